@@ -1,0 +1,208 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""./mr demo: two hosts talk through mr-l2fwd, then a generator at full speed.
+
+    host a                   forwarder                  host b
+    eth0 10.77.0.1 ==== porta -- mr-l2fwd -- portb ==== eth0 10.77.0.2
+               veth                                  veth
+
+Three network namespaces; the one that the demo was started in is not touched.
+Without root the same is shown on pcap: and pair: ports.
+"""
+import argparse
+import contextlib
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import rootless
+from forwarder import Display, Failed, Forwarder, summary
+from hosts import Namespace, end, is_root, wire
+
+HERE = Path(__file__).resolve().parent
+PYTHON = "/usr/bin/python3"
+ADDRESS_A, ADDRESS_B = "10.77.0.1", "10.77.0.2"
+TCP_PORT = 5001
+TRANSFER_BYTES = 64 << 20
+LIMIT_S = 60
+
+
+def make_hosts(stack):
+    """Two hosts and the namespace of the forwarder between them."""
+    hosts = []
+    for label in ("host a", "host b", "forwarder"):
+        hosts.append(Namespace(label))
+        stack.callback(hosts[-1].close)
+    host_a, host_b, between = hosts
+    wire(host_a, "eth0", f"{ADDRESS_A}/24", between, "porta")
+    wire(host_b, "eth0", f"{ADDRESS_B}/24", between, "portb")
+    return host_a, host_b, between
+
+
+def show_ping(host_a):
+    """Ping host b from host a."""
+    print(f"\nping {ADDRESS_B} from host a")
+    said = host_a.run("ping", "-c", "3", "-i", "0.2", "-w", "8", ADDRESS_B)
+    for line in said.splitlines():
+        if "bytes from" in line or "packets transmitted" in line:
+            print(f"  {line}")
+    lost = re.search(r"([\d.]+)% packet loss", said)
+    if lost is None or float(lost.group(1)) > 0:
+        raise Failed("ping lost packets")
+
+
+def show_transfer(host_a, host_b):
+    """A TCP transfer from host a to host b, compared by hash."""
+    print(f"\nTCP, {TRANSFER_BYTES >> 20} MiB from host a to host b, the "
+          "hosts' offloads as the kernel sets them")
+    server = host_b.popen(PYTHON, HERE / "transfer.py", "receive", TCP_PORT,
+                          stdout=subprocess.PIPE, text=True)
+    try:
+        if server.stdout.readline() != "ready\n":
+            raise Failed("the TCP server did not start")
+        sent = host_a.run(PYTHON, HERE / "transfer.py", "send", ADDRESS_B,
+                          TCP_PORT, TRANSFER_BYTES, limit_s=LIMIT_S)
+        received = server.communicate(timeout=LIMIT_S)[0].split()
+    finally:
+        end(server, signal.SIGKILL)
+        server.stdout.close()
+    if sent.split()[2] != received[2]:
+        raise Failed("the bytes that arrived are not those that were sent")
+    bits = int(received[0]) * 8 / float(received[1])
+    print(f"  {int(received[0]):,} bytes in {float(received[1]):.2f} s, "
+          f"{bits / 1e9:.2f} Gbit/s, the same SHA-256 at both ends")
+
+
+def find_generator(build):
+    """The program that makes frames in the kernel, or None."""
+    found = [path for path in build.rglob("livegen")
+             if path.is_file() and os.access(path, os.X_OK)]
+    return found[0] if found else None
+
+
+def packet_socket_generator(seconds):
+    """Frames from one packet socket: slow, but every kernel has it."""
+    frame = (bytes.fromhex("0200000000020200000000010800") + bytes(46))
+    limit_s = time.monotonic() + seconds
+    with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as packets:
+        packets.bind(("eth0", 0))
+        while time.monotonic() < limit_s:
+            with contextlib.suppress(OSError):  # no room: try again
+                for _ in range(1000):
+                    packets.send(frame)
+
+
+def start_generator(host_a, build, seconds, busy_core):
+    """Start the best generator that runs here; (process, what it is)."""
+    cores = sorted(os.sched_getaffinity(0))
+    core = next((c for c in reversed(cores) if c != busy_core), cores[-1])
+    program = find_generator(build)
+    if program is not None:
+        process = host_a.popen(program, "--dev", "eth0", "--core", core,
+                               "--seconds", seconds, stderr=subprocess.PIPE,
+                               stdout=subprocess.PIPE, text=True)
+        try:
+            process.wait(0.5)
+            why = process.stderr.read().strip()
+        except subprocess.TimeoutExpired:
+            return process, f"frames made in the kernel, core {core}"
+    else:
+        why = "livegen was not built"
+    process = host_a.popen(PYTHON, HERE / "demo.py", "--packet-socket",
+                           seconds, stderr=subprocess.PIPE,
+                           stdout=subprocess.PIPE, text=True)
+    return process, f"a packet socket, which is slow ({why})"
+
+
+def worker_core(line):
+    """The core of the forwarder's first worker, or None."""
+    workers = line.get("workers") or [{}]
+    return workers[0].get("core")
+
+
+def show_full_speed(stack, forwarder, host_a, build, seconds):
+    """The generator, with the live display. The first and last line."""
+    generator, what = start_generator(host_a, build, seconds + 2,
+                                      worker_core(forwarder.lines[-1]))
+    stack.callback(end, generator, signal.SIGKILL)
+    print(f"\nfull speed for {seconds:g} s, 60-byte frames from host a: {what}")
+    time.sleep(1)  # until it runs evenly
+    result = Display().run(forwarder, seconds)
+    end(generator)
+    return result
+
+
+def with_root(stack, build, seconds):
+    """The demo on AF_XDP ports. The forwarder's final object."""
+    host_a, host_b, between = make_hosts(stack)
+    forwarder = Forwarder([build / "apps/l2fwd/mr-l2fwd", "--json", "porta",
+                           "portb"], between.command)
+    stack.callback(forwarder.close)
+    for port in forwarder.wait_ready()["ports"]:
+        why = f" ({port['why']})" if port.get("why") else ""
+        print(f"{port['port']}: {port['mode']}{why}")
+    try:
+        show_ping(host_a)
+        show_transfer(host_a, host_b)
+        first, last = show_full_speed(stack, forwarder, host_a, build, seconds)
+    except (OSError, Failed, subprocess.SubprocessError):
+        forwarder.check()  # if it has ended, that is the reason
+        raise
+    final = forwarder.stop()
+    summary(first, last, final)
+    return final
+
+
+def on_signal(number, _frame):
+    """End as on Ctrl-C: by an exception, so that everything is undone."""
+    raise SystemExit(128 + number)
+
+
+def arguments():
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="./mr demo")
+    parser.add_argument("--seconds", type=float, default=10,
+                        help="how long the generator runs (%(default)s)")
+    parser.add_argument("--json", action="store_true",
+                        help="the last line is the forwarder's final object")
+    parser.add_argument("--build", type=Path, default=HERE.parents[1] / "build",
+                        help=argparse.SUPPRESS)
+    parser.add_argument("--packet-socket", type=float, metavar="SECONDS",
+                        help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if not 1 <= options.seconds <= 3600:
+        parser.error("--seconds is 1 to 3600")
+    return options
+
+
+def main():
+    options = arguments()
+    if options.packet_socket:
+        packet_socket_generator(options.packet_socket)
+        return 0
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, on_signal)
+    show = with_root if is_root() else rootless.show
+    try:
+        with contextlib.ExitStack() as stack:
+            final = show(stack, options.build.resolve(), options.seconds)
+    except KeyboardInterrupt:
+        print("\nstopped; everything that was made is gone", file=sys.stderr)
+        return 130
+    except (OSError, Failed, subprocess.SubprocessError) as error:
+        print(f"\ndemo: {error}", file=sys.stderr)
+        return 1
+    print("\nEverything that was made is gone.")
+    if options.json:
+        print(json.dumps(final, separators=(",", ":")))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

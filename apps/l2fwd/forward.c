@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The forwarding loop.
+ *
+ *     rx burst --> patch, macswap, learn or drop --> tx burst, or hand-off ring
+ *
+ * What a tx queue does not take is dropped, by name: a forwarder that waits
+ * turns overload into latency, and one slow port into a stop of all.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "forward.h"
+
+static const char *const drop_names[N_FORWARD_DROPS] = {
+	[DROP_TX_FULL] = "tx_full",     [DROP_HANDOFF_FULL] = "handoff_full",
+	[DROP_NO_ROUTE] = "no_route",   [DROP_MODE] = "mode_drop",
+	[DROP_SAME_PORT] = "same_port", [DROP_LINK_LOCAL] = "link_local",
+	[DROP_RUNT] = "runt",           [DROP_TOO_SHARED] = "too_shared",
+	[DROP_NO_PAGE] = "no_page",     [DROP_SHUTDOWN] = "shutdown",
+};
+
+const char *forward_drop_name(uint32_t i)
+{
+	return i < N_FORWARD_DROPS ? drop_names[i] : NULL;
+}
+
+/* A counter of this worker, that other threads read. */
+static inline void count(uint64_t *counter, uint64_t n)
+{
+	__atomic_store_n(counter, *counter + n, __ATOMIC_RELAXED);
+}
+
+static void drop(struct forwarder *fwd, const struct mr_frame *frames,
+		 uint32_t n, enum forward_drop why)
+{
+	count(&fwd->stats.drops[why], mr_frame_n_frames(frames, n));
+	mr_frame_free_bulk(fwd->worker->cache, frames, n);
+}
+
+void forward_drop_at_end(struct forwarder *fwd, const struct mr_frame *frames,
+			 uint32_t n)
+{
+	drop(fwd, frames, n, DROP_SHUTDOWN);
+}
+
+/* Why the way to a port took less than all. */
+static enum forward_drop why_not_sent(const struct forwarder *fwd,
+				      uint32_t port)
+{
+	const struct mr_worker_route *route = &fwd->worker->routes[port];
+
+	if (route->txq != NULL)
+		return DROP_TX_FULL;
+	return route->handoff != NULL ? DROP_HANDOFF_FULL : DROP_NO_ROUTE;
+}
+
+static void send_or_drop(struct forwarder *fwd, uint32_t port,
+			 const struct mr_frame *frames, uint32_t n)
+{
+	const uint32_t n_sent = mr_worker_send(fwd->worker, port, frames, n);
+
+	if (n_sent < n)
+		drop(fwd, frames + n_sent, n - n_sent, why_not_sent(fwd, port));
+}
+
+static void forward_patch(struct forwarder *fwd, uint32_t port, uint32_t n)
+{
+	send_or_drop(fwd, forward_peer(port), fwd->frames, n);
+}
+
+static bool swap_addresses(struct forwarder *fwd, struct mr_frame *frame,
+			   uint32_t n, enum forward_drop *ret_why)
+{
+	uint8_t *bytes, sender[6];
+
+	*ret_why = DROP_RUNT;
+	if (frame->len < MR_ETH_BYTES)
+		return false;
+	*ret_why = DROP_NO_PAGE;
+	if (mr_frame_unshare(fwd->worker->cache, frame, n) < 0)
+		return false;
+	bytes = mr_frame_data(fwd->base, frame);
+	memcpy(sender, bytes + 6, 6);
+	memcpy(bytes + 6, bytes, 6);
+	memcpy(bytes, sender, 6);
+	return true;
+}
+
+static void forward_macswap(struct forwarder *fwd, uint32_t port, uint32_t n)
+{
+	struct mr_frame *frames = fwd->frames;
+	uint32_t n_kept = 0;
+
+	for (uint32_t i = 0, n_entries; i < n; i += n_entries) {
+		enum forward_drop why;
+
+		n_entries = mr_frame_n_entries(frames + i);
+		if (!swap_addresses(fwd, frames + i, n_entries, &why)) {
+			drop(fwd, frames + i, n_entries, why);
+			continue;
+		}
+		if (n_kept < i)
+			memmove(frames + n_kept, frames + i,
+				n_entries * sizeof(frames[0]));
+		n_kept += n_entries;
+	}
+	send_or_drop(fwd, forward_peer(port), frames, n_kept);
+}
+
+static void forward_drop(struct forwarder *fwd, uint32_t port, uint32_t n)
+{
+	(void)port;
+	drop(fwd, fwd->frames, n, DROP_MODE);
+}
+
+/* A burst has at most as many entries as an outbox has room for. */
+static void put(struct forwarder *fwd, uint32_t port,
+		const struct mr_frame *frame, uint32_t n)
+{
+	struct outbox *outbox = &fwd->outboxes[port];
+
+	memcpy(outbox->frames + outbox->n, frame, n * sizeof(frame[0]));
+	outbox->n += n;
+}
+
+/*
+ * To all ports but the one it came from, by reference: each port but the first
+ * needs one more owner of every entry.
+ */
+static void flood(struct forwarder *fwd, uint32_t from,
+		  const struct mr_frame *frame, uint32_t n)
+{
+	struct mr_cache *cache = fwd->worker->cache;
+	uint32_t n_ports = 0;
+
+	for (uint32_t p = 0; p < fwd->worker->n_ports; p++) {
+		if (p == from)
+			continue;
+		if (n_ports > 0 && mr_frame_ref(cache, frame, n) < 0) {
+			/* It has this owner less to give: count one lost. */
+			count(&fwd->stats.cloned, 1);
+			count(&fwd->stats.drops[DROP_TOO_SHARED], 1);
+			continue;
+		}
+		put(fwd, p, frame, n);
+		count(&fwd->stats.cloned, n_ports > 0);
+		n_ports++;
+	}
+	count(&fwd->stats.flooded, 1);
+}
+
+/* One frame of mode learn: learn its sender, then find its receiver. */
+static void bridge(struct forwarder *fwd, uint32_t from,
+		   const struct mr_frame *frame, uint32_t n)
+{
+	const uint8_t *bytes = mr_frame_data(fwd->base, frame);
+	uint64_t receiver, sender;
+	uint32_t to;
+
+	if (frame->len < MR_ETH_BYTES) {
+		drop(fwd, frame, n, DROP_RUNT);
+		return;
+	}
+	receiver = fdb_mac(bytes);
+	sender = fdb_mac(bytes + 6);
+	if (!(bytes[6] & 1) && sender != 0) /* a group sends nothing */
+		fdb_learn(fwd->fdb, sender, from, fwd->now_s);
+	/* IEEE 802.1Q, table 8-1: pause, LACP, STP and such stay on the link.
+	 */
+	if (receiver >> 4 == 0x0180c2000000 >> 4) {
+		drop(fwd, frame, n, DROP_LINK_LOCAL);
+		return;
+	}
+	to = bytes[0] & 1 ? FDB_NOWHERE : fdb_find(fwd->fdb, receiver);
+	if (to == FDB_NOWHERE)
+		flood(fwd, from, frame, n);
+	else if (to == from)
+		drop(fwd, frame, n, DROP_SAME_PORT);
+	else
+		put(fwd, to, frame, n);
+}
+
+static void forward_learn(struct forwarder *fwd, uint32_t port, uint32_t n)
+{
+	for (uint32_t i = 0, n_entries; i < n; i += n_entries) {
+		n_entries = mr_frame_n_entries(fwd->frames + i);
+		bridge(fwd, port, fwd->frames + i, n_entries);
+	}
+	for (uint32_t p = 0; p < fwd->worker->n_ports; p++) {
+		struct outbox *outbox = &fwd->outboxes[p];
+
+		if (outbox->n > 0)
+			send_or_drop(fwd, p, outbox->frames, outbox->n);
+		outbox->n = 0;
+	}
+}
+
+typedef void forward_fn(struct forwarder *fwd, uint32_t port, uint32_t n);
+
+static forward_fn *const forward_fns[] = {
+	[MODE_PATCH] = forward_patch,
+	[MODE_MACSWAP] = forward_macswap,
+	[MODE_LEARN] = forward_learn,
+	[MODE_DROP] = forward_drop,
+};
+
+/* The other workers see it after their round. */
+static void count_to_limit(struct forwarder *fwd, uint32_t n)
+{
+	struct forward_shared *shared = fwd->shared;
+	const uint64_t n_frames = __atomic_add_fetch(
+		&shared->n_frames, mr_frame_n_frames(fwd->frames, n),
+		__ATOMIC_RELAXED);
+
+	const uint64_t one = 1;
+
+	if (n_frames < shared->options->n_frames)
+		return;
+	__atomic_store_n(&shared->is_done, 1, __ATOMIC_RELAXED);
+	/* Cannot fail but for being readable already. */
+	if (write(shared->done_fd, &one, sizeof(one)) < 0)
+		return;
+}
+
+/* One burst of one rx queue; returns its entries. */
+static inline uint32_t forward_queue(struct forwarder *fwd,
+				     const struct mr_worker_rxq *rxq,
+				     forward_fn *forward, bool has_limit)
+{
+	const uint32_t n = mr_rx_burst(rxq->rxq, fwd->worker->cache,
+				       fwd->frames, fwd->n_burst);
+
+	if (n == 0)
+		return 0;
+	count(&fwd->stats.bursts, 1);
+	count(&fwd->stats.entries, n);
+	if (has_limit)
+		count_to_limit(fwd, n);
+	forward(fwd, rxq->port_idx, n);
+	return n;
+}
+
+/* Ageing counts in seconds: read the clock after a pause, else now and then. */
+static void look_at_clock(struct forwarder *fwd, uint32_t n_moved)
+{
+	if (fwd->fdb != NULL && fwd->n_rounds % 64 == 0)
+		fwd->now_s = (uint32_t)(mr_ctx_now_ns(fwd->shared->ctx) /
+					1000000000u);
+	fwd->n_rounds = n_moved > 0 ? fwd->n_rounds + 1 : 0;
+}
+
+int forward_run(struct mr_worker *worker, void *opaque)
+{
+	struct forwarder *fwd = (struct forwarder *)opaque + worker->idx;
+	const struct options *options = fwd->shared->options;
+	forward_fn *forward = forward_fns[options->mode];
+	const bool has_limit = options->n_frames > 0;
+	uint32_t n = 0;
+
+	do {
+		look_at_clock(fwd, n);
+		n = 0;
+		for (uint32_t i = 0; i < worker->n_rxqs; i++)
+			n += forward_queue(fwd, &worker->rxqs[i], forward,
+					   has_limit);
+		n += mr_worker_serve(worker);
+		if (has_limit &&
+		    __atomic_load_n(&fwd->shared->is_done, __ATOMIC_RELAXED))
+			break;
+	} while (mr_worker_wait(worker, n));
+	return 0;
+}
+
+struct forwarder *forward_create(struct forward_shared *shared,
+				 struct mr_workers *workers, uint32_t n)
+{
+	struct forwarder *all = aligned_alloc(64, n * sizeof(struct forwarder));
+
+	if (all == NULL)
+		return NULL;
+	memset(all, 0, n * sizeof(*all));
+	for (uint32_t i = 0; i < n; i++) {
+		struct forwarder *fwd = &all[i];
+
+		fwd->shared = shared;
+		fwd->worker = mr_workers_get(workers, i);
+		fwd->base = shared->base;
+		fwd->fdb = shared->fdb;
+		fwd->n_burst = shared->options->burst;
+		if (shared->fdb == NULL)
+			continue;
+		fwd->outboxes =
+			calloc(fwd->worker->n_ports, sizeof(fwd->outboxes[0]));
+		if (fwd->outboxes == NULL) {
+			forward_destroy(all, n);
+			return NULL;
+		}
+	}
+	return all;
+}
+
+void forward_destroy(struct forwarder *forwarders, uint32_t n)
+{
+	for (uint32_t i = 0; forwarders != NULL && i < n; i++)
+		free(forwarders[i].outboxes);
+	free(forwarders);
+}

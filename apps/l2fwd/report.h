@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What is shown each second, and at the end: one of four forms. */
+#ifndef REPORT_H
+#define REPORT_H
+
+#include <stdbool.h>
+
+#include "snapshot.h"
+
+/*
+ * A form. now and before are a second apart; before is NULL in the first one
+ * and in the final one, which begins with t_s 0. Each returns false when stdout
+ * takes no more.
+ */
+struct report {
+	bool (*begin)(const struct session *session);
+	bool (*show)(const struct snapshot *now, const struct snapshot *before);
+	bool (*end)(const struct snapshot *final);
+	/* A key that ends the program was pressed. NULL: keys are not read. */
+	bool (*is_quit)(void);
+};
+
+extern const struct report report_text;
+extern const struct report report_json;
+extern const struct report report_csv;
+extern const struct report report_live;
+
+/* The summary for people; the text and the live form end with it. */
+bool report_summary(const struct snapshot *final);
+
+/* Rates between two snapshots, per second. */
+struct rates {
+	double rx_pps, rx_bps, tx_pps, tx_bps;
+	double drops; /* of all kinds */
+};
+struct rates report_rates(const struct totals *now, const struct totals *before,
+			  double seconds);
+
+/* "12.3 M" of 12300000, in a buffer of the caller. */
+const char *report_scaled(double value, char *text, size_t n_bytes);
+
+/* Share of time without work, 0 to 100, and frames per burst. */
+double report_idle_percent(const struct worker_snapshot *now,
+			   const struct worker_snapshot *before);
+double report_mean_burst(const struct worker_snapshot *now,
+			 const struct worker_snapshot *before);
+
+/* Calls fn with each named drop that is not 0, port and workers alike. */
+typedef void report_drop_fn(void *opaque, const char *where, const char *name,
+			    uint64_t n_frames);
+void report_each_drop(const struct snapshot *snapshot, report_drop_fn *fn,
+		      void *opaque);
+
+#endif

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * JSON, version 1: one object per line. mr-l2fwd.schema.json describes it.
+ * Counters count from the start of the program; a reader takes differences.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "report.h"
+
+static json_t *integer(uint64_t n)
+{
+	return json_integer((json_int_t)n);
+}
+
+/* Slots that have a name, zeros too: a reader sees what could happen. */
+static json_t *named(const uint64_t *slots, const char *(*name)(uint32_t))
+{
+	json_t *object = json_object();
+
+	for (uint32_t i = 0; i < MR_STATS_SLOTS; i++)
+		if (name(i) != NULL)
+			json_object_set_new(object, name(i), integer(slots[i]));
+	return object;
+}
+
+/* Events of the rx and the tx side; wake-ups, which both have, by prefix. */
+static json_t *events_of(const struct queue_snapshot *queue)
+{
+	json_t *object = json_object();
+
+	for (uint32_t i = 0; i < MR_STATS_SLOTS; i++) {
+		char key[48];
+
+		if (queue->has_rx && mr_rx_event_name(i) != NULL) {
+			snprintf(key, sizeof(key), "rx_%s",
+				 mr_rx_event_name(i));
+			json_object_set_new(object, key,
+					    integer(queue->rx.events[i]));
+		}
+		if (queue->has_tx && mr_tx_event_name(i) != NULL) {
+			const char *name = mr_tx_event_name(i);
+
+			snprintf(key, sizeof(key), "%s%s",
+				 strncmp(name, "tx_", 3) == 0 ? "" : "tx_",
+				 name);
+			json_object_set_new(object, key,
+					    integer(queue->tx.events[i]));
+		}
+	}
+	return object;
+}
+
+static json_t *queue_object(const struct queue_snapshot *queue)
+{
+	json_t *object = json_object();
+
+	if (queue->has_rx)
+		json_object_set_new(
+			object, "rx",
+			json_pack("{s:o, s:o, s:o, s:o}", "received",
+				  integer(queue->rx.received), "delivered",
+				  integer(queue->rx.delivered), "bytes",
+				  integer(queue->rx.bytes), "drops",
+				  named(queue->rx.drops, mr_rx_drop_name)));
+	if (queue->has_tx)
+		json_object_set_new(
+			object, "tx",
+			json_pack("{s:o, s:o, s:o, s:o, s:o}", "accepted",
+				  integer(queue->tx.accepted), "completed",
+				  integer(queue->tx.completed), "pending",
+				  integer(queue->tx.pending), "bytes",
+				  integer(queue->tx.bytes), "drops",
+				  named(queue->tx.drops, mr_tx_drop_name)));
+	json_object_set_new(object, "events", events_of(queue));
+	return object;
+}
+
+static json_t *port_object(const struct port_snapshot *port)
+{
+	json_t *device_drops = json_object();
+	json_t *queues = json_array();
+	json_t *object;
+
+	for (uint32_t i = 0; i < port->n_device_drops; i++)
+		json_object_set_new(device_drops, port->device_drops[i].name,
+				    integer(port->device_drops[i].n_frames));
+	for (uint32_t i = 0; i < port->n_queues; i++)
+		json_array_append_new(queues, queue_object(&port->queues[i]));
+	object = json_pack("{s:s, s:s, s:s, s:o, s:o}", "port", port->info.name,
+			   "mode", port->info.mode, "why", port->info.why,
+			   "device_drops", device_drops, "queues", queues);
+	if (port->has_link)
+		json_object_set_new(object, "link",
+				    json_pack("{s:b, s:i, s:b}", "up",
+					      port->link.is_up, "mbps",
+					      (int)port->link.speed_mbps,
+					      "gone", port->link.is_gone));
+	return object;
+}
+
+static json_t *worker_object(const struct worker_snapshot *worker)
+{
+	const struct mr_worker_stats *s = &worker->stats;
+	const struct forward_stats *f = &worker->forward;
+	json_t *drops = json_object();
+	json_t *object = json_object();
+
+	for (uint32_t i = 0; i < N_FORWARD_DROPS; i++)
+		json_object_set_new(drops, forward_drop_name(i),
+				    integer(f->drops[i]));
+	json_object_set_new(object, "core", integer(worker->core));
+	json_object_set_new(object, "numa_node",
+			    json_integer(worker->numa_node));
+	json_object_set_new(object, "busy_ns", integer(s->busy_ns));
+	json_object_set_new(object, "idle_ns", integer(s->idle_ns));
+	json_object_set_new(object, "rounds", integer(s->rounds));
+	json_object_set_new(object, "empty_rounds", integer(s->empty_rounds));
+	json_object_set_new(object, "sleeps", integer(s->sleeps));
+	json_object_set_new(object, "bursts", integer(f->bursts));
+	json_object_set_new(object, "entries", integer(f->entries));
+	json_object_set_new(object, "cloned", integer(f->cloned));
+	json_object_set_new(object, "flooded", integer(f->flooded));
+	json_object_set_new(object, "handed_off", integer(s->handed_off));
+	json_object_set_new(object, "drops", drops);
+	return object;
+}
+
+static json_t *pool_object(const struct mr_pool_stats *pool)
+{
+	const struct {
+		const char *name;
+		uint64_t n;
+	} rows[] = {
+		{ "page_bytes", pool->page_bytes },
+		{ "chunk_bytes", pool->chunk_bytes },
+		{ "n_pages", pool->n_pages },
+		{ "n_free", pool->n_free },
+		{ "n_in_flight", pool->n_in_flight },
+		{ "n_cached", pool->n_cached },
+		{ "n_depot", pool->n_depot },
+		{ "alloc_fast", pool->alloc_fast },
+		{ "alloc_refill", pool->alloc_refill },
+		{ "alloc_slow", pool->alloc_slow },
+		{ "alloc_empty", pool->alloc_empty },
+		{ "recycle_cached", pool->recycle_cached },
+		{ "recycle_cache_full", pool->recycle_cache_full },
+		{ "recycle_ring", pool->recycle_ring },
+		{ "recycle_ring_full", pool->recycle_ring_full },
+		{ "recycle_released_refcnt", pool->recycle_released_refcnt },
+		{ "free_invalid", pool->free_invalid },
+		{ "depot_cas_failed", pool->depot_cas_failed },
+	};
+	json_t *object = json_object();
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		json_object_set_new(object, rows[i].name, integer(rows[i].n));
+	return object;
+}
+
+static json_t *fdb_object(const struct fdb_stats *fdb)
+{
+	return json_pack(
+		"{s:o, s:o, s:o, s:o, s:o}", "entries", integer(fdb->n_entries),
+		"learned", integer(fdb->learned), "moved", integer(fdb->moved),
+		"aged", integer(fdb->aged), "full", integer(fdb->full));
+}
+
+static json_t *snapshot_object(const struct snapshot *snapshot)
+{
+	json_t *ports = json_array();
+	json_t *workers = json_array();
+	json_t *object;
+
+	for (uint32_t p = 0; p < snapshot->n_ports; p++)
+		json_array_append_new(ports, port_object(&snapshot->ports[p]));
+	for (uint32_t w = 0; w < snapshot->n_workers; w++)
+		json_array_append_new(workers,
+				      worker_object(&snapshot->workers[w]));
+	object = json_pack("{s:i, s:f, s:o, s:o, s:o}", "v", 1, "t",
+			   snapshot->t_s, "ports", ports, "workers", workers,
+			   "pool", pool_object(&snapshot->pool));
+	if (snapshot->has_fdb)
+		json_object_set_new(object, "fdb", fdb_object(&snapshot->fdb));
+	if (snapshot->is_final) {
+		json_object_set_new(object, "final", json_true());
+		json_object_set_new(object, "laws_hold",
+				    json_boolean(snapshot->laws_hold));
+		json_object_set_new(object, "conserved",
+				    json_boolean(snapshot->is_conserved));
+	}
+	return object;
+}
+
+static bool print(const struct snapshot *snapshot)
+{
+	json_t *object = snapshot_object(snapshot);
+	const bool is_printed =
+		object != NULL &&
+		json_dumpf(object, stdout,
+			   JSON_COMPACT | JSON_REAL_PRECISION(9)) == 0 &&
+		fputc('\n', stdout) != EOF && fflush(stdout) == 0;
+
+	json_decref(object);
+	return is_printed;
+}
+
+static bool json_begin(const struct session *session)
+{
+	(void)session;
+	return true;
+}
+
+static bool json_show(const struct snapshot *now, const struct snapshot *before)
+{
+	(void)before;
+	return print(now);
+}
+
+const struct report report_json = {
+	.begin = json_begin,
+	.show = json_show,
+	.end = print,
+};

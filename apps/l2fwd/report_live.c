@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The live display on a terminal. It leaves the terminal as it was. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <curses.h>
+
+#include "report.h"
+
+/* ncurses has one screen per program, so this is the one static here. */
+static SCREEN *screen;
+
+static bool live_begin(const struct session *session)
+{
+	(void)session;
+	screen = newterm(NULL, stdout, stdin);
+	if (screen == NULL)
+		return false;
+	cbreak();
+	noecho();
+	curs_set(0);
+	nodelay(stdscr, TRUE);
+	keypad(stdscr, TRUE);
+	return true;
+}
+
+static bool live_is_quit(void)
+{
+	const int key = getch();
+
+	return key == 'q' || key == 'Q';
+}
+
+static void print_rates(const char *name, const struct rates *rates)
+{
+	char rx[16], tx[16], rx_bits[16], tx_bits[16];
+
+	printw("%-24.24s %10spps %10sbit/s %10spps %10sbit/s %10.0f\n", name,
+	       report_scaled(rates->rx_pps, rx, sizeof(rx)),
+	       report_scaled(rates->rx_bps, rx_bits, sizeof(rx_bits)),
+	       report_scaled(rates->tx_pps, tx, sizeof(tx)),
+	       report_scaled(rates->tx_bps, tx_bits, sizeof(tx_bits)),
+	       rates->drops);
+}
+
+static const char *link_of(const struct port_snapshot *port)
+{
+	if (!port->has_link)
+		return "";
+	if (port->link.is_gone)
+		return "  GONE";
+	return port->link.is_up ? "" : "  link down";
+}
+
+/* A port of one queue, as a port made of that queue alone. */
+static struct totals queue_totals(const struct port_snapshot *port, uint32_t q)
+{
+	const struct port_snapshot alone = { .n_queues = 1,
+					     .queues = &port->queues[q] };
+
+	return snapshot_port_totals(&alone);
+}
+
+static void show_port(const struct port_snapshot *now,
+		      const struct port_snapshot *before, double seconds)
+{
+	const struct totals none = { 0 };
+	struct totals t = snapshot_port_totals(now);
+	struct totals b = before != NULL ? snapshot_port_totals(before) : none;
+	struct rates rates = report_rates(&t, &b, seconds);
+
+	attron(A_BOLD);
+	print_rates(now->info.name, &rates);
+	attroff(A_BOLD);
+	printw("  %s%s%.100s%s\n", now->info.mode,
+	       now->info.why[0] != '\0' ? ": " : "", now->info.why,
+	       link_of(now));
+	for (uint32_t q = 0; now->n_queues > 1 && q < now->n_queues; q++) {
+		char name[24];
+
+		t = queue_totals(now, q);
+		b = before != NULL ? queue_totals(before, q) : none;
+		rates = report_rates(&t, &b, seconds);
+		snprintf(name, sizeof(name), "  queue %" PRIu32, q);
+		print_rates(name, &rates);
+	}
+}
+
+static void show_workers(const struct snapshot *now,
+			 const struct snapshot *before)
+{
+	for (uint32_t w = 0; w < now->n_workers; w++) {
+		const struct worker_snapshot *b =
+			before != NULL ? &before->workers[w] : NULL;
+
+		printw("worker %-3" PRIu32 "core %-3" PRIu32
+		       " idle %5.1f %%   mean burst %6.1f   sleeps %" PRIu64
+		       "\n",
+		       w, now->workers[w].core,
+		       report_idle_percent(&now->workers[w], b),
+		       report_mean_burst(&now->workers[w], b),
+		       now->workers[w].stats.sleeps -
+			       (b != NULL ? b->stats.sleeps : 0));
+	}
+}
+
+/* Of the pages that were asked for, where they came from. */
+static void show_pool(const struct mr_pool_stats *now,
+		      const struct mr_pool_stats *before)
+{
+	const uint64_t fast = now->alloc_fast - before->alloc_fast;
+	const uint64_t depot =
+		MR_MAGAZINE_PAGES * (now->alloc_refill - before->alloc_refill);
+	const uint64_t slow = now->alloc_slow - before->alloc_slow;
+	const uint64_t cached = fast > depot + slow ? fast - depot - slow : 0;
+	const double all = fast > 0 ? (double)fast : 1;
+
+	printw("pool: %" PRIu64 " pages, %" PRIu64 " free, %" PRIu64
+	       " in flight; from caches %.0f %%, depot %.0f %%, allocator "
+	       "%.0f %%; none left %" PRIu64 "\n",
+	       now->n_pages, now->n_free, now->n_in_flight, 100 * cached / all,
+	       100 * depot / all, 100 * slow / all, now->alloc_empty);
+}
+
+static void show_drop(void *opaque, const char *where, const char *name,
+		      uint64_t n_frames)
+{
+	(void)opaque;
+	printw("  %-24.24s %-20s %" PRIu64 "\n", where, name, n_frames);
+}
+
+static bool live_show(const struct snapshot *now, const struct snapshot *before)
+{
+	static const struct mr_pool_stats no_stats;
+	const double seconds = now->t_s - (before != NULL ? before->t_s : 0);
+
+	erase();
+	printw("mr-l2fwd, %.0f s; q ends\n\n", now->t_s);
+	attron(A_UNDERLINE);
+	printw("%-24s %13s %15s %13s %15s %10s\n", "port", "rx", "", "tx", "",
+	       "drops/s");
+	attroff(A_UNDERLINE);
+	for (uint32_t p = 0; p < now->n_ports; p++)
+		show_port(&now->ports[p],
+			  before != NULL ? &before->ports[p] : NULL, seconds);
+	printw("\n");
+	show_workers(now, before);
+	show_pool(&now->pool, before != NULL ? &before->pool : &no_stats);
+	if (now->has_fdb)
+		printw("addresses: %" PRIu64 " known, %" PRIu64
+		       " moved, %" PRIu64 " not learned\n",
+		       now->fdb.n_entries, now->fdb.moved, now->fdb.full);
+	printw("\ndropped since the start:\n");
+	report_each_drop(now, show_drop, NULL);
+	redrawwin(stdscr); /* a line of log may have gone over it */
+	return refresh() != ERR;
+}
+
+static bool live_end(const struct snapshot *final)
+{
+	endwin();
+	delscreen(screen);
+	screen = NULL;
+	return report_summary(final);
+}
+
+const struct report report_live = {
+	.begin = live_begin,
+	.show = live_show,
+	.end = live_end,
+	.is_quit = live_is_quit,
+};

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * null: a bottomless source and sink.
+ *
+ *     pool --> rx burst --> application --> tx burst --> pool
+ *
+ * Every rx burst is full, of frames whose bytes are whatever their buffers
+ * held; a tx burst takes all and frees it. What a burst costs here is what the
+ * library costs: the driver to measure applications with, and the one to read
+ * first.
+ */
+#include <errno.h>
+#include <stdio.h>
+
+#include <millrace/driver.h>
+
+enum { DEFAULT_FRAME_BYTES = 60, MAX_QUEUES = 64 };
+
+struct null_rxq {
+	_Alignas(64) struct mr_rxq base;
+	uint32_t frame_bytes;
+	uint32_t buffer_bytes;
+	uint32_t data_offset; /* the pool's headroom */
+};
+
+struct null_txq {
+	_Alignas(64) struct mr_txq base;
+};
+
+struct null_port {
+	struct mr_port base;
+	struct null_rxq *rxqs;
+	struct null_txq *txqs;
+	void *tables;
+};
+
+static uint32_t null_rx_burst(struct mr_rxq *base, struct mr_cache *cache,
+			      struct mr_frame *frames, struct mr_meta *meta,
+			      uint32_t n)
+{
+	const struct null_rxq *rxq = (const struct null_rxq *)base;
+	uint64_t addrs[MR_BURST_MAX];
+	const uint32_t n_rx =
+		mr_frag_alloc_bulk(cache, addrs, n, rxq->buffer_bytes);
+
+	for (uint32_t i = 0; i < n_rx; i++)
+		frames[i] = (struct mr_frame){ addrs[i] + rxq->data_offset,
+					       rxq->frame_bytes, 0 };
+	for (uint32_t i = 0; meta != NULL && i < n_rx; i++)
+		meta[i].valid = 0;
+
+	mr_counter_add(&base->stats.received, n_rx);
+	mr_counter_add(&base->stats.delivered, n_rx);
+	mr_counter_add(&base->stats.bytes, (uint64_t)n_rx * rxq->frame_bytes);
+	if (n_rx < n)
+		mr_counter_add(&base->stats.events[MR_RX_EVENT_POOL_EMPTY], 1);
+	return n_rx;
+}
+
+static uint32_t null_tx_burst(struct mr_txq *txq, struct mr_cache *cache,
+			      const struct mr_frame *frames,
+			      const struct mr_meta *meta, uint32_t n)
+{
+	uint64_t n_frames = 0, n_bytes = 0;
+
+	(void)meta;
+	n = mr_frame_n_whole(frames, n);
+	for (uint32_t i = 0; i < n; i++) {
+		n_frames += !(frames[i].flags & MR_FRAME_MORE);
+		n_bytes += frames[i].len;
+	}
+	mr_frame_free_bulk(cache, frames, n);
+
+	mr_counter_add(&txq->stats.accepted, n_frames);
+	mr_counter_add(&txq->stats.completed, n_frames);
+	mr_counter_add(&txq->stats.bytes, n_bytes);
+	return n;
+}
+
+/* There is always room, and nothing is pending. */
+static int null_tx_arm(struct mr_queue *queue)
+{
+	(void)queue;
+	return 0;
+}
+
+static int null_need(struct mr_ctx *ctx, const struct mr_spec *spec,
+		     uint32_t page_bytes, uint32_t *ret_n_pages,
+		     struct mr_reason *reterr_reason)
+{
+	(void)ctx;
+	(void)spec;
+	(void)page_bytes;
+	(void)reterr_reason;
+	*ret_n_pages = 0; /* it holds nothing between bursts */
+	return 0;
+}
+
+static int null_open(struct mr_port *base, const struct mr_spec *spec,
+		     struct mr_reason *reterr_reason)
+{
+	struct null_port *port = (struct null_port *)base;
+	const uint32_t room = base->chunk_bytes - base->headroom_bytes -
+			      base->tailroom_bytes;
+	uint32_t n, frame_bytes;
+	int err;
+
+	err = mr_spec_get_u32(spec, "queues", 1, 1, MAX_QUEUES, &n,
+			      reterr_reason);
+	if (err == 0)
+		err = mr_spec_get_u32(spec, "len", DEFAULT_FRAME_BYTES, 14, room,
+				      &frame_bytes, reterr_reason);
+	if (err < 0)
+		return err;
+
+	port->rxqs = mr_alloc(base->ctx, 0, n * sizeof(port->rxqs[0]));
+	port->txqs = mr_alloc(base->ctx, 0, n * sizeof(port->txqs[0]));
+	port->tables = mr_alloc(base->ctx, 0, 2 * n * sizeof(void *));
+	if (port->rxqs == NULL || port->txqs == NULL || port->tables == NULL) {
+		base->driver->close(base);
+		return mr_fail(reterr_reason, -ENOMEM,
+			       "no memory for %u queues", n);
+	}
+	base->rxqs = port->tables;
+	base->txqs = (struct mr_txq **)port->tables + n;
+	for (uint32_t i = 0; i < n; i++) {
+		port->rxqs[i] = (struct null_rxq){
+			.base = { .queue = { .port = base, .fd = -1, .idx = i },
+				  .burst = null_rx_burst,
+				  .n_min = 1 },
+			.frame_bytes = frame_bytes,
+			.buffer_bytes = base->chunk_bytes,
+			.data_offset = base->headroom_bytes,
+		};
+		port->txqs[i] = (struct null_txq){
+			.base = { .queue = { .port = base,
+					     .arm = null_tx_arm,
+					     .fd = -1,
+					     .idx = i },
+				  .burst = null_tx_burst },
+		};
+		base->rxqs[i] = &port->rxqs[i].base;
+		base->txqs[i] = &port->txqs[i].base;
+	}
+	base->info.n_rxqs = base->info.n_txqs = n;
+	snprintf(base->info.mode, sizeof(base->info.mode), "memory");
+	return 0;
+}
+
+static void null_close(struct mr_port *base)
+{
+	struct null_port *port = (struct null_port *)base;
+
+	mr_free(base->ctx, port->tables);
+	mr_free(base->ctx, port->txqs);
+	mr_free(base->ctx, port->rxqs);
+}
+
+static const char *const null_keys[] = { "queues", "len", NULL };
+
+extern const struct mr_driver mr_driver_null;
+const struct mr_driver mr_driver_null = {
+	.name = "null",
+	.keys = null_keys,
+	.port_bytes = sizeof(struct null_port),
+	.need = null_need,
+	.open = null_open,
+	.close = null_close,
+};

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * pcap: frames into a capture.
+ *
+ * A burst is written to the file before it returns: what is completed can be
+ * read. If the file takes no more, the burst's frames are the device's drops,
+ * and what was written of them is cut off again, so that the capture stays one.
+ */
+#include <netinet/in.h>
+#include <stdio_ext.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <millrace/net.h>
+
+#include "pcap_port.h"
+
+/* Entries of the frame that begins at frames[0], and its bytes. */
+static uint32_t measure(const struct mr_frame *frames, uint64_t *ret_n_bytes)
+{
+	uint32_t n = 0;
+
+	*ret_n_bytes = 0;
+	do {
+		*ret_n_bytes += frames[n].len;
+	} while (frames[n++].flags & MR_FRAME_MORE);
+	return n;
+}
+
+/* The drop that a frame of n entries deserves, or -1 if it is good. */
+static int objection(const struct pcap_txq *txq, const struct mr_frame *frames,
+		     uint32_t n, uint64_t n_bytes)
+{
+	const struct mr_port *port = txq->base.queue.port;
+
+	for (uint32_t i = 0; i < n; i++)
+		if (frames[i].len == 0 ||
+		    !mr_region_is_backed(port->region, frames[i].addr,
+					 frames[i].len))
+			return MR_TX_DROP_INVALID;
+	return n > MR_MAX_SEGS || n_bytes > PCAP_MAX_FRAME_BYTES ?
+		       MR_TX_DROP_TOO_LONG :
+		       -1;
+}
+
+/* No device will do it later. A UDP sum of 0 means none: RFC 768. */
+static void finish_csum(struct pcap_txq *txq, uint32_t n_bytes)
+{
+	struct mr_net_view view;
+	uint16_t sum;
+
+	if (mr_net_parse(txq->frame, n_bytes, n_bytes, &view) < 0 ||
+	    view.csum_bytes == 0)
+		return;
+	sum = (uint16_t)~mr_csum_fold(
+		mr_csum_add(txq->frame + view.l4_bytes, view.l4_len_bytes, 0));
+	if (sum == 0 && view.l4_proto == IPPROTO_UDP)
+		sum = UINT16_MAX;
+	memcpy(txq->frame + view.csum_bytes, &sum, sizeof(sum));
+	mr_counter_add(&txq->base.stats.events[MR_TX_EVENT_CSUM_SOFTWARE], 1);
+}
+
+static struct timeval time_of(const struct mr_meta *meta,
+			      const struct timespec *now)
+{
+	if (meta != NULL && (meta->valid & MR_META_TIME) &&
+	    meta->clock_id == CLOCK_REALTIME)
+		return (struct timeval){
+			.tv_sec = (time_t)(meta->time_ns / 1000000000u),
+			.tv_usec = (suseconds_t)(meta->time_ns % 1000000000u),
+		};
+	return (struct timeval){ .tv_sec = now->tv_sec,
+				 .tv_usec = now->tv_nsec };
+}
+
+/* One good frame of n entries into the file's buffer. */
+static void dump(struct pcap_txq *txq, const struct mr_frame *frames,
+		 uint32_t n, uint32_t n_bytes, struct timeval time)
+{
+	const struct pcap_pkthdr record = { .ts = time,
+					    .caplen = n_bytes,
+					    .len = n_bytes };
+	void *base = txq->base.queue.port->base;
+	const uint8_t *bytes = mr_frame_data(base, frames);
+
+	if (n > 1 || (frames[0].flags & MR_FRAME_CSUM_PARTIAL)) {
+		uint8_t *to = txq->frame;
+
+		for (uint32_t i = 0; i < n; i++) {
+			memcpy(to, mr_frame_data(base, &frames[i]),
+			       frames[i].len);
+			to += frames[i].len;
+		}
+		bytes = txq->frame;
+	}
+	if (frames[0].flags & MR_FRAME_CSUM_PARTIAL)
+		finish_csum(txq, n_bytes);
+	pcap_dump((u_char *)txq->dumper, &record, bytes);
+}
+
+/* Write the burst out. False: it is not in the file. */
+static bool flush(struct pcap_txq *txq, uint64_t n_bytes)
+{
+	if (fflush(txq->file) == 0 && !ferror(txq->file)) {
+		if (txq->n_file_bytes >= 0)
+			txq->n_file_bytes += (int64_t)n_bytes;
+		return true;
+	}
+	__fpurge(txq->file);
+	clearerr(txq->file);
+	if (txq->n_file_bytes >= 0 &&
+	    (ftruncate(fileno(txq->file), txq->n_file_bytes) < 0 ||
+	     fseek(txq->file, (long)txq->n_file_bytes, SEEK_SET) < 0))
+		txq->n_file_bytes = -1; /* what follows may be unreadable */
+	return false;
+}
+
+uint32_t mri_pcap_tx_burst(struct mr_txq *base, struct mr_cache *cache,
+			   const struct mr_frame *frames,
+			   const struct mr_meta *meta, uint32_t n)
+{
+	enum { RECORD_BYTES = 16 }; /* struct pcap_sf_pkthdr, as in the file */
+	struct pcap_txq *txq = (struct pcap_txq *)base;
+	uint64_t n_good = 0, n_frames = 0, n_bytes = 0, n_file_bytes = 0;
+	struct timespec now;
+
+	n = mr_frame_n_whole(frames, n);
+	if (n == 0)
+		return 0;
+	clock_gettime(CLOCK_REALTIME, &now);
+	for (uint32_t i = 0; i < n;) {
+		uint64_t len;
+		const uint32_t n_segs = measure(frames + i, &len);
+		int why = objection(txq, frames + i, n_segs, len);
+
+		if (why < 0 && txq->dumper == NULL)
+			why = MR_TX_DROP_DEVICE;
+		if (why < 0) {
+			dump(txq, frames + i, n_segs, (uint32_t)len,
+			     time_of(meta == NULL ? NULL : meta + i, &now));
+			n_file_bytes += RECORD_BYTES + len;
+			n_good++;
+		} else {
+			mr_counter_add(&base->stats.drops[why], 1);
+		}
+		n_frames++;
+		n_bytes += len;
+		i += n_segs;
+	}
+	mr_frame_free_bulk(cache, frames, n);
+	if (n_good > 0 && !flush(txq, n_file_bytes)) {
+		mr_counter_add(&base->stats.drops[MR_TX_DROP_DEVICE], n_good);
+		n_good = 0;
+	}
+	mr_counter_add(&base->stats.accepted, n_frames);
+	mr_counter_add(&base->stats.completed, n_good);
+	mr_counter_add(&base->stats.bytes, n_bytes);
+	return n;
+}
+
+/* There is always room, and nothing is pending. */
+int mri_pcap_tx_arm(struct mr_queue *queue)
+{
+	(void)queue;
+	return 0;
+}

@@ -1,0 +1,520 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The AF_XDP driver: options, opening, closing, statistics.
+ *
+ * Opening: interface -> its settings -> program attached -> buffers in the fill
+ * rings -> sockets bound -> sockets in the program's map. Closing is the
+ * same backwards: no frame is steered to a socket that is being closed.
+ */
+#include <errno.h>
+#include <sys/socket.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "xdp.h"
+
+enum {
+	DEFAULT_RING_ENTRIES = 2048,
+	MAX_QUEUES = 64,
+	CARRIER_WAIT_MS = 10000,
+	CARRIER_STEP_MS = 10,
+};
+
+static const char *const mode_words[] = { "auto", "zc", "copy", NULL };
+static const char *const attach_words[] = { "auto", "native", "generic", NULL };
+static const char *const switch_words[] = { "auto", "on", "off", NULL };
+
+static int read_options(const struct mr_spec *spec, struct xdp_options *o,
+			struct mr_reason *reason)
+{
+	int err;
+
+	if ((err = mr_spec_get_word(spec, "mode", mode_words, &o->mode,
+				    reason)) < 0 ||
+	    (err = mr_spec_get_word(spec, "attach", attach_words, &o->attach,
+				    reason)) < 0 ||
+	    (err = mr_spec_get_word(spec, "sg", switch_words, &o->sg,
+				    reason)) < 0 ||
+	    (err = mr_spec_get_word(spec, "csum", switch_words, &o->csum,
+				    reason)) < 0 ||
+	    (err = mr_spec_get_u32(spec, "queues", 0, 1, MAX_QUEUES,
+				   &o->n_queues, reason)) < 0 ||
+	    (err = mr_spec_get_u32(spec, "start", 0, 0, UINT16_MAX,
+				   &o->first_queue, reason)) < 0 ||
+	    (err = mr_spec_get_u32(spec, "ring", DEFAULT_RING_ENTRIES, 64, 32768,
+				   &o->ring_entries, reason)) < 0 ||
+	    (err = mr_spec_get_u32(spec, "mtu", 0, 68, 65535, &o->mtu_bytes,
+				   reason)) < 0 ||
+	    (err = mr_spec_get_u32(spec, "budget", 0, 32, 32768, &o->budget,
+				   reason)) < 0 ||
+	    (err = mr_spec_get_u32(spec, "busy", 0, 1, UINT16_MAX, &o->busy,
+				   reason)) < 0)
+		return err;
+	if (o->ring_entries & (o->ring_entries - 1))
+		return mr_fail(reason, -EINVAL,
+			       "xdp: option ring: %u is not a power of two",
+			       o->ring_entries);
+	if (o->budget > o->ring_entries)
+		return mr_fail(reason, -EINVAL,
+			       "xdp: option budget: %u is more than the ring's "
+			       "%u entries",
+			       o->budget, o->ring_entries);
+	o->promisc = mr_spec_get(spec, "promisc") != NULL;
+	o->force = mr_spec_get(spec, "force") != NULL;
+	o->partial = mr_spec_get(spec, "partial") != NULL;
+	return 0;
+}
+
+/* The queues that the port will have, or why not. */
+static int choose_queues(const struct xdp_netdev *dev, struct xdp_options *o,
+			 struct mr_reason *reason)
+{
+	const uint32_t n_channels = dev->n_rx_channels;
+
+	if (o->first_queue >= n_channels)
+		return mr_fail(reason, -EINVAL,
+			       "xdp:%s: start=%u: it has %u rx channels, 0 to "
+			       "%u",
+			       dev->name, o->first_queue, n_channels,
+			       n_channels - 1);
+	if (o->n_queues == 0)
+		o->n_queues = n_channels - o->first_queue;
+	if (o->n_queues > n_channels - o->first_queue)
+		return mr_fail(reason, -EINVAL,
+			       "xdp:%s: queues=%u: it has %u rx channels from "
+			       "%u on; 'ethtool -L' changes that",
+			       dev->name, o->n_queues,
+			       n_channels - o->first_queue, o->first_queue);
+	if (o->n_queues > MAX_QUEUES)
+		return mr_fail(reason, -EINVAL,
+			       "xdp:%s: has %u rx channels, a port at most %d; "
+			       "'ethtool -L' changes that",
+			       dev->name, n_channels, MAX_QUEUES);
+	if (o->n_queues < n_channels && !o->partial)
+		return mr_fail(reason, -EINVAL,
+			       "xdp:%s: the device feeds %u rx channels and "
+			       "the port would have %u: frames on the others "
+			       "go to the kernel. 'ethtool -L %s combined %u' "
+			       "(veth: rx), or the option 'partial' if that is "
+			       "meant",
+			       dev->name, n_channels, o->n_queues, dev->name,
+			       o->n_queues);
+	return 0;
+}
+
+static int xdp_need(struct mr_ctx *ctx, const struct mr_spec *spec,
+		    uint32_t page_bytes, uint32_t *ret_n_pages,
+		    struct mr_reason *reterr_reason)
+{
+	struct xdp_options options = { 0 };
+	struct xdp_netdev dev;
+	uint32_t n_entries;
+	int err = read_options(spec, &options, reterr_reason);
+
+	(void)ctx;
+	if (err == 0)
+		err = mri_xdp_netdev_find(mr_spec_device(spec), &dev,
+					  reterr_reason);
+	if (err == 0)
+		err = choose_queues(&dev, &options, reterr_reason);
+	if (err < 0)
+		return err;
+	/* Fill side of a zero-copy device: two rings; tx side: one. */
+	n_entries = 3 * options.ring_entries * options.n_queues;
+	/* Rx buffers are chunks: several in a page of 8 KiB and more. */
+	(void)page_bytes;
+	*ret_n_pages = n_entries;
+	return 0;
+}
+
+static void free_queues(struct xdp_port *port)
+{
+	const struct mr_ctx *ctx = port->base.ctx;
+
+	for (uint32_t i = 0; port->rxqs != NULL && i < port->n_queues; i++)
+		mr_free(ctx, port->rxqs[i].posted);
+	for (uint32_t i = 0; port->txqs != NULL && i < port->n_queues; i++) {
+		mr_free(ctx, port->txqs[i].postings);
+		mr_free(ctx, port->txqs[i].ends);
+	}
+	mr_free(ctx, port->rxqs);
+	mr_free(ctx, port->txqs);
+	mr_free(ctx, port->fds);
+	mr_free(ctx, port->tables);
+}
+
+static bool has_partial_csums(const struct xdp_port *port)
+{
+	return port->options.csum == XDP_AUTO ? port->is_software :
+						port->options.csum == XDP_ON;
+}
+
+static int alloc_queue(struct xdp_port *port, uint32_t i)
+{
+	struct mr_port *base = &port->base;
+	const uint32_t chunk_shift =
+		(uint32_t)__builtin_ctz(base->chunk_bytes);
+	const uint64_t n_chunks = port->n_registered_bytes >> chunk_shift;
+	struct xdp_rxq *rxq = &port->rxqs[i];
+	struct xdp_txq *txq = &port->txqs[i];
+
+	rxq->port = txq->port = port;
+	rxq->chunk_shift = txq->chunk_shift = chunk_shift;
+	txq->chunk_mask = base->chunk_bytes - 1;
+	rxq->tailroom_bytes = base->tailroom_bytes;
+	rxq->has_partial_csums = has_partial_csums(port);
+	rxq->base.burst = mri_xdp_rx_burst;
+	rxq->base.queue = (struct mr_queue){ .port = base,
+					     .arm = mri_xdp_rx_arm,
+					     .fd = -1,
+					     .idx = i };
+	txq->base.burst = mri_xdp_tx_burst;
+	txq->base.queue = (struct mr_queue){ .port = base,
+					     .arm = mri_xdp_tx_arm,
+					     .fd = -1,
+					     .idx = i };
+	base->rxqs[i] = &rxq->base;
+	base->txqs[i] = &txq->base;
+	rxq->posted = mr_alloc(base->ctx, 0, (n_chunks + 63) / 64 * 8);
+	txq->postings = mr_alloc(base->ctx, 0,
+				 xdp_posting(port->n_registered_bytes));
+	txq->ends = mr_alloc(base->ctx, 0,
+			     (port->options.ring_entries + 63) / 64 * 8);
+	if (rxq->posted == NULL || txq->postings == NULL || txq->ends == NULL)
+		return -ENOMEM;
+	return 0;
+}
+
+static int alloc_queues(struct xdp_port *port, struct mr_reason *reason)
+{
+	struct mr_port *base = &port->base;
+	const uint32_t n = port->options.n_queues;
+	int err = 0;
+
+	/* Looked up once: tables and registration must agree. */
+	port->n_registered_bytes =
+		mr_region_n_contiguous_bytes(base->region);
+	if (!mr_pool_is_below(base->pool, port->n_registered_bytes))
+		return mr_fail(reason, -EINVAL,
+			       "%s: its pool lies behind a gap of its region, "
+			       "and a device can only register what is in one "
+			       "piece from the region's start: make that pool "
+			       "the first of the region, or give it a region",
+			       base->info.name);
+	port->rxqs = mr_alloc(base->ctx, 0, n * sizeof(port->rxqs[0]));
+	port->txqs = mr_alloc(base->ctx, 0, n * sizeof(port->txqs[0]));
+	port->fds = mr_alloc(base->ctx, 0, n * sizeof(port->fds[0]));
+	port->tables = mr_alloc(base->ctx, 0, 2 * n * sizeof(void *));
+	if (port->rxqs == NULL || port->txqs == NULL || port->fds == NULL ||
+	    port->tables == NULL)
+		err = -ENOMEM;
+	if (err == 0) {
+		port->n_queues = n; /* from here on tear_down() has queues */
+		base->rxqs = port->tables;
+		base->txqs = (struct mr_txq **)port->tables + n;
+		memset(port->fds, 0xff, n * sizeof(port->fds[0])); /* -1 */
+	}
+	for (uint32_t i = 0; i < n && err == 0; i++)
+		err = alloc_queue(port, i);
+	if (err < 0)
+		return mr_fail(reason, err, "%s: no memory for %u queues",
+			       base->info.name, n);
+	base->info.n_rxqs = n;
+	/* What leaves by queue i leaves by the device's queue i. */
+	base->info.n_txqs = n;
+	if (port->options.first_queue + n > port->dev.n_tx_channels)
+		base->info.n_txqs =
+			port->dev.n_tx_channels > port->options.first_queue ?
+				port->dev.n_tx_channels -
+					port->options.first_queue :
+				0;
+	return 0;
+}
+
+/* Settings of the interface; each is given back by restore_netdev(). */
+static int set_netdev(struct xdp_port *port, struct mr_reason *reason)
+{
+	const char *const name = port->dev.name;
+	const struct xdp_options *o = &port->options;
+	int err;
+
+	port->is_software = strcmp(port->dev.driver, "veth") == 0 ||
+			    strcmp(port->dev.driver, "tun") == 0;
+	port->mtu_bytes = port->dev.mtu_bytes;
+	if (o->mtu_bytes != 0 && o->mtu_bytes != port->dev.mtu_bytes) {
+		err = mri_xdp_netdev_set_mtu(name, o->mtu_bytes);
+		if (err == -EPERM)
+			return mri_xdp_netdev_refuse(
+				port->base.info.name, err, "cannot set the MTU",
+				"CAP_NET_ADMIN", reason);
+		if (err < 0)
+			return mr_fail(reason, -EINVAL,
+				       "%s: the device does not take an MTU of "
+				       "%u: %s",
+				       port->base.info.name, o->mtu_bytes,
+				       strerror(-err));
+		port->did_set_mtu = true;
+		port->mtu_bytes = o->mtu_bytes;
+	}
+	/* Binding zero-copy to a device that is down crashes some drivers. */
+	if (!(port->dev.flags & IFF_UP)) {
+		err = mri_xdp_netdev_set_up(name, true);
+		if (err < 0)
+			return mri_xdp_netdev_refuse(
+				port->base.info.name, err,
+				"cannot bring the interface up",
+				"CAP_NET_ADMIN", reason);
+		port->did_set_up = true;
+	}
+	if (o->promisc) {
+		port->promisc_fd = mri_xdp_netdev_promisc(port->dev.ifindex);
+		if (port->promisc_fd < 0)
+			return mri_xdp_netdev_refuse(
+				port->base.info.name, port->promisc_fd,
+				"cannot make the interface promiscuous",
+				"CAP_NET_RAW", reason);
+	}
+	return 0;
+}
+
+static void restore_netdev(struct xdp_port *port)
+{
+	char name[IFNAMSIZ];
+
+	mr_fd_close(port->promisc_fd);
+	port->promisc_fd = -1;
+	/* Another interface may have the old name by now. */
+	if (if_indextoname(port->dev.ifindex, name) == NULL)
+		return;
+	if (port->did_set_mtu)
+		(void)mri_xdp_netdev_set_mtu(name, port->dev.mtu_bytes);
+	if (port->did_set_up)
+		(void)mri_xdp_netdev_set_up(name, false);
+}
+
+/*
+ * Attaching natively resets many a NIC, and so does a zero-copy bind; what is
+ * sent while there is no carrier is lost. Wait for it, but not for ever.
+ */
+static void wait_for_carrier(struct xdp_port *port)
+{
+	const struct timespec step = { .tv_nsec = CARRIER_STEP_MS * 1000000 };
+	struct xdp_netdev dev = port->dev;
+
+	for (int i = 0; i < CARRIER_WAIT_MS / CARRIER_STEP_MS; i++) {
+		if (mri_xdp_netdev_read(dev.ifindex, &dev) < 0 ||
+		    xdp_netdev_has_link(&dev))
+			return;
+		nanosleep(&step, NULL);
+	}
+	mr_log(port->base.ctx, MR_LOG_WARNING,
+	       "%s: no carrier %d s after it was opened",
+	       port->base.info.name, CARRIER_WAIT_MS / 1000);
+}
+
+static void fill_info(struct xdp_port *port)
+{
+	struct mr_port_info *info = &port->base.info;
+
+	info->mtu_bytes = port->mtu_bytes;
+	info->numa_node = mri_xdp_netdev_numa_node(port->dev.name);
+	info->has_sg = port->has_sg;
+	memcpy(info->mac, port->dev.mac, sizeof(info->mac));
+	info->has_mac = 1;
+	info->has_csum_tx = port->txqs[0].has_csum;
+	mr_log(port->base.ctx, MR_LOG_INFO,
+	       "%s: %llu KiB locked, about %llu KiB of kernel memory, %s "
+	       "attach%s",
+	       info->name, (unsigned long long)(info->locked_bytes >> 10),
+	       (unsigned long long)(info->kernel_bytes >> 10),
+	       port->prog.is_native ? "native" : "generic",
+	       port->prog.dispatched != NULL ? " by libxdp's dispatcher" : "");
+}
+
+static void read_link_state(struct xdp_port *port)
+{
+	struct xdp_netdev dev = port->dev;
+
+	if (mri_xdp_netdev_read(dev.ifindex, &dev) == 0)
+		port->is_up = xdp_netdev_has_link(&dev);
+}
+
+/* Undo whatever of opening was done. Nothing is steered to us any more. */
+static void tear_down(struct xdp_port *port)
+{
+	if (port->prog.skeleton != NULL)
+		mri_xdp_prog_unsteer(port);
+	if (port->fds != NULL)
+		mri_xdp_sockets_close(port);
+	if (port->prog.skeleton != NULL)
+		mri_xdp_prog_close(port);
+	if (port->is_pinned)
+		mr_region_unpin(port->base.region, port->base.info.name,
+				port->n_registered_bytes);
+	if (port->base.fd >= 0)
+		close(port->base.fd);
+	restore_netdev(port);
+	free_queues(port);
+}
+
+static int open_steps(struct xdp_port *port, struct mr_reason *reason)
+{
+	struct mr_port *base = &port->base;
+	bool has_sg;
+	int err;
+
+	if ((err = set_netdev(port, reason)) < 0 ||
+	    (err = mri_xdp_choose_sg(port, &has_sg, reason)) < 0 ||
+	    (err = alloc_queues(port, reason)) < 0)
+		return err;
+	base->fd = mri_xdp_events_open();
+	if (base->fd < 0)
+		return mr_fail(reason, base->fd, "%s: no rtnetlink: %s",
+			       base->info.name, strerror(-base->fd));
+	err = mri_xdp_prog_open(port, has_sg, reason);
+	if (err == -ERANGE && !has_sg && port->options.sg == XDP_AUTO) {
+		/* A peer whose MTU is larger than ours may send such frames. */
+		has_sg = true;
+		err = mri_xdp_prog_open(port, has_sg, reason);
+	}
+	if (err < 0)
+		return err == -ERANGE ? -ENOTSUP : err;
+	err = mri_xdp_climb(port, has_sg, reason);
+	if (err < 0)
+		return err;
+	err = mr_region_pin(base->region, base->info.name,
+			    port->n_registered_bytes);
+	if (err < 0)
+		return mr_fail(reason, err, "%s: too many ports on one region",
+			       base->info.name);
+	port->is_pinned = true;
+	err = mri_xdp_prog_steer(port, reason);
+	if (err < 0)
+		return err;
+	if (port->prog.is_native && !port->is_software)
+		wait_for_carrier(port);
+	read_link_state(port);
+	fill_info(port);
+	return 0;
+}
+
+static int xdp_open(struct mr_port *base, const struct mr_spec *spec,
+		    struct mr_reason *reterr_reason)
+{
+	struct xdp_port *port = (struct xdp_port *)base;
+	int err;
+
+	port->promisc_fd = -1;
+	port->prog.link_fd = -1;
+	if ((err = read_options(spec, &port->options, reterr_reason)) < 0 ||
+	    (err = mri_xdp_netdev_find(mr_spec_device(spec), &port->dev,
+				       reterr_reason)) < 0 ||
+	    (err = choose_queues(&port->dev, &port->options, reterr_reason)) <
+		    0)
+		return err;
+	if (!port->options.force &&
+	    mri_xdp_netdev_has_default_route(port->dev.name))
+		return mr_fail(reterr_reason, -EBUSY,
+			       "%s: carries the default route of this machine, "
+			       "and would be cut off from it; the option "
+			       "'force' takes it all the same",
+			       base->info.name);
+	if (base->headroom_bytes > XSK_PACKET_HEADROOM)
+		port->umem_headroom_bytes =
+			base->headroom_bytes - XSK_PACKET_HEADROOM;
+	err = open_steps(port, reterr_reason);
+	if (err < 0)
+		tear_down(port);
+	return err;
+}
+
+static void xdp_close(struct mr_port *base)
+{
+	tear_down((struct xdp_port *)base);
+}
+
+static int xdp_poll(struct mr_port *base)
+{
+	return mri_xdp_events_poll((struct xdp_port *)base);
+}
+
+static int xdp_link(const struct mr_port *base, struct mr_link *ret_link)
+{
+	const struct xdp_port *port = (const struct xdp_port *)base;
+
+	*ret_link = (struct mr_link){
+		.is_up = __atomic_load_n(&port->is_up, __ATOMIC_RELAXED),
+		.speed_mbps =
+			__atomic_load_n(&port->speed_mbps, __ATOMIC_RELAXED),
+		.is_gone = __atomic_load_n(&port->is_gone, __ATOMIC_RELAXED),
+	};
+	return 0;
+}
+
+static void xdp_rxq_stats(const struct mr_rxq *base, struct mr_rx_stats *stats)
+{
+	const struct xdp_rxq *rxq = (const struct xdp_rxq *)base;
+	struct xsk_statistics kernel = { 0 };
+	socklen_t n_bytes = sizeof(kernel);
+
+	if (getsockopt(rxq->fd, SOL_XSK, XSK_STATISTICS, &kernel, &n_bytes) < 0)
+		return;
+	stats->drops[MR_RX_DROP_NO_BUFFER] += kernel.rx_dropped;
+	stats->drops[MR_RX_DROP_RING_FULL] += kernel.rx_ring_full;
+	stats->received += kernel.rx_dropped + kernel.rx_ring_full;
+	/* An event: each such frame is in rx_dropped already. */
+	stats->events[MR_RX_EVENT_FILL_RING_EMPTY] += kernel.rx_fill_ring_empty;
+}
+
+static uint64_t above(uint64_t now, uint64_t before)
+{
+	return now > before ? now - before : 0;
+}
+
+static uint32_t xdp_device_drops(const struct mr_port *base,
+				 struct mr_named_count *ret_counts, uint32_t n)
+{
+	const struct xdp_port *port = (const struct xdp_port *)base;
+	struct xdp_netdev now = port->dev;
+	uint64_t n_in_queues = 0;
+
+	(void)mri_xdp_netdev_read(port->dev.ifindex, &now);
+	/* The device counts as dropped what a socket had no room for, too. */
+	for (uint32_t i = 0; i < base->info.n_rxqs; i++) {
+		struct mr_rx_stats stats = { 0 };
+
+		xdp_rxq_stats(base->rxqs[i], &stats);
+		n_in_queues += stats.received;
+	}
+	const struct mr_named_count counts[] = {
+		{ "rx_dropped", above(above(now.rx_dropped,
+					    port->dev.rx_dropped),
+				      n_in_queues) },
+		{ "rx_missed", above(now.rx_missed, port->dev.rx_missed) },
+		{ "rx_errors", above(now.rx_errors, port->dev.rx_errors) },
+	};
+	for (uint32_t i = 0; i < n && i < 3; i++)
+		ret_counts[i] = counts[i];
+	return 3;
+}
+
+static const char *const xdp_keys[] = { "mode",	  "attach", "queues", "start",
+					"ring",	  "mtu",    "promisc", "csum",
+					"sg",	  "force",  "partial", "budget",
+					"busy",	  NULL };
+
+extern const struct mr_driver mr_driver_xdp;
+const struct mr_driver mr_driver_xdp = {
+	.name = "xdp",
+	.keys = xdp_keys,
+	.port_bytes = sizeof(struct xdp_port),
+	.need = xdp_need,
+	.open = xdp_open,
+	.close = xdp_close,
+	.poll = xdp_poll,
+	.link = xdp_link,
+	.device_drops = xdp_device_drops,
+	.rxq_stats = xdp_rxq_stats,
+};

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Inside of the AF_XDP driver.
+ *
+ *     xdp.c         options, open, close, statistics
+ *     xdp_ladder.c  bind modes: which is tried, which is reached
+ *     xdp_rx.c      rx ring, fill ring                         (hot)
+ *     xdp_tx.c      tx ring, completion ring, the kick         (hot)
+ *     xdp_csum.c    partial checksums of veth and tap
+ *     xdp_copy.c    frames that the kernel would not take as they lie
+ *     xdp_umem.c    memory registration, sockets and their rings
+ *     xdp_prog.c    the XDP program and where it is attached
+ *     xdp_netdev.c  the network interface: facts, settings, events
+ */
+#ifndef XDP_XDP_H
+#define XDP_XDP_H
+
+#include <net/if.h>
+#include <stdbool.h>
+
+#include <millrace/driver.h>
+
+#include "xdp_uapi.h"
+#include "xring.h"
+
+_Static_assert((int)XSK_PKT_CONTD == (int)MR_FRAME_MORE,
+	       "an rx descriptor is a struct mr_frame");
+
+enum {
+	XDP_MIN_FRAME_BYTES = 14, /* an Ethernet header */
+	/* Linux devices take an MTU, an Ethernet header and a VLAN tag. */
+	XDP_LINK_BYTES = 14 + 4,
+	/* Postings are counted by the smallest page of any pool. */
+	XDP_POSTING_SHIFT = 11,
+	XDP_IFF_LOWER_UP = 1 << 16, /* linux/if.h, which net/if.h excludes */
+};
+
+struct xdp_port;
+
+struct xdp_rxq {
+	_Alignas(64) struct mr_rxq base;
+	/* Hot. */
+	struct xring rx;
+	struct xring fill;
+	struct xdp_port *port;
+	uint64_t *posted; /* bit per chunk: with the kernel, or in a ring */
+	uint32_t chunk_shift;
+	uint32_t n_bufs; /* always with us and the kernel: see xdp_rx.c */
+	uint32_t tailroom_bytes;
+	bool has_partial_csums;
+	bool in_long_frame; /* its first part was dropped, the rest follows */
+	int fd;
+	/* Idle. */
+	uint32_t n_idle_polls;
+	uint64_t idle_since_ns;
+};
+
+/* The place in postings[] of an entry that begins at addr. */
+static inline uint64_t xdp_posting(uint64_t addr)
+{
+	return addr >> XDP_POSTING_SHIFT;
+}
+
+struct xdp_txq {
+	_Alignas(64) struct mr_txq base;
+	/* Hot. */
+	struct xring tx;
+	struct xring comp;
+	struct xdp_port *port;
+	uint8_t *postings; /* per 2 KiB: entries posted and not completed */
+	uint64_t *ends;    /* bit per place of tx: the entry ends a frame */
+	uint64_t n_registered_bytes; /* entries lie in [0, that) */
+	uint32_t chunk_shift;
+	uint32_t chunk_mask;
+	uint32_t n_front_bytes; /* in its chunk, before each entry */
+	uint32_t n_outstanding; /* entries posted and not completed */
+	uint32_t n_posted;      /* running number of entries, for ends */
+	uint32_t n_reaped;
+	uint32_t n_lost; /* frames the device lost, not yet reaped */
+	bool has_sg;
+	bool has_csum; /* the kernel finishes partial sums */
+	bool is_stalled; /* the last kick moved nothing and will not */
+	int fd;
+};
+
+/* What the network interface is and was; xdp_netdev.c. */
+struct xdp_netdev {
+	char name[IFNAMSIZ];
+	uint32_t ifindex;
+	uint32_t n_rx_channels, n_tx_channels;
+	uint32_t flags; /* IFF_* */
+	uint32_t mtu_bytes;
+	uint32_t xdp_prog_id; /* attached by somebody, 0: none */
+	uint8_t mac[6];
+	char driver[32]; /* "veth", "igb", ... */
+	uint64_t rx_dropped, rx_missed, rx_errors;
+};
+
+/* Where our program is; xdp_prog.c. */
+struct xdp_prog {
+	struct xdp_prog_bpf *skeleton;
+	void *dispatched; /* struct xdp_program *, with libxdp's dispatcher */
+	int link_fd;
+	int map_fd;
+	bool is_native;
+};
+
+enum xdp_mode { XDP_MODE_AUTO, XDP_MODE_ZC, XDP_MODE_COPY };
+enum xdp_attach { XDP_ATTACH_AUTO, XDP_ATTACH_NATIVE, XDP_ATTACH_GENERIC };
+enum xdp_switch { XDP_AUTO, XDP_ON, XDP_OFF };
+
+struct xdp_options {
+	uint32_t mode, attach, sg, csum;
+	uint32_t n_queues; /* 0: all channels */
+	uint32_t first_queue;
+	uint32_t ring_entries;
+	uint32_t mtu_bytes; /* 0: as it is */
+	uint32_t budget;    /* copy mode: descriptors per sendto(); 0: a ring */
+	uint32_t busy;      /* busy poll budget; 0: off */
+	bool promisc, force, partial;
+};
+
+struct xdp_port {
+	struct mr_port base;
+	struct xdp_options options;
+	struct xdp_netdev dev; /* as it was at open, but for the name */
+	struct xdp_prog prog;
+	struct xdp_rxq *rxqs;
+	struct xdp_txq *txqs;
+	void *tables;
+	uint32_t n_queues; /* sockets */
+	int *fds;          /* one socket per queue */
+	int promisc_fd;
+	bool did_set_mtu, did_set_up, is_pinned;
+	bool is_software; /* veth or tap: a kernel's frames, not a wire's */
+	bool has_sg, has_tx_metadata;
+	uint32_t n_zc_queues; /* bound without copies: all, or none at all */
+	uint64_t n_registered_bytes;
+	uint32_t umem_headroom_bytes;
+	/* Written by mr_port_poll(), read by anybody: atomic. */
+	uint32_t mtu_bytes;
+	uint32_t is_up;
+	uint32_t is_gone;
+	uint32_t speed_mbps;
+};
+
+/*
+ * Up, and with a carrier. IFF_RUNNING alone is late by up to a second when the
+ * carrier goes (linux/net/core/link_watch.c), IFF_LOWER_UP is not; when it
+ * comes, IFF_RUNNING is what says that frames may be queued.
+ */
+static inline bool xdp_netdev_has_link(const struct xdp_netdev *dev)
+{
+	const uint32_t wanted = IFF_UP | IFF_RUNNING | XDP_IFF_LOWER_UP;
+
+	return (dev->flags & wanted) == wanted;
+}
+
+static inline struct xdp_rxq *xdp_rxq_of(struct mr_rxq *base)
+{
+	return (struct xdp_rxq *)base;
+}
+
+static inline struct xdp_txq *xdp_txq_of(struct mr_txq *base)
+{
+	return (struct xdp_txq *)base;
+}
+
+/* xdp_rx.c */
+mr_rx_burst_fn mri_xdp_rx_burst;
+int mri_xdp_rx_arm(struct mr_queue *queue);
+/* Give the kernel its n_bufs buffers, -ENOMEM if the pool has not as many. */
+int mri_xdp_rx_fill(struct xdp_rxq *rxq);
+/* Take back what the kernel has; its socket is closed, the device done. */
+void mri_xdp_rx_take_back(struct xdp_rxq *rxq);
+
+/* xdp_tx.c */
+mr_tx_burst_fn mri_xdp_tx_burst;
+int mri_xdp_tx_arm(struct mr_queue *queue);
+void mri_xdp_tx_take_back(struct xdp_txq *txq);
+
+/* xdp_csum.c */
+/* Mark those of n entries that begin a frame with a partial sum; how many. */
+uint32_t mri_xdp_csum_mark(const struct mr_port *port, struct mr_frame *frames,
+			   uint32_t n);
+/*
+ * Hand the partial sum of a frame of n writable entries on to the kernel, by
+ * metadata in front of it, or finish it here. The entries' flags then say what
+ * the descriptor needs.
+ */
+void mri_xdp_csum_send(struct xdp_txq *txq, struct mr_frame *frames, uint32_t n,
+		       const struct mr_meta *meta);
+
+/* xdp_copy.c */
+/*
+ * Make a frame that the kernel would refuse into one that it takes: split
+ * entries at chunk edges where that is enough, else copy. Consumes the n
+ * entries at in, whatever it returns: the entries at out, 0 if the frame was
+ * dropped, and counted.
+ */
+uint32_t mri_xdp_reshape(struct xdp_txq *txq, struct mr_cache *cache,
+			 const struct mr_frame *in, uint32_t n,
+			 struct mr_frame out[MR_MAX_SEGS]);
+
+/* xdp_ladder.c */
+/* Whether frames have several buffers; -EINVAL, -ENOTSUP: not with this pool */
+int mri_xdp_choose_sg(const struct xdp_port *port, bool *ret_has_sg,
+		      struct mr_reason *reterr_reason);
+int mri_xdp_climb(struct xdp_port *port, bool has_sg,
+		  struct mr_reason *reterr_reason);
+
+/* xdp_umem.c */
+/* One way to bind; the ladder tries several. */
+struct xdp_rung {
+	bool is_zc, has_sg;
+};
+/*
+ * Sockets, registration, rings, buffers and bind of all queues. On failure
+ * nothing is left; *ret_is_final tells that no other rung would help.
+ */
+int mri_xdp_sockets_open(struct xdp_port *port, struct xdp_rung rung,
+			 bool *ret_is_final, struct mr_reason *reterr_reason);
+/* Close them, wait for the device, take back what they held. */
+void mri_xdp_sockets_close(struct xdp_port *port);
+
+/* xdp_prog.c */
+/* -ERANGE: the MTU, here or at the peer, needs a program with frags. */
+int mri_xdp_prog_open(struct xdp_port *port, bool has_frags,
+		      struct mr_reason *reterr_reason);
+int mri_xdp_prog_steer(struct xdp_port *port, struct mr_reason *reterr_reason);
+void mri_xdp_prog_unsteer(struct xdp_port *port);
+void mri_xdp_prog_close(struct xdp_port *port);
+
+/* xdp_netdev.c */
+int mri_xdp_netdev_find(const char *name, struct xdp_netdev *ret_dev,
+			struct mr_reason *reterr_reason);
+/* As the kernel sees it now, by rtnetlink; 0 or -errno. */
+int mri_xdp_netdev_read(uint32_t ifindex, struct xdp_netdev *dev);
+/* err, and a reason that names the capability if that is what is missing. */
+int mri_xdp_netdev_refuse(const char *port, int err, const char *what,
+			  const char *capability, struct mr_reason *reason);
+int mri_xdp_netdev_set_mtu(const char *name, uint32_t mtu_bytes);
+int mri_xdp_netdev_set_up(const char *name, bool is_up);
+/* An fd that keeps the interface promiscuous while it is open, or -errno. */
+int mri_xdp_netdev_promisc(uint32_t ifindex);
+bool mri_xdp_netdev_has_default_route(const char *name);
+int32_t mri_xdp_netdev_numa_node(const char *name);
+/* rtnetlink events; an fd or -errno. */
+int mri_xdp_events_open(void);
+int mri_xdp_events_poll(struct xdp_port *port);
+
+#endif

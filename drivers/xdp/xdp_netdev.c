@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The network interface under a port: what it is, what we set and give back,
+ * and what happens to it. All by rtnetlink and ioctl, which see the network
+ * namespace of the caller; /sys may show another one.
+ *
+ * Source: rtnetlink(7), netdevice(7), linux/include/uapi/linux/ethtool.h,
+ * if_link.h.
+ */
+#include <errno.h>
+#include <linux/ethtool.h>
+#include <linux/if_link.h>
+#include <linux/if_packet.h>
+#include <linux/rtnetlink.h>
+#include <linux/sockios.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "xdp.h"
+
+enum { NETLINK_WAIT_MS = 1000, REPLY_BYTES = 16384 };
+
+static int control_socket(void)
+{
+	const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	return fd < 0 ? -errno : fd;
+}
+
+/* One ioctl on an interface; 0 or -errno. */
+static int control(unsigned long request, struct ifreq *ifr)
+{
+	const int fd = control_socket();
+	int err = 0;
+
+	if (fd < 0)
+		return fd;
+	if (ioctl(fd, request, ifr) < 0)
+		err = -errno;
+	close(fd);
+	return err;
+}
+
+static struct ifreq named(const char *name)
+{
+	struct ifreq ifr = { 0 };
+
+	snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "%s", name);
+	return ifr;
+}
+
+static int ethtool(const char *name, void *command)
+{
+	struct ifreq ifr = named(name);
+
+	ifr.ifr_data = command;
+	return control(SIOCETHTOOL, &ifr);
+}
+
+/* Attributes of RTM_NEWLINK that we care for. */
+static void read_attributes(const struct nlmsghdr *message,
+			    struct xdp_netdev *dev)
+{
+	const struct ifinfomsg *info = NLMSG_DATA(message);
+	int n_left = (int)(message->nlmsg_len - NLMSG_LENGTH(sizeof(*info)));
+	struct rtattr *attribute = IFLA_RTA(info);
+
+	dev->ifindex = (uint32_t)info->ifi_index;
+	dev->flags = info->ifi_flags;
+	for (; RTA_OK(attribute, n_left);
+	     attribute = RTA_NEXT(attribute, n_left)) {
+		const void *data = RTA_DATA(attribute);
+		struct rtnl_link_stats64 stats;
+		struct rtattr *xdp;
+		int n_xdp;
+
+		switch (attribute->rta_type & NLA_TYPE_MASK) {
+		case IFLA_IFNAME:
+			snprintf(dev->name, sizeof(dev->name), "%s",
+				 (const char *)data);
+			break;
+		case IFLA_MTU:
+			memcpy(&dev->mtu_bytes, data, sizeof(dev->mtu_bytes));
+			break;
+		case IFLA_ADDRESS:
+			if (RTA_PAYLOAD(attribute) == sizeof(dev->mac))
+				memcpy(dev->mac, data, sizeof(dev->mac));
+			break;
+		case IFLA_STATS64:
+			memcpy(&stats, data, sizeof(stats));
+			dev->rx_dropped = stats.rx_dropped;
+			dev->rx_missed = stats.rx_missed_errors;
+			dev->rx_errors = stats.rx_errors;
+			break;
+		case IFLA_XDP:
+			xdp = RTA_DATA(attribute);
+			n_xdp = (int)RTA_PAYLOAD(attribute);
+			for (; RTA_OK(xdp, n_xdp); xdp = RTA_NEXT(xdp, n_xdp))
+				if (xdp->rta_type == IFLA_XDP_PROG_ID)
+					memcpy(&dev->xdp_prog_id, RTA_DATA(xdp),
+					       sizeof(dev->xdp_prog_id));
+			break;
+		default:
+			break;
+		}
+	}
+}
+
+static int netlink_open(uint32_t groups)
+{
+	const struct timeval wait = { .tv_usec = NETLINK_WAIT_MS * 1000 - 1 };
+	struct sockaddr_nl address = { .nl_family = AF_NETLINK,
+				       .nl_groups = groups };
+	const int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC,
+			      NETLINK_ROUTE);
+
+	if (fd < 0)
+		return -errno;
+	if (bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ||
+	    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait)) < 0) {
+		const int err = -errno;
+
+		close(fd);
+		return err;
+	}
+	return fd;
+}
+
+int mri_xdp_netdev_read(uint32_t ifindex, struct xdp_netdev *dev)
+{
+	struct {
+		struct nlmsghdr header;
+		struct ifinfomsg info;
+	} request = {
+		.header = { .nlmsg_len = sizeof(request),
+			    .nlmsg_type = RTM_GETLINK,
+			    .nlmsg_flags = NLM_F_REQUEST },
+		.info = { .ifi_family = AF_UNSPEC, .ifi_index = (int)ifindex },
+	};
+	_Alignas(struct nlmsghdr) char reply[REPLY_BYTES];
+	const struct nlmsghdr *message = (const struct nlmsghdr *)reply;
+	const int fd = netlink_open(0);
+	ssize_t n;
+	int err = 0;
+
+	if (fd < 0)
+		return fd;
+	n = send(fd, &request, sizeof(request), 0);
+	if (n >= 0)
+		n = recv(fd, reply, sizeof(reply), 0);
+	if (n < 0)
+		err = -errno;
+	close(fd);
+	if (err < 0)
+		return err;
+	if (!NLMSG_OK(message, n))
+		return -EIO;
+	if (message->nlmsg_type == NLMSG_ERROR) {
+		const struct nlmsgerr *error = NLMSG_DATA(message);
+
+		return error->error < 0 ? error->error : -EIO;
+	}
+	dev->xdp_prog_id = 0;
+	read_attributes(message, dev);
+	return 0;
+}
+
+static void read_channels(struct xdp_netdev *dev)
+{
+	struct ethtool_channels channels = { .cmd = ETHTOOL_GCHANNELS };
+
+	dev->n_rx_channels = dev->n_tx_channels = 1;
+	if (ethtool(dev->name, &channels) < 0)
+		return; /* lo, tap with one queue, ... */
+	if (channels.rx_count + channels.combined_count > 0)
+		dev->n_rx_channels = channels.rx_count + channels.combined_count;
+	if (channels.tx_count + channels.combined_count > 0)
+		dev->n_tx_channels = channels.tx_count + channels.combined_count;
+}
+
+int mri_xdp_netdev_find(const char *name, struct xdp_netdev *ret_dev,
+			struct mr_reason *reterr_reason)
+{
+	struct ethtool_drvinfo info = { .cmd = ETHTOOL_GDRVINFO };
+	struct xdp_netdev dev = { 0 };
+	int err;
+
+	if (name[0] == '\0')
+		return mr_fail(reterr_reason, -EINVAL,
+			       "xdp: no interface; for example xdp:eth0");
+	/* The kernel takes "eth0:1" for eth0: an alias of old, no interface. */
+	dev.ifindex = strlen(name) < IFNAMSIZ && strchr(name, ':') == NULL ?
+			      if_nametoindex(name) :
+			      0;
+	if (dev.ifindex == 0)
+		return mr_fail(reterr_reason, -ENODEV,
+			       "xdp:%s: no such network interface; 'ip link' "
+			       "lists those of this network namespace",
+			       name);
+	err = mri_xdp_netdev_read(dev.ifindex, &dev);
+	if (err < 0)
+		return mr_fail(reterr_reason, err,
+			       "xdp:%s: cannot read the interface: %s", name,
+			       strerror(-err));
+	read_channels(&dev);
+	if (ethtool(name, &info) == 0)
+		snprintf(dev.driver, sizeof(dev.driver), "%s", info.driver);
+	*ret_dev = dev;
+	return 0;
+}
+
+int mri_xdp_netdev_refuse(const char *port, int err, const char *what,
+			  const char *capability, struct mr_reason *reason)
+{
+	if (err == -EPERM)
+		return mr_fail(reason, err,
+			       "%s: %s: capability %s is missing: run as root, "
+			       "or setcap cap_net_raw,cap_net_admin,cap_bpf+ep "
+			       "on the program",
+			       port, what, capability);
+	return mr_fail(reason, err, "%s: %s: %s", port, what, strerror(-err));
+}
+
+int mri_xdp_netdev_set_mtu(const char *name, uint32_t mtu_bytes)
+{
+	struct ifreq ifr = named(name);
+
+	ifr.ifr_mtu = (int)mtu_bytes;
+	return control(SIOCSIFMTU, &ifr);
+}
+
+int mri_xdp_netdev_set_up(const char *name, bool is_up)
+{
+	struct ifreq ifr = named(name);
+	int err = control(SIOCGIFFLAGS, &ifr);
+
+	if (err < 0)
+		return err;
+	if (is_up)
+		ifr.ifr_flags |= IFF_UP;
+	else
+		ifr.ifr_flags &= (short)~IFF_UP;
+	return control(SIOCSIFFLAGS, &ifr);
+}
+
+int mri_xdp_netdev_promisc(uint32_t ifindex)
+{
+	/* Ends with the socket, so a killed process leaves nothing behind. */
+	const struct packet_mreq request = { .mr_ifindex = (int)ifindex,
+					     .mr_type = PACKET_MR_PROMISC };
+	const int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return -errno;
+	if (setsockopt(fd, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &request,
+		       sizeof(request)) < 0) {
+		const int err = -errno;
+
+		close(fd);
+		return err;
+	}
+	(void)mr_fd_guard(fd);
+	return fd;
+}
+
+/* A line of /proc/net/route or ipv6_route that says "default" and the name. */
+static bool is_default_route(const char *line, const char *name, bool is_v6)
+{
+	char first[64], rest[10][64], *interface;
+	int n;
+
+	if (!is_v6)
+		return sscanf(line, "%63s %63s", first, rest[0]) == 2 &&
+		       strcmp(first, name) == 0 &&
+		       strcmp(rest[0], "00000000") == 0;
+	n = sscanf(line, "%63s %63s %63s %63s %63s %63s %63s %63s %63s %63s",
+		   first, rest[0], rest[1], rest[2], rest[3], rest[4], rest[5],
+		   rest[6], rest[7], rest[8]);
+	if (n != 10)
+		return false;
+	interface = rest[8];
+	/* The kernel keeps a reject route to ::/0 on lo: that is none. */
+	return strcmp(rest[0], "00") == 0 && strcmp(interface, name) == 0 &&
+	       strcmp(name, "lo") != 0;
+}
+
+bool mri_xdp_netdev_has_default_route(const char *name)
+{
+	static const char *const files[] = { "/proc/thread-self/net/route",
+					     "/proc/thread-self/net/ipv6_route" };
+	bool has = false;
+
+	for (int v6 = 0; v6 < 2; v6++) {
+		FILE *file = fopen(files[v6], "re");
+		char line[256];
+
+		if (file == NULL)
+			continue;
+		while (!has && fgets(line, sizeof(line), file) != NULL)
+			has = is_default_route(line, name, v6 == 1);
+		fclose(file);
+	}
+	return has;
+}
+
+int32_t mri_xdp_netdev_numa_node(const char *name)
+{
+	char path[128];
+	int node = -1;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/sys/class/net/%s/device/numa_node",
+		 name);
+	file = fopen(path, "re");
+	if (file == NULL)
+		return -1;
+	if (fscanf(file, "%d", &node) != 1)
+		node = -1;
+	fclose(file);
+	return node;
+}
+
+static uint32_t read_speed_mbps(const char *name)
+{
+	struct {
+		struct ethtool_link_settings settings;
+		uint32_t masks[3 * 127];
+	} request = { .settings = { .cmd = ETHTOOL_GLINKSETTINGS } };
+
+	/* The kernel answers the first call with the size of its masks. */
+	if (ethtool(name, &request) < 0 ||
+	    request.settings.link_mode_masks_nwords >= 0)
+		return 0;
+	request.settings.cmd = ETHTOOL_GLINKSETTINGS;
+	request.settings.link_mode_masks_nwords =
+		(int8_t)-request.settings.link_mode_masks_nwords;
+	if (ethtool(name, &request) < 0 ||
+	    request.settings.speed == (uint32_t)SPEED_UNKNOWN)
+		return 0;
+	return request.settings.speed;
+}
+
+int mri_xdp_events_open(void)
+{
+	return netlink_open(RTMGRP_LINK);
+}
+
+static void take_link(struct xdp_port *port, const struct xdp_netdev *dev)
+{
+	const bool is_up = xdp_netdev_has_link(dev);
+
+	if (is_up != __atomic_load_n(&port->is_up, __ATOMIC_RELAXED))
+		mr_log(port->base.ctx, MR_LOG_INFO, "%s: link is %s",
+		       port->base.info.name, is_up ? "up" : "down");
+	if (dev->mtu_bytes != port->mtu_bytes)
+		mr_log(port->base.ctx, MR_LOG_WARNING,
+		       "%s: MTU is now %u, it was %u at open", dev->name,
+		       dev->mtu_bytes, port->base.info.mtu_bytes);
+	if (strcmp(dev->name, port->dev.name) != 0) {
+		mr_log(port->base.ctx, MR_LOG_WARNING,
+		       "%s: the interface is called %s now",
+		       port->base.info.name, dev->name);
+		memcpy(port->dev.name, dev->name, sizeof(port->dev.name));
+	}
+	__atomic_store_n(&port->is_up, is_up, __ATOMIC_RELAXED);
+	__atomic_store_n(&port->mtu_bytes, dev->mtu_bytes, __ATOMIC_RELAXED);
+	__atomic_store_n(&port->speed_mbps, read_speed_mbps(dev->name),
+			 __ATOMIC_RELAXED);
+}
+
+static void take_message(struct xdp_port *port, const struct nlmsghdr *message)
+{
+	struct xdp_netdev dev = port->dev;
+	const struct ifinfomsg *info = NLMSG_DATA(message);
+
+	if ((message->nlmsg_type != RTM_NEWLINK &&
+	     message->nlmsg_type != RTM_DELLINK) ||
+	    (uint32_t)info->ifi_index != port->dev.ifindex ||
+	    info->ifi_family == AF_BRIDGE)
+		return;
+	if (message->nlmsg_type == RTM_DELLINK) {
+		mr_log(port->base.ctx, MR_LOG_WARNING,
+		       "%s: the interface was deleted, or moved to another "
+		       "network namespace",
+		       port->base.info.name);
+		__atomic_store_n(&port->is_up, 0, __ATOMIC_RELAXED);
+		__atomic_store_n(&port->is_gone, 1, __ATOMIC_RELAXED);
+		return;
+	}
+	read_attributes(message, &dev);
+	take_link(port, &dev);
+}
+
+int mri_xdp_events_poll(struct xdp_port *port)
+{
+	_Alignas(struct nlmsghdr) char buffer[REPLY_BYTES];
+	int n_events = 0;
+
+	for (;;) {
+		const struct nlmsghdr *message =
+			(const struct nlmsghdr *)buffer;
+		ssize_t n = recv(port->base.fd, buffer, sizeof(buffer),
+				 MSG_DONTWAIT);
+
+		if (n < 0 && errno == ENOBUFS) {
+			/* Events were lost: ask for the state instead. */
+			struct xdp_netdev dev = port->dev;
+			const int err =
+				mri_xdp_netdev_read(dev.ifindex, &dev);
+
+			if (err == 0)
+				take_link(port, &dev);
+			else if (err == -ENODEV)
+				__atomic_store_n(&port->is_gone, 1,
+						 __ATOMIC_RELAXED);
+			n_events++;
+			continue;
+		}
+		if (n <= 0)
+			return n_events;
+		for (; NLMSG_OK(message, n); message = NLMSG_NEXT(message, n)) {
+			take_message(port, message);
+			n_events++;
+		}
+	}
+}

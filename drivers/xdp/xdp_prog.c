@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The XDP program: loaded from a skeleton inside the library, attached with a
+ * bpf_link, which the kernel detaches when the process ends, however it ends.
+ *
+ * Native attach before generic. If something is attached already, it stays: a
+ * dispatcher of libxdp takes our program in beside the others; anything else is
+ * refused with its id. We never detach what we did not attach.
+ *
+ * Source: linux/kernel/bpf/syscall.c (BPF_LINK_CREATE), net/core/dev.c
+ * (dev_xdp_attach); xdp-tools/lib/libxdp/protocol.org.
+ */
+#include <errno.h>
+#include <linux/capability.h>
+#include <linux/if_link.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <xdp/libxdp.h>
+
+#include "xdp.h"
+#include "xdp_prog.skel.h"
+
+enum { ATTACH_WAIT_MS = 1000, ATTACH_STEP_MS = 2 };
+
+static int silent(enum libbpf_print_level level, const char *format,
+		  va_list args)
+{
+	(void)level;
+	(void)format;
+	(void)args;
+	return 0;
+}
+
+/* Which capability the kernel missed when it did not load the program. */
+static const char *missing_capability(void)
+{
+	enum { SYS_ADMIN = 21, BPF = 39 }; /* CAP_*: the second one since 5.8 */
+	struct __user_cap_header_struct header = {
+		.version = _LINUX_CAPABILITY_VERSION_3
+	};
+	struct __user_cap_data_struct words[_LINUX_CAPABILITY_U32S_3] = { 0 };
+
+	if (syscall(SYS_capget, &header, words) < 0)
+		return "CAP_BPF or CAP_NET_ADMIN";
+	/* CAP_SYS_ADMIN stands for both, as it did before there was another. */
+	if ((words[0].effective >> SYS_ADMIN & 1) ||
+	    (words[BPF / 32].effective >> BPF % 32 & 1))
+		return "CAP_NET_ADMIN";
+	return "CAP_BPF";
+}
+
+/* The library does not print, so libbpf must not while it works for us. */
+static int load(struct xdp_port *port, bool has_frags,
+		struct mr_reason *reterr_reason)
+{
+	const libbpf_print_fn_t print = libbpf_set_print(silent);
+	struct xdp_prog_bpf *skeleton = xdp_prog_bpf__open();
+	int err = -ENOMEM;
+
+	if (skeleton != NULL) {
+		bpf_program__set_autoload(skeleton->progs.millrace, !has_frags);
+		bpf_program__set_autoload(skeleton->progs.millrace_frags,
+					  has_frags);
+		bpf_map__set_max_entries(skeleton->maps.sockets,
+					 port->options.first_queue +
+						 port->n_queues);
+		err = xdp_prog_bpf__load(skeleton);
+	}
+	libbpf_set_print(print);
+	if (err == 0) {
+		port->prog.skeleton = skeleton;
+		port->prog.map_fd = bpf_map__fd(skeleton->maps.sockets);
+		return 0;
+	}
+	xdp_prog_bpf__destroy(skeleton);
+	if (err == -EPERM || err == -EACCES)
+		return mr_fail(reterr_reason, -EPERM,
+			       "%s: capability %s is missing, which loading "
+			       "the XDP program needs: run as root, or setcap "
+			       "cap_net_raw,cap_net_admin,cap_bpf+ep on the "
+			       "program",
+			       port->base.info.name, missing_capability());
+	return mr_fail(reterr_reason, -EIO,
+		       "%s: the kernel does not load the XDP program: %s",
+		       port->base.info.name, strerror(-err));
+}
+
+static int prog_fd(const struct xdp_port *port, bool has_frags)
+{
+	const struct xdp_prog_bpf *skeleton = port->prog.skeleton;
+
+	return bpf_program__fd(has_frags ? skeleton->progs.millrace_frags :
+					   skeleton->progs.millrace);
+}
+
+/* Whether the name of what is attached begins so; also if it just went. */
+static bool is_attached(struct xdp_port *port, const char *name)
+{
+	/* A copy: port->dev is the interface as it was, to be given back so. */
+	struct xdp_netdev now = port->dev;
+	struct bpf_prog_info info = { 0 };
+	uint32_t n_bytes = sizeof(info);
+	int fd;
+
+	if (mri_xdp_netdev_read(port->dev.ifindex, &now) < 0)
+		return false;
+	port->dev.xdp_prog_id = now.xdp_prog_id;
+	if (port->dev.xdp_prog_id == 0)
+		return true;
+	fd = bpf_prog_get_fd_by_id(port->dev.xdp_prog_id);
+	if (fd < 0)
+		return errno == ENOENT;
+	if (bpf_obj_get_info_by_fd(fd, &info, &n_bytes) < 0)
+		info.name[0] = '\0';
+	close(fd);
+	return strncmp(info.name, name, strlen(name)) == 0;
+}
+
+/* Whether it is this driver's, of another process perhaps. */
+static bool is_ours_attached(struct xdp_port *port)
+{
+	return is_attached(port, "millrace");
+}
+
+/* A link fd, or -errno. */
+static int attach_once(struct xdp_port *port, bool has_frags, uint32_t mode_flag)
+{
+	LIBBPF_OPTS(bpf_link_create_opts, options, .flags = mode_flag);
+	const int fd = bpf_link_create(prog_fd(port, has_frags),
+				       (int)port->dev.ifindex, BPF_XDP,
+				       &options);
+
+	if (fd < 0)
+		return -errno;
+	(void)mr_fd_guard(fd);
+	return fd;
+}
+
+/*
+ * A process that was killed takes its program with it, but not at once: wait
+ * for one of ours to go, and not for anybody else's.
+ */
+static int attach(struct xdp_port *port, bool has_frags, uint32_t mode_flag)
+{
+	const struct timespec step = { .tv_nsec = ATTACH_STEP_MS * 1000000 };
+	int fd = attach_once(port, has_frags, mode_flag);
+
+	for (int i = 0; i < ATTACH_WAIT_MS / ATTACH_STEP_MS; i++) {
+		if ((fd != -EBUSY && fd != -EEXIST) || !is_ours_attached(port))
+			return fd;
+		nanosleep(&step, NULL);
+		fd = attach_once(port, has_frags, mode_flag);
+	}
+	return fd;
+}
+
+/* Something is attached: if it is libxdp's dispatcher, it takes us in. */
+static int join_dispatcher(struct xdp_port *port, bool has_frags,
+			   struct mr_reason *reterr_reason)
+{
+	const libbpf_print_fn_t print = libbpf_set_print(silent);
+	struct xdp_multiprog *others = NULL;
+	struct xdp_program *program = NULL;
+	int err = -EBUSY;
+
+	/* Not asked about others' programs: libxdp 1.3.1 leaks an fd of them. */
+	if (is_attached(port, "xdp_dispatcher"))
+		others = xdp_multiprog__get_from_ifindex(
+			(int)port->dev.ifindex);
+	if (others != NULL && libxdp_get_error(others) == 0 &&
+	    !xdp_multiprog__is_legacy(others))
+		program = xdp_program__from_fd(prog_fd(port, has_frags));
+	if (program != NULL && libxdp_get_error(program) == 0) {
+		const enum xdp_attach_mode mode =
+			xdp_multiprog__attach_mode(others);
+
+		err = xdp_program__attach(program, (int)port->dev.ifindex, mode,
+					  0);
+		if (err == 0) {
+			port->prog.dispatched = program;
+			port->prog.is_native = mode == XDP_MODE_NATIVE;
+		} else {
+			xdp_program__close(program);
+		}
+	}
+	if (others != NULL && libxdp_get_error(others) == 0)
+		xdp_multiprog__close(others);
+	libbpf_set_print(print);
+	if (err == 0)
+		return 0;
+	if (is_ours_attached(port))
+		return mr_fail(reterr_reason, -EBUSY,
+			       "%s: another program that uses Millrace has "
+			       "this interface (XDP program id %u; 'bpftool "
+			       "link' names its process)",
+			       port->base.info.name, port->dev.xdp_prog_id);
+	return mr_fail(reterr_reason, -EBUSY,
+		       "%s: another XDP program is attached (id %u), and not "
+		       "by a dispatcher that could take ours in; see 'bpftool "
+		       "net', end its owner, or 'ip link set dev %s xdp off'",
+		       port->base.info.name, port->dev.xdp_prog_id,
+		       port->dev.name);
+}
+
+static int refuse_attach(const struct xdp_port *port, int err, bool is_generic,
+			 struct mr_reason *reason)
+{
+	const char *const name = port->base.info.name;
+
+	if (err == -ERANGE)
+		return mr_fail(reason, -ERANGE,
+			       "%s: the MTU of this interface or of its peer "
+			       "is too large for XDP with one buffer per "
+			       "frame: lower it, or leave sg=off out",
+			       name);
+	if (err == -ENOSPC)
+		return mr_fail(reason, -ENOTSUP,
+			       "%s: it has fewer rx queues than its peer has "
+			       "tx queues: 'ethtool -L' on one of them",
+			       name);
+	if (err == -EPERM)
+		return mr_fail(reason, -EPERM,
+			       "%s: capability CAP_NET_ADMIN is missing, which "
+			       "attaching the XDP program needs",
+			       name);
+	return mr_fail(reason, err == -EOPNOTSUPP ? -ENOTSUP : -EIO,
+		       "%s: the XDP program cannot be attached in %s mode: "
+		       "%s%s",
+		       name, is_generic ? "generic" : "native", strerror(-err),
+		       err == -EINVAL ? " (driver: MTU too large for XDP, or "
+					"too few queues; or a kernel before "
+					"5.9)" :
+					"");
+}
+
+int mri_xdp_prog_open(struct xdp_port *port, bool has_frags,
+		      struct mr_reason *reterr_reason)
+{
+	const bool is_generic = port->options.attach == XDP_ATTACH_GENERIC;
+	int fd, err;
+
+	port->prog.link_fd = -1;
+	err = load(port, has_frags, reterr_reason);
+	if (err < 0)
+		return err;
+
+	fd = attach(port, has_frags,
+		    is_generic ? XDP_FLAGS_SKB_MODE : XDP_FLAGS_DRV_MODE);
+	port->prog.is_native = !is_generic;
+	if (fd == -EOPNOTSUPP && port->options.attach == XDP_ATTACH_AUTO) {
+		fd = attach(port, has_frags, XDP_FLAGS_SKB_MODE);
+		port->prog.is_native = false;
+	}
+	if (fd >= 0) {
+		port->prog.link_fd = fd;
+		return 0;
+	}
+	if (fd == -EBUSY || fd == -EEXIST)
+		err = join_dispatcher(port, has_frags, reterr_reason);
+	else
+		err = refuse_attach(port, fd, is_generic, reterr_reason);
+	if (err < 0)
+		mri_xdp_prog_close(port);
+	return err;
+}
+
+int mri_xdp_prog_steer(struct xdp_port *port, struct mr_reason *reterr_reason)
+{
+	for (uint32_t i = 0; i < port->n_queues; i++) {
+		const uint32_t queue = port->options.first_queue + i;
+
+		if (bpf_map_update_elem(port->prog.map_fd, &queue,
+					&port->fds[i], BPF_ANY) < 0)
+			return mr_fail(reterr_reason, -EIO,
+				       "%s: queue %u: cannot enter its socket "
+				       "into the XDP program's map: %s",
+				       port->base.info.name, queue,
+				       strerror(errno));
+	}
+	return 0;
+}
+
+void mri_xdp_prog_unsteer(struct xdp_port *port)
+{
+	for (uint32_t i = 0; i < port->n_queues; i++) {
+		const uint32_t queue = port->options.first_queue + i;
+
+		(void)bpf_map_delete_elem(port->prog.map_fd, &queue);
+	}
+}
+
+void mri_xdp_prog_close(struct xdp_port *port)
+{
+	struct xdp_program *program = port->prog.dispatched;
+
+	if (program != NULL) {
+		const libbpf_print_fn_t print = libbpf_set_print(silent);
+
+		(void)xdp_program__detach(program, (int)port->dev.ifindex,
+					  port->prog.is_native ?
+						  XDP_MODE_NATIVE :
+						  XDP_MODE_SKB,
+					  0);
+		xdp_program__close(program);
+		libbpf_set_print(print);
+	}
+	port->prog.dispatched = NULL;
+	mr_fd_close(port->prog.link_fd);
+	port->prog.link_fd = -1;
+	if (port->prog.skeleton != NULL)
+		xdp_prog_bpf__destroy(port->prog.skeleton);
+	port->prog.skeleton = NULL;
+}

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef MILLRACE_DRIVER_H
+#define MILLRACE_DRIVER_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <millrace/api.h>
+#include <millrace/ctx.h>
+#include <millrace/error.h>
+#include <millrace/frame.h>
+#include <millrace/pool.h>
+#include <millrace/port.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/**
+ * @file
+ * For authors of drivers. drivers/README.md shows how to write one.
+ */
+
+struct mr_spec;
+
+/** Head of a driver's own port struct. lib/port fills it before open(). */
+struct mr_port {
+	const struct mr_driver *driver;
+	struct mr_ctx *ctx;
+	struct mr_pool *pool;
+	struct mr_region *region;
+	void *base;          /**< mr_region_base() */
+	uint32_t page_bytes; /**< of the pool */
+	uint32_t chunk_bytes; /**< of an rx buffer */
+	uint32_t headroom_bytes;
+	uint32_t tailroom_bytes;
+	uint32_t n_workers;
+	uint32_t n_committed_pages;
+	struct mr_rxq **rxqs; /**< info.n_rxqs of them; the driver's */
+	struct mr_txq **txqs; /**< info.n_txqs of them; the driver's */
+	int fd;               /**< for mr_port_fd(); -1 from the start */
+	struct mr_port_info info; /**< name is set; the driver fills the rest */
+};
+
+/**
+ * What a driver is: this table, one const object per driver, no constructors;
+ * a context lists the built-in ones, mr_ctx_add_driver() appends another.
+ * Bursts are not here: open() puts them into the queues it makes.
+ */
+struct mr_driver {
+	const char *name;        /**< the part of a spec before ':' */
+	const char *const *keys; /**< options it knows, NULL at the end */
+	size_t port_bytes; /**< of its port struct, that begins with mr_port */
+
+	/**
+	 * Most pages that a port of @p spec holds. Opens nothing.
+	 * @return 0, or as mr_port_need_pages()
+	 */
+	int (*need)(struct mr_ctx *ctx, const struct mr_spec *spec,
+		    uint32_t page_bytes, uint32_t *ret_n_pages,
+		    struct mr_reason *reterr_reason);
+
+	/**
+	 * Contract of mr_port_open(). @p port is zeroed but for its head; the
+	 * spec is parsed, has only known keys, and the pages are committed.
+	 * On failure everything is undone but @p port itself.
+	 */
+	int (*open)(struct mr_port *port, const struct mr_spec *spec,
+		    struct mr_reason *reterr_reason);
+
+	/** Contract of mr_port_close(); @p port itself is freed behind it. */
+	void (*close)(struct mr_port *port);
+
+	/** Contract of mr_port_poll(). NULL: nothing to do, ever. */
+	int (*poll)(struct mr_port *port);
+
+	/** Contract of mr_port_link(). NULL: no notion of a link. */
+	int (*link)(const struct mr_port *port, struct mr_link *ret_link);
+
+	/** Contract of mr_port_device_drops(). NULL: none. */
+	uint32_t (*device_drops)(const struct mr_port *port,
+				 struct mr_named_count *ret_counts, uint32_t n);
+
+	/** Complete a copy of the queue's counters. NULL: it is complete. */
+	void (*rxq_stats)(const struct mr_rxq *rxq, struct mr_rx_stats *stats);
+	void (*txq_stats)(const struct mr_txq *txq, struct mr_tx_stats *stats);
+};
+
+/**
+ * Add to a counter that one thread writes and any thread may read.
+ *
+ * Thread: the writer. Cost: a load and a store.
+ */
+static inline void mr_counter_add(uint64_t *counter, uint64_t n)
+{
+	__atomic_store_n(counter,
+			 __atomic_load_n(counter, __ATOMIC_RELAXED) + n,
+			 __ATOMIC_RELAXED);
+}
+
+/** Read such a counter. @return its value. Thread: any. */
+static inline uint64_t mr_counter_get(const uint64_t *counter)
+{
+	return __atomic_load_n(counter, __ATOMIC_RELAXED);
+}
+
+/**
+ * Write a reason, if the caller wants one.
+ *
+ * @return @p error, so that "return mr_fail(reason, -EINVAL, ...)" is one line
+ *
+ * Thread: any.
+ */
+MR_API int mr_fail(struct mr_reason *reason, int error, const char *format,
+		   ...) __attribute__((format(printf, 3, 4)));
+
+/** Send one line to the context's log hook. Thread: any. */
+MR_API void mr_log(const struct mr_ctx *ctx, enum mr_log_level level,
+		   const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/**
+ * Memory from the context's allocator, zeroed.
+ *
+ * @param align_bytes  a power of two; 0: 64, one cache line
+ *
+ * @return NULL if there is none
+ *
+ * Owner: the caller; mr_free() gives it back. Thread: as the hook.
+ */
+MR_API void *mr_alloc(const struct mr_ctx *ctx, size_t align_bytes,
+		      size_t n_bytes);
+
+/**
+ * Give memory of mr_alloc() back. NULL is allowed.
+ *
+ * Owner: the allocator. Thread: as the hook.
+ */
+MR_API void mr_free(const struct mr_ctx *ctx, void *memory);
+
+/**
+ * Close @p fd in children that the process forks from now on: one that keeps a
+ * queue busy while it is open, in whatever process.
+ *
+ * @return false if the table is full (1024); then a child keeps it
+ *
+ * Owner:  the caller, of the fd; mr_fd_close() closes it.
+ * Thread: any. Cost: a search of the table.
+ */
+MR_API bool mr_fd_guard(int fd);
+
+/** Close an fd, guarded or not; -1 is allowed. Thread: any. */
+MR_API void mr_fd_close(int fd);
+
+/**
+ * A pointer that the driver keeps in the context, NULL to begin with: what two
+ * ports of a driver have in common. The driver frees it with its last port.
+ *
+ * @return the place of @p driver in @p ctx; NULL if it is not in its list
+ *
+ * Owner: the driver, of what it points to. Thread: as mr_port_open().
+ */
+MR_API void **mr_ctx_driver_slot(struct mr_ctx *ctx,
+				 const struct mr_driver *driver);
+
+/**
+ * The device of a spec.
+ *
+ * @return the part behind the first ':', "" if there is none
+ *
+ * Owner: the spec. Thread: any.
+ */
+MR_API const char *mr_spec_device(const struct mr_spec *spec);
+
+/**
+ * The value of an option.
+ *
+ * @return NULL if @p key is not in the spec; "" if it has no value
+ *
+ * Owner: the spec. Thread: any.
+ */
+MR_API const char *mr_spec_get(const struct mr_spec *spec, const char *key);
+
+/**
+ * The value of a numeric option; suffixes k, m, g (powers of 1024) are known.
+ *
+ * @param otherwise  value if @p key is not in the spec
+ *
+ * @return 0, or -EINVAL with a reason: not a number, or not in min..max
+ *
+ * Thread: any.
+ */
+MR_API int mr_spec_get_u32(const struct mr_spec *spec, const char *key,
+			   uint32_t otherwise, uint32_t min, uint32_t max,
+			   uint32_t *ret_value, struct mr_reason *reterr_reason);
+
+/**
+ * The value of an option that is one of a few words.
+ *
+ * @param words  NULL at the end; words[0] is the default
+ *
+ * @return 0 and the place of the word, or -EINVAL with a reason
+ *
+ * Thread: any.
+ */
+MR_API int mr_spec_get_word(const struct mr_spec *spec, const char *key,
+			    const char *const *words, uint32_t *ret_idx,
+			    struct mr_reason *reterr_reason);
+
+/**
+ * Buffers straight from and to the pool, for opening and closing a port: no
+ * cache is involved. As mr_frag_alloc_bulk() and mr_frag_free_bulk().
+ *
+ * @return buffers allocated
+ *
+ * Owner: as mr_frag_alloc_bulk(). Thread: any. Cost: may take a lock.
+ */
+MR_API uint32_t mr_pool_frag_alloc_bulk(struct mr_pool *pool, uint64_t *addrs,
+					uint32_t n, uint32_t n_bytes);
+
+/** The other direction. Owner: the pool. Thread: any. Cost: may lock. */
+MR_API void mr_pool_frag_free_bulk(struct mr_pool *pool, const uint64_t *addrs,
+				   uint32_t n);
+
+/**
+ * Whether the caller is the only owner of the page under @p frame.
+ *
+ * @return false as well if the page is not of the pool of @p cache
+ *
+ * Thread: the one that uses @p cache. Cost: one load.
+ */
+MR_API bool mr_frame_is_sole(const struct mr_cache *cache,
+			     const struct mr_frame *frame);
+
+/**
+ * Pin the segments of a region that begin in [0, n_bytes): they cannot be
+ * given back while a device has them registered.
+ *
+ * @param holder  the port's name, for messages
+ *
+ * @return 0, or -ENOSPC: too many holders (64)
+ *
+ * Thread: as mr_port_open().
+ */
+MR_API int mr_region_pin(struct mr_region *region, const char *holder,
+			 uint64_t n_bytes);
+
+/**
+ * Undo mr_region_pin() with the same arguments.
+ *
+ * Owner: unchanged. Thread: as mr_port_open().
+ */
+MR_API void mr_region_unpin(struct mr_region *region, const char *holder,
+			    uint64_t n_bytes);
+
+/**
+ * Whether all pages of @p pool lie in [0, n_bytes) of its region.
+ *
+ * @return false: a device that registers that much cannot be given all of them
+ *
+ * Thread: any. Cost: none to speak of.
+ */
+MR_API bool mr_pool_is_below(const struct mr_pool *pool, uint64_t n_bytes);
+
+/**
+ * Whether bytes can be read: they lie in one segment.
+ *
+ * @return false for what lies behind the last segment, in a gap, or across two
+ *
+ * Thread: any, in bursts too. Cost: a look at each segment; no lock.
+ */
+MR_API bool mr_region_is_backed(const struct mr_region *region, uint64_t addr,
+				uint64_t n_bytes);
+
+/**
+ * How far the region is backed by segments without a gap.
+ *
+ * @return bytes from address 0
+ *
+ * Thread: as mr_port_open().
+ */
+MR_API uint64_t mr_region_n_contiguous_bytes(const struct mr_region *region);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef MILLRACE_FRAME_H
+#define MILLRACE_FRAME_H
+
+#include <assert.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <millrace/api.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/**
+ * @file
+ * Frames, by value. What belongs to a frame besides its bytes, and who owns it.
+ */
+
+struct mr_cache;
+
+/**
+ * One entry of a frame: where its bytes lie in the region.
+ *
+ * 16 bytes, by value, in arrays. A frame is 1 to MR_MAX_SEGS entries in order,
+ * all but the last with MR_FRAME_MORE; most are one. The layout is that of the
+ * kernel's struct xdp_desc, which makes conversion cheap, not absent: a driver
+ * masks the flags and checks every entry that it posts. Forwarding a frame
+ * reads none of its bytes.
+ *
+ * Each entry owns one reference on its page. A pool's headroom and tailroom
+ * around the data belong to the frame. A frame with more owners is read-only,
+ * headroom included, until mr_frame_unshare().
+ */
+struct mr_frame {
+	uint64_t addr;  /**< first byte, as an offset in the region */
+	uint32_t len;   /**< bytes in this entry, without FCS */
+	uint32_t flags; /**< MR_FRAME_*; bits 0 to 15 are the kernel's */
+};
+
+enum {
+	MR_FRAME_MORE = 1u << 0, /**< the frame goes on in the next entry */
+	/* The common checksum state, on the first entry of a frame. */
+	MR_FRAME_CSUM_VALID = 1u << 16,   /**< rx: the device found it good */
+	MR_FRAME_CSUM_PARTIAL = 1u << 17, /**< L4: pseudo-header sum only */
+};
+
+/** Entries of the longest frame, in any driver (Linux: MAX_SKB_FRAGS + 1). */
+enum { MR_MAX_SEGS = 18 };
+
+#ifdef __cplusplus
+static_assert(sizeof(struct mr_frame) == 16, "as struct xdp_desc");
+#else
+_Static_assert(sizeof(struct mr_frame) == 16, "as struct xdp_desc");
+_Static_assert(offsetof(struct mr_frame, flags) == 12, "as struct xdp_desc");
+#endif
+
+/** Which members of a struct mr_meta are set. */
+enum {
+	MR_META_RSS_HASH = 1u << 0,
+	MR_META_TIME = 1u << 1,
+	MR_META_VLAN = 1u << 2,
+	MR_META_CSUM = 1u << 3,
+	MR_META_GSO = 1u << 4,
+};
+
+/** Metadata of one frame: by value, beside its first entry, never in a page. */
+struct mr_meta {
+	uint32_t valid;             /**< MR_META_*: which members are set */
+	uint32_t rss_hash;          /**< rx */
+	uint64_t time_ns;           /**< rx: timestamp; tx: launch time */
+	uint16_t clock_id;          /**< of time_ns */
+	uint16_t vlan_tci;
+	uint16_t csum_start_bytes;  /**< from the first byte of the frame */
+	uint16_t csum_offset_bytes; /**< from csum_start_bytes */
+	uint16_t gso_bytes;         /**< tx: payload of one segment, 0: none */
+	uint16_t gso_type;
+	uint32_t reserved;
+};
+
+/**
+ * How many of the first @p n entries belong to whole frames: @p n, less the
+ * entries of a frame that is cut off at the end.
+ *
+ * @return 0..n
+ *
+ * Thread: any.
+ */
+static inline uint32_t mr_frame_n_whole(const struct mr_frame *frames,
+					uint32_t n)
+{
+	while (n > 0 && (frames[n - 1].flags & MR_FRAME_MORE))
+		n--;
+	return n;
+}
+
+/**
+ * How many entries the frame that begins at @p frames has.
+ *
+ * @param frames  a whole frame: one of its entries is without MR_FRAME_MORE
+ *
+ * @return 1 or more
+ *
+ * Thread: any. Cost: a load per entry.
+ */
+static inline uint32_t mr_frame_n_entries(const struct mr_frame *frames)
+{
+	uint32_t n = 1;
+
+	while (frames[n - 1].flags & MR_FRAME_MORE)
+		n++;
+	return n;
+}
+
+/**
+ * How many frames end in the first @p n entries.
+ *
+ * @return 0..n
+ *
+ * Thread: any. Cost: a load per entry.
+ */
+static inline uint32_t mr_frame_n_frames(const struct mr_frame *frames,
+					 uint32_t n)
+{
+	uint32_t n_frames = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		n_frames += !(frames[i].flags & MR_FRAME_MORE);
+	return n_frames;
+}
+
+/**
+ * How many bytes the first @p n entries hold together.
+ *
+ * @return bytes; entries of any length do not overflow it
+ *
+ * Thread: any. Cost: a load per entry.
+ */
+static inline uint64_t mr_frame_n_bytes(const struct mr_frame *frames,
+					uint32_t n)
+{
+	uint64_t n_bytes = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		n_bytes += frames[i].len;
+	return n_bytes;
+}
+
+/**
+ * The bytes of one entry.
+ *
+ * @param base   mr_region_base() of the frame's region
+ * @param frame  one entry
+ *
+ * @return pointer to frame->len bytes; read-only if the frame is shared
+ *
+ * Owner:  whoever owns the entry; valid as long as that.
+ * Thread: the owner's.
+ */
+static inline uint8_t *mr_frame_data(void *base, const struct mr_frame *frame)
+{
+	return (uint8_t *)base + frame->addr;
+}
+
+/**
+ * Lengthen a frame at its front, into the headroom.
+ *
+ * @param         cache    the calling thread's cache of the frame's pool
+ * @param[in,out] frame    first entry of the frame
+ * @param         n_bytes  bytes to add; their content is unspecified
+ *
+ * @return 0, or, with the entry unchanged,
+ *   -ENOSPC  fewer than @p n_bytes are left before the data in its buffer
+ *   -EROFS   the frame has another owner; mr_frame_unshare() it first
+ *   -EINVAL  the entry is not of the pool of @p cache
+ *
+ * Owner:  the caller, before and after.
+ * Thread: the one that uses @p cache.
+ * Cost:   no lock, no system call, no read of packet memory.
+ */
+MR_API int mr_frame_push(struct mr_cache *cache, struct mr_frame *frame,
+			 uint32_t n_bytes);
+
+/**
+ * Shorten a frame at its front. Legal on a shared frame: only this entry's
+ * view changes.
+ *
+ * @return 0, or -ENOSPC if the entry has not more than @p n_bytes
+ *
+ * Owner: the caller, before and after. Thread: any. Cost: none to speak of.
+ */
+MR_API int mr_frame_pull(struct mr_frame *frame, uint32_t n_bytes);
+
+/**
+ * Lengthen a frame at its end, into the tailroom.
+ *
+ * @param frame  last entry of the frame; else as mr_frame_push()
+ *
+ * @return as mr_frame_push(), -ENOSPC for the bytes behind the data
+ *
+ * Owner:  the caller, before and after.
+ * Thread: the one that uses @p cache.
+ * Cost:   no lock, no system call, no read of packet memory.
+ */
+MR_API int mr_frame_put(struct mr_cache *cache, struct mr_frame *frame,
+			uint32_t n_bytes);
+
+/**
+ * Shorten a frame at its end; @p frame is its last entry. Legal on a shared
+ * frame, as mr_frame_pull().
+ *
+ * @return 0, or -ENOSPC if the entry has not more than @p n_bytes
+ *
+ * Owner: the caller, before and after. Thread: any. Cost: none to speak of.
+ */
+MR_API int mr_frame_trim(struct mr_frame *frame, uint32_t n_bytes);
+
+/**
+ * Add one owner to each of @p n entries, for flooding and mirroring. From now
+ * on the frames are read-only for all their owners.
+ *
+ * @return 0, or
+ *   -EOVERFLOW  a buffer has as many owners as it can count (255); none was
+ *               added
+ *   -EINVAL     an entry is of no pool of the region; none was added
+ *
+ * Owner:  the caller, of one more reference per entry; each is given back by
+ *         mr_tx_burst() or mr_frame_free_bulk() of a copy of the entry.
+ * Thread: the one that uses @p cache.
+ * Cost:   one atomic per entry.
+ */
+MR_API int mr_frame_ref(struct mr_cache *cache, const struct mr_frame *frames,
+			uint32_t n);
+
+/**
+ * Make the frame of @p n entries writable: if it has other owners, copy it to
+ * fresh buffers and give this owner's references back.
+ *
+ * @param[in,out] frames  one whole frame; addresses change if it was copied
+ * @param         n       its entries, 1..MR_MAX_SEGS
+ *
+ * @return 0, or
+ *   -ENOMEM  no free page; nothing was changed
+ *   -EINVAL  the frame is not of the pool of @p cache, or n is out of range
+ *
+ * Owner:  the caller, and after success the only one.
+ * Thread: the one that uses @p cache.
+ * Cost:   nothing if the caller is the only owner; else a copy of the frame.
+ */
+MR_API int mr_frame_unshare(struct mr_cache *cache, struct mr_frame *frames,
+			    uint32_t n);
+
+/**
+ * Give the buffers of @p n entries back to the pool of @p cache.
+ *
+ * @param cache   the calling thread's cache
+ * @param frames  @p n entries; they need not be whole frames
+ * @param n       entries, 0 allowed
+ *
+ * Owner:  the pool, of one reference per entry; a buffer is free when its last
+ *         owner gave it back. The array stays the caller's.
+ * Thread: the one that uses @p cache. Who allocated the buffers is no matter:
+ *         they stay in @p cache, overflow goes to the pool's depot.
+ * Cost:   no lock, no system call, no read of packet memory. Entries of another
+ *         pool of the region go home one by one, under that pool's lock.
+ */
+MR_API void mr_frame_free_bulk(struct mr_cache *cache,
+			       const struct mr_frame *frames, uint32_t n);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

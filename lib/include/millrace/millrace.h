@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef MILLRACE_MILLRACE_H
+#define MILLRACE_MILLRACE_H
+
+/** @file
+ * The whole public interface, but for driver.h, which is for driver authors.
+ */
+
+#include <millrace/api.h>
+#include <millrace/ctx.h>
+#include <millrace/error.h>
+#include <millrace/frame.h>
+#include <millrace/net.h>
+#include <millrace/pool.h>
+#include <millrace/port.h>
+#include <millrace/region.h>
+#include <millrace/ring.h>
+#include <millrace/worker.h>
+
+#endif

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef MILLRACE_NET_H
+#define MILLRACE_NET_H
+
+#include <stdint.h>
+
+#include <millrace/api.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/**
+ * @file
+ * Header views and Internet checksums. Bytes from the wire are input: every
+ * function checks lengths and none fails hard.
+ */
+
+enum {
+	MR_ETH_BYTES = 14,
+	MR_ETH_MIN_BYTES = 60, /**< shortest frame without FCS */
+	MR_VLAN_BYTES = 4,
+};
+
+/** Where the headers of a frame begin. Offsets are from its first byte. */
+struct mr_net_view {
+	uint16_t ether_type;  /**< host order, behind at most two VLAN tags */
+	uint16_t l3_bytes;    /**< offset of the layer-3 header; 0: none */
+	uint16_t l4_bytes;    /**< offset of the layer-4 header; 0: none, or a
+			       *   fragment other than the first */
+	uint8_t l4_proto;     /**< IPPROTO_*; 0: none */
+	uint8_t is_fragment;  /**< 1: of a fragmented packet, first one included */
+	uint16_t l4_len_bytes; /**< layer-4 header and payload, as layer 3 says */
+	uint16_t csum_bytes;  /**< offset of the TCP or UDP sum; 0: none */
+};
+
+/**
+ * Find the headers of a frame.
+ *
+ * @param      bytes     first entry of the frame
+ * @param      n_bytes   of that entry
+ * @param      n_frame   bytes of the whole frame
+ * @param[out] ret_view  set always; what is not there or does not fit is 0
+ *
+ * @return 0, or -EBADMSG if a header is cut off or contradicts itself
+ *
+ * Owner: unchanged. Thread: any. Cost: reads the headers.
+ * Source: IEEE 802.3, 802.1Q; RFC 791, RFC 8200 section 4.
+ */
+MR_API int mr_net_parse(const uint8_t *bytes, uint32_t n_bytes,
+			uint32_t n_frame, struct mr_net_view *ret_view);
+
+/**
+ * Add bytes to a ones' complement sum.
+ *
+ * @param bytes    any alignment; an odd length only in the last call of a sum
+ * @param n_bytes  0 allowed
+ * @param sum      of what came before, 0 to begin with
+ *
+ * @return the sum, to be passed on or to mr_csum_fold()
+ *
+ * Owner: unchanged. Thread: any. Source: RFC 1071.
+ */
+MR_API uint64_t mr_csum_add(const uint8_t *bytes, uint32_t n_bytes,
+			    uint64_t sum);
+
+/**
+ * Fold a sum to 16 bits, not complemented.
+ *
+ * @return the sum in network order, as it lies in memory
+ *
+ * Thread: any. Source: RFC 1071.
+ */
+MR_API uint16_t mr_csum_fold(uint64_t sum);
+
+/**
+ * The pseudo-header sum of a TCP or UDP packet.
+ *
+ * @param bytes  the frame; the layer-3 header of @p view is inside
+ * @param view   from mr_net_parse(), with l4_bytes set
+ *
+ * @return folded, not complemented, in network order: what a stack that leaves
+ *         the rest to the device puts into the checksum field
+ *
+ * Owner: unchanged. Thread: any. Source: RFC 793 3.1, RFC 768, RFC 8200 8.1.
+ */
+MR_API uint16_t mr_csum_pseudo(const uint8_t *bytes,
+			       const struct mr_net_view *view);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

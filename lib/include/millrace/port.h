@@ -1,0 +1,469 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef MILLRACE_PORT_H
+#define MILLRACE_PORT_H
+
+#include <assert.h>
+#include <stdint.h>
+
+#include <millrace/api.h>
+#include <millrace/error.h>
+#include <millrace/frame.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/**
+ * @file
+ * Ports and queues: where frames enter and leave the program.
+ *
+ *     device --> rx queue --> mr_rx_burst() --> application
+ *     device <-- tx queue <-- mr_tx_burst() <-- application
+ *                   |
+ *                   +--> sent buffers --> the cache passed to mr_tx_burst()
+ *
+ * A port is opened from a spec, "driver:device[,key=value...]", and owns its
+ * queues. A queue has one user thread at a time; two queues of one port may
+ * be used by two threads without locks. A queue owns no cache: each burst call
+ * is passed the caller's, so a queue moves between threads by handing it over.
+ *
+ * Opening and configuring return 0 or a negative errno value. Bursts cannot
+ * fail: they return how many entries moved, and what was lost or delayed is
+ * counted, so that per queue
+ *
+ *     received = delivered + sum of rx drops
+ *     accepted = completed + pending + sum of tx drops
+ *
+ * Events (a ring ran empty, a wake-up) are counted apart and never summed.
+ * What the device lost before it reached a queue is the port's device drops.
+ */
+
+struct mr_cache;
+struct mr_ctx;
+struct mr_pool;
+struct mr_port;
+struct mr_rxq;
+struct mr_txq;
+
+/** Longest burst any driver accepts, in entries. */
+enum { MR_BURST_MAX = 256 };
+
+/** How to open a port. Zero is the default of each member but size. */
+struct mr_port_config {
+	uint32_t size;        /**< sizeof(struct mr_port_config) */
+	uint32_t n_workers;   /**< threads that will use it; 0: one */
+	struct mr_pool *pool; /**< rx buffers; frames of its region may leave */
+};
+
+/** Why frames were lost on an rx queue. Names: mr_rx_drop_name(). */
+enum mr_rx_drop {
+	MR_RX_DROP_NO_BUFFER,  /**< nowhere to put it; xdp: rx_dropped */
+	MR_RX_DROP_RING_FULL,  /**< burst calls too slow; xdp: rx_ring_full */
+	MR_RX_DROP_TOO_LONG,   /**< more than MR_MAX_SEGS entries */
+	MR_RX_DROP_INVALID,    /**< the device's descriptor made no sense */
+};
+
+/** What happened on an rx queue without loss. Names: mr_rx_event_name(). */
+enum mr_rx_event {
+	MR_RX_EVENT_POOL_EMPTY,      /**< burst cut short for lack of pages */
+	MR_RX_EVENT_FILL_RING_EMPTY, /**< the device found no buffer */
+	MR_RX_EVENT_WAKEUP,          /**< system calls to wake the device */
+	MR_RX_EVENT_STARVED_KICK,    /**< of those, by the watchdog */
+	MR_RX_EVENT_CSUM_PARTIAL,    /**< frames found with a partial sum */
+};
+
+/** Why frames were lost on a tx queue. Names: mr_tx_drop_name(). */
+enum mr_tx_drop {
+	MR_TX_DROP_INVALID,    /**< an entry outside the region, or empty */
+	MR_TX_DROP_TOO_LONG,   /**< longer than the port takes */
+	MR_TX_DROP_DEVICE,     /**< the device took it and lost it */
+	MR_TX_DROP_NO_BUFFER,  /**< it had to be copied and there was no page */
+	MR_TX_DROP_PORT_GONE,  /**< the device was deleted */
+};
+
+/** What happened on a tx queue without loss. Names: mr_tx_event_name(). */
+enum mr_tx_event {
+	MR_TX_EVENT_WAKEUP,         /**< system calls to make the device send */
+	MR_TX_EVENT_RING_FULL,      /**< bursts cut short by a full ring */
+	MR_TX_EVENT_FOREIGN_COPIED, /**< frames copied: segment not registered */
+	MR_TX_EVENT_EDGE_COPIED,    /**< frames copied: crossed a chunk edge */
+	MR_TX_EVENT_EDGE_SPLIT,     /**< entries split at a chunk edge */
+	MR_TX_EVENT_CSUM_DEVICE,    /**< partial sums handed on to the device */
+	MR_TX_EVENT_CSUM_SOFTWARE,  /**< partial sums finished here */
+	MR_TX_EVENT_AGAIN,          /**< the device asked to try again later */
+};
+
+/** Room in the arrays below; unused places have no name and stay 0. */
+enum { MR_STATS_SLOTS = 12 };
+
+/**
+ * Counters of one rx queue. received and delivered are frames; bytes are of
+ * delivered frames, without FCS.
+ */
+struct mr_rx_stats {
+	uint32_t size; /**< sizeof(struct mr_rx_stats), set by the caller */
+	uint32_t reserved;
+	uint64_t received;              /**< delivered + all drops */
+	uint64_t delivered;             /**< handed to the application */
+	uint64_t bytes;
+	uint64_t drops[MR_STATS_SLOTS];  /**< frames by enum mr_rx_drop */
+	uint64_t events[MR_STATS_SLOTS]; /**< by enum mr_rx_event */
+};
+
+/** Counters of one tx queue, in frames; bytes are of accepted frames. */
+struct mr_tx_stats {
+	uint32_t size; /**< sizeof(struct mr_tx_stats), set by the caller */
+	uint32_t reserved;
+	uint64_t accepted;              /**< completed + pending + all drops */
+	uint64_t completed;             /**< sent; their buffers came back */
+	uint64_t pending;               /**< in the queue now */
+	uint64_t bytes;
+	uint64_t drops[MR_STATS_SLOTS];  /**< frames by enum mr_tx_drop */
+	uint64_t events[MR_STATS_SLOTS]; /**< by enum mr_tx_event */
+};
+
+/** @return the name of drop @p i, as in JSON; NULL at the end. Thread: any. */
+MR_API const char *mr_rx_drop_name(uint32_t i);
+/** @return the name of event @p i, as in JSON; NULL at the end. Thread: any. */
+MR_API const char *mr_rx_event_name(uint32_t i);
+/** @return the name of drop @p i, as in JSON; NULL at the end. Thread: any. */
+MR_API const char *mr_tx_drop_name(uint32_t i);
+/** @return the name of event @p i, as in JSON; NULL at the end. Thread: any. */
+MR_API const char *mr_tx_event_name(uint32_t i);
+
+typedef uint32_t mr_rx_burst_fn(struct mr_rxq *rxq, struct mr_cache *cache,
+				struct mr_frame *frames, struct mr_meta *meta,
+				uint32_t n);
+typedef uint32_t mr_tx_burst_fn(struct mr_txq *txq, struct mr_cache *cache,
+				const struct mr_frame *frames,
+				const struct mr_meta *meta, uint32_t n);
+
+/** What rx and tx queues have in common. */
+struct mr_queue {
+	struct mr_port *port;
+	int (*arm)(struct mr_queue *queue); /**< NULL: there is always work */
+	int fd;       /**< CLOEXEC; means something only while armed; -1: none */
+	uint32_t idx; /**< 0.. within its port */
+};
+
+/** Rx queue. The members are for mr_rx_burst() and for drivers only. */
+struct mr_rxq {
+	struct mr_queue queue;
+	mr_rx_burst_fn *burst;
+	uint32_t n_min; /**< shortest burst: MR_MAX_SEGS with SG, else 1 */
+	uint32_t reserved;
+	struct mr_rx_stats stats; /**< its user thread writes it */
+};
+
+/** Tx queue. The members are for mr_tx_burst() and for drivers only. */
+struct mr_txq {
+	struct mr_queue queue;
+	mr_tx_burst_fn *burst;
+	struct mr_tx_stats stats; /**< its user thread writes it */
+};
+
+/** What a port is and what it reached. */
+struct mr_port_info {
+	uint32_t size;        /**< sizeof(struct mr_port_info) */
+	uint32_t n_rxqs;
+	uint32_t n_txqs;
+	uint32_t mtu_bytes;   /**< longest layer-3 packet; 0: no such limit */
+	int32_t numa_node;    /**< -1: unknown */
+	uint32_t has_sg;      /**< 1: frames of several entries; see n_min */
+	uint64_t locked_bytes; /**< memory that opening locked */
+	uint64_t kernel_bytes; /**< kernel memory that it took, about */
+	uint8_t mac[6];       /**< 0: none */
+	uint8_t has_mac;
+	uint8_t has_csum_tx;  /**< 1: the device finishes partial sums */
+	char name[64];        /**< "driver:device", as in JSON; the whole spec
+			       *   where there is no device */
+	char mode[16];        /**< "zc", "copy", "memory", ... */
+	char why[256];        /**< why not a better mode; "" if it is the best */
+};
+
+/** State of a port's link. */
+struct mr_link {
+	uint32_t is_up;       /**< carrier and administratively up */
+	uint32_t speed_mbps;  /**< 0: unknown */
+	uint32_t is_gone;     /**< 1: the device was deleted */
+	uint32_t reserved;
+};
+
+/** A named counter of frames. */
+struct mr_named_count {
+	const char *name; /**< constant string */
+	uint64_t n_frames;
+};
+
+/**
+ * Open the device named by @p spec with all its queues started.
+ *
+ * @param      ctx            log hook, allocator, clock and the list of drivers
+ * @param      spec           e.g. "xdp:eth0,queues=4"; grammar in
+ *                            docs/port-specs.md
+ * @param      config         pool, and how the port will be used; the pool must
+ *                            outlive the port
+ * @param[out] ret_port       set on success, left alone on failure
+ * @param[out] reterr_reason  set on failure; or NULL
+ *
+ * @return 0, or
+ *   -EINVAL  the spec does not parse, a value is out of range, or no pool
+ *   -ENODEV  no such driver in @p ctx, or no such device
+ *   -EBUSY   the device, or a queue of it, is already in use
+ *   -EPERM   a capability is missing; the reason names it
+ *   -ENOMEM  no memory, or the pool cannot hold all rings, caches and a burst
+ *            per worker; the reason has the number of pages needed
+ *   -ENOTSUP the device cannot do what the spec asks for
+ *   -EIO     a system call failed in another way; the reason has it
+ *
+ * Owner:  the caller, of the port; on failure nothing is left open and every
+ *         buffer is back in the pool. While the port is open the segments it
+ *         registered are pinned.
+ * Thread: any; of one context one at a time.
+ * Cost:   blocks in system calls; each wait has a deadline.
+ */
+MR_API int mr_port_open(struct mr_ctx *ctx, const char *spec,
+			const struct mr_port_config *config,
+			struct mr_port **ret_port,
+			struct mr_reason *reterr_reason);
+
+/**
+ * How many pages of @p page_bytes a port of this spec can hold at most, to size
+ * a pool before opening. Opens nothing.
+ *
+ * @return 0, or as mr_port_open(): -EINVAL, -ENODEV
+ *
+ * Owner: unchanged. Thread: as mr_port_open().
+ */
+MR_API int mr_port_need_pages(struct mr_ctx *ctx, const char *spec,
+			      uint32_t page_bytes, uint32_t *ret_n_pages,
+			      struct mr_reason *reterr_reason);
+
+/**
+ * Whether an option can be added to a spec: its driver knows the option, and
+ * the spec does not have it yet. For programs that offer one option for all
+ * ports. Opens nothing.
+ *
+ * @return 1 or 0, or as mr_port_open(): -EINVAL, -ENODEV
+ *
+ * Thread: any.
+ */
+MR_API int mr_port_takes_option(struct mr_ctx *ctx, const char *spec,
+				const char *key,
+				struct mr_reason *reterr_reason);
+
+/**
+ * Close @p port. Exactly the references that its queues hold go back to the
+ * pool; those that other owners hold stay. NULL is allowed.
+ *
+ * Owner:  nobody, of the port and its queues.
+ * Thread: one, with nobody else using the port; of one context one at a time,
+ *         mr_port_open() included.
+ * Cost:   system calls; each wait has a deadline.
+ */
+MR_API void mr_port_close(struct mr_port *port);
+
+/**
+ * Describe @p port.
+ *
+ * @param[in,out] info  size set by the caller
+ *
+ * @return 0, or -EINVAL if info->size is 0
+ *
+ * Owner: unchanged. Thread: any.
+ */
+MR_API int mr_port_info(const struct mr_port *port, struct mr_port_info *info);
+
+/**
+ * Rx queue @p i of @p port.
+ *
+ * @return NULL if it has no such queue
+ *
+ * Owner: the port, of the queue; it ends with the port. Thread: any.
+ */
+MR_API struct mr_rxq *mr_port_rxq(struct mr_port *port, uint32_t i);
+
+/**
+ * Tx queue @p i of @p port.
+ *
+ * @return NULL if it has no such queue
+ *
+ * Owner: the port, of the queue; it ends with the port. Thread: any.
+ */
+MR_API struct mr_txq *mr_port_txq(struct mr_port *port, uint32_t i);
+
+/**
+ * Work off what the port has to do besides bursts: timers, link and MTU
+ * events, a device that was deleted.
+ *
+ * @return how many events were handled
+ *
+ * Owner:  unchanged.
+ * Thread: one at a time, any; beside the users of the queues.
+ * Cost:   a system call; never blocks. Call it when mr_port_fd() is readable,
+ *         or now and then.
+ */
+MR_API int mr_port_poll(struct mr_port *port);
+
+/**
+ * The fd that is readable when mr_port_poll() has something to do.
+ *
+ * @return an fd of the port, CLOEXEC; -1 if it never has
+ *
+ * Owner: the port. Thread: any.
+ */
+MR_API int mr_port_fd(const struct mr_port *port);
+
+/**
+ * State of the link, as the last mr_port_poll() left it.
+ *
+ * @return 0, or -ENOTSUP: the device has no notion of a link
+ *
+ * Owner: unchanged. Thread: any.
+ */
+MR_API int mr_port_link(const struct mr_port *port, struct mr_link *ret_link);
+
+/**
+ * Frames that the device lost before they reached a queue, since open.
+ *
+ * @param[out] ret_counts  room for @p n
+ * @param      n           elements of it
+ *
+ * @return how many counters there are; the first min(n, that) are set
+ *
+ * Owner: unchanged. Thread: any. Cost: may be a system call.
+ */
+MR_API uint32_t mr_port_device_drops(const struct mr_port *port,
+				     struct mr_named_count *ret_counts,
+				     uint32_t n);
+
+/**
+ * Copy the counters of a queue, the kernel's part included.
+ *
+ * @param[in,out] stats  size set by the caller
+ *
+ * @return 0, or -EINVAL if stats->size is 0
+ *
+ * Owner:  unchanged.
+ * Thread: any. The laws above hold exactly while the queue is at rest.
+ * Cost:   may be a system call.
+ */
+MR_API int mr_rxq_stats(const struct mr_rxq *rxq, struct mr_rx_stats *stats);
+
+/** As mr_rxq_stats(), for a tx queue. */
+MR_API int mr_txq_stats(const struct mr_txq *txq, struct mr_tx_stats *stats);
+
+/**
+ * mr_rx_burst() with metadata: @p meta is NULL, or has room for @p n elements
+ * parallel to @p frames. meta[i] is set where frames[i] begins a frame.
+ *
+ * @return entries received, 0..n; the last one ends a frame
+ *
+ * Owner, Thread, Cost: as mr_rx_burst().
+ */
+static inline uint32_t mr_rx_burst_meta(struct mr_rxq *rxq,
+					struct mr_cache *cache,
+					struct mr_frame *frames,
+					struct mr_meta *meta, uint32_t n)
+{
+	assert(n == 0 || n >= rxq->n_min);
+	assert(n <= MR_BURST_MAX);
+	return rxq->burst(rxq, cache, frames, meta, n);
+}
+
+/**
+ * Take received frames from @p rxq. Never blocks.
+ *
+ * @param      rxq     rx queue of an open port; the caller is its only user
+ * @param      cache   the calling thread's cache of the port's pool; fresh
+ *                     buffers for the device come from it
+ * @param[out] frames  room for @p n entries; [0, return) are set, the rest is
+ *                     unspecified
+ * @param      n       entries, 0..MR_BURST_MAX; no multiple-of-8 rule. Fewer
+ *                     than MR_MAX_SEGS (but for 0) only on a port opened
+ *                     without SG. A frame that does not fit waits in the ring
+ *
+ * @return entries received, 0..n; the last one ends a frame
+ *
+ * Owner:  the caller, until mr_tx_burst() takes the entries or
+ *         mr_frame_free_bulk() returns them to the pool.
+ * Order:  arrival order within a queue, none across queues.
+ * Lost:   a frame of more than MR_MAX_SEGS entries: MR_RX_DROP_TOO_LONG.
+ * Thread: the one that uses @p rxq and @p cache.
+ * Cost:   no lock; one system call at most, only if the driver must be woken;
+ *         no read of packet memory (but for csum=auto on veth and tap).
+ * Source: the contract of DPDK's rte_eth_rx_burst(), plus who owns what.
+ */
+static inline uint32_t mr_rx_burst(struct mr_rxq *rxq, struct mr_cache *cache,
+				   struct mr_frame *frames, uint32_t n)
+{
+	return mr_rx_burst_meta(rxq, cache, frames, NULL, n);
+}
+
+/**
+ * mr_tx_burst() with metadata: @p meta is NULL, or has @p n elements parallel
+ * to @p frames; those beside the first entry of a frame are read.
+ *
+ * @return entries taken, 0..n; the last one ends a frame
+ *
+ * Owner, Lost, Thread, Cost: as mr_tx_burst().
+ */
+static inline uint32_t mr_tx_burst_meta(struct mr_txq *txq,
+					struct mr_cache *cache,
+					const struct mr_frame *frames,
+					const struct mr_meta *meta, uint32_t n)
+{
+	assert(n <= MR_BURST_MAX);
+	return txq->burst(txq, cache, frames, meta, n);
+}
+
+/**
+ * Offer frames to @p txq. Never blocks, never waits for room.
+ *
+ * @param txq     tx queue of an open port; the caller is its only user
+ * @param cache   the calling thread's cache of the port's pool; the buffers of
+ *                frames that the device has sent go to it
+ * @param frames  @p n entries, whole frames, all in the port's region
+ * @param n       entries, 0..MR_BURST_MAX. 0 is useful: it collects
+ *                completions and wakes the device
+ *
+ * @return entries taken, 0..n; the last one ends a frame
+ *
+ * Owner:  the queue, of the entries taken; **the rest stay the caller's**.
+ *         After completion the buffers go to @p cache of the call that
+ *         collects them.
+ * Lost:   a frame that is refused after it was taken (an entry outside the
+ *         region, a device that says no) is a named drop in struct
+ *         mr_tx_stats. The device never sees an invalid entry.
+ * Thread: the one that uses @p txq and @p cache.
+ * Cost:   no lock; one system call or doorbell per burst, and a bounded number
+ *         more where the kernel left entries in the ring.
+ */
+static inline uint32_t mr_tx_burst(struct mr_txq *txq, struct mr_cache *cache,
+				   const struct mr_frame *frames, uint32_t n)
+{
+	return mr_tx_burst_meta(txq, cache, frames, NULL, n);
+}
+
+/**
+ * Ask for a wake-up before sleeping on the queue's fd.
+ *
+ * @return 1  there is work: do not sleep, the queue is not armed
+ *         0  armed: the fd becomes readable when there is work
+ *
+ * An rx queue has work when a frame can be received; a tx queue while it holds
+ * frames that mr_tx_burst() with n = 0 could collect.
+ *
+ * Owner:  unchanged.
+ * Thread: the user of @p queue. The fd means nothing while unarmed.
+ */
+static inline int mr_queue_arm(struct mr_queue *queue)
+{
+	return queue->arm == NULL ? 1 : queue->arm(queue);
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

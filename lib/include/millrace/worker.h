@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef MILLRACE_WORKER_H
+#define MILLRACE_WORKER_H
+
+#include <stdint.h>
+
+#include <millrace/api.h>
+#include <millrace/error.h>
+#include <millrace/frame.h>
+#include <millrace/port.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/**
+ * @file
+ * Workers: run-to-completion threads, each pinned to a core, that share the
+ * queues of some ports.
+ *
+ *     rx queues --> worker 0 --> its own tx queues
+ *                      |
+ *                      +-- hand-off ring --> worker 1 --> its tx queues
+ *
+ * A core map gives every rx queue to one worker, and every worker a way to
+ * every port: a tx queue of its own, or, where the port has fewer tx queues
+ * than it needs, a bounded ring to a worker that has one. Never a lock. The
+ * loop itself is the program's:
+ *
+ *     do {
+ *             n = 0;
+ *             for (i = 0; i < worker->n_rxqs; i++)
+ *                     n += forward(worker, &worker->rxqs[i]);
+ *             n += mr_worker_serve(worker);
+ *     } while (mr_worker_wait(worker, n));
+ *
+ * No thread runs before mr_workers_start() or after mr_workers_join().
+ */
+
+struct mr_cache;
+struct mr_ctx;
+struct mr_pool;
+struct mr_ring_spsc;
+struct mr_workers;
+
+enum {
+	MR_WORKERS_MAX = 64,
+	MR_SENDS_TO_ANY = UINT32_MAX, /**< frames may leave through any port */
+};
+
+/** What a worker does in a round that found no work. */
+enum mr_idle_mode {
+	MR_IDLE_ADAPTIVE = 0,  /**< poll for spin_us, then sleep */
+	MR_IDLE_POLL = 1,      /**< poll on */
+	MR_IDLE_INTERRUPT = 2, /**< sleep at once */
+};
+
+/** Zero is the default of each member but size. */
+struct mr_workers_config {
+	uint32_t size;        /**< sizeof(struct mr_workers_config) */
+	uint32_t n_workers;   /**< 0: one per core of cores, else one per rx
+			       *   queue of the port that has most, as far
+			       *   as there are cores */
+	struct mr_pool *pool; /**< for the workers' caches */
+	struct mr_port *const *ports;
+	const uint32_t *sends_to; /**< port that the frames of each port go to,
+				   *   or MR_SENDS_TO_ANY; NULL: any, all */
+	const uint32_t *cores; /**< one worker on each, in order; NULL: chosen
+				*   among those the calling thread may use */
+	uint32_t n_ports;
+	uint32_t n_cores;
+	uint32_t handoff_entries; /**< of each ring, a power of two; 0: 1024 */
+	enum mr_idle_mode idle;
+	uint32_t spin_us;  /**< MR_IDLE_ADAPTIVE; 0: 50 */
+	uint32_t reserved; /**< 0 */
+};
+
+/** An rx queue of a worker. */
+struct mr_worker_rxq {
+	struct mr_rxq *rxq;
+	uint32_t port_idx; /**< in mr_workers_config.ports */
+	uint32_t queue_idx;
+};
+
+/** A worker's way to a port. */
+struct mr_worker_route {
+	struct mr_txq *txq; /**< the worker's own; NULL: hand off, or no way */
+	struct mr_ring_spsc *handoff; /**< NULL: the port has no tx queue */
+	uint32_t queue_idx;           /**< of the tx queue at its end */
+	uint32_t owner_idx;           /**< the worker that has it */
+};
+
+/** One worker, as its thread sees it. For reading only. */
+struct mr_worker {
+	struct mr_workers *workers;
+	struct mr_cache *cache;
+	const struct mr_worker_rxq *rxqs;
+	const struct mr_worker_route *routes; /**< by port */
+	uint32_t n_rxqs;
+	uint32_t n_ports;
+	uint32_t idx;
+	uint32_t core;
+	int32_t numa_node; /**< of the core; -1: unknown */
+	uint32_t reserved;
+};
+
+/** Counters of one worker. */
+struct mr_worker_stats {
+	uint32_t size; /**< sizeof(struct mr_worker_stats) */
+	uint32_t reserved;
+	uint64_t busy_ns; /**< in rounds that moved frames */
+	uint64_t idle_ns; /**< in the others, asleep or not */
+	uint64_t rounds;
+	uint64_t empty_rounds;
+	uint64_t sleeps;
+	uint64_t handed_off;   /**< frames that went into hand-off rings */
+	uint64_t handoff_full; /**< frames that did not fit into one */
+};
+
+/** The loop of a worker. @return 0, or -errno, for mr_workers_join() */
+typedef int mr_worker_fn(struct mr_worker *worker, void *opaque);
+
+/**
+ * Make the core map, and what the workers need: a cache each, hand-off rings,
+ * an fd to wake them. Starts nothing.
+ *
+ * @param      config  copied; the ports and the pool must outlive the workers
+ *
+ * @return 0, or
+ *   -EINVAL  config->size, no pool, no ports, a core that is not there or may
+ *            not be used or is named twice, more workers than cores or than
+ *            MR_WORKERS_MAX, or a ring size that is none
+ *   -ENOMEM  no memory
+ *   -ENOSPC  the pool has as many caches as it may have
+ *   -EIO     a system call failed in another way; the reason has it
+ *
+ * Owner:  the caller, of the workers.
+ * Thread: any. Cost: reads /sys; system calls.
+ */
+MR_API int mr_workers_create(struct mr_ctx *ctx,
+			     const struct mr_workers_config *config,
+			     struct mr_workers **ret_workers,
+			     struct mr_reason *reterr_reason);
+
+/**
+ * Free the workers. Frames left in hand-off rings go back to the pool. NULL is
+ * allowed. The threads must have been joined.
+ *
+ * Owner:  nobody, of the workers and their caches.
+ * Thread: one.
+ */
+MR_API void mr_workers_destroy(struct mr_workers *workers);
+
+/**
+ * Worker @p i.
+ *
+ * @return NULL behind the last one
+ *
+ * Owner: the workers. Thread: any.
+ */
+MR_API struct mr_worker *mr_workers_get(struct mr_workers *workers, uint32_t i);
+
+/**
+ * Line @p i of the core map, for people: one line per worker.
+ *
+ * @param[out] ret_text  @p n_bytes, NUL-terminated, cut off if longer
+ *
+ * @return 0, or -ENOENT behind the last line
+ *
+ * Owner: unchanged. Thread: any.
+ */
+MR_API int mr_workers_line(const struct mr_workers *workers, uint32_t i,
+			   char *ret_text, uint32_t n_bytes);
+
+/**
+ * Start one thread per worker, pinned to its core, all signals blocked.
+ *
+ * @param fn      runs on each of them with its worker and @p opaque
+ *
+ * @return 0, or
+ *   -EBUSY   they run already
+ *   -EINVAL  a core went away
+ *   -EAGAIN  no more threads. On failure none is left running
+ *
+ * Owner: unchanged. Thread: one at a time.
+ */
+MR_API int mr_workers_start(struct mr_workers *workers, mr_worker_fn *fn,
+			    void *opaque, struct mr_reason *reterr_reason);
+
+/**
+ * Ask all workers to end after the round they are in; wakes those asleep.
+ *
+ * Owner:  unchanged.
+ * Thread: any, also a signal handler. Cost: one write() per worker.
+ */
+MR_API void mr_workers_stop(struct mr_workers *workers);
+
+/**
+ * Wait until all workers have ended.
+ *
+ * @param timeout_ms  0: only look
+ *
+ * @return 0, if all returned 0 (or were never started), or
+ *   -ETIMEDOUT  one still runs; call again
+ *   another     what the first worker that failed returned; the others were
+ *               asked to end, and have
+ *
+ * Owner: unchanged. Afterwards the caller is the user of all queues and caches
+ *        of the workers. Thread: one at a time. Cost: blocks.
+ */
+MR_API int mr_workers_join(struct mr_workers *workers, uint32_t timeout_ms,
+			   struct mr_reason *reterr_reason);
+
+/**
+ * Send what other workers handed over to this one's tx queues.
+ *
+ * @return entries sent
+ *
+ * Owner:  as mr_tx_burst(); what a queue does not take stays in the ring.
+ * Thread: the worker's, or whoever has joined it.
+ * Cost:   one read per inbound ring if there is nothing.
+ */
+MR_API uint32_t mr_worker_serve(struct mr_worker *worker);
+
+/**
+ * End a round: count it, and if it moved nothing, collect completions, poll on
+ * or sleep, as the idle mode says. A sleep ends when a queue has work, another
+ * worker hands something over, mr_workers_stop() is called, or after 100 ms.
+ *
+ * @param n_moved  entries that the round moved
+ *
+ * @return 1: go on; 0: mr_workers_stop() was called
+ *
+ * Owner:  unchanged.
+ * Thread: the worker's.
+ * Cost:   after a round that moved frames, a few loads and stores; the clock
+ *         is read in empty rounds and in every 256th other one.
+ */
+MR_API int mr_worker_wait(struct mr_worker *worker, uint32_t n_moved);
+
+/**
+ * Put frames for a port into the ring of the worker that owns its tx queue.
+ * mr_worker_send() calls it where that is the way.
+ *
+ * @return entries taken, 0..n; the last one ends a frame; 0 if there is no way
+ *
+ * Owner:  the ring, of the entries taken; **the rest stay the caller's**.
+ * Thread: the worker's. Cost: wait-free; a system call if the owner sleeps.
+ */
+MR_API uint32_t mr_worker_hand_off(struct mr_worker *worker, uint32_t port_idx,
+				   const struct mr_frame *frames, uint32_t n);
+
+/**
+ * Copy the counters of @p worker.
+ *
+ * @param[in,out] stats  size set by the caller
+ *
+ * @return 0, or -EINVAL if stats->size is 0
+ *
+ * Owner: unchanged. Thread: any.
+ */
+MR_API int mr_worker_stats(const struct mr_worker *worker,
+			   struct mr_worker_stats *stats);
+
+/**
+ * Send frames through port @p port_idx, the way that the core map has for this
+ * worker.
+ *
+ * @param n  entries, whole frames, at most MR_BURST_MAX
+ *
+ * @return entries taken, 0..n; the last one ends a frame
+ *
+ * Owner:  the queue or the ring, of the entries taken; **the rest stay the
+ *         caller's**.
+ * Thread: the worker's. Cost: as mr_tx_burst() or mr_worker_hand_off().
+ */
+static inline uint32_t mr_worker_send(struct mr_worker *worker,
+				      uint32_t port_idx,
+				      const struct mr_frame *frames, uint32_t n)
+{
+	struct mr_txq *txq = worker->routes[port_idx].txq;
+
+	if (txq != NULL)
+		return mr_tx_burst(txq, worker->cache, frames, n);
+	return mr_worker_hand_off(worker, port_idx, frames, n);
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

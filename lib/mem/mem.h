@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Regions, for the pool above: segments, and who uses them. */
+#ifndef MEM_MEM_H
+#define MEM_MEM_H
+
+#include <pthread.h>
+#include <stdint.h>
+
+#include <millrace/region.h>
+
+enum {
+	MRI_MAX_SEGMENTS = 64,
+	MRI_MAX_PINS = 64,
+	MRI_MAX_POOLS = 16, /* in one region */
+	MRI_HOLDER_BYTES = 64,
+	MRI_MAX_NUMA_NODES = 256,
+};
+
+struct mri_pin {
+	char holder[MRI_HOLDER_BYTES];
+	uint64_t n_bytes; /* 0: this place is free */
+};
+
+/* A segment's addresses, for bursts, which take no lock. Both are atomic. */
+struct mri_extent {
+	uint64_t begin;
+	uint64_t end; /* 0: this place is free */
+};
+
+struct mr_pool;
+
+struct mr_region {
+	struct mr_ctx *ctx;
+	uint8_t *base;
+	void *map; /* what mmap() gave; base is aligned in it */
+	uint64_t map_bytes;
+	uint64_t max_bytes;
+	enum mr_os_pages os_pages;
+	uint32_t numa_node_plus_1;
+	char name[32];
+	/*
+	 * What is below changes while frames of other pools are on their way
+	 * home and statistics are read. No burst takes the lock for a page of
+	 * its own pool.
+	 */
+	pthread_mutex_t lock;
+	uint32_t n_segments; /* in order of address */
+	struct mr_segment_info segments[MRI_MAX_SEGMENTS];
+	struct mri_extent extents[MRI_MAX_SEGMENTS]; /* in no order */
+	struct mri_pin pins[MRI_MAX_PINS];
+	/* Pools register so that a frame of another pool finds its home. */
+	struct mr_pool *pools[MRI_MAX_POOLS];
+};
+
+/*
+ * Add a segment of at least n_bytes at the lowest free address. -ENOMEM, with
+ * the reason, if there is neither memory nor address range.
+ */
+int mri_region_add_segment(struct mr_region *region, uint64_t n_bytes,
+			   uint64_t *ret_addr, struct mr_reason *reterr_reason);
+
+/*
+ * Give the segment at addr back. -EBUSY, with the holder's name, while a port
+ * has it registered: the kernel would let it happen and deliver zeros.
+ */
+int mri_region_remove_segment(struct mr_region *region, uint64_t addr,
+			      struct mr_reason *reterr_reason);
+
+/*
+ * Back [at, at + n_bytes), multiples of the OS page, with memory on OS pages of
+ * one rung: all of it, or the reservation as it was. lib/mem/segment.c
+ */
+int mri_segment_map(const char *name, uint8_t *at, uint64_t n_bytes,
+		    enum mr_os_pages rung, uint32_t numa_node_plus_1);
+
+/* Put the reservation back where the segment was. */
+int mri_segment_unmap(uint8_t *at, uint64_t n_bytes);
+
+/* OS pages that a segment of n_bytes should begin with, and their size. */
+enum mr_os_pages mri_segment_best(uint64_t n_bytes, enum mr_os_pages wanted);
+uint64_t mri_os_page_bytes(enum mr_os_pages os_pages);
+
+#endif

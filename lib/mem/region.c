@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Regions: a reserved address range that is filled in segments.
+ *
+ * Segments stand in order of their addresses. A new one takes the lowest gap
+ * that it fits, so that the range that a device registers, from address 0 to
+ * the first gap, is as long as it can be.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/base.h"
+#include "mem/mem.h"
+
+static const uint64_t DEFAULT_MAX_BYTES = UINT64_C(64) << 30;
+static const uint64_t BASE_ALIGN_BYTES = UINT64_C(1) << 30;
+/* The largest page of a pool is 32 KiB, and pages are aligned to themselves. */
+static const uint64_t SEGMENT_ALIGN_BYTES = 65536;
+
+int mr_region_create(struct mr_ctx *ctx, const struct mr_region_config *config,
+		     struct mr_region **ret_region,
+		     struct mr_reason *reterr_reason)
+{
+	struct mr_region_config c;
+	struct mr_region *region;
+	int err;
+
+	err = mri_copy_sized(&c, config, sizeof(c), "mr_region_config",
+			     reterr_reason);
+	if (err < 0)
+		return err;
+	if (c.max_bytes == 0)
+		c.max_bytes = DEFAULT_MAX_BYTES;
+	if ((unsigned int)c.os_pages > MR_OS_PAGES_4K)
+		return mr_fail(reterr_reason, -EINVAL,
+			       "mr_region_config.os_pages: no such value: %d",
+			       (int)c.os_pages);
+	if (c.max_bytes > UINT64_C(1) << 46)
+		return mr_fail(reterr_reason, -EINVAL,
+			       "mr_region_config.max_bytes: more than 64 TiB");
+	if (c.numa_node_plus_1 > MRI_MAX_NUMA_NODES)
+		return mr_fail(reterr_reason, -EINVAL,
+			       "mr_region_config.numa_node_plus_1: there is no "
+			       "NUMA node %u",
+			       c.numa_node_plus_1 - 1);
+
+	region = mr_alloc(ctx, 0, sizeof(*region));
+	if (region == NULL)
+		return mr_fail(reterr_reason, -ENOMEM,
+			       "no memory for a region");
+	pthread_mutex_init(&region->lock, NULL);
+	region->ctx = ctx;
+	region->os_pages = c.os_pages;
+	region->numa_node_plus_1 = c.numa_node_plus_1;
+	region->max_bytes = mri_round_up(c.max_bytes, BASE_ALIGN_BYTES);
+	snprintf(region->name, sizeof(region->name), "%s",
+		 c.name != NULL ? c.name : "millrace");
+
+	/* One alignment more than needed, so that 1 GiB pages fit. */
+	region->map_bytes = region->max_bytes + BASE_ALIGN_BYTES;
+	region->map = mmap(NULL, region->map_bytes, PROT_NONE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (region->map == MAP_FAILED) {
+		err = mr_fail(reterr_reason, -ENOMEM,
+			      "cannot reserve %llu GiB of addresses: %s "
+			      "(ulimit -v?)",
+			      (unsigned long long)(region->max_bytes >> 30),
+			      strerror(errno));
+		pthread_mutex_destroy(&region->lock);
+		mr_free(ctx, region);
+		return err;
+	}
+	region->base = (uint8_t *)mri_round_up((uintptr_t)region->map,
+					       BASE_ALIGN_BYTES);
+	*ret_region = region;
+	return 0;
+}
+
+static int refuse_pinned(const struct mr_region *region, uint64_t addr,
+			 struct mr_reason *reterr_reason)
+{
+	for (uint32_t i = 0; i < MRI_MAX_PINS; i++)
+		if (addr < region->pins[i].n_bytes)
+			return mr_fail(reterr_reason, -EBUSY,
+				       "the segment at 0x%llx is registered by "
+				       "%s; close that port first",
+				       (unsigned long long)addr,
+				       region->pins[i].holder);
+	return 0;
+}
+
+int mr_region_destroy(struct mr_region *region, struct mr_reason *reterr_reason)
+{
+	int err;
+
+	if (region == NULL)
+		return 0;
+	err = refuse_pinned(region, 0, reterr_reason);
+	if (err < 0)
+		return err;
+	for (uint32_t i = 0; i < MRI_MAX_POOLS; i++)
+		if (region->pools[i] != NULL)
+			return mr_fail(reterr_reason, -EBUSY,
+				       "the region has a pool; destroy it "
+				       "first");
+	munmap(region->map, region->map_bytes);
+	pthread_mutex_destroy(&region->lock);
+	mr_free(region->ctx, region);
+	return 0;
+}
+
+void *mr_region_base(const struct mr_region *region)
+{
+	return region->base;
+}
+
+/* The lowest gap of n_bytes; segments are in order of their addresses. */
+static bool find_gap(const struct mr_region *region, uint64_t n_bytes,
+		     uint64_t align, uint32_t *ret_place, uint64_t *ret_addr)
+{
+	uint64_t addr = 0;
+
+	for (uint32_t i = 0; i <= region->n_segments; i++) {
+		const struct mr_segment_info *next = &region->segments[i];
+		const uint64_t end =
+			i < region->n_segments ? next->addr : region->max_bytes;
+
+		addr = mri_round_up(addr, align);
+		if (addr + n_bytes <= end) {
+			*ret_place = i;
+			*ret_addr = addr;
+			return true;
+		}
+		if (i < region->n_segments)
+			addr = next->addr + next->n_bytes;
+	}
+	return false;
+}
+
+/* Memory in the lowest gap that fits it on OS pages of this rung. */
+static int add_on_rung(struct mr_region *region, enum mr_os_pages rung,
+		       uint64_t n_bytes, uint32_t *ret_place,
+		       struct mr_segment_info *ret_info)
+{
+	const uint64_t align = mri_os_page_bytes(rung) > SEGMENT_ALIGN_BYTES ?
+				       mri_os_page_bytes(rung) :
+				       SEGMENT_ALIGN_BYTES;
+	uint64_t addr;
+	int err;
+
+	n_bytes = mri_round_up(n_bytes, align);
+	if (!find_gap(region, n_bytes, align, ret_place, &addr))
+		return -ENOSPC;
+	err = mri_segment_map(region->name, region->base + addr, n_bytes, rung,
+			      region->numa_node_plus_1);
+	if (err < 0)
+		return err;
+	ret_info->addr = addr;
+	ret_info->n_bytes = n_bytes;
+	ret_info->numa_node = (int32_t)region->numa_node_plus_1 - 1;
+	/* What a memfd gets of transparent huge pages, nobody can say. */
+	ret_info->os_page_bytes =
+		rung == MR_OS_PAGES_THP ? 4096 : mri_os_page_bytes(rung);
+	return 0;
+}
+
+/* Why a rung did not hold, in words that point to the cure. */
+static void say_why(char *why, size_t n, enum mr_os_pages rung, int err)
+{
+	static const char *const names[] = {
+		[MR_OS_PAGES_1G] = "1 GiB huge pages",
+		[MR_OS_PAGES_2M] = "2 MiB huge pages",
+		[MR_OS_PAGES_THP] = "transparent huge pages",
+		[MR_OS_PAGES_4K] = "4 KiB pages",
+	};
+	const char *cure = "";
+
+	if (err == -ENOSPC)
+		cure = " in the region (mr_region_config.max_bytes)";
+	else if (rung == MR_OS_PAGES_2M)
+		cure = " (set vm.nr_hugepages)";
+	snprintf(why, n, "no %s: %s%s", names[rung],
+		 err == -ENOSPC ? "no gap" : strerror(-err), cure);
+}
+
+/*
+ * Down the ladder. Each rung rounds to its own OS page, so that a segment that
+ * ends up on small ones does not take what a huge one would have wasted.
+ */
+static int go_down(struct mr_region *region, uint64_t n_bytes,
+		   uint32_t *ret_place, struct mr_segment_info *info)
+{
+	int err = -ENOMEM;
+
+	for (int rung = mri_segment_best(n_bytes, region->os_pages);
+	     rung <= MR_OS_PAGES_4K; rung++) {
+		err = add_on_rung(region, rung, n_bytes, ret_place, info);
+		if (err == 0 && rung == MR_OS_PAGES_THP && info->why[0] == '\0')
+			snprintf(info->why, sizeof(info->why),
+				 "transparent huge pages are the kernel's to "
+				 "give; it may have given small ones");
+		if (err == 0)
+			return 0;
+		/* The first refusal is the one that a person can cure. */
+		if (info->why[0] == '\0')
+			say_why(info->why, sizeof(info->why), rung, err);
+	}
+	return err;
+}
+
+static int refuse_segment(const struct mr_region *region, uint64_t n_bytes,
+			  int err, struct mr_reason *reterr_reason)
+{
+	if (err == -ENOSPC)
+		return mr_fail(reterr_reason, -ENOMEM,
+			       "no room for %llu KiB more in a region of %llu "
+			       "MiB (mr_region_config.max_bytes)",
+			       (unsigned long long)(n_bytes >> 10),
+			       (unsigned long long)(region->max_bytes >> 20));
+	if (err == -EINVAL && region->numa_node_plus_1 != 0)
+		return mr_fail(reterr_reason, -ENOMEM,
+			       "cannot bind memory to NUMA node %u: is there "
+			       "one? (mr_region_config.numa_node_plus_1)",
+			       region->numa_node_plus_1 - 1);
+	return mr_fail(reterr_reason, -ENOMEM,
+		       "cannot get %llu KiB of memory for a segment: %s",
+		       (unsigned long long)(n_bytes >> 10), strerror(-err));
+}
+
+/*
+ * Order: the release of end pairs with the acquire in mr_region_is_backed().
+ * Nobody asks for a segment that is being removed: its pool has no page in
+ * flight then.
+ */
+static void publish(struct mr_region *region, uint64_t begin, uint64_t end)
+{
+	for (uint32_t i = 0; i < MRI_MAX_SEGMENTS; i++) {
+		struct mri_extent *extent = &region->extents[i];
+
+		if (extent->end != 0)
+			continue;
+		__atomic_store_n(&extent->begin, begin, __ATOMIC_RELAXED);
+		__atomic_store_n(&extent->end, end, __ATOMIC_RELEASE);
+		return;
+	}
+}
+
+static void retract(struct mr_region *region, uint64_t begin)
+{
+	for (uint32_t i = 0; i < MRI_MAX_SEGMENTS; i++)
+		if (region->extents[i].end != 0 &&
+		    region->extents[i].begin == begin)
+			__atomic_store_n(&region->extents[i].end, 0,
+					 __ATOMIC_RELEASE);
+}
+
+bool mr_region_is_backed(const struct mr_region *region, uint64_t addr,
+			 uint64_t n_bytes)
+{
+	for (uint32_t i = 0; i < MRI_MAX_SEGMENTS; i++) {
+		const struct mri_extent *extent = &region->extents[i];
+		const uint64_t end =
+			__atomic_load_n(&extent->end, __ATOMIC_ACQUIRE);
+		const uint64_t begin =
+			__atomic_load_n(&extent->begin, __ATOMIC_RELAXED);
+
+		if (addr >= begin && addr < end && n_bytes <= end - addr)
+			return true;
+	}
+	return false;
+}
+
+static int add_locked(struct mr_region *region, uint64_t n_bytes,
+		      uint64_t *ret_addr, struct mr_reason *reterr_reason)
+{
+	struct mr_segment_info info = { 0 };
+	uint32_t place;
+	int err;
+
+	if (region->n_segments == MRI_MAX_SEGMENTS)
+		return mr_fail(reterr_reason, -ENOMEM,
+			       "a region has room for %d segments, this one "
+			       "has as many",
+			       MRI_MAX_SEGMENTS);
+	err = go_down(region, n_bytes, &place, &info);
+	if (err < 0)
+		return refuse_segment(region, n_bytes, err, reterr_reason);
+
+	memmove(&region->segments[place + 1], &region->segments[place],
+		(region->n_segments - place) * sizeof(region->segments[0]));
+	region->segments[place] = info;
+	region->n_segments++;
+	publish(region, info.addr, info.addr + info.n_bytes);
+	mr_log(region->ctx, info.why[0] != '\0' ? MR_LOG_WARNING : MR_LOG_INFO,
+	       "segment of %llu KiB at 0x%llx on OS pages of %llu KiB%s%s",
+	       (unsigned long long)(info.n_bytes >> 10),
+	       (unsigned long long)info.addr,
+	       (unsigned long long)(info.os_page_bytes >> 10),
+	       info.why[0] != '\0' ? ": " : "", info.why);
+	*ret_addr = info.addr;
+	return 0;
+}
+
+int mri_region_add_segment(struct mr_region *region, uint64_t n_bytes,
+			   uint64_t *ret_addr, struct mr_reason *reterr_reason)
+{
+	int err;
+
+	pthread_mutex_lock(&region->lock);
+	err = add_locked(region, n_bytes, ret_addr, reterr_reason);
+	pthread_mutex_unlock(&region->lock);
+	return err;
+}
+
+static int remove_locked(struct mr_region *region, uint64_t addr,
+			 struct mr_reason *reterr_reason)
+{
+	int err;
+
+	for (uint32_t i = 0; i < region->n_segments; i++) {
+		const struct mr_segment_info *info = &region->segments[i];
+
+		if (info->addr != addr)
+			continue;
+		err = refuse_pinned(region, addr, reterr_reason);
+		if (err < 0)
+			return err;
+		err = mri_segment_unmap(region->base + addr, info->n_bytes);
+		if (err < 0)
+			return mr_fail(reterr_reason, err,
+				       "cannot unmap a segment: %s",
+				       strerror(-err));
+		retract(region, addr);
+		region->n_segments--;
+		memmove(&region->segments[i], &region->segments[i + 1],
+			(region->n_segments - i) * sizeof(region->segments[0]));
+		return 0;
+	}
+	return mr_fail(reterr_reason, -ENOENT, "no segment at 0x%llx",
+		       (unsigned long long)addr);
+}
+
+int mri_region_remove_segment(struct mr_region *region, uint64_t addr,
+			      struct mr_reason *reterr_reason)
+{
+	int err;
+
+	pthread_mutex_lock(&region->lock);
+	err = remove_locked(region, addr, reterr_reason);
+	pthread_mutex_unlock(&region->lock);
+	return err;
+}
+
+int mr_region_pin(struct mr_region *region, const char *holder,
+		  uint64_t n_bytes)
+{
+	int err = -ENOSPC;
+
+	pthread_mutex_lock(&region->lock);
+	for (uint32_t i = 0; i < MRI_MAX_PINS && err < 0; i++) {
+		struct mri_pin *pin = &region->pins[i];
+
+		if (pin->n_bytes != 0)
+			continue;
+		snprintf(pin->holder, sizeof(pin->holder), "%s", holder);
+		pin->n_bytes = n_bytes;
+		err = 0;
+	}
+	pthread_mutex_unlock(&region->lock);
+	return err;
+}
+
+void mr_region_unpin(struct mr_region *region, const char *holder,
+		     uint64_t n_bytes)
+{
+	pthread_mutex_lock(&region->lock);
+	for (uint32_t i = 0; i < MRI_MAX_PINS; i++) {
+		struct mri_pin *pin = &region->pins[i];
+
+		if (pin->n_bytes != n_bytes ||
+		    strncmp(pin->holder, holder, sizeof(pin->holder) - 1) != 0)
+			continue;
+		pin->n_bytes = 0;
+		break;
+	}
+	pthread_mutex_unlock(&region->lock);
+}
+
+uint64_t mr_region_n_contiguous_bytes(const struct mr_region *region)
+{
+	struct mr_region *r = (struct mr_region *)region; /* for its lock */
+	uint64_t end = 0;
+
+	pthread_mutex_lock(&r->lock);
+	for (uint32_t i = 0; i < region->n_segments; i++) {
+		if (region->segments[i].addr != end)
+			break;
+		end += region->segments[i].n_bytes;
+	}
+	pthread_mutex_unlock(&r->lock);
+	return end;
+}
+
+int mr_region_stats(const struct mr_region *region,
+		    struct mr_region_stats *stats)
+{
+	struct mr_region *r = (struct mr_region *)region; /* for its lock */
+	struct mr_region_stats s = { .max_bytes = region->max_bytes };
+
+	pthread_mutex_lock(&r->lock);
+	s.n_segments = region->n_segments;
+	for (uint32_t i = 0; i < region->n_segments; i++) {
+		const struct mr_segment_info *info = &region->segments[i];
+
+		s.n_bytes += info->n_bytes;
+		if (info->os_page_bytes > 4096)
+			s.n_huge_bytes += info->n_bytes;
+	}
+	pthread_mutex_unlock(&r->lock);
+	return mri_fill_sized(stats, &s, sizeof(s));
+}
+
+int mr_region_segment(const struct mr_region *region, uint32_t i,
+		      struct mr_segment_info *ret_info)
+{
+	struct mr_region *r = (struct mr_region *)region; /* for its lock */
+	int err = -ENOENT;
+
+	pthread_mutex_lock(&r->lock);
+	if (i < region->n_segments) {
+		*ret_info = region->segments[i];
+		for (uint32_t p = 0; p < MRI_MAX_PINS; p++)
+			ret_info->n_pins +=
+				ret_info->addr < region->pins[p].n_bytes;
+		err = 0;
+	}
+	pthread_mutex_unlock(&r->lock);
+	return err;
+}

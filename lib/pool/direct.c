@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Pages straight from and to the pool, with no cache involved: what opening and
+ * closing a port does, and pages of another pool on their way home.
+ */
+#include <string.h>
+
+#include "pool/pool.h"
+
+static void count(uint64_t *counter, uint64_t n)
+{
+	__atomic_fetch_add(counter, n, __ATOMIC_RELAXED);
+}
+
+/* Pages for a caller without a cache: the page allocator's, then the depot's.
+ */
+static uint32_t take_pages(struct mr_pool *pool, uint32_t *pages, uint32_t n)
+{
+	uint64_t n_failed = 0;
+	uint32_t n_done = mri_page_alloc_bulk(&pool->page_alloc, pages, n);
+
+	count(&pool->counters.alloc_slow, n_done);
+	while (n_done < n) {
+		const int64_t place = mri_stack_pop(&pool->filled,
+						    pool->magazines, &n_failed);
+		struct mri_magazine *magazine;
+		uint32_t n_left, k;
+
+		if (place < 0)
+			break;
+		magazine = &pool->magazines[place];
+		n_left = mri_magazine_n(magazine);
+		count(&pool->counters.n_from_depot, n_left);
+		count(&pool->counters.alloc_refill, 1);
+		k = mri_min_u32(n - n_done, n_left);
+		n_left -= k;
+		memcpy(pages + n_done, magazine->pages + n_left,
+		       k * sizeof(pages[0]));
+		n_done += k;
+		mri_page_free_bulk(&pool->page_alloc, magazine->pages, n_left);
+		mri_magazine_set_n(magazine, 0);
+		mri_stack_push(&pool->empty, pool->magazines, (uint32_t)place,
+			       &n_failed);
+	}
+	count(&pool->counters.depot_cas_failed, n_failed);
+	count(&pool->counters.n_direct_alloc, n_done);
+	return n_done;
+}
+
+void mri_pool_put_pages(struct mr_pool *pool, const uint32_t *pages, uint32_t n)
+{
+	mri_page_free_bulk(&pool->page_alloc, pages, n);
+	count(&pool->counters.n_direct_free, n);
+}
+
+uint32_t mr_pool_frag_alloc_bulk(struct mr_pool *pool, uint64_t *addrs,
+				 uint32_t n, uint32_t n_bytes)
+{
+	uint32_t pages[MR_MAGAZINE_PAGES];
+	uint32_t n_per_page, n_done = 0;
+
+	if (n_bytes != pool->page_bytes && n_bytes != pool->chunk_bytes)
+		return 0;
+	n_per_page = pool->page_bytes / n_bytes;
+	while (n_done < n) {
+		const uint32_t n_want =
+			mri_min_u32(MR_MAGAZINE_PAGES,
+				    (n - n_done + n_per_page - 1) / n_per_page);
+		const uint32_t n_got = take_pages(pool, pages, n_want);
+
+		for (uint32_t p = 0; p < n_got; p++) {
+			const uint64_t addr =
+				pool->addr +
+				((uint64_t)pages[p] << pool->page_shift);
+			/* Fewer than a page holds: the rest is never cut. */
+			const uint32_t n_cut =
+				mri_min_u32(n - n_done, n_per_page);
+
+			if (n_per_page > 1)
+				__atomic_store_n(&pool->live[pages[p]],
+						 (uint8_t)n_cut,
+						 __ATOMIC_RELAXED);
+			for (uint32_t i = 0; i < n_cut; i++)
+				addrs[n_done++] = addr + (uint64_t)i * n_bytes;
+		}
+		if (n_got < n_want)
+			break;
+	}
+	count(&pool->counters.alloc_empty,
+	      (n - n_done + n_per_page - 1) / n_per_page);
+	return n_done;
+}
+
+void mr_pool_frag_free_bulk(struct mr_pool *pool, const uint64_t *addrs,
+			    uint32_t n)
+{
+	uint32_t pages[MR_MAGAZINE_PAGES];
+	uint32_t n_pages = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct mr_pool *home =
+			mri_pool_has(pool, addrs[i]) ?
+				pool :
+				mri_pool_of(pool->region, addrs[i]);
+		bool is_shared;
+		uint32_t page;
+
+		if (home == NULL) {
+			count(&pool->counters.free_invalid, 1);
+			continue;
+		}
+		if (!mri_frag_put(home, addrs[i], &is_shared)) {
+			count(&home->counters.recycle_released_refcnt,
+			      is_shared);
+			continue;
+		}
+		page = mri_page_of(home, addrs[i]);
+		if (home != pool) {
+			mri_pool_put_pages(home, &page, 1);
+			count(&pool->counters.recycle_ring, 1);
+			continue;
+		}
+		pages[n_pages++] = page;
+		if (n_pages == MR_MAGAZINE_PAGES) {
+			mri_pool_put_pages(pool, pages, n_pages);
+			n_pages = 0;
+		}
+	}
+	if (n_pages > 0)
+		mri_pool_put_pages(pool, pages, n_pages);
+}

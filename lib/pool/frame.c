@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What an owner may do with a frame: lengthen, shorten, share, make its own. */
+#include <errno.h>
+#include <string.h>
+
+#include "mem/mem.h"
+#include "pool/pool.h"
+
+static bool is_sole(const struct mr_pool *pool, uint64_t addr)
+{
+	return __atomic_load_n(&pool->owners[mri_owner_place(pool, addr)],
+			       __ATOMIC_ACQUIRE) == 0;
+}
+
+bool mr_frame_is_sole(const struct mr_cache *cache,
+		      const struct mr_frame *frame)
+{
+	return mri_pool_has(cache->pool, frame->addr) &&
+	       is_sole(cache->pool, frame->addr);
+}
+
+static int check_writable(const struct mr_cache *cache,
+			  const struct mr_frame *frame)
+{
+	if (!mri_pool_has(cache->pool, frame->addr))
+		return -EINVAL;
+	return is_sole(cache->pool, frame->addr) ? 0 : -EROFS;
+}
+
+/*
+ * The buffer that an address lies in: a whole page, or a chunk of one. What is
+ * before and behind it is another frame's.
+ */
+static uint32_t buffer_bytes_at(const struct mr_pool *pool, uint64_t addr)
+{
+	if (pool->live == NULL ||
+	    __atomic_load_n(&pool->live[mri_page_of(pool, addr)],
+			    __ATOMIC_RELAXED) == 0)
+		return pool->page_bytes;
+	return pool->chunk_bytes;
+}
+
+int mr_frame_push(struct mr_cache *cache, struct mr_frame *frame,
+		  uint32_t n_bytes)
+{
+	const int err = check_writable(cache, frame);
+	uint64_t n_before;
+
+	if (err < 0)
+		return err;
+	/* Buffers are aligned to their size in the region. */
+	n_before =
+		frame->addr & (buffer_bytes_at(cache->pool, frame->addr) - 1);
+	if (n_before < n_bytes)
+		return -ENOSPC;
+	frame->addr -= n_bytes;
+	frame->len += n_bytes;
+	return 0;
+}
+
+int mr_frame_put(struct mr_cache *cache, struct mr_frame *frame,
+		 uint32_t n_bytes)
+{
+	const int err = check_writable(cache, frame);
+	uint64_t n_buffer, n_used;
+
+	if (err < 0)
+		return err;
+	n_buffer = buffer_bytes_at(cache->pool, frame->addr);
+	n_used = (frame->addr & (n_buffer - 1)) + frame->len;
+	if (n_used + n_bytes > n_buffer)
+		return -ENOSPC;
+	frame->len += n_bytes;
+	return 0;
+}
+
+int mr_frame_pull(struct mr_frame *frame, uint32_t n_bytes)
+{
+	if (frame->len <= n_bytes)
+		return -ENOSPC;
+	frame->addr += n_bytes;
+	frame->len -= n_bytes;
+	return 0;
+}
+
+int mr_frame_trim(struct mr_frame *frame, uint32_t n_bytes)
+{
+	if (frame->len <= n_bytes)
+		return -ENOSPC;
+	frame->len -= n_bytes;
+	return 0;
+}
+
+/* One more owner, unless the count is full: 254 besides the first. */
+static bool add_owner(struct mr_pool *pool, uint64_t addr)
+{
+	uint8_t *owners = &pool->owners[mri_owner_place(pool, addr)];
+	uint8_t seen = __atomic_load_n(owners, __ATOMIC_RELAXED);
+
+	do {
+		if (seen == UINT8_MAX - 1)
+			return false;
+	} while (!__atomic_compare_exchange_n(owners, &seen, seen + 1, true,
+					      __ATOMIC_ACQ_REL,
+					      __ATOMIC_RELAXED));
+	return true;
+}
+
+int mr_frame_ref(struct mr_cache *cache, const struct mr_frame *frames,
+		 uint32_t n)
+{
+	int err = 0;
+	uint32_t i;
+
+	for (i = 0; i < n && err == 0; i++) {
+		struct mr_pool *pool =
+			mri_pool_has(cache->pool, frames[i].addr) ?
+				cache->pool :
+				mri_pool_of(cache->pool->region,
+					    frames[i].addr);
+
+		if (pool == NULL)
+			err = -EINVAL;
+		else if (!add_owner(pool, frames[i].addr))
+			err = -EOVERFLOW;
+	}
+	if (err < 0)
+		mr_frame_free_bulk(cache, frames, i - 1);
+	return err;
+}
+
+static bool is_frame_sole(const struct mr_cache *cache,
+			  const struct mr_frame *frames, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (!is_sole(cache->pool, frames[i].addr))
+			return false;
+	return true;
+}
+
+/* Where a copy of one entry begins in its fresh buffer of buffer_bytes. */
+static uint32_t copy_offset(const struct mr_pool *pool, uint32_t len,
+			    uint32_t buffer_bytes)
+{
+	return mri_min_u32(pool->headroom_bytes, buffer_bytes - len);
+}
+
+int mr_frame_unshare(struct mr_cache *cache, struct mr_frame *frames,
+		     uint32_t n)
+{
+	const struct mr_pool *pool = cache->pool;
+	uint8_t *base = pool->region->base;
+	struct mr_frame copy[MR_MAX_SEGS];
+
+	if (n == 0 || n > MR_MAX_SEGS)
+		return -EINVAL;
+	for (uint32_t i = 0; i < n; i++)
+		if (!mri_pool_has(pool, frames[i].addr) ||
+		    frames[i].len > pool->page_bytes)
+			return -EINVAL;
+	if (is_frame_sole(cache, frames, n))
+		return 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		const uint32_t buffer_bytes =
+			frames[i].len + pool->headroom_bytes >
+					pool->chunk_bytes ?
+				pool->page_bytes :
+				pool->chunk_bytes;
+
+		copy[i] = frames[i];
+		if (mr_frag_alloc_bulk(cache, &copy[i].addr, 1, buffer_bytes) ==
+		    0) {
+			mr_frame_free_bulk(cache, copy, i);
+			return -ENOMEM;
+		}
+		copy[i].addr += copy_offset(pool, frames[i].len, buffer_bytes);
+		memcpy(base + copy[i].addr, base + frames[i].addr,
+		       frames[i].len);
+	}
+	mr_frame_free_bulk(cache, frames, n);
+	memcpy(frames, copy, n * sizeof(copy[0]));
+	return 0;
+}

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The page pool: made, destroyed, committed, counted. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "mem/mem.h"
+#include "pool/pool.h"
+
+enum {
+	DEFAULT_PAGES = 8192,
+	DEFAULT_PAGE_BYTES = 4096,
+	DEFAULT_HEADROOM_BYTES = 128,
+	DEFAULT_MAX_CACHES = 64,
+	MIN_DATA_BYTES = 64,
+};
+
+static int check_config(struct mr_pool_config *c,
+			struct mr_reason *reterr_reason)
+{
+	if (c->n_pages == 0)
+		c->n_pages = DEFAULT_PAGES;
+	if (c->page_bytes == 0)
+		c->page_bytes = DEFAULT_PAGE_BYTES;
+	if (c->chunk_bytes == 0)
+		c->chunk_bytes = mri_min_u32(c->page_bytes, 4096);
+	if (c->headroom_bytes == 0)
+		c->headroom_bytes = DEFAULT_HEADROOM_BYTES;
+	if (c->max_caches == 0)
+		c->max_caches = DEFAULT_MAX_CACHES;
+	if (c->name == NULL)
+		c->name = "pool";
+
+	if (!mri_is_power_of_two(c->page_bytes) || c->page_bytes < 2048 ||
+	    c->page_bytes > 32768)
+		return mr_fail(reterr_reason, -EINVAL,
+			       "pages of %u bytes: must be a power of two, "
+			       "2048 to 32768",
+			       c->page_bytes);
+	if ((c->chunk_bytes != 2048 && c->chunk_bytes != 4096) ||
+	    c->chunk_bytes > c->page_bytes)
+		return mr_fail(reterr_reason, -EINVAL,
+			       "chunks of %u bytes: must be 2048 or 4096, and "
+			       "at most a page of %u",
+			       c->chunk_bytes, c->page_bytes);
+	if (c->n_pages > 1u << 28)
+		return mr_fail(reterr_reason, -EINVAL,
+			       "%u pages: a pool has at most %u", c->n_pages,
+			       1u << 28);
+	if (c->headroom_bytes > c->chunk_bytes ||
+	    c->tailroom_bytes > c->chunk_bytes ||
+	    c->headroom_bytes + c->tailroom_bytes + MIN_DATA_BYTES >
+		    c->chunk_bytes)
+		return mr_fail(reterr_reason, -EINVAL,
+			       "headroom of %u and tailroom of %u bytes leave "
+			       "less than %d of a chunk of %u",
+			       c->headroom_bytes, c->tailroom_bytes,
+			       MIN_DATA_BYTES, c->chunk_bytes);
+	if (c->max_caches > 4096)
+		return mr_fail(reterr_reason, -EINVAL,
+			       "%u caches: a pool has at most 4096",
+			       c->max_caches);
+	return 0;
+}
+
+static void free_tables(struct mr_pool *pool)
+{
+	mr_free(pool->ctx, pool->owners);
+	mr_free(pool->ctx, pool->live);
+	mr_free(pool->ctx, pool->magazines);
+}
+
+static int alloc_tables(struct mr_pool *pool)
+{
+	const size_t n_chunks = (size_t)pool->n_pages
+				<< (pool->page_shift - pool->chunk_shift);
+
+	/* Each cache holds two; the slack is for magazines half filled. */
+	pool->n_magazines =
+		pool->n_pages / MR_MAGAZINE_PAGES + 1 + 4 * pool->max_caches;
+	pool->owners = mr_alloc(pool->ctx, 0, n_chunks);
+	pool->magazines =
+		mr_alloc(pool->ctx, 0,
+			 (size_t)pool->n_magazines * sizeof(*pool->magazines));
+	if (pool->page_shift != pool->chunk_shift)
+		pool->live = mr_alloc(pool->ctx, 0, pool->n_pages);
+	if (pool->owners == NULL || pool->magazines == NULL ||
+	    (pool->page_shift != pool->chunk_shift && pool->live == NULL) ||
+	    mri_page_alloc_init(&pool->page_alloc, pool->ctx, pool->n_pages) <
+		    0) {
+		free_tables(pool);
+		return -ENOMEM;
+	}
+	for (uint32_t i = 0; i < pool->n_magazines; i++)
+		mri_stack_push(&pool->empty, pool->magazines, i,
+			       &pool->counters.depot_cas_failed);
+	return 0;
+}
+
+/* A region for one pool: as large as it is, so that it costs what it needs. */
+static int make_region(struct mr_pool *pool, struct mr_reason *reterr_reason)
+{
+	struct mr_region_config config = { .size = sizeof(config),
+					   .name = pool->name };
+
+	return mr_region_create(pool->ctx, &config, &pool->region,
+				reterr_reason);
+}
+
+/* From here on frames that other caches free find the pool. */
+static int join_region(struct mr_pool *pool, struct mr_reason *reterr_reason)
+{
+	struct mr_region *region = pool->region;
+	uint32_t i;
+
+	pthread_mutex_lock(&region->lock);
+	for (i = 0; i < MRI_MAX_POOLS && region->pools[i] != NULL; i++)
+		;
+	if (i < MRI_MAX_POOLS)
+		region->pools[i] = pool;
+	pthread_mutex_unlock(&region->lock);
+	if (i < MRI_MAX_POOLS)
+		return 0;
+	return mr_fail(reterr_reason, -ENOMEM,
+		       "a region has room for %d pools, this one has as many",
+		       MRI_MAX_POOLS);
+}
+
+static void leave_region(struct mr_pool *pool)
+{
+	struct mr_region *region = pool->region;
+
+	pthread_mutex_lock(&region->lock);
+	for (uint32_t i = 0; i < MRI_MAX_POOLS; i++)
+		if (region->pools[i] == pool)
+			region->pools[i] = NULL;
+	pthread_mutex_unlock(&region->lock);
+}
+
+static void take_config(struct mr_pool *pool, const struct mr_pool_config *c)
+{
+	pool->n_pages = c->n_pages;
+	pool->page_bytes = c->page_bytes;
+	pool->page_shift = (uint32_t)__builtin_ctz(c->page_bytes);
+	pool->chunk_bytes = c->chunk_bytes;
+	pool->chunk_shift = (uint32_t)__builtin_ctz(c->chunk_bytes);
+	pool->headroom_bytes = c->headroom_bytes;
+	pool->tailroom_bytes = c->tailroom_bytes;
+	pool->max_caches = c->max_caches;
+	snprintf(pool->name, sizeof(pool->name), "%s", c->name);
+}
+
+int mr_pool_create(struct mr_ctx *ctx, const struct mr_pool_config *config,
+		   struct mr_pool **ret_pool, struct mr_reason *reterr_reason)
+{
+	struct mr_pool_config c;
+	struct mr_pool *pool;
+	int err;
+
+	err = mri_copy_sized(&c, config, sizeof(c), "mr_pool_config",
+			     reterr_reason);
+	if (err < 0)
+		return err;
+	err = check_config(&c, reterr_reason);
+	if (err < 0)
+		return err;
+
+	pool = mr_alloc(ctx, MRI_CACHE_LINE, sizeof(*pool));
+	if (pool == NULL)
+		return mr_fail(reterr_reason, -ENOMEM, "no memory for a pool");
+	pool->ctx = ctx;
+	take_config(pool, &c);
+	pthread_mutex_init(&pool->lock, NULL);
+
+	if (alloc_tables(pool) < 0) {
+		err = mr_fail(reterr_reason, -ENOMEM,
+			      "no memory for the tables of a pool of %u pages",
+			      c.n_pages);
+		goto free_pool;
+	}
+	pool->region = c.region;
+	pool->owns_region = c.region == NULL;
+	if (pool->owns_region) {
+		err = make_region(pool, reterr_reason);
+		if (err < 0)
+			goto free_tables;
+	}
+	err = mri_region_add_segment(pool->region,
+				     (uint64_t)c.n_pages << pool->page_shift,
+				     &pool->addr, reterr_reason);
+	if (err < 0)
+		goto free_region;
+	err = join_region(pool, reterr_reason);
+	if (err < 0)
+		goto remove_segment;
+	*ret_pool = pool;
+	return 0;
+
+remove_segment:
+	mri_region_remove_segment(pool->region, pool->addr, NULL);
+free_region:
+	if (pool->owns_region)
+		mr_region_destroy(pool->region, NULL);
+free_tables:
+	mri_page_alloc_fini(&pool->page_alloc, ctx);
+	free_tables(pool);
+free_pool:
+	pthread_mutex_destroy(&pool->lock);
+	mr_free(ctx, pool);
+	return err;
+}
+
+static bool has_other_pools(const struct mr_pool *pool)
+{
+	bool has = false;
+
+	pthread_mutex_lock(&pool->region->lock);
+	for (uint32_t i = 0; i < MRI_MAX_POOLS; i++)
+		has = has || (pool->region->pools[i] != NULL &&
+			      pool->region->pools[i] != pool);
+	pthread_mutex_unlock(&pool->region->lock);
+	return has;
+}
+
+int mr_pool_destroy(struct mr_pool *pool, struct mr_reason *reterr_reason)
+{
+	struct mr_pool_stats stats = { .size = sizeof(stats) };
+	int err;
+
+	if (pool == NULL)
+		return 0;
+	mr_pool_stats(pool, &stats);
+	if (pool->n_ports > 0 || stats.n_caches > 0)
+		return mr_fail(reterr_reason, -EBUSY,
+			       "%s is in use by %u ports and %u caches; close "
+			       "and destroy them first",
+			       pool->name, pool->n_ports, stats.n_caches);
+	if (stats.n_in_flight > 0)
+		return mr_fail(reterr_reason, -EBUSY,
+			       "%llu pages of %s are in flight: frames that "
+			       "were received or allocated and not given back",
+			       (unsigned long long)stats.n_in_flight,
+			       pool->name);
+	if (pool->owns_region && has_other_pools(pool))
+		return mr_fail(reterr_reason, -EBUSY,
+			       "%s made its region, and another pool lies in "
+			       "it; destroy that one first",
+			       pool->name);
+	/* Before its memory goes, nobody may find the pool any more. */
+	leave_region(pool);
+	err = mri_region_remove_segment(pool->region, pool->addr,
+					reterr_reason);
+	if (err < 0) {
+		(void)join_region(pool, NULL); /* its place is free */
+		return err;
+	}
+	if (pool->owns_region)
+		mr_region_destroy(pool->region, NULL);
+	mri_page_alloc_fini(&pool->page_alloc, pool->ctx);
+	free_tables(pool);
+	pthread_mutex_destroy(&pool->lock);
+	mr_free(pool->ctx, pool);
+	return 0;
+}
+
+bool mr_pool_is_below(const struct mr_pool *pool, uint64_t n_bytes)
+{
+	const uint64_t pool_bytes = (uint64_t)pool->n_pages << pool->page_shift;
+
+	return pool->addr + pool_bytes <= n_bytes;
+}
+
+struct mr_region *mr_pool_region(const struct mr_pool *pool)
+{
+	return pool->region;
+}
+
+struct mr_pool *mri_pool_of(struct mr_region *region, uint64_t addr)
+{
+	struct mr_pool *found = NULL;
+
+	/* A pool that has a page in flight is not destroyed behind this. */
+	pthread_mutex_lock(&region->lock);
+	for (uint32_t i = 0; i < MRI_MAX_POOLS && found == NULL; i++)
+		if (region->pools[i] != NULL &&
+		    mri_pool_has(region->pools[i], addr))
+			found = region->pools[i];
+	pthread_mutex_unlock(&region->lock);
+	return found;
+}
+
+int mri_pool_commit(struct mr_pool *pool, const char *who, uint64_t n_pages,
+		    struct mr_reason *reterr_reason)
+{
+	uint64_t n_needed;
+	int err = 0;
+
+	pthread_mutex_lock(&pool->lock);
+	n_needed = pool->n_committed + n_pages;
+	if (n_needed > pool->n_pages) {
+		err = mr_fail(reterr_reason, -ENOMEM,
+			      "%s needs %llu pages for its rings and a burst "
+			      "per worker, and others of %s hold %llu: make it "
+			      "at least %llu pages, it has %u",
+			      who, (unsigned long long)n_pages, pool->name,
+			      (unsigned long long)pool->n_committed,
+			      (unsigned long long)n_needed, pool->n_pages);
+	} else {
+		pool->n_committed = n_needed;
+		pool->n_ports++;
+	}
+	pthread_mutex_unlock(&pool->lock);
+	return err;
+}
+
+void mri_pool_uncommit(struct mr_pool *pool, uint64_t n_pages)
+{
+	pthread_mutex_lock(&pool->lock);
+	pool->n_committed -= n_pages;
+	pool->n_ports--;
+	pthread_mutex_unlock(&pool->lock);
+}

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Inside of the page pool.
+ *
+ * Pages are numbered from 0. Side metadata is dense and never in the page:
+ *
+ *   owners[]  one byte per chunk: how many owners its frag has besides the
+ *             first, so 0 for nearly all, and then never written: the lines
+ *             stay shared between all cores.
+ *   live[]    one byte per page, only where a page holds several chunks: frags
+ *             of the page that are not free yet; 0: allocated as one piece,
+ *             and then owners[] of its first chunk counts.
+ *
+ * A magazine is in one place at a time: with a cache, on the depot's stack of
+ * filled ones, or on that of empty ones. Its memory is never given back while
+ * the pool lives, which is what makes the depot's reads safe.
+ */
+#ifndef POOL_POOL_H
+#define POOL_POOL_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <millrace/driver.h>
+#include <millrace/pool.h>
+
+#include "base/base.h"
+
+struct mri_magazine {
+	uint32_t next; /* place + 1 of the next one on a stack; atomic */
+	uint32_t n;    /* pages[0, n) are free pages */
+	uint32_t pages[MR_MAGAZINE_PAGES];
+	uint32_t pad[14]; /* five lines, none of them shared */
+};
+
+/*
+ * Lock-free stack of magazines (R. K. Treiber, 1986). The head is the place of
+ * the top magazine, plus one, and a tag that changes with every push and pop,
+ * so that a head that was away and came back is not taken for the same.
+ */
+struct mri_stack {
+	uint64_t head; /* tag << 32 | place + 1; atomic */
+	uint8_t pad[56];
+};
+
+/* lib/pool/depot.c. n_failed counts lost races; it is the caller's own. */
+void mri_stack_push(struct mri_stack *stack, struct mri_magazine *all,
+		    uint32_t place, uint64_t *n_failed);
+/* -1: empty. */
+int64_t mri_stack_pop(struct mri_stack *stack, struct mri_magazine *all,
+		      uint64_t *n_failed);
+
+/* The pages that no cache or magazine has. lib/pool/page_alloc.c */
+struct mri_page_alloc {
+	pthread_mutex_t lock;
+	uint32_t n_free;
+	uint32_t *free; /* a stack: the pages freed last are the warmest */
+};
+
+int mri_page_alloc_init(struct mri_page_alloc *pa, const struct mr_ctx *ctx,
+			uint32_t n_pages);
+void mri_page_alloc_fini(struct mri_page_alloc *pa, const struct mr_ctx *ctx);
+/* Up to n pages into an array; how many. One lock round per call. */
+uint32_t mri_page_alloc_bulk(struct mri_page_alloc *pa, uint32_t *pages,
+			     uint32_t n);
+void mri_page_free_bulk(struct mri_page_alloc *pa, const uint32_t *pages,
+			uint32_t n);
+
+/* Counters that each cache has for itself; a pool keeps those of dead ones. */
+struct mri_pool_counters {
+	uint64_t n_alloc; /* pages that left a cache for the application */
+	uint64_t n_free;  /* pages that came back to a cache from it */
+	uint64_t n_direct_alloc, n_direct_free; /* the same, with no cache */
+	uint64_t n_to_depot, n_from_depot;      /* pages */
+	uint64_t alloc_refill, alloc_slow, alloc_empty;
+	uint64_t recycle_cache_full, recycle_ring, recycle_ring_full;
+	uint64_t recycle_released_refcnt, free_invalid, depot_cas_failed;
+};
+
+struct mr_cache {
+	/* Hot: one line. */
+	struct mri_magazine *loaded;
+	struct mri_magazine *prev;
+	uint8_t *owners;
+	uint64_t addr; /* of page 0 */
+	uint32_t n_pages;
+	uint32_t page_bytes, page_shift;
+	bool is_paged; /* a page is one chunk */
+	/* Warm. */
+	struct mri_pool_counters counters;
+	struct mr_pool *pool;
+	/* The page that frags are being cut from, where a page holds several.
+	 */
+	uint64_t open_addr;    /* of its next frag */
+	uint32_t n_open_left;  /* frags left in it; 0: none is open */
+	struct mr_cache *next; /* in pool->caches, under its lock */
+};
+
+struct mr_pool {
+	/* Read only once it is made. */
+	struct mr_ctx *ctx;
+	struct mr_region *region;
+	bool owns_region;
+	uint64_t addr;
+	uint32_t n_pages;
+	uint32_t page_bytes, page_shift;
+	uint32_t chunk_bytes, chunk_shift;
+	uint32_t headroom_bytes, tailroom_bytes;
+	uint32_t n_magazines, max_caches;
+	uint8_t *owners;
+	uint8_t *live; /* NULL where a page is one chunk */
+	struct mri_magazine *magazines;
+	char name[32];
+
+	_Alignas(MRI_CACHE_LINE) struct mri_stack filled;
+	struct mri_stack empty;
+
+	_Alignas(MRI_CACHE_LINE) struct mri_page_alloc page_alloc;
+
+	/* What ports and caches may hold; and the caches themselves. */
+	_Alignas(MRI_CACHE_LINE) pthread_mutex_t lock;
+	uint64_t n_committed;
+	uint32_t n_ports;
+	uint32_t n_caches;
+	struct mr_cache *caches;
+	/* Of dead caches and of the calls without one; the latter are atomic.
+	 */
+	struct mri_pool_counters counters;
+};
+
+/* Pages that a cache may hold: two magazines, and one that it cuts. */
+static inline uint32_t mri_cache_max_pages(const struct mr_pool *pool)
+{
+	return pool->live != NULL ? MR_CACHE_MAX_PAGES : MR_CACHE_MAX_PAGES - 1;
+}
+
+/*
+ * Promise a port n pages, so that rings, caches and a burst per worker always
+ * fit. -ENOMEM, with the number needed.
+ */
+int mri_pool_commit(struct mr_pool *pool, const char *who, uint64_t n_pages,
+		    struct mr_reason *reterr_reason);
+void mri_pool_uncommit(struct mr_pool *pool, uint64_t n_pages);
+
+/* The place in owners[] that counts for an address of the pool. */
+static inline uint32_t mri_owner_place(const struct mr_pool *pool,
+				       uint64_t addr)
+{
+	const uint64_t offset = addr - pool->addr;
+	const uint32_t page = (uint32_t)(offset >> pool->page_shift);
+
+	if (pool->live != NULL &&
+	    __atomic_load_n(&pool->live[page], __ATOMIC_RELAXED) == 0)
+		return page << (pool->page_shift - pool->chunk_shift);
+	return (uint32_t)(offset >> pool->chunk_shift);
+}
+
+static inline bool mri_pool_has(const struct mr_pool *pool, uint64_t addr)
+{
+	return (addr - pool->addr) >> pool->page_shift < pool->n_pages;
+}
+
+static inline uint32_t mri_page_of(const struct mr_pool *pool, uint64_t addr)
+{
+	return (uint32_t)((addr - pool->addr) >> pool->page_shift);
+}
+
+/* Atomic for the reader of statistics, who looks at other owners' magazines. */
+static inline uint32_t mri_magazine_n(const struct mri_magazine *magazine)
+{
+	return __atomic_load_n(&magazine->n, __ATOMIC_RELAXED);
+}
+
+static inline void mri_magazine_set_n(struct mri_magazine *magazine, uint32_t n)
+{
+	__atomic_store_n(&magazine->n, n, __ATOMIC_RELAXED);
+}
+
+/* Give one owner's reference on a frag back. True: it was the last one. */
+static inline bool mri_owner_put(uint8_t *owners)
+{
+	/*
+	 * 0 is "no owner but the caller". Two owners who both read 1 here both
+	 * subtract; the second finds 0 and is the last one.
+	 */
+	if (__atomic_load_n(owners, __ATOMIC_ACQUIRE) == 0)
+		return true;
+	if (__atomic_fetch_sub(owners, 1, __ATOMIC_ACQ_REL) != 0)
+		return false;
+	__atomic_store_n(owners, 0, __ATOMIC_RELAXED);
+	return true;
+}
+
+/*
+ * Give n frags of a page back, which had no owner left. True: they were the
+ * last ones, and the page is the caller's to recycle.
+ */
+static inline bool mri_live_put(uint8_t *live, uint32_t n)
+{
+	/* Nobody else has one: no atomic. Pairs with the release below. */
+	if (__atomic_load_n(live, __ATOMIC_ACQUIRE) == n) {
+		__atomic_store_n(live, 0, __ATOMIC_RELAXED);
+		return true;
+	}
+	return __atomic_fetch_sub(live, (uint8_t)n, __ATOMIC_ACQ_REL) == n;
+}
+
+/*
+ * Give one owner's reference on the frag at addr back. True: it was the last
+ * one on its page, and the page is the caller's to recycle. ret_is_shared: it
+ * has other owners.
+ */
+static inline bool mri_frag_put(struct mr_pool *pool, uint64_t addr,
+				bool *ret_is_shared)
+{
+	const uint32_t page = mri_page_of(pool, addr);
+
+	*ret_is_shared =
+		!mri_owner_put(&pool->owners[mri_owner_place(pool, addr)]);
+	if (*ret_is_shared)
+		return false;
+	return pool->live == NULL ||
+	       __atomic_load_n(&pool->live[page], __ATOMIC_RELAXED) == 0 ||
+	       mri_live_put(&pool->live[page], 1);
+}
+
+/* The pool of the region that has addr, or NULL. */
+struct mr_pool *mri_pool_of(struct mr_region *region, uint64_t addr);
+
+/* Pages that came back with no cache of the pool involved. */
+void mri_pool_put_pages(struct mr_pool *pool, const uint32_t *pages,
+			uint32_t n);
+
+#endif

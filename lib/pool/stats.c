@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Statistics of a pool: one-sided counters, summed when somebody asks.
+ *
+ * Each cache counts what it does and nobody else writes its counters, so the
+ * data path shares no line. Pages in flight are the distance of two sums, the
+ * pages that left and the pages that came back.
+ */
+#include <string.h>
+
+#include "pool/pool.h"
+
+static void add_counters(struct mri_pool_counters *to,
+			 const struct mri_pool_counters *from)
+{
+	const uint64_t *f = (const uint64_t *)from;
+	uint64_t *t = (uint64_t *)to;
+
+	for (size_t i = 0; i < sizeof(*to) / sizeof(*t); i++)
+		t[i] += mr_counter_get(&f[i]);
+}
+
+/*
+ * The page that a cache cuts frags from counts as taken out. If all frags that
+ * were cut are back, it is as good as free.
+ */
+static uint32_t n_idle_open_pages(const struct mr_cache *cache)
+{
+	const struct mr_pool *pool = cache->pool;
+	const uint32_t n_left =
+		__atomic_load_n(&cache->n_open_left, __ATOMIC_RELAXED);
+	const uint64_t addr =
+		__atomic_load_n(&cache->open_addr, __ATOMIC_RELAXED);
+
+	/* The two may be of different moments, so addr may be past the end. */
+	if (n_left == 0 || !mri_pool_has(pool, addr))
+		return 0;
+	return __atomic_load_n(&pool->live[mri_page_of(pool, addr)],
+			       __ATOMIC_RELAXED) == n_left;
+}
+
+/* Sums of counters that run on while they are read may be a little crossed. */
+static uint64_t distance(uint64_t from, uint64_t to)
+{
+	return to > from ? to - from : 0;
+}
+
+int mr_pool_stats(const struct mr_pool *pool, struct mr_pool_stats *stats)
+{
+	struct mr_pool *p = (struct mr_pool *)pool; /* for its locks */
+	struct mri_pool_counters c = { 0 };
+	struct mr_pool_stats s = { .page_bytes = pool->page_bytes,
+				   .chunk_bytes = pool->chunk_bytes,
+				   .headroom_bytes = pool->headroom_bytes,
+				   .n_pages = pool->n_pages,
+				   .max_caches = pool->max_caches };
+	uint64_t n_idle_open = 0;
+
+	pthread_mutex_lock(&p->lock);
+	add_counters(&c, &pool->counters);
+	for (struct mr_cache *cache = pool->caches; cache != NULL;
+	     cache = cache->next) {
+		const struct mri_magazine *loaded =
+			__atomic_load_n(&cache->loaded, __ATOMIC_RELAXED);
+		const struct mri_magazine *prev =
+			__atomic_load_n(&cache->prev, __ATOMIC_RELAXED);
+
+		add_counters(&c, &cache->counters);
+		s.n_cached += mri_magazine_n(loaded) + mri_magazine_n(prev);
+		n_idle_open += n_idle_open_pages(cache);
+	}
+	s.n_committed = pool->n_committed;
+	s.n_caches = pool->n_caches;
+	pthread_mutex_unlock(&p->lock);
+
+	pthread_mutex_lock(&p->page_alloc.lock);
+	s.n_free = pool->page_alloc.n_free;
+	pthread_mutex_unlock(&p->page_alloc.lock);
+
+	s.n_cached += n_idle_open;
+	s.n_depot = distance(c.n_from_depot, c.n_to_depot);
+	s.n_free += s.n_cached + s.n_depot;
+	s.n_in_flight = distance(c.n_free + c.n_direct_free + n_idle_open,
+				 c.n_alloc + c.n_direct_alloc);
+	s.alloc_fast = c.n_alloc;
+	s.alloc_refill = c.alloc_refill;
+	s.alloc_slow = c.alloc_slow;
+	s.alloc_empty = c.alloc_empty;
+	s.recycle_cached = c.n_free;
+	s.recycle_cache_full = c.recycle_cache_full;
+	s.recycle_ring = c.recycle_ring;
+	s.recycle_ring_full = c.recycle_ring_full;
+	s.recycle_released_refcnt = c.recycle_released_refcnt;
+	s.free_invalid = c.free_invalid;
+	s.depot_cas_failed = c.depot_cas_failed;
+	return mri_fill_sized(stats, &s, sizeof(s));
+}

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Ports: from a spec to a driver, and what all drivers have in common. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <millrace/driver.h>
+
+#include "base/base.h"
+#include "pool/pool.h"
+#include "port/spec.h"
+
+enum { MAX_WORKERS = 4096 }; /* as many as a pool may have caches */
+
+static int find_driver(const struct mr_ctx *ctx, const char *name,
+		       const struct mr_driver **ret_driver,
+		       struct mr_reason *reterr_reason)
+{
+	char known[200] = "";
+
+	for (uint32_t i = 0; i < ctx->n_drivers; i++) {
+		const size_t n = strlen(known);
+
+		if (strcmp(ctx->drivers[i]->name, name) == 0) {
+			*ret_driver = ctx->drivers[i];
+			return 0;
+		}
+		snprintf(known + n, sizeof(known) - n, " %s",
+			 ctx->drivers[i]->name);
+	}
+	return mr_fail(reterr_reason, -ENODEV,
+		       "no driver '%s'; this build has:%s", name, known);
+}
+
+/* Parse and look up: what opening and asking for the need begin with. */
+static int read_spec(const struct mr_ctx *ctx, const char *text,
+		     struct mr_spec *spec, const struct mr_driver **ret_driver,
+		     struct mr_reason *reterr_reason)
+{
+	int err = mri_spec_parse(spec, text, reterr_reason);
+
+	if (err == 0)
+		err = find_driver(ctx, spec->driver, ret_driver, reterr_reason);
+	if (err == 0)
+		err = mri_spec_check_keys(spec, (*ret_driver)->keys,
+					  reterr_reason);
+	return err;
+}
+
+int mr_port_need_pages(struct mr_ctx *ctx, const char *text,
+		       uint32_t page_bytes, uint32_t *ret_n_pages,
+		       struct mr_reason *reterr_reason)
+{
+	const struct mr_driver *driver;
+	struct mr_spec spec;
+	int err = read_spec(ctx, text, &spec, &driver, reterr_reason);
+
+	if (err < 0)
+		return err;
+	return driver->need(ctx, &spec, page_bytes, ret_n_pages, reterr_reason);
+}
+
+int mr_port_takes_option(struct mr_ctx *ctx, const char *text, const char *key,
+			 struct mr_reason *reterr_reason)
+{
+	const struct mr_driver *driver;
+	struct mr_spec spec;
+	int err = read_spec(ctx, text, &spec, &driver, reterr_reason);
+
+	if (err < 0)
+		return err;
+	if (driver->keys == NULL || mr_spec_get(&spec, key) != NULL)
+		return 0;
+	for (uint32_t i = 0; driver->keys[i] != NULL; i++)
+		if (strcmp(driver->keys[i], key) == 0)
+			return 1;
+	return 0;
+}
+
+/* The head of the driver's port struct. */
+static void fill_head(struct mr_port *port, struct mr_ctx *ctx,
+		      const struct mr_driver *driver,
+		      const struct mr_port_config *config,
+		      const struct mr_spec *spec, const char *text)
+{
+	port->driver = driver;
+	port->ctx = ctx;
+	port->pool = config->pool;
+	port->region = mr_pool_region(config->pool);
+	port->base = mr_region_base(port->region);
+	port->page_bytes = config->pool->page_bytes;
+	port->chunk_bytes = config->pool->chunk_bytes;
+	port->headroom_bytes = config->pool->headroom_bytes;
+	port->tailroom_bytes = config->pool->tailroom_bytes;
+	port->n_workers = config->n_workers != 0 ? config->n_workers : 1;
+	port->fd = -1;
+	port->info.size = sizeof(port->info);
+	port->info.numa_node = -1;
+	/* Where there is no device, the options are what tells ports apart. */
+	if (spec->device[0] == '\0')
+		snprintf(port->info.name, sizeof(port->info.name), "%s", text);
+	else
+		snprintf(port->info.name, sizeof(port->info.name), "%s:%s",
+			 spec->driver, spec->device);
+}
+
+int mr_port_open(struct mr_ctx *ctx, const char *text,
+		 const struct mr_port_config *config, struct mr_port **ret_port,
+		 struct mr_reason *reterr_reason)
+{
+	const struct mr_driver *driver;
+	struct mr_port_config c;
+	struct mr_spec spec;
+	struct mr_port *port;
+	uint64_t n_committed;
+	uint32_t n_pages;
+	int err;
+
+	err = mri_copy_sized(&c, config, sizeof(c), "mr_port_config",
+			     reterr_reason);
+	if (err < 0)
+		return err;
+	if (c.pool == NULL)
+		return mr_fail(reterr_reason, -EINVAL,
+			       "mr_port_config.pool: a port needs a pool");
+	if (c.n_workers > MAX_WORKERS)
+		return mr_fail(reterr_reason, -EINVAL,
+			       "mr_port_config.n_workers is %u, at most %d",
+			       c.n_workers, MAX_WORKERS);
+	err = read_spec(ctx, text, &spec, &driver, reterr_reason);
+	if (err < 0)
+		return err;
+	err = driver->need(ctx, &spec, c.pool->page_bytes, &n_pages,
+			   reterr_reason);
+	if (err < 0)
+		return err;
+
+	port = mr_alloc(ctx, 0, driver->port_bytes);
+	if (port == NULL)
+		return mr_fail(reterr_reason, -ENOMEM, "no memory for a port");
+	fill_head(port, ctx, driver, &c, &spec, text);
+	n_committed = n_pages + (uint64_t)port->n_workers * MR_BURST_MAX;
+	err = mri_pool_commit(c.pool, port->info.name, n_committed,
+			      reterr_reason);
+	if (err < 0)
+		goto free_port;
+	port->n_committed_pages = (uint32_t)n_committed; /* a pool has fewer */
+	err = driver->open(port, &spec, reterr_reason);
+	if (err < 0)
+		goto uncommit;
+	mr_log(ctx, MR_LOG_INFO, "%s: mode %s%s%s%s, %u rx and %u tx queues",
+	       port->info.name, port->info.mode,
+	       port->info.why[0] != '\0' ? " (" : "", port->info.why,
+	       port->info.why[0] != '\0' ? ")" : "", port->info.n_rxqs,
+	       port->info.n_txqs);
+	*ret_port = port;
+	return 0;
+
+uncommit:
+	mri_pool_uncommit(c.pool, port->n_committed_pages);
+free_port:
+	mr_free(ctx, port);
+	return err;
+}
+
+void mr_port_close(struct mr_port *port)
+{
+	if (port == NULL)
+		return;
+	port->driver->close(port);
+	mri_pool_uncommit(port->pool, port->n_committed_pages);
+	mr_free(port->ctx, port);
+}
+
+int mr_port_info(const struct mr_port *port, struct mr_port_info *info)
+{
+	return mri_fill_sized(info, &port->info, sizeof(port->info));
+}
+
+struct mr_rxq *mr_port_rxq(struct mr_port *port, uint32_t i)
+{
+	return i < port->info.n_rxqs ? port->rxqs[i] : NULL;
+}
+
+struct mr_txq *mr_port_txq(struct mr_port *port, uint32_t i)
+{
+	return i < port->info.n_txqs ? port->txqs[i] : NULL;
+}
+
+int mr_port_poll(struct mr_port *port)
+{
+	return port->driver->poll != NULL ? port->driver->poll(port) : 0;
+}
+
+int mr_port_fd(const struct mr_port *port)
+{
+	return port->fd;
+}
+
+int mr_port_link(const struct mr_port *port, struct mr_link *ret_link)
+{
+	if (port->driver->link == NULL)
+		return -ENOTSUP;
+	return port->driver->link(port, ret_link);
+}
+
+uint32_t mr_port_device_drops(const struct mr_port *port,
+			      struct mr_named_count *ret_counts, uint32_t n)
+{
+	if (port->driver->device_drops == NULL)
+		return 0;
+	return port->driver->device_drops(port, ret_counts, n);
+}

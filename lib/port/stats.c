@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Counters of queues: their names, and copies of them for other threads. */
+#include <string.h>
+
+#include <millrace/driver.h>
+
+#include "base/base.h"
+
+static const char *const rx_drops[MR_STATS_SLOTS] = {
+	[MR_RX_DROP_NO_BUFFER] = "no_buffer",
+	[MR_RX_DROP_RING_FULL] = "ring_full",
+	[MR_RX_DROP_TOO_LONG] = "too_long",
+	[MR_RX_DROP_INVALID] = "invalid",
+};
+
+static const char *const rx_events[MR_STATS_SLOTS] = {
+	[MR_RX_EVENT_POOL_EMPTY] = "pool_empty",
+	[MR_RX_EVENT_FILL_RING_EMPTY] = "fill_ring_empty",
+	[MR_RX_EVENT_WAKEUP] = "wakeup",
+	[MR_RX_EVENT_STARVED_KICK] = "starved_kick",
+	[MR_RX_EVENT_CSUM_PARTIAL] = "csum_partial",
+};
+
+static const char *const tx_drops[MR_STATS_SLOTS] = {
+	[MR_TX_DROP_INVALID] = "invalid",
+	[MR_TX_DROP_TOO_LONG] = "too_long",
+	[MR_TX_DROP_DEVICE] = "device",
+	[MR_TX_DROP_NO_BUFFER] = "no_buffer",
+	[MR_TX_DROP_PORT_GONE] = "port_gone",
+};
+
+static const char *const tx_events[MR_STATS_SLOTS] = {
+	[MR_TX_EVENT_WAKEUP] = "wakeup",
+	[MR_TX_EVENT_RING_FULL] = "ring_full",
+	[MR_TX_EVENT_FOREIGN_COPIED] = "tx_foreign_copied",
+	[MR_TX_EVENT_EDGE_COPIED] = "edge_copied",
+	[MR_TX_EVENT_EDGE_SPLIT] = "edge_split",
+	[MR_TX_EVENT_CSUM_DEVICE] = "csum_device",
+	[MR_TX_EVENT_CSUM_SOFTWARE] = "csum_software",
+	[MR_TX_EVENT_AGAIN] = "again",
+};
+
+const char *mr_rx_drop_name(uint32_t i)
+{
+	return i < MR_STATS_SLOTS ? rx_drops[i] : NULL;
+}
+
+const char *mr_rx_event_name(uint32_t i)
+{
+	return i < MR_STATS_SLOTS ? rx_events[i] : NULL;
+}
+
+const char *mr_tx_drop_name(uint32_t i)
+{
+	return i < MR_STATS_SLOTS ? tx_drops[i] : NULL;
+}
+
+const char *mr_tx_event_name(uint32_t i)
+{
+	return i < MR_STATS_SLOTS ? tx_events[i] : NULL;
+}
+
+/* All members behind the first 8 bytes are counters. */
+static void copy_counters(void *to, const void *from, size_t n_bytes)
+{
+	const uint64_t *f = from;
+	uint64_t *t = to;
+
+	for (size_t i = 1; i < n_bytes / sizeof(*t); i++)
+		t[i] = mr_counter_get(&f[i]);
+}
+
+int mr_rxq_stats(const struct mr_rxq *rxq, struct mr_rx_stats *stats)
+{
+	const struct mr_driver *driver = rxq->queue.port->driver;
+	struct mr_rx_stats s = { 0 };
+
+	copy_counters(&s, &rxq->stats, sizeof(s));
+	if (driver->rxq_stats != NULL)
+		driver->rxq_stats(rxq, &s);
+	return mri_fill_sized(stats, &s, sizeof(s));
+}
+
+int mr_txq_stats(const struct mr_txq *txq, struct mr_tx_stats *stats)
+{
+	const struct mr_driver *driver = txq->queue.port->driver;
+	struct mr_tx_stats s = { 0 };
+
+	copy_counters(&s, &txq->stats, sizeof(s));
+	if (driver->txq_stats != NULL)
+		driver->txq_stats(txq, &s);
+	return mri_fill_sized(stats, &s, sizeof(s));
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Inside of the rings, for lib/ring and its tests. */
+#ifndef RING_RING_H
+#define RING_RING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <millrace/ring.h>
+
+#include "base/base.h"
+
+enum { MRI_RING_MAX_ENTRIES = 1u << 20 };
+
+struct mr_ring_spsc {
+	const struct mr_ctx *ctx;
+	uint32_t n_entries;
+	_Alignas(MRI_CACHE_LINE) uint32_t head; /* the producer's line */
+	uint32_t seen_tail;
+	_Alignas(MRI_CACHE_LINE) uint32_t tail; /* the consumer's line */
+	uint32_t seen_head;
+	_Alignas(MRI_CACHE_LINE) struct mr_frame entries[];
+};
+
+/*
+ * A place of the MPMC ring. turn says whose it is: n when it waits for the n-th
+ * entry ever enqueued, n + 1 when it holds it.
+ */
+struct mri_ring_place {
+	struct mr_frame frame;
+	uint32_t turn;
+	uint32_t pad[3];
+};
+
+struct mr_ring_mpmc {
+	const struct mr_ctx *ctx;
+	uint32_t n_entries;
+	_Alignas(MRI_CACHE_LINE) uint32_t head; /* next to be enqueued */
+	_Alignas(MRI_CACHE_LINE) uint32_t tail; /* next to be dequeued */
+	_Alignas(MRI_CACHE_LINE) struct mri_ring_place places[];
+};
+
+static inline bool mri_ring_is_size(uint32_t n_entries)
+{
+	return n_entries >= 2 && n_entries <= MRI_RING_MAX_ENTRIES &&
+	       mri_is_power_of_two(n_entries);
+}
+
+/* For tests: begin to count at another number than 0, near the wrap. */
+void mri_ring_spsc_start_at(struct mr_ring_spsc *ring, uint32_t count);
+void mri_ring_mpmc_start_at(struct mr_ring_mpmc *ring, uint32_t count);
+
+#endif

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The end of a round: what a worker does with time.
+ *
+ * A round that moved frames is busy, another is idle. While there is work the
+ * clock is read every BUSY_STAMP_ROUNDS; in empty rounds, where nothing is
+ * lost by it, each time. So a change from idle to busy is stamped to the round.
+ *
+ * Sleep: the worker sets is_asleep, then looks at the hand-off rings and the
+ * stop flag once more, arms its rx queues, and waits. A producer enqueues, then
+ * takes is_asleep. Both do it with an exchange, acquire and release, on one
+ * variable, so one of them comes second: a producer that comes second finds the
+ * flag and writes to wake_fd; a worker that comes second sees what was
+ * enqueued. (The plain form would be a store and a load with a full fence
+ * between them, on both sides.)
+ *
+ * A sleep is also the tick of the tx queues: its first deadline after work is
+ * 1 ms, then 2, 4, ..., 100, and each round after it collects completions and
+ * wakes a device that has frames left.
+ *
+ * poll(), not epoll: an fd in an epoll set is waited on all the time, awake or
+ * asleep, and an AF_XDP socket calls its waiters for each frame that it has
+ * sent. That took 10 % of the rate between veths (docs/performance.md).
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "worker/worker.h"
+
+enum {
+	BUSY_STAMP_ROUNDS = 256,
+	BUSY_FLUSH_ROUNDS = 64, /* for tx queues that get nothing new */
+	IDLE_FLUSH_ROUNDS = 16,
+	MAX_TICK_MS = 100,
+};
+
+int mri_idle_init(struct mri_worker *worker, struct mr_reason *reterr_reason)
+{
+	const struct mr_ctx *ctx = worker->base.workers->ctx;
+
+	worker->tick_ms = 1;
+	worker->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (worker->wake_fd < 0)
+		return mr_fail(reterr_reason, -EIO, "worker %u: eventfd: %s",
+			       worker->base.idx, strerror(errno));
+	worker->fds = mr_alloc(
+		ctx, 0, (worker->base.n_rxqs + 1) * sizeof(worker->fds[0]));
+	if (worker->fds == NULL)
+		return mr_fail(reterr_reason, -ENOMEM,
+			       "worker %u: no memory to wait with",
+			       worker->base.idx);
+	worker->fds[worker->n_fds++] =
+		(struct pollfd){ .fd = worker->wake_fd, .events = POLLIN };
+	for (uint32_t i = 0; i < worker->base.n_rxqs; i++) {
+		const int fd = worker->base.rxqs[i].rxq->queue.fd;
+
+		if (fd < 0)
+			worker->has_fdless_rxq = true;
+		else
+			worker->fds[worker->n_fds++] =
+				(struct pollfd){ .fd = fd, .events = POLLIN };
+	}
+	return 0;
+}
+
+void mri_idle_fini(struct mri_worker *worker)
+{
+	if (worker->wake_fd >= 0)
+		close(worker->wake_fd);
+	worker->wake_fd = -1;
+	mr_free(worker->base.workers->ctx, worker->fds);
+	worker->fds = NULL;
+}
+
+void mri_idle_begin(struct mri_worker *worker)
+{
+	worker->stamp_ns = mr_ctx_now_ns(worker->base.workers->ctx);
+	worker->worked_ns = worker->stamp_ns;
+	worker->n_empty = 0;
+	worker->tick_ms = 1;
+}
+
+void mri_idle_wake(struct mri_worker *worker)
+{
+	const uint64_t one = 1;
+
+	if (__atomic_exchange_n(&worker->is_asleep, 0, __ATOMIC_ACQ_REL) == 0)
+		return;
+	/* Fails only if it is readable already, which is all we want. */
+	if (write(worker->wake_fd, &one, sizeof(one)) < 0)
+		return;
+}
+
+static bool is_stopping(const struct mri_worker *worker)
+{
+	return __atomic_load_n(&worker->base.workers->is_stopping,
+			       __ATOMIC_ACQUIRE) != 0;
+}
+
+/* Time since the last stamp goes to one of the two counters. */
+static uint64_t stamp(struct mri_worker *worker, uint64_t *counter)
+{
+	const uint64_t now = mr_ctx_now_ns(worker->base.workers->ctx);
+
+	mr_counter_add(counter, now - worker->stamp_ns);
+	worker->stamp_ns = now;
+	return now;
+}
+
+/* Collect completions of all tx queues; wakes a device that has frames left. */
+static void flush(struct mri_worker *worker)
+{
+	for (uint32_t i = 0; i < worker->n_txqs; i++)
+		mr_tx_burst(worker->txqs[i], worker->base.cache, NULL, 0);
+}
+
+static bool arm_all(struct mri_worker *worker)
+{
+	for (uint32_t i = 0; i < worker->base.n_rxqs; i++)
+		if (mr_queue_arm(&worker->base.rxqs[i].rxq->queue) != 0)
+			return false;
+	return true;
+}
+
+/*
+ * An fd that reports an error stays readable for good: its device is gone. The
+ * queue is looked at on each tick from then on.
+ */
+static void handle(struct mri_worker *worker)
+{
+	uint64_t count;
+
+	/* Nothing to read is no matter: the flag says what is to be done. */
+	if (worker->fds[0].revents != 0 &&
+	    read(worker->wake_fd, &count, sizeof(count)) < 0)
+		worker->fds[0].revents = 0;
+	for (uint32_t i = 1; i < worker->n_fds; i++)
+		if (worker->fds[i].revents & (POLLERR | POLLHUP | POLLNVAL))
+			worker->fds[i].fd = -1; /* poll() skips it */
+}
+
+static void sleep_until_work(struct mri_worker *worker)
+{
+	uint32_t tick_ms = worker->tick_ms;
+	int n = 0;
+
+	__atomic_exchange_n(&worker->is_asleep, 1, __ATOMIC_ACQ_REL);
+	/* With a tx queue that is full, its ring is no work: try on each tick.
+	 */
+	if (!is_stopping(worker) &&
+	    (worker->is_stuck || mri_handoff_is_empty(worker)) &&
+	    arm_all(worker)) {
+		if (worker->has_fdless_rxq || worker->is_stuck)
+			tick_ms = 1;
+		n = poll(worker->fds, worker->n_fds, (int)tick_ms);
+		mr_counter_add(&worker->stats.sleeps, 1);
+		if (n > 0)
+			handle(worker);
+		else if (worker->tick_ms < MAX_TICK_MS)
+			worker->tick_ms =
+				mri_min_u32(2 * worker->tick_ms, MAX_TICK_MS);
+	}
+	__atomic_exchange_n(&worker->is_asleep, 0, __ATOMIC_ACQ_REL);
+}
+
+static void end_empty_round(struct mri_worker *worker)
+{
+	const struct mr_workers *workers = worker->base.workers;
+	struct mr_worker_stats *stats = &worker->stats;
+	const bool was_busy = worker->n_empty++ == 0;
+	uint64_t now =
+		stamp(worker, was_busy ? &stats->busy_ns : &stats->idle_ns);
+
+	mr_counter_add(&stats->empty_rounds, 1);
+	if (was_busy) {
+		worker->worked_ns = now;
+		worker->tick_ms = 1;
+	}
+	if (worker->n_empty % IDLE_FLUSH_ROUNDS == 1)
+		flush(worker);
+	if (workers->idle == MR_IDLE_POLL ||
+	    (workers->idle == MR_IDLE_ADAPTIVE &&
+	     now - worker->worked_ns < workers->spin_ns))
+		return;
+	flush(worker);
+	sleep_until_work(worker);
+	stamp(worker, &stats->idle_ns);
+}
+
+int mr_worker_wait(struct mr_worker *base, uint32_t n_moved)
+{
+	struct mri_worker *worker = mri_worker_of(base);
+	const uint64_t rounds = worker->stats.rounds + 1;
+
+	mr_counter_add(&worker->stats.rounds, 1);
+	if (n_moved == 0) {
+		end_empty_round(worker);
+	} else {
+		if (worker->n_empty > 0 || rounds % BUSY_STAMP_ROUNDS == 0)
+			stamp(worker, &worker->stats.busy_ns);
+		worker->n_empty = 0;
+		if (rounds % BUSY_FLUSH_ROUNDS == 0)
+			flush(worker);
+	}
+	return !is_stopping(worker);
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The threads of workers: only between start and join. */
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "worker/worker.h"
+
+static void *run(void *opaque)
+{
+	struct mri_worker *worker = opaque;
+	struct mr_workers *workers = worker->base.workers;
+
+	mri_idle_begin(worker);
+	worker->result = workers->fn(&worker->base, workers->opaque);
+	if (worker->result < 0)
+		mr_workers_stop(workers);
+	__atomic_store_n(&worker->has_ended, 1, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+/* Pinned from its first instruction, deaf to signals: they are the caller's. */
+static int start_one(struct mri_worker *worker)
+{
+	pthread_attr_t attr;
+	sigset_t all;
+	cpu_set_t set;
+	char name[16];
+	int err;
+
+	CPU_ZERO(&set);
+	CPU_SET(worker->base.core, &set);
+	sigfillset(&all);
+	err = pthread_attr_init(&attr);
+	if (err != 0)
+		return err;
+	err = pthread_attr_setaffinity_np(&attr, sizeof(set), &set);
+	if (err == 0)
+		err = pthread_attr_setsigmask_np(&attr, &all);
+	if (err == 0)
+		err = pthread_create(&worker->thread, &attr, run, worker);
+	pthread_attr_destroy(&attr);
+	if (err != 0)
+		return err;
+	worker->is_running = true;
+	snprintf(name, sizeof(name), "mr-worker-%u", worker->base.idx);
+	pthread_setname_np(worker->thread, name);
+	return 0;
+}
+
+int mr_workers_start(struct mr_workers *workers, mr_worker_fn *fn, void *opaque,
+		     struct mr_reason *reterr_reason)
+{
+	int err = 0;
+
+	for (uint32_t w = 0; w < workers->n_workers; w++)
+		if (workers->workers[w].is_running)
+			return mr_fail(reterr_reason, -EBUSY,
+				       "the workers run already");
+	workers->fn = fn;
+	workers->opaque = opaque;
+	__atomic_store_n(&workers->is_stopping, 0, __ATOMIC_RELEASE);
+	for (uint32_t w = 0; w < workers->n_workers && err == 0; w++) {
+		workers->workers[w].result = 0;
+		workers->workers[w].has_ended = 0;
+		err = start_one(&workers->workers[w]);
+		if (err != 0)
+			mr_fail(reterr_reason, -err,
+				"worker %u cannot start on core %u: %s", w,
+				workers->workers[w].base.core, strerror(err));
+	}
+	if (err == 0)
+		return 0;
+	mr_workers_stop(workers);
+	/* They end after a round; a loop that does not is the caller's bug. */
+	mr_workers_join(workers, 10000, NULL);
+	return -err;
+}
+
+void mr_workers_stop(struct mr_workers *workers)
+{
+	__atomic_store_n(&workers->is_stopping, 1, __ATOMIC_RELEASE);
+	for (uint32_t w = 0; w < workers->n_workers; w++)
+		mri_idle_wake(&workers->workers[w]);
+}
+
+/*
+ * Wait until the worker's function has returned. Looking once a millisecond
+ * is enough for the end of a program, and needs no fd; pthread_clockjoin_np()
+ * would do it too, but TSan does not know it.
+ */
+static bool has_ended(const struct mri_worker *worker, uint64_t until_ns)
+{
+	const struct mr_ctx *ctx = worker->base.workers->ctx;
+	const struct timespec pause = { .tv_nsec = 1000000 };
+
+	while (!__atomic_load_n(&worker->has_ended, __ATOMIC_ACQUIRE)) {
+		if (mr_ctx_now_ns(ctx) >= until_ns)
+			return false;
+		nanosleep(&pause, NULL);
+	}
+	return true;
+}
+
+int mr_workers_join(struct mr_workers *workers, uint32_t timeout_ms,
+		    struct mr_reason *reterr_reason)
+{
+	const uint64_t until_ns =
+		mr_ctx_now_ns(workers->ctx) + (uint64_t)timeout_ms * 1000000;
+	int result = 0;
+
+	for (uint32_t w = 0; w < workers->n_workers; w++) {
+		struct mri_worker *worker = &workers->workers[w];
+
+		if (!worker->is_running)
+			continue;
+		if (!has_ended(worker, until_ns))
+			return mr_fail(reterr_reason, -ETIMEDOUT,
+				       "worker %u on core %u still runs", w,
+				       worker->base.core);
+		pthread_join(worker->thread, NULL);
+		worker->is_running = false;
+	}
+	for (uint32_t w = 0; w < workers->n_workers && result == 0; w++) {
+		result = workers->workers[w].result;
+		if (result < 0)
+			mr_fail(reterr_reason, result, "worker %u failed: %s",
+				w, strerror(-result));
+	}
+	return result;
+}

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A minute at overload: user time, system calls, memory, and the laws."""
+import json
+import time
+
+import contestants as who
+
+SYSCALL_SECONDS = 2
+RSS_PERIOD_S = 5
+RSS_SLACK_KIB = 256  # of one sample to the next; a leak of a page per frame
+#                      would be 5 GB per second
+
+
+def final_object(text):
+    """mr-l2fwd's last line, or None for who prints no JSON."""
+    lines = [line for line in text.splitlines() if line.startswith("{")]
+    if not lines:
+        return None
+    last = json.loads(lines[-1])
+    return last if last.get("final") else None
+
+
+def total(port, direction, member):
+    """A member summed over queues; drops are summed over their names."""
+    values = (queue[direction][member] for queue in port["queues"])
+    return sum(sum(value.values()) if isinstance(value, dict) else value
+               for value in values)
+
+
+def check(final, sent, arrived, rss):
+    """What must hold after a run: (name, held, in words).
+
+    sent is counted by the generator's program and arrived by the sink's
+    device, so neither is a sum of ours.
+    """
+    source, sink = final["ports"][:2]
+    received = total(source, "rx", "received")
+    before_us = sum(source["device_drops"].values())
+    delivered = total(source, "rx", "delivered")
+    rx_drops = total(source, "rx", "drops")
+    accepted = total(sink, "tx", "accepted")
+    completed = total(sink, "tx", "completed")
+    tx_drops = total(sink, "tx", "drops")
+    program = sum(sum(worker.get("drops", {}).values())
+                  for worker in final["workers"])
+    pool = final["pool"]
+    grown = max(rss[1:]) - rss[0] if len(rss) > 1 else 0
+    return [
+        ("rx", sent == received + before_us and
+         received == delivered + rx_drops,
+         f"{sent} sent = {delivered} delivered + {rx_drops} rx drops + "
+         f"{before_us} device drops"),
+        ("program", delivered == accepted + program,
+         f"{delivered} delivered = {accepted} accepted + "
+         f"{program} dropped by the program"),
+        ("tx", accepted == completed + tx_drops and completed == arrived,
+         f"{accepted} accepted = {completed} completed + {tx_drops} tx "
+         f"drops; {arrived} arrived at the sink"),
+        ("pages", pool["n_free"] + pool["n_in_flight"] == pool["n_pages"],
+         f"{pool['n_free']} free + {pool['n_in_flight']} in flight = "
+         f"{pool['n_pages']} pages"),
+        ("memory", grown <= RSS_SLACK_KIB,
+         f"resident memory {rss[0]} KiB, grown by {grown} KiB"),
+    ]
+
+
+def drops_by_name(final):
+    """Every drop counter that is not 0, by its name."""
+    found = {}
+
+    def add(where, counters):
+        for name, n in counters.items():
+            if n:
+                found[f"{where}.{name}"] = n
+    for port in final["ports"]:
+        add(f"{port['port']}.device", port["device_drops"])
+        for queue in port["queues"]:
+            add(f"{port['port']}.rx", queue["rx"]["drops"])
+            add(f"{port['port']}.tx", queue["tx"]["drops"])
+    for worker in final["workers"]:
+        add("worker", worker.get("drops", {}))
+    return found
+
+
+def long_run(topology, contestant, args, ethertype):
+    """One forwarder for args.long seconds, empty polls included."""
+    print(f"  {contestant.name}: {args.long:.0f} s at overload", flush=True)
+    _, before = topology.arrived()
+    args.huge_pages.top_up()
+    running = contestant.start(topology)
+    generator = None
+    try:
+        who.wait_until_attached(topology, running)
+        generator = who.Generator(args.livegen, topology, ethertype)
+        who.wait_for_traffic(topology, running)
+        who.favour((running.process, generator.process), args.nice)
+        time.sleep(1)
+        rss = [running.rss_kib()]
+        result = sampled_window(topology, running, args.long, rss)
+        result["calls"] = who.count_system_calls(
+            args.syscount, topology, running,
+            min(SYSCALL_SECONDS, args.long))
+        sent = generator.stop()["sent"]
+        generator = None
+        time.sleep(0.5)  # what is in the rings leaves
+        _, after = topology.arrived()
+    finally:
+        if generator is not None:
+            generator.stop()
+        code, text = running.stop()
+    final = final_object(text)
+    result["exit"] = code
+    result["rss_kib"] = rss
+    result["sent"] = sent
+    if final is not None:
+        result["final"] = final
+        result["drops"] = drops_by_name(final)
+        result["checks"] = check(final, sent, after - before, rss)
+    return result
+
+
+def sampled_window(topology, running, seconds, rss):
+    """contestants.window() in pieces, with the memory between them."""
+    pieces = []
+    n = max(1, round(seconds / RSS_PERIOD_S))
+    for _ in range(n):
+        pieces.append(who.window(topology, running, seconds / n))
+        rss.append(running.rss_kib())
+    wall = sum(piece["seconds"] for piece in pieces)
+    frames = sum(piece["frames"] for piece in pieces)
+
+    def share(key):
+        return sum(p[key] * p["seconds"] for p in pieces) / wall
+    return {
+        "contestant": running.name,
+        "seconds": wall,
+        "frames": frames,
+        "mpps": frames / wall / 1e6,
+        "user_pct": share("user_pct"),
+        "system_pct": share("system_pct"),
+        "user_ns_per_frame": share("user_pct") / 100 * wall * 1e9 / frames,
+        "steal_ticks": sum(piece["steal_ticks"] for piece in pieces),
+        "waited_pct": share("waited_pct"),
+        "pieces": pieces,
+    }
+
+
+def holds(result):
+    """Whether every check of every run held."""
+    return all(held for run in result.get("long", [])
+               for _, held, _ in run.get("checks", []))

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Three network namespaces in a row, and what arrives at the end of it.
+
+    mrb<pid>g          mrb<pid>f            mrb<pid>s
+    livegen --> g0 ==> p0  forwarder  p1 ==> s0  (sink)
+
+s0 has no address and no program, and no protocol wants what comes: its
+receive path is the cheapest there is here (docs/performance.md has the
+figures), and the same for every contestant. It runs on the forwarder's core,
+because veth receives on the core that sends.
+"""
+import ctypes
+import os
+import pathlib
+import signal
+import subprocess
+import time
+
+PR_SET_PDEATHSIG = 1
+PREFIX = "mrb"
+VETHS = (("g", "g0"), ("f", "p0"), ("f", "p1"), ("s", "s0"))
+
+
+class BenchError(Exception):
+    """Something that a person has to look at; one line."""
+
+
+def die_with_parent():
+    """Between fork and exec: what we start ends when we are killed."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def call(*argv):
+    """Run a command that is expected to succeed; its stdout."""
+    done = subprocess.run(argv, stdout=subprocess.PIPE, text=True,
+                          stderr=subprocess.PIPE, check=False, timeout=60)
+    if done.returncode != 0:
+        raise BenchError(f"{' '.join(argv)}: {done.stderr.strip()}")
+    return done.stdout
+
+
+def end(process, *, sig=signal.SIGINT, seconds=15):
+    """End a process that we started; its exit code, -9 if it would not go."""
+    if process.poll() is None:
+        process.send_signal(sig)
+    try:
+        return process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return process.wait()
+
+
+def remove_stale():
+    """Take away the namespaces of benchmarks that were killed."""
+    for path in pathlib.Path("/run/netns").glob(PREFIX + "[0-9]*"):
+        pid = path.name[len(PREFIX):-1]
+        if pid.isdigit() and not os.path.exists(f"/proc/{pid}"):
+            call("ip", "netns", "delete", path.name)
+
+
+class Topology:
+    """The namespaces, while the with statement lasts."""
+
+    def __init__(self, mtu=1500):
+        self.mtu = mtu
+        self.namespaces = {c: f"{PREFIX}{os.getpid()}{c}" for c in "gfs"}
+        self.holder = None
+
+    def __enter__(self):
+        remove_stale()
+        try:
+            self.make()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        if self.holder is not None:
+            end(self.holder, sig=signal.SIGKILL)
+        for name in self.namespaces.values():
+            if os.path.exists(f"/run/netns/{name}"):
+                call("ip", "netns", "delete", name)
+
+    def make(self):
+        """Namespaces, cables, and nothing that sends on its own."""
+        ns = self.namespaces
+        for name in ns.values():
+            call("ip", "netns", "add", name)
+        for near, far in (VETHS[0:2], VETHS[3:1:-1]):
+            call("ip", "link", "add", near[1], "netns", ns[near[0]],
+                 "mtu", str(self.mtu), "numtxqueues", "1",
+                 "numrxqueues", "1", "type", "veth",
+                 "peer", "name", far[1], "netns", ns[far[0]],
+                 "mtu", str(self.mtu), "numtxqueues", "1",
+                 "numrxqueues", "1")
+        for key, dev in VETHS:
+            call("ip", "netns", "exec", ns[key], "sysctl", "-qw",
+                 f"net.ipv6.conf.{dev}.disable_ipv6=1")
+            call("ip", "-n", ns[key], "link", "set", dev, "arp", "off", "up")
+        # A process to see the sink's counters through, in /proc.
+        self.holder = self.start("s", ["sleep", "infinity"])
+        deadline = time.monotonic() + 5
+        while self.dev_line() is None:
+            if time.monotonic() > deadline:
+                raise BenchError("the sink's namespace cannot be seen")
+            time.sleep(0.01)
+
+    def start(self, key, argv, **kwargs):
+        """Start a command in a namespace; the Popen is the command itself."""
+        return subprocess.Popen(
+            ["ip", "netns", "exec", self.namespaces[key], *argv],
+            preexec_fn=die_with_parent, start_new_session=True, **kwargs)
+
+    def dev_line(self):
+        """The fields of s0 in /proc/PID/net/dev."""
+        path = f"/proc/{self.holder.pid}/net/dev"
+        for line in pathlib.Path(path).read_text().splitlines():
+            name, _, fields = line.partition(":")
+            if name.strip() == "s0":
+                return [int(field) for field in fields.split()]
+        return None
+
+    def arrived(self):
+        """(monotonic seconds, frames at the sink)."""
+        fields = self.dev_line()
+        return time.monotonic(), fields[1]

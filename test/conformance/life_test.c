@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Opening, closing, and what is left behind: nothing. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "suite.h"
+
+enum { BURST = 32 };
+
+static struct wish some(uint32_t n)
+{
+	return (struct wish){
+		.n_in = bed_rig()->traits & RIG_IN ? n : 0,
+	};
+}
+
+static void send_some(struct bed *bed, uint32_t n)
+{
+	struct mr_frame frames[BURST];
+	uint32_t n_tx;
+
+	for (uint32_t i = 0; i < n; i++)
+		bed_make_frame(bed, &frames[i], 1, 128, 60, i);
+	n_tx = mr_tx_burst(bed->txq, bed->cache, frames, n);
+	bed_free(bed, frames + n_tx, n - n_tx);
+}
+
+static void closed_and_reopened_it_works_again(void **state)
+{
+	const struct wish wish = some(200);
+	struct bed *bed = bed_make(&wish);
+	struct mr_frame frames[BURST];
+
+	(void)state;
+	for (uint32_t round = 0; round < bed->rig->n_reopens; round++) {
+		/* Some received, some on their way in both directions. */
+		const uint32_t n_rx = bed_rx(bed, frames, BURST);
+
+		assert_true(n_rx > 0);
+		bed_free(bed, frames, n_rx);
+		send_some(bed, 1 + round % BURST);
+		bed_close(bed);
+		bed_open(bed);
+	}
+	bed_end(bed);
+}
+
+/* One opening in which allocation k fails. True: there were fewer than k. */
+static bool open_with_failure(struct bed *bed, int64_t k)
+{
+	struct mr_port *const mark = (struct mr_port *)bed;
+	const int64_t n_blocks = bed->n_blocks;
+	const uint32_t n_fds = bed_count_fds();
+	struct mr_pool_stats before = bed_pool_stats(bed), after;
+	struct mr_reason why = { .text = "" };
+	int err;
+
+	bed->port = mark;
+	bed->n_until_refused = k;
+	err = bed_try_open(bed, &why);
+	if (bed->n_until_refused > 0) {
+		/* It was never refused anything. */
+		bed->n_until_refused = 0;
+		assert_int_equal(err, 0);
+		bed_close(bed);
+		return true;
+	}
+	assert_int_equal(err, -ENOMEM);
+	assert_true(strlen(why.text) > 0);
+	assert_ptr_equal(bed->port, mark);
+	bed->port = NULL;
+	after = bed_pool_stats(bed);
+	assert_int_equal(after.n_free, before.n_free);
+	assert_int_equal(after.n_committed, before.n_committed);
+	assert_int_equal(bed->n_blocks, n_blocks);
+	assert_int_equal(bed_count_fds(), n_fds);
+	return false;
+}
+
+static void open_fails_cleanly_at_every_allocation(void **state)
+{
+	const struct wish wish = { .is_closed = true };
+	struct bed *bed = bed_make(&wish);
+	int64_t k;
+
+	(void)state;
+	for (k = 1; !open_with_failure(bed, k); k++)
+		assert_true(k < 1000);
+	/* There is at least the port itself. */
+	assert_true(k > 1);
+	/* And once more where nobody is at the far side. */
+	bed->rig->teardown(bed);
+	if (bed->rig->traits & RIG_LIVE)
+		for (k = 1; !open_with_failure(bed, k); k++)
+			assert_true(k < 1000);
+	bed_end(bed);
+}
+
+enum { MAX_FDS = 256 };
+
+/* Which of the fds below MAX_FDS are open without FD_CLOEXEC. */
+static void find_inheritable(bool *ret_is)
+{
+	for (int fd = 0; fd < MAX_FDS; fd++) {
+		const int flags = fcntl(fd, F_GETFD);
+
+		ret_is[fd] = flags >= 0 && !(flags & FD_CLOEXEC);
+	}
+}
+
+static void every_fd_is_closed_on_exec(void **state)
+{
+	const struct wish wish = some(10);
+	bool before[MAX_FDS], after[MAX_FDS];
+	struct bed *bed;
+
+	(void)state;
+	find_inheritable(before); /* what the runner of this test left open */
+	bed = bed_make(&wish);
+	find_inheritable(after);
+	assert_memory_equal(after, before, sizeof(after));
+	bed_end(bed);
+}
+
+/* The child has copies of all fds and sleeps; we go on without it. */
+static void forked_child_does_not_hold_the_queue(void **state)
+{
+	const struct wish wish = some(200);
+	struct bed *bed = bed_make(&wish);
+	struct mr_frame frames[BURST];
+	uint64_t t_ns, alone_ns;
+	uint32_t n_rx;
+	pid_t pid;
+
+	(void)state;
+	n_rx = bed_rx(bed, frames, BURST);
+	bed_free(bed, frames, n_rx);
+	bed_close(bed);
+	alone_ns = bed_now_ns();
+	bed_open(bed);
+	alone_ns = bed_now_ns() - alone_ns;
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			pause();
+	}
+	bed_close(bed);
+	t_ns = bed_now_ns();
+	bed_open(bed);
+	t_ns = bed_now_ns() - t_ns;
+	n_rx = bed_rx(bed, frames, BURST);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	assert_true(n_rx > 0);
+	bed_free(bed, frames, n_rx);
+	/* As long as opening takes without a child, and not until it ends. */
+	assert_true(t_ns < alone_ns + UINT64_C(1000000000));
+	bed_end(bed);
+}
+
+static void pool_is_not_destroyed_under_a_port(void **state)
+{
+	const struct wish wish = some(10);
+	struct bed *bed = bed_make(&wish);
+	struct mr_reason why;
+
+	(void)state;
+	assert_int_equal(mr_pool_destroy(bed->pool, &why), -EBUSY);
+	assert_non_null(strstr(why.text, "port"));
+	bed_end(bed);
+}
+
+/* A segment that is in the device's hands is not given back. */
+static void registered_segment_is_pinned(void **state)
+{
+	const struct wish wish = { .is_closed = true };
+	struct mr_segment_info info;
+	struct mr_pool *second;
+	struct mr_port_info port;
+	struct mr_reason why;
+	struct bed *bed;
+
+	(void)state;
+	bed_need(RIG_REGISTERS, "no device has its memory registered");
+	bed = bed_make(&wish);
+	const struct mr_pool_config config = { .size = sizeof(config),
+					       .n_pages = 64,
+					       .region = bed->region };
+
+	assert_int_equal(mr_pool_create(bed->ctx, &config, &second, NULL), 0);
+	bed_open(bed);
+	for (uint32_t i = 0; mr_region_segment(bed->region, i, &info) == 0; i++)
+		assert_true(info.n_pins > 0);
+	port.size = sizeof(port);
+	mr_port_info(bed->port, &port);
+	/* No port and no cache uses the second pool, only the device. */
+	assert_int_equal(mr_pool_destroy(second, &why), -EBUSY);
+	assert_non_null(strstr(why.text, port.name));
+	bed_close(bed);
+	for (uint32_t i = 0; mr_region_segment(bed->region, i, &info) == 0; i++)
+		assert_int_equal(info.n_pins, 0);
+	if (mr_pool_destroy(second, &why) < 0)
+		fail_msg("%s", why.text);
+	bed_end(bed);
+}
+
+/* One spec that is wrong: the error, the word, and nothing left behind. */
+static void refuse(struct bed *bed, const char *spec, int error,
+		   const char *word)
+{
+	const struct mr_port_config config = { .size = sizeof(config),
+					       .pool = bed->pool };
+	struct mr_port *const mark = (struct mr_port *)bed;
+	const int64_t n_blocks = bed->n_blocks;
+	const uint32_t n_fds = bed_count_fds();
+	const uint64_t n_free = bed_pool_stats(bed).n_free;
+	struct mr_reason why = { .text = "" };
+	struct mr_port *port = mark;
+	const int err = mr_port_open(bed->ctx, spec, &config, &port, &why);
+
+	if (err != error || strstr(why.text, word) == NULL ||
+	    strchr(why.text, '\n') != NULL)
+		fail_msg("'%s': error %d instead of %d, reason '%s' instead "
+			 "of one line with '%s'",
+			 spec, err, error, why.text, word);
+	assert_ptr_equal(port, mark);
+	assert_int_equal(bed->n_blocks, n_blocks);
+	assert_int_equal(bed_count_fds(), n_fds);
+	assert_int_equal(bed_pool_stats(bed).n_free, n_free);
+}
+
+static void refused_spec_names_its_reason(void **state)
+{
+	const struct wish wish = { .is_closed = true };
+	struct bed *bed = bed_make(&wish);
+	char spec[300];
+
+	(void)state;
+	for (const struct bad_spec *bad = bed->rig->bad_specs;
+	     bad->spec != NULL; bad++)
+		refuse(bed, bad->spec, bad->error, bad->word);
+
+	snprintf(spec, sizeof(spec), "%s,nonsense=1", bed->spec);
+	refuse(bed, spec, -EINVAL, "nonsense");
+	snprintf(spec, sizeof(spec), "%s,", bed->spec);
+	refuse(bed, spec, -EINVAL, "option");
+	refuse(bed, "nosuch:x", -ENODEV, "nosuch");
+	refuse(bed, "", -EINVAL, "empty");
+	bed_end(bed);
+}
+
+static void same_port_twice_is_refused(void **state)
+{
+	const struct wish wish = some(10);
+	struct bed *bed;
+
+	(void)state;
+	bed_need(RIG_EXCLUSIVE, "there is any number of it");
+	bed = bed_make(&wish);
+	refuse(bed, bed->spec, -EBUSY, "");
+	bed_end(bed);
+}
+
+static void pool_too_small_is_refused_with_the_number(void **state)
+{
+	const struct wish wish = { .is_closed = true, .n_pages = 2048 };
+	struct bed *bed = bed_make(&wish);
+	const struct mr_pool_config pool_config = { .size = sizeof(pool_config),
+						    .n_pages = 100,
+						    .region = bed->region };
+	struct mr_port_config config = { .size = sizeof(config) };
+	struct mr_reason why = { .text = "" };
+	struct mr_port *port = NULL;
+	uint32_t n_need = 0;
+	char number[16];
+
+	(void)state;
+	assert_int_equal(
+		mr_pool_create(bed->ctx, &pool_config, &config.pool, NULL), 0);
+	assert_int_equal(
+		mr_port_need_pages(bed->ctx, bed->spec, 4096, &n_need, NULL),
+		0);
+	assert_int_equal(
+		mr_port_open(bed->ctx, bed->spec, &config, &port, &why),
+		-ENOMEM);
+	/* A burst for the one worker, besides what the port holds. */
+	snprintf(number, sizeof(number), "%u", n_need + MR_BURST_MAX);
+	assert_non_null(strstr(why.text, number));
+	assert_int_equal(mr_pool_destroy(config.pool, NULL), 0);
+	bed_end(bed);
+}
+
+static void info_says_what_the_port_is(void **state)
+{
+	const struct wish wish = some(10);
+	struct bed *bed = bed_make(&wish);
+	struct mr_port_info info = { .size = sizeof(info) };
+	struct mr_port_info none = { .size = 0 };
+
+	(void)state;
+	assert_int_equal(mr_port_info(bed->port, &none), -EINVAL);
+	assert_int_equal(mr_port_info(bed->port, &info), 0);
+	assert_true(info.n_rxqs >= 1 && info.n_txqs >= 1);
+	assert_int_equal(
+		strncmp(info.name, bed->rig->driver, strlen(bed->rig->driver)),
+		0);
+	assert_true(strlen(info.mode) > 0);
+	assert_null(mr_port_rxq(bed->port, info.n_rxqs));
+	assert_null(mr_port_txq(bed->port, info.n_txqs));
+	assert_true(info.has_sg <= 1);
+	assert_true(mr_port_poll(bed->port) >= 0);
+	bed_end(bed);
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test_teardown(closed_and_reopened_it_works_again,
+				  bed_abandon),
+	cmocka_unit_test_teardown(open_fails_cleanly_at_every_allocation,
+				  bed_abandon),
+	cmocka_unit_test_teardown(every_fd_is_closed_on_exec, bed_abandon),
+	cmocka_unit_test_teardown(forked_child_does_not_hold_the_queue,
+				  bed_abandon),
+	cmocka_unit_test_teardown(pool_is_not_destroyed_under_a_port,
+				  bed_abandon),
+	cmocka_unit_test_teardown(registered_segment_is_pinned, bed_abandon),
+	cmocka_unit_test_teardown(refused_spec_names_its_reason, bed_abandon),
+	cmocka_unit_test_teardown(same_port_twice_is_refused, bed_abandon),
+	cmocka_unit_test_teardown(pool_too_small_is_refused_with_the_number,
+				  bed_abandon),
+	cmocka_unit_test_teardown(info_says_what_the_port_is, bed_abandon),
+};
+
+const struct part part_life = { "life", tests,
+				sizeof(tests) / sizeof(tests[0]) };

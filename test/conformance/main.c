@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The conformance suite: one set of tests, the same for every driver.
+ *
+ *     conformance RIG[,OPTION...] [PATTERN]
+ *
+ * Options go behind every spec. Exit code 77: this machine cannot.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "suite.h"
+
+static const struct rig *const rigs[] = { &rig_null, &rig_pair, &rig_pcap,
+					  &rig_xdp, &rig_nic };
+static const struct part *const parts[] = { &part_rx, &part_tx, &part_owner,
+					    &part_life, &part_wait };
+
+static const char *name_of(const struct rig *rig)
+{
+	return rig->name != NULL ? rig->name : rig->driver;
+}
+
+static const struct rig *find_rig(const char *name, size_t n)
+{
+	for (size_t i = 0; i < sizeof(rigs) / sizeof(rigs[0]); i++)
+		if (strlen(name_of(rigs[i])) == n &&
+		    memcmp(name_of(rigs[i]), name, n) == 0)
+			return rigs[i];
+	return NULL;
+}
+
+int main(int argc, char **argv)
+{
+	const size_t n = argc > 1 ? strcspn(argv[1], ",") : 0;
+	const struct rig *rig = argc > 1 ? find_rig(argv[1], n) : NULL;
+	const char *why_not;
+	int n_failed = 0;
+
+	if (rig == NULL) {
+		fprintf(stderr,
+			"usage: %s RIG[,OPTION...] [PATTERN]\n"
+			"RIG: null, pair, pcap, xdp, nic\n",
+			argv[0]);
+		return 2;
+	}
+	why_not = rig->probe();
+	if (why_not != NULL) {
+		printf("%s: skipped: %s\n", name_of(rig), why_not);
+		return 77;
+	}
+	bed_set_rig(rig, argv[1] + n);
+	if (argc > 2)
+		cmocka_set_test_filter(argv[2]);
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+		char name[64];
+
+		snprintf(name, sizeof(name), "%s: %s", argv[1], parts[i]->name);
+		n_failed += _cmocka_run_group_tests(name, parts[i]->tests,
+						    parts[i]->n, NULL, NULL);
+	}
+	return n_failed > 0;
+}

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Who owns what: clones, headroom, pages. That every page is back at the end is
+ * asserted by bed_end() in each test of the suite.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "suite.h"
+
+enum { BURST = 32, LEN = 200 };
+
+static struct wish some(uint32_t n)
+{
+	return (struct wish){
+		.n_in = bed_rig()->traits & RIG_IN ? n : 0,
+	};
+}
+
+/* Received, sent, freed, held over a while, in a random mix. */
+static void pages_are_conserved(void **state)
+{
+	enum { N_HELD = 256 };
+	const struct wish wish = some(5000);
+	struct mr_frame frames[64], held[N_HELD];
+	struct bed *bed = bed_make(&wish);
+	uint32_t n_held = 0, seed = 3;
+
+	(void)state;
+	for (uint32_t round = 0; round < 500; round++) {
+		const uint32_t n_rx = bed_rx(bed, frames, 64);
+		uint32_t n_tx;
+
+		switch (traffic_random(&seed) % 4) {
+		case 0:
+			bed_free(bed, frames, n_rx);
+			break;
+		case 1:
+			if (n_held + n_rx <= N_HELD) {
+				memcpy(held + n_held, frames,
+				       n_rx * sizeof(frames[0]));
+				n_held += n_rx;
+				break;
+			}
+			bed_free(bed, held, n_held);
+			n_held = 0;
+			/* fall through */
+		default:
+			n_tx = mr_tx_burst(bed->txq, bed->cache, frames, n_rx);
+			bed_free(bed, frames + n_tx, n_rx - n_tx);
+		}
+		if (round % 8 == 0 && bed->rig->traits & RIG_OUT)
+			while (bed->rig->collect(bed,
+						 (uint8_t[BED_MAX_BYTES]){ 0 },
+						 BED_MAX_BYTES) > 0)
+				;
+	}
+	bed_free(bed, held, n_held);
+	bed_end(bed);
+}
+
+enum { HEADROOM = 160, TAILROOM = 64 };
+
+static void check_rooms(struct bed *bed, const struct mr_frame *frame,
+			const struct mr_frame *longer)
+{
+	const uint8_t *bytes = bed->base + longer->addr;
+	uint32_t n_segs, n_bytes;
+
+	for (uint32_t k = 0; k < HEADROOM; k++)
+		assert_int_equal(bytes[k], 0xee);
+	for (uint32_t k = 1; k <= TAILROOM; k++)
+		assert_int_equal(bytes[longer->len - k], 0xdd);
+	if (bed->rig->traits & RIG_IN)
+		assert_true(bed_check_frame(bed, frame, &n_segs, &n_bytes) >=
+			    0);
+}
+
+/*
+ * Every frame of a burst is lengthened by the pool's whole headroom and
+ * tailroom and filled; no other frame of the burst may change by it. In pages
+ * above 4 KiB the neighbour may be in the same page.
+ */
+static void headroom_and_tailroom_belong_to_the_frame(void **state)
+{
+	struct mr_frame frames[64], longer[64];
+
+	(void)state;
+	for (uint32_t page = 2048; page <= 32768; page *= 2) {
+		struct wish wish = some(640);
+		struct bed *bed;
+
+		wish.page_bytes = page;
+		wish.headroom_bytes = HEADROOM;
+		wish.tailroom_bytes = TAILROOM;
+		bed = bed_make(&wish);
+		for (int round = 0; round < 10; round++) {
+			const uint32_t n_rx = bed_rx(bed, frames, 64);
+
+			memcpy(longer, frames, sizeof(frames));
+			for (uint32_t i = 0; i < n_rx; i++) {
+				struct mr_frame *f = &longer[i];
+
+				assert_int_equal(
+					mr_frame_push(bed->cache, f, HEADROOM),
+					0);
+				memset(bed->base + f->addr, 0xee, HEADROOM);
+				assert_int_equal(
+					mr_frame_put(bed->cache, f, TAILROOM),
+					0);
+				memset(bed->base + f->addr + f->len - TAILROOM,
+				       0xdd, TAILROOM);
+			}
+			for (uint32_t i = 0; i < n_rx; i++)
+				check_rooms(bed, &frames[i], &longer[i]);
+			bed_free(bed, longer, n_rx);
+		}
+		bed_end(bed);
+	}
+}
+
+static void shared_frame_is_read_only(void **state)
+{
+	const struct wish wish = some(50);
+	struct bed *bed = bed_make(&wish);
+	struct mr_frame frames[BURST], copy;
+	const uint32_t n_rx = bed_rx(bed, frames, BURST);
+	uint32_t n_segs, n_bytes;
+
+	(void)state;
+	assert_true(n_rx > 0);
+	copy = frames[0];
+	assert_int_equal(mr_frame_ref(bed->cache, frames, 1), 0);
+	assert_int_equal(mr_frame_push(bed->cache, &copy, 1), -EROFS);
+	assert_int_equal(mr_frame_put(bed->cache, &copy, 1), -EROFS);
+	assert_int_equal(mr_frame_unshare(bed->cache, &copy, 1), 0);
+	assert_true(copy.addr != frames[0].addr);
+	if (bed->rig->traits & RIG_IN)
+		assert_true(bed_check_frame(bed, &copy, &n_segs, &n_bytes) >=
+			    0);
+	/* Both have one owner now. */
+	assert_int_equal(mr_frame_push(bed->cache, &copy, 1), 0);
+	assert_int_equal(mr_frame_push(bed->cache, &frames[0], 1), 0);
+	bed_free(bed, &copy, 1);
+	bed_free(bed, frames, n_rx);
+	bed_end(bed);
+}
+
+/* Flooding: each frame leaves four times, by reference. */
+static void clones_leave_intact(void **state)
+{
+	enum { N_CLONES = 4 };
+	const struct wish wish = { .n_in = 0 };
+	struct mr_frame frames[BURST];
+	struct bed *bed;
+
+	(void)state;
+	bed_need(RIG_OUT, "its far side sees nothing");
+	bed = bed_make(&wish);
+	for (uint32_t round = 0; round < 20; round++) {
+		for (uint32_t i = 0; i < BURST; i++)
+			bed_make_frame(bed, &frames[i], 1, 128, LEN + i, i);
+		for (uint32_t k = 1; k < N_CLONES; k++)
+			assert_int_equal(
+				mr_frame_ref(bed->cache, frames, BURST), 0);
+		for (uint32_t k = 0; k < N_CLONES; k++)
+			bed_tx(bed, frames, BURST);
+		for (uint32_t i = 0; i < N_CLONES * BURST; i++) {
+			uint32_t n_bytes;
+
+			assert_int_equal(bed_collect(bed, &n_bytes), i % BURST);
+			assert_int_equal(n_bytes, LEN + i % BURST);
+		}
+	}
+	bed_end(bed);
+}
+
+/*
+ * Clones are on their way out when the port is closed: it gives back its own
+ * references and no others, at once.
+ */
+static void port_closed_under_clones_gives_back_its_own(void **state)
+{
+	const struct wish wish = { .n_in = 0 };
+	struct mr_frame frames[BURST];
+	struct bed *bed = bed_make(&wish);
+
+	(void)state;
+	for (uint32_t round = 0; round < 10; round++) {
+		for (uint32_t i = 0; i < BURST; i++)
+			bed_make_frame(bed, &frames[i], 1, 128, LEN, i);
+		assert_int_equal(mr_frame_ref(bed->cache, frames, BURST), 0);
+		bed_tx(bed, frames, BURST);
+		bed_close(bed);
+		assert_int_equal(bed_pool_stats(bed).n_in_flight, BURST);
+		for (uint32_t i = 0; i < BURST; i++) {
+			uint32_t n_segs, n_bytes;
+
+			assert_int_equal(bed_check_frame(bed, &frames[i],
+							 &n_segs, &n_bytes),
+					 i);
+			/* Ours alone: it can be written. */
+			assert_int_equal(
+				mr_frame_push(bed->cache, &frames[i], 8), 0);
+		}
+		bed_free(bed, frames, BURST);
+		assert_int_equal(bed_pool_stats(bed).n_in_flight, 0);
+		bed_open(bed);
+	}
+	bed_end(bed);
+}
+
+static void received_frames_survive_close_of_their_port(void **state)
+{
+	const struct wish wish = some(300);
+	struct mr_frame frames[256];
+	struct bed *bed = bed_make(&wish);
+	uint32_t n = 0, n_segs, n_bytes;
+
+	(void)state;
+	while (n <= 256 - BURST) {
+		const uint32_t n_rx = bed_rx(bed, frames + n, BURST);
+
+		if (n_rx == 0)
+			break;
+		n += n_rx;
+	}
+	assert_true(n > 0);
+	bed_close(bed);
+	if (bed->rig->traits & RIG_IN)
+		for (uint32_t i = 0; i < n; i++)
+			assert_int_equal(bed_check_frame(bed, &frames[i],
+							 &n_segs, &n_bytes),
+					 i);
+	bed_free(bed, frames, n);
+	bed_end(bed);
+}
+
+/* Frames of one port, on their way through another, when theirs closes. */
+static void frame_survives_close_of_other_port(void **state)
+{
+	struct mr_port_config config = { .size = sizeof(config) };
+	const struct wish wish = some(100);
+	struct bed *bed = bed_make(&wish);
+	struct mr_port *other[2] = { NULL, NULL };
+	struct mr_frame frames[BURST];
+	struct mr_reason why;
+	uint32_t n_rx, n_segs, n_bytes;
+
+	(void)state;
+	config.pool = bed->pool;
+	for (int i = 0; i < 2; i++)
+		if (mr_port_open(bed->ctx, "pair:between", &config, &other[i],
+				 &why) < 0)
+			fail_msg("%s", why.text);
+	n_rx = bed_rx(bed, frames, BURST);
+	assert_true(n_rx > 0);
+	assert_int_equal(
+		mr_tx_burst(mr_port_txq(other[0], 0), bed->cache, frames, n_rx),
+		n_rx);
+	bed_close(bed);
+	memset(frames, 0, sizeof(frames));
+	assert_int_equal(mr_rx_burst(mr_port_rxq(other[1], 0), bed->cache,
+				     frames, BURST),
+			 n_rx);
+	if (bed->rig->traits & RIG_IN)
+		for (uint32_t i = 0; i < n_rx; i++)
+			assert_int_equal(bed_check_frame(bed, &frames[i],
+							 &n_segs, &n_bytes),
+					 i);
+	bed_free(bed, frames, n_rx);
+	for (int i = 0; i < 2; i++)
+		mr_port_close(other[i]);
+	bed_end(bed);
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test_teardown(pages_are_conserved, bed_abandon),
+	cmocka_unit_test_teardown(headroom_and_tailroom_belong_to_the_frame,
+				  bed_abandon),
+	cmocka_unit_test_teardown(shared_frame_is_read_only, bed_abandon),
+	cmocka_unit_test_teardown(clones_leave_intact, bed_abandon),
+	cmocka_unit_test_teardown(port_closed_under_clones_gives_back_its_own,
+				  bed_abandon),
+	cmocka_unit_test_teardown(received_frames_survive_close_of_their_port,
+				  bed_abandon),
+	cmocka_unit_test_teardown(frame_survives_close_of_other_port,
+				  bed_abandon),
+};
+
+const struct part part_owner = { "owner", tests,
+				 sizeof(tests) / sizeof(tests[0]) };

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What mr_rx_burst() promises. */
+#include <string.h>
+
+#include "suite.h"
+
+enum { CANARY = 0x5a };
+
+static uint32_t n_min_of(const struct bed *bed)
+{
+	struct mr_port_info info = { .size = sizeof(info) };
+
+	assert_int_equal(mr_port_info(bed->port, &info), 0);
+	return info.has_sg ? MR_MAX_SEGS : 1;
+}
+
+/* Some frames: the far side's, or a source's without one. */
+static struct wish some(uint32_t n)
+{
+	return (struct wish){
+		.n_in = bed_rig()->traits & RIG_IN ? n : 0,
+	};
+}
+
+static void burst_of_n_returns_at_most_n(void **state)
+{
+	const struct wish wish = some(4000);
+	struct bed *bed = bed_make(&wish);
+	struct mr_frame frames[MR_BURST_MAX + 1], canary;
+
+	(void)state;
+	memset(&canary, CANARY, sizeof(canary));
+	for (uint32_t n = n_min_of(bed); n <= MR_BURST_MAX;
+	     n += n < 34 ? 1 : 37) {
+		uint32_t n_rx;
+
+		memset(frames, CANARY, sizeof(frames));
+		n_rx = bed_rx(bed, frames, n);
+		assert_true(n_rx <= n);
+		if (n_rx > 0)
+			assert_false(frames[n_rx - 1].flags & MR_FRAME_MORE);
+		for (uint32_t i = n; i <= MR_BURST_MAX; i++)
+			assert_memory_equal(&frames[i], &canary,
+					    sizeof(canary));
+		bed_free(bed, frames, n_rx);
+	}
+	bed_end(bed);
+}
+
+static void zero_burst_is_a_no_op(void **state)
+{
+	const struct wish wish = some(100);
+	struct bed *bed = bed_make(&wish);
+	struct mr_frame frames[MR_BURST_MAX];
+	uint32_t n_rx = bed_rx(bed, frames, 32);
+	const struct mr_rx_stats rx = bed_rx_stats(bed);
+	const uint64_t n_in_flight = bed_pool_stats(bed).n_in_flight;
+
+	(void)state;
+	for (int i = 0; i < 100; i++) {
+		assert_int_equal(mr_rx_burst(bed->rxq, bed->cache, NULL, 0), 0);
+		assert_int_equal(mr_tx_burst(bed->txq, bed->cache, NULL, 0), 0);
+	}
+	assert_int_equal(bed_rx_stats(bed).delivered, rx.delivered);
+	assert_int_equal(bed_rx_stats(bed).bytes, rx.bytes);
+	assert_int_equal(bed_tx_stats(bed).accepted, 0);
+	assert_int_equal(bed_pool_stats(bed).n_in_flight, n_in_flight);
+	bed_free(bed, frames, n_rx);
+	while ((n_rx = bed_rx(bed, frames, 32)) > 0 && wish.n_in > 0)
+		bed_free(bed, frames, n_rx);
+	bed_free(bed, frames, n_rx);
+	bed_end(bed);
+}
+
+/*
+ * Receive all in bursts of n_least to n_most entries: in order, each frame
+ * whole, intact, as long as it was sent. Returns frames.
+ */
+static uint32_t receive_in_order(struct bed *bed, uint32_t n_least,
+				 uint32_t n_most)
+{
+	struct mr_frame frames[MR_BURST_MAX];
+	uint32_t seed = 1, next = 0, n_rx;
+
+	do {
+		n_rx = bed_rx(bed, frames,
+			      n_least + traffic_random(&seed) %
+						(n_most - n_least + 1));
+		for (uint32_t i = 0, n_segs, n_bytes; i < n_rx; i += n_segs) {
+			const int64_t id = bed_check_frame(bed, &frames[i],
+							   &n_segs, &n_bytes);
+
+			assert_int_equal(id, next);
+			assert_int_equal(n_bytes,
+					 bed->wish.len_of != NULL ?
+						 bed->wish.len_of(next) :
+						 60);
+			assert_true(i + n_segs <= n_rx);
+			next++;
+		}
+		bed_free(bed, frames, n_rx);
+	} while (n_rx > 0);
+	return next;
+}
+
+static uint32_t each_length(uint32_t id)
+{
+	return bed_min_bytes() + id;
+}
+
+static void frames_arrive_intact_at_every_length(void **state)
+{
+	const uint32_t max = bed_rig()->max_frame_bytes;
+
+	(void)state;
+	bed_need(RIG_IN, "it has no far side that sends");
+	for (uint32_t page_bytes = 4096; page_bytes <= 32768; page_bytes *= 2) {
+		const struct wish wish = {
+			.page_bytes = page_bytes,
+			.n_pages = 6144,
+			.n_in = max - bed_min_bytes() + 1,
+			.len_of = each_length,
+		};
+		struct bed *bed = bed_make(&wish);
+
+		assert_int_equal(receive_in_order(bed, 18, 64), wish.n_in);
+		bed_end(bed);
+	}
+}
+
+static uint32_t jumbo_length(uint32_t id)
+{
+	const uint32_t max = bed_rig()->max_sg_frame_bytes;
+
+	return id % 3 == 0 ? 60 + id % 7 : max - id * 13 % (max - 1500);
+}
+
+static void jumbo_frames_arrive_intact(void **state)
+{
+	(void)state;
+	bed_need(RIG_IN | RIG_SG, "it has no frames of several entries");
+	for (uint32_t page_bytes = 4096; page_bytes <= 32768; page_bytes *= 2) {
+		const struct wish wish = {
+			.page_bytes = page_bytes,
+			.n_pages = 6144,
+			.is_sg = 1,
+			.n_in = 600,
+			.len_of = jumbo_length,
+		};
+		struct bed *bed = bed_make(&wish);
+
+		assert_int_equal(receive_in_order(bed, 18, 64), wish.n_in);
+		bed_end(bed);
+	}
+}
+
+/*
+ * The shortest bursts that are legal: most of them have room left that the next
+ * frame does not fit into. It must wait in the ring, whole.
+ */
+static void frame_that_does_not_fit_waits(void **state)
+{
+	const struct wish wish = {
+		.is_sg = 1,
+		.n_in = 1000,
+		.len_of = jumbo_length,
+	};
+	struct bed *bed;
+
+	(void)state;
+	bed_need(RIG_IN | RIG_SG, "it has no frames of several entries");
+	bed = bed_make(&wish);
+	assert_int_equal(receive_in_order(bed, MR_MAX_SEGS, MR_MAX_SEGS + 2),
+			 wish.n_in);
+	assert_int_equal(bed_sum(bed_rx_stats(bed).drops), 0);
+	bed_end(bed);
+}
+
+static void order_is_kept(void **state)
+{
+	const struct wish wish = { .n_in = 20000 };
+	struct bed *bed;
+
+	(void)state;
+	bed_need(RIG_IN, "it has no far side that sends");
+	bed = bed_make(&wish);
+	assert_int_equal(receive_in_order(bed, 1, MR_BURST_MAX), wish.n_in);
+	bed_end(bed);
+}
+
+/* Counted at the far side, not by the port. */
+static void received_is_delivered_plus_drops(void **state)
+{
+	const struct wish wish = some(3000);
+	struct bed *bed = bed_make(&wish);
+	uint64_t n_frames = 0, n_bytes = 0;
+	struct mr_frame frames[64];
+	struct mr_rx_stats stats;
+
+	(void)state;
+	for (int i = 0; i < 1000; i++) {
+		const uint32_t n_rx = bed_rx(bed, frames, 64);
+
+		for (uint32_t k = 0; k < n_rx; k++) {
+			n_frames += !(frames[k].flags & MR_FRAME_MORE);
+			n_bytes += frames[k].len;
+		}
+		bed_free(bed, frames, n_rx);
+	}
+	stats = bed_rx_stats(bed);
+	assert_int_equal(stats.delivered, n_frames);
+	assert_int_equal(stats.bytes, n_bytes);
+	assert_int_equal(stats.received, n_frames + bed_sum(stats.drops));
+	if (bed->rig->traits & RIG_IN)
+		assert_int_equal(stats.received, wish.n_in);
+	bed_end(bed);
+}
+
+static uint32_t overlong_length(uint32_t id)
+{
+	return id % 10 == 9 ? 60000 : 60;
+}
+
+/* 60000 bytes do not fit 18 buffers of 2 KiB: consumed, freed, counted. */
+static void frame_of_too_many_entries_is_a_named_drop(void **state)
+{
+	const struct wish wish = {
+		.page_bytes = 2048,
+		.is_sg = 1,
+		.n_in = 1000,
+		.len_of = overlong_length,
+	};
+	struct mr_frame frames[64];
+	struct mr_rx_stats stats;
+	struct bed *bed;
+	uint32_t n_rx;
+
+	(void)state;
+	bed_need(RIG_OVERLONG, "such a frame cannot reach it");
+	bed = bed_make(&wish);
+	while ((n_rx = bed_rx(bed, frames, 64)) > 0)
+		bed_free(bed, frames, n_rx);
+	stats = bed_rx_stats(bed);
+	assert_int_equal(stats.received, 1000);
+	assert_int_equal(stats.delivered, 900);
+	assert_int_equal(stats.drops[MR_RX_DROP_TOO_LONG], 100);
+	bed_end(bed);
+}
+
+/*
+ * A receiver that frees nothing uses the pool up. Then it may lose frames, but
+ * none without a name; and as soon as it frees, frames come again.
+ */
+static void exhausted_pool_loses_nothing_without_a_name(void **state)
+{
+	enum { N_PAGES = 1536 };
+	static struct mr_frame held[4 * N_PAGES];
+	struct wish wish = some(4000);
+	struct mr_frame frames[64];
+	uint32_t n_held = 0, n_idle = 0, n_rx;
+	struct mr_rx_stats stats;
+	struct bed *bed;
+
+	(void)state;
+	wish.n_pages = N_PAGES;
+	wish.ring_entries = 256;
+	bed = bed_make(&wish);
+	while (n_idle < 100) {
+		bed_pump(bed);
+		n_rx = mr_rx_burst(bed->rxq, bed->cache, frames, 64);
+		assert_true(n_held + n_rx <= N_PAGES);
+		memcpy(held + n_held, frames, n_rx * sizeof(frames[0]));
+		n_held += n_rx;
+		n_idle = n_rx > 0 ? 0 : n_idle + 1;
+		if (n_rx == 0)
+			bed_nap();
+	}
+	/* Nearly all pages are held, less what rings and caches keep. */
+	assert_true(n_held > N_PAGES / 2);
+	stats = bed_rx_stats(bed);
+	/* Unless the lack of pages held up the far side itself. */
+	if (bed->n_injected == wish.n_in)
+		assert_true(bed_sum(stats.events) + bed_sum(stats.drops) > 0);
+	assert_int_equal(stats.delivered, n_held);
+
+	bed_free(bed, held, n_held);
+	if (bed->rig->traits & RIG_IN) {
+		while ((n_rx = bed_rx(bed, frames, 64)) > 0) {
+			n_held += n_rx;
+			bed_free(bed, frames, n_rx);
+		}
+		stats = bed_rx_stats(bed);
+		assert_int_equal(stats.delivered, n_held);
+		assert_int_equal(stats.received, wish.n_in);
+		assert_int_equal(stats.received,
+				 stats.delivered + bed_sum(stats.drops));
+	} else {
+		n_rx = mr_rx_burst(bed->rxq, bed->cache, frames, 64);
+		assert_int_equal(n_rx, 64);
+		bed_free(bed, frames, n_rx);
+	}
+	bed_end(bed);
+}
+
+static void metadata_says_what_is_set(void **state)
+{
+	const uint32_t known = MR_META_RSS_HASH | MR_META_TIME | MR_META_VLAN |
+			       MR_META_CSUM | MR_META_GSO;
+	const struct wish wish = some(200);
+	struct bed *bed = bed_make(&wish);
+	struct mr_frame frames[64];
+	struct mr_meta meta[64];
+	uint32_t n_rx = 0;
+
+	(void)state;
+	memset(meta, CANARY, sizeof(meta));
+	for (int i = 0; i < 1000 && n_rx == 0; i++) {
+		bed_pump(bed);
+		n_rx = mr_rx_burst_meta(bed->rxq, bed->cache, frames, meta, 64);
+		bed_nap();
+	}
+	assert_true(n_rx > 0);
+	for (uint32_t i = 0; i < n_rx; i++)
+		if (i == 0 || !(frames[i - 1].flags & MR_FRAME_MORE))
+			assert_int_equal(meta[i].valid & ~known, 0);
+	bed_free(bed, frames, n_rx);
+	bed_end(bed);
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test_teardown(burst_of_n_returns_at_most_n, bed_abandon),
+	cmocka_unit_test_teardown(zero_burst_is_a_no_op, bed_abandon),
+	cmocka_unit_test_teardown(frames_arrive_intact_at_every_length,
+				  bed_abandon),
+	cmocka_unit_test_teardown(jumbo_frames_arrive_intact, bed_abandon),
+	cmocka_unit_test_teardown(frame_that_does_not_fit_waits, bed_abandon),
+	cmocka_unit_test_teardown(order_is_kept, bed_abandon),
+	cmocka_unit_test_teardown(received_is_delivered_plus_drops,
+				  bed_abandon),
+	cmocka_unit_test_teardown(frame_of_too_many_entries_is_a_named_drop,
+				  bed_abandon),
+	cmocka_unit_test_teardown(exhausted_pool_loses_nothing_without_a_name,
+				  bed_abandon),
+	cmocka_unit_test_teardown(metadata_says_what_is_set, bed_abandon),
+};
+
+const struct part part_rx = { "rx", tests, sizeof(tests) / sizeof(tests[0]) };

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Frames that say what they are: an Ethernet header of the local experimental
+ * type (IEEE 802, 0x88b5) with the frame's number in the source address, and
+ * bytes behind it that follow from the number and the place.
+ */
+#ifndef CONFORMANCE_TRAFFIC_H
+#define CONFORMANCE_TRAFFIC_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { TRAFFIC_MIN_BYTES = 14, TRAFFIC_ETHER_TYPE = 0x88b5 };
+
+/* Write frame number id of n_bytes, 14 or more. */
+void traffic_make(uint8_t *bytes, uint32_t n_bytes, uint32_t id);
+
+/* Whether it is one of ours; what a kernel sends of its own is not. */
+bool traffic_is_ours(const uint8_t *bytes, uint32_t n_bytes);
+
+/* The number of a frame that is intact, or -1. */
+int64_t traffic_check(const uint8_t *bytes, uint32_t n_bytes);
+
+/* A small pseudo-random generator (xorshift32); the state is never 0. */
+uint32_t traffic_random(uint32_t *state);
+
+#endif

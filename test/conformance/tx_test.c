@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What mr_tx_burst() promises. */
+#include <string.h>
+
+#include "suite.h"
+
+enum { BURST = 32 };
+
+/*
+ * Frames that were sent, collected by the far side: ids first to first + n in
+ * order, intact, of the lengths sent.
+ */
+static void collect_in_order(struct bed *bed, const uint32_t *lens, uint32_t n,
+			     uint32_t first)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t n_bytes;
+
+		assert_int_equal(bed_collect(bed, &n_bytes), first + i);
+		assert_int_equal(n_bytes, lens[i]);
+	}
+}
+
+static void frames_leave_intact_at_every_length(void **state)
+{
+	const uint32_t max = bed_rig()->max_frame_bytes;
+	const struct wish wish = { .n_in = 0 };
+	struct mr_frame frames[BURST];
+	uint32_t lens[BURST], id = 0;
+	struct bed *bed;
+
+	(void)state;
+	bed_need(RIG_OUT, "its far side sees nothing");
+	bed = bed_make(&wish);
+	for (uint32_t len = bed_min_bytes(); len <= max;) {
+		uint32_t n = 0;
+
+		for (; n < BURST && len <= max; n++, len++) {
+			lens[n] = len;
+			bed_make_frame(bed, &frames[n], 1, 128, len, id + n);
+		}
+		bed_tx(bed, frames, n);
+		collect_in_order(bed, lens, n, id);
+		id += n;
+	}
+	bed_end(bed);
+}
+
+/* Send and collect one frame of n_segs entries at an offset in its pages. */
+static void send_at(struct bed *bed, uint32_t offset, uint32_t n_segs,
+		    uint32_t len, uint32_t id)
+{
+	struct mr_frame frames[MR_MAX_SEGS];
+
+	bed_make_frame(bed, frames, n_segs, offset, len, id);
+	bed_tx(bed, frames, n_segs);
+	collect_in_order(bed, &len, 1, id);
+}
+
+/*
+ * Aligned and odd, at the page's first and last byte, at each chunk edge and
+ * across it: chunks are 2048 or 4096 bytes, whatever the page is.
+ */
+static void frames_leave_intact_at_every_offset(void **state)
+{
+	static const uint32_t lens[] = { 14, 60, 61, 64, 127, 512, 1514 };
+	static const uint32_t starts[] = { 0,  1,  2,  3,   7,   8,   31, 63,
+					   64, 65, 66, 127, 128, 255, 256 };
+	uint32_t id = 0;
+
+	(void)state;
+	bed_need(RIG_OUT, "its far side sees nothing");
+	for (uint32_t page = 4096; page <= 32768; page *= 2) {
+		const struct wish wish = { .page_bytes = page,
+					   .n_pages = 4096 };
+		struct bed *bed = bed_make(&wish);
+
+		for (uint32_t l = 0; l < sizeof(lens) / sizeof(lens[0]); l++) {
+			const uint32_t len = lens[l];
+
+			if (len < bed_min_bytes())
+				continue;
+			for (uint32_t s = 0;
+			     s < sizeof(starts) / sizeof(starts[0]); s++)
+				send_at(bed, starts[s], 1, len, id++);
+			for (uint32_t edge = 2048; edge < page; edge += 2048) {
+				send_at(bed, edge - len, 1, len, id++);
+				send_at(bed, edge - len / 2, 1, len, id++);
+				send_at(bed, edge - 1, 1, len, id++);
+			}
+			send_at(bed, page - len, 1, len, id++);
+		}
+		bed_end(bed);
+	}
+}
+
+static void frames_of_several_entries_leave_intact(void **state)
+{
+	const uint32_t max = bed_rig()->max_sg_frame_bytes;
+	const uint32_t lens[] = { 64, 1514, 2000, 4096, 5000, max };
+	uint32_t id = 0, seed = 7;
+
+	(void)state;
+	bed_need(RIG_OUT | RIG_SG, "it has no frames of several entries");
+	for (uint32_t page = 4096; page <= 32768; page *= 2) {
+		const struct wish wish = { .page_bytes = page,
+					   .n_pages = 4096,
+					   .is_sg = 1 };
+		struct bed *bed = bed_make(&wish);
+
+		for (uint32_t l = 0; l < sizeof(lens) / sizeof(lens[0]); l++)
+			for (uint32_t n = 1; n <= MR_MAX_SEGS; n++) {
+				const uint32_t part = lens[l] / n + 1;
+
+				if (part > page)
+					continue;
+				send_at(bed,
+					traffic_random(&seed) %
+						(page - part + 1),
+					n, lens[l], id++);
+			}
+		bed_end(bed);
+	}
+}
+
+/* An array that ends within a frame: that frame stays the caller's. */
+static void tx_takes_whole_frames_only(void **state)
+{
+	const bool is_sg = bed_rig()->traits & RIG_SG;
+	const struct wish wish = { .is_sg = is_sg };
+	struct mr_frame frames[8], before[8];
+	struct bed *bed = bed_make(&wish);
+	const uint32_t lens[] = { 60, 61, 62 };
+	uint32_t n_tx;
+
+	(void)state;
+	for (uint32_t i = 0; i < 3; i++)
+		bed_make_frame(bed, &frames[i], 1, 128, lens[i], i);
+	bed_make_frame(bed, &frames[3], 5, 128, 900, 3);
+	memcpy(before, frames, sizeof(frames));
+	/* Cut off behind its second entry. */
+	n_tx = mr_tx_burst(bed->txq, bed->cache, frames, 5);
+	assert_int_equal(n_tx, 3);
+	assert_memory_equal(frames, before, sizeof(frames));
+	assert_int_equal(bed_tx_stats(bed).accepted, 3);
+	/* A frame's beginning alone: nothing at all. */
+	assert_int_equal(mr_tx_burst(bed->txq, bed->cache, frames + 3, 4), 0);
+	if (bed->rig->traits & RIG_OUT) {
+		collect_in_order(bed, lens, 3, 0);
+		assert_int_equal(bed_collect_rest(bed), 0);
+	}
+	bed_free(bed, frames + 3, 5);
+	bed_end(bed);
+}
+
+static void full_queue_refuses_the_rest(void **state)
+{
+	enum { RING = 64, N = 200 };
+	const struct wish wish = { .ring_entries = RING };
+	struct mr_frame frames[N];
+	uint32_t lens[N], n_tx;
+	struct mr_tx_stats stats;
+	struct bed *bed;
+
+	(void)state;
+	bed_need(RIG_STALLS, "its far side takes all");
+	bed = bed_make(&wish);
+	for (uint32_t i = 0; i < N; i++) {
+		lens[i] = 60 + i;
+		bed_make_frame(bed, &frames[i], 1, 128, lens[i], i);
+	}
+	n_tx = mr_tx_burst(bed->txq, bed->cache, frames, N);
+	assert_true(n_tx > 0 && n_tx <= RING);
+	assert_int_equal(
+		mr_tx_burst(bed->txq, bed->cache, frames + n_tx, N - n_tx), 0);
+	stats = bed_tx_stats(bed);
+	assert_int_equal(stats.accepted, n_tx);
+	assert_int_equal(stats.pending, n_tx);
+	assert_true(stats.events[MR_TX_EVENT_RING_FULL] > 0);
+	/* The rest is ours and as it was. */
+	for (uint32_t i = n_tx; i < N; i++) {
+		uint32_t n_segs, n_bytes;
+
+		assert_int_equal(
+			bed_check_frame(bed, &frames[i], &n_segs, &n_bytes), i);
+	}
+	collect_in_order(bed, lens, n_tx, 0);
+	assert_int_equal(bed_tx_stats(bed).pending, 0);
+	bed_free(bed, frames + n_tx, N - n_tx);
+	bed_end(bed);
+}
+
+/* Bad entries, each alone and in the middle of a burst of good frames. */
+static void bad_entries_are_named_drops(void **state)
+{
+	static const struct mr_frame bad[] = {
+		{ UINT64_MAX - 100, 60, 0 },         /* wraps */
+		{ UINT64_C(1) << 50, 60, 0 },        /* outside the region */
+		{ (UINT64_C(1) << 30) - 64, 60, 0 }, /* no memory behind it */
+	};
+	enum { N_BAD = sizeof(bad) / sizeof(bad[0]) };
+	const struct wish wish = { .n_in = 0 };
+	const uint32_t lens[] = { 60, 60, 60, 60, 60 };
+	struct mr_frame frames[2 * N_BAD + 3];
+	struct mr_tx_stats stats;
+	struct bed *bed;
+	uint32_t n = 0;
+
+	(void)state;
+	bed_need(RIG_CHECKS, "it is a sink that looks at nothing");
+	bed = bed_make(&wish);
+	for (uint32_t i = 0; i < N_BAD; i++) {
+		bed_make_frame(bed, &frames[n++], 1, 128, 60, i);
+		frames[n++] = bad[i];
+	}
+	/* On pages that are ours, which must come back: empty, and endless. */
+	bed_make_frame(bed, &frames[n], 1, 128, 60, 99);
+	frames[n++].len = 0;
+	bed_make_frame(bed, &frames[n], 1, 128, 60, 99);
+	frames[n++].len = UINT32_MAX;
+	bed_make_frame(bed, &frames[n++], 1, 128, 60, N_BAD);
+
+	bed_tx(bed, frames, n);
+	collect_in_order(bed, lens, N_BAD + 1, 0);
+	assert_int_equal(bed_collect_rest(bed), 0);
+	stats = bed_tx_stats(bed);
+	assert_int_equal(stats.accepted, n);
+	assert_int_equal(stats.completed, N_BAD + 1);
+	assert_int_equal(stats.pending, 0);
+	/* The endless one may be either. */
+	assert_true(stats.drops[MR_TX_DROP_INVALID] >= N_BAD + 1);
+	assert_int_equal(stats.drops[MR_TX_DROP_INVALID] +
+				 stats.drops[MR_TX_DROP_TOO_LONG],
+			 N_BAD + 2);
+	assert_int_equal(bed_sum(stats.drops), N_BAD + 2);
+	bed_end(bed);
+}
+
+/* Longer than the port takes: more entries than it was opened for. */
+static void frame_of_too_many_entries_is_a_named_drop(void **state)
+{
+	const struct wish wish = { .is_sg = 1 };
+	struct mr_frame frames[MR_MAX_SEGS + 1 + 1];
+	const uint32_t len = 60;
+	struct mr_tx_stats stats;
+	struct bed *bed;
+
+	(void)state;
+	bed_need(RIG_CHECKS | RIG_SG, "it takes any number of entries");
+	bed = bed_make(&wish);
+	bed_make_frame(bed, frames, MR_MAX_SEGS, 128, 1800, 0);
+	frames[MR_MAX_SEGS - 1].flags = MR_FRAME_MORE;
+	bed_make_frame(bed, &frames[MR_MAX_SEGS], 1, 128, 60, 1);
+	bed_make_frame(bed, &frames[MR_MAX_SEGS + 1], 1, 128, 60, 2);
+	bed_tx(bed, frames, MR_MAX_SEGS + 2);
+	collect_in_order(bed, &len, 1, 2);
+	stats = bed_tx_stats(bed);
+	assert_int_equal(stats.accepted, 2);
+	assert_int_equal(stats.drops[MR_TX_DROP_TOO_LONG], 1);
+	assert_int_equal(bed_sum(stats.drops), 1);
+	bed_end(bed);
+}
+
+/* The law while frames are under way, and at rest. */
+static void accepted_is_completed_plus_pending_plus_drops(void **state)
+{
+	const struct wish wish = { .ring_entries = 256 };
+	struct mr_frame frames[BURST];
+	struct bed *bed = bed_make(&wish);
+	uint64_t n_sent = 0, n_bytes = 0;
+	uint32_t n_collected = 0;
+	struct mr_tx_stats stats;
+
+	(void)state;
+	for (uint32_t round = 0; round < 100; round++) {
+		const uint32_t n = 1 + round % BURST;
+		uint32_t n_tx;
+
+		for (uint32_t i = 0; i < n; i++)
+			bed_make_frame(bed, &frames[i], 1, 128, 60 + i, i);
+		n_tx = mr_tx_burst(bed->txq, bed->cache, frames, n);
+		for (uint32_t i = 0; i < n_tx; i++)
+			n_bytes += frames[i].len;
+		n_sent += n_tx;
+		bed_free(bed, frames + n_tx, n - n_tx);
+		stats = bed_tx_stats(bed);
+		assert_int_equal(stats.accepted, n_sent);
+		assert_int_equal(stats.bytes, n_bytes);
+		assert_int_equal(stats.accepted, stats.completed +
+							 stats.pending +
+							 bed_sum(stats.drops));
+		if (round % 16 == 15 && bed->rig->traits & RIG_OUT)
+			n_collected += bed_collect_rest(bed);
+	}
+	if (bed->rig->traits & RIG_OUT) {
+		n_collected += bed_collect_rest(bed);
+		assert_int_equal(n_collected, n_sent);
+	}
+	mr_tx_burst(bed->txq, bed->cache, NULL, 0);
+	stats = bed_tx_stats(bed);
+	assert_int_equal(stats.completed, n_sent);
+	assert_int_equal(stats.pending, 0);
+	bed_end(bed);
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test_teardown(frames_leave_intact_at_every_length,
+				  bed_abandon),
+	cmocka_unit_test_teardown(frames_leave_intact_at_every_offset,
+				  bed_abandon),
+	cmocka_unit_test_teardown(frames_of_several_entries_leave_intact,
+				  bed_abandon),
+	cmocka_unit_test_teardown(tx_takes_whole_frames_only, bed_abandon),
+	cmocka_unit_test_teardown(full_queue_refuses_the_rest, bed_abandon),
+	cmocka_unit_test_teardown(bad_entries_are_named_drops, bed_abandon),
+	cmocka_unit_test_teardown(frame_of_too_many_entries_is_a_named_drop,
+				  bed_abandon),
+	cmocka_unit_test_teardown(accepted_is_completed_plus_pending_plus_drops,
+				  bed_abandon),
+};
+
+const struct part part_tx = { "tx", tests, sizeof(tests) / sizeof(tests[0]) };

@@ -1,0 +1,469 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Sleeping and waking, and more than one thread. */
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <string.h>
+
+#include "suite.h"
+
+enum { BURST = 32, SHORT_MS = 50 };
+
+static struct mr_queue *queue_of(struct mr_rxq *rxq)
+{
+	return &rxq->queue;
+}
+
+/* Sleep until the queue's fd is readable. False: it never was. */
+static bool sleep_on(const struct mr_queue *queue, int timeout_ms)
+{
+	struct pollfd fd = { .fd = queue->fd, .events = POLLIN };
+
+	return poll(&fd, 1, timeout_ms) == 1;
+}
+
+/* The far side of the rounds below, in a thread of its own. */
+struct sender {
+	struct bed *bed;
+	uint32_t n;
+	uint32_t n_received; /* by the other thread; atomic */
+	bool failed;
+};
+
+/* Sends frame i as soon as frame i - 1 was received, or a little later. */
+static void *send_one_by_one(void *opaque)
+{
+	struct sender *sender = opaque;
+	uint8_t bytes[60];
+	uint32_t seed = 11;
+
+	for (uint32_t i = 0; i < sender->n; i++) {
+		const uint64_t until_ns =
+			bed_now_ns() + BED_DEADLINE_MS * UINT64_C(1000000);
+
+		while (__atomic_load_n(&sender->n_received, __ATOMIC_ACQUIRE) <
+		       i) {
+			if (bed_now_ns() > until_ns) {
+				sender->failed = true;
+				return NULL;
+			}
+			sched_yield();
+		}
+		/* At each point of the other side's way into sleep. */
+		for (uint32_t k = traffic_random(&seed) % 256; k > 0; k--)
+			__atomic_signal_fence(__ATOMIC_SEQ_CST);
+		traffic_make(bytes, sizeof(bytes), i);
+		while (!sender->bed->rig->inject(sender->bed, bytes,
+						 sizeof(bytes)))
+			sched_yield();
+	}
+	return NULL;
+}
+
+/*
+ * n rounds of: nothing there, arm, sleep, wake, receive. A wake-up that gets
+ * lost between arming and sleeping shows as a sleep that does not end.
+ */
+static void armed_fd_wakes(void **state)
+{
+	const struct wish wish = { .n_in = 0 };
+	struct mr_frame frames[BURST];
+	struct sender sender = { .n = bed_rig()->n_sleeps };
+	uint32_t n_sleeps = 0, n = 0;
+	pthread_t thread;
+	struct bed *bed;
+
+	(void)state;
+	bed_need(RIG_IN | RIG_LIVE, "its far side sends nothing later");
+	bed = bed_make(&wish);
+	sender.bed = bed;
+	assert_int_equal(
+		pthread_create(&thread, NULL, send_one_by_one, &sender), 0);
+	while (n < sender.n) {
+		const uint32_t n_rx =
+			mr_rx_burst(bed->rxq, bed->cache, frames, BURST);
+
+		bed_free(bed, frames, n_rx);
+		n += n_rx;
+		__atomic_store_n(&sender.n_received, n, __ATOMIC_RELEASE);
+		if (n_rx > 0 || n == sender.n ||
+		    mr_queue_arm(queue_of(bed->rxq)) == 1)
+			continue;
+		n_sleeps++;
+		if (!sleep_on(queue_of(bed->rxq), BED_DEADLINE_MS))
+			break;
+	}
+	pthread_join(thread, NULL);
+	print_message("%u rounds, %u of them asleep\n", n, n_sleeps);
+	assert_int_equal(n, sender.n);
+	assert_false(sender.failed);
+	/* Else the test was none. */
+	assert_true(n_sleeps > sender.n / 100);
+	bed_end(bed);
+}
+
+/* Arming says 1 exactly where there is something to receive. */
+static void arm_says_whether_there_is_work(void **state)
+{
+	const struct wish wish = { .n_in = 0 };
+	struct mr_frame frames[BURST];
+	uint8_t bytes[60];
+	struct bed *bed;
+
+	(void)state;
+	bed_need(RIG_IN | RIG_LIVE, "its far side sends nothing later");
+	bed = bed_make(&wish);
+	for (uint32_t i = 0; i < 50; i++) {
+		assert_int_equal(mr_queue_arm(queue_of(bed->rxq)), 0);
+		assert_int_equal(mr_queue_arm(queue_of(bed->rxq)), 0);
+		traffic_make(bytes, sizeof(bytes), i);
+		assert_true(bed->rig->inject(bed, bytes, sizeof(bytes)));
+		assert_true(sleep_on(queue_of(bed->rxq), BED_DEADLINE_MS));
+		assert_int_equal(mr_queue_arm(queue_of(bed->rxq)), 1);
+		assert_int_equal(
+			mr_rx_burst(bed->rxq, bed->cache, frames, BURST), 1);
+		bed_free(bed, frames, 1);
+	}
+	bed_end(bed);
+}
+
+/* Nothing will come: a sleeper is not woken for nothing. */
+static void armed_queue_without_work_stays_quiet(void **state)
+{
+	const struct wish wish = {
+		.n_in = bed_rig()->traits & RIG_IN ? 100 : 0,
+	};
+	struct mr_frame frames[BURST];
+	struct bed *bed;
+	uint32_t n_rx;
+
+	(void)state;
+	if (bed_rig()->traits & RIG_ENDLESS)
+		bed_need(RIG_IN, "there is always work");
+	bed = bed_make(&wish);
+	while ((n_rx = bed_rx(bed, frames, BURST)) > 0)
+		bed_free(bed, frames, n_rx);
+	assert_int_equal(mr_rx_burst(bed->rxq, bed->cache, frames, BURST), 0);
+	assert_int_equal(mr_queue_arm(queue_of(bed->rxq)), 0);
+	assert_true(queue_of(bed->rxq)->fd >= 0);
+	assert_false(sleep_on(queue_of(bed->rxq), SHORT_MS));
+	bed_end(bed);
+}
+
+static void endless_source_always_has_work(void **state)
+{
+	const struct wish wish = { .n_in = 0 };
+	struct bed *bed;
+
+	(void)state;
+	bed_need(RIG_ENDLESS, "it is not endless");
+	bed = bed_make(&wish);
+	for (int i = 0; i < 10; i++)
+		assert_int_equal(mr_queue_arm(queue_of(bed->rxq)), 1);
+	bed_end(bed);
+}
+
+struct collector {
+	struct bed *bed;
+	uint32_t n;
+	uint32_t n_damaged;
+	uint32_t n_collected;
+};
+
+static void *collect_slowly(void *opaque)
+{
+	struct collector *c = opaque;
+	const uint64_t until_ns =
+		bed_now_ns() + 3 * BED_DEADLINE_MS * UINT64_C(1000000);
+	uint8_t bytes[BED_MAX_BYTES];
+
+	while (c->n_collected < c->n && bed_now_ns() < until_ns) {
+		const uint32_t len =
+			c->bed->rig->collect(c->bed, bytes, sizeof(bytes));
+
+		if (len == 0) {
+			sched_yield();
+			continue;
+		}
+		c->n_damaged += traffic_check(bytes, len) != c->n_collected;
+		c->n_collected++;
+	}
+	return NULL;
+}
+
+/* A sender that found no room sleeps until there is some. */
+static void refused_sender_is_woken_when_there_is_room(void **state)
+{
+	enum { N = 100000 };
+	const struct wish wish = { .ring_entries = 64 };
+	struct collector collector = { .n = N };
+	struct mr_frame frames[BURST];
+	uint32_t n_sent = 0, n_made = 0, n_sleeps = 0;
+	pthread_t thread;
+	struct bed *bed;
+
+	(void)state;
+	bed_need(RIG_STALLS, "its far side takes all");
+	bed = bed_make(&wish);
+	collector.bed = bed;
+	assert_int_equal(
+		pthread_create(&thread, NULL, collect_slowly, &collector), 0);
+	while (n_sent < N) {
+		struct mr_queue *queue = &bed->txq->queue;
+		uint32_t n_tx;
+
+		for (; n_made - n_sent < BURST && n_made < N; n_made++)
+			bed_make_frame(bed, &frames[n_made - n_sent], 1, 128,
+				       60, n_made);
+		n_tx = mr_tx_burst(bed->txq, bed->cache, frames,
+				   n_made - n_sent);
+		memmove(frames, frames + n_tx,
+			(n_made - n_sent - n_tx) * sizeof(frames[0]));
+		n_sent += n_tx;
+		if (n_sent == n_made || mr_queue_arm(queue) == 1)
+			continue;
+		n_sleeps++;
+		if (!sleep_on(queue, BED_DEADLINE_MS))
+			break;
+	}
+	pthread_join(thread, NULL);
+	print_message("%u frames sent, %u sleeps\n", n_sent, n_sleeps);
+	bed_free(bed, frames, n_made - n_sent);
+	assert_int_equal(n_sent, N);
+	assert_int_equal(collector.n_collected, N);
+	assert_int_equal(collector.n_damaged, 0);
+	bed_end(bed);
+}
+
+/* What one thread after another does with the queues, on a cache of its own. */
+static void *use_queues(void *opaque)
+{
+	struct bed *bed = opaque;
+	struct mr_frame frames[BURST];
+	struct mr_cache *cache;
+
+	if (mr_cache_create(bed->pool, &cache, NULL) < 0)
+		return opaque; /* anything but NULL is a failure */
+	for (int i = 0; i < 20; i++) {
+		const uint32_t n_rx =
+			mr_rx_burst(bed->rxq, cache, frames, BURST);
+		const uint32_t n_tx =
+			mr_tx_burst(bed->txq, cache, frames, n_rx / 2);
+
+		mr_frame_free_bulk(cache, frames + n_tx, n_rx - n_tx);
+	}
+	mr_cache_destroy(cache);
+	return NULL;
+}
+
+static void queue_moves_to_another_thread_and_cache(void **state)
+{
+	const struct wish wish = {
+		.n_in = bed_rig()->traits & RIG_IN ? 3000 : 0,
+	};
+	struct bed *bed = bed_make(&wish);
+	struct mr_frame frames[BURST];
+	uint32_t n_rx;
+
+	(void)state;
+	for (int i = 0; i < 50; i++) {
+		pthread_t thread;
+		void *failed;
+
+		bed_pump(bed);
+		assert_int_equal(pthread_create(&thread, NULL, use_queues, bed),
+				 0);
+		pthread_join(thread, &failed);
+		assert_null(failed);
+		if (bed->rig->traits & RIG_OUT)
+			bed_collect_rest(bed);
+	}
+	while (wish.n_in > 0 && (n_rx = bed_rx(bed, frames, BURST)) > 0)
+		bed_free(bed, frames, n_rx);
+	if (wish.n_in > 0)
+		assert_int_equal(bed_rx_stats(bed).received, wish.n_in);
+	bed_end(bed);
+}
+
+/* What a thread does with a queue pair that is its own. */
+struct worker {
+	struct bed *bed;
+	uint32_t i;      /* of the queues */
+	uint64_t n_sent; /* frames that the tx queue took */
+	uint64_t n_received;
+	bool failed;
+};
+
+static void *work(void *opaque)
+{
+	struct worker *worker = opaque;
+	struct bed *bed = worker->bed;
+	struct mr_txq *txq = mr_port_txq(bed->port, worker->i);
+	struct mr_rxq *rxq = mr_port_rxq(bed->port, worker->i);
+	const uint64_t until_ns =
+		bed_now_ns() + BED_DEADLINE_MS * UINT64_C(1000000);
+	struct mr_frame frames[BURST];
+	struct mr_cache *cache;
+
+	worker->failed = mr_cache_create(bed->pool, &cache, NULL) < 0;
+	while (!worker->failed && worker->n_sent < 2000) {
+		uint64_t addrs[BURST];
+		uint32_t n = mr_frag_alloc_bulk(cache, addrs, BURST,
+						bed->wish.page_bytes);
+		uint32_t n_tx;
+
+		for (uint32_t i = 0; i < n; i++) {
+			frames[i] = (struct mr_frame){ addrs[i] + 128, 60, 0 };
+			traffic_make(bed->base + frames[i].addr, 60, i);
+		}
+		n_tx = mr_tx_burst(txq, cache, frames, n);
+		worker->n_sent += n_tx;
+		mr_frame_free_bulk(cache, frames + n_tx, n - n_tx);
+		n = mr_rx_burst(rxq, cache, frames, BURST);
+		worker->n_received += n;
+		mr_frame_free_bulk(cache, frames, n);
+		if (n_tx == 0)
+			sched_yield();
+		worker->failed = bed_now_ns() > until_ns;
+	}
+	mr_cache_destroy(cache);
+	return NULL;
+}
+
+/* The far side while the workers run. Returns frames that it collected. */
+static uint64_t attend(struct bed *bed, const pthread_t *threads, uint32_t n)
+{
+	uint8_t bytes[BED_MAX_BYTES];
+	uint64_t n_collected = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		while (pthread_tryjoin_np(threads[i], NULL) != 0) {
+			if (!(bed->rig->traits & RIG_OUT)) {
+				bed_nap();
+				continue;
+			}
+			traffic_make(bytes, 60, 0);
+			bed->rig->inject(bed, bytes, 60);
+			while (bed->rig->collect(bed, bytes, sizeof(bytes)) > 0)
+				n_collected++;
+		}
+	}
+	return n_collected;
+}
+
+/* Nothing is shared and nothing locked: each has its queues and its cache. */
+static void two_queues_are_used_by_two_threads(void **state)
+{
+	const struct wish wish = { .n_queues = 2 };
+	struct worker workers[2] = { { .i = 0 }, { .i = 1 } };
+	pthread_t threads[2];
+	uint64_t n_collected;
+	struct bed *bed;
+
+	(void)state;
+	bed_need(RIG_QUEUES, "it has one queue each way");
+	bed = bed_make(&wish);
+	for (int i = 0; i < 2; i++) {
+		workers[i].bed = bed;
+		assert_int_equal(
+			pthread_create(&threads[i], NULL, work, &workers[i]),
+			0);
+	}
+	n_collected = attend(bed, threads, 2);
+	for (uint32_t i = 0; i < 2; i++) {
+		struct mr_tx_stats tx = { .size = sizeof(tx) };
+		struct mr_rx_stats rx = { .size = sizeof(rx) };
+
+		assert_false(workers[i].failed);
+		mr_txq_stats(mr_port_txq(bed->port, i), &tx);
+		mr_rxq_stats(mr_port_rxq(bed->port, i), &rx);
+		assert_int_equal(tx.accepted, workers[i].n_sent);
+		assert_int_equal(rx.delivered, workers[i].n_received);
+	}
+	if (bed->rig->traits & RIG_OUT)
+		assert_int_equal(n_collected + bed_collect_rest(bed),
+				 workers[0].n_sent + workers[1].n_sent);
+	bed_end(bed);
+}
+
+struct busy_far {
+	struct bed *bed;
+	bool stop; /* atomic */
+	uint32_t n_damaged;
+};
+
+/* A far side that never rests, whatever the port does. */
+static void *send_and_collect(void *opaque)
+{
+	struct busy_far *far = opaque;
+	uint8_t bytes[BED_MAX_BYTES];
+
+	for (uint32_t i = 0; !__atomic_load_n(&far->stop, __ATOMIC_ACQUIRE);
+	     i++) {
+		uint32_t len;
+
+		traffic_make(bytes, 60, i);
+		far->bed->rig->inject(far->bed, bytes, 60);
+		while ((len = far->bed->rig->collect(far->bed, bytes,
+						     sizeof(bytes))) > 0)
+			far->n_damaged += traffic_check(bytes, len) < 0;
+		if (i % 64 == 0)
+			sched_yield();
+	}
+	return NULL;
+}
+
+/* Closing and opening beside a far side that is in the middle of bursts. */
+static void port_closes_beside_a_busy_far_side(void **state)
+{
+	const struct wish wish = { .n_in = 0 };
+	struct busy_far far = { .stop = false };
+	struct mr_frame frames[BURST];
+	pthread_t thread;
+	struct bed *bed;
+
+	(void)state;
+	bed_need(RIG_IN | RIG_OUT | RIG_LIVE, "its far side is not alive");
+	bed = bed_make(&wish);
+	far.bed = bed;
+	assert_int_equal(pthread_create(&thread, NULL, send_and_collect, &far),
+			 0);
+	for (uint32_t round = 0; round < bed->rig->n_reopens; round++) {
+		for (int i = 0; i < 20; i++) {
+			uint32_t n = mr_rx_burst(bed->rxq, bed->cache, frames,
+						 BURST);
+			uint32_t n_tx;
+
+			bed_free(bed, frames, n);
+			for (n = 0; n < BURST; n++)
+				bed_make_frame(bed, &frames[n], 1, 128, 60, n);
+			n_tx = mr_tx_burst(bed->txq, bed->cache, frames, n);
+			bed_free(bed, frames + n_tx, n - n_tx);
+		}
+		bed_close(bed);
+		bed_open(bed);
+	}
+	__atomic_store_n(&far.stop, true, __ATOMIC_RELEASE);
+	pthread_join(thread, NULL);
+	assert_int_equal(far.n_damaged, 0);
+	bed_end(bed);
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test_teardown(armed_fd_wakes, bed_abandon),
+	cmocka_unit_test_teardown(arm_says_whether_there_is_work, bed_abandon),
+	cmocka_unit_test_teardown(armed_queue_without_work_stays_quiet,
+				  bed_abandon),
+	cmocka_unit_test_teardown(endless_source_always_has_work, bed_abandon),
+	cmocka_unit_test_teardown(refused_sender_is_woken_when_there_is_room,
+				  bed_abandon),
+	cmocka_unit_test_teardown(queue_moves_to_another_thread_and_cache,
+				  bed_abandon),
+	cmocka_unit_test_teardown(two_queues_are_used_by_two_threads,
+				  bed_abandon),
+	cmocka_unit_test_teardown(port_closes_beside_a_busy_far_side,
+				  bed_abandon),
+};
+
+const struct part part_wait = { "wait", tests,
+				sizeof(tests) / sizeof(tests[0]) };

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Runs a fuzz target without a fuzzer: seeds, changed at random.
+ *
+ *     fuzz-spec [--seconds S] [--seed N] [FILE...]
+ *     fuzz-spec --seeds-to FOLDER            (for test/fuzz/run and libFuzzer)
+ *
+ * FILEs are run as they are, and nothing else then. The input that is being
+ * tried lies in a file, so that it is still there after a crash; its name is
+ * printed first. The same seed gives the same inputs.
+ */
+#include <err.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "fuzz.h"
+
+enum { MAX_BYTES = 4096, MAX_CHANGES = 8 };
+
+/* What is tried now, in a file: its length, then the bytes. */
+struct trial {
+	uint64_t n_bytes;
+	uint8_t bytes[MAX_BYTES];
+};
+
+/* xorshift64 (G. Marsaglia, 2003): all that a mutation needs. */
+static uint64_t random_u64(uint64_t *state)
+{
+	*state ^= *state << 13;
+	*state ^= *state >> 7;
+	*state ^= *state << 17;
+	return *state;
+}
+
+static size_t below(uint64_t *state, size_t n)
+{
+	return n == 0 ? 0 : random_u64(state) % n;
+}
+
+static void change(struct trial *trial, uint64_t *state)
+{
+	static const uint8_t edges[] = { 0, 1, 0x7f, 0x80, 0xff, ',', '=', ':',
+					 '\\', '0', '9' };
+	const size_t n = trial->n_bytes;
+	const size_t at = below(state, n);
+
+	switch (below(state, 6)) {
+	case 0: /* another bit */
+		if (n > 0)
+			trial->bytes[at] ^= (uint8_t)(1u << below(state, 8));
+		break;
+	case 1: /* another byte */
+		if (n > 0)
+			trial->bytes[at] = (uint8_t)random_u64(state);
+		break;
+	case 2: /* a byte that means something */
+		if (n > 0)
+			trial->bytes[at] = edges[below(state, sizeof(edges))];
+		break;
+	case 3: /* cut off */
+		trial->n_bytes = at;
+		break;
+	case 4: /* a byte more */
+		if (n == MAX_BYTES)
+			break;
+		memmove(&trial->bytes[at + 1], &trial->bytes[at], n - at);
+		trial->bytes[at] = edges[below(state, sizeof(edges))];
+		trial->n_bytes++;
+		break;
+	default: { /* a part of it again */
+		const size_t n_more = below(state, n - at + 1);
+
+		if (n + n_more > MAX_BYTES)
+			break;
+		memcpy(&trial->bytes[n], &trial->bytes[at], n_more);
+		trial->n_bytes += n_more;
+	}
+	}
+}
+
+static void run(const struct trial *trial)
+{
+	/* A copy of its very size, so that ASan sees a read behind it. */
+	uint8_t *bytes = malloc(trial->n_bytes + 1);
+
+	if (bytes == NULL)
+		err(1, "no memory");
+	memcpy(bytes, trial->bytes, trial->n_bytes);
+	LLVMFuzzerTestOneInput(bytes, trial->n_bytes);
+	free(bytes);
+}
+
+static struct trial *map_trial(char *path)
+{
+	const int fd = mkostemp(path, O_CLOEXEC);
+	struct trial *trial;
+
+	if (fd < 0 || ftruncate(fd, sizeof(*trial)) < 0)
+		err(1, "%s", path);
+	trial = mmap(NULL, sizeof(*trial), PROT_READ | PROT_WRITE, MAP_SHARED,
+		     fd, 0);
+	if (trial == MAP_FAILED)
+		err(1, "%s: mmap", path);
+	close(fd);
+	return trial;
+}
+
+static void run_file(struct trial *trial, const char *path)
+{
+	FILE *file = fopen(path, "rbe");
+
+	if (file == NULL)
+		err(1, "%s", path);
+	/* A trial that a crash has left, or plain bytes. */
+	if (fread(trial, 1, sizeof(*trial), file) != sizeof(*trial) ||
+	    trial->n_bytes > MAX_BYTES) {
+		rewind(file);
+		trial->n_bytes = fread(trial->bytes, 1, MAX_BYTES, file);
+	}
+	fclose(file);
+	run(trial);
+}
+
+static uint64_t run_random(struct trial *trial, double seconds, uint64_t seed)
+{
+	uint64_t state = seed * 2 + 1, n = 0; /* never 0 */
+	size_t n_seeds = 0;
+	struct timespec now;
+	double end;
+
+	while (fuzz_seeds[n_seeds].bytes != NULL)
+		n_seeds++;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	end = (double)now.tv_sec + (double)now.tv_nsec / 1e9 + seconds;
+	do {
+		const struct fuzz_seed *from = &fuzz_seeds[n % n_seeds];
+
+		trial->n_bytes = from->n_bytes;
+		memcpy(trial->bytes, from->bytes, from->n_bytes);
+		/* The first round is the seeds as they are. */
+		for (size_t i = n < n_seeds ? 0 : 1 + below(&state, MAX_CHANGES);
+		     i > 0; i--)
+			change(trial, &state);
+		run(trial);
+		n++;
+		clock_gettime(CLOCK_MONOTONIC, &now);
+	} while ((double)now.tv_sec + (double)now.tv_nsec / 1e9 < end);
+	return n;
+}
+
+static void write_seeds(const char *folder)
+{
+	for (size_t i = 0; fuzz_seeds[i].bytes != NULL; i++) {
+		char path[512];
+		FILE *file;
+
+		snprintf(path, sizeof(path), "%s/seed-%zu", folder, i);
+		file = fopen(path, "wbe");
+		if (file == NULL ||
+		    fwrite(fuzz_seeds[i].bytes, 1, fuzz_seeds[i].n_bytes,
+			   file) != fuzz_seeds[i].n_bytes ||
+		    fclose(file) != 0)
+			err(1, "%s", path);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option names[] = { { "seconds", 1, NULL, 't' },
+					       { "seed", 1, NULL, 's' },
+					       { "seeds-to", 1, NULL, 'w' },
+					       { NULL, 0, NULL, 0 } };
+	char path[] = "/tmp/mr-fuzz-XXXXXX";
+	double seconds = 3;
+	uint64_t seed = 1;
+	struct trial *trial;
+	int c;
+
+	while ((c = getopt_long(argc, argv, "", names, NULL)) != -1) {
+		if (c == 'w') {
+			write_seeds(optarg);
+			return 0;
+		}
+		if (c == 't')
+			seconds = strtod(optarg, NULL);
+		else if (c == 's')
+			seed = strtoull(optarg, NULL, 10);
+		else
+			errx(2, "usage: %s [--seconds S] [--seed N] [FILE...]",
+			     argv[0]);
+	}
+	trial = map_trial(path);
+	printf("the input that is tried is in %s\n", path);
+	fflush(stdout);
+	for (int i = optind; i < argc; i++)
+		run_file(trial, argv[i]);
+	if (optind == argc)
+		printf("%" PRIu64 " inputs\n", run_random(trial, seconds, seed));
+	unlink(path);
+	return 0;
+}

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The guest's root: an initramfs of busybox, modules, and our programs."""
+import lzma
+import os
+import re
+import shutil
+import stat
+import subprocess
+from pathlib import Path
+
+from fetch import Missing
+
+HERE = Path(__file__).resolve().parent
+# Programs of the host that tests in the guest use, where there are any.
+HOST_PROGRAMS = ["ip", "ethtool"]
+
+
+class Initramfs:
+    """An archive in the kernel's "newc" format, built in memory.
+
+    Source: linux/Documentation/driver-api/early-userspace/buffer-format.rst.
+    """
+
+    def __init__(self):
+        self.parts = []
+        self.names = set()
+        self.n_inodes = 0
+
+    def _entry(self, name, mode, data):
+        if name in self.names:
+            return
+        self.names.add(name)
+        parent = os.path.dirname(name)
+        if parent:
+            self.folder(parent)
+        self.n_inodes += 1
+        encoded = name.encode() + b"\0"
+        fields = [self.n_inodes, mode, 0, 0, 1, 0, len(data), 0, 0, 0, 0,
+                  len(encoded), 0]
+        head = b"070701" + b"".join(b"%08x" % field for field in fields)
+        for part in (head + encoded, data):
+            self.parts.append(part + b"\0" * (-len(part) % 4))
+
+    def folder(self, name):
+        """An empty folder, with those above it."""
+        self._entry(name, stat.S_IFDIR | 0o755, b"")
+
+    def link(self, name, target):
+        """A symbolic link."""
+        self._entry(name, stat.S_IFLNK | 0o777, target.encode())
+
+    def file(self, name, data, mode=0o644):
+        """A file."""
+        self._entry(name, stat.S_IFREG | mode, data)
+
+    def write(self, path):
+        """Write the archive."""
+        self._entry("TRAILER!!!", 0, b"")
+        path.write_bytes(b"".join(self.parts))
+
+
+def module_index(kernel):
+    """Modules by name, with _ for -."""
+    return {re.sub(r"\.ko(\.xz)?$", "", path.name).replace("-", "_"): path
+            for path in (kernel).glob("**/*.ko*")}
+
+
+def load_module(path):
+    """A module's bytes, unpacked."""
+    data = path.read_bytes()
+    return lzma.decompress(data) if path.suffix == ".xz" else data
+
+
+def modules_in_order(kernel, wanted):
+    """(name, bytes) of wanted modules, each behind those it depends on.
+
+    Which these are is in the module itself: packages come without the table
+    that depmod makes. A module that is not there is taken for built in.
+    """
+    index = module_index(kernel)
+    order = {}
+
+    def add(name):
+        name = name.replace("-", "_")
+        if name in order or name not in index:
+            return
+        data = load_module(index[name])
+        depends = re.search(rb"\0depends=([^\0]*)\0", data)
+        for other in depends.group(1).decode().split(",") if depends else []:
+            add(other)
+        order[name] = data
+
+    for name in wanted:
+        add(name)
+    return list(order.items())
+
+
+def libraries_of(program):
+    """Shared libraries of a program: (name in the image, file)."""
+    done = subprocess.run(["ldd", str(program)], capture_output=True,
+                          text=True, check=False)
+    lost = re.findall(r"(\S+) => not found", done.stdout)
+    if lost:
+        raise Missing(f"{program} needs {', '.join(lost)}")
+    for name, path in re.findall(r"(\S+) => (/\S+)", done.stdout):
+        yield name, path
+    for path in re.findall(r"^\s*(/\S+) \(", done.stdout, re.M):
+        yield path, path
+
+
+def add_program(image, path, name=None):
+    """A program, executable as /bin/name, and what it is linked with."""
+    path = Path(path)
+    image.file(f"bin/{name or path.name}", path.read_bytes(), 0o755)
+    for library, file in libraries_of(path):
+        # The loader has its full path in each program, others are searched.
+        place = library.lstrip("/") if library.startswith("/") else \
+            f"lib/{library}"
+        image.file(place, Path(file).read_bytes(), 0o755)
+
+
+def build(path, kernel, busybox, modules, nics, programs):
+    """Write the initramfs.
+
+    modules: names; nics: (mac, name) pairs; programs: files of the host.
+    """
+    image = Initramfs()
+    image.file("init", (HERE / "init").read_bytes(), 0o755)
+    image.file("bin/busybox", busybox.read_bytes(), 0o755)
+    image.link("bin/sh", "busybox")
+    image.folder("sbin")
+    image.folder("usr/bin")
+    order = modules_in_order(kernel, modules)
+    for name, data in order:
+        image.file(f"modules/{name}.ko", data)
+    image.file("modules/order",
+               "".join(f"{name}\n" for name, _ in order).encode())
+    image.file("nics", "".join(f"{m} {n}\n" for m, n in nics).encode())
+    for program in HOST_PROGRAMS:
+        found = shutil.which(program, path=os.environ.get("PATH", "") +
+                             ":/usr/sbin:/sbin")
+        if found:
+            add_program(image, found)
+    for program in programs:
+        add_program(image, program)
+    # Programs of the build tree look for libraries beside themselves too.
+    image.write(path)

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""netns-probe in a guest: the library's interface, worked by commands.
+
+See test/netns/probe.c for the commands. It listens on a serial line, so the
+test can feed wires while it works.
+"""
+import json
+import time
+
+from guest import COMMAND_LIMIT_S
+from lib import laws
+
+START_LIMIT_S = 20
+
+
+class Probe:
+    """A running probe. close() checks that no page is missing."""
+
+    def __init__(self, guest, channel=0):
+        self.guest = guest
+        self.channel = guest.channels[channel]
+        self.channel.drain()
+        device = self.channel.device
+        self.log = f"/tmp/probe{channel}.log"
+        status, text = guest.run(
+            # A serial line has no end of input: the word "quit" makes one.
+            f"stty -F {device} raw -echo; setsid sh -c 'echo ready; "
+            "while read -r l; do "
+            '[ "$l" = quit ] && break; echo "$l"; done | netns-probe\' '
+            f"<{device} >{device} 2>{self.log} & echo $!")
+        assert status == 0, text
+        self.group = int(text)
+        # What is sent before the line is open is lost.
+        assert self.channel.try_line(START_LIMIT_S) == "ready"
+
+    def begin(self, *words):
+        """Give a command and do not wait for its answer."""
+        self.channel.write_line(" ".join(map(str, words)))
+
+    def answer(self, limit_s=COMMAND_LIMIT_S, meanwhile=None):
+        """Wait for the next answer; `meanwhile` is called again and again."""
+        deadline = time.monotonic() + limit_s
+        while True:
+            if meanwhile is not None:
+                meanwhile()
+            line = self.channel.try_line(0 if meanwhile else 0.5)
+            if line is not None:
+                return json.loads(line)
+            assert time.monotonic() < deadline, (
+                "no answer; the probe's log: "
+                f"{self.guest.run('cat ' + self.log)[1]}\n{self.guest.log()}")
+
+    def ask(self, *words, **options):
+        """Give a command and wait for its answer, good or bad."""
+        self.begin(*words)
+        return self.answer(**options)
+
+    def do(self, *words, **options):
+        """A command that must succeed."""
+        answer = self.ask(*words, **options)
+        assert answer["ok"], f"{' '.join(map(str, words))}: {answer}"
+        return answer
+
+    def stats(self, port=0):
+        """Counters of a port; the laws hold in them."""
+        stats = self.do("stats", port)
+        laws.check_ports([stats])
+        return stats
+
+    def kill(self):
+        """SIGKILL, and wait until it is gone."""
+        self.guest.run(f"kill -9 -{self.group}; "
+                       f"while kill -0 -{self.group} 2>/dev/null; "
+                       "do usleep 1000; done")
+        self.channel.drain()
+
+    def close(self):
+        """End of input: it closes all and tells what is left in flight."""
+        last = self.ask("quit")
+        assert last["ok"], f"pages in flight at the end: {last}"

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Install, then build and run programs with nothing but pkg-config.
+
+usage: install_test.py BUILD
+"""
+import os
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+TOP = Path(__file__).resolve().parents[2]
+LIMIT_S = 60
+WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
+
+
+def run(*command, **options):
+    """Run a command that must succeed; what it printed."""
+    done = subprocess.run([str(c) for c in command], text=True, check=False,
+                          capture_output=True, timeout=LIMIT_S, **options)
+    if done.returncode != 0:
+        print(done.stdout, done.stderr, sep="")
+        raise SystemExit(f"{command[0]} ended with {done.returncode}")
+    return done.stdout
+
+
+class Installed:
+    """A Millrace under a folder that is nobody's prefix."""
+
+    def __init__(self, build, folder):
+        self.root = Path(folder) / "root"
+        self.folder = Path(folder)
+        run("meson", "install", "-C", build, "--no-rebuild", "--destdir",
+            self.root)
+        found = list(self.root.rglob("libmillrace.pc"))
+        if len(found) != 1:
+            raise SystemExit(f"{len(found)} libmillrace.pc were installed")
+        self.library = found[0].parents[1]
+        self.include = next(self.root.rglob("millrace/millrace.h")).parents[1]
+        self.env = {**os.environ,
+                    "PKG_CONFIG_PATH": str(found[0].parent),
+                    "PKG_CONFIG_SYSROOT_DIR": str(self.root),
+                    "LD_LIBRARY_PATH": str(self.library)}
+
+    def pkg_config(self, *arguments):
+        """Words that pkg-config says."""
+        return run("pkg-config", *arguments, "libmillrace",
+                   env=self.env).split()
+
+    def compile(self, compiler, standard, source):
+        """Build a one-file program; its path."""
+        program = self.folder / (source.stem + source.suffix[1:])
+        run(compiler, f"-std={standard}", "-O2", *WARNINGS, source, "-o",
+            program, *self.pkg_config("--cflags", "--libs"))
+        return program
+
+
+def check_files(installed):
+    """What was installed is what the tree has."""
+    here = {p.name for p in (TOP / "lib/include/millrace").glob("*.h")}
+    there = {p.name for p in (installed.include / "millrace").iterdir()}
+    assert here == there, f"headers differ: {here ^ there}"
+    version = installed.pkg_config("--modversion")[0]
+    api = (TOP / "lib/include/millrace/api.h").read_text()
+    for word, number in zip(("MAJOR", "MINOR", "PATCH"), version.split(".")):
+        assert f"MR_VERSION_{word} {number}\n" in api, (word, version)
+    links = {p.name for p in installed.library.glob("libmillrace.so*")}
+    assert f"libmillrace.so.{version}" in links, links
+    assert "libmillrace.so" in links, links
+
+
+def check_examples(installed):
+    """Every example builds and runs."""
+    programs = {}
+    for source in sorted((TOP / "examples").glob("*.c")):
+        programs[source.stem] = installed.compile("cc", "gnu11", source)
+    said = run(programs["embed"], "null:", env=installed.env)
+    assert "32 entries, 60 bytes in the first" in said, said
+    forward(installed, programs["l2fwd"], "null:", "null:")
+    count(installed, programs["count"])
+    return len(programs)
+
+
+def count(installed, program):
+    """Count the frames of a capture that is made here: three of IPv4."""
+    frame = bytes(12) + b"\x08\x00" + bytes(46)
+    capture = installed.folder / "three.pcap"
+    header = struct.pack("<IHHiIII", 0xa1b2c3d4, 2, 4, 0, 0, 65535, 1)
+    record = struct.pack("<IIII", 0, 0, len(frame), len(frame)) + frame
+    capture.write_bytes(header + 3 * record)
+    said = run(program, f"pcap:rx={capture}", env=installed.env)
+    assert said.split() == ["0x0800", "3", "frames", "180", "bytes"], said
+
+
+def forward(installed, program, *ports):
+    """Run a forwarder for half a second; it ends well on SIGINT."""
+    with subprocess.Popen([program, *ports], env=installed.env, text=True,
+                          stdout=subprocess.PIPE) as process:
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        said, _ = process.communicate(timeout=LIMIT_S)
+    assert process.returncode == 0, process.returncode
+    assert "dropped 0 entries" in said, said
+
+
+def check_cxx(installed):
+    """A C++ program; 'not checked' if there is no compiler."""
+    if not shutil.which("g++"):
+        return "g++ is missing: C++ was not checked"
+    program = installed.compile("g++", "c++17",
+                                TOP / "test/install/embed.cc")
+    return run(program, env=installed.env).strip()
+
+
+def main():
+    if not shutil.which("pkg-config"):
+        print("pkg-config is missing")
+        return 77
+    with tempfile.TemporaryDirectory(prefix="mr-install-") as folder:
+        installed = Installed(sys.argv[1], folder)
+        check_files(installed)
+        n = check_examples(installed)
+        print(f"{n} examples built, count, embed and l2fwd ran")
+        print("C++:", check_cxx(installed))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Fixtures of the tests on real interfaces, and what they need to run."""
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+# Tests leave nothing in the tree.
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).parent))
+
+# pylint: disable=wrong-import-position
+from lib import namespaces  # noqa: E402
+from lib.process import L2FWD, PASS_OBJECT, PROBE, TAG_OBJECT  # noqa: E402
+
+NEEDED = {"ip": "iproute2", "ethtool": "ethtool", "tc": "iproute2"}
+os.environ["PATH"] += ":/usr/sbin:/sbin"
+
+
+def why_not():
+    """What this machine lacks for any of these tests, or ''."""
+    if os.geteuid() != 0:
+        return "not root: namespaces, veth and XDP programs need it"
+    for tool, package in NEEDED.items():
+        if not shutil.which(tool):
+            return f"{tool} is missing (package {package})"
+    for program in (L2FWD, PROBE):
+        if not program.exists():
+            return f"{program} is not built (is the xdp driver?)"
+    try:
+        lab = namespaces.Lab("/tmp")
+        try:
+            one, other = lab.namespace("x"), lab.namespace("y")
+            lab.veth(one, "v0", other, "v0")
+        finally:
+            lab.close()
+    except (AssertionError, OSError) as error:
+        return f"no namespaces with veth pairs here: {error}"
+    return ""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def machine():
+    """Skip everything where the machine cannot do it."""
+    why = why_not()
+    if why:
+        pytest.skip(why)
+    namespaces.sweep()
+
+
+@pytest.fixture
+def lab(tmp_path):
+    """Namespaces and processes of one test; all gone after it."""
+    a_lab = namespaces.Lab(tmp_path)
+    try:
+        yield a_lab
+    finally:
+        a_lab.close()
+
+
+@pytest.fixture
+def star(lab):
+    """Two hosts and the forwarder's namespace between them."""
+    return namespaces.Star(lab)
+
+
+@pytest.fixture
+def pass_object():
+    """Somebody else's XDP program, compiled."""
+    if not PASS_OBJECT.exists():
+        pytest.skip("no clang: the foreign XDP program is not built")
+    return PASS_OBJECT
+
+
+@pytest.fixture
+def tag_object():
+    """A program that tags what a host sends, compiled."""
+    if not TAG_OBJECT.exists():
+        pytest.skip("no clang: the program that tags frames is not built")
+    return TAG_OBJECT

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""mr-l2fwd: started in a namespace, read while it runs, stopped, checked."""
+import json
+import signal
+
+from . import laws
+from .process import L2FWD, Process
+
+
+class Forwarder(Process):
+    """A running mr-l2fwd. stop() checks laws and conservation."""
+
+    def __init__(self, lab, namespace, *ports, options=(), wrap=()):
+        super().__init__(lab, namespace,
+                         [*wrap, L2FWD, "--json", *options, *ports])
+        ready = self.err.wait(lambda line: line.startswith("worker "), 15)
+        assert ready is not None, f"it did not start:\n{self.err.text()}"
+
+    def snapshots(self):
+        """The objects that it has printed, one per second."""
+        return [json.loads(line) for line in self.out.text().splitlines()]
+
+    def next_snapshot(self, limit_s=3.0):
+        """The next object that it prints."""
+        line = self.out.wait(lambda line: True, limit_s, self.out.count())
+        assert line is not None, f"no JSON in {limit_s} s"
+        return json.loads(line)
+
+    def stop(self, sig=signal.SIGINT, status=0, pending=False):
+        """End it as a person would; its final object, checked.
+
+        pending: frames may be left in a tx queue, for its device is down.
+        """
+        self.process.send_signal(sig)
+        got = self.wait()
+        assert got == status, (f"exit status {got}, not {status}; stderr:\n"
+                               f"{self.err.text()}")
+        final = self.snapshots()[-1]
+        laws.check_final(final)
+        if not pending:
+            for port in final["ports"]:
+                assert laws.total(port, "tx", "pending") == 0, port
+        return final
+
+    def kill(self):
+        """SIGKILL: nothing in it gets a chance to clean up."""
+        self.process.kill()
+        self.process.wait(10)
+
+
+class Refused:
+    """mr-l2fwd that must not start: its one line and its exit status."""
+
+    def __init__(self, lab, namespace, *arguments, wrap=(), limit_s=15):
+        process = Process(lab, namespace, [*wrap, L2FWD, *arguments])
+        self.status = process.wait(limit_s)
+        # A fall-back is said, too: how busy the machine is decides of it.
+        self.lines = [line for line in process.err.text().splitlines()
+                      if not line.startswith("mr-l2fwd: warning: segment")]
+        self.out = process.out.text()
+
+    @property
+    def text(self):
+        """The last line on stderr."""
+        return self.lines[-1] if self.lines else ""
+
+    def check(self, status, *parts):
+        """One line that has all parts in it, and this exit status."""
+        assert self.status == status, (self.status, self.lines)
+        assert len(self.lines) == 1, f"not one line: {self.lines}"
+        assert self.out == "", self.out
+        for part in parts:
+            assert part in self.text, f"{part!r} is not in: {self.text}"
+        assert self.text.startswith("mr-l2fwd: "), self.text

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The library's interface, worked by commands; see probe.c."""
+import json
+import subprocess
+
+from . import laws
+from .process import PROBE, Process
+
+
+class Probe(Process):
+    """A running netns-probe. close() checks that no page is missing."""
+
+    def __init__(self, lab, namespace, wrap=()):
+        super().__init__(lab, namespace, [*wrap, PROBE], subprocess.PIPE)
+        self.n_answers = 0
+
+    def begin(self, *words):
+        """Give a command and do not wait for its answer."""
+        self.process.stdin.write(" ".join(map(str, words)) + "\n")
+        self.process.stdin.flush()
+
+    def answer(self, limit_s=20.0):
+        """Wait for the next answer."""
+        line = self.out.wait(lambda line: True, limit_s, self.n_answers)
+        assert line is not None, f"no answer; stderr:\n{self.err.text()}"
+        self.n_answers += 1
+        return json.loads(line)
+
+    def ask(self, *words):
+        """Give a command and wait for its answer, good or bad."""
+        self.begin(*words)
+        return self.answer()
+
+    def do(self, *words):
+        """A command that must succeed."""
+        answer = self.ask(*words)
+        assert answer["ok"], f"{' '.join(map(str, words))}: {answer}"
+        return answer
+
+    def refused(self, *words):
+        """A command that must fail, with one line that says why: the line."""
+        answer = self.ask(*words)
+        assert not answer["ok"], f"{' '.join(map(str, words))}: {answer}"
+        assert answer["errno"] > 0, answer
+        reason = answer["reason"]
+        assert reason and "\n" not in reason, answer
+        return reason
+
+    def stats(self, port):
+        """Counters of a port; the laws hold in them."""
+        stats = self.do("stats", port)
+        laws.check_ports([stats])
+        return stats
+
+    def tx_events(self, port):
+        """Events of tx queue 0 of a port."""
+        return self.stats(port)["queues"][0]["tx"]["events"]
+
+    def close(self):
+        """End of input: it closes all and tells what is left in flight."""
+        self.process.stdin.close()
+        last = self.answer()
+        assert last["ok"], f"pages in flight at the end: {last}"
+        assert self.wait() == 0, self.err.text()

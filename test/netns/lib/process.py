@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A program under test, whose output is read while it runs."""
+import os
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+BUILD = Path(os.environ.get("MR_BUILD") or
+             Path(__file__).resolve().parents[3] / "build")
+L2FWD = BUILD / "apps" / "l2fwd" / "mr-l2fwd"
+PROBE = BUILD / "test" / "netns" / "netns-probe"
+PASS_OBJECT = BUILD / "test" / "netns" / "pass.bpf.o"
+TAG_OBJECT = BUILD / "test" / "netns" / "tag.bpf.o"
+
+
+class Lines:
+    """Lines of a pipe, gathered by a thread."""
+
+    def __init__(self, pipe):
+        self.lines = []
+        self.ended = False
+        self.changed = threading.Condition()
+        threading.Thread(target=self._read, args=(pipe,), daemon=True).start()
+
+    def _read(self, pipe):
+        try:
+            for line in pipe:
+                with self.changed:
+                    self.lines.append(line.rstrip("\n"))
+                    self.changed.notify_all()
+        except ValueError:  # closed under us, at the end of the test
+            pass
+        with self.changed:
+            self.ended = True
+            self.changed.notify_all()
+
+    def wait(self, matches, limit_s, start=0):
+        """The first line from `start` on that matches; None if none came."""
+        end_s = time.monotonic() + limit_s
+        with self.changed:
+            while True:
+                for line in self.lines[start:]:
+                    if matches(line):
+                        return line
+                left_s = end_s - time.monotonic()
+                if self.ended or left_s <= 0:
+                    return None
+                self.changed.wait(left_s)
+
+    def text(self):
+        """All of it, so far."""
+        with self.changed:
+            return "\n".join(self.lines)
+
+    def count(self):
+        """How many lines there are."""
+        with self.changed:
+            return len(self.lines)
+
+
+class Process:
+    """A program in a namespace of a lab; its pid is the program's."""
+
+    def __init__(self, lab, namespace, command, stdin=None):
+        self.process = lab.popen(
+            namespace.command(*command), stdin=stdin, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.pid = self.process.pid
+        self.out = Lines(self.process.stdout)
+        self.err = Lines(self.process.stderr)
+
+    def says(self, text, limit_s=5.0):
+        """Wait for a line on stderr that has `text` in it; the line."""
+        line = self.err.wait(lambda line: text in line, limit_s)
+        assert line is not None, (
+            f"no line with {text!r} within {limit_s} s; stderr:\n"
+            f"{self.err.text()}")
+        return line
+
+    def wait(self, limit_s=10.0):
+        """Wait for its end; the exit status."""
+        status = self.process.wait(limit_s)
+        for lines in (self.out, self.err):
+            lines.wait(lambda line: False, limit_s)
+        return status

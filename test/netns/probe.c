@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * probe: the library's interface, worked by commands.
+ *
+ * One command per line on standard input, one JSON object per line as its
+ * answer; "ok" in it says whether the call succeeded, "reason" why not. The
+ * tests in Python decide what to call and what must come of it. Commands are
+ * in the table at the end; counts and times are decimal.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <jansson.h>
+#include <millrace/millrace.h>
+
+#include "probe.h"
+
+static void on_log(void *opaque, enum mr_log_level level, const char *line)
+{
+	(void)opaque;
+	fprintf(stderr, "%d %s\n", (int)level, line);
+}
+
+json_t *answer_error(int err, const struct mr_reason *reason)
+{
+	return json_pack("{s:b, s:i, s:s}", "ok", 0, "errno", -err, "reason",
+			 reason->text);
+}
+
+uint64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* Argument i as a number; otherwise if it is not there. */
+uint64_t number(const struct arguments *a, uint32_t i, uint64_t otherwise)
+{
+	return i < a->n ? strtoull(a->words[i], NULL, 10) : otherwise;
+}
+
+static json_t *do_region(struct probe *probe, const struct arguments *a)
+{
+	struct mr_region_config config = {
+		.size = sizeof(config),
+		.os_pages = (enum mr_os_pages)number(a, 1, 0),
+	};
+	struct mr_reason reason = { "" };
+	const int err = mr_region_create(probe->ctx, &config, &probe->region,
+					 &reason);
+
+	if (err < 0)
+		return answer_error(err, &reason);
+	return json_pack("{s:b}", "ok", 1);
+}
+
+/* pool N_PAGES [PAGE_BYTES [HEADROOM]]: in the one region of the program. */
+static json_t *do_pool(struct probe *probe, const struct arguments *a)
+{
+	const uint32_t i = probe->n_pools;
+	struct mr_pool_config config = {
+		.size = sizeof(config),
+		.n_pages = (uint32_t)number(a, 1, 8192),
+		.page_bytes = (uint32_t)number(a, 2, 4096),
+		.headroom_bytes = (uint32_t)number(a, 3, 0),
+		.region = probe->region,
+	};
+	struct mr_reason reason = { "" };
+	int err = -ENOSPC;
+
+	if (i < MAX_POOLS)
+		err = mr_pool_create(probe->ctx, &config, &probe->pools[i],
+				     &reason);
+	if (err == 0)
+		err = mr_cache_create(probe->pools[i], &probe->caches[i],
+				      &reason);
+	if (err < 0)
+		return answer_error(err, &reason);
+	probe->region = mr_pool_region(probe->pools[i]);
+	probe->n_pools++;
+	return json_pack("{s:b, s:i}", "ok", 1, "pool", i);
+}
+
+/* destroy-pool POOL */
+static json_t *do_destroy_pool(struct probe *probe, const struct arguments *a)
+{
+	const uint64_t i = number(a, 1, 0);
+	struct mr_reason reason = { "" };
+	int err;
+
+	mr_cache_destroy(probe->caches[i]);
+	probe->caches[i] = NULL;
+	err = mr_pool_destroy(probe->pools[i], &reason);
+	if (err == 0) {
+		probe->pools[i] = NULL;
+		return json_pack("{s:b}", "ok", 1);
+	}
+	(void)mr_cache_create(probe->pools[i], &probe->caches[i], NULL);
+	return answer_error(err, &reason);
+}
+
+static json_t *do_destroy_region(struct probe *probe,
+				 const struct arguments *a)
+{
+	struct mr_reason reason = { "" };
+	const int err = mr_region_destroy(probe->region, &reason);
+
+	(void)a;
+	if (err < 0)
+		return answer_error(err, &reason);
+	probe->region = NULL;
+	return json_pack("{s:b}", "ok", 1);
+}
+
+static json_t *do_segments(struct probe *probe, const struct arguments *a)
+{
+	struct mr_segment_info info;
+	json_t *list = json_array();
+
+	(void)a;
+	for (uint32_t i = 0; mr_region_segment(probe->region, i, &info) == 0;
+	     i++)
+		json_array_append_new(
+			list, json_pack("{s:I, s:I, s:I, s:i, s:s}", "addr",
+					(json_int_t)info.addr, "bytes",
+					(json_int_t)info.n_bytes, "os_page",
+					(json_int_t)info.os_page_bytes, "pins",
+					(int)info.n_pins, "why", info.why));
+	return json_pack("{s:b, s:o}", "ok", 1, "segments", list);
+}
+
+/* pool-stats POOL */
+static json_t *do_pool_stats(struct probe *probe, const struct arguments *a)
+{
+	struct mr_pool_stats s = { .size = sizeof(s) };
+
+	mr_pool_stats(probe->pools[number(a, 1, 0)], &s);
+	return json_pack("{s:b, s:I, s:I, s:I, s:I}", "ok", 1, "population",
+			 (json_int_t)s.n_pages, "free", (json_int_t)s.n_free,
+			 "in_flight", (json_int_t)s.n_in_flight, "committed",
+			 (json_int_t)s.n_committed);
+}
+
+/* open SPEC [POOL [N_WORKERS]] */
+static json_t *do_open(struct probe *probe, const struct arguments *a)
+{
+	const uint64_t pool = number(a, 2, 0);
+	const uint64_t start_ms = now_ms();
+	struct mr_port_config config = {
+		.size = sizeof(config),
+		.n_workers = (uint32_t)number(a, 3, 0),
+		.pool = probe->pools[pool],
+	};
+	struct mr_reason reason = { "" };
+	struct mr_port *port;
+	uint32_t i = 0;
+	int err;
+
+	err = mr_port_open(probe->ctx, a->words[1], &config, &port, &reason);
+	if (err < 0)
+		return answer_error(err, &reason);
+	while (probe->ports[i] != NULL)
+		i++;
+	probe->ports[i] = port;
+	probe->pool_of[i] = (uint32_t)pool;
+	return json_pack("{s:b, s:i, s:I}", "ok", 1, "port", (int)i, "ms",
+			 (json_int_t)(now_ms() - start_ms));
+}
+
+/* close PORT */
+static json_t *do_close(struct probe *probe, const struct arguments *a)
+{
+	const uint64_t i = number(a, 1, 0);
+	const uint64_t start_ms = now_ms();
+
+	mr_port_close(probe->ports[i]);
+	probe->ports[i] = NULL;
+	return json_pack("{s:b, s:I}", "ok", 1, "ms",
+			 (json_int_t)(now_ms() - start_ms));
+}
+
+/* fork SECONDS: a child that holds what it inherited and does nothing. */
+static json_t *do_fork(struct probe *probe, const struct arguments *a)
+{
+	const unsigned int seconds = (unsigned int)number(a, 1, 10);
+	const pid_t pid = fork();
+
+	(void)probe;
+	if (pid == 0) {
+		sleep(seconds);
+		_exit(0);
+	}
+	return json_pack("{s:b, s:i}", "ok", pid > 0, "pid", (int)pid);
+}
+
+typedef json_t *command_fn(struct probe *probe, const struct arguments *a);
+
+static const struct {
+	const char *name;
+	uint32_t n_least; /* words, its name included */
+	command_fn *run;
+} commands[] = {
+	{ "region", 1, do_region },
+	{ "pool", 1, do_pool },
+	{ "destroy-pool", 2, do_destroy_pool },
+	{ "destroy-region", 1, do_destroy_region },
+	{ "segments", 1, do_segments },
+	{ "pool-stats", 1, do_pool_stats },
+	{ "open", 2, do_open },
+	{ "close", 2, do_close },
+	{ "info", 2, probe_info },
+	{ "link", 2, probe_link },
+	{ "stats", 2, probe_stats },
+	{ "hold", 4, probe_hold },
+	{ "release", 1, probe_release },
+	{ "forward", 2, probe_forward },
+	{ "send", 5, probe_send },
+	{ "flush", 3, probe_flush },
+	{ "fork", 2, do_fork },
+};
+
+static json_t *obey(struct probe *probe, char *line)
+{
+	struct arguments a = { .n = 0 };
+	char *rest = NULL;
+
+	for (char *word = strtok_r(line, " \n", &rest);
+	     word != NULL && a.n < MAX_WORDS; word = strtok_r(NULL, " \n", &rest))
+		a.words[a.n++] = word;
+	for (size_t i = 0; a.n > 0 && i < sizeof(commands) / sizeof(*commands);
+	     i++)
+		if (strcmp(a.words[0], commands[i].name) == 0 &&
+		    a.n >= commands[i].n_least)
+			return commands[i].run(probe, &a);
+	return json_pack("{s:b, s:s}", "ok", 0, "reason", "no such command");
+}
+
+/* Everything closed, what is left in flight is the last answer. */
+static json_t *end(struct probe *probe)
+{
+	struct mr_pool_stats s = { .size = sizeof(s) };
+	json_int_t n_in_flight = 0;
+
+	json_decref(probe_release(probe, NULL));
+	for (uint32_t i = 0; i < MAX_PORTS; i++)
+		mr_port_close(probe->ports[i]);
+	for (uint32_t i = 0; i < probe->n_pools; i++) {
+		if (probe->pools[i] == NULL)
+			continue;
+		mr_cache_destroy(probe->caches[i]);
+		mr_pool_stats(probe->pools[i], &s);
+		n_in_flight += (json_int_t)s.n_in_flight;
+		if (s.n_free != s.n_pages)
+			n_in_flight += (json_int_t)(s.n_pages - s.n_free);
+		(void)mr_pool_destroy(probe->pools[i], NULL);
+	}
+	mr_ctx_destroy(probe->ctx);
+	return json_pack("{s:b, s:I}", "ok", n_in_flight == 0, "in_flight",
+			 n_in_flight);
+}
+
+static void print(json_t *answer)
+{
+	json_dumpf(answer, stdout, JSON_COMPACT);
+	putchar('\n');
+	fflush(stdout);
+	json_decref(answer);
+}
+
+int main(void)
+{
+	const struct mr_ctx_config config = { .size = sizeof(config),
+					      .log = on_log };
+	struct probe *probe = calloc(1, sizeof(*probe));
+	struct mr_reason reason;
+	char line[512];
+
+	if (probe == NULL || mr_ctx_create(&config, &probe->ctx, &reason) < 0)
+		return 1;
+	/* Unbuffered, so that poll() on it tells the truth: see forward. */
+	setvbuf(stdin, NULL, _IONBF, 0);
+	while (fgets(line, sizeof(line), stdin) != NULL)
+		print(obey(probe, line));
+	print(end(probe));
+	free(probe);
+	return 0;
+}

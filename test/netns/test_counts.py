@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""No frame is lost without a name.
+
+Each test sends a number of frames from outside and looks for every one of
+them: at the other host, or under the name of a drop.
+"""
+import signal
+import time
+
+import pytest
+from lib import laws
+from lib.forwarder import Forwarder
+from lib.namespaces import Star, wait_until
+from lib.probe import Probe
+from lib.wire import TEST_TYPE, Wire, frame, number_of
+
+RING = 256
+
+
+def wires(lab, star):
+    """A raw socket at each of two hosts."""
+    return [lab.closing(Wire(h, "h0", TEST_TYPE)) for h in star.hosts[:2]]
+
+
+def lost_before_queues(port):
+    """Frames that the device lost."""
+    return sum(port["device_drops"].values())
+
+
+def check_way(final, n_sent, n_arrived, source=0, sink=1):
+    """n_sent into port source, n_arrived out of port sink: none unnamed."""
+    entry, leave = final["ports"][source], final["ports"][sink]
+    rx_drops = sum(laws.drops(entry, "rx").values())
+    assert n_sent == laws.total(entry, "rx", "delivered") + rx_drops + \
+        lost_before_queues(entry), (n_sent, entry)
+    lost = laws.lost_by_name(final, source)
+    tx_drops = sum(laws.drops(leave, "tx").values())
+    assert n_sent == n_arrived + sum(lost.values()) + tx_drops, (
+        n_sent, n_arrived, lost, laws.drops(leave, "tx"))
+    assert n_arrived == laws.total(leave, "tx", "completed")
+
+
+@pytest.mark.parametrize("options", ["", ",attach=generic", ",csum=off"])
+def test_all_arrive_where_there_is_room(lab, star, options):
+    source, sink = wires(lab, star)
+    forwarder = Forwarder(lab, star.middle, *(p + options for p in star.ports))
+    n = source.send_all(frame(60 + i % 1400, i) for i in range(5000))
+    got = sink.receive(n)
+    final = forwarder.stop()
+    assert [number_of(f) for f in got] == list(range(n)) and not sink.lost()
+    check_way(final, n, n)
+    assert not laws.lost_by_name(final, 0)
+
+
+def stall_and_send(forwarder, source, frames, gap=64):
+    """Send while the forwarder is stopped; how many were sent."""
+    forwarder.process.send_signal(signal.SIGSTOP)
+    n = source.send_all(frames, gap)
+    time.sleep(0.05)
+    forwarder.process.send_signal(signal.SIGCONT)
+    return n
+
+
+@pytest.mark.parametrize("options", ["", ",attach=generic"])
+def test_what_a_stalled_forwarder_loses_has_a_name(lab, star, options):
+    source, sink = wires(lab, star)
+    forwarder = Forwarder(lab, star.middle, *(p + options for p in star.ports),
+                          options=["--ring", RING])
+    n = 0
+    for _ in range(3):
+        n += stall_and_send(forwarder, source,
+                            (frame(100, i) for i in range(n, n + 1000)))
+        sink_so_far = sink.receive_until_quiet()
+        assert len(sink_so_far) >= RING
+    n += source.send_all(frame(100, i) for i in range(n, n + 100))
+    assert len(sink.receive(100)) == 100
+    final = forwarder.stop()
+    assert not sink.lost()
+    check_way(final, n, laws.total(final["ports"][1], "tx", "completed"))
+    lost = laws.lost_by_name(final, 0)
+    assert sum(lost.values()) >= 3 * (1000 - 2 * RING - 64), lost
+    assert set(lost) <= {"rx no_buffer", "rx ring_full"}, lost
+
+
+def test_the_count_at_the_sink_is_the_count_that_is_claimed(lab, star):
+    source, sink = wires(lab, star)
+    forwarder = Forwarder(lab, star.middle, *star.ports,
+                          options=["--ring", RING])
+    n = stall_and_send(forwarder, source, (frame(100, i) for i in range(900)))
+    got = sink.receive_until_quiet()
+    final = forwarder.stop()
+    assert not sink.lost()
+    check_way(final, n, len(got))
+    # In order, and none twice.
+    numbers = [number_of(f) for f in got]
+    assert numbers == sorted(set(numbers))
+
+
+def test_jumbo_frames_are_lost_whole(lab):
+    """Several entries per frame, and rings that end in the middle of one."""
+    star = Star(lab, mtu=9000)
+    source, sink = wires(lab, star)
+    forwarder = Forwarder(lab, star.middle, *star.ports,
+                          options=["--ring", RING])
+    n = 0
+    got = []
+    for _ in range(3):
+        n += stall_and_send(forwarder, source, (
+            frame(9000 - i % 7, i) for i in range(n, n + 400)), gap=16)
+        got += sink.receive_until_quiet()
+    n += source.send_all((frame(9014, i) for i in range(n, n + 50)), gap=16)
+    got += sink.receive(50)
+    final = forwarder.stop()
+    assert not sink.lost()
+    for data in got:
+        i = number_of(data)
+        assert data == frame(9014 if i >= 1200 else 9000 - i % 7, i)
+    check_way(final, n, len(got))
+    assert len(got) >= 3 * 60 + 50
+    assert sum(laws.lost_by_name(final, 0).values()) > 0
+
+
+def test_four_queues_count_each_for_itself(lab):
+    star = Star(lab, queues=4)
+    for namespace, name in [(h, "h0") for h in star.hosts] + \
+            [(star.middle, p) for p in star.ports]:
+        namespace.run("ethtool", "-L", name, "rx", 4, "tx", 4)
+    source, sink = wires(lab, star)
+    forwarder = Forwarder(lab, star.middle, *star.ports,
+                          options=["--ring", 64])
+    n = stall_and_send(forwarder, source, (
+        frame(100, i, src=bytes([2, 0, 0, 0, i & 255, i >> 8]))
+        for i in range(1500)))
+    got = sink.receive_until_quiet()
+    check_way(forwarder.stop(), n, len(got))
+
+
+def test_a_peer_that_is_down_is_a_drop_of_the_device(lab, star):
+    source = wires(lab, star)[0]
+    forwarder = Forwarder(lab, star.middle, *star.ports)
+    star.hosts[1].ip("link", "set", "h0", "down")
+    n = source.send_all(frame(100, i) for i in range(300))
+    time.sleep(0.2)
+    star.hosts[1].ip("link", "set", "h0", "up")
+    sink = lab.closing(Wire(star.hosts[1], "h0", TEST_TYPE))
+    n += source.send_all(frame(100, i) for i in range(300, 400))
+    got = sink.receive(100)
+    assert [number_of(f) for f in got] == list(range(300, 400))
+    final = forwarder.stop()
+    assert laws.drops(final["ports"][1], "tx")["device"] == 300
+    check_way(final, n, 100)
+
+
+def test_frames_longer_than_the_buffer_are_named(lab, star):
+    """Chunks of 2 KiB; then the MTU rises, and the host sends 3000 bytes."""
+    source, sink = wires(lab, star)
+    forwarder = Forwarder(lab, star.middle,
+                          *(f"{p},sg=off" for p in star.ports),
+                          options=["--page-bytes", 2048])
+    star.middle.ip("link", "set", "p0", "mtu", 3000)
+    star.hosts[0].ip("link", "set", "h0", "mtu", 3000)
+    sent = [frame(3000 if i % 3 == 0 else 1000, i) for i in range(300)]
+    n = source.send_all(sent)
+    got = sink.receive(200)
+    assert got == [f for f in sent if len(f) == 1000]
+    final = forwarder.stop()
+    check_way(final, n, 200)
+    assert laws.lost_by_name(final, 0) == {"rx no_buffer": 100}
+
+
+def test_frames_longer_than_the_way_out_are_named(lab, star):
+    source, sink = wires(lab, star)
+    forwarder = Forwarder(lab, star.middle, *star.ports)
+    star.middle.ip("link", "set", "p1", "mtu", 1000)
+    wait_until("the new MTU is known", lambda: source.send(frame(1500)) or
+               laws.drops(forwarder.next_snapshot()["ports"][1],
+                          "tx")["too_long"] > 0)
+    before = forwarder.next_snapshot()["ports"][1]
+    n = source.send_all(frame(1500 if i % 3 == 0 else 900, i)
+                        for i in range(300))
+    assert n == 300
+    assert len(sink.receive_until_quiet()) >= 200
+    final = forwarder.stop()
+    assert laws.drops(final["ports"][1], "tx")["too_long"] == \
+        laws.drops(before, "tx")["too_long"] + 100
+
+
+def test_a_starved_fill_ring_loses_by_name_and_flows_again(lab, star):
+    """Somebody keeps every page; when it lets go, traffic flows again."""
+    source, sink = wires(lab, star)
+    probe = Probe(lab, star.middle)
+    probe.do("pool", 2 * (3 * 64 + 256) + 128)
+    for port in star.ports:
+        probe.do("open", f"{port},ring=64")
+    n, n_held = 0, 0
+    while n_held < 4096:
+        n += source.send_all((frame(100, i) for i in range(n, n + 64)), 32)
+        n_new = probe.do("hold", 0, 64, 50)["n"]
+        if n_new == 0:
+            break
+        n_held += n_new
+    # Every page is in its place: held, or with a device that has no frame.
+    stats = probe.do("pool-stats", 0)
+    assert stats["free"] == 0 and stats["in_flight"] == stats["population"]
+    n += source.send_all((frame(100, i) for i in range(n, n + 500)), 32)
+    assert probe.do("hold", 0, 1, 50)["n"] == 0
+    assert probe.do("release")["n"] == n_held
+    probe.begin("forward", 0, 1)
+    waited = sink.receive_until_quiet()
+    n_after = source.send_all((frame(100, 9000 + i) for i in range(500)), 32)
+    got = sink.receive(n_after)
+    assert [number_of(f) for f in got] == list(range(9000, 9000 + n_after))
+    probe.begin("flush", 1, 1000)
+    probe.answer()
+    probe.answer()
+    entry = probe.stats(0)
+    rx_drops = laws.drops(entry, "rx")
+    assert n + n_after == n_held + len(waited) + n_after + \
+        sum(rx_drops.values()) + lost_before_queues(entry), entry
+    assert rx_drops["no_buffer"] + rx_drops["ring_full"] >= 400
+    assert entry["queues"][0]["rx"]["events"]["pool_empty"] > 0
+    probe.close()
+
+
+def test_counts_begin_at_zero_for_each_run(lab, star):
+    """What the device counted before us is none of ours."""
+    source, sink = wires(lab, star)
+    for _ in range(2):
+        forwarder = Forwarder(lab, star.middle, *star.ports,
+                              options=["--ring", RING])
+        n = stall_and_send(forwarder, source,
+                           (frame(100, i) for i in range(700)))
+        got = sink.receive_until_quiet()
+        check_way(forwarder.stop(), n, len(got))
+
+
+def test_accounting_holds_when_it_ends_under_load(lab, star):
+    source, sink = wires(lab, star)
+    forwarder = Forwarder(lab, star.middle, *star.ports)
+    for i in range(3000):
+        source.send(frame(200, i))
+    final = forwarder.stop()  # checks the laws; frames are still under way
+    got = sink.receive_until_quiet()
+    delivered = laws.total(final["ports"][0], "rx", "delivered")
+    assert 0 < delivered <= 3000
+    assert laws.total(final["ports"][1], "tx", "completed") == len(
+        got) + sink.lost()

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Mode learn: three ports of one queue each, on two workers."""
+import time
+
+import pytest
+from lib import laws, talk
+from lib.forwarder import Forwarder
+from lib.namespaces import Star, wait_until
+from lib.wire import BROADCAST, TEST_TYPE, Wire, frame, mac, number_of
+
+N_HOSTS = 3
+
+
+class Bridge:
+    """Three hosts at a learning bridge, each with a raw socket."""
+
+    def __init__(self, lab, *options):
+        self.star = Star(lab, n_hosts=N_HOSTS)
+        self.wires = [lab.closing(Wire(host, "h0", TEST_TYPE))
+                      for host in self.star.hosts]
+        self.forwarder = Forwarder(
+            lab, self.star.middle, *self.star.ports,
+            options=["--mode", "learn", "--workers", 2, "--ring", 256,
+                     *options])
+
+    def send(self, i, src, dst, to):
+        """Send a frame from host i; it must come to hosts `to`, once each."""
+        data = frame(100, i, dst=dst, src=src)
+        self.wires[i].send(data)
+        for k in to:
+            assert self.wires[k].receive(1) == [data], f"not to host {k}"
+        # Long enough for a wrong copy, which would take the same way.
+        for k, wire in enumerate(self.wires):
+            assert not wire.receive(1, 0.1 if k == 0 else 0), f"host {k}"
+
+    def introduce(self):
+        """Let the bridge learn mac(i) behind each host i."""
+        for i in range(N_HOSTS):
+            self.send(i, mac(i), BROADCAST,
+                      [k for k in range(N_HOSTS) if k != i])
+
+    def stop(self):
+        """End it; its final object."""
+        return self.forwarder.stop()
+
+
+@pytest.fixture
+def bridge(lab):
+    """A bridge with the default options."""
+    return Bridge(lab)
+
+
+def test_kernels_talk_through_the_bridge(bridge):
+    star = bridge.star
+    for i, sender in enumerate(star.hosts):
+        for k, receiver in enumerate(star.hosts):
+            if i != k:
+                assert talk.ping(sender, star.address(k)) == 3
+                talk.tcp(sender, receiver, star.address(k), 1 << 20)
+    final = bridge.stop()
+    assert len(final["workers"]) == 2
+    assert laws.worker_total(final, "handed_off") > 0
+    assert final["fdb"]["entries"] == N_HOSTS
+    # A small ring may be full for a moment; nothing else may be lost.
+    assert {name for name, n in laws.worker_drops(final).items() if n} <= {
+        "tx_full", "handoff_full"}
+
+
+def test_flooding_reaches_each_other_port_once(bridge):
+    for i in range(N_HOSTS):
+        others = [k for k in range(N_HOSTS) if k != i]
+        # A broadcast, a group, and an address that nobody has.
+        bridge.send(i, mac(i), BROADCAST, others)
+        bridge.send(i, mac(i), b"\x01\x00\x5e\x00\x00\x01", others)
+        bridge.send(i, mac(i), mac(77), others)
+    final = bridge.stop()
+    assert laws.worker_total(final, "flooded") == 9
+    assert laws.worker_total(final, "cloned") == 9
+
+
+def test_a_learned_address_gets_its_frames_alone(bridge):
+    bridge.introduce()
+    for i in range(N_HOSTS):
+        for k in range(N_HOSTS):
+            # Not back to where it came from: no loop.
+            bridge.send(i, mac(i), mac(k), [k] if i != k else [])
+    final = bridge.stop()
+    assert laws.worker_drops(final)["same_port"] == N_HOSTS
+    assert final["fdb"]["learned"] == N_HOSTS
+
+
+def test_no_frame_is_doubled_or_lost_in_many(bridge):
+    """From all sides at once: each broadcast reaches both others, once."""
+    n = 300
+    bridge.introduce()
+    sent = {i: [frame(100, i << 16 | number, src=mac(i))
+                for number in range(n)] for i in range(N_HOSTS)}
+    for number in range(0, n, 30):
+        for i, wire in enumerate(bridge.wires):
+            wire.send_all(sent[i][number:number + 30])
+        time.sleep(0.005)
+    for i, wire in enumerate(bridge.wires):
+        got = wire.receive((N_HOSTS - 1) * n)
+        assert wire.lost() == 0
+        for k in range(N_HOSTS):
+            of_k = [data for data in got if data[6:12] == mac(k)]
+            assert of_k == ([] if k == i else sent[k]), (i, k, len(of_k))
+    bridge.stop()
+
+
+def test_a_host_that_moves_is_found(bridge):
+    bridge.send(0, mac(5), BROADCAST, [1, 2])
+    bridge.send(1, mac(1), mac(5), [0])
+    bridge.send(2, mac(5), BROADCAST, [0, 1])
+    bridge.send(1, mac(1), mac(5), [2])
+    assert bridge.stop()["fdb"]["moved"] == 1
+
+
+def test_an_address_is_forgotten_after_its_age(lab):
+    bridge = Bridge(lab, "--age", 2)
+    bridge.send(0, mac(5), BROADCAST, [1, 2])
+    bridge.send(1, mac(1), mac(5), [0])
+    # Once a second, in whole seconds: after 4 s at the latest.
+    time.sleep(4.2)
+    bridge.send(1, mac(1), mac(5), [0, 2])
+    final = bridge.stop()
+    assert final["fdb"]["aged"] >= 1
+
+
+def test_an_address_that_is_used_is_not_forgotten(lab):
+    bridge = Bridge(lab, "--age", 4)
+    bridge.send(0, mac(5), BROADCAST, [1, 2])
+    for _ in range(6):
+        time.sleep(1)
+        bridge.send(0, mac(5), mac(5), [])  # to itself: only learned
+    bridge.send(1, mac(1), mac(5), [0])
+    bridge.stop()
+
+
+def test_the_table_stays_within_its_limit(lab):
+    bridge = Bridge(lab, "--fdb-limit", 4)
+    sent = [frame(100, i, dst=mac(100 + i), src=mac(100 + i))
+            for i in range(10)]
+    bridge.wires[0].send_all(sent)  # to themselves: flooded if not learned
+    not_learned = [number_of(f) for f in bridge.wires[2].receive(6)]
+    assert len(not_learned) == 6
+    sent = [frame(100, i, dst=mac(100 + i), src=BROADCAST) for i in range(10)]
+    bridge.wires[1].send_all(sent)
+    assert bridge.wires[0].receive(10) == sent
+    assert [number_of(f) for f in bridge.wires[2].receive(6)] == not_learned
+    learned = [i for i in range(10) if i not in not_learned]
+    bridge.send(2, mac(100 + learned[0]), mac(100 + learned[1]), [0])
+    final = bridge.stop()
+    assert final["fdb"]["entries"] == 4 and final["fdb"]["full"] == 6
+    assert laws.worker_drops(final)["same_port"] == 4
+    assert laws.worker_total(final, "flooded") == 12
+
+
+def test_frames_for_the_link_stay_on_it(bridge):
+    # IEEE 802.1Q, table 8-1: spanning tree.
+    bridge.send(0, mac(0), b"\x01\x80\xc2\x00\x00\x00", [])
+    bridge.send(0, mac(0), b"\x01\x80\xc2\x00\x00\x10", [1, 2])
+    final = bridge.stop()
+    assert laws.worker_drops(final)["link_local"] == 1
+
+
+def test_a_group_address_as_sender_is_not_learned(bridge):
+    bridge.send(0, b"\x03\x00\x00\x00\x00\x01", BROADCAST, [1, 2])
+    assert bridge.stop()["fdb"]["learned"] == 0
+
+
+def test_one_deleted_port_leaves_a_bridge_of_two(bridge):
+    bridge.introduce()
+    bridge.star.middle.ip("link", "delete", "p2")
+    wait_until("it is gone", lambda: bridge.forwarder.next_snapshot()[
+        "ports"][2]["link"]["gone"])
+    bridge.wires.pop()
+    bridge.send(0, mac(0), mac(1), [1])
+    bridge.send(1, mac(1), BROADCAST, [0])
+    final = bridge.stop()
+    assert laws.drops(final["ports"][2], "tx")["port_gone"] >= 1

@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Where frames lie in memory, and what becomes of them on the way out."""
+import pytest
+from lib import laws
+from lib.namespaces import Star
+from lib.probe import Probe
+from lib.wire import TEST_TYPE, Wire, frame
+
+CHUNK = 4096
+PAGE = 16384  # four chunks
+TX_DROPS = ("invalid", "too_long", "device", "no_buffer", "port_gone")
+
+
+def pass_from_probe(lab, star, probe, n, n_bytes, *where):
+    """The probe sends frames of one entry; host 0 must get them intact."""
+    sink = lab.closing(Wire(star.hosts[0], "h0", TEST_TYPE))
+    sent = probe.do("send", 0, 0, n, n_bytes, *where)
+    probe.do("flush", 0, 2000)
+    got = sink.receive(n, 3)
+    assert got == [frame(n_bytes, sent["first"] + i) for i in range(n)]
+    sink.close()
+
+
+def no_tx_drop(probe):
+    """Nothing was lost on the way out of port 0."""
+    assert not any(laws.drops(probe.stats(0), "tx").values())
+
+
+def test_an_entry_across_a_chunk_edge_is_split(lab, star):
+    probe = Probe(lab, star.middle)
+    probe.do("pool", 4096, PAGE)
+    probe.do("open", "p0,csum=off,sg=on,ring=256")
+    # (offset in the page, edges that 1400 bytes from there cross)
+    for offset, n_edges in ((CHUNK - 700, 1), (CHUNK - 1, 1), (CHUNK, 0),
+                            (2 * CHUNK - 1399, 1), (2 * CHUNK - 1400, 0)):
+        before = probe.tx_events(0)["edge_split"]
+        pass_from_probe(lab, star, probe, 40, 1400, offset)
+        assert probe.tx_events(0)["edge_split"] == before + 40 * n_edges
+    assert probe.tx_events(0)["edge_copied"] == 0
+    no_tx_drop(probe)
+    probe.close()
+
+
+def test_a_jumbo_entry_across_two_edges_is_split(lab):
+    star = Star(lab, mtu=9000)
+    probe = Probe(lab, star.middle)
+    probe.do("pool", 4096, PAGE)
+    probe.do("open", "p0,csum=off,ring=256")
+    assert probe.do("info", 0)["sg"]
+    pass_from_probe(lab, star, probe, 20, 9000, 300)
+    assert probe.tx_events(0)["edge_split"] == 40
+    no_tx_drop(probe)
+    probe.close()
+
+
+@pytest.mark.parametrize("options", ["csum=off,sg=off", "csum=off"])
+def test_an_entry_across_a_chunk_edge_is_copied_without_sg(lab, star, options):
+    probe = Probe(lab, star.middle)
+    probe.do("pool", 4096, PAGE)
+    probe.do("open", f"p0,{options},ring=256")
+    assert not probe.do("info", 0)["sg"]
+    pass_from_probe(lab, star, probe, 40, 1400, CHUNK - 700)
+    assert probe.tx_events(0)["edge_copied"] == 40
+    assert probe.tx_events(0)["edge_split"] == 0
+    no_tx_drop(probe)
+    probe.close()
+
+
+@pytest.mark.parametrize("options", ["csum=off", "csum=auto"])
+def test_a_frame_of_a_later_pool_is_copied_and_counted(lab, star, options):
+    probe = Probe(lab, star.middle)
+    probe.do("pool", 4096)
+    probe.do("open", f"p0,{options},ring=256")
+    pass_from_probe(lab, star, probe, 30, 1400)
+    assert probe.tx_events(0)["tx_foreign_copied"] == 0
+    later = probe.do("pool", 1024)["pool"]
+    pass_from_probe(lab, star, probe, 30, 1400, 256, later)
+    assert probe.tx_events(0)["tx_foreign_copied"] == 30
+    no_tx_drop(probe)
+    # The pages that were copied from are at home again.
+    assert probe.do("pool-stats", later)["in_flight"] == 0
+    # A port that is opened now registers them.
+    probe.do("open", "p1,csum=off,ring=256")
+    probe.do("close", 0)
+    assert probe.do("segments")["segments"][-1]["pins"] == 1
+    probe.close()
+
+
+def has_gap_before(probe, segment):
+    """Whether nothing lies right before a segment, by its number."""
+    segments = probe.do("segments")["segments"]
+    end = 0 if segment == 0 else (segments[segment - 1]["addr"] +
+                                  segments[segment - 1]["bytes"])
+    return segments[segment]["addr"] > end
+
+
+def refuse_behind_gap(star, probe, pool):
+    """A port on that pool is refused, and takes nothing."""
+    reason = probe.refused("open", "p1,mtu=1400,ring=256", pool)
+    assert "xdp:p1" in reason and "behind a gap" in reason
+    assert not star.has_program("p1")
+    assert star.middle.link("p1")["mtu"] == 1500
+    stats = probe.do("pool-stats", pool)
+    assert stats["in_flight"] == 0 and stats["free"] == stats["population"]
+
+
+def test_a_port_on_a_pool_behind_a_gap_is_refused(lab, star):
+    """A small pool; the next begins where a huge page could."""
+    probe = Probe(lab, star.middle)
+    probe.do("region")  # else it would go with its first pool
+    first = probe.do("pool", 1, 2048)["pool"]
+    behind = probe.do("pool", 4096)["pool"]
+    assert has_gap_before(probe, 1)
+    refuse_behind_gap(star, probe, behind)
+    # Nor without any pool before it; the first of a region is none such.
+    probe.do("destroy-pool", first)
+    refuse_behind_gap(star, probe, behind)
+    probe.do("destroy-pool", behind)
+    again = probe.do("pool", 4096)["pool"]
+    assert not has_gap_before(probe, 0)
+    probe.do("open", "p0,csum=off,ring=256", again)
+    pass_from_probe(lab, star, probe, 10, 1000)
+    probe.do("close", 0)
+    probe.do("destroy-pool", again)
+    probe.do("destroy-region")
+    probe.close()
+
+
+def test_frames_from_behind_a_gap_are_copied_and_leave(lab, star):
+    probe = Probe(lab, star.middle)
+    probe.do("pool", 4096)
+    between = probe.do("pool", 4096)["pool"]
+    behind = probe.do("pool", 2048)["pool"]
+    probe.do("destroy-pool", between)
+    assert has_gap_before(probe, 1)
+    refuse_behind_gap(star, probe, behind)
+    probe.do("open", "p0,csum=off,ring=256")
+    pins = [s["pins"] for s in probe.do("segments")["segments"]]
+    assert pins == [1, 0]
+    pass_from_probe(lab, star, probe, 30, 1400)
+    assert probe.tx_events(0)["tx_foreign_copied"] == 0
+    pass_from_probe(lab, star, probe, 30, 1400, 256, behind)
+    assert probe.tx_events(0)["tx_foreign_copied"] == 30
+    no_tx_drop(probe)
+    # Its pages are at home again, and the device never had them.
+    probe.do("destroy-pool", behind)
+    probe.close()
+
+
+def test_a_pinned_segment_is_refused_with_its_holder(lab, star):
+    probe = Probe(lab, star.middle)
+    probe.do("pool", 4096)
+    idle = probe.do("pool", 1024)["pool"]
+    probe.do("open", "p0,ring=256")
+    # Nobody uses the pool, but the device has its memory.
+    reason = probe.refused("destroy-pool", idle)
+    assert "xdp:p0" in reason and "registered" in reason
+    reason = probe.refused("destroy-region")
+    assert "xdp:p0" in reason
+    # It still works as a pool.
+    pass_from_probe(lab, star, probe, 10, 1000, 256, idle)
+    assert probe.tx_events(0)["tx_foreign_copied"] == 0
+    later = probe.do("pool", 1024)["pool"]
+    probe.do("destroy-pool", later)  # opened after: not registered
+    probe.do("close", 0)
+    probe.do("destroy-pool", idle)
+    probe.close()
+
+
+def test_a_forwarded_frame_keeps_its_place(lab, star):
+    """Forwarding copies nothing: no frame is copied or split on the way."""
+    probe = Probe(lab, star.middle)
+    probe.do("pool", 8192)
+    for port in star.ports:
+        probe.do("open", f"{port},csum=off,ring=256")
+    source = lab.closing(Wire(star.hosts[0], "h0"))
+    sink = lab.closing(Wire(star.hosts[1], "h0", TEST_TYPE))
+    probe.begin("forward", 0, 1)
+    sent = [frame(60 + i * 14, i) for i in range(100)]
+    source.send_all(sent)
+    assert sink.receive(100) == sent
+    probe.begin("flush", 1, 1000)
+    assert probe.answer()["entries"] == 100
+    probe.answer()
+    events = probe.tx_events(1)
+    assert not any(events[name] for name in (
+        "tx_foreign_copied", "edge_copied", "edge_split"))
+    probe.close()
+
+
+def test_a_copy_without_a_page_is_a_named_drop(lab, star):
+    probe = Probe(lab, star.middle)
+    # What a port of ring=64 and a cache need, and no more.
+    n_pages = 3 * 64 + 256 + 128
+    probe.do("pool", n_pages)
+    probe.do("open", "p0,csum=off,ring=64")
+    later = probe.do("pool", 1024)["pool"]
+    source = lab.closing(Wire(star.hosts[0], "h0"))
+    # Keep every page of the first pool.
+    n_held = 0
+    while True:
+        source.send_all(frame(60, i) for i in range(32))
+        n = probe.do("hold", 0, 32, 100)["n"]
+        n_held += n
+        if n < 32:
+            break
+    assert n_held == n_pages - 64  # the rest is the device's
+    probe.do("send", 0, 0, 5, 1000, 256, later)
+    drops = laws.drops(probe.stats(0), "tx")
+    assert drops["no_buffer"] == 5
+    probe.do("release")
+    pass_from_probe(lab, star, probe, 5, 1000, 256, later)
+    assert laws.drops(probe.stats(0), "tx") == drops
+    assert probe.do("pool-stats", later)["in_flight"] == 0
+    probe.close()
+
+
+def test_what_no_port_can_send_is_a_named_drop(lab, star):
+    probe = Probe(lab, star.middle)
+    probe.do("pool", 4096, PAGE)
+    probe.do("open", "p0,csum=off,ring=256")
+    for n_bytes, name in ((13, "invalid"), (1519, "too_long"),
+                          (9000, "too_long")):
+        before = laws.drops(probe.stats(0), "tx")[name]
+        probe.do("send", 0, 0, 3, n_bytes)
+        assert laws.drops(probe.stats(0), "tx")[name] == before + 3
+    pass_from_probe(lab, star, probe, 3, 1514)
+    probe.close()

@@ -1,0 +1,498 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Frames through mr-l2fwd: two kernels talk, every length, many queues."""
+import csv
+import errno
+import json
+import os
+import signal
+import socket
+import struct
+from pathlib import Path
+
+import pytest
+from lib import laws, talk, wire
+from lib.forwarder import Forwarder
+from lib.namespaces import Star, run, wait_until
+from lib.probe import Probe
+from lib.process import L2FWD, Process
+from lib.wire import TEST_TYPE, Wire, frame
+
+MAX_LENGTH = 1514  # MTU 1500 and an Ethernet header
+
+
+def events(final, name):
+    """An event, summed over all queues of all ports."""
+    return sum(queue["events"].get(name, 0) for port in final["ports"]
+               for queue in port["queues"])
+
+
+def talk_both_ways(star):
+    """Ping, TCP and UDP in both directions."""
+    one, other = star.hosts
+    for sender, receiver, i in ((one, other, 1), (other, one, 0)):
+        address = star.address(i)
+        assert talk.ping(sender, address) == 3
+        talk.tcp(sender, receiver, address)
+        assert talk.udp(sender, receiver, address) == 20
+
+
+def pass_all(lab, star, frames, sender=0):
+    """Send frames from one host; the other must get them, in order."""
+    source = lab.closing(Wire(star.hosts[sender], "h0", TEST_TYPE))
+    sink = lab.closing(Wire(star.hosts[1 - sender], "h0", TEST_TYPE))
+    frames = list(frames)
+    source.send_all(frames)
+    got = sink.receive(len(frames))
+    assert sink.lost() == 0
+    assert len(got) == len(frames), f"{len(got)} of {len(frames)} came"
+    for sent, received in zip(frames, got):
+        assert sent == received, (f"{len(sent)} bytes sent, "
+                                  f"{len(received)} received, or others")
+
+
+def test_ping_tcp_udp_with_offloads_at_their_defaults(lab, star):
+    for host in star.hosts:
+        features = host.run("ethtool", "-k", "h0").stdout
+        assert "tx-checksumming: on" in features
+    forwarder = Forwarder(lab, star.middle, *star.ports)
+    talk_both_ways(star)
+    final = forwarder.stop()
+    # The kernels left the sums to the device, and that was seen and done.
+    n_partial = events(final, "rx_csum_partial")
+    assert n_partial > 0
+    assert n_partial == (events(final, "tx_csum_device") +
+                         events(final, "tx_csum_software"))
+    for port in final["ports"]:
+        assert port["mode"] == "copy" and "veth" in port["why"]
+
+
+def test_ping_tcp_udp_over_ipv6(lab, star):
+    for i, host in enumerate(star.hosts):
+        host.sysctl("net.ipv6.conf.h0.disable_ipv6", 0)
+        host.ip("address", "add", f"fd00::{i + 1}/64", "dev", "h0", "nodad")
+    forwarder = Forwarder(lab, star.middle, *star.ports)
+    one, other = star.hosts
+    for sender, receiver, address in ((one, other, "fd00::2"),
+                                      (other, one, "fd00::1")):
+        assert talk.ping(sender, address) == 3
+        talk.tcp(sender, receiver, address)
+        assert talk.udp(sender, receiver, address) == 20
+    assert events(forwarder.stop(), "rx_csum_partial") > 0
+
+
+def test_csum_off_passes_traffic_of_hosts_that_do_their_sums(lab, star):
+    for host in star.hosts:
+        host.run("ethtool", "-K", "h0", "tx", "off")
+    forwarder = Forwarder(lab, star.middle,
+                          *(f"xdp:{p},csum=off" for p in star.ports))
+    talk_both_ways(star)
+    final = forwarder.stop()
+    for name in ("rx_csum_partial", "tx_csum_device", "tx_csum_software"):
+        assert events(final, name) == 0
+
+
+def test_csum_off_leaves_a_partial_sum_partial(lab, star):
+    forwarder = Forwarder(lab, star.middle,
+                          *(f"xdp:{p},csum=off" for p in star.ports))
+    assert talk.ping(star.hosts[0], star.address(1)) == 3  # ARP is done
+    # The host leaves the sum to the device, and nobody finishes it.
+    assert talk.udp(*star.hosts, star.address(1), n=1) == 0
+    forwarder.stop()
+
+
+def udp_frame(star, checksum):
+    """A UDP datagram from host 0 to host 1, as bytes; checksum(right sum)."""
+    # pylint: disable=import-outside-toplevel
+    from scapy.layers.inet import IP, UDP
+    from scapy.layers.l2 import Ether
+    packet = Ether(src=star.hosts[0].link("h0")["address"],
+                   dst=star.hosts[1].link("h0")["address"]) / \
+        IP(src=star.address(0), dst=star.address(1)) / \
+        UDP(sport=4000, dport=5002) / b"as it came, corrupt or not"
+    right = UDP(bytes(packet[UDP])).chksum
+    packet[UDP].chksum = checksum(right)
+    return bytes(packet)
+
+
+def pseudo_sum(star, n_bytes):
+    """What a kernel leaves in the field: the pseudo-header's sum."""
+    # pylint: disable=import-outside-toplevel
+    from scapy.utils import checksum
+    from socket import inet_aton
+    head = inet_aton(star.address(0)) + inet_aton(star.address(1)) + \
+        bytes([0, 17]) + n_bytes.to_bytes(2, "big")
+    return ~checksum(head) & 0xffff
+
+
+@pytest.mark.parametrize("spec", ["xdp:{}", "xdp:{},csum=on",
+                                  "xdp:{},csum=off"])
+def test_a_corrupt_sum_leaves_as_corrupt_as_it_came(lab, star, spec):
+    forwarder = Forwarder(lab, star.middle,
+                          *(spec.format(p) for p in star.ports))
+    source = lab.closing(Wire(star.hosts[0], "h0"))
+    sink = lab.closing(Wire(star.hosts[1], "h0", 0x0800))
+    server = lab.closing(talk.Udp(star.hosts[1], star.address(1)))
+    for change, is_good in ((lambda right: right ^ 0x0100, False),
+                            (lambda right: right, True),
+                            (lambda right: 0, True)):  # 0: no sum, RFC 768
+        data = udp_frame(star, change)
+        source.send(data)
+        assert sink.receive(1) == [data]
+        assert (server.receive(0.3) is not None) == is_good
+    forwarder.stop()
+
+
+def test_a_partial_sum_is_finished_for_a_port_that_cannot(lab, star):
+    """To a file, which finishes no sums: the library must have done it."""
+    from scapy.layers.inet import UDP  # pylint: disable=C0415
+    from scapy.utils import rdpcap  # pylint: disable=C0415
+    path = lab.tmp_path / "out.pcap"
+    forwarder = Forwarder(lab, star.middle, "p0", f"pcap:tx={path}")
+    source = lab.closing(Wire(star.hosts[0], "h0"))
+    length = len(udp_frame(star, lambda right: right)) - 34
+    data = udp_frame(star, lambda right: pseudo_sum(star, length))
+    source.send(data)
+    source.send(udp_frame(star, lambda right: right ^ 0x0100))
+    wait_until("both are in", lambda: laws.total(
+        forwarder.next_snapshot()["ports"][0], "rx", "delivered") == 2)
+    final = forwarder.stop()
+    assert events(final, "rx_csum_partial") == 1
+    mended, corrupt = rdpcap(str(path))
+    assert bytes(mended) == udp_frame(star, lambda right: right)
+    assert bytes(corrupt) == udp_frame(star, lambda right: right ^ 0x0100)
+    assert mended[UDP].chksum != pseudo_sum(star, length)
+
+
+@pytest.mark.parametrize("options", ["", ",attach=generic"])
+def test_frames_of_every_length_are_intact(lab, star, options):
+    forwarder = Forwarder(lab, star.middle,
+                          *(f"xdp:{p}{options}" for p in star.ports))
+    lengths = range(14, MAX_LENGTH + 1)
+    pass_all(lab, star, (frame(n, n) for n in lengths))
+    pass_all(lab, star, (frame(n, n) for n in lengths), sender=1)
+    final = forwarder.stop()
+    for port in final["ports"]:
+        assert laws.total(port, "rx", "delivered") == len(lengths)
+        assert laws.total(port, "tx", "completed") == len(lengths)
+        assert laws.total(port, "rx", "bytes") == sum(lengths)
+
+
+@pytest.mark.parametrize("page_bytes", [2048, 8192, 32768])
+def test_frames_are_intact_in_pages_of_other_sizes(lab, star, page_bytes):
+    forwarder = Forwarder(lab, star.middle, *star.ports,
+                          options=["--page-bytes", page_bytes,
+                                   "--ring", 256])
+    pass_all(lab, star, (frame(n, n) for n in range(14, MAX_LENGTH + 1, 13)))
+    forwarder.stop()
+
+
+def tagged(data, vlan):
+    """A frame with a VLAN tag in it."""
+    return data[:12] + struct.pack("!HH", 0x8100, vlan) + data[12:]
+
+
+@pytest.mark.parametrize("options", ["", ",attach=generic"])
+def test_a_vlan_tag_in_the_frame_stays(lab, star, options):
+    forwarder = Forwarder(lab, star.middle,
+                          *(f"xdp:{p}{options}" for p in star.ports))
+    source = lab.closing(Wire(star.hosts[0], "h0"))
+    sink = lab.closing(Wire(star.hosts[1], "h0"))
+    # The longest one, too: MTU, Ethernet header and tag.
+    sent = [tagged(frame(n, n), 5) for n in (60, 1000, MAX_LENGTH)]
+    source.send_all(sent)
+    assert sink.receive(3) == sent
+    forwarder.stop()
+
+
+def tag_what_leaves(host, tag_object):
+    """As if a VLAN device were on top of h0."""
+    done = host.run("sh", "-c", "tc qdisc add dev h0 clsact && tc filter add "
+                    "dev h0 egress bpf direct-action obj "
+                    f"{tag_object} sec tc", check=False)
+    if done.returncode != 0:
+        pytest.skip(f"no tc programs here: {done.stdout.strip()}")
+
+
+def test_a_vlan_tag_stays_when_the_sender_puts_it_in(lab, star, tag_object):
+    tag_what_leaves(star.hosts[0], tag_object)
+    star.hosts[0].run("ethtool", "-K", "h0", "txvlan", "off")
+    forwarder = Forwarder(lab, star.middle, *star.ports)
+    source = lab.closing(Wire(star.hosts[0], "h0"))
+    sink = lab.closing(Wire(star.hosts[1], "h0"))
+    source.send(frame(100))
+    assert sink.receive(1) == [tagged(frame(100), 5)]
+    forwarder.stop()
+
+
+@pytest.mark.xfail(strict=True, reason="a veth whose sender leaves the tag "
+                   "to the device has it beside the frame, where no XDP "
+                   "program of ours looks (drivers/xdp/README.md, Limits)")
+def test_a_vlan_tag_beside_the_frame_stays(lab, star, tag_object):
+    tag_what_leaves(star.hosts[0], tag_object)
+    Forwarder(lab, star.middle, *star.ports)
+    source = lab.closing(Wire(star.hosts[0], "h0"))
+    sink = lab.closing(Wire(star.hosts[1], "h0"))
+    source.send(frame(100))
+    assert sink.receive(1) == [tagged(frame(100), 5)]
+
+
+def test_one_entry_per_frame_at_mtu_1500(lab, star):
+    probe = Probe(lab, star.middle)
+    probe.do("pool", 8192)
+    probe.do("open", "p0")
+    assert not probe.do("info", 0)["sg"]
+    source = lab.closing(Wire(star.hosts[0], "h0"))
+    n = source.send_all(frame(MAX_LENGTH, i) for i in range(100))
+    assert probe.do("hold", 0, 1000, 500)["n"] == n  # entries
+    assert laws.total(probe.stats(0), "rx", "delivered") == n  # frames
+    probe.close()
+    # And a burst of one entry is enough to forward them.
+    forwarder = Forwarder(lab, star.middle, *star.ports,
+                          options=["--burst", 1])
+    pass_all(lab, star, (frame(MAX_LENGTH, i) for i in range(100)))
+    forwarder.stop()
+
+
+def test_jumbo_frames_pass_by_mtu_9000(lab):
+    star = Star(lab)
+    for host in star.hosts:
+        host.ip("link", "set", "h0", "mtu", 9000)
+    forwarder = Forwarder(lab, star.middle,
+                          *(f"xdp:{p},mtu=9000" for p in star.ports))
+    one, other = star.hosts
+    for sender, i in ((one, 1), (other, 0)):
+        assert talk.ping(sender, star.address(i), size=8972,
+                         more=["-M", "do"]) == 3
+    talk.tcp(one, other, star.address(1))
+    talk.tcp(other, one, star.address(0))
+    lengths = [*range(14, 9014, 97), 9013, 9014]
+    # Around each place where a chunk is full.
+    for edge in range(3456, 9014, 3456):
+        lengths += range(edge - 3, edge + 4)
+    pass_all(lab, star, (frame(n, n) for n in lengths))
+    final = forwarder.stop()
+    assert events(final, "rx_csum_partial") > 0
+    for port in star.ports:
+        assert star.middle.link(port)["mtu"] == 1500  # as it was
+
+
+def steer(host, queue, n_queues):
+    """Make everything that a host sends leave by one queue."""
+    # XPS (scaling.rst): the queue of the sending CPU, as a mask of CPUs in
+    # groups of 32.
+    mask = f"{(1 << os.sysconf('SC_NPROCESSORS_CONF')) - 1:x}"
+    mask = ",".join(mask[max(0, i - 8):i]
+                    for i in range(len(mask) % 8 or 8, len(mask) + 1, 8))
+    script = "\n".join(
+        f"echo {mask if i == queue else 0} > "
+        f"/sys/class/net/h0/queues/tx-{i}/xps_cpus" for i in range(n_queues))
+    done = run(*host.command("sh", "-ec", script), check=False)
+    if done.returncode != 0:
+        pytest.skip(f"this kernel has no XPS: {done.stdout}")
+
+
+def test_each_of_four_queues_is_served(lab):
+    star = Star(lab, queues=4)
+    for namespace, name in [(h, "h0") for h in star.hosts] + \
+            [(star.middle, p) for p in star.ports]:
+        namespace.run("ethtool", "-L", name, "rx", 4, "tx", 4)
+    forwarder = Forwarder(lab, star.middle, *star.ports,
+                          options=["--ring", 256])
+    source = lab.closing(Wire(star.hosts[0], "h0", TEST_TYPE))
+    sink = lab.closing(Wire(star.hosts[1], "h0", TEST_TYPE))
+    counts = [30, 50, 70, 90]
+    for queue, n in enumerate(counts):
+        steer(star.hosts[0], queue, 4)
+        source.send_all(frame(100, queue * 1000 + i) for i in range(n))
+    got = sink.receive(sum(counts))
+    assert sorted(wire.number_of(f) for f in got) == sorted(
+        q * 1000 + i for q, n in enumerate(counts) for i in range(n))
+    talk_both_ways(star)
+    final = forwarder.stop()
+    received = [q["rx"]["received"] for q in final["ports"][0]["queues"]]
+    assert len(received) == 4
+    for queue, n in enumerate(counts):
+        assert received[queue] >= n, received
+
+
+def test_each_of_two_queues_carries_jumbo_frames(lab):
+    """The second socket has its memory, and SG with it, from the first."""
+    star = Star(lab, queues=2, mtu=9000)
+    for namespace, name in [(h, "h0") for h in star.hosts] + \
+            [(star.middle, p) for p in star.ports]:
+        namespace.run("ethtool", "-L", name, "rx", 2, "tx", 2)
+    forwarder = Forwarder(lab, star.middle, *star.ports,
+                          options=["--ring", 512])
+    counts = [40, 60]
+    for queue, n in enumerate(counts):
+        steer(star.hosts[0], queue, 2)
+        source = lab.closing(Wire(star.hosts[0], "h0", TEST_TYPE))
+        sink = lab.closing(Wire(star.hosts[1], "h0", TEST_TYPE))
+        sent = [frame(9014 - i * 5, i) for i in range(n)]
+        source.send_all(sent, gap=16)
+        assert sink.receive(n) == sent
+    final = forwarder.stop()
+    for queue, n in enumerate(counts):
+        entry, leave = (p["queues"][queue] for p in final["ports"])
+        assert entry["rx"]["delivered"] == n, final["ports"][0]
+        assert leave["tx"]["completed"] == n, final["ports"][1]
+
+
+# linux/if_xdp.h; XDP_MAX_TX_SKB_BUDGET
+AF_XDP, SOL_XDP, TX_BUDGET = 44, 283, 9
+
+
+def skip_without_tx_budget():
+    """Linux before 6.17 sends 32 frames per call, whatever it is told."""
+    with socket.socket(AF_XDP, socket.SOCK_RAW) as xsk:
+        try:
+            xsk.setsockopt(SOL_XDP, TX_BUDGET, 64)
+        except OSError as error:
+            # EACCES: it is known, and more than this socket's tx ring.
+            if error.errno == errno.ENOPROTOOPT:
+                pytest.skip("no XDP_MAX_TX_SKB_BUDGET (Linux 6.17)")
+
+
+@pytest.mark.parametrize("options, budget", [
+    ("", 1024), (",budget=32", 32), (",budget=128", 128)])
+def test_budget_is_what_one_system_call_sends(lab, star, options, budget):
+    skip_without_tx_budget()
+    probe = Probe(lab, star.middle)
+    probe.do("pool", 8192)
+    probe.do("open", f"p0,ring=1024,csum=off{options}")
+    sink = lab.closing(Wire(star.hosts[0], "h0", TEST_TYPE))
+    # A device that is down keeps them: they are all there when it is up.
+    star.middle.ip("link", "set", "p0", "down")
+    n = probe.do("send", 0, 0, 768, 60)["n"]
+    before = probe.tx_events(0)["wakeup"]
+    star.middle.ip("link", "set", "p0", "up")
+    probe.do("flush", 0, 2000)
+    n_calls = probe.tx_events(0)["wakeup"] - before
+    assert len(sink.receive(n)) == n
+    assert n_calls == -(-n // budget), n_calls
+    probe.close()
+
+
+def test_busy_polling_forwards_and_is_not_warned_of(lab, star):
+    forwarder = Forwarder(lab, star.middle,
+                          *(f"{p},busy=64" for p in star.ports),
+                          options=["-v"])
+    talk_both_ways(star)
+    lengths = range(14, MAX_LENGTH + 1, 50)
+    for sender in (0, 1):
+        pass_all(lab, star, (frame(n, n) for n in lengths), sender)
+    forwarder.stop()
+    said = forwarder.err.text()
+    assert "attach" in said  # it is verbose
+    # That there are no huge pages is none of its business.
+    warnings = [line for line in said.splitlines()
+                if "warning" in line and "segment" not in line]
+    assert not warnings
+
+
+def test_mode_macswap_swaps_and_mode_drop_drops(lab, star):
+    source = lab.closing(Wire(star.hosts[0], "h0", TEST_TYPE))
+    sink = lab.closing(Wire(star.hosts[1], "h0", TEST_TYPE))
+    forwarder = Forwarder(lab, star.middle, *star.ports,
+                          options=["--mode", "macswap"])
+    sent = frame(200, 7, dst=wire.mac(9))
+    source.send(sent)
+    assert sink.receive(1) == [sent[6:12] + sent[:6] + sent[12:]]
+    forwarder.stop()
+    forwarder = Forwarder(lab, star.middle, *star.ports,
+                          options=["--mode", "drop"])
+    source.send_all(frame(100, i) for i in range(50))
+    assert not sink.receive(1, 0.3)
+    final = forwarder.stop()
+    assert laws.worker_drops(final)["mode_drop"] == 50
+
+
+def test_four_ports_are_two_pairs(lab):
+    star = Star(lab, n_hosts=4)
+    forwarder = Forwarder(lab, star.middle, *star.ports,
+                          options=["--ring", 256])
+    wires = [lab.closing(Wire(h, "h0", TEST_TYPE)) for h in star.hosts]
+    for i, source in enumerate(wires):
+        source.send(frame(100, i))
+    for i, sink in enumerate(wires):
+        assert sink.receive(2, 0.5) == [frame(100, i ^ 1)]
+    forwarder.stop()
+
+
+@pytest.mark.parametrize("idle", ["poll", "adaptive", "interrupt"])
+def test_each_way_of_waiting_forwards(lab, star, idle):
+    forwarder = Forwarder(lab, star.middle, *star.ports,
+                          options=["--idle", idle])
+    assert talk.ping(star.hosts[0], star.address(1), 10) == 10
+    final = forwarder.stop()
+    assert (laws.worker_total(final, "sleeps") == 0) == (idle == "poll")
+
+
+def test_json_keeps_its_laws_while_it_runs(lab, star):
+    """Counters of one line may be of different moments, but only grow."""
+    forwarder = Forwarder(lab, star.middle, *star.ports)
+    for _ in range(2):
+        talk.tcp(*star.hosts, star.address(1), n_bytes=16 << 20)
+    forwarder.next_snapshot()
+    forwarder.next_snapshot()
+    final = forwarder.stop()
+    seen = forwarder.snapshots()
+    assert len(seen) >= 3 and seen[-1] == final
+    assert [s["v"] for s in seen] == [1] * len(seen)
+    for before, after in zip(seen, seen[1:]):
+        assert before["t"] <= after["t"]
+        assert "final" not in before
+        for p, port in enumerate(before["ports"]):
+            for side, name in (("rx", "delivered"), ("tx", "completed")):
+                assert laws.total(port, side, name) <= laws.total(
+                    after["ports"][p], side, name)
+
+
+def test_quiet_prints_the_final_object_alone(lab, star):
+    forwarder = Process(lab, star.middle, [
+        L2FWD, "--json", "--quiet", "--duration", 1.5, *star.ports])
+    assert forwarder.wait() == 0
+    lines = forwarder.out.text().splitlines()
+    assert len(lines) == 1 and not forwarder.err.text()
+    laws.check_final(json.loads(lines[0]))
+
+
+def test_csv_has_a_line_per_queue_and_second(lab, star):
+    source = lab.closing(Wire(star.hosts[0], "h0", TEST_TYPE))
+    forwarder = Process(lab, star.middle, [
+        L2FWD, "--csv", "--duration", 2.5, *star.ports])
+    forwarder.says("worker 0")
+    source.send_all(frame(100, i) for i in range(70))
+    assert forwarder.wait() == 0
+    rows = list(csv.DictReader(forwarder.out.text().splitlines()))
+    assert len(rows) >= 4 and len(rows) % 2 == 0
+    last = {row["port"]: row for row in rows}
+    assert set(last) == {"xdp:p0", "xdp:p1"}
+    assert last["xdp:p0"]["rx_delivered"] == "70"
+    assert last["xdp:p1"]["tx_completed"] == "70"
+
+
+def test_text_says_at_the_end_that_all_adds_up(lab, star):
+    forwarder = Process(lab, star.middle, [L2FWD, *star.ports])
+    forwarder.says("worker 0")
+    assert talk.ping(star.hosts[0], star.address(1)) == 3
+    forwarder.process.send_signal(signal.SIGTERM)
+    assert forwarder.wait() == 0
+    text = forwarder.out.text()
+    for part in ("xdp:p0", "copy", "accounting", "pages"):
+        assert part in text, text
+
+
+def test_it_ends_by_count_and_by_duration(lab, star):
+    source = lab.closing(Wire(star.hosts[0], "h0", TEST_TYPE))
+    forwarder = Forwarder(lab, star.middle, *star.ports,
+                          options=["--count", 20])
+    source.send_all(frame(60, i) for i in range(20))
+    assert forwarder.wait(5) == 0
+    laws.check_final(forwarder.snapshots()[-1])
+    forwarder = Forwarder(lab, star.middle, *star.ports,
+                          options=["--duration", 0.5])
+    assert forwarder.wait(5) == 0
+    laws.check_final(forwarder.snapshots()[-1])
+    assert not any(star.has_program(p) for p in star.ports)
+    assert Path("/run/netns", star.middle.name).exists()

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Sizes stay within budget.txt: files, functions, headers, drivers, API."""
+import re
+
+import tree
+
+READING_PATH = ["examples/l2fwd.c", "lib/include/millrace/port.h",
+                "drivers/null/null.c", "drivers/xdp/xdp_rx.c"]
+FOR_DRIVERS = {"driver.h", "pci.h"}
+
+
+def read_budget():
+    """{budget: limit} and {(budget, file): limit}."""
+    limits, exceptions = {}, {}
+    for line in tree.text("test/style/budget.txt").splitlines():
+        words = line.split()
+        if not words or words[0].startswith("#"):
+            continue
+        if words[0] == "except":
+            if len(words) < 5:
+                raise SystemExit(f"budget.txt: {line}: an exception needs a "
+                                 "reason")
+            exceptions[words[1], words[2]] = int(words[3])
+        else:
+            limits[words[0]] = int(words[1])
+    return limits, exceptions
+
+
+class Checker:
+    """Compares sizes with limits; remembers which exceptions were used."""
+
+    def __init__(self):
+        self.wrong = tree.Complaints()
+        self.limits, self.exceptions = read_budget()
+        self.n = 0
+        self.used = set()
+
+    def check(self, budget, where, size):
+        """Complain if size is above the budget."""
+        self.n += 1
+        key = (budget, str(where))
+        limit = self.limits[budget]
+        if size > limit and key in self.exceptions:
+            self.used.add(key)
+            limit = self.exceptions[key]
+        if size > limit:
+            self.wrong.add(where, f"{budget}: {size}, the budget is {limit}")
+
+    def end(self):
+        """Exit. An exception that nobody needs is a budget that was lost."""
+        for key in sorted(set(self.exceptions) - self.used):
+            self.wrong.add("budget.txt", f"exception {key[0]} of {key[1]} is "
+                           "not needed")
+        self.wrong.end(self.n, "sizes")
+
+
+def functions(path):
+    """(name, lines, first line) of each function; kernel style has the
+    closing brace, and only that one, in column 0."""
+    lines = tree.blank_comments(tree.text(path)).splitlines()
+    start = None
+    for i, line in enumerate(lines):
+        if line == "{":
+            start = i
+        elif line.startswith("}") and start is not None:
+            head = start
+            while head > 0 and lines[head - 1].strip() and \
+                    not lines[head - 1].rstrip().endswith((";", "}")) and \
+                    not lines[head - 1].startswith("#"):
+                head -= 1
+            signature = " ".join(lines[head:start])
+            match = re.search(r"(\w+)\s*\(", re.sub(
+                r"__attribute__\s*\(\(.*?\)\)", "", signature))
+            yield (match.group(1) if match else "?"), i - head + 1, head + 1
+            start = None
+
+
+def code_lines(path):
+    """Lines that are neither blank nor comment."""
+    return sum(1 for line in
+               tree.blank_comments(tree.text(path)).splitlines()
+               if line.strip())
+
+
+def api_names(headers):
+    """Exported functions that the headers declare."""
+    names = set()
+    for path in headers:
+        names |= set(re.findall(r"MR_API\b[^;{]*?\b(mr_\w+)\s*\(",
+                                tree.blank_comments(tree.text(path))))
+    return names
+
+
+def check_python(checker, path, lines):
+    """Python functions count too: from def to the next line less indented."""
+    for i, line in enumerate(lines):
+        match = re.match(r"( *)def (\w+)", line)
+        if not match:
+            continue
+        indent, end = len(match.group(1)), len(lines)
+        for j in range(i + 1, len(lines)):
+            stripped = lines[j].lstrip()
+            if stripped and not stripped.startswith((")", "#")) and \
+                    len(lines[j]) - len(stripped) <= indent:
+                end = j
+                break
+        while end > i and not lines[end - 1].strip():
+            end -= 1
+        checker.check("lines_per_function", f"{path}:{match.group(2)}",
+                      end - i)
+
+
+def check_file(checker, path):
+    """One source file."""
+    lines = tree.text(path).splitlines()
+    if path.parts[:2] == ("lib", "include"):
+        checker.check("lines_per_header", path, len(lines))
+    elif path.parts[0] == "examples":
+        checker.check("lines_per_example", path, len(lines))
+    else:
+        checker.check("lines_per_file", path, len(lines))
+    if path.suffix == ".py":
+        check_python(checker, path, lines)
+        return
+    for name, n, _ in functions(path):
+        if path.parts[0] == "examples" and name == "main":
+            checker.check("lines_of_example_main", f"{path}:main", n)
+        else:
+            checker.check("lines_per_function", f"{path}:{name}", n)
+
+
+def main():
+    checker = Checker()
+    for path in tree.files("*.c", "*.h", "*.py"):
+        check_file(checker, path)
+    drivers = {path.parts[1] for path in tree.files("drivers/*/*.c")}
+    for driver in sorted(drivers):
+        sources = [path for path in tree.files("*.c", "*.h")
+                   if path.parts[:2] == ("drivers", driver)]
+        checker.check("files_per_driver", f"drivers/{driver}",
+                      sum(path.suffix == ".c" for path in sources))
+        checker.check("lines_per_driver", f"drivers/{driver}",
+                      sum(len(tree.text(p).splitlines()) for p in sources))
+    checker.check("lines_of_top_meson", "meson.build",
+                  len(tree.text("meson.build").splitlines()))
+    headers = tree.public_headers()
+    checker.check("public_functions", "lib/include/millrace", len(api_names(
+        [h for h in headers if h.name not in FOR_DRIVERS])))
+    checker.check("driver_functions", "lib/include/millrace/driver.h", len(
+        api_names([h for h in headers if h.name in FOR_DRIVERS])))
+    checker.check("reading_path_lines", "the reading path", sum(
+        code_lines(path) for path in READING_PATH
+        if (tree.TOP / path).exists()))
+    checker.end()
+
+
+main()

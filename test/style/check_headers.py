@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Each public header compiles alone, included twice, as C11 and as C++17."""
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+import tree
+
+# Strict on purpose: a user's flags may be stricter than ours. -Wshadow not in
+# C++, where it objects to a function with the name of a struct; mr_pool_stats
+# is both as stat(2) is, and C++ allows it.
+FLAGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only"]
+C_FLAGS = ["-Wshadow", "-Wstrict-prototypes"]
+NOT_IN_ALL = {"driver.h", "pci.h", "millrace.h"}
+
+
+def compile_alone(compiler, standard, suffix, name, folder):
+    """What the compiler says of the header, '' if nothing."""
+    source = Path(folder) / f"alone{suffix}"
+    include = f"#include <millrace/{name}>\n"
+    # The empty file is no translation unit in strict C, hence the typedef.
+    source.write_text(include * 2 + "typedef int not_empty;\n")
+    flags = FLAGS + (C_FLAGS if suffix == ".c" else [])
+    done = subprocess.run(
+        [compiler, f"-std={standard}", *flags,
+         f"-I{tree.TOP}/lib/include", str(source)],
+        capture_output=True, text=True, check=False)
+    return "" if done.returncode == 0 else done.stderr.strip()
+
+
+def main():
+    wrong = tree.Complaints()
+    names = [path.name for path in tree.public_headers()]
+    cxx = os.environ.get("CXX", "g++")
+    rows = [(os.environ.get("CC", "cc"), "c11", ".c")]
+    if shutil.which(cxx):
+        rows.append((cxx, "c++17", ".cc"))
+    else:
+        print(f"{cxx} is missing: C++17 is not checked")
+    with tempfile.TemporaryDirectory() as folder:
+        for compiler, standard, suffix in rows:
+            for name in names:
+                said = compile_alone(compiler, standard, suffix, name, folder)
+                if said:
+                    wrong.add(f"millrace/{name}", f"alone as {standard}:\n"
+                              f"{said}")
+    in_all = tree.text("lib/include/millrace/millrace.h")
+    for name in names:
+        if name not in NOT_IN_ALL and f"<millrace/{name}>" not in in_all:
+            wrong.add("millrace/millrace.h", f"does not include {name}")
+    wrong.end(len(names) * len(rows), "compilations of headers")
+
+
+main()

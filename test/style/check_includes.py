@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Fail on an #include that goes against the layer order of the design."""
+import re
+
+import tree
+
+LAYERS = [
+    {"base"}, {"mem", "net", "ring"}, {"pci", "pool"}, {"port"},
+    {"flow", "worker"},
+]
+RANK = {module: rank for rank, row in enumerate(LAYERS) for module in row}
+FOR_DRIVERS = ("<millrace/driver.h>", "<millrace/pci.h>")
+INCLUDE = re.compile(r'^\s*#\s*include\s+(<[^>]+>|"[^"]+")', re.M)
+
+
+def objection(path, target):
+    """Why `path` may not include `target`, or '' if it may."""
+    top, module = path.parts[0], path.parts[1] if len(path.parts) > 2 else ""
+    name = target[1:-1]
+    if ".." in name.split("/"):
+        return "no '..' in includes"
+    if target in FOR_DRIVERS and top in ("apps", "examples"):
+        return f"{name} is for driver authors"
+    if target.startswith("<") or "/" not in name:
+        return ""  # system, public interface, or same folder
+    if top == "test" and module == "conformance":
+        if name.startswith("support/"):
+            return ""
+        return "conformance tests see the public headers alone"
+    if top == "test":
+        return ""
+    if top != "lib":
+        return f"{top}/ sees only <millrace/...> and its own folder"
+    if module == "include":
+        return "public headers include <millrace/...> only"
+    other = name.split("/")[0]
+    if other not in RANK or module not in RANK:
+        return "module is not in LAYERS"
+    if other != module and RANK[other] >= RANK[module]:
+        return f"lib/{module} may not look at lib/{other}"
+    return ""
+
+
+def main():
+    wrong = tree.Complaints()
+    n = 0
+    for path in tree.files("*.c", "*.h"):
+        for match in INCLUDE.finditer(tree.text(path)):
+            n += 1
+            why = objection(path, match.group(1))
+            if why:
+                wrong.add(path, f"{match.group(1)}: {why}")
+    wrong.end(n, "includes")
+
+
+main()

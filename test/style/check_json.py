@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What mr-l2fwd --json prints is what its schema says.
+
+usage: check_json.py MR_L2FWD SCHEMA
+"""
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import tree
+
+try:
+    import jsonschema
+except ImportError:
+    tree.skip("python3-jsonschema is missing")
+
+# Ports that every machine has. More than a second, so that there is a line
+# besides the final one.
+COMMAND = ["--json", "--duration", "1.5", "null:", "null:"]
+
+
+def main():
+    program, schema_path = sys.argv[1:]
+    schema = json.loads(Path(schema_path).read_text())
+    done = subprocess.run([program, *COMMAND], capture_output=True, text=True,
+                          check=False, timeout=30)
+    wrong = tree.Complaints()
+    if done.returncode != 0:
+        wrong.add(program, f"exit status {done.returncode}: {done.stderr}")
+    jsonschema.Draft7Validator.check_schema(schema)
+    validator = jsonschema.Draft7Validator(schema)
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    for number, line in enumerate(lines, 1):
+        for error in validator.iter_errors(line):
+            where = "/".join(map(str, error.absolute_path))
+            wrong.add(f"line {number}", f"{where}: {error.message}")
+    if [bool(line.get("final")) for line in lines] != \
+            [False] * (len(lines) - 1) + [True]:
+        wrong.add(program, "the last line, and no other, has final")
+    # A schema that allows everything would have passed all of the above.
+    if not list(validator.iter_errors({"v": 1})):
+        wrong.add(schema_path, "accepts an object without ports")
+    if len(lines) < 2:
+        wrong.add(program, "no line besides the final one")
+    wrong.end(len(lines), "objects")
+
+
+main()

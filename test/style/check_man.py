@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The options of a man page are those of --help, and the page is sound.
+
+usage: check_man.py PROGRAM PAGE
+"""
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import tree
+
+
+def options_of_help(text):
+    """Long options, without their values."""
+    return set(re.findall(r"(?<![\w-])--([a-z][\w-]*)", text))
+
+
+def options_of_page(text):
+    """Options in the list of OPTIONS, in man(7) or mdoc(7), where --name is
+    written "Fl -name"."""
+    text = re.sub(r"\\f[A-Z]", "", text.replace(r"\-", "-"))
+    return options_of_help(text) | set(
+        re.findall(r"^\.It .*?\bFl -([a-z][\w-]*)", text, re.M))
+
+
+def main():
+    program, page = sys.argv[1:]
+    help_text = subprocess.run([program, "--help"], capture_output=True,
+                               text=True, check=True, timeout=20).stdout
+    text = Path(page).read_text()
+    wrong = tree.Complaints()
+    in_help, in_page = options_of_help(help_text), options_of_page(text)
+    for name in sorted(in_help - in_page):
+        wrong.add(page, f"--{name} is missing")
+    for name in sorted(in_page - in_help):
+        wrong.add(page, f"--{name} is not in --help")
+    if not re.search(r"^\.SH \"?EXIT STATUS", text, re.M | re.I):
+        wrong.add(page, "no section EXIT STATUS")
+    if shutil.which("groff"):
+        said = subprocess.run(["groff", "-mandoc", "-ww", "-z", page],
+                              capture_output=True, text=True, check=False)
+        for line in said.stderr.splitlines():
+            wrong.add(page, line)
+    wrong.end(len(in_help), "options")
+
+
+main()

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Exported symbols: library, symbol map and headers agree.
+
+usage: check_symbols.py LIBRARY.so DRIVER...
+
+Every global symbol of our own objects starts with mr_ or mri_, so that a
+static library collides with nobody.
+"""
+import re
+import subprocess
+import sys
+
+import tree
+
+PREFIXES = ("mr_", "mri_")
+
+
+def nm(*arguments):
+    """The names that nm lists."""
+    done = subprocess.run(["nm", "--defined-only", "-g", *arguments],
+                          capture_output=True, text=True, check=True)
+    return {line.split()[2].split("@")[0] for line in
+            done.stdout.splitlines() if len(line.split()) == 3}
+
+
+def compare(wrong, where, have, what, should):
+    """Complain about names that one side has and the other has not."""
+    for name in sorted(should - have):
+        wrong.add(where, f"{name} is missing, {what} has it")
+    for name in sorted(have - should):
+        wrong.add(where, f"{name} is not in {what}")
+
+
+def main():
+    wrong = tree.Complaints()
+    library, *objects = sys.argv[1:]
+    map_text = tree.blank_comments(tree.text("lib/millrace.map"))
+    releases = set(re.findall(r"^(MILLRACE_[\w.]+) \{", map_text, re.M))
+    in_map = set(re.findall(r"^\t(\w+);", map_text, re.M))
+    in_headers = set()
+    for path in tree.public_headers():
+        in_headers |= set(re.findall(
+            r"MR_API\b[^;{]*?\b(mr_\w+)\s*\(",
+            tree.blank_comments(tree.text(path))))
+    exported = nm("-D", library) - releases
+    compare(wrong, library, exported, "lib/millrace.map", in_map)
+    compare(wrong, "lib/millrace.map", in_map, "the headers (MR_API)",
+            in_headers)
+    for name in sorted(nm(*objects)):
+        # Symbols of sanitizers and coverage begin with two underscores.
+        if not name.startswith(PREFIXES) and not name.startswith("__"):
+            wrong.add("libmillrace", f"global {name} lacks mr_ or mri_")
+    wrong.end(len(exported), "exported symbols")
+
+
+main()

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What unit tests of pools have in common. */
+#ifndef SUPPORT_POOL_UNIT_H
+#define SUPPORT_POOL_UNIT_H
+
+#include "support/unit.h"
+
+#include <stdbool.h>
+
+#include <millrace/driver.h>
+#include <millrace/frame.h>
+#include <millrace/pool.h>
+
+#include "mem/mem.h"
+#include "pool/pool.h"
+
+struct pool_fixture {
+	struct test_allocator allocator;
+	struct mr_ctx *ctx;
+	struct mr_region *region;
+	struct mr_pool *pool;
+	struct mr_cache *cache;
+	uint8_t *base;
+};
+
+/* A pool with one cache, in a region on small OS pages. */
+static inline void fixture_open(struct pool_fixture *f, uint32_t n_pages,
+				uint32_t page_bytes, uint32_t chunk_bytes)
+{
+	const struct mr_region_config region_config = {
+		.size = sizeof(region_config), .os_pages = MR_OS_PAGES_4K
+	};
+	struct mr_pool_config config = { .size = sizeof(config),
+					 .n_pages = n_pages,
+					 .page_bytes = page_bytes,
+					 .chunk_bytes = chunk_bytes };
+
+	memset(f, 0, sizeof(*f));
+	f->ctx = test_ctx(&f->allocator);
+	assert_int_equal(
+		mr_region_create(f->ctx, &region_config, &f->region, NULL), 0);
+	config.region = f->region;
+	assert_int_equal(mr_pool_create(f->ctx, &config, &f->pool, NULL), 0);
+	assert_int_equal(mr_cache_create(f->pool, &f->cache, NULL), 0);
+	f->base = mr_region_base(f->region);
+}
+
+static inline struct mr_pool_stats pool_stats(const struct mr_pool *pool)
+{
+	struct mr_pool_stats stats = { .size = sizeof(stats) };
+
+	assert_int_equal(mr_pool_stats(pool, &stats), 0);
+	return stats;
+}
+
+/* Conservation is the law: nothing is out but what the test knows of. */
+static inline void assert_in_flight(const struct mr_pool *pool, uint64_t n)
+{
+	const struct mr_pool_stats s = pool_stats(pool);
+
+	assert_int_equal(s.n_in_flight, n);
+	assert_int_equal(s.n_free + s.n_in_flight, s.n_pages);
+}
+
+/* No magazine is lost; those on the stack of empty ones are empty. */
+static inline void assert_magazines(struct mr_pool *pool)
+{
+	uint64_t n_failed = 0;
+	uint32_t n = 0;
+	int64_t place;
+
+	while ((place = mri_stack_pop(&pool->filled, pool->magazines,
+				      &n_failed)) >= 0) {
+		assert_int_equal(pool->magazines[place].n, MR_MAGAZINE_PAGES);
+		n++;
+	}
+	while ((place = mri_stack_pop(&pool->empty, pool->magazines,
+				      &n_failed)) >= 0) {
+		assert_int_equal(pool->magazines[place].n, 0);
+		n++;
+	}
+	assert_int_equal(n, pool->n_magazines);
+}
+
+/* Everything is back, and every page is there once. */
+static inline void fixture_close(struct pool_fixture *f)
+{
+	uint64_t *addrs;
+	bool *is_seen;
+	uint32_t n;
+
+	mr_cache_destroy(f->cache);
+	assert_in_flight(f->pool, 0);
+	n = f->pool->n_pages;
+	addrs = calloc(n + 1, sizeof(*addrs));
+	is_seen = calloc(n, sizeof(*is_seen));
+	assert_int_equal(mr_pool_frag_alloc_bulk(f->pool, addrs, n + 1,
+						 f->pool->page_bytes),
+			 n);
+	for (uint32_t i = 0; i < n; i++) {
+		const uint32_t page = mri_page_of(f->pool, addrs[i]);
+
+		assert_true(page < n && !is_seen[page]);
+		assert_int_equal(addrs[i] % f->pool->page_bytes, 0);
+		is_seen[page] = true;
+	}
+	mr_pool_frag_free_bulk(f->pool, addrs, n);
+	assert_magazines(f->pool);
+	free(addrs);
+	free(is_seen);
+	assert_int_equal(mr_pool_destroy(f->pool, NULL), 0);
+	assert_int_equal(mr_region_destroy(f->region, NULL), 0);
+	mr_ctx_destroy(f->ctx);
+	assert_int_equal(f->allocator.n_out, 0);
+}
+
+static inline uint64_t alloc_one(struct mr_cache *cache, uint32_t n_bytes)
+{
+	uint64_t addr = UINT64_MAX;
+
+	assert_int_equal(mr_frag_alloc_bulk(cache, &addr, 1, n_bytes), 1);
+	return addr;
+}
+
+/* One more pool in the region of the fixture. */
+static inline struct mr_pool *pool_beside(struct pool_fixture *f,
+					  uint32_t n_pages, uint32_t page_bytes)
+{
+	const struct mr_pool_config config = { .size = sizeof(config),
+					       .n_pages = n_pages,
+					       .page_bytes = page_bytes,
+					       .region = f->region,
+					       .name = "beside" };
+	struct mr_pool *pool = NULL;
+
+	assert_int_equal(mr_pool_create(f->ctx, &config, &pool, NULL), 0);
+	return pool;
+}
+
+#endif

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/base/ctx.c: one function per promise in <millrace/ctx.h>. */
+#include "support/unit.h"
+
+#include <millrace/driver.h>
+
+#include "base/base.h"
+
+static void no_config_means_defaults(void **state)
+{
+	struct mr_ctx *ctx = NULL;
+	uint64_t t0, t1;
+	void *memory;
+
+	(void)state;
+	assert_int_equal(mr_ctx_create(NULL, &ctx, NULL), 0);
+	t0 = mr_ctx_now_ns(ctx);
+	t1 = mr_ctx_now_ns(ctx);
+	assert_true(t0 > 0 && t1 >= t0);
+	mr_log(ctx, MR_LOG_ERROR, "nobody hears %s", "this");
+	memory = mr_alloc(ctx, 4096, 100);
+	assert_int_equal((uintptr_t)memory % 4096, 0);
+	mr_free(ctx, memory);
+	mr_ctx_destroy(ctx);
+}
+
+static void wrong_config_is_refused_with_a_reason(void **state)
+{
+	static const struct {
+		struct mr_ctx_config config;
+		const char *words;
+	} cases[] = {
+		{ { .size = 0 }, "size is 0" },
+		{ { .size = 3 }, "size is 3" },
+		{ { .size = sizeof(struct mr_ctx_config) + 1 }, "at most" },
+		{ { .size = sizeof(struct mr_ctx_config), .alloc = hook_alloc },
+		  "alloc and free" },
+		{ { .size = sizeof(struct mr_ctx_config), .free = hook_free },
+		  "alloc and free" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct mr_ctx *ctx = (struct mr_ctx *)1;
+		struct mr_reason why = { "" };
+
+		assert_int_equal(mr_ctx_create(&cases[i].config, &ctx, &why),
+				 -EINVAL);
+		assert_reason_has(&why, cases[i].words);
+		assert_ptr_equal(ctx, (struct mr_ctx *)1); /* left alone */
+		assert_int_equal(mr_ctx_create(&cases[i].config, &ctx, NULL),
+				 -EINVAL);
+	}
+}
+
+/* A program that was built when the struct ended behind opaque. */
+static void shorter_config_is_completed_with_defaults(void **state)
+{
+	struct {
+		uint32_t size, reserved;
+		void *opaque;
+		uint64_t garbage[4]; /* not read: behind size */
+	} old = { 16, 0, &old, { 1, 2, 3, 4 } };
+	struct mr_ctx *ctx = NULL;
+
+	(void)state;
+	assert_int_equal(
+		mr_ctx_create((struct mr_ctx_config *)&old, &ctx, NULL), 0);
+	assert_true(mr_ctx_now_ns(ctx) > 4);
+	mr_ctx_destroy(ctx);
+}
+
+static uint64_t fixed_clock(void *opaque)
+{
+	return *(uint64_t *)opaque;
+}
+
+static void clock_hook_is_asked(void **state)
+{
+	uint64_t now = 42;
+	const struct mr_ctx_config config = { .size = sizeof(config),
+					      .opaque = &now,
+					      .clock = fixed_clock };
+	struct mr_ctx *ctx = NULL;
+
+	(void)state;
+	assert_int_equal(mr_ctx_create(&config, &ctx, NULL), 0);
+	assert_int_equal(mr_ctx_now_ns(ctx), 42);
+	now = 43;
+	assert_int_equal(mr_ctx_now_ns(ctx), 43);
+	mr_ctx_destroy(ctx);
+}
+
+static void allocator_hook_gets_and_takes_all_memory(void **state)
+{
+	struct test_allocator a = { 0 };
+	struct mr_ctx *ctx = test_ctx(&a);
+	uint8_t *memory = mr_alloc(ctx, 0, 1000);
+
+	(void)state;
+	assert_int_equal(a.n_out, 2);
+	assert_int_equal((uintptr_t)memory % 64, 0);
+	for (int i = 0; i < 1000; i++)
+		assert_int_equal(memory[i], 0);
+	mr_free(ctx, memory);
+	mr_free(ctx, NULL);
+	assert_int_equal(a.n_out, 1);
+	a.fail_at = a.n_calls + 1;
+	assert_null(mr_alloc(ctx, 0, 1));
+	mr_ctx_destroy(ctx);
+	assert_int_equal(a.n_out, 0);
+	mr_ctx_destroy(NULL);
+}
+
+static void no_memory_is_enomem(void **state)
+{
+	struct test_allocator a = { .fail_at = 1 };
+	const struct mr_ctx_config config = { .size = sizeof(config),
+					      .opaque = &a,
+					      .alloc = hook_alloc,
+					      .free = hook_free };
+	struct mr_ctx *ctx = NULL;
+	struct mr_reason why = { "" };
+
+	(void)state;
+	assert_int_equal(mr_ctx_create(&config, &ctx, &why), -ENOMEM);
+	assert_reason_has(&why, "memory");
+	assert_null(ctx);
+	assert_int_equal(a.n_out, 0);
+}
+
+static void log_hook_gets_one_line(void **state)
+{
+	struct test_allocator a = { 0 };
+	struct mr_ctx *ctx = test_ctx(&a);
+	char longer[1000];
+
+	(void)state;
+	mr_log(ctx, MR_LOG_INFO, "%d frames", 3);
+	assert_string_equal(a.last_line, "3 frames");
+	assert_int_equal(a.n_lines, 1);
+	memset(longer, 'x', sizeof(longer) - 1);
+	longer[sizeof(longer) - 1] = '\0';
+	mr_log(ctx, MR_LOG_INFO, "%s", longer);
+	assert_int_equal(strlen(a.last_line), 511); /* cut off, terminated */
+	mr_ctx_destroy(ctx);
+}
+
+static int no_need(struct mr_ctx *ctx, const struct mr_spec *spec,
+		   uint32_t page_bytes, uint32_t *ret_n_pages,
+		   struct mr_reason *reterr_reason)
+{
+	(void)ctx;
+	(void)spec;
+	(void)page_bytes;
+	(void)ret_n_pages;
+	return mr_fail(reterr_reason, -ENOTSUP, "no");
+}
+
+static int no_open(struct mr_port *port, const struct mr_spec *spec,
+		   struct mr_reason *reterr_reason)
+{
+	(void)port;
+	(void)spec;
+	return mr_fail(reterr_reason, -ENOTSUP, "no");
+}
+
+static void no_close(struct mr_port *port)
+{
+	(void)port;
+}
+
+static struct mr_driver driver_named(const char *name)
+{
+	return (struct mr_driver){ .name = name,
+				   .port_bytes = sizeof(struct mr_port),
+				   .need = no_need,
+				   .open = no_open,
+				   .close = no_close };
+}
+
+static void driver_without_its_parts_is_refused(void **state)
+{
+	struct test_allocator a = { 0 };
+	struct mr_ctx *ctx = test_ctx(&a);
+	struct mr_driver d;
+
+	(void)state;
+	d = driver_named(NULL);
+	assert_int_equal(mr_ctx_add_driver(ctx, &d), -EINVAL);
+	d = driver_named("x");
+	d.open = NULL;
+	assert_int_equal(mr_ctx_add_driver(ctx, &d), -EINVAL);
+	d = driver_named("x");
+	d.close = NULL;
+	assert_int_equal(mr_ctx_add_driver(ctx, &d), -EINVAL);
+	d = driver_named("x");
+	d.need = NULL;
+	assert_int_equal(mr_ctx_add_driver(ctx, &d), -EINVAL);
+	d = driver_named("x");
+	d.port_bytes = sizeof(struct mr_port) - 1;
+	assert_int_equal(mr_ctx_add_driver(ctx, &d), -EINVAL);
+	d = driver_named("null"); /* a built-in one */
+	assert_int_equal(mr_ctx_add_driver(ctx, &d), -EEXIST);
+	mr_ctx_destroy(ctx);
+}
+
+static void list_has_room_for_32_drivers(void **state)
+{
+	struct test_allocator a = { 0 };
+	struct mr_ctx *ctx = test_ctx(&a);
+	struct mr_driver drivers[33];
+	char names[33][8];
+	uint32_t n_built_in = 0, n;
+
+	(void)state;
+	while (mr_ctx_driver_name(ctx, n_built_in) != NULL)
+		n_built_in++;
+	assert_true(n_built_in >= 1);
+	for (n = n_built_in; n <= 32; n++) {
+		snprintf(names[n], sizeof(names[n]), "d%u", n);
+		drivers[n] = driver_named(names[n]);
+		assert_null(mr_ctx_driver_slot(ctx, &drivers[n]));
+		assert_int_equal(mr_ctx_add_driver(ctx, &drivers[n]),
+				 n < 32 ? 0 : -ENOSPC);
+		if (n < 32)
+			assert_string_equal(mr_ctx_driver_name(ctx, n),
+					    names[n]);
+	}
+	assert_null(mr_ctx_driver_name(ctx, 32));
+	mr_ctx_destroy(ctx);
+}
+
+static void each_driver_has_a_slot_of_its_own(void **state)
+{
+	struct test_allocator a = { 0 };
+	struct mr_ctx *ctx = test_ctx(&a);
+	const struct mr_driver d1 = driver_named("d1"), d2 = driver_named("d2");
+	void **s1, **s2;
+
+	(void)state;
+	assert_int_equal(mr_ctx_add_driver(ctx, &d1), 0);
+	assert_int_equal(mr_ctx_add_driver(ctx, &d2), 0);
+	s1 = mr_ctx_driver_slot(ctx, &d1);
+	s2 = mr_ctx_driver_slot(ctx, &d2);
+	assert_non_null(s1);
+	assert_non_null(s2);
+	assert_ptr_not_equal(s1, s2);
+	assert_null(*s1);
+	*s1 = &a;
+	assert_null(*s2);
+	assert_ptr_equal(mr_ctx_driver_slot(ctx, &d1), s1);
+	mr_ctx_destroy(ctx);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(no_config_means_defaults),
+		cmocka_unit_test(wrong_config_is_refused_with_a_reason),
+		cmocka_unit_test(shorter_config_is_completed_with_defaults),
+		cmocka_unit_test(clock_hook_is_asked),
+		cmocka_unit_test(allocator_hook_gets_and_takes_all_memory),
+		cmocka_unit_test(no_memory_is_enomem),
+		cmocka_unit_test(log_hook_gets_one_line),
+		cmocka_unit_test(driver_without_its_parts_is_refused),
+		cmocka_unit_test(list_has_room_for_32_drivers),
+		cmocka_unit_test(each_driver_has_a_slot_of_its_own),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""mr-l2fwd as a user meets it: exit codes, one-line errors, forms of output.
+
+usage: cli_test.py MR_L2FWD      (no privileges, no interfaces)
+"""
+import csv
+import io
+import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import termios
+import time
+import unittest
+
+PROGRAM = ""
+LIMIT_S = 30
+
+
+def run(*arguments, **options):
+    """Run to the end: exit code, stdout, stderr."""
+    done = subprocess.run([PROGRAM, *arguments], capture_output=True,
+                          text=True, check=False, timeout=LIMIT_S, **options)
+    return done.returncode, done.stdout, done.stderr
+
+
+class Errors(unittest.TestCase):
+    """What cannot be is refused with one line that names cause and cure."""
+
+    # (exit code, what the line says, arguments)
+    CASES = [
+        (2, "no ports: mode patch needs two", []),
+        (2, "joins them in pairs", ["null:", "null:", "null:"]),
+        (2, "no driver 'nope'; this build has:", ["nope:", "null:"]),
+        (2, "no option '--nope'", ["--nope", "null:", "null:"]),
+        (2, "has no option 'nope'; it has: queues", ["null:,nope=1", "null:"]),
+        (2, "eth0 is there twice", ["eth0", "xdp:eth0"]),
+        (2, "core 1000 is not there or may not be used; this process may use:",
+         ["--cores", "1000", "null:", "null:"]),
+        (2, "out of range, 1 to 256", ["--burst", "257", "null:", "null:"]),
+        (2, "out of range, 14 to", ["null:,len=13", "null:"]),
+        (2, "is too small: the ports' rings",
+         ["--pool-pages", "5", "null:", "null:"]),
+        (2, "--mtu: none of these ports has such an option",
+         ["--mtu", "1500", "null:", "null:"]),
+        (2, "needs 18 at least",
+         ["--burst", "17", "pair:a,sg=on", "pair:b"]),
+        (1, "no such network interface", ["xdp:lo:1", "null:"]),
+        (1, "No such file or directory", ["pcap:rx=/nowhere/x", "null:"]),
+    ]
+
+    def test_one_line_and_the_exit_code(self):
+        drivers = run("nope:", "null:")[2].split("has:")[1].split()
+        for code, words, arguments in self.CASES:
+            if "xdp:lo:1" in arguments and "xdp" not in drivers:
+                continue
+            with self.subTest(arguments):
+                got, out, err = run(*arguments)
+                errors = [line for line in err.splitlines()
+                          if not line.startswith("mr-l2fwd: warning:")]
+                self.assertEqual(got, code, err)
+                self.assertEqual(out, "")
+                self.assertEqual(len(errors), 1, err)
+                self.assertRegex(errors[0], "^mr-l2fwd: ")
+                self.assertIn(words, errors[0])
+
+    def test_a_full_disk_is_an_error(self):
+        with open("/dev/full", "w", encoding="ascii") as full:
+            done = subprocess.run(
+                [PROGRAM, "--json", "-d", "0.1", "null:", "null:"],
+                stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+                timeout=LIMIT_S)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("cannot write to stdout", done.stderr)
+
+    def test_a_reader_that_goes_away_ends_it(self):
+        with subprocess.Popen([PROGRAM, "--csv", "null:", "null:"],
+                              stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL) as process:
+            process.stdout.readline()
+            process.stdout.close()
+            self.assertEqual(process.wait(LIMIT_S), 1)
+
+
+class Output(unittest.TestCase):
+    """Each form says the same, and adds up."""
+
+    def test_help_and_version(self):
+        code, out, err = run("--help")
+        self.assertEqual((code, err), (0, ""))
+        self.assertRegex(out, "^usage: mr-l2fwd")
+        code, out, err = run("--version")
+        self.assertEqual((code, err), (0, ""))
+        self.assertRegex(out, r"^mr-l2fwd \d+\.\d+\.\d+\n$")
+
+    def test_quiet_json_is_the_final_object(self):
+        code, out, _ = run("--json", "--quiet", "-d", "1.3", "null:", "null:")
+        self.assertEqual(code, 0)
+        self.assertEqual(out.count("\n"), 1)
+        final = json.loads(out)
+        self.assertTrue(final["final"] and final["laws_hold"]
+                        and final["conserved"])
+        rx = sum(q["rx"]["delivered"] for p in final["ports"]
+                 for q in p["queues"])
+        tx = sum(q["tx"]["accepted"] for p in final["ports"]
+                 for q in p["queues"])
+        drops = sum(sum(w["drops"].values()) for w in final["workers"])
+        self.assertGreater(rx, 1000000)
+        self.assertEqual(rx, tx + drops)
+
+    def test_csv_has_a_line_per_queue_and_second(self):
+        code, out, _ = run("--csv", "-d", "1.3", "null:,queues=2", "null:")
+        self.assertEqual(code, 0)
+        rows = list(csv.DictReader(io.StringIO(out, newline="")))
+        self.assertEqual(len(rows), 2 * 3)
+        self.assertEqual([row["queue"] for row in rows[:3]], ["0", "1", "0"])
+        for row in rows:
+            self.assertNotIn(None, row)
+            self.assertEqual(row["rx_received"], row["rx_delivered"])
+
+    def test_text_has_a_line_per_second_and_a_summary(self):
+        code, out, err = run("-d", "1.3", "null:", "null:")
+        self.assertEqual(code, 0)
+        self.assertRegex(out, r"(?m)^ +1\.0 s  rx \S+ \S+ .* idle \d+ %$")
+        self.assertRegex(out, r"(?m)^accounting laws hold$")
+        pages = re.search(r"(?m)^pages: (\d+) of (\d+) came back$", out)
+        self.assertEqual(pages[1], pages[2])
+        self.assertRegex(err, r"(?m)^worker 0: core \d+.*, rx null:/0 null:/0")
+
+    def test_the_pool_it_sizes_is_large_enough_for_every_page(self):
+        """A cache may hold one page more where a page holds several chunks."""
+        for page_bytes in ("2048", "4096", "8192", "32768"):
+            code, _, err = run("--page-bytes", page_bytes, "--workers", "1",
+                               "--count", "1000", "--quiet",
+                               "null:", "pair:a")
+            self.assertEqual(code, 0, f"{page_bytes}: {err}")
+
+    def test_count_ends_it_within_a_burst(self):
+        code, out, _ = run("--json", "--quiet", "--count", "10000", "-w", "1",
+                           "--mode", "drop", "null:")
+        self.assertEqual(code, 0)
+        n_frames = json.loads(out)["workers"][0]["drops"]["mode_drop"]
+        self.assertIn(n_frames, range(10000, 10000 + 256))
+
+    def test_signals_end_it_with_a_summary(self):
+        for number in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
+            with self.subTest(number), subprocess.Popen(
+                    [PROGRAM, "--quiet", "pair:a", "pair:b"],
+                    stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                    text=True) as process:
+                time.sleep(0.5)
+                process.send_signal(number)
+                out, _ = process.communicate(timeout=LIMIT_S)
+                self.assertEqual(process.returncode, 0)
+                self.assertIn("accounting laws hold", out)
+
+
+class Live(unittest.TestCase):
+    """The display on a terminal."""
+
+    def test_it_shows_rates_and_q_gives_the_terminal_back(self):
+        master, slave = pty.openpty()
+        termios.tcsetwinsize(slave, (40, 120))
+        before = termios.tcgetattr(slave)
+        with subprocess.Popen([PROGRAM, "null:,queues=2", "null:"],
+                              stdin=slave, stdout=slave,
+                              stderr=subprocess.DEVNULL,
+                              env=os.environ | {"TERM": "xterm"}) as process:
+            shown, is_asked = b"", False
+            deadline = time.monotonic() + LIMIT_S
+            while process.poll() is None and time.monotonic() < deadline:
+                if select.select([master], [], [], 0.1)[0]:
+                    shown += os.read(master, 65536)
+                if b"in flight" in shown and not is_asked:
+                    os.write(master, b"q")
+                    is_asked = True
+            process.kill()
+            while select.select([master], [], [], 0.2)[0]:
+                shown += os.read(master, 65536)
+        self.assertEqual(process.returncode, 0)
+        text = re.sub(rb"\x1b[\[()][0-9;?]*[A-Za-z]", b"", shown).decode()
+        for words in "pps", "bit/s", "queue 1", "idle", "mean burst", \
+                "in flight", "dropped", "accounting laws hold":
+            self.assertIn(words, text)
+        self.assertIn(b"\x1b[?1049l", shown)  # back to the first screen
+        self.assertEqual(termios.tcgetattr(slave), before)
+        os.close(master)
+        os.close(slave)
+
+
+if __name__ == "__main__":
+    PROGRAM = sys.argv.pop(1)
+    unittest.main()

@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Tests of apps/l2fwd: forward.c, session.c, specs.c and snapshot.c together.
+ * The program has one end of each pair, the test has the other and looks at
+ * what comes out, by address too: a frame that is forwarded is not copied.
+ */
+#include <sched.h>
+#include <time.h>
+
+#include "support/unit.h"
+
+#include "session.h"
+#include "snapshot.h"
+
+enum { MAX_FRAMES = 64 };
+
+struct host {
+	struct mr_port *port;
+	struct mr_frame frames[MAX_FRAMES]; /* what it received */
+	uint32_t n;
+};
+
+struct bed {
+	struct session session;
+	struct options options;
+	char *words[13]; /* the options point to them */
+	struct mr_cache *cache;
+	uint8_t *base;
+	struct host hosts[3];
+	uint32_t n_hosts;
+	uint64_t n_sent; /* frames, by hosts */
+};
+
+static struct mr_ctx *ctx_of(struct bed *bed)
+{
+	return bed->session.ctx;
+}
+
+static void open_bed(struct bed *bed, const char *mode, uint32_t n_ports,
+		     const char *n_workers)
+{
+	const char *const words[] = {
+		"mr-l2fwd",  "-m",           mode,           "-w",
+		n_workers,   "-p",           "20000",        "-i",
+		"interrupt", "pair:0,sg=on", "pair:1,sg=on", "pair:2,sg=on"
+	};
+	struct mr_port_config config = { .size = sizeof(config) };
+	struct mr_reason why = { "" };
+
+	memset(bed, 0, sizeof(*bed));
+	memcpy(bed->words, words, sizeof(words));
+	if (options_parse(9 + (int)n_ports, bed->words, &bed->options, &why) !=
+		    PARSE_RUN ||
+	    session_open(&bed->session, &bed->options, &why) != 0)
+		fail_msg("%s", why.text);
+	bed->n_hosts = n_ports;
+	bed->base = bed->session.shared.base;
+	config.pool = bed->session.pool;
+	for (uint32_t i = 0; i < n_ports; i++) {
+		char spec[32];
+
+		snprintf(spec, sizeof(spec), "pair:%u,sg=on", i);
+		if (mr_port_open(ctx_of(bed), spec, &config,
+				 &bed->hosts[i].port, &why) < 0)
+			fail_msg("%s", why.text);
+	}
+	assert_int_equal(mr_cache_create(config.pool, &bed->cache, NULL), 0);
+	assert_int_equal(mr_workers_start(bed->session.workers, forward_run,
+					  bed->session.forwarders, NULL),
+			 0);
+}
+
+/* Until the workers have received all that was sent; at most 2 s. */
+static void settle(struct bed *bed)
+{
+	const struct timespec pause = { .tv_nsec = 200000 };
+	uint64_t n = 0;
+
+	for (uint32_t k = 0; k < 10000 && n < bed->n_sent; k++) {
+		n = 0;
+		for (uint32_t p = 0; p < bed->n_hosts; p++) {
+			struct mr_rx_stats stats = { .size = sizeof(stats) };
+
+			mr_rxq_stats(mr_port_rxq(bed->session.ports[p], 0),
+				     &stats);
+			n += stats.delivered;
+		}
+		nanosleep(&pause, NULL);
+	}
+	assert_int_equal(n, bed->n_sent);
+}
+
+/*
+ * Stop as the program does; the laws hold and every page comes back. Returns
+ * the last snapshot, for the caller to look at and destroy.
+ */
+static struct snapshot *close_bed(struct bed *bed)
+{
+	struct snapshot *last = snapshot_create(&bed->session);
+
+	settle(bed);
+	mr_workers_stop(bed->session.workers);
+	assert_int_equal(mr_workers_join(bed->session.workers, 5000, NULL), 0);
+	for (uint32_t i = 0; i < bed->n_hosts; i++)
+		mr_frame_free_bulk(bed->cache, bed->hosts[i].frames,
+				   bed->hosts[i].n);
+	session_drain(&bed->session);
+	snapshot_take(last, &bed->session, 1);
+	snapshot_check_laws(last);
+	if (!last->laws_hold)
+		fail_msg("%s", last->broken_law);
+	for (uint32_t i = 0; i < bed->n_hosts; i++)
+		mr_port_close(bed->hosts[i].port);
+	mr_cache_destroy(bed->cache);
+	session_close_ports(&bed->session);
+	snapshot_take_pool(last, &bed->session);
+	assert_true(last->is_conserved);
+	session_close(&bed->session);
+	return last;
+}
+
+/* A frame of n entries from one address to another, sent by a host. */
+static struct mr_frame send_frame(struct bed *bed, uint32_t host, uint64_t to,
+				  uint64_t from, uint32_t n)
+{
+	struct mr_frame frames[MR_MAX_SEGS];
+	uint64_t addrs[MR_MAX_SEGS];
+	uint8_t *bytes;
+
+	assert_int_equal(mr_frag_alloc_bulk(bed->cache, addrs, n, 4096), n);
+	for (uint32_t i = 0; i < n; i++) {
+		frames[i] = (struct mr_frame){ addrs[i] + 128, 60 + i,
+					       i + 1 < n ? MR_FRAME_MORE : 0 };
+		memset(bed->base + frames[i].addr, 0x40 + (int)i, 60 + i);
+	}
+	bytes = bed->base + frames[0].addr;
+	for (uint32_t i = 0; i < 6; i++) {
+		bytes[i] = (uint8_t)(to >> (40 - 8 * i));
+		bytes[6 + i] = (uint8_t)(from >> (40 - 8 * i));
+	}
+	assert_int_equal(mr_tx_burst(mr_port_txq(bed->hosts[host].port, 0),
+				     bed->cache, frames, n),
+			 n);
+	bed->n_sent++;
+	return frames[0];
+}
+
+/* Let the hosts receive until there are n entries, and none too many. */
+static void receive(struct bed *bed, uint32_t n)
+{
+	const struct timespec pause = { .tv_nsec = 200000 };
+	uint32_t n_all = 0;
+
+	for (uint32_t i = 0; i < bed->n_hosts; i++) {
+		mr_frame_free_bulk(bed->cache, bed->hosts[i].frames,
+				   bed->hosts[i].n);
+		bed->hosts[i].n = 0;
+	}
+	/* 2 s for what must come, then 5 ms for what must not. */
+	for (uint32_t k = 0; k < 10000 && (n_all < n || k == 0 || k % 25 != 0);
+	     k++) {
+		for (uint32_t i = 0; i < bed->n_hosts; i++) {
+			struct host *host = &bed->hosts[i];
+			const uint32_t n_rx = mr_rx_burst(
+				mr_port_rxq(host->port, 0), bed->cache,
+				host->frames + host->n, MAX_FRAMES - host->n);
+
+			host->n += n_rx;
+			n_all += n_rx;
+		}
+		nanosleep(&pause, NULL);
+	}
+	assert_int_equal(n_all, n);
+}
+
+static const uint64_t a = 0x02000000000a, b = 0x02000000000b,
+		      all = 0xffffffffffff;
+
+static void patch_passes_frames_as_they_are(void **state)
+{
+	struct snapshot *last;
+	struct mr_frame sent;
+	struct bed bed;
+
+	(void)state;
+	open_bed(&bed, "patch", 2, "1");
+	sent = send_frame(&bed, 0, b, a, 3);
+	receive(&bed, 3);
+	assert_int_equal(bed.hosts[1].n, 3);
+	assert_memory_equal(&bed.hosts[1].frames[0], &sent, sizeof(sent));
+	assert_int_equal(bed.hosts[1].frames[2].len, 62);
+	sent = send_frame(&bed, 1, 0, 0, 1); /* whatever the addresses are */
+	receive(&bed, 1);
+	assert_int_equal(bed.hosts[0].n, 1);
+	assert_int_equal(bed.hosts[0].frames[0].addr, sent.addr);
+	last = close_bed(&bed);
+	assert_int_equal(snapshot_worker_drops(last), 0);
+	assert_int_equal(snapshot_totals(last).tx_frames, 2);
+	snapshot_destroy(last);
+}
+
+static void macswap_swaps_and_drops_runts(void **state)
+{
+	struct snapshot *last;
+	struct mr_frame sent;
+	uint8_t *bytes;
+	struct bed bed;
+
+	(void)state;
+	open_bed(&bed, "macswap", 2, "1");
+	sent = send_frame(&bed, 0, b, a, 2);
+	receive(&bed, 2);
+	assert_int_equal(bed.hosts[1].frames[0].addr, sent.addr);
+	bytes = bed.base + sent.addr;
+	assert_true(fdb_mac(bytes) == a && fdb_mac(bytes + 6) == b);
+	assert_int_equal(bytes[12], 0x40);
+	sent.len = 13;
+	sent.flags = 0;
+	mr_frame_ref(bed.cache, &sent, 1); /* the host keeps its own */
+	assert_int_equal(mr_tx_burst(mr_port_txq(bed.hosts[0].port, 0),
+				     bed.cache, &sent, 1),
+			 1);
+	bed.n_sent++;
+	receive(&bed, 0);
+	last = close_bed(&bed);
+	assert_int_equal(last->workers[0].forward.drops[DROP_RUNT], 1);
+	snapshot_destroy(last);
+}
+
+/* The sender still owns the page: the copy is swapped, not the original. */
+static void macswap_unshares_what_another_owns(void **state)
+{
+	struct snapshot *last;
+	struct mr_frame kept;
+	struct bed bed;
+
+	(void)state;
+	open_bed(&bed, "macswap", 2, "1");
+	kept = send_frame(&bed, 0, b, a, 1);
+	receive(&bed, 1);
+	kept = bed.hosts[1].frames[0]; /* now swapped, and ours */
+	bed.hosts[1].n = 0;
+	assert_int_equal(mr_frame_ref(bed.cache, &kept, 1), 0);
+	assert_int_equal(mr_tx_burst(mr_port_txq(bed.hosts[0].port, 0),
+				     bed.cache, &kept, 1),
+			 1);
+	bed.n_sent++;
+	receive(&bed, 1);
+	assert_int_not_equal(bed.hosts[1].frames[0].addr, kept.addr);
+	assert_true(fdb_mac(bed.base + kept.addr) == a);
+	assert_true(fdb_mac(bed.base + bed.hosts[1].frames[0].addr) == b);
+	mr_frame_free_bulk(bed.cache, &kept, 1);
+	last = close_bed(&bed);
+	snapshot_destroy(last);
+}
+
+static void learn_on(const char *n_workers)
+{
+	struct snapshot *last;
+	struct mr_frame sent;
+	struct bed bed;
+	uint64_t n_cloned = 0;
+
+	open_bed(&bed, "learn", 3, n_workers);
+	/* Nobody is known: to both others, the same page. */
+	sent = send_frame(&bed, 0, b, a, 2);
+	receive(&bed, 4);
+	assert_int_equal(bed.hosts[0].n, 0);
+	assert_int_equal(bed.hosts[1].frames[0].addr, sent.addr);
+	assert_int_equal(bed.hosts[2].frames[0].addr, sent.addr);
+	assert_int_equal(bed.hosts[2].frames[1].len, 61);
+	/* The answer finds a, and b is known then. */
+	send_frame(&bed, 1, a, b, 1);
+	receive(&bed, 1);
+	assert_int_equal(bed.hosts[0].n, 1);
+	send_frame(&bed, 2, b, a ^ 0x70, 1);
+	receive(&bed, 1);
+	assert_int_equal(bed.hosts[1].n, 1);
+	/* To all; to one on the sender's own port; to the link alone. */
+	send_frame(&bed, 1, all, b, 1);
+	receive(&bed, 2);
+	send_frame(&bed, 1, b, b ^ 0x70, 1);
+	receive(&bed, 0);
+	send_frame(&bed, 1, 0x0180c2000000, b, 1);
+	receive(&bed, 0);
+	/* a has moved. */
+	send_frame(&bed, 2, all, a, 1);
+	receive(&bed, 2);
+	send_frame(&bed, 1, a, b, 1);
+	receive(&bed, 1);
+	assert_int_equal(bed.hosts[2].n, 1);
+	last = close_bed(&bed);
+
+	for (uint32_t w = 0; w < last->n_workers; w++)
+		n_cloned += last->workers[w].forward.cloned;
+	assert_int_equal(n_cloned, 3);
+	assert_int_equal(snapshot_worker_drops(last), 2);
+	assert_int_equal(last->fdb.n_entries, 4);
+	assert_int_equal(last->fdb.moved, 1);
+	snapshot_destroy(last);
+}
+
+static void learn_floods_by_reference_and_then_finds(void **state)
+{
+	(void)state;
+	learn_on("1");
+}
+
+static void learn_does_the_same_over_hand_off_rings(void **state)
+{
+	cpu_set_t set;
+
+	(void)state;
+	assert_int_equal(sched_getaffinity(0, sizeof(set), &set), 0);
+	if (CPU_COUNT(&set) < 2) {
+		print_message("needs two cores\n");
+		skip();
+	}
+	learn_on("2");
+}
+
+static void drop_takes_all_and_sends_nothing(void **state)
+{
+	struct snapshot *last;
+	struct bed bed;
+
+	(void)state;
+	open_bed(&bed, "drop", 1, "1");
+	for (uint32_t i = 0; i < 5; i++)
+		send_frame(&bed, 0, b, a, 2);
+	receive(&bed, 0);
+	last = close_bed(&bed);
+	assert_int_equal(last->workers[0].forward.drops[DROP_MODE], 5);
+	snapshot_destroy(last);
+}
+
+/* A port that nobody empties: its frames are dropped by name, not the others'
+ */
+static void a_stalled_port_stops_no_other(void **state)
+{
+	enum { N = 2000 };
+	const struct timespec pause = { .tv_nsec = 100000 };
+	struct snapshot *last;
+	struct bed bed;
+	uint32_t n_got = 0;
+
+	(void)state;
+	open_bed(&bed, "learn", 3, "1");
+	send_frame(&bed, 1, all, b, 1);
+	receive(&bed, 2);
+	send_frame(&bed, 2, all, a, 1);
+	receive(&bed, 2);
+	for (uint32_t i = 0; i < N || (n_got < N && i < 100 * N); i++) {
+		struct mr_frame got[MR_MAX_SEGS];
+		uint32_t n;
+
+		if (i < N) {
+			send_frame(&bed, 0, b, a ^ 0x70, 1); /* to host 1 */
+			send_frame(&bed, 0, a, a ^ 0x70, 1); /* to the other */
+		} else {
+			nanosleep(&pause, NULL);
+		}
+		for (uint32_t k = 0; k < 10000; k++) {
+			n = mr_rx_burst(mr_port_rxq(bed.hosts[1].port, 0),
+					bed.cache, got, MR_MAX_SEGS);
+			mr_frame_free_bulk(bed.cache, got, n);
+			n_got += n;
+			if (n_got + 100 >= i)
+				break;
+			nanosleep(&pause, NULL);
+		}
+	}
+	assert_int_equal(n_got, N);
+	last = close_bed(&bed);
+	assert_true(last->workers[0].forward.drops[DROP_TX_FULL] > 0);
+	/* All of host 1's came: 2000, and the one that was flooded. */
+	assert_int_equal(snapshot_port_totals(&last->ports[1]).tx_frames,
+			 N + 1);
+	snapshot_destroy(last);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(patch_passes_frames_as_they_are),
+		cmocka_unit_test(macswap_swaps_and_drops_runts),
+		cmocka_unit_test(macswap_unshares_what_another_owns),
+		cmocka_unit_test(learn_floods_by_reference_and_then_finds),
+		cmocka_unit_test(learn_does_the_same_over_hand_off_rings),
+		cmocka_unit_test(drop_takes_all_and_sends_nothing),
+		cmocka_unit_test(a_stalled_port_stops_no_other),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Tests of drivers/pcap: what is particular to files. What it has in common
+ * with other ports is in test/conformance.
+ */
+#include <pcap/pcap.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <millrace/millrace.h>
+
+#include "support/unit.h"
+
+enum { BURST = 64 };
+
+static struct {
+	struct mr_ctx *ctx;
+	struct mr_pool *pool;
+	struct mr_cache *cache;
+	char dir[64], in[96], out[96];
+} bench;
+
+static int set_up(void **state)
+{
+	(void)state;
+	snprintf(bench.dir, sizeof(bench.dir), "/tmp/mr-pcap-XXXXXX");
+	assert_non_null(mkdtemp(bench.dir));
+	snprintf(bench.in, sizeof(bench.in), "%s/in", bench.dir);
+	snprintf(bench.out, sizeof(bench.out), "%s/out", bench.dir);
+	assert_int_equal(mr_ctx_create(NULL, &bench.ctx, NULL), 0);
+	assert_int_equal(mr_pool_create(bench.ctx, NULL, &bench.pool, NULL), 0);
+	return mr_cache_create(bench.pool, &bench.cache, NULL);
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	mr_cache_destroy(bench.cache);
+	assert_int_equal(mr_pool_destroy(bench.pool, NULL), 0);
+	mr_ctx_destroy(bench.ctx);
+	unlink(bench.in);
+	unlink(bench.out);
+	return rmdir(bench.dir);
+}
+
+/* One record: n_captured of n_bytes, all 'x', at sec and nsec. */
+struct record {
+	uint32_t n_captured, n_bytes;
+	uint32_t sec, nsec;
+};
+
+static void write_input(int link_type, const struct record *records, uint32_t n)
+{
+	pcap_t *pcap = pcap_open_dead_with_tstamp_precision(
+		link_type, 65535, PCAP_TSTAMP_PRECISION_NANO);
+	pcap_dumper_t *dumper = pcap_dump_open(pcap, bench.in);
+	uint8_t bytes[2048];
+
+	memset(bytes, 'x', sizeof(bytes));
+	for (uint32_t i = 0; i < n; i++) {
+		const struct pcap_pkthdr header = {
+			.ts = { records[i].sec, records[i].nsec },
+			.caplen = records[i].n_captured,
+			.len = records[i].n_bytes,
+		};
+
+		pcap_dump((u_char *)dumper, &header, bytes);
+	}
+	pcap_dump_close(dumper);
+	pcap_close(pcap);
+}
+
+static int try_open(const char *options, struct mr_port **ret_port,
+		    struct mr_reason *why)
+{
+	const struct mr_port_config config = { .size = sizeof(config),
+					       .pool = bench.pool };
+	char spec[300];
+
+	snprintf(spec, sizeof(spec), "pcap:%s", options);
+	return mr_port_open(bench.ctx, spec, &config, ret_port, why);
+}
+
+static struct mr_port *open_port(const char *key, const char *path,
+				 const char *options)
+{
+	struct mr_port *port;
+	struct mr_reason why;
+	char spec[200];
+
+	snprintf(spec, sizeof(spec), "%s=%s%s", key, path, options);
+	if (try_open(spec, &port, &why) < 0)
+		fail_msg("%s", why.text);
+	return port;
+}
+
+static struct mr_rx_stats rx_stats(struct mr_port *port)
+{
+	struct mr_rx_stats stats = { .size = sizeof(stats) };
+
+	mr_rxq_stats(mr_port_rxq(port, 0), &stats);
+	return stats;
+}
+
+static struct mr_tx_stats tx_stats(struct mr_port *port)
+{
+	struct mr_tx_stats stats = { .size = sizeof(stats) };
+
+	mr_txq_stats(mr_port_txq(port, 0), &stats);
+	return stats;
+}
+
+/* Receive and free until there is no more work. Returns frames. */
+static uint32_t receive_all(struct mr_port *port)
+{
+	struct mr_rxq *rxq = mr_port_rxq(port, 0);
+	struct mr_frame frames[BURST];
+	uint32_t n = 0;
+
+	for (int i = 0; i < 1000 && mr_queue_arm(&rxq->queue) == 1; i++) {
+		const uint32_t n_rx =
+			mr_rx_burst(rxq, bench.cache, frames, BURST);
+
+		n += n_rx;
+		mr_frame_free_bulk(bench.cache, frames, n_rx);
+	}
+	return n;
+}
+
+static uint32_t make(struct mr_frame *frames, uint32_t n, uint32_t len)
+{
+	uint64_t addrs[BURST];
+
+	assert_int_equal(mr_frag_alloc_bulk(bench.cache, addrs, n, 4096), n);
+	for (uint32_t i = 0; i < n; i++)
+		frames[i] = (struct mr_frame){ addrs[i] + 128, len, 0 };
+	return n;
+}
+
+static void cut_off_records_are_named_drops(void **state)
+{
+	const struct record records[] = {
+		{ 60, 60, 0, 0 },
+		{ 60, 1500, 0, 0 }, /* cut off when it was captured */
+		{ 13, 13, 0, 0 },   /* not even an Ethernet header */
+		{ 14, 14, 0, 0 },
+		{ 1500, 1500, 0, 0 },
+	};
+	struct mr_link link;
+	struct mr_port *port;
+
+	(void)state;
+	write_input(DLT_EN10MB, records, 5);
+	/* The last record loses its last byte. */
+	assert_int_equal(
+		truncate(bench.in, 24 + 5 * 16 + 60 + 60 + 13 + 14 + 1499), 0);
+	port = open_port("rx", bench.in, "");
+	assert_int_equal(mr_port_link(port, &link), 0);
+	assert_true(link.is_up);
+	assert_int_equal(receive_all(port), 2);
+	assert_int_equal(rx_stats(port).received, 5);
+	assert_int_equal(rx_stats(port).delivered, 2);
+	assert_int_equal(rx_stats(port).drops[MR_RX_DROP_INVALID], 3);
+	assert_int_equal(mr_port_link(port, &link), 0);
+	assert_false(link.is_up);
+	mr_port_close(port);
+}
+
+static void other_link_types_are_refused_by_name(void **state)
+{
+	const struct record record = { 60, 60, 0, 0 };
+	struct mr_reason why;
+	struct mr_port *port;
+	char options[128];
+
+	(void)state;
+	write_input(DLT_LINUX_SLL, &record, 1);
+	snprintf(options, sizeof(options), "rx=%s", bench.in);
+	assert_int_equal(try_open(options, &port, &why), -ENOTSUP);
+	assert_non_null(strstr(why.text, "LINUX_SLL"));
+	assert_non_null(strstr(why.text, bench.in));
+}
+
+static void pipes_are_refused_and_nobody_waits(void **state)
+{
+	struct mr_reason why;
+	struct mr_port *port;
+	char options[128];
+
+	(void)state;
+	assert_int_equal(mkfifo(bench.in, 0600), 0);
+	snprintf(options, sizeof(options), "rx=%s", bench.in);
+	assert_int_equal(try_open(options, &port, &why), -EINVAL);
+	assert_non_null(strstr(why.text, "plain file"));
+	snprintf(options, sizeof(options), "tx=%s", bench.in);
+	assert_true(try_open(options, &port, &why) < 0);
+}
+
+static void file_is_read_as_often_as_asked(void **state)
+{
+	const struct record records[] = { { 60, 60, 0, 0 }, { 61, 61, 0, 0 } };
+	struct mr_port *port;
+
+	(void)state;
+	write_input(DLT_EN10MB, records, 2);
+	port = open_port("rx", bench.in, ",loop=3");
+	assert_int_equal(receive_all(port), 6);
+	mr_port_close(port);
+	/* For ever: as long as this test asks. */
+	port = open_port("rx", bench.in, ",loop=0");
+	assert_true(receive_all(port) > 900);
+	mr_port_close(port);
+}
+
+static void capture_of_nothing_ends(void **state)
+{
+	struct mr_frame frames[BURST];
+	struct mr_port *port;
+
+	(void)state;
+	write_input(DLT_EN10MB, NULL, 0);
+	port = open_port("rx", bench.in, "");
+	assert_int_equal(receive_all(port), 0);
+	assert_int_equal(rx_stats(port).received, 0);
+	mr_port_close(port);
+	/* Again and again nothing: each burst returns. */
+	port = open_port("rx", bench.in, ",loop=0");
+	for (int i = 0; i < 10; i++)
+		assert_int_equal(mr_rx_burst(mr_port_rxq(port, 0), bench.cache,
+					     frames, BURST),
+				 0);
+	mr_port_close(port);
+}
+
+/* The same bytes: what is received with its time leaves with it. */
+static void forwarded_with_its_time_the_capture_is_the_same(void **state)
+{
+	const struct record records[] = {
+		{ 60, 60, 1700000000, 123456789 },
+		{ 1500, 1500, 1700000001, 1 },
+		{ 64, 64, 0, 999999999 },
+	};
+	struct mr_port *from, *to;
+	struct mr_frame frames[BURST];
+	struct mr_meta meta[BURST];
+	char command[256];
+	uint32_t n;
+
+	(void)state;
+	write_input(DLT_EN10MB, records, 3);
+	from = open_port("rx", bench.in, "");
+	to = open_port("tx", bench.out, "");
+	n = mr_rx_burst_meta(mr_port_rxq(from, 0), bench.cache, frames, meta,
+			     BURST);
+	assert_int_equal(n, 3);
+	assert_int_equal(meta[0].valid, MR_META_TIME);
+	assert_true(meta[0].time_ns == UINT64_C(1700000000123456789));
+	assert_int_equal(mr_tx_burst_meta(mr_port_txq(to, 0), bench.cache,
+					  frames, meta, n),
+			 n);
+	/* It is in the file now, before the port is closed. Behind the file's
+	 * header: the longest frame that it promises is another. */
+	snprintf(command, sizeof(command), "cmp -i 24 %s %s", bench.in,
+		 bench.out);
+	assert_int_equal(system(command), 0);
+	mr_port_close(from);
+	mr_port_close(to);
+}
+
+/*
+ * Ethernet, IPv4, UDP with the sum of the pseudo-header alone, by hand:
+ * 0a00 + 0001 + 0a00 + 0002 + 0011 + 000e = 1422.
+ */
+static void partial_sum_is_finished(void **state)
+{
+	static const uint8_t
+		frame
+			[48] = {
+				2,    0,   0,   0,   0,   1,    2,    0, 0,
+				0,    0,   2,   8,   0, /* Ethernet
+							 */
+				0x45, 0,   0,   34,  0,   0,    0,    0, 64,
+				17,   0,   0, /* IPv4 */
+				10,   0,   0,   1,   10,  0,    0,    2, 0,
+				7,    0,   9,   0,   14,  0x14, 0x22, /* UDP */
+				'm',  'i', 'l', 'l', '!', '!',
+			};
+	/* With the header and "mill!!", one carry, inverted. */
+	const uint16_t sum =
+		(uint16_t) ~(0x1422 + 0x0007 + 0x0009 + 0x000e + 0x6d69 +
+			     0x6c6c + 0x2121 - 0x10000 + 1);
+	uint8_t record[64] = { 0 };
+	struct mr_frame f;
+	struct mr_port *port;
+	FILE *file;
+
+	(void)state;
+	port = open_port("tx", bench.out, "");
+	make(&f, 1, sizeof(frame));
+	memcpy(mr_frame_data(mr_region_base(mr_pool_region(bench.pool)), &f),
+	       frame, sizeof(frame));
+	f.flags = MR_FRAME_CSUM_PARTIAL;
+	assert_int_equal(mr_tx_burst(mr_port_txq(port, 0), bench.cache, &f, 1),
+			 1);
+	assert_int_equal(tx_stats(port).events[MR_TX_EVENT_CSUM_SOFTWARE], 1);
+	mr_port_close(port);
+	file = fopen(bench.out, "re");
+	assert_non_null(file);
+	assert_int_equal(fseek(file, 24 + 16, SEEK_SET), 0);
+	assert_int_equal(fread(record, 1, sizeof(frame), file), sizeof(frame));
+	fclose(file);
+	assert_int_equal(record[40] << 8 | record[41], sum);
+	record[40] = frame[40];
+	record[41] = frame[41];
+	assert_memory_equal(record, frame, sizeof(frame));
+}
+
+/* The file may grow no more, for a while. */
+static void full_disk_is_a_named_drop_and_the_capture_stays_whole(void **state)
+{
+	const struct rlimit little = { 5000, RLIM_INFINITY };
+	const struct rlimit enough = { RLIM_INFINITY, RLIM_INFINITY };
+	struct mr_frame frames[BURST];
+	struct mr_tx_stats stats;
+	struct mr_port *port;
+	struct stat st;
+	void (*old)(int) = signal(SIGXFSZ, SIG_IGN);
+
+	(void)state;
+	port = open_port("tx", bench.out, "");
+	setrlimit(RLIMIT_FSIZE, &little);
+	for (int i = 0; i < 10; i++)
+		assert_int_equal(mr_tx_burst(mr_port_txq(port, 0), bench.cache,
+					     frames, make(frames, 10, 100)),
+				 10);
+	setrlimit(RLIMIT_FSIZE, &enough);
+	stats = tx_stats(port);
+	/* 24 bytes, and 116 for each frame: four bursts of ten fit. */
+	assert_int_equal(stats.completed, 40);
+	assert_int_equal(stats.drops[MR_TX_DROP_DEVICE], 60);
+	assert_int_equal(stats.accepted, 100);
+	assert_int_equal(stat(bench.out, &st), 0);
+	assert_int_equal(st.st_size, 24 + 40 * 116);
+	/* There is room again. */
+	assert_int_equal(mr_tx_burst(mr_port_txq(port, 0), bench.cache, frames,
+				     make(frames, 10, 100)),
+			 10);
+	assert_int_equal(tx_stats(port).completed, 50);
+	mr_port_close(port);
+	signal(SIGXFSZ, old);
+
+	port = open_port("rx", bench.out, "");
+	assert_int_equal(receive_all(port), 50);
+	assert_int_equal(rx_stats(port).received, 50);
+	mr_port_close(port);
+}
+
+/* Half a port: the other half is there, and says what it does not do. */
+static void side_without_a_file_loses_nothing_unnamed(void **state)
+{
+	const struct record record = { 60, 60, 0, 0 };
+	struct mr_frame frames[BURST];
+	struct mr_port *port;
+
+	(void)state;
+	write_input(DLT_EN10MB, &record, 1);
+	port = open_port("rx", bench.in, "");
+	assert_int_equal(mr_tx_burst(mr_port_txq(port, 0), bench.cache, frames,
+				     make(frames, 10, 100)),
+			 10);
+	assert_int_equal(tx_stats(port).accepted, 10);
+	assert_int_equal(tx_stats(port).drops[MR_TX_DROP_DEVICE], 10);
+	mr_port_close(port);
+
+	port = open_port("tx", bench.out, "");
+	assert_int_equal(receive_all(port), 0);
+	assert_int_equal(mr_queue_arm(&mr_port_rxq(port, 0)->queue), 0);
+	mr_port_close(port);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(cut_off_records_are_named_drops),
+		TEST(other_link_types_are_refused_by_name),
+		TEST(pipes_are_refused_and_nobody_waits),
+		TEST(file_is_read_as_often_as_asked),
+		TEST(capture_of_nothing_ends),
+		TEST(forwarded_with_its_time_the_capture_is_the_same),
+		TEST(partial_sum_is_finished),
+		TEST(full_disk_is_a_named_drop_and_the_capture_stays_whole),
+		TEST(side_without_a_file_loses_nothing_unnamed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/pool/cache.c by one thread; pool_mt_test.c has several. */
+#include "support/pool_unit.h"
+
+enum { MAG = MR_MAGAZINE_PAGES };
+
+static void bursts_of_every_length_conserve_pages(void **state)
+{
+	struct pool_fixture f;
+	uint64_t addrs[300];
+
+	(void)state;
+	fixture_open(&f, 1024, 4096, 4096);
+	for (uint32_t n = 0; n <= 300; n++) {
+		assert_int_equal(mr_frag_alloc_bulk(f.cache, addrs, n, 4096),
+				 n);
+		assert_in_flight(f.pool, n);
+		mr_frag_free_bulk(f.cache, addrs, n);
+		assert_in_flight(f.pool, 0);
+	}
+	assert_int_equal(pool_stats(f.pool).free_invalid, 0);
+	fixture_close(&f);
+}
+
+/* As frames, with the address anywhere in the buffer. */
+static void any_byte_of_a_buffer_names_it(void **state)
+{
+	struct pool_fixture f;
+	struct mr_frame frames[200];
+	uint64_t addrs[200];
+
+	(void)state;
+	fixture_open(&f, 256, 2048, 2048);
+	mr_frag_alloc_bulk(f.cache, addrs, 200, 2048);
+	for (uint32_t i = 0; i < 200; i++)
+		frames[i] = (struct mr_frame){ addrs[i] + (i % 3 == 0 ? 0 :
+							   i % 3 == 1 ? 1 :
+									2047),
+					       1, 0 };
+	mr_frame_free_bulk(f.cache, frames, 200);
+	assert_in_flight(f.pool, 0);
+	fixture_close(&f);
+}
+
+static void other_sizes_get_nothing(void **state)
+{
+	static const uint32_t sizes[] = { 0,    1,     2048,      4095,
+					  4097, 16384, UINT32_MAX };
+	struct pool_fixture f;
+	uint64_t addr;
+
+	(void)state;
+	fixture_open(&f, 64, 8192, 4096);
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+		assert_int_equal(
+			mr_frag_alloc_bulk(f.cache, &addr, 1, sizes[i]), 0);
+	fixture_close(&f);
+}
+
+static void empty_pool_gives_what_it_has_and_counts_the_rest(void **state)
+{
+	struct pool_fixture f;
+	uint64_t addrs[200];
+
+	(void)state;
+	fixture_open(&f, 100, 4096, 4096);
+	assert_int_equal(mr_frag_alloc_bulk(f.cache, addrs, 150, 4096), 100);
+	assert_int_equal(pool_stats(f.pool).alloc_empty, 50);
+	assert_int_equal(mr_frag_alloc_bulk(f.cache, addrs + 100, 1, 4096), 0);
+	assert_int_equal(pool_stats(f.pool).alloc_empty, 51);
+	mr_frag_free_bulk(f.cache, addrs, 100);
+	fixture_close(&f);
+}
+
+static void page_freed_last_is_allocated_first(void **state)
+{
+	struct pool_fixture f;
+	uint64_t addrs[10], again[3];
+
+	(void)state;
+	fixture_open(&f, 256, 4096, 4096);
+	mr_frag_alloc_bulk(f.cache, addrs, 10, 4096);
+	mr_frag_free_bulk(f.cache, addrs, 10);
+	assert_int_equal(alloc_one(f.cache, 4096), addrs[9]);
+	assert_int_equal(mr_frag_alloc_bulk(f.cache, again, 3, 4096), 3);
+	assert_memory_equal(again, &addrs[6], sizeof(again));
+	mr_frag_free_bulk(f.cache, again, 3);
+	mr_frag_free_bulk(f.cache, &addrs[9], 1);
+	fixture_close(&f);
+}
+
+/* One trip to the depot per 64 pages, whatever the order of alloc and free. */
+static void two_magazines_keep_the_depot_away(void **state)
+{
+	struct pool_fixture f;
+	struct mr_pool_stats s, t;
+	uint64_t addrs[4 * MAG];
+
+	(void)state;
+	fixture_open(&f, 1024, 4096, 4096);
+	mr_frag_alloc_bulk(f.cache, addrs, 4 * MAG, 4096);
+	mr_frag_free_bulk(f.cache, addrs, 4 * MAG);
+	s = pool_stats(f.pool);
+	assert_int_equal(s.n_cached, 2 * MAG);
+	assert_int_equal(s.n_depot, 2 * MAG);
+	assert_int_equal(s.recycle_cache_full, 2);
+	assert_int_equal(s.alloc_slow, 4 * MAG);
+	/* At the edge of a magazine: up and down by 64, over and over. */
+	for (int i = 0; i < 100; i++) {
+		mr_frag_alloc_bulk(f.cache, addrs, MAG, 4096);
+		mr_frag_free_bulk(f.cache, addrs, MAG);
+		mr_frag_alloc_bulk(f.cache, addrs, 1, 4096);
+		mr_frag_free_bulk(f.cache, addrs, 1);
+	}
+	t = pool_stats(f.pool);
+	assert_int_equal(t.recycle_cache_full, s.recycle_cache_full);
+	assert_int_equal(t.alloc_refill, s.alloc_refill);
+	/* All of it again: from the depot now, not from the allocator. */
+	mr_frag_alloc_bulk(f.cache, addrs, 4 * MAG, 4096);
+	t = pool_stats(f.pool);
+	assert_int_equal(t.alloc_refill, 2);
+	assert_int_equal(t.alloc_slow, s.alloc_slow);
+	assert_int_equal(t.n_depot, 0);
+	mr_frag_free_bulk(f.cache, addrs, 4 * MAG);
+	fixture_close(&f);
+}
+
+static void pages_go_from_one_cache_to_the_other_by_the_depot(void **state)
+{
+	struct pool_fixture f;
+	struct mr_cache *other;
+	uint64_t addrs[MAG];
+
+	(void)state;
+	fixture_open(&f, 8 * MAG, 4096, 4096);
+	mr_cache_create(f.pool, &other, NULL);
+	for (int i = 0; i < 1000; i++) {
+		assert_int_equal(mr_frag_alloc_bulk(f.cache, addrs, 50, 4096),
+				 50);
+		mr_frag_free_bulk(other, addrs, 50);
+		assert_in_flight(f.pool, 0);
+	}
+	assert_true(pool_stats(f.pool).alloc_slow <= 8 * MAG);
+	assert_true(pool_stats(f.pool).alloc_refill >= 1000 * 50 / MAG - 8);
+	mr_cache_destroy(other);
+	fixture_close(&f);
+}
+
+/* Cannot happen with the magazines there are; must not lose pages if it does.
+ */
+static void no_empty_magazine_sends_pages_to_the_allocator(void **state)
+{
+	struct pool_fixture f;
+	uint64_t addrs[5 * MAG], n_failed = 0;
+	int64_t places[1000];
+	uint32_t n = 0;
+
+	(void)state;
+	fixture_open(&f, 5 * MAG, 4096, 4096);
+	while ((places[n] = mri_stack_pop(&f.pool->empty, f.pool->magazines,
+					  &n_failed)) >= 0)
+		n++;
+	mr_frag_alloc_bulk(f.cache, addrs, 5 * MAG, 4096);
+	mr_frag_free_bulk(f.cache, addrs, 5 * MAG);
+	assert_in_flight(f.pool, 0);
+	assert_int_equal(pool_stats(f.pool).recycle_ring_full, 3 * MAG);
+	assert_int_equal(pool_stats(f.pool).n_depot, 0);
+	while (n > 0)
+		mri_stack_push(&f.pool->empty, f.pool->magazines,
+			       (uint32_t)places[--n], &n_failed);
+	fixture_close(&f);
+}
+
+static void caches_are_limited_and_their_places_used_again(void **state)
+{
+	const struct mr_pool_config config = { .size = sizeof(config),
+					       .n_pages = 64,
+					       .max_caches = 3 };
+	struct test_allocator a = { 0 };
+	struct mr_ctx *ctx = test_ctx(&a);
+	struct mr_cache *caches[3], *no = NULL;
+	struct mr_reason why = { "" };
+	struct mr_pool *pool;
+
+	(void)state;
+	assert_int_equal(mr_pool_create(ctx, &config, &pool, NULL), 0);
+	for (int round = 0; round < 50; round++) {
+		for (int i = 0; i < 3; i++) {
+			assert_int_equal(
+				mr_cache_create(pool, &caches[i], NULL), 0);
+			assert_ptr_equal(mr_cache_pool(caches[i]), pool);
+		}
+		assert_int_equal(mr_cache_create(pool, &no, &why), -ENOSPC);
+		assert_reason_has(&why, "all of its 3 caches");
+		assert_null(no);
+		assert_int_equal(pool_stats(pool).n_caches, 3);
+		for (int i = 0; i < 3; i++)
+			mr_cache_destroy(caches[(i + round) % 3]);
+	}
+	a.fail_at = a.n_calls + 1;
+	assert_int_equal(mr_cache_create(pool, &no, &why), -ENOMEM);
+	assert_reason_has(&why, "no memory for a cache");
+	mr_cache_destroy(NULL);
+	assert_magazines(pool);
+	assert_int_equal(mr_pool_destroy(pool, NULL), 0);
+	mr_ctx_destroy(ctx);
+	assert_int_equal(a.n_out, 0);
+}
+
+static void destroyed_cache_leaves_pages_and_counters(void **state)
+{
+	struct pool_fixture f;
+	struct mr_pool_stats s, t;
+	uint64_t addrs[150];
+
+	(void)state;
+	fixture_open(&f, 256, 4096, 4096);
+	mr_frag_alloc_bulk(f.cache, addrs, 150, 4096);
+	mr_frag_free_bulk(f.cache, addrs, 100);
+	s = pool_stats(f.pool);
+	mr_cache_destroy(f.cache);
+	t = pool_stats(f.pool);
+	assert_int_equal(t.n_in_flight, 50);
+	assert_int_equal(t.n_free, 206);
+	assert_int_equal(t.n_cached, 0);
+	assert_int_equal(t.n_caches, 0);
+	assert_int_equal(t.n_committed, 0);
+	assert_int_equal(t.alloc_fast, s.alloc_fast);
+	assert_int_equal(t.alloc_slow, s.alloc_slow);
+	assert_int_equal(t.recycle_cached, 100);
+	mr_cache_create(f.pool, &f.cache, NULL);
+	mr_frag_free_bulk(f.cache, addrs + 100, 50);
+	fixture_close(&f);
+}
+
+static void adopted_cache_goes_on(void **state)
+{
+	struct pool_fixture f;
+	uint64_t addrs[40];
+
+	(void)state;
+	fixture_open(&f, 64, 4096, 4096);
+	mr_frag_alloc_bulk(f.cache, addrs, 40, 4096);
+	f.cache = mr_cache_adopt(f.cache);
+	mr_frag_free_bulk(f.cache, addrs, 40);
+	assert_int_equal(pool_stats(f.pool).n_caches, 1);
+	fixture_close(&f);
+}
+
+static void invalid_addresses_are_counted_and_nothing_else(void **state)
+{
+	static const uint64_t wrong[] = { 64 * 4096, UINT64_MAX,
+					  (uint64_t)1 << 63,
+					  ((uint64_t)1 << 44) + 4096 };
+	struct pool_fixture f;
+	uint64_t addrs[5];
+
+	(void)state;
+	fixture_open(&f, 64, 4096, 4096);
+	/* At each place of a burst of five good ones. */
+	for (uint32_t w = 0; w < 4; w++) {
+		for (uint32_t at = 0; at < 5; at++) {
+			uint64_t good;
+
+			mr_frag_alloc_bulk(f.cache, addrs, 5, 4096);
+			good = addrs[at];
+			addrs[at] = wrong[w];
+			mr_frag_free_bulk(f.cache, addrs, 5);
+			assert_in_flight(f.pool, 1);
+			mr_frag_free_bulk(f.cache, &good, 1);
+			assert_int_equal(pool_stats(f.pool).free_invalid,
+					 w * 5 + at + 1);
+		}
+	}
+	fixture_close(&f);
+}
+
+/* Page 0 of the second pool begins where the first one ends. */
+static void frames_of_another_pool_go_home(void **state)
+{
+	struct pool_fixture f;
+	struct mr_pool *beside;
+	struct mr_cache *cache;
+	uint64_t mixed[64];
+
+	(void)state;
+	fixture_open(&f, 64, 4096, 4096);
+	beside = pool_beside(&f, 64, 2048);
+	mr_cache_create(beside, &cache, NULL);
+	mr_frag_alloc_bulk(f.cache, mixed, 32, 4096);
+	mr_frag_alloc_bulk(cache, mixed + 32, 32, 2048);
+	for (uint32_t i = 0; i < 32; i += 2) {
+		const uint64_t swap = mixed[i];
+
+		mixed[i] = mixed[63 - i];
+		mixed[63 - i] = swap;
+	}
+	mr_frag_free_bulk(f.cache, mixed, 64);
+	assert_in_flight(f.pool, 0);
+	assert_in_flight(beside, 0);
+	assert_int_equal(pool_stats(f.pool).recycle_ring, 32);
+	assert_int_equal(pool_stats(f.pool).free_invalid, 0);
+	mr_cache_destroy(cache);
+	assert_int_equal(mr_pool_destroy(beside, NULL), 0);
+	fixture_close(&f);
+}
+
+/*
+ * What is shared stays out, the rest comes back, with the magazine any number
+ * of pages full and the shared one at any place of the burst.
+ */
+static void shared_pages_stay_out_wherever_they_stand(void **state)
+{
+	struct pool_fixture f;
+	uint64_t addrs[256], burst[32];
+
+	(void)state;
+	fixture_open(&f, 256, 4096, 4096);
+	for (uint32_t n_before = 0; n_before <= MAG; n_before += 8) {
+		for (uint32_t at = 0; at < 32; at++) {
+			struct mr_frame shared = { .len = 1 };
+
+			assert_int_equal(
+				mr_frag_alloc_bulk(f.cache, addrs, 256, 4096),
+				256);
+			mr_frag_free_bulk(f.cache, addrs, n_before);
+			memcpy(burst, addrs + n_before, sizeof(burst));
+			shared.addr = burst[at] + 77;
+			assert_int_equal(mr_frame_ref(f.cache, &shared, 1), 0);
+			mr_frag_free_bulk(f.cache, burst, 32);
+			assert_in_flight(f.pool, 256 - n_before - 31);
+			mr_frame_free_bulk(f.cache, &shared, 1);
+			assert_in_flight(f.pool, 256 - n_before - 32);
+			mr_frag_free_bulk(f.cache, addrs + n_before + 32,
+					  256 - n_before - 32);
+			assert_in_flight(f.pool, 0);
+		}
+	}
+	fixture_close(&f);
+}
+
+/* All entries of a burst are the same page: as many owners as entries. */
+static void one_page_many_times_in_a_burst(void **state)
+{
+	struct pool_fixture f;
+	struct mr_frame frames[20];
+
+	(void)state;
+	fixture_open(&f, 64, 4096, 4096);
+	frames[0] = (struct mr_frame){ alloc_one(f.cache, 4096), 9, 0 };
+	for (int i = 1; i < 20; i++)
+		frames[i] = frames[0];
+	assert_int_equal(mr_frame_ref(f.cache, frames, 19), 0);
+	mr_frame_free_bulk(f.cache, frames, 20);
+	assert_in_flight(f.pool, 0);
+	assert_int_equal(pool_stats(f.pool).recycle_released_refcnt, 19);
+	fixture_close(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(bursts_of_every_length_conserve_pages),
+		cmocka_unit_test(any_byte_of_a_buffer_names_it),
+		cmocka_unit_test(other_sizes_get_nothing),
+		cmocka_unit_test(
+			empty_pool_gives_what_it_has_and_counts_the_rest),
+		cmocka_unit_test(page_freed_last_is_allocated_first),
+		cmocka_unit_test(two_magazines_keep_the_depot_away),
+		cmocka_unit_test(
+			pages_go_from_one_cache_to_the_other_by_the_depot),
+		cmocka_unit_test(
+			no_empty_magazine_sends_pages_to_the_allocator),
+		cmocka_unit_test(
+			caches_are_limited_and_their_places_used_again),
+		cmocka_unit_test(destroyed_cache_leaves_pages_and_counters),
+		cmocka_unit_test(adopted_cache_goes_on),
+		cmocka_unit_test(
+			invalid_addresses_are_counted_and_nothing_else),
+		cmocka_unit_test(frames_of_another_pool_go_home),
+		cmocka_unit_test(shared_pages_stay_out_wherever_they_stand),
+		cmocka_unit_test(one_page_many_times_in_a_burst),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Tests of lib/pool/direct.c: buffers without a cache. The linker counts the
+ * locks that are taken (-Wl,--wrap).
+ */
+#include "support/pool_unit.h"
+
+static uint32_t n_locks;
+
+int __real_pthread_mutex_lock(pthread_mutex_t *mutex);
+int __wrap_pthread_mutex_lock(pthread_mutex_t *mutex);
+
+int __wrap_pthread_mutex_lock(pthread_mutex_t *mutex)
+{
+	n_locks++;
+	return __real_pthread_mutex_lock(mutex);
+}
+
+static void only_page_and_chunk_sizes_are_had(void **state)
+{
+	static const uint32_t sizes[] = { 0,    1,     2047,      2049,
+					  4096, 16384, UINT32_MAX };
+	struct pool_fixture f;
+	uint64_t addrs[2];
+
+	(void)state;
+	fixture_open(&f, 64, 8192, 2048);
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+		assert_int_equal(
+			mr_pool_frag_alloc_bulk(f.pool, addrs, 2, sizes[i]), 0);
+	assert_int_equal(mr_pool_frag_alloc_bulk(f.pool, addrs, 0, 2048), 0);
+	mr_pool_frag_free_bulk(f.pool, addrs, 0);
+	assert_in_flight(f.pool, 0);
+	fixture_close(&f);
+}
+
+static void buffers_of_every_count_conserve_pages(void **state)
+{
+	static uint64_t addrs[600];
+	static const struct {
+		uint32_t page, chunk, buffer;
+	} cases[] = { { 4096, 4096, 4096 },
+		      { 8192, 2048, 2048 },
+		      { 8192, 4096, 8192 },
+		      { 32768, 2048, 2048 } };
+
+	(void)state;
+	for (size_t c = 0; c < 4; c++) {
+		const uint32_t n_per_page = cases[c].page / cases[c].buffer;
+		struct pool_fixture f;
+
+		fixture_open(&f, 128, cases[c].page, cases[c].chunk);
+		for (uint32_t n = 1; n <= 300; n += 7) {
+			const uint32_t n_got = mr_pool_frag_alloc_bulk(
+				f.pool, addrs, n, cases[c].buffer);
+
+			assert_int_equal(n_got,
+					 mri_min_u32(n, 128 * n_per_page));
+			assert_in_flight(f.pool,
+					 (n_got + n_per_page - 1) / n_per_page);
+			for (uint32_t i = 0; i < n_got; i++)
+				assert_int_equal(addrs[i] % cases[c].buffer, 0);
+			/* Back by either way. */
+			if (n % 2 == 0)
+				mr_frag_free_bulk(f.cache, addrs, n_got);
+			else
+				mr_pool_frag_free_bulk(f.pool, addrs, n_got);
+			assert_in_flight(f.pool, 0);
+			/* What stayed in the cache is no use here. */
+			mr_cache_destroy(f.cache);
+			mr_cache_create(f.pool, &f.cache, NULL);
+		}
+		fixture_close(&f);
+	}
+}
+
+static void one_lock_per_64_pages(void **state)
+{
+	struct pool_fixture f;
+	static uint64_t addrs[1024];
+
+	(void)state;
+	fixture_open(&f, 1024, 4096, 4096);
+	n_locks = 0;
+	assert_int_equal(mr_pool_frag_alloc_bulk(f.pool, addrs, 1024, 4096),
+			 1024);
+	assert_int_equal(n_locks, 1024 / MR_MAGAZINE_PAGES);
+	n_locks = 0;
+	mr_pool_frag_free_bulk(f.pool, addrs, 1024);
+	assert_int_equal(n_locks, 1024 / MR_MAGAZINE_PAGES);
+	fixture_close(&f);
+}
+
+/* Bursts take no lock, once the pages went round. */
+static void bursts_take_no_lock(void **state)
+{
+	struct pool_fixture f;
+	static uint64_t addrs[512];
+
+	(void)state;
+	fixture_open(&f, 1024, 4096, 4096);
+	mr_frag_alloc_bulk(f.cache, addrs, 512, 4096);
+	mr_frag_free_bulk(f.cache, addrs, 512);
+	n_locks = 0;
+	for (int i = 0; i < 100; i++) {
+		mr_frag_alloc_bulk(f.cache, addrs, 500, 4096);
+		mr_frag_free_bulk(f.cache, addrs, 500);
+	}
+	assert_int_equal(n_locks, 0);
+	fixture_close(&f);
+}
+
+static void pages_in_the_depot_are_had_too(void **state)
+{
+	struct pool_fixture f;
+	static uint64_t addrs[512], more[512];
+	struct mr_pool_stats s;
+
+	(void)state;
+	fixture_open(&f, 512, 4096, 4096);
+	mr_frag_alloc_bulk(f.cache, addrs, 512, 4096);
+	mr_frag_free_bulk(f.cache, addrs, 512);
+	assert_int_equal(pool_stats(f.pool).n_depot, 512 - 128);
+	/* Ten of a magazine; its rest goes to the page allocator. */
+	assert_int_equal(mr_pool_frag_alloc_bulk(f.pool, more, 10, 4096), 10);
+	s = pool_stats(f.pool);
+	assert_int_equal(s.n_depot, 512 - 128 - 64);
+	assert_int_equal(s.n_free - s.n_depot - s.n_cached, 54);
+	assert_int_equal(s.alloc_refill, 1);
+	assert_int_equal(mr_pool_frag_alloc_bulk(f.pool, more + 10, 502, 4096),
+			 512 - 128 - 10);
+	assert_in_flight(f.pool, 512 - 128);
+	assert_int_equal(pool_stats(f.pool).alloc_empty, 128);
+	mr_pool_frag_free_bulk(f.pool, more, 512 - 128);
+	fixture_close(&f);
+}
+
+static void counters_tell_caches_from_direct_calls(void **state)
+{
+	struct pool_fixture f;
+	struct mr_pool_stats s;
+	uint64_t addrs[100];
+
+	(void)state;
+	fixture_open(&f, 256, 4096, 4096);
+	mr_pool_frag_alloc_bulk(f.pool, addrs, 100, 4096);
+	s = pool_stats(f.pool);
+	assert_int_equal(s.alloc_slow, 100);
+	assert_int_equal(s.alloc_fast, 0); /* no magazine had a part in it */
+	mr_pool_frag_free_bulk(f.pool, addrs, 100);
+	assert_int_equal(pool_stats(f.pool).recycle_cached, 0);
+	fixture_close(&f);
+}
+
+static void shared_foreign_and_invalid_buffers(void **state)
+{
+	struct pool_fixture f;
+	struct mr_pool *beside;
+	struct mr_frame shared;
+	uint64_t addrs[4];
+
+	(void)state;
+	fixture_open(&f, 64, 4096, 4096);
+	beside = pool_beside(&f, 64, 4096);
+	mr_pool_frag_alloc_bulk(f.pool, addrs, 2, 4096);
+	mr_pool_frag_alloc_bulk(beside, addrs + 2, 1, 4096);
+	addrs[3] = UINT64_MAX;
+	shared = (struct mr_frame){ addrs[0], 1, 0 };
+	assert_int_equal(mr_frame_ref(f.cache, &shared, 1), 0);
+	mr_pool_frag_free_bulk(f.pool, addrs, 4);
+	assert_in_flight(f.pool, 1);
+	assert_in_flight(beside, 0);
+	assert_int_equal(pool_stats(f.pool).recycle_released_refcnt, 1);
+	assert_int_equal(pool_stats(f.pool).recycle_ring, 1);
+	assert_int_equal(pool_stats(f.pool).free_invalid, 1);
+	mr_pool_frag_free_bulk(f.pool, addrs, 1);
+	assert_in_flight(f.pool, 0);
+	assert_int_equal(mr_pool_destroy(beside, NULL), 0);
+	fixture_close(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(only_page_and_chunk_sizes_are_had),
+		cmocka_unit_test(buffers_of_every_count_conserve_pages),
+		cmocka_unit_test(one_lock_per_64_pages),
+		cmocka_unit_test(bursts_take_no_lock),
+		cmocka_unit_test(pages_in_the_depot_are_had_too),
+		cmocka_unit_test(counters_tell_caches_from_direct_calls),
+		cmocka_unit_test(shared_foreign_and_invalid_buffers),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/pool/frame.c: one function per promise in <millrace/frame.h>. */
+#include "support/pool_unit.h"
+
+static struct mr_frame frame_at(uint64_t addr, uint32_t len)
+{
+	return (struct mr_frame){ .addr = addr, .len = len };
+}
+
+static void n_whole_leaves_out_the_frame_that_is_cut_off(void **state)
+{
+	static const struct {
+		const char *more; /* 1: goes on in the next entry */
+		uint32_t n_whole;
+	} cases[] = { { "", 0 },     { "0", 1 },    { "1", 0 },
+		      { "00", 2 },   { "01", 1 },   { "10", 2 },
+		      { "0111", 1 }, { "0110", 4 }, { "111", 0 } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct mr_frame frames[8] = { { 0 } };
+		const uint32_t n = (uint32_t)strlen(cases[i].more);
+
+		for (uint32_t k = 0; k < n; k++)
+			frames[k].flags =
+				MR_FRAME_CSUM_VALID | (cases[i].more[k] == '1');
+		assert_int_equal(mr_frame_n_whole(frames, n), cases[i].n_whole);
+	}
+}
+
+/* Room before and behind the data, to the byte, in chunks and whole pages. */
+static void room_ends_where_the_buffer_ends(void **state)
+{
+	static const struct {
+		uint32_t page, chunk, buffer;
+	} cases[] = { { 2048, 2048, 2048 },  { 4096, 4096, 4096 },
+		      { 8192, 2048, 2048 },  { 8192, 4096, 8192 },
+		      { 32768, 4096, 4096 }, { 32768, 2048, 32768 } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const uint32_t buffer = cases[i].buffer;
+		struct pool_fixture f;
+		struct mr_frame frame;
+		uint64_t addrs[3];
+
+		fixture_open(&f, 64, cases[i].page, cases[i].chunk);
+		mr_frag_alloc_bulk(f.cache, addrs, 3, buffer);
+		frame = frame_at(addrs[1] + 100, buffer - 150);
+		assert_int_equal(mr_frame_push(f.cache, &frame, 101), -ENOSPC);
+		assert_int_equal(mr_frame_push(f.cache, &frame, UINT32_MAX),
+				 -ENOSPC);
+		assert_int_equal(mr_frame_put(f.cache, &frame, 51), -ENOSPC);
+		assert_int_equal(mr_frame_put(f.cache, &frame, UINT32_MAX),
+				 -ENOSPC);
+		assert_int_equal(frame.addr, addrs[1] + 100);
+		assert_int_equal(frame.len, buffer - 150);
+		assert_int_equal(mr_frame_push(f.cache, &frame, 99), 0);
+		assert_int_equal(mr_frame_put(f.cache, &frame, 49), 0);
+		assert_int_equal(mr_frame_push(f.cache, &frame, 1), 0);
+		assert_int_equal(mr_frame_put(f.cache, &frame, 1), 0);
+		assert_int_equal(frame.addr, addrs[1]);
+		assert_int_equal(frame.len, buffer);
+		assert_int_equal(mr_frame_push(f.cache, &frame, 1), -ENOSPC);
+		assert_int_equal(mr_frame_put(f.cache, &frame, 1), -ENOSPC);
+		assert_int_equal(mr_frame_push(f.cache, &frame, 0), 0);
+		assert_int_equal(mr_frame_put(f.cache, &frame, 0), 0);
+		mr_frag_free_bulk(f.cache, addrs, 3);
+		fixture_close(&f);
+	}
+}
+
+static void pull_and_trim_leave_one_byte(void **state)
+{
+	struct mr_frame frame = frame_at(1000, 61), odd = frame;
+
+	(void)state;
+	assert_int_equal(mr_frame_pull(&odd, 14), 0);
+	assert_int_equal(odd.addr, 1014);
+	assert_int_equal(odd.len, 47);
+	frame.len = 60;
+	assert_int_equal(mr_frame_pull(&frame, 60), -ENOSPC);
+	assert_int_equal(mr_frame_trim(&frame, 60), -ENOSPC);
+	assert_int_equal(mr_frame_pull(&frame, UINT32_MAX), -ENOSPC);
+	assert_int_equal(mr_frame_trim(&frame, UINT32_MAX), -ENOSPC);
+	assert_int_equal(frame.addr, 1000);
+	assert_int_equal(frame.len, 60);
+	assert_int_equal(mr_frame_pull(&frame, 14), 0);
+	assert_int_equal(frame.addr, 1014);
+	assert_int_equal(frame.len, 46);
+	assert_int_equal(mr_frame_trim(&frame, 45), 0);
+	assert_int_equal(frame.addr, 1014);
+	assert_int_equal(frame.len, 1);
+	assert_int_equal(mr_frame_pull(&frame, 0), 0);
+	assert_int_equal(mr_frame_trim(&frame, 0), 0);
+}
+
+static void shared_frame_is_read_only(void **state)
+{
+	struct pool_fixture f;
+	struct mr_frame frame;
+
+	(void)state;
+	fixture_open(&f, 64, 4096, 4096);
+	frame = frame_at(alloc_one(f.cache, 4096) + 128, 60);
+	assert_true(mr_frame_is_sole(f.cache, &frame));
+	assert_int_equal(mr_frame_ref(f.cache, &frame, 1), 0);
+	assert_false(mr_frame_is_sole(f.cache, &frame));
+	assert_int_equal(mr_frame_push(f.cache, &frame, 1), -EROFS);
+	assert_int_equal(mr_frame_put(f.cache, &frame, 1), -EROFS);
+	assert_int_equal(mr_frame_pull(&frame, 1), 0); /* only this view */
+	assert_int_equal(mr_frame_trim(&frame, 1), 0);
+	mr_frame_free_bulk(f.cache, &frame, 1);
+	assert_int_equal(pool_stats(f.pool).recycle_released_refcnt, 1);
+	assert_in_flight(f.pool, 1);
+	assert_true(mr_frame_is_sole(f.cache, &frame));
+	assert_int_equal(mr_frame_push(f.cache, &frame, 1), 0);
+	mr_frame_free_bulk(f.cache, &frame, 1);
+	assert_int_equal(pool_stats(f.pool).recycle_released_refcnt, 1);
+	fixture_close(&f);
+}
+
+/* Sharing one chunk of a page says nothing of its neighbours. */
+static void chunks_of_a_page_have_owners_of_their_own(void **state)
+{
+	struct pool_fixture f;
+	struct mr_frame frames[4];
+	uint64_t addrs[4];
+
+	(void)state;
+	fixture_open(&f, 64, 8192, 2048);
+	mr_frag_alloc_bulk(f.cache, addrs, 4, 2048);
+	for (int i = 0; i < 4; i++)
+		frames[i] = frame_at(addrs[i] + 128, 60);
+	assert_int_equal(mr_frame_ref(f.cache, &frames[2], 1), 0);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(mr_frame_is_sole(f.cache, &frames[i]), i != 2);
+	mr_frame_free_bulk(f.cache, frames, 4);
+	assert_in_flight(f.pool, 1); /* one owner of one chunk is left */
+	assert_int_equal(pool_stats(f.pool).recycle_released_refcnt, 1);
+	assert_int_equal(mr_frame_push(f.cache, &frames[2], 8), 0);
+	mr_frame_free_bulk(f.cache, &frames[2], 1);
+	assert_in_flight(f.pool, 0);
+	fixture_close(&f);
+}
+
+static void frames_of_no_pool_are_einval(void **state)
+{
+	struct pool_fixture f;
+	struct mr_pool *beside;
+	struct mr_cache *cache;
+	struct mr_frame frame, before;
+
+	(void)state;
+	fixture_open(&f, 64, 4096, 4096);
+	frame = frame_at(64 * 4096 + 128, 60); /* the first byte behind it */
+	before = frame;
+	assert_int_equal(mr_frame_push(f.cache, &frame, 1), -EINVAL);
+	assert_int_equal(mr_frame_put(f.cache, &frame, 1), -EINVAL);
+	assert_int_equal(mr_frame_ref(f.cache, &frame, 1), -EINVAL);
+	assert_int_equal(mr_frame_unshare(f.cache, &frame, 1), -EINVAL);
+	assert_false(mr_frame_is_sole(f.cache, &frame));
+	assert_memory_equal(&frame, &before, sizeof(frame));
+
+	beside = pool_beside(&f, 16, 4096);
+	mr_cache_create(beside, &cache, NULL);
+	frame.addr = alloc_one(cache, 4096) + 128;
+	assert_int_equal(mr_frame_push(f.cache, &frame, 1), -EINVAL);
+	assert_int_equal(mr_frame_put(f.cache, &frame, 1), -EINVAL);
+	assert_int_equal(mr_frame_unshare(f.cache, &frame, 1), -EINVAL);
+	assert_false(mr_frame_is_sole(f.cache, &frame));
+	/* Flooding does not ask whose page it is. */
+	assert_int_equal(mr_frame_ref(f.cache, &frame, 1), 0);
+	assert_false(mr_frame_is_sole(cache, &frame));
+	mr_frame_free_bulk(f.cache, &frame, 1);
+	mr_frame_free_bulk(cache, &frame, 1);
+	mr_cache_destroy(cache);
+	assert_int_equal(mr_pool_destroy(beside, NULL), 0);
+	fixture_close(&f);
+}
+
+static void owners_are_counted_to_255(void **state)
+{
+	struct pool_fixture f;
+	struct mr_frame frames[3];
+	uint64_t addrs[3];
+
+	(void)state;
+	fixture_open(&f, 64, 4096, 4096);
+	mr_frag_alloc_bulk(f.cache, addrs, 3, 4096);
+	for (int i = 0; i < 3; i++)
+		frames[i] = frame_at(addrs[i], 60);
+	for (int i = 1; i < 255; i++)
+		assert_int_equal(mr_frame_ref(f.cache, &frames[1], 1), 0);
+	/* None is added, to those before the full one neither. */
+	assert_int_equal(mr_frame_ref(f.cache, frames, 3), -EOVERFLOW);
+	assert_true(mr_frame_is_sole(f.cache, &frames[0]));
+	assert_true(mr_frame_is_sole(f.cache, &frames[2]));
+	frames[1].addr = UINT64_MAX;
+	assert_int_equal(mr_frame_ref(f.cache, frames, 3), -EINVAL);
+	assert_true(mr_frame_is_sole(f.cache, &frames[0]));
+	frames[1].addr = addrs[1] + 4095; /* any byte of it */
+	for (int i = 1; i < 255; i++) {
+		mr_frame_free_bulk(f.cache, &frames[1], 1);
+		assert_in_flight(f.pool, 3);
+	}
+	assert_int_equal(mr_frame_ref(f.cache, frames, 0), 0);
+	mr_frame_free_bulk(f.cache, frames, 3);
+	assert_in_flight(f.pool, 0);
+	fixture_close(&f);
+}
+
+static void unshare_of_a_sole_frame_does_nothing(void **state)
+{
+	struct pool_fixture f;
+	struct mr_frame frame, before;
+
+	(void)state;
+	fixture_open(&f, 64, 4096, 4096);
+	frame = before = frame_at(alloc_one(f.cache, 4096) + 1, 60);
+	assert_int_equal(mr_frame_unshare(f.cache, &frame, 1), 0);
+	assert_memory_equal(&frame, &before, sizeof(frame));
+	assert_int_equal(mr_frame_unshare(f.cache, &frame, 0), -EINVAL);
+	assert_int_equal(mr_frame_unshare(f.cache, &frame, MR_MAX_SEGS + 1),
+			 -EINVAL);
+	frame.len = 4097; /* longer than a page */
+	assert_int_equal(mr_frame_unshare(f.cache, &frame, 1), -EINVAL);
+	mr_frame_free_bulk(f.cache, &frame, 1);
+	fixture_close(&f);
+}
+
+/* Each length, in pages of one and of several chunks: copied to the byte. */
+static void unshare_copies_and_restores_headroom(void **state)
+{
+	static const uint32_t pages[] = { 2048, 4096, 8192, 32768 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(pages) / sizeof(pages[0]); i++) {
+		struct pool_fixture f;
+
+		fixture_open(&f, 64, pages[i], 0);
+		for (uint32_t len = 1; len <= pages[i]; len += 61) {
+			struct mr_frame frame, copy;
+
+			frame = frame_at(alloc_one(f.cache, pages[i]), len);
+			frame.flags = MR_FRAME_CSUM_PARTIAL;
+			for (uint32_t b = 0; b < len; b++)
+				f.base[frame.addr + b] = (uint8_t)(b * 7 + len);
+			assert_int_equal(mr_frame_ref(f.cache, &frame, 1), 0);
+			copy = frame;
+			assert_int_equal(mr_frame_unshare(f.cache, &copy, 1),
+					 0);
+			assert_int_not_equal(copy.addr, frame.addr);
+			assert_int_equal(copy.len, len);
+			assert_int_equal(copy.flags, frame.flags);
+			assert_memory_equal(f.base + copy.addr,
+					    f.base + frame.addr, len);
+			assert_true(mr_frame_is_sole(f.cache, &copy));
+			assert_true(mr_frame_is_sole(f.cache, &frame));
+			if (len + 128 <= f.pool->chunk_bytes)
+				assert_int_equal(
+					mr_frame_push(f.cache, &copy, 128), 0);
+			mr_frame_free_bulk(f.cache, &copy, 1);
+			mr_frame_free_bulk(f.cache, &frame, 1);
+			assert_in_flight(f.pool, 0);
+		}
+		fixture_close(&f);
+	}
+}
+
+static void unshare_takes_a_frame_of_18_entries(void **state)
+{
+	struct pool_fixture f;
+	struct mr_frame frames[MR_MAX_SEGS], shared[MR_MAX_SEGS];
+	uint64_t addrs[MR_MAX_SEGS];
+
+	(void)state;
+	fixture_open(&f, 64, 2048, 2048);
+	mr_frag_alloc_bulk(f.cache, addrs, MR_MAX_SEGS, 2048);
+	for (int i = 0; i < MR_MAX_SEGS; i++) {
+		frames[i] = frame_at(addrs[i] + 10, 1500);
+		frames[i].flags = i + 1 < MR_MAX_SEGS ? MR_FRAME_MORE : 0;
+		memset(f.base + frames[i].addr, i, 1500);
+	}
+	/* One shared entry makes the frame a shared one. */
+	assert_int_equal(mr_frame_ref(f.cache, &frames[17], 1), 0);
+	memcpy(shared, frames, sizeof(shared));
+	assert_int_equal(mr_frame_unshare(f.cache, frames, MR_MAX_SEGS), 0);
+	for (int i = 0; i < MR_MAX_SEGS; i++) {
+		assert_int_equal(f.base[frames[i].addr], i);
+		assert_int_equal(f.base[frames[i].addr + 1499], i);
+		assert_int_equal(frames[i].flags, shared[i].flags);
+		assert_true(mr_frame_is_sole(f.cache, &frames[i]));
+	}
+	assert_in_flight(f.pool, MR_MAX_SEGS + 1); /* the other owner's */
+	mr_frame_free_bulk(f.cache, frames, MR_MAX_SEGS);
+	mr_frame_free_bulk(f.cache, &shared[17], 1);
+	fixture_close(&f);
+}
+
+static void unshare_without_a_page_changes_nothing(void **state)
+{
+	struct pool_fixture f;
+	struct mr_frame frames[2], before[2];
+	uint64_t addrs[8];
+
+	(void)state;
+	fixture_open(&f, 3, 4096, 4096);
+	assert_int_equal(mr_frag_alloc_bulk(f.cache, addrs, 2, 4096), 2);
+	for (int i = 0; i < 2; i++)
+		frames[i] = frame_at(addrs[i], 4000);
+	frames[0].flags = MR_FRAME_MORE;
+	assert_int_equal(mr_frame_ref(f.cache, frames, 2), 0);
+	memcpy(before, frames, sizeof(before));
+	/* One page is free, two are needed. */
+	assert_int_equal(mr_frame_unshare(f.cache, frames, 2), -ENOMEM);
+	assert_memory_equal(frames, before, sizeof(before));
+	assert_false(mr_frame_is_sole(f.cache, &frames[0]));
+	assert_in_flight(f.pool, 2);
+	mr_frame_free_bulk(f.cache, frames, 2);
+	mr_frame_free_bulk(f.cache, frames, 2);
+	fixture_close(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(n_whole_leaves_out_the_frame_that_is_cut_off),
+		cmocka_unit_test(room_ends_where_the_buffer_ends),
+		cmocka_unit_test(pull_and_trim_leave_one_byte),
+		cmocka_unit_test(shared_frame_is_read_only),
+		cmocka_unit_test(chunks_of_a_page_have_owners_of_their_own),
+		cmocka_unit_test(frames_of_no_pool_are_einval),
+		cmocka_unit_test(owners_are_counted_to_255),
+		cmocka_unit_test(unshare_of_a_sole_frame_does_nothing),
+		cmocka_unit_test(unshare_copies_and_restores_headroom),
+		cmocka_unit_test(unshare_takes_a_frame_of_18_entries),
+		cmocka_unit_test(unshare_without_a_page_changes_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/pool/pool.c: making, destroying, committing. */
+#include "support/pool_unit.h"
+
+#define SIZE .size = sizeof(struct mr_pool_config)
+
+static void wrong_config_is_refused_with_a_reason(void **state)
+{
+	static const struct {
+		struct mr_pool_config config;
+		const char *words;
+	} cases[] = {
+		{ { .size = 0 }, "mr_pool_config.size is 0" },
+		{ { .size = sizeof(struct mr_pool_config) + 1 }, "at most" },
+		{ { SIZE, .page_bytes = 1024 }, "pages of 1024" },
+		{ { SIZE, .page_bytes = 3000 }, "power of two" },
+		{ { SIZE, .page_bytes = 65536 }, "2048 to 32768" },
+		{ { SIZE, .chunk_bytes = 1024 }, "chunks of 1024" },
+		{ { SIZE, .chunk_bytes = 8192, .page_bytes = 8192 },
+		  "chunks of 8192" },
+		{ { SIZE, .chunk_bytes = 4096, .page_bytes = 2048 },
+		  "at most a page of 2048" },
+		{ { SIZE, .headroom_bytes = 4033 }, "headroom of 4033" },
+		{ { SIZE, .headroom_bytes = UINT32_MAX - 10,
+		    .tailroom_bytes = 100 },
+		  "headroom of" },
+		{ { SIZE, .tailroom_bytes = 3905 }, "tailroom of 3905" },
+		{ { SIZE, .page_bytes = 8192, .chunk_bytes = 2048,
+		    .headroom_bytes = 1985 },
+		  "a chunk of 2048" },
+		{ { SIZE, .n_pages = (1u << 28) + 1 }, "at most 268435456" },
+		{ { SIZE, .max_caches = 4097 }, "at most 4096" },
+	};
+	struct test_allocator a = { 0 };
+	struct mr_ctx *ctx = test_ctx(&a);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct mr_pool *pool = (struct mr_pool *)1;
+		struct mr_reason why = { "" };
+
+		assert_int_equal(
+			mr_pool_create(ctx, &cases[i].config, &pool, &why),
+			-EINVAL);
+		assert_reason_has(&why, cases[i].words);
+		assert_ptr_equal(pool, (struct mr_pool *)1);
+		assert_int_equal(a.n_out, 1);
+	}
+	mr_ctx_destroy(ctx);
+}
+
+static void defaults_are_what_the_header_says(void **state)
+{
+	const struct mr_pool_config old = { .size = 8,
+					    .n_pages = 100,
+					    .page_bytes = 77, /* not read */
+					    .max_caches = 1 << 20 };
+	struct test_allocator a = { 0 };
+	struct mr_ctx *ctx = test_ctx(&a);
+	struct mr_pool_stats s;
+	struct mr_pool *pool;
+
+	(void)state;
+	assert_int_equal(mr_pool_create(ctx, NULL, &pool, NULL), 0);
+	s = pool_stats(pool);
+	assert_int_equal(s.n_pages, 8192);
+	assert_int_equal(s.n_free, 8192);
+	assert_int_equal(s.page_bytes, 4096);
+	assert_int_equal(s.chunk_bytes, 4096);
+	assert_int_equal(s.headroom_bytes, 128);
+	assert_int_equal(s.max_caches, 64);
+	assert_int_equal(mr_pool_destroy(pool, NULL), 0);
+
+	assert_int_equal(mr_pool_create(ctx, &old, &pool, NULL), 0);
+	s = pool_stats(pool);
+	assert_int_equal(s.n_pages, 100);
+	assert_int_equal(s.page_bytes, 4096);
+	assert_int_equal(mr_pool_destroy(pool, NULL), 0);
+	assert_int_equal(mr_pool_destroy(NULL, NULL), 0);
+	mr_ctx_destroy(ctx);
+	assert_int_equal(a.n_out, 0);
+}
+
+static void every_page_and_chunk_size_works(void **state)
+{
+	(void)state;
+	for (uint32_t page = 2048; page <= 32768; page *= 2) {
+		for (uint32_t chunk = 2048; chunk <= 4096; chunk *= 2) {
+			struct pool_fixture f;
+			uint64_t addr;
+
+			if (chunk > page)
+				continue;
+			fixture_open(&f, 70, page, chunk);
+			addr = alloc_one(f.cache, page);
+			assert_int_equal(addr % page, 0);
+			memset(f.base + addr, 0x5a, page);
+			mr_frag_free_bulk(f.cache, &addr, 1);
+			addr = alloc_one(f.cache, chunk);
+			assert_int_equal(addr % chunk, 0);
+			mr_frag_free_bulk(f.cache, &addr, 1);
+			fixture_close(&f);
+		}
+	}
+}
+
+static void every_allocation_may_fail(void **state)
+{
+	const struct mr_pool_config config = { SIZE, .n_pages = 100,
+					       .page_bytes = 8192 };
+	struct mr_pool *pool = NULL;
+	struct mr_reason why;
+	int err = -1;
+
+	(void)state;
+	for (uint32_t k = 1; err < 0; k++) {
+		struct test_allocator a = { 0 };
+		struct mr_ctx *ctx = test_ctx(&a);
+
+		a.fail_at = a.n_calls + k;
+		why.text[0] = '\0';
+		err = mr_pool_create(ctx, &config, &pool, &why);
+		if (err < 0) {
+			assert_int_equal(err, -ENOMEM);
+			assert_reason_has(&why, "no memory");
+			assert_int_equal(a.n_out, 1);
+		} else {
+			/* pool, owners, magazines, live, free list, region */
+			assert_int_equal(k, 7);
+			mr_pool_destroy(pool, NULL);
+		}
+		mr_ctx_destroy(ctx);
+		assert_int_equal(a.n_out, 0);
+	}
+}
+
+static void pools_share_a_region_until_it_is_full(void **state)
+{
+	struct mr_pool *pools[MRI_MAX_POOLS];
+	struct mr_pool_config config = { SIZE, .n_pages = 16 };
+	struct mr_region_stats before = { .size = sizeof(before) };
+	struct mr_region_stats after = before;
+	struct pool_fixture f;
+	struct mr_reason why = { "" };
+
+	(void)state;
+	fixture_open(&f, 16, 2048, 2048);
+	assert_ptr_equal(mr_pool_region(f.pool), f.region);
+	for (int i = 1; i < MRI_MAX_POOLS; i++)
+		pools[i] = pool_beside(&f, 16, 4096);
+	mr_region_stats(f.region, &before);
+	config.region = f.region;
+	assert_int_equal(mr_pool_create(f.ctx, &config, &pools[0], &why),
+			 -ENOMEM);
+	assert_reason_has(&why, "16 pools");
+	mr_region_stats(f.region, &after);
+	assert_int_equal(after.n_segments, before.n_segments);
+	for (int i = 1; i < MRI_MAX_POOLS; i++)
+		assert_int_equal(mr_pool_destroy(pools[i], NULL), 0);
+	mr_region_stats(f.region, &after);
+	assert_int_equal(after.n_segments, 1);
+	fixture_close(&f);
+}
+
+static void region_used_up_is_enomem(void **state)
+{
+	const struct mr_region_config region_config = {
+		.size = sizeof(region_config), .max_bytes = 1
+	};
+	struct mr_pool_config config = { SIZE, .n_pages = (1 << 18) + 1 };
+	struct test_allocator a = { 0 };
+	struct mr_ctx *ctx = test_ctx(&a);
+	struct mr_pool *pool = NULL;
+	struct mr_reason why = { "" };
+
+	(void)state;
+	mr_region_create(ctx, &region_config, &config.region, NULL);
+	assert_int_equal(mr_pool_create(ctx, &config, &pool, &why), -ENOMEM);
+	assert_reason_has(&why, "no room for");
+	assert_null(pool);
+	assert_int_equal(mr_region_destroy(config.region, NULL), 0);
+	mr_ctx_destroy(ctx);
+	assert_int_equal(a.n_out, 0);
+}
+
+static void pool_in_use_is_not_destroyed(void **state)
+{
+	struct pool_fixture f;
+	struct mr_reason why = { "" };
+	uint64_t addrs[3];
+
+	(void)state;
+	fixture_open(&f, 256, 4096, 4096);
+	assert_int_equal(mr_pool_destroy(f.pool, &why), -EBUSY);
+	assert_reason_has(&why, "0 ports and 1 caches");
+	mr_frag_alloc_bulk(f.cache, addrs, 3, 4096);
+	mr_cache_destroy(f.cache);
+	assert_int_equal(mr_pool_destroy(f.pool, &why), -EBUSY);
+	assert_reason_has(&why, "3 pages of pool are in flight");
+	mr_cache_create(f.pool, &f.cache, NULL);
+	mr_frag_free_bulk(f.cache, addrs, 3);
+	mr_cache_destroy(f.cache);
+	assert_int_equal(mri_pool_commit(f.pool, "p", 1, NULL), 0);
+	assert_int_equal(mr_pool_destroy(f.pool, &why), -EBUSY);
+	assert_reason_has(&why, "1 ports and 0 caches");
+	mri_pool_uncommit(f.pool, 1);
+	mr_cache_create(f.pool, &f.cache, NULL);
+	fixture_close(&f);
+}
+
+/* A port of another pool has the whole region registered. */
+static void pinned_pool_is_not_destroyed_and_still_found(void **state)
+{
+	struct pool_fixture f;
+	struct mr_pool *beside;
+	struct mr_cache *cache;
+	struct mr_reason why = { "" };
+	uint64_t addr;
+
+	(void)state;
+	fixture_open(&f, 64, 4096, 4096);
+	beside = pool_beside(&f, 64, 4096);
+	mr_region_pin(f.region, "xdp:lan", 1 << 20);
+	assert_int_equal(mr_pool_destroy(beside, &why), -EBUSY);
+	assert_reason_has(&why, "xdp:lan");
+	/* Nothing was changed: it works, and its frames find home. */
+	mr_cache_create(beside, &cache, NULL);
+	addr = alloc_one(cache, 4096);
+	mr_frag_free_bulk(f.cache, &addr, 1);
+	assert_in_flight(beside, 0);
+	assert_int_equal(pool_stats(f.pool).free_invalid, 0);
+	mr_cache_destroy(cache);
+	mr_region_unpin(f.region, "xdp:lan", 1 << 20);
+	assert_int_equal(mr_pool_destroy(beside, NULL), 0);
+	fixture_close(&f);
+}
+
+static void commitments_add_up_and_are_refused_with_the_number(void **state)
+{
+	struct pool_fixture f;
+	struct mr_cache *cache;
+	struct mr_reason why = { "" };
+
+	(void)state;
+	fixture_open(&f, 1000, 4096, 4096);
+	assert_int_equal(pool_stats(f.pool).n_committed, 128);
+	assert_int_equal(mri_pool_commit(f.pool, "xdp:a", 873, &why), -ENOMEM);
+	assert_reason_has(&why, "xdp:a needs 873 pages");
+	assert_reason_has(&why, "at least 1001 pages, it has 1000");
+	assert_int_equal(pool_stats(f.pool).n_committed, 128);
+	assert_int_equal(mri_pool_commit(f.pool, "xdp:a", 872, &why), 0);
+	assert_int_equal(pool_stats(f.pool).n_committed, 1000);
+	assert_int_equal(mri_pool_commit(f.pool, "b", UINT64_C(1) << 40, NULL),
+			 -ENOMEM);
+
+	/* No cache may come later and make the port run dry. */
+	assert_int_equal(mr_cache_create(f.pool, &cache, &why), -ENOMEM);
+	assert_reason_has(&why, "at least 1128 pages, it has 1000");
+	mri_pool_uncommit(f.pool, 872);
+	assert_int_equal(mri_pool_commit(f.pool, "xdp:a", 744, NULL), 0);
+	assert_int_equal(mr_cache_create(f.pool, &cache, NULL), 0);
+	assert_int_equal(pool_stats(f.pool).n_committed, 1000);
+	mr_cache_destroy(cache);
+	assert_int_equal(pool_stats(f.pool).n_committed, 872);
+	mri_pool_uncommit(f.pool, 744);
+	fixture_close(&f);
+}
+
+/* A cache that cuts pages into chunks has one more: the one that it cuts. */
+static void open_page_is_committed_too(void **state)
+{
+	struct pool_fixture f;
+
+	(void)state;
+	fixture_open(&f, 300, 8192, 2048);
+	assert_int_equal(pool_stats(f.pool).n_committed, 129);
+	fixture_close(&f);
+}
+
+static void pool_names_itself_in_the_memory_map(void **state)
+{
+	const struct mr_pool_config config = { SIZE, .n_pages = 16,
+					       .name = "unit-pool-name" };
+	struct test_allocator a = { 0 };
+	struct mr_ctx *ctx = test_ctx(&a);
+	FILE *maps = fopen("/proc/self/maps", "re");
+	struct mr_pool *pool;
+	char line[512];
+	int n_found = 0;
+
+	(void)state;
+	assert_int_equal(mr_pool_create(ctx, &config, &pool, NULL), 0);
+	while (fgets(line, sizeof(line), maps) != NULL)
+		n_found += strstr(line, "memfd:unit-pool-name") != NULL;
+	fclose(maps);
+	assert_int_equal(n_found, 1);
+	assert_int_equal(mr_pool_destroy(pool, NULL), 0);
+	mr_ctx_destroy(ctx);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(wrong_config_is_refused_with_a_reason),
+		cmocka_unit_test(defaults_are_what_the_header_says),
+		cmocka_unit_test(every_page_and_chunk_size_works),
+		cmocka_unit_test(every_allocation_may_fail),
+		cmocka_unit_test(pools_share_a_region_until_it_is_full),
+		cmocka_unit_test(region_used_up_is_enomem),
+		cmocka_unit_test(pool_in_use_is_not_destroyed),
+		cmocka_unit_test(pinned_pool_is_not_destroyed_and_still_found),
+		cmocka_unit_test(
+			commitments_add_up_and_are_refused_with_the_number),
+		cmocka_unit_test(open_page_is_committed_too),
+		cmocka_unit_test(pool_names_itself_in_the_memory_map),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

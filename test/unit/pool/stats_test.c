@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/pool/stats.c. */
+#include "support/pool_unit.h"
+
+static void size_says_what_the_caller_knows(void **state)
+{
+	struct pool_fixture f;
+	struct mr_pool_stats s;
+	struct {
+		struct mr_pool_stats known;
+		uint64_t later[2]; /* of a version to come */
+	} newer = { .known = { .size = sizeof(newer) }, .later = { 7, 7 } };
+
+	(void)state;
+	fixture_open(&f, 100, 4096, 4096);
+	memset(&s, 0x77, sizeof(s));
+	s.size = offsetof(struct mr_pool_stats, n_free);
+	assert_int_equal(mr_pool_stats(f.pool, &s), 0);
+	assert_int_equal(s.size, offsetof(struct mr_pool_stats, n_free));
+	assert_int_equal(s.n_pages, 100);
+	assert_int_equal(s.n_free, UINT64_C(0x7777777777777777));
+	s.size = 0;
+	assert_int_equal(mr_pool_stats(f.pool, &s), -EINVAL);
+	assert_int_equal(mr_pool_stats(f.pool, &newer.known), 0);
+	assert_int_equal(newer.known.size, sizeof(newer));
+	assert_int_equal(newer.known.n_free, 100);
+	assert_int_equal(newer.later[0], 0);
+	assert_int_equal(newer.later[1], 0);
+	fixture_close(&f);
+}
+
+/* Where each page is, after each step of its way round. */
+static void every_place_is_counted(void **state)
+{
+	struct pool_fixture f;
+	struct mr_pool_stats s;
+	static uint64_t addrs[300];
+
+	(void)state;
+	fixture_open(&f, 512, 4096, 4096);
+	mr_frag_alloc_bulk(f.cache, addrs, 300, 4096);
+	s = pool_stats(f.pool);
+	assert_int_equal(s.n_in_flight, 300);
+	assert_int_equal(s.n_cached, 20); /* 5 magazines were fetched */
+	assert_int_equal(s.n_depot, 0);
+	assert_int_equal(s.alloc_fast, 300);
+	assert_int_equal(s.alloc_slow, 320);
+	mr_frag_free_bulk(f.cache, addrs, 300);
+	s = pool_stats(f.pool);
+	assert_int_equal(s.n_in_flight, 0);
+	assert_int_equal(s.n_cached + s.n_depot, 320);
+	assert_int_equal(s.n_depot, 192);
+	assert_int_equal(s.recycle_cached, 300);
+	assert_int_equal(s.recycle_cache_full, 3);
+	assert_int_equal(s.n_free, 512);
+	assert_int_equal(s.recycle_ring_full, 0);
+	assert_int_equal(s.depot_cas_failed, 0);
+	fixture_close(&f);
+}
+
+/* Read while they run, two sums may cross; then nothing is less than none. */
+static void crossed_sums_do_not_wrap(void **state)
+{
+	struct pool_fixture f;
+
+	(void)state;
+	fixture_open(&f, 64, 4096, 4096);
+	f.cache->counters.n_free += 5; /* as if n_alloc had been read before */
+	f.cache->counters.n_from_depot += 64;
+	assert_int_equal(pool_stats(f.pool).n_in_flight, 0);
+	assert_int_equal(pool_stats(f.pool).n_depot, 0);
+	f.cache->counters.n_free -= 5;
+	f.cache->counters.n_from_depot -= 64;
+	fixture_close(&f);
+}
+
+/* The next frag of the last page of a pool may be behind its end. */
+static void open_page_at_the_end_of_the_pool(void **state)
+{
+	struct pool_fixture f;
+	uint64_t addrs[8];
+
+	(void)state;
+	fixture_open(&f, 2, 8192, 2048);
+	assert_int_equal(mr_frag_alloc_bulk(f.cache, addrs, 8, 2048), 8);
+	/* What a reader sees between the owner's two stores. */
+	f.cache->open_addr = f.pool->addr + 2 * 8192;
+	f.cache->n_open_left = 1;
+	assert_in_flight(f.pool, 2);
+	f.cache->n_open_left = 0;
+	mr_frag_free_bulk(f.cache, addrs, 8);
+	fixture_close(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(size_says_what_the_caller_knows),
+		cmocka_unit_test(every_place_is_counted),
+		cmocka_unit_test(crossed_sums_do_not_wrap),
+		cmocka_unit_test(open_page_at_the_end_of_the_pool),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

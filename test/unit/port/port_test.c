@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/port/port.c, with a driver of their own. */
+#include "support/pool_unit.h"
+
+/* A driver that does what the test says, and says what was asked of it. */
+struct fake_port {
+	struct mr_port base;
+	struct mr_rxq rxq;
+	struct mr_rxq *rxqs[1];
+	uint8_t own[100];
+};
+
+static struct {
+	int need_err, open_err;
+	uint32_t n_need;
+	uint32_t n_opened, n_closed, n_polled;
+	struct mr_port head; /* as open() found it */
+	char device[64];
+	bool was_zeroed;
+} fake;
+
+static int fake_need(struct mr_ctx *ctx, const struct mr_spec *spec,
+		     uint32_t page_bytes, uint32_t *ret_n_pages,
+		     struct mr_reason *reterr_reason)
+{
+	(void)ctx;
+	(void)page_bytes;
+	(void)spec;
+	if (fake.need_err < 0)
+		return mr_fail(reterr_reason, fake.need_err, "no need");
+	*ret_n_pages = fake.n_need;
+	return 0;
+}
+
+static int fake_open(struct mr_port *base, const struct mr_spec *spec,
+		     struct mr_reason *reterr_reason)
+{
+	struct fake_port *port = (struct fake_port *)base;
+
+	fake.head = *base;
+	fake.was_zeroed = true;
+	for (size_t i = 0; i < sizeof(port->own); i++)
+		fake.was_zeroed &= port->own[i] == 0;
+	snprintf(fake.device, sizeof(fake.device), "%s", mr_spec_device(spec));
+	if (fake.open_err < 0)
+		return mr_fail(reterr_reason, fake.open_err, "no luck");
+	fake.n_opened++;
+	port->rxqs[0] = &port->rxq;
+	base->rxqs = port->rxqs;
+	base->info.n_rxqs = 1;
+	snprintf(base->info.mode, sizeof(base->info.mode), "fake");
+	return 0;
+}
+
+static void fake_close(struct mr_port *port)
+{
+	(void)port;
+	fake.n_closed++;
+}
+
+static int fake_poll(struct mr_port *port)
+{
+	(void)port;
+	return (int)++fake.n_polled;
+}
+
+static int fake_link(const struct mr_port *port, struct mr_link *ret_link)
+{
+	(void)port;
+	*ret_link = (struct mr_link){ .is_up = 1, .speed_mbps = 10 };
+	return 0;
+}
+
+static uint32_t fake_drops(const struct mr_port *port,
+			   struct mr_named_count *ret_counts, uint32_t n)
+{
+	(void)port;
+	if (n > 0)
+		ret_counts[0] = (struct mr_named_count){ "lost", 5 };
+	return 2;
+}
+
+static const char *const fake_keys[] = { "key", NULL };
+
+static const struct mr_driver fake_driver = {
+	.name = "fake",
+	.keys = fake_keys,
+	.port_bytes = sizeof(struct fake_port),
+	.need = fake_need,
+	.open = fake_open,
+	.close = fake_close,
+	.poll = fake_poll,
+	.link = fake_link,
+	.device_drops = fake_drops,
+};
+
+static const struct mr_driver bare_driver = {
+	.name = "bare",
+	.port_bytes = sizeof(struct fake_port),
+	.need = fake_need,
+	.open = fake_open,
+	.close = fake_close,
+};
+
+static void open_all(struct pool_fixture *f)
+{
+	memset(&fake, 0, sizeof(fake));
+	fixture_open(f, 1024, 4096, 2048);
+	assert_int_equal(mr_ctx_add_driver(f->ctx, &fake_driver), 0);
+	assert_int_equal(mr_ctx_add_driver(f->ctx, &bare_driver), 0);
+}
+
+static void open_gives_the_driver_its_head(void **state)
+{
+	struct pool_fixture f;
+	struct mr_port_config config = { .size = sizeof(config),
+					 .n_workers = 2 };
+	struct mr_port_info info = { .size = sizeof(info) };
+	struct mr_port *port = NULL;
+
+	(void)state;
+	open_all(&f);
+	config.pool = f.pool;
+	fake.n_need = 100;
+	assert_int_equal(
+		mr_port_open(f.ctx, "fake:dev,key=1", &config, &port, NULL), 0);
+	assert_string_equal(fake.device, "dev");
+	assert_true(fake.was_zeroed);
+	assert_ptr_equal(fake.head.ctx, f.ctx);
+	assert_ptr_equal(fake.head.pool, f.pool);
+	assert_ptr_equal(fake.head.region, f.region);
+	assert_ptr_equal(fake.head.base, f.base);
+	assert_int_equal(fake.head.page_bytes, 4096);
+	assert_int_equal(fake.head.chunk_bytes, 2048);
+	assert_int_equal(fake.head.headroom_bytes, 128);
+	assert_int_equal(fake.head.n_workers, 2);
+	assert_int_equal(fake.head.fd, -1);
+	assert_int_equal(fake.head.n_committed_pages, 100 + 2 * MR_BURST_MAX);
+	assert_int_equal(pool_stats(f.pool).n_committed,
+			 129 + 100 + 2 * MR_BURST_MAX);
+
+	assert_int_equal(mr_port_info(port, &info), 0);
+	assert_string_equal(info.name, "fake:dev");
+	assert_int_equal(info.n_rxqs, 1);
+	info.size = 0;
+	assert_int_equal(mr_port_info(port, &info), -EINVAL);
+	assert_non_null(mr_port_rxq(port, 0));
+	assert_null(mr_port_rxq(port, 1));
+	assert_null(mr_port_txq(port, 0));
+	mr_port_close(port);
+	assert_int_equal(fake.n_closed, 1);
+	assert_int_equal(pool_stats(f.pool).n_committed, 129);
+	mr_port_close(NULL);
+	fixture_close(&f);
+}
+
+static void failure_is_undone_and_has_its_reason(void **state)
+{
+	static const struct {
+		const char *spec;
+		int need_err, open_err;
+		uint32_t n_need;
+		int err;
+		const char *words;
+	} cases[] = {
+		{ "", 0, 0, 0, -EINVAL, "empty" },
+		{ "nosuch:x", 0, 0, 0, -ENODEV,
+		  "no driver 'nosuch'; this build has:" },
+		{ "fake:x,kay=1", 0, 0, 0, -EINVAL, "no option 'kay'" },
+		{ "bare:x,key=1", 0, 0, 0, -EINVAL, "it has: none" },
+		{ "fake:x", -ENODEV, 0, 0, -ENODEV, "no need" },
+		{ "fake:x", 0, -EPERM, 0, -EPERM, "no luck" },
+		{ "fake:x", 0, 0, 640, -ENOMEM,
+		  "fake:x needs 896 pages for its rings and a burst per "
+		  "worker, and others of pool hold 129: make it at least 1025 "
+		  "pages, it has 1024" },
+		{ "fake:x", 0, 0, UINT32_MAX, -ENOMEM, "make it at least" },
+	};
+	struct pool_fixture f;
+	struct mr_port_config config = { .size = sizeof(config) };
+
+	(void)state;
+	open_all(&f);
+	config.pool = f.pool;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const int32_t n_out = f.allocator.n_out;
+		struct mr_port *port = (struct mr_port *)1;
+		struct mr_reason why = { "" };
+
+		fake.need_err = cases[i].need_err;
+		fake.open_err = cases[i].open_err;
+		fake.n_need = cases[i].n_need;
+		assert_int_equal(mr_port_open(f.ctx, cases[i].spec, &config,
+					      &port, &why),
+				 cases[i].err);
+		assert_reason_has(&why, cases[i].words);
+		assert_ptr_equal(port, (struct mr_port *)1);
+		assert_int_equal(f.allocator.n_out, n_out);
+		assert_int_equal(pool_stats(f.pool).n_committed, 129);
+		assert_int_equal(f.pool->n_ports, 0);
+	}
+	assert_int_equal(fake.n_closed, 0); /* open() undoes itself */
+	fixture_close(&f);
+}
+
+static void wrong_config_is_refused(void **state)
+{
+	struct pool_fixture f;
+	struct mr_port_config config = { .size = sizeof(config) };
+	struct mr_reason why = { "" };
+	struct mr_port *port = NULL;
+
+	(void)state;
+	open_all(&f);
+	assert_int_equal(mr_port_open(f.ctx, "fake:x", NULL, &port, &why),
+			 -EINVAL);
+	assert_reason_has(&why, "a port needs a pool");
+	assert_int_equal(mr_port_open(f.ctx, "fake:x", &config, &port, &why),
+			 -EINVAL);
+	config.pool = f.pool;
+	config.size = 0;
+	assert_int_equal(mr_port_open(f.ctx, "fake:x", &config, &port, &why),
+			 -EINVAL);
+	assert_reason_has(&why, "mr_port_config.size is 0");
+	config.size = sizeof(config);
+	/* 2^24 workers times a burst of 256 would be 0 pages in 32 bits. */
+	config.n_workers = 1u << 24;
+	assert_int_equal(mr_port_open(f.ctx, "fake:x", &config, &port, &why),
+			 -EINVAL);
+	assert_reason_has(&why, "n_workers is 16777216, at most 4096");
+	config.n_workers = 1;
+	f.allocator.fail_at = f.allocator.n_calls + 1;
+	assert_int_equal(mr_port_open(f.ctx, "fake:x", &config, &port, &why),
+			 -ENOMEM);
+	assert_reason_has(&why, "no memory for a port");
+	assert_int_equal(pool_stats(f.pool).n_committed, 129);
+	fixture_close(&f);
+}
+
+static void need_is_the_drivers(void **state)
+{
+	struct pool_fixture f;
+	struct mr_reason why = { "" };
+	uint32_t n = 77;
+
+	(void)state;
+	open_all(&f);
+	fake.n_need = 123;
+	assert_int_equal(mr_port_need_pages(f.ctx, "fake:x", 4096, &n, NULL),
+			 0);
+	assert_int_equal(n, 123);
+	assert_int_equal(mr_port_need_pages(f.ctx, "no:x", 4096, &n, &why),
+			 -ENODEV);
+	assert_int_equal(mr_port_need_pages(f.ctx, "fake:,", 4096, &n, &why),
+			 -EINVAL);
+	fake.need_err = -ENODEV;
+	assert_int_equal(mr_port_need_pages(f.ctx, "fake:x", 4096, &n, &why),
+			 -ENODEV);
+	assert_int_equal(n, 123);
+	assert_int_equal(fake.n_opened, 0);
+	fixture_close(&f);
+}
+
+static void hooks_that_are_not_there_have_an_answer(void **state)
+{
+	struct pool_fixture f;
+	struct mr_port_config config = { .size = sizeof(config) };
+	struct mr_named_count counts[2] = { { "untouched", 1 } };
+	struct mr_link link = { 0 };
+	struct mr_port *port;
+
+	(void)state;
+	open_all(&f);
+	config.pool = f.pool;
+	assert_int_equal(mr_port_open(f.ctx, "fake:x", &config, &port, NULL),
+			 0);
+	assert_int_equal(mr_port_poll(port), 1);
+	assert_int_equal(mr_port_poll(port), 2);
+	assert_int_equal(mr_port_link(port, &link), 0);
+	assert_int_equal(link.speed_mbps, 10);
+	assert_int_equal(mr_port_device_drops(port, NULL, 0), 2);
+	assert_int_equal(mr_port_device_drops(port, counts, 2), 2);
+	assert_string_equal(counts[0].name, "lost");
+	assert_int_equal(mr_port_fd(port), -1);
+	mr_port_close(port);
+
+	assert_int_equal(mr_port_open(f.ctx, "bare:x", &config, &port, NULL),
+			 0);
+	assert_int_equal(mr_port_poll(port), 0);
+	assert_int_equal(mr_port_link(port, &link), -ENOTSUP);
+	assert_int_equal(mr_port_device_drops(port, counts, 2), 0);
+	mr_port_close(port);
+	fixture_close(&f);
+}
+
+static void long_names_are_cut_off(void **state)
+{
+	struct pool_fixture f;
+	struct mr_port_config config = { .size = sizeof(config) };
+	struct mr_port_info info = { .size = sizeof(info) };
+	struct mr_port *port;
+	char spec[200] = "fake:";
+
+	(void)state;
+	open_all(&f);
+	memset(spec + 5, 'n', 150);
+	config.pool = f.pool;
+	assert_int_equal(mr_port_open(f.ctx, spec, &config, &port, NULL), 0);
+	mr_port_info(port, &info);
+	assert_int_equal(strlen(info.name), sizeof(info.name) - 1);
+	mr_port_close(port);
+	fixture_close(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(open_gives_the_driver_its_head),
+		cmocka_unit_test(failure_is_undone_and_has_its_reason),
+		cmocka_unit_test(wrong_config_is_refused),
+		cmocka_unit_test(need_is_the_drivers),
+		cmocka_unit_test(hooks_that_are_not_there_have_an_answer),
+		cmocka_unit_test(long_names_are_cut_off),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

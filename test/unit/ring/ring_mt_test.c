@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/ring/spsc.c and mpmc.c by more threads than cores. */
+#include "support/unit.h"
+
+#include "support/mt.h"
+
+#include "ring/ring.h"
+
+enum { N_PRODUCERS = 3, N_CONSUMERS = 3, MAX_BURST = 40, CAPACITY = 64 };
+
+struct shared {
+	struct mr_ring_spsc *spsc;
+	struct mr_ring_mpmc *mpmc;
+	uint64_t n_entries; /* from all producers */
+	uint64_t n_taken;   /* relaxed: when the consumers are done */
+	uint8_t *is_taken;  /* by number of entry */
+};
+
+/* All members follow from the number, so that a torn entry shows. */
+static struct mr_frame entry_of(uint64_t number)
+{
+	return (struct mr_frame){ number, (uint32_t)(number * 2654435761u),
+				  ~(uint32_t)number };
+}
+
+static bool is_entry(const struct mr_frame *frame)
+{
+	const struct mr_frame want = entry_of(frame->addr);
+
+	return memcmp(frame, &want, sizeof(want)) == 0;
+}
+
+/* Numbers first.. in bursts of random length, as fast as they fit. */
+static void produce(struct mt_thread *thread, uint64_t first, uint64_t n)
+{
+	struct shared *shared = thread->run->shared;
+	struct mr_frame burst[MAX_BURST];
+	uint64_t n_done = 0;
+
+	while (n_done < n && !mt_failed(thread->run)) {
+		uint32_t k = 1 + mt_random(thread, MAX_BURST), n_in;
+
+		if (k > n - n_done)
+			k = (uint32_t)(n - n_done);
+		for (uint32_t i = 0; i < k; i++)
+			burst[i] = entry_of(first + n_done + i);
+		n_in = shared->spsc != NULL ?
+			       mr_ring_spsc_enqueue_burst(shared->spsc, burst,
+							  k) :
+			       mr_ring_mpmc_enqueue_burst(shared->mpmc, burst,
+							  k);
+		mt_check(thread->run, n_in <= k);
+		n_done += n_in;
+		if (n_in == 0)
+			sched_yield();
+		mt_maybe_yield(thread, 100);
+	}
+}
+
+/* One producer and one consumer: all entries, in order, none torn. */
+static void spsc_body(struct mt_thread *thread)
+{
+	struct mt_run *run = thread->run;
+	struct shared *shared = run->shared;
+	struct mr_frame burst[MAX_BURST];
+	uint64_t next = 0;
+
+	if (thread->id == 1) {
+		produce(thread, 0, shared->n_entries);
+		return;
+	}
+	while (next < shared->n_entries && !mt_failed(run)) {
+		const uint32_t n = 1 + mt_random(thread, MAX_BURST);
+		uint32_t k;
+
+		/* Seldom: it orders what the calls below must order alone. */
+		if (mt_random(thread, 1000) == 0)
+			mt_check(run,
+				 mr_ring_spsc_count(shared->spsc) <= CAPACITY);
+		if (mt_random(thread, 2) == 0) {
+			k = mr_ring_spsc_dequeue_burst(shared->spsc, burst, n);
+		} else {
+			k = mr_ring_spsc_peek_burst(shared->spsc, burst, n);
+			k = mt_random(thread, k + 1);
+			mr_ring_spsc_release(shared->spsc, k);
+		}
+		for (uint32_t i = 0; i < k; i++)
+			if (!mt_check(run, burst[i].addr == next + i) ||
+			    !mt_check(run, is_entry(&burst[i])))
+				return;
+		next += k;
+		if (k == 0)
+			sched_yield();
+		mt_maybe_yield(thread, 100);
+	}
+	mt_check(run, mr_ring_spsc_count(shared->spsc) == 0);
+}
+
+static void spsc_keeps_order_under_load(void **state)
+{
+	struct test_allocator a = { 0 };
+	struct mr_ctx *ctx = test_ctx(&a);
+	struct shared shared = { .n_entries = mt_n_ops(2000000) };
+	struct mt_run run = { .body = spsc_body,
+			      .shared = &shared,
+			      .n_threads = 2 };
+
+	(void)state;
+	assert_int_equal(mr_ring_spsc_create(ctx, CAPACITY, &shared.spsc, NULL),
+			 0);
+	mri_ring_spsc_start_at(shared.spsc, UINT32_MAX - 10000);
+	assert_int_equal(mt_run(&run), 0);
+	mr_ring_spsc_destroy(shared.spsc);
+	mr_ctx_destroy(ctx);
+}
+
+/* Many of each: every entry once, and each producer's in order. */
+static void consume_mpmc(struct mt_thread *thread)
+{
+	struct mt_run *run = thread->run;
+	struct shared *shared = run->shared;
+	const uint64_t n_each = shared->n_entries / N_PRODUCERS;
+	uint64_t next_of[N_PRODUCERS] = { 0 };
+	struct mr_frame burst[MAX_BURST];
+
+	while (__atomic_load_n(&shared->n_taken, __ATOMIC_RELAXED) <
+		       shared->n_entries &&
+	       !mt_failed(run)) {
+		const uint32_t k = mr_ring_mpmc_dequeue_burst(
+			shared->mpmc, burst, 1 + mt_random(thread, MAX_BURST));
+
+		for (uint32_t i = 0; i < k; i++) {
+			const uint64_t number = burst[i].addr;
+			const uint64_t producer = number / n_each;
+
+			if (!mt_check(run, number < shared->n_entries) ||
+			    !mt_check(run, is_entry(&burst[i])) ||
+			    !mt_check(run, number >= next_of[producer]) ||
+			    !mt_check(run, __atomic_exchange_n(
+						   &shared->is_taken[number], 1,
+						   __ATOMIC_RELAXED) == 0))
+				return;
+			next_of[producer] = number + 1;
+		}
+		__atomic_fetch_add(&shared->n_taken, k, __ATOMIC_RELAXED);
+		if (k == 0)
+			sched_yield();
+		mt_maybe_yield(thread, 100);
+	}
+}
+
+static void mpmc_body(struct mt_thread *thread)
+{
+	struct shared *shared = thread->run->shared;
+	const uint64_t n_each = shared->n_entries / N_PRODUCERS;
+
+	if (thread->id <= N_PRODUCERS)
+		produce(thread, (thread->id - 1) * n_each, n_each);
+	else
+		consume_mpmc(thread);
+}
+
+static void mpmc_loses_and_doubles_nothing(void **state)
+{
+	static const uint32_t capacities[] = { 2, CAPACITY };
+	struct test_allocator a = { 0 };
+	struct mr_ctx *ctx = test_ctx(&a);
+
+	(void)state;
+	for (size_t c = 0; c < 2; c++) {
+		struct shared shared = {
+			.n_entries = mt_n_ops(c == 0 ? 200000 : 1000000) *
+				     N_PRODUCERS
+		};
+		struct mt_run run = { .body = mpmc_body,
+				      .shared = &shared,
+				      .n_threads = N_PRODUCERS + N_CONSUMERS };
+
+		shared.is_taken = calloc(shared.n_entries, 1);
+		assert_int_equal(mr_ring_mpmc_create(ctx, capacities[c],
+						     &shared.mpmc, NULL),
+				 0);
+		mri_ring_mpmc_start_at(shared.mpmc, UINT32_MAX - 10000);
+		assert_int_equal(mt_run(&run), 0);
+		assert_int_equal(shared.n_taken, shared.n_entries);
+		mr_ring_mpmc_destroy(shared.mpmc);
+		free(shared.is_taken);
+	}
+	mr_ctx_destroy(ctx);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(spsc_keeps_order_under_load),
+		cmocka_unit_test(mpmc_loses_and_doubles_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

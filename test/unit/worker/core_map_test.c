@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/worker/core_map.c: who works where, on which queues. */
+#include "support/unit.h"
+
+#include "worker/worker.h"
+
+enum { ANY = MR_SENDS_TO_ANY };
+
+/* A map of ports on cores 10, 11, ... without nodes. */
+static struct mri_core_map make_map(struct mr_ctx *ctx,
+				    const struct mri_map_port *ports,
+				    uint32_t n_ports, uint32_t n_workers)
+{
+	struct mri_core_map map = { .n_workers = n_workers,
+				    .n_ports = n_ports,
+				    .ports = ports };
+
+	for (uint32_t w = 0; w < n_workers; w++)
+		map.cores[w] =
+			(struct mri_core){ .id = 10 + w, .numa_node = -1 };
+	assert_int_equal(mri_core_map_init(&map, ctx), 0);
+	return map;
+}
+
+static struct mr_ctx *make_ctx(void)
+{
+	struct mr_ctx *ctx;
+
+	assert_int_equal(mr_ctx_create(NULL, &ctx, NULL), 0);
+	return ctx;
+}
+
+static void queue_i_of_all_ports_meets_in_one_worker(void **state)
+{
+	const struct mri_map_port ports[] = {
+		{ "a", 4, 4, -1, ANY },
+		{ "b", 4, 4, -1, ANY },
+		{ "c", 4, 4, -1, ANY },
+	};
+	struct mr_ctx *ctx = make_ctx();
+	struct mri_core_map map = make_map(ctx, ports, 3, 4);
+
+	(void)state;
+	for (uint32_t p = 0; p < 3; p++)
+		for (uint32_t w = 0; w < 4; w++) {
+			assert_int_equal(map.rx_owner[map.first_rxq[p] + w], w);
+			assert_true(mri_map_route(&map, w, p)->is_own);
+		}
+	mri_core_map_fini(&map, ctx);
+	mr_ctx_destroy(ctx);
+}
+
+/* Every queue has one user, every worker a way to every port it sends to. */
+static void check_map(const struct mri_core_map *map)
+{
+	for (uint32_t p = 0; p < map->n_ports; p++) {
+		uint32_t n_owners = 0;
+		uint64_t seen = 0;
+
+		for (uint32_t w = 0; w < map->n_workers; w++) {
+			const struct mri_map_route *r =
+				mri_map_route(map, w, p);
+
+			if (r->is_own) {
+				assert_int_equal(r->owner, w);
+				assert_true(r->queue_idx <
+					    map->ports[p].n_txqs);
+				assert_false(seen & (1ull << r->queue_idx));
+				seen |= 1ull << r->queue_idx;
+				n_owners++;
+			} else if (r->owner != UINT32_MAX) {
+				const struct mri_map_route *end =
+					mri_map_route(map, r->owner, p);
+
+				assert_true(end->is_own);
+				assert_int_equal(end->queue_idx, r->queue_idx);
+			}
+		}
+		assert_true(n_owners <= map->ports[p].n_txqs);
+		for (uint32_t i = map->first_rxq[p]; i < map->first_rxq[p + 1];
+		     i++)
+			assert_true(map->rx_owner[i] < map->n_workers);
+	}
+}
+
+static void three_one_queue_ports_on_two_workers_hand_off(void **state)
+{
+	const struct mri_map_port ports[] = {
+		{ "a", 1, 1, -1, ANY },
+		{ "b", 1, 1, -1, ANY },
+		{ "c", 1, 1, -1, ANY },
+	};
+	struct mr_ctx *ctx = make_ctx();
+	struct mri_core_map map = make_map(ctx, ports, 3, 2);
+	uint32_t n_handoffs = 0;
+
+	(void)state;
+	check_map(&map);
+	for (uint32_t p = 0; p < 3; p++)
+		for (uint32_t w = 0; w < 2; w++)
+			n_handoffs +=
+				!mri_map_route(&map, w, p)->is_own &&
+				mri_map_route(&map, w, p)->owner != UINT32_MAX;
+	assert_int_equal(n_handoffs, 3); /* one worker per port has no queue */
+	mri_core_map_fini(&map, ctx);
+	mr_ctx_destroy(ctx);
+}
+
+/* Worker 0 reads a and sends to b: it needs b's tx queue, not a's. */
+static void a_pair_on_two_workers_needs_no_hand_off(void **state)
+{
+	const struct mri_map_port ports[] = { { "a", 1, 1, -1, 1 },
+					      { "b", 1, 1, -1, 0 } };
+	struct mr_ctx *ctx = make_ctx();
+	struct mri_core_map map = make_map(ctx, ports, 2, 2);
+
+	(void)state;
+	check_map(&map);
+	assert_int_equal(map.rx_owner[0], 0);
+	assert_int_equal(map.rx_owner[1], 1);
+	assert_true(mri_map_route(&map, 0, 1)->is_own);
+	assert_true(mri_map_route(&map, 1, 0)->is_own);
+	assert_int_equal(mri_map_route(&map, 0, 0)->owner, UINT32_MAX);
+	assert_int_equal(mri_map_route(&map, 1, 1)->owner, UINT32_MAX);
+	mri_core_map_fini(&map, ctx);
+	mr_ctx_destroy(ctx);
+}
+
+static void rx_queues_go_to_workers_of_their_node(void **state)
+{
+	const struct mri_map_port ports[] = { { "a", 2, 2, 1, ANY },
+					      { "b", 2, 2, 0, ANY } };
+	struct mri_core_map map = {
+		.n_workers = 3,
+		.n_ports = 2,
+		.ports = ports,
+		.cores = { { 1, 0, 0 }, { 8, 1, 0 }, { 9, 1, 0 } }
+	};
+	struct mr_ctx *ctx = make_ctx();
+
+	(void)state;
+	assert_int_equal(mri_core_map_init(&map, ctx), 0);
+	check_map(&map);
+	assert_int_equal(map.rx_owner[0], 1);
+	assert_int_equal(map.rx_owner[1], 2);
+	assert_int_equal(map.rx_owner[2], 0);
+	assert_int_equal(map.rx_owner[3], 0);
+	mri_core_map_fini(&map, ctx);
+	mr_ctx_destroy(ctx);
+}
+
+static void a_port_without_tx_queue_has_no_way(void **state)
+{
+	const struct mri_map_port ports[] = { { "a", 1, 0, -1, ANY },
+					      { "b", 1, 1, -1, ANY } };
+	struct mr_ctx *ctx = make_ctx();
+	struct mri_core_map map = make_map(ctx, ports, 2, 1);
+
+	(void)state;
+	check_map(&map);
+	assert_false(mri_map_route(&map, 0, 0)->is_own);
+	assert_int_equal(mri_map_route(&map, 0, 0)->owner, UINT32_MAX);
+	assert_true(mri_map_route(&map, 0, 1)->is_own);
+	mri_core_map_fini(&map, ctx);
+	mr_ctx_destroy(ctx);
+}
+
+static void every_shape_is_a_map(void **state)
+{
+	struct mr_ctx *ctx = make_ctx();
+
+	(void)state;
+	for (uint32_t n_workers = 1; n_workers <= 5; n_workers++)
+		for (uint32_t n_rxqs = 0; n_rxqs <= 5; n_rxqs++)
+			for (uint32_t n_txqs = 0; n_txqs <= 5; n_txqs++) {
+				const struct mri_map_port ports[] = {
+					{ "a", n_rxqs, n_txqs, -1, ANY },
+					{ "b", 2, 1, 0, 2 },
+					{ "c", 1, n_txqs, 1, 1 },
+				};
+				struct mri_core_map map =
+					make_map(ctx, ports, 3, n_workers);
+
+				check_map(&map);
+				mri_core_map_fini(&map, ctx);
+			}
+	mr_ctx_destroy(ctx);
+}
+
+static void whole_cores_come_first_and_core_0_last(void **state)
+{
+	const struct mri_core allowed[] = {
+		{ 0, 0, 0 },
+		{ 1, 0, 0 },
+		{ 2, 0, 1 },
+		{ 3, 0, 1 },
+	};
+	const struct mri_map_port port = { "a", 4, 4, -1, ANY };
+	struct mri_core picked[4];
+
+	(void)state;
+	mri_pick_cores(allowed, 4, &port, 1, picked, 4);
+	assert_int_equal(picked[0].id, 1);
+	assert_int_equal(picked[1].id, 0);
+	assert_int_equal(picked[2].id, 2);
+	assert_int_equal(picked[3].id, 3);
+}
+
+static void cores_are_picked_near_the_ports(void **state)
+{
+	const struct mri_core allowed[] = {
+		{ 0, 0, 0 }, { 1, 0, 0 }, { 2, 0, 0 },
+		{ 8, 1, 0 }, { 9, 1, 0 }, { 10, 1, 0 },
+	};
+	/* Two thirds of the queues are on node 1. */
+	const struct mri_map_port ports[] = { { "a", 4, 4, 1, ANY },
+					      { "b", 2, 2, 0, ANY } };
+	struct mri_core picked[3];
+	uint32_t n_near = 0;
+
+	(void)state;
+	mri_pick_cores(allowed, 6, ports, 1, picked, 3);
+	for (uint32_t i = 0; i < 3; i++)
+		assert_int_equal(picked[i].numa_node, 1);
+	mri_pick_cores(allowed, 6, ports, 2, picked, 3);
+	for (uint32_t i = 0; i < 3; i++)
+		n_near += picked[i].numa_node == 1;
+	assert_int_equal(n_near, 2);
+}
+
+static void a_line_is_cut_off_not_overrun(void **state)
+{
+	const struct mri_map_port ports[] = { { "xdp:a", 1, 1, -1, ANY },
+					      { "xdp:b", 1, 1, -1, ANY } };
+	struct mr_ctx *ctx = make_ctx();
+	struct mri_core_map map = make_map(ctx, ports, 2, 2);
+	char text[200];
+
+	(void)state;
+	mri_core_map_line(&map, 0, text, sizeof(text));
+	assert_string_equal(text, "worker 0: core 10, rx xdp:a/0, tx xdp:a/0, "
+				  "hands xdp:b/0 to worker 1");
+	for (uint32_t n = 1; n < sizeof(text); n++) {
+		char part[201];
+
+		memset(part, '#', sizeof(part));
+		mri_core_map_line(&map, 0, part, n);
+		assert_int_equal(part[n], '#');
+		assert_true(strlen(part) < n);
+		assert_memory_equal(part, text, strlen(part));
+	}
+	mri_core_map_fini(&map, ctx);
+	mr_ctx_destroy(ctx);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(queue_i_of_all_ports_meets_in_one_worker),
+		cmocka_unit_test(three_one_queue_ports_on_two_workers_hand_off),
+		cmocka_unit_test(a_pair_on_two_workers_needs_no_hand_off),
+		cmocka_unit_test(rx_queues_go_to_workers_of_their_node),
+		cmocka_unit_test(a_port_without_tx_queue_has_no_way),
+		cmocka_unit_test(every_shape_is_a_map),
+		cmocka_unit_test(whole_cores_come_first_and_core_0_last),
+		cmocka_unit_test(cores_are_picked_near_the_ports),
+		cmocka_unit_test(a_line_is_cut_off_not_overrun),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

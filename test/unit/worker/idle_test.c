@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Tests of lib/worker/idle.c, on one thread and with a clock that the test
+ * moves: what a worker does at the end of a round.
+ */
+#include <unistd.h>
+
+#include "rig.h"
+
+static uint64_t now_ns;
+static uint32_t n_clock_reads;
+
+static uint64_t test_clock(void *opaque)
+{
+	(void)opaque;
+	n_clock_reads++;
+	return now_ns;
+}
+
+static struct mr_worker_stats stats_of(const struct mr_worker *worker)
+{
+	struct mr_worker_stats stats = { .size = sizeof(stats) };
+
+	assert_int_equal(mr_worker_stats(worker, &stats), 0);
+	return stats;
+}
+
+/* One round that took some time by the test's clock. */
+static void round_of(struct mr_worker *worker, uint32_t n_moved, uint64_t ns)
+{
+	now_ns += ns;
+	assert_int_equal(mr_worker_wait(worker, n_moved), 1);
+}
+
+static struct mr_worker *begin(struct rig *rig, enum mr_idle_mode idle)
+{
+	struct mr_worker *worker;
+
+	now_ns = 1000;
+	rig_open(rig, test_clock, 1, idle);
+	worker = mr_workers_get(rig->workers, 0);
+	mri_idle_begin(mri_worker_of(worker));
+	return worker;
+}
+
+static void busy_and_idle_time_add_up(void **state)
+{
+	struct rig rig;
+	struct mr_worker *worker = begin(&rig, MR_IDLE_POLL);
+	struct mr_worker_stats stats;
+
+	(void)state;
+	round_of(worker, 0, 100); /* the first: idle, but for its beginning */
+	round_of(worker, 0, 100);
+	round_of(worker, 5, 700);
+	round_of(worker, 0, 50);
+	round_of(worker, 9, 300);
+	round_of(worker, 9, 300);
+	round_of(worker, 0, 0);
+	stats = stats_of(worker);
+	assert_int_equal(stats.rounds, 7);
+	assert_int_equal(stats.empty_rounds, 4);
+	assert_int_equal(stats.busy_ns + stats.idle_ns, 1550);
+	/* A change to idle is seen at the end of the first empty round: its
+	 * time counts as busy, 100 and 50 here. */
+	assert_int_equal(stats.busy_ns, 100 + 700 + 50 + 600);
+	assert_int_equal(stats.sleeps, 0);
+	rig_close(&rig);
+}
+
+static void the_clock_is_not_read_at_full_load(void **state)
+{
+	struct rig rig;
+	struct mr_worker *worker = begin(&rig, MR_IDLE_ADAPTIVE);
+
+	(void)state;
+	n_clock_reads = 0;
+	for (uint32_t i = 0; i < 2560; i++)
+		round_of(worker, 256, 1000);
+	assert_true(n_clock_reads <= 10);
+	assert_int_equal(stats_of(worker).busy_ns, 2560 * 1000);
+	rig_close(&rig);
+}
+
+static void polling_never_sleeps(void **state)
+{
+	struct rig rig;
+	struct mr_worker *worker = begin(&rig, MR_IDLE_POLL);
+
+	(void)state;
+	for (uint32_t i = 0; i < 1000; i++)
+		round_of(worker, 0, 1000000);
+	assert_int_equal(stats_of(worker).sleeps, 0);
+	rig_close(&rig);
+}
+
+static void adaptive_polls_on_for_50_us_then_sleeps(void **state)
+{
+	struct rig rig;
+	struct mr_worker *worker = begin(&rig, MR_IDLE_ADAPTIVE);
+
+	(void)state;
+	round_of(worker, 1, 1000);
+	round_of(worker, 0, 1000);
+	for (uint32_t i = 0; i < 49; i++)
+		round_of(worker, 0, 1000);
+	assert_int_equal(stats_of(worker).sleeps, 0);
+	round_of(worker, 0, 1000);
+	assert_int_equal(stats_of(worker).sleeps, 1);
+	rig_close(&rig);
+}
+
+static void interrupt_sleeps_at_once_and_longer_each_time(void **state)
+{
+	struct rig rig;
+	struct mr_worker *worker = begin(&rig, MR_IDLE_INTERRUPT);
+
+	(void)state;
+	for (uint32_t i = 0; i < 4; i++)
+		round_of(worker, 0, 1000);
+	assert_int_equal(stats_of(worker).sleeps, 4);
+	assert_int_equal(mri_worker_of(worker)->tick_ms, 16);
+	round_of(worker, 1, 1000);
+	round_of(worker, 0, 1000);
+	assert_int_equal(mri_worker_of(worker)->tick_ms, 2);
+	rig_close(&rig);
+}
+
+/* A frame in an rx queue: arming says so, and there is no sleep. */
+static void work_that_came_before_the_sleep_prevents_it(void **state)
+{
+	struct rig rig;
+	struct mr_worker *worker = begin(&rig, MR_IDLE_INTERRUPT);
+	struct mr_frame frame;
+
+	(void)state;
+	rig_frames(&rig, rig.cache, &frame, 1);
+	assert_int_equal(
+		mr_tx_burst(mr_port_txq(rig.far[1], 0), rig.cache, &frame, 1),
+		1);
+	round_of(worker, 0, 1000);
+	assert_int_equal(stats_of(worker).sleeps, 0);
+	rig_close(&rig);
+}
+
+static void stop_prevents_a_sleep_and_ends_the_loop(void **state)
+{
+	struct rig rig;
+	struct mr_worker *worker = begin(&rig, MR_IDLE_INTERRUPT);
+
+	(void)state;
+	mr_workers_stop(rig.workers);
+	assert_int_equal(mr_worker_wait(worker, 0), 0);
+	assert_int_equal(mr_worker_wait(worker, 1), 0);
+	assert_int_equal(stats_of(worker).sleeps, 0);
+	rig_close(&rig);
+}
+
+static bool is_readable(int fd)
+{
+	uint64_t count;
+
+	return read(fd, &count, sizeof(count)) == sizeof(count);
+}
+
+/*
+ * Both orders of the hand-off's two exchanges. A producer that comes second
+ * finds the sleeper; a sleeper that comes second finds the frames.
+ */
+static void a_hand_off_is_not_slept_over(void **state)
+{
+	struct mr_worker *from = NULL, *owner;
+	struct mri_worker *inside;
+	struct mr_frame frame;
+	uint32_t port = 0;
+	struct rig rig;
+
+	(void)state;
+	if (rig_n_cores() < 2) {
+		print_message("needs two cores\n");
+		skip();
+	}
+	rig_open(&rig, test_clock, 2, MR_IDLE_INTERRUPT);
+	for (uint32_t w = 0; w < 2; w++)
+		for (uint32_t p = 0; p < RIG_PORTS; p++)
+			if (mr_workers_get(rig.workers, w)->routes[p].handoff) {
+				from = mr_workers_get(rig.workers, w);
+				port = p;
+			}
+	assert_non_null(from);
+	owner = mr_workers_get(rig.workers, from->routes[port].owner_idx);
+	inside = mri_worker_of(owner);
+
+	/* The producer is second. */
+	inside->is_asleep = 1;
+	rig_frames(&rig, from->cache, &frame, 1);
+	assert_int_equal(mr_worker_send(from, port, &frame, 1), 1);
+	assert_int_equal(inside->is_asleep, 0);
+	assert_true(is_readable(inside->wake_fd));
+
+	/* The sleeper is second: the frame is still in the ring. */
+	round_of(owner, 0, 1000);
+	assert_int_equal(stats_of(owner).sleeps, 0);
+
+	/* An awake owner costs the producer no system call. */
+	rig_frames(&rig, from->cache, &frame, 1);
+	assert_int_equal(mr_worker_send(from, port, &frame, 1), 1);
+	assert_false(is_readable(inside->wake_fd));
+	rig_close(&rig);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(busy_and_idle_time_add_up),
+		cmocka_unit_test(the_clock_is_not_read_at_full_load),
+		cmocka_unit_test(polling_never_sleeps),
+		cmocka_unit_test(adaptive_polls_on_for_50_us_then_sleeps),
+		cmocka_unit_test(interrupt_sleeps_at_once_and_longer_each_time),
+		cmocka_unit_test(work_that_came_before_the_sleep_prevents_it),
+		cmocka_unit_test(stop_prevents_a_sleep_and_ends_the_loop),
+		cmocka_unit_test(a_hand_off_is_not_slept_over),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Tests of lib/worker/workers.c, thread.c and topology.c: made, pinned, run,
+ * stopped, joined; and frames through real threads, in every idle mode.
+ */
+#include <pthread.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "rig.h"
+
+enum { N_FRAMES = 4000 };
+
+static uint64_t real_now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* Frames go on to the next port, so that hand-offs are needed. */
+static int forward_to_next(struct mr_worker *worker, void *opaque)
+{
+	struct mr_frame frames[MR_BURST_MAX];
+	uint32_t n;
+
+	(void)opaque;
+	do {
+		n = 0;
+		for (uint32_t i = 0; i < worker->n_rxqs; i++) {
+			const uint32_t to =
+				(worker->rxqs[i].port_idx + 1) % RIG_PORTS;
+			const uint32_t k = mr_rx_burst(
+				worker->rxqs[i].rxq, worker->cache, frames, 64);
+			const uint32_t n_sent =
+				mr_worker_send(worker, to, frames, k);
+
+			mr_frame_free_bulk(worker->cache, frames + n_sent,
+					   k - n_sent);
+			n += k;
+		}
+		n += mr_worker_serve(worker);
+	} while (mr_worker_wait(worker, n));
+	return 0;
+}
+
+/* Send n numbered frames into each far end, never more than fit on the way. */
+static void pump(struct rig *rig, uint32_t n)
+{
+	uint64_t next_in[RIG_PORTS] = { 0 }, next_out[RIG_PORTS] = { 0 };
+	const uint64_t end_ns = real_now_ns() + 20000000000u;
+	uint32_t n_left = RIG_PORTS;
+
+	while (n_left > 0) {
+		n_left = 0;
+		assert_true(real_now_ns() < end_ns);
+		for (uint32_t p = 0; p < RIG_PORTS; p++) {
+			const uint32_t to = (p + 1) % RIG_PORTS;
+			struct mr_frame frames[64];
+			uint32_t k = 0;
+
+			/* In flight at most 32: no ring can be full. */
+			if (next_in[p] < n && next_in[p] < next_out[to] + 32) {
+				rig_frames(rig, rig->cache, frames, 1);
+				*rig_number(rig, &frames[0]) = next_in[p]++;
+				k = mr_tx_burst(mr_port_txq(rig->far[p], 0),
+						rig->cache, frames, 1);
+				assert_int_equal(k, 1);
+			}
+			k = mr_rx_burst(mr_port_rxq(rig->far[to], 0),
+					rig->cache, frames, 64);
+			for (uint32_t i = 0; i < k; i++)
+				assert_int_equal(*rig_number(rig, &frames[i]),
+						 next_out[to]++);
+			mr_frame_free_bulk(rig->cache, frames, k);
+			n_left += next_out[to] < n;
+		}
+	}
+}
+
+static void run_mode(enum mr_idle_mode idle, uint32_t n_frames)
+{
+	struct rig rig;
+
+	if (rig_n_cores() < 2) {
+		print_message("needs two cores\n");
+		skip();
+	}
+	rig_open(&rig, NULL, 2, idle);
+	assert_int_equal(
+		mr_workers_start(rig.workers, forward_to_next, NULL, NULL), 0);
+	pump(&rig, n_frames);
+	assert_int_equal(mr_workers_join(rig.workers, 0, NULL), -ETIMEDOUT);
+	mr_workers_stop(rig.workers);
+	assert_int_equal(mr_workers_join(rig.workers, 5000, NULL), 0);
+	rig_close(&rig);
+}
+
+static void frames_pass_in_order_polling(void **state)
+{
+	(void)state;
+	run_mode(MR_IDLE_POLL, N_FRAMES);
+}
+
+static void frames_pass_in_order_adaptive(void **state)
+{
+	(void)state;
+	run_mode(MR_IDLE_ADAPTIVE, N_FRAMES);
+}
+
+static void frames_pass_in_order_with_interrupts(void **state)
+{
+	(void)state;
+	run_mode(MR_IDLE_INTERRUPT, N_FRAMES);
+}
+
+static int note_core(struct mr_worker *worker, void *opaque)
+{
+	int *cores = opaque;
+	cpu_set_t set;
+
+	if (sched_getaffinity(0, sizeof(set), &set) < 0)
+		return -errno;
+	cores[worker->idx] = CPU_COUNT(&set) == 1 ? sched_getcpu() : -1;
+	return 0;
+}
+
+static void each_worker_runs_on_its_core_alone(void **state)
+{
+	int cores[2] = { -2, -2 };
+	struct rig rig;
+
+	(void)state;
+	if (rig_n_cores() < 2) {
+		print_message("needs two cores\n");
+		skip();
+	}
+	rig_open(&rig, NULL, 2, MR_IDLE_POLL);
+	assert_int_equal(mr_workers_start(rig.workers, note_core, cores, NULL),
+			 0);
+	assert_int_equal(mr_workers_join(rig.workers, 5000, NULL), 0);
+	for (uint32_t w = 0; w < 2; w++)
+		assert_int_equal(cores[w],
+				 mr_workers_get(rig.workers, w)->core);
+	assert_int_not_equal(cores[0], cores[1]);
+	rig_close(&rig);
+}
+
+static int fail_or_wait(struct mr_worker *worker, void *opaque)
+{
+	(void)opaque;
+	if (worker->idx == 0)
+		return -ENODEV;
+	while (mr_worker_wait(worker, 0))
+		;
+	return 0;
+}
+
+static void an_error_ends_all_and_is_joined(void **state)
+{
+	struct mr_reason why = { "" };
+	struct rig rig;
+
+	(void)state;
+	rig_open(&rig, NULL, rig_n_cores() < 2 ? 1 : 2, MR_IDLE_INTERRUPT);
+	assert_int_equal(
+		mr_workers_start(rig.workers, fail_or_wait, NULL, NULL), 0);
+	assert_int_equal(
+		mr_workers_start(rig.workers, fail_or_wait, NULL, &why),
+		-EBUSY);
+	assert_int_equal(mr_workers_join(rig.workers, 5000, &why), -ENODEV);
+	assert_reason_has(&why, "worker 0 failed: No such device");
+	rig_close(&rig);
+}
+
+static int wait_only(struct mr_worker *worker, void *opaque)
+{
+	(void)opaque;
+	while (mr_worker_wait(worker, 0))
+		;
+	return 0;
+}
+
+/* Asleep for up to 100 ms by then: the wake-up must be what ends it. */
+static void stop_wakes_a_sleeper_at_once(void **state)
+{
+	uint64_t fastest_ns = UINT64_MAX;
+	struct rig rig;
+
+	(void)state;
+	rig_open(&rig, NULL, 1, MR_IDLE_INTERRUPT);
+	for (uint32_t i = 0; i < 3; i++) {
+		uint64_t start_ns;
+
+		assert_int_equal(
+			mr_workers_start(rig.workers, wait_only, NULL, NULL),
+			0);
+		usleep(250000); /* 1 + 2 + ... + 64 ms, then 100 ms sleeps */
+		start_ns = real_now_ns();
+		mr_workers_stop(rig.workers);
+		assert_int_equal(mr_workers_join(rig.workers, 5000, NULL), 0);
+		start_ns = real_now_ns() - start_ns;
+		if (start_ns < fastest_ns)
+			fastest_ns = start_ns;
+	}
+	assert_true(fastest_ns < 20000000);
+	rig_close(&rig);
+}
+
+static void wrong_configurations_say_why(void **state)
+{
+	const uint32_t no_core[] = { 1023 }, twice[] = { 0, 0 };
+	struct mr_workers_config config = { .size = sizeof(config) };
+	struct mr_workers_config c;
+	struct mr_workers *workers = NULL;
+	struct mr_reason why = { "" };
+	struct rig rig;
+
+	(void)state;
+	rig_open(&rig, NULL, 1, MR_IDLE_POLL);
+	assert_int_equal(mr_workers_create(rig.ctx, &config, &workers, &why),
+			 -EINVAL);
+	assert_reason_has(&why, "needs a pool and 1 to 64 ports");
+	config.pool = rig.pool;
+	config.ports = rig.near;
+	config.n_ports = RIG_PORTS;
+
+	c = config;
+	c.cores = no_core;
+	c.n_cores = 1;
+	assert_int_equal(mr_workers_create(rig.ctx, &c, &workers, &why),
+			 -EINVAL);
+	assert_reason_has(&why, "core 1023 is not there or may not be used");
+	c.cores = twice;
+	c.n_cores = 2;
+	assert_int_equal(mr_workers_create(rig.ctx, &c, &workers, &why),
+			 -EINVAL);
+	assert_reason_has(&why, "core 0 is named twice");
+	c = config;
+	c.n_workers = rig_n_cores() + 1;
+	assert_int_equal(mr_workers_create(rig.ctx, &c, &workers, &why),
+			 -EINVAL);
+	assert_reason_has(&why, "there are");
+	c = config;
+	c.handoff_entries = 100;
+	c.n_workers = 2;
+	if (rig_n_cores() >= 2)
+		assert_int_equal(mr_workers_create(rig.ctx, &c, &workers, &why),
+				 -EINVAL);
+	assert_null(workers);
+	rig_close(&rig);
+}
+
+/* Allocation k fails, k = 1, 2, ...: an error each time, and nothing is lost */
+static void create_fails_cleanly_at_every_allocation(void **state)
+{
+	struct test_allocator allocator = { 0 };
+	const struct mr_pool_config pool_config = { .size = sizeof(pool_config),
+						    .n_pages = 4096 };
+	struct mr_ctx *ctx = test_ctx(&allocator);
+	struct mr_port_config port_config = { .size = sizeof(port_config) };
+	struct mr_port *ports[2];
+	struct mr_workers_config config = { .size = sizeof(config),
+					    .ports = ports,
+					    .n_ports = 2 };
+	struct mr_workers *workers = NULL;
+	struct mr_reason why;
+	uint32_t n_failed = 0;
+	int err = -1;
+
+	(void)state;
+	assert_int_equal(
+		mr_pool_create(ctx, &pool_config, &port_config.pool, NULL), 0);
+	config.pool = port_config.pool;
+	config.n_workers = rig_n_cores() < 2 ? 1 : 2;
+	for (uint32_t i = 0; i < 2; i++)
+		assert_int_equal(mr_port_open(ctx, "null:", &port_config,
+					      &ports[i], NULL),
+				 0);
+	for (uint32_t k = 1; err != 0; k++) {
+		const int32_t n_out = allocator.n_out;
+
+		assert_true(k < 1000);
+		allocator.n_calls = 0;
+		allocator.fail_at = k;
+		err = mr_workers_create(ctx, &config, &workers, &why);
+		if (err == 0)
+			break;
+		assert_int_equal(err, -ENOMEM);
+		assert_reason_has(&why, "memory");
+		assert_int_equal(allocator.n_out, n_out);
+		n_failed++;
+	}
+	assert_true(n_failed > 5);
+	mr_workers_destroy(workers);
+	mr_workers_destroy(NULL);
+	for (uint32_t i = 0; i < 2; i++)
+		mr_port_close(ports[i]);
+	assert_int_equal(mr_pool_destroy(config.pool, NULL), 0);
+	mr_ctx_destroy(ctx);
+	assert_int_equal(allocator.n_out, 0);
+}
+
+static void allowed_cores_are_those_of_the_thread(void **state)
+{
+	struct mri_core cores[MRI_MAX_CORES];
+	cpu_set_t set;
+	const uint32_t n = mri_cores_allowed(cores, MRI_MAX_CORES);
+
+	(void)state;
+	assert_int_equal(sched_getaffinity(0, sizeof(set), &set), 0);
+	assert_int_equal(n, CPU_COUNT(&set));
+	for (uint32_t i = 0; i < n; i++) {
+		assert_true(CPU_ISSET(cores[i].id, &set));
+		assert_true(i == 0 || cores[i].id > cores[i - 1].id);
+	}
+	assert_int_equal(cores[0].sibling_rank, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(frames_pass_in_order_polling),
+		cmocka_unit_test(frames_pass_in_order_adaptive),
+		cmocka_unit_test(frames_pass_in_order_with_interrupts),
+		cmocka_unit_test(each_worker_runs_on_its_core_alone),
+		cmocka_unit_test(an_error_ends_all_and_is_joined),
+		cmocka_unit_test(stop_wakes_a_sleeper_at_once),
+		cmocka_unit_test(wrong_configurations_say_why),
+		cmocka_unit_test(create_fails_cleanly_at_every_allocation),
+		cmocka_unit_test(allowed_cores_are_those_of_the_thread),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

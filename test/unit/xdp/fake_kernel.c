@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include <cmocka.h>
+
+#include "fake_kernel.h"
+
+struct fake_answer fake_answers[16];
+uint32_t fake_n_answers, fake_n_sendto, fake_n_recvfrom;
+
+static struct fake *current;
+static uint64_t held[4096];
+static uint32_t n_held;
+
+ssize_t __wrap_sendto(int fd, const void *bytes, size_t n, int flags,
+		      const struct sockaddr *to, socklen_t n_to);
+ssize_t __wrap_recvfrom(int fd, void *bytes, size_t n, int flags,
+			struct sockaddr *from, socklen_t *n_from);
+
+static void complete_one(uint64_t addr)
+{
+	struct xring *comp = &current->txq->comp;
+	const uint32_t producer = *comp->producer;
+
+	assert_true(producer - *comp->consumer < FAKE_RING);
+	((uint64_t *)comp->entries)[producer & comp->mask] = addr;
+	*comp->producer = producer + 1;
+}
+
+static uint64_t take_one(void)
+{
+	struct xring *tx = &current->txq->tx;
+	const uint32_t consumer = *tx->consumer;
+	const struct mr_frame *entries = tx->entries;
+
+	*tx->consumer = consumer + 1;
+	return entries[consumer & tx->mask].addr;
+}
+
+static uint32_t n_in_tx(void)
+{
+	return *current->txq->tx.producer - *current->txq->tx.consumer;
+}
+
+ssize_t __wrap_sendto(int fd, const void *bytes, size_t n, int flags,
+		      const struct sockaddr *to, socklen_t n_to)
+{
+	struct fake_answer answer = { .n_taken = UINT32_MAX };
+
+	(void)fd, (void)bytes, (void)n, (void)flags, (void)to, (void)n_to;
+	if (fake_n_sendto < fake_n_answers)
+		answer = fake_answers[fake_n_sendto];
+	fake_n_sendto++;
+	for (uint32_t i = 0; i < answer.n_taken && n_in_tx() > 0; i++)
+		complete_one(take_one());
+	for (uint32_t i = 0; i < answer.n_held && n_in_tx() > 0; i++)
+		held[n_held++] = take_one();
+	errno = answer.error;
+	return answer.error != 0 ? -1 : 0;
+}
+
+ssize_t __wrap_recvfrom(int fd, void *bytes, size_t n, int flags,
+			struct sockaddr *from, socklen_t *n_from)
+{
+	(void)fd, (void)bytes, (void)n, (void)flags, (void)from, (void)n_from;
+	fake_n_recvfrom++;
+	errno = EAGAIN;
+	return -1;
+}
+
+static uint64_t fake_clock(void *opaque)
+{
+	return ((struct fake *)opaque)->now_ns;
+}
+
+static void make_ring(struct xring *ring, uint32_t n_entries,
+		      size_t entry_bytes)
+{
+	*ring = (struct xring){
+		.producer = test_calloc(1, sizeof(uint32_t)),
+		.consumer = test_calloc(1, sizeof(uint32_t)),
+		.flags = test_calloc(1, sizeof(uint32_t)),
+		.entries = test_calloc(n_entries, entry_bytes),
+		.n_entries = n_entries,
+		.mask = n_entries - 1,
+	};
+}
+
+static void free_ring(struct xring *ring)
+{
+	test_free(ring->producer);
+	test_free(ring->consumer);
+	test_free(ring->flags);
+	test_free(ring->entries);
+}
+
+static void make_queues(struct fake *fake, struct fake_config config)
+{
+	struct xdp_rxq *rxq = fake->rxq;
+	struct xdp_txq *txq = fake->txq;
+
+	make_ring(&rxq->rx, FAKE_RING, sizeof(struct mr_frame));
+	make_ring(&rxq->fill, 2 * FAKE_RING, sizeof(uint64_t));
+	make_ring(&txq->tx, FAKE_RING, sizeof(struct mr_frame));
+	make_ring(&txq->comp, FAKE_RING, sizeof(uint64_t));
+	rxq->port = txq->port = fake->port;
+	rxq->chunk_shift = txq->chunk_shift =
+		(uint32_t)__builtin_ctz(fake->port->base.chunk_bytes);
+	rxq->n_bufs = FAKE_RING;
+	rxq->base.n_min = config.has_sg ? MR_MAX_SEGS : 1;
+	rxq->base.burst = mri_xdp_rx_burst;
+	rxq->base.queue.port = &fake->port->base;
+	rxq->posted = test_calloc(4096, 8);
+	txq->base.burst = mri_xdp_tx_burst;
+	txq->base.queue.port = &fake->port->base;
+	txq->chunk_mask = fake->port->base.chunk_bytes - 1;
+	txq->has_sg = config.has_sg;
+	txq->has_csum = config.has_csum;
+	txq->n_front_bytes = config.has_csum ? sizeof(struct xsk_tx_meta) : 0;
+	txq->n_registered_bytes = fake->port->n_registered_bytes;
+	txq->postings = test_calloc(4096 * 64, 1);
+	txq->ends = test_calloc(FAKE_RING / 64, 8);
+	*txq->tx.flags = XSK_RING_NEED_WAKEUP; /* as in copy mode, always */
+}
+
+void fake_open(struct fake *fake, struct fake_config config)
+{
+	struct mr_ctx_config ctx_config = { .size = sizeof(ctx_config),
+					    .opaque = fake,
+					    .clock = fake_clock };
+	struct mr_pool_config pool_config = { .size = sizeof(pool_config),
+					      .n_pages = FAKE_PAGES,
+					      .page_bytes = config.page_bytes };
+	struct mr_port *base;
+
+	memset(fake, 0, sizeof(*fake));
+	fake_n_answers = fake_n_sendto = fake_n_recvfrom = n_held = 0;
+	current = fake;
+	assert_int_equal(mr_ctx_create(&ctx_config, &fake->ctx, NULL), 0);
+	assert_int_equal(
+		mr_pool_create(fake->ctx, &pool_config, &fake->pool, NULL), 0);
+	assert_int_equal(mr_cache_create(fake->pool, &fake->cache, NULL), 0);
+	fake->port = test_calloc(1, sizeof(*fake->port));
+	fake->rxq = aligned_alloc(64, sizeof(*fake->rxq));
+	fake->txq = aligned_alloc(64, sizeof(*fake->txq));
+	memset(fake->rxq, 0, sizeof(*fake->rxq));
+	memset(fake->txq, 0, sizeof(*fake->txq));
+
+	base = &fake->port->base;
+	base->ctx = fake->ctx;
+	base->pool = fake->pool;
+	base->region = mr_pool_region(fake->pool);
+	base->base = mr_region_base(base->region);
+	base->page_bytes = config.page_bytes != 0 ? config.page_bytes : 4096;
+	base->chunk_bytes = base->page_bytes < 4096 ? base->page_bytes : 4096;
+	base->headroom_bytes = 128;
+	fake->port->mtu_bytes = 9000;
+	fake->port->n_registered_bytes =
+		mr_region_n_contiguous_bytes(base->region);
+	make_queues(fake, config);
+	assert_int_equal(mri_xdp_rx_fill(fake->rxq), 0);
+}
+
+void fake_close(struct fake *fake)
+{
+	mri_xdp_rx_take_back(fake->rxq);
+	mri_xdp_tx_take_back(fake->txq);
+	free_ring(&fake->rxq->rx);
+	free_ring(&fake->rxq->fill);
+	free_ring(&fake->txq->tx);
+	free_ring(&fake->txq->comp);
+	test_free(fake->rxq->posted);
+	test_free(fake->txq->postings);
+	test_free(fake->txq->ends);
+	free(fake->rxq);
+	free(fake->txq);
+	test_free(fake->port);
+	mr_cache_destroy(fake->cache);
+	assert_int_equal(mr_pool_destroy(fake->pool, NULL), 0);
+	mr_ctx_destroy(fake->ctx);
+}
+
+struct mr_frame fake_frame(struct fake *fake, uint32_t n_bytes, uint8_t seed)
+{
+	struct mr_frame frame = { .len = n_bytes };
+	uint64_t addr;
+
+	assert_int_equal(mr_frag_alloc_bulk(fake->cache, &addr, 1,
+					    fake->port->base.chunk_bytes),
+			 1);
+	frame.addr = addr + fake->port->base.headroom_bytes;
+	for (uint32_t i = 0; i < n_bytes; i++)
+		mr_frame_data(fake->port->base.base, &frame)[i] =
+			(uint8_t)(seed + i);
+	return frame;
+}
+
+void fake_receive(struct fake *fake, uint32_t n_bytes, uint32_t flags)
+{
+	struct xring *fill = &fake->rxq->fill, *rx = &fake->rxq->rx;
+	const uint32_t consumer = *fill->consumer, producer = *rx->producer;
+	const uint64_t *buffers = fill->entries;
+
+	assert_true(*fill->producer != consumer);
+	assert_true(producer - *rx->consumer < FAKE_RING);
+	((struct mr_frame *)rx->entries)[producer & rx->mask] =
+		(struct mr_frame){ buffers[consumer & fill->mask] + 256,
+				   n_bytes, flags };
+	*fill->consumer = consumer + 1;
+	*rx->producer = producer + 1;
+}
+
+struct mr_frame fake_sent(const struct fake *fake, uint32_t i)
+{
+	const struct mr_frame *entries = fake->txq->tx.entries;
+
+	return entries[i & fake->txq->tx.mask];
+}
+
+void fake_complete(struct fake *fake, uint32_t n)
+{
+	(void)fake;
+	while (n-- > 0 && n_held > 0)
+		complete_one(held[--n_held]);
+}
+
+void fake_complete_addr(struct fake *fake, uint64_t addr)
+{
+	(void)fake;
+	complete_one(addr);
+}
+
+struct mr_tx_stats fake_tx_stats(const struct fake *fake)
+{
+	return fake->txq->base.stats;
+}
+
+struct mr_rx_stats fake_rx_stats(const struct fake *fake)
+{
+	return fake->rxq->base.stats;
+}
+
+void fake_check_laws(const struct fake *fake)
+{
+	const struct mr_tx_stats tx = fake_tx_stats(fake);
+	const struct mr_rx_stats rx = fake_rx_stats(fake);
+	uint64_t n_tx_drops = 0, n_rx_drops = 0;
+
+	for (int i = 0; i < MR_STATS_SLOTS; i++) {
+		n_tx_drops += tx.drops[i];
+		n_rx_drops += rx.drops[i];
+	}
+	assert_int_equal(tx.accepted, tx.completed + tx.pending + n_tx_drops);
+	assert_int_equal(rx.received, rx.delivered + n_rx_drops);
+}

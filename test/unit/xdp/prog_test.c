@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Tests of drivers/xdp/xdp_prog.c: who is attached already, and what then.
+ *
+ * Loading, attaching and libxdp are the test's own functions here, since a
+ * dispatcher does not load on every kernel: this shows what the driver does
+ * with each of their results.
+ */
+#include <errno.h>
+#include <linux/if_link.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <xdp/libxdp.h>
+
+#include "xdp.h"
+
+/* What the kernel and libxdp answer. */
+static int attach_native_errno, attach_generic_errno; /* 0: it works */
+static int n_busy_attaches;        /* this many EBUSY before that */
+static const char *attached_name;  /* the program there, NULL: none */
+static bool is_dispatcher;
+static int join_errno;
+static uint32_t n_attaches, n_joins, n_detaches;
+static uint32_t last_flags;
+
+static struct xdp_port *make_port(uint32_t attach)
+{
+	struct xdp_port *port = test_calloc(1, sizeof(*port));
+
+	strcpy(port->base.info.name, "xdp:test0");
+	strcpy(port->dev.name, "test0");
+	port->dev.ifindex = 7;
+	port->options.attach = attach;
+	port->n_queues = 1;
+	n_attaches = n_joins = n_detaches = 0;
+	return port;
+}
+
+/* libbpf: a skeleton that always loads. */
+int bpf_object__open_skeleton(struct bpf_object_skeleton *s,
+			      const struct bpf_object_open_opts *opts)
+{
+	(void)s, (void)opts;
+	return 0;
+}
+
+int bpf_object__load_skeleton(struct bpf_object_skeleton *s)
+{
+	(void)s;
+	return 0;
+}
+
+void bpf_object__destroy_skeleton(struct bpf_object_skeleton *s)
+{
+	free(s->maps);
+	free(s->progs);
+	free(s);
+}
+
+int bpf_program__set_autoload(struct bpf_program *prog, bool autoload)
+{
+	(void)prog, (void)autoload;
+	return 0;
+}
+
+int bpf_program__fd(const struct bpf_program *prog)
+{
+	(void)prog;
+	return 1000;
+}
+
+int bpf_map__set_max_entries(struct bpf_map *map, __u32 n)
+{
+	(void)map, (void)n;
+	return 0;
+}
+
+int bpf_map__fd(const struct bpf_map *map)
+{
+	(void)map;
+	return 1001;
+}
+
+/* The kernel. */
+int bpf_link_create(int prog_fd, int target_fd, enum bpf_attach_type type,
+		    const struct bpf_link_create_opts *opts)
+{
+	const bool is_generic = opts->flags & XDP_FLAGS_SKB_MODE;
+
+	(void)prog_fd, (void)target_fd, (void)type;
+	n_attaches++;
+	last_flags = opts->flags;
+	errno = is_generic ? attach_generic_errno : attach_native_errno;
+	if (n_busy_attaches > 0) {
+		n_busy_attaches--;
+		errno = EBUSY;
+	}
+	return errno != 0 ? -1 : dup(0);
+}
+
+int bpf_prog_get_fd_by_id(__u32 id)
+{
+	(void)id;
+	return dup(0);
+}
+
+int bpf_obj_get_info_by_fd(int fd, void *info, __u32 *n_bytes)
+{
+	(void)fd, (void)n_bytes;
+	strcpy(((struct bpf_prog_info *)info)->name, attached_name);
+	return 0;
+}
+
+int mri_xdp_netdev_read(uint32_t ifindex, struct xdp_netdev *dev)
+{
+	(void)ifindex;
+	dev->xdp_prog_id = attached_name != NULL ? 42 : 0;
+	return 0;
+}
+
+/* libxdp. */
+static char multiprog, program;
+
+struct xdp_multiprog *xdp_multiprog__get_from_ifindex(int ifindex)
+{
+	(void)ifindex;
+	return (struct xdp_multiprog *)&multiprog;
+}
+
+long libxdp_get_error(const void *pointer)
+{
+	return (long)pointer < 0 ? (long)pointer : 0;
+}
+
+bool xdp_multiprog__is_legacy(const struct xdp_multiprog *mp)
+{
+	(void)mp;
+	return !is_dispatcher;
+}
+
+enum xdp_attach_mode
+xdp_multiprog__attach_mode(const struct xdp_multiprog *mp)
+{
+	(void)mp;
+	return XDP_MODE_SKB;
+}
+
+void xdp_multiprog__close(struct xdp_multiprog *mp)
+{
+	(void)mp;
+}
+
+struct xdp_program *xdp_program__from_fd(int fd)
+{
+	(void)fd;
+	return (struct xdp_program *)&program;
+}
+
+int xdp_program__attach(struct xdp_program *p, int ifindex,
+			enum xdp_attach_mode mode, unsigned int flags)
+{
+	(void)p, (void)ifindex, (void)mode, (void)flags;
+	n_joins++;
+	return -join_errno;
+}
+
+int xdp_program__detach(struct xdp_program *p, int ifindex,
+			enum xdp_attach_mode mode, unsigned int flags)
+{
+	(void)p, (void)ifindex, (void)flags;
+	assert_int_equal(mode, XDP_MODE_SKB);
+	n_detaches++;
+	return 0;
+}
+
+void xdp_program__close(struct xdp_program *p)
+{
+	(void)p;
+}
+
+struct prog_case {
+	const char *name;
+	uint32_t attach;
+	int native_errno, generic_errno, n_busy;
+	const char *attached_name;
+	bool is_dispatcher;
+	int join_errno;
+
+	int result;
+	bool is_native;
+	uint32_t n_joins;
+	const char *reason; /* a part of it */
+};
+
+static const struct prog_case cases[] = {
+	{ .name = "a free device: native", .is_native = true },
+	{ .name = "no native mode: generic", .native_errno = EOPNOTSUPP },
+	{ .name = "attach=native and none: refused",
+	  .attach = XDP_ATTACH_NATIVE,
+	  .native_errno = EOPNOTSUPP,
+	  .result = -ENOTSUP,
+	  .reason = "native mode" },
+	{ .name = "attach=generic", .attach = XDP_ATTACH_GENERIC },
+	{ .name = "a foreign program: refused, with its id",
+	  .native_errno = EBUSY,
+	  .attached_name = "firewall",
+	  .result = -EBUSY,
+	  .reason = "id 42" },
+	{ .name = "libxdp's dispatcher: joined in its mode",
+	  .native_errno = EBUSY,
+	  .attached_name = "xdp_dispatcher",
+	  .is_dispatcher = true,
+	  .n_joins = 1 },
+	{ .name = "a dispatcher that cannot take us in: refused",
+	  .native_errno = EBUSY,
+	  .attached_name = "xdp_dispatcher",
+	  .is_dispatcher = true,
+	  .join_errno = EOPNOTSUPP,
+	  .result = -EBUSY,
+	  .n_joins = 1,
+	  .reason = "another XDP program" },
+	{ .name = "ours, of a process that is ending: waited for",
+	  .n_busy = 5,
+	  .attached_name = "millrace",
+	  .is_native = true },
+	{ .name = "ours, of a process that lives: refused",
+	  .native_errno = EBUSY,
+	  .attached_name = "millrace_frags",
+	  .result = -EBUSY,
+	  .reason = "another program that uses Millrace" },
+	{ .name = "the peer's MTU: told apart",
+	  .native_errno = ERANGE,
+	  .result = -ERANGE,
+	  .reason = "MTU" },
+	{ .name = "veth with too few rx queues",
+	  .native_errno = ENOSPC,
+	  .result = -ENOTSUP,
+	  .reason = "rx queues" },
+	{ .name = "no capability",
+	  .native_errno = EPERM,
+	  .result = -EPERM,
+	  .reason = "CAP_NET_ADMIN" },
+};
+
+static void each_answer_has_its_result(void **state)
+{
+	const struct prog_case *c = *state;
+	struct xdp_port *port = make_port(c->attach);
+	struct mr_reason reason = { "" };
+
+	attach_native_errno = c->native_errno;
+	attach_generic_errno = c->generic_errno;
+	n_busy_attaches = c->n_busy;
+	attached_name = c->attached_name;
+	is_dispatcher = c->is_dispatcher;
+	join_errno = c->join_errno;
+
+	assert_int_equal(mri_xdp_prog_open(port, false, &reason), c->result);
+	assert_int_equal(n_joins, c->n_joins);
+	if (c->result == 0) {
+		assert_int_equal(port->prog.is_native, c->is_native);
+		assert_int_equal(port->prog.dispatched != NULL,
+				 c->n_joins == 1);
+		mri_xdp_prog_close(port);
+		assert_int_equal(n_detaches, c->n_joins);
+	} else {
+		assert_non_null(strstr(reason.text, c->reason));
+		assert_null(port->prog.skeleton);
+		assert_int_equal(n_detaches, 0);
+	}
+	assert_int_equal(port->prog.link_fd, -1);
+	test_free(port);
+}
+
+int main(void)
+{
+	enum { N = sizeof(cases) / sizeof(cases[0]) };
+	struct CMUnitTest tests[N];
+
+	for (int i = 0; i < N; i++)
+		tests[i] = (struct CMUnitTest){ cases[i].name,
+						each_answer_has_its_result,
+						NULL, NULL, (void *)&cases[i] };
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
