@@ -265,8 +265,7 @@ static enum parse_result parse_one(char id, const char *name, const char *arg,
 		o->is_quiet = true;
 		return PARSE_RUN;
 	default: /* 'v' */
-		if (o->log_level < MR_LOG_DEBUG)
-			o->log_level++;
+		o->n_verbose++;
 		return PARSE_RUN;
 	}
 }
@@ -343,6 +342,14 @@ static enum parse_result check_together(const struct options *o,
 	return check_ports(o, error);
 }
 
+/* Asking for what the library says outdoes asking for quiet. */
+static enum mr_log_level log_level(const struct options *o)
+{
+	if (o->n_verbose == 0)
+		return o->is_quiet ? MR_LOG_ERROR : MR_LOG_WARNING;
+	return o->n_verbose == 1 ? MR_LOG_INFO : MR_LOG_DEBUG;
+}
+
 enum parse_result options_parse(int argc, char **argv, struct options *options,
 				struct mr_reason *ret_error)
 {
@@ -354,8 +361,7 @@ enum parse_result options_parse(int argc, char **argv, struct options *options,
 	*options = (struct options){ .burst = MR_BURST_MAX,
 				     .page_bytes = 4096,
 				     .age_s = 300, /* IEEE 802.1Q, table 8-3 */
-				     .fdb_limit = 8192,
-				     .log_level = MR_LOG_WARNING };
+				     .fdb_limit = 8192 };
 	for (uint32_t i = 0; i < N_ROWS; i++) {
 		table[i] = (struct option){ .name = rows[i].name,
 					    .has_arg = rows[i].arg != NULL,
@@ -395,5 +401,6 @@ enum parse_result options_parse(int argc, char **argv, struct options *options,
 	}
 	options->specs = argv + optind;
 	options->n_ports = (uint32_t)(argc - optind);
+	options->log_level = log_level(options);
 	return check_together(options, ret_error);
 }

@@ -23,6 +23,7 @@ struct options {
 	enum output output;
 	enum promisc promisc;
 	bool is_quiet;
+	uint32_t n_verbose; /* times that -v was given */
 	enum mr_log_level log_level;
 	/* 0: the default, which depends on the ports. */
 	uint32_t n_queues, n_ring, mtu_bytes;

@@ -82,6 +82,20 @@ static void every_option_arrives(void **state)
 	assert_int_equal(o.n_ports, 3);
 }
 
+static void quiet_leaves_errors_alone(void **state)
+{
+	struct mr_reason error;
+	struct options o;
+
+	(void)state;
+	assert_int_equal(parse("eth0 eth1", &o, &error), PARSE_RUN);
+	assert_int_equal(o.log_level, MR_LOG_WARNING);
+	assert_int_equal(parse("-Q eth0 eth1", &o, &error), PARSE_RUN);
+	assert_int_equal(o.log_level, MR_LOG_ERROR);
+	assert_int_equal(parse("-v -Q eth0 eth1", &o, &error), PARSE_RUN);
+	assert_int_equal(o.log_level, MR_LOG_INFO);
+}
+
 static void options_may_stand_behind_the_ports(void **state)
 {
 	struct mr_reason error;
@@ -203,6 +217,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_defaults_are_those_of_the_man_page),
 		cmocka_unit_test(every_option_arrives),
+		cmocka_unit_test(quiet_leaves_errors_alone),
 		cmocka_unit_test(options_may_stand_behind_the_ports),
 		cmocka_unit_test(what_is_wrong_is_said_in_one_line),
 		cmocka_unit_test(what_may_be_there_twice_may),
