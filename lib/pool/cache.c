@@ -22,12 +22,6 @@
 #include "mem/mem.h"
 #include "pool/pool.h"
 
-static uint32_t place_of(const struct mr_pool *pool,
-			 const struct mri_magazine *magazine)
-{
-	return (uint32_t)(magazine - pool->magazines);
-}
-
 static void set_magazines(struct mr_cache *cache, struct mri_magazine *loaded,
 			  struct mri_magazine *prev)
 {
@@ -40,28 +34,25 @@ __attribute__((noinline, cold)) static bool refill(struct mr_cache *cache)
 {
 	struct mr_pool *pool = cache->pool;
 	struct mri_magazine *loaded = cache->loaded;
-	int64_t place;
+	struct mri_magazine *filled;
 	uint32_t n;
 
 	if (mri_magazine_n(cache->prev) > 0) {
 		set_magazines(cache, cache->prev, loaded);
 		return true;
 	}
-	place = mri_stack_pop(&pool->filled, pool->magazines,
+	filled = mri_depot_take(&pool->depot, &pool->depot.filled,
+				&cache->counters.depot_cas_failed);
+	if (filled != NULL) {
+		mri_depot_put(&pool->depot, &pool->depot.empty, loaded,
 			      &cache->counters.depot_cas_failed);
-	if (place >= 0) {
-		struct mri_magazine *filled = &pool->magazines[place];
-
-		mri_stack_push(&pool->empty, pool->magazines,
-			       place_of(pool, loaded),
-			       &cache->counters.depot_cas_failed);
 		set_magazines(cache, filled, cache->prev);
 		mr_counter_add(&cache->counters.alloc_refill, 1);
 		mr_counter_add(&cache->counters.n_from_depot,
 			       mri_magazine_n(filled));
 		return true;
 	}
-	n = mri_page_alloc_bulk(&pool->page_alloc, loaded->pages,
+	n = mri_page_alloc_bulk(&pool->page_alloc, loaded->numbers,
 				MR_MAGAZINE_PAGES);
 	mri_magazine_set_n(loaded, n);
 	mr_counter_add(&cache->counters.alloc_slow, n);
@@ -73,16 +64,16 @@ __attribute__((noinline, cold)) static void make_room(struct mr_cache *cache)
 {
 	struct mr_pool *pool = cache->pool;
 	struct mri_magazine *full = cache->loaded;
-	int64_t place;
+	struct mri_magazine *empty;
 
 	if (mri_magazine_n(cache->prev) < MR_MAGAZINE_PAGES) {
 		set_magazines(cache, cache->prev, full);
 		return;
 	}
-	place = mri_stack_pop(&pool->empty, pool->magazines,
-			      &cache->counters.depot_cas_failed);
-	if (place < 0) { /* too many magazines half full: rare */
-		mri_page_free_bulk(&pool->page_alloc, full->pages,
+	empty = mri_depot_take(&pool->depot, &pool->depot.empty,
+			       &cache->counters.depot_cas_failed);
+	if (empty == NULL) { /* too many magazines half full: rare */
+		mri_page_free_bulk(&pool->page_alloc, full->numbers,
 				   MR_MAGAZINE_PAGES);
 		mri_magazine_set_n(full, 0);
 		mr_counter_add(&cache->counters.recycle_ring_full,
@@ -92,10 +83,9 @@ __attribute__((noinline, cold)) static void make_room(struct mr_cache *cache)
 	mr_counter_add(&cache->counters.n_to_depot, MR_MAGAZINE_PAGES);
 	mr_counter_add(&cache->counters.recycle_cache_full, 1);
 	/* The one filled longer ago goes; the warmer one stays. */
-	mri_stack_push(&pool->filled, pool->magazines,
-		       place_of(pool, cache->prev),
-		       &cache->counters.depot_cas_failed);
-	set_magazines(cache, &pool->magazines[place], full);
+	mri_depot_put(&pool->depot, &pool->depot.filled, cache->prev,
+		      &cache->counters.depot_cas_failed);
+	set_magazines(cache, empty, full);
 }
 
 /* Addresses of the n pages on top of a magazine that has as many. */
@@ -106,7 +96,7 @@ static inline void pop_pages(const struct mr_cache *cache,
 	const uint64_t base = cache->addr;
 	const uint32_t shift = cache->page_shift;
 	const uint32_t n_left = mri_magazine_n(loaded) - n;
-	const uint32_t *pages = loaded->pages + n_left;
+	const uint32_t *pages = loaded->numbers + n_left;
 
 	for (uint32_t i = 0; i < n; i++)
 		addrs[i] = base + ((uint64_t)pages[i] << shift);
@@ -157,7 +147,7 @@ static void recycle(struct mr_cache *cache, uint32_t page)
 		make_room(cache);
 		n = mri_magazine_n(cache->loaded);
 	}
-	cache->loaded->pages[n] = page;
+	cache->loaded->numbers[n] = page;
 	mri_magazine_set_n(cache->loaded, n + 1);
 	mr_counter_add(&cache->counters.n_free, 1);
 }
@@ -304,7 +294,7 @@ __attribute__((noinline)) static void free_pages_over(struct mr_cache *cache,
 			make_room(cache);
 			continue;
 		}
-		if (take_sole(cache, loaded->pages + n_full, addrs, k,
+		if (take_sole(cache, loaded->numbers + n_full, addrs, k,
 			      stride)) {
 			mri_magazine_set_n(loaded, n_full + k);
 			n_freed += k;
@@ -326,7 +316,7 @@ free_pages(struct mr_cache *cache, const char *addrs, uint32_t n, size_t stride)
 	const uint32_t n_full = mri_magazine_n(loaded);
 
 	if (n > MR_MAGAZINE_PAGES - n_full ||
-	    !take_sole(cache, loaded->pages + n_full, addrs, n, stride)) {
+	    !take_sole(cache, loaded->numbers + n_full, addrs, n, stride)) {
 		free_pages_over(cache, addrs, n, stride);
 		return;
 	}
@@ -388,7 +378,7 @@ static inline bool free_one(struct mr_cache *cache, uint64_t addr)
 	    n_full == MR_MAGAZINE_PAGES ||
 	    __atomic_load_n(&cache->owners[page], __ATOMIC_ACQUIRE) != 0)
 		return false;
-	loaded->pages[n_full] = (uint32_t)page;
+	loaded->numbers[n_full] = (uint32_t)page;
 	mri_magazine_set_n(loaded, n_full + 1);
 	mr_counter_add(&cache->counters.n_free, 1);
 	return true;
@@ -444,13 +434,15 @@ static int check_room(const struct mr_pool *pool,
 static void load_cache(struct mr_cache *cache)
 {
 	struct mr_pool *pool = cache->pool;
-	const int64_t loaded = mri_stack_pop(&pool->empty, pool->magazines,
-					     &cache->counters.depot_cas_failed);
-	const int64_t prev = mri_stack_pop(&pool->empty, pool->magazines,
-					   &cache->counters.depot_cas_failed);
+	struct mri_magazine *loaded =
+		mri_depot_take(&pool->depot, &pool->depot.empty,
+			       &cache->counters.depot_cas_failed);
+	struct mri_magazine *prev =
+		mri_depot_take(&pool->depot, &pool->depot.empty,
+			       &cache->counters.depot_cas_failed);
 
-	assert(loaded >= 0 && prev >= 0);
-	set_magazines(cache, &pool->magazines[loaded], &pool->magazines[prev]);
+	assert(loaded != NULL && prev != NULL);
+	set_magazines(cache, loaded, prev);
 }
 
 int mr_cache_create(struct mr_pool *pool, struct mr_cache **ret_cache,
@@ -502,11 +494,11 @@ static void empty_magazine(struct mr_cache *cache,
 {
 	struct mr_pool *pool = cache->pool;
 
-	mri_page_free_bulk(&pool->page_alloc, magazine->pages,
+	mri_page_free_bulk(&pool->page_alloc, magazine->numbers,
 			   mri_magazine_n(magazine));
 	mri_magazine_set_n(magazine, 0);
-	mri_stack_push(&pool->empty, pool->magazines, place_of(pool, magazine),
-		       &cache->counters.depot_cas_failed);
+	mri_depot_put(&pool->depot, &pool->depot.empty, magazine,
+		      &cache->counters.depot_cas_failed);
 }
 
 void mr_cache_destroy(struct mr_cache *cache)

@@ -12,21 +12,36 @@
  * Order: the release in push, on the head, pairs with the acquire in pop; it
  * hands over the magazine's pages and everything that was written into them.
  */
-#include "pool/pool.h"
+#include <errno.h>
+
+#include "pool/magazine.h"
 
 static uint64_t next_head(uint64_t head, uint32_t place_plus_1)
 {
 	return ((head >> 32) + 1) << 32 | place_plus_1;
 }
 
-void mri_stack_push(struct mri_stack *stack, struct mri_magazine *all,
-		    uint32_t place, uint64_t *n_failed)
+static uint32_t *next_of(const struct mri_stack *stack, uint32_t place)
 {
+	return (uint32_t *)(void *)(stack->elements +
+				    place * stack->element_bytes);
+}
+
+void mri_stack_init(struct mri_stack *stack, void *elements,
+		    size_t element_bytes)
+{
+	stack->head = 0;
+	stack->elements = elements;
+	stack->element_bytes = element_bytes;
+}
+
+void mri_stack_push(struct mri_stack *stack, uint32_t place, uint64_t *n_failed)
+{
+	uint32_t *next = next_of(stack, place);
 	uint64_t head = __atomic_load_n(&stack->head, __ATOMIC_RELAXED);
 
 	for (;;) {
-		__atomic_store_n(&all[place].next, (uint32_t)head,
-				 __ATOMIC_RELAXED);
+		__atomic_store_n(next, (uint32_t)head, __ATOMIC_RELAXED);
 		if (__atomic_compare_exchange_n(
 			    &stack->head, &head, next_head(head, place + 1),
 			    true, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
@@ -35,15 +50,14 @@ void mri_stack_push(struct mri_stack *stack, struct mri_magazine *all,
 	}
 }
 
-int64_t mri_stack_pop(struct mri_stack *stack, struct mri_magazine *all,
-		      uint64_t *n_failed)
+int64_t mri_stack_pop(struct mri_stack *stack, uint64_t *n_failed)
 {
 	uint64_t head = __atomic_load_n(&stack->head, __ATOMIC_ACQUIRE);
 
 	while ((uint32_t)head != 0) {
 		const uint32_t place = (uint32_t)head - 1;
-		const uint32_t next =
-			__atomic_load_n(&all[place].next, __ATOMIC_RELAXED);
+		const uint32_t next = __atomic_load_n(next_of(stack, place),
+						      __ATOMIC_RELAXED);
 
 		if (__atomic_compare_exchange_n(
 			    &stack->head, &head, next_head(head, next), true,
@@ -52,4 +66,28 @@ int64_t mri_stack_pop(struct mri_stack *stack, struct mri_magazine *all,
 		mr_counter_add(n_failed, 1);
 	}
 	return -1;
+}
+
+int mri_depot_init(struct mri_depot *depot, const struct mr_ctx *ctx,
+		   uint32_t n_magazines)
+{
+	uint64_t n_failed = 0;
+
+	depot->magazines =
+		mr_alloc(ctx, 0, n_magazines * sizeof(depot->magazines[0]));
+	if (depot->magazines == NULL)
+		return -ENOMEM;
+	depot->n_magazines = n_magazines;
+	mri_stack_init(&depot->filled, depot->magazines,
+		       sizeof(depot->magazines[0]));
+	mri_stack_init(&depot->empty, depot->magazines,
+		       sizeof(depot->magazines[0]));
+	for (uint32_t i = 0; i < n_magazines; i++)
+		mri_stack_push(&depot->empty, i, &n_failed);
+	return 0;
+}
+
+void mri_depot_fini(struct mri_depot *depot, const struct mr_ctx *ctx)
+{
+	mr_free(ctx, depot->magazines);
 }

@@ -21,26 +21,24 @@ static uint32_t take_pages(struct mr_pool *pool, uint32_t *pages, uint32_t n)
 
 	count(&pool->counters.alloc_slow, n_done);
 	while (n_done < n) {
-		const int64_t place = mri_stack_pop(&pool->filled,
-						    pool->magazines, &n_failed);
-		struct mri_magazine *magazine;
+		struct mri_magazine *magazine = mri_depot_take(
+			&pool->depot, &pool->depot.filled, &n_failed);
 		uint32_t n_left, k;
 
-		if (place < 0)
+		if (magazine == NULL)
 			break;
-		magazine = &pool->magazines[place];
 		n_left = mri_magazine_n(magazine);
 		count(&pool->counters.n_from_depot, n_left);
 		count(&pool->counters.alloc_refill, 1);
 		k = mri_min_u32(n - n_done, n_left);
 		n_left -= k;
-		memcpy(pages + n_done, magazine->pages + n_left,
+		memcpy(pages + n_done, magazine->numbers + n_left,
 		       k * sizeof(pages[0]));
 		n_done += k;
-		mri_page_free_bulk(&pool->page_alloc, magazine->pages, n_left);
+		mri_page_free_bulk(&pool->page_alloc, magazine->numbers, n_left);
 		mri_magazine_set_n(magazine, 0);
-		mri_stack_push(&pool->empty, pool->magazines, (uint32_t)place,
-			       &n_failed);
+		mri_depot_put(&pool->depot, &pool->depot.empty, magazine,
+			      &n_failed);
 	}
 	count(&pool->counters.depot_cas_failed, n_failed);
 	count(&pool->counters.n_direct_alloc, n_done);

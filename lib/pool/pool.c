@@ -67,33 +67,28 @@ static void free_tables(struct mr_pool *pool)
 {
 	mr_free(pool->ctx, pool->owners);
 	mr_free(pool->ctx, pool->live);
-	mr_free(pool->ctx, pool->magazines);
+	mri_depot_fini(&pool->depot, pool->ctx);
 }
 
 static int alloc_tables(struct mr_pool *pool)
 {
 	const size_t n_chunks = (size_t)pool->n_pages
 				<< (pool->page_shift - pool->chunk_shift);
-
 	/* Each cache holds two; the slack is for magazines half filled. */
-	pool->n_magazines =
+	const uint32_t n_magazines =
 		pool->n_pages / MR_MAGAZINE_PAGES + 1 + 4 * pool->max_caches;
+
 	pool->owners = mr_alloc(pool->ctx, 0, n_chunks);
-	pool->magazines =
-		mr_alloc(pool->ctx, 0,
-			 (size_t)pool->n_magazines * sizeof(*pool->magazines));
 	if (pool->page_shift != pool->chunk_shift)
 		pool->live = mr_alloc(pool->ctx, 0, pool->n_pages);
-	if (pool->owners == NULL || pool->magazines == NULL ||
+	if (pool->owners == NULL ||
+	    mri_depot_init(&pool->depot, pool->ctx, n_magazines) < 0 ||
 	    (pool->page_shift != pool->chunk_shift && pool->live == NULL) ||
 	    mri_page_alloc_init(&pool->page_alloc, pool->ctx, pool->n_pages) <
 		    0) {
 		free_tables(pool);
 		return -ENOMEM;
 	}
-	for (uint32_t i = 0; i < pool->n_magazines; i++)
-		mri_stack_push(&pool->empty, pool->magazines, i,
-			       &pool->counters.depot_cas_failed);
 	return 0;
 }
 

@@ -10,10 +10,6 @@
  *   live[]    one byte per page, only where a page holds several chunks: frags
  *             of the page that are not free yet; 0: allocated as one piece,
  *             and then owners[] of its first chunk counts.
- *
- * A magazine is in one place at a time: with a cache, on the depot's stack of
- * filled ones, or on that of empty ones. Its memory is never given back while
- * the pool lives, which is what makes the depot's reads safe.
  */
 #ifndef POOL_POOL_H
 #define POOL_POOL_H
@@ -26,30 +22,7 @@
 #include <millrace/pool.h>
 
 #include "base/base.h"
-
-struct mri_magazine {
-	uint32_t next; /* place + 1 of the next one on a stack; atomic */
-	uint32_t n;    /* pages[0, n) are free pages */
-	uint32_t pages[MR_MAGAZINE_PAGES];
-	uint32_t pad[14]; /* five lines, none of them shared */
-};
-
-/*
- * Lock-free stack of magazines (R. K. Treiber, 1986). The head is the place of
- * the top magazine, plus one, and a tag that changes with every push and pop,
- * so that a head that was away and came back is not taken for the same.
- */
-struct mri_stack {
-	uint64_t head; /* tag << 32 | place + 1; atomic */
-	uint8_t pad[56];
-};
-
-/* lib/pool/depot.c. n_failed counts lost races; it is the caller's own. */
-void mri_stack_push(struct mri_stack *stack, struct mri_magazine *all,
-		    uint32_t place, uint64_t *n_failed);
-/* -1: empty. */
-int64_t mri_stack_pop(struct mri_stack *stack, struct mri_magazine *all,
-		      uint64_t *n_failed);
+#include "pool/magazine.h"
 
 /* The pages that no cache or magazine has. lib/pool/page_alloc.c */
 struct mri_page_alloc {
@@ -107,14 +80,12 @@ struct mr_pool {
 	uint32_t page_bytes, page_shift;
 	uint32_t chunk_bytes, chunk_shift;
 	uint32_t headroom_bytes, tailroom_bytes;
-	uint32_t n_magazines, max_caches;
+	uint32_t max_caches;
 	uint8_t *owners;
 	uint8_t *live; /* NULL where a page is one chunk */
-	struct mri_magazine *magazines;
 	char name[32];
 
-	_Alignas(MRI_CACHE_LINE) struct mri_stack filled;
-	struct mri_stack empty;
+	struct mri_depot depot; /* of page numbers */
 
 	_Alignas(MRI_CACHE_LINE) struct mri_page_alloc page_alloc;
 
@@ -164,17 +135,6 @@ static inline bool mri_pool_has(const struct mr_pool *pool, uint64_t addr)
 static inline uint32_t mri_page_of(const struct mr_pool *pool, uint64_t addr)
 {
 	return (uint32_t)((addr - pool->addr) >> pool->page_shift);
-}
-
-/* Atomic for the reader of statistics, who looks at other owners' magazines. */
-static inline uint32_t mri_magazine_n(const struct mri_magazine *magazine)
-{
-	return __atomic_load_n(&magazine->n, __ATOMIC_RELAXED);
-}
-
-static inline void mri_magazine_set_n(struct mri_magazine *magazine, uint32_t n)
-{
-	__atomic_store_n(&magazine->n, n, __ATOMIC_RELAXED);
 }
 
 /* Give one owner's reference on a frag back. True: it was the last one. */

@@ -67,19 +67,20 @@ static inline void assert_magazines(struct mr_pool *pool)
 {
 	uint64_t n_failed = 0;
 	uint32_t n = 0;
-	int64_t place;
+	struct mri_depot *depot = &pool->depot;
+	struct mri_magazine *magazine;
 
-	while ((place = mri_stack_pop(&pool->filled, pool->magazines,
-				      &n_failed)) >= 0) {
-		assert_int_equal(pool->magazines[place].n, MR_MAGAZINE_PAGES);
+	while ((magazine = mri_depot_take(depot, &depot->filled, &n_failed)) !=
+	       NULL) {
+		assert_int_equal(magazine->n, MR_MAGAZINE_PAGES);
 		n++;
 	}
-	while ((place = mri_stack_pop(&pool->empty, pool->magazines,
-				      &n_failed)) >= 0) {
-		assert_int_equal(pool->magazines[place].n, 0);
+	while ((magazine = mri_depot_take(depot, &depot->empty, &n_failed)) !=
+	       NULL) {
+		assert_int_equal(magazine->n, 0);
 		n++;
 	}
-	assert_int_equal(n, pool->n_magazines);
+	assert_int_equal(n, depot->n_magazines);
 }
 
 /* Everything is back, and every page is there once. */

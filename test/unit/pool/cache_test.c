@@ -157,8 +157,8 @@ static void no_empty_magazine_sends_pages_to_the_allocator(void **state)
 
 	(void)state;
 	fixture_open(&f, 5 * MAG, 4096, 4096);
-	while ((places[n] = mri_stack_pop(&f.pool->empty, f.pool->magazines,
-					  &n_failed)) >= 0)
+	while ((places[n] = mri_stack_pop(&f.pool->depot.empty, &n_failed)) >=
+	       0)
 		n++;
 	mr_frag_alloc_bulk(f.cache, addrs, 5 * MAG, 4096);
 	mr_frag_free_bulk(f.cache, addrs, 5 * MAG);
@@ -166,8 +166,8 @@ static void no_empty_magazine_sends_pages_to_the_allocator(void **state)
 	assert_int_equal(pool_stats(f.pool).recycle_ring_full, 3 * MAG);
 	assert_int_equal(pool_stats(f.pool).n_depot, 0);
 	while (n > 0)
-		mri_stack_push(&f.pool->empty, f.pool->magazines,
-			       (uint32_t)places[--n], &n_failed);
+		mri_stack_push(&f.pool->depot.empty, (uint32_t)places[--n],
+			       &n_failed);
 	fixture_close(&f);
 }
 

@@ -26,7 +26,7 @@ static void take_and_give(struct mt_thread *thread)
 		struct mri_stack *to =
 			mt_random(thread, 2) ? &shared->filled : &shared->empty;
 		const int64_t place =
-			mri_stack_pop(from, shared->magazines, &n_failed);
+			mri_stack_pop(from, &n_failed);
 		struct mri_magazine *magazine;
 		uint32_t nobody = 0;
 
@@ -42,13 +42,13 @@ static void take_and_give(struct mt_thread *thread)
 		magazine = &shared->magazines[place];
 		for (uint32_t i = 1; i < 4; i++)
 			mt_check(run,
-				 magazine->pages[i] == magazine->pages[0] + i);
-		magazine->pages[0] += thread->id;
+				 magazine->numbers[i] == magazine->numbers[0] + i);
+		magazine->numbers[0] += thread->id;
 		for (uint32_t i = 1; i < 4; i++)
-			magazine->pages[i] = magazine->pages[0] + i;
+			magazine->numbers[i] = magazine->numbers[0] + i;
 		mt_maybe_yield(thread, 64);
 		__atomic_store_n(&shared->owners[place], 0, __ATOMIC_RELAXED);
-		mri_stack_push(to, shared->magazines, (uint32_t)place,
+		mri_stack_push(to, (uint32_t)place,
 			       &n_failed);
 	}
 }
@@ -71,18 +71,22 @@ static void each_magazine_is_in_one_place(void **state)
 
 		memset(&shared, 0, sizeof(shared));
 		shared.n_magazines = n_magazines[c];
+		mri_stack_init(&shared.filled, shared.magazines,
+			       sizeof(shared.magazines[0]));
+		mri_stack_init(&shared.empty, shared.magazines,
+			       sizeof(shared.magazines[0]));
 		/* The tags wrap soon after the start. */
 		shared.filled.head = (uint64_t)(UINT32_MAX - 1000) << 32;
 		for (uint32_t i = 0; i < n_magazines[c]; i++) {
 			for (uint32_t p = 0; p < 4; p++)
-				shared.magazines[i].pages[p] = p;
-			mri_stack_push(&shared.filled, shared.magazines, i,
+				shared.magazines[i].numbers[p] = p;
+			mri_stack_push(&shared.filled, i,
 				       &n_failed);
 		}
 		assert_int_equal(mt_run(&run), 0);
-		while ((place = mri_stack_pop(&shared.filled, shared.magazines,
+		while ((place = mri_stack_pop(&shared.filled,
 					      &n_failed)) >= 0 ||
-		       (place = mri_stack_pop(&shared.empty, shared.magazines,
+		       (place = mri_stack_pop(&shared.empty,
 					      &n_failed)) >= 0) {
 			assert_false(is_seen[place]);
 			is_seen[place] = true;

@@ -7,16 +7,17 @@ enum { N = 4 };
 static void last_in_first_out(void **state)
 {
 	struct mri_magazine all[N] = { 0 };
-	struct mri_stack stack = { 0 };
+	struct mri_stack stack;
 	uint64_t n_failed = 0;
 
 	(void)state;
-	assert_int_equal(mri_stack_pop(&stack, all, &n_failed), -1);
+	mri_stack_init(&stack, all, sizeof(all[0]));
+	assert_int_equal(mri_stack_pop(&stack, &n_failed), -1);
 	for (uint32_t i = 0; i < N; i++)
-		mri_stack_push(&stack, all, i, &n_failed);
+		mri_stack_push(&stack, i, &n_failed);
 	for (int64_t i = N - 1; i >= 0; i--)
-		assert_int_equal(mri_stack_pop(&stack, all, &n_failed), i);
-	assert_int_equal(mri_stack_pop(&stack, all, &n_failed), -1);
+		assert_int_equal(mri_stack_pop(&stack, &n_failed), i);
+	assert_int_equal(mri_stack_pop(&stack, &n_failed), -1);
 	assert_int_equal(n_failed, 0);
 }
 
@@ -27,16 +28,17 @@ static void last_in_first_out(void **state)
 static void head_that_came_back_is_another(void **state)
 {
 	struct mri_magazine all[N] = { 0 };
-	struct mri_stack stack = { 0 };
+	struct mri_stack stack;
 	uint64_t n_failed = 0, seen;
 
 	(void)state;
-	mri_stack_push(&stack, all, 0, &n_failed);
-	mri_stack_push(&stack, all, 1, &n_failed);
+	mri_stack_init(&stack, all, sizeof(all[0]));
+	mri_stack_push(&stack, 0, &n_failed);
+	mri_stack_push(&stack, 1, &n_failed);
 	seen = stack.head;
-	assert_int_equal(mri_stack_pop(&stack, all, &n_failed), 1);
+	assert_int_equal(mri_stack_pop(&stack, &n_failed), 1);
 	assert_int_not_equal(stack.head, seen);
-	mri_stack_push(&stack, all, 1, &n_failed);
+	mri_stack_push(&stack, 1, &n_failed);
 	assert_int_equal((uint32_t)stack.head, (uint32_t)seen);
 	assert_int_not_equal(stack.head, seen);
 }
@@ -45,34 +47,37 @@ static void head_that_came_back_is_another(void **state)
 static void pops_change_the_tag(void **state)
 {
 	struct mri_magazine all[N] = { 0 };
-	struct mri_stack stack = { 0 };
+	struct mri_stack stack;
 	uint64_t n_failed = 0, seen;
 
 	(void)state;
+	mri_stack_init(&stack, all, sizeof(all[0]));
 	for (uint32_t i = 0; i < 3; i++)
-		mri_stack_push(&stack, all, i, &n_failed);
+		mri_stack_push(&stack, i, &n_failed);
 	seen = stack.head >> 32;
 	for (uint32_t i = 1; i <= 3; i++) {
-		mri_stack_pop(&stack, all, &n_failed);
+		mri_stack_pop(&stack, &n_failed);
 		assert_int_equal(stack.head >> 32, seen + i);
 	}
-	assert_int_equal(mri_stack_pop(&stack, all, &n_failed), -1);
+	assert_int_equal(mri_stack_pop(&stack, &n_failed), -1);
 	assert_int_equal(stack.head >> 32, seen + 3); /* nothing happened */
 }
 
 static void tag_wraps_without_touching_the_place(void **state)
 {
 	struct mri_magazine all[N] = { 0 };
-	struct mri_stack stack = { .head = (uint64_t)UINT32_MAX << 32 };
+	struct mri_stack stack;
 	uint64_t n_failed = 0;
 
 	(void)state;
-	mri_stack_push(&stack, all, 3, &n_failed);
+	mri_stack_init(&stack, all, sizeof(all[0]));
+	stack.head = (uint64_t)UINT32_MAX << 32;
+	mri_stack_push(&stack, 3, &n_failed);
 	assert_int_equal(stack.head, 4); /* tag 0 again, place 3 */
-	mri_stack_push(&stack, all, 0, &n_failed);
-	assert_int_equal(mri_stack_pop(&stack, all, &n_failed), 0);
-	assert_int_equal(mri_stack_pop(&stack, all, &n_failed), 3);
-	assert_int_equal(mri_stack_pop(&stack, all, &n_failed), -1);
+	mri_stack_push(&stack, 0, &n_failed);
+	assert_int_equal(mri_stack_pop(&stack, &n_failed), 0);
+	assert_int_equal(mri_stack_pop(&stack, &n_failed), 3);
+	assert_int_equal(mri_stack_pop(&stack, &n_failed), -1);
 }
 
 int main(void)

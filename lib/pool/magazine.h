@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Magazines of numbers, and the depot that caches exchange them through.
+ *
+ * What a number stands for is its user's business: a page of a pool, an object
+ * of an object pool. A magazine is in one place at a time: with a cache, on the
+ * depot's stack of filled ones, or on that of empty ones. Its memory is never
+ * given back while the depot lives, which is what makes the depot's reads safe.
+ */
+#ifndef POOL_MAGAZINE_H
+#define POOL_MAGAZINE_H
+
+#include <stdint.h>
+
+#include <millrace/pool.h>
+
+#include "base/base.h"
+
+struct mri_magazine {
+	uint32_t next; /* place + 1 of the next one on a stack; atomic */
+	uint32_t n;    /* numbers[0, n) are free; atomic, for statistics */
+	uint32_t numbers[MR_MAGAZINE_PAGES];
+	uint32_t pad[14]; /* five lines, none of them shared */
+};
+
+/*
+ * Lock-free stack (R. K. Treiber, 1986) of elements that stand in an array and
+ * begin with a uint32_t, the place of the next one, plus one. The head is the
+ * place of the top element, plus one, and a tag that changes with every push
+ * and pop, so that a head that was away and came back is not taken for the
+ * same.
+ */
+struct mri_stack {
+	uint64_t head; /* tag << 32 | place + 1; atomic */
+	char *elements;
+	size_t element_bytes;
+	uint8_t pad[40];
+};
+
+/* lib/pool/depot.c. n_failed counts lost races; it is the caller's own. */
+void mri_stack_init(struct mri_stack *stack, void *elements,
+		    size_t element_bytes);
+void mri_stack_push(struct mri_stack *stack, uint32_t place,
+		    uint64_t *n_failed);
+/* -1: empty. */
+int64_t mri_stack_pop(struct mri_stack *stack, uint64_t *n_failed);
+
+struct mri_depot {
+	_Alignas(MRI_CACHE_LINE) struct mri_stack filled;
+	struct mri_stack empty;
+	struct mri_magazine *magazines;
+	uint32_t n_magazines;
+};
+
+/* All magazines empty. -ENOMEM. */
+int mri_depot_init(struct mri_depot *depot, const struct mr_ctx *ctx,
+		   uint32_t n_magazines);
+void mri_depot_fini(struct mri_depot *depot, const struct mr_ctx *ctx);
+
+/* A magazine off one of the depot's stacks; NULL: there is none. */
+static inline struct mri_magazine *mri_depot_take(struct mri_depot *depot,
+						  struct mri_stack *stack,
+						  uint64_t *n_failed)
+{
+	const int64_t place = mri_stack_pop(stack, n_failed);
+
+	return place < 0 ? NULL : &depot->magazines[place];
+}
+
+static inline void mri_depot_put(struct mri_depot *depot,
+				 struct mri_stack *stack,
+				 const struct mri_magazine *magazine,
+				 uint64_t *n_failed)
+{
+	mri_stack_push(stack, (uint32_t)(magazine - depot->magazines),
+		       n_failed);
+}
+
+/* Atomic for the reader of statistics, who looks at other owners' magazines. */
+static inline uint32_t mri_magazine_n(const struct mri_magazine *magazine)
+{
+	return __atomic_load_n(&magazine->n, __ATOMIC_RELAXED);
+}
+
+static inline void mri_magazine_set_n(struct mri_magazine *magazine, uint32_t n)
+{
+	__atomic_store_n(&magazine->n, n, __ATOMIC_RELAXED);
+}
+
+#endif
