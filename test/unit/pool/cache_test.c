@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of lib/pool/cache.c by one thread; pool_mt_test.c has several. */
+/* Tests of lib/pool/cache.c, cache_life.c and put.c. */
 #include "support/pool_unit.h"
 
 enum { MAG = MR_MAGAZINE_PAGES };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of lib/pool/cache.c where a page holds several chunks. */
+/* Tests of lib/pool/chunk.c: where a page holds several chunks. */
 #include "support/pool_unit.h"
 
 static void chunks_are_aligned_and_each_is_there_once(void **state)

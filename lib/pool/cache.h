@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Inside of a cache, for the files that share it:
+ *
+ *   cache.c       the hot path: pages of this pool with one owner
+ *   chunk.c       frags of one chunk, from pages of several
+ *   put.c         references that are none of the simple ones
+ *   cache_life.c  made, destroyed, adopted
+ */
+#ifndef POOL_CACHE_H
+#define POOL_CACHE_H
+
+#include "pool/pool.h"
+
+static inline void mri_cache_set_magazines(struct mr_cache *cache,
+					   struct mri_magazine *loaded,
+					   struct mri_magazine *prev)
+{
+	__atomic_store_n(&cache->loaded, loaded, __ATOMIC_RELAXED);
+	__atomic_store_n(&cache->prev, prev, __ATOMIC_RELAXED);
+}
+
+/* Up to n whole pages of the pool; how many. lib/pool/cache.c */
+uint32_t mri_cache_alloc_pages(struct mr_cache *cache, uint64_t *addrs,
+			       uint32_t n);
+
+/* One free page of this pool, back into the loaded magazine. */
+void mri_cache_recycle(struct mr_cache *cache, uint32_t page);
+
+/* Frags of one chunk from pages of several. lib/pool/chunk.c */
+uint32_t mri_chunk_alloc(struct mr_cache *cache, uint64_t *addrs, uint32_t n);
+void mri_chunk_free(struct mr_cache *cache, const char *addrs, uint32_t n,
+		    size_t stride);
+/* The page that is being cut, as if the rest of it had been cut and freed. */
+void mri_chunk_close(struct mr_cache *cache);
+
+/*
+ * n references of which at least one is not simply a page of this pool with one
+ * owner. lib/pool/put.c
+ */
+void mri_cache_put(struct mr_cache *cache, const char *addrs, uint32_t n,
+		   size_t stride);
+
+/* Address i of an array of addresses, or of anything that begins with one. */
+static inline uint64_t mri_addr_at(const char *addrs, uint32_t i, size_t stride)
+{
+	return *(const uint64_t *)(const void *)(addrs + i * stride);
+}
+
+#endif

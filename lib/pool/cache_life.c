@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Caches: made, destroyed, adopted. */
+#include <assert.h>
+#include <errno.h>
+
+#include "pool/cache.h"
+
+/* Under the pool's lock: whether it may have one more cache. */
+static int check_room(const struct mr_pool *pool,
+		      struct mr_reason *reterr_reason)
+{
+	const uint64_t n_needed = pool->n_committed + mri_cache_max_pages(pool);
+
+	if (pool->n_caches == pool->max_caches)
+		return mr_fail(reterr_reason, -ENOSPC,
+			       "%s has all of its %u caches; raise "
+			       "mr_pool_config.max_caches",
+			       pool->name, pool->max_caches);
+	/* A port that is open must not starve because a cache came later. */
+	if (pool->n_ports > 0 && n_needed > pool->n_pages)
+		return mr_fail(reterr_reason, -ENOMEM,
+			       "a cache may hold %u pages, and others of %s "
+			       "hold %llu: make it at least %llu pages, it has "
+			       "%u",
+			       mri_cache_max_pages(pool), pool->name,
+			       (unsigned long long)pool->n_committed,
+			       (unsigned long long)n_needed, pool->n_pages);
+	return 0;
+}
+
+/* Two empty magazines. Certain to be there: there are four for each cache. */
+static void load_cache(struct mr_cache *cache)
+{
+	struct mr_pool *pool = cache->pool;
+	struct mri_magazine *loaded =
+		mri_depot_take(&pool->depot, &pool->depot.empty,
+			       &cache->counters.depot_cas_failed);
+	struct mri_magazine *prev =
+		mri_depot_take(&pool->depot, &pool->depot.empty,
+			       &cache->counters.depot_cas_failed);
+
+	assert(loaded != NULL && prev != NULL);
+	mri_cache_set_magazines(cache, loaded, prev);
+}
+
+int mr_cache_create(struct mr_pool *pool, struct mr_cache **ret_cache,
+		    struct mr_reason *reterr_reason)
+{
+	struct mr_cache *cache = mr_alloc(pool->ctx, 0, sizeof(*cache));
+	int err;
+
+	if (cache == NULL)
+		return mr_fail(reterr_reason, -ENOMEM, "no memory for a cache");
+	pthread_mutex_lock(&pool->lock);
+	err = check_room(pool, reterr_reason);
+	if (err < 0) {
+		pthread_mutex_unlock(&pool->lock);
+		mr_free(pool->ctx, cache);
+		return err;
+	}
+	cache->pool = pool;
+	cache->addr = pool->addr;
+	cache->n_pages = pool->n_pages;
+	cache->page_bytes = pool->page_bytes;
+	cache->page_shift = pool->page_shift;
+	cache->owners = pool->owners;
+	cache->is_paged = pool->live == NULL;
+	load_cache(cache);
+	cache->next = pool->caches;
+	pool->caches = cache;
+	pool->n_caches++;
+	pool->n_committed += mri_cache_max_pages(pool);
+	pthread_mutex_unlock(&pool->lock);
+	*ret_cache = cache;
+	return 0;
+}
+
+static void empty_magazine(struct mr_cache *cache,
+			   struct mri_magazine *magazine)
+{
+	struct mr_pool *pool = cache->pool;
+
+	mri_page_free_bulk(&pool->page_alloc, magazine->numbers,
+			   mri_magazine_n(magazine));
+	mri_magazine_set_n(magazine, 0);
+	mri_depot_put(&pool->depot, &pool->depot.empty, magazine,
+		      &cache->counters.depot_cas_failed);
+}
+
+void mr_cache_destroy(struct mr_cache *cache)
+{
+	struct mr_pool *pool;
+	struct mr_cache **link;
+	const uint64_t *from;
+	uint64_t *to;
+
+	if (cache == NULL)
+		return;
+	pool = cache->pool;
+	mri_chunk_close(cache);
+
+	pthread_mutex_lock(&pool->lock);
+	/* To the page allocator: half-filled magazines would wear the depot. */
+	empty_magazine(cache, cache->loaded);
+	empty_magazine(cache, cache->prev);
+	for (link = &pool->caches; *link != cache; link = &(*link)->next)
+		;
+	*link = cache->next;
+	pool->n_caches--;
+	pool->n_committed -= mri_cache_max_pages(pool);
+	from = (const uint64_t *)&cache->counters;
+	to = (uint64_t *)&pool->counters;
+	for (size_t i = 0; i < sizeof(cache->counters) / sizeof(*from); i++)
+		__atomic_fetch_add(&to[i], from[i], __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&pool->lock);
+	mr_free(pool->ctx, cache);
+}
+
+struct mr_cache *mr_cache_adopt(struct mr_cache *cache)
+{
+	return cache; /* nothing in it knows its thread */
+}
+
+struct mr_pool *mr_cache_pool(const struct mr_cache *cache)
+{
+	return cache->pool;
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Frags of one chunk, where a page holds several. */
+#include "pool/cache.h"
+
+static void set_open(struct mr_cache *cache, uint64_t addr, uint32_t n_left)
+{
+	__atomic_store_n(&cache->open_addr, addr, __ATOMIC_RELAXED);
+	__atomic_store_n(&cache->n_open_left, n_left, __ATOMIC_RELAXED);
+}
+
+/*
+ * Frags of one chunk, from pages of several: one open page per cache. live[]
+ * begins with as many frags as will be cut, so cutting costs no atomic.
+ */
+uint32_t mri_chunk_alloc(struct mr_cache *cache, uint64_t *addrs, uint32_t n)
+{
+	const struct mr_pool *pool = cache->pool;
+	const uint32_t chunk_bytes = pool->chunk_bytes;
+	const uint32_t n_per_page = 1u
+				    << (pool->page_shift - pool->chunk_shift);
+	uint64_t pages[MR_MAGAZINE_PAGES]; /* their addresses */
+	uint64_t addr = cache->open_addr;
+	uint32_t n_left = cache->n_open_left;
+	uint32_t n_pages = 0, at = 0, n_done = 0;
+
+	for (;;) {
+		const uint32_t k = mri_min_u32(n - n_done, n_left);
+
+		for (uint32_t i = 0; i < k; i++, addr += chunk_bytes)
+			addrs[n_done + i] = addr;
+		n_left -= k;
+		n_done += k;
+		if (n_done == n)
+			break;
+		if (at == n_pages) {
+			n_pages = mri_cache_alloc_pages(
+				cache, pages,
+				mri_min_u32(MR_MAGAZINE_PAGES,
+					    (n - n_done + n_per_page - 1) /
+						    n_per_page));
+			at = 0;
+			if (n_pages == 0)
+				break;
+		}
+		addr = pages[at++];
+		n_left = n_per_page;
+		__atomic_store_n(&pool->live[mri_page_of(pool, addr)],
+				 (uint8_t)n_per_page, __ATOMIC_RELAXED);
+	}
+	set_open(cache, addr, n_left);
+	return n_done;
+}
+
+/*
+ * The same for pages of several chunks. Frags of one page often stand next to
+ * each other in a burst: one look at live[] for all of them.
+ */
+void mri_chunk_free(struct mr_cache *cache,
+						  const char *addrs, uint32_t n,
+						  size_t stride)
+{
+	struct mr_pool *pool = cache->pool;
+	uint32_t i = 0, n_shared = 0;
+
+	while (i < n) {
+		uint64_t addr = mri_addr_at(addrs, i, stride);
+		const uint32_t page = mri_page_of(pool, addr);
+		uint32_t n_last = 0;
+
+		if (!mri_pool_has(pool, addr) ||
+		    __atomic_load_n(&pool->live[page], __ATOMIC_RELAXED) == 0) {
+			mri_cache_put(cache, addrs + i * stride, 1,
+				      stride);
+			i++;
+			continue;
+		}
+		do {
+			const uint64_t chunk =
+				(addr - pool->addr) >> pool->chunk_shift;
+
+			if (mri_owner_put(&pool->owners[chunk]))
+				n_last++;
+			else
+				n_shared++;
+			if (++i == n)
+				break;
+			addr = mri_addr_at(addrs, i, stride);
+		} while ((addr - pool->addr) >> pool->page_shift == page);
+		if (n_last > 0 && mri_live_put(&pool->live[page], n_last))
+			mri_cache_recycle(cache, page);
+	}
+	mr_counter_add(&cache->counters.recycle_released_refcnt, n_shared);
+}
+
+/* The rest of the open page: as if its frags had been cut and freed. */
+void mri_chunk_close(struct mr_cache *cache)
+{
+	struct mr_pool *pool = cache->pool;
+	const uint32_t n_left = cache->n_open_left;
+	const uint32_t page = mri_page_of(pool, cache->open_addr);
+
+	set_open(cache, 0, 0);
+	if (n_left > 0 && mri_live_put(&pool->live[page], n_left))
+		mri_cache_recycle(cache, page);
+}
