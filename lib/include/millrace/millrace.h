@@ -9,8 +9,11 @@
 #include <millrace/api.h>
 #include <millrace/ctx.h>
 #include <millrace/error.h>
+#include <millrace/frag.h>
 #include <millrace/frame.h>
 #include <millrace/net.h>
+#include <millrace/objpool.h>
+#include <millrace/page.h>
 #include <millrace/pool.h>
 #include <millrace/port.h>
 #include <millrace/region.h>

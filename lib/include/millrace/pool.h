@@ -38,8 +38,32 @@ struct mr_pool;
 /** Pages in one magazine, and in one exchange between a cache and the depot. */
 enum { MR_MAGAZINE_PAGES = 64 };
 
+/** Magazines that a cache may have open for pages of other caches and pools. */
+enum { MR_OPEN_MAGAZINES = 4 };
+
 /** Pages that a cache may hold: two magazines, and one that is being cut. */
 enum { MR_CACHE_MAX_PAGES = 2 * MR_MAGAZINE_PAGES + 1 };
+
+/** Where a page goes that comes back on another thread than took it. */
+enum mr_return {
+	MR_RETURN_DEFAULT = 0, /**< as measured: docs/design/0003-memory.md */
+	MR_RETURN_LOCAL = 1,   /**< to the cache that it was freed with */
+	MR_RETURN_HOME = 2, /**< to the cache that took it, in magazines of 64 */
+};
+
+/** What is checked while the pool runs; each level has those below it. */
+enum mr_safety {
+	MR_SAFETY_COUNTS = 0, /**< conservation, page numbers in range */
+	MR_SAFETY_STATES = 1, /**< a state per page, exchanged atomically: double
+			       *   frees, and who took what is in flight */
+	MR_SAFETY_POISON = 2, /**< freed pages are filled with a pattern that is
+			       *   looked for when they leave, and are used
+			       *   again oldest first; AddressSanitizer is told,
+			       *   where it was built in */
+	MR_SAFETY_GUARD = 3,  /**< a freed page is not mapped accessible, and a
+			       *   guard follows each page; no device can
+			       *   register such memory */
+};
 
 /** Zero is the default of each member but size. */
 struct mr_pool_config {
@@ -51,9 +75,13 @@ struct mr_pool_config {
 	uint32_t chunk_bytes; /**< of an rx buffer: 2048 or 4096, at most a
 			       *   page; 0: the smaller of page and 4096 */
 	uint32_t max_caches;  /**< 0: 64 */
-	uint32_t reserved;    /**< 0 */
+	enum mr_safety safety;    /**< see mr_pool_set_safety() */
 	struct mr_region *region; /**< NULL: one of its own */
 	const char *name;        /**< in messages; NULL: "pool" */
+	uint32_t max_pages;     /**< limit of growth; 0: n_pages */
+	uint32_t segment_pages; /**< to grow by; 0: 2 MiB of them */
+	uint32_t low_pages;     /**< watermark of mr_page_alloc_bulk(); 0: none */
+	enum mr_return returns; /**< of pages that others took */
 };
 
 /**
@@ -71,6 +99,8 @@ struct mr_pool_stats {
 	uint64_t n_in_flight; /**< allocated and not given back */
 	uint64_t n_cached;   /**< of n_free: in caches */
 	uint64_t n_depot;    /**< of n_free: in the depot */
+	uint64_t n_open;      /**< of n_free: in open magazines and inboxes, on
+			       *   their way to another cache or pool */
 	uint64_t n_committed; /**< that open ports and caches may hold at most */
 	uint32_t n_caches;   /**< alive */
 	uint32_t max_caches;
@@ -86,7 +116,11 @@ struct mr_pool_stats {
 	uint64_t recycle_ring;       /**< pages of other pools sent home */
 	uint64_t recycle_ring_full;  /**< to the page allocator instead */
 	uint64_t recycle_released_refcnt; /**< references: others own it too */
+	uint64_t recycle_home;       /**< pages sent to the cache that took them */
 	uint64_t free_invalid;       /**< addresses that no pool has: a bug */
+	uint64_t free_double;        /**< pages that were free already: a bug */
+	uint64_t free_over;          /**< more freed than allocated: a bug */
+	uint64_t poison_broken;      /**< pages written to while free: a bug */
 	uint64_t depot_cas_failed;   /**< lost races on the depot */
 };
 
@@ -118,7 +152,9 @@ MR_API int mr_pool_create(struct mr_ctx *ctx,
  * @return 0, or
  *   -EBUSY  a port or a cache still uses it, pages are in flight, or another
  *           pool lies in the region that it made; the reason says who and how
- *           many. Nothing was changed
+ *           many, and at MR_SAFETY_STATES and above the places that took most
+ *           of them. Nothing was changed: call it again when they are back, as
+ *           often as need be
  *
  * Owner:  on success nobody, on failure the caller.
  * Thread: one, with nobody else using the pool.
@@ -148,6 +184,84 @@ MR_API struct mr_region *mr_pool_region(const struct mr_pool *pool);
  */
 MR_API int mr_pool_stats(const struct mr_pool *pool,
 			 struct mr_pool_stats *stats);
+
+/**
+ * Change what is checked while the pool runs.
+ *
+ * @return 0, or
+ *   -EINVAL  no such level; from or to MR_SAFETY_GUARD, which is the pool's
+ *            layout and chosen when it is made
+ *   -EBUSY   pages are in flight, or caches alive: nobody can say what they
+ *            hold
+ *   -ENOMEM  no memory for a state per page
+ *
+ * Owner: unchanged. Thread: one, with nobody else using the pool.
+ */
+MR_API int mr_pool_set_safety(struct mr_pool *pool, enum mr_safety safety,
+			      struct mr_reason *reterr_reason);
+
+/** Pages in flight that one place took, at MR_SAFETY_STATES and above. */
+struct mr_leak {
+	const void *site;    /**< return address of the call that took them */
+	uint64_t n_pages;
+	uint64_t oldest_ns;  /**< age of the oldest, to the janitor's tick */
+	uint64_t addr;       /**< of the oldest */
+};
+
+/**
+ * Who took the pages that are in flight.
+ *
+ * @param[out] leaks  room for @p n, most pages first
+ *
+ * @return places there are, which may be more than @p n; 0 below
+ *         MR_SAFETY_STATES
+ *
+ * Owner: unchanged. Thread: any. Cost: a look at each page's state.
+ */
+MR_API uint32_t mr_pool_leaks(const struct mr_pool *pool,
+			      struct mr_leak *leaks, uint32_t n);
+
+/** What the janitor is to do; zero is the default of each member but size. */
+struct mr_tend_config {
+	uint32_t size;       /**< sizeof(struct mr_tend_config) */
+	uint32_t n_keep;     /**< pages not to go below; 0: config.n_pages */
+	uint64_t idle_ns;    /**< a segment idle for that long goes; 0: 10 s */
+	uint32_t max_magazines; /**< to look at in one call; 0: 256 */
+	uint32_t reserved;   /**< 0 */
+};
+
+/** What it did and found. */
+struct mr_tend_report {
+	uint32_t size;           /**< sizeof(struct mr_tend_report) */
+	uint32_t n_magazines;    /**< looked at, and sorted by address */
+	uint64_t n_pages_back;   /**< moved from depot to page allocator */
+	uint64_t n_pages_shrunk; /**< given back to the system */
+	uint64_t n_pages_grown;  /**< fetched ahead, below the watermark */
+	uint64_t n_duplicates;   /**< pages that were free twice: a bug */
+	char why[160]; /**< why nothing was shrunk; "" if nothing was to be */
+};
+
+/**
+ * The janitor: call it now and then from a control thread.
+ *
+ * It takes magazines out of the depot as a cache would, half of them at most,
+ * sorts their pages by address, finds pages that are there twice, moves what
+ * has been idle to the page allocator, and gives whole idle segments back to
+ * the system.
+ *
+ * @param         config  or NULL for the defaults
+ * @param[in,out] report  size set by the caller; or NULL
+ *
+ * @return 0, or -EINVAL if a size is 0
+ *
+ * Owner:  unchanged.
+ * Thread: any one at a time; the data path goes on, and may find the depot
+ *         empty earlier.
+ * Cost:   some 10 ns per page looked at; munmap() for a segment.
+ */
+MR_API int mr_pool_tend(struct mr_pool *pool,
+			const struct mr_tend_config *config,
+			struct mr_tend_report *report);
 
 /**
  * Make one worker's share of @p pool.
@@ -180,9 +294,48 @@ MR_API void mr_cache_destroy(struct mr_cache *cache);
  *
  * @return the cache to use from now on; it may be @p cache
  *
+ * At MR_SAFETY_STATES a cache remembers the thread that uses it, and a call
+ * from another one that did not adopt it is logged, once.
+ *
  * Owner:  the caller. Thread: the new one.
  */
 MR_API struct mr_cache *mr_cache_adopt(struct mr_cache *cache);
+
+/**
+ * Send what is in open magazines to where it belongs, filled or not.
+ *
+ * mr_rx_burst() does so when it comes back empty, and so does each 32nd free
+ * of pages that others took; only a thread that neither receives nor frees
+ * any more has to call it.
+ *
+ * Owner:  unchanged. Thread: the one that uses @p cache.
+ * Cost:   nothing if none is open; else one CAS per magazine.
+ */
+MR_API void mr_cache_flush(struct mr_cache *cache);
+
+/** What one cache holds, and may hold. */
+struct mr_cache_stats {
+	uint32_t size;        /**< sizeof(struct mr_cache_stats) */
+	uint32_t max_pages;   /**< (2 + open magazines) x 64, and one being cut */
+	uint32_t n_pages;     /**< in its two magazines */
+	uint32_t n_open;      /**< in open magazines, of whatever pool */
+	uint64_t n_alloc;     /**< pages that left it, so far */
+	uint64_t n_free;      /**< pages that came back to it */
+	uint64_t idle_ns;     /**< since it was last seen to do something: when
+			       *   it met the depot, or by the janitor */
+};
+
+/**
+ * Copy the statistics of a cache.
+ *
+ * @param[in,out] stats  size set by the caller
+ *
+ * @return 0, or -EINVAL if stats->size is 0
+ *
+ * Thread: any, while the cache is alive.
+ */
+MR_API int mr_cache_stats(const struct mr_cache *cache,
+			  struct mr_cache_stats *stats);
 
 /**
  * The pool of @p cache.
