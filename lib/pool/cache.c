@@ -22,29 +22,32 @@
 __attribute__((noinline, cold)) static bool refill(struct mr_cache *cache)
 {
 	struct mr_pool *pool = cache->pool;
-	struct mri_magazine *loaded = cache->loaded;
+	struct mri_magazine *empty = mri_cache_unload(cache);
 	struct mri_magazine *filled;
 	uint32_t n;
 
 	if (mri_magazine_n(cache->prev) > 0) {
-		mri_cache_set_magazines(cache, cache->prev, loaded);
+		mri_cache_load(cache, cache->prev);
+		mri_cache_set_prev(cache, empty);
 		return true;
 	}
 	filled = mri_depot_take(&pool->depot, &pool->depot.filled,
 				&cache->counters.depot_cas_failed);
 	if (filled != NULL) {
-		mri_depot_put(&pool->depot, &pool->depot.empty, loaded,
+		mri_depot_put(&pool->depot, &pool->depot.empty, empty,
 			      &cache->counters.depot_cas_failed);
-		mri_cache_set_magazines(cache, filled, cache->prev);
+		mri_cache_load(cache, filled);
+		n = mri_magazine_n(filled);
 		mr_counter_add(&cache->counters.alloc_refill, 1);
-		mr_counter_add(&cache->counters.n_from_depot,
-			       mri_magazine_n(filled));
+		mr_counter_add(&cache->counters.n_from_depot, n);
+		mr_counter_add(&cache->n_fetched, n);
 		return true;
 	}
-	n = mri_page_alloc_bulk(&pool->page_alloc, loaded->numbers,
+	n = mri_page_alloc_bulk(&pool->page_alloc, empty->numbers,
 				MR_MAGAZINE_PAGES);
-	mri_magazine_set_n(loaded, n);
+	mri_cache_set_n_loaded(cache, n);
 	mr_counter_add(&cache->counters.alloc_slow, n);
+	mr_counter_add(&cache->n_fetched, n);
 	return n > 0;
 }
 
@@ -52,19 +55,21 @@ __attribute__((noinline, cold)) static bool refill(struct mr_cache *cache)
 __attribute__((noinline, cold)) static void make_room(struct mr_cache *cache)
 {
 	struct mr_pool *pool = cache->pool;
-	struct mri_magazine *full = cache->loaded;
+	struct mri_magazine *full = mri_cache_unload(cache);
 	struct mri_magazine *empty;
 
 	if (mri_magazine_n(cache->prev) < MR_MAGAZINE_PAGES) {
-		mri_cache_set_magazines(cache, cache->prev, full);
+		mri_cache_load(cache, cache->prev);
+		mri_cache_set_prev(cache, full);
 		return;
 	}
+	mr_counter_add(&cache->n_fetched, -(uint64_t)MR_MAGAZINE_PAGES);
 	empty = mri_depot_take(&pool->depot, &pool->depot.empty,
 			       &cache->counters.depot_cas_failed);
 	if (empty == NULL) { /* too many magazines half full: rare */
 		mri_page_free_bulk(&pool->page_alloc, full->numbers,
 				   MR_MAGAZINE_PAGES);
-		mri_magazine_set_n(full, 0);
+		mri_cache_set_n_loaded(cache, 0);
 		mr_counter_add(&cache->counters.recycle_ring_full,
 			       MR_MAGAZINE_PAGES);
 		return;
@@ -74,36 +79,49 @@ __attribute__((noinline, cold)) static void make_room(struct mr_cache *cache)
 	/* The one filled longer ago goes; the warmer one stays. */
 	mri_depot_put(&pool->depot, &pool->depot.filled, cache->prev,
 		      &cache->counters.depot_cas_failed);
-	mri_cache_set_magazines(cache, empty, full);
+	mri_cache_load(cache, empty);
+	mri_cache_set_prev(cache, full);
 }
 
-/* Addresses of the n pages on top of a magazine that has as many. */
-static inline void pop_pages(const struct mr_cache *cache,
-			     struct mri_magazine *loaded, uint64_t *addrs,
-			     uint32_t n)
+/* n pages leave the loaded magazine, which has as many, from its top. */
+static inline const uint32_t *pop_pages(struct mr_cache *cache, uint64_t top,
+					uint32_t n)
+{
+	__atomic_store_n(&cache->top, top + ((uint64_t)n << 8) - n,
+			 __ATOMIC_RELAXED);
+	return cache->loaded->numbers + (uint8_t)top - n;
+}
+
+/* Pages come to the loaded magazine, where their numbers stand already. */
+static inline void push_pages(struct mr_cache *cache, uint64_t top, uint32_t n)
+{
+	__atomic_store_n(&cache->top, top + n, __ATOMIC_RELAXED);
+}
+
+/* Addresses of n pages of the loaded magazine, which has as many. */
+static inline uint32_t alloc_burst(struct mr_cache *cache, uint64_t *addrs,
+			       uint32_t n)
 {
 	const uint64_t base = cache->addr;
 	const uint32_t shift = cache->page_shift;
-	const uint32_t n_left = mri_magazine_n(loaded) - n;
-	const uint32_t *pages = loaded->numbers + n_left;
+	const uint32_t *pages = pop_pages(cache, cache->top, n);
 
 	for (uint32_t i = 0; i < n; i++)
 		addrs[i] = base + ((uint64_t)pages[i] << shift);
-	mri_magazine_set_n(loaded, n_left);
+	return n;
 }
 
 /* More than the loaded magazine has. */
-__attribute__((noinline)) static uint32_t
-alloc_pages_over(struct mr_cache *cache, uint64_t *addrs, uint32_t n)
+uint32_t mri_cache_alloc_pages(struct mr_cache *cache, uint64_t *addrs,
+			       uint32_t n)
 {
 	uint32_t n_done = 0;
 
 	for (;;) {
 		const uint32_t k =
-			mri_min_u32(n - n_done, mri_magazine_n(cache->loaded));
+			mri_min_u32(n - n_done, mri_cache_n_loaded(cache));
 
-		pop_pages(cache, cache->loaded, addrs + n_done, k);
-		n_done += k;
+		n_done += alloc_burst(cache, addrs + n_done, k);
 		if (n_done == n)
 			break;
 		if (!refill(cache)) {
@@ -112,49 +130,40 @@ alloc_pages_over(struct mr_cache *cache, uint64_t *addrs, uint32_t n)
 			break;
 		}
 	}
-	mr_counter_add(&cache->counters.n_alloc, n_done);
 	return n_done;
-}
-
-static inline uint32_t alloc_pages(struct mr_cache *cache, uint64_t *addrs,
-				   uint32_t n)
-{
-	struct mri_magazine *loaded = cache->loaded;
-
-	if (n > mri_magazine_n(loaded))
-		return alloc_pages_over(cache, addrs, n);
-	pop_pages(cache, loaded, addrs, n);
-	mr_counter_add(&cache->counters.n_alloc, n);
-	return n;
-}
-
-uint32_t mri_cache_alloc_pages(struct mr_cache *cache, uint64_t *addrs,
-			       uint32_t n)
-{
-	return alloc_pages(cache, addrs, n);
 }
 
 void mri_cache_recycle(struct mr_cache *cache, uint32_t page)
 {
-	uint32_t n = mri_magazine_n(cache->loaded);
-
-	if (n == MR_MAGAZINE_PAGES) {
+	if (mri_cache_n_loaded(cache) == MR_MAGAZINE_PAGES)
 		make_room(cache);
-		n = mri_magazine_n(cache->loaded);
-	}
-	cache->loaded->numbers[n] = page;
-	mri_magazine_set_n(cache->loaded, n + 1);
-	mr_counter_add(&cache->counters.n_free, 1);
+	cache->loaded->numbers[mri_cache_n_loaded(cache)] = page;
+	push_pages(cache, cache->top, 1);
+}
+
+/* Whatever is not one page, or a burst of pages from the loaded magazine. */
+static uint32_t alloc_other(struct mr_cache *cache, uint64_t *addrs, uint32_t n,
+			    uint32_t n_bytes)
+{
+	if (n_bytes == cache->fast_bytes)
+		return mri_cache_alloc_pages(cache, addrs, n);
+	if (n_bytes == cache->pool->chunk_bytes)
+		return mri_chunk_alloc(cache, addrs, n);
+	return 0;
 }
 
 uint32_t mr_frag_alloc_bulk(struct mr_cache *cache, uint64_t *addrs, uint32_t n,
 			    uint32_t n_bytes)
 {
-	if (n_bytes == cache->page_bytes)
-		return alloc_pages(cache, addrs, n);
-	if (n_bytes == cache->pool->chunk_bytes)
-		return mri_chunk_alloc(cache, addrs, n);
-	return 0;
+	const uint64_t top = cache->top;
+
+	if (n > (uint8_t)top || n_bytes != cache->fast_bytes)
+		return alloc_other(cache, addrs, n, n_bytes);
+	if (n != 1)
+		return alloc_burst(cache, addrs, n);
+	addrs[0] = cache->addr +
+		   ((uint64_t)*pop_pages(cache, top, 1) << cache->page_shift);
+	return 1;
 }
 
 /*
@@ -168,7 +177,7 @@ static inline bool take_sole(const struct mr_cache *cache, uint32_t *pages,
 			     const char *addrs, uint32_t n, size_t stride)
 {
 	const uint64_t base = cache->addr;
-	const uint64_t last = (uint64_t)cache->n_pages - 1;
+	const uint64_t last = cache->fast_pages - 1;
 	const uint32_t shift = cache->page_shift;
 	const uint8_t *owners = cache->owners;
 	uint64_t beyond = 0;
@@ -194,44 +203,39 @@ __attribute__((noinline)) static void free_pages_over(struct mr_cache *cache,
 						      const char *addrs,
 						      uint32_t n, size_t stride)
 {
-	uint32_t n_freed = 0;
-
 	while (n > 0) {
-		struct mri_magazine *loaded = cache->loaded;
-		const uint32_t n_full = mri_magazine_n(loaded);
-		const uint32_t k = mri_min_u32(n, MR_MAGAZINE_PAGES - n_full);
+		const uint64_t top = cache->top;
+		uint32_t *pages = cache->loaded->numbers + (uint8_t)top;
+		const uint32_t k =
+			mri_min_u32(n, MR_MAGAZINE_PAGES - (uint8_t)top);
 
 		if (k == 0) {
 			make_room(cache);
 			continue;
 		}
-		if (take_sole(cache, loaded->numbers + n_full, addrs, k,
-			      stride)) {
-			mri_magazine_set_n(loaded, n_full + k);
-			n_freed += k;
-		} else {
+		if (take_sole(cache, pages, addrs, k, stride))
+			push_pages(cache, top, k);
+		else
 			mri_cache_put(cache, addrs, k, stride);
-		}
 		addrs += k * stride;
 		n -= k;
 	}
-	mr_counter_add(&cache->counters.n_free, n_freed);
 }
 
 /* Hot: n addresses, stride bytes apart, back to the cache. */
 __attribute__((noinline)) static void
 free_pages(struct mr_cache *cache, const char *addrs, uint32_t n, size_t stride)
 {
-	struct mri_magazine *loaded = cache->loaded;
-	const uint32_t n_full = mri_magazine_n(loaded);
+	const uint64_t top = cache->top;
+	uint32_t *pages = cache->loaded->numbers + (uint8_t)top;
 
-	if (n > MR_MAGAZINE_PAGES - n_full ||
-	    !take_sole(cache, loaded->numbers + n_full, addrs, n, stride)) {
+	if (!cache->is_paged)
+		mri_chunk_free(cache, addrs, n, stride);
+	else if (n + (uint8_t)top <= MR_MAGAZINE_PAGES &&
+		 take_sole(cache, pages, addrs, n, stride))
+		push_pages(cache, top, n);
+	else
 		free_pages_over(cache, addrs, n, stride);
-		return;
-	}
-	mri_magazine_set_n(loaded, n_full + n);
-	mr_counter_add(&cache->counters.n_free, n);
 }
 
 /*
@@ -240,17 +244,14 @@ free_pages(struct mr_cache *cache, const char *addrs, uint32_t n, size_t stride)
  */
 static inline bool free_one(struct mr_cache *cache, uint64_t addr)
 {
-	struct mri_magazine *loaded = cache->loaded;
-	const uint32_t n_full = mri_magazine_n(loaded);
+	const uint64_t top = cache->top;
 	const uint64_t page = (addr - cache->addr) >> cache->page_shift;
 
-	if (!cache->is_paged || page >= cache->n_pages ||
-	    n_full == MR_MAGAZINE_PAGES ||
+	if (page >= cache->fast_pages || (uint8_t)top == MR_MAGAZINE_PAGES ||
 	    __atomic_load_n(&cache->owners[page], __ATOMIC_ACQUIRE) != 0)
 		return false;
-	loaded->numbers[n_full] = (uint32_t)page;
-	mri_magazine_set_n(loaded, n_full + 1);
-	mr_counter_add(&cache->counters.n_free, 1);
+	cache->loaded->numbers[(uint8_t)top] = (uint32_t)page;
+	push_pages(cache, top, 1);
 	return true;
 }
 
@@ -259,10 +260,7 @@ static inline void free_strided(struct mr_cache *cache, const void *addrs,
 {
 	if (n == 1 && free_one(cache, mri_addr_at(addrs, 0, stride)))
 		return;
-	if (cache->is_paged)
-		free_pages(cache, addrs, n, stride);
-	else
-		mri_chunk_free(cache, addrs, n, stride);
+	free_pages(cache, addrs, n, stride);
 }
 
 void mr_frag_free_bulk(struct mr_cache *cache, const uint64_t *addrs,

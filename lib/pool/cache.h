@@ -12,12 +12,30 @@
 
 #include "pool/pool.h"
 
-static inline void mri_cache_set_magazines(struct mr_cache *cache,
-					   struct mri_magazine *loaded,
-					   struct mri_magazine *prev)
+static inline void mri_cache_set_n_loaded(struct mr_cache *cache, uint32_t n)
 {
-	__atomic_store_n(&cache->loaded, loaded, __ATOMIC_RELAXED);
-	__atomic_store_n(&cache->prev, prev, __ATOMIC_RELAXED);
+	__atomic_store_n(&cache->top, (cache->top & ~(uint64_t)UINT8_MAX) | n,
+			 __ATOMIC_RELAXED);
+}
+
+/* Take the loaded magazine off; another must be loaded at once. */
+static inline struct mri_magazine *mri_cache_unload(struct mr_cache *cache)
+{
+	mri_magazine_set_n(cache->loaded, mri_cache_n_loaded(cache));
+	return cache->loaded;
+}
+
+static inline void mri_cache_load(struct mr_cache *cache,
+				  struct mri_magazine *magazine)
+{
+	cache->loaded = magazine;
+	mri_cache_set_n_loaded(cache, mri_magazine_n(magazine));
+}
+
+static inline void mri_cache_set_prev(struct mr_cache *cache,
+				      struct mri_magazine *magazine)
+{
+	__atomic_store_n(&cache->prev, magazine, __ATOMIC_RELAXED);
 }
 
 /* Up to n whole pages of the pool; how many. lib/pool/cache.c */

@@ -40,13 +40,14 @@ static void load_cache(struct mr_cache *cache)
 			       &cache->counters.depot_cas_failed);
 
 	assert(loaded != NULL && prev != NULL);
-	mri_cache_set_magazines(cache, loaded, prev);
+	mri_cache_load(cache, loaded);
+	mri_cache_set_prev(cache, prev);
 }
 
 int mr_cache_create(struct mr_pool *pool, struct mr_cache **ret_cache,
 		    struct mr_reason *reterr_reason)
 {
-	struct mr_cache *cache = mr_alloc(pool->ctx, 0, sizeof(*cache));
+	struct mr_cache *cache = mr_alloc(pool->ctx, MRI_CACHE_LINE, sizeof(*cache));
 	int err;
 
 	if (cache == NULL)
@@ -60,8 +61,8 @@ int mr_cache_create(struct mr_pool *pool, struct mr_cache **ret_cache,
 	}
 	cache->pool = pool;
 	cache->addr = pool->addr;
-	cache->n_pages = pool->n_pages;
-	cache->page_bytes = pool->page_bytes;
+	cache->fast_bytes = pool->page_bytes;
+	cache->fast_pages = pool->live == NULL ? pool->n_pages : 0;
 	cache->page_shift = pool->page_shift;
 	cache->owners = pool->owners;
 	cache->is_paged = pool->live == NULL;
@@ -75,23 +76,22 @@ int mr_cache_create(struct mr_pool *pool, struct mr_cache **ret_cache,
 	return 0;
 }
 
-static void empty_magazine(struct mr_cache *cache,
-			   struct mri_magazine *magazine)
+static void empty_magazine(struct mr_pool *pool, struct mri_magazine *magazine,
+			   uint64_t *n_failed)
 {
-	struct mr_pool *pool = cache->pool;
 
 	mri_page_free_bulk(&pool->page_alloc, magazine->numbers,
 			   mri_magazine_n(magazine));
 	mri_magazine_set_n(magazine, 0);
-	mri_depot_put(&pool->depot, &pool->depot.empty, magazine,
-		      &cache->counters.depot_cas_failed);
+	mri_depot_put(&pool->depot, &pool->depot.empty, magazine, n_failed);
 }
 
 void mr_cache_destroy(struct mr_cache *cache)
 {
+	struct mri_pool_counters sums = { 0 };
 	struct mr_pool *pool;
 	struct mr_cache **link;
-	const uint64_t *from;
+	const uint64_t *from = (const uint64_t *)&sums;
 	uint64_t *to;
 
 	if (cache == NULL)
@@ -101,16 +101,16 @@ void mr_cache_destroy(struct mr_cache *cache)
 
 	pthread_mutex_lock(&pool->lock);
 	/* To the page allocator: half-filled magazines would wear the depot. */
-	empty_magazine(cache, cache->loaded);
-	empty_magazine(cache, cache->prev);
+	mri_cache_sums(cache, &sums);
+	empty_magazine(pool, mri_cache_unload(cache), &sums.depot_cas_failed);
+	empty_magazine(pool, cache->prev, &sums.depot_cas_failed);
 	for (link = &pool->caches; *link != cache; link = &(*link)->next)
 		;
 	*link = cache->next;
 	pool->n_caches--;
 	pool->n_committed -= mri_cache_max_pages(pool);
-	from = (const uint64_t *)&cache->counters;
 	to = (uint64_t *)&pool->counters;
-	for (size_t i = 0; i < sizeof(cache->counters) / sizeof(*from); i++)
+	for (size_t i = 0; i < sizeof(sums) / sizeof(*from); i++)
 		__atomic_fetch_add(&to[i], from[i], __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&pool->lock);
 	mr_free(pool->ctx, cache);

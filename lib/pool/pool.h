@@ -16,6 +16,7 @@
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include <millrace/driver.h>
@@ -52,16 +53,29 @@ struct mri_pool_counters {
 };
 
 struct mr_cache {
-	/* Hot: one line. */
+	/*
+	 * Hot: one line. top holds two things, so that an alloc writes both
+	 * with one store, and a reader of statistics sees both of one moment:
+	 *
+	 *     top = pages that left so far << 8 | pages in the loaded magazine
+	 *
+	 * Pages that came back are not counted: see mri_cache_sums(). A request
+	 * that fast_bytes and fast_pages let through is a simple one: whole
+	 * pages, with nothing to be checked or looked up but owners[].
+	 */
+	uint64_t top; /* atomic */
 	struct mri_magazine *loaded;
-	struct mri_magazine *prev;
 	uint8_t *owners;
-	uint64_t addr; /* of page 0 */
-	uint32_t n_pages;
-	uint32_t page_bytes, page_shift;
+	uint64_t addr;       /* of page 0 */
+	uint64_t fast_bytes; /* page_bytes; UINT64_MAX: no alloc is simple */
+	uint64_t fast_pages; /* n_pages; 0: no free is simple */
+	uint32_t page_shift;
 	bool is_paged; /* a page is one chunk */
+	struct mri_magazine *prev;
 	/* Warm. */
-	struct mri_pool_counters counters;
+	struct mri_pool_counters counters; /* without n_alloc and n_free */
+	uint64_t n_fetched; /* pages that it got from the pool, less those that
+			     * it gave back to it; modulo 2^64 */
 	struct mr_pool *pool;
 	/* The page that frags are being cut from, where a page holds several.
 	 */
@@ -69,6 +83,9 @@ struct mr_cache {
 	uint32_t n_open_left;  /* frags left in it; 0: none is open */
 	struct mr_cache *next; /* in pool->caches, under its lock */
 };
+
+_Static_assert(offsetof(struct mr_cache, counters) == MRI_CACHE_LINE,
+	       "what every call reads is one line");
 
 struct mr_pool {
 	/* Read only once it is made. */
@@ -99,6 +116,23 @@ struct mr_pool {
 	 */
 	struct mri_pool_counters counters;
 };
+
+/*
+ * Pages in the loaded magazine. Its own count is out of date while it is
+ * loaded.
+ */
+static inline uint32_t mri_cache_n_loaded(const struct mr_cache *cache)
+{
+	return (uint8_t)__atomic_load_n(&cache->top, __ATOMIC_RELAXED);
+}
+
+/*
+ * Add what a cache counted to sums. Pages do not appear and vanish: what came
+ * back is what left and what is here, less what was fetched. So a free counts
+ * nothing. Pages in the cache: how many. lib/pool/stats.c
+ */
+uint32_t mri_cache_sums(const struct mr_cache *cache,
+			struct mri_pool_counters *sums);
 
 /* Pages that a cache may hold: two magazines, and one that it cuts. */
 static inline uint32_t mri_cache_max_pages(const struct mr_pool *pool)

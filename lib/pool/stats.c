@@ -20,6 +20,21 @@ static void add_counters(struct mri_pool_counters *to,
 		t[i] += mr_counter_get(&f[i]);
 }
 
+uint32_t mri_cache_sums(const struct mr_cache *cache,
+			struct mri_pool_counters *sums)
+{
+	const uint64_t top = __atomic_load_n(&cache->top, __ATOMIC_RELAXED);
+	const struct mri_magazine *prev =
+		__atomic_load_n(&cache->prev, __ATOMIC_RELAXED);
+	const uint32_t n_here = (uint8_t)top + mri_magazine_n(prev);
+	const uint64_t n_alloc = top >> 8;
+
+	add_counters(sums, &cache->counters);
+	sums->n_alloc += n_alloc;
+	sums->n_free += n_alloc + n_here - mr_counter_get(&cache->n_fetched);
+	return n_here;
+}
+
 /*
  * The page that a cache cuts frags from counts as taken out. If all frags that
  * were cut are back, it is as good as free.
@@ -39,10 +54,13 @@ static uint32_t n_idle_open_pages(const struct mr_cache *cache)
 			       __ATOMIC_RELAXED) == n_left;
 }
 
-/* Sums of counters that run on while they are read may be a little crossed. */
+/*
+ * Sums of counters that run on while they are read may be a little crossed.
+ * The counters may wrap, their distance does not.
+ */
 static uint64_t distance(uint64_t from, uint64_t to)
 {
-	return to > from ? to - from : 0;
+	return (int64_t)(to - from) > 0 ? to - from : 0;
 }
 
 int mr_pool_stats(const struct mr_pool *pool, struct mr_pool_stats *stats)
@@ -60,13 +78,7 @@ int mr_pool_stats(const struct mr_pool *pool, struct mr_pool_stats *stats)
 	add_counters(&c, &pool->counters);
 	for (struct mr_cache *cache = pool->caches; cache != NULL;
 	     cache = cache->next) {
-		const struct mri_magazine *loaded =
-			__atomic_load_n(&cache->loaded, __ATOMIC_RELAXED);
-		const struct mri_magazine *prev =
-			__atomic_load_n(&cache->prev, __ATOMIC_RELAXED);
-
-		add_counters(&c, &cache->counters);
-		s.n_cached += mri_magazine_n(loaded) + mri_magazine_n(prev);
+		s.n_cached += mri_cache_sums(cache, &c);
 		n_idle_open += n_idle_open_pages(cache);
 	}
 	s.n_committed = pool->n_committed;

@@ -74,6 +74,30 @@ static void crossed_sums_do_not_wrap(void **state)
 	fixture_close(&f);
 }
 
+/* What is in flight comes out right behind the end of each counter. */
+static void counters_may_wrap(void **state)
+{
+	struct pool_fixture f;
+	uint64_t addrs[300];
+
+	(void)state;
+	fixture_open(&f, 512, 4096, 4096);
+	f.cache->top |= UINT64_MAX << 8; /* 2^56 - 1 pages left so far */
+	f.cache->n_fetched -= 100;
+	f.pool->counters.n_direct_free -= 100;
+	mr_frag_alloc_bulk(f.cache, addrs, 200, 4096);
+	assert_int_equal(mr_pool_frag_alloc_bulk(f.pool, addrs + 200, 100,
+						 4096),
+			 100);
+	assert_in_flight(f.pool, 300); /* 100 fewer fetched, 100 fewer back */
+	assert_int_equal(pool_stats(f.pool).alloc_fast, 199);
+	mr_frag_free_bulk(f.cache, addrs, 300);
+	f.cache->n_fetched += 100;
+	f.pool->counters.n_direct_free += 100;
+	assert_in_flight(f.pool, 0);
+	fixture_close(&f);
+}
+
 /* The next frag of the last page of a pool may be behind its end. */
 static void open_page_at_the_end_of_the_pool(void **state)
 {
@@ -98,6 +122,7 @@ int main(void)
 		cmocka_unit_test(size_says_what_the_caller_knows),
 		cmocka_unit_test(every_place_is_counted),
 		cmocka_unit_test(crossed_sums_do_not_wrap),
+		cmocka_unit_test(counters_may_wrap),
 		cmocka_unit_test(open_page_at_the_end_of_the_pool),
 	};
 
