@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef MEM_H
+#define MEM_H
+
+#include "options.h"
+
+/* mr-bench mem. Returns the exit status. */
+int mem_main(const struct options *options, int argc, char *const *argv);
+
+#endif

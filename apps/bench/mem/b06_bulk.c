@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * B06: single against array against list. A round takes as many pages as the
+ * bulk has and gives them back; where from is:
+ *
+ *     cache   one cache takes and gets back: its two magazines
+ *     depot   one cache takes, another one gets back, both this thread's: every
+ *             64 pages a magazine goes through the depot each way
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "bench.h"
+#include "ours.h"
+#include "peer_dpdk.h"
+#include "plain.h"
+#include "workloads.h"
+
+enum { N_PAGES = 16384, PAGE_BYTES = 2048, MAX_BULK = 128 };
+
+enum { BULK, IS_DEPOT }; /* of player.param */
+
+static const uint32_t bulks[] = { 1, 2, 3, 4, 8, 16, 32, 64, 128 };
+
+static int set_up_ours(struct player *player, struct mr_reason *why)
+{
+	struct ours *ours = malloc(sizeof(*ours));
+
+	if (ours == NULL)
+		return -1;
+	player->state = ours;
+	if (ours_make(ours, player->bench, NULL, 2, why) == 0)
+		return 0;
+	free(ours);
+	return -1;
+}
+
+static void tear_down_ours(struct player *player)
+{
+	ours_free(player->state);
+	free(player->state);
+}
+
+static void count_ours(struct player *player, struct counts *counts)
+{
+	ours_count(player->state, player, counts);
+}
+
+static uint64_t run_array(struct player *player, uint32_t thread, uint64_t n)
+{
+	struct ours *ours = player->state;
+	struct mr_cache *to = ours->caches[player->param[IS_DEPOT]];
+	const uint32_t bulk = (uint32_t)player->param[BULK];
+	uint64_t addrs[MAX_BULK], done;
+
+	(void)thread;
+	for (done = 0; done < n; done += bulk) {
+		const uint32_t got = mr_frag_alloc_bulk(ours->caches[0], addrs,
+							bulk, PAGE_BYTES);
+
+		keep(addrs);
+		mr_frag_free_bulk(to, addrs, got);
+		if (got != bulk)
+			return 0;
+	}
+	return done;
+}
+
+static uint64_t run_single(struct player *player, uint32_t thread, uint64_t n)
+{
+	struct ours *ours = player->state;
+	struct mr_cache *to = ours->caches[player->param[IS_DEPOT]];
+	const uint32_t bulk = (uint32_t)player->param[BULK];
+	uint64_t addrs[MAX_BULK], done;
+
+	(void)thread;
+	for (done = 0; done < n; done += bulk) {
+		for (uint32_t i = 0; i < bulk; i++)
+			if (mr_frag_alloc_bulk(ours->caches[0], &addrs[i], 1,
+					       PAGE_BYTES) != 1)
+				return 0;
+		keep(addrs);
+		for (uint32_t i = 0; i < bulk; i++)
+			mr_frag_free_bulk(to, &addrs[i], 1);
+	}
+	return done;
+}
+
+#ifdef BENCH_DPDK
+static int set_up_dpdk(struct player *player, struct mr_reason *why)
+{
+	struct dpdk_pool *pool = malloc(sizeof(*pool));
+
+	if (pool == NULL)
+		return -1;
+	player->state = pool;
+	/* For the depot: caches of its own for each direction. */
+	if (dpdk_pool_make(pool, player->opaque, N_PAGES, PAGE_BYTES,
+			   player->param[IS_DEPOT] ? 2 : 0, why) == 0)
+		return 0;
+	free(pool);
+	return -1;
+}
+
+static void tear_down_dpdk(struct player *player)
+{
+	dpdk_pool_free(player->state);
+	free(player->state);
+}
+
+static void count_dpdk(struct player *player, struct counts *counts)
+{
+	dpdk_pool_count(player->state, player, counts);
+}
+
+static uint64_t run_dpdk(struct player *player, uint32_t thread, uint64_t n)
+{
+	struct dpdk_pool *pool = player->state;
+	const uint32_t bulk = (uint32_t)player->param[BULK];
+	void *objects[MAX_BULK];
+	uint64_t done;
+
+	(void)thread;
+	for (done = 0; done < n; done += bulk) {
+		if (rte_mempool_get_bulk(pool->mp, objects, bulk) < 0)
+			return 0;
+		keep(objects);
+		rte_mempool_put_bulk(pool->mp, objects, bulk);
+	}
+	return done;
+}
+
+static uint64_t run_dpdk_depot(struct player *player, uint32_t thread,
+			       uint64_t n)
+{
+	struct dpdk_pool *pool = player->state;
+	const uint32_t bulk = (uint32_t)player->param[BULK];
+	void *objects[MAX_BULK];
+	uint64_t done;
+
+	(void)thread;
+	for (done = 0; done < n; done += bulk) {
+		if (rte_mempool_generic_get(pool->mp, objects, bulk, pool->a) <
+		    0)
+			return 0;
+		keep(objects);
+		rte_mempool_generic_put(pool->mp, objects, bulk, pool->b);
+	}
+	return done;
+}
+
+static void add_dpdk(struct bench *bench, struct row *row, uint32_t bulk,
+		     bool is_depot)
+{
+	for (uint32_t i = 0; i < DPDK_KINDS; i++)
+		bench_add(bench, row->players, &row->n_players,
+			  &(struct player){ .name = dpdk_kinds[i].name,
+					    .side = SIDE_DPDK,
+					    .setup = set_up_dpdk,
+					    .run = is_depot ? run_dpdk_depot :
+							      run_dpdk,
+					    .count = count_dpdk,
+					    .teardown = tear_down_dpdk,
+					    .param = { bulk, is_depot },
+					    .opaque = &dpdk_kinds[i] });
+}
+#else
+static void add_dpdk(struct bench *bench, struct row *row, uint32_t bulk,
+		     bool is_depot)
+{
+	(void)bench;
+	(void)row;
+	(void)bulk;
+	(void)is_depot;
+}
+#endif
+
+static int set_up_plain(struct player *player, struct mr_reason *why)
+{
+	(void)why;
+	player->state = plain_make(N_PAGES);
+	return player->state == NULL ? -1 : 0;
+}
+
+static void free_state(struct player *player)
+{
+	free(player->state);
+}
+
+static uint64_t run_plain(struct player *player, uint32_t thread, uint64_t n)
+{
+	struct plain *plain = player->state;
+	const uint32_t bulk = (uint32_t)player->param[BULK];
+	uint32_t numbers[MAX_BULK];
+	uint64_t done;
+
+	(void)thread;
+	for (done = 0; done < n; done += bulk) {
+		plain_pop(plain, numbers, bulk);
+		keep(numbers);
+		plain_push(plain, numbers, bulk);
+	}
+	return done;
+}
+
+static uint64_t run_malloc(struct player *player, uint32_t thread, uint64_t n)
+{
+	const uint32_t bulk = (uint32_t)player->param[BULK];
+	void *objects[MAX_BULK];
+	uint64_t done;
+
+	(void)thread;
+	for (done = 0; done < n; done += bulk) {
+		for (uint32_t i = 0; i < bulk; i++)
+			objects[i] = malloc(PAGE_BYTES);
+		keep(objects);
+		for (uint32_t i = 0; i < bulk; i++)
+			free(objects[i]);
+	}
+	return done;
+}
+
+static void row_of(struct bench *bench, uint32_t bulk, bool is_depot)
+{
+	struct player players[MAX_PLAYERS];
+	char name[64], plot[32];
+	struct row row = { .name = name,
+			   .unit = "page",
+			   .plot = plot,
+			   .x_name = "pages per call",
+			   .x = bulk,
+			   .players = players };
+	struct player ours = { .side = SIDE_OURS,
+			       .setup = set_up_ours,
+			       .count = count_ours,
+			       .teardown = tear_down_ours,
+			       .param = { bulk, is_depot } };
+
+	snprintf(plot, sizeof(plot), "from=%s", is_depot ? "depot" : "cache");
+	snprintf(name, sizeof(name), "%s bulk=%u", plot, bulk);
+	ours.name = "array";
+	ours.run = run_array;
+	bench_add(bench, players, &row.n_players, &ours);
+	ours.name = "single";
+	ours.run = run_single;
+	bench_add(bench, players, &row.n_players, &ours);
+	add_dpdk(bench, &row, bulk, is_depot);
+	bench_add(bench, players, &row.n_players,
+		  &(struct player){ .name = "plain stack",
+				    .side = SIDE_PLAIN,
+				    .setup = set_up_plain,
+				    .run = run_plain,
+				    .teardown = free_state,
+				    .param = { bulk } });
+	bench_add(bench, players, &row.n_players,
+		  &(struct player){ .name = "malloc",
+				    .side = SIDE_MALLOC,
+				    .run = run_malloc,
+				    .param = { bulk } });
+	bench_row(bench, &row);
+}
+
+static void rows(struct bench *bench)
+{
+	for (uint32_t is_depot = 0; is_depot < 2; is_depot++)
+		for (uint32_t i = 0; i < sizeof(bulks) / sizeof(*bulks); i++)
+			row_of(bench, bulks[i], is_depot != 0);
+}
+
+const struct workload b06_bulk = {
+	.name = "B06",
+	.title = "bulk",
+	.what = "single, array and list of 1 to 128 pages",
+	.source = "prototype-kernel, page_bench04_bulk",
+	.rows = rows,
+};

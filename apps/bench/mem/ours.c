@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdio.h>
+
+#include "ours.h"
+
+int ours_make(struct ours *ours, struct bench *bench,
+	      const struct mr_pool_config *config, uint32_t n_caches,
+	      struct mr_reason *why)
+{
+	struct mr_pool_config c = { .n_pages = 16384, .page_bytes = 2048 };
+
+	if (config != NULL)
+		c = *config;
+	c.size = sizeof(c);
+	*ours = (struct ours){ 0 };
+	if (mr_pool_create(bench_ctx(bench), &c, &ours->pool, why) < 0)
+		return -1;
+	while (ours->n_caches < n_caches) {
+		if (mr_cache_create(ours->pool, &ours->caches[ours->n_caches],
+				    why) < 0) {
+			ours_free(ours);
+			return -1;
+		}
+		ours->n_caches++;
+	}
+	return 0;
+}
+
+void ours_free(struct ours *ours)
+{
+	struct mr_reason why = { .text = "" };
+
+	for (uint32_t i = 0; i < ours->n_caches; i++)
+		mr_cache_destroy(ours->caches[i]);
+	/* Every benchmark is a test of conservation, too. */
+	if (mr_pool_destroy(ours->pool, &why) < 0)
+		fprintf(stderr, "mr-bench: %s\n", why.text);
+}
+
+void ours_count(const struct ours *ours, const struct player *player,
+		struct counts *counts)
+{
+	struct mr_pool_stats s = { .size = sizeof(s) };
+	const double by =
+		player->n_done > 0 ? (double)player->n_done / 1000 : 1;
+
+	mr_pool_stats(ours->pool, &s);
+	count_add(counts, "fast_per_1000", s.alloc_fast / by);
+	count_add(counts, "refill_per_1000", s.alloc_refill / by);
+	count_add(counts, "slow_per_1000", s.alloc_slow / by);
+	count_add(counts, "empty_per_1000", s.alloc_empty / by);
+	count_add(counts, "cached_per_1000", s.recycle_cached / by);
+	count_add(counts, "cache_full_per_1000", s.recycle_cache_full / by);
+	count_add(counts, "ring_full_per_1000", s.recycle_ring_full / by);
+	count_add(counts, "home_per_1000", s.recycle_home / by);
+	count_add(counts, "cas_failed_per_1000", s.depot_cas_failed / by);
+	count_add(counts, "parked", (double)(s.n_cached + s.n_open));
+}

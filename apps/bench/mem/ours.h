@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A pool of ours with a cache per thread, as most rows need it. */
+#ifndef OURS_H
+#define OURS_H
+
+#include "bench.h"
+
+struct ours {
+	struct mr_pool *pool;
+	struct mr_cache *caches[MAX_THREADS];
+	uint32_t n_caches;
+};
+
+/*
+ * A pool with n_caches caches. config: or NULL for 16 Ki pages of 2 KiB. Sizes
+ * of the structs need not be set.
+ */
+int ours_make(struct ours *ours, struct bench *bench,
+	      const struct mr_pool_config *config, uint32_t n_caches,
+	      struct mr_reason *why);
+
+void ours_free(struct ours *ours);
+
+/* The statistics of the pool, per 1000 operations of the player, and parked. */
+void ours_count(const struct ours *ours, const struct player *player,
+		struct counts *counts);
+
+#endif

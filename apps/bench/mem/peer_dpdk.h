@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * libdpdk in this process, where it was there at build time (BENCH_DPDK).
+ *
+ * rte_mempool's fast path is inline, so its loops stand in the files of the
+ * workloads, compiled with the same flags as ours.
+ */
+#ifndef PEER_DPDK_H
+#define PEER_DPDK_H
+
+#include <stdint.h>
+
+#include "bench.h"
+
+/* EAL on one core, silent. 0, or negative and why. Ends with the program. */
+int dpdk_start(uint32_t core, struct mr_reason *why);
+
+/* "DPDK 22.11.1, huge pages", or "no libdpdk in this build". */
+const char *dpdk_version(void);
+
+/* What a thread of a team does first and last: without it, no cache. */
+void dpdk_thread_begin(void);
+void dpdk_thread_end(void);
+
+/* One of rte_mempool's handlers, and the size of the cache in front of it. */
+struct dpdk_kind {
+	const char *name; /* "rte_mempool ring c512" */
+	const char *ops;  /* "ring_mp_mc" */
+	uint32_t cache;
+};
+
+enum { DPDK_KINDS = 12 };
+extern const struct dpdk_kind dpdk_kinds[DPDK_KINDS];
+
+#ifdef BENCH_DPDK
+#include <rte_mempool.h>
+
+struct dpdk_pool {
+	struct rte_mempool *mp;
+	struct rte_mempool_cache *a, *b; /* user-owned, if asked for */
+	uint32_t n_objects;
+};
+
+/*
+ * A pool of n objects of 2048 bytes (or as given). n_owned: how many caches of
+ * kind->cache it shall have that belong to the caller: then none is by lcore.
+ */
+int dpdk_pool_make(struct dpdk_pool *pool, const struct dpdk_kind *kind,
+		   uint32_t n_objects, uint32_t object_bytes, uint32_t n_owned,
+		   struct mr_reason *why);
+
+void dpdk_pool_free(struct dpdk_pool *pool);
+
+/*
+ * Run the player's work once more, untimed, with the pool's handler counted:
+ * calls to it and objects, per 1000 operations; and what the caches hold.
+ */
+void dpdk_pool_count(struct dpdk_pool *pool, struct player *player,
+		     struct counts *counts);
+#endif
+
+#endif

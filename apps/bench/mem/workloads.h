@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The workloads there are; a file of mem/ adds a line. */
+#ifndef WORKLOADS_H
+#define WORKLOADS_H
+
+#include "bench.h"
+
+extern const struct workload b01_baseline;
+extern const struct workload b06_bulk;
+
+#endif

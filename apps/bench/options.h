@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the command line asks for. */
+#ifndef OPTIONS_H
+#define OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <millrace/millrace.h>
+
+#include "bench.h"
+
+struct options {
+	const char *command; /* "mem" */
+	char *const *names;  /* what to run; none: everything */
+	uint32_t n_names;
+	bool is_list, is_json, is_quiet, is_quick;
+	uint32_t sides; /* bit by enum side */
+	uint32_t n_samples;
+	uint32_t sample_ms;
+	uint32_t n_cores; /* 0: those that the process may use */
+	uint32_t cores[MAX_THREADS];
+	const char *out; /* folder for the report; NULL: none */
+};
+
+enum parse_result { PARSE_RUN, PARSE_DONE, PARSE_WRONG };
+
+/*
+ * Read the command line. PARSE_DONE: help or version was printed. PARSE_WRONG:
+ * ret_error has one line that says what is wrong and what would be right.
+ */
+enum parse_result options_parse(int argc, char **argv, struct options *options,
+				struct mr_reason *ret_error);
+
+void options_print_help(FILE *to);
+
+#endif

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The report for people, on stdout, row by row as they are done. */
+#include <stdio.h>
+
+#include "report.h"
+
+const char *side_name(enum side side)
+{
+	static const char *const names[] = { "ours", "dpdk", "kernel", "plain",
+					     "malloc" };
+
+	return names[side];
+}
+
+const char *report_limits(uint32_t n_cores)
+{
+	if (n_cores < 2)
+		return "One core: rows of several threads show what taking "
+		       "turns costs, not what sharing costs.";
+	if (n_cores < 8)
+		return "Few cores on one cache: how curves grow with cores, "
+		       "NUMA nodes and contention of many threads cannot be "
+		       "shown here.";
+	return "";
+}
+
+void report_text_head(const struct machine *machine, const char *why_no_dpdk)
+{
+	printf("mr-bench %s, %s\n", machine->millrace, machine->date);
+	printf("%s, %u cores, governor %s, load %s\n", machine->cpu,
+	       machine->n_cores, machine->governor, machine->load);
+	printf("%s, huge pages of 2 MiB: %llu, free %llu\n", machine->kernel,
+	       (unsigned long long)machine->n_huge_pages,
+	       (unsigned long long)machine->n_huge_free);
+	printf("compiler %s, flags %s\n", machine->compiler, machine->flags);
+	if (why_no_dpdk[0] != '\0')
+		printf("no DPDK rows: %s\n", why_no_dpdk);
+	else
+		printf("%s\n", machine->dpdk);
+	if (report_limits(machine->n_cores)[0] != '\0')
+		printf("%s\n", report_limits(machine->n_cores));
+	printf("\nns: median by operation; +-: median distance to it; the "
+	       "ratio, with its 95 %%\nconfidence interval, is a player's time "
+	       "by that of the first of ours.\n");
+}
+
+static void print_counts(const struct player_result *player)
+{
+	int column = 0;
+
+	for (uint32_t i = 0; i < player->counts.n; i++) {
+		char text[80];
+		const int n = snprintf(text, sizeof(text), "%s %.10g",
+				       player->counts.of[i].name,
+				       player->counts.of[i].value);
+
+		if (column + n > 66 || i == 0) {
+			printf("%s%11s", i == 0 ? "" : "\n", "");
+			column = 0;
+		}
+		printf(" %s", text);
+		column += n + 1;
+	}
+	if (player->counts.n > 0)
+		printf("\n");
+}
+
+static void print_player(const struct player_result *player)
+{
+	printf("  %-34s ", player->name);
+	if (player->why_not[0] != '\0') {
+		printf("not run: %s\n", player->why_not);
+		return;
+	}
+	if (player->ns.n == 0) {
+		printf("no sample\n");
+		return;
+	}
+	printf("%9.3f ns +-%-7.3f", player->ns.median, player->ns.mad);
+	if (player->to_ours.value > 0)
+		printf(" x%-6.2f (%.2f..%.2f)", player->to_ours.value,
+		       player->to_ours.low, player->to_ours.high);
+	printf("  min %.3f  %u/%u%s\n", player->ns.min, player->ns.n,
+	       player->n_samples, player->is_noisy ? " noisy" : "");
+	print_counts(player);
+}
+
+void report_text_row(const struct row_result *row)
+{
+	printf("\n%s %s: %s  [by %s, %u thread%s]\n", row->workload->name,
+	       row->workload->title, row->name, row->unit, row->n_threads,
+	       row->n_threads == 1 ? "" : "s");
+	for (uint32_t i = 0; i < row->n_players; i++)
+		print_player(&row->players[i]);
+	fflush(stdout);
+}
+
+void report_text_end(const struct results *results)
+{
+	uint32_t n_noisy = 0, n_samples = 0, n_disturbed = 0;
+
+	for (uint32_t r = 0; r < results->n_rows; r++) {
+		const struct row_result *row = &results->rows[r];
+
+		for (uint32_t i = 0; i < row->n_players; i++) {
+			n_noisy += row->players[i].is_noisy;
+			n_samples += row->players[i].n_samples;
+			n_disturbed += row->players[i].n_disturbed;
+		}
+	}
+	printf("\n%u rows; %u of %u samples put aside as disturbed",
+	       results->n_rows, n_disturbed, n_samples);
+	if (n_noisy > 0)
+		printf("; %u figures are noisy: too few clean samples were to "
+		       "be had, all count",
+		       n_noisy);
+	printf("%s\n",
+	       results->is_cut_short ? "; ended early by a signal" : "");
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* JSON, version 1: one object. mr-bench.schema.json describes it. */
+#include <stdio.h>
+
+#include <jansson.h>
+
+#include "report.h"
+
+static json_t *integer(uint64_t n)
+{
+	return json_integer((json_int_t)n);
+}
+
+static json_t *machine_object(const struct machine *machine)
+{
+	json_t *object = json_object();
+
+	json_object_set_new(object, "cpu", json_string(machine->cpu));
+	json_object_set_new(object, "cores", integer(machine->n_cores));
+	json_object_set_new(object, "kernel", json_string(machine->kernel));
+	json_object_set_new(object, "governor", json_string(machine->governor));
+	json_object_set_new(object, "load", json_string(machine->load));
+	json_object_set_new(object, "huge_pages",
+			    integer(machine->n_huge_pages));
+	json_object_set_new(object, "huge_pages_free",
+			    integer(machine->n_huge_free));
+	json_object_set_new(object, "compiler", json_string(machine->compiler));
+	json_object_set_new(object, "flags", json_string(machine->flags));
+	json_object_set_new(object, "millrace", json_string(machine->millrace));
+	json_object_set_new(object, "dpdk", json_string(machine->dpdk));
+	json_object_set_new(object, "command", json_string(machine->command));
+	json_object_set_new(object, "date", json_string(machine->date));
+	return object;
+}
+
+static json_t *player_object(const struct player_result *player)
+{
+	json_t *object = json_object(), *counts = json_object(), *ns, *ratio;
+
+	json_object_set_new(object, "name", json_string(player->name));
+	json_object_set_new(object, "side",
+			    json_string(side_name(player->side)));
+	if (player->why_not[0] != '\0')
+		json_object_set_new(object, "why_not",
+				    json_string(player->why_not));
+	json_object_set_new(object, "samples", integer(player->n_samples));
+	json_object_set_new(object, "disturbed", integer(player->n_disturbed));
+	json_object_set_new(object, "noisy", json_boolean(player->is_noisy));
+	json_object_set_new(object, "operations", integer(player->n_done));
+	for (uint32_t i = 0; i < player->counts.n; i++)
+		json_object_set_new(counts, player->counts.of[i].name,
+				    json_real(player->counts.of[i].value));
+	json_object_set_new(object, "counts", counts);
+	if (player->ns.n == 0)
+		return object;
+	ns = json_pack("{s:i, s:f, s:f, s:f, s:f, s:f, s:f}", "n",
+		       (int)player->ns.n, "median", player->ns.median, "min",
+		       player->ns.min, "max", player->ns.max, "mad",
+		       player->ns.mad, "low", player->ns.low, "high",
+		       player->ns.high);
+	json_object_set_new(object, "ns", ns);
+	json_object_set_new(object, "cycles", json_real(player->cycles));
+	if (player->to_ours.value <= 0)
+		return object;
+	ratio = json_pack("{s:f, s:f, s:f}", "value", player->to_ours.value,
+			  "low", player->to_ours.low, "high",
+			  player->to_ours.high);
+	json_object_set_new(object, "ratio_to_ours", ratio);
+	return object;
+}
+
+static json_t *row_object(const struct row_result *row)
+{
+	json_t *object = json_object(), *players = json_array();
+
+	json_object_set_new(object, "workload",
+			    json_string(row->workload->name));
+	json_object_set_new(object, "title", json_string(row->workload->title));
+	json_object_set_new(object, "name", json_string(row->name));
+	json_object_set_new(object, "unit", json_string(row->unit));
+	json_object_set_new(object, "threads", integer(row->n_threads));
+	json_object_set_new(object, "per_thread",
+			    json_boolean(row->is_per_thread));
+	if (row->plot[0] != '\0') {
+		json_object_set_new(object, "plot", json_string(row->plot));
+		json_object_set_new(object, "x_name", json_string(row->x_name));
+		json_object_set_new(object, "x", json_real(row->x));
+	}
+	for (uint32_t i = 0; i < row->n_players; i++)
+		json_array_append_new(players, player_object(&row->players[i]));
+	json_object_set_new(object, "players", players);
+	return object;
+}
+
+bool report_json(const struct results *results, const struct machine *machine,
+		 uint32_t n_cores, const char *why_no_dpdk, FILE *to)
+{
+	json_t *object = json_object(), *rows = json_array();
+	bool is_written;
+
+	json_object_set_new(object, "v", integer(1));
+	json_object_set_new(object, "command", json_string("mem"));
+	json_object_set_new(object, "machine", machine_object(machine));
+	json_object_set_new(object, "cores_used", integer(n_cores));
+	json_object_set_new(object, "limits",
+			    json_string(report_limits(n_cores)));
+	json_object_set_new(object, "why_no_dpdk", json_string(why_no_dpdk));
+	json_object_set_new(object, "complete",
+			    json_boolean(!results->is_cut_short));
+	for (uint32_t i = 0; i < results->n_rows; i++)
+		json_array_append_new(rows, row_object(&results->rows[i]));
+	json_object_set_new(object, "rows", rows);
+	is_written = json_dumpf(object, to,
+				JSON_INDENT(1) | JSON_REAL_PRECISION(8)) == 0;
+	json_decref(object);
+	fputc('\n', to);
+	return is_written && fflush(to) == 0;
+}
