@@ -54,8 +54,8 @@ struct mr_objpool_stats {
 	uint32_t size;         /**< sizeof(struct mr_objpool_stats) */
 	uint32_t object_bytes; /**< as rounded up */
 	uint64_t n_objects;    /**< population */
-	uint64_t n_free;       /**< in caches and depot */
-	uint64_t n_in_flight;  /**< allocated and not given back */
+	uint64_t n_free;       /**< in caches and depot, or never used */
+	uint64_t n_in_flight;  /**< the others */
 	uint64_t n_cached;     /**< of n_free: in caches */
 	uint32_t n_caches, max_caches;
 	uint64_t alloc_fast;   /**< objects that left */
@@ -86,7 +86,8 @@ MR_API int mr_objpool_create(struct mr_ctx *ctx,
  * Free the pool. NULL is allowed.
  *
  * @return 0, or
- *   -EBUSY  caches are alive, or objects in flight; the reason has how many
+ *   -EBUSY  caches are alive, or objects in flight, if the memory is not the
+ *           caller's; the reason has how many
  *
  * Owner: on success nobody. Thread: one, with nobody else using the pool.
  */
@@ -125,8 +126,10 @@ MR_API uint32_t mr_obj_alloc_bulk(struct mr_objcache *cache, void **objects,
 				  uint32_t n);
 
 /**
- * Give objects back. Pointers outside the pool, or not aligned as its objects
- * are, are counted (free_invalid) and left alone.
+ * Give objects back. Pointers outside the pool, or not to an object's first
+ * byte (in memory of the caller's: not aligned to align_bytes), are counted
+ * (free_invalid) and left alone. So are objects beyond n_objects, where they
+ * find no place.
  *
  * Owner: the pool. Thread: the one that uses @p cache. Cost: as above.
  */

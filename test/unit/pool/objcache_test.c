@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/pool/objcache.c by one thread; objpool_mt_test.c has several. */
+#include "support/objpool_unit.h"
+
+enum { M = MR_MAGAZINE_PAGES };
+
+static void bursts_of_every_length(void **state)
+{
+	static const uint32_t lengths[] = { 0,         1,         2,
+					    31,        M - 1,     M,
+					    M + 1,     2 * M - 1, 2 * M,
+					    2 * M + 1, 300,       1000 };
+	enum { N = 300 };
+	const struct mr_objpool_config config = { .object_bytes = 24,
+						  .align_bytes = 8,
+						  .n_objects = N };
+	void *objects[1001];
+	struct objects f;
+
+	(void)state;
+	objects_open(&f, &config);
+	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+		for (size_t k = 0; k < sizeof(lengths) / sizeof(lengths[0]);
+		     k++) {
+			const uint32_t n_want = lengths[i];
+			const uint32_t n = mri_min_u32(n_want, N);
+			uint32_t n_freed = 0;
+
+			assert_int_equal(
+				mr_obj_alloc_bulk(f.cache, objects, n_want), n);
+			assert_obj_in_flight(f.pool, n);
+			while (n_freed < n) {
+				const uint32_t n_now = mri_min_u32(
+					lengths[k] + 1, n - n_freed);
+
+				mr_obj_free_bulk(f.cache, objects + n_freed,
+						 n_now);
+				n_freed += n_now;
+				assert_obj_in_flight(f.pool, n - n_freed);
+			}
+		}
+	}
+	mr_obj_free_bulk(f.cache, NULL, 0);
+	assert_int_equal(mr_obj_alloc_bulk(f.cache, NULL, 0), 0);
+	assert_int_equal(obj_stats(f.pool).free_invalid, 0);
+	objects_close(&f);
+}
+
+/* What came back last leaves first, across magazines too. */
+static void last_in_first_out(void **state)
+{
+	const struct mr_objpool_config config = { .object_bytes = 8,
+						  .n_objects = 6 * M };
+	void *objects[3 * M], *again;
+	struct objects f;
+
+	(void)state;
+	objects_open(&f, &config);
+	assert_int_equal(mr_obj_alloc_bulk(f.cache, objects, 3 * M), 3 * M);
+	for (uint32_t i = 0; i < 3 * M; i++)
+		free_one(f.cache, objects[i]);
+	for (uint32_t i = 3 * M; i-- > 0;) {
+		again = alloc_one(f.cache);
+		assert_ptr_equal(again, objects[i]);
+	}
+	mr_obj_free_bulk(f.cache, objects, 3 * M);
+	objects_close(&f);
+}
+
+/* Two magazines: at their border no sequence goes to the depot each time. */
+static void the_depot_is_asked_once_per_magazine(void **state)
+{
+	const struct mr_objpool_config config = { .object_bytes = 8,
+						  .n_objects = 10 * M };
+	void *objects[5 * M];
+	struct mr_objpool_stats s;
+	struct objects f;
+
+	(void)state;
+	objects_open(&f, &config);
+	assert_int_equal(mr_obj_alloc_bulk(f.cache, objects, 5 * M), 5 * M);
+	assert_int_equal(obj_stats(f.pool).alloc_refill, 0); /* never used */
+	mr_obj_free_bulk(f.cache, objects, 5 * M);
+	s = obj_stats(f.pool);
+	assert_int_equal(s.recycle_cache_full, 3);
+	assert_int_equal(s.n_cached, 2 * M);
+	assert_int_equal(s.recycle_cached, 5 * M);
+	assert_int_equal(s.alloc_fast, 5 * M);
+	/* One more than two magazines, then back and forth over the border. */
+	assert_int_equal(mr_obj_alloc_bulk(f.cache, objects, 2 * M + 1),
+			 2 * M + 1);
+	assert_int_equal(obj_stats(f.pool).alloc_refill, 1);
+	for (uint32_t i = 0; i < 1000; i++) {
+		mr_obj_free_bulk(f.cache, objects, 2);
+		assert_int_equal(mr_obj_alloc_bulk(f.cache, objects, 2), 2);
+	}
+	s = obj_stats(f.pool);
+	assert_int_equal(s.alloc_refill, 1);
+	assert_int_equal(s.recycle_cache_full, 3);
+	assert_int_equal(s.alloc_empty, 0);
+	mr_obj_free_bulk(f.cache, objects, 2 * M + 1);
+	objects_close(&f);
+}
+
+/* The cursor of what was never used: its last magazine is a short one. */
+static void never_used_objects_leave_by_magazines(void **state)
+{
+	const struct mr_objpool_config config = { .object_bytes = 64,
+						  .n_objects = 2 * M + 3 };
+	struct mr_objcache *caches[3];
+	void *objects[3][M];
+	struct objects f;
+
+	(void)state;
+	objects_open(&f, &config);
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_int_equal(mr_objcache_create(f.pool, &caches[i], NULL),
+				 0);
+		assert_int_equal(mr_obj_alloc_bulk(caches[i], objects[i], M),
+				 i < 2 ? M : 3);
+		assert_ptr_equal(objects[i][i < 2 ? M - 1 : 2],
+				 f.pool->layout.memory + i * 64 * M);
+	}
+	assert_int_equal(obj_stats(f.pool).alloc_empty, M - 3);
+	/* Asking again moves nothing: a cursor that runs on wraps one day. */
+	for (uint32_t i = 0; i < 10; i++)
+		assert_int_equal(mr_obj_alloc_bulk(f.cache, objects[2] + 3, 1),
+				 0);
+	assert_int_equal(f.pool->next_unused, 3 * M);
+	for (uint32_t i = 0; i < 3; i++) {
+		mr_obj_free_bulk(caches[i], objects[i], i < 2 ? M : 3);
+		mr_objcache_destroy(caches[i]);
+	}
+	assert_obj_in_flight(f.pool, 0);
+	objects_close(&f);
+}
+
+/* A bad address among good ones: those are freed, and in order. */
+static void bad_addresses_among_good_ones(void **state)
+{
+	const struct mr_objpool_config config = { .object_bytes = 192,
+						  .n_objects = 3 * M };
+	void *objects[M], *again[M], *list[2 * M];
+	char outside[192];
+	struct objects f;
+
+	(void)state;
+	objects_open(&f, &config);
+	for (uint32_t bad = 0; bad < M; bad++) {
+		uint32_t n = 0;
+
+		assert_int_equal(mr_obj_alloc_bulk(f.cache, objects, M), M);
+		for (uint32_t i = 0; i < M; i++) {
+			if (i == bad || (bad & 1 && i & 1))
+				list[n++] = i & 2 ? outside :
+						    (char *)objects[i] + 64;
+			list[n++] = objects[i];
+		}
+		mr_obj_free_bulk(f.cache, list, n);
+		assert_obj_in_flight(f.pool, 0);
+		assert_int_equal(mr_obj_alloc_bulk(f.cache, again, M), M);
+		assert_memory_equal(again, objects, sizeof(objects));
+		mr_obj_free_bulk(f.cache, again, M);
+	}
+	assert_int_equal(obj_stats(f.pool).free_invalid, M + M / 2 * (M / 2) -
+								M / 2);
+	objects_close(&f);
+}
+
+static void no_more_caches_than_agreed(void **state)
+{
+	const struct mr_objpool_config config = { .object_bytes = 8,
+						  .n_objects = 1,
+						  .max_caches = 3 };
+	struct mr_objcache *caches[2], *fourth = NULL;
+	struct mr_reason why = { "" };
+	struct objects f;
+
+	(void)state;
+	objects_open(&f, &config);
+	for (uint32_t i = 0; i < 2; i++)
+		assert_int_equal(mr_objcache_create(f.pool, &caches[i], NULL),
+				 0);
+	assert_int_equal(mr_objcache_create(f.pool, &fourth, &why), -ENOSPC);
+	assert_reason_has(&why, "all of their 3 caches");
+	assert_null(fourth);
+	mr_objcache_destroy(NULL);
+	mr_objcache_destroy(caches[0]);
+	assert_int_equal(mr_objcache_create(f.pool, &caches[0], NULL), 0);
+	mr_objcache_destroy(caches[0]);
+	mr_objcache_destroy(caches[1]);
+	objects_close(&f);
+}
+
+/*
+ * The worst case for empty magazines: every cache that may be has two with one
+ * object each, and a cache after the other has ended with odd numbers left.
+ * Still each object that is freed finds a place.
+ */
+static void there_is_always_an_empty_magazine(void **state)
+{
+	enum { MAX_CACHES = 5, N = 10 * M + 7 };
+	const struct mr_objpool_config config = { .object_bytes = 8,
+						  .n_objects = N,
+						  .max_caches = MAX_CACHES };
+	struct mr_objcache *caches[MAX_CACHES];
+	void *objects[N];
+	struct objects f;
+
+	(void)state;
+	objects_open(&f, &config);
+	caches[0] = f.cache;
+	assert_int_equal(mr_obj_alloc_bulk(f.cache, objects, N), N);
+	/* Ended caches leave 1..63 objects each, many more times than there
+	 * are magazines. */
+	for (uint32_t round = 0; round < 10 * f.pool->depot.n_magazines;
+	     round++) {
+		struct mr_objcache *cache;
+		uint32_t n = 1 + round * 7 % (M - 1);
+
+		assert_int_equal(mr_objcache_create(f.pool, &cache, NULL), 0);
+		mr_obj_free_bulk(cache, objects, n);
+		mr_objcache_destroy(cache);
+		assert_obj_in_flight(f.pool, N - n);
+		assert_int_equal(mr_objcache_create(f.pool, &cache, NULL), 0);
+		assert_int_equal(mr_obj_alloc_bulk(cache, objects, n), n);
+		mr_objcache_destroy(cache);
+	}
+	for (uint32_t i = 1; i < MAX_CACHES; i++) {
+		uint32_t first = (i - 1) * (M + 1);
+
+		assert_int_equal(mr_objcache_create(f.pool, &caches[i], NULL),
+				 0);
+		/* Loaded full, one in the other; then one in each. */
+		mr_obj_free_bulk(caches[i], objects + first, M + 1);
+		assert_int_equal(mr_obj_alloc_bulk(caches[i], objects + first,
+						   1),
+				 1);
+		assert_int_equal(mr_obj_alloc_bulk(caches[i],
+						   objects + first + 1, M - 1),
+				 M - 1);
+		mr_obj_free_bulk(caches[i], objects + first, 1);
+	}
+	/* Of the first M + 1 of each one slot was freed: slots are objects. */
+	for (uint32_t i = 1; i < MAX_CACHES; i++) {
+		const uint32_t first = (i - 1) * (M + 1);
+
+		assert_int_equal(mri_magazine_n(caches[i]->loaded) +
+					 mri_magazine_n(caches[i]->prev),
+				 2);
+		mr_obj_free_bulk(f.cache, objects + first + 1, M - 1);
+	}
+	mr_obj_free_bulk(f.cache, objects + (MAX_CACHES - 1) * (M + 1),
+			 N - (MAX_CACHES - 1) * (M + 1));
+	assert_obj_in_flight(f.pool, 0);
+	assert_int_equal(obj_stats(f.pool).free_invalid, 0);
+	for (uint32_t i = 1; i < MAX_CACHES; i++)
+		mr_objcache_destroy(caches[i]);
+	objects_close(&f);
+}
+
+/* More than n_objects is a bug of the caller's: refused, not lost, counted. */
+static void more_objects_than_agreed_are_refused(void **state)
+{
+	static char memory[64 * 2000] __attribute__((aligned(64)));
+	const struct mr_objpool_config config = { .object_bytes = 64,
+						  .n_objects = M,
+						  .max_caches = 1,
+						  .memory = memory,
+						  .memory_bytes =
+							  sizeof(memory) };
+	struct mr_objpool_stats s;
+	void *objects[2000];
+	struct objects f;
+	uint32_t n;
+
+	(void)state;
+	for (uint32_t i = 0; i < 2000; i++)
+		objects[i] = memory + i * 64;
+	objects_open(&f, &config);
+	mr_obj_free_bulk(f.cache, objects, 2000);
+	s = obj_stats(f.pool);
+	assert_int_equal(s.n_free + s.free_invalid, 2000);
+	assert_true(s.n_free >= M && s.free_invalid > 0);
+	n = mr_obj_alloc_bulk(f.cache, objects, 2000);
+	assert_int_equal(n, s.n_free);
+	mr_obj_free_bulk(f.cache, objects, M);
+	assert_int_equal(obj_stats(f.pool).n_free, M);
+	objects_close(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(bursts_of_every_length),
+		cmocka_unit_test(last_in_first_out),
+		cmocka_unit_test(the_depot_is_asked_once_per_magazine),
+		cmocka_unit_test(never_used_objects_leave_by_magazines),
+		cmocka_unit_test(bad_addresses_among_good_ones),
+		cmocka_unit_test(no_more_caches_than_agreed),
+		cmocka_unit_test(there_is_always_an_empty_magazine),
+		cmocka_unit_test(more_objects_than_agreed_are_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
