@@ -18,6 +18,7 @@
 static const struct workload *const workloads[] = {
 	&b01_baseline,
 	&b06_bulk,
+	&b21_policy,
 };
 
 enum { N_WORKLOADS = sizeof(workloads) / sizeof(workloads[0]) };

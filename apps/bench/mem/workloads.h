@@ -7,5 +7,6 @@
 
 extern const struct workload b01_baseline;
 extern const struct workload b06_bulk;
+extern const struct workload b21_policy;
 
 #endif
