@@ -18,6 +18,7 @@
 static const struct workload *const workloads[] = {
 	&b01_baseline,
 	&b06_bulk,
+	&b18_recycle,
 	&b21_policy,
 };
 

@@ -7,6 +7,7 @@
 
 extern const struct workload b01_baseline;
 extern const struct workload b06_bulk;
+extern const struct workload b18_recycle;
 extern const struct workload b21_policy;
 
 #endif
