@@ -50,21 +50,20 @@ static uint64_t meminfo(const char *key)
 	return value;
 }
 
-static void look_at_command(struct machine *machine, int argc,
-			    char *const *argv)
+void machine_command(int argc, char *const *argv, char *ret, size_t n_bytes)
 {
 	size_t n = 0;
 
-	for (int i = 0; i < argc && n < sizeof(machine->command); i++) {
-		const int k = snprintf(machine->command + n,
-				       sizeof(machine->command) - n, "%s%s",
+	ret[0] = '\0';
+	for (int i = 0; i < argc && n < n_bytes; i++) {
+		const int k = snprintf(ret + n, n_bytes - n, "%s%s",
 				       i > 0 ? " " : "", argv[i]);
 
 		n += k > 0 ? (size_t)k : 0;
 	}
 }
 
-void machine_look(struct machine *machine, int argc, char *const *argv)
+void machine_look(struct machine *machine, const char *command)
 {
 	const time_t now = time(NULL);
 	struct utsname name;
@@ -91,5 +90,5 @@ void machine_look(struct machine *machine, int argc, char *const *argv)
 	gmtime_r(&now, &tm);
 	strftime(machine->date, sizeof(machine->date), "%Y-%m-%dT%H:%M:%SZ",
 		 &tm);
-	look_at_command(machine, argc, argv);
+	snprintf(machine->command, sizeof(machine->command), "%s", command);
 }

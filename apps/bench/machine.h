@@ -3,6 +3,7 @@
 #ifndef MACHINE_H
 #define MACHINE_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 struct machine {
@@ -16,6 +17,9 @@ struct machine {
 	char date[32];
 };
 
-void machine_look(struct machine *machine, int argc, char *const *argv);
+/* command: as typed, before getopt() sorts the words. */
+void machine_look(struct machine *machine, const char *command);
+
+void machine_command(int argc, char *const *argv, char *ret, size_t n_bytes);
 
 #endif

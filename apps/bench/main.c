@@ -2,6 +2,7 @@
 /* mr-bench: measure. One command per kind of measurement. */
 #include <stdio.h>
 
+#include "machine.h"
 #include "mem.h"
 #include "options.h"
 
@@ -9,7 +10,9 @@ int main(int argc, char **argv)
 {
 	struct mr_reason why = { .text = "" };
 	struct options options;
+	char command[512];
 
+	machine_command(argc, argv, command, sizeof(command));
 	switch (options_parse(argc, argv, &options, &why)) {
 	case PARSE_DONE:
 		return 0;
@@ -19,5 +22,5 @@ int main(int argc, char **argv)
 	case PARSE_RUN:
 		break;
 	}
-	return mem_main(&options, argc, argv);
+	return mem_main(&options, command);
 }

@@ -108,14 +108,14 @@ static void start_dpdk(struct bench *bench)
 		 why.text);
 }
 
-static int run_all(struct bench *bench, int argc, char *const *argv)
+static int run_all(struct bench *bench, const char *command)
 {
 	const struct options *options = bench->options;
 	struct mr_reason why = { .text = "" };
 	struct machine machine;
 	int status = 0;
 
-	machine_look(&machine, argc, argv);
+	machine_look(&machine, command);
 	if (!options->is_json) {
 		report_text_head(&machine, bench->why_no_dpdk);
 		bench->show = report_text_row;
@@ -134,7 +134,7 @@ static int run_all(struct bench *bench, int argc, char *const *argv)
 	return status;
 }
 
-int mem_main(const struct options *options, int argc, char *const *argv)
+int mem_main(const struct options *options, const char *command)
 {
 	struct bench bench = { .options = options };
 	struct mr_reason why = { .text = "" };
@@ -152,7 +152,7 @@ int mem_main(const struct options *options, int argc, char *const *argv)
 	else if (options->is_list)
 		status = 0;
 	else
-		status = run_all(&bench, argc, argv);
+		status = run_all(&bench, command);
 	bench_free(&bench);
 	if (fflush(stdout) != 0 && status == 0)
 		status = complain("cannot write to stdout");

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tables in Markdown: for docs/performance.md, and for a pull request. */
+#include <stdio.h>
+
+#include "report.h"
+
+static void head(const struct results *results, const struct machine *machine,
+		 const char *why_no_dpdk, FILE *to)
+{
+	fprintf(to, "# mr-bench mem, %.10s\n\n", machine->date);
+	fprintf(to, "`%s`\n\n", machine->command);
+	fprintf(to, "- %s, %u cores, governor %s, load %s\n", machine->cpu,
+		machine->n_cores, machine->governor, machine->load);
+	fprintf(to, "- %s, huge pages of 2 MiB: %llu, %llu of them free\n",
+		machine->kernel, (unsigned long long)machine->n_huge_pages,
+		(unsigned long long)machine->n_huge_free);
+	fprintf(to, "- Millrace %s, %s%s%s\n", machine->millrace, machine->dpdk,
+		why_no_dpdk[0] != '\0' ? ": " : "", why_no_dpdk);
+	fprintf(to, "- compiler %s, flags %s\n", machine->compiler,
+		machine->flags);
+	if (report_limits(machine->n_cores)[0] != '\0')
+		fprintf(to, "- %s\n", report_limits(machine->n_cores));
+	if (results->is_cut_short)
+		fprintf(to, "- **Ended early by a signal.**\n");
+	fprintf(to,
+		"\nns by operation: median, its 95 %% confidence interval, "
+		"minimum. Ratio: a player's time by that of the first of "
+		"ours, with its 95 %% confidence interval. Clean: samples "
+		"that nothing disturbed; with too few of them all are used, "
+		"and the figure has a star.\n");
+}
+
+static void player_line(const struct player_result *player, FILE *to)
+{
+	const bool is_ours = player->side == SIDE_OURS;
+
+	fprintf(to, "| %s%s%s |", is_ours ? "**" : "", player->name,
+		is_ours ? "**" : "");
+	if (player->why_not[0] != '\0' || player->ns.n == 0) {
+		fprintf(to, " not run: %s | | | | |\n",
+			player->why_not[0] != '\0' ? player->why_not :
+						     "no sample");
+		return;
+	}
+	fprintf(to, " %.3f%s | %.3f..%.3f | %.3f |", player->ns.median,
+		player->is_noisy ? "*" : "", player->ns.low, player->ns.high,
+		player->ns.min);
+	if (player->to_ours.value > 0)
+		fprintf(to, " %.2f (%.2f..%.2f) |", player->to_ours.value,
+			player->to_ours.low, player->to_ours.high);
+	else
+		fprintf(to, " |");
+	fprintf(to, " %u of %u |\n", player->n_samples - player->n_disturbed,
+		player->n_samples);
+}
+
+bool report_md(const struct results *results, const struct machine *machine,
+	       const char *why_no_dpdk, FILE *to)
+{
+	const struct workload *before = NULL;
+
+	head(results, machine, why_no_dpdk, to);
+	for (uint32_t r = 0; r < results->n_rows; r++) {
+		const struct row_result *row = &results->rows[r];
+
+		if (row->workload != before)
+			fprintf(to, "\n## %s %s\n\n%s (%s).\n",
+				row->workload->name, row->workload->title,
+				row->workload->what, row->workload->source);
+		before = row->workload;
+		fprintf(to, "\n### %s\n\n", row->name);
+		fprintf(to,
+			"| ns by %s, %u thread%s | median | 95 %% | min | "
+			"ratio | clean |\n|---|---|---|---|---|---|\n",
+			row->unit, row->n_threads,
+			row->n_threads == 1 ? "" : "s");
+		for (uint32_t i = 0; i < row->n_players; i++)
+			player_line(&row->players[i], to);
+	}
+	return fflush(to) == 0;
+}

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""mr-bench as a user meets it: exit codes, one-line errors, forms of output.
+
+usage: cli_test.py MR_BENCH SCHEMA     (no privileges, no huge pages)
+"""
+import json
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+import xml.dom.minidom
+
+try:
+    import jsonschema
+except ImportError:
+    jsonschema = None
+
+PROGRAM = SCHEMA = ""
+LIMIT_S = 60
+QUICK = ["mem", "--quick", "--samples", "3", "--sample-ms", "1"]
+
+
+def run(*arguments):
+    """Run to the end: exit code, stdout, stderr."""
+    done = subprocess.run([PROGRAM, *arguments], capture_output=True,
+                          text=True, check=False, timeout=LIMIT_S)
+    return done.returncode, done.stdout, done.stderr
+
+
+class Errors(unittest.TestCase):
+    """What cannot be is refused with one line that names cause and cure."""
+
+    CASES = [
+        (2, "no command; there is: mem", []),
+        (2, "no option '--nope'", ["mem", "--nope"]),
+        (2, "no row has such a name", ["mem", "--only-ours", "B99"]),
+        (2, "core 1000 is not there", ["mem", "--cores", "1000"]),
+        (1, "/nowhere/x: No such file",
+         [*QUICK, "--only", "plain", "--out", "/nowhere/x", "B01/1 core"]),
+    ]
+
+    def test_one_line_and_the_exit_code(self):
+        for code, words, arguments in self.CASES:
+            with self.subTest(arguments):
+                got, _, err = run(*arguments)
+                self.assertEqual(got, code, err)
+                self.assertEqual(err.count("\n"), 1, err)
+                self.assertRegex(err, "^mr-bench: ")
+                self.assertIn(words, err)
+
+    def test_a_full_disk_is_an_error(self):
+        with open("/dev/full", "w", encoding="ascii") as full:
+            done = subprocess.run(
+                [PROGRAM, *QUICK, "--json", "--only", "plain", "B01/1 core"],
+                stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+                timeout=LIMIT_S)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("cannot write to stdout", done.stderr)
+
+
+class Output(unittest.TestCase):
+    """Each form says the same."""
+
+    def test_help_and_version(self):
+        code, out, err = run("--help")
+        self.assertEqual((code, err), (0, ""))
+        self.assertRegex(out, "^usage: mr-bench mem")
+        code, out, err = run("--version")
+        self.assertEqual((code, err), (0, ""))
+        self.assertRegex(out, r"^mr-bench \d+\.\d+\.\d+\n$")
+
+    def test_list_has_workloads_and_rows(self):
+        code, out, _ = run("mem", "--list", "--only", "ours,plain")
+        self.assertEqual(code, 0)
+        self.assertRegex(out, r"(?m)^B01  baseline ")
+        self.assertRegex(out, r"(?m)^  B06/from=depot bulk=64$")
+
+    def test_table(self):
+        code, out, _ = run(*QUICK, "--only", "ours,plain",
+                           "from=depot bulk=64")
+        self.assertEqual(code, 0)
+        self.assertRegex(out, r"(?m)^B06 bulk: from=depot bulk=64  \[by page")
+        self.assertRegex(out, r"(?m)^  array +\d+\.\d+ ns .* x1\.00 ")
+        self.assertRegex(out, r"(?m)^  plain stack +\d+\.\d+ ns .* x0\.\d")
+        self.assertIn("left out by --only", out)
+        self.assertRegex(out, r"1 rows; \d+ of \d+ samples put aside")
+
+    def check(self, result):
+        """An object of --json is as the schema says."""
+        schema = json.loads(pathlib.Path(SCHEMA).read_text(encoding="utf-8"))
+        if jsonschema is None:
+            self.skipTest("python3-jsonschema is missing")
+        jsonschema.Draft7Validator.check_schema(schema)
+        validator = jsonschema.Draft7Validator(schema)
+        self.assertEqual([error.message for error in
+                          validator.iter_errors(result)], [])
+        # A schema that allows everything would have passed that.
+        self.assertTrue(list(validator.iter_errors({**result, "v": 2})))
+        del result["rows"][0]["players"]
+        self.assertTrue(list(validator.iter_errors(result)))
+
+    def test_json_is_as_its_schema_says(self):
+        code, out, _ = run("mem", "--quick", "--json", "B01",
+                           "B06/from=cache bulk=32", "from=depot bulk=32")
+        self.assertEqual(code, 0)
+        result = json.loads(out)
+        self.assertIs(result["complete"], True)
+        self.assertEqual(len(result["rows"]), 2 + 2)
+        self.assertTrue(result["machine"]["command"].endswith(
+            "--json B01 B06/from=cache bulk=32 from=depot bulk=32"))
+        for row in result["rows"]:
+            for player in row["players"]:
+                if "why_not" in player:
+                    continue
+                ns = player["ns"]
+                self.assertLessEqual(ns["min"], ns["median"])
+                self.assertLessEqual(ns["low"], ns["median"])
+                self.assertLessEqual(ns["median"], ns["high"])
+                self.assertGreater(player["operations"], 1000)
+        array = result["rows"][3]["players"][0]
+        self.assertEqual(array["name"], "array")
+        # 64 pages by magazine: 1000 pages need 15.6.
+        self.assertAlmostEqual(array["counts"]["refill_per_1000"], 15.6, 0)
+        self.check(result)
+
+    def test_out_has_tables_and_charts(self):
+        with tempfile.TemporaryDirectory() as folder:
+            code, _, err = run(*QUICK, "--only", "ours,plain,malloc",
+                               "--out", folder, "B01/1 core", "B06/from=depot")
+            self.assertEqual(code, 0, err)
+            top = pathlib.Path(folder)
+            self.assertEqual(sorted(p.name for p in top.iterdir()),
+                             ["B01-1-core.svg", "B06-from-depot.svg",
+                              "report.json", "report.md"])
+            for path in top.glob("*.svg"):
+                root = xml.dom.minidom.parse(str(path)).documentElement
+                self.assertEqual(root.tagName, "svg")
+                self.assertTrue(root.getElementsByTagName("rect"))
+            chart = (top / "B06-from-depot.svg").read_text(encoding="utf-8")
+            self.assertEqual(chart.count("<circle"), 4 * (9 + 1))
+            table = (top / "report.md").read_text(encoding="utf-8")
+            self.assertEqual(len(re.findall(r"(?m)^### from=depot", table)), 9)
+            widths = {line.count("|") for line in table.splitlines()
+                      if line.startswith("|")}
+            self.assertEqual(len(widths), 1, "a table has ragged lines")
+            result = json.loads((top / "report.json").read_text(
+                encoding="utf-8"))
+            self.assertEqual(len(result["rows"]), 10)
+
+
+class Signals(unittest.TestCase):
+    """Ctrl-C reports what was measured."""
+
+    def test_sigint_ends_it_with_a_report(self):
+        with subprocess.Popen([PROGRAM, "mem", "--json", "--only", "plain"],
+                              stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL,
+                              text=True) as process:
+            time.sleep(1)
+            process.send_signal(signal.SIGINT)
+            out, _ = process.communicate(timeout=LIMIT_S)
+        self.assertEqual(process.returncode, 0)
+        result = json.loads(out)
+        self.assertIs(result["complete"], False)
+        self.assertEqual(result["rows"][0]["workload"], "B01")
+
+
+if __name__ == "__main__":
+    PROGRAM, SCHEMA = sys.argv[1:]
+    del sys.argv[1:]
+    unittest.main()

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of apps/bench/options.c: what is taken, and what the refusal says. */
+#include "support/unit.h"
+
+#include "options.h"
+
+enum { MAX_WORDS = 40 };
+
+/* Cuts a copy of the line at its spaces; lives until the next call. */
+static enum parse_result parse(const char *line, struct options *options,
+			       struct mr_reason *error)
+{
+	static char text[512];
+	static char *words[MAX_WORDS + 1];
+	int n = 0;
+
+	snprintf(text, sizeof(text), "mr-bench %s", line);
+	for (char *word = strtok(text, " "); word != NULL && n < MAX_WORDS;
+	     word = strtok(NULL, " "))
+		words[n++] = word;
+	words[n] = NULL;
+	memset(error, 0, sizeof(*error));
+	return options_parse(n, words, options, error);
+}
+
+static void the_defaults_are_those_of_the_man_page(void **state)
+{
+	struct mr_reason error;
+	struct options o;
+
+	(void)state;
+	assert_int_equal(parse("mem", &o, &error), PARSE_RUN);
+	assert_string_equal(o.command, "mem");
+	assert_int_equal(o.n_names, 0);
+	assert_int_equal(o.n_samples, 31);
+	assert_int_equal(o.sample_ms, 50);
+	assert_int_equal(o.n_cores, 0);
+	assert_int_equal(o.sides, UINT32_MAX);
+	assert_false(o.is_json || o.is_list || o.is_quiet || o.is_quick);
+	assert_null(o.out);
+	assert_int_equal(parse("mem --quick", &o, &error), PARSE_RUN);
+	assert_int_equal(o.n_samples, 7);
+	assert_int_equal(o.sample_ms, 5);
+}
+
+static void every_option_arrives(void **state)
+{
+	struct mr_reason error;
+	struct options o;
+
+	(void)state;
+	assert_int_equal(parse("--list --samples 9 mem --sample-ms 3 --quick "
+			       "--only ours,plain --cores 2,4-5 --json --out d "
+			       "--quiet B01 B06",
+			       &o, &error),
+			 PARSE_RUN);
+	assert_true(o.is_list && o.is_json && o.is_quiet && o.is_quick);
+	assert_int_equal(o.n_samples, 9);
+	assert_int_equal(o.sample_ms, 3);
+	assert_int_equal(o.sides, 1u << SIDE_OURS | 1u << SIDE_PLAIN);
+	assert_int_equal(o.n_cores, 3);
+	assert_int_equal(o.cores[0], 2);
+	assert_int_equal(o.cores[2], 5);
+	assert_string_equal(o.out, "d");
+	assert_int_equal(o.n_names, 2);
+	assert_string_equal(o.names[0], "B01");
+	assert_string_equal(o.names[1], "B06");
+	assert_int_equal(parse("mem --only-ours", &o, &error), PARSE_RUN);
+	assert_int_equal(o.sides, 1u << SIDE_OURS);
+}
+
+static void what_is_wrong_is_said(void **state)
+{
+	static const struct {
+		const char *line, *words;
+	} cases[] = {
+		{ "", "no command; there is: mem" },
+		{ "memory", "no command 'memory'" },
+		{ "mem --nope", "no option '--nope'" },
+		{ "mem --samples", "needs a value" },
+		{ "mem --samples 0", "out of range, 1 to 512" },
+		{ "mem --samples 513", "out of range, 1 to 512" },
+		{ "mem --samples x", "'x' is not a whole number" },
+		{ "mem --sample-ms 10001", "out of range, 1 to 10000" },
+		{ "mem --only ours,", "no ''; there are: ours dpdk" },
+		{ "mem --only our", "no 'our'" },
+		{ "mem --cores 1-", "is no list of cores" },
+		{ "mem --cores 3-1", "is no list of cores" },
+		{ "mem --cores 0-64", "more than 64" },
+	};
+	struct mr_reason error;
+	struct options o;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		assert_int_equal(parse(cases[i].line, &o, &error), PARSE_WRONG);
+		if (strstr(error.text, cases[i].words) == NULL)
+			fail_msg("%s: '%s'", cases[i].line, error.text);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_defaults_are_those_of_the_man_page),
+		cmocka_unit_test(every_option_arrives),
+		cmocka_unit_test(what_is_wrong_is_said),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
