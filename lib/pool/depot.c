@@ -68,6 +68,29 @@ int64_t mri_stack_pop(struct mri_stack *stack, uint64_t *n_failed)
 	return -1;
 }
 
+uint32_t mri_stack_pop_bulk(struct mri_stack *stack, uint32_t *places,
+			    uint32_t n, uint64_t *n_failed)
+{
+	uint64_t head = __atomic_load_n(&stack->head, __ATOMIC_ACQUIRE);
+
+	while ((uint32_t)head != 0) {
+		uint32_t next = (uint32_t)head, n_got = 0;
+
+		/* As in pop: what was read counts if the head is the same. */
+		do {
+			places[n_got++] = next - 1;
+			next = __atomic_load_n(next_of(stack, next - 1),
+					       __ATOMIC_RELAXED);
+		} while (n_got < n && next != 0);
+		if (__atomic_compare_exchange_n(
+			    &stack->head, &head, next_head(head, next), true,
+			    __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE))
+			return n_got;
+		mr_counter_add(n_failed, 1);
+	}
+	return 0;
+}
+
 int mri_depot_init(struct mri_depot *depot, const struct mr_ctx *ctx,
 		   uint32_t n_magazines)
 {

@@ -44,6 +44,9 @@ void mri_stack_push(struct mri_stack *stack, uint32_t place,
 		    uint64_t *n_failed);
 /* -1: empty. */
 int64_t mri_stack_pop(struct mri_stack *stack, uint64_t *n_failed);
+/* The top n, 1 or more, in one CAS, the topmost first; how many there were. */
+uint32_t mri_stack_pop_bulk(struct mri_stack *stack, uint32_t *places,
+			    uint32_t n, uint64_t *n_failed);
 
 struct mri_depot {
 	_Alignas(MRI_CACHE_LINE) struct mri_stack filled;

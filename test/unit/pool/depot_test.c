@@ -80,6 +80,35 @@ static void tag_wraps_without_touching_the_place(void **state)
 	assert_int_equal(mri_stack_pop(&stack, &n_failed), -1);
 }
 
+static void several_are_popped_in_one_swap(void **state)
+{
+	struct mri_magazine all[N] = { 0 };
+	struct mri_stack stack;
+	uint64_t n_failed = 0;
+	uint32_t places[N];
+
+	(void)state;
+	mri_stack_init(&stack, all, sizeof(all[0]));
+	assert_int_equal(mri_stack_pop_bulk(&stack, places, N, &n_failed), 0);
+	for (uint32_t n = 1; n <= N; n++) {
+		uint64_t tag;
+
+		for (uint32_t i = 0; i < N; i++)
+			mri_stack_push(&stack, i, &n_failed);
+		tag = stack.head >> 32;
+		assert_int_equal(
+			mri_stack_pop_bulk(&stack, places, n, &n_failed), n);
+		assert_int_equal(stack.head >> 32, tag + 1);
+		for (uint32_t i = 0; i < n; i++)
+			assert_int_equal(places[i], N - 1 - i);
+		assert_int_equal(
+			mri_stack_pop_bulk(&stack, places, N, &n_failed),
+			N - n);
+		assert_int_equal((uint32_t)stack.head, 0);
+	}
+	assert_int_equal(n_failed, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -87,6 +116,7 @@ int main(void)
 		cmocka_unit_test(head_that_came_back_is_another),
 		cmocka_unit_test(pops_change_the_tag),
 		cmocka_unit_test(tag_wraps_without_touching_the_place),
+		cmocka_unit_test(several_are_popped_in_one_swap),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
