@@ -45,6 +45,15 @@ __attribute__((noinline, cold)) static bool refill(struct mr_cache *cache)
 	}
 	n = mri_page_alloc_bulk(&pool->page_alloc, empty->numbers,
 				MR_MAGAZINE_PAGES);
+	if (n == 0) {
+		mri_block_flush(cache); /* it may bring a page here */
+		if (mri_cache_n_loaded(cache) > 0)
+			return true;
+		if (mri_block_reclaim(pool, cache) > 0)
+			n = mri_page_alloc_bulk(&pool->page_alloc,
+						empty->numbers,
+						MR_MAGAZINE_PAGES);
+	}
 	mri_cache_set_n_loaded(cache, n);
 	mr_counter_add(&cache->counters.alloc_slow, n);
 	mr_counter_add(&cache->n_fetched, n);
@@ -258,7 +267,9 @@ static inline bool free_one(struct mr_cache *cache, uint64_t addr)
 static inline void free_strided(struct mr_cache *cache, const void *addrs,
 				uint32_t n, size_t stride)
 {
-	if (n == 1 && free_one(cache, mri_addr_at(addrs, 0, stride)))
+	if (n == 1 && (free_one(cache, mri_addr_at(addrs, 0, stride)) ||
+		       mri_block_run_add(&cache->run,
+					 mri_addr_at(addrs, 0, stride))))
 		return;
 	free_pages(cache, addrs, n, stride);
 }

@@ -5,6 +5,8 @@
  *   cache.c       the hot path: pages of this pool with one owner
  *   chunk.c       frags of one chunk, from pages of several
  *   put.c         references that are none of the simple ones
+ *   block*.c      blocks, whose frags may have any size, and their owners
+ *   frag.c        frag caches, which cut them
  *   cache_life.c  made, destroyed, adopted
  */
 #ifndef POOL_CACHE_H
@@ -58,6 +60,23 @@ void mri_chunk_close(struct mr_cache *cache);
  */
 void mri_cache_put(struct mr_cache *cache, const char *addrs, uint32_t n,
 		   size_t stride);
+
+/*
+ * Add to a counter, by its place: to the cache's own, or, without a cache of
+ * the pool, to the pool's, which others add to as well.
+ */
+static inline void mri_count(struct mr_cache *cache, struct mr_pool *pool,
+			     size_t counter, uint64_t n)
+{
+	if (cache != NULL && cache->pool == pool)
+		mr_counter_add((uint64_t *)(void *)((char *)&cache->counters +
+						    counter),
+			       n);
+	else
+		__atomic_fetch_add((uint64_t *)(void *)((char *)&pool->counters +
+							counter),
+				   n, __ATOMIC_RELAXED);
+}
 
 /* Address i of an array of addresses, or of anything that begins with one. */
 static inline uint64_t mri_addr_at(const char *addrs, uint32_t i, size_t stride)

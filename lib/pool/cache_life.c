@@ -97,6 +97,7 @@ void mr_cache_destroy(struct mr_cache *cache)
 	if (cache == NULL)
 		return;
 	pool = cache->pool;
+	mri_block_flush(cache);
 	mri_chunk_close(cache);
 
 	pthread_mutex_lock(&pool->lock);

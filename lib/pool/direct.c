@@ -25,6 +25,15 @@ static uint32_t take_pages(struct mr_pool *pool, uint32_t *pages, uint32_t n)
 			&pool->depot, &pool->depot.filled, &n_failed);
 		uint32_t n_left, k;
 
+		if (magazine == NULL && mri_block_reclaim(pool, NULL) > 0) {
+			const uint32_t n_more =
+				mri_page_alloc_bulk(&pool->page_alloc,
+						    pages + n_done, n - n_done);
+
+			count(&pool->counters.alloc_slow, n_more);
+			n_done += n_more;
+			continue;
+		}
 		if (magazine == NULL)
 			break;
 		n_left = mri_magazine_n(magazine);
@@ -105,6 +114,10 @@ void mr_pool_frag_free_bulk(struct mr_pool *pool, const uint64_t *addrs,
 
 		if (home == NULL) {
 			count(&pool->counters.free_invalid, 1);
+			continue;
+		}
+		if (mri_is_block(home, addrs[i])) {
+			mri_block_put_direct(home, addrs[i]);
 			continue;
 		}
 		if (!mri_frag_put(home, addrs[i], &is_shared)) {

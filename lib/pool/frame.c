@@ -8,8 +8,12 @@
 
 static bool is_sole(const struct mr_pool *pool, uint64_t addr)
 {
-	return __atomic_load_n(&pool->owners[mri_owner_place(pool, addr)],
-			       __ATOMIC_ACQUIRE) == 0;
+	const uint8_t owners = __atomic_load_n(
+		&pool->owners[mri_owner_place(pool, addr)], __ATOMIC_ACQUIRE);
+
+	return owners == MRI_OWNER_BLOCK ?
+		       mri_block_is_sole(mri_block_of(pool, addr)) :
+		       owners == 0;
 }
 
 bool mr_frame_is_sole(const struct mr_cache *cache,
@@ -28,11 +32,17 @@ static int check_writable(const struct mr_cache *cache,
 }
 
 /*
- * The buffer that an address lies in: a whole page, or a chunk of one. What is
- * before and behind it is another frame's.
+ * The buffer that an address lies in: a whole page, a chunk of one, or a block.
+ * What is before and behind it is another frame's. 0 if only its first owner
+ * knows: a frag of any size.
  */
 static uint32_t buffer_bytes_at(const struct mr_pool *pool, uint64_t addr)
 {
+	if (mri_is_block(pool, addr)) {
+		const struct mri_block *block = mri_block_of(pool, addr);
+
+		return block->is_whole ? pool->page_bytes << block->order : 0;
+	}
 	if (pool->live == NULL ||
 	    __atomic_load_n(&pool->live[mri_page_of(pool, addr)],
 			    __ATOMIC_RELAXED) == 0)
@@ -40,18 +50,24 @@ static uint32_t buffer_bytes_at(const struct mr_pool *pool, uint64_t addr)
 	return pool->chunk_bytes;
 }
 
+/* Buffers are aligned to their size in the pool. */
+static uint64_t offset_in_buffer(const struct mr_pool *pool, uint64_t addr,
+				 uint32_t n_buffer)
+{
+	return (addr - pool->addr) & (n_buffer - 1);
+}
+
 int mr_frame_push(struct mr_cache *cache, struct mr_frame *frame,
 		  uint32_t n_bytes)
 {
 	const int err = check_writable(cache, frame);
-	uint64_t n_before;
+	uint32_t n_buffer;
 
 	if (err < 0)
 		return err;
-	/* Buffers are aligned to their size in the region. */
-	n_before =
-		frame->addr & (buffer_bytes_at(cache->pool, frame->addr) - 1);
-	if (n_before < n_bytes)
+	n_buffer = buffer_bytes_at(cache->pool, frame->addr);
+	if (n_buffer == 0 ||
+	    offset_in_buffer(cache->pool, frame->addr, n_buffer) < n_bytes)
 		return -ENOSPC;
 	frame->addr -= n_bytes;
 	frame->len += n_bytes;
@@ -62,13 +78,15 @@ int mr_frame_put(struct mr_cache *cache, struct mr_frame *frame,
 		 uint32_t n_bytes)
 {
 	const int err = check_writable(cache, frame);
-	uint64_t n_buffer, n_used;
+	uint64_t n_used;
+	uint32_t n_buffer;
 
 	if (err < 0)
 		return err;
 	n_buffer = buffer_bytes_at(cache->pool, frame->addr);
-	n_used = (frame->addr & (n_buffer - 1)) + frame->len;
-	if (n_used + n_bytes > n_buffer)
+	n_used = offset_in_buffer(cache->pool, frame->addr, n_buffer) +
+		 frame->len;
+	if (n_buffer == 0 || n_used + n_bytes > n_buffer)
 		return -ENOSPC;
 	frame->len += n_bytes;
 	return 0;
@@ -97,6 +115,8 @@ static bool add_owner(struct mr_pool *pool, uint64_t addr)
 	uint8_t *owners = &pool->owners[mri_owner_place(pool, addr)];
 	uint8_t seen = __atomic_load_n(owners, __ATOMIC_RELAXED);
 
+	if (seen == MRI_OWNER_BLOCK)
+		return mri_block_ref(mri_block_of(pool, addr));
 	do {
 		if (seen == UINT8_MAX - 1)
 			return false;
@@ -145,6 +165,14 @@ static uint32_t copy_offset(const struct mr_pool *pool, uint32_t len,
 	return mri_min_u32(pool->headroom_bytes, buffer_bytes - len);
 }
 
+/* Longer than that no frame there is. */
+static uint32_t max_bytes_at(const struct mr_pool *pool, uint64_t addr)
+{
+	return mri_is_block(pool, addr) ?
+		       pool->page_bytes << mri_block_of(pool, addr)->order :
+		       pool->page_bytes;
+}
+
 int mr_frame_unshare(struct mr_cache *cache, struct mr_frame *frames,
 		     uint32_t n)
 {
@@ -156,10 +184,14 @@ int mr_frame_unshare(struct mr_cache *cache, struct mr_frame *frames,
 		return -EINVAL;
 	for (uint32_t i = 0; i < n; i++)
 		if (!mri_pool_has(pool, frames[i].addr) ||
-		    frames[i].len > pool->page_bytes)
+		    frames[i].len > max_bytes_at(pool, frames[i].addr))
 			return -EINVAL;
 	if (is_frame_sole(cache, frames, n))
 		return 0;
+	/* It goes entry by entry, and the largest buffer is a page. */
+	for (uint32_t i = 0; i < n; i++)
+		if (frames[i].len > pool->page_bytes)
+			return -ENOMEM;
 
 	for (uint32_t i = 0; i < n; i++) {
 		const uint32_t buffer_bytes =

@@ -68,6 +68,7 @@ static void free_tables(struct mr_pool *pool)
 	mr_free(pool->ctx, pool->owners);
 	mr_free(pool->ctx, pool->live);
 	mri_depot_fini(&pool->depot, pool->ctx);
+	mri_blocks_fini(&pool->blocks);
 }
 
 static int alloc_tables(struct mr_pool *pool)
@@ -84,6 +85,8 @@ static int alloc_tables(struct mr_pool *pool)
 	if (pool->owners == NULL ||
 	    mri_depot_init(&pool->depot, pool->ctx, n_magazines) < 0 ||
 	    (pool->page_shift != pool->chunk_shift && pool->live == NULL) ||
+	    mri_blocks_init(&pool->blocks, pool->n_pages, pool->page_shift) <
+		    0 ||
 	    mri_page_alloc_init(&pool->page_alloc, pool->ctx, pool->n_pages) <
 		    0) {
 		free_tables(pool);

@@ -23,7 +23,11 @@
 #include <millrace/pool.h>
 
 #include "base/base.h"
+#include "pool/block.h"
 #include "pool/magazine.h"
+
+/* In owners[]: owners are counted for a block that the page is part of. */
+enum { MRI_OWNER_BLOCK = UINT8_MAX };
 
 /* The pages that no cache or magazine has. lib/pool/page_alloc.c */
 struct mri_page_alloc {
@@ -50,6 +54,9 @@ struct mri_pool_counters {
 	uint64_t alloc_refill, alloc_slow, alloc_empty;
 	uint64_t recycle_cache_full, recycle_ring, recycle_ring_full;
 	uint64_t recycle_released_refcnt, free_invalid, depot_cas_failed;
+	/* Pages of blocks that were taken to be cut, and came back. */
+	uint64_t n_block_alloc, n_block_free;
+	uint64_t alloc_slow_high_order, free_over;
 };
 
 struct mr_cache {
@@ -82,6 +89,8 @@ struct mr_cache {
 	uint64_t open_addr;    /* of its next frag */
 	uint32_t n_open_left;  /* frags left in it; 0: none is open */
 	struct mr_cache *next; /* in pool->caches, under its lock */
+	struct mri_block_run run;
+	struct mr_frag_cache *frags; /* those of this cache; pool's lock */
 };
 
 _Static_assert(offsetof(struct mr_cache, counters) == MRI_CACHE_LINE,
@@ -103,6 +112,7 @@ struct mr_pool {
 	char name[32];
 
 	struct mri_depot depot; /* of page numbers */
+	struct mri_blocks blocks;
 
 	_Alignas(MRI_CACHE_LINE) struct mri_page_alloc page_alloc;
 
@@ -169,6 +179,32 @@ static inline bool mri_pool_has(const struct mr_pool *pool, uint64_t addr)
 static inline uint32_t mri_page_of(const struct mr_pool *pool, uint64_t addr)
 {
 	return (uint32_t)((addr - pool->addr) >> pool->page_shift);
+}
+
+/* Whether a block counts the owners of addr. The caller owns some of it. */
+static inline bool mri_is_block(const struct mr_pool *pool, uint64_t addr)
+{
+	return __atomic_load_n(&pool->owners[mri_owner_place(pool, addr)],
+			       __ATOMIC_ACQUIRE) == MRI_OWNER_BLOCK;
+}
+
+static inline struct mri_block *mri_block_at(const struct mri_blocks *blocks,
+					     uint32_t page)
+{
+	const uint32_t in_group = page & ((1u << blocks->max_order) - 1);
+
+	return &blocks->lines[(size_t)in_group * blocks->n_groups +
+			      (page >> blocks->max_order)];
+}
+
+/* The block that has an address for which mri_is_block() holds. */
+static inline struct mri_block *mri_block_of(const struct mr_pool *pool,
+					     uint64_t addr)
+{
+	const uint32_t page = mri_page_of(pool, addr);
+	const uint32_t order = pool->blocks.orders[page];
+
+	return mri_block_at(&pool->blocks, page >> order << order);
 }
 
 /* Give one owner's reference on a frag back. True: it was the last one. */

@@ -15,6 +15,10 @@ static void put_one(struct mr_cache *cache, uint64_t addr)
 		mr_counter_add(&cache->counters.free_invalid, 1);
 		return;
 	}
+	if (mri_is_block(pool, addr)) {
+		mri_block_put(cache, pool, addr);
+		return;
+	}
 	if (!mri_frag_put(pool, addr, &is_shared)) {
 		mr_counter_add(&cache->counters.recycle_released_refcnt,
 			       is_shared);
@@ -34,4 +38,7 @@ void mri_cache_put(struct mr_cache *cache, const char *addrs, uint32_t n,
 {
 	for (uint32_t i = 0; i < n; i++)
 		put_one(cache, mri_addr_at(addrs, i, stride));
+	/* Statistics look for runs where they look for the cache. */
+	if (cache->run.block != NULL && cache->run.pool != cache->pool)
+		mri_block_flush(cache);
 }

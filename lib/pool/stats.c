@@ -73,6 +73,7 @@ int mr_pool_stats(const struct mr_pool *pool, struct mr_pool_stats *stats)
 				   .n_pages = pool->n_pages,
 				   .max_caches = pool->max_caches };
 	uint64_t n_idle_open = 0;
+	struct mri_block_sums blocks;
 
 	pthread_mutex_lock(&p->lock);
 	add_counters(&c, &pool->counters);
@@ -81,6 +82,8 @@ int mr_pool_stats(const struct mr_pool *pool, struct mr_pool_stats *stats)
 		s.n_cached += mri_cache_sums(cache, &c);
 		n_idle_open += n_idle_open_pages(cache);
 	}
+	mri_block_sums(pool, &blocks);
+	n_idle_open += blocks.n_idle;
 	s.n_committed = pool->n_committed;
 	s.n_caches = pool->n_caches;
 	pthread_mutex_unlock(&p->lock);
@@ -89,11 +92,12 @@ int mr_pool_stats(const struct mr_pool *pool, struct mr_pool_stats *stats)
 	s.n_free = pool->page_alloc.n_free;
 	pthread_mutex_unlock(&p->page_alloc.lock);
 
-	s.n_cached += n_idle_open;
+	s.n_cached += n_idle_open + blocks.n_fetched;
 	s.n_depot = distance(c.n_from_depot, c.n_to_depot);
 	s.n_free += s.n_cached + s.n_depot;
-	s.n_in_flight = distance(c.n_free + c.n_direct_free + n_idle_open,
-				 c.n_alloc + c.n_direct_alloc);
+	s.n_in_flight = distance(
+		c.n_free + c.n_direct_free + c.n_block_free + n_idle_open,
+		c.n_alloc + c.n_direct_alloc + c.n_block_alloc);
 	s.alloc_fast = c.n_alloc;
 	s.alloc_refill = c.alloc_refill;
 	s.alloc_slow = c.alloc_slow;
@@ -104,6 +108,8 @@ int mr_pool_stats(const struct mr_pool *pool, struct mr_pool_stats *stats)
 	s.recycle_ring_full = c.recycle_ring_full;
 	s.recycle_released_refcnt = c.recycle_released_refcnt;
 	s.free_invalid = c.free_invalid;
+	s.free_over = c.free_over;
+	s.alloc_slow_high_order = c.alloc_slow_high_order;
 	s.depot_cas_failed = c.depot_cas_failed;
 	return mri_fill_sized(stats, &s, sizeof(s));
 }

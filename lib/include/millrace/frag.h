@@ -29,7 +29,14 @@ extern "C" {
  * on the thread that cut the frag cost none.
  *
  * Where no block of 32 KiB is to be had, a single page does; what does not fit
- * a page fails then, and the page is kept.
+ * a page fails then, and the page is kept. A frag cache holds one block that it
+ * cuts, and up to three that it fetched ahead.
+ *
+ * Only who cut a frag knows its bounds: mr_frame_push() and mr_frame_put() find
+ * no room around it. Owners are counted by block: once a frag of a block was
+ * shared by mr_frame_ref(), all of its frags count as shared until there is
+ * one reference left on it, or none. What comes back more often than it was
+ * cut is counted in free_over, and breaks nothing.
  *
  * Source: Linux, mm/page_frag_cache.c, and "Replace page_frag with
  * page_frag_cache (Part-2)", netdev 2024.
@@ -103,8 +110,8 @@ MR_API uint32_t mr_frag_cache_alloc_bulk(struct mr_frag_cache *frags,
  * @param addr, n_bytes  of the frag
  *
  * @return 0, or
- *   -EINVAL  it is not the last one
- *   -EBUSY   it has other owners
+ *   -EINVAL  it is not the last one, or was given back
+ *   -EBUSY   it, or another frag of its block, has or had other owners
  *   Then nothing was done.
  *
  * Owner: the frag cache. Thread: the one that uses it. Cost: no atomic.
@@ -181,7 +188,7 @@ MR_API int mr_frag_cache_commit(struct mr_frag_cache *frags,
  *
  * @return as mr_frag_cache_commit(), or
  *   -EINVAL  also: they do not begin right behind the last frag, or there is
- *            none in this block
+ *            none in this block that was not aborted or given back
  *
  * Owner: that of the frag before. Thread, cost: as mr_frag_cache_commit().
  */

@@ -240,7 +240,8 @@ MR_API int mr_frame_ref(struct mr_cache *cache, const struct mr_frame *frames,
  * @param         n       its entries, 1..MR_MAX_SEGS
  *
  * @return 0, or
- *   -ENOMEM  no free page; nothing was changed
+ *   -ENOMEM  no free page, or an entry is longer than one (a frag or block
+ *            of several pages); nothing was changed
  *   -EINVAL  the frame is not of the pool of @p cache, or n is out of range
  *
  * Owner:  the caller, and after success the only one.

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Blocks: where they come from and where they go.
+ *
+ *     page allocator --> depot --> fetched by a frag cache --> cut
+ *           ^              ^                                    |
+ *           |              +--- the last of its frags is back --+
+ *           +--- when pages are wanted (mri_block_reclaim)
+ *
+ * A block of the largest order stays one while it lies in the depot, a
+ * lock-free stack. Frag caches take a few at a time, so that the head of the
+ * stack moves between the core that frees and the core that cuts once in a
+ * while and not once per block.
+ *
+ * What to a frag cache is a block may be a single page, of its cache. It goes
+ * back as one.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "pool/cache.h"
+
+int mri_blocks_init(struct mri_blocks *blocks, uint32_t max_pages,
+		    uint32_t page_shift)
+{
+	const uint32_t block_shift = (uint32_t)__builtin_ctz(MRI_BLOCK_BYTES);
+	size_t n_lines;
+	void *map;
+
+	blocks->max_order = block_shift - page_shift;
+	blocks->n_groups = (max_pages + (1u << blocks->max_order) - 1) >>
+			   blocks->max_order;
+	n_lines = (size_t)blocks->n_groups << blocks->max_order;
+	blocks->map_bytes = n_lines * (sizeof(struct mri_block) + 1);
+	/* Not mr_alloc(): zeroing it would touch all of it. */
+	map = mmap(NULL, blocks->map_bytes, PROT_READ | PROT_WRITE,
+		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (map == MAP_FAILED)
+		return -ENOMEM;
+	blocks->lines = map;
+	blocks->orders = (uint8_t *)(blocks->lines + n_lines);
+	mri_stack_init(&blocks->depot, blocks->lines, sizeof(struct mri_block));
+	return 0;
+}
+
+void mri_blocks_fini(struct mri_blocks *blocks)
+{
+	if (blocks->lines != NULL)
+		munmap(blocks->lines, blocks->map_bytes);
+	blocks->lines = NULL;
+}
+
+/* What owners[] says of each page of a block. */
+static void mark(struct mr_pool *pool, uint32_t page, uint32_t order,
+		 uint8_t owners)
+{
+	const uint32_t shift = pool->page_shift - pool->chunk_shift;
+
+	for (uint32_t i = page; i < page + (1u << order); i++)
+		__atomic_store_n(&pool->owners[(size_t)i << shift], owners,
+				 __ATOMIC_RELAXED);
+}
+
+/* Pages that are the caller's, as a block with no owner and nothing out. */
+static struct mri_block *make_block(struct mr_pool *pool, uint32_t page,
+				    uint32_t order)
+{
+	struct mri_block *block = mri_block_at(&pool->blocks, page);
+
+	for (uint32_t i = page; i < page + (1u << order); i++)
+		pool->blocks.orders[i] = (uint8_t)order;
+	mark(pool, page, order, MRI_OWNER_BLOCK);
+	block->page = page;
+	block->order = (uint8_t)order;
+	block->is_whole = 0;
+	return block;
+}
+
+/* The reverse: plain pages again. */
+static void unmake_block(struct mr_pool *pool, const struct mri_block *block)
+{
+	mark(pool, block->page, block->order, 0);
+}
+
+/*
+ * Blocks from a page allocator that knows single pages only: those that happen
+ * to lie side by side. It hands pages out from the last of its array.
+ */
+static uint32_t alloc_blocks(struct mr_pool *pool, uint32_t order,
+			     uint32_t *pages, uint32_t n)
+{
+	uint32_t all[1 << 4], n_done = 0;
+
+	while (n_done < n) {
+		const uint32_t n_pages = 1u << order;
+		const uint32_t k =
+			mri_page_alloc_bulk(&pool->page_alloc, all, n_pages);
+		bool is_block = k == n_pages && all[k - 1] % n_pages == 0;
+
+		for (uint32_t i = 1; i < k; i++)
+			is_block = is_block && all[i - 1] == all[i] + 1;
+		if (!is_block) {
+			mri_page_free_bulk(&pool->page_alloc, all, k);
+			break;
+		}
+		pages[n_done++] = all[k - 1];
+	}
+	return n_done;
+}
+
+static void free_blocks(struct mr_pool *pool, uint32_t order,
+			const uint32_t *pages, uint32_t n)
+{
+	uint32_t all[1 << 4];
+
+	for (uint32_t b = 0; b < n; b++) {
+		for (uint32_t i = 0; i < 1u << order; i++)
+			all[i] = pages[b] + (1u << order) - 1 - i;
+		mri_page_free_bulk(&pool->page_alloc, all, 1u << order);
+	}
+}
+
+static uint32_t place_of(const struct mri_blocks *blocks,
+			 const struct mri_block *block)
+{
+	return (uint32_t)(block - blocks->lines);
+}
+
+uint32_t mri_block_fetch(struct mr_cache *cache, struct mri_block **blocks)
+{
+	struct mr_pool *pool = cache->pool;
+	const uint32_t order = pool->blocks.max_order;
+	uint32_t numbers[MRI_BLOCK_BATCH]; /* of places, then of pages */
+	uint32_t n;
+
+	if (order == 0)
+		return 0; /* a page is as large, and caches have them */
+	n = mri_stack_pop_bulk(&pool->blocks.depot, numbers, MRI_BLOCK_BATCH,
+			       &cache->counters.depot_cas_failed);
+	mr_counter_add(&cache->counters.n_from_depot, (uint64_t)n << order);
+	for (uint32_t i = 0; i < n; i++)
+		blocks[i] = &pool->blocks.lines[numbers[i]];
+	if (n > 0)
+		return n;
+	n = alloc_blocks(pool, order, numbers, MRI_BLOCK_BATCH);
+	mr_counter_add(&cache->counters.alloc_slow, (uint64_t)n << order);
+	mr_counter_add(&cache->counters.alloc_slow_high_order,
+		       (uint64_t)n << order);
+	for (uint32_t i = 0; i < n; i++)
+		blocks[i] = make_block(pool, numbers[i], order);
+	return n;
+}
+
+void mri_block_unfetch(struct mr_cache *cache, struct mri_block *const *blocks,
+		       uint32_t n)
+{
+	struct mri_blocks *all = &cache->pool->blocks;
+
+	for (uint32_t i = 0; i < n; i++)
+		mri_stack_push(&all->depot, place_of(all, blocks[i]),
+			       &cache->counters.depot_cas_failed);
+	mr_counter_add(&cache->counters.n_to_depot,
+		       (uint64_t)n << all->max_order);
+}
+
+struct mri_block *mri_block_fetch_page(struct mr_cache *cache)
+{
+	uint64_t addr;
+
+	if (mri_cache_alloc_pages(cache, &addr, 1) == 0)
+		return NULL;
+	return make_block(cache->pool, mri_page_of(cache->pool, addr), 0);
+}
+
+void mri_block_back(struct mr_cache *cache, struct mr_pool *pool,
+		    struct mri_block *block)
+{
+	struct mri_blocks *blocks = &pool->blocks;
+	const bool is_ours = cache != NULL && cache->pool == pool;
+	const uint32_t page = block->page, order = block->order;
+	uint64_t n_failed = 0;
+
+	if (order == 0) {
+		unmake_block(pool, block);
+		if (is_ours)
+			mri_cache_recycle(cache, page);
+		else
+			mri_pool_put_pages(pool, &page, 1);
+		return;
+	}
+	/* Before it is gone, or its pages would be in flight twice. */
+	mri_count(cache, pool, offsetof(struct mri_pool_counters, n_block_free),
+		  1u << order);
+	if (order == blocks->max_order) {
+		mri_count(cache, pool,
+			  offsetof(struct mri_pool_counters, n_to_depot),
+			  1u << order);
+		mri_stack_push(&blocks->depot, place_of(blocks, block),
+			       &n_failed);
+		mri_count(cache, pool,
+			  offsetof(struct mri_pool_counters, depot_cas_failed),
+			  n_failed);
+	} else {
+		unmake_block(pool, block);
+		free_blocks(pool, order, &page, 1);
+	}
+}
+
+/* Free blocks to the page allocator. */
+static void unmake_blocks(struct mr_pool *pool, struct mri_block **blocks,
+			  uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		unmake_block(pool, blocks[i]);
+		free_blocks(pool, blocks[i]->order, &blocks[i]->page, 1);
+	}
+}
+
+uint32_t mri_block_reclaim(struct mr_pool *pool, struct mr_cache *cache)
+{
+	const uint32_t order = pool->blocks.max_order;
+	uint32_t places[MRI_BLOCK_BATCH];
+	struct mri_block *blocks[MRI_BLOCK_BATCH] = { NULL };
+	struct mr_frag_cache *frags = cache != NULL ? cache->frags : NULL;
+	uint64_t n_failed = 0;
+	uint32_t n_pages = 0, n;
+
+	/* Only this thread changes the list and what it has fetched. */
+	for (; frags != NULL; frags = frags->next) {
+		unmake_blocks(pool, frags->fetched, frags->n_fetched);
+		n_pages += frags->n_fetched << order;
+		__atomic_store_n(&frags->n_fetched, 0, __ATOMIC_RELAXED);
+	}
+	if (n_pages > 0)
+		return n_pages;
+	n = mri_stack_pop_bulk(&pool->blocks.depot, places, MRI_BLOCK_BATCH,
+			       &n_failed);
+	for (uint32_t i = 0; i < n; i++)
+		blocks[i] = &pool->blocks.lines[places[i]];
+	unmake_blocks(pool, blocks, n);
+	mri_count(cache, pool, offsetof(struct mri_pool_counters, n_from_depot),
+		  (uint64_t)n << order);
+	mri_count(cache, pool,
+		  offsetof(struct mri_pool_counters, depot_cas_failed),
+		  n_failed);
+	return n << order;
+}
+
+void mri_block_open_whole(struct mr_pool *pool, uint32_t page, uint32_t order)
+{
+	struct mri_block *block = make_block(pool, page, order);
+
+	block->is_whole = 1;
+	__atomic_store_n(&block->was_shared, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&block->owner, NULL, __ATOMIC_RELAXED);
+	__atomic_store_n(&block->shared, 1, __ATOMIC_RELAXED);
+}
+
+bool mri_block_close_whole(struct mr_pool *pool, uint32_t page, uint32_t order,
+			   bool *ret_is_block)
+{
+	const uint64_t addr = pool->addr + ((uint64_t)page << pool->page_shift);
+	struct mri_block *block = mri_block_at(&pool->blocks, page);
+
+	*ret_is_block = mri_is_block(pool, addr) && block->page == page &&
+			block->order == order && block->is_whole;
+	if (!*ret_is_block || !mri_block_sub(block, 1, NULL, pool))
+		return false;
+	unmake_block(pool, block);
+	return true;
+}
+
+/* What caches of the pool will give to a block, and have not yet. */
+static uint32_t n_pending(const struct mr_pool *pool,
+			  const struct mri_block *block)
+{
+	uint32_t n = 0;
+
+	for (const struct mr_cache *c = pool->caches; c != NULL; c = c->next)
+		if (__atomic_load_n(&c->run.block, __ATOMIC_RELAXED) == block)
+			n += __atomic_load_n(&c->run.n, __ATOMIC_RELAXED);
+	return n;
+}
+
+/* Whether the run of a cache before this one is of the same block. */
+static bool is_seen(const struct mr_pool *pool, const struct mr_cache *until,
+		    const struct mri_block *block)
+{
+	const struct mr_cache *c = pool->caches;
+
+	while (c != until &&
+	       __atomic_load_n(&c->run.block, __ATOMIC_RELAXED) != block)
+		c = c->next;
+	return c != until;
+}
+
+/* Pages of the block that a frag cache cuts, if nothing of it is out. */
+static uint32_t n_idle_cut(const struct mr_pool *pool,
+			   const struct mr_frag_cache *frags)
+{
+	const struct mri_block *block =
+		__atomic_load_n(&frags->block, __ATOMIC_RELAXED);
+	const uint32_t n_issued =
+		__atomic_load_n(&frags->n_issued, __ATOMIC_RELAXED);
+
+	return block != NULL && mri_block_n_out(block, n_issued) <=
+					n_pending(pool, block) ?
+		       1u << block->order :
+		       0;
+}
+
+void mri_block_sums(const struct mr_pool *pool, struct mri_block_sums *sums)
+{
+	memset(sums, 0, sizeof(*sums));
+	for (const struct mr_cache *c = pool->caches; c != NULL; c = c->next) {
+		const struct mri_block *block =
+			__atomic_load_n(&c->run.block, __ATOMIC_RELAXED);
+
+		for (const struct mr_frag_cache *frags = c->frags;
+		     frags != NULL; frags = frags->next) {
+			const uint32_t n_fetched = __atomic_load_n(
+				&frags->n_fetched, __ATOMIC_RELAXED);
+
+			sums->n_fetched += (uint64_t)n_fetched
+					   << pool->blocks.max_order;
+			sums->n_idle += n_idle_cut(pool, frags);
+		}
+		/* Retired, and what is out is on its way back here. */
+		if (block != NULL && !is_seen(pool, c, block) &&
+		    __atomic_load_n(&block->shared, __ATOMIC_RELAXED) <=
+			    (int64_t)n_pending(pool, block))
+			sums->n_idle += 1u << block->order;
+	}
+}

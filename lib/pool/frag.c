@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Frag caches: frags of mixed sizes, one behind the other.
+ *
+ *     cut       offset moves up, n_issued counts: no atomic
+ *     used up   all back: the block again, from its begin (a load)
+ *               else: another one first, then this one is retired (one atomic)
+ *     no block  a page of the cache; what it cannot hold fails, and what is
+ *               being cut stays
+ *
+ * Source: Linux, mm/page_frag_cache.c, and "Replace page_frag with
+ * page_frag_cache (Part-2)", netdev 2024: prepare, commit, probe, abort.
+ */
+#include <errno.h>
+
+#include <millrace/frag.h>
+
+#include "mem/mem.h"
+#include "pool/cache.h"
+
+int mr_frag_cache_create(struct mr_cache *cache,
+			 struct mr_frag_cache **ret_frags,
+			 struct mr_reason *reterr_reason)
+{
+	struct mr_pool *pool = cache->pool;
+	struct mr_frag_cache *frags =
+		mr_alloc(pool->ctx, MRI_CACHE_LINE, sizeof(*frags));
+
+	if (frags == NULL)
+		return mr_fail(reterr_reason, -ENOMEM,
+			       "no memory for a frag cache");
+	frags->cache = cache;
+	frags->last = MRI_FRAG_NONE;
+	frags->generation = 1; /* no zeroed struct mr_frag is of it */
+	frags->chunk_bytes = pool->chunk_bytes;
+	frags->page_bytes = pool->page_bytes;
+	pthread_mutex_lock(&pool->lock); /* statistics go through the list */
+	frags->next = cache->frags;
+	cache->frags = frags;
+	pthread_mutex_unlock(&pool->lock);
+	*ret_frags = frags;
+	return 0;
+}
+
+void mr_frag_cache_destroy(struct mr_frag_cache *frags)
+{
+	struct mr_frag_cache **link;
+	struct mr_pool *pool;
+
+	if (frags == NULL)
+		return;
+	mr_frag_cache_drain(frags);
+	pool = frags->cache->pool;
+	pthread_mutex_lock(&pool->lock);
+	for (link = &frags->cache->frags; *link != frags; link = &(*link)->next)
+		;
+	*link = frags->next;
+	pthread_mutex_unlock(&pool->lock);
+	mr_free(pool->ctx, frags);
+}
+
+static void set_n_issued(struct mr_frag_cache *frags, uint32_t n_issued)
+{
+	__atomic_store_n(&frags->n_issued, n_issued, __ATOMIC_RELAXED);
+}
+
+static void set_n_fetched(struct mr_frag_cache *frags, uint32_t n_fetched)
+{
+	__atomic_store_n(&frags->n_fetched, n_fetched, __ATOMIC_RELAXED);
+}
+
+/* From the first byte of a block that nothing is out of. NULL: of none. */
+static void set_block(struct mr_frag_cache *frags, struct mri_block *block)
+{
+	const struct mr_pool *pool = frags->cache->pool;
+
+	frags->generation++;
+	frags->offset = 0;
+	frags->last = MRI_FRAG_NONE;
+	set_n_issued(frags, 0);
+	__atomic_store_n(&frags->block, block, __ATOMIC_RELAXED);
+	if (block == NULL) {
+		frags->n_bytes = 0;
+		return;
+	}
+	frags->n_bytes = pool->page_bytes << block->order;
+	frags->begin = pool->addr + ((uint64_t)block->page << pool->page_shift);
+}
+
+/* A block of the largest order; NULL: there is none. */
+static struct mri_block *take_block(struct mr_frag_cache *frags)
+{
+	uint32_t n = frags->n_fetched;
+
+	if (n == 0)
+		n = mri_block_fetch(frags->cache, frags->fetched);
+	if (n == 0)
+		return NULL;
+	set_n_fetched(frags, n - 1);
+	return frags->fetched[n - 1];
+}
+
+static bool restart(struct mr_frag_cache *frags)
+{
+	if (frags->block == NULL ||
+	    !mri_block_restart(frags->cache, frags->block, frags->n_issued))
+		return false;
+	set_block(frags, frags->block);
+	return true;
+}
+
+/* Something to cut n_bytes from; they do not fit what is left. */
+__attribute__((noinline, cold)) static int refill(struct mr_frag_cache *frags,
+						  uint32_t n_bytes)
+{
+	struct mri_block *old = frags->block, *next;
+	const uint32_t n_issued = frags->n_issued;
+	const bool is_page = frags->n_bytes < MRI_BLOCK_BYTES;
+
+	mri_block_flush(frags->cache); /* it may be of this very block */
+	if (!is_page && restart(frags))
+		return 0;
+	next = take_block(frags);
+	if (next == NULL) {
+		if (n_bytes > frags->page_bytes)
+			return -ENOMEM;
+		if (is_page && restart(frags))
+			return 0;
+		next = mri_block_fetch_page(frags->cache);
+		if (next == NULL)
+			return -ENOMEM;
+	}
+	mri_block_start(frags->cache, next);
+	set_block(frags, next);
+	if (old != NULL)
+		mri_block_retire(frags->cache, old, n_issued);
+	return 0;
+}
+
+/* Where n_bytes could begin. Chunks are pages or parts of them, so aligned. */
+static inline uint32_t place_of(const struct mr_frag_cache *frags,
+				uint32_t offset, uint32_t n_bytes,
+				uint32_t align_mask)
+{
+	const uint32_t chunk_mask = frags->chunk_bytes - 1;
+	const uint32_t at = (offset + align_mask) & ~align_mask;
+
+	if ((at & chunk_mask) + n_bytes > frags->chunk_bytes &&
+	    n_bytes <= frags->chunk_bytes)
+		return (at + chunk_mask) & ~chunk_mask;
+	return at;
+}
+
+static inline bool is_valid(const struct mr_frag_cache *frags, uint32_t n_bytes,
+			    uint32_t align_bytes)
+{
+	return n_bytes - 1 < MRI_BLOCK_BYTES &&
+	       (align_bytes & (align_bytes - 1)) == 0 &&
+	       align_bytes <= frags->page_bytes;
+}
+
+static inline uint32_t mask_of(uint32_t align_bytes)
+{
+	return align_bytes - (align_bytes != 0);
+}
+
+/* A reference on [at, at + n_bytes) is out. */
+static inline void cut(struct mr_frag_cache *frags, uint32_t at,
+		       uint32_t n_bytes)
+{
+	frags->last = at;
+	frags->offset = at + n_bytes;
+	frags->generation++;
+	set_n_issued(frags, frags->n_issued + 1);
+}
+
+int mr_frag_cache_alloc(struct mr_frag_cache *frags, uint32_t n_bytes,
+			uint32_t align_bytes, uint64_t *ret_addr)
+{
+	uint32_t at;
+
+	if (!is_valid(frags, n_bytes, align_bytes))
+		return -EINVAL;
+	at = place_of(frags, frags->offset, n_bytes, mask_of(align_bytes));
+	if (at + n_bytes > frags->n_bytes) {
+		const int err = refill(frags, n_bytes);
+
+		if (err < 0)
+			return err;
+		at = 0; /* where every alignment and chunk begins */
+	}
+	cut(frags, at, n_bytes);
+	*ret_addr = frags->begin + at;
+	return 0;
+}
+
+uint32_t mr_frag_cache_alloc_bulk(struct mr_frag_cache *frags, uint64_t *addrs,
+				  uint32_t n, uint32_t n_bytes,
+				  uint32_t align_bytes)
+{
+	const uint32_t align_mask = mask_of(align_bytes);
+	uint32_t n_done = 0;
+
+	if (!is_valid(frags, n_bytes, align_bytes))
+		return 0;
+	while (n_done < n) {
+		const uint32_t n_before = n_done;
+		uint32_t offset = frags->offset, at = 0;
+
+		while (n_done < n) {
+			const uint32_t next =
+				place_of(frags, offset, n_bytes, align_mask);
+
+			if (next + n_bytes > frags->n_bytes)
+				break;
+			at = next;
+			offset = at + n_bytes;
+			addrs[n_done++] = frags->begin + at;
+		}
+		if (n_done > n_before) {
+			frags->last = at;
+			frags->offset = offset;
+			frags->generation++;
+			set_n_issued(frags,
+				     frags->n_issued + n_done - n_before);
+		}
+		if (n_done < n && refill(frags, n_bytes) < 0)
+			break;
+	}
+	return n_done;
+}
+
+/* References on the block that is being cut, which there is. */
+static int64_t n_out(const struct mr_frag_cache *frags)
+{
+	const struct mri_block_run *run = &frags->cache->run;
+
+	return mri_block_n_out(frags->block, frags->n_issued) -
+	       (run->block == frags->block ? run->n : 0);
+}
+
+/* Whether the last cut may be taken back. */
+static int check_abort(const struct mr_frag_cache *frags, uint64_t addr,
+		       uint32_t n_bytes)
+{
+	if (frags->last == MRI_FRAG_NONE ||
+	    addr != frags->begin + frags->last ||
+	    n_bytes != frags->offset - frags->last)
+		return -EINVAL;
+	if (!mri_block_is_sole(frags->block))
+		return -EBUSY;
+	/* It came back already, as all of the block did. */
+	return n_out(frags) > 0 ? 0 : -EINVAL;
+}
+
+int mr_frag_cache_abort_ref(struct mr_frag_cache *frags, uint64_t addr,
+			    uint32_t n_bytes)
+{
+	const int err = check_abort(frags, addr, n_bytes);
+
+	if (err < 0)
+		return err;
+	frags->last = MRI_FRAG_NONE;
+	frags->generation++;
+	set_n_issued(frags, frags->n_issued - 1);
+	return 0;
+}
+
+int mr_frag_cache_abort(struct mr_frag_cache *frags, uint64_t addr,
+			uint32_t n_bytes)
+{
+	const int err = mr_frag_cache_abort_ref(frags, addr, n_bytes);
+
+	if (err == 0)
+		frags->offset -= n_bytes;
+	return err;
+}
+
+static bool look(const struct mr_frag_cache *frags, uint32_t n_bytes,
+		 uint32_t align_bytes, struct mr_frag *ret_frag)
+{
+	const uint32_t at =
+		place_of(frags, frags->offset, n_bytes, mask_of(align_bytes));
+
+	if (at + n_bytes > frags->n_bytes)
+		return false;
+	ret_frag->addr = frags->begin + at;
+	ret_frag->n_bytes = frags->n_bytes - at;
+	ret_frag->generation = frags->generation;
+	return true;
+}
+
+int mr_frag_cache_prepare(struct mr_frag_cache *frags, uint32_t n_bytes,
+			  uint32_t align_bytes, struct mr_frag *ret_frag)
+{
+	int err;
+
+	if (!is_valid(frags, n_bytes, align_bytes))
+		return -EINVAL;
+	if (look(frags, n_bytes, align_bytes, ret_frag))
+		return 0;
+	err = refill(frags, n_bytes);
+	if (err < 0)
+		return err;
+	look(frags, n_bytes, align_bytes, ret_frag);
+	return 0;
+}
+
+void *mr_frag_cache_alloc_prepare(struct mr_frag_cache *frags, uint32_t n_bytes,
+				  uint32_t align_bytes,
+				  struct mr_frag *ret_frag)
+{
+	if (mr_frag_cache_prepare(frags, n_bytes, align_bytes, ret_frag) < 0)
+		return NULL;
+	return frags->cache->pool->region->base + ret_frag->addr;
+}
+
+bool mr_frag_cache_probe(struct mr_frag_cache *frags, uint32_t n_bytes,
+			 uint32_t align_bytes, struct mr_frag *ret_frag)
+{
+	return is_valid(frags, n_bytes, align_bytes) &&
+	       look(frags, n_bytes, align_bytes, ret_frag);
+}
+
+/* Where a frag lies that was prepared; n_bytes of it are wanted. */
+static int check_commit(const struct mr_frag_cache *frags,
+			const struct mr_frag *frag, uint32_t n_bytes,
+			uint32_t *ret_at)
+{
+	const uint64_t at = frag->addr - frags->begin;
+
+	if (frag->generation != frags->generation)
+		return -ESTALE;
+	/* The caller's struct, so nothing in it is to be relied on. */
+	if (n_bytes == 0 || n_bytes > frag->n_bytes || at < frags->offset ||
+	    at > frags->n_bytes || n_bytes > frags->n_bytes - at)
+		return -EINVAL;
+	*ret_at = (uint32_t)at;
+	return 0;
+}
+
+int mr_frag_cache_commit(struct mr_frag_cache *frags,
+			 const struct mr_frag *frag, uint32_t n_bytes)
+{
+	const uint32_t offset = frags->offset;
+	uint32_t at;
+	const int err = check_commit(frags, frag, n_bytes, &at);
+
+	if (err < 0)
+		return err;
+	cut(frags, at, n_bytes);
+	return (int)(frags->offset - offset);
+}
+
+int mr_frag_cache_commit_noref(struct mr_frag_cache *frags,
+			       const struct mr_frag *frag, uint32_t n_bytes)
+{
+	uint32_t at;
+	const int err = check_commit(frags, frag, n_bytes, &at);
+
+	if (err < 0)
+		return err;
+	if (frags->last == MRI_FRAG_NONE || at != frags->offset ||
+	    n_out(frags) <= 0)
+		return -EINVAL;
+	frags->offset += n_bytes;
+	frags->generation++;
+	return (int)n_bytes;
+}
+
+void mr_frag_cache_drain(struct mr_frag_cache *frags)
+{
+	struct mri_block *block = frags->block;
+	const uint32_t n_issued = frags->n_issued;
+	const uint32_t n_fetched = frags->n_fetched;
+
+	/* What came back last may be of this very block. */
+	mri_block_flush(frags->cache);
+	set_block(frags, NULL);
+	if (block != NULL)
+		mri_block_retire(frags->cache, block, n_issued);
+	set_n_fetched(frags, 0);
+	mri_block_unfetch(frags->cache, frags->fetched, n_fetched);
+}

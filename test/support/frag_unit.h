@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What unit tests of frag caches have in common. */
+#ifndef SUPPORT_FRAG_UNIT_H
+#define SUPPORT_FRAG_UNIT_H
+
+#include "support/pool_unit.h"
+
+#include <millrace/frag.h>
+
+struct frag_fixture {
+	struct pool_fixture p;
+	struct mr_frag_cache *frags;
+};
+
+static inline void open_frags(struct frag_fixture *f, uint32_t n_pages,
+			      uint32_t page_bytes, uint32_t chunk_bytes)
+{
+	fixture_open(&f->p, n_pages, page_bytes, chunk_bytes);
+	assert_int_equal(mr_frag_cache_create(f->p.cache, &f->frags, NULL), 0);
+}
+
+static inline void close_frags(struct frag_fixture *f)
+{
+	mr_frag_cache_destroy(f->frags);
+	assert_int_equal(pool_stats(f->p.pool).free_over, 0);
+	fixture_close(&f->p);
+}
+
+static inline uint64_t cut(struct frag_fixture *f, uint32_t n_bytes,
+			   uint32_t align_bytes)
+{
+	uint64_t addr = UINT64_MAX;
+
+	assert_int_equal(
+		mr_frag_cache_alloc(f->frags, n_bytes, align_bytes, &addr), 0);
+	return addr;
+}
+
+static inline void give_back(struct frag_fixture *f, uint64_t addr)
+{
+	mr_frag_free_bulk(f->p.cache, &addr, 1);
+}
+
+#endif

@@ -1,0 +1,477 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Tests of lib/pool/block.c and block_count.c: where blocks come from and go,
+ * and who brings them back.
+ */
+#include "support/pool_unit.h"
+
+#include <millrace/frag.h>
+
+enum { PAGES_4K = 8 }; /* of a block */
+
+struct block_fixture {
+	struct pool_fixture p;
+	struct mr_cache *other;
+	struct mr_frag_cache *frags;
+};
+
+static void open_blocks(struct block_fixture *f, uint32_t n_pages,
+			uint32_t page_bytes, uint32_t chunk_bytes)
+{
+	fixture_open(&f->p, n_pages, page_bytes, chunk_bytes);
+	assert_int_equal(mr_cache_create(f->p.pool, &f->other, NULL), 0);
+	assert_int_equal(mr_frag_cache_create(f->p.cache, &f->frags, NULL), 0);
+}
+
+static void close_blocks(struct block_fixture *f)
+{
+	mr_frag_cache_destroy(f->frags);
+	mr_cache_destroy(f->other);
+	fixture_close(&f->p);
+}
+
+static uint64_t cut(struct block_fixture *f, uint32_t n_bytes)
+{
+	uint64_t addr = UINT64_MAX;
+
+	assert_int_equal(mr_frag_cache_alloc(f->frags, n_bytes, 0, &addr), 0);
+	return addr;
+}
+
+/* Fill the rest of the open block with one frag, and begin the next. */
+static void leave_block(struct block_fixture *f, uint64_t rest[2])
+{
+	const uint32_t n_left = f->frags->n_bytes - f->frags->offset;
+
+	rest[0] = cut(f, n_left);
+	rest[1] = cut(f, 1);
+}
+
+static void all_pages_of_a_block_say_so(void **state)
+{
+	static const uint32_t sizes[][2] = {
+		{ 2048, 2048 }, { 4096, 4096 }, { 8192, 2048 }, { 32768, 4096 }
+	};
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		const uint32_t page_bytes = sizes[i][0];
+		const uint32_t n_pages = 32768 / page_bytes;
+		struct block_fixture f;
+		uint64_t addr;
+
+		open_blocks(&f, 64, page_bytes, sizes[i][1]);
+		addr = cut(&f, 1);
+		assert_int_equal(f.frags->n_bytes, 32768);
+		for (uint32_t at = 0; at < 32768; at += page_bytes / 2) {
+			assert_true(mri_is_block(f.p.pool, addr + at));
+			assert_ptr_equal(mri_block_of(f.p.pool, addr + at),
+					 f.frags->block);
+		}
+		assert_in_flight(f.p.pool, n_pages);
+		mr_frag_free_bulk(f.p.cache, &addr, 1);
+		assert_in_flight(f.p.pool, 0);
+		close_blocks(&f);
+	}
+}
+
+/* Local frees and the begin over again: shared is not written. */
+static void owner_who_frees_all_cuts_the_same_block_again(void **state)
+{
+	struct block_fixture f;
+	const struct mri_block *block;
+	uint64_t first, addr;
+
+	(void)state;
+	open_blocks(&f, 64, 4096, 4096);
+	first = cut(&f, 2048);
+	mr_frag_free_bulk(f.p.cache, &first, 1);
+	block = f.frags->block;
+	for (int i = 1; i < 200; i++) {
+		addr = cut(&f, 2048);
+		assert_ptr_equal(f.frags->block, block);
+		assert_int_equal(addr, first + (uint64_t)(i % 16) * 2048);
+		assert_int_equal(block->shared, MRI_BLOCK_BIAS);
+		assert_in_flight(f.p.pool, PAGES_4K);
+		mr_frag_free_bulk(f.p.cache, &addr, 1);
+		assert_in_flight(f.p.pool, 0);
+	}
+	close_blocks(&f);
+}
+
+/* One subtraction for all that comes back together, in however many calls. */
+static void run_of_frees_is_one_subtraction(void **state)
+{
+	struct block_fixture f;
+	struct mri_block *block;
+	uint64_t addrs[8], rest[2], page;
+
+	(void)state;
+	open_blocks(&f, 256, 4096, 4096);
+	page = alloc_one(f.other, 4096);
+	mr_frag_cache_alloc_bulk(f.frags, addrs, 8, 100, 0);
+	block = f.frags->block;
+	leave_block(&f, rest);
+	assert_int_equal(block->shared, 9);
+	for (int i = 0; i < 4; i++)
+		mr_frag_free_bulk(f.other, &addrs[i], 1);
+	mr_frag_free_bulk(f.other, &page, 1); /* no matter in between */
+	mr_frag_free_bulk(f.other, addrs + 4, 4);
+	assert_int_equal(block->shared, 9);
+	assert_int_equal(f.other->run.n, 8);
+	mr_frag_free_bulk(f.other, &rest[1], 1); /* of another one */
+	assert_int_equal(block->shared, 1);
+	assert_in_flight(f.p.pool, PAGES_4K);
+	/* Not given to the block yet, but free. */
+	mr_frag_free_bulk(f.other, &rest[0], 1);
+	assert_int_equal(block->shared, 1);
+	assert_in_flight(f.p.pool, 0);
+	mri_block_flush(f.other);
+	assert_int_equal(block->shared, 0);
+	assert_in_flight(f.p.pool, 0);
+	close_blocks(&f);
+}
+
+/* Two caches hold back a half each: no page is counted twice. */
+static void runs_of_two_caches_add_up(void **state)
+{
+	struct block_fixture f;
+	uint64_t addrs[3], rest[2];
+
+	(void)state;
+	open_blocks(&f, 64, 4096, 4096);
+	mr_frag_cache_alloc_bulk(f.frags, addrs, 3, 100, 0);
+	leave_block(&f, rest);
+	mr_frag_free_bulk(f.other, &rest[1], 1);
+	mr_frag_free_bulk(f.other, addrs, 3);
+	assert_in_flight(f.p.pool, PAGES_4K);
+	mr_frag_free_bulk(f.p.cache, rest, 1);
+	assert_int_equal(f.p.cache->run.n + f.other->run.n, 4);
+	assert_in_flight(f.p.pool, 0);
+	mri_block_flush(f.p.cache);
+	assert_in_flight(f.p.pool, 0);
+	/* Of the block that is being cut, both as well. */
+	addrs[0] = cut(&f, 1);
+	addrs[1] = cut(&f, 1);
+	mr_frag_free_bulk(f.p.cache, &addrs[0], 1);
+	assert_in_flight(f.p.pool, PAGES_4K);
+	mr_frag_free_bulk(f.other, &addrs[1], 1);
+	assert_in_flight(f.p.pool, 0);
+	close_blocks(&f);
+}
+
+/* Whoever gives the last one back, in whatever way, the block is there once. */
+static void last_free_brings_the_block_back(void **state)
+{
+	struct block_fixture f;
+	struct mr_pool *beside;
+	struct mr_cache *foreign;
+
+	(void)state;
+	open_blocks(&f, 64, 4096, 4096);
+	beside = pool_beside(&f.p, 64, 4096);
+	mr_cache_create(beside, &foreign, NULL);
+	for (int way = 0; way < 6; way++) {
+		uint64_t addr = cut(&f, 100), rest[2];
+		struct mri_block *block = f.frags->block;
+
+		leave_block(&f, rest);
+		assert_int_equal(block->shared, 2);
+		assert_in_flight(f.p.pool, 2 * PAGES_4K);
+		mr_frag_free_bulk(f.p.cache, rest, 1);
+		mr_frag_free_bulk(f.p.cache, rest + 1, 1);
+		if (way == 0)
+			mr_frag_free_bulk(f.p.cache, &addr, 1);
+		else if (way == 1)
+			mr_frag_free_bulk(f.other, &addr, 1);
+		else if (way == 2)
+			mr_frag_free_bulk(foreign, &addr, 1);
+		else if (way == 3)
+			mr_pool_frag_free_bulk(f.p.pool, &addr, 1);
+		else if (way == 4)
+			mr_pool_frag_free_bulk(beside, &addr, 1);
+		else
+			mr_frame_free_bulk(f.other,
+					   &(struct mr_frame){ addr, 1, 0 }, 1);
+		assert_in_flight(f.p.pool, 0);
+		mri_block_flush(f.p.cache);
+		mri_block_flush(f.other);
+		assert_int_equal(block->shared, 0);
+		assert_in_flight(f.p.pool, 0);
+	}
+	assert_int_equal(pool_stats(f.p.pool).free_over, 0);
+	assert_int_equal(pool_stats(beside).free_over, 0);
+	mr_cache_destroy(foreign);
+	assert_in_flight(beside, 0);
+	assert_int_equal(mr_pool_destroy(beside, NULL), 0);
+	close_blocks(&f);
+}
+
+/* A cache that ends gives what it held back; so does a drained frag cache. */
+static void nothing_is_lost_with_a_cache(void **state)
+{
+	struct block_fixture f;
+	struct mr_cache *third;
+	uint64_t addrs[4];
+
+	(void)state;
+	open_blocks(&f, 64, 4096, 4096);
+	mr_cache_create(f.p.pool, &third, NULL);
+	mr_frag_cache_alloc_bulk(f.frags, addrs, 4, 30000, 0);
+	assert_in_flight(f.p.pool, 4 * PAGES_4K);
+	mr_frag_free_bulk(third, addrs, 4);
+	assert_in_flight(f.p.pool, 0);
+	mr_cache_destroy(third);
+	assert_in_flight(f.p.pool, 0);
+	mr_frag_cache_drain(f.frags);
+	assert_in_flight(f.p.pool, 0);
+	assert_int_equal(f.frags->n_fetched, 0);
+	mr_frag_cache_drain(f.frags);
+	close_blocks(&f);
+}
+
+static void more_frees_than_cuts_are_counted_and_break_nothing(void **state)
+{
+	struct block_fixture f;
+	struct mri_block *block;
+	uint64_t addr, rest[2];
+
+	(void)state;
+	open_blocks(&f, 64, 4096, 4096);
+	/* By the owner, who finds it when he begins again. */
+	addr = cut(&f, 100);
+	block = f.frags->block;
+	for (int i = 0; i < 3; i++)
+		mr_frag_free_bulk(f.p.cache, &addr, 1);
+	rest[0] = cut(&f, 32000);
+	mr_frag_free_bulk(f.p.cache, rest, 1);
+	rest[0] = cut(&f, 32000);
+	assert_ptr_equal(f.frags->block, block);
+	assert_int_equal(pool_stats(f.p.pool).free_over, 2);
+	assert_int_equal(block->shared, MRI_BLOCK_BIAS);
+
+	/* By another one, who crosses zero: still the block is back, once. */
+	leave_block(&f, rest + 1 - 1);
+	mr_frag_free_bulk(f.p.cache, &rest[1], 1);
+	assert_int_equal(block->shared, 2);
+	for (int i = 0; i < 5; i++)
+		mr_frag_free_bulk(f.other, &rest[0], 1);
+	mri_block_flush(f.other);
+	assert_int_equal(pool_stats(f.p.pool).free_over, 2 + 3);
+	assert_in_flight(f.p.pool, 0);
+	/* And more when nothing is out any more, by any way. */
+	mr_frag_free_bulk(f.other, &rest[0], 1);
+	mri_block_flush(f.other);
+	mr_pool_frag_free_bulk(f.p.pool, &rest[0], 1);
+	assert_int_equal(pool_stats(f.p.pool).free_over, 5 + 2);
+	assert_in_flight(f.p.pool, 0);
+
+	/* By the owner, who finds it when he retires the block. */
+	addr = cut(&f, 100);
+	mr_frag_free_bulk(f.p.cache, &addr, 1);
+	mr_frag_free_bulk(f.p.cache, &addr, 1);
+	mri_block_flush(f.p.cache);
+	mr_frag_cache_drain(f.frags);
+	assert_int_equal(pool_stats(f.p.pool).free_over, 7 + 1);
+	assert_in_flight(f.p.pool, 0);
+	close_blocks(&f);
+}
+
+/* Without end: they cannot bring a block back that is still being cut. */
+static void a_storm_of_frees_does_not_take_the_block_away(void **state)
+{
+	struct block_fixture f;
+	struct mri_block *block;
+	uint64_t addr;
+
+	(void)state;
+	open_blocks(&f, 64, 4096, 4096);
+	addr = cut(&f, 100);
+	block = f.frags->block;
+	mr_frag_free_bulk(f.other, &addr, 1);
+	f.other->run.n = MRI_BLOCK_BIAS + 7;
+	mri_block_flush(f.other);
+	assert_ptr_equal(block->owner, f.p.cache);
+	assert_true(pool_stats(f.p.pool).free_over > 0);
+	assert_int_equal(block->next, 0);
+	mr_frag_cache_drain(f.frags);
+	assert_in_flight(f.p.pool, 0);
+	close_blocks(&f);
+}
+
+static void pages_are_had_from_blocks_that_lie_free(void **state)
+{
+	static uint64_t addrs[65];
+	struct block_fixture f;
+	uint64_t cuts[6];
+	uint32_t n;
+
+	(void)state;
+	open_blocks(&f, 64, 4096, 4096);
+	/* All blocks: six are out, one is begun, one is fetched. */
+	assert_int_equal(mr_frag_cache_alloc_bulk(f.frags, cuts, 6, 32768, 0),
+			 6);
+	assert_int_equal(pool_stats(f.p.pool).alloc_slow_high_order,
+			 8 * PAGES_4K);
+	assert_in_flight(f.p.pool, 6 * PAGES_4K);
+	n = mr_frag_alloc_bulk(f.p.cache, addrs, 65, 4096);
+	assert_int_equal(n, 2 * PAGES_4K); /* what this cache had fetched */
+	mr_frag_free_bulk(f.other, cuts, 5);
+	n += mr_frag_alloc_bulk(f.p.cache, addrs + n, 65 - n, 4096);
+	assert_int_equal(n, 6 * PAGES_4K); /* the run is not given back yet */
+	assert_in_flight(f.p.pool, 6 * PAGES_4K + PAGES_4K);
+	mr_frag_free_bulk(f.p.cache, cuts + 5, 1);
+	mr_frag_cache_drain(f.frags);
+	mri_block_flush(f.other);
+	n += mr_pool_frag_alloc_bulk(f.p.pool, addrs + n, 65 - n, 4096);
+	assert_int_equal(n, 64);
+	assert_in_flight(f.p.pool, 64);
+	mr_frag_free_bulk(f.p.cache, addrs, 64);
+	close_blocks(&f);
+}
+
+static void open_whole(struct block_fixture *f, uint32_t order,
+		       uint64_t *ret_addr)
+{
+	uint32_t pages[16];
+	uint32_t first = UINT32_MAX;
+
+	assert_int_equal(
+		mri_page_alloc_bulk(&f->p.pool->page_alloc, pages, 1u << order),
+		1u << order);
+	for (uint32_t i = 0; i < 1u << order; i++)
+		first = mri_min_u32(first, pages[i]);
+	assert_int_equal(first % (1u << order), 0);
+	f->p.pool->counters.n_block_alloc += 1u << order;
+	mri_block_open_whole(f->p.pool, first, order);
+	*ret_addr =
+		f->p.pool->addr + ((uint64_t)first << f->p.pool->page_shift);
+}
+
+/* What mr_page_alloc_bulk() hands out is a buffer like any other. */
+static void block_in_one_piece_is_a_buffer(void **state)
+{
+	(void)state;
+	for (uint32_t order = 1; order <= 3; order++) {
+		const uint32_t n_bytes = 4096u << order;
+		struct block_fixture f;
+		struct mr_frame frame;
+		uint64_t addr;
+
+		open_blocks(&f, 64, 4096, 2048);
+		open_whole(&f, order, &addr);
+		assert_in_flight(f.p.pool, 1u << order);
+		frame = (struct mr_frame){ addr + 5000, 100, 0 };
+		assert_true(mr_frame_is_sole(f.p.cache, &frame));
+		assert_int_equal(mr_frame_push(f.p.cache, &frame, 5001),
+				 -ENOSPC);
+		assert_int_equal(mr_frame_push(f.p.cache, &frame, 5000), 0);
+		assert_int_equal(
+			mr_frame_put(f.p.cache, &frame, n_bytes - 5100 + 1),
+			-ENOSPC);
+		assert_int_equal(
+			mr_frame_put(f.p.cache, &frame, n_bytes - 5100), 0);
+		assert_int_equal(mr_frame_ref(f.p.cache, &frame, 1), 0);
+		assert_false(mr_frame_is_sole(f.p.cache, &frame));
+		assert_int_equal(mr_frame_push(f.p.cache, &frame, 0), -EROFS);
+		mr_frame_free_bulk(f.other, &frame, 1);
+		mri_block_flush(f.other);
+		assert_true(mr_frame_is_sole(f.p.cache, &frame));
+		assert_in_flight(f.p.pool, 1u << order);
+		mr_frame_free_bulk(f.other, &frame, 1);
+		assert_in_flight(f.p.pool, 0);
+		close_blocks(&f);
+	}
+}
+
+static void only_a_block_in_one_piece_is_closed(void **state)
+{
+	struct block_fixture f;
+	struct mr_pool *pool;
+	struct mr_frame frame;
+	uint64_t addr, page;
+	uint32_t first;
+	bool is_block;
+
+	(void)state;
+	open_blocks(&f, 64, 4096, 4096);
+	pool = f.p.pool;
+	open_whole(&f, 2, &addr);
+	first = mri_page_of(pool, addr);
+	frame = (struct mr_frame){ addr, 1, 0 };
+	/* Not its order, not its first page, no block, a block that is cut. */
+	assert_false(mri_block_close_whole(pool, first, 1, &is_block));
+	assert_false(is_block);
+	assert_false(mri_block_close_whole(pool, first + 1, 2, &is_block));
+	assert_false(is_block);
+	page = alloc_one(f.p.cache, 4096);
+	assert_false(mri_block_close_whole(pool, mri_page_of(pool, page), 0,
+					   &is_block));
+	assert_false(is_block);
+	mr_frag_free_bulk(f.p.cache, &page, 1);
+	page = cut(&f, 1);
+	assert_false(mri_block_close_whole(pool, mri_page_of(pool, page), 3,
+					   &is_block));
+	assert_false(is_block);
+	mr_frag_free_bulk(f.p.cache, &page, 1);
+
+	mr_frame_ref(f.p.cache, &frame, 1);
+	assert_false(mri_block_close_whole(pool, first, 2, &is_block));
+	assert_true(is_block);
+	assert_true(mri_block_close_whole(pool, first, 2, &is_block));
+	for (uint32_t i = 0; i < 4; i++)
+		assert_int_equal(pool->owners[first + i], 0);
+	mri_page_free_bulk(
+		&pool->page_alloc,
+		(uint32_t[]){ first + 3, first + 2, first + 1, first }, 4);
+	pool->counters.n_block_free += 4;
+	assert_int_equal(pool_stats(pool).free_over, 0);
+	close_blocks(&f);
+}
+
+/* There is an end to owners, and nobody is added beyond it. */
+static void too_many_owners_are_refused(void **state)
+{
+	struct block_fixture f;
+	struct mr_frame frame = { 0, 1, 0 };
+	struct mri_block *block;
+	int32_t n;
+
+	(void)state;
+	open_blocks(&f, 64, 4096, 4096);
+	frame.addr = cut(&f, 1);
+	block = f.frags->block;
+	for (int i = 0; i < 1000; i++) /* more than a byte could count */
+		assert_int_equal(mr_frame_ref(f.p.cache, &frame, 1), 0);
+	n = MRI_BLOCK_BIAS / 2 - 1001;
+	block->shared += n;
+	assert_int_equal(mr_frame_ref(f.p.cache, &frame, 1), 0);
+	assert_int_equal(mr_frame_ref(f.p.cache, &frame, 1), -EOVERFLOW);
+	block->shared -= n;
+	for (int i = 0; i < 1002; i++)
+		mr_frame_free_bulk(f.other, &frame, 1);
+	assert_in_flight(f.p.pool, 0);
+	assert_int_equal(pool_stats(f.p.pool).free_over, 0);
+	close_blocks(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(all_pages_of_a_block_say_so),
+		cmocka_unit_test(owner_who_frees_all_cuts_the_same_block_again),
+		cmocka_unit_test(run_of_frees_is_one_subtraction),
+		cmocka_unit_test(runs_of_two_caches_add_up),
+		cmocka_unit_test(last_free_brings_the_block_back),
+		cmocka_unit_test(nothing_is_lost_with_a_cache),
+		cmocka_unit_test(
+			more_frees_than_cuts_are_counted_and_break_nothing),
+		cmocka_unit_test(a_storm_of_frees_does_not_take_the_block_away),
+		cmocka_unit_test(pages_are_had_from_blocks_that_lie_free),
+		cmocka_unit_test(block_in_one_piece_is_a_buffer),
+		cmocka_unit_test(only_a_block_in_one_piece_is_closed),
+		cmocka_unit_test(too_many_owners_are_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/pool/frag.c: cutting, and frags as frames. */
+#include "support/frag_unit.h"
+
+static void values_out_of_range_are_refused(void **state)
+{
+	static const struct {
+		uint32_t n_bytes, align_bytes;
+		int err;
+	} cases[] = {
+		{ 0, 0, -EINVAL },
+		{ 32769, 0, -EINVAL },
+		{ UINT32_MAX, 0, -EINVAL },
+		{ 1, 3, -EINVAL },
+		{ 1, 8192, -EINVAL },
+		{ 1, UINT32_MAX, -EINVAL },
+		{ 1, 1u << 31, -EINVAL },
+		{ 1, 0, 0 },
+		{ 1, 1, 0 },
+		{ 1, 4096, 0 },
+		{ 32768, 4096, 0 },
+	};
+	struct frag_fixture f;
+
+	(void)state;
+	open_frags(&f, 256, 4096, 4096);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const uint32_t n_bytes = cases[i].n_bytes;
+		const uint32_t align_bytes = cases[i].align_bytes;
+		struct mr_frag frag;
+		uint64_t addr;
+
+		assert_int_equal(mr_frag_cache_alloc(f.frags, n_bytes,
+						     align_bytes, &addr),
+				 cases[i].err);
+		if (cases[i].err == 0)
+			give_back(&f, addr);
+		assert_int_equal(mr_frag_cache_alloc_bulk(f.frags, &addr, 1,
+							  n_bytes, align_bytes),
+				 cases[i].err == 0);
+		if (cases[i].err == 0)
+			give_back(&f, addr);
+		assert_int_equal(mr_frag_cache_prepare(f.frags, n_bytes,
+						       align_bytes, &frag),
+				 cases[i].err);
+		if (cases[i].err < 0) {
+			assert_false(mr_frag_cache_probe(f.frags, n_bytes,
+							 align_bytes, &frag));
+			assert_null(mr_frag_cache_alloc_prepare(
+				f.frags, n_bytes, align_bytes, &frag));
+		}
+	}
+	assert_in_flight(f.p.pool, 0);
+	close_frags(&f);
+}
+
+static void frags_lie_behind_each_other_as_aligned(void **state)
+{
+	struct frag_fixture f;
+	uint64_t first;
+
+	(void)state;
+	open_frags(&f, 256, 4096, 4096);
+	first = cut(&f, 1, 0);
+	assert_int_equal(first % 4096, 0);
+	assert_int_equal(cut(&f, 12, 0), first + 1);
+	assert_int_equal(cut(&f, 12, 64), first + 64);
+	assert_int_equal(cut(&f, 12, 1), first + 76);
+	assert_int_equal(cut(&f, 12, 128), first + 128);
+	assert_int_equal(cut(&f, 1, 4096), first + 4096);
+	for (uint64_t addr = first; addr < first + 6; addr++)
+		give_back(&f, first);
+	assert_in_flight(f.p.pool, 0);
+	close_frags(&f);
+}
+
+/* A descriptor of AF_XDP may not cross a chunk. What is longer has to. */
+static void frag_of_a_chunk_does_not_cross_its_edge(void **state)
+{
+	struct frag_fixture f;
+	uint64_t first;
+
+	(void)state;
+	open_frags(&f, 256, 8192, 2048);
+	first = cut(&f, 2000, 0);
+	assert_int_equal(cut(&f, 48, 0), first + 2000);
+	assert_int_equal(cut(&f, 2047, 0), first + 2048);
+	assert_int_equal(cut(&f, 2, 0), first + 4096);
+	assert_int_equal(cut(&f, 2048, 0), first + 6144);
+	assert_int_equal(cut(&f, 2049, 0), first + 8192);
+	assert_int_equal(cut(&f, 2047, 0), first + 10241);
+	assert_int_equal(cut(&f, 2049, 0), first + 12288);
+	assert_int_equal(cut(&f, 2048, 0), first + 16384);
+	assert_int_equal(cut(&f, 1, 8192), first + 24576);
+	for (int i = 0; i < 10; i++)
+		give_back(&f, first);
+	assert_in_flight(f.p.pool, 0);
+	close_frags(&f);
+}
+
+static void bulk_is_as_many_single_ones(void **state)
+{
+	static const uint32_t sizes[][2] = {
+		{ 1, 0 },       { 12, 64 },  { 75, 0 },    { 2048, 64 },
+		{ 3000, 4096 }, { 5000, 2 }, { 32768, 0 }, { 17000, 0 },
+	};
+	struct frag_fixture one, bulk;
+
+	(void)state;
+	open_frags(&one, 1024, 4096, 4096);
+	open_frags(&bulk, 1024, 4096, 4096);
+	for (int i = 0; i < 8; i++) {
+		uint64_t expected[100], addrs[100];
+
+		for (int k = 0; k < 100; k++)
+			expected[k] = cut(&one, sizes[i][0], sizes[i][1]);
+		assert_int_equal(mr_frag_cache_alloc_bulk(bulk.frags, addrs,
+							  100, sizes[i][0],
+							  sizes[i][1]),
+				 100);
+		assert_memory_equal(addrs, expected, sizeof(addrs));
+		mr_frag_free_bulk(one.p.cache, expected, 100);
+		mr_frag_free_bulk(bulk.p.cache, addrs, 100);
+		assert_in_flight(bulk.p.pool, 0);
+	}
+	assert_int_equal(mr_frag_cache_alloc_bulk(bulk.frags, NULL, 0, 1, 0),
+			 0);
+	close_frags(&one);
+	close_frags(&bulk);
+}
+
+/* No block: a page does, and what it cannot hold fails and changes nothing. */
+static void page_is_the_fallback_and_is_kept(void **state)
+{
+	struct frag_fixture f;
+	struct mr_frag frag;
+	uint64_t addr = 0, first;
+
+	(void)state;
+	open_frags(&f, 7, 4096, 4096); /* a page less than a block */
+	assert_int_equal(mr_frag_cache_alloc(f.frags, 4097, 0, &addr), -ENOMEM);
+	assert_int_equal(mr_frag_cache_prepare(f.frags, 32768, 0, &frag),
+			 -ENOMEM);
+	assert_in_flight(f.p.pool, 0);
+	first = cut(&f, 1000, 0);
+	assert_in_flight(f.p.pool, 1);
+	assert_int_equal(mr_frag_cache_alloc(f.frags, 4097, 0, &addr), -ENOMEM);
+	assert_null(mr_frag_cache_alloc_prepare(f.frags, 4097, 0, &frag));
+	assert_int_equal(cut(&f, 1000, 0), first + 1000);
+	give_back(&f, first);
+	assert_in_flight(f.p.pool, 1);
+	give_back(&f, first + 1000);
+	assert_in_flight(f.p.pool, 0);
+	assert_int_equal(mr_frag_cache_alloc(f.frags, 4097, 0, &addr), -ENOMEM);
+	/* All of it is back: the same page again. */
+	for (int i = 0; i < 100; i++) {
+		addr = cut(&f, 3000, 0);
+		assert_int_equal(addr, first);
+		give_back(&f, addr);
+	}
+	/* It is a plain page again when the frag cache lets go of it. */
+	addr = cut(&f, 4096, 0);
+	mr_frag_cache_drain(f.frags);
+	assert_int_equal(f.p.pool->owners[mri_page_of(f.p.pool, addr)],
+			 MRI_OWNER_BLOCK);
+	give_back(&f, addr);
+	assert_in_flight(f.p.pool, 0);
+	close_frags(&f);
+}
+
+/* Until the last byte, then -ENOMEM; and all over when they are back. */
+static void pool_is_cut_up_and_comes_back(void **state)
+{
+	static const uint32_t shapes[][3] = {
+		{ 7, 4096, 4096 },  { 64, 2048, 2048 }, { 67, 4096, 4096 },
+		{ 41, 8192, 2048 }, { 9, 32768, 4096 }, { 1, 32768, 2048 },
+	};
+	static uint64_t addrs[40000];
+
+	(void)state;
+	for (int i = 0; i < 6; i++) {
+		struct frag_fixture f;
+		uint64_t addr;
+
+		open_frags(&f, shapes[i][0], shapes[i][1], shapes[i][2]);
+		for (int round = 0; round < 3; round++) {
+			const uint32_t n = mr_frag_cache_alloc_bulk(
+				f.frags, addrs, 40000, 1000, 8);
+			const uint32_t n_per_chunk = shapes[i][2] / 1000;
+
+			assert_int_equal(n,
+					 shapes[i][0] * n_per_chunk *
+						 (shapes[i][1] / shapes[i][2]));
+			assert_int_equal(
+				mr_frag_cache_alloc(f.frags, 1000, 0, &addr),
+				-ENOMEM);
+			assert_in_flight(f.p.pool, shapes[i][0]);
+			mr_frag_free_bulk(f.p.cache, addrs, n);
+			assert_in_flight(f.p.pool, 0);
+		}
+		close_frags(&f);
+	}
+}
+
+/* Pages that were taken one by one are had as pages, and blocks as blocks. */
+static void block_replaces_the_page_when_there_is_one(void **state)
+{
+	struct frag_fixture f;
+	static uint64_t pages[64];
+	uint64_t addr;
+
+	(void)state;
+	open_frags(&f, 64, 4096, 4096);
+	assert_int_equal(mr_frag_alloc_bulk(f.p.cache, pages, 63, 4096), 63);
+	addr = cut(&f, 3000, 0);
+	assert_int_equal(f.frags->n_bytes, 4096);
+	mr_frag_free_bulk(f.p.cache, pages, 63);
+	/* To where blocks come from. */
+	mr_frag_cache_destroy(f.frags);
+	mr_cache_destroy(f.p.cache);
+	mr_cache_create(f.p.pool, &f.p.cache, NULL);
+	mr_frag_cache_create(f.p.cache, &f.frags, NULL);
+	assert_in_flight(f.p.pool, 1);
+	give_back(&f, addr);
+	mri_block_flush(f.p.cache);
+	assert_in_flight(f.p.pool, 0);
+	close_frags(&f);
+}
+
+static void no_memory_for_a_frag_cache(void **state)
+{
+	struct frag_fixture f;
+	struct mr_frag_cache *frags = NULL;
+	struct mr_reason reason;
+
+	(void)state;
+	open_frags(&f, 64, 4096, 4096);
+	f.p.allocator.fail_at = f.p.allocator.n_calls + 1;
+	assert_int_equal(mr_frag_cache_create(f.p.cache, &frags, &reason),
+			 -ENOMEM);
+	assert_null(frags);
+	assert_reason_has(&reason, "frag cache");
+	mr_frag_cache_destroy(NULL);
+	close_frags(&f);
+}
+
+/* One cache may have several, for sizes that should not pin each other. */
+static void frag_caches_of_one_cache_do_not_mix(void **state)
+{
+	struct frag_fixture f;
+	struct mr_frag_cache *frags[3];
+	uint64_t addrs[3];
+
+	(void)state;
+	open_frags(&f, 256, 4096, 4096);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(
+			mr_frag_cache_create(f.p.cache, &frags[i], NULL), 0);
+		mr_frag_cache_alloc(frags[i], 100, 0, &addrs[i]);
+	}
+	assert_in_flight(f.p.pool, 3 * 8);
+	mr_frag_cache_destroy(frags[1]);
+	assert_in_flight(f.p.pool, 3 * 8);
+	give_back(&f, addrs[1]);
+	assert_in_flight(f.p.pool, 2 * 8);
+	mr_frag_cache_destroy(frags[2]);
+	give_back(&f, addrs[2]);
+	give_back(&f, addrs[0]);
+	assert_in_flight(f.p.pool, 0);
+	mr_frag_cache_destroy(frags[0]);
+	close_frags(&f);
+}
+
+/* Its neighbours are other frames: there is no room around it to grow into. */
+static void frag_as_a_frame(void **state)
+{
+	struct frag_fixture f;
+	struct mr_frame frames[3];
+	uint64_t a;
+
+	(void)state;
+	open_frags(&f, 256, 4096, 2048);
+	for (int i = 0; i < 3; i++) {
+		frames[i] = (struct mr_frame){ cut(&f, 100, 0), 100, 0 };
+		memset(f.p.base + frames[i].addr, 'a' + i, 100);
+	}
+	a = frames[1].addr;
+	assert_true(mr_frame_is_sole(f.p.cache, &frames[1]));
+	assert_int_equal(mr_frame_push(f.p.cache, &frames[1], 1), -ENOSPC);
+	assert_int_equal(mr_frame_put(f.p.cache, &frames[1], 1), -ENOSPC);
+	assert_int_equal(mr_frame_pull(&frames[1], 20), 0);
+	assert_int_equal(mr_frame_push(f.p.cache, &frames[1], 20), -ENOSPC);
+	assert_int_equal(mr_frame_trim(&frames[1], 20), 0);
+	assert_int_equal(mr_frame_put(f.p.cache, &frames[1], 20), -ENOSPC);
+	assert_int_equal(frames[1].addr, a + 20);
+	assert_int_equal(frames[1].len, 60);
+	assert_int_equal(mr_frame_unshare(f.p.cache, &frames[1], 1), 0);
+	assert_int_equal(frames[1].addr, a + 20);
+	/* Once one is shared, nobody can say of another that it is not. */
+	assert_int_equal(mr_frame_ref(f.p.cache, &frames[1], 1), 0);
+	for (int i = 0; i < 3; i++)
+		assert_false(mr_frame_is_sole(f.p.cache, &frames[i]));
+	assert_int_equal(mr_frame_put(f.p.cache, &frames[0], 1), -EROFS);
+	assert_int_equal(mr_frame_unshare(f.p.cache, &frames[1], 1), 0);
+	assert_true(frames[1].addr != a + 20);
+	assert_int_equal(frames[1].len, 60);
+	for (int i = 0; i < 60; i++)
+		assert_int_equal(f.p.base[frames[1].addr + (uint64_t)i], 'b');
+	assert_true(mr_frame_is_sole(f.p.cache, &frames[1]));
+	mr_frame_free_bulk(f.p.cache, frames, 3);
+	assert_in_flight(f.p.pool, 8);
+	give_back(&f, a);
+	assert_in_flight(f.p.pool, 0);
+	close_frags(&f);
+}
+
+/* Longer than any buffer that a copy could go to. */
+static void long_frag_is_unshared_only_if_it_is_not_shared(void **state)
+{
+	struct frag_fixture f;
+	struct mr_frame frame = { 0, 5000, 0 };
+
+	(void)state;
+	open_frags(&f, 256, 4096, 4096);
+	frame.addr = cut(&f, 5000, 0);
+	assert_int_equal(mr_frame_unshare(f.p.cache, &frame, 1), 0);
+	mr_frame_ref(f.p.cache, &frame, 1);
+	assert_int_equal(mr_frame_unshare(f.p.cache, &frame, 1), -ENOMEM);
+	frame.len = 32769;
+	assert_int_equal(mr_frame_unshare(f.p.cache, &frame, 1), -EINVAL);
+	mr_frame_free_bulk(f.p.cache, &frame, 1);
+	mr_frame_free_bulk(f.p.cache, &frame, 1);
+	assert_in_flight(f.p.pool, 0);
+	close_frags(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(values_out_of_range_are_refused),
+		cmocka_unit_test(frags_lie_behind_each_other_as_aligned),
+		cmocka_unit_test(frag_of_a_chunk_does_not_cross_its_edge),
+		cmocka_unit_test(bulk_is_as_many_single_ones),
+		cmocka_unit_test(page_is_the_fallback_and_is_kept),
+		cmocka_unit_test(pool_is_cut_up_and_comes_back),
+		cmocka_unit_test(block_replaces_the_page_when_there_is_one),
+		cmocka_unit_test(no_memory_for_a_frag_cache),
+		cmocka_unit_test(frag_caches_of_one_cache_do_not_mix),
+		cmocka_unit_test(frag_as_a_frame),
+		cmocka_unit_test(
+			long_frag_is_unshared_only_if_it_is_not_shared),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
