@@ -15,13 +15,14 @@ from pathlib import Path
 import tree
 
 PAGES = ["README.md", "CONTRIBUTING.md", "docs/start.md", "docs/port-specs.md",
-         "drivers/README.md"]
+         "drivers/README.md", "plugins/dpdk/README.md"]
 MATURITIES = ("Experimental", "Tested", "Measured")
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.M | re.S)
 TICKS = re.compile(r"`([^`\n]+)`")
 LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
 # Roots of the tree; other paths, such as /sys and /etc, are the system's.
-ROOTS = ("lib/", "drivers/", "apps/", "examples/", "config/", "test/", "docs/")
+ROOTS = ("lib/", "drivers/", "plugins/", "apps/", "examples/", "config/",
+         "test/", "docs/")
 
 
 def help_of(*command):

@@ -17,8 +17,9 @@ BINARY = {".pcap", ".png", ".bin"}
 # Zero-width and direction-changing characters: text that is not what it
 # looks like (CVE-2021-42574).
 INVISIBLE = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\u00ad]")
-# Other projects' words for things that have a name here (docs/glossary.md).
-WORDS = re.compile(r"\b(mbufs?|packet buffers?|umem frames?|rte_mbuf)\b", re.I)
+# Other projects' words for things that have a name here (docs/glossary.md). An
+# option of theirs is called what they call it.
+WORDS = re.compile(r"(?<!--)\b(mbufs?|packet buffers?|umem frames?|rte_mbuf)\b", re.I)
 CODESPELL = ["--ignore-words-list", "nd"]  # a word of mdoc(7)
 
 

@@ -1,0 +1,154 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""./mr bench mempool: DPDK's own mempool_perf_autotest on our handler.
+
+The distribution's dpdk-test runs it once per round and handler, in turn, with
+that handler below all of its mempools: without a cache, with rte_mempool's, and
+with one that the caller owns. Rows are shortened (test/dpdk/shim.c); what is
+timed is as the distribution compiled it. A row is a case: cores, bulk of get
+and of put, objects kept. Its figure is the median of all its samples, in ns per
+object got and put back, and on two cores that of the two together.
+"""
+import argparse
+import collections
+import json
+import math
+import pathlib
+import statistics
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "dpdk"))
+
+# pylint: disable=wrong-import-position
+import dpdk  # noqa: E402
+import report  # noqa: E402
+
+OURS = "millrace"
+THEIRS = ["ring_mp_mc", "ring_mt_rts", "ring_mt_hts", "stack", "lf_stack"]
+# Rows in all, and what starting the program takes.
+N_ROWS, START_S = 720, 60
+
+
+def parse(argv):
+    parser = argparse.ArgumentParser(prog="mr bench mempool",
+                                     description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--row-ms", type=int, default=50,
+                        help="how long a row takes; as it is, 5000")
+    parser.add_argument("--handlers", default=",".join(THEIRS),
+                        help="to compare with")
+    parser.add_argument("--all", action="store_true",
+                        help="each row, not only the summary")
+    parser.add_argument("--json", metavar="FILE", help="all rows")
+    return parser.parse_args(argv)
+
+
+def cache_of(row):
+    """Whose cache is in front of the handler."""
+    if "user-owned" in row["section"]:
+        return "user-owned"
+    return "rte_mempool's" if row["cache"] else "none"
+
+
+def case_of(row):
+    """What is the same case for all handlers; the default pool is one more
+    without a cache, and where there are two cores, all are two."""
+    return (cache_of(row), row["cores"], row["get"], row["put"], row["keep"],
+            row["constant"])
+
+
+def measure(args, handlers):
+    """{case: {handler: [objects/s]}}"""
+    samples = collections.defaultdict(lambda: collections.defaultdict(list))
+    for i in range(args.rounds):
+        with dpdk.HugePages() as pages:
+            if not pages.are_there(dpdk.NEEDED_MIB):
+                print("no huge pages to be had: 4 KiB pages", file=sys.stderr)
+            # Who goes first changes, so that a drift hits all alike.
+            for handler in handlers[i % len(handlers):] + \
+                    handlers[:i % len(handlers)]:
+                print(f"round {i + 1} of {args.rounds}: {handler}",
+                      file=sys.stderr, flush=True)
+                status, output = dpdk.autotest(
+                    "mempool_perf_autotest", pages, handler,
+                    N_ROWS * args.row_ms / 1000 * 3 + START_S,
+                    LD_PRELOAD=str(dpdk.SHIM), MR_SHIM_HANDLER=handler,
+                    MR_SHIM_ROW_MS=str(args.row_ms))
+                rows = dpdk.rows(output, args.row_ms)
+                if status != 0 or not rows:
+                    sys.exit(f"dpdk-test failed on {handler}:\n"
+                             f"{output[-2000:]}")
+                for row in rows:
+                    samples[case_of(row)][handler].append(row["rate"])
+    return samples
+
+
+def table(samples, handlers):
+    """One dict per case: ns per object and core, by handler."""
+    found = []
+    for case, by_handler in sorted(samples.items()):
+        ns = {handler: 1e9 * case[1] / statistics.median(rates)
+              for handler, rates in by_handler.items()}
+        best = min((h for h in handlers if h != OURS), key=ns.get)
+        found.append({
+            **dict(zip(("cache", "cores", "get", "put", "keep", "constant"),
+                       case)),
+            "ns": ns, "best_other": best, "speed_up": ns[best] / ns[OURS],
+            "n_samples": {h: len(rates) for h, rates in by_handler.items()}})
+    return found
+
+
+def geometric(values):
+    return math.exp(statistics.fmean(math.log(v) for v in values))
+
+
+def show_rows(rows, handlers):
+    print(f"{'cache':14} cores get put keep const  " +
+          " ".join(f"{h:>11}" for h in handlers) + "  against best")
+    for row in rows:
+        print(f"{row['cache']:14} {row['cores']:5} {row['get']:3} "
+              f"{row['put']:3} {row['keep']:4} {row['constant']:5}  " +
+              " ".join(f"{row['ns'][h]:11.2f}" for h in handlers) +
+              f"  {row['speed_up']:6.2f} x {row['best_other']}")
+
+
+def show_summary(rows, handlers):
+    print("\nns per object got and put, geometric mean of the cases; and how "
+          "many times as fast\nas the best other handler of each case: lowest, "
+          "mean, highest")
+    print(f"{'cache':14} cores cases  " +
+          " ".join(f"{h:>11}" for h in handlers) + "   low  mean  high")
+    for cache in ("none", "rte_mempool's", "user-owned"):
+        for cores in sorted({row["cores"] for row in rows}):
+            part = [row for row in rows
+                    if (row["cache"], row["cores"]) == (cache, cores)]
+            gains = [row["speed_up"] for row in part]
+            print(f"{cache:14} {cores:5} {len(part):5}  " +
+                  " ".join(f"{geometric(r['ns'][h] for r in part):11.2f}"
+                           for h in handlers) +
+                  f" {min(gains):5.2f} {geometric(gains):5.2f} "
+                  f"{max(gains):5.2f}")
+
+
+def main():
+    args = parse(sys.argv[1:])
+    why = dpdk.why_not("dpdk-test")
+    if not why and not dpdk.PLUGIN.exists():
+        why = f"{dpdk.PLUGIN} is not built (is libdpdk there?)"
+    if why:
+        sys.exit(f"mr bench mempool: {why}")
+    handlers = [OURS] + [h for h in args.handlers.split(",") if h != OURS]
+    machine = report.machine()
+    samples = measure(args, handlers)
+    rows = table(samples, handlers)
+    if args.all:
+        show_rows(rows, handlers)
+    show_summary(rows, handlers)
+    if args.json:
+        pathlib.Path(args.json).write_text(json.dumps(
+            {"machine": machine, "rounds": args.rounds, "row_ms": args.row_ms,
+             "rows": rows}, indent=1) + "\n")
+
+
+main()
