@@ -20,12 +20,29 @@
 
 #include "pool/objpool.h"
 
-static void set_magazines(struct mr_objcache *cache,
-			  struct mri_magazine *loaded,
-			  struct mri_magazine *prev)
+/* The loaded magazine's own count is out of date while it is loaded. */
+static void set_n_loaded(struct mr_objcache *cache, uint32_t n)
 {
-	__atomic_store_n(&cache->loaded, loaded, __ATOMIC_RELAXED);
-	__atomic_store_n(&cache->prev, prev, __ATOMIC_RELAXED);
+	__atomic_store_n(&cache->top, (cache->top & ~(uint64_t)UINT8_MAX) | n,
+			 __ATOMIC_RELAXED);
+}
+
+/* Take the loaded magazine off; another must be loaded at once. */
+static struct mri_magazine *unload(struct mr_objcache *cache)
+{
+	mri_magazine_set_n(cache->loaded, (uint8_t)cache->top);
+	return cache->loaded;
+}
+
+static void load(struct mr_objcache *cache, struct mri_magazine *magazine)
+{
+	cache->loaded = magazine;
+	set_n_loaded(cache, mri_magazine_n(magazine));
+}
+
+static void set_prev(struct mr_objcache *cache, struct mri_magazine *magazine)
+{
+	__atomic_store_n(&cache->prev, magazine, __ATOMIC_RELAXED);
 }
 
 static struct mri_magazine *take(struct mr_objcache *cache,
@@ -69,21 +86,27 @@ static uint32_t take_unused(struct mr_objpool *pool,
 __attribute__((noinline, cold)) static bool refill(struct mr_objcache *cache)
 {
 	struct mr_objpool *pool = cache->pool;
-	struct mri_magazine *loaded = cache->loaded;
+	struct mri_magazine *empty = unload(cache);
 	struct mri_magazine *filled;
 
 	if (mri_magazine_n(cache->prev) > 0) {
-		set_magazines(cache, cache->prev, loaded);
+		load(cache, cache->prev);
+		set_prev(cache, empty);
 		return true;
 	}
 	filled = take(cache, &pool->depot.filled);
 	if (filled == NULL)
 		filled = take(cache, &pool->partial);
-	if (filled == NULL)
-		return take_unused(pool, loaded) > 0;
-	put(cache, &pool->depot.empty, loaded);
-	set_magazines(cache, filled, cache->prev);
-	mr_counter_add(&cache->counters.alloc_refill, 1);
+	if (filled != NULL) {
+		put(cache, &pool->depot.empty, empty);
+		mr_counter_add(&cache->counters.alloc_refill, 1);
+	} else if (take_unused(pool, empty) > 0) {
+		filled = empty;
+	} else {
+		return false;
+	}
+	load(cache, filled);
+	mr_counter_add(&cache->n_fetched, mri_magazine_n(filled));
 	return true;
 }
 
@@ -94,11 +117,12 @@ __attribute__((noinline, cold)) static bool refill(struct mr_objcache *cache)
 __attribute__((noinline, cold)) static bool make_room(struct mr_objcache *cache)
 {
 	struct mr_objpool *pool = cache->pool;
-	struct mri_magazine *full = cache->loaded;
+	struct mri_magazine *full = unload(cache);
 	struct mri_magazine *empty;
 
 	if (mri_magazine_n(cache->prev) < MR_MAGAZINE_PAGES) {
-		set_magazines(cache, cache->prev, full);
+		load(cache, cache->prev);
+		set_prev(cache, full);
 		return true;
 	}
 	empty = take(cache, &pool->depot.empty);
@@ -106,23 +130,36 @@ __attribute__((noinline, cold)) static bool make_room(struct mr_objcache *cache)
 		return false;
 	/* The one filled longer ago goes; the warmer one stays. */
 	put(cache, &pool->depot.filled, cache->prev);
-	set_magazines(cache, empty, full);
+	load(cache, empty);
+	set_prev(cache, full);
+	mr_counter_add(&cache->n_fetched, -(uint64_t)MR_MAGAZINE_PAGES);
 	mr_counter_add(&cache->counters.recycle_cache_full, 1);
 	return true;
 }
 
-/* The n objects on top of a magazine that has as many. */
-static inline void pop_objects(const struct mr_objcache *cache,
-			       struct mri_magazine *loaded, void **objects,
+/* n objects leave the loaded magazine, which has as many, from its top. */
+static inline const uint32_t *pop(struct mr_objcache *cache, uint64_t top,
+				  uint32_t n)
+{
+	__atomic_store_n(&cache->top, top + ((uint64_t)n << 8) - n,
+			 __ATOMIC_RELAXED);
+	return cache->loaded->numbers + (uint8_t)top - n;
+}
+
+/* Objects come to the loaded magazine, where their numbers stand already. */
+static inline void push(struct mr_objcache *cache, uint64_t top, uint32_t n)
+{
+	__atomic_store_n(&cache->top, top + n, __ATOMIC_RELAXED);
+}
+
+static inline void alloc_burst(struct mr_objcache *cache, void **objects,
 			       uint32_t n)
 {
 	const struct mri_obj_layout layout = cache->layout;
-	const uint32_t n_left = mri_magazine_n(loaded) - n;
-	const uint32_t *numbers = loaded->numbers + n_left;
+	const uint32_t *numbers = pop(cache, cache->top, n);
 
 	for (uint32_t i = 0; i < n; i++)
 		objects[i] = mri_obj_at(&layout, numbers[i]);
-	mri_magazine_set_n(loaded, n_left);
 }
 
 /* More than the loaded magazine has. */
@@ -133,9 +170,9 @@ alloc_over(struct mr_objcache *cache, void **objects, uint32_t n)
 
 	for (;;) {
 		const uint32_t k =
-			mri_min_u32(n - n_done, mri_magazine_n(cache->loaded));
+			mri_min_u32(n - n_done, (uint8_t)cache->top);
 
-		pop_objects(cache, cache->loaded, objects + n_done, k);
+		alloc_burst(cache, objects + n_done, k);
 		n_done += k;
 		if (n_done == n)
 			break;
@@ -145,19 +182,20 @@ alloc_over(struct mr_objcache *cache, void **objects, uint32_t n)
 			break;
 		}
 	}
-	mr_counter_add(&cache->counters.n_alloc, n_done);
 	return n_done;
 }
 
 uint32_t mr_obj_alloc_bulk(struct mr_objcache *cache, void **objects,
 			   uint32_t n)
 {
-	struct mri_magazine *loaded = cache->loaded;
+	const uint64_t top = cache->top;
 
-	if (n > mri_magazine_n(loaded))
+	if (n > (uint8_t)top)
 		return alloc_over(cache, objects, n);
-	pop_objects(cache, loaded, objects, n);
-	mr_counter_add(&cache->counters.n_alloc, n);
+	if (n == 1) /* without the loop, whose set-up costs more */
+		objects[0] = mri_obj_at(&cache->layout, *pop(cache, top, 1));
+	else
+		alloc_burst(cache, objects, n);
 	return n;
 }
 
@@ -165,6 +203,9 @@ uint32_t mr_obj_alloc_bulk(struct mr_objcache *cache, void **objects,
  * Numbers of n objects into the free part of a magazine. False, if one of them
  * is none: then nothing has happened. last - number borrows, and sets the top
  * bit, where number is above it, unless number has the top bit itself.
+ *
+ * Atomic stores keep the loop from becoming one of vectors, which multiply 64
+ * bits in more steps than it saves.
  */
 static inline bool take_valid(const struct mr_objcache *cache,
 			      uint32_t *numbers, void *const *objects,
@@ -173,10 +214,12 @@ static inline bool take_valid(const struct mr_objcache *cache,
 	const struct mri_obj_layout layout = cache->layout;
 	uint64_t beyond = 0;
 
+#pragma GCC unroll 4
 	for (uint32_t i = 0; i < n; i++) {
 		const uint64_t number = mri_obj_number(&layout, objects[i]);
 
-		numbers[i] = (uint32_t)number;
+		__atomic_store_n(&numbers[i], (uint32_t)number,
+				 __ATOMIC_RELAXED);
 		beyond |= number | (layout.last - number);
 	}
 	return beyond >> 63 == 0;
@@ -186,52 +229,65 @@ static inline bool take_valid(const struct mr_objcache *cache,
 __attribute__((noinline)) static void
 free_over(struct mr_objcache *cache, void *const *objects, uint32_t n)
 {
-	uint32_t n_freed = 0;
-	uint32_t n_invalid = 0;
-
 	while (n > 0) {
-		struct mri_magazine *loaded = cache->loaded;
-		const uint32_t n_full = mri_magazine_n(loaded);
-		uint32_t k = mri_min_u32(n, MR_MAGAZINE_PAGES - n_full);
+		const uint64_t top = cache->top;
+		uint32_t *numbers = cache->loaded->numbers + (uint8_t)top;
+		uint32_t k = mri_min_u32(n, MR_MAGAZINE_PAGES - (uint8_t)top);
 
 		if (k == 0) {
 			if (make_room(cache))
 				continue;
-			n_invalid += n;
-			break;
+			mr_counter_add(&cache->counters.free_invalid, n);
+			return;
 		}
-		if (take_valid(cache, loaded->numbers + n_full, objects, k)) {
-			mri_magazine_set_n(loaded, n_full + k);
-			n_freed += k;
-		} else {
-			const bool is_valid = take_valid(
-				cache, loaded->numbers + n_full, objects, 1);
-
+		if (!take_valid(cache, numbers, objects, k)) {
 			k = 1;
-			mri_magazine_set_n(loaded, n_full + is_valid);
-			n_freed += is_valid;
-			n_invalid += !is_valid;
+			if (!take_valid(cache, numbers, objects, 1)) {
+				mr_counter_add(&cache->counters.free_invalid,
+					       1);
+				objects++;
+				n--;
+				continue;
+			}
 		}
+		push(cache, top, k);
 		objects += k;
 		n -= k;
 	}
-	mr_counter_add(&cache->counters.n_free, n_freed);
-	mr_counter_add(&cache->counters.free_invalid, n_invalid);
+}
+
+/* One object alone. False: it is none of ours, or there is no room. */
+static inline bool free_one(struct mr_objcache *cache, const void *object)
+{
+	const uint64_t top = cache->top;
+	const uint64_t number = mri_obj_number(&cache->layout, object);
+
+	if (number > cache->layout.last || (uint8_t)top == MR_MAGAZINE_PAGES)
+		return false;
+	cache->loaded->numbers[(uint8_t)top] = (uint32_t)number;
+	push(cache, top, 1);
+	return true;
+}
+
+/* Out of line, so that one object alone does not pay for its registers. */
+__attribute__((noinline)) static void
+free_burst(struct mr_objcache *cache, void *const *objects, uint32_t n)
+{
+	const uint64_t top = cache->top;
+	const uint32_t n_full = (uint8_t)top;
+
+	if (n > MR_MAGAZINE_PAGES - n_full ||
+	    !take_valid(cache, cache->loaded->numbers + n_full, objects, n))
+		free_over(cache, objects, n);
+	else
+		push(cache, top, n);
 }
 
 void mr_obj_free_bulk(struct mr_objcache *cache, void *const *objects,
 		      uint32_t n)
 {
-	struct mri_magazine *loaded = cache->loaded;
-	const uint32_t n_full = mri_magazine_n(loaded);
-
-	if (n > MR_MAGAZINE_PAGES - n_full ||
-	    !take_valid(cache, loaded->numbers + n_full, objects, n)) {
-		free_over(cache, objects, n);
-		return;
-	}
-	mri_magazine_set_n(loaded, n_full + n);
-	mr_counter_add(&cache->counters.n_free, n);
+	if (n != 1 || !free_one(cache, objects[0]))
+		free_burst(cache, objects, n);
 }
 
 int mr_objcache_create(struct mr_objpool *pool, struct mr_objcache **ret_cache,
@@ -257,7 +313,8 @@ int mr_objcache_create(struct mr_objpool *pool, struct mr_objcache **ret_cache,
 	loaded = take(cache, &pool->depot.empty);
 	prev = take(cache, &pool->depot.empty);
 	assert(loaded != NULL && prev != NULL);
-	set_magazines(cache, loaded, prev);
+	load(cache, loaded);
+	set_prev(cache, prev);
 	cache->next = pool->caches;
 	pool->caches = cache;
 	pool->n_caches++;
@@ -304,13 +361,13 @@ void mr_objcache_destroy(struct mr_objcache *cache)
 		return;
 	pool = cache->pool;
 	pthread_mutex_lock(&pool->lock);
-	give_back(cache, cache->loaded);
+	mri_objcache_sum(cache, &pool->counters);
+	give_back(cache, unload(cache));
 	give_back(cache, cache->prev);
 	for (link = &pool->caches; *link != cache; link = &(*link)->next)
 		;
 	*link = cache->next;
 	pool->n_caches--;
-	mri_objpool_retire(pool, &cache->counters);
 	pthread_mutex_unlock(&pool->lock);
 	mr_free(pool->ctx, cache);
 }

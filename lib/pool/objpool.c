@@ -211,10 +211,17 @@ static void add_counters(struct mri_obj_counters *to,
 		t[i] += mr_counter_get(&f[i]);
 }
 
-void mri_objpool_retire(struct mr_objpool *pool,
-			const struct mri_obj_counters *counters)
+/* Objects do not appear and vanish: what came back follows from the rest. */
+void mri_objcache_sum(const struct mr_objcache *cache,
+		      struct mri_obj_counters *sums)
 {
-	add_counters(&pool->counters, counters);
+	const uint64_t n_alloc =
+		__atomic_load_n(&cache->top, __ATOMIC_RELAXED) >> 8;
+
+	add_counters(sums, &cache->counters);
+	sums->n_alloc += n_alloc;
+	sums->n_free += n_alloc + mri_objcache_n(cache) -
+			mr_counter_get(&cache->n_fetched);
 }
 
 /*
@@ -239,11 +246,8 @@ int mr_objpool_stats(const struct mr_objpool *pool,
 	add_counters(&c, &pool->counters);
 	for (const struct mr_objcache *cache = pool->caches; cache != NULL;
 	     cache = cache->next) {
-		add_counters(&c, &cache->counters);
-		s.n_cached += mri_magazine_n(__atomic_load_n(&cache->loaded,
-							     __ATOMIC_RELAXED));
-		s.n_cached += mri_magazine_n(
-			__atomic_load_n(&cache->prev, __ATOMIC_RELAXED));
+		mri_objcache_sum(cache, &c);
+		s.n_cached += mri_objcache_n(cache);
 	}
 	s.n_caches = pool->n_caches;
 	pthread_mutex_unlock(&p->lock);

@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include <millrace/driver.h>
@@ -56,15 +57,35 @@ struct mri_obj_counters {
 };
 
 struct mr_objcache {
-	/* Hot: one line. */
+	/*
+	 * Hot: one line. As in struct mr_cache, one store says what left and
+	 * what is still here:
+	 *
+	 *     top = objects that left so far << 8 | objects in loaded
+	 */
+	uint64_t top; /* atomic */
 	struct mri_magazine *loaded;
 	struct mri_magazine *prev;
 	struct mri_obj_layout layout;
 	/* Warm. */
-	struct mri_obj_counters counters;
+	struct mri_obj_counters counters; /* without n_alloc and n_free */
+	uint64_t n_fetched; /* objects from the depot, less those sent to it;
+			     * modulo 2^64 */
 	struct mr_objpool *pool;
 	struct mr_objcache *next; /* in pool->caches, under its lock */
 };
+
+_Static_assert(offsetof(struct mr_objcache, counters) <= MRI_CACHE_LINE,
+	       "what every call reads is one line");
+
+/* Objects in a cache. */
+static inline uint32_t mri_objcache_n(const struct mr_objcache *cache)
+{
+	const uint64_t top = __atomic_load_n(&cache->top, __ATOMIC_RELAXED);
+
+	return (uint8_t)top + mri_magazine_n(__atomic_load_n(&cache->prev,
+							     __ATOMIC_RELAXED));
+}
 
 struct mr_objpool {
 	/* Read only once it is made. */
@@ -89,8 +110,8 @@ struct mr_objpool {
 	struct mri_obj_counters counters; /* of dead caches */
 };
 
-/* Under the lock: the counters of a cache that ends. lib/pool/objpool.c */
-void mri_objpool_retire(struct mr_objpool *pool,
-			const struct mri_obj_counters *counters);
+/* Add what a cache counted to sums. lib/pool/objpool.c */
+void mri_objcache_sum(const struct mr_objcache *cache,
+		      struct mri_obj_counters *sums);
 
 #endif
