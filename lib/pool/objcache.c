@@ -163,14 +163,13 @@ static inline void alloc_burst(struct mr_objcache *cache, void **objects,
 }
 
 /* More than the loaded magazine has. */
-__attribute__((noinline)) static uint32_t
-alloc_over(struct mr_objcache *cache, void **objects, uint32_t n)
+__attribute__((noinline)) static uint32_t alloc_over(struct mr_objcache *cache,
+						     void **objects, uint32_t n)
 {
 	uint32_t n_done = 0;
 
 	for (;;) {
-		const uint32_t k =
-			mri_min_u32(n - n_done, (uint8_t)cache->top);
+		const uint32_t k = mri_min_u32(n - n_done, (uint8_t)cache->top);
 
 		alloc_burst(cache, objects + n_done, k);
 		n_done += k;

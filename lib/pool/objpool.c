@@ -80,10 +80,9 @@ static int check_config(struct mr_objpool_config *c,
 			       c->align_bytes, MIN_ALIGN_BYTES,
 			       MAX_ALIGN_BYTES);
 	if (c->n_objects == 0 || c->n_objects > UINT32_MAX - 1)
-		return mr_fail(reterr_reason, -EINVAL,
-			       "%llu objects: must be 1 to %u",
-			       (unsigned long long)c->n_objects,
-			       UINT32_MAX - 1);
+		return mr_fail(
+			reterr_reason, -EINVAL, "%llu objects: must be 1 to %u",
+			(unsigned long long)c->n_objects, UINT32_MAX - 1);
 	if (c->max_caches > MAX_CACHES)
 		return mr_fail(reterr_reason, -EINVAL,
 			       "%u caches: a pool has at most %d",
@@ -157,9 +156,8 @@ int mr_objpool_create(struct mr_ctx *ctx,
 	pool->n_unused = pool->owns_memory ? c.n_objects : 0;
 	pool->layout.memory = c.memory;
 	if (pool->owns_memory)
-		pool->layout.memory =
-			mr_alloc(ctx, c.align_bytes,
-				 c.n_objects * pool->object_bytes);
+		pool->layout.memory = mr_alloc(
+			ctx, c.align_bytes, c.n_objects * pool->object_bytes);
 	if (pool->layout.memory == NULL)
 		goto free_depot;
 	pthread_mutex_init(&pool->lock, NULL);

@@ -36,9 +36,8 @@ struct mri_obj_layout {
 static inline uint64_t mri_obj_number(const struct mri_obj_layout *layout,
 				      const void *object)
 {
-	const uint64_t x =
-		((uintptr_t)object - (uintptr_t)layout->memory) *
-		layout->inverse;
+	const uint64_t x = ((uintptr_t)object - (uintptr_t)layout->memory) *
+			   layout->inverse;
 
 	return x >> layout->shift | x << (-layout->shift & 63);
 }
@@ -83,8 +82,8 @@ static inline uint32_t mri_objcache_n(const struct mr_objcache *cache)
 {
 	const uint64_t top = __atomic_load_n(&cache->top, __ATOMIC_RELAXED);
 
-	return (uint8_t)top + mri_magazine_n(__atomic_load_n(&cache->prev,
-							     __ATOMIC_RELAXED));
+	return (uint8_t)top +
+	       mri_magazine_n(__atomic_load_n(&cache->prev, __ATOMIC_RELAXED));
 }
 
 struct mr_objpool {

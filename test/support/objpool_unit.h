@@ -92,7 +92,7 @@ static inline void objects_close(struct objects *f)
 	assert_int_equal(f->allocator.n_out, 0);
 }
 
-static inline void *alloc_one(struct mr_objcache *cache)
+static inline void *alloc_object(struct mr_objcache *cache)
 {
 	void *object = NULL;
 
@@ -100,7 +100,7 @@ static inline void *alloc_one(struct mr_objcache *cache)
 	return object;
 }
 
-static inline void free_one(struct mr_objcache *cache, void *object)
+static inline void free_object(struct mr_objcache *cache, void *object)
 {
 	mr_obj_free_bulk(cache, &object, 1);
 }

@@ -121,6 +121,8 @@ MR_API void mr_ring_mpmc_destroy(struct mr_ring_mpmc *ring);
  * Cost:   one CAS per call, tried again if another producer was faster. Not
  *         lock-free: a producer that is stopped between its CAS and its last
  *         store delays consumers at its entries; they get 0, nobody spins.
+ *         Likewise a consumer delays producers: the ring is full at the places
+ *         that it has not given back.
  */
 MR_API uint32_t mr_ring_mpmc_enqueue_burst(struct mr_ring_mpmc *ring,
 					   const struct mr_frame *frames,

@@ -6,10 +6,9 @@ enum { M = MR_MAGAZINE_PAGES };
 
 static void bursts_of_every_length(void **state)
 {
-	static const uint32_t lengths[] = { 0,         1,         2,
-					    31,        M - 1,     M,
-					    M + 1,     2 * M - 1, 2 * M,
-					    2 * M + 1, 300,       1000 };
+	static const uint32_t lengths[] = { 0,     1,         2,     31,
+					    M - 1, M,         M + 1, 2 * M - 1,
+					    2 * M, 2 * M + 1, 300,   1000 };
 	enum { N = 300 };
 	const struct mr_objpool_config config = { .object_bytes = 24,
 						  .align_bytes = 8,
@@ -58,9 +57,9 @@ static void last_in_first_out(void **state)
 	objects_open(&f, &config);
 	assert_int_equal(mr_obj_alloc_bulk(f.cache, objects, 3 * M), 3 * M);
 	for (uint32_t i = 0; i < 3 * M; i++)
-		free_one(f.cache, objects[i]);
+		free_object(f.cache, objects[i]);
 	for (uint32_t i = 3 * M; i-- > 0;) {
-		again = alloc_one(f.cache);
+		again = alloc_object(f.cache);
 		assert_ptr_equal(again, objects[i]);
 	}
 	mr_obj_free_bulk(f.cache, objects, 3 * M);
@@ -162,8 +161,8 @@ static void bad_addresses_among_good_ones(void **state)
 		assert_memory_equal(again, objects, sizeof(objects));
 		mr_obj_free_bulk(f.cache, again, M);
 	}
-	assert_int_equal(obj_stats(f.pool).free_invalid, M + M / 2 * (M / 2) -
-								M / 2);
+	assert_int_equal(obj_stats(f.pool).free_invalid,
+			 M + M / 2 * (M / 2) - M / 2);
 	objects_close(&f);
 }
 
@@ -233,9 +232,8 @@ static void there_is_always_an_empty_magazine(void **state)
 				 0);
 		/* Two magazines in use, two objects left in them. */
 		mr_obj_free_bulk(caches[i], objects + first, M + 1);
-		assert_int_equal(mr_obj_alloc_bulk(caches[i], objects + first,
-						   1),
-				 1);
+		assert_int_equal(
+			mr_obj_alloc_bulk(caches[i], objects + first, 1), 1);
 		assert_int_equal(mr_obj_alloc_bulk(caches[i],
 						   objects + first + 1, M - 1),
 				 M - 1);

@@ -16,16 +16,16 @@ struct shared {
 static bool claim(struct mt_thread *thread, uint64_t *object)
 {
 	struct shared *shared = thread->run->shared;
-	const size_t at = (size_t)((char *)object -
-				   shared->pool->layout.memory) /
-			  (WORDS * 8);
+	const size_t at =
+		(size_t)((char *)object - shared->pool->layout.memory) /
+		(WORDS * 8);
 	uint32_t nobody = 0;
 
 	if (!mt_check(thread->run, at < N_OBJECTS) ||
-	    !mt_check(thread->run, __atomic_compare_exchange_n(
-					   &shared->owners[at], &nobody,
-					   thread->id, false, __ATOMIC_RELAXED,
-					   __ATOMIC_RELAXED)))
+	    !mt_check(thread->run,
+		      __atomic_compare_exchange_n(
+			      &shared->owners[at], &nobody, thread->id, false,
+			      __ATOMIC_RELAXED, __ATOMIC_RELAXED)))
 		return false;
 	/* Plain accesses: the pool's order must hand them over. */
 	for (uint32_t i = 1; i < WORDS; i++)
@@ -39,9 +39,9 @@ static bool claim(struct mt_thread *thread, uint64_t *object)
 static void disclaim(struct mt_thread *thread, const uint64_t *object)
 {
 	struct shared *shared = thread->run->shared;
-	const size_t at = (size_t)((const char *)object -
-				   shared->pool->layout.memory) /
-			  (WORDS * 8);
+	const size_t at =
+		(size_t)((const char *)object - shared->pool->layout.memory) /
+		(WORDS * 8);
 
 	__atomic_store_n(&shared->owners[at], 0, __ATOMIC_RELAXED);
 }

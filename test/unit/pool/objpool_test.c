@@ -2,9 +2,10 @@
 /* Tests of lib/pool/objpool.c by one thread; objpool_mt_test.c has several. */
 #include "support/objpool_unit.h"
 
+static char some_memory[4096] __attribute__((aligned(4096)));
+
 static void only_sane_values_make_a_pool(void **state)
 {
-	static char memory[4096] __attribute__((aligned(4096)));
 	const struct {
 		struct mr_objpool_config config;
 		const char *words;
@@ -23,14 +24,21 @@ static void only_sane_values_make_a_pool(void **state)
 		  "power of two, 8 to 4096" },
 		{ { .n_objects = 1, .object_bytes = 8, .max_caches = 4097 },
 		  "at most 4096" },
-		{ { .n_objects = 1, .object_bytes = 8, .memory = memory + 8,
+		{ { .n_objects = 1,
+		    .object_bytes = 8,
+		    .memory = some_memory + 8,
 		    .memory_bytes = 64 },
 		  "aligned to 64 bytes" },
-		{ { .n_objects = 3, .object_bytes = 65, .memory = memory,
+		{ { .n_objects = 3,
+		    .object_bytes = 65,
+		    .memory = some_memory,
 		    .memory_bytes = 2 * 128 + 64 },
 		  "take 321" },
-		{ { .n_objects = 3, .object_bytes = 8, .align_bytes = 8,
-		    .memory = memory, .memory_bytes = UINT64_C(8) << 32 },
+		{ { .n_objects = 3,
+		    .object_bytes = 8,
+		    .align_bytes = 8,
+		    .memory = some_memory,
+		    .memory_bytes = UINT64_C(8) << 32 },
 		  "2^32 times" },
 	};
 	struct test_allocator a = { 0 };
@@ -69,11 +77,11 @@ static void the_last_byte_is_enough(void **state)
 	(void)state;
 	objects_open(&f, &config);
 	assert_int_equal(obj_stats(f.pool).object_bytes, 128);
-	free_one(f.cache, memory + 256); /* to its last byte */
+	free_object(f.cache, memory + 256); /* to its last byte */
 	assert_int_equal(obj_stats(f.pool).n_free, 1);
-	free_one(f.cache, memory + 320);
+	free_object(f.cache, memory + 320);
 	assert_int_equal(obj_stats(f.pool).free_invalid, 1);
-	assert_ptr_equal(alloc_one(f.cache), memory + 256);
+	assert_ptr_equal(alloc_object(f.cache), memory + 256);
 	objects_close(&f);
 }
 
@@ -110,22 +118,21 @@ static void memory_that_is_not_there(void **state)
 /* Sizes whose odd part is 1, 3, 5, 49...: the division is exact in each. */
 static void every_object_is_there_once(void **state)
 {
-	static const uint32_t sizes[][2] = { { 8, 8 },   { 1, 8 },
-					     { 24, 8 },  { 40, 8 },
-					     { 392, 8 }, { 64, 64 },
-					     { 65, 64 }, { 5000, 4096 },
-					     { 777, 16 } };
+	static const uint32_t sizes[][2] = {
+		{ 8, 8 },   { 1, 8 },   { 24, 8 },      { 40, 8 },  { 392, 8 },
+		{ 64, 64 }, { 65, 64 }, { 5000, 4096 }, { 777, 16 }
+	};
 	enum { N = 1000 };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-		const struct mr_objpool_config config = {
-			.object_bytes = sizes[i][0],
-			.align_bytes = sizes[i][1],
-			.n_objects = N
-		};
-		const uint32_t stride = (uint32_t)mri_round_up(sizes[i][0],
-							       sizes[i][1]);
+		const struct mr_objpool_config config = { .object_bytes =
+								  sizes[i][0],
+							  .align_bytes =
+								  sizes[i][1],
+							  .n_objects = N };
+		const uint32_t stride =
+			(uint32_t)mri_round_up(sizes[i][0], sizes[i][1]);
 		bool is_seen[N] = { false };
 		void *objects[N + 1];
 		struct objects f;
@@ -161,9 +168,9 @@ static void what_is_no_object_is_left_alone(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-		const struct mr_objpool_config config = {
-			.object_bytes = sizes[i], .n_objects = N
-		};
+		const struct mr_objpool_config config = { .object_bytes =
+								  sizes[i],
+							  .n_objects = N };
 		uint64_t n_invalid = 0, n_valid = 0;
 		void *objects[N];
 		struct objects f;
@@ -174,12 +181,12 @@ static void what_is_no_object_is_left_alone(void **state)
 		assert_int_equal(mr_obj_alloc_bulk(f.cache, objects, N), N);
 		for (int64_t at = -2 * (int64_t)sizes[i];
 		     at <= (N + 2) * (int64_t)sizes[i]; at++) {
-			const uintptr_t object = (uintptr_t)memory +
-						 (uintptr_t)at;
+			const uintptr_t object =
+				(uintptr_t)memory + (uintptr_t)at;
 			const bool is_valid = at >= 0 && at % sizes[i] == 0 &&
 					      at < N * (int64_t)sizes[i];
 
-			free_one(f.cache, (void *)object);
+			free_object(f.cache, (void *)object);
 			n_valid += is_valid;
 			n_invalid += !is_valid;
 			assert_int_equal(obj_stats(f.pool).free_invalid,
@@ -187,12 +194,12 @@ static void what_is_no_object_is_left_alone(void **state)
 			assert_int_equal(obj_stats(f.pool).n_free, n_valid);
 		}
 		for (uint32_t bit = 13; bit < 64; bit++) {
-			free_one(f.cache, (void *)((uintptr_t)memory ^
-						   (uintptr_t)1 << bit));
-			free_one(f.cache, (void *)((uintptr_t)1 << bit));
+			free_object(f.cache, (void *)((uintptr_t)memory ^
+						      (uintptr_t)1 << bit));
+			free_object(f.cache, (void *)((uintptr_t)1 << bit));
 			n_invalid += 2;
 		}
-		free_one(f.cache, NULL);
+		free_object(f.cache, NULL);
 		assert_int_equal(obj_stats(f.pool).free_invalid, n_invalid + 1);
 		assert_obj_in_flight(f.pool, 0);
 		objects_close(&f);
@@ -210,14 +217,14 @@ static void a_pool_in_use_is_not_destroyed(void **state)
 
 	(void)state;
 	objects_open(&f, &config);
-	object = alloc_one(f.cache);
+	object = alloc_object(f.cache);
 	assert_int_equal(mr_objpool_destroy(f.pool, &why), -EBUSY);
 	assert_reason_has(&why, "flows is in use by 1 caches");
 	mr_objcache_destroy(f.cache);
 	assert_int_equal(mr_objpool_destroy(f.pool, &why), -EBUSY);
 	assert_reason_has(&why, "1 of the flows are in flight");
 	assert_int_equal(mr_objcache_create(f.pool, &f.cache, NULL), 0);
-	free_one(f.cache, object);
+	free_object(f.cache, object);
 	objects_close(&f);
 }
 
@@ -241,9 +248,9 @@ static void memory_of_the_callers(void **state)
 	assert_int_equal(obj_stats(f.pool).n_in_flight, 10);
 	memset(memory, 0x5a, sizeof(memory));
 	for (uint32_t i = 0; i < 4; i++)
-		free_one(f.cache, memory + at[i]);
-	free_one(f.cache, memory + 6400 - 64); /* reaches beyond the end */
-	free_one(f.cache, memory + 32);
+		free_object(f.cache, memory + at[i]);
+	free_object(f.cache, memory + 6400 - 64); /* reaches beyond the end */
+	free_object(f.cache, memory + 32);
 	assert_int_equal(obj_stats(f.pool).free_invalid, 2);
 	assert_int_equal(obj_stats(f.pool).n_free, 4);
 	assert_int_equal(mr_obj_alloc_bulk(f.cache, objects, 10), 4);

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Names of their own for the functions of lib/pool/depot.c, in tests that
+ * compile it themselves; ahead of all other includes. See stepped.h.
+ */
+#ifndef SUPPORT_STEPPED_DEPOT_H
+#define SUPPORT_STEPPED_DEPOT_H
+
+#define mri_stack_init stepped_stack_init
+#define mri_stack_push stepped_stack_push
+#define mri_stack_pop stepped_stack_pop
+#define mri_stack_pop_bulk stepped_stack_pop_bulk
+#define mri_depot_init stepped_depot_init
+#define mri_depot_fini stepped_depot_fini
+
+#endif
