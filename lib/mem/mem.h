@@ -29,6 +29,13 @@ struct mri_extent {
 
 struct mr_pool;
 
+/* A pool's addresses, for bursts, which take no lock. All are atomic. */
+struct mri_pool_place {
+	uint64_t begin;
+	uint64_t end; /* 0: this place is free */
+	struct mr_pool *pool;
+};
+
 struct mr_region {
 	struct mr_ctx *ctx;
 	uint8_t *base;
@@ -39,9 +46,8 @@ struct mr_region {
 	uint32_t numa_node_plus_1;
 	char name[32];
 	/*
-	 * What is below changes while frames of other pools are on their way
-	 * home and statistics are read. No burst takes the lock for a page of
-	 * its own pool.
+	 * What is below changes while frames are on their way and statistics
+	 * are read. No burst takes the lock.
 	 */
 	pthread_mutex_t lock;
 	uint32_t n_segments; /* in order of address */
@@ -49,7 +55,7 @@ struct mr_region {
 	struct mri_extent extents[MRI_MAX_SEGMENTS]; /* in no order */
 	struct mri_pin pins[MRI_MAX_PINS];
 	/* Pools register so that a frame of another pool finds its home. */
-	struct mr_pool *pools[MRI_MAX_POOLS];
+	struct mri_pool_place pools[MRI_MAX_POOLS];
 };
 
 /*

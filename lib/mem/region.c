@@ -103,7 +103,7 @@ int mr_region_destroy(struct mr_region *region, struct mr_reason *reterr_reason)
 	if (err < 0)
 		return err;
 	for (uint32_t i = 0; i < MRI_MAX_POOLS; i++)
-		if (region->pools[i] != NULL)
+		if (region->pools[i].end != 0)
 			return mr_fail(reterr_reason, -EBUSY,
 				       "the region has a pool; destroy it "
 				       "first");

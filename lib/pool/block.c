@@ -177,14 +177,13 @@ void mri_block_back(struct mr_cache *cache, struct mr_pool *pool,
 		    struct mri_block *block)
 {
 	struct mri_blocks *blocks = &pool->blocks;
-	const bool is_ours = cache != NULL && cache->pool == pool;
 	const uint32_t page = block->page, order = block->order;
 	uint64_t n_failed = 0;
 
 	if (order == 0) {
 		unmake_block(pool, block);
-		if (is_ours)
-			mri_cache_recycle(cache, page);
+		if (cache != NULL)
+			mri_cache_return(cache, pool, page);
 		else
 			mri_pool_put_pages(pool, &page, 1);
 		return;

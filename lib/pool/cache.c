@@ -16,7 +16,70 @@
  * in loops that a compiler can turn into vectors; whether a burst may go that
  * way is looked at once for all of it. All else is out of line, and counted.
  */
+#include <string.h>
+
 #include "pool/cache.h"
+
+/* A magazine with pages; NULL: there is none. */
+static struct mri_magazine *fetch_filled(struct mr_cache *cache)
+{
+	struct mr_pool *pool = cache->pool;
+	struct mri_pool_counters *counters = &cache->counters;
+	struct mri_magazine *filled = NULL;
+	uint32_t n;
+
+	if (pool->home != NULL)
+		filled = mri_inbox_take(pool, cache->id,
+					&counters->depot_cas_failed);
+	if (filled != NULL) {
+		mr_counter_add(&counters->n_from_inbox, mri_magazine_n(filled));
+		return filled;
+	}
+	filled = mri_depot_take(&pool->depot, &pool->depot.filled,
+				&counters->depot_cas_failed);
+	if (filled == NULL)
+		return NULL;
+	n = mri_magazine_n(filled);
+	mr_counter_add(&counters->alloc_refill, 1);
+	mr_counter_add(&counters->n_from_depot, n);
+	mr_counter_add(&cache->n_fetched, n);
+	return filled;
+}
+
+/* Pages of the page allocator to the loaded magazine; how many. */
+static uint32_t fetch_pages(struct mr_cache *cache)
+{
+	const uint32_t n = mri_page_alloc_bulk(&cache->pool->page_alloc,
+					       cache->loaded->numbers,
+					       MR_MAGAZINE_PAGES);
+
+	mri_cache_set_n_loaded(cache, n);
+	mr_counter_add(&cache->counters.alloc_slow, n);
+	mr_counter_add(&cache->n_fetched, n);
+	return n;
+}
+
+/*
+ * Pages that are on their way to others, those that this cache has open first.
+ * NULL: none; then those who have some open are told to send them.
+ */
+static struct mri_magazine *fetch_last(struct mr_cache *cache)
+{
+	struct mr_pool *pool = cache->pool;
+	struct mri_magazine *filled = NULL;
+
+	if (pool->home != NULL) {
+		mr_cache_flush(cache);
+		filled = mri_inbox_steal(pool,
+					 &cache->counters.depot_cas_failed);
+	}
+	if (filled != NULL)
+		mr_counter_add(&cache->counters.n_from_inbox,
+			       mri_magazine_n(filled));
+	else if (__atomic_load_n(&pool->is_starving, __ATOMIC_RELAXED) == 0)
+		__atomic_store_n(&pool->is_starving, 1, __ATOMIC_RELAXED);
+	return filled;
+}
 
 /* Pages for the loaded magazine, which is empty. False: there are none. */
 __attribute__((noinline, cold)) static bool refill(struct mr_cache *cache)
@@ -24,40 +87,32 @@ __attribute__((noinline, cold)) static bool refill(struct mr_cache *cache)
 	struct mr_pool *pool = cache->pool;
 	struct mri_magazine *empty = mri_cache_unload(cache);
 	struct mri_magazine *filled;
-	uint32_t n;
 
 	if (mri_magazine_n(cache->prev) > 0) {
 		mri_cache_load(cache, cache->prev);
 		mri_cache_set_prev(cache, empty);
 		return true;
 	}
-	filled = mri_depot_take(&pool->depot, &pool->depot.filled,
-				&cache->counters.depot_cas_failed);
+	filled = fetch_filled(cache);
+	if (filled == NULL && fetch_pages(cache) == 0) {
+		mri_block_flush(cache); /* it may bring a page here */
+		if (mri_cache_n_loaded(cache) > 0)
+			return true;
+		if (mri_block_reclaim(pool, cache) == 0 ||
+		    fetch_pages(cache) == 0) {
+			filled = fetch_last(cache);
+			if (filled == NULL)
+				return false;
+		}
+	}
 	if (filled != NULL) {
 		mri_depot_put(&pool->depot, &pool->depot.empty, empty,
 			      &cache->counters.depot_cas_failed);
 		mri_cache_load(cache, filled);
-		n = mri_magazine_n(filled);
-		mr_counter_add(&cache->counters.alloc_refill, 1);
-		mr_counter_add(&cache->counters.n_from_depot, n);
-		mr_counter_add(&cache->n_fetched, n);
-		return true;
 	}
-	n = mri_page_alloc_bulk(&pool->page_alloc, empty->numbers,
-				MR_MAGAZINE_PAGES);
-	if (n == 0) {
-		mri_block_flush(cache); /* it may bring a page here */
-		if (mri_cache_n_loaded(cache) > 0)
-			return true;
-		if (mri_block_reclaim(pool, cache) > 0)
-			n = mri_page_alloc_bulk(&pool->page_alloc,
-						empty->numbers,
-						MR_MAGAZINE_PAGES);
-	}
-	mri_cache_set_n_loaded(cache, n);
-	mr_counter_add(&cache->counters.alloc_slow, n);
-	mr_counter_add(&cache->n_fetched, n);
-	return n > 0;
+	if (pool->home != NULL)
+		mri_inbox_claim(cache);
+	return true;
 }
 
 /* Room in the loaded magazine, which is full. */
@@ -142,12 +197,23 @@ uint32_t mri_cache_alloc_pages(struct mr_cache *cache, uint64_t *addrs,
 	return n_done;
 }
 
-void mri_cache_recycle(struct mr_cache *cache, uint32_t page)
+void mri_cache_keep(struct mr_cache *cache, const uint32_t *pages, uint32_t n)
 {
-	if (mri_cache_n_loaded(cache) == MR_MAGAZINE_PAGES)
-		make_room(cache);
-	cache->loaded->numbers[mri_cache_n_loaded(cache)] = page;
-	push_pages(cache, cache->top, 1);
+	while (n > 0) {
+		const uint64_t top = cache->top;
+		const uint32_t k =
+			mri_min_u32(n, MR_MAGAZINE_PAGES - (uint8_t)top);
+
+		if (k == 0) {
+			make_room(cache);
+			continue;
+		}
+		memcpy(cache->loaded->numbers + (uint8_t)top, pages,
+		       k * sizeof(pages[0]));
+		push_pages(cache, top, k);
+		pages += k;
+		n -= k;
+	}
 }
 
 /* Whatever is not one page, or a burst of pages from the loaded magazine. */
@@ -182,11 +248,12 @@ uint32_t mr_frag_alloc_bulk(struct mr_cache *cache, uint64_t *addrs, uint32_t n,
  * The plain form, one address at a time with three branches, costs twice as
  * much. last - page borrows, and sets the top bit, where page > last.
  */
-static inline bool take_sole(const struct mr_cache *cache, uint32_t *pages,
-			     const char *addrs, uint32_t n, size_t stride)
+static inline bool take_sole(const struct mr_cache *cache, uint64_t n_pages,
+			     uint32_t *pages, const char *addrs, uint32_t n,
+			     size_t stride)
 {
 	const uint64_t base = cache->addr;
-	const uint64_t last = cache->fast_pages - 1;
+	const uint64_t last = n_pages - 1;
 	const uint32_t shift = cache->page_shift;
 	const uint8_t *owners = cache->owners;
 	uint64_t beyond = 0;
@@ -208,10 +275,11 @@ static inline bool take_sole(const struct mr_cache *cache, uint32_t *pages,
 }
 
 /* More than the loaded magazine has room for, or not all simply ours. */
-__attribute__((noinline)) static void free_pages_over(struct mr_cache *cache,
-						      const char *addrs,
-						      uint32_t n, size_t stride)
+static void free_pages_over(struct mr_cache *cache, const char *addrs,
+			    uint32_t n, size_t stride)
 {
+	const uint64_t n_pages = cache->pool->n_pages;
+
 	while (n > 0) {
 		const uint64_t top = cache->top;
 		uint32_t *pages = cache->loaded->numbers + (uint8_t)top;
@@ -222,13 +290,70 @@ __attribute__((noinline)) static void free_pages_over(struct mr_cache *cache,
 			make_room(cache);
 			continue;
 		}
-		if (take_sole(cache, pages, addrs, k, stride))
+		if (take_sole(cache, n_pages, pages, addrs, k, stride))
 			push_pages(cache, top, k);
 		else
 			mri_cache_put(cache, addrs, k, stride);
 		addrs += k * stride;
 		n -= k;
 	}
+}
+
+/* Pages of this pool, each to its home: those of one home in one go. */
+static void send_home(struct mr_cache *cache, const uint32_t *pages, uint32_t n)
+{
+	struct mr_pool *pool = cache->pool;
+	uint32_t from = 0;
+
+	while (from < n) {
+		const uint32_t home = mri_home_of(pool, pages[from]);
+		uint32_t to = from + 1;
+
+		while (to < n && mri_home_of(pool, pages[to]) == home)
+			to++;
+		if (home == cache->id || home == MRI_NO_HOME)
+			mri_cache_keep(cache, pages + from, to - from);
+		else
+			mri_outbox_put(cache, pool, home, pages + from,
+				       to - from);
+		from = to;
+	}
+}
+
+/* The same as free_pages_over(), where pages go home. */
+static void free_pages_home(struct mr_cache *cache, const char *addrs,
+			    uint32_t n, size_t stride)
+{
+	uint32_t pages[MR_MAGAZINE_PAGES];
+
+	while (n > 0) {
+		const uint32_t k = mri_min_u32(n, MR_MAGAZINE_PAGES);
+
+		if (take_sole(cache, cache->pool->n_pages, pages, addrs, k,
+			      stride))
+			send_home(cache, pages, k);
+		else
+			mri_cache_put(cache, addrs, k, stride);
+		addrs += k * stride;
+		n -= k;
+	}
+}
+
+/* All that is not simple, and all calls while something is open. */
+__attribute__((noinline)) static void free_other(struct mr_cache *cache,
+						 const char *addrs, uint32_t n,
+						 size_t stride)
+{
+	const struct mr_pool *pool = cache->pool;
+
+	if (cache->n_open > 0)
+		mri_outbox_tick(cache);
+	if (pool->live != NULL)
+		mri_chunk_free(cache, addrs, n, stride);
+	else if (pool->home != NULL)
+		free_pages_home(cache, addrs, n, stride);
+	else
+		free_pages_over(cache, addrs, n, stride);
 }
 
 /* Hot: n addresses, stride bytes apart, back to the cache. */
@@ -238,13 +363,11 @@ free_pages(struct mr_cache *cache, const char *addrs, uint32_t n, size_t stride)
 	const uint64_t top = cache->top;
 	uint32_t *pages = cache->loaded->numbers + (uint8_t)top;
 
-	if (!cache->is_paged)
-		mri_chunk_free(cache, addrs, n, stride);
-	else if (n + (uint8_t)top <= MR_MAGAZINE_PAGES &&
-		 take_sole(cache, pages, addrs, n, stride))
+	if (cache->fast_pages != 0 && n + (uint8_t)top <= MR_MAGAZINE_PAGES &&
+	    take_sole(cache, cache->fast_pages, pages, addrs, n, stride))
 		push_pages(cache, top, n);
 	else
-		free_pages_over(cache, addrs, n, stride);
+		free_other(cache, addrs, n, stride);
 }
 
 /*

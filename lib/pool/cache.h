@@ -7,6 +7,8 @@
  *   put.c         references that are none of the simple ones
  *   block*.c      blocks, whose frags may have any size, and their owners
  *   frag.c        frag caches, which cut them
+ *   outbox.c      pages for other pools and caches, in open magazines
+ *   inbox.c       where pages come home to
  *   cache_life.c  made, destroyed, adopted
  */
 #ifndef POOL_CACHE_H
@@ -44,8 +46,43 @@ static inline void mri_cache_set_prev(struct mr_cache *cache,
 uint32_t mri_cache_alloc_pages(struct mr_cache *cache, uint64_t *addrs,
 			       uint32_t n);
 
-/* One free page of this pool, back into the loaded magazine. */
+/* Whether a page that comes back needs nothing but a place in a magazine. */
+static inline bool mri_pool_is_simple(const struct mr_pool *pool)
+{
+	return pool->live == NULL && pool->home == NULL;
+}
+
+/* The cache that a page goes back to, by id; MRI_NO_HOME: any. */
+static inline uint32_t mri_home_of(const struct mr_pool *pool, uint32_t page)
+{
+	return pool->home == NULL ? MRI_NO_HOME :
+				    __atomic_load_n(&pool->home[page],
+						    __ATOMIC_RELAXED);
+}
+
+/* Free pages of this pool to the loaded magazine, wherever their home is. */
+void mri_cache_keep(struct mr_cache *cache, const uint32_t *pages, uint32_t n);
+
+/* One free page, of this pool or any of the region, to where it belongs. */
 void mri_cache_recycle(struct mr_cache *cache, uint32_t page);
+void mri_cache_return(struct mr_cache *cache, struct mr_pool *pool,
+		      uint32_t page);
+
+/* Free pages of a pool that belong elsewhere. lib/pool/outbox.c */
+void mri_outbox_put(struct mr_cache *cache, struct mr_pool *pool, uint32_t home,
+		    const uint32_t *pages, uint32_t n);
+/* For each call that frees while something is open. */
+void mri_outbox_tick(struct mr_cache *cache);
+
+/* Inboxes, where pages go home to. lib/pool/inbox.c */
+void mri_inbox_open(struct mr_pool *pool, uint32_t id);
+/* False: the cache is gone, and nothing has happened. */
+bool mri_inbox_push(struct mr_pool *pool, uint32_t id,
+		    const struct mri_magazine *magazine, uint64_t *n_failed);
+/* Nobody pushes from now on; what is there goes to the depot. */
+void mri_inbox_close(struct mr_pool *pool, uint32_t id);
+/* From now on the cache is the home of the pages that it has loaded. */
+void mri_inbox_claim(struct mr_cache *cache);
 
 /* Frags of one chunk from pages of several. lib/pool/chunk.c */
 uint32_t mri_chunk_alloc(struct mr_cache *cache, uint64_t *addrs, uint32_t n);

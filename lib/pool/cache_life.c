@@ -28,7 +28,25 @@ static int check_room(const struct mr_pool *pool,
 	return 0;
 }
 
-/* Two empty magazines. Certain to be there: there are four for each cache. */
+/* The lowest id that no cache of the pool has. */
+static uint32_t free_id(const struct mr_pool *pool)
+{
+	const struct mr_cache *cache = pool->caches;
+	uint32_t id = 0;
+
+	while (cache != NULL) {
+		if (cache->id == id) {
+			id++;
+			cache = pool->caches; /* it may stand before */
+		} else {
+			cache = cache->next;
+		}
+	}
+	return id;
+}
+
+/* Two empty magazines. Certain to be there: there are more than all
+ * caches can hold. */
 static void load_cache(struct mr_cache *cache)
 {
 	struct mr_pool *pool = cache->pool;
@@ -62,11 +80,14 @@ int mr_cache_create(struct mr_pool *pool, struct mr_cache **ret_cache,
 	cache->pool = pool;
 	cache->addr = pool->addr;
 	cache->fast_bytes = pool->page_bytes;
-	cache->fast_pages = pool->live == NULL ? pool->n_pages : 0;
+	cache->fast_pages = mri_pool_is_simple(pool) ? pool->n_pages : 0;
 	cache->page_shift = pool->page_shift;
 	cache->owners = pool->owners;
-	cache->is_paged = pool->live == NULL;
+	cache->id = free_id(pool);
+	if (pool->home != NULL)
+		mri_inbox_open(pool, cache->id);
 	load_cache(cache);
+	cache->seen_ns = mr_ctx_now_ns(pool->ctx);
 	cache->next = pool->caches;
 	pool->caches = cache;
 	pool->n_caches++;
@@ -97,14 +118,16 @@ void mr_cache_destroy(struct mr_cache *cache)
 	if (cache == NULL)
 		return;
 	pool = cache->pool;
-	mri_block_flush(cache);
 	mri_chunk_close(cache);
+	mr_cache_flush(cache);
 
 	pthread_mutex_lock(&pool->lock);
 	/* To the page allocator: half-filled magazines would wear the depot. */
 	mri_cache_sums(cache, &sums);
 	empty_magazine(pool, mri_cache_unload(cache), &sums.depot_cas_failed);
 	empty_magazine(pool, cache->prev, &sums.depot_cas_failed);
+	if (pool->home != NULL)
+		mri_inbox_close(pool, cache->id);
 	for (link = &pool->caches; *link != cache; link = &(*link)->next)
 		;
 	*link = cache->next;

@@ -12,6 +12,25 @@ static void count(uint64_t *counter, uint64_t n)
 	__atomic_fetch_add(counter, n, __ATOMIC_RELAXED);
 }
 
+static void count_refill(struct mr_pool *pool,
+			 const struct mri_magazine *magazine)
+{
+	count(&pool->counters.alloc_refill, 1);
+	count(&pool->counters.n_from_depot, mri_magazine_n(magazine));
+}
+
+/* Pages that are on their way to a cache; so far nobody has got them back. */
+static struct mri_magazine *steal(struct mr_pool *pool, uint64_t *n_failed)
+{
+	struct mri_magazine *magazine = mri_inbox_steal(pool, n_failed);
+
+	if (magazine != NULL) {
+		count(&pool->counters.n_from_inbox, mri_magazine_n(magazine));
+		count(&pool->counters.n_direct_free, mri_magazine_n(magazine));
+	}
+	return magazine;
+}
+
 /* Pages for a caller without a cache: the page allocator's, then the depot's.
  */
 static uint32_t take_pages(struct mr_pool *pool, uint32_t *pages, uint32_t n)
@@ -25,6 +44,10 @@ static uint32_t take_pages(struct mr_pool *pool, uint32_t *pages, uint32_t n)
 			&pool->depot, &pool->depot.filled, &n_failed);
 		uint32_t n_left, k;
 
+		if (magazine == NULL && pool->home != NULL)
+			magazine = steal(pool, &n_failed);
+		else if (magazine != NULL)
+			count_refill(pool, magazine);
 		if (magazine == NULL && mri_block_reclaim(pool, NULL) > 0) {
 			const uint32_t n_more =
 				mri_page_alloc_bulk(&pool->page_alloc,
@@ -37,8 +60,6 @@ static uint32_t take_pages(struct mr_pool *pool, uint32_t *pages, uint32_t n)
 		if (magazine == NULL)
 			break;
 		n_left = mri_magazine_n(magazine);
-		count(&pool->counters.n_from_depot, n_left);
-		count(&pool->counters.alloc_refill, 1);
 		k = mri_min_u32(n - n_done, n_left);
 		n_left -= k;
 		memcpy(pages + n_done, magazine->numbers + n_left,
@@ -57,7 +78,8 @@ static uint32_t take_pages(struct mr_pool *pool, uint32_t *pages, uint32_t n)
 void mri_pool_put_pages(struct mr_pool *pool, const uint32_t *pages, uint32_t n)
 {
 	mri_page_free_bulk(&pool->page_alloc, pages, n);
-	count(&pool->counters.n_direct_free, n);
+	/* The last that touches the pool: see outbox.c. */
+	__atomic_fetch_add(&pool->counters.n_direct_free, n, __ATOMIC_RELEASE);
 }
 
 uint32_t mr_pool_frag_alloc_bulk(struct mr_pool *pool, uint64_t *addrs,

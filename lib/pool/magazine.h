@@ -20,7 +20,8 @@ struct mri_magazine {
 	uint32_t next; /* place + 1 of the next one on a stack; atomic */
 	uint32_t n;    /* numbers[0, n) are free; atomic, for statistics */
 	uint32_t numbers[MR_MAGAZINE_PAGES];
-	uint32_t pad[14]; /* five lines, none of them shared */
+	uint32_t is_open; /* a cache fills it; atomic, for statistics */
+	uint32_t pad[13]; /* five lines, none of them shared */
 };
 
 /*

@@ -56,6 +56,10 @@ static int check_config(struct mr_pool_config *c,
 			       "less than %d of a chunk of %u",
 			       c->headroom_bytes, c->tailroom_bytes,
 			       MIN_DATA_BYTES, c->chunk_bytes);
+	if ((unsigned int)c->returns > MR_RETURN_HOME)
+		return mr_fail(reterr_reason, -EINVAL,
+			       "mr_pool_config.returns: no such value: %d",
+			       (int)c->returns);
 	if (c->max_caches > 4096)
 		return mr_fail(reterr_reason, -EINVAL,
 			       "%u caches: a pool has at most 4096",
@@ -67,23 +71,31 @@ static void free_tables(struct mr_pool *pool)
 {
 	mr_free(pool->ctx, pool->owners);
 	mr_free(pool->ctx, pool->live);
+	mr_free(pool->ctx, pool->home);
+	mr_free(pool->ctx, pool->inboxes);
 	mri_depot_fini(&pool->depot, pool->ctx);
 	mri_blocks_fini(&pool->blocks);
 }
 
-static int alloc_tables(struct mr_pool *pool)
+static int alloc_tables(struct mr_pool *pool, const struct mr_pool_config *c)
 {
 	const size_t n_chunks = (size_t)pool->n_pages
 				<< (pool->page_shift - pool->chunk_shift);
-	/* Each cache holds two; the slack is for magazines half filled. */
-	const uint32_t n_magazines =
-		pool->n_pages / MR_MAGAZINE_PAGES + 1 + 4 * pool->max_caches;
+	/*
+	 * Each cache holds two and may have others open; the slack is for
+	 * those that are sent before they are full, and for other pools.
+	 */
+	const uint32_t n_magazines = 2 * (pool->n_pages / MR_MAGAZINE_PAGES) +
+				     1 +
+				     2 * (2 + MR_OPEN_MAGAZINES) *
+					     pool->max_caches;
 
 	pool->owners = mr_alloc(pool->ctx, 0, n_chunks);
 	if (pool->page_shift != pool->chunk_shift)
 		pool->live = mr_alloc(pool->ctx, 0, pool->n_pages);
 	if (pool->owners == NULL ||
 	    mri_depot_init(&pool->depot, pool->ctx, n_magazines) < 0 ||
+	    (c->returns == MR_RETURN_HOME && mri_inboxes_init(pool) < 0) ||
 	    (pool->page_shift != pool->chunk_shift && pool->live == NULL) ||
 	    mri_blocks_init(&pool->blocks, pool->n_pages, pool->page_shift) <
 		    0 ||
@@ -112,10 +124,19 @@ static int join_region(struct mr_pool *pool, struct mr_reason *reterr_reason)
 	uint32_t i;
 
 	pthread_mutex_lock(&region->lock);
-	for (i = 0; i < MRI_MAX_POOLS && region->pools[i] != NULL; i++)
+	for (i = 0; i < MRI_MAX_POOLS && region->pools[i].end != 0; i++)
 		;
-	if (i < MRI_MAX_POOLS)
-		region->pools[i] = pool;
+	if (i < MRI_MAX_POOLS) {
+		struct mri_pool_place *place = &region->pools[i];
+
+		pool->place = i;
+		__atomic_store_n(&place->begin, pool->addr, __ATOMIC_RELEASE);
+		__atomic_store_n(&place->pool, pool, __ATOMIC_RELEASE);
+		__atomic_store_n(&place->end,
+				 pool->addr + ((uint64_t)pool->n_pages
+					       << pool->page_shift),
+				 __ATOMIC_RELEASE);
+	}
 	pthread_mutex_unlock(&region->lock);
 	if (i < MRI_MAX_POOLS)
 		return 0;
@@ -129,9 +150,7 @@ static void leave_region(struct mr_pool *pool)
 	struct mr_region *region = pool->region;
 
 	pthread_mutex_lock(&region->lock);
-	for (uint32_t i = 0; i < MRI_MAX_POOLS; i++)
-		if (region->pools[i] == pool)
-			region->pools[i] = NULL;
+	__atomic_store_n(&region->pools[pool->place].end, 0, __ATOMIC_RELEASE);
 	pthread_mutex_unlock(&region->lock);
 }
 
@@ -170,7 +189,7 @@ int mr_pool_create(struct mr_ctx *ctx, const struct mr_pool_config *config,
 	take_config(pool, &c);
 	pthread_mutex_init(&pool->lock, NULL);
 
-	if (alloc_tables(pool) < 0) {
+	if (alloc_tables(pool, &c) < 0) {
 		err = mr_fail(reterr_reason, -ENOMEM,
 			      "no memory for the tables of a pool of %u pages",
 			      c.n_pages);
@@ -214,8 +233,8 @@ static bool has_other_pools(const struct mr_pool *pool)
 
 	pthread_mutex_lock(&pool->region->lock);
 	for (uint32_t i = 0; i < MRI_MAX_POOLS; i++)
-		has = has || (pool->region->pools[i] != NULL &&
-			      pool->region->pools[i] != pool);
+		has = has || (pool->region->pools[i].end != 0 &&
+			      pool->region->pools[i].pool != pool);
 	pthread_mutex_unlock(&pool->region->lock);
 	return has;
 }
@@ -223,6 +242,7 @@ static bool has_other_pools(const struct mr_pool *pool)
 int mr_pool_destroy(struct mr_pool *pool, struct mr_reason *reterr_reason)
 {
 	struct mr_pool_stats stats = { .size = sizeof(stats) };
+	uint64_t n_held;
 	int err;
 
 	if (pool == NULL)
@@ -233,12 +253,24 @@ int mr_pool_destroy(struct mr_pool *pool, struct mr_reason *reterr_reason)
 			       "%s is in use by %u ports and %u caches; close "
 			       "and destroy them first",
 			       pool->name, pool->n_ports, stats.n_caches);
-	if (stats.n_in_flight > 0)
+	n_held = mri_pool_n_held(pool);
+	if (stats.n_in_flight + n_held > 0)
 		return mr_fail(reterr_reason, -EBUSY,
-			       "%llu pages of %s are in flight: frames that "
-			       "were received or allocated and not given back",
+			       "%llu pages of %s are in flight: %llu of frames "
+			       "that were received or allocated and not given "
+			       "back, %llu in open magazines of caches of other "
+			       "pools (mr_cache_flush())",
+			       (unsigned long long)(stats.n_in_flight + n_held),
+			       pool->name,
 			       (unsigned long long)stats.n_in_flight,
-			       pool->name);
+			       (unsigned long long)n_held);
+	if (stats.free_over > 0)
+		mr_log(pool->ctx, MR_LOG_ERROR,
+		       "%llu more pages of %s were freed than allocated",
+		       (unsigned long long)stats.free_over, pool->name);
+	/* What the last thread to give a page back did before is done. */
+	(void)__atomic_load_n(&pool->counters.n_direct_free, __ATOMIC_ACQUIRE);
+	(void)__atomic_load_n(&pool->counters.n_to_inbox, __ATOMIC_ACQUIRE);
 	if (pool->owns_region && has_other_pools(pool))
 		return mr_fail(reterr_reason, -EBUSY,
 			       "%s made its region, and another pool lies in "
@@ -273,18 +305,29 @@ struct mr_region *mr_pool_region(const struct mr_pool *pool)
 	return pool->region;
 }
 
-struct mr_pool *mri_pool_of(struct mr_region *region, uint64_t addr)
+/*
+ * Pools come and go while this looks. The one with addr does not, since the
+ * page is in flight. Of another, parts may be of the pool that was at its place
+ * and of the one that is: then end has been 0 between the first look and the
+ * last. Order: the release of each word pairs with the acquire here, so who
+ * sees a later begin or pool sees that end was 0, or what came after.
+ */
+struct mr_pool *mri_pool_of(const struct mr_region *region, uint64_t addr)
 {
-	struct mr_pool *found = NULL;
+	for (uint32_t i = 0; i < MRI_MAX_POOLS; i++) {
+		const struct mri_pool_place *place = &region->pools[i];
+		const uint64_t end =
+			__atomic_load_n(&place->end, __ATOMIC_ACQUIRE);
+		const uint64_t begin =
+			__atomic_load_n(&place->begin, __ATOMIC_ACQUIRE);
+		struct mr_pool *pool =
+			__atomic_load_n(&place->pool, __ATOMIC_ACQUIRE);
 
-	/* A pool that has a page in flight is not destroyed behind this. */
-	pthread_mutex_lock(&region->lock);
-	for (uint32_t i = 0; i < MRI_MAX_POOLS && found == NULL; i++)
-		if (region->pools[i] != NULL &&
-		    mri_pool_has(region->pools[i], addr))
-			found = region->pools[i];
-	pthread_mutex_unlock(&region->lock);
-	return found;
+		if (addr >= begin && addr < end &&
+		    __atomic_load_n(&place->end, __ATOMIC_RELAXED) == end)
+			return pool;
+	}
+	return NULL;
 }
 
 int mri_pool_commit(struct mr_pool *pool, const char *who, uint64_t n_pages,

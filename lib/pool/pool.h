@@ -57,6 +57,21 @@ struct mri_pool_counters {
 	/* Pages of blocks that were taken to be cut, and came back. */
 	uint64_t n_block_alloc, n_block_free;
 	uint64_t alloc_slow_high_order, free_over;
+	uint64_t recycle_home;
+	uint64_t n_to_inbox, n_from_inbox; /* pages */
+};
+
+enum { MRI_NO_HOME = UINT16_MAX };
+
+/*
+ * A magazine that a cache fills with pages that belong elsewhere: to another
+ * pool, or to another cache. At least one is in it. lib/pool/outbox.c
+ */
+struct mri_open_magazine {
+	struct mr_pool *pool; /* of the pages; NULL: none is open here */
+	struct mri_magazine *magazine;
+	uint32_t home;   /* id of the cache that took them, or MRI_NO_HOME */
+	uint32_t n_seen; /* pages in it when it was last looked at */
 };
 
 struct mr_cache {
@@ -75,9 +90,9 @@ struct mr_cache {
 	uint8_t *owners;
 	uint64_t addr;       /* of page 0 */
 	uint64_t fast_bytes; /* page_bytes; UINT64_MAX: no alloc is simple */
-	uint64_t fast_pages; /* n_pages; 0: no free is simple */
+	uint64_t fast_pages; /* n_pages; 0: no free is simple, or not now */
 	uint32_t page_shift;
-	bool is_paged; /* a page is one chunk */
+	uint32_t id; /* its place in pool->inboxes */
 	struct mri_magazine *prev;
 	/* Warm. */
 	struct mri_pool_counters counters; /* without n_alloc and n_free */
@@ -91,10 +106,24 @@ struct mr_cache {
 	struct mr_cache *next; /* in pool->caches, under its lock */
 	struct mri_block_run run;
 	struct mr_frag_cache *frags; /* those of this cache; pool's lock */
+	uint32_t n_open;       /* pages in open magazines; atomic */
+	uint32_t n_puts;       /* calls that found some open */
+	struct mri_open_magazine open[MR_OPEN_MAGAZINES];
+	/* As mr_cache_stats() or the janitor last saw it; both atomic. */
+	uint64_t seen_activity, seen_ns;
 };
 
 _Static_assert(offsetof(struct mr_cache, counters) == MRI_CACHE_LINE,
 	       "what every call reads is one line");
+
+/*
+ * Magazines of pages that come back to the cache that took them. Whoever frees
+ * pushes, the cache pops, and so does a cache that finds nothing elsewhere.
+ */
+struct mri_inbox {
+	struct mri_stack stack; /* of the depot's magazines */
+	_Alignas(MRI_CACHE_LINE) uint32_t is_alive; /* atomic */
+};
 
 struct mr_pool {
 	/* Read only once it is made. */
@@ -109,10 +138,19 @@ struct mr_pool {
 	uint32_t max_caches;
 	uint8_t *owners;
 	uint8_t *live; /* NULL where a page is one chunk */
+	/* MR_RETURN_HOME: the cache that took each page, atomic; or NULL. */
+	uint16_t *home;
+	struct mri_inbox *inboxes; /* max_caches of them; or NULL */
+	uint32_t place;            /* in its region's list of pools */
 	char name[32];
 
 	struct mri_depot depot; /* of page numbers */
 	struct mri_blocks blocks;
+	/*
+	 * Some cache found no page: what is open should come back. Written
+	 * when that begins and ends, so the line stays shared.
+	 */
+	_Alignas(MRI_CACHE_LINE) uint32_t is_starving; /* atomic */
 
 	_Alignas(MRI_CACHE_LINE) struct mri_page_alloc page_alloc;
 
@@ -144,10 +182,25 @@ static inline uint32_t mri_cache_n_loaded(const struct mr_cache *cache)
 uint32_t mri_cache_sums(const struct mr_cache *cache,
 			struct mri_pool_counters *sums);
 
-/* Pages that a cache may hold: two magazines, and one that it cuts. */
+/*
+ * How long nobody has seen a cache do anything, itself excepted: it takes no
+ * time for this. Whoever looks notes what he saw. lib/pool/stats.c
+ */
+uint64_t mri_cache_idle_ns(struct mr_cache *cache, uint64_t now_ns);
+
+/* Pages that caches have in open magazines. lib/pool/stats.c */
+uint64_t mri_pool_n_held(const struct mr_pool *pool);
+
+/*
+ * Pages of its pool that a cache may hold: two magazines, one that it cuts,
+ * and open magazines for other caches.
+ */
 static inline uint32_t mri_cache_max_pages(const struct mr_pool *pool)
 {
-	return pool->live != NULL ? MR_CACHE_MAX_PAGES : MR_CACHE_MAX_PAGES - 1;
+	const uint32_t n_open =
+		pool->home != NULL ? MR_OPEN_MAGAZINES * MR_MAGAZINE_PAGES : 0;
+
+	return 2 * MR_MAGAZINE_PAGES + (pool->live != NULL) + n_open;
 }
 
 /*
@@ -255,8 +308,15 @@ static inline bool mri_frag_put(struct mr_pool *pool, uint64_t addr,
 	       mri_live_put(&pool->live[page], 1);
 }
 
-/* The pool of the region that has addr, or NULL. */
-struct mr_pool *mri_pool_of(struct mr_region *region, uint64_t addr);
+/* For MR_RETURN_HOME; after the depot. -ENOMEM. lib/pool/inbox.c */
+int mri_inboxes_init(struct mr_pool *pool);
+/* A magazine off an inbox; NULL: there is none. The caller counts. */
+struct mri_magazine *mri_inbox_take(struct mr_pool *pool, uint32_t id,
+				    uint64_t *n_failed);
+struct mri_magazine *mri_inbox_steal(struct mr_pool *pool, uint64_t *n_failed);
+
+/* The pool of the region that has addr, or NULL. No lock. */
+struct mr_pool *mri_pool_of(const struct mr_region *region, uint64_t addr);
 
 /* Pages that came back with no cache of the pool involved. */
 void mri_pool_put_pages(struct mr_pool *pool, const uint32_t *pages,

@@ -2,12 +2,10 @@
 /* References that are not simply a page of the cache's pool with one owner. */
 #include "pool/cache.h"
 
-/* A reference that is not simply a page of this pool with one owner. */
 static void put_one(struct mr_cache *cache, uint64_t addr)
 {
 	struct mr_pool *pool = cache->pool;
 	bool is_shared;
-	uint32_t page;
 
 	if (!mri_pool_has(pool, addr))
 		pool = mri_pool_of(pool->region, addr);
@@ -24,13 +22,7 @@ static void put_one(struct mr_cache *cache, uint64_t addr)
 			       is_shared);
 		return;
 	}
-	page = mri_page_of(pool, addr);
-	if (pool == cache->pool) {
-		mri_cache_recycle(cache, page);
-	} else {
-		mri_pool_put_pages(pool, &page, 1);
-		mr_counter_add(&cache->counters.recycle_ring, 1);
-	}
+	mri_cache_return(cache, pool, mri_page_of(pool, addr));
 }
 
 void mri_cache_put(struct mr_cache *cache, const char *addrs, uint32_t n,
@@ -41,4 +33,23 @@ void mri_cache_put(struct mr_cache *cache, const char *addrs, uint32_t n,
 	/* Statistics look for runs where they look for the cache. */
 	if (cache->run.block != NULL && cache->run.pool != cache->pool)
 		mri_block_flush(cache);
+}
+
+void mri_cache_recycle(struct mr_cache *cache, uint32_t page)
+{
+	mri_cache_return(cache, cache->pool, page);
+}
+
+void mri_cache_return(struct mr_cache *cache, struct mr_pool *pool,
+		      uint32_t page)
+{
+	const uint32_t home = mri_home_of(pool, page);
+
+	if (pool != cache->pool)
+		mr_counter_add(&cache->counters.recycle_ring, 1);
+	if (pool == cache->pool &&
+	    (home == MRI_NO_HOME || home == cache->id))
+		mri_cache_keep(cache, &page, 1);
+	else
+		mri_outbox_put(cache, pool, home, &page, 1);
 }

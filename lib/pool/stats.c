@@ -63,6 +63,59 @@ static uint64_t distance(uint64_t from, uint64_t to)
 	return (int64_t)(to - from) > 0 ? to - from : 0;
 }
 
+uint64_t mri_pool_n_held(const struct mr_pool *pool)
+{
+	uint64_t n = 0;
+
+	for (uint32_t i = 0; i < pool->depot.n_magazines; i++) {
+		const struct mri_magazine *magazine =
+			&pool->depot.magazines[i];
+
+		if (__atomic_load_n(&magazine->is_open, __ATOMIC_RELAXED) != 0)
+			n += mri_magazine_n(magazine);
+	}
+	return n;
+}
+
+/* What a cache did so far, in one number that another one differs from. */
+static uint64_t activity(const struct mr_cache *cache)
+{
+	return __atomic_load_n(&cache->top, __ATOMIC_RELAXED) +
+	       (mr_counter_get(&cache->n_fetched) << 32) +
+	       __atomic_load_n(&cache->n_open, __ATOMIC_RELAXED);
+}
+
+uint64_t mri_cache_idle_ns(struct mr_cache *cache, uint64_t now_ns)
+{
+	const uint64_t seen = activity(cache);
+
+	/* Two who look at once may both write: the same, nearly. */
+	if (__atomic_load_n(&cache->seen_activity, __ATOMIC_RELAXED) != seen) {
+		__atomic_store_n(&cache->seen_activity, seen, __ATOMIC_RELAXED);
+		__atomic_store_n(&cache->seen_ns, now_ns, __ATOMIC_RELAXED);
+	}
+	return distance(__atomic_load_n(&cache->seen_ns, __ATOMIC_RELAXED),
+			now_ns);
+}
+
+int mr_cache_stats(const struct mr_cache *cache, struct mr_cache_stats *stats)
+{
+	struct mr_cache *c = (struct mr_cache *)cache; /* for what was seen */
+	const struct mr_pool *pool = cache->pool;
+	struct mri_pool_counters sums = { 0 };
+	struct mr_cache_stats s = {
+		.max_pages = (2 + MR_OPEN_MAGAZINES) * MR_MAGAZINE_PAGES +
+			     (pool->live != NULL),
+		.n_pages = mri_cache_sums(cache, &sums),
+		.n_open = __atomic_load_n(&cache->n_open, __ATOMIC_RELAXED),
+		.n_alloc = sums.n_alloc,
+		.n_free = sums.n_free,
+		.idle_ns = mri_cache_idle_ns(c, mr_ctx_now_ns(pool->ctx)),
+	};
+
+	return mri_fill_sized(stats, &s, sizeof(s));
+}
+
 int mr_pool_stats(const struct mr_pool *pool, struct mr_pool_stats *stats)
 {
 	struct mr_pool *p = (struct mr_pool *)pool; /* for its locks */
@@ -72,7 +125,8 @@ int mr_pool_stats(const struct mr_pool *pool, struct mr_pool_stats *stats)
 				   .headroom_bytes = pool->headroom_bytes,
 				   .n_pages = pool->n_pages,
 				   .max_caches = pool->max_caches };
-	uint64_t n_idle_open = 0;
+	uint64_t n_idle_open = 0, n_held = mri_pool_n_held(pool);
+	uint64_t n_out, n_back;
 	struct mri_block_sums blocks;
 
 	pthread_mutex_lock(&p->lock);
@@ -92,12 +146,16 @@ int mr_pool_stats(const struct mr_pool *pool, struct mr_pool_stats *stats)
 	s.n_free = pool->page_alloc.n_free;
 	pthread_mutex_unlock(&p->page_alloc.lock);
 
+	s.n_open = n_held + distance(c.n_from_inbox, c.n_to_inbox);
+
 	s.n_cached += n_idle_open + blocks.n_fetched;
 	s.n_depot = distance(c.n_from_depot, c.n_to_depot);
-	s.n_free += s.n_cached + s.n_depot;
-	s.n_in_flight = distance(
-		c.n_free + c.n_direct_free + c.n_block_free + n_idle_open,
-		c.n_alloc + c.n_direct_alloc + c.n_block_alloc);
+	s.n_free += s.n_cached + s.n_depot + s.n_open;
+	n_out = c.n_alloc + c.n_direct_alloc + c.n_block_alloc;
+	n_back = c.n_free + c.n_direct_free + c.n_block_free + n_idle_open +
+		 n_held + c.n_to_inbox - c.n_from_inbox;
+	s.n_in_flight = distance(n_back, n_out);
+	s.free_over = c.free_over + distance(n_out, n_back);
 	s.alloc_fast = c.n_alloc;
 	s.alloc_refill = c.alloc_refill;
 	s.alloc_slow = c.alloc_slow;
@@ -107,8 +165,8 @@ int mr_pool_stats(const struct mr_pool *pool, struct mr_pool_stats *stats)
 	s.recycle_ring = c.recycle_ring;
 	s.recycle_ring_full = c.recycle_ring_full;
 	s.recycle_released_refcnt = c.recycle_released_refcnt;
+	s.recycle_home = c.recycle_home;
 	s.free_invalid = c.free_invalid;
-	s.free_over = c.free_over;
 	s.alloc_slow_high_order = c.alloc_slow_high_order;
 	s.depot_cas_failed = c.depot_cas_failed;
 	return mri_fill_sized(stats, &s, sizeof(s));

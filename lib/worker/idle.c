@@ -109,11 +109,15 @@ static uint64_t stamp(struct mri_worker *worker, uint64_t *counter)
 	return now;
 }
 
-/* Collect completions of all tx queues; wakes a device that has frames left. */
+/*
+ * Collect completions of all tx queues; wakes a device that has frames left.
+ * What came back and belongs to others goes to them.
+ */
 static void flush(struct mri_worker *worker)
 {
 	for (uint32_t i = 0; i < worker->n_txqs; i++)
 		mr_tx_burst(worker->txqs[i], worker->base.cache, NULL, 0);
+	mr_cache_flush(worker->base.cache);
 }
 
 static bool arm_all(struct mri_worker *worker)

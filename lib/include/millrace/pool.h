@@ -304,9 +304,10 @@ MR_API struct mr_cache *mr_cache_adopt(struct mr_cache *cache);
 /**
  * Send what is in open magazines to where it belongs, filled or not.
  *
- * mr_rx_burst() does so when it comes back empty, and so does each 32nd free
- * of pages that others took; only a thread that neither receives nor frees
- * any more has to call it.
+ * mr_rx_burst() does so when it comes back empty. A call that frees does so
+ * when the pool they are from has run dry, or when nothing was added in the
+ * last 32 to 64 such calls. Only a thread that neither receives nor frees any
+ * more has to call it.
  *
  * Owner:  unchanged. Thread: the one that uses @p cache.
  * Cost:   nothing if none is open; else one CAS per magazine.
@@ -321,8 +322,8 @@ struct mr_cache_stats {
 	uint32_t n_open;      /**< in open magazines, of whatever pool */
 	uint64_t n_alloc;     /**< pages that left it, so far */
 	uint64_t n_free;      /**< pages that came back to it */
-	uint64_t idle_ns;     /**< since it was last seen to do something: when
-			       *   it met the depot, or by the janitor */
+	uint64_t idle_ns;     /**< since it was first seen as it is now, by this
+			       *   call or the janitor */
 };
 
 /**

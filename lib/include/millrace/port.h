@@ -8,6 +8,7 @@
 #include <millrace/api.h>
 #include <millrace/error.h>
 #include <millrace/frame.h>
+#include <millrace/pool.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -366,9 +367,15 @@ static inline uint32_t mr_rx_burst_meta(struct mr_rxq *rxq,
 					struct mr_frame *frames,
 					struct mr_meta *meta, uint32_t n)
 {
+	uint32_t n_got;
+
 	assert(n == 0 || n >= rxq->n_min);
 	assert(n <= MR_BURST_MAX);
-	return rxq->burst(rxq, cache, frames, meta, n);
+	n_got = rxq->burst(rxq, cache, frames, meta, n);
+	/* Nothing to do: time for what others wait for. */
+	if (n_got == 0 && cache != NULL)
+		mr_cache_flush(cache);
+	return n_got;
 }
 
 /**

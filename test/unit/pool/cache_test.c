@@ -298,6 +298,11 @@ static void frames_of_another_pool_go_home(void **state)
 	mr_frag_free_bulk(f.cache, mixed, 64);
 	assert_in_flight(f.pool, 0);
 	assert_in_flight(beside, 0);
+	assert_int_equal(pool_stats(beside).n_open, 32);
+	mr_cache_flush(f.cache);
+	assert_in_flight(beside, 0);
+	assert_int_equal(pool_stats(beside).n_open, 0);
+	assert_int_equal(pool_stats(beside).n_depot, 32);
 	assert_int_equal(pool_stats(f.pool).recycle_ring, 32);
 	assert_int_equal(pool_stats(f.pool).free_invalid, 0);
 	mr_cache_destroy(cache);

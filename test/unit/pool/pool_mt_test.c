@@ -329,6 +329,7 @@ static void frames_wander_and_all_pages_come_back(uint32_t page_bytes,
 				 0);
 	assert_int_equal(mt_run(&run), 0);
 	drain_mailboxes(&shared);
+	mr_cache_flush(shared.f.cache);
 	for (int i = 0; i < MAX_BUFFERS; i++)
 		assert_int_equal(shared.n_owners[i], 0);
 	assert_in_flight(shared.pools[0], 0);

@@ -231,6 +231,11 @@ static void pinned_pool_is_not_destroyed_and_still_found(void **state)
 	assert_int_equal(pool_stats(f.pool).free_invalid, 0);
 	mr_cache_destroy(cache);
 	mr_region_unpin(f.region, "xdp:lan", 1 << 20);
+	/* A magazine of it is still open. */
+	assert_int_equal(mr_pool_destroy(beside, &why), -EBUSY);
+	assert_reason_has(&why, "1 pages of beside are in flight: 0 of frames");
+	assert_reason_has(&why, "1 in open magazines of caches of other pools");
+	mr_cache_flush(f.cache);
 	assert_int_equal(mr_pool_destroy(beside, NULL), 0);
 	fixture_close(&f);
 }

@@ -278,6 +278,7 @@ static void closing_takes_back_frames_of_smaller_pages(void **state)
 		assert_int_equal(transmit(&fake, &frame, 1), 1);
 	}
 	mri_xdp_tx_take_back(fake.txq);
+	mr_cache_flush(fake.cache);
 	mr_cache_destroy(cache);
 	mr_pool_stats(small, &stats);
 	assert_int_equal(stats.n_in_flight, 0);
@@ -408,6 +409,7 @@ static void a_frame_of_another_segment_is_copied_and_counted(void **state)
 	assert_true(fake_sent(&fake, 0).addr < fake.port->n_registered_bytes);
 	assert_int_equal(
 		fake_tx_stats(&fake).events[MR_TX_EVENT_FOREIGN_COPIED], 1);
+	mr_cache_flush(fake.cache);
 	mr_cache_destroy(cache);
 	assert_int_equal(mr_pool_destroy(later, NULL), 0);
 	fake_check_laws(&fake);

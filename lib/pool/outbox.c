@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Pages that belong to another pool of the region, or to another cache: they
+ * are collected in open magazines of their own pool, and go there 64 at a time.
+ *
+ *     free --> open magazine, by (pool, home) --> depot of that pool
+ *                                             --> inbox of that cache
+ *
+ * The table has few places, and what finds none sends away what is at the one
+ * that its pool and home point to. An open magazine has a page at least. It goes when it is full,
+ * when somebody starves, when two ticks of TICK_CALLS calls found nothing new
+ * in it, and with mr_cache_flush(). Each call that frees is seen here while
+ * something is open: fast_pages is 0 then, so the hot path does not look.
+ *
+ * A pool may be destroyed by another thread when all of its pages are back. So
+ * what is sent counts as in flight until it is where it belongs, and the last
+ * thing that touches the pool is the counter that says so: the release there
+ * pairs with the acquire in mr_pool_destroy().
+ */
+#include <string.h>
+
+#include "pool/cache.h"
+
+enum { TICK_CALLS = 32 };
+
+static void set_n_open(struct mr_cache *cache, uint32_t n)
+{
+	__atomic_store_n(&cache->n_open, n, __ATOMIC_RELAXED);
+	cache->fast_pages = n == 0 && mri_pool_is_simple(cache->pool) ?
+				    cache->pool->n_pages :
+				    0;
+}
+
+static void set_is_open(struct mri_magazine *magazine, uint32_t is_open)
+{
+	__atomic_store_n(&magazine->is_open, is_open, __ATOMIC_RELAXED);
+}
+
+/* Pages of another pool are counted there, where others count as well. */
+static void count_there(uint64_t *counter, uint64_t n)
+{
+	__atomic_fetch_add(counter, n, __ATOMIC_RELEASE);
+}
+
+static void send(struct mr_cache *cache, struct mri_open_magazine *open)
+{
+	struct mr_pool *pool = open->pool;
+	struct mri_magazine *magazine = open->magazine;
+	const uint32_t n = mri_magazine_n(magazine);
+	const bool is_own = pool == cache->pool;
+	uint64_t *n_failed = &cache->counters.depot_cas_failed;
+
+	open->pool = NULL;
+	set_n_open(cache, cache->n_open - n);
+	set_is_open(magazine, 0);
+	if (open->home != MRI_NO_HOME &&
+	    mri_inbox_push(pool, open->home, magazine, n_failed)) {
+		mr_counter_add(&cache->counters.recycle_home, n);
+		if (is_own)
+			mr_counter_add(&cache->counters.n_to_inbox, n);
+		else
+			count_there(&pool->counters.n_to_inbox, n);
+		return;
+	}
+	mri_depot_put(&pool->depot, &pool->depot.filled, magazine, n_failed);
+	if (is_own) {
+		mr_counter_add(&cache->counters.n_to_depot, n);
+		mr_counter_add(&cache->n_fetched, -(uint64_t)n);
+	} else {
+		count_there(&pool->counters.n_to_depot, n);
+		count_there(&pool->counters.n_direct_free, n);
+	}
+}
+
+/* The place of (pool, home), or one that it may have. */
+static struct mri_open_magazine *find_place(struct mr_cache *cache,
+					    const struct mr_pool *pool,
+					    uint32_t home)
+{
+	const uint32_t first = pool->place + home;
+	struct mri_open_magazine *unused = NULL;
+
+	for (uint32_t i = 0; i < MR_OPEN_MAGAZINES; i++) {
+		struct mri_open_magazine *open =
+			&cache->open[(first + i) % MR_OPEN_MAGAZINES];
+
+		if (open->pool == pool && open->home == home)
+			return open;
+		if (open->pool == NULL && unused == NULL)
+			unused = open;
+	}
+	return unused != NULL ? unused :
+				&cache->open[first % MR_OPEN_MAGAZINES];
+}
+
+/* Make one place of the table that of (pool, home). False: no magazine. */
+static bool take_place(struct mr_cache *cache, struct mri_open_magazine *open,
+		       struct mr_pool *pool, uint32_t home)
+{
+	if (open->pool != NULL)
+		send(cache, open);
+	open->magazine = mri_depot_take(&pool->depot, &pool->depot.empty,
+					&cache->counters.depot_cas_failed);
+	if (open->magazine == NULL)
+		return false;
+	open->pool = pool;
+	open->home = home;
+	open->n_seen = 0;
+	set_is_open(open->magazine, 1);
+	return true;
+}
+
+void mri_outbox_put(struct mr_cache *cache, struct mr_pool *pool, uint32_t home,
+		    const uint32_t *pages, uint32_t n)
+{
+	struct mri_open_magazine *open = find_place(cache, pool, home);
+
+	while (n > 0) {
+		uint32_t n_there, k;
+
+		if ((open->pool != pool || open->home != home) &&
+		    !take_place(cache, open, pool, home)) {
+			mr_counter_add(&cache->counters.recycle_ring_full, n);
+			mri_pool_put_pages(pool, pages, n);
+			return;
+		}
+		n_there = mri_magazine_n(open->magazine);
+		k = mri_min_u32(n, MR_MAGAZINE_PAGES - n_there);
+		memcpy(open->magazine->numbers + n_there, pages,
+		       k * sizeof(pages[0]));
+		mri_magazine_set_n(open->magazine, n_there + k);
+		set_n_open(cache, cache->n_open + k);
+		if (n_there + k == MR_MAGAZINE_PAGES)
+			send(cache, open);
+		pages += k;
+		n -= k;
+	}
+}
+
+/* Whether a place should be sent, now that a call found it open. */
+static bool is_due(struct mri_open_magazine *open, bool is_tick)
+{
+	const uint32_t n = mri_magazine_n(open->magazine);
+	const bool is_still = open->n_seen == n;
+
+	if (__atomic_load_n(&open->pool->is_starving, __ATOMIC_RELAXED) != 0) {
+		__atomic_store_n(&open->pool->is_starving, 0, __ATOMIC_RELAXED);
+		return true;
+	}
+	if (is_tick)
+		open->n_seen = n;
+	return is_tick && is_still;
+}
+
+void mri_outbox_tick(struct mr_cache *cache)
+{
+	const bool is_tick = ++cache->n_puts % TICK_CALLS == 0;
+
+	for (uint32_t i = 0; i < MR_OPEN_MAGAZINES; i++)
+		if (cache->open[i].pool != NULL &&
+		    is_due(&cache->open[i], is_tick))
+			send(cache, &cache->open[i]);
+}
+
+void mr_cache_flush(struct mr_cache *cache)
+{
+	mri_block_flush(cache);
+	if (cache->n_open == 0)
+		return;
+	for (uint32_t i = 0; i < MR_OPEN_MAGAZINES; i++)
+		if (cache->open[i].pool != NULL)
+			send(cache, &cache->open[i]);
+}

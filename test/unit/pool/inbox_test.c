@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/pool/inbox.c: pages that go home to the cache that took them. */
+#include "support/pool_unit.h"
+
+enum { MAG = MR_MAGAZINE_PAGES, N_PAGES = 512 };
+
+static void open_home(struct pool_fixture *f, uint32_t chunk_bytes)
+{
+	fixture_open_with(f, (struct mr_pool_config){
+				     .n_pages = N_PAGES,
+				     .page_bytes = 4096,
+				     .chunk_bytes = chunk_bytes,
+				     .max_caches = 6,
+				     .returns = MR_RETURN_HOME });
+}
+
+static struct mr_cache *one_more(struct pool_fixture *f)
+{
+	struct mr_cache *cache = NULL;
+
+	assert_int_equal(mr_cache_create(f->pool, &cache, NULL), 0);
+	return cache;
+}
+
+static void pages_come_back_to_the_cache_that_took_them(void **state)
+{
+	struct pool_fixture f;
+	struct mr_cache *other;
+	uint64_t addrs[MAG], again[MAG];
+
+	(void)state;
+	open_home(&f, 4096);
+	other = one_more(&f);
+	mr_frag_alloc_bulk(f.cache, addrs, MAG, 4096);
+	for (int round = 0; round < 100; round++) {
+		mr_frag_free_bulk(other, addrs, MAG - 1);
+		assert_int_equal(pool_stats(f.pool).n_open, MAG - 1);
+		assert_in_flight(f.pool, 1);
+		mr_frag_free_bulk(other, addrs + MAG - 1, 1);
+		/* In the inbox: as before, but not in the other's hands. */
+		assert_int_equal(pool_stats(f.pool).n_open, MAG);
+		assert_int_equal(cache_stats(other).n_open, 0);
+		assert_in_flight(f.pool, 0);
+		assert_int_equal(mr_frag_alloc_bulk(f.cache, again, MAG, 4096),
+				 MAG);
+		assert_memory_equal(again, addrs, sizeof(again));
+		assert_int_equal(pool_stats(f.pool).n_open, 0);
+	}
+	assert_int_equal(pool_stats(f.pool).recycle_home, 100 * MAG);
+	assert_int_equal(pool_stats(f.pool).alloc_slow, MAG);
+	assert_int_equal(pool_stats(f.pool).recycle_cache_full, 0);
+	assert_int_equal(cache_stats(other).n_free, 0);
+	mr_frag_free_bulk(f.cache, addrs, MAG);
+	mr_cache_destroy(other);
+	fixture_close(&f);
+}
+
+/* One's own pages stay, whatever stands beside them in the burst. */
+static void each_page_of_a_burst_goes_to_its_own_home(void **state)
+{
+	struct pool_fixture f;
+	struct mr_cache *caches[6];
+	uint64_t addrs[6][20], burst[120];
+
+	(void)state;
+	open_home(&f, 4096);
+	caches[0] = f.cache;
+	for (int c = 1; c < 6; c++)
+		caches[c] = one_more(&f);
+	for (int c = 0; c < 6; c++)
+		assert_int_equal(mr_frag_alloc_bulk(caches[c], addrs[c], 20,
+						    4096),
+				 20);
+	for (int i = 0; i < 120; i++)
+		burst[i] = addrs[i % 6][i / 6];
+	mr_frag_free_bulk(caches[3], burst, 120);
+	assert_in_flight(f.pool, 0);
+	assert_int_equal(cache_stats(caches[3]).n_pages, MAG);
+	assert_int_equal(cache_stats(caches[3]).max_pages, 6 * MAG);
+	mr_cache_flush(caches[3]);
+	assert_int_equal(pool_stats(f.pool).recycle_home, 100);
+	for (int c = 0; c < 6; c++) {
+		const uint32_t n_here = cache_stats(caches[c]).n_pages;
+
+		if (c == 3)
+			continue;
+		/* Behind what it has: its own, and no page of another. */
+		assert_int_equal(n_here, MAG - 20);
+		assert_int_equal(mr_frag_alloc_bulk(caches[c], burst, MAG, 4096),
+				 MAG);
+		for (int i = 0; i < 20; i++) {
+			bool is_own = false;
+
+			for (int k = 0; k < 20; k++)
+				is_own = is_own ||
+					 burst[MAG - 20 + i] == addrs[c][k];
+			assert_true(is_own);
+		}
+		mr_frag_free_bulk(caches[c], burst, MAG);
+	}
+	for (int c = 1; c < 6; c++)
+		mr_cache_destroy(caches[c]);
+	fixture_close(&f);
+}
+
+/* A burst that does not fit what is open fills one magazine and opens more. */
+static void long_bursts_go_home_in_whole_magazines(void **state)
+{
+	struct pool_fixture f;
+	struct mr_cache *other;
+	uint64_t addrs[256];
+
+	(void)state;
+	open_home(&f, 4096);
+	other = one_more(&f);
+	for (uint32_t n_before = 0; n_before < MAG; n_before += 7) {
+		assert_int_equal(mr_frag_alloc_bulk(f.cache, addrs, 256, 4096),
+				 256);
+		mr_frag_free_bulk(other, addrs, n_before);
+		mr_frag_free_bulk(other, addrs + n_before, 256 - n_before);
+		assert_in_flight(f.pool, 0);
+		assert_int_equal(cache_stats(other).n_open, 0);
+		assert_int_equal(pool_stats(f.pool).n_open, 256);
+	}
+	mr_cache_destroy(other);
+	fixture_close(&f);
+}
+
+/* References, and pages of several chunks, find home as well. */
+static void odd_references_go_home(void **state)
+{
+	static const uint32_t chunk_bytes[] = { 4096, 2048 };
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct pool_fixture f;
+		struct mr_cache *other;
+		struct mr_frame frames[2] = { { .len = 60 } };
+
+		open_home(&f, chunk_bytes[i]);
+		other = one_more(&f);
+		frames[0].addr = alloc_one(f.cache, 4096);
+		frames[1] = frames[0];
+		assert_int_equal(mr_frame_ref(f.cache, frames, 1), 0);
+		mr_frame_free_bulk(other, frames, 1);
+		assert_int_equal(pool_stats(f.pool).n_open, 0);
+		mr_frame_free_bulk(other, frames, 1);
+		assert_int_equal(pool_stats(f.pool).n_open, 1);
+		assert_in_flight(f.pool, 0);
+		mr_cache_destroy(other);
+		assert_int_equal(pool_stats(f.pool).n_open, 1);
+		fixture_close(&f);
+	}
+}
+
+static void empty_handed_cache_takes_what_is_on_its_way(void **state)
+{
+	struct pool_fixture f;
+	struct mr_cache *other, *third;
+	uint64_t addrs[N_PAGES];
+
+	(void)state;
+	open_home(&f, 4096);
+	other = one_more(&f);
+	third = one_more(&f);
+	assert_int_equal(mr_frag_alloc_bulk(f.cache, addrs, N_PAGES, 4096),
+			 N_PAGES);
+	mr_frag_free_bulk(other, addrs, MAG + 10);
+	/* 64 in the inbox of the first; 10 open at the other. */
+	assert_int_equal(mr_frag_alloc_bulk(third, addrs, 100, 4096), MAG);
+	assert_int_equal(pool_stats(f.pool).n_open, 10);
+	assert_int_equal(mr_frag_alloc_bulk(other, addrs + MAG, 100, 4096),
+			 10);
+	assert_int_equal(pool_stats(f.pool).n_open, 0);
+	/* They are the third's now, and others find them there. */
+	mr_frag_free_bulk(other, addrs, MAG);
+	assert_int_equal(mr_frag_alloc_bulk(third, addrs, MAG, 4096), MAG);
+	assert_int_equal(pool_stats(f.pool).recycle_home, 2 * MAG + 10);
+	mr_frag_free_bulk(other, addrs, MAG);
+	assert_int_equal(mr_frag_alloc_bulk(f.cache, addrs, MAG, 4096), MAG);
+	mr_frag_free_bulk(f.cache, addrs, N_PAGES);
+	assert_in_flight(f.pool, 0);
+	mr_cache_destroy(third);
+	mr_cache_destroy(other);
+	fixture_close(&f);
+}
+
+static void inbox_of_a_cache_that_is_gone_is_emptied(void **state)
+{
+	struct pool_fixture f;
+	struct mr_cache *other;
+	struct mr_pool_stats s;
+	uint64_t addrs[3 * MAG];
+
+	(void)state;
+	open_home(&f, 4096);
+	other = one_more(&f);
+	mr_frag_alloc_bulk(other, addrs, 3 * MAG, 4096);
+	mr_frag_free_bulk(f.cache, addrs, MAG + 5);
+	mr_cache_destroy(other);
+	s = pool_stats(f.pool);
+	assert_int_equal(s.n_open, 5);
+	assert_int_equal(s.n_depot, MAG);
+	assert_in_flight(f.pool, 2 * MAG - 5);
+	/* Its home is gone: to the depot, for anybody. */
+	mr_frag_free_bulk(f.cache, addrs + MAG + 5, MAG - 5);
+	s = pool_stats(f.pool);
+	assert_int_equal(s.n_open, 0);
+	assert_int_equal(s.n_depot, 2 * MAG);
+	assert_in_flight(f.pool, MAG);
+	/* The id is used again, and the pages are at home with it. */
+	other = one_more(&f);
+	mr_frag_free_bulk(f.cache, addrs + 2 * MAG, MAG);
+	assert_int_equal(pool_stats(f.pool).n_open, MAG);
+	assert_int_equal(mr_frag_alloc_bulk(other, addrs, MAG, 4096), MAG);
+	assert_int_equal(pool_stats(f.pool).n_open, 0);
+	mr_frag_free_bulk(other, addrs, MAG);
+	mr_cache_destroy(other);
+	fixture_close(&f);
+}
+
+static void pages_in_inboxes_are_there_for_direct_calls(void **state)
+{
+	struct pool_fixture f;
+	struct mr_cache *other;
+	uint64_t addrs[N_PAGES];
+
+	(void)state;
+	open_home(&f, 4096);
+	other = one_more(&f);
+	mr_frag_alloc_bulk(other, addrs, N_PAGES, 4096);
+	mr_frag_free_bulk(f.cache, addrs, MAG);
+	assert_int_equal(
+		mr_pool_frag_alloc_bulk(f.pool, addrs, N_PAGES, 4096), MAG);
+	assert_in_flight(f.pool, N_PAGES);
+	mr_pool_frag_free_bulk(f.pool, addrs, MAG);
+	mr_frag_free_bulk(other, addrs + MAG, N_PAGES - MAG);
+	assert_in_flight(f.pool, 0);
+	mr_cache_destroy(other);
+	fixture_close(&f);
+}
+
+/* Pages that never left by a cache have no home: they stay. */
+static void pages_without_a_home_stay(void **state)
+{
+	struct pool_fixture f;
+	struct mr_cache *second;
+	uint64_t addrs[10];
+
+	(void)state;
+	open_home(&f, 4096);
+	second = one_more(&f);
+	assert_int_equal(mr_pool_frag_alloc_bulk(f.pool, addrs, 10, 4096), 10);
+	mr_frag_free_bulk(second, addrs, 10);
+	assert_int_equal(cache_stats(second).n_pages, 10);
+	assert_in_flight(f.pool, 0);
+	mr_cache_destroy(second);
+	fixture_close(&f);
+}
+
+/* A cache of another pool sends each page to the inbox of its home. */
+static void pages_of_another_pool_go_to_the_home_in_it(void **state)
+{
+	struct pool_fixture f;
+	struct mr_pool *beside;
+	struct mr_cache *stranger;
+	uint64_t addrs[MAG];
+
+	(void)state;
+	open_home(&f, 4096);
+	beside = pool_beside(&f, 64, 4096);
+	mr_cache_create(beside, &stranger, NULL);
+	mr_frag_alloc_bulk(f.cache, addrs, MAG, 4096);
+	mr_frag_free_bulk(stranger, addrs, MAG);
+	assert_in_flight(f.pool, 0);
+	assert_int_equal(pool_stats(f.pool).n_open, MAG);
+	assert_int_equal(pool_stats(beside).recycle_home, MAG);
+	mr_frag_alloc_bulk(f.cache, addrs, MAG, 4096);
+	assert_int_equal(pool_stats(f.pool).alloc_slow, MAG);
+	mr_frag_free_bulk(f.cache, addrs, MAG);
+	mr_cache_destroy(stranger);
+	assert_int_equal(mr_pool_destroy(beside, NULL), 0);
+	fixture_close(&f);
+}
+
+static void no_memory_for_inboxes(void **state)
+{
+	struct pool_fixture f;
+	const struct mr_pool_config config = { .size = sizeof(config),
+					       .n_pages = 64,
+					       .returns = MR_RETURN_HOME };
+
+	(void)state;
+	open_home(&f, 4096);
+	for (uint32_t i = 1; i <= 6; i++) {
+		const int64_t n_out = f.allocator.n_out;
+		struct mr_pool *pool = NULL;
+
+		f.allocator.fail_at = f.allocator.n_calls + i;
+		assert_int_equal(mr_pool_create(f.ctx, &config, &pool, NULL),
+				 -ENOMEM);
+		assert_null(pool);
+		assert_int_equal(f.allocator.n_out, n_out);
+	}
+	fixture_close(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(pages_come_back_to_the_cache_that_took_them),
+		cmocka_unit_test(each_page_of_a_burst_goes_to_its_own_home),
+		cmocka_unit_test(long_bursts_go_home_in_whole_magazines),
+		cmocka_unit_test(odd_references_go_home),
+		cmocka_unit_test(empty_handed_cache_takes_what_is_on_its_way),
+		cmocka_unit_test(inbox_of_a_cache_that_is_gone_is_emptied),
+		cmocka_unit_test(pages_in_inboxes_are_there_for_direct_calls),
+		cmocka_unit_test(pages_without_a_home_stay),
+		cmocka_unit_test(pages_of_another_pool_go_to_the_home_in_it),
+		cmocka_unit_test(no_memory_for_inboxes),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

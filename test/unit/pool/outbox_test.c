@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/pool/outbox.c and put.c: pages of other pools on their way. */
+#include "support/pool_unit.h"
+
+enum { MAG = MR_MAGAZINE_PAGES, N_BESIDE = 5 };
+
+/* Pools beside that of the fixture, in one region, each with a cache. */
+struct beside {
+	struct pool_fixture f;
+	struct mr_pool *pools[N_BESIDE];
+	struct mr_cache *caches[N_BESIDE];
+	uint64_t addrs[N_BESIDE][256];
+};
+
+static void open_beside(struct beside *b)
+{
+	fixture_open(&b->f, 256, 4096, 4096);
+	for (int i = 0; i < N_BESIDE; i++) {
+		b->pools[i] = pool_beside(&b->f, 256, 2048);
+		assert_int_equal(
+			mr_cache_create(b->pools[i], &b->caches[i], NULL), 0);
+		assert_int_equal(mr_frag_alloc_bulk(b->caches[i], b->addrs[i],
+						    256, 2048),
+				 256);
+	}
+}
+
+/* All is back, but for what the first cache has open. */
+static void close_beside(struct beside *b)
+{
+	mr_cache_flush(b->f.cache);
+	for (int i = 0; i < N_BESIDE; i++) {
+		assert_in_flight(b->pools[i], 0);
+		mr_cache_destroy(b->caches[i]);
+		assert_magazines(b->pools[i]);
+		assert_int_equal(mr_pool_destroy(b->pools[i], NULL), 0);
+	}
+	fixture_close(&b->f);
+}
+
+static void expect(const struct beside *b, int i, uint64_t n_open,
+		   uint64_t n_depot)
+{
+	const struct mr_pool_stats s = pool_stats(b->pools[i]);
+
+	assert_int_equal(s.n_open, n_open);
+	assert_int_equal(s.n_depot, n_depot);
+	assert_int_equal(s.n_free + s.n_in_flight, s.n_pages);
+}
+
+static void full_magazine_goes_to_the_depot_of_its_pool(void **state)
+{
+	static struct beside b;
+
+	(void)state;
+	open_beside(&b);
+	mr_frag_free_bulk(b.f.cache, b.addrs[0], MAG - 1);
+	expect(&b, 0, MAG - 1, 0);
+	assert_int_equal(cache_stats(b.f.cache).n_open, MAG - 1);
+	mr_frag_free_bulk(b.f.cache, b.addrs[0] + MAG - 1, 1);
+	expect(&b, 0, 0, MAG);
+	assert_int_equal(cache_stats(b.f.cache).n_open, 0);
+	/* More than one in a burst. */
+	mr_frag_free_bulk(b.f.cache, b.addrs[0] + MAG, 192);
+	expect(&b, 0, 0, 4 * MAG);
+	assert_in_flight(b.pools[0], 0);
+	assert_int_equal(pool_stats(b.f.pool).recycle_ring, 256);
+	for (int i = 1; i < N_BESIDE; i++)
+		mr_frag_free_bulk(b.caches[i], b.addrs[i], 256);
+	close_beside(&b);
+}
+
+/* The magazine that was sent half full is used like any other. */
+static void partial_magazine_is_fetched_and_counted(void **state)
+{
+	static struct beside b;
+	uint64_t again[256];
+
+	(void)state;
+	open_beside(&b);
+	mr_frag_free_bulk(b.f.cache, b.addrs[0], 10);
+	mr_cache_flush(b.f.cache);
+	mr_frag_free_bulk(b.f.cache, b.addrs[0] + 10, 7);
+	mr_cache_flush(b.f.cache);
+	mr_cache_flush(b.f.cache); /* nothing is open */
+	expect(&b, 0, 0, 17);
+	assert_int_equal(mr_frag_alloc_bulk(b.caches[0], again, 16, 2048), 16);
+	expect(&b, 0, 0, 0);
+	assert_int_equal(pool_stats(b.pools[0]).n_cached, 1);
+	mr_frag_free_bulk(b.caches[0], again, 16);
+	/* Without a cache as well. */
+	mr_frag_free_bulk(b.f.cache, b.addrs[0] + 17, 5);
+	mr_cache_flush(b.f.cache);
+	assert_int_equal(
+		mr_pool_frag_alloc_bulk(b.pools[0], again, 256, 2048), 5);
+	mr_pool_frag_free_bulk(b.pools[0], again, 5);
+	mr_frag_free_bulk(b.caches[0], b.addrs[0] + 22, 256 - 22);
+	for (int i = 1; i < N_BESIDE; i++)
+		mr_frag_free_bulk(b.caches[i], b.addrs[i], 256);
+	close_beside(&b);
+}
+
+/* One more than there are places: what comes sends away what is there. */
+static void five_pools_pass_through_four_places(void **state)
+{
+	static struct beside b;
+	uint64_t burst[N_BESIDE], n_open = 0;
+	uint32_t n_pools_open = 0;
+
+	(void)state;
+	open_beside(&b);
+	for (int k = 0; k < 256; k++) {
+		for (int i = 0; i < N_BESIDE; i++)
+			burst[i] = b.addrs[i][k];
+		mr_frag_free_bulk(b.f.cache, burst, N_BESIDE);
+		for (int i = 0; i < N_BESIDE; i++)
+			assert_in_flight(b.pools[i], 255 - (uint64_t)k);
+	}
+	for (int i = 0; i < N_BESIDE; i++) {
+		const struct mr_pool_stats s = pool_stats(b.pools[i]);
+
+		assert_int_equal(s.n_open + s.n_depot, 256);
+		n_open += s.n_open;
+		n_pools_open += s.n_open > 0;
+	}
+	assert_true(n_pools_open <= MR_OPEN_MAGAZINES);
+	assert_int_equal(cache_stats(b.f.cache).n_open, n_open);
+	close_beside(&b);
+}
+
+/* As many as there are places: each travels in whole magazines. */
+static void four_pools_do_not_meet(void **state)
+{
+	static struct beside b;
+
+	(void)state;
+	open_beside(&b);
+	for (int k = 0; k < 256; k++)
+		for (int i = 0; i < N_BESIDE; i++)
+			if (i != 2)
+				mr_frag_free_bulk(b.f.cache, &b.addrs[i][k], 1);
+	for (int i = 0; i < N_BESIDE; i++)
+		expect(&b, i, 0, i == 2 ? 0 : 256);
+	for (int i = 0; i < N_BESIDE; i++) {
+		uint64_t again[64];
+
+		if (i == 2)
+			continue;
+		mr_frag_alloc_bulk(b.caches[i], again, 64, 2048);
+		assert_int_equal(pool_stats(b.pools[i]).alloc_refill, 1);
+		assert_int_equal(pool_stats(b.pools[i]).n_depot, 192);
+		mr_frag_free_bulk(b.caches[i], again, 64);
+	}
+	mr_frag_free_bulk(b.caches[2], b.addrs[2], 256);
+	close_beside(&b);
+}
+
+static void every_call_is_simple_again_when_nothing_is_open(void **state)
+{
+	static struct beside b;
+	uint64_t own[32];
+
+	(void)state;
+	open_beside(&b);
+	assert_int_equal(b.f.cache->fast_pages, 256);
+	mr_frag_free_bulk(b.f.cache, b.addrs[0], 1);
+	assert_int_equal(b.f.cache->fast_pages, 0);
+	mr_frag_alloc_bulk(b.f.cache, own, 32, 4096);
+	mr_frag_free_bulk(b.f.cache, own, 32);
+	assert_in_flight(b.f.pool, 0);
+	mr_cache_flush(b.f.cache);
+	assert_int_equal(b.f.cache->fast_pages, 256);
+	for (int i = 0; i < N_BESIDE; i++)
+		mr_frag_free_bulk(b.caches[i], b.addrs[i] + (i == 0),
+				  256 - (i == 0));
+	close_beside(&b);
+}
+
+/* Free calls that add nothing send it away after two ticks, not before. */
+static void what_stays_the_same_is_sent_after_two_ticks(void **state)
+{
+	static struct beside b;
+	uint64_t own;
+	int n_calls = 0;
+
+	(void)state;
+	open_beside(&b);
+	mr_frag_free_bulk(b.f.cache, b.addrs[0], 3);
+	while (pool_stats(b.pools[0]).n_open > 0) {
+		own = alloc_one(b.f.cache, 4096);
+		mr_frag_free_bulk(b.f.cache, &own, 1);
+		assert_true(++n_calls <= 64);
+	}
+	assert_true(n_calls > 32);
+	expect(&b, 0, 0, 3);
+	/* What grows stays: 8 pages per tick come to whole magazines. */
+	for (int k = 3; k < 3 + MAG; k++) {
+		for (int i = 0; i < 4; i++) {
+			own = alloc_one(b.f.cache, 4096);
+			mr_frag_free_bulk(b.f.cache, &own, 1);
+		}
+		mr_frag_free_bulk(b.f.cache, &b.addrs[0][k], 1);
+		expect(&b, 0, k == 2 + MAG ? 0 : (uint64_t)k - 2,
+		       k == 2 + MAG ? 3 + MAG : 3);
+	}
+	mr_frag_free_bulk(b.caches[0], b.addrs[0] + 3 + MAG, 253 - MAG);
+	for (int i = 1; i < N_BESIDE; i++)
+		mr_frag_free_bulk(b.caches[i], b.addrs[i], 256);
+	close_beside(&b);
+}
+
+/* Who finds no page says so, and gets what is open with the next free call. */
+static void starving_cache_is_heard(void **state)
+{
+	static struct beside b;
+	uint64_t own = 0, addr;
+
+	(void)state;
+	open_beside(&b);
+	own = alloc_one(b.f.cache, 4096);
+	mr_frag_free_bulk(b.f.cache, b.addrs[0], 3);
+	mr_frag_free_bulk(b.f.cache, b.addrs[1], 3);
+	assert_int_equal(mr_frag_alloc_bulk(b.caches[0], &addr, 1, 2048), 0);
+	mr_frag_free_bulk(b.f.cache, &own, 1);
+	expect(&b, 0, 0, 3);
+	expect(&b, 1, 3, 0); /* nobody starves there */
+	assert_int_equal(alloc_one(b.caches[0], 2048), b.addrs[0][2]);
+	/* It was heard: what is open now stays. */
+	mr_frag_free_bulk(b.f.cache, b.addrs[0] + 2, 2);
+	mr_frag_free_bulk(b.f.cache, b.addrs[0] + 4, 1);
+	expect(&b, 0, 3, 0);
+	mr_frag_free_bulk(b.caches[0], b.addrs[0] + 5, 251);
+	mr_frag_free_bulk(b.caches[1], b.addrs[1] + 3, 253);
+	for (int i = 2; i < N_BESIDE; i++)
+		mr_frag_free_bulk(b.caches[i], b.addrs[i], 256);
+	close_beside(&b);
+}
+
+static void destroyed_cache_sends_what_it_has_open(void **state)
+{
+	static struct beside b;
+
+	(void)state;
+	open_beside(&b);
+	for (int i = 0; i < N_BESIDE; i++)
+		mr_frag_free_bulk(b.f.cache, b.addrs[i], 3);
+	mr_cache_destroy(b.f.cache);
+	for (int i = 0; i < N_BESIDE; i++)
+		expect(&b, i, 0, 3);
+	mr_cache_create(b.f.pool, &b.f.cache, NULL);
+	for (int i = 0; i < N_BESIDE; i++)
+		mr_frag_free_bulk(b.caches[i], b.addrs[i] + 3, 253);
+	close_beside(&b);
+}
+
+static void without_empty_magazines_pages_go_one_by_one(void **state)
+{
+	static struct beside b;
+	static int64_t places[10000];
+	uint64_t n_failed = 0;
+	uint32_t n = 0;
+
+	(void)state;
+	open_beside(&b);
+	while ((places[n] = mri_stack_pop(&b.pools[0]->depot.empty,
+					  &n_failed)) >= 0)
+		n++;
+	mr_frag_free_bulk(b.f.cache, b.addrs[0], 100);
+	expect(&b, 0, 0, 0);
+	assert_in_flight(b.pools[0], 156);
+	assert_int_equal(pool_stats(b.f.pool).recycle_ring_full, 100);
+	assert_int_equal(b.f.cache->fast_pages, 256);
+	while (n > 0)
+		mri_stack_push(&b.pools[0]->depot.empty, (uint32_t)places[--n],
+			       &n_failed);
+	mr_frag_free_bulk(b.caches[0], b.addrs[0] + 100, 156);
+	for (int i = 1; i < N_BESIDE; i++)
+		mr_frag_free_bulk(b.caches[i], b.addrs[i], 256);
+	close_beside(&b);
+}
+
+/* A place of the region's list is found by what is there now. */
+static void pools_are_found_after_others_have_gone(void **state)
+{
+	static struct beside b;
+	struct mr_pool *late;
+	uint64_t addr;
+
+	(void)state;
+	open_beside(&b);
+	for (int i = 0; i < N_BESIDE; i++)
+		mr_frag_free_bulk(b.caches[i], b.addrs[i], 256);
+	mr_cache_destroy(b.caches[1]);
+	assert_int_equal(mr_pool_destroy(b.pools[1], NULL), 0);
+	mr_frag_free_bulk(b.f.cache, b.addrs[1], 1); /* of no pool now */
+	assert_int_equal(pool_stats(b.f.pool).free_invalid, 1);
+	late = pool_beside(&b.f, 32, 32768);
+	assert_int_equal(mr_pool_frag_alloc_bulk(late, &addr, 1, 32768), 1);
+	mr_frag_free_bulk(b.f.cache, &addr, 1);
+	assert_int_equal(pool_stats(late).n_open, 1);
+	mr_cache_flush(b.f.cache);
+	assert_int_equal(mr_pool_destroy(late, NULL), 0);
+	b.pools[1] = pool_beside(&b.f, 256, 2048);
+	mr_cache_create(b.pools[1], &b.caches[1], NULL);
+	close_beside(&b);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(full_magazine_goes_to_the_depot_of_its_pool),
+		cmocka_unit_test(partial_magazine_is_fetched_and_counted),
+		cmocka_unit_test(five_pools_pass_through_four_places),
+		cmocka_unit_test(four_pools_do_not_meet),
+		cmocka_unit_test(
+			every_call_is_simple_again_when_nothing_is_open),
+		cmocka_unit_test(what_stays_the_same_is_sent_after_two_ticks),
+		cmocka_unit_test(starving_cache_is_heard),
+		cmocka_unit_test(destroyed_cache_sends_what_it_has_open),
+		cmocka_unit_test(without_empty_magazines_pages_go_one_by_one),
+		cmocka_unit_test(pools_are_found_after_others_have_gone),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
