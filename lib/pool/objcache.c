@@ -206,11 +206,10 @@ uint32_t mr_obj_alloc_bulk(struct mr_objcache *cache, void **objects,
  * Atomic stores keep the loop from becoming one of vectors, which multiply 64
  * bits in more steps than it saves.
  */
-static inline bool take_valid(const struct mr_objcache *cache,
-			      uint32_t *numbers, void *const *objects,
-			      uint32_t n)
+static inline bool take_multiples(const struct mri_obj_layout layout,
+				  uint32_t *numbers, void *const *objects,
+				  uint32_t n)
 {
-	const struct mri_obj_layout layout = cache->layout;
 	uint64_t beyond = 0;
 
 #pragma GCC unroll 4
@@ -222,6 +221,37 @@ static inline bool take_valid(const struct mr_objcache *cache,
 		beyond |= number | (layout.last - number);
 	}
 	return beyond >> 63 == 0;
+}
+
+/*
+ * The same where the unit is a power of two: nothing to multiply, so a loop of
+ * vectors. What is between objects has one of the bits below the unit.
+ */
+static inline bool take_shifted(const struct mri_obj_layout layout,
+				uint32_t *numbers, void *const *objects,
+				uint32_t n)
+{
+	uint64_t beyond = 0, bits = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		const uint64_t offset =
+			(uintptr_t)objects[i] - (uintptr_t)layout.memory;
+		const uint64_t number = offset >> layout.shift;
+
+		numbers[i] = (uint32_t)number;
+		bits |= offset;
+		beyond |= layout.last - number;
+	}
+	return (beyond >> 63 | (bits & (layout.unit_bytes - 1))) == 0;
+}
+
+static inline bool take_valid(const struct mr_objcache *cache,
+			      uint32_t *numbers, void *const *objects,
+			      uint32_t n)
+{
+	if (cache->layout.inverse == 1)
+		return take_shifted(cache->layout, numbers, objects, n);
+	return take_multiples(cache->layout, numbers, objects, n);
 }
 
 /* More than the loaded magazine has room for, or not all of them ours. */
