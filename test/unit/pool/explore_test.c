@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Tests of lib/pool/depot.c, objcache.c and block_count.c under all schedules
+ * with a few preemptions; and that faults put there on purpose are found.
+ */
+#include "support/stepped_depot.h"
+
+#define mr_obj_alloc_bulk stepped_alloc_bulk
+#define mr_obj_free_bulk stepped_free_bulk
+#define mr_objcache_create stepped_objcache_create
+#define mr_objcache_destroy stepped_objcache_destroy
+
+#include "support/explore.h"
+#include "support/objpool_unit.h"
+
+#define STEPPED_FAULTS
+#include "support/stepped.h"
+
+#include "pool/depot.c"
+
+#include "pool/objcache.c"
+
+enum { MAX_PLACES = 8, N_THREADS = 3 };
+
+/* Faults of a compare-and-swap, by what they do to the depot. */
+static const struct stepped_fault right = { 0 };
+static const struct stepped_fault compares_no_tag = { .seen_mask = UINT32_MAX };
+static const struct stepped_fault compares_nothing = { .is_blind = true };
+static const struct stepped_fault tag_not_advanced = { .stored_mask =
+							       UINT32_MAX };
+static const struct stepped_fault tag_of_4_bits = { .stored_mask = UINT64_C(
+							    0xfffffffff) };
+
+/* A stack, and who has what is not on it. */
+struct stack {
+	struct mri_stack stack;
+	uint32_t n_places;
+	uint32_t next[MAX_PLACES];
+	uint32_t owners[MAX_PLACES]; /* 0: the stack */
+	uint64_t n_ops, n_failed;
+	uint64_t random;
+} stack;
+
+static void begin_stack(void *shared)
+{
+	struct stack *s = shared;
+
+	memset(s->owners, 0, sizeof(s->owners));
+	stepped_stack_init(&s->stack, s->next, sizeof(s->next[0]));
+	for (uint32_t i = s->n_places; i-- > 0;)
+		stepped_stack_push(&s->stack, i, &s->n_failed);
+}
+
+/* What is on the stack is nobody's, and all of the rest is somebody's. */
+static void end_stack(void *shared)
+{
+	struct stack *s = shared;
+	uint32_t n_on = 0, n_owned = 0;
+	uint32_t place = (uint32_t)s->stack.head;
+
+	while (place != 0 && n_on <= s->n_places) {
+		explore_check(place <= s->n_places &&
+			      s->owners[place - 1] == 0);
+		place = s->next[place - 1];
+		n_on++;
+	}
+	for (uint32_t i = 0; i < s->n_places; i++)
+		n_owned += s->owners[i] != 0;
+	explore_check(n_on + n_owned == s->n_places);
+}
+
+static int64_t take_place(struct stack *s, uint32_t who)
+{
+	const int64_t place = stepped_stack_pop(&s->stack, &s->n_failed);
+
+	if (place >= 0) {
+		explore_check(place < s->n_places && s->owners[place] == 0);
+		s->owners[place] = who;
+	}
+	return place;
+}
+
+static void give_place(struct stack *s, int64_t place)
+{
+	if (place < 0)
+		return;
+	s->owners[place] = 0;
+	stepped_stack_push(&s->stack, (uint32_t)place, &s->n_failed);
+}
+
+static void pops_one(void *shared)
+{
+	take_place(shared, 1);
+}
+
+/* The head that goes and comes back, with another one behind it. */
+static void pops_two_pushes_the_first(void *shared)
+{
+	const int64_t first = take_place(shared, 2);
+
+	take_place(shared, 2);
+	give_place(shared, first);
+}
+
+static void pops_and_pushes(void *shared)
+{
+	const int64_t place = take_place(shared, 3);
+
+	give_place(shared, place);
+}
+
+static void pops_two_at_once(void *shared)
+{
+	struct stack *s = shared;
+	uint32_t places[2];
+	const uint32_t n =
+		stepped_stack_pop_bulk(&s->stack, places, 2, &s->n_failed);
+
+	for (uint32_t i = 0; i < n; i++) {
+		explore_check(places[i] < s->n_places &&
+			      s->owners[places[i]] == 0);
+		s->owners[places[i]] = 4;
+	}
+	if (n > 0)
+		give_place(s, places[0]);
+}
+
+/* 16 of them, and the second and third one are gone. */
+static void takes_two_in_16_operations(void *shared)
+{
+	const int64_t first = take_place(shared, 2);
+
+	take_place(shared, 2);
+	take_place(shared, 2);
+	give_place(shared, first);
+	for (uint32_t i = 0; i < 6; i++)
+		give_place(shared, take_place(shared, 2));
+}
+
+static struct explore explore_stack(const struct stepped_fault *fault,
+				    uint32_t n_places, void (*a)(void *),
+				    void (*b)(void *), void (*c)(void *),
+				    uint32_t max_preemptions)
+{
+	struct explore e = { .begin = begin_stack,
+			     .threads = { a, b, c },
+			     .end = end_stack,
+			     .shared = &stack,
+			     .n_threads = c != NULL ? 3 : 2,
+			     .max_preemptions = max_preemptions };
+
+	stack.n_places = n_places;
+	stepped_fault = *fault;
+	explore_all(&e);
+	stepped_fault = right;
+	return e;
+}
+
+static void assert_right(const struct explore *e, uint64_t n_least)
+{
+	if (e->n_failures > 0)
+		fail_msg("%s: %s", e->schedule, e->failure);
+	assert_true(e->n_runs >= n_least);
+}
+
+static void the_depot_is_right(void **state)
+{
+	struct explore e;
+
+	(void)state;
+	e = explore_stack(&right, 3, pops_one, pops_two_pushes_the_first, NULL,
+			  4);
+	assert_right(&e, 100);
+	e = explore_stack(&right, 3, pops_and_pushes, pops_two_pushes_the_first,
+			  pops_one, 2);
+	assert_right(&e, 1000);
+	e = explore_stack(&right, 1, pops_and_pushes, pops_and_pushes,
+			  pops_and_pushes, 3);
+	assert_right(&e, 1000);
+	e = explore_stack(&right, 4, pops_two_at_once,
+			  pops_two_pushes_the_first, pops_and_pushes, 2);
+	assert_right(&e, 1000);
+	e = explore_stack(&right, 4, pops_one, takes_two_in_16_operations, NULL,
+			  2);
+	assert_right(&e, 100);
+}
+
+static void faults_of_the_depot_are_found(void **state)
+{
+	const struct stepped_fault *faults[] = { &compares_no_tag,
+						 &compares_nothing,
+						 &tag_not_advanced };
+
+	(void)state;
+	for (uint32_t i = 0; i < 3; i++) {
+		struct explore e;
+
+		e = explore_stack(faults[i], 3, pops_one,
+				  pops_two_pushes_the_first, NULL, 1);
+		assert_true(e.n_failures > 0);
+		e = explore_stack(faults[i], 4, pops_two_at_once,
+				  pops_two_pushes_the_first, NULL, 2);
+		assert_true(e.n_failures > 0);
+	}
+}
+
+/* A tag that comes round in 16 operations, and one that does not. */
+static void a_tag_of_4_bits_is_found(void **state)
+{
+	struct explore e;
+
+	(void)state;
+	e = explore_stack(&tag_of_4_bits, 3, pops_one,
+			  pops_two_pushes_the_first, NULL, 4);
+	assert_right(&e, 100); /* 3 operations are not enough for it */
+	e = explore_stack(&tag_of_4_bits, 4, pops_one,
+			  takes_two_in_16_operations, NULL, 1);
+	assert_true(e.n_failures > 0);
+}
+
+static uint32_t stack_random(uint32_t below)
+{
+	stack.random ^= stack.random << 13;
+	stack.random ^= stack.random >> 7;
+	stack.random ^= stack.random << 17;
+	return (uint32_t)((stack.random >> 32) * below >> 32);
+}
+
+static void pops_and_pushes_for_long(void *shared)
+{
+	struct stack *s = shared;
+	int64_t held[2] = { -1, -1 };
+
+	while (s->n_ops > 0 && explore_state.explore->n_failures == 0) {
+		int64_t *place = &held[stack_random(2)];
+
+		s->n_ops--;
+		if (*place < 0) {
+			*place = take_place(s, 1);
+		} else {
+			give_place(s, *place);
+			*place = -1;
+		}
+	}
+	give_place(s, held[0]);
+	give_place(s, held[1]);
+}
+
+/* 2^20 operations at random: 4 bits of tag fail, 32 do not. */
+static void a_million_operations(void **state)
+{
+	const struct stepped_fault *faults[] = { &right, &tag_of_4_bits };
+
+	(void)state;
+	for (uint32_t i = 0; i < 2; i++) {
+		struct explore e = {
+			.begin = begin_stack,
+			.threads = { pops_and_pushes_for_long,
+				     pops_and_pushes_for_long,
+				     pops_and_pushes_for_long },
+			.end = end_stack,
+			.shared = &stack,
+			.n_threads = 3,
+		};
+		bool is_right;
+
+		stack.n_places = 5;
+		stack.n_ops = 1 << 20;
+		stack.random = 88172645463325252u;
+		stepped_fault = *faults[i];
+		is_right = explore_at_random(&e, 0x9e3779b97f4a7c15);
+		stepped_fault = right;
+		assert_int_equal(is_right, i == 0);
+		if (i == 0)
+			assert_int_equal(stack.n_ops, 0);
+	}
+}
+
+/* Two caches at the end of what was never used, and at the depot. */
+static struct caches {
+	struct test_allocator allocator;
+	struct mr_ctx *ctx;
+	struct mr_objpool *pool;
+	struct mr_objcache *caches[2];
+	void *objects[2][3 * MR_MAGAZINE_PAGES];
+	uint32_t n[2];
+} caches;
+
+enum { N_OBJECTS = MR_MAGAZINE_PAGES + 7 };
+
+static void begin_caches(void *shared)
+{
+	struct caches *c = shared;
+
+	if (c->pool != NULL) {
+		for (uint32_t i = 0; i < 2; i++) {
+			mr_obj_free_bulk(c->caches[i], c->objects[i], c->n[i]);
+			mr_objcache_destroy(c->caches[i]);
+		}
+		mr_objpool_destroy(c->pool, NULL);
+	}
+	mr_objpool_create(c->ctx,
+			  &(struct mr_objpool_config){
+				  .size = sizeof(struct mr_objpool_config),
+				  .object_bytes = 8,
+				  .n_objects = N_OBJECTS,
+				  .max_caches = 2 },
+			  &c->pool, NULL);
+	for (uint32_t i = 0; i < 2; i++) {
+		mr_objcache_create(c->pool, &c->caches[i], NULL);
+		c->n[i] = 0;
+	}
+}
+
+static void alloc_some(struct caches *c, uint32_t i, uint32_t n)
+{
+	c->n[i] += mr_obj_alloc_bulk(c->caches[i], c->objects[i] + c->n[i], n);
+}
+
+static void allocs_in_first(void *shared)
+{
+	alloc_some(shared, 0, MR_MAGAZINE_PAGES);
+	alloc_some(shared, 0, 1);
+}
+
+static void allocs_in_second(void *shared)
+{
+	alloc_some(shared, 1, MR_MAGAZINE_PAGES);
+}
+
+static void end_caches(void *shared)
+{
+	struct caches *c = shared;
+	bool is_seen[N_OBJECTS] = { false };
+
+	for (uint32_t i = 0; i < 2; i++) {
+		for (uint32_t k = 0; k < c->n[i]; k++) {
+			const uint64_t number = mri_obj_number(
+				&c->pool->layout, c->objects[i][k]);
+
+			explore_check(number < N_OBJECTS && !is_seen[number]);
+			if (number < N_OBJECTS)
+				is_seen[number] = true;
+		}
+	}
+	explore_check(c->n[0] + c->n[1] + mri_objcache_n(c->caches[0]) +
+			      mri_objcache_n(c->caches[1]) ==
+		      N_OBJECTS);
+}
+
+static void never_used_objects_go_to_one(void **state)
+{
+	struct explore e = { .begin = begin_caches,
+			     .threads = { allocs_in_first, allocs_in_second },
+			     .end = end_caches,
+			     .shared = &caches,
+			     .n_threads = 2,
+			     .max_preemptions = 2 };
+
+	(void)state;
+	caches.ctx = test_ctx(&caches.allocator);
+	explore_all(&e);
+	assert_right(&e, 100);
+	begin_caches(&caches);
+	for (uint32_t i = 0; i < 2; i++)
+		mr_objcache_destroy(caches.caches[i]);
+	assert_int_equal(mr_objpool_destroy(caches.pool, NULL), 0);
+	mr_ctx_destroy(caches.ctx);
+	assert_int_equal(caches.allocator.n_out, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_depot_is_right),
+		cmocka_unit_test(faults_of_the_depot_are_found),
+		cmocka_unit_test(a_tag_of_4_bits_is_found),
+		cmocka_unit_test(a_million_operations),
+		cmocka_unit_test(never_used_objects_go_to_one),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
