@@ -21,11 +21,12 @@
 
 #ifdef STEPPED_FAULTS
 
-/* What a compare-and-swap does wrong. */
+/* What a compare-and-swap, or another operation, does wrong. */
 static struct stepped_fault {
 	bool is_blind;      /* it finds what was expected, whatever is there */
 	uint64_t seen_mask; /* 0: compares all bits; else only these */
 	uint64_t stored_mask; /* 0: stores all bits; else only these */
+	bool is_split;        /* of additions: they are a load and a store */
 } stepped_fault;
 
 static inline bool stepped_cas(void *at, void *expected, uint64_t desired,
@@ -53,17 +54,32 @@ static inline bool stepped_cas(void *at, void *expected, uint64_t desired,
 #define __atomic_load_n(at, order) (atomic_step(), __atomic_load_n(at, order))
 #define __atomic_store_n(at, value, order)                                     \
 	(atomic_step(), __atomic_store_n(at, value, order))
-#define __atomic_fetch_add(at, value, order)                                   \
-	(atomic_step(), __atomic_fetch_add(at, value, order))
-#define __atomic_fetch_sub(at, value, order)                                   \
-	(atomic_step(), __atomic_fetch_sub(at, value, order))
 #define __atomic_exchange_n(at, value, order)                                  \
 	(atomic_step(), __atomic_exchange_n(at, value, order))
 #ifdef STEPPED_FAULTS
+#define stepped_split(at, value)                                               \
+	({                                                                     \
+		const __typeof__(*(at)) was_ = *(at);                          \
+		atomic_step();                                                 \
+		*(at) = was_ + (value);                                        \
+		was_;                                                          \
+	})
+#define __atomic_fetch_add(at, value, order)                                   \
+	(atomic_step(), stepped_fault.is_split ?                               \
+				stepped_split(at, value) :                     \
+				__atomic_fetch_add(at, value, order))
+#define __atomic_fetch_sub(at, value, order)                                   \
+	(atomic_step(), stepped_fault.is_split ?                               \
+				stepped_split(at, -(value)) :                  \
+				__atomic_fetch_sub(at, value, order))
 #define __atomic_compare_exchange_n(at, expected, desired, weak, order,        \
 				    failed)                                    \
 	(atomic_step(), stepped_cas(at, expected, desired, sizeof(*(at))))
 #else
+#define __atomic_fetch_add(at, value, order)                                   \
+	(atomic_step(), __atomic_fetch_add(at, value, order))
+#define __atomic_fetch_sub(at, value, order)                                   \
+	(atomic_step(), __atomic_fetch_sub(at, value, order))
 #define __atomic_compare_exchange_n(at, expected, desired, weak, order,        \
 				    failed)                                    \
 	(atomic_step(), __atomic_compare_exchange_n(at, expected, desired,     \

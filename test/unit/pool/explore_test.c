@@ -361,6 +361,10 @@ static void never_used_objects_go_to_one(void **state)
 	caches.ctx = test_ctx(&caches.allocator);
 	explore_all(&e);
 	assert_right(&e, 100);
+	stepped_fault.is_split = true; /* of the cursor */
+	explore_all(&e);
+	stepped_fault = right;
+	assert_true(e.n_failures > 0);
 	begin_caches(&caches);
 	for (uint32_t i = 0; i < 2; i++)
 		mr_objcache_destroy(caches.caches[i]);

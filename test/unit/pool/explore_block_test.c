@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Tests of lib/pool/block_count.c and of the inboxes of lib/pool/inbox.c under
+ * all schedules with a few preemptions: a block comes back once, when the last
+ * of its frags is back, and a magazine that is sent home is never lost.
+ */
+#include "support/stepped_depot.h"
+
+#define mri_block_start stepped_block_start
+#define mri_block_n_out stepped_block_n_out
+#define mri_block_restart stepped_block_restart
+#define mri_block_retire stepped_block_retire
+#define mri_block_sub stepped_block_sub
+#define mri_block_ref stepped_block_ref
+#define mri_block_is_sole stepped_block_is_sole
+#define mri_block_put stepped_block_put
+#define mri_block_put_direct stepped_block_put_direct
+#define mri_block_flush stepped_block_flush
+#define mri_block_back noted_block_back /* the test's */
+
+#define mri_inboxes_init stepped_inboxes_init
+#define mri_inbox_open stepped_inbox_open
+#define mri_inbox_push stepped_inbox_push
+#define mri_inbox_take stepped_inbox_take
+#define mri_inbox_steal stepped_inbox_steal
+#define mri_inbox_close stepped_inbox_close
+#define mri_inbox_claim stepped_inbox_claim
+
+#include "support/explore.h"
+#include "support/pool_unit.h"
+
+#include "pool/cache.h"
+
+#define STEPPED_FAULTS
+#include "support/stepped.h"
+
+#include "pool/depot.c"
+
+#include "pool/block_count.c"
+
+#include "pool/inbox.c"
+
+/* One block of which an owner cut some frags, and who has them. */
+static struct blocks {
+	struct mr_pool pool;
+	struct mr_cache owner, others[2];
+	struct mri_block block;
+	uint32_t n_issued;
+	uint32_t n_out;  /* frags that nobody has begun to give back */
+	uint32_t n_back; /* how often the block came back */
+	bool is_retired;
+} blocks;
+
+void noted_block_back(struct mr_cache *cache, struct mr_pool *pool,
+		      struct mri_block *block)
+{
+	(void)cache;
+	explore_check(pool == &blocks.pool && block == &blocks.block);
+	explore_check(blocks.n_out == 0);
+	explore_check(blocks.is_retired);
+	blocks.n_back++;
+}
+
+static void begin_blocks(void *shared)
+{
+	struct blocks *b = shared;
+
+	memset(b, 0, sizeof(*b));
+	b->owner.pool = b->others[0].pool = b->others[1].pool = &b->pool;
+	b->block.order = 1;
+	stepped_block_start(&b->owner, &b->block);
+	b->n_issued = b->n_out = 4;
+}
+
+/* n frags of the block come back by a cache, as mri_block_put() collects them.
+ */
+static void give_back_frags(struct blocks *b, struct mr_cache *cache,
+			    uint32_t n)
+{
+	cache->run.pool = &b->pool;
+	cache->run.block = &b->block;
+	cache->run.n = n;
+	b->n_out -= n;
+	stepped_block_flush(cache);
+}
+
+static void frees_one_and_retires(void *shared)
+{
+	struct blocks *b = shared;
+
+	give_back_frags(b, &b->owner, 1);
+	b->is_retired = true;
+	stepped_block_retire(&b->owner, &b->block, b->n_issued);
+}
+
+/* Its own last frag comes back after it has retired the block. */
+static void retires_and_frees_one(void *shared)
+{
+	struct blocks *b = shared;
+
+	b->is_retired = true;
+	stepped_block_retire(&b->owner, &b->block, b->n_issued);
+	give_back_frags(b, &b->owner, 1);
+}
+
+static void frees_two(void *shared)
+{
+	struct blocks *b = shared;
+
+	give_back_frags(b, &b->others[0], 2);
+}
+
+static void refs_and_frees_twice(void *shared)
+{
+	struct blocks *b = shared;
+
+	explore_check(stepped_block_ref(&b->block));
+	b->n_out++;
+	give_back_frags(b, &b->others[1], 1);
+	give_back_frags(b, &b->others[1], 1);
+}
+
+static void end_blocks(void *shared)
+{
+	const struct blocks *b = shared;
+
+	explore_check(b->n_out == 0);
+	explore_check(b->n_back == 1);
+	explore_check(b->block.shared == 0);
+	explore_check(b->pool.counters.free_over == 0);
+	explore_check(b->owner.counters.free_over == 0);
+}
+
+static void assert_right(const struct explore *e, uint64_t n_least)
+{
+	if (e->n_failures > 0)
+		fail_msg("%s: %s", e->schedule, e->failure);
+	assert_true(e->n_runs >= n_least);
+}
+
+static struct explore explore_block(bool is_split, void (*owner)(void *))
+{
+	struct explore e = { .begin = begin_blocks,
+			     .threads = { owner, frees_two,
+					  refs_and_frees_twice },
+			     .end = end_blocks,
+			     .shared = &blocks,
+			     .n_threads = 3,
+			     .max_preemptions = 3 };
+
+	stepped_fault.is_split = is_split;
+	explore_all(&e);
+	stepped_fault.is_split = false;
+	return e;
+}
+
+static void a_block_comes_back_once(void **state)
+{
+	struct explore e;
+
+	(void)state;
+	e = explore_block(false, frees_one_and_retires);
+	assert_right(&e, 1000);
+	e = explore_block(false, retires_and_frees_one);
+	assert_right(&e, 1000);
+}
+
+static void a_subtraction_in_two_steps_is_found(void **state)
+{
+	struct explore e;
+
+	(void)state;
+	e = explore_block(true, frees_one_and_retires);
+	assert_true(e.n_failures > 0);
+	e = explore_block(true, retires_and_frees_one);
+	assert_true(e.n_failures > 0);
+}
+
+enum { N_MAGAZINES = 4 };
+
+static struct home {
+	struct mr_pool pool;
+	struct mri_inbox inboxes[1];
+	struct mri_magazine magazines[N_MAGAZINES];
+	bool is_held[N_MAGAZINES];
+	uint64_t n_failed;
+} home;
+
+static void begin_home(void *shared)
+{
+	struct home *h = shared;
+
+	memset(h, 0, sizeof(*h));
+	h->pool.max_caches = 1;
+	h->pool.inboxes = h->inboxes;
+	h->pool.depot.magazines = h->magazines;
+	stepped_stack_init(&h->pool.depot.filled, h->magazines,
+			   sizeof(h->magazines[0]));
+	stepped_stack_init(&h->inboxes[0].stack, h->magazines,
+			   sizeof(h->magazines[0]));
+	for (uint32_t i = 0; i < N_MAGAZINES; i++) {
+		h->magazines[i].n = MR_MAGAZINE_PAGES;
+		h->is_held[i] = true;
+	}
+	stepped_inbox_open(&h->pool, 0);
+}
+
+static void send_home(struct home *h, uint32_t i)
+{
+	explore_check(h->is_held[i]);
+	h->is_held[i] = false;
+	if (!stepped_inbox_push(&h->pool, 0, &h->magazines[i], &h->n_failed))
+		h->is_held[i] = true; /* nobody is at home */
+}
+
+static void hold(struct home *h, const struct mri_magazine *magazine)
+{
+	if (magazine == NULL)
+		return;
+	explore_check(!h->is_held[magazine - h->magazines]);
+	h->is_held[magazine - h->magazines] = true;
+}
+
+static void sends_two(void *shared)
+{
+	send_home(shared, 0);
+	send_home(shared, 1);
+}
+
+static void takes_and_ends(void *shared)
+{
+	struct home *h = shared;
+
+	hold(h, stepped_inbox_take(&h->pool, 0, &h->n_failed));
+	stepped_inbox_close(&h->pool, 0);
+}
+
+static void sends_and_steals(void *shared)
+{
+	struct home *h = shared;
+
+	send_home(h, 2);
+	hold(h, stepped_inbox_steal(&h->pool, &h->n_failed));
+}
+
+/* Each is in one place: with a thread, in the inbox, or in the depot. */
+static void end_home(void *shared)
+{
+	struct home *h = shared;
+	struct mri_stack *stacks[] = { &h->inboxes[0].stack,
+				       &h->pool.depot.filled };
+
+	for (uint32_t i = 0; i < 2; i++) {
+		int64_t place;
+
+		while ((place = stepped_stack_pop(stacks[i], &h->n_failed)) >=
+		       0)
+			hold(h, &h->magazines[place]);
+	}
+	for (uint32_t i = 0; i < N_MAGAZINES; i++)
+		explore_check(h->is_held[i]);
+	explore_check(h->pool.counters.n_from_inbox ==
+		      h->pool.counters.n_to_depot);
+}
+
+static struct explore explore_home(const struct stepped_fault *fault)
+{
+	struct explore e = { .begin = begin_home,
+			     .threads = { sends_two, takes_and_ends,
+					  sends_and_steals },
+			     .end = end_home,
+			     .shared = &home,
+			     .n_threads = 3,
+			     .max_preemptions = 2 };
+
+	stepped_fault = *fault;
+	explore_all(&e);
+	stepped_fault = (struct stepped_fault){ 0 };
+	return e;
+}
+
+static void what_is_sent_home_is_not_lost(void **state)
+{
+	const struct stepped_fault right = { 0 };
+	const struct stepped_fault compares_nothing = { .is_blind = true };
+	struct explore e;
+
+	(void)state;
+	e = explore_home(&right);
+	assert_right(&e, 1000);
+	e = explore_home(&compares_nothing);
+	assert_true(e.n_failures > 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_block_comes_back_once),
+		cmocka_unit_test(a_subtraction_in_two_steps_is_found),
+		cmocka_unit_test(what_is_sent_home_is_not_lost),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
