@@ -20,6 +20,7 @@
 #include <sys/mman.h>
 
 #include "pool/cache.h"
+#include "pool/safety.h"
 
 int mri_blocks_init(struct mri_blocks *blocks, uint32_t max_pages,
 		    uint32_t page_shift)
@@ -168,7 +169,7 @@ struct mri_block *mri_block_fetch_page(struct mr_cache *cache)
 {
 	uint64_t addr;
 
-	if (mri_cache_alloc_pages(cache, &addr, 1) == 0)
+	if (mri_any_alloc_pages(cache, &addr, 1) == 0)
 		return NULL;
 	return make_block(cache->pool, mri_page_of(cache->pool, addr), 0);
 }
@@ -182,12 +183,20 @@ void mri_block_back(struct mr_cache *cache, struct mr_pool *pool,
 
 	if (order == 0) {
 		unmake_block(pool, block);
+		if (pool->safety != NULL &&
+		    !mri_checked_page_in(pool, page, cache,
+					 cache != NULL ? cache->site : NULL,
+					 false))
+			return;
 		if (cache != NULL)
 			mri_cache_return(cache, pool, page);
 		else
 			mri_pool_put_pages(pool, &page, 1);
 		return;
 	}
+	if (pool->safety != NULL)
+		mri_checked_block_in(pool, page, 1u << order,
+				     cache != NULL ? cache->site : NULL);
 	/* Before it is gone, or its pages would be in flight twice. */
 	mri_count(cache, pool, offsetof(struct mri_pool_counters, n_block_free),
 		  1u << order);

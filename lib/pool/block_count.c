@@ -19,6 +19,7 @@
  * word, so that the last one's acquire pairs with each of them.
  */
 #include "pool/cache.h"
+#include "pool/safety.h"
 
 /* More owners than that are refused; nobody has as many. */
 enum { MAX_SHARED = MRI_BLOCK_BIAS + MRI_BLOCK_BIAS / 2 };
@@ -36,9 +37,14 @@ static void begin(struct mr_cache *cache, struct mri_block *block)
 void mri_block_start(struct mr_cache *cache, struct mri_block *block)
 {
 	begin(cache, block);
-	if (block->order > 0) /* a page has left the cache as a page */
-		mr_counter_add(&cache->counters.n_block_alloc,
-			       1u << block->order);
+	if (block->order == 0) /* it has left the cache as a page */
+		return;
+	mr_counter_add(&cache->counters.n_block_alloc, 1u << block->order);
+	/* The frag cache took it, whoever is served from it. */
+	if (cache->pool->safety != NULL)
+		mri_checked_block_out(cache->pool, block->page,
+				      1u << block->order,
+				      __builtin_return_address(0));
 }
 
 int64_t mri_block_n_out(const struct mri_block *block, uint32_t n_issued)

@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "pool/cache.h"
+#include "pool/safety.h"
 
 /* A magazine with pages; NULL: there is none. */
 static struct mri_magazine *fetch_filled(struct mr_cache *cache)
@@ -218,8 +219,10 @@ void mri_cache_keep(struct mr_cache *cache, const uint32_t *pages, uint32_t n)
 
 /* Whatever is not one page, or a burst of pages from the loaded magazine. */
 static uint32_t alloc_other(struct mr_cache *cache, uint64_t *addrs, uint32_t n,
-			    uint32_t n_bytes)
+			    uint32_t n_bytes, const void *site)
 {
+	if (cache->pool->safety != NULL)
+		return mri_checked_alloc(cache, addrs, n, n_bytes, site);
 	if (n_bytes == cache->fast_bytes)
 		return mri_cache_alloc_pages(cache, addrs, n);
 	if (n_bytes == cache->pool->chunk_bytes)
@@ -233,7 +236,8 @@ uint32_t mr_frag_alloc_bulk(struct mr_cache *cache, uint64_t *addrs, uint32_t n,
 	const uint64_t top = cache->top;
 
 	if (n > (uint8_t)top || n_bytes != cache->fast_bytes)
-		return alloc_other(cache, addrs, n, n_bytes);
+		return alloc_other(cache, addrs, n, n_bytes,
+				   __builtin_return_address(0));
 	if (n != 1)
 		return alloc_burst(cache, addrs, n);
 	addrs[0] = cache->addr +
@@ -342,13 +346,17 @@ static void free_pages_home(struct mr_cache *cache, const char *addrs,
 /* All that is not simple, and all calls while something is open. */
 __attribute__((noinline)) static void free_other(struct mr_cache *cache,
 						 const char *addrs, uint32_t n,
-						 size_t stride)
+						 size_t stride,
+						 const void *site)
 {
 	const struct mr_pool *pool = cache->pool;
 
+	cache->site = site;
 	if (cache->n_open > 0)
 		mri_outbox_tick(cache);
-	if (pool->live != NULL)
+	if (pool->safety != NULL)
+		mri_checked_free(cache, addrs, n, stride);
+	else if (pool->live != NULL)
 		mri_chunk_free(cache, addrs, n, stride);
 	else if (pool->home != NULL)
 		free_pages_home(cache, addrs, n, stride);
@@ -358,7 +366,8 @@ __attribute__((noinline)) static void free_other(struct mr_cache *cache,
 
 /* Hot: n addresses, stride bytes apart, back to the cache. */
 __attribute__((noinline)) static void
-free_pages(struct mr_cache *cache, const char *addrs, uint32_t n, size_t stride)
+free_pages(struct mr_cache *cache, const char *addrs, uint32_t n, size_t stride,
+	   const void *site)
 {
 	const uint64_t top = cache->top;
 	uint32_t *pages = cache->loaded->numbers + (uint8_t)top;
@@ -367,7 +376,7 @@ free_pages(struct mr_cache *cache, const char *addrs, uint32_t n, size_t stride)
 	    take_sole(cache, cache->fast_pages, pages, addrs, n, stride))
 		push_pages(cache, top, n);
 	else
-		free_other(cache, addrs, n, stride);
+		free_other(cache, addrs, n, stride, site);
 }
 
 /*
@@ -388,23 +397,25 @@ static inline bool free_one(struct mr_cache *cache, uint64_t addr)
 }
 
 static inline void free_strided(struct mr_cache *cache, const void *addrs,
-				uint32_t n, size_t stride)
+				uint32_t n, size_t stride, const void *site)
 {
 	if (n == 1 && (free_one(cache, mri_addr_at(addrs, 0, stride)) ||
 		       mri_block_run_add(&cache->run,
 					 mri_addr_at(addrs, 0, stride))))
 		return;
-	free_pages(cache, addrs, n, stride);
+	free_pages(cache, addrs, n, stride, site);
 }
 
 void mr_frag_free_bulk(struct mr_cache *cache, const uint64_t *addrs,
 		       uint32_t n)
 {
-	free_strided(cache, addrs, n, sizeof(addrs[0]));
+	free_strided(cache, addrs, n, sizeof(addrs[0]),
+		     __builtin_return_address(0));
 }
 
 void mr_frame_free_bulk(struct mr_cache *cache, const struct mr_frame *frames,
 			uint32_t n)
 {
-	free_strided(cache, frames, n, sizeof(frames[0]));
+	free_strided(cache, frames, n, sizeof(frames[0]),
+		     __builtin_return_address(0));
 }

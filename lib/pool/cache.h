@@ -42,6 +42,20 @@ static inline void mri_cache_set_prev(struct mr_cache *cache,
 	__atomic_store_n(&cache->prev, magazine, __ATOMIC_RELAXED);
 }
 
+/* n pages come out of the pool and go on to the application at once. */
+static inline void mri_cache_pass_out(struct mr_cache *cache, uint32_t n)
+{
+	mr_counter_add(&cache->n_fetched, n);
+	__atomic_store_n(&cache->top, cache->top + ((uint64_t)n << 8),
+			 __ATOMIC_RELAXED);
+}
+
+/* The other direction. */
+static inline void mri_cache_pass_in(struct mr_cache *cache, uint32_t n)
+{
+	mr_counter_add(&cache->n_fetched, -(uint64_t)n);
+}
+
 /* Up to n whole pages of the pool; how many. lib/pool/cache.c */
 uint32_t mri_cache_alloc_pages(struct mr_cache *cache, uint64_t *addrs,
 			       uint32_t n);
@@ -49,7 +63,7 @@ uint32_t mri_cache_alloc_pages(struct mr_cache *cache, uint64_t *addrs,
 /* Whether a page that comes back needs nothing but a place in a magazine. */
 static inline bool mri_pool_is_simple(const struct mr_pool *pool)
 {
-	return pool->live == NULL && pool->home == NULL;
+	return pool->live == NULL && pool->home == NULL && pool->safety == NULL;
 }
 
 /* The cache that a page goes back to, by id; MRI_NO_HOME: any. */

@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "pool/cache.h"
+#include "pool/safety.h"
 
 /* Under the pool's lock: whether it may have one more cache. */
 static int check_room(const struct mr_pool *pool,
@@ -79,7 +80,8 @@ int mr_cache_create(struct mr_pool *pool, struct mr_cache **ret_cache,
 	}
 	cache->pool = pool;
 	cache->addr = pool->addr;
-	cache->fast_bytes = pool->page_bytes;
+	cache->fast_bytes = pool->safety == NULL ? pool->page_bytes :
+						   UINT64_MAX;
 	cache->fast_pages = mri_pool_is_simple(pool) ? pool->n_pages : 0;
 	cache->page_shift = pool->page_shift;
 	cache->owners = pool->owners;
@@ -142,7 +144,8 @@ void mr_cache_destroy(struct mr_cache *cache)
 
 struct mr_cache *mr_cache_adopt(struct mr_cache *cache)
 {
-	return cache; /* nothing in it knows its thread */
+	cache->user = mri_thread_self();
+	return cache;
 }
 
 struct mr_pool *mr_cache_pool(const struct mr_cache *cache)

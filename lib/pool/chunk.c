@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Frags of one chunk, where a page holds several. */
 #include "pool/cache.h"
+#include "pool/safety.h"
 
 static void set_open(struct mr_cache *cache, uint64_t addr, uint32_t n_left)
 {
@@ -33,7 +34,7 @@ uint32_t mri_chunk_alloc(struct mr_cache *cache, uint64_t *addrs, uint32_t n)
 		if (n_done == n)
 			break;
 		if (at == n_pages) {
-			n_pages = mri_cache_alloc_pages(
+			n_pages = mri_any_alloc_pages(
 				cache, pages,
 				mri_min_u32(MR_MAGAZINE_PAGES,
 					    (n - n_done + n_per_page - 1) /
@@ -100,6 +101,8 @@ void mri_chunk_close(struct mr_cache *cache)
 	const uint32_t page = mri_page_of(pool, cache->open_addr);
 
 	set_open(cache, 0, 0);
-	if (n_left > 0 && mri_live_put(&pool->live[page], n_left))
+	if (n_left > 0 && mri_live_put(&pool->live[page], n_left) &&
+	    (pool->safety == NULL ||
+	     mri_checked_page_in(pool, page, cache, NULL, true)))
 		mri_cache_recycle(cache, page);
 }

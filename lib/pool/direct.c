@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "pool/pool.h"
+#include "pool/safety.h"
 
 static void count(uint64_t *counter, uint64_t n)
 {
@@ -70,6 +71,9 @@ static uint32_t take_pages(struct mr_pool *pool, uint32_t *pages, uint32_t n)
 		mri_depot_put(&pool->depot, &pool->depot.empty, magazine,
 			      &n_failed);
 	}
+	if (n_done < n && pool->safety != NULL)
+		n_done += mri_quarantine_take(&pool->safety->quarantine,
+					      pages + n_done, n - n_done, 0);
 	count(&pool->counters.depot_cas_failed, n_failed);
 	count(&pool->counters.n_direct_alloc, n_done);
 	return n_done;
@@ -97,6 +101,10 @@ uint32_t mr_pool_frag_alloc_bulk(struct mr_pool *pool, uint64_t *addrs,
 				    (n - n_done + n_per_page - 1) / n_per_page);
 		const uint32_t n_got = take_pages(pool, pages, n_want);
 
+		if (pool->safety != NULL)
+			mri_checked_pages_out(pool, pages, n_got,
+					      __builtin_return_address(0));
+
 		for (uint32_t p = 0; p < n_got; p++) {
 			const uint64_t addr =
 				pool->addr +
@@ -111,6 +119,8 @@ uint32_t mr_pool_frag_alloc_bulk(struct mr_pool *pool, uint64_t *addrs,
 						 __ATOMIC_RELAXED);
 			for (uint32_t i = 0; i < n_cut; i++)
 				addrs[n_done++] = addr + (uint64_t)i * n_bytes;
+			if (pool->safety != NULL && n_per_page > 1)
+				mri_checked_chunks_out(pool, addr, n_cut);
 		}
 		if (n_got < n_want)
 			break;
@@ -118,6 +128,15 @@ uint32_t mr_pool_frag_alloc_bulk(struct mr_pool *pool, uint64_t *addrs,
 	count(&pool->counters.alloc_empty,
 	      (n - n_done + n_per_page - 1) / n_per_page);
 	return n_done;
+}
+
+/* True: the page is free now, and ours to recycle. */
+static bool put_owner(struct mr_pool *pool, uint64_t addr, const void *site,
+		      bool *ret_is_shared)
+{
+	if (pool->safety == NULL)
+		return mri_frag_put(pool, addr, ret_is_shared);
+	return mri_checked_put(pool, addr, NULL, site, ret_is_shared);
 }
 
 void mr_pool_frag_free_bulk(struct mr_pool *pool, const uint64_t *addrs,
@@ -136,13 +155,18 @@ void mr_pool_frag_free_bulk(struct mr_pool *pool, const uint64_t *addrs,
 
 		if (home == NULL) {
 			count(&pool->counters.free_invalid, 1);
+			if (pool->safety != NULL)
+				mri_checked_invalid(
+					pool, addrs[i],
+					__builtin_return_address(0));
 			continue;
 		}
 		if (mri_is_block(home, addrs[i])) {
 			mri_block_put_direct(home, addrs[i]);
 			continue;
 		}
-		if (!mri_frag_put(home, addrs[i], &is_shared)) {
+		if (!put_owner(home, addrs[i], __builtin_return_address(0),
+			       &is_shared)) {
 			count(&home->counters.recycle_released_refcnt,
 			      is_shared);
 			continue;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "mem/mem.h"
-#include "pool/pool.h"
+#include "pool/safety.h"
 
 enum {
 	DEFAULT_PAGES = 8192,
@@ -60,6 +60,10 @@ static int check_config(struct mr_pool_config *c,
 		return mr_fail(reterr_reason, -EINVAL,
 			       "mr_pool_config.returns: no such value: %d",
 			       (int)c->returns);
+	if ((unsigned int)c->safety > MR_SAFETY_GUARD)
+		return mr_fail(reterr_reason, -EINVAL,
+			       "mr_pool_config.safety: no such value: %d",
+			       (int)c->safety);
 	if (c->max_caches > 4096)
 		return mr_fail(reterr_reason, -EINVAL,
 			       "%u caches: a pool has at most 4096",
@@ -154,6 +158,19 @@ static void leave_region(struct mr_pool *pool)
 	pthread_mutex_unlock(&region->lock);
 }
 
+/* Its pages are there: check them, and let others find it. */
+static int begin(struct mr_pool *pool, enum mr_safety safety,
+		 struct mr_reason *reterr_reason)
+{
+	int err = mri_safety_set(pool, safety, reterr_reason);
+
+	if (err == 0)
+		err = join_region(pool, reterr_reason);
+	if (err < 0)
+		mri_safety_destroy(pool);
+	return err;
+}
+
 static void take_config(struct mr_pool *pool, const struct mr_pool_config *c)
 {
 	pool->n_pages = c->n_pages;
@@ -207,7 +224,7 @@ int mr_pool_create(struct mr_ctx *ctx, const struct mr_pool_config *config,
 				     &pool->addr, reterr_reason);
 	if (err < 0)
 		goto free_region;
-	err = join_region(pool, reterr_reason);
+	err = begin(pool, c.safety, reterr_reason);
 	if (err < 0)
 		goto remove_segment;
 	*ret_pool = pool;
@@ -243,6 +260,7 @@ int mr_pool_destroy(struct mr_pool *pool, struct mr_reason *reterr_reason)
 {
 	struct mr_pool_stats stats = { .size = sizeof(stats) };
 	uint64_t n_held;
+	char takers[256];
 	int err;
 
 	if (pool == NULL)
@@ -254,16 +272,18 @@ int mr_pool_destroy(struct mr_pool *pool, struct mr_reason *reterr_reason)
 			       "and destroy them first",
 			       pool->name, pool->n_ports, stats.n_caches);
 	n_held = mri_pool_n_held(pool);
-	if (stats.n_in_flight + n_held > 0)
+	if (stats.n_in_flight + n_held > 0) {
+		mri_site_say_leaks(pool, takers, sizeof(takers));
 		return mr_fail(reterr_reason, -EBUSY,
 			       "%llu pages of %s are in flight: %llu of frames "
 			       "that were received or allocated and not given "
 			       "back, %llu in open magazines of caches of other "
-			       "pools (mr_cache_flush())",
+			       "pools (mr_cache_flush())%s",
 			       (unsigned long long)(stats.n_in_flight + n_held),
 			       pool->name,
 			       (unsigned long long)stats.n_in_flight,
-			       (unsigned long long)n_held);
+			       (unsigned long long)n_held, takers);
+	}
 	if (stats.free_over > 0)
 		mr_log(pool->ctx, MR_LOG_ERROR,
 		       "%llu more pages of %s were freed than allocated",
@@ -284,6 +304,7 @@ int mr_pool_destroy(struct mr_pool *pool, struct mr_reason *reterr_reason)
 		(void)join_region(pool, NULL); /* its place is free */
 		return err;
 	}
+	mri_safety_destroy(pool);
 	if (pool->owns_region)
 		mr_region_destroy(pool->region, NULL);
 	mri_page_alloc_fini(&pool->page_alloc, pool->ctx);

@@ -59,6 +59,7 @@ struct mri_pool_counters {
 	uint64_t alloc_slow_high_order, free_over;
 	uint64_t recycle_home;
 	uint64_t n_to_inbox, n_from_inbox; /* pages */
+	uint64_t free_double, poison_broken;
 };
 
 enum { MRI_NO_HOME = UINT16_MAX };
@@ -111,6 +112,10 @@ struct mr_cache {
 	struct mri_open_magazine open[MR_OPEN_MAGAZINES];
 	/* As mr_cache_stats() or the janitor last saw it; both atomic. */
 	uint64_t seen_activity, seen_ns;
+	/* Of a checked pool: see safety.h. */
+	uint64_t user;    /* thread that uses it; 0: none so far */
+	const void *site; /* who made the call that is under way */
+	bool is_user_told;
 };
 
 _Static_assert(offsetof(struct mr_cache, counters) == MRI_CACHE_LINE,
@@ -142,6 +147,7 @@ struct mr_pool {
 	uint16_t *home;
 	struct mri_inbox *inboxes; /* max_caches of them; or NULL */
 	uint32_t place;            /* in its region's list of pools */
+	struct mri_safety *safety; /* NULL: MR_SAFETY_COUNTS */
 	char name[32];
 
 	struct mri_depot depot; /* of page numbers */
@@ -258,6 +264,11 @@ static inline struct mri_block *mri_block_of(const struct mr_pool *pool,
 	const uint32_t order = pool->blocks.orders[page];
 
 	return mri_block_at(&pool->blocks, page >> order << order);
+}
+
+static inline uint64_t mri_page_addr(const struct mr_pool *pool, uint32_t page)
+{
+	return pool->addr + ((uint64_t)page << pool->page_shift);
 }
 
 /* Give one owner's reference on a frag back. True: it was the last one. */

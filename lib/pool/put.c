@@ -1,6 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* References that are not simply a page of the cache's pool with one owner. */
 #include "pool/cache.h"
+#include "pool/safety.h"
+
+/* True: the page is free now, and ours to recycle. */
+static bool put_owner(struct mr_cache *cache, struct mr_pool *pool,
+		      uint64_t addr, bool *ret_is_shared)
+{
+	if (pool->safety == NULL)
+		return mri_frag_put(pool, addr, ret_is_shared);
+	return mri_checked_put(pool, addr, cache, cache->site, ret_is_shared);
+}
 
 static void put_one(struct mr_cache *cache, uint64_t addr)
 {
@@ -11,13 +21,15 @@ static void put_one(struct mr_cache *cache, uint64_t addr)
 		pool = mri_pool_of(pool->region, addr);
 	if (pool == NULL) {
 		mr_counter_add(&cache->counters.free_invalid, 1);
+		if (cache->pool->safety != NULL)
+			mri_checked_invalid(cache->pool, addr, cache->site);
 		return;
 	}
 	if (mri_is_block(pool, addr)) {
 		mri_block_put(cache, pool, addr);
 		return;
 	}
-	if (!mri_frag_put(pool, addr, &is_shared)) {
+	if (!put_owner(cache, pool, addr, &is_shared)) {
 		mr_counter_add(&cache->counters.recycle_released_refcnt,
 			       is_shared);
 		return;

@@ -8,7 +8,7 @@
  */
 #include <string.h>
 
-#include "pool/pool.h"
+#include "pool/safety.h"
 
 static void add_counters(struct mri_pool_counters *to,
 			 const struct mri_pool_counters *from)
@@ -148,6 +148,7 @@ int mr_pool_stats(const struct mr_pool *pool, struct mr_pool_stats *stats)
 
 	s.n_open = n_held + distance(c.n_from_inbox, c.n_to_inbox);
 
+	s.n_free += mri_safety_n_held(pool);
 	s.n_cached += n_idle_open + blocks.n_fetched;
 	s.n_depot = distance(c.n_from_depot, c.n_to_depot);
 	s.n_free += s.n_cached + s.n_depot + s.n_open;
@@ -168,6 +169,8 @@ int mr_pool_stats(const struct mr_pool *pool, struct mr_pool_stats *stats)
 	s.recycle_home = c.recycle_home;
 	s.free_invalid = c.free_invalid;
 	s.alloc_slow_high_order = c.alloc_slow_high_order;
+	s.free_double = c.free_double;
+	s.poison_broken = c.poison_broken;
 	s.depot_cas_failed = c.depot_cas_failed;
 	return mri_fill_sized(stats, &s, sizeof(s));
 }

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * From MR_SAFETY_POISON on: freed bytes are a pattern, and freed pages wait.
+ *
+ * Whoever writes through an address that was given back breaks the pattern,
+ * which is looked at when the page leaves again. A page that is used again at
+ * once would hide that, so pages wait in a queue until a quarter of the pool is
+ * in it, and the oldest leaves first. All of it has a lock: this is for finding
+ * faults.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "mem/mem.h"
+#include "pool/safety.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+#define HAS_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define HAS_ASAN 1
+#endif
+#endif
+
+#ifdef HAS_ASAN
+#include <sanitizer/asan_interface.h>
+#endif
+
+int mri_quarantine_init(struct mr_pool *pool, struct mri_quarantine *q)
+{
+	q->n_places = pool->n_pages;
+	q->bound = pool->n_pages / 4;
+	q->pages = mr_alloc(pool->ctx, 0, q->n_places * sizeof(q->pages[0]));
+	if (q->pages == NULL)
+		return -ENOMEM;
+	pthread_mutex_init(&q->lock, NULL);
+	return 0;
+}
+
+void mri_quarantine_fini(struct mr_pool *pool, struct mri_quarantine *q)
+{
+	if (q->pages == NULL)
+		return;
+	pthread_mutex_destroy(&q->lock);
+	mr_free(pool->ctx, q->pages);
+}
+
+/* There is a place for each page of the pool, and none is here twice. */
+void mri_quarantine_put(struct mri_quarantine *q, const uint32_t *pages,
+			uint32_t n)
+{
+	pthread_mutex_lock(&q->lock);
+	for (uint32_t i = 0; i < n; i++)
+		q->pages[(q->first + q->n + i) % q->n_places] = pages[i];
+	__atomic_store_n(&q->n, q->n + n, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&q->lock);
+}
+
+uint32_t mri_quarantine_take(struct mri_quarantine *q, uint32_t *pages,
+			     uint32_t n, uint32_t n_keep)
+{
+	if (__atomic_load_n(&q->n, __ATOMIC_RELAXED) <= n_keep)
+		return 0;
+	pthread_mutex_lock(&q->lock);
+	n = mri_min_u32(n, q->n > n_keep ? q->n - n_keep : 0);
+	for (uint32_t i = 0; i < n; i++)
+		pages[i] = q->pages[(q->first + i) % q->n_places];
+	q->first = (q->first + n) % q->n_places;
+	__atomic_store_n(&q->n, q->n - n, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&q->lock);
+	return n;
+}
+
+static uint8_t *bytes_at(const struct mr_pool *pool, uint64_t addr)
+{
+	return pool->region->base + addr;
+}
+
+void mri_poison_allow(const struct mr_pool *pool, uint64_t addr,
+		      uint64_t n_bytes)
+{
+#ifdef HAS_ASAN
+	ASAN_UNPOISON_MEMORY_REGION(bytes_at(pool, addr), n_bytes);
+#else
+	(void)pool;
+	(void)addr;
+	(void)n_bytes;
+#endif
+}
+
+/* Its last owner gives these bytes back, so nobody else looks at them. */
+void mri_poison_fill(struct mr_pool *pool, uint64_t addr, uint32_t n_bytes)
+{
+	memset(bytes_at(pool, addr), MRI_POISON, n_bytes);
+#ifdef HAS_ASAN
+	ASAN_POISON_MEMORY_REGION(bytes_at(pool, addr), n_bytes);
+#endif
+}
+
+/* Offset of the first byte that is not as it was; n_bytes: all are. */
+static uint32_t find_broken(const uint8_t *bytes, uint32_t n_bytes)
+{
+	/* All bytes are the same where each is like the next one. */
+	if (bytes[0] == MRI_POISON && memcmp(bytes, bytes + 1, n_bytes - 1) == 0)
+		return n_bytes;
+	for (uint32_t i = 0; i < n_bytes; i++)
+		if (bytes[i] != MRI_POISON)
+			return i;
+	return n_bytes;
+}
+
+void mri_poison_check(struct mr_pool *pool, uint32_t page, uint64_t state)
+{
+	const uint64_t addr = mri_page_addr(pool, page);
+	const uint8_t *bytes = bytes_at(pool, addr);
+	const uint32_t site = mri_state_site(state);
+	char where[MRI_SITE_TEXT];
+	uint32_t at;
+
+	mri_poison_allow(pool, addr, pool->page_bytes);
+	if ((state & MRI_STATE_POISONED) == 0) {
+		/* Chunks that are not cut come back as if they had been. */
+		if (pool->live != NULL)
+			memset(bytes_at(pool, addr), MRI_POISON,
+			       pool->page_bytes);
+		return;
+	}
+	at = find_broken(bytes, pool->page_bytes);
+	if (at == pool->page_bytes)
+		return;
+	__atomic_fetch_add(&pool->counters.poison_broken, 1, __ATOMIC_RELAXED);
+	if (!mri_site_tell(pool->safety, site, MRI_TOLD_BROKEN))
+		return;
+	mri_site_say(pool->safety, site, where);
+	mr_log(pool->ctx, MR_LOG_ERROR,
+	       "%s: page %u (0x%llx) was written to while free: byte %u is "
+	       "0x%02x; it was given back by %s, and somebody still has its "
+	       "address",
+	       pool->name, page, (unsigned long long)addr, at, bytes[at],
+	       where);
+}

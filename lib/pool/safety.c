@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Pages of a checked pool that leave and come back. */
+#include <errno.h>
+
+#include "pool/cache.h"
+#include "pool/safety.h"
+
+static void count(uint64_t *counter, uint64_t n)
+{
+	__atomic_fetch_add(counter, n, __ATOMIC_RELAXED);
+}
+
+static struct mri_safety *make(struct mr_pool *pool, enum mr_safety level)
+{
+	struct mri_safety *safety = mr_alloc(pool->ctx, 0, sizeof(*safety));
+	const size_t n_chunks = (size_t)pool->n_pages
+				<< (pool->page_shift - pool->chunk_shift);
+
+	if (safety == NULL)
+		return NULL;
+	safety->level = level;
+	safety->now_us = mr_ctx_now_ns(pool->ctx) / 1000;
+	safety->states = mr_alloc(pool->ctx, 0,
+				  pool->n_pages * sizeof(safety->states[0]));
+	if (pool->live != NULL)
+		safety->chunks = mr_alloc(pool->ctx, 0, n_chunks);
+	if (safety->states == NULL ||
+	    (pool->live != NULL && safety->chunks == NULL) ||
+	    (level >= MR_SAFETY_POISON &&
+	     mri_quarantine_init(pool, &safety->quarantine) < 0)) {
+		mr_free(pool->ctx, safety->states);
+		mr_free(pool->ctx, safety->chunks);
+		mr_free(pool->ctx, safety);
+		return NULL;
+	}
+	return safety;
+}
+
+void mri_safety_destroy(struct mr_pool *pool)
+{
+	struct mri_safety *safety = pool->safety;
+	uint32_t pages[MR_MAGAZINE_PAGES];
+	uint32_t n;
+
+	if (safety == NULL)
+		return;
+	while ((n = mri_quarantine_take(&safety->quarantine, pages,
+					MR_MAGAZINE_PAGES, 0)) > 0)
+		mri_page_free_bulk(&pool->page_alloc, pages, n);
+	mri_poison_allow(pool, pool->addr,
+			 (uint64_t)pool->n_pages << pool->page_shift);
+	mri_quarantine_fini(pool, &safety->quarantine);
+	mr_free(pool->ctx, safety->states);
+	mr_free(pool->ctx, safety->chunks);
+	mr_free(pool->ctx, safety);
+	pool->safety = NULL;
+}
+
+/* A cache that was not adopted may be used by two threads at once. */
+__attribute__((noinline, cold)) static void tell_thread(struct mr_cache *cache)
+{
+	struct mri_safety *safety = cache->pool->safety;
+	char where[MRI_SITE_TEXT];
+
+	if (cache->user == 0) {
+		cache->user = mri_thread_self();
+		return;
+	}
+	if (cache->is_user_told)
+		return;
+	cache->is_user_told = true;
+	mri_site_say(safety, mri_site_find(safety, cache->site), where);
+	mr_log(cache->pool->ctx, MR_LOG_ERROR,
+	       "%s: a cache is used by a second thread, by %s: give each thread "
+	       "a cache of its own, or call mr_cache_adopt() when the first one "
+	       "has ended",
+	       cache->pool->name, where);
+}
+
+static inline void check_thread(struct mr_cache *cache)
+{
+	if (cache->user != mri_thread_self())
+		tell_thread(cache);
+}
+
+static inline void page_out(struct mr_pool *pool, uint32_t page, uint64_t out)
+{
+	struct mri_safety *safety = pool->safety;
+	uint64_t *state = &safety->states[page];
+
+	if (safety->level >= MR_SAFETY_POISON)
+		mri_poison_check(pool, page,
+				 __atomic_load_n(state, __ATOMIC_RELAXED));
+	__atomic_store_n(state, out, __ATOMIC_RELAXED);
+}
+
+void mri_checked_pages_out(struct mr_pool *pool, const uint32_t *pages,
+			   uint32_t n, const void *site)
+{
+	struct mri_safety *safety = pool->safety;
+	const uint64_t out = mri_state(safety, mri_site_find(safety, site),
+				       MRI_STATE_OUT);
+
+	for (uint32_t i = 0; i < n; i++)
+		page_out(pool, pages[i], out);
+}
+
+/* Pages in quarantine go out as through the cache. */
+static uint32_t take_held(struct mr_cache *cache, uint64_t *addrs, uint32_t n,
+			  uint32_t n_keep)
+{
+	struct mr_pool *pool = cache->pool;
+	uint32_t pages[MR_MAGAZINE_PAGES];
+	uint32_t n_done = 0;
+
+	while (n_done < n) {
+		const uint32_t k = mri_quarantine_take(
+			&pool->safety->quarantine, pages,
+			mri_min_u32(n - n_done, MR_MAGAZINE_PAGES), n_keep);
+
+		if (k == 0)
+			break;
+		for (uint32_t i = 0; i < k; i++)
+			addrs[n_done++] = mri_page_addr(pool, pages[i]);
+	}
+	mri_cache_pass_out(cache, n_done);
+	return n_done;
+}
+
+uint32_t mri_checked_alloc_pages(struct mr_cache *cache, uint64_t *addrs,
+				 uint32_t n)
+{
+	struct mr_pool *pool = cache->pool;
+	struct mri_safety *safety = pool->safety;
+	const uint64_t out = mri_state(
+		safety, mri_site_find(safety, cache->site), MRI_STATE_OUT);
+	uint32_t n_done = 0, n_late;
+
+	if (safety->level >= MR_SAFETY_POISON)
+		n_done = take_held(cache, addrs, n, safety->quarantine.bound);
+	if (n_done < n)
+		n_done += mri_cache_alloc_pages(cache, addrs + n_done,
+						n - n_done);
+	if (n_done < n && safety->level >= MR_SAFETY_POISON) {
+		n_late = take_held(cache, addrs + n_done, n - n_done, 0);
+		n_done += n_late;
+		mr_counter_add(&cache->counters.alloc_empty, -(uint64_t)n_late);
+	}
+	for (uint32_t i = 0; i < n_done; i++)
+		page_out(pool, mri_page_of(pool, addrs[i]), out);
+	return n_done;
+}
+
+void mri_checked_chunks_out(struct mr_pool *pool, uint64_t addr, uint32_t n)
+{
+	uint8_t *chunks = pool->safety->chunks +
+			  ((addr - pool->addr) >> pool->chunk_shift);
+
+	for (uint32_t i = 0; i < n; i++)
+		__atomic_store_n(&chunks[i], 1, __ATOMIC_RELAXED);
+}
+
+uint32_t mri_checked_alloc(struct mr_cache *cache, uint64_t *addrs, uint32_t n,
+			   uint32_t n_bytes, const void *site)
+{
+	struct mr_pool *pool = cache->pool;
+
+	cache->site = site;
+	check_thread(cache);
+	if (n_bytes == pool->page_bytes)
+		return mri_checked_alloc_pages(cache, addrs, n);
+	if (n_bytes != pool->chunk_bytes)
+		return 0;
+	n = mri_chunk_alloc(cache, addrs, n);
+	for (uint32_t i = 0; i < n; i++)
+		mri_checked_chunks_out(pool, addrs[i], 1);
+	return n;
+}
+
+__attribute__((noinline, cold)) static void
+tell_double(struct mr_pool *pool, uint32_t page, uint64_t addr, uint64_t before,
+	    uint32_t site)
+{
+	struct mri_safety *safety = pool->safety;
+	char where[MRI_SITE_TEXT], first[MRI_SITE_TEXT];
+
+	count(&pool->counters.free_double, 1);
+	if (!mri_site_tell(safety, site, MRI_TOLD_DOUBLE))
+		return;
+	mri_site_say(safety, site, where);
+	mri_site_say(safety, mri_state_site(before), first);
+	mr_log(pool->ctx, MR_LOG_ERROR,
+	       "%s: page %u (0x%llx) was given back twice, by %s; last seen "
+	       "%s by %s: two owners, and one reference",
+	       pool->name, page, (unsigned long long)addr, where,
+	       (before & MRI_STATE_OUT) != 0 ? "taken" : "given back", first);
+}
+
+void mri_checked_invalid(struct mr_pool *pool, uint64_t addr, const void *site)
+{
+	struct mri_safety *safety = pool->safety;
+	const uint32_t place = mri_site_find(safety, site);
+	char where[MRI_SITE_TEXT];
+
+	if (!mri_site_tell(safety, place, MRI_TOLD_INVALID))
+		return;
+	mri_site_say(safety, place, where);
+	mr_log(pool->ctx, MR_LOG_ERROR,
+	       "%s: address 0x%llx was given back, by %s, and no pool of the "
+	       "region has it",
+	       pool->name, (unsigned long long)addr, where);
+}
+
+/* True: it was out, and is free now. */
+static inline bool mark_free(struct mr_pool *pool, uint32_t page, uint64_t in,
+			     uint32_t site)
+{
+	const uint64_t before = __atomic_exchange_n(&pool->safety->states[page],
+						    in, __ATOMIC_RELAXED);
+
+	if ((before & MRI_STATE_OUT) != 0)
+		return true;
+	tell_double(pool, page, mri_page_addr(pool, page), before, site);
+	return false;
+}
+
+bool mri_checked_page_in(struct mr_pool *pool, uint32_t page,
+			 struct mr_cache *cache, const void *site,
+			 bool is_filled)
+{
+	struct mri_safety *safety = pool->safety;
+	const uint32_t place = mri_site_find(safety, site);
+	const bool is_held = safety->level >= MR_SAFETY_POISON;
+	const uint64_t in = mri_state(safety, place,
+				      is_held ? MRI_STATE_POISONED : 0);
+
+	if (!mark_free(pool, page, in, place))
+		return false;
+	if (!is_held)
+		return true;
+	if (!is_filled)
+		mri_poison_fill(pool, mri_page_addr(pool, page),
+				pool->page_bytes);
+	mri_quarantine_put(&safety->quarantine, &page, 1);
+	if (cache != NULL && cache->pool == pool)
+		mri_cache_pass_in(cache, 1);
+	else /* the last that touches the pool: see outbox.c */
+		__atomic_fetch_add(&pool->counters.n_direct_free, 1,
+				   __ATOMIC_RELEASE);
+	return false;
+}
+
+bool mri_checked_put(struct mr_pool *pool, uint64_t addr,
+		     struct mr_cache *cache, const void *site,
+		     bool *ret_is_shared)
+{
+	struct mri_safety *safety = pool->safety;
+	const uint64_t chunk = (addr - pool->addr) >> pool->chunk_shift;
+	const uint32_t page = mri_page_of(pool, addr);
+
+	*ret_is_shared =
+		!mri_owner_put(&pool->owners[mri_owner_place(pool, addr)]);
+	if (*ret_is_shared)
+		return false;
+	if (pool->live == NULL ||
+	    __atomic_load_n(&pool->live[page], __ATOMIC_RELAXED) == 0)
+		return mri_checked_page_in(pool, page, cache, site, false);
+	if (__atomic_exchange_n(&safety->chunks[chunk], 0, __ATOMIC_RELAXED) ==
+	    0) {
+		tell_double(pool, page, addr,
+			    __atomic_load_n(&safety->states[page],
+					    __ATOMIC_RELAXED),
+			    mri_site_find(safety, site));
+		return false;
+	}
+	if (safety->level >= MR_SAFETY_POISON)
+		mri_poison_fill(pool,
+				pool->addr + (chunk << pool->chunk_shift),
+				pool->chunk_bytes);
+	return mri_live_put(&pool->live[page], 1) &&
+	       mri_checked_page_in(pool, page, cache, site, true);
+}
+
+/* Pages with one owner here; all else as if there were no level. */
+void mri_checked_free(struct mr_cache *cache, const char *addrs, uint32_t n,
+		      size_t stride)
+{
+	struct mr_pool *pool = cache->pool;
+	struct mri_safety *safety = pool->safety;
+	const uint32_t place = mri_site_find(safety, cache->site);
+	const uint64_t in = mri_state(safety, place, 0);
+
+	check_thread(cache);
+	if (safety->level >= MR_SAFETY_POISON || pool->live != NULL) {
+		mri_cache_put(cache, addrs, n, stride);
+		return;
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		const uint64_t addr = mri_addr_at(addrs, i, stride);
+		const uint64_t page = (addr - pool->addr) >> pool->page_shift;
+
+		if (page >= pool->n_pages ||
+		    __atomic_load_n(&pool->owners[page], __ATOMIC_ACQUIRE) != 0)
+			mri_cache_put(cache, addrs + i * stride, 1, stride);
+		else if (mark_free(pool, (uint32_t)page, in, place))
+			mri_cache_recycle(cache, (uint32_t)page);
+	}
+}
+
+void mri_checked_block_out(struct mr_pool *pool, uint32_t page, uint32_t n,
+			   const void *site)
+{
+	for (uint32_t i = page; i < page + n; i++)
+		mri_checked_pages_out(pool, &i, 1, site);
+}
+
+/* It has no quarantine: blocks are made of pages that lie side by side. */
+void mri_checked_block_in(struct mr_pool *pool, uint32_t page, uint32_t n,
+			  const void *site)
+{
+	struct mri_safety *safety = pool->safety;
+	const uint32_t place = mri_site_find(safety, site);
+	const bool is_filled = safety->level >= MR_SAFETY_POISON;
+	const uint64_t in = mri_state(safety, place,
+				      is_filled ? MRI_STATE_POISONED : 0);
+
+	for (uint32_t i = page; i < page + n; i++)
+		if (mark_free(pool, i, in, place) && is_filled)
+			mri_poison_fill(pool, mri_page_addr(pool, i),
+					pool->page_bytes);
+}
+
+/* The level of an idle pool; see mr_pool_set_safety(). */
+int mri_safety_set(struct mr_pool *pool, enum mr_safety level,
+		   struct mr_reason *reterr_reason)
+{
+	struct mri_safety *safety = NULL;
+
+	if (level != MR_SAFETY_COUNTS) {
+		safety = make(pool, level);
+		if (safety == NULL)
+			return mr_fail(reterr_reason, -ENOMEM,
+				       "no memory for the states of %u pages",
+				       pool->n_pages);
+	}
+	mri_safety_destroy(pool);
+	pool->safety = safety;
+	return 0;
+}
+
+int mr_pool_set_safety(struct mr_pool *pool, enum mr_safety safety,
+		       struct mr_reason *reterr_reason)
+{
+	struct mr_pool_stats stats = { .size = sizeof(stats) };
+	const bool is_guarded = pool->safety != NULL &&
+				pool->safety->level == MR_SAFETY_GUARD;
+
+	if ((unsigned int)safety > MR_SAFETY_GUARD)
+		return mr_fail(reterr_reason, -EINVAL,
+			       "there is no safety level %d", (int)safety);
+	if (is_guarded != (safety == MR_SAFETY_GUARD))
+		return mr_fail(reterr_reason, -EINVAL,
+			       "%s: guards are a pool's layout: set "
+			       "mr_pool_config.safety when it is made",
+			       pool->name);
+	mr_pool_stats(pool, &stats);
+	if (stats.n_caches > 0 || stats.n_in_flight > 0)
+		return mr_fail(reterr_reason, -EBUSY,
+			       "%s: %u caches are alive and %llu pages in "
+			       "flight, of which nobody knows who took them; "
+			       "destroy and free them first",
+			       pool->name, stats.n_caches,
+			       (unsigned long long)stats.n_in_flight);
+	if (is_guarded)
+		return 0;
+	return mri_safety_set(pool, safety, reterr_reason);
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What is checked while a pool runs, from MR_SAFETY_STATES on.
+ *
+ * A pool that is checked has a struct mri_safety. Its caches take no burst for
+ * a simple one, so every page passes here when it leaves and when it comes
+ * back; a pool that is not checked pays nothing.
+ *
+ *     states[page]:  | time, in us 52 | site 10 | is_poisoned 1 | is_out 1 |
+ *
+ * The word of a page that is out says who took it and when, that of a free one
+ * who gave it back. It is stored when the page leaves, since its taker is the
+ * only one who has it, and exchanged when it comes back, since two may give it
+ * back at once: one of them finds it free.
+ *
+ * Where a page holds several chunks, chunks[] says the same of each, in a byte.
+ */
+#ifndef POOL_SAFETY_H
+#define POOL_SAFETY_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "pool/cache.h"
+
+enum {
+	MRI_STATE_OUT = 1 << 0,
+	MRI_STATE_POISONED = 1 << 1, /* every byte is MRI_POISON */
+	MRI_SITE_SHIFT = 2,
+	MRI_SITE_BITS = 10,
+	MRI_SITES = 1 << MRI_SITE_BITS,
+	MRI_TIME_SHIFT = MRI_SITE_SHIFT + MRI_SITE_BITS,
+	MRI_POISON = 0xfd,
+	MRI_SITE_TEXT = 160,
+};
+
+/* What has been said about a site already. */
+enum {
+	MRI_TOLD_DOUBLE = 1 << 0,
+	MRI_TOLD_INVALID = 1 << 1,
+	MRI_TOLD_BROKEN = 1 << 2,
+};
+
+/* A place in the program that calls us. Place 0 is for those that do not fit,
+ * and for callers that nobody knows. */
+struct mri_site {
+	uint64_t addr; /* return address; 0: free; atomic */
+	uint32_t told; /* atomic */
+	uint32_t pad;
+};
+
+/*
+ * Freed pages, oldest first. Those above the bound are used again, and all of
+ * them when there are no others. lib/pool/poison.c
+ */
+struct mri_quarantine {
+	pthread_mutex_t lock;
+	uint32_t *pages; /* a ring */
+	uint32_t n_places;
+	uint32_t first;
+	uint32_t n; /* atomic, for a look without the lock */
+	uint32_t bound;
+};
+
+struct mri_safety {
+	enum mr_safety level;
+	uint64_t *states; /* atomic */
+	uint8_t *chunks;  /* atomic; NULL where a page is one chunk */
+	uint64_t now_us;  /* atomic: the janitor's last tick */
+	struct mri_site sites[MRI_SITES];
+	struct mri_quarantine quarantine; /* from MR_SAFETY_POISON on */
+};
+
+/* lib/pool/safety.c. Of a pool of which no page is out. -ENOMEM. */
+int mri_safety_set(struct mr_pool *pool, enum mr_safety level,
+		   struct mr_reason *reterr_reason);
+/* Its pages in quarantine go to the page allocator. */
+void mri_safety_destroy(struct mr_pool *pool);
+
+/* As mr_frag_alloc_bulk(), and whole pages for those who cut them. */
+uint32_t mri_checked_alloc(struct mr_cache *cache, uint64_t *addrs, uint32_t n,
+			   uint32_t n_bytes, const void *site);
+uint32_t mri_checked_alloc_pages(struct mr_cache *cache, uint64_t *addrs,
+				 uint32_t n);
+
+/* Whole pages, of a pool of any level. */
+static inline uint32_t mri_any_alloc_pages(struct mr_cache *cache,
+					   uint64_t *addrs, uint32_t n)
+{
+	return cache->pool->safety != NULL ?
+		       mri_checked_alloc_pages(cache, addrs, n) :
+		       mri_cache_alloc_pages(cache, addrs, n);
+}
+
+/* As mr_frag_free_bulk(). */
+void mri_checked_free(struct mr_cache *cache, const char *addrs, uint32_t n,
+		      size_t stride);
+
+/*
+ * As mri_frag_put(): true, and the page is the caller's to recycle. cache is
+ * what it came back with; NULL: none.
+ */
+bool mri_checked_put(struct mr_pool *pool, uint64_t addr,
+		     struct mr_cache *cache, const void *site,
+		     bool *ret_is_shared);
+/* A page has come back: true, and it is the caller's to recycle. */
+bool mri_checked_page_in(struct mr_pool *pool, uint32_t page,
+			 struct mr_cache *cache, const void *site,
+			 bool is_filled);
+
+/* Pages leave for one who has no cache; then chunks of them. */
+void mri_checked_pages_out(struct mr_pool *pool, const uint32_t *pages,
+			   uint32_t n, const void *site);
+void mri_checked_chunks_out(struct mr_pool *pool, uint64_t addr, uint32_t n);
+
+/* Pages of one block, of an order above 0, leave and come back. */
+void mri_checked_block_out(struct mr_pool *pool, uint32_t page, uint32_t n,
+			   const void *site);
+void mri_checked_block_in(struct mr_pool *pool, uint32_t page, uint32_t n,
+			  const void *site);
+
+/* An address that no pool has was given back. */
+void mri_checked_invalid(struct mr_pool *pool, uint64_t addr, const void *site);
+
+/* lib/pool/site.c: the place of a site in sites[]. */
+uint32_t mri_site_find(struct mri_safety *safety, const void *site);
+/* "function+0x12 in object+0x3456", as addr2line wants it. */
+void mri_site_say(const struct mri_safety *safety, uint32_t place,
+		  char text[MRI_SITE_TEXT]);
+/* True once per site and matter. */
+bool mri_site_tell(struct mri_safety *safety, uint32_t place, uint32_t matter);
+/* Who took most of the pages that are out: "; most by ...", or "". */
+void mri_site_say_leaks(const struct mr_pool *pool, char *text, size_t n);
+
+/* lib/pool/poison.c */
+int mri_quarantine_init(struct mr_pool *pool, struct mri_quarantine *q);
+void mri_quarantine_fini(struct mr_pool *pool, struct mri_quarantine *q);
+void mri_quarantine_put(struct mri_quarantine *q, const uint32_t *pages,
+			uint32_t n);
+/* Up to n of the oldest; but leave n_keep of them. */
+uint32_t mri_quarantine_take(struct mri_quarantine *q, uint32_t *pages,
+			     uint32_t n, uint32_t n_keep);
+void mri_poison_fill(struct mr_pool *pool, uint64_t addr, uint32_t n_bytes);
+/* A page that was filled leaves: whether it is as it was. */
+void mri_poison_check(struct mr_pool *pool, uint32_t page, uint64_t state);
+/* Tell AddressSanitizer, if it is there, that these bytes may be used. */
+void mri_poison_allow(const struct mr_pool *pool, uint64_t addr,
+		      uint64_t n_bytes);
+
+static inline uint64_t mri_thread_self(void)
+{
+	return (uint64_t)pthread_self();
+}
+
+static inline uint32_t mri_state_site(uint64_t state)
+{
+	return state >> MRI_SITE_SHIFT & (MRI_SITES - 1);
+}
+
+static inline uint64_t mri_state(const struct mri_safety *safety,
+				 uint32_t site, uint32_t bits)
+{
+	const uint64_t now =
+		__atomic_load_n(&safety->now_us, __ATOMIC_RELAXED);
+
+	return now << MRI_TIME_SHIFT | (site << MRI_SITE_SHIFT | bits);
+}
+
+/* Pages in quarantine. */
+static inline uint32_t mri_safety_n_held(const struct mr_pool *pool)
+{
+	return pool->safety == NULL ?
+		       0 :
+		       __atomic_load_n(&pool->safety->quarantine.n,
+				       __ATOMIC_RELAXED);
+}
+
+#endif

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/pool/poison.c: who uses what was given back is found. */
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "support/safety_unit.h"
+
+#include "support/mt.h"
+
+enum { N_PAGES = 128 };
+
+#ifdef __SANITIZE_ADDRESS__
+enum { IS_ASAN = true };
+#else
+enum { IS_ASAN = false };
+#endif
+
+/* As a device would write, which AddressSanitizer does not see. */
+__attribute__((no_sanitize("address"), noinline)) static void
+write_at(struct pool_fixture *f, uint64_t addr, uint8_t byte)
+{
+	__atomic_store_n(f->base + addr, byte, __ATOMIC_RELAXED);
+}
+
+static void freed_pages_are_filled(void **state)
+{
+	struct pool_fixture f;
+	uint64_t addr;
+
+	(void)state;
+	checked_open(&f, MR_SAFETY_POISON, N_PAGES, 4096, 4096);
+	addr = alloc_one(f.cache, 4096);
+	memset(f.base + addr, 1, 4096);
+	mr_frag_free_bulk(f.cache, &addr, 1);
+	mri_poison_allow(f.pool, addr, 4096);
+	for (uint32_t i = 0; i < 4096; i++)
+		assert_int_equal(f.base[addr + i], MRI_POISON);
+	fixture_close(&f);
+}
+
+/* Each byte counts. */
+static void a_write_after_free_is_found(void **state)
+{
+	static const uint32_t places[] = { 0, 1, 7, 8, 2047, 4088, 4095 };
+	struct pool_fixture f;
+	uint64_t addrs[N_PAGES];
+	uint64_t n_broken = 0;
+
+	(void)state;
+	for (uint32_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		checked_open(&f, MR_SAFETY_POISON, N_PAGES, 4096, 4096);
+		addrs[0] = alloc_one(f.cache, 4096);
+		mr_frag_free_bulk(f.cache, addrs, 1);
+		write_at(&f, addrs[0] + places[i], 0x42);
+		assert_int_equal(mr_frag_alloc_bulk(f.cache, addrs, N_PAGES,
+						    4096),
+				 N_PAGES);
+		n_broken += pool_stats(f.pool).poison_broken;
+		assert_int_equal(n_broken, i + 1);
+		assert_int_equal(f.allocator.n_lines, 1);
+		assert_log_has(&f, "was written to while free");
+		assert_log_has(&f, "is 0x42; it was given back by "
+				   "unit-pool-poison+0x");
+		mr_frag_free_bulk(f.cache, addrs, N_PAGES);
+		fixture_close(&f);
+	}
+}
+
+/* Through a frame's address, in a page of several chunks, with no cache. */
+static void chunks_are_filled_too(void **state)
+{
+	struct pool_fixture f;
+	uint64_t addrs[N_PAGES], first;
+
+	(void)state;
+	checked_open(&f, MR_SAFETY_POISON, N_PAGES, 8192, 2048);
+	first = alloc_one(f.cache, 2048);
+	addrs[0] = alloc_one(f.cache, 2048);
+	mr_frag_free_bulk(f.cache, &first, 1);
+	write_at(&f, first + 5, 1); /* while another one is out */
+	mr_frag_free_bulk(f.cache, addrs, 1);
+	mr_cache_destroy(f.cache);
+	assert_in_flight(f.pool, 0);
+	assert_int_equal(mr_pool_frag_alloc_bulk(f.pool, addrs, N_PAGES, 8192),
+			 N_PAGES);
+	assert_int_equal(pool_stats(f.pool).poison_broken, 1);
+	assert_log_has(&f, ": byte 5 is 0x01");
+	mr_pool_frag_free_bulk(f.pool, addrs, N_PAGES);
+	/* And all of them again, unbroken. */
+	assert_int_equal(mr_pool_frag_alloc_bulk(f.pool, addrs, N_PAGES, 8192),
+			 N_PAGES);
+	mr_pool_frag_free_bulk(f.pool, addrs, N_PAGES);
+	assert_int_equal(pool_stats(f.pool).poison_broken, 1);
+	assert_int_equal(mr_cache_create(f.pool, &f.cache, NULL), 0);
+	fixture_close(&f);
+}
+
+static void the_oldest_are_used_again_first(void **state)
+{
+	struct pool_fixture f;
+	uint64_t order[3 * N_PAGES], all[N_PAGES];
+	const uint32_t bound = N_PAGES / 4;
+
+	(void)state;
+	checked_open(&f, MR_SAFETY_POISON, N_PAGES, 4096, 4096);
+	/* Fresh pages first; then as they came back. */
+	for (uint32_t i = 0; i < 3 * N_PAGES; i++) {
+		order[i] = alloc_one(f.cache, 4096);
+		mr_frag_free_bulk(f.cache, &order[i], 1);
+		if (i > bound)
+			assert_int_equal(order[i], order[i - bound - 1]);
+		for (uint32_t j = i < bound ? 0 : i - bound; j < i; j++)
+			assert_int_not_equal(order[j], order[i]);
+	}
+	assert_in_flight(f.pool, 0);
+	/* No page is kept from who needs it. */
+	assert_int_equal(mr_frag_alloc_bulk(f.cache, all, N_PAGES, 4096),
+			 N_PAGES);
+	assert_int_equal(pool_stats(f.pool).alloc_empty, 0);
+	assert_int_equal(mr_frag_alloc_bulk(f.cache, all, 1, 4096), 0);
+	assert_int_equal(pool_stats(f.pool).alloc_empty, 1);
+	assert_in_flight(f.pool, N_PAGES);
+	mr_frag_free_bulk(f.cache, all, N_PAGES);
+	assert_in_flight(f.pool, 0);
+	fixture_close(&f);
+}
+
+/* The child's end; 0: it ended well. */
+static int end_of_child(void (*body)(struct pool_fixture *f),
+			struct pool_fixture *f)
+{
+	const pid_t child = fork();
+	int status;
+
+	assert_true(child >= 0);
+	if (child == 0) {
+		(void)freopen("/dev/null", "w", stderr);
+		body(f);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	return status;
+}
+
+/* A region is not there in a child: it makes its own. */
+static void read_after_free(struct pool_fixture *f)
+{
+	uint64_t addr;
+
+	checked_open(f, MR_SAFETY_POISON, N_PAGES, 4096, 4096);
+	addr = alloc_one(f->cache, 4096);
+	mr_frag_free_bulk(f->cache, &addr, 1);
+	_exit(f->base[addr + 100] == MRI_POISON ? 0 : 1);
+}
+
+/* Page 0 again and again. */
+static void write_before_free(struct pool_fixture *f)
+{
+	uint64_t addr;
+
+	checked_open(f, MR_SAFETY_POISON, 2, 4096, 4096);
+	for (uint32_t i = 0; i < 8; i++) {
+		addr = alloc_one(f->cache, 4096);
+		memset(f->base + addr, 1, 4096);
+		mr_frag_free_bulk(f->cache, &addr, 1);
+	}
+}
+
+static void asan_sees_a_read_after_free(void **state)
+{
+	struct pool_fixture f;
+	int status;
+
+	(void)state;
+	if (!IS_ASAN)
+		skip();
+	status = end_of_child(read_after_free, &f);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) > 1);
+	assert_int_equal(end_of_child(write_before_free, &f), 0);
+}
+
+/* Several threads: what each writes is what it reads. */
+static void write_and_read(struct mt_thread *thread)
+{
+	struct pool_fixture *f = thread->run->shared;
+	struct mr_cache *cache;
+	uint64_t addrs[16];
+
+	mt_check(thread->run, mr_cache_create(f->pool, &cache, NULL) == 0);
+	for (uint64_t i = 0; i < thread->run->n_ops; i++) {
+		const uint32_t n = mr_frag_alloc_bulk(
+			cache, addrs, 1 + mt_random(thread, 16), 2048);
+
+		for (uint32_t k = 0; k < n; k++)
+			memset(f->base + addrs[k], (int)thread->id, 2048);
+		mt_maybe_yield(thread, 8);
+		for (uint32_t k = 0; k < n; k++)
+			mt_check(thread->run,
+				 f->base[addrs[k] + mt_random(thread, 2048)] ==
+					 thread->id);
+		mr_frag_free_bulk(cache, addrs, n);
+	}
+	mr_cache_destroy(cache);
+}
+
+static void threads_do_not_meet(void **state)
+{
+	static const uint32_t pages[] = { 2048, 8192 };
+
+	(void)state;
+	for (uint32_t i = 0; i < 2; i++) {
+		struct pool_fixture f;
+		struct mt_run run = { .body = write_and_read,
+				      .shared = &f,
+				      .n_threads = 4,
+				      .n_ops = mt_n_ops(4000) };
+
+		checked_open(&f, MR_SAFETY_POISON, 96, pages[i], 2048);
+		assert_int_equal(mt_run(&run), 0);
+		assert_int_equal(pool_stats(f.pool).free_double, 0);
+		assert_int_equal(pool_stats(f.pool).poison_broken, 0);
+		fixture_close(&f);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(freed_pages_are_filled),
+		cmocka_unit_test(a_write_after_free_is_found),
+		cmocka_unit_test(chunks_are_filled_too),
+		cmocka_unit_test(the_oldest_are_used_again_first),
+		cmocka_unit_test(asan_sees_a_read_after_free),
+		cmocka_unit_test(threads_do_not_meet),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

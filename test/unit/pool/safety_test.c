@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/pool/safety.c: what is given back twice is found. */
+#include "support/safety_unit.h"
+
+#include "support/mt.h"
+
+enum { N_PAGES = 256 };
+
+static uint64_t n_double(const struct mr_pool *pool)
+{
+	return pool_stats(pool).free_double;
+}
+
+/* Pages that are taken now are each another one. */
+static void assert_all_differ(struct pool_fixture *f, uint32_t n_bytes)
+{
+	const uint32_t n =
+		f->pool->n_pages * (f->pool->page_bytes / n_bytes);
+	uint64_t *addrs = calloc(n, sizeof(*addrs));
+	bool *is_seen = calloc(n, sizeof(*is_seen));
+
+	assert_int_equal(mr_frag_alloc_bulk(f->cache, addrs, n, n_bytes), n);
+	for (uint32_t i = 0; i < n; i++) {
+		const uint64_t at = (addrs[i] - f->pool->addr) / n_bytes;
+
+		assert_true(at < n && !is_seen[at]);
+		is_seen[at] = true;
+	}
+	mr_frag_free_bulk(f->cache, addrs, n);
+	free(addrs);
+	free(is_seen);
+}
+
+static void a_page_is_freed_twice(void **state)
+{
+	struct pool_fixture f;
+	uint64_t addrs[3];
+
+	(void)state;
+	for (int level = MR_SAFETY_STATES; level <= MR_SAFETY_POISON; level++) {
+		checked_open(&f, (enum mr_safety)level, N_PAGES, 4096, 4096);
+		/* One by one. */
+		addrs[0] = alloc_one(f.cache, 4096);
+		mr_frag_free_bulk(f.cache, addrs, 1);
+		assert_int_equal(f.allocator.n_lines, 0);
+		mr_frag_free_bulk(f.cache, addrs, 1);
+		assert_int_equal(n_double(f.pool), 1);
+		assert_log_has(&f, "was given back twice");
+		/* In one burst, and behind other addresses. */
+		assert_int_equal(mr_frag_alloc_bulk(f.cache, addrs, 2, 4096),
+				 2);
+		addrs[2] = addrs[0] + 100;
+		mr_frag_free_bulk(f.cache, addrs, 3);
+		assert_int_equal(n_double(f.pool), 2);
+		/* When it has long been back in the pool. */
+		mr_cache_destroy(f.cache);
+		assert_int_equal(mr_cache_create(f.pool, &f.cache, NULL), 0);
+		mr_frag_free_bulk(f.cache, addrs, 1);
+		assert_int_equal(n_double(f.pool), 3);
+		/* With no cache. */
+		mr_pool_frag_free_bulk(f.pool, addrs, 1);
+		assert_int_equal(n_double(f.pool), 4);
+		assert_in_flight(f.pool, 0);
+		assert_all_differ(&f, 4096);
+		fixture_close(&f);
+	}
+}
+
+static void each_place_is_told_once(void **state)
+{
+	struct pool_fixture f;
+	uint64_t addr;
+
+	(void)state;
+	checked_open(&f, MR_SAFETY_STATES, N_PAGES, 4096, 4096);
+	addr = alloc_one(f.cache, 4096);
+	for (uint32_t i = 0; i < 10; i++)
+		mr_frag_free_bulk(f.cache, &addr, 1);
+	assert_int_equal(f.allocator.n_lines, 1);
+	assert_int_equal(n_double(f.pool), 9);
+	mr_frag_free_bulk(f.cache, &addr, 1);
+	assert_int_equal(f.allocator.n_lines, 2);
+	/* Both places are named. */
+	assert_log_has(&f, "twice, by unit-pool-safety+0x");
+	assert_log_has(&f, "last seen given back by unit-pool-safety+0x");
+	fixture_close(&f);
+}
+
+static void *free_again(void *opaque)
+{
+	struct pool_fixture *f = opaque;
+	struct mr_cache *cache;
+	uint64_t addr = f->pool->addr;
+
+	if (mr_cache_create(f->pool, &cache, NULL) < 0)
+		abort();
+	mr_frag_free_bulk(cache, &addr, 1);
+	mr_cache_destroy(cache);
+	return NULL;
+}
+
+static void another_thread_frees_again(void **state)
+{
+	struct pool_fixture f;
+	uint64_t addr;
+
+	(void)state;
+	checked_open(&f, MR_SAFETY_STATES, N_PAGES, 4096, 4096);
+	addr = alloc_one(f.cache, 4096);
+	assert_int_equal(addr, f.pool->addr);
+	mr_frag_free_bulk(f.cache, &addr, 1);
+	on_thread(free_again, &f);
+	assert_int_equal(n_double(f.pool), 1);
+	assert_all_differ(&f, 4096);
+	fixture_close(&f);
+}
+
+static void chunks_are_freed_twice(void **state)
+{
+	struct pool_fixture f;
+	uint64_t addrs[8], page;
+
+	(void)state;
+	for (int level = MR_SAFETY_STATES; level <= MR_SAFETY_POISON; level++) {
+		checked_open(&f, (enum mr_safety)level, N_PAGES, 8192, 2048);
+		assert_int_equal(mr_frag_alloc_bulk(f.cache, addrs, 8, 2048),
+				 8);
+		/* While others of its page are out. */
+		mr_frag_free_bulk(f.cache, &addrs[1], 1);
+		mr_frag_free_bulk(f.cache, &addrs[1], 1);
+		assert_int_equal(n_double(f.pool), 1);
+		assert_log_has(&f, "was given back twice");
+		/* After its page has gone back. */
+		mr_frag_free_bulk(f.cache, &addrs[0], 1);
+		mr_pool_frag_free_bulk(f.pool, &addrs[2], 2);
+		mr_frag_free_bulk(f.cache, &addrs[3], 1);
+		assert_int_equal(n_double(f.pool), 2);
+		mr_frag_free_bulk(f.cache, &addrs[4], 4);
+		assert_int_equal(n_double(f.pool), 2);
+		/* Of a page in one piece. */
+		page = alloc_one(f.cache, 8192);
+		mr_frag_free_bulk(f.cache, &page, 1);
+		mr_frag_free_bulk(f.cache, &page, 1);
+		assert_int_equal(n_double(f.pool), 3);
+		/* With no cache, a page that is not cut up. */
+		assert_int_equal(mr_pool_frag_alloc_bulk(f.pool, addrs, 3,
+							 2048),
+				 3);
+		mr_frag_free_bulk(f.cache, addrs, 2);
+		mr_frag_free_bulk(f.cache, addrs, 3);
+		assert_int_equal(n_double(f.pool), 5);
+		assert_in_flight(f.pool, 0);
+		assert_all_differ(&f, 2048);
+		assert_all_differ(&f, 8192);
+		assert_int_equal(n_double(f.pool), 5);
+		assert_int_equal(pool_stats(f.pool).poison_broken, 0);
+		fixture_close(&f);
+	}
+}
+
+static void shared_pages_have_as_many_frees(void **state)
+{
+	struct pool_fixture f;
+	struct mr_frame frame = { .len = 60 };
+
+	(void)state;
+	checked_open(&f, MR_SAFETY_STATES, N_PAGES, 4096, 4096);
+	frame.addr = alloc_one(f.cache, 4096) + 128;
+	for (uint32_t i = 0; i < 3; i++)
+		assert_int_equal(mr_frame_ref(f.cache, &frame, 1), 0);
+	for (uint32_t i = 0; i < 4; i++)
+		mr_frame_free_bulk(f.cache, &frame, 1);
+	assert_int_equal(n_double(f.pool), 0);
+	mr_frame_free_bulk(f.cache, &frame, 1);
+	assert_int_equal(n_double(f.pool), 1);
+	assert_int_equal(pool_stats(f.pool).recycle_released_refcnt, 3);
+	fixture_close(&f);
+}
+
+static void other_pools_are_checked_too(void **state)
+{
+	struct pool_fixture f;
+	struct mr_pool *beside;
+	struct mr_cache *cache;
+	uint64_t addr;
+
+	(void)state;
+	checked_open(&f, MR_SAFETY_STATES, N_PAGES, 4096, 4096);
+	beside = pool_beside(&f, 64, 4096);
+	assert_int_equal(mr_cache_create(beside, &cache, NULL), 0);
+	/* A page of a checked pool, by a cache of one that is not. */
+	addr = alloc_one(f.cache, 4096);
+	mr_frag_free_bulk(cache, &addr, 1);
+	mr_frag_free_bulk(cache, &addr, 1);
+	assert_int_equal(n_double(f.pool), 1);
+	/* The other way round. */
+	addr = alloc_one(cache, 4096);
+	mr_frag_free_bulk(f.cache, &addr, 1);
+	assert_int_equal(n_double(f.pool), 1);
+	/* No pool's. */
+	addr = UINT64_C(1) << 40;
+	mr_frag_free_bulk(f.cache, &addr, 1);
+	assert_log_has(&f, "no pool of the region has it");
+	mr_pool_frag_free_bulk(f.pool, &addr, 1);
+	assert_int_equal(pool_stats(f.pool).free_invalid, 2);
+	mr_cache_destroy(cache);
+	mr_cache_flush(f.cache);
+	assert_int_equal(mr_pool_destroy(beside, NULL), 0);
+	fixture_close(&f);
+}
+
+static void *alloc_and_free(void *opaque)
+{
+	struct mr_cache *cache = opaque;
+	uint64_t addr;
+
+	if (mr_frag_alloc_bulk(cache, &addr, 1, 4096) != 1)
+		abort();
+	mr_frag_free_bulk(cache, &addr, 1);
+	return NULL;
+}
+
+static void *adopt_and_use(void *opaque)
+{
+	return alloc_and_free(mr_cache_adopt(opaque));
+}
+
+static void a_cache_knows_its_thread(void **state)
+{
+	struct pool_fixture f;
+
+	(void)state;
+	checked_open(&f, MR_SAFETY_STATES, N_PAGES, 4096, 4096);
+	/* Who made it does not matter, but who uses it. */
+	on_thread(alloc_and_free, f.cache);
+	assert_int_equal(f.allocator.n_lines, 0);
+	on_thread(adopt_and_use, f.cache);
+	assert_int_equal(f.allocator.n_lines, 0);
+	alloc_and_free(f.cache);
+	alloc_and_free(f.cache);
+	assert_int_equal(f.allocator.n_lines, 1);
+	assert_log_has(&f, "a cache is used by a second thread, by "
+			   "unit-pool-safety+0x");
+	fixture_close(&f);
+}
+
+static void the_level_changes_at_rest_only(void **state)
+{
+	struct mr_reason reason;
+	struct pool_fixture f;
+	uint64_t addr;
+
+	(void)state;
+	fixture_open(&f, N_PAGES, 4096, 4096);
+	assert_int_equal(mr_pool_set_safety(f.pool, MR_SAFETY_STATES, &reason),
+			 -EBUSY);
+	assert_reason_has(&reason, "1 caches are alive and 0 pages in flight");
+	addr = alloc_one(f.cache, 4096);
+	mr_cache_destroy(f.cache);
+	assert_int_equal(mr_pool_set_safety(f.pool, MR_SAFETY_STATES, &reason),
+			 -EBUSY);
+	assert_reason_has(&reason, "1 pages in flight");
+	mr_pool_frag_free_bulk(f.pool, &addr, 1);
+	assert_int_equal(mr_pool_set_safety(f.pool, (enum mr_safety)7, &reason),
+			 -EINVAL);
+	assert_int_equal(mr_pool_set_safety(f.pool, MR_SAFETY_GUARD, &reason),
+			 -EINVAL);
+	assert_reason_has(&reason, "guards are a pool's layout");
+	f.allocator.fail_at = f.allocator.n_calls + 2;
+	assert_int_equal(mr_pool_set_safety(f.pool, MR_SAFETY_STATES, &reason),
+			 -ENOMEM);
+	for (uint32_t k = 1; k <= 3; k++) {
+		f.allocator.fail_at = f.allocator.n_calls + k;
+		assert_int_equal(mr_pool_set_safety(f.pool, MR_SAFETY_POISON,
+						    &reason),
+				 -ENOMEM);
+	}
+	f.allocator.fail_at = 0;
+	/* Up, with pages in quarantine down, and what was counted stays. */
+	assert_int_equal(mr_pool_set_safety(f.pool, MR_SAFETY_POISON, NULL), 0);
+	addr = f.pool->addr;
+	mr_pool_frag_free_bulk(f.pool, &addr, 1);
+	assert_int_equal(n_double(f.pool), 1);
+	assert_int_equal(mr_pool_frag_alloc_bulk(f.pool, &addr, 1, 4096), 1);
+	mr_pool_frag_free_bulk(f.pool, &addr, 1);
+	assert_in_flight(f.pool, 0);
+	assert_int_equal(mr_pool_set_safety(f.pool, MR_SAFETY_COUNTS, NULL), 0);
+	assert_int_equal(n_double(f.pool), 1);
+	assert_int_equal(mr_cache_create(f.pool, &f.cache, NULL), 0);
+	assert_all_differ(&f, 4096);
+	fixture_close(&f);
+}
+
+/*
+ * Threads that free the same page at the same time: one of them is right, and
+ * all others are told.
+ */
+struct race {
+	struct pool_fixture f;
+	uint32_t chunk_bytes;
+	uint64_t addr;
+	pthread_barrier_t barrier;
+};
+
+enum { N_RACERS = 4 };
+
+static void free_the_same(struct mt_thread *thread)
+{
+	struct race *race = thread->run->shared;
+	struct mr_cache *cache;
+
+	mt_check(thread->run,
+		 mr_cache_create(race->f.pool, &cache, NULL) == 0);
+	for (uint64_t i = 0; i < thread->run->n_ops; i++) {
+		uint64_t addr;
+
+		if (thread->id == 1)
+			mt_check(thread->run,
+				 mr_frag_alloc_bulk(cache, &race->addr, 1,
+						    race->chunk_bytes) == 1);
+		pthread_barrier_wait(&race->barrier);
+		addr = race->addr;
+		mr_frag_free_bulk(cache, &addr, 1);
+		pthread_barrier_wait(&race->barrier);
+	}
+	mr_cache_destroy(cache);
+}
+
+static void one_of_many_is_right(void **state)
+{
+	static const uint32_t pages[][2] = { { 4096, 4096 }, { 8192, 2048 } };
+
+	(void)state;
+	for (uint32_t i = 0; i < 2; i++) {
+		struct race race = { .chunk_bytes = pages[i][1] };
+		struct mt_run run = { .body = free_the_same,
+				      .shared = &race,
+				      .n_threads = N_RACERS,
+				      .n_ops = mt_n_ops(2000) };
+
+		pthread_barrier_init(&race.barrier, NULL, N_RACERS);
+		/* So many that other caches may hold some. */
+		checked_open(&race.f, MR_SAFETY_STATES, 1024, pages[i][0],
+			     pages[i][1]);
+		assert_int_equal(mt_run(&run), 0);
+		assert_int_equal(n_double(race.f.pool),
+				 (N_RACERS - 1) * run.n_ops);
+		assert_in_flight(race.f.pool, 0);
+		assert_all_differ(&race.f, pages[i][1]);
+		fixture_close(&race.f);
+		pthread_barrier_destroy(&race.barrier);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_page_is_freed_twice),
+		cmocka_unit_test(each_place_is_told_once),
+		cmocka_unit_test(another_thread_frees_again),
+		cmocka_unit_test(chunks_are_freed_twice),
+		cmocka_unit_test(shared_pages_have_as_many_frees),
+		cmocka_unit_test(other_pools_are_checked_too),
+		cmocka_unit_test(a_cache_knows_its_thread),
+		cmocka_unit_test(the_level_changes_at_rest_only),
+		cmocka_unit_test(one_of_many_is_right),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

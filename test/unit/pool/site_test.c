@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/pool/site.c: who has what is out. */
+#include "support/safety_unit.h"
+
+/* A clock that the test moves. */
+struct clocked {
+	struct test_allocator allocator; /* first: the hooks' opaque */
+	uint64_t now_ns;
+};
+
+static uint64_t hook_clock(void *opaque)
+{
+	return ((struct clocked *)opaque)->now_ns;
+}
+
+__attribute__((noinline)) static void take_here(struct mr_cache *cache,
+						uint64_t *addrs, uint32_t n)
+{
+	assert_int_equal(mr_frag_alloc_bulk(cache, addrs, n, 4096), n);
+}
+
+__attribute__((noinline)) static void take_there(struct mr_pool *pool,
+						 uint64_t *addrs, uint32_t n)
+{
+	assert_int_equal(mr_pool_frag_alloc_bulk(pool, addrs, n, 4096), n);
+}
+
+static void leaks_have_place_and_age(void **state)
+{
+	struct clocked clocked = { .now_ns = 5000000000 };
+	const struct mr_ctx_config ctx_config = { .size = sizeof(ctx_config),
+						  .opaque = &clocked,
+						  .log = hook_log,
+						  .alloc = hook_alloc,
+						  .free = hook_free,
+						  .clock = hook_clock };
+	const struct mr_pool_config config = { .size = sizeof(config),
+					       .n_pages = 128,
+					       .safety = MR_SAFETY_STATES };
+	struct mr_leak leaks[4];
+	struct mr_reason reason;
+	struct mr_cache *cache;
+	struct mr_pool *pool;
+	struct mr_ctx *ctx;
+	uint64_t addrs[8];
+
+	(void)state;
+	assert_int_equal(mr_ctx_create(&ctx_config, &ctx, NULL), 0);
+	assert_int_equal(mr_pool_create(ctx, &config, &pool, NULL), 0);
+	assert_int_equal(mr_cache_create(pool, &cache, NULL), 0);
+	assert_int_equal(mr_pool_leaks(pool, leaks, 4), 0);
+	take_here(cache, addrs, 2);
+	take_there(pool, addrs + 2, 5);
+	clocked.now_ns += 7000000000;
+
+	/* Most pages first; those for which there is no room are counted. */
+	assert_int_equal(mr_pool_leaks(pool, leaks, 1), 2);
+	assert_int_equal(leaks[0].n_pages, 5);
+	assert_int_equal(mr_pool_leaks(pool, NULL, 0), 2);
+	assert_int_equal(mr_pool_leaks(pool, leaks, 4), 2);
+	assert_int_equal(leaks[1].n_pages, 2);
+	assert_int_equal(leaks[1].oldest_ns, 7000000000);
+	assert_true(leaks[1].addr == addrs[0] || leaks[1].addr == addrs[1]);
+	assert_true((uintptr_t)leaks[0].site > (uintptr_t)take_there &&
+		    (uintptr_t)leaks[0].site < (uintptr_t)take_there + 400);
+
+	/* Destroy names them, most first. */
+	mr_cache_destroy(cache);
+	assert_int_equal(mr_pool_destroy(pool, &reason), -EBUSY);
+	assert_reason_has(&reason, "7 pages of pool are in flight");
+	assert_reason_has(&reason, ": 5 taken by unit-pool-site+0x");
+	assert_reason_has(&reason, ", 2 taken by unit-pool-site+0x");
+	mr_pool_frag_free_bulk(pool, addrs, 7);
+	assert_int_equal(mr_pool_leaks(pool, leaks, 4), 0);
+	assert_int_equal(mr_pool_destroy(pool, NULL), 0);
+	mr_ctx_destroy(ctx);
+	assert_int_equal(clocked.allocator.n_out, 0);
+}
+
+static void unchecked_pools_know_nobody(void **state)
+{
+	struct pool_fixture f;
+	struct mr_leak leak;
+	uint64_t addr;
+
+	(void)state;
+	fixture_open(&f, 64, 4096, 4096);
+	addr = alloc_one(f.cache, 4096);
+	assert_int_equal(mr_pool_leaks(f.pool, &leak, 1), 0);
+	mr_frag_free_bulk(f.cache, &addr, 1);
+	fixture_close(&f);
+}
+
+/* More places than there is room for: each is found again, or is nobody. */
+static void places_may_run_out(void **state)
+{
+	struct mri_safety *safety = calloc(1, sizeof(*safety));
+	uint32_t n_nobody = 0;
+
+	(void)state;
+	assert_int_equal(mri_site_find(safety, NULL), 0);
+	for (uintptr_t i = 1; i <= 2 * MRI_SITES; i++) {
+		const void *site = (const void *)(i * 37);
+		const uint32_t place = mri_site_find(safety, site);
+
+		assert_true(place < MRI_SITES);
+		n_nobody += place == 0;
+		assert_int_equal(mri_site_find(safety, site), place);
+		if (place != 0)
+			assert_int_equal(safety->sites[place].addr, i * 37);
+	}
+	assert_int_equal(safety->sites[0].addr, 0);
+	assert_in_range(n_nobody, MRI_SITES, MRI_SITES + MRI_SITES / 2);
+	free(safety);
+}
+
+static void a_place_that_nobody_knows(void **state)
+{
+	struct mri_safety *safety = calloc(1, sizeof(*safety));
+	char text[MRI_SITE_TEXT];
+
+	(void)state;
+	mri_site_say(safety, 0, text);
+	assert_string_equal(text, "a place unknown");
+	mri_site_say(safety, mri_site_find(safety, (const void *)16), text);
+	assert_string_equal(text, "0x10");
+	assert_true(mri_site_tell(safety, 3, MRI_TOLD_DOUBLE));
+	assert_false(mri_site_tell(safety, 3, MRI_TOLD_DOUBLE));
+	assert_true(mri_site_tell(safety, 3, MRI_TOLD_BROKEN));
+	assert_true(mri_site_tell(safety, 4, MRI_TOLD_DOUBLE));
+	free(safety);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(leaks_have_place_and_age),
+		cmocka_unit_test(unchecked_pools_know_nobody),
+		cmocka_unit_test(places_may_run_out),
+		cmocka_unit_test(a_place_that_nobody_knows),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
