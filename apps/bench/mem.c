@@ -18,7 +18,10 @@
 static const struct workload *const workloads[] = {
 	&b01_baseline,
 	&b06_bulk,
+	&b14_pipeline,
+	&b16_fwd_shared,
 	&b18_recycle,
+	&b19_preempt,
 	&b21_policy,
 };
 

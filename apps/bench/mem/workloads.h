@@ -7,7 +7,10 @@
 
 extern const struct workload b01_baseline;
 extern const struct workload b06_bulk;
+extern const struct workload b14_pipeline;
+extern const struct workload b16_fwd_shared;
 extern const struct workload b18_recycle;
+extern const struct workload b19_preempt;
 extern const struct workload b21_policy;
 
 #endif

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The way from one core to the next: a ring of words for one producer and one
+ * consumer. It is the same for all players of a row, so that what differs is
+ * what they send.
+ */
+#ifndef HOP_H
+#define HOP_H
+
+#include <sched.h>
+#include <stdalign.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#if defined(__x86_64__)
+#include <x86intrin.h>
+#endif
+
+/* Addresses of ours and pointers of others. */
+typedef uint64_t __attribute__((may_alias)) word;
+
+struct hop {
+	alignas(64) uint32_t tail; /* the producer's */
+	uint32_t seen_head;        /* of what it knows of the consumer */
+	alignas(64) uint32_t head; /* the consumer's */
+	uint32_t seen_tail;
+	uint64_t n_looks, n_waiting; /* at its tail, and what was there */
+	alignas(64) uint32_t mask;
+	alignas(64) word words[];
+};
+
+static inline struct hop *hop_make(uint32_t n_words)
+{
+	const size_t bytes = sizeof(struct hop) + n_words * sizeof(word);
+	struct hop *hop = aligned_alloc(64, (bytes + 63) / 64 * 64);
+
+	if (hop == NULL)
+		return NULL;
+	memset(hop, 0, bytes);
+	hop->mask = n_words - 1;
+	return hop;
+}
+
+/* Put all n words in, or none. */
+static inline bool hop_put(struct hop *hop, const word *words, uint32_t n)
+{
+	const uint32_t tail = hop->tail;
+
+	if (hop->mask + 1 - (tail - hop->seen_head) < n) {
+		hop->seen_head = __atomic_load_n(&hop->head, __ATOMIC_ACQUIRE);
+		if (hop->mask + 1 - (tail - hop->seen_head) < n)
+			return false;
+	}
+	for (uint32_t i = 0; i < n; i++)
+		hop->words[(tail + i) & hop->mask] = words[i];
+	__atomic_store_n(&hop->tail, tail + n, __ATOMIC_RELEASE);
+	return true;
+}
+
+/* Take up to n words out. */
+static inline uint32_t hop_get(struct hop *hop, word *words, uint32_t n)
+{
+	const uint32_t head = hop->head;
+
+	if (hop->seen_tail - head < n) {
+		hop->seen_tail = __atomic_load_n(&hop->tail, __ATOMIC_ACQUIRE);
+		hop->n_looks++;
+		hop->n_waiting += hop->seen_tail - head;
+		if (hop->seen_tail - head < n)
+			n = hop->seen_tail - head;
+	}
+	for (uint32_t i = 0; i < n; i++)
+		words[i] = hop->words[(head + i) & hop->mask];
+	if (n > 0)
+		__atomic_store_n(&hop->head, head + n, __ATOMIC_RELEASE);
+	return n;
+}
+
+static inline bool hop_is_empty(const struct hop *hop)
+{
+	return __atomic_load_n(&hop->tail, __ATOMIC_ACQUIRE) ==
+	       __atomic_load_n(&hop->head, __ATOMIC_ACQUIRE);
+}
+
+/*
+ * Patience of a thread that waits for another one: it spins, then lets others
+ * run, and after 2 s without progress says that something is wrong.
+ */
+struct patience {
+	uint32_t n_spins;
+	time_t since;
+};
+
+static inline bool patience_ends(struct patience *patience)
+{
+	struct timespec now;
+
+#if defined(__x86_64__)
+	_mm_pause();
+#endif
+	if (++patience->n_spins < 2000)
+		return false;
+	patience->n_spins = 0;
+	sched_yield();
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	if (patience->since == 0)
+		patience->since = now.tv_sec;
+	return now.tv_sec - patience->since > 2;
+}
+
+/*
+ * Whether a run that began at *start has gone on for 200 ms, whatever was asked
+ * for: where threads wait for one that was stopped, nobody knows beforehand how
+ * long a sample takes. *start is 0 at first.
+ */
+static inline bool is_too_long(uint64_t *start)
+{
+	struct timespec now;
+	uint64_t ns;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	if (*start == 0)
+		*start = ns;
+	return ns - *start > 200000000;
+}
+
+#endif
