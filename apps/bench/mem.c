@@ -18,6 +18,9 @@
 static const struct workload *const workloads[] = {
 	&b01_baseline,
 	&b06_bulk,
+	&b09_frag_pp,
+	&b10_frag_mix,
+	&b11_frag_abort,
 	&b14_pipeline,
 	&b16_fwd_shared,
 	&b18_recycle,

@@ -5,7 +5,8 @@
  * in bursts of 32: more than any cache holds, so all share what is behind.
  * Another thread that was stopped in there must not make one wait.
  *
- * What single bursts take comes from a run of its own, with a clock around each.
+ * What single bursts take comes from a run of its own, with a clock around
+ * each.
  */
 #include <stdio.h>
 
@@ -30,9 +31,8 @@ static int set_up(struct player *player, struct mr_reason *why)
 		.n_threads = (uint32_t)player->param[THREADS],
 		.returns = (enum mr_return)player->param[RETURNS],
 	};
-	struct crowd *crowd =
-		calloc(1, sizeof(*crowd) +
-				  wish.n_threads * sizeof(struct latency));
+	struct crowd *crowd = calloc(
+		1, sizeof(*crowd) + wish.n_threads * sizeof(struct latency));
 
 	if (crowd == NULL)
 		return -1;

@@ -84,6 +84,13 @@ static inline bool hop_is_empty(const struct hop *hop)
 	       __atomic_load_n(&hop->head, __ATOMIC_ACQUIRE);
 }
 
+static inline void relax(void)
+{
+#if defined(__x86_64__)
+	_mm_pause();
+#endif
+}
+
 /*
  * Patience of a thread that waits for another one: it spins, then lets others
  * run, and after 2 s without progress says that something is wrong.
@@ -97,9 +104,7 @@ static inline bool patience_ends(struct patience *patience)
 {
 	struct timespec now;
 
-#if defined(__x86_64__)
-	_mm_pause();
-#endif
+	relax();
 	if (++patience->n_spins < 2000)
 		return false;
 	patience->n_spins = 0;

@@ -23,10 +23,9 @@ uint64_t latency_now(void);
 
 static inline void latency_add(struct latency *latency, uint64_t cycles)
 {
-	const uint32_t shift =
-		cycles < LATENCY_STEPS ?
-			0 :
-			59 - (uint32_t)__builtin_clzll(cycles);
+	const uint32_t shift = cycles < LATENCY_STEPS ?
+				       0 :
+				       59 - (uint32_t)__builtin_clzll(cycles);
 	uint32_t bin = shift * LATENCY_STEPS + (uint32_t)(cycles >> shift);
 
 	if (bin >= LATENCY_BINS)

@@ -16,8 +16,8 @@ struct round {
 struct pipe {
 	void *pool;
 	struct hop *hop;
-	struct hop *back; /* or NULL */
-	uint32_t is_dead; /* someone waited in vain */
+	struct hop *back;            /* or NULL */
+	uint32_t is_dead;            /* someone waited in vain */
 	alignas(64) uint64_t n_full; /* the producer's */
 	uint64_t n_empty;
 	alignas(64) uint64_t sum; /* the consumer's: what it read */

@@ -77,8 +77,8 @@ void taker_pool_count(void *pool, struct player *player, struct counts *counts)
 }
 
 void takers_add_ours(struct bench *bench, struct row *row,
-		   const struct player *player, uint32_t returns_param,
-		   uint64_t (*run)(struct player *, uint32_t, uint64_t))
+		     const struct player *player, uint32_t returns_param,
+		     uint64_t (*run)(struct player *, uint32_t, uint64_t))
 {
 	static const char *const names[] = { "return=local", "return=home" };
 	static const enum mr_return returns[] = { MR_RETURN_LOCAL,
@@ -95,8 +95,8 @@ void takers_add_ours(struct bench *bench, struct row *row,
 }
 
 void takers_add_dpdk(struct bench *bench, struct row *row,
-		   const struct player *player,
-		   uint64_t (*run)(struct player *, uint32_t, uint64_t))
+		     const struct player *player,
+		     uint64_t (*run)(struct player *, uint32_t, uint64_t))
 {
 #ifdef BENCH_DPDK
 	struct player dpdk = *player;

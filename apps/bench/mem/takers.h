@@ -153,17 +153,16 @@ void *taker_pool_make(enum side side, struct bench *bench,
 void taker_pool_free(enum side side, void *pool);
 
 /* What ours_count() or dpdk_pool_count() says. */
-void taker_pool_count(void *pool, struct player *player,
-		      struct counts *counts);
+void taker_pool_count(void *pool, struct player *player, struct counts *counts);
 
 /* Add player as ours: with return=local, and, as another one, with home. */
 void takers_add_ours(struct bench *bench, struct row *row,
-		   const struct player *player, uint32_t returns_param,
-		   uint64_t (*run)(struct player *, uint32_t, uint64_t));
+		     const struct player *player, uint32_t returns_param,
+		     uint64_t (*run)(struct player *, uint32_t, uint64_t));
 
 /* Add player once for each kind of rte_mempool. run: NULL without libdpdk. */
 void takers_add_dpdk(struct bench *bench, struct row *row,
-		   const struct player *player,
-		   uint64_t (*run)(struct player *, uint32_t, uint64_t));
+		     const struct player *player,
+		     uint64_t (*run)(struct player *, uint32_t, uint64_t));
 
 #endif

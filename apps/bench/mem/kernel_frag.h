@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A model of the kernel's page_frag_cache in user space, from the description
+ * of its algorithm: 32 KiB blocks; each block's count starts with a bias that
+ * the cache pays references from, so a cut costs no atomic and each free costs
+ * one; a block goes to the list of the thread that frees its last frag, and
+ * from there, a few at a time, to a shared list under a lock.
+ */
+#ifndef KERNEL_FRAG_H
+#define KERNEL_FRAG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct kernel_frags;
+
+/* What prepare and probe found. */
+struct kernel_frag {
+	uint8_t *data;
+	uint32_t offset, size; /* all that is left of the block */
+};
+
+struct kernel_frags *kernel_frags_make(uint32_t n_blocks);
+void kernel_frags_free(struct kernel_frags *frags);
+
+/* Bytes in blocks that are not free. At rest. */
+uint64_t kernel_frags_pinned(const struct kernel_frags *frags);
+
+/* By thread 0, whose cache it is. align: a power of two. NULL: no block. */
+void *kernel_frag_alloc(struct kernel_frags *frags, uint32_t size,
+			uint32_t align);
+bool kernel_frag_prepare(struct kernel_frags *frags, uint32_t size,
+			 uint32_t align, struct kernel_frag *ret);
+bool kernel_frag_probe(struct kernel_frags *frags, uint32_t size,
+		       uint32_t align, struct kernel_frag *ret);
+void kernel_frag_commit(struct kernel_frags *frags,
+			const struct kernel_frag *frag, uint32_t size);
+/* Only for the last one that was cut. */
+void kernel_frag_abort(struct kernel_frags *frags, void *data, uint32_t size);
+
+/* By any of 2 threads. */
+void kernel_frag_free(struct kernel_frags *frags, uint32_t thread, void *data);
+
+#endif
