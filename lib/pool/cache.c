@@ -83,7 +83,7 @@ static struct mri_magazine *fetch_last(struct mr_cache *cache)
 }
 
 /* Pages for the loaded magazine, which is empty. False: there are none. */
-__attribute__((noinline, cold)) static bool refill(struct mr_cache *cache)
+__attribute__((noinline)) static bool refill(struct mr_cache *cache)
 {
 	struct mr_pool *pool = cache->pool;
 	struct mri_magazine *empty = mri_cache_unload(cache);
@@ -117,7 +117,7 @@ __attribute__((noinline, cold)) static bool refill(struct mr_cache *cache)
 }
 
 /* Room in the loaded magazine, which is full. */
-__attribute__((noinline, cold)) static void make_room(struct mr_cache *cache)
+__attribute__((noinline)) static void make_room(struct mr_cache *cache)
 {
 	struct mr_pool *pool = cache->pool;
 	struct mri_magazine *full = mri_cache_unload(cache);

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The hot path of the linked library: no lock, no futex, no system call.
+
+usage: check_hot.py LIBRARY.so
+
+What allocating, freeing and completing reach is disassembled. FAST serves from
+the caller's cache, and has no atomic instruction either. The rest meets the
+depot, with compare-and-swap. It may leave at EXITS alone, which run when cache
+and depot cannot serve.
+"""
+import re
+import shutil
+import subprocess
+import sys
+
+import tree
+
+ROOTS = ("mr_frag_alloc_bulk", "mr_frag_free_bulk", "mr_frame_free_bulk",
+         "mr_cache_flush")
+FAST = ("mr_frag_alloc_bulk", "mr_frag_free_bulk", "mr_frame_free_bulk",
+        "free_pages")
+# Each takes the page allocator's lock, and is met where nothing else is left.
+EXITS = {"mri_page_alloc_bulk", "mri_page_free_bulk", "mri_pool_put_pages",
+         "mri_block_reclaim", "mri_pool_grow_if_empty"}
+# Only pools that look at each page get there.
+CHECKED = "mri_checked_"
+# Small loops that the C library has without any system call.
+PLAIN = {"memcpy", "memmove", "memset", "__stack_chk_fail"}
+ATOMIC = re.compile(r"\block\b|\bxchg\b.*\(")
+SYSTEM = re.compile(r"\b(syscall|sysenter|int\s+\$0x80)\b")
+CALL = re.compile(r"\b(?:call|jmp|j[a-z]+)\s+([0-9a-f]+) <([^>+]+)>")
+INDIRECT = re.compile(r"\b(?:call|jmp)\s+\*")
+
+
+def disassemble(library):
+    """Name and instructions by address: two files may have a refill()."""
+    done = subprocess.run(
+        ["objdump", "-d", "--no-show-raw-insn", library],
+        capture_output=True, text=True, check=True)
+    functions, lines = {}, None
+    for line in done.stdout.splitlines():
+        head = re.match(r"([0-9a-f]+) <(.+)>:$", line)
+        if head:
+            lines = []
+            functions[int(head.group(1), 16)] = (head.group(2), lines)
+        elif lines is not None and "\t" in line:
+            lines.append(line.split("\t", 1)[1].strip())
+    return functions
+
+
+def base(name):
+    """The function's name in the source, without gcc's .part.0 and so on."""
+    return name.split(".")[0].split("@")[0]
+
+
+def look(functions, address, wrong):
+    """Complain about a function; where it goes on to."""
+    name, lines = functions[address]
+    reached = set()
+    for line in lines:
+        if SYSTEM.search(line):
+            wrong.add(name, f"system call: {line}")
+        if INDIRECT.search(line):
+            wrong.add(name, f"calls nobody knows what: {line}")
+        if base(name) in FAST and ATOMIC.search(line):
+            wrong.add(name, f"atomic instruction: {line}")
+        match = CALL.search(line)
+        if not match or base(match.group(2)) in EXITS or \
+                match.group(2).startswith(CHECKED):
+            continue
+        if not match.group(2).endswith("@plt"):
+            reached.add(int(match.group(1), 16))
+        elif base(match.group(2)) not in PLAIN:
+            wrong.add(name, f"calls {match.group(2)}")
+    return reached
+
+
+def main():
+    wrong = tree.Complaints()
+    library = sys.argv[1]
+    if shutil.which("objdump") is None:
+        tree.skip("objdump is missing: apt install binutils")
+    functions = disassemble(library)
+    names = subprocess.run(["nm", "-D", library], capture_output=True,
+                           text=True, check=True).stdout
+    roots = [a for a, (name, _) in functions.items() if name in ROOTS]
+    if "%rdi" not in str(functions[roots[0]]) or "__tsan" in names or \
+            "__asan" in names or "__gcov" in names:
+        tree.skip("instrumented, or not x86-64: its code differs")
+    seen, queue = set(), roots
+    while queue:
+        address = queue.pop()
+        if address not in seen:
+            seen.add(address)
+            queue += look(functions, address, wrong)
+    reached = {base(functions[address][0]) for address in seen}
+    # A look that reaches nothing finds nothing: these must be there.
+    for name in (*ROOTS, "refill", "make_room", "mri_stack_pop", "mri_stack_push",
+                 "mri_outbox_put"):
+        if name not in reached:
+            wrong.add("lib/pool", f"{name} is not reached any more; has it "
+                      "another name?")
+    print("looked at:", *sorted(reached))
+    wrong.end(len(seen), "functions")
+
+
+main()
