@@ -13,6 +13,7 @@ import argparse
 import collections
 import json
 import math
+import os
 import pathlib
 import statistics
 import sys
@@ -38,6 +39,9 @@ def parse(argv):
                         help="how long a row takes; as it is, 5000")
     parser.add_argument("--handlers", default=",".join(THEIRS),
                         help="to compare with")
+    parser.add_argument("--nice", type=int, default=0, metavar="N",
+                        help="of dpdk-test, for a machine that does other "
+                        "things: -20 to 0")
     parser.add_argument("--all", action="store_true",
                         help="each row, not only the summary")
     parser.add_argument("--json", metavar="FILE", help="all rows")
@@ -140,6 +144,8 @@ def main():
         sys.exit(f"mr bench mempool: {why}")
     handlers = [OURS] + [h for h in args.handlers.split(",") if h != OURS]
     machine = report.machine()
+    if args.nice:
+        os.nice(args.nice)
     samples = measure(args, handlers)
     rows = table(samples, handlers)
     if args.all:

@@ -18,7 +18,7 @@ NEEDED_MIB = 900
 # A machine that lends us its last page has none for its other programs.
 SPARE_MIB = 512
 # What EAL says when others took the huge pages that had been free.
-PAGES_GONE = "Not enough memory available"
+PAGES_GONE = "Cannot init memory"
 
 os.environ["PATH"] += ":/usr/sbin:/sbin:/usr/local/bin"
 
