@@ -14,6 +14,7 @@ static void *run(void *opaque)
 	struct mri_worker *worker = opaque;
 	struct mr_workers *workers = worker->base.workers;
 
+	worker->base.cache = mr_cache_adopt(worker->base.cache);
 	mri_idle_begin(worker);
 	worker->result = workers->fn(&worker->base, workers->opaque);
 	if (worker->result < 0)
@@ -123,6 +124,8 @@ int mr_workers_join(struct mr_workers *workers, uint32_t timeout_ms,
 				       worker->base.core);
 		pthread_join(worker->thread, NULL);
 		worker->is_running = false;
+		/* Who waited may go on with what is left in it. */
+		worker->base.cache = mr_cache_adopt(worker->base.cache);
 	}
 	for (uint32_t w = 0; w < workers->n_workers && result == 0; w++) {
 		result = workers->workers[w].result;
