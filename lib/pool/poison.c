@@ -49,10 +49,13 @@ void mri_quarantine_fini(struct mr_pool *pool, struct mri_quarantine *q)
 void mri_quarantine_put(struct mri_quarantine *q, const uint32_t *pages,
 			uint32_t n)
 {
+	uint32_t end;
+
 	pthread_mutex_lock(&q->lock);
-	for (uint32_t i = 0; i < n; i++)
-		q->pages[(q->first + q->n + i) % q->n_places] = pages[i];
-	__atomic_store_n(&q->n, q->n + n, __ATOMIC_RELAXED);
+	end = q->first + q->n;
+	for (uint32_t i = 0; i < n; i++, end++)
+		q->pages[end % q->n_places] = pages[i];
+	__atomic_store_n(&q->n, end - q->first, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&q->lock);
 }
 

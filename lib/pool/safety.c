@@ -83,15 +83,22 @@ static inline void check_thread(struct mr_cache *cache)
 		tell_thread(cache);
 }
 
-static inline void page_out(struct mr_pool *pool, uint32_t page, uint64_t out)
+static inline void pages_out(struct mr_pool *pool, const uint64_t *addrs,
+			     uint32_t n, uint64_t out)
 {
-	struct mri_safety *safety = pool->safety;
-	uint64_t *state = &safety->states[page];
+	uint64_t *states = pool->safety->states;
+	const uint64_t base = pool->addr;
+	const uint32_t shift = pool->page_shift;
 
-	if (safety->level >= MR_SAFETY_POISON)
-		mri_poison_check(pool, page,
-				 __atomic_load_n(state, __ATOMIC_RELAXED));
-	__atomic_store_n(state, out, __ATOMIC_RELAXED);
+	for (uint32_t i = 0; i < n; i++) {
+		const uint64_t page = (addrs[i] - base) >> shift;
+
+		if (pool->safety->level >= MR_SAFETY_POISON)
+			mri_poison_check(pool, (uint32_t)page,
+					 __atomic_load_n(&states[page],
+							 __ATOMIC_RELAXED));
+		__atomic_store_n(&states[page], out, __ATOMIC_RELAXED);
+	}
 }
 
 void mri_checked_pages_out(struct mr_pool *pool, const uint32_t *pages,
@@ -101,8 +108,11 @@ void mri_checked_pages_out(struct mr_pool *pool, const uint32_t *pages,
 	const uint64_t out = mri_state(safety, mri_site_find(safety, site),
 				       MRI_STATE_OUT);
 
-	for (uint32_t i = 0; i < n; i++)
-		page_out(pool, pages[i], out);
+	for (uint32_t i = 0; i < n; i++) {
+		const uint64_t addr = mri_page_addr(pool, pages[i]);
+
+		pages_out(pool, &addr, 1, out);
+	}
 }
 
 /* Pages in quarantine go out as through the cache. */
@@ -146,8 +156,7 @@ uint32_t mri_checked_alloc_pages(struct mr_cache *cache, uint64_t *addrs,
 		n_done += n_late;
 		mr_counter_add(&cache->counters.alloc_empty, -(uint64_t)n_late);
 	}
-	for (uint32_t i = 0; i < n_done; i++)
-		page_out(pool, mri_page_of(pool, addrs[i]), out);
+	pages_out(pool, addrs, n_done, out);
 	return n_done;
 }
 
@@ -212,7 +221,7 @@ void mri_checked_invalid(struct mr_pool *pool, uint64_t addr, const void *site)
 }
 
 /* True: it was out, and is free now. */
-static inline bool mark_free(struct mr_pool *pool, uint32_t page, uint64_t in,
+static inline __attribute__((always_inline)) bool mark_free(struct mr_pool *pool, uint32_t page, uint64_t in,
 			     uint32_t site)
 {
 	const uint64_t before = __atomic_exchange_n(&pool->safety->states[page],
@@ -281,29 +290,58 @@ bool mri_checked_put(struct mr_pool *pool, uint64_t addr,
 	       mri_checked_page_in(pool, page, cache, site, true);
 }
 
+/* Free pages of this pool to where they belong. */
+static inline void recycle(struct mr_cache *cache, const uint32_t *pages,
+			   uint32_t n)
+{
+	if (cache->pool->home == NULL)
+		mri_cache_keep(cache, pages, n);
+	else
+		for (uint32_t i = 0; i < n; i++)
+			mri_cache_recycle(cache, pages[i]);
+}
+
 /* Pages with one owner here; all else as if there were no level. */
-void mri_checked_free(struct mr_cache *cache, const char *addrs, uint32_t n,
-		      size_t stride)
+static void free_pages(struct mr_cache *cache, const char *addrs, uint32_t n,
+		       size_t stride)
 {
 	struct mr_pool *pool = cache->pool;
 	struct mri_safety *safety = pool->safety;
-	const uint32_t place = mri_site_find(safety, cache->site);
-	const uint64_t in = mri_state(safety, place, 0);
+	const uint32_t site = mri_site_find(safety, cache->site);
+	const uint64_t in = mri_state(safety, site, 0);
+	const uint64_t n_pages = pool->n_pages;
+	uint32_t pages[MR_MAGAZINE_PAGES];
+	uint32_t n_free = 0;
 
-	check_thread(cache);
-	if (safety->level >= MR_SAFETY_POISON || pool->live != NULL) {
-		mri_cache_put(cache, addrs, n, stride);
-		return;
-	}
 	for (uint32_t i = 0; i < n; i++) {
 		const uint64_t addr = mri_addr_at(addrs, i, stride);
 		const uint64_t page = (addr - pool->addr) >> pool->page_shift;
 
-		if (page >= pool->n_pages ||
+		if (page >= n_pages ||
 		    __atomic_load_n(&pool->owners[page], __ATOMIC_ACQUIRE) != 0)
 			mri_cache_put(cache, addrs + i * stride, 1, stride);
-		else if (mark_free(pool, (uint32_t)page, in, place))
-			mri_cache_recycle(cache, (uint32_t)page);
+		else if (mark_free(pool, (uint32_t)page, in, site))
+			pages[n_free++] = (uint32_t)page;
+	}
+	recycle(cache, pages, n_free);
+}
+
+void mri_checked_free(struct mr_cache *cache, const char *addrs, uint32_t n,
+		      size_t stride)
+{
+	const struct mr_pool *pool = cache->pool;
+
+	check_thread(cache);
+	if (pool->safety->level >= MR_SAFETY_POISON || pool->live != NULL) {
+		mri_cache_put(cache, addrs, n, stride);
+		return;
+	}
+	while (n > 0) {
+		const uint32_t k = mri_min_u32(n, MR_MAGAZINE_PAGES);
+
+		free_pages(cache, addrs, k, stride);
+		addrs += k * stride;
+		n -= k;
 	}
 }
 
