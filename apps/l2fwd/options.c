@@ -35,6 +35,8 @@ static const struct option_row rows[] = {
 	{ "pool-pages", 'p', "N",
 	  "pages in the pool (default: what is needed)" },
 	{ "page-bytes", 'P', "N", "2048 to 32768 (default 4096)" },
+	{ "safety", 's', "LEVEL",
+	  "counts (default), states, poison or guard" },
 	{ "mtu", 'M', "N", "set the ports' MTU, and put it back at the end" },
 	{ "promisc", 'o', "auto|on|off",
 	  "promiscuous (auto: on in patch and learn)" },
@@ -54,6 +56,8 @@ static const struct option_row rows[] = {
 enum { N_ROWS = sizeof(rows) / sizeof(rows[0]) };
 
 static const char *const mode_names[] = { "patch", "macswap", "learn", "drop" };
+static const char *const safety_names[] = { "counts", "states", "poison",
+					    "guard" };
 static const char *const idle_names[] = { "adaptive", "poll", "interrupt" };
 
 const char *mode_name(enum mode mode)
@@ -225,6 +229,10 @@ static enum parse_result parse_one(char id, const char *name, const char *arg,
 	case 'i':
 		r = parse_word(name, arg, idle_names, 3, &word, error);
 		o->idle = (enum mr_idle_mode)word;
+		return r;
+	case 's':
+		r = parse_word(name, arg, safety_names, 4, &word, error);
+		o->safety = (enum mr_safety)word;
 		return r;
 	case 'o':
 		r = parse_word(name, arg, on_off, 3, &word, error);

@@ -32,6 +32,7 @@ struct options {
 	uint32_t cores[MR_WORKERS_MAX];
 	uint32_t burst;
 	uint32_t page_bytes;
+	enum mr_safety safety;
 	uint32_t age_s, fdb_limit;
 	uint64_t n_frames;    /* 0: no end */
 	uint64_t duration_ms; /* 0: no end */

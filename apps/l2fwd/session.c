@@ -58,6 +58,7 @@ static int make_pool(struct session *session, char (*specs)[MAX_SPEC_BYTES],
 	const struct options *options = session->options;
 	struct mr_pool_config config = { .size = sizeof(config),
 					 .page_bytes = options->page_bytes,
+					 .safety = options->safety,
 					 .name = "mr-l2fwd" };
 	/* Each port sets a burst per worker aside, each worker a cache. */
 	uint64_t n_least = (uint64_t)n_workers *

@@ -139,6 +139,16 @@ class Output(unittest.TestCase):
                                "null:", "pair:a")
             self.assertEqual(code, 0, f"{page_bytes}: {err}")
 
+    def test_pools_that_check_find_nothing_wrong(self):
+        for safety in ("counts", "states", "poison"):
+            code, out, err = run("--safety", safety, "--workers", "2",
+                                 "--count", "20000", "--quiet",
+                                 "null:", "pair:a")
+            self.assertEqual(code, 0, f"{safety}: {err}")
+            self.assertEqual(err, "", safety)
+            pages = re.search(r"(?m)^pages: (\d+) of (\d+) came back$", out)
+            self.assertEqual(pages[1], pages[2])
+
     def test_count_ends_it_within_a_burst(self):
         code, out, _ = run("--json", "--quiet", "--count", "10000", "-w", "1",
                            "--mode", "drop", "null:")

@@ -56,7 +56,7 @@ static void every_option_arrives(void **state)
 		      "--burst 64 --ring 2048 --pool-pages 100 --page-bytes "
 		      "8192 --mtu 9000 --promisc off --idle interrupt "
 		      "--duration 1.5 --count 1000000000000 --age 10 "
-		      "--fdb-limit 99 --json --quiet -v -v a b c",
+		      "--fdb-limit 99 --safety poison --json --quiet -v -v a b c",
 		      &o, &error),
 		PARSE_RUN);
 	assert_int_equal(o.mode, MODE_LEARN);
@@ -76,6 +76,7 @@ static void every_option_arrives(void **state)
 	assert_int_equal(o.n_frames, 1000000000000);
 	assert_int_equal(o.age_s, 10);
 	assert_int_equal(o.fdb_limit, 99);
+	assert_int_equal(o.safety, MR_SAFETY_POISON);
 	assert_int_equal(o.output, OUTPUT_JSON);
 	assert_true(o.is_quiet);
 	assert_int_equal(o.log_level, MR_LOG_DEBUG);
@@ -136,6 +137,8 @@ static const struct {
 	{ "--ring 63 a b", "--ring: 63 is out of range, 64 to 32768" },
 	{ "--ring 1000 a b", "--ring: 1000 is not a power of two" },
 	{ "--page-bytes 3000 a b", "3000 is not a power of two" },
+	{ "--safety most a b",
+	  "--safety: no 'most'; there are: counts states poison guard" },
 	{ "--page-bytes 1024 a b", "1024 is out of range, 2048 to 32768" },
 	{ "--mtu 67 a b", "--mtu: 67 is out of range" },
 	{ "--duration 0 a b", "--duration: '0' is not a number of seconds" },
@@ -194,7 +197,7 @@ static void help_names_every_option_and_fits_a_terminal(void **state)
 		"--mtu",     "--promisc", "--idle",       "--duration",
 		"--count",   "--age",     "--fdb-limit",  "--json",
 		"--csv",     "--quiet",   "--verbose",    "--help",
-		"--version",
+		"--version", "--safety",
 	};
 	char *text = NULL;
 	size_t n_bytes = 0;
