@@ -115,10 +115,13 @@ static inline void explore_thread(void)
 {
 	struct explore_state *s = &explore_state;
 
-	s->explore->threads[s->current](s->explore->shared);
-	s->is_over[s->current] = true;
-	explore_to(EXPLORE_MAX_THREADS);
-	swapcontext(&s->contexts[s->current], &s->scheduler);
+	/* One turn per run. TSan wants no function that is left by a switch. */
+	for (;;) {
+		s->explore->threads[s->current](s->explore->shared);
+		s->is_over[s->current] = true;
+		explore_to(EXPLORE_MAX_THREADS);
+		swapcontext(&s->contexts[s->current], &s->scheduler);
+	}
 }
 
 /*
@@ -164,14 +167,8 @@ static inline void explore_run(struct explore *e)
 
 	s->n_chosen = 0;
 	e->begin(e->shared);
-	for (uint32_t i = 0; i < e->n_threads; i++) {
-		getcontext(&s->contexts[i]);
-		s->contexts[i].uc_stack.ss_sp = s->stacks[i];
-		s->contexts[i].uc_stack.ss_size = EXPLORE_STACK_BYTES;
-		s->contexts[i].uc_link = NULL;
-		makecontext(&s->contexts[i], explore_thread, 0);
+	for (uint32_t i = 0; i < e->n_threads; i++)
 		s->is_over[i] = false;
-	}
 	s->is_running = true;
 	while ((next = explore_choose()) != EXPLORE_MAX_THREADS) {
 		s->current = next;
@@ -184,6 +181,22 @@ static inline void explore_run(struct explore *e)
 	e->n_runs++;
 }
 
+/* A context, once for all explorations. */
+__attribute__((noinline)) static void explore_make(uint32_t i)
+{
+	struct explore_state *s = &explore_state;
+
+	s->stacks[i] = malloc(EXPLORE_STACK_BYTES);
+	getcontext(&s->contexts[i]);
+	s->contexts[i].uc_stack.ss_sp = s->stacks[i];
+	s->contexts[i].uc_stack.ss_size = EXPLORE_STACK_BYTES;
+	s->contexts[i].uc_link = NULL;
+	makecontext(&s->contexts[i], explore_thread, 0);
+#ifdef __SANITIZE_THREAD__
+	s->fibers[i] = __tsan_create_fiber(0);
+#endif
+}
+
 static inline void explore_open(struct explore *e, uint64_t seed)
 {
 	struct explore_state *s = &explore_state;
@@ -191,15 +204,9 @@ static inline void explore_open(struct explore *e, uint64_t seed)
 	s->explore = e;
 	s->random = seed;
 	s->n_fixed = 0;
-	for (uint32_t i = 0; i < e->n_threads; i++) {
-		s->stacks[i] = s->stacks[i] != NULL ?
-				       s->stacks[i] :
-				       malloc(EXPLORE_STACK_BYTES);
-#ifdef __SANITIZE_THREAD__
-		if (s->fibers[i] == NULL)
-			s->fibers[i] = __tsan_create_fiber(0);
-#endif
-	}
+	for (uint32_t i = 0; i < e->n_threads; i++)
+		if (s->stacks[i] == NULL)
+			explore_make(i);
 #ifdef __SANITIZE_THREAD__
 	s->fibers[EXPLORE_MAX_THREADS] = __tsan_get_current_fiber();
 #endif
