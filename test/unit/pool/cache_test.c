@@ -2,6 +2,8 @@
 /* Tests of lib/pool/cache.c, cache_life.c and put.c. */
 #include "support/pool_unit.h"
 
+#include <pthread.h>
+
 enum { MAG = MR_MAGAZINE_PAGES };
 
 static void bursts_of_every_length_conserve_pages(void **state)
@@ -247,6 +249,114 @@ static void adopted_cache_goes_on(void **state)
 	fixture_close(&f);
 }
 
+struct worker {
+	struct mr_cache *cache;
+	uint64_t addrs[100];
+};
+
+static void *work_and_end(void *opaque)
+{
+	struct worker *w = opaque;
+
+	mr_frag_alloc_bulk(w->cache, w->addrs, 100, 4096);
+	mr_frag_free_bulk(w->cache, w->addrs, 30);
+	return NULL;
+}
+
+/* Its thread ended with pages in the cache, in flight, and open. */
+static void cache_of_a_thread_that_ended_is_adopted(void **state)
+{
+	struct pool_fixture f;
+	struct mr_pool *beside;
+	struct worker w;
+	pthread_t thread;
+
+	(void)state;
+	fixture_open(&f, 256, 4096, 4096);
+	beside = pool_beside(&f, 256, 4096);
+	assert_int_equal(mr_cache_create(beside, &w.cache, NULL), 0);
+	for (int round = 0; round < 3; round++) {
+		assert_int_equal(
+			pthread_create(&thread, NULL, work_and_end, &w), 0);
+		assert_int_equal(pthread_join(thread, NULL), 0);
+		w.cache = mr_cache_adopt(w.cache);
+		mr_frag_free_bulk(f.cache, w.addrs + 30, 50);
+		mr_frag_free_bulk(w.cache, w.addrs + 80, 20);
+		assert_in_flight(beside, 0);
+	}
+	mr_cache_flush(f.cache);
+	mr_cache_destroy(w.cache);
+	assert_in_flight(beside, 0);
+	assert_int_equal(mr_pool_destroy(beside, NULL), 0);
+	fixture_close(&f);
+}
+
+static uint64_t test_now_ns;
+
+static uint64_t test_clock(void *opaque)
+{
+	(void)opaque;
+	return test_now_ns;
+}
+
+/* Idle since somebody first saw it as it is; looking costs the cache nothing. */
+static void idle_time_is_what_was_seen(void **state)
+{
+	const struct mr_ctx_config ctx_config = { .size = sizeof(ctx_config),
+						  .clock = test_clock };
+	const struct mr_pool_config config = { .size = sizeof(config),
+					       .n_pages = 64 };
+	struct mr_cache_stats s = { .size = 0 };
+	struct mr_cache *cache;
+	struct mr_pool *pool;
+	struct mr_ctx *ctx;
+	uint64_t addr;
+
+	(void)state;
+	test_now_ns = 1000;
+	assert_int_equal(mr_ctx_create(&ctx_config, &ctx, NULL), 0);
+	assert_int_equal(mr_pool_create(ctx, &config, &pool, NULL), 0);
+	assert_int_equal(mr_cache_create(pool, &cache, NULL), 0);
+	assert_int_equal(mr_cache_stats(cache, &s), -EINVAL);
+	test_now_ns = 1500;
+	assert_int_equal(cache_stats(cache).idle_ns, 500);
+	addr = alloc_one(cache, 4096);
+	test_now_ns = 2000;
+	assert_int_equal(cache_stats(cache).idle_ns, 0);
+	test_now_ns = 2700;
+	assert_int_equal(cache_stats(cache).idle_ns, 700);
+	mr_frag_free_bulk(cache, &addr, 1);
+	assert_int_equal(cache_stats(cache).idle_ns, 0);
+	s = cache_stats(cache);
+	assert_int_equal(s.n_alloc, 1);
+	assert_int_equal(s.n_free, 1);
+	assert_int_equal(s.n_pages, 64);
+	assert_int_equal(s.max_pages, 6 * MAG);
+	mr_cache_destroy(cache);
+	assert_int_equal(mr_pool_destroy(pool, NULL), 0);
+	mr_ctx_destroy(ctx);
+}
+
+/* One page comes back twice, with nothing else out. */
+static void more_freed_than_allocated_is_seen(void **state)
+{
+	struct pool_fixture f;
+	uint64_t addr;
+
+	(void)state;
+	fixture_open(&f, 256, 4096, 4096);
+	addr = alloc_one(f.cache, 4096);
+	mr_frag_free_bulk(f.cache, &addr, 1);
+	assert_int_equal(pool_stats(f.pool).free_over, 0);
+	mr_frag_free_bulk(f.cache, &addr, 1);
+	assert_int_equal(pool_stats(f.pool).free_over, 1);
+	assert_int_equal(pool_stats(f.pool).n_in_flight, 0);
+	/* Taken again, it is even, and the page is there once. */
+	assert_int_equal(alloc_one(f.cache, 4096), addr);
+	assert_int_equal(pool_stats(f.pool).free_over, 0);
+	fixture_close(&f);
+}
+
 static void invalid_addresses_are_counted_and_nothing_else(void **state)
 {
 	static const uint64_t wrong[] = { 64 * 4096, UINT64_MAX,
@@ -380,6 +490,9 @@ int main(void)
 			caches_are_limited_and_their_places_used_again),
 		cmocka_unit_test(destroyed_cache_leaves_pages_and_counters),
 		cmocka_unit_test(adopted_cache_goes_on),
+		cmocka_unit_test(cache_of_a_thread_that_ended_is_adopted),
+		cmocka_unit_test(idle_time_is_what_was_seen),
+		cmocka_unit_test(more_freed_than_allocated_is_seen),
 		cmocka_unit_test(
 			invalid_addresses_are_counted_and_nothing_else),
 		cmocka_unit_test(frames_of_another_pool_go_home),
