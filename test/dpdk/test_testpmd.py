@@ -24,7 +24,9 @@ def forward(pages, handler, tmp_path, vdevs, extra):
     """Forward until frames were counted: (exit status, output)."""
     words = dpdk.argv("dpdk-testpmd", pages, handler, mib=MIB, n_lcores=3,
                       extra=[f"--vdev={vdev}" for vdev in vdevs])
-    words += ["--", "--auto-start", "--stats-period=1", *extra]
+    # Its default is 400 MiB of them, for 32 ports.
+    words += ["--", "--auto-start", "--stats-period=1",
+              "--total-num-mbufs=8192", *extra]
     log = tmp_path / "testpmd.log"
     deadline = time.monotonic() + SECONDS
     with open(log, "wb") as out:
