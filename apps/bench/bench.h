@@ -39,7 +39,15 @@ struct counts {
 };
 
 struct bench;
+struct player;
 struct row;
+
+/*
+ * Do about n operations; return how many were done. Called on each of the row's
+ * threads at once, which have the numbers 0 to n_threads - 1.
+ */
+typedef uint64_t player_run_fn(struct player *player, uint32_t thread,
+			       uint64_t n);
 
 struct player {
 	const char *name;
@@ -49,11 +57,7 @@ struct player {
 	 * player does not take part, and the report says why.
 	 */
 	int (*setup)(struct player *player, struct mr_reason *why);
-	/*
-	 * Do about n operations; return how many were done. Called on each of
-	 * the row's threads at once, which have the numbers 0 to n_threads - 1.
-	 */
-	uint64_t (*run)(struct player *player, uint32_t thread, uint64_t n);
+	player_run_fn *run;
 	/* Say what happened, after the last sample; or NULL. */
 	void (*count)(struct player *player, struct counts *counts);
 	void (*teardown)(struct player *player); /* or NULL; after a setup() */
@@ -72,7 +76,8 @@ struct row {
 		n_threads; /* 0: 1; each on a core of its own while there are */
 	/*
 	 * Time of a row of several threads: 0: wall time by operation, for
-	 * pipelines; 1: by operation and thread, for threads that do the same.
+	 * pipelines; 1: time of one core by operation, for threads that all do
+	 * the same.
 	 */
 	bool is_per_thread;
 	/* Place in a chart: rows of the same plot are points by x. */

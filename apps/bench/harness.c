@@ -122,8 +122,8 @@ static void calibrate(struct bench *bench, struct team *team,
 		book->n_ops = book->n_ops * wanted_ns / run.ns + 1;
 }
 
-static void take_sample(struct team *team, struct player *player,
-			struct book *book)
+static void take_sample(const struct bench *bench, struct team *team,
+			struct player *player, struct book *book)
 {
 	const struct row *row = player->row;
 	struct team_run run;
@@ -132,7 +132,10 @@ static void take_sample(struct team *team, struct player *player,
 	team_run(team, player, book->n_ops, &run);
 	if (run.n_ops == 0 || book->n == MAX_SAMPLES)
 		return;
-	by = (double)run.n_ops / (row->is_per_thread ? row->n_threads : 1);
+	by = (double)run.n_ops;
+	if (row->is_per_thread)
+		by /= row->n_threads < bench->n_cores ? row->n_threads :
+							bench->n_cores;
 	book->ns[book->n] = (double)run.ns / by;
 	book->cycles[book->n] = (double)run.cycles / by;
 	book->is_clean[book->n] = run.n_switched == 0 && run.n_stolen == 0;
@@ -178,7 +181,7 @@ static void take_samples(struct bench *bench, struct team *team,
 				continue;
 			if (bench_is_ending())
 				return;
-			take_sample(team, &row->players[who], book);
+			take_sample(bench, team, &row->players[who], book);
 			is_done = is_done && book->n_clean >= n_wanted;
 		}
 		if (is_done)

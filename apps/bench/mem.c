@@ -21,6 +21,7 @@ static const struct workload *const workloads[] = {
 	&b09_frag_pp,
 	&b10_frag_mix,
 	&b11_frag_abort,
+	&b13_dpdk_perf,
 	&b14_pipeline,
 	&b16_fwd_shared,
 	&b18_recycle,

@@ -22,30 +22,6 @@ enum { BULK, IS_DEPOT }; /* of player.param */
 
 static const uint32_t bulks[] = { 1, 2, 3, 4, 8, 16, 32, 64, 128 };
 
-static int set_up_ours(struct player *player, struct mr_reason *why)
-{
-	struct ours *ours = malloc(sizeof(*ours));
-
-	if (ours == NULL)
-		return -1;
-	player->state = ours;
-	if (ours_make(ours, player->bench, NULL, 2, why) == 0)
-		return 0;
-	free(ours);
-	return -1;
-}
-
-static void tear_down_ours(struct player *player)
-{
-	ours_free(player->state);
-	free(player->state);
-}
-
-static void count_ours(struct player *player, struct counts *counts)
-{
-	ours_count(player->state, player, counts);
-}
-
 static uint64_t run_array(struct player *player, uint32_t thread, uint64_t n)
 {
 	struct ours *ours = player->state;
@@ -87,32 +63,6 @@ static uint64_t run_single(struct player *player, uint32_t thread, uint64_t n)
 }
 
 #ifdef BENCH_DPDK
-static int set_up_dpdk(struct player *player, struct mr_reason *why)
-{
-	struct dpdk_pool *pool = malloc(sizeof(*pool));
-
-	if (pool == NULL)
-		return -1;
-	player->state = pool;
-	/* For the depot: caches of its own for each direction. */
-	if (dpdk_pool_make(pool, player->opaque, N_PAGES, PAGE_BYTES,
-			   player->param[IS_DEPOT] ? 2 : 0, why) == 0)
-		return 0;
-	free(pool);
-	return -1;
-}
-
-static void tear_down_dpdk(struct player *player)
-{
-	dpdk_pool_free(player->state);
-	free(player->state);
-}
-
-static void count_dpdk(struct player *player, struct counts *counts)
-{
-	dpdk_pool_count(player->state, player, counts);
-}
-
 static uint64_t run_dpdk(struct player *player, uint32_t thread, uint64_t n)
 {
 	struct dpdk_pool *pool = player->state;
@@ -148,31 +98,8 @@ static uint64_t run_dpdk_depot(struct player *player, uint32_t thread,
 	}
 	return done;
 }
-
-static void add_dpdk(struct bench *bench, struct row *row, uint32_t bulk,
-		     bool is_depot)
-{
-	for (uint32_t i = 0; i < DPDK_KINDS; i++)
-		bench_add(bench, row->players, &row->n_players,
-			  &(struct player){ .name = dpdk_kinds[i].name,
-					    .side = SIDE_DPDK,
-					    .setup = set_up_dpdk,
-					    .run = is_depot ? run_dpdk_depot :
-							      run_dpdk,
-					    .count = count_dpdk,
-					    .teardown = tear_down_dpdk,
-					    .param = { bulk, is_depot },
-					    .opaque = &dpdk_kinds[i] });
-}
 #else
-static void add_dpdk(struct bench *bench, struct row *row, uint32_t bulk,
-		     bool is_depot)
-{
-	(void)bench;
-	(void)row;
-	(void)bulk;
-	(void)is_depot;
-}
+static player_run_fn *const run_dpdk, *const run_dpdk_depot;
 #endif
 
 static int set_up_plain(struct player *player, struct mr_reason *why)
@@ -231,10 +158,10 @@ static void row_of(struct bench *bench, uint32_t bulk, bool is_depot)
 			   .x = bulk,
 			   .players = players };
 	struct player ours = { .side = SIDE_OURS,
-			       .setup = set_up_ours,
-			       .count = count_ours,
-			       .teardown = tear_down_ours,
-			       .param = { bulk, is_depot } };
+			       .setup = ours_set_up,
+			       .count = ours_player_count,
+			       .teardown = ours_tear_down,
+			       .param = { bulk, is_depot, [P_MORE] = 1 } };
 
 	snprintf(plot, sizeof(plot), "from=%s", is_depot ? "depot" : "cache");
 	snprintf(name, sizeof(name), "%s bulk=%u", plot, bulk);
@@ -244,7 +171,11 @@ static void row_of(struct bench *bench, uint32_t bulk, bool is_depot)
 	ours.name = "single";
 	ours.run = run_single;
 	bench_add(bench, players, &row.n_players, &ours);
-	add_dpdk(bench, &row, bulk, is_depot);
+	/* For the depot: caches of the caller's, one for each direction. */
+	dpdk_add_all(bench, &row, C_ALL,
+		     &(struct player){
+			     .run = is_depot ? run_dpdk_depot : run_dpdk,
+			     .param = { bulk, [P_MORE] = is_depot ? 2 : 0 } });
 	bench_add(bench, players, &row.n_players,
 		  &(struct player){ .name = "plain stack",
 				    .side = SIDE_PLAIN,

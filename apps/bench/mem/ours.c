@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "ours.h"
 
@@ -55,4 +56,36 @@ void ours_count(const struct ours *ours, const struct player *player,
 	count_add(counts, "home_per_1000", s.recycle_home / by);
 	count_add(counts, "cas_failed_per_1000", s.depot_cas_failed / by);
 	count_add(counts, "parked", (double)(s.n_cached + s.n_open));
+}
+
+int ours_set_up(struct player *player, struct mr_reason *why)
+{
+	const struct mr_pool_config config = {
+		.n_pages = player->param[P_PAGES] > 0 ?
+				   (uint32_t)player->param[P_PAGES] :
+				   16384,
+		.page_bytes = 2048,
+	};
+	struct ours *ours = malloc(sizeof(*ours));
+
+	if (ours == NULL)
+		return -1;
+	player->state = ours;
+	if (ours_make(ours, player->bench, &config,
+		      player->row->n_threads + (uint32_t)player->param[P_MORE],
+		      why) == 0)
+		return 0;
+	free(ours);
+	return -1;
+}
+
+void ours_player_count(struct player *player, struct counts *counts)
+{
+	ours_count(player->state, player, counts);
+}
+
+void ours_tear_down(struct player *player)
+{
+	ours_free(player->state);
+	free(player->state);
 }

@@ -25,4 +25,15 @@ void ours_free(struct ours *ours);
 void ours_count(const struct ours *ours, const struct player *player,
 		struct counts *counts);
 
+/*
+ * The usual setup, count and teardown of a player whose state is a struct ours:
+ * param[P_PAGES] pages of 2 KiB (0: 16 Ki), a cache per thread of the row, and
+ * param[P_MORE] more.
+ */
+enum { P_PAGES = 4, P_MORE = 5 };
+
+int ours_set_up(struct player *player, struct mr_reason *why);
+void ours_player_count(struct player *player, struct counts *counts);
+void ours_tear_down(struct player *player);
+
 #endif

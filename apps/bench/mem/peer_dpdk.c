@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "ours.h"
 #include "peer_dpdk.h"
 
 #ifndef BENCH_DPDK
@@ -28,6 +29,15 @@ void dpdk_thread_begin(void)
 
 void dpdk_thread_end(void)
 {
+}
+
+void dpdk_add_all(struct bench *bench, struct row *row, uint32_t kinds,
+		  const struct player *like)
+{
+	(void)bench;
+	(void)row;
+	(void)kinds;
+	(void)like;
 }
 
 #else
@@ -245,6 +255,56 @@ void dpdk_pool_count(struct dpdk_pool *pool, struct player *player,
 	for (uint32_t i = 0; i < RTE_MAX_LCORE && pool->mp->cache_size > 0; i++)
 		parked += pool->mp->local_cache[i].len;
 	count_add(counts, "parked", (double)parked);
+}
+
+int dpdk_set_up(struct player *player, struct mr_reason *why)
+{
+	struct dpdk_pool *pool = malloc(sizeof(*pool));
+	const uint32_t n = player->param[P_PAGES] > 0 ?
+				   (uint32_t)player->param[P_PAGES] :
+				   16384;
+
+	if (pool == NULL)
+		return -1;
+	player->state = pool;
+	if (dpdk_pool_make(pool, player->opaque, n, 2048,
+			   (uint32_t)player->param[P_MORE], why) == 0)
+		return 0;
+	free(pool);
+	return -1;
+}
+
+void dpdk_player_count(struct player *player, struct counts *counts)
+{
+	dpdk_pool_count(player->state, player, counts);
+}
+
+void dpdk_tear_down(struct player *player)
+{
+	dpdk_pool_free(player->state);
+	free(player->state);
+}
+
+void dpdk_add_all(struct bench *bench, struct row *row, uint32_t kinds,
+		  const struct player *like)
+{
+	for (uint32_t i = 0; i < DPDK_KINDS; i++) {
+		const struct dpdk_kind *kind = &dpdk_kinds[i];
+		const uint32_t bit = kind->cache == 512 ? C512 :
+				     kind->cache == 256 ? C256 :
+							  C0;
+		struct player player = *like;
+
+		if ((kinds & bit) == 0)
+			continue;
+		player.name = kind->name;
+		player.side = SIDE_DPDK;
+		player.setup = dpdk_set_up;
+		player.count = dpdk_player_count;
+		player.teardown = dpdk_tear_down;
+		player.opaque = kind;
+		bench_add(bench, row->players, &row->n_players, &player);
+	}
 }
 
 #endif

@@ -32,6 +32,17 @@ struct dpdk_kind {
 enum { DPDK_KINDS = 12 };
 extern const struct dpdk_kind dpdk_kinds[DPDK_KINDS];
 
+/* Which kinds: by the size of their cache. */
+enum { C512 = 1, C256 = 2, C0 = 4, C_ALL = 7 };
+
+/*
+ * Add a player like this one for each kind. Its name, side, setup, count and
+ * teardown are filled in: state is a struct dpdk_pool of param[P_PAGES] objects
+ * of 2048 bytes (0: 16 Ki), with param[P_MORE] caches that are the caller's.
+ */
+void dpdk_add_all(struct bench *bench, struct row *row, uint32_t kinds,
+		  const struct player *like);
+
 #ifdef BENCH_DPDK
 #include <rte_mempool.h>
 
@@ -57,6 +68,11 @@ void dpdk_pool_free(struct dpdk_pool *pool);
  */
 void dpdk_pool_count(struct dpdk_pool *pool, struct player *player,
 		     struct counts *counts);
+
+/* What dpdk_add_all() fills in. opaque: the struct dpdk_kind. */
+int dpdk_set_up(struct player *player, struct mr_reason *why);
+void dpdk_player_count(struct player *player, struct counts *counts);
+void dpdk_tear_down(struct player *player);
 #endif
 
 #endif

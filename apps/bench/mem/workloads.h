@@ -10,6 +10,7 @@ extern const struct workload b06_bulk;
 extern const struct workload b09_frag_pp;
 extern const struct workload b10_frag_mix;
 extern const struct workload b11_frag_abort;
+extern const struct workload b13_dpdk_perf;
 extern const struct workload b14_pipeline;
 extern const struct workload b16_fwd_shared;
 extern const struct workload b18_recycle;
