@@ -66,7 +66,8 @@ struct player {
 	void *state;                             /* the player's */
 	struct bench *bench; /* set by the harness, as what follows */
 	const struct row *row;
-	uint64_t n_done; /* operations so far, of all threads */
+	uint64_t n_done;   /* operations so far, of all threads */
+	uint64_t n_sample; /* operations of a thread in one sample */
 };
 
 struct row {
@@ -117,8 +118,11 @@ uint32_t bench_n_cores(const struct bench *bench);
 /* Whether libdpdk was built in and started. */
 bool bench_has_dpdk(const struct bench *bench);
 
-/* From count(): run the player on all threads once more, without a clock. */
-uint64_t bench_run_again(struct player *player, uint64_t n);
+/*
+ * From count(): one more sample of the player on all threads, or a shorter one,
+ * without a clock. Returns the operations done.
+ */
+uint64_t bench_run_again(struct player *player, uint64_t n_most);
 
 void count_add(struct counts *counts, const char *name, double value);
 

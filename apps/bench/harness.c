@@ -28,6 +28,7 @@ struct book {
 	uint32_t n, n_clean;
 	uint64_t n_ops; /* to ask for in one sample */
 	bool is_out;    /* its setup failed */
+	bool is_stuck;  /* its run() failed */
 };
 
 static uint64_t now_ns(void)
@@ -67,8 +68,11 @@ struct player *bench_add(struct bench *bench, struct player *players,
 	return added;
 }
 
-uint64_t bench_run_again(struct player *player, uint64_t n)
+uint64_t bench_run_again(struct player *player, uint64_t n_most)
 {
+	/* A sample's at most: threads that wait for each other may be slow. */
+	const uint64_t n =
+		player->n_sample < n_most ? player->n_sample : n_most;
 	struct team_run run;
 
 	team_run(player->bench->team, player, n, &run);
@@ -100,8 +104,11 @@ static bool is_wanted(const struct bench *bench, const struct row *row)
 	return options->n_names == 0;
 }
 
-/* How many operations make one sample: double until it takes long enough. */
-static void calibrate(struct bench *bench, struct team *team,
+/*
+ * How many operations make one sample: double until it takes long enough. A
+ * player that stops before it has done them cannot be measured.
+ */
+static bool calibrate(struct bench *bench, struct team *team,
 		      struct player *player, struct book *book)
 {
 	const uint64_t wanted_ns = bench->options->sample_ms * 1000000ull;
@@ -110,16 +117,18 @@ static void calibrate(struct bench *bench, struct team *team,
 
 	for (;;) {
 		team_run(team, player, n, &run);
-		if (run.ns >= wanted_ns / 8 || n > UINT64_MAX / 32 ||
-		    bench_is_ending())
+		if (run.n_ops < n)
+			return false;
+		if (run.ns >= wanted_ns / 8 || bench_is_ending())
 			break;
 		n *= run.ns < wanted_ns / 128 ? 8 : 2;
 	}
-	book->n_ops = run.ns == 0 ? n : n * wanted_ns / run.ns + 1;
+	book->n_ops = n * wanted_ns / (run.ns + 1) + 1;
 	/* The first estimate was on cold caches: look again. */
 	team_run(team, player, book->n_ops, &run);
-	if (run.ns > 0)
-		book->n_ops = book->n_ops * wanted_ns / run.ns + 1;
+	book->n_ops = book->n_ops * wanted_ns / (run.ns + 1) + 1;
+	player->n_sample = book->n_ops;
+	return run.n_ops > 0;
 }
 
 static void take_sample(const struct bench *bench, struct team *team,
@@ -162,13 +171,20 @@ static void progress(const struct bench *bench, const struct row *row)
 
 /* All samples of all players, interleaved. */
 static void take_samples(struct bench *bench, struct team *team,
-			 struct row *row, struct book *books)
+			 struct row *row, struct book *books,
+			 struct row_result *result)
 {
 	const uint32_t n_wanted = bench->options->n_samples;
 
-	for (uint32_t i = 0; i < row->n_players && !bench_is_ending(); i++)
-		if (!books[i].is_out)
-			calibrate(bench, team, &row->players[i], &books[i]);
+	for (uint32_t i = 0; i < row->n_players && !bench_is_ending(); i++) {
+		if (books[i].is_out ||
+		    calibrate(bench, team, &row->players[i], &books[i]))
+			continue;
+		books[i].is_stuck = true;
+		snprintf(result->players[i].why_not,
+			 sizeof(result->players[i].why_not),
+			 "it found too little to allocate");
+	}
 	for (uint32_t round = 0; round < MAX_ROUNDS_FACTOR * n_wanted;
 	     round++) {
 		bool is_done = true;
@@ -177,7 +193,8 @@ static void take_samples(struct bench *bench, struct team *team,
 			const uint32_t who = (i + round) % row->n_players;
 			struct book *book = &books[who];
 
-			if (book->is_out || book->n_clean >= n_wanted)
+			if (book->is_out || book->is_stuck ||
+			    book->n_clean >= n_wanted)
 				continue;
 			if (bench_is_ending())
 				return;
@@ -316,7 +333,7 @@ static void measure(struct bench *bench, struct row *row)
 		bench->team = team;
 		team_pin(bench->cores[0]);
 		set_up(bench, row, books, result);
-		take_samples(bench, team, row, books);
+		take_samples(bench, team, row, books, result);
 		tear_down(row, books, result);
 		evaluate(row, books, result);
 	}

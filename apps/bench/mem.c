@@ -17,10 +17,14 @@
 /* In the order of reference/memory.md. A file of mem/ adds its line here. */
 static const struct workload *const workloads[] = {
 	&b01_baseline,
+	&b02_pp_fast,
+	&b03_pp_ring,
+	&b05_pp_cross,
 	&b06_bulk,
 	&b09_frag_pp,
 	&b10_frag_mix,
 	&b11_frag_abort,
+	&b12_qmempool,
 	&b13_dpdk_perf,
 	&b14_pipeline,
 	&b16_fwd_shared,

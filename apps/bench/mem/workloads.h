@@ -6,10 +6,14 @@
 #include "bench.h"
 
 extern const struct workload b01_baseline;
+extern const struct workload b02_pp_fast;
+extern const struct workload b03_pp_ring;
+extern const struct workload b05_pp_cross;
 extern const struct workload b06_bulk;
 extern const struct workload b09_frag_pp;
 extern const struct workload b10_frag_mix;
 extern const struct workload b11_frag_abort;
+extern const struct workload b12_qmempool;
 extern const struct workload b13_dpdk_perf;
 extern const struct workload b14_pipeline;
 extern const struct workload b16_fwd_shared;

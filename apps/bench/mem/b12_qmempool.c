@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * B12: objects of 256 bytes (an sk_buff) through a local cache and a shared
+ * queue, one at a time: taken and given back at once (fast), or 128 or 256
+ * taken and then given back (N), which no local queue of 32 holds. On one
+ * thread, on as many as cores, and on more.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "bench.h"
+#include "model_qmempool.h"
+#include "ours.h"
+#include "peer_dpdk.h"
+#include "workloads.h"
+
+enum { OBJECT_BYTES = 256, MAX_N = 256, BY_THREAD = 2048, PAGE_BYTES = 2048 };
+
+enum { N, IS_BULK }; /* of player.param: objects held; in one call */
+
+struct objects {
+	struct mr_objpool *pool;
+	struct mr_objcache *caches[MAX_THREADS];
+	uint32_t n_caches;
+};
+
+static void free_objects(struct objects *o)
+{
+	struct mr_reason why = { .text = "" };
+
+	for (uint32_t i = 0; i < o->n_caches; i++)
+		mr_objcache_destroy(o->caches[i]);
+	if (mr_objpool_destroy(o->pool, &why) < 0)
+		fprintf(stderr, "mr-bench: %s\n", why.text);
+	free(o);
+}
+
+static int set_up_ours(struct player *player, struct mr_reason *why)
+{
+	const uint32_t n = player->row->n_threads;
+	const struct mr_objpool_config config = { .size = sizeof(config),
+						  .object_bytes = OBJECT_BYTES,
+						  .n_objects = n * BY_THREAD };
+	struct objects *o = calloc(1, sizeof(*o));
+
+	if (o == NULL)
+		return -1;
+	if (mr_objpool_create(bench_ctx(player->bench), &config, &o->pool,
+			      why) < 0) {
+		free(o);
+		return -1;
+	}
+	for (; o->n_caches < n; o->n_caches++) {
+		if (mr_objcache_create(o->pool, &o->caches[o->n_caches], why) <
+		    0) {
+			free_objects(o);
+			return -1;
+		}
+	}
+	player->state = o;
+	return 0;
+}
+
+static void tear_down_ours(struct player *player)
+{
+	free_objects(player->state);
+}
+
+static void count_ours(struct player *player, struct counts *counts)
+{
+	const struct objects *o = player->state;
+	struct mr_objpool_stats s = { .size = sizeof(s) };
+	const double by =
+		player->n_done > 0 ? (double)player->n_done / 1000 : 1;
+
+	mr_objpool_stats(o->pool, &s);
+	count_add(counts, "refill_per_1000", (double)s.alloc_refill / by);
+	count_add(counts, "cache_full_per_1000",
+		  (double)s.recycle_cache_full / by);
+	count_add(counts, "empty_per_1000", (double)s.alloc_empty / by);
+	count_add(counts, "cas_failed_per_1000",
+		  (double)s.depot_cas_failed / by);
+	count_add(counts, "parked", (double)s.n_cached);
+}
+
+static uint64_t run_ours(struct player *player, uint32_t thread, uint64_t n)
+{
+	struct mr_objcache *cache =
+		((struct objects *)player->state)->caches[thread];
+	const uint32_t hold = (uint32_t)player->param[N];
+	const uint32_t step = player->param[IS_BULK] ? hold : 1;
+	void *objects[MAX_N];
+	uint64_t done;
+
+	for (done = 0; done < n; done += hold) {
+		for (uint32_t i = 0; i < hold; i += step) {
+			if (mr_obj_alloc_bulk(cache, objects + i, step) == step)
+				continue;
+			mr_obj_free_bulk(cache, objects, i);
+			return 0;
+		}
+		keep(objects);
+		for (uint32_t i = 0; i < hold; i += step)
+			mr_obj_free_bulk(cache, objects + i, step);
+	}
+	return done;
+}
+
+#ifdef BENCH_DPDK
+static int set_up_dpdk(struct player *player, struct mr_reason *why)
+{
+	struct dpdk_pool *pool = malloc(sizeof(*pool));
+
+	if (pool == NULL)
+		return -1;
+	player->state = pool;
+	if (dpdk_pool_make(pool, player->opaque,
+			   player->row->n_threads * BY_THREAD, OBJECT_BYTES, 0,
+			   why) == 0)
+		return 0;
+	free(pool);
+	return -1;
+}
+
+static uint64_t run_dpdk(struct player *player, uint32_t thread, uint64_t n)
+{
+	struct rte_mempool *mp = ((struct dpdk_pool *)player->state)->mp;
+	const uint32_t hold = (uint32_t)player->param[N];
+	void *objects[MAX_N];
+	uint64_t done;
+
+	(void)thread;
+	for (done = 0; done < n; done += hold) {
+		for (uint32_t i = 0; i < hold; i++) {
+			if (rte_mempool_get(mp, &objects[i]) == 0)
+				continue;
+			rte_mempool_put_bulk(mp, objects, i);
+			return 0;
+		}
+		keep(objects);
+		for (uint32_t i = 0; i < hold; i++)
+			rte_mempool_put(mp, objects[i]);
+	}
+	return done;
+}
+
+static void add_dpdk(struct bench *bench, struct row *row, uint32_t hold)
+{
+	const uint32_t before = row->n_players;
+
+	dpdk_add_all(bench, row, C_ALL,
+		     &(struct player){ .run = run_dpdk, .param = { hold } });
+	for (uint32_t i = before; i < row->n_players; i++)
+		row->players[i].setup = set_up_dpdk; /* 256 bytes, not 2048 */
+}
+#else
+static void add_dpdk(struct bench *bench, struct row *row, uint32_t hold)
+{
+	(void)bench;
+	(void)row;
+	(void)hold;
+}
+#endif
+
+static int set_up_model(struct player *player, struct mr_reason *why)
+{
+	(void)why;
+	player->state = qm_make(player->row->n_threads, OBJECT_BYTES);
+	return player->state == NULL ? -1 : 0;
+}
+
+static void tear_down_model(struct player *player)
+{
+	qm_destroy(player->state);
+}
+
+static uint64_t run_model(struct player *player, uint32_t thread, uint64_t n)
+{
+	const uint32_t hold = (uint32_t)player->param[N];
+	void *objects[MAX_N];
+	uint64_t done;
+
+	for (done = 0; done < n; done += hold) {
+		for (uint32_t i = 0; i < hold; i++)
+			objects[i] = qm_alloc(player->state, thread);
+		keep(objects);
+		for (uint32_t i = 0; i < hold; i++)
+			qm_free(player->state, thread, objects[i]);
+	}
+	return done;
+}
+
+static uint64_t run_malloc(struct player *player, uint32_t thread, uint64_t n)
+{
+	const uint32_t hold = (uint32_t)player->param[N];
+	void *objects[MAX_N];
+	uint64_t done;
+
+	(void)thread;
+	for (done = 0; done < n; done += hold) {
+		for (uint32_t i = 0; i < hold; i++)
+			objects[i] = malloc(OBJECT_BYTES);
+		keep(objects);
+		for (uint32_t i = 0; i < hold; i++)
+			free(objects[i]);
+	}
+	return done;
+}
+
+static void row_of(struct bench *bench, uint32_t hold, uint32_t n_threads)
+{
+	struct player players[MAX_PLAYERS];
+	char name[64], plot[32];
+	struct row row = { .name = name,
+			   .unit = "object",
+			   .n_threads = n_threads,
+			   .is_per_thread = true,
+			   .plot = plot,
+			   .x_name = "threads",
+			   .x = n_threads,
+			   .players = players };
+	struct player ours = { .name = "millrace objects",
+			       .side = SIDE_OURS,
+			       .setup = set_up_ours,
+			       .run = run_ours,
+			       .count = count_ours,
+			       .teardown = tear_down_ours,
+			       .param = { hold } };
+
+	snprintf(plot, sizeof(plot), hold == 1 ? "fast" : "N=%u", hold);
+	snprintf(name, sizeof(name), "%s threads=%u", plot, n_threads);
+	bench_add(bench, players, &row.n_players, &ours);
+	if (hold > 1) {
+		ours.name = "millrace objects, in bulk";
+		ours.param[IS_BULK] = 1;
+		bench_add(bench, players, &row.n_players, &ours);
+	}
+	add_dpdk(bench, &row, hold);
+	bench_add(bench, players, &row.n_players,
+		  &(struct player){ .name = "model of qmempool",
+				    .side = SIDE_KERNEL,
+				    .setup = set_up_model,
+				    .run = run_model,
+				    .teardown = tear_down_model,
+				    .param = { hold } });
+	bench_add(bench, players, &row.n_players,
+		  &(struct player){ .name = "malloc",
+				    .side = SIDE_MALLOC,
+				    .run = run_malloc,
+				    .param = { hold } });
+	bench_row(bench, &row);
+}
+
+static void rows(struct bench *bench)
+{
+	static const uint32_t holds[] = { 1, 128, 256 };
+	const uint32_t n_cores = bench_n_cores(bench);
+
+	for (uint32_t i = 0; i < 3; i++) {
+		for (uint32_t n = 1; n <= n_cores; n *= 2)
+			row_of(bench, holds[i], n);
+		if (4 * n_cores <= MAX_THREADS)
+			row_of(bench, holds[i], 4 * n_cores);
+	}
+}
+
+const struct workload b12_qmempool = {
+	.name = "B12",
+	.title = "qm_fast, qm_N",
+	.what = "objects through a local cache and a shared queue",
+	.source = "prototype-kernel, qmempool_bench",
+	.rows = rows,
+};
