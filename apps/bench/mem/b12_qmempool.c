@@ -148,7 +148,13 @@ static void add_dpdk(struct bench *bench, struct row *row, uint32_t hold)
 {
 	const uint32_t before = row->n_players;
 
-	dpdk_add_all(bench, row, C_ALL,
+	/*
+	 * Without caches, more threads than cores would wait for each other's
+	 * tails a time slice at a time: such a row does not end.
+	 */
+	dpdk_add_all(bench, row,
+		     row->n_threads > bench_n_cores(bench) ? C512 | C256 :
+							     C_ALL,
 		     &(struct player){ .run = run_dpdk, .param = { hold } });
 	for (uint32_t i = before; i < row->n_players; i++)
 		row->players[i].setup = set_up_dpdk; /* 256 bytes, not 2048 */
