@@ -83,6 +83,7 @@ struct row {
 	bool is_per_thread;
 	/* Place in a chart: rows of the same plot are points by x. */
 	const char *plot;   /* NULL: in none */
+	const char *plot_count; /* of this figure beside the time, too */
 	const char *x_name; /* "pages per call" */
 	double x;
 	struct player *players;

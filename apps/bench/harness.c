@@ -252,6 +252,8 @@ static struct row_result *new_result(struct bench *bench, const struct row *row)
 	snprintf(result->unit, sizeof(result->unit), "%s", row->unit);
 	if (row->plot != NULL) {
 		snprintf(result->plot, sizeof(result->plot), "%s", row->plot);
+		snprintf(result->plot_count, sizeof(result->plot_count), "%s",
+			 row->plot_count != NULL ? row->plot_count : "");
 		snprintf(result->x_name, sizeof(result->x_name), "%s",
 			 row->x_name);
 	}

@@ -27,9 +27,12 @@ static const struct workload *const workloads[] = {
 	&b12_qmempool,
 	&b13_dpdk_perf,
 	&b14_pipeline,
+	&b15_pipeline_qos,
 	&b16_fwd_shared,
+	&b17_txcompl,
 	&b18_recycle,
 	&b19_preempt,
+	&b20_cost_of_safety,
 	&b21_policy,
 };
 

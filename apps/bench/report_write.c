@@ -61,8 +61,19 @@ static struct plot_series *series_of(struct plot_series *series, uint32_t *n,
 	return &series[(*n)++];
 }
 
+/* The time, or a figure beside it. 0, which no chart shows: there is none. */
+static double value_of(const struct player_result *player, const char *count)
+{
+	if (count == NULL)
+		return player->ns.median;
+	for (uint32_t i = 0; i < player->counts.n; i++)
+		if (strcmp(player->counts.of[i].name, count) == 0)
+			return player->counts.of[i].value;
+	return 0;
+}
+
 static void add_row(struct plot_series *series, uint32_t *n,
-		    const struct row_result *row)
+		    const struct row_result *row, const char *count)
 {
 	for (uint32_t i = 0; i < row->n_players; i++) {
 		const struct player_result *player = &row->players[i];
@@ -74,7 +85,7 @@ static void add_row(struct plot_series *series, uint32_t *n,
 		if (s == NULL || s->n == PLOT_MAX_POINTS)
 			continue;
 		s->x[s->n] = row->x;
-		s->y[s->n++] = player->ns.median;
+		s->y[s->n++] = value_of(player, count);
 	}
 }
 
@@ -83,36 +94,44 @@ static bool is_same_plot(const struct row_result *a, const struct row_result *b)
 	return a->workload == b->workload && strcmp(a->plot, b->plot) == 0;
 }
 
-/* The chart that begins at row r: of all rows of its plot, or of it alone. */
+/*
+ * The chart that begins at row r: of all rows of its plot, or of it alone. Of
+ * the time, or of the figure count.
+ */
 static int write_plot(const struct results *results, uint32_t r,
-		      const struct machine *machine, const char *folder,
-		      struct mr_reason *why)
+		      const char *count, const struct machine *machine,
+		      const char *folder, struct mr_reason *why)
 {
 	const struct row_result *row = &results->rows[r];
 	const bool is_lines = row->plot[0] != '\0';
 	static struct plot_series series[PLOT_MAX_SERIES];
 	struct plot plot = { .series = series, .x_name = row->x_name };
-	char name[192], title[256], subtitle[256], y_name[64];
+	char name[192], title[256], subtitle[256], y_name[64], words[128];
 	FILE *file;
 	bool is_good;
 
 	for (uint32_t i = r; i < results->n_rows; i++)
 		if (i == r ||
 		    (is_lines && is_same_plot(row, &results->rows[i])))
-			add_row(series, &plot.n_series, &results->rows[i]);
+			add_row(series, &plot.n_series, &results->rows[i],
+				count);
 	if (plot.n_series == 0)
 		return 0;
+	snprintf(words, sizeof(words), "%s%s%s",
+		 is_lines ? row->plot : row->name, count != NULL ? " " : "",
+		 count != NULL ? count : "");
 	snprintf(title, sizeof(title), "%s %s: %s", row->workload->name,
-		 row->workload->title, is_lines ? row->plot : row->name);
+		 row->workload->title, words);
 	snprintf(subtitle, sizeof(subtitle), "%s; %s, %u cores; %.10s",
 		 row->workload->what, machine->cpu, machine->n_cores,
 		 machine->date);
 	snprintf(y_name, sizeof(y_name), "ns by %s", row->unit);
+	if (count != NULL)
+		snprintf(y_name, sizeof(y_name), "%s", count);
 	plot.title = title;
 	plot.subtitle = subtitle;
 	plot.y_name = y_name;
-	file_name(row->workload->name, is_lines ? row->plot : row->name, name,
-		  sizeof(name));
+	file_name(row->workload->name, words, name, sizeof(name));
 	file = open_in(folder, name, why);
 	if (file == NULL)
 		return -1;
@@ -131,8 +150,13 @@ static int write_plots(const struct results *results,
 		for (uint32_t i = 0; i < r && row->plot[0] != '\0'; i++)
 			if (is_same_plot(&results->rows[i], row))
 				is_first = false;
-		if (is_first &&
-		    write_plot(results, r, machine, folder, why) < 0)
+		if (!is_first)
+			continue;
+		if (write_plot(results, r, NULL, machine, folder, why) < 0)
+			return -1;
+		if (row->plot_count[0] != '\0' &&
+		    write_plot(results, r, row->plot_count, machine, folder,
+			       why) < 0)
 			return -1;
 	}
 	return 0;

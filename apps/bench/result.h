@@ -26,6 +26,7 @@ struct row_result {
 	const struct workload *workload;
 	char name[96], unit[24];
 	char plot[64], x_name[48]; /* "" if none */
+	char plot_count[32];       /* "": its plot is of the time only */
 	double x;
 	uint32_t n_threads, n_players;
 	bool is_per_thread;

@@ -18,8 +18,6 @@
 
 enum { PAGES, TOUCH, RING, IS_BACK, RETURNS }; /* of player.param */
 
-enum { BURST = 32 };
-
 static const char *const touch_names[] = { "none", "header", "header+64" };
 
 static int set_up(struct player *player, struct mr_reason *why)
@@ -32,45 +30,6 @@ static int set_up(struct player *player, struct mr_reason *why)
 
 	return pipe_make(player, &wish, (uint32_t)player->param[RING],
 			 player->param[IS_BACK] != 0, why);
-}
-
-/* Take n objects and send them on; give back what comes back. */
-static ALWAYS_INLINE uint64_t produce(struct pipe *pipe, uint64_t n,
-				      const struct taker taker)
-{
-	struct patience patience = { 0 };
-	word words[BURST], back[BURST];
-	uint64_t n_sent = 0, n_back = pipe->back == NULL ? n : 0;
-	bool has = false; /* a burst in hand */
-
-	while (n_sent < n || n_back < n) {
-		bool is_idle = true;
-
-		if (n_back < n) {
-			const uint32_t got = hop_get(pipe->back, back, BURST);
-
-			taker.give(pipe->pool, 0, back, got);
-			n_back += got;
-			is_idle = got == 0;
-		}
-		if (n_sent < n && !has) {
-			has = taker.take(pipe->pool, 0, words, BURST);
-			pipe->n_empty += !has;
-		}
-		if (has && hop_put(pipe->hop, words, BURST)) {
-			n_sent += BURST;
-			has = false;
-			is_idle = false;
-		}
-		pipe->n_full += has;
-		if (!is_idle)
-			patience = (struct patience){ 0 };
-		else if (pipe_is_dead(pipe, &patience))
-			break;
-	}
-	if (has)
-		taker.give(pipe->pool, 0, words, BURST);
-	return n_sent < n || n_back < n ? 0 : n;
 }
 
 static ALWAYS_INLINE void touch_all(struct pipe *pipe, const word *words,
@@ -91,10 +50,10 @@ static ALWAYS_INLINE void consume(struct pipe *pipe, uint64_t n, uint64_t touch,
 				  const struct taker taker)
 {
 	struct patience patience = { 0 };
-	word words[BURST];
+	word words[PIPE_BURST];
 
 	for (uint64_t done = 0; done < n;) {
-		const uint32_t got = hop_get(pipe->hop, words, BURST);
+		const uint32_t got = hop_get(pipe->hop, words, PIPE_BURST);
 
 		if (got == 0) {
 			taker.idle(pipe->pool, 1);
@@ -120,9 +79,9 @@ static ALWAYS_INLINE uint64_t run(struct player *player, uint32_t thread,
 {
 	struct pipe *pipe = player->state;
 
-	n = (n + BURST - 1) / BURST * BURST;
+	n = (n + PIPE_BURST - 1) / PIPE_BURST * PIPE_BURST;
 	if (thread == 0)
-		return produce(pipe, n, taker);
+		return pipe_produce(pipe, n, taker);
 	/* One copy of the loop for each: the touch is a constant in it. */
 	switch (player->param[TOUCH]) {
 	case 0:
@@ -194,6 +153,7 @@ static void row_of(struct bench *bench, uint32_t n_pages, uint32_t touch,
 			   .unit = "page",
 			   .n_threads = 2,
 			   .plot = plot,
+			   .plot_count = is_rings ? "in_flight" : NULL,
 			   .x_name = is_rings ? "entries of the ring" :
 						"pages of the pool",
 			   .x = is_rings ? ring : n_pages,

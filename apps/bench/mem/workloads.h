@@ -16,9 +16,12 @@ extern const struct workload b11_frag_abort;
 extern const struct workload b12_qmempool;
 extern const struct workload b13_dpdk_perf;
 extern const struct workload b14_pipeline;
+extern const struct workload b15_pipeline_qos;
 extern const struct workload b16_fwd_shared;
+extern const struct workload b17_txcompl;
 extern const struct workload b18_recycle;
 extern const struct workload b19_preempt;
+extern const struct workload b20_cost_of_safety;
 extern const struct workload b21_policy;
 
 #endif
