@@ -73,7 +73,7 @@ static struct mri_block *make_block(struct mr_pool *pool, uint32_t page,
 		pool->blocks.orders[i] = (uint8_t)order;
 	mark(pool, page, order, MRI_OWNER_BLOCK);
 	block->page = page;
-	block->order = (uint8_t)order;
+	__atomic_store_n(&block->order, (uint8_t)order, __ATOMIC_RELAXED);
 	block->is_whole = 0;
 	return block;
 }
@@ -279,6 +279,12 @@ bool mri_block_close_whole(struct mr_pool *pool, uint32_t page, uint32_t order,
 	return true;
 }
 
+/* For statistics, which see blocks that are not theirs. */
+static uint32_t n_pages_of(const struct mri_block *block)
+{
+	return 1u << __atomic_load_n(&block->order, __ATOMIC_RELAXED);
+}
+
 /* What caches of the pool will give to a block, and have not yet. */
 static uint32_t n_pending(const struct mr_pool *pool,
 			  const struct mri_block *block)
@@ -314,7 +320,7 @@ static uint32_t n_idle_cut(const struct mr_pool *pool,
 
 	return block != NULL && mri_block_n_out(block, n_issued) <=
 					n_pending(pool, block) ?
-		       1u << block->order :
+		       n_pages_of(block) :
 		       0;
 }
 
@@ -338,6 +344,6 @@ void mri_block_sums(const struct mr_pool *pool, struct mri_block_sums *sums)
 		if (block != NULL && !is_seen(pool, c, block) &&
 		    __atomic_load_n(&block->shared, __ATOMIC_RELAXED) <=
 			    (int64_t)n_pending(pool, block))
-			sums->n_idle += 1u << block->order;
+			sums->n_idle += n_pages_of(block);
 	}
 }

@@ -50,9 +50,9 @@ struct mri_block {
 	int32_t shared; /* atomic; see above */
 	uint32_t freed_local;   /* by owner, before it retired the block */
 	struct mr_cache *owner; /* atomic; NULL: retired */
-	uint8_t order;
-	uint8_t is_whole;   /* one piece: its bounds are known */
-	uint8_t was_shared; /* atomic; a frag of it got another owner */
+	uint8_t order;          /* atomic for statistics */
+	uint8_t is_whole;       /* one piece: its bounds are known */
+	uint8_t was_shared;     /* atomic; a frag of it got another owner */
 	uint8_t pad[37];
 };
 
