@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Frag caches against a model, for the fuzzer and for a test with fixed seeds.
+ *
+ * The model knows each frag that is out, where the next one must begin, and
+ * what is out of which block. An operation takes two bytes: what, and with
+ * what. MODEL_CHECK(promise) is the user's, and does not come back if it is
+ * broken.
+ */
+#ifndef SUPPORT_FRAG_MODEL_H
+#define SUPPORT_FRAG_MODEL_H
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <millrace/frag.h>
+#include <millrace/frame.h>
+#include <millrace/page.h>
+
+#include "pool/pool.h"
+
+enum {
+	MODEL_MAX_LIVE = 300,
+	MODEL_N = 2,
+	MODEL_PAGES = 64
+}; /* caches, and frag caches */
+
+struct model_frag {
+	uint64_t addr;
+	uint32_t n_bytes;
+	uint32_t n_refs;
+	uint64_t begin; /* of what it was cut from, a block or a page */
+	uint32_t block_bytes;
+};
+
+/* What one frag cache is to do next. */
+struct model_cut {
+	struct mr_frag_cache *frags;
+	uint64_t begin, end;  /* of what is used of it */
+	uint32_t block_bytes; /* 0: there is none */
+	uint64_t last;        /* address of the last frag; MR_ADDR_NONE */
+	bool was_shared;
+	bool is_prepared;
+	struct mr_frag frag;
+};
+
+struct model {
+	struct mr_pool *pool;
+	uint32_t page_bytes, chunk_bytes;
+	struct mr_cache *caches[MODEL_N];
+	struct model_cut cuts[MODEL_N];
+	uint32_t n_live;
+	struct model_frag live[MODEL_MAX_LIVE];
+	uint32_t n_hoarded; /* pages that frag caches do not get */
+	uint64_t hoard[MODEL_PAGES];
+};
+
+static inline void model_open(struct model *m, struct mr_pool *pool)
+{
+	memset(m, 0, sizeof(*m));
+	m->pool = pool;
+	m->page_bytes = pool->page_bytes;
+	m->chunk_bytes = pool->chunk_bytes;
+	for (int i = 0; i < MODEL_N; i++) {
+		m->cuts[i].last = MR_ADDR_NONE;
+		MODEL_CHECK(mr_cache_create(pool, &m->caches[i], NULL) == 0);
+		MODEL_CHECK(mr_frag_cache_create(m->caches[i],
+						 &m->cuts[i].frags, NULL) == 0);
+	}
+}
+
+/* Of the addresses from begin on, how many references are out. */
+static inline uint32_t model_n_out(const struct model *m, uint64_t begin,
+				   uint32_t n_bytes)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < m->n_live; i++)
+		if (m->live[i].addr - begin < n_bytes)
+			n += m->live[i].n_refs;
+	return n;
+}
+
+/* A page is in flight as long as a frag of its block is out: no longer. */
+static inline void model_check_pool(const struct model *m)
+{
+	struct mr_pool_stats s = { .size = sizeof(s) };
+	uint64_t n_in_flight = m->n_hoarded;
+
+	for (uint32_t i = 0; i < m->n_live; i++) {
+		bool is_first = true;
+
+		for (uint32_t k = 0; k < i; k++)
+			is_first = is_first &&
+				   m->live[k].begin != m->live[i].begin;
+		if (is_first)
+			n_in_flight += m->live[i].block_bytes / m->page_bytes;
+	}
+	MODEL_CHECK(mr_pool_stats(m->pool, &s) == 0);
+	MODEL_CHECK(s.n_in_flight == n_in_flight);
+	MODEL_CHECK(s.n_free + s.n_in_flight == s.n_pages);
+	MODEL_CHECK(s.free_over == 0 && s.free_invalid == 0);
+}
+
+/* Where n_bytes begin that are cut at end. */
+static inline uint64_t model_place(const struct model *m, uint64_t end,
+				   uint32_t n_bytes, uint32_t align_bytes)
+{
+	uint64_t at = mri_round_up(end, align_bytes == 0 ? 1 : align_bytes);
+
+	if (n_bytes <= m->chunk_bytes &&
+	    at / m->chunk_bytes != (at + n_bytes - 1) / m->chunk_bytes)
+		at = mri_round_up(at, m->chunk_bytes);
+	return at;
+}
+
+/*
+ * A frag cache gave addr for n_bytes: in the same block, or at the begin of one
+ * of which nothing is out, and only if it did not fit.
+ */
+static inline void model_see_place(struct model *m, struct model_cut *c,
+				   uint64_t addr, uint32_t n_bytes,
+				   uint32_t align_bytes)
+{
+	const uint64_t at = model_place(m, c->end, n_bytes, align_bytes);
+
+	if (c->block_bytes != 0 && at + n_bytes <= c->begin + c->block_bytes) {
+		MODEL_CHECK(addr == at);
+		return;
+	}
+	c->begin = c->end = addr;
+	c->block_bytes = m->page_bytes << mri_block_of(m->pool, addr)->order;
+	c->last = MR_ADDR_NONE;
+	c->was_shared = c->is_prepared = false;
+	MODEL_CHECK(addr % m->page_bytes == 0);
+	MODEL_CHECK(c->block_bytes == m->page_bytes || c->block_bytes == 32768);
+	MODEL_CHECK(n_bytes <= c->block_bytes);
+	MODEL_CHECK(addr - m->pool->addr + c->block_bytes <=
+		    (uint64_t)m->pool->n_pages * m->page_bytes);
+	MODEL_CHECK((addr - m->pool->addr) % c->block_bytes == 0);
+	MODEL_CHECK(model_n_out(m, addr, c->block_bytes) == 0);
+}
+
+/* addr is out: it overlaps nothing that is. */
+static inline void model_hold(struct model *m, struct model_cut *c,
+			      uint64_t addr, uint32_t n_bytes)
+{
+	for (uint32_t i = 0; i < m->n_live; i++)
+		MODEL_CHECK(addr + n_bytes <= m->live[i].addr ||
+			    addr >= m->live[i].addr + m->live[i].n_bytes);
+	m->live[m->n_live++] = (struct model_frag){ addr, n_bytes, 1, c->begin,
+						    c->block_bytes };
+	c->last = addr;
+	c->end = addr + n_bytes;
+	c->is_prepared = false;
+}
+
+static inline struct model_frag *model_find(struct model *m, uint64_t addr)
+{
+	for (uint32_t i = 0; i < m->n_live; i++)
+		if (m->live[i].addr == addr)
+			return &m->live[i];
+	return NULL;
+}
+
+static inline void model_forget(struct model *m, struct model_frag *frag)
+{
+	if (--frag->n_refs == 0)
+		*frag = m->live[--m->n_live];
+}
+
+static inline void model_alloc(struct model *m, struct model_cut *c,
+			       uint32_t n_bytes, uint32_t align_bytes,
+			       uint32_t n)
+{
+	uint64_t addrs[16];
+	uint32_t n_got;
+
+	if (n > MODEL_MAX_LIVE - m->n_live)
+		return;
+	if (n == 1)
+		n_got = mr_frag_cache_alloc(c->frags, n_bytes, align_bytes,
+					    addrs) == 0;
+	else
+		n_got = mr_frag_cache_alloc_bulk(c->frags, addrs, n, n_bytes,
+						 align_bytes);
+	for (uint32_t i = 0; i < n_got; i++) {
+		model_see_place(m, c, addrs[i], n_bytes, align_bytes);
+		model_hold(m, c, addrs[i], n_bytes);
+	}
+	if (n_got < n && c->block_bytes != 0)
+		MODEL_CHECK(model_place(m, c->end, n_bytes, align_bytes) +
+				    n_bytes >
+			    c->begin + c->block_bytes);
+}
+
+/* The last cut, or another one, is to be taken back. */
+static inline void model_abort(struct model *m, struct model_cut *c,
+			       bool is_ref_only, uint64_t addr,
+			       uint32_t n_bytes)
+{
+	struct model_frag *frag = model_find(m, addr);
+	const bool is_last = c->last != MR_ADDR_NONE && addr == c->last &&
+			     addr + n_bytes == c->end;
+	const int err =
+		is_ref_only ? mr_frag_cache_abort_ref(c->frags, addr, n_bytes) :
+			      mr_frag_cache_abort(c->frags, addr, n_bytes);
+
+	/* Of a block with others out it cannot know that this one is back. */
+	MODEL_CHECK(!is_last || frag != NULL || err < 0);
+	MODEL_CHECK(err == (!is_last      ? -EINVAL :
+			    c->was_shared ? -EBUSY :
+			    frag == NULL  ? -EINVAL :
+					    0));
+	if (err < 0)
+		return;
+	model_forget(m, frag);
+	c->last = MR_ADDR_NONE;
+	c->is_prepared = false;
+	if (!is_ref_only)
+		c->end = addr;
+}
+
+static inline void model_prepare(struct model *m, struct model_cut *c,
+				 uint32_t n_bytes, uint32_t align_bytes)
+{
+	struct mr_frag frag, probed;
+
+	if (mr_frag_cache_prepare(c->frags, n_bytes, align_bytes, &frag) < 0) {
+		MODEL_CHECK(!mr_frag_cache_probe(c->frags, n_bytes, align_bytes,
+						 &probed));
+		return;
+	}
+	model_see_place(m, c, frag.addr, n_bytes, align_bytes);
+	MODEL_CHECK(frag.addr + frag.n_bytes == c->begin + c->block_bytes);
+	MODEL_CHECK(
+		mr_frag_cache_probe(c->frags, n_bytes, align_bytes, &probed));
+	MODEL_CHECK(probed.addr == frag.addr &&
+		    probed.n_bytes == frag.n_bytes &&
+		    probed.generation == frag.generation);
+	c->frag = frag;
+	c->is_prepared = true;
+}
+
+static inline void model_commit(struct model *m, struct model_cut *c,
+				bool is_noref, uint32_t n_bytes)
+{
+	const struct mr_frag frag = c->frag;
+	struct model_frag *last = model_find(m, c->last);
+	int expected = (int)(frag.addr + n_bytes - c->end), took;
+
+	if (m->n_live == MODEL_MAX_LIVE)
+		return;
+	if (!c->is_prepared)
+		expected = -ESTALE;
+	else if (n_bytes == 0 || n_bytes > frag.n_bytes)
+		expected = -EINVAL;
+	else if (is_noref && (c->last == MR_ADDR_NONE || frag.addr != c->end))
+		expected = -EINVAL;
+	/* To lengthen a frag that came back is the caller's own fault. */
+	if (is_noref && c->is_prepared && last == NULL)
+		return;
+	took = is_noref ? mr_frag_cache_commit_noref(c->frags, &frag, n_bytes) :
+			  mr_frag_cache_commit(c->frags, &frag, n_bytes);
+	MODEL_CHECK(took == expected);
+	if (took < 0)
+		return;
+	if (!is_noref) {
+		model_hold(m, c, frag.addr, n_bytes);
+		return;
+	}
+	last->n_bytes += n_bytes;
+	c->end += n_bytes;
+	c->is_prepared = false;
+}
+
+static inline void model_drain(struct model_cut *c)
+{
+	mr_frag_cache_drain(c->frags);
+	c->block_bytes = 0;
+	c->last = MR_ADDR_NONE;
+	c->is_prepared = false;
+}
+
+/* Every step'th of the last n, each one reference. */
+static inline void model_free(struct model *m, struct mr_cache *cache,
+			      uint32_t n, uint32_t step, uint32_t way)
+{
+	uint64_t addrs[64];
+	uint32_t n_addrs = 0;
+
+	for (uint32_t i = m->n_live; i-- > 0 && n_addrs < n;) {
+		if (i % step != 0)
+			continue;
+		addrs[n_addrs++] = m->live[i].addr;
+		model_forget(m, &m->live[i]);
+	}
+	if (way == 0)
+		mr_pool_frag_free_bulk(m->pool, addrs, n_addrs);
+	else if (way == 1)
+		mr_frag_free_bulk(cache, addrs, n_addrs);
+	else
+		for (uint32_t i = 0; i < n_addrs; i++)
+			mr_frag_free_bulk(cache, &addrs[i], 1);
+}
+
+static inline void model_ref(struct model *m, struct mr_cache *cache,
+			     uint32_t i)
+{
+	struct model_frag *frag;
+	struct mr_frame frame;
+
+	if (m->n_live == 0)
+		return;
+	frag = &m->live[i % m->n_live];
+	frame = (struct mr_frame){ frag->addr, frag->n_bytes, 0 };
+	MODEL_CHECK(mr_frame_is_sole(cache, &frame) <= (frag->n_refs == 1));
+	MODEL_CHECK(mr_frame_ref(cache, &frame, 1) == 0);
+	frag->n_refs++;
+	MODEL_CHECK(!mr_frame_is_sole(cache, &frame));
+	MODEL_CHECK(mr_frame_push(cache, &frame, 1) == -EROFS);
+	for (int k = 0; k < MODEL_N; k++)
+		if (m->cuts[k].block_bytes != 0 &&
+		    m->cuts[k].begin == frag->begin)
+			m->cuts[k].was_shared = true;
+}
+
+/* Pages are gone, or are back: blocks run out and single pages have to do. */
+static inline void model_hoard(struct model *m, struct mr_cache *cache)
+{
+	if (m->n_hoarded > 0) {
+		mr_frag_free_bulk(cache, m->hoard, m->n_hoarded);
+		m->n_hoarded = 0;
+	} else {
+		m->n_hoarded = mr_frag_alloc_bulk(cache, m->hoard, MODEL_PAGES,
+						  m->page_bytes);
+	}
+}
+
+/* A cache and what it cuts end; another one begins. */
+static inline void model_restart(struct model *m, uint32_t i)
+{
+	struct model_cut *c = &m->cuts[i];
+
+	mr_frag_cache_destroy(c->frags);
+	mr_cache_destroy(m->caches[i]);
+	memset(c, 0, sizeof(*c));
+	c->last = MR_ADDR_NONE;
+	MODEL_CHECK(mr_cache_create(m->pool, &m->caches[i], NULL) == 0);
+	MODEL_CHECK(mr_frag_cache_create(m->caches[i], &c->frags, NULL) == 0);
+}
+
+static inline void model_step(struct model *m, uint8_t what, uint8_t with)
+{
+	static const uint32_t sizes[] = {
+		1,    12,   64,   75,   100,  333,  800,   1500,
+		2048, 2049, 4000, 4096, 4097, 9000, 32768, 600,
+	};
+	const uint32_t which = with >> 7;
+	struct model_cut *c = &m->cuts[which];
+	struct mr_cache *cache = m->caches[which];
+	const uint32_t n_bytes = sizes[with & 15];
+	const uint32_t align_bytes = (1u << (with >> 4 & 7)) & ~1u;
+	const uint32_t more = what >> 4;
+
+	switch (what & 15) {
+	case 0:
+	case 1:
+	case 2:
+		model_alloc(m, c, n_bytes, align_bytes, 1);
+		break;
+	case 3:
+		model_alloc(m, c, n_bytes, align_bytes, more + 1);
+		break;
+	case 4:
+		if (c->last != MR_ADDR_NONE && model_find(m, c->last) != NULL)
+			model_abort(m, c, more & 1, c->last,
+				    (uint32_t)(c->end - c->last) +
+					    (more == 14));
+		break;
+	case 5:
+		if (m->n_live > 0) {
+			const struct model_frag *f = &m->live[with % m->n_live];
+
+			model_abort(m, c, more & 1, f->addr, f->n_bytes);
+		}
+		break;
+	case 6:
+	case 7:
+		model_prepare(m, c, n_bytes, align_bytes);
+		break;
+	case 8:
+		model_commit(m, c, false, n_bytes);
+		break;
+	case 9:
+		model_commit(m, c, true, n_bytes);
+		break;
+	case 10:
+	case 11:
+	case 12:
+		model_free(m, cache, 1 + (with & (more == 0 ? 63 : 7)),
+			   1 + more / 4, more & 3);
+		break;
+	case 13:
+		model_ref(m, cache, with);
+		break;
+	case 14:
+		if (more < 6)
+			model_drain(c);
+		else
+			model_hoard(m, cache);
+		break;
+	default:
+		if (more == 0)
+			model_restart(m, which);
+		break;
+	}
+}
+
+static inline void model_close(struct model *m)
+{
+	while (m->n_live > 0)
+		model_free(m, m->caches[0], 64, 1, 1 + m->n_live % 2);
+	if (m->n_hoarded > 0)
+		model_hoard(m, m->caches[1]);
+	model_check_pool(m);
+	for (int i = 0; i < MODEL_N; i++) {
+		mr_frag_cache_destroy(m->cuts[i].frags);
+		mr_cache_destroy(m->caches[i]);
+	}
+}
+
+#endif

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Test of lib/pool/frag.c, block.c and block_count.c: long random sequences of
+ * operations with fixed seeds, against a model that knows what is where.
+ */
+#include "support/pool_unit.h"
+
+#define MODEL_CHECK(promise) assert_true(promise)
+#include "support/frag_model.h"
+
+static uint32_t next_random(uint64_t *random)
+{
+	*random ^= *random << 13;
+	*random ^= *random >> 7;
+	*random ^= *random << 17;
+	return (uint32_t)(*random >> 32);
+}
+
+static void frags_do_as_the_model_says(uint32_t n_pages, uint32_t page_bytes,
+				       uint32_t chunk_bytes, uint64_t seed)
+{
+	static struct model model;
+	struct pool_fixture f;
+	uint64_t random = seed;
+
+	fixture_open(&f, n_pages, page_bytes, chunk_bytes);
+	model_open(&model, f.pool);
+	for (int i = 0; i < 40000; i++) {
+		const uint32_t r = next_random(&random);
+
+		model_step(&model, (uint8_t)r, (uint8_t)(r >> 8));
+		if (i % 16 == 0)
+			model_check_pool(&model);
+	}
+	model_close(&model);
+	fixture_close(&f);
+}
+
+static void plenty_of_pages(void **state)
+{
+	(void)state;
+	frags_do_as_the_model_says(4096, 4096, 4096, 1);
+	frags_do_as_the_model_says(1024, 8192, 2048, 2);
+	frags_do_as_the_model_says(4096, 2048, 2048, 3);
+	frags_do_as_the_model_says(512, 32768, 4096, 4);
+}
+
+static void too_few_pages(void **state)
+{
+	(void)state;
+	frags_do_as_the_model_says(40, 4096, 4096, 5);
+	frags_do_as_the_model_says(7, 4096, 2048, 6);
+	frags_do_as_the_model_says(3, 16384, 4096, 7);
+	frags_do_as_the_model_says(90, 2048, 2048, 8);
+	frags_do_as_the_model_says(1, 32768, 2048, 9);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(plenty_of_pages),
+		cmocka_unit_test(too_few_pages),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
