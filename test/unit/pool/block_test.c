@@ -266,13 +266,24 @@ static void more_frees_than_cuts_are_counted_and_break_nothing(void **state)
 	assert_int_equal(pool_stats(f.p.pool).free_over, 5 + 2);
 	assert_in_flight(f.p.pool, 0);
 
+	/* Nor is it back twice if they were as many as they should be. */
+	addr = cut(&f, 100);
+	leave_block(&f, rest);
+	mr_frag_free_bulk(f.other, &addr, 1);
+	mr_frag_free_bulk(f.other, rest, 2);
+	mri_block_flush(f.other);
+	assert_in_flight(f.p.pool, 0);
+	mr_pool_frag_free_bulk(f.p.pool, &addr, 1);
+	assert_int_equal(pool_stats(f.p.pool).free_over, 7 + 1);
+	assert_in_flight(f.p.pool, 0);
+
 	/* By the owner, who finds it when he retires the block. */
 	addr = cut(&f, 100);
 	mr_frag_free_bulk(f.p.cache, &addr, 1);
 	mr_frag_free_bulk(f.p.cache, &addr, 1);
 	mri_block_flush(f.p.cache);
 	mr_frag_cache_drain(f.frags);
-	assert_int_equal(pool_stats(f.p.pool).free_over, 7 + 1);
+	assert_int_equal(pool_stats(f.p.pool).free_over, 8 + 1);
 	assert_in_flight(f.p.pool, 0);
 	close_blocks(&f);
 }

@@ -74,8 +74,13 @@ static void aborted_reference_leaves_the_bytes(void **state)
 	assert_int_equal(mr_frag_cache_abort_ref(f.frags, a, 100), -EINVAL);
 	assert_int_equal(mr_frag_cache_abort(f.frags, a, 100), -EINVAL);
 	assert_in_flight(f.p.pool, 0);
-	assert_int_equal(cut(&f, 1, 0), a + 100);
-	give_back(&f, a + 100);
+	a = cut(&f, 1, 0);
+	assert_int_equal(cut(&f, 2, 0), a + 1);
+	assert_int_equal(mr_frag_cache_abort_ref(f.frags, a + 1, 2), 0);
+	assert_int_equal(mr_frag_cache_abort_ref(f.frags, a + 1, 2), -EINVAL);
+	assert_int_equal(mr_frag_cache_abort(f.frags, a + 1, 2), -EINVAL);
+	assert_in_flight(f.p.pool, 8);
+	give_back(&f, a);
 	assert_in_flight(f.p.pool, 0);
 	close_frags(&f);
 }
