@@ -7,8 +7,9 @@
  *
  * With back=ring the pages come back through a second ring, and core 0 gives
  * them back where it took them. The rows by ring size show what a longer queue
- * costs: a full ring holds pages that no cache has room for (the advice of
- * founding document 4).
+ * costs (the advice of founding document 4): as a driver that completes late,
+ * core 1 waits until the ring is three quarters full, then empties it. Such a
+ * queue holds, and returns at once, pages that no cache has room for.
  */
 #include <stdio.h>
 
@@ -16,7 +17,7 @@
 #include "takers.h"
 #include "workloads.h"
 
-enum { PAGES, TOUCH, RING, IS_BACK, RETURNS }; /* of player.param */
+enum { PAGES, TOUCH, RING, IS_BACK, RETURNS, IS_LATE }; /* of player.param */
 
 static const char *const touch_names[] = { "none", "header", "header+64" };
 
@@ -45,17 +46,30 @@ static ALWAYS_INLINE void touch_all(struct pipe *pipe, const word *words,
 	}
 }
 
+/* Whether so much is there that a late core begins; left: what is to come. */
+static bool is_time(const struct pipe *pipe, uint64_t left)
+{
+	const uint32_t most = (pipe->hop->mask + 1) / 4 * 3;
+
+	return hop_count(pipe->hop) >= (left < most ? left : most);
+}
+
 /* Touch n objects, and give them back or send them back. */
 static ALWAYS_INLINE void consume(struct pipe *pipe, uint64_t n, uint64_t touch,
-				  const struct taker taker)
+				  bool is_late, const struct taker taker)
 {
 	struct patience patience = { 0 };
 	word words[PIPE_BURST];
+	bool is_on = !is_late;
 
 	for (uint64_t done = 0; done < n;) {
-		const uint32_t got = hop_get(pipe->hop, words, PIPE_BURST);
+		uint32_t got = 0;
 
+		is_on = is_on || is_time(pipe, n - done);
+		if (is_on)
+			got = hop_get(pipe->hop, words, PIPE_BURST);
 		if (got == 0) {
+			is_on = !is_late;
 			taker.idle(pipe->pool, 1);
 			if (pipe_is_dead(pipe, &patience))
 				return;
@@ -77,6 +91,7 @@ static ALWAYS_INLINE void consume(struct pipe *pipe, uint64_t n, uint64_t touch,
 static ALWAYS_INLINE uint64_t run(struct player *player, uint32_t thread,
 				  uint64_t n, const struct taker taker)
 {
+	const bool is_late = player->param[IS_LATE] != 0;
 	struct pipe *pipe = player->state;
 
 	n = (n + PIPE_BURST - 1) / PIPE_BURST * PIPE_BURST;
@@ -85,13 +100,13 @@ static ALWAYS_INLINE uint64_t run(struct player *player, uint32_t thread,
 	/* One copy of the loop for each: the touch is a constant in it. */
 	switch (player->param[TOUCH]) {
 	case 0:
-		consume(pipe, n, 0, taker);
+		consume(pipe, n, 0, is_late, taker);
 		break;
 	case 1:
-		consume(pipe, n, 1, taker);
+		consume(pipe, n, 1, is_late, taker);
 		break;
 	default:
-		consume(pipe, n, 2, taker);
+		consume(pipe, n, 2, is_late, taker);
 	}
 	return 0;
 }
@@ -161,7 +176,8 @@ static void row_of(struct bench *bench, uint32_t n_pages, uint32_t touch,
 	struct player player = { .setup = set_up,
 				 .count = pipe_count,
 				 .teardown = pipe_free,
-				 .param = { n_pages, touch, ring, is_back } };
+				 .param = { n_pages, touch, ring, is_back, 0,
+					    is_rings } };
 
 	snprintf(name, sizeof(name), "pages=%u touch=%s%s", n_pages,
 		 touch_names[touch], is_back ? " back=ring" : "");

@@ -78,10 +78,10 @@ static inline uint32_t hop_get(struct hop *hop, word *words, uint32_t n)
 	return n;
 }
 
-static inline bool hop_is_empty(const struct hop *hop)
+static inline uint32_t hop_count(const struct hop *hop)
 {
-	return __atomic_load_n(&hop->tail, __ATOMIC_ACQUIRE) ==
-	       __atomic_load_n(&hop->head, __ATOMIC_ACQUIRE);
+	return __atomic_load_n(&hop->tail, __ATOMIC_ACQUIRE) -
+	       __atomic_load_n(&hop->head, __ATOMIC_RELAXED);
 }
 
 static inline void relax(void)
