@@ -21,6 +21,7 @@ static const struct workload *const workloads[] = {
 	&b03_pp_ring,
 	&b05_pp_cross,
 	&b06_bulk,
+	&b08_xdp_drop,
 	&b09_frag_pp,
 	&b10_frag_mix,
 	&b11_frag_abort,
