@@ -121,6 +121,24 @@ struct mr_cache {
 _Static_assert(offsetof(struct mr_cache, counters) == MRI_CACHE_LINE,
 	       "what every call reads is one line");
 
+/* The inline calls of millrace/pool.h see this much of it. */
+_Static_assert(
+	offsetof(struct mr_cache, top) == offsetof(struct mr_cache_head, top) &&
+		offsetof(struct mr_cache, loaded) ==
+			offsetof(struct mr_cache_head, magazine) &&
+		offsetof(struct mr_cache, owners) ==
+			offsetof(struct mr_cache_head, owners) &&
+		offsetof(struct mr_cache, addr) ==
+			offsetof(struct mr_cache_head, addr) &&
+		offsetof(struct mr_cache, fast_bytes) ==
+			offsetof(struct mr_cache_head, fast_bytes) &&
+		offsetof(struct mr_cache, fast_pages) ==
+			offsetof(struct mr_cache_head, fast_pages) &&
+		offsetof(struct mr_cache, page_shift) ==
+			offsetof(struct mr_cache_head, page_shift) &&
+		offsetof(struct mri_magazine, numbers) == 2 * sizeof(uint32_t),
+	"struct mr_cache_head is the head of struct mr_cache");
+
 /*
  * Magazines of pages that come back to the cache that took them. Whoever frees
  * pushes, the cache pops, and so does a cache that finds nothing elsewhere.

@@ -40,13 +40,15 @@ static uint64_t run_ours(struct player *player, uint32_t thread, uint64_t n)
 	struct ours *ours = player->state;
 	struct mr_cache *from = ours->caches[0];
 	struct mr_cache *to = ours->caches[player->param[TO]];
-	uint64_t addr;
 
 	(void)thread;
 	for (uint64_t i = 0; i < n; i++) {
-		if (mr_frag_alloc_bulk(from, &addr, 1, PAGE_BYTES) != 1)
+		const uint64_t addr = mr_frag_alloc(from, PAGE_BYTES);
+
+		if (addr == MR_ADDR_NONE)
 			return 0;
-		mr_frag_free_bulk(to, &addr, 1);
+		keep((const void *)(uintptr_t)addr);
+		mr_frag_free(to, addr);
 	}
 	return n;
 }

@@ -51,13 +51,14 @@ static uint64_t run_single(struct player *player, uint32_t thread, uint64_t n)
 
 	(void)thread;
 	for (done = 0; done < n; done += bulk) {
-		for (uint32_t i = 0; i < bulk; i++)
-			if (mr_frag_alloc_bulk(ours->caches[0], &addrs[i], 1,
-					       PAGE_BYTES) != 1)
+		for (uint32_t i = 0; i < bulk; i++) {
+			addrs[i] = mr_frag_alloc(ours->caches[0], PAGE_BYTES);
+			if (addrs[i] == MR_ADDR_NONE)
 				return 0;
+		}
 		keep(addrs);
 		for (uint32_t i = 0; i < bulk; i++)
-			mr_frag_free_bulk(to, &addrs[i], 1);
+			mr_frag_free(to, addrs[i]);
 	}
 	return done;
 }

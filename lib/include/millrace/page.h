@@ -33,9 +33,6 @@ extern "C" {
 /** Largest order of pages of 2 KiB; of 4 KiB it is 3, of 32 KiB 0. */
 enum { MR_PAGE_MAX_ORDER = 4 };
 
-/** An empty slot of an array of addresses: no address of any region. */
-#define MR_ADDR_NONE UINT64_MAX
-
 /** Blocks, as a list: to compare with arrays, which are faster. */
 struct mr_page_list {
 	uint32_t first_plus_1; /**< page number plus 1; 0: empty */

@@ -29,6 +29,9 @@ extern "C" {
 struct mr_ctx;
 struct mr_region;
 
+/** No address of any region: an empty slot, or that there was none. */
+#define MR_ADDR_NONE UINT64_MAX
+
 /** OS pages to ask for. Each value falls back to the ones below it. */
 enum mr_os_pages {
 	MR_OS_PAGES_AUTO = 0, /**< the largest that does not waste a half */

@@ -472,9 +472,63 @@ static void one_page_many_times_in_a_burst(void **state)
 	fixture_close(&f);
 }
 
+/* The inline calls do what the others do, and leave to them what is odd. */
+static void one_at_a_time_inline(void **state)
+{
+	const uint32_t n = 3 * MAG;
+	struct pool_fixture f;
+	uint64_t addrs[3 * MAG + 1];
+	struct mr_frame frame = { .len = 60 };
+
+	(void)state;
+	fixture_open(&f, n, 4096, 4096);
+	for (uint32_t i = 0; i < n; i++) {
+		addrs[i] = mr_frag_alloc(f.cache, 4096);
+		assert_int_not_equal(addrs[i], MR_ADDR_NONE);
+		assert_in_flight(f.pool, i + 1);
+	}
+	assert_int_equal(mr_frag_alloc(f.cache, 4096), MR_ADDR_NONE);
+	assert_int_equal(mr_frag_alloc(f.cache, 100), MR_ADDR_NONE);
+	assert_int_equal(pool_stats(f.pool).alloc_empty, 1);
+
+	/* Shared: the first free is a reference, the second the page. */
+	frame.addr = addrs[0];
+	assert_int_equal(mr_frame_ref(f.cache, &frame, 1), 0);
+	mr_frag_free(f.cache, addrs[0] + 100);
+	assert_in_flight(f.pool, n);
+	for (uint32_t i = 0; i < n; i++) {
+		mr_frag_free(f.cache, addrs[i] + i % 4096);
+		assert_in_flight(f.pool, n - i - 1);
+	}
+	mr_frag_free(f.cache, MR_ADDR_NONE - 1);
+	assert_int_equal(pool_stats(f.pool).free_invalid, 1);
+	assert_int_equal(pool_stats(f.pool).alloc_fast, n);
+	assert_int_equal(pool_stats(f.pool).recycle_cached, n);
+	fixture_close(&f);
+}
+
+static void one_at_a_time_inline_where_it_is_not_simple(void **state)
+{
+	struct pool_fixture f;
+	uint64_t a, b;
+
+	(void)state;
+	fixture_open(&f, 64, 8192, 4096);
+	a = mr_frag_alloc(f.cache, 4096);
+	b = mr_frag_alloc(f.cache, 4096);
+	assert_int_equal(b, a + 4096);
+	mr_frag_free(f.cache, a);
+	assert_in_flight(f.pool, 1);
+	mr_frag_free(f.cache, b);
+	assert_in_flight(f.pool, 0);
+	fixture_close(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(one_at_a_time_inline),
+		cmocka_unit_test(one_at_a_time_inline_where_it_is_not_simple),
 		cmocka_unit_test(bursts_of_every_length_conserve_pages),
 		cmocka_unit_test(any_byte_of_a_buffer_names_it),
 		cmocka_unit_test(other_sizes_get_nothing),
