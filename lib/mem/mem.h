@@ -4,6 +4,7 @@
 #define MEM_MEM_H
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <millrace/region.h>
@@ -53,17 +54,38 @@ struct mr_region {
 	uint32_t n_segments; /* in order of address */
 	struct mr_segment_info segments[MRI_MAX_SEGMENTS];
 	struct mri_extent extents[MRI_MAX_SEGMENTS]; /* in no order */
+	struct mri_extent reserved[MRI_MAX_POOLS];   /* end 0: none */
 	struct mri_pin pins[MRI_MAX_PINS];
 	/* Pools register so that a frame of another pool finds its home. */
 	struct mri_pool_place pools[MRI_MAX_POOLS];
 };
 
+/* A segment to be. */
+struct mri_segment_wish {
+	uint64_t addr; /* in a reservation; or MRI_ADDR_ANY: the lowest gap */
+	uint64_t n_bytes; /* at least */
+	uint32_t numa_node_plus_1; /* preferred; 0: none */
+};
+
+#define MRI_ADDR_ANY UINT64_MAX
+
 /*
- * Add a segment of at least n_bytes at the lowest free address. -ENOMEM, with
- * the reason, if there is neither memory nor address range.
+ * Add a segment. -ENOMEM, with the reason, if there is neither memory nor
+ * address range.
  */
-int mri_region_add_segment(struct mr_region *region, uint64_t n_bytes,
-			   uint64_t *ret_addr, struct mr_reason *reterr_reason);
+int mri_region_add(struct mr_region *region,
+		   const struct mri_segment_wish *wish,
+		   struct mr_segment_info *ret_info,
+		   struct mr_reason *reterr_reason);
+
+/*
+ * Keep the lowest gap of n_bytes for segments that are added at an address in
+ * it. -ENOMEM: there is no such gap, or too many of them are kept.
+ */
+int mri_region_reserve(struct mr_region *region, uint64_t n_bytes,
+		       uint64_t align, uint64_t *ret_addr,
+		       struct mr_reason *reterr_reason);
+void mri_region_release(struct mr_region *region, uint64_t addr);
 
 /*
  * Give the segment at addr back. -EBUSY, with the holder's name, while a port
@@ -74,10 +96,15 @@ int mri_region_remove_segment(struct mr_region *region, uint64_t addr,
 
 /*
  * Back [at, at + n_bytes), multiples of the OS page, with memory on OS pages of
- * one rung: all of it, or the reservation as it was. lib/mem/segment.c
+ * one rung: all of it, or the reservation as it was. Of a NUMA node, or if it
+ * is not bound to that, of another where that has none. lib/mem/segment.c
  */
 int mri_segment_map(const char *name, uint8_t *at, uint64_t n_bytes,
-		    enum mr_os_pages rung, uint32_t numa_node_plus_1);
+		    enum mr_os_pages rung, uint32_t numa_node_plus_1,
+		    bool is_bound);
+
+/* The NUMA node that the memory at an address is on; -1: nobody can say. */
+int32_t mri_segment_node(const uint8_t *at);
 
 /* Put the reservation back where the segment was. */
 int mri_segment_unmap(uint8_t *at, uint64_t n_bytes);

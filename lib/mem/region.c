@@ -4,7 +4,8 @@
  *
  * Segments stand in order of their addresses. A new one takes the lowest gap
  * that it fits, so that the range that a device registers, from address 0 to
- * the first gap, is as long as it can be.
+ * the first gap, is as long as it can be. A pool that may grow reserves a range
+ * and fills it from its beginning.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -118,50 +119,81 @@ void *mr_region_base(const struct mr_region *region)
 	return region->base;
 }
 
-/* The lowest gap of n_bytes; segments are in order of their addresses. */
-static bool find_gap(const struct mr_region *region, uint64_t n_bytes,
-		     uint64_t align, uint32_t *ret_place, uint64_t *ret_addr)
+/* The end of what is taken of [addr, addr + n_bytes), or 0. */
+static uint64_t end_of_taken(const struct mr_region *region, uint64_t addr,
+			     uint64_t n_bytes)
 {
-	uint64_t addr = 0;
+	for (uint32_t i = 0; i < region->n_segments; i++) {
+		const struct mr_segment_info *s = &region->segments[i];
 
-	for (uint32_t i = 0; i <= region->n_segments; i++) {
-		const struct mr_segment_info *next = &region->segments[i];
-		const uint64_t end =
-			i < region->n_segments ? next->addr : region->max_bytes;
+		if (addr < s->addr + s->n_bytes && s->addr < addr + n_bytes)
+			return s->addr + s->n_bytes;
+	}
+	for (uint32_t i = 0; i < MRI_MAX_POOLS; i++) {
+		const struct mri_extent *r = &region->reserved[i];
 
-		addr = mri_round_up(addr, align);
-		if (addr + n_bytes <= end) {
-			*ret_place = i;
-			*ret_addr = addr;
-			return true;
-		}
-		if (i < region->n_segments)
-			addr = next->addr + next->n_bytes;
+		if (addr < r->end && r->begin < addr + n_bytes)
+			return r->end;
+	}
+	return 0;
+}
+
+/* The lowest gap of n_bytes, between segments and what pools have reserved. */
+static bool find_gap(const struct mr_region *region, uint64_t n_bytes,
+		     uint64_t align, uint64_t *ret_addr)
+{
+	uint64_t addr = 0, end;
+
+	while ((end = end_of_taken(region, addr, n_bytes)) != 0)
+		addr = mri_round_up(end, align);
+	*ret_addr = addr;
+	return addr + n_bytes <= region->max_bytes;
+}
+
+/*
+ * Whether n_bytes may begin at addr, which is in a reservation: aligned, and
+ * not past its end. Its owner knows that no segment is there.
+ */
+static bool fits_at(const struct mr_region *region, uint64_t addr,
+		    uint64_t n_bytes, uint64_t align)
+{
+	for (uint32_t i = 0; i < MRI_MAX_POOLS; i++) {
+		const struct mri_extent *r = &region->reserved[i];
+
+		if (addr >= r->begin && addr < r->end)
+			return addr % align == 0 && n_bytes <= r->end - addr;
 	}
 	return false;
 }
 
-/* Memory in the lowest gap that fits it on OS pages of this rung. */
+/* Memory on OS pages of this rung, where it is wanted or where it fits. */
 static int add_on_rung(struct mr_region *region, enum mr_os_pages rung,
-		       uint64_t n_bytes, uint32_t *ret_place,
+		       const struct mri_segment_wish *wish,
 		       struct mr_segment_info *ret_info)
 {
 	const uint64_t align = mri_os_page_bytes(rung) > SEGMENT_ALIGN_BYTES ?
 				       mri_os_page_bytes(rung) :
 				       SEGMENT_ALIGN_BYTES;
-	uint64_t addr;
+	const uint64_t n_bytes = mri_round_up(wish->n_bytes, align);
+	const bool is_bound = region->numa_node_plus_1 != 0;
+	const uint32_t node_plus_1 = is_bound ? region->numa_node_plus_1 :
+						wish->numa_node_plus_1;
+	uint64_t addr = wish->addr;
 	int err;
 
-	n_bytes = mri_round_up(n_bytes, align);
-	if (!find_gap(region, n_bytes, align, ret_place, &addr))
+	if (addr == MRI_ADDR_ANY ? !find_gap(region, n_bytes, align, &addr) :
+				   !fits_at(region, addr, n_bytes, align))
 		return -ENOSPC;
 	err = mri_segment_map(region->name, region->base + addr, n_bytes, rung,
-			      region->numa_node_plus_1);
+			      node_plus_1, is_bound);
 	if (err < 0)
 		return err;
 	ret_info->addr = addr;
 	ret_info->n_bytes = n_bytes;
-	ret_info->numa_node = (int32_t)region->numa_node_plus_1 - 1;
+	ret_info->numa_node = (int32_t)node_plus_1 - 1;
+	/* It was a wish only: where the memory is, the kernel knows. */
+	if (node_plus_1 != 0 && !is_bound)
+		ret_info->numa_node = mri_segment_node(region->base + addr);
 	/* What a memfd gets of transparent huge pages, nobody can say. */
 	ret_info->os_page_bytes =
 		rung == MR_OS_PAGES_THP ? 4096 : mri_os_page_bytes(rung);
@@ -191,14 +223,15 @@ static void say_why(char *why, size_t n, enum mr_os_pages rung, int err)
  * Down the ladder. Each rung rounds to its own OS page, so that a segment that
  * ends up on small ones does not take what a huge one would have wasted.
  */
-static int go_down(struct mr_region *region, uint64_t n_bytes,
-		   uint32_t *ret_place, struct mr_segment_info *info)
+static int go_down(struct mr_region *region,
+		   const struct mri_segment_wish *wish,
+		   struct mr_segment_info *info)
 {
 	int err = -ENOMEM;
 
-	for (int rung = mri_segment_best(n_bytes, region->os_pages);
+	for (int rung = mri_segment_best(wish->n_bytes, region->os_pages);
 	     rung <= MR_OS_PAGES_4K; rung++) {
-		err = add_on_rung(region, rung, n_bytes, ret_place, info);
+		err = add_on_rung(region, rung, wish, info);
 		if (err == 0 && rung == MR_OS_PAGES_THP && info->why[0] == '\0')
 			snprintf(info->why, sizeof(info->why),
 				 "transparent huge pages are the kernel's to "
@@ -274,11 +307,13 @@ bool mr_region_is_backed(const struct mr_region *region, uint64_t addr,
 	return false;
 }
 
-static int add_locked(struct mr_region *region, uint64_t n_bytes,
-		      uint64_t *ret_addr, struct mr_reason *reterr_reason)
+static int add_locked(struct mr_region *region,
+		      const struct mri_segment_wish *wish,
+		      struct mr_segment_info *ret_info,
+		      struct mr_reason *reterr_reason)
 {
 	struct mr_segment_info info = { 0 };
-	uint32_t place;
+	uint32_t place = region->n_segments;
 	int err;
 
 	if (region->n_segments == MRI_MAX_SEGMENTS)
@@ -286,10 +321,14 @@ static int add_locked(struct mr_region *region, uint64_t n_bytes,
 			       "a region has room for %d segments, this one "
 			       "has as many",
 			       MRI_MAX_SEGMENTS);
-	err = go_down(region, n_bytes, &place, &info);
+	err = go_down(region, wish, &info);
 	if (err < 0)
-		return refuse_segment(region, n_bytes, err, reterr_reason);
+		return refuse_segment(region, wish->n_bytes, err,
+				      reterr_reason);
 
+	/* In order of their addresses. */
+	while (place > 0 && region->segments[place - 1].addr > info.addr)
+		place--;
 	memmove(&region->segments[place + 1], &region->segments[place],
 		(region->n_segments - place) * sizeof(region->segments[0]));
 	region->segments[place] = info;
@@ -301,19 +340,57 @@ static int add_locked(struct mr_region *region, uint64_t n_bytes,
 	       (unsigned long long)info.addr,
 	       (unsigned long long)(info.os_page_bytes >> 10),
 	       info.why[0] != '\0' ? ": " : "", info.why);
-	*ret_addr = info.addr;
+	*ret_info = info;
 	return 0;
 }
 
-int mri_region_add_segment(struct mr_region *region, uint64_t n_bytes,
-			   uint64_t *ret_addr, struct mr_reason *reterr_reason)
+int mri_region_add(struct mr_region *region,
+		   const struct mri_segment_wish *wish,
+		   struct mr_segment_info *ret_info,
+		   struct mr_reason *reterr_reason)
 {
 	int err;
 
 	pthread_mutex_lock(&region->lock);
-	err = add_locked(region, n_bytes, ret_addr, reterr_reason);
+	err = add_locked(region, wish, ret_info, reterr_reason);
 	pthread_mutex_unlock(&region->lock);
 	return err;
+}
+
+int mri_region_reserve(struct mr_region *region, uint64_t n_bytes,
+		       uint64_t align, uint64_t *ret_addr,
+		       struct mr_reason *reterr_reason)
+{
+	struct mri_extent *place = NULL;
+	int err = 0;
+
+	if (align < SEGMENT_ALIGN_BYTES)
+		align = SEGMENT_ALIGN_BYTES;
+	n_bytes = mri_round_up(n_bytes, SEGMENT_ALIGN_BYTES);
+	pthread_mutex_lock(&region->lock);
+	for (uint32_t i = 0; i < MRI_MAX_POOLS && place == NULL; i++)
+		if (region->reserved[i].end == 0)
+			place = &region->reserved[i];
+	if (place == NULL)
+		err = mr_fail(reterr_reason, -ENOMEM,
+			      "a region has room for %d pools, this one has "
+			      "as many",
+			      MRI_MAX_POOLS);
+	else if (!find_gap(region, n_bytes, align, ret_addr))
+		err = refuse_segment(region, n_bytes, -ENOSPC, reterr_reason);
+	else
+		*place = (struct mri_extent){ *ret_addr, *ret_addr + n_bytes };
+	pthread_mutex_unlock(&region->lock);
+	return err;
+}
+
+void mri_region_release(struct mr_region *region, uint64_t addr)
+{
+	pthread_mutex_lock(&region->lock);
+	for (uint32_t i = 0; i < MRI_MAX_POOLS; i++)
+		if (region->reserved[i].begin == addr)
+			region->reserved[i] = (struct mri_extent){ 0 };
+	pthread_mutex_unlock(&region->lock);
 }
 
 static int remove_locked(struct mr_region *region, uint64_t addr,

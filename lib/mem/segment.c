@@ -24,7 +24,9 @@
 enum {
 	HUGE_SHIFT = 26,     /* MFD_HUGE_SHIFT */
 	POPULATE_WRITE = 23, /* MADV_POPULATE_WRITE, 5.14 */
+	MPOL_PREFERRED_MODE = 1,
 	MPOL_BIND_MODE = 2,
+	MPOL_NODE_OF_ADDR = 3, /* MPOL_F_NODE | MPOL_F_ADDR */
 };
 
 uint64_t mri_os_page_bytes(enum mr_os_pages os_pages)
@@ -63,19 +65,34 @@ static int touch_all(uint8_t *at, uint64_t n_bytes, uint64_t step)
 	return 0;
 }
 
-static int bind_to_node(uint8_t *at, uint64_t n_bytes, uint32_t node)
+static int bind_to_node(uint8_t *at, uint64_t n_bytes, uint32_t node,
+			bool is_bound)
 {
 	unsigned long mask[MRI_MAX_NUMA_NODES / 64 + 1] = { 0 };
 
 	mask[node / 64] = 1ul << (node % 64);
-	if (syscall(SYS_mbind, at, n_bytes, MPOL_BIND_MODE, mask,
-		    sizeof(mask) * 8, 0) < 0)
+	/* A node that does not exist is as good as one that is full. */
+	if (syscall(SYS_mbind, at, n_bytes,
+		    is_bound ? MPOL_BIND_MODE : MPOL_PREFERRED_MODE, mask,
+		    sizeof(mask) * 8, 0) < 0 &&
+	    is_bound)
 		return -errno;
 	return 0;
 }
 
+int32_t mri_segment_node(const uint8_t *at)
+{
+	int node;
+
+	if (syscall(SYS_get_mempolicy, &node, NULL, 0, at,
+		    MPOL_NODE_OF_ADDR) < 0)
+		return -1;
+	return node;
+}
+
 int mri_segment_map(const char *name, uint8_t *at, uint64_t n_bytes,
-		    enum mr_os_pages rung, uint32_t numa_node_plus_1)
+		    enum mr_os_pages rung, uint32_t numa_node_plus_1,
+		    bool is_bound)
 {
 	const uint64_t step = mri_os_page_bytes(rung);
 	unsigned int flags = MFD_CLOEXEC;
@@ -100,7 +117,7 @@ int mri_segment_map(const char *name, uint8_t *at, uint64_t n_bytes,
 	if (rung == MR_OS_PAGES_THP && madvise(at, n_bytes, MADV_HUGEPAGE) < 0)
 		err = -errno;
 	if (err == 0 && numa_node_plus_1 != 0)
-		err = bind_to_node(at, n_bytes, numa_node_plus_1 - 1);
+		err = bind_to_node(at, n_bytes, numa_node_plus_1 - 1, is_bound);
 	if (err == 0)
 		err = touch_all(at, n_bytes,
 				rung == MR_OS_PAGES_THP ? 4096 : step);

@@ -84,44 +84,6 @@ static void unmake_block(struct mr_pool *pool, const struct mri_block *block)
 	mark(pool, block->page, block->order, 0);
 }
 
-/*
- * Blocks from a page allocator that knows single pages only: those that happen
- * to lie side by side. It hands pages out from the last of its array.
- */
-static uint32_t alloc_blocks(struct mr_pool *pool, uint32_t order,
-			     uint32_t *pages, uint32_t n)
-{
-	uint32_t all[1 << 4], n_done = 0;
-
-	while (n_done < n) {
-		const uint32_t n_pages = 1u << order;
-		const uint32_t k =
-			mri_page_alloc_bulk(&pool->page_alloc, all, n_pages);
-		bool is_block = k == n_pages && all[k - 1] % n_pages == 0;
-
-		for (uint32_t i = 1; i < k; i++)
-			is_block = is_block && all[i - 1] == all[i] + 1;
-		if (!is_block) {
-			mri_page_free_bulk(&pool->page_alloc, all, k);
-			break;
-		}
-		pages[n_done++] = all[k - 1];
-	}
-	return n_done;
-}
-
-static void free_blocks(struct mr_pool *pool, uint32_t order,
-			const uint32_t *pages, uint32_t n)
-{
-	uint32_t all[1 << 4];
-
-	for (uint32_t b = 0; b < n; b++) {
-		for (uint32_t i = 0; i < 1u << order; i++)
-			all[i] = pages[b] + (1u << order) - 1 - i;
-		mri_page_free_bulk(&pool->page_alloc, all, 1u << order);
-	}
-}
-
 static uint32_t place_of(const struct mri_blocks *blocks,
 			 const struct mri_block *block)
 {
@@ -144,7 +106,8 @@ uint32_t mri_block_fetch(struct mr_cache *cache, struct mri_block **blocks)
 		blocks[i] = &pool->blocks.lines[numbers[i]];
 	if (n > 0)
 		return n;
-	n = alloc_blocks(pool, order, numbers, MRI_BLOCK_BATCH);
+	n = mri_page_alloc_blocks(&pool->page_alloc, order, numbers,
+				  MRI_BLOCK_BATCH);
 	mr_counter_add(&cache->counters.alloc_slow, (uint64_t)n << order);
 	mr_counter_add(&cache->counters.alloc_slow_high_order,
 		       (uint64_t)n << order);
@@ -211,7 +174,7 @@ void mri_block_back(struct mr_cache *cache, struct mr_pool *pool,
 			  n_failed);
 	} else {
 		unmake_block(pool, block);
-		free_blocks(pool, order, &page, 1);
+		mri_page_free_blocks(&pool->page_alloc, order, &page, 1);
 	}
 }
 
@@ -221,7 +184,8 @@ static void unmake_blocks(struct mr_pool *pool, struct mri_block **blocks,
 {
 	for (uint32_t i = 0; i < n; i++) {
 		unmake_block(pool, blocks[i]);
-		free_blocks(pool, blocks[i]->order, &blocks[i]->page, 1);
+		mri_page_free_blocks(&pool->page_alloc, blocks[i]->order,
+				     &blocks[i]->page, 1);
 	}
 }
 

@@ -21,6 +21,25 @@
 #include "pool/cache.h"
 #include "pool/safety.h"
 
+/*
+ * A magazine that begins with a page of another NUMA node than is wanted: its
+ * pages to the page allocator, which gives near ones if it has any. Once, and
+ * not until a near one comes, to spare the allocator.
+ */
+__attribute__((noinline, cold)) static void
+waive(struct mr_cache *cache, struct mri_magazine *magazine)
+{
+	struct mr_pool *pool = cache->pool;
+	const uint32_t n = mri_magazine_n(magazine);
+
+	mr_counter_add(&cache->counters.n_from_depot, n);
+	mr_counter_add(&cache->counters.alloc_waive, n);
+	mri_page_free_bulk(&pool->page_alloc, magazine->numbers, n);
+	mri_magazine_set_n(magazine, 0);
+	mri_depot_put(&pool->depot, &pool->depot.empty, magazine,
+		      &cache->counters.depot_cas_failed);
+}
+
 /* A magazine with pages; NULL: there is none. */
 static struct mri_magazine *fetch_filled(struct mr_cache *cache)
 {
@@ -41,6 +60,11 @@ static struct mri_magazine *fetch_filled(struct mr_cache *cache)
 	if (filled == NULL)
 		return NULL;
 	n = mri_magazine_n(filled);
+	if (pool->numa_node_plus_1 != 0 &&
+	    mri_pool_is_far(pool, filled->numbers[0])) {
+		waive(cache, filled);
+		return NULL;
+	}
 	mr_counter_add(&counters->alloc_refill, 1);
 	mr_counter_add(&counters->n_from_depot, n);
 	mr_counter_add(&cache->n_fetched, n);
@@ -102,7 +126,9 @@ __attribute__((noinline)) static bool refill(struct mr_cache *cache)
 		if (mri_block_reclaim(pool, cache) == 0 ||
 		    fetch_pages(cache) == 0) {
 			filled = fetch_last(cache);
-			if (filled == NULL)
+			if (filled == NULL &&
+			    (!mri_pool_grow_if_empty(pool) ||
+			     fetch_pages(cache) == 0))
 				return false;
 		}
 	}

@@ -32,14 +32,27 @@ static struct mri_magazine *steal(struct mr_pool *pool, uint64_t *n_failed)
 	return magazine;
 }
 
-/* Pages for a caller without a cache: the page allocator's, then the depot's.
+/* Up to n pages, by a segment more if there are none. */
+static uint32_t take_free_pages(struct mr_pool *pool, uint32_t *pages,
+				uint32_t n, bool may_grow)
+{
+	uint32_t n_got = mri_page_alloc_bulk(&pool->page_alloc, pages, n);
+
+	if (n_got == 0 && n > 0 && may_grow && mri_pool_grow_if_empty(pool))
+		n_got = mri_page_alloc_bulk(&pool->page_alloc, pages, n);
+	count(&pool->counters.alloc_slow, n_got);
+	return n_got;
+}
+
+/*
+ * Pages for a caller without a cache: the page allocator's, then the depot's,
+ * then new ones.
  */
 static uint32_t take_pages(struct mr_pool *pool, uint32_t *pages, uint32_t n)
 {
 	uint64_t n_failed = 0;
-	uint32_t n_done = mri_page_alloc_bulk(&pool->page_alloc, pages, n);
+	uint32_t n_done = take_free_pages(pool, pages, n, false);
 
-	count(&pool->counters.alloc_slow, n_done);
 	while (n_done < n) {
 		struct mri_magazine *magazine = mri_depot_take(
 			&pool->depot, &pool->depot.filled, &n_failed);
@@ -74,6 +87,9 @@ static uint32_t take_pages(struct mr_pool *pool, uint32_t *pages, uint32_t n)
 	if (n_done < n && pool->safety != NULL)
 		n_done += mri_quarantine_take(&pool->safety->quarantine,
 					      pages + n_done, n - n_done, 0);
+	if (n_done < n)
+		n_done += take_free_pages(pool, pages + n_done, n - n_done,
+					  true);
 	count(&pool->counters.depot_cas_failed, n_failed);
 	count(&pool->counters.n_direct_alloc, n_done);
 	return n_done;

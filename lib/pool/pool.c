@@ -15,6 +15,8 @@ enum {
 	MIN_DATA_BYTES = 64,
 };
 
+static const uint32_t SEGMENT_BYTES = 2u << 20;
+
 static int check_config(struct mr_pool_config *c,
 			struct mr_reason *reterr_reason)
 {
@@ -30,6 +32,8 @@ static int check_config(struct mr_pool_config *c,
 		c->max_caches = DEFAULT_MAX_CACHES;
 	if (c->name == NULL)
 		c->name = "pool";
+	if (c->max_pages == 0)
+		c->max_pages = c->n_pages;
 
 	if (!mri_is_power_of_two(c->page_bytes) || c->page_bytes < 2048 ||
 	    c->page_bytes > 32768)
@@ -43,10 +47,22 @@ static int check_config(struct mr_pool_config *c,
 			       "chunks of %u bytes: must be 2048 or 4096, and "
 			       "at most a page of %u",
 			       c->chunk_bytes, c->page_bytes);
-	if (c->n_pages > 1u << 28)
+	if (c->n_pages > 1u << 28 || c->max_pages > 1u << 28)
 		return mr_fail(reterr_reason, -EINVAL,
-			       "%u pages: a pool has at most %u", c->n_pages,
+			       "%u pages: a pool has at most %u",
+			       c->n_pages > 1u << 28 ? c->n_pages :
+						       c->max_pages,
 			       1u << 28);
+	if (c->max_pages < c->n_pages)
+		return mr_fail(reterr_reason, -EINVAL,
+			       "mr_pool_config.max_pages: %u is less than its "
+			       "%u pages",
+			       c->max_pages, c->n_pages);
+	if (c->numa_node_plus_1 > MRI_MAX_NUMA_NODES)
+		return mr_fail(reterr_reason, -EINVAL,
+			       "mr_pool_config.numa_node_plus_1: there is no "
+			       "NUMA node %u",
+			       c->numa_node_plus_1 - 1);
 	if (c->headroom_bytes > c->chunk_bytes ||
 	    c->tailroom_bytes > c->chunk_bytes ||
 	    c->headroom_bytes + c->tailroom_bytes + MIN_DATA_BYTES >
@@ -103,8 +119,8 @@ static int alloc_tables(struct mr_pool *pool, const struct mr_pool_config *c)
 	    (pool->page_shift != pool->chunk_shift && pool->live == NULL) ||
 	    mri_blocks_init(&pool->blocks, pool->n_pages, pool->page_shift) <
 		    0 ||
-	    mri_page_alloc_init(&pool->page_alloc, pool->ctx, pool->n_pages) <
-		    0) {
+	    mri_page_alloc_init(&pool->page_alloc, pool->ctx, pool->n_pages,
+				pool->page_shift) < 0) {
 		free_tables(pool);
 		return -ENOMEM;
 	}
@@ -114,8 +130,13 @@ static int alloc_tables(struct mr_pool *pool, const struct mr_pool_config *c)
 /* A region for one pool: as large as it is, so that it costs what it needs. */
 static int make_region(struct mr_pool *pool, struct mr_reason *reterr_reason)
 {
+	const uint64_t max_bytes = (uint64_t)pool->n_pages << pool->page_shift;
 	struct mr_region_config config = { .size = sizeof(config),
 					   .name = pool->name };
+
+	/* As much as a region has by default, or twice what it must have. */
+	if (max_bytes > UINT64_C(32) << 30)
+		config.max_bytes = 2 * max_bytes;
 
 	return mr_region_create(pool->ctx, &config, &pool->region,
 				reterr_reason);
@@ -173,7 +194,7 @@ static int begin(struct mr_pool *pool, enum mr_safety safety,
 
 static void take_config(struct mr_pool *pool, const struct mr_pool_config *c)
 {
-	pool->n_pages = c->n_pages;
+	pool->n_pages = c->max_pages;
 	pool->page_bytes = c->page_bytes;
 	pool->page_shift = (uint32_t)__builtin_ctz(c->page_bytes);
 	pool->chunk_bytes = c->chunk_bytes;
@@ -181,6 +202,11 @@ static void take_config(struct mr_pool *pool, const struct mr_pool_config *c)
 	pool->headroom_bytes = c->headroom_bytes;
 	pool->tailroom_bytes = c->tailroom_bytes;
 	pool->max_caches = c->max_caches;
+	pool->numa_node_plus_1 = c->numa_node_plus_1;
+	pool->page_alloc.low_pages = c->low_pages;
+	pool->segment_pages = c->segment_pages != 0 ?
+				      c->segment_pages :
+				      SEGMENT_BYTES >> pool->page_shift;
 	snprintf(pool->name, sizeof(pool->name), "%s", c->name);
 }
 
@@ -205,6 +231,7 @@ int mr_pool_create(struct mr_ctx *ctx, const struct mr_pool_config *config,
 	pool->ctx = ctx;
 	take_config(pool, &c);
 	pthread_mutex_init(&pool->lock, NULL);
+	pthread_mutex_init(&pool->grow_lock, NULL);
 
 	if (alloc_tables(pool, &c) < 0) {
 		err = mr_fail(reterr_reason, -ENOMEM,
@@ -219,19 +246,17 @@ int mr_pool_create(struct mr_ctx *ctx, const struct mr_pool_config *config,
 		if (err < 0)
 			goto free_tables;
 	}
-	err = mri_region_add_segment(pool->region,
-				     (uint64_t)c.n_pages << pool->page_shift,
-				     &pool->addr, reterr_reason);
+	err = mri_pool_segments_init(pool, c.n_pages, reterr_reason);
 	if (err < 0)
 		goto free_region;
 	err = begin(pool, c.safety, reterr_reason);
 	if (err < 0)
-		goto remove_segment;
+		goto remove_segments;
 	*ret_pool = pool;
 	return 0;
 
-remove_segment:
-	mri_region_remove_segment(pool->region, pool->addr, NULL);
+remove_segments:
+	mri_pool_segments_fini(pool, NULL);
 free_region:
 	if (pool->owns_region)
 		mr_region_destroy(pool->region, NULL);
@@ -239,6 +264,7 @@ free_tables:
 	mri_page_alloc_fini(&pool->page_alloc, ctx);
 	free_tables(pool);
 free_pool:
+	pthread_mutex_destroy(&pool->grow_lock);
 	pthread_mutex_destroy(&pool->lock);
 	mr_free(ctx, pool);
 	return err;
@@ -298,8 +324,7 @@ int mr_pool_destroy(struct mr_pool *pool, struct mr_reason *reterr_reason)
 			       pool->name);
 	/* Before its memory goes, nobody may find the pool any more. */
 	leave_region(pool);
-	err = mri_region_remove_segment(pool->region, pool->addr,
-					reterr_reason);
+	err = mri_pool_segments_fini(pool, reterr_reason);
 	if (err < 0) {
 		(void)join_region(pool, NULL); /* its place is free */
 		return err;
@@ -309,6 +334,7 @@ int mr_pool_destroy(struct mr_pool *pool, struct mr_reason *reterr_reason)
 		mr_region_destroy(pool->region, NULL);
 	mri_page_alloc_fini(&pool->page_alloc, pool->ctx);
 	free_tables(pool);
+	pthread_mutex_destroy(&pool->grow_lock);
 	pthread_mutex_destroy(&pool->lock);
 	mr_free(pool->ctx, pool);
 	return 0;
@@ -316,7 +342,8 @@ int mr_pool_destroy(struct mr_pool *pool, struct mr_reason *reterr_reason)
 
 bool mr_pool_is_below(const struct mr_pool *pool, uint64_t n_bytes)
 {
-	const uint64_t pool_bytes = (uint64_t)pool->n_pages << pool->page_shift;
+	const uint64_t pool_bytes = (uint64_t)mri_pool_population(pool)
+				    << pool->page_shift;
 
 	return pool->addr + pool_bytes <= n_bytes;
 }
@@ -354,19 +381,20 @@ struct mr_pool *mri_pool_of(const struct mr_region *region, uint64_t addr)
 int mri_pool_commit(struct mr_pool *pool, const char *who, uint64_t n_pages,
 		    struct mr_reason *reterr_reason)
 {
+	const uint32_t n_there = mri_pool_population(pool);
 	uint64_t n_needed;
 	int err = 0;
 
 	pthread_mutex_lock(&pool->lock);
 	n_needed = pool->n_committed + n_pages;
-	if (n_needed > pool->n_pages) {
+	if (n_needed > n_there) {
 		err = mr_fail(reterr_reason, -ENOMEM,
 			      "%s needs %llu pages for its rings and a burst "
 			      "per worker, and others of %s hold %llu: make it "
 			      "at least %llu pages, it has %u",
 			      who, (unsigned long long)n_pages, pool->name,
 			      (unsigned long long)pool->n_committed,
-			      (unsigned long long)n_needed, pool->n_pages);
+			      (unsigned long long)n_needed, n_there);
 	} else {
 		pool->n_committed = n_needed;
 		pool->n_ports++;

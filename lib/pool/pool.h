@@ -25,25 +25,10 @@
 #include "base/base.h"
 #include "pool/block.h"
 #include "pool/magazine.h"
+#include "pool/page_alloc.h"
 
 /* In owners[]: owners are counted for a block that the page is part of. */
 enum { MRI_OWNER_BLOCK = UINT8_MAX };
-
-/* The pages that no cache or magazine has. lib/pool/page_alloc.c */
-struct mri_page_alloc {
-	pthread_mutex_t lock;
-	uint32_t n_free;
-	uint32_t *free; /* a stack: the pages freed last are the warmest */
-};
-
-int mri_page_alloc_init(struct mri_page_alloc *pa, const struct mr_ctx *ctx,
-			uint32_t n_pages);
-void mri_page_alloc_fini(struct mri_page_alloc *pa, const struct mr_ctx *ctx);
-/* Up to n pages into an array; how many. One lock round per call. */
-uint32_t mri_page_alloc_bulk(struct mri_page_alloc *pa, uint32_t *pages,
-			     uint32_t n);
-void mri_page_free_bulk(struct mri_page_alloc *pa, const uint32_t *pages,
-			uint32_t n);
 
 /* Counters that each cache has for itself; a pool keeps those of dead ones. */
 struct mri_pool_counters {
@@ -56,7 +41,7 @@ struct mri_pool_counters {
 	uint64_t recycle_released_refcnt, free_invalid, depot_cas_failed;
 	/* Pages of blocks that were taken to be cut, and came back. */
 	uint64_t n_block_alloc, n_block_free;
-	uint64_t alloc_slow_high_order, free_over;
+	uint64_t alloc_slow_high_order, free_over, alloc_waive;
 	uint64_t recycle_home;
 	uint64_t n_to_inbox, n_from_inbox; /* pages */
 	uint64_t free_double, poison_broken;
@@ -154,11 +139,19 @@ struct mr_pool {
 	struct mr_region *region;
 	bool owns_region;
 	uint64_t addr;
+	/*
+	 * Of its tables, and of bounds: the pages that it may have. Those that
+	 * it has are mri_pool_population().
+	 */
 	uint32_t n_pages;
 	uint32_t page_bytes, page_shift;
 	uint32_t chunk_bytes, chunk_shift;
 	uint32_t headroom_bytes, tailroom_bytes;
 	uint32_t max_caches;
+	uint32_t segment_pages;    /* to grow by */
+	uint32_t numa_node_plus_1; /* preferred; 0: none */
+	uint64_t granule_bytes;    /* of its segments */
+	bool is_reserved;          /* a range of addresses in the region */
 	uint8_t *owners;
 	uint8_t *live; /* NULL where a page is one chunk */
 	/* MR_RETURN_HOME: the cache that took each page, atomic; or NULL. */
@@ -177,6 +170,10 @@ struct mr_pool {
 	_Alignas(MRI_CACHE_LINE) uint32_t is_starving; /* atomic */
 
 	_Alignas(MRI_CACHE_LINE) struct mri_page_alloc page_alloc;
+
+	/* Held while segments come and go; see page_segment.c. */
+	pthread_mutex_t grow_lock;
+	uint64_t grow_again_ns; /* not before, if the pool is empty again */
 
 	/* What ports and caches may hold; and the caches themselves. */
 	_Alignas(MRI_CACHE_LINE) pthread_mutex_t lock;
@@ -205,6 +202,28 @@ static inline uint32_t mri_cache_n_loaded(const struct mr_cache *cache)
  */
 uint32_t mri_cache_sums(const struct mr_cache *cache,
 			struct mri_pool_counters *sums);
+
+/* Segments, with n_pages of the first. lib/pool/page_segment.c */
+int mri_pool_segments_init(struct mr_pool *pool, uint32_t n_pages,
+			   struct mr_reason *reterr_reason);
+/* On failure nothing was changed. */
+int mri_pool_segments_fini(struct mr_pool *pool,
+			   struct mr_reason *reterr_reason);
+
+/*
+ * One more segment for a pool whose page allocator is empty, if it may grow.
+ * True: it is not empty any more. Cold: mmap() and page faults.
+ */
+bool mri_pool_grow_if_empty(struct mr_pool *pool);
+
+/* Whether a page that is in a magazine is on a NUMA node that is not wanted. */
+bool mri_pool_is_far(const struct mr_pool *pool, uint32_t page);
+
+/* Pages that there are. */
+static inline uint32_t mri_pool_population(const struct mr_pool *pool)
+{
+	return mri_page_alloc_n_pages(&pool->page_alloc);
+}
 
 /*
  * How long nobody has seen a cache do anything, itself excepted: it takes no

@@ -119,14 +119,14 @@ int mr_cache_stats(const struct mr_cache *cache, struct mr_cache_stats *stats)
 int mr_pool_stats(const struct mr_pool *pool, struct mr_pool_stats *stats)
 {
 	struct mr_pool *p = (struct mr_pool *)pool; /* for its locks */
+	struct mri_page_alloc *pa = &p->page_alloc;
 	struct mri_pool_counters c = { 0 };
 	struct mr_pool_stats s = { .page_bytes = pool->page_bytes,
 				   .chunk_bytes = pool->chunk_bytes,
 				   .headroom_bytes = pool->headroom_bytes,
-				   .n_pages = pool->n_pages,
 				   .max_caches = pool->max_caches };
 	uint64_t n_idle_open = 0, n_held = mri_pool_n_held(pool);
-	uint64_t n_out, n_back;
+	uint64_t n_out, n_back, n_direct;
 	struct mri_block_sums blocks;
 
 	pthread_mutex_lock(&p->lock);
@@ -142,9 +142,19 @@ int mr_pool_stats(const struct mr_pool *pool, struct mr_pool_stats *stats)
 	s.n_caches = pool->n_caches;
 	pthread_mutex_unlock(&p->lock);
 
-	pthread_mutex_lock(&p->page_alloc.lock);
-	s.n_free = pool->page_alloc.n_free;
-	pthread_mutex_unlock(&p->page_alloc.lock);
+	mri_lock_take(&pa->lock);
+	s.n_pages = pa->n_pages;
+	s.n_free = pa->n_free;
+	n_direct = pa->counters.alloc_pages - pa->counters.inner_alloc;
+	c.n_direct_alloc += n_direct;
+	c.n_direct_free += pa->counters.free_pages - pa->counters.inner_free;
+	c.alloc_slow += n_direct;
+	c.alloc_empty += pa->counters.direct_empty;
+	c.free_invalid += pa->counters.free_invalid;
+	c.recycle_released_refcnt += pa->counters.direct_shared;
+	c.alloc_slow_high_order += pa->counters.direct_high_order;
+	c.free_double += pa->counters.free_double;
+	mri_lock_give(&pa->lock);
 
 	s.n_open = n_held + distance(c.n_from_inbox, c.n_to_inbox);
 
@@ -161,6 +171,7 @@ int mr_pool_stats(const struct mr_pool *pool, struct mr_pool_stats *stats)
 	s.alloc_refill = c.alloc_refill;
 	s.alloc_slow = c.alloc_slow;
 	s.alloc_empty = c.alloc_empty;
+	s.alloc_waive = c.alloc_waive;
 	s.recycle_cached = c.n_free;
 	s.recycle_cache_full = c.recycle_cache_full;
 	s.recycle_ring = c.recycle_ring;

@@ -82,6 +82,9 @@ struct mr_pool_config {
 	uint32_t segment_pages; /**< to grow by; 0: 2 MiB of them */
 	uint32_t low_pages;     /**< watermark of mr_page_alloc_bulk(); 0: none */
 	enum mr_return returns; /**< of pages that others took */
+	uint32_t numa_node_plus_1; /**< preferred, if the region is not bound
+				    *   to one; 0: none */
+	uint32_t reserved;         /**< 0 */
 };
 
 /**

@@ -119,12 +119,14 @@ static void make_region(struct fixture *f, enum mr_os_pages os_pages,
 static int add(struct fixture *f, uint64_t n_bytes,
 	       struct mr_segment_info *ret_info, struct mr_reason *why)
 {
-	uint64_t addr;
-	const int err = mri_region_add_segment(f->region, n_bytes, &addr, why);
+	const struct mri_segment_wish wish = { .addr = MRI_ADDR_ANY,
+					       .n_bytes = n_bytes };
+	struct mr_segment_info info;
+	const int err = mri_region_add(f->region, &wish, &info, why);
 
 	for (uint32_t i = 0; err == 0; i++) {
 		assert_int_equal(mr_region_segment(f->region, i, ret_info), 0);
-		if (ret_info->addr == addr)
+		if (ret_info->addr == info.addr)
 			break;
 	}
 	return err;

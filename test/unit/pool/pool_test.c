@@ -30,6 +30,10 @@ static void wrong_config_is_refused_with_a_reason(void **state)
 		  "a chunk of 2048" },
 		{ { SIZE, .n_pages = (1u << 28) + 1 }, "at most 268435456" },
 		{ { SIZE, .max_caches = 4097 }, "at most 4096" },
+		{ { SIZE, .max_pages = (1u << 28) + 1 }, "at most 268435456" },
+		{ { SIZE, .n_pages = 100, .max_pages = 99 },
+		  "max_pages: 99 is less than its 100" },
+		{ { SIZE, .numa_node_plus_1 = 257 }, "no NUMA node 256" },
 	};
 	struct test_allocator a = { 0 };
 	struct mr_ctx *ctx = test_ctx(&a);
@@ -125,8 +129,10 @@ static void every_allocation_may_fail(void **state)
 			assert_reason_has(&why, "no memory");
 			assert_int_equal(a.n_out, 1);
 		} else {
-			/* pool, owners, magazines, live, free list, region */
-			assert_int_equal(k, 7);
+			/*
+			 * pool, owners, live, magazines, groups, links, region
+			 */
+			assert_int_equal(k, 8);
 			mr_pool_destroy(pool, NULL);
 		}
 		mr_ctx_destroy(ctx);

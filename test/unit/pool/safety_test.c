@@ -86,11 +86,13 @@ static void each_place_is_told_once(void **state)
 	fixture_close(&f);
 }
 
+static uint64_t freed_addr;
+
 static void *free_again(void *opaque)
 {
 	struct pool_fixture *f = opaque;
 	struct mr_cache *cache;
-	uint64_t addr = f->pool->addr;
+	uint64_t addr = freed_addr;
 
 	if (mr_cache_create(f->pool, &cache, NULL) < 0)
 		abort();
@@ -107,7 +109,7 @@ static void another_thread_frees_again(void **state)
 	(void)state;
 	checked_open(&f, MR_SAFETY_STATES, N_PAGES, 4096, 4096);
 	addr = alloc_one(f.cache, 4096);
-	assert_int_equal(addr, f.pool->addr);
+	freed_addr = addr;
 	mr_frag_free_bulk(f.cache, &addr, 1);
 	on_thread(free_again, &f);
 	assert_int_equal(n_double(f.pool), 1);

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The page allocator's public calls on arrays of addresses. */
+#include "pool/page_alloc.h"
+#include "pool/pool.h"
+#include "pool/safety.h"
+
+/*
+ * Take the lock, and how many blocks may be taken: one where n would go below
+ * the watermark, so that somebody who needs many makes headway and leaves the
+ * rest to others.
+ */
+uint32_t mri_page_call_begin(struct mr_pool *pool, uint32_t order, uint32_t n)
+{
+	struct mri_page_alloc *pa = &pool->page_alloc;
+
+	mri_lock_take(&pa->lock);
+	if (pa->n_free >= ((uint64_t)n << order) + pa->low_pages ||
+	    pa->low_pages == 0)
+		return n;
+	pa->counters.alloc_low++;
+	return 1;
+}
+
+void mri_page_call_end(struct mr_pool *pool, uint32_t order, uint32_t n_done)
+{
+	struct mri_page_alloc *pa = &pool->page_alloc;
+	const uint64_t n_pages = (uint64_t)n_done << order;
+
+	pa->counters.alloc_calls++;
+	pa->counters.alloc_pages += n_pages;
+	if (order > 0)
+		pa->counters.direct_high_order += n_pages;
+	mri_lock_give(&pa->lock);
+}
+
+/*
+ * Nothing was to be had. True: there is more now. False: it stays so, and is
+ * counted.
+ */
+bool mri_page_call_again(struct mr_pool *pool, uint32_t order, uint32_t n)
+{
+	struct mri_page_alloc *pa = &pool->page_alloc;
+
+	const bool is_order = order <= pa->group_shift;
+
+	if (is_order && mri_pool_grow_if_empty(pool))
+		return true;
+	mri_lock_take(&pa->lock);
+	pa->counters.alloc_failed += n;
+	pa->counters.direct_empty += is_order ? (uint64_t)n << order : 0;
+	mri_lock_give(&pa->lock);
+	return false;
+}
+
+/* Into all slots, or into the empty ones, of which there are n at least. */
+static inline uint32_t take_blocks(struct mr_pool *pool, uint32_t order,
+				   uint64_t *slots, uint32_t n, bool only_empty)
+{
+	const uint32_t shift = pool->page_shift;
+	uint32_t n_done = 0, first, blocks;
+
+	if (order > pool->page_alloc.group_shift)
+		return 0;
+	n = mri_page_call_begin(pool, order, n);
+	while (n_done < n) {
+		const uint32_t k = mri_page_take(&pool->page_alloc, order,
+						 n - n_done, &first, &blocks);
+		const uint64_t addr = pool->addr + ((uint64_t)first << shift);
+
+		if (k == 0)
+			break;
+		n_done += k;
+		for (; blocks != 0; blocks &= blocks - 1) {
+			if (order > 0)
+				mri_block_open_whole(
+					pool,
+					first + (uint32_t)__builtin_ctz(blocks),
+					order);
+			while (only_empty && *slots != MR_ADDR_NONE)
+				slots++;
+			*slots++ = addr + ((uint64_t)__builtin_ctz(blocks)
+					   << shift);
+		}
+	}
+	mri_page_call_end(pool, order, n_done);
+	return n_done;
+}
+
+uint32_t mr_page_alloc_bulk(struct mr_pool *pool, uint32_t order,
+			    uint64_t *addrs, uint32_t n)
+{
+	uint32_t n_done;
+
+	if (n == 0)
+		return 0;
+	do {
+		n_done = take_blocks(pool, order, addrs, n, false);
+	} while (n_done == 0 && mri_page_call_again(pool, order, n));
+	for (uint32_t i = 0; pool->safety != NULL && i < n_done; i++)
+		mri_page_out_checked(pool, order, addrs[i],
+				     __builtin_return_address(0));
+	return n_done;
+}
+
+/* Blocks for the n empty ones of the slots, one by one: they are checked. */
+static uint32_t fill_checked(struct mr_pool *pool, uint32_t order,
+			     uint64_t *slots, uint32_t n, const void *site)
+{
+	uint32_t n_done;
+
+	for (n_done = 0; n_done < n; n_done++, slots++) {
+		while (*slots != MR_ADDR_NONE)
+			slots++;
+		if (take_blocks(pool, order, slots, 1, false) == 0)
+			break;
+		mri_page_out_checked(pool, order, *slots, site);
+	}
+	return n_done;
+}
+
+uint32_t mr_page_alloc_bulk_slots(struct mr_pool *pool, uint32_t order,
+				  uint64_t *addrs, uint32_t n)
+{
+	uint32_t n_empty = 0, n_done;
+
+	for (uint32_t i = 0; i < n; i++)
+		n_empty += addrs[i] == MR_ADDR_NONE;
+	/* A full array is a success: 0 here once hung a server. */
+	if (n_empty == 0)
+		return n;
+	do {
+		n_done = pool->safety == NULL ?
+				 take_blocks(pool, order, addrs, n_empty,
+					     true) :
+				 fill_checked(pool, order, addrs, n_empty,
+					      __builtin_return_address(0));
+	} while (n_done == 0 && mri_page_call_again(pool, order, n_empty));
+	return n - n_empty + n_done;
+}
+
+/* Not of this pool; inside of a block; or a page that was cut. */
+static bool is_no_block(const struct mr_pool *pool, uint32_t order,
+			uint64_t addr)
+{
+	const uint64_t offset = addr - pool->addr;
+	const uint64_t page = offset >> pool->page_shift;
+
+	return page >= pool->n_pages ||
+	       (offset & (((uint64_t)pool->page_bytes << order) - 1)) != 0 ||
+	       (pool->live != NULL &&
+		__atomic_load_n(&pool->live[page], __ATOMIC_RELAXED) != 0);
+}
+
+void mri_page_put_block(struct mr_pool *pool, struct mri_page_free_run *run,
+			uint32_t order, uint64_t addr)
+{
+	struct mri_page_alloc *pa = &pool->page_alloc;
+	const uint32_t page = mri_page_of(pool, addr);
+	const uint32_t n_chunks_shift = pool->page_shift - pool->chunk_shift;
+	bool is_shared, is_block;
+
+	if (is_no_block(pool, order, addr)) {
+		pa->counters.free_invalid++;
+		return;
+	}
+	if (order > 0 || mri_is_block(pool, addr)) {
+		if (!mri_block_close_whole(pool, page, order, &is_block)) {
+			/* What is not free, but no such block, is nothing. */
+			if (is_block)
+				pa->counters.direct_shared++;
+			else
+				mri_page_refuse(pa, run, order, page);
+			return;
+		}
+	} else if (__atomic_load_n(&pool->owners[(size_t)page
+						 << n_chunks_shift],
+				   __ATOMIC_ACQUIRE) != 0 &&
+		   !mri_frag_put(pool, addr, &is_shared)) {
+		pa->counters.direct_shared += is_shared;
+		return;
+	}
+	mri_page_back(pa, run, order, page);
+}
+
+/* True: a page that was out is not any more, and is the caller's. */
+static bool check_in(struct mr_pool *pool, uint32_t order, uint64_t addr,
+		     const void *site)
+{
+	struct mri_page_free_run none = { .group = UINT32_MAX };
+	struct mri_page_alloc *pa = &pool->page_alloc;
+	const uint32_t page = mri_page_of(pool, addr);
+	bool is_shared = false, is_block;
+
+	if (order == 0 && !mri_is_block(pool, addr)) {
+		const bool is_ours =
+			mri_checked_put(pool, addr, NULL, site, &is_shared);
+
+		__atomic_fetch_add(&pool->counters.recycle_released_refcnt,
+				   is_shared, __ATOMIC_RELAXED);
+		return is_ours;
+	}
+	if (mri_block_close_whole(pool, page, order, &is_block)) {
+		mri_checked_block_in(pool, page, 1u << order, site);
+		return true;
+	}
+	mri_lock_take(&pa->lock);
+	if (is_block)
+		pa->counters.direct_shared++;
+	else
+		mri_page_refuse(pa, &none, order, page);
+	mri_lock_give(&pa->lock);
+	return false;
+}
+
+/* One by one, and not under the lock: it may take others, and say things. */
+void mri_page_put_checked(struct mr_pool *pool, uint32_t order, uint64_t addr,
+			  const void *site)
+{
+	const uint32_t page = mri_page_of(pool, addr);
+
+	if (is_no_block(pool, order, addr)) {
+		__atomic_fetch_add(&pool->counters.free_invalid, 1,
+				   __ATOMIC_RELAXED);
+		mri_checked_invalid(pool, addr, site);
+	} else if (check_in(pool, order, addr, site)) {
+		mri_page_free_blocks(&pool->page_alloc, order, &page, 1);
+		__atomic_fetch_add(&pool->counters.n_direct_free,
+				   1u << order, __ATOMIC_RELEASE);
+	}
+}
+
+void mri_page_out_checked(struct mr_pool *pool, uint32_t order, uint64_t addr,
+			  const void *site)
+{
+	const uint32_t page = mri_page_of(pool, addr);
+
+	if (order == 0)
+		mri_checked_pages_out(pool, &page, 1, site);
+	else
+		mri_checked_block_out(pool, page, 1u << order, site);
+}
+
+void mri_page_put_end(struct mr_pool *pool, struct mri_page_free_run *run)
+{
+	struct mri_page_alloc *pa = &pool->page_alloc;
+
+	mri_page_back_end(pa, run);
+	pa->counters.free_calls++;
+	pa->counters.free_pages += run->n_total;
+	mri_lock_give(&pa->lock);
+}
+
+void mr_page_free_bulk(struct mr_pool *pool, uint32_t order,
+		       const uint64_t *addrs, uint32_t n)
+{
+	struct mri_page_free_run run = { .group = UINT32_MAX };
+
+	if (n == 0)
+		return;
+	if (pool->safety != NULL && order <= pool->page_alloc.group_shift) {
+		for (uint32_t i = 0; i < n; i++)
+			mri_page_put_checked(pool, order, addrs[i],
+					     __builtin_return_address(0));
+		return;
+	}
+	mri_lock_take(&pool->page_alloc.lock);
+	if (order > pool->page_alloc.group_shift)
+		pool->page_alloc.counters.free_invalid += n;
+	else
+		for (uint32_t i = 0; i < n; i++)
+			mri_page_put_block(pool, &run, order, addrs[i]);
+	mri_page_put_end(pool, &run);
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/pool/lock.c. */
+#include "support/mt.h"
+#include "support/unit.h"
+
+#include <time.h>
+
+#include "pool/lock.h"
+
+struct guarded {
+	struct mri_lock lock;
+	uint64_t n; /* plain: ThreadSanitizer sees a lock that is none */
+};
+
+static void add(struct mt_thread *thread)
+{
+	struct guarded *g = thread->run->shared;
+
+	for (uint64_t i = 0; i < thread->run->n_ops; i++) {
+		mri_lock_take(&g->lock);
+		g->n++;
+		mt_maybe_yield(thread, 1000);
+		g->n++;
+		mri_lock_give(&g->lock);
+	}
+}
+
+static void one_at_a_time(void **state)
+{
+	struct guarded g = { 0 };
+	struct mt_run run = { .body = add,
+			      .shared = &g,
+			      .n_threads = 8,
+			      .n_ops = mt_n_ops(20000) };
+
+	(void)state;
+	assert_int_equal(mt_run(&run), 0);
+	assert_int_equal(g.n, 2 * 8 * run.n_ops);
+	assert_true(mri_lock_try(&g.lock));
+	assert_false(mri_lock_try(&g.lock));
+}
+
+static void *take(void *opaque)
+{
+	struct guarded *g = opaque;
+
+	mri_lock_take(&g->lock);
+	mri_lock_give(&g->lock);
+	return NULL;
+}
+
+/* A holder that is stopped: the other one waits, and nearly all of it asleep. */
+static void waiting_burns_no_core(void **state)
+{
+	const struct timespec hold = { .tv_nsec = 300 * 1000 * 1000 };
+	struct guarded g = { 0 };
+	struct timespec cpu = { 0 };
+	pthread_t other;
+	clockid_t clock;
+
+	(void)state;
+	mri_lock_take(&g.lock);
+	assert_int_equal(pthread_create(&other, NULL, take, &g), 0);
+	nanosleep(&hold, NULL);
+	assert_int_equal(pthread_getcpuclockid(other, &clock), 0);
+	assert_int_equal(clock_gettime(clock, &cpu), 0);
+	mri_lock_give(&g.lock);
+	assert_int_equal(pthread_join(other, NULL), 0);
+	/* It spun through less than a half, whatever the machine. */
+	assert_true(cpu.tv_sec == 0 && cpu.tv_nsec < hold.tv_nsec / 2);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(one_at_a_time),
+		cmocka_unit_test(waiting_burns_no_core),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/pool/page_bulk.c: blocks in arrays, as <millrace/page.h> says. */
+#include "support/page_unit.h"
+
+static uint64_t addrs[600];
+
+static void every_count_of_every_order_is_served(void **state)
+{
+	static const uint32_t counts[] = { 0, 1, 63, 64, 65, 128, 513 };
+
+	(void)state;
+	for (uint32_t page = 2048; page <= 32768; page *= 2) {
+		for (uint32_t order = 0; page << order <= 32768; order++) {
+			struct pool_fixture f;
+
+			fixture_open(&f, 512, page, 2048);
+			for (size_t i = 0; i < 7; i++) {
+				const uint32_t n = mr_page_alloc_bulk(
+					f.pool, order, addrs, counts[i]);
+
+				assert_int_equal(n, mri_min_u32(counts[i],
+								512 >> order));
+				assert_in_flight(f.pool, (uint64_t)n << order);
+				for (uint32_t k = 0; k < n; k++) {
+					assert_int_equal(
+						addrs[k] % (page << order), 0);
+					memset(f.base + addrs[k], 0x5a,
+					       page << order);
+				}
+				mr_page_free_bulk(f.pool, order, addrs, n);
+				assert_in_flight(f.pool, 0);
+			}
+			assert_int_equal(page_stats(f.pool).free_double, 0);
+			fixture_close(&f);
+		}
+	}
+}
+
+/* Orders that there are not: nothing, and counted. */
+static void too_large_an_order_has_no_block(void **state)
+{
+	struct pool_fixture f;
+
+	(void)state;
+	fixture_open(&f, 64, 4096, 4096);
+	assert_int_equal(page_stats(f.pool).max_order, 3);
+	assert_int_equal(mr_page_alloc_bulk(f.pool, 4, addrs, 2), 0);
+	assert_int_equal(mr_page_alloc_bulk(f.pool, UINT32_MAX, addrs, 1), 0);
+	assert_int_equal(page_stats(f.pool).alloc_failed, 3);
+	assert_int_equal(mr_page_alloc_bulk(f.pool, 0, addrs, 1), 1);
+	mr_page_free_bulk(f.pool, 4, addrs, 1);
+	assert_int_equal(pool_stats(f.pool).free_invalid, 1);
+	assert_in_flight(f.pool, 1);
+	mr_page_free_bulk(f.pool, 0, addrs, 1);
+	fixture_close(&f);
+}
+
+/* No 32 KiB in one piece: what is smaller is to be had. */
+static void orders_fall_back(void **state)
+{
+	struct pool_fixture f;
+	uint64_t block;
+
+	(void)state;
+	fixture_open(&f, 64, 4096, 4096);
+	assert_int_equal(mr_page_alloc_bulk(f.pool, 0, addrs, 64), 64);
+	for (uint32_t i = 0; i < 64; i++)
+		if (i % 8 != 5)
+			mr_page_free_bulk(f.pool, 0, &addrs[i], 1);
+	assert_int_equal(mr_page_alloc_bulk(f.pool, 3, &block, 1), 0);
+	assert_int_equal(mr_page_alloc_bulk(f.pool, 2, &block, 1), 1);
+	assert_int_equal(pool_stats(f.pool).alloc_slow_high_order, 4);
+	assert_int_equal(pool_stats(f.pool).alloc_slow, 64 + 4);
+	assert_int_equal(pool_stats(f.pool).alloc_empty, 8);
+	mr_page_free_bulk(f.pool, 2, &block, 1);
+	for (uint32_t i = 5; i < 64; i += 8)
+		mr_page_free_bulk(f.pool, 0, &addrs[i], 1);
+	assert_int_equal(page_stats(f.pool).n_free_blocks[3], 8);
+	fixture_close(&f);
+}
+
+static void one_block_is_tried_below_the_watermark(void **state)
+{
+	struct pool_fixture f;
+	uint32_t n;
+
+	(void)state;
+	fixture_open(&f, 100, 4096, 4096);
+	f.pool->page_alloc.low_pages = 30;
+	assert_int_equal(mr_page_alloc_bulk(f.pool, 0, addrs, 71), 1);
+	assert_int_equal(page_stats(f.pool).alloc_low, 1);
+	assert_int_equal(mr_page_alloc_bulk(f.pool, 0, addrs + 1, 69), 69);
+	assert_int_equal(page_stats(f.pool).alloc_low, 1);
+	for (n = 70; mr_page_alloc_bulk(f.pool, 0, addrs + n, 64) == 1; n++)
+		;
+	assert_int_equal(n, 100);
+	assert_int_equal(page_stats(f.pool).alloc_low, 32);
+	mr_page_free_bulk(f.pool, 0, addrs, 100);
+	/* Pages of blocks count as pages. */
+	assert_int_equal(mr_page_alloc_bulk(f.pool, 3, addrs, 9), 1);
+	assert_int_equal(mr_page_alloc_bulk(f.pool, 3, addrs + 1, 7), 7);
+	mr_page_free_bulk(f.pool, 3, addrs, 8);
+	/* Caches are promised their pages. */
+	assert_int_equal(mr_frag_alloc_bulk(f.cache, addrs, 100, 4096), 100);
+	mr_frag_free_bulk(f.cache, addrs, 100);
+	f.pool->page_alloc.low_pages = 0;
+	fixture_close(&f);
+}
+
+/* Only empty slots are filled; what was there counts, and stays. */
+static void slots_are_filled_as_the_kernel_does(void **state)
+{
+	static const uint64_t mine = 0x1234567;
+	struct pool_fixture f;
+	uint32_t n_calls;
+
+	(void)state;
+	fixture_open(&f, 64, 4096, 4096);
+	/* A full array, and one of none: Linux 5.13 returned 0 and hung NFS. */
+	for (uint32_t i = 0; i < 40; i++)
+		addrs[i] = mine;
+	n_calls = (uint32_t)page_stats(f.pool).alloc_calls;
+	assert_int_equal(mr_page_alloc_bulk_slots(f.pool, 0, addrs, 40), 40);
+	assert_int_equal(mr_page_alloc_bulk_slots(f.pool, 0, addrs, 0), 0);
+	assert_int_equal(page_stats(f.pool).alloc_calls, n_calls);
+	/* Holes: at the beginning, in the middle, at the end. */
+	for (uint32_t i = 0; i < 40; i++)
+		addrs[i] = i % 3 == 0 ? MR_ADDR_NONE : mine;
+	assert_int_equal(mr_page_alloc_bulk_slots(f.pool, 0, addrs, 40), 40);
+	assert_int_equal(page_stats(f.pool).alloc_calls, n_calls + 1);
+	assert_in_flight(f.pool, 14);
+	for (uint32_t i = 0; i < 40; i++) {
+		if (i % 3 != 0) {
+			assert_int_equal(addrs[i], mine);
+			continue;
+		}
+		assert_int_equal(addrs[i] % 4096, 0);
+		mr_page_free_bulk(f.pool, 0, &addrs[i], 1);
+	}
+	/* Too few: the first holes, and a number below n. */
+	for (uint32_t i = 0; i < 100; i++)
+		addrs[i] = i < 20 ? mine : MR_ADDR_NONE;
+	addrs[50] = mine;
+	assert_int_equal(mr_page_alloc_bulk_slots(f.pool, 0, addrs, 100), 85);
+	assert_int_equal(page_stats(f.pool).alloc_failed, 0);
+	for (uint32_t i = 0; i < 100; i++)
+		assert_int_equal(addrs[i] == MR_ADDR_NONE, i >= 85);
+	assert_int_equal(addrs[19], mine);
+	assert_int_equal(addrs[50], mine);
+	assert_int_equal(mr_page_alloc_bulk_slots(f.pool, 0, addrs, 100), 85);
+	assert_int_equal(page_stats(f.pool).alloc_failed, 15);
+	mr_page_free_bulk(f.pool, 0, addrs + 20, 30);
+	mr_page_free_bulk(f.pool, 0, addrs + 51, 34);
+	assert_in_flight(f.pool, 0);
+	fixture_close(&f);
+}
+
+static void pages_go_back_by_any_way(void **state)
+{
+	static const uint32_t chunks[] = { 8192, 2048 };
+	struct pool_fixture f;
+
+	(void)state;
+	for (size_t c = 0; c < 2; c++) {
+		fixture_open(&f, 128, 8192, mri_min_u32(chunks[c], 4096));
+		assert_int_equal(mr_page_alloc_bulk(f.pool, 0, addrs, 30), 30);
+		mr_frag_free_bulk(f.cache, addrs, 10);
+		mr_pool_frag_free_bulk(f.pool, addrs + 10, 10);
+		mr_page_free_bulk(f.pool, 0, addrs + 20, 10);
+		assert_in_flight(f.pool, 0);
+		/* And from a cache to here. */
+		assert_int_equal(mr_frag_alloc_bulk(f.cache, addrs, 30, 8192),
+				 30);
+		mr_page_free_bulk(f.pool, 0, addrs, 30);
+		assert_in_flight(f.pool, 0);
+		fixture_close(&f);
+	}
+}
+
+/* A block is like any buffer: any thread's cache takes it, or none. */
+static void blocks_go_back_by_any_way(void **state)
+{
+	(void)state;
+	for (uint32_t order = 1; order <= 3; order++) {
+		struct pool_fixture f;
+		uint64_t inside;
+
+		fixture_open(&f, 256, 4096, 4096);
+		for (uint32_t round = 0; round < 3; round++) {
+			assert_int_equal(
+				mr_page_alloc_bulk(f.pool, order, addrs, 6), 6);
+			assert_in_flight(f.pool, 6u << order);
+			inside = addrs[0] + 5000;
+			mr_frag_free_bulk(f.cache, &inside, 1);
+			mr_frag_free_bulk(f.cache, addrs + 1, 1);
+			mr_pool_frag_free_bulk(f.pool, addrs + 2, 2);
+			mr_page_free_bulk(f.pool, order, addrs + 4, 2);
+			/* Twice, and of another order. */
+			mr_page_free_bulk(f.pool, order, addrs + 4, 1);
+			assert_in_flight(f.pool, 0);
+		}
+		assert_int_equal(pool_stats(f.pool).free_double, 3u << order);
+		assert_int_equal(mr_page_alloc_bulk(f.pool, order, addrs, 1),
+				 1);
+		mr_page_free_bulk(f.pool, order - 1, addrs, 1);
+		mr_page_free_bulk(f.pool, order == 3 ? 2 : order + 1, addrs, 1);
+		assert_int_equal(pool_stats(f.pool).free_invalid, 2);
+		assert_in_flight(f.pool, 1u << order);
+		mr_page_free_bulk(f.pool, order, addrs, 1);
+		fixture_close(&f);
+	}
+}
+
+/* One reference of a page that has two owners, and the other. */
+static void shared_pages_stay_until_the_last_owner(void **state)
+{
+	struct pool_fixture f;
+	struct mr_frame frame;
+
+	(void)state;
+	fixture_open(&f, 64, 4096, 4096);
+	mr_page_alloc_bulk(f.pool, 0, addrs, 1);
+	frame = (struct mr_frame){ .addr = addrs[0], .len = 1 };
+	assert_int_equal(mr_frame_ref(f.cache, &frame, 1), 0);
+	mr_page_free_bulk(f.pool, 0, addrs, 1);
+	assert_in_flight(f.pool, 1);
+	assert_int_equal(pool_stats(f.pool).recycle_released_refcnt, 1);
+	mr_page_free_bulk(f.pool, 0, addrs, 1);
+	assert_in_flight(f.pool, 0);
+	fixture_close(&f);
+}
+
+/* A pool that is checked knows pages and blocks that come and go here. */
+static void checked_pools_know_what_is_out(void **state)
+{
+	struct mr_page_list list = { 0 };
+
+	(void)state;
+	for (int level = MR_SAFETY_STATES; level <= MR_SAFETY_POISON; level++) {
+		struct pool_fixture f;
+
+		fixture_open(&f, 256, 4096, 4096);
+		mr_cache_destroy(f.cache);
+		assert_int_equal(mr_pool_set_safety(f.pool, level, NULL), 0);
+		assert_int_equal(mr_cache_create(f.pool, &f.cache, NULL), 0);
+		for (uint32_t order = 0; order <= 2; order++) {
+			assert_int_equal(
+				mr_page_alloc_bulk(f.pool, order, addrs, 6), 6);
+			addrs[6] = MR_ADDR_NONE;
+			assert_int_equal(mr_page_alloc_bulk_slots(
+						 f.pool, order, addrs, 7),
+					 7);
+			assert_int_equal(mr_page_alloc_list(f.pool, order, 3,
+							    &list),
+					 3);
+			assert_in_flight(f.pool, 10u << order);
+			mr_frag_free_bulk(f.cache, addrs, 2);
+			mr_pool_frag_free_bulk(f.pool, addrs + 2, 2);
+			mr_page_free_bulk(f.pool, order, addrs + 4, 3);
+			mr_page_free_list(f.pool, &list);
+			assert_in_flight(f.pool, 0);
+			assert_int_equal(pool_stats(f.pool).free_double, 0);
+			/* Each of them a second time. */
+			mr_page_free_bulk(f.pool, order, addrs + 4, 3);
+			assert_in_flight(f.pool, 0);
+			assert_true(pool_stats(f.pool).free_double +
+					    pool_stats(f.pool).free_invalid >=
+				    3);
+			mr_cache_destroy(f.cache);
+			assert_int_equal(mr_pool_set_safety(f.pool, 0, NULL),
+					 0);
+			assert_int_equal(mr_pool_set_safety(f.pool, level,
+							    NULL),
+					 0);
+			assert_int_equal(mr_cache_create(f.pool, &f.cache,
+							 NULL),
+					 0);
+			f.pool->counters.free_double = 0;
+			f.pool->page_alloc.counters.free_double = 0;
+		}
+		fixture_close(&f);
+	}
+}
+
+static void what_is_no_block_is_counted_and_left_alone(void **state)
+{
+	struct pool_fixture f;
+	uint64_t frag, wrong[5];
+
+	(void)state;
+	fixture_open(&f, 64, 8192, 2048);
+	mr_page_alloc_bulk(f.pool, 0, addrs, 1);
+	frag = alloc_one(f.cache, 2048);
+	wrong[0] = UINT64_MAX;
+	wrong[1] = f.pool->addr + 64 * 8192;
+	wrong[2] = addrs[0] + 1;
+	wrong[3] = addrs[0] + 2048;
+	wrong[4] = frag & ~(uint64_t)8191; /* a page that was cut */
+	mr_page_free_bulk(f.pool, 0, wrong, 5);
+	assert_int_equal(pool_stats(f.pool).free_invalid, 5);
+	mr_page_free_bulk(f.pool, 0, addrs, 1);
+	mr_page_free_bulk(f.pool, 0, addrs, 1);
+	assert_int_equal(page_stats(f.pool).free_double, 1);
+	assert_int_equal(pool_stats(f.pool).free_double, 1);
+	mr_frag_free_bulk(f.cache, &frag, 1);
+	assert_in_flight(f.pool, 0);
+	fixture_close(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_count_of_every_order_is_served),
+		cmocka_unit_test(too_large_an_order_has_no_block),
+		cmocka_unit_test(orders_fall_back),
+		cmocka_unit_test(one_block_is_tried_below_the_watermark),
+		cmocka_unit_test(slots_are_filled_as_the_kernel_does),
+		cmocka_unit_test(pages_go_back_by_any_way),
+		cmocka_unit_test(blocks_go_back_by_any_way),
+		cmocka_unit_test(shared_pages_stay_until_the_last_owner),
+		cmocka_unit_test(checked_pools_know_what_is_out),
+		cmocka_unit_test(what_is_no_block_is_counted_and_left_alone),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
