@@ -381,15 +381,16 @@ static int open_steps(struct xdp_port *port, struct mr_reason *reason)
 	}
 	if (err < 0)
 		return err == -ERANGE ? -ENOTSUP : err;
-	err = mri_xdp_climb(port, has_sg, reason);
-	if (err < 0)
-		return err;
+	/* Before it is registered: from here on no pool gives a part back. */
 	err = mr_region_pin(base->region, base->info.name,
 			    port->n_registered_bytes);
 	if (err < 0)
 		return mr_fail(reason, err, "%s: too many ports on one region",
 			       base->info.name);
 	port->is_pinned = true;
+	err = mri_xdp_climb(port, has_sg, reason);
+	if (err < 0)
+		return err;
 	err = mri_xdp_prog_steer(port, reason);
 	if (err < 0)
 		return err;

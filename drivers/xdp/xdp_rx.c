@@ -121,6 +121,52 @@ static void drop_long_frame(struct xdp_rxq *rxq, const struct mr_frame *frames,
 }
 
 /*
+ * Cold. Of n fresh buffers those that the device can reach. The others, of a
+ * segment that came after the port, go back to the page allocator, not to the
+ * cache, which would give them again.
+ */
+static uint32_t keep_registered(struct xdp_rxq *rxq, struct mr_pool *pool,
+				uint64_t *addrs, uint32_t n)
+{
+	uint64_t others[MR_BURST_MAX];
+	uint32_t n_kept = 0, n_others = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		if (addrs[i] < rxq->port->n_registered_bytes)
+			addrs[n_kept++] = addrs[i];
+		else
+			others[n_others++] = addrs[i];
+	}
+	mr_pool_frag_free_bulk(pool, others, n_others);
+	mr_counter_add(&rxq->base.stats.events[MR_RX_EVENT_UNREGISTERED],
+		       n_others);
+	return n_kept;
+}
+
+/* Up to n buffers that the device can reach. */
+static uint32_t alloc_registered(struct xdp_rxq *rxq, struct mr_cache *cache,
+				 uint64_t *addrs, uint32_t n)
+{
+	const uint32_t chunk_bytes = 1u << rxq->chunk_shift;
+	const uint64_t last = rxq->port->n_registered_bytes - 1;
+	struct mr_pool *pool;
+	uint64_t beyond = 0;
+	uint32_t n_got = mr_frag_alloc_bulk(cache, addrs, n, chunk_bytes);
+
+	/* The difference borrows, and sets the top bit, behind the last. */
+	for (uint32_t i = 0; i < n_got; i++)
+		beyond |= last - addrs[i];
+	if (beyond >> 63 == 0)
+		return n_got;
+	/* Once more; the page allocator prefers low segments. */
+	pool = mr_cache_pool(cache);
+	n_got = keep_registered(rxq, pool, addrs, n_got);
+	n = mr_pool_frag_alloc_bulk(pool, addrs + n_got, n - n_got,
+				    chunk_bytes);
+	return n_got + keep_registered(rxq, pool, addrs + n_got, n);
+}
+
+/*
  * Replace the buffers of n entries that are about to leave the rx ring.
  * Returns for how many, in whole frames, the pool had a replacement.
  */
@@ -128,8 +174,7 @@ static uint32_t refill(struct xdp_rxq *rxq, struct mr_cache *cache,
 		       const struct mr_frame *frames, uint32_t n)
 {
 	uint64_t fresh[MR_BURST_MAX];
-	const uint32_t n_fresh =
-		mr_frag_alloc_bulk(cache, fresh, n, 1u << rxq->chunk_shift);
+	const uint32_t n_fresh = alloc_registered(rxq, cache, fresh, n);
 	const uint32_t n_used = mr_frame_n_whole(frames, n_fresh);
 
 	mark_received(rxq, frames, n_used);
@@ -238,10 +283,12 @@ int mri_xdp_rx_fill(struct xdp_rxq *rxq)
 		const uint32_t n_want = rxq->n_bufs - n_done < MR_BURST_MAX ?
 						rxq->n_bufs - n_done :
 						MR_BURST_MAX;
-		const uint32_t n = mr_pool_frag_alloc_bulk(
-			rxq->port->base.pool, addrs, n_want,
-			1u << rxq->chunk_shift);
+		struct mr_pool *pool = rxq->port->base.pool;
+		uint32_t n = mr_pool_frag_alloc_bulk(pool, addrs, n_want,
+						     1u << rxq->chunk_shift);
 
+		/* The pool may have grown since we looked. */
+		n = keep_registered(rxq, pool, addrs, n);
 		mark_posted(rxq, addrs, n);
 		xring_submit_addrs(&rxq->fill, addrs, n);
 		if (n < n_want)

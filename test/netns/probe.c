@@ -62,7 +62,10 @@ static json_t *do_region(struct probe *probe, const struct arguments *a)
 	return json_pack("{s:b}", "ok", 1);
 }
 
-/* pool N_PAGES [PAGE_BYTES [HEADROOM]]: in the one region of the program. */
+/*
+ * pool N_PAGES [PAGE_BYTES [HEADROOM [MAX_PAGES]]]: in the one region of the
+ * program.
+ */
 static json_t *do_pool(struct probe *probe, const struct arguments *a)
 {
 	const uint32_t i = probe->n_pools;
@@ -71,6 +74,7 @@ static json_t *do_pool(struct probe *probe, const struct arguments *a)
 		.n_pages = (uint32_t)number(a, 1, 8192),
 		.page_bytes = (uint32_t)number(a, 2, 4096),
 		.headroom_bytes = (uint32_t)number(a, 3, 0),
+		.max_pages = (uint32_t)number(a, 4, 0),
 		.region = probe->region,
 	};
 	struct mr_reason reason = { "" };
@@ -87,6 +91,31 @@ static json_t *do_pool(struct probe *probe, const struct arguments *a)
 	probe->region = mr_pool_region(probe->pools[i]);
 	probe->n_pools++;
 	return json_pack("{s:b, s:i}", "ok", 1, "pool", i);
+}
+
+/* grow POOL N_PAGES */
+static json_t *do_grow(struct probe *probe, const struct arguments *a)
+{
+	struct mr_reason reason = { "" };
+	const int err = mr_pool_grow(probe->pools[number(a, 1, 0)],
+				     (uint32_t)number(a, 2, 0), &reason);
+
+	if (err < 0)
+		return answer_error(err, &reason);
+	return json_pack("{s:b}", "ok", 1);
+}
+
+/* shrink POOL N_KEEP */
+static json_t *do_shrink(struct probe *probe, const struct arguments *a)
+{
+	struct mr_reason reason = { "" };
+	uint64_t n_pages = 0;
+	const int err = mr_pool_shrink(probe->pools[number(a, 1, 0)],
+				       number(a, 2, 0), &n_pages, &reason);
+
+	if (err < 0)
+		return answer_error(err, &reason);
+	return json_pack("{s:b, s:I}", "ok", 1, "n", (json_int_t)n_pages);
 }
 
 /* destroy-pool POOL */
@@ -210,6 +239,8 @@ static const struct {
 } commands[] = {
 	{ "region", 1, do_region },
 	{ "pool", 1, do_pool },
+	{ "grow", 3, do_grow },
+	{ "shrink", 3, do_shrink },
 	{ "destroy-pool", 2, do_destroy_pool },
 	{ "destroy-region", 1, do_destroy_region },
 	{ "segments", 1, do_segments },

@@ -167,6 +167,77 @@ def test_a_pinned_segment_is_refused_with_its_holder(lab, star):
     probe.close()
 
 
+def pass_through(lab, star, probe, sizes):
+    """From host 0 to host 1 through both ports; each frame intact."""
+    source = lab.closing(Wire(star.hosts[0], "h0"))
+    sink = lab.closing(Wire(star.hosts[1], "h0", TEST_TYPE))
+    sent = [frame(n_bytes, i) for i, n_bytes in enumerate(sizes)]
+    probe.begin("forward", 0, 1)
+    got = []
+    for i in range(0, len(sent), 32):
+        source.send_all(sent[i:i + 32])
+        got += sink.receive(len(sent[i:i + 32]), 3)
+    probe.begin("flush", 1, 1000)
+    probe.answer()
+    probe.answer()
+    assert got == sent
+    source.close()
+    sink.close()
+
+
+def open_both(probe):
+    """The two ports of the star; segments that they register are pinned."""
+    for port in ("p0", "p1"):
+        probe.do("open", f"{port},csum=off,ring=256")
+
+
+def test_a_pool_does_not_shrink_under_a_bound_port(lab, star):
+    probe = Probe(lab, star.middle)
+    probe.do("pool", 4096, 4096, 0, 16384)
+    probe.do("grow", 0, 4096)
+    open_both(probe)
+    probe.do("grow", 0, 4096)  # this one is registered by nobody
+    before = probe.do("segments")["segments"]
+    reason = probe.refused("shrink", 0, 0)
+    assert "xdp:p" in reason and "registered" in reason
+    after = probe.do("segments")["segments"]
+    assert after == before[:-1]
+    # The kernel would have delivered zeros.
+    pass_through(lab, star, probe, range(60, 1500, 7))
+    probe.do("close", 0)
+    assert "xdp:p1" in probe.refused("shrink", 0, 0)
+    probe.do("close", 1)
+    assert probe.do("shrink", 0, 0)["n"] == 4096
+    probe.close()
+
+
+def test_a_pool_grows_under_a_bound_port(lab, star):
+    probe = Probe(lab, star.middle)
+    n_pages = 4096
+    probe.do("pool", n_pages, 4096, 0, 3 * n_pages)
+    open_both(probe)
+    pass_through(lab, star, probe, range(60, 1500, 35))
+    probe.do("grow", 0, n_pages)
+    # Hold what the device can reach, all of it: then only new pages are left.
+    source = lab.closing(Wire(star.hosts[0], "h0"))
+    while True:
+        source.send_all(frame(60, i) for i in range(64))
+        if probe.do("hold", 0, 64, 100)["n"] < 64:
+            break
+    events = probe.stats(0)["queues"][0]["rx"]["events"]
+    assert events["unregistered"] > 0 and events["pool_empty"] > 0
+    assert probe.do("pool-stats", 0)["population"] == 2 * n_pages
+    source.close()
+    probe.do("release")
+    probe.do("hold", 0, 1000, 200)  # what was in the ring still
+    probe.do("release")
+    # Caches have pages of both segments now; what leaves is intact.
+    pass_through(lab, star, probe, range(60, 1500, 5))
+    pass_from_probe(lab, star, probe, 200, 1400)
+    no_tx_drop(probe)
+    probe.close()
+
+
 def test_a_forwarded_frame_keeps_its_place(lab, star):
     """Forwarding copies nothing: no frame is copied or split on the way."""
     probe = Probe(lab, star.middle)
