@@ -158,7 +158,8 @@ MR_API int mr_pool_grow(struct mr_pool *pool, uint32_t n_pages,
 
 /**
  * Give segments back to the system that are free as a whole, the last first,
- * while at least @p n_keep pages stay.
+ * while at least @p n_keep pages stay. The first segment stays, and so do as
+ * many pages as open ports count on.
  *
  * @param[out] ret_n_pages  pages given back, 0 allowed; or NULL
  *

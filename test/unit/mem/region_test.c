@@ -257,6 +257,77 @@ static void range_used_up_is_enomem(void **state)
 	assert_int_equal(addr, 77);
 }
 
+/* Nobody else's segments come into a reservation; its owner's do. */
+static void reservation_is_kept_free(void **state)
+{
+	struct fixture *f = *state;
+	struct mri_segment_wish wish = { .n_bytes = 1 };
+	struct mr_segment_info info, before;
+	struct mr_reason why = { "" };
+	uint64_t addr, more;
+
+	assert_int_equal(add(f, KIB(64)), 0);
+	assert_int_equal(
+		mri_region_reserve(f->region, KIB(200), 0, &addr, &why), 0);
+	assert_int_equal(addr, KIB(64));
+	assert_int_equal(add(f, KIB(64)), KIB(64 + 256));
+	assert_int_equal(mri_region_remove_segment(f->region, 0, NULL), 0);
+	assert_int_equal(add(f, KIB(128)), KIB(64 + 256 + 64));
+	assert_int_equal(add(f, KIB(64)), 0);
+	/* Its own, from the beginning or not, and not past its end. */
+	wish.addr = addr + KIB(64);
+	assert_int_equal(mri_region_add(f->region, &wish, &info, &why), 0);
+	assert_int_equal(info.addr, KIB(128));
+	assert_true(mr_region_is_backed(f->region, KIB(128), KIB(64)));
+	assert_false(mr_region_is_backed(f->region, KIB(64), 1));
+	assert_false(mr_region_is_backed(f->region, KIB(192), 1));
+	assert_int_equal(mr_region_n_contiguous_bytes(f->region), KIB(64));
+	wish.addr = addr + KIB(128);
+	wish.n_bytes = KIB(129);
+	assert_int_equal(mri_region_add(f->region, &wish, &info, &why),
+			 -ENOMEM);
+	wish.addr = addr + KIB(129);
+	wish.n_bytes = 1;
+	assert_int_equal(mri_region_add(f->region, &wish, &info, &why),
+			 -ENOMEM);
+	wish.addr = MIB(512); /* in no reservation */
+	assert_int_equal(mri_region_add(f->region, &wish, &info, &why),
+			 -ENOMEM);
+	/* Segments stand in order, however they came. */
+	for (uint32_t i = 1; i < 4; i++) {
+		assert_int_equal(mr_region_segment(f->region, i - 1, &before),
+				 0);
+		assert_int_equal(mr_region_segment(f->region, i, &info), 0);
+		assert_true(before.addr < info.addr);
+	}
+	/* Aligned; too large; released. */
+	assert_int_equal(
+		mri_region_reserve(f->region, KIB(64), MIB(2), &more, &why), 0);
+	assert_int_equal(more, MIB(2));
+	assert_int_equal(mri_region_reserve(f->region, GIB(1), 0, &more, &why),
+			 -ENOMEM);
+	assert_reason_has(&why, "no room for");
+	mri_region_release(f->region, addr);
+	assert_int_equal(add(f, KIB(64)), addr);
+}
+
+static void too_many_reservations_are_enomem(void **state)
+{
+	struct fixture *f = *state;
+	struct mr_reason why = { "" };
+	uint64_t addr;
+
+	for (uint32_t i = 0; i < MRI_MAX_POOLS; i++)
+		assert_int_equal(
+			mri_region_reserve(f->region, 1, 0, &addr, NULL), 0);
+	assert_int_equal(mri_region_reserve(f->region, 1, 0, &addr, &why),
+			 -ENOMEM);
+	assert_reason_has(&why, "16 pools");
+	mri_region_release(f->region, 0);
+	assert_int_equal(mri_region_reserve(f->region, 1, 0, &addr, NULL), 0);
+	assert_int_equal(addr, 0);
+}
+
 static void table_of_segments_full_is_enomem(void **state)
 {
 	struct fixture *f = *state;
@@ -366,6 +437,8 @@ int main(void)
 		TEST(statistics_add_up),
 		TEST(range_used_up_is_enomem),
 		TEST(table_of_segments_full_is_enomem),
+		TEST(reservation_is_kept_free),
+		TEST(too_many_reservations_are_enomem),
 		TEST(registered_segment_is_pinned),
 		TEST(pins_of_one_holder_count),
 		TEST(room_for_64_pins),
