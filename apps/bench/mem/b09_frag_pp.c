@@ -175,7 +175,7 @@ static ALWAYS_INLINE uint64_t run_how(struct player *player, uint32_t thread,
 
 	if (player->param[THREADS] == 1)
 		return push_then_pop(player, n, how, cutter);
-	n = (n + hop - 1) / hop * hop;
+	n = n_of_run(n, hop);
 	if (thread != 0)
 		hop == 1 ? pop(player, n, 1, cutter) :
 			   pop(player, n, MAX_HOP, cutter);

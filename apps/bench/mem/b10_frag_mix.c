@@ -194,7 +194,7 @@ static ALWAYS_INLINE uint64_t run(struct player *player, uint32_t thread,
 	struct frag_mix *mix = player->state;
 
 	if (player->param[THREADS] == 2) {
-		n = (n + BURST - 1) / BURST * BURST;
+		n = n_of_run(n, BURST);
 		if (thread == 0)
 			return cut_and_send(mix, n, cutter);
 		get_and_hold(mix, n, cutter);

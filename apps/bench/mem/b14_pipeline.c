@@ -94,7 +94,7 @@ static ALWAYS_INLINE uint64_t run(struct player *player, uint32_t thread,
 	const bool is_late = player->param[IS_LATE] != 0;
 	struct pipe *pipe = player->state;
 
-	n = (n + PIPE_BURST - 1) / PIPE_BURST * PIPE_BURST;
+	n = n_of_run(n, PIPE_BURST);
 	if (thread == 0)
 		return pipe_produce(pipe, n, taker);
 	/* One copy of the loop for each: the touch is a constant in it. */

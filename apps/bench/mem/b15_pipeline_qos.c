@@ -107,7 +107,7 @@ static ALWAYS_INLINE uint64_t run(struct player *player, uint32_t thread,
 	struct patience patience = { 0 };
 	word words[PIPE_BURST];
 
-	n = (n + PIPE_BURST - 1) / PIPE_BURST * PIPE_BURST;
+	n = n_of_run(n, PIPE_BURST);
 	if (thread == 0)
 		return pipe_produce(pipe, n, taker);
 	for (uint64_t done = 0; done < n;) {

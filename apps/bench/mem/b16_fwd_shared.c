@@ -135,6 +135,7 @@ static ALWAYS_INLINE uint64_t run(struct player *player, uint32_t thread,
 	word words[BURST];
 	uint64_t done = 0, start = 0;
 
+	n = n_of_run(n, BURST);
 	while (done < n && (done % 4096 != 0 || !is_too_long(&start))) {
 		const bool had = drain(mesh, thread, taker);
 

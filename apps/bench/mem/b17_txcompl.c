@@ -67,6 +67,7 @@ static ALWAYS_INLINE uint64_t send(struct player *player, uint32_t thread,
 	struct lane *lane = lane_of(player, thread);
 	uint64_t done, start = 0, n_checked = 0;
 
+	n = n_of_run(n, burst);
 	for (done = 0; done < n; done += burst) {
 		struct patience patience = { 0 };
 		word words[MAX_BURST], ours[MAX_BURST];

@@ -88,6 +88,7 @@ static ALWAYS_INLINE uint64_t run(struct player *player, uint32_t thread,
 	struct latency *latency = &crowd->latencies[thread];
 	uint64_t done, start = 0;
 
+	n = n_of_run(n, KEEP);
 	for (done = 0; done < n && !is_too_long(&start); done += KEEP)
 		if (player->param[IS_TIMED] != 0 ?
 			    !round_of(crowd, thread, latency, taker) :

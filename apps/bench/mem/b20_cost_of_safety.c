@@ -43,7 +43,7 @@ static uint64_t run(struct player *player, uint32_t thread, uint64_t n)
 	struct patience patience = { 0 };
 	word words[PIPE_BURST];
 
-	n = (n + PIPE_BURST - 1) / PIPE_BURST * PIPE_BURST;
+	n = n_of_run(n, PIPE_BURST);
 	if (player->param[THREADS] == 1)
 		return drop(pipe, n);
 	if (thread == 0)

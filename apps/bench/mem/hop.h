@@ -21,6 +21,18 @@
 /* Addresses of ours and pointers of others. */
 typedef uint64_t __attribute__((may_alias)) word;
 
+/*
+ * Operations of a run at least: with fewer, what one sees is how long the other
+ * thread took to begin.
+ */
+enum { MIN_RUN = 16384 };
+
+static inline uint64_t n_of_run(uint64_t n, uint32_t burst)
+{
+	n = n < MIN_RUN ? MIN_RUN : n;
+	return (n + burst - 1) / burst * burst;
+}
+
 struct hop {
 	alignas(64) uint32_t tail; /* the producer's */
 	uint32_t seen_head;        /* of what it knows of the consumer */
