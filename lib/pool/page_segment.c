@@ -16,7 +16,7 @@
 #include <errno.h>
 
 #include "mem/mem.h"
-#include "pool/pool.h"
+#include "pool/safety.h"
 
 /* A data path that finds the pool empty must not ask the system each time. */
 static const uint64_t GROW_AGAIN_NS = UINT64_C(100) * 1000 * 1000;
@@ -279,6 +279,7 @@ static int shrink_by_one(struct mr_pool *pool, uint64_t n_keep,
 		mri_page_alloc_populate(pa, n_pages);
 	} else {
 		pa->counters.n_shrunk++;
+		mri_safety_forget(pool, last.first_page, n_pages);
 	}
 	mri_lock_give(&pa->lock);
 	return err < 0 ? err : 1;

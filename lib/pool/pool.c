@@ -195,6 +195,9 @@ static int begin(struct mr_pool *pool, enum mr_safety safety,
 static void take_config(struct mr_pool *pool, const struct mr_pool_config *c)
 {
 	pool->n_pages = c->max_pages;
+	pool->janitor.n_first = c->n_pages;
+	for (uint32_t s = 0; s < MRI_PAGE_SEGMENTS; s++)
+		pool->janitor.free_since_ns[s] = UINT64_MAX;
 	pool->page_bytes = c->page_bytes;
 	pool->page_shift = (uint32_t)__builtin_ctz(c->page_bytes);
 	pool->chunk_bytes = c->chunk_bytes;

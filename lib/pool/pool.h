@@ -133,6 +133,14 @@ struct mri_inbox {
 	_Alignas(MRI_CACHE_LINE) uint32_t is_alive; /* atomic */
 };
 
+/* What the janitor remembers from call to call. lib/pool/janitor.c */
+struct mri_janitor {
+	uint32_t n_first; /* pages that the pool was made with */
+	uint64_t n_high;  /* most that were in use; decays */
+	/* Since when all pages are in the page allocator; UINT64_MAX: not. */
+	uint64_t free_since_ns[MRI_PAGE_SEGMENTS];
+};
+
 struct mr_pool {
 	/* Read only once it is made. */
 	struct mr_ctx *ctx;
@@ -171,6 +179,7 @@ struct mr_pool {
 
 	_Alignas(MRI_CACHE_LINE) struct mri_page_alloc page_alloc;
 
+	struct mri_janitor janitor;
 	/* Held while segments come and go; see page_segment.c. */
 	pthread_mutex_t grow_lock;
 	uint64_t grow_again_ns; /* not before, if the pool is empty again */

@@ -368,6 +368,17 @@ void mri_checked_block_in(struct mr_pool *pool, uint32_t page, uint32_t n,
 					pool->page_bytes);
 }
 
+void mri_safety_forget(struct mr_pool *pool, uint32_t first, uint32_t end)
+{
+	if (pool->safety == NULL)
+		return;
+	for (uint32_t page = first; page < end; page++)
+		__atomic_store_n(&pool->safety->states[page], 0,
+				 __ATOMIC_RELAXED);
+	mri_poison_allow(pool, mri_page_addr(pool, first),
+			 (uint64_t)(end - first) << pool->page_shift);
+}
+
 /* The level of an idle pool; see mr_pool_set_safety(). */
 int mri_safety_set(struct mr_pool *pool, enum mr_safety level,
 		   struct mr_reason *reterr_reason)

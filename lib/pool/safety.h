@@ -120,6 +120,9 @@ void mri_checked_block_out(struct mr_pool *pool, uint32_t page, uint32_t n,
 void mri_checked_block_in(struct mr_pool *pool, uint32_t page, uint32_t n,
 			  const void *site);
 
+/* Pages [first, end) are no more: what comes there next is new. */
+void mri_safety_forget(struct mr_pool *pool, uint32_t first, uint32_t end);
+
 /* An address that no pool has was given back. */
 void mri_checked_invalid(struct mr_pool *pool, uint64_t addr, const void *site);
 

@@ -247,7 +247,8 @@ struct mr_tend_report {
 /**
  * The janitor: call it now and then from a control thread.
  *
- * It takes magazines out of the depot as a cache would, half of them at most,
+ * It takes magazines out of the depot as a cache would, half of them at most
+ * (rounded up, or it would never see the last one),
  * sorts their pages by address, finds pages that are there twice, moves what
  * has been idle to the page allocator, and gives whole idle segments back to
  * the system.

@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/pool/janitor.c: it sorts, finds, gives back and fetches. */
+#include "support/pool_unit.h"
+
+#include <unistd.h>
+
+#include <millrace/page.h>
+
+#include "support/mt.h"
+
+enum { N_PAGES = 1024 };
+
+/* A context whose clock the test moves. */
+struct clocked {
+	struct test_allocator allocator; /* first: the hooks' opaque */
+	uint64_t now_ns;
+	struct mr_ctx *ctx;
+	struct mr_region *region;
+	struct mr_pool *pool;
+	struct mr_cache *cache;
+};
+
+static uint64_t hook_clock(void *opaque)
+{
+	return ((struct clocked *)opaque)->now_ns;
+}
+
+static void clocked_open(struct clocked *c, struct mr_pool_config *config)
+{
+	const struct mr_ctx_config ctx_config = { .size = sizeof(ctx_config),
+						  .opaque = c,
+						  .log = hook_log,
+						  .alloc = hook_alloc,
+						  .free = hook_free,
+						  .clock = hook_clock };
+	const struct mr_region_config region_config = {
+		.size = sizeof(region_config), .os_pages = MR_OS_PAGES_4K
+	};
+
+	memset(c, 0, sizeof(*c));
+	c->now_ns = 1000000000;
+	assert_int_equal(mr_ctx_create(&ctx_config, &c->ctx, NULL), 0);
+	assert_int_equal(
+		mr_region_create(c->ctx, &region_config, &c->region, NULL), 0);
+	config->region = c->region;
+	assert_int_equal(mr_pool_create(c->ctx, config, &c->pool, NULL), 0);
+	assert_int_equal(mr_cache_create(c->pool, &c->cache, NULL), 0);
+}
+
+static void clocked_close(struct clocked *c)
+{
+	mr_cache_destroy(c->cache);
+	assert_in_flight(c->pool, 0);
+	assert_int_equal(mr_pool_destroy(c->pool, NULL), 0);
+	assert_int_equal(mr_region_destroy(c->region, NULL), 0);
+	mr_ctx_destroy(c->ctx);
+	assert_int_equal(c->allocator.n_out, 0);
+}
+
+static struct mr_tend_report tend(struct mr_pool *pool,
+				  const struct mr_tend_config *config)
+{
+	struct mr_tend_report report = { .size = sizeof(report) };
+
+	assert_int_equal(mr_pool_tend(pool, config, &report), 0);
+	return report;
+}
+
+/* All pages of the pool, through the cache and back, in odd order. */
+static void churn(struct mr_cache *cache, uint64_t *addrs, uint32_t n)
+{
+	uint64_t swap;
+
+	assert_int_equal(mr_frag_alloc_bulk(cache, addrs, n, 4096), n);
+	for (uint32_t i = 0; i < n; i++) {
+		const uint32_t other = i * 7919 % n;
+
+		swap = addrs[i];
+		addrs[i] = addrs[other];
+		addrs[other] = swap;
+	}
+	mr_frag_free_bulk(cache, addrs, n);
+}
+
+static void magazines_are_sorted(void **state)
+{
+	struct pool_fixture f;
+	uint64_t addrs[N_PAGES], n_failed = 0;
+	struct mr_tend_report report;
+	struct mri_magazine *magazine;
+	uint32_t next = 0;
+
+	(void)state;
+	fixture_open(&f, N_PAGES, 4096, 4096);
+	churn(f.cache, addrs, N_PAGES);
+	/* What was in use just now may be needed again: none of it is idle. */
+	f.pool->janitor.n_high = 2 * N_PAGES;
+	report = tend(f.pool, NULL);
+	assert_in_range(report.n_magazines, 7, 8);
+	assert_int_equal(report.n_pages_back, 0);
+	assert_int_equal(report.n_duplicates, 0);
+	assert_in_flight(f.pool, 0);
+	for (uint32_t m = 0; m < report.n_magazines; m++) {
+		magazine = mri_depot_take(&f.pool->depot,
+					  &f.pool->depot.filled, &n_failed);
+		assert_non_null(magazine);
+		assert_int_equal(magazine->n, MR_MAGAZINE_PAGES);
+		for (uint32_t i = 0; i < MR_MAGAZINE_PAGES; i++) {
+			assert_true(magazine->numbers[i] >= next);
+			next = magazine->numbers[i] + 1;
+		}
+		/* Below the others, for the end of the test. */
+		mr_counter_add(&f.pool->counters.n_from_depot,
+			       MR_MAGAZINE_PAGES);
+		mri_page_free_bulk(&f.pool->page_alloc, magazine->numbers,
+				   MR_MAGAZINE_PAGES);
+		mri_magazine_set_n(magazine, 0);
+		mri_depot_put(&f.pool->depot, &f.pool->depot.empty, magazine,
+			      &n_failed);
+	}
+	fixture_close(&f);
+}
+
+static void it_looks_at_no_more_than_it_may(void **state)
+{
+	const struct mr_tend_config three = { .size = sizeof(three),
+					      .max_magazines = 3 };
+	const struct mr_tend_config none = { 0 };
+	struct mr_tend_report report = { 0 };
+	struct pool_fixture f;
+	uint64_t addrs[N_PAGES];
+
+	(void)state;
+	fixture_open(&f, N_PAGES, 4096, 4096);
+	assert_int_equal(tend(f.pool, NULL).n_magazines, 0);
+	churn(f.cache, addrs, N_PAGES);
+	assert_int_equal(tend(f.pool, &three).n_magazines, 3);
+	assert_int_equal(mr_pool_tend(f.pool, &none, NULL), -EINVAL);
+	assert_int_equal(mr_pool_tend(f.pool, NULL, &report), -EINVAL);
+	assert_int_equal(mr_pool_tend(f.pool, NULL, NULL), 0);
+	/* Without memory it does nothing, and nothing is lost. */
+	for (uint32_t k = 1; k <= 2; k++) {
+		churn(f.cache, addrs, N_PAGES);
+		f.allocator.fail_at = f.allocator.n_calls + k;
+		assert_int_equal(tend(f.pool, &three).n_magazines, 0);
+		assert_in_flight(f.pool, 0);
+	}
+	fixture_close(&f);
+}
+
+/* At level 0 nobody sees a double free, but the janitor, later. */
+static void duplicates_are_dropped(void **state)
+{
+	struct pool_fixture f;
+	uint64_t addrs[N_PAGES], n_found = 0;
+
+	(void)state;
+	fixture_open(&f, N_PAGES, 4096, 4096);
+	assert_int_equal(mr_frag_alloc_bulk(f.cache, addrs, N_PAGES, 4096),
+			 N_PAGES);
+	mr_frag_free_bulk(f.cache, addrs, 256);
+	mr_frag_free_bulk(f.cache, &addrs[30], 3);
+	mr_frag_free_bulk(f.cache, &addrs[256], N_PAGES - 256);
+	assert_int_equal(pool_stats(f.pool).n_free, N_PAGES + 3);
+	for (uint32_t i = 0; i < 10; i++)
+		n_found += tend(f.pool, NULL).n_duplicates;
+	assert_int_equal(n_found, 3);
+	assert_int_equal(pool_stats(f.pool).free_double, 3);
+	assert_in_flight(f.pool, 0);
+	assert_non_null(strstr(f.allocator.last_line, "were free twice"));
+	fixture_close(&f);
+}
+
+static uint64_t resident_bytes(void)
+{
+	unsigned long long size, resident;
+	FILE *file = fopen("/proc/self/statm", "r");
+
+	assert_non_null(file);
+	assert_int_equal(fscanf(file, "%llu %llu", &size, &resident), 2);
+	fclose(file);
+	return resident * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+/* A burst to 32 MiB, and back to what the pool began with. */
+static void a_burst_goes_back_to_the_system(void **state)
+{
+	enum { N_BURST = 8192, N_SMALL = 512 };
+	struct mr_pool_config config = { .size = sizeof(config),
+					 .n_pages = N_SMALL,
+					 .max_pages = N_BURST,
+					 .segment_pages = 1024 };
+	uint64_t *addrs = calloc(N_BURST, sizeof(*addrs));
+	struct mr_tend_report report;
+	struct clocked c;
+	uint64_t n_resident;
+	uint32_t n_calls = 0;
+
+	(void)state;
+	clocked_open(&c, &config);
+	churn(c.cache, addrs, N_BURST);
+	assert_int_equal(pool_stats(c.pool).n_pages, N_BURST);
+	n_resident = resident_bytes();
+	mr_cache_destroy(c.cache);
+	/* What was needed may be needed again: for some calls it stays. */
+	report = tend(c.pool, NULL);
+	assert_int_equal(report.n_pages_shrunk, 0);
+	assert_int_not_equal(report.why[0], '\0');
+	while (pool_stats(c.pool).n_pages > N_SMALL && ++n_calls < 100) {
+		c.now_ns += UINT64_C(1000000000);
+		report = tend(c.pool, NULL);
+		assert_in_flight(c.pool, 0);
+		if (n_calls < 9)
+			assert_int_equal(report.n_pages_shrunk, 0);
+	}
+	assert_int_equal(pool_stats(c.pool).n_pages, N_SMALL);
+	assert_in_range(n_calls, 10, 60);
+	assert_string_equal(tend(c.pool, NULL).why, "");
+	assert_true(resident_bytes() + (UINT64_C(24) << 20) < n_resident);
+	/* And it grows again. */
+	assert_int_equal(mr_cache_create(c.pool, &c.cache, NULL), 0);
+	churn(c.cache, addrs, N_BURST);
+	assert_int_equal(pool_stats(c.pool).n_pages, N_BURST);
+	clocked_close(&c);
+	free(addrs);
+}
+
+static void a_port_keeps_what_it_registered(void **state)
+{
+	const struct mr_tend_config now = { .size = sizeof(now), .idle_ns = 1 };
+	struct mr_pool_config config = { .size = sizeof(config),
+					 .n_pages = 512,
+					 .max_pages = 2048,
+					 .segment_pages = 512 };
+	struct mr_tend_report report;
+	struct clocked c;
+
+	(void)state;
+	clocked_open(&c, &config);
+	assert_int_equal(mr_pool_grow(c.pool, 0, NULL), 0);
+	assert_int_equal(mr_region_pin(c.region, "xdp:eth7", 64 << 20), 0);
+	tend(c.pool, &now);
+	c.now_ns += 10;
+	report = tend(c.pool, &now);
+	assert_int_equal(report.n_pages_shrunk, 0);
+	assert_non_null(strstr(report.why, "xdp:eth7"));
+	mr_region_unpin(c.region, "xdp:eth7", 64 << 20);
+	c.now_ns += 10;
+	report = tend(c.pool, &now);
+	assert_int_equal(report.n_pages_shrunk, 512);
+	assert_string_equal(report.why, "");
+	clocked_close(&c);
+}
+
+static void it_grows_ahead(void **state)
+{
+	struct mr_pool_config config = { .size = sizeof(config),
+					 .n_pages = 512,
+					 .max_pages = 2048,
+					 .segment_pages = 512,
+					 .low_pages = 100 };
+	struct clocked c;
+	uint64_t addrs[448];
+
+	(void)state;
+	clocked_open(&c, &config);
+	assert_int_equal(tend(c.pool, NULL).n_pages_grown, 0);
+	assert_int_equal(mr_frag_alloc_bulk(c.cache, addrs, 448, 4096), 448);
+	assert_int_equal(tend(c.pool, NULL).n_pages_grown, 512);
+	assert_int_equal(tend(c.pool, NULL).n_pages_grown, 0);
+	mr_frag_free_bulk(c.cache, addrs, 448);
+	clocked_close(&c);
+}
+
+static void idle_caches_grow_old(void **state)
+{
+	struct mr_pool_config config = { .size = sizeof(config),
+					 .n_pages = 512 };
+	struct mr_cache_stats stats = { .size = sizeof(stats) };
+	struct clocked c;
+	uint64_t addr;
+
+	(void)state;
+	clocked_open(&c, &config);
+	addr = alloc_one(c.cache, 4096);
+	tend(c.pool, NULL);
+	c.now_ns += 5000;
+	assert_int_equal(mr_cache_stats(c.cache, &stats), 0);
+	assert_int_equal(stats.idle_ns, 5000);
+	mr_frag_free_bulk(c.cache, &addr, 1);
+	tend(c.pool, NULL);
+	c.now_ns += 300;
+	assert_int_equal(mr_cache_stats(c.cache, &stats), 0);
+	assert_int_equal(stats.idle_ns, 300);
+	clocked_close(&c);
+}
+
+/* Threads that work, and one that tends. */
+struct shared {
+	struct pool_fixture f;
+	uint32_t n_working;
+	uint32_t owners[4096]; /* relaxed */
+};
+
+enum { N_WORKERS = 4 };
+
+static void hold_and_give(struct shared *shared, struct mt_thread *thread,
+			  struct mr_cache *cache)
+{
+	uint64_t addrs[150];
+	uint32_t n = mr_frag_alloc_bulk(cache, addrs,
+					1 + mt_random(thread, 150), 4096);
+
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t nobody = 0;
+		const uint32_t page = mri_page_of(shared->f.pool, addrs[i]);
+
+		mt_check(thread->run,
+			 __atomic_compare_exchange_n(
+				 &shared->owners[page], &nobody, thread->id,
+				 false, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+		shared->f.base[addrs[i]] = (uint8_t)thread->id; /* plainly */
+	}
+	mt_maybe_yield(thread, 4);
+	for (uint32_t i = 0; i < n; i++) {
+		const uint32_t page = mri_page_of(shared->f.pool, addrs[i]);
+
+		mt_check(thread->run,
+			 shared->f.base[addrs[i]] == thread->id);
+		__atomic_store_n(&shared->owners[page], 0, __ATOMIC_RELAXED);
+	}
+	mr_frag_free_bulk(cache, addrs, n);
+}
+
+static void work_or_tend(struct mt_thread *thread)
+{
+	const struct mr_tend_config config = { .size = sizeof(config),
+					       .idle_ns = 1 };
+	struct shared *shared = thread->run->shared;
+	struct mr_cache *cache;
+
+	if (thread->id > N_WORKERS) {
+		while (__atomic_load_n(&shared->n_working, __ATOMIC_RELAXED) >
+		       0) {
+			mt_check(thread->run,
+				 mr_pool_tend(shared->f.pool, &config, NULL) ==
+					 0);
+			sched_yield();
+		}
+		return;
+	}
+	mt_check(thread->run,
+		 mr_cache_create(shared->f.pool, &cache, NULL) == 0);
+	for (uint64_t i = 0; i < thread->run->n_ops && !mt_failed(thread->run);
+	     i++)
+		hold_and_give(shared, thread, cache);
+	mr_cache_destroy(cache);
+	__atomic_fetch_sub(&shared->n_working, 1, __ATOMIC_RELAXED);
+}
+
+static void workers_go_on_meanwhile(void **state)
+{
+	static struct shared shared;
+	struct mr_pool_config config = { .size = sizeof(config),
+					 .n_pages = 256,
+					 .max_pages = 1024,
+					 .segment_pages = 128 };
+	struct mt_run run = { .body = work_or_tend,
+			      .shared = &shared,
+			      .n_threads = N_WORKERS + 1,
+			      .n_ops = mt_n_ops(3000) };
+
+	(void)state;
+	/* A pool that grows and shrinks all the time. */
+	fixture_open(&shared.f, 64, 4096, 4096);
+	mr_cache_destroy(shared.f.cache);
+	assert_int_equal(mr_pool_destroy(shared.f.pool, NULL), 0);
+	config.region = shared.f.region;
+	assert_int_equal(mr_pool_create(shared.f.ctx, &config, &shared.f.pool,
+					NULL),
+			 0);
+	assert_int_equal(mr_cache_create(shared.f.pool, &shared.f.cache, NULL),
+			 0);
+	shared.n_working = N_WORKERS;
+	assert_int_equal(mt_run(&run), 0);
+	assert_in_flight(shared.f.pool, 0);
+	assert_int_equal(pool_stats(shared.f.pool).free_double, 0);
+	fixture_close(&shared.f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(magazines_are_sorted),
+		cmocka_unit_test(it_looks_at_no_more_than_it_may),
+		cmocka_unit_test(duplicates_are_dropped),
+		cmocka_unit_test(a_burst_goes_back_to_the_system),
+		cmocka_unit_test(a_port_keeps_what_it_registered),
+		cmocka_unit_test(it_grows_ahead),
+		cmocka_unit_test(idle_caches_grow_old),
+		cmocka_unit_test(workers_go_on_meanwhile),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
