@@ -193,6 +193,12 @@ static int alloc_queues(struct xdp_port *port, struct mr_reason *reason)
 	const uint32_t n = port->options.n_queues;
 	int err = 0;
 
+	if (mr_region_pin(base->region, base->info.name, 0) == -ENOTSUP)
+		return mr_fail(reason, -ENOTSUP,
+			       "%s: its pool is guarded (MR_SAFETY_GUARD), and "
+			       "the device cannot register such memory: choose "
+			       "a lower safety level",
+			       base->info.name);
 	/* Looked up once: tables and registration must agree. */
 	port->n_registered_bytes =
 		mr_region_n_contiguous_bytes(base->region);

@@ -56,6 +56,7 @@ struct mr_region {
 	struct mri_extent extents[MRI_MAX_SEGMENTS]; /* in no order */
 	struct mri_extent reserved[MRI_MAX_POOLS];   /* end 0: none */
 	struct mri_pin pins[MRI_MAX_PINS];
+	uint32_t n_guarded; /* pools that no device can register */
 	/* Pools register so that a frame of another pool finds its home. */
 	struct mri_pool_place pools[MRI_MAX_POOLS];
 };

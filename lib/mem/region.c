@@ -438,7 +438,9 @@ int mr_region_pin(struct mr_region *region, const char *holder,
 	int err = -ENOSPC;
 
 	pthread_mutex_lock(&region->lock);
-	for (uint32_t i = 0; i < MRI_MAX_PINS && err < 0; i++) {
+	if (region->n_guarded > 0)
+		err = -ENOTSUP;
+	for (uint32_t i = 0; i < MRI_MAX_PINS && err == -ENOSPC; i++) {
 		struct mri_pin *pin = &region->pins[i];
 
 		if (pin->n_bytes != 0)

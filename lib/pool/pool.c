@@ -25,7 +25,9 @@ static int check_config(struct mr_pool_config *c,
 	if (c->page_bytes == 0)
 		c->page_bytes = DEFAULT_PAGE_BYTES;
 	if (c->chunk_bytes == 0)
-		c->chunk_bytes = mri_min_u32(c->page_bytes, 4096);
+		c->chunk_bytes = c->safety == MR_SAFETY_GUARD ?
+					 c->page_bytes :
+					 mri_min_u32(c->page_bytes, 4096);
 	if (c->headroom_bytes == 0)
 		c->headroom_bytes = DEFAULT_HEADROOM_BYTES;
 	if (c->max_caches == 0)
@@ -41,8 +43,9 @@ static int check_config(struct mr_pool_config *c,
 			       "pages of %u bytes: must be a power of two, "
 			       "2048 to 32768",
 			       c->page_bytes);
-	if ((c->chunk_bytes != 2048 && c->chunk_bytes != 4096) ||
-	    c->chunk_bytes > c->page_bytes)
+	if (c->safety != MR_SAFETY_GUARD &&
+	    ((c->chunk_bytes != 2048 && c->chunk_bytes != 4096) ||
+	     c->chunk_bytes > c->page_bytes))
 		return mr_fail(reterr_reason, -EINVAL,
 			       "chunks of %u bytes: must be 2048 or 4096, and "
 			       "at most a page of %u",
@@ -84,7 +87,7 @@ static int check_config(struct mr_pool_config *c,
 		return mr_fail(reterr_reason, -EINVAL,
 			       "%u caches: a pool has at most 4096",
 			       c->max_caches);
-	return 0;
+	return mri_guard_check(c, reterr_reason);
 }
 
 static void free_tables(struct mr_pool *pool)
@@ -101,6 +104,9 @@ static int alloc_tables(struct mr_pool *pool, const struct mr_pool_config *c)
 {
 	const size_t n_chunks = (size_t)pool->n_pages
 				<< (pool->page_shift - pool->chunk_shift);
+	/* Between guards there are no blocks of several pages. */
+	const uint32_t block_shift =
+		mri_is_guarded(pool) ? MRI_GROUP_SHIFT : pool->page_shift;
 	/*
 	 * Each cache holds two and may have others open; the slack is for
 	 * those that are sent before they are full, and for other pools.
@@ -117,10 +123,9 @@ static int alloc_tables(struct mr_pool *pool, const struct mr_pool_config *c)
 	    mri_depot_init(&pool->depot, pool->ctx, n_magazines) < 0 ||
 	    (c->returns == MR_RETURN_HOME && mri_inboxes_init(pool) < 0) ||
 	    (pool->page_shift != pool->chunk_shift && pool->live == NULL) ||
-	    mri_blocks_init(&pool->blocks, pool->n_pages, pool->page_shift) <
-		    0 ||
+	    mri_blocks_init(&pool->blocks, pool->n_pages, block_shift) < 0 ||
 	    mri_page_alloc_init(&pool->page_alloc, pool->ctx, pool->n_pages,
-				pool->page_shift) < 0) {
+				block_shift) < 0) {
 		free_tables(pool);
 		return -ENOMEM;
 	}
@@ -132,6 +137,9 @@ static int make_region(struct mr_pool *pool, struct mr_reason *reterr_reason)
 {
 	const uint64_t max_bytes = (uint64_t)pool->n_pages << pool->page_shift;
 	struct mr_region_config config = { .size = sizeof(config),
+					   .os_pages = mri_is_guarded(pool) ?
+							       MR_OS_PAGES_4K :
+							       MR_OS_PAGES_AUTO,
 					   .name = pool->name };
 
 	/* As much as a region has by default, or twice what it must have. */
@@ -179,16 +187,25 @@ static void leave_region(struct mr_pool *pool)
 	pthread_mutex_unlock(&region->lock);
 }
 
+static void end(struct mr_pool *pool)
+{
+	mri_safety_destroy(pool);
+	mri_guard_leave(pool);
+}
+
 /* Its pages are there: check them, and let others find it. */
 static int begin(struct mr_pool *pool, enum mr_safety safety,
 		 struct mr_reason *reterr_reason)
 {
-	int err = mri_safety_set(pool, safety, reterr_reason);
+	int err = mri_guard_join(pool, reterr_reason);
 
+	if (err < 0)
+		return err;
+	err = mri_safety_set(pool, safety, reterr_reason);
 	if (err == 0)
 		err = join_region(pool, reterr_reason);
 	if (err < 0)
-		mri_safety_destroy(pool);
+		end(pool);
 	return err;
 }
 
@@ -202,6 +219,8 @@ static void take_config(struct mr_pool *pool, const struct mr_pool_config *c)
 	pool->page_shift = (uint32_t)__builtin_ctz(c->page_bytes);
 	pool->chunk_bytes = c->chunk_bytes;
 	pool->chunk_shift = (uint32_t)__builtin_ctz(c->chunk_bytes);
+	if (c->safety == MR_SAFETY_GUARD)
+		pool->chunk_shift = ++pool->page_shift; /* of a slot */
 	pool->headroom_bytes = c->headroom_bytes;
 	pool->tailroom_bytes = c->tailroom_bytes;
 	pool->max_caches = c->max_caches;
@@ -332,7 +351,7 @@ int mr_pool_destroy(struct mr_pool *pool, struct mr_reason *reterr_reason)
 		(void)join_region(pool, NULL); /* its place is free */
 		return err;
 	}
-	mri_safety_destroy(pool);
+	end(pool);
 	if (pool->owns_region)
 		mr_region_destroy(pool->region, NULL);
 	mri_page_alloc_fini(&pool->page_alloc, pool->ctx);

@@ -93,6 +93,8 @@ static inline void pages_out(struct mr_pool *pool, const uint64_t *addrs,
 	for (uint32_t i = 0; i < n; i++) {
 		const uint64_t page = (addrs[i] - base) >> shift;
 
+		if (pool->safety->level == MR_SAFETY_GUARD)
+			mri_guard_page(pool, (uint32_t)page, true);
 		if (pool->safety->level >= MR_SAFETY_POISON)
 			mri_poison_check(pool, (uint32_t)page,
 					 __atomic_load_n(&states[page],
@@ -250,6 +252,8 @@ bool mri_checked_page_in(struct mr_pool *pool, uint32_t page,
 	if (!is_filled)
 		mri_poison_fill(pool, mri_page_addr(pool, page),
 				pool->page_bytes);
+	if (safety->level == MR_SAFETY_GUARD)
+		mri_guard_page(pool, page, false);
 	mri_quarantine_put(&safety->quarantine, &page, 1);
 	if (cache != NULL && cache->pool == pool)
 		mri_cache_pass_in(cache, 1);
@@ -401,8 +405,7 @@ int mr_pool_set_safety(struct mr_pool *pool, enum mr_safety safety,
 		       struct mr_reason *reterr_reason)
 {
 	struct mr_pool_stats stats = { .size = sizeof(stats) };
-	const bool is_guarded = pool->safety != NULL &&
-				pool->safety->level == MR_SAFETY_GUARD;
+	const bool is_guarded = mri_is_guarded(pool);
 
 	if ((unsigned int)safety > MR_SAFETY_GUARD)
 		return mr_fail(reterr_reason, -EINVAL,

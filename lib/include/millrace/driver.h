@@ -238,9 +238,13 @@ MR_API bool mr_frame_is_sole(const struct mr_cache *cache,
  * Pin the segments of a region that begin in [0, n_bytes): they cannot be
  * given back while a device has them registered.
  *
- * @param holder  the port's name, for messages
+ * @param holder   the port's name, for messages
+ * @param n_bytes  0: only ask whether it can be
  *
- * @return 0, or -ENOSPC: too many holders (64)
+ * @return 0, or
+ *   -ENOSPC   too many holders (64)
+ *   -ENOTSUP  it has a pool of MR_SAFETY_GUARD, whose free pages cannot be
+ *             registered
  *
  * Thread: as mr_port_open().
  */

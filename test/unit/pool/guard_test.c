@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/pool/guard.c: who touches what is not his ends there. */
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "support/pool_unit.h"
+
+#include <millrace/frag.h>
+
+enum { N_PAGES = 64 };
+
+static struct mr_pool *make(struct pool_fixture *f, uint32_t page_bytes)
+{
+	const struct mr_pool_config config = { .size = sizeof(config),
+					       .n_pages = N_PAGES,
+					       .page_bytes = page_bytes,
+					       .safety = MR_SAFETY_GUARD };
+
+	memset(f, 0, sizeof(*f));
+	f->ctx = test_ctx(&f->allocator);
+	assert_int_equal(mr_pool_create(f->ctx, &config, &f->pool, NULL), 0);
+	assert_int_equal(mr_cache_create(f->pool, &f->cache, NULL), 0);
+	f->region = mr_pool_region(f->pool);
+	f->base = mr_region_base(f->region);
+	return f->pool;
+}
+
+static void unmake(struct pool_fixture *f)
+{
+	mr_cache_destroy(f->cache);
+	assert_in_flight(f->pool, 0);
+	assert_int_equal(mr_pool_destroy(f->pool, NULL), 0);
+	mr_ctx_destroy(f->ctx);
+	assert_int_equal(f->allocator.n_out, 0);
+}
+
+__attribute__((no_sanitize("address"), noinline)) static void
+touch(uint8_t *at)
+{
+	__atomic_store_n(at, 1, __ATOMIC_RELAXED);
+}
+
+/* Byte `offset` of a page, out or given back, is written in a child. */
+static bool is_fatal(uint32_t page_bytes, int64_t offset, bool is_freed)
+{
+	const pid_t child = fork();
+	int status;
+
+	assert_true(child >= 0);
+	if (child == 0) {
+		struct pool_fixture f;
+		uint64_t addr;
+
+		signal(SIGSEGV, SIG_DFL); /* sanitizers and cmocka have own */
+		make(&f, page_bytes);
+		addr = alloc_one(f.cache, page_bytes);
+		if (is_freed)
+			mr_frag_free_bulk(f.cache, &addr, 1);
+		touch(f.base + (int64_t)addr + offset);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	if (WIFSIGNALED(status)) {
+		assert_int_equal(WTERMSIG(status), SIGSEGV);
+		return true;
+	}
+	assert_int_equal(WEXITSTATUS(status), 0);
+	return false;
+}
+
+static void a_fault_ends_it(void **state)
+{
+	static const uint32_t sizes[] = { 4096, 8192, 32768 };
+
+	(void)state;
+	for (uint32_t i = 0; i < 3; i++) {
+		const int64_t last = sizes[i] - 1;
+
+		assert_false(is_fatal(sizes[i], 0, false));
+		assert_false(is_fatal(sizes[i], last, false));
+		/* An overrun, up to a page long. */
+		assert_true(is_fatal(sizes[i], last + 1, false));
+		assert_true(is_fatal(sizes[i], 2 * last + 1, false));
+		/* The page after that is free. */
+		assert_true(is_fatal(sizes[i], 2 * last + 2, false));
+		/* After it was given back. */
+		assert_true(is_fatal(sizes[i], 0, true));
+		assert_true(is_fatal(sizes[i], last, true));
+	}
+}
+
+static void it_is_a_pool_like_others(void **state)
+{
+	struct mr_frag_cache *frags;
+	struct pool_fixture f;
+	uint64_t addrs[N_PAGES + 1], addr;
+
+	(void)state;
+	make(&f, 4096);
+	for (uint32_t round = 0; round < 3; round++) {
+		assert_int_equal(mr_frag_alloc_bulk(f.cache, addrs,
+						    N_PAGES + 1, 4096),
+				 N_PAGES);
+		for (uint32_t i = 0; i < N_PAGES; i++)
+			memset(f.base + addrs[i], 1, 4096);
+		assert_in_flight(f.pool, N_PAGES);
+		mr_frag_free_bulk(f.cache, addrs, N_PAGES / 2);
+		mr_pool_frag_free_bulk(f.pool, addrs + N_PAGES / 2,
+				       N_PAGES / 2);
+		assert_in_flight(f.pool, 0);
+	}
+	assert_int_equal(mr_pool_frag_alloc_bulk(f.pool, addrs, 3, 4096), 3);
+	memset(f.base + addrs[2], 1, 4096);
+	mr_frag_free_bulk(f.cache, addrs, 3);
+	mr_frag_free_bulk(f.cache, addrs, 1);
+	assert_int_equal(pool_stats(f.pool).free_double, 1);
+	/* Frags are cut from single pages. */
+	assert_int_equal(mr_frag_cache_create(f.cache, &frags, NULL), 0);
+	assert_int_equal(mr_frag_cache_alloc(frags, 5000, 0, &addr), -ENOMEM);
+	for (uint32_t i = 0; i < 20; i++) {
+		assert_int_equal(mr_frag_cache_alloc(frags, 1500, 0, &addr), 0);
+		memset(f.base + addr, 1, 1500);
+		mr_frag_free_bulk(f.cache, &addr, 1);
+	}
+	mr_frag_cache_destroy(frags);
+	assert_int_equal(pool_stats(f.pool).poison_broken, 0);
+	unmake(&f);
+}
+
+static void devices_cannot_register_it(void **state)
+{
+	struct pool_fixture f;
+
+	(void)state;
+	make(&f, 4096);
+	assert_int_equal(mr_region_pin(f.region, "xdp:eth0", 4096), -ENOTSUP);
+	assert_int_equal(mr_region_pin(f.region, "xdp:eth0", 0), -ENOTSUP);
+	unmake(&f);
+}
+
+static void what_cannot_be_guarded(void **state)
+{
+	static const struct {
+		struct mr_pool_config config;
+		const char *words;
+	} cases[] = {
+		{ { .page_bytes = 2048 }, "cannot be guarded" },
+		{ { .page_bytes = 8192, .chunk_bytes = 2048 },
+		  "cannot be guarded" },
+		{ { .n_pages = 20000 }, "too many to be guarded" },
+	};
+	struct pool_fixture f;
+	struct mr_region_config region_config = {
+		.size = sizeof(region_config), .os_pages = MR_OS_PAGES_4K
+	};
+	struct mr_pool_config config = { .size = sizeof(config),
+					 .n_pages = N_PAGES,
+					 .safety = MR_SAFETY_GUARD };
+	struct mr_region *region;
+	struct mr_reason reason;
+	struct mr_pool *pool;
+
+	(void)state;
+	fixture_open(&f, N_PAGES, 4096, 4096);
+	for (uint32_t i = 0; i < 3; i++) {
+		struct mr_pool_config c = cases[i].config;
+
+		c.size = sizeof(c);
+		c.safety = MR_SAFETY_GUARD;
+		assert_int_equal(mr_pool_create(f.ctx, &c, &pool, &reason),
+				 -EINVAL);
+		assert_reason_has(&reason, cases[i].words);
+	}
+	/* Beside what a device has registered; and then, where it has not. */
+	config.region = f.region;
+	assert_int_equal(mr_region_pin(f.region, "xdp:eth1", 4096), 0);
+	assert_int_equal(mr_pool_create(f.ctx, &config, &pool, &reason),
+			 -EBUSY);
+	assert_reason_has(&reason, "xdp:eth1 registered the region");
+	mr_region_unpin(f.region, "xdp:eth1", 4096);
+	assert_int_equal(mr_pool_create(f.ctx, &config, &pool, NULL), 0);
+	assert_int_equal(mr_pool_destroy(pool, NULL), 0);
+	assert_int_equal(mr_region_pin(f.region, "xdp:eth1", 4096), 0);
+	mr_region_unpin(f.region, "xdp:eth1", 4096);
+	/* On OS pages that are larger. */
+	region_config.os_pages = MR_OS_PAGES_AUTO;
+	assert_int_equal(mr_region_create(f.ctx, &region_config, &region, NULL),
+			 0);
+	config.region = region;
+	assert_int_equal(mr_pool_create(f.ctx, &config, &pool, &reason),
+			 -EINVAL);
+	assert_reason_has(&reason, "OS pages of 4 KiB");
+	assert_int_equal(mr_region_destroy(region, NULL), 0);
+	/* It is a layout: no pool gets or loses it. */
+	mr_cache_destroy(f.cache);
+	assert_int_equal(mr_pool_set_safety(f.pool, MR_SAFETY_GUARD, NULL),
+			 -EINVAL);
+	assert_int_equal(mr_cache_create(f.pool, &f.cache, NULL), 0);
+	fixture_close(&f);
+	make(&f, 4096);
+	mr_cache_destroy(f.cache);
+	assert_int_equal(mr_pool_set_safety(f.pool, MR_SAFETY_POISON, NULL),
+			 -EINVAL);
+	assert_int_equal(mr_pool_set_safety(f.pool, MR_SAFETY_GUARD, NULL), 0);
+	f.cache = NULL;
+	unmake(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_fault_ends_it),
+		cmocka_unit_test(it_is_a_pool_like_others),
+		cmocka_unit_test(devices_cannot_register_it),
+		cmocka_unit_test(what_cannot_be_guarded),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
