@@ -67,7 +67,6 @@ static ALWAYS_INLINE uint64_t send(struct player *player, uint32_t thread,
 	struct lane *lane = lane_of(player, thread);
 	uint64_t done, start = 0, n_checked = 0;
 
-	n = n_of_run(n, burst);
 	for (done = 0; done < n; done += burst) {
 		struct patience patience = { 0 };
 		word words[MAX_BURST], ours[MAX_BURST];
@@ -172,6 +171,12 @@ static uint64_t run_ours(struct player *player, uint32_t thread, uint64_t n)
 	return run(player, thread, n, OURS_COMPLETER);
 }
 
+static uint64_t run_ours_pages(struct player *player, uint32_t thread,
+			       uint64_t n)
+{
+	return run(player, thread, n, PAGES_COMPLETER);
+}
+
 #ifdef BENCH_DPDK
 static uint64_t run_dpdk(struct player *player, uint32_t thread, uint64_t n)
 {
@@ -240,6 +245,12 @@ static void row_of(struct bench *bench, uint32_t threads_per_core,
 		 n_pools, is_mixed ? "mixed" : "1", threads_per_core);
 	snprintf(name, sizeof(name), "burst=%u %s", burst, plot);
 	takers_add_ours(bench, &row, &player, RETURNS, run_ours);
+	player.param[IS_PAGES] = 1;
+	player.name = "page allocator, locked";
+	player.side = SIDE_OURS;
+	player.run = run_ours_pages;
+	if (n_pools == 1 && !is_mixed)
+		bench_add(bench, players, &row.n_players, &player);
 	takers_add_dpdk(bench, &row, &player, run_dpdk);
 	bench_row(bench, &row);
 }

@@ -114,7 +114,11 @@ void txcompl_free(struct player *player)
 		for (uint32_t p = 0; p < tx->n_pools; p++) {
 			const struct stock *stock = &tx->lanes[i].stocks[p];
 
-			ours_tx_complete(tx, 0, stock->words, stock->n);
+			if (player->param[IS_PAGES] != 0)
+				pages_tx_complete(tx, 0, stock->words,
+						  stock->n);
+			else
+				ours_tx_complete(tx, 0, stock->words, stock->n);
 		}
 	free_tx(tx);
 }

@@ -6,7 +6,7 @@
 #include "latency.h"
 #include "takers.h"
 
-enum { BURST, POOLS, IS_MIXED, PER_CORE, RETURNS }; /* .param */
+enum { BURST, POOLS, IS_MIXED, PER_CORE, RETURNS, IS_PAGES }; /* .param */
 
 enum {
 	MAX_POOLS = 4,
@@ -118,6 +118,36 @@ static inline uint64_t ours_tx_held(struct txcompl *tx, uint32_t thread)
 	((struct completer){ ours_tx_take, ours_tx_share, ours_tx_complete,    \
 			     ours_tx_idle, ours_tx_held })
 
+/* Past all caches, under the lock of the page allocator; of one pool only. */
+static ALWAYS_INLINE bool pages_tx_take(struct txcompl *tx, uint32_t thread,
+					uint32_t pool, word *words, uint32_t n)
+{
+	const uint32_t got =
+		mr_page_alloc_bulk(tx->pools[pool], 0, (uint64_t *)words, n);
+
+	(void)thread;
+	if (got == n)
+		return true;
+	mr_page_free_bulk(tx->pools[pool], 0, (const uint64_t *)words, got);
+	return false;
+}
+
+static ALWAYS_INLINE void pages_tx_complete(struct txcompl *tx, uint32_t thread,
+					    const word *words, uint32_t n)
+{
+	(void)thread;
+	mr_page_free_bulk(tx->pools[0], 0, (const uint64_t *)words, n);
+}
+
+static inline void no_tx_share(struct txcompl *tx, uint32_t thread,
+			       const word *words, uint32_t n)
+{
+	(void)tx;
+	(void)thread;
+	(void)words;
+	(void)n;
+}
+
 static inline void no_tx_idle(struct txcompl *tx, uint32_t thread)
 {
 	(void)tx;
@@ -130,6 +160,10 @@ static inline uint64_t no_tx_held(struct txcompl *tx, uint32_t thread)
 	(void)thread;
 	return 0;
 }
+
+#define PAGES_COMPLETER                                                        \
+	((struct completer){ pages_tx_take, no_tx_share, pages_tx_complete,    \
+			     no_tx_idle, no_tx_held })
 
 #ifdef BENCH_DPDK
 #include <rte_mbuf.h> /* of DPDK */
