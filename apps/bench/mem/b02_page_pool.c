@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * B02 and B03: one page at a time, as bench_page_pool_simple does with a pool
- * of 1024 pages and 64 of them in the cache: taken and given back
+ * B02 to B04: one page at a time, as bench_page_pool_simple does with a pool of
+ * 1024 pages and 64 of them in the cache: taken and given back
  *
  *     fast  to the same cache
  *     ring  through what threads share: with a cache for each direction
+ *     slow  to the backing store, with no cache in between
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,6 +50,20 @@ static uint64_t run_ours(struct player *player, uint32_t thread, uint64_t n)
 			return 0;
 		keep((const void *)(uintptr_t)addr);
 		mr_frag_free(to, addr);
+	}
+	return n;
+}
+
+static uint64_t run_pages(struct player *player, uint32_t thread, uint64_t n)
+{
+	struct ours *ours = player->state;
+	uint64_t addr;
+
+	(void)thread;
+	for (uint64_t i = 0; i < n; i++) {
+		if (mr_page_alloc_bulk(ours->pool, 0, &addr, 1) != 1)
+			return 0;
+		mr_page_free_bulk(ours->pool, 0, &addr, 1);
 	}
 	return n;
 }
@@ -118,6 +133,21 @@ static uint64_t run_model_ring(struct player *player, uint32_t thread,
 	(void)thread;
 	for (uint64_t i = 0; i < n; i++)
 		model_put_ring(pool, model_alloc(pool, true));
+	return n;
+}
+
+static uint64_t run_model_slow(struct player *player, uint32_t thread,
+			       uint64_t n)
+{
+	struct model_page_pool *pool = player->state;
+	uint32_t page;
+
+	(void)thread;
+	for (uint64_t i = 0; i < n; i++) {
+		if (model_buddy_alloc(pool, &page, 1) != 1)
+			return 0;
+		model_buddy_free(pool, &page, 1);
+	}
 	return n;
 }
 
@@ -213,6 +243,11 @@ static void rows_ring(struct bench *bench)
 	       true);
 }
 
+static void rows_slow(struct bench *bench)
+{
+	row_of(bench, run_pages, run_model_slow, run_dpdk, C0, false);
+}
+
 const struct workload b02_pp_fast = {
 	.name = "B02",
 	.title = "pp_fast",
@@ -227,4 +262,12 @@ const struct workload b03_pp_ring = {
 	.what = "one page, back through what threads share",
 	.source = "prototype-kernel, bench_page_pool_simple 02",
 	.rows = rows_ring,
+};
+
+const struct workload b04_pp_slow = {
+	.name = "B04",
+	.title = "pp_slow",
+	.what = "one page, from and to the backing store",
+	.source = "prototype-kernel, bench_page_pool_simple 03",
+	.rows = rows_slow,
 };

@@ -8,8 +8,10 @@
 extern const struct workload b01_baseline;
 extern const struct workload b02_pp_fast;
 extern const struct workload b03_pp_ring;
+extern const struct workload b04_pp_slow;
 extern const struct workload b05_pp_cross;
 extern const struct workload b06_bulk;
+extern const struct workload b07_sunrpc;
 extern const struct workload b08_xdp_drop;
 extern const struct workload b09_frag_pp;
 extern const struct workload b10_frag_mix;
