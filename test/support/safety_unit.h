@@ -29,6 +29,20 @@ static inline void assert_log_has(const struct pool_fixture *f,
 	assert_null(strchr(f->allocator.last_line, '\n'));
 }
 
+/* The same of any text, with what printf() makes of the words. */
+__attribute__((format(printf, 2, 3))) static inline void
+assert_names(const char *text, const char *format, ...)
+{
+	char words[200];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(words, sizeof(words), format, args);
+	va_end(args);
+	if (strstr(text, words) == NULL)
+		fail_msg("'%s' is not in '%s'", words, text);
+}
+
 /* Let another thread call. */
 static inline void on_thread(void *(*body)(void *), void *opaque)
 {

@@ -168,6 +168,14 @@ static void duplicates_are_dropped(void **state)
 	assert_int_equal(pool_stats(f.pool).free_double, 3);
 	assert_in_flight(f.pool, 0);
 	assert_non_null(strstr(f.allocator.last_line, "were free twice"));
+	/* Both of them among what one call looks at. */
+	assert_int_equal(mr_frag_alloc_bulk(f.cache, addrs, N_PAGES, 4096),
+			 N_PAGES);
+	mr_frag_free_bulk(f.cache, addrs, 900);
+	mr_frag_free_bulk(f.cache, &addrs[800], 1);
+	mr_frag_free_bulk(f.cache, &addrs[900], N_PAGES - 900);
+	assert_int_equal(tend(f.pool, NULL).n_duplicates, 1);
+	assert_in_flight(f.pool, 0);
 	fixture_close(&f);
 }
 

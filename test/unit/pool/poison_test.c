@@ -59,8 +59,10 @@ static void a_write_after_free_is_found(void **state)
 		assert_int_equal(n_broken, i + 1);
 		assert_int_equal(f.allocator.n_lines, 1);
 		assert_log_has(&f, "was written to while free");
-		assert_log_has(&f, "is 0x42; it was given back by "
-				   "unit-pool-poison+0x");
+		assert_names(f.allocator.last_line,
+		     "is 0x42; it was given back by "
+				   "%s+0x",
+		     program_invocation_short_name);
 		mr_frag_free_bulk(f.cache, addrs, N_PAGES);
 		fixture_close(&f);
 	}

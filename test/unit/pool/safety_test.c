@@ -81,8 +81,12 @@ static void each_place_is_told_once(void **state)
 	mr_frag_free_bulk(f.cache, &addr, 1);
 	assert_int_equal(f.allocator.n_lines, 2);
 	/* Both places are named. */
-	assert_log_has(&f, "twice, by unit-pool-safety+0x");
-	assert_log_has(&f, "last seen given back by unit-pool-safety+0x");
+	assert_names(f.allocator.last_line,
+		     "twice, by %s+0x",
+		     program_invocation_short_name);
+	assert_names(f.allocator.last_line,
+		     "last seen given back by %s+0x",
+		     program_invocation_short_name);
 	fixture_close(&f);
 }
 
@@ -241,8 +245,10 @@ static void a_cache_knows_its_thread(void **state)
 	alloc_and_free(f.cache);
 	alloc_and_free(f.cache);
 	assert_int_equal(f.allocator.n_lines, 1);
-	assert_log_has(&f, "a cache is used by a second thread, by "
-			   "unit-pool-safety+0x");
+	assert_names(f.allocator.last_line,
+		     "a cache is used by a second thread, by "
+			   "%s+0x",
+		     program_invocation_short_name);
 	fixture_close(&f);
 }
 

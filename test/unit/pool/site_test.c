@@ -68,9 +68,17 @@ static void leaks_have_place_and_age(void **state)
 	mr_cache_destroy(cache);
 	assert_int_equal(mr_pool_destroy(pool, &reason), -EBUSY);
 	assert_reason_has(&reason, "7 pages of pool are in flight");
-	assert_reason_has(&reason, ": 5 taken by unit-pool-site+0x");
-	assert_reason_has(&reason, ", 2 taken by unit-pool-site+0x");
-	mr_pool_frag_free_bulk(pool, addrs, 7);
+	assert_names(reason.text, ": 5 taken by %s+0x",
+		     program_invocation_short_name);
+	assert_names(reason.text, ", 2 taken by %s+0x",
+		     program_invocation_short_name);
+	/* Whichever of them comes first in the table. */
+	mr_pool_frag_free_bulk(pool, addrs + 2, 4);
+	assert_int_equal(mr_pool_leaks(pool, leaks, 4), 2);
+	assert_int_equal(leaks[0].n_pages, 2);
+	assert_int_equal(leaks[1].n_pages, 1);
+	mr_pool_frag_free_bulk(pool, addrs, 2);
+	mr_pool_frag_free_bulk(pool, addrs + 6, 1);
 	assert_int_equal(mr_pool_leaks(pool, leaks, 4), 0);
 	assert_int_equal(mr_pool_destroy(pool, NULL), 0);
 	mr_ctx_destroy(ctx);
