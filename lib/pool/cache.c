@@ -127,7 +127,7 @@ __attribute__((noinline)) static bool refill(struct mr_cache *cache)
 		    fetch_pages(cache) == 0) {
 			filled = fetch_last(cache);
 			if (filled == NULL &&
-			    (!mri_pool_grow_if_empty(pool) ||
+			    (!mri_pool_grow_if_empty(pool, 0) ||
 			     fetch_pages(cache) == 0))
 				return false;
 		}

@@ -38,7 +38,7 @@ static uint32_t take_free_pages(struct mr_pool *pool, uint32_t *pages,
 {
 	uint32_t n_got = mri_page_alloc_bulk(&pool->page_alloc, pages, n);
 
-	if (n_got == 0 && n > 0 && may_grow && mri_pool_grow_if_empty(pool))
+	if (n_got == 0 && n > 0 && may_grow && mri_pool_grow_if_empty(pool, 0))
 		n_got = mri_page_alloc_bulk(&pool->page_alloc, pages, n);
 	count(&pool->counters.alloc_slow, n_got);
 	return n_got;

@@ -43,7 +43,7 @@ bool mri_page_call_again(struct mr_pool *pool, uint32_t order, uint32_t n)
 
 	const bool is_order = order <= pa->group_shift;
 
-	if (is_order && mri_pool_grow_if_empty(pool))
+	if (is_order && mri_pool_grow_if_empty(pool, order))
 		return true;
 	mri_lock_take(&pa->lock);
 	pa->counters.alloc_failed += n;

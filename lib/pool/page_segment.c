@@ -211,7 +211,21 @@ int mr_pool_grow(struct mr_pool *pool, uint32_t n_pages,
 	return err;
 }
 
-bool mri_pool_grow_if_empty(struct mr_pool *pool)
+/* Take one, and put it back: the lists alone do not know. Under the lock. */
+static bool has_block(struct mri_page_alloc *pa, uint32_t order)
+{
+	struct mri_page_free_run run = { .group = UINT32_MAX };
+	uint32_t first, blocks;
+
+	if (mri_page_take(pa, order, 1, &first, &blocks) == 0)
+		return false;
+	mri_page_back(pa, &run, order,
+		      first + (uint32_t)__builtin_ctz(blocks));
+	mri_page_back_end(pa, &run);
+	return true;
+}
+
+bool mri_pool_grow_if_empty(struct mr_pool *pool, uint32_t order)
 {
 	struct mri_page_alloc *pa = &pool->page_alloc;
 	struct mr_reason why;
@@ -221,7 +235,7 @@ bool mri_pool_grow_if_empty(struct mr_pool *pool)
 		return false;
 	pthread_mutex_lock(&pool->grow_lock);
 	mri_lock_take(&pa->lock);
-	has_pages = pa->n_free > 0; /* another one was faster */
+	has_pages = has_block(pa, order); /* another one was faster */
 	mri_lock_give(&pa->lock);
 	if (!has_pages && pa->n_pages < pa->max_pages &&
 	    mr_ctx_now_ns(pool->ctx) >= pool->grow_again_ns) {

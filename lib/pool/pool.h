@@ -220,10 +220,11 @@ int mri_pool_segments_fini(struct mr_pool *pool,
 			   struct mr_reason *reterr_reason);
 
 /*
- * One more segment for a pool whose page allocator is empty, if it may grow.
- * True: it is not empty any more. Cold: mmap() and page faults.
+ * One more segment for a pool whose page allocator has no block of that order,
+ * if it may grow. True: there is one, or more room than before. Cold: mmap()
+ * and page faults.
  */
-bool mri_pool_grow_if_empty(struct mr_pool *pool);
+bool mri_pool_grow_if_empty(struct mr_pool *pool, uint32_t order);
 
 /* Whether a page that is in a magazine is on a NUMA node that is not wanted. */
 bool mri_pool_is_far(const struct mr_pool *pool, uint32_t page);

@@ -408,11 +408,48 @@ static void statistics_need_a_size(void **state)
 	fixture_close(&f);
 }
 
+/* Free pages that are no such block are no reason to look for ever. */
+static void pool_without_a_block_grows_by_one(void **state)
+{
+	struct pool_fixture f;
+	uint64_t blocks[2];
+
+	(void)state;
+	for (int safety = 0; safety < 2; safety++) {
+		grow_open(&f, (struct mr_pool_config){
+				      .n_pages = 64,
+				      .max_pages = 128,
+				      .segment_pages = 64,
+				      .page_bytes = 4096,
+				      .safety = (enum mr_safety)safety });
+		assert_int_equal(mr_page_alloc_bulk(f.pool, 0, addrs, 64), 64);
+		for (uint32_t i = 0; i < 64; i += 8)
+			mr_page_free_bulk(f.pool, 0, &addrs[i], 1);
+		blocks[0] = blocks[1] = MR_ADDR_NONE;
+		assert_int_equal(mr_page_alloc_bulk_slots(f.pool, 3, blocks, 1),
+				 1);
+		assert_int_equal(page_stats(f.pool).n_pages, 128);
+		assert_int_equal(mr_page_alloc_bulk(f.pool, 3, &addrs[100], 8),
+				 7);
+		/* At the limit there is none, and still free pages. */
+		assert_int_equal(mr_page_alloc_bulk(f.pool, 3, &blocks[1], 1),
+				 0);
+		assert_int_equal(page_stats(f.pool).n_free, 8);
+		mr_page_free_bulk(f.pool, 3, blocks, 1);
+		mr_page_free_bulk(f.pool, 3, &addrs[100], 7);
+		for (uint32_t i = 0; i < 64; i++)
+			if (i % 8 != 0)
+				mr_page_free_bulk(f.pool, 0, &addrs[i], 1);
+		grow_close(&f);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(pool_grows_to_its_limit_and_shrinks),
 		cmocka_unit_test(empty_pool_grows_by_itself),
+		cmocka_unit_test(pool_without_a_block_grows_by_one),
 		cmocka_unit_test(pages_in_use_are_in_low_segments),
 		cmocka_unit_test(registered_segment_is_not_given_back),
 		cmocka_unit_test(
