@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Caches: made, destroyed, adopted. */
-#include <assert.h>
 #include <errno.h>
 
 #include "pool/cache.h"
@@ -47,21 +46,54 @@ static uint32_t free_id(const struct mr_pool *pool)
 	return id;
 }
 
-/* Two empty magazines. Certain to be there: there are more than all
- * caches can hold. */
-static void load_cache(struct mr_cache *cache)
+/*
+ * An empty magazine, or one with pages: the depot may be full of those that
+ * were sent with few. NULL: all are in other hands, the janitor's for example.
+ */
+static struct mri_magazine *take_magazine(struct mr_cache *cache)
+{
+	struct mri_depot *depot = &cache->pool->depot;
+	uint64_t *n_failed = &cache->counters.depot_cas_failed;
+	struct mri_magazine *magazine =
+		mri_depot_take(depot, &depot->empty, n_failed);
+
+	if (magazine != NULL)
+		return magazine;
+	magazine = mri_depot_take(depot, &depot->filled, n_failed);
+	if (magazine == NULL)
+		return NULL;
+	mr_counter_add(&cache->counters.n_from_depot,
+		       mri_magazine_n(magazine));
+	mri_page_free_bulk(&cache->pool->page_alloc, magazine->numbers,
+			   mri_magazine_n(magazine));
+	mri_magazine_set_n(magazine, 0);
+	return magazine;
+}
+
+/* Two empty magazines; false: there are not. */
+static bool load_cache(struct mr_cache *cache)
 {
 	struct mr_pool *pool = cache->pool;
-	struct mri_magazine *loaded =
-		mri_depot_take(&pool->depot, &pool->depot.empty,
-			       &cache->counters.depot_cas_failed);
-	struct mri_magazine *prev =
-		mri_depot_take(&pool->depot, &pool->depot.empty,
-			       &cache->counters.depot_cas_failed);
+	struct mri_magazine *loaded = take_magazine(cache);
+	struct mri_magazine *prev = take_magazine(cache);
 
-	assert(loaded != NULL && prev != NULL);
-	mri_cache_load(cache, loaded);
-	mri_cache_set_prev(cache, prev);
+	if (loaded != NULL && prev != NULL) {
+		mri_cache_load(cache, loaded);
+		mri_cache_set_prev(cache, prev);
+		return true;
+	}
+	if (loaded != NULL)
+		mri_depot_put(&pool->depot, &pool->depot.empty, loaded,
+			      &cache->counters.depot_cas_failed);
+	return false;
+}
+
+/* A cache that was not made has counted what it moved all the same. */
+static void drop_cache(struct mr_cache *cache)
+{
+	__atomic_fetch_add(&cache->pool->counters.n_from_depot,
+			   cache->counters.n_from_depot, __ATOMIC_RELAXED);
+	mr_free(cache->pool->ctx, cache);
 }
 
 int mr_cache_create(struct mr_pool *pool, struct mr_cache **ret_cache,
@@ -87,9 +119,16 @@ int mr_cache_create(struct mr_pool *pool, struct mr_cache **ret_cache,
 	cache->page_shift = pool->page_shift;
 	cache->owners = pool->owners;
 	cache->id = free_id(pool);
+	if (!load_cache(cache)) {
+		pthread_mutex_unlock(&pool->lock);
+		drop_cache(cache);
+		return mr_fail(reterr_reason, -ENOMEM,
+			       "%s has no magazine for a cache now: all are in "
+			       "the hands of others",
+			       pool->name);
+	}
 	if (pool->home != NULL)
 		mri_inbox_open(pool, cache->id);
-	load_cache(cache);
 	cache->seen_ns = mr_ctx_now_ns(pool->ctx);
 	cache->next = pool->caches;
 	pool->caches = cache;
@@ -103,7 +142,6 @@ int mr_cache_create(struct mr_pool *pool, struct mr_cache **ret_cache,
 static void empty_magazine(struct mr_pool *pool, struct mri_magazine *magazine,
 			   uint64_t *n_failed)
 {
-
 	mri_page_free_bulk(&pool->page_alloc, magazine->numbers,
 			   mri_magazine_n(magazine));
 	mri_magazine_set_n(magazine, 0);

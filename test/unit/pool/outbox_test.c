@@ -305,6 +305,40 @@ static void pools_are_found_after_others_have_gone(void **state)
 	close_beside(&b);
 }
 
+/* Each flush sends a magazine of one page, until there are no empty ones. */
+static void cache_is_made_from_a_depot_of_small_magazines(void **state)
+{
+	struct mr_pool_config config = { .size = sizeof(config),
+					 .n_pages = 64,
+					 .max_caches = 1 };
+	struct pool_fixture f;
+	struct mr_pool *small;
+	struct mr_cache *cache;
+	uint64_t addrs[64];
+
+	(void)state;
+	fixture_open(&f, 256, 4096, 4096);
+	config.region = f.region;
+	assert_int_equal(mr_pool_create(f.ctx, &config, &small, NULL), 0);
+	assert_int_equal(mr_pool_frag_alloc_bulk(small, addrs, 64, 4096), 64);
+	assert_in_range(small->depot.n_magazines, 2, 63);
+	for (int i = 0; i < 63; i++) {
+		mr_frag_free_bulk(f.cache, &addrs[i], 1);
+		mr_cache_flush(f.cache);
+	}
+	assert_in_flight(small, 1);
+	assert_int_equal(mr_cache_create(small, &cache, NULL), 0);
+	assert_in_flight(small, 1);
+	assert_int_equal(mr_frag_alloc_bulk(cache, addrs, 64, 4096), 63);
+	assert_in_flight(small, 64);
+	mr_frag_free_bulk(cache, addrs, 64);
+	mr_cache_destroy(cache);
+	assert_in_flight(small, 0);
+	assert_magazines(small);
+	assert_int_equal(mr_pool_destroy(small, NULL), 0);
+	fixture_close(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -318,6 +352,7 @@ int main(void)
 		cmocka_unit_test(starving_cache_is_heard),
 		cmocka_unit_test(destroyed_cache_sends_what_it_has_open),
 		cmocka_unit_test(without_empty_magazines_pages_go_one_by_one),
+		cmocka_unit_test(cache_is_made_from_a_depot_of_small_magazines),
 		cmocka_unit_test(pools_are_found_after_others_have_gone),
 	};
 
