@@ -97,11 +97,14 @@ static struct mri_magazine *fetch_last(struct mr_cache *cache)
 		mr_cache_flush(cache);
 		filled = mri_inbox_steal(pool,
 					 &cache->counters.depot_cas_failed);
+		if (filled != NULL)
+			mr_counter_add(&cache->counters.n_from_inbox,
+				       mri_magazine_n(filled));
+		else /* what was open for a cache that is gone */
+			filled = fetch_filled(cache);
 	}
-	if (filled != NULL)
-		mr_counter_add(&cache->counters.n_from_inbox,
-			       mri_magazine_n(filled));
-	else if (__atomic_load_n(&pool->is_starving, __ATOMIC_RELAXED) == 0)
+	if (filled == NULL &&
+	    __atomic_load_n(&pool->is_starving, __ATOMIC_RELAXED) == 0)
 		__atomic_store_n(&pool->is_starving, 1, __ATOMIC_RELAXED);
 	return filled;
 }

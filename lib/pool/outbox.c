@@ -137,16 +137,12 @@ void mri_outbox_put(struct mr_cache *cache, struct mr_pool *pool, uint32_t home,
 	}
 }
 
-/* Whether a place should be sent, now that a call found it open. */
+/* Whether a place should be sent for two ticks have found the same in it. */
 static bool is_due(struct mri_open_magazine *open, bool is_tick)
 {
 	const uint32_t n = mri_magazine_n(open->magazine);
 	const bool is_still = open->n_seen == n;
 
-	if (__atomic_load_n(&open->pool->is_starving, __ATOMIC_RELAXED) != 0) {
-		__atomic_store_n(&open->pool->is_starving, 0, __ATOMIC_RELAXED);
-		return true;
-	}
 	if (is_tick)
 		open->n_seen = n;
 	return is_tick && is_still;
@@ -155,11 +151,24 @@ static bool is_due(struct mri_open_magazine *open, bool is_tick)
 void mri_outbox_tick(struct mr_cache *cache)
 {
 	const bool is_tick = ++cache->n_puts % TICK_CALLS == 0;
+	bool is_starving[MR_OPEN_MAGAZINES];
 
+	/* All before the first is sent: several may be of one pool. */
 	for (uint32_t i = 0; i < MR_OPEN_MAGAZINES; i++)
-		if (cache->open[i].pool != NULL &&
-		    is_due(&cache->open[i], is_tick))
-			send(cache, &cache->open[i]);
+		is_starving[i] =
+			cache->open[i].pool != NULL &&
+			__atomic_load_n(&cache->open[i].pool->is_starving,
+					__ATOMIC_RELAXED) != 0;
+	for (uint32_t i = 0; i < MR_OPEN_MAGAZINES; i++) {
+		struct mri_open_magazine *open = &cache->open[i];
+
+		if (is_starving[i])
+			__atomic_store_n(&open->pool->is_starving, 0,
+					 __ATOMIC_RELAXED);
+		if (open->pool != NULL &&
+		    (is_starving[i] || is_due(open, is_tick)))
+			send(cache, open);
+	}
 }
 
 void mr_cache_flush(struct mr_cache *cache)

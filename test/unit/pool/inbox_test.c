@@ -305,6 +305,55 @@ static void no_memory_for_inboxes(void **state)
 	fixture_close(&f);
 }
 
+/* What the last look sends to the depot, it finds there. */
+static void own_open_pages_for_a_dead_cache_are_found(void **state)
+{
+	struct pool_fixture f;
+	struct mr_cache *dead;
+	uint64_t addrs[N_PAGES], addr;
+
+	(void)state;
+	open_home(&f, 4096);
+	dead = one_more(&f);
+	assert_int_equal(mr_frag_alloc_bulk(dead, addrs, N_PAGES, 4096),
+			 N_PAGES);
+	mr_cache_destroy(dead);
+	mr_frag_free_bulk(f.cache, addrs, 3);
+	assert_int_equal(cache_stats(f.cache).n_open, 3);
+	assert_int_equal(mr_frag_alloc_bulk(f.cache, &addr, 1, 4096), 1);
+	assert_in_flight(f.pool, N_PAGES - 2);
+	mr_frag_free_bulk(f.cache, &addr, 1);
+	mr_frag_free_bulk(f.cache, addrs + 3, N_PAGES - 3);
+	fixture_close(&f);
+}
+
+/* Who starves gets all that is open, whatever its home. */
+static void starving_pool_gets_what_is_open_for_all_homes(void **state)
+{
+	struct pool_fixture f;
+	struct mr_cache *other, *third;
+	uint64_t addrs[N_PAGES], addr;
+
+	(void)state;
+	open_home(&f, 4096);
+	other = one_more(&f);
+	third = one_more(&f);
+	assert_int_equal(mr_frag_alloc_bulk(f.cache, addrs, 256, 4096), 256);
+	assert_int_equal(mr_frag_alloc_bulk(other, addrs + 256, 256, 4096),
+			 256);
+	mr_frag_free_bulk(third, addrs, 3);
+	mr_frag_free_bulk(third, addrs + 256, 3);
+	assert_int_equal(mr_frag_alloc_bulk(other, &addr, 1, 4096), 0);
+	mr_frag_free_bulk(third, addrs + 3, 1);
+	/* The one that it came with is open again. */
+	assert_int_equal(cache_stats(third).n_open, 1);
+	mr_frag_free_bulk(f.cache, addrs + 4, 252);
+	mr_frag_free_bulk(other, addrs + 259, 253);
+	mr_cache_destroy(third);
+	mr_cache_destroy(other);
+	fixture_close(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -313,6 +362,8 @@ int main(void)
 		cmocka_unit_test(long_bursts_go_home_in_whole_magazines),
 		cmocka_unit_test(odd_references_go_home),
 		cmocka_unit_test(empty_handed_cache_takes_what_is_on_its_way),
+		cmocka_unit_test(own_open_pages_for_a_dead_cache_are_found),
+		cmocka_unit_test(starving_pool_gets_what_is_open_for_all_homes),
 		cmocka_unit_test(inbox_of_a_cache_that_is_gone_is_emptied),
 		cmocka_unit_test(pages_in_inboxes_are_there_for_direct_calls),
 		cmocka_unit_test(pages_without_a_home_stay),
