@@ -126,20 +126,21 @@ static uint64_t run_dpdk(struct player *player, uint32_t thread, uint64_t n)
 {
 	struct rte_mempool *mp = ((struct dpdk_pool *)player->state)->mp;
 	const uint32_t hold = (uint32_t)player->param[N];
+	const uint32_t one = variable_one();
 	void *objects[MAX_N];
 	uint64_t done;
 
 	(void)thread;
 	for (done = 0; done < n; done += hold) {
 		for (uint32_t i = 0; i < hold; i++) {
-			if (rte_mempool_get(mp, &objects[i]) == 0)
+			if (rte_mempool_get_bulk(mp, &objects[i], one) == 0)
 				continue;
 			rte_mempool_put_bulk(mp, objects, i);
 			return 0;
 		}
 		keep(objects);
 		for (uint32_t i = 0; i < hold; i++)
-			rte_mempool_put(mp, objects[i]);
+			rte_mempool_put_bulk(mp, &objects[i], one);
 	}
 	return done;
 }
