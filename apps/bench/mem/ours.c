@@ -38,6 +38,15 @@ void ours_free(struct ours *ours)
 		fprintf(stderr, "mr-bench: %s\n", why.text);
 }
 
+void count_huge(struct mr_pool *pool, struct counts *counts)
+{
+	struct mr_region_stats s = { .size = sizeof(s) };
+
+	if (mr_region_stats(mr_pool_region(pool), &s) == 0 && s.n_bytes > 0)
+		count_add(counts, "huge_percent",
+			  100.0 * (double)s.n_huge_bytes / (double)s.n_bytes);
+}
+
 void ours_count(const struct ours *ours, const struct player *player,
 		struct counts *counts)
 {
@@ -56,6 +65,7 @@ void ours_count(const struct ours *ours, const struct player *player,
 	count_add(counts, "home_per_1000", s.recycle_home / by);
 	count_add(counts, "cas_failed_per_1000", s.depot_cas_failed / by);
 	count_add(counts, "parked", (double)(s.n_cached + s.n_open));
+	count_huge(ours->pool, counts);
 }
 
 int ours_set_up(struct player *player, struct mr_reason *why)

@@ -25,6 +25,9 @@ void ours_free(struct ours *ours);
 void ours_count(const struct ours *ours, const struct player *player,
 		struct counts *counts);
 
+/* How much of the pool's region is on huge pages, as DPDK's pools may be. */
+void count_huge(struct mr_pool *pool, struct counts *counts);
+
 /*
  * The usual setup, count and teardown of a player whose state is a struct ours:
  * param[P_PAGES] pages of 2 KiB (0: 16 Ki), a cache per thread of the row, and

@@ -144,4 +144,5 @@ void txcompl_count_ours(struct player *player, struct counts *counts)
 	count_add(counts, "home_per_1000", 1000 * n_home / by);
 	count_add(counts, "ring_per_1000", 1000 * n_ring / by);
 	count_add(counts, "ring_full_per_1000", 1000 * n_full / by);
+	count_huge(tx->pools[0], counts);
 }
