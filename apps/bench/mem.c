@@ -14,7 +14,7 @@
 #include "team.h"
 #include "workloads.h"
 
-/* In the order of reference/memory.md. A file of mem/ adds its line here. */
+/* By number. A file of mem/ adds its line here. */
 static const struct workload *const workloads[] = {
 	&b01_baseline,
 	&b02_pp_fast,
@@ -109,7 +109,10 @@ static int check_names(struct bench *bench, struct mr_reason *why)
 	if (bench->n_jobs > 0)
 		return 0;
 	snprintf(why->text, sizeof(why->text),
-		 "no row has such a name; mr-bench mem --list has them");
+		 "no row has such a name%s; mr-bench mem --list has them",
+		 bench->options->sides != UINT32_MAX ?
+			 " and a player of --only" :
+			 "");
 	return -1;
 }
 

@@ -41,7 +41,9 @@ void report_text_head(const struct machine *machine, const char *why_no_dpdk)
 		printf("%s\n", report_limits(machine->n_cores));
 	printf("\nns: median by operation; +-: median distance to it; the "
 	       "ratio, with its 95 %%\nconfidence interval, is a player's time "
-	       "by that of the first of ours.\n");
+	       "by that of the first of ours; 7/9: 7 samples of 9\ncount, the "
+	       "others were disturbed. Counts are of all runs, warm-up "
+	       "included.\n");
 }
 
 static void print_counts(const struct player_result *player)

@@ -38,6 +38,8 @@ class Errors(unittest.TestCase):
         (2, "no command; there is: mem", []),
         (2, "no option '--nope'", ["mem", "--nope"]),
         (2, "no row has such a name", ["mem", "--only-ours", "B99"]),
+        (2, "no row has such a name and a player of --only",
+         ["mem", "--only", "malloc", "B18"]),
         (2, "core 1000 is not there", ["mem", "--cores", "1000"]),
         (1, "/nowhere/x: No such file",
          [*QUICK, "--only", "plain", "--out", "/nowhere/x", "B01/1 core"]),
@@ -126,6 +128,18 @@ class Output(unittest.TestCase):
         # 64 pages by magazine: 1000 pages need 15.6.
         self.assertAlmostEqual(array["counts"]["refill_per_1000"], 15.6, 0)
         self.check(result)
+
+    def test_rows_with_latencies_are_as_the_schema_says(self):
+        for name in ("B17/burst=32 pools=1 owners=1 threads_per_core=1",
+                     "B19/threads_per_core=1"):
+            with self.subTest(name):
+                code, out, err = run(*QUICK, "--json", "--only-ours", name)
+                self.assertEqual(code, 0, err)
+                result = json.loads(out)
+                counts = result["rows"][0]["players"][0]["counts"]
+                self.assertLessEqual(counts["p50_ns"], counts["p99.9_ns"])
+                self.assertLessEqual(counts["huge_percent"], 100)
+                self.check(result)
 
     def test_out_has_tables_and_charts(self):
         with tempfile.TemporaryDirectory() as folder:
