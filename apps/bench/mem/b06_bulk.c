@@ -7,8 +7,9 @@
  *     depot   one cache takes, another one gets back, both this thread's: every
  *             64 pages a magazine goes through the depot each way
  *     pages   the page allocator, with no cache: also as a list
- *     fresh   the same, and each sample takes every page of a pool just made
- *             once before any comes back: nothing of it is in a CPU's cache
+ *     fresh   the same, but every page of the pool is taken once before any
+ *             comes back, so that each call cuts segments that are whole. The
+ *             pool has been through that before: its memory is there
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -246,7 +246,7 @@ static void row_of(struct bench *bench, const struct player *like)
 	player.side = SIDE_OURS;
 	player.run = run_ours;
 	bench_add(bench, players, &row.n_players, &player);
-	player.name = "page_frag_cache";
+	player.name = "model of page_frag_cache";
 	player.side = SIDE_KERNEL;
 	player.run = run_kernel;
 	bench_add(bench, players, &row.n_players, &player);

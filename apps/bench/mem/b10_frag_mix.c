@@ -286,7 +286,7 @@ static void rows(struct bench *bench)
 					 .param = { n_threads } };
 
 		bench_add(bench, players, &row.n_players, &player);
-		player.name = "page_frag_cache";
+		player.name = "model of page_frag_cache";
 		player.side = SIDE_KERNEL;
 		player.run = run_kernel;
 		bench_add(bench, players, &row.n_players, &player);
@@ -303,6 +303,6 @@ const struct workload b10_frag_mix = {
 	.name = "B10",
 	.title = "frag_mix",
 	.what = "frags of mixed sizes, freed in another order",
-	.source = "reference/memory.md, 8.5",
+	.source = "sizes of the simple Internet mix",
 	.rows = rows,
 };

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The kernel's page_pool, as a model in user space, written from its
- * description (reference/memory.md 3.2): an array of 128 as the cache of the
- * one consumer, a FIFO of slots with a lock per end behind it, and a locked
+ * The kernel's page_pool, as a model in user space, written from a description
+ * of it: an array of 128 as the cache of the one consumer, a FIFO of slots with a lock per end behind it, and a locked
  * allocator of single pages at the bottom. What the kernel does besides (struct
  * page, DMA, NUMA, softirqs) is left out, in its favour.
  */
