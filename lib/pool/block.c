@@ -71,6 +71,7 @@ static struct mri_block *make_block(struct mr_pool *pool, uint32_t page,
 
 	for (uint32_t i = page; i < page + (1u << order); i++)
 		pool->blocks.orders[i] = (uint8_t)order;
+	mri_pool_use_owners(pool);
 	mark(pool, page, order, MRI_OWNER_BLOCK);
 	block->page = page;
 	__atomic_store_n(&block->order, (uint8_t)order, __ATOMIC_RELAXED);

@@ -301,6 +301,8 @@ static inline bool take_sole(const struct mr_cache *cache, uint64_t n_pages,
 	}
 	if (beyond >> 63)
 		return false;
+	if (!mri_pool_uses_owners(cache->pool))
+		return true;
 #pragma GCC unroll 8
 	for (uint32_t i = 0; i < n; i++)
 		shared |= __atomic_load_n(&owners[pages[i]], __ATOMIC_ACQUIRE);
@@ -393,10 +395,9 @@ __attribute__((noinline)) static void free_other(struct mr_cache *cache,
 		free_pages_over(cache, addrs, n, stride);
 }
 
-/* Hot: n addresses, stride bytes apart, back to the cache. */
-__attribute__((noinline)) static void
-free_pages(struct mr_cache *cache, const char *addrs, uint32_t n, size_t stride,
-	   const void *site)
+/* n addresses, stride bytes apart, back to the cache. */
+static inline void free_pages(struct mr_cache *cache, const char *addrs,
+			      uint32_t n, size_t stride, const void *site)
 {
 	const uint64_t top = cache->top;
 	uint32_t *pages = cache->loaded->numbers + (uint8_t)top;
@@ -425,26 +426,40 @@ static inline bool free_one(struct mr_cache *cache, uint64_t addr)
 	return true;
 }
 
-static inline void free_strided(struct mr_cache *cache, const void *addrs,
-				uint32_t n, size_t stride, const void *site)
+/*
+ * Hot. One for each stride, so that loads are of a known one; and out of line,
+ * so that one buffer alone does not pay for its registers.
+ */
+__attribute__((noinline)) static void free_addrs(struct mr_cache *cache,
+						 const uint64_t *addrs,
+						 uint32_t n, const void *site)
 {
-	if (n == 1 && (free_one(cache, mri_addr_at(addrs, 0, stride)) ||
-		       mri_block_run_add(&cache->run,
-					 mri_addr_at(addrs, 0, stride))))
-		return;
-	free_pages(cache, addrs, n, stride, site);
+	free_pages(cache, (const char *)addrs, n, sizeof(addrs[0]), site);
+}
+
+__attribute__((noinline)) static void free_frames(struct mr_cache *cache,
+						  const struct mr_frame *frames,
+						  uint32_t n, const void *site)
+{
+	free_pages(cache, (const char *)frames, n, sizeof(frames[0]), site);
+}
+
+/* One buffer alone, where that is simple. */
+static inline bool free_alone(struct mr_cache *cache, uint64_t addr)
+{
+	return free_one(cache, addr) || mri_block_run_add(&cache->run, addr);
 }
 
 void mr_frag_free_bulk(struct mr_cache *cache, const uint64_t *addrs,
 		       uint32_t n)
 {
-	free_strided(cache, addrs, n, sizeof(addrs[0]),
-		     __builtin_return_address(0));
+	if (n != 1 || !free_alone(cache, addrs[0]))
+		free_addrs(cache, addrs, n, __builtin_return_address(0));
 }
 
 void mr_frame_free_bulk(struct mr_cache *cache, const struct mr_frame *frames,
 			uint32_t n)
 {
-	free_strided(cache, frames, n, sizeof(frames[0]),
-		     __builtin_return_address(0));
+	if (n != 1 || !free_alone(cache, frames[0].addr))
+		free_frames(cache, frames, n, __builtin_return_address(0));
 }

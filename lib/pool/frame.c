@@ -117,6 +117,7 @@ static bool add_owner(struct mr_pool *pool, uint64_t addr)
 
 	if (seen == MRI_OWNER_BLOCK)
 		return mri_block_ref(mri_block_of(pool, addr));
+	mri_pool_use_owners(pool);
 	do {
 		if (seen == UINT8_MAX - 1)
 			return false;

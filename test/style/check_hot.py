@@ -18,7 +18,7 @@ import tree
 ROOTS = ("mr_frag_alloc_bulk", "mr_frag_free_bulk", "mr_frame_free_bulk",
          "mr_cache_flush")
 FAST = ("mr_frag_alloc_bulk", "mr_frag_free_bulk", "mr_frame_free_bulk",
-        "free_pages")
+        "free_addrs", "free_frames")
 # Each takes the page allocator's lock, and is met where nothing else is left.
 EXITS = {"mri_page_alloc_bulk", "mri_page_free_bulk", "mri_pool_put_pages",
          "mri_block_reclaim", "mri_pool_grow_if_empty"}

@@ -454,6 +454,38 @@ static void shared_pages_stay_out_wherever_they_stand(void **state)
 	fixture_close(&f);
 }
 
+/*
+ * Until the first page is shared, nobody looks whether one is; from then on
+ * everybody does, in this cache and in all others.
+ */
+static void first_page_that_is_shared_counts(void **state)
+{
+	struct pool_fixture f;
+	struct mr_cache *other;
+	struct mr_frame frames[32] = { { 0 } };
+	uint64_t addrs[32];
+
+	(void)state;
+	fixture_open(&f, 256, 4096, 4096);
+	assert_int_equal(mr_cache_create(f.pool, &other, NULL), 0);
+	for (uint32_t i = 0; i < 5000; i++) {
+		mr_frag_alloc_bulk(i % 2 ? other : f.cache, addrs, 32, 4096);
+		mr_frag_free_bulk(i % 3 ? other : f.cache, addrs, 32);
+	}
+	mr_frag_alloc_bulk(f.cache, addrs, 32, 4096);
+	for (uint32_t i = 0; i < 32; i++)
+		frames[i] = (struct mr_frame){ addrs[i], 64, 0 };
+	assert_int_equal(mr_frame_ref(f.cache, &frames[17], 1), 0);
+	mr_frag_free_bulk(other, addrs, 32);
+	assert_in_flight(f.pool, 1);
+	assert_int_equal(pool_stats(f.pool).recycle_released_refcnt, 1);
+	assert_true(mr_frame_is_sole(f.cache, &frames[17]));
+	mr_frame_free_bulk(f.cache, &frames[17], 1);
+	assert_in_flight(f.pool, 0);
+	mr_cache_destroy(other);
+	fixture_close(&f);
+}
+
 /* All entries of a burst are the same page: as many owners as entries. */
 static void one_page_many_times_in_a_burst(void **state)
 {
@@ -551,6 +583,7 @@ int main(void)
 			invalid_addresses_are_counted_and_nothing_else),
 		cmocka_unit_test(frames_of_another_pool_go_home),
 		cmocka_unit_test(shared_pages_stay_out_wherever_they_stand),
+		cmocka_unit_test(first_page_that_is_shared_counts),
 		cmocka_unit_test(one_page_many_times_in_a_burst),
 	};
 
