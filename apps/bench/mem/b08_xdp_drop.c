@@ -7,8 +7,9 @@
  * And the ladder of the founding document on recycling (netdev, page_pool:
  * recycling and inlining): a NAT-like forward of single frames, in which one
  * of 16 pages is kept by somebody else and goes back to the page allocator, on
- * the model of the kernel's pool in five steps, beside ours. There a change of one step was
- * a loss (572 to 540 Mbit/s); here every step is a player of its own.
+ * the model of the kernel's pool in five steps, beside ours. There a change of
+ * one step was a loss (572 to 540 Mbit/s); here every step is a player of its
+ * own.
  */
 #include <stdalign.h>
 #include <stdio.h>

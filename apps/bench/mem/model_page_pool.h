@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The kernel's page_pool, as a model in user space, written from a description
- * of it: an array of 128 as the cache of the one consumer, a FIFO of slots with a lock per end behind it, and a locked
- * allocator of single pages at the bottom. What the kernel does besides (struct
- * page, DMA, NUMA, softirqs) is left out, in its favour.
+ * of it: an array of 128 as the cache of the one consumer, a FIFO of slots with
+ * a lock per end behind it, and a locked allocator of single pages at the
+ * bottom. What the kernel does besides (struct page, DMA, NUMA, softirqs) is
+ * left out, in its favour.
  */
 #ifndef MODEL_PAGE_POOL_H
 #define MODEL_PAGE_POOL_H

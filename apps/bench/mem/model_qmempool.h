@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * qmempool and alf_queue, as a model written from a description of them: per thread a FIFO of 32 objects, behind it a queue that
- * all share, with 16 objects per exchange, and malloc where the kernel has slab.
- * The faults that the description lists are not repeated; that a thread
- * waits for another one's tail is what it is, and stays.
+ * qmempool and alf_queue, as a model written from a description of them: per
+ * thread a FIFO of 32 objects, behind it a queue that all share, with 16
+ * objects per exchange, and malloc where the kernel has slab. The faults that
+ * the description lists are not repeated; that a thread waits for another one's
+ * tail is what it is, and stays.
  */
 #ifndef MODEL_QMEMPOOL_H
 #define MODEL_QMEMPOOL_H
