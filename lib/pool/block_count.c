@@ -119,6 +119,18 @@ bool mri_block_is_sole(const struct mri_block *block)
 	       __atomic_load_n(&block->shared, __ATOMIC_ACQUIRE) == 1;
 }
 
+/* Give n references that came back through the cache to their block. */
+static void give(struct mr_cache *cache, struct mr_pool *pool,
+		 struct mri_block *block, uint32_t n)
+{
+	/* Nobody but this thread writes our name there, or takes it away. */
+	if (__atomic_load_n(&block->owner, __ATOMIC_RELAXED) == cache)
+		__atomic_store_n(&block->freed_local, block->freed_local + n,
+				 __ATOMIC_RELAXED);
+	else if (mri_block_sub(block, n, cache, pool))
+		mri_block_back(cache, pool, block);
+}
+
 void mri_block_flush(struct mr_cache *cache)
 {
 	struct mri_block_run *run = &cache->run;
@@ -130,28 +142,27 @@ void mri_block_flush(struct mr_cache *cache)
 	run->n_bytes = 0;
 	__atomic_store_n(&run->block, NULL, __ATOMIC_RELAXED);
 	__atomic_store_n(&run->n, 0, __ATOMIC_RELAXED);
-	/* Nobody but this thread writes our name there, or takes it away. */
-	if (__atomic_load_n(&block->owner, __ATOMIC_RELAXED) == cache)
-		__atomic_store_n(&block->freed_local, block->freed_local + n,
-				 __ATOMIC_RELAXED);
-	else if (mri_block_sub(block, n, cache, run->pool))
-		mri_block_back(cache, run->pool, block);
+	give(cache, run->pool, block, n);
 }
 
 void mri_block_put(struct mr_cache *cache, struct mr_pool *pool, uint64_t addr)
 {
 	struct mri_block_run *run = &cache->run;
+	struct mri_block_run before;
 	struct mri_block *block;
 
 	if (mri_block_run_add(run, addr))
 		return;
-	mri_block_flush(cache);
+	before = *run;
 	block = mri_block_of(pool, addr);
 	run->begin = pool->addr + ((uint64_t)block->page << pool->page_shift);
 	run->n_bytes = pool->page_bytes << block->order;
 	run->pool = pool;
 	__atomic_store_n(&run->block, block, __ATOMIC_RELAXED);
 	__atomic_store_n(&run->n, 1, __ATOMIC_RELAXED);
+	/* Last, as it may bring the block back, and that flush what is here. */
+	if (before.block != NULL)
+		give(cache, before.pool, before.block, before.n);
 }
 
 void mri_block_put_direct(struct mr_pool *pool, uint64_t addr)

@@ -402,28 +402,15 @@ static inline void free_pages(struct mr_cache *cache, const char *addrs,
 	const uint64_t top = cache->top;
 	uint32_t *pages = cache->loaded->numbers + (uint8_t)top;
 
-	if (cache->fast_pages != 0 && n + (uint8_t)top <= MR_MAGAZINE_PAGES &&
-	    take_sole(cache, cache->fast_pages, pages, addrs, n, stride))
-		push_pages(cache, top, n);
-	else
+	if (cache->fast_pages == 0 || n + (uint8_t)top > MR_MAGAZINE_PAGES) {
 		free_other(cache, addrs, n, stride, site);
-}
-
-/*
- * One buffer alone, without the loops above, whose set-up costs more. False:
- * it is none of the simple ones, and nothing has happened.
- */
-static inline bool free_one(struct mr_cache *cache, uint64_t addr)
-{
-	const uint64_t top = cache->top;
-	const uint64_t page = (addr - cache->addr) >> cache->page_shift;
-
-	if (page >= cache->fast_pages || (uint8_t)top == MR_MAGAZINE_PAGES ||
-	    __atomic_load_n(&cache->owners[page], __ATOMIC_ACQUIRE) != 0)
-		return false;
-	cache->loaded->numbers[(uint8_t)top] = (uint32_t)page;
-	push_pages(cache, top, 1);
-	return true;
+	} else if (take_sole(cache, cache->fast_pages, pages, addrs, n,
+			     stride)) {
+		push_pages(cache, top, n);
+	} else {
+		cache->site = site;
+		mri_cache_put(cache, addrs, n, stride);
+	}
 }
 
 /*
@@ -444,22 +431,41 @@ __attribute__((noinline)) static void free_frames(struct mr_cache *cache,
 	free_pages(cache, (const char *)frames, n, sizeof(frames[0]), site);
 }
 
-/* One buffer alone, where that is simple. */
-static inline bool free_alone(struct mr_cache *cache, uint64_t addr)
+/*
+ * One buffer alone, without the loops above, whose set-up costs more: a page,
+ * or a frag of a block. False: neither is simple, and nothing has happened.
+ */
+static inline bool free_one(struct mr_cache *cache, uint64_t addr)
 {
-	return free_one(cache, addr) || mri_block_run_add(&cache->run, addr);
+	const uint64_t top = cache->top;
+	const uint64_t page = (addr - cache->addr) >> cache->page_shift;
+	uint8_t owners;
+
+	if (page >= cache->fast_pages)
+		return mri_block_run_add(&cache->run, addr);
+	owners = __atomic_load_n(&cache->owners[page], __ATOMIC_ACQUIRE);
+	if (owners == MRI_OWNER_BLOCK) {
+		if (!mri_block_run_add(&cache->run, addr))
+			mri_block_put(cache, cache->pool, addr);
+		return true;
+	}
+	if (owners != 0 || (uint8_t)top == MR_MAGAZINE_PAGES)
+		return false;
+	cache->loaded->numbers[(uint8_t)top] = (uint32_t)page;
+	push_pages(cache, top, 1);
+	return true;
 }
 
 void mr_frag_free_bulk(struct mr_cache *cache, const uint64_t *addrs,
 		       uint32_t n)
 {
-	if (n != 1 || !free_alone(cache, addrs[0]))
+	if (n != 1 || !free_one(cache, addrs[0]))
 		free_addrs(cache, addrs, n, __builtin_return_address(0));
 }
 
 void mr_frame_free_bulk(struct mr_cache *cache, const struct mr_frame *frames,
 			uint32_t n)
 {
-	if (n != 1 || !free_alone(cache, frames[0].addr))
+	if (n != 1 || !free_one(cache, frames[0].addr))
 		free_frames(cache, frames, n, __builtin_return_address(0));
 }
