@@ -110,9 +110,12 @@ MR_API uint32_t mr_frag_cache_alloc_bulk(struct mr_frag_cache *frags,
  * @param addr, n_bytes  of the frag
  *
  * @return 0, or
- *   -EINVAL  it is not the last one, or was given back
+ *   -EINVAL  it is not the last one, or nothing of its block is out
  *   -EBUSY   it, or another frag of its block, has or had other owners
  *   Then nothing was done.
+ *
+ * The reference must be the caller's still: owners are counted by block, so
+ * that of a frag that was given back is not missed while others are out.
  *
  * Owner: the frag cache. Thread: the one that uses it. Cost: no atomic.
  */
@@ -187,8 +190,8 @@ MR_API int mr_frag_cache_commit(struct mr_frag_cache *frags,
  * with it.
  *
  * @return as mr_frag_cache_commit(), or
- *   -EINVAL  also: they do not begin right behind the last frag, or there is
- *            none in this block that was not aborted or given back
+ *   -EINVAL  also: they do not begin right behind the last frag, that one was
+ *            aborted, or nothing of the block is out
  *
  * Owner: that of the frag before. Thread, cost: as mr_frag_cache_commit().
  */
