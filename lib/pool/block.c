@@ -143,6 +143,7 @@ void mri_block_back(struct mr_cache *cache, struct mr_pool *pool,
 {
 	struct mri_blocks *blocks = &pool->blocks;
 	const uint32_t page = block->page, order = block->order;
+	const bool is_own = cache != NULL && cache->pool == pool;
 	uint64_t n_failed = 0;
 
 	if (order == 0) {
@@ -162,8 +163,8 @@ void mri_block_back(struct mr_cache *cache, struct mr_pool *pool,
 		mri_checked_block_in(pool, page, 1u << order,
 				     cache != NULL ? cache->site : NULL);
 	/* Before it is gone, or its pages would be in flight twice. */
-	mri_count(cache, pool, offsetof(struct mri_pool_counters, n_block_free),
-		  1u << order);
+	if (is_own)
+		mr_counter_add(&cache->counters.n_block_free, 1u << order);
 	if (order == blocks->max_order) {
 		mri_count(cache, pool,
 			  offsetof(struct mri_pool_counters, n_to_depot),
@@ -177,6 +178,9 @@ void mri_block_back(struct mr_cache *cache, struct mr_pool *pool,
 		unmake_block(pool, block);
 		mri_page_free_blocks(&pool->page_alloc, order, &page, 1);
 	}
+	if (!is_own) /* the last that touches the pool: see outbox.c */
+		__atomic_fetch_add(&pool->counters.n_block_free, 1u << order,
+				   __ATOMIC_RELEASE);
 }
 
 /* Free blocks to the page allocator. */

@@ -183,7 +183,8 @@ void mr_pool_frag_free_bulk(struct mr_pool *pool, const uint64_t *addrs,
 		}
 		if (!put_owner(home, addrs[i], __builtin_return_address(0),
 			       &is_shared)) {
-			count(&home->counters.recycle_released_refcnt,
+			/* Not at home, which its last owner may destroy now. */
+			count(&pool->counters.recycle_released_refcnt,
 			      is_shared);
 			continue;
 		}

@@ -313,13 +313,12 @@ int mr_pool_destroy(struct mr_pool *pool, struct mr_reason *reterr_reason)
 
 	if (pool == NULL)
 		return 0;
-	mr_pool_stats(pool, &stats);
+	mri_pool_stats(pool, &stats, &n_held);
 	if (pool->n_ports > 0 || stats.n_caches > 0)
 		return mr_fail(reterr_reason, -EBUSY,
 			       "%s is in use by %u ports and %u caches; close "
 			       "and destroy them first",
 			       pool->name, pool->n_ports, stats.n_caches);
-	n_held = mri_pool_n_held(pool);
 	if (stats.n_in_flight + n_held > 0) {
 		mri_site_say_leaks(pool, takers, sizeof(takers));
 		return mr_fail(reterr_reason, -EBUSY,
@@ -339,6 +338,7 @@ int mr_pool_destroy(struct mr_pool *pool, struct mr_reason *reterr_reason)
 	/* What the last thread to give a page back did before is done. */
 	(void)__atomic_load_n(&pool->counters.n_direct_free, __ATOMIC_ACQUIRE);
 	(void)__atomic_load_n(&pool->counters.n_to_inbox, __ATOMIC_ACQUIRE);
+	(void)__atomic_load_n(&pool->counters.n_block_free, __ATOMIC_ACQUIRE);
 	if (pool->owns_region && has_other_pools(pool))
 		return mr_fail(reterr_reason, -EBUSY,
 			       "%s made its region, and another pool lies in "

@@ -246,6 +246,14 @@ uint64_t mri_cache_idle_ns(struct mr_cache *cache, uint64_t now_ns);
 uint64_t mri_pool_n_held(const struct mr_pool *pool);
 
 /*
+ * As mr_pool_stats(). ret_n_held: pages in open magazines, which are not in
+ * n_in_flight; of the same look, as pages that leave an open magazine between
+ * two looks would be in neither. lib/pool/stats.c
+ */
+int mri_pool_stats(const struct mr_pool *pool, struct mr_pool_stats *stats,
+		   uint64_t *ret_n_held);
+
+/*
  * Pages of its pool that a cache may hold: two magazines, one that it cuts,
  * and open magazines for other caches.
  */

@@ -118,6 +118,14 @@ int mr_cache_stats(const struct mr_cache *cache, struct mr_cache_stats *stats)
 
 int mr_pool_stats(const struct mr_pool *pool, struct mr_pool_stats *stats)
 {
+	uint64_t n_held;
+
+	return mri_pool_stats(pool, stats, &n_held);
+}
+
+int mri_pool_stats(const struct mr_pool *pool, struct mr_pool_stats *stats,
+		   uint64_t *ret_n_held)
+{
 	struct mr_pool *p = (struct mr_pool *)pool; /* for its locks */
 	struct mri_page_alloc *pa = &p->page_alloc;
 	struct mri_pool_counters c = { 0 };
@@ -183,5 +191,6 @@ int mr_pool_stats(const struct mr_pool *pool, struct mr_pool_stats *stats)
 	s.free_double = c.free_double;
 	s.poison_broken = c.poison_broken;
 	s.depot_cas_failed = c.depot_cas_failed;
+	*ret_n_held = n_held;
 	return mri_fill_sized(stats, &s, sizeof(s));
 }

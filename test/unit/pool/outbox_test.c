@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/pool/outbox.c and put.c: pages of other pools on their way. */
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+
 #include "support/pool_unit.h"
+
+#include <millrace/page.h>
 
 enum { MAG = MR_MAGAZINE_PAGES, N_BESIDE = 5 };
 
@@ -339,6 +345,60 @@ static void cache_is_made_from_a_depot_of_small_magazines(void **state)
 	fixture_close(&f);
 }
 
+/* What one thread frees one by one, while another wants the pool gone. */
+struct leaving {
+	struct mr_cache *cache;
+	uint64_t addrs[128];
+	uint32_t n;
+	uint32_t is_begun; /* atomic */
+};
+
+static void *free_all(void *opaque)
+{
+	struct leaving *l = (struct leaving *)opaque;
+
+	__atomic_store_n(&l->is_begun, 1, __ATOMIC_RELAXED);
+	for (uint32_t i = 0; i < l->n; i++) {
+		/* Before a full magazine goes, and before the last page. */
+		if (i + 2 >= l->n)
+			for (uint32_t k = 0; k < 5000; k++)
+				__atomic_load_n(&l->is_begun, __ATOMIC_ACQUIRE);
+		mr_frag_free_bulk(l->cache, &l->addrs[i], 1);
+	}
+	mr_cache_flush(l->cache);
+	return NULL;
+}
+
+/* Not before the last page is where it belongs, nor while it is on its way. */
+static void pool_is_destroyed_when_its_pages_are_back(void **state)
+{
+	struct pool_fixture f;
+	struct leaving l;
+
+	(void)state;
+	fixture_open(&f, 256, 4096, 4096);
+	l.cache = f.cache;
+	for (uint32_t round = 0; round < 200; round++) {
+		const uint32_t order = round % 4 == 3 ? 3 : 0;
+		const uint32_t n = order == 0 ? MAG + 1 : 16;
+		struct mr_pool *pool = pool_beside(&f, 256, 4096);
+		pthread_t thread;
+
+		l.is_begun = 0;
+		l.n = mr_page_alloc_bulk(pool, order, l.addrs, n);
+		assert_int_equal(l.n, n);
+		assert_int_equal(pthread_create(&thread, NULL, free_all, &l),
+				 0);
+		while (__atomic_load_n(&l.is_begun, __ATOMIC_RELAXED) == 0)
+			sched_yield();
+		while (mr_pool_destroy(pool, NULL) == -EBUSY)
+			;
+		pthread_join(thread, NULL);
+	}
+	assert_int_equal(pool_stats(f.pool).free_invalid, 0);
+	fixture_close(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -354,6 +414,7 @@ int main(void)
 		cmocka_unit_test(without_empty_magazines_pages_go_one_by_one),
 		cmocka_unit_test(cache_is_made_from_a_depot_of_small_magazines),
 		cmocka_unit_test(pools_are_found_after_others_have_gone),
+		cmocka_unit_test(pool_is_destroyed_when_its_pages_are_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
