@@ -214,8 +214,10 @@ static enum parse_result parse_seconds(const char *text, uint64_t *ret_ms,
 	return PARSE_RUN;
 }
 
-static enum parse_result parse_one(char id, const char *name, const char *arg,
-				   struct options *o, struct mr_reason *error)
+/* An option whose argument is one of a few words. */
+static enum parse_result parse_choice(char id, const char *name,
+				      const char *arg, struct options *o,
+				      struct mr_reason *error)
 {
 	static const char *const on_off[] = { "auto", "on", "off" };
 	uint32_t word = 0;
@@ -234,10 +236,22 @@ static enum parse_result parse_one(char id, const char *name, const char *arg,
 		r = parse_word(name, arg, safety_names, 4, &word, error);
 		o->safety = (enum mr_safety)word;
 		return r;
-	case 'o':
+	default: /* 'o' */
 		r = parse_word(name, arg, on_off, 3, &word, error);
 		o->promisc = (enum promisc)word;
 		return r;
+	}
+}
+
+static enum parse_result parse_one(char id, const char *name, const char *arg,
+				   struct options *o, struct mr_reason *error)
+{
+	switch (id) {
+	case 'm':
+	case 'i':
+	case 's':
+	case 'o':
+		return parse_choice(id, name, arg, o, error);
 	case 'q':
 		return parse_u32(name, arg, 1, MAX_QUEUES, &o->n_queues, error);
 	case 'w':

@@ -277,23 +277,19 @@ int mri_xdp_rx_arm(struct mr_queue *queue)
 
 int mri_xdp_rx_fill(struct xdp_rxq *rxq)
 {
+	struct mr_pool *pool = rxq->port->base.pool;
 	uint64_t addrs[MR_BURST_MAX];
 
-	for (uint32_t n_done = 0; n_done < rxq->n_bufs;) {
-		const uint32_t n_want = rxq->n_bufs - n_done < MR_BURST_MAX ?
-						rxq->n_bufs - n_done :
-						MR_BURST_MAX;
-		struct mr_pool *pool = rxq->port->base.pool;
-		uint32_t n = mr_pool_frag_alloc_bulk(pool, addrs, n_want,
-						     1u << rxq->chunk_shift);
-
+	for (uint32_t n_left = rxq->n_bufs, n; n_left > 0; n_left -= n) {
+		n = n_left < MR_BURST_MAX ? n_left : MR_BURST_MAX;
+		n = mr_pool_frag_alloc_bulk(pool, addrs, n,
+					    1u << rxq->chunk_shift);
 		/* The pool may have grown since we looked. */
 		n = keep_registered(rxq, pool, addrs, n);
 		mark_posted(rxq, addrs, n);
 		xring_submit_addrs(&rxq->fill, addrs, n);
-		if (n < n_want)
+		if (n == 0)
 			return -ENOMEM;
-		n_done += n;
 	}
 	return 0;
 }

@@ -13,7 +13,7 @@
  * up to four lists to free one page; here a group moves between two, and not
  * even that when it is the head of its list: pages are taken from heads only,
  * and a head may stay where it is until somebody comes in front of it, or asks
- * it for a block that it has no more. So a page to and fro moves nothing.
+ * it for a block that it has no more. So a page out and in again moves nothing.
  *
  * Pages come from the lowest segment that has any, so that high ones drain and
  * can be given back, and in it from the group whose largest free block is the

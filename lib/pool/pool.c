@@ -17,8 +17,7 @@ enum {
 
 static const uint32_t SEGMENT_BYTES = 2u << 20;
 
-static int check_config(struct mr_pool_config *c,
-			struct mr_reason *reterr_reason)
+static void set_defaults(struct mr_pool_config *c)
 {
 	if (c->n_pages == 0)
 		c->n_pages = DEFAULT_PAGES;
@@ -36,7 +35,11 @@ static int check_config(struct mr_pool_config *c,
 		c->name = "pool";
 	if (c->max_pages == 0)
 		c->max_pages = c->n_pages;
+}
 
+static int check_sizes(const struct mr_pool_config *c,
+		       struct mr_reason *reterr_reason)
+{
 	if (!mri_is_power_of_two(c->page_bytes) || c->page_bytes < 2048 ||
 	    c->page_bytes > 32768)
 		return mr_fail(reterr_reason, -EINVAL,
@@ -61,11 +64,6 @@ static int check_config(struct mr_pool_config *c,
 			       "mr_pool_config.max_pages: %u is less than its "
 			       "%u pages",
 			       c->max_pages, c->n_pages);
-	if (c->numa_node_plus_1 > MRI_MAX_NUMA_NODES)
-		return mr_fail(reterr_reason, -EINVAL,
-			       "mr_pool_config.numa_node_plus_1: there is no "
-			       "NUMA node %u",
-			       c->numa_node_plus_1 - 1);
 	if (c->headroom_bytes > c->chunk_bytes ||
 	    c->tailroom_bytes > c->chunk_bytes ||
 	    c->headroom_bytes + c->tailroom_bytes + MIN_DATA_BYTES >
@@ -75,6 +73,21 @@ static int check_config(struct mr_pool_config *c,
 			       "less than %d of a chunk of %u",
 			       c->headroom_bytes, c->tailroom_bytes,
 			       MIN_DATA_BYTES, c->chunk_bytes);
+	return 0;
+}
+
+static int check_config(const struct mr_pool_config *c,
+			struct mr_reason *reterr_reason)
+{
+	const int err = check_sizes(c, reterr_reason);
+
+	if (err < 0)
+		return err;
+	if (c->numa_node_plus_1 > MRI_MAX_NUMA_NODES)
+		return mr_fail(reterr_reason, -EINVAL,
+			       "mr_pool_config.numa_node_plus_1: there is no "
+			       "NUMA node %u",
+			       c->numa_node_plus_1 - 1);
 	if ((unsigned int)c->returns > MR_RETURN_HOME)
 		return mr_fail(reterr_reason, -EINVAL,
 			       "mr_pool_config.returns: no such value: %d",
@@ -243,6 +256,7 @@ int mr_pool_create(struct mr_ctx *ctx, const struct mr_pool_config *config,
 			     reterr_reason);
 	if (err < 0)
 		return err;
+	set_defaults(&c);
 	err = check_config(&c, reterr_reason);
 	if (err < 0)
 		return err;

@@ -116,6 +116,29 @@ int mr_cache_stats(const struct mr_cache *cache, struct mr_cache_stats *stats)
 	return mri_fill_sized(stats, &s, sizeof(s));
 }
 
+/* What the page allocator has, and counted of its public calls. */
+static void add_page_alloc(struct mri_page_alloc *pa,
+			   struct mri_pool_counters *c,
+			   struct mr_pool_stats *s)
+{
+	const struct mri_page_counters *from = &pa->counters;
+	uint64_t n_direct;
+
+	mri_lock_take(&pa->lock);
+	s->n_pages = pa->n_pages;
+	s->n_free = pa->n_free;
+	n_direct = from->alloc_pages - from->inner_alloc;
+	c->n_direct_alloc += n_direct;
+	c->n_direct_free += from->free_pages - from->inner_free;
+	c->alloc_slow += n_direct;
+	c->alloc_empty += from->direct_empty;
+	c->free_invalid += from->free_invalid;
+	c->recycle_released_refcnt += from->direct_shared;
+	c->alloc_slow_high_order += from->direct_high_order;
+	c->free_double += from->free_double;
+	mri_lock_give(&pa->lock);
+}
+
 int mr_pool_stats(const struct mr_pool *pool, struct mr_pool_stats *stats)
 {
 	uint64_t n_held;
@@ -127,14 +150,13 @@ int mri_pool_stats(const struct mr_pool *pool, struct mr_pool_stats *stats,
 		   uint64_t *ret_n_held)
 {
 	struct mr_pool *p = (struct mr_pool *)pool; /* for its locks */
-	struct mri_page_alloc *pa = &p->page_alloc;
 	struct mri_pool_counters c = { 0 };
 	struct mr_pool_stats s = { .page_bytes = pool->page_bytes,
 				   .chunk_bytes = pool->chunk_bytes,
 				   .headroom_bytes = pool->headroom_bytes,
 				   .max_caches = pool->max_caches };
 	uint64_t n_idle_open = 0, n_held = mri_pool_n_held(pool);
-	uint64_t n_out, n_back, n_direct;
+	uint64_t n_out, n_back;
 	struct mri_block_sums blocks;
 
 	pthread_mutex_lock(&p->lock);
@@ -150,22 +172,8 @@ int mri_pool_stats(const struct mr_pool *pool, struct mr_pool_stats *stats,
 	s.n_caches = pool->n_caches;
 	pthread_mutex_unlock(&p->lock);
 
-	mri_lock_take(&pa->lock);
-	s.n_pages = pa->n_pages;
-	s.n_free = pa->n_free;
-	n_direct = pa->counters.alloc_pages - pa->counters.inner_alloc;
-	c.n_direct_alloc += n_direct;
-	c.n_direct_free += pa->counters.free_pages - pa->counters.inner_free;
-	c.alloc_slow += n_direct;
-	c.alloc_empty += pa->counters.direct_empty;
-	c.free_invalid += pa->counters.free_invalid;
-	c.recycle_released_refcnt += pa->counters.direct_shared;
-	c.alloc_slow_high_order += pa->counters.direct_high_order;
-	c.free_double += pa->counters.free_double;
-	mri_lock_give(&pa->lock);
-
+	add_page_alloc(&p->page_alloc, &c, &s);
 	s.n_open = n_held + distance(c.n_from_inbox, c.n_to_inbox);
-
 	s.n_free += mri_safety_n_held(pool);
 	s.n_cached += n_idle_open + blocks.n_fetched;
 	s.n_depot = distance(c.n_from_depot, c.n_to_depot);

@@ -19,9 +19,14 @@ ROOTS = ("mr_frag_alloc_bulk", "mr_frag_free_bulk", "mr_frame_free_bulk",
          "mr_cache_flush")
 FAST = ("mr_frag_alloc_bulk", "mr_frag_free_bulk", "mr_frame_free_bulk",
         "free_addrs", "free_frames")
-# Each takes the page allocator's lock, and is met where nothing else is left.
-EXITS = {"mri_page_alloc_bulk", "mri_page_free_bulk", "mri_pool_put_pages",
-         "mri_block_reclaim", "mri_pool_grow_if_empty"}
+# The entries to the page allocator, the cold tier: it serves from under a lock,
+# and is met for whole magazines or blocks, where the depot has nothing left or
+# no place. The walk stops at them, so a lock anywhere else is reached.
+EXITS = {"mri_page_alloc_bulk", "mri_page_free_bulk", "mri_page_alloc_blocks",
+         "mri_page_free_blocks", "mri_pool_put_pages", "mri_block_reclaim",
+         "mri_pool_grow_if_empty"}
+# All that is left of mri_lock_take() where it is inlined.
+LOCK = "mri_lock_wait"
 # Only pools that look at each page get there.
 CHECKED = "mri_checked_"
 # Small loops that the C library has without any system call.
@@ -65,6 +70,9 @@ def look(functions, address, wrong):
         if base(name) in FAST and ATOMIC.search(line):
             wrong.add(name, f"atomic instruction: {line}")
         match = CALL.search(line)
+        if match and base(match.group(2)) == LOCK:
+            wrong.add(name, "takes a lock")
+            continue
         if not match or base(match.group(2)) in EXITS or \
                 match.group(2).startswith(CHECKED):
             continue

@@ -352,6 +352,25 @@ static inline void model_restart(struct model *m, uint32_t i)
 	MODEL_CHECK(mr_frag_cache_create(m->caches[i], &c->frags, NULL) == 0);
 }
 
+static inline void model_abort_last(struct model *m, struct model_cut *c,
+				    uint32_t more)
+{
+	if (c->last != MR_ADDR_NONE && model_find(m, c->last) != NULL)
+		model_abort(m, c, more & 1, c->last,
+			    (uint32_t)(c->end - c->last) + (more == 14));
+}
+
+static inline void model_abort_any(struct model *m, struct model_cut *c,
+				   uint32_t more, uint32_t with)
+{
+	const struct model_frag *f;
+
+	if (m->n_live == 0)
+		return;
+	f = &m->live[with % m->n_live];
+	model_abort(m, c, more & 1, f->addr, f->n_bytes);
+}
+
 static inline void model_step(struct model *m, uint8_t what, uint8_t with)
 {
 	static const uint32_t sizes[] = {
@@ -375,17 +394,10 @@ static inline void model_step(struct model *m, uint8_t what, uint8_t with)
 		model_alloc(m, c, n_bytes, align_bytes, more + 1);
 		break;
 	case 4:
-		if (c->last != MR_ADDR_NONE && model_find(m, c->last) != NULL)
-			model_abort(m, c, more & 1, c->last,
-				    (uint32_t)(c->end - c->last) +
-					    (more == 14));
+		model_abort_last(m, c, more);
 		break;
 	case 5:
-		if (m->n_live > 0) {
-			const struct model_frag *f = &m->live[with % m->n_live];
-
-			model_abort(m, c, more & 1, f->addr, f->n_bytes);
-		}
+		model_abort_any(m, c, more, with);
 		break;
 	case 6:
 	case 7:

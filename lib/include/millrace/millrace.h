@@ -15,6 +15,7 @@
 #include <millrace/objpool.h>
 #include <millrace/page.h>
 #include <millrace/pool.h>
+#include <millrace/pool_inline.h>
 #include <millrace/port.h>
 #include <millrace/region.h>
 #include <millrace/ring.h>

@@ -384,67 +384,10 @@ MR_API uint32_t mr_frag_alloc_bulk(struct mr_cache *cache, uint64_t *addrs,
 MR_API void mr_frag_free_bulk(struct mr_cache *cache, const uint64_t *addrs,
 			      uint32_t n);
 
-/** What the inline calls below see of a cache; nothing for programs. */
-struct mr_cache_head {
-	uint64_t top;          /**< pages that left << 8 | in the magazine */
-	uint32_t *magazine;    /**< two words, and page numbers */
-	const uint8_t *owners; /**< by page, besides the first */
-	uint64_t addr;         /**< of page 0 */
-	uint64_t fast_bytes;   /**< what is simple to allocate */
-	uint64_t fast_pages;   /**< pages below that are simple to free */
-	uint32_t page_shift;
-};
-
-/**
- * Allocate one buffer: mr_frag_alloc_bulk() for one, inline.
- *
- * @return its address, or MR_ADDR_NONE
- *
- * Owner, thread: as mr_frag_alloc_bulk(). Cost: two loads and a store, as long
- * as the cache has pages.
- */
-static inline uint64_t mr_frag_alloc(struct mr_cache *cache, uint32_t n_bytes)
-{
-	struct mr_cache_head *head = (struct mr_cache_head *)cache;
-	const uint64_t top = head->top;
-	const uint8_t n = (uint8_t)top;
-
-	if (n == 0 || n_bytes != head->fast_bytes) {
-		uint64_t addr = MR_ADDR_NONE;
-
-		mr_frag_alloc_bulk(cache, &addr, 1, n_bytes);
-		return addr;
-	}
-	/* One more that left, one fewer in the magazine. */
-	__atomic_store_n(&head->top, top + 256 - 1, __ATOMIC_RELAXED);
-	return head->addr + ((uint64_t)head->magazine[2 + n - 1]
-			     << head->page_shift);
-}
-
-/**
- * Give one buffer back: mr_frag_free_bulk() for one, inline.
- *
- * Owner, thread: as mr_frag_free_bulk(). Cost: two loads and two stores, if it
- * is a page with one owner and the cache has room.
- */
-static inline void mr_frag_free(struct mr_cache *cache, uint64_t addr)
-{
-	struct mr_cache_head *head = (struct mr_cache_head *)cache;
-	const uint64_t page = (addr - head->addr) >> head->page_shift;
-	const uint64_t top = head->top;
-	const uint8_t n = (uint8_t)top;
-
-	if (page >= head->fast_pages || n == MR_MAGAZINE_PAGES ||
-	    __atomic_load_n(&head->owners[page], __ATOMIC_ACQUIRE) != 0) {
-		mr_frag_free_bulk(cache, &addr, 1);
-		return;
-	}
-	head->magazine[2 + n] = (uint32_t)page;
-	__atomic_store_n(&head->top, top + 1, __ATOMIC_RELAXED);
-}
-
 #ifdef __cplusplus
 }
 #endif
+
+#include <millrace/pool_inline.h>
 
 #endif

@@ -151,13 +151,6 @@ static void what_cannot_be_guarded(void **state)
 		{ { .n_pages = 20000 }, "too many to be guarded" },
 	};
 	struct pool_fixture f;
-	struct mr_region_config region_config = {
-		.size = sizeof(region_config), .os_pages = MR_OS_PAGES_4K
-	};
-	struct mr_pool_config config = { .size = sizeof(config),
-					 .n_pages = N_PAGES,
-					 .safety = MR_SAFETY_GUARD };
-	struct mr_region *region;
 	struct mr_reason reason;
 	struct mr_pool *pool;
 
@@ -172,6 +165,24 @@ static void what_cannot_be_guarded(void **state)
 				 -EINVAL);
 		assert_reason_has(&reason, cases[i].words);
 	}
+	fixture_close(&f);
+}
+
+static void where_nothing_can_be_guarded(void **state)
+{
+	struct pool_fixture f;
+	struct mr_region_config region_config = {
+		.size = sizeof(region_config), .os_pages = MR_OS_PAGES_4K
+	};
+	struct mr_pool_config config = { .size = sizeof(config),
+					 .n_pages = N_PAGES,
+					 .safety = MR_SAFETY_GUARD };
+	struct mr_region *region;
+	struct mr_reason reason;
+	struct mr_pool *pool;
+
+	(void)state;
+	fixture_open(&f, N_PAGES, 4096, 4096);
 	/* Beside what a device has registered; and then, where it has not. */
 	config.region = f.region;
 	assert_int_equal(mr_region_pin(f.region, "xdp:eth1", 4096), 0);
@@ -192,7 +203,15 @@ static void what_cannot_be_guarded(void **state)
 			 -EINVAL);
 	assert_reason_has(&reason, "OS pages of 4 KiB");
 	assert_int_equal(mr_region_destroy(region, NULL), 0);
-	/* It is a layout: no pool gets or loses it. */
+	fixture_close(&f);
+}
+
+static void a_layout_that_no_pool_gets_or_loses(void **state)
+{
+	struct pool_fixture f;
+
+	(void)state;
+	fixture_open(&f, N_PAGES, 4096, 4096);
 	mr_cache_destroy(f.cache);
 	assert_int_equal(mr_pool_set_safety(f.pool, MR_SAFETY_GUARD, NULL),
 			 -EINVAL);
@@ -214,6 +233,8 @@ int main(void)
 		cmocka_unit_test(it_is_a_pool_like_others),
 		cmocka_unit_test(devices_cannot_register_it),
 		cmocka_unit_test(what_cannot_be_guarded),
+		cmocka_unit_test(where_nothing_can_be_guarded),
+		cmocka_unit_test(a_layout_that_no_pool_gets_or_loses),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
