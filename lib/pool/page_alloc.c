@@ -98,6 +98,20 @@ __attribute__((noinline)) static void link_group(struct mri_page_alloc *pa, uint
 	segment->buckets |= 1u << bucket;
 }
 
+/* A group is full; nothing is taken but from the head of a list. */
+static inline void unlink_head(struct mri_page_alloc *pa,
+			       struct mri_page_group *head)
+{
+	struct mri_page_segment *segment = &pa->segments[head->segment];
+
+	segment->heads[head->bucket] = head->next;
+	if (head->next != 0)
+		pa->groups[head->next - 1].prev = 0;
+	else
+		segment->buckets &= ~(1u << head->bucket);
+	head->bucket = MRI_BUCKET_NONE;
+}
+
 /* Its pages that are free are these now: more than before. */
 static inline void add_free(struct mri_page_alloc *pa, uint32_t g,
 			    uint32_t free, uint32_t n)
@@ -131,7 +145,7 @@ static inline void sub_free(struct mri_page_alloc *pa, uint32_t g,
 		pa->with_free &= ~(1u << group->segment);
 	group->free = (uint16_t)free;
 	if (free == 0)
-		unlink_group(pa, g);
+		unlink_head(pa, group);
 }
 
 /* The lowest segment of a set that has a block, or MRI_SEGMENT_NONE. */
@@ -197,6 +211,44 @@ uint32_t mri_page_take(struct mri_page_alloc *pa, uint32_t order, uint32_t n,
 {
 	return order == 0 ? take(pa, 0, n, ret_page, ret_blocks) :
 			    take(pa, order, n, ret_page, ret_blocks);
+}
+
+uint32_t mri_page_take_one(struct mri_page_alloc *pa)
+{
+	const struct mri_page_segment *segment;
+	uint32_t segments, g, free;
+
+	mri_lock_take(&pa->lock);
+	segments = pa->with_free & pa->near;
+	if (segments == 0 || pa->n_free <= pa->low_pages) {
+		mri_lock_give(&pa->lock);
+		return UINT32_MAX;
+	}
+	segment = &pa->segments[__builtin_ctz(segments)];
+	g = segment->heads[__builtin_ctz(segment->buckets)] - 1;
+	free = pa->groups[g].free;
+	sub_free(pa, g, free & (free - 1), 1);
+	pa->counters.alloc_calls++;
+	pa->counters.alloc_pages++;
+	mri_lock_give(&pa->lock);
+	return (g << pa->group_shift) + (uint32_t)__builtin_ctz(free);
+}
+
+bool mri_page_back_one(struct mri_page_alloc *pa, uint32_t page)
+{
+	const uint32_t g = page >> pa->group_shift;
+	const uint32_t bit = 1u << (page & ((1u << pa->group_shift) - 1));
+	bool is_back;
+
+	mri_lock_take(&pa->lock);
+	is_back = page < pa->n_pages && (pa->groups[g].free & bit) == 0;
+	if (is_back) {
+		add_free(pa, g, pa->groups[g].free | bit, 1);
+		pa->counters.free_calls++;
+		pa->counters.free_pages++;
+	}
+	mri_lock_give(&pa->lock);
+	return is_back;
 }
 
 void mri_page_back_end(struct mri_page_alloc *pa, struct mri_page_free_run *run)

@@ -89,8 +89,15 @@ static inline uint32_t take_blocks(struct mr_pool *pool, uint32_t order,
 uint32_t mr_page_alloc_bulk(struct mr_pool *pool, uint32_t order,
 			    uint64_t *addrs, uint32_t n)
 {
-	uint32_t n_done;
+	uint32_t n_done, page;
 
+	if (n == 1 && order == 0 && pool->safety == NULL) {
+		page = mri_page_take_one(&pool->page_alloc);
+		if (page != UINT32_MAX) {
+			*addrs = mri_page_addr(pool, page);
+			return 1;
+		}
+	}
 	if (n == 0)
 		return 0;
 	do {
@@ -182,6 +189,18 @@ void mri_page_put_block(struct mr_pool *pool, struct mri_page_free_run *run,
 	mri_page_back(pa, run, order, page);
 }
 
+/* A page that no cut or block has to do with, and without other owners. */
+static inline bool is_simple(const struct mr_pool *pool, uint64_t addr)
+{
+	const uint64_t page = (addr - pool->addr) >> pool->page_shift;
+
+	if (pool->safety != NULL || is_no_block(pool, 0, addr))
+		return false;
+	return __atomic_load_n(&pool->owners[page << (pool->page_shift -
+						      pool->chunk_shift)],
+			       __ATOMIC_ACQUIRE) == 0;
+}
+
 /* True: a page that was out is not any more, and is the caller's. */
 static bool check_in(struct mr_pool *pool, uint32_t order, uint64_t addr,
 		     const void *site)
@@ -255,6 +274,9 @@ void mr_page_free_bulk(struct mr_pool *pool, uint32_t order,
 {
 	struct mri_page_free_run run = { .group = UINT32_MAX };
 
+	if (n == 1 && order == 0 && is_simple(pool, *addrs) &&
+	    mri_page_back_one(&pool->page_alloc, mri_page_of(pool, *addrs)))
+		return;
 	if (n == 0)
 		return;
 	if (pool->safety != NULL && order <= pool->page_alloc.group_shift) {
