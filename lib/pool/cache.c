@@ -76,7 +76,7 @@ static uint32_t fetch_pages(struct mr_cache *cache)
 {
 	const uint32_t n = mri_page_alloc_bulk(&cache->pool->page_alloc,
 					       cache->loaded->numbers,
-					       MR_MAGAZINE_PAGES);
+					       cache->magazine_pages);
 
 	mri_cache_set_n_loaded(cache, n);
 	mr_counter_add(&cache->counters.alloc_slow, n);
@@ -152,23 +152,23 @@ __attribute__((noinline)) static void make_room(struct mr_cache *cache)
 	struct mri_magazine *full = mri_cache_unload(cache);
 	struct mri_magazine *empty;
 
-	if (mri_magazine_n(cache->prev) < MR_MAGAZINE_PAGES) {
+	if (mri_magazine_n(cache->prev) < cache->magazine_pages) {
 		mri_cache_load(cache, cache->prev);
 		mri_cache_set_prev(cache, full);
 		return;
 	}
-	mr_counter_add(&cache->n_fetched, -(uint64_t)MR_MAGAZINE_PAGES);
+	mr_counter_add(&cache->n_fetched, -(uint64_t)cache->magazine_pages);
 	empty = mri_depot_take(&pool->depot, &pool->depot.empty,
 			       &cache->counters.depot_cas_failed);
 	if (empty == NULL) { /* too many magazines half full: rare */
 		mri_page_free_bulk(&pool->page_alloc, full->numbers,
-				   MR_MAGAZINE_PAGES);
+				   cache->magazine_pages);
 		mri_cache_set_n_loaded(cache, 0);
 		mr_counter_add(&cache->counters.recycle_ring_full,
-			       MR_MAGAZINE_PAGES);
+			       cache->magazine_pages);
 		return;
 	}
-	mr_counter_add(&cache->counters.n_to_depot, MR_MAGAZINE_PAGES);
+	mr_counter_add(&cache->counters.n_to_depot, cache->magazine_pages);
 	mr_counter_add(&cache->counters.recycle_cache_full, 1);
 	/* The one filled longer ago goes; the warmer one stays. */
 	mri_depot_put(&pool->depot, &pool->depot.filled, cache->prev,
@@ -181,9 +181,9 @@ __attribute__((noinline)) static void make_room(struct mr_cache *cache)
 static inline const uint32_t *pop_pages(struct mr_cache *cache, uint64_t top,
 					uint32_t n)
 {
-	__atomic_store_n(&cache->top, top + ((uint64_t)n << 8) - n,
+	__atomic_store_n(&cache->top, top + ((uint64_t)n << MR_TOP_BITS) - n,
 			 __ATOMIC_RELAXED);
-	return cache->loaded->numbers + (uint8_t)top - n;
+	return cache->loaded->numbers + mri_top_n(top) - n;
 }
 
 /* Pages come to the loaded magazine, where their numbers stand already. */
@@ -232,13 +232,13 @@ void mri_cache_keep(struct mr_cache *cache, const uint32_t *pages, uint32_t n)
 	while (n > 0) {
 		const uint64_t top = cache->top;
 		const uint32_t k =
-			mri_min_u32(n, MR_MAGAZINE_PAGES - (uint8_t)top);
+			mri_min_u32(n, cache->magazine_pages - mri_top_n(top));
 
 		if (k == 0) {
 			make_room(cache);
 			continue;
 		}
-		memcpy(cache->loaded->numbers + (uint8_t)top, pages,
+		memcpy(cache->loaded->numbers + mri_top_n(top), pages,
 		       k * sizeof(pages[0]));
 		push_pages(cache, top, k);
 		pages += k;
@@ -264,7 +264,7 @@ uint32_t mr_frag_alloc_bulk(struct mr_cache *cache, uint64_t *addrs, uint32_t n,
 {
 	const uint64_t top = cache->top;
 
-	if (n > (uint8_t)top || n_bytes != cache->fast_bytes)
+	if (n > mri_top_n(top) || n_bytes != cache->fast_bytes)
 		return alloc_other(cache, addrs, n, n_bytes,
 				   __builtin_return_address(0));
 	if (n != 1)
@@ -317,9 +317,9 @@ static void free_pages_over(struct mr_cache *cache, const char *addrs,
 
 	while (n > 0) {
 		const uint64_t top = cache->top;
-		uint32_t *pages = cache->loaded->numbers + (uint8_t)top;
+		uint32_t *pages = cache->loaded->numbers + mri_top_n(top);
 		const uint32_t k =
-			mri_min_u32(n, MR_MAGAZINE_PAGES - (uint8_t)top);
+			mri_min_u32(n, cache->magazine_pages - mri_top_n(top));
 
 		if (k == 0) {
 			make_room(cache);
@@ -400,9 +400,9 @@ static inline void free_pages(struct mr_cache *cache, const char *addrs,
 			      uint32_t n, size_t stride, const void *site)
 {
 	const uint64_t top = cache->top;
-	uint32_t *pages = cache->loaded->numbers + (uint8_t)top;
+	uint32_t *pages = cache->loaded->numbers + mri_top_n(top);
 
-	if (cache->fast_pages == 0 || n + (uint8_t)top > MR_MAGAZINE_PAGES) {
+	if (cache->fast_pages == 0 || n + mri_top_n(top) > cache->magazine_pages) {
 		free_other(cache, addrs, n, stride, site);
 	} else if (take_sole(cache, cache->fast_pages, pages, addrs, n,
 			     stride)) {
@@ -449,9 +449,9 @@ static inline bool free_one(struct mr_cache *cache, uint64_t addr)
 			mri_block_put(cache, cache->pool, addr);
 		return true;
 	}
-	if (owners != 0 || (uint8_t)top == MR_MAGAZINE_PAGES)
+	if (owners != 0 || mri_top_n(top) == cache->magazine_pages)
 		return false;
-	cache->loaded->numbers[(uint8_t)top] = (uint32_t)page;
+	cache->loaded->numbers[mri_top_n(top)] = (uint32_t)page;
 	push_pages(cache, top, 1);
 	return true;
 }

@@ -18,7 +18,7 @@
 
 static inline void mri_cache_set_n_loaded(struct mr_cache *cache, uint32_t n)
 {
-	__atomic_store_n(&cache->top, (cache->top & ~(uint64_t)UINT8_MAX) | n,
+	__atomic_store_n(&cache->top, (cache->top & ~(uint64_t)MR_TOP_MASK) | n,
 			 __ATOMIC_RELAXED);
 }
 
@@ -46,7 +46,7 @@ static inline void mri_cache_set_prev(struct mr_cache *cache,
 static inline void mri_cache_pass_out(struct mr_cache *cache, uint32_t n)
 {
 	mr_counter_add(&cache->n_fetched, n);
-	__atomic_store_n(&cache->top, cache->top + ((uint64_t)n << 8),
+	__atomic_store_n(&cache->top, cache->top + ((uint64_t)n << MR_TOP_BITS),
 			 __ATOMIC_RELAXED);
 }
 

@@ -117,6 +117,7 @@ int mr_cache_create(struct mr_pool *pool, struct mr_cache **ret_cache,
 						   UINT64_MAX;
 	cache->fast_pages = mri_pool_is_simple(pool) ? pool->n_pages : 0;
 	cache->page_shift = pool->page_shift;
+	cache->magazine_pages = mri_magazine_pages(pool);
 	cache->owners = pool->owners;
 	cache->id = free_id(pool);
 	if (!load_cache(cache)) {

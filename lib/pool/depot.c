@@ -13,6 +13,7 @@
  * hands over the magazine's pages and everything that was written into them.
  */
 #include <errno.h>
+#include <stddef.h>
 
 #include "pool/magazine.h"
 
@@ -92,21 +93,27 @@ uint32_t mri_stack_pop_bulk(struct mri_stack *stack, uint32_t *places,
 }
 
 int mri_depot_init(struct mri_depot *depot, const struct mr_ctx *ctx,
-		   uint32_t n_magazines)
+		   uint32_t n_magazines, uint32_t magazine_pages)
 {
 	uint64_t n_failed = 0;
 
+	/* Whole lines, none of them shared by two. */
+	depot->magazine_bytes = mri_round_up(
+		offsetof(struct mri_magazine, numbers[0]) +
+			magazine_pages * sizeof(uint32_t),
+		MRI_CACHE_LINE);
+	depot->magazine_pages = magazine_pages;
 	depot->magazines =
-		mr_alloc(ctx, 0, n_magazines * sizeof(depot->magazines[0]));
+		mr_alloc(ctx, 0, n_magazines * depot->magazine_bytes);
 	if (depot->magazines == NULL)
 		return -ENOMEM;
 	depot->n_magazines = n_magazines;
-	mri_stack_init(&depot->filled, depot->magazines,
-		       sizeof(depot->magazines[0]));
-	mri_stack_init(&depot->empty, depot->magazines,
-		       sizeof(depot->magazines[0]));
-	for (uint32_t i = 0; i < n_magazines; i++)
+	mri_stack_init(&depot->filled, depot->magazines, depot->magazine_bytes);
+	mri_stack_init(&depot->empty, depot->magazines, depot->magazine_bytes);
+	for (uint32_t i = 0; i < n_magazines; i++) {
+		mri_depot_at(depot, i)->place = i;
 		mri_stack_push(&depot->empty, i, &n_failed);
+	}
 	return 0;
 }
 

@@ -29,7 +29,7 @@ int mri_inboxes_init(struct mr_pool *pool)
 	memset(pool->home, 0xff, home_bytes); /* MRI_NO_HOME */
 	for (uint32_t id = 0; id < pool->max_caches; id++)
 		mri_stack_init(&pool->inboxes[id].stack, pool->depot.magazines,
-			       sizeof(pool->depot.magazines[0]));
+			       pool->depot.magazine_bytes);
 	return 0;
 }
 

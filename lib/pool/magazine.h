@@ -16,12 +16,18 @@
 
 #include "base/base.h"
 
+/*
+ * How many numbers it has room for is the depot's business; those that are
+ * declared here are the least. numbers[] begins four words in: the inline calls
+ * of millrace/pool.h know.
+ */
 struct mri_magazine {
-	uint32_t next; /* place + 1 of the next one on a stack; atomic */
-	uint32_t n;    /* numbers[0, n) are free; atomic, for statistics */
-	uint32_t numbers[MR_MAGAZINE_PAGES];
+	_Alignas(MRI_CACHE_LINE) uint32_t next; /* place + 1 of the next one on
+						 * a stack; atomic */
+	uint32_t n;       /* numbers[0, n) are free; atomic, for statistics */
 	uint32_t is_open; /* a cache fills it; atomic, for statistics */
-	uint32_t pad[13]; /* five lines, none of them shared */
+	uint32_t place;   /* in the depot */
+	uint32_t numbers[MR_MAGAZINE_PAGES]; /* or more */
 };
 
 /*
@@ -49,17 +55,29 @@ int64_t mri_stack_pop(struct mri_stack *stack, uint64_t *n_failed);
 uint32_t mri_stack_pop_bulk(struct mri_stack *stack, uint32_t *places,
 			    uint32_t n, uint64_t *n_failed);
 
+/* A setting of the pool; what is on a function's stack has room for as many. */
+enum { MRI_MAX_MAGAZINE_PAGES = 512 };
+
 struct mri_depot {
 	_Alignas(MRI_CACHE_LINE) struct mri_stack filled;
 	struct mri_stack empty;
-	struct mri_magazine *magazines;
+	char *magazines;       /* one every magazine_bytes */
+	size_t magazine_bytes;
 	uint32_t n_magazines;
+	uint32_t magazine_pages; /* numbers that one has room for */
 };
 
 /* All magazines empty. -ENOMEM. */
 int mri_depot_init(struct mri_depot *depot, const struct mr_ctx *ctx,
-		   uint32_t n_magazines);
+		   uint32_t n_magazines, uint32_t magazine_pages);
 void mri_depot_fini(struct mri_depot *depot, const struct mr_ctx *ctx);
+
+static inline struct mri_magazine *mri_depot_at(const struct mri_depot *depot,
+						uint32_t place)
+{
+	return (struct mri_magazine *)(void *)(depot->magazines +
+					       place * depot->magazine_bytes);
+}
 
 /* A magazine off one of the depot's stacks; NULL: there is none. */
 static inline struct mri_magazine *mri_depot_take(struct mri_depot *depot,
@@ -68,7 +86,7 @@ static inline struct mri_magazine *mri_depot_take(struct mri_depot *depot,
 {
 	const int64_t place = mri_stack_pop(stack, n_failed);
 
-	return place < 0 ? NULL : &depot->magazines[place];
+	return place < 0 ? NULL : mri_depot_at(depot, (uint32_t)place);
 }
 
 static inline void mri_depot_put(struct mri_depot *depot,
@@ -76,8 +94,8 @@ static inline void mri_depot_put(struct mri_depot *depot,
 				 const struct mri_magazine *magazine,
 				 uint64_t *n_failed)
 {
-	mri_stack_push(stack, (uint32_t)(magazine - depot->magazines),
-		       n_failed);
+	(void)depot;
+	mri_stack_push(stack, magazine->place, n_failed);
 }
 
 /* Atomic for the reader of statistics, who looks at other owners' magazines. */

@@ -148,10 +148,11 @@ int mr_objpool_create(struct mr_ctx *ctx,
 	set_layout(pool, &c);
 	if (mri_depot_init(&pool->depot, ctx,
 			   (uint32_t)(c.n_objects / MR_MAGAZINE_PAGES) + 1 +
-				   3 * c.max_caches) < 0)
+				   3 * c.max_caches,
+			   MR_MAGAZINE_PAGES) < 0)
 		goto free_pool;
 	mri_stack_init(&pool->partial, pool->depot.magazines,
-		       sizeof(pool->depot.magazines[0]));
+		       pool->depot.magazine_bytes);
 	pool->owns_memory = c.memory == NULL;
 	pool->n_unused = pool->owns_memory ? c.n_objects : 0;
 	pool->layout.memory = c.memory;

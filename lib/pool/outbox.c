@@ -125,12 +125,12 @@ void mri_outbox_put(struct mr_cache *cache, struct mr_pool *pool, uint32_t home,
 			return;
 		}
 		n_there = mri_magazine_n(open->magazine);
-		k = mri_min_u32(n, MR_MAGAZINE_PAGES - n_there);
+		k = mri_min_u32(n, mri_magazine_pages(pool) - n_there);
 		memcpy(open->magazine->numbers + n_there, pages,
 		       k * sizeof(pages[0]));
 		mri_magazine_set_n(open->magazine, n_there + k);
 		set_n_open(cache, cache->n_open + k);
-		if (n_there + k == MR_MAGAZINE_PAGES)
+		if (n_there + k == mri_magazine_pages(pool))
 			send(cache, open);
 		pages += k;
 		n -= k;

@@ -103,6 +103,22 @@ static int check_config(const struct mr_pool_config *c,
 	return mri_guard_check(c, reterr_reason);
 }
 
+static int check_magazines(struct mr_pool_config *c,
+			   struct mr_reason *reterr_reason)
+{
+	if (c->magazine_pages == 0)
+		c->magazine_pages = MR_MAGAZINE_PAGES;
+	if (mri_is_power_of_two(c->magazine_pages) &&
+	    c->magazine_pages >= MR_MAGAZINE_PAGES &&
+	    c->magazine_pages <= MRI_MAX_MAGAZINE_PAGES)
+		return 0;
+	return mr_fail(reterr_reason, -EINVAL,
+		       "magazines of %u pages: must be a power of two, %d to "
+		       "%d",
+		       c->magazine_pages, MR_MAGAZINE_PAGES,
+		       MRI_MAX_MAGAZINE_PAGES);
+}
+
 static void free_tables(struct mr_pool *pool)
 {
 	mr_free(pool->ctx, pool->owners);
@@ -124,7 +140,7 @@ static int alloc_tables(struct mr_pool *pool, const struct mr_pool_config *c)
 	 * Each cache holds two and may have others open; the slack is for
 	 * those that are sent before they are full, and for other pools.
 	 */
-	const uint32_t n_magazines = 2 * (pool->n_pages / MR_MAGAZINE_PAGES) +
+	const uint32_t n_magazines = 2 * (pool->n_pages / c->magazine_pages) +
 				     1 +
 				     2 * (2 + MR_OPEN_MAGAZINES) *
 					     pool->max_caches;
@@ -133,7 +149,8 @@ static int alloc_tables(struct mr_pool *pool, const struct mr_pool_config *c)
 	if (pool->page_shift != pool->chunk_shift)
 		pool->live = mr_alloc(pool->ctx, 0, pool->n_pages);
 	if (pool->owners == NULL ||
-	    mri_depot_init(&pool->depot, pool->ctx, n_magazines) < 0 ||
+	    mri_depot_init(&pool->depot, pool->ctx, n_magazines,
+			   c->magazine_pages) < 0 ||
 	    (c->returns == MR_RETURN_HOME && mri_inboxes_init(pool) < 0) ||
 	    (pool->page_shift != pool->chunk_shift && pool->live == NULL) ||
 	    mri_blocks_init(&pool->blocks, pool->n_pages, block_shift) < 0 ||
@@ -258,6 +275,9 @@ int mr_pool_create(struct mr_ctx *ctx, const struct mr_pool_config *config,
 		return err;
 	set_defaults(&c);
 	err = check_config(&c, reterr_reason);
+	if (err < 0)
+		return err;
+	err = check_magazines(&c, reterr_reason);
 	if (err < 0)
 		return err;
 

@@ -65,7 +65,7 @@ struct mr_cache {
 	 * Hot: one line. top holds two things, so that an alloc writes both
 	 * with one store, and a reader of statistics sees both of one moment:
 	 *
-	 *     top = pages that left so far << 8 | pages in the loaded magazine
+	 *     top = pages that left so far << 10 | pages in the loaded magazine
 	 *
 	 * Pages that came back are not counted: see mri_cache_sums(). A request
 	 * that fast_bytes and fast_pages let through is a simple one: whole
@@ -78,10 +78,11 @@ struct mr_cache {
 	uint64_t fast_bytes; /* page_bytes; UINT64_MAX: no alloc is simple */
 	uint64_t fast_pages; /* n_pages; 0: no free is simple, or not now */
 	uint32_t page_shift;
-	uint32_t id; /* its place in pool->inboxes */
+	uint32_t magazine_pages;
 	struct mr_pool *pool;
 	/* Warm. */
 	struct mri_magazine *prev;
+	uint32_t id; /* its place in pool->inboxes */
 	struct mri_pool_counters counters; /* without n_alloc and n_free */
 	uint64_t n_fetched; /* pages that it got from the pool, less those that
 			     * it gave back to it; modulo 2^64 */
@@ -121,7 +122,9 @@ _Static_assert(
 			offsetof(struct mr_cache_head, fast_pages) &&
 		offsetof(struct mr_cache, page_shift) ==
 			offsetof(struct mr_cache_head, page_shift) &&
-		offsetof(struct mri_magazine, numbers) == 2 * sizeof(uint32_t),
+		offsetof(struct mr_cache, magazine_pages) ==
+			offsetof(struct mr_cache_head, magazine_pages) &&
+		offsetof(struct mri_magazine, numbers) == 4 * sizeof(uint32_t),
 	"struct mr_cache_head is the head of struct mr_cache");
 
 /*
@@ -196,13 +199,18 @@ struct mr_pool {
 	struct mri_pool_counters counters;
 };
 
+static inline uint32_t mri_top_n(uint64_t top)
+{
+	return (uint32_t)top & MR_TOP_MASK;
+}
+
 /*
  * Pages in the loaded magazine. Its own count is out of date while it is
  * loaded.
  */
 static inline uint32_t mri_cache_n_loaded(const struct mr_cache *cache)
 {
-	return (uint8_t)__atomic_load_n(&cache->top, __ATOMIC_RELAXED);
+	return mri_top_n(__atomic_load_n(&cache->top, __ATOMIC_RELAXED));
 }
 
 /*
@@ -245,6 +253,12 @@ uint64_t mri_cache_idle_ns(struct mr_cache *cache, uint64_t now_ns);
 /* Pages that caches have in open magazines. lib/pool/stats.c */
 uint64_t mri_pool_n_held(const struct mr_pool *pool);
 
+/* Pages that a magazine has room for. */
+static inline uint32_t mri_magazine_pages(const struct mr_pool *pool)
+{
+	return pool->depot.magazine_pages;
+}
+
 /*
  * As mr_pool_stats(). ret_n_held: pages in open magazines, which are not in
  * n_in_flight; of the same look, as pages that leave an open magazine between
@@ -259,10 +273,9 @@ int mri_pool_stats(const struct mr_pool *pool, struct mr_pool_stats *stats,
  */
 static inline uint32_t mri_cache_max_pages(const struct mr_pool *pool)
 {
-	const uint32_t n_open =
-		pool->home != NULL ? MR_OPEN_MAGAZINES * MR_MAGAZINE_PAGES : 0;
+	const uint32_t n_open = pool->home != NULL ? MR_OPEN_MAGAZINES : 0;
 
-	return 2 * MR_MAGAZINE_PAGES + (pool->live != NULL) + n_open;
+	return (2 + n_open) * mri_magazine_pages(pool) + (pool->live != NULL);
 }
 
 /*

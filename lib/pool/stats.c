@@ -26,8 +26,8 @@ uint32_t mri_cache_sums(const struct mr_cache *cache,
 	const uint64_t top = __atomic_load_n(&cache->top, __ATOMIC_RELAXED);
 	const struct mri_magazine *prev =
 		__atomic_load_n(&cache->prev, __ATOMIC_RELAXED);
-	const uint32_t n_here = (uint8_t)top + mri_magazine_n(prev);
-	const uint64_t n_alloc = top >> 8;
+	const uint32_t n_here = mri_top_n(top) + mri_magazine_n(prev);
+	const uint64_t n_alloc = top >> MR_TOP_BITS;
 
 	add_counters(sums, &cache->counters);
 	sums->n_alloc += n_alloc;
@@ -69,7 +69,7 @@ uint64_t mri_pool_n_held(const struct mr_pool *pool)
 
 	for (uint32_t i = 0; i < pool->depot.n_magazines; i++) {
 		const struct mri_magazine *magazine =
-			&pool->depot.magazines[i];
+			mri_depot_at(&pool->depot, i);
 
 		if (__atomic_load_n(&magazine->is_open, __ATOMIC_RELAXED) != 0)
 			n += mri_magazine_n(magazine);
@@ -104,7 +104,7 @@ int mr_cache_stats(const struct mr_cache *cache, struct mr_cache_stats *stats)
 	const struct mr_pool *pool = cache->pool;
 	struct mri_pool_counters sums = { 0 };
 	struct mr_cache_stats s = {
-		.max_pages = (2 + MR_OPEN_MAGAZINES) * MR_MAGAZINE_PAGES +
+		.max_pages = (2 + MR_OPEN_MAGAZINES) * mri_magazine_pages(cache->pool) +
 			     (pool->live != NULL),
 		.n_pages = mri_cache_sums(cache, &sums),
 		.n_open = __atomic_load_n(&cache->n_open, __ATOMIC_RELAXED),

@@ -26,7 +26,7 @@ static int set_up(struct player *player, struct mr_reason *why)
 	const struct pool_wish wish = {
 		.n_objects = (uint32_t)player->param[PAGES],
 		.n_threads = 2,
-		.returns = (enum mr_return)player->param[RETURNS],
+		.kind = player->param[RETURNS],
 	};
 
 	return pipe_make(player, &wish, (uint32_t)player->param[RING],

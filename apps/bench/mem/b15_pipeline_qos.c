@@ -33,7 +33,7 @@ static int set_up(struct player *player, struct mr_reason *why)
 	const struct pool_wish wish = {
 		.n_objects = N_PAGES,
 		.n_threads = 2,
-		.returns = (enum mr_return)player->param[RETURNS],
+		.kind = player->param[RETURNS],
 	};
 	struct queue *queue = calloc(1, sizeof(*queue));
 

@@ -44,7 +44,7 @@ static int set_up(struct player *player, struct mr_reason *why)
 	const struct pool_wish wish = {
 		.n_objects = N_PAGES,
 		.n_threads = (uint32_t)player->param[THREADS],
-		.returns = (enum mr_return)player->param[RETURNS],
+		.kind = player->param[RETURNS],
 	};
 	struct mesh *mesh = aligned_alloc(64, sizeof(*mesh));
 	bool is_whole = true;

@@ -29,7 +29,7 @@ static int set_up(struct player *player, struct mr_reason *why)
 	const struct pool_wish wish = {
 		.n_objects = (uint32_t)player->param[THREADS] * PER_THREAD,
 		.n_threads = (uint32_t)player->param[THREADS],
-		.returns = (enum mr_return)player->param[RETURNS],
+		.kind = player->param[RETURNS],
 	};
 	struct crowd *crowd = calloc(
 		1, sizeof(*crowd) + wish.n_threads * sizeof(struct latency));

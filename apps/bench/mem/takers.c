@@ -6,10 +6,13 @@
 static void *make_ours(struct bench *bench, const struct pool_wish *wish,
 		       struct mr_reason *why)
 {
-	const struct mr_pool_config config = { .n_pages = wish->n_objects,
-					       .page_bytes = OBJECT_BYTES,
-					       .returns = wish->returns,
-					       .safety = wish->safety };
+	const struct mr_pool_config config = {
+		.n_pages = wish->n_objects,
+		.page_bytes = OBJECT_BYTES,
+		.returns = wish->kind & 0xff,
+		.magazine_pages = (uint32_t)(wish->kind >> 8),
+		.safety = wish->safety
+	};
 	struct our_pool *our = malloc(sizeof(*our));
 
 	if (our == NULL)
@@ -77,19 +80,26 @@ void taker_pool_count(void *pool, struct player *player, struct counts *counts)
 }
 
 void takers_add_ours(struct bench *bench, struct row *row,
-		     const struct player *player, uint32_t returns_param,
+		     const struct player *player, uint32_t kind_param,
 		     uint64_t (*run)(struct player *, uint32_t, uint64_t))
 {
-	static const char *const names[] = { "return=local", "return=home" };
-	static const enum mr_return returns[] = { MR_RETURN_LOCAL,
-						  MR_RETURN_HOME };
+	/* Two magazines of 256 park as much as a cache of 512 does. */
+	static const struct {
+		const char *name;
+		uint64_t kind;
+	} kinds[] = {
+		{ "return=local", MR_RETURN_LOCAL },
+		{ "return=home", MR_RETURN_HOME },
+		{ "return=local, magazines of 256",
+		  MR_RETURN_LOCAL | 256 << 8 },
+	};
 	struct player ours = *player;
 
 	ours.side = SIDE_OURS;
 	ours.run = run;
-	for (uint32_t i = 0; i < 2; i++) {
-		ours.name = names[i];
-		ours.param[returns_param] = returns[i];
+	for (uint32_t i = 0; i < 3; i++) {
+		ours.name = kinds[i].name;
+		ours.param[kind_param] = kinds[i].kind;
 		bench_add(bench, row->players, &row->n_players, &ours);
 	}
 }

@@ -38,7 +38,8 @@ struct taker {
 struct pool_wish {
 	uint32_t n_objects;
 	uint32_t n_threads;
-	enum mr_return returns;
+	/* Ours: enum mr_return, and magazine_pages << 8; of one player. */
+	uint64_t kind;
 	enum mr_safety safety;
 };
 
@@ -157,7 +158,7 @@ void taker_pool_count(void *pool, struct player *player, struct counts *counts);
 
 /* Add player as ours: with return=local, and, as another one, with home. */
 void takers_add_ours(struct bench *bench, struct row *row,
-		     const struct player *player, uint32_t returns_param,
+		     const struct player *player, uint32_t kind_param,
 		     uint64_t (*run)(struct player *, uint32_t, uint64_t));
 
 /* Add player once for each kind of rte_mempool. run: NULL without libdpdk. */

@@ -13,7 +13,8 @@ static int make_our_pool(struct txcompl *tx, const struct player *player,
 		.size = sizeof(config),
 		.n_pages = TX_PAGES * tx->n_pairs,
 		.page_bytes = OBJECT_BYTES,
-		.returns = (enum mr_return)player->param[RETURNS],
+		.returns = player->param[RETURNS] & 0xff,
+		.magazine_pages = (uint32_t)(player->param[RETURNS] >> 8),
 		/* One region for all: a cache takes back frames of each. */
 		.region = p == 0 ? NULL : mr_pool_region(tx->pools[0]),
 	};

@@ -35,13 +35,19 @@ struct mr_cache;
 struct mr_ctx;
 struct mr_pool;
 
-/** Pages in one magazine, and in one exchange between a cache and the depot. */
+/**
+ * Pages in one magazine, and in one exchange between a cache and the depot, if
+ * mr_pool_config.magazine_pages does not say otherwise.
+ */
 enum { MR_MAGAZINE_PAGES = 64 };
 
 /** Magazines that a cache may have open for pages of other caches and pools. */
 enum { MR_OPEN_MAGAZINES = 4 };
 
-/** Pages that a cache may hold: two magazines, and one that is being cut. */
+/**
+ * Pages that a cache may hold with magazines of that size: two, and a page that
+ * is being cut.
+ */
 enum { MR_CACHE_MAX_PAGES = 2 * MR_MAGAZINE_PAGES + 1 };
 
 /** Where a page goes that comes back on another thread than took it. */
@@ -84,7 +90,9 @@ struct mr_pool_config {
 	enum mr_return returns; /**< of pages that others took */
 	uint32_t numa_node_plus_1; /**< preferred, if the region is not bound
 				    *   to one; 0: none */
-	uint32_t reserved;         /**< 0 */
+	uint32_t magazine_pages; /**< 64..512, a power of two: what caches and
+				  *   depot exchange at a time, and half of
+				  *   what a cache keeps; 0: 64 */
 };
 
 /**

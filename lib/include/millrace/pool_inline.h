@@ -16,15 +16,19 @@ extern "C" {
  * which includes it.
  */
 
+/** Of mr_cache_head.top: bits for the pages in the loaded magazine. */
+enum { MR_TOP_BITS = 10, MR_TOP_MASK = (1 << MR_TOP_BITS) - 1 };
+
 /** What the calls below see of a cache; nothing for programs. */
 struct mr_cache_head {
-	uint64_t top;          /**< pages that left << 8 | in the magazine */
-	uint32_t *magazine;    /**< two words, and page numbers */
+	uint64_t top;          /**< pages that left << 10 | in the magazine */
+	uint32_t *magazine;    /**< four words, and page numbers */
 	const uint8_t *owners; /**< by page, besides the first */
 	uint64_t addr;         /**< of page 0 */
 	uint64_t fast_bytes;   /**< what is simple to allocate */
 	uint64_t fast_pages;   /**< pages below that are simple to free */
 	uint32_t page_shift;
+	uint32_t magazine_pages; /**< that one has room for */
 };
 
 /**
@@ -39,7 +43,7 @@ static inline uint64_t mr_frag_alloc(struct mr_cache *cache, uint32_t n_bytes)
 {
 	struct mr_cache_head *head = (struct mr_cache_head *)cache;
 	const uint64_t top = head->top;
-	const uint8_t n = (uint8_t)top;
+	const uint32_t n = (uint32_t)top & MR_TOP_MASK;
 
 	if (n == 0 || n_bytes != head->fast_bytes) {
 		uint64_t addr = MR_ADDR_NONE;
@@ -48,9 +52,10 @@ static inline uint64_t mr_frag_alloc(struct mr_cache *cache, uint32_t n_bytes)
 		return addr;
 	}
 	/* One more that left, one fewer in the magazine. */
-	__atomic_store_n(&head->top, top + 256 - 1, __ATOMIC_RELAXED);
-	return head->addr + ((uint64_t)head->magazine[2 + n - 1]
-			     << head->page_shift);
+	__atomic_store_n(&head->top, top + (1 << MR_TOP_BITS) - 1,
+			 __ATOMIC_RELAXED);
+	return head->addr +
+	       ((uint64_t)head->magazine[4 + n - 1] << head->page_shift);
 }
 
 /**
@@ -64,14 +69,14 @@ static inline void mr_frag_free(struct mr_cache *cache, uint64_t addr)
 	struct mr_cache_head *head = (struct mr_cache_head *)cache;
 	const uint64_t page = (addr - head->addr) >> head->page_shift;
 	const uint64_t top = head->top;
-	const uint8_t n = (uint8_t)top;
+	const uint32_t n = (uint32_t)top & MR_TOP_MASK;
 
-	if (page >= head->fast_pages || n == MR_MAGAZINE_PAGES ||
+	if (page >= head->fast_pages || n == head->magazine_pages ||
 	    __atomic_load_n(&head->owners[page], __ATOMIC_ACQUIRE) != 0) {
 		mr_frag_free_bulk(cache, &addr, 1);
 		return;
 	}
-	head->magazine[2 + n] = (uint32_t)page;
+	head->magazine[4 + n] = (uint32_t)page;
 	__atomic_store_n(&head->top, top + 1, __ATOMIC_RELAXED);
 }
 

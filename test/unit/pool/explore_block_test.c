@@ -193,12 +193,14 @@ static void begin_home(void *shared)
 	memset(h, 0, sizeof(*h));
 	h->pool.max_caches = 1;
 	h->pool.inboxes = h->inboxes;
-	h->pool.depot.magazines = h->magazines;
+	h->pool.depot.magazines = (char *)h->magazines;
+	h->pool.depot.magazine_bytes = sizeof(h->magazines[0]);
 	stepped_stack_init(&h->pool.depot.filled, h->magazines,
 			   sizeof(h->magazines[0]));
 	stepped_stack_init(&h->inboxes[0].stack, h->magazines,
 			   sizeof(h->magazines[0]));
 	for (uint32_t i = 0; i < N_MAGAZINES; i++) {
+		h->magazines[i].place = i;
 		h->magazines[i].n = MR_MAGAZINE_PAGES;
 		h->is_held[i] = true;
 	}

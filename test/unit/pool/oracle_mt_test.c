@@ -350,7 +350,9 @@ static void consult(enum pattern pattern, uint32_t n_threads,
 	struct mr_pool_config config = { .size = sizeof(config),
 					 .n_pages = N_PAGES,
 					 .page_bytes = PAGE_BYTES,
-					 .returns = returns };
+					 .returns = returns,
+					 .magazine_pages =
+						 n_threads == 2 ? 128 : 0 };
 	struct oracle o = { .pattern = pattern };
 	struct mt_run run = { .body = work,
 			      .shared = &o,
