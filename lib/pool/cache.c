@@ -22,6 +22,31 @@
 #include "pool/safety.h"
 
 /*
+ * The loops over addresses once more, for CPUs with vectors of 32 bytes, where
+ * they take a tenth less time for 32 pages and a third less for 64. For bursts
+ * of a multiple of 8: others lose more in what is left over than they gain.
+ */
+#ifdef __x86_64__
+#define WIDE __attribute__((noinline, target("avx2")))
+#else
+#define WIDE __attribute__((noinline))
+#endif
+
+bool mri_cache_has_wide(void)
+{
+#ifdef __x86_64__
+	return __builtin_cpu_supports("avx2") != 0;
+#else
+	return false;
+#endif
+}
+
+static inline bool is_wide(const struct mr_cache *cache, uint32_t n)
+{
+	return n % 8 == 0 && cache->pool->has_wide;
+}
+
+/*
  * A magazine that begins with a page of another NUMA node than is wanted: its
  * pages to the page allocator, which gives near ones if it has any. Once, and
  * not until a near one comes, to spare the allocator.
@@ -193,8 +218,8 @@ static inline void push_pages(struct mr_cache *cache, uint64_t top, uint32_t n)
 }
 
 /* Addresses of n pages of the loaded magazine, which has as many. */
-static inline uint32_t alloc_burst(struct mr_cache *cache, uint64_t *addrs,
-			       uint32_t n)
+static inline __attribute__((always_inline)) uint32_t
+alloc_burst(struct mr_cache *cache, uint64_t *addrs, uint32_t n)
 {
 	const uint64_t base = cache->addr;
 	const uint32_t shift = cache->page_shift;
@@ -203,6 +228,12 @@ static inline uint32_t alloc_burst(struct mr_cache *cache, uint64_t *addrs,
 	for (uint32_t i = 0; i < n; i++)
 		addrs[i] = base + ((uint64_t)pages[i] << shift);
 	return n;
+}
+
+WIDE static uint32_t alloc_wide(struct mr_cache *cache, uint64_t *addrs,
+				uint32_t n)
+{
+	return alloc_burst(cache, addrs, n & ~7u);
 }
 
 /* More than the loaded magazine has. */
@@ -267,11 +298,13 @@ uint32_t mr_frag_alloc_bulk(struct mr_cache *cache, uint64_t *addrs, uint32_t n,
 	if (n > mri_top_n(top) || n_bytes != cache->fast_bytes)
 		return alloc_other(cache, addrs, n, n_bytes,
 				   __builtin_return_address(0));
-	if (n != 1)
-		return alloc_burst(cache, addrs, n);
-	addrs[0] = cache->addr +
-		   ((uint64_t)*pop_pages(cache, top, 1) << cache->page_shift);
-	return 1;
+	if (n == 1) {
+		addrs[0] = cache->addr + ((uint64_t)*pop_pages(cache, top, 1)
+					  << cache->page_shift);
+		return 1;
+	}
+	return is_wide(cache, n) ? alloc_wide(cache, addrs, n) :
+				   alloc_burst(cache, addrs, n);
 }
 
 /*
@@ -281,9 +314,9 @@ uint32_t mr_frag_alloc_bulk(struct mr_cache *cache, uint64_t *addrs, uint32_t n,
  * The plain form, one address at a time with three branches, costs twice as
  * much. last - page borrows, and sets the top bit, where page > last.
  */
-static inline bool take_sole(const struct mr_cache *cache, uint64_t n_pages,
-			     uint32_t *pages, const char *addrs, uint32_t n,
-			     size_t stride)
+static inline __attribute__((always_inline)) bool
+take_sole(const struct mr_cache *cache, uint64_t n_pages, uint32_t *pages,
+	  const char *addrs, uint32_t n, size_t stride)
 {
 	const uint64_t base = cache->addr;
 	const uint64_t last = n_pages - 1;
@@ -396,8 +429,9 @@ __attribute__((noinline)) static void free_other(struct mr_cache *cache,
 }
 
 /* n addresses, stride bytes apart, back to the cache. */
-static inline void free_pages(struct mr_cache *cache, const char *addrs,
-			      uint32_t n, size_t stride, const void *site)
+static inline __attribute__((always_inline)) void
+free_pages(struct mr_cache *cache, const char *addrs, uint32_t n, size_t stride,
+	   const void *site)
 {
 	const uint64_t top = cache->top;
 	uint32_t *pages = cache->loaded->numbers + mri_top_n(top);
@@ -422,6 +456,12 @@ __attribute__((noinline)) static void free_addrs(struct mr_cache *cache,
 						 uint32_t n, const void *site)
 {
 	free_pages(cache, (const char *)addrs, n, sizeof(addrs[0]), site);
+}
+
+WIDE static void free_wide(struct mr_cache *cache, const uint64_t *addrs,
+			   uint32_t n, const void *site)
+{
+	free_pages(cache, (const char *)addrs, n & ~7u, sizeof(addrs[0]), site);
 }
 
 __attribute__((noinline)) static void free_frames(struct mr_cache *cache,
@@ -459,7 +499,11 @@ static inline bool free_one(struct mr_cache *cache, uint64_t addr)
 void mr_frag_free_bulk(struct mr_cache *cache, const uint64_t *addrs,
 		       uint32_t n)
 {
-	if (n != 1 || !free_one(cache, addrs[0]))
+	if (n == 1 && free_one(cache, addrs[0]))
+		return;
+	if (is_wide(cache, n))
+		free_wide(cache, addrs, n, __builtin_return_address(0));
+	else
 		free_addrs(cache, addrs, n, __builtin_return_address(0));
 }
 

@@ -246,6 +246,7 @@ static void take_config(struct mr_pool *pool, const struct mr_pool_config *c)
 	for (uint32_t s = 0; s < MRI_PAGE_SEGMENTS; s++)
 		pool->janitor.free_since_ns[s] = UINT64_MAX;
 	pool->page_bytes = c->page_bytes;
+	pool->has_wide = mri_cache_has_wide();
 	pool->page_shift = (uint32_t)__builtin_ctz(c->page_bytes);
 	pool->chunk_bytes = c->chunk_bytes;
 	pool->chunk_shift = (uint32_t)__builtin_ctz(c->chunk_bytes);

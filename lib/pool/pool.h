@@ -165,6 +165,7 @@ struct mr_pool {
 	bool is_reserved;          /* a range of addresses in the region */
 	uint8_t *owners;
 	bool uses_owners; /* atomic; see mri_pool_use_owners() */
+	bool has_wide;    /* this CPU has what WIDE of cache.c asks for */
 	uint8_t *live; /* NULL where a page is one chunk */
 	/* MR_RETURN_HOME: the cache that took each page, atomic; or NULL. */
 	uint16_t *home;

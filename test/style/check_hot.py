@@ -18,7 +18,7 @@ import tree
 ROOTS = ("mr_frag_alloc_bulk", "mr_frag_free_bulk", "mr_frame_free_bulk",
          "mr_cache_flush")
 FAST = ("mr_frag_alloc_bulk", "mr_frag_free_bulk", "mr_frame_free_bulk",
-        "free_addrs", "free_frames")
+        "alloc_wide", "free_addrs", "free_wide", "free_frames")
 # The entries to the page allocator, the cold tier: it serves from under a lock,
 # and is met for whole magazines or blocks, where the depot has nothing left or
 # no place. The walk stops at them, so a lock anywhere else is reached.
