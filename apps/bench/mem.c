@@ -37,6 +37,7 @@ static const struct workload *const workloads[] = {
 	&b19_preempt,
 	&b20_cost_of_safety,
 	&b21_policy,
+	&b22_shrink,
 };
 
 enum { N_WORKLOADS = sizeof(workloads) / sizeof(workloads[0]) };

@@ -26,5 +26,6 @@ extern const struct workload b18_recycle;
 extern const struct workload b19_preempt;
 extern const struct workload b20_cost_of_safety;
 extern const struct workload b21_policy;
+extern const struct workload b22_shrink;
 
 #endif
