@@ -256,6 +256,6 @@ const struct workload b22_shrink = {
 	.name = "B22",
 	.title = "shrink",
 	.what = "grow for a burst of 128 Ki pages, and shrink again",
-	.source = "reference/memory.md, 8.6",
+	.source = "no peer shrinks: DPDK, VPP, ixy",
 	.rows = rows,
 };
