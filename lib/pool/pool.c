@@ -35,6 +35,8 @@ static void set_defaults(struct mr_pool_config *c)
 		c->name = "pool";
 	if (c->max_pages == 0)
 		c->max_pages = c->n_pages;
+	if (c->magazine_pages == 0)
+		c->magazine_pages = MR_MAGAZINE_PAGES;
 }
 
 static int check_sizes(const struct mr_pool_config *c,
@@ -100,23 +102,15 @@ static int check_config(const struct mr_pool_config *c,
 		return mr_fail(reterr_reason, -EINVAL,
 			       "%u caches: a pool has at most 4096",
 			       c->max_caches);
+	if (!mri_is_power_of_two(c->magazine_pages) ||
+	    c->magazine_pages < MR_MAGAZINE_PAGES ||
+	    c->magazine_pages > MRI_MAX_MAGAZINE_PAGES)
+		return mr_fail(reterr_reason, -EINVAL,
+			       "magazines of %u pages: must be a power of two, "
+			       "%d to %d",
+			       c->magazine_pages, MR_MAGAZINE_PAGES,
+			       MRI_MAX_MAGAZINE_PAGES);
 	return mri_guard_check(c, reterr_reason);
-}
-
-static int check_magazines(struct mr_pool_config *c,
-			   struct mr_reason *reterr_reason)
-{
-	if (c->magazine_pages == 0)
-		c->magazine_pages = MR_MAGAZINE_PAGES;
-	if (mri_is_power_of_two(c->magazine_pages) &&
-	    c->magazine_pages >= MR_MAGAZINE_PAGES &&
-	    c->magazine_pages <= MRI_MAX_MAGAZINE_PAGES)
-		return 0;
-	return mr_fail(reterr_reason, -EINVAL,
-		       "magazines of %u pages: must be a power of two, %d to "
-		       "%d",
-		       c->magazine_pages, MR_MAGAZINE_PAGES,
-		       MRI_MAX_MAGAZINE_PAGES);
 }
 
 static void free_tables(struct mr_pool *pool)
@@ -276,9 +270,6 @@ int mr_pool_create(struct mr_ctx *ctx, const struct mr_pool_config *config,
 		return err;
 	set_defaults(&c);
 	err = check_config(&c, reterr_reason);
-	if (err < 0)
-		return err;
-	err = check_magazines(&c, reterr_reason);
 	if (err < 0)
 		return err;
 

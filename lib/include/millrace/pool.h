@@ -35,19 +35,13 @@ struct mr_cache;
 struct mr_ctx;
 struct mr_pool;
 
-/**
- * Pages in one magazine, and in one exchange between a cache and the depot, if
- * mr_pool_config.magazine_pages does not say otherwise.
- */
+/** Pages in a magazine, if mr_pool_config.magazine_pages does not say. */
 enum { MR_MAGAZINE_PAGES = 64 };
 
 /** Magazines that a cache may have open for pages of other caches and pools. */
 enum { MR_OPEN_MAGAZINES = 4 };
 
-/**
- * Pages that a cache may hold with magazines of that size: two, and a page that
- * is being cut.
- */
+/** Pages that a cache may hold then: two magazines, and one being cut. */
 enum { MR_CACHE_MAX_PAGES = 2 * MR_MAGAZINE_PAGES + 1 };
 
 /** Where a page goes that comes back on another thread than took it. */
