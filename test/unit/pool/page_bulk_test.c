@@ -107,6 +107,55 @@ static void one_block_is_tried_below_the_watermark(void **state)
 	fixture_close(&f);
 }
 
+/* Alone it goes a shorter way than in a burst, which has the same bounds. */
+static void one_page_that_the_pool_has_not_is_refused(void **state)
+{
+	struct pool_fixture f;
+	uint64_t beyond;
+
+	(void)state;
+	fixture_open_with(&f, (struct mr_pool_config){ .n_pages = 60,
+						       .max_pages = 2048,
+						       .segment_pages = 512 });
+	beyond = f.pool->addr + 60 * 4096;
+	mr_page_free_bulk(f.pool, 0, &beyond, 1);
+	assert_int_equal(pool_stats(f.pool).free_invalid, 1);
+	assert_int_equal(page_stats(f.pool).n_free, 60);
+	beyond = f.pool->addr + 2047 * 4096;
+	mr_page_free_bulk(f.pool, 0, &beyond, 1);
+	assert_int_equal(pool_stats(f.pool).free_invalid, 2);
+	assert_in_flight(f.pool, 0);
+	/* The segment that it was in is gone. */
+	assert_int_equal(mr_pool_grow(f.pool, 0, NULL), 0);
+	assert_int_equal(mr_pool_grow(f.pool, 0, NULL), 0);
+	beyond = f.pool->addr +
+		 (page_stats(f.pool).n_pages - 1) * UINT64_C(4096);
+	assert_int_equal(mr_pool_shrink(f.pool, 60, NULL, NULL), 0);
+	mr_page_free_bulk(f.pool, 0, &beyond, 1);
+	assert_int_equal(pool_stats(f.pool).free_invalid, 3);
+	assert_int_equal(page_stats(f.pool).free_double, 0);
+	assert_in_flight(f.pool, 0);
+	fixture_close(&f);
+}
+
+static void one_page_below_the_watermark_is_counted(void **state)
+{
+	struct pool_fixture f;
+
+	(void)state;
+	fixture_open(&f, 100, 4096, 4096);
+	f.pool->page_alloc.low_pages = 30;
+	for (uint32_t i = 0; i < 75; i++) {
+		assert_int_equal(mr_page_alloc_bulk(f.pool, 0, addrs + i, 1),
+				 1);
+		assert_int_equal(page_stats(f.pool).alloc_low,
+				 i < 70 ? 0 : i - 69);
+	}
+	mr_page_free_bulk(f.pool, 0, addrs, 75);
+	f.pool->page_alloc.low_pages = 0;
+	fixture_close(&f);
+}
+
 /* Only empty slots are filled; what was there counts, and stays. */
 static void slots_are_filled_as_the_kernel_does(void **state)
 {
@@ -282,6 +331,24 @@ static void checked_pools_know_what_is_out(void **state)
 	}
 }
 
+/* A single page too: it is known to be free, so not twice. */
+static void one_page_of_a_checked_pool_is_checked(void **state)
+{
+	struct pool_fixture f;
+
+	(void)state;
+	fixture_open_with(
+		&f, (struct mr_pool_config){ .n_pages = 64,
+					     .safety = MR_SAFETY_POISON });
+	assert_int_equal(mr_page_alloc_bulk(f.pool, 0, addrs, 1), 1);
+	mr_page_free_bulk(f.pool, 0, addrs, 1);
+	assert_in_flight(f.pool, 0);
+	mr_page_free_bulk(f.pool, 0, addrs, 1);
+	assert_in_flight(f.pool, 0);
+	assert_int_equal(pool_stats(f.pool).free_double, 1);
+	fixture_close(&f);
+}
+
 static void what_is_no_block_is_counted_and_left_alone(void **state)
 {
 	struct pool_fixture f;
@@ -314,11 +381,14 @@ int main(void)
 		cmocka_unit_test(too_large_an_order_has_no_block),
 		cmocka_unit_test(orders_fall_back),
 		cmocka_unit_test(one_block_is_tried_below_the_watermark),
+		cmocka_unit_test(one_page_that_the_pool_has_not_is_refused),
+		cmocka_unit_test(one_page_below_the_watermark_is_counted),
 		cmocka_unit_test(slots_are_filled_as_the_kernel_does),
 		cmocka_unit_test(pages_go_back_by_any_way),
 		cmocka_unit_test(blocks_go_back_by_any_way),
 		cmocka_unit_test(shared_pages_stay_until_the_last_owner),
 		cmocka_unit_test(checked_pools_know_what_is_out),
+		cmocka_unit_test(one_page_of_a_checked_pool_is_checked),
 		cmocka_unit_test(what_is_no_block_is_counted_and_left_alone),
 	};
 
