@@ -105,20 +105,21 @@ static int map_rings(int fd, const struct xdp_options *options,
 }
 
 /* What other ports have locked of the region, each for itself. */
-static uint64_t locked_by_others(const struct mr_region *region)
+static uint64_t locked_by_others(const struct xdp_port *port)
 {
+	const struct mr_region *region = port->base.region;
 	struct mr_segment_info info;
 	uint64_t n_bytes = 0;
 
 	for (uint32_t i = 0; mr_region_segment(region, i, &info) == 0; i++)
 		n_bytes += info.n_bytes * info.n_pins;
-	return n_bytes;
+	return n_bytes - port->n_registered_bytes; /* pinned, not yet locked */
 }
 
 static int refuse_umem(const struct xdp_port *port, int err, uint64_t n_bytes,
 		       struct mr_reason *reason)
 {
-	const uint64_t n_others = locked_by_others(port->base.region);
+	const uint64_t n_others = locked_by_others(port);
 	struct rlimit limit = { 0 };
 
 	if (err != -ENOBUFS)
