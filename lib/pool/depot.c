@@ -92,6 +92,19 @@ uint32_t mri_stack_pop_bulk(struct mri_stack *stack, uint32_t *places,
 	return 0;
 }
 
+/* On an element popped meanwhile it goes astray, but counts to max at most. */
+uint32_t mri_stack_n(const struct mri_stack *stack, uint32_t max)
+{
+	uint32_t next = (uint32_t)__atomic_load_n(&stack->head,
+						  __ATOMIC_ACQUIRE);
+	uint32_t n;
+
+	for (n = 0; n < max && next != 0; n++)
+		next = __atomic_load_n(next_of(stack, next - 1),
+				       __ATOMIC_RELAXED);
+	return n;
+}
+
 int mri_depot_init(struct mri_depot *depot, const struct mr_ctx *ctx,
 		   uint32_t n_magazines, uint32_t magazine_pages)
 {

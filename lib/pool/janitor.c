@@ -173,15 +173,16 @@ static void give_back(struct round *r)
 	}
 }
 
-/* Half of the depot at most, rounded up, so that the data path finds some meanwhile. */
-static void sort_depot(struct round *r, const struct mr_pool_stats *stats,
-		       uint32_t max_magazines)
+/*
+ * Half of the magazines at most, rounded up, so that the data path finds some
+ * meanwhile. Pages of the depot are no measure: some are those of blocks.
+ */
+static void sort_depot(struct round *r, uint32_t max_magazines)
 {
 	struct mr_pool *pool = r->pool;
-	const uint64_t n_half =
-		(stats->n_depot / mri_magazine_pages(pool) + 1) / 2;
-	const uint32_t n =
-		n_half < max_magazines ? (uint32_t)n_half : max_magazines;
+	const uint32_t n_there = mri_stack_n(&pool->depot.filled,
+					     pool->depot.n_magazines);
+	const uint32_t n = mri_min_u32((n_there + 1) / 2, max_magazines);
 
 	if (n == 0)
 		return;
@@ -314,7 +315,7 @@ int mr_pool_tend(struct mr_pool *pool, const struct mr_tend_config *config,
 	tick(pool, now_ns);
 	mr_pool_stats(pool, &stats);
 	r.n_idle = n_idle_pages(pool, &stats);
-	sort_depot(&r, &stats, c.max_magazines);
+	sort_depot(&r, c.max_magazines);
 	take_blocks(&r);
 	grow_ahead(&r);
 	if (r.report.n_pages_grown == 0)

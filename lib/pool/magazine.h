@@ -54,6 +54,8 @@ int64_t mri_stack_pop(struct mri_stack *stack, uint64_t *n_failed);
 /* The top n, 1 or more, in one CAS, the topmost first; how many there were. */
 uint32_t mri_stack_pop_bulk(struct mri_stack *stack, uint32_t *places,
 			    uint32_t n, uint64_t *n_failed);
+/* How many there are, up to max; about so, while others push and pop. */
+uint32_t mri_stack_n(const struct mri_stack *stack, uint32_t max);
 
 /* A setting of the pool; what is on a function's stack has room for as many. */
 enum { MRI_MAX_MAGAZINE_PAGES = 512 };

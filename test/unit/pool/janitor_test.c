@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/pool/janitor.c: it sorts, finds, gives back and fetches. */
-#include "support/pool_unit.h"
+#include "support/frag_unit.h"
 
 #include <unistd.h>
 
@@ -119,6 +119,27 @@ static void magazines_are_sorted(void **state)
 			      &n_failed);
 	}
 	fixture_close(&f);
+}
+
+/* However many blocks lie beside them. */
+static void half_of_the_magazines_stay(void **state)
+{
+	struct frag_fixture f;
+	uint64_t addrs[N_PAGES];
+
+	(void)state;
+	open_frags(&f, N_PAGES, 4096, 4096);
+	for (uint32_t i = 0; i < 64; i++)
+		addrs[i] = cut(&f, 32768, 0);
+	for (uint32_t i = 0; i < 64; i++)
+		give_back(&f, addrs[i]);
+	churn(f.p.cache, addrs, 6 * MR_MAGAZINE_PAGES);
+	assert_true(pool_stats(f.p.pool).n_depot >= 10 * MR_MAGAZINE_PAGES);
+	assert_int_equal(mri_stack_n(&f.p.pool->depot.filled, 100), 4);
+	assert_int_equal(mri_stack_n(&f.p.pool->depot.filled, 3), 3);
+	assert_int_equal(tend(f.p.pool, NULL).n_magazines, 2);
+	assert_in_flight(f.p.pool, 0);
+	close_frags(&f);
 }
 
 static void it_looks_at_no_more_than_it_may(void **state)
@@ -400,6 +421,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(magazines_are_sorted),
+		cmocka_unit_test(half_of_the_magazines_stay),
 		cmocka_unit_test(it_looks_at_no_more_than_it_may),
 		cmocka_unit_test(duplicates_are_dropped),
 		cmocka_unit_test(a_burst_goes_back_to_the_system),
