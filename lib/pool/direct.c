@@ -44,6 +44,15 @@ static uint32_t take_free_pages(struct mr_pool *pool, uint32_t *pages,
 	return n_got;
 }
 
+/* Or who frees them sends them to a cache that had them long ago. */
+static void forget_homes(struct mr_pool *pool, const uint32_t *pages,
+			 uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		__atomic_store_n(&pool->home[pages[i]], MRI_NO_HOME,
+				 __ATOMIC_RELAXED);
+}
+
 /*
  * Pages for a caller without a cache: the page allocator's, then the depot's,
  * then new ones.
@@ -90,6 +99,8 @@ static uint32_t take_pages(struct mr_pool *pool, uint32_t *pages, uint32_t n)
 	if (n_done < n)
 		n_done += take_free_pages(pool, pages + n_done, n - n_done,
 					  true);
+	if (pool->home != NULL)
+		forget_homes(pool, pages, n_done);
 	count(&pool->counters.depot_cas_failed, n_failed);
 	count(&pool->counters.n_direct_alloc, n_done);
 	return n_done;

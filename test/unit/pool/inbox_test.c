@@ -55,6 +55,29 @@ static void pages_come_back_to_the_cache_that_took_them(void **state)
 	fixture_close(&f);
 }
 
+/* Who takes pages without a cache is not the cache that had them before. */
+static void pages_taken_without_a_cache_have_no_home(void **state)
+{
+	struct pool_fixture f;
+	struct mr_cache *other;
+	uint64_t addrs[MAG];
+
+	(void)state;
+	open_home(&f, 4096);
+	other = one_more(&f);
+	assert_int_equal(mr_frag_alloc_bulk(f.cache, addrs, MAG, 4096), MAG);
+	mr_pool_frag_free_bulk(f.pool, addrs, MAG);
+	assert_int_equal(mr_pool_frag_alloc_bulk(f.pool, addrs, MAG, 4096),
+			 MAG);
+	mr_frag_free_bulk(other, addrs, MAG);
+	assert_int_equal(cache_stats(other).n_pages, MAG);
+	assert_int_equal(cache_stats(other).n_open, 0);
+	assert_int_equal(pool_stats(f.pool).recycle_home, 0);
+	assert_in_flight(f.pool, 0);
+	mr_cache_destroy(other);
+	fixture_close(&f);
+}
+
 /* One's own pages stay, whatever stands beside them in the burst. */
 static void each_page_of_a_burst_goes_to_its_own_home(void **state)
 {
@@ -358,6 +381,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(pages_come_back_to_the_cache_that_took_them),
+		cmocka_unit_test(pages_taken_without_a_cache_have_no_home),
 		cmocka_unit_test(each_page_of_a_burst_goes_to_its_own_home),
 		cmocka_unit_test(long_bursts_go_home_in_whole_magazines),
 		cmocka_unit_test(odd_references_go_home),
