@@ -104,10 +104,13 @@ int mr_cache_create(struct mr_pool *pool, struct mr_cache **ret_cache,
 
 	if (cache == NULL)
 		return mr_fail(reterr_reason, -ENOMEM, "no memory for a cache");
+	/* Not while segments go that it would count on. */
+	pthread_mutex_lock(&pool->grow_lock);
 	pthread_mutex_lock(&pool->lock);
 	err = check_room(pool, reterr_reason);
 	if (err < 0) {
 		pthread_mutex_unlock(&pool->lock);
+		pthread_mutex_unlock(&pool->grow_lock);
 		mr_free(pool->ctx, cache);
 		return err;
 	}
@@ -122,6 +125,7 @@ int mr_cache_create(struct mr_pool *pool, struct mr_cache **ret_cache,
 	cache->id = free_id(pool);
 	if (!load_cache(cache)) {
 		pthread_mutex_unlock(&pool->lock);
+		pthread_mutex_unlock(&pool->grow_lock);
 		drop_cache(cache);
 		return mr_fail(reterr_reason, -ENOMEM,
 			       "%s has no magazine for a cache now: all are in "
@@ -136,6 +140,7 @@ int mr_cache_create(struct mr_pool *pool, struct mr_cache **ret_cache,
 	pool->n_caches++;
 	pool->n_committed += mri_cache_max_pages(pool);
 	pthread_mutex_unlock(&pool->lock);
+	pthread_mutex_unlock(&pool->grow_lock);
 	*ret_cache = cache;
 	return 0;
 }

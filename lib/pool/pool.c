@@ -429,11 +429,14 @@ struct mr_pool *mri_pool_of(const struct mr_region *region, uint64_t addr)
 int mri_pool_commit(struct mr_pool *pool, const char *who, uint64_t n_pages,
 		    struct mr_reason *reterr_reason)
 {
-	const uint32_t n_there = mri_pool_population(pool);
 	uint64_t n_needed;
+	uint32_t n_there;
 	int err = 0;
 
+	/* Not while segments go that it would count on. */
+	pthread_mutex_lock(&pool->grow_lock);
 	pthread_mutex_lock(&pool->lock);
+	n_there = mri_pool_population(pool);
 	n_needed = pool->n_committed + n_pages;
 	if (n_needed > n_there) {
 		err = mr_fail(reterr_reason, -ENOMEM,
@@ -448,6 +451,7 @@ int mri_pool_commit(struct mr_pool *pool, const char *who, uint64_t n_pages,
 		pool->n_ports++;
 	}
 	pthread_mutex_unlock(&pool->lock);
+	pthread_mutex_unlock(&pool->grow_lock);
 	return err;
 }
 
