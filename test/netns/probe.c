@@ -118,6 +118,17 @@ static json_t *do_shrink(struct probe *probe, const struct arguments *a)
 	return json_pack("{s:b, s:I}", "ok", 1, "n", (json_int_t)n_pages);
 }
 
+/*
+ * Caches hold pages of other pools too, in open magazines; a pool cannot go
+ * before they are at home.
+ */
+static void flush_caches(struct probe *probe)
+{
+	for (uint32_t i = 0; i < probe->n_pools; i++)
+		if (probe->caches[i] != NULL)
+			mr_cache_flush(probe->caches[i]);
+}
+
 /* destroy-pool POOL */
 static json_t *do_destroy_pool(struct probe *probe, const struct arguments *a)
 {
@@ -125,6 +136,7 @@ static json_t *do_destroy_pool(struct probe *probe, const struct arguments *a)
 	struct mr_reason reason = { "" };
 	int err;
 
+	flush_caches(probe);
 	mr_cache_destroy(probe->caches[i]);
 	probe->caches[i] = NULL;
 	err = mr_pool_destroy(probe->pools[i], &reason);
@@ -283,6 +295,7 @@ static json_t *end(struct probe *probe)
 	json_decref(probe_release(probe, NULL));
 	for (uint32_t i = 0; i < MAX_PORTS; i++)
 		mr_port_close(probe->ports[i]);
+	flush_caches(probe);
 	for (uint32_t i = 0; i < probe->n_pools; i++) {
 		if (probe->pools[i] == NULL)
 			continue;
