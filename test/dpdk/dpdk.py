@@ -5,6 +5,7 @@ import os
 import pathlib
 import re
 import shutil
+import stat
 import subprocess
 import tempfile
 
@@ -95,6 +96,9 @@ def why_not(program):
     """What is missing for a run of program, or ''."""
     if not shutil.which(program):
         return f"{program} is missing (package dpdk-dev, on Fedora dpdk)"
+    for folder in PLUGIN.resolve().parents:
+        if folder.stat().st_mode & stat.S_IWOTH:
+            return f"{folder} is world-writable: EAL loads no plug-in below it"
     if meminfo("MemAvailable") // 1024 < NEEDED_MIB + SPARE_MIB:
         return f"less than {NEEDED_MIB + SPARE_MIB} MiB of memory are free"
     return ""

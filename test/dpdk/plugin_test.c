@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -358,6 +359,27 @@ static int init_eal(const char *program, const char *plugin)
 	return rte_eal_init(RTE_DIM(argv), argv);
 }
 
+/* EAL loads no plug-in from below a folder that everybody may write to. */
+static bool is_safe(const char *plugin)
+{
+	char *path = realpath(plugin, NULL);
+	bool is_safe = path != NULL;
+
+	for (char *end = path; is_safe && (end = strrchr(path, '/')) != NULL;) {
+		struct stat about;
+
+		*end = '\0';
+		is_safe = stat(path[0] != '\0' ? path : "/", &about) == 0 &&
+			  (about.st_mode & S_IWOTH) == 0;
+		if (!is_safe)
+			printf("%s is world-writable: EAL loads no plug-in "
+			       "below it\n",
+			       path);
+	}
+	free(path);
+	return is_safe;
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -376,6 +398,8 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: plugin_test PLUGIN.so\n");
 		return 2;
 	}
+	if (!is_safe(argv[1]))
+		return 77; /* skipped */
 	if (init_eal(argv[0], argv[1]) < 0) {
 		fprintf(stderr, "rte_eal_init: %s\n", rte_strerror(rte_errno));
 		return 1;
