@@ -29,6 +29,8 @@ def objection(path, target):
         return "conformance tests see the public headers alone"
     if top == "test":
         return ""
+    if top == "apps" and module != "support" and name.startswith("support/"):
+        return ""  # what the applications share; it knows none of them
     if top != "lib":
         return f"{top}/ sees only <millrace/...> and its own folder"
     if module == "include":

@@ -4,7 +4,7 @@
 usage: check_mapping.py DRIVER...      (the drivers that were built)
 
 lib/M/x.c has test/unit/M/x_test.c, or test/unit/M/M_test.c says in its head
-that it covers x.c; drivers are in the conformance list and have a README with
+that it covers x.c, and so has apps/support/x.c; drivers are in the conformance list and have a README with
 Options, Limits and Maturity, whose options are those in the code.
 """
 import re
@@ -13,6 +13,8 @@ import sys
 import tree
 
 KEYS = re.compile(r"static const char \*const \w+_keys\[\] = \{(.*?)\}", re.S)
+# Of the applications, what they share.
+SHARED = ("apps", "support")
 HEADINGS = ["Options", "Limits", "Maturity"]
 # Fewer than this many bytes of test are a stub, whatever their name is.
 LEAST_BYTES = 300
@@ -26,9 +28,10 @@ def unit_tests(module):
 
 
 def check_modules(wrong):
-    """Each .c of lib/ is tested. How many there are."""
+    """Each .c of lib/ and apps/support is tested. How many there are."""
     sources = [path for path in tree.files("*.c")
-               if path.parts[0] == "lib" and len(path.parts) == 3]
+               if len(path.parts) == 3 and
+               (path.parts[0] == "lib" or path.parts[:2] == SHARED)]
     for path in sources:
         module, name = path.parts[1], path.stem
         tests = unit_tests(module)

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The command line: one table makes the parser and the help. */
+#include <errno.h>
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "options.h"
+
+void option_table_print_help(const struct option_table *table, FILE *to)
+{
+	fprintf(to, "%s\n", table->usage);
+	for (uint32_t i = 0; i < table->n_rows; i++) {
+		const struct option_row *row = &table->rows[i];
+		char letter[5] = "    ", left[40];
+
+		if (row->id < OPTION_LONG)
+			snprintf(letter, sizeof(letter), "-%c, ", row->id);
+		snprintf(left, sizeof(left), "--%s%s%s", row->name,
+			 row->arg != NULL ? " " : "",
+			 row->arg != NULL ? row->arg : "");
+		fprintf(to, "  %s%-18s %s\n", letter, left, row->help);
+	}
+	fprintf(to, "\nExit status: 0; 1 on failure; 2 if the command line is "
+		    "wrong.\n");
+}
+
+enum parse_result parse_wrong(struct mr_reason *ret_error, const char *format,
+			      ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(ret_error->text, sizeof(ret_error->text), format, args);
+	va_end(args);
+	return PARSE_WRONG;
+}
+
+enum parse_result parse_u64(const char *name, const char *text, uint64_t min,
+			    uint64_t max, uint64_t *ret,
+			    struct mr_reason *ret_error)
+{
+	unsigned long long value;
+	char *end;
+
+	errno = 0;
+	value = strtoull(text, &end, 10);
+	if (text[0] < '0' || text[0] > '9' || *end != '\0')
+		return parse_wrong(ret_error,
+				   "--%s: '%s' is not a whole number", name,
+				   text);
+	if (errno != 0 || value < min || value > max)
+		return parse_wrong(ret_error,
+				   "--%s: %s is out of range, %llu to %llu",
+				   name, text, (unsigned long long)min,
+				   (unsigned long long)max);
+	*ret = value;
+	return PARSE_RUN;
+}
+
+enum parse_result parse_u32(const char *name, const char *text, uint32_t min,
+			    uint32_t max, uint32_t *ret,
+			    struct mr_reason *ret_error)
+{
+	uint64_t value = 0;
+	const enum parse_result result =
+		parse_u64(name, text, min, max, &value, ret_error);
+
+	if (result == PARSE_RUN)
+		*ret = (uint32_t)value;
+	return result;
+}
+
+enum parse_result parse_seconds(const char *name, const char *text,
+				uint64_t *ret_ms, struct mr_reason *ret_error)
+{
+	char *end;
+	const double s = strtod(text, &end);
+
+	/* Not by its negation: a NaN is wrong, too. */
+	if (end == text || *end != '\0' || !(s >= 0.001 && s <= 1e9))
+		return parse_wrong(ret_error,
+				   "--%s: '%s' is not a number of seconds, "
+				   "0.001 to 1e9",
+				   name, text);
+	*ret_ms = (uint64_t)(s * 1000 + 0.5);
+	return PARSE_RUN;
+}
+
+/* The first n bytes of text are to be one of the words. */
+static enum parse_result find_word(const char *name, const char *text, size_t n,
+				   const char *const *words, uint32_t n_words,
+				   uint32_t *ret, struct mr_reason *ret_error)
+{
+	char known[120] = "";
+
+	for (uint32_t i = 0; i < n_words; i++) {
+		const size_t n_known = strlen(known);
+
+		if (strlen(words[i]) == n && memcmp(words[i], text, n) == 0) {
+			*ret = i;
+			return PARSE_RUN;
+		}
+		snprintf(known + n_known, sizeof(known) - n_known, " %s",
+			 words[i]);
+	}
+	return parse_wrong(ret_error, "--%s: no '%.*s'; there are:%s", name,
+			   (int)n, text, known);
+}
+
+enum parse_result parse_word(const char *name, const char *text,
+			     const char *const *words, uint32_t n_words,
+			     uint32_t *ret, struct mr_reason *ret_error)
+{
+	return find_word(name, text, strlen(text), words, n_words, ret,
+			 ret_error);
+}
+
+enum parse_result parse_words(const char *name, const char *text,
+			      const char *const *words, uint32_t n_words,
+			      uint32_t *ret_bits, struct mr_reason *ret_error)
+{
+	uint32_t bits = 0, word;
+
+	for (;;) {
+		const size_t n = strcspn(text, ",");
+
+		if (find_word(name, text, n, words, n_words, &word,
+			      ret_error) != PARSE_RUN)
+			return PARSE_WRONG;
+		bits |= 1u << word;
+		if (text[n] == '\0')
+			break;
+		text += n + 1;
+	}
+	*ret_bits = bits;
+	return PARSE_RUN;
+}
+
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+enum parse_result parse_cores(const char *name, const char *text, bool has_auto,
+			      uint32_t *ret_cores, uint32_t *ret_n,
+			      struct mr_reason *ret_error)
+{
+	uint32_t cores[MR_WORKERS_MAX], n = 0;
+	const char *at = text;
+
+	if (has_auto && strcmp(text, "auto") == 0) {
+		*ret_n = 0;
+		return PARSE_RUN;
+	}
+	while (is_digit(*at)) {
+		unsigned long first, last;
+		char *end;
+
+		first = last = strtoul(at, &end, 10);
+		if (*end == '-' && is_digit(end[1]))
+			last = strtoul(end + 1, &end, 10);
+		if (last < first || last >= 1024)
+			break;
+		for (unsigned long core = first; core <= last; core++) {
+			if (n == MR_WORKERS_MAX)
+				return parse_wrong(ret_error,
+						   "--%s: more than %d", name,
+						   MR_WORKERS_MAX);
+			cores[n++] = (uint32_t)core;
+		}
+		if (*end == '\0') {
+			memcpy(ret_cores, cores, n * sizeof(cores[0]));
+			*ret_n = n;
+			return PARSE_RUN;
+		}
+		if (*end != ',')
+			break;
+		at = end + 1;
+	}
+	return parse_wrong(ret_error,
+			   "--%s: '%s' is no list of cores, as 1,3-5%s", name,
+			   text, has_auto ? ", or auto" : "");
+}
+
+enum mr_log_level option_log_level(uint32_t n_verbose, bool is_quiet)
+{
+	if (n_verbose == 0)
+		return is_quiet ? MR_LOG_ERROR : MR_LOG_WARNING;
+	return n_verbose == 1 ? MR_LOG_INFO : MR_LOG_DEBUG;
+}
+
+/* What getopt_long() wants to know of the table. */
+static void describe(const struct option_table *table, struct option *ret_long,
+		     char *ret_letters)
+{
+	*ret_letters++ = ':'; /* a value that is missing has its own answer */
+	for (uint32_t i = 0; i < table->n_rows; i++) {
+		const struct option_row *row = &table->rows[i];
+
+		ret_long[i] = (struct option){ .name = row->name,
+					       .has_arg = row->arg != NULL,
+					       .val = row->id };
+		if (row->id >= OPTION_LONG)
+			continue;
+		*ret_letters++ = (char)row->id;
+		if (row->arg != NULL)
+			*ret_letters++ = ':';
+	}
+}
+
+static enum parse_result take(const struct option_table *table, int id,
+			      void *options, struct mr_reason *ret_error)
+{
+	if (id == OPTION_HELP) {
+		option_table_print_help(table, stdout);
+		return PARSE_DONE;
+	}
+	if (id == OPTION_VERSION) {
+		printf("%s %s\n", table->program, mr_version());
+		return PARSE_DONE;
+	}
+	for (uint32_t i = 0; i < table->n_rows; i++)
+		if (table->rows[i].id == id)
+			return table->take(&table->rows[i], optarg, options,
+					   ret_error);
+	return PARSE_RUN; /* getopt_long() returns ids of the table */
+}
+
+enum parse_result option_table_parse(const struct option_table *table, int argc,
+				     char **argv, void *options, int *ret_first,
+				     struct mr_reason *ret_error)
+{
+	struct option long_options[MAX_OPTIONS + 1] = { 0 };
+	char letters[2 * MAX_OPTIONS + 2] = "";
+	int id;
+
+	describe(table, long_options, letters);
+	optind = 0; /* GNU: begin afresh, for tests that parse twice */
+	opterr = 0;
+	while ((id = getopt_long(argc, argv, letters, long_options, NULL)) !=
+	       -1) {
+		enum parse_result result;
+
+		if (id == '?')
+			return parse_wrong(ret_error,
+					   "no option '%s'; %s --help lists "
+					   "them",
+					   argv[optind > 1 ? optind - 1 : 1],
+					   table->program);
+		if (id == ':')
+			return parse_wrong(ret_error,
+					   "option '%s' needs a value",
+					   argv[optind - 1]);
+		result = take(table, id, options, ret_error);
+		if (result != PARSE_RUN)
+			return result;
+	}
+	*ret_first = optind;
+	return PARSE_RUN;
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The command line of an application: one table makes the parser and the help.
+ *
+ * The table and the struct that the options end up in are the application's. It
+ * gives a function that takes one option; the parse_...() below read its value.
+ */
+#ifndef SUPPORT_OPTIONS_H
+#define SUPPORT_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <millrace/millrace.h>
+
+enum parse_result {
+	PARSE_RUN,
+	PARSE_DONE,  /* help or version was printed */
+	PARSE_WRONG, /* ret_error has one line: what is wrong, and the cure */
+};
+
+enum {
+	OPTION_HELP = 'h',    /* ids that the parser takes itself */
+	OPTION_VERSION = 'V', /* if they are in the table */
+	OPTION_LONG = 256,    /* from here on: no short option */
+	MAX_OPTIONS = 64,
+};
+
+struct option_row {
+	const char *name;
+	int id;          /* of the table's own; a letter: the short option */
+	const char *arg; /* what the help calls the value; NULL: none */
+	const char *help;
+};
+
+/*
+ * Take one option, which was given with arg. Called in the order of the command
+ * line, and once for each time that an option was given: one that may be
+ * repeated adds to a list.
+ */
+typedef enum parse_result option_fn(const struct option_row *row,
+				    const char *arg, void *options,
+				    struct mr_reason *ret_error);
+
+struct option_table {
+	const char *program; /* "mr-l2fwd" */
+	const char *usage;   /* of the help, in front of the options */
+	const struct option_row *rows;
+	uint32_t n_rows; /* at most MAX_OPTIONS */
+	option_fn *take;
+};
+
+/*
+ * Read the command line. Words that are no options go behind the others in
+ * argv, the first of them is *ret_first. Not for two threads at once: getopt().
+ */
+enum parse_result option_table_parse(const struct option_table *table, int argc,
+				     char **argv, void *options, int *ret_first,
+				     struct mr_reason *ret_error);
+
+void option_table_print_help(const struct option_table *table, FILE *to);
+
+/* Sets the line; returns PARSE_WRONG. */
+enum parse_result parse_wrong(struct mr_reason *ret_error, const char *format,
+			      ...) __attribute__((format(printf, 2, 3)));
+
+/*
+ * Readers of values. name is the option's, for the line that says what is wrong
+ * with text. What they set is set on PARSE_RUN only.
+ */
+
+/* A whole number in min..max. */
+enum parse_result parse_u32(const char *name, const char *text, uint32_t min,
+			    uint32_t max, uint32_t *ret,
+			    struct mr_reason *ret_error);
+enum parse_result parse_u64(const char *name, const char *text, uint64_t min,
+			    uint64_t max, uint64_t *ret,
+			    struct mr_reason *ret_error);
+
+/* Seconds, 0.001 to 1e9, as 10 or 0.5. */
+enum parse_result parse_seconds(const char *name, const char *text,
+				uint64_t *ret_ms, struct mr_reason *ret_error);
+
+/* One of the words; returns its index. */
+enum parse_result parse_word(const char *name, const char *text,
+			     const char *const *words, uint32_t n_words,
+			     uint32_t *ret, struct mr_reason *ret_error);
+
+/* Some of the words, with commas between them; returns a bit for each. */
+enum parse_result parse_words(const char *name, const char *text,
+			      const char *const *words, uint32_t n_words,
+			      uint32_t *ret_bits, struct mr_reason *ret_error);
+
+/*
+ * Numbers of cores, as "1,3-5": at most MR_WORKERS_MAX. Whether the machine has
+ * them is the library's to say. With has_auto the word "auto" is none of them.
+ */
+enum parse_result parse_cores(const char *name, const char *text, bool has_auto,
+			      uint32_t *ret_cores, uint32_t *ret_n,
+			      struct mr_reason *ret_error);
+
+/* Asking for what the library says (-v, -v -v) outdoes asking for quiet. */
+enum mr_log_level option_log_level(uint32_t n_verbose, bool is_quiet);
+
+#endif

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of apps/support/options.c, with a table of their own. */
+#include "support/unit.h"
+
+#include "support/options.h"
+
+enum { MAX_WORDS = 20, MAX_SIDES = 3, ID_INSIDE = OPTION_LONG, ID_CHECK };
+
+struct options {
+	uint32_t burst;
+	bool is_check;
+	const char *sides[MAX_SIDES];
+	uint32_t n_sides;
+};
+
+static const struct option_row rows[] = {
+	{ "burst", 'b', "N", "entries" },
+	{ "inside", ID_INSIDE, "PORT=ADDR", "may be given again" },
+	{ "check", ID_CHECK, NULL, "look only" },
+	{ "help", OPTION_HELP, NULL, "print this" },
+	{ "version", OPTION_VERSION, NULL, "print the version" },
+};
+
+static enum parse_result take(const struct option_row *row, const char *arg,
+			      void *opaque, struct mr_reason *ret_error)
+{
+	struct options *options = opaque;
+
+	switch (row->id) {
+	case 'b':
+		return parse_u32(row->name, arg, 1, 256, &options->burst,
+				 ret_error);
+	case ID_INSIDE:
+		if (options->n_sides == MAX_SIDES)
+			return parse_wrong(ret_error, "--%s: more than %d",
+					   row->name, MAX_SIDES);
+		options->sides[options->n_sides++] = arg;
+		return PARSE_RUN;
+	default: /* ID_CHECK */
+		options->is_check = true;
+		return PARSE_RUN;
+	}
+}
+
+static const struct option_table table = {
+	.program = "mr-test",
+	.usage = "usage: mr-test PORT\n",
+	.rows = rows,
+	.n_rows = sizeof(rows) / sizeof(rows[0]),
+	.take = take,
+};
+
+struct run {
+	char text[256];
+	char *words[MAX_WORDS + 1];
+	int n, first;
+	struct options options;
+	struct mr_reason error;
+};
+
+/* Cuts the line at its spaces. */
+static enum parse_result parse(struct run *run, const char *line)
+{
+	*run = (struct run){ 0 };
+	snprintf(run->text, sizeof(run->text), "mr-test %s", line);
+	for (char *word = strtok(run->text, " ");
+	     word != NULL && run->n < MAX_WORDS; word = strtok(NULL, " "))
+		run->words[run->n++] = word;
+	return option_table_parse(&table, run->n, run->words, &run->options,
+				  &run->first, &run->error);
+}
+
+static void short_and_long_options_stand_anywhere(void **state)
+{
+	struct run run;
+
+	(void)state;
+	assert_int_equal(parse(&run, "eth0 -b 7 --check eth1"), PARSE_RUN);
+	assert_int_equal(run.options.burst, 7);
+	assert_true(run.options.is_check);
+	assert_int_equal(run.n - run.first, 2);
+	assert_string_equal(run.words[run.first], "eth0");
+	assert_string_equal(run.words[run.first + 1], "eth1");
+	assert_int_equal(parse(&run, "--burst=9 -- --check"), PARSE_RUN);
+	assert_int_equal(run.options.burst, 9);
+	assert_false(run.options.is_check);
+	assert_string_equal(run.words[run.first], "--check");
+}
+
+/* As mr-nat --inside eth0=10.0.0.1/24 --inside eth1=10.0.1.1/24 */
+static void an_option_may_be_given_again(void **state)
+{
+	struct run run;
+
+	(void)state;
+	assert_int_equal(parse(&run, "--inside a=1 -b 2 --inside=b=3,gw=4"),
+			 PARSE_RUN);
+	assert_int_equal(run.options.n_sides, 2);
+	assert_string_equal(run.options.sides[0], "a=1");
+	assert_string_equal(run.options.sides[1], "b=3,gw=4");
+	assert_int_equal(parse(&run, "--inside a --inside b --inside c "
+				     "--inside d"),
+			 PARSE_WRONG);
+	assert_reason_has(&run.error, "--inside: more than 3");
+}
+
+static void what_the_table_lacks_is_refused(void **state)
+{
+	static const struct {
+		const char *line, *says;
+	} cases[] = {
+		{ "--nope", "no option '--nope'; mr-test --help lists them" },
+		{ "a -x", "no option '-x'" },
+		{ "--check=1", "no option '--check=1'" },
+		{ "--burst", "option '--burst' needs a value" },
+		{ "-b", "option '-b' needs a value" },
+		{ "-b 257", "--burst: 257 is out of range, 1 to 256" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct run run;
+
+		if (parse(&run, cases[i].line) != PARSE_WRONG)
+			fail_msg("'%s' was taken", cases[i].line);
+		assert_reason_has(&run.error, cases[i].says);
+	}
+}
+
+static void help_lists_the_table(void **state)
+{
+	char *text = NULL;
+	size_t n_bytes = 0;
+	FILE *to = open_memstream(&text, &n_bytes);
+
+	(void)state;
+	option_table_print_help(&table, to);
+	fclose(to);
+	assert_string_equal(
+		text, "usage: mr-test PORT\n"
+		      "\n"
+		      "  -b, --burst N          entries\n"
+		      "      --inside PORT=ADDR may be given again\n"
+		      "      --check            look only\n"
+		      "  -h, --help             print this\n"
+		      "  -V, --version          print the version\n"
+		      "\n"
+		      "Exit status: 0; 1 on failure; 2 if the command line is "
+		      "wrong.\n");
+	free(text);
+}
+
+static void numbers_have_a_range(void **state)
+{
+	static const char *const none[] = { "",   "x",  "1x",  "-1",
+					    " 1", "+1", "0x1", "1.5" };
+	struct mr_reason error;
+	uint64_t big = 5;
+	uint32_t n = 5;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
+		assert_int_equal(parse_u32("n", none[i], 0, 9, &n, &error),
+				 PARSE_WRONG);
+		assert_reason_has(&error, "is not a whole number");
+	}
+	assert_int_equal(parse_u32("n", "2", 3, 9, &n, &error), PARSE_WRONG);
+	assert_reason_has(&error, "--n: 2 is out of range, 3 to 9");
+	assert_int_equal(parse_u32("n", "10", 3, 9, &n, &error), PARSE_WRONG);
+	assert_int_equal(parse_u64("n", "18446744073709551616", 0, UINT64_MAX,
+				   &big, &error),
+			 PARSE_WRONG);
+	assert_int_equal(n, 5);
+	assert_int_equal(big, 5);
+	assert_int_equal(parse_u32("n", "3", 3, 9, &n, &error), PARSE_RUN);
+	assert_int_equal(n, 3);
+	assert_int_equal(parse_u32("n", "9", 3, 9, &n, &error), PARSE_RUN);
+	assert_int_equal(n, 9);
+	assert_int_equal(parse_u64("n", "18446744073709551615", 0, UINT64_MAX,
+				   &big, &error),
+			 PARSE_RUN);
+	assert_true(big == UINT64_MAX);
+}
+
+static void seconds_are_read_to_the_millisecond(void **state)
+{
+	static const char *const none[] = {
+		"", "0", "-1", "nan", "1s", "1e10"
+	};
+	struct mr_reason error;
+	uint64_t ms = 5;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
+		assert_int_equal(parse_seconds("age", none[i], &ms, &error),
+				 PARSE_WRONG);
+		assert_reason_has(&error, "--age: '");
+	}
+	assert_int_equal(ms, 5);
+	assert_int_equal(parse_seconds("age", "0.0015", &ms, &error),
+			 PARSE_RUN);
+	assert_int_equal(ms, 2);
+	assert_int_equal(parse_seconds("age", "300", &ms, &error), PARSE_RUN);
+	assert_int_equal(ms, 300000);
+}
+
+static void words_are_whole(void **state)
+{
+	static const char *const words[] = { "on", "off", "auto" };
+	struct mr_reason error;
+	uint32_t n = 9;
+
+	(void)state;
+	assert_int_equal(parse_word("p", "of", words, 3, &n, &error),
+			 PARSE_WRONG);
+	assert_reason_has(&error, "--p: no 'of'; there are: on off auto");
+	assert_int_equal(parse_word("p", "on,off", words, 3, &n, &error),
+			 PARSE_WRONG);
+	assert_int_equal(parse_words("p", "on,of", words, 3, &n, &error),
+			 PARSE_WRONG);
+	assert_reason_has(&error, "--p: no 'of'; there are");
+	assert_int_equal(parse_words("p", "on,", words, 3, &n, &error),
+			 PARSE_WRONG);
+	assert_int_equal(n, 9);
+	assert_int_equal(parse_word("p", "auto", words, 3, &n, &error),
+			 PARSE_RUN);
+	assert_int_equal(n, 2);
+	assert_int_equal(parse_words("p", "auto,on", words, 3, &n, &error),
+			 PARSE_RUN);
+	assert_int_equal(n, 1u << 2 | 1u << 0);
+}
+
+static void cores_are_numbers_and_spans(void **state)
+{
+	static const char *const none[] = { "",    ",",    "1,",   "1-",
+					    "3-1", "1024", "1;2",  "-1",
+					    "a",   "1--2", "auto", "1-2-3" };
+	uint32_t cores[MR_WORKERS_MAX], n = 9;
+	struct mr_reason error;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
+		assert_int_equal(
+			parse_cores("cores", none[i], false, cores, &n, &error),
+			PARSE_WRONG);
+		assert_reason_has(&error, "is no list of cores, as 1,3-5");
+	}
+	assert_int_equal(parse_cores("cores", "0-64", false, cores, &n, &error),
+			 PARSE_WRONG);
+	assert_reason_has(&error, "--cores: more than 64");
+	assert_int_equal(n, 9);
+	assert_int_equal(
+		parse_cores("cores", "7,1-3,1023", true, cores, &n, &error),
+		PARSE_RUN);
+	assert_int_equal(n, 5);
+	assert_int_equal(cores[0], 7);
+	assert_int_equal(cores[1], 1);
+	assert_int_equal(cores[3], 3);
+	assert_int_equal(cores[4], 1023);
+	assert_int_equal(parse_cores("cores", "auto", true, cores, &n, &error),
+			 PARSE_RUN);
+	assert_int_equal(n, 0);
+}
+
+static void verbose_outdoes_quiet(void **state)
+{
+	(void)state;
+	assert_int_equal(option_log_level(0, false), MR_LOG_WARNING);
+	assert_int_equal(option_log_level(0, true), MR_LOG_ERROR);
+	assert_int_equal(option_log_level(1, true), MR_LOG_INFO);
+	assert_int_equal(option_log_level(2, false), MR_LOG_DEBUG);
+	assert_int_equal(option_log_level(3, false), MR_LOG_DEBUG);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(short_and_long_options_stand_anywhere),
+		cmocka_unit_test(an_option_may_be_given_again),
+		cmocka_unit_test(what_the_table_lacks_is_refused),
+		cmocka_unit_test(help_lists_the_table),
+		cmocka_unit_test(numbers_have_a_range),
+		cmocka_unit_test(seconds_are_read_to_the_millisecond),
+		cmocka_unit_test(words_are_whole),
+		cmocka_unit_test(cores_are_numbers_and_spans),
+		cmocka_unit_test(verbose_outdoes_quiet),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
