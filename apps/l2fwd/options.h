@@ -9,6 +9,8 @@
 
 #include <millrace/millrace.h>
 
+#include "support/options.h"
+
 enum { MAX_PORTS = 32 };
 
 enum mode { MODE_PATCH, MODE_MACSWAP, MODE_LEARN, MODE_DROP };
@@ -38,12 +40,6 @@ struct options {
 	uint64_t duration_ms; /* 0: no end */
 };
 
-enum parse_result { PARSE_RUN, PARSE_DONE, PARSE_WRONG };
-
-/*
- * Read the command line. PARSE_DONE: help or version was printed. PARSE_WRONG:
- * ret_error has one line that says what is wrong and what would be right.
- */
 enum parse_result options_parse(int argc, char **argv, struct options *options,
 				struct mr_reason *ret_error);
 

@@ -43,6 +43,7 @@ static void the_defaults_are_those_of_the_man_page(void **state)
 	assert_int_equal(o.duration_ms, 0);
 	assert_int_equal(o.n_frames, 0);
 	assert_int_equal(o.output, OUTPUT_AUTO);
+	assert_int_equal(o.log_level, MR_LOG_WARNING);
 }
 
 static void every_option_arrives(void **state)
@@ -56,7 +57,8 @@ static void every_option_arrives(void **state)
 		      "--burst 64 --ring 2048 --pool-pages 100 --page-bytes "
 		      "8192 --mtu 9000 --promisc off --idle interrupt "
 		      "--duration 1.5 --count 1000000000000 --age 10 "
-		      "--fdb-limit 99 --safety poison --json --quiet -v -v a b c",
+		      "--fdb-limit 99 --safety poison --json --quiet -v -v a b "
+		      "c",
 		      &o, &error),
 		PARSE_RUN);
 	assert_int_equal(o.mode, MODE_LEARN);
@@ -81,20 +83,6 @@ static void every_option_arrives(void **state)
 	assert_true(o.is_quiet);
 	assert_int_equal(o.log_level, MR_LOG_DEBUG);
 	assert_int_equal(o.n_ports, 3);
-}
-
-static void quiet_leaves_errors_alone(void **state)
-{
-	struct mr_reason error;
-	struct options o;
-
-	(void)state;
-	assert_int_equal(parse("eth0 eth1", &o, &error), PARSE_RUN);
-	assert_int_equal(o.log_level, MR_LOG_WARNING);
-	assert_int_equal(parse("-Q eth0 eth1", &o, &error), PARSE_RUN);
-	assert_int_equal(o.log_level, MR_LOG_ERROR);
-	assert_int_equal(parse("-v -Q eth0 eth1", &o, &error), PARSE_RUN);
-	assert_int_equal(o.log_level, MR_LOG_INFO);
 }
 
 static void options_may_stand_behind_the_ports(void **state)
@@ -130,8 +118,6 @@ static const struct {
 	{ "--promisc yes a b", "--promisc: no 'yes'" },
 	{ "--burst 0 a b", "--burst: 0 is out of range, 1 to 256" },
 	{ "--burst 257 a b", "--burst: 257 is out of range, 1 to 256" },
-	{ "--burst 1x a b", "'1x' is not a whole number" },
-	{ "--burst -1 a b", "'-1' is not a whole number" },
 	{ "--workers 65 a b", "--workers: 65 is out of range, 1 to 64" },
 	{ "--queues 0 a b", "--queues: 0 is out of range" },
 	{ "--ring 63 a b", "--ring: 63 is out of range, 64 to 32768" },
@@ -142,19 +128,13 @@ static const struct {
 	{ "--page-bytes 1024 a b", "1024 is out of range, 2048 to 32768" },
 	{ "--mtu 67 a b", "--mtu: 67 is out of range" },
 	{ "--duration 0 a b", "--duration: '0' is not a number of seconds" },
-	{ "--duration nan a b", "--duration: 'nan'" },
-	{ "--duration 1s a b", "--duration: '1s'" },
 	{ "--count 0 a b", "--count: 0 is out of range" },
-	{ "--count 18446744073709551616 a b", "out of range" },
-	{ "--cores 1, a b", "'1,' is no list of cores" },
-	{ "--cores 3-1 a b", "'3-1' is no list of cores" },
-	{ "--cores 0-99999 a b", "'0-99999' is no list of cores" },
+	{ "--cores 1, a b", "'1,' is no list of cores, as 1,3-5, or auto" },
 	{ "--cores 0-64 a b", "--cores: more than 64" },
 	{ "--cores 1 --workers 2 a b", "--workers 2: --cores has 1" },
 	{ "--fdb-limit 0 a b", "--fdb-limit: 0 is out of range" },
 	{ "--age 0 a b", "--age: 0 is out of range" },
 	{ "--nonsense a b", "no option '--nonsense'; mr-l2fwd --help" },
-	{ "a b --burst", "option '--burst' needs a value" },
 };
 
 static void what_is_wrong_is_said_in_one_line(void **state)
@@ -220,7 +200,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_defaults_are_those_of_the_man_page),
 		cmocka_unit_test(every_option_arrives),
-		cmocka_unit_test(quiet_leaves_errors_alone),
 		cmocka_unit_test(options_may_stand_behind_the_ports),
 		cmocka_unit_test(what_is_wrong_is_said_in_one_line),
 		cmocka_unit_test(what_may_be_there_twice_may),
