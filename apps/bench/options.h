@@ -9,6 +9,8 @@
 
 #include <millrace/millrace.h>
 
+#include "support/options.h"
+
 #include "bench.h"
 
 struct options {
@@ -20,16 +22,10 @@ struct options {
 	uint32_t n_samples;
 	uint32_t sample_ms;
 	uint32_t n_cores; /* 0: those that the process may use */
-	uint32_t cores[MAX_THREADS];
+	uint32_t cores[MR_WORKERS_MAX];
 	const char *out; /* folder for the report; NULL: none */
 };
 
-enum parse_result { PARSE_RUN, PARSE_DONE, PARSE_WRONG };
-
-/*
- * Read the command line. PARSE_DONE: help or version was printed. PARSE_WRONG:
- * ret_error has one line that says what is wrong and what would be right.
- */
 enum parse_result options_parse(int argc, char **argv, struct options *options,
 				struct mr_reason *ret_error);
 
