@@ -61,7 +61,7 @@ struct player {
 	/* Say what happened, after the last sample; or NULL. */
 	void (*count)(struct player *player, struct counts *counts);
 	void (*teardown)(struct player *player); /* or NULL; after a setup() */
-	uint64_t param[6];                       /* the workload's */
+	uint64_t param[7];                       /* the workload's */
 	const void *opaque;                      /* the workload's */
 	void *state;                             /* the player's */
 	struct bench *bench; /* set by the harness, as what follows */
@@ -82,9 +82,9 @@ struct row {
 	 */
 	bool is_per_thread;
 	/* Place in a chart: rows of the same plot are points by x. */
-	const char *plot;   /* NULL: in none */
+	const char *plot;       /* NULL: in none */
 	const char *plot_count; /* of this figure beside the time, too */
-	const char *x_name; /* "pages per call" */
+	const char *x_name;     /* "pages per call" */
 	double x;
 	struct player *players;
 	uint32_t n_players;
@@ -126,6 +126,10 @@ bool bench_has_dpdk(const struct bench *bench);
 uint64_t bench_run_again(struct player *player, uint64_t n_most);
 
 void count_add(struct counts *counts, const char *name, double value);
+
+/* n, of all runs, by 1000 operations of the player. */
+void count_per_1000(struct counts *counts, const char *name, uint64_t n,
+		    const struct player *player);
 
 /* Keep the compiler from leaving out what was computed. */
 static inline void keep(const void *p)

@@ -87,6 +87,14 @@ void count_add(struct counts *counts, const char *name, double value)
 	counts->of[counts->n++].value = value;
 }
 
+void count_per_1000(struct counts *counts, const char *name, uint64_t n,
+		    const struct player *player)
+{
+	const uint64_t by = player->n_done > 0 ? player->n_done : 1;
+
+	count_add(counts, name, 1000.0 * (double)n / (double)by);
+}
+
 /* Is the row asked for? By "B06" or by a part of "B06/from=depot bulk=64". */
 static bool is_wanted(const struct bench *bench, const struct row *row)
 {

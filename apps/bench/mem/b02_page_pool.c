@@ -11,10 +11,9 @@
 #include <stdlib.h>
 
 #include "bench.h"
-#include "model_page_pool.h"
 #include "ours.h"
 #include "peer_dpdk.h"
-#include "plain.h"
+#include "usual.h"
 #include "workloads.h"
 
 enum { N_PAGES = 1024, PREFILL = 64, PAGE_BYTES = 2048 };
@@ -69,14 +68,11 @@ static uint64_t run_pages(struct player *player, uint32_t thread, uint64_t n)
 }
 
 #ifdef BENCH_DPDK
-/* Of which one is used: as far as the compiler knows, they could be more. */
-enum { ROOM = 128 };
-
 static uint64_t run_dpdk(struct player *player, uint32_t thread, uint64_t n)
 {
 	struct dpdk_pool *pool = player->state;
 	const uint32_t one = variable_one();
-	void *objects[ROOM];
+	void *objects[ONE_OF];
 
 	(void)thread;
 	for (uint64_t i = 0; i < n; i++) {
@@ -93,7 +89,7 @@ static uint64_t run_dpdk_ring(struct player *player, uint32_t thread,
 {
 	struct dpdk_pool *pool = player->state;
 	const uint32_t one = variable_one();
-	void *objects[ROOM];
+	void *objects[ONE_OF];
 
 	(void)thread;
 	for (uint64_t i = 0; i < n; i++) {
@@ -108,19 +104,6 @@ static uint64_t run_dpdk_ring(struct player *player, uint32_t thread,
 #else
 static player_run_fn *const run_dpdk, *const run_dpdk_ring;
 #endif
-
-/* The model of the kernel's page pool; param: how a page goes back. */
-static int set_up_model(struct player *player, struct mr_reason *why)
-{
-	(void)why;
-	player->state = model_make(N_PAGES, 1024);
-	return player->state == NULL ? -1 : 0;
-}
-
-static void tear_down_model(struct player *player)
-{
-	model_free(player->state);
-}
 
 static uint64_t run_model_fast(struct player *player, uint32_t thread,
 			       uint64_t n)
@@ -157,18 +140,6 @@ static uint64_t run_model_slow(struct player *player, uint32_t thread,
 		model_buddy_free(pool, &page, 1);
 	}
 	return n;
-}
-
-static int set_up_plain(struct player *player, struct mr_reason *why)
-{
-	(void)why;
-	player->state = plain_make(N_PAGES);
-	return player->state == NULL ? -1 : 0;
-}
-
-static void free_state(struct player *player)
-{
-	free(player->state);
 }
 
 static uint64_t run_plain(struct player *player, uint32_t thread, uint64_t n)
@@ -224,15 +195,17 @@ static void row_of(struct bench *bench, player_run_fn *ours,
 	bench_add(bench, players, &row.n_players,
 		  &(struct player){ .name = "model of page_pool",
 				    .side = SIDE_KERNEL,
-				    .setup = set_up_model,
+				    .setup = model_set_up,
 				    .run = model,
-				    .teardown = tear_down_model });
+				    .teardown = model_tear_down,
+				    .param = { [P_PAGES] = N_PAGES } });
 	bench_add(bench, players, &row.n_players,
 		  &(struct player){ .name = "plain stack",
 				    .side = SIDE_PLAIN,
-				    .setup = set_up_plain,
+				    .setup = plain_set_up,
 				    .run = run_plain,
-				    .teardown = free_state });
+				    .teardown = plain_tear_down,
+				    .param = { [P_PAGES] = N_PAGES } });
 	bench_add(bench, players, &row.n_players,
 		  &(struct player){ .name = "malloc",
 				    .side = SIDE_MALLOC,

@@ -17,7 +17,7 @@
 #include "bench.h"
 #include "ours.h"
 #include "peer_dpdk.h"
-#include "plain.h"
+#include "usual.h"
 #include "workloads.h"
 
 enum { N_PAGES = 16384, PAGE_BYTES = 2048, MAX_BULK = 128 };
@@ -193,18 +193,6 @@ static uint64_t run_fresh(struct player *player, uint32_t thread, uint64_t n)
 	return done;
 }
 
-static int set_up_plain(struct player *player, struct mr_reason *why)
-{
-	(void)why;
-	player->state = plain_make(N_PAGES);
-	return player->state == NULL ? -1 : 0;
-}
-
-static void free_state(struct player *player)
-{
-	free(player->state);
-}
-
 static uint64_t run_plain(struct player *player, uint32_t thread, uint64_t n)
 {
 	struct plain *plain = player->state;
@@ -270,9 +258,9 @@ static void row_of(struct bench *bench, uint32_t bulk, bool is_depot)
 	bench_add(bench, players, &row.n_players,
 		  &(struct player){ .name = "plain stack",
 				    .side = SIDE_PLAIN,
-				    .setup = set_up_plain,
+				    .setup = plain_set_up,
 				    .run = run_plain,
-				    .teardown = free_state,
+				    .teardown = plain_tear_down,
 				    .param = { bulk } });
 	bench_add(bench, players, &row.n_players,
 		  &(struct player){ .name = "malloc",

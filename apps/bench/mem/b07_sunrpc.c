@@ -8,20 +8,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "bench.h"
-#include "model_page_pool.h"
-#include "ours.h"
-#include "peer_dpdk.h"
+#include "takers.h"
+#include "usual.h"
 #include "workloads.h"
 
-enum { SLOTS = 259, N_PAGES = 4096, PAGE_BYTES = 2048 };
+enum { SLOTS = 259, N_PAGES = 4096 };
 
 struct rpc {
-	struct ours ours;
-	struct model_page_pool *model;
-#ifdef BENCH_DPDK
-	struct dpdk_pool dpdk;
-#endif
+	void *pool;
 	uint64_t seed;
 	uint64_t slots[SLOTS];
 };
@@ -39,41 +33,47 @@ static inline uint32_t hole(uint32_t i)
 	return i * 100 % SLOTS; /* 259 = 7 * 37, and 100 has neither */
 }
 
-static struct rpc *make(struct player *player)
+static int set_up(struct player *player, struct mr_reason *why)
 {
+	const struct pool_wish wish = { .n_objects = N_PAGES, .n_threads = 1 };
 	struct rpc *rpc = calloc(1, sizeof(*rpc));
 
 	if (rpc == NULL)
-		return NULL;
+		return -1;
+	rpc->pool = taker_pool_make(player->side, player->bench, &wish,
+				    player->opaque, why);
+	if (rpc->pool == NULL) {
+		free(rpc);
+		return -1;
+	}
 	for (uint32_t i = 0; i < SLOTS; i++)
 		rpc->slots[i] = MR_ADDR_NONE;
 	rpc->seed = 1;
 	player->state = rpc;
-	return rpc;
+	return 0;
 }
 
-static int set_up_ours(struct player *player, struct mr_reason *why)
+static struct mr_pool *our_pages(const struct rpc *rpc)
 {
-	const struct mr_pool_config config = { .n_pages = N_PAGES,
-					       .page_bytes = PAGE_BYTES };
-	struct rpc *rpc = make(player);
-
-	if (rpc != NULL &&
-	    ours_make(&rpc->ours, player->bench, &config, 1, why) == 0)
-		return 0;
-	free(rpc);
-	return -1;
+	return ((struct our_pool *)rpc->pool)->ours.pool;
 }
 
-static void tear_down_ours(struct player *player)
+static void tear_down(struct player *player)
 {
 	struct rpc *rpc = player->state;
 
-	for (uint32_t i = 0; i < SLOTS; i++)
+	for (uint32_t i = 0; i < SLOTS && player->side == SIDE_OURS; i++)
 		if (rpc->slots[i] != MR_ADDR_NONE)
-			mr_page_free_bulk(rpc->ours.pool, 0, &rpc->slots[i], 1);
-	ours_free(&rpc->ours);
+			mr_page_free_bulk(our_pages(rpc), 0, &rpc->slots[i], 1);
+	taker_pool_free(player->side, rpc->pool);
 	free(rpc);
+}
+
+static void count(struct player *player, struct counts *counts)
+{
+	struct rpc *rpc = player->state;
+
+	taker_pool_count(rpc->pool, player, counts);
 }
 
 /* Fill, then empty all but some: a call's work. */
@@ -86,7 +86,7 @@ static inline void empty_ours(struct rpc *rpc)
 		addrs[i] = rpc->slots[hole(i)];
 		rpc->slots[hole(i)] = MR_ADDR_NONE;
 	}
-	mr_page_free_bulk(rpc->ours.pool, 0, addrs, n);
+	mr_page_free_bulk(our_pages(rpc), 0, addrs, n);
 }
 
 static uint64_t run_array(struct player *player, uint32_t thread, uint64_t n)
@@ -95,7 +95,7 @@ static uint64_t run_array(struct player *player, uint32_t thread, uint64_t n)
 
 	(void)thread;
 	for (uint64_t k = 0; k < n; k++) {
-		if (mr_page_alloc_bulk_slots(rpc->ours.pool, 0, rpc->slots,
+		if (mr_page_alloc_bulk_slots(our_pages(rpc), 0, rpc->slots,
 					     SLOTS) != SLOTS)
 			return 0;
 		empty_ours(rpc);
@@ -106,7 +106,7 @@ static uint64_t run_array(struct player *player, uint32_t thread, uint64_t n)
 static uint64_t run_list(struct player *player, uint32_t thread, uint64_t n)
 {
 	struct rpc *rpc = player->state;
-	struct mr_pool *pool = rpc->ours.pool;
+	struct mr_pool *pool = our_pages(rpc);
 
 	(void)thread;
 	for (uint64_t k = 0; k < n; k++) {
@@ -133,7 +133,7 @@ static uint64_t run_single(struct player *player, uint32_t thread, uint64_t n)
 	for (uint64_t k = 0; k < n; k++) {
 		for (uint32_t i = 0; i < SLOTS; i++)
 			if (rpc->slots[i] == MR_ADDR_NONE &&
-			    mr_page_alloc_bulk(rpc->ours.pool, 0,
+			    mr_page_alloc_bulk(our_pages(rpc), 0,
 					       &rpc->slots[i], 1) != 1)
 				return 0;
 		empty_ours(rpc);
@@ -145,7 +145,7 @@ static uint64_t run_single(struct player *player, uint32_t thread, uint64_t n)
 static uint64_t run_cache(struct player *player, uint32_t thread, uint64_t n)
 {
 	struct rpc *rpc = player->state;
-	struct mr_cache *cache = rpc->ours.caches[0];
+	struct mr_cache *cache = ((struct our_pool *)rpc->pool)->ours.caches[0];
 	uint64_t addrs[SLOTS];
 
 	(void)thread;
@@ -154,7 +154,7 @@ static uint64_t run_cache(struct player *player, uint32_t thread, uint64_t n)
 
 		for (uint32_t i = 0; i < SLOTS; i++)
 			n_holes += rpc->slots[i] == MR_ADDR_NONE;
-		if (mr_frag_alloc_bulk(cache, addrs, n_holes, PAGE_BYTES) !=
+		if (mr_frag_alloc_bulk(cache, addrs, n_holes, OBJECT_BYTES) !=
 		    n_holes)
 			return 0;
 		for (uint32_t i = 0; i < SLOTS; i++)
@@ -168,28 +168,6 @@ static uint64_t run_cache(struct player *player, uint32_t thread, uint64_t n)
 		mr_frag_free_bulk(cache, addrs, n_holes);
 	}
 	return n;
-}
-
-static int set_up_model(struct player *player, struct mr_reason *why)
-{
-	struct rpc *rpc = make(player);
-
-	(void)why;
-	if (rpc == NULL)
-		return -1;
-	rpc->model = model_make(N_PAGES, 1024);
-	if (rpc->model != NULL)
-		return 0;
-	free(rpc);
-	return -1;
-}
-
-static void tear_down_model(struct player *player)
-{
-	struct rpc *rpc = player->state;
-
-	model_free(rpc->model);
-	free(rpc);
 }
 
 /* The kernel's: single pages under a lock each, or all under one. */
@@ -207,8 +185,7 @@ static uint64_t run_model(struct player *player, uint32_t thread, uint64_t n)
 			n_holes += rpc->slots[i] == MR_ADDR_NONE;
 		for (uint32_t i = 0; i < n_holes; i += got) {
 			got = n_holes - i < step ? n_holes - i : step;
-			if (model_buddy_alloc(rpc->model, pages + i, got) !=
-			    got)
+			if (model_buddy_alloc(rpc->pool, pages + i, got) != got)
 				return 0;
 		}
 		for (uint32_t i = 0; i < SLOTS; i++)
@@ -219,41 +196,16 @@ static uint64_t run_model(struct player *player, uint32_t thread, uint64_t n)
 			pages[i] = (uint32_t)rpc->slots[hole(i)];
 			rpc->slots[hole(i)] = MR_ADDR_NONE;
 		}
-		model_buddy_free(rpc->model, pages, n_holes);
+		model_buddy_free(rpc->pool, pages, n_holes);
 	}
 	return n;
 }
 
 #ifdef BENCH_DPDK
-static int set_up_dpdk(struct player *player, struct mr_reason *why)
-{
-	struct rpc *rpc = make(player);
-
-	if (rpc != NULL && dpdk_pool_make(&rpc->dpdk, player->opaque, N_PAGES,
-					  PAGE_BYTES, 0, why) == 0)
-		return 0;
-	free(rpc);
-	return -1;
-}
-
-static void tear_down_dpdk(struct player *player)
-{
-	struct rpc *rpc = player->state;
-
-	dpdk_pool_free(&rpc->dpdk);
-	free(rpc);
-}
-
-static void count_dpdk(struct player *player, struct counts *counts)
-{
-	struct rpc *rpc = player->state;
-
-	dpdk_pool_count(&rpc->dpdk, player, counts);
-}
-
 static uint64_t run_dpdk(struct player *player, uint32_t thread, uint64_t n)
 {
 	struct rpc *rpc = player->state;
+	struct rte_mempool *mp = ((struct dpdk_pool *)rpc->pool)->mp;
 	void *objects[SLOTS];
 
 	(void)thread;
@@ -264,7 +216,7 @@ static uint64_t run_dpdk(struct player *player, uint32_t thread, uint64_t n)
 			n_holes += rpc->slots[i] == MR_ADDR_NONE;
 		/* Its ring calls 0 objects a failure. */
 		if (n_holes > 0 &&
-		    rte_mempool_get_bulk(rpc->dpdk.mp, objects, n_holes) < 0)
+		    rte_mempool_get_bulk(mp, objects, n_holes) < 0)
 			return 0;
 		for (uint32_t i = 0; i < SLOTS; i++)
 			if (rpc->slots[i] == MR_ADDR_NONE)
@@ -274,37 +226,14 @@ static uint64_t run_dpdk(struct player *player, uint32_t thread, uint64_t n)
 			objects[i] = (void *)(uintptr_t)rpc->slots[hole(i)];
 			rpc->slots[hole(i)] = MR_ADDR_NONE;
 		}
-		rte_mempool_put_bulk(rpc->dpdk.mp, objects, n_holes);
+		rte_mempool_put_bulk(mp, objects, n_holes);
 	}
 	return n;
 }
 
-static void add_dpdk(struct bench *bench, struct row *row)
-{
-	for (uint32_t i = 0; i < DPDK_KINDS; i++)
-		bench_add(bench, row->players, &row->n_players,
-			  &(struct player){ .name = dpdk_kinds[i].name,
-					    .side = SIDE_DPDK,
-					    .setup = set_up_dpdk,
-					    .run = run_dpdk,
-					    .count = count_dpdk,
-					    .teardown = tear_down_dpdk,
-					    .opaque = &dpdk_kinds[i] });
-}
 #else
-static void add_dpdk(struct bench *bench, struct row *row)
-{
-	(void)bench;
-	(void)row;
-}
+#define run_dpdk NULL
 #endif
-
-static void count_ours(struct player *player, struct counts *counts)
-{
-	const struct rpc *rpc = player->state;
-
-	ours_count(&rpc->ours, player, counts);
-}
 
 static void rows(struct bench *bench)
 {
@@ -321,26 +250,25 @@ static void rows(struct bench *bench)
 	struct row row = { .name = "259 slots",
 			   .unit = "call",
 			   .players = players };
+	struct player player = { .setup = set_up,
+				 .count = count,
+				 .teardown = tear_down };
 
-	for (uint32_t i = 0; i < 4; i++)
-		bench_add(bench, players, &row.n_players,
-			  &(struct player){ .name = ours[i].name,
-					    .side = SIDE_OURS,
-					    .setup = set_up_ours,
-					    .run = ours[i].run,
-					    .count = count_ours,
-					    .teardown = tear_down_ours });
-	add_dpdk(bench, &row);
-	for (uint32_t is_bulk = 0; is_bulk < 2; is_bulk++)
-		bench_add(bench, players, &row.n_players,
-			  &(struct player){
-				  .name = is_bulk ? "model of buddy, array" :
-						    "model of buddy, single",
-				  .side = SIDE_KERNEL,
-				  .setup = set_up_model,
-				  .run = run_model,
-				  .teardown = tear_down_model,
-				  .opaque = is_bulk ? "bulk" : NULL });
+	for (uint32_t i = 0; i < 4; i++) {
+		player.name = ours[i].name;
+		player.side = SIDE_OURS;
+		player.run = ours[i].run;
+		bench_add(bench, players, &row.n_players, &player);
+	}
+	takers_add_dpdk(bench, &row, &player, run_dpdk);
+	for (uint32_t is_bulk = 0; is_bulk < 2; is_bulk++) {
+		player.name = is_bulk ? "model of buddy, array" :
+					"model of buddy, single";
+		player.side = SIDE_KERNEL;
+		player.run = run_model;
+		player.opaque = is_bulk ? "bulk" : NULL;
+		bench_add(bench, players, &row.n_players, &player);
+	}
 	bench_row(bench, &row);
 }
 

@@ -17,10 +17,9 @@
 #include <string.h>
 
 #include "bench.h"
-#include "model_page_pool.h"
 #include "ours.h"
 #include "peer_dpdk.h"
-#include "plain.h"
+#include "usual.h"
 #include "workloads.h"
 
 enum {
@@ -129,18 +128,6 @@ static uint64_t run_dpdk(struct player *player, uint32_t thread, uint64_t n)
 static player_run_fn *const run_dpdk;
 #endif
 
-static int set_up_model(struct player *player, struct mr_reason *why)
-{
-	(void)why;
-	player->state = model_make(N_PAGES, 1024);
-	return player->state == NULL ? -1 : 0;
-}
-
-static void tear_down_model(struct player *player)
-{
-	model_free(player->state);
-}
-
 static uint32_t take_model(struct player *player, uint64_t *pages, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++) {
@@ -192,9 +179,9 @@ static void row_of(struct bench *bench, uint32_t burst)
 	bench_add(bench, players, &row.n_players,
 		  &(struct player){ .name = "model of page_pool",
 				    .side = SIDE_KERNEL,
-				    .setup = set_up_model,
+				    .setup = model_set_up,
 				    .run = run_model,
-				    .teardown = tear_down_model,
+				    .teardown = model_tear_down,
 				    .param = { burst } });
 	bench_row(bench, &row);
 }
@@ -457,12 +444,7 @@ static void count_ladder(struct player *player, struct counts *counts)
 		ours_count(&ladder->ours, player, counts);
 		return;
 	}
-	count_add(counts, "slow_per_1000",
-		  1000.0 * (double)ladder->model->n_slow /
-			  (double)player->n_done);
-	count_add(counts, "ring_full_per_1000",
-		  1000.0 * (double)ladder->model->n_ring_full /
-			  (double)player->n_done);
+	model_count(ladder->model, player, counts);
 }
 
 static void rows_of_ladder(struct bench *bench)

@@ -61,10 +61,9 @@ static void tear_down(struct player *player)
 static void count(struct player *player, struct counts *counts)
 {
 	const struct frag_pp *pp = player->state;
-	const double by = (double)player->n_done / 1000;
 
-	count_add(counts, "push_full_per_1000", (double)pp->n_full / by);
-	count_add(counts, "pop_empty_per_1000", (double)pp->n_empty / by);
+	count_per_1000(counts, "push_full_per_1000", pp->n_full, player);
+	count_per_1000(counts, "pop_empty_per_1000", pp->n_empty, player);
 	if (player->param[ALIGN] > 1)
 		count_add(counts, "unaligned", (double)pp->n_unaligned);
 }

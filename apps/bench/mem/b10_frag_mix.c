@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #include "cutters.h"
+#include "usual.h"
 #include "workloads.h"
 
 enum { THREADS }; /* of player.param */
@@ -42,18 +43,10 @@ struct frag_mix {
 	word frags[STEPS];
 };
 
-static uint32_t random_u32(uint64_t *state)
-{
-	*state ^= *state << 13;
-	*state ^= *state >> 7;
-	*state ^= *state << 17;
-	return (uint32_t)(*state >> 32);
-}
-
 static struct schedule *make_schedule(void)
 {
 	struct schedule *s = calloc(1, sizeof(*s));
-	uint64_t state = 88172645463325252u;
+	uint64_t state = RANDOM_SEED;
 
 	if (s == NULL)
 		return NULL;

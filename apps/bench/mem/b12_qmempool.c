@@ -70,16 +70,14 @@ static void count_ours(struct player *player, struct counts *counts)
 {
 	const struct objects *o = player->state;
 	struct mr_objpool_stats s = { .size = sizeof(s) };
-	const double by =
-		player->n_done > 0 ? (double)player->n_done / 1000 : 1;
 
 	mr_objpool_stats(o->pool, &s);
-	count_add(counts, "refill_per_1000", (double)s.alloc_refill / by);
-	count_add(counts, "cache_full_per_1000",
-		  (double)s.recycle_cache_full / by);
-	count_add(counts, "empty_per_1000", (double)s.alloc_empty / by);
-	count_add(counts, "cas_failed_per_1000",
-		  (double)s.depot_cas_failed / by);
+	count_per_1000(counts, "refill_per_1000", s.alloc_refill, player);
+	count_per_1000(counts, "cache_full_per_1000", s.recycle_cache_full,
+		       player);
+	count_per_1000(counts, "empty_per_1000", s.alloc_empty, player);
+	count_per_1000(counts, "cas_failed_per_1000", s.depot_cas_failed,
+		       player);
 	count_add(counts, "parked", (double)s.n_cached);
 }
 
@@ -107,21 +105,6 @@ static uint64_t run_ours(struct player *player, uint32_t thread, uint64_t n)
 }
 
 #ifdef BENCH_DPDK
-static int set_up_dpdk(struct player *player, struct mr_reason *why)
-{
-	struct dpdk_pool *pool = malloc(sizeof(*pool));
-
-	if (pool == NULL)
-		return -1;
-	player->state = pool;
-	if (dpdk_pool_make(pool, player->opaque,
-			   player->row->n_threads * BY_THREAD, OBJECT_BYTES, 0,
-			   why) == 0)
-		return 0;
-	free(pool);
-	return -1;
-}
-
 static uint64_t run_dpdk(struct player *player, uint32_t thread, uint64_t n)
 {
 	struct rte_mempool *mp = ((struct dpdk_pool *)player->state)->mp;
@@ -147,18 +130,17 @@ static uint64_t run_dpdk(struct player *player, uint32_t thread, uint64_t n)
 
 static void add_dpdk(struct bench *bench, struct row *row, uint32_t hold)
 {
-	const uint32_t before = row->n_players;
-
 	/*
 	 * Without caches, more threads than cores would wait for each other's
 	 * tails a time slice at a time: such a row does not end.
 	 */
-	dpdk_add_all(bench, row,
-		     row->n_threads > bench_n_cores(bench) ? C512 | C256 :
-							     C_ALL,
-		     &(struct player){ .run = run_dpdk, .param = { hold } });
-	for (uint32_t i = before; i < row->n_players; i++)
-		row->players[i].setup = set_up_dpdk; /* 256 bytes, not 2048 */
+	dpdk_add_all(
+		bench, row,
+		row->n_threads > bench_n_cores(bench) ? C512 | C256 : C_ALL,
+		&(struct player){
+			.run = run_dpdk,
+			.param = { hold, [P_PAGES] = row->n_threads * BY_THREAD,
+				   [P_BYTES] = OBJECT_BYTES } });
 }
 #else
 static void add_dpdk(struct bench *bench, struct row *row, uint32_t hold)

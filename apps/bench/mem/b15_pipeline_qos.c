@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "pipe.h"
+#include "usual.h"
 #include "workloads.h"
 
 enum { RETURNS }; /* of player.param */
@@ -39,7 +40,7 @@ static int set_up(struct player *player, struct mr_reason *why)
 
 	if (queue == NULL)
 		return -1;
-	queue->random = 88172645463325252u;
+	queue->random = RANDOM_SEED;
 	if (pipe_make(player, &wish, RING, false, why) < 0) {
 		free(queue);
 		return -1;
@@ -66,11 +67,8 @@ static uint32_t next_aim(struct queue *queue)
 {
 	int32_t aim;
 
-	queue->random ^= queue->random << 13;
-	queue->random ^= queue->random >> 7;
-	queue->random ^= queue->random << 17;
 	aim = (int32_t)queue->aim - STEP +
-	      (int32_t)((queue->random >> 32) % (2 * STEP + 1));
+	      (int32_t)(random_u32(&queue->random) % (2 * STEP + 1));
 	if (aim < 0)
 		aim = -aim;
 	if (aim > MAX_AIM)

@@ -51,29 +51,34 @@ void ours_count(const struct ours *ours, const struct player *player,
 		struct counts *counts)
 {
 	struct mr_pool_stats s = { .size = sizeof(s) };
-	const double by =
-		player->n_done > 0 ? (double)player->n_done / 1000 : 1;
 
 	mr_pool_stats(ours->pool, &s);
-	count_add(counts, "fast_per_1000", s.alloc_fast / by);
-	count_add(counts, "refill_per_1000", s.alloc_refill / by);
-	count_add(counts, "slow_per_1000", s.alloc_slow / by);
-	count_add(counts, "empty_per_1000", s.alloc_empty / by);
-	count_add(counts, "cached_per_1000", s.recycle_cached / by);
-	count_add(counts, "cache_full_per_1000", s.recycle_cache_full / by);
-	count_add(counts, "ring_full_per_1000", s.recycle_ring_full / by);
-	count_add(counts, "home_per_1000", s.recycle_home / by);
-	count_add(counts, "cas_failed_per_1000", s.depot_cas_failed / by);
+	count_per_1000(counts, "fast_per_1000", s.alloc_fast, player);
+	count_per_1000(counts, "refill_per_1000", s.alloc_refill, player);
+	count_per_1000(counts, "slow_per_1000", s.alloc_slow, player);
+	count_per_1000(counts, "empty_per_1000", s.alloc_empty, player);
+	count_per_1000(counts, "cached_per_1000", s.recycle_cached, player);
+	count_per_1000(counts, "cache_full_per_1000", s.recycle_cache_full,
+		       player);
+	count_per_1000(counts, "ring_full_per_1000", s.recycle_ring_full,
+		       player);
+	count_per_1000(counts, "home_per_1000", s.recycle_home, player);
+	count_per_1000(counts, "cas_failed_per_1000", s.depot_cas_failed,
+		       player);
 	count_add(counts, "parked", (double)(s.n_cached + s.n_open));
 	count_huge(ours->pool, counts);
+}
+
+uint32_t player_n_pages(const struct player *player)
+{
+	return player->param[P_PAGES] > 0 ? (uint32_t)player->param[P_PAGES] :
+					    16384;
 }
 
 int ours_set_up(struct player *player, struct mr_reason *why)
 {
 	const struct mr_pool_config config = {
-		.n_pages = player->param[P_PAGES] > 0 ?
-				   (uint32_t)player->param[P_PAGES] :
-				   16384,
+		.n_pages = player_n_pages(player),
 		.page_bytes = 2048,
 	};
 	struct ours *ours = malloc(sizeof(*ours));

@@ -33,7 +33,9 @@ void count_huge(struct mr_pool *pool, struct counts *counts);
  * param[P_PAGES] pages of 2 KiB (0: 16 Ki), a cache per thread of the row, and
  * param[P_MORE] more.
  */
-enum { P_PAGES = 4, P_MORE = 5 };
+enum { P_PAGES = 4, P_MORE = 5, P_BYTES = 6 };
+
+uint32_t player_n_pages(const struct player *player);
 
 int ours_set_up(struct player *player, struct mr_reason *why);
 void ours_player_count(struct player *player, struct counts *counts);

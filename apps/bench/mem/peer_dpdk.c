@@ -260,14 +260,13 @@ void dpdk_pool_count(struct dpdk_pool *pool, struct player *player,
 int dpdk_set_up(struct player *player, struct mr_reason *why)
 {
 	struct dpdk_pool *pool = malloc(sizeof(*pool));
-	const uint32_t n = player->param[P_PAGES] > 0 ?
-				   (uint32_t)player->param[P_PAGES] :
-				   16384;
+	const uint32_t bytes = (uint32_t)player->param[P_BYTES];
 
 	if (pool == NULL)
 		return -1;
 	player->state = pool;
-	if (dpdk_pool_make(pool, player->opaque, n, 2048,
+	if (dpdk_pool_make(pool, player->opaque, player_n_pages(player),
+			   bytes > 0 ? bytes : 2048,
 			   (uint32_t)player->param[P_MORE], why) == 0)
 		return 0;
 	free(pool);

@@ -38,10 +38,27 @@ enum { C512 = 1, C256 = 2, C0 = 4, C_ALL = 7 };
 /*
  * Add a player like this one for each kind. Its name, side, setup, count and
  * teardown are filled in: state is a struct dpdk_pool of param[P_PAGES] objects
- * of 2048 bytes (0: 16 Ki), with param[P_MORE] caches that are the caller's.
+ * (0: 16 Ki) of param[P_BYTES] bytes (0: 2048), with param[P_MORE] caches that
+ * are the caller's.
  */
 void dpdk_add_all(struct bench *bench, struct row *row, uint32_t kinds,
 		  const struct player *like);
+
+/*
+ * 1, which the compiler must not know. With the constant that rte_mempool_get()
+ * passes, taking one object and giving it back takes twice as long in
+ * B02, and half as long again in B12. The array has room for ONE_OF, of which
+ * one is used.
+ */
+enum { ONE_OF = 128 };
+
+static inline uint32_t variable_one(void)
+{
+	uint32_t one = 1;
+
+	__asm__("" : "+r"(one));
+	return one;
+}
 
 #ifdef BENCH_DPDK
 #include <rte_mempool.h>
@@ -53,8 +70,8 @@ struct dpdk_pool {
 };
 
 /*
- * A pool of n objects of 2048 bytes (or as given). n_owned: how many caches of
- * kind->cache it shall have that belong to the caller: then none is by lcore.
+ * A pool of n objects. n_owned: how many caches of kind->cache it shall have
+ * that belong to the caller: then none is by lcore.
  */
 int dpdk_pool_make(struct dpdk_pool *pool, const struct dpdk_kind *kind,
 		   uint32_t n_objects, uint32_t object_bytes, uint32_t n_owned,
@@ -68,19 +85,6 @@ void dpdk_pool_free(struct dpdk_pool *pool);
  */
 void dpdk_pool_count(struct dpdk_pool *pool, struct player *player,
 		     struct counts *counts);
-
-/*
- * 1, which the compiler must not know. With the constant that rte_mempool_get()
- * passes, taking one object and giving it back takes twice as long in
- * B02, and half as long again in B12.
- */
-static inline uint32_t variable_one(void)
-{
-	uint32_t one = 1;
-
-	__asm__("" : "+r"(one));
-	return one;
-}
 
 /* What dpdk_add_all() fills in. opaque: the struct dpdk_kind. */
 int dpdk_set_up(struct player *player, struct mr_reason *why);

@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "takers.h"
+#include "usual.h"
 
 static void *make_ours(struct bench *bench, const struct pool_wish *wish,
 		       struct mr_reason *why)
@@ -52,6 +53,8 @@ void *taker_pool_make(enum side side, struct bench *bench,
 	case SIDE_DPDK:
 		return make_dpdk(wish, kind, why);
 #endif
+	case SIDE_KERNEL:
+		return model_make(wish->n_objects, MODEL_RING);
 	default:
 		(void)kind;
 		return calloc(1, 1); /* nothing to be made, but not nothing */
@@ -66,13 +69,18 @@ void taker_pool_free(enum side side, void *pool)
 	if (pool != NULL && side == SIDE_DPDK)
 		dpdk_pool_free(pool);
 #endif
-	free(pool);
+	if (pool != NULL && side == SIDE_KERNEL)
+		model_free(pool);
+	else
+		free(pool);
 }
 
 void taker_pool_count(void *pool, struct player *player, struct counts *counts)
 {
 	if (player->side == SIDE_OURS)
 		ours_count(&((struct our_pool *)pool)->ours, player, counts);
+	if (player->side == SIDE_KERNEL)
+		model_count(pool, player, counts);
 #ifdef BENCH_DPDK
 	if (player->side == SIDE_DPDK)
 		dpdk_pool_count(pool, player, counts);
