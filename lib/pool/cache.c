@@ -1,16 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Caches: one worker's pages, in two magazines.
- *
- *     alloc <--+                         +--> free
- *              |  loaded   prev          |
- *              +--[      ]-[      ]------+
- *                    |        |   one CAS per 64 pages
- *                  depot: filled, empty
- *
- * Two magazines (J. Bonwick and J. Adams, 2001) bound the trips to the depot to
- * one per 64 pages for any sequence of allocs and frees: whoever has just
- * fetched or sent a magazine has 64 pages, and room for 64, at hand.
+ * Caches: one worker's pages, in two magazines (pair.h).
  *
  * The hot part copies page numbers from or to the top of the loaded magazine,
  * in loops that a compiler can turn into vectors; whether a burst may go that
@@ -51,8 +41,8 @@ static inline bool is_wide(const struct mr_cache *cache, uint32_t n)
  * pages to the page allocator, which gives near ones if it has any. Once, and
  * not until a near one comes, to spare the allocator.
  */
-__attribute__((noinline, cold)) static void
-waive(struct mr_cache *cache, struct mri_magazine *magazine)
+__attribute__((noinline, cold)) static void waive(struct mr_cache *cache,
+						  struct mri_magazine *magazine)
 {
 	struct mr_pool *pool = cache->pool;
 	const uint32_t n = mri_magazine_n(magazine);
@@ -61,7 +51,7 @@ waive(struct mr_cache *cache, struct mri_magazine *magazine)
 	mr_counter_add(&cache->counters.alloc_waive, n);
 	mri_page_free_bulk(&pool->page_alloc, magazine->numbers, n);
 	mri_magazine_set_n(magazine, 0);
-	mri_depot_put(&pool->depot, &pool->depot.empty, magazine,
+	mri_depot_put(&pool->depot.empty, magazine,
 		      &cache->counters.depot_cas_failed);
 }
 
@@ -100,10 +90,10 @@ static struct mri_magazine *fetch_filled(struct mr_cache *cache)
 static uint32_t fetch_pages(struct mr_cache *cache)
 {
 	const uint32_t n = mri_page_alloc_bulk(&cache->pool->page_alloc,
-					       cache->loaded->numbers,
+					       cache->pair.loaded->numbers,
 					       cache->magazine_pages);
 
-	mri_cache_set_n_loaded(cache, n);
+	mri_pair_set_n_loaded(&cache->pair, n);
 	mr_counter_add(&cache->counters.alloc_slow, n);
 	mr_counter_add(&cache->n_fetched, n);
 	return n;
@@ -138,18 +128,14 @@ static struct mri_magazine *fetch_last(struct mr_cache *cache)
 __attribute__((noinline)) static bool refill(struct mr_cache *cache)
 {
 	struct mr_pool *pool = cache->pool;
-	struct mri_magazine *empty = mri_cache_unload(cache);
 	struct mri_magazine *filled;
 
-	if (mri_magazine_n(cache->prev) > 0) {
-		mri_cache_load(cache, cache->prev);
-		mri_cache_set_prev(cache, empty);
+	if (mri_pair_refill(&cache->pair))
 		return true;
-	}
 	filled = fetch_filled(cache);
 	if (filled == NULL && fetch_pages(cache) == 0) {
 		mri_block_flush(cache); /* it may bring a page here */
-		if (mri_cache_n_loaded(cache) > 0)
+		if (mri_pair_n_loaded(&cache->pair) > 0)
 			return true;
 		if (mri_block_reclaim(pool, cache) == 0 ||
 		    fetch_pages(cache) == 0) {
@@ -160,11 +146,9 @@ __attribute__((noinline)) static bool refill(struct mr_cache *cache)
 				return false;
 		}
 	}
-	if (filled != NULL) {
-		mri_depot_put(&pool->depot, &pool->depot.empty, empty,
-			      &cache->counters.depot_cas_failed);
-		mri_cache_load(cache, filled);
-	}
+	if (filled != NULL)
+		mri_pair_fetch(&cache->pair, &pool->depot, filled,
+			       &cache->counters.depot_cas_failed);
 	if (pool->home != NULL)
 		mri_inbox_claim(cache);
 	return true;
@@ -174,47 +158,26 @@ __attribute__((noinline)) static bool refill(struct mr_cache *cache)
 __attribute__((noinline)) static void make_room(struct mr_cache *cache)
 {
 	struct mr_pool *pool = cache->pool;
-	struct mri_magazine *full = mri_cache_unload(cache);
 	struct mri_magazine *empty;
 
-	if (mri_magazine_n(cache->prev) < cache->magazine_pages) {
-		mri_cache_load(cache, cache->prev);
-		mri_cache_set_prev(cache, full);
+	if (mri_pair_make_room(&cache->pair, cache->magazine_pages))
 		return;
-	}
 	mr_counter_add(&cache->n_fetched, -(uint64_t)cache->magazine_pages);
 	empty = mri_depot_take(&pool->depot, &pool->depot.empty,
 			       &cache->counters.depot_cas_failed);
 	if (empty == NULL) { /* too many magazines half full: rare */
-		mri_page_free_bulk(&pool->page_alloc, full->numbers,
+		mri_page_free_bulk(&pool->page_alloc,
+				   cache->pair.loaded->numbers,
 				   cache->magazine_pages);
-		mri_cache_set_n_loaded(cache, 0);
+		mri_pair_set_n_loaded(&cache->pair, 0);
 		mr_counter_add(&cache->counters.recycle_ring_full,
 			       cache->magazine_pages);
 		return;
 	}
 	mr_counter_add(&cache->counters.n_to_depot, cache->magazine_pages);
 	mr_counter_add(&cache->counters.recycle_cache_full, 1);
-	/* The one filled longer ago goes; the warmer one stays. */
-	mri_depot_put(&pool->depot, &pool->depot.filled, cache->prev,
+	mri_pair_send(&cache->pair, &pool->depot, empty,
 		      &cache->counters.depot_cas_failed);
-	mri_cache_load(cache, empty);
-	mri_cache_set_prev(cache, full);
-}
-
-/* n pages leave the loaded magazine, which has as many, from its top. */
-static inline const uint32_t *pop_pages(struct mr_cache *cache, uint64_t top,
-					uint32_t n)
-{
-	__atomic_store_n(&cache->top, top + ((uint64_t)n << MR_TOP_BITS) - n,
-			 __ATOMIC_RELAXED);
-	return cache->loaded->numbers + mri_top_n(top) - n;
-}
-
-/* Pages come to the loaded magazine, where their numbers stand already. */
-static inline void push_pages(struct mr_cache *cache, uint64_t top, uint32_t n)
-{
-	__atomic_store_n(&cache->top, top + n, __ATOMIC_RELAXED);
 }
 
 /* Addresses of n pages of the loaded magazine, which has as many. */
@@ -223,7 +186,7 @@ alloc_burst(struct mr_cache *cache, uint64_t *addrs, uint32_t n)
 {
 	const uint64_t base = cache->addr;
 	const uint32_t shift = cache->page_shift;
-	const uint32_t *pages = pop_pages(cache, cache->top, n);
+	const uint32_t *pages = mri_pair_pop(&cache->pair, cache->pair.top, n);
 
 	for (uint32_t i = 0; i < n; i++)
 		addrs[i] = base + ((uint64_t)pages[i] << shift);
@@ -243,8 +206,8 @@ uint32_t mri_cache_alloc_pages(struct mr_cache *cache, uint64_t *addrs,
 	uint32_t n_done = 0;
 
 	for (;;) {
-		const uint32_t k =
-			mri_min_u32(n - n_done, mri_cache_n_loaded(cache));
+		const uint32_t k = mri_min_u32(n - n_done,
+					       mri_pair_n_loaded(&cache->pair));
 
 		n_done += alloc_burst(cache, addrs + n_done, k);
 		if (n_done == n)
@@ -261,7 +224,7 @@ uint32_t mri_cache_alloc_pages(struct mr_cache *cache, uint64_t *addrs,
 void mri_cache_keep(struct mr_cache *cache, const uint32_t *pages, uint32_t n)
 {
 	while (n > 0) {
-		const uint64_t top = cache->top;
+		const uint64_t top = cache->pair.top;
 		const uint32_t k =
 			mri_min_u32(n, cache->magazine_pages - mri_top_n(top));
 
@@ -269,9 +232,9 @@ void mri_cache_keep(struct mr_cache *cache, const uint32_t *pages, uint32_t n)
 			make_room(cache);
 			continue;
 		}
-		memcpy(cache->loaded->numbers + mri_top_n(top), pages,
+		memcpy(cache->pair.loaded->numbers + mri_top_n(top), pages,
 		       k * sizeof(pages[0]));
-		push_pages(cache, top, k);
+		mri_pair_push(&cache->pair, top, k);
 		pages += k;
 		n -= k;
 	}
@@ -293,14 +256,15 @@ static uint32_t alloc_other(struct mr_cache *cache, uint64_t *addrs, uint32_t n,
 uint32_t mr_frag_alloc_bulk(struct mr_cache *cache, uint64_t *addrs, uint32_t n,
 			    uint32_t n_bytes)
 {
-	const uint64_t top = cache->top;
+	const uint64_t top = cache->pair.top;
 
 	if (n > mri_top_n(top) || n_bytes != cache->fast_bytes)
 		return alloc_other(cache, addrs, n, n_bytes,
 				   __builtin_return_address(0));
 	if (n == 1) {
-		addrs[0] = cache->addr + ((uint64_t)*pop_pages(cache, top, 1)
-					  << cache->page_shift);
+		addrs[0] = cache->addr +
+			   ((uint64_t)*mri_pair_pop(&cache->pair, top, 1)
+			    << cache->page_shift);
 		return 1;
 	}
 	return is_wide(cache, n) ? alloc_wide(cache, addrs, n) :
@@ -349,8 +313,8 @@ static void free_pages_over(struct mr_cache *cache, const char *addrs,
 	const uint64_t n_pages = cache->pool->n_pages;
 
 	while (n > 0) {
-		const uint64_t top = cache->top;
-		uint32_t *pages = cache->loaded->numbers + mri_top_n(top);
+		const uint64_t top = cache->pair.top;
+		uint32_t *pages = cache->pair.loaded->numbers + mri_top_n(top);
 		const uint32_t k =
 			mri_min_u32(n, cache->magazine_pages - mri_top_n(top));
 
@@ -359,7 +323,7 @@ static void free_pages_over(struct mr_cache *cache, const char *addrs,
 			continue;
 		}
 		if (take_sole(cache, n_pages, pages, addrs, k, stride))
-			push_pages(cache, top, k);
+			mri_pair_push(&cache->pair, top, k);
 		else
 			mri_cache_put(cache, addrs, k, stride);
 		addrs += k * stride;
@@ -433,14 +397,15 @@ static inline __attribute__((always_inline)) void
 free_pages(struct mr_cache *cache, const char *addrs, uint32_t n, size_t stride,
 	   const void *site)
 {
-	const uint64_t top = cache->top;
-	uint32_t *pages = cache->loaded->numbers + mri_top_n(top);
+	const uint64_t top = cache->pair.top;
+	uint32_t *pages = cache->pair.loaded->numbers + mri_top_n(top);
 
-	if (cache->fast_pages == 0 || n + mri_top_n(top) > cache->magazine_pages) {
+	if (cache->fast_pages == 0 ||
+	    n + mri_top_n(top) > cache->magazine_pages) {
 		free_other(cache, addrs, n, stride, site);
 	} else if (take_sole(cache, cache->fast_pages, pages, addrs, n,
 			     stride)) {
-		push_pages(cache, top, n);
+		mri_pair_push(&cache->pair, top, n);
 	} else {
 		cache->site = site;
 		mri_cache_put(cache, addrs, n, stride);
@@ -477,7 +442,7 @@ __attribute__((noinline)) static void free_frames(struct mr_cache *cache,
  */
 static inline bool free_one(struct mr_cache *cache, uint64_t addr)
 {
-	const uint64_t top = cache->top;
+	const uint64_t top = cache->pair.top;
 	const uint64_t page = (addr - cache->addr) >> cache->page_shift;
 	uint8_t owners;
 
@@ -491,8 +456,8 @@ static inline bool free_one(struct mr_cache *cache, uint64_t addr)
 	}
 	if (owners != 0 || mri_top_n(top) == cache->magazine_pages)
 		return false;
-	cache->loaded->numbers[mri_top_n(top)] = (uint32_t)page;
-	push_pages(cache, top, 1);
+	cache->pair.loaded->numbers[mri_top_n(top)] = (uint32_t)page;
+	mri_pair_push(&cache->pair, top, 1);
 	return true;
 }
 

@@ -16,37 +16,12 @@
 
 #include "pool/pool.h"
 
-static inline void mri_cache_set_n_loaded(struct mr_cache *cache, uint32_t n)
-{
-	__atomic_store_n(&cache->top, (cache->top & ~(uint64_t)MR_TOP_MASK) | n,
-			 __ATOMIC_RELAXED);
-}
-
-/* Take the loaded magazine off; another must be loaded at once. */
-static inline struct mri_magazine *mri_cache_unload(struct mr_cache *cache)
-{
-	mri_magazine_set_n(cache->loaded, mri_cache_n_loaded(cache));
-	return cache->loaded;
-}
-
-static inline void mri_cache_load(struct mr_cache *cache,
-				  struct mri_magazine *magazine)
-{
-	cache->loaded = magazine;
-	mri_cache_set_n_loaded(cache, mri_magazine_n(magazine));
-}
-
-static inline void mri_cache_set_prev(struct mr_cache *cache,
-				      struct mri_magazine *magazine)
-{
-	__atomic_store_n(&cache->prev, magazine, __ATOMIC_RELAXED);
-}
-
 /* n pages come out of the pool and go on to the application at once. */
 static inline void mri_cache_pass_out(struct mr_cache *cache, uint32_t n)
 {
 	mr_counter_add(&cache->n_fetched, n);
-	__atomic_store_n(&cache->top, cache->top + ((uint64_t)n << MR_TOP_BITS),
+	__atomic_store_n(&cache->pair.top,
+			 cache->pair.top + ((uint64_t)n << MR_TOP_BITS),
 			 __ATOMIC_RELAXED);
 }
 
@@ -72,9 +47,9 @@ static inline bool mri_pool_is_simple(const struct mr_pool *pool)
 /* The cache that a page goes back to, by id; MRI_NO_HOME: any. */
 static inline uint32_t mri_home_of(const struct mr_pool *pool, uint32_t page)
 {
-	return pool->home == NULL ? MRI_NO_HOME :
-				    __atomic_load_n(&pool->home[page],
-						    __ATOMIC_RELAXED);
+	return pool->home == NULL ?
+		       MRI_NO_HOME :
+		       __atomic_load_n(&pool->home[page], __ATOMIC_RELAXED);
 }
 
 /* Free pages of this pool to the loaded magazine, wherever their home is. */
@@ -127,9 +102,9 @@ static inline void mri_count(struct mr_cache *cache, struct mr_pool *pool,
 						    counter),
 			       n);
 	else
-		__atomic_fetch_add((uint64_t *)(void *)((char *)&pool->counters +
-							counter),
-				   n, __ATOMIC_RELAXED);
+		__atomic_fetch_add(
+			(uint64_t *)(void *)((char *)&pool->counters + counter),
+			n, __ATOMIC_RELAXED);
 }
 
 /* Address i of an array of addresses, or of anything that begins with one. */

@@ -62,8 +62,7 @@ static struct mri_magazine *take_magazine(struct mr_cache *cache)
 	magazine = mri_depot_take(depot, &depot->filled, n_failed);
 	if (magazine == NULL)
 		return NULL;
-	mr_counter_add(&cache->counters.n_from_depot,
-		       mri_magazine_n(magazine));
+	mr_counter_add(&cache->counters.n_from_depot, mri_magazine_n(magazine));
 	mri_page_free_bulk(&cache->pool->page_alloc, magazine->numbers,
 			   mri_magazine_n(magazine));
 	mri_magazine_set_n(magazine, 0);
@@ -78,12 +77,11 @@ static bool load_cache(struct mr_cache *cache)
 	struct mri_magazine *prev = take_magazine(cache);
 
 	if (loaded != NULL && prev != NULL) {
-		mri_cache_load(cache, loaded);
-		mri_cache_set_prev(cache, prev);
+		mri_pair_begin(&cache->pair, loaded, prev);
 		return true;
 	}
 	if (loaded != NULL)
-		mri_depot_put(&pool->depot, &pool->depot.empty, loaded,
+		mri_depot_put(&pool->depot.empty, loaded,
 			      &cache->counters.depot_cas_failed);
 	return false;
 }
@@ -99,7 +97,8 @@ static void drop_cache(struct mr_cache *cache)
 int mr_cache_create(struct mr_pool *pool, struct mr_cache **ret_cache,
 		    struct mr_reason *reterr_reason)
 {
-	struct mr_cache *cache = mr_alloc(pool->ctx, MRI_CACHE_LINE, sizeof(*cache));
+	struct mr_cache *cache =
+		mr_alloc(pool->ctx, MRI_CACHE_LINE, sizeof(*cache));
 	int err;
 
 	if (cache == NULL)
@@ -116,11 +115,11 @@ int mr_cache_create(struct mr_pool *pool, struct mr_cache **ret_cache,
 	}
 	cache->pool = pool;
 	cache->addr = pool->addr;
-	cache->fast_bytes = pool->safety == NULL ? pool->page_bytes :
-						   UINT64_MAX;
+	cache->fast_bytes =
+		pool->safety == NULL ? pool->page_bytes : UINT64_MAX;
 	cache->fast_pages = mri_pool_is_simple(pool) ? pool->n_pages : 0;
-	cache->page_shift = pool->page_shift;
-	cache->magazine_pages = mri_magazine_pages(pool);
+	cache->page_shift = (uint16_t)pool->page_shift;
+	cache->magazine_pages = (uint16_t)mri_magazine_pages(pool);
 	cache->owners = pool->owners;
 	cache->id = free_id(pool);
 	if (!load_cache(cache)) {
@@ -151,7 +150,7 @@ static void empty_magazine(struct mr_pool *pool, struct mri_magazine *magazine,
 	mri_page_free_bulk(&pool->page_alloc, magazine->numbers,
 			   mri_magazine_n(magazine));
 	mri_magazine_set_n(magazine, 0);
-	mri_depot_put(&pool->depot, &pool->depot.empty, magazine, n_failed);
+	mri_depot_put(&pool->depot.empty, magazine, n_failed);
 }
 
 void mr_cache_destroy(struct mr_cache *cache)
@@ -171,8 +170,9 @@ void mr_cache_destroy(struct mr_cache *cache)
 	pthread_mutex_lock(&pool->lock);
 	/* To the page allocator: half-filled magazines would wear the depot. */
 	mri_cache_sums(cache, &sums);
-	empty_magazine(pool, mri_cache_unload(cache), &sums.depot_cas_failed);
-	empty_magazine(pool, cache->prev, &sums.depot_cas_failed);
+	empty_magazine(pool, mri_pair_unload(&cache->pair),
+		       &sums.depot_cas_failed);
+	empty_magazine(pool, cache->pair.prev, &sums.depot_cas_failed);
 	if (pool->home != NULL)
 		mri_inbox_close(pool, cache->id);
 	for (link = &pool->caches; *link != cache; link = &(*link)->next)

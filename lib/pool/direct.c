@@ -90,8 +90,7 @@ static uint32_t take_pages(struct mr_pool *pool, uint32_t *pages, uint32_t n)
 		n_done += k;
 		mri_page_free_bulk(&pool->page_alloc, magazine->numbers, n_left);
 		mri_magazine_set_n(magazine, 0);
-		mri_depot_put(&pool->depot, &pool->depot.empty, magazine,
-			      &n_failed);
+		mri_depot_put(&pool->depot.empty, magazine, &n_failed);
 	}
 	if (n_done < n && pool->safety != NULL)
 		n_done += mri_quarantine_take(&pool->safety->quarantine,

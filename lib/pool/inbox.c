@@ -45,7 +45,7 @@ bool mri_inbox_push(struct mr_pool *pool, uint32_t id,
 
 	if (__atomic_load_n(&inbox->is_alive, __ATOMIC_RELAXED) == 0)
 		return false;
-	mri_depot_put(&pool->depot, &inbox->stack, magazine, n_failed);
+	mri_depot_put(&inbox->stack, magazine, n_failed);
 	return true;
 }
 
@@ -74,8 +74,7 @@ void mri_inbox_close(struct mr_pool *pool, uint32_t id)
 	while ((magazine = mri_inbox_take(pool, id, &n_failed)) != NULL) {
 		const uint32_t n = mri_magazine_n(magazine);
 
-		mri_depot_put(&pool->depot, &pool->depot.filled, magazine,
-			      &n_failed);
+		mri_depot_put(&pool->depot.filled, magazine, &n_failed);
 		__atomic_fetch_add(&counters->n_from_inbox, n,
 				   __ATOMIC_RELAXED);
 		__atomic_fetch_add(&counters->n_to_depot, n, __ATOMIC_RELAXED);
@@ -89,10 +88,10 @@ void mri_inbox_close(struct mr_pool *pool, uint32_t id)
 void mri_inbox_claim(struct mr_cache *cache)
 {
 	uint16_t *home = cache->pool->home;
-	const uint32_t n = mri_cache_n_loaded(cache);
+	const uint32_t n = mri_pair_n_loaded(&cache->pair);
 
 	for (uint32_t i = 0; i < n; i++) {
-		const uint32_t page = cache->loaded->numbers[i];
+		const uint32_t page = cache->pair.loaded->numbers[i];
 
 		/* Read first: a line that many read is written when need be. */
 		if (__atomic_load_n(&home[page], __ATOMIC_RELAXED) != cache->id)

@@ -162,14 +162,13 @@ static void give_back(struct round *r)
 		}
 		memcpy(magazine->numbers, first, n * sizeof(first[0]));
 		mri_magazine_set_n(magazine, n);
-		mri_depot_put(depot, &depot->filled, magazine, &r->n_failed);
+		mri_depot_put(&depot->filled, magazine, &r->n_failed);
 		r->n_pushed += n;
 		n_full++;
 	}
 	for (uint32_t i = n_full; i < r->n_magazines; i++) {
 		mri_magazine_set_n(r->magazines[i], 0);
-		mri_depot_put(depot, &depot->empty, r->magazines[i],
-			      &r->n_failed);
+		mri_depot_put(&depot->empty, r->magazines[i], &r->n_failed);
 	}
 }
 

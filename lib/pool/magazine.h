@@ -60,10 +60,16 @@ uint32_t mri_stack_n(const struct mri_stack *stack, uint32_t max);
 /* A setting of the pool; what is on a function's stack has room for as many. */
 enum { MRI_MAX_MAGAZINE_PAGES = 512 };
 
+static inline bool mri_is_magazine_size(uint32_t n)
+{
+	return mri_is_power_of_two(n) && n >= MR_MAGAZINE_PAGES &&
+	       n <= MRI_MAX_MAGAZINE_PAGES;
+}
+
 struct mri_depot {
 	_Alignas(MRI_CACHE_LINE) struct mri_stack filled;
 	struct mri_stack empty;
-	char *magazines;       /* one every magazine_bytes */
+	char *magazines; /* one every magazine_bytes */
 	size_t magazine_bytes;
 	uint32_t n_magazines;
 	uint32_t magazine_pages; /* numbers that one has room for */
@@ -91,12 +97,10 @@ static inline struct mri_magazine *mri_depot_take(struct mri_depot *depot,
 	return place < 0 ? NULL : mri_depot_at(depot, (uint32_t)place);
 }
 
-static inline void mri_depot_put(struct mri_depot *depot,
-				 struct mri_stack *stack,
+static inline void mri_depot_put(struct mri_stack *stack,
 				 const struct mri_magazine *magazine,
 				 uint64_t *n_failed)
 {
-	(void)depot;
 	mri_stack_push(stack, magazine->place, n_failed);
 }
 

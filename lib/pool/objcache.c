@@ -1,15 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Caches of objects: the magazines of cache.c in front of memory that does not
- * grow.
- *
- *     alloc <--+                         +--> free
- *              |  loaded   prev          |
- *              +--[      ]-[      ]------+
- *                    |        |   one CAS per 64 objects
- *                  depot: filled, partial, empty
- *                    |
- *                  objects that were never used: a cursor
+ * Caches of objects: two magazines (pair.h) in front of memory that does not
+ * grow. To the depot's filled and empty ones comes one that is neither, and
+ * objects that were never used are a cursor.
  *
  * No path but that of making and ending a cache takes a lock or waits: a thread
  * that is stopped keeps the three magazines that it may have, and what it was
@@ -19,31 +12,6 @@
 #include <errno.h>
 
 #include "pool/objpool.h"
-
-/* The loaded magazine's own count is out of date while it is loaded. */
-static void set_n_loaded(struct mr_objcache *cache, uint32_t n)
-{
-	__atomic_store_n(&cache->top, (cache->top & ~(uint64_t)UINT8_MAX) | n,
-			 __ATOMIC_RELAXED);
-}
-
-/* Take the loaded magazine off; another must be loaded at once. */
-static struct mri_magazine *unload(struct mr_objcache *cache)
-{
-	mri_magazine_set_n(cache->loaded, (uint8_t)cache->top);
-	return cache->loaded;
-}
-
-static void load(struct mr_objcache *cache, struct mri_magazine *magazine)
-{
-	cache->loaded = magazine;
-	set_n_loaded(cache, mri_magazine_n(magazine));
-}
-
-static void set_prev(struct mr_objcache *cache, struct mri_magazine *magazine)
-{
-	__atomic_store_n(&cache->prev, magazine, __ATOMIC_RELAXED);
-}
 
 static struct mri_magazine *take(struct mr_objcache *cache,
 				 struct mri_stack *stack)
@@ -55,30 +23,29 @@ static struct mri_magazine *take(struct mr_objcache *cache,
 static void put(struct mr_objcache *cache, struct mri_stack *stack,
 		const struct mri_magazine *magazine)
 {
-	mri_depot_put(&cache->pool->depot, stack, magazine,
-		      &cache->counters.depot_cas_failed);
+	mri_depot_put(stack, magazine, &cache->counters.depot_cas_failed);
 }
 
-/* Objects that were never used, into an empty magazine. How many. */
-static uint32_t take_unused(struct mr_objpool *pool,
-			    struct mri_magazine *magazine)
+/* Objects that were never used, into the loaded magazine. How many. */
+static uint32_t take_unused(struct mr_objcache *cache)
 {
+	struct mr_objpool *pool = cache->pool;
 	uint64_t first, n;
 
 	/* Looking first keeps the cursor from running on for ever. */
 	if (__atomic_load_n(&pool->next_unused, __ATOMIC_RELAXED) >=
 	    pool->n_unused)
 		return 0;
-	first = __atomic_fetch_add(&pool->next_unused, MR_MAGAZINE_PAGES,
+	first = __atomic_fetch_add(&pool->next_unused, cache->magazine_objects,
 				   __ATOMIC_RELAXED);
 	if (first >= pool->n_unused)
 		return 0;
 	n = pool->n_unused - first;
-	if (n > MR_MAGAZINE_PAGES)
-		n = MR_MAGAZINE_PAGES;
+	if (n > cache->magazine_objects)
+		n = cache->magazine_objects;
 	for (uint32_t i = 0; i < n; i++)
-		magazine->numbers[i] = (uint32_t)(first + n - 1 - i);
-	mri_magazine_set_n(magazine, (uint32_t)n);
+		cache->pair.loaded->numbers[i] = (uint32_t)(first + n - 1 - i);
+	mri_pair_set_n_loaded(&cache->pair, (uint32_t)n);
 	return (uint32_t)n;
 }
 
@@ -86,28 +53,24 @@ static uint32_t take_unused(struct mr_objpool *pool,
 __attribute__((noinline, cold)) static bool refill(struct mr_objcache *cache)
 {
 	struct mr_objpool *pool = cache->pool;
-	struct mri_magazine *empty = unload(cache);
 	struct mri_magazine *filled;
+	uint32_t n;
 
-	if (mri_magazine_n(cache->prev) > 0) {
-		load(cache, cache->prev);
-		set_prev(cache, empty);
+	if (mri_pair_refill(&cache->pair))
 		return true;
-	}
 	filled = take(cache, &pool->depot.filled);
 	if (filled == NULL)
 		filled = take(cache, &pool->partial);
 	if (filled != NULL) {
-		put(cache, &pool->depot.empty, empty);
+		mri_pair_fetch(&cache->pair, &pool->depot, filled,
+			       &cache->counters.depot_cas_failed);
 		mr_counter_add(&cache->counters.alloc_refill, 1);
-	} else if (take_unused(pool, empty) > 0) {
-		filled = empty;
+		n = mri_magazine_n(filled);
 	} else {
-		return false;
+		n = take_unused(cache);
 	}
-	load(cache, filled);
-	mr_counter_add(&cache->n_fetched, mri_magazine_n(filled));
-	return true;
+	mr_counter_add(&cache->n_fetched, n);
+	return n > 0;
 }
 
 /*
@@ -117,46 +80,26 @@ __attribute__((noinline, cold)) static bool refill(struct mr_objcache *cache)
 __attribute__((noinline, cold)) static bool make_room(struct mr_objcache *cache)
 {
 	struct mr_objpool *pool = cache->pool;
-	struct mri_magazine *full = unload(cache);
 	struct mri_magazine *empty;
 
-	if (mri_magazine_n(cache->prev) < MR_MAGAZINE_PAGES) {
-		load(cache, cache->prev);
-		set_prev(cache, full);
+	if (mri_pair_make_room(&cache->pair, cache->magazine_objects))
 		return true;
-	}
 	empty = take(cache, &pool->depot.empty);
 	if (empty == NULL)
 		return false;
-	/* The one filled longer ago goes; the warmer one stays. */
-	put(cache, &pool->depot.filled, cache->prev);
-	load(cache, empty);
-	set_prev(cache, full);
-	mr_counter_add(&cache->n_fetched, -(uint64_t)MR_MAGAZINE_PAGES);
+	mri_pair_send(&cache->pair, &pool->depot, empty,
+		      &cache->counters.depot_cas_failed);
+	mr_counter_add(&cache->n_fetched, -(uint64_t)cache->magazine_objects);
 	mr_counter_add(&cache->counters.recycle_cache_full, 1);
 	return true;
-}
-
-/* n objects leave the loaded magazine, which has as many, from its top. */
-static inline const uint32_t *pop(struct mr_objcache *cache, uint64_t top,
-				  uint32_t n)
-{
-	__atomic_store_n(&cache->top, top + ((uint64_t)n << 8) - n,
-			 __ATOMIC_RELAXED);
-	return cache->loaded->numbers + (uint8_t)top - n;
-}
-
-/* Objects come to the loaded magazine, where their numbers stand already. */
-static inline void push(struct mr_objcache *cache, uint64_t top, uint32_t n)
-{
-	__atomic_store_n(&cache->top, top + n, __ATOMIC_RELAXED);
 }
 
 static inline void alloc_burst(struct mr_objcache *cache, void **objects,
 			       uint32_t n)
 {
 	const struct mri_obj_layout layout = cache->layout;
-	const uint32_t *numbers = pop(cache, cache->top, n);
+	const uint32_t *numbers =
+		mri_pair_pop(&cache->pair, cache->pair.top, n);
 
 	for (uint32_t i = 0; i < n; i++)
 		objects[i] = mri_obj_at(&layout, numbers[i]);
@@ -169,7 +112,8 @@ __attribute__((noinline)) static uint32_t alloc_over(struct mr_objcache *cache,
 	uint32_t n_done = 0;
 
 	for (;;) {
-		const uint32_t k = mri_min_u32(n - n_done, (uint8_t)cache->top);
+		const uint32_t k = mri_min_u32(n - n_done,
+					       mri_pair_n_loaded(&cache->pair));
 
 		alloc_burst(cache, objects + n_done, k);
 		n_done += k;
@@ -187,12 +131,13 @@ __attribute__((noinline)) static uint32_t alloc_over(struct mr_objcache *cache,
 uint32_t mr_obj_alloc_bulk(struct mr_objcache *cache, void **objects,
 			   uint32_t n)
 {
-	const uint64_t top = cache->top;
+	const uint64_t top = cache->pair.top;
 
-	if (n > (uint8_t)top)
+	if (n > mri_top_n(top))
 		return alloc_over(cache, objects, n);
 	if (n == 1) /* without the loop, whose set-up costs more */
-		objects[0] = mri_obj_at(&cache->layout, *pop(cache, top, 1));
+		objects[0] = mri_obj_at(&cache->layout,
+					*mri_pair_pop(&cache->pair, top, 1));
 	else
 		alloc_burst(cache, objects, n);
 	return n;
@@ -259,9 +204,11 @@ __attribute__((noinline)) static void
 free_over(struct mr_objcache *cache, void *const *objects, uint32_t n)
 {
 	while (n > 0) {
-		const uint64_t top = cache->top;
-		uint32_t *numbers = cache->loaded->numbers + (uint8_t)top;
-		uint32_t k = mri_min_u32(n, MR_MAGAZINE_PAGES - (uint8_t)top);
+		const uint64_t top = cache->pair.top;
+		uint32_t *numbers =
+			cache->pair.loaded->numbers + mri_top_n(top);
+		uint32_t k = mri_min_u32(n, cache->magazine_objects -
+						    mri_top_n(top));
 
 		if (k == 0) {
 			if (make_room(cache))
@@ -279,7 +226,7 @@ free_over(struct mr_objcache *cache, void *const *objects, uint32_t n)
 				continue;
 			}
 		}
-		push(cache, top, k);
+		mri_pair_push(&cache->pair, top, k);
 		objects += k;
 		n -= k;
 	}
@@ -288,13 +235,14 @@ free_over(struct mr_objcache *cache, void *const *objects, uint32_t n)
 /* One object alone. False: it is none of ours, or there is no room. */
 static inline bool free_one(struct mr_objcache *cache, const void *object)
 {
-	const uint64_t top = cache->top;
+	const uint64_t top = cache->pair.top;
 	const uint64_t number = mri_obj_number(&cache->layout, object);
 
-	if (number > cache->layout.last || (uint8_t)top == MR_MAGAZINE_PAGES)
+	if (number > cache->layout.last ||
+	    mri_top_n(top) == cache->magazine_objects)
 		return false;
-	cache->loaded->numbers[(uint8_t)top] = (uint32_t)number;
-	push(cache, top, 1);
+	cache->pair.loaded->numbers[mri_top_n(top)] = (uint32_t)number;
+	mri_pair_push(&cache->pair, top, 1);
 	return true;
 }
 
@@ -302,14 +250,15 @@ static inline bool free_one(struct mr_objcache *cache, const void *object)
 __attribute__((noinline)) static void
 free_burst(struct mr_objcache *cache, void *const *objects, uint32_t n)
 {
-	const uint64_t top = cache->top;
-	const uint32_t n_full = (uint8_t)top;
+	const uint64_t top = cache->pair.top;
+	const uint32_t n_full = mri_top_n(top);
 
-	if (n > MR_MAGAZINE_PAGES - n_full ||
-	    !take_valid(cache, cache->loaded->numbers + n_full, objects, n))
+	if (n > cache->magazine_objects - n_full ||
+	    !take_valid(cache, cache->pair.loaded->numbers + n_full, objects,
+			n))
 		free_over(cache, objects, n);
 	else
-		push(cache, top, n);
+		mri_pair_push(&cache->pair, top, n);
 }
 
 void mr_obj_free_bulk(struct mr_objcache *cache, void *const *objects,
@@ -339,11 +288,11 @@ int mr_objcache_create(struct mr_objpool *pool, struct mr_objcache **ret_cache,
 	}
 	cache->pool = pool;
 	cache->layout = pool->layout;
+	cache->magazine_objects = pool->depot.magazine_pages;
 	loaded = take(cache, &pool->depot.empty);
 	prev = take(cache, &pool->depot.empty);
 	assert(loaded != NULL && prev != NULL);
-	load(cache, loaded);
-	set_prev(cache, prev);
+	mri_pair_begin(&cache->pair, loaded, prev);
 	cache->next = pool->caches;
 	pool->caches = cache;
 	pool->n_caches++;
@@ -362,19 +311,19 @@ static void give_back(struct mr_objcache *cache, struct mri_magazine *magazine)
 	struct mri_magazine *partial = NULL;
 	uint32_t n = mri_magazine_n(magazine);
 
-	if (n > 0 && n < MR_MAGAZINE_PAGES)
+	if (n > 0 && n < cache->magazine_objects)
 		partial = take(cache, &pool->partial);
 	if (partial != NULL) {
 		uint32_t n_left = mri_magazine_n(partial);
 
-		while (n < MR_MAGAZINE_PAGES && n_left > 0)
+		while (n < cache->magazine_objects && n_left > 0)
 			magazine->numbers[n++] = partial->numbers[--n_left];
 		mri_magazine_set_n(magazine, n);
 		mri_magazine_set_n(partial, n_left);
 		put(cache, n_left > 0 ? &pool->partial : &pool->depot.empty,
 		    partial);
 	}
-	if (n == MR_MAGAZINE_PAGES)
+	if (n == cache->magazine_objects)
 		put(cache, &pool->depot.filled, magazine);
 	else
 		put(cache, n > 0 ? &pool->partial : &pool->depot.empty,
@@ -391,8 +340,8 @@ void mr_objcache_destroy(struct mr_objcache *cache)
 	pool = cache->pool;
 	pthread_mutex_lock(&pool->lock);
 	mri_objcache_sum(cache, &pool->counters);
-	give_back(cache, unload(cache));
-	give_back(cache, cache->prev);
+	give_back(cache, mri_pair_unload(&cache->pair));
+	give_back(cache, cache->pair.prev);
 	for (link = &pool->caches; *link != cache; link = &(*link)->next)
 		;
 	*link = cache->next;

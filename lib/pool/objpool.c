@@ -10,7 +10,7 @@
  * Those on the stack of filled ones are full, and one at most is on that of
  * partial ones. So while no more than n_objects objects are there,
  *
- *     n_objects / 64 + 1 + 3 * max_caches
+ *     n_objects / magazine_objects + 1 + 3 * max_caches
  *
  * always leave an empty one for a cache whose two are full, and no free ever
  * fails for lack of one.
@@ -66,6 +66,8 @@ static int check_config(struct mr_objpool_config *c,
 		c->max_caches = DEFAULT_MAX_CACHES;
 	if (c->name == NULL)
 		c->name = "objects";
+	if (c->magazine_objects == 0)
+		c->magazine_objects = MR_MAGAZINE_PAGES;
 
 	if (c->object_bytes == 0 || c->object_bytes > MAX_OBJECT_BYTES)
 		return mr_fail(reterr_reason, -EINVAL,
@@ -87,6 +89,12 @@ static int check_config(struct mr_objpool_config *c,
 		return mr_fail(reterr_reason, -EINVAL,
 			       "%u caches: a pool has at most %d",
 			       c->max_caches, MAX_CACHES);
+	if (!mri_is_magazine_size(c->magazine_objects))
+		return mr_fail(reterr_reason, -EINVAL,
+			       "magazines of %u objects: must be a power of "
+			       "two, %d to %d",
+			       c->magazine_objects, MR_MAGAZINE_PAGES,
+			       MRI_MAX_MAGAZINE_PAGES);
 	return check_memory(c, reterr_reason);
 }
 
@@ -147,9 +155,9 @@ int mr_objpool_create(struct mr_ctx *ctx,
 	snprintf(pool->name, sizeof(pool->name), "%s", c.name);
 	set_layout(pool, &c);
 	if (mri_depot_init(&pool->depot, ctx,
-			   (uint32_t)(c.n_objects / MR_MAGAZINE_PAGES) + 1 +
+			   (uint32_t)(c.n_objects / c.magazine_objects) + 1 +
 				   3 * c.max_caches,
-			   MR_MAGAZINE_PAGES) < 0)
+			   c.magazine_objects) < 0)
 		goto free_pool;
 	mri_stack_init(&pool->partial, pool->depot.magazines,
 		       pool->depot.magazine_bytes);
@@ -215,7 +223,8 @@ void mri_objcache_sum(const struct mr_objcache *cache,
 		      struct mri_obj_counters *sums)
 {
 	const uint64_t n_alloc =
-		__atomic_load_n(&cache->top, __ATOMIC_RELAXED) >> 8;
+		__atomic_load_n(&cache->pair.top, __ATOMIC_RELAXED) >>
+		MR_TOP_BITS;
 
 	add_counters(sums, &cache->counters);
 	sums->n_alloc += n_alloc;

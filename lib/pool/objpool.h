@@ -12,7 +12,7 @@
 #include <millrace/objpool.h>
 
 #include "base/base.h"
-#include "pool/magazine.h"
+#include "pool/pair.h"
 
 /*
  * Between numbers and addresses. An object lies at memory + number *
@@ -56,16 +56,10 @@ struct mri_obj_counters {
 };
 
 struct mr_objcache {
-	/*
-	 * Hot: one line. As in struct mr_cache, one store says what left and
-	 * what is still here:
-	 *
-	 *     top = objects that left so far << 8 | objects in loaded
-	 */
-	uint64_t top; /* atomic */
-	struct mri_magazine *loaded;
-	struct mri_magazine *prev;
+	/* Hot: one line. */
+	struct mri_pair pair;
 	struct mri_obj_layout layout;
+	uint32_t magazine_objects;
 	/* Warm. */
 	struct mri_obj_counters counters; /* without n_alloc and n_free */
 	uint64_t n_fetched; /* objects from the depot, less those sent to it;
@@ -80,10 +74,10 @@ _Static_assert(offsetof(struct mr_objcache, counters) <= MRI_CACHE_LINE,
 /* Objects in a cache. */
 static inline uint32_t mri_objcache_n(const struct mr_objcache *cache)
 {
-	const uint64_t top = __atomic_load_n(&cache->top, __ATOMIC_RELAXED);
+	const struct mri_magazine *prev =
+		__atomic_load_n(&cache->pair.prev, __ATOMIC_RELAXED);
 
-	return (uint8_t)top +
-	       mri_magazine_n(__atomic_load_n(&cache->prev, __ATOMIC_RELAXED));
+	return mri_pair_n_loaded(&cache->pair) + mri_magazine_n(prev);
 }
 
 struct mr_objpool {

@@ -62,7 +62,7 @@ static void send(struct mr_cache *cache, struct mri_open_magazine *open)
 			count_there(&pool->counters.n_to_inbox, n);
 		return;
 	}
-	mri_depot_put(&pool->depot, &pool->depot.filled, magazine, n_failed);
+	mri_depot_put(&pool->depot.filled, magazine, n_failed);
 	if (is_own) {
 		mr_counter_add(&cache->counters.n_to_depot, n);
 		mr_counter_add(&cache->n_fetched, -(uint64_t)n);

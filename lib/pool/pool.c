@@ -102,9 +102,7 @@ static int check_config(const struct mr_pool_config *c,
 		return mr_fail(reterr_reason, -EINVAL,
 			       "%u caches: a pool has at most 4096",
 			       c->max_caches);
-	if (!mri_is_power_of_two(c->magazine_pages) ||
-	    c->magazine_pages < MR_MAGAZINE_PAGES ||
-	    c->magazine_pages > MRI_MAX_MAGAZINE_PAGES)
+	if (!mri_is_magazine_size(c->magazine_pages))
 		return mr_fail(reterr_reason, -EINVAL,
 			       "magazines of %u pages: must be a power of two, "
 			       "%d to %d",

@@ -24,7 +24,7 @@
 
 #include "base/base.h"
 #include "pool/block.h"
-#include "pool/magazine.h"
+#include "pool/pair.h"
 #include "pool/page_alloc.h"
 
 /* In owners[]: owners are counted for a block that the page is part of. */
@@ -62,26 +62,20 @@ struct mri_open_magazine {
 
 struct mr_cache {
 	/*
-	 * Hot: one line. top holds two things, so that an alloc writes both
-	 * with one store, and a reader of statistics sees both of one moment:
-	 *
-	 *     top = pages that left so far << 10 | pages in the loaded magazine
-	 *
-	 * Pages that came back are not counted: see mri_cache_sums(). A request
-	 * that fast_bytes and fast_pages let through is a simple one: whole
-	 * pages, with nothing to be checked or looked up but owners[].
+	 * Hot: one line. Pages that left are counted in pair.top, those that
+	 * came back are not: see mri_cache_sums(). A request that fast_bytes
+	 * and fast_pages let through is a simple one: whole pages, with nothing
+	 * to be checked or looked up but owners[].
 	 */
-	uint64_t top; /* atomic */
-	struct mri_magazine *loaded;
+	struct mri_pair pair;
 	uint8_t *owners;
 	uint64_t addr;       /* of page 0 */
 	uint64_t fast_bytes; /* page_bytes; UINT64_MAX: no alloc is simple */
-	uint64_t fast_pages; /* n_pages; 0: no free is simple, or not now */
-	uint32_t page_shift;
-	uint32_t magazine_pages;
+	uint32_t fast_pages; /* n_pages; 0: no free is simple, or not now */
+	uint16_t page_shift;
+	uint16_t magazine_pages;
 	struct mr_pool *pool;
 	/* Warm. */
-	struct mri_magazine *prev;
 	uint32_t id; /* its place in pool->inboxes */
 	struct mri_pool_counters counters; /* without n_alloc and n_free */
 	uint64_t n_fetched; /* pages that it got from the pool, less those that
@@ -104,13 +98,14 @@ struct mr_cache {
 	bool is_user_told;
 };
 
-_Static_assert(offsetof(struct mr_cache, prev) == MRI_CACHE_LINE,
+_Static_assert(offsetof(struct mr_cache, id) == MRI_CACHE_LINE,
 	       "what every call reads is one line");
 
 /* The inline calls of millrace/pool.h see this much of it. */
 _Static_assert(
-	offsetof(struct mr_cache, top) == offsetof(struct mr_cache_head, top) &&
-		offsetof(struct mr_cache, loaded) ==
+	offsetof(struct mr_cache, pair.top) ==
+			offsetof(struct mr_cache_head, top) &&
+		offsetof(struct mr_cache, pair.loaded) ==
 			offsetof(struct mr_cache_head, magazine) &&
 		offsetof(struct mr_cache, owners) ==
 			offsetof(struct mr_cache_head, owners) &&
@@ -199,20 +194,6 @@ struct mr_pool {
 	 */
 	struct mri_pool_counters counters;
 };
-
-static inline uint32_t mri_top_n(uint64_t top)
-{
-	return (uint32_t)top & MR_TOP_MASK;
-}
-
-/*
- * Pages in the loaded magazine. Its own count is out of date while it is
- * loaded.
- */
-static inline uint32_t mri_cache_n_loaded(const struct mr_cache *cache)
-{
-	return mri_top_n(__atomic_load_n(&cache->top, __ATOMIC_RELAXED));
-}
 
 /*
  * Add what a cache counted to sums. Pages do not appear and vanish: what came

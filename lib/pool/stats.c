@@ -23,9 +23,9 @@ static void add_counters(struct mri_pool_counters *to,
 uint32_t mri_cache_sums(const struct mr_cache *cache,
 			struct mri_pool_counters *sums)
 {
-	const uint64_t top = __atomic_load_n(&cache->top, __ATOMIC_RELAXED);
+	const uint64_t top = __atomic_load_n(&cache->pair.top, __ATOMIC_RELAXED);
 	const struct mri_magazine *prev =
-		__atomic_load_n(&cache->prev, __ATOMIC_RELAXED);
+		__atomic_load_n(&cache->pair.prev, __ATOMIC_RELAXED);
 	const uint32_t n_here = mri_top_n(top) + mri_magazine_n(prev);
 	const uint64_t n_alloc = top >> MR_TOP_BITS;
 
@@ -80,7 +80,7 @@ uint64_t mri_pool_n_held(const struct mr_pool *pool)
 /* What a cache did so far, in one number that another one differs from. */
 static uint64_t activity(const struct mr_cache *cache)
 {
-	return __atomic_load_n(&cache->top, __ATOMIC_RELAXED) +
+	return __atomic_load_n(&cache->pair.top, __ATOMIC_RELAXED) +
 	       (mr_counter_get(&cache->n_fetched) << 32) +
 	       __atomic_load_n(&cache->n_open, __ATOMIC_RELAXED);
 }

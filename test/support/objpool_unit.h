@@ -65,10 +65,10 @@ static inline void assert_obj_magazines(struct mr_objpool *pool)
 						  &n_failed)) != NULL) {
 			if (i == 0)
 				assert_int_equal(magazine->n,
-						 MR_MAGAZINE_PAGES);
+						 depot->magazine_pages);
 			if (i == 1)
 				assert_in_range(magazine->n, 1,
-						MR_MAGAZINE_PAGES - 1);
+						depot->magazine_pages - 1);
 			if (i == 2)
 				assert_int_equal(magazine->n, 0);
 			n_partial += i == 1;

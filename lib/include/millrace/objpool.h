@@ -15,9 +15,9 @@ extern "C" {
  * @file
  * Pools of objects of one size: flow entries, timers, headers.
  *
- *     thread --- cache: two magazines of 64 object numbers, no atomics
+ *     thread --- cache: two magazines of object numbers, no atomics
  *                  |
- *                depot: whole magazines, lock-free LIFO, one CAS per 64 objects
+ *                depot: whole magazines, lock-free LIFO, one CAS each
  *
  * The structure of a page pool in front of memory that does not grow. No
  * thread waits for another one: a thread that is stopped anywhere delays
@@ -46,7 +46,11 @@ struct mr_objpool_config {
 	 */
 	void *memory;
 	uint64_t memory_bytes;
-	const char *name; /**< in messages; NULL: "objects" */
+	const char *name;          /**< in messages; NULL: "objects" */
+	uint32_t magazine_objects; /**< 64..512, a power of two: what caches and
+				    *   depot exchange at a time, and half of
+				    *   what a cache keeps; 0: 64 */
+	uint32_t reserved;         /**< 0 */
 };
 
 /** Counters are of objects, summed over all caches; exact at rest. */
@@ -58,9 +62,9 @@ struct mr_objpool_stats {
 	uint64_t n_in_flight;  /**< the others */
 	uint64_t n_cached;     /**< of n_free: in caches */
 	uint32_t n_caches, max_caches;
-	uint64_t alloc_fast;   /**< objects that left */
-	uint64_t alloc_refill; /**< magazines fetched from the depot */
-	uint64_t alloc_empty;  /**< asked for and not to be had */
+	uint64_t alloc_fast;         /**< objects that left */
+	uint64_t alloc_refill;       /**< magazines fetched from the depot */
+	uint64_t alloc_empty;        /**< asked for and not to be had */
 	uint64_t recycle_cached;     /**< objects that came back */
 	uint64_t recycle_cache_full; /**< magazines that went to the depot */
 	uint64_t free_invalid;       /**< addresses that are no object: a bug */
@@ -120,7 +124,7 @@ MR_API void mr_objcache_destroy(struct mr_objcache *cache);
  * @return objects allocated, 0..n; fewer only if depot and cache are empty
  *
  * Owner:  the caller. Thread: the one that uses @p cache.
- * Cost:   a copy from the cache; one CAS pair per 64 objects. No lock.
+ * Cost:   a copy from the cache; one CAS pair per magazine. No lock.
  */
 MR_API uint32_t mr_obj_alloc_bulk(struct mr_objcache *cache, void **objects,
 				  uint32_t n);

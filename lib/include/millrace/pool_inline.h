@@ -23,12 +23,13 @@ enum { MR_TOP_BITS = 10, MR_TOP_MASK = (1 << MR_TOP_BITS) - 1 };
 struct mr_cache_head {
 	uint64_t top;          /**< pages that left << 10 | in the magazine */
 	uint32_t *magazine;    /**< four words, and page numbers */
+	uint32_t *prev;        /**< the other one */
 	const uint8_t *owners; /**< by page, besides the first */
 	uint64_t addr;         /**< of page 0 */
 	uint64_t fast_bytes;   /**< what is simple to allocate */
-	uint64_t fast_pages;   /**< pages below that are simple to free */
-	uint32_t page_shift;
-	uint32_t magazine_pages; /**< that one has room for */
+	uint32_t fast_pages;   /**< pages below that are simple to free */
+	uint16_t page_shift;
+	uint16_t magazine_pages; /**< that one has room for */
 };
 
 /**

@@ -355,7 +355,7 @@ static void never_used_objects_go_to_one(void **state)
 			     .end = end_caches,
 			     .shared = &caches,
 			     .n_threads = 2,
-			     .max_preemptions = 2 };
+			     .max_preemptions = 3 };
 
 	(void)state;
 	caches.ctx = test_ctx(&caches.allocator);

@@ -115,7 +115,7 @@ static void magazines_are_sorted(void **state)
 		mri_page_free_bulk(&f.pool->page_alloc, magazine->numbers,
 				   MR_MAGAZINE_PAGES);
 		mri_magazine_set_n(magazine, 0);
-		mri_depot_put(&f.pool->depot, &f.pool->depot.empty, magazine,
+		mri_depot_put(&f.pool->depot.empty, magazine,
 			      &n_failed);
 	}
 	fixture_close(&f);

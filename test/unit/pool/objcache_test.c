@@ -101,6 +101,50 @@ static void the_depot_is_asked_once_per_magazine(void **state)
 	objects_close(&f);
 }
 
+/* Bursts over the edges of magazines of each size: each object is there once.
+ */
+static void objects_are_there_once_with_every_size(void **state)
+{
+	enum { N = 5000 };
+	static void *objects[N + 1];
+	static bool is_seen[N];
+
+	(void)state;
+	for (uint32_t size = 64; size <= 512; size *= 2) {
+		const struct mr_objpool_config config = { .object_bytes = 8,
+							  .align_bytes = 8,
+							  .n_objects = N,
+							  .magazine_objects =
+								  size };
+		struct objects f;
+		uint32_t n = 0, k;
+
+		objects_open(&f, &config);
+		memset(is_seen, 0, sizeof(is_seen));
+		while ((k = mr_obj_alloc_bulk(f.cache, objects + n,
+					      mri_min_u32(61, N + 1 - n))) > 0)
+			n += k;
+		assert_int_equal(n, N);
+		for (uint32_t i = 0; i < n; i++) {
+			const uint64_t place =
+				mri_obj_number(&f.pool->layout, objects[i]);
+
+			assert_true(place < N && !is_seen[place]);
+			is_seen[place] = true;
+		}
+		for (uint32_t i = 0; i < n; i += k) {
+			k = mri_min_u32(61, n - i);
+			mr_obj_free_bulk(f.cache, objects + i, k);
+			assert_true(obj_stats(f.pool).n_cached <= 2 * size);
+		}
+		/* All but two magazines' worth left, each time a whole one. */
+		assert_int_equal(obj_stats(f.pool).recycle_cache_full,
+				 (N - 1) / size - 1);
+		assert_obj_in_flight(f.pool, 0);
+		objects_close(&f);
+	}
+}
+
 /* The cursor of what was never used: its last magazine is a short one. */
 static void never_used_objects_leave_by_magazines(void **state)
 {
@@ -298,6 +342,7 @@ int main(void)
 		cmocka_unit_test(bursts_of_every_length),
 		cmocka_unit_test(last_in_first_out),
 		cmocka_unit_test(the_depot_is_asked_once_per_magazine),
+		cmocka_unit_test(objects_are_there_once_with_every_size),
 		cmocka_unit_test(never_used_objects_leave_by_magazines),
 		cmocka_unit_test(bad_addresses_among_good_ones),
 		cmocka_unit_test(no_more_caches_than_agreed),

@@ -4,6 +4,31 @@
 
 static char some_memory[4096] __attribute__((aligned(4096)));
 
+static void only_sane_magazines(void **state)
+{
+	static const uint32_t wrong[] = { 1, 32, 96, 1024, UINT32_MAX };
+	struct test_allocator a = { 0 };
+	struct mr_ctx *ctx = test_ctx(&a);
+	struct mr_objpool *pool = NULL;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		const struct mr_objpool_config config = {
+			.size = sizeof(config),
+			.n_objects = 1,
+			.object_bytes = 8,
+			.magazine_objects = wrong[i]
+		};
+		struct mr_reason why = { "" };
+
+		assert_int_equal(mr_objpool_create(ctx, &config, &pool, &why),
+				 -EINVAL);
+		assert_reason_has(&why, "power of two, 64 to 512");
+		assert_null(pool);
+	}
+	mr_ctx_destroy(ctx);
+}
+
 static void only_sane_values_make_a_pool(void **state)
 {
 	const struct {
@@ -307,6 +332,7 @@ static void counters_wrap(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(only_sane_magazines),
 		cmocka_unit_test(only_sane_values_make_a_pool),
 		cmocka_unit_test(the_last_byte_is_enough),
 		cmocka_unit_test(memory_that_is_not_there),

@@ -82,7 +82,7 @@ static void counters_may_wrap(void **state)
 
 	(void)state;
 	fixture_open(&f, 512, 4096, 4096);
-	f.cache->top |= UINT64_MAX << MR_TOP_BITS; /* 2^54 - 1 pages left */
+	f.cache->pair.top |= UINT64_MAX << MR_TOP_BITS; /* 2^54 - 1 pages left */
 	f.cache->n_fetched -= 100;
 	f.pool->counters.n_direct_free -= 100;
 	mr_frag_alloc_bulk(f.cache, addrs, 200, 4096);

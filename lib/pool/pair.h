@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The two magazines of a cache, of pages or of objects:
+ *
+ *     alloc <--+                         +--> free
+ *              |  loaded   prev          |
+ *              +--[      ]-[      ]------+
+ *                    |        |   one CAS per magazine
+ *                  depot: filled, empty
+ *
+ * Two magazines (J. Bonwick and J. Adams, 2001) bound the trips to the depot to
+ * one per magazine's worth for any sequence of allocs and frees: whoever has
+ * just fetched or sent one has as many numbers, and room for as many, at hand.
+ */
+#ifndef POOL_PAIR_H
+#define POOL_PAIR_H
+
+#include "pool/magazine.h"
+
+struct mri_pair {
+	/*
+	 * Two things, so that an alloc writes both with one store, and a reader
+	 * of statistics sees both of one moment; atomic:
+	 *
+	 *     top = numbers that left so far << 10 | numbers in loaded
+	 */
+	uint64_t top;
+	struct mri_magazine *loaded; /* its own count is out of date */
+	struct mri_magazine *prev;   /* atomic, for statistics */
+};
+
+static inline uint32_t mri_top_n(uint64_t top)
+{
+	return (uint32_t)top & MR_TOP_MASK;
+}
+
+static inline uint32_t mri_pair_n_loaded(const struct mri_pair *pair)
+{
+	return mri_top_n(__atomic_load_n(&pair->top, __ATOMIC_RELAXED));
+}
+
+static inline void mri_pair_set_n_loaded(struct mri_pair *pair, uint32_t n)
+{
+	__atomic_store_n(&pair->top, (pair->top & ~(uint64_t)MR_TOP_MASK) | n,
+			 __ATOMIC_RELAXED);
+}
+
+/* n numbers leave the loaded magazine, which has as many, from its top. */
+static inline const uint32_t *mri_pair_pop(struct mri_pair *pair, uint64_t top,
+					   uint32_t n)
+{
+	__atomic_store_n(&pair->top, top + ((uint64_t)n << MR_TOP_BITS) - n,
+			 __ATOMIC_RELAXED);
+	return pair->loaded->numbers + mri_top_n(top) - n;
+}
+
+/* n come to the loaded magazine, where they stand already. */
+static inline void mri_pair_push(struct mri_pair *pair, uint64_t top,
+				 uint32_t n)
+{
+	__atomic_store_n(&pair->top, top + n, __ATOMIC_RELAXED);
+}
+
+/* Take the loaded magazine off; another must be loaded at once. */
+static inline struct mri_magazine *mri_pair_unload(struct mri_pair *pair)
+{
+	mri_magazine_set_n(pair->loaded, mri_pair_n_loaded(pair));
+	return pair->loaded;
+}
+
+static inline void mri_pair_load(struct mri_pair *pair,
+				 struct mri_magazine *magazine)
+{
+	pair->loaded = magazine;
+	mri_pair_set_n_loaded(pair, mri_magazine_n(magazine));
+}
+
+static inline void mri_pair_set_prev(struct mri_pair *pair,
+				     struct mri_magazine *magazine)
+{
+	__atomic_store_n(&pair->prev, magazine, __ATOMIC_RELAXED);
+}
+
+static inline void mri_pair_begin(struct mri_pair *pair,
+				  struct mri_magazine *loaded,
+				  struct mri_magazine *prev)
+{
+	mri_pair_load(pair, loaded);
+	mri_pair_set_prev(pair, prev);
+}
+
+/* The loaded magazine is empty: the other one, if that is not. */
+static inline bool mri_pair_refill(struct mri_pair *pair)
+{
+	if (mri_magazine_n(pair->prev) == 0)
+		return false;
+	mri_pair_begin(pair, pair->prev, mri_pair_unload(pair));
+	return true;
+}
+
+/* The loaded magazine is full, of n_full: the other one, if that is not. */
+static inline bool mri_pair_make_room(struct mri_pair *pair, uint32_t n_full)
+{
+	if (mri_magazine_n(pair->prev) == n_full)
+		return false;
+	mri_pair_begin(pair, pair->prev, mri_pair_unload(pair));
+	return true;
+}
+
+/* Both are empty: one of the depot's filled ones for the loaded one. */
+static inline void mri_pair_fetch(struct mri_pair *pair,
+				  struct mri_depot *depot,
+				  struct mri_magazine *filled,
+				  uint64_t *n_failed)
+{
+	mri_depot_put(&depot->empty, mri_pair_unload(pair), n_failed);
+	mri_pair_load(pair, filled);
+}
+
+/*
+ * Both are full: one of the depot's empty ones for the one that was filled
+ * longer ago; the warmer one stays.
+ */
+static inline void mri_pair_send(struct mri_pair *pair, struct mri_depot *depot,
+				 struct mri_magazine *empty, uint64_t *n_failed)
+{
+	mri_depot_put(&depot->filled, pair->prev, n_failed);
+	mri_pair_begin(pair, empty, mri_pair_unload(pair));
+}
+
+#endif
