@@ -19,7 +19,7 @@ def objection(path, target):
     name = target[1:-1]
     if ".." in name.split("/"):
         return "no '..' in includes"
-    if target in FOR_DRIVERS and top in ("apps", "examples"):
+    if target in FOR_DRIVERS and top in ("apps", "examples", "plugins"):
         return f"{name} is for driver authors"
     if target.startswith("<") or "/" not in name:
         return ""  # system, public interface, or same folder
