@@ -51,4 +51,14 @@ static inline uint32_t mri_min_u32(uint32_t a, uint32_t b)
 	return a < b ? a : b;
 }
 
+/*
+ * By how much one sum of counters is ahead of another. Sums of counters that
+ * run on while they are read may be a little crossed: then 0. They may wrap at
+ * 2^64, their distance does not.
+ */
+static inline uint64_t mri_distance(uint64_t from, uint64_t to)
+{
+	return (to - from) >> 63 == 0 ? to - from : 0;
+}
+
 #endif

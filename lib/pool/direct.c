@@ -8,16 +8,11 @@
 #include "pool/pool.h"
 #include "pool/safety.h"
 
-static void count(uint64_t *counter, uint64_t n)
-{
-	__atomic_fetch_add(counter, n, __ATOMIC_RELAXED);
-}
-
 static void count_refill(struct mr_pool *pool,
 			 const struct mri_magazine *magazine)
 {
-	count(&pool->counters.alloc_refill, 1);
-	count(&pool->counters.n_from_depot, mri_magazine_n(magazine));
+	mri_counter_add_shared(&pool->counters.alloc_refill, 1);
+	mri_counter_add_shared(&pool->counters.n_from_depot, mri_magazine_n(magazine));
 }
 
 /* Pages that are on their way to a cache; so far nobody has got them back. */
@@ -26,8 +21,8 @@ static struct mri_magazine *steal(struct mr_pool *pool, uint64_t *n_failed)
 	struct mri_magazine *magazine = mri_inbox_steal(pool, n_failed);
 
 	if (magazine != NULL) {
-		count(&pool->counters.n_from_inbox, mri_magazine_n(magazine));
-		count(&pool->counters.n_direct_free, mri_magazine_n(magazine));
+		mri_counter_add_shared(&pool->counters.n_from_inbox, mri_magazine_n(magazine));
+		mri_counter_add_shared(&pool->counters.n_direct_free, mri_magazine_n(magazine));
 	}
 	return magazine;
 }
@@ -40,7 +35,7 @@ static uint32_t take_free_pages(struct mr_pool *pool, uint32_t *pages,
 
 	if (n_got == 0 && n > 0 && may_grow && mri_pool_grow_if_empty(pool, 0))
 		n_got = mri_page_alloc_bulk(&pool->page_alloc, pages, n);
-	count(&pool->counters.alloc_slow, n_got);
+	mri_counter_add_shared(&pool->counters.alloc_slow, n_got);
 	return n_got;
 }
 
@@ -76,7 +71,7 @@ static uint32_t take_pages(struct mr_pool *pool, uint32_t *pages, uint32_t n)
 				mri_page_alloc_bulk(&pool->page_alloc,
 						    pages + n_done, n - n_done);
 
-			count(&pool->counters.alloc_slow, n_more);
+			mri_counter_add_shared(&pool->counters.alloc_slow, n_more);
 			n_done += n_more;
 			continue;
 		}
@@ -100,8 +95,8 @@ static uint32_t take_pages(struct mr_pool *pool, uint32_t *pages, uint32_t n)
 					  true);
 	if (pool->home != NULL)
 		forget_homes(pool, pages, n_done);
-	count(&pool->counters.depot_cas_failed, n_failed);
-	count(&pool->counters.n_direct_alloc, n_done);
+	mri_counter_add_shared(&pool->counters.depot_cas_failed, n_failed);
+	mri_counter_add_shared(&pool->counters.n_direct_alloc, n_done);
 	return n_done;
 }
 
@@ -151,18 +146,9 @@ uint32_t mr_pool_frag_alloc_bulk(struct mr_pool *pool, uint64_t *addrs,
 		if (n_got < n_want)
 			break;
 	}
-	count(&pool->counters.alloc_empty,
+	mri_counter_add_shared(&pool->counters.alloc_empty,
 	      (n - n_done + n_per_page - 1) / n_per_page);
 	return n_done;
-}
-
-/* True: the page is free now, and ours to recycle. */
-static bool put_owner(struct mr_pool *pool, uint64_t addr, const void *site,
-		      bool *ret_is_shared)
-{
-	if (pool->safety == NULL)
-		return mri_frag_put(pool, addr, ret_is_shared);
-	return mri_checked_put(pool, addr, NULL, site, ret_is_shared);
 }
 
 void mr_pool_frag_free_bulk(struct mr_pool *pool, const uint64_t *addrs,
@@ -180,7 +166,7 @@ void mr_pool_frag_free_bulk(struct mr_pool *pool, const uint64_t *addrs,
 		uint32_t page;
 
 		if (home == NULL) {
-			count(&pool->counters.free_invalid, 1);
+			mri_counter_add_shared(&pool->counters.free_invalid, 1);
 			if (pool->safety != NULL)
 				mri_checked_invalid(
 					pool, addrs[i],
@@ -191,17 +177,17 @@ void mr_pool_frag_free_bulk(struct mr_pool *pool, const uint64_t *addrs,
 			mri_block_put_direct(home, addrs[i]);
 			continue;
 		}
-		if (!put_owner(home, addrs[i], __builtin_return_address(0),
-			       &is_shared)) {
+		if (!mri_any_put(home, addrs[i], NULL,
+				 __builtin_return_address(0), &is_shared)) {
 			/* Not at home, which its last owner may destroy now. */
-			count(&pool->counters.recycle_released_refcnt,
+			mri_counter_add_shared(&pool->counters.recycle_released_refcnt,
 			      is_shared);
 			continue;
 		}
 		page = mri_page_of(home, addrs[i]);
 		if (home != pool) {
 			mri_pool_put_pages(home, &page, 1);
-			count(&pool->counters.recycle_ring, 1);
+			mri_counter_add_shared(&pool->counters.recycle_ring, 1);
 			continue;
 		}
 		pages[n_pages++] = page;

@@ -38,11 +38,6 @@ struct round {
 	struct mr_tend_report report;
 };
 
-static void count(uint64_t *counter, uint64_t n)
-{
-	__atomic_fetch_add(counter, n, __ATOMIC_RELAXED);
-}
-
 /* The clock that states are stamped by, and what caches were seen to do. */
 static void tick(struct mr_pool *pool, uint64_t now_ns)
 {
@@ -195,12 +190,12 @@ static void sort_depot(struct round *r, uint32_t max_magazines)
 	}
 	mr_free(pool->ctx, r->is_here);
 	mr_free(pool->ctx, (void *)r->magazines);
-	count(&pool->counters.n_from_depot, r->n_popped);
-	count(&pool->counters.n_to_depot, r->n_pushed);
-	count(&pool->counters.depot_cas_failed, r->n_failed);
+	mri_counter_add_shared(&pool->counters.n_from_depot, r->n_popped);
+	mri_counter_add_shared(&pool->counters.n_to_depot, r->n_pushed);
+	mri_counter_add_shared(&pool->counters.depot_cas_failed, r->n_failed);
 	/* What was free twice came back once too often: it is out once more. */
-	count(&pool->counters.n_direct_alloc, r->n_dropped);
-	count(&pool->counters.free_double, r->n_dropped);
+	mri_counter_add_shared(&pool->counters.n_direct_alloc, r->n_dropped);
+	mri_counter_add_shared(&pool->counters.free_double, r->n_dropped);
 	r->report.n_magazines = r->n_magazines;
 	r->report.n_duplicates = r->n_dropped;
 	if (r->n_dropped > 0)

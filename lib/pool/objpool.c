@@ -232,15 +232,6 @@ void mri_objcache_sum(const struct mr_objcache *cache,
 			mr_counter_get(&cache->n_fetched);
 }
 
-/*
- * Sums of counters that run on while they are read may be a little crossed:
- * then 0. They wrap at 2^64.
- */
-static uint64_t distance(uint64_t from, uint64_t to)
-{
-	return (to - from) >> 63 == 0 ? to - from : 0;
-}
-
 int mr_objpool_stats(const struct mr_objpool *pool,
 		     struct mr_objpool_stats *stats)
 {
@@ -261,11 +252,11 @@ int mr_objpool_stats(const struct mr_objpool *pool,
 	pthread_mutex_unlock(&p->lock);
 
 	if (pool->owns_memory)
-		s.n_free = distance(distance(c.n_free, c.n_alloc),
+		s.n_free = mri_distance(mri_distance(c.n_free, c.n_alloc),
 				    pool->n_objects);
 	else
-		s.n_free = distance(c.n_alloc, c.n_free);
-	s.n_in_flight = distance(s.n_free, pool->n_objects);
+		s.n_free = mri_distance(c.n_alloc, c.n_free);
+	s.n_in_flight = mri_distance(s.n_free, pool->n_objects);
 	s.alloc_fast = c.n_alloc;
 	s.alloc_refill = c.alloc_refill;
 	s.alloc_empty = c.alloc_empty;

@@ -195,6 +195,12 @@ struct mr_pool {
 	struct mri_pool_counters counters;
 };
 
+/* Add to a counter that any thread may write: those of a pool. */
+static inline void mri_counter_add_shared(uint64_t *counter, uint64_t n)
+{
+	__atomic_fetch_add(counter, n, __ATOMIC_RELAXED);
+}
+
 /*
  * Add what a cache counted to sums. Pages do not appear and vanish: what came
  * back is what left and what is here, less what was fetched. So a free counts

@@ -3,15 +3,6 @@
 #include "pool/cache.h"
 #include "pool/safety.h"
 
-/* True: the page is free now, and ours to recycle. */
-static bool put_owner(struct mr_cache *cache, struct mr_pool *pool,
-		      uint64_t addr, bool *ret_is_shared)
-{
-	if (pool->safety == NULL)
-		return mri_frag_put(pool, addr, ret_is_shared);
-	return mri_checked_put(pool, addr, cache, cache->site, ret_is_shared);
-}
-
 static void put_one(struct mr_cache *cache, uint64_t addr)
 {
 	struct mr_pool *pool = cache->pool;
@@ -29,7 +20,7 @@ static void put_one(struct mr_cache *cache, uint64_t addr)
 		mri_block_put(cache, pool, addr);
 		return;
 	}
-	if (!put_owner(cache, pool, addr, &is_shared)) {
+	if (!mri_any_put(pool, addr, cache, cache->site, &is_shared)) {
 		mr_counter_add(&cache->counters.recycle_released_refcnt,
 			       is_shared);
 		return;

@@ -5,11 +5,6 @@
 #include "pool/cache.h"
 #include "pool/safety.h"
 
-static void count(uint64_t *counter, uint64_t n)
-{
-	__atomic_fetch_add(counter, n, __ATOMIC_RELAXED);
-}
-
 static struct mri_safety *make(struct mr_pool *pool, enum mr_safety level)
 {
 	struct mri_safety *safety = mr_alloc(pool->ctx, 0, sizeof(*safety));
@@ -195,7 +190,7 @@ tell_double(struct mr_pool *pool, uint32_t page, uint64_t addr, uint64_t before,
 	struct mri_safety *safety = pool->safety;
 	char where[MRI_SITE_TEXT], first[MRI_SITE_TEXT];
 
-	count(&pool->counters.free_double, 1);
+	mri_counter_add_shared(&pool->counters.free_double, 1);
 	if (!mri_site_tell(safety, site, MRI_TOLD_DOUBLE))
 		return;
 	mri_site_say(safety, site, where);

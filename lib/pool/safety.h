@@ -104,6 +104,16 @@ void mri_checked_free(struct mr_cache *cache, const char *addrs, uint32_t n,
 bool mri_checked_put(struct mr_pool *pool, uint64_t addr,
 		     struct mr_cache *cache, const void *site,
 		     bool *ret_is_shared);
+/* The same of a pool of any level. */
+static inline bool mri_any_put(struct mr_pool *pool, uint64_t addr,
+			       struct mr_cache *cache, const void *site,
+			       bool *ret_is_shared)
+{
+	return pool->safety == NULL ?
+		       mri_frag_put(pool, addr, ret_is_shared) :
+		       mri_checked_put(pool, addr, cache, site, ret_is_shared);
+}
+
 /* A page has come back: true, and it is the caller's to recycle. */
 bool mri_checked_page_in(struct mr_pool *pool, uint32_t page,
 			 struct mr_cache *cache, const void *site,

@@ -54,15 +54,6 @@ static uint32_t n_idle_open_pages(const struct mr_cache *cache)
 			       __ATOMIC_RELAXED) == n_left;
 }
 
-/*
- * Sums of counters that run on while they are read may be a little crossed.
- * The counters may wrap, their distance does not.
- */
-static uint64_t distance(uint64_t from, uint64_t to)
-{
-	return (int64_t)(to - from) > 0 ? to - from : 0;
-}
-
 uint64_t mri_pool_n_held(const struct mr_pool *pool)
 {
 	uint64_t n = 0;
@@ -94,7 +85,7 @@ uint64_t mri_cache_idle_ns(struct mr_cache *cache, uint64_t now_ns)
 		__atomic_store_n(&cache->seen_activity, seen, __ATOMIC_RELAXED);
 		__atomic_store_n(&cache->seen_ns, now_ns, __ATOMIC_RELAXED);
 	}
-	return distance(__atomic_load_n(&cache->seen_ns, __ATOMIC_RELAXED),
+	return mri_distance(__atomic_load_n(&cache->seen_ns, __ATOMIC_RELAXED),
 			now_ns);
 }
 
@@ -173,16 +164,16 @@ int mri_pool_stats(const struct mr_pool *pool, struct mr_pool_stats *stats,
 	pthread_mutex_unlock(&p->lock);
 
 	add_page_alloc(&p->page_alloc, &c, &s);
-	s.n_open = n_held + distance(c.n_from_inbox, c.n_to_inbox);
+	s.n_open = n_held + mri_distance(c.n_from_inbox, c.n_to_inbox);
 	s.n_free += mri_safety_n_held(pool);
 	s.n_cached += n_idle_open + blocks.n_fetched;
-	s.n_depot = distance(c.n_from_depot, c.n_to_depot);
+	s.n_depot = mri_distance(c.n_from_depot, c.n_to_depot);
 	s.n_free += s.n_cached + s.n_depot + s.n_open;
 	n_out = c.n_alloc + c.n_direct_alloc + c.n_block_alloc;
 	n_back = c.n_free + c.n_direct_free + c.n_block_free + n_idle_open +
 		 n_held + c.n_to_inbox - c.n_from_inbox;
-	s.n_in_flight = distance(n_back, n_out);
-	s.free_over = c.free_over + distance(n_out, n_back);
+	s.n_in_flight = mri_distance(n_back, n_out);
+	s.free_over = c.free_over + mri_distance(n_out, n_back);
 	s.alloc_fast = c.n_alloc;
 	s.alloc_refill = c.alloc_refill;
 	s.alloc_slow = c.alloc_slow;
