@@ -56,9 +56,8 @@ uint32_t mri_chunk_alloc(struct mr_cache *cache, uint64_t *addrs, uint32_t n)
  * The same for pages of several chunks. Frags of one page often stand next to
  * each other in a burst: one look at live[] for all of them.
  */
-void mri_chunk_free(struct mr_cache *cache,
-						  const char *addrs, uint32_t n,
-						  size_t stride)
+void mri_chunk_free(struct mr_cache *cache, const char *addrs, uint32_t n,
+		    size_t stride)
 {
 	struct mr_pool *pool = cache->pool;
 	uint32_t i = 0, n_shared = 0;
@@ -70,8 +69,7 @@ void mri_chunk_free(struct mr_cache *cache,
 
 		if (!mri_pool_has(pool, addr) ||
 		    __atomic_load_n(&pool->live[page], __ATOMIC_RELAXED) == 0) {
-			mri_cache_put(cache, addrs + i * stride, 1,
-				      stride);
+			mri_cache_put(cache, addrs + i * stride, 1, stride);
 			i++;
 			continue;
 		}

@@ -12,7 +12,8 @@ static void count_refill(struct mr_pool *pool,
 			 const struct mri_magazine *magazine)
 {
 	mri_counter_add_shared(&pool->counters.alloc_refill, 1);
-	mri_counter_add_shared(&pool->counters.n_from_depot, mri_magazine_n(magazine));
+	mri_counter_add_shared(&pool->counters.n_from_depot,
+			       mri_magazine_n(magazine));
 }
 
 /* Pages that are on their way to a cache; so far nobody has got them back. */
@@ -21,8 +22,10 @@ static struct mri_magazine *steal(struct mr_pool *pool, uint64_t *n_failed)
 	struct mri_magazine *magazine = mri_inbox_steal(pool, n_failed);
 
 	if (magazine != NULL) {
-		mri_counter_add_shared(&pool->counters.n_from_inbox, mri_magazine_n(magazine));
-		mri_counter_add_shared(&pool->counters.n_direct_free, mri_magazine_n(magazine));
+		mri_counter_add_shared(&pool->counters.n_from_inbox,
+				       mri_magazine_n(magazine));
+		mri_counter_add_shared(&pool->counters.n_direct_free,
+				       mri_magazine_n(magazine));
 	}
 	return magazine;
 }
@@ -67,11 +70,11 @@ static uint32_t take_pages(struct mr_pool *pool, uint32_t *pages, uint32_t n)
 		else if (magazine != NULL)
 			count_refill(pool, magazine);
 		if (magazine == NULL && mri_block_reclaim(pool, NULL) > 0) {
-			const uint32_t n_more =
-				mri_page_alloc_bulk(&pool->page_alloc,
-						    pages + n_done, n - n_done);
+			const uint32_t n_more = mri_page_alloc_bulk(
+				&pool->page_alloc, pages + n_done, n - n_done);
 
-			mri_counter_add_shared(&pool->counters.alloc_slow, n_more);
+			mri_counter_add_shared(&pool->counters.alloc_slow,
+					       n_more);
 			n_done += n_more;
 			continue;
 		}
@@ -83,7 +86,8 @@ static uint32_t take_pages(struct mr_pool *pool, uint32_t *pages, uint32_t n)
 		memcpy(pages + n_done, magazine->numbers + n_left,
 		       k * sizeof(pages[0]));
 		n_done += k;
-		mri_page_free_bulk(&pool->page_alloc, magazine->numbers, n_left);
+		mri_page_free_bulk(&pool->page_alloc, magazine->numbers,
+				   n_left);
 		mri_magazine_set_n(magazine, 0);
 		mri_depot_put(&pool->depot.empty, magazine, &n_failed);
 	}
@@ -91,8 +95,8 @@ static uint32_t take_pages(struct mr_pool *pool, uint32_t *pages, uint32_t n)
 		n_done += mri_quarantine_take(&pool->safety->quarantine,
 					      pages + n_done, n - n_done, 0);
 	if (n_done < n)
-		n_done += take_free_pages(pool, pages + n_done, n - n_done,
-					  true);
+		n_done +=
+			take_free_pages(pool, pages + n_done, n - n_done, true);
 	if (pool->home != NULL)
 		forget_homes(pool, pages, n_done);
 	mri_counter_add_shared(&pool->counters.depot_cas_failed, n_failed);
@@ -147,7 +151,7 @@ uint32_t mr_pool_frag_alloc_bulk(struct mr_pool *pool, uint64_t *addrs,
 			break;
 	}
 	mri_counter_add_shared(&pool->counters.alloc_empty,
-	      (n - n_done + n_per_page - 1) / n_per_page);
+			       (n - n_done + n_per_page - 1) / n_per_page);
 	return n_done;
 }
 
@@ -180,8 +184,9 @@ void mr_pool_frag_free_bulk(struct mr_pool *pool, const uint64_t *addrs,
 		if (!mri_any_put(home, addrs[i], NULL,
 				 __builtin_return_address(0), &is_shared)) {
 			/* Not at home, which its last owner may destroy now. */
-			mri_counter_add_shared(&pool->counters.recycle_released_refcnt,
-			      is_shared);
+			mri_counter_add_shared(
+				&pool->counters.recycle_released_refcnt,
+				is_shared);
 			continue;
 		}
 		page = mri_page_of(home, addrs[i]);

@@ -3,9 +3,9 @@
  * The janitor: what nobody needs goes back, and what is kept is put in order.
  *
  *     depot --half--> one bit per page --> sorted, each page once
- *                                            | high addresses: idle
- *                                            v
- *     depot <-- magazines, sorted         page allocator --> segments --> system
+ *                                         | high addresses: idle
+ *                                         v
+ *     depot <-- magazines, sorted      page allocator --> segments --> system
  *
  * To the depot it is one more cache. How many pages are idle follows from the
  * most that were in use, which decays by an eighth per call: pages that even
@@ -29,8 +29,8 @@ static const uint64_t DEFAULT_IDLE_NS = UINT64_C(10) * 1000 * 1000 * 1000;
 /* One call. */
 struct round {
 	struct mr_pool *pool;
-	uint64_t n_idle; /* pages that may leave the depot for good */
-	uint64_t *is_here;  /* a bit per page */
+	uint64_t n_idle;   /* pages that may leave the depot for good */
+	uint64_t *is_here; /* a bit per page */
 	struct mri_magazine **magazines;
 	uint32_t n_magazines;
 	uint64_t n_popped, n_pushed, n_dropped; /* pages */
@@ -54,8 +54,8 @@ static void tick(struct mr_pool *pool, uint64_t now_ns)
 static uint64_t n_idle_pages(struct mr_pool *pool,
 			     const struct mr_pool_stats *stats)
 {
-	const uint64_t n_used = stats->n_in_flight + stats->n_cached +
-				stats->n_open;
+	const uint64_t n_used =
+		stats->n_in_flight + stats->n_cached + stats->n_open;
 	uint64_t *high = &pool->janitor.n_high;
 	uint64_t n_needed;
 
@@ -88,8 +88,8 @@ static void pop_magazines(struct round *r, uint32_t n)
 	struct mri_depot *depot = &r->pool->depot;
 
 	while (r->n_magazines < n) {
-		struct mri_magazine *magazine = mri_depot_take(
-			depot, &depot->filled, &r->n_failed);
+		struct mri_magazine *magazine =
+			mri_depot_take(depot, &depot->filled, &r->n_failed);
 
 		if (magazine == NULL)
 			break;
@@ -142,9 +142,9 @@ static void give_back(struct round *r)
 	n_back += (n_left - n_back) % n_full_one;
 	r->report.n_pages_back = n_back;
 	while (n_left > 0) {
-		const uint32_t n_want =
-			n_back > 0 && n_back < n_full_one ? (uint32_t)n_back :
-							    n_full_one;
+		const uint32_t n_want = n_back > 0 && n_back < n_full_one ?
+						(uint32_t)n_back :
+						n_full_one;
 		const uint32_t n = take_highest(r, &at_word, pages, n_want);
 		const uint32_t *first = pages + MRI_MAX_MAGAZINE_PAGES - n;
 		struct mri_magazine *magazine = r->magazines[n_full];
@@ -174,8 +174,8 @@ static void give_back(struct round *r)
 static void sort_depot(struct round *r, uint32_t max_magazines)
 {
 	struct mr_pool *pool = r->pool;
-	const uint32_t n_there = mri_stack_n(&pool->depot.filled,
-					     pool->depot.n_magazines);
+	const uint32_t n_there =
+		mri_stack_n(&pool->depot.filled, pool->depot.n_magazines);
 	const uint32_t n = mri_min_u32((n_there + 1) / 2, max_magazines);
 
 	if (n == 0)
@@ -229,7 +229,8 @@ static uint64_t pages_in_use(struct mr_pool *pool, uint64_t now_ns,
 	n_keep = pa->n_pages;
 	for (uint32_t s = pa->n_segments; s-- > 0;) {
 		const struct mri_page_segment *segment = &pa->segments[s];
-		const uint32_t end = mri_min_u32(segment->end_page, pa->n_pages);
+		const uint32_t end =
+			mri_min_u32(segment->end_page, pa->n_pages);
 		uint64_t *since = &pool->janitor.free_since_ns[s];
 
 		if (segment->n_free != end - segment->first_page)
@@ -283,8 +284,7 @@ static void grow_ahead(struct round *r)
 	if (n_free >= pa->low_pages || n_before == pa->max_pages)
 		return;
 	if (mr_pool_grow(pool, 0, NULL) == 0)
-		r->report.n_pages_grown =
-			mri_page_alloc_n_pages(pa) - n_before;
+		r->report.n_pages_grown = mri_page_alloc_n_pages(pa) - n_before;
 }
 
 int mr_pool_tend(struct mr_pool *pool, const struct mr_tend_config *config,
@@ -314,7 +314,7 @@ int mr_pool_tend(struct mr_pool *pool, const struct mr_tend_config *config,
 	grow_ahead(&r);
 	if (r.report.n_pages_grown == 0)
 		shrink(&r, now_ns, c.n_keep, c.idle_ns);
-	return report == NULL ? 0 :
-				mri_fill_sized(report, &r.report,
-					       sizeof(r.report));
+	return report == NULL ?
+		       0 :
+		       mri_fill_sized(report, &r.report, sizeof(r.report));
 }

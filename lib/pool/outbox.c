@@ -7,10 +7,11 @@
  *                                             --> inbox of that cache
  *
  * The table has few places, and what finds none sends away what is at the one
- * that its pool and home point to. An open magazine has a page at least. It goes when it is full,
- * when somebody starves, when two ticks of TICK_CALLS calls found nothing new
- * in it, and with mr_cache_flush(). Each call that frees is seen here while
- * something is open: fast_pages is 0 then, so the hot path does not look.
+ * that its pool and home point to. An open magazine has a page at least. It
+ * goes when it is full, when somebody starves, when two ticks of TICK_CALLS
+ * calls found nothing new in it, and with mr_cache_flush(). Each call that
+ * frees is seen here while something is open: fast_pages is 0 then, so the hot
+ * path does not look.
  *
  * A pool may be destroyed by another thread when all of its pages are back. So
  * what is sent counts as in flight until it is where it belongs, and the last

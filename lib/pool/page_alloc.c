@@ -56,7 +56,8 @@ static inline uint32_t block_mask(uint32_t order)
 	return (1u << (1u << order)) - 1;
 }
 
-__attribute__((noinline)) static void unlink_group(struct mri_page_alloc *pa, uint32_t g)
+__attribute__((noinline)) static void unlink_group(struct mri_page_alloc *pa,
+						   uint32_t g)
 {
 	struct mri_page_group *group = &pa->groups[g];
 	struct mri_page_segment *segment = &pa->segments[group->segment];
@@ -76,7 +77,8 @@ __attribute__((noinline)) static void unlink_group(struct mri_page_alloc *pa, ui
  * A group that is in no list, to the head of the one it belongs into. Who was
  * the head there may belong into a lower one by now, and makes room.
  */
-__attribute__((noinline)) static void link_group(struct mri_page_alloc *pa, uint32_t g)
+__attribute__((noinline)) static void link_group(struct mri_page_alloc *pa,
+						 uint32_t g)
 {
 	struct mri_page_group *group = &pa->groups[g];
 	struct mri_page_segment *segment = &pa->segments[group->segment];
@@ -184,8 +186,7 @@ static inline uint32_t take(struct mri_page_alloc *pa, uint32_t order,
 		if (s == MRI_SEGMENT_NONE)
 			return 0;
 		g = segment->heads[order + (uint32_t)__builtin_ctz(
-						   segment->buckets >>
-						   order)] -
+						   segment->buckets >> order)] -
 		    1;
 		free = pa->groups[g].free;
 		blocks = blocks_of(free, order);
@@ -291,9 +292,9 @@ void mri_page_refuse(struct mri_page_alloc *pa,
 {
 	const uint32_t g = page >> pa->group_shift;
 	const uint32_t at = page & ((1u << pa->group_shift) - 1);
-	const uint32_t free = (g == run->group ? run->free :
-						 pa->groups[g].free) &
-			      block_mask(order) << at;
+	const uint32_t free =
+		(g == run->group ? run->free : pa->groups[g].free) &
+		block_mask(order) << at;
 
 	if (page < pa->n_pages && free != 0)
 		pa->counters.free_double += (uint32_t)__builtin_popcount(free);
@@ -355,8 +356,7 @@ void mri_page_alloc_append(struct mri_page_alloc *pa, uint32_t end_page,
 			   int32_t numa_node, bool is_near)
 {
 	const uint32_t s = pa->n_segments++;
-	const uint32_t first =
-		s == 0 ? 0 : pa->segments[s - 1].end_page;
+	const uint32_t first = s == 0 ? 0 : pa->segments[s - 1].end_page;
 	const uint32_t n_per_group = 1u << pa->group_shift;
 
 	pa->segments[s] = (struct mri_page_segment){ .first_page = first,
@@ -367,9 +367,9 @@ void mri_page_alloc_append(struct mri_page_alloc *pa, uint32_t end_page,
 			 __ATOMIC_RELAXED);
 	for (uint32_t g = first >> pa->group_shift;
 	     g < (end_page + n_per_group - 1) >> pa->group_shift; g++)
-		pa->groups[g] = (struct mri_page_group){
-			.bucket = MRI_BUCKET_NONE, .segment = (uint8_t)s
-		};
+		pa->groups[g] =
+			(struct mri_page_group){ .bucket = MRI_BUCKET_NONE,
+						 .segment = (uint8_t)s };
 }
 
 /* From the end, so that the lists begin with the lowest addresses. */

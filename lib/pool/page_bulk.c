@@ -78,8 +78,8 @@ static inline uint32_t take_blocks(struct mr_pool *pool, uint32_t order,
 					order);
 			while (only_empty && *slots != MR_ADDR_NONE)
 				slots++;
-			*slots++ = addr + ((uint64_t)__builtin_ctz(blocks)
-					   << shift);
+			*slots++ = addr +
+				   ((uint64_t)__builtin_ctz(blocks) << shift);
 		}
 	}
 	mri_page_call_end(pool, order, n_done);
@@ -136,11 +136,11 @@ uint32_t mr_page_alloc_bulk_slots(struct mr_pool *pool, uint32_t order,
 	if (n_empty == 0)
 		return n;
 	do {
-		n_done = pool->safety == NULL ?
-				 take_blocks(pool, order, addrs, n_empty,
-					     true) :
-				 fill_checked(pool, order, addrs, n_empty,
-					      __builtin_return_address(0));
+		n_done =
+			pool->safety == NULL ?
+				take_blocks(pool, order, addrs, n_empty, true) :
+				fill_checked(pool, order, addrs, n_empty,
+					     __builtin_return_address(0));
 	} while (n_done == 0 && mri_page_call_again(pool, order, n_empty));
 	return n - n_empty + n_done;
 }
@@ -179,9 +179,9 @@ void mri_page_put_block(struct mr_pool *pool, struct mri_page_free_run *run,
 				mri_page_refuse(pa, run, order, page);
 			return;
 		}
-	} else if (__atomic_load_n(&pool->owners[(size_t)page
-						 << n_chunks_shift],
-				   __ATOMIC_ACQUIRE) != 0 &&
+	} else if (__atomic_load_n(
+			   &pool->owners[(size_t)page << n_chunks_shift],
+			   __ATOMIC_ACQUIRE) != 0 &&
 		   !mri_frag_put(pool, addr, &is_shared)) {
 		pa->counters.direct_shared += is_shared;
 		return;
@@ -243,8 +243,8 @@ void mri_page_put_checked(struct mr_pool *pool, uint32_t order, uint64_t addr,
 		mri_checked_invalid(pool, addr, site);
 	} else if (check_in(pool, order, addr, site)) {
 		mri_page_free_blocks(&pool->page_alloc, order, &page, 1);
-		__atomic_fetch_add(&pool->counters.n_direct_free,
-				   1u << order, __ATOMIC_RELEASE);
+		__atomic_fetch_add(&pool->counters.n_direct_free, 1u << order,
+				   __ATOMIC_RELEASE);
 	}
 }
 

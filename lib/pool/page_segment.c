@@ -31,9 +31,8 @@ static const uint64_t MIN_GRANULE_BYTES = UINT64_C(64) << 10;
  */
 static uint64_t granule_of(const struct mr_pool *pool, uint64_t n_bytes)
 {
-	const uint64_t os_page =
-		mri_os_page_bytes(mri_segment_best(n_bytes,
-						   pool->region->os_pages));
+	const uint64_t os_page = mri_os_page_bytes(
+		mri_segment_best(n_bytes, pool->region->os_pages));
 
 	if (os_page > MAX_GRANULE_BYTES)
 		return MAX_GRANULE_BYTES;
@@ -219,8 +218,7 @@ static bool has_block(struct mri_page_alloc *pa, uint32_t order)
 
 	if (mri_page_take(pa, order, 1, &first, &blocks) == 0)
 		return false;
-	mri_page_back(pa, &run, order,
-		      first + (uint32_t)__builtin_ctz(blocks));
+	mri_page_back(pa, &run, order, first + (uint32_t)__builtin_ctz(blocks));
 	mri_page_back_end(pa, &run);
 	return true;
 }

@@ -104,7 +104,8 @@ void mri_poison_fill(struct mr_pool *pool, uint64_t addr, uint32_t n_bytes)
 static uint32_t find_broken(const uint8_t *bytes, uint32_t n_bytes)
 {
 	/* All bytes are the same where each is like the next one. */
-	if (bytes[0] == MRI_POISON && memcmp(bytes, bytes + 1, n_bytes - 1) == 0)
+	if (bytes[0] == MRI_POISON &&
+	    memcmp(bytes, bytes + 1, n_bytes - 1) == 0)
 		return n_bytes;
 	for (uint32_t i = 0; i < n_bytes; i++)
 		if (bytes[i] != MRI_POISON)

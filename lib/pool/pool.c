@@ -132,10 +132,9 @@ static int alloc_tables(struct mr_pool *pool, const struct mr_pool_config *c)
 	 * Each cache holds two and may have others open; the slack is for
 	 * those that are sent before they are full, and for other pools.
 	 */
-	const uint32_t n_magazines = 2 * (pool->n_pages / c->magazine_pages) +
-				     1 +
-				     2 * (2 + MR_OPEN_MAGAZINES) *
-					     pool->max_caches;
+	const uint32_t n_magazines =
+		2 * (pool->n_pages / c->magazine_pages) + 1 +
+		2 * (2 + MR_OPEN_MAGAZINES) * pool->max_caches;
 
 	pool->owners = mr_alloc(pool->ctx, 0, n_chunks);
 	if (pool->page_shift != pool->chunk_shift)
@@ -345,15 +344,15 @@ int mr_pool_destroy(struct mr_pool *pool, struct mr_reason *reterr_reason)
 			       pool->name, pool->n_ports, stats.n_caches);
 	if (stats.n_in_flight + n_held > 0) {
 		mri_site_say_leaks(pool, takers, sizeof(takers));
-		return mr_fail(reterr_reason, -EBUSY,
-			       "%llu pages of %s are in flight: %llu of frames "
-			       "that were received or allocated and not given "
-			       "back, %llu in open magazines of caches of other "
-			       "pools (mr_cache_flush())%s",
-			       (unsigned long long)(stats.n_in_flight + n_held),
-			       pool->name,
-			       (unsigned long long)stats.n_in_flight,
-			       (unsigned long long)n_held, takers);
+		return mr_fail(
+			reterr_reason, -EBUSY,
+			"%llu pages of %s are in flight: %llu of frames "
+			"that were received or allocated and not given "
+			"back, %llu in open magazines of caches of other "
+			"pools (mr_cache_flush())%s",
+			(unsigned long long)(stats.n_in_flight + n_held),
+			pool->name, (unsigned long long)stats.n_in_flight,
+			(unsigned long long)n_held, takers);
 	}
 	if (stats.free_over > 0)
 		mr_log(pool->ctx, MR_LOG_ERROR,

@@ -50,8 +50,7 @@ void mri_cache_return(struct mr_cache *cache, struct mr_pool *pool,
 
 	if (pool != cache->pool)
 		mr_counter_add(&cache->counters.recycle_ring, 1);
-	if (pool == cache->pool &&
-	    (home == MRI_NO_HOME || home == cache->id))
+	if (pool == cache->pool && (home == MRI_NO_HOME || home == cache->id))
 		mri_cache_keep(cache, &page, 1);
 	else
 		mri_outbox_put(cache, pool, home, &page, 1);

@@ -66,8 +66,10 @@ __attribute__((noinline, cold)) static void tell_thread(struct mr_cache *cache)
 	cache->is_user_told = true;
 	mri_site_say(safety, mri_site_find(safety, cache->site), where);
 	mr_log(cache->pool->ctx, MR_LOG_ERROR,
-	       "%s: a cache is used by a second thread, by %s: give each thread "
-	       "a cache of its own, or call mr_cache_adopt() when the first one "
+	       "%s: a cache is used by a second thread, by %s: give each "
+	       "thread "
+	       "a cache of its own, or call mr_cache_adopt() when the first "
+	       "one "
 	       "has ended",
 	       cache->pool->name, where);
 }
@@ -102,8 +104,8 @@ void mri_checked_pages_out(struct mr_pool *pool, const uint32_t *pages,
 			   uint32_t n, const void *site)
 {
 	struct mri_safety *safety = pool->safety;
-	const uint64_t out = mri_state(safety, mri_site_find(safety, site),
-				       MRI_STATE_OUT);
+	const uint64_t out =
+		mri_state(safety, mri_site_find(safety, site), MRI_STATE_OUT);
 
 	for (uint32_t i = 0; i < n; i++) {
 		const uint64_t addr = mri_page_addr(pool, pages[i]);
@@ -218,8 +220,8 @@ void mri_checked_invalid(struct mr_pool *pool, uint64_t addr, const void *site)
 }
 
 /* True: it was out, and is free now. */
-static inline __attribute__((always_inline)) bool mark_free(struct mr_pool *pool, uint32_t page, uint64_t in,
-			     uint32_t site)
+static inline __attribute__((always_inline)) bool
+mark_free(struct mr_pool *pool, uint32_t page, uint64_t in, uint32_t site)
 {
 	const uint64_t before = __atomic_exchange_n(&pool->safety->states[page],
 						    in, __ATOMIC_RELAXED);
@@ -237,8 +239,8 @@ bool mri_checked_page_in(struct mr_pool *pool, uint32_t page,
 	struct mri_safety *safety = pool->safety;
 	const uint32_t place = mri_site_find(safety, site);
 	const bool is_held = safety->level >= MR_SAFETY_POISON;
-	const uint64_t in = mri_state(safety, place,
-				      is_held ? MRI_STATE_POISONED : 0);
+	const uint64_t in =
+		mri_state(safety, place, is_held ? MRI_STATE_POISONED : 0);
 
 	if (!mark_free(pool, page, in, place))
 		return false;
@@ -282,8 +284,7 @@ bool mri_checked_put(struct mr_pool *pool, uint64_t addr,
 		return false;
 	}
 	if (safety->level >= MR_SAFETY_POISON)
-		mri_poison_fill(pool,
-				pool->addr + (chunk << pool->chunk_shift),
+		mri_poison_fill(pool, pool->addr + (chunk << pool->chunk_shift),
 				pool->chunk_bytes);
 	return mri_live_put(&pool->live[page], 1) &&
 	       mri_checked_page_in(pool, page, cache, site, true);
@@ -358,8 +359,8 @@ void mri_checked_block_in(struct mr_pool *pool, uint32_t page, uint32_t n,
 	struct mri_safety *safety = pool->safety;
 	const uint32_t place = mri_site_find(safety, site);
 	const bool is_filled = safety->level >= MR_SAFETY_POISON;
-	const uint64_t in = mri_state(safety, place,
-				      is_filled ? MRI_STATE_POISONED : 0);
+	const uint64_t in =
+		mri_state(safety, place, is_filled ? MRI_STATE_POISONED : 0);
 
 	for (uint32_t i = page; i < page + n; i++)
 		if (mark_free(pool, i, in, place) && is_filled)

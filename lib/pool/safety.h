@@ -187,11 +187,10 @@ static inline uint32_t mri_state_site(uint64_t state)
 	return state >> MRI_SITE_SHIFT & (MRI_SITES - 1);
 }
 
-static inline uint64_t mri_state(const struct mri_safety *safety,
-				 uint32_t site, uint32_t bits)
+static inline uint64_t mri_state(const struct mri_safety *safety, uint32_t site,
+				 uint32_t bits)
 {
-	const uint64_t now =
-		__atomic_load_n(&safety->now_us, __ATOMIC_RELAXED);
+	const uint64_t now = __atomic_load_n(&safety->now_us, __ATOMIC_RELAXED);
 
 	return now << MRI_TIME_SHIFT | (site << MRI_SITE_SHIFT | bits);
 }

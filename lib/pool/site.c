@@ -164,9 +164,8 @@ void mri_site_say_leaks(const struct mr_pool *pool, char *text, size_t n)
 		if (place == MRI_SITES || n_text >= n)
 			break;
 		mri_site_say(pool->safety, place, where);
-		n_text += (size_t)snprintf(text + n_text, n - n_text,
-					   "%s %u taken by %s",
-					   i == 0 ? ":" : ",", tally.n_pages,
-					   where);
+		n_text += (size_t)snprintf(
+			text + n_text, n - n_text, "%s %u taken by %s",
+			i == 0 ? ":" : ",", tally.n_pages, where);
 	}
 }

@@ -86,7 +86,7 @@ uint64_t mri_cache_idle_ns(struct mr_cache *cache, uint64_t now_ns)
 		__atomic_store_n(&cache->seen_ns, now_ns, __ATOMIC_RELAXED);
 	}
 	return mri_distance(__atomic_load_n(&cache->seen_ns, __ATOMIC_RELAXED),
-			now_ns);
+			    now_ns);
 }
 
 int mr_cache_stats(const struct mr_cache *cache, struct mr_cache_stats *stats)
@@ -95,7 +95,8 @@ int mr_cache_stats(const struct mr_cache *cache, struct mr_cache_stats *stats)
 	const struct mr_pool *pool = cache->pool;
 	struct mri_pool_counters sums = { 0 };
 	struct mr_cache_stats s = {
-		.max_pages = (2 + MR_OPEN_MAGAZINES) * mri_magazine_pages(cache->pool) +
+		.max_pages = (2 + MR_OPEN_MAGAZINES) *
+				     mri_magazine_pages(cache->pool) +
 			     (pool->live != NULL),
 		.n_pages = mri_cache_sums(cache, &sums),
 		.n_open = __atomic_load_n(&cache->n_open, __ATOMIC_RELAXED),
@@ -109,8 +110,7 @@ int mr_cache_stats(const struct mr_cache *cache, struct mr_cache_stats *stats)
 
 /* What the page allocator has, and counted of its public calls. */
 static void add_page_alloc(struct mri_page_alloc *pa,
-			   struct mri_pool_counters *c,
-			   struct mr_pool_stats *s)
+			   struct mri_pool_counters *c, struct mr_pool_stats *s)
 {
 	const struct mri_page_counters *from = &pa->counters;
 	uint64_t n_direct;
