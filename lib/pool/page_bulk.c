@@ -153,7 +153,8 @@ static bool is_no_block(const struct mr_pool *pool, uint32_t order,
 	const uint64_t page = offset >> pool->page_shift;
 
 	return page >= pool->n_pages ||
-	       (offset & (((uint64_t)pool->page_bytes << order) - 1)) != 0 ||
+	       (offset & ((UINT64_C(1) << (pool->page_shift + order)) - 1)) !=
+		       0 ||
 	       (pool->live != NULL &&
 		__atomic_load_n(&pool->live[page], __ATOMIC_RELAXED) != 0);
 }

@@ -7,6 +7,7 @@
 #include "support/pool_unit.h"
 
 #include <millrace/frag.h>
+#include <millrace/page.h>
 
 enum { N_PAGES = 64 };
 
@@ -128,6 +129,27 @@ static void it_is_a_pool_like_others(void **state)
 	unmake(&f);
 }
 
+/* A guard is no page: whoever gives its address back has counted too far. */
+static void the_address_of_a_guard_is_refused(void **state)
+{
+	struct pool_fixture f;
+	uint64_t addrs[2];
+
+	(void)state;
+	make(&f, 4096);
+	assert_int_equal(mr_page_alloc_bulk(f.pool, 0, addrs, 2), 2);
+	for (uint32_t i = 0; i < 2; i++) {
+		const uint64_t guard = addrs[i] + 4096;
+
+		mr_page_free_bulk(f.pool, 0, &guard, 1);
+		assert_int_equal(pool_stats(f.pool).free_invalid, i + 1);
+		assert_in_flight(f.pool, 2);
+	}
+	mr_page_free_bulk(f.pool, 0, addrs, 2);
+	assert_int_equal(pool_stats(f.pool).free_double, 0);
+	unmake(&f);
+}
+
 static void devices_cannot_register_it(void **state)
 {
 	struct pool_fixture f;
@@ -231,6 +253,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_fault_ends_it),
 		cmocka_unit_test(it_is_a_pool_like_others),
+		cmocka_unit_test(the_address_of_a_guard_is_refused),
 		cmocka_unit_test(devices_cannot_register_it),
 		cmocka_unit_test(what_cannot_be_guarded),
 		cmocka_unit_test(where_nothing_can_be_guarded),
