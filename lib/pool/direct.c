@@ -3,103 +3,99 @@
  * Pages straight from and to the pool, with no cache involved: what opening and
  * closing a port does, and pages of another pool on their way home.
  */
-#include <string.h>
-
-#include "pool/pool.h"
 #include "pool/safety.h"
 
-static void count_refill(struct mr_pool *pool,
-			 const struct mri_magazine *magazine)
+/* A magazine of pages that nobody has; NULL: there is none. */
+static struct mri_magazine *take_magazine(struct mr_pool *pool,
+					  uint64_t *n_failed)
 {
-	mri_counter_add_shared(&pool->counters.alloc_refill, 1);
-	mri_counter_add_shared(&pool->counters.n_from_depot,
-			       mri_magazine_n(magazine));
-}
-
-/* Pages that are on their way to a cache; so far nobody has got them back. */
-static struct mri_magazine *steal(struct mr_pool *pool, uint64_t *n_failed)
-{
-	struct mri_magazine *magazine = mri_inbox_steal(pool, n_failed);
+	struct mri_pool_counters *counters = &pool->counters;
+	struct mri_magazine *magazine =
+		mri_depot_take(&pool->depot, &pool->depot.filled, n_failed);
 
 	if (magazine != NULL) {
-		mri_counter_add_shared(&pool->counters.n_from_inbox,
+		mri_counter_add_shared(&counters->alloc_refill, 1);
+		mri_counter_add_shared(&counters->n_from_depot,
 				       mri_magazine_n(magazine));
-		mri_counter_add_shared(&pool->counters.n_direct_free,
+		return magazine;
+	}
+	if (pool->home == NULL)
+		return NULL;
+	/* On its way to a cache; so far nobody has got it back. */
+	magazine = mri_inbox_steal(pool, n_failed);
+	if (magazine != NULL) {
+		mri_counter_add_shared(&counters->n_from_inbox,
+				       mri_magazine_n(magazine));
+		mri_counter_add_shared(&counters->n_direct_free,
 				       mri_magazine_n(magazine));
 	}
 	return magazine;
 }
 
-/* Up to n pages, by a segment more if there are none. */
-static uint32_t take_free_pages(struct mr_pool *pool, uint32_t *pages,
-				uint32_t n, bool may_grow)
-{
-	uint32_t n_got = mri_page_alloc_bulk(&pool->page_alloc, pages, n);
-
-	if (n_got == 0 && n > 0 && may_grow && mri_pool_grow_if_empty(pool, 0))
-		n_got = mri_page_alloc_bulk(&pool->page_alloc, pages, n);
-	mri_counter_add_shared(&pool->counters.alloc_slow, n_got);
-	return n_got;
-}
-
-/* Or who frees them sends them to a cache that had them long ago. */
-static void forget_homes(struct mr_pool *pool, const uint32_t *pages,
-			 uint32_t n)
-{
-	for (uint32_t i = 0; i < n; i++)
-		__atomic_store_n(&pool->home[pages[i]], MRI_NO_HOME,
-				 __ATOMIC_RELAXED);
-}
-
-/*
- * Pages for a caller without a cache: the page allocator's, then the depot's,
- * then new ones.
- */
-static uint32_t take_pages(struct mr_pool *pool, uint32_t *pages, uint32_t n)
+static bool reclaim_magazine(struct mr_pool *pool)
 {
 	uint64_t n_failed = 0;
-	uint32_t n_done = take_free_pages(pool, pages, n, false);
+	struct mri_magazine *magazine = take_magazine(pool, &n_failed);
 
-	while (n_done < n) {
-		struct mri_magazine *magazine = mri_depot_take(
-			&pool->depot, &pool->depot.filled, &n_failed);
-		uint32_t n_left, k;
-
-		if (magazine == NULL && pool->home != NULL)
-			magazine = steal(pool, &n_failed);
-		else if (magazine != NULL)
-			count_refill(pool, magazine);
-		if (magazine == NULL && mri_block_reclaim(pool, NULL) > 0) {
-			const uint32_t n_more = mri_page_alloc_bulk(
-				&pool->page_alloc, pages + n_done, n - n_done);
-
-			mri_counter_add_shared(&pool->counters.alloc_slow,
-					       n_more);
-			n_done += n_more;
-			continue;
-		}
-		if (magazine == NULL)
-			break;
-		n_left = mri_magazine_n(magazine);
-		k = mri_min_u32(n - n_done, n_left);
-		n_left -= k;
-		memcpy(pages + n_done, magazine->numbers + n_left,
-		       k * sizeof(pages[0]));
-		n_done += k;
+	if (magazine != NULL) {
 		mri_page_free_bulk(&pool->page_alloc, magazine->numbers,
-				   n_left);
+				   mri_magazine_n(magazine));
 		mri_magazine_set_n(magazine, 0);
 		mri_depot_put(&pool->depot.empty, magazine, &n_failed);
 	}
-	if (n_done < n && pool->safety != NULL)
-		n_done += mri_quarantine_take(&pool->safety->quarantine,
-					      pages + n_done, n - n_done, 0);
-	if (n_done < n)
-		n_done +=
-			take_free_pages(pool, pages + n_done, n - n_done, true);
-	if (pool->home != NULL)
-		forget_homes(pool, pages, n_done);
 	mri_counter_add_shared(&pool->counters.depot_cas_failed, n_failed);
+	return magazine != NULL;
+}
+
+static bool reclaim_held(struct mr_pool *pool)
+{
+	uint32_t pages[MR_MAGAZINE_PAGES];
+	uint32_t n;
+
+	if (pool->safety == NULL)
+		return false;
+	n = mri_quarantine_take(&pool->safety->quarantine, pages,
+				MR_MAGAZINE_PAGES, 0);
+	mri_page_free_bulk(&pool->page_alloc, pages, n);
+	return n > 0;
+}
+
+bool mri_pool_reclaim(struct mr_pool *pool, uint32_t order)
+{
+	/* Who wants several pages in one piece is best served by blocks. */
+	if (order > 0 && mri_block_reclaim(pool, NULL) > 0)
+		return true;
+	return reclaim_magazine(pool) || mri_block_reclaim(pool, NULL) > 0 ||
+	       reclaim_held(pool);
+}
+
+void mri_page_out(struct mr_pool *pool, uint32_t order, uint32_t page,
+		  const void *site)
+{
+	/* Or who frees it sends it to a cache that had it long ago. */
+	for (uint32_t i = 0; pool->home != NULL && i < 1u << order; i++)
+		__atomic_store_n(&pool->home[page + i], MRI_NO_HOME,
+				 __ATOMIC_RELAXED);
+	if (pool->safety != NULL)
+		mri_checked_block_out(pool, page, 1u << order, site);
+}
+
+/* Pages for a caller without a cache. */
+static uint32_t take_pages(struct mr_pool *pool, uint32_t *pages, uint32_t n,
+			   const void *site)
+{
+	uint32_t n_done = 0;
+
+	while (n_done < n) {
+		n_done += mri_page_alloc_bulk(&pool->page_alloc, pages + n_done,
+					      n - n_done);
+		if (n_done < n && !mri_pool_reclaim(pool, 0) &&
+		    !mri_pool_grow_if_empty(pool, 0))
+			break;
+	}
+	for (uint32_t i = 0; !mri_page_out_is_plain(pool) && i < n_done; i++)
+		mri_page_out(pool, 0, pages[i], site);
+	mri_counter_add_shared(&pool->counters.alloc_slow, n_done);
 	mri_counter_add_shared(&pool->counters.n_direct_alloc, n_done);
 	return n_done;
 }
@@ -124,11 +120,8 @@ uint32_t mr_pool_frag_alloc_bulk(struct mr_pool *pool, uint64_t *addrs,
 		const uint32_t n_want =
 			mri_min_u32(MR_MAGAZINE_PAGES,
 				    (n - n_done + n_per_page - 1) / n_per_page);
-		const uint32_t n_got = take_pages(pool, pages, n_want);
-
-		if (pool->safety != NULL)
-			mri_checked_pages_out(pool, pages, n_got,
-					      __builtin_return_address(0));
+		const uint32_t n_got = take_pages(pool, pages, n_want,
+						  __builtin_return_address(0));
 
 		for (uint32_t p = 0; p < n_got; p++) {
 			const uint64_t addr =

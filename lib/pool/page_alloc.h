@@ -163,7 +163,5 @@ void mri_page_put_end(struct mr_pool *pool, struct mri_page_free_run *run);
 /* For pools that are checked: with their own locking. */
 void mri_page_put_checked(struct mr_pool *pool, uint32_t order, uint64_t addr,
 			  const void *site);
-void mri_page_out_checked(struct mr_pool *pool, uint32_t order, uint64_t addr,
-			  const void *site);
 
 #endif

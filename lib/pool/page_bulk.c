@@ -43,7 +43,8 @@ bool mri_page_call_again(struct mr_pool *pool, uint32_t order, uint32_t n)
 
 	const bool is_order = order <= pa->group_shift;
 
-	if (is_order && mri_pool_grow_if_empty(pool, order))
+	if (is_order && (mri_pool_reclaim(pool, order) ||
+			 mri_pool_grow_if_empty(pool, order)))
 		return true;
 	mri_lock_take(&pa->lock);
 	pa->counters.alloc_failed += n;
@@ -91,7 +92,7 @@ uint32_t mr_page_alloc_bulk(struct mr_pool *pool, uint32_t order,
 {
 	uint32_t n_done, page;
 
-	if (n == 1 && order == 0 && pool->safety == NULL) {
+	if (n == 1 && order == 0 && mri_page_out_is_plain(pool)) {
 		page = mri_page_take_one(&pool->page_alloc);
 		if (page != UINT32_MAX) {
 			*addrs = mri_page_addr(pool, page);
@@ -103,15 +104,15 @@ uint32_t mr_page_alloc_bulk(struct mr_pool *pool, uint32_t order,
 	do {
 		n_done = take_blocks(pool, order, addrs, n, false);
 	} while (n_done == 0 && mri_page_call_again(pool, order, n));
-	for (uint32_t i = 0; pool->safety != NULL && i < n_done; i++)
-		mri_page_out_checked(pool, order, addrs[i],
-				     __builtin_return_address(0));
+	for (uint32_t i = 0; !mri_page_out_is_plain(pool) && i < n_done; i++)
+		mri_page_out(pool, order, mri_page_of(pool, addrs[i]),
+			     __builtin_return_address(0));
 	return n_done;
 }
 
-/* Blocks for the n empty ones of the slots, one by one: they are checked. */
-static uint32_t fill_checked(struct mr_pool *pool, uint32_t order,
-			     uint64_t *slots, uint32_t n, const void *site)
+/* Blocks for the n empty ones of the slots, one by one: they are not plain. */
+static uint32_t fill_one_by_one(struct mr_pool *pool, uint32_t order,
+				uint64_t *slots, uint32_t n, const void *site)
 {
 	uint32_t n_done;
 
@@ -120,7 +121,7 @@ static uint32_t fill_checked(struct mr_pool *pool, uint32_t order,
 			slots++;
 		if (take_blocks(pool, order, slots, 1, false) == 0)
 			break;
-		mri_page_out_checked(pool, order, *slots, site);
+		mri_page_out(pool, order, mri_page_of(pool, *slots), site);
 	}
 	return n_done;
 }
@@ -137,10 +138,10 @@ uint32_t mr_page_alloc_bulk_slots(struct mr_pool *pool, uint32_t order,
 		return n;
 	do {
 		n_done =
-			pool->safety == NULL ?
+			mri_page_out_is_plain(pool) ?
 				take_blocks(pool, order, addrs, n_empty, true) :
-				fill_checked(pool, order, addrs, n_empty,
-					     __builtin_return_address(0));
+				fill_one_by_one(pool, order, addrs, n_empty,
+						__builtin_return_address(0));
 	} while (n_done == 0 && mri_page_call_again(pool, order, n_empty));
 	return n - n_empty + n_done;
 }
@@ -247,17 +248,6 @@ void mri_page_put_checked(struct mr_pool *pool, uint32_t order, uint64_t addr,
 		__atomic_fetch_add(&pool->counters.n_direct_free, 1u << order,
 				   __ATOMIC_RELEASE);
 	}
-}
-
-void mri_page_out_checked(struct mr_pool *pool, uint32_t order, uint64_t addr,
-			  const void *site)
-{
-	const uint32_t page = mri_page_of(pool, addr);
-
-	if (order == 0)
-		mri_checked_pages_out(pool, &page, 1, site);
-	else
-		mri_checked_block_out(pool, page, 1u << order, site);
 }
 
 void mri_page_put_end(struct mr_pool *pool, struct mri_page_free_run *run)

@@ -409,6 +409,25 @@ struct mri_magazine *mri_inbox_steal(struct mr_pool *pool, uint64_t *n_failed);
 /* The pool of the region that has addr, or NULL. No lock. */
 struct mr_pool *mri_pool_of(const struct mr_region *region, uint64_t addr);
 
+/*
+ * What lies idle goes to the page allocator, a little of it: a magazine of the
+ * depot, one that is on its way to a cache, blocks, pages in quarantine. False:
+ * there is nothing more, and only growing helps. lib/pool/direct.c
+ */
+bool mri_pool_reclaim(struct mr_pool *pool, uint32_t order);
+
+/*
+ * A block leaves the page allocator for somebody without a cache; for pools
+ * that are not plain.
+ */
+void mri_page_out(struct mr_pool *pool, uint32_t order, uint32_t page,
+		  const void *site);
+
+static inline bool mri_page_out_is_plain(const struct mr_pool *pool)
+{
+	return pool->safety == NULL && pool->home == NULL;
+}
+
 /* Pages that came back with no cache of the pool involved. */
 void mri_pool_put_pages(struct mr_pool *pool, const uint32_t *pages,
 			uint32_t n);

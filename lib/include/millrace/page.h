@@ -74,8 +74,10 @@ struct mr_page_stats {
  *
  * Owner:  the caller, of the blocks, each one reference.
  * Thread: any.
- * Cost:   one lock round and one update of the counters per call; growth, if
- *         the pool may grow and has no such block: mmap() and page faults.
+ * Cost:   one lock round and one update of the counters per call. If there is
+ *         no such block: what lies idle in depot and quarantine is fetched,
+ *         64 pages at a time; then growth, if the pool may: mmap() and page
+ *         faults.
  * Source: Linux 5.13, alloc_pages_bulk(), without its scan of the array.
  */
 MR_API uint32_t mr_page_alloc_bulk(struct mr_pool *pool, uint32_t order,

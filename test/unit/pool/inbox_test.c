@@ -2,6 +2,8 @@
 /* Tests of lib/pool/inbox.c: pages that go home to the cache that took them. */
 #include "support/pool_unit.h"
 
+#include <millrace/page.h>
+
 enum { MAG = MR_MAGAZINE_PAGES, N_PAGES = 512 };
 
 static void open_home(struct pool_fixture *f, uint32_t chunk_bytes)
@@ -55,27 +57,67 @@ static void pages_come_back_to_the_cache_that_took_them(void **state)
 	fixture_close(&f);
 }
 
+/* The ways to take 64 pages without a cache. */
+static void take_for_a_port(struct mr_pool *pool, uint64_t *addrs)
+{
+	assert_int_equal(mr_pool_frag_alloc_bulk(pool, addrs, MAG, 4096), MAG);
+}
+
+static void take_array(struct mr_pool *pool, uint64_t *addrs)
+{
+	assert_int_equal(mr_page_alloc_bulk(pool, 0, addrs, MAG), MAG);
+}
+
+static void take_one_by_one(struct mr_pool *pool, uint64_t *addrs)
+{
+	for (int i = 0; i < MAG; i++)
+		assert_int_equal(mr_page_alloc_bulk(pool, 0, &addrs[i], 1), 1);
+}
+
+static void take_slots(struct mr_pool *pool, uint64_t *addrs)
+{
+	for (int i = 0; i < MAG; i++)
+		addrs[i] = MR_ADDR_NONE;
+	assert_int_equal(mr_page_alloc_bulk_slots(pool, 0, addrs, MAG), MAG);
+}
+
+static void take_list(struct mr_pool *pool, uint64_t *addrs)
+{
+	struct mr_page_list list = { 0 };
+
+	assert_int_equal(mr_page_alloc_list(pool, 0, MAG, &list), MAG);
+	for (int i = 0; i < MAG; i++)
+		assert_true(mr_page_list_pop(pool, &list, &addrs[i]));
+}
+
 /* Who takes pages without a cache is not the cache that had them before. */
 static void pages_taken_without_a_cache_have_no_home(void **state)
 {
-	struct pool_fixture f;
-	struct mr_cache *other;
-	uint64_t addrs[MAG];
+	static void (*const take[])(struct mr_pool *, uint64_t *) = {
+		take_for_a_port, take_array, take_one_by_one, take_slots,
+		take_list,
+	};
 
 	(void)state;
-	open_home(&f, 4096);
-	other = one_more(&f);
-	assert_int_equal(mr_frag_alloc_bulk(f.cache, addrs, MAG, 4096), MAG);
-	mr_pool_frag_free_bulk(f.pool, addrs, MAG);
-	assert_int_equal(mr_pool_frag_alloc_bulk(f.pool, addrs, MAG, 4096),
-			 MAG);
-	mr_frag_free_bulk(other, addrs, MAG);
-	assert_int_equal(cache_stats(other).n_pages, MAG);
-	assert_int_equal(cache_stats(other).n_open, 0);
-	assert_int_equal(pool_stats(f.pool).recycle_home, 0);
-	assert_in_flight(f.pool, 0);
-	mr_cache_destroy(other);
-	fixture_close(&f);
+	for (size_t i = 0; i < sizeof(take) / sizeof(take[0]); i++) {
+		struct pool_fixture f;
+		struct mr_cache *other;
+		uint64_t addrs[MAG];
+
+		open_home(&f, 4096);
+		other = one_more(&f);
+		assert_int_equal(mr_frag_alloc_bulk(f.cache, addrs, MAG, 4096),
+				 MAG);
+		mr_pool_frag_free_bulk(f.pool, addrs, MAG);
+		take[i](f.pool, addrs);
+		mr_frag_free_bulk(other, addrs, MAG);
+		assert_int_equal(cache_stats(other).n_pages, MAG);
+		assert_int_equal(cache_stats(other).n_open, 0);
+		assert_int_equal(pool_stats(f.pool).recycle_home, 0);
+		assert_in_flight(f.pool, 0);
+		mr_cache_destroy(other);
+		fixture_close(&f);
+	}
 }
 
 /* One's own pages stay, whatever stands beside them in the burst. */

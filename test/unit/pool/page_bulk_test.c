@@ -2,6 +2,9 @@
 /* Tests of lib/pool/page_bulk.c: blocks in arrays, as <millrace/page.h> says. */
 #include "support/page_unit.h"
 
+#include "support/frag_unit.h"
+#include "support/safety_unit.h"
+
 static uint64_t addrs[600];
 
 static void every_count_of_every_order_is_served(void **state)
@@ -349,6 +352,66 @@ static void one_page_of_a_checked_pool_is_checked(void **state)
 	fixture_close(&f);
 }
 
+/* A pool that may grow does so when nothing lies idle in it any more. */
+static void idle_pages_are_had_before_the_pool_grows(void **state)
+{
+	struct pool_fixture f;
+	struct mr_page_list list = { 0 };
+
+	(void)state;
+	fixture_open_with(&f, (struct mr_pool_config){ .n_pages = 512,
+						       .max_pages = 1024,
+						       .segment_pages = 512 });
+	/* All pages through the cache: 128 stay there. */
+	assert_int_equal(mr_frag_alloc_bulk(f.cache, addrs, 512, 4096), 512);
+	mr_frag_free_bulk(f.cache, addrs, 512);
+	assert_int_equal(pool_stats(f.pool).n_depot, 384);
+	assert_int_equal(mr_page_alloc_bulk(f.pool, 0, addrs, 1), 1);
+	assert_int_equal(mr_page_alloc_list(f.pool, 0, 63, &list), 63);
+	assert_int_equal(page_stats(f.pool).n_grown, 0);
+	/* 32 KiB in one piece may have to be put together. */
+	for (uint32_t i = 0; i < 35; i++)
+		assert_int_equal(mr_page_alloc_bulk(f.pool, 3, &addrs[1 + i],
+						    1),
+				 1);
+	assert_int_equal(page_stats(f.pool).n_grown, 0);
+	assert_in_range(pool_stats(f.pool).n_depot, 0, 63);
+	assert_in_flight(f.pool, 64 + 35 * 8);
+	mr_page_free_bulk(f.pool, 0, addrs, 1);
+	mr_page_free_bulk(f.pool, 3, addrs + 1, 35);
+	mr_page_free_list(f.pool, &list);
+	fixture_close(&f);
+}
+
+/* The same of what else lies idle: blocks, and pages in quarantine. */
+static void idle_blocks_and_held_pages_are_had_too(void **state)
+{
+	struct frag_fixture f;
+	struct pool_fixture q;
+	uint64_t block;
+
+	(void)state;
+	open_frags(&f, 64, 4096, 4096);
+	for (uint32_t i = 0; i < 8; i++)
+		addrs[i] = cut(&f, 32768, 0);
+	for (uint32_t i = 0; i < 8; i++)
+		give_back(&f, addrs[i]);
+	mr_frag_cache_drain(f.frags);
+	assert_int_equal(pool_stats(f.p.pool).n_depot, 64);
+	assert_int_equal(mr_page_alloc_bulk(f.p.pool, 3, &block, 1), 1);
+	mr_page_free_bulk(f.p.pool, 3, &block, 1);
+	close_frags(&f);
+
+	checked_open(&q, MR_SAFETY_POISON, 64, 4096, 4096);
+	assert_int_equal(mr_pool_frag_alloc_bulk(q.pool, addrs, 64, 4096), 64);
+	mr_pool_frag_free_bulk(q.pool, addrs, 64);
+	assert_int_equal(page_stats(q.pool).n_free, 0);
+	assert_int_equal(mr_page_alloc_bulk(q.pool, 0, addrs, 64), 64);
+	assert_int_equal(pool_stats(q.pool).poison_broken, 0);
+	mr_page_free_bulk(q.pool, 0, addrs, 64);
+	fixture_close(&q);
+}
+
 static void what_is_no_block_is_counted_and_left_alone(void **state)
 {
 	struct pool_fixture f;
@@ -389,6 +452,8 @@ int main(void)
 		cmocka_unit_test(shared_pages_stay_until_the_last_owner),
 		cmocka_unit_test(checked_pools_know_what_is_out),
 		cmocka_unit_test(one_page_of_a_checked_pool_is_checked),
+		cmocka_unit_test(idle_pages_are_had_before_the_pool_grows),
+		cmocka_unit_test(idle_blocks_and_held_pages_are_had_too),
 		cmocka_unit_test(what_is_no_block_is_counted_and_left_alone),
 	};
 
