@@ -288,7 +288,7 @@ struct forwarder *forward_create(struct forward_shared *shared,
 		fwd->worker = mr_workers_get(workers, i);
 		fwd->base = shared->base;
 		fwd->fdb = shared->fdb;
-		fwd->n_burst = shared->options->burst;
+		fwd->n_burst = shared->options->plane.burst;
 		if (shared->fdb == NULL)
 			continue;
 		fwd->outboxes =

@@ -42,7 +42,8 @@ static int complain(const char *text)
 
 static uint64_t now_ms(const struct run *run)
 {
-	return (mr_ctx_now_ns(run->session.ctx) - run->start_ns) / 1000000;
+	return (mr_ctx_now_ns(run->session.plane.ctx) - run->start_ns) /
+	       1000000;
 }
 
 /* Signals come by fd, so nothing is ever interrupted half-way. */
@@ -78,24 +79,6 @@ static void choose_report(struct run *run)
 		run->report = run->last;
 }
 
-/* What was opened and who works where, for people: on stderr. */
-static void print_map(const struct session *session)
-{
-	char line[1024];
-
-	for (uint32_t p = 0; p < session->n_ports; p++) {
-		struct mr_port_info info = { .size = sizeof(info) };
-
-		mr_port_info(session->ports[p], &info);
-		fprintf(stderr, "port %s  mode %s%s%s%s, %u rx, %u tx queues\n",
-			info.name, info.mode, info.why[0] ? " (" : "", info.why,
-			info.why[0] ? ")" : "", info.n_rxqs, info.n_txqs);
-	}
-	for (uint32_t i = 0;
-	     mr_workers_line(session->workers, i, line, sizeof(line)) == 0; i++)
-		fprintf(stderr, "%s\n", line);
-}
-
 static bool show(struct run *run)
 {
 	struct snapshot *swap = run->before;
@@ -119,8 +102,9 @@ static void poll_port(struct run *run, uint32_t p)
 	struct session *session = &run->session;
 	struct mr_link link = { 0 };
 
-	mr_port_poll(session->ports[p]);
-	if (session->fdb == NULL || mr_port_link(session->ports[p], &link) < 0)
+	mr_port_poll(session->plane.ports[p]);
+	if (session->fdb == NULL ||
+	    mr_port_link(session->plane.ports[p], &link) < 0)
 		return;
 	if (run->is_up[p] && !link.is_up)
 		fdb_forget_port(session->fdb, p);
@@ -140,15 +124,16 @@ static bool wait_for_event(struct run *run, uint64_t until_ms)
 		wait_ms = MAX_WAIT_MS;
 	fds[0] = (struct pollfd){ .fd = run->signal_fd, .events = POLLIN };
 	fds[1] = (struct pollfd){ .fd = session->done_fd, .events = POLLIN };
-	for (uint32_t p = 0; p < session->n_ports; p++)
-		fds[2 + p] =
-			(struct pollfd){ .fd = mr_port_fd(session->ports[p]),
-					 .events = POLLIN };
-	if (poll(fds, 2 + session->n_ports, (int)wait_ms) < 0 && errno != EINTR)
+	for (uint32_t p = 0; p < session->plane.n_ports; p++)
+		fds[2 + p] = (struct pollfd){ .fd = mr_port_fd(
+						      session->plane.ports[p]),
+					      .events = POLLIN };
+	if (poll(fds, 2 + session->plane.n_ports, (int)wait_ms) < 0 &&
+	    errno != EINTR)
 		return true;
 	if (fds[1].revents != 0)
 		return true;
-	for (uint32_t p = 0; p < session->n_ports; p++)
+	for (uint32_t p = 0; p < session->plane.n_ports; p++)
 		poll_port(run, p);
 	if (run->report != NULL && run->report->is_quit != NULL &&
 	    run->report->is_quit())
@@ -173,7 +158,8 @@ static int forward_until_told(struct run *run)
 			if (run->session.fdb != NULL)
 				fdb_age(run->session.fdb,
 					(uint32_t)(mr_ctx_now_ns(
-							   run->session.ctx) /
+							   run->session.plane
+								   .ctx) /
 						   1000000000u));
 			next_ms += REPORT_MS;
 			continue;
@@ -195,8 +181,8 @@ static int finish(struct run *run, int status)
 	int err;
 
 	t_s = now_ms(run) / 1000.0;
-	mr_workers_stop(session->workers);
-	err = mr_workers_join(session->workers, JOIN_MS, &why);
+	mr_workers_stop(session->plane.workers);
+	err = mr_workers_join(session->plane.workers, JOIN_MS, &why);
 	if (err == -ETIMEDOUT) {
 		/* It still uses its queues: nothing may be freed under it. The
 		 * kernel takes back what the process holds. */
@@ -208,7 +194,7 @@ static int finish(struct run *run, int status)
 	session_drain(session);
 	snapshot_take(final, session, t_s);
 	snapshot_check_laws(final);
-	session_close_ports(session);
+	dataplane_close_ports(&session->plane);
 	snapshot_take_pool(final, session);
 	final->is_final = true;
 	if (!run->last->end(final) || run->is_mute)
@@ -240,9 +226,9 @@ static int forward(struct run *run)
 	if (run->now == NULL || run->before == NULL)
 		return complain("no memory for statistics");
 	if (!run->options->is_quiet)
-		print_map(&run->session);
-	run->start_ns = mr_ctx_now_ns(run->session.ctx);
-	if (mr_workers_start(run->session.workers, forward_run,
+		dataplane_print_map(&run->session.plane, stderr);
+	run->start_ns = mr_ctx_now_ns(run->session.plane.ctx);
+	if (mr_workers_start(run->session.plane.workers, forward_run,
 			     run->session.forwarders, &why) < 0)
 		return complain(why.text);
 	/* A terminal that ncurses does not know gets lines. */

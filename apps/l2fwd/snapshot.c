@@ -12,13 +12,13 @@ struct snapshot *snapshot_create(const struct session *session)
 
 	if (snapshot == NULL)
 		return NULL;
-	snapshot->n_ports = session->n_ports;
-	snapshot->n_workers = session->n_workers;
-	for (uint32_t p = 0; p < session->n_ports; p++) {
+	snapshot->n_ports = session->plane.n_ports;
+	snapshot->n_workers = session->plane.n_workers;
+	for (uint32_t p = 0; p < session->plane.n_ports; p++) {
 		struct port_snapshot *port = &snapshot->ports[p];
 
 		port->info.size = sizeof(port->info);
-		mr_port_info(session->ports[p], &port->info);
+		mr_port_info(session->plane.ports[p], &port->info);
 		port->n_queues = port->info.n_rxqs > port->info.n_txqs ?
 					 port->info.n_rxqs :
 					 port->info.n_txqs;
@@ -78,11 +78,11 @@ void snapshot_take(struct snapshot *snapshot, const struct session *session,
 {
 	snapshot->t_s = t_s;
 	for (uint32_t p = 0; p < snapshot->n_ports; p++)
-		take_port(&snapshot->ports[p], session->ports[p]);
+		take_port(&snapshot->ports[p], session->plane.ports[p]);
 	for (uint32_t w = 0; w < snapshot->n_workers; w++) {
 		struct worker_snapshot *worker = &snapshot->workers[w];
 		const struct mr_worker *from =
-			mr_workers_get(session->workers, w);
+			mr_workers_get(session->plane.workers, w);
 
 		worker->core = from->core;
 		worker->numa_node = from->numa_node;
@@ -101,7 +101,7 @@ void snapshot_take_pool(struct snapshot *snapshot,
 			const struct session *session)
 {
 	snapshot->pool.size = sizeof(snapshot->pool);
-	mr_pool_stats(session->pool, &snapshot->pool);
+	mr_pool_stats(session->plane.pool, &snapshot->pool);
 	snapshot->is_conserved =
 		snapshot->pool.n_in_flight == 0 &&
 		snapshot->pool.n_free == snapshot->pool.n_pages &&

@@ -33,7 +33,7 @@ struct bed {
 
 static struct mr_ctx *ctx_of(struct bed *bed)
 {
-	return bed->session.ctx;
+	return bed->session.plane.ctx;
 }
 
 static void open_bed(struct bed *bed, const char *mode, uint32_t n_ports,
@@ -55,7 +55,7 @@ static void open_bed(struct bed *bed, const char *mode, uint32_t n_ports,
 		fail_msg("%s", why.text);
 	bed->n_hosts = n_ports;
 	bed->base = bed->session.shared.base;
-	config.pool = bed->session.pool;
+	config.pool = bed->session.plane.pool;
 	for (uint32_t i = 0; i < n_ports; i++) {
 		char spec[32];
 
@@ -65,8 +65,9 @@ static void open_bed(struct bed *bed, const char *mode, uint32_t n_ports,
 			fail_msg("%s", why.text);
 	}
 	assert_int_equal(mr_cache_create(config.pool, &bed->cache, NULL), 0);
-	assert_int_equal(mr_workers_start(bed->session.workers, forward_run,
-					  bed->session.forwarders, NULL),
+	assert_int_equal(mr_workers_start(bed->session.plane.workers,
+					  forward_run, bed->session.forwarders,
+					  NULL),
 			 0);
 }
 
@@ -81,8 +82,9 @@ static void settle(struct bed *bed)
 		for (uint32_t p = 0; p < bed->n_hosts; p++) {
 			struct mr_rx_stats stats = { .size = sizeof(stats) };
 
-			mr_rxq_stats(mr_port_rxq(bed->session.ports[p], 0),
-				     &stats);
+			mr_rxq_stats(
+				mr_port_rxq(bed->session.plane.ports[p], 0),
+				&stats);
 			n += stats.delivered;
 		}
 		nanosleep(&pause, NULL);
@@ -99,8 +101,9 @@ static struct snapshot *close_bed(struct bed *bed)
 	struct snapshot *last = snapshot_create(&bed->session);
 
 	settle(bed);
-	mr_workers_stop(bed->session.workers);
-	assert_int_equal(mr_workers_join(bed->session.workers, 5000, NULL), 0);
+	mr_workers_stop(bed->session.plane.workers);
+	assert_int_equal(
+		mr_workers_join(bed->session.plane.workers, 5000, NULL), 0);
 	for (uint32_t i = 0; i < bed->n_hosts; i++)
 		mr_frame_free_bulk(bed->cache, bed->hosts[i].frames,
 				   bed->hosts[i].n);
@@ -112,7 +115,7 @@ static struct snapshot *close_bed(struct bed *bed)
 	for (uint32_t i = 0; i < bed->n_hosts; i++)
 		mr_port_close(bed->hosts[i].port);
 	mr_cache_destroy(bed->cache);
-	session_close_ports(&bed->session);
+	dataplane_close_ports(&bed->session.plane);
 	snapshot_take_pool(last, &bed->session);
 	assert_true(last->is_conserved);
 	session_close(&bed->session);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* From the user's specs and the program's options to the ports' specs. */
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -16,7 +17,7 @@ struct common {
 
 enum { N_COMMON = 4 };
 
-int fail(struct mr_reason *ret_error, int status, const char *format, ...)
+int fail_with(struct mr_reason *ret_error, int status, const char *format, ...)
 {
 	va_list args;
 
@@ -33,8 +34,8 @@ int fail_port(struct mr_reason *ret_error, int status, const char *spec,
 
 	snprintf(name, sizeof(name), "%.*s", (int)strcspn(spec, ","), spec);
 	if (strstr(why->text, name) != NULL)
-		return fail(ret_error, status, "%s", why->text);
-	return fail(ret_error, status, "%s: %s", spec, why->text);
+		return fail_with(ret_error, status, "%s", why->text);
+	return fail_with(ret_error, status, "%s: %s", spec, why->text);
 }
 
 static struct common of_number(const char *key, uint32_t value)
@@ -47,18 +48,15 @@ static struct common of_number(const char *key, uint32_t value)
 	return c;
 }
 
-static void list_common(const struct options *options, struct common *common)
+static void list_common(const struct port_options *options,
+			struct common *common)
 {
-	const bool is_bridge =
-		options->mode == MODE_PATCH || options->mode == MODE_LEARN;
-
 	common[0] = of_number("queues", options->n_queues);
 	common[1] = of_number("ring", options->n_ring);
 	common[2] = of_number("mtu", options->mtu_bytes);
 	common[3] = (struct common){
 		.key = "promisc",
-		.is_wanted = options->promisc == PROMISC_ON ||
-			     (options->promisc == PROMISC_AUTO && is_bridge),
+		.is_wanted = options->promisc != PROMISC_OFF,
 		.is_asked = options->promisc == PROMISC_ON,
 	};
 }
@@ -91,11 +89,12 @@ static int add(struct mr_ctx *ctx, char *spec, const struct common *option,
 	if ((size_t)snprintf(spec + n, n_left, ",%s%s%s", option->key,
 			     option->value[0] != '\0' ? "=" : "",
 			     option->value) >= n_left)
-		return fail(ret_error, -EINVAL, "the spec is too long");
+		return fail_with(ret_error, -EINVAL, "the spec is too long");
 	return 1;
 }
 
-int specs_make(struct mr_ctx *ctx, const struct options *options,
+int specs_make(struct mr_ctx *ctx, const char *const *specs, uint32_t n_specs,
+	       const struct port_options *options,
 	       char (*ret_specs)[MAX_SPEC_BYTES], struct mr_reason *ret_error)
 {
 	struct common common[N_COMMON];
@@ -103,12 +102,13 @@ int specs_make(struct mr_ctx *ctx, const struct options *options,
 	struct mr_reason why;
 
 	list_common(options, common);
-	for (uint32_t p = 0; p < options->n_ports; p++) {
-		const char *spec = options->specs[p];
+	for (uint32_t p = 0; p < n_specs; p++) {
+		const char *spec = specs[p];
 		int has = 0;
 
 		if (strlen(spec) >= MAX_SPEC_BYTES)
-			return fail(ret_error, 2, "%.20s...: too long", spec);
+			return fail_with(ret_error, 2, "%.20s...: too long",
+					 spec);
 		memcpy(ret_specs[p], spec, strlen(spec) + 1);
 		for (uint32_t i = 0; i < N_COMMON && has >= 0; i++) {
 			if (!common[i].is_wanted)
@@ -121,9 +121,51 @@ int specs_make(struct mr_ctx *ctx, const struct options *options,
 	}
 	for (uint32_t i = 0; i < N_COMMON; i++)
 		if (common[i].is_asked && n_taken[i] == 0)
-			return fail(ret_error, 2,
-				    "--%s: none of these ports has such an "
-				    "option",
-				    common[i].key);
+			return fail_with(
+				ret_error, 2,
+				"--%s: none of these ports has such an "
+				"option",
+				common[i].key);
 	return 0;
+}
+
+/*
+ * The device of a spec that only one port can have: an interface or a PCI
+ * address. NULL: the driver decides.
+ */
+static const char *sole_device(const char *spec)
+{
+	if (strncmp(spec, "xdp:", 4) == 0)
+		return spec + 4;
+	if (strncmp(spec, "vfio:", 5) == 0)
+		return spec + 5;
+	/* A colon behind a name is a driver's; a PCI address has no letters
+	 * before its first one that are not hexadecimal. */
+	if (strchr(spec, ':') == NULL ||
+	    strspn(spec, "0123456789abcdefABCDEF:.") == strcspn(spec, ","))
+		return spec;
+	return NULL;
+}
+
+bool specs_differ(const char *const *specs, uint32_t n_specs,
+		  struct mr_reason *ret_error)
+{
+	for (uint32_t i = 0; i < n_specs; i++) {
+		const char *a = sole_device(specs[i]);
+
+		for (uint32_t j = 0; a != NULL && j < i; j++) {
+			const char *b = sole_device(specs[j]);
+			const size_t n = strcspn(a, ",");
+
+			if (b == NULL || n != strcspn(b, ",") ||
+			    strncmp(a, b, n) != 0)
+				continue;
+			fail_with(
+				ret_error, 0,
+				"%.*s is there twice; a port can be used once",
+				(int)n, a);
+			return false;
+		}
+	}
+	return true;
 }

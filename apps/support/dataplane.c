@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Opening and closing, in this order and back: pool, ports, workers. */
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "dataplane.h"
+
+enum {
+	HANDOFF_ENTRIES = 1024, /* where the configuration has none */
+	MAX_AUTO_WORKERS = 16,  /* more must be asked for: each costs pages */
+	DRAIN_MS = 1000,
+};
+
+static void print_log(void *opaque, enum mr_log_level level, const char *line)
+{
+	const struct dataplane *plane = opaque;
+	static const char *const names[] = { "", "error", "warning", "info",
+					     "debug" };
+
+	if (level <= plane->log_level)
+		fprintf(stderr, "%s: %s: %s\n", plane->program, names[level],
+			line);
+}
+
+/* An error in a spec is one of the command line. */
+static int status_of(int err)
+{
+	return err == -EINVAL ? 2 : 1;
+}
+
+/* Workers at most, as far as it is known before the ports are open. */
+static uint32_t most_workers(const struct dataplane_config *config)
+{
+	cpu_set_t set;
+	uint32_t n = 1;
+
+	if (config->n_workers > 0)
+		return config->n_workers;
+	if (config->n_cores > 0)
+		return config->n_cores;
+	if (sched_getaffinity(0, sizeof(set), &set) == 0)
+		n = (uint32_t)CPU_COUNT(&set);
+	if (config->port.n_queues > 0 && n > config->port.n_queues)
+		n = config->port.n_queues;
+	return n < MAX_AUTO_WORKERS ? n : MAX_AUTO_WORKERS;
+}
+
+static uint32_t handoff_entries(const struct dataplane_config *config)
+{
+	return config->handoff_entries > 0 ? config->handoff_entries :
+					     HANDOFF_ENTRIES;
+}
+
+/* Pages without which a port could not fill its rings. */
+static int count_pages(struct dataplane *plane,
+		       const struct dataplane_config *config,
+		       char (*specs)[MAX_SPEC_BYTES], uint32_t n_workers,
+		       uint64_t *ret_n, struct mr_reason *ret_error)
+{
+	/* Each port sets a burst per worker aside, each worker a cache. */
+	*ret_n = config->n_kept_pages +
+		 (uint64_t)n_workers *
+			 (MR_CACHE_MAX_PAGES + config->n_ports * MR_BURST_MAX);
+	for (uint32_t p = 0; p < config->n_ports; p++) {
+		struct mr_reason why;
+		uint32_t n_pages;
+		const int err =
+			mr_port_need_pages(plane->ctx, specs[p],
+					   config->page_bytes, &n_pages, &why);
+
+		if (err < 0)
+			return fail_port(ret_error, status_of(err),
+					 config->specs[p], &why);
+		*ret_n += n_pages;
+	}
+	return 0;
+}
+
+static int make_pool(struct dataplane *plane,
+		     const struct dataplane_config *config,
+		     char (*specs)[MAX_SPEC_BYTES], uint32_t n_workers,
+		     struct mr_reason *ret_error)
+{
+	struct mr_pool_config pool = { .size = sizeof(pool),
+				       .n_pages = config->n_pages,
+				       .page_bytes = config->page_bytes,
+				       .safety = config->safety,
+				       .name = config->program };
+	uint64_t n_least, n_rings = 0;
+	struct mr_reason why;
+	int err;
+
+	err = count_pages(plane, config, specs, n_workers, &n_least, ret_error);
+	if (err != 0)
+		return err;
+	if (n_workers > 1)
+		n_rings = (uint64_t)n_workers * config->n_ports *
+			  handoff_entries(config);
+	if (config->n_pages > 0 && config->n_pages < n_least)
+		return fail_with(
+			ret_error, 2,
+			"--pool-pages %u is too small: the ports' rings, "
+			"%u caches and bursts need %llu",
+			config->n_pages, n_workers,
+			(unsigned long long)n_least);
+	if (n_least + n_rings > UINT32_MAX)
+		return fail_with(ret_error, 2, "%llu pages are too many",
+				 (unsigned long long)(n_least + n_rings));
+	if (pool.n_pages == 0)
+		pool.n_pages = (uint32_t)(n_least + n_rings);
+	plane->n_pages = pool.n_pages;
+	err = mr_pool_create(plane->ctx, &pool, &plane->pool, &why);
+	if (err < 0)
+		return fail_with(ret_error, status_of(err), "%u pages: %s",
+				 pool.n_pages, why.text);
+	return 0;
+}
+
+static int open_ports(struct dataplane *plane,
+		      const struct dataplane_config *config,
+		      char (*specs)[MAX_SPEC_BYTES], uint32_t n_workers,
+		      struct mr_reason *ret_error)
+{
+	const struct mr_port_config port = { .size = sizeof(port),
+					     .n_workers = n_workers,
+					     .pool = plane->pool };
+
+	for (uint32_t p = 0; p < config->n_ports; p++) {
+		struct mr_port_info info = { .size = sizeof(info) };
+		struct mr_reason why;
+		int err = mr_port_open(plane->ctx, specs[p], &port,
+				       &plane->ports[p], &why);
+
+		if (err < 0)
+			return fail_port(ret_error, status_of(err),
+					 config->specs[p], &why);
+		plane->n_ports++;
+		mr_port_info(plane->ports[p], &info);
+		if (info.has_sg && config->burst < MR_MAX_SEGS)
+			return fail_with(ret_error, 2,
+					 "--burst %u: %s has frames of several "
+					 "entries, a burst needs %d at least",
+					 config->burst, info.name, MR_MAX_SEGS);
+	}
+	return 0;
+}
+
+static int make_workers(struct dataplane *plane,
+			const struct dataplane_config *config, uint32_t n_most,
+			struct mr_reason *ret_error)
+{
+	uint32_t n_queues = 1;
+	struct mr_workers_config workers = {
+		.size = sizeof(workers),
+		.n_workers = config->n_workers,
+		.pool = plane->pool,
+		.ports = plane->ports,
+		.n_ports = plane->n_ports,
+		.sends_to = config->sends_to,
+		.cores = config->n_cores > 0 ? config->cores : NULL,
+		.n_cores = config->n_cores,
+		.handoff_entries = handoff_entries(config),
+		.idle = config->idle,
+	};
+	struct mr_reason why;
+	int err;
+
+	for (uint32_t p = 0; p < plane->n_ports; p++) {
+		struct mr_port_info info = { .size = sizeof(info) };
+
+		mr_port_info(plane->ports[p], &info);
+		if (info.n_rxqs > n_queues)
+			n_queues = info.n_rxqs;
+	}
+	if (workers.n_workers == 0 && config->n_cores == 0)
+		workers.n_workers = n_queues < n_most ? n_queues : n_most;
+	err = mr_workers_create(plane->ctx, &workers, &plane->workers, &why);
+	if (err < 0)
+		return fail_with(ret_error, status_of(err), "%s%s",
+				 config->n_cores > 0 ? "--cores: " : "",
+				 why.text);
+	while (mr_workers_get(plane->workers, plane->n_workers) != NULL)
+		plane->n_workers++;
+	return 0;
+}
+
+int dataplane_open(struct dataplane *plane,
+		   const struct dataplane_config *config,
+		   struct mr_reason *ret_error)
+{
+	const struct mr_ctx_config ctx = { .size = sizeof(ctx),
+					   .opaque = plane,
+					   .log = print_log };
+	const uint32_t n_most = most_workers(config);
+	char specs[MAX_PORTS][MAX_SPEC_BYTES];
+	int status;
+
+	*plane = (struct dataplane){ .program = config->program,
+				     .log_level = config->log_level };
+	if (config->n_ports > MAX_PORTS)
+		return fail_with(ret_error, 2, "%u ports are more than %d",
+				 config->n_ports, MAX_PORTS);
+	status = mr_ctx_create(&ctx, &plane->ctx, ret_error) < 0;
+	if (status == 0)
+		status = specs_make(plane->ctx, config->specs, config->n_ports,
+				    &config->port, specs, ret_error);
+	if (status == 0)
+		status = make_pool(plane, config, specs, n_most, ret_error);
+	if (status == 0)
+		status = open_ports(plane, config, specs, n_most, ret_error);
+	if (status == 0)
+		status = make_workers(plane, config, n_most, ret_error);
+	if (status != 0)
+		dataplane_close(plane);
+	return status;
+}
+
+/* True if a tx queue of the worker still has frames, or a ring to it. */
+static bool flush(struct dataplane *plane, uint32_t w)
+{
+	struct mr_worker *worker = mr_workers_get(plane->workers, w);
+	bool has_left = mr_worker_serve(worker) > 0;
+
+	for (uint32_t p = 0; p < plane->n_ports; p++) {
+		const struct mr_worker_route *route = &worker->routes[p];
+		struct mr_tx_stats stats = { .size = sizeof(stats) };
+
+		if (route->handoff != NULL)
+			has_left |= mr_ring_spsc_count(route->handoff) > 0;
+		if (route->txq == NULL)
+			continue;
+		mr_tx_burst(route->txq, worker->cache, NULL, 0);
+		mr_txq_stats(route->txq, &stats);
+		has_left |= stats.pending > 0;
+	}
+	return has_left;
+}
+
+/* What no tx queue took in time. */
+static void drop_handed_off(struct dataplane *plane, uint32_t w,
+			    dataplane_drop_fn *drop, void *opaque)
+{
+	struct mr_worker *worker = mr_workers_get(plane->workers, w);
+
+	for (uint32_t p = 0; p < plane->n_ports; p++) {
+		struct mr_ring_spsc *ring = worker->routes[p].handoff;
+		struct mr_frame frames[MR_BURST_MAX];
+		uint32_t n;
+
+		while (ring != NULL &&
+		       (n = mr_ring_spsc_dequeue_burst(ring, frames,
+						       MR_BURST_MAX)) > 0)
+			drop(opaque, worker, frames, n);
+	}
+}
+
+void dataplane_drain(struct dataplane *plane, dataplane_drop_fn *drop,
+		     void *opaque)
+{
+	const uint64_t end_ns =
+		mr_ctx_now_ns(plane->ctx) + DRAIN_MS * 1000000ull;
+	const struct timespec pause = { .tv_nsec = 1000000 };
+	bool has_left = true;
+
+	while (has_left && mr_ctx_now_ns(plane->ctx) < end_ns) {
+		has_left = false;
+		for (uint32_t w = 0; w < plane->n_workers; w++)
+			has_left |= flush(plane, w);
+		if (has_left)
+			nanosleep(&pause, NULL);
+	}
+	for (uint32_t w = 0; w < plane->n_workers; w++)
+		drop_handed_off(plane, w, drop, opaque);
+}
+
+void dataplane_close_ports(struct dataplane *plane)
+{
+	for (uint32_t p = 0; p < plane->n_ports; p++)
+		mr_port_close(plane->ports[p]);
+	plane->n_ports = 0;
+	mr_workers_destroy(plane->workers);
+	plane->workers = NULL;
+}
+
+void dataplane_close(struct dataplane *plane)
+{
+	dataplane_close_ports(plane);
+	mr_pool_destroy(plane->pool, NULL);
+	mr_ctx_destroy(plane->ctx);
+	*plane = (struct dataplane){ 0 };
+}
+
+void dataplane_print_map(const struct dataplane *plane, FILE *to)
+{
+	char line[1024];
+
+	for (uint32_t p = 0; p < plane->n_ports; p++) {
+		struct mr_port_info info = { .size = sizeof(info) };
+
+		mr_port_info(plane->ports[p], &info);
+		fprintf(to, "port %s  mode %s%s%s%s, %u rx, %u tx queues\n",
+			info.name, info.mode, info.why[0] ? " (" : "", info.why,
+			info.why[0] ? ")" : "", info.n_rxqs, info.n_txqs);
+	}
+	for (uint32_t i = 0;
+	     mr_workers_line(plane->workers, i, line, sizeof(line)) == 0; i++)
+		fprintf(to, "%s\n", line);
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of apps/support/specs.c. */
+#include "support/unit.h"
+
+#include "support/specs.h"
+
+enum { N = 2 };
+
+/* The specs that two of the user's become; "" if they are refused. */
+static void check(struct mr_ctx *ctx, const char *first, const char *second,
+		  struct port_options options, const char *want_first,
+		  const char *want_second)
+{
+	const char *const specs[N] = { first, second };
+	char made[N][MAX_SPEC_BYTES];
+	struct mr_reason error;
+
+	if (specs_make(ctx, specs, N, &options, made, &error) != 0)
+		fail_msg("%s", error.text);
+	assert_string_equal(made[0], want_first);
+	assert_string_equal(made[1], want_second);
+}
+
+static void options_go_to_ports_that_know_them(void **state)
+{
+	struct test_allocator allocator = { 0 };
+	struct mr_ctx *ctx = test_ctx(&allocator);
+
+	(void)state;
+	check(ctx, "null:", "pair:x", (struct port_options){ 0 },
+	      "null:", "pair:x");
+	check(ctx, "null:", "pair:x", (struct port_options){ .n_queues = 2 },
+	      "null:,queues=2", "pair:x,queues=2");
+	/* The user's own comes first, also behind an escaped comma. */
+	check(ctx, "null:queues=3", "pair:x\\,queues",
+	      (struct port_options){ .n_queues = 2 }, "null:queues=3",
+	      "pair:x\\,queues,queues=2");
+	/* One port that takes it is enough. */
+	check(ctx, "null:", "pair:x", (struct port_options){ .n_ring = 128 },
+	      "null:", "pair:x,ring=128");
+	mr_ctx_destroy(ctx);
+	assert_int_equal(allocator.n_out, 0);
+}
+
+static void refuse(struct mr_ctx *ctx, const char *spec,
+		   struct port_options options, const char *says)
+{
+	const char *const specs[] = { spec };
+	char made[1][MAX_SPEC_BYTES];
+	struct mr_reason error;
+
+	assert_int_equal(specs_make(ctx, specs, 1, &options, made, &error), 2);
+	assert_reason_has(&error, says);
+}
+
+static void what_no_port_takes_is_refused_if_asked_for(void **state)
+{
+	const struct port_options off = { .promisc = PROMISC_OFF };
+	struct test_allocator allocator = { 0 };
+	struct mr_ctx *ctx = test_ctx(&allocator);
+	char too_long[MAX_SPEC_BYTES + 10] = "null:";
+
+	(void)state;
+	refuse(ctx, "null:", (struct port_options){ .mtu_bytes = 1500 },
+	       "--mtu: none of these ports has such an option");
+	refuse(ctx, "null:", (struct port_options){ .promisc = PROMISC_ON },
+	       "--promisc: none of these ports has such an option");
+	check(ctx, "null:", "null:",
+	      (struct port_options){ .promisc = PROMISC_AUTO },
+	      "null:", "null:");
+	check(ctx, "null:", "null:", off, "null:", "null:");
+	refuse(ctx, "nodriver:x", (struct port_options){ .n_queues = 1 },
+	       "nodriver:x");
+	memset(too_long + 5, 'x', MAX_SPEC_BYTES);
+	refuse(ctx, too_long, off, "too long");
+	mr_ctx_destroy(ctx);
+}
+
+static void a_device_is_there_once(void **state)
+{
+	static const struct {
+		const char *specs[N];
+		const char *says; /* NULL: they differ */
+	} cases[] = {
+		{ { "a", "a" }, "a is there twice; a port can be used once" },
+		{ { "a", "xdp:a" }, "a is there twice" },
+		{ { "xdp:a,queues=1", "a,queues=2" }, "a is there twice" },
+		{ { "0000:01:00.0", "vfio:0000:01:00.0" }, "is there twice" },
+		{ { "xdp:a", "xdp:b" }, NULL },
+		{ { "xdp:ab", "xdp:a" }, NULL },
+		{ { "0000:01:00.0", "0000:01:00.1" }, NULL },
+		/* The driver decides. */
+		{ { "null:", "null:" }, NULL },
+		{ { "pair:x", "pair:x" }, NULL },
+		{ { "pcap:rx=a", "pcap:rx=a" }, NULL },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct mr_reason error = { "" };
+
+		assert_int_equal(specs_differ(cases[i].specs, N, &error),
+				 cases[i].says == NULL);
+		if (cases[i].says != NULL)
+			assert_reason_has(&error, cases[i].says);
+	}
+}
+
+static void the_name_is_said_once(void **state)
+{
+	const struct mr_reason with = { "eth0: no such device" };
+	const struct mr_reason without = { "no such device" };
+	struct mr_reason error;
+
+	(void)state;
+	assert_int_equal(fail_port(&error, 7, "eth0,queues=2", &with), 7);
+	assert_string_equal(error.text, "eth0: no such device");
+	assert_int_equal(fail_port(&error, 1, "eth0,queues=2", &without), 1);
+	assert_string_equal(error.text, "eth0,queues=2: no such device");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(options_go_to_ports_that_know_them),
+		cmocka_unit_test(what_no_port_takes_is_refused_if_asked_for),
+		cmocka_unit_test(a_device_is_there_once),
+		cmocka_unit_test(the_name_is_said_once),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
