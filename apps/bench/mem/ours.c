@@ -3,6 +3,21 @@
 #include <stdlib.h>
 
 #include "ours.h"
+#include "peer_dpdk.h"
+
+int ours_small_region(struct bench *bench, struct mr_region **ret_region,
+		      struct mr_reason *why)
+{
+	const struct mr_region_config config = {
+		.size = sizeof(config),
+		.os_pages = MR_OS_PAGES_4K,
+	};
+
+	*ret_region = NULL;
+	if (!dpdk_has_small_pages())
+		return 0;
+	return mr_region_create(bench_ctx(bench), &config, ret_region, why);
+}
 
 int ours_make(struct ours *ours, struct bench *bench,
 	      const struct mr_pool_config *config, uint32_t n_caches,
@@ -14,8 +29,15 @@ int ours_make(struct ours *ours, struct bench *bench,
 		c = *config;
 	c.size = sizeof(c);
 	*ours = (struct ours){ 0 };
-	if (mr_pool_create(bench_ctx(bench), &c, &ours->pool, why) < 0)
+	if (c.region == NULL &&
+	    ours_small_region(bench, &ours->region, why) < 0)
 		return -1;
+	if (ours->region != NULL)
+		c.region = ours->region;
+	if (mr_pool_create(bench_ctx(bench), &c, &ours->pool, why) < 0) {
+		mr_region_destroy(ours->region, NULL);
+		return -1;
+	}
 	while (ours->n_caches < n_caches) {
 		if (mr_cache_create(ours->pool, &ours->caches[ours->n_caches],
 				    why) < 0) {
@@ -34,7 +56,8 @@ void ours_free(struct ours *ours)
 	for (uint32_t i = 0; i < ours->n_caches; i++)
 		mr_cache_destroy(ours->caches[i]);
 	/* Every benchmark is a test of conservation, too. */
-	if (mr_pool_destroy(ours->pool, &why) < 0)
+	if (mr_pool_destroy(ours->pool, &why) < 0 ||
+	    mr_region_destroy(ours->region, &why) < 0)
 		fprintf(stderr, "mr-bench: %s\n", why.text);
 }
 

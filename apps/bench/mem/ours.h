@@ -6,6 +6,7 @@
 #include "bench.h"
 
 struct ours {
+	struct mr_region *region; /* NULL: the pool's own, or the caller's */
 	struct mr_pool *pool;
 	struct mr_cache *caches[MAX_THREADS];
 	uint32_t n_caches;
@@ -13,13 +14,18 @@ struct ours {
 
 /*
  * A pool with n_caches caches. config: or NULL for 16 Ki pages of 2 KiB. Sizes
- * of the structs need not be set.
+ * of the structs need not be set. Where DPDK got no huge pages the pool gets
+ * none: both sides are to miss the TLB alike.
  */
 int ours_make(struct ours *ours, struct bench *bench,
 	      const struct mr_pool_config *config, uint32_t n_caches,
 	      struct mr_reason *why);
 
 void ours_free(struct ours *ours);
+
+/* A region of 4 KiB pages if that is what DPDK has; else NULL. */
+int ours_small_region(struct bench *bench, struct mr_region **ret_region,
+		      struct mr_reason *why);
 
 /* The statistics of the pool, per 1000 operations of the player, and parked. */
 void ours_count(const struct ours *ours, const struct player *player,

@@ -23,6 +23,11 @@ const char *dpdk_version(void)
 	return "no libdpdk in this build";
 }
 
+bool dpdk_has_small_pages(void)
+{
+	return false;
+}
+
 void dpdk_thread_begin(void)
 {
 }
@@ -62,6 +67,7 @@ const struct dpdk_kind dpdk_kinds[DPDK_KINDS] = {
 };
 
 static const char *version = "DPDK, not started";
+static bool has_small_pages;
 
 /* EAL writes to stdout and stderr as it likes; our report goes there. */
 static int quiet_begin(int saved[2])
@@ -137,14 +143,21 @@ int dpdk_start(uint32_t core, struct mr_reason *why)
 			 rte_strerror(rte_errno));
 		return -1;
 	}
+	has_small_pages = !has_huge;
 	version = has_huge ? RTE_VER_PREFIX " " DPDK_VERSION ", huge pages" :
-			     RTE_VER_PREFIX " " DPDK_VERSION ", 4 KiB pages";
+			     RTE_VER_PREFIX " " DPDK_VERSION
+					    ", 4 KiB pages, and so have we";
 	return 0;
 }
 
 const char *dpdk_version(void)
 {
 	return version;
+}
+
+bool dpdk_has_small_pages(void)
+{
+	return has_small_pages;
 }
 
 void dpdk_thread_begin(void)

@@ -18,6 +18,9 @@ int dpdk_start(uint32_t core, struct mr_reason *why);
 /* "DPDK 22.11.1, huge pages", or "no libdpdk in this build". */
 const char *dpdk_version(void);
 
+/* Whether it was started, and got no huge pages. */
+bool dpdk_has_small_pages(void);
+
 /* What a thread of a team does first and last: without it, no cache. */
 void dpdk_thread_begin(void);
 void dpdk_thread_end(void);

@@ -4,6 +4,7 @@
 usage: cli_test.py MR_BENCH SCHEMA     (no privileges, no huge pages)
 """
 import json
+import os
 import pathlib
 import re
 import signal
@@ -140,6 +141,25 @@ class Output(unittest.TestCase):
                 self.assertLessEqual(counts["p50_ns"], counts["p99.9_ns"])
                 self.assertLessEqual(counts["huge_percent"], 100)
                 self.check(result)
+
+    def test_both_sides_have_small_pages_if_one_has(self):
+        nobody = {"user": 65534, "extra_groups": []} \
+            if os.geteuid() == 0 else {}
+        try:
+            done = subprocess.run(
+                [PROGRAM, *QUICK, "--json", "--only", "ours,dpdk",
+                 "B06/from=cache bulk=32"], capture_output=True, text=True,
+                check=False, timeout=LIMIT_S, **nobody)
+        except PermissionError:
+            self.skipTest("nobody may run mr-bench there")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        result = json.loads(done.stdout)
+        if result["why_no_dpdk"]:
+            self.skipTest(result["why_no_dpdk"])
+        self.assertIn("4 KiB pages", result["machine"]["dpdk"])
+        for player in result["rows"][0]["players"]:
+            if player["side"] == "ours":
+                self.assertEqual(player["counts"]["huge_percent"], 0)
 
     def test_out_has_tables_and_charts(self):
         with tempfile.TemporaryDirectory() as folder:
