@@ -2,6 +2,7 @@
 /* The report for people, on stdout, row by row as they are done. */
 #include <stdio.h>
 
+#include "goals.h"
 #include "report.h"
 
 const char *side_name(enum side side)
@@ -97,10 +98,62 @@ void report_text_row(const struct row_result *row)
 	fflush(stdout);
 }
 
+static void print_goals(const struct results *results)
+{
+	struct goal_result goals[MAX_GOALS];
+	const uint32_t n = goals_look(results, goals);
+
+	if (n > 0)
+		printf("\nGoals that this run covers, each in the row that is "
+		       "the worst for it:\n");
+	for (uint32_t i = 0; i < n; i++) {
+		const struct goal_result *g = &goals[i];
+
+		printf("  %-34s %s %4g %-2s  %8.3f", g->goal->what,
+		       goal_is_at_most(g->goal) ? "<=" : ">=", g->goal->limit,
+		       goal_unit(g->goal), g->measured);
+		if (g->low < g->high)
+			printf(" (%.2f..%.2f)", g->low, g->high);
+		printf("  %s%s\n%38s%s/%s: %s\n",
+		       g->is_reached ? "reached" : "MISSED",
+		       g->is_close ? ", within noise" : "", "",
+		       g->row->workload->name, g->row->name, g->player->name);
+	}
+}
+
+static void print_slower(const struct results *results)
+{
+	uint32_t n_rows, n_slower;
+
+	goals_count_slower(results, &n_rows, &n_slower);
+	if (n_rows == 0)
+		return;
+	printf("\nRows in which the best of DPDK is faster than the first of "
+	       "ours: %u of %u\n",
+	       n_slower, n_rows);
+	for (uint32_t r = 0; r < results->n_rows; r++) {
+		const struct row_result *row = &results->rows[r];
+		const struct player_result *best = goals_best_of_dpdk(row);
+		const struct player_result *ours = goals_best_of_ours(row);
+
+		if (best == NULL || best->to_ours.value >= 1)
+			continue;
+		printf("  %s/%s: x%.2f (%.2f..%.2f)%s\n%6s%s %.3f ns; our "
+		       "best is %s with %.3f\n",
+		       row->workload->name, row->name, best->to_ours.value,
+		       best->to_ours.low, best->to_ours.high,
+		       best->to_ours.high >= 1 ? ", within noise" : "", "",
+		       best->name, best->ns.median, ours->name,
+		       ours->ns.median);
+	}
+}
+
 void report_text_end(const struct results *results)
 {
 	uint32_t n_noisy = 0, n_samples = 0, n_disturbed = 0;
 
+	print_goals(results);
+	print_slower(results);
 	for (uint32_t r = 0; r < results->n_rows; r++) {
 		const struct row_result *row = &results->rows[r];
 

@@ -4,6 +4,7 @@
 
 #include <jansson.h>
 
+#include "goals.h"
 #include "report.h"
 
 static json_t *integer(uint64_t n)
@@ -33,9 +34,15 @@ static json_t *machine_object(const struct machine *machine)
 	return object;
 }
 
+static json_t *ratio_object(const struct ratio *ratio)
+{
+	return json_pack("{s:f, s:f, s:f}", "value", ratio->value, "low",
+			 ratio->low, "high", ratio->high);
+}
+
 static json_t *player_object(const struct player_result *player)
 {
-	json_t *object = json_object(), *counts = json_object(), *ns, *ratio;
+	json_t *object = json_object(), *counts = json_object(), *ns;
 
 	json_object_set_new(object, "name", json_string(player->name));
 	json_object_set_new(object, "side",
@@ -62,10 +69,8 @@ static json_t *player_object(const struct player_result *player)
 	json_object_set_new(object, "cycles", json_real(player->cycles));
 	if (player->to_ours.value <= 0)
 		return object;
-	ratio = json_pack("{s:f, s:f, s:f}", "value", player->to_ours.value,
-			  "low", player->to_ours.low, "high",
-			  player->to_ours.high);
-	json_object_set_new(object, "ratio_to_ours", ratio);
+	json_object_set_new(object, "ratio_to_ours",
+			    ratio_object(&player->to_ours));
 	return object;
 }
 
@@ -92,6 +97,56 @@ static json_t *row_object(const struct row_result *row)
 	return object;
 }
 
+static json_t *goals_array(const struct results *results)
+{
+	struct goal_result goals[MAX_GOALS];
+	const uint32_t n = goals_look(results, goals);
+	json_t *array = json_array();
+
+	for (uint32_t i = 0; i < n; i++) {
+		const struct goal_result *g = &goals[i];
+		const struct ratio measured = { g->measured, g->low, g->high };
+
+		json_array_append_new(
+			array,
+			json_pack("{s:s, s:s, s:f, s:s, s:o, s:b, s:b, s:s, "
+				  "s:s, s:s, s:i}",
+				  "goal", g->goal->what, "limit_is",
+				  goal_is_at_most(g->goal) ? "most" : "least",
+				  "limit", g->goal->limit, "unit",
+				  goal_unit(g->goal), "measured",
+				  ratio_object(&measured), "reached",
+				  g->is_reached, "within_noise", g->is_close,
+				  "workload", g->row->workload->name, "row",
+				  g->row->name, "player", g->player->name,
+				  "rows", (int)g->n_rows));
+	}
+	return array;
+}
+
+static json_t *slower_object(const struct results *results)
+{
+	json_t *array = json_array();
+	uint32_t n_rows, n_slower;
+
+	goals_count_slower(results, &n_rows, &n_slower);
+	for (uint32_t r = 0; r < results->n_rows; r++) {
+		const struct row_result *row = &results->rows[r];
+		const struct player_result *best = goals_best_of_dpdk(row);
+
+		if (best == NULL || best->to_ours.value >= 1)
+			continue;
+		json_array_append_new(
+			array,
+			json_pack("{s:s, s:s, s:s, s:o, s:s}", "workload",
+				  row->workload->name, "row", row->name,
+				  "player", best->name, "ratio_to_ours",
+				  ratio_object(&best->to_ours), "best_of_ours",
+				  goals_best_of_ours(row)->name));
+	}
+	return json_pack("{s:i, s:o}", "rows", (int)n_rows, "slower", array);
+}
+
 bool report_json(const struct results *results, const struct machine *machine,
 		 uint32_t n_cores, const char *why_no_dpdk, FILE *to)
 {
@@ -110,6 +165,8 @@ bool report_json(const struct results *results, const struct machine *machine,
 	for (uint32_t i = 0; i < results->n_rows; i++)
 		json_array_append_new(rows, row_object(&results->rows[i]));
 	json_object_set_new(object, "rows", rows);
+	json_object_set_new(object, "goals", goals_array(results));
+	json_object_set_new(object, "best_of_dpdk", slower_object(results));
 	is_written = json_dumpf(object, to,
 				JSON_INDENT(1) | JSON_REAL_PRECISION(8)) == 0;
 	json_decref(object);

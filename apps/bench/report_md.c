@@ -2,6 +2,7 @@
 /* Tables in Markdown: for docs/performance.md, and for a pull request. */
 #include <stdio.h>
 
+#include "goals.h"
 #include "report.h"
 
 static void head(const struct results *results, const struct machine *machine,
@@ -54,6 +55,64 @@ static void player_line(const struct player_result *player, FILE *to)
 		player->n_samples);
 }
 
+static void goals_table(const struct results *results, FILE *to)
+{
+	struct goal_result goals[MAX_GOALS];
+	const uint32_t n = goals_look(results, goals);
+
+	if (n == 0)
+		return;
+	fprintf(to, "\n## Goals\n\nThose that this run covers, each in the row "
+		    "that is the worst for it.\n\n"
+		    "| goal | limit | measured | 95 %% | | where |\n"
+		    "|---|---|---|---|---|---|\n");
+	for (uint32_t i = 0; i < n; i++) {
+		const struct goal_result *g = &goals[i];
+
+		fprintf(to, "| %s | %s %g %s | %.3f |", g->goal->what,
+			goal_is_at_most(g->goal) ? "at most" : "at least",
+			g->goal->limit, goal_unit(g->goal), g->measured);
+		if (g->low < g->high)
+			fprintf(to, " %.3f..%.3f", g->low, g->high);
+		fprintf(to, " | %s%s | %s/%s: %s |\n",
+			g->is_reached ? "reached" : "**missed**",
+			g->is_close ? ", within noise" : "",
+			g->row->workload->name, g->row->name, g->player->name);
+	}
+}
+
+static void slower_table(const struct results *results, FILE *to)
+{
+	uint32_t n_rows, n_slower;
+
+	goals_count_slower(results, &n_rows, &n_slower);
+	if (n_rows == 0)
+		return;
+	fprintf(to,
+		"\n## Slower than DPDK's best\n\nThe first of ours is, in %u "
+		"of %u rows; ns by operation.\n",
+		n_slower, n_rows);
+	if (n_slower > 0)
+		fprintf(to,
+			"\n| row | DPDK's best | its time by ours | 95 %% | "
+			"our best | |\n|---|---|---|---|---|---|\n");
+	for (uint32_t r = 0; r < results->n_rows; r++) {
+		const struct row_result *row = &results->rows[r];
+		const struct player_result *best = goals_best_of_dpdk(row);
+		const struct player_result *ours = goals_best_of_ours(row);
+
+		if (best == NULL || best->to_ours.value >= 1)
+			continue;
+		fprintf(to,
+			"| %s/%s | %s, %.3f | %.2f | %.2f..%.2f | %s, %.3f | "
+			"%s |\n",
+			row->workload->name, row->name, best->name,
+			best->ns.median, best->to_ours.value, best->to_ours.low,
+			best->to_ours.high, ours->name, ours->ns.median,
+			best->to_ours.high >= 1 ? "within noise" : "");
+	}
+}
+
 bool report_md(const struct results *results, const struct machine *machine,
 	       const char *why_no_dpdk, FILE *to)
 {
@@ -77,5 +136,7 @@ bool report_md(const struct results *results, const struct machine *machine,
 		for (uint32_t i = 0; i < row->n_players; i++)
 			player_line(&row->players[i], to);
 	}
+	goals_table(results, to);
+	slower_table(results, to);
 	return fflush(to) == 0;
 }

@@ -91,6 +91,7 @@ class Output(unittest.TestCase):
         self.assertRegex(out, r"(?m)^  plain stack +\d+\.\d+ ns .* x0\.\d")
         self.assertIn("left out by --only", out)
         self.assertRegex(out, r"1 rows; \d+ of \d+ samples put aside")
+        self.assertRegex(out, r"(?m)^  array of 64 from the depot +<= +1 ns ")
 
     def check(self, result):
         """An object of --json is as the schema says."""
@@ -128,6 +129,11 @@ class Output(unittest.TestCase):
         self.assertEqual(array["name"], "array")
         # 64 pages by magazine: 1000 pages need 15.6.
         self.assertAlmostEqual(array["counts"]["refill_per_1000"], 15.6, 0)
+        goals = {goal["goal"]: goal for goal in result["goals"]}
+        goal = goals["burst of 32 by address"]
+        cached = result["rows"][2]["players"][0]
+        self.assertEqual(goal["measured"]["value"], cached["ns"]["median"])
+        self.assertEqual(goal["reached"], cached["ns"]["median"] <= 0.6)
         self.check(result)
 
     def test_rows_with_latencies_are_as_the_schema_says(self):

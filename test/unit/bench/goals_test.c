@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Goals: the worst row counts, and what was not measured is not judged. */
+#include "support/unit.h"
+
+#include <string.h>
+
+#include "goals.h"
+
+static const struct workload b06 = { .name = "B06" }, b08 = { .name = "B08" },
+			     b09 = { .name = "B09" }, b17 = { .name = "B17" };
+
+static struct player_result player(const char *name, enum side side, double ns,
+				   double to_ours)
+{
+	struct player_result p = {
+		.side = side,
+		.ns = { .n = 5,
+			.median = ns,
+			.low = ns - 0.1,
+			.high = ns + 0.1 },
+		.to_ours = { to_ours, to_ours - 0.1, to_ours + 0.1 },
+	};
+
+	strcpy(p.name, name);
+	return p;
+}
+
+static struct row_result row(const struct workload *workload, const char *name,
+			     struct player_result *players, uint32_t n)
+{
+	struct row_result r = { .workload = workload,
+				.players = players,
+				.n_players = n };
+
+	strcpy(r.name, name);
+	return r;
+}
+
+static struct counts depot_ops(double value)
+{
+	return (struct counts){ .n = 1,
+				.of = { { "depot_ops_per_32", value } } };
+}
+
+static uint32_t look(struct row_result *rows, uint32_t n,
+		     struct goal_result ret[MAX_GOALS])
+{
+	return goals_look(&(struct results){ .rows = rows, .n_rows = n }, ret);
+}
+
+static void time_is_compared_with_its_limit(void **state)
+{
+	struct player_result p[] = { player("array", SIDE_OURS, 0.9, 1),
+				     player("single", SIDE_OURS, 2.5, 2.7) };
+	struct row_result r = row(&b06, "from=cache bulk=1", p, 2);
+	struct goal_result goals[MAX_GOALS];
+
+	(void)state;
+	assert_int_equal(look(&r, 1, goals), 1);
+	assert_string_equal(goals[0].goal->what, "single from the cache");
+	assert_string_equal(goal_unit(goals[0].goal), "ns");
+	assert_ptr_equal(goals[0].player, &p[1]);
+	assert_false(goals[0].is_reached); /* 2 ns */
+	assert_false(goals[0].is_close);
+	p[1].ns = (struct summary){
+		.n = 5, .median = 1.9, .low = 1.8, .high = 2.1
+	};
+	look(&r, 1, goals);
+	assert_true(goals[0].is_reached);
+	assert_true(goals[0].is_close);
+}
+
+static void a_row_that_was_not_run_is_not_judged(void **state)
+{
+	struct player_result p = player("single", SIDE_OURS, 1, 1);
+	struct row_result r = row(&b06, "from=cache bulk=2", &p, 1);
+	struct goal_result goals[MAX_GOALS];
+
+	(void)state;
+	assert_int_equal(look(&r, 1, goals), 0);
+	strcpy(r.name, "from=cache bulk=1");
+	assert_int_equal(look(&r, 1, goals), 1);
+	p.ns.n = 0; /* it did not take part */
+	assert_int_equal(look(&r, 1, goals), 0);
+}
+
+static void the_worst_row_and_player_count(void **state)
+{
+	struct player_result a[] = { player("frag cache", SIDE_OURS, 4, 1),
+				     player("frag cache, aligned", SIDE_OURS,
+					    4.2, 1.05) };
+	struct player_result b[] = { player("frag cache", SIDE_OURS, 9, 1),
+				     player("frag cache, aligned", SIDE_OURS,
+					    8.9, 0.99) };
+	struct row_result rows[] = {
+		row(&b09, "len=12 threads=2 hop=1 alloc", a, 2),
+		row(&b09, "len=75 threads=2 hop=1 alloc", b, 2),
+	};
+	struct goal_result goals[MAX_GOALS];
+
+	(void)state;
+	assert_int_equal(look(rows, 2, goals), 2);
+	assert_int_equal(goals[0].n_rows, 2);
+	assert_ptr_equal(goals[0].player, &b[0]);
+	assert_false(goals[0].is_reached);
+	/* Aligned by unaligned: the other row is the worse one. */
+	assert_ptr_equal(goals[1].player, &a[1]);
+	assert_false(goals[1].is_reached);
+	assert_true(goals[1].is_close);
+}
+
+static void a_figure_beside_the_time_is_compared(void **state)
+{
+	struct player_result p[] = { player("return=local", SIDE_OURS, 2, 1),
+				     player("return=home", SIDE_OURS, 2, 1) };
+	struct row_result r = row(&b17, "burst=32 pools=1", p, 2);
+	struct goal_result goals[MAX_GOALS];
+
+	(void)state;
+	assert_int_equal(look(&r, 1, goals), 0);
+	p[0].counts = depot_ops(0.5);
+	p[1].counts = depot_ops(7); /* no default */
+	assert_int_equal(look(&r, 1, goals), 1);
+	assert_true(goals[0].is_reached);
+	assert_true(goals[0].measured == 0.5);
+	p[0].counts.of[0].value = 1.5;
+	look(&r, 1, goals);
+	assert_false(goals[0].is_reached);
+	assert_false(goals[0].is_close); /* it has no interval */
+}
+
+static void the_best_of_dpdk_is_what_counts(void **state)
+{
+	struct player_result p[] = { player("addresses", SIDE_OURS, 1, 1),
+				     player("frames", SIDE_OURS, 4, 4),
+				     player("ring", SIDE_DPDK, 1.5, 1.5),
+				     player("stack", SIDE_DPDK, 1.15, 1.15),
+				     player("none", SIDE_DPDK, 0, 0),
+				     player("plain", SIDE_PLAIN, 0.1, 0.1) };
+	struct row_result r = row(&b08, "drop burst=64", p, 6);
+	struct goal_result goals[MAX_GOALS];
+
+	(void)state;
+	p[4].ns.n = 0;
+	assert_ptr_equal(goals_best_of_dpdk(&r), &p[3]);
+	assert_ptr_equal(goals_best_of_ours(&r), &p[0]);
+	p[1].ns.median = 0.5;
+	assert_ptr_equal(goals_best_of_ours(&r), &p[1]);
+	assert_int_equal(look(&r, 1, goals), 1);
+	assert_false(goals[0].is_reached); /* 1.2 */
+	assert_true(goals[0].is_close);
+	assert_false(goal_is_at_most(goals[0].goal));
+	p[3].ns.median = 2;
+	p[3].to_ours = (struct ratio){ 2, 1.9, 2.1 };
+	look(&r, 1, goals);
+	assert_ptr_equal(goals[0].player, &p[2]);
+	assert_true(goals[0].is_reached);
+}
+
+static void slower_rows_are_counted(void **state)
+{
+	struct player_result a[] = { player("ours", SIDE_OURS, 1, 1),
+				     player("ring", SIDE_DPDK, 0.9, 0.9) };
+	struct player_result b[] = { player("ours", SIDE_OURS, 1, 1),
+				     player("ring", SIDE_DPDK, 1.1, 1.1) };
+	struct player_result alone = player("ring", SIDE_DPDK, 1, 0);
+	struct player_result ours = player("ours", SIDE_OURS, 1, 1);
+	struct row_result rows[] = {
+		row(&b06, "x", a, 2),
+		row(&b06, "y", b, 2),
+		row(&b06, "without ours", &alone, 1),
+		row(&b06, "without DPDK", &ours, 1),
+	};
+	uint32_t n_rows, n_slower;
+
+	(void)state;
+	goals_count_slower(&(struct results){ .rows = rows, .n_rows = 4 },
+			   &n_rows, &n_slower);
+	assert_int_equal(n_rows, 2);
+	assert_int_equal(n_slower, 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(time_is_compared_with_its_limit),
+		cmocka_unit_test(a_row_that_was_not_run_is_not_judged),
+		cmocka_unit_test(the_worst_row_and_player_count),
+		cmocka_unit_test(a_figure_beside_the_time_is_compared),
+		cmocka_unit_test(the_best_of_dpdk_is_what_counts),
+		cmocka_unit_test(slower_rows_are_counted),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
