@@ -9,24 +9,13 @@
 static int check_room(const struct mr_pool *pool,
 		      struct mr_reason *reterr_reason)
 {
-	const uint64_t n_needed = pool->n_committed + mri_cache_max_pages(pool);
-	const uint32_t n_there = mri_pool_population(pool);
-
 	if (pool->n_caches == pool->max_caches)
 		return mr_fail(reterr_reason, -ENOSPC,
 			       "%s has all of its %u caches; raise "
 			       "mr_pool_config.max_caches",
 			       pool->name, pool->max_caches);
-	/* A port that is open must not starve because a cache came later. */
-	if (pool->n_ports > 0 && n_needed > n_there)
-		return mr_fail(reterr_reason, -ENOMEM,
-			       "a cache may hold %u pages, and others of %s "
-			       "hold %llu: make it at least %llu pages, it has "
-			       "%u",
-			       mri_cache_max_pages(pool), pool->name,
-			       (unsigned long long)pool->n_committed,
-			       (unsigned long long)n_needed, n_there);
-	return 0;
+	return mri_pool_check_room(pool, "a cache", mri_cache_max_pages(pool),
+				   reterr_reason);
 }
 
 /* The lowest id that no cache of the pool has. */

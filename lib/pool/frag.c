@@ -18,6 +18,14 @@
 #include "mem/mem.h"
 #include "pool/cache.h"
 
+/* What is being cut, and what was fetched ahead. */
+static uint32_t max_pages(const struct mr_pool *pool)
+{
+	return pool->blocks.max_order == 0 ?
+		       1 :
+		       MRI_BLOCK_BATCH << pool->blocks.max_order;
+}
+
 int mr_frag_cache_create(struct mr_cache *cache,
 			 struct mr_frag_cache **ret_frags,
 			 struct mr_reason *reterr_reason)
@@ -25,6 +33,7 @@ int mr_frag_cache_create(struct mr_cache *cache,
 	struct mr_pool *pool = cache->pool;
 	struct mr_frag_cache *frags =
 		mr_alloc(pool->ctx, MRI_CACHE_LINE, sizeof(*frags));
+	int err;
 
 	if (frags == NULL)
 		return mr_fail(reterr_reason, -ENOMEM,
@@ -34,12 +43,21 @@ int mr_frag_cache_create(struct mr_cache *cache,
 	frags->generation = 1; /* no zeroed struct mr_frag is of it */
 	frags->chunk_bytes = pool->chunk_bytes;
 	frags->page_bytes = pool->page_bytes;
+	pthread_mutex_lock(&pool->grow_lock);
 	pthread_mutex_lock(&pool->lock); /* statistics go through the list */
-	frags->next = cache->frags;
-	cache->frags = frags;
+	err = mri_pool_check_room(pool, "a frag cache", max_pages(pool),
+				  reterr_reason);
+	if (err == 0) {
+		pool->n_committed += max_pages(pool);
+		frags->next = cache->frags;
+		cache->frags = frags;
+		*ret_frags = frags;
+	}
 	pthread_mutex_unlock(&pool->lock);
-	*ret_frags = frags;
-	return 0;
+	pthread_mutex_unlock(&pool->grow_lock);
+	if (err < 0)
+		mr_free(pool->ctx, frags);
+	return err;
 }
 
 void mr_frag_cache_destroy(struct mr_frag_cache *frags)
@@ -55,6 +73,7 @@ void mr_frag_cache_destroy(struct mr_frag_cache *frags)
 	for (link = &frags->cache->frags; *link != frags; link = &(*link)->next)
 		;
 	*link = frags->next;
+	pool->n_committed -= max_pages(pool);
 	pthread_mutex_unlock(&pool->lock);
 	mr_free(pool->ctx, frags);
 }

@@ -423,6 +423,22 @@ struct mr_pool *mri_pool_of(const struct mr_region *region, uint64_t addr)
 	return NULL;
 }
 
+int mri_pool_check_room(const struct mr_pool *pool, const char *who,
+			uint64_t n_pages, struct mr_reason *reterr_reason)
+{
+	const uint64_t n_needed = pool->n_committed + n_pages;
+	const uint32_t n_there = mri_pool_population(pool);
+
+	if (pool->n_ports == 0 || n_needed <= n_there)
+		return 0;
+	return mr_fail(reterr_reason, -ENOMEM,
+		       "%s may hold %llu pages, and others of %s hold %llu: "
+		       "make it at least %llu pages, it has %u",
+		       who, (unsigned long long)n_pages, pool->name,
+		       (unsigned long long)pool->n_committed,
+		       (unsigned long long)n_needed, n_there);
+}
+
 int mri_pool_commit(struct mr_pool *pool, const char *who, uint64_t n_pages,
 		    struct mr_reason *reterr_reason)
 {

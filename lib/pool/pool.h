@@ -267,6 +267,15 @@ static inline uint32_t mri_cache_max_pages(const struct mr_pool *pool)
 }
 
 /*
+ * Whether n_pages may be held besides what is promised: a port that is open
+ * must not starve because somebody came later. -ENOMEM. Under grow_lock, so
+ * that no segments go that are counted on, and the pool's lock; the caller adds
+ * to n_committed. lib/pool/pool.c
+ */
+int mri_pool_check_room(const struct mr_pool *pool, const char *who,
+			uint64_t n_pages, struct mr_reason *reterr_reason);
+
+/*
  * Promise a port n pages, so that rings, caches and a burst per worker always
  * fit. -ENOMEM, with the number needed.
  */

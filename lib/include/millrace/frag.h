@@ -36,7 +36,13 @@ extern "C" {
  * no room around it. Owners are counted by block: once a frag of a block was
  * shared by mr_frame_ref(), all of its frags count as shared until there is
  * one reference left on it, or none. What comes back more often than it was
- * cut is counted in free_over, and breaks nothing.
+ * cut is counted in free_over, and breaks nothing. That is found by block: a
+ * frag that was given back twice takes the place of another one of its block,
+ * and who still has that one then finds his bytes cut again. No level of
+ * mr_safety sees this, since a frag may be given back by the address of any of
+ * its bytes, may have several owners, and may begin anywhere: to tell it from
+ * its neighbours takes a count for each byte of the pool. Give frags of a page
+ * or a chunk to those who are suspected: MR_SAFETY_STATES finds those.
  *
  * Source: Linux, mm/page_frag_cache.c, and "Replace page_frag with
  * page_frag_cache (Part-2)", netdev 2024.
@@ -57,7 +63,9 @@ struct mr_frag {
  *
  * @param cache  the calling thread's cache; it must outlive the frag cache
  *
- * @return 0, or -ENOMEM
+ * @return 0, or -ENOMEM: no memory, or there are ports, and with the blocks
+ *         that it may hold (128 KiB, if pages are smaller than 32 KiB; else one
+ *         page) they could run out of pages; the reason has the number needed
  *
  * Owner: the caller. Thread: the one that uses @p cache, here and below.
  */

@@ -106,7 +106,8 @@ struct mr_pool_stats {
 	uint64_t n_depot;    /**< of n_free: in the depot */
 	uint64_t n_open;      /**< of n_free: in open magazines and inboxes, on
 			       *   their way to another cache or pool */
-	uint64_t n_committed; /**< that open ports and caches may hold at most */
+	uint64_t n_committed; /**< that open ports, caches and frag caches may
+			       *   hold at most */
 	uint32_t n_caches;   /**< alive */
 	uint32_t max_caches;
 
@@ -124,7 +125,8 @@ struct mr_pool_stats {
 	uint64_t recycle_home;       /**< pages sent to the cache that took them */
 	uint64_t free_invalid;       /**< addresses that no pool has: a bug */
 	uint64_t free_double;        /**< pages that were free already: a bug */
-	uint64_t free_over;          /**< more freed than allocated: a bug */
+	uint64_t free_over; /**< more freed than allocated: a bug, at rest; while
+			     *   threads run it may show for a moment */
 	uint64_t poison_broken;      /**< pages written to while free: a bug */
 	uint64_t depot_cas_failed;   /**< lost races on the depot */
 };

@@ -334,6 +334,41 @@ static void long_frag_is_unshared_only_if_it_is_not_shared(void **state)
 	close_frags(&f);
 }
 
+/* What a frag cache may hold, no port may count on. */
+static void a_frag_cache_is_promised_its_blocks(void **state)
+{
+	struct mr_frag_cache *frags;
+	struct mr_reason why = { "" };
+	struct pool_fixture f;
+	uint64_t addr;
+
+	(void)state;
+	fixture_open(&f, 256, 4096, 4096);
+	assert_int_equal(mri_pool_commit(f.pool, "xdp:a", 97, NULL), 0);
+	assert_int_equal(mr_frag_cache_create(f.cache, &frags, &why), -ENOMEM);
+	assert_reason_has(&why, "a frag cache may hold 32 pages");
+	assert_reason_has(&why, "at least 257 pages, it has 256");
+	assert_int_equal(pool_stats(f.pool).n_committed, 128 + 97);
+	mri_pool_uncommit(f.pool, 97);
+	assert_int_equal(mri_pool_commit(f.pool, "xdp:a", 96, NULL), 0);
+	assert_int_equal(mr_frag_cache_create(f.cache, &frags, NULL), 0);
+	assert_int_equal(pool_stats(f.pool).n_committed, 256);
+	/* And no more than that. */
+	assert_int_equal(mr_frag_cache_alloc(frags, 100, 0, &addr), 0);
+	mr_frag_free_bulk(f.cache, &addr, 1);
+	assert_int_equal(pool_stats(f.pool).n_cached, 32);
+	mr_frag_cache_destroy(frags);
+	assert_int_equal(pool_stats(f.pool).n_committed, 128 + 96);
+	mri_pool_uncommit(f.pool, 96);
+	fixture_close(&f);
+	/* Where a page is as large as a block, nothing is fetched ahead. */
+	fixture_open(&f, 256, 32768, 4096);
+	assert_int_equal(mr_frag_cache_create(f.cache, &frags, NULL), 0);
+	assert_int_equal(pool_stats(f.pool).n_committed, 129 + 1);
+	mr_frag_cache_destroy(frags);
+	fixture_close(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -349,6 +384,7 @@ int main(void)
 		cmocka_unit_test(frag_as_a_frame),
 		cmocka_unit_test(
 			long_frag_is_unshared_only_if_it_is_not_shared),
+		cmocka_unit_test(a_frag_cache_is_promised_its_blocks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
