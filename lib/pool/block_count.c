@@ -40,11 +40,9 @@ void mri_block_start(struct mr_cache *cache, struct mri_block *block)
 	if (block->order == 0) /* it has left the cache as a page */
 		return;
 	mr_counter_add(&cache->counters.n_block_alloc, 1u << block->order);
-	/* The frag cache took it, whoever is served from it. */
 	if (cache->pool->safety != NULL)
 		mri_checked_block_out(cache->pool, block->page,
-				      1u << block->order,
-				      __builtin_return_address(0));
+				      1u << block->order, cache->site);
 }
 
 int64_t mri_block_n_out(const struct mri_block *block, uint32_t n_issued)
@@ -67,6 +65,9 @@ bool mri_block_restart(struct mr_cache *cache, struct mri_block *block,
 	if (n_out < 0)
 		mri_count(cache, cache->pool, OVER, (uint64_t)-n_out);
 	begin(cache, block);
+	if (cache->pool->safety != NULL)
+		mri_checked_block_again(cache->pool, block->page,
+					1u << block->order, cache->site);
 	return true;
 }
 

@@ -128,15 +128,19 @@ static bool restart(struct mr_frag_cache *frags)
 	return true;
 }
 
-/* Something to cut n_bytes from; they do not fit what is left. */
-__attribute__((noinline, cold)) static int refill(struct mr_frag_cache *frags,
-						  uint32_t n_bytes)
+/*
+ * Something to cut n_bytes from; they do not fit what is left. site is who
+ * asked: what the block has out is on his name, whoever cuts the rest of it.
+ */
+__attribute__((noinline, cold)) static int
+refill(struct mr_frag_cache *frags, uint32_t n_bytes, const void *site)
 {
 	struct mri_block *old = frags->block, *next;
 	const uint32_t n_issued = frags->n_issued;
 	const bool is_page = frags->n_bytes < MRI_BLOCK_BYTES;
 
 	mri_block_flush(frags->cache); /* it may be of this very block */
+	frags->cache->site = site;
 	if (!is_page && restart(frags))
 		return 0;
 	next = take_block(frags);
@@ -202,7 +206,8 @@ int mr_frag_cache_alloc(struct mr_frag_cache *frags, uint32_t n_bytes,
 		return -EINVAL;
 	at = place_of(frags, frags->offset, n_bytes, mask_of(align_bytes));
 	if (at + n_bytes > frags->n_bytes) {
-		const int err = refill(frags, n_bytes);
+		const int err =
+			refill(frags, n_bytes, __builtin_return_address(0));
 
 		if (err < 0)
 			return err;
@@ -243,7 +248,8 @@ uint32_t mr_frag_cache_alloc_bulk(struct mr_frag_cache *frags, uint64_t *addrs,
 			set_n_issued(frags,
 				     frags->n_issued + n_done - n_before);
 		}
-		if (n_done < n && refill(frags, n_bytes) < 0)
+		if (n_done < n &&
+		    refill(frags, n_bytes, __builtin_return_address(0)) < 0)
 			break;
 	}
 	return n_done;
@@ -309,8 +315,9 @@ static bool look(const struct mr_frag_cache *frags, uint32_t n_bytes,
 	return true;
 }
 
-int mr_frag_cache_prepare(struct mr_frag_cache *frags, uint32_t n_bytes,
-			  uint32_t align_bytes, struct mr_frag *ret_frag)
+static inline int prepare(struct mr_frag_cache *frags, uint32_t n_bytes,
+			  uint32_t align_bytes, struct mr_frag *ret_frag,
+			  const void *site)
 {
 	int err;
 
@@ -318,18 +325,26 @@ int mr_frag_cache_prepare(struct mr_frag_cache *frags, uint32_t n_bytes,
 		return -EINVAL;
 	if (look(frags, n_bytes, align_bytes, ret_frag))
 		return 0;
-	err = refill(frags, n_bytes);
+	err = refill(frags, n_bytes, site);
 	if (err < 0)
 		return err;
 	look(frags, n_bytes, align_bytes, ret_frag);
 	return 0;
 }
 
+int mr_frag_cache_prepare(struct mr_frag_cache *frags, uint32_t n_bytes,
+			  uint32_t align_bytes, struct mr_frag *ret_frag)
+{
+	return prepare(frags, n_bytes, align_bytes, ret_frag,
+		       __builtin_return_address(0));
+}
+
 void *mr_frag_cache_alloc_prepare(struct mr_frag_cache *frags, uint32_t n_bytes,
 				  uint32_t align_bytes,
 				  struct mr_frag *ret_frag)
 {
-	if (mr_frag_cache_prepare(frags, n_bytes, align_bytes, ret_frag) < 0)
+	if (prepare(frags, n_bytes, align_bytes, ret_frag,
+		    __builtin_return_address(0)) < 0)
 		return NULL;
 	return frags->cache->pool->region->base + ret_frag->addr;
 }

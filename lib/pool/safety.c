@@ -352,6 +352,17 @@ void mri_checked_block_out(struct mr_pool *pool, uint32_t page, uint32_t n,
 		mri_checked_pages_out(pool, &i, 1, site);
 }
 
+void mri_checked_block_again(struct mr_pool *pool, uint32_t page, uint32_t n,
+			     const void *site)
+{
+	struct mri_safety *safety = pool->safety;
+	const uint64_t out = mri_state(safety, mri_site_find(safety, site),
+				       MRI_STATE_OUT);
+
+	for (uint32_t i = page; i < page + n; i++)
+		__atomic_store_n(&safety->states[i], out, __ATOMIC_RELAXED);
+}
+
 /* It has no quarantine: blocks are made of pages that lie side by side. */
 void mri_checked_block_in(struct mr_pool *pool, uint32_t page, uint32_t n,
 			  const void *site)

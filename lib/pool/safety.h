@@ -127,6 +127,9 @@ void mri_checked_chunks_out(struct mr_pool *pool, uint64_t addr, uint32_t n);
 /* Pages of one block, of an order above 0, leave and come back. */
 void mri_checked_block_out(struct mr_pool *pool, uint32_t page, uint32_t n,
 			   const void *site);
+/* It did not come back, but is taken anew: by whom, and when. */
+void mri_checked_block_again(struct mr_pool *pool, uint32_t page, uint32_t n,
+			     const void *site);
 void mri_checked_block_in(struct mr_pool *pool, uint32_t page, uint32_t n,
 			  const void *site);
 

@@ -2,6 +2,8 @@
 /* Tests of lib/pool/site.c: who has what is out. */
 #include "support/safety_unit.h"
 
+#include <millrace/frag.h>
+
 /* A clock that the test moves. */
 struct clocked {
 	struct test_allocator allocator; /* first: the hooks' opaque */
@@ -85,6 +87,87 @@ static void leaks_have_place_and_age(void **state)
 	assert_int_equal(clocked.allocator.n_out, 0);
 }
 
+/* What the cutters below have out. */
+static uint64_t cuts[6];
+static uint32_t n_cuts;
+
+__attribute__((noinline)) static void cut_one(struct mr_frag_cache *frags)
+{
+	assert_int_equal(mr_frag_cache_alloc(frags, 1000, 0, &cuts[n_cuts++]),
+			 0);
+}
+
+__attribute__((noinline)) static void cut_many(struct mr_frag_cache *frags)
+{
+	assert_int_equal(
+		mr_frag_cache_alloc_bulk(frags, cuts + n_cuts, 3, 1000, 0), 3);
+	n_cuts += 3;
+}
+
+__attribute__((noinline)) static void prepare_one(struct mr_frag_cache *frags)
+{
+	struct mr_frag frag;
+
+	assert_int_equal(mr_frag_cache_prepare(frags, 1000, 0, &frag), 0);
+	assert_int_equal(mr_frag_cache_commit(frags, &frag, 1000), 1000);
+	cuts[n_cuts++] = frag.addr;
+}
+
+__attribute__((noinline)) static void map_one(struct mr_frag_cache *frags)
+{
+	struct mr_frag frag;
+
+	assert_non_null(mr_frag_cache_alloc_prepare(frags, 1000, 0, &frag));
+	assert_int_equal(mr_frag_cache_commit(frags, &frag, 1000), 1000);
+	cuts[n_cuts++] = frag.addr;
+}
+
+/* The call that took a block, whole or of one page, is the one that is named.
+ */
+static void frags_are_on_the_name_of_who_cut_them(void **state)
+{
+	static void (*const cutters[])(struct mr_frag_cache *) = {
+		cut_one,
+		cut_many,
+		prepare_one,
+		map_one,
+	};
+
+	(void)state;
+	for (uint32_t i = 0; i < 8; i++) {
+		const bool is_page = i % 2 == 1;
+		const uintptr_t cutter = (uintptr_t)cutters[i / 2];
+		struct mr_frag_cache *frags;
+		struct pool_fixture f;
+		struct mr_leak leaks[2];
+		uint64_t addr;
+
+		checked_open(&f, MR_SAFETY_STATES, is_page ? 7 : 64, 4096,
+			     4096);
+		assert_int_equal(mr_frag_cache_create(f.cache, &frags, NULL),
+				 0);
+		/* Somebody else before, who gave it back; then restarted. */
+		assert_int_equal(mr_frag_cache_alloc(frags, 4000, 0, &addr), 0);
+		frags->offset = frags->n_bytes;
+		mr_frag_free_bulk(f.cache, &addr, 1);
+		cutters[i / 2](frags);
+		assert_int_equal(mr_pool_leaks(f.pool, leaks, 2), 1);
+		assert_int_equal(leaks[0].n_pages, is_page ? 1 : 8);
+		assert_in_range((uintptr_t)leaks[0].site, cutter, cutter + 200);
+		/* And without a restart. */
+		mr_frag_cache_drain(frags);
+		cutters[i / 2](frags);
+		assert_int_equal(mr_pool_leaks(f.pool, leaks, 2), 1);
+		assert_int_equal(leaks[0].n_pages, is_page ? 2 : 16);
+		mr_frag_cache_destroy(frags);
+		mr_frag_free_bulk(f.cache, cuts, n_cuts);
+		mr_cache_flush(f.cache);
+		n_cuts = 0;
+		assert_int_equal(mr_pool_leaks(f.pool, leaks, 2), 0);
+		fixture_close(&f);
+	}
+}
+
 static void unchecked_pools_know_nobody(void **state)
 {
 	struct pool_fixture f;
@@ -143,6 +226,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(leaks_have_place_and_age),
+		cmocka_unit_test(frags_are_on_the_name_of_who_cut_them),
 		cmocka_unit_test(unchecked_pools_know_nobody),
 		cmocka_unit_test(places_may_run_out),
 		cmocka_unit_test(a_place_that_nobody_knows),
