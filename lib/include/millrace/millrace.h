@@ -9,6 +9,7 @@
 #include <millrace/api.h>
 #include <millrace/ctx.h>
 #include <millrace/error.h>
+#include <millrace/flow.h>
 #include <millrace/frag.h>
 #include <millrace/frame.h>
 #include <millrace/net.h>

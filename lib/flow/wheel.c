@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The wheel: a list of ids by tick, n_slots ticks round.
+ *
+ * The hand is the first tick that is not done with. The slots from the hand on
+ * are the ticks hand .. hand + n_slots - 1; what is due before is in the first
+ * of them, what is due behind in the last: when the hand comes there, it is put
+ * to where it belongs by then, never again in the slot that is being emptied.
+ *
+ * Links lie in an array of the wheel's own, by id, so that it touches no
+ * record. An array of zeros has nothing on it, so it needs no start.
+ */
+#include <errno.h>
+
+#include "flow/flow.h"
+
+enum {
+	MAX_SLOTS = 1 << 20,
+	MORE_LOOKS = 128, /* besides n, in one call */
+};
+
+/* prev says that it is the first of a slot; the rest is the slot. */
+static const uint32_t first_of = UINT32_C(1) << 31;
+
+struct link {
+	uint32_t prev; /* id plus 1; or first_of and slot; 0: not set */
+	uint32_t next; /* id plus 1; 0: the last one */
+	uint32_t due;
+};
+
+struct mr_wheel {
+	struct link *links; /* by id */
+	uint32_t *slots;    /* first id, plus 1; 0: empty */
+	uint32_t mask;      /* of ticks, to slots */
+	uint32_t hand;      /* tick */
+	uint32_t n;
+	uint32_t n_touched; /* links up to the largest id that was set */
+	struct mri_space space;
+	struct mr_ctx *ctx;
+};
+
+int mr_wheel_create(struct mr_ctx *ctx, uint32_t n_max, uint32_t n_slots,
+		    uint32_t now_tick, struct mr_wheel **ret_wheel,
+		    struct mr_reason *reterr_reason)
+{
+	const uint64_t n_bytes = n_max * sizeof(struct link);
+	struct mr_wheel *wheel;
+
+	if (n_max == 0 || n_max > INT32_MAX)
+		return mr_fail(reterr_reason, -EINVAL,
+			       "a wheel for %u ids: must be 1 to %d", n_max,
+			       INT32_MAX);
+	if (!mri_is_power_of_two(n_slots) || n_slots < 2 || n_slots > MAX_SLOTS)
+		return mr_fail(reterr_reason, -EINVAL,
+			       "a wheel of %u slots: must be a power of two, "
+			       "2 to %d",
+			       n_slots, MAX_SLOTS);
+	wheel = mr_alloc(ctx, 0, sizeof(*wheel));
+	if (wheel == NULL)
+		goto no_memory;
+	wheel->ctx = ctx;
+	wheel->mask = n_slots - 1;
+	wheel->hand = now_tick;
+	wheel->slots = mr_alloc(ctx, 0, n_slots * sizeof(wheel->slots[0]));
+	if (wheel->slots == NULL ||
+	    mri_space_reserve(&wheel->space, n_bytes) < 0 ||
+	    !mri_space_ready(&wheel->space, n_bytes))
+		goto free_wheel;
+	wheel->links = (struct link *)wheel->space.base;
+	*ret_wheel = wheel;
+	return 0;
+
+free_wheel:
+	mr_wheel_destroy(wheel);
+no_memory:
+	return mr_fail(reterr_reason, -ENOMEM,
+		       "no memory for a wheel of %u slots and %u ids", n_slots,
+		       n_max);
+}
+
+void mr_wheel_destroy(struct mr_wheel *wheel)
+{
+	if (wheel == NULL)
+		return;
+	mri_space_free(&wheel->space);
+	mr_free(wheel->ctx, wheel->slots);
+	mr_free(wheel->ctx, wheel);
+}
+
+/* Whether tick a is later than b. */
+static bool is_later(uint32_t a, uint32_t b)
+{
+	return (int32_t)(a - b) > 0;
+}
+
+static void insert(struct mr_wheel *wheel, uint32_t id)
+{
+	struct link *link = &wheel->links[id];
+	const uint32_t last = wheel->hand + wheel->mask;
+	uint32_t tick = link->due, slot;
+
+	if (is_later(wheel->hand, tick))
+		tick = wheel->hand;
+	else if (is_later(tick, last))
+		tick = last;
+	slot = tick & wheel->mask;
+	link->prev = first_of | slot;
+	link->next = wheel->slots[slot];
+	if (link->next != 0)
+		wheel->links[link->next - 1].prev = id + 1;
+	wheel->slots[slot] = id + 1;
+}
+
+static void take_out(struct mr_wheel *wheel, uint32_t id)
+{
+	struct link *link = &wheel->links[id];
+
+	if ((link->prev & first_of) != 0)
+		wheel->slots[link->prev & ~first_of] = link->next;
+	else
+		wheel->links[link->prev - 1].next = link->next;
+	if (link->next != 0)
+		wheel->links[link->next - 1].prev = link->prev;
+	link->prev = 0;
+}
+
+/* The last one has gone: so may the memory. */
+static void give_back(struct mr_wheel *wheel)
+{
+	const uint64_t end = wheel->n_touched * sizeof(struct link);
+
+	if (end <= MRI_SMALL_STEP)
+		return;
+	mri_space_give_back(&wheel->space, 0, end);
+	wheel->n_touched = 0;
+}
+
+void mr_wheel_set(struct mr_wheel *wheel, uint32_t id, uint32_t due_tick)
+{
+	struct link *link = &wheel->links[id];
+
+	if (link->prev != 0) {
+		take_out(wheel, id);
+	} else {
+		wheel->n++;
+		if (wheel->n_touched <= id)
+			wheel->n_touched = id + 1;
+	}
+	link->due = due_tick;
+	insert(wheel, id);
+}
+
+void mr_wheel_cancel(struct mr_wheel *wheel, uint32_t id)
+{
+	if (wheel->links[id].prev == 0)
+		return;
+	take_out(wheel, id);
+	if (--wheel->n == 0)
+		give_back(wheel);
+}
+
+uint32_t mr_wheel_expire(struct mr_wheel *wheel, uint32_t now_tick,
+			 uint32_t *ret_ids, uint32_t n)
+{
+	const uint32_t n_looks = n + MORE_LOOKS;
+	uint32_t n_out = 0, n_back = 0;
+
+	if (is_later(wheel->hand, now_tick))
+		return 0;
+	/* Further back there are no other slots. */
+	if (now_tick - wheel->hand > wheel->mask)
+		wheel->hand = now_tick - wheel->mask;
+	while (n_out < n && n_back < n_looks) {
+		const uint32_t first = wheel->slots[wheel->hand & wheel->mask];
+
+		if (first == 0) {
+			if (wheel->hand == now_tick)
+				break;
+			wheel->hand++;
+			continue;
+		}
+		take_out(wheel, first - 1);
+		if (is_later(wheel->links[first - 1].due, now_tick)) {
+			insert(wheel, first - 1);
+			n_back++;
+			continue;
+		}
+		ret_ids[n_out++] = first - 1;
+		if (--wheel->n == 0)
+			give_back(wheel);
+	}
+	return n_out;
+}
+
+uint32_t mr_wheel_n(const struct mr_wheel *wheel)
+{
+	return wheel->n;
+}

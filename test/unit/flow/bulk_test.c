@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/flow/bulk.c: lookups by burst say what single ones say. */
+#include "support/flow_unit.h"
+
+enum { N = 5000, MAX = MR_FLOW_BURST_MAX };
+
+static uint64_t random_u64(uint64_t *state)
+{
+	*state ^= *state << 13;
+	*state ^= *state >> 7;
+	*state ^= *state << 17;
+	return *state;
+}
+
+/* Bursts of all lengths, of keys that are there and keys that are not. */
+static void assert_bulk_is_single(const struct mr_flow_table *table,
+				  const uint8_t *keys, uint32_t n_keys,
+				  uint32_t key_bytes)
+{
+	uint64_t random = 1;
+
+	for (uint32_t n = 0; n <= MAX; n++) {
+		uint8_t burst[MAX * MR_FLOW_KEY_MAX + 1] = { 0 };
+		uint32_t ids[MAX + 1], n_found = 0;
+
+		for (uint32_t i = 0; i < n; i++)
+			memcpy(burst + 1 + i * key_bytes,
+			       keys + random_u64(&random) % n_keys * key_bytes,
+			       key_bytes);
+		memset(ids, 0x55, sizeof(ids));
+		n_found = mr_flow_find_bulk(table, burst + 1, n, ids);
+		for (uint32_t i = 0; i < n; i++) {
+			assert_int_equal(
+				ids[i],
+				mr_flow_find(table, burst + 1 + i * key_bytes));
+			n_found -= ids[i] != MR_FLOW_NONE;
+		}
+		assert_int_equal(n_found, 0);
+		assert_int_equal(ids[n], 0x55555555);
+	}
+}
+
+static void bulk_is_single_for_all_keys(void **state)
+{
+	struct test_allocator a = { 0 };
+	struct mr_ctx *ctx = test_ctx(&a);
+	uint8_t *keys = malloc(N * MR_FLOW_KEY_MAX);
+
+	(void)state;
+	assert_non_null(keys);
+	for (uint32_t n_bytes = 4; n_bytes <= MR_FLOW_KEY_MAX; n_bytes += 4) {
+		const struct mr_flow_config config = {
+			.size = sizeof(config),
+			.key_bytes = n_bytes,
+			.record_bytes = 64,
+			.n_max = N,
+		};
+		struct mr_flow_table *table = NULL;
+		uint64_t random = n_bytes;
+		uint32_t id;
+
+		assert_int_equal(mr_flow_create(ctx, &config, &table, NULL), 0);
+		for (uint32_t i = 0; i < N * n_bytes; i++)
+			keys[i] = (uint8_t)random_u64(&random);
+		/* In the middle of a round: chains are longest then. */
+		for (uint32_t i = 0; i < N * 3 / 4; i++)
+			assert_int_equal(
+				mr_flow_add(table, keys + i * n_bytes, &id), 0);
+		assert_true(table->overflows.n > 0);
+		assert_bulk_is_single(table, keys, N, n_bytes);
+		mr_flow_destroy(table);
+	}
+	free(keys);
+	mr_ctx_destroy(ctx);
+	assert_int_equal(a.n_out, 0);
+}
+
+static void bulk_is_single_in_one_chain(void **state)
+{
+	enum { N_SAME = 200 };
+	struct test_allocator a = { 0 };
+	struct mr_ctx *ctx = test_ctx(&a);
+	struct mr_flow_table *table = flow_table(ctx, N_SAME, 0);
+	uint64_t keys[2 * N_SAME][2];
+
+	(void)state;
+	for (uint32_t i = 0; i < 2 * N_SAME; i++) {
+		keys[i][0] = flow_colliding(table);
+		keys[i][1] = i;
+		if (i < N_SAME)
+			flow_add(table, keys[i][0], i);
+	}
+	assert_bulk_is_single(table, (const uint8_t *)keys, 2 * N_SAME, 16);
+	mr_flow_destroy(table);
+	mr_ctx_destroy(ctx);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(bulk_is_single_for_all_keys),
+		cmocka_unit_test(bulk_is_single_in_one_chain),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

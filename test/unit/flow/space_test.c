@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/flow/space.c. */
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "support/flow_unit.h"
+
+enum { MIB = 1 << 20 };
+
+static bool has_no_addresses, has_no_memory, has_no_populate;
+
+void *__real_mmap64(void *at, size_t n, int prot, int flags, int fd, off_t off);
+void *__wrap_mmap64(void *at, size_t n, int prot, int flags, int fd, off_t off);
+int __real_mprotect(void *at, size_t n, int prot);
+int __wrap_mprotect(void *at, size_t n, int prot);
+int __real_madvise(void *at, size_t n, int advice);
+int __wrap_madvise(void *at, size_t n, int advice);
+
+void *__wrap_mmap64(void *at, size_t n, int prot, int flags, int fd, off_t off)
+{
+	if (has_no_addresses)
+		return MAP_FAILED;
+	return __real_mmap64(at, n, prot, flags, fd, off);
+}
+
+int __wrap_mprotect(void *at, size_t n, int prot)
+{
+	return has_no_memory ? -1 : __real_mprotect(at, n, prot);
+}
+
+int __wrap_madvise(void *at, size_t n, int advice)
+{
+	if (has_no_populate && advice == 23 /* MADV_POPULATE_WRITE */) {
+		errno = EINVAL;
+		return -1;
+	}
+	return __real_madvise(at, n, advice);
+}
+
+static void memory_comes_by_steps(void **state)
+{
+	struct mri_space space;
+
+	(void)state;
+	assert_int_equal(mri_space_reserve(&space, 5 * MIB), 0);
+	assert_int_equal((uintptr_t)space.base % MRI_SPACE_STEP, 0);
+	assert_int_equal(space.max_bytes, 6 * MIB);
+	assert_true(mri_space_ready(&space, 1));
+	assert_int_equal(space.ready_bytes, 2 * MIB);
+	assert_true(mri_space_ready(&space, 2 * MIB));
+	assert_int_equal(space.ready_bytes, 2 * MIB);
+	assert_int_equal(resident_bytes(space.base, 6 * MIB), 0);
+	/* The first step is in small pages, so a little is little. */
+	space.base[0] = 1;
+	assert_int_equal(resident_bytes(space.base, 6 * MIB), 4096);
+	assert_true(mri_space_ready(&space, 2 * MIB + 1));
+	assert_int_equal(space.ready_bytes, 4 * MIB);
+	space.base[4 * MIB - 1] = 2;
+	assert_true(mri_space_ready(&space, 6 * MIB));
+	assert_false(mri_space_ready(&space, 6 * MIB + 1));
+	mri_space_free(&space);
+	assert_null(space.base);
+	mri_space_free(&space);
+}
+
+static void memory_goes_back(void **state)
+{
+	struct mri_space space;
+
+	(void)state;
+	assert_int_equal(mri_space_reserve(&space, 4 * MIB), 0);
+	assert_true(mri_space_ready(&space, 4 * MIB));
+	memset(space.base, 0xff, 4 * MIB);
+	mri_space_give_back(&space, 64 << 10, 4 * MIB);
+	assert_int_equal(resident_bytes(space.base, 4 * MIB), 64 << 10);
+	assert_int_equal(space.base[(64 << 10) - 1], 0xff);
+	assert_int_equal(space.base[64 << 10], 0);
+	assert_int_equal(space.base[4 * MIB - 1], 0);
+	/* All of the huge page goes of which a byte was written. */
+	space.base[2 * MIB] = 1;
+	mri_space_give_back(&space, 0, 2 * MIB + 1);
+	assert_int_equal(resident_bytes(space.base, 4 * MIB), 0);
+	mri_space_free(&space);
+}
+
+static void touched_memory_is_there(void **state)
+{
+	struct mri_space space;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		has_no_populate = i == 1;
+		assert_int_equal(mri_space_reserve(&space, 4 * MIB), 0);
+		assert_true(mri_space_ready(&space, 4 * MIB));
+		mri_space_touch(&space, 0);
+		assert_int_equal(resident_bytes(space.base, 4 * MIB), 0);
+		mri_space_touch(&space, 5000);
+		assert_int_equal(resident_bytes(space.base, 4 * MIB), 8192);
+		mri_space_touch(&space, 4 * MIB);
+		assert_int_equal(resident_bytes(space.base, 4 * MIB), 4 * MIB);
+		mri_space_free(&space);
+	}
+	has_no_populate = false;
+}
+
+static void what_fails_can_be_tried_again(void **state)
+{
+	struct mri_space space = { 0 };
+
+	(void)state;
+	has_no_addresses = true;
+	assert_int_equal(mri_space_reserve(&space, 4 * MIB), -ENOMEM);
+	has_no_addresses = false;
+	assert_null(space.base);
+	assert_int_equal(mri_space_reserve(&space, 4 * MIB), 0);
+	assert_true(mri_space_ready(&space, 1));
+	has_no_memory = true;
+	assert_true(mri_space_ready(&space, 2 * MIB));
+	assert_false(mri_space_ready(&space, 2 * MIB + 1));
+	assert_int_equal(space.ready_bytes, 2 * MIB);
+	has_no_memory = false;
+	assert_true(mri_space_ready(&space, 2 * MIB + 1));
+	space.base[4 * MIB - 1] = 1;
+	mri_space_free(&space);
+}
+
+static void a_child_has_none_of_it(void **state)
+{
+	struct mri_space space;
+	unsigned char page;
+	int status;
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(mri_space_reserve(&space, 4 * MIB), 0);
+	assert_true(mri_space_ready(&space, 4 * MIB));
+	pid = fork();
+	if (pid == 0)
+		_exit(mincore(space.base, 4096, &page) < 0 &&
+		      mincore(space.base + 2 * MIB, 4096, &page) < 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(WEXITSTATUS(status), 1);
+	mri_space_free(&space);
+}
+
+static void what_is_taken_is_whole_pages(void **state)
+{
+	(void)state;
+	assert_int_equal(mri_space_taken(0, 0), 0);
+	assert_int_equal(mri_space_taken(0, 1), 4096);
+	assert_int_equal(mri_space_taken(0, 4097), 8192);
+	assert_int_equal(mri_space_taken(0, 2 * MIB), 2 * MIB);
+	assert_int_equal(mri_space_taken(0, 2 * MIB + 1), 4 * MIB);
+	assert_int_equal(mri_space_taken(2 * MIB, 2 * MIB), 0);
+	assert_int_equal(mri_space_taken(2 * MIB, 2 * MIB + 1), 2 * MIB);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(memory_comes_by_steps),
+		cmocka_unit_test(memory_goes_back),
+		cmocka_unit_test(touched_memory_is_there),
+		cmocka_unit_test(what_fails_can_be_tried_again),
+		cmocka_unit_test(a_child_has_none_of_it),
+		cmocka_unit_test(what_is_taken_is_whole_pages),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/flow/split.c: chains, and how tables grow and shrink. */
+#include "support/flow_unit.h"
+
+enum { N = 100000 };
+
+static bool has_no_memory;
+
+int __real_mprotect(void *at, size_t n, int prot);
+int __wrap_mprotect(void *at, size_t n, int prot);
+
+int __wrap_mprotect(void *at, size_t n, int prot)
+{
+	return has_no_memory ? -1 : __real_mprotect(at, n, prot);
+}
+
+/* Each record is in the chain of its hash, all but the last bucket are full. */
+static void assert_chains(const struct mr_flow_table *table)
+{
+	uint32_t n = 0, n_overflows = 0;
+
+	assert_true(table->n_low <= table->n_buckets &&
+		    table->n_buckets < 2 * table->n_low);
+	for (uint32_t i = 0; i < table->n_buckets; i++) {
+		const struct mri_bucket *b = &table->buckets[i];
+
+		for (; b != NULL; b = mri_bucket_next(table, b)) {
+			assert_true(b->n <= MRI_BUCKET_ENTRIES);
+			assert_true(b->next == 0 || b->n == MRI_BUCKET_ENTRIES);
+			assert_true(b == &table->buckets[i] || b->n > 0);
+			n_overflows += b != &table->buckets[i];
+			n += b->n;
+			for (uint32_t k = 0; k < b->n; k++)
+				assert_ptr_equal(
+					mri_bucket_of(table, b->hashes[k]),
+					&table->buckets[i]);
+		}
+	}
+	assert_int_equal(n, table->records.n);
+	assert_int_equal(n_overflows, table->overflows.n);
+}
+
+static void it_grows_by_one_and_shrinks_by_one(void **state)
+{
+	struct test_allocator a = { 0 };
+	struct mr_ctx *ctx = test_ctx(&a);
+	struct mr_flow_table *table = flow_table(ctx, N, 0);
+	uint32_t *ids = malloc(N * sizeof(ids[0]));
+
+	(void)state;
+	assert_non_null(ids);
+	for (uint32_t i = 0; i < N; i++) {
+		const uint32_t n = table->n_buckets;
+
+		ids[i] = flow_add(table, i, ~i);
+		assert_true(table->n_buckets - n <= 1);
+		assert_true(table->n_buckets >= (i + 1) * 2 / 7);
+		if (i % 9973 == 0)
+			assert_chains(table);
+	}
+	assert_chains(table);
+	assert_int_equal(table->n_buckets, (N * 2 + 6) / 7);
+	for (uint32_t i = 0; i < N; i++)
+		assert_int_equal(flow_find(table, i, ~i), ids[i]);
+	for (uint32_t i = 0; i < N; i++) {
+		const uint32_t n = table->n_buckets;
+
+		mr_flow_remove(table, ids[i]);
+		assert_true(n - table->n_buckets <= 1);
+		assert_true(table->n_buckets <= 9 + (N - i) * 4 / 7 ||
+			    table->n_buckets > n - 1);
+		if (i % 9973 == 0)
+			assert_chains(table);
+	}
+	assert_int_equal(table->n_buckets, MRI_MIN_BUCKETS);
+	assert_chains(table);
+	free(ids);
+	mr_flow_destroy(table);
+	mr_ctx_destroy(ctx);
+	assert_int_equal(a.n_out, 0);
+}
+
+static void one_hash_for_all_still_works(void **state)
+{
+	enum { N_SAME = 1000 };
+	struct test_allocator a = { 0 };
+	struct mr_ctx *ctx = test_ctx(&a);
+	struct mr_flow_table *table = flow_table(ctx, N_SAME, 0);
+	const uint64_t same = flow_colliding(table);
+	uint32_t ids[N_SAME];
+
+	(void)state;
+	for (uint32_t i = 0; i < N_SAME; i++)
+		ids[i] = flow_add(table, same, i);
+	assert_chains(table);
+	assert_int_equal(table->overflows.n, (N_SAME - 7 + 6) / 7);
+	for (uint32_t i = 0; i < N_SAME; i++)
+		assert_int_equal(flow_find(table, same, i), ids[i]);
+	assert_int_equal(flow_find(table, same, N_SAME), MR_FLOW_NONE);
+	/* From the front, the middle and the end of the chain. */
+	for (uint32_t i = 0; i < N_SAME; i++) {
+		const uint32_t k = i % 2 == 0 ? i / 2 : N_SAME - 1 - i / 2;
+
+		mr_flow_remove(table, ids[k]);
+		assert_chains(table);
+		assert_int_equal(flow_find(table, same, k), MR_FLOW_NONE);
+	}
+	assert_int_equal(table->overflows.n, 0);
+	mr_flow_destroy(table);
+	mr_ctx_destroy(ctx);
+}
+
+static void without_memory_chains_get_longer(void **state)
+{
+	struct test_allocator a = { 0 };
+	struct mr_ctx *ctx = test_ctx(&a);
+	struct mr_flow_table *table = flow_table(ctx, N, 0);
+	uint64_t key[2] = { 0 };
+	uint32_t n_buckets, n, id;
+	int err = 0;
+
+	(void)state;
+	/* All three parts have their first 2 MiB, the buckets 32768. */
+	for (n = 0; table->overflows.n == 0; n++)
+		flow_add(table, n, 0);
+	for (; table->n_buckets < 100; n++)
+		flow_add(table, n, 0);
+	has_no_memory = true;
+	for (; n < N && err == 0; n++) {
+		key[0] = n;
+		err = mr_flow_add(table, key, &id);
+	}
+	/* 32768 records of 64 bytes are 2 MiB. */
+	assert_int_equal(err, -ENOMEM);
+	assert_int_equal(table->records.n, 32768);
+	assert_chains(table);
+	assert_int_equal(mr_flow_find(table, key), MR_FLOW_NONE);
+	has_no_memory = false;
+	assert_int_equal(mr_flow_add(table, key, &id), 0);
+	mr_flow_destroy(table);
+
+	/* Buckets that could not be split are split later. */
+	table = flow_table(ctx, N, 0);
+	for (n = 0; table->overflows.n == 0; n++)
+		flow_add(table, n, 0);
+	n_buckets = table->n_buckets;
+	table->bucket_space.ready_bytes = 0;
+	has_no_memory = true;
+	for (; n < 1000; n++)
+		flow_add(table, n, 0);
+	assert_int_equal(table->n_buckets, n_buckets);
+	assert_chains(table);
+	has_no_memory = false;
+	for (; n < 2000; n++)
+		flow_add(table, n, 0);
+	assert_int_equal(table->n_buckets, (2000 * 2 + 6) / 7);
+	assert_chains(table);
+	for (uint32_t i = 0; i < n; i++)
+		assert_int_equal(flow_find(table, i, 0), i);
+	mr_flow_destroy(table);
+	mr_ctx_destroy(ctx);
+}
+
+static void memory_of_buckets_goes_back(void **state)
+{
+	enum { N_MANY = 1 << 20, N_FEW = N_MANY / 8 };
+	struct test_allocator a = { 0 };
+	struct mr_ctx *ctx = test_ctx(&a);
+	struct mr_flow_table *table = flow_table(ctx, N_MANY, 0);
+	const uint64_t n_bytes = table->bucket_space.max_bytes;
+	const uint64_t step = MRI_SPACE_STEP;
+
+	(void)state;
+	for (uint32_t i = 0; i < N_MANY; i++)
+		assert_int_equal(flow_add(table, i, 0), i);
+	assert_true(resident_bytes(table->bucket_space.base, n_bytes) >=
+		    N_MANY * UINT64_C(64) * 2 / 7);
+	for (uint32_t i = N_FEW; i < N_MANY; i++)
+		mr_flow_remove(table, i);
+	assert_true(resident_bytes(table->bucket_space.base, n_bytes) <=
+		    N_FEW * UINT64_C(64) * 4 / 7 + 2 * step);
+	for (uint32_t i = 0; i < N_FEW; i++)
+		assert_int_equal(flow_find(table, i, 0), i);
+	for (uint32_t i = 0; i < N_FEW; i++)
+		mr_flow_remove(table, i);
+	/* Those in use, and a step more at most. */
+	assert_true(resident_bytes(table->bucket_space.base, n_bytes) <=
+		    2 * MRI_SMALL_STEP);
+	/* What is there again is empty. */
+	for (uint32_t i = 0; i < 1 << 16; i++)
+		flow_add(table, i, 1);
+	assert_chains(table);
+	mr_flow_destroy(table);
+	mr_ctx_destroy(ctx);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(it_grows_by_one_and_shrinks_by_one),
+		cmocka_unit_test(one_hash_for_all_still_works),
+		cmocka_unit_test(without_memory_chains_get_longer),
+		cmocka_unit_test(memory_of_buckets_goes_back),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/flow/wheel.c, also against a model that looks at every id. */
+#include "support/flow_unit.h"
+
+enum { N_IDS = 300, N_SLOTS = 16, BURST = 8 };
+
+/* Where ticks wrap, and where they do not. */
+static const uint32_t starts[] = { 0,           1,
+				   N_SLOTS - 1, INT32_MAX - 3,
+				   INT32_MAX,   UINT32_MAX - N_SLOTS,
+				   UINT32_MAX };
+
+static struct mr_wheel *wheel_at(struct mr_ctx *ctx, uint32_t tick)
+{
+	struct mr_wheel *wheel = NULL;
+
+	assert_int_equal(
+		mr_wheel_create(ctx, N_IDS, N_SLOTS, tick, &wheel, NULL), 0);
+	return wheel;
+}
+
+static void wrong_sizes_are_refused(void **state)
+{
+	static const struct {
+		uint32_t n_max, n_slots;
+		const char *says;
+	} wrong[] = {
+		{ 0, 16, "0 ids: must be 1 to 2147483647" },
+		{ 1u << 31, 16, "2147483648 ids" },
+		{ 10, 0, "0 slots: must be a power of two, 2 to 1048576" },
+		{ 10, 1, "1 slots" },
+		{ 10, 24, "24 slots" },
+		{ 10, 1 << 21, "2097152 slots" },
+	};
+	struct test_allocator a = { 0 };
+	struct mr_ctx *ctx = test_ctx(&a);
+	struct mr_wheel *wheel = NULL;
+	struct mr_reason why;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		assert_int_equal(mr_wheel_create(ctx, wrong[i].n_max,
+						 wrong[i].n_slots, 0, &wheel,
+						 &why),
+				 -EINVAL);
+		assert_reason_has(&why, wrong[i].says);
+	}
+	for (uint32_t i = 1; i <= 2; i++) {
+		a.fail_at = a.n_calls + i;
+		assert_int_equal(mr_wheel_create(ctx, 10, 16, 0, &wheel, &why),
+				 -ENOMEM);
+		assert_reason_has(&why, "no memory for a wheel of 16 slots");
+	}
+	assert_null(wheel);
+	mr_wheel_destroy(NULL);
+	mr_ctx_destroy(ctx);
+	assert_int_equal(a.n_out, 0);
+}
+
+static void ids_come_when_they_are_due(void **state)
+{
+	struct test_allocator a = { 0 };
+	struct mr_ctx *ctx = test_ctx(&a);
+	uint32_t ids[BURST];
+
+	(void)state;
+	for (size_t s = 0; s < sizeof(starts) / sizeof(starts[0]); s++) {
+		const uint32_t t = starts[s];
+		struct mr_wheel *wheel = wheel_at(ctx, t);
+
+		mr_wheel_set(wheel, 0, t);     /* now */
+		mr_wheel_set(wheel, 1, t - 5); /* long ago */
+		mr_wheel_set(wheel, 2, t + 1);
+		mr_wheel_set(wheel, 3, t + 15); /* the horizon */
+		mr_wheel_set(wheel, 4, t + 16); /* behind it */
+		mr_wheel_set(wheel, 5, t + 100);
+		assert_int_equal(mr_wheel_n(wheel), 6);
+		assert_int_equal(mr_wheel_expire(wheel, t, ids, BURST), 2);
+		assert_int_equal(ids[0] + ids[1], 1);
+		/* Due in the tick that is being looked at, again. */
+		mr_wheel_set(wheel, 0, t);
+		assert_int_equal(mr_wheel_expire(wheel, t, ids, BURST), 1);
+		assert_int_equal(ids[0], 0);
+		assert_int_equal(mr_wheel_expire(wheel, t - 1, ids, BURST), 0);
+		assert_int_equal(mr_wheel_expire(wheel, t + 1, ids, BURST), 1);
+		assert_int_equal(ids[0], 2);
+		assert_int_equal(mr_wheel_expire(wheel, t + 14, ids, BURST), 0);
+		assert_int_equal(mr_wheel_expire(wheel, t + 16, ids, BURST), 2);
+		assert_int_equal(ids[0] + ids[1], 7);
+		assert_int_equal(mr_wheel_expire(wheel, t + 99, ids, BURST), 0);
+		assert_int_equal(mr_wheel_expire(wheel, t + 5000, ids, BURST),
+				 1);
+		assert_int_equal(ids[0], 5);
+		assert_int_equal(mr_wheel_n(wheel), 0);
+		mr_wheel_destroy(wheel);
+	}
+	mr_ctx_destroy(ctx);
+	assert_int_equal(a.n_out, 0);
+}
+
+static void set_again_moves_and_cancel_takes_off(void **state)
+{
+	struct test_allocator a = { 0 };
+	struct mr_ctx *ctx = test_ctx(&a);
+	struct mr_wheel *wheel = wheel_at(ctx, 7);
+	uint32_t ids[BURST];
+
+	(void)state;
+	mr_wheel_cancel(wheel, 3); /* nothing */
+	for (uint32_t i = 0; i < 5; i++)
+		mr_wheel_set(wheel, i, 9);
+	mr_wheel_set(wheel, 2, 12);
+	assert_int_equal(mr_wheel_n(wheel), 5);
+	mr_wheel_cancel(wheel, 0); /* the last one of its slot */
+	mr_wheel_cancel(wheel, 4); /* the first one */
+	mr_wheel_cancel(wheel, 4);
+	assert_int_equal(mr_wheel_n(wheel), 3);
+	assert_int_equal(mr_wheel_expire(wheel, 9, ids, BURST), 2);
+	assert_int_equal(ids[0] + ids[1], 4);
+	assert_int_equal(mr_wheel_expire(wheel, 12, ids, BURST), 1);
+	assert_int_equal(ids[0], 2);
+	mr_wheel_destroy(wheel);
+	mr_ctx_destroy(ctx);
+}
+
+static void a_call_is_bounded(void **state)
+{
+	struct test_allocator a = { 0 };
+	struct mr_ctx *ctx = test_ctx(&a);
+	struct mr_wheel *wheel = wheel_at(ctx, 0);
+	uint32_t ids[BURST], n_calls = 1, n;
+
+	(void)state;
+	for (uint32_t i = 0; i < N_IDS; i++)
+		mr_wheel_set(wheel, i, i > 0 ? 100 : 15);
+	/* 299 that are far are looked at before the one that is due. */
+	while ((n = mr_wheel_expire(wheel, 15, ids, BURST)) == 0)
+		n_calls++;
+	assert_int_equal(n, 1);
+	assert_int_equal(ids[0], 0);
+	assert_int_equal(n_calls, (N_IDS - 1) / (BURST + 128) + 1);
+	/* As many as were asked for, and the rest after that. */
+	for (uint32_t i = 0; i < N_IDS; i += n) {
+		n = mr_wheel_expire(wheel, 100, ids, BURST);
+		if (i + n < N_IDS - 1)
+			assert_int_equal(n, BURST);
+		if (n == 0)
+			break;
+	}
+	assert_int_equal(mr_wheel_n(wheel), 0);
+	mr_wheel_destroy(wheel);
+	mr_ctx_destroy(ctx);
+}
+
+static void an_empty_wheel_has_no_memory(void **state)
+{
+	enum { N = 100000 };
+	struct test_allocator a = { 0 };
+	struct mr_ctx *ctx = test_ctx(&a);
+	struct mr_wheel *wheel = NULL;
+	uint32_t ids[BURST], n, n_out = 0;
+
+	(void)state;
+	assert_int_equal(mr_wheel_create(ctx, N, N_SLOTS, 0, &wheel, NULL), 0);
+	for (int round = 0; round < 2; round++) {
+		for (uint32_t i = 0; i < N; i++)
+			mr_wheel_set(wheel, i, 3 + i % 5);
+		do {
+			n = mr_wheel_expire(wheel, 10, ids, BURST);
+			n_out += n;
+		} while (n == BURST);
+		mr_wheel_set(wheel, 1, 0);
+		mr_wheel_cancel(wheel, 1);
+	}
+	assert_int_equal(n_out, 2 * N);
+	mr_wheel_destroy(wheel);
+	mr_ctx_destroy(ctx);
+}
+
+static uint64_t random_u64(uint64_t *state)
+{
+	*state ^= *state << 13;
+	*state ^= *state >> 7;
+	*state ^= *state << 17;
+	return *state;
+}
+
+struct model {
+	struct mr_wheel *wheel;
+	uint32_t now, n;
+	bool is_set[N_IDS];
+	uint32_t due[N_IDS];
+};
+
+static void set(struct model *m, uint32_t id, uint32_t due)
+{
+	mr_wheel_set(m->wheel, id, due);
+	m->n += !m->is_set[id];
+	m->is_set[id] = true;
+	m->due[id] = due;
+}
+
+static void cancel(struct model *m, uint32_t id)
+{
+	mr_wheel_cancel(m->wheel, id);
+	m->n -= m->is_set[id];
+	m->is_set[id] = false;
+}
+
+/* All that is due, setting and cancelling others meanwhile. */
+static void expire(struct model *m, uint64_t *random)
+{
+	uint32_t ids[BURST], n, n_short = 0;
+
+	do {
+		n = mr_wheel_expire(m->wheel, m->now, ids, BURST);
+		for (uint32_t i = 0; i < n; i++) {
+			assert_true(ids[i] < N_IDS && m->is_set[ids[i]]);
+			assert_true((int32_t)(m->now - m->due[ids[i]]) >= 0);
+			m->is_set[ids[i]] = false;
+			m->n--;
+		}
+		if (n > 0 && random_u64(random) % 4 == 0)
+			set(m, ids[0], m->now + (uint32_t)*random % 20);
+		if (random_u64(random) % 4 == 0)
+			cancel(m, (uint32_t)(*random >> 8) % N_IDS);
+		assert_int_equal(mr_wheel_n(m->wheel), m->n);
+		/* What is far may end a call early, so look again. */
+		n_short = n == BURST ? 0 : n_short + 1;
+	} while (n_short < 1 + N_IDS / 128);
+	for (uint32_t id = 0; id < N_IDS; id++)
+		assert_true(!m->is_set[id] ||
+			    (int32_t)(m->due[id] - m->now) >= 0);
+}
+
+static void the_model_agrees(void **state)
+{
+	struct test_allocator a = { 0 };
+	struct mr_ctx *ctx = test_ctx(&a);
+	uint64_t random = 99;
+
+	(void)state;
+	for (size_t s = 0; s < sizeof(starts) / sizeof(starts[0]); s++) {
+		struct model m = { .now = starts[s] - 50 };
+
+		m.wheel = wheel_at(ctx, m.now);
+		for (uint32_t step = 0; step < 3000; step++) {
+			const uint64_t r = random_u64(&random);
+			const uint32_t id = (uint32_t)(r >> 32) % N_IDS;
+
+			if (r % 8 < 6)
+				set(&m, id,
+				    m.now + (uint32_t)(r >> 8) % 70 - 5);
+			else if (r % 8 == 6)
+				cancel(&m, id);
+			else
+				m.now += (uint32_t)(r >> 8) %
+					 ((r >> 16) % 16 == 0 ? 200 : 3);
+			if (step % 16 == 0)
+				expire(&m, &random);
+		}
+		mr_wheel_destroy(m.wheel);
+	}
+	mr_ctx_destroy(ctx);
+	assert_int_equal(a.n_out, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(wrong_sizes_are_refused),
+		cmocka_unit_test(ids_come_when_they_are_due),
+		cmocka_unit_test(set_again_moves_and_cancel_takes_off),
+		cmocka_unit_test(a_call_is_bounded),
+		cmocka_unit_test(an_empty_wheel_has_no_memory),
+		cmocka_unit_test(the_model_agrees),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
