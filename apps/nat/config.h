@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <millrace/millrace.h>
+
 enum nat_side { NAT_INSIDE, NAT_OUTSIDE, NAT_SIDES };
 
 /* What has ports of its own outside; the index of many arrays. */
@@ -125,5 +127,61 @@ struct nat_config {
 	bool logs_sessions;          /* else blocks and errors only */
 	char state_path[256];        /* sessions saved and restored; "" none */
 };
+
+/* So many of each list at most: what is told by hand is short. */
+enum { NAT_MAX_ITEMS = 4096 };
+
+/* What a check objects to, by its place in the configuration file. */
+struct nat_objection {
+	const char *section; /* "forwards" */
+	const char *key;     /* "addresses"; NULL: the section itself */
+	uint32_t idx;        /* in a list; NAT_WHOLE: all of it */
+	struct mr_reason why;
+};
+enum { NAT_WHOLE = UINT32_MAX };
+
+/* The defaults of the RFCs, everything else empty. */
+void nat_config_init(struct nat_config *config);
+
+/* Frees the lists, not the struct. */
+void nat_config_free(struct nat_config *config);
+
+/*
+ * Derive what was left out: the external addresses are the first one of the
+ * outside, subscribers are those on the inside's links. 0, -ENOMEM.
+ */
+int nat_config_complete(struct nat_config *config);
+
+/*
+ * Whether it makes sense as a whole, for n_workers: 0, or -EINVAL with the
+ * first thing that does not. It is complete.
+ */
+int nat_config_check(const struct nat_config *config, uint32_t n_workers,
+		     struct nat_objection *ret_objection);
+
+/* What is legal, but less than an RFC asks for: line i; false behind the last.
+ */
+bool nat_config_advice(const struct nat_config *config, uint32_t i,
+		       struct mr_reason *ret_advice);
+
+/*
+ * What a running translator cannot change: false, and the name of the first
+ * setting that differs.
+ */
+bool nat_config_can_follow(const struct nat_config *config,
+			   const struct nat_config *next,
+			   const char **ret_setting);
+
+/* Addresses of a range. */
+static inline uint64_t nat_range_n(const struct nat_range *range)
+{
+	return (uint64_t)range->last - range->first + 1;
+}
+
+static inline bool nat_prefix_has(const struct nat_prefix *prefix,
+				  uint32_t addr)
+{
+	return (addr & prefix->mask) == prefix->addr;
+}
 
 #endif

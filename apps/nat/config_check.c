@@ -1,0 +1,527 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Whether settings make sense together: each address has one use. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "config.h"
+
+enum {
+	MAX_POOL = 4096, /* external addresses; 1 MiB of memory each, if used */
+	MIN_MTU = 68,    /* RFC 791 */
+	MIN_BLOCK = 64,  /* a slice, see map.h */
+};
+
+struct text {
+	char text[INET_ADDRSTRLEN];
+};
+
+static struct text show(uint32_t addr)
+{
+	const struct in_addr in = { htonl(addr) };
+	struct text text;
+
+	inet_ntop(AF_INET, &in, text.text, sizeof(text.text));
+	return text;
+}
+
+static int object(struct nat_objection *ret, const char *section,
+		  const char *key, uint32_t idx, const char *format, ...)
+	__attribute__((format(printf, 5, 6)));
+
+static int object(struct nat_objection *ret, const char *section,
+		  const char *key, uint32_t idx, const char *format, ...)
+{
+	va_list args;
+
+	*ret = (struct nat_objection){ section, key, idx, { "" } };
+	va_start(args, format);
+	vsnprintf(ret->why.text, sizeof(ret->why.text), format, args);
+	va_end(args);
+	return -EINVAL;
+}
+
+static bool ranges_meet(struct nat_range a, struct nat_range b)
+{
+	return a.first <= b.last && b.first <= a.last;
+}
+
+static struct nat_range range_of(const struct nat_prefix *prefix)
+{
+	return (struct nat_range){ prefix->addr, prefix->addr | ~prefix->mask };
+}
+
+/* RFC 6890: addresses that no host has. */
+static bool is_no_host(uint32_t addr)
+{
+	return addr >> 24 == 0 || addr >> 24 == 127 || addr >> 28 >= 14;
+}
+
+/* The two ends of a network are no hosts, but for /31 (RFC 3021) and /32. */
+static bool is_end_of_net(const struct nat_prefix *net, uint32_t addr)
+{
+	return ~net->mask > 1 &&
+	       (addr == net->addr || addr == (net->addr | ~net->mask));
+}
+
+static bool is_on_link(const struct nat_side_config *side, uint32_t addr)
+{
+	for (uint32_t i = 0; i < side->n_addrs; i++)
+		if (nat_prefix_has(&side->nets[i], addr))
+			return true;
+	return false;
+}
+
+static bool is_own(const struct nat_side_config *side, uint32_t addr)
+{
+	for (uint32_t i = 0; i < side->n_addrs; i++)
+		if (side->addrs[i] == addr)
+			return true;
+	return false;
+}
+
+static bool is_in_pool(const struct nat_config *config, uint32_t addr)
+{
+	for (uint32_t i = 0; i < config->n_pool; i++)
+		if (addr >= config->pool[i].first &&
+		    addr <= config->pool[i].last)
+			return true;
+	return false;
+}
+
+static bool is_subscriber(const struct nat_config *config, uint32_t addr)
+{
+	for (uint32_t i = 0; i < config->n_subscribers; i++)
+		if (nat_prefix_has(&config->subscribers[i], addr))
+			return true;
+	return false;
+}
+
+static int check_neighbours(const struct nat_side_config *side,
+			    const char *name, struct nat_objection *ret)
+{
+	for (uint32_t i = 0; i < side->n_neighbours; i++) {
+		const struct nat_fixed_neighbour *n = &side->neighbours[i];
+
+		if (!is_on_link(side, n->addr) || is_own(side, n->addr))
+			return object(ret, name, "neighbours", i,
+				      "neighbour %s: is not another host on "
+				      "this link",
+				      show(n->addr).text);
+		if (n->mac[0] & 1)
+			return object(ret, name, "neighbours", i,
+				      "neighbour %s: a MAC address of a group",
+				      show(n->addr).text);
+	}
+	return 0;
+}
+
+static int check_side(const struct nat_side_config *side, const char *name,
+		      struct nat_objection *ret)
+{
+	if (side->spec[0] == '\0')
+		return object(ret, name, NULL, NAT_WHOLE,
+			      "no port: name an interface or a port spec");
+	if (side->n_addrs == 0)
+		return object(ret, name, NULL, NAT_WHOLE,
+			      "no address: one at least, as 10.0.0.1/24");
+	for (uint32_t i = 0; i < side->n_addrs; i++) {
+		const uint32_t addr = side->addrs[i];
+
+		if (is_no_host(addr) || is_end_of_net(&side->nets[i], addr))
+			return object(ret, name, "addresses", i,
+				      "%s: is no address of a host",
+				      show(addr).text);
+		for (uint32_t j = 0; j < i; j++)
+			if (side->addrs[j] == addr)
+				return object(ret, name, "addresses", i,
+					      "%s: is there twice",
+					      show(addr).text);
+	}
+	if (side->gateway != 0 &&
+	    (!is_on_link(side, side->gateway) || is_own(side, side->gateway)))
+		return object(ret, name, "gateway", NAT_WHOLE,
+			      "gateway %s: is not another host on this link; "
+			      "give an address of its network",
+			      show(side->gateway).text);
+	if (side->mtu != 0 && side->mtu < MIN_MTU)
+		return object(ret, name, "mtu", NAT_WHOLE,
+			      "mtu %u: %d at least (RFC 791)", side->mtu,
+			      MIN_MTU);
+	return check_neighbours(side, name, ret);
+}
+
+/* The device of a spec, without driver and options. */
+static const char *device_of(const char *spec, size_t *ret_n)
+{
+	/* A bare name is xdp:, a bare PCI address vfio:. Other drivers name
+	 * what can be there twice. */
+	if (strncmp(spec, "xdp:", 4) == 0)
+		spec += 4;
+	else if (strncmp(spec, "vfio:", 5) == 0)
+		spec += 5;
+	else if (strncmp(spec, "null:", 5) == 0)
+		return NULL;
+	*ret_n = strcspn(spec, ",");
+	return spec;
+}
+
+static int check_both_sides(const struct nat_config *config,
+			    struct nat_objection *ret)
+{
+	const struct nat_side_config *in = &config->sides[NAT_INSIDE];
+	const struct nat_side_config *out = &config->sides[NAT_OUTSIDE];
+	size_t n_in = 0, n_out = 0;
+	const char *in_device = device_of(in->spec, &n_in);
+	const char *out_device = device_of(out->spec, &n_out);
+
+	if (in_device != NULL && out_device != NULL && n_in == n_out &&
+	    strncmp(in_device, out_device, n_in) == 0)
+		return object(
+			ret, "outside", "port", NAT_WHOLE,
+			"%.*s: is the inside's port, too; each side needs "
+			"its own",
+			(int)n_in, in_device);
+	for (uint32_t i = 0; i < out->n_addrs; i++)
+		for (uint32_t j = 0; j < in->n_addrs; j++)
+			if (ranges_meet(range_of(&out->nets[i]),
+					range_of(&in->nets[j])))
+				return object(
+					ret, "outside", "addresses", i,
+					"%s: its network is also that of %s "
+					"inside; renumber one side "
+					"(RFC 4787 REQ-7)",
+					show(out->addrs[i]).text,
+					show(in->addrs[j]).text);
+	return 0;
+}
+
+static int check_subscribers(const struct nat_config *config,
+			     struct nat_objection *ret)
+{
+	const struct nat_side_config *out = &config->sides[NAT_OUTSIDE];
+
+	if (config->n_subscribers == 0)
+		return object(ret, "subscribers", NULL, NAT_WHOLE,
+			      "none: name the networks inside");
+	for (uint32_t i = 0; i < config->n_subscribers; i++) {
+		const struct nat_range range =
+			range_of(&config->subscribers[i]);
+
+		for (uint32_t j = 0; j < i; j++)
+			if (ranges_meet(range,
+					range_of(&config->subscribers[j])))
+				return object(ret, "subscribers", NULL, i,
+					      "%s: overlaps number %u of the "
+					      "list; leave one out",
+					      show(range.first).text, j + 1);
+		for (uint32_t j = 0; j < out->n_addrs; j++)
+			if (nat_prefix_has(&config->subscribers[i],
+					   out->addrs[j]))
+				return object(ret, "subscribers", NULL, i,
+					      "%s: has our outside address %s",
+					      show(range.first).text,
+					      show(out->addrs[j]).text);
+	}
+	return 0;
+}
+
+static int check_range_of_pool(const struct nat_config *config, uint32_t i,
+			       struct nat_objection *ret)
+{
+	const struct nat_side_config *out = &config->sides[NAT_OUTSIDE];
+	const struct nat_range range = config->pool[i];
+
+	if (is_no_host(range.first) || is_no_host(range.last))
+		return object(
+			ret, "pool", NULL, i, "%s: is no address of a host",
+			show(is_no_host(range.first) ? range.first : range.last)
+				.text);
+	for (uint32_t j = 0; j < i; j++)
+		if (ranges_meet(range, config->pool[j]))
+			return object(ret, "pool", NULL, i,
+				      "%s: overlaps number %u of the list; "
+				      "leave one out",
+				      show(range.first).text, j + 1);
+	for (uint32_t j = 0; j < config->n_subscribers; j++)
+		if (ranges_meet(range, range_of(&config->subscribers[j])))
+			return object(ret, "pool", NULL, i,
+				      "%s: overlaps the subscribers of %s; an "
+				      "address is inside or outside",
+				      show(range.first).text,
+				      show(config->subscribers[j].addr).text);
+	if (out->gateway >= range.first && out->gateway <= range.last &&
+	    out->gateway != 0)
+		return object(ret, "pool", NULL, i,
+			      "%s is the outside's gateway; an address of the "
+			      "pool is ours alone",
+			      show(out->gateway).text);
+	for (uint32_t j = 0; j < out->n_addrs; j++) {
+		const struct nat_range net = range_of(&out->nets[j]);
+
+		if (~out->nets[j].mask > 1 &&
+		    ((net.first >= range.first && net.first <= range.last) ||
+		     (net.last >= range.first && net.last <= range.last)))
+			return object(ret, "pool", NULL, i,
+				      "%s: has the first or last address of "
+				      "the network of %s, which no host has",
+				      show(range.first).text,
+				      show(out->addrs[j]).text);
+	}
+	return 0;
+}
+
+static int check_pool(const struct nat_config *config,
+		      struct nat_objection *ret)
+{
+	uint64_t n = 0;
+
+	if (config->n_pool == 0)
+		return object(ret, "pool", NULL, NAT_WHOLE,
+			      "no external address");
+	for (uint32_t i = 0; i < config->n_pool; i++) {
+		const int err = check_range_of_pool(config, i, ret);
+
+		if (err < 0)
+			return err;
+		n += nat_range_n(&config->pool[i]);
+		if (n > MAX_POOL)
+			return object(ret, "pool", NULL, i,
+				      "more than %d external addresses",
+				      MAX_POOL);
+	}
+	return 0;
+}
+
+static int check_one_to_ones(const struct nat_config *config,
+			     struct nat_objection *ret)
+{
+	const char *const s = "one_to_one";
+
+	for (uint32_t i = 0; i < config->n_one_to_ones; i++) {
+		const struct nat_one_to_one *a = &config->one_to_ones[i];
+
+		if (is_in_pool(config, a->outside_addr) ||
+		    is_own(&config->sides[NAT_OUTSIDE], a->outside_addr))
+			return object(
+				ret, s, NULL, i,
+				"%s: is in the pool or our own; all of "
+				"its ports go to one host, so take it out "
+				"of the pool",
+				show(a->outside_addr).text);
+		if (is_no_host(a->outside_addr) ||
+		    is_subscriber(config, a->outside_addr) ||
+		    a->outside_addr == config->sides[NAT_OUTSIDE].gateway)
+			return object(ret, s, NULL, i,
+				      "%s: cannot be an external address of "
+				      "ours",
+				      show(a->outside_addr).text);
+		if (!is_subscriber(config, a->inside_addr))
+			return object(ret, s, NULL, i,
+				      "%s: is no subscriber's; add its network "
+				      "to subscribers",
+				      show(a->inside_addr).text);
+		for (uint32_t j = 0; j < i; j++)
+			if (a->outside_addr ==
+				    config->one_to_ones[j].outside_addr ||
+			    a->inside_addr ==
+				    config->one_to_ones[j].inside_addr)
+				return object(ret, s, NULL, i,
+					      "an address of number %u of the "
+					      "list again",
+					      j + 1);
+	}
+	return 0;
+}
+
+/* Where two forwards want one thing. */
+static const char *clash(const struct nat_forward *a,
+			 const struct nat_forward *b)
+{
+	const uint32_t n_a = a->outside_last - a->outside_first;
+	const uint32_t n_b = b->outside_last - b->outside_first;
+
+	if ((a->proto_mask & b->proto_mask) == 0)
+		return NULL;
+	if (a->outside_addr == b->outside_addr &&
+	    a->outside_first <= b->outside_last &&
+	    b->outside_first <= a->outside_last)
+		return "outside ports";
+	/* Endpoint-independent: an inside port has one external end. */
+	if (a->inside_addr == b->inside_addr &&
+	    a->inside_first <= b->inside_first + n_b &&
+	    b->inside_first <= a->inside_first + n_a)
+		return "inside ports";
+	return NULL;
+}
+
+static int check_forward(const struct nat_config *config, uint32_t i,
+			 struct nat_objection *ret)
+{
+	const struct nat_forward *f = &config->forwards[i];
+
+	for (uint32_t j = 0; j < config->n_one_to_ones; j++)
+		if (config->one_to_ones[j].outside_addr == f->outside_addr ||
+		    config->one_to_ones[j].inside_addr == f->inside_addr)
+			return object(ret, "forwards", NULL, i,
+				      "one_to_one number %u has all ports of "
+				      "this address already",
+				      j + 1);
+	if (!is_in_pool(config, f->outside_addr) &&
+	    !is_own(&config->sides[NAT_OUTSIDE], f->outside_addr))
+		return object(ret, "forwards", NULL, i,
+			      "%s: is not ours; take an outside address or one "
+			      "of the pool",
+			      show(f->outside_addr).text);
+	if (!is_subscriber(config, f->inside_addr))
+		return object(ret, "forwards", NULL, i,
+			      "%s: is no subscriber's; add its network to "
+			      "subscribers",
+			      show(f->inside_addr).text);
+	if (f->proto_mask == 0)
+		return object(ret, "forwards", NULL, i,
+			      "no protocol: tcp, udp or both");
+	if (f->outside_first == 0 || f->inside_first == 0 ||
+	    f->outside_last < f->outside_first ||
+	    f->inside_first + (f->outside_last - f->outside_first) > 65535)
+		return object(ret, "forwards", NULL, i,
+			      "ports %u-%u to %u on: must be in 1-65535, the "
+			      "first one first",
+			      f->outside_first, f->outside_last,
+			      f->inside_first);
+	for (uint32_t j = 0; j < i; j++) {
+		const char *what = clash(f, &config->forwards[j]);
+
+		if (what != NULL)
+			return object(
+				ret, "forwards", NULL, i,
+				"%s overlap number %u of the list; an end "
+				"has one other end",
+				what, j + 1);
+	}
+	return 0;
+}
+
+static int check_excludes(const struct nat_config *config,
+			  struct nat_objection *ret)
+{
+	for (uint32_t i = 0; i < config->n_excludes; i++) {
+		const struct nat_exclude *e = &config->excludes[i];
+		const bool has_ports =
+			e->first_port > 0 || e->last_port < 65535;
+
+		if (e->first_port > e->last_port)
+			return object(ret, "exclude", NULL, i,
+				      "ports %u-%u: the first one first",
+				      e->first_port, e->last_port);
+		if (has_ports && e->proto != 6 && e->proto != 17)
+			return object(ret, "exclude", NULL, i,
+				      "ports: only tcp and udp have any; add "
+				      "protocol");
+	}
+	return 0;
+}
+
+/* Deterministic: each subscriber has its block, known in advance. */
+static int check_deterministic(const struct nat_config *config,
+			       struct nat_objection *ret)
+{
+	const struct nat_port_config *p = &config->ports;
+	const uint32_t first_block = (p->first + p->block - 1) / p->block;
+	const uint32_t end_block = (p->last + 1u) / p->block;
+	const uint64_t n_per_addr = end_block - first_block;
+	uint64_t n_subscribers = 0, n_blocks = 0;
+
+	for (uint32_t i = 0; i < config->n_subscribers; i++)
+		n_subscribers += (uint64_t)~config->subscribers[i].mask + 1;
+	for (uint32_t i = 0; i < config->n_pool; i++)
+		n_blocks += n_per_addr * nat_range_n(&config->pool[i]);
+	if (n_blocks < n_subscribers)
+		return object(
+			ret, "ports", "deterministic", NAT_WHOLE,
+			"%llu subscribers need a block each, the pool has "
+			"%llu of %u ports; smaller blocks, or more "
+			"addresses",
+			(unsigned long long)n_subscribers,
+			(unsigned long long)n_blocks, p->block);
+	return 0;
+}
+
+static int check_ports(const struct nat_config *config, uint32_t n_workers,
+		       struct nat_objection *ret)
+{
+	const struct nat_port_config *p = &config->ports;
+	const uint32_t n = p->last - p->first + 1u;
+	const uint32_t block = p->block > 0 ? p->block : MIN_BLOCK;
+
+	if (p->first == 0 || p->first > p->last)
+		return object(ret, "ports", "range", NAT_WHOLE,
+			      "%u-%u: must be in 1-65535, the first one first",
+			      p->first, p->last);
+	if (p->block > 0 &&
+	    ((p->block & (p->block - 1)) != 0 || p->block < MIN_BLOCK))
+		return object(ret, "ports", "block", NAT_WHOLE,
+			      "%u: a power of two from %d on", p->block,
+			      MIN_BLOCK);
+	if (p->block > 0 && p->max_blocks == 0)
+		return object(ret, "ports", "max_blocks", NAT_WHOLE,
+			      "0: a subscriber needs one block at least");
+	/* Blocks begin at multiples of their size; each worker has its own. */
+	if ((p->last + 1u) / block < (p->first + block - 1) / block + n_workers)
+		return object(
+			ret, "ports", p->block > 0 ? "block" : "range",
+			NAT_WHOLE,
+			"%u ports are too few for %u worker%s with blocks "
+			"of %u",
+			n, n_workers, n_workers == 1 ? "" : "s", block);
+	if (p->is_deterministic && p->block == 0)
+		return object(ret, "ports", "deterministic", NAT_WHOLE,
+			      "needs blocks; set block, as 512");
+	return p->is_deterministic ? check_deterministic(config, ret) : 0;
+}
+
+static int check_rest(const struct nat_config *config,
+		      struct nat_objection *ret)
+{
+	if (config->max_mappings == 0)
+		return object(ret, "limits", "mappings", NAT_WHOLE,
+			      "0: nothing could be translated");
+	if (config->max_per_subscriber > config->max_mappings)
+		return object(ret, "limits", "per_subscriber", NAT_WHOLE,
+			      "%u: is more than the %u mappings of all",
+			      config->max_per_subscriber, config->max_mappings);
+	if (config->logs_sessions && config->log_path[0] == '\0')
+		return object(ret, "log", "sessions", NAT_WHOLE,
+			      "needs a file to write them to; set path");
+	if (config->log_path[0] != '\0' &&
+	    strcmp(config->log_path, config->state_path) == 0)
+		return object(ret, "state", NULL, NAT_WHOLE,
+			      "%s: is the log's file", config->state_path);
+	return 0;
+}
+
+int nat_config_check(const struct nat_config *config, uint32_t n_workers,
+		     struct nat_objection *ret)
+{
+	int err = check_side(&config->sides[NAT_INSIDE], "inside", ret);
+
+	if (err == 0)
+		err = check_side(&config->sides[NAT_OUTSIDE], "outside", ret);
+	if (err == 0)
+		err = check_both_sides(config, ret);
+	if (err == 0)
+		err = check_subscribers(config, ret);
+	if (err == 0)
+		err = check_pool(config, ret);
+	if (err == 0)
+		err = check_one_to_ones(config, ret);
+	for (uint32_t i = 0; i < config->n_forwards && err == 0; i++)
+		err = check_forward(config, i, ret);
+	if (err == 0)
+		err = check_excludes(config, ret);
+	if (err == 0)
+		err = check_ports(config, n_workers, ret);
+	return err == 0 ? check_rest(config, ret) : err;
+}

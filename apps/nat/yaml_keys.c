@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A YAML document read by tables. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "values.h"
+#include "yaml_keys.h"
+
+static int fail_at(struct yaml_reader *reader, size_t line, const char *text)
+{
+	snprintf(reader->why->text, sizeof(reader->why->text), "%.120s:%zu: %.240s",
+		 reader->name, line, text);
+	/* A file can have any byte in its text; a reason is one line. */
+	for (char *c = reader->why->text; *c != '\0'; c++)
+		if ((unsigned char)*c < ' ' || *c == 127)
+			*c = '?';
+	return -EINVAL;
+}
+
+int yaml_wrong(struct yaml_reader *reader, const yaml_node_t *node,
+	       const char *format, ...)
+{
+	char text[240];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	return fail_at(reader, node->start_mark.line + 1, text);
+}
+
+int yaml_open(struct yaml_reader *reader, const char *name, const char *bytes,
+	      size_t n_bytes, struct mr_reason *ret_why)
+{
+	yaml_parser_t parser;
+	int err = 0;
+
+	reader->name = name;
+	reader->why = ret_why;
+	if (n_bytes > YAML_MAX_BYTES)
+		return fail_at(reader, 1, "the file is larger than 1 MiB");
+	if (!yaml_parser_initialize(&parser))
+		return fail_at(reader, 1, "no memory");
+	yaml_parser_set_input_string(&parser, (const unsigned char *)bytes,
+				     n_bytes);
+	if (!yaml_parser_load(&parser, &reader->document)) {
+		const size_t line = parser.problem_mark.line + 1;
+		char text[200];
+
+		snprintf(text, sizeof(text), "no YAML: %s%s%s",
+			 parser.problem != NULL ? parser.problem : "no memory",
+			 parser.context != NULL ? ", " : "",
+			 parser.context != NULL ? parser.context : "");
+		err = fail_at(reader, line, text);
+	}
+	yaml_parser_delete(&parser);
+	return err;
+}
+
+void yaml_close(struct yaml_reader *reader)
+{
+	yaml_document_delete(&reader->document);
+}
+
+yaml_node_t *yaml_root(struct yaml_reader *reader)
+{
+	return yaml_document_get_root_node(&reader->document);
+}
+
+static yaml_node_t *node_of(struct yaml_reader *reader, int id)
+{
+	return yaml_document_get_node(&reader->document, id);
+}
+
+const char *yaml_text(struct yaml_reader *reader, yaml_node_t *node,
+		      const char *what)
+{
+	if (node->type != YAML_SCALAR_NODE) {
+		yaml_wrong(
+			reader, node, "%s: a %s, but one value is wanted", what,
+			node->type == YAML_MAPPING_NODE ? "mapping" : "list");
+		return NULL;
+	}
+	if (strlen((char *)node->data.scalar.value) !=
+	    node->data.scalar.length) {
+		yaml_wrong(reader, node, "%s: has a zero byte", what);
+		return NULL;
+	}
+	return (char *)node->data.scalar.value;
+}
+
+uint32_t yaml_n_items(const yaml_node_t *node)
+{
+	if (node->type != YAML_SEQUENCE_NODE)
+		return 1;
+	return (uint32_t)(node->data.sequence.items.top -
+			  node->data.sequence.items.start);
+}
+
+yaml_node_t *yaml_item(struct yaml_reader *reader, yaml_node_t *node,
+		       uint32_t i)
+{
+	if (i >= yaml_n_items(node))
+		return NULL;
+	if (node->type != YAML_SEQUENCE_NODE)
+		return node;
+	return node_of(reader, node->data.sequence.items.start[i]);
+}
+
+yaml_node_t *yaml_find(struct yaml_reader *reader, yaml_node_t *node,
+		       const char *name)
+{
+	if (node == NULL || node->type != YAML_MAPPING_NODE)
+		return NULL;
+	for (yaml_node_pair_t *pair = node->data.mapping.pairs.start;
+	     pair < node->data.mapping.pairs.top; pair++) {
+		const yaml_node_t *key = node_of(reader, pair->key);
+
+		if (key->type == YAML_SCALAR_NODE &&
+		    strcmp((char *)key->data.scalar.value, name) == 0)
+			return node_of(reader, pair->value);
+	}
+	return NULL;
+}
+
+static int complain_unknown(struct yaml_reader *reader,
+			    const struct yaml_key *keys,
+			    const yaml_node_t *node, const char *name)
+{
+	const char *names[YAML_MAX_KEYS + 1] = { NULL }, *nearest;
+	char known[200] = "";
+
+	for (uint32_t i = 0; i < YAML_MAX_KEYS && keys[i].name != NULL; i++) {
+		const size_t n = strlen(known);
+
+		names[i] = keys[i].name;
+		snprintf(known + n, sizeof(known) - n, "%s%s",
+			 i > 0 ? ", " : "", keys[i].name);
+	}
+	nearest = value_nearest(name, names);
+	if (nearest != NULL)
+		return yaml_wrong(reader, node,
+				  "no key '%.40s' here; '%s' is meant?", name,
+				  nearest);
+	return yaml_wrong(reader, node, "no key '%.40s' here; there are: %s",
+			  name, known);
+}
+
+/* The second one of a pair of keys would win without a word. */
+static int check_duplicates(struct yaml_reader *reader, yaml_node_t *node,
+			    const yaml_node_pair_t *pair, const char *name)
+{
+	for (yaml_node_pair_t *other = node->data.mapping.pairs.start;
+	     other < pair; other++) {
+		yaml_node_t *key = node_of(reader, other->key);
+
+		if (strcmp((char *)key->data.scalar.value, name) == 0)
+			return yaml_wrong(reader, node_of(reader, pair->key),
+					  "'%.40s' is there twice, the first "
+					  "time in line %zu",
+					  name, key->start_mark.line + 1);
+	}
+	return 0;
+}
+
+int yaml_take_keys(struct yaml_reader *reader, const struct yaml_key *keys,
+		   yaml_node_t *node, void *to)
+{
+	if (node->type != YAML_MAPPING_NODE)
+		return yaml_wrong(reader, node,
+				  "keys with values are wanted here, as "
+				  "'%s: ...'",
+				  keys[0].name);
+	for (yaml_node_pair_t *pair = node->data.mapping.pairs.start;
+	     pair < node->data.mapping.pairs.top; pair++) {
+		yaml_node_t *name_node = node_of(reader, pair->key);
+		const char *name = yaml_text(reader, name_node, "a key");
+		const struct yaml_key *key = keys;
+		int err;
+
+		if (name == NULL)
+			return -EINVAL;
+		while (key->name != NULL && strcmp(key->name, name) != 0)
+			key++;
+		/* Unknown first: so duplicates are looked for among keys that
+		 * are known and different, a few. */
+		if (key->name == NULL)
+			return complain_unknown(reader, keys, name_node, name);
+		err = check_duplicates(reader, node, pair, name);
+		if (err == 0)
+			err = key->take(reader, key,
+					node_of(reader, pair->value), to);
+		if (err < 0)
+			return err;
+	}
+	return 0;
+}
+
+int yaml_take_mapping(struct yaml_reader *reader, const struct yaml_key *key,
+		      yaml_node_t *node, void *to)
+{
+	return yaml_take_keys(reader, key->keys, node,
+			      (char *)to + key->offset);
+}
+
+int yaml_take_value(struct yaml_reader *reader, const struct yaml_key *key,
+		    yaml_node_t *node, void *to)
+{
+	const char *text = yaml_text(reader, node, key->name);
+	struct mr_reason why;
+
+	if (text == NULL)
+		return -EINVAL;
+	if (!key->read(text, (char *)to + key->offset, &why))
+		return yaml_wrong(reader, node, "%s: %s", key->name, why.text);
+	return 0;
+}
+
+int yaml_take_list(struct yaml_reader *reader, const struct yaml_key *key,
+		   yaml_node_t *node, void *to)
+{
+	void **list = (void **)((char *)to + key->offset);
+	uint32_t *n = (uint32_t *)((char *)to + key->n_offset);
+	const uint32_t n_items = yaml_n_items(node);
+
+	if (n_items == 0)
+		return yaml_wrong(reader, node, "%s: is empty; leave it out",
+				  key->name);
+	if (n_items > key->max)
+		return yaml_wrong(reader, node, "%s: %u, more than %u",
+				  key->name, n_items, key->max);
+	*list = calloc(n_items, key->n_bytes);
+	if (*list == NULL)
+		return -ENOMEM;
+	for (*n = 0; *n < n_items; (*n)++) {
+		const int err =
+			key->take_item(reader, key, yaml_item(reader, node, *n),
+				       (char *)*list + *n * key->n_bytes);
+
+		if (err < 0)
+			return err;
+	}
+	return 0;
+}
+
+int yaml_take_bool(struct yaml_reader *reader, const struct yaml_key *key,
+		   yaml_node_t *node, void *to)
+{
+	static const char *const words[] = { "no",  "yes", "false", "true",
+					     "off", "on",  NULL };
+	const char *text = yaml_text(reader, node, key->name);
+	const bool values[] = { false, true };
+	struct mr_reason why;
+	uint32_t word;
+
+	if (text == NULL)
+		return -EINVAL;
+	if (!value_word(text, words, &word, &why))
+		return yaml_wrong(reader, node, "%s: '%.40s': yes or no",
+				  key->name, text);
+	memcpy((char *)to + key->offset, &values[word % 2], sizeof(values[0]));
+	return 0;
+}
+
+int yaml_take_u32(struct yaml_reader *reader, const struct yaml_key *key,
+		  yaml_node_t *node, void *to)
+{
+	const char *text = yaml_text(reader, node, key->name);
+	struct mr_reason why;
+	uint32_t value;
+
+	if (text == NULL)
+		return -EINVAL;
+	if (!value_number(text, key->min, key->max, &value, &why))
+		return yaml_wrong(reader, node, "%s: %s", key->name, why.text);
+	memcpy((char *)to + key->offset, &value, sizeof(value));
+	return 0;
+}
+
+int yaml_take_u16(struct yaml_reader *reader, const struct yaml_key *key,
+		  yaml_node_t *node, void *to)
+{
+	const struct yaml_key here = { .name = key->name,
+				       .min = key->min,
+				       .max = key->max };
+	uint32_t value = 0;
+	const int err = yaml_take_u32(reader, &here, node, &value);
+	const uint16_t narrow = (uint16_t)value;
+
+	if (err == 0)
+		memcpy((char *)to + key->offset, &narrow, sizeof(narrow));
+	return err;
+}
+
+int yaml_take_text(struct yaml_reader *reader, const struct yaml_key *key,
+		   yaml_node_t *node, void *to)
+{
+	const char *text = yaml_text(reader, node, key->name);
+
+	if (text == NULL)
+		return -EINVAL;
+	if (text[0] == '\0' || strlen(text) >= key->max)
+		return yaml_wrong(reader, node,
+				  "%s: empty, or longer than %u bytes",
+				  key->name, key->max - 1);
+	memcpy((char *)to + key->offset, text, strlen(text) + 1);
+	return 0;
+}
