@@ -13,18 +13,13 @@
 
 #include "forward.h"
 
-static const char *const drop_names[N_FORWARD_DROPS] = {
+const char *const forward_drop_names[N_FORWARD_DROPS] = {
 	[DROP_TX_FULL] = "tx_full",     [DROP_HANDOFF_FULL] = "handoff_full",
 	[DROP_NO_ROUTE] = "no_route",   [DROP_MODE] = "mode_drop",
 	[DROP_SAME_PORT] = "same_port", [DROP_LINK_LOCAL] = "link_local",
 	[DROP_RUNT] = "runt",           [DROP_TOO_SHARED] = "too_shared",
 	[DROP_NO_PAGE] = "no_page",     [DROP_SHUTDOWN] = "shutdown",
 };
-
-const char *forward_drop_name(uint32_t i)
-{
-	return i < N_FORWARD_DROPS ? drop_names[i] : NULL;
-}
 
 /* A counter of this worker, that other threads read. */
 static inline void count(uint64_t *counter, uint64_t n)

@@ -8,7 +8,7 @@
 #include "fdb.h"
 #include "options.h"
 
-/* Why the forwarder itself gave a frame up. Names: forward_drop_name(). */
+/* Why the forwarder itself gave a frame up. Names: forward_drop_names. */
 enum forward_drop {
 	DROP_TX_FULL,      /* the tx queue took no more */
 	DROP_HANDOFF_FULL, /* nor did the ring to the worker that owns it */
@@ -62,7 +62,7 @@ struct forwarder {
 	struct mr_frame frames[MR_BURST_MAX];
 };
 
-const char *forward_drop_name(uint32_t i);
+extern const char *const forward_drop_names[N_FORWARD_DROPS];
 
 /* Where the frames of a port go in pairs. */
 static inline uint32_t forward_peer(uint32_t port)

@@ -9,11 +9,11 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "report.h"
+#include "support/report.h"
+
 #include "session.h"
 
 enum {
@@ -62,23 +62,6 @@ static int open_signals(void)
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-static void choose_report(struct run *run)
-{
-	const struct options *options = run->options;
-
-	if (options->output == OUTPUT_JSON)
-		run->last = &report_json;
-	else if (options->output == OUTPUT_CSV)
-		run->last = &report_csv;
-	else if (isatty(STDOUT_FILENO) && isatty(STDIN_FILENO) &&
-		 getenv("TERM") != NULL && !options->is_quiet)
-		run->last = &report_live;
-	else
-		run->last = &report_text;
-	if (!options->is_quiet)
-		run->report = run->last;
-}
-
 static bool show(struct run *run)
 {
 	struct snapshot *swap = run->before;
@@ -87,7 +70,8 @@ static bool show(struct run *run)
 
 	run->before = run->now;
 	run->now = swap;
-	snapshot_take(run->now, &run->session, now_ms(run) / 1000.0);
+	snapshot_take(run->now, &run->session.plane, now_ms(run) / 1000.0,
+		      &run->session);
 	if (run->report == NULL)
 		return true;
 	is_shown = run->report->show(run->now, is_first ? NULL : run->before);
@@ -192,10 +176,10 @@ static int finish(struct run *run, int status)
 	if (err < 0)
 		status = complain(why.text);
 	session_drain(session);
-	snapshot_take(final, session, t_s);
+	snapshot_take(final, &session->plane, t_s, session);
 	snapshot_check_laws(final);
 	dataplane_close_ports(&session->plane);
-	snapshot_take_pool(final, session);
+	snapshot_take_pool(final, &session->plane);
 	final->is_final = true;
 	if (!run->last->end(final) || run->is_mute)
 		status = complain("cannot write to stdout");
@@ -218,11 +202,12 @@ static int finish(struct run *run, int status)
 
 static int forward(struct run *run)
 {
+	const struct app_counters *counters = session_counters(&run->session);
 	struct mr_reason why;
 	int status;
 
-	run->now = snapshot_create(&run->session);
-	run->before = snapshot_create(&run->session);
+	run->now = snapshot_create(&run->session.plane, counters);
+	run->before = snapshot_create(&run->session.plane, counters);
 	if (run->now == NULL || run->before == NULL)
 		return complain("no memory for statistics");
 	if (!run->options->is_quiet)
@@ -232,10 +217,10 @@ static int forward(struct run *run)
 			     run->session.forwarders, &why) < 0)
 		return complain(why.text);
 	/* A terminal that ncurses does not know gets lines. */
-	if (run->report == &report_live && !report_live.begin(&run->session))
+	if (run->report == &report_live && !report_live.begin())
 		run->report = run->last = &report_text;
 	if (run->report != NULL && run->report != &report_live &&
-	    !run->report->begin(&run->session))
+	    !run->report->begin())
 		run->report = NULL; /* the first line will say so */
 	status = forward_until_told(run);
 	return finish(run, status);
@@ -261,7 +246,8 @@ int main(int argc, char **argv)
 	run.signal_fd = open_signals();
 	if (run.signal_fd < 0)
 		return complain("no signalfd");
-	choose_report(&run);
+	run.last = report_choose(options.output, options.is_quiet);
+	run.report = options.is_quiet ? NULL : run.last;
 	status = session_open(&run.session, &options, &error);
 	if (status != 0) {
 		complain(error.text);

@@ -11,9 +11,9 @@
 
 #include "support/dataplane.h"
 #include "support/options.h"
+#include "support/report.h"
 
 enum mode { MODE_PATCH, MODE_MACSWAP, MODE_LEARN, MODE_DROP };
-enum output { OUTPUT_AUTO, OUTPUT_JSON, OUTPUT_CSV };
 
 struct options {
 	struct dataplane_config plane;

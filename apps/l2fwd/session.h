@@ -6,6 +6,7 @@
 #include <millrace/millrace.h>
 
 #include "support/dataplane.h"
+#include "support/snapshot.h"
 
 #include "forward.h"
 #include "options.h"
@@ -35,5 +36,8 @@ void session_drain(struct session *session);
 
 /* Also closes what dataplane_close_ports() has left. */
 void session_close(struct session *session);
+
+/* What is counted; the session is what snapshot_take() wants as app. */
+const struct app_counters *session_counters(const struct session *session);
 
 #endif

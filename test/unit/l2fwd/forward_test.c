@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tests of apps/l2fwd: forward.c, session.c, specs.c and snapshot.c together.
+ * Tests of apps/l2fwd: forward.c, session.c and counters.c together.
  * The program has one end of each pair, the test has the other and looks at
  * what comes out, by address too: a frame that is forwarded is not copied.
  */
@@ -10,7 +10,6 @@
 #include "support/unit.h"
 
 #include "session.h"
-#include "snapshot.h"
 
 enum { MAX_FRAMES = 64 };
 
@@ -98,7 +97,8 @@ static void settle(struct bed *bed)
  */
 static struct snapshot *close_bed(struct bed *bed)
 {
-	struct snapshot *last = snapshot_create(&bed->session);
+	struct snapshot *last = snapshot_create(
+		&bed->session.plane, session_counters(&bed->session));
 
 	settle(bed);
 	mr_workers_stop(bed->session.plane.workers);
@@ -108,7 +108,7 @@ static struct snapshot *close_bed(struct bed *bed)
 		mr_frame_free_bulk(bed->cache, bed->hosts[i].frames,
 				   bed->hosts[i].n);
 	session_drain(&bed->session);
-	snapshot_take(last, &bed->session, 1);
+	snapshot_take(last, &bed->session.plane, 1, &bed->session);
 	snapshot_check_laws(last);
 	if (!last->laws_hold)
 		fail_msg("%s", last->broken_law);
@@ -116,7 +116,7 @@ static struct snapshot *close_bed(struct bed *bed)
 		mr_port_close(bed->hosts[i].port);
 	mr_cache_destroy(bed->cache);
 	dataplane_close_ports(&bed->session.plane);
-	snapshot_take_pool(last, &bed->session);
+	snapshot_take_pool(last, &bed->session.plane);
 	assert_true(last->is_conserved);
 	session_close(&bed->session);
 	return last;
@@ -226,7 +226,7 @@ static void macswap_swaps_and_drops_runts(void **state)
 	bed.n_sent++;
 	receive(&bed, 0);
 	last = close_bed(&bed);
-	assert_int_equal(last->workers[0].forward.drops[DROP_RUNT], 1);
+	assert_int_equal(last->workers[0].drops[DROP_RUNT], 1);
 	snapshot_destroy(last);
 }
 
@@ -295,11 +295,11 @@ static void learn_on(const char *n_workers)
 	last = close_bed(&bed);
 
 	for (uint32_t w = 0; w < last->n_workers; w++)
-		n_cloned += last->workers[w].forward.cloned;
+		n_cloned += last->workers[w].counts[0];
 	assert_int_equal(n_cloned, 3);
 	assert_int_equal(snapshot_worker_drops(last), 2);
-	assert_int_equal(last->fdb.n_entries, 4);
-	assert_int_equal(last->fdb.moved, 1);
+	assert_int_equal(last->groups[0][0], 4);
+	assert_int_equal(last->groups[0][2], 1);
 	snapshot_destroy(last);
 }
 
@@ -333,7 +333,7 @@ static void drop_takes_all_and_sends_nothing(void **state)
 		send_frame(&bed, 0, b, a, 2);
 	receive(&bed, 0);
 	last = close_bed(&bed);
-	assert_int_equal(last->workers[0].forward.drops[DROP_MODE], 5);
+	assert_int_equal(last->workers[0].drops[DROP_MODE], 5);
 	snapshot_destroy(last);
 }
 
@@ -375,7 +375,7 @@ static void a_stalled_port_stops_no_other(void **state)
 	}
 	assert_int_equal(n_got, N);
 	last = close_bed(&bed);
-	assert_true(last->workers[0].forward.drops[DROP_TX_FULL] > 0);
+	assert_true(last->workers[0].drops[DROP_TX_FULL] > 0);
 	/* All of host 1's came: 2000, and the one that was flooded. */
 	assert_int_equal(snapshot_port_totals(&last->ports[1]).tx_frames,
 			 N + 1);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What is shown each second, and at the end: one of four forms. */
-#ifndef REPORT_H
-#define REPORT_H
+#ifndef SUPPORT_REPORT_H
+#define SUPPORT_REPORT_H
 
 #include <stdbool.h>
 
 #include "snapshot.h"
+
+enum output { OUTPUT_AUTO, OUTPUT_JSON, OUTPUT_CSV };
 
 /*
  * A form. now and before are a second apart; before is NULL in the first one
@@ -13,7 +15,7 @@
  * takes no more.
  */
 struct report {
-	bool (*begin)(const struct session *session);
+	bool (*begin)(void);
 	bool (*show)(const struct snapshot *now, const struct snapshot *before);
 	bool (*end)(const struct snapshot *final);
 	/* A key that ends the program was pressed. NULL: keys are not read. */
@@ -24,6 +26,9 @@ extern const struct report report_text;
 extern const struct report report_json;
 extern const struct report report_csv;
 extern const struct report report_live;
+
+/* OUTPUT_AUTO: live on a terminal, unless quiet; else text. */
+const struct report *report_choose(enum output output, bool is_quiet);
 
 /* The summary for people; the text and the live form end with it. */
 bool report_summary(const struct snapshot *final);
@@ -50,5 +55,13 @@ typedef void report_drop_fn(void *opaque, const char *where, const char *name,
 			    uint64_t n_frames);
 void report_each_drop(const struct snapshot *snapshot, report_drop_fn *fn,
 		      void *opaque);
+
+/*
+ * The line of a group, without its end: "addresses: 2 known, 1 learned". With
+ * is_live what the live display has of it, rates between before and now. False:
+ * that is nothing.
+ */
+bool report_group(const struct snapshot *now, const struct snapshot *before,
+		  uint32_t group, bool is_live, char *text, size_t n_bytes);
 
 #endif

@@ -1,24 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copies of all counters, and the laws they must obey. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "snapshot.h"
 
-struct snapshot *snapshot_create(const struct session *session)
+struct snapshot *snapshot_create(const struct dataplane *plane,
+				 const struct app_counters *app)
 {
 	struct snapshot *snapshot = calloc(1, sizeof(*snapshot));
 
 	if (snapshot == NULL)
 		return NULL;
-	snapshot->n_ports = session->plane.n_ports;
-	snapshot->n_workers = session->plane.n_workers;
-	for (uint32_t p = 0; p < session->plane.n_ports; p++) {
+	snapshot->app = app;
+	snapshot->n_ports = plane->n_ports;
+	snapshot->n_workers = plane->n_workers;
+	for (uint32_t p = 0; p < plane->n_ports; p++) {
 		struct port_snapshot *port = &snapshot->ports[p];
 
 		port->info.size = sizeof(port->info);
-		mr_port_info(session->plane.ports[p], &port->info);
+		mr_port_info(plane->ports[p], &port->info);
 		port->n_queues = port->info.n_rxqs > port->info.n_txqs ?
 					 port->info.n_rxqs :
 					 port->info.n_txqs;
@@ -64,44 +67,37 @@ static void take_port(struct port_snapshot *snapshot, struct mr_port *port)
 	}
 }
 
-static void copy_counters(void *to, const void *from, size_t n_bytes)
+void snapshot_copy_counters(uint64_t *to, const uint64_t *from, uint32_t n)
 {
-	const uint64_t *f = from;
-	uint64_t *t = to;
-
-	for (size_t i = 0; i < n_bytes / sizeof(*t); i++)
-		t[i] = __atomic_load_n(&f[i], __ATOMIC_RELAXED);
+	for (uint32_t i = 0; i < n; i++)
+		to[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
 }
 
-void snapshot_take(struct snapshot *snapshot, const struct session *session,
-		   double t_s)
+void snapshot_take(struct snapshot *snapshot, const struct dataplane *plane,
+		   double t_s, void *app)
 {
 	snapshot->t_s = t_s;
 	for (uint32_t p = 0; p < snapshot->n_ports; p++)
-		take_port(&snapshot->ports[p], session->plane.ports[p]);
+		take_port(&snapshot->ports[p], plane->ports[p]);
 	for (uint32_t w = 0; w < snapshot->n_workers; w++) {
 		struct worker_snapshot *worker = &snapshot->workers[w];
 		const struct mr_worker *from =
-			mr_workers_get(session->plane.workers, w);
+			mr_workers_get(plane->workers, w);
 
 		worker->core = from->core;
 		worker->numa_node = from->numa_node;
 		worker->stats.size = sizeof(worker->stats);
 		mr_worker_stats(from, &worker->stats);
-		copy_counters(&worker->forward, &session->forwarders[w].stats,
-			      sizeof(worker->forward));
 	}
-	snapshot->has_fdb = session->fdb != NULL;
-	if (session->fdb != NULL)
-		fdb_stats(session->fdb, &snapshot->fdb);
-	snapshot_take_pool(snapshot, session);
+	snapshot->app->take(snapshot, app);
+	snapshot_take_pool(snapshot, plane);
 }
 
 void snapshot_take_pool(struct snapshot *snapshot,
-			const struct session *session)
+			const struct dataplane *plane)
 {
 	snapshot->pool.size = sizeof(snapshot->pool);
-	mr_pool_stats(session->plane.pool, &snapshot->pool);
+	mr_pool_stats(plane->pool, &snapshot->pool);
 	snapshot->is_conserved =
 		snapshot->pool.n_in_flight == 0 &&
 		snapshot->pool.n_free == snapshot->pool.n_pages &&
@@ -160,8 +156,8 @@ uint64_t snapshot_worker_drops(const struct snapshot *snapshot)
 	uint64_t n = 0;
 
 	for (uint32_t w = 0; w < snapshot->n_workers; w++)
-		for (uint32_t i = 0; i < N_FORWARD_DROPS; i++)
-			n += snapshot->workers[w].forward.drops[i];
+		for (uint32_t i = 0; i < snapshot->app->n_drops; i++)
+			n += snapshot->workers[w].drops[i];
 	return n;
 }
 
@@ -177,11 +173,35 @@ static void check_equal(struct snapshot *snapshot, uint64_t left,
 		 left, right);
 }
 
+/* What came in, or was made, went out, was dropped or was kept. */
+static void check_program(struct snapshot *snapshot)
+{
+	const struct app_counters *app = snapshot->app;
+	const struct totals t = snapshot_totals(snapshot);
+	uint64_t left = t.rx_frames;
+	uint64_t right = t.tx_frames + snapshot_worker_drops(snapshot);
+	char made[64] = "", kept[64] = "", what[160];
+
+	for (uint32_t i = 0; i < app->n_worker_rows; i++) {
+		const struct worker_row *row = &app->worker_rows[i];
+		const bool is_made = row->law == LAW_MADE;
+		char *name = is_made ? made : kept;
+		const size_t n = strlen(name);
+
+		if (row->law == LAW_NONE)
+			continue;
+		snprintf(name + n, sizeof(made) - n, " + %s", row->name);
+		for (uint32_t w = 0; w < snapshot->n_workers; w++)
+			*(is_made ? &left : &right) +=
+				snapshot->workers[w].counts[i];
+	}
+	snprintf(what, sizeof(what), "delivered%s = accepted + drops%s", made,
+		 kept);
+	check_equal(snapshot, left, right, what, "workers", 0);
+}
+
 void snapshot_check_laws(struct snapshot *snapshot)
 {
-	const struct totals t = snapshot_totals(snapshot);
-	uint64_t n_cloned = 0;
-
 	snapshot->laws_hold = true;
 	snapshot->broken_law[0] = '\0';
 	for (uint32_t p = 0; p < snapshot->n_ports; p++) {
@@ -202,9 +222,5 @@ void snapshot_check_laws(struct snapshot *snapshot)
 				    port->info.name, i);
 		}
 	}
-	for (uint32_t w = 0; w < snapshot->n_workers; w++)
-		n_cloned += snapshot->workers[w].forward.cloned;
-	check_equal(snapshot, t.rx_frames + n_cloned,
-		    t.tx_frames + snapshot_worker_drops(snapshot),
-		    "delivered + cloned = accepted + drops", "workers", 0);
+	check_program(snapshot);
 }

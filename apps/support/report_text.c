@@ -5,9 +5,8 @@
 
 #include "report.h"
 
-static bool text_begin(const struct session *session)
+static bool text_begin(void)
 {
-	(void)session;
 	return true;
 }
 
@@ -67,7 +66,7 @@ bool report_summary(const struct snapshot *final)
 {
 	const struct totals t = snapshot_totals(final);
 	const double seconds = final->t_s > 0 ? final->t_s : 1;
-	char frames[16], bits[16];
+	char frames[16], bits[16], group[800];
 
 	for (uint32_t p = 0; p < final->n_ports; p++)
 		print_port(&final->ports[p], final->t_s);
@@ -77,12 +76,9 @@ bool report_summary(const struct snapshot *final)
 		       final->workers[w].core,
 		       report_idle_percent(&final->workers[w], NULL),
 		       report_mean_burst(&final->workers[w], NULL));
-	if (final->has_fdb)
-		printf("addresses: %" PRIu64 " known, %" PRIu64
-		       " learned, %" PRIu64 " moved, %" PRIu64 " aged, %" PRIu64
-		       " not learned\n",
-		       final->fdb.n_entries, final->fdb.learned,
-		       final->fdb.moved, final->fdb.aged, final->fdb.full);
+	for (uint32_t i = 0; i < final->app->n_groups; i++)
+		if (report_group(final, NULL, i, false, group, sizeof(group)))
+			printf("%s\n", group);
 	printf("forwarded %" PRIu64 " frames in %.1f s: %sframe/s, %sbit/s\n",
 	       t.tx_frames, final->t_s,
 	       report_scaled(t.tx_frames / seconds, frames, sizeof(frames)),

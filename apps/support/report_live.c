@@ -11,9 +11,8 @@
 /* ncurses has one screen per program, so this is the one static here. */
 static SCREEN *screen;
 
-static bool live_begin(const struct session *session)
+static bool live_begin(void)
 {
-	(void)session;
 	screen = newterm(NULL, stdout, stdin);
 	if (screen == NULL)
 		return false;
@@ -123,6 +122,17 @@ static void show_pool(const struct mr_pool_stats *now,
 	       100 * depot / all, 100 * slow / all, now->alloc_empty);
 }
 
+static void show_groups(const struct snapshot *now,
+			const struct snapshot *before)
+{
+	for (uint32_t i = 0; i < now->app->n_groups; i++) {
+		char text[400];
+
+		if (report_group(now, before, i, true, text, sizeof(text)))
+			printw("%s\n", text);
+	}
+}
+
 static void show_drop(void *opaque, const char *where, const char *name,
 		      uint64_t n_frames)
 {
@@ -136,7 +146,7 @@ static bool live_show(const struct snapshot *now, const struct snapshot *before)
 	const double seconds = now->t_s - (before != NULL ? before->t_s : 0);
 
 	erase();
-	printw("mr-l2fwd, %.0f s; q ends\n\n", now->t_s);
+	printw("%s, %.0f s; q ends\n\n", now->app->program, now->t_s);
 	attron(A_UNDERLINE);
 	printw("%-24s %13s %15s %13s %15s %10s\n", "port", "rx", "", "tx", "",
 	       "drops/s");
@@ -147,10 +157,7 @@ static bool live_show(const struct snapshot *now, const struct snapshot *before)
 	printw("\n");
 	show_workers(now, before);
 	show_pool(&now->pool, before != NULL ? &before->pool : &no_stats);
-	if (now->has_fdb)
-		printw("addresses: %" PRIu64 " known, %" PRIu64
-		       " moved, %" PRIu64 " not learned\n",
-		       now->fdb.n_entries, now->fdb.moved, now->fdb.full);
+	show_groups(now, before);
 	printw("\ndropped since the start:\n");
 	report_each_drop(now, show_drop, NULL);
 	redrawwin(stdscr); /* a line of log may have gone over it */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * JSON, version 1: one object per line. mr-l2fwd.schema.json describes it.
- * Counters count from the start of the program; a reader takes differences.
+ * JSON, version 1: one object per line; the schema of the application describes
+ * it. Counters count from the start of the program; a reader takes differences.
  */
 #include <stdio.h>
 #include <string.h>
@@ -101,16 +101,16 @@ static json_t *port_object(const struct port_snapshot *port)
 	return object;
 }
 
-static json_t *worker_object(const struct worker_snapshot *worker)
+static json_t *worker_object(const struct worker_snapshot *worker,
+			     const struct app_counters *app)
 {
 	const struct mr_worker_stats *s = &worker->stats;
-	const struct forward_stats *f = &worker->forward;
 	json_t *drops = json_object();
 	json_t *object = json_object();
 
-	for (uint32_t i = 0; i < N_FORWARD_DROPS; i++)
-		json_object_set_new(drops, forward_drop_name(i),
-				    integer(f->drops[i]));
+	for (uint32_t i = 0; i < app->n_drops; i++)
+		json_object_set_new(drops, app->drop_names[i],
+				    integer(worker->drops[i]));
 	json_object_set_new(object, "core", integer(worker->core));
 	json_object_set_new(object, "numa_node",
 			    json_integer(worker->numa_node));
@@ -119,10 +119,11 @@ static json_t *worker_object(const struct worker_snapshot *worker)
 	json_object_set_new(object, "rounds", integer(s->rounds));
 	json_object_set_new(object, "empty_rounds", integer(s->empty_rounds));
 	json_object_set_new(object, "sleeps", integer(s->sleeps));
-	json_object_set_new(object, "bursts", integer(f->bursts));
-	json_object_set_new(object, "entries", integer(f->entries));
-	json_object_set_new(object, "cloned", integer(f->cloned));
-	json_object_set_new(object, "flooded", integer(f->flooded));
+	json_object_set_new(object, "bursts", integer(worker->bursts));
+	json_object_set_new(object, "entries", integer(worker->entries));
+	for (uint32_t i = 0; i < app->n_worker_rows; i++)
+		json_object_set_new(object, app->worker_rows[i].name,
+				    integer(worker->counts[i]));
 	json_object_set_new(object, "handed_off", integer(s->handed_off));
 	json_object_set_new(object, "drops", drops);
 	return object;
@@ -160,12 +161,15 @@ static json_t *pool_object(const struct mr_pool_stats *pool)
 	return object;
 }
 
-static json_t *fdb_object(const struct fdb_stats *fdb)
+static json_t *group_object(const struct count_group *group,
+			    const uint64_t *counts)
 {
-	return json_pack(
-		"{s:o, s:o, s:o, s:o, s:o}", "entries", integer(fdb->n_entries),
-		"learned", integer(fdb->learned), "moved", integer(fdb->moved),
-		"aged", integer(fdb->aged), "full", integer(fdb->full));
+	json_t *object = json_object();
+
+	for (uint32_t i = 0; i < group->n_rows; i++)
+		json_object_set_new(object, group->rows[i].name,
+				    integer(counts[i]));
+	return object;
 }
 
 static json_t *snapshot_object(const struct snapshot *snapshot)
@@ -177,13 +181,16 @@ static json_t *snapshot_object(const struct snapshot *snapshot)
 	for (uint32_t p = 0; p < snapshot->n_ports; p++)
 		json_array_append_new(ports, port_object(&snapshot->ports[p]));
 	for (uint32_t w = 0; w < snapshot->n_workers; w++)
-		json_array_append_new(workers,
-				      worker_object(&snapshot->workers[w]));
+		json_array_append_new(
+			workers,
+			worker_object(&snapshot->workers[w], snapshot->app));
 	object = json_pack("{s:i, s:f, s:o, s:o, s:o}", "v", 1, "t",
 			   snapshot->t_s, "ports", ports, "workers", workers,
 			   "pool", pool_object(&snapshot->pool));
-	if (snapshot->has_fdb)
-		json_object_set_new(object, "fdb", fdb_object(&snapshot->fdb));
+	for (uint32_t i = 0; i < snapshot->app->n_groups; i++)
+		json_object_set_new(object, snapshot->app->groups[i].name,
+				    group_object(&snapshot->app->groups[i],
+						 snapshot->groups[i]));
 	if (snapshot->is_final) {
 		json_object_set_new(object, "final", json_true());
 		json_object_set_new(object, "laws_hold",
@@ -207,9 +214,8 @@ static bool print(const struct snapshot *snapshot)
 	return is_printed;
 }
 
-static bool json_begin(const struct session *session)
+static bool json_begin(void)
 {
-	(void)session;
 	return true;
 }
 

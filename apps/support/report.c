@@ -1,6 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the forms have in common. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
 #include "report.h"
+
+const struct report *report_choose(enum output output, bool is_quiet)
+{
+	if (output == OUTPUT_JSON)
+		return &report_json;
+	if (output == OUTPUT_CSV)
+		return &report_csv;
+	if (isatty(STDOUT_FILENO) && isatty(STDIN_FILENO) &&
+	    getenv("TERM") != NULL && !is_quiet)
+		return &report_live;
+	return &report_text;
+}
 
 struct rates report_rates(const struct totals *now, const struct totals *before,
 			  double seconds)
@@ -53,10 +71,10 @@ double report_idle_percent(const struct worker_snapshot *now,
 double report_mean_burst(const struct worker_snapshot *now,
 			 const struct worker_snapshot *before)
 {
-	const uint64_t bursts = now->forward.bursts -
-				(before != NULL ? before->forward.bursts : 0);
-	const uint64_t entries = now->forward.entries -
-				 (before != NULL ? before->forward.entries : 0);
+	const uint64_t bursts =
+		now->bursts - (before != NULL ? before->bursts : 0);
+	const uint64_t entries =
+		now->entries - (before != NULL ? before->entries : 0);
 
 	return bursts == 0 ? 0 : (double)entries / bursts;
 }
@@ -87,12 +105,43 @@ void report_each_drop(const struct snapshot *snapshot, report_drop_fn *fn,
 				   tx);
 		}
 	}
-	for (uint32_t d = 0; d < N_FORWARD_DROPS; d++) {
+	for (uint32_t d = 0; d < snapshot->app->n_drops; d++) {
 		uint64_t n = 0;
 
 		for (uint32_t w = 0; w < snapshot->n_workers; w++)
-			n += snapshot->workers[w].forward.drops[d];
+			n += snapshot->workers[w].drops[d];
 		if (n > 0)
-			fn(opaque, "workers", forward_drop_name(d), n);
+			fn(opaque, "workers", snapshot->app->drop_names[d], n);
 	}
+}
+
+bool report_group(const struct snapshot *now, const struct snapshot *before,
+		  uint32_t group, bool is_live, char *text, size_t n_bytes)
+{
+	const struct count_group *g = &now->app->groups[group];
+	const double seconds = now->t_s - (before != NULL ? before->t_s : 0);
+	const char *separator = ":";
+
+	snprintf(text, n_bytes, "%s", g->label);
+	for (uint32_t i = 0; i < g->n_rows; i++) {
+		const struct count_row *row = &g->rows[i];
+		const bool is_rate = is_live && row->live == LIVE_RATE;
+		const uint64_t n = now->groups[group][i];
+		const uint64_t b =
+			before != NULL ? before->groups[group][i] : 0;
+		const size_t n_text = strlen(text);
+		char number[24];
+
+		if (is_live && row->live == LIVE_NOTHING)
+			continue;
+		if (is_rate)
+			report_scaled(seconds > 0 ? (n - b) / seconds : 0,
+				      number, sizeof(number));
+		else
+			snprintf(number, sizeof(number), "%" PRIu64, n);
+		snprintf(text + n_text, n_bytes - n_text, "%s %s %s%s",
+			 separator, number, row->label, is_rate ? "/s" : "");
+		separator = ",";
+	}
+	return separator[0] == ',';
 }

@@ -5,9 +5,8 @@
 
 #include "report.h"
 
-static bool csv_begin(const struct session *session)
+static bool csv_begin(void)
 {
-	(void)session;
 	printf("t,port,queue,rx_received,rx_delivered,rx_bytes");
 	for (uint32_t i = 0; mr_rx_drop_name(i) != NULL; i++)
 		printf(",rx_drop_%s", mr_rx_drop_name(i));

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One moment's copy of every counter: what all displays are made from. Those of
+ * ports, queues, workers and pool are known here; an application adds its own.
+ */
+#ifndef SUPPORT_SNAPSHOT_H
+#define SUPPORT_SNAPSHOT_H
+
+#include <millrace/millrace.h>
+
+#include "dataplane.h"
+
+enum {
+	MAX_DEVICE_DROPS = 32,
+	MAX_DROPS = 48,         /* reasons of the application's to drop */
+	MAX_WORKER_COUNTS = 16, /* other counters of each worker */
+	MAX_GROUPS = 8,
+	MAX_COUNTS = 16, /* in a group */
+};
+
+/* What a counter of workers says about frames that no port has counted. */
+enum frame_law {
+	LAW_NONE,
+	LAW_MADE, /* frames that the application made, and sends as any other */
+	LAW_KEPT, /* frames that it took, for good, and not as a drop */
+};
+
+/* A counter that every worker has. */
+struct worker_row {
+	const char *name; /* in JSON */
+	enum frame_law law;
+};
+
+/* A counter or gauge of the program as a whole. */
+struct count_row {
+	const char *name;  /* in JSON */
+	const char *label; /* for people, behind the number */
+	/* What the live display has of it. */
+	enum { LIVE_NOTHING, LIVE_NUMBER, LIVE_RATE } live;
+};
+
+/* A line of them for people, an object in JSON. */
+struct count_group {
+	const char *name;  /* in JSON */
+	const char *label; /* for people, in front of the line */
+	const struct count_row *rows;
+	uint32_t n_rows; /* at most MAX_COUNTS */
+};
+
+struct snapshot;
+
+/* The counters of an application. Constant; names are as in [a-z][a-z0-9_]*. */
+struct app_counters {
+	const char *program;
+	const char *const *drop_names; /* by reason */
+	uint32_t n_drops;              /* at most MAX_DROPS */
+	const struct worker_row *worker_rows;
+	uint32_t n_worker_rows; /* at most MAX_WORKER_COUNTS */
+	const struct count_group *groups;
+	uint32_t n_groups; /* at most MAX_GROUPS */
+	/*
+	 * Fill bursts, entries, counts and drops of each worker, and counts of
+	 * each group. The workers may be running: read what they write with
+	 * snapshot_copy_counters().
+	 */
+	void (*take)(struct snapshot *snapshot, void *app);
+};
+
+struct queue_snapshot {
+	struct mr_rx_stats rx;
+	struct mr_tx_stats tx;
+	bool has_rx, has_tx;
+};
+
+struct port_snapshot {
+	struct mr_port_info info;
+	struct mr_link link;
+	bool has_link;
+	uint32_t n_device_drops;
+	struct mr_named_count device_drops[MAX_DEVICE_DROPS];
+	uint32_t n_queues; /* the larger of n_rxqs and n_txqs */
+	struct queue_snapshot *queues;
+};
+
+struct worker_snapshot {
+	uint32_t core;
+	int32_t numa_node;
+	struct mr_worker_stats stats;
+	uint64_t bursts;  /* rx bursts that brought something */
+	uint64_t entries; /* in them */
+	uint64_t counts[MAX_WORKER_COUNTS];
+	uint64_t drops[MAX_DROPS]; /* frames */
+};
+
+struct snapshot {
+	const struct app_counters *app;
+	double t_s; /* since forwarding began */
+	uint32_t n_ports, n_workers;
+	struct port_snapshot ports[MAX_PORTS];
+	struct worker_snapshot workers[MR_WORKERS_MAX];
+	struct mr_pool_stats pool;
+	uint64_t groups[MAX_GROUPS][MAX_COUNTS];
+	/* Of the last one only. */
+	bool is_final;
+	bool laws_hold;
+	bool is_conserved;
+	char broken_law[384]; /* "" if they hold */
+};
+
+/* NULL: no memory. */
+struct snapshot *snapshot_create(const struct dataplane *plane,
+				 const struct app_counters *app);
+void snapshot_destroy(struct snapshot *snapshot);
+/* app is what take() is called with. */
+void snapshot_take(struct snapshot *snapshot, const struct dataplane *plane,
+		   double t_s, void *app);
+/* The pool's part alone, when the ports are closed. */
+void snapshot_take_pool(struct snapshot *snapshot,
+			const struct dataplane *plane);
+
+/* Counters that another thread writes. */
+void snapshot_copy_counters(uint64_t *to, const uint64_t *from, uint32_t n);
+
+/*
+ * Per queue: received = delivered + rx drops, accepted = completed + pending +
+ * tx drops. Of the program: delivered + made = accepted + workers' drops +
+ * kept. Sets laws_hold and broken_law; the workers must be at rest.
+ */
+void snapshot_check_laws(struct snapshot *snapshot);
+
+/* Sums, for totals and rates. */
+struct totals {
+	uint64_t rx_frames, rx_bytes, rx_drops;
+	uint64_t tx_frames, tx_bytes, tx_drops;
+	uint64_t device_drops;
+};
+struct totals snapshot_port_totals(const struct port_snapshot *port);
+struct totals snapshot_totals(const struct snapshot *snapshot);
+uint64_t snapshot_worker_drops(const struct snapshot *snapshot);
+
+#endif

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Tests of apps/support: report.c, report_csv.c, report_json.c, report_live.c
+ * and report_text.c, with counters of an application that there is not.
+ */
+#include "capture.h"
+
+#include "support/report.h"
+
+#include "nat.h"
+
+static const struct app_counters nat = {
+	.program = "mr-test",
+	.drop_names = nat_drops,
+	.n_drops = 2,
+	.worker_rows = nat_worker,
+	.n_worker_rows = N_NAT_WORKER,
+	.groups = nat_groups,
+	.n_groups = 2,
+};
+
+static struct queue_snapshot queues[2];
+static struct snapshot now, before;
+static struct capture capture;
+
+static int make(void **state)
+{
+	(void)state;
+	memset(queues, 0, sizeof(queues));
+	now = (struct snapshot){ .app = &nat,
+				 .t_s = 3,
+				 .n_ports = 1,
+				 .n_workers = 1,
+				 .laws_hold = true,
+				 .is_conserved = true };
+	strcpy(now.ports[0].info.name, "x:\"y");
+	strcpy(now.ports[0].info.mode, "copy");
+	now.ports[0].n_queues = 1;
+	now.ports[0].queues = &queues[0];
+	queues[0].has_rx = queues[0].has_tx = true;
+	queues[0].rx.received = 4001;
+	queues[0].rx.delivered = 4000;
+	queues[0].rx.bytes = 400000;
+	queues[0].rx.drops[0] = 1;
+	queues[0].tx.accepted = 3000;
+	now.workers[0].bursts = 10;
+	now.workers[0].entries = 100;
+	now.workers[0].counts[NAT_HITS] = 99;
+	now.workers[0].drops[0] = 12;
+	now.groups[0][NAT_OPEN] = 500;
+	now.groups[0][NAT_CREATED] = 7000;
+	now.groups[1][0] = 3;
+	before = now;
+	before.t_s = 2;
+	before.ports[0].queues = &queues[1];
+	before.groups[0][NAT_CREATED] = 5000;
+	return 0;
+}
+
+static void groups_are_lines_for_people(void **state)
+{
+	char text[200];
+
+	(void)state;
+	assert_true(report_group(&now, NULL, 0, false, text, sizeof(text)));
+	assert_string_equal(text, "sessions: 500 open, 7000 created, 0 bytes "
+				  "of memory");
+	assert_true(report_group(&now, &before, 0, true, text, sizeof(text)));
+	assert_string_equal(text, "sessions: 500 open, 2.000 k created/s");
+	assert_true(report_group(&now, &before, 1, false, text, sizeof(text)));
+	assert_string_equal(text, "subscribers: 3 blocks");
+	assert_false(report_group(&now, &before, 1, true, text, sizeof(text)));
+}
+
+static void json_has_the_application_s_own(void **state)
+{
+	(void)state;
+	capture_begin(&capture);
+	assert_true(report_json.show(&now, &before));
+	capture_end(&capture);
+	assert_has(capture.text, "\"port\":\"x:\\\"y\"");
+	assert_has(capture.text, "\"bursts\":10,\"entries\":100,"
+				 "\"icmp_made\":0,\"for_us\":0,\"hits\":99,"
+				 "\"handed_off\":0,\"drops\":{\"no_port\":12,"
+				 "\"martian\":0}");
+	assert_has(capture.text, "\"sessions\":{\"open\":500,\"created\":7000,"
+				 "\"bytes\":0},\"subscribers\":{\"blocks\":3}");
+	assert_null(strstr(capture.text, "final"));
+	now.is_final = true;
+	now.laws_hold = false;
+	capture_begin(&capture);
+	assert_true(report_json.end(&now));
+	capture_end(&capture);
+	assert_has(capture.text, "\"final\":true,\"laws_hold\":false,"
+				 "\"conserved\":true}\n");
+}
+
+static void csv_has_a_line_per_queue(void **state)
+{
+	(void)state;
+	capture_begin(&capture);
+	assert_true(report_csv.begin());
+	assert_true(report_csv.show(&now, &before));
+	capture_end(&capture);
+	assert_has(capture.text, "t,port,queue,rx_received,rx_delivered,"
+				 "rx_bytes,rx_drop_");
+	assert_has(capture.text, "\r\n3.000000,\"x:\"\"y\",0,4001,4000,400000,"
+				 "1,");
+}
+
+static void text_sums_up(void **state)
+{
+	(void)state;
+	capture_begin(&capture);
+	assert_true(report_text.show(&now, &before));
+	assert_true(report_text.end(&now));
+	capture_end(&capture);
+	/* The workers' drops are as many in both. */
+	assert_has(capture.text, "   3.0 s  rx 4.000 kpps 3.200 Mbit/s  "
+				 "tx 3.000 kpps 0bit/s  drops 1/s");
+	assert_has(capture.text, "  dropped workers: no_port 12\n");
+	assert_has(capture.text, "mean burst 10.0\n"
+				 "sessions: 500 open, 7000 created, 0 bytes of "
+				 "memory\n"
+				 "subscribers: 3 blocks\n"
+				 "forwarded 3000 frames in 3.0 s");
+	assert_has(capture.text, "accounting laws hold\n");
+}
+
+static void the_live_display_has_rates(void **state)
+{
+	(void)state;
+	setenv("TERM", "xterm", 1);
+	setenv("LINES", "24", 1);
+	setenv("COLUMNS", "100", 1);
+	capture_begin(&capture);
+	assert_true(report_live.begin());
+	assert_true(report_live.show(&now, &before));
+	assert_true(report_live.end(&now));
+	capture_end(&capture);
+	assert_has(capture.text, "mr-test, 3 s; q ends");
+	assert_has(capture.text, "sessions: 500 open, 2.000 k created/s");
+	assert_has(capture.text, "accounting laws hold\n");
+}
+
+static void numbers_are_scaled_for_people(void **state)
+{
+	char text[16];
+
+	(void)state;
+	assert_string_equal(report_scaled(0, text, sizeof(text)), "0");
+	assert_string_equal(report_scaled(999, text, sizeof(text)), "999");
+	assert_string_equal(report_scaled(1000, text, sizeof(text)), "1.000 k");
+	assert_string_equal(report_scaled(12345678, text, sizeof(text)),
+			    "12.35 M");
+	assert_string_equal(report_scaled(123456789e3, text, sizeof(text)),
+			    "123.5 G");
+}
+
+static void the_form_is_chosen(void **state)
+{
+	(void)state;
+	assert_ptr_equal(report_choose(OUTPUT_JSON, false), &report_json);
+	assert_ptr_equal(report_choose(OUTPUT_CSV, true), &report_csv);
+	assert_ptr_equal(report_choose(OUTPUT_AUTO, true), &report_text);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(groups_are_lines_for_people, make),
+		cmocka_unit_test_setup(json_has_the_application_s_own, make),
+		cmocka_unit_test_setup(csv_has_a_line_per_queue, make),
+		cmocka_unit_test_setup(text_sums_up, make),
+		cmocka_unit_test_setup(the_live_display_has_rates, make),
+		cmocka_unit_test(numbers_are_scaled_for_people),
+		cmocka_unit_test(the_form_is_chosen),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

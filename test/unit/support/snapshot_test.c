@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of apps/support/snapshot.c. */
+#include "support/unit.h"
+
+#include "nat.h"
+
+enum { WORKERS = 2, QUEUES = 2 };
+
+static void take(struct snapshot *snapshot, void *app)
+{
+	const uint64_t *n = app;
+
+	snapshot_copy_counters(&snapshot->groups[0][NAT_OPEN], n, 1);
+}
+
+static const struct app_counters nat = {
+	.program = "test",
+	.drop_names = nat_drops,
+	.n_drops = 2,
+	.worker_rows = nat_worker,
+	.n_worker_rows = N_NAT_WORKER,
+	.groups = nat_groups,
+	.n_groups = 2,
+	.take = take,
+};
+
+/* Of one port with two queues, and two workers; it adds up. */
+struct sums {
+	struct snapshot snapshot;
+	struct queue_snapshot queues[QUEUES];
+};
+
+static void make(struct sums *sums)
+{
+	struct snapshot *s = &sums->snapshot;
+
+	*sums = (struct sums){
+		.snapshot = { .app = &nat, .n_ports = 1, .n_workers = WORKERS }
+	};
+	strcpy(s->ports[0].info.name, "x:y");
+	s->ports[0].n_queues = QUEUES;
+	s->ports[0].queues = sums->queues;
+	sums->queues[0].rx = (struct mr_rx_stats){
+		.received = 10, .delivered = 8, .bytes = 800, .drops = { 1, 1 }
+	};
+	sums->queues[1].tx = (struct mr_tx_stats){ .accepted = 6,
+						   .completed = 3,
+						   .pending = 2,
+						   .bytes = 600,
+						   .drops = { [3] = 1 } };
+	/* 8 delivered + 2 made = 6 accepted + 3 dropped + 1 kept */
+	s->workers[0].counts[NAT_MADE] = 2;
+	s->workers[1].counts[NAT_KEPT] = 1;
+	s->workers[1].counts[NAT_HITS] = 77;
+	s->workers[0].drops[0] = 2;
+	s->workers[1].drops[1] = 1;
+}
+
+static void sums_are_over_queues_and_workers(void **state)
+{
+	struct sums sums;
+	struct totals t;
+
+	(void)state;
+	make(&sums);
+	sums.snapshot.ports[0].n_device_drops = 1;
+	sums.snapshot.ports[0].device_drops[0].n_frames = 5;
+	t = snapshot_totals(&sums.snapshot);
+	assert_int_equal(t.rx_frames, 8);
+	assert_int_equal(t.rx_bytes, 800);
+	assert_int_equal(t.rx_drops, 2);
+	assert_int_equal(t.tx_frames, 6);
+	assert_int_equal(t.tx_bytes, 600);
+	assert_int_equal(t.tx_drops, 1);
+	assert_int_equal(t.device_drops, 5);
+	assert_int_equal(snapshot_worker_drops(&sums.snapshot), 3);
+}
+
+static void broken(struct sums *sums, const char *says)
+{
+	snapshot_check_laws(&sums->snapshot);
+	assert_false(sums->snapshot.laws_hold);
+	assert_string_equal(sums->snapshot.broken_law, says);
+	make(sums);
+}
+
+static void a_frame_too_many_breaks_a_law(void **state)
+{
+	static const char program[] = "workers/0: delivered + icmp_made = "
+				      "accepted + drops + for_us: ";
+	struct sums sums;
+	char says[160];
+
+	(void)state;
+	make(&sums);
+	snapshot_check_laws(&sums.snapshot);
+	assert_true(sums.snapshot.laws_hold);
+	assert_string_equal(sums.snapshot.broken_law, "");
+
+	sums.queues[0].rx.received++;
+	broken(&sums, "x:y/0: received = delivered + rx drops: 11 is not 10");
+	sums.queues[1].tx.pending--;
+	broken(&sums, "x:y/1: accepted = completed + pending + tx drops: 6 is "
+		      "not 5");
+	sums.snapshot.workers[1].counts[NAT_MADE]++;
+	snprintf(says, sizeof(says), "%s11 is not 10", program);
+	broken(&sums, says);
+	sums.snapshot.workers[0].counts[NAT_KEPT]++;
+	snprintf(says, sizeof(says), "%s10 is not 11", program);
+	broken(&sums, says);
+	sums.snapshot.workers[0].drops[1]++;
+	broken(&sums, says);
+}
+
+static void it_is_taken_from_what_is_open(void **state)
+{
+	static const char *const specs[] = { "null:queues=2", "null:" };
+	const struct dataplane_config config = { .program = "test",
+						 .specs = specs,
+						 .n_ports = 2,
+						 .n_workers = 1,
+						 .burst = MR_BURST_MAX,
+						 .page_bytes = 4096 };
+	struct mr_frame frames[MR_BURST_MAX];
+	struct dataplane plane;
+	struct mr_reason error;
+	struct mr_worker *worker;
+	struct snapshot *s;
+	uint64_t n_open = 41;
+	uint32_t n;
+
+	(void)state;
+	if (dataplane_open(&plane, &config, &error) != 0)
+		fail_msg("%s", error.text);
+	s = snapshot_create(&plane, &nat);
+	assert_non_null(s);
+	worker = mr_workers_get(plane.workers, 0);
+	n = mr_rx_burst(mr_port_rxq(plane.ports[0], 1), worker->cache, frames,
+			7);
+	assert_int_equal(n, 7);
+	snapshot_take(s, &plane, 2.5, &n_open);
+	assert_true(s->t_s == 2.5);
+	assert_int_equal(s->n_ports, 2);
+	assert_int_equal(s->n_workers, 1);
+	assert_int_equal(s->ports[0].n_queues, 2);
+	assert_string_equal(s->ports[0].info.name, "null:queues=2");
+	assert_int_equal(s->ports[0].queues[1].rx.delivered, 7);
+	assert_int_equal(s->workers[0].core, worker->core);
+	assert_int_equal(s->groups[0][NAT_OPEN], 41);
+	assert_false(s->is_conserved);
+	/* The frames are nobody's: the laws say so, until they are counted. */
+	snapshot_check_laws(s);
+	assert_false(s->laws_hold);
+	s->workers[0].drops[1] = 7;
+	snapshot_check_laws(s);
+	assert_true(s->laws_hold);
+
+	mr_frame_free_bulk(worker->cache, frames, n);
+	dataplane_close_ports(&plane);
+	snapshot_take_pool(s, &plane);
+	assert_true(s->is_conserved);
+	snapshot_destroy(s);
+	dataplane_close(&plane);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sums_are_over_queues_and_workers),
+		cmocka_unit_test(a_frame_too_many_breaks_a_law),
+		cmocka_unit_test(it_is_taken_from_what_is_open),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
