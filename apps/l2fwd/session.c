@@ -66,19 +66,6 @@ int session_open(struct session *session, const struct options *options,
 	return status;
 }
 
-static void drop_at_end(void *opaque, struct mr_worker *worker,
-			const struct mr_frame *frames, uint32_t n)
-{
-	struct forwarder *forwarders = opaque;
-
-	forward_drop_at_end(&forwarders[worker->idx], frames, n);
-}
-
-void session_drain(struct session *session)
-{
-	dataplane_drain(&session->plane, drop_at_end, session->forwarders);
-}
-
 void session_close(struct session *session)
 {
 	forward_destroy(session->forwarders, session->plane.n_workers);
@@ -86,4 +73,36 @@ void session_close(struct session *session)
 	dataplane_close(&session->plane);
 	close(session->done_fd);
 	*session = (struct session){ 0 };
+}
+
+void session_drop_at_end(void *forwarders, struct mr_worker *worker,
+			 const struct mr_frame *frames, uint32_t n)
+{
+	forward_drop_at_end((struct forwarder *)forwarders + worker->idx,
+			    frames, n);
+}
+
+void session_each_second(void *app)
+{
+	const struct session *session = app;
+
+	if (session->fdb != NULL)
+		fdb_age(session->fdb,
+			(uint32_t)(mr_ctx_now_ns(session->plane.ctx) /
+				   1000000000u));
+}
+
+/* Behind a link that went down nobody is where they were. */
+void session_port_event(void *app, uint32_t port_idx)
+{
+	struct session *session = app;
+	bool *is_up = &session->is_up[port_idx];
+	struct mr_link link = { 0 };
+
+	if (session->fdb == NULL ||
+	    mr_port_link(session->plane.ports[port_idx], &link) < 0)
+		return;
+	if (*is_up && !link.is_up)
+		fdb_forget_port(session->fdb, port_idx);
+	*is_up = link.is_up;
 }

@@ -18,6 +18,7 @@ struct session {
 	struct forward_shared shared;
 	int done_fd; /* readable when --count frames were received */
 	struct forwarder *forwarders;
+	bool is_up[MAX_PORTS]; /* learn: links, when last looked at */
 };
 
 /*
@@ -28,16 +29,15 @@ struct session {
 int session_open(struct session *session, const struct options *options,
 		 struct mr_reason *ret_error);
 
-/*
- * After the workers have ended, as dataplane_drain(): what no queue took is
- * dropped, and counted.
- */
-void session_drain(struct session *session);
-
 /* Also closes what dataplane_close_ports() has left. */
 void session_close(struct session *session);
 
-/* What is counted; the session is what snapshot_take() wants as app. */
+/* What apps/support calls: see run.h. app is the session. */
 const struct app_counters *session_counters(const struct session *session);
+void session_each_second(void *app);
+void session_port_event(void *app, uint32_t port_idx);
+/* With the array of forwarders. */
+void session_drop_at_end(void *forwarders, struct mr_worker *worker,
+			 const struct mr_frame *frames, uint32_t n);
 
 #endif

@@ -107,7 +107,8 @@ static struct snapshot *close_bed(struct bed *bed)
 	for (uint32_t i = 0; i < bed->n_hosts; i++)
 		mr_frame_free_bulk(bed->cache, bed->hosts[i].frames,
 				   bed->hosts[i].n);
-	session_drain(&bed->session);
+	dataplane_drain(&bed->session.plane, session_drop_at_end,
+			bed->session.forwarders);
 	snapshot_take(last, &bed->session.plane, 1, &bed->session);
 	snapshot_check_laws(last);
 	if (!last->laws_hold)

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * From the start of the workers to the last report.
+ *
+ * The workers forward; the calling thread waits for signals, link events and
+ * the next report, and never touches a frame before the workers have ended.
+ */
+#ifndef SUPPORT_RUN_H
+#define SUPPORT_RUN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "dataplane.h"
+#include "report.h"
+#include "snapshot.h"
+
+enum { MAX_RUN_FDS = 8 };
+
+/*
+ * An fd that the calling thread looks at as well. For more than a few, or some
+ * that come and go, one of an epoll set.
+ */
+struct run_fd {
+	int fd;
+	bool (*ready)(void *app); /* readable; true: the program is to end */
+};
+
+/* What is NULL or 0 is not there. */
+struct run_config {
+	struct dataplane *plane;
+	const struct app_counters *counters;
+	enum output output;
+	bool is_quiet;        /* no report before the last one */
+	uint64_t duration_ms; /* 0: no end */
+	int signal_fd;        /* of run_open_signals() */
+	mr_worker_fn *work;   /* the loop of each worker */
+	dataplane_drop_fn *drop;
+	void *workers; /* opaque argument of work() and drop() */
+	/* The rest is called by the calling thread, with app. */
+	void *app;
+	void (*each_second)(void *app);
+	/* After mr_port_poll(); 10 times a second and at each event. */
+	void (*port_event)(void *app, uint32_t port_idx);
+	void (*hang_up)(void *app); /* SIGHUP; NULL: it ends the program */
+	/* The workers have ended: drop the frames that are kept in queues. */
+	void (*give_up)(void *app);
+	const struct run_fd *fds;
+	uint32_t n_fds; /* at most MAX_RUN_FDS */
+};
+
+/*
+ * Block the signals that end a program, and return an fd where they arrive, or
+ * -1. Before any thread is started, so that nothing is interrupted half-way.
+ */
+int run_open_signals(void);
+
+/*
+ * Start the workers, report, wait for the end; then stop, drain, close ports
+ * and workers, and look whether everything adds up. Returns the exit status: 1
+ * if a worker failed, stdout took no more, a law of accounting does not hold or
+ * a page did not come back; stderr has a line for each. A worker that does not
+ * end within five seconds ends the process: nothing may be freed under it.
+ */
+int run(const struct run_config *config);
+
+#endif

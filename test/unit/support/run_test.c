@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of apps/support/run.c: what ends it, and what it finds at the end. */
+#include <signal.h>
+#include <sys/eventfd.h>
+
+#include "capture.h"
+
+#include "support/run.h"
+
+static const char *const drop_names[] = { "taken" };
+
+struct app {
+	struct dataplane plane;
+	uint64_t n_frames; /* by the worker */
+	uint64_t kept_addr;
+	bool is_keeping, is_freeing, is_losing;
+	int end_fd;
+	int signals[2]; /* sent in the first and the second call */
+	uint32_t n_seconds, n_events, n_hang_ups, n_given_up;
+};
+
+static void take(struct snapshot *snapshot, void *opaque)
+{
+	const struct app *app = opaque;
+
+	snapshot_copy_counters(&snapshot->workers[0].drops[0], &app->n_frames,
+			       1);
+}
+
+static const struct app_counters counters = {
+	.program = "test", .drop_names = drop_names, .n_drops = 1, .take = take
+};
+
+/* Drop all that comes; a page is kept, or a frame not counted, if asked for. */
+static int work(struct mr_worker *worker, void *opaque)
+{
+	struct app *app = opaque;
+	struct mr_frame frames[4];
+	uint32_t n;
+
+	if (app->is_keeping)
+		mr_frag_alloc_bulk(worker->cache, &app->kept_addr, 1, 4096);
+	do {
+		n = mr_rx_burst(worker->rxqs[0].rxq, worker->cache, frames, 4);
+		mr_frame_free_bulk(worker->cache, frames, n);
+		__atomic_fetch_add(&app->n_frames, n - (app->is_losing ? 1 : 0),
+				   __ATOMIC_RELAXED);
+	} while (mr_worker_wait(worker, n));
+	return 0;
+}
+
+static void drop(void *opaque, struct mr_worker *worker,
+		 const struct mr_frame *frames, uint32_t n)
+{
+	(void)opaque;
+	mr_frame_free_bulk(worker->cache, frames, n);
+}
+
+/* The first call comes at 1 s. */
+static void each_second(void *opaque)
+{
+	struct app *app = opaque;
+
+	if (app->n_seconds < 2 && app->signals[app->n_seconds] != 0)
+		kill(getpid(), app->signals[app->n_seconds]);
+	app->n_seconds++;
+}
+
+static void port_event(void *opaque, uint32_t port_idx)
+{
+	struct app *app = opaque;
+
+	assert_int_equal(port_idx, 0);
+	app->n_events++;
+}
+
+static void hang_up(void *opaque)
+{
+	((struct app *)opaque)->n_hang_ups++;
+}
+
+static void give_up(void *opaque)
+{
+	struct app *app = opaque;
+	const struct mr_frame frame = { app->kept_addr, 60, 0 };
+
+	app->n_given_up++;
+	if (app->is_freeing)
+		mr_frame_free_bulk(mr_workers_get(app->plane.workers, 0)->cache,
+				   &frame, 1);
+}
+
+static bool end(void *opaque)
+{
+	(void)opaque;
+	return true;
+}
+
+static struct capture capture;
+
+/* Run for duration_ms at most; the exit status, and the output in capture. */
+static int run_app(struct app *app, uint64_t duration_ms, bool has_hang_up)
+{
+	static const char *const specs[] = { "null:" };
+	const struct dataplane_config plane = { .program = "test",
+						.specs = specs,
+						.n_ports = 1,
+						.n_workers = 1,
+						.n_kept_pages = 8,
+						.burst = MR_BURST_MAX,
+						.page_bytes = 4096 };
+	const struct run_fd fds[] = { { app->end_fd, end } };
+	const struct run_config config = {
+		.plane = &app->plane,
+		.counters = &counters,
+		.output = OUTPUT_JSON,
+		.duration_ms = duration_ms,
+		.signal_fd = run_open_signals(),
+		.work = work,
+		.drop = drop,
+		.workers = app,
+		.app = app,
+		.each_second = each_second,
+		.port_event = port_event,
+		.hang_up = has_hang_up ? hang_up : NULL,
+		.give_up = give_up,
+		.fds = fds,
+		.n_fds = app->end_fd > 0,
+	};
+	struct mr_reason error;
+	int status;
+
+	assert_true(config.signal_fd >= 0);
+	if (dataplane_open(&app->plane, &plane, &error) != 0)
+		fail_msg("%s", error.text);
+	capture_begin(&capture);
+	status = run(&config);
+	capture_end(&capture);
+	dataplane_close(&app->plane);
+	close(config.signal_fd);
+	return status;
+}
+
+static void it_ends_after_its_time(void **state)
+{
+	struct app app = { 0 };
+
+	(void)state;
+	assert_int_equal(run_app(&app, 1300, false), 0);
+	assert_true(app.n_frames > 0);
+	assert_int_equal(app.n_seconds, 1);
+	assert_true(app.n_events >= 3);
+	assert_int_equal(app.n_given_up, 1);
+	/* A line at 1 s, and the final one. */
+	assert_has(capture.text, "\n{\"v\":1");
+	assert_has(capture.text, "\"laws_hold\":true,\"conserved\":true}\n");
+}
+
+static void an_fd_of_the_application_may_end_it(void **state)
+{
+	struct app app = { .end_fd = eventfd(1, EFD_CLOEXEC) };
+
+	(void)state;
+	assert_int_equal(run_app(&app, 20000, false), 0);
+	assert_int_equal(app.n_seconds, 0);
+	close(app.end_fd);
+}
+
+static void hanging_up_ends_it_or_is_handed_on(void **state)
+{
+	struct app ends = { .signals = { SIGHUP } };
+	struct app goes_on = { .signals = { SIGHUP, SIGTERM } };
+
+	(void)state;
+	assert_int_equal(run_app(&ends, 20000, false), 0);
+	assert_int_equal(ends.n_seconds, 1);
+	assert_int_equal(run_app(&goes_on, 20000, true), 0);
+	assert_int_equal(goes_on.n_seconds, 2);
+	assert_int_equal(goes_on.n_hang_ups, 1);
+}
+
+static void a_frame_that_is_not_counted_is_found(void **state)
+{
+	struct app app = { .is_losing = true };
+
+	(void)state;
+	assert_int_equal(run_app(&app, 100, false), 1);
+	assert_has(capture.text, "\"laws_hold\":false,\"conserved\":true}\n");
+}
+
+static void a_page_that_does_not_come_back_is_found(void **state)
+{
+	struct app keeps = { .is_keeping = true };
+	struct app frees = { .is_keeping = true, .is_freeing = true };
+
+	(void)state;
+	assert_int_equal(run_app(&frees, 100, false), 0);
+	assert_int_equal(run_app(&keeps, 100, false), 1);
+	assert_has(capture.text, "\"laws_hold\":true,\"conserved\":false}\n");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(it_ends_after_its_time),
+		cmocka_unit_test(an_fd_of_the_application_may_end_it),
+		cmocka_unit_test(hanging_up_ends_it_or_is_handed_on),
+		cmocka_unit_test(a_frame_that_is_not_counted_is_found),
+		cmocka_unit_test(a_page_that_does_not_come_back_is_found),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
