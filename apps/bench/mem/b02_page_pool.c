@@ -53,6 +53,24 @@ static uint64_t run_ours(struct player *player, uint32_t thread, uint64_t n)
 	return n;
 }
 
+/* The same by the calls for many: what inlining is worth. */
+static uint64_t run_outlined(struct player *player, uint32_t thread, uint64_t n)
+{
+	struct ours *ours = player->state;
+	struct mr_cache *from = ours->caches[0];
+	struct mr_cache *to = ours->caches[player->param[TO]];
+	uint64_t addr;
+
+	(void)thread;
+	for (uint64_t i = 0; i < n; i++) {
+		if (mr_frag_alloc_bulk(from, &addr, 1, PAGE_BYTES) != 1)
+			return 0;
+		keep(&addr);
+		mr_frag_free_bulk(to, &addr, 1);
+	}
+	return n;
+}
+
 static uint64_t run_pages(struct player *player, uint32_t thread, uint64_t n)
 {
 	struct ours *ours = player->state;
@@ -177,16 +195,21 @@ static void row_of(struct bench *bench, player_run_fn *ours,
 	struct row row = { .name = "1 page at a time",
 			   .unit = "page",
 			   .players = players };
+	struct player player = {
+		.name = "millrace",
+		.side = SIDE_OURS,
+		.setup = set_up_ours,
+		.run = ours,
+		.count = ours_player_count,
+		.teardown = ours_tear_down,
+		.param = { is_ring, [P_PAGES] = N_PAGES, [P_MORE] = is_ring }
+	};
 
-	bench_add(bench, players, &row.n_players,
-		  &(struct player){ .name = "millrace",
-				    .side = SIDE_OURS,
-				    .setup = set_up_ours,
-				    .run = ours,
-				    .count = ours_player_count,
-				    .teardown = ours_tear_down,
-				    .param = { is_ring, [P_PAGES] = N_PAGES,
-					       [P_MORE] = is_ring } });
+	bench_add(bench, players, &row.n_players, &player);
+	player.name = "millrace, outlined";
+	player.run = run_outlined;
+	if (ours == run_ours)
+		bench_add(bench, players, &row.n_players, &player);
 	dpdk_add_all(
 		bench, &row, kinds,
 		&(struct player){ .run = dpdk,
