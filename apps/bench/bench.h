@@ -116,6 +116,12 @@ struct mr_ctx *bench_ctx(struct bench *bench);
 /* Cores that may be used; at least 1. */
 uint32_t bench_n_cores(const struct bench *bench);
 
+/* Rows of 1, 2, 4, ... threads, up to most, which is one of them. */
+static inline uint32_t next_n_threads(uint32_t n, uint32_t most)
+{
+	return n < most && 2 * n > most ? most : 2 * n;
+}
+
 /* Whether libdpdk was built in and started. */
 bool bench_has_dpdk(const struct bench *bench);
 

@@ -16,28 +16,12 @@
 
 /* By number. A file of mem/ adds its line here. */
 static const struct workload *const workloads[] = {
-	&b01_baseline,
-	&b02_pp_fast,
-	&b03_pp_ring,
-	&b04_pp_slow,
-	&b05_pp_cross,
-	&b06_bulk,
-	&b07_sunrpc,
-	&b08_xdp_drop,
-	&b09_frag_pp,
-	&b10_frag_mix,
-	&b11_frag_abort,
-	&b12_qmempool,
-	&b13_dpdk_perf,
-	&b14_pipeline,
-	&b15_pipeline_qos,
-	&b16_fwd_shared,
-	&b17_txcompl,
-	&b18_recycle,
-	&b19_preempt,
-	&b20_cost_of_safety,
-	&b21_policy,
-	&b22_shrink,
+	&b01_baseline,  &b02_pp_fast,  &b03_pp_ring,      &b04_pp_slow,
+	&b05_pp_cross,  &b06_bulk,     &b07_sunrpc,       &b08_xdp_drop,
+	&b09_frag_pp,   &b10_frag_mix, &b11_frag_abort,   &b12_qmempool,
+	&b13_dpdk_perf, &b14_pipeline, &b15_pipeline_qos, &b16_fwd_shared,
+	&b17_txcompl,   &b18_recycle,  &b19_preempt,      &b20_cost_of_safety,
+	&b21_policy,    &b22_shrink,
 };
 
 enum { N_WORKLOADS = sizeof(workloads) / sizeof(workloads[0]) };
@@ -138,7 +122,7 @@ static int run_all(struct bench *bench, const char *command)
 
 	machine_look(&machine, command);
 	if (!options->is_json) {
-		report_text_head(&machine, bench->why_no_dpdk);
+		report_text_head(&machine, bench->n_cores, bench->why_no_dpdk);
 		bench->show = report_text_row;
 	}
 	for (uint32_t i = 0; i < N_WORKLOADS; i++)

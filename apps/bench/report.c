@@ -19,17 +19,18 @@ const char *report_limits(uint32_t n_cores)
 		return "One core: rows of several threads show what taking "
 		       "turns costs, not what sharing costs.";
 	if (n_cores < 8)
-		return "Few cores on one cache: how curves grow with cores, "
-		       "NUMA nodes and contention of many threads cannot be "
-		       "shown here.";
+		return "So few cores show the first points of the curves over "
+		       "cores (B05, B12, B13, B16, B19),\nand nothing of many "
+		       "threads at once, of several caches, or of NUMA nodes.";
 	return "";
 }
 
-void report_text_head(const struct machine *machine, const char *why_no_dpdk)
+void report_text_head(const struct machine *machine, uint32_t n_cores,
+		      const char *why_no_dpdk)
 {
 	printf("mr-bench %s, %s\n", machine->millrace, machine->date);
-	printf("%s, %u cores, governor %s, load %s\n", machine->cpu,
-	       machine->n_cores, machine->governor, machine->load);
+	printf("%s, %u of %u cores, governor %s, load %s\n", machine->cpu,
+	       n_cores, machine->n_cores, machine->governor, machine->load);
 	printf("%s, huge pages of 2 MiB: %llu, free %llu\n", machine->kernel,
 	       (unsigned long long)machine->n_huge_pages,
 	       (unsigned long long)machine->n_huge_free);
@@ -38,8 +39,8 @@ void report_text_head(const struct machine *machine, const char *why_no_dpdk)
 		printf("no DPDK rows: %s\n", why_no_dpdk);
 	else
 		printf("%s\n", machine->dpdk);
-	if (report_limits(machine->n_cores)[0] != '\0')
-		printf("%s\n", report_limits(machine->n_cores));
+	if (report_limits(n_cores)[0] != '\0')
+		printf("%s\n", report_limits(n_cores));
 	printf("\nns: median by operation; +-: median distance to it; the "
 	       "ratio, with its 95 %%\nconfidence interval, is a player's time "
 	       "by that of the first of ours; 7/9: 7 samples of 9\ncount, the "

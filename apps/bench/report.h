@@ -10,7 +10,8 @@
 #include "result.h"
 
 /* For people: head, one row, end. */
-void report_text_head(const struct machine *machine, const char *why_no_dpdk);
+void report_text_head(const struct machine *machine, uint32_t n_cores,
+		      const char *why_no_dpdk);
 void report_text_row(const struct row_result *row);
 void report_text_end(const struct results *results);
 
@@ -23,7 +24,7 @@ bool report_json(const struct results *results, const struct machine *machine,
 
 /* A table in Markdown. */
 bool report_md(const struct results *results, const struct machine *machine,
-	       const char *why_no_dpdk, FILE *to);
+	       uint32_t n_cores, const char *why_no_dpdk, FILE *to);
 
 /* report.json, report.md and a plot per chart, in a folder that is made. */
 int report_write(const struct results *results, const struct machine *machine,

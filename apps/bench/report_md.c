@@ -6,12 +6,13 @@
 #include "report.h"
 
 static void head(const struct results *results, const struct machine *machine,
-		 const char *why_no_dpdk, FILE *to)
+		 uint32_t n_cores, const char *why_no_dpdk, FILE *to)
 {
 	fprintf(to, "# mr-bench mem, %.10s\n\n", machine->date);
 	fprintf(to, "`%s`\n\n", machine->command);
-	fprintf(to, "- %s, %u cores, governor %s, load %s\n", machine->cpu,
-		machine->n_cores, machine->governor, machine->load);
+	fprintf(to, "- %s, %u of %u cores, governor %s, load %s\n",
+		machine->cpu, n_cores, machine->n_cores, machine->governor,
+		machine->load);
 	fprintf(to, "- %s, huge pages of 2 MiB: %llu, %llu of them free\n",
 		machine->kernel, (unsigned long long)machine->n_huge_pages,
 		(unsigned long long)machine->n_huge_free);
@@ -19,8 +20,8 @@ static void head(const struct results *results, const struct machine *machine,
 		why_no_dpdk[0] != '\0' ? ": " : "", why_no_dpdk);
 	fprintf(to, "- compiler %s, flags %s\n", machine->compiler,
 		machine->flags);
-	if (report_limits(machine->n_cores)[0] != '\0')
-		fprintf(to, "- %s\n", report_limits(machine->n_cores));
+	if (report_limits(n_cores)[0] != '\0')
+		fprintf(to, "- %s\n", report_limits(n_cores));
 	if (results->is_cut_short)
 		fprintf(to, "- **Ended early by a signal.**\n");
 	fprintf(to,
@@ -114,11 +115,11 @@ static void slower_table(const struct results *results, FILE *to)
 }
 
 bool report_md(const struct results *results, const struct machine *machine,
-	       const char *why_no_dpdk, FILE *to)
+	       uint32_t n_cores, const char *why_no_dpdk, FILE *to)
 {
 	const struct workload *before = NULL;
 
-	head(results, machine, why_no_dpdk, to);
+	head(results, machine, n_cores, why_no_dpdk, to);
 	for (uint32_t r = 0; r < results->n_rows; r++) {
 		const struct row_result *row = &results->rows[r];
 

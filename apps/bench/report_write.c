@@ -180,7 +180,7 @@ int report_write(const struct results *results, const struct machine *machine,
 	file = open_in(folder, "report.md", why);
 	if (file == NULL)
 		return -1;
-	is_good = report_md(results, machine, why_no_dpdk, file);
+	is_good = report_md(results, machine, n_cores, why_no_dpdk, file);
 	if (close_good(file, is_good, "report.md", why) < 0)
 		return -1;
 	return write_plots(results, machine, folder, why);

@@ -217,9 +217,10 @@ static void row_of(struct bench *bench, uint32_t n_returners, uint32_t bulk)
 static void rows(struct bench *bench)
 {
 	const uint32_t n_cores = bench_n_cores(bench);
+	const uint32_t most = n_cores > 2 ? n_cores - 1 : 1;
 
 	for (uint32_t bulk = 1; bulk <= BURST; bulk *= BURST)
-		for (uint32_t n = 1; n == 1 || n < n_cores; n *= 2)
+		for (uint32_t n = 1; n <= most; n = next_n_threads(n, most))
 			row_of(bench, n, bulk);
 }
 

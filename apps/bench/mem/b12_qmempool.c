@@ -248,7 +248,8 @@ static void rows(struct bench *bench)
 	const uint32_t n_cores = bench_n_cores(bench);
 
 	for (uint32_t i = 0; i < 3; i++) {
-		for (uint32_t n = 1; n <= n_cores; n *= 2)
+		for (uint32_t n = 1; n <= n_cores;
+		     n = next_n_threads(n, n_cores))
 			row_of(bench, holds[i], n);
 		if (4 * n_cores <= MAX_THREADS)
 			row_of(bench, holds[i], 4 * n_cores);

@@ -122,33 +122,40 @@ static uint64_t run_dpdk(struct player *player, uint32_t thread, uint64_t n)
 #define run_dpdk NULL
 #endif
 
+static void row_of(struct bench *bench, const char *name, uint32_t n_threads)
+{
+	struct player players[MAX_PLAYERS];
+	struct row row = { .name = name,
+			   .unit = "page",
+			   .n_threads = n_threads,
+			   .is_per_thread = true,
+			   .plot = "threads",
+			   .x_name = "threads",
+			   .x = n_threads,
+			   .players = players };
+	struct player player = { .setup = set_up,
+				 .count = count,
+				 .teardown = tear_down,
+				 .param = { n_threads } };
+
+	takers_add_ours(bench, &row, &player, RETURNS, run_ours);
+	takers_add_dpdk(bench, &row, &player, run_dpdk);
+	bench_row(bench, &row);
+}
+
+/* Fewer threads than cores, as many, and more. */
 static void rows(struct bench *bench)
 {
-	static const uint32_t factors[] = { 1, 2, 4 };
+	const uint32_t n_cores = bench_n_cores(bench);
+	char name[64];
 
-	for (uint32_t i = 0; i < 3; i++) {
-		const uint32_t n_threads = factors[i] * bench_n_cores(bench);
-		struct player players[MAX_PLAYERS];
-		char name[64];
-		struct row row = { .name = name,
-				   .unit = "page",
-				   .n_threads = n_threads,
-				   .is_per_thread = true,
-				   .plot = "threads per core",
-				   .x_name = "threads per core",
-				   .x = factors[i],
-				   .players = players };
-		struct player player = { .setup = set_up,
-					 .count = count,
-					 .teardown = tear_down,
-					 .param = { n_threads } };
-
-		if (n_threads > MAX_THREADS)
-			continue;
-		snprintf(name, sizeof(name), "threads_per_core=%u", factors[i]);
-		takers_add_ours(bench, &row, &player, RETURNS, run_ours);
-		takers_add_dpdk(bench, &row, &player, run_dpdk);
-		bench_row(bench, &row);
+	for (uint32_t n = 1; n < n_cores; n *= 2) {
+		snprintf(name, sizeof(name), "threads=%u", n);
+		row_of(bench, name, n);
+	}
+	for (uint32_t n = 1; n <= 4 && n * n_cores <= MAX_THREADS; n *= 2) {
+		snprintf(name, sizeof(name), "threads_per_core=%u", n);
+		row_of(bench, name, n * n_cores);
 	}
 }
 
