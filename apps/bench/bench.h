@@ -137,6 +137,17 @@ void count_add(struct counts *counts, const char *name, double value);
 void count_per_1000(struct counts *counts, const char *name, uint64_t n,
 		    const struct player *player);
 
+/* Set by a signal: end after this run, with what there is. */
+extern int bench_end_signal;
+
+/* For loops that may take longer than asked for, as with more threads than
+ * cores: return now, the sample does not count.
+ */
+static inline bool bench_is_ending(void)
+{
+	return __atomic_load_n(&bench_end_signal, __ATOMIC_RELAXED) != 0;
+}
+
 /* Keep the compiler from leaving out what was computed. */
 static inline void keep(const void *p)
 {

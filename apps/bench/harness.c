@@ -17,6 +17,8 @@
 enum {
 	MAX_ROUNDS_FACTOR = 2, /* how much longer to try for clean samples */
 	MIN_CLEAN = 5,
+	/* A long sample is several runs of this: Ctrl-C is not to wait. */
+	MAX_RUN_MS = 200,
 };
 
 int bench_end_signal;
@@ -26,7 +28,7 @@ struct book {
 	double ns[MAX_SAMPLES], cycles[MAX_SAMPLES];
 	bool is_clean[MAX_SAMPLES];
 	uint32_t n, n_clean;
-	uint64_t n_ops; /* to ask for in one sample */
+	uint64_t n_ops; /* to ask for in one run */
 	bool is_out;    /* its setup failed */
 	bool is_stuck;  /* its run() failed */
 };
@@ -75,6 +77,8 @@ uint64_t bench_run_again(struct player *player, uint64_t n_most)
 		player->n_sample < n_most ? player->n_sample : n_most;
 	struct team_run run;
 
+	if (bench_is_ending())
+		return 0;
 	team_run(player->bench->team, player, n, &run);
 	return run.n_ops;
 }
@@ -112,14 +116,20 @@ static bool is_wanted(const struct bench *bench, const struct row *row)
 	return options->n_names == 0;
 }
 
+static uint32_t n_runs_of_sample(const struct bench *bench)
+{
+	return (bench->options->sample_ms + MAX_RUN_MS - 1) / MAX_RUN_MS;
+}
+
 /*
- * How many operations make one sample: double until it takes long enough. A
+ * How many operations make one run: double until it takes long enough. A
  * player that stops before it has done them cannot be measured.
  */
 static bool calibrate(struct bench *bench, struct team *team,
 		      struct player *player, struct book *book)
 {
-	const uint64_t wanted_ns = bench->options->sample_ms * 1000000ull;
+	const uint64_t wanted_ns = bench->options->sample_ms * 1000000ull /
+				   n_runs_of_sample(bench);
 	struct team_run run;
 	uint64_t n = 64;
 
@@ -127,7 +137,9 @@ static bool calibrate(struct bench *bench, struct team *team,
 		team_run(team, player, n, &run);
 		if (run.n_ops < n)
 			return false;
-		if (run.ns >= wanted_ns / 8 || bench_is_ending())
+		if (bench_is_ending())
+			return true;
+		if (run.ns >= wanted_ns / 8)
 			break;
 		n *= run.ns < wanted_ns / 128 ? 8 : 2;
 	}
@@ -139,6 +151,26 @@ static bool calibrate(struct bench *bench, struct team *team,
 	return run.n_ops > 0;
 }
 
+/* All runs of one sample, unless a signal comes. */
+static void run_sample(const struct bench *bench, struct team *team,
+		       struct player *player, uint64_t n_ops,
+		       struct team_run *ret)
+{
+	*ret = (struct team_run){ 0 };
+	for (uint32_t i = n_runs_of_sample(bench); i > 0; i--) {
+		struct team_run run;
+
+		team_run(team, player, n_ops, &run);
+		ret->ns += run.ns;
+		ret->cycles += run.cycles;
+		ret->n_ops += run.n_ops;
+		ret->n_switched += run.n_switched;
+		ret->n_stolen += run.n_stolen;
+		if (run.n_ops == 0 || bench_is_ending())
+			return;
+	}
+}
+
 static void take_sample(const struct bench *bench, struct team *team,
 			struct player *player, struct book *book)
 {
@@ -146,8 +178,8 @@ static void take_sample(const struct bench *bench, struct team *team,
 	struct team_run run;
 	double by;
 
-	team_run(team, player, book->n_ops, &run);
-	if (run.n_ops == 0 || book->n == MAX_SAMPLES)
+	run_sample(bench, team, player, book->n_ops, &run);
+	if (run.n_ops == 0 || book->n == MAX_SAMPLES || bench_is_ending())
 		return;
 	by = (double)run.n_ops;
 	if (row->is_per_thread)
@@ -308,7 +340,11 @@ static void set_up(struct bench *bench, struct row *row, struct book *books,
 		player->row = row;
 		player->n_done = 0;
 		player->state = NULL;
-		if (player->setup == NULL || player->setup(player, &why) >= 0)
+		if (bench_is_ending())
+			snprintf(why.text, sizeof(why.text),
+				 "a signal came first");
+		else if (player->setup == NULL ||
+			 player->setup(player, &why) >= 0)
 			continue;
 		books[i].is_out = true;
 		snprintf(result->players[i].why_not,

@@ -28,14 +28,6 @@ struct bench {
 	void (*show)(const struct row_result *row);
 };
 
-/* Set by a signal: end after this sample, with what there is. */
-extern int bench_end_signal;
-
-static inline bool bench_is_ending(void)
-{
-	return __atomic_load_n(&bench_end_signal, __ATOMIC_RELAXED) != 0;
-}
-
 /* Run (or count) the rows of one workload. */
 void bench_run(struct bench *bench, const struct workload *workload);
 

@@ -20,7 +20,7 @@ const char *report_limits(uint32_t n_cores)
 		       "turns costs, not what sharing costs.";
 	if (n_cores < 8)
 		return "So few cores show the first points of the curves over "
-		       "cores (B05, B12, B13, B16, B19),\nand nothing of many "
+		       "cores (B05, B12, B13, B16, B19), and nothing of many "
 		       "threads at once, of several caches, or of NUMA nodes.";
 	return "";
 }

@@ -109,7 +109,8 @@ static ALWAYS_INLINE void drain_all(struct mesh *mesh, uint32_t thread,
 	struct lane *before = &mesh->lanes[(thread + mesh->n - 1) % mesh->n];
 	struct patience patience = { 0 };
 
-	for (;;) {
+	/* What is left at a signal is for tear_down(). */
+	while (!bench_is_ending()) {
 		const bool is_last = __atomic_load_n(&before->is_done,
 						     __ATOMIC_ACQUIRE) != 0;
 
@@ -136,7 +137,8 @@ static ALWAYS_INLINE uint64_t run(struct player *player, uint32_t thread,
 	uint64_t done = 0, start = 0;
 
 	n = n_of_run(n, BURST);
-	while (done < n && (done % 4096 != 0 || !is_too_long(&start))) {
+	while (done < n && !bench_is_ending() &&
+	       (done % 4096 != 0 || !is_too_long(&start))) {
 		const bool had = drain(mesh, thread, taker);
 
 		if (!taker.take(mesh->pool, thread, words, BURST)) {

@@ -195,18 +195,32 @@ class Output(unittest.TestCase):
 class Signals(unittest.TestCase):
     """Ctrl-C reports what was measured."""
 
-    def test_sigint_ends_it_with_a_report(self):
-        with subprocess.Popen([PROGRAM, "mem", "--json", "--only", "plain"],
+    def interrupted(self, *arguments):
+        """The report, and the seconds from SIGINT to the end."""
+        with subprocess.Popen([PROGRAM, "mem", "--json", *arguments],
                               stdout=subprocess.PIPE,
                               stderr=subprocess.DEVNULL,
                               text=True) as process:
             time.sleep(1)
             process.send_signal(signal.SIGINT)
+            start = time.monotonic()
             out, _ = process.communicate(timeout=LIMIT_S)
+            seconds = time.monotonic() - start
         self.assertEqual(process.returncode, 0)
         result = json.loads(out)
         self.assertIs(result["complete"], False)
+        return result, seconds
+
+    def test_sigint_ends_it_with_a_report(self):
+        result, _ = self.interrupted("--only", "plain")
         self.assertEqual(result["rows"][0]["workload"], "B01")
+
+    def test_a_long_sample_does_not_keep_it_waiting(self):
+        result, seconds = self.interrupted(
+            "--only", "plain", "--sample-ms", "10000", "B01/1 core")
+        # A fraction of a second; the rest is for busy machines.
+        self.assertLess(seconds, 5)
+        self.assertNotIn("ns", result["rows"][0]["players"][-1])
 
 
 if __name__ == "__main__":
