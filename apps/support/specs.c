@@ -69,9 +69,12 @@ static bool has_option(const char *spec, const char *key)
 	for (const char *at = spec; *at != '\0'; at++) {
 		if (*at == '\\' && at[1] != '\0')
 			at++; /* a comma of a name */
-		else if (*at == ',' && strncmp(at + 1, key, n) == 0 &&
-			 strchr(",=", at[1 + n]) != NULL)
+		else if (strncmp(at + 1, key, n) != 0)
+			continue;
+		else if (*at == ',' && strchr(",=", at[1 + n]) != NULL)
 			return true;
+		else if (*at == ':' && at[1 + n] == '=')
+			return true; /* null: has no device in front of it */
 	}
 	return false;
 }

@@ -35,6 +35,16 @@ static void options_go_to_ports_that_know_them(void **state)
 	check(ctx, "null:queues=3", "pair:x\\,queues",
 	      (struct port_options){ .n_queues = 2 }, "null:queues=3",
 	      "pair:x\\,queues,queues=2");
+	/* Where all have their own, none is missing. */
+	check(ctx, "null:queues=3", "pair:x,queues=1",
+	      (struct port_options){ .n_queues = 2 }, "null:queues=3",
+	      "pair:x,queues=1");
+	check(ctx, "null:len=60,queues=3", "null:queues=1,len=60",
+	      (struct port_options){ .n_queues = 2 }, "null:len=60,queues=3",
+	      "null:queues=1,len=60");
+	check(ctx, "null:queues=3", "null:queues=1",
+	      (struct port_options){ .n_queues = 2 }, "null:queues=3",
+	      "null:queues=1");
 	/* One port that takes it is enough. */
 	check(ctx, "null:", "pair:x", (struct port_options){ .n_ring = 128 },
 	      "null:", "pair:x,ring=128");
@@ -69,6 +79,9 @@ static void what_no_port_takes_is_refused_if_asked_for(void **state)
 	      (struct port_options){ .promisc = PROMISC_AUTO },
 	      "null:", "null:");
 	check(ctx, "null:", "null:", off, "null:", "null:");
+	/* A comma of a name begins no option. */
+	refuse(ctx, "pair:x\\,mtu", (struct port_options){ .mtu_bytes = 1500 },
+	       "--mtu: none of these ports has such an option");
 	refuse(ctx, "nodriver:x", (struct port_options){ .n_queues = 1 },
 	       "nodriver:x");
 	memset(too_long + 5, 'x', MAX_SPEC_BYTES);
