@@ -46,6 +46,7 @@ static void close_plane(struct dataplane *plane)
 static void the_pool_holds_what_is_needed(void **state)
 {
 	struct dataplane_config config = config_of(nulls, 2);
+	struct mr_reason error;
 	struct dataplane plane;
 	uint32_t n_pages;
 
@@ -65,6 +66,20 @@ static void the_pool_holds_what_is_needed(void **state)
 	config.n_pages = n_pages + 100;
 	open_plane(&plane, &config);
 	assert_int_equal(plane.n_pages, n_pages + 100);
+	close_plane(&plane);
+	config.n_pages--;
+	assert_int_equal(dataplane_open(&plane, &config, &error), 2);
+	assert_reason_has(&error, "is too small");
+}
+
+static void a_short_burst_will_do_for_frames_of_one_entry(void **state)
+{
+	struct dataplane_config config = config_of(nulls, 2);
+	struct dataplane plane;
+
+	(void)state;
+	config.burst = 1;
+	open_plane(&plane, &config);
 	close_plane(&plane);
 }
 
@@ -283,6 +298,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_pool_holds_what_is_needed),
+		cmocka_unit_test(a_short_burst_will_do_for_frames_of_one_entry),
 		cmocka_unit_test(what_cannot_be_is_refused_and_leaves_nothing),
 		cmocka_unit_test(the_map_has_a_line_per_port_and_worker),
 		cmocka_unit_test(the_end_sends_what_it_can_and_counts_the_rest),

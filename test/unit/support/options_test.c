@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of apps/support/options.c, with a table of their own. */
-#include "support/unit.h"
+#include "capture.h"
 
 #include "support/options.h"
 
@@ -150,6 +150,23 @@ static void help_lists_the_table(void **state)
 	free(text);
 }
 
+static void help_and_version_are_printed(void **state)
+{
+	static struct capture capture;
+	struct run run;
+
+	(void)state;
+	capture_begin(&capture);
+	assert_int_equal(parse(&run, "-b 3 -h --nope"), PARSE_DONE);
+	capture_end(&capture);
+	assert_has(capture.text, "usage: mr-test PORT\n");
+	capture_begin(&capture);
+	assert_int_equal(parse(&run, "-V"), PARSE_DONE);
+	capture_end(&capture);
+	assert_has(capture.text, "mr-test ");
+	assert_has(capture.text, mr_version());
+}
+
 static void numbers_have_a_range(void **state)
 {
 	static const char *const none[] = { "",   "x",  "1x",  "-1",
@@ -279,6 +296,7 @@ int main(void)
 		cmocka_unit_test(an_option_may_be_given_again),
 		cmocka_unit_test(what_the_table_lacks_is_refused),
 		cmocka_unit_test(help_lists_the_table),
+		cmocka_unit_test(help_and_version_are_printed),
 		cmocka_unit_test(numbers_have_a_range),
 		cmocka_unit_test(seconds_are_read_to_the_millisecond),
 		cmocka_unit_test(words_are_whole),

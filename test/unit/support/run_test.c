@@ -13,7 +13,8 @@ struct app {
 	struct dataplane plane;
 	uint64_t n_frames; /* by the worker */
 	uint64_t kept_addr;
-	bool is_keeping, is_freeing, is_losing;
+	const char *spec; /* NULL: null: */
+	bool is_keeping, is_freeing, is_losing, is_sending;
 	int end_fd;
 	int signals[2]; /* sent in the first and the second call */
 	uint32_t n_seconds, n_events, n_hang_ups, n_given_up;
@@ -25,21 +26,33 @@ static void take(struct snapshot *snapshot, void *opaque)
 
 	snapshot_copy_counters(&snapshot->workers[0].drops[0], &app->n_frames,
 			       1);
+	snapshot->workers[0].counts[0] = app->is_sending;
 }
 
-static const struct app_counters counters = {
-	.program = "test", .drop_names = drop_names, .n_drops = 1, .take = take
-};
+static const struct worker_row worker_rows[] = { { "made", LAW_MADE } };
+
+static const struct app_counters counters = { .program = "test",
+					      .drop_names = drop_names,
+					      .n_drops = 1,
+					      .worker_rows = worker_rows,
+					      .n_worker_rows = 1,
+					      .take = take };
 
 /* Drop all that comes; a page is kept, or a frame not counted, if asked for. */
 static int work(struct mr_worker *worker, void *opaque)
 {
 	struct app *app = opaque;
 	struct mr_frame frames[4];
+	uint64_t addr;
 	uint32_t n;
 
 	if (app->is_keeping)
 		mr_frag_alloc_bulk(worker->cache, &app->kept_addr, 1, 4096);
+	if (app->is_sending) {
+		mr_frag_alloc_bulk(worker->cache, &addr, 1, 4096);
+		frames[0] = (struct mr_frame){ addr, 60, 0 };
+		mr_worker_send(worker, 0, frames, 1);
+	}
 	do {
 		n = mr_rx_burst(worker->rxqs[0].rxq, worker->cache, frames, 4);
 		mr_frame_free_bulk(worker->cache, frames, n);
@@ -101,7 +114,7 @@ static struct capture capture;
 /* Run for duration_ms at most; the exit status, and the output in capture. */
 static int run_app(struct app *app, uint64_t duration_ms, bool has_hang_up)
 {
-	static const char *const specs[] = { "null:" };
+	const char *const specs[] = { app->spec != NULL ? app->spec : "null:" };
 	const struct dataplane_config plane = { .program = "test",
 						.specs = specs,
 						.n_ports = 1,
@@ -199,6 +212,17 @@ static void a_page_that_does_not_come_back_is_found(void **state)
 	assert_has(capture.text, "\"laws_hold\":true,\"conserved\":false}\n");
 }
 
+/* What a port holds comes back when it is closed, and is looked for then. */
+static void a_page_in_a_queue_is_not_lost(void **state)
+{
+	struct app app = { .spec = "pair:alone", .is_sending = true };
+
+	(void)state;
+	assert_int_equal(run_app(&app, 100, false), 0);
+	assert_has(capture.text, "\"pending\":1");
+	assert_has(capture.text, "\"laws_hold\":true,\"conserved\":true}\n");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -207,6 +231,7 @@ int main(void)
 		cmocka_unit_test(hanging_up_ends_it_or_is_handed_on),
 		cmocka_unit_test(a_frame_that_is_not_counted_is_found),
 		cmocka_unit_test(a_page_that_does_not_come_back_is_found),
+		cmocka_unit_test(a_page_in_a_queue_is_not_lost),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
