@@ -116,6 +116,7 @@ struct nat_config {
 	uint32_t max_mappings;       /* of all workers */
 	uint32_t max_sessions;       /* besides the first one of a mapping */
 	uint32_t max_per_subscriber; /* mappings; 0: no limit */
+	uint32_t max_sessions_per_subscriber; /* the same; 0: no limit */
 	bool is_paired;              /* 6888 REQ-2; true */
 	bool hairpins;               /* true */
 	bool refreshes_inbound;      /* 4787 REQ-6a; false */

@@ -57,10 +57,11 @@ struct nat_map {
 	uint8_t flags;          /* NAT_MAP_* */
 	uint8_t tcp_state;      /* of the first session; tcp.h */
 	uint32_t subscriber;    /* its number */
-	uint32_t last_s;        /* refreshed: the tick */
+	uint32_t last_s;        /* refreshed: the tick; TCP: opened */
 	struct nat_remote remote; /* of the first session; addr 0: none */
 	uint32_t remote_last_s; /* when it was used */
-	uint32_t n_sessions;    /* besides the first */
+	uint32_t n_sessions;    /* besides the first... */
+	uint32_t sessions;      /* ...1 + number of the newest; session.h */
 	uint32_t next_hop[2];   /* of path.c: where frames of it go, by side;
 				 * 0: not known */
 	uint32_t n_out, n_in;   /* frames, for lists; they wrap */
@@ -98,6 +99,13 @@ typedef void nat_log_fn(void *opaque, const struct nat_log_event *event);
  * (port >> NAT_SLICE_BITS) % n_shards == shard.
  */
 enum { NAT_SLICE_BITS = 6 };
+
+/* Which worker has the address-only mappings of an external address (host
+ * order): what they receive says no more. */
+static inline uint32_t nat_other_shard(uint32_t outside_addr, uint32_t n_shards)
+{
+	return outside_addr % n_shards;
+}
 
 struct nat_maps_config {
 	struct mr_ctx *ctx;

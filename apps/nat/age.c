@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What has aged ends: a bounded part of it at a time. */
+#include "session.h"
+
+enum { N_PER_CALL = 64 };
+
+/* A TCP mapping lasts as long as one of its sessions. */
+static void end_if_unused(struct nat_maps *maps, uint32_t id, uint32_t now_s)
+{
+	const struct nat_map *map = nat_map_at(maps, id);
+
+	if (map->inside.proto == 6 && map->n_sessions == 0 &&
+	    (map->flags & NAT_MAP_STATIC) == 0 &&
+	    !nat_first_is_live(maps, map, now_s))
+		nat_map_end(maps, id, now_s);
+}
+
+static void age_sessions(struct nat_maps *maps, uint32_t now_s)
+{
+	uint32_t ids[N_PER_CALL];
+	uint32_t n =
+		mr_wheel_expire(maps->session_wheel, now_s, ids, N_PER_CALL);
+
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t due_s = nat_further_due(maps, ids[i]);
+		uint32_t map_id = nat_further_at(maps, ids[i])->key.map_id;
+
+		if (!nat_is_due(due_s, now_s)) {
+			mr_wheel_set(maps->session_wheel, ids[i], due_s);
+			continue;
+		}
+		nat_further_remove(maps, ids[i]);
+		end_if_unused(maps, map_id, now_s);
+	}
+}
+
+/* When a mapping ends by what is in its own line. */
+static uint32_t due_of(const struct nat_maps *maps, const struct nat_map *map)
+{
+	uint32_t idle_s = nat_idle_s(maps, map->inside.proto, map->tcp_state);
+	/* TCP: last_s counts until there has been a session. */
+	bool is_session = map->inside.proto == 6 && map->remote.addr != 0;
+
+	return nat_due(is_session ? map->remote_last_s : map->last_s, idle_s);
+}
+
+/* A mapping that the wheel gave. Returns whether it ended. */
+static bool age(struct nat_maps *maps, uint32_t id, uint32_t now_s)
+{
+	struct nat_map *map = nat_map_at(maps, id);
+	uint32_t due_s = due_of(maps, map);
+
+	if (!nat_is_due(due_s, now_s)) {
+		mr_wheel_set(maps->wheel, id, due_s);
+		return false;
+	}
+	if (map->n_sessions == 0) {
+		nat_map_end(maps, id, now_s);
+		return true;
+	}
+	if (map->inside.proto == 6) {
+		/* Its further sessions keep it; the last one ends it. */
+		map->remote.addr = 0;
+		map->tcp_state = NAT_TCP_CLOSED;
+		return false;
+	}
+	/* They are as old as the mapping, and end in the next calls; so no
+	 * mapping with many of them makes one call long. */
+	mr_wheel_set(maps->wheel, id, now_s + 1);
+	return false;
+}
+
+uint32_t nat_maps_expire(struct nat_maps *maps, uint32_t now_s)
+{
+	uint64_t before = maps->expired;
+	uint32_t ids[N_PER_CALL], n;
+
+	maps->now_s = now_s;
+	nat_ports_release(maps->ports, now_s, N_PER_CALL);
+	age_sessions(maps, now_s);
+	n = mr_wheel_expire(maps->wheel, now_s, ids, N_PER_CALL);
+	for (uint32_t i = 0; i < n; i++)
+		age(maps, ids[i], now_s);
+	return (uint32_t)(maps->expired - before);
+}
+
+void nat_maps_close(struct nat_maps *maps, uint32_t id, uint32_t now_s)
+{
+	struct nat_map *map = nat_map_at(maps, id);
+
+	if ((map->flags & NAT_MAP_STATIC) == 0) {
+		nat_map_end(maps, id, now_s);
+		return;
+	}
+	/* The configuration's own stays; its sessions do not. */
+	nat_further_remove_all(maps, id);
+	map->remote.addr = 0;
+	map->tcp_state = NAT_TCP_CLOSED;
+}

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The tables of one worker, and lookups in them; map.h has the picture. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "session.h"
+
+enum {
+	/* Longest default timeout and more: few ids come by early. */
+	WHEEL_SLOTS = 8192,
+	/* Static mappings that a reload may add. */
+	N_SPARE_STATICS = 4096,
+	N_TABLE_MAX = INT32_MAX,
+};
+
+static uint32_t share_of(uint32_t n, uint32_t n_shards)
+{
+	return (uint32_t)(((uint64_t)n + n_shards - 1) / n_shards);
+}
+
+static uint32_t clamp(uint64_t n)
+{
+	return n < N_TABLE_MAX ? (uint32_t)n : N_TABLE_MAX;
+}
+
+static int make_table(struct nat_maps *maps, uint32_t key_bytes,
+		      uint32_t record_bytes, uint32_t n_max,
+		      struct mr_flow_table **ret_table,
+		      struct mr_reason *reterr_why)
+{
+	const struct mr_flow_config config = {
+		.size = sizeof(config),
+		.key_bytes = key_bytes,
+		.record_bytes = record_bytes,
+		.n_max = n_max,
+		.seed = nat_random_u64(&maps->random) | 1,
+	};
+
+	return mr_flow_create(maps->ctx, &config, ret_table, reterr_why);
+}
+
+static int make_tables(struct nat_maps *maps, uint32_t now_s,
+		       struct mr_reason *reterr_why)
+{
+	uint64_t n_statics = nat_statics_count(maps->config) + N_SPARE_STATICS;
+	uint32_t n_maps = clamp(maps->max_mappings + n_statics);
+	/* Each session may have a permit. */
+	uint32_t n_sessions = clamp(2ull * maps->max_sessions + 1);
+	/* One without a mapping has a block of ports, which has been full of
+	 * mappings: twice as many is out of reach but for flapping hosts. */
+	uint32_t n_subscribers = clamp(2ull * n_maps);
+	int err;
+
+	err = make_table(maps, sizeof(struct nat_tuple), sizeof(struct nat_map),
+			 n_maps, &maps->table, reterr_why);
+	if (err == 0)
+		err = make_table(maps, sizeof(struct nat_tuple),
+				 sizeof(struct nat_other), n_maps,
+				 &maps->others, reterr_why);
+	if (err == 0)
+		err = make_table(maps, sizeof(struct nat_further_key),
+				 sizeof(struct nat_further), n_sessions,
+				 &maps->sessions, reterr_why);
+	if (err == 0)
+		err = nat_subscribers_create(maps->ctx, n_subscribers,
+					     nat_random_u64(&maps->random) | 1,
+					     &maps->subscribers, reterr_why);
+	if (err == 0)
+		err = mr_wheel_create(maps->ctx, n_maps, WHEEL_SLOTS, now_s,
+				      &maps->wheel, reterr_why);
+	if (err == 0)
+		err = mr_wheel_create(maps->ctx, n_sessions, WHEEL_SLOTS, now_s,
+				      &maps->session_wheel, reterr_why);
+	return err;
+}
+
+void nat_maps_adopt(struct nat_maps *maps, const struct nat_config *config)
+{
+	maps->config = config;
+	maps->timeouts = config->timeouts;
+	maps->refreshes_inbound = config->refreshes_inbound;
+	maps->max_mappings = share_of(config->max_mappings, maps->n_shards);
+	maps->max_sessions = share_of(config->max_sessions, maps->n_shards);
+	for (uint32_t i = 0; i < NAT_PROTOS; i++)
+		maps->filtering[i] = (uint8_t)config->filtering[i];
+}
+
+int nat_maps_make_ports(struct nat_maps *maps, const struct nat_config *config,
+			struct nat_ports **ret_ports,
+			struct mr_reason *reterr_why)
+{
+	const struct nat_ports_env env = {
+		.shard = maps->shard,
+		.n_shards = maps->n_shards,
+		.random = &maps->random,
+		.subscribers = maps->subscribers,
+		.log = maps->log,
+		.opaque = maps->opaque,
+	};
+
+	return nat_ports_create(config, &env, ret_ports, reterr_why);
+}
+
+static int init(struct nat_maps *maps, const struct nat_maps_config *config,
+		struct mr_reason *reterr_why)
+{
+	int err = nat_random_init(&maps->random, config->seed);
+
+	if (err < 0) {
+		snprintf(reterr_why->text, sizeof(reterr_why->text),
+			 "getrandom: no numbers to choose ports with");
+		return err;
+	}
+	nat_maps_adopt(maps, config->config);
+	maps->n_max_mappings = maps->max_mappings;
+	maps->n_max_sessions = maps->max_sessions;
+	err = make_tables(maps, config->now_s, reterr_why);
+	if (err == 0)
+		err = nat_maps_make_ports(maps, config->config, &maps->ports,
+					  reterr_why);
+	if (err == 0)
+		err = nat_statics_make(maps, reterr_why);
+	return err;
+}
+
+int nat_maps_create(const struct nat_maps_config *config,
+		    struct nat_maps **ret_maps, struct mr_reason *reterr_why)
+{
+	struct nat_maps *maps;
+	struct mr_reason unused;
+	int err;
+
+	if (reterr_why == NULL)
+		reterr_why = &unused;
+	if (config->n_shards == 0 || config->n_shards > NAT_SHARDS_MAX ||
+	    config->shard >= config->n_shards) {
+		snprintf(reterr_why->text, sizeof(reterr_why->text),
+			 "worker %u of %u: at most %u can share the ports of "
+			 "an address",
+			 config->shard, config->n_shards, NAT_SHARDS_MAX);
+		return -EINVAL;
+	}
+	maps = calloc(1, sizeof(*maps));
+	if (maps == NULL) {
+		snprintf(reterr_why->text, sizeof(reterr_why->text),
+			 "no memory for mappings");
+		return -ENOMEM;
+	}
+	maps->ctx = config->ctx;
+	maps->shard = config->shard;
+	maps->n_shards = config->n_shards;
+	maps->log = config->log;
+	maps->opaque = config->opaque;
+	maps->now_s = config->now_s;
+	err = init(maps, config, reterr_why);
+	if (err < 0) {
+		nat_maps_destroy(maps);
+		return err;
+	}
+	*ret_maps = maps;
+	return 0;
+}
+
+void nat_maps_destroy(struct nat_maps *maps)
+{
+	if (maps == NULL)
+		return;
+	nat_ports_destroy(maps->ports);
+	mr_wheel_destroy(maps->session_wheel);
+	mr_wheel_destroy(maps->wheel);
+	mr_flow_destroy(maps->subscribers);
+	mr_flow_destroy(maps->sessions);
+	mr_flow_destroy(maps->others);
+	mr_flow_destroy(maps->table);
+	free(maps);
+}
+
+struct nat_map *nat_maps_at(struct nat_maps *maps, uint32_t id)
+{
+	return nat_map_at(maps, id);
+}
+
+/* Where a tuple is not found: its address may be mapped one to one. */
+static void find_one_to_ones(const struct nat_maps *maps,
+			     const struct nat_tuple *inside, uint32_t n,
+			     uint32_t *ids)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		const struct nat_tuple any = { .addr = inside[i].addr,
+					       .realm = inside[i].realm };
+
+		if (ids[i] == MR_FLOW_NONE)
+			ids[i] = mr_flow_find(maps->table, &any);
+	}
+}
+
+void nat_maps_find_out(const struct nat_maps *maps,
+		       const struct nat_tuple *inside, uint32_t n,
+		       uint32_t *ret_ids)
+{
+	for (uint32_t i = 0; i < n; i += MR_FLOW_BURST_MAX) {
+		uint32_t n_here =
+			n - i < MR_FLOW_BURST_MAX ? n - i : MR_FLOW_BURST_MAX;
+
+		mr_flow_find_bulk(maps->table, inside + i, n_here, ret_ids + i);
+		if (maps->n_one_to_ones > 0)
+			find_one_to_ones(maps, inside + i, n_here, ret_ids + i);
+	}
+}
+
+/* What has no place among the ports. */
+static uint32_t find_other(const struct nat_maps *maps,
+			   const struct nat_tuple *outside)
+{
+	const struct nat_tuple any = { .addr = outside->addr,
+				       .realm = outside->realm };
+	const struct nat_other *other;
+	uint32_t id = mr_flow_find(maps->others, outside);
+
+	if (id == MR_FLOW_NONE && maps->n_one_to_ones > 0)
+		id = mr_flow_find(maps->others, &any);
+	if (id == MR_FLOW_NONE)
+		return MR_FLOW_NONE;
+	other = mr_flow_record(maps->others, id);
+	return other->map_id;
+}
+
+/* Their entries of the array are on their way into the cache then. */
+static void find_places(const struct nat_maps *maps,
+			const struct nat_tuple *outside, uint32_t n,
+			uint32_t *places)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t proto = nat_proto_of(outside[i].proto);
+
+		places[i] = NAT_PLACE_NONE;
+		if (proto == NAT_PROTOS)
+			continue;
+		places[i] = nat_ports_place(maps->ports, proto,
+					    ntohl(outside[i].addr),
+					    ntohs(outside[i].port));
+		if (places[i] != NAT_PLACE_NONE)
+			__builtin_prefetch(&maps->ports->index[places[i]]);
+	}
+}
+
+void nat_maps_find_in(const struct nat_maps *maps,
+		      const struct nat_tuple *outside, uint32_t n,
+		      uint32_t *ret_ids)
+{
+	find_places(maps, outside, n, ret_ids);
+	for (uint32_t i = 0; i < n; i++) {
+		if (ret_ids[i] != NAT_PLACE_NONE)
+			ret_ids[i] = nat_ports_mapping(maps->ports, ret_ids[i]);
+		if (ret_ids[i] == MR_FLOW_NONE)
+			ret_ids[i] = find_other(maps, &outside[i]);
+		if (ret_ids[i] != MR_FLOW_NONE)
+			__builtin_prefetch(nat_map_at(maps, ret_ids[i]), 1);
+	}
+}
+
+void nat_maps_stats(const struct nat_maps *maps, struct nat_maps_stats *stats)
+{
+	const struct mr_flow_table *tables[] = { maps->table, maps->others,
+						 maps->sessions,
+						 maps->subscribers };
+	struct mr_flow_stats flow = { .size = sizeof(flow) };
+	struct nat_ports_stats ports;
+
+	nat_ports_stats(maps->ports, &ports);
+	*stats = (struct nat_maps_stats){
+		.n_mappings = maps->n_mappings + maps->n_statics,
+		.n_sessions = maps->n_sessions,
+		.created = maps->created,
+		.expired = maps->expired,
+		.n_quarantined = ports.n_quarantined,
+		.bytes = sizeof(*maps) + ports.bytes,
+	};
+	for (uint32_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
+		mr_flow_stats(tables[i], &flow);
+		stats->bytes += flow.bytes;
+	}
+	stats->n_subscribers = flow.n;
+}

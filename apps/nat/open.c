@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A mapping begins and ends. */
+#include <arpa/inet.h>
+
+#include "session.h"
+
+_Static_assert(sizeof(struct nat_map) == 64, "one cache line");
+_Static_assert(sizeof(struct nat_tuple) == 8, "a key without holes");
+
+enum {
+	N_TRIES = 64,     /* for an address-only mapping */
+	LOG_EVERY_S = 60, /* refusals, for each subscriber */
+};
+
+/* RFC 1624 equation 3: what ~old + new adds to the complement of a sum. */
+static uint16_t fold(uint32_t sum)
+{
+	sum = (sum & 0xffff) + (sum >> 16);
+	return (uint16_t)(sum + (sum >> 16));
+}
+
+static uint16_t delta_of(uint32_t old, uint32_t new)
+{
+	/* Halves as they lie in memory: their order makes no difference. */
+	return fold((uint16_t)~old + (uint32_t)(uint16_t)(~old >> 16) +
+		    (uint16_t) new + (new >> 16));
+}
+
+void nat_map_fill(struct nat_maps *maps, uint32_t id, uint32_t outside_addr,
+		  uint16_t outside_port, uint8_t flags, uint32_t subscriber,
+		  uint32_t now_s)
+{
+	struct nat_map *map = nat_map_at(maps, id);
+
+	map->outside_addr = outside_addr;
+	map->outside_port = outside_port;
+	map->addr_delta = delta_of(map->inside.addr, outside_addr);
+	map->port_delta =
+		fold((uint16_t)~map->inside.port + (uint32_t)outside_port);
+	map->flags = flags;
+	map->subscriber = subscriber;
+	map->last_s = now_s;
+}
+
+static void say(const struct nat_maps *maps, const struct nat_log_event *event)
+{
+	if (maps->log != NULL)
+		maps->log(maps->opaque, event);
+}
+
+void nat_map_log(const struct nat_maps *maps, const struct nat_map *map,
+		 uint32_t now_s, bool begins)
+{
+	const struct nat_log_event event = {
+		.what = begins ? NAT_LOG_MAPPING_BEGIN : NAT_LOG_MAPPING_END,
+		.now_s = now_s,
+		.proto = map->inside.proto,
+		.inside_addr = map->inside.addr,
+		.inside_port = map->inside.port,
+		.outside_addr = map->outside_addr,
+		.outside_port = map->outside_port,
+		.n_ports = 1,
+	};
+
+	if (maps->config->logs_sessions)
+		say(maps, &event);
+}
+
+/* Once in a while: who is refused tries again and again. */
+static bool may_log(bool *has_logged, uint32_t *logged_s, uint32_t now_s,
+		    uint32_t every_s)
+{
+	if (*has_logged && now_s - *logged_s < every_s)
+		return false;
+	*has_logged = true;
+	*logged_s = now_s;
+	return true;
+}
+
+static void log_refusal(struct nat_maps *maps, const struct nat_tuple *inside,
+			struct nat_subscriber *subscriber,
+			enum nat_reason reason, uint32_t now_s)
+{
+	const struct nat_log_event event = {
+		.what = reason == NAT_DROP_QUOTA ? NAT_LOG_QUOTA :
+						   NAT_LOG_NO_PORT,
+		.now_s = now_s,
+		.proto = inside->proto,
+		.inside_addr = inside->addr,
+		.inside_port = inside->port,
+	};
+
+	if (reason == NAT_DROP_QUOTA ?
+		    may_log(&subscriber->has_logged, &subscriber->logged_s,
+			    now_s, LOG_EVERY_S) :
+		    may_log(&maps->has_logged, &maps->logged_s, now_s, 1))
+		say(maps, &event);
+}
+
+int nat_other_add(struct nat_maps *maps, const struct nat_tuple *outside,
+		  uint32_t map_id)
+{
+	struct nat_other *other;
+	uint32_t id;
+	int err = mr_flow_add(maps->others, outside, &id);
+
+	if (err < 0)
+		return err;
+	other = mr_flow_record(maps->others, id);
+	other->map_id = map_id;
+	return 0;
+}
+
+/* An external address that no one else uses for this protocol: the paired one
+ * if it can be, for without ports it serves one subscriber only. */
+static enum nat_reason take_addr(struct nat_maps *maps, uint32_t subscriber_id,
+				 uint32_t id, uint8_t realm,
+				 struct nat_remote *ret_outside)
+{
+	uint32_t n_addrs = maps->ports->externals.n_addrs;
+	uint32_t addr = nat_ports_pair(maps->ports, subscriber_id, NAT_UDP);
+
+	for (uint32_t i = 0; addr != 0 && i < N_TRIES; i++) {
+		const struct nat_tuple outside = {
+			.addr = htonl(addr),
+			.proto = nat_map_at(maps, id)->inside.proto,
+			.realm = realm,
+		};
+
+		if (nat_other_shard(addr, maps->n_shards) == maps->shard &&
+		    nat_other_add(maps, &outside, id) == 0) {
+			ret_outside->addr = outside.addr;
+			ret_outside->port = 0;
+			return NAT_OK;
+		}
+		addr = nat_external_addr(
+			&maps->ports->externals,
+			nat_random_below(&maps->random, n_addrs));
+	}
+	return NAT_DROP_NO_PORT;
+}
+
+/* The external end of a new mapping. */
+static enum nat_reason take_outside(struct nat_maps *maps,
+				    uint32_t subscriber_id, uint32_t id,
+				    uint32_t now_s,
+				    struct nat_remote *ret_outside)
+{
+	const struct nat_tuple *inside = &nat_map_at(maps, id)->inside;
+	uint32_t proto = nat_proto_of(inside->proto), place;
+	enum nat_reason reason;
+
+	if (proto == NAT_PROTOS)
+		return take_addr(maps, subscriber_id, id, inside->realm,
+				 ret_outside);
+	reason = nat_ports_take(maps->ports, proto, subscriber_id,
+				ntohs(inside->port), id, now_s, &place);
+	if (reason != NAT_OK)
+		return reason;
+	ret_outside->addr = htonl(nat_ports_addr_of(maps->ports, place));
+	ret_outside->port = htons(nat_ports_port_of(maps->ports, place));
+	return NAT_OK;
+}
+
+/* Behind all checks but those of ports. */
+static enum nat_reason make(struct nat_maps *maps,
+			    const struct nat_tuple *inside,
+			    uint32_t subscriber_id, uint32_t now_s,
+			    uint32_t *ret_id)
+{
+	bool has_ports = nat_proto_of(inside->proto) != NAT_PROTOS;
+	struct nat_remote outside;
+	enum nat_reason reason;
+	uint32_t id;
+
+	if (mr_flow_add(maps->table, inside, &id) < 0)
+		return NAT_DROP_TABLE_FULL;
+	reason = take_outside(maps, subscriber_id, id, now_s, &outside);
+	if (reason != NAT_OK) {
+		mr_flow_remove(maps->table, id);
+		return reason;
+	}
+	nat_map_fill(maps, id, outside.addr, outside.port,
+		     has_ports ? 0 : NAT_MAP_ADDRESS, subscriber_id, now_s);
+	nat_subscriber_at(maps->subscribers, subscriber_id)->n_mappings++;
+	maps->n_mappings++;
+	maps->created++;
+	mr_wheel_set(maps->wheel, id,
+		     nat_due(now_s,
+			     nat_idle_s(maps, inside->proto, NAT_TCP_CLOSED)));
+	nat_map_log(maps, nat_map_at(maps, id), now_s, true);
+	*ret_id = id;
+	return NAT_OK;
+}
+
+static enum nat_reason open_new(struct nat_maps *maps,
+				const struct nat_tuple *inside,
+				uint32_t ordinal, uint32_t now_s,
+				uint32_t *ret_id)
+{
+	uint32_t limit = maps->config->max_per_subscriber;
+	struct nat_subscriber *subscriber;
+	enum nat_reason reason;
+	uint32_t subscriber_id;
+
+	if (maps->n_mappings >= maps->max_mappings)
+		return NAT_DROP_TABLE_FULL;
+	subscriber_id = nat_subscriber_get(maps->subscribers, inside->addr,
+					   inside->realm);
+	if (subscriber_id == MR_FLOW_NONE)
+		return NAT_DROP_TABLE_FULL;
+	subscriber = nat_subscriber_at(maps->subscribers, subscriber_id);
+	subscriber->ordinal = ordinal;
+	reason = limit > 0 && subscriber->n_mappings >= limit ?
+			 NAT_DROP_QUOTA :
+			 make(maps, inside, subscriber_id, now_s, ret_id);
+	if (reason == NAT_DROP_QUOTA || reason == NAT_DROP_NO_PORT)
+		log_refusal(maps, inside, subscriber, reason, now_s);
+	if (reason != NAT_OK)
+		nat_subscriber_put(maps->subscribers, subscriber_id);
+	return reason;
+}
+
+enum nat_reason nat_maps_open(struct nat_maps *maps,
+			      const struct nat_tuple *inside, uint32_t now_s,
+			      uint32_t *ret_id)
+{
+	uint32_t ordinal;
+
+	nat_maps_find_out(maps, inside, 1, ret_id);
+	if (*ret_id != MR_FLOW_NONE)
+		return NAT_OK;
+	ordinal = nat_subscriber_ordinal(maps->config, inside->addr);
+	if (ordinal == NAT_NO_ORDINAL)
+		return NAT_DROP_SPOOFED;
+	if (nat_proto_of(inside->proto) == NAT_PROTOS &&
+	    !maps->config->passes_other_protocols)
+		return NAT_DROP_PROTOCOL;
+	return open_new(maps, inside, ordinal, now_s, ret_id);
+}
+
+/* Its external end is free, at once or behind the quarantine. */
+static void give_outside(struct nat_maps *maps, const struct nat_map *map,
+			 uint32_t now_s)
+{
+	const struct nat_tuple outside = { map->outside_addr, map->outside_port,
+					   map->inside.proto,
+					   map->inside.realm };
+
+	if (map->flags & NAT_MAP_ADDRESS)
+		mr_flow_remove(maps->others,
+			       mr_flow_find(maps->others, &outside));
+	else
+		nat_ports_free(maps->ports,
+			       nat_ports_place(maps->ports,
+					       nat_proto_of(outside.proto),
+					       ntohl(outside.addr),
+					       ntohs(outside.port)),
+			       now_s);
+}
+
+void nat_map_end(struct nat_maps *maps, uint32_t id, uint32_t now_s)
+{
+	const struct nat_map *map = nat_map_at(maps, id);
+	uint32_t subscriber_id = map->subscriber;
+
+	nat_further_remove_all(maps, id);
+	mr_wheel_cancel(maps->wheel, id);
+	nat_map_log(maps, map, now_s, false);
+	/* The port first: its owner must be there when his block ends. */
+	give_outside(maps, map, now_s);
+	nat_subscriber_at(maps->subscribers, subscriber_id)->n_mappings--;
+	nat_subscriber_put(maps->subscribers, subscriber_id);
+	mr_flow_remove(maps->table, id);
+	maps->n_mappings--;
+	maps->expired++;
+}

@@ -1,0 +1,494 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The life of ports and how one is chosen; the picture is in ports.h. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "ports_set.h"
+
+/* Addresses that are compared when a subscriber gets one. */
+enum { N_CANDIDATES = 8 };
+/* A set that had fewer ports in use keeps its memory when it falls empty. */
+enum { N_WORTH_TRIMMING = 256 };
+
+/* Address space that costs memory where it is touched. */
+static void *reserve(size_t n_bytes)
+{
+	void *memory = mmap(NULL, n_bytes, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (memory == MAP_FAILED)
+		return NULL;
+	madvise(memory, n_bytes, MADV_DONTFORK);
+	return memory;
+}
+
+static size_t index_bytes(const struct nat_ports *ports)
+{
+	return (size_t)ports->n_sets * ports->n_slots * sizeof(*ports->index);
+}
+
+static size_t bits_bytes(const struct nat_ports *ports)
+{
+	return (size_t)ports->n_sets * ports->set_words * sizeof(*ports->bits);
+}
+
+/* The first slot whose port is this one or above. */
+static uint32_t slot_from(const struct nat_ports *ports, uint32_t port)
+{
+	uint32_t slice = port >> NAT_SLICE_BITS, shard = ports->shard;
+	uint32_t n = ports->n_shards;
+	/* Slices of ours before it. */
+	uint32_t n_before = (slice + n - 1 - shard) / n;
+
+	if (slice % n == shard)
+		return n_before << NAT_SLICE_BITS |
+		       (port & (NAT_SLICE_PORTS - 1));
+	return n_before << NAT_SLICE_BITS;
+}
+
+static int lay_out(struct nat_ports *ports, const struct nat_config *config,
+		   struct mr_reason *reterr_why)
+{
+	uint32_t first = config->ports.first > 0 ? config->ports.first : 1;
+	uint32_t n = ports->n_shards, n_addrs = ports->externals.n_addrs;
+	uint64_t n_places;
+
+	ports->reciprocal = (1u << 20) / n + 1;
+	ports->n_slots = (NAT_SLICES - ports->shard + n - 1) / n
+			 << NAT_SLICE_BITS;
+	ports->first_slot = slot_from(ports, first);
+	ports->end_slot = slot_from(ports, (uint32_t)config->ports.last + 1);
+	ports->class_slot = slot_from(ports, 1024);
+	n_places = (uint64_t)n_addrs * NAT_PROTOS * ports->n_slots;
+	/* The highest number is NAT_QUARANTINE_END's. */
+	if (n_places >= NAT_INDEX_QUARANTINED - 1) {
+		snprintf(reterr_why->text, sizeof(reterr_why->text),
+			 "%u external addresses are more than a worker can "
+			 "keep track of (%u): use more workers or fewer "
+			 "addresses",
+			 n_addrs,
+			 NAT_INDEX_QUARANTINED / NAT_PROTOS / ports->n_slots);
+		return -EINVAL;
+	}
+	if (ports->first_slot >= ports->end_slot && n_addrs > 0) {
+		snprintf(reterr_why->text, sizeof(reterr_why->text),
+			 "ports %u to %u leave none for worker %u of %u: use "
+			 "a wider range or fewer workers",
+			 first, config->ports.last, ports->shard, n);
+		return -EINVAL;
+	}
+	ports->n_sets = n_addrs * NAT_PROTOS;
+	ports->set_words = 2 * nat_bits_memory(ports->n_slots / 2);
+	return 0;
+}
+
+static int alloc_arrays(struct nat_ports *ports)
+{
+	uint32_t n_addrs = ports->externals.n_addrs;
+	uint32_t full_words = nat_bits_memory(n_addrs);
+
+	ports->n_batches_max = ports->quarantine_s + 2;
+	ports->batches = calloc(ports->n_batches_max, sizeof(*ports->batches));
+	if (ports->batches == NULL)
+		return -ENOMEM;
+	if (n_addrs == 0)
+		return 0;
+	ports->sets = calloc(ports->n_sets, sizeof(*ports->sets));
+	ports->full_memory = calloc((size_t)full_words * NAT_PROTOS,
+				    sizeof(*ports->full_memory));
+	ports->index = reserve(index_bytes(ports));
+	ports->bits = reserve(bits_bytes(ports));
+	if (ports->sets == NULL || ports->full_memory == NULL ||
+	    ports->index == NULL || ports->bits == NULL)
+		return -ENOMEM;
+	madvise(ports->index, index_bytes(ports), MADV_HUGEPAGE);
+	for (uint32_t proto = 0; proto < NAT_PROTOS; proto++)
+		ports->full[proto] = nat_bits_at(
+			ports->full_memory + (size_t)proto * full_words,
+			n_addrs);
+	for (uint32_t i = 0; i < ports->n_sets; i++)
+		ports->sets[i].n_free = ports->end_slot - ports->first_slot;
+	return 0;
+}
+
+static int init(struct nat_ports *ports, const struct nat_config *config,
+		struct mr_reason *reterr_why)
+{
+	int err = nat_externals_init(&ports->externals, config);
+
+	if (err == -E2BIG) {
+		snprintf(reterr_why->text, sizeof(reterr_why->text),
+			 "the pool of external addresses is all of IPv4");
+		return -EINVAL;
+	}
+	if (err == 0)
+		err = lay_out(ports, config, reterr_why);
+	if (err == -EINVAL)
+		return err;
+	if (err == 0)
+		err = alloc_arrays(ports);
+	if (err == 0)
+		err = nat_blocks_init(ports, config, reterr_why);
+	if (err == -ENOMEM)
+		snprintf(reterr_why->text, sizeof(reterr_why->text),
+			 "no memory for the ports of %u external addresses",
+			 ports->externals.n_addrs);
+	return err;
+}
+
+int nat_ports_create(const struct nat_config *config,
+		     const struct nat_ports_env *env,
+		     struct nat_ports **ret_ports, struct mr_reason *reterr_why)
+{
+	struct nat_ports *ports = malloc(sizeof(*ports));
+	int err;
+
+	if (ports == NULL) {
+		snprintf(reterr_why->text, sizeof(reterr_why->text),
+			 "no memory for ports");
+		return -ENOMEM;
+	}
+	*ports = (struct nat_ports){
+		.shard = env->shard,
+		.n_shards = env->n_shards,
+		.random = env->random,
+		.subscribers = env->subscribers,
+		.log = env->log,
+		.opaque = env->opaque,
+		.config = config->ports,
+		.is_paired = config->is_paired,
+		.quarantine_s = config->timeouts.quarantine_s,
+	};
+	err = init(ports, config, reterr_why);
+	if (err < 0) {
+		nat_ports_destroy(ports);
+		return err;
+	}
+	*ret_ports = ports;
+	return 0;
+}
+
+void nat_ports_destroy(struct nat_ports *ports)
+{
+	if (ports == NULL)
+		return;
+	nat_blocks_fini(ports);
+	if (ports->index != NULL)
+		munmap(ports->index, index_bytes(ports));
+	if (ports->bits != NULL)
+		munmap(ports->bits, bits_bytes(ports));
+	free(ports->full_memory);
+	free(ports->sets);
+	free(ports->batches);
+	nat_externals_fini(&ports->externals);
+	free(ports);
+}
+
+uint32_t nat_ports_addr_of(const struct nat_ports *ports, uint32_t place)
+{
+	return nat_external_addr(&ports->externals,
+				 nat_set_of(ports, place) %
+					 ports->externals.n_addrs);
+}
+
+uint16_t nat_ports_port_of(const struct nat_ports *ports, uint32_t place)
+{
+	uint32_t slot = place % ports->n_slots;
+	uint32_t slice =
+		(slot >> NAT_SLICE_BITS) * ports->n_shards + ports->shard;
+
+	return (uint16_t)(slice << NAT_SLICE_BITS |
+			  (slot & (NAT_SLICE_PORTS - 1)));
+}
+
+void nat_set_note_room(struct nat_ports *ports, uint32_t set)
+{
+	uint32_t n_addrs = ports->externals.n_addrs;
+
+	if (nat_set_room(ports, set) == 0)
+		nat_bits_add(&ports->full[set / n_addrs], set % n_addrs);
+	else
+		nat_bits_remove(&ports->full[set / n_addrs], set % n_addrs);
+}
+
+static void touch(struct nat_ports *ports, struct nat_port_set *set)
+{
+	if (set->is_touched)
+		return;
+	set->is_touched = true;
+	ports->n_touched++;
+}
+
+static void set_bit(struct nat_ports *ports, uint32_t place)
+{
+	uint32_t slot = place % ports->n_slots;
+	struct nat_bits bits =
+		nat_set_bits(ports, nat_set_of(ports, place), slot & 1);
+
+	nat_bits_add(&bits, slot / 2);
+}
+
+void nat_set_take(struct nat_ports *ports, uint32_t place, uint32_t map_id)
+{
+	uint32_t number = nat_set_of(ports, place);
+	struct nat_port_set *set = &ports->sets[number];
+
+	touch(ports, set);
+	set_bit(ports, place);
+	ports->index[place] = map_id + 1;
+	ports->n_used++;
+	set->n_free--;
+	if (++set->n_busy > set->n_peak)
+		set->n_peak = set->n_busy;
+	nat_blocks_add_busy(ports, place);
+	nat_set_note_room(ports, number);
+}
+
+/* Whole pages of n_bytes go back to the kernel, and read as zeros again. */
+static void discard(void *memory, size_t n_bytes)
+{
+	uintptr_t first = ((uintptr_t)memory + 4095) & ~(uintptr_t)4095;
+	uintptr_t end = ((uintptr_t)memory + n_bytes) & ~(uintptr_t)4095;
+
+	if (first < end)
+		madvise((void *)first, end - first, MADV_DONTNEED);
+}
+
+static void trim(struct nat_ports *ports, uint32_t number)
+{
+	struct nat_port_set *set = &ports->sets[number];
+
+	if (set->n_busy > 0 || set->n_statics > 0 ||
+	    set->n_peak < N_WORTH_TRIMMING)
+		return;
+	discard(ports->index + (size_t)number * ports->n_slots,
+		ports->n_slots * sizeof(*ports->index));
+	discard(ports->bits + (size_t)number * ports->set_words,
+		ports->set_words * sizeof(*ports->bits));
+	set->n_peak = 0;
+	set->is_touched = false;
+	ports->n_touched--;
+}
+
+void nat_set_release(struct nat_ports *ports, uint32_t place, uint32_t now_s)
+{
+	uint32_t number = nat_set_of(ports, place);
+	uint32_t slot = place % ports->n_slots;
+	struct nat_bits bits = nat_set_bits(ports, number, slot & 1);
+
+	nat_bits_remove(&bits, slot / 2);
+	ports->index[place] = 0;
+	ports->sets[number].n_free++;
+	ports->sets[number].n_busy--;
+	nat_blocks_drop_busy(ports, place, now_s);
+	nat_set_note_room(ports, number);
+	trim(ports, number);
+}
+
+bool nat_ports_set_static(struct nat_ports *ports, uint32_t place,
+			  uint32_t map_id)
+{
+	uint32_t number = nat_set_of(ports, place);
+	struct nat_port_set *set = &ports->sets[number];
+
+	if (ports->index[place] != 0)
+		return false;
+	touch(ports, set);
+	set_bit(ports, place);
+	ports->index[place] = map_id + 1;
+	set->n_statics++;
+	if (nat_slot_in_range(ports, place % ports->n_slots)) {
+		set->n_free--;
+		ports->n_static++;
+		nat_set_note_room(ports, number);
+	}
+	return true;
+}
+
+/* Slots first..end-1 that are odd or even, from a random one on. */
+static uint32_t pick_parity(struct nat_ports *ports, uint32_t set,
+			    uint32_t first, uint32_t end, uint32_t parity)
+{
+	struct nat_bits bits = nat_set_bits(ports, set, parity);
+	uint32_t from = (first + 1 - parity) / 2, to = (end + 1 - parity) / 2;
+	uint32_t start, i;
+
+	if (from >= to)
+		return NAT_PLACE_NONE;
+	start = from + nat_random_below(ports->random, to - from);
+	i = nat_bits_find(&bits, start, to);
+	if (i == NAT_BITS_NONE)
+		i = nat_bits_find(&bits, from, start);
+	return i == NAT_BITS_NONE ? NAT_PLACE_NONE : 2 * i + parity;
+}
+
+uint32_t nat_set_pick(struct nat_ports *ports, uint32_t set, uint32_t first,
+		      uint32_t end, uint16_t inside_port)
+{
+	uint32_t parity = ports->config.keeps_parity ?
+				  inside_port & 1u :
+				  nat_random_below(ports->random, 2);
+	uint32_t slot = pick_parity(ports, set, first, end, parity);
+
+	/* RFC 4787 REQ-4 recommends parity; a port at all is worth more. */
+	if (slot == NAT_PLACE_NONE)
+		slot = pick_parity(ports, set, first, end, parity ^ 1);
+	return slot;
+}
+
+/* The inside port itself if it is free, in first..end-1. */
+static uint32_t pick_same(const struct nat_ports *ports, uint32_t set,
+			  uint16_t inside_port)
+{
+	uint32_t slot = nat_ports_slot(ports, inside_port);
+	struct nat_bits bits = nat_set_bits(ports, set, slot & 1);
+
+	if (slot == NAT_PLACE_NONE || !nat_slot_in_range(ports, slot) ||
+	    nat_bits_has(&bits, slot / 2))
+		return NAT_PLACE_NONE;
+	return slot;
+}
+
+/* A free slot of an address, in the order of what the RFCs prefer. */
+static uint32_t pick(struct nat_ports *ports, uint32_t set,
+		     uint16_t inside_port)
+{
+	uint32_t first = ports->first_slot, end = ports->end_slot;
+	uint32_t middle = ports->class_slot;
+	uint32_t slot = NAT_PLACE_NONE;
+
+	if (ports->config.keeps_port)
+		slot = pick_same(ports, set, inside_port);
+	if (slot == NAT_PLACE_NONE && ports->config.keeps_class) {
+		if (inside_port < 1024 && middle < end)
+			slot = nat_set_pick(ports, set, first, middle,
+					    inside_port);
+		else if (inside_port >= 1024 && middle > first)
+			slot = nat_set_pick(ports, set, middle, end,
+					    inside_port);
+	}
+	if (slot == NAT_PLACE_NONE)
+		slot = nat_set_pick(ports, set, first, end, inside_port);
+	return slot;
+}
+
+/* The one with the most room of a few, or of all if they are few. */
+static uint32_t roomiest(struct nat_ports *ports, uint32_t proto)
+{
+	uint32_t n_addrs = ports->externals.n_addrs;
+	uint32_t start = nat_random_below(ports->random, n_addrs);
+	uint32_t best = NAT_EXTERNAL_NONE, best_room = 0;
+
+	for (uint32_t i = 0; i < N_CANDIDATES && i < n_addrs; i++) {
+		uint32_t a = n_addrs <= N_CANDIDATES ?
+				     (start + i) % n_addrs :
+				     nat_random_below(ports->random, n_addrs);
+		uint32_t room =
+			nat_set_room(ports, nat_set_number(ports, proto, a));
+
+		if (room > best_room) {
+			best = a;
+			best_room = room;
+		}
+	}
+	if (best == NAT_EXTERNAL_NONE)
+		best = nat_bits_find(&ports->full[proto], start, n_addrs);
+	if (best == NAT_BITS_NONE)
+		best = nat_bits_find(&ports->full[proto], 0, start);
+	return best;
+}
+
+uint32_t nat_ports_address(struct nat_ports *ports, uint32_t proto,
+			   struct nat_subscriber *subscriber)
+{
+	uint32_t a;
+
+	if (ports->externals.n_addrs == 0)
+		return NAT_EXTERNAL_NONE;
+	if (ports->is_paired && subscriber->external != 0)
+		return subscriber->external - 1;
+	a = roomiest(ports, proto);
+	if (a != NAT_EXTERNAL_NONE)
+		subscriber->external = a + 1;
+	return a;
+}
+
+enum nat_reason nat_ports_take(struct nat_ports *ports, uint32_t proto,
+			       uint32_t subscriber_id, uint16_t inside_port,
+			       uint32_t map_id, uint32_t now_s,
+			       uint32_t *ret_place)
+{
+	struct nat_subscriber *subscriber =
+		nat_subscriber_at(ports->subscribers, subscriber_id);
+	uint32_t a, set, slot;
+
+	if (ports->blocks != NULL) {
+		enum nat_reason reason =
+			nat_blocks_take(ports, proto, subscriber_id,
+					inside_port, now_s, ret_place);
+		if (reason == NAT_OK)
+			nat_set_take(ports, *ret_place, map_id);
+		return reason;
+	}
+	a = nat_ports_address(ports, proto, subscriber);
+	if (a == NAT_EXTERNAL_NONE)
+		return NAT_DROP_NO_PORT;
+	set = nat_set_number(ports, proto, a);
+	slot = pick(ports, set, inside_port);
+	if (slot == NAT_PLACE_NONE)
+		return NAT_DROP_NO_PORT;
+	*ret_place = set * ports->n_slots + slot;
+	nat_set_take(ports, *ret_place, map_id);
+	return NAT_OK;
+}
+
+bool nat_ports_take_place(struct nat_ports *ports, uint32_t place,
+			  uint32_t subscriber_id, uint32_t map_id,
+			  uint32_t now_s)
+{
+	struct nat_subscriber *subscriber =
+		nat_subscriber_at(ports->subscribers, subscriber_id);
+
+	if (ports->index[place] != 0 ||
+	    !nat_slot_in_range(ports, place % ports->n_slots) ||
+	    !nat_blocks_admit(ports, place, subscriber_id, now_s))
+		return false;
+	if (subscriber->external == 0)
+		subscriber->external =
+			nat_set_of(ports, place) % ports->externals.n_addrs + 1;
+	nat_set_take(ports, place, map_id);
+	return true;
+}
+
+uint32_t nat_ports_pair(struct nat_ports *ports, uint32_t subscriber_id,
+			uint32_t proto)
+{
+	struct nat_subscriber *subscriber =
+		nat_subscriber_at(ports->subscribers, subscriber_id);
+	uint32_t a = nat_ports_address(ports, proto, subscriber);
+
+	return a == NAT_EXTERNAL_NONE ? 0 :
+					nat_external_addr(&ports->externals, a);
+}
+
+void nat_ports_stats(const struct nat_ports *ports,
+		     struct nat_ports_stats *stats)
+{
+	uint64_t per_set = ports->n_slots * sizeof(*ports->index) +
+			   ports->set_words * sizeof(*ports->bits);
+
+	*stats = (struct nat_ports_stats){
+		.n_all = (uint64_t)ports->n_sets *
+			 (ports->end_slot - ports->first_slot),
+		.n_used = ports->n_used,
+		.n_quarantined = ports->n_quarantined,
+		.n_static = ports->n_static,
+		.bytes = sizeof(*ports) + ports->n_sets * sizeof(*ports->sets) +
+			 ports->n_batches_max * sizeof(*ports->batches) +
+			 ports->n_touched * per_set,
+	};
+	for (uint32_t i = 0; i < ports->n_sets; i++)
+		stats->n_free += ports->sets[i].n_free;
+}

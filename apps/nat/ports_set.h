@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the files of ports.h share among themselves. */
+#ifndef NAT_PORTS_SET_H
+#define NAT_PORTS_SET_H
+
+#include <stdlib.h>
+
+#include "ports.h"
+#include "subscriber.h"
+
+static inline uint32_t nat_set_of(const struct nat_ports *ports, uint32_t place)
+{
+	return place / ports->n_slots;
+}
+
+static inline uint32_t nat_set_number(const struct nat_ports *ports,
+				      uint32_t proto, uint32_t addr_index)
+{
+	return proto * ports->externals.n_addrs + addr_index;
+}
+
+/* The bits of a set's odd or even slots: bit i is slot 2 i + parity. */
+static inline struct nat_bits nat_set_bits(const struct nat_ports *ports,
+					   uint32_t set, uint32_t parity)
+{
+	uint32_t n_words = ports->set_words / 2;
+
+	return nat_bits_at(ports->bits + (size_t)set * ports->set_words +
+				   (size_t)parity * n_words,
+			   ports->n_slots / 2);
+}
+
+static inline bool nat_slot_in_range(const struct nat_ports *ports,
+				     uint32_t slot)
+{
+	return slot >= ports->first_slot && slot < ports->end_slot;
+}
+
+/* Units that can still be given out: blocks if there are any, else ports. */
+static inline uint32_t nat_set_room(const struct nat_ports *ports, uint32_t set)
+{
+	return ports->blocks != NULL ? ports->sets[set].n_free_blocks :
+				       ports->sets[set].n_free;
+}
+
+/*
+ * The index of the address for a new port or block, or NAT_EXTERNAL_NONE. A
+ * paired subscriber keeps its own even if it is full: RFC 6888 REQ-2 is a MUST.
+ */
+uint32_t nat_ports_address(struct nat_ports *ports, uint32_t proto,
+			   struct nat_subscriber *subscriber);
+
+/* After its room has changed. */
+void nat_set_note_room(struct nat_ports *ports, uint32_t set);
+
+/* A free slot in first..end-1, or NAT_PLACE_NONE. */
+uint32_t nat_set_pick(struct nat_ports *ports, uint32_t set, uint32_t first,
+		      uint32_t end, uint16_t inside_port);
+
+/* Mark a free slot as used by a mapping. */
+void nat_set_take(struct nat_ports *ports, uint32_t place, uint32_t map_id);
+
+/* The other way round, when its quarantine is over. */
+void nat_set_release(struct nat_ports *ports, uint32_t place, uint32_t now_s);
+
+/* blocks.c */
+int nat_blocks_init(struct nat_ports *ports, const struct nat_config *config,
+		    struct mr_reason *reterr_why);
+void nat_blocks_fini(struct nat_ports *ports);
+enum nat_reason nat_blocks_take(struct nat_ports *ports, uint32_t proto,
+				uint32_t subscriber_id, uint16_t inside_port,
+				uint32_t now_s, uint32_t *ret_place);
+bool nat_blocks_admit(struct nat_ports *ports, uint32_t place,
+		      uint32_t subscriber_id, uint32_t now_s);
+void nat_blocks_add_busy(struct nat_ports *ports, uint32_t place);
+void nat_blocks_drop_busy(struct nat_ports *ports, uint32_t place,
+			  uint32_t now_s);
+
+#endif

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The table of subscribers; subscriber.h says what one is. */
+#include <arpa/inet.h>
+#include <stddef.h>
+
+#include "subscriber.h"
+
+int nat_subscribers_create(struct mr_ctx *ctx, uint32_t n_max, uint64_t seed,
+			   struct mr_flow_table **ret_table,
+			   struct mr_reason *reterr_why)
+{
+	const struct mr_flow_config config = {
+		.size = sizeof(config),
+		.key_bytes = offsetof(struct nat_subscriber, n_mappings),
+		.record_bytes = sizeof(struct nat_subscriber),
+		.n_max = n_max,
+		.seed = seed,
+	};
+
+	return mr_flow_create(ctx, &config, ret_table, reterr_why);
+}
+
+uint32_t nat_subscriber_get(struct mr_flow_table *table, uint32_t addr,
+			    uint8_t realm)
+{
+	const uint32_t key[2] = { addr, realm };
+	uint32_t id = mr_flow_find(table, key);
+
+	if (id == MR_FLOW_NONE && mr_flow_add(table, key, &id) < 0)
+		return MR_FLOW_NONE;
+	return id;
+}
+
+void nat_subscriber_put(struct mr_flow_table *table, uint32_t id)
+{
+	const struct nat_subscriber *subscriber = nat_subscriber_at(table, id);
+	uint32_t n = subscriber->n_mappings + subscriber->n_statics;
+
+	for (uint32_t proto = 0; proto < NAT_PROTOS; proto++)
+		n += subscriber->n_blocks[proto];
+	if (n == 0)
+		mr_flow_remove(table, id);
+}
+
+uint32_t nat_subscriber_ordinal(const struct nat_config *config, uint32_t addr)
+{
+	uint32_t host = ntohl(addr), n_before = 0;
+
+	for (uint32_t i = 0; i < config->n_subscribers; i++) {
+		const struct nat_prefix *prefix = &config->subscribers[i];
+
+		if ((host & prefix->mask) == prefix->addr)
+			return n_before + (host & ~prefix->mask);
+		n_before += ~prefix->mask + 1;
+	}
+	return NAT_NO_ORDINAL;
+}
+
+uint64_t nat_subscriber_count(const struct nat_config *config)
+{
+	uint64_t n = 0;
+
+	for (uint32_t i = 0; i < config->n_subscribers; i++)
+		n += (uint64_t)~config->subscribers[i].mask + 1;
+	return n;
+}

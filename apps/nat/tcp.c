@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The state machine as a table; the picture is in tcp.h. */
+#include <stddef.h>
+
+#include "tcp.h"
+
+/* What a segment is to us. RST outranks SYN, SYN outranks FIN. */
+enum event {
+	OUT_SYN,
+	OUT_SYN_ACK,
+	OUT_FIN,
+	OUT_RST,
+	OUT_DATA,
+	IN_SYN, /* with ACK or without: simultaneous open */
+	IN_FIN,
+	IN_RST,
+	IN_DATA,
+	EVENTS,
+};
+
+/*
+ * A SYN that goes out when the connection has ended is a new one between the
+ * same ends, which the old one's timer must not cut off.
+ */
+static const uint8_t next[NAT_TCP_STATES][EVENTS] = {
+	[NAT_TCP_CLOSED] = { [OUT_SYN] = NAT_TCP_OPENING,
+			     [OUT_SYN_ACK] = NAT_TCP_OPEN },
+	[NAT_TCP_OPENING] = { [OUT_SYN] = NAT_TCP_OPENING,
+			      [OUT_SYN_ACK] = NAT_TCP_OPENING,
+			      [OUT_FIN] = NAT_TCP_OPENING,
+			      [OUT_RST] = NAT_TCP_OPENING,
+			      [OUT_DATA] = NAT_TCP_OPENING,
+			      [IN_SYN] = NAT_TCP_OPEN,
+			      [IN_FIN] = NAT_TCP_OPENING,
+			      [IN_RST] = NAT_TCP_OPENING,
+			      [IN_DATA] = NAT_TCP_OPENING },
+	[NAT_TCP_OPEN] = { [OUT_SYN] = NAT_TCP_OPEN,
+			   [OUT_SYN_ACK] = NAT_TCP_OPEN,
+			   [OUT_FIN] = NAT_TCP_HALF_OUT,
+			   [OUT_RST] = NAT_TCP_RESET,
+			   [OUT_DATA] = NAT_TCP_OPEN,
+			   [IN_SYN] = NAT_TCP_OPEN,
+			   [IN_FIN] = NAT_TCP_HALF_IN,
+			   [IN_RST] = NAT_TCP_RESET,
+			   [IN_DATA] = NAT_TCP_OPEN },
+	[NAT_TCP_HALF_OUT] = { [OUT_SYN] = NAT_TCP_HALF_OUT,
+			       [OUT_SYN_ACK] = NAT_TCP_HALF_OUT,
+			       [OUT_FIN] = NAT_TCP_HALF_OUT,
+			       [OUT_RST] = NAT_TCP_RESET,
+			       [OUT_DATA] = NAT_TCP_HALF_OUT,
+			       [IN_SYN] = NAT_TCP_HALF_OUT,
+			       [IN_FIN] = NAT_TCP_CLOSING,
+			       [IN_RST] = NAT_TCP_RESET,
+			       [IN_DATA] = NAT_TCP_HALF_OUT },
+	[NAT_TCP_HALF_IN] = { [OUT_SYN] = NAT_TCP_HALF_IN,
+			      [OUT_SYN_ACK] = NAT_TCP_HALF_IN,
+			      [OUT_FIN] = NAT_TCP_CLOSING,
+			      [OUT_RST] = NAT_TCP_RESET,
+			      [OUT_DATA] = NAT_TCP_HALF_IN,
+			      [IN_SYN] = NAT_TCP_HALF_IN,
+			      [IN_FIN] = NAT_TCP_HALF_IN,
+			      [IN_RST] = NAT_TCP_RESET,
+			      [IN_DATA] = NAT_TCP_HALF_IN },
+	[NAT_TCP_CLOSING] = { [OUT_SYN] = NAT_TCP_OPENING,
+			      [OUT_SYN_ACK] = NAT_TCP_OPEN,
+			      [OUT_FIN] = NAT_TCP_CLOSING,
+			      [OUT_RST] = NAT_TCP_CLOSING,
+			      [OUT_DATA] = NAT_TCP_CLOSING,
+			      [IN_SYN] = NAT_TCP_CLOSING,
+			      [IN_FIN] = NAT_TCP_CLOSING,
+			      [IN_RST] = NAT_TCP_CLOSING,
+			      [IN_DATA] = NAT_TCP_CLOSING },
+	[NAT_TCP_RESET] = { [OUT_SYN] = NAT_TCP_OPENING,
+			    [OUT_SYN_ACK] = NAT_TCP_OPEN,
+			    [OUT_FIN] = NAT_TCP_HALF_OUT,
+			    [OUT_RST] = NAT_TCP_RESET,
+			    [OUT_DATA] = NAT_TCP_OPEN,
+			    [IN_SYN] = NAT_TCP_RESET,
+			    [IN_FIN] = NAT_TCP_HALF_IN,
+			    [IN_RST] = NAT_TCP_RESET,
+			    [IN_DATA] = NAT_TCP_OPEN },
+};
+
+static enum event event_of(enum nat_direction direction, uint8_t flags)
+{
+	bool is_out = direction == NAT_OUT;
+
+	if (flags & NAT_TCP_RST)
+		return is_out ? OUT_RST : IN_RST;
+	if (flags & NAT_TCP_SYN && is_out)
+		return flags & NAT_TCP_ACK ? OUT_SYN_ACK : OUT_SYN;
+	if (flags & NAT_TCP_SYN)
+		return IN_SYN;
+	if (flags & NAT_TCP_FIN)
+		return is_out ? OUT_FIN : IN_FIN;
+	return is_out ? OUT_DATA : IN_DATA;
+}
+
+enum nat_tcp nat_tcp_next(enum nat_tcp state, enum nat_direction direction,
+			  uint8_t flags)
+{
+	return (enum nat_tcp)next[state][event_of(direction, flags)];
+}
+
+bool nat_tcp_refreshes(enum nat_tcp state, uint8_t flags)
+{
+	switch (state) {
+	case NAT_TCP_OPENING:
+		return (flags & (NAT_TCP_SYN | NAT_TCP_RST)) == NAT_TCP_SYN;
+	case NAT_TCP_OPEN:
+	case NAT_TCP_HALF_OUT:
+	case NAT_TCP_HALF_IN:
+		return (flags & NAT_TCP_RST) == 0;
+	default:
+		return false;
+	}
+}
+
+uint32_t nat_tcp_timeout(const struct nat_timeouts *timeouts,
+			 enum nat_tcp state)
+{
+	switch (state) {
+	case NAT_TCP_OPEN:
+	case NAT_TCP_HALF_OUT:
+	case NAT_TCP_HALF_IN:
+		return timeouts->tcp_open_s;
+	case NAT_TCP_CLOSING:
+		return timeouts->tcp_closing_s;
+	case NAT_TCP_RESET:
+		return timeouts->tcp_reset_s;
+	default:
+		return timeouts->tcp_opening_s;
+	}
+}
+
+const char *nat_tcp_name(uint32_t state)
+{
+	static const char *const names[] = {
+		"closed",  "opening", "open",  "half-out",
+		"half-in", "closing", "reset", NULL,
+	};
+
+	return names[state < NAT_TCP_STATES ? state : NAT_TCP_STATES];
+}

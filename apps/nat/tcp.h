@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a NAT has to know of a TCP connection: RFC 7857 section 2, figure 1,
+ * and RFC 6146 section 3.5.2, from which it comes.
+ *
+ *             out SYN            in SYN
+ *     CLOSED --------> OPENING ---------> OPEN <----- out SYN+ACK -- CLOSED
+ *                                         |  ^
+ *                   FIN of each side      |  | anything but RST
+ *     CLOSING <--- HALF_OUT, HALF_IN <----+->+---- RESET
+ *                                           RST
+ *
+ * A SYN that comes in makes no session: where the filter lets it in, the answer
+ * of the inside host opens one. So a stranger cannot fill our tables.
+ */
+#ifndef NAT_TCP_H
+#define NAT_TCP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "config.h"
+
+enum nat_tcp_flag {
+	NAT_TCP_FIN = 0x01,
+	NAT_TCP_SYN = 0x02,
+	NAT_TCP_RST = 0x04,
+	NAT_TCP_ACK = 0x10,
+};
+
+enum nat_tcp {
+	NAT_TCP_CLOSED,   /* no session */
+	NAT_TCP_OPENING,  /* SYN went out */
+	NAT_TCP_OPEN,     /* SYNs went both ways */
+	NAT_TCP_HALF_OUT, /* FIN went out */
+	NAT_TCP_HALF_IN,  /* FIN came in */
+	NAT_TCP_CLOSING,  /* FINs went both ways */
+	NAT_TCP_RESET,    /* RST in either direction */
+	NAT_TCP_STATES,
+};
+
+enum nat_direction { NAT_OUT, NAT_IN };
+
+/* The state behind a segment with these flags. */
+enum nat_tcp nat_tcp_next(enum nat_tcp state, enum nat_direction direction,
+			  uint8_t flags);
+
+/*
+ * Whether a segment that leaves the state as it was begins its time anew: not
+ * an RST, and nothing once both sides have closed or one has reset.
+ */
+bool nat_tcp_refreshes(enum nat_tcp state, uint8_t flags);
+
+/* How long a session may be idle, in seconds. */
+uint32_t nat_tcp_timeout(const struct nat_timeouts *timeouts,
+			 enum nat_tcp state);
+
+/* As lists show it; NULL behind the last one. */
+const char *nat_tcp_name(uint32_t state);
+
+#endif

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A packet of a mapping: who may send, and what it makes last longer. RFC 4787
+ * sections 4.3 and 5, RFC 5382 sections 4 and 5, RFC 7857 sections 2 and 5.
+ */
+#include "session.h"
+
+static bool is_first(const struct nat_map *map, struct nat_remote remote)
+{
+	return map->remote.addr == remote.addr &&
+	       map->remote.port == remote.port;
+}
+
+/* This session is the mapping's first one, from now on. */
+static void set_first(struct nat_maps *maps, uint32_t id,
+		      struct nat_remote remote, enum nat_tcp state,
+		      uint32_t now_s)
+{
+	struct nat_map *map = nat_map_at(maps, id);
+
+	map->remote.addr = remote.addr;
+	map->remote.port = remote.port;
+	map->remote_last_s = now_s;
+	map->tcp_state = (uint8_t)state;
+}
+
+/*
+ * A segment of a session. Returns whether it now ends earlier than the wheel
+ * knows; that it ends later the wheel finds out itself.
+ */
+static bool step(const struct nat_maps *maps, uint8_t *state, uint32_t *last_s,
+		 enum nat_direction direction, uint8_t flags, uint32_t now_s)
+{
+	enum nat_tcp was = (enum nat_tcp) * state;
+	enum nat_tcp is = nat_tcp_next(was, direction, flags);
+
+	if (is != was) {
+		*state = (uint8_t)is;
+		*last_s = now_s;
+		return nat_tcp_timeout(&maps->timeouts, is) <
+		       nat_tcp_timeout(&maps->timeouts, was);
+	}
+	if ((direction == NAT_OUT || maps->refreshes_inbound) &&
+	    nat_tcp_refreshes(is, flags))
+		*last_s = now_s;
+	return false;
+}
+
+static void set_map_due(struct nat_maps *maps, uint32_t id)
+{
+	const struct nat_map *map = nat_map_at(maps, id);
+
+	if (map->flags & NAT_MAP_STATIC)
+		return;
+	mr_wheel_set(maps->wheel, id,
+		     nat_due(map->remote_last_s,
+			     nat_tcp_timeout(&maps->timeouts,
+					     (enum nat_tcp)map->tcp_state)));
+}
+
+/* A segment of a session that there is; false: there is none. */
+static bool step_session(struct nat_maps *maps, uint32_t id,
+			 struct nat_remote remote, enum nat_direction direction,
+			 uint8_t flags, uint32_t now_s)
+{
+	struct nat_map *map = nat_map_at(maps, id);
+	struct nat_further *further;
+	uint32_t further_id;
+
+	if (is_first(map, remote) && nat_first_is_live(maps, map, now_s)) {
+		if (step(maps, &map->tcp_state, &map->remote_last_s, direction,
+			 flags, now_s))
+			set_map_due(maps, id);
+		return true;
+	}
+	if (map->n_sessions == 0)
+		return false;
+	further_id = nat_further_find(maps, id, remote);
+	if (further_id == MR_FLOW_NONE)
+		return false;
+	further = nat_further_at(maps, further_id);
+	if (step(maps, &further->tcp_state, &further->last_s, direction, flags,
+		 now_s))
+		mr_wheel_set(maps->session_wheel, further_id,
+			     nat_further_due(maps, further_id));
+	return true;
+}
+
+static enum nat_reason tcp_out(struct nat_maps *maps, uint32_t id,
+			       struct nat_remote remote, uint8_t flags,
+			       uint32_t now_s)
+{
+	const struct nat_map *map = nat_map_at(maps, id);
+	enum nat_tcp state;
+
+	if (step_session(maps, id, remote, NAT_OUT, flags, now_s))
+		return NAT_OK;
+	state = nat_tcp_next(NAT_TCP_CLOSED, NAT_OUT, flags);
+	/* RFC 6146 section 3.5.2.2: where there is a mapping, what belongs to
+	 * no session is translated, and changes nothing. An RST must be. */
+	if (state == NAT_TCP_CLOSED)
+		return NAT_OK;
+	if (nat_first_is_live(maps, map, now_s))
+		return nat_further_add(maps, id, remote, (uint8_t)state, now_s);
+	set_first(maps, id, remote, state, now_s);
+	set_map_due(maps, id);
+	return NAT_OK;
+}
+
+/* Whether something was sent to this address that is remembered. */
+static bool knows_addr(const struct nat_maps *maps, uint32_t id, uint32_t addr,
+		       uint32_t now_s)
+{
+	const struct nat_map *map = nat_map_at(maps, id);
+
+	if (map->remote.addr == addr && nat_first_is_live(maps, map, now_s))
+		return true;
+	return map->n_sessions > 0 && nat_further_has_addr(maps, id, addr);
+}
+
+static enum nat_reason tcp_in(struct nat_maps *maps, uint32_t id,
+			      struct nat_remote remote, uint8_t flags,
+			      uint32_t now_s)
+{
+	if (step_session(maps, id, remote, NAT_IN, flags, now_s) ||
+	    maps->filtering[NAT_TCP] == NAT_FILTER_NONE)
+		return NAT_OK;
+	if (maps->filtering[NAT_TCP] == NAT_FILTER_ADDRESS &&
+	    knows_addr(maps, id, remote.addr, now_s))
+		return NAT_OK;
+	return (flags & (NAT_TCP_SYN | NAT_TCP_ACK | NAT_TCP_RST)) ==
+			       NAT_TCP_SYN ?
+		       NAT_DROP_UNSOLICITED_SYN :
+		       NAT_DROP_FILTERED;
+}
+
+/* Whether the filter of UDP or ICMP takes the remote end for the first one. */
+static bool is_first_by_filter(const struct nat_maps *maps,
+			       const struct nat_map *map, uint32_t proto,
+			       struct nat_remote remote)
+{
+	return map->remote.addr == remote.addr &&
+	       (maps->filtering[proto] == NAT_FILTER_ADDRESS ||
+		map->remote.port == remote.port);
+}
+
+/* UDP and ICMP, where the filter must know where packets were sent to. */
+static enum nat_reason remember(struct nat_maps *maps, uint32_t id,
+				uint32_t proto, struct nat_remote remote,
+				uint32_t now_s)
+{
+	struct nat_map *map = nat_map_at(maps, id);
+	uint32_t further_id;
+
+	if (is_first_by_filter(maps, map, proto, remote)) {
+		map->remote_last_s = now_s;
+		return NAT_OK;
+	}
+	if (map->n_sessions > 0) {
+		further_id = nat_further_find(maps, id, remote);
+		if (further_id != MR_FLOW_NONE) {
+			nat_further_at(maps, further_id)->last_s = now_s;
+			return NAT_OK;
+		}
+	}
+	if (nat_first_is_live(maps, map, now_s))
+		return nat_further_add(maps, id, remote, 0, now_s);
+	set_first(maps, id, remote, NAT_TCP_CLOSED, now_s);
+	return NAT_OK;
+}
+
+enum nat_reason nat_maps_out(struct nat_maps *maps, uint32_t id,
+			     struct nat_remote remote, uint8_t tcp_flags,
+			     uint32_t now_s)
+{
+	struct nat_map *map = nat_map_at(maps, id);
+	uint32_t proto = nat_proto_of(map->inside.proto);
+
+	if (nat_is_one_to_one(map))
+		return NAT_OK;
+	if (proto == NAT_TCP)
+		return tcp_out(maps, id, remote, tcp_flags, now_s);
+	map->last_s = now_s;
+	if (proto != NAT_PROTOS && maps->filtering[proto] != NAT_FILTER_NONE)
+		return remember(maps, id, proto, remote, now_s);
+	if (map->remote.addr == 0)
+		set_first(maps, id, remote, NAT_TCP_CLOSED, now_s);
+	return NAT_OK;
+}
+
+/* UDP and ICMP: whether the remote end may send, by a filter that asks. */
+static bool may_send(struct nat_maps *maps, uint32_t id, uint32_t proto,
+		     struct nat_remote remote, uint32_t now_s)
+{
+	struct nat_map *map = nat_map_at(maps, id);
+	uint32_t further_id;
+
+	if (is_first_by_filter(maps, map, proto, remote) &&
+	    nat_first_is_live(maps, map, now_s)) {
+		if (maps->refreshes_inbound)
+			map->remote_last_s = now_s;
+		return true;
+	}
+	if (map->n_sessions == 0)
+		return false;
+	further_id = nat_further_find(maps, id, remote);
+	if (further_id == MR_FLOW_NONE)
+		return false;
+	if (maps->refreshes_inbound)
+		nat_further_at(maps, further_id)->last_s = now_s;
+	return true;
+}
+
+enum nat_reason nat_maps_in(struct nat_maps *maps, uint32_t id,
+			    struct nat_remote remote, uint8_t tcp_flags,
+			    uint32_t now_s)
+{
+	struct nat_map *map = nat_map_at(maps, id);
+	uint32_t proto = nat_proto_of(map->inside.proto);
+
+	if (nat_is_one_to_one(map))
+		return NAT_OK;
+	if (proto == NAT_TCP)
+		return tcp_in(maps, id, remote, tcp_flags, now_s);
+	if (proto != NAT_PROTOS && maps->filtering[proto] != NAT_FILTER_NONE &&
+	    !may_send(maps, id, proto, remote, now_s))
+		return NAT_DROP_FILTERED;
+	if (maps->refreshes_inbound)
+		map->last_s = now_s;
+	return NAT_OK;
+}
+
+bool nat_maps_may_in(const struct nat_maps *maps, uint32_t id, uint32_t addr)
+{
+	const struct nat_map *map = nat_map_at(maps, id);
+	uint32_t proto = nat_proto_of(map->inside.proto);
+
+	return proto == NAT_PROTOS || nat_is_one_to_one(map) ||
+	       maps->filtering[proto] == NAT_FILTER_NONE ||
+	       knows_addr(maps, id, addr, maps->now_s);
+}

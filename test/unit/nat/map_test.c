@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of apps/nat/map.c and open.c: mappings, both ways, and their limits. */
+#include "rig.h"
+
+static const uint8_t protos[] = { UDP, TCP, ICMP };
+
+static void a_mapping_is_found_in_both_directions(void **state)
+{
+	struct rig rig;
+
+	(void)state;
+	rig_init(&rig);
+	rig_start(&rig);
+	for (uint32_t i = 0; i < 3; i++) {
+		uint32_t id = rig_map(&rig, protos[i], INSIDE + 1, 5000);
+		const struct nat_map *map = nat_maps_at(rig.maps, id);
+
+		assert_int_equal(rig_addr(&rig, id), POOL);
+		assert_in_range(rig_port(&rig, id), 1024, 65535);
+		assert_int_equal(map->inside.proto, protos[i]);
+		assert_int_equal(map->flags, 0);
+		assert_int_equal(
+			rig_find_out(&rig, protos[i], INSIDE + 1, 5000), id);
+		assert_int_equal(rig_find_back(&rig, id), id);
+		/* Opened twice in a burst, it is one mapping. */
+		assert_int_equal(rig_map(&rig, protos[i], INSIDE + 1, 5000),
+				 id);
+	}
+	assert_int_equal(rig_stats(&rig).n_mappings, 3);
+	assert_int_equal(rig_stats(&rig).created, 3);
+	assert_int_equal(rig_stats(&rig).n_subscribers, 1);
+	rig_end(&rig);
+}
+
+static void what_is_not_mapped_is_not_found(void **state)
+{
+	struct rig rig;
+	uint32_t id;
+	uint16_t port;
+
+	(void)state;
+	rig_init(&rig);
+	rig_start(&rig);
+	id = rig_map(&rig, UDP, INSIDE + 1, 5000);
+	port = rig_port(&rig, id);
+	assert_int_equal(rig_find_out(&rig, UDP, INSIDE + 1, 5001),
+			 MR_FLOW_NONE);
+	assert_int_equal(rig_find_out(&rig, TCP, INSIDE + 1, 5000),
+			 MR_FLOW_NONE);
+	assert_int_equal(rig_find_in(&rig, TCP, POOL, port), MR_FLOW_NONE);
+	assert_int_equal(rig_find_in(&rig, UDP, POOL, (uint16_t)(port ^ 1)),
+			 MR_FLOW_NONE);
+	assert_int_equal(rig_find_in(&rig, UDP, POOL + 1, port), MR_FLOW_NONE);
+	assert_int_equal(rig_find_in(&rig, UDP, POOL - 1, port), MR_FLOW_NONE);
+	assert_int_equal(rig_find_in(&rig, GRE, POOL, 0), MR_FLOW_NONE);
+	assert_int_equal(rig_find_in(&rig, UDP, 0, 0), MR_FLOW_NONE);
+	assert_int_equal(rig_find_in(&rig, UDP, UINT32_MAX, 65535),
+			 MR_FLOW_NONE);
+	rig_end(&rig);
+}
+
+/* Longer than a table's own bursts, and not all of it there. */
+static void lookups_take_any_burst(void **state)
+{
+	enum { N = 3 * MR_FLOW_BURST_MAX + 7 };
+	static struct nat_tuple inside[N], outside[N];
+	static uint32_t ids[N], found[N];
+	struct rig rig;
+
+	(void)state;
+	rig_init(&rig);
+	rig_start(&rig);
+	for (uint32_t i = 0; i < N; i++) {
+		inside[i] = tuple(UDP, INSIDE + i, 7);
+		ids[i] = MR_FLOW_NONE;
+		outside[i] = tuple(UDP, POOL, 1);
+		if (i % 3 == 0)
+			continue;
+		ids[i] = rig_map(&rig, UDP, INSIDE + i, 7);
+		outside[i] = tuple(UDP, rig_addr(&rig, ids[i]),
+				   rig_port(&rig, ids[i]));
+	}
+	nat_maps_find_out(rig.maps, inside, N, found);
+	assert_memory_equal(found, ids, sizeof(ids));
+	nat_maps_find_in(rig.maps, outside, N, found);
+	assert_memory_equal(found, ids, sizeof(ids));
+	rig_end(&rig);
+}
+
+/* Sums are of the words as they lie in memory. */
+static uint16_t sum_of(const void *bytes, uint32_t n_bytes)
+{
+	const uint16_t *words = bytes;
+	uint32_t sum = 0;
+
+	for (uint32_t i = 0; i < n_bytes / 2; i++)
+		sum += words[i];
+	while (sum >> 16 != 0)
+		sum = (sum & 0xffff) + (sum >> 16);
+	return (uint16_t)sum;
+}
+
+static void deltas_turn_one_sum_into_the_other(void **state)
+{
+	struct rig rig;
+
+	(void)state;
+	rig_init(&rig);
+	rig_start(&rig);
+	for (uint32_t i = 0; i < 1000; i++) {
+		uint32_t id = rig_map(&rig, UDP, INSIDE + i * 7777,
+				      (uint16_t)(i * 63 + 1));
+		const struct nat_map *map = nat_maps_at(rig.maps, id);
+		uint16_t inside[3], outside[3], sum[3];
+
+		memcpy(inside, &map->inside, sizeof(inside));
+		memcpy(outside, &map->outside_addr, sizeof(outside));
+		sum[0] = sum_of(inside, sizeof(inside));
+		sum[1] = map->addr_delta;
+		sum[2] = map->port_delta;
+		/* In one's complement 0 and 0xffff are the same. */
+		assert_int_equal(sum_of(sum, sizeof(sum)) % 0xffff,
+				 sum_of(outside, sizeof(outside)) % 0xffff);
+	}
+	rig_end(&rig);
+}
+
+static void strangers_and_other_protocols_are_refused(void **state)
+{
+	struct rig rig;
+	uint32_t id;
+
+	(void)state;
+	rig_init(&rig);
+	rig_start(&rig);
+	assert_int_equal(rig_open(&rig, UDP, 0x0b000001, 1, &id),
+			 NAT_DROP_SPOOFED);
+	assert_int_equal(rig_open(&rig, UDP, POOL, 1, &id), NAT_DROP_SPOOFED);
+	assert_int_equal(rig_open(&rig, GRE, INSIDE + 1, 0, &id),
+			 NAT_DROP_PROTOCOL);
+	assert_int_equal(rig_stats(&rig).n_mappings, 0);
+	assert_int_equal(rig_stats(&rig).n_subscribers, 0);
+	rig_end(&rig);
+}
+
+static void limits_hold_and_are_given_back(void **state)
+{
+	struct rig rig;
+	uint32_t id;
+
+	(void)state;
+	rig_init(&rig);
+	rig.config.max_mappings = 3;
+	rig.config.max_per_subscriber = 2;
+	rig_start(&rig);
+	rig_map(&rig, UDP, INSIDE + 1, 1);
+	rig_map(&rig, TCP, INSIDE + 1, 1);
+	assert_int_equal(rig_open(&rig, UDP, INSIDE + 1, 2, &id),
+			 NAT_DROP_QUOTA);
+	rig_map(&rig, UDP, INSIDE + 2, 1);
+	assert_int_equal(rig_open(&rig, UDP, INSIDE + 3, 1, &id),
+			 NAT_DROP_TABLE_FULL);
+	/* Who was refused leaves nothing behind, who is there still works. */
+	assert_int_equal(rig_stats(&rig).n_subscribers, 2);
+	assert_int_equal(rig_stats(&rig).n_mappings, 3);
+	nat_maps_close(rig.maps, rig_find_out(&rig, UDP, INSIDE + 1, 1),
+		       rig.now_s);
+	rig_map(&rig, UDP, INSIDE + 1, 2);
+	rig_end(&rig);
+}
+
+static void a_closed_mapping_is_gone_and_its_port_waits(void **state)
+{
+	struct rig rig;
+	uint32_t id;
+	uint16_t port;
+
+	(void)state;
+	rig_init(&rig);
+	rig_start(&rig);
+	id = rig_map(&rig, UDP, INSIDE + 1, 5000);
+	port = rig_port(&rig, id);
+	nat_maps_close(rig.maps, id, rig.now_s);
+	assert_int_equal(rig_find_out(&rig, UDP, INSIDE + 1, 5000),
+			 MR_FLOW_NONE);
+	assert_int_equal(rig_find_in(&rig, UDP, POOL, port), MR_FLOW_NONE);
+	assert_int_equal(rig_stats(&rig).n_mappings, 0);
+	assert_int_equal(rig_stats(&rig).n_subscribers, 0);
+	assert_int_equal(rig_stats(&rig).expired, 1);
+	assert_int_equal(rig_stats(&rig).n_quarantined, 1);
+	rig_check_ports(&rig);
+	rig_end(&rig);
+}
+
+static void workers_that_cannot_be_are_refused(void **state)
+{
+	struct mr_reason why;
+	struct rig rig;
+
+	(void)state;
+	rig_init(&rig);
+	assert_int_equal(rig_try(&rig, 0, 0, &why), -EINVAL);
+	assert_reason_has(&why, "worker 0 of 0");
+	assert_int_equal(rig_try(&rig, 2, 2, &why), -EINVAL);
+	assert_int_equal(rig_try(&rig, 0, 1025, &why), -EINVAL);
+	assert_reason_has(&why, "at most 1024");
+	assert_int_equal(rig_try(&rig, 0, 0, NULL), -EINVAL);
+	rig_end(&rig);
+}
+
+/* Ports of workers are apart, and all of them together are all. */
+static void workers_have_their_slices(void **state)
+{
+	static uint8_t owners[65536];
+	uint32_t n_all = 0;
+
+	(void)state;
+	memset(owners, 0xff, sizeof(owners));
+	for (uint32_t shard = 0; shard < 3; shard++) {
+		struct nat_ports_stats stats;
+		struct rig rig;
+		uint32_t id;
+
+		rig_init(&rig);
+		assert_int_equal(rig_try(&rig, shard, 3, NULL), 0);
+		nat_ports_stats(rig.maps->ports, &stats);
+		for (uint32_t i = 0; i < stats.n_all / 3; i++) {
+			uint16_t port;
+
+			id = rig_map(&rig, UDP, INSIDE + 1, (uint16_t)i);
+			port = rig_port(&rig, id);
+			assert_int_equal((port >> NAT_SLICE_BITS) % 3, shard);
+			assert_int_equal(owners[port], 0xff);
+			assert_int_equal(rig_find_back(&rig, id), id);
+			owners[port] = (uint8_t)shard;
+		}
+		assert_int_equal(rig_open(&rig, UDP, INSIDE + 1, 65000, &id),
+				 NAT_DROP_NO_PORT);
+		/* Another worker's port is not looked up here. */
+		assert_int_equal(rig_find_in(&rig, UDP, POOL,
+					     (uint16_t)(1024 + 64 * shard)),
+				 MR_FLOW_NONE);
+		n_all += (uint32_t)stats.n_all / 3;
+		rig_end(&rig);
+	}
+	assert_int_equal(n_all, 65536 - 1024);
+	for (uint32_t port = 1024; port < 65536; port++)
+		assert_int_not_equal(owners[port], 0xff);
+}
+
+/* Whatever allocation fails, it is said, and nothing is left. */
+static void memory_may_run_out_at_create(void **state)
+{
+	uint32_t fail_at = 0;
+	int err;
+
+	(void)state;
+	do {
+		struct mr_reason why = { "" };
+		struct rig rig;
+
+		rig_init(&rig);
+		rig.allocator.fail_at = rig.allocator.n_calls + ++fail_at;
+		err = rig_try(&rig, 0, 1, &why);
+		if (err != 0) {
+			assert_int_equal(err, -ENOMEM);
+			assert_string_not_equal(why.text, "");
+			rig.maps = NULL;
+		}
+		rig_end(&rig);
+	} while (err != 0);
+	assert_true(fail_at > 5);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_mapping_is_found_in_both_directions),
+		cmocka_unit_test(what_is_not_mapped_is_not_found),
+		cmocka_unit_test(lookups_take_any_burst),
+		cmocka_unit_test(deltas_turn_one_sum_into_the_other),
+		cmocka_unit_test(strangers_and_other_protocols_are_refused),
+		cmocka_unit_test(limits_hold_and_are_given_back),
+		cmocka_unit_test(a_closed_mapping_is_gone_and_its_port_waits),
+		cmocka_unit_test(workers_that_cannot_be_are_refused),
+		cmocka_unit_test(workers_have_their_slices),
+		cmocka_unit_test(memory_may_run_out_at_create),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A translator's state to play with: one pool, one inside network, a clock. */
+#ifndef NAT_RIG_H
+#define NAT_RIG_H
+
+#include <arpa/inet.h>
+
+#include "support/unit.h"
+
+#include "session.h"
+
+enum {
+	UDP = 17,
+	TCP = 6,
+	ICMP = 1,
+	GRE = 47,
+	SYN = NAT_TCP_SYN,
+	ACK = NAT_TCP_ACK,
+	FIN = NAT_TCP_FIN,
+	RST = NAT_TCP_RST,
+	MAX_EVENTS = 256,
+};
+
+/* Host order. */
+#define INSIDE 0x0a000000u /* 10.0.0.0/8 */
+#define POOL 0xcb007100u   /* 203.0.113.0 */
+#define REMOTE 0xc6336401u /* 198.51.100.1 */
+
+struct rig {
+	struct test_allocator allocator;
+	struct mr_ctx *ctx;
+	struct nat_config config;
+	struct nat_range pool[4];
+	struct nat_prefix subscribers[4];
+	struct nat_forward forwards[8];
+	struct nat_one_to_one one_to_ones[4];
+	struct nat_maps *maps;
+	uint32_t now_s;
+	uint32_t n_events;
+	struct nat_log_event events[MAX_EVENTS];
+};
+
+static inline void rig_on_log(void *opaque, const struct nat_log_event *event)
+{
+	struct rig *rig = opaque;
+
+	assert_true(rig->n_events < MAX_EVENTS);
+	rig->events[rig->n_events++] = *event;
+}
+
+/* The defaults of mr-nat, and one address; what a test wants it changes. */
+static inline void rig_init(struct rig *rig)
+{
+	memset(rig, 0, sizeof(*rig));
+	rig->ctx = test_ctx(&rig->allocator);
+	rig->pool[0] = (struct nat_range){ POOL, POOL };
+	rig->subscribers[0] = (struct nat_prefix){ INSIDE, 0xff000000 };
+	rig->config = (struct nat_config){
+		.pool = rig->pool,
+		.n_pool = 1,
+		.subscribers = rig->subscribers,
+		.n_subscribers = 1,
+		.forwards = rig->forwards,
+		.one_to_ones = rig->one_to_ones,
+		.timeouts = { 300, 240, 7440, 240, 240, 6, 60, 300, 2, 120 },
+		.ports = { .first = 1024, .last = 65535 },
+		.max_mappings = 1000000,
+		.max_sessions = 100000,
+		.is_paired = true,
+		.hairpins = true,
+	};
+	rig->now_s = 1000;
+}
+
+static inline int rig_try(struct rig *rig, uint32_t shard, uint32_t n_shards,
+			  struct mr_reason *why)
+{
+	const struct nat_maps_config config = {
+		.ctx = rig->ctx,
+		.config = &rig->config,
+		.shard = shard,
+		.n_shards = n_shards,
+		.seed = 42,
+		.now_s = rig->now_s,
+		.log = rig_on_log,
+		.opaque = rig,
+	};
+
+	return nat_maps_create(&config, &rig->maps, why);
+}
+
+static inline void rig_start(struct rig *rig)
+{
+	struct mr_reason why = { "" };
+
+	if (rig_try(rig, 0, 1, &why) != 0)
+		fail_msg("%s", why.text);
+}
+
+static inline void rig_end(struct rig *rig)
+{
+	nat_maps_destroy(rig->maps);
+	mr_ctx_destroy(rig->ctx);
+	assert_int_equal(rig->allocator.n_out, 0);
+}
+
+/* Ends in host order to those in network order. */
+static inline struct nat_tuple tuple(uint8_t proto, uint32_t addr,
+				     uint16_t port)
+{
+	return (struct nat_tuple){ htonl(addr), htons(port), proto, 0 };
+}
+
+static inline struct nat_remote remote(uint32_t addr, uint16_t port)
+{
+	return (struct nat_remote){ htonl(addr), htons(port) };
+}
+
+static inline enum nat_reason rig_open(struct rig *rig, uint8_t proto,
+				       uint32_t addr, uint16_t port,
+				       uint32_t *ret_id)
+{
+	struct nat_tuple inside = tuple(proto, addr, port);
+
+	return nat_maps_open(rig->maps, &inside, rig->now_s, ret_id);
+}
+
+/* That works. */
+static inline uint32_t rig_map(struct rig *rig, uint8_t proto, uint32_t addr,
+			       uint16_t port)
+{
+	uint32_t id = MR_FLOW_NONE;
+
+	assert_int_equal(rig_open(rig, proto, addr, port, &id), NAT_OK);
+	return id;
+}
+
+static inline uint32_t rig_find_out(struct rig *rig, uint8_t proto,
+				    uint32_t addr, uint16_t port)
+{
+	struct nat_tuple inside = tuple(proto, addr, port);
+	uint32_t id;
+
+	nat_maps_find_out(rig->maps, &inside, 1, &id);
+	return id;
+}
+
+static inline uint32_t rig_find_in(struct rig *rig, uint8_t proto,
+				   uint32_t addr, uint16_t port)
+{
+	struct nat_tuple outside = tuple(proto, addr, port);
+	uint32_t id;
+
+	nat_maps_find_in(rig->maps, &outside, 1, &id);
+	return id;
+}
+
+/* By what stands in the mapping. */
+static inline uint32_t rig_find_back(struct rig *rig, uint32_t id)
+{
+	const struct nat_map *map = nat_maps_at(rig->maps, id);
+	struct nat_tuple outside = { map->outside_addr, map->outside_port,
+				     map->inside.proto, 0 };
+	uint32_t back;
+
+	nat_maps_find_in(rig->maps, &outside, 1, &back);
+	return back;
+}
+
+static inline enum nat_reason rig_out(struct rig *rig, uint32_t id,
+				      uint32_t addr, uint16_t port,
+				      uint8_t flags)
+{
+	return nat_maps_out(rig->maps, id, remote(addr, port), flags,
+			    rig->now_s);
+}
+
+static inline enum nat_reason rig_in(struct rig *rig, uint32_t id,
+				     uint32_t addr, uint16_t port,
+				     uint8_t flags)
+{
+	return nat_maps_in(rig->maps, id, remote(addr, port), flags,
+			   rig->now_s);
+}
+
+/* All that is due at this time. Returns how many mappings ended. */
+static inline uint32_t rig_at(struct rig *rig, uint32_t now_s)
+{
+	uint32_t n = 0, n_idle = 0, here;
+
+	rig->now_s = now_s;
+	/* Some calls end sessions only, some free ports only. */
+	while (n_idle < 40) {
+		here = nat_maps_expire(rig->maps, now_s);
+		n += here;
+		n_idle = here > 0 ? 0 : n_idle + 1;
+	}
+	return n;
+}
+
+static inline struct nat_maps_stats rig_stats(const struct rig *rig)
+{
+	struct nat_maps_stats stats;
+
+	nat_maps_stats(rig->maps, &stats);
+	return stats;
+}
+
+/* The law of ports. */
+static inline void rig_check_ports(const struct rig *rig)
+{
+	struct nat_ports_stats s;
+
+	nat_ports_stats(rig->maps->ports, &s);
+	assert_int_equal(s.n_all,
+			 s.n_free + s.n_used + s.n_quarantined + s.n_static);
+}
+
+static inline uint16_t rig_port(const struct rig *rig, uint32_t id)
+{
+	return ntohs(nat_map_at(rig->maps, id)->outside_port);
+}
+
+static inline uint32_t rig_addr(const struct rig *rig, uint32_t id)
+{
+	return ntohl(nat_map_at(rig->maps, id)->outside_addr);
+}
+
+#endif
