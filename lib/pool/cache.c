@@ -13,8 +13,9 @@
 
 /*
  * The loops over addresses once more, for CPUs with vectors of 32 bytes, where
- * they take a tenth less time for 32 pages and a third less for 64. For bursts
- * of a multiple of 8: others lose more in what is left over than they gain.
+ * they take a tenth less time for 32 pages and a third less for 64, and of
+ * frames a quarter less for 64. For bursts of a multiple of 8: others lose more
+ * in what is left over than they gain.
  */
 #ifdef __x86_64__
 #define WIDE __attribute__((noinline, target("avx2")))
@@ -436,6 +437,14 @@ __attribute__((noinline)) static void free_frames(struct mr_cache *cache,
 	free_pages(cache, (const char *)frames, n, sizeof(frames[0]), site);
 }
 
+WIDE static void free_frames_wide(struct mr_cache *cache,
+				  const struct mr_frame *frames, uint32_t n,
+				  const void *site)
+{
+	free_pages(cache, (const char *)frames, n & ~7u, sizeof(frames[0]),
+		   site);
+}
+
 /*
  * One buffer alone, without the loops above, whose set-up costs more: a page,
  * or a frag of a block. False: neither is simple, and nothing has happened.
@@ -475,6 +484,10 @@ void mr_frag_free_bulk(struct mr_cache *cache, const uint64_t *addrs,
 void mr_frame_free_bulk(struct mr_cache *cache, const struct mr_frame *frames,
 			uint32_t n)
 {
-	if (n != 1 || !free_one(cache, frames[0].addr))
+	if (n == 1 && free_one(cache, frames[0].addr))
+		return;
+	if (is_wide(cache, n))
+		free_frames_wide(cache, frames, n, __builtin_return_address(0));
+	else
 		free_frames(cache, frames, n, __builtin_return_address(0));
 }
