@@ -128,7 +128,8 @@ static inline void add_free(struct mri_page_alloc *pa, uint32_t g,
 	group->free = (uint16_t)free;
 	if (group->bucket == MRI_BUCKET_NONE) {
 		link_group(pa, g);
-	} else if (bucket_of(free) > group->bucket) {
+	} else if (group->bucket != pa->group_shift &&
+		   bucket_of(free) > group->bucket) {
 		unlink_group(pa, g);
 		link_group(pa, g);
 	}
@@ -219,7 +220,8 @@ uint32_t mri_page_take_one(struct mri_page_alloc *pa)
 	const struct mri_page_segment *segment;
 	uint32_t segments, g, free;
 
-	mri_lock_take(&pa->lock);
+	if (!mri_lock_try(&pa->lock))
+		return UINT32_MAX;
 	segments = pa->with_free & pa->near;
 	if (segments == 0 || pa->n_free <= pa->low_pages) {
 		mri_lock_give(&pa->lock);
@@ -241,7 +243,8 @@ bool mri_page_back_one(struct mri_page_alloc *pa, uint32_t page)
 	const uint32_t bit = 1u << (page & ((1u << pa->group_shift) - 1));
 	bool is_back;
 
-	mri_lock_take(&pa->lock);
+	if (!mri_lock_try(&pa->lock))
+		return false;
 	is_back = page < pa->n_pages && (pa->groups[g].free & bit) == 0;
 	if (is_back) {
 		add_free(pa, g, pa->groups[g].free | bit, 1);

@@ -111,9 +111,9 @@ void mri_page_free_blocks(struct mri_page_alloc *pa, uint32_t order,
 
 /*
  * One page, with its lock, counted as a public call: what the calls on arrays
- * do for one, without their loops. They leave to those what is not simple: no
- * page that is near, or none above the watermark (UINT32_MAX); a page that
- * is free, or is none (false).
+ * do for one, without their loops. They leave to those what is not simple: a
+ * lock that is taken; no page that is near, or none above the watermark
+ * (UINT32_MAX); a page that is free, or is none (false).
  */
 uint32_t mri_page_take_one(struct mri_page_alloc *pa);
 bool mri_page_back_one(struct mri_page_alloc *pa, uint32_t page);

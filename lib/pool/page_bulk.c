@@ -87,10 +87,27 @@ static inline uint32_t take_blocks(struct mr_pool *pool, uint32_t order,
 	return n_done;
 }
 
+/* Out of line, so that one page alone does not pay for its registers. */
+__attribute__((noinline)) static uint32_t
+alloc_many(struct mr_pool *pool, uint32_t order, uint64_t *addrs, uint32_t n,
+	   const void *site)
+{
+	uint32_t n_done;
+
+	if (n == 0)
+		return 0;
+	do {
+		n_done = take_blocks(pool, order, addrs, n, false);
+	} while (n_done == 0 && mri_page_call_again(pool, order, n));
+	for (uint32_t i = 0; !mri_page_out_is_plain(pool) && i < n_done; i++)
+		mri_page_out(pool, order, mri_page_of(pool, addrs[i]), site);
+	return n_done;
+}
+
 uint32_t mr_page_alloc_bulk(struct mr_pool *pool, uint32_t order,
 			    uint64_t *addrs, uint32_t n)
 {
-	uint32_t n_done, page;
+	uint32_t page;
 
 	if (n == 1 && order == 0 && mri_page_out_is_plain(pool)) {
 		page = mri_page_take_one(&pool->page_alloc);
@@ -99,15 +116,7 @@ uint32_t mr_page_alloc_bulk(struct mr_pool *pool, uint32_t order,
 			return 1;
 		}
 	}
-	if (n == 0)
-		return 0;
-	do {
-		n_done = take_blocks(pool, order, addrs, n, false);
-	} while (n_done == 0 && mri_page_call_again(pool, order, n));
-	for (uint32_t i = 0; !mri_page_out_is_plain(pool) && i < n_done; i++)
-		mri_page_out(pool, order, mri_page_of(pool, addrs[i]),
-			     __builtin_return_address(0));
-	return n_done;
+	return alloc_many(pool, order, addrs, n, __builtin_return_address(0));
 }
 
 /* Blocks for the n empty ones of the slots, one by one: they are not plain. */
@@ -203,6 +212,22 @@ static inline bool is_simple(const struct mr_pool *pool, uint64_t addr)
 			       __ATOMIC_ACQUIRE) == 0;
 }
 
+/* A simple page beside the one before it: most of those of a burst. */
+static inline bool put_beside(const struct mr_pool *pool,
+			      struct mri_page_free_run *run, uint64_t addr)
+{
+	const struct mri_page_alloc *pa = &pool->page_alloc;
+	const uint32_t page = mri_page_of(pool, addr);
+	const uint32_t bit = 1u << (page & ((1u << pa->group_shift) - 1));
+
+	if (page >> pa->group_shift != run->group || page >= pa->n_pages ||
+	    (run->free & bit) != 0 || !is_simple(pool, addr))
+		return false;
+	run->free |= bit;
+	run->n_back++;
+	return true;
+}
+
 /* True: a page that was out is not any more, and is the caller's. */
 static bool check_in(struct mr_pool *pool, uint32_t order, uint64_t addr,
 		     const void *site)
@@ -260,20 +285,18 @@ void mri_page_put_end(struct mr_pool *pool, struct mri_page_free_run *run)
 	mri_lock_give(&pa->lock);
 }
 
-void mr_page_free_bulk(struct mr_pool *pool, uint32_t order,
-		       const uint64_t *addrs, uint32_t n)
+__attribute__((noinline)) static void free_many(struct mr_pool *pool,
+						uint32_t order,
+						const uint64_t *addrs,
+						uint32_t n, const void *site)
 {
 	struct mri_page_free_run run = { .group = UINT32_MAX };
 
-	if (n == 1 && order == 0 && is_simple(pool, *addrs) &&
-	    mri_page_back_one(&pool->page_alloc, mri_page_of(pool, *addrs)))
-		return;
 	if (n == 0)
 		return;
 	if (pool->safety != NULL && order <= pool->page_alloc.group_shift) {
 		for (uint32_t i = 0; i < n; i++)
-			mri_page_put_checked(pool, order, addrs[i],
-					     __builtin_return_address(0));
+			mri_page_put_checked(pool, order, addrs[i], site);
 		return;
 	}
 	mri_lock_take(&pool->page_alloc.lock);
@@ -281,6 +304,15 @@ void mr_page_free_bulk(struct mr_pool *pool, uint32_t order,
 		pool->page_alloc.counters.free_invalid += n;
 	else
 		for (uint32_t i = 0; i < n; i++)
-			mri_page_put_block(pool, &run, order, addrs[i]);
+			if (order > 0 || !put_beside(pool, &run, addrs[i]))
+				mri_page_put_block(pool, &run, order, addrs[i]);
 	mri_page_put_end(pool, &run);
+}
+
+void mr_page_free_bulk(struct mr_pool *pool, uint32_t order,
+		       const uint64_t *addrs, uint32_t n)
+{
+	if (n != 1 || order != 0 || !is_simple(pool, *addrs) ||
+	    !mri_page_back_one(&pool->page_alloc, mri_page_of(pool, *addrs)))
+		free_many(pool, order, addrs, n, __builtin_return_address(0));
 }

@@ -352,6 +352,45 @@ static void one_page_of_a_checked_pool_is_checked(void **state)
 	fixture_close(&f);
 }
 
+/* What is wrong beside what is right, in one burst and one group. */
+static void wrong_pages_of_a_burst_are_found(void **state)
+{
+	struct pool_fixture f;
+	uint64_t burst[4], block;
+
+	(void)state;
+	fixture_open_with(&f, (struct mr_pool_config){ .n_pages = 60,
+						       .max_pages = 2048,
+						       .segment_pages = 512 });
+	assert_int_equal(mr_page_alloc_bulk(f.pool, 0, addrs, 60), 60);
+	for (uint32_t i = 0; i < 3; i++)
+		burst[i] = f.pool->addr + (i == 2 ? 0 : i) * UINT64_C(4096);
+	burst[3] = f.pool->addr + 3 * 4096;
+	mr_page_free_bulk(f.pool, 0, burst, 4); /* 0, 1, 0 again, 3 */
+	assert_int_equal(page_stats(f.pool).free_double, 1);
+	assert_in_flight(f.pool, 57);
+	for (uint32_t i = 0; i < 4; i++) /* of which 60 and 61 are not there */
+		burst[i] = f.pool->addr + (58 + i) * UINT64_C(4096);
+	mr_page_free_bulk(f.pool, 0, burst, 4);
+	assert_int_equal(pool_stats(f.pool).free_invalid, 2);
+	assert_int_equal(page_stats(f.pool).n_free, 5);
+	assert_in_flight(f.pool, 55);
+	/* Pages that were allocated singly are no block. */
+	assert_int_equal(mr_page_alloc_bulk(f.pool, 1, &block, 1), 1);
+	assert_int_equal(block, f.pool->addr + 58 * 4096);
+	burst[0] = block;
+	burst[1] = f.pool->addr + 56 * 4096;
+	mr_page_free_bulk(f.pool, 1, burst, 2);
+	assert_int_equal(pool_stats(f.pool).free_invalid, 3);
+	assert_in_flight(f.pool, 55);
+	for (uint32_t i = 0; i < 60; i++)
+		addrs[i] = f.pool->addr + i * UINT64_C(4096);
+	mr_page_free_bulk(f.pool, 0, addrs + 4, 54);
+	mr_page_free_bulk(f.pool, 0, addrs + 2, 1);
+	assert_int_equal(page_stats(f.pool).free_double, 1);
+	fixture_close(&f);
+}
+
 /* A pool that may grow does so when nothing lies idle in it any more. */
 static void idle_pages_are_had_before_the_pool_grows(void **state)
 {
@@ -452,6 +491,7 @@ int main(void)
 		cmocka_unit_test(shared_pages_stay_until_the_last_owner),
 		cmocka_unit_test(checked_pools_know_what_is_out),
 		cmocka_unit_test(one_page_of_a_checked_pool_is_checked),
+		cmocka_unit_test(wrong_pages_of_a_burst_are_found),
 		cmocka_unit_test(idle_pages_are_had_before_the_pool_grows),
 		cmocka_unit_test(idle_blocks_and_held_pages_are_had_too),
 		cmocka_unit_test(what_is_no_block_is_counted_and_left_alone),
