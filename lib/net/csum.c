@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include <millrace/net.h>
+#include <millrace/wire.h>
 
 #include "net/net.h"
 
@@ -38,11 +39,7 @@ uint64_t mr_csum_add(const uint8_t *bytes, uint32_t n_bytes, uint64_t sum)
 
 uint16_t mr_csum_fold(uint64_t sum)
 {
-	sum = (sum & UINT32_MAX) + (sum >> 32);
-	sum = (sum & UINT32_MAX) + (sum >> 32);
-	sum = (sum & UINT16_MAX) + (sum >> 16);
-	sum = (sum & UINT16_MAX) + (sum >> 16);
-	return (uint16_t)sum;
+	return mr_csum_fold64(sum);
 }
 
 uint16_t mr_csum_pseudo(const uint8_t *bytes, const struct mr_net_view *view)

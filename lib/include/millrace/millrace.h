@@ -20,6 +20,7 @@
 #include <millrace/port.h>
 #include <millrace/region.h>
 #include <millrace/ring.h>
+#include <millrace/wire.h>
 #include <millrace/worker.h>
 
 #endif

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef MILLRACE_WIRE_H
+#define MILLRACE_WIRE_H
+
+#include <stdint.h>
+
+#include <millrace/api.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/**
+ * @file
+ * Headers as they lie on the wire, and sums that follow a change of them.
+ *
+ * The members are in network order unless they are single bytes. The structs
+ * have no alignment, so a pointer into a frame may be cast to one of them once
+ * the length was checked: mr_net_parse() does.
+ */
+
+/** EtherTypes, in host order. */
+enum {
+	MR_ETHER_IPV4 = 0x0800,
+	MR_ETHER_ARP = 0x0806,
+	MR_ETHER_VLAN = 0x8100,
+	MR_ETHER_IPV6 = 0x86dd,
+};
+
+/** IEEE 802.3. */
+struct mr_eth {
+	uint8_t dst[6], src[6];
+	uint16_t type;
+} __attribute__((packed));
+
+/** IEEE 802.1Q: what follows the EtherType MR_ETHER_VLAN. */
+struct mr_vlan {
+	uint16_t tci;
+	uint16_t type;
+} __attribute__((packed));
+
+/** RFC 826, of IPv4 over Ethernet. */
+struct mr_arp {
+	uint16_t hardware;                      /**< 1: Ethernet */
+	uint16_t protocol;                      /**< MR_ETHER_IPV4 */
+	uint8_t hardware_bytes, protocol_bytes; /**< 6, 4 */
+	uint16_t op;                            /**< 1: request, 2: reply */
+	uint8_t sender_mac[6];
+	uint32_t sender;
+	uint8_t target_mac[6];
+	uint32_t target;
+} __attribute__((packed));
+
+enum { MR_ARP_REQUEST = 1, MR_ARP_REPLY = 2 };
+
+/** RFC 791, without options. */
+struct mr_ipv4 {
+	uint8_t version_ihl; /**< 0x45: no options */
+	uint8_t tos;
+	uint16_t total_bytes; /**< header included */
+	uint16_t id;
+	uint16_t fragment; /**< MR_IPV4_*, and the offset in 8 bytes */
+	uint8_t ttl;
+	uint8_t proto;
+	uint16_t csum;
+	uint32_t src, dst;
+} __attribute__((packed));
+
+/** Of mr_ipv4.fragment, in host order. */
+enum {
+	MR_IPV4_DF = 0x4000,
+	MR_IPV4_MF = 0x2000,
+	MR_IPV4_OFFSET = 0x1fff,
+};
+
+/** RFC 768. */
+struct mr_udp {
+	uint16_t src, dst;
+	uint16_t n_bytes; /**< header included */
+	uint16_t csum;    /**< 0: none */
+} __attribute__((packed));
+
+/** RFC 9293, without options. */
+struct mr_tcp {
+	uint16_t src, dst;
+	uint32_t seq, ack;
+	uint8_t offset; /**< of the data, in 4 bytes, in the upper 4 bits */
+	uint8_t flags;  /**< MR_TCP_* */
+	uint16_t window;
+	uint16_t csum;
+	uint16_t urgent;
+} __attribute__((packed));
+
+enum {
+	MR_TCP_FIN = 1,
+	MR_TCP_SYN = 2,
+	MR_TCP_RST = 4,
+	MR_TCP_ACK = 16,
+};
+
+/** RFC 792: id and seq of a query; of errors they mean other things. */
+struct mr_icmp {
+	uint8_t type, code;
+	uint16_t csum;
+	uint16_t id, seq;
+} __attribute__((packed));
+
+/**
+ * What replacing a 16-bit word adds to a sum over it: -before + after, in ones'
+ * complement.
+ *
+ * @param before, after  as they lie in memory
+ *
+ * @return a sum to be added to others and passed to mr_csum_fix(); never 0, so
+ *         a sum of such never is either
+ *
+ * Thread: any. Source: RFC 1624.
+ */
+static inline uint32_t mr_csum_delta16(uint16_t before, uint16_t after)
+{
+	return (uint32_t)(uint16_t)~before + after;
+}
+
+/**
+ * The same for a 32-bit word: an address.
+ *
+ * @return as mr_csum_delta16(); eight of these may be added in 32 bits
+ *
+ * Thread: any. Source: RFC 1624.
+ */
+static inline uint32_t mr_csum_delta32(uint32_t before, uint32_t after)
+{
+	return mr_csum_delta16((uint16_t)before, (uint16_t)after) +
+	       mr_csum_delta16((uint16_t)(before >> 16),
+			       (uint16_t)(after >> 16));
+}
+
+/**
+ * Fold a short sum to 16 bits.
+ *
+ * @return in network order, not complemented
+ *
+ * Thread: any. Source: RFC 1071.
+ */
+static inline uint16_t mr_csum_fold32(uint32_t sum)
+{
+	sum = (sum & UINT16_MAX) + (sum >> 16);
+	return (uint16_t)((sum & UINT16_MAX) + (sum >> 16));
+}
+
+/**
+ * The same for a sum of up to 2^32 32-bit words: mr_csum_fold(), inline.
+ *
+ * @return as mr_csum_fold32()
+ *
+ * Thread: any. Source: RFC 1071.
+ */
+static inline uint16_t mr_csum_fold64(uint64_t sum)
+{
+	sum = (sum & UINT32_MAX) + (sum >> 32);
+	sum = (sum & UINT32_MAX) + (sum >> 32);
+	return mr_csum_fold32((uint32_t)sum);
+}
+
+/**
+ * A checksum field after words below it were replaced. A sum that was wrong
+ * stays wrong.
+ *
+ * @param csum   the field: a complemented sum
+ * @param delta  sum of mr_csum_delta16() and mr_csum_delta32()
+ *
+ * @return the field's new value; 0 may come out, which UDP writes as 0xffff
+ *
+ * Thread: any. Source: RFC 1624, equation 3.
+ */
+static inline uint16_t mr_csum_fix(uint16_t csum, uint32_t delta)
+{
+	return (uint16_t)~mr_csum_fold32((uint16_t)~csum + delta);
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
