@@ -21,10 +21,12 @@
 
 struct nat_neighbours; /* of both sides, shared by all workers; arp.h */
 
+enum { NAT_OUTBOX_MAX = 4 * MR_BURST_MAX };
+
 /* Frames on their way out of one side; the caller sends and empties it. */
 struct nat_outbox {
 	uint32_t n; /* entries */
-	struct mr_frame frames[4 * MR_BURST_MAX];
+	struct mr_frame frames[NAT_OUTBOX_MAX];
 };
 
 /* Written by the worker, read by any thread. */

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The table of neighbours: arp.h. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/random.h>
+
+#include "arp.h"
+
+enum { BUCKET = 8, GENERATION_MASK = 0xff };
+
+static uint64_t word_of(enum nat_neighbour_state state, uint64_t generation,
+			uint64_t mac)
+{
+	return (uint64_t)state << 56 |
+	       (generation & GENERATION_MASK) << NAT_MAC_BITS | mac;
+}
+
+static uint64_t generation_of(uint64_t word)
+{
+	return word >> NAT_MAC_BITS & GENERATION_MASK;
+}
+
+static enum nat_neighbour_state state_of(uint64_t word)
+{
+	return (enum nat_neighbour_state)(word >> 56);
+}
+
+/* Bucket of an address: multiplied with a drawn odd number, upper bits. */
+static uint32_t bucket_of(const struct nat_neighbours *neighbours,
+			  enum nat_side side, uint32_t addr)
+{
+	const uint64_t mixed = ((uint64_t)side << 32 | addr) * neighbours->seed;
+
+	return (uint32_t)(mixed >> 40) & (NAT_NEIGHBOUR_SLOTS - BUCKET);
+}
+
+/* false: nine of them fell into one bucket. */
+static bool add_fixed(struct nat_neighbours *neighbours,
+		      const struct nat_side_config *c, enum nat_side side)
+{
+	for (uint32_t i = 0; i < c->n_neighbours; i++) {
+		const uint32_t slot = nat_neighbours_add(
+			neighbours, side, htonl(c->neighbours[i].addr), false,
+			0);
+
+		if (slot == NAT_SLOT_NONE)
+			return false;
+		neighbours->slots[slot].mac =
+			word_of(NAT_NEIGHBOUR_FIXED,
+				generation_of(neighbours->slots[slot].key),
+				nat_mac(c->neighbours[i].mac));
+	}
+	return true;
+}
+
+int nat_neighbours_create(const struct nat_config *config,
+			  struct nat_neighbours **ret_neighbours,
+			  struct mr_reason *reterr_why)
+{
+	struct nat_neighbours *neighbours = aligned_alloc(
+		sizeof(struct nat_neighbour[2]), sizeof(*neighbours));
+
+	if (neighbours == NULL) {
+		snprintf(reterr_why->text, sizeof(reterr_why->text),
+			 "no memory for the table of neighbours");
+		return -ENOMEM;
+	}
+	do { /* once, but for a seed in a million */
+		memset(neighbours, 0, sizeof(*neighbours));
+		if (getrandom(&neighbours->seed, sizeof(neighbours->seed), 0) <
+		    0)
+			neighbours->seed = UINT64_C(0x9e3779b97f4a7c15);
+		neighbours->seed |= 1;
+	} while (!add_fixed(neighbours, &config->sides[NAT_INSIDE],
+			    NAT_INSIDE) ||
+		 !add_fixed(neighbours, &config->sides[NAT_OUTSIDE],
+			    NAT_OUTSIDE));
+	*ret_neighbours = neighbours;
+	return 0;
+}
+
+void nat_neighbours_destroy(struct nat_neighbours *neighbours)
+{
+	free(neighbours);
+}
+
+uint32_t nat_neighbours_find(const struct nat_neighbours *neighbours,
+			     enum nat_side side, uint32_t addr)
+{
+	const uint32_t first = bucket_of(neighbours, side, addr);
+	uint64_t mac;
+
+	for (uint32_t slot = first; slot < first + BUCKET; slot++)
+		if (nat_neighbours_look(neighbours, slot, side, addr, &mac) !=
+		    NAT_NEIGHBOUR_NONE)
+			return slot;
+	return NAT_SLOT_NONE;
+}
+
+/* Nobody misses it: it failed, or has not been confirmed for some time. */
+static bool is_idle(const struct nat_neighbour *n, uint32_t now_s)
+{
+	const uint64_t word = __atomic_load_n(&n->mac, __ATOMIC_RELAXED);
+	const uint32_t age =
+		now_s - __atomic_load_n(&n->confirmed_s, __ATOMIC_RELAXED);
+
+	return state_of(word) == NAT_NEIGHBOUR_FAILED ||
+	       (state_of(word) == NAT_NEIGHBOUR_REACHABLE &&
+		age > NAT_REACHABLE_S);
+}
+
+/* Take the slot over; false: another worker was faster. */
+static bool claim(struct nat_neighbour *n, uint64_t key, uint32_t now_s)
+{
+	uint64_t old = __atomic_load_n(&n->mac, __ATOMIC_RELAXED);
+	const uint64_t generation =
+		generation_of(__atomic_load_n(&n->key, __ATOMIC_RELAXED)) + 1;
+
+	if (!__atomic_compare_exchange_n(
+		    &n->mac, &old,
+		    word_of(NAT_NEIGHBOUR_INCOMPLETE, generation, 0), false,
+		    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		return false;
+	__atomic_store_n(&n->confirmed_s, now_s, __ATOMIC_RELAXED);
+	/* Pairs with the acquire in nat_neighbours_look(). */
+	__atomic_store_n(&n->key,
+			 key | (generation & GENERATION_MASK) << NAT_MAC_BITS,
+			 __ATOMIC_RELEASE);
+	return true;
+}
+
+uint32_t nat_neighbours_add(struct nat_neighbours *neighbours,
+			    enum nat_side side, uint32_t addr, bool evicts,
+			    uint32_t now_s)
+{
+	const uint32_t first = bucket_of(neighbours, side, addr);
+	const uint64_t key = (uint64_t)side << 32 | addr;
+	uint32_t slot = nat_neighbours_find(neighbours, side, addr);
+
+	if (slot != NAT_SLOT_NONE)
+		return slot;
+	for (slot = first; slot < first + BUCKET; slot++) {
+		struct nat_neighbour *n = &neighbours->slots[slot];
+
+		if (state_of(__atomic_load_n(&n->mac, __ATOMIC_RELAXED)) ==
+			    NAT_NEIGHBOUR_NONE &&
+		    claim(n, key, now_s))
+			return slot;
+	}
+	for (slot = first; evicts && slot < first + BUCKET; slot++) {
+		struct nat_neighbour *n = &neighbours->slots[slot];
+
+		if (is_idle(n, now_s) && claim(n, key, now_s))
+			return slot;
+	}
+	return NAT_SLOT_NONE;
+}
+
+/* Change the mac word of addr's entry, if it still is addr's. */
+static bool change(struct nat_neighbour *n, enum nat_side side, uint32_t addr,
+		   uint64_t old, uint64_t word)
+{
+	const uint64_t key = __atomic_load_n(&n->key, __ATOMIC_ACQUIRE);
+
+	/* A slot that goes to another address changes its mac word first. */
+	return (key & NAT_MAC_MASK) == ((uint64_t)side << 32 | addr) &&
+	       generation_of(key) == generation_of(old) &&
+	       __atomic_compare_exchange_n(&n->mac, &old, word, false,
+					   __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+}
+
+void nat_neighbours_learn(struct nat_neighbours *neighbours, uint32_t slot,
+			  enum nat_side side, uint32_t addr, uint64_t mac,
+			  uint32_t now_s)
+{
+	struct nat_neighbour *n = &neighbours->slots[slot];
+	const uint64_t old = __atomic_load_n(&n->mac, __ATOMIC_ACQUIRE);
+
+	/* Lost to another worker: it has learned, too. */
+	if (state_of(old) != NAT_NEIGHBOUR_FIXED &&
+	    change(n, side, addr, old,
+		   word_of(NAT_NEIGHBOUR_REACHABLE, generation_of(old), mac)))
+		__atomic_store_n(&n->confirmed_s, now_s, __ATOMIC_RELAXED);
+}
+
+bool nat_neighbours_move(struct nat_neighbours *neighbours, uint32_t slot,
+			 enum nat_side side, uint32_t addr,
+			 enum nat_neighbour_state from,
+			 enum nat_neighbour_state to, uint32_t now_s)
+{
+	struct nat_neighbour *n = &neighbours->slots[slot];
+	const uint64_t old = __atomic_load_n(&n->mac, __ATOMIC_ACQUIRE);
+
+	if (state_of(old) != from ||
+	    !change(n, side, addr, old,
+		    word_of(to, generation_of(old), old & NAT_MAC_MASK)))
+		return false;
+	if (to == NAT_NEIGHBOUR_FAILED)
+		__atomic_store_n(&n->confirmed_s, now_s, __ATOMIC_RELAXED);
+	return true;
+}

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * ICMP errors: those that pass, with the packet that they are about inside, and
+ * those that we send. Sources: RFC 792, RFC 1122 3.2.2, RFC 1812 4.3.2, RFC
+ * 4884, RFC 5508.
+ */
+#include "core.h"
+#include "rewrite.h"
+
+enum {
+	ERRORS_PER_S = 1000,
+	ERRORS_BURST = 50,
+	ANSWER_BYTES = 576, /* of an error with what it quotes: RFC 1812 */
+	OUR_TTL = 64,
+	TOS_CONTROL = 0xc0, /* internetwork control: RFC 1812 4.3.2.5 */
+};
+
+/* The packet that an error is about, as far as it is there. */
+struct embedded {
+	struct mr_ipv4 *ip;
+	uint8_t *l4;
+	uint32_t n_l4; /* bytes of it that are there, 8 at least */
+	uint16_t sport, dport;
+};
+
+bool nat_icmp_is_error(uint8_t type)
+{
+	return type == NAT_ICMP_UNREACHABLE || type == NAT_ICMP_TIME ||
+	       type == NAT_ICMP_PARAMETER;
+}
+
+bool nat_icmp_is_query(uint8_t type)
+{
+	return type == NAT_ICMP_ECHO || type == NAT_ICMP_TIMESTAMP;
+}
+
+bool nat_icmp_is_reply(uint8_t type)
+{
+	return type == NAT_ICMP_ECHO_REPLY || type == NAT_ICMP_TIMESTAMP_REPLY;
+}
+
+static void find_ports(struct embedded *e)
+{
+	const struct mr_icmp *icmp = (const void *)e->l4;
+	const struct mr_udp *udp = (const void *)e->l4;
+
+	e->sport = e->dport = 0;
+	if (e->ip->proto == IPPROTO_ICMP) {
+		e->sport = e->dport = icmp->id;
+	} else if (nat_has_ports(e->ip->proto)) {
+		e->sport = udp->src;
+		e->dport = udp->dst;
+	}
+}
+
+/* RFC 5508 REQ-3. */
+static enum nat_reason parse(struct nat_path *path, struct nat_packet *packet,
+			     struct embedded *e)
+{
+	const uint32_t at = packet->l2_bytes + packet->ip_bytes;
+	const uint32_t n_icmp = packet->total_bytes - packet->ip_bytes;
+	const uint32_t n_head = sizeof(struct mr_icmp);
+	uint32_t n = n_icmp - n_head, n_ip;
+	const uint8_t *icmp;
+
+	if (nat_sum_of(path, packet, at, n_icmp) != UINT16_MAX)
+		return NAT_DROP_ICMP_CSUM;
+	/* As much as may have to be changed: both headers with options. */
+	if (!nat_pull_up(path, packet, at + n_head + (n < 80 ? n : 80)))
+		return NAT_DROP_ICMP_EMBEDDED;
+	packet->ip = (void *)(mr_frame_data(path->base, packet->frames) +
+			      packet->l2_bytes);
+	packet->l4 = (uint8_t *)packet->ip + packet->ip_bytes;
+	icmp = packet->l4;
+	/* Where extensions follow, it says how long the packet is: RFC 4884. */
+	if (icmp[5] != 0 && icmp[5] * 4u < n)
+		n = icmp[5] * 4u;
+	e->ip = (void *)(packet->l4 + n_head);
+	if (n < sizeof(*e->ip))
+		return NAT_DROP_ICMP_EMBEDDED;
+	n_ip = (e->ip->version_ihl & 15u) * 4;
+	if (ntohs(e->ip->total_bytes) < n)
+		n = ntohs(e->ip->total_bytes);
+	if (e->ip->version_ihl >> 4 != 4 || n_ip < sizeof(*e->ip) ||
+	    n < n_ip + 8 || (e->ip->fragment & htons(MR_IPV4_OFFSET)) != 0 ||
+	    mr_csum_fold(mr_csum_add((const uint8_t *)e->ip, n_ip, 0)) !=
+		    UINT16_MAX)
+		return NAT_DROP_ICMP_EMBEDDED;
+	e->l4 = (uint8_t *)e->ip + n_ip;
+	e->n_l4 = n - n_ip;
+	if (e->ip->proto == IPPROTO_ICMP && !nat_icmp_is_query(e->l4[0]) &&
+	    !nat_icmp_is_reply(e->l4[0]))
+		return NAT_DROP_ICMP_EMBEDDED;
+	find_ports(e);
+	return NAT_OK;
+}
+
+/*
+ * Another source or destination for the embedded packet, in its own sums where
+ * they are there, and in the error's. Its layer-4 sum is not looked at: what
+ * was wrong stays wrong.
+ */
+static void replace(struct nat_packet *packet, struct embedded *e,
+		    bool is_source, uint32_t addr, uint16_t port)
+{
+	struct mr_icmp *outer = (void *)packet->l4;
+	const uint32_t addr_delta =
+		mr_csum_delta32(is_source ? e->ip->src : e->ip->dst, addr);
+	uint32_t offset = nat_csum_offset(e->ip->proto);
+	uint32_t port_delta = 0, delta;
+	uint16_t before, after;
+
+	before = e->ip->csum;
+	e->ip->csum = mr_csum_fix(before, addr_delta);
+	delta = addr_delta + mr_csum_delta16(before, e->ip->csum);
+	if (is_source)
+		e->ip->src = addr;
+	else
+		e->ip->dst = addr;
+	if (e->ip->proto == IPPROTO_ICMP || nat_has_ports(e->ip->proto)) {
+		uint8_t *at = e->l4 + (e->ip->proto == IPPROTO_ICMP ? 4 :
+				       is_source                    ? 0 :
+								      2);
+
+		memcpy(&before, at, sizeof(before));
+		memcpy(at, &port, sizeof(port));
+		port_delta = mr_csum_delta16(before, port);
+		delta += port_delta;
+	}
+	if (e->ip->proto == IPPROTO_ICMP)
+		offset = 2;
+	if (offset != 0 && offset + 2 <= e->n_l4) {
+		memcpy(&before, e->l4 + offset, sizeof(before));
+		after = nat_fix_l4(
+			before, e->ip->proto == IPPROTO_ICMP ? 0 : addr_delta,
+			port_delta, false, e->ip->proto == IPPROTO_UDP);
+		memcpy(e->l4 + offset, &after, sizeof(after));
+		delta += mr_csum_delta16(before, after);
+	}
+	outer->csum = mr_csum_fix(outer->csum, delta);
+}
+
+static uint16_t port_or(const struct nat_map *map, uint16_t mapped,
+			uint16_t port)
+{
+	return map->flags & NAT_MAP_ADDRESS ? port : mapped;
+}
+
+/* The packet went out as outside tells; back to what it was: REQ-4. */
+static enum nat_reason revert_source(struct nat_path *path,
+				     struct nat_packet *packet,
+				     struct embedded *e, struct nat_way *way)
+{
+	const struct nat_tuple outside = { .addr = e->ip->src,
+					   .port = e->sport,
+					   .proto = e->ip->proto };
+	const struct nat_map *map;
+	uint32_t id;
+
+	nat_maps_find_in(path->maps, &outside, 1, &id);
+	if (id == MR_FLOW_NONE)
+		return NAT_DROP_ICMP_EMBEDDED;
+	if (!nat_maps_may_in(path->maps, id, e->ip->dst))
+		return NAT_DROP_FILTERED;
+	map = nat_maps_at(path->maps, id);
+	replace(packet, e, true, map->inside.addr,
+		port_or(map, map->inside.port, e->sport));
+	way->dst = map->inside.addr;
+	way->to = NAT_INSIDE;
+	return NAT_OK;
+}
+
+/* The mapped address of who sends an error, if all of it is mapped: REQ-5. */
+static uint32_t basic_addr(const struct nat_config *config, uint32_t addr)
+{
+	for (uint32_t i = 0; i < config->n_one_to_ones; i++)
+		if (config->one_to_ones[i].inside_addr == ntohl(addr))
+			return htonl(config->one_to_ones[i].outside_addr);
+	return 0;
+}
+
+/* From inside: the packet came in to what inside tells. */
+static enum nat_reason revert_destination(struct nat_path *path,
+					  struct nat_packet *packet,
+					  struct embedded *e,
+					  struct nat_way *way)
+{
+	const struct nat_tuple inside = { .addr = e->ip->dst,
+					  .port = e->dport,
+					  .proto = e->ip->proto };
+	const uint32_t basic = basic_addr(path->config, packet->ip->src);
+	const struct nat_map *map;
+	uint32_t id;
+
+	nat_maps_find_out(path->maps, &inside, 1, &id);
+	if (id == MR_FLOW_NONE)
+		return NAT_DROP_ICMP_EMBEDDED;
+	map = nat_maps_at(path->maps, id);
+	way->src = basic != 0 ? basic : map->outside_addr;
+	if (nat_addrs_is_external(&path->addrs, e->ip->src)) {
+		const enum nat_reason reason =
+			path->config->hairpins ?
+				revert_source(path, packet, e, way) :
+				NAT_DROP_HAIRPIN_OFF;
+
+		if (reason != NAT_OK)
+			return reason;
+	}
+	replace(packet, e, false, map->outside_addr,
+		port_or(map, map->outside_port, e->dport));
+	return NAT_OK;
+}
+
+enum nat_reason nat_icmp_translate(struct nat_path *path,
+				   struct nat_packet *packet,
+				   struct nat_way *ret_way)
+{
+	const struct nat_addrs *addrs = &path->addrs;
+	const bool is_out = packet->from == NAT_INSIDE;
+	struct embedded e;
+	enum nat_reason reason;
+
+	if (packet->has_more) /* its sum is over bytes that are not here */
+		return NAT_DROP_FRAGMENT_WRONG;
+	reason = parse(path, packet, &e);
+	if (reason != NAT_OK)
+		return reason;
+	if (e.ip->src != packet->ip->dst)
+		return NAT_DROP_ICMP_EMBEDDED; /* not for whom it is about */
+	if (packet->ip->ttl <= 1)
+		return NAT_DROP_TTL;
+	*ret_way = (struct nat_way){ .src = packet->ip->src,
+				     .dst = packet->ip->dst,
+				     .to = is_out ? NAT_OUTSIDE : NAT_INSIDE };
+	ret_way->is_excluded =
+		is_out ? nat_addrs_is_excluded(addrs, e.ip->src, e.ip->proto,
+					       e.sport) &&
+				 nat_addrs_is_subscriber(addrs, e.ip->dst) :
+			 nat_addrs_is_excluded(addrs, e.ip->dst, e.ip->proto,
+					       e.dport) &&
+				 nat_addrs_is_subscriber(addrs, e.ip->src);
+	if (ret_way->is_excluded)
+		return NAT_OK;
+	return is_out ? revert_destination(path, packet, &e, ret_way) :
+			revert_source(path, packet, &e, ret_way);
+}
+
+/* A bucket of ERRORS_BURST that fills with ERRORS_PER_S: no division. */
+static bool may_tell(struct nat_path *path)
+{
+	const uint64_t one_ns = 1000000000 / ERRORS_PER_S;
+
+	if (path->icmp_ready_ns < path->now_ns)
+		path->icmp_ready_ns = path->now_ns;
+	if (path->icmp_ready_ns - path->now_ns >= ERRORS_BURST * one_ns)
+		return false;
+	path->icmp_ready_ns += one_ns;
+	return true;
+}
+
+/* RFC 1122 3.2.2: never about an error, a later fragment, a group. */
+static bool is_tellable(const struct nat_packet *packet, uint64_t mac)
+{
+	return packet->is_first && (mac & 1) == 0 &&
+	       (packet->proto != IPPROTO_ICMP ||
+		(packet->l4 != NULL && nat_icmp_is_query(packet->l4[0])));
+}
+
+void nat_icmp_tell(struct nat_path *path, const struct nat_packet *packet,
+		   uint8_t type, uint8_t code, uint16_t mtu)
+{
+	const struct mr_eth *eth =
+		(const void *)mr_frame_data(path->base, packet->frames);
+	const uint64_t mac = nat_mac(eth->src);
+	const uint32_t n_head = sizeof(struct mr_ipv4) + sizeof(struct mr_icmp);
+	const uint32_t n_quote = packet->total_bytes < ANSWER_BYTES - n_head ?
+					 packet->total_bytes :
+					 ANSWER_BYTES - n_head;
+	struct nat_packet answer;
+	struct mr_icmp *icmp;
+	struct mr_ipv4 *ip;
+
+	if (!is_tellable(packet, mac) || !may_tell(path) ||
+	    !nat_make(path, &answer, n_head + n_quote))
+		return;
+	ip = (void *)(mr_frame_data(path->base, answer.frames) +
+		      answer.l2_bytes);
+	*ip = (struct mr_ipv4){ .version_ihl = 0x45,
+				.tos = TOS_CONTROL,
+				.total_bytes =
+					htons((uint16_t)(n_head + n_quote)),
+				.id = htons(path->next_id++),
+				.ttl = OUR_TTL,
+				.proto = IPPROTO_ICMP,
+				.src = path->links[packet->from].own,
+				.dst = packet->ip->src };
+	ip->csum = (uint16_t)~mr_csum_fold(
+		mr_csum_add((const uint8_t *)ip, sizeof(*ip), 0));
+	icmp = (void *)(ip + 1);
+	*icmp = (struct mr_icmp){ .type = type,
+				  .code = code,
+				  .seq = htons(mtu) };
+	nat_copy_from(path, packet, packet->l2_bytes, n_quote,
+		      (uint8_t *)(icmp + 1));
+	icmp->csum = (uint16_t)~mr_csum_fold(mr_csum_add(
+		(const uint8_t *)icmp, (uint32_t)sizeof(*icmp) + n_quote, 0));
+	nat_send(path, &answer, packet->from, mac);
+}
+
+/*
+ * A NAT of many subscribers says "host unreachable" where it has nothing left
+ * or the subscriber has his share (RFC 6888 REQ-11), any other "prohibited"
+ * (RFC 5508 REQ-8).
+ */
+static uint8_t no_session_code(const struct nat_config *config)
+{
+	return config->max_per_subscriber != 0 || config->ports.block != 0 ?
+		       NAT_ICMP_NO_HOST :
+		       NAT_ICMP_PROHIBITED;
+}
+
+void nat_refuse(struct nat_path *path, struct nat_packet *packet,
+		enum nat_reason reason)
+{
+	uint8_t type = NAT_ICMP_UNREACHABLE, code;
+
+	switch (reason) {
+	case NAT_DROP_TTL:
+		type = NAT_ICMP_TIME;
+		code = 0;
+		break;
+	case NAT_DROP_NO_PORT:
+	case NAT_DROP_QUOTA:
+	case NAT_DROP_TABLE_FULL:
+		code = no_session_code(path->config);
+		break;
+	case NAT_DROP_PROTOCOL:
+	case NAT_DROP_HAIRPIN_OFF:
+		code = NAT_ICMP_PROHIBITED;
+		break;
+	case NAT_DROP_NEIGHBOUR:
+		code = NAT_ICMP_NO_HOST;
+		break;
+	case NAT_DROP_NO_ROUTE:
+		code = NAT_ICMP_NO_NET;
+		break;
+	case NAT_DROP_UNSOLICITED_SYN:
+		code = NAT_ICMP_NO_PORT;
+		break;
+	default:
+		nat_drop(path, packet, reason);
+		return;
+	}
+	nat_icmp_tell(path, packet, type, code, 0);
+	nat_drop(path, packet, reason);
+}

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One frame: where its headers are, whether they are right, and whether its
+ * addresses can be. Sources: RFC 791, RFC 768, RFC 9293 3.1, RFC 7126, RFC 1122
+ * 3.2.1.
+ */
+#include "core.h"
+
+enum { OPTION_END = 0, OPTION_NOP = 1, OPTION_LSRR = 131, OPTION_SSRR = 137 };
+
+/* Move k bytes of the entries behind the first one into it. */
+static bool move_up(struct nat_path *path, struct nat_packet *packet,
+		    uint32_t k)
+{
+	struct mr_frame *frames = packet->frames;
+	const uint32_t at = frames[0].len;
+
+	if (mr_frame_put(path->cache, &frames[0], k) < 0)
+		return false;
+	nat_copy_from(path, packet, at + k, k,
+		      mr_frame_data(path->base, &frames[0]) + at);
+	while (k > 0) {
+		const uint32_t n = k < frames[1].len ? k : frames[1].len;
+
+		k -= n;
+		if (mr_frame_pull(&frames[1], n) == 0)
+			continue;
+		/* Used up: an entry has at least one byte. */
+		frames[0].flags = (frames[0].flags & ~(uint32_t)MR_FRAME_MORE) |
+				  (frames[1].flags & MR_FRAME_MORE);
+		mr_frame_free_bulk(path->cache, &frames[1], 1);
+		packet->n--;
+		memmove(&frames[1], &frames[2],
+			(packet->n - 1) * sizeof(*frames));
+	}
+	return true;
+}
+
+bool nat_pull_up(struct nat_path *path, struct nat_packet *packet,
+		 uint32_t n_bytes)
+{
+	const uint32_t n_first = packet->frames[0].len;
+
+	if (n_first >= n_bytes)
+		return true;
+	return mr_frame_n_bytes(packet->frames, packet->n) >= n_bytes &&
+	       move_up(path, packet, n_bytes - n_first);
+}
+
+void nat_copy_from(const struct nat_path *path, const struct nat_packet *packet,
+		   uint32_t offset, uint32_t n_bytes, uint8_t *to)
+{
+	for (uint32_t i = 0; n_bytes > 0 && i < packet->n; i++) {
+		const struct mr_frame *f = &packet->frames[i];
+		uint32_t n;
+
+		if (offset >= f->len) {
+			offset -= f->len;
+			continue;
+		}
+		n = f->len - offset;
+		if (n > n_bytes)
+			n = n_bytes;
+		memcpy(to, mr_frame_data(path->base, f) + offset, n);
+		to += n;
+		n_bytes -= n;
+		offset = 0;
+	}
+}
+
+uint16_t nat_sum_of(const struct nat_path *path,
+		    const struct nat_packet *packet, uint32_t offset,
+		    uint32_t n_bytes)
+{
+	uint32_t sum = 0;
+	bool is_odd = false;
+
+	for (uint32_t i = 0; n_bytes > 0 && i < packet->n; i++) {
+		const struct mr_frame *f = &packet->frames[i];
+		uint16_t part;
+		uint32_t n;
+
+		if (offset >= f->len) {
+			offset -= f->len;
+			continue;
+		}
+		n = f->len - offset;
+		if (n > n_bytes)
+			n = n_bytes;
+		part = mr_csum_fold(mr_csum_add(
+			mr_frame_data(path->base, f) + offset, n, 0));
+		/* A part that begins in the middle of a word: RFC 1071 2 (B).
+		 */
+		sum += is_odd ? (uint16_t)(part << 8 | part >> 8) : part;
+		is_odd ^= n & 1;
+		n_bytes -= n;
+		offset = 0;
+	}
+	return mr_csum_fold32(sum);
+}
+
+void nat_trim(struct nat_path *path, struct nat_packet *packet)
+{
+	const uint32_t n_packet = packet->l2_bytes + packet->total_bytes;
+	const uint32_t n_keep =
+		n_packet < MR_ETH_MIN_BYTES ? MR_ETH_MIN_BYTES : n_packet;
+	uint64_t n_frame = mr_frame_n_bytes(packet->frames, packet->n);
+
+	while (n_frame > n_keep) {
+		struct mr_frame *last = &packet->frames[packet->n - 1];
+
+		if (n_frame - n_keep < last->len) {
+			last->len -= (uint32_t)(n_frame - n_keep);
+			return;
+		}
+		n_frame -= last->len;
+		mr_frame_free_bulk(path->cache, last, 1);
+		packet->n--;
+		packet->frames[packet->n - 1].flags &= ~(uint32_t)MR_FRAME_MORE;
+	}
+}
+
+enum nat_reason nat_parse_link(struct nat_path *path, struct nat_packet *packet,
+			       uint16_t *ret_ether_type)
+{
+	const struct nat_link *link = &path->links[packet->from];
+	const struct mr_eth *eth;
+	uint16_t type, vlan = 0;
+
+	packet->l2_bytes = MR_ETH_BYTES;
+	if (!nat_pull_up(path, packet, MR_ETH_BYTES))
+		return NAT_DROP_RUNT;
+	eth = (const void *)mr_frame_data(path->base, packet->frames);
+	type = ntohs(eth->type);
+	if (type == MR_ETHER_VLAN) {
+		const struct mr_vlan *tag;
+
+		packet->l2_bytes += MR_VLAN_BYTES;
+		if (!nat_pull_up(path, packet, packet->l2_bytes))
+			return NAT_DROP_RUNT;
+		eth = (const void *)mr_frame_data(path->base, packet->frames);
+		tag = (const void *)(eth + 1);
+		/* Priority is not ours to look at; tag 0 has nothing else. */
+		vlan = tag->tci & htons(0x0fff);
+		type = ntohs(tag->type);
+	}
+	if (nat_mac(eth->dst) != link->mac &&
+	    !(type == MR_ETHER_ARP && nat_mac(eth->dst) == NAT_MAC_MASK))
+		return NAT_DROP_NOT_FOR_US;
+	if (vlan != link->vlan)
+		return NAT_DROP_VLAN;
+	*ret_ether_type = type;
+	return NAT_OK;
+}
+
+static enum nat_reason check_options(const uint8_t *option, uint32_t n)
+{
+	while (n > 0 && *option != OPTION_END) {
+		uint32_t n_option = 1;
+
+		if (*option != OPTION_NOP) {
+			if (n < 2 || option[1] < 2 || option[1] > n)
+				return NAT_DROP_MALFORMED;
+			n_option = option[1];
+		}
+		if (*option == OPTION_LSRR || *option == OPTION_SSRR)
+			return NAT_DROP_SOURCE_ROUTE;
+		option += n_option;
+		n -= n_option;
+	}
+	return NAT_OK;
+}
+
+static enum nat_reason check_addrs(const struct nat_path *path,
+				   const struct nat_packet *packet)
+{
+	const struct nat_addrs *addrs = &path->addrs;
+	const enum nat_side from = packet->from;
+	const uint32_t src = packet->ip->src, dst = packet->ip->dst;
+
+	if (nat_addrs_is_martian(addrs, from, src) ||
+	    nat_addrs_is_martian(addrs, from, dst))
+		return NAT_DROP_MARTIAN;
+	if (nat_addrs_is_external(addrs, src) ||
+	    nat_addrs_is_own(addrs, NAT_INSIDE, src) ||
+	    (from == NAT_OUTSIDE && nat_addrs_is_inside(addrs, src)))
+		return NAT_DROP_SPOOFED;
+	return NAT_OK;
+}
+
+enum nat_reason nat_parse_ip(struct nat_path *path, struct nat_packet *packet)
+{
+	const uint32_t at = packet->l2_bytes;
+	enum nat_reason reason;
+	struct mr_ipv4 *ip;
+	uint16_t fragment;
+
+	if (!nat_pull_up(path, packet, at + sizeof(*ip)))
+		return NAT_DROP_MALFORMED;
+	ip = (void *)(mr_frame_data(path->base, packet->frames) + at);
+	packet->ip_bytes = (ip->version_ihl & 15u) * 4;
+	packet->total_bytes = ntohs(ip->total_bytes);
+	if (ip->version_ihl >> 4 != 4 || packet->ip_bytes < sizeof(*ip) ||
+	    packet->total_bytes < packet->ip_bytes ||
+	    mr_frame_n_bytes(packet->frames, packet->n) <
+		    at + packet->total_bytes ||
+	    !nat_pull_up(path, packet, at + packet->ip_bytes))
+		return NAT_DROP_MALFORMED;
+	ip = (void *)(mr_frame_data(path->base, packet->frames) + at);
+	if (nat_sum_of(path, packet, at, packet->ip_bytes) != UINT16_MAX)
+		return NAT_DROP_IP_CSUM;
+	packet->ip = ip;
+	packet->proto = ip->proto;
+	packet->is_partial = packet->frames[0].flags & MR_FRAME_CSUM_PARTIAL;
+	fragment = ntohs(ip->fragment);
+	packet->fragment_offset = (fragment & MR_IPV4_OFFSET) * 8u;
+	packet->has_more = fragment & MR_IPV4_MF;
+	packet->is_first = packet->fragment_offset == 0;
+	packet->l4 = NULL;
+	packet->sport = packet->dport = 0;
+	packet->tcp_flags = 0;
+	reason = check_options((const uint8_t *)(ip + 1),
+			       packet->ip_bytes - (uint32_t)sizeof(*ip));
+	if (reason == NAT_OK)
+		reason = check_addrs(path, packet);
+	if (reason == NAT_OK)
+		nat_trim(path, packet);
+	return reason;
+}
+
+/* The shortest layer-4 header that can be translated. */
+static uint32_t l4_bytes_of(uint8_t proto)
+{
+	switch (proto) {
+	case IPPROTO_UDP:
+	case IPPROTO_UDPLITE:
+	case IPPROTO_ICMP:
+		return 8;
+	case IPPROTO_DCCP:
+		return 12;
+	case IPPROTO_TCP:
+		return sizeof(struct mr_tcp);
+	default:
+		return 0;
+	}
+}
+
+static enum nat_reason parse_ports(struct nat_packet *packet, uint32_t n_l4)
+{
+	const bool is_whole = !packet->has_more;
+	const struct mr_icmp *icmp = (const void *)packet->l4;
+	const struct mr_udp *udp = (const void *)packet->l4;
+	const struct mr_tcp *tcp = (const void *)packet->l4;
+
+	switch (packet->proto) {
+	case IPPROTO_ICMP:
+		if (nat_icmp_is_query(icmp->type) ||
+		    nat_icmp_is_reply(icmp->type))
+			packet->sport = packet->dport = icmp->id;
+		return NAT_OK;
+	case IPPROTO_UDP:
+		if (ntohs(udp->n_bytes) < sizeof(*udp) ||
+		    (is_whole && ntohs(udp->n_bytes) > n_l4))
+			return NAT_DROP_L4_MALFORMED;
+		break;
+	case IPPROTO_TCP:
+		if ((tcp->offset >> 4) * 4u < sizeof(*tcp) ||
+		    (is_whole && (tcp->offset >> 4) * 4u > n_l4))
+			return NAT_DROP_L4_MALFORMED;
+		packet->tcp_flags = tcp->flags;
+		break;
+	default:
+		return NAT_OK;
+	}
+	packet->sport = udp->src;
+	packet->dport = udp->dst;
+	return NAT_OK;
+}
+
+enum nat_reason nat_parse_l4(struct nat_path *path, struct nat_packet *packet)
+{
+	const uint32_t at = packet->l2_bytes + packet->ip_bytes;
+	const uint32_t n_l4 = packet->total_bytes - packet->ip_bytes;
+	uint32_t n = l4_bytes_of(packet->proto);
+
+	if (n_l4 < n || !nat_pull_up(path, packet, at + n))
+		return NAT_DROP_L4_MALFORMED;
+	packet->l4 = mr_frame_data(path->base, packet->frames) + at;
+	if (packet->proto == IPPROTO_TCP) { /* its options, too */
+		n = (((struct mr_tcp *)(void *)packet->l4)->offset >> 4) * 4u;
+		if (n <= n_l4 && !nat_pull_up(path, packet, at + n))
+			return NAT_DROP_L4_MALFORMED;
+	}
+	/* The sum of such a packet is over bytes in other frames. */
+	if (packet->is_partial && packet->has_more)
+		return NAT_DROP_L4_MALFORMED;
+	return parse_ports(packet, n_l4);
+}

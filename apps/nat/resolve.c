@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Next hops: who is asked for its MAC address, how often, and the frames that
+ * wait for the answer. ARP itself: what we answer, what we learn, what we say
+ * at start. Sources: RFC 826, RFC 5227, RFC 4861 7.3 for the states.
+ */
+#include <stdlib.h>
+
+#include "core.h"
+
+enum {
+	MAX_WATCHED = 64, /* neighbours that are asked for */
+	MAX_WAITING = 16, /* frames for one of them */
+	MAX_WAITING_ALL = 256,
+	MAX_TRIES = 3,
+	RETRY_S = 1,          /* after it failed */
+	ANNOUNCE_BURST = 32,  /* per tick */
+	MAX_ANNOUNCED = 1024, /* external addresses */
+};
+static const uint64_t retry_ns = 1000000000;
+
+/* A neighbour that this worker asks for. */
+struct watch {
+	uint32_t slot, addr;
+	uint8_t side, n_tries;
+	uint64_t next_ns;
+	struct nat_fifo waiting;
+};
+
+struct nat_resolver {
+	struct watch watches[MAX_WATCHED];
+	uint32_t n;
+	uint32_t n_waiting;
+};
+
+struct nat_resolver *nat_resolver_create(void)
+{
+	return calloc(1, sizeof(struct nat_resolver));
+}
+
+void nat_resolver_destroy(struct nat_resolver *resolver)
+{
+	free(resolver);
+}
+
+uint32_t nat_next_hop(const struct nat_path *path, enum nat_side side,
+		      uint32_t dst)
+{
+	const struct nat_link *link = &path->links[side];
+
+	for (uint32_t i = 0; i < link->n_nets; i++)
+		if ((dst & link->nets[i].mask) == link->nets[i].addr)
+			return dst;
+	return link->gateway;
+}
+
+/* An ARP packet to mac (0: all). */
+static void send_arp(struct nat_path *path, enum nat_side side, uint16_t op,
+		     uint64_t to_mac, uint32_t sender, uint32_t target)
+{
+	const struct nat_link *link = &path->links[side];
+	struct nat_packet packet;
+	struct mr_arp arp = { .hardware = htons(1),
+			      .protocol = htons(MR_ETHER_IPV4),
+			      .hardware_bytes = 6,
+			      .protocol_bytes = 4,
+			      .op = htons(op),
+			      .sender = sender,
+			      .target = target };
+
+	if (!nat_make(path, &packet, sizeof(arp)))
+		return;
+	memcpy(arp.sender_mac, &link->mac, 6);
+	memcpy(arp.target_mac, &to_mac, 6);
+	memcpy(mr_frame_data(path->base, packet.frames) + packet.l2_bytes, &arp,
+	       sizeof(arp));
+	nat_send_as(path, &packet, side, MR_ETHER_ARP,
+		    to_mac != 0 ? to_mac : NAT_MAC_MASK);
+}
+
+static void ask(struct nat_path *path, struct watch *watch, uint64_t mac)
+{
+	watch->n_tries++;
+	watch->next_ns = path->now_ns + retry_ns;
+	send_arp(path, watch->side, MR_ARP_REQUEST, mac,
+		 path->links[watch->side].own, watch->addr);
+}
+
+static struct watch *find_watch(struct nat_resolver *resolver, uint32_t slot)
+{
+	for (uint32_t i = 0; i < resolver->n; i++)
+		if (resolver->watches[i].slot == slot)
+			return &resolver->watches[i];
+	return NULL;
+}
+
+static struct watch *add_watch(struct nat_path *path, uint32_t slot,
+			       enum nat_side side, uint32_t addr, uint64_t mac)
+{
+	struct nat_resolver *resolver = path->resolver;
+	struct watch *watch;
+
+	if (resolver->n == MAX_WATCHED)
+		return NULL;
+	watch = &resolver->watches[resolver->n++];
+	*watch = (struct watch){ .slot = slot, .addr = addr, .side = side };
+	nat_fifo_init(&watch->waiting);
+	ask(path, watch, mac);
+	return watch;
+}
+
+static enum nat_reason hold_for(struct nat_path *path, uint32_t slot,
+				const struct nat_packet *packet,
+				const struct nat_way *way, uint32_t addr)
+{
+	struct nat_resolver *resolver = path->resolver;
+	struct watch *watch = find_watch(resolver, slot);
+
+	if (watch == NULL)
+		watch = add_watch(path, slot, way->to, addr, 0);
+	if (watch == NULL || watch->waiting.n == MAX_WAITING ||
+	    resolver->n_waiting == MAX_WAITING_ALL ||
+	    !nat_fifo_put(&path->hold, &watch->waiting, packet, way))
+		return NAT_DROP_NEIGHBOUR_FULL;
+	resolver->n_waiting++;
+	nat_count(&path->stats.held, 1);
+	return NAT_TAKEN;
+}
+
+enum nat_reason nat_resolve(struct nat_path *path, struct nat_packet *packet,
+			    const struct nat_way *way, uint64_t *ret_mac)
+{
+	struct nat_neighbours *neighbours = path->neighbours;
+	const uint32_t addr = nat_next_hop(path, way->to, way->dst);
+	uint32_t slot;
+
+	if (addr == 0)
+		return NAT_DROP_NO_ROUTE;
+	slot = nat_neighbours_add(neighbours, way->to, addr, true, path->now_s);
+	if (slot == NAT_SLOT_NONE)
+		return NAT_DROP_NEIGHBOUR_FULL;
+	if (nat_neighbours_is_fresh(neighbours, slot, way->to, addr,
+				    path->now_s, ret_mac))
+		return NAT_OK;
+	switch (nat_neighbours_look(neighbours, slot, way->to, addr, ret_mac)) {
+	case NAT_NEIGHBOUR_REACHABLE: /* stale: asked again, used meanwhile */
+		if (path->resolver->n < MAX_WATCHED &&
+		    nat_neighbours_move(neighbours, slot, way->to, addr,
+					NAT_NEIGHBOUR_REACHABLE,
+					NAT_NEIGHBOUR_PROBE, path->now_s))
+			add_watch(path, slot, way->to, addr, *ret_mac);
+		return NAT_OK;
+	case NAT_NEIGHBOUR_PROBE:
+		return NAT_OK;
+	case NAT_NEIGHBOUR_FAILED:
+		if (path->now_s - neighbours->slots[slot].confirmed_s <
+			    RETRY_S ||
+		    !nat_neighbours_move(neighbours, slot, way->to, addr,
+					 NAT_NEIGHBOUR_FAILED,
+					 NAT_NEIGHBOUR_INCOMPLETE, path->now_s))
+			return NAT_DROP_NEIGHBOUR;
+		return hold_for(path, slot, packet, way, addr);
+	default:
+		return hold_for(path, slot, packet, way, addr);
+	}
+}
+
+/* All that waits for it goes out, or is refused; the watch ends. */
+static void end_watch(struct nat_path *path, uint32_t i, bool is_known,
+		      uint64_t mac)
+{
+	struct nat_resolver *resolver = path->resolver;
+	struct nat_fifo waiting = resolver->watches[i].waiting;
+	struct nat_packet packet;
+	struct nat_way way;
+
+	resolver->watches[i] = resolver->watches[--resolver->n];
+	while (nat_fifo_take(&path->hold, &waiting, &packet, &way)) {
+		resolver->n_waiting--;
+		nat_uncount(&path->stats.held, 1);
+		if (is_known)
+			nat_forward_to(path, &packet, &way, mac);
+		else
+			nat_refuse(path, &packet, NAT_DROP_NEIGHBOUR);
+	}
+}
+
+void nat_resolver_release(struct nat_path *path)
+{
+	struct nat_resolver *resolver = path->resolver;
+
+	for (uint32_t i = 0; i < resolver->n;) {
+		const struct watch *watch = &resolver->watches[i];
+		uint64_t mac;
+
+		if (nat_neighbours_is_fresh(path->neighbours, watch->slot,
+					    watch->side, watch->addr,
+					    path->now_s, &mac))
+			end_watch(path, i, true, mac);
+		else
+			i++;
+	}
+}
+
+void nat_resolver_tick(struct nat_path *path)
+{
+	struct nat_resolver *resolver = path->resolver;
+
+	if (resolver->n == 0)
+		return;
+	nat_resolver_release(path);
+	for (uint32_t i = 0; i < resolver->n;) {
+		struct watch *watch = &resolver->watches[i];
+		enum nat_neighbour_state state;
+		uint64_t mac = 0;
+
+		if (path->now_ns < watch->next_ns) {
+			i++;
+			continue;
+		}
+		state = nat_neighbours_look(path->neighbours, watch->slot,
+					    watch->side, watch->addr, &mac);
+		if (watch->n_tries < MAX_TRIES && state != NAT_NEIGHBOUR_NONE) {
+			/* One that is in use is asked itself at first. */
+			ask(path, watch,
+			    state == NAT_NEIGHBOUR_PROBE &&
+					    watch->n_tries + 1 < MAX_TRIES ?
+				    mac :
+				    0);
+			i++;
+			continue;
+		}
+		nat_neighbours_move(path->neighbours, watch->slot, watch->side,
+				    watch->addr, state, NAT_NEIGHBOUR_FAILED,
+				    path->now_s);
+		end_watch(path, i, false, 0);
+	}
+}
+
+/* Whom we answer for on that side. */
+static bool is_ours(const struct nat_path *path, enum nat_side side,
+		    uint32_t addr)
+{
+	return nat_addrs_is_own(&path->addrs, side, addr) ||
+	       (side == NAT_OUTSIDE &&
+		nat_addrs_is_external(&path->addrs, addr));
+}
+
+/* Whether what it says is worth to be heard. */
+static bool is_plausible(const struct nat_path *path, enum nat_side side,
+			 const struct mr_eth *eth, const struct mr_arp *arp)
+{
+	return arp->hardware == htons(1) &&
+	       arp->protocol == htons(MR_ETHER_IPV4) &&
+	       arp->hardware_bytes == 6 && arp->protocol_bytes == 4 &&
+	       (arp->op == htons(MR_ARP_REQUEST) ||
+		arp->op == htons(MR_ARP_REPLY)) &&
+	       memcmp(arp->sender_mac, eth->src, 6) == 0 &&
+	       (arp->sender_mac[0] & 1) == 0 &&
+	       !is_ours(path, side, arp->sender) &&
+	       (arp->sender == 0 ||
+		(nat_addrs_is_on_link(&path->addrs, side, arp->sender) &&
+		 !nat_addrs_is_martian(&path->addrs, side, arp->sender)));
+}
+
+void nat_arp_input(struct nat_path *path, struct nat_packet *packet)
+{
+	const enum nat_side side = packet->from;
+	const struct mr_eth *eth;
+	const struct mr_arp *arp;
+	uint32_t slot = NAT_SLOT_NONE;
+	bool is_for_us;
+
+	if (!nat_pull_up(path, packet, packet->l2_bytes + sizeof(*arp))) {
+		nat_drop(path, packet, NAT_DROP_ARP);
+		return;
+	}
+	eth = (const void *)mr_frame_data(path->base, packet->frames);
+	arp = (const void *)((const uint8_t *)eth + packet->l2_bytes);
+	is_for_us = is_ours(path, side, arp->target);
+	if (is_plausible(path, side, eth, arp) && arp->sender != 0) {
+		/* RFC 826: who talks to us is learned, others only renewed. */
+		slot = is_for_us && arp->op == htons(MR_ARP_REQUEST) ?
+			       nat_neighbours_add(path->neighbours, side,
+						  arp->sender, false,
+						  path->now_s) :
+			       nat_neighbours_find(path->neighbours, side,
+						   arp->sender);
+		if (slot != NAT_SLOT_NONE)
+			nat_neighbours_learn(
+				path->neighbours, slot, side, arp->sender,
+				nat_mac(arp->sender_mac), path->now_s);
+	}
+	if (is_for_us && arp->op == htons(MR_ARP_REQUEST) &&
+	    is_plausible(path, side, eth, arp))
+		send_arp(path, side, MR_ARP_REPLY, nat_mac(arp->sender_mac),
+			 arp->target, arp->sender);
+	else if (slot == NAT_SLOT_NONE) {
+		nat_drop(path, packet, NAT_DROP_ARP);
+		return;
+	}
+	nat_drop(path, packet, NAT_TAKEN);
+	nat_resolver_release(path);
+}
+
+/* The i-th address that we answer for outside, or 0 behind the last. */
+static uint32_t external_at(const struct nat_config *config, uint32_t i)
+{
+	if (i < config->n_one_to_ones)
+		return config->one_to_ones[i].outside_addr;
+	i -= config->n_one_to_ones;
+	if (i < config->n_forwards)
+		return config->forwards[i].outside_addr;
+	i -= config->n_forwards;
+	for (uint32_t j = 0; j < config->n_pool; j++) {
+		const uint32_t n =
+			config->pool[j].last - config->pool[j].first + 1;
+
+		if (i < n)
+			return config->pool[j].first + i;
+		i -= n;
+	}
+	return 0;
+}
+
+static void announce_one(struct nat_path *path, enum nat_side side,
+			 uint32_t addr)
+{
+	if (nat_addrs_is_on_link(&path->addrs, side, addr))
+		send_arp(path, side, MR_ARP_REQUEST, 0, addr, addr);
+}
+
+/* Gratuitous ARP: own addresses at once, external ones a few per tick. */
+void nat_announce(struct nat_path *path)
+{
+	const struct nat_config *config = path->config;
+
+	if (path->n_announced == 0)
+		for (uint32_t side = 0; side < NAT_SIDES; side++)
+			for (uint32_t i = 0; i < config->sides[side].n_addrs;
+			     i++)
+				announce_one(
+					path, side,
+					htonl(config->sides[side].addrs[i]));
+	for (uint32_t i = 0; i < ANNOUNCE_BURST; i++) {
+		const uint32_t addr = external_at(config, path->n_announced++);
+
+		path->is_announced =
+			addr == 0 || path->n_announced > MAX_ANNOUNCED;
+		if (path->is_announced)
+			return;
+		if (!nat_addrs_is_own(&path->addrs, NAT_OUTSIDE, htonl(addr)))
+			announce_one(path, NAT_OUTSIDE, htonl(addr));
+	}
+}

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A packet on its way out: addresses, ports, TTL and sums in its headers, the
+ * header of layer 2, and the outbox. Sources: RFC 1624, RFC 768, RFC
+ * 6864 5.3.1, RFC 6691.
+ */
+#include "rewrite.h"
+#include "core.h"
+
+uint32_t nat_room(const struct nat_path *path)
+{
+	return path->chunk_bytes - path->headroom_bytes - MR_VLAN_BYTES -
+	       MR_ETH_BYTES;
+}
+
+bool nat_make(struct nat_path *path, struct nat_packet *packet,
+	      uint32_t n_bytes)
+{
+	const uint64_t addr = mr_frag_alloc(path->cache, path->chunk_bytes);
+	const uint32_t n_frame = MR_ETH_BYTES + n_bytes;
+
+	if (addr == MR_ADDR_NONE)
+		return false;
+	memset(packet, 0, sizeof(*packet));
+	packet->n = 1;
+	packet->l2_bytes = MR_ETH_BYTES;
+	packet->frames[0] = (struct mr_frame){
+		.addr = addr + path->headroom_bytes + MR_VLAN_BYTES,
+		.len = n_frame < MR_ETH_MIN_BYTES ? MR_ETH_MIN_BYTES : n_frame
+	};
+	memset(mr_frame_data(path->base, packet->frames), 0, MR_ETH_MIN_BYTES);
+	nat_count(&path->stats.made, 1);
+	return true;
+}
+
+void nat_send_as(struct nat_path *path, struct nat_packet *packet,
+		 enum nat_side to, uint16_t ether_type, uint64_t mac)
+{
+	struct nat_outbox *outbox = &path->outboxes[to];
+	const struct nat_link *link = &path->links[to];
+	struct mr_frame *first = &packet->frames[0];
+
+	if (outbox->n + packet->n > NAT_OUTBOX_MAX) {
+		nat_drop(path, packet, NAT_DROP_TX_FULL);
+		return;
+	}
+	if (link->l2_bytes < packet->l2_bytes) {
+		first->addr += packet->l2_bytes - link->l2_bytes;
+		first->len -= packet->l2_bytes - link->l2_bytes;
+	} else if (mr_frame_push(path->cache, first,
+				 link->l2_bytes - packet->l2_bytes) < 0) {
+		nat_drop(path, packet, NAT_DROP_NO_PAGE);
+		return;
+	}
+	nat_write_link(mr_frame_data(path->base, first), link, ether_type, mac);
+	memcpy(&outbox->frames[outbox->n], packet->frames,
+	       packet->n * sizeof(*packet->frames));
+	outbox->n += packet->n;
+	nat_count(&path->stats.sent[to], 1);
+}
+
+void nat_send(struct nat_path *path, struct nat_packet *packet,
+	      enum nat_side to, uint64_t mac)
+{
+	nat_send_as(path, packet, to, MR_ETHER_IPV4, mac);
+}
+
+void nat_clamp_mss(uint16_t mss, struct mr_tcp *tcp, uint32_t n_bytes,
+		   bool is_partial)
+{
+	enum { END = 0, NOP = 1, MSS = 2, MSS_BYTES = 4 };
+	uint8_t *option = (uint8_t *)(tcp + 1);
+	uint8_t *end = (uint8_t *)tcp + n_bytes;
+
+	while (option < end && *option != END) {
+		uint16_t before, after = htons(mss);
+
+		if (*option == NOP) {
+			option++;
+			continue;
+		}
+		if (end - option < 2 || option[1] < 2 ||
+		    end - option < option[1])
+			return;
+		if (*option != MSS || option[1] != MSS_BYTES) {
+			option += option[1];
+			continue;
+		}
+		memcpy(&before, option + 2, sizeof(before));
+		if (ntohs(before) <= mss)
+			return;
+		memcpy(option + 2, &after, sizeof(after));
+		if (is_partial)
+			return; /* the device sums what it finds */
+		/* In the middle of a word, its bytes count the other way. */
+		if ((option - (uint8_t *)tcp) & 1) {
+			before = (uint16_t)(before << 8 | before >> 8);
+			after = (uint16_t)(after << 8 | after >> 8);
+		}
+		tcp->csum =
+			mr_csum_fix(tcp->csum, mr_csum_delta16(before, after));
+		return;
+	}
+}
+
+static void rewrite_l4(struct nat_packet *packet, const struct nat_way *way,
+		       uint32_t addr_delta)
+{
+	const uint32_t offset = nat_csum_offset(packet->proto);
+	struct mr_icmp *icmp = (void *)packet->l4;
+	struct mr_udp *udp = (void *)packet->l4;
+	uint32_t port_delta = 0;
+	uint16_t csum;
+
+	if (packet->proto == IPPROTO_ICMP) {
+		if (packet->sport != way->sport) {
+			icmp->csum = mr_csum_fix(
+				icmp->csum,
+				mr_csum_delta16(icmp->id, way->sport));
+			icmp->id = way->sport;
+		}
+		return;
+	}
+	if (offset == 0)
+		return;
+	if (nat_has_ports(packet->proto)) {
+		port_delta = mr_csum_delta16(udp->src, way->sport) +
+			     mr_csum_delta16(udp->dst, way->dport);
+		udp->src = way->sport;
+		udp->dst = way->dport;
+	}
+	memcpy(&csum, packet->l4 + offset, sizeof(csum));
+	csum = nat_fix_l4(csum, addr_delta, port_delta, packet->is_partial,
+			  packet->proto == IPPROTO_UDP);
+	memcpy(packet->l4 + offset, &csum, sizeof(csum));
+}
+
+void nat_rewrite(struct nat_path *path, struct nat_packet *packet,
+		 const struct nat_way *way)
+{
+	struct mr_ipv4 *ip = packet->ip;
+	const uint32_t addr_delta = mr_csum_delta32(ip->src, way->src) +
+				    mr_csum_delta32(ip->dst, way->dst);
+	uint32_t delta = addr_delta + NAT_TTL_DELTA;
+
+	if (way->has_id) {
+		delta += mr_csum_delta16(ip->id, way->id);
+		ip->id = way->id;
+	} else if (ip->src != way->src &&
+		   (ip->fragment & htons(MR_IPV4_DF)) == 0) {
+		delta += nat_new_id(path, ip);
+	}
+	ip->src = way->src;
+	ip->dst = way->dst;
+	ip->ttl--;
+	ip->csum = mr_csum_fix(ip->csum, delta);
+	if (packet->l4 != NULL)
+		rewrite_l4(packet, way, addr_delta);
+}
+
+static void count_way(struct nat_path *path, const struct nat_packet *packet,
+		      const struct nat_way *way)
+{
+	if (way->is_excluded)
+		nat_count(&path->stats.excluded, 1);
+	else
+		nat_count(&path->stats.translated[packet->from], 1);
+	if (way->to == packet->from)
+		nat_count(&path->stats.hairpinned, 1);
+}
+
+void nat_forward_to(struct nat_path *path, struct nat_packet *packet,
+		    const struct nat_way *way, uint64_t mac)
+{
+	const uint16_t mtu = path->links[way->to].mtu;
+	const bool is_too_big = packet->total_bytes > mtu;
+
+	if (is_too_big && (packet->ip->fragment & htons(MR_IPV4_DF))) {
+		nat_icmp_tell(path, packet, NAT_ICMP_UNREACHABLE,
+			      NAT_ICMP_TOO_BIG, mtu);
+		nat_drop(path, packet, NAT_DROP_TOO_BIG);
+		return;
+	}
+	if ((packet->tcp_flags & MR_TCP_SYN) && path->mss != 0)
+		nat_clamp_mss(path->mss, (void *)packet->l4,
+			      (((struct mr_tcp *)(void *)packet->l4)->offset >>
+			       4) * 4u,
+			      packet->is_partial);
+	nat_rewrite(path, packet, way);
+	count_way(path, packet, way);
+	if (is_too_big)
+		nat_split(path, packet, way->to, mac);
+	else
+		nat_send(path, packet, way->to, mac);
+}
+
+void nat_forward(struct nat_path *path, struct nat_packet *packet,
+		 const struct nat_way *way)
+{
+	uint64_t mac;
+	const enum nat_reason reason = nat_resolve(path, packet, way, &mac);
+
+	if (reason == NAT_OK)
+		nat_forward_to(path, packet, way, mac);
+	else if (reason != NAT_TAKEN) /* else it waits */
+		nat_refuse(path, packet, reason);
+}

@@ -1,0 +1,554 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A translator without ports and without a clock, for Python: one worker's
+ * mappings and packet path over a small pool. bed.py is its other half; numbers
+ * are host order, bytes are frames.
+ */
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "arp.h"
+#include "bed.h"
+#include "map.h"
+#include "path.h"
+
+enum { N_PAGES = 2048, MAX_OUT = 65536, MAX_EVENTS = 65536 };
+
+/* A frame that came out. */
+struct out {
+	uint8_t *bytes;
+	uint32_t n_bytes, flags;
+};
+
+struct bed {
+	struct nat_config config;
+	struct mr_ctx *ctx;
+	struct mr_pool *pool;
+	struct mr_cache *cache;
+	uint8_t *base;
+	struct nat_neighbours *neighbours;
+	struct nat_maps *maps;
+	struct nat_path *path;
+	uint32_t shard, n_shards;
+	uint64_t now_ns;
+	uint32_t n_shared; /* pages that the bed owns, too */
+	struct mr_frame shared[64];
+	struct out outs[NAT_SIDES][MAX_OUT];
+	uint32_t n_out[NAT_SIDES], first_out[NAT_SIDES];
+	struct nat_log_event events[MAX_EVENTS];
+	uint32_t n_events;
+};
+
+static const uint8_t bed_macs[NAT_SIDES][6] = {
+	{ 2, 0xa, 0xa, 0xa, 0xa, 0xa }, /* inside */
+	{ 2, 0xb, 0xb, 0xb, 0xb, 0xb },
+};
+
+/* The numbers of struct nat_config, by name. */
+struct field {
+	const char *name;
+	size_t offset, n_bytes;
+};
+#define FIELD(member)                                                          \
+	{                                                                      \
+#member, offsetof(struct nat_config, member),                  \
+			sizeof(((struct nat_config *)0)->member)               \
+	}
+static const struct field fields[] = {
+	FIELD(timeouts.udp_s),
+	FIELD(timeouts.tcp_opening_s),
+	FIELD(timeouts.tcp_open_s),
+	FIELD(timeouts.tcp_closing_s),
+	FIELD(timeouts.tcp_reset_s),
+	FIELD(timeouts.tcp_unsolicited_s),
+	FIELD(timeouts.icmp_s),
+	FIELD(timeouts.other_s),
+	FIELD(timeouts.fragment_s),
+	FIELD(timeouts.quarantine_s),
+	FIELD(ports.first),
+	FIELD(ports.last),
+	FIELD(ports.keeps_port),
+	FIELD(ports.keeps_parity),
+	FIELD(ports.keeps_class),
+	FIELD(ports.block),
+	FIELD(ports.max_blocks),
+	FIELD(ports.is_deterministic),
+	FIELD(max_mappings),
+	FIELD(max_sessions),
+	FIELD(max_sessions_per_subscriber),
+	FIELD(max_per_subscriber),
+	FIELD(is_paired),
+	FIELD(hairpins),
+	FIELD(refreshes_inbound),
+	FIELD(passes_other_protocols),
+	FIELD(answers_ping),
+	FIELD(mss),
+	FIELD(max_fragments),
+	FIELD(logs_sessions),
+	FIELD(filtering[NAT_UDP]),
+	FIELD(filtering[NAT_TCP]),
+	FIELD(filtering[NAT_ICMP]),
+};
+
+/* As the application has them where nothing else is said. */
+static void set_defaults(struct nat_config *config)
+{
+	config->timeouts = (struct nat_timeouts){ .udp_s = 300,
+						  .tcp_opening_s = 240,
+						  .tcp_open_s = 7440,
+						  .tcp_closing_s = 240,
+						  .tcp_reset_s = 240,
+						  .tcp_unsolicited_s = 6,
+						  .icmp_s = 60,
+						  .other_s = 300,
+						  .fragment_s = 2,
+						  .quarantine_s = 120 };
+	config->ports =
+		(struct nat_port_config){ .first = 1024, .last = 65535 };
+	config->max_mappings = 65536;
+	config->max_sessions = 65536;
+	config->is_paired = true;
+	config->hairpins = true;
+	config->answers_ping = true;
+	config->max_fragments = 64;
+}
+
+struct bed *bed_new(void)
+{
+	struct bed *bed = calloc(1, sizeof(*bed));
+
+	if (bed != NULL) {
+		set_defaults(&bed->config);
+		bed->n_shards = 1;
+		bed->now_ns = UINT64_C(1000) * 1000000000;
+	}
+	return bed;
+}
+
+int bed_set(struct bed *bed, const char *name, uint32_t value)
+{
+	if (strcmp(name, "shard") == 0) {
+		bed->shard = value;
+		return 0;
+	}
+	if (strcmp(name, "n_shards") == 0) {
+		bed->n_shards = value;
+		return 0;
+	}
+	for (size_t i = 0; i < sizeof(fields) / sizeof(*fields); i++) {
+		if (strcmp(name, fields[i].name) == 0) {
+			memcpy((char *)&bed->config + fields[i].offset, &value,
+			       fields[i].n_bytes); /* little-endian */
+			return 0;
+		}
+	}
+	return -1;
+}
+
+static uint32_t mask_of(uint32_t n_bits)
+{
+	return n_bits == 0 ? 0 : UINT32_MAX << (32 - n_bits);
+}
+
+static struct nat_prefix prefix_of(uint32_t addr, uint32_t n_bits)
+{
+	return (struct nat_prefix){ .addr = addr & mask_of(n_bits),
+				    .mask = mask_of(n_bits) };
+}
+
+/* Room for one more of n things, zeroed. */
+static void *grow(void **array, uint32_t *n, size_t size)
+{
+	*array = realloc(*array, (*n + 1) * size);
+	memset((char *)*array + *n * size, 0, size);
+	return (char *)*array + (*n)++ * size;
+}
+
+void bed_address(struct bed *bed, uint32_t side, uint32_t addr, uint32_t n_bits)
+{
+	struct nat_side_config *c = &bed->config.sides[side];
+
+	c->addrs[c->n_addrs] = addr;
+	c->nets[c->n_addrs++] = prefix_of(addr, n_bits);
+}
+
+void bed_link(struct bed *bed, uint32_t side, uint32_t gateway, uint32_t vlan,
+	      uint32_t mtu)
+{
+	struct nat_side_config *c = &bed->config.sides[side];
+
+	c->gateway = gateway;
+	c->vlan = (uint16_t)vlan;
+	c->mtu = (uint16_t)mtu;
+}
+
+void bed_neighbour(struct bed *bed, uint32_t side, uint32_t addr,
+		   const uint8_t *mac)
+{
+	struct nat_side_config *c = &bed->config.sides[side];
+
+	c->neighbours[c->n_neighbours].addr = addr;
+	memcpy(c->neighbours[c->n_neighbours++].mac, mac, 6);
+}
+
+void bed_pool(struct bed *bed, uint32_t first, uint32_t last)
+{
+	struct nat_range *range = grow((void **)&bed->config.pool,
+				       &bed->config.n_pool, sizeof(*range));
+
+	*range = (struct nat_range){ first, last };
+}
+
+void bed_subscriber(struct bed *bed, uint32_t addr, uint32_t n_bits)
+{
+	struct nat_prefix *prefix =
+		grow((void **)&bed->config.subscribers,
+		     &bed->config.n_subscribers, sizeof(*prefix));
+
+	*prefix = prefix_of(addr, n_bits);
+}
+
+void bed_forward(struct bed *bed, uint32_t proto_mask, uint32_t outside_addr,
+		 uint32_t first, uint32_t last, uint32_t inside_addr,
+		 uint32_t inside_first)
+{
+	struct nat_forward *forward =
+		grow((void **)&bed->config.forwards, &bed->config.n_forwards,
+		     sizeof(*forward));
+
+	*forward = (struct nat_forward){ .outside_addr = outside_addr,
+					 .inside_addr = inside_addr,
+					 .outside_first = (uint16_t)first,
+					 .outside_last = (uint16_t)last,
+					 .inside_first = (uint16_t)inside_first,
+					 .proto_mask = (uint8_t)proto_mask };
+}
+
+void bed_one_to_one(struct bed *bed, uint32_t outside_addr,
+		    uint32_t inside_addr)
+{
+	struct nat_one_to_one *one =
+		grow((void **)&bed->config.one_to_ones,
+		     &bed->config.n_one_to_ones, sizeof(*one));
+
+	*one = (struct nat_one_to_one){ outside_addr, inside_addr };
+}
+
+void bed_exclude(struct bed *bed, uint32_t addr, uint32_t n_bits,
+		 uint32_t proto, uint32_t first_port, uint32_t last_port)
+{
+	struct nat_exclude *exclude =
+		grow((void **)&bed->config.excludes, &bed->config.n_excludes,
+		     sizeof(*exclude));
+
+	*exclude = (struct nat_exclude){ .to = prefix_of(addr, n_bits),
+					 .proto = (uint8_t)proto,
+					 .first_port = (uint16_t)first_port,
+					 .last_port = (uint16_t)last_port };
+}
+
+static void keep_event(void *opaque, const struct nat_log_event *event)
+{
+	struct bed *bed = opaque;
+
+	if (bed->n_events < MAX_EVENTS)
+		bed->events[bed->n_events++] = *event;
+}
+
+static int make_pool(struct bed *bed, struct mr_reason *why)
+{
+	const struct mr_ctx_config ctx_config = { .size = sizeof(ctx_config) };
+	const struct mr_pool_config pool_config = {
+		.size = sizeof(pool_config),
+		.n_pages = N_PAGES,
+		.safety = MR_SAFETY_STATES,
+	};
+
+	if (mr_ctx_create(&ctx_config, &bed->ctx, why) < 0 ||
+	    mr_pool_create(bed->ctx, &pool_config, &bed->pool, why) < 0 ||
+	    mr_cache_create(bed->pool, &bed->cache, why) < 0)
+		return -1;
+	bed->base = mr_region_base(mr_pool_region(bed->pool));
+	return 0;
+}
+
+/* Take all that came out, and have it as bytes. */
+static void collect(struct bed *bed)
+{
+	for (uint32_t side = 0; side < NAT_SIDES; side++) {
+		struct nat_outbox *outbox = nat_path_outbox(bed->path, side);
+		uint32_t n;
+
+		for (uint32_t i = 0; i < outbox->n; i += n) {
+			struct mr_frame *f = &outbox->frames[i];
+			struct out *out =
+				&bed->outs[side][bed->n_out[side] % MAX_OUT];
+			uint8_t *to;
+
+			n = mr_frame_n_entries(f);
+			out->n_bytes = (uint32_t)mr_frame_n_bytes(f, n);
+			out->flags = f->flags;
+			out->bytes = to = malloc(out->n_bytes);
+			for (uint32_t j = 0; j < n; j++) {
+				memcpy(to, mr_frame_data(bed->base, &f[j]),
+				       f[j].len);
+				to += f[j].len;
+			}
+			bed->n_out[side]++;
+		}
+		mr_frame_free_bulk(bed->cache, outbox->frames, outbox->n);
+		outbox->n = 0;
+	}
+}
+
+int bed_start(struct bed *bed, char *why, uint32_t n_why)
+{
+	struct mr_reason reason = { "" };
+	struct nat_maps_config maps_config = {
+		.config = &bed->config,
+		.shard = bed->shard,
+		.n_shards = bed->n_shards,
+		.seed = 1,
+		.now_s = (uint32_t)(bed->now_ns / 1000000000),
+		.log = keep_event,
+		.opaque = bed,
+	};
+	struct nat_path_config path_config = { .config = &bed->config };
+
+	if (make_pool(bed, &reason) < 0)
+		goto failed;
+	maps_config.ctx = path_config.ctx = bed->ctx;
+	path_config.cache = bed->cache;
+	path_config.base = bed->base;
+	memcpy(path_config.macs, bed_macs, sizeof(bed_macs));
+	for (uint32_t side = 0; side < NAT_SIDES; side++)
+		path_config.mtus[side] = bed->config.sides[side].mtu;
+	if (nat_neighbours_create(&bed->config, &bed->neighbours, &reason) <
+		    0 ||
+	    nat_maps_create(&maps_config, &bed->maps, &reason) < 0)
+		goto failed;
+	path_config.neighbours = bed->neighbours;
+	path_config.maps = bed->maps;
+	if (nat_path_create(&path_config, &bed->path, &reason) < 0)
+		goto failed;
+	nat_path_tick(bed->path, bed->now_ns);
+	collect(bed);
+	return 0;
+failed:
+	snprintf(why, n_why, "%s", reason.text);
+	return -1;
+}
+
+/* Entries of at most n_first, n_rest, n_rest, ... bytes (0: all there is). */
+static uint32_t make_frame(struct bed *bed, const uint8_t *bytes,
+			   uint32_t n_bytes, uint32_t n_first, uint32_t n_rest,
+			   struct mr_frame *frames)
+{
+	uint32_t n = 0, n_now = n_first;
+
+	while (n_bytes > 0 && n < MR_MAX_SEGS) {
+		const uint64_t addr = mr_frag_alloc(bed->cache, 4096);
+		struct mr_frame *f = &frames[n++];
+
+		if (addr == MR_ADDR_NONE)
+			abort();
+		if (n_now == 0 || n_now > n_bytes)
+			n_now = n_bytes;
+		if (n_now > 4096 - 128)
+			n_now = 4096 - 128;
+		*f = (struct mr_frame){ .addr = addr + 128, .len = n_now };
+		memcpy(mr_frame_data(bed->base, f), bytes, n_now);
+		bytes += n_now;
+		n_bytes -= n_now;
+		f->flags = n_bytes > 0 ? MR_FRAME_MORE : 0;
+		n_now = n_rest;
+	}
+	if (n_bytes == 0)
+		return n;
+	mr_frame_free_bulk(bed->cache, frames, n);
+	return 0; /* more entries than a frame may have */
+}
+
+int bed_send(struct bed *bed, uint32_t side, const uint8_t *bytes,
+	     uint32_t n_bytes, uint32_t flags, uint32_t n_first,
+	     uint32_t n_rest)
+{
+	struct mr_frame frames[MR_MAX_SEGS];
+	const uint32_t n =
+		make_frame(bed, bytes, n_bytes, n_first, n_rest, frames);
+
+	if (n == 0)
+		return -1;
+	frames[0].flags |=
+		flags & (MR_FRAME_CSUM_VALID | MR_FRAME_CSUM_PARTIAL);
+	if ((flags & BED_SHARED) && mr_frame_ref(bed->cache, frames, n) == 0) {
+		memcpy(&bed->shared[bed->n_shared], frames,
+		       n * sizeof(*frames));
+		bed->n_shared += n;
+	}
+	nat_burst(bed->path, side, frames, n);
+	collect(bed);
+	return 0;
+}
+
+/* The bytes of what bed_send() shared must be as they were; gives them back. */
+int bed_shared_is(struct bed *bed, const uint8_t *bytes, uint32_t n_bytes)
+{
+	uint32_t at = 0;
+	int is_same = 1;
+
+	for (uint32_t i = 0; i < bed->n_shared; i++) {
+		is_same &= at + bed->shared[i].len <= n_bytes &&
+			   memcmp(mr_frame_data(bed->base, &bed->shared[i]),
+				  bytes + at, bed->shared[i].len) == 0;
+		at += bed->shared[i].len;
+	}
+	mr_frame_free_bulk(bed->cache, bed->shared, bed->n_shared);
+	bed->n_shared = 0;
+	return is_same && at == n_bytes;
+}
+
+int bed_recv(struct bed *bed, uint32_t side, uint8_t *bytes, uint32_t n_max,
+	     uint32_t *ret_flags)
+{
+	struct out *out = &bed->outs[side][bed->first_out[side] % MAX_OUT];
+	int n;
+
+	if (bed->first_out[side] == bed->n_out[side])
+		return 0;
+	n = (int)(out->n_bytes < n_max ? out->n_bytes : n_max);
+	memcpy(bytes, out->bytes, (size_t)n);
+	*ret_flags = out->flags;
+	free(out->bytes);
+	bed->first_out[side]++;
+	return n;
+}
+
+void bed_advance_ms(struct bed *bed, uint32_t ms)
+{
+	while (ms > 0) {
+		const uint32_t step = ms > 60000 ? 1000 : ms > 100 ? 100 : ms;
+
+		ms -= step;
+		bed->now_ns += step * UINT64_C(1000000);
+		nat_path_tick(bed->path, bed->now_ns);
+		collect(bed);
+	}
+}
+
+static int64_t map_counter(const struct bed *bed, const char *name)
+{
+	struct nat_maps_stats stats = { 0 };
+
+	nat_maps_stats(bed->maps, &stats);
+	if (strcmp(name, "mappings") == 0)
+		return (int64_t)stats.n_mappings;
+	if (strcmp(name, "sessions") == 0)
+		return (int64_t)stats.n_sessions;
+	if (strcmp(name, "subscribers") == 0)
+		return (int64_t)stats.n_subscribers;
+	if (strcmp(name, "created") == 0)
+		return (int64_t)stats.created;
+	if (strcmp(name, "expired") == 0)
+		return (int64_t)stats.expired;
+	if (strcmp(name, "quarantined") == 0)
+		return (int64_t)stats.n_quarantined;
+	return -1;
+}
+
+int64_t bed_counter(const struct bed *bed, const char *name)
+{
+	const struct nat_stats *s = nat_path_stats(bed->path);
+	const struct {
+		const char *name;
+		uint64_t value;
+	} counters[] = {
+		{ "received", s->received[0] + s->received[1] },
+		{ "sent", s->sent[0] + s->sent[1] },
+		{ "made", s->made },
+		{ "held", s->held },
+		{ "translated_inside", s->translated[NAT_INSIDE] },
+		{ "translated_outside", s->translated[NAT_OUTSIDE] },
+		{ "hairpinned", s->hairpinned },
+		{ "excluded", s->excluded },
+	};
+
+	for (size_t i = 0; i < sizeof(counters) / sizeof(*counters); i++)
+		if (strcmp(name, counters[i].name) == 0)
+			return (int64_t)counters[i].value;
+	for (uint32_t i = NAT_OK + 1; i < NAT_REASONS; i++)
+		if (strcmp(name, nat_reason_name(i)) == 0)
+			return (int64_t)s->drops[i];
+	return map_counter(bed, name);
+}
+
+const char *bed_reason_name(uint32_t i)
+{
+	return i > NAT_OK && i < NAT_REASONS ? nat_reason_name(i) : NULL;
+}
+
+int64_t bed_law(const struct bed *bed)
+{
+	const struct nat_stats *s = nat_path_stats(bed->path);
+	uint64_t ended = s->sent[0] + s->sent[1] + s->held;
+
+	for (uint32_t i = 0; i < NAT_REASONS; i++)
+		ended += s->drops[i];
+	return (int64_t)(s->received[0] + s->received[1] + s->made - ended);
+}
+
+int64_t bed_pages_in_use(const struct bed *bed)
+{
+	struct mr_pool_stats stats = { .size = sizeof(stats) };
+
+	mr_pool_stats(bed->pool, &stats);
+	return (int64_t)stats.n_in_flight;
+}
+
+int bed_event(const struct bed *bed, uint32_t i, uint32_t *numbers)
+{
+	const struct nat_log_event *e = &bed->events[i];
+	const uint32_t row[BED_EVENT_NUMBERS] = { (uint32_t)e->what,
+						  e->now_s,
+						  e->proto,
+						  ntohl(e->inside_addr),
+						  ntohs(e->inside_port),
+						  ntohl(e->outside_addr),
+						  ntohs(e->outside_port),
+						  e->n_ports };
+
+	if (i >= bed->n_events)
+		return -1;
+	memcpy(numbers, row, sizeof(row));
+	return 0;
+}
+
+int64_t bed_free(struct bed *bed)
+{
+	int64_t n_left = 0;
+	uint8_t byte;
+	uint32_t flags;
+
+	nat_path_destroy(bed->path);
+	nat_maps_destroy(bed->maps);
+	nat_neighbours_destroy(bed->neighbours);
+	if (bed->pool != NULL)
+		n_left = bed_pages_in_use(bed);
+	mr_cache_destroy(bed->cache);
+	if (n_left == 0) {
+		mr_pool_destroy(bed->pool, NULL);
+		mr_ctx_destroy(bed->ctx);
+	}
+	for (uint32_t side = 0; side < NAT_SIDES; side++)
+		while (bed_recv(bed, side, &byte, 1, &flags) > 0)
+			;
+	free(bed->config.pool);
+	free(bed->config.subscribers);
+	free(bed->config.forwards);
+	free(bed->config.one_to_ones);
+	free(bed->config.excludes);
+	free(bed);
+	return n_left;
+}

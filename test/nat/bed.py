@@ -1,0 +1,348 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A translator to send packets through: no ports, no clock, no privilege.
+
+    nat = Nat(hairpins=False, timeouts_udp_s=120)   # members of struct nat_config
+    out = nat.inside(IP(src="10.0.0.2", dst="198.51.100.7") / UDP(...))
+    out.outside[0][UDP].sport                       # what came out, by side
+    nat.advance(121)
+    nat.drops                                       # {"filtered": 1}
+    nat.close()                                     # checks the laws; see Nat
+
+A test uses the fixture `nat_of` (conftest.py), which closes what it made.
+"""
+import ctypes
+import os
+from ipaddress import ip_address, ip_network
+from pathlib import Path
+
+from scapy.all import ARP, ICMP, IP, TCP, UDP, Dot1Q, Ether, raw
+
+INSIDE, OUTSIDE = 0, 1
+SIDES = ("inside", "outside")
+MACS = ("02:0a:0a:0a:0a:0a", "02:0b:0b:0b:0b:0b")  # bed.c
+PROTOS = {"udp": 1, "tcp": 2, "icmp": 4}  # proto_mask
+FILTERS = {"none": 0, "address": 1, "address_port": 2}
+CSUM_VALID, CSUM_PARTIAL, SHARED = 1 << 16, 1 << 17, 1 << 0
+EVENTS = ("block_begin", "block_end", "mapping_begin", "mapping_end",
+          "no_port", "quota")
+EVENT = ("what", "now_s", "proto", "inside", "inside_port", "outside",
+         "outside_port", "n_ports")
+MAX_FRAME = 65536 + 64
+
+
+def load():
+    """The library, with the types of its functions."""
+    lib = ctypes.CDLL(os.environ.get("NAT_BED") or str(
+        Path(os.environ["MR_BUILD"]) / "test/nat/libnatbed.so"))
+    lib.bed_new.restype = ctypes.c_void_p
+    lib.bed_reason_name.restype = ctypes.c_char_p
+    for name in ("counter", "law", "pages_in_use", "free"):
+        getattr(lib, "bed_" + name).restype = ctypes.c_int64
+    return lib
+
+
+LIB = load()
+
+
+def number(address):
+    """10.0.0.1 as the bed takes it."""
+    return int(ip_address(address))
+
+
+def mac_of(address):
+    """The MAC address of the host that has an address, in these tests."""
+    return "02:00:" + ":".join(f"{b:02x}" for b in
+                               ip_address(address).packed)
+
+
+class Out:
+    """What came out after something went in: scapy's Ether, by side."""
+
+    def __init__(self, inside, outside):
+        self.inside, self.outside = inside, outside
+
+    @property
+    def one(self):
+        """The only packet."""
+        assert len(self) == 1, f"{len(self)} packets: {self}"
+        return (self.inside + self.outside)[0]
+
+    def __len__(self):
+        return len(self.inside) + len(self.outside)
+
+    def __repr__(self):
+        return f"inside {self.inside}, outside {self.outside}"
+
+
+def sum16(data):
+    """RFC 1071, folded, not complemented."""
+    if len(data) % 2:
+        data += b"\0"
+    total = sum(int.from_bytes(data[i:i + 2], "big")
+                for i in range(0, len(data), 2))
+    while total >> 16:
+        total = (total & 0xffff) + (total >> 16)
+    return total
+
+
+def wrong_sums(frame):
+    """Which sums of an Ethernet frame are wrong: names."""
+    packet = Ether(frame)
+    if IP not in packet:
+        return []
+    at = 14 + (4 if Dot1Q in packet else 0)
+    data = frame[at:]
+    n_header, n_total = (data[0] & 15) * 4, int.from_bytes(data[2:4], "big")
+    fragment = int.from_bytes(data[6:8], "big")
+    body, proto = data[n_header:n_total], data[9]
+    wrong = ["IP"] if sum16(data[:n_header]) != 0xffff else []
+    if fragment & 0x3fff:
+        return wrong
+    if proto == 1 and sum16(body) != 0xffff:
+        wrong.append("ICMP")
+    pseudo = data[12:20] + bytes([0, proto]) + len(body).to_bytes(2, "big")
+    if proto == 6 and sum16(pseudo + body) != 0xffff:
+        wrong.append("TCP")
+    if proto == 17 and body[6:8] != b"\0\0" and \
+            len(body) == int.from_bytes(body[4:6], "big") and \
+            sum16(pseudo + body) != 0xffff:
+        wrong.append("UDP")
+    return wrong
+
+
+class Nat:
+    """One worker.
+
+    By default 10.0.0.1/24 inside and 192.0.2.1/24 outside with the gateway
+    192.0.2.254; 192.0.2.1 is the only external address; hosts of 10.0.0.0/16 are
+    subscribers (10.0.x by way of the inside gateway 10.0.0.254).
+
+    Options: `inside`, `outside` (lists of "address/bits"), `inside_gateway`,
+    `outside_gateway`, `inside_vlan`, `outside_vlan`, `inside_mtu`,
+    `outside_mtu`, `inside_neighbours`, `outside_neighbours` ({address: MAC}),
+    `pool` (list of "first" or "first-last"), `subscribers`, `forwards` (list of
+    (protos, outside, first, last, inside, inside_first)), `one_to_ones` (list
+    of (outside, inside)), `excludes` (list of (prefix, proto, first, last)),
+    `filtering` ("none", "address", "address_port", for all protocols),
+    `filtering_udp`, `filtering_tcp`, `filtering_icmp`; `shard`, `n_shards`; and
+    each number of struct nat_config: `hairpins`, `timeouts_udp_s`,
+    `ports_first` ...
+
+    answers_arp: neighbours answer the translator's requests by themselves
+    (mac_of()), and such requests are not in what comes out.
+    checks_sums: every sum of what comes out must be right. Switch it off, or
+    send with flags, where what goes in is wrong.
+    """
+
+    def __init__(self, answers_arp=True, checks_sums=True, **options):
+        self.answers_arp, self.checks_sums = answers_arp, checks_sums
+        self.bed = ctypes.c_void_p(LIB.bed_new())
+        self.vlans = [options.pop(f"{side}_vlan", 0) for side in SIDES]
+        self.announced = []  # gratuitous ARP of the start
+        self._addresses(options)
+        self._rules(options)
+        self._numbers(options)
+        why = ctypes.create_string_buffer(400)
+        if LIB.bed_start(self.bed, why, 400) != 0:
+            LIB.bed_free(self.bed)
+            raise ValueError(why.value.decode())
+        self.announced = self._collect()
+
+    def _addresses(self, options):
+        defaults = {"inside": ["10.0.0.1/24"], "outside": ["192.0.2.1/24"],
+                    "inside_gateway": "10.0.0.254",
+                    "outside_gateway": "192.0.2.254"}
+        for side, name in enumerate(SIDES):
+            for text in options.pop(name, defaults[name]):
+                address, bits = text.split("/")
+                LIB.bed_address(self.bed, side, number(address), int(bits))
+            gateway = options.pop(f"{name}_gateway",
+                                  defaults[f"{name}_gateway"])
+            LIB.bed_link(self.bed, side, number(gateway) if gateway else 0,
+                         self.vlans[side], options.pop(f"{name}_mtu", 1500))
+            fixed = options.pop(f"{name}_neighbours", {})
+            for address, mac in fixed.items():
+                LIB.bed_neighbour(self.bed, side, number(address),
+                                  bytes.fromhex(mac.replace(":", "")))
+
+    def _rules(self, options):
+        for text in options.pop("pool", ["192.0.2.1"]):
+            first, _, last = text.partition("-")
+            LIB.bed_pool(self.bed, number(first), number(last or first))
+        for text in options.pop("subscribers", ["10.0.0.0/16"]):
+            net = ip_network(text)
+            LIB.bed_subscriber(self.bed, int(net.network_address),
+                               net.prefixlen)
+        for protos, outside, first, last, inside, inside_first in \
+                options.pop("forwards", []):
+            mask = sum(PROTOS[p] for p in protos.split("+"))
+            LIB.bed_forward(self.bed, mask, number(outside), first, last,
+                            number(inside), inside_first)
+        for outside, inside in options.pop("one_to_ones", []):
+            LIB.bed_one_to_one(self.bed, number(outside), number(inside))
+        for prefix, proto, first, last in options.pop("excludes", []):
+            net = ip_network(prefix)
+            LIB.bed_exclude(self.bed, int(net.network_address), net.prefixlen,
+                            proto, first, last)
+
+    def _numbers(self, options):
+        every = options.pop("filtering", None)
+        for name in PROTOS:
+            kind = options.pop(f"filtering_{name}", every)
+            if kind is not None:
+                self._set(f"filtering[NAT_{name.upper()}]", FILTERS[kind])
+        for name, value in options.items():
+            for group in ("timeouts", "ports"):
+                if name.startswith(group + "_"):
+                    name = name.replace("_", ".", 1)
+            self._set(name, int(value))
+
+    def _set(self, name, value):
+        if LIB.bed_set(self.bed, name.encode(), value) != 0:
+            raise TypeError(f"struct nat_config has no number {name}")
+
+    def inside(self, packet, **how):
+        """Send from inside; what came out at once. See send()."""
+        return self.send(INSIDE, packet, **how)
+
+    def outside(self, packet, **how):
+        """Send from outside; what came out at once. See send()."""
+        return self.send(OUTSIDE, packet, **how)
+
+    def send(self, side, packet, flags=0, entries=(0, 0)):
+        """Send an IP packet (from mac_of(its source)), an Ether, or bytes.
+
+        flags: CSUM_VALID, CSUM_PARTIAL, SHARED. entries: bytes of the frame's
+        first entry and of the others; 0: as few as it takes.
+        """
+        if isinstance(packet, IP):
+            packet = self.ether(side, packet)
+        data = packet if isinstance(packet, bytes) else raw(packet)
+        assert LIB.bed_send(self.bed, side, data, len(data), flags,
+                            *entries) == 0
+        if flags & SHARED:
+            assert LIB.bed_shared_is(self.bed, data, len(data)), \
+                "a frame was changed under its other owner"
+        return self._collect(checks=not flags & CSUM_PARTIAL)
+
+    def ether(self, side, packet):
+        """The frame that carries packet to the translator."""
+        frame = Ether(src=mac_of(packet[IP].src), dst=MACS[side])
+        if self.vlans[side]:
+            frame /= Dot1Q(vlan=self.vlans[side])
+        return frame / packet
+
+    def advance(self, seconds):
+        """Time passes; what came out meanwhile."""
+        LIB.bed_advance_ms(self.bed, round(seconds * 1000))
+        return self._collect()
+
+    def _take(self, side, checks):
+        """What came out, less the ARP requests that are answered here."""
+        buffer = ctypes.create_string_buffer(MAX_FRAME)
+        flags = ctypes.c_uint32()
+        packets = []
+        while True:
+            n = LIB.bed_recv(self.bed, side, buffer, MAX_FRAME,
+                             ctypes.byref(flags))
+            if n == 0:
+                return packets
+            frame = buffer.raw[:n]
+            if checks and self.checks_sums and \
+                    not flags.value & CSUM_PARTIAL:
+                assert wrong_sums(frame) == [], Ether(frame).show(dump=True)
+            packet = Ether(frame)
+            packet.csum_flags = flags.value & (CSUM_VALID | CSUM_PARTIAL)
+            packets.append(packet)
+
+    def _answer(self, side, request):
+        """Whether it was a request for a neighbour, which has answered."""
+        if not self.answers_arp or ARP not in request or \
+                request[ARP].op != 1 or request[ARP].psrc == request[ARP].pdst:
+            return False
+        target = request[ARP].pdst
+        reply = Ether(src=mac_of(target), dst=MACS[side])
+        if self.vlans[side]:
+            reply /= Dot1Q(vlan=self.vlans[side])
+        reply /= ARP(op=2, hwsrc=mac_of(target), psrc=target,
+                     hwdst=MACS[side], pdst=request[ARP].psrc)
+        data = raw(reply)
+        LIB.bed_send(self.bed, side, data, len(data), 0, 0, 0)
+        return True
+
+    def _collect(self, checks=True):
+        out = Out([], [])
+        while True:
+            got = [self._take(side, checks) for side in (INSIDE, OUTSIDE)]
+            if not got[INSIDE] and not got[OUTSIDE]:
+                return out
+            for side, packets in enumerate(got):
+                keep = [p for p in packets if not self._answer(side, p)]
+                getattr(out, SIDES[side]).extend(keep)
+
+    def counter(self, name):
+        """received, sent, made, held, translated_inside, translated_outside,
+        hairpinned, excluded, mappings, sessions, subscribers, created, expired,
+        quarantined, or a reason's name."""
+        value = LIB.bed_counter(self.bed, name.encode())
+        assert value >= 0, f"no counter {name}"
+        return value
+
+    @property
+    def drops(self):
+        """Frames that were given up, by reason; those used up are not."""
+        names, i = [], 1
+        while (name := LIB.bed_reason_name(i)) is not None:
+            names.append(name.decode())
+            i += 1
+        return {name: self.counter(name) for name in names
+                if name != "taken" and self.counter(name)}
+
+    @property
+    def events(self):
+        """What was logged so far, as dicts."""
+        numbers = (ctypes.c_uint32 * len(EVENT))()
+        rows = []
+        while LIB.bed_event(self.bed, len(rows), numbers) == 0:
+            row = dict(zip(EVENT, numbers))
+            row["what"] = EVENTS[row["what"]]
+            for name in ("inside", "outside"):
+                row[name] = str(ip_address(row[name]))
+            rows.append(row)
+        return rows
+
+    def check(self):
+        """The law of path.h, and pages: only frames that are held have any."""
+        assert LIB.bed_law(self.bed) == 0, "frames were lost or counted twice"
+        held = self.counter("held")
+        in_use = LIB.bed_pages_in_use(self.bed)
+        assert in_use >= held if held else in_use == 0, \
+            f"{in_use} pages in use, {held} frames held"
+
+    def close(self):
+        """Check, and take all down: every page must be back."""
+        if self.bed is None:
+            return
+        bed, self.bed = self.bed, None
+        law = LIB.bed_law(bed)
+        left = LIB.bed_free(bed)
+        assert law == 0, "frames were lost or counted twice"
+        assert left == 0, f"{left} pages were not given back"
+
+
+def udp(src, sport, dst, dport, payload=b"hello", **ip):
+    """A UDP packet, built."""
+    return IP(raw(IP(src=src, dst=dst, **ip) /
+                  UDP(sport=sport, dport=dport) / payload))
+
+
+def tcp(src, sport, dst, dport, flags="S", payload=b"", **ip):
+    """A TCP packet, built."""
+    return IP(raw(IP(src=src, dst=dst, **ip) /
+                  TCP(sport=sport, dport=dport, flags=flags) / payload))
+
+
+def ping(src, dst, ident=7, seq=1, payload=b"ping", **ip):
+    """An echo request, built."""
+    return IP(raw(IP(src=src, dst=dst, **ip) /
+                  ICMP(type=8, id=ident, seq=seq) / payload))

@@ -1,0 +1,319 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Packets of known flows, both ways: addresses, ports, sums, TTL, layer 2.
+
+Sums of all that comes out are checked by bed.py.
+"""
+import pytest
+from scapy.all import ICMP, IP, TCP, UDP, Dot1Q, Ether, IPOption_RR, raw
+
+from bed import (CSUM_PARTIAL, CSUM_VALID, INSIDE, MACS, SHARED, mac_of, ping,
+                 sum16, tcp, udp)
+
+HOST, PEER, OURS = "10.0.0.2", "198.51.100.7", "192.0.2.1"
+
+
+def open_flow(nat, sport=5000):
+    """Send one packet out; the outside port that it got."""
+    return nat.inside(udp(HOST, sport, PEER, 53)).outside[0][UDP].sport
+
+
+def test_udp_both_ways(nat):
+    out = nat.inside(udp(HOST, 5000, PEER, 53, b"question", ttl=9)).one
+    assert (out[IP].src, out[IP].dst, out[IP].ttl) == (OURS, PEER, 8)
+    assert (out[UDP].dport, raw(out[UDP].payload)) == (53, b"question")
+    assert (out.src, out.dst) == (MACS[1], mac_of("192.0.2.254"))
+    for _ in range(2):  # one by one at first, then in the fast stage
+        back = nat.outside(udp(PEER, 53, OURS, out[UDP].sport, b"answer"))
+        assert not back.outside
+        back = back.one
+        assert (back[IP].src, back[IP].dst) == (PEER, HOST)
+        assert (back[UDP].sport, back[UDP].dport) == (53, 5000)
+        assert (back.src, back.dst) == (MACS[0], mac_of(HOST))
+    again = nat.inside(udp(HOST, 5000, PEER, 53)).one
+    assert again[UDP].sport == out[UDP].sport
+    assert nat.drops == {}
+    assert nat.counter("translated_inside") == 2
+    assert nat.counter("translated_outside") == 2
+
+
+def test_tcp_handshake_and_data(nat):
+    def outward(flags, **more):
+        return nat.inside(tcp(HOST, 4000, PEER, 80, flags, **more)).one
+
+    def inward(flags, **more):
+        return nat.outside(tcp(PEER, 80, OURS, port, flags, **more)).one
+
+    port = outward("S")[TCP].sport
+    assert inward("SA")[TCP].dport == 4000
+    assert outward("A")[TCP].sport == port
+    for _ in range(3):
+        assert raw(outward("PA", payload=b"GET")[TCP].payload) == b"GET"
+        assert raw(inward("PA", payload=b"200")[TCP].payload) == b"200"
+    assert inward("FA")[IP].dst == HOST
+    assert nat.drops == {}
+
+
+def test_ping_through(nat):
+    out = nat.inside(ping(HOST, PEER, ident=7)).one
+    assert (out[IP].src, out[IP].dst) == (OURS, PEER)
+    reply = IP(raw(IP(src=PEER, dst=OURS) /
+                   ICMP(type=0, id=out[ICMP].id, seq=1) / b"ping"))
+    back = nat.outside(reply).one
+    assert (back[IP].dst, back[ICMP].id, back[ICMP].type) == (HOST, 7, 0)
+
+
+@pytest.mark.parametrize("address, side", [("10.0.0.1", "inside"),
+                                           (OURS, "inside"),
+                                           (OURS, "outside")])
+def test_own_addresses_answer_ping(nat, address, side):
+    source = HOST if side == "inside" else PEER
+    got = getattr(nat, side)(ping(source, address, payload=bytes(1200)))
+    reply = getattr(got, side)[0]
+    assert (reply[IP].src, reply[IP].dst) == (address, source)
+    assert (reply[ICMP].type, reply[ICMP].id, reply[IP].ttl) == (0, 7, 64)
+    assert (reply.src, reply.dst) == (MACS[side == "outside"], mac_of(source))
+    assert nat.drops == {}
+    assert nat.counter("mappings") == 0
+
+
+def test_ping_of_our_own_is_silent_if_told(nat_of):
+    nat = nat_of(answers_ping=False)
+    assert not nat.outside(ping(PEER, OURS))
+    assert nat.drops == {"no_mapping": 1}
+
+
+@pytest.mark.parametrize("flags, expected", [(0, 0), (CSUM_VALID, CSUM_VALID)])
+def test_udp_without_a_sum_stays_without(nat, flags, expected):
+    packet = udp(HOST, 5000, PEER, 53)
+    packet[UDP].chksum = 0
+    for _ in range(2):
+        out = nat.inside(packet, flags=flags).one
+        assert out[UDP].chksum == 0
+        assert out.csum_flags == expected
+    back = udp(PEER, 53, OURS, out[UDP].sport)
+    back[UDP].chksum = 0
+    for _ in range(2):
+        assert nat.outside(back).one[UDP].chksum == 0
+
+
+def payload_for_zero(source, sport, target, dport):
+    """Two bytes of payload that make the UDP sum 0xffff on the wire."""
+    packet = udp(source, sport, target, dport, b"\0\0")
+    packet[UDP].chksum = 0
+    data = raw(packet)
+    pseudo = data[12:20] + b"\0\x11\0\x0a"
+    return (0xffff - sum16(pseudo + data[20:])).to_bytes(2, "big")
+
+
+def test_a_sum_of_zero_is_written_as_ffff(nat):
+    """RFC 768; wherever ids and ports lead to it."""
+    port = open_flow(nat)
+    good = payload_for_zero(OURS, port, PEER, 53)
+    for _ in range(2):
+        out = nat.inside(udp(HOST, 5000, PEER, 53, good)).one
+        assert out[UDP].chksum == 0xffff
+    good = payload_for_zero(PEER, 53, HOST, 5000)
+    assert nat.outside(udp(PEER, 53, OURS, port, good)).one[UDP].chksum == \
+        0xffff
+
+
+def partial(packet):
+    """The pseudo-header's sum instead of the real one, as a stack leaves it."""
+    data = bytearray(raw(packet))
+    at = 20 + (6 if data[9] == 17 else 16)
+    n = len(data) - 20
+    data[at:at + 2] = sum16(bytes(data[12:20]) + bytes([0, data[9]]) +
+                            n.to_bytes(2, "big")).to_bytes(2, "big")
+    return IP(bytes(data))
+
+
+@pytest.mark.parametrize("make", [lambda *a: udp(*a),
+                                  lambda *a: tcp(*a, flags="S")])
+def test_partial_sums_stay_partial(nat, make):
+    """What is in the field follows the addresses, not the ports."""
+    for _ in range(2):  # TCP: one by one, as each SYN
+        out = nat.inside(partial(make(HOST, 5000, PEER, 53)),
+                         flags=CSUM_PARTIAL).one
+        assert out.csum_flags == CSUM_PARTIAL
+        expected = raw(partial(IP(raw(out[IP]))))
+        assert raw(out[IP])[:len(expected)] == expected
+    port = out[IP].payload.sport
+    back = udp(PEER, 53, OURS, port) if UDP in out else \
+        tcp(PEER, 53, OURS, port, "SA")
+    back = nat.outside(partial(back), flags=CSUM_PARTIAL).one
+    expected = raw(partial(IP(raw(back[IP]))))
+    assert raw(back[IP])[:len(expected)] == expected
+
+
+def test_wrong_sums_stay_wrong(nat_of):
+    nat = nat_of(checks_sums=False)
+    right = nat.inside(udp(HOST, 5000, PEER, 53)).one[UDP].chksum
+    packet = udp(HOST, 5000, PEER, 53)
+    packet[UDP].chksum ^= 0x0101
+    assert nat.inside(packet).one[UDP].chksum != right
+
+
+def test_ids_of_what_may_be_fragmented_are_ours(nat):
+    """RFC 6864 5.3.1: two hosts may use the same ones; with DF none needs."""
+    ids = set()
+    for host in range(2, 12):
+        out = nat.inside(udp(f"10.0.0.{host}", 5000, PEER, 53, id=77)).one
+        ids.add(out[IP].id)
+    assert len(ids) == 10
+    for _ in range(2):
+        out = nat.inside(udp(HOST, 5000, PEER, 53, id=78, flags="DF")).one
+        assert out[IP].id == 78
+
+
+@pytest.mark.parametrize("inside, outside", [(0, 100), (100, 0), (100, 200)])
+def test_vlans(nat_of, inside, outside):
+    nat = nat_of(inside_vlan=inside, outside_vlan=outside)
+    for _ in range(2):
+        out = nat.inside(udp(HOST, 5000, PEER, 53)).one
+        assert (Dot1Q in out) == (outside != 0)
+        assert not outside or out[Dot1Q].vlan == outside
+        back = nat.outside(udp(PEER, 53, OURS, out[UDP].sport)).one
+        assert (Dot1Q in back) == (inside != 0)
+        assert not inside or back[Dot1Q].vlan == inside
+    wrong = Ether(src=mac_of(HOST), dst=MACS[0]) / Dot1Q(vlan=7) / \
+        udp(HOST, 5000, PEER, 53)
+    assert not nat.inside(wrong)
+    assert nat.drops == {"vlan": 1}
+
+
+def test_priority_tag_is_no_vlan(nat):
+    for _ in range(2):
+        tagged = Ether(src=mac_of(HOST), dst=MACS[0]) / Dot1Q(prio=5, vlan=0) / \
+            udp(HOST, 5000, PEER, 53)
+        out = nat.inside(tagged).one
+        assert Dot1Q not in out and out[UDP].dport == 53
+
+
+@pytest.mark.parametrize("entries", [(14, 0), (30, 0), (42, 100), (1, 60),
+                                     (20, 7), (60, 0)])
+def test_frames_of_several_entries(nat, entries):
+    """Wherever a frame is cut, the same packet comes out."""
+    whole = nat.inside(udp(HOST, 5000, PEER, 53, bytes(range(60)))).one
+    cut = nat.inside(udp(HOST, 5000, PEER, 53, bytes(range(60))),
+                     entries=entries).one
+    assert raw(cut[UDP]) == raw(whole[UDP])
+    back = nat.outside(ping(PEER, OURS, payload=bytes(range(61))),
+                       entries=entries).one
+    assert raw(back[ICMP].payload)[:61] == bytes(range(61))
+
+
+def test_shared_frames_are_copied_first(nat):
+    for entries in ((0, 0), (50, 0)):
+        for _ in range(2):
+            out = nat.inside(udp(HOST, 5000, PEER, 53), flags=SHARED,
+                             entries=entries)
+            assert out.one[IP].src == OURS
+    assert nat.outside(ping(PEER, OURS), flags=SHARED).one[ICMP].type == 0
+
+
+def test_what_is_behind_the_packet_is_cut_off(nat):
+    open_flow(nat)
+    frame = raw(nat.ether(INSIDE, udp(HOST, 5000, PEER, 53, bytes(100))))
+    for entries in ((0, 0), (100, 50), (len(frame), 30)):
+        out = nat.inside(frame + b"secret" * 50, entries=entries).one
+        assert len(raw(out)) == len(frame)
+    short = raw(nat.ether(INSIDE, udp(HOST, 5000, PEER, 53, b"")))
+    out = nat.inside(short.ljust(60, b"\0")).one  # Ethernet's own padding
+    assert len(raw(out)) == 60
+
+
+def test_options_pass(nat):
+    packet = IP(raw(IP(src=HOST, dst=PEER, options=[
+        IPOption_RR(length=7, pointer=4, routers=["0.0.0.0"])]) /
+        UDP(sport=5000, dport=53) / b"x"))
+    out = nat.inside(packet).one
+    assert (out[IP].src, out[IP].ihl) == (OURS, 7)
+
+
+@pytest.mark.parametrize("mss, mtu, expected", [(0, 1500, 1460),
+                                                (1, 1400, 1360),
+                                                (1300, 1500, 1300),
+                                                (1500, 1500, 1460)])
+def test_mss_is_clamped(nat_of, mss, mtu, expected):
+    nat = nat_of(mss=mss, outside_mtu=mtu)
+
+    def syn(source, sport, target, dport, flags):
+        return IP(raw(IP(src=source, dst=target) /
+                      TCP(sport=sport, dport=dport, flags=flags,
+                          options=[("NOP", None), ("MSS", 1460),
+                                   ("SAckOK", b"")])))
+
+    out = nat.inside(syn(HOST, 4000, PEER, 80, "S")).one
+    assert dict(out[TCP].options)["MSS"] == expected
+    back = nat.outside(syn(PEER, 80, OURS, out[TCP].sport, "SA")).one
+    assert dict(back[TCP].options)["MSS"] == expected
+
+
+def test_excluded_destinations_pass_as_they_are(nat_of):
+    nat = nat_of(excludes=[("203.0.113.0/24", 0, 0, 65535)])
+    out = nat.inside(udp(HOST, 5000, "203.0.113.9", 53)).one
+    assert (out[IP].src, out[UDP].sport, out[IP].ttl) == (HOST, 5000, 63)
+    back = nat.outside(udp("203.0.113.9", 53, HOST, 5000)).one
+    assert (back[IP].dst, back[UDP].dport) == (HOST, 5000)
+    assert nat.counter("mappings") == 0
+    assert nat.counter("excluded") == 2
+    assert not nat.inside(udp("10.9.0.1", 5000, "203.0.113.9", 53))
+    assert nat.drops == {"spoofed": 1}
+
+
+def test_other_protocols_by_address(nat_of):
+    """GRE and the like, where each address has one host."""
+    packet = IP(raw(IP(src=HOST, dst=PEER, proto=47) / b"\0\0\x08\0payload"))
+    nat = nat_of()
+    refused = nat.inside(packet).one
+    assert (refused[ICMP].type, refused[ICMP].code) == (3, 13)
+    assert nat.drops == {"protocol": 1}
+    nat = nat_of(passes_other_protocols=True)
+    assert nat.inside(packet).one[IP].src == OURS
+    back = IP(raw(IP(src=PEER, dst=OURS, proto=47) / b"\0\0\x08\0answer"))
+    assert nat.outside(back).one[IP].dst == HOST
+
+
+def test_hairpin(nat_of):
+    """From the external address and port, to the inside ones: 4787 REQ-9."""
+    nat = nat_of()
+    port_a = open_flow(nat, 5000)
+    port_b = nat.inside(udp("10.0.0.3", 6000, PEER, 53)).one[UDP].sport
+    for _ in range(2):
+        got = nat.inside(udp(HOST, 5000, OURS, port_b)).inside[0]
+        assert (got[IP].src, got[UDP].sport) == (OURS, port_a)
+        assert (got[IP].dst, got[UDP].dport) == ("10.0.0.3", 6000)
+        assert got.dst == mac_of("10.0.0.3")
+    assert nat.counter("hairpinned") == 2
+    nat = nat_of(hairpins=False)
+    port_b = nat.inside(udp("10.0.0.3", 6000, PEER, 53)).one[UDP].sport
+    nat.inside(udp(HOST, 5000, OURS, port_b))
+    assert nat.drops == {"hairpin_off": 1}
+
+
+def test_one_to_one(nat_of):
+    nat = nat_of(one_to_ones=[("192.0.2.77", "10.0.0.7")])
+    got = nat.outside(udp(PEER, 1000, "192.0.2.77", 2000)).one
+    assert (got[IP].dst, got[UDP].dport) == ("10.0.0.7", 2000)
+    for _ in range(2):
+        out = nat.inside(udp("10.0.0.7", 2000, PEER, 1000)).one
+        assert (out[IP].src, out[UDP].sport) == ("192.0.2.77", 2000)
+    got = nat.outside(ping(PEER, "192.0.2.77")).one
+    assert (got[IP].dst, got[ICMP].type) == ("10.0.0.7", 8)
+    # From another inside host: REQ-7 of RFC 5508, and its answer.
+    got = nat.inside(ping(HOST, "192.0.2.77", ident=99)).inside[0]
+    assert (got[IP].src, got[IP].dst) == (OURS, "10.0.0.7")
+    reply = IP(raw(IP(src="10.0.0.7", dst=OURS) /
+                   ICMP(type=0, id=got[ICMP].id, seq=1) / b"ping"))
+    back = nat.inside(reply).inside[0]
+    assert (back[IP].src, back[IP].dst) == ("192.0.2.77", HOST)
+    assert back[ICMP].id == 99
+
+
+def test_forward(nat_of):
+    nat = nat_of(forwards=[("tcp+udp", OURS, 8080, 8089, "10.0.0.5", 80)])
+    got = nat.outside(tcp(PEER, 1000, OURS, 8081)).one
+    assert (got[IP].dst, got[TCP].dport) == ("10.0.0.5", 81)
+    out = nat.inside(tcp("10.0.0.5", 81, PEER, 1000, "SA")).one
+    assert (out[IP].src, out[TCP].sport) == (OURS, 8081)
+    assert nat.outside(udp(PEER, 1000, OURS, 8089)).one[UDP].dport == 89
