@@ -21,7 +21,7 @@ static const struct workload *const workloads[] = {
 	&b09_frag_pp,   &b10_frag_mix, &b11_frag_abort,   &b12_qmempool,
 	&b13_dpdk_perf, &b14_pipeline, &b15_pipeline_qos, &b16_fwd_shared,
 	&b17_txcompl,   &b18_recycle,  &b19_preempt,      &b20_cost_of_safety,
-	&b21_policy,    &b22_shrink,
+	&b21_policy,    &b22_shrink,   &b23_ring,
 };
 
 enum { N_WORKLOADS = sizeof(workloads) / sizeof(workloads[0]) };

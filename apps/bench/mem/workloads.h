@@ -27,6 +27,7 @@ extern const struct workload b19_preempt;
 extern const struct workload b20_cost_of_safety;
 extern const struct workload b21_policy;
 extern const struct workload b22_shrink;
+extern const struct workload b23_ring;
 
 /* Rows of B08 that have a file of their own. */
 void b08_rows_of_ladder(struct bench *bench);
