@@ -9,9 +9,9 @@
 #include "plot.h"
 
 enum {
-	WIDTH = 860,
+	WIDTH = 940,
 	LEFT = 70,
-	TOP = 60,
+	TOP = 68,
 	PLOT_WIDTH = 510,
 	PLOT_HEIGHT = 380,
 	BAR_HEIGHT = 18,
@@ -176,17 +176,21 @@ static void ticks(const struct axis *axis, bool is_x, FILE *to)
 
 static void mark(const struct plot_series *s, double x, double y, FILE *to)
 {
-	fprintf(to, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%s\" fill=\"%s\"/>\n",
-		x, y, s->group == 0 ? "3.5" : "2.2", colour(s));
+	fprintf(to,
+		"<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%s\" fill=\"%s\" "
+		"opacity=\"%s\"/>\n",
+		x, y, s->group == 0 ? "3.5" : "2.2", colour(s),
+		s->is_pale ? "0.3" : "1");
 }
 
 static void stroke(const struct plot *plot, uint32_t i, FILE *to)
 {
 	fprintf(to,
 		" fill=\"none\" stroke=\"%s\" stroke-width=\"%s\" "
-		"stroke-dasharray=\"%s\"/>\n",
+		"opacity=\"%s\" stroke-dasharray=\"%s\"/>\n",
 		colour(&plot->series[i]),
 		plot->series[i].group == 0 ? "2.6" : "1.3",
+		plot->series[i].is_pale ? "0.3" : "1",
 		dashes[rank(plot, i) % N_DASHES]);
 }
 
@@ -238,13 +242,47 @@ static void legend(const struct plot *plot, FILE *to)
 		fprintf(to, "<path d=\"M%d %.1f h26\"", x, y - 4);
 		stroke(plot, best, to);
 		mark(&plot->series[best], x + 13, y - 4, to);
-		snprintf(line_text, sizeof(line_text), "%.60s  %.3g",
+		snprintf(line_text, sizeof(line_text), "%.60s  %.4g",
 			 plot->series[best].name, last(&plot->series[best]));
 		label(to, x + 32, y,
 		      plot->series[best].group == 0 ? "font-weight=\"bold\"" :
 						      "",
 		      line_text);
 	}
+}
+
+static void lower(struct plot_series *lowest, double x, double y)
+{
+	for (uint32_t i = 0; i < lowest->n; i++) {
+		if (lowest->x[i] != x)
+			continue;
+		if (y < lowest->y[i])
+			lowest->y[i] = y;
+		return;
+	}
+	if (lowest->n < PLOT_MAX_POINTS) {
+		lowest->x[lowest->n] = x;
+		lowest->y[lowest->n++] = y;
+	}
+}
+
+void plot_sum_up(struct plot_series *series, uint32_t *n, uint32_t group,
+		 const char *name)
+{
+	struct plot_series lowest = { .name = name, .group = group };
+	uint32_t n_group = 0;
+
+	for (uint32_t i = 0; i < *n; i++)
+		n_group += series[i].group == group;
+	for (uint32_t i = 0; i < *n && n_group > 1; i++) {
+		if (series[i].group != group)
+			continue;
+		series[i].is_pale = true;
+		for (uint32_t k = 0; k < series[i].n; k++)
+			lower(&lowest, series[i].x[k], series[i].y[k]);
+	}
+	if (n_group > 1 && name != NULL && *n < PLOT_MAX_SERIES)
+		series[(*n)++] = lowest;
 }
 
 bool plot_lines(const struct plot *plot, FILE *to)

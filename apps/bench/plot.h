@@ -12,6 +12,7 @@ enum { PLOT_MAX_POINTS = 32, PLOT_MAX_SERIES = 48 };
 struct plot_series {
 	const char *name;
 	uint32_t group; /* series of a group share a colour */
+	bool is_pale;   /* one of many, which another series sums up */
 	uint32_t n;
 	double x[PLOT_MAX_POINTS], y[PLOT_MAX_POINTS];
 };
@@ -21,6 +22,13 @@ struct plot {
 	const struct plot_series *series;
 	uint32_t n_series;
 };
+
+/*
+ * A dozen lines of one group tell nobody anything: from two on they become
+ * pale, and one more, if it has a name, is the lowest of them at each point.
+ */
+void plot_sum_up(struct plot_series *series, uint32_t *n, uint32_t group,
+		 const char *name);
 
 /*
  * A line per series. An axis is logarithmic where its values are of different

@@ -117,6 +117,9 @@ static int write_plot(const struct results *results, uint32_t r,
 				count);
 	if (plot.n_series == 0)
 		return 0;
+	if (is_lines)
+		plot_sum_up(series, &plot.n_series, SIDE_DPDK,
+			    count == NULL ? "best of DPDK" : NULL);
 	snprintf(words, sizeof(words), "%s%s%s",
 		 is_lines ? row->plot : row->name, count != NULL ? " " : "",
 		 count != NULL ? count : "");
@@ -127,7 +130,8 @@ static int write_plot(const struct results *results, uint32_t r,
 		 machine->date);
 	snprintf(y_name, sizeof(y_name), "ns by %s", row->unit);
 	if (count != NULL)
-		snprintf(y_name, sizeof(y_name), "%s", count);
+		snprintf(y_name, sizeof(y_name), "%ss %s", row->unit,
+			 strcmp(count, "in_flight") == 0 ? "in flight" : count);
 	plot.title = title;
 	plot.subtitle = subtitle;
 	plot.y_name = y_name;

@@ -1,17 +1,28 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""./mr bench mem [arguments of mr-bench mem]: the memory layer beside peers.
+"""./mr bench mem [--native] [--plots DIR] [arguments of mr-bench mem]
 
-With root, huge pages are set aside for DPDK and for us while it runs.
+The memory layer beside its peers. With root, huge pages are set aside for
+DPDK and for us while it runs.
+
+--native     both sides compiled with -march=native, in build-native/;
+             libdpdk itself stays as the distribution built it
+--plots DIR  measure what docs/performance.md shows as charts, about 20
+             minutes, and put these into DIR
 """
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 
 import contestants as who
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
+# Size of bursts, size of the ring between two cores, threads.
+PLOTTED = ["B06/from=cache", "B06/from=depot", "B08/drop", "B14/ring=",
+           "B12/fast", "B12/N=128"]
 
 
 class HugePages(who.HugePages):
@@ -19,8 +30,35 @@ class HugePages(who.HugePages):
     N_PAGES = 600
 
 
-def main():
-    command = [str(TOP / "build/apps/bench/mr-bench"), "mem", *sys.argv[1:]]
+def taken(arguments, option):
+    """Take a flag out of the arguments; say whether it was there."""
+    if option not in arguments:
+        return False
+    arguments.remove(option)
+    return True
+
+
+def value_taken(arguments, option):
+    """Take an option and its value out of the arguments; None: not there."""
+    if option not in arguments:
+        return None
+    at = arguments.index(option)
+    if at + 1 == len(arguments):
+        sys.exit(f"bench mem: {option} needs a folder")
+    return arguments.pop(at) and arguments.pop(at)
+
+
+def build_native():
+    folder = TOP / "build-native"
+    if not (folder / "build.ninja").exists():
+        subprocess.run(["meson", "setup", str(folder), str(TOP),
+                        "-Dc_args=-march=native"], check=True)
+    subprocess.run(["ninja", "-C", str(folder), "apps/bench/mr-bench"],
+                   check=True)
+    return folder
+
+
+def run(command):
     if os.geteuid() != 0:
         print("bench mem: not root: both sides get small pages",
               file=sys.stderr)
@@ -35,6 +73,29 @@ def main():
 def default_signals():
     """In the child: an ignored signal would stay ignored."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def run_plots(command, folder):
+    with tempfile.TemporaryDirectory() as out:
+        status = run([*command, "--out", out, *PLOTTED])
+        if status == 0:
+            folder.mkdir(parents=True, exist_ok=True)
+            for chart in sorted(pathlib.Path(out).glob("*.svg")):
+                shutil.copyfile(chart, folder / chart.name)
+                print(folder / chart.name)
+    return status
+
+
+def main():
+    arguments = sys.argv[1:]
+    if "--help" in arguments:
+        print(__doc__)
+    build = build_native() if taken(arguments, "--native") else TOP / "build"
+    plots = value_taken(arguments, "--plots")
+    command = [str(build / "apps/bench/mr-bench"), "mem", *arguments]
+    if plots is None:
+        return run(command)
+    return run_plots(command, pathlib.Path(plots))
 
 
 if __name__ == "__main__":

@@ -65,6 +65,30 @@ static void lines_have_their_points_and_say_their_scale(void **state)
 	free(text);
 }
 
+static void many_lines_of_a_group_are_summed_up(void **state)
+{
+	struct plot_series many[4] = {
+		{ .group = 1, .n = 2, .x = { 1, 2 }, .y = { 5, 3 } },
+		{ .group = 0, .n = 2, .x = { 1, 2 }, .y = { 1, 1 } },
+		{ .group = 1, .n = 3, .x = { 1, 2, 4 }, .y = { 4, 6, 7 } },
+	};
+	uint32_t n = 3;
+
+	(void)state;
+	plot_sum_up(many, &n, 0, "alone");
+	assert_int_equal(n, 3);
+	assert_false(many[1].is_pale);
+	plot_sum_up(many, &n, 1, NULL);
+	assert_int_equal(n, 3);
+	plot_sum_up(many, &n, 1, "best");
+	assert_int_equal(n, 4);
+	assert_true(many[0].is_pale && many[2].is_pale);
+	assert_false(many[1].is_pale || many[3].is_pale);
+	assert_int_equal(many[3].n, 3);
+	assert_true(many[3].y[0] == 4 && many[3].y[1] == 3 &&
+		    many[3].y[2] == 7);
+}
+
 static void bars_have_their_values(void **state)
 {
 	char *text = drawn(plot_bars, true);
@@ -89,6 +113,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(lines_have_their_points_and_say_their_scale),
+		cmocka_unit_test(many_lines_of_a_group_are_summed_up),
 		cmocka_unit_test(bars_have_their_values),
 		cmocka_unit_test(nothing_is_no_chart),
 	};
