@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* mr-bench mem: the workloads of the memory layer, each beside its peers. */
+/* mr-bench mem, mr-bench flow: workloads, each beside its peers. */
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -15,16 +15,25 @@
 #include "workloads.h"
 
 /* By number. A file of mem/ adds its line here. */
-static const struct workload *const workloads[] = {
+static const struct workload *const mem_workloads[] = {
 	&b01_baseline,  &b02_pp_fast,  &b03_pp_ring,      &b04_pp_slow,
 	&b05_pp_cross,  &b06_bulk,     &b07_sunrpc,       &b08_xdp_drop,
 	&b09_frag_pp,   &b10_frag_mix, &b11_frag_abort,   &b12_qmempool,
 	&b13_dpdk_perf, &b14_pipeline, &b15_pipeline_qos, &b16_fwd_shared,
 	&b17_txcompl,   &b18_recycle,  &b19_preempt,      &b20_cost_of_safety,
-	&b21_policy,    &b22_shrink,   &b23_ring,
+	&b21_policy,    &b22_shrink,   &b23_ring,         NULL,
 };
 
-enum { N_WORKLOADS = sizeof(workloads) / sizeof(workloads[0]) };
+/* Those of flow/. */
+static const struct workload *const flow_workloads[] = {
+	&f01_hit, &f02_miss, &f03_replace, &f04_fill, &f05_wheel, NULL,
+};
+
+static const struct workload *const *workloads_of(const struct options *options)
+{
+	return strcmp(options->command, "flow") == 0 ? flow_workloads :
+						       mem_workloads;
+}
 
 static int complain(const char *text)
 {
@@ -81,9 +90,11 @@ static int choose_cores(struct bench *bench, struct mr_reason *why)
 /* Rows whose names were given must be there. */
 static int check_names(struct bench *bench, struct mr_reason *why)
 {
+	const struct workload *const *workloads = workloads_of(bench->options);
+
 	bench->is_counting = true;
 	bench->is_listing = bench->options->is_list;
-	for (uint32_t i = 0; i < N_WORKLOADS; i++) {
+	for (uint32_t i = 0; workloads[i] != NULL; i++) {
 		const struct workload *w = workloads[i];
 
 		if (bench->is_listing)
@@ -94,10 +105,11 @@ static int check_names(struct bench *bench, struct mr_reason *why)
 	if (bench->n_jobs > 0)
 		return 0;
 	snprintf(why->text, sizeof(why->text),
-		 "no row has such a name%s; mr-bench mem --list has them",
+		 "no row has such a name%s; mr-bench %s --list has them",
 		 bench->options->sides != UINT32_MAX ?
 			 " and a player of --only" :
-			 "");
+			 "",
+		 bench->options->command);
 	return -1;
 }
 
@@ -116,6 +128,7 @@ static void start_dpdk(struct bench *bench)
 static int run_all(struct bench *bench, const char *command)
 {
 	const struct options *options = bench->options;
+	const struct workload *const *workloads = workloads_of(options);
 	struct mr_reason why = { .text = "" };
 	struct machine machine;
 	int status = 0;
@@ -125,7 +138,7 @@ static int run_all(struct bench *bench, const char *command)
 		report_text_head(&machine, bench->n_cores, bench->why_no_dpdk);
 		bench->show = report_text_row;
 	}
-	for (uint32_t i = 0; i < N_WORKLOADS; i++)
+	for (uint32_t i = 0; workloads[i] != NULL; i++)
 		bench_run(bench, workloads[i]);
 	if (!options->is_json)
 		report_text_end(&bench->results);
@@ -141,7 +154,8 @@ static int run_all(struct bench *bench, const char *command)
 
 int mem_main(const struct options *options, const char *command)
 {
-	struct bench bench = { .options = options };
+	struct bench bench = { .options = options,
+			       .results = { .command = options->command } };
 	struct mr_reason why = { .text = "" };
 	int status = 1;
 

@@ -4,7 +4,7 @@
 
 #include "options.h"
 
-/* mr-bench mem. command: what was typed. Returns the exit status. */
+/* mr-bench mem or flow. command: what was typed. Returns the exit status. */
 int mem_main(const struct options *options, const char *command);
 
 #endif

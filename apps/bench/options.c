@@ -24,8 +24,8 @@ static const struct option_row rows[] = {
 };
 
 static const char usage[] =
-	"usage: mr-bench mem [options] [NAME...]\n"
-	"Measure the memory layer beside its peers.\n"
+	"usage: mr-bench mem|flow [options] [NAME...]\n"
+	"Measure the memory layer, or flow tables, beside their peers.\n"
 	"\n"
 	"NAME is a workload, as B06, or a part of a row's name, as\n"
 	"B06/from=depot; without any, all are run.\n";
@@ -75,10 +75,11 @@ static enum parse_result check_together(struct options *options, int n_words,
 					char **words, struct mr_reason *error)
 {
 	if (n_words == 0)
-		return parse_wrong(error, "no command; there is: mem");
+		return parse_wrong(error, "no command; there are: mem flow");
 	options->command = words[0];
-	if (strcmp(options->command, "mem") != 0)
-		return parse_wrong(error, "no command '%s'; there is: mem",
+	if (strcmp(options->command, "mem") != 0 &&
+	    strcmp(options->command, "flow") != 0)
+		return parse_wrong(error, "no command '%s'; there are: mem flow",
 				   options->command);
 	options->names = words + 1;
 	options->n_names = (uint32_t)(n_words - 1);

@@ -14,7 +14,7 @@
 #include "bench.h"
 
 struct options {
-	const char *command; /* "mem" */
+	const char *command; /* "mem" or "flow" */
 	char *const *names;  /* what to run; none: everything */
 	uint32_t n_names;
 	bool is_list, is_json, is_quiet, is_quick;

@@ -154,7 +154,7 @@ bool report_json(const struct results *results, const struct machine *machine,
 	bool is_written;
 
 	json_object_set_new(object, "v", integer(1));
-	json_object_set_new(object, "command", json_string("mem"));
+	json_object_set_new(object, "command", json_string(results->command));
 	json_object_set_new(object, "machine", machine_object(machine));
 	json_object_set_new(object, "cores_used", integer(n_cores));
 	json_object_set_new(object, "limits",

@@ -8,7 +8,8 @@
 static void head(const struct results *results, const struct machine *machine,
 		 uint32_t n_cores, const char *why_no_dpdk, FILE *to)
 {
-	fprintf(to, "# mr-bench mem, %.10s\n\n", machine->date);
+	fprintf(to, "# mr-bench %s, %.10s\n\n", results->command,
+		machine->date);
 	fprintf(to, "`%s`\n\n", machine->command);
 	fprintf(to, "- %s, %u of %u cores, governor %s, load %s\n",
 		machine->cpu, n_cores, machine->n_cores, machine->governor,

@@ -36,7 +36,8 @@ struct row_result {
 struct results {
 	struct row_result *rows;
 	uint32_t n_rows, n_room;
-	bool is_cut_short; /* by a signal */
+	bool is_cut_short;   /* by a signal */
+	const char *command; /* "mem" */
 };
 
 const char *side_name(enum side side);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The workloads there are; a file of mem/ adds a line. */
+/* The workloads there are; a file of mem/ or flow/ adds a line. */
 #ifndef WORKLOADS_H
 #define WORKLOADS_H
 
@@ -31,5 +31,11 @@ extern const struct workload b23_ring;
 
 /* Rows of B08 that have a file of their own. */
 void b08_rows_of_ladder(struct bench *bench);
+
+extern const struct workload f01_hit;
+extern const struct workload f02_miss;
+extern const struct workload f03_replace;
+extern const struct workload f04_fill;
+extern const struct workload f05_wheel;
 
 #endif

@@ -36,9 +36,10 @@ class Errors(unittest.TestCase):
     """What cannot be is refused with one line that names cause and cure."""
 
     CASES = [
-        (2, "no command; there is: mem", []),
+        (2, "no command; there are: mem flow", []),
         (2, "no option '--nope'", ["mem", "--nope"]),
         (2, "no row has such a name", ["mem", "--only-ours", "B99"]),
+        (2, "mr-bench flow --list has them", ["flow", "B01"]),
         (2, "no row has such a name and a player of --only",
          ["mem", "--only", "malloc", "B18"]),
         (2, "core 1000 is not there", ["mem", "--cores", "1000"]),
@@ -71,7 +72,7 @@ class Output(unittest.TestCase):
     def test_help_and_version(self):
         code, out, err = run("--help")
         self.assertEqual((code, err), (0, ""))
-        self.assertRegex(out, "^usage: mr-bench mem")
+        self.assertRegex(out, r"^usage: mr-bench mem\|flow ")
         code, out, err = run("--version")
         self.assertEqual((code, err), (0, ""))
         self.assertRegex(out, r"^mr-bench \d+\.\d+\.\d+\n$")

@@ -38,6 +38,8 @@ static void the_defaults_are_those_of_the_man_page(void **state)
 	assert_int_equal(o.sides, UINT32_MAX);
 	assert_false(o.is_json || o.is_list || o.is_quiet || o.is_quick);
 	assert_null(o.out);
+	assert_int_equal(parse("flow", &o, &error), PARSE_RUN);
+	assert_string_equal(o.command, "flow");
 	assert_int_equal(parse("mem --quick", &o, &error), PARSE_RUN);
 	assert_int_equal(o.n_samples, 7);
 	assert_int_equal(o.sample_ms, 5);
@@ -74,7 +76,7 @@ static void what_is_wrong_is_said(void **state)
 	static const struct {
 		const char *line, *words;
 	} cases[] = {
-		{ "", "no command; there is: mem" },
+		{ "", "no command; there are: mem flow" },
 		{ "memory", "no command 'memory'" },
 		{ "mem --nope", "no option '--nope'" },
 		{ "mem --samples 0", "out of range, 1 to 512" },

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A flow table of ours and its peer, rte_hash, with the same keys. */
+#ifndef TABLES_H
+#define TABLES_H
+
+#include "bench.h"
+
+enum {
+	KEY_BYTES = 16,
+	RECORD_BYTES = 64,
+	MAX_BURST = 256,
+	N_DRAWS = 1 << 20, /* a power of two */
+};
+
+struct rte_hash;
+
+struct key {
+	uint32_t addrs[2];
+	uint16_t ports[2];
+	uint32_t protocol;
+};
+
+struct record {
+	struct key key;
+	uint64_t words[6];
+};
+
+enum draw { DRAW_UNIFORM, DRAW_ZIPF, DRAW_MISS };
+
+/* One of the two tables with the keys 0 .. n_records - 1, and what to draw. */
+struct table {
+	struct mr_flow_table *ours;
+	struct rte_hash *peer;
+	uint32_t n_records;
+	uint64_t next;          /* draw; key that comes */
+	uint32_t *ids;          /* of ours, by key modulo n_records */
+	struct record *records; /* of the peer, which points to them */
+	uint32_t *draws;
+};
+
+/* Of player.param: what table_set_up() wants to know. */
+enum { P_RECORDS, P_BURST, P_DRAW, P_IS_EMPTY, P_IS_READ };
+
+int table_set_up(struct player *player, struct mr_reason *why);
+void table_count(struct player *player, struct counts *counts);
+void table_tear_down(struct player *player);
+
+/* False: it would not. */
+bool table_add(struct table *table, uint64_t i);
+bool table_remove(struct table *table, uint64_t i);
+
+/* The i-th of keys that are all different: clients of one server. */
+static inline void key_of(uint64_t i, struct key *ret)
+{
+	*ret = (struct key){ .addrs = { 0x0a000000 + (uint32_t)i, 0xc6336401 },
+			     .ports = { (uint16_t)(i * 40503), 443 },
+			     .protocol = 17 };
+}
+
+#endif
