@@ -18,6 +18,9 @@
 #define FLOW_FLOW_H
 
 #include <stdbool.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 #include <millrace/flow.h>
 
@@ -141,9 +144,19 @@ static inline uint32_t mri_bucket_match(const struct mri_bucket *bucket,
 					uint32_t hash)
 {
 	uint32_t hits = 0;
+#ifdef __SSE2__
+	/* Two times four; the eighth is n, which the mask below leaves out. */
+	const __m128i *at = (const __m128i *)bucket->hashes;
+	const __m128i wanted = _mm_set1_epi32((int)hash);
+	const __m128i low = _mm_cmpeq_epi32(_mm_load_si128(at), wanted);
+	const __m128i high = _mm_cmpeq_epi32(_mm_load_si128(at + 1), wanted);
 
+	hits = (uint32_t)_mm_movemask_ps(_mm_castsi128_ps(low)) |
+	       (uint32_t)_mm_movemask_ps(_mm_castsi128_ps(high)) << 4;
+#else
 	for (uint32_t i = 0; i < MRI_BUCKET_ENTRIES; i++)
 		hits |= (uint32_t)(bucket->hashes[i] == hash) << i;
+#endif
 	return hits & ((1u << bucket->n) - 1);
 }
 

@@ -134,8 +134,8 @@ MR_API uint32_t mr_flow_find(const struct mr_flow_table *table,
  *
  * Owner:  unchanged.
  * Thread: the table's.
- * Cost:   that of mr_flow_find(), with the misses of 32 keys overlapped; the
- *         records that were found are in the cache.
+ * Cost:   that of mr_flow_find() with the misses overlapped, the better the
+ *         longer the burst; the records that were found are in the cache.
  */
 MR_API uint32_t mr_flow_find_bulk(const struct mr_flow_table *table,
 				  const void *keys, uint32_t n,
