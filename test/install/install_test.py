@@ -82,6 +82,9 @@ def check_examples(installed):
     assert "32 entries, 60 bytes in the first" in said, said
     forward(installed, programs["l2fwd"], "null:", "null:")
     count(installed, programs["count"])
+    said = run(programs["flow"], f"pcap:rx={installed.folder}/three.pcap",
+               env=installed.env)
+    assert said == "00:00:00:00:00:00 3 frames\n", said
     said = run(programs["memory"], env=installed.env)
     assert "32 more" in said and "16 flows" in said, said
     return len(programs)
