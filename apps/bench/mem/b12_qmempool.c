@@ -13,6 +13,9 @@
 #include "ours.h"
 #include "peer_dpdk.h"
 #include "workloads.h"
+#ifdef BENCH_DPDK
+#include <rte_errno.h>
+#endif
 
 enum { OBJECT_BYTES = 256, MAX_N = 256, BY_THREAD = 2048, PAGE_BYTES = 2048 };
 
@@ -128,6 +131,83 @@ static uint64_t run_dpdk(struct player *player, uint32_t thread, uint64_t n)
 	return done;
 }
 
+/* Objects in a ring of pointers, with nothing in front of it. */
+struct ringed {
+	struct rte_ring *ring;
+	uint8_t *memory;
+};
+
+static void tear_down_ring(struct player *player)
+{
+	struct ringed *ringed = player->state;
+
+	rte_ring_free(ringed->ring);
+	free(ringed->memory);
+	free(ringed);
+}
+
+static int set_up_ring(struct player *player, struct mr_reason *why)
+{
+	const uint32_t n = player->row->n_threads * BY_THREAD;
+	struct ringed *ringed = calloc(1, sizeof(*ringed));
+	static uint32_t number;
+	char name[32];
+
+	if (ringed == NULL)
+		return -1;
+	player->state = ringed;
+	snprintf(name, sizeof(name), "objects%u", number++);
+	ringed->memory = malloc((size_t)n * OBJECT_BYTES);
+	ringed->ring = rte_ring_create(name, n, SOCKET_ID_ANY, RING_F_EXACT_SZ);
+	if (ringed->ring == NULL || ringed->memory == NULL) {
+		snprintf(why->text, sizeof(why->text), "rte_ring_create: %s",
+			 rte_strerror(rte_errno));
+		tear_down_ring(player);
+		return -1;
+	}
+	for (uint32_t i = 0; i < n; i++)
+		rte_ring_enqueue(ringed->ring,
+				 ringed->memory + (size_t)i * OBJECT_BYTES);
+	return 0;
+}
+
+static uint64_t run_ring(struct player *player, uint32_t thread, uint64_t n)
+{
+	struct rte_ring *ring = ((struct ringed *)player->state)->ring;
+	const uint32_t hold = (uint32_t)player->param[N];
+	const uint32_t step = player->param[IS_BULK] ? hold : variable_one();
+	void *objects[MAX_N];
+	uint64_t done;
+
+	(void)thread;
+	for (done = 0; done < n; done += hold) {
+		for (uint32_t i = 0; i < hold; i += step)
+			if (rte_ring_dequeue_bulk(ring, objects + i, step,
+						  NULL) == 0)
+				return 0; /* cannot be: there are 2048 each */
+		keep(objects);
+		for (uint32_t i = 0; i < hold; i += step)
+			rte_ring_enqueue_bulk(ring, objects + i, step, NULL);
+	}
+	return done;
+}
+
+static void add_rings(struct bench *bench, struct row *row, uint32_t hold)
+{
+	struct player player = { .name = "rte_ring",
+				 .side = SIDE_DPDK,
+				 .setup = set_up_ring,
+				 .run = run_ring,
+				 .teardown = tear_down_ring,
+				 .param = { hold } };
+
+	bench_add(bench, row->players, &row->n_players, &player);
+	player.name = "rte_ring, in bulk";
+	player.param[IS_BULK] = 1;
+	if (hold > 1)
+		bench_add(bench, row->players, &row->n_players, &player);
+}
+
 static void add_dpdk(struct bench *bench, struct row *row, uint32_t hold)
 {
 	/*
@@ -141,6 +221,8 @@ static void add_dpdk(struct bench *bench, struct row *row, uint32_t hold)
 			.run = run_dpdk,
 			.param = { hold, [P_PAGES] = row->n_threads * BY_THREAD,
 				   [P_BYTES] = OBJECT_BYTES } });
+	if (row->n_threads <= bench_n_cores(bench))
+		add_rings(bench, row, hold);
 }
 #else
 static void add_dpdk(struct bench *bench, struct row *row, uint32_t hold)
