@@ -46,6 +46,20 @@ static inline uint64_t mri_round_up(uint64_t x, uint64_t to_power_of_two)
 	return (x + to_power_of_two - 1) & ~(to_power_of_two - 1);
 }
 
+/*
+ * Fetch a cache line that is about to be written, from the core that has it.
+ * Compilers make a prefetch for reading of it, where the CPU asked for is older
+ * than the instruction; those of 64 bits that do not know it ignore it.
+ */
+static inline void mri_prefetch_to_write(const void *line)
+{
+#ifdef __x86_64__
+	__asm__("prefetchw %0" : : "m"(*(const char *)line));
+#else
+	__builtin_prefetch(line, 1);
+#endif
+}
+
 static inline uint32_t mri_min_u32(uint32_t a, uint32_t b)
 {
 	return a < b ? a : b;

@@ -9,6 +9,9 @@
  * included. The tag has 32 bits: a thread would have to sleep through exactly
  * 2^32 pushes and pops between load and swap to be fooled.
  *
+ * The line of a head is asked for to be written at once: a load would bring it
+ * from the core that has it, and the swap go there once more.
+ *
  * Order: the release in push, on the head, pairs with the acquire in pop; it
  * hands over the magazine's pages and everything that was written into them.
  */
@@ -39,8 +42,10 @@ void mri_stack_init(struct mri_stack *stack, void *elements,
 void mri_stack_push(struct mri_stack *stack, uint32_t place, uint64_t *n_failed)
 {
 	uint32_t *next = next_of(stack, place);
-	uint64_t head = __atomic_load_n(&stack->head, __ATOMIC_RELAXED);
+	uint64_t head;
 
+	mri_prefetch_to_write(stack);
+	head = __atomic_load_n(&stack->head, __ATOMIC_RELAXED);
 	for (;;) {
 		__atomic_store_n(next, (uint32_t)head, __ATOMIC_RELAXED);
 		if (__atomic_compare_exchange_n(
@@ -53,8 +58,10 @@ void mri_stack_push(struct mri_stack *stack, uint32_t place, uint64_t *n_failed)
 
 int64_t mri_stack_pop(struct mri_stack *stack, uint64_t *n_failed)
 {
-	uint64_t head = __atomic_load_n(&stack->head, __ATOMIC_ACQUIRE);
+	uint64_t head;
 
+	mri_prefetch_to_write(stack);
+	head = __atomic_load_n(&stack->head, __ATOMIC_ACQUIRE);
 	while ((uint32_t)head != 0) {
 		const uint32_t place = (uint32_t)head - 1;
 		const uint32_t next = __atomic_load_n(next_of(stack, place),
@@ -95,8 +102,8 @@ uint32_t mri_stack_pop_bulk(struct mri_stack *stack, uint32_t *places,
 /* On an element popped meanwhile it goes astray, but counts to max at most. */
 uint32_t mri_stack_n(const struct mri_stack *stack, uint32_t max)
 {
-	uint32_t next = (uint32_t)__atomic_load_n(&stack->head,
-						  __ATOMIC_ACQUIRE);
+	uint32_t next =
+		(uint32_t)__atomic_load_n(&stack->head, __ATOMIC_ACQUIRE);
 	uint32_t n;
 
 	for (n = 0; n < max && next != 0; n++)
@@ -111,10 +118,10 @@ int mri_depot_init(struct mri_depot *depot, const struct mr_ctx *ctx,
 	uint64_t n_failed = 0;
 
 	/* Whole lines, none of them shared by two. */
-	depot->magazine_bytes = mri_round_up(
-		offsetof(struct mri_magazine, numbers[0]) +
-			magazine_pages * sizeof(uint32_t),
-		MRI_CACHE_LINE);
+	depot->magazine_bytes =
+		mri_round_up(offsetof(struct mri_magazine, numbers[0]) +
+				     magazine_pages * sizeof(uint32_t),
+			     MRI_CACHE_LINE);
 	depot->magazine_pages = magazine_pages;
 	depot->magazines =
 		mr_alloc(ctx, 0, n_magazines * depot->magazine_bytes);

@@ -10,6 +10,7 @@
 #ifndef POOL_MAGAZINE_H
 #define POOL_MAGAZINE_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include <millrace/pool.h>
@@ -41,7 +42,6 @@ struct mri_stack {
 	uint64_t head; /* tag << 32 | place + 1; atomic */
 	char *elements;
 	size_t element_bytes;
-	uint8_t pad[40];
 };
 
 /* lib/pool/depot.c. n_failed counts lost races; it is the caller's own. */
@@ -67,13 +67,21 @@ static inline bool mri_is_magazine_size(uint32_t n)
 }
 
 struct mri_depot {
+	/*
+	 * One line: who exchanges a magazine for another one goes to both
+	 * stacks, and fetches it once.
+	 */
 	_Alignas(MRI_CACHE_LINE) struct mri_stack filled;
 	struct mri_stack empty;
 	char *magazines; /* one every magazine_bytes */
 	size_t magazine_bytes;
-	uint32_t n_magazines;
+	/* Never written, so not there. */
+	_Alignas(MRI_CACHE_LINE) uint32_t n_magazines;
 	uint32_t magazine_pages; /* numbers that one has room for */
 };
+
+_Static_assert(offsetof(struct mri_depot, n_magazines) == MRI_CACHE_LINE,
+	       "both stacks are on one line");
 
 /* All magazines empty. -ENOMEM. */
 int mri_depot_init(struct mri_depot *depot, const struct mr_ctx *ctx,
@@ -102,6 +110,25 @@ static inline void mri_depot_put(struct mri_stack *stack,
 				 uint64_t *n_failed)
 {
 	mri_stack_push(stack, magazine->place, n_failed);
+}
+
+/*
+ * Another core has filled it, or emptied it: fetch its lines all at once,
+ * before the first is asked for. Those of n numbers from the top; and those of
+ * all numbers, to be written.
+ */
+static inline void mri_magazine_prefetch(const struct mri_magazine *magazine,
+					 uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i += MRI_CACHE_LINE / sizeof(uint32_t))
+		__builtin_prefetch(&magazine->numbers[n - 1 - i]);
+}
+
+static inline void
+mri_magazine_prefetch_to_write(const struct mri_magazine *magazine, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i += MRI_CACHE_LINE / sizeof(uint32_t))
+		mri_prefetch_to_write(&magazine->numbers[i]);
 }
 
 /* Atomic for the reader of statistics, who looks at other owners' magazines. */

@@ -113,6 +113,7 @@ static inline void mri_pair_fetch(struct mri_pair *pair,
 				  struct mri_magazine *filled,
 				  uint64_t *n_failed)
 {
+	mri_magazine_prefetch(filled, mri_magazine_n(filled));
 	mri_depot_put(&depot->empty, mri_pair_unload(pair), n_failed);
 	mri_pair_load(pair, filled);
 }
@@ -124,6 +125,7 @@ static inline void mri_pair_fetch(struct mri_pair *pair,
 static inline void mri_pair_send(struct mri_pair *pair, struct mri_depot *depot,
 				 struct mri_magazine *empty, uint64_t *n_failed)
 {
+	mri_magazine_prefetch_to_write(empty, depot->magazine_pages);
 	mri_depot_put(&depot->filled, pair->prev, n_failed);
 	mri_pair_begin(pair, empty, mri_pair_unload(pair));
 }
