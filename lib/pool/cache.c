@@ -241,17 +241,70 @@ void mri_cache_keep(struct mr_cache *cache, const uint32_t *pages, uint32_t n)
 	}
 }
 
+/*
+ * Frags that are shorter than their buffer by a cache line or more begin at one
+ * of its first lines, which one depends on the page (J. Bonwick, 1994: slab
+ * colouring). Were they all at the same offset of a power of two, the CPU's
+ * caches would have few sets for their headers: 2 of 64, and 32 of 1024, with
+ * pages of 2 KiB. The hash spreads pages whose lines go to the same set.
+ */
+static inline __attribute__((always_inline)) void
+colour_burst(uint64_t *addrs, uint32_t n, uint32_t shift, uint32_t n_colours)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		const uint32_t hash =
+			(uint32_t)(addrs[i] >> shift) * UINT32_C(0x9e3779b1);
+
+		addrs[i] += ((hash >> 16) * n_colours >> 16) * MRI_CACHE_LINE;
+	}
+}
+
+WIDE static void colour_wide(uint64_t *addrs, uint32_t n, uint32_t shift,
+			     uint32_t n_colours)
+{
+	colour_burst(addrs, n & ~7u, shift, n_colours);
+}
+
+static void colour(const struct mr_cache *cache, uint64_t *addrs, uint32_t n,
+		   uint32_t n_left)
+{
+	const uint32_t n_colours = n_left / MRI_CACHE_LINE + 1;
+
+	if (is_wide(cache, n))
+		colour_wide(addrs, n, cache->page_shift, n_colours);
+	else
+		colour_burst(addrs, n, cache->page_shift, n_colours);
+}
+
+/* Buffers of a whole chunk or page. */
+static inline uint32_t alloc_buffers(struct mr_cache *cache, uint64_t *addrs,
+				     uint32_t n, uint32_t n_bytes,
+				     const void *site)
+{
+	if (cache->pool->safety != NULL)
+		return mri_checked_alloc(cache, addrs, n, n_bytes, site);
+	if (n_bytes != cache->fast_bytes)
+		return mri_chunk_alloc(cache, addrs, n);
+	if (n <= mri_pair_n_loaded(&cache->pair) && is_wide(cache, n))
+		return alloc_wide(cache, addrs, n);
+	return mri_cache_alloc_pages(cache, addrs, n);
+}
+
 /* Whatever is not one page, or a burst of pages from the loaded magazine. */
 static uint32_t alloc_other(struct mr_cache *cache, uint64_t *addrs, uint32_t n,
 			    uint32_t n_bytes, const void *site)
 {
-	if (cache->pool->safety != NULL)
-		return mri_checked_alloc(cache, addrs, n, n_bytes, site);
-	if (n_bytes == cache->fast_bytes)
-		return mri_cache_alloc_pages(cache, addrs, n);
-	if (n_bytes == cache->pool->chunk_bytes)
-		return mri_chunk_alloc(cache, addrs, n);
-	return 0;
+	const struct mr_pool *pool = cache->pool;
+	const uint32_t buffer_bytes = n_bytes <= pool->chunk_bytes ?
+					      pool->chunk_bytes :
+					      pool->page_bytes;
+
+	if (n_bytes == 0 || n_bytes > pool->page_bytes)
+		return 0;
+	n = alloc_buffers(cache, addrs, n, buffer_bytes, site);
+	if (buffer_bytes - n_bytes >= MRI_CACHE_LINE)
+		colour(cache, addrs, n, buffer_bytes - n_bytes);
+	return n;
 }
 
 uint32_t mr_frag_alloc_bulk(struct mr_cache *cache, uint64_t *addrs, uint32_t n,

@@ -358,14 +358,19 @@ MR_API struct mr_pool *mr_cache_pool(const struct mr_cache *cache);
 /**
  * Allocate buffers.
  *
+ * A buffer is a chunk or a page, the smaller one that is large enough. With
+ * n_bytes of just that, it is aligned to it, as receive buffers of devices must
+ * be. A shorter one begins at a cache line of its buffer that depends on the
+ * page: headers at the start of pages compete for few sets of the CPU's caches.
+ * What is in front of it is headroom (mr_frame_push()).
+ *
  * @param      cache    the calling thread's cache
  * @param[out] addrs    room for @p n addresses; [0, return) are set
  * @param      n        buffers wanted, 0 allowed
- * @param      n_bytes  of each: the pool's chunk_bytes or its page_bytes; they
- *                      are aligned to it
+ * @param      n_bytes  of each, up to the pool's page_bytes
  *
  * @return buffers allocated, 0..n; fewer only if the pool has no more, none
- *         if @p n_bytes is not one of those
+ *         if @p n_bytes is 0 or more than a page
  *
  * Owner:  the caller, of one reference per buffer.
  * Thread: the one that uses @p cache.

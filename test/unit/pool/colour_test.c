@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Frags that are shorter than their buffer: where they begin. */
+#include "support/pool_unit.h"
+
+enum { N_PAGES = 512, FRAME = 128 + 1518 };
+
+/* Where frags begin in their buffer, by cache line. */
+struct lines {
+	uint32_t n[64];
+};
+
+static uint32_t n_used(const struct lines *lines)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < 64; i++)
+		n += lines->n[i] > 0;
+	return n;
+}
+
+/* All of a pool by bursts of n: frags of n_bytes, one per buffer. */
+static struct lines take_all(struct pool_fixture *f, uint32_t burst,
+			     uint32_t n_bytes, uint32_t buffer_bytes)
+{
+	static uint64_t addrs[4 * N_PAGES];
+	static bool is_seen[4 * N_PAGES];
+	struct lines lines = { { 0 } };
+	uint32_t n = 0, k;
+
+	memset(is_seen, 0, sizeof(is_seen));
+	while ((k = mr_frag_alloc_bulk(f->cache, addrs + n, burst, n_bytes)) >
+	       0)
+		n += k;
+	assert_int_equal(n, N_PAGES * f->pool->page_bytes / buffer_bytes);
+	for (uint32_t i = 0; i < n; i++) {
+		const uint64_t offset = addrs[i] - f->pool->addr;
+		const uint64_t buffer = offset / buffer_bytes;
+		const uint64_t first = offset % buffer_bytes;
+
+		assert_true(buffer < n && !is_seen[buffer]);
+		is_seen[buffer] = true;
+		assert_int_equal(first % 64, 0);
+		assert_true(first + n_bytes <= buffer_bytes);
+		lines.n[first / 64]++;
+	}
+	for (uint32_t i = 0; i < n; i += k) {
+		k = mri_min_u32(burst, n - i);
+		mr_frag_free_bulk(f->cache, addrs + i, k);
+	}
+	assert_in_flight(f->pool, 0);
+	assert_int_equal(pool_stats(f->pool).free_invalid, 0);
+	return lines;
+}
+
+/* Whatever the burst, and by the loops of any CPU: all lines, evenly. */
+static void short_frags_use_all_lines_that_are_left(void **state)
+{
+	static const uint32_t bursts[] = { 1, 7, 8, 32, 40, 64, 100, 512 };
+	struct pool_fixture f;
+
+	(void)state;
+	fixture_open(&f, N_PAGES, 2048, 2048);
+	for (uint32_t i = 0; i < 16; i++) {
+		struct lines lines;
+
+		if (i == 8)
+			f.pool->has_wide = false;
+		lines = take_all(&f, bursts[i % 8], FRAME, 2048);
+		assert_int_equal(n_used(&lines), 7); /* 402 bytes are left */
+		for (uint32_t k = 0; k < 7; k++)
+			assert_in_range(lines.n[k], N_PAGES / 14, N_PAGES / 4);
+	}
+	fixture_close(&f);
+}
+
+/* Those that share sets of a first-level cache, and of a second-level one. */
+static void pages_of_one_set_differ(void **state)
+{
+	static const uint32_t n_sets[] = { 2, 32 };
+	static uint64_t addrs[N_PAGES];
+	struct pool_fixture f;
+
+	(void)state;
+	fixture_open(&f, N_PAGES, 2048, 2048);
+	assert_int_equal(mr_frag_alloc_bulk(f.cache, addrs, N_PAGES, FRAME),
+			 N_PAGES);
+	for (uint32_t i = 0; i < 2; i++) {
+		struct lines lines = { { 0 } };
+
+		for (uint32_t k = 0; k < N_PAGES; k++) {
+			const uint64_t offset = addrs[k] - f.pool->addr;
+
+			if (offset / 2048 % n_sets[i] == 1)
+				lines.n[offset % 2048 / 64]++;
+		}
+		assert_in_range(n_used(&lines), 6, 7);
+	}
+	mr_frag_free_bulk(f.cache, addrs, N_PAGES);
+	fixture_close(&f);
+}
+
+static void whole_buffers_are_aligned(void **state)
+{
+	struct pool_fixture f;
+	struct lines lines;
+
+	(void)state;
+	fixture_open(&f, N_PAGES, 4096, 2048);
+	lines = take_all(&f, 32, 2048, 2048);
+	assert_int_equal(lines.n[0], 2 * N_PAGES);
+	lines = take_all(&f, 32, 4096, 4096);
+	assert_int_equal(lines.n[0], N_PAGES);
+	/* Not a line is left. */
+	lines = take_all(&f, 32, 2048 - 63, 2048);
+	assert_int_equal(lines.n[0], 2 * N_PAGES);
+	/* Chunks are used for what fits them, pages for what does not. */
+	lines = take_all(&f, 32, 2048 - 64, 2048);
+	assert_int_equal(n_used(&lines), 2);
+	lines = take_all(&f, 32, 2049, 4096);
+	assert_int_equal(n_used(&lines), 32);
+	fixture_close(&f);
+}
+
+/* What is in front of a frag is headroom, what is behind it tailroom. */
+static void frames_in_short_frags_have_all_of_the_buffer(void **state)
+{
+	struct pool_fixture f;
+	uint64_t addrs[32];
+
+	(void)state;
+	fixture_open(&f, N_PAGES, 2048, 2048);
+	assert_int_equal(mr_frag_alloc_bulk(f.cache, addrs, 32, FRAME), 32);
+	for (uint32_t i = 0; i < 32; i++) {
+		const uint32_t first = addrs[i] % 2048;
+		struct mr_frame frame = { .addr = addrs[i] + 128, .len = 60 };
+
+		assert_int_equal(
+			mr_frame_push(f.cache, &frame, 128 + first + 1),
+			-ENOSPC);
+		assert_int_equal(mr_frame_push(f.cache, &frame, 128 + first),
+				 0);
+		assert_int_equal(
+			mr_frame_put(f.cache, &frame, 2048 - frame.len + 1),
+			-ENOSPC);
+		assert_int_equal(
+			mr_frame_put(f.cache, &frame, 2048 - frame.len), 0);
+		addrs[i] = frame.addr;
+	}
+	mr_frag_free_bulk(f.cache, addrs, 32);
+	fixture_close(&f);
+}
+
+static void checked_pools_do_it_too(void **state)
+{
+	(void)state;
+	for (enum mr_safety level = MR_SAFETY_STATES; level <= MR_SAFETY_POISON;
+	     level++) {
+		struct pool_fixture f;
+		struct lines lines;
+
+		fixture_open_with(&f,
+				  (struct mr_pool_config){ .n_pages = N_PAGES,
+							   .page_bytes = 2048,
+							   .safety = level });
+		lines = take_all(&f, 32, FRAME, 2048);
+		assert_int_equal(n_used(&lines), 7);
+		assert_int_equal(pool_stats(f.pool).free_double, 0);
+		fixture_close(&f);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(short_frags_use_all_lines_that_are_left),
+		cmocka_unit_test(pages_of_one_set_differ),
+		cmocka_unit_test(whole_buffers_are_aligned),
+		cmocka_unit_test(frames_in_short_frags_have_all_of_the_buffer),
+		cmocka_unit_test(checked_pools_do_it_too),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
