@@ -10,12 +10,19 @@
  * costs (the advice of founding document 4): as a driver that completes late,
  * core 1 waits until the ring is three quarters full, then empties it. Such a
  * queue holds, and returns at once, pages that no cache has room for.
+ *
+ * What is taken is room for a frame of Ethernet behind a headroom, out of 2048
+ * bytes: ours begins at one of the lines that are left over, an object of
+ * rte_mempool has a header and padding that spread them.
  */
 #include <stdio.h>
 
 #include "pipe.h"
 #include "takers.h"
 #include "workloads.h"
+
+/* A frame of Ethernet behind a headroom, in a buffer of OBJECT_BYTES. */
+enum { FRAG_BYTES = 128 + 1518 };
 
 enum { PAGES, TOUCH, RING, IS_BACK, RETURNS, IS_LATE }; /* of player.param */
 
@@ -27,6 +34,7 @@ static int set_up(struct player *player, struct mr_reason *why)
 		.n_objects = (uint32_t)player->param[PAGES],
 		.n_threads = 2,
 		.kind = player->param[RETURNS],
+		.frag_bytes = FRAG_BYTES,
 	};
 
 	return pipe_make(player, &wish, (uint32_t)player->param[RING],
@@ -128,9 +136,8 @@ static ALWAYS_INLINE bool round_take(void *pool, uint32_t thread, word *words,
 	struct round *round = pool;
 
 	(void)thread;
-	for (uint32_t i = 0; i < n; i++)
-		words[i] = (uintptr_t)round->bytes +
-			   ROUND_STRIDE * (round->next++ % round->n);
+	memcpy(words, round->words + round->next, n * sizeof(*words));
+	round->next = (round->next + n) % ROUND_OBJECTS;
 	return true;
 }
 

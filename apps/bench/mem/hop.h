@@ -55,18 +55,37 @@ static inline struct hop *hop_make(uint32_t n_words)
 	return hop;
 }
 
+/* Lines that will be written: fetched from the core that has them. */
+static inline void hop_prefetch_to_write(const void *line)
+{
+#if defined(__x86_64__)
+	__asm__("prefetchw %0" : : "m"(*(const char *)line));
+#else
+	__builtin_prefetch(line, 1);
+#endif
+}
+
 /* Put all n words in, or none. */
 static inline bool hop_put(struct hop *hop, const word *words, uint32_t n)
 {
-	const uint32_t tail = hop->tail;
+	const uint32_t tail = hop->tail, at = tail & hop->mask;
+	const uint32_t n_words = hop->mask + 1;
 
-	if (hop->mask + 1 - (tail - hop->seen_head) < n) {
+	if (n_words - (tail - hop->seen_head) < n) {
 		hop->seen_head = __atomic_load_n(&hop->head, __ATOMIC_ACQUIRE);
-		if (hop->mask + 1 - (tail - hop->seen_head) < n)
+		if (n_words - (tail - hop->seen_head) < n)
 			return false;
 	}
-	for (uint32_t i = 0; i < n; i++)
-		hop->words[(tail + i) & hop->mask] = words[i];
+	if (n_words - (tail - hop->seen_head) >= 2 * n)
+		for (uint32_t i = 0; i < n; i += 8)
+			hop_prefetch_to_write(
+				&hop->words[(tail + n + i) & hop->mask]);
+	if (n == 32 && at + 32 <= n_words) {
+		memcpy(hop->words + at, words, 32 * sizeof(*words));
+	} else {
+		for (uint32_t i = 0; i < n; i++)
+			hop->words[(tail + i) & hop->mask] = words[i];
+	}
 	__atomic_store_n(&hop->tail, tail + n, __ATOMIC_RELEASE);
 	return true;
 }
@@ -74,7 +93,7 @@ static inline bool hop_put(struct hop *hop, const word *words, uint32_t n)
 /* Take up to n words out. */
 static inline uint32_t hop_get(struct hop *hop, word *words, uint32_t n)
 {
-	const uint32_t head = hop->head;
+	const uint32_t head = hop->head, at = head & hop->mask;
 
 	if (hop->seen_tail - head < n) {
 		hop->seen_tail = __atomic_load_n(&hop->tail, __ATOMIC_ACQUIRE);
@@ -83,8 +102,16 @@ static inline uint32_t hop_get(struct hop *hop, word *words, uint32_t n)
 		if (hop->seen_tail - head < n)
 			n = hop->seen_tail - head;
 	}
-	for (uint32_t i = 0; i < n; i++)
-		words[i] = hop->words[(head + i) & hop->mask];
+	if (hop->seen_tail - head >= 2 * n)
+		for (uint32_t i = 0; i < n; i += 8)
+			__builtin_prefetch(
+				&hop->words[(head + n + i) & hop->mask], 0);
+	if (n == 32 && at + 32 <= hop->mask + 1) {
+		memcpy(words, hop->words + at, 32 * sizeof(*words));
+	} else {
+		for (uint32_t i = 0; i < n; i++)
+			words[i] = hop->words[(head + i) & hop->mask];
+	}
 	if (n > 0)
 		__atomic_store_n(&hop->head, head + n, __ATOMIC_RELEASE);
 	return n;

@@ -10,13 +10,14 @@ static struct round *make_round(void)
 
 	if (round == NULL)
 		return NULL;
-	round->n = ROUND_OBJECTS;
 	round->bytes = aligned_alloc(64, bytes);
 	if (round->bytes == NULL) {
 		free(round);
 		return NULL;
 	}
 	memset(round->bytes, 0, bytes);
+	for (uint32_t i = 0; i < ROUND_OBJECTS; i++)
+		round->words[i] = (uintptr_t)round->bytes + ROUND_STRIDE * i;
 	return round;
 }
 

@@ -12,7 +12,8 @@ enum { ROUND_OBJECTS = 128, ROUND_STRIDE = OBJECT_BYTES + 64 };
 
 struct round {
 	uint8_t *bytes;
-	uint32_t n, next;
+	word words[ROUND_OBJECTS]; /* where they are */
+	uint32_t next;
 };
 
 struct pipe {

@@ -22,6 +22,8 @@ static void *make_ours(struct bench *bench, const struct pool_wish *wish,
 		free(our);
 		return NULL;
 	}
+	our->frag_bytes =
+		wish->frag_bytes > 0 ? wish->frag_bytes : OBJECT_BYTES;
 	our->base = mr_region_base(mr_pool_region(our->ours.pool));
 	return our;
 }
@@ -91,21 +93,21 @@ void takers_add_ours(struct bench *bench, struct row *row,
 		     const struct player *player, uint32_t kind_param,
 		     uint64_t (*run)(struct player *, uint32_t, uint64_t))
 {
-	/* Two magazines of 256 park as much as a cache of 512 does. */
+	/* Without a number, what a pool of that size has by default. */
 	static const struct {
 		const char *name;
 		uint64_t kind;
 	} kinds[] = {
 		{ "return=local", MR_RETURN_LOCAL },
 		{ "return=home", MR_RETURN_HOME },
-		{ "return=local, magazines of 256",
-		  MR_RETURN_LOCAL | 256 << 8 },
+		{ "return=local, magazines of 64", MR_RETURN_LOCAL | 64 << 8 },
+		{ "return=home, magazines of 64", MR_RETURN_HOME | 64 << 8 },
 	};
 	struct player ours = *player;
 
 	ours.side = SIDE_OURS;
 	ours.run = run;
-	for (uint32_t i = 0; i < 3; i++) {
+	for (uint32_t i = 0; i < 4; i++) {
 		ours.name = kinds[i].name;
 		ours.param[kind_param] = kinds[i].kind;
 		bench_add(bench, row->players, &row->n_players, &ours);

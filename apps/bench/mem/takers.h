@@ -41,12 +41,15 @@ struct pool_wish {
 	/* Ours: enum mr_return, and magazine_pages << 8; of one player. */
 	uint64_t kind;
 	enum mr_safety safety;
+	/* Ours: of what is taken; 0: OBJECT_BYTES. */
+	uint32_t frag_bytes;
 };
 
 /* A pool of ours, and where its pages are. */
 struct our_pool {
 	struct ours ours;
 	uint8_t *base;
+	uint32_t frag_bytes;
 };
 
 static ALWAYS_INLINE bool ours_take(void *pool, uint32_t thread, word *words,
@@ -54,8 +57,8 @@ static ALWAYS_INLINE bool ours_take(void *pool, uint32_t thread, word *words,
 {
 	struct our_pool *our = pool;
 	struct mr_cache *cache = our->ours.caches[thread];
-	const uint32_t got =
-		mr_frag_alloc_bulk(cache, (uint64_t *)words, n, OBJECT_BYTES);
+	const uint32_t got = mr_frag_alloc_bulk(cache, (uint64_t *)words, n,
+						our->frag_bytes);
 
 	if (got == n)
 		return true;
