@@ -53,16 +53,30 @@ static uint32_t handoff_entries(const struct dataplane_config *config)
 					     HANDOFF_ENTRIES;
 }
 
+/*
+ * Pages of a magazine: as many as such a pool has by default, if what its
+ * caches may hold then leaves n_others.
+ */
+static uint32_t fit_magazines(uint32_t n_pages, uint64_t n_others,
+			      uint32_t n_workers)
+{
+	uint32_t n = mr_magazine_default_pages(n_pages);
+
+	while (n > MR_MAGAZINE_PAGES &&
+	       n_others + (uint64_t)n_workers * mr_cache_max_pages(n) > n_pages)
+		n /= 2;
+	return n;
+}
+
 /* Pages without which a port could not fill its rings. */
 static int count_pages(struct dataplane *plane,
 		       const struct dataplane_config *config,
 		       char (*specs)[MAX_SPEC_BYTES], uint32_t n_workers,
 		       uint64_t *ret_n, struct mr_reason *ret_error)
 {
-	/* Each port sets a burst per worker aside, each worker a cache. */
+	/* Each port sets a burst per worker aside. */
 	*ret_n = config->n_kept_pages +
-		 (uint64_t)n_workers *
-			 (MR_CACHE_MAX_PAGES + config->n_ports * MR_BURST_MAX);
+		 (uint64_t)n_workers * config->n_ports * MR_BURST_MAX;
 	for (uint32_t p = 0; p < config->n_ports; p++) {
 		struct mr_reason why;
 		uint32_t n_pages;
@@ -88,6 +102,8 @@ static int make_pool(struct dataplane *plane,
 				       .page_bytes = config->page_bytes,
 				       .safety = config->safety,
 				       .name = config->program };
+	const uint64_t n_caches = (uint64_t)n_workers *
+				  mr_cache_max_pages(MR_MAGAZINE_PAGES);
 	uint64_t n_least, n_rings = 0;
 	struct mr_reason why;
 	int err;
@@ -95,6 +111,7 @@ static int make_pool(struct dataplane *plane,
 	err = count_pages(plane, config, specs, n_workers, &n_least, ret_error);
 	if (err != 0)
 		return err;
+	n_least += n_caches;
 	if (n_workers > 1)
 		n_rings = (uint64_t)n_workers * config->n_ports *
 			  handoff_entries(config);
@@ -110,6 +127,8 @@ static int make_pool(struct dataplane *plane,
 				 (unsigned long long)(n_least + n_rings));
 	if (pool.n_pages == 0)
 		pool.n_pages = (uint32_t)(n_least + n_rings);
+	pool.magazine_pages = fit_magazines(
+		pool.n_pages, n_least - n_caches + n_rings, n_workers);
 	plane->n_pages = pool.n_pages;
 	err = mr_pool_create(plane->ctx, &pool, &plane->pool, &why);
 	if (err < 0)

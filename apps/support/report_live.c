@@ -110,7 +110,7 @@ static void show_pool(const struct mr_pool_stats *now,
 {
 	const uint64_t fast = now->alloc_fast - before->alloc_fast;
 	const uint64_t depot =
-		MR_MAGAZINE_PAGES * (now->alloc_refill - before->alloc_refill);
+		now->magazine_pages * (now->alloc_refill - before->alloc_refill);
 	const uint64_t slow = now->alloc_slow - before->alloc_slow;
 	const uint64_t cached = fast > depot + slow ? fast - depot - slow : 0;
 	const double all = fast > 0 ? (double)fast : 1;

@@ -104,11 +104,11 @@ static void pop_magazines(struct round *r, uint32_t n)
 
 /* Up to n of the highest pages, in ascending order at the end of an array. */
 static uint32_t take_highest(struct round *r, uint32_t *at_word,
-			     uint32_t pages[MRI_MAX_MAGAZINE_PAGES], uint32_t n)
+			     uint32_t pages[MR_MAGAZINE_MAX_PAGES], uint32_t n)
 {
-	uint32_t first = MRI_MAX_MAGAZINE_PAGES;
+	uint32_t first = MR_MAGAZINE_MAX_PAGES;
 
-	while (MRI_MAX_MAGAZINE_PAGES - first < n) {
+	while (MR_MAGAZINE_MAX_PAGES - first < n) {
 		uint64_t *word = &r->is_here[*at_word];
 		uint32_t bit;
 
@@ -122,7 +122,7 @@ static uint32_t take_highest(struct round *r, uint32_t *at_word,
 		*word &= ~(UINT64_C(1) << bit);
 		pages[--first] = *at_word * BITS + bit;
 	}
-	return MRI_MAX_MAGAZINE_PAGES - first;
+	return MR_MAGAZINE_MAX_PAGES - first;
 }
 
 /*
@@ -134,7 +134,7 @@ static void give_back(struct round *r)
 	struct mr_pool *pool = r->pool;
 	struct mri_depot *depot = &pool->depot;
 	const uint32_t n_full_one = mri_magazine_pages(pool);
-	uint32_t pages[MRI_MAX_MAGAZINE_PAGES];
+	uint32_t pages[MR_MAGAZINE_MAX_PAGES];
 	uint32_t at_word = (pool->n_pages - 1) / BITS, n_full = 0;
 	uint64_t n_left = r->n_popped - r->n_dropped;
 	uint64_t n_back = n_left < r->n_idle ? n_left : r->n_idle;
@@ -146,7 +146,7 @@ static void give_back(struct round *r)
 						(uint32_t)n_back :
 						n_full_one;
 		const uint32_t n = take_highest(r, &at_word, pages, n_want);
-		const uint32_t *first = pages + MRI_MAX_MAGAZINE_PAGES - n;
+		const uint32_t *first = pages + MR_MAGAZINE_MAX_PAGES - n;
 		struct mri_magazine *magazine = r->magazines[n_full];
 
 		n_left -= n;

@@ -57,13 +57,10 @@ uint32_t mri_stack_pop_bulk(struct mri_stack *stack, uint32_t *places,
 /* How many there are, up to max; about so, while others push and pop. */
 uint32_t mri_stack_n(const struct mri_stack *stack, uint32_t max);
 
-/* A setting of the pool; what is on a function's stack has room for as many. */
-enum { MRI_MAX_MAGAZINE_PAGES = 512 };
-
 static inline bool mri_is_magazine_size(uint32_t n)
 {
 	return mri_is_power_of_two(n) && n >= MR_MAGAZINE_PAGES &&
-	       n <= MRI_MAX_MAGAZINE_PAGES;
+	       n <= MR_MAGAZINE_MAX_PAGES;
 }
 
 struct mri_depot {

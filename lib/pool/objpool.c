@@ -67,7 +67,9 @@ static int check_config(struct mr_objpool_config *c,
 	if (c->name == NULL)
 		c->name = "objects";
 	if (c->magazine_objects == 0)
-		c->magazine_objects = MR_MAGAZINE_PAGES;
+		c->magazine_objects = mr_magazine_default_pages(
+			c->n_objects < UINT32_MAX ? (uint32_t)c->n_objects :
+						    UINT32_MAX);
 
 	if (c->object_bytes == 0 || c->object_bytes > MAX_OBJECT_BYTES)
 		return mr_fail(reterr_reason, -EINVAL,
@@ -94,7 +96,7 @@ static int check_config(struct mr_objpool_config *c,
 			       "magazines of %u objects: must be a power of "
 			       "two, %d to %d",
 			       c->magazine_objects, MR_MAGAZINE_PAGES,
-			       MRI_MAX_MAGAZINE_PAGES);
+			       MR_MAGAZINE_MAX_PAGES);
 	return check_memory(c, reterr_reason);
 }
 

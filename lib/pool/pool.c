@@ -36,7 +36,7 @@ static void set_defaults(struct mr_pool_config *c)
 	if (c->max_pages == 0)
 		c->max_pages = c->n_pages;
 	if (c->magazine_pages == 0)
-		c->magazine_pages = MR_MAGAZINE_PAGES;
+		c->magazine_pages = mr_magazine_default_pages(c->n_pages);
 }
 
 static int check_sizes(const struct mr_pool_config *c,
@@ -107,7 +107,7 @@ static int check_config(const struct mr_pool_config *c,
 			       "magazines of %u pages: must be a power of two, "
 			       "%d to %d",
 			       c->magazine_pages, MR_MAGAZINE_PAGES,
-			       MRI_MAX_MAGAZINE_PAGES);
+			       MR_MAGAZINE_MAX_PAGES);
 	return mri_guard_check(c, reterr_reason);
 }
 

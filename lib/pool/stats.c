@@ -145,7 +145,8 @@ int mri_pool_stats(const struct mr_pool *pool, struct mr_pool_stats *stats,
 	struct mr_pool_stats s = { .page_bytes = pool->page_bytes,
 				   .chunk_bytes = pool->chunk_bytes,
 				   .headroom_bytes = pool->headroom_bytes,
-				   .max_caches = pool->max_caches };
+				   .max_caches = pool->max_caches,
+				   .magazine_pages = mri_magazine_pages(pool) };
 	uint64_t n_idle_open = 0, n_held = mri_pool_n_held(pool);
 	uint64_t n_out, n_back;
 	struct mri_block_sums blocks;

@@ -49,7 +49,8 @@ struct mr_objpool_config {
 	const char *name;          /**< in messages; NULL: "objects" */
 	uint32_t magazine_objects; /**< 64..512, a power of two: what caches and
 				    *   depot exchange at a time, and half of
-				    *   what a cache keeps; 0: 64 */
+				    *   what a cache keeps; 0: by n_objects, as in a
+				    *   pool of so many pages */
 	uint32_t reserved;         /**< 0 */
 };
 

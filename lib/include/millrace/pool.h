@@ -16,9 +16,9 @@ extern "C" {
  * @file
  * Page pools and caches.
  *
- *     worker --- cache: two magazines of 64 page numbers, no atomics
+ *     worker --- cache: two magazines of page numbers, no atomics
  *                  |
- *                depot: whole magazines, lock-free LIFO, one CAS per 64 pages
+ *                depot: whole magazines, lock-free LIFO, one CAS each
  *                  |
  *                page allocator: the region's pages, a lock, cold
  *
@@ -35,20 +35,17 @@ struct mr_cache;
 struct mr_ctx;
 struct mr_pool;
 
-/** Pages in a magazine, if mr_pool_config.magazine_pages does not say. */
-enum { MR_MAGAZINE_PAGES = 64 };
+/** Pages in a magazine: at least, and at most. */
+enum { MR_MAGAZINE_PAGES = 64, MR_MAGAZINE_MAX_PAGES = 512 };
 
 /** Magazines that a cache may have open for pages of other caches and pools. */
 enum { MR_OPEN_MAGAZINES = 4 };
-
-/** Pages that a cache may hold then: two magazines, and one being cut. */
-enum { MR_CACHE_MAX_PAGES = 2 * MR_MAGAZINE_PAGES + 1 };
 
 /** Where a page goes that comes back on another thread than took it. */
 enum mr_return {
 	MR_RETURN_DEFAULT = 0, /**< as measured: docs/design/0003-memory.md */
 	MR_RETURN_LOCAL = 1,   /**< to the cache that it was freed with */
-	MR_RETURN_HOME = 2, /**< to the cache that took it, in magazines of 64 */
+	MR_RETURN_HOME = 2, /**< to the cache that took it, in magazines */
 };
 
 /** What is checked while the pool runs; each level has those below it. */
@@ -84,9 +81,9 @@ struct mr_pool_config {
 	enum mr_return returns; /**< of pages that others took */
 	uint32_t numa_node_plus_1; /**< preferred, if the region is not bound
 				    *   to one; 0: none */
-	uint32_t magazine_pages; /**< 64..512, a power of two: what caches and
-				  *   depot exchange at a time, and half of
-				  *   what a cache keeps; 0: 64 */
+	/** 64..512, a power of two: what caches and depot exchange at a time,
+	 * and half of what a cache keeps; 0: mr_magazine_default_pages() */
+	uint32_t magazine_pages;
 };
 
 /**
@@ -129,6 +126,8 @@ struct mr_pool_stats {
 			     *   threads run it may show for a moment */
 	uint64_t poison_broken;      /**< pages written to while free: a bug */
 	uint64_t depot_cas_failed;   /**< lost races on the depot */
+	uint32_t magazine_pages;     /**< that one has room for */
+	uint32_t reserved;           /**< 0 */
 };
 
 /**
@@ -325,7 +324,7 @@ MR_API void mr_cache_flush(struct mr_cache *cache);
 /** What one cache holds, and may hold. */
 struct mr_cache_stats {
 	uint32_t size;        /**< sizeof(struct mr_cache_stats) */
-	uint32_t max_pages;   /**< (2 + open magazines) x 64, and one being cut */
+	uint32_t max_pages;   /**< (2 + open) magazines, and one being cut */
 	uint32_t n_pages;     /**< in its two magazines */
 	uint32_t n_open;      /**< in open magazines, of whatever pool */
 	uint64_t n_alloc;     /**< pages that left it, so far */
@@ -358,11 +357,10 @@ MR_API struct mr_pool *mr_cache_pool(const struct mr_cache *cache);
 /**
  * Allocate buffers.
  *
- * A buffer is a chunk or a page, the smaller one that is large enough. With
- * n_bytes of just that, it is aligned to it, as receive buffers of devices must
- * be. A shorter one begins at a cache line of its buffer that depends on the
- * page: headers at the start of pages compete for few sets of the CPU's caches.
- * What is in front of it is headroom (mr_frame_push()).
+ * A buffer is a chunk or a page, what is large enough. With n_bytes of just
+ * that, it is aligned to it, as receive buffers must be. A shorter one begins at
+ * a cache line that depends on the page: headers at the start of pages compete
+ * for few sets of the CPU's caches. What is in front of it is headroom.
  *
  * @param      cache    the calling thread's cache
  * @param[out] addrs    room for @p n addresses; [0, return) are set
@@ -374,7 +372,7 @@ MR_API struct mr_pool *mr_cache_pool(const struct mr_cache *cache);
  *
  * Owner:  the caller, of one reference per buffer.
  * Thread: the one that uses @p cache.
- * Cost:   a copy from the cache; one CAS per 64 pages to fetch more. When the
+ * Cost:   a copy from the cache; one CAS per magazine to fetch more. When the
  *         buffer is the page, a frag costs nothing more.
  */
 MR_API uint32_t mr_frag_alloc_bulk(struct mr_cache *cache, uint64_t *addrs,

@@ -33,6 +33,36 @@ struct mr_cache_head {
 };
 
 /**
+ * Pages in a magazine of a pool that is made with @p n_pages, if its config
+ * does not say.
+ *
+ * @return a 32nd of them, rounded down to a power of two, within bounds
+ *
+ * Owner: unchanged. Thread: any.
+ */
+static inline uint32_t mr_magazine_default_pages(uint32_t n_pages)
+{
+	uint32_t n = MR_MAGAZINE_PAGES;
+
+	while (n < MR_MAGAZINE_MAX_PAGES && n * 2 <= n_pages / 32)
+		n *= 2;
+	return n;
+}
+
+/**
+ * Pages of its own pool that a cache may hold; with MR_RETURN_HOME more, see
+ * mr_cache_stats().
+ *
+ * @return two magazines of @p magazine_pages, and one page being cut
+ *
+ * Owner: unchanged. Thread: any.
+ */
+static inline uint32_t mr_cache_max_pages(uint32_t magazine_pages)
+{
+	return 2 * magazine_pages + 1;
+}
+
+/**
  * Allocate one buffer: mr_frag_alloc_bulk() for one, inline.
  *
  * @return its address, or MR_ADDR_NONE

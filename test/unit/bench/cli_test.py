@@ -128,8 +128,8 @@ class Output(unittest.TestCase):
                 self.assertGreater(player["operations"], 1000)
         array = result["rows"][3]["players"][0]
         self.assertEqual(array["name"], "array")
-        # 64 pages by magazine: 1000 pages need 15.6.
-        self.assertAlmostEqual(array["counts"]["refill_per_1000"], 15.6, 0)
+        # 512 pages by magazine: 1000 pages need 1.95.
+        self.assertAlmostEqual(array["counts"]["refill_per_1000"], 1.95, 2)
         goals = {goal["goal"]: goal for goal in result["goals"]}
         goal = goals["burst of 32 by address"]
         cached = result["rows"][2]["players"][0]

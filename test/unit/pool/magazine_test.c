@@ -45,6 +45,29 @@ static void sizes_out_of_range_are_refused(void **state)
 	assert_int_equal(a.n_out, 0);
 }
 
+static void sizes_go_with_the_pool(void **state)
+{
+	static const uint32_t n_pages[] = { 1,    4095,  4096,  8191,
+					    8192, 16384, 65536, UINT32_MAX };
+	static const uint32_t sizes[] = {
+		64, 64, 128, 128, 256, 512, 512, 512
+	};
+	struct pool_fixture f;
+
+	(void)state;
+	for (uint32_t i = 0; i < 8; i++)
+		assert_int_equal(mr_magazine_default_pages(n_pages[i]),
+				 sizes[i]);
+	open_with(&f, 0, MR_RETURN_LOCAL);
+	assert_int_equal(pool_stats(f.pool).magazine_pages, 256);
+	assert_int_equal(pool_stats(f.pool).n_committed,
+			 mr_cache_max_pages(256) - 1); /* a chunk is a page */
+	fixture_close(&f);
+	open_with(&f, 64, MR_RETURN_LOCAL);
+	assert_int_equal(pool_stats(f.pool).magazine_pages, 64);
+	fixture_close(&f);
+}
+
 /* Bursts of all sizes over the edges of magazines; each page is there once. */
 static void pages_are_there_once_with_every_size(void **state)
 {
@@ -202,6 +225,7 @@ static void janitor_packs_magazines_of_that_size(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sizes_go_with_the_pool),
 		cmocka_unit_test(sizes_out_of_range_are_refused),
 		cmocka_unit_test(pages_are_there_once_with_every_size),
 		cmocka_unit_test(cache_keeps_two_and_exchanges_one),
