@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The page pool: made, destroyed, committed, counted. */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -327,33 +328,51 @@ static bool has_other_pools(const struct mr_pool *pool)
 	return has;
 }
 
+/* Where the pages are of a pool that is not destroyed; and what would help. */
+static int refuse(const struct mr_pool *pool, const struct mr_pool_stats *s,
+		  const struct mri_pool_places *p,
+		  struct mr_reason *reterr_reason)
+{
+	const uint64_t n_frames = mri_distance(p->n_in_blocks, s->n_in_flight);
+	char rest[160], takers[256];
+
+	snprintf(rest, sizeof(rest),
+		 "free: %" PRIu64 " in the page allocator, %" PRIu64
+		 " in caches, %" PRIu64 " in the depot, %" PRIu64
+		 " on their way to a cache, %" PRIu64 " in quarantine",
+		 p->n_page_alloc, s->n_cached, s->n_depot,
+		 s->n_open - p->n_held, p->n_quarantine);
+	if (pool->n_ports > 0 || s->n_caches > 0)
+		return mr_fail(reterr_reason, -EBUSY,
+			       "%s is in use by %u ports and %u caches; close "
+			       "and destroy them first; in flight: %" PRIu64
+			       " in rings of ports and in frames, %" PRIu64
+			       " in blocks of frags; %s",
+			       pool->name, pool->n_ports, s->n_caches, n_frames,
+			       p->n_in_blocks, rest);
+	mri_site_say_leaks(pool, takers, sizeof(takers));
+	return mr_fail(reterr_reason, -EBUSY,
+		       "%" PRIu64 " pages of %s are in flight: %" PRIu64
+		       " of frames that were not given back, %" PRIu64
+		       " in blocks of frags, %" PRIu64
+		       " in open magazines of caches of other pools "
+		       "(mr_cache_flush())%s; %s",
+		       s->n_in_flight + p->n_held, pool->name, n_frames,
+		       p->n_in_blocks, p->n_held, takers, rest);
+}
+
 int mr_pool_destroy(struct mr_pool *pool, struct mr_reason *reterr_reason)
 {
 	struct mr_pool_stats stats = { .size = sizeof(stats) };
-	uint64_t n_held;
-	char takers[256];
+	struct mri_pool_places places;
 	int err;
 
 	if (pool == NULL)
 		return 0;
-	mri_pool_stats(pool, &stats, &n_held);
-	if (pool->n_ports > 0 || stats.n_caches > 0)
-		return mr_fail(reterr_reason, -EBUSY,
-			       "%s is in use by %u ports and %u caches; close "
-			       "and destroy them first",
-			       pool->name, pool->n_ports, stats.n_caches);
-	if (stats.n_in_flight + n_held > 0) {
-		mri_site_say_leaks(pool, takers, sizeof(takers));
-		return mr_fail(
-			reterr_reason, -EBUSY,
-			"%llu pages of %s are in flight: %llu of frames "
-			"that were received or allocated and not given "
-			"back, %llu in open magazines of caches of other "
-			"pools (mr_cache_flush())%s",
-			(unsigned long long)(stats.n_in_flight + n_held),
-			pool->name, (unsigned long long)stats.n_in_flight,
-			(unsigned long long)n_held, takers);
-	}
+	mri_pool_stats(pool, &stats, &places);
+	if (pool->n_ports > 0 || stats.n_caches > 0 ||
+	    stats.n_in_flight + places.n_held > 0)
+		return refuse(pool, &stats, &places, reterr_reason);
 	if (stats.free_over > 0)
 		mr_log(pool->ctx, MR_LOG_ERROR,
 		       "%llu more pages of %s were freed than allocated",

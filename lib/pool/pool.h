@@ -247,13 +247,19 @@ static inline uint32_t mri_magazine_pages(const struct mr_pool *pool)
 	return pool->depot.magazine_pages;
 }
 
+/* Pages by places that mr_pool_stats() does not tell apart. */
+struct mri_pool_places {
+	uint64_t n_held; /* in open magazines: neither free nor in flight */
+	uint64_t n_in_blocks; /* of those in flight: blocks that were cut */
+	uint64_t n_page_alloc, n_quarantine;
+};
+
 /*
- * As mr_pool_stats(). ret_n_held: pages in open magazines, which are not in
- * n_in_flight; of the same look, as pages that leave an open magazine between
- * two looks would be in neither. lib/pool/stats.c
+ * As mr_pool_stats(), and the places of the same look: pages that leave an open
+ * magazine between two looks would be in neither. lib/pool/stats.c
  */
 int mri_pool_stats(const struct mr_pool *pool, struct mr_pool_stats *stats,
-		   uint64_t *ret_n_held);
+		   struct mri_pool_places *ret_places);
 
 /*
  * Pages of its pool that a cache may hold: two magazines, one that it cuts,

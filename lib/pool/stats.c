@@ -23,7 +23,8 @@ static void add_counters(struct mri_pool_counters *to,
 uint32_t mri_cache_sums(const struct mr_cache *cache,
 			struct mri_pool_counters *sums)
 {
-	const uint64_t top = __atomic_load_n(&cache->pair.top, __ATOMIC_RELAXED);
+	const uint64_t top =
+		__atomic_load_n(&cache->pair.top, __ATOMIC_RELAXED);
 	const struct mri_magazine *prev =
 		__atomic_load_n(&cache->pair.prev, __ATOMIC_RELAXED);
 	const uint32_t n_here = mri_top_n(top) + mri_magazine_n(prev);
@@ -132,13 +133,35 @@ static void add_page_alloc(struct mri_page_alloc *pa,
 
 int mr_pool_stats(const struct mr_pool *pool, struct mr_pool_stats *stats)
 {
-	uint64_t n_held;
+	struct mri_pool_places places;
 
-	return mri_pool_stats(pool, stats, &n_held);
+	return mri_pool_stats(pool, stats, &places);
+}
+
+/* What is counted as it is shown. */
+static void copy_counters(const struct mri_pool_counters *c,
+			  struct mr_pool_stats *s)
+{
+	s->alloc_fast = c->n_alloc;
+	s->alloc_refill = c->alloc_refill;
+	s->alloc_slow = c->alloc_slow;
+	s->alloc_empty = c->alloc_empty;
+	s->alloc_waive = c->alloc_waive;
+	s->recycle_cached = c->n_free;
+	s->recycle_cache_full = c->recycle_cache_full;
+	s->recycle_ring = c->recycle_ring;
+	s->recycle_ring_full = c->recycle_ring_full;
+	s->recycle_released_refcnt = c->recycle_released_refcnt;
+	s->recycle_home = c->recycle_home;
+	s->free_invalid = c->free_invalid;
+	s->alloc_slow_high_order = c->alloc_slow_high_order;
+	s->free_double = c->free_double;
+	s->poison_broken = c->poison_broken;
+	s->depot_cas_failed = c->depot_cas_failed;
 }
 
 int mri_pool_stats(const struct mr_pool *pool, struct mr_pool_stats *stats,
-		   uint64_t *ret_n_held)
+		   struct mri_pool_places *ret_places)
 {
 	struct mr_pool *p = (struct mr_pool *)pool; /* for its locks */
 	struct mri_pool_counters c = { 0 };
@@ -166,7 +189,14 @@ int mri_pool_stats(const struct mr_pool *pool, struct mr_pool_stats *stats,
 
 	add_page_alloc(&p->page_alloc, &c, &s);
 	s.n_open = n_held + mri_distance(c.n_from_inbox, c.n_to_inbox);
-	s.n_free += mri_safety_n_held(pool);
+	*ret_places = (struct mri_pool_places){
+		.n_held = n_held,
+		.n_in_blocks = mri_distance(c.n_block_free + blocks.n_idle,
+					    c.n_block_alloc),
+		.n_page_alloc = s.n_free,
+		.n_quarantine = mri_safety_n_held(pool),
+	};
+	s.n_free += ret_places->n_quarantine;
 	s.n_cached += n_idle_open + blocks.n_fetched;
 	s.n_depot = mri_distance(c.n_from_depot, c.n_to_depot);
 	s.n_free += s.n_cached + s.n_depot + s.n_open;
@@ -175,22 +205,6 @@ int mri_pool_stats(const struct mr_pool *pool, struct mr_pool_stats *stats,
 		 n_held + c.n_to_inbox - c.n_from_inbox;
 	s.n_in_flight = mri_distance(n_back, n_out);
 	s.free_over = c.free_over + mri_distance(n_out, n_back);
-	s.alloc_fast = c.n_alloc;
-	s.alloc_refill = c.alloc_refill;
-	s.alloc_slow = c.alloc_slow;
-	s.alloc_empty = c.alloc_empty;
-	s.alloc_waive = c.alloc_waive;
-	s.recycle_cached = c.n_free;
-	s.recycle_cache_full = c.recycle_cache_full;
-	s.recycle_ring = c.recycle_ring;
-	s.recycle_ring_full = c.recycle_ring_full;
-	s.recycle_released_refcnt = c.recycle_released_refcnt;
-	s.recycle_home = c.recycle_home;
-	s.free_invalid = c.free_invalid;
-	s.alloc_slow_high_order = c.alloc_slow_high_order;
-	s.free_double = c.free_double;
-	s.poison_broken = c.poison_broken;
-	s.depot_cas_failed = c.depot_cas_failed;
-	*ret_n_held = n_held;
+	copy_counters(&c, &s);
 	return mri_fill_sized(stats, &s, sizeof(s));
 }

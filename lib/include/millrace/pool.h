@@ -158,9 +158,9 @@ MR_API int mr_pool_create(struct mr_ctx *ctx,
  * @return 0, or
  *   -EBUSY  a port or a cache still uses it, pages are in flight, or another
  *           pool lies in the region that it made; the reason says who and how
- *           many, and at MR_SAFETY_STATES and above the places that took most
- *           of them. Nothing was changed: call it again when they are back, as
- *           often as need be
+ *           many, at MR_SAFETY_STATES and above the places that took most of
+ *           them, and where the other pages are. Nothing was changed: call it
+ *           again when they are back, as often as need be
  *
  * Owner:  on success nobody, on failure the caller.
  * Thread: one, with nobody else using the pool.

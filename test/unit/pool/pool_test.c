@@ -2,6 +2,8 @@
 /* Tests of lib/pool/pool.c: making, destroying, committing. */
 #include "support/pool_unit.h"
 
+#include <millrace/frag.h>
+
 #define SIZE .size = sizeof(struct mr_pool_config)
 
 static void wrong_config_is_refused_with_a_reason(void **state)
@@ -214,6 +216,81 @@ static void pool_in_use_is_not_destroyed(void **state)
 	fixture_close(&f);
 }
 
+/* Each place that a page can be in has its number in the reason. */
+static void destroying_says_where_the_pages_are(void **state)
+{
+	struct mr_frag_cache *frags;
+	struct mr_reason why = { "" };
+	struct mr_pool *beside;
+	struct mr_cache *other, *far;
+	struct pool_fixture f;
+	uint64_t addrs[256], frag;
+
+	(void)state;
+	fixture_open_with(&f,
+			  (struct mr_pool_config){ .n_pages = 1000,
+						   .returns = MR_RETURN_HOME });
+	assert_int_equal(mr_cache_create(f.pool, &other, NULL), 0);
+	assert_int_equal(mr_frag_cache_create(f.cache, &frags, NULL), 0);
+	beside = pool_beside(&f, 64, 4096);
+	assert_int_equal(mr_cache_create(beside, &far, NULL), 0);
+	/* 256 taken: 64 home by way of the inbox, 192 to cache and depot. */
+	assert_int_equal(mr_frag_alloc_bulk(f.cache, addrs, 256, 4096), 256);
+	mr_frag_free_bulk(other, addrs, 64);
+	mr_frag_free_bulk(f.cache, addrs + 64, 192);
+	/* 10 in rings and frames, 8 in a block that is cut, 24 fetched. */
+	assert_int_equal(mri_pool_commit(f.pool, "xdp:a", 7, NULL), 0);
+	assert_int_equal(mr_pool_frag_alloc_bulk(f.pool, addrs, 10, 4096), 10);
+	assert_int_equal(mr_frag_cache_alloc(frags, 100, 0, &frag), 0);
+	assert_int_equal(mr_pool_destroy(f.pool, &why), -EBUSY);
+	assert_reason_has(&why, "is in use by 1 ports and 2 caches");
+	assert_reason_has(&why, "in flight: 10 in rings of ports and in frames");
+	assert_reason_has(&why, ", 8 in blocks of frags");
+	assert_reason_has(&why, "free: 702 in the page allocator");
+	assert_reason_has(&why, ", 152 in caches, 64 in the depot");
+	assert_reason_has(&why, ", 64 on their way to a cache");
+	assert_reason_has(&why, ", 0 in quarantine");
+	/* With nobody left: frames, frags, and what is in hands of others. */
+	mri_pool_uncommit(f.pool, 7);
+	mr_frag_cache_destroy(frags);
+	mr_cache_destroy(f.cache);
+	mr_cache_destroy(other);
+	mr_frag_free_bulk(far, addrs, 2);
+	assert_int_equal(mr_pool_destroy(f.pool, &why), -EBUSY);
+	assert_reason_has(&why, "18 pages of pool are in flight");
+	assert_reason_has(&why, "8 of frames that were not given back");
+	assert_reason_has(&why, ", 8 in blocks of frags");
+	assert_reason_has(&why, ", 2 in open magazines of caches of other");
+	assert_reason_has(&why, ", 0 on their way to a cache");
+	mr_cache_flush(far);
+	mr_pool_frag_free_bulk(f.pool, addrs + 2, 8);
+	mr_pool_frag_free_bulk(f.pool, &frag, 1);
+	mr_cache_destroy(far);
+	assert_int_equal(mr_pool_destroy(beside, NULL), 0);
+	assert_int_equal(mr_cache_create(f.pool, &f.cache, NULL), 0);
+	fixture_close(&f);
+}
+
+/* And so has the quarantine. */
+static void destroying_names_the_quarantine(void **state)
+{
+	struct mr_reason why = { "" };
+	struct pool_fixture f;
+	uint64_t addrs[40];
+
+	(void)state;
+	fixture_open_with(&f,
+			  (struct mr_pool_config){ .n_pages = 100,
+						   .safety = MR_SAFETY_POISON });
+	assert_int_equal(mr_frag_alloc_bulk(f.cache, addrs, 40, 4096), 40);
+	mr_frag_free_bulk(f.cache, addrs, 31);
+	assert_int_equal(mr_pool_destroy(f.pool, &why), -EBUSY);
+	assert_reason_has(&why, "in flight: 9 in rings");
+	assert_reason_has(&why, ", 31 in quarantine");
+	mr_frag_free_bulk(f.cache, addrs + 31, 9);
+	fixture_close(&f);
+}
+
 /* A port of another pool has the whole region registered. */
 static void pinned_pool_is_not_destroyed_and_still_found(void **state)
 {
@@ -324,6 +401,8 @@ int main(void)
 			commitments_add_up_and_are_refused_with_the_number),
 		cmocka_unit_test(open_page_is_committed_too),
 		cmocka_unit_test(pool_names_itself_in_the_memory_map),
+		cmocka_unit_test(destroying_says_where_the_pages_are),
+		cmocka_unit_test(destroying_names_the_quarantine),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
