@@ -126,6 +126,9 @@ static void a_figure_beside_the_time_is_compared(void **state)
 	p[0].counts.of[0].value = 1.5;
 	look(&r, 1, goals);
 	assert_false(goals[0].is_reached);
+	p[0].counts.of[0].value = 1; /* the limit itself */
+	look(&r, 1, goals);
+	assert_true(goals[0].is_reached);
 	assert_false(goals[0].is_close); /* it has no interval */
 }
 
