@@ -161,6 +161,28 @@ static void without_memory_chains_get_longer(void **state)
 	mr_ctx_destroy(ctx);
 }
 
+static void what_finds_no_place_is_not_kept(void **state)
+{
+	struct test_allocator a = { 0 };
+	struct mr_ctx *ctx = test_ctx(&a);
+	struct mr_flow_table *table = flow_table(ctx, N, 0);
+	const uint64_t key[2] = { flow_colliding(table), 7 };
+	uint32_t id = 77;
+
+	(void)state;
+	for (uint32_t i = 0; i < MRI_BUCKET_ENTRIES; i++)
+		flow_add(table, key[0], i);
+	has_no_memory = true;
+	assert_int_equal(mr_flow_add(table, key, &id), -ENOMEM);
+	has_no_memory = false;
+	assert_int_equal(id, 77);
+	assert_int_equal(table->records.n, MRI_BUCKET_ENTRIES);
+	assert_int_equal(flow_add(table, key[0], key[1]), MRI_BUCKET_ENTRIES);
+	assert_chains(table);
+	mr_flow_destroy(table);
+	mr_ctx_destroy(ctx);
+}
+
 static void memory_of_buckets_goes_back(void **state)
 {
 	enum { N_MANY = 1 << 20, N_FEW = N_MANY / 8 };
@@ -200,6 +222,7 @@ int main(void)
 		cmocka_unit_test(it_grows_by_one_and_shrinks_by_one),
 		cmocka_unit_test(one_hash_for_all_still_works),
 		cmocka_unit_test(without_memory_chains_get_longer),
+		cmocka_unit_test(what_finds_no_place_is_not_kept),
 		cmocka_unit_test(memory_of_buckets_goes_back),
 	};
 
