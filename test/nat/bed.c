@@ -92,35 +92,14 @@ static const struct field fields[] = {
 	FIELD(filtering[NAT_ICMP]),
 };
 
-/* As the application has them where nothing else is said. */
-static void set_defaults(struct nat_config *config)
-{
-	config->timeouts = (struct nat_timeouts){ .udp_s = 300,
-						  .tcp_opening_s = 240,
-						  .tcp_open_s = 7440,
-						  .tcp_closing_s = 240,
-						  .tcp_reset_s = 240,
-						  .tcp_unsolicited_s = 6,
-						  .icmp_s = 60,
-						  .other_s = 300,
-						  .fragment_s = 2,
-						  .quarantine_s = 120 };
-	config->ports =
-		(struct nat_port_config){ .first = 1024, .last = 65535 };
-	config->max_mappings = 65536;
-	config->max_sessions = 65536;
-	config->is_paired = true;
-	config->hairpins = true;
-	config->answers_ping = true;
-	config->max_fragments = 64;
-}
-
 struct bed *bed_new(void)
 {
 	struct bed *bed = calloc(1, sizeof(*bed));
 
 	if (bed != NULL) {
-		set_defaults(&bed->config);
+		nat_config_init(&bed->config);
+		bed->config.max_mappings = 65536; /* tests make many beds */
+		bed->config.max_sessions = 65536;
 		bed->n_shards = 1;
 		bed->now_ns = UINT64_C(1000) * 1000000000;
 	}

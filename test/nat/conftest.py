@@ -1,8 +1,42 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Fixtures of the translator's tests."""
+"""Fixtures of the translator's tests, and which requirements they are about."""
+import json
+
 import pytest
 
 from bed import Nat
+
+
+def pytest_addoption(parser):
+    """--requirements FILE: write {requirement: {test: outcome}} there."""
+    parser.addoption("--requirements", metavar="FILE")
+
+
+def pytest_configure(config):
+    """The marker that @requirement() sets (rfc.py)."""
+    config.addinivalue_line("markers", "requirement(key): of an RFC")
+    config.requirement_results = {}
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item):
+    """The outcome of each test, of its worst case where it has several."""
+    report = (yield).get_result()
+    if report.when != "call" and not report.failed:
+        return
+    for marker in item.iter_markers("requirement"):
+        tests = item.config.requirement_results.setdefault(marker.args[0], {})
+        name = item.originalname
+        if tests.get(name, "passed") == "passed":
+            tests[name] = report.outcome
+
+
+def pytest_sessionfinish(session):
+    """Results for compliance.py."""
+    path = session.config.getoption("--requirements")
+    if path:
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(session.config.requirement_results, file, indent=1)
 
 
 @pytest.fixture

@@ -1,0 +1,338 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""RFC 4787, UDP: a test for each requirement."""
+import itertools
+
+import pytest
+from scapy.all import ICMP, IP, UDP, IPerror, UDPerror, raw
+
+from bed import ping, udp
+from rfc import (HOST, OTHER, OURS, PEER, PEER2, ROUTER, Flow, ends_after,
+                 error, quoted)
+from rfc import requirement as any_requirement
+
+
+def requirement(number):
+    """Of this RFC."""
+    return any_requirement("RFC 4787", number)
+
+
+@requirement("REQ-1")
+def test_mapping_does_not_depend_on_the_remote_end(nat):
+    ends = {(out[IP].src, out[UDP].sport)
+            for peer in (PEER, PEER2) for port in (53, 54, 65535)
+            for out in [nat.inside(udp(HOST, 5000, peer, port)).one]}
+    assert len(ends) == 1
+    other = nat.inside(udp(HOST, 5001, PEER, 53)).one
+    ends.add((other[IP].src, other[UDP].sport))
+    other = nat.inside(udp(OTHER, 5000, PEER, 53)).one
+    ends.add((other[IP].src, other[UDP].sport))
+    assert len(ends) == 3  # of each inside address and port its own
+
+
+@requirement("REQ-2")
+def test_all_of_a_host_has_one_address(nat_of):
+    nat = nat_of(pool=["192.0.2.1-192.0.2.8"])
+    addrs = {}
+    for host in range(2, 34):
+        for proto, port in itertools.product(("udp", "tcp", "icmp"),
+                                             (5000, 6001)):
+            flow = Flow(nat, proto, f"10.0.0.{host}", port)
+            assert flow.out().outside
+            addrs.setdefault(host, set()).add(flow.addr)
+    assert all(len(mine) == 1 for mine in addrs.values())
+    assert len(set.union(*addrs.values())) == 8  # and all are made use of
+
+
+@requirement("REQ-3")
+def test_no_port_serves_two(nat_of):
+    nat = nat_of(ports_first=2048, ports_last=2048 + 63)
+    flows = [Flow(nat, "udp", HOST, 5000 + i) for i in range(64)]
+    assert all(flow.out(f"198.51.100.{i}").outside
+               for i, flow in enumerate(flows))
+    assert len({flow.ident for flow in flows}) == 64
+    late = Flow(nat, "udp", OTHER, 5000)  # though it is another remote end
+    assert not late.out("198.51.100.200", 1).outside
+    assert nat.drops == {"no_port": 1}
+    for flow in flows:
+        assert flow.back().inside[0][UDP].dport == flow.port
+
+
+@requirement("REQ-3a")
+@pytest.mark.parametrize("keeps_port", [True, False])
+def test_well_known_ports_stay_well_known(nat_of, keeps_port):
+    nat = nat_of(ports_first=1, ports_keeps_port=keeps_port)
+    for host in range(2, 12):
+        for port in (1, 500, 1023, 1024, 5000, 65535):
+            flow = Flow(nat, "udp", f"10.0.0.{host}", port)
+            assert flow.out().outside
+            assert (flow.ident <= 1023) == (port <= 1023)
+
+
+@requirement("REQ-4")
+@pytest.mark.parametrize("keeps_port", [True, False])
+def test_parity_is_kept(nat_of, keeps_port):
+    nat = nat_of(ports_keeps_port=keeps_port)
+    for host in range(2, 22):
+        for port in (5000, 5001, 5002, 5003):
+            flow = Flow(nat, "udp", f"10.0.0.{host}", port)
+            assert flow.out().outside
+            assert flow.ident % 2 == port % 2
+
+
+@requirement("REQ-5")
+def test_nothing_ends_within_two_minutes(nat_of):
+    """With the shortest timer that is not below what is asked for."""
+    nat = nat_of(timeouts_udp_s=120)
+    flow = Flow(nat, "udp")
+    flow.out()
+    assert ends_after(flow, 120)
+
+
+@requirement("REQ-5b")
+@pytest.mark.parametrize("seconds", [120, 600])
+def test_timer_can_be_set(nat_of, seconds):
+    flow = Flow(nat_of(timeouts_udp_s=seconds), "udp")
+    flow.out()
+    assert ends_after(flow, seconds)
+
+
+@requirement("REQ-5c")
+def test_timer_is_five_minutes(nat):
+    flow = Flow(nat, "udp")
+    flow.out()
+    assert ends_after(flow, 300)
+
+
+@requirement("REQ-6")
+def test_packets_from_inside_refresh(nat):
+    flow = Flow(nat, "udp")
+    flow.out()
+    port = flow.ident
+    for _ in range(3):
+        nat.advance(299)
+        assert flow.out(PEER2).outside  # whoever they go to
+    assert flow.ident == port
+    assert nat.counter("created") == 1
+    assert ends_after(flow, 300)
+
+
+@requirement("REQ-6a")
+def test_packets_from_outside_refresh_if_told(nat_of):
+    for refreshes in (False, True):
+        nat = nat_of(refreshes_inbound=refreshes)
+        flow = Flow(nat, "udp")
+        flow.out()
+        nat.advance(200)
+        assert flow.is_open()
+        nat.advance(200)
+        assert flow.is_open() == refreshes
+
+
+@requirement("REQ-8")
+@requirement("REQ-8a")
+def test_filtering(nat_of):
+    """Who may send to a mapping that talks with PEER:53 only."""
+    senders = [(PEER, 53), (PEER, 54), (PEER2, 53)]
+    expected = {None: [True, True, True],  # nothing said: anyone
+                "none": [True, True, True],
+                "address": [True, True, False],
+                "address_port": [True, False, False]}
+    for kind, allowed in expected.items():
+        nat = nat_of(filtering=kind) if kind else nat_of()
+        flow = Flow(nat, "udp")
+        flow.out(PEER, 53)
+        assert [flow.is_open(*s) for s in senders] == allowed, kind
+        refused = allowed.count(False)
+        assert nat.drops == ({"filtered": refused} if refused else {})
+
+
+@requirement("REQ-9")
+@requirement("REQ-9a")
+def test_hairpin(nat):
+    a, b = Flow(nat, "udp", HOST, 5000), Flow(nat, "udp", OTHER, 6000)
+    assert a.out().outside and b.out().outside
+    for _ in range(2):
+        got = nat.inside(udp(HOST, 5000, OURS, b.ident))
+        assert not got.outside
+        got = got.inside[0]
+        assert (got[IP].src, got[UDP].sport) == (OURS, a.ident)
+        assert (got[IP].dst, got[UDP].dport) == (OTHER, 6000)
+        got = nat.inside(udp(OTHER, 6000, OURS, a.ident)).inside[0]
+        assert (got[IP].src, got[UDP].sport) == (OURS, b.ident)
+        assert (got[IP].dst, got[UDP].dport) == (HOST, 5000)
+    # To itself, and from one that had no mapping before.
+    got = nat.inside(udp(HOST, 5000, OURS, a.ident)).inside[0]
+    assert (got[IP].src, got[IP].dst, got[UDP].dport) == (OURS, HOST, 5000)
+    got = nat.inside(udp("10.0.0.9", 7000, OURS, b.ident)).inside[0]
+    assert got[IP].src == OURS and got[IP].dst == OTHER
+    assert not nat.inside(udp(HOST, 5000, OURS, 9)).inside  # nobody's port
+    assert nat.drops == {"no_mapping": 1}
+
+
+@requirement("REQ-10")
+def test_payloads_are_left_alone(nat):
+    """What ALGs would change: SIP, DNS, TFTP with the inside address."""
+    texts = {5060: b"INVITE sip:a@b SIP/2.0\r\nContact: <sip:a@10.0.0.2:5060>"
+                   b"\r\n\r\nc=IN IP4 10.0.0.2\r\nm=audio 5004 RTP/AVP 0\r\n",
+             53: b"\x12\x34\x01\0\0\1\0\0\0\0\0\0\1a\0\0\1\0\1" +
+                 bytes([10, 0, 0, 2]),
+             69: b"\0\1file\0octet\0"}
+    for port, text in texts.items():
+        flow = Flow(nat, "udp", HOST, port + 1000)
+        out = flow.out(PEER, port, payload=text).one
+        assert raw(out[UDP].payload) == text
+        got = flow.back(PEER, port, payload=text).one
+        assert raw(got[UDP].payload) == text
+    assert nat.counter("mappings") == len(texts)  # and none besides
+
+
+@requirement("REQ-11")
+def test_behaviour_does_not_change(nat_of):
+    """When ports collide, get few, and are used up; in both directions."""
+    nat = nat_of(ports_first=2048, ports_last=2048 + 127)
+    first = Flow(nat, "udp", HOST, 2050)
+    assert first.out().outside and first.ident == 2050
+    ends = {}
+    for i in range(140):
+        flow = Flow(nat, "udp", f"10.0.0.{3 + i % 20}", 2050 + i // 20)
+        if not flow.out(PEER).outside:
+            continue
+        ends[flow.host, flow.port] = flow
+        for peer in (PEER2, ROUTER):  # still endpoint-independent
+            ident = flow.ident
+            assert flow.out(peer, 1000 + i).outside and flow.ident == ident
+        assert flow.is_open("203.0.113.200", 9)  # still for anyone
+    assert len(ends) == 127 and nat.drops == {"no_port": 13}
+    assert first.out(PEER2).outside and first.ident == 2050
+    for flow in ends.values():
+        ident = flow.ident
+        assert flow.out(ROUTER).outside and flow.ident == ident
+        assert flow.is_open("203.0.113.201", 9)
+
+
+@requirement("REQ-12")
+@pytest.mark.parametrize("kind, code", [(3, c) for c in range(16)] +
+                         [(4, 0), (5, 1), (11, 0), (11, 1), (12, 0)])
+def test_no_icmp_ends_a_mapping(nat, kind, code):
+    flow = Flow(nat, "udp")
+    out = flow.out().one
+    port = flow.ident
+    nat.outside(error(PEER, OURS, quoted(out), kind, code))
+    got = flow.back().one
+    nat.inside(error(HOST, PEER, quoted(got), kind, code))
+    assert flow.is_open()
+    assert flow.out().outside and flow.ident == port
+    assert nat.counter("created") == 1
+    assert ends_after(flow, 300)  # nor makes it any longer
+
+
+@requirement("REQ-12a")
+@requirement("REQ-12b")
+@pytest.mark.parametrize("code", range(16))
+def test_errors_come_from_anywhere(nat, code):
+    out = Flow(nat, "udp", HOST, 5000).out().one
+    for source in (PEER, ROUTER, "192.0.2.254", "8.8.8.8"):
+        got = nat.outside(error(source, OURS, quoted(out), 3, code)).one
+        assert (got[IP].src, got[IP].dst) == (source, HOST)
+        assert (got[ICMP].type, got[ICMP].code) == (3, code)
+        assert (got[IPerror].src, got[UDPerror].sport) == (HOST, 5000)
+
+
+@requirement("REQ-13")
+def test_too_big_with_df_is_answered(nat_of):
+    nat = nat_of(outside_mtu=1400)
+    packet = udp(HOST, 5000, PEER, 53, bytes(1373), flags="DF")
+    got = nat.inside(packet).one
+    assert (got[IP].dst, got[ICMP].type, got[ICMP].code) == (HOST, 3, 4)
+    assert got[ICMP].nexthopmtu == 1400
+    assert raw(got[ICMP].payload)[:28] == raw(packet)[:28]
+    assert nat.drops == {"too_big": 1}
+    fits = udp(HOST, 5000, PEER, 53, bytes(1372), flags="DF")
+    assert nat.inside(fits).one[IP].dst == PEER
+
+
+def together(pieces, src, dst):
+    """The UDP datagram of fragments."""
+    pieces = sorted(pieces, key=lambda p: p[IP].frag)
+    body = b"".join(raw(p[IP].payload)[:p[IP].len - p[IP].ihl * 4]
+                    for p in pieces)
+    return IP(raw(IP(src=src, dst=dst, proto=17) / body))
+
+
+@requirement("REQ-13a")
+def test_too_big_without_df_is_fragmented_in_order(nat_of):
+    nat = nat_of(outside_mtu=576)
+    payload = bytes(i * 7 & 0xff for i in range(3000))
+    out = nat.inside(udp(HOST, 5000, PEER, 53, payload))
+    assert not out.inside
+    offsets = [p[IP].frag for p in out.outside]
+    assert offsets == sorted(offsets) and len(offsets) == 6
+    assert all(p[IP].len <= 576 for p in out.outside)
+    assert len({p[IP].id for p in out.outside}) == 1
+    whole = together(out.outside, OURS, PEER)
+    assert raw(whole[UDP].payload) == payload
+
+
+def cut(packet, sizes, ident=77):
+    """Fragments of a packet, with so many bytes each."""
+    data, at, pieces = raw(packet)[20:], 0, []
+    for size in sizes:
+        end = min(at + size, len(data))
+        pieces.append(IP(raw(IP(src=packet.src, dst=packet.dst,
+                                proto=packet.proto, id=ident, frag=at // 8,
+                                flags="MF" if end < len(data) else 0) /
+                             data[at:end])))
+        at = end
+    return pieces
+
+
+@requirement("REQ-14")
+@pytest.mark.parametrize("order", itertools.permutations(range(4)))
+@pytest.mark.parametrize("side", ["inside", "outside"])
+def test_fragments_in_any_order(nat, order, side):
+    payload = bytes(i * 11 & 0xff for i in range(1000))
+    flow = Flow(nat, "udp")
+    flow.out()
+    if side == "inside":
+        send, packet = nat.inside, udp(HOST, 5000, PEER, 53, payload)
+        src, dst, ports = OURS, PEER, (flow.ident, 53)
+    else:
+        send, packet = nat.outside, udp(PEER, 53, OURS, flow.ident, payload)
+        src, dst, ports = PEER, HOST, (53, 5000)
+    pieces = cut(packet, [256, 256, 256, 256])
+    got = [p for i in order for out in [send(pieces[i])]
+           for p in out.inside + out.outside]
+    assert len(got) == 4
+    assert {(p[IP].src, p[IP].dst) for p in got} == {(src, dst)}
+    assert len({p[IP].id for p in got}) == 1
+    whole = together(got, src, dst)
+    assert (whole[UDP].sport, whole[UDP].dport) == ports
+    assert raw(whole[UDP].payload) == payload
+    right = IP(raw(IP(src=src, dst=dst) /
+                   UDP(sport=ports[0], dport=ports[1]) / payload))
+    assert whole[UDP].chksum == right[UDP].chksum
+    assert nat.drops == {}
+
+
+@requirement("REQ-14a")
+def test_floods_of_fragments_harm_nobody_else(nat):
+    flow = Flow(nat, "udp")
+    flow.out()
+    n_max = 0
+    for i in range(3000):  # never a first one
+        stray = IP(raw(IP(src=ROUTER, dst=OURS, proto=17, id=i & 0xffff,
+                          frag=100 + i % 50, flags="MF") / bytes(64)))
+        assert not nat.outside(stray).inside
+        n_max = max(n_max, nat.counter("held"))
+        if i % 100 == 0:
+            assert flow.is_open() and flow.out().outside
+            big = udp(PEER, 53, OURS, flow.ident, bytes(500))
+            pieces = cut(big, [256, 256], ident=i + 1)
+            assert sum(len(nat.outside(p).inside) for p in pieces) == 2
+    assert n_max <= 256  # it is bounded
+    nat.advance(2.1)
+    assert nat.counter("held") == 0
+    drops = nat.drops
+    assert sum(drops.values()) == 3000
+    assert set(drops) <= {"fragment_old", "fragment_full"}
+    assert nat.outside(ping(PEER, OURS)).one[ICMP].type == 0

@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""RFC 7857, updates: a test for each section."""
+import pytest
+from scapy.all import IP, TCP, UDP
+
+from bed import tcp, udp
+from rfc import (HOST, OTHER, OURS, PEER, PEER2, ROUTER, THIRD, Flow,
+                 ends_after, error, quoted)
+from rfc import requirement as any_requirement
+
+OPENING_S, OPEN_S, CLOSING_S, RESET_S = 300, 8000, 400, 500
+TIMERS = {"timeouts_tcp_opening_s": OPENING_S, "timeouts_tcp_open_s": OPEN_S,
+          "timeouts_tcp_closing_s": CLOSING_S, "timeouts_tcp_reset_s": RESET_S}
+
+
+def requirement(number):
+    """Of this RFC."""
+    return any_requirement("RFC 7857", "section " + number)
+
+
+def walk(nat, segments):
+    """A flow that has seen such segments: ">S" goes out, "<SA" comes in."""
+    flow = Flow(nat, "tcp")
+    for segment in segments.split():
+        way = flow.out if segment[0] == ">" else flow.back
+        assert len(way(PEER, 80, flags=segment[1:])) == 1, segment
+    return flow
+
+
+@requirement("2")
+@pytest.mark.parametrize("segments, seconds", [
+    (">S", OPENING_S),
+    (">S >S <A", OPENING_S),
+    (">S <SA", OPEN_S),
+    (">S <S", OPEN_S),
+    (">S <SA >A >PA <PA", OPEN_S),
+    (">S <SA >A >FA", OPEN_S),
+    (">S <SA >A <FA", OPEN_S),
+    (">S <SA >A >FA <A <FA >A", CLOSING_S),
+    (">S <SA >A <FA >FA", CLOSING_S),
+    (">S <SA >A >FA <FA >S", OPENING_S),
+    (">S <SA >A >FA <FA >S <SA", OPEN_S),
+    (">S <SA >A >R", RESET_S),
+    (">S <SA >A <RA", RESET_S),
+    (">S <SA >A >R >PA", OPEN_S),
+    (">S <SA >A <R <PA", OPEN_S),
+    (">S <SA >A >FA <R", RESET_S),
+    (">S <SA >A >FA <FA >R", CLOSING_S)])
+def test_state_machine(nat_of, segments, seconds):
+    flow = walk(nat_of(**TIMERS), segments)
+    probe = "R" if seconds == RESET_S else "A"  # what changes nothing there
+    assert ends_after(flow, seconds, peer_port=80, flags=probe)
+
+
+@requirement("2")
+def test_sessions_of_a_mapping_have_states_of_their_own(nat_of):
+    nat = nat_of(filtering="address_port", **TIMERS)
+    flow = walk(nat, ">S <SA >A")
+    flow.out(PEER2, 81)
+    nat.advance(OPENING_S - 0.1)
+    assert flow.is_open(PEER2, 81, flags="A")
+    nat.advance(2)
+    assert not flow.is_open(PEER2, 81, flags="A")
+    assert flow.is_open(PEER, 80, flags="A")
+
+
+@requirement("2.1")
+@requirement("2.1 shorter")
+def test_opening_and_closing_are_set_apart(nat_of):
+    nat = nat_of(timeouts_tcp_opening_s=30, timeouts_tcp_closing_s=60)
+    assert ends_after(walk(nat, ">S"), 30, peer_port=80, flags="A")
+    nat = nat_of(timeouts_tcp_opening_s=30, timeouts_tcp_closing_s=60)
+    flow = walk(nat, ">S <SA >A >FA <FA >A")
+    assert ends_after(flow, 60, peer_port=80, flags="A")
+
+
+@requirement("2.1 default")
+@pytest.mark.parametrize("segments", [">S", ">S <SA >A >FA <FA >A"])
+def test_both_are_four_minutes(nat, segments):
+    assert ends_after(walk(nat, segments), 240, peer_port=80, flags="A")
+
+
+@requirement("2.2")
+def test_rst_is_translated(nat):
+    flow = walk(nat, ">S <SA >A")
+    got = flow.back(PEER, 80, flags="R").one
+    assert (got[IP].dst, got[TCP].dport, got[TCP].flags) == (HOST, 5000, "R")
+    out = flow.out(PEER, 80, flags="RA").one
+    assert (out[IP].src, out[TCP].sport) == (OURS, flow.ident)
+    # Of a mapping, whatever its session: with another remote end.
+    assert flow.back(PEER2, 9, flags="R").one[IP].dst == HOST
+    assert flow.out(PEER2, 9, flags="R").one[IP].src == OURS
+    # And no RST without one.
+    assert not nat.outside(tcp(PEER, 80, OURS, flow.ident ^ 1, "R"))
+    assert not nat.inside(tcp(OTHER, 1, PEER, 80, "R")).outside
+
+
+@requirement("2.2 wait")
+@pytest.mark.parametrize("rst", [">R", "<RA"])
+def test_behind_an_rst(nat_of, rst):
+    flow = walk(nat_of(), ">S <SA >A " + rst)
+    assert ends_after(flow, 240, peer_port=80, flags="R")
+    # Where packets follow it was none of the connection's.
+    flow = walk(nat_of(), ">S <SA >A " + rst)
+    flow.nat.advance(239)
+    assert flow.out(PEER, 80, flags="PA").outside
+    assert ends_after(flow, 7440, peer_port=80, flags="A")
+
+
+@requirement("4")
+def test_a_full_address_is_not_left(nat_of):
+    nat = nat_of(pool=["192.0.2.1-192.0.2.2"], ports_first=2048,
+                 ports_last=2048 + 63)
+    flows = [Flow(nat, "udp", HOST, 5000 + i) for i in range(64)]
+    assert all(flow.out().outside for flow in flows)
+    late = Flow(nat, "udp", HOST, 7000)
+    assert not late.out().outside
+    assert nat.drops == {"no_port": 1}
+    assert len({flow.addr for flow in flows}) == 1
+    other = Flow(nat, "udp", OTHER)  # there is room at the other address
+    assert other.out().outside and other.addr != flows[0].addr
+    nat.advance(300 + 120 + 3)
+    assert late.out().outside
+
+
+@requirement("5")
+def test_mappings_are_by_protocol(nat):
+    """The same inside and outside ports, and different hosts behind them."""
+    a, b = Flow(nat, "udp", HOST), Flow(nat, "tcp", OTHER)
+    a.out()
+    assert not nat.outside(tcp(PEER, 53, OURS, a.ident, "SA")).inside
+    b.out()
+    assert a.ident == b.ident == 5000
+    assert nat.outside(udp(PEER, 53, OURS, 5000)).one[IP].dst == HOST
+    assert nat.outside(tcp(PEER, 53, OURS, 5000, "SA")).one[IP].dst == OTHER
+    # One host's: they begin and end by themselves.
+    a, b = Flow(nat, "udp", THIRD), Flow(nat, "tcp", THIRD)
+    a.out()
+    b.connect()
+    nat.advance(302)
+    assert not a.is_open() and b.is_open(PEER, 80, flags="A")
+
+
+@requirement("6")
+def test_filters_are_by_protocol(nat_of):
+    nat = nat_of(filtering="address")
+    a, b = Flow(nat, "udp"), Flow(nat, "tcp")
+    a.out(PEER)
+    b.connect(PEER2)
+    assert a.is_open(PEER) and not a.is_open(PEER2)
+    assert b.is_open(PEER2, 80, flags="A")
+    assert not b.is_open(PEER, 80, flags="A")
+
+
+@requirement("7")
+@pytest.mark.parametrize("proto", ["udp", "tcp"])
+@pytest.mark.parametrize("filtering", ["address", "address_port"])
+def test_refused_packets_do_not_refresh(nat_of, proto, filtering):
+    nat = nat_of(refreshes_inbound=True, filtering=filtering,
+                 timeouts_tcp_opening_s=300)
+    flow = Flow(nat, proto)
+    flow.out()
+    for _ in range(30):
+        nat.advance(10)
+        assert not flow.is_open(ROUTER, flags="A") if proto == "tcp" \
+            else not flow.is_open(ROUTER)
+    nat.advance(2)
+    assert nat.counter("mappings") == 0
+    # Those that pass do, with this setting.
+    flow = Flow(nat, "udp", HOST, 6000)
+    flow.out()
+    nat.advance(200)
+    assert flow.is_open()
+    nat.advance(200)
+    assert flow.is_open()
+
+
+@requirement("7.1")
+@pytest.mark.parametrize("kind, code", [(3, 3), (11, 0), (12, 0)])
+def test_errors_that_go_out_do_not_refresh(nat, kind, code):
+    flow = Flow(nat, "udp")
+    flow.out()
+    for _ in range(29):
+        nat.advance(10)
+        got = flow.back().one
+        assert nat.inside(error(HOST, PEER, quoted(got), kind, code)).outside
+    nat.advance(9.9)
+    assert flow.is_open()
+    nat.advance(2)
+    assert not flow.is_open()
+
+
+@requirement("7.1")
+@pytest.mark.parametrize("segments, seconds", [
+    (">S", OPENING_S), (">S <SA >A >R", RESET_S),
+    (">S <SA >A >FA <FA", CLOSING_S)])
+def test_rsts_that_go_out_do_not_refresh(nat_of, segments, seconds):
+    flow = walk(nat_of(**TIMERS), segments)
+    for _ in range(seconds // 20 - 1):
+        flow.nat.advance(20)
+        assert flow.out(PEER, 80, flags="R").outside
+    flow.nat.advance(19.9)
+    assert flow.is_open(PEER, 80, flags="R")
+    flow.nat.advance(2)
+    assert not flow.is_open(PEER, 80, flags="R")
+
+
+@requirement("8")
+def test_parity_can_be_off(nat_of):
+    for keeps, expected in ((True, {0}), (False, {0, 1})):
+        nat = nat_of(ports_keeps_parity=keeps, ports_keeps_port=False)
+        flows = [Flow(nat, "udp", HOST, 5000 + 2 * i) for i in range(40)]
+        assert all(flow.out().outside for flow in flows)
+        assert {flow.ident % 2 for flow in flows} == expected
+
+
+@requirement("9")
+@pytest.mark.parametrize("proto", ["udp", "tcp", "icmp"])
+def test_ports_are_kept_or_random(nat, proto):
+    idents = []
+    for i in range(60):
+        flow = Flow(nat, proto, f"10.0.1.{i}", 5000)
+        assert flow.out().outside
+        idents.append(flow.ident)
+    assert idents[0] == 5000 and len(set(idents)) == 60
+    steps = [b - a for a, b in zip(idents[1:], idents[2:])]
+    assert 12 < sum(step > 0 for step in steps) < 46
+    assert max(steps.count(step) for step in steps) < 5
+    assert max(idents) - min(idents[1:]) > 40000
+
+
+@requirement("10")
+def test_ids_of_what_may_be_fragmented(nat):
+    """Of hosts that chose the same; in one burst of traffic to one peer."""
+    ids = []
+    for i in range(50):
+        out = nat.inside(udp(f"10.0.0.{2 + i % 20}", 5000, PEER, 53, id=77))
+        ids.append(out.one[IP].id)
+    assert len(set(ids)) == 50
+    # With DF it is not looked at by anyone, and stays.
+    out = nat.inside(udp(HOST, 5000, PEER, 53, id=78, flags="DF")).one
+    assert out[IP].id == 78
+
+
+@requirement("10")
+def test_ids_of_fragments_stay_together_and_apart(nat):
+    """Two datagrams with one id, of two hosts, to one peer, mixed."""
+    def piece(host, frag, flags):
+        body = bytes([0x13, 0x88, 0, 53, 0, 24, 0, 0]) if frag == 0 \
+            else bytes(8)
+        return IP(bytes(IP(src=host, dst=PEER, id=9, proto=17, frag=frag,
+                           flags=flags) / body))
+
+    out = {HOST: set(), OTHER: set()}
+    for frag, flags in ((0, "MF"), (1, "MF"), (2, 0)):
+        for host, ids in out.items():
+            ids.add(nat.inside(piece(host, frag, flags)).one[IP].id)
+    assert all(len(ids) == 1 for ids in out.values())
+    assert out[HOST] != out[OTHER]
+
+
+@requirement("11")
+def test_query_mappings_end_with_their_session(nat):
+    flow = Flow(nat, "icmp")
+    flow.out()
+    flow.out(PEER2)
+    nat.advance(59.9)
+    assert nat.counter("mappings") == 1
+    nat.advance(2)
+    assert nat.counter("mappings") == 0
+    assert UDP not in Flow(nat, "icmp").out().one
