@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What has aged ends: a bounded part of it at a time. */
+#include <netinet/in.h>
+
 #include "session.h"
 
 enum { N_PER_CALL = 64 };
@@ -9,7 +11,7 @@ static void end_if_unused(struct nat_maps *maps, uint32_t id, uint32_t now_s)
 {
 	const struct nat_map *map = nat_map_at(maps, id);
 
-	if (map->inside.proto == 6 && map->n_sessions == 0 &&
+	if (map->inside.proto == IPPROTO_TCP && map->n_sessions == 0 &&
 	    (map->flags & NAT_MAP_STATIC) == 0 &&
 	    !nat_first_is_live(maps, map, now_s))
 		nat_map_end(maps, id, now_s);
@@ -39,9 +41,21 @@ static uint32_t due_of(const struct nat_maps *maps, const struct nat_map *map)
 {
 	uint32_t idle_s = nat_idle_s(maps, map->inside.proto, map->tcp_state);
 	/* TCP: last_s counts until there has been a session. */
-	bool is_session = map->inside.proto == 6 && map->remote.addr != 0;
+	bool is_session =
+		map->inside.proto == IPPROTO_TCP && map->remote.addr != 0;
 
 	return nat_due(is_session ? map->remote_last_s : map->last_s, idle_s);
+}
+
+void nat_map_set_timer(struct nat_maps *maps, uint32_t id)
+{
+	const struct nat_map *map = nat_map_at(maps, id);
+	/* A TCP mapping without a first session is kept by the further ones. */
+	bool is_kept = map->inside.proto == IPPROTO_TCP &&
+		       map->remote.addr == 0 && map->n_sessions > 0;
+
+	if ((map->flags & NAT_MAP_STATIC) == 0 && !is_kept)
+		mr_wheel_set(maps->wheel, id, due_of(maps, map));
 }
 
 /* A mapping that the wheel gave. Returns whether it ended. */
@@ -58,7 +72,7 @@ static bool age(struct nat_maps *maps, uint32_t id, uint32_t now_s)
 		nat_map_end(maps, id, now_s);
 		return true;
 	}
-	if (map->inside.proto == 6) {
+	if (map->inside.proto == IPPROTO_TCP) {
 		/* Its further sessions keep it; the last one ends it. */
 		map->remote.addr = 0;
 		map->tcp_state = NAT_TCP_CLOSED;

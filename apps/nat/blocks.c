@@ -356,6 +356,28 @@ bool nat_blocks_admit(struct nat_ports *ports, uint32_t place,
 	return claim(ports, block, subscriber_id, now_s);
 }
 
+void nat_blocks_forget(struct nat_ports *ports, uint32_t subscriber_id,
+		       uint32_t now_s)
+{
+	struct nat_subscriber *subscriber =
+		nat_subscriber_at(ports->subscribers, subscriber_id);
+
+	for (uint32_t proto = 0; proto < NAT_PROTOS; proto++) {
+		for (uint32_t b = subscriber->blocks[proto]; b != 0;
+		     b = ports->blocks[b - 1].next)
+			log_block(ports, b - 1, false, now_s);
+		subscriber->blocks[proto] = 0;
+		subscriber->n_blocks[proto] = 0;
+	}
+}
+
+uint32_t nat_blocks_owner(const struct nat_ports *ports, uint32_t place)
+{
+	return ports->blocks == NULL ?
+		       MR_FLOW_NONE :
+		       ports->blocks[block_of(ports, place)].owner - 1;
+}
+
 void nat_blocks_add_busy(struct nat_ports *ports, uint32_t place)
 {
 	if (ports->blocks != NULL)

@@ -6,12 +6,13 @@
 #include <stdlib.h>
 
 #include "session.h"
+#include "static.h"
 
 enum {
 	/* Longest default timeout and more: few ids come by early. */
 	WHEEL_SLOTS = 8192,
 	/* Static mappings that a reload may add. */
-	N_SPARE_STATICS = 4096,
+	N_SPARE_STATIC = 4096,
 	N_TABLE_MAX = INT32_MAX,
 };
 
@@ -44,8 +45,8 @@ static int make_table(struct nat_maps *maps, uint32_t key_bytes,
 static int make_tables(struct nat_maps *maps, uint32_t now_s,
 		       struct mr_reason *reterr_why)
 {
-	uint64_t n_statics = nat_statics_count(maps->config) + N_SPARE_STATICS;
-	uint32_t n_maps = clamp(maps->max_mappings + n_statics);
+	uint32_t n_maps =
+		clamp((uint64_t)maps->max_mappings + maps->n_max_static);
 	/* Each session may have a permit. */
 	uint32_t n_sessions = clamp(2ull * maps->max_sessions + 1);
 	/* One without a mapping has a block of ports, which has been full of
@@ -106,6 +107,7 @@ int nat_maps_make_ports(struct nat_maps *maps, const struct nat_config *config,
 static int init(struct nat_maps *maps, const struct nat_maps_config *config,
 		struct mr_reason *reterr_why)
 {
+	struct nat_static_set given;
 	int err = nat_random_init(&maps->random, config->seed);
 
 	if (err < 0) {
@@ -116,12 +118,18 @@ static int init(struct nat_maps *maps, const struct nat_maps_config *config,
 	nat_maps_adopt(maps, config->config);
 	maps->n_max_mappings = maps->max_mappings;
 	maps->n_max_sessions = maps->max_sessions;
+	err = nat_static_set_init(&given, maps->ctx, config->config,
+				  reterr_why);
+	if (err < 0)
+		return err;
+	maps->n_max_static = given.n + N_SPARE_STATIC;
 	err = make_tables(maps, config->now_s, reterr_why);
 	if (err == 0)
 		err = nat_maps_make_ports(maps, config->config, &maps->ports,
 					  reterr_why);
 	if (err == 0)
-		err = nat_statics_make(maps, reterr_why);
+		err = nat_static_set_make(maps, &given, reterr_why);
+	nat_static_set_fini(&given);
 	return err;
 }
 
@@ -271,7 +279,7 @@ void nat_maps_stats(const struct nat_maps *maps, struct nat_maps_stats *stats)
 
 	nat_ports_stats(maps->ports, &ports);
 	*stats = (struct nat_maps_stats){
-		.n_mappings = maps->n_mappings + maps->n_statics,
+		.n_mappings = maps->n_mappings + maps->n_static,
 		.n_sessions = maps->n_sessions,
 		.created = maps->created,
 		.expired = maps->expired,

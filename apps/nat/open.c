@@ -26,20 +26,30 @@ static uint16_t delta_of(uint32_t old, uint32_t new)
 		    (uint16_t) new + (new >> 16));
 }
 
-void nat_map_fill(struct nat_maps *maps, uint32_t id, uint32_t outside_addr,
-		  uint16_t outside_port, uint8_t flags, uint32_t subscriber,
-		  uint32_t now_s)
+void nat_map_fill(struct nat_maps *maps, uint32_t id, struct nat_remote outside,
+		  uint8_t flags, uint32_t subscriber_id, uint32_t last_s)
 {
 	struct nat_map *map = nat_map_at(maps, id);
 
-	map->outside_addr = outside_addr;
-	map->outside_port = outside_port;
-	map->addr_delta = delta_of(map->inside.addr, outside_addr);
+	map->outside_addr = outside.addr;
+	map->outside_port = outside.port;
+	map->addr_delta = delta_of(map->inside.addr, outside.addr);
 	map->port_delta =
-		fold((uint16_t)~map->inside.port + (uint32_t)outside_port);
+		fold((uint16_t)~map->inside.port + (uint32_t)outside.port);
 	map->flags = flags;
-	map->subscriber = subscriber;
-	map->last_s = now_s;
+	map->subscriber = subscriber_id;
+	map->last_s = last_s;
+}
+
+void nat_map_begin(struct nat_maps *maps, uint32_t id, uint32_t now_s)
+{
+	const struct nat_map *map = nat_map_at(maps, id);
+
+	nat_subscriber_at(maps->subscribers, map->subscriber)->n_mappings++;
+	maps->n_mappings++;
+	maps->created++;
+	nat_map_set_timer(maps, id);
+	nat_map_log(maps, map, now_s, true);
 }
 
 static void say(const struct nat_maps *maps, const struct nat_log_event *event)
@@ -180,15 +190,9 @@ static enum nat_reason make(struct nat_maps *maps,
 		mr_flow_remove(maps->table, id);
 		return reason;
 	}
-	nat_map_fill(maps, id, outside.addr, outside.port,
-		     has_ports ? 0 : NAT_MAP_ADDRESS, subscriber_id, now_s);
-	nat_subscriber_at(maps->subscribers, subscriber_id)->n_mappings++;
-	maps->n_mappings++;
-	maps->created++;
-	mr_wheel_set(maps->wheel, id,
-		     nat_due(now_s,
-			     nat_idle_s(maps, inside->proto, NAT_TCP_CLOSED)));
-	nat_map_log(maps, nat_map_at(maps, id), now_s, true);
+	nat_map_fill(maps, id, outside, has_ports ? 0 : NAT_MAP_ADDRESS,
+		     subscriber_id, now_s);
+	nat_map_begin(maps, id, now_s);
 	*ret_id = id;
 	return NAT_OK;
 }
@@ -246,11 +250,12 @@ static void give_outside(struct nat_maps *maps, const struct nat_map *map,
 	const struct nat_tuple outside = { map->outside_addr, map->outside_port,
 					   map->inside.proto,
 					   map->inside.realm };
+	uint32_t other = mr_flow_find(maps->others, &outside);
 
-	if (map->flags & NAT_MAP_ADDRESS)
-		mr_flow_remove(maps->others,
-			       mr_flow_find(maps->others, &outside));
-	else
+	/* Where static ones are is settled when the ports are made anew. */
+	if (other != MR_FLOW_NONE)
+		mr_flow_remove(maps->others, other);
+	else if ((map->flags & NAT_MAP_STATIC) == 0)
 		nat_ports_free(maps->ports,
 			       nat_ports_place(maps->ports,
 					       nat_proto_of(outside.proto),
@@ -259,19 +264,34 @@ static void give_outside(struct nat_maps *maps, const struct nat_map *map,
 			       now_s);
 }
 
+void nat_map_drop(struct nat_maps *maps, uint32_t id)
+{
+	const struct nat_map *map = nat_map_at(maps, id);
+	struct nat_subscriber *subscriber =
+		nat_subscriber_at(maps->subscribers, map->subscriber);
+
+	nat_further_remove_all(maps, id);
+	mr_wheel_cancel(maps->wheel, id);
+	if (map->flags & NAT_MAP_STATIC) {
+		subscriber->n_static--;
+		maps->n_static--;
+	} else {
+		subscriber->n_mappings--;
+		maps->n_mappings--;
+		maps->expired++;
+	}
+	mr_flow_remove(maps->table, id);
+}
+
 void nat_map_end(struct nat_maps *maps, uint32_t id, uint32_t now_s)
 {
 	const struct nat_map *map = nat_map_at(maps, id);
 	uint32_t subscriber_id = map->subscriber;
 
-	nat_further_remove_all(maps, id);
-	mr_wheel_cancel(maps->wheel, id);
-	nat_map_log(maps, map, now_s, false);
+	if ((map->flags & NAT_MAP_STATIC) == 0)
+		nat_map_log(maps, map, now_s, false);
 	/* The port first: its owner must be there when his block ends. */
 	give_outside(maps, map, now_s);
-	nat_subscriber_at(maps->subscribers, subscriber_id)->n_mappings--;
+	nat_map_drop(maps, id);
 	nat_subscriber_put(maps->subscribers, subscriber_id);
-	mr_flow_remove(maps->table, id);
-	maps->n_mappings--;
-	maps->expired++;
 }

@@ -260,7 +260,7 @@ static void trim(struct nat_ports *ports, uint32_t number)
 {
 	struct nat_port_set *set = &ports->sets[number];
 
-	if (set->n_busy > 0 || set->n_statics > 0 ||
+	if (set->n_busy > 0 || set->n_static > 0 ||
 	    set->n_peak < N_WORTH_TRIMMING)
 		return;
 	discard(ports->index + (size_t)number * ports->n_slots,
@@ -298,8 +298,8 @@ bool nat_ports_set_static(struct nat_ports *ports, uint32_t place,
 	touch(ports, set);
 	set_bit(ports, place);
 	ports->index[place] = map_id + 1;
-	set->n_statics++;
-	if (nat_slot_in_range(ports, place % ports->n_slots)) {
+	set->n_static++;
+	if (nat_ports_in_range(ports, place)) {
 		set->n_free--;
 		ports->n_static++;
 		nat_set_note_room(ports, number);
@@ -345,7 +345,7 @@ static uint32_t pick_same(const struct nat_ports *ports, uint32_t set,
 	uint32_t slot = nat_ports_slot(ports, inside_port);
 	struct nat_bits bits = nat_set_bits(ports, set, slot & 1);
 
-	if (slot == NAT_PLACE_NONE || !nat_slot_in_range(ports, slot) ||
+	if (slot < ports->first_slot || slot >= ports->end_slot ||
 	    nat_bits_has(&bits, slot / 2))
 		return NAT_PLACE_NONE;
 	return slot;
@@ -451,8 +451,7 @@ bool nat_ports_take_place(struct nat_ports *ports, uint32_t place,
 	struct nat_subscriber *subscriber =
 		nat_subscriber_at(ports->subscribers, subscriber_id);
 
-	if (ports->index[place] != 0 ||
-	    !nat_slot_in_range(ports, place % ports->n_slots) ||
+	if (ports->index[place] != 0 || !nat_ports_in_range(ports, place) ||
 	    !nat_blocks_admit(ports, place, subscriber_id, now_s))
 		return false;
 	if (subscriber->external == 0)
@@ -471,6 +470,21 @@ uint32_t nat_ports_pair(struct nat_ports *ports, uint32_t subscriber_id,
 
 	return a == NAT_EXTERNAL_NONE ? 0 :
 					nat_external_addr(&ports->externals, a);
+}
+
+bool nat_ports_equal(const struct nat_ports *a, const struct nat_ports *b)
+{
+	const struct nat_port_config *x = &a->config, *y = &b->config;
+
+	return nat_externals_equal(&a->externals, &b->externals) &&
+	       x->first == y->first && x->last == y->last &&
+	       x->keeps_port == y->keeps_port &&
+	       x->keeps_parity == y->keeps_parity &&
+	       x->keeps_class == y->keeps_class && x->block == y->block &&
+	       x->max_blocks == y->max_blocks &&
+	       x->is_deterministic == y->is_deterministic &&
+	       a->is_paired == b->is_paired &&
+	       a->quarantine_s == b->quarantine_s;
 }
 
 void nat_ports_stats(const struct nat_ports *ports,

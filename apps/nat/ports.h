@@ -47,7 +47,7 @@ struct nat_port_set {
 	uint32_t n_free;
 	uint32_t n_busy; /* used or quarantined */
 	uint32_t n_peak; /* most n_busy since its memory was given back */
-	uint32_t n_statics;
+	uint32_t n_static;
 	uint32_t n_free_blocks;
 	bool is_touched;
 };
@@ -178,6 +178,15 @@ static inline uint32_t nat_ports_mapping(const struct nat_ports *ports,
 uint32_t nat_ports_addr_of(const struct nat_ports *ports, uint32_t place);
 uint16_t nat_ports_port_of(const struct nat_ports *ports, uint32_t place);
 
+/* Whether dynamic mappings may have it. */
+static inline bool nat_ports_in_range(const struct nat_ports *ports,
+				      uint32_t place)
+{
+	uint32_t slot = place % ports->n_slots;
+
+	return slot >= ports->first_slot && slot < ports->end_slot;
+}
+
 /*
  * A free port for a subscriber, entered as that of mapping map_id: NAT_OK and
  * *ret_place, NAT_DROP_NO_PORT, or NAT_DROP_QUOTA: its blocks are full.
@@ -203,7 +212,15 @@ void nat_ports_free(struct nat_ports *ports, uint32_t place, uint32_t now_s);
 uint32_t nat_ports_release(struct nat_ports *ports, uint32_t now_s, uint32_t n);
 
 /* Take over the quarantine of ports of an earlier configuration. */
-void nat_ports_inherit(struct nat_ports *ports, const struct nat_ports *old);
+void nat_ports_inherit(struct nat_ports *ports, const struct nat_ports *old,
+		       uint32_t now_s);
+
+/* Whether both have the same ports and give them out in the same way. */
+bool nat_ports_equal(const struct nat_ports *a, const struct nat_ports *b);
+
+/* Blocks are no longer this subscriber's: their ports are about to go. */
+void nat_blocks_forget(struct nat_ports *ports, uint32_t subscriber_id,
+		       uint32_t now_s);
 
 /* The external address of a subscriber's address-only mappings; host order.
  * 0: there is none. */

@@ -30,12 +30,6 @@ static inline struct nat_bits nat_set_bits(const struct nat_ports *ports,
 			   ports->n_slots / 2);
 }
 
-static inline bool nat_slot_in_range(const struct nat_ports *ports,
-				     uint32_t slot)
-{
-	return slot >= ports->first_slot && slot < ports->end_slot;
-}
-
 /* Units that can still be given out: blocks if there are any, else ports. */
 static inline uint32_t nat_set_room(const struct nat_ports *ports, uint32_t set)
 {
@@ -72,6 +66,8 @@ enum nat_reason nat_blocks_take(struct nat_ports *ports, uint32_t proto,
 				uint32_t now_s, uint32_t *ret_place);
 bool nat_blocks_admit(struct nat_ports *ports, uint32_t place,
 		      uint32_t subscriber_id, uint32_t now_s);
+/* Whose block a port is in; MR_FLOW_NONE: nobody's. */
+uint32_t nat_blocks_owner(const struct nat_ports *ports, uint32_t place);
 void nat_blocks_add_busy(struct nat_ports *ports, uint32_t place);
 void nat_blocks_drop_busy(struct nat_ports *ports, uint32_t place,
 			  uint32_t now_s);

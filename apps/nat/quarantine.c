@@ -80,23 +80,31 @@ uint32_t nat_ports_release(struct nat_ports *ports, uint32_t now_s, uint32_t n)
 }
 
 /* One port of an earlier configuration, if this one has it and it is free. */
-static void inherit(struct nat_ports *ports, uint32_t proto, uint32_t addr,
-		    uint16_t port, uint32_t freed_s)
+static void inherit(struct nat_ports *ports, const struct nat_ports *old,
+		    uint32_t old_place, uint32_t freed_s, uint32_t now_s)
 {
-	uint32_t place = nat_ports_place(ports, proto, addr, port);
+	uint32_t proto = nat_set_of(old, old_place) / old->externals.n_addrs;
+	uint32_t place =
+		nat_ports_place(ports, proto, nat_ports_addr_of(old, old_place),
+				nat_ports_port_of(old, old_place));
+	uint32_t owner_id = nat_blocks_owner(old, old_place);
 
 	if (place == NAT_PLACE_NONE || ports->index[place] != 0 ||
-	    !nat_slot_in_range(ports, place % ports->n_slots))
+	    !nat_ports_in_range(ports, place))
+		return;
+	/* In a block it waits in its owner's name, or not at all. */
+	if (ports->blocks != NULL &&
+	    (owner_id == MR_FLOW_NONE ||
+	     !nat_blocks_admit(ports, place, owner_id, now_s)))
 		return;
 	nat_set_take(ports, place, 0);
 	ports->n_used--;
 	push(ports, batch_of(ports, freed_s), place);
 }
 
-void nat_ports_inherit(struct nat_ports *ports, const struct nat_ports *old)
+void nat_ports_inherit(struct nat_ports *ports, const struct nat_ports *old,
+		       uint32_t now_s)
 {
-	uint32_t n_addrs = old->externals.n_addrs;
-
 	if (ports->quarantine_s == 0)
 		return;
 	for (uint32_t i = 0; i < old->n_batches; i++) {
@@ -104,8 +112,6 @@ void nat_ports_inherit(struct nat_ports *ports, const struct nat_ports *old)
 
 		for (uint32_t place = batch->head; place != QUARANTINE_END;
 		     place = old->index[place] & ~NAT_INDEX_QUARANTINED)
-			inherit(ports, nat_set_of(old, place) / n_addrs,
-				nat_ports_addr_of(old, place),
-				nat_ports_port_of(old, place), batch->freed_s);
+			inherit(ports, old, place, batch->freed_s, now_s);
 	}
 }

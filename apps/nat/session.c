@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Remote ends of a mapping behind the first one; session.h has the picture. */
+#include <netinet/in.h>
+
 #include "session.h"
 
 _Static_assert(sizeof(struct nat_further) == 32 &&
@@ -83,7 +85,7 @@ static void drop_permit(struct nat_maps *maps, uint32_t map_id, uint32_t addr)
 	const struct nat_further_key key = { map_id, addr, 0, NAT_KIND_PERMIT };
 	uint32_t id = mr_flow_find(maps->sessions, &key);
 
-	if (--nat_further_at(maps, id)->n_same == 0)
+	if (id != MR_FLOW_NONE && --nat_further_at(maps, id)->n_same == 0)
 		mr_flow_remove(maps->sessions, id);
 }
 
@@ -184,4 +186,40 @@ void nat_further_remove_all(struct nat_maps *maps, uint32_t map_id)
 
 	while (map->sessions != 0)
 		nat_further_remove(maps, map->sessions - 1);
+}
+
+/* The record behind id of this kind and of TCP, or MR_FLOW_NONE. */
+static uint32_t next_of_tcp(const struct nat_maps *maps, uint32_t id,
+			    uint32_t kind)
+{
+	for (id = mr_flow_next(maps->sessions, id); id != MR_FLOW_NONE;
+	     id = mr_flow_next(maps->sessions, id)) {
+		const struct nat_further_key *key =
+			&nat_further_at(maps, id)->key;
+
+		if (key->kind == kind &&
+		    map_of(maps, key->map_id)->inside.proto == IPPROTO_TCP)
+			break;
+	}
+	return id;
+}
+
+void nat_permits_add(struct nat_maps *maps)
+{
+	for (uint32_t id = next_of_tcp(maps, MR_FLOW_NONE, NAT_KIND_SESSION);
+	     id != MR_FLOW_NONE; id = next_of_tcp(maps, id, NAT_KIND_SESSION)) {
+		const struct nat_further_key *key =
+			&nat_further_at(maps, id)->key;
+
+		/* Without memory for it the filter would not know it. */
+		if (!add_permit(maps, key->map_id, key->addr))
+			nat_further_remove(maps, id);
+	}
+}
+
+void nat_permits_remove(struct nat_maps *maps)
+{
+	for (uint32_t id = next_of_tcp(maps, MR_FLOW_NONE, NAT_KIND_PERMIT);
+	     id != MR_FLOW_NONE; id = next_of_tcp(maps, id, NAT_KIND_PERMIT))
+		mr_flow_remove(maps->sessions, id);
 }

@@ -59,9 +59,10 @@ struct nat_maps {
 	const struct nat_config *config;
 	struct nat_random random;
 	uint32_t shard, n_shards;
-	uint32_t max_mappings, max_sessions;     /* of this worker */
-	uint32_t n_max_mappings, n_max_sessions; /* that there are tables for */
-	uint32_t n_mappings, n_sessions, n_statics;
+	uint32_t max_mappings, max_sessions; /* of this worker */
+	/* That there are tables for. */
+	uint32_t n_max_mappings, n_max_sessions, n_max_static;
+	uint32_t n_mappings, n_sessions, n_static;
 	uint64_t created, expired;
 	uint32_t now_s; /* of the last nat_maps_expire() */
 	struct mr_ctx *ctx;
@@ -127,8 +128,9 @@ uint32_t nat_further_due(const struct nat_maps *maps, uint32_t id);
 bool nat_further_has_addr(const struct nat_maps *maps, uint32_t map_id,
 			  uint32_t addr);
 
-/* open.c: end a mapping. */
-void nat_map_end(struct nat_maps *maps, uint32_t id, uint32_t now_s);
+/* Keep permits for the sessions of TCP, or forget them: for another filter. */
+void nat_permits_add(struct nat_maps *maps);
+void nat_permits_remove(struct nat_maps *maps);
 
 /* map.c: another configuration, as far as it needs no memory; and its ports. */
 void nat_maps_adopt(struct nat_maps *maps, const struct nat_config *config);
@@ -136,16 +138,27 @@ int nat_maps_make_ports(struct nat_maps *maps, const struct nat_config *config,
 			struct nat_ports **ret_ports,
 			struct mr_reason *reterr_why);
 
-/* static.c: mappings of the configuration. */
-int nat_statics_make(struct nat_maps *maps, struct mr_reason *reterr_why);
-uint64_t nat_statics_count(const struct nat_config *config);
-
-void nat_map_fill(struct nat_maps *maps, uint32_t id, uint32_t outside_addr,
-		  uint16_t outside_port, uint8_t flags, uint32_t subscriber,
-		  uint32_t now_s);
+/* open.c: what stands in a new mapping... */
+void nat_map_fill(struct nat_maps *maps, uint32_t id, struct nat_remote outside,
+		  uint8_t flags, uint32_t subscriber_id, uint32_t last_s);
+/* ...and that it is one, and in whose name. */
+void nat_map_begin(struct nat_maps *maps, uint32_t id, uint32_t now_s);
+/* A mapping ends, with its sessions; a dynamic one's port waits. */
+void nat_map_end(struct nat_maps *maps, uint32_t id, uint32_t now_s);
+/* The same where its external end is not entered; its subscriber stays. */
+void nat_map_drop(struct nat_maps *maps, uint32_t id);
 void nat_map_log(const struct nat_maps *maps, const struct nat_map *map,
 		 uint32_t now_s, bool begins);
+/* 0, -EEXIST, -ENOSPC, -ENOMEM. */
 int nat_other_add(struct nat_maps *maps, const struct nat_tuple *outside,
 		  uint32_t map_id);
+
+/* track.c: a session is the mapping's first one, from now on. */
+void nat_map_set_first(struct nat_maps *maps, uint32_t id,
+		       struct nat_remote remote, enum nat_tcp state,
+		       uint32_t last_s);
+
+/* age.c: put a mapping on the wheel, when it ends by what is in its line. */
+void nat_map_set_timer(struct nat_maps *maps, uint32_t id);
 
 #endif

@@ -1,18 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Mappings of the configuration: port forwards and one-to-one. */
+/* Mappings of the configuration; static.h says which. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 
 #include "session.h"
+#include "static.h"
+
+_Static_assert(sizeof(struct nat_static) == 24 &&
+		       sizeof(struct nat_static_end) == 16,
+	       "records are times 8");
 
 static const uint8_t ip_protos[NAT_PROTOS] = {
-	[NAT_UDP] = 17,
-	[NAT_TCP] = 6,
-	[NAT_ICMP] = 1,
+	[NAT_UDP] = IPPROTO_UDP,
+	[NAT_TCP] = IPPROTO_TCP,
+	[NAT_ICMP] = IPPROTO_ICMP,
 };
 
-uint64_t nat_statics_count(const struct nat_config *config)
+static uint64_t count(const struct nat_config *config)
 {
 	uint64_t n = config->n_one_to_ones;
 
@@ -26,16 +31,128 @@ uint64_t nat_statics_count(const struct nat_config *config)
 	return n;
 }
 
-static int say_taken(struct mr_reason *reterr_why, const char *end,
+static int say_twice(struct mr_reason *reterr_why, const char *side,
 		     const struct nat_tuple *tuple)
 {
 	char addr[INET_ADDRSTRLEN];
 
 	inet_ntop(AF_INET, &tuple->addr, addr, sizeof(addr));
 	snprintf(reterr_why->text, sizeof(reterr_why->text),
-		 "%s %s port %u is forwarded or mapped twice", end, addr,
-		 ntohs(tuple->port));
+		 "%s address %s port %u is forwarded or mapped twice", side,
+		 addr, ntohs(tuple->port));
 	return -EINVAL;
+}
+
+static int add(struct nat_static_set *given, const struct nat_static *what,
+	       struct mr_reason *reterr_why)
+{
+	struct nat_static_end *end;
+	struct nat_static *record;
+	uint32_t id;
+	int err = mr_flow_add(given->by_inside, &what->inside, &id);
+
+	if (err == -EEXIST)
+		return say_twice(reterr_why, "inside", &what->inside);
+	if (err == 0) {
+		record = mr_flow_record(given->by_inside, id);
+		record->outside = what->outside;
+		record->flags = what->flags;
+		err = mr_flow_add(given->by_outside, &what->outside, &id);
+	}
+	if (err == -EEXIST)
+		return say_twice(reterr_why, "outside", &what->outside);
+	if (err == 0) {
+		end = mr_flow_record(given->by_outside, id);
+		end->inside = what->inside;
+		given->n++;
+	} else {
+		snprintf(reterr_why->text, sizeof(reterr_why->text),
+			 "no memory for static mappings");
+	}
+	return err;
+}
+
+static int add_forward(struct nat_static_set *given,
+		       const struct nat_forward *forward, uint32_t proto,
+		       struct mr_reason *reterr_why)
+{
+	uint32_t n = (uint32_t)forward->outside_last - forward->outside_first;
+	int err = 0;
+
+	for (uint32_t i = 0; i <= n && err == 0; i++) {
+		const struct nat_static what = {
+			.inside = { htonl(forward->inside_addr),
+				    htons((uint16_t)(forward->inside_first +
+						     i)),
+				    ip_protos[proto], 0 },
+			.outside = { htonl(forward->outside_addr),
+				     htons((uint16_t)(forward->outside_first +
+						      i)),
+				     ip_protos[proto], 0 },
+			.flags = NAT_MAP_STATIC,
+		};
+
+		err = add(given, &what, reterr_why);
+	}
+	return err;
+}
+
+static int add_all(struct nat_static_set *given,
+		   const struct nat_config *config,
+		   struct mr_reason *reterr_why)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; i < config->n_one_to_ones && err == 0; i++) {
+		const struct nat_one_to_one *pair = &config->one_to_ones[i];
+		const struct nat_static what = {
+			.inside = { .addr = htonl(pair->inside_addr) },
+			.outside = { .addr = htonl(pair->outside_addr) },
+			.flags = NAT_MAP_STATIC | NAT_MAP_ADDRESS,
+		};
+
+		err = add(given, &what, reterr_why);
+	}
+	given->n_one_to_ones = config->n_one_to_ones;
+	for (uint32_t i = 0; i < config->n_forwards; i++)
+		for (uint32_t proto = 0; proto < NAT_PROTOS && err == 0;
+		     proto++)
+			if (config->forwards[i].proto_mask & 1u << proto)
+				err = add_forward(given, &config->forwards[i],
+						  proto, reterr_why);
+	return err;
+}
+
+int nat_static_set_init(struct nat_static_set *given, struct mr_ctx *ctx,
+			const struct nat_config *config,
+			struct mr_reason *reterr_why)
+{
+	struct mr_flow_config table = {
+		.size = sizeof(table),
+		.key_bytes = sizeof(struct nat_tuple),
+		.record_bytes = sizeof(struct nat_static),
+		.n_max = (uint32_t)count(config) + 1,
+	};
+	int err;
+
+	*given = (struct nat_static_set){ 0 };
+	err = mr_flow_create(ctx, &table, &given->by_inside, reterr_why);
+	table.record_bytes = sizeof(struct nat_static_end);
+	if (err == 0)
+		err = mr_flow_create(ctx, &table, &given->by_outside,
+				     reterr_why);
+	if (err == 0)
+		err = add_all(given, config, reterr_why);
+	if (err < 0)
+		nat_static_set_fini(given);
+	return err;
+}
+
+void nat_static_set_fini(struct nat_static_set *given)
+{
+	mr_flow_destroy(given->by_outside);
+	mr_flow_destroy(given->by_inside);
+	*given = (struct nat_static_set){ 0 };
 }
 
 /* The way back in: the array if the port is one of ours, else by hash. */
@@ -54,96 +171,65 @@ static bool enter_outside(struct nat_maps *maps, uint32_t id,
 	return nat_other_add(maps, outside, id) == 0;
 }
 
-static int no_memory(struct mr_reason *reterr_why)
+bool nat_static_enter(struct nat_maps *maps, uint32_t id)
 {
-	snprintf(reterr_why->text, sizeof(reterr_why->text),
-		 "no room for static mappings: restart with them, or forward "
-		 "fewer ports");
-	return -ENOSPC;
-}
+	const struct nat_map *map = nat_map_at(maps, id);
+	const struct nat_tuple outside = { map->outside_addr, map->outside_port,
+					   map->inside.proto,
+					   map->inside.realm };
+	struct nat_subscriber *subscriber =
+		nat_subscriber_at(maps->subscribers, map->subscriber);
+	uint32_t index = nat_external_index(&maps->ports->externals,
+					    ntohl(outside.addr));
 
-static int make(struct nat_maps *maps, const struct nat_tuple *inside,
-		const struct nat_tuple *outside, uint8_t flags,
-		struct mr_reason *reterr_why)
-{
-	uint32_t id, subscriber_id, index;
-	struct nat_subscriber *subscriber;
-	int err = mr_flow_add(maps->table, inside, &id);
-
-	if (err == -EEXIST)
-		return say_taken(reterr_why, "inside address", inside);
-	if (err < 0)
-		return no_memory(reterr_why);
-	subscriber_id = nat_subscriber_get(maps->subscribers, inside->addr,
-					   inside->realm);
-	if (subscriber_id == MR_FLOW_NONE) {
-		mr_flow_remove(maps->table, id);
-		return no_memory(reterr_why);
-	}
-	if (!enter_outside(maps, id, outside)) {
-		mr_flow_remove(maps->table, id);
-		nat_subscriber_put(maps->subscribers, subscriber_id);
-		return say_taken(reterr_why, "outside address", outside);
-	}
-	subscriber = nat_subscriber_at(maps->subscribers, subscriber_id);
-	subscriber->n_statics++;
 	/* Paired: what it opens itself comes from the same address. */
-	index = nat_external_index(&maps->ports->externals,
-				   ntohl(outside->addr));
 	if (index != NAT_EXTERNAL_NONE && subscriber->external == 0)
 		subscriber->external = index + 1;
-	nat_map_fill(maps, id, outside->addr, outside->port,
-		     (uint8_t)(NAT_MAP_STATIC | flags), subscriber_id, 0);
-	maps->n_statics++;
-	return 0;
+	return enter_outside(maps, id, &outside);
 }
 
-static int make_forward(struct nat_maps *maps,
-			const struct nat_forward *forward, uint32_t proto,
+static int make(struct nat_maps *maps, const struct nat_static *what)
+{
+	uint32_t id, subscriber_id;
+
+	if (mr_flow_add(maps->table, &what->inside, &id) < 0)
+		return -ENOMEM;
+	subscriber_id = nat_subscriber_get(maps->subscribers, what->inside.addr,
+					   what->inside.realm);
+	if (subscriber_id == MR_FLOW_NONE) {
+		mr_flow_remove(maps->table, id);
+		return -ENOMEM;
+	}
+	nat_map_fill(
+		maps, id,
+		(struct nat_remote){ what->outside.addr, what->outside.port },
+		what->flags, subscriber_id, maps->now_s);
+	nat_subscriber_at(maps->subscribers, subscriber_id)->n_static++;
+	maps->n_static++;
+	if (nat_static_enter(maps, id))
+		return 0;
+	nat_map_drop(maps, id);
+	nat_subscriber_put(maps->subscribers, subscriber_id);
+	return -ENOMEM;
+}
+
+int nat_static_set_make(struct nat_maps *maps,
+			const struct nat_static_set *given,
 			struct mr_reason *reterr_why)
 {
-	uint32_t n = (uint32_t)forward->outside_last - forward->outside_first;
+	struct mr_flow_table *table = given->by_inside;
 	int err = 0;
 
-	for (uint32_t i = 0; i <= n && err == 0; i++) {
-		const struct nat_tuple inside = {
-			.addr = htonl(forward->inside_addr),
-			.port = htons((uint16_t)(forward->inside_first + i)),
-			.proto = ip_protos[proto],
-		};
-		const struct nat_tuple outside = {
-			.addr = htonl(forward->outside_addr),
-			.port = htons((uint16_t)(forward->outside_first + i)),
-			.proto = ip_protos[proto],
-		};
+	for (uint32_t i = mr_flow_next(table, MR_FLOW_NONE);
+	     i != MR_FLOW_NONE && err == 0; i = mr_flow_next(table, i)) {
+		const struct nat_static *what = nat_static_at(given, i);
 
-		err = make(maps, &inside, &outside, 0, reterr_why);
+		if (mr_flow_find(maps->table, &what->inside) == MR_FLOW_NONE)
+			err = make(maps, what);
 	}
-	return err;
-}
-
-int nat_statics_make(struct nat_maps *maps, struct mr_reason *reterr_why)
-{
-	const struct nat_config *config = maps->config;
-	int err = 0;
-
-	for (uint32_t i = 0; i < config->n_one_to_ones && err == 0; i++) {
-		const struct nat_one_to_one *pair = &config->one_to_ones[i];
-		const struct nat_tuple inside = { .addr = htonl(
-							  pair->inside_addr) };
-		const struct nat_tuple outside = {
-			.addr = htonl(pair->outside_addr)
-		};
-
-		err = make(maps, &inside, &outside, NAT_MAP_ADDRESS,
-			   reterr_why);
-	}
-	maps->n_one_to_ones = config->n_one_to_ones;
-	for (uint32_t i = 0; i < config->n_forwards; i++)
-		for (uint32_t proto = 0; proto < NAT_PROTOS && err == 0;
-		     proto++)
-			if (config->forwards[i].proto_mask & 1u << proto)
-				err = make_forward(maps, &config->forwards[i],
-						   proto, reterr_why);
+	maps->n_one_to_ones = given->n_one_to_ones;
+	if (err < 0)
+		snprintf(reterr_why->text, sizeof(reterr_why->text),
+			 "no memory for static mappings");
 	return err;
 }

@@ -34,7 +34,7 @@ uint32_t nat_subscriber_get(struct mr_flow_table *table, uint32_t addr,
 void nat_subscriber_put(struct mr_flow_table *table, uint32_t id)
 {
 	const struct nat_subscriber *subscriber = nat_subscriber_at(table, id);
-	uint32_t n = subscriber->n_mappings + subscriber->n_statics;
+	uint32_t n = subscriber->n_mappings + subscriber->n_static;
 
 	for (uint32_t proto = 0; proto < NAT_PROTOS; proto++)
 		n += subscriber->n_blocks[proto];

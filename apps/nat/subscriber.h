@@ -18,7 +18,7 @@ struct nat_subscriber {
 	uint32_t addr; /* network order; with realm the key */
 	uint32_t realm;
 	uint32_t n_mappings; /* those that its limit counts */
-	uint32_t n_statics;
+	uint32_t n_static;
 	uint32_t n_sessions; /* besides the first ones of its mappings */
 	uint32_t ordinal;    /* see nat_subscriber_ordinal() */
 	uint32_t external;   /* 1 + index of the address it is paired with */

@@ -3,6 +3,8 @@
  * A packet of a mapping: who may send, and what it makes last longer. RFC 4787
  * sections 4.3 and 5, RFC 5382 sections 4 and 5, RFC 7857 sections 2 and 5.
  */
+#include <netinet/in.h>
+
 #include "session.h"
 
 static bool is_first(const struct nat_map *map, struct nat_remote remote)
@@ -11,17 +13,18 @@ static bool is_first(const struct nat_map *map, struct nat_remote remote)
 	       map->remote.port == remote.port;
 }
 
-/* This session is the mapping's first one, from now on. */
-static void set_first(struct nat_maps *maps, uint32_t id,
-		      struct nat_remote remote, enum nat_tcp state,
-		      uint32_t now_s)
+void nat_map_set_first(struct nat_maps *maps, uint32_t id,
+		       struct nat_remote remote, enum nat_tcp state,
+		       uint32_t last_s)
 {
 	struct nat_map *map = nat_map_at(maps, id);
 
 	map->remote.addr = remote.addr;
 	map->remote.port = remote.port;
-	map->remote_last_s = now_s;
+	map->remote_last_s = last_s;
 	map->tcp_state = (uint8_t)state;
+	if (map->inside.proto == IPPROTO_TCP)
+		nat_map_set_timer(maps, id);
 }
 
 /*
@@ -46,18 +49,6 @@ static bool step(const struct nat_maps *maps, uint8_t *state, uint32_t *last_s,
 	return false;
 }
 
-static void set_map_due(struct nat_maps *maps, uint32_t id)
-{
-	const struct nat_map *map = nat_map_at(maps, id);
-
-	if (map->flags & NAT_MAP_STATIC)
-		return;
-	mr_wheel_set(maps->wheel, id,
-		     nat_due(map->remote_last_s,
-			     nat_tcp_timeout(&maps->timeouts,
-					     (enum nat_tcp)map->tcp_state)));
-}
-
 /* A segment of a session that there is; false: there is none. */
 static bool step_session(struct nat_maps *maps, uint32_t id,
 			 struct nat_remote remote, enum nat_direction direction,
@@ -70,7 +61,7 @@ static bool step_session(struct nat_maps *maps, uint32_t id,
 	if (is_first(map, remote) && nat_first_is_live(maps, map, now_s)) {
 		if (step(maps, &map->tcp_state, &map->remote_last_s, direction,
 			 flags, now_s))
-			set_map_due(maps, id);
+			nat_map_set_timer(maps, id);
 		return true;
 	}
 	if (map->n_sessions == 0)
@@ -102,8 +93,7 @@ static enum nat_reason tcp_out(struct nat_maps *maps, uint32_t id,
 		return NAT_OK;
 	if (nat_first_is_live(maps, map, now_s))
 		return nat_further_add(maps, id, remote, (uint8_t)state, now_s);
-	set_first(maps, id, remote, state, now_s);
-	set_map_due(maps, id);
+	nat_map_set_first(maps, id, remote, state, now_s);
 	return NAT_OK;
 }
 
@@ -165,7 +155,7 @@ static enum nat_reason remember(struct nat_maps *maps, uint32_t id,
 	}
 	if (nat_first_is_live(maps, map, now_s))
 		return nat_further_add(maps, id, remote, 0, now_s);
-	set_first(maps, id, remote, NAT_TCP_CLOSED, now_s);
+	nat_map_set_first(maps, id, remote, NAT_TCP_CLOSED, now_s);
 	return NAT_OK;
 }
 
@@ -184,7 +174,7 @@ enum nat_reason nat_maps_out(struct nat_maps *maps, uint32_t id,
 	if (proto != NAT_PROTOS && maps->filtering[proto] != NAT_FILTER_NONE)
 		return remember(maps, id, proto, remote, now_s);
 	if (map->remote.addr == 0)
-		set_first(maps, id, remote, NAT_TCP_CLOSED, now_s);
+		nat_map_set_first(maps, id, remote, NAT_TCP_CLOSED, now_s);
 	return NAT_OK;
 }
 

@@ -18,7 +18,7 @@ enum {
 	ACK = NAT_TCP_ACK,
 	FIN = NAT_TCP_FIN,
 	RST = NAT_TCP_RST,
-	MAX_EVENTS = 256,
+	MAX_EVENTS = 1024,
 };
 
 /* Host order. */

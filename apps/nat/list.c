@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Sessions for people and for files, and back from files. */
+#include <arpa/inet.h>
+#include <errno.h>
+
+#include "session.h"
+
+/*
+ * A cursor is the table that the walk is in, above 1 + the number of the record
+ * it was at; so 0 is the beginning.
+ */
+enum { IN_MAPPINGS, IN_SESSIONS, AT_END };
+
+static void fill_ends(const struct nat_map *map, struct nat_session *session)
+{
+	*session = (struct nat_session){
+		.inside = map->inside,
+		.outside = { map->outside_addr, map->outside_port },
+		.flags = map->flags,
+		.n_out = map->n_out,
+		.n_in = map->n_in,
+	};
+}
+
+static void fill_times(const struct nat_maps *maps, const struct nat_map *map,
+		       uint32_t last_s, uint32_t now_s,
+		       struct nat_session *session)
+{
+	uint32_t due_s = nat_due(last_s, nat_idle_s(maps, map->inside.proto,
+						    session->tcp_state));
+
+	session->age_s = now_s - last_s;
+	if (!nat_is_due(due_s, now_s))
+		session->left_s = due_s - now_s;
+}
+
+/* A mapping with its first session; false: only further ones keep it. */
+static bool list_mapping(const struct nat_maps *maps, uint32_t id,
+			 uint32_t now_s, struct nat_session *session)
+{
+	const struct nat_map *map = nat_map_at(maps, id);
+	bool is_tcp = map->inside.proto == IPPROTO_TCP;
+	bool is_live = nat_first_is_live(maps, map, now_s);
+
+	if (is_tcp && !is_live && map->n_sessions > 0)
+		return false;
+	fill_ends(map, session);
+	if (map->flags & NAT_MAP_STATIC && !is_live)
+		return true;
+	session->remote = map->remote;
+	session->tcp_state = map->tcp_state;
+	fill_times(maps, map,
+		   is_tcp && map->remote.addr != 0 ? map->remote_last_s :
+						     map->last_s,
+		   now_s, session);
+	if (map->flags & NAT_MAP_STATIC && !is_tcp)
+		session->left_s = 0;
+	return true;
+}
+
+static bool list_session(const struct nat_maps *maps, uint32_t id,
+			 uint32_t now_s, struct nat_session *session)
+{
+	const struct nat_further *further = nat_further_at(maps, id);
+	const struct nat_map *map = nat_map_at(maps, further->key.map_id);
+
+	if (further->key.kind != NAT_KIND_SESSION)
+		return false;
+	fill_ends(map, session);
+	session->remote.addr = further->key.addr;
+	session->remote.port = further->key.port;
+	session->tcp_state = further->tcp_state;
+	fill_times(maps, map, further->last_s, now_s, session);
+	return true;
+}
+
+uint32_t nat_maps_list(const struct nat_maps *maps, uint64_t *cursor,
+		       uint32_t now_s, struct nat_session *sessions, uint32_t n)
+{
+	uint32_t where = (uint32_t)(*cursor >> 32), n_filled = 0;
+	uint32_t id = (uint32_t)*cursor - 1;
+
+	while (where != AT_END && n_filled < n) {
+		bool is_listed;
+
+		id = mr_flow_next(where == IN_MAPPINGS ? maps->table :
+							 maps->sessions,
+				  id);
+		if (id == MR_FLOW_NONE) {
+			where++;
+			continue;
+		}
+		is_listed = where == IN_MAPPINGS ?
+				    list_mapping(maps, id, now_s,
+						 &sessions[n_filled]) :
+				    list_session(maps, id, now_s,
+						 &sessions[n_filled]);
+		n_filled += is_listed;
+	}
+	*cursor = (uint64_t)where << 32 | (id + 1);
+	return n_filled;
+}
+
+/* The mapping of a saved session, with the external end that it had. */
+static int restore_outside(struct nat_maps *maps,
+			   const struct nat_session *session,
+			   uint32_t subscriber_id, uint32_t id, uint32_t now_s)
+{
+	uint32_t proto = nat_proto_of(session->inside.proto);
+	const struct nat_tuple outside = {
+		.addr = session->outside.addr,
+		.port = session->outside.port,
+		.proto = session->inside.proto,
+		.realm = session->inside.realm,
+	};
+	uint32_t addr = ntohl(outside.addr), place;
+
+	if (proto == NAT_PROTOS) {
+		if (nat_external_index(&maps->ports->externals, addr) ==
+			    NAT_EXTERNAL_NONE ||
+		    nat_other_shard(addr, maps->n_shards) != maps->shard)
+			return -EINVAL;
+		return nat_other_add(maps, &outside, id) == 0 ? 0 : -EADDRINUSE;
+	}
+	place = nat_ports_place(maps->ports, proto, addr, ntohs(outside.port));
+	if (place == NAT_PLACE_NONE || !nat_ports_in_range(maps->ports, place))
+		return -EINVAL;
+	return nat_ports_take_place(maps->ports, place, subscriber_id, id,
+				    now_s) ?
+		       0 :
+		       -EADDRINUSE;
+}
+
+static int restore_mapping(struct nat_maps *maps,
+			   const struct nat_session *session,
+			   uint32_t subscriber_id, uint32_t last_s,
+			   uint32_t now_s, uint32_t *ret_id)
+{
+	bool has_ports = nat_proto_of(session->inside.proto) != NAT_PROTOS;
+	uint32_t limit = maps->config->max_per_subscriber;
+	uint32_t id;
+	int err;
+
+	if (maps->n_mappings >= maps->max_mappings ||
+	    (limit > 0 &&
+	     nat_subscriber_at(maps->subscribers, subscriber_id)->n_mappings >=
+		     limit) ||
+	    mr_flow_add(maps->table, &session->inside, &id) < 0)
+		return -ENOSPC;
+	err = restore_outside(maps, session, subscriber_id, id, now_s);
+	if (err < 0) {
+		mr_flow_remove(maps->table, id);
+		return err;
+	}
+	nat_map_fill(maps, id, session->outside,
+		     has_ports ? 0 : NAT_MAP_ADDRESS, subscriber_id, last_s);
+	nat_map_begin(maps, id, now_s);
+	*ret_id = id;
+	return 0;
+}
+
+/* Its remote end, as the first session or a further one. */
+static int restore_remote(struct nat_maps *maps,
+			  const struct nat_session *session, uint32_t id,
+			  uint32_t last_s, uint32_t now_s)
+{
+	struct nat_map *map = nat_map_at(maps, id);
+	bool is_tcp = map->inside.proto == IPPROTO_TCP;
+	enum nat_reason reason;
+
+	if (session->remote.addr == 0)
+		return 0;
+	if (map->remote.addr == session->remote.addr &&
+	    map->remote.port == session->remote.port)
+		return -EEXIST;
+	if (!nat_first_is_live(maps, map, now_s)) {
+		nat_map_set_first(maps, id, session->remote,
+				  (enum nat_tcp)session->tcp_state, last_s);
+		return 0;
+	}
+	/* Where the filter asks for none, there are none. */
+	if (!is_tcp &&
+	    maps->filtering[nat_proto_of(map->inside.proto)] == NAT_FILTER_NONE)
+		return 0;
+	if (nat_further_find(maps, id, session->remote) != MR_FLOW_NONE)
+		return -EEXIST;
+	reason = nat_further_add(maps, id, session->remote, session->tcp_state,
+				 last_s);
+	return reason == NAT_OK ? 0 : -ENOSPC;
+}
+
+/* What no translator with this configuration can have saved. */
+static bool is_sound(const struct nat_maps *maps,
+		     const struct nat_session *session)
+{
+	bool is_tcp = session->inside.proto == IPPROTO_TCP;
+	bool has_ports = nat_proto_of(session->inside.proto) != NAT_PROTOS;
+	bool is_session = session->remote.addr != 0;
+
+	return session->age_s < INT32_MAX / 2 &&
+	       session->tcp_state < NAT_TCP_STATES &&
+	       (session->tcp_state != NAT_TCP_CLOSED) ==
+		       (is_tcp && is_session) &&
+	       (has_ports ||
+		(maps->config->passes_other_protocols &&
+		 session->inside.proto != 0 && session->inside.port == 0 &&
+		 session->outside.port == 0));
+}
+
+static int restore_new(struct nat_maps *maps, const struct nat_session *session,
+		       uint32_t ordinal, uint32_t last_s, uint32_t now_s,
+		       uint32_t *ret_id)
+{
+	uint32_t subscriber_id = nat_subscriber_get(
+		maps->subscribers, session->inside.addr, session->inside.realm);
+	int err;
+
+	if (subscriber_id == MR_FLOW_NONE)
+		return -ENOSPC;
+	nat_subscriber_at(maps->subscribers, subscriber_id)->ordinal = ordinal;
+	err = restore_mapping(maps, session, subscriber_id, last_s, now_s,
+			      ret_id);
+	if (err < 0)
+		nat_subscriber_put(maps->subscribers, subscriber_id);
+	return err;
+}
+
+int nat_maps_restore(struct nat_maps *maps, const struct nat_session *session,
+		     uint32_t now_s)
+{
+	uint32_t ordinal =
+		nat_subscriber_ordinal(maps->config, session->inside.addr);
+	uint32_t last_s = now_s - session->age_s, id;
+	const struct nat_map *map;
+	int err;
+
+	if (!is_sound(maps, session))
+		return -EINVAL;
+	nat_maps_find_out(maps, &session->inside, 1, &id);
+	if (id == MR_FLOW_NONE) {
+		if (ordinal == NAT_NO_ORDINAL ||
+		    session->flags & NAT_MAP_STATIC)
+			return -EINVAL;
+		err = restore_new(maps, session, ordinal, last_s, now_s, &id);
+		return err < 0 ?
+			       err :
+			       restore_remote(maps, session, id, last_s, now_s);
+	}
+	map = nat_map_at(maps, id);
+	if (map->outside_addr != session->outside.addr ||
+	    map->outside_port != session->outside.port)
+		return -EADDRINUSE;
+	/* Of a mapping itself, or of its first session, there is but one. */
+	if (session->remote.addr == 0 || nat_is_one_to_one(map))
+		return -EEXIST;
+	return restore_remote(maps, session, id, last_s, now_s);
+}

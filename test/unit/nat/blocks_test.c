@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of apps/nat/blocks.c: RFC 6888 REQ-14, RFC 7422, and the log. */
+#include "rig.h"
+
+static void a_subscriber_has_its_ports_in_blocks(void **state)
+{
+	struct rig rig;
+	uint32_t id;
+
+	(void)state;
+	rig_init(&rig);
+	rig.config.ports.block = 64;
+	rig.config.ports.max_blocks = 2;
+	rig_start(&rig);
+	for (uint16_t i = 0; i < 128; i++) {
+		const struct nat_log_event *block;
+
+		id = rig_map(&rig, UDP, INSIDE + 1, i);
+		assert_int_equal(rig.n_events, i / 64 + 1);
+		block = &rig.events[i / 64];
+		assert_int_equal(block->what, NAT_LOG_BLOCK_BEGIN);
+		assert_int_equal(block->n_ports, 64);
+		assert_int_equal(block->now_s, 1000);
+		assert_int_equal(block->proto, UDP);
+		assert_int_equal(block->inside_addr, htonl(INSIDE + 1));
+		assert_int_equal(block->outside_addr, htonl(POOL));
+		assert_int_equal(rig_port(&rig, id) & ~63,
+				 ntohs(block->outside_port));
+	}
+	/* That is its limit; other protocols and subscribers have their own. */
+	assert_int_equal(rig_open(&rig, UDP, INSIDE + 1, 200, &id),
+			 NAT_DROP_QUOTA);
+	assert_int_equal(rig.events[rig.n_events - 1].what, NAT_LOG_QUOTA);
+	rig_map(&rig, TCP, INSIDE + 1, 200);
+	assert_int_equal(rig.events[rig.n_events - 1].proto, TCP);
+	id = rig_map(&rig, UDP, INSIDE + 2, 200);
+	assert_int_not_equal(rig_port(&rig, id) & ~63,
+			     ntohs(rig.events[0].outside_port));
+	rig_check_ports(&rig);
+	rig_end(&rig);
+}
+
+/* It stays the subscriber's as long as a port of it waits. */
+static void a_block_ends_behind_the_quarantine(void **state)
+{
+	struct rig rig;
+	uint32_t id, first;
+
+	(void)state;
+	rig_init(&rig);
+	rig.config.ports.block = 64;
+	rig.config.ports.max_blocks = 1;
+	rig_start(&rig);
+	first = rig_port(&rig, rig_map(&rig, UDP, INSIDE + 1, 1)) & ~63u;
+	assert_int_equal(rig_at(&rig, 1301), 1);
+	assert_int_equal(rig.n_events, 1);
+	assert_int_equal(rig_stats(&rig).n_subscribers, 1);
+	/* Who comes back before goes on with it. */
+	id = rig_map(&rig, UDP, INSIDE + 1, 2);
+	assert_int_equal(rig_port(&rig, id) & ~63u, first);
+	assert_int_equal(rig_at(&rig, 1602), 1);
+	rig_at(&rig, 1602 + 120);
+	assert_int_equal(rig.n_events, 1);
+	rig_at(&rig, 1602 + 121);
+	assert_int_equal(rig.n_events, 2);
+	assert_int_equal(rig.events[1].what, NAT_LOG_BLOCK_END);
+	assert_int_equal(rig.events[1].inside_addr, htonl(INSIDE + 1));
+	assert_int_equal(ntohs(rig.events[1].outside_port), first);
+	assert_int_equal(rig.events[1].n_ports, 64);
+	assert_int_equal(rig_stats(&rig).n_subscribers, 0);
+	rig_check_ports(&rig);
+	rig_end(&rig);
+}
+
+/* As many as there are; then none, until one comes back. */
+static void blocks_run_out_and_come_back(void **state)
+{
+	static bool has[1024];
+	struct rig rig;
+	uint32_t id;
+
+	(void)state;
+	memset(has, 0, sizeof(has));
+	rig_init(&rig);
+	rig.config.ports.block = 64;
+	rig.config.ports.last = 1024 + 10 * 64 - 1;
+	rig.config.timeouts.quarantine_s = 0;
+	rig_start(&rig);
+	for (uint32_t i = 0; i < 10; i++) {
+		id = rig_map(&rig, UDP, INSIDE + i, 1);
+		assert_false(has[rig_port(&rig, id) / 64]);
+		has[rig_port(&rig, id) / 64] = true;
+	}
+	assert_int_equal(rig_open(&rig, UDP, INSIDE + 10, 1, &id),
+			 NAT_DROP_NO_PORT);
+	assert_int_equal(rig_stats(&rig).n_subscribers, 10);
+	nat_maps_close(rig.maps, rig_find_out(&rig, UDP, INSIDE + 3, 1), 1000);
+	assert_int_equal(rig_stats(&rig).n_subscribers, 9);
+	rig_map(&rig, UDP, INSIDE + 10, 1);
+	rig_check_ports(&rig);
+	rig_end(&rig);
+}
+
+/* Blocks at the edges of the range are smaller, and say so. */
+static void blocks_are_cut_by_the_range_and_by_forwards(void **state)
+{
+	struct rig rig;
+	uint32_t n = 0, id;
+
+	(void)state;
+	rig_init(&rig);
+	rig.config.ports.block = 64;
+	rig.config.ports.max_blocks = 9;
+	rig.config.ports.first = 1050;
+	rig.config.ports.last = 1050 + 99;
+	/* All of the block in the middle. */
+	rig.forwards[0] =
+		(struct nat_forward){ POOL, INSIDE + 9, 1088,
+				      1151, 1,          1 << NAT_UDP };
+	rig.config.n_forwards = 1;
+	rig_start(&rig);
+	while (rig_open(&rig, UDP, INSIDE + 1, (uint16_t)n, &id) == NAT_OK)
+		n++;
+	assert_int_equal(n, 1088 - 1050);
+	assert_int_equal(rig.events[0].n_ports, 1088 - 1050);
+	assert_int_equal(ntohs(rig.events[0].outside_port), 1050);
+	rig_check_ports(&rig);
+	rig_end(&rig);
+}
+
+/* Several workers: a block is in their slices, an event for each. */
+static void blocks_of_several_workers_are_logged_by_slice(void **state)
+{
+	struct rig rig;
+	uint32_t id;
+
+	(void)state;
+	rig_init(&rig);
+	rig.config.ports.block = 256;
+	assert_int_equal(rig_try(&rig, 1, 2, NULL), 0);
+	for (uint16_t i = 0; i < 256; i++) {
+		bool is_logged = false;
+
+		id = rig_map(&rig, UDP, INSIDE + 1, i);
+		assert_int_equal(rig.n_events, 4);
+		for (uint32_t e = 0; e < 4; e++)
+			is_logged |= (rig_port(&rig, id) & ~63) ==
+				     ntohs(rig.events[e].outside_port);
+		assert_true(is_logged);
+	}
+	for (uint32_t e = 0; e < 4; e++)
+		assert_int_equal(rig.events[e].n_ports, 64);
+	assert_int_equal(rig_open(&rig, UDP, INSIDE + 1, 256, &id),
+			 NAT_DROP_QUOTA);
+	rig_end(&rig);
+}
+
+static void the_inside_port_is_kept_within_a_block(void **state)
+{
+	uint32_t first, n_kept = 0;
+	struct rig rig;
+
+	(void)state;
+	rig_init(&rig);
+	rig.config.ports.block = 64;
+	rig.config.ports.keeps_port = true;
+	rig_start(&rig);
+	first = rig_port(&rig, rig_map(&rig, UDP, INSIDE + 1, 1)) & ~63u;
+	for (uint32_t port = first; port < first + 60; port++)
+		n_kept += rig_port(&rig, rig_map(&rig, UDP, INSIDE + 1,
+						 (uint16_t)port)) == port;
+	/* All but the one that the first mapping has, and whom it displaced. */
+	assert_true(n_kept >= 58);
+	rig_end(&rig);
+}
+
+/* The block is known without a log, and is the same each time. */
+static void deterministic_ports_follow_from_the_address(void **state)
+{
+	struct rig rig;
+	uint32_t id;
+
+	(void)state;
+	rig_init(&rig);
+	rig.pool[0].last = POOL + 1;
+	rig.subscribers[0] = (struct nat_prefix){ INSIDE, 0xfffffff0 };
+	rig.config.ports.is_deterministic = true;
+	rig.config.ports.block = 4096;
+	rig_start(&rig);
+	/* 15 whole blocks from 4096 up, then the next address. */
+	for (uint32_t i = 0; i < 16; i += 5) {
+		for (uint16_t k = 0; k < 100; k++) {
+			id = rig_map(&rig, k & 1 ? UDP : TCP, INSIDE + i, k);
+			assert_int_equal(rig_addr(&rig, id), POOL + i / 15);
+			assert_int_equal(rig_port(&rig, id) / 4096, 1 + i % 15);
+		}
+	}
+	assert_int_equal(rig.n_events, 0);
+	rig_at(&rig, 1301);
+	rig_at(&rig, 1500);
+	assert_int_equal(rig.n_events, 0);
+	assert_int_equal(rig_stats(&rig).n_subscribers, 0);
+	rig_check_ports(&rig);
+	rig_end(&rig);
+}
+
+static void a_deterministic_block_is_all_there_is(void **state)
+{
+	struct rig rig;
+	uint32_t id;
+
+	(void)state;
+	rig_init(&rig);
+	/* Of 8192 ports there are seven, of 16384 only three: four need one. */
+	rig.subscribers[0] = (struct nat_prefix){ INSIDE, 0xfffffffc };
+	rig.config.ports.is_deterministic = true;
+	rig_start(&rig);
+	for (uint32_t i = 0; i < 8192; i++)
+		rig_map(&rig, UDP, INSIDE, (uint16_t)i);
+	assert_int_equal(rig_open(&rig, UDP, INSIDE, 9000, &id),
+			 NAT_DROP_QUOTA);
+	rig_map(&rig, UDP, INSIDE + 3, 9000);
+	rig_end(&rig);
+}
+
+static void blocks_that_cannot_be_are_refused(void **state)
+{
+	struct mr_reason why;
+	struct rig rig;
+
+	(void)state;
+	rig_init(&rig);
+	rig.config.ports.block = 100;
+	assert_int_equal(rig_try(&rig, 0, 1, &why), -EINVAL);
+	assert_reason_has(&why, "a block of 100 ports");
+	rig.config.ports.block = 4;
+	assert_int_equal(rig_try(&rig, 0, 1, &why), -EINVAL);
+	rig.config.ports.block = 1024;
+	assert_int_equal(rig_try(&rig, 0, 128, &why), -EINVAL);
+	assert_reason_has(&why, "at most the 512 ports");
+	rig.config.ports.is_deterministic = true;
+	rig.subscribers[0].mask = 0xffffffc0;
+	assert_int_equal(rig_try(&rig, 0, 2, &why), -EINVAL);
+	assert_reason_has(&why, "need a single worker, not 2");
+	assert_int_equal(rig_try(&rig, 0, 1, &why), -EINVAL);
+	assert_reason_has(&why, "64 inside addresses");
+	assert_reason_has(&why, "63 blocks of 1024");
+	rig.config.ports.block = 0;
+	rig.subscribers[0].mask = 0xff000000;
+	assert_int_equal(rig_try(&rig, 0, 1, &why), -EINVAL);
+	assert_reason_has(&why, "8064 blocks of 8");
+	rig_end(&rig);
+}
+
+static void mappings_are_logged_on_request(void **state)
+{
+	struct rig rig;
+	uint32_t id;
+
+	(void)state;
+	rig_init(&rig);
+	rig.config.logs_sessions = true;
+	rig_start(&rig);
+	id = rig_map(&rig, TCP, INSIDE + 1, 7);
+	assert_int_equal(rig.n_events, 1);
+	assert_int_equal(rig.events[0].what, NAT_LOG_MAPPING_BEGIN);
+	assert_int_equal(rig.events[0].outside_port, htons(rig_port(&rig, id)));
+	assert_int_equal(rig.events[0].inside_port, htons(7));
+	rig_at(&rig, 1241);
+	assert_int_equal(rig.n_events, 2);
+	assert_int_equal(rig.events[1].what, NAT_LOG_MAPPING_END);
+	assert_int_equal(rig.events[1].now_s, 1241);
+	assert_int_equal(rig.events[1].inside_addr, htonl(INSIDE + 1));
+	rig_end(&rig);
+}
+
+/* A host that is refused a million times is a line a minute. */
+static void refusals_are_logged_now_and_then(void **state)
+{
+	struct rig rig;
+	uint32_t id;
+
+	(void)state;
+	rig_init(&rig);
+	rig.config.max_per_subscriber = 1;
+	rig_start(&rig);
+	rig_map(&rig, UDP, INSIDE, 1);
+	for (uint32_t s = 0; s < 120; s++) {
+		rig.now_s = 1000 + s;
+		assert_int_equal(rig_open(&rig, UDP, INSIDE, 2, &id),
+				 NAT_DROP_QUOTA);
+	}
+	assert_int_equal(rig.n_events, 2);
+	assert_int_equal(rig.events[0].what, NAT_LOG_QUOTA);
+	assert_int_equal(rig.events[1].now_s, 1060);
+	rig_end(&rig);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_subscriber_has_its_ports_in_blocks),
+		cmocka_unit_test(a_block_ends_behind_the_quarantine),
+		cmocka_unit_test(blocks_run_out_and_come_back),
+		cmocka_unit_test(blocks_are_cut_by_the_range_and_by_forwards),
+		cmocka_unit_test(blocks_of_several_workers_are_logged_by_slice),
+		cmocka_unit_test(the_inside_port_is_kept_within_a_block),
+		cmocka_unit_test(deterministic_ports_follow_from_the_address),
+		cmocka_unit_test(a_deterministic_block_is_all_there_is),
+		cmocka_unit_test(blocks_that_cannot_be_are_refused),
+		cmocka_unit_test(mappings_are_logged_on_request),
+		cmocka_unit_test(refusals_are_logged_now_and_then),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

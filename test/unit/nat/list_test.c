@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of apps/nat/list.c: what lists say, and taking it up again. */
+#include "rig.h"
+
+enum { MAX = 400 };
+
+/* All of it, by parts of n. */
+static uint32_t list(const struct rig *rig, struct nat_session *sessions,
+		     uint32_t n)
+{
+	uint32_t n_all = 0, n_here;
+	uint64_t cursor = 0;
+
+	do {
+		n_here = nat_maps_list(rig->maps, &cursor, rig->now_s,
+				       sessions + n_all, n);
+		assert_true(n_here <= n && n_all + n_here <= MAX);
+		n_all += n_here;
+	} while (n_here > 0);
+	return n_all;
+}
+
+static void fill(struct rig *rig)
+{
+	uint32_t id;
+
+	for (uint16_t i = 0; i < 50; i++) {
+		id = rig_map(rig, UDP, INSIDE + i, i);
+		rig_out(rig, id, REMOTE, 53, 0);
+		id = rig_map(rig, TCP, INSIDE + i, i);
+		for (uint16_t k = 0; k <= i % 5; k++) {
+			rig_out(rig, id, REMOTE, (uint16_t)(80 + k), SYN);
+			rig_in(rig, id, REMOTE, (uint16_t)(80 + k), SYN);
+		}
+		rig_map(rig, ICMP, INSIDE + i, i);
+	}
+	id = rig_map(rig, GRE, INSIDE, 0);
+	rig_out(rig, id, REMOTE, 0, 0);
+}
+
+static uint64_t number_of(struct nat_remote end)
+{
+	return (uint64_t)end.addr << 16 | end.port;
+}
+
+static int by_ends(const void *a, const void *b)
+{
+	const struct nat_session *x = a, *y = b;
+	uint64_t p = number_of(x->outside), q = number_of(y->outside);
+	int order = memcmp(&x->inside, &y->inside, sizeof(x->inside));
+
+	if (order == 0 && p == q) {
+		p = number_of(x->remote);
+		q = number_of(y->remote);
+	}
+	return order != 0 ? order : (p > q) - (p < q);
+}
+
+static void every_session_is_listed_once(void **state)
+{
+	static struct nat_session by_one[MAX], by_many[MAX];
+	struct rig rig;
+	uint32_t n;
+
+	(void)state;
+	memset(by_one, 0, sizeof(by_one));
+	memset(by_many, 0, sizeof(by_many));
+	rig_init(&rig);
+	rig.config.passes_other_protocols = true;
+	rig.config.filtering[NAT_TCP] =
+		NAT_FILTER_ADDRESS; /* permits are not */
+	rig_start(&rig);
+	fill(&rig);
+	n = list(&rig, by_one, 1);
+	assert_int_equal(n, 3 * 50 + 100 + 1);
+	assert_int_equal(list(&rig, by_many, 300), n);
+	qsort(by_one, n, sizeof(by_one[0]), by_ends);
+	for (uint32_t i = 1; i < n; i++)
+		assert_true(by_ends(&by_one[i - 1], &by_one[i]) != 0);
+	rig_end(&rig);
+}
+
+static void a_list_says_how_old_and_how_long(void **state)
+{
+	struct nat_session sessions[MAX];
+	struct rig rig;
+	uint32_t id;
+
+	(void)state;
+	rig_init(&rig);
+	rig_start(&rig);
+	id = rig_map(&rig, UDP, INSIDE + 3, 7);
+	rig_out(&rig, id, REMOTE, 53, 0);
+	nat_map_at(rig.maps, id)->n_out = 5;
+	nat_map_at(rig.maps, id)->n_in = 6;
+	rig.now_s = 1100;
+	assert_int_equal(list(&rig, sessions, 10), 1);
+	assert_int_equal(sessions[0].inside.addr, htonl(INSIDE + 3));
+	assert_int_equal(sessions[0].outside.addr, htonl(POOL));
+	assert_int_equal(sessions[0].outside.port, htons(rig_port(&rig, id)));
+	assert_int_equal(sessions[0].remote.addr, htonl(REMOTE));
+	assert_int_equal(sessions[0].remote.port, htons(53));
+	assert_int_equal(sessions[0].age_s, 100);
+	assert_int_equal(sessions[0].left_s, 201);
+	assert_int_equal(sessions[0].n_out, 5);
+	assert_int_equal(sessions[0].n_in, 6);
+	nat_maps_close(rig.maps, id, 1100);
+	id = rig_map(&rig, TCP, INSIDE + 3, 7);
+	rig_out(&rig, id, REMOTE, 80, SYN);
+	rig_in(&rig, id, REMOTE, 80, SYN);
+	rig_out(&rig, id, REMOTE, 81, SYN);
+	rig.now_s = 1110;
+	assert_int_equal(list(&rig, sessions, 10), 2);
+	assert_int_equal(sessions[0].tcp_state, NAT_TCP_OPEN);
+	assert_int_equal(sessions[0].left_s, 7431);
+	assert_int_equal(sessions[1].tcp_state, NAT_TCP_OPENING);
+	assert_int_equal(sessions[1].remote.port, htons(81));
+	assert_int_equal(sessions[1].left_s, 231);
+	/* When the first one has ended, the further one is left. */
+	rig_in(&rig, id, REMOTE, 81, SYN);
+	rig_in(&rig, id, REMOTE, 80, RST);
+	rig_at(&rig, 1351);
+	assert_int_equal(list(&rig, sessions, 10), 1);
+	assert_int_equal(sessions[0].remote.port, htons(81));
+	rig_end(&rig);
+}
+
+static void static_ones_are_listed_without_a_time(void **state)
+{
+	struct nat_session sessions[MAX];
+	struct rig rig;
+	uint32_t id;
+
+	(void)state;
+	rig_init(&rig);
+	rig.forwards[0] = (struct nat_forward){
+		POOL, INSIDE + 5, 80, 80, 80, 1 << NAT_TCP
+	};
+	rig.config.n_forwards = 1;
+	rig_start(&rig);
+	assert_int_equal(list(&rig, sessions, 10), 1);
+	assert_int_equal(sessions[0].flags, NAT_MAP_STATIC);
+	assert_int_equal(sessions[0].left_s, 0);
+	assert_int_equal(sessions[0].remote.addr, 0);
+	id = rig_find_in(&rig, TCP, POOL, 80);
+	rig_out(&rig, id, REMOTE, 80, SYN | ACK);
+	assert_int_equal(list(&rig, sessions, 10), 1);
+	assert_int_equal(sessions[0].remote.addr, htonl(REMOTE));
+	assert_int_equal(sessions[0].left_s, 7441);
+	rig.now_s = 9000;
+	assert_int_equal(list(&rig, sessions, 10), 1);
+	assert_int_equal(sessions[0].remote.addr, 0);
+	rig_end(&rig);
+}
+
+/* Into another translator, as at a restart; in any order. */
+static void what_was_listed_is_restored(void **state)
+{
+	static struct nat_session before[MAX], after[MAX];
+	static const uint16_t blocks[] = { 0, 64 };
+
+	(void)state;
+	for (uint32_t b = 0; b < 2; b++) {
+		struct rig old, new;
+		uint32_t n;
+
+		rig_init(&old);
+		old.config.passes_other_protocols = true;
+		old.config.filtering[NAT_TCP] = NAT_FILTER_ADDRESS;
+		old.config.ports.block = blocks[b];
+		old.config.ports.max_blocks = 4;
+		rig_start(&old);
+		fill(&old);
+		old.now_s = 1030;
+		n = list(&old, before, 300);
+		rig_init(&new);
+		new.config.passes_other_protocols = true;
+		new.config.filtering[NAT_TCP] = NAT_FILTER_ADDRESS;
+		new.config.ports = old.config.ports;
+		new.now_s = 500000;
+		rig_start(&new);
+		for (uint32_t i = n; i-- > 0;)
+			assert_int_equal(nat_maps_restore(new.maps, &before[i],
+							  new.now_s),
+					 0);
+		assert_int_equal(list(&new, after, 300), n);
+		qsort(before, n, sizeof(before[0]), by_ends);
+		qsort(after, n, sizeof(after[0]), by_ends);
+		for (uint32_t i = 0; i < n; i++) {
+			assert_int_equal(by_ends(&before[i], &after[i]), 0);
+			assert_int_equal(before[i].tcp_state,
+					 after[i].tcp_state);
+			assert_int_equal(before[i].age_s, after[i].age_s);
+			assert_int_equal(before[i].left_s, after[i].left_s);
+			assert_int_equal(nat_maps_restore(new.maps, &before[i],
+							  new.now_s),
+					 -EEXIST);
+		}
+		rig_check_ports(&new);
+		assert_int_equal(rig_at(&new, 500000 + 30), 0);
+		assert_int_equal(rig_at(&new, 500000 + 31), 50); /* ICMP */
+		rig_at(&new, 500000 + 8000);
+		rig_at(&new, 500000 + 9000);
+		assert_int_equal(rig_stats(&new).n_mappings, 0);
+		assert_int_equal(rig_stats(&new).n_sessions, 0);
+		assert_int_equal(rig_stats(&new).n_subscribers, 0);
+		rig_end(&new);
+		rig_end(&old);
+	}
+}
+
+static int restore(struct rig *rig, struct nat_session session)
+{
+	return nat_maps_restore(rig->maps, &session, rig->now_s);
+}
+
+static void what_cannot_be_restored_is_refused(void **state)
+{
+	const struct nat_session good = {
+		.inside = tuple(UDP, INSIDE + 1, 5),
+		.outside = remote(POOL, 5000),
+		.remote = remote(REMOTE, 53),
+		.age_s = 10,
+	};
+	struct nat_session s;
+	struct rig rig;
+	uint32_t n_subscribers;
+
+	(void)state;
+	rig_init(&rig);
+	rig.config.max_mappings = 2;
+	rig_start(&rig);
+	s = good, s.inside.addr = htonl(0x0b000001);
+	assert_int_equal(restore(&rig, s), -EINVAL);
+	s = good, s.outside.addr = htonl(POOL + 1);
+	assert_int_equal(restore(&rig, s), -EINVAL);
+	s = good, s.outside.port = htons(1023);
+	assert_int_equal(restore(&rig, s), -EINVAL);
+	s = good, s.inside.proto = GRE;
+	assert_int_equal(restore(&rig, s), -EINVAL);
+	s = good, s.flags = NAT_MAP_STATIC;
+	assert_int_equal(restore(&rig, s), -EINVAL);
+	s = good, s.tcp_state = NAT_TCP_OPEN;
+	assert_int_equal(restore(&rig, s), -EINVAL);
+	s = good, s.inside.proto = TCP;
+	assert_int_equal(restore(&rig, s), -EINVAL);
+	s.tcp_state = NAT_TCP_STATES;
+	assert_int_equal(restore(&rig, s), -EINVAL);
+	s = good, s.age_s = UINT32_MAX;
+	assert_int_equal(restore(&rig, s), -EINVAL);
+	assert_int_equal(rig_stats(&rig).n_subscribers, 0);
+	assert_int_equal(restore(&rig, good), 0);
+	assert_int_equal(restore(&rig, good), -EEXIST);
+	n_subscribers = (uint32_t)rig_stats(&rig).n_subscribers;
+	s = good, s.inside.addr = htonl(INSIDE + 2);
+	assert_int_equal(restore(&rig, s), -EADDRINUSE);
+	s = good, s.outside.port = htons(5001);
+	assert_int_equal(restore(&rig, s), -EADDRINUSE);
+	assert_int_equal(rig_stats(&rig).n_subscribers, n_subscribers);
+	s.inside.port = htons(6);
+	assert_int_equal(restore(&rig, s), 0);
+	s.inside.port = htons(7);
+	assert_int_equal(restore(&rig, s), -ENOSPC);
+	rig_check_ports(&rig);
+	rig_end(&rig);
+}
+
+static void further_sessions_are_restored_within_limits(void **state)
+{
+	struct nat_session s = {
+		.inside = tuple(TCP, INSIDE + 1, 5),
+		.outside = remote(POOL, 5000),
+		.remote = remote(REMOTE, 53),
+		.tcp_state = NAT_TCP_OPEN,
+	};
+	struct rig rig;
+
+	(void)state;
+	rig_init(&rig);
+	rig.config.max_sessions = 1;
+	rig_start(&rig);
+	assert_int_equal(restore(&rig, s), 0);
+	s.remote.port = htons(54);
+	assert_int_equal(restore(&rig, s), 0);
+	assert_int_equal(restore(&rig, s), -EEXIST);
+	s.remote.port = htons(55);
+	assert_int_equal(restore(&rig, s), -ENOSPC);
+	rig_end(&rig);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_session_is_listed_once),
+		cmocka_unit_test(a_list_says_how_old_and_how_long),
+		cmocka_unit_test(static_ones_are_listed_without_a_time),
+		cmocka_unit_test(what_was_listed_is_restored),
+		cmocka_unit_test(what_cannot_be_restored_is_refused),
+		cmocka_unit_test(further_sessions_are_restored_within_limits),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of apps/nat/ports.c and quarantine.c: which port is given to whom. */
+#include "rig.h"
+
+static void no_port_is_given_twice_and_all_are_given(void **state)
+{
+	static bool used[65536];
+	struct rig rig;
+	uint32_t id;
+
+	(void)state;
+	memset(used, 0, sizeof(used));
+	rig_init(&rig);
+	rig_start(&rig);
+	for (uint32_t i = 0; i < 65536 - 1024; i++) {
+		id = rig_map(&rig, UDP, INSIDE + i, 1);
+		assert_false(used[rig_port(&rig, id)]);
+		assert_in_range(rig_port(&rig, id), 1024, 65535);
+		used[rig_port(&rig, id)] = true;
+	}
+	assert_int_equal(rig_open(&rig, UDP, INSIDE + 99999, 1, &id),
+			 NAT_DROP_NO_PORT);
+	/* Ports of other protocols are others. */
+	rig_map(&rig, TCP, INSIDE + 99999, 1);
+	rig_check_ports(&rig);
+	assert_int_equal(rig.events[0].what, NAT_LOG_NO_PORT);
+	rig_end(&rig);
+}
+
+/* RFC 6056: neither in order, nor near the one before. */
+static void choice_is_hard_to_guess(void **state)
+{
+	uint32_t n_next = 0, n_near = 0, last = 0, low = 0;
+	struct rig rig;
+
+	(void)state;
+	rig_init(&rig);
+	rig_start(&rig);
+	for (uint32_t i = 0; i < 10000; i++) {
+		uint32_t port =
+			rig_port(&rig, rig_map(&rig, UDP, INSIDE + i, 1));
+
+		n_next += port == last + 1;
+		n_near += port - last + 64 < 128;
+		low += port < 1024 + (65536 - 1024) / 2;
+		last = port;
+	}
+	assert_in_range(n_next, 0, 10);
+	assert_in_range(n_near, 0, 60); /* 20 are to be expected */
+	assert_in_range(low, 4700, 5300);
+	rig_end(&rig);
+}
+
+static void the_inside_port_is_kept_if_it_is_free(void **state)
+{
+	struct rig rig;
+	uint32_t id;
+
+	(void)state;
+	rig_init(&rig);
+	rig.config.ports.keeps_port = true;
+	rig_start(&rig);
+	assert_int_equal(rig_port(&rig, rig_map(&rig, UDP, INSIDE + 1, 5000)),
+			 5000);
+	assert_int_not_equal(
+		rig_port(&rig, rig_map(&rig, UDP, INSIDE + 2, 5000)), 5000);
+	/* Out of the range. */
+	id = rig_map(&rig, UDP, INSIDE + 1, 53);
+	assert_in_range(rig_port(&rig, id), 1024, 65535);
+	id = rig_map(&rig, UDP, INSIDE + 1, 0);
+	assert_in_range(rig_port(&rig, id), 1024, 65535);
+	assert_int_equal(rig_port(&rig, rig_map(&rig, UDP, INSIDE + 1, 65535)),
+			 65535);
+	rig_end(&rig);
+}
+
+static void parity_is_kept_until_there_is_no_other_port(void **state)
+{
+	struct rig rig;
+	uint32_t n_odd = 0;
+
+	(void)state;
+	rig_init(&rig);
+	rig.config.ports.keeps_parity = true;
+	rig.config.ports.last = 1024 + 199;
+	rig_start(&rig);
+	for (uint32_t i = 0; i < 100; i++)
+		assert_int_equal(
+			rig_port(&rig, rig_map(&rig, UDP, INSIDE + i, 50)) & 1,
+			0);
+	for (uint32_t i = 0; i < 50; i++)
+		n_odd += rig_port(&rig, rig_map(&rig, UDP, INSIDE + i, 52)) & 1;
+	assert_int_equal(n_odd, 50);
+	rig_end(&rig);
+}
+
+static void low_ports_stay_low_where_there_are_some(void **state)
+{
+	struct rig rig;
+	uint32_t id;
+
+	(void)state;
+	rig_init(&rig);
+	rig.config.ports.first = 1;
+	rig.config.ports.keeps_class = true;
+	rig_start(&rig);
+	for (uint32_t i = 0; i < 1023; i++) {
+		id = rig_map(&rig, UDP, INSIDE + i, 500);
+		assert_in_range(rig_port(&rig, id), 1, 1023);
+		id = rig_map(&rig, UDP, INSIDE + i, 5000);
+		assert_in_range(rig_port(&rig, id), 1024, 65535);
+	}
+	/* They are used up; any port is better than none. */
+	id = rig_map(&rig, UDP, INSIDE + 2000, 500);
+	assert_in_range(rig_port(&rig, id), 1024, 65535);
+	rig_end(&rig);
+}
+
+static void port_0_is_never_given(void **state)
+{
+	struct nat_ports_stats stats;
+	struct rig rig;
+	uint32_t id;
+
+	(void)state;
+	rig_init(&rig);
+	rig.config.ports.first = 0;
+	rig.config.ports.last = 63;
+	rig_start(&rig);
+	for (uint32_t i = 0; i < 63; i++) {
+		id = rig_map(&rig, ICMP, INSIDE + i, 0);
+		assert_in_range(rig_port(&rig, id), 1, 63);
+	}
+	assert_int_equal(rig_open(&rig, ICMP, INSIDE + 64, 0, &id),
+			 NAT_DROP_NO_PORT);
+	nat_ports_stats(rig.maps->ports, &stats);
+	assert_int_equal(stats.n_all, 3 * 63);
+	rig_end(&rig);
+}
+
+/* RFC 6888 REQ-2; and REQ-3: ranges with gaps. */
+static void a_subscriber_keeps_its_address_even_if_it_is_full(void **state)
+{
+	struct rig rig;
+	uint32_t counts[3] = { 0 }, first, id;
+
+	(void)state;
+	rig_init(&rig);
+	rig.pool[0] = (struct nat_range){ POOL, POOL + 1 };
+	rig.pool[1] = (struct nat_range){ POOL + 9, POOL + 9 };
+	rig.config.n_pool = 2;
+	rig.config.ports.last = 1024 + 99;
+	rig_start(&rig);
+	first = rig_addr(&rig, rig_map(&rig, UDP, INSIDE, 0));
+	for (uint32_t i = 1; i < 100; i++)
+		assert_int_equal(
+			rig_addr(&rig, rig_map(&rig, UDP, INSIDE, (uint16_t)i)),
+			first);
+	assert_int_equal(rig_open(&rig, UDP, INSIDE, 100, &id),
+			 NAT_DROP_NO_PORT);
+	assert_int_equal(rig_addr(&rig, rig_map(&rig, TCP, INSIDE, 1)), first);
+	/* Others go where there is room, evenly. */
+	for (uint32_t i = 1; i <= 100; i++) {
+		uint32_t addr =
+			rig_addr(&rig, rig_map(&rig, UDP, INSIDE + i, 1));
+
+		counts[addr == POOL ? 0 : addr == POOL + 1 ? 1 : 2]++;
+		assert_int_not_equal(addr, first);
+	}
+	for (uint32_t i = 0; i < 3; i++)
+		assert_true(counts[i] == 0 || counts[i] == 50);
+	rig_check_ports(&rig);
+	rig_end(&rig);
+}
+
+static void without_pairing_all_addresses_fill_up(void **state)
+{
+	struct rig rig;
+	uint32_t id;
+
+	(void)state;
+	rig_init(&rig);
+	rig.pool[0].last = POOL + 19; /* more than are compared */
+	rig.config.ports.last = 1024 + 9;
+	rig.config.is_paired = false;
+	rig_start(&rig);
+	for (uint32_t i = 0; i < 200; i++)
+		rig_map(&rig, UDP, INSIDE, (uint16_t)i);
+	assert_int_equal(rig_open(&rig, UDP, INSIDE, 200, &id),
+			 NAT_DROP_NO_PORT);
+	rig_check_ports(&rig);
+	rig_end(&rig);
+}
+
+static void a_pool_of_none_gives_none(void **state)
+{
+	struct rig rig;
+	uint32_t id;
+
+	(void)state;
+	rig_init(&rig);
+	rig.config.n_pool = 0;
+	rig.config.passes_other_protocols = true;
+	rig_start(&rig);
+	assert_int_equal(rig_open(&rig, UDP, INSIDE, 1, &id), NAT_DROP_NO_PORT);
+	assert_int_equal(rig_open(&rig, GRE, INSIDE, 0, &id), NAT_DROP_NO_PORT);
+	assert_int_equal(rig_find_in(&rig, UDP, POOL, 1024), MR_FLOW_NONE);
+	rig_end(&rig);
+}
+
+static void ranges_that_leave_nothing_are_refused(void **state)
+{
+	struct mr_reason why;
+	struct rig rig;
+
+	(void)state;
+	rig_init(&rig);
+	rig.config.ports.last = 1024 + 63;
+	assert_int_equal(rig_try(&rig, 1, 3, &why), 0); /* slice 16 */
+	nat_maps_destroy(rig.maps);
+	rig.maps = NULL;
+	assert_int_equal(rig_try(&rig, 2, 3, &why), -EINVAL);
+	assert_reason_has(&why, "1024 to 1087 leave none for worker 2 of 3");
+	rig.config.ports.last = 65535;
+	rig.pool[0] = (struct nat_range){ 0x01000000, 0x01000000 + 20000 };
+	assert_int_equal(rig_try(&rig, 0, 1, &why), -EINVAL);
+	assert_reason_has(&why, "20001 external addresses are more");
+	rig.pool[0] = (struct nat_range){ 0, UINT32_MAX };
+	assert_int_equal(rig_try(&rig, 0, 1, &why), -EINVAL);
+	assert_reason_has(&why, "all of IPv4");
+	rig_end(&rig);
+}
+
+/* Batches are fewer than seconds: nothing may be freed early for it. */
+static void a_quarantine_that_nobody_empties_keeps_what_it_has(void **state)
+{
+	struct rig rig;
+
+	(void)state;
+	rig_init(&rig);
+	rig.config.timeouts.quarantine_s = 5;
+	rig_start(&rig);
+	for (uint32_t i = 0; i < 20; i++) {
+		uint32_t id = rig_map(&rig, UDP, INSIDE, (uint16_t)i);
+
+		nat_maps_close(rig.maps, id, 1000 + i);
+	}
+	assert_int_equal(rig_stats(&rig).n_quarantined, 20);
+	/* Freed at 1000 and up; the newest batch is of 1019. */
+	nat_ports_release(rig.maps->ports, 1006, 100);
+	assert_int_equal(rig_stats(&rig).n_quarantined, 19);
+	nat_ports_release(rig.maps->ports, 1024, 100);
+	assert_in_range(rig_stats(&rig).n_quarantined, 1, 19);
+	nat_ports_release(rig.maps->ports, 1025, 100);
+	assert_int_equal(rig_stats(&rig).n_quarantined, 0);
+	rig_check_ports(&rig);
+	rig_end(&rig);
+}
+
+static void release_is_bounded_and_0_means_none(void **state)
+{
+	struct rig rig;
+
+	(void)state;
+	rig_init(&rig);
+	rig_start(&rig);
+	for (uint32_t i = 0; i < 10; i++)
+		nat_maps_close(rig.maps,
+			       rig_map(&rig, UDP, INSIDE, (uint16_t)i), 1000);
+	assert_int_equal(nat_ports_release(rig.maps->ports, 2000, 3), 3);
+	assert_int_equal(nat_ports_release(rig.maps->ports, 2000, 3), 3);
+	assert_int_equal(nat_ports_release(rig.maps->ports, 2000, 9), 4);
+	rig_end(&rig);
+	rig_init(&rig);
+	rig.config.timeouts.quarantine_s = 0;
+	rig_start(&rig);
+	nat_maps_close(rig.maps, rig_map(&rig, UDP, INSIDE, 1), 1000);
+	assert_int_equal(rig_stats(&rig).n_quarantined, 0);
+	rig_check_ports(&rig);
+	rig_end(&rig);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(no_port_is_given_twice_and_all_are_given),
+		cmocka_unit_test(choice_is_hard_to_guess),
+		cmocka_unit_test(the_inside_port_is_kept_if_it_is_free),
+		cmocka_unit_test(parity_is_kept_until_there_is_no_other_port),
+		cmocka_unit_test(low_ports_stay_low_where_there_are_some),
+		cmocka_unit_test(port_0_is_never_given),
+		cmocka_unit_test(
+			a_subscriber_keeps_its_address_even_if_it_is_full),
+		cmocka_unit_test(without_pairing_all_addresses_fill_up),
+		cmocka_unit_test(a_pool_of_none_gives_none),
+		cmocka_unit_test(ranges_that_leave_nothing_are_refused),
+		cmocka_unit_test(
+			a_quarantine_that_nobody_empties_keeps_what_it_has),
+		cmocka_unit_test(release_is_bounded_and_0_means_none),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of apps/nat/tcp.c: RFC 7857 figure 1, arrow by arrow. */
+#include "rig.h"
+
+enum { MAX_STEPS = 6 };
+
+struct segment {
+	enum nat_direction direction;
+	uint8_t flags;
+};
+
+/* A conversation and the state that it ends in. */
+static const struct {
+	const char *what;
+	struct segment segments[MAX_STEPS]; /* up to one with flags 0 */
+	enum nat_tcp ends;
+} rows[] = {
+	{ "a SYN opens", { { NAT_OUT, SYN } }, NAT_TCP_OPENING },
+	{ "a SYN from outside makes nothing",
+	  { { NAT_IN, SYN } },
+	  NAT_TCP_CLOSED },
+	{ "its answer does",
+	  { { NAT_IN, SYN }, { NAT_OUT, SYN | ACK } },
+	  NAT_TCP_OPEN },
+	{ "data without a SYN makes nothing",
+	  { { NAT_OUT, ACK } },
+	  NAT_TCP_CLOSED },
+	{ "nor does an RST", { { NAT_OUT, RST | ACK } }, NAT_TCP_CLOSED },
+	{ "nor a FIN", { { NAT_OUT, FIN | ACK } }, NAT_TCP_CLOSED },
+	{ "SYN with RST is an RST",
+	  { { NAT_OUT, SYN | RST } },
+	  NAT_TCP_CLOSED },
+	{ "answered",
+	  { { NAT_OUT, SYN }, { NAT_IN, SYN | ACK } },
+	  NAT_TCP_OPEN },
+	{ "simultaneous open",
+	  { { NAT_OUT, SYN }, { NAT_IN, SYN }, { NAT_OUT, SYN | ACK } },
+	  NAT_TCP_OPEN },
+	{ "data is no answer",
+	  { { NAT_OUT, SYN }, { NAT_IN, ACK }, { NAT_OUT, ACK } },
+	  NAT_TCP_OPENING },
+	{ "nor is an RST",
+	  { { NAT_OUT, SYN }, { NAT_IN, RST | ACK } },
+	  NAT_TCP_OPENING },
+	{ "one FIN goes out",
+	  { { NAT_OUT, SYN }, { NAT_IN, SYN | ACK }, { NAT_OUT, FIN | ACK } },
+	  NAT_TCP_HALF_OUT },
+	{ "one FIN comes in",
+	  { { NAT_OUT, SYN }, { NAT_IN, SYN | ACK }, { NAT_IN, FIN | ACK } },
+	  NAT_TCP_HALF_IN },
+	{ "the same FIN again",
+	  { { NAT_OUT, SYN },
+	    { NAT_IN, SYN | ACK },
+	    { NAT_IN, FIN | ACK },
+	    { NAT_IN, FIN | ACK } },
+	  NAT_TCP_HALF_IN },
+	{ "both FINs, out first",
+	  { { NAT_OUT, SYN },
+	    { NAT_IN, SYN | ACK },
+	    { NAT_OUT, FIN | ACK },
+	    { NAT_IN, FIN | ACK } },
+	  NAT_TCP_CLOSING },
+	{ "both FINs, in first",
+	  { { NAT_OUT, SYN },
+	    { NAT_IN, SYN | ACK },
+	    { NAT_IN, FIN | ACK },
+	    { NAT_OUT, FIN | ACK },
+	    { NAT_IN, ACK } },
+	  NAT_TCP_CLOSING },
+	{ "RST goes out",
+	  { { NAT_OUT, SYN }, { NAT_IN, SYN | ACK }, { NAT_OUT, RST } },
+	  NAT_TCP_RESET },
+	{ "RST comes in",
+	  { { NAT_OUT, SYN }, { NAT_IN, SYN | ACK }, { NAT_IN, RST } },
+	  NAT_TCP_RESET },
+	{ "RST behind a FIN",
+	  { { NAT_OUT, SYN },
+	    { NAT_IN, SYN | ACK },
+	    { NAT_IN, FIN | ACK },
+	    { NAT_OUT, RST | ACK } },
+	  NAT_TCP_RESET },
+	{ "and it goes on all the same",
+	  { { NAT_OUT, SYN },
+	    { NAT_IN, SYN | ACK },
+	    { NAT_IN, RST },
+	    { NAT_OUT, ACK } },
+	  NAT_TCP_OPEN },
+	{ "another RST does not",
+	  { { NAT_OUT, SYN },
+	    { NAT_IN, SYN | ACK },
+	    { NAT_IN, RST },
+	    { NAT_IN, RST } },
+	  NAT_TCP_RESET },
+	{ "the same ends anew",
+	  { { NAT_OUT, SYN },
+	    { NAT_IN, SYN | ACK },
+	    { NAT_OUT, FIN | ACK },
+	    { NAT_IN, FIN | ACK },
+	    { NAT_OUT, SYN } },
+	  NAT_TCP_OPENING },
+	{ "anew from outside",
+	  { { NAT_OUT, SYN },
+	    { NAT_IN, SYN | ACK },
+	    { NAT_OUT, FIN | ACK },
+	    { NAT_IN, FIN | ACK },
+	    { NAT_IN, SYN },
+	    { NAT_OUT, SYN | ACK } },
+	  NAT_TCP_OPEN },
+};
+
+static void conversations_end_where_they_should(void **state)
+{
+	(void)state;
+	for (uint32_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		enum nat_tcp tcp = NAT_TCP_CLOSED;
+
+		for (uint32_t s = 0;
+		     s < MAX_STEPS && rows[i].segments[s].flags != 0; s++)
+			tcp = nat_tcp_next(tcp, rows[i].segments[s].direction,
+					   rows[i].segments[s].flags);
+		if (tcp != rows[i].ends)
+			fail_msg("%s: %s, not %s", rows[i].what,
+				 nat_tcp_name(tcp), nat_tcp_name(rows[i].ends));
+	}
+}
+
+/* Once open, nothing but the wheel ends a session. */
+static void no_segment_closes(void **state)
+{
+	(void)state;
+	for (uint32_t tcp = NAT_TCP_OPENING; tcp < NAT_TCP_STATES; tcp++)
+		for (uint32_t flags = 0; flags < 256; flags++)
+			for (uint32_t d = 0; d < 2; d++)
+				assert_in_range(
+					nat_tcp_next(tcp, d, (uint8_t)flags),
+					NAT_TCP_OPENING, NAT_TCP_RESET);
+}
+
+static void what_refreshes(void **state)
+{
+	(void)state;
+	assert_false(nat_tcp_refreshes(NAT_TCP_CLOSED, ACK));
+	assert_true(nat_tcp_refreshes(NAT_TCP_OPENING, SYN));
+	assert_false(nat_tcp_refreshes(NAT_TCP_OPENING, ACK));
+	assert_false(nat_tcp_refreshes(NAT_TCP_OPENING, SYN | RST));
+	for (uint32_t tcp = NAT_TCP_OPEN; tcp <= NAT_TCP_HALF_IN; tcp++) {
+		assert_true(nat_tcp_refreshes(tcp, ACK));
+		assert_true(nat_tcp_refreshes(tcp, 0));
+		assert_false(nat_tcp_refreshes(tcp, RST | ACK));
+	}
+	assert_false(nat_tcp_refreshes(NAT_TCP_CLOSING, ACK));
+	assert_false(nat_tcp_refreshes(NAT_TCP_RESET, ACK));
+}
+
+static void each_state_has_its_timer_and_name(void **state)
+{
+	const struct nat_timeouts t = { .tcp_opening_s = 1,
+					.tcp_open_s = 2,
+					.tcp_closing_s = 3,
+					.tcp_reset_s = 4 };
+	static const struct {
+		uint32_t lasts_s;
+		const char *name;
+	} want[] = { { 1, "closed" },   { 1, "opening" }, { 2, "open" },
+		     { 2, "half-out" }, { 2, "half-in" }, { 3, "closing" },
+		     { 4, "reset" } };
+
+	(void)state;
+	for (uint32_t i = 0; i < NAT_TCP_STATES; i++) {
+		assert_int_equal(nat_tcp_timeout(&t, i), want[i].lasts_s);
+		assert_string_equal(nat_tcp_name(i), want[i].name);
+	}
+	assert_null(nat_tcp_name(NAT_TCP_STATES));
+	assert_null(nat_tcp_name(UINT32_MAX));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(conversations_end_where_they_should),
+		cmocka_unit_test(no_segment_closes),
+		cmocka_unit_test(what_refreshes),
+		cmocka_unit_test(each_state_has_its_timer_and_name),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
