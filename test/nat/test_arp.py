@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Neighbours: whom we answer, whom we ask, and what waits meanwhile."""
+import pytest
+from scapy.all import ARP, ICMP, IP, UDP, Dot1Q, Ether
+
+from bed import INSIDE, MACS, OUTSIDE, mac_of, udp
+
+HOST, PEER, OURS, GATEWAY = "10.0.0.2", "198.51.100.7", "192.0.2.1", \
+    "192.0.2.254"
+ALL = "ff:ff:ff:ff:ff:ff"
+
+
+def request(source, target, mac=None, dst=ALL):
+    """Who has target? Tell source."""
+    mac = mac or mac_of(source)
+    return Ether(src=mac, dst=dst) / ARP(op=1, hwsrc=mac, psrc=source,
+                                         pdst=target)
+
+
+def reply(source, target, side, mac=None, dst=None):
+    """Source has mac."""
+    mac = mac or mac_of(source)
+    return Ether(src=mac, dst=dst or MACS[side]) / ARP(
+        op=2, hwsrc=mac, psrc=source, hwdst=MACS[side], pdst=target)
+
+
+@pytest.fixture
+def quiet(nat_of):
+    """A Nat whose neighbours say nothing by themselves."""
+    return nat_of(answers_arp=False)
+
+
+def test_answers_for_own_addresses(nat_of):
+    nat = nat_of(pool=["192.0.2.10-192.0.2.12"],
+                 forwards=[("tcp", "192.0.2.20", 80, 80, "10.0.0.5", 80)],
+                 one_to_ones=[("192.0.2.30", "10.0.0.7")])
+    for address in (OURS, "192.0.2.10", "192.0.2.12", "192.0.2.20",
+                    "192.0.2.30"):
+        got = nat.outside(request("192.0.2.99", address)).one
+        assert (got[ARP].op, got[ARP].psrc) == (2, address)
+        assert (got[ARP].hwsrc, got.src) == (MACS[1], MACS[1])
+        assert (got[ARP].pdst, got.dst) == ("192.0.2.99", mac_of("192.0.2.99"))
+        assert not nat.inside(request(HOST, address))  # not that side's
+    assert nat.inside(request(HOST, "10.0.0.1")).one[ARP].hwsrc == MACS[0]
+    assert not nat.outside(request("192.0.2.98", "10.0.0.1"))
+    assert not nat.outside(request("192.0.2.98", "192.0.2.50"))
+    assert nat.drops == {"arp": 7}
+
+
+def test_tells_who_it_is_at_start(nat_of):
+    nat = nat_of(pool=["192.0.2.10-192.0.2.60", "203.0.113.1-203.0.113.9"],
+                 outside_vlan=9)
+    told = nat.announced.outside + nat.advance(0.2).outside
+    told += nat.advance(0.2).outside
+    assert {p[ARP].psrc for p in told} == \
+        {OURS} | {f"192.0.2.{i}" for i in range(10, 61)}
+    assert len(told) == 52  # once each; those off the link not at all
+    assert all(p[ARP].psrc == p[ARP].pdst and p.dst == ALL and
+               p[Dot1Q].vlan == 9 for p in told)
+    assert [p[ARP].psrc for p in nat.announced.inside] == ["10.0.0.1"]
+    assert not nat.advance(60)
+
+
+def test_asks_and_holds(quiet):
+    """Frames wait for the answer, and go in the order they came in."""
+    got = quiet.inside(udp(HOST, 5000, PEER, 53, b"1")).one
+    assert (got[ARP].op, got[ARP].pdst, got.dst) == (1, GATEWAY, ALL)
+    assert (got[ARP].psrc, got[ARP].hwsrc) == (OURS, MACS[1])
+    assert not quiet.inside(udp(HOST, 5000, PEER, 53, b"2"))
+    assert quiet.counter("held") == 2
+    got = quiet.outside(reply(GATEWAY, OURS, OUTSIDE)).outside
+    assert [bytes(p[UDP].payload)[:1] for p in got] == [b"1", b"2"]
+    assert all(p.dst == mac_of(GATEWAY) for p in got)
+    assert quiet.counter("held") == 0 and quiet.drops == {}
+    assert len(quiet.inside(udp(HOST, 5000, PEER, 53))) == 1
+
+
+def test_on_link_destinations_are_asked_themselves(quiet):
+    got = quiet.inside(udp(HOST, 5000, "192.0.2.77", 53)).one
+    assert got[ARP].pdst == "192.0.2.77"
+    port = quiet.outside(reply("192.0.2.77", OURS, OUTSIDE)).one[UDP].sport
+    got = quiet.outside(udp("192.0.2.77", 53, OURS, port)).one
+    assert (got[ARP].pdst, got[ARP].psrc) == (HOST, "10.0.0.1")
+    assert quiet.inside(reply(HOST, "10.0.0.1", INSIDE)).one.dst == \
+        mac_of(HOST)
+    # The same mapping, now by way of the gateway, then on the link again.
+    assert quiet.inside(udp(HOST, 5000, PEER, 53)).one[ARP].pdst == GATEWAY
+    assert quiet.outside(reply(GATEWAY, OURS, OUTSIDE)).one.dst == \
+        mac_of(GATEWAY)
+    for _ in range(2):
+        assert quiet.inside(udp(HOST, 5000, "192.0.2.77", 53)).one.dst == \
+            mac_of("192.0.2.77")
+        assert quiet.inside(udp(HOST, 5000, PEER, 53)).one.dst == \
+            mac_of(GATEWAY)
+
+
+def test_fails(quiet):
+    """Three requests, a second apart; then host unreachable, and a pause."""
+    packet = udp(HOST, 5000, PEER, 53)
+    assert ARP in quiet.inside(packet).one
+    assert [ARP in p for p in quiet.advance(2.5).outside] == [True, True]
+    got = quiet.advance(1).one
+    assert (got[ICMP].type, got[ICMP].code, got[IP].dst) == (3, 1, HOST)
+    quote = bytes(got[ICMP].payload)
+    assert quote == bytes(packet)[:len(quote)]  # as it was sent
+    got = quiet.inside(packet).one  # at once, without a request
+    assert (got[ICMP].type, got[ICMP].code) == (3, 1)
+    assert quiet.drops == {"neighbour": 2}
+    quiet.advance(1.1)
+    assert ARP in quiet.inside(packet).one  # it is tried again
+    assert UDP in quiet.outside(reply(GATEWAY, OURS, OUTSIDE)).one
+
+
+def test_waiting_is_bounded(quiet):
+    for i in range(20):
+        quiet.inside(udp(HOST, 5000 + i, PEER, 53))
+    assert quiet.counter("held") == 16
+    assert quiet.drops == {"neighbour_full": 4}
+    for i in range(100):  # a scan of the link
+        quiet.inside(udp(HOST, 5000, f"192.0.2.{i + 10}", 53))
+    assert quiet.counter("held") == 16 + 63
+    assert quiet.drops == {"neighbour_full": 4 + 37}
+    assert len(quiet.outside(reply(GATEWAY, OURS, OUTSIDE)).outside) == 16
+
+
+def test_stale_and_probed(quiet):
+    """In use, it is asked again every 30 s: itself at first, and used on."""
+    packet = udp(HOST, 5000, PEER, 53)
+    quiet.inside(packet)
+    quiet.outside(reply(GATEWAY, OURS, OUTSIDE))
+    quiet.advance(30)
+    assert UDP in quiet.inside(packet).one
+    quiet.advance(1)
+    got = quiet.inside(packet).outside
+    assert {ARP in p for p in got} == {True, False}
+    probe = next(p for p in got if ARP in p)
+    assert probe.dst == mac_of(GATEWAY)
+    assert UDP in quiet.inside(packet).one
+    moved = "02:00:00:00:00:99"
+    quiet.outside(reply(GATEWAY, OURS, OUTSIDE, mac=moved))
+    assert quiet.inside(packet).one.dst == moved
+    assert not quiet.advance(29)
+    # Now it is gone: two requests to itself, one to all, and it has failed.
+    quiet.advance(3)
+    assert len(quiet.inside(packet)) == 2
+    got = quiet.advance(2.5).outside
+    assert [p.dst for p in got] == [moved, ALL]
+    quiet.advance(1)
+    assert ICMP in quiet.inside(packet).one
+    assert quiet.drops == {"neighbour": 1}
+
+
+def test_idle_neighbours_are_not_probed(quiet):
+    quiet.inside(udp(HOST, 5000, PEER, 53))
+    quiet.outside(reply(GATEWAY, OURS, OUTSIDE))
+    assert not quiet.advance(200)
+
+
+def test_fixed_neighbours_are_believed_forever(nat_of):
+    nat = nat_of(answers_arp=False,
+                 outside_neighbours={GATEWAY: "02:00:00:00:00:42"})
+    for _ in range(3):
+        assert nat.inside(udp(HOST, 5000, PEER, 53)).one.dst == \
+            "02:00:00:00:00:42"
+        nat.outside(reply(GATEWAY, OURS, OUTSIDE))
+        nat.advance(100)
+
+
+def test_who_asks_us_is_known(quiet):
+    quiet.outside(request(GATEWAY, OURS))
+    assert UDP in quiet.inside(udp(HOST, 5000, PEER, 53)).one
+
+
+def test_lies_are_not_believed(quiet):
+    for lie in (reply("192.0.2.66", OURS, OUTSIDE),  # nobody asked
+                reply("203.0.113.1", OURS, OUTSIDE),  # not on the link
+                request("192.0.2.255", OURS),         # a broadcast
+                request(OURS, OURS, mac="02:00:00:00:00:66"),  # us
+                request(GATEWAY, OURS, mac="03:00:00:00:00:66"),  # a group
+                Ether(src="02:00:00:00:00:01", dst=ALL) / ARP(
+                    op=1, hwsrc="02:00:00:00:00:02", psrc=GATEWAY, pdst=OURS),
+                bytes(Ether(src=mac_of(GATEWAY), dst=ALL) / ARP(
+                    op=1, psrc=GATEWAY, pdst=OURS))[:40]):
+        assert not quiet.outside(lie)
+    assert quiet.drops == {"arp": 7}
+    assert quiet.inside(udp(HOST, 5000, PEER, 53)).one[ARP].pdst == GATEWAY
+
+
+def test_gratuitous_arp_renews_what_is_known(quiet):
+    quiet.inside(udp(HOST, 5000, PEER, 53))
+    quiet.outside(reply(GATEWAY, OURS, OUTSIDE))
+    moved = "02:00:00:00:00:99"
+    quiet.outside(request(GATEWAY, GATEWAY, mac=moved))
+    assert quiet.inside(udp(HOST, 5000, PEER, 53)).one.dst == moved
+
+
+def test_no_route(nat_of):
+    nat = nat_of(outside_gateway=None)
+    got = nat.inside(udp(HOST, 5000, PEER, 53)).one
+    assert (got[ICMP].type, got[ICMP].code) == (3, 0)
+    assert nat.drops == {"no_route": 1}
+    assert nat.inside(udp(HOST, 5000, "192.0.2.9", 53)).outside
+
+
+def test_what_waits_is_freed_at_the_end(nat_of):
+    """Fixture's close(): no page is missing."""
+    nat = nat_of(answers_arp=False)
+    nat.inside(udp(HOST, 5000, PEER, 53))
+    nat.inside(udp(HOST, 5000, PEER, 53), entries=(50, 0))
+    assert nat.counter("held") == 2

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Fragments in any order, from both sides, bounded against abuse."""
+import itertools
+
+import pytest
+from scapy.all import ICMP, IP, TCP, UDP, raw
+
+from bed import mac_of, ping, udp
+
+HOST, PEER, OURS = "10.0.0.2", "198.51.100.7", "192.0.2.1"
+
+
+def pieces_of(packet, size=24, ident=77):
+    """A packet as fragments of size bytes each; scapy's own are not asked."""
+    data = raw(packet)
+    head, body = data[:20], data[20:]
+    made = []
+    for at in range(0, len(body), size):
+        more = at + size < len(body)
+        piece = IP(head)
+        piece.remove_payload()
+        piece.id, piece.frag, piece.flags = ident, at // 8, int(more)
+        piece.len = piece.chksum = None
+        made.append(IP(raw(piece / body[at:at + size])))
+    return made
+
+
+def together(packets):
+    """The datagram that fragments make."""
+    body = {}
+    for p in packets:
+        body[p[IP].frag * 8] = raw(p[IP])[p[IP].ihl * 4:p[IP].len]
+    data, at = b"", 0
+    while at in body:
+        data += body[at]
+        at = len(data)
+    assert len(data) == sum(map(len, body.values())), "a hole"
+    p = packets[0][IP]
+    return IP(raw(IP(src=p.src, dst=p.dst, proto=p.proto) / data))
+
+
+def is_sum_right(packet):
+    """Whether its layer-4 sum is that of its bytes."""
+    fresh = IP(raw(packet))
+    fresh.payload.chksum = None
+    return IP(raw(fresh)).payload.chksum == packet.payload.chksum
+
+
+@pytest.mark.parametrize("order", itertools.permutations(range(3)))
+@pytest.mark.parametrize("make", [
+    lambda src, dst: udp(src, 5000, dst, 53, bytes(range(60))),
+    lambda src, dst: ping(src, dst, payload=bytes(range(60)))])
+def test_out_in_any_order(nat, order, make):
+    """4787 REQ-14: all of it arrives, under one id, and its sum is right."""
+    pieces = pieces_of(make(HOST, PEER))
+    got = []
+    for i in order:
+        got += nat.inside(pieces[i]).outside
+    assert len(got) == 3 and len({p[IP].id for p in got}) == 1
+    whole = together(got)
+    assert whole.src == OURS and is_sum_right(whole)
+    assert raw(whole.payload.payload)[:60] == bytes(range(60))
+    assert nat.counter("held") == 0 and nat.drops == {}
+
+
+@pytest.mark.parametrize("order", itertools.permutations(range(3)))
+def test_in_any_order(nat, order):
+    port = nat.inside(udp(HOST, 5000, PEER, 53)).one[UDP].sport
+    pieces = pieces_of(udp(PEER, 53, OURS, port, bytes(range(60))))
+    got = []
+    for i in order:
+        got += nat.outside(pieces[i]).inside
+    whole = together(got)
+    assert (whole.dst, whole[UDP].dport) == (HOST, 5000)
+    assert is_sum_right(whole) and raw(whole[UDP].payload) == bytes(range(60))
+    assert all(p.dst == mac_of(HOST) for p in got)
+
+
+def test_ids_of_two_hosts_stay_apart(nat):
+    """RFC 6864 5.3.1: the same id, the same peer, from two hosts at once."""
+    first = pieces_of(udp(HOST, 5000, PEER, 53, bytes(30)))
+    second = pieces_of(udp("10.0.0.3", 5000, PEER, 53, b"\1" * 30))
+    ids = [[nat.inside(p).one[IP].id for p in pieces]
+           for pieces in (first, second)]
+    assert len(set(ids[0])) == len(set(ids[1])) == 1
+    assert ids[0][0] != ids[1][0]
+
+
+def test_ping_of_our_own_in_pieces(nat):
+    for order in ((0, 1, 2), (2, 1, 0)):
+        pieces = pieces_of(ping(HOST, "10.0.0.1", payload=bytes(range(60))),
+                           ident=order[0])
+        got = []
+        for i in order:
+            got += nat.inside(pieces[i]).inside
+        whole = together(got)
+        assert (whole[ICMP].type, whole.src) == (0, "10.0.0.1")
+        assert is_sum_right(whole)
+
+
+def test_the_first_never_comes(nat):
+    pieces = pieces_of(udp(HOST, 5000, PEER, 53, bytes(60)))
+    assert not nat.inside(pieces[1]) and not nat.inside(pieces[2])
+    assert nat.counter("held") == 2
+    nat.advance(1.9)
+    assert nat.counter("held") == 2
+    nat.advance(0.2)
+    assert nat.counter("held") == 0
+    assert nat.drops == {"fragment_old": 2}
+
+
+def test_refused_with_the_first_one(nat):
+    """What becomes of the first becomes of all."""
+    pieces = pieces_of(udp(PEER, 53, OURS, 4242, bytes(60)))
+    nat.outside(pieces[1])
+    assert not nat.outside(pieces[0])
+    assert not nat.outside(pieces[2])
+    assert nat.drops == {"no_mapping": 3}
+
+
+def test_repeated_and_overlapping(nat):
+    pieces = pieces_of(udp(HOST, 5000, PEER, 53, bytes(60)))
+    assert nat.inside(pieces[0]).outside
+    assert not nat.inside(pieces[0])  # twice on the way: one is enough
+    assert nat.inside(pieces[1]).outside
+    assert nat.drops == {"fragment_wrong": 1}
+    evil = IP(raw(pieces[2]))
+    evil.frag, evil.chksum = pieces[2].frag - 1, None
+    assert not nat.inside(IP(raw(evil)))  # 8 bytes of it were there
+    assert not nat.inside(pieces[2])      # and now none is believed
+    assert nat.drops == {"fragment_wrong": 3}
+
+
+def test_tiny_ones(nat):
+    """RFC 1858, RFC 3128: what passes a filter of the first alone."""
+    data = raw(TCP(sport=1000, dport=80, flags="S"))
+    base = {"src": HOST, "dst": PEER, "proto": 6}
+    assert not nat.inside(IP(raw(IP(flags="MF", id=1, **base) / data[:8])))
+    assert not nat.inside(IP(raw(IP(frag=1, id=2, **base) / data[8:])))
+    assert not nat.inside(IP(raw(IP(flags="MF", id=3, **base) /
+                                 (data + b"\0" * 5))))  # no multiple of 8
+    far = IP(raw(IP(frag=8191, id=4, **base) / bytes(16)))
+    assert not nat.inside(far)  # ends behind 65535
+    assert nat.drops == {"fragment_wrong": 4}
+
+
+def test_what_waits_is_bounded(nat_of):
+    nat = nat_of(max_fragments=10)
+    for i in range(30):
+        nat.outside(pieces_of(udp(PEER, 53, OURS, 4242, bytes(60)),
+                              ident=i)[1])
+    assert nat.counter("held") == 10
+    assert nat.drops == {"fragment_full": 20}
+
+
+def test_a_flood_harms_fragments_only(nat_of):
+    """4787 REQ-14a: and even they find room while they are in order."""
+    nat = nat_of(max_fragments=16)
+    port = nat.inside(udp(HOST, 5000, PEER, 53)).one[UDP].sport
+    for i in range(2000):
+        nat.outside(IP(raw(IP(src=f"203.0.113.{i % 250 + 1}", dst=OURS,
+                              frag=3, id=i, proto=17) / bytes(16))))
+        if i % 100 == 0:
+            assert nat.outside(udp(PEER, 53, OURS, port)).inside
+            assert nat.inside(udp(HOST, 5000, PEER, 53)).outside
+            for piece in pieces_of(udp(HOST, 5000, PEER, 53, bytes(60)),
+                                   ident=i):
+                assert nat.inside(piece).outside
+    assert nat.counter("held") == 16
+
+
+def test_pieces_that_are_too_big_become_smaller(nat_of):
+    nat = nat_of(outside_mtu=100)
+    packet = udp(HOST, 5000, PEER, 53, bytes(i & 0xff for i in range(1000)))
+    got = []
+    for piece in pieces_of(packet, size=400):
+        got += nat.inside(piece).outside
+    assert all(p[IP].len <= 100 for p in got)
+    whole = together(got)
+    assert raw(whole[UDP].payload) == raw(packet[UDP].payload)
+    assert is_sum_right(whole)
+    assert [int(p[IP].flags) for p in got] == [1] * (len(got) - 1) + [0]
