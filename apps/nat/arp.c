@@ -4,11 +4,12 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 
 #include "arp.h"
 
-enum { BUCKET = 8, GENERATION_MASK = 0xff };
+enum { BUCKET = 8, GENERATION_MASK = 0xff, HUGE_BYTES = 2 << 20 };
 
 static uint64_t word_of(enum nat_neighbour_state state, uint64_t generation,
 			uint64_t mac)
@@ -59,16 +60,22 @@ int nat_neighbours_create(const struct nat_config *config,
 			  struct nat_neighbours **ret_neighbours,
 			  struct mr_reason *reterr_why)
 {
-	struct nat_neighbours *neighbours = aligned_alloc(
-		sizeof(struct nat_neighbour[2]), sizeof(*neighbours));
+	const size_t n_bytes =
+		NAT_NEIGHBOUR_SLOTS * sizeof(struct nat_neighbour);
+	struct nat_neighbours *neighbours = calloc(1, sizeof(*neighbours));
 
-	if (neighbours == NULL) {
+	if (neighbours != NULL)
+		neighbours->slots = aligned_alloc(HUGE_BYTES, n_bytes);
+	if (neighbours == NULL || neighbours->slots == NULL) {
 		snprintf(reterr_why->text, sizeof(reterr_why->text),
 			 "no memory for the table of neighbours");
+		free(neighbours);
 		return -ENOMEM;
 	}
+	/* It is read at random: one huge page, if there is one. */
+	madvise(neighbours->slots, n_bytes, MADV_HUGEPAGE);
 	do { /* once, but for a seed in a million */
-		memset(neighbours, 0, sizeof(*neighbours));
+		memset(neighbours->slots, 0, n_bytes);
 		if (getrandom(&neighbours->seed, sizeof(neighbours->seed), 0) <
 		    0)
 			neighbours->seed = UINT64_C(0x9e3779b97f4a7c15);
@@ -83,6 +90,9 @@ int nat_neighbours_create(const struct nat_config *config,
 
 void nat_neighbours_destroy(struct nat_neighbours *neighbours)
 {
+	if (neighbours == NULL)
+		return;
+	free(neighbours->slots);
 	free(neighbours);
 }
 

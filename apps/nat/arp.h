@@ -47,9 +47,8 @@ struct nat_neighbour {
 };
 
 struct nat_neighbours {
-	struct nat_neighbour slots[NAT_NEIGHBOUR_SLOTS];
+	struct nat_neighbour *slots; /* NAT_NEIGHBOUR_SLOTS */
 	uint64_t seed;
-	uint64_t reserved[7];
 };
 
 int nat_neighbours_create(const struct nat_config *config,

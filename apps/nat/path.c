@@ -12,7 +12,7 @@
 #include "rewrite.h"
 
 /* Packets in flight between the stages: they stay in the first cache. */
-enum { FLIGHT = 64 };
+enum { FLIGHT = 32 };
 
 /* A plain packet. */
 struct plain {
@@ -25,6 +25,7 @@ struct flight {
 	struct plain plains[FLIGHT];
 	struct nat_tuple tuples[FLIGHT]; /* of their mappings */
 	uint32_t ids[FLIGHT];
+	struct nat_map *maps[FLIGHT]; /* NULL: none */
 };
 
 static const uint64_t second_ns = 1000000000;
@@ -255,7 +256,10 @@ static void parse(struct nat_path *path, enum nat_side from,
 	}
 }
 
-/* Stage 2: find them, all at once, and have them on their way to the cache. */
+/*
+ * Stage 2: find them, all at once, then what they point at: each loop finds in
+ * the cache what the one before has asked for.
+ */
 static void look_up(struct nat_path *path, enum nat_side from,
 		    struct flight *flight)
 {
@@ -265,10 +269,18 @@ static void look_up(struct nat_path *path, enum nat_side from,
 	else
 		nat_maps_find_in(path->maps, flight->tuples, flight->n,
 				 flight->ids);
+	for (uint32_t i = 0; i < flight->n; i++) {
+		flight->maps[i] = NULL;
+		if (flight->ids[i] == MR_FLOW_NONE)
+			continue;
+		flight->maps[i] = nat_maps_at(path->maps, flight->ids[i]);
+		__builtin_prefetch(flight->maps[i], 1);
+	}
 	for (uint32_t i = 0; i < flight->n; i++)
-		if (flight->ids[i] != MR_FLOW_NONE)
+		if (flight->maps[i] != NULL)
 			__builtin_prefetch(
-				nat_maps_at(path->maps, flight->ids[i]), 1);
+				&path->neighbours->slots
+					 [flight->maps[i]->next_hop[from ^ 1]]);
 }
 
 /* The next hop's MAC address, by way of the slot that it had the last time. */
@@ -375,16 +387,15 @@ static inline enum nat_reason use_map(struct nat_path *path, enum nat_side from,
  */
 static inline enum nat_reason forward(struct nat_path *path, enum nat_side from,
 				      struct mr_frame *frame,
-				      struct mr_ipv4 *ip, uint32_t id)
+				      struct mr_ipv4 *ip, uint32_t id,
+				      struct nat_map *map)
 {
 	const enum nat_side to = from ^ 1;
 	enum nat_reason reason;
-	struct nat_map *map;
 	uint64_t mac;
 
-	if (id == MR_FLOW_NONE)
+	if (map == NULL)
 		return NAT_TAKEN;
-	map = nat_maps_at(path->maps, id);
 	if (ntohs(ip->total_bytes) > path->links[to].mtu ||
 	    !find_mac(path, to, from == NAT_INSIDE ? ip->dst : map->inside.addr,
 		      &map->next_hop[to], &mac))
@@ -416,7 +427,7 @@ static void fly(struct nat_path *path, enum nat_side from,
 		if (k < flight.n && flight.plains[k].frame == i) {
 			reason = forward(path, from, &frames[i],
 					 (void *)flight.plains[k].ip,
-					 flight.ids[k]);
+					 flight.ids[k], flight.maps[k]);
 			k++;
 		}
 		if (reason == NAT_TAKEN) {
