@@ -8,7 +8,8 @@
 /* Flag the octets that the addresses first to last (host order) begin with. */
 static void flag(uint8_t *table, uint32_t first, uint32_t last)
 {
-	memset(&table[first >> 24], 1, (last >> 24) - (first >> 24) + 1);
+	for (uint32_t octet = first >> 24; octet <= last >> 24; octet++)
+		table[octet] = 1;
 }
 
 static void flag_prefix(uint8_t *table, const struct nat_prefix *prefix)

@@ -183,7 +183,9 @@ static enum nat_reason check_addrs(const struct nat_path *path,
 		return NAT_DROP_MARTIAN;
 	if (nat_addrs_is_external(addrs, src) ||
 	    nat_addrs_is_own(addrs, NAT_INSIDE, src) ||
-	    (from == NAT_OUTSIDE && nat_addrs_is_inside(addrs, src)))
+	    (from == NAT_OUTSIDE ? nat_addrs_is_inside(addrs, src) :
+				   !nat_addrs_is_subscriber(addrs, src) &&
+					   !nat_addrs_is_inside(addrs, src)))
 		return NAT_DROP_SPOOFED;
 	return NAT_OK;
 }
