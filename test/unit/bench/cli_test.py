@@ -89,7 +89,7 @@ class Output(unittest.TestCase):
         self.assertEqual(code, 0)
         self.assertRegex(out, r"(?m)^B06 bulk: from=depot bulk=64  \[by page")
         self.assertRegex(out, r"(?m)^  array +\d+\.\d+ ns .* x1\.00 ")
-        self.assertRegex(out, r"(?m)^  plain stack +\d+\.\d+ ns .* x0\.\d")
+        self.assertRegex(out, r"(?m)^  plain stack +\d+\.\d+ ns .* x\d+\.\d")
         self.assertIn("left out by --only", out)
         self.assertRegex(out, r"1 rows; \d+ of \d+ samples put aside")
         self.assertRegex(out, r"(?m)^  array of 64 from the depot +<= +1 ns ")
