@@ -6,9 +6,9 @@
  * clock is read every BUSY_STAMP_ROUNDS; in empty rounds, where nothing is
  * lost by it, each time. So a change from idle to busy is stamped to the round.
  *
- * Sleep: the worker sets is_asleep, then looks at the hand-off rings and the
- * stop flag once more, arms its rx queues, and waits. A producer enqueues, then
- * takes is_asleep. Both do it with an exchange, acquire and release, on one
+ * Sleep: the worker sets is_asleep, then looks at the hand-off rings, is_called
+ * and the stop flag once more, arms its rx queues, and waits. A producer
+ * enqueues (or sets is_called), then takes is_asleep. Both do it with an exchange, acquire and release, on one
  * variable, so one of them comes second: a producer that comes second finds the
  * flag and writes to wake_fd; a worker that comes second sees what was
  * enqueued. (The plain form would be a store and a load with a full fence
@@ -93,6 +93,15 @@ void mri_idle_wake(struct mri_worker *worker)
 		return;
 }
 
+/* Seen by the sleep that begins later; ends the one that began before. */
+void mr_worker_wake(struct mr_worker *base)
+{
+	struct mri_worker *worker = mri_worker_of(base);
+
+	__atomic_store_n(&worker->is_called, 1, __ATOMIC_RELEASE);
+	mri_idle_wake(worker);
+}
+
 static bool is_stopping(const struct mri_worker *worker)
 {
 	return __atomic_load_n(&worker->base.workers->is_stopping,
@@ -153,7 +162,8 @@ static void sleep_until_work(struct mri_worker *worker)
 	__atomic_exchange_n(&worker->is_asleep, 1, __ATOMIC_ACQ_REL);
 	/* With a tx queue that is full, its ring is no work: try on each tick.
 	 */
-	if (!is_stopping(worker) &&
+	if (__atomic_exchange_n(&worker->is_called, 0, __ATOMIC_ACQUIRE) == 0 &&
+	    !is_stopping(worker) &&
 	    (worker->is_stuck || mri_handoff_is_empty(worker)) &&
 	    arm_all(worker)) {
 		if (worker->has_fdless_rxq || worker->is_stuck)

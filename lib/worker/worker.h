@@ -101,6 +101,7 @@ struct mri_worker {
 	bool is_stuck;      /* a tx queue did not take all of an inbound ring */
 	/* Set before a sleep, taken by whoever wakes it. */
 	_Alignas(MRI_CACHE_LINE) uint32_t is_asleep; /* atomic */
+	uint32_t is_called; /* atomic: mr_worker_wake() since the last sleep */
 	/* Cold. */
 	_Alignas(MRI_CACHE_LINE) struct mri_inbound *inbounds;
 	struct mr_txq **txqs; /* its own */

@@ -212,6 +212,17 @@ MR_API int mr_workers_join(struct mr_workers *workers, uint32_t timeout_ms,
 			   struct mr_reason *reterr_reason);
 
 /**
+ * Have a worker look again: the sleep it is in ends, or, if it is awake, the
+ * next one does not begin. For programs that hand it something by ways of their
+ * own: put it there, then call this.
+ *
+ * Owner:  unchanged.
+ * Thread: any.
+ * Cost:   two atomics; a system call if the worker sleeps.
+ */
+MR_API void mr_worker_wake(struct mr_worker *worker);
+
+/**
  * Send what other workers handed over to this one's tx queues.
  *
  * @return entries sent
@@ -225,7 +236,8 @@ MR_API uint32_t mr_worker_serve(struct mr_worker *worker);
 /**
  * End a round: count it, and if it moved nothing, collect completions, poll on
  * or sleep, as the idle mode says. A sleep ends when a queue has work, another
- * worker hands something over, mr_workers_stop() is called, or after 100 ms.
+ * worker hands something over, mr_worker_wake() or mr_workers_stop() is called,
+ * or after 100 ms.
  *
  * @param n_moved  entries that the round moved
  *

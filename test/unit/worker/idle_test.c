@@ -143,6 +143,22 @@ static void work_that_came_before_the_sleep_prevents_it(void **state)
 	rig_close(&rig);
 }
 
+static void a_call_prevents_one_sleep(void **state)
+{
+	struct rig rig;
+	struct mr_worker *worker = begin(&rig, MR_IDLE_INTERRUPT);
+
+	(void)state;
+	mr_worker_wake(worker);
+	mr_worker_wake(worker);
+	round_of(worker, 0, 1000);
+	assert_int_equal(stats_of(worker).sleeps, 0);
+	/* The call was heard; what it was about has had its round. */
+	round_of(worker, 0, 1000);
+	assert_int_equal(stats_of(worker).sleeps, 1);
+	rig_close(&rig);
+}
+
 static void stop_prevents_a_sleep_and_ends_the_loop(void **state)
 {
 	struct rig rig;
@@ -218,6 +234,7 @@ int main(void)
 		cmocka_unit_test(adaptive_polls_on_for_50_us_then_sleeps),
 		cmocka_unit_test(interrupt_sleeps_at_once_and_longer_each_time),
 		cmocka_unit_test(work_that_came_before_the_sleep_prevents_it),
+		cmocka_unit_test(a_call_prevents_one_sleep),
 		cmocka_unit_test(stop_prevents_a_sleep_and_ends_the_loop),
 		cmocka_unit_test(a_hand_off_is_not_slept_over),
 	};
