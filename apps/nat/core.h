@@ -46,6 +46,7 @@ struct nat_way {
 	uint8_t to;            /* enum nat_side */
 	bool has_id;
 	bool is_excluded;
+	bool is_looped; /* to whichever worker has the end */
 };
 
 /* A frame that is looked at. Pointers are into its first entry. */
@@ -58,6 +59,7 @@ struct nat_packet {
 	bool is_partial; /* MR_FRAME_CSUM_PARTIAL */
 	bool is_first;   /* has the layer-4 header */
 	bool has_more;   /* fragments follow */
+	bool is_looped;  /* hairpinned by another worker */
 	uint16_t l2_bytes, ip_bytes;
 	uint32_t total_bytes;     /* layer 3, its header included */
 	uint32_t fragment_offset; /* bytes */
@@ -93,7 +95,9 @@ struct nat_path {
 	uint32_t worker_idx;
 	uint32_t n_announced;
 	bool is_announced;
+	bool has_peers;
 	struct nat_outbox outboxes[NAT_SIDES];
+	struct nat_outbox loop; /* last: it is touched for hairpins alone */
 };
 
 static inline void nat_count(uint64_t *counter, uint64_t n)

@@ -115,6 +115,11 @@ static enum nat_reason decide_hairpin(struct nat_path *path,
 	if (!path->config->hairpins)
 		return NAT_DROP_HAIRPIN_OFF;
 	id = find_target(path, packet, source);
+	if (id == MR_FLOW_NONE && path->has_peers &&
+	    packet->proto != IPPROTO_ICMP) {
+		way->is_looped = true;
+		return NAT_OK;
+	}
 	if (id == MR_FLOW_NONE)
 		return NAT_DROP_NO_MAPPING;
 	reason = nat_maps_in(path->maps, id,

@@ -86,5 +86,6 @@ void nat_hold_drop(struct nat_path *path)
 			continue;
 		nat_uncount(&path->stats.held, 1);
 		nat_drop(path, &path->hold.slots[i].packet, NAT_DROP_SHUTDOWN);
+		path->hold.slots[i].packet.n = 0; /* once */
 	}
 }

@@ -65,7 +65,9 @@ void nat_one(struct nat_path *path, enum nat_side from,
 
 	packet.from = (uint8_t)from;
 	packet.n = n;
+	packet.is_looped = frames->flags & NAT_FRAME_LOOPED;
 	memcpy(packet.frames, frames, n * sizeof(*frames));
+	packet.frames[0].flags &= ~NAT_FRAME_LOOPED;
 	reason = mr_frame_unshare(path->cache, packet.frames, n) < 0 ?
 			 NAT_DROP_NO_PAGE :
 			 nat_parse_link(path, &packet, &ether_type);

@@ -181,7 +181,7 @@ static enum nat_reason check_addrs(const struct nat_path *path,
 	if (nat_addrs_is_martian(addrs, from, src) ||
 	    nat_addrs_is_martian(addrs, from, dst))
 		return NAT_DROP_MARTIAN;
-	if (nat_addrs_is_external(addrs, src) ||
+	if ((nat_addrs_is_external(addrs, src) && !packet->is_looped) ||
 	    nat_addrs_is_own(addrs, NAT_INSIDE, src) ||
 	    (from == NAT_OUTSIDE ? nat_addrs_is_inside(addrs, src) :
 				   !nat_addrs_is_subscriber(addrs, src) &&

@@ -30,17 +30,11 @@ struct flight {
 
 static const uint64_t second_ns = 1000000000;
 
-static void init_link(struct nat_path *path,
-		      const struct nat_path_config *config, enum nat_side side)
+static void init_link(struct nat_link *link, const struct nat_side_config *c,
+		      uint64_t mac, uint16_t mtu)
 {
-	const struct nat_side_config *c = &config->config->sides[side];
-	struct nat_link *link = &path->links[side];
-	uint16_t mtu = config->mtus[side];
-
-	if (c->mtu != 0 && (mtu == 0 || c->mtu < mtu))
-		mtu = c->mtu;
 	*link = (struct nat_link){
-		.mac = nat_mac(config->macs[side]),
+		.mac = mac,
 		.vlan = htons(c->vlan),
 		.mtu = mtu,
 		.l2_bytes = (uint16_t)(MR_ETH_BYTES +
@@ -65,6 +59,28 @@ static uint16_t mss_of(const struct nat_path *path)
 	if (path->config->mss != 1)
 		return path->config->mss;
 	return (uint16_t)(mtu - sizeof(struct mr_ipv4) - sizeof(struct mr_tcp));
+}
+
+/* What a configuration says about one side. */
+static uint16_t mtu_of(const struct nat_side_config *side, uint16_t port_mtu)
+{
+	return side->mtu != 0 && (port_mtu == 0 || side->mtu < port_mtu) ?
+		       side->mtu :
+		       port_mtu;
+}
+
+static void follow(struct nat_path *path, const struct nat_config *config)
+{
+	path->config = config;
+	nat_addrs_init(&path->addrs, config);
+	for (uint32_t s = 0; s < NAT_SIDES; s++)
+		init_link(&path->links[s], &config->sides[s],
+			  path->links[s].mac,
+			  mtu_of(&config->sides[s], path->links[s].mtu));
+	path->mss = mss_of(path);
+	/* External addresses may be others; one worker says it for all. */
+	path->n_announced = 0;
+	path->is_announced = path->worker_idx != 0;
 }
 
 static int create_parts(struct nat_path *path)
@@ -96,15 +112,15 @@ int nat_path_create(const struct nat_path_config *config,
 	path->base = config->base;
 	path->maps = config->maps;
 	path->neighbours = config->neighbours;
-	path->config = config->config;
 	path->chunk_bytes = pool.chunk_bytes;
 	path->headroom_bytes = pool.headroom_bytes;
 	path->worker_idx = config->worker_idx;
-	path->is_announced = config->worker_idx != 0;
-	nat_addrs_init(&path->addrs, config->config);
-	init_link(path, config, NAT_INSIDE);
-	init_link(path, config, NAT_OUTSIDE);
-	path->mss = mss_of(path);
+	path->has_peers = config->has_peers;
+	for (uint32_t s = 0; s < NAT_SIDES; s++) {
+		path->links[s].mac = nat_mac(config->macs[s]);
+		path->links[s].mtu = config->mtus[s];
+	}
+	follow(path, config->config);
 	if (create_parts(path) == 0) {
 		*ret_path = path;
 		return 0;
@@ -130,9 +146,24 @@ void nat_path_destroy(struct nat_path *path)
 	free(path);
 }
 
+void nat_path_reload(struct nat_path *path, const struct nat_config *config)
+{
+	follow(path, config);
+}
+
+void nat_path_give_up(struct nat_path *path)
+{
+	nat_hold_drop(path);
+}
+
 struct nat_outbox *nat_path_outbox(struct nat_path *path, enum nat_side to)
 {
 	return &path->outboxes[to];
+}
+
+struct nat_outbox *nat_path_loop(struct nat_path *path)
+{
+	return &path->loop;
 }
 
 struct nat_stats *nat_path_stats(struct nat_path *path)

@@ -8,7 +8,8 @@
  *                  +--> ARP, ping, ICMP, fragments, options: one by one
  *
  * It owns the frames from nat_burst() on: each ends in an outbox, waits in a
- * bounded queue (neighbour, fragment, unsolicited SYN), or is freed and counted.
+ * bounded queue (neighbour, fragment, unsolicited SYN), or is freed and
+ * counted.
  */
 #ifndef NAT_PATH_H
 #define NAT_PATH_H
@@ -29,15 +30,22 @@ struct nat_outbox {
 	struct mr_frame frames[NAT_OUTBOX_MAX];
 };
 
+/*
+ * Hairpinning to an end that another worker has: the packet has its external
+ * source by now, and goes on as if it came from outside, but for this flag of
+ * its first entry. Without it a source that is ours would be spoofed.
+ */
+enum { NAT_FRAME_LOOPED = 1u << 31 };
+
 /* Written by the worker, read by any thread. */
 struct nat_stats {
-	uint64_t received[NAT_SIDES];    /* frames */
-	uint64_t sent[NAT_SIDES];        /* into outboxes, own ones included */
-	uint64_t made;                   /* frames of our own: ARP, ICMP, splits */
-	uint64_t held;                   /* now: queues; a gauge */
-	uint64_t drops[NAT_REASONS];     /* frames, NAT_TAKEN included */
-	uint64_t translated[NAT_SIDES];  /* frames, by the side they came from */
-	uint64_t hairpinned, excluded;   /* frames */
+	uint64_t received[NAT_SIDES]; /* frames */
+	uint64_t sent[NAT_SIDES];     /* into outboxes, own ones included */
+	uint64_t made;                /* frames of our own: ARP, ICMP, splits */
+	uint64_t held;                /* now: queues; a gauge */
+	uint64_t drops[NAT_REASONS];  /* frames, NAT_TAKEN included */
+	uint64_t translated[NAT_SIDES]; /* frames, by the side they came from */
+	uint64_t hairpinned, excluded;  /* frames */
 };
 
 struct nat_path_config {
@@ -50,6 +58,7 @@ struct nat_path_config {
 	uint8_t macs[NAT_SIDES][6];
 	uint16_t mtus[NAT_SIDES];
 	uint32_t worker_idx;
+	bool has_peers; /* an end that is not here may be another worker's */
 };
 
 /* One per worker. */
@@ -60,6 +69,16 @@ int nat_path_create(const struct nat_path_config *config,
 /* Frames that it holds are freed as NAT_DROP_SHUTDOWN. */
 void nat_path_destroy(struct nat_path *path);
 
+/*
+ * Another configuration from now on; it must live as long. What ports and
+ * queues were made from (nat_config_can_follow()) is as it was.
+ */
+void nat_path_reload(struct nat_path *path, const struct nat_config *config);
+
+/* No more bursts will come: frames that it holds are freed as
+ * NAT_DROP_SHUTDOWN. */
+void nat_path_give_up(struct nat_path *path);
+
 /* The time, once per round, and what has to be done from time to time. */
 void nat_path_tick(struct nat_path *path, uint64_t now_ns);
 
@@ -68,6 +87,9 @@ void nat_burst(struct nat_path *path, enum nat_side from,
 	       struct mr_frame *frames, uint32_t n);
 
 struct nat_outbox *nat_path_outbox(struct nat_path *path, enum nat_side to);
+/* Frames with NAT_FRAME_LOOPED for the workers that have their ends; counted as
+ * sent here, and as received there. */
+struct nat_outbox *nat_path_loop(struct nat_path *path);
 struct nat_stats *nat_path_stats(struct nat_path *path);
 
 /*

@@ -33,10 +33,10 @@ bool nat_make(struct nat_path *path, struct nat_packet *packet,
 	return true;
 }
 
-void nat_send_as(struct nat_path *path, struct nat_packet *packet,
-		 enum nat_side to, uint16_t ether_type, uint64_t mac)
+static void put(struct nat_path *path, struct nat_packet *packet,
+		enum nat_side to, struct nat_outbox *outbox,
+		uint16_t ether_type, uint64_t mac)
 {
-	struct nat_outbox *outbox = &path->outboxes[to];
 	const struct nat_link *link = &path->links[to];
 	struct mr_frame *first = &packet->frames[0];
 
@@ -57,6 +57,12 @@ void nat_send_as(struct nat_path *path, struct nat_packet *packet,
 	       packet->n * sizeof(*packet->frames));
 	outbox->n += packet->n;
 	nat_count(&path->stats.sent[to], 1);
+}
+
+void nat_send_as(struct nat_path *path, struct nat_packet *packet,
+		 enum nat_side to, uint16_t ether_type, uint64_t mac)
+{
+	put(path, packet, to, &path->outboxes[to], ether_type, mac);
 }
 
 void nat_send(struct nat_path *path, struct nat_packet *packet,
@@ -165,7 +171,7 @@ static void count_way(struct nat_path *path, const struct nat_packet *packet,
 		nat_count(&path->stats.excluded, 1);
 	else
 		nat_count(&path->stats.translated[packet->from], 1);
-	if (way->to == packet->from)
+	if (way->to == packet->from || way->is_looped)
 		nat_count(&path->stats.hairpinned, 1);
 }
 
@@ -194,12 +200,33 @@ void nat_forward_to(struct nat_path *path, struct nat_packet *packet,
 		nat_send(path, packet, way->to, mac);
 }
 
+/* Its source is translated; whoever has its other end does the rest, and has
+ * it go through a router once, not twice. */
+static void loop(struct nat_path *path, struct nat_packet *packet,
+		 const struct nat_way *way)
+{
+	struct mr_ipv4 *ip = packet->ip;
+
+	nat_rewrite(path, packet, way);
+	ip->ttl++;
+	ip->csum = mr_csum_fix(ip->csum, (uint16_t)~NAT_TTL_DELTA);
+	count_way(path, packet, way);
+	packet->frames[0].flags |= NAT_FRAME_LOOPED;
+	put(path, packet, NAT_OUTSIDE, &path->loop, MR_ETHER_IPV4,
+	    path->links[NAT_OUTSIDE].mac);
+}
+
 void nat_forward(struct nat_path *path, struct nat_packet *packet,
 		 const struct nat_way *way)
 {
+	enum nat_reason reason;
 	uint64_t mac;
-	const enum nat_reason reason = nat_resolve(path, packet, way, &mac);
 
+	if (way->is_looped) {
+		loop(path, packet, way);
+		return;
+	}
+	reason = nat_resolve(path, packet, way, &mac);
 	if (reason == NAT_OK)
 		nat_forward_to(path, packet, way, mac);
 	else if (reason != NAT_TAKEN) /* else it waits */
