@@ -11,7 +11,8 @@
 enum {
 	MAX_POOL = 4096, /* external addresses; 1 MiB of memory each, if used */
 	MIN_MTU = 68,    /* RFC 791 */
-	MIN_BLOCK = 64,  /* a slice, see map.h */
+	MIN_BLOCK = 8,
+	SLICE = 1 << 6, /* see map.h */
 };
 
 struct text {
@@ -429,8 +430,10 @@ static int check_deterministic(const struct nat_config *config,
 			       struct nat_objection *ret)
 {
 	const struct nat_port_config *p = &config->ports;
-	const uint32_t first_block = (p->first + p->block - 1) / p->block;
-	const uint32_t end_block = (p->last + 1u) / p->block;
+	/* Without a size it is the largest one that there is for all. */
+	const uint32_t block = p->block > 0 ? p->block : MIN_BLOCK;
+	const uint32_t first_block = (p->first + block - 1) / block;
+	const uint32_t end_block = (p->last + 1u) / block;
 	const uint64_t n_per_addr = end_block - first_block;
 	uint64_t n_subscribers = 0, n_blocks = 0;
 
@@ -454,7 +457,7 @@ static int check_ports(const struct nat_config *config, uint32_t n_workers,
 {
 	const struct nat_port_config *p = &config->ports;
 	const uint32_t n = p->last - p->first + 1u;
-	const uint32_t block = p->block > 0 ? p->block : MIN_BLOCK;
+	const uint32_t block = p->block > 0 ? p->block : SLICE;
 
 	if (p->first == 0 || p->first > p->last)
 		return object(ret, "ports", "range", NAT_WHOLE,
@@ -476,9 +479,11 @@ static int check_ports(const struct nat_config *config, uint32_t n_workers,
 			"%u ports are too few for %u worker%s with blocks "
 			"of %u",
 			n, n_workers, n_workers == 1 ? "" : "s", block);
-	if (p->is_deterministic && p->block == 0)
+	if (p->is_deterministic && n_workers > 1)
 		return object(ret, "ports", "deterministic", NAT_WHOLE,
-			      "needs blocks; set block, as 512");
+			      "needs one worker, not %u: whose ports they are "
+			      "follows from the address alone",
+			      n_workers);
 	return p->is_deterministic ? check_deterministic(config, ret) : 0;
 }
 

@@ -11,8 +11,8 @@
 
 static int fail_at(struct yaml_reader *reader, size_t line, const char *text)
 {
-	snprintf(reader->why->text, sizeof(reader->why->text), "%.120s:%zu: %.240s",
-		 reader->name, line, text);
+	snprintf(reader->why->text, sizeof(reader->why->text),
+		 "%.120s:%zu: %.240s", reader->name, line, text);
 	/* A file can have any byte in its text; a reason is one line. */
 	for (char *c = reader->why->text; *c != '\0'; c++)
 		if ((unsigned char)*c < ' ' || *c == 127)

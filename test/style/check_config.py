@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The samples in config/ are listed, commented, and mean something today.
 
-usage: check_config.py [MR_L2FWD]
+usage: check_config.py [MR_L2FWD MR_NAT]
 """
 import re
 import shutil
@@ -33,6 +33,40 @@ def check_unit(wrong, path):
     return True
 
 
+def check_options(wrong, paths, program):
+    """The options in samples of a program are options that it has."""
+    name = Path(program).name
+    said = subprocess.run([program, "--help"], capture_output=True, text=True,
+                          check=True, timeout=20).stdout
+    for path in paths:
+        if not re.search(rf"\b{name}\b", tree.text(path)):
+            continue
+        for line in re.findall(r"^(?:OPTIONS|ExecStart)=.*", tree.text(path),
+                               re.M):
+            for option in re.findall(r"--[\w-]+", line):
+                if not re.search(rf"{option}\b", said):
+                    wrong.add(path, f"{name} has no option {option}")
+
+
+def check_nat(wrong, paths, program):
+    """mr-nat takes its samples, and has the keys that docs/ describes."""
+    samples = [path for path in paths if path.parts[1] == "nat"]
+    for path in samples:
+        done = subprocess.run([program, "--check", "--config",
+                               tree.TOP / path], capture_output=True,
+                              text=True, check=False, timeout=20)
+        if done.returncode != 0 or done.stderr:
+            wrong.add(path, done.stderr.strip())
+    page = tree.text("docs/nat-config.md")
+    for name in ("rules", "settings"):
+        keys = re.findall(r'\.name = "(\w+)"', tree.text(f"apps/nat/{name}.c"))
+        for key in keys:
+            if not re.search(rf"`{key}`|\b{key}: ", page):
+                wrong.add("docs/nat-config.md", f"says nothing about {key}")
+    if not samples:
+        wrong.add("config/nat", "no samples")
+
+
 def main():
     wrong = tree.Complaints()
     readme = tree.text("config/README.md")
@@ -45,15 +79,10 @@ def main():
             wrong.add(path, "no comment says why")
         if path.suffix == ".service" and not check_unit(wrong, path):
             print("systemd-analyze is missing: units were not verified")
-    if len(sys.argv) > 1:
-        said = subprocess.run([sys.argv[1], "--help"], capture_output=True,
-                              text=True, check=True, timeout=20).stdout
-        for path in paths:
-            for option in re.findall(r"^(?:OPTIONS|ExecStart)=.*", tree.text(
-                    path), re.M):
-                for name in re.findall(r"--[\w-]+", option):
-                    if not re.search(rf"{name}\b", said):
-                        wrong.add(path, f"mr-l2fwd has no option {name}")
+    for program in sys.argv[1:]:
+        check_options(wrong, paths, program)
+    if len(sys.argv) > 2:
+        check_nat(wrong, paths, sys.argv[2])
     wrong.end(len(paths), "samples")
 
 

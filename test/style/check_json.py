@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What mr-l2fwd --json prints is what its schema says.
+"""What a program prints with --json is what its schema says.
 
-usage: check_json.py MR_L2FWD SCHEMA
+usage: check_json.py PROGRAM SCHEMA ARGUMENT...    (ports that every machine has)
 """
 import json
 import subprocess
@@ -15,15 +15,14 @@ try:
 except ImportError:
     tree.skip("python3-jsonschema is missing")
 
-# Ports that every machine has. More than a second, so that there is a line
-# besides the final one.
-COMMAND = ["--json", "--duration", "1.5", "null:", "null:"]
+# More than a second, so that there is a line besides the final one.
+OPTIONS = ["--json", "--duration", "1.5"]
 
 
 def main():
-    program, schema_path = sys.argv[1:]
+    program, schema_path, *arguments = sys.argv[1:]
     schema = json.loads(Path(schema_path).read_text())
-    done = subprocess.run([program, *COMMAND], capture_output=True, text=True,
+    done = subprocess.run([program, *OPTIONS, *arguments], capture_output=True, text=True,
                           check=False, timeout=30)
     wrong = tree.Complaints()
     if done.returncode != 0:

@@ -213,14 +213,11 @@ static const struct {
 	{ "ports: {range: 1024-1080}\n",
 	  "f:7: ports: range: 57 ports are too few for 2 workers" },
 	{ "ports: {block: 100}\n", "f:7: ports: block: 100: a power of two" },
-	{ "ports: {block: 32}\n", "f:7: ports: block: 32: a power of two" },
+	{ "ports: {block: 4}\n", "f:7: ports: block: 4: a power of two" },
 	{ "ports: {block: 32768}\n",
 	  "f:7: ports: block: 64512 ports are too few for 2 workers" },
 	{ "ports: {deterministic: yes}\n",
-	  "f:7: ports: deterministic: needs blocks" },
-	{ "ports: {deterministic: yes, block: 512}\n",
-	  "f:7: ports: deterministic: 256 subscribers need a block each, the "
-	  "pool has 126 of 512 ports" },
+	  "f:7: ports: deterministic: needs one worker, not 2" },
 	{ "limits: {mappings: 5, per_subscriber: 6}\n",
 	  "f:7: limits: per_subscriber: 6: is more than the 5" },
 	{ "log: {sessions: yes}\n", "f:7: log: sessions: needs a file" },
@@ -298,6 +295,26 @@ static void test_each_error_names_its_line(void **state)
 		refuse(wrong_sides[i].text, wrong_sides[i].wanted);
 }
 
+static void test_deterministic_blocks_are_enough_for_all(void **state)
+{
+	struct nat_config config;
+	struct mr_reason why;
+
+	(void)state;
+	assert_int_equal(parse(SIDES
+			       "ports: {deterministic: yes, block: 512}\n",
+			       1, &config, &why),
+			 -EINVAL);
+	assert_string_equal(why.text,
+			    "f:7: ports: deterministic: 256 subscribers need a "
+			    "block each, the pool has 126 of 512 ports; "
+			    "smaller blocks, or more addresses");
+	assert_int_equal(
+		parse(SIDES "ports: {deterministic: yes}\n", 1, &config, &why),
+		0);
+	nat_config_free(&config);
+}
+
 static void test_a_file_that_cannot_be_read(void **state)
 {
 	struct nat_config config;
@@ -332,6 +349,7 @@ int main(void)
 		cmocka_unit_test(test_a_short_file_has_all_the_defaults),
 		cmocka_unit_test(test_every_key_sets_its_member),
 		cmocka_unit_test(test_each_error_names_its_line),
+		cmocka_unit_test(test_deterministic_blocks_are_enough_for_all),
 		cmocka_unit_test(test_a_file_that_cannot_be_read),
 		cmocka_unit_test(test_a_file_that_is_too_large),
 	};

@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Opening and closing a translator, and taking up another configuration. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "app.h"
+#include "save.h"
+
+enum {
+	STEER_ENTRIES = 1024, /* of each ring between workers */
+	HELD_PAGES = 1024,    /* of each worker: queues of path.h */
+	DEFAULT_MTU = 1500,
+};
+
+static uint32_t now_s(const struct app *app)
+{
+	return (uint32_t)(mr_ctx_now_ns(app->plane.ctx) / 1000000000u);
+}
+
+static int open_plane(struct app *app, struct mr_reason *ret_error)
+{
+	const struct nat_config *c = app->config;
+	const char *const specs[NAT_SIDES] = { c->sides[NAT_INSIDE].spec,
+					       c->sides[NAT_OUTSIDE].spec };
+	/* Answers go back where the question came from: any to any. */
+	struct dataplane_config plane = app->options->plane;
+	const uint32_t n = options_n_workers(app->options);
+
+	plane.specs = specs;
+	plane.n_kept_pages = n * (HELD_PAGES + c->max_fragments) +
+			     n * (n - 1) * STEER_ENTRIES;
+	return dataplane_open(&app->plane, &plane, ret_error);
+}
+
+/* A port without an address of its own gets a local one. */
+static void describe_ports(const struct app *app, struct nat_path_config *path)
+{
+	for (uint32_t s = 0; s < NAT_SIDES; s++) {
+		struct mr_port_info info = { .size = sizeof(info) };
+		const uint8_t local[6] = { 2, 'm', 'r', 'n', 't', (uint8_t)s };
+
+		mr_port_info(app->plane.ports[s], &info);
+		memcpy(path->macs[s], info.has_mac ? info.mac : local, 6);
+		path->mtus[s] = info.mtu_bytes > 0 && info.mtu_bytes < 65535 ?
+					(uint16_t)info.mtu_bytes :
+					DEFAULT_MTU;
+	}
+}
+
+static int make_worker(struct app *app, uint32_t i, struct mr_reason *ret_error)
+{
+	struct nat_worker *w = &app->workers[i];
+	const struct nat_maps_config maps = {
+		.ctx = app->plane.ctx,
+		.config = app->config,
+		.shard = i,
+		.n_shards = app->n_workers,
+		.now_s = now_s(app),
+		.log = app->config->log_path[0] != '\0' ? nat_log_put : NULL,
+		.opaque = nat_log_ring(app->log, i),
+	};
+	struct nat_path_config path = {
+		.ctx = app->plane.ctx,
+		.config = app->config,
+		.neighbours = app->neighbours,
+		.worker_idx = i,
+		.has_peers = app->n_workers > 1,
+	};
+	int err;
+
+	w->ctx = app->plane.ctx;
+	w->worker = mr_workers_get(app->plane.workers, i);
+	w->n_burst = app->options->plane.burst;
+	w->mail.answered_fd = app->answered_fd;
+	if (app->steering != NULL) {
+		w->steer = nat_steer_of(app->steering, i);
+		nat_steer_follow(w->steer, app->routes);
+	}
+	err = nat_maps_create(&maps, &w->maps, ret_error);
+	if (err < 0)
+		return err == -EINVAL ? 2 : 1;
+	path.maps = w->maps;
+	path.cache = w->worker->cache;
+	path.base = mr_region_base(mr_pool_region(app->plane.pool));
+	describe_ports(app, &path);
+	return nat_path_create(&path, &w->path, ret_error) < 0;
+}
+
+static int make_workers(struct app *app, struct mr_reason *ret_error)
+{
+	const uint32_t n = app->plane.n_workers;
+	int status = 0;
+
+	app->workers = aligned_alloc(64, n * sizeof(app->workers[0]));
+	if (app->workers == NULL)
+		return fail_with(ret_error, 1, "no memory for %u workers", n);
+	memset(app->workers, 0, n * sizeof(app->workers[0]));
+	app->n_workers = n;
+	if (n > 1) {
+		if (nat_routes_create(app->config, n, &app->routes) < 0)
+			return fail_with(ret_error, 1, "no memory for ways");
+		if (nat_steering_create(app->plane.ctx, app->config,
+					app->plane.workers, n, STEER_ENTRIES,
+					&app->steering, ret_error) < 0)
+			return 1;
+	}
+	for (uint32_t i = 0; i < n && status == 0; i++)
+		status = make_worker(app, i, ret_error);
+	return status;
+}
+
+struct restored {
+	struct app *app;
+	uint64_t n, n_refused;
+};
+
+static bool restore(void *opaque, const struct nat_session *saved)
+{
+	struct restored *restored = opaque;
+	struct app *app = restored->app;
+	const uint32_t owner =
+		nat_steer_subscriber(saved->inside.addr, app->n_workers);
+	const int err =
+		nat_maps_restore(app->workers[owner].maps, saved, now_s(app));
+
+	if (err == 0)
+		restored->n++;
+	else
+		restored->n_refused++;
+	return true;
+}
+
+/* A file that is not there is one that nobody has written yet. */
+static int restore_all(struct app *app, struct mr_reason *ret_error)
+{
+	const char *path = app->config->state_path;
+	struct restored restored = { .app = app };
+	int err;
+
+	if (path[0] == '\0')
+		return 0;
+	err = nat_saved_read(path, (uint64_t)time(NULL), restore, &restored,
+			     ret_error);
+	if (err == -ENOENT)
+		return 0;
+	if (err < 0)
+		return 1;
+	fprintf(stderr,
+		"mr-nat: %s: %llu sessions taken up, %llu not (the "
+		"configuration or the number of workers is another)\n",
+		path, (unsigned long long)restored.n,
+		(unsigned long long)restored.n_refused);
+	return 0;
+}
+
+static void save_all(const struct app *app)
+{
+	const char *path = app->config->state_path;
+	struct nat_save *save;
+	struct mr_reason why;
+
+	if (path[0] == '\0')
+		return;
+	if (nat_save_begin(path, &save, &why) < 0) {
+		fprintf(stderr, "mr-nat: %s\n", why.text);
+		return;
+	}
+	for (uint32_t w = 0; w < app->n_workers; w++) {
+		struct nat_session sessions[NAT_MAIL_SESSIONS];
+		uint64_t cursor = 0;
+		uint32_t n;
+
+		while ((n = nat_maps_list(app->workers[w].maps, &cursor,
+					  now_s(app), sessions,
+					  NAT_MAIL_SESSIONS)) > 0)
+			for (uint32_t i = 0; i < n; i++)
+				if ((sessions[i].flags & NAT_MAP_STATIC) == 0)
+					nat_save_put(save, &sessions[i]);
+	}
+	if (nat_save_end(save, (uint64_t)time(NULL), &why) < 0)
+		fprintf(stderr, "mr-nat: %s\n", why.text);
+}
+
+int app_open(struct app *app, const struct options *options,
+	     const struct nat_config *config, struct mr_reason *ret_error)
+{
+	int status;
+
+	*app = (struct app){ .options = options, .answered_fd = -1 };
+	app->config = malloc(sizeof(*config));
+	if (app->config == NULL)
+		return fail_with(ret_error, 1, "no memory");
+	*app->config = *config;
+	app->answered_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (app->answered_fd < 0)
+		return fail_with(ret_error, 1, "eventfd: %s", strerror(errno));
+	status = open_plane(app, ret_error);
+	if (status == 0)
+		status = nat_log_create(app->plane.ctx, config->log_path,
+					app->plane.n_workers, now_s(app),
+					&app->log, ret_error) < 0;
+	if (status == 0)
+		status = nat_neighbours_create(app->config, &app->neighbours,
+					       ret_error) < 0;
+	if (status == 0)
+		status = make_workers(app, ret_error);
+	if (status == 0)
+		status = restore_all(app, ret_error);
+	if (status != 0)
+		app_close(app);
+	return status;
+}
+
+void app_close(struct app *app)
+{
+	for (uint32_t w = 0; w < app->n_workers; w++) {
+		nat_path_destroy(app->workers[w].path);
+		nat_maps_destroy(app->workers[w].maps);
+	}
+	free(app->workers);
+	nat_steering_destroy(app->steering);
+	nat_routes_destroy(app->routes);
+	nat_routes_destroy(app->next_routes);
+	nat_neighbours_destroy(app->neighbours);
+	nat_log_destroy(app->log);
+	if (app->plane.ctx != NULL)
+		dataplane_close(&app->plane);
+	if (app->answered_fd >= 0)
+		close(app->answered_fd);
+	nat_config_free(app->config);
+	free(app->config);
+	if (app->next != NULL)
+		nat_config_free(app->next);
+	free(app->next);
+	*app = (struct app){ .answered_fd = -1 };
+}
+
+void app_print_steering(const struct app *app, FILE *to)
+{
+	if (app->n_workers == 1)
+		fprintf(to, "steering: one worker has all, nothing is handed "
+			    "over\n");
+	else
+		fprintf(to,
+			"steering: %u workers, by rings between them: no "
+			"driver here gives frames to queues by source address "
+			"and by slices of ports, so a worker keeps what is its "
+			"own and hands over the rest\n",
+			app->n_workers);
+}
+
+void app_give_up(void *opaque)
+{
+	struct app *app = opaque;
+
+	for (uint32_t i = 0; i < app->n_workers; i++) {
+		struct nat_worker *w = &app->workers[i];
+
+		if (w->steer != NULL)
+			nat_steer_give_up(w->steer, nat_path_stats(w->path));
+		nat_path_give_up(w->path);
+		nat_work_publish(w);
+	}
+	save_all(app);
+}
+
+/* Sent, but left in a ring to the worker that has the queue. */
+void app_drop(void *opaque, struct mr_worker *worker,
+	      const struct mr_frame *frames, uint32_t n)
+{
+	struct nat_worker *w = (struct nat_worker *)opaque + worker->idx;
+	struct nat_stats *stats = nat_path_stats(w->path);
+	const uint32_t n_frames = mr_frame_n_frames(frames, n);
+
+	stats->drops[NAT_DROP_SHUTDOWN] += n_frames;
+	mr_frame_free_bulk(worker->cache, frames, n);
+}
+
+void app_each_second(void *opaque)
+{
+	struct app *app = opaque;
+	struct mr_reason why;
+
+	if (!nat_log_write(app->log, &why))
+		fprintf(stderr, "mr-nat: %s\n", why.text);
+}
+
+static void refuse(struct app *app, const char *why)
+{
+	app->n_refused++;
+	fprintf(stderr, "mr-nat: reload: %s; nothing has changed\n", why);
+}
+
+static struct nat_config *read_again(struct app *app)
+{
+	struct nat_config *next = malloc(sizeof(*next));
+	struct mr_reason error = { "no memory" };
+	const char *setting;
+
+	if (next == NULL || options_config(app->options, next, &error) != 0) {
+		free(next);
+		refuse(app, error.text);
+		return NULL;
+	}
+	if (nat_config_can_follow(app->config, next, &setting))
+		return next;
+	nat_config_free(next);
+	free(next);
+	snprintf(error.text, sizeof(error.text),
+		 "%s: cannot change while it runs; restart for it", setting);
+	refuse(app, error.text);
+	return NULL;
+}
+
+void app_hang_up(void *opaque)
+{
+	struct app *app = opaque;
+	struct mr_reason why;
+
+	if (nat_log_reopen(app->log, &why) < 0)
+		fprintf(stderr, "mr-nat: %s\n", why.text);
+	if (app->next != NULL) {
+		refuse(app, app->is_split ?
+				    "the last one was taken up in part" :
+				    "the last one is still being taken up");
+		return;
+	}
+	app->next = read_again(app);
+	if (app->next == NULL)
+		return;
+	if (app->n_workers > 1 && nat_routes_create(app->next, app->n_workers,
+						    &app->next_routes) < 0) {
+		nat_config_free(app->next);
+		free(app->next);
+		app->next = NULL;
+		refuse(app, "no memory");
+		return;
+	}
+	for (uint32_t w = 0; w < app->n_workers; w++)
+		app->workers[w].has_news = true;
+	app_ask_reload(app);
+}
+
+static void finish_reload(struct app *app)
+{
+	struct nat_config *config = app->config;
+	struct nat_routes *routes = app->routes;
+
+	app->config = app->next;
+	app->routes = app->next_routes;
+	/* Whoever could not follow still reads the old ones, for good. */
+	app->next = app->is_split ? config : NULL;
+	app->next_routes = app->is_split ? routes : NULL;
+	if (app->is_split)
+		return;
+	nat_config_free(config);
+	free(config);
+	nat_routes_destroy(routes);
+	app->n_reloads++;
+	fprintf(stderr, "mr-nat: reload: done\n");
+}
+
+void app_ask_reload(struct app *app)
+{
+	for (uint32_t i = 0; i < app->n_workers; i++) {
+		struct nat_worker *w = &app->workers[i];
+
+		if (!w->has_news || !nat_mail_is_free(&w->mail))
+			continue;
+		w->mail.question = NAT_ASK_RELOAD;
+		w->mail.config = app->next;
+		w->mail.routes = app->next_routes;
+		nat_mail_ask(&w->mail);
+		mr_worker_wake(w->worker);
+	}
+}
+
+/* The last worker that took it up lets go of the old one. */
+void app_reload_answered(struct app *app, uint32_t worker_idx)
+{
+	struct nat_worker *w = &app->workers[worker_idx];
+
+	if (w->mail.err < 0) {
+		fprintf(stderr,
+			"mr-nat: reload: worker %u goes on as before: %s; "
+			"restart for it\n",
+			worker_idx, w->mail.why.text);
+		app->is_split = true;
+	}
+	w->has_news = false;
+	nat_mail_done(&w->mail);
+	for (uint32_t i = 0; i < app->n_workers; i++)
+		if (app->workers[i].has_news)
+			return;
+	finish_reload(app);
+}

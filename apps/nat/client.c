@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Questions to a running instance, from the command line. */
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#include "client.h"
+#include "control.h"
+
+static int complain(const char *what, const char *why)
+{
+	fprintf(stderr, "mr-nat: %s%s%s\n", what, why[0] != '\0' ? ": " : "",
+		why);
+	return 1;
+}
+
+static const char *text_of(json_t *object, const char *key)
+{
+	const char *text = json_string_value(json_object_get(object, key));
+
+	return text != NULL ? text : "";
+}
+
+static long long number_of(json_t *object, const char *key)
+{
+	return json_integer_value(json_object_get(object, key));
+}
+
+static void print_session(json_t *o)
+{
+	char left[16] = "static";
+
+	if (json_object_get(o, "left_s") != NULL)
+		snprintf(left, sizeof(left), "%lld s", number_of(o, "left_s"));
+	if (json_is_string(json_object_get(o, "proto")))
+		printf("%-5s", text_of(o, "proto"));
+	else
+		printf("%-5lld", number_of(o, "proto"));
+	printf(" %-21s %-21s %-21s %-8s %8s %10lld %10lld\n",
+	       text_of(o, "inside"), text_of(o, "outside"),
+	       text_of(o, "remote"), text_of(o, "state"), left,
+	       number_of(o, "out"), number_of(o, "in"));
+}
+
+static void print_counters(json_t *object, const char *prefix)
+{
+	const char *key;
+	json_t *value;
+
+	json_object_foreach(object, key, value)
+	{
+		if (json_is_object(value))
+			print_counters(value, key);
+		else
+			printf("%s%s%s %lld\n", prefix,
+			       prefix[0] != '\0' ? " " : "", key,
+			       (long long)json_integer_value(value));
+	}
+}
+
+/* One line of the answer; 1 if it is the last one, -1 if it is an error. */
+static int take_line(const struct options *options, const char *line,
+		     bool *is_first)
+{
+	json_t *object = json_loads(line, 0, NULL);
+	const char *error = text_of(object, "error");
+	int result = 0;
+
+	if (object == NULL || error[0] != '\0') {
+		complain(error[0] != '\0' ? error : "an answer that is no JSON",
+			 "");
+		result = -1;
+	} else if (json_object_get(object, "end") != NULL) {
+		result = 1;
+		if (options->command == NAT_CLEAR)
+			printf("%lld ended\n", number_of(object, "cleared"));
+	} else if (options->output == OUTPUT_JSON) {
+		fputs(line, stdout);
+	} else if (options->command == NAT_STATS) {
+		print_counters(object, "");
+	} else {
+		if (*is_first)
+			printf("%-5s %-21s %-21s %-21s %-8s %8s %10s %10s\n",
+			       "proto", "inside", "outside", "remote", "state",
+			       "left", "out", "in");
+		*is_first = false;
+		print_session(object);
+	}
+	json_decref(object);
+	return result;
+}
+
+static int read_answer(const struct options *options, FILE *from)
+{
+	char *line = NULL;
+	size_t n_max = 0;
+	bool is_first = true;
+	int result = 0;
+
+	while (result == 0 && getline(&line, &n_max, from) > 0)
+		result = take_line(options, line, &is_first);
+	free(line);
+	if (result == 0)
+		return complain("the answer is cut off", "");
+	if (fflush(stdout) != 0)
+		return complain("cannot write to stdout", "");
+	return result == 1 ? 0 : 1;
+}
+
+int nat_client_ask(const struct options *options)
+{
+	static const char *const questions[] = { [NAT_SESSIONS] = "sessions",
+						 [NAT_CLEAR] = "clear",
+						 [NAT_STATS] = "stats" };
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	FILE *stream;
+	int fd, status;
+
+	if (!nat_control_path(options->instance, addr.sun_path,
+			      sizeof(addr.sun_path)))
+		return complain(options->instance, "the name is too long");
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return complain("socket", strerror(errno));
+	if (connect(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0) {
+		status = complain(addr.sun_path,
+				  errno == ENOENT || errno == ECONNREFUSED ?
+					  "no instance of this name runs; "
+					  "--instance NAME has another" :
+					  strerror(errno));
+		close(fd);
+		return status;
+	}
+	stream = fdopen(fd, "r+");
+	if (stream == NULL) {
+		close(fd);
+		return complain("fdopen", strerror(errno));
+	}
+	fprintf(stream, "%s%s%s\n", questions[options->command],
+		options->filter != NULL ? " " : "",
+		options->filter != NULL ? options->filter : "");
+	if (fflush(stream) != 0)
+		status = complain(addr.sun_path, strerror(errno));
+	else
+		status = read_answer(options, stream);
+	fclose(stream);
+	return status;
+}

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Questions to a running instance, from the command line. */
+#ifndef NAT_CLIENT_H
+#define NAT_CLIENT_H
+
+#include "options.h"
+
+/* Ask, and print the answer. Returns the exit status. */
+int nat_client_ask(const struct options *options);
+
+#endif

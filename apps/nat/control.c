@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The control socket: clients, their questions, and who is asked next. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "answer.h"
+#include "app.h"
+#include "control.h"
+
+enum {
+	MAX_CLIENTS = 8,
+	MAX_LINE = 512,
+	/* A client that does not read is not asked for more. */
+	MAX_PENDING = 1 << 16,
+};
+
+struct client {
+	int fd;        /* -1: the place is free */
+	bool is_gone;  /* but its question is still with a worker */
+	bool is_asked; /* a worker has its question */
+	bool is_busy;  /* it waits for an answer */
+	bool has_line;
+	enum nat_question question;
+	struct nat_filter filter;
+	uint32_t worker; /* that is asked next */
+	uint64_t cursor;
+	uint64_t n; /* sessions, for the last line */
+	char line[MAX_LINE];
+	size_t n_line;
+	struct nat_answer answer;
+};
+
+struct nat_control {
+	struct app *app;
+	int epoll_fd, listen_fd, lock_fd;
+	char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
+	struct client clients[MAX_CLIENTS];
+};
+
+bool nat_control_path(const char *instance, char *ret_path, size_t n_bytes)
+{
+	const char *folder = getenv("RUNTIME_DIRECTORY"); /* of systemd */
+	int n;
+
+	if (folder == NULL)
+		folder = geteuid() == 0 ? "/run/millrace" :
+					  getenv("XDG_RUNTIME_DIR");
+	n = snprintf(ret_path, n_bytes, "%s/nat-%s.sock",
+		     folder != NULL ? folder : "/tmp", instance);
+	return n > 0 && (size_t)n < n_bytes;
+}
+
+static int fail(struct mr_reason *ret_why, const char *path, const char *what)
+{
+	const int err = errno;
+
+	snprintf(ret_why->text, sizeof(ret_why->text),
+		 "control socket %s: %s%s%s", path, what,
+		 what[0] != '\0' ? ": " : "", strerror(err));
+	return -err;
+}
+
+/*
+ * Who has the lock has the name: a socket that was left behind by a killed one
+ * can be told from one in use.
+ */
+static int lock(struct nat_control *c, const char *instance,
+		struct mr_reason *ret_why)
+{
+	char path[sizeof(c->path) + 8];
+
+	snprintf(path, sizeof(path), "%s", c->path);
+	*strrchr(path, '/') = '\0';
+	if (mkdir(path, 0755) < 0 && errno != EEXIST)
+		return fail(ret_why, path, "");
+	snprintf(path, sizeof(path), "%s.lock", c->path);
+	c->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (c->lock_fd < 0)
+		return fail(ret_why, path, "");
+	if (flock(c->lock_fd, LOCK_EX | LOCK_NB) == 0)
+		return 0;
+	if (errno != EWOULDBLOCK)
+		return fail(ret_why, path, "");
+	snprintf(ret_why->text, sizeof(ret_why->text),
+		 "an instance '%s' is running; give this one another name with "
+		 "--instance",
+		 instance);
+	return -EADDRINUSE;
+}
+
+static int watch(const struct nat_control *c, int fd, uint32_t events,
+		 uint64_t what, int how)
+{
+	struct epoll_event event = { .events = events, .data.u64 = what };
+
+	return epoll_ctl(c->epoll_fd, how, fd, &event);
+}
+
+enum { WHAT_LISTEN = MAX_CLIENTS, WHAT_ANSWERED };
+
+static int listen_at(struct nat_control *c, struct mr_reason *ret_why)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	mode_t mask;
+	int err;
+
+	memcpy(addr.sun_path, c->path, sizeof(c->path));
+	c->listen_fd =
+		socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	c->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (c->listen_fd < 0 || c->epoll_fd < 0)
+		return fail(ret_why, c->path, "");
+	unlink(c->path);
+	mask = umask(0177); /* who owns the process, and nobody else */
+	err = bind(c->listen_fd, (struct sockaddr *)&addr, sizeof(addr));
+	umask(mask);
+	if (err < 0 || listen(c->listen_fd, MAX_CLIENTS) < 0 ||
+	    watch(c, c->listen_fd, EPOLLIN, WHAT_LISTEN, EPOLL_CTL_ADD) < 0 ||
+	    watch(c, c->app->answered_fd, EPOLLIN, WHAT_ANSWERED,
+		  EPOLL_CTL_ADD) < 0)
+		return fail(ret_why, c->path, "");
+	return 0;
+}
+
+int nat_control_create(struct app *app, const char *instance,
+		       struct nat_control **ret_control,
+		       struct mr_reason *ret_why)
+{
+	struct nat_control *c = calloc(1, sizeof(*c));
+	int err;
+
+	if (c == NULL) {
+		errno = ENOMEM;
+		return fail(ret_why, instance, "");
+	}
+	c->app = app;
+	c->epoll_fd = c->listen_fd = c->lock_fd = -1;
+	for (uint32_t i = 0; i < MAX_CLIENTS; i++)
+		c->clients[i].fd = -1;
+	errno = ENAMETOOLONG;
+	if (!nat_control_path(instance, c->path, sizeof(c->path))) {
+		free(c);
+		return fail(ret_why, instance, "");
+	}
+	err = lock(c, instance, ret_why);
+	if (err == 0)
+		err = listen_at(c, ret_why);
+	if (err < 0) {
+		nat_control_destroy(c);
+		return err;
+	}
+	*ret_control = c;
+	return 0;
+}
+
+void nat_control_destroy(struct nat_control *c)
+{
+	char path[sizeof(c->path) + 8];
+
+	for (uint32_t i = 0; i < MAX_CLIENTS; i++) {
+		nat_answer_free(&c->clients[i].answer);
+		if (c->clients[i].fd >= 0)
+			close(c->clients[i].fd);
+	}
+	if (c->listen_fd >= 0) {
+		unlink(c->path);
+		close(c->listen_fd);
+	}
+	if (c->epoll_fd >= 0)
+		close(c->epoll_fd);
+	if (c->lock_fd >= 0) {
+		snprintf(path, sizeof(path), "%s.lock", c->path);
+		if (c->listen_fd >= 0)
+			unlink(path);
+		close(c->lock_fd);
+	}
+	free(c);
+}
+
+int nat_control_fd(const struct nat_control *c)
+{
+	return c->epoll_fd;
+}
+
+/* The place is free again once no worker has its question. */
+static void drop_client(struct client *client)
+{
+	if (client->fd >= 0)
+		close(client->fd); /* which takes it out of the epoll set */
+	client->fd = -1;
+	client->is_busy = false;
+	client->is_gone = client->is_asked;
+	nat_answer_free(&client->answer);
+}
+
+static void accept_client(struct nat_control *c)
+{
+	const int fd =
+		accept4(c->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+	if (fd < 0)
+		return;
+	for (uint32_t i = 0; i < MAX_CLIENTS; i++) {
+		struct client *client = &c->clients[i];
+
+		if (client->fd >= 0 || client->is_gone)
+			continue;
+		*client = (struct client){ .fd = fd };
+		if (watch(c, fd, EPOLLIN, i, EPOLL_CTL_ADD) < 0)
+			drop_client(client);
+		return;
+	}
+	close(fd); /* too many at once */
+}
+
+static void end_answer(struct client *client)
+{
+	nat_answer_end(&client->answer,
+		       client->question == NAT_ASK_CLEAR ? "cleared" : "listed",
+		       client->n);
+	client->is_busy = false;
+}
+
+/* A line that asks. */
+static void take_line(struct nat_control *c, struct client *client)
+{
+	char *rest = client->line + strcspn(client->line, " ");
+	struct mr_reason why;
+
+	if (*rest != '\0')
+		*rest++ = '\0';
+	client->n = 0;
+	client->worker = 0;
+	client->cursor = 0;
+	if (strcmp(client->line, "stats") == 0) {
+		nat_answer_stats(&client->answer, c->app);
+		return;
+	}
+	client->question = strcmp(client->line, "clear") == 0 ? NAT_ASK_CLEAR :
+								NAT_ASK_LIST;
+	if (client->question == NAT_ASK_LIST &&
+	    strcmp(client->line, "sessions") != 0)
+		nat_answer_error(&client->answer,
+				 "no such question; there are: sessions, "
+				 "clear, stats");
+	else if (client->question == NAT_ASK_CLEAR && *rest == '\0')
+		nat_answer_error(&client->answer,
+				 "clear: which? a filter, or all");
+	else if (!nat_filter_parse(rest, &client->filter, &why))
+		nat_answer_error(&client->answer, why.text);
+	else
+		client->is_busy = true;
+}
+
+/* What a client has to say, up to its line. */
+static void read_client(struct nat_control *c, struct client *client)
+{
+	char *end;
+	ssize_t n;
+
+	n = read(client->fd, client->line + client->n_line,
+		 MAX_LINE - 1 - client->n_line);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n <= 0) {
+		/* It may have asked, and shut its side. */
+		if (!client->is_busy && client->answer.n == 0)
+			drop_client(client);
+		else
+			client->has_line = true;
+		return;
+	}
+	client->n_line += (size_t)n;
+	client->line[client->n_line] = '\0';
+	end = strchr(client->line, '\n');
+	if (end == NULL && client->n_line < MAX_LINE - 1)
+		return;
+	if (end != NULL)
+		*end = '\0';
+	client->has_line = true; /* one per connection */
+	take_line(c, client);
+}
+
+/* The next part of an answer. */
+static void ask_more(struct nat_control *c, struct client *client)
+{
+	struct app *app = c->app;
+
+	while (client->is_busy && !client->is_asked &&
+	       client->answer.n < MAX_PENDING) {
+		struct nat_worker *w;
+
+		if (client->worker == app->n_workers) {
+			end_answer(client);
+			return;
+		}
+		w = &app->workers[client->worker];
+		if (!nat_mail_is_free(&w->mail))
+			return; /* another one's; its answer wakes us */
+		w->mail.question = client->question;
+		w->mail.filter = client->filter;
+		w->mail.cursor = client->cursor;
+		client->is_asked = true;
+		nat_mail_ask(&w->mail);
+		mr_worker_wake(w->worker);
+	}
+}
+
+static void take_answer(struct nat_control *c, uint32_t worker_idx)
+{
+	struct nat_mail *mail = &c->app->workers[worker_idx].mail;
+
+	for (uint32_t i = 0; i < MAX_CLIENTS; i++) {
+		struct client *client = &c->clients[i];
+
+		if (!client->is_asked || client->worker != worker_idx)
+			continue;
+		client->is_asked = false;
+		client->is_gone = false;
+		client->cursor = mail->cursor;
+		client->n += mail->n;
+		for (uint32_t s = 0; s < mail->n && client->fd >= 0 &&
+				     client->question == NAT_ASK_LIST;
+		     s++)
+			nat_answer_session(&client->answer, &mail->sessions[s]);
+		if (mail->is_end) {
+			client->worker++;
+			client->cursor = 0;
+		}
+	}
+	nat_mail_done(mail);
+}
+
+static void take_answers(struct nat_control *c)
+{
+	struct app *app = c->app;
+	uint64_t n;
+
+	/* Nothing to read is no matter: the mail says what was answered. */
+	if (read(app->answered_fd, &n, sizeof(n)) < 0)
+		n = 0;
+	for (uint32_t w = 0; w < app->n_workers; w++) {
+		if (!nat_mail_is_answered(&app->workers[w].mail))
+			continue;
+		if (app->workers[w].mail.question == NAT_ASK_RELOAD)
+			app_reload_answered(app, w);
+		else
+			take_answer(c, w);
+	}
+	app_ask_reload(app); /* before clients: it waits for one question */
+}
+
+/* Send what there is; then the connection ends with the answer. */
+static void serve(struct nat_control *c, uint32_t i)
+{
+	struct client *client = &c->clients[i];
+	uint32_t events;
+
+	if (client->fd < 0)
+		return;
+	ask_more(c, client);
+	if (nat_answer_send(&client->answer, client->fd) < 0 ||
+	    (client->has_line && !client->is_busy && client->answer.n == 0)) {
+		drop_client(client);
+		return;
+	}
+	ask_more(c, client);
+	events = client->answer.n > 0 ? EPOLLOUT : 0;
+	if (!client->has_line)
+		events |= EPOLLIN;
+	watch(c, client->fd, events, i, EPOLL_CTL_MOD);
+}
+
+bool nat_control_ready(void *opaque)
+{
+	struct app *app = opaque;
+	struct nat_control *c = app->control;
+	struct epoll_event events[MAX_CLIENTS + 2];
+	const int n = epoll_wait(c->epoll_fd, events, MAX_CLIENTS + 2, 0);
+
+	for (int i = 0; i < n; i++) {
+		const uint64_t what = events[i].data.u64;
+
+		if (what == WHAT_LISTEN)
+			accept_client(c);
+		else if (what == WHAT_ANSWERED)
+			take_answers(c);
+		else if (c->clients[what].fd >= 0 &&
+			 (events[i].events & (EPOLLERR | EPOLLHUP)))
+			drop_client(&c->clients[what]);
+		else if (c->clients[what].fd >= 0 && !c->clients[what].has_line)
+			read_client(c, &c->clients[what]);
+	}
+	for (uint32_t i = 0; i < MAX_CLIENTS; i++)
+		serve(c, i);
+	return false;
+}

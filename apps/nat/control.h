@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The control socket of a running instance: a stream, a line asks, lines of
+ * JSON answer. For people there is mr-nat --sessions; for the rest, nc -U.
+ *
+ *     sessions [FILTER]   an object per session
+ *     clear FILTER|all    ends them
+ *     stats               counters
+ *
+ * The last line of an answer has "end" or "error". The main thread serves it;
+ * workers answer its mail between bursts.
+ */
+#ifndef NAT_CONTROL_H
+#define NAT_CONTROL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <millrace/millrace.h>
+
+struct app;
+struct nat_control;
+
+/* The socket of an instance; only its owner may connect. False: too long. */
+bool nat_control_path(const char *instance, char *ret_path, size_t n_bytes);
+
+/* 0, or -errno with a line: -EADDRINUSE if the instance runs already. */
+int nat_control_create(struct app *app, const char *instance,
+		       struct nat_control **ret_control,
+		       struct mr_reason *ret_why);
+void nat_control_destroy(struct nat_control *control);
+
+/* Readable when there is something to do; then call ready() with the app. */
+int nat_control_fd(const struct nat_control *control);
+bool nat_control_ready(void *app);
+
+#endif

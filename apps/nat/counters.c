@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The counters of the translator, for reports. */
+#include "app.h"
+
+/* In the order of fill_worker(). */
+static const struct worker_row worker_rows[] = {
+	{ "made", LAW_MADE },           { "taken", LAW_KEPT },
+	{ "translated_out", LAW_NONE }, { "translated_in", LAW_NONE },
+	{ "hairpinned", LAW_NONE },     { "excluded", LAW_NONE },
+	{ "held", LAW_NONE },           { "steered", LAW_NONE },
+};
+
+enum {
+	GROUP_STATE,
+	GROUP_OPERATION,
+};
+
+static const struct count_row state_rows[] = {
+	{ "mappings", "mappings", LIVE_NUMBER },
+	{ "sessions", "more sessions", LIVE_NUMBER },
+	{ "subscribers", "subscribers", LIVE_NUMBER },
+	{ "quarantined", "ports in quarantine", LIVE_NUMBER },
+	{ "created", "created", LIVE_RATE },
+	{ "expired", "expired", LIVE_RATE },
+	{ "bytes", "bytes", LIVE_NOTHING },
+};
+
+static const struct count_row operation_rows[] = {
+	{ "log_written", "lines of log", LIVE_NUMBER },
+	{ "log_lost", "lost", LIVE_NUMBER },
+	{ "reloads", "reloads", LIVE_NUMBER },
+	{ "reloads_refused", "refused", LIVE_NUMBER },
+};
+
+static const struct count_group groups[] = {
+	[GROUP_STATE] = { "state", "state", state_rows,
+			  sizeof(state_rows) / sizeof(state_rows[0]) },
+	[GROUP_OPERATION] = { "operation", "operation", operation_rows,
+			      sizeof(operation_rows) /
+				      sizeof(operation_rows[0]) },
+};
+
+/* NAT_OK drops nothing, but the index is the reason; NAT_TAKEN is no loss. */
+static const char *drop_names[NAT_TAKEN];
+
+static void fill_worker(struct worker_snapshot *to, const struct nat_worker *w)
+{
+	struct nat_stats stats;
+	uint64_t *const counts = to->counts;
+
+	snapshot_copy_counters((uint64_t *)&stats,
+			       (const uint64_t *)nat_path_stats(w->path),
+			       sizeof(stats) / sizeof(uint64_t));
+	snapshot_copy_counters(&to->bursts, &w->stats.bursts, 1);
+	snapshot_copy_counters(&to->entries, &w->stats.entries, 1);
+	counts[0] = stats.made;
+	counts[1] = stats.drops[NAT_TAKEN];
+	counts[2] = stats.translated[NAT_INSIDE];
+	counts[3] = stats.translated[NAT_OUTSIDE];
+	counts[4] = stats.hairpinned;
+	counts[5] = stats.excluded;
+	counts[6] = stats.held;
+	counts[7] = 0;
+	if (w->steer != NULL)
+		snapshot_copy_counters(
+			&counts[7], &nat_steer_stats(w->steer)->handed_off, 1);
+	for (uint32_t i = 0; i < NAT_TAKEN; i++)
+		to->drops[i] = stats.drops[i];
+}
+
+static void add_state(uint64_t *to, const struct nat_worker *w)
+{
+	struct nat_maps_stats stats;
+
+	snapshot_copy_counters((uint64_t *)&stats,
+			       (const uint64_t *)&w->stats.maps,
+			       sizeof(stats) / sizeof(uint64_t));
+	to[0] += stats.n_mappings;
+	to[1] += stats.n_sessions;
+	to[2] += stats.n_subscribers;
+	to[3] += stats.n_quarantined;
+	to[4] += stats.created;
+	to[5] += stats.expired;
+	to[6] += stats.bytes;
+}
+
+static void take(struct snapshot *snapshot, void *opaque)
+{
+	const struct app *app = opaque;
+	uint64_t *state = snapshot->groups[GROUP_STATE];
+	uint64_t *log = snapshot->groups[GROUP_OPERATION];
+	const struct nat_log_stats log_stats = nat_log_stats(app->log);
+
+	for (uint32_t i = 0; i < MAX_COUNTS; i++)
+		state[i] = 0;
+	for (uint32_t w = 0; w < app->n_workers; w++) {
+		fill_worker(&snapshot->workers[w], &app->workers[w]);
+		add_state(state, &app->workers[w]);
+	}
+	log[0] = log_stats.n_written;
+	log[1] = log_stats.n_lost;
+	log[2] = app->n_reloads;
+	log[3] = app->n_refused;
+}
+
+static const struct app_counters counters = {
+	.program = "mr-nat",
+	.drop_names = drop_names,
+	.n_drops = NAT_TAKEN,
+	.worker_rows = worker_rows,
+	.n_worker_rows = sizeof(worker_rows) / sizeof(worker_rows[0]),
+	.groups = groups,
+	.n_groups = sizeof(groups) / sizeof(groups[0]),
+	.take = take,
+};
+
+const struct app_counters *app_counters(void)
+{
+	for (uint32_t i = 0; i < NAT_TAKEN; i++)
+		drop_names[i] = nat_reason_name(i);
+	return &counters;
+}

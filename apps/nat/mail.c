@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the main thread asks of a worker. */
+#include <unistd.h>
+
+#include "mail.h"
+
+/* Stores are releases, loads acquires: who sees a state sees what the other
+ * thread wrote before it. */
+enum mail_state { FREE, ASKED, ANSWERED };
+
+static enum mail_state state_of(const struct nat_mail *mail)
+{
+	return (enum mail_state)__atomic_load_n(&mail->state, __ATOMIC_ACQUIRE);
+}
+
+static void set_state(struct nat_mail *mail, enum mail_state state)
+{
+	__atomic_store_n(&mail->state, state, __ATOMIC_RELEASE);
+}
+
+void nat_mail_ask(struct nat_mail *mail)
+{
+	set_state(mail, ASKED);
+}
+
+bool nat_mail_is_answered(struct nat_mail *mail)
+{
+	return state_of(mail) == ANSWERED;
+}
+
+bool nat_mail_is_free(const struct nat_mail *mail)
+{
+	return state_of(mail) == FREE;
+}
+
+void nat_mail_done(struct nat_mail *mail)
+{
+	set_state(mail, FREE);
+}
+
+static void list(struct nat_mail *mail, const struct nat_mail_to *to)
+{
+	const uint32_t n_seen =
+		nat_maps_list(to->maps, &mail->cursor, to->now_s,
+			      mail->sessions, NAT_MAIL_SESSIONS);
+
+	mail->is_end = n_seen == 0;
+	mail->n = 0;
+	for (uint32_t i = 0; i < n_seen; i++)
+		if (nat_filter_has(&mail->filter, &mail->sessions[i]))
+			mail->sessions[mail->n++] = mail->sessions[i];
+}
+
+/* A mapping with several sessions is ended by the first of them. */
+static void clear(struct nat_mail *mail, const struct nat_mail_to *to)
+{
+	uint32_t n_ended = 0;
+
+	list(mail, to);
+	for (uint32_t i = 0; i < mail->n; i++) {
+		uint32_t id;
+
+		nat_maps_find_out(to->maps, &mail->sessions[i].inside, 1, &id);
+		if (id == MR_FLOW_NONE ||
+		    (mail->sessions[i].flags & NAT_MAP_STATIC))
+			continue;
+		nat_maps_close(to->maps, id, to->now_s);
+		n_ended++;
+	}
+	mail->n = n_ended;
+}
+
+static void reload(struct nat_mail *mail, const struct nat_mail_to *to)
+{
+	mail->err =
+		nat_maps_reload(to->maps, mail->config, to->now_s, &mail->why);
+	if (mail->err < 0)
+		return;
+	nat_path_reload(to->path, mail->config);
+	if (to->steer != NULL)
+		nat_steer_follow(to->steer, mail->routes);
+}
+
+void nat_mail_answer(struct nat_mail *mail, const struct nat_mail_to *to)
+{
+	const uint64_t one = 1;
+
+	if (state_of(mail) != ASKED)
+		return;
+	switch (mail->question) {
+	case NAT_ASK_LIST:
+		list(mail, to);
+		break;
+	case NAT_ASK_CLEAR:
+		clear(mail, to);
+		break;
+	case NAT_ASK_RELOAD:
+		reload(mail, to);
+		break;
+	}
+	set_state(mail, ANSWERED);
+	/* Fails only if it is readable already, which is all we want. */
+	if (write(mail->answered_fd, &one, sizeof(one)) < 0)
+		return;
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* mr-nat: translate addresses between two ports. */
+#include <stdio.h>
+#include <unistd.h>
+
+#include "support/run.h"
+
+#include "app.h"
+#include "client.h"
+#include "control.h"
+
+static int complain(const char *text)
+{
+	fprintf(stderr, "mr-nat: %s\n", text);
+	return 1;
+}
+
+static void advise(const struct nat_config *config)
+{
+	struct mr_reason advice;
+
+	for (uint32_t i = 0; nat_config_advice(config, i, &advice); i++)
+		fprintf(stderr, "mr-nat: note: %s\n", advice.text);
+}
+
+static int translate(struct app *app, int signal_fd, struct mr_reason *error)
+{
+	struct nat_control *control;
+	struct run_fd fds[1] = { { .ready = nat_control_ready } };
+	struct run_config config = {
+		.plane = &app->plane,
+		.counters = app_counters(),
+		.output = app->options->output,
+		.is_quiet = app->options->is_quiet,
+		.duration_ms = app->options->duration_ms,
+		.signal_fd = signal_fd,
+		.work = nat_work,
+		.drop = app_drop,
+		.workers = app->workers,
+		.app = app,
+		.each_second = app_each_second,
+		.hang_up = app_hang_up,
+		.give_up = app_give_up,
+		.fds = fds,
+		.n_fds = 1,
+	};
+	int status;
+
+	if (nat_control_create(app, app->options->instance, &control, error) <
+	    0)
+		return complain(error->text);
+	app->control = control;
+	fds[0].fd = nat_control_fd(control);
+	if (!app->options->is_quiet)
+		app_print_steering(app, stderr);
+	status = run(&config);
+	nat_control_destroy(control);
+	return status;
+}
+
+static int serve(const struct options *options)
+{
+	struct nat_config config;
+	struct mr_reason error;
+	struct app app;
+	int signal_fd, status;
+
+	status = options_config(options, &config, &error);
+	if (status != 0) {
+		complain(error.text);
+		return status;
+	}
+	advise(&config);
+	if (options->command == NAT_CHECK) {
+		nat_config_free(&config);
+		printf("the configuration is good\n");
+		return fflush(stdout) == 0 ? 0 : complain("cannot write");
+	}
+	signal_fd = run_open_signals();
+	if (signal_fd < 0)
+		return complain("no signalfd");
+	status = app_open(&app, options, &config, &error);
+	if (status != 0) {
+		complain(error.text);
+		return status;
+	}
+	status = translate(&app, signal_fd, &error);
+	app_close(&app);
+	close(signal_fd);
+	return status;
+}
+
+int main(int argc, char **argv)
+{
+	struct options options;
+	struct mr_reason error;
+
+	switch (options_parse(argc, argv, &options, &error)) {
+	case PARSE_DONE:
+		return fflush(stdout) == 0 ? 0 : complain("cannot write");
+	case PARSE_WRONG:
+		complain(error.text);
+		return 2;
+	default:
+		break;
+	}
+	if (options.command >= NAT_SESSIONS)
+		return nat_client_ask(&options);
+	return serve(&options);
+}

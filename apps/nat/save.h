@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Sessions in a file, from one run to the next.
+ *
+ *     +--------------------------+---------------------------+-----+
+ *     | magic, version, time, n  | n sessions of 40 bytes    | sum |
+ *     +--------------------------+---------------------------+-----+
+ *
+ * Numbers are little-endian; addresses and ports as on the wire. The file is
+ * written beside the old one and takes its place at once, so that there is
+ * always a whole one.
+ */
+#ifndef NAT_SAVE_H
+#define NAT_SAVE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <millrace/millrace.h>
+
+#include "map.h"
+
+struct nat_save;
+
+/* Begin to write path. 0 or -errno with a line. */
+int nat_save_begin(const char *path, struct nat_save **ret_save,
+		   struct mr_reason *ret_why);
+void nat_save_put(struct nat_save *save, const struct nat_session *session);
+/* End it, with the time of day. It replaces path only if all was written. */
+int nat_save_end(struct nat_save *save, uint64_t time_s,
+		 struct mr_reason *ret_why);
+
+/* One session of a file; false: the reader is to stop. */
+typedef bool nat_saved_fn(void *opaque, const struct nat_session *session);
+
+/*
+ * Call fn with each session that has not ended meanwhile, as it is at time_s.
+ * 0, -ENOENT, -EINVAL if the file is none of ours or damaged, or the errno of
+ * reading; with a line. fn is called only if all of the file is good.
+ */
+int nat_saved_read(const char *path, uint64_t time_s, nat_saved_fn *fn,
+		   void *opaque, struct mr_reason *ret_why);
+/* The same from memory. */
+int nat_saved_parse(const char *name, const uint8_t *bytes, size_t n_bytes,
+		    uint64_t time_s, nat_saved_fn *fn, void *opaque,
+		    struct mr_reason *ret_why);
+
+#endif

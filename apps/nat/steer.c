@@ -1,0 +1,476 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Rings between workers, and the place where fragments meet. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "steer.h"
+
+enum {
+	MAX_DATAGRAMS = 64, /* whose owner is remembered; the oldest goes */
+	MAX_WAITING = 64,   /* frames before their first fragment, in all */
+	NO_OWNER = UINT32_MAX,
+};
+
+/* RFC 791: what the pieces of a datagram have in common. */
+struct datagram_key {
+	uint32_t src, dst;
+	uint16_t id;
+	uint8_t proto, is_used;
+};
+
+struct datagram {
+	struct datagram_key key;
+	uint32_t owner; /* NO_OWNER: the first one has not come */
+	uint64_t end_ns;
+};
+
+struct waiting {
+	struct datagram_key key;
+	uint32_t n;
+	struct mr_frame frames[MR_MAX_SEGS];
+};
+
+/* Frames for one ring, put there once per burst. */
+struct stage {
+	uint32_t n;
+	struct mr_frame frames[MR_BURST_MAX];
+};
+
+struct nat_steer {
+	_Alignas(64) struct nat_steer_stats stats;
+	_Alignas(64) struct nat_steering *steering;
+	const struct nat_routes *routes;
+	struct mr_worker *worker;
+	uint8_t *base;
+	uint64_t keep_ns;
+	struct stage *stages; /* n_workers * NAT_LANES */
+	uint32_t next_ring;   /* to look at, so that none waits for others */
+	/* Where fragments meet. */
+	uint32_t n_waiting, next_datagram;
+	struct datagram datagrams[MAX_DATAGRAMS];
+	struct waiting waiting[MAX_WAITING];
+};
+
+struct nat_steering {
+	struct mr_workers *workers;
+	uint32_t n_workers, n_entries;
+	struct mr_ring_spsc **rings; /* by sender, receiver and lane */
+	struct nat_steer *steers;
+};
+
+static struct mr_ring_spsc *ring_of(const struct nat_steering *steering,
+				    uint32_t from, uint32_t to,
+				    enum nat_lane lane)
+{
+	return steering
+		->rings[(from * steering->n_workers + to) * NAT_LANES + lane];
+}
+
+static int make_rings(struct nat_steering *s, struct mr_ctx *ctx,
+		      struct mr_reason *ret_why)
+{
+	for (uint32_t i = 0; i < s->n_workers * s->n_workers * NAT_LANES; i++) {
+		const uint32_t pair = i / NAT_LANES;
+		int err = 0;
+
+		if (pair / s->n_workers != pair % s->n_workers)
+			err = mr_ring_spsc_create(ctx, s->n_entries,
+						  &s->rings[i], ret_why);
+		if (err < 0)
+			return err;
+	}
+	return 0;
+}
+
+static int make_steers(struct nat_steering *s, const struct nat_config *config)
+{
+	for (uint32_t w = 0; w < s->n_workers; w++) {
+		struct nat_steer *steer = &s->steers[w];
+		struct mr_worker *worker = mr_workers_get(s->workers, w);
+
+		steer->steering = s;
+		steer->worker = worker;
+		steer->base = mr_region_base(
+			mr_pool_region(mr_cache_pool(worker->cache)));
+		steer->keep_ns = config->timeouts.fragment_s * 1000000000ull;
+		steer->stages = calloc((size_t)s->n_workers * NAT_LANES,
+				       sizeof(steer->stages[0]));
+		if (steer->stages == NULL)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+int nat_steering_create(struct mr_ctx *ctx, const struct nat_config *config,
+			struct mr_workers *workers, uint32_t n_workers,
+			uint32_t n_entries, struct nat_steering **ret_steering,
+			struct mr_reason *ret_why)
+{
+	struct nat_steering *s = calloc(1, sizeof(*s));
+	int err = -ENOMEM;
+
+	if (s != NULL) {
+		s->workers = workers;
+		s->n_workers = n_workers;
+		s->n_entries = n_entries;
+		s->rings = calloc((size_t)n_workers * n_workers * NAT_LANES,
+				  sizeof(s->rings[0]));
+		s->steers = aligned_alloc(64, n_workers * sizeof(s->steers[0]));
+		if (s->steers != NULL)
+			memset(s->steers, 0, n_workers * sizeof(s->steers[0]));
+	}
+	snprintf(ret_why->text, sizeof(ret_why->text),
+		 "no memory for rings between %u workers", n_workers);
+	if (s != NULL && s->rings != NULL && s->steers != NULL)
+		err = make_rings(s, ctx, ret_why);
+	if (err == 0)
+		err = make_steers(s, config);
+	if (err < 0) {
+		nat_steering_destroy(s);
+		return err;
+	}
+	*ret_steering = s;
+	return 0;
+}
+
+void nat_steering_destroy(struct nat_steering *s)
+{
+	if (s == NULL)
+		return;
+	for (uint32_t i = 0;
+	     s->rings && i < s->n_workers * s->n_workers * NAT_LANES; i++)
+		mr_ring_spsc_destroy(s->rings[i]);
+	for (uint32_t w = 0; s->steers && w < s->n_workers; w++)
+		free(s->steers[w].stages);
+	free(s->steers);
+	free(s->rings);
+	free(s);
+}
+
+struct nat_steer *nat_steer_of(struct nat_steering *steering, uint32_t idx)
+{
+	return &steering->steers[idx];
+}
+
+void nat_steer_follow(struct nat_steer *steer, const struct nat_routes *routes)
+{
+	steer->routes = routes;
+}
+
+const struct nat_steer_stats *nat_steer_stats(const struct nat_steer *steer)
+{
+	return &steer->stats;
+}
+
+static void count(uint64_t *counter, uint64_t n)
+{
+	__atomic_store_n(counter, *counter + n, __ATOMIC_RELAXED);
+}
+
+/* Frames that the path never sees: received, and dropped at once. */
+static void drop(struct nat_steer *steer, struct nat_stats *stats,
+		 enum nat_side from, enum nat_reason reason,
+		 const struct mr_frame *frames, uint32_t n)
+{
+	const uint32_t n_frames = mr_frame_n_frames(frames, n);
+
+	count(&stats->received[from], n_frames);
+	count(&stats->drops[reason], n_frames);
+	mr_frame_free_bulk(steer->worker->cache, frames, n);
+}
+
+static enum nat_side side_of(enum nat_lane lane)
+{
+	return lane == NAT_LANE_INSIDE ? NAT_INSIDE : NAT_OUTSIDE;
+}
+
+static void put(struct nat_steer *steer, struct nat_stats *stats, uint32_t to,
+		enum nat_lane lane)
+{
+	struct nat_steering *s = steer->steering;
+	struct stage *stage = &steer->stages[to * NAT_LANES + lane];
+	struct mr_ring_spsc *ring = ring_of(s, steer->worker->idx, to, lane);
+	/* Room only grows while we look: the other one takes, we alone put. */
+	const uint32_t n_room = s->n_entries - mr_ring_spsc_count(ring);
+	const uint32_t n_fit = stage->n <= n_room ?
+				       stage->n :
+				       mr_frame_n_whole(stage->frames, n_room);
+
+	mr_ring_spsc_enqueue_burst(ring, stage->frames, n_fit);
+	count(&steer->stats.handed_off,
+	      mr_frame_n_frames(stage->frames, n_fit));
+	if (n_fit > 0)
+		mr_worker_wake(mr_workers_get(s->workers, to));
+	if (n_fit < stage->n)
+		drop(steer, stats, side_of(lane), NAT_DROP_HANDOFF_FULL,
+		     stage->frames + n_fit, stage->n - n_fit);
+	stage->n = 0;
+}
+
+static void flush(struct nat_steer *steer, struct nat_stats *stats)
+{
+	for (uint32_t i = 0; i < steer->steering->n_workers * NAT_LANES; i++)
+		if (steer->stages[i].n > 0)
+			put(steer, stats, i / NAT_LANES,
+			    (enum nat_lane)(i % NAT_LANES));
+}
+
+static void hand_over(struct nat_steer *steer, struct nat_stats *stats,
+		      uint32_t to, enum nat_lane lane,
+		      const struct mr_frame *frames, uint32_t n)
+{
+	struct stage *stage = &steer->stages[to * NAT_LANES + lane];
+
+	if (stage->n + n > MR_BURST_MAX)
+		put(steer, stats, to, lane);
+	memcpy(stage->frames + stage->n, frames, n * sizeof(frames[0]));
+	stage->n += n;
+}
+
+static struct datagram_key key_of(const uint8_t *bytes, bool *ret_is_first)
+{
+	const uint8_t *ip = bytes + MR_ETH_BYTES;
+	struct datagram_key key = { .is_used = 1 };
+
+	if (bytes[12] == 0x81 && bytes[13] == 0)
+		ip += MR_VLAN_BYTES;
+	memcpy(&key.src, ip + 12, 4);
+	memcpy(&key.dst, ip + 16, 4);
+	memcpy(&key.id, ip + 4, 2);
+	key.proto = ip[9];
+	*ret_is_first = (ip[6] & 0x1f) == 0 && ip[7] == 0;
+	return key;
+}
+
+/* The owner of a datagram, if its first fragment has come. */
+static struct datagram *find_datagram(struct nat_steer *steer,
+				      const struct datagram_key *key,
+				      uint64_t now_ns)
+{
+	for (uint32_t i = 0; i < MAX_DATAGRAMS; i++) {
+		struct datagram *d = &steer->datagrams[i];
+
+		if (memcmp(&d->key, key, sizeof(*key)) == 0 &&
+		    now_ns < d->end_ns)
+			return d;
+	}
+	return NULL;
+}
+
+/* What waited too long for its first fragment. */
+static void expire(struct nat_steer *steer, uint64_t now_ns,
+		   struct nat_stats *stats)
+{
+	uint32_t n_left = 0;
+
+	for (uint32_t i = 0; i < steer->n_waiting; i++) {
+		struct waiting *w = &steer->waiting[i];
+
+		if (find_datagram(steer, &w->key, now_ns) == NULL)
+			drop(steer, stats, NAT_OUTSIDE, NAT_DROP_FRAGMENT_OLD,
+			     w->frames, w->n);
+		else if (n_left++ != i)
+			steer->waiting[n_left - 1] = *w;
+	}
+	steer->n_waiting = n_left;
+}
+
+static struct datagram *add_datagram(struct nat_steer *steer,
+				     const struct datagram_key *key,
+				     uint64_t now_ns)
+{
+	struct datagram *d =
+		&steer->datagrams[steer->next_datagram++ % MAX_DATAGRAMS];
+
+	*d = (struct datagram){ *key, NO_OWNER, now_ns + steer->keep_ns };
+	return d;
+}
+
+/*
+ * A fragment from outside has come to where its pieces meet. Returns its owner,
+ * or NO_OWNER: it was kept, or dropped.
+ */
+static uint32_t meet(struct nat_steer *steer, const struct mr_frame *frames,
+		     uint32_t n, uint64_t now_ns, struct nat_stats *stats)
+{
+	const uint8_t *bytes = mr_frame_data(steer->base, frames);
+	enum nat_lane lane = NAT_LANE_FRAGMENT;
+	bool is_first;
+	const struct datagram_key key = key_of(bytes, &is_first);
+	struct datagram *d = find_datagram(steer, &key, now_ns);
+	struct waiting *w = &steer->waiting[steer->n_waiting];
+
+	if (d == NULL)
+		d = add_datagram(steer, &key, now_ns);
+	if (is_first)
+		d->owner = nat_routes_owner(steer->routes, NAT_OUTSIDE, bytes,
+					    frames->len, steer->worker->idx,
+					    &lane);
+	if (d->owner != NO_OWNER)
+		return d->owner;
+	if (steer->n_waiting == MAX_WAITING)
+		expire(steer, now_ns, stats);
+	if (steer->n_waiting == MAX_WAITING) {
+		drop(steer, stats, NAT_OUTSIDE, NAT_DROP_FRAGMENT_FULL, frames,
+		     n);
+		return NO_OWNER;
+	}
+	w = &steer->waiting[steer->n_waiting++];
+	w->key = key;
+	w->n = n;
+	memcpy(w->frames, frames, n * sizeof(frames[0]));
+	return NO_OWNER;
+}
+
+/* A frame that belongs to this worker; else it is handed over. */
+static bool is_own(struct nat_steer *steer, struct nat_stats *stats,
+		   uint32_t owner, enum nat_lane lane,
+		   const struct mr_frame *frames, uint32_t n)
+{
+	if (owner == steer->worker->idx)
+		return true;
+	if (owner != NO_OWNER)
+		hand_over(steer, stats, owner, lane, frames, n);
+	return false;
+}
+
+uint32_t nat_steer_split(struct nat_steer *steer, enum nat_side from,
+			 struct mr_frame *frames, uint32_t n, uint64_t now_ns,
+			 struct nat_stats *stats)
+{
+	uint32_t n_own = 0, n_entries;
+
+	for (uint32_t i = 0; i < n; i++)
+		__builtin_prefetch(mr_frame_data(steer->base, &frames[i]));
+	for (uint32_t i = 0; i < n; i += n_entries) {
+		enum nat_lane lane = (enum nat_lane)from;
+		uint32_t owner = nat_routes_owner(
+			steer->routes, from,
+			mr_frame_data(steer->base, &frames[i]), frames[i].len,
+			steer->worker->idx, &lane);
+
+		n_entries = mr_frame_n_entries(&frames[i]);
+		if (lane == NAT_LANE_FRAGMENT && owner == steer->worker->idx) {
+			lane = NAT_LANE_OUTSIDE;
+			owner = meet(steer, &frames[i], n_entries, now_ns,
+				     stats);
+		}
+		if (!is_own(steer, stats, owner, lane, &frames[i], n_entries))
+			continue;
+		memmove(&frames[n_own], &frames[i],
+			n_entries * sizeof(frames[0]));
+		n_own += n_entries;
+	}
+	flush(steer, stats);
+	return n_own;
+}
+
+/* Frames that waited, and whose owner is known by now. */
+static uint32_t release(struct nat_steer *steer, struct mr_frame *frames,
+			uint32_t n, uint64_t now_ns, struct nat_stats *stats)
+{
+	uint32_t n_own = 0, n_left = 0;
+
+	for (uint32_t i = 0; i < steer->n_waiting; i++) {
+		struct waiting *w = &steer->waiting[i];
+		struct datagram *d = find_datagram(steer, &w->key, now_ns);
+
+		if (d == NULL) {
+			drop(steer, stats, NAT_OUTSIDE, NAT_DROP_FRAGMENT_OLD,
+			     w->frames, w->n);
+		} else if (d->owner == NO_OWNER || n_own + w->n > n) {
+			if (n_left++ != i)
+				steer->waiting[n_left - 1] = *w;
+		} else if (is_own(steer, stats, d->owner, NAT_LANE_OUTSIDE,
+				  w->frames, w->n)) {
+			memcpy(frames + n_own, w->frames,
+			       w->n * sizeof(frames[0]));
+			n_own += w->n;
+		}
+	}
+	steer->n_waiting = n_left;
+	flush(steer, stats);
+	return n_own;
+}
+
+/* Fragments that others sent here to meet. */
+static uint32_t meet_all(struct nat_steer *steer, struct mr_frame *frames,
+			 uint32_t n, uint64_t now_ns, struct nat_stats *stats)
+{
+	uint32_t n_own = 0, n_entries;
+
+	for (uint32_t i = 0; i < n; i += n_entries) {
+		uint32_t owner;
+
+		n_entries = mr_frame_n_entries(&frames[i]);
+		owner = meet(steer, &frames[i], n_entries, now_ns, stats);
+		if (!is_own(steer, stats, owner, NAT_LANE_OUTSIDE, &frames[i],
+			    n_entries))
+			continue;
+		memmove(&frames[n_own], &frames[i],
+			n_entries * sizeof(frames[0]));
+		n_own += n_entries;
+	}
+	flush(steer, stats);
+	return n_own;
+}
+
+uint32_t nat_steer_receive(struct nat_steer *steer, enum nat_side *ret_from,
+			   struct mr_frame *frames, uint32_t n, uint64_t now_ns,
+			   struct nat_stats *stats)
+{
+	const struct nat_steering *s = steer->steering;
+	const uint32_t n_rings = s->n_workers * NAT_LANES;
+
+	if (steer->n_waiting > 0) {
+		const uint32_t n_own = release(steer, frames, n, now_ns, stats);
+
+		*ret_from = NAT_OUTSIDE;
+		if (n_own > 0)
+			return n_own;
+	}
+	for (uint32_t i = 0; i < n_rings; i++) {
+		const uint32_t r = steer->next_ring++ % n_rings;
+		const enum nat_lane lane = (enum nat_lane)(r % NAT_LANES);
+		struct mr_ring_spsc *ring =
+			ring_of(s, r / NAT_LANES, steer->worker->idx, lane);
+		uint32_t n_got;
+
+		if (ring == NULL)
+			continue; /* from itself */
+		n_got = mr_frame_n_whole(
+			frames, mr_ring_spsc_peek_burst(ring, frames, n));
+		mr_ring_spsc_release(ring, n_got);
+		if (lane == NAT_LANE_FRAGMENT)
+			n_got = meet_all(steer, frames, n_got, now_ns, stats);
+		*ret_from = side_of(lane);
+		if (n_got > 0)
+			return n_got;
+	}
+	return 0;
+}
+
+void nat_steer_give_up(struct nat_steer *steer, struct nat_stats *stats)
+{
+	const struct nat_steering *s = steer->steering;
+	struct mr_frame frames[MR_BURST_MAX];
+
+	for (uint32_t i = 0; i < steer->n_waiting; i++)
+		drop(steer, stats, NAT_OUTSIDE, NAT_DROP_SHUTDOWN,
+		     steer->waiting[i].frames, steer->waiting[i].n);
+	steer->n_waiting = 0;
+	for (uint32_t r = 0; r < s->n_workers * NAT_LANES; r++) {
+		const enum nat_lane lane = (enum nat_lane)(r % NAT_LANES);
+		struct mr_ring_spsc *ring =
+			ring_of(s, r / NAT_LANES, steer->worker->idx, lane);
+		uint32_t n;
+
+		while (ring != NULL &&
+		       (n = mr_ring_spsc_dequeue_burst(ring, frames,
+						       MR_BURST_MAX)) > 0)
+			drop(steer, stats, side_of(lane), NAT_DROP_SHUTDOWN,
+			     frames, n);
+	}
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The loop of a worker. Port i is side i. */
+#include "work.h"
+
+enum { PUBLISH_NS = 100000000 };
+
+static void count(uint64_t *counter, uint64_t n)
+{
+	__atomic_store_n(counter, *counter + n, __ATOMIC_RELAXED);
+}
+
+/* What the queue or the ring to its owner does not take is lost. */
+static void send(struct nat_worker *w, enum nat_side to)
+{
+	struct nat_outbox *outbox = nat_path_outbox(w->path, to);
+	struct nat_stats *stats = nat_path_stats(w->path);
+	const bool is_own = w->worker->routes[to].txq != NULL;
+	uint32_t at = 0, n_now, n_taken = 0;
+
+	while (at < outbox->n) {
+		n_now = outbox->n - at;
+		if (n_now > MR_BURST_MAX)
+			n_now = mr_frame_n_whole(outbox->frames + at,
+						 MR_BURST_MAX);
+		n_taken = mr_worker_send(w->worker, to, outbox->frames + at,
+					 n_now);
+		at += n_taken;
+		if (n_taken < n_now)
+			break;
+	}
+	if (at < outbox->n) {
+		const uint32_t n_frames =
+			mr_frame_n_frames(outbox->frames + at, outbox->n - at);
+
+		count(&stats->drops[is_own ? NAT_DROP_TX_FULL :
+					     NAT_DROP_HANDOFF_FULL],
+		      n_frames);
+		count(&stats->sent[to], -(uint64_t)n_frames);
+		mr_frame_free_bulk(w->worker->cache, outbox->frames + at,
+				   outbox->n - at);
+	}
+	outbox->n = 0;
+}
+
+/* Hairpins whose other end another worker has; they go as from outside. */
+static void loop(struct nat_worker *w, uint64_t now_ns)
+{
+	struct nat_outbox *outbox = nat_path_loop(w->path);
+	struct nat_stats *stats = nat_path_stats(w->path);
+	uint32_t n_now, n_own;
+
+	for (uint32_t at = 0; at < outbox->n; at += n_now) {
+		n_now = outbox->n - at;
+		if (n_now > MR_BURST_MAX)
+			n_now = mr_frame_n_whole(outbox->frames + at,
+						 MR_BURST_MAX);
+		n_own = nat_steer_split(w->steer, NAT_OUTSIDE,
+					outbox->frames + at, n_now, now_ns,
+					stats);
+		if (n_own > 0) /* nobody has that end: drop it by name */
+			nat_burst(w->path, NAT_OUTSIDE, outbox->frames + at,
+				  n_own);
+	}
+	outbox->n = 0;
+}
+
+static void translate(struct nat_worker *w, enum nat_side from, uint32_t n,
+		      uint64_t now_ns)
+{
+	nat_burst(w->path, from, w->frames, n);
+	if (w->steer != NULL)
+		loop(w, now_ns);
+	send(w, NAT_INSIDE);
+	send(w, NAT_OUTSIDE);
+}
+
+/* One burst of one rx queue; returns its entries. */
+static uint32_t receive(struct nat_worker *w, const struct mr_worker_rxq *rxq,
+			uint64_t now_ns)
+{
+	const enum nat_side from = (enum nat_side)rxq->port_idx;
+	const uint32_t n =
+		mr_rx_burst(rxq->rxq, w->worker->cache, w->frames, w->n_burst);
+	uint32_t n_own = n;
+
+	if (n == 0)
+		return 0;
+	count(&w->stats.bursts, 1);
+	count(&w->stats.entries, n);
+	if (w->steer != NULL)
+		n_own = nat_steer_split(w->steer, from, w->frames, n, now_ns,
+					nat_path_stats(w->path));
+	if (n_own > 0)
+		translate(w, from, n_own, now_ns);
+	return n;
+}
+
+/* What other workers handed over, a burst of it. */
+static uint32_t take_over(struct nat_worker *w, uint64_t now_ns)
+{
+	enum nat_side from;
+	const uint32_t n =
+		nat_steer_receive(w->steer, &from, w->frames, MR_BURST_MAX,
+				  now_ns, nat_path_stats(w->path));
+
+	if (n > 0)
+		translate(w, from, n, now_ns);
+	return n;
+}
+
+void nat_work_publish(struct nat_worker *w)
+{
+	struct nat_maps_stats stats;
+	const uint64_t *from = (const uint64_t *)&stats;
+	uint64_t *to = (uint64_t *)&w->stats.maps;
+
+	nat_maps_stats(w->maps, &stats);
+	for (uint32_t i = 0; i < sizeof(stats) / sizeof(*to); i++)
+		__atomic_store_n(&to[i], from[i], __ATOMIC_RELAXED);
+}
+
+/* Now and then: time, and what other threads want to know. */
+static uint64_t tick(struct nat_worker *w)
+{
+	const uint64_t now_ns = mr_ctx_now_ns(w->ctx);
+
+	nat_path_tick(w->path, now_ns);
+	if (w->steer != NULL)
+		loop(w, now_ns);
+	send(w, NAT_INSIDE);
+	send(w, NAT_OUTSIDE);
+	if (now_ns >= w->publish_ns) {
+		w->publish_ns = now_ns + PUBLISH_NS;
+		nat_work_publish(w);
+	}
+	if (nat_mail_is_asked(&w->mail))
+		nat_mail_answer(
+			&w->mail,
+			&(struct nat_mail_to){
+				.maps = w->maps,
+				.path = w->path,
+				.steer = w->steer,
+				.now_s = (uint32_t)(now_ns / 1000000000u) });
+	return now_ns;
+}
+
+int nat_work(struct mr_worker *worker, void *opaque)
+{
+	struct nat_worker *w = (struct nat_worker *)opaque + worker->idx;
+	uint32_t n;
+
+	do {
+		const uint64_t now_ns = tick(w);
+
+		n = 0;
+		for (uint32_t i = 0; i < worker->n_rxqs; i++)
+			n += receive(w, &worker->rxqs[i], now_ns);
+		if (w->steer != NULL)
+			n += take_over(w, now_ns);
+		n += mr_worker_serve(worker);
+		if (n == 0) /* before it sleeps: what is shown is not old */
+			nat_work_publish(w);
+	} while (mr_worker_wait(worker, n));
+	return 0;
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of apps/nat/log.c: events in, JSON lines out. */
+#include "support/unit.h"
+
+#include <arpa/inet.h>
+#include <unistd.h>
+
+#include "log.h"
+
+static char folder[] = "/tmp/nat-log-XXXXXX";
+static char path[64];
+
+static const struct nat_log_event mapping = {
+	.what = NAT_LOG_MAPPING_BEGIN,
+	.now_s = 100,
+	.proto = 17,
+};
+
+static struct nat_log *open_log(struct mr_ctx *ctx, const char *file)
+{
+	struct nat_log *log = NULL;
+	struct mr_reason why = { "" };
+
+	if (nat_log_create(ctx, file, 2, 100, &log, &why) != 0)
+		fail_msg("%s", why.text);
+	return log;
+}
+
+/* Lines of a file; the first one is copied. */
+static uint32_t read_lines(const char *name, char *ret_first, size_t n_bytes)
+{
+	FILE *file = fopen(name, "re");
+	char line[512];
+	uint32_t n = 0;
+
+	assert_non_null(file);
+	while (fgets(line, sizeof(line), file) != NULL)
+		if (n++ == 0)
+			snprintf(ret_first, n_bytes, "%s", line);
+	fclose(file);
+	return n;
+}
+
+static void test_events_become_lines(void **state)
+{
+	struct test_allocator allocator = { 0 };
+	struct mr_ctx *ctx = test_ctx(&allocator);
+	struct nat_log *log = open_log(ctx, path);
+	struct nat_log_event event = mapping;
+	struct mr_reason why;
+	char line[512];
+
+	(void)state;
+	event.inside_addr = htonl(0x0a000005);
+	event.inside_port = htons(1234);
+	event.outside_addr = htonl(0xc0000201);
+	event.outside_port = htons(5678);
+	nat_log_put(nat_log_ring(log, 1), &event);
+	event.what = NAT_LOG_BLOCK_BEGIN;
+	event.n_ports = 512;
+	nat_log_put(nat_log_ring(log, 0), &event);
+	assert_true(nat_log_write(log, &why));
+	assert_int_equal(read_lines(path, line, sizeof(line)), 2);
+	/* The ring of worker 0 first. */
+	assert_non_null(strstr(line, "\"event\":\"block_begin\",\"proto\":17,"
+				     "\"inside\":\"10.0.0.5\","
+				     "\"outside\":\"192.0.2.1\","
+				     "\"first_port\":5678,\"n_ports\":512}\n"));
+	assert_int_equal(strncmp(line, "{\"t\":\"20", 8), 0);
+	assert_int_equal(nat_log_stats(log).n_written, 2);
+	nat_log_destroy(log);
+	mr_ctx_destroy(ctx);
+	assert_int_equal(allocator.n_out, 0);
+	unlink(path);
+}
+
+static void test_what_does_not_fit_is_counted_and_said(void **state)
+{
+	struct test_allocator allocator = { 0 };
+	struct mr_ctx *ctx = test_ctx(&allocator);
+	struct nat_log *log = open_log(ctx, path);
+	struct mr_reason why;
+	uint64_t n_lost;
+	char line[512];
+
+	(void)state;
+	for (uint32_t i = 0; i < 20000; i++)
+		nat_log_put(nat_log_ring(log, 0), &mapping);
+	n_lost = nat_log_stats(log).n_lost;
+	assert_true(n_lost > 0 && n_lost < 20000);
+	assert_true(nat_log_write(log, &why));
+	/* Each event has its line, or is in the line about the lost ones. */
+	assert_int_equal(read_lines(path, line, sizeof(line)),
+			 20000 - n_lost + 1);
+	assert_true(nat_log_write(log, &why));
+	assert_int_equal(read_lines(path, line, sizeof(line)),
+			 20000 - n_lost + 1);
+	nat_log_destroy(log);
+	mr_ctx_destroy(ctx);
+	unlink(path);
+}
+
+static void test_it_goes_on_in_another_file(void **state)
+{
+	struct test_allocator allocator = { 0 };
+	struct mr_ctx *ctx = test_ctx(&allocator);
+	struct nat_log *log = open_log(ctx, path);
+	struct mr_reason why;
+	char line[512], old[80];
+
+	(void)state;
+	nat_log_put(nat_log_ring(log, 0), &mapping);
+	assert_true(nat_log_write(log, &why));
+	snprintf(old, sizeof(old), "%s.1", path);
+	assert_int_equal(rename(path, old), 0);
+	assert_int_equal(nat_log_reopen(log, &why), 0);
+	nat_log_put(nat_log_ring(log, 0), &mapping);
+	nat_log_put(nat_log_ring(log, 0), &mapping);
+	nat_log_destroy(log); /* writes what is left */
+	assert_int_equal(read_lines(old, line, sizeof(line)), 1);
+	assert_int_equal(read_lines(path, line, sizeof(line)), 2);
+	mr_ctx_destroy(ctx);
+	unlink(path);
+	unlink(old);
+}
+
+static void test_a_file_that_takes_no_more_is_said_once(void **state)
+{
+	struct test_allocator allocator = { 0 };
+	struct mr_ctx *ctx = test_ctx(&allocator);
+	struct nat_log *log = NULL;
+	struct mr_reason why;
+
+	(void)state;
+	assert_int_equal(nat_log_create(ctx, "/nowhere/x", 1, 0, &log, &why),
+			 -ENOENT);
+	assert_string_equal(why.text,
+			    "log: /nowhere/x: No such file or directory");
+	if (access("/dev/full", W_OK) == 0) {
+		log = open_log(ctx, "/dev/full");
+		nat_log_put(nat_log_ring(log, 0), &mapping);
+		assert_false(nat_log_write(log, &why));
+		nat_log_put(nat_log_ring(log, 0), &mapping);
+		assert_true(nat_log_write(log, &why));
+		nat_log_destroy(log);
+	}
+	mr_ctx_destroy(ctx);
+	assert_int_equal(allocator.n_out, 0);
+}
+
+static int begin(void **state)
+{
+	(void)state;
+	if (mkdtemp(folder) == NULL)
+		return -1;
+	snprintf(path, sizeof(path), "%s/log", folder);
+	return 0;
+}
+
+static int end(void **state)
+{
+	(void)state;
+	return rmdir(folder);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_events_become_lines),
+		cmocka_unit_test(test_what_does_not_fit_is_counted_and_said),
+		cmocka_unit_test(test_it_goes_on_in_another_file),
+		cmocka_unit_test(test_a_file_that_takes_no_more_is_said_once),
+	};
+
+	return cmocka_run_group_tests(tests, begin, end);
+}

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of apps/nat/save.c. */
+#include "support/unit.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "save.h"
+
+enum { N = 5, NOW_S = 1000000 };
+
+static char folder[] = "/tmp/nat-save-XXXXXX";
+static char path[64];
+
+static struct nat_session session_of(uint32_t i)
+{
+	return (struct nat_session){
+		.inside = { 0x0500000a + i, (uint16_t)(100 + i), 6, 0 },
+		.outside = { 0x010200c0, (uint16_t)(200 + i) },
+		.remote = { 0x097100cb, (uint16_t)(300 + i) },
+		.tcp_state = 2,
+		.flags = 0,
+		.age_s = i,
+		.left_s = 10 * (i + 1),
+		.n_out = 7,
+		.n_in = 8,
+	};
+}
+
+static void write_file(void)
+{
+	struct nat_save *save;
+	struct mr_reason why = { "" };
+
+	assert_int_equal(nat_save_begin(path, &save, &why), 0);
+	for (uint32_t i = 0; i < N; i++) {
+		const struct nat_session session = session_of(i);
+
+		nat_save_put(save, &session);
+	}
+	assert_int_equal(nat_save_end(save, NOW_S, &why), 0);
+}
+
+struct got {
+	uint32_t n, n_most;
+	struct nat_session sessions[N];
+};
+
+static bool take(void *opaque, const struct nat_session *session)
+{
+	struct got *got = opaque;
+
+	assert_true(got->n < N);
+	got->sessions[got->n++] = *session;
+	return got->n != got->n_most;
+}
+
+static void test_what_is_written_is_read(void **state)
+{
+	struct got got = { 0 };
+	struct mr_reason why;
+	struct stat stat_;
+
+	(void)state;
+	write_file();
+	assert_int_equal(nat_saved_read(path, NOW_S, take, &got, &why), 0);
+	assert_int_equal(got.n, N);
+	for (uint32_t i = 0; i < N; i++) {
+		const struct nat_session wanted = session_of(i);
+
+		assert_memory_equal(&got.sessions[i].inside, &wanted.inside,
+				    sizeof(wanted.inside));
+		assert_int_equal(got.sessions[i].outside.addr,
+				 wanted.outside.addr);
+		assert_int_equal(got.sessions[i].remote.port,
+				 wanted.remote.port);
+		assert_int_equal(got.sessions[i].tcp_state, 2);
+		assert_int_equal(got.sessions[i].left_s, wanted.left_s);
+		assert_int_equal(got.sessions[i].age_s, wanted.age_s);
+		assert_int_equal(got.sessions[i].n_in, 8);
+	}
+	/* Who talked to whom is nobody else's business. */
+	assert_int_equal(stat(path, &stat_), 0);
+	assert_int_equal(stat_.st_mode & 0777, 0600);
+}
+
+static void test_time_goes_on_while_nobody_runs(void **state)
+{
+	struct got got = { 0 };
+	struct mr_reason why;
+
+	(void)state;
+	write_file();
+	/* 10 and 20 s were left for the first two: they have ended. */
+	assert_int_equal(nat_saved_read(path, NOW_S + 20, take, &got, &why), 0);
+	assert_int_equal(got.n, 3);
+	assert_int_equal(got.sessions[0].left_s, 10);
+	assert_int_equal(got.sessions[0].age_s, 22);
+	/* A clock that was set back. */
+	got = (struct got){ 0 };
+	assert_int_equal(nat_saved_read(path, 5, take, &got, &why), 0);
+	assert_int_equal(got.n, N);
+	assert_int_equal(got.sessions[0].left_s, 10);
+	/* The reader may stop. */
+	got = (struct got){ .n_most = 2 };
+	assert_int_equal(nat_saved_read(path, NOW_S, take, &got, &why), 0);
+	assert_int_equal(got.n, 2);
+}
+
+static uint8_t *read_all(size_t *ret_n)
+{
+	FILE *file = fopen(path, "re");
+	uint8_t *bytes = malloc(4096);
+
+	assert_non_null(file);
+	assert_non_null(bytes);
+	*ret_n = fread(bytes, 1, 4096, file);
+	fclose(file);
+	return bytes;
+}
+
+static void test_each_byte_and_each_length_counts(void **state)
+{
+	struct got got = { 0 };
+	struct mr_reason why;
+	uint8_t *bytes;
+	size_t n;
+
+	(void)state;
+	write_file();
+	bytes = read_all(&n);
+	assert_int_equal(n, 32 + N * 40 + 8);
+	for (size_t i = 0; i < n; i++) {
+		uint8_t *copy = malloc(i + 1);
+
+		assert_non_null(copy);
+		bytes[i] ^= 1;
+		assert_int_equal(
+			nat_saved_parse("f", bytes, n, NOW_S, take, &got, &why),
+			-EINVAL);
+		bytes[i] ^= 1;
+		/* Cut off; of its size exactly, for ASan. */
+		memcpy(copy, bytes, i);
+		assert_int_equal(
+			nat_saved_parse("f", copy, i, NOW_S, take, &got, &why),
+			-EINVAL);
+		assert_non_null(strstr(why.text, "remove it to start without"));
+		free(copy);
+	}
+	assert_int_equal(got.n, 0);
+	free(bytes);
+}
+
+static void test_an_old_file_stays_until_the_new_one_is_whole(void **state)
+{
+	struct got got = { 0 };
+	struct nat_save *save;
+	struct mr_reason why;
+	char other[80];
+
+	(void)state;
+	write_file();
+	assert_int_equal(nat_save_begin(path, &save, &why), 0);
+	assert_int_equal(nat_saved_read(path, NOW_S, take, &got, &why), 0);
+	assert_int_equal(got.n, N);
+	assert_int_equal(nat_save_end(save, NOW_S, &why), 0);
+	got = (struct got){ 0 };
+	assert_int_equal(nat_saved_read(path, NOW_S, take, &got, &why), 0);
+	assert_int_equal(got.n, 0);
+	snprintf(other, sizeof(other), "%s.new", path);
+	assert_int_equal(access(other, F_OK), -1);
+}
+
+static void test_a_place_that_cannot_be_written(void **state)
+{
+	struct nat_save *save;
+	struct mr_reason why;
+	struct got got = { 0 };
+
+	(void)state;
+	assert_int_equal(nat_save_begin("/nowhere/x", &save, &why), -ENOENT);
+	assert_non_null(strstr(why.text, "/nowhere/x"));
+	assert_int_equal(nat_saved_read("/nowhere/x", 0, take, &got, &why),
+			 -ENOENT);
+	assert_int_equal(nat_saved_read("/dev/null", 0, take, &got, &why),
+			 -EINVAL);
+	/* A full disk is noticed, and nothing takes the place of nothing. */
+	if (access("/dev/full", W_OK) == 0) {
+		assert_int_equal(symlink("/dev/full", "/tmp/nat-save-full.new"),
+				 0);
+		assert_int_equal(
+			nat_save_begin("/tmp/nat-save-full", &save, &why), 0);
+		assert_true(nat_save_end(save, 0, &why) < 0);
+		assert_int_equal(access("/tmp/nat-save-full", F_OK), -1);
+		unlink("/tmp/nat-save-full.new");
+	}
+}
+
+static int begin(void **state)
+{
+	(void)state;
+	if (mkdtemp(folder) == NULL)
+		return -1;
+	snprintf(path, sizeof(path), "%s/state", folder);
+	return 0;
+}
+
+static int end(void **state)
+{
+	(void)state;
+	unlink(path);
+	return rmdir(folder);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_what_is_written_is_read),
+		cmocka_unit_test(test_time_goes_on_while_nobody_runs),
+		cmocka_unit_test(test_each_byte_and_each_length_counts),
+		cmocka_unit_test(
+			test_an_old_file_stays_until_the_new_one_is_whole),
+		cmocka_unit_test(test_a_place_that_cannot_be_written),
+	};
+
+	return cmocka_run_group_tests(tests, begin, end);
+}
