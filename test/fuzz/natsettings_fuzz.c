@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* mr-nat's configuration file from anywhere: settings that make sense, or one
+ * line with the file's name. */
+#include <string.h>
+
+#include "fuzz.h"
+#include "settings.h"
+
+#define SEED(text)                                                             \
+	{                                                                      \
+		text, sizeof(text) - 1                                         \
+	}
+#define SIDES                                                                  \
+	"inside: {port: a, addresses: 10.0.0.1/24}\n"                          \
+	"outside: {port: b, addresses: 192.0.2.1/24}\n"
+
+const struct fuzz_seed fuzz_seeds[] = {
+	SEED(SIDES),
+	SEED(SIDES
+	     "forwards: [{outside: '192.0.2.1:80-89', inside: 10.0.0.5}]\n"
+	     "filtering: {tcp: address}\nmss: mtu\n"),
+	SEED(SIDES "pool: [198.51.100.1-198.51.100.9]\nports: {block: 512}\n"
+		   "timeouts: {udp: 2h4m}\nlimits: {mappings: 1000}\n"),
+	SEED(SIDES "one_to_one: [{outside: 192.0.2.9, inside: 10.0.0.9}]\n"
+		   "exclude: [{to: 172.16.0.0/12, protocol: tcp}]\n"),
+	SEED(SIDES "ports: {deterministic: yes, block: 128}\n"
+		   "subscribers: [10.0.0.0/25]\nlog: {path: /x}\n"),
+	SEED("&a [*a, {? [x] : y}]\n"),
+	{ NULL, 0 },
+};
+
+static void check_good(const struct nat_config *config, uint32_t n_workers)
+{
+	struct nat_objection objection;
+
+	FUZZ_CHECK(nat_config_check(config, n_workers, &objection) == 0);
+	FUZZ_CHECK(config->n_pool > 0 && config->n_pool <= NAT_MAX_ITEMS);
+	FUZZ_CHECK(config->n_subscribers > 0);
+	FUZZ_CHECK(config->sides[NAT_INSIDE].spec[0] != '\0');
+	FUZZ_CHECK(config->sides[NAT_OUTSIDE].n_addrs <= NAT_MAX_ADDRS);
+	FUZZ_CHECK(config->ports.first > 0 &&
+		   config->ports.first <= config->ports.last);
+	for (uint32_t i = 0; i < config->n_subscribers; i++)
+		FUZZ_CHECK((config->subscribers[i].addr &
+			    ~config->subscribers[i].mask) == 0);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
+{
+	const uint32_t n_workers = n_bytes % 2 + 1;
+	struct mr_reason why = { .text = "" };
+	struct nat_config config;
+
+	if (nat_settings_parse("file", (const char *)bytes, n_bytes, n_workers,
+			       &config, &why) == 0) {
+		check_good(&config, n_workers);
+		nat_config_free(&config);
+		return 0;
+	}
+	FUZZ_CHECK(memchr(why.text, '\0', sizeof(why.text)) != NULL);
+	FUZZ_CHECK(strncmp(why.text, "file:", 5) == 0);
+	for (const char *c = why.text; *c != '\0'; c++)
+		FUZZ_CHECK((unsigned char)*c >= ' ');
+	return 0;
+}

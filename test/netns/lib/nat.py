@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""mr-nat between two inside hosts and one outside, asked while it runs."""
+import json
+import signal
+import socket
+import threading
+
+from . import laws
+from .process import NAT, Process
+
+LIMIT_S = 10.0
+INSIDE = "10.0.0.1"
+OUTSIDE = "192.0.2.1"
+SERVER = "192.0.2.254"
+
+
+class House:
+    """Two hosts behind a switch, the translator, and a server outside.
+
+        a 10.0.0.2 --+
+                     switch --- p0 :translator: p1 --- server 192.0.2.254
+        b 10.0.0.4 --+
+    """
+
+    def __init__(self, lab, queues=1):
+        self.lab = lab
+        self.middle = lab.namespace("f")
+        switch = lab.namespace("s")
+        self.a, self.b = lab.namespace("a"), lab.namespace("b")
+        self.server = lab.namespace("o")
+        switch.ip("link", "add", "br0", "type", "bridge", "forward_delay", 0)
+        lab.veth(switch, "u", self.middle, "p0", queues)
+        lab.veth(self.server, "h0", self.middle, "p1", queues)
+        for i, host in enumerate((self.a, self.b)):
+            lab.veth(switch, f"d{i}", host, "h0")
+            host.ip("address", "add", f"10.0.0.{2 + 2 * i}/24", "dev", "h0")
+            host.ip("route", "add", "default", "via", INSIDE)
+        for name in ("u", "d0", "d1"):
+            switch.ip("link", "set", name, "master", "br0")
+        switch.ip("link", "set", "br0", "up")
+        self.server.ip("address", "add", f"{SERVER}/24", "dev", "h0")
+
+    def write(self, text="", name="nat.yaml", port="p1"):
+        """A configuration file; its path."""
+        path = self.lab.tmp_path / name
+        path.write_text(
+            f"inside: {{port: p0, addresses: {INSIDE}/24}}\n"
+            f"outside: {{port: {port}, addresses: {OUTSIDE}/24, "
+            f"gateway: {SERVER}}}\n{text}")
+        return path
+
+
+class Nat(Process):
+    """A running mr-nat. stop() checks laws and conservation."""
+
+    def __init__(self, house, *options, config=""):
+        self.folder = house.lab.tmp_path
+        self.house = house
+        self.config = house.write(config)
+        super().__init__(house.lab, house.middle,
+                         [*self.environment(), NAT, "--json", "--config",
+                          self.config, *options])
+        ready = self.err.wait(lambda line: line.startswith("worker "), 15)
+        assert ready is not None, f"it did not start:\n{self.err.text()}"
+
+    def environment(self):
+        """Its control socket is in the test's own folder."""
+        return ["env", f"RUNTIME_DIRECTORY={self.folder}"]
+
+    def ask(self, *words, check=True):
+        """A question from the command line; its output."""
+        return self.house.middle.run(*self.environment(), NAT, *words,
+                                     check=check).stdout
+
+    def sessions(self, text=None):
+        """The sessions that a filter has."""
+        more = ["--filter", text] if text else []
+        return [json.loads(line) for line in self.ask(
+            "--sessions", "--json", *more).splitlines()]
+
+    def stats(self):
+        """Counters."""
+        return json.loads(self.ask("--stats", "--json").splitlines()[0])
+
+    def reload(self, text="", port="p1"):
+        """Another configuration, and a SIGHUP; what it says about it."""
+        self.config = self.house.write(text, port=port)
+        n = self.err.count()
+        self.process.send_signal(signal.SIGHUP)
+        line = self.err.wait(lambda line: "reload: " in line, LIMIT_S, n)
+        assert line is not None, self.err.text()
+        return line
+
+    def stop(self, sig=signal.SIGINT):
+        """End it as a person would; its final object, checked."""
+        self.process.send_signal(sig)
+        assert self.wait() == 0, self.err.text()
+        final = json.loads(self.out.text().splitlines()[-1])
+        assert final["final"] and final["laws_hold"] and final["conserved"]
+        laws.check_ports(final["ports"])
+        return final
+
+
+def socket_in(namespace, kind, address="0.0.0.0", port=0):
+    """A socket of a namespace, bound, with a time limit."""
+    with namespace:
+        made = socket.socket(socket.AF_INET, kind)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    made.settimeout(LIMIT_S)
+    made.bind((address, port))
+    return made
+
+
+class Echo:
+    """A UDP server that answers with the address that it saw."""
+
+    def __init__(self, namespace, port=7777):
+        self.socket = socket_in(namespace, socket.SOCK_DGRAM, port=port)
+        self.thread = threading.Thread(target=self.serve, daemon=True)
+        self.thread.start()
+
+    def serve(self):
+        """Until the socket is closed."""
+        while True:
+            try:
+                data, sender = self.socket.recvfrom(1 << 16)
+                if not data:
+                    return
+                self.socket.sendto(repr(sender).encode() + b" " + data,
+                                   sender)
+            except socket.timeout:
+                continue
+            except OSError:
+                return
+
+    def close(self):
+        """End the thread."""
+        self.socket.close()
+
+
+class Talker:
+    """A UDP client that keeps its port."""
+
+    def __init__(self, namespace, address=SERVER, port=7777):
+        self.socket = socket_in(namespace, socket.SOCK_DGRAM)
+        self.to = (address, port)
+        self.n = 0
+
+    def ask(self, size=0):
+        """One exchange; the address that the server saw."""
+        self.n += 1
+        text = b"%d" % self.n + b"x" * size
+        self.socket.sendto(text, self.to)
+        answer = self.socket.recv(1 << 16)
+        seen, _, back = answer.rpartition(b" ")
+        assert back == text
+        address, port = seen.decode().strip("()").split(", ")
+        return address.strip("'"), int(port)
+
+    def close(self):
+        """Close the socket."""
+        self.socket.close()
+
+
+def tcp_between(client, server, address, port, server_port, n_bytes=1 << 20):
+    """A connection to address:port that a server has as server_port.
+
+    Bytes go there and come back. The address that the server saw.
+    """
+    listener = socket_in(server, socket.SOCK_STREAM, port=server_port)
+    listener.listen(1)
+    seen = []
+
+    def serve():
+        peer, sender = listener.accept()
+        seen.append(sender)
+        with peer:
+            peer.settimeout(LIMIT_S)
+            while True:
+                data = peer.recv(1 << 16)
+                if not data:
+                    return
+                peer.sendall(data)
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    data = bytes(i * 7 % 251 for i in range(1 << 12)) * (n_bytes >> 12)
+    with listener, socket_in(client, socket.SOCK_STREAM) as made:
+        made.connect((address, port))
+        sender = threading.Thread(target=made.sendall, args=(data,))
+        sender.start()
+        got = bytearray()
+        while len(got) < len(data):
+            piece = made.recv(1 << 16)
+            assert piece, f"{len(got)} of {len(data)} bytes came back"
+            got += piece
+        sender.join(LIMIT_S)
+        made.shutdown(socket.SHUT_WR)
+        thread.join(LIMIT_S)
+    assert got == data
+    return seen[0]

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""mr-nat with the kernels of real hosts on both sides."""
+import json
+
+import pytest
+from lib import nat, talk
+from lib.namespaces import wait_until
+from lib.nat import Echo, House, Nat, Talker
+from lib.process import NAT, Process
+
+RANDOM_PORTS = "ports: {keep_port: no}\n"
+
+
+@pytest.fixture
+def house(lab):
+    """Two hosts inside, a server outside."""
+    return House(lab)
+
+
+@pytest.fixture
+def echo(lab, house):
+    """A UDP server outside."""
+    return lab.closing(Echo(house.server))
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_hosts_inside_reach_a_server(lab, house, echo, workers):
+    translator = Nat(house, "--workers", workers)
+    for host in (house.a, house.b):
+        assert talk.ping(host, nat.SERVER) == 3
+        assert talk.ping(host, nat.SERVER, size=4000) == 3  # fragments
+        assert talk.ping(host, nat.INSIDE) == 3
+        for _ in range(20):
+            talker = lab.closing(Talker(host))
+            assert talker.ask()[0] == nat.OUTSIDE
+            assert talker.ask(6000)[0] == nat.OUTSIDE
+        sender = nat.tcp_between(host, house.server, nat.SERVER, 8080, 8080)
+        assert sender[0] == nat.OUTSIDE
+    assert talk.ping(house.server, nat.OUTSIDE) == 3
+    final = translator.stop()
+    assert (sum(w["steered"] for w in final["workers"]) > 0) == (workers > 1)
+
+
+def test_with_the_command_line_alone(lab, house, echo):
+    process = Process(lab, house.middle, [
+        "env", f"RUNTIME_DIRECTORY={lab.tmp_path}", NAT, "--quiet",
+        "--inside", f"p0={nat.INSIDE}/24",
+        "--outside", f"xdp:p1={nat.OUTSIDE}/24,gw={nat.SERVER}"])
+    talker = lab.closing(Talker(house.a))
+    wait_until("it is there",
+               lambda: talk.ping(house.a, nat.INSIDE, 1) == 1, 15)
+    assert talker.ask()[0] == nat.OUTSIDE
+    process.process.terminate()
+    assert process.wait() == 0
+    assert "accounting laws hold" in process.out.text()
+
+
+def test_a_packet_whose_time_runs_out_is_answered(house):
+    translator = Nat(house)
+    done = house.a.run("ping", "-n", "-c", 1, "-W", 2, "-t", 1, nat.SERVER,
+                       check=False)
+    assert f"From {nat.INSIDE}" in done.stdout, done.stdout
+    assert "Time to live exceeded" in done.stdout
+    translator.stop()
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_forward_from_outside_and_from_inside(house, workers):
+    """The second is a hairpin: the server sees the external address."""
+    config = ("forwards: [{outside: '192.0.2.1:8000-8009', "
+              "inside: '10.0.0.4:80', protocols: tcp}]\n")
+    translator = Nat(house, "--workers", workers, config=config)
+    sender = nat.tcp_between(house.server, house.b, nat.OUTSIDE, 8003, 83)
+    assert sender[0] == nat.SERVER
+    sender = nat.tcp_between(house.a, house.b, nat.OUTSIDE, 8001, 81)
+    assert sender[0] == nat.OUTSIDE
+    translator.stop()
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_hosts_inside_meet_at_their_external_ends(lab, house, echo, workers):
+    """Hairpinning between mappings that nobody configured."""
+    translator = Nat(house, "--workers", workers, config=RANDOM_PORTS)
+    ones, others = ([lab.closing(Talker(host)) for _ in range(5)]
+                    for host in (house.a, house.b))
+    ends = {talker: talker.ask() for talker in ones + others}
+    for one in ones:
+        for other in others:
+            for sender, receiver in ((one, other), (other, one)):
+                sender.socket.sendto(b"hello", ends[receiver])
+                assert receiver.socket.recvfrom(100) == (b"hello",
+                                                         ends[sender])
+    final = translator.stop()
+    assert sum(w["hairpinned"] for w in final["workers"]) == 50
+
+
+def test_sessions_are_listed_filtered_and_cleared(lab, house, echo):
+    translator = Nat(house, config=RANDOM_PORTS)
+    talkers = [lab.closing(Talker(host)) for host in (house.a, house.b)]
+    seen = [talker.ask() for talker in talkers]
+    listed = translator.sessions("proto=udp")
+    assert len(listed) == 2
+    mine = translator.sessions("inside=10.0.0.2,proto=udp")
+    assert [s["outside"] for s in mine] == [f"{seen[0][0]}:{seen[0][1]}"]
+    assert mine[0]["remote"] == f"{nat.SERVER}:7777"
+    assert translator.sessions("remote=192.0.2.99") == []
+    assert "10.0.0.4" in translator.ask("--sessions")
+    assert translator.ask("--clear", "inside=10.0.0.2").strip() == "1 ended"
+    assert [s["inside"][:9] for s in translator.sessions("proto=udp")] == [
+        "10.0.0.4:"]
+    assert talkers[1].ask() == seen[1]
+    assert talkers[0].ask() != seen[0]  # in quarantine, and random
+    stats = translator.stats()
+    assert stats["state"]["mappings"] == 2
+    assert translator.ask("--clear", "all").strip() == "2 ended"
+    assert "no condition" in translator.ask("--sessions", "--filter", "port",
+                                            check=False)
+    translator.stop()
+
+
+def test_a_second_instance_needs_a_name(lab, house):
+    translator = Nat(house)
+    other = Process(lab, house.middle, [
+        *translator.environment(), NAT, "--inside", "null:=10.0.0.1/24",
+        "--outside", "null:=192.0.2.1/24"])
+    assert other.wait() == 1
+    assert "an instance 'nat' is running" in other.err.text()
+    assert translator.sessions() == []  # its socket is still there
+    translator.stop()
+    assert not list(lab.tmp_path.glob("nat-*.sock*"))
+    assert "no instance of this name runs" in translator.ask(
+        "--stats", check=False)
+
+
+def test_a_reload_loses_no_session(lab, house, echo):
+    translator = Nat(house, "--workers", 2, config=RANDOM_PORTS)
+    talkers = [lab.closing(Talker(host))
+               for host in (house.a, house.b) for _ in range(10)]
+    seen = [talker.ask() for talker in talkers]
+    assert "reload: done" in translator.reload(
+        RANDOM_PORTS + "timeouts: {udp: 10m}\n"
+        "forwards: [{outside: '192.0.2.1:8001', inside: '10.0.0.4:81'}]\n")
+    assert [talker.ask() for talker in talkers] == seen
+    assert nat.tcp_between(house.server, house.b, nat.OUTSIDE, 8001, 81)
+    # What makes no sense leaves everything as it was, and says why.
+    said = translator.reload("tiemouts: {}\n")
+    assert "nat.yaml:3: no key 'tiemouts' here; 'timeouts'" in said
+    assert "nothing has changed" in said
+    said = translator.reload(RANDOM_PORTS, port="p9")
+    assert "outside: port: cannot change while it runs" in said
+    assert [talker.ask() for talker in talkers] == seen
+    assert nat.tcp_between(house.server, house.b, nat.OUTSIDE, 8001, 81)
+    final = translator.stop()
+    assert final["operation"]["reloads"] == 1
+    assert final["operation"]["reloads_refused"] == 2
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_sessions_live_through_a_restart(lab, house, echo, workers):
+    state = lab.tmp_path / "state"
+    config = RANDOM_PORTS + f"state: {state}\n"
+    translator = Nat(house, "--workers", workers, config=config)
+    talkers = [lab.closing(Talker(host))
+               for host in (house.a, house.b) for _ in range(10)]
+    seen = [talker.ask() for talker in talkers]
+    translator.stop()
+    translator = Nat(house, "--workers", workers, config=config)
+    translator.says("20 sessions taken up, 0 not")
+    assert [talker.ask() for talker in talkers] == seen
+    translator.stop()
+    # A file that is damaged is refused, not forgotten.
+    state.write_bytes(state.read_bytes()[:-1])
+    process = Process(lab, house.middle, [
+        *translator.environment(), NAT, "--config", translator.config])
+    assert process.wait() == 1
+    assert "is cut off; remove it" in process.err.text()
+
+
+def test_the_log_has_a_line_per_mapping(lab, house, echo):
+    path = lab.tmp_path / "log"
+    config = RANDOM_PORTS + f"log: {{path: {path}, sessions: yes}}\n"
+    translator = Nat(house, config=config)
+    address, port = lab.closing(Talker(house.a)).ask()
+    wait_until("it is in the log", lambda: path.read_text().count("\n") > 0)
+    line = json.loads(path.read_text().splitlines()[0])
+    assert line["event"] == "mapping_begin" and line["inside"] == "10.0.0.2"
+    assert (line["outside"], line["outside_port"]) == (address, port)
+    # Moved away, as logrotate does it.
+    path.rename(lab.tmp_path / "log.1")
+    translator.reload(config)
+    lab.closing(Talker(house.b)).ask()
+    wait_until("the new one has the next line",
+               lambda: "10.0.0.4" in path.read_text())
+    assert "10.0.0.4" not in (lab.tmp_path / "log.1").read_text()
+    translator.stop()
