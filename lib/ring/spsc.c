@@ -50,29 +50,46 @@ void mri_ring_spsc_start_at(struct mr_ring_spsc *ring, uint32_t count)
 	ring->tail = ring->seen_tail = count;
 }
 
-/* Entries at..at+n of the ring, in at most two pieces, from or to an array. */
-static void copy_in(struct mr_ring_spsc *ring, uint32_t at,
-		    const struct mr_frame *frames, uint32_t n)
+/*
+ * Entries at..at+n of the ring, from or to an array. A few are copied one by
+ * one: a call of memcpy() takes longer than they do.
+ */
+enum { FEW = 4 };
+
+static inline void copy_in(struct mr_ring_spsc *ring, uint32_t at,
+			   const struct mr_frame *frames, uint32_t n)
 {
-	const uint32_t place = at & (ring->n_entries - 1);
+	const uint32_t mask = ring->n_entries - 1;
+	const uint32_t place = at & mask;
 	const uint32_t first = mri_min_u32(n, ring->n_entries - place);
 
-	if (n == 0) /* then there may be no array, which memcpy() wants */
+	if (n <= FEW) {
+		for (uint32_t i = 0; i < n; i++)
+			ring->entries[(at + i) & mask] = frames[i];
 		return;
+	}
 	memcpy(&ring->entries[place], frames, first * sizeof(frames[0]));
-	memcpy(ring->entries, frames + first, (n - first) * sizeof(frames[0]));
+	if (first < n)
+		memcpy(ring->entries, frames + first,
+		       (n - first) * sizeof(frames[0]));
 }
 
-static void copy_out(const struct mr_ring_spsc *ring, uint32_t at,
-		     struct mr_frame *frames, uint32_t n)
+static inline void copy_out(const struct mr_ring_spsc *ring, uint32_t at,
+			    struct mr_frame *frames, uint32_t n)
 {
-	const uint32_t place = at & (ring->n_entries - 1);
+	const uint32_t mask = ring->n_entries - 1;
+	const uint32_t place = at & mask;
 	const uint32_t first = mri_min_u32(n, ring->n_entries - place);
 
-	if (n == 0)
+	if (n <= FEW) {
+		for (uint32_t i = 0; i < n; i++)
+			frames[i] = ring->entries[(at + i) & mask];
 		return;
+	}
 	memcpy(frames, &ring->entries[place], first * sizeof(frames[0]));
-	memcpy(frames + first, ring->entries, (n - first) * sizeof(frames[0]));
+	if (first < n)
+		memcpy(frames + first, ring->entries,
+		       (n - first) * sizeof(frames[0]));
 }
 
 uint32_t mr_ring_spsc_enqueue_burst(struct mr_ring_spsc *ring,
