@@ -108,7 +108,7 @@ static enum nat_reason decide_hairpin(struct nat_path *path,
 				      const struct nat_map *source,
 				      struct nat_way *way)
 {
-	const struct nat_map *target;
+	struct nat_map *target;
 	enum nat_reason reason;
 	uint32_t id;
 
@@ -126,6 +126,7 @@ static enum nat_reason decide_hairpin(struct nat_path *path,
 			     remote_of(packet, way->src, way->sport),
 			     packet->tcp_flags, path->now_s);
 	target = nat_maps_at(path->maps, id);
+	target->n_in += reason == NAT_OK;
 	way->to = NAT_INSIDE;
 	way->dst = target->inside.addr;
 	if (packet->proto != IPPROTO_ICMP)
@@ -157,7 +158,7 @@ static enum nat_reason decide_out(struct nat_path *path,
 	const struct nat_addrs *addrs = &path->addrs;
 	const uint32_t dst = packet->ip->dst;
 	const bool is_external = nat_addrs_is_external(addrs, dst);
-	const struct nat_map *map;
+	struct nat_map *map;
 	enum nat_reason reason;
 	uint32_t id;
 
@@ -189,6 +190,7 @@ static enum nat_reason decide_out(struct nat_path *path,
 	reason = nat_maps_out(path->maps, id,
 			      remote_of(packet, dst, packet->dport),
 			      packet->tcp_flags, path->now_s);
+	map->n_out += reason == NAT_OK;
 	if (reason == NAT_OK && is_external)
 		reason = decide_hairpin(path, packet, map, way);
 	if (reason == NAT_OK && is_syn(packet))
@@ -222,7 +224,8 @@ static enum nat_reason decide_in(struct nat_path *path,
 				 struct nat_way *way)
 {
 	const uint32_t id = find_target(path, packet, NULL);
-	const struct nat_map *map;
+	enum nat_reason reason;
+	struct nat_map *map;
 
 	if (id == MR_FLOW_NONE)
 		return decide_unmapped(path, packet, way);
@@ -240,9 +243,11 @@ static enum nat_reason decide_in(struct nat_path *path,
 				 .to = NAT_INSIDE };
 	if (packet->proto == IPPROTO_ICMP)
 		way->sport = way->dport;
-	return nat_maps_in(path->maps, id,
-			   remote_of(packet, packet->ip->src, packet->sport),
-			   packet->tcp_flags, path->now_s);
+	reason = nat_maps_in(path->maps, id,
+			     remote_of(packet, packet->ip->src, packet->sport),
+			     packet->tcp_flags, path->now_s);
+	map->n_in += reason == NAT_OK;
+	return reason;
 }
 
 enum nat_reason nat_decide(struct nat_path *path,

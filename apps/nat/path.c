@@ -436,6 +436,10 @@ static inline enum nat_reason forward(struct nat_path *path, enum nat_side from,
 		return reason;
 	if (reason != NAT_OK)
 		return NAT_TAKEN;
+	if (from == NAT_INSIDE)
+		map->n_out++;
+	else
+		map->n_in++;
 	translate(path, map, from, ip, frame->flags & MR_FRAME_CSUM_PARTIAL);
 	return send_plain(path, from, frame, mac) ? NAT_OK : NAT_DROP_TX_FULL;
 }

@@ -486,6 +486,40 @@ int64_t bed_pages_in_use(const struct bed *bed)
 	return (int64_t)stats.n_in_flight;
 }
 
+uint32_t bed_sessions(struct bed *bed, uint32_t *numbers, uint32_t n_max)
+{
+	uint64_t cursor = 0;
+	uint32_t n = 0, n_got;
+	struct nat_session sessions[16];
+
+	while ((n_got = nat_maps_list(bed->maps, &cursor,
+				      (uint32_t)(bed->now_ns / 1000000000),
+				      sessions, 16)) > 0) {
+		for (uint32_t i = 0; i < n_got && n < n_max; i++, n++) {
+			const struct nat_session *s = &sessions[i];
+			const uint32_t row[BED_SESSION_NUMBERS] = {
+				s->inside.proto,
+				ntohl(s->inside.addr),
+				ntohs(s->inside.port),
+				ntohl(s->outside.addr),
+				ntohs(s->outside.port),
+				ntohl(s->remote.addr),
+				ntohs(s->remote.port),
+				s->tcp_state,
+				s->flags,
+				s->age_s,
+				s->left_s,
+				s->n_out,
+				s->n_in
+			};
+
+			memcpy(numbers + n * BED_SESSION_NUMBERS, row,
+			       sizeof(row));
+		}
+	}
+	return n;
+}
+
 int bed_event(const struct bed *bed, uint32_t i, uint32_t *numbers)
 {
 	const struct nat_log_event *e = &bed->events[i];

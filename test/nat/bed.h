@@ -11,7 +11,7 @@
 struct bed;
 
 enum { BED_SHARED = 1 << 0 }; /* of bed_send(): the frame has another owner */
-enum { BED_EVENT_NUMBERS = 8 };
+enum { BED_SESSION_NUMBERS = 13, BED_EVENT_NUMBERS = 8 };
 
 /* Defaults of the application; no addresses. */
 struct bed *bed_new(void);
@@ -56,6 +56,8 @@ const char *bed_reason_name(uint32_t i);
 /* 0: every frame has ended, once. */
 int64_t bed_law(const struct bed *bed);
 int64_t bed_pages_in_use(const struct bed *bed);
+/* Rows of BED_SESSION_NUMBERS, of the live ones; how many. */
+uint32_t bed_sessions(struct bed *bed, uint32_t *numbers, uint32_t n_max);
 /* BED_EVENT_NUMBERS of what was logged; see bed.py. -1: no more. */
 int bed_event(const struct bed *bed, uint32_t i, uint32_t *numbers);
 

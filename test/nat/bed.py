@@ -25,6 +25,9 @@ FILTERS = {"none": 0, "address": 1, "address_port": 2}
 CSUM_VALID, CSUM_PARTIAL, SHARED = 1 << 16, 1 << 17, 1 << 0
 EVENTS = ("block_begin", "block_end", "mapping_begin", "mapping_end",
           "no_port", "quota")
+SESSION = ("proto", "inside", "inside_port", "outside", "outside_port",
+           "remote", "remote_port", "tcp_state", "flags", "age_s", "left_s",
+           "n_out", "n_in")
 EVENT = ("what", "now_s", "proto", "inside", "inside_port", "outside",
          "outside_port", "n_ports")
 MAX_FRAME = 65536 + 64
@@ -297,6 +300,21 @@ class Nat:
             i += 1
         return {name: self.counter(name) for name in names
                 if name != "taken" and self.counter(name)}
+
+    @property
+    def sessions(self):
+        """Rows of the mappings' list, as dicts."""
+        n_max = 65536
+        numbers = (ctypes.c_uint32 * (n_max * len(SESSION)))()
+        n = LIB.bed_sessions(self.bed, numbers, n_max)
+        rows = []
+        for i in range(n):
+            row = numbers[i * len(SESSION):(i + 1) * len(SESSION)]
+            row = dict(zip(SESSION, row))
+            for name in ("inside", "outside", "remote"):
+                row[name] = str(ip_address(row[name]))
+            rows.append(row)
+        return rows
 
     @property
     def events(self):

@@ -140,3 +140,20 @@ def test_a_side_never_changes_its_mind_about_addresses(nat):
     for target in ("10.0.0.9", "127.0.0.1", "224.0.0.9"):
         assert not nat.inside(udp(HOST, 5000, target, 53)).outside
     assert sum(nat.drops.values()) == 7
+
+
+@pytest.mark.parametrize("side", ["inside", "outside"])
+def test_headers_of_known_flows_are_looked_at(nat, side):
+    port = nat.inside(udp(HOST, 5000, PEER, 53)).one[UDP].sport
+    packet = GOOD if side == "inside" else udp(PEER, 53, OURS, port)
+    send = getattr(nat, side)
+    for _ in range(2):
+        assert send(packet).one[IP].ttl == 63
+    assert send(changed(packet, ttl=1)).one[ICMP].type == 11
+    assert send(changed(packet, ttl=2)).one[IP].ttl == 1
+    assert not send(IP(spoil(packet, 10)))
+    assert not send(changed(packet, len=27))
+    broken = IP(raw(packet))
+    broken[UDP].len = 50
+    assert not send(IP(raw(broken)))
+    assert nat.drops == {"ttl": 1, "ip_csum": 1, "l4_malformed": 2}

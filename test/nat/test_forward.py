@@ -317,3 +317,18 @@ def test_forward(nat_of):
     out = nat.inside(tcp("10.0.0.5", 81, PEER, 1000, "SA")).one
     assert (out[IP].src, out[TCP].sport) == (OURS, 8081)
     assert nat.outside(udp(PEER, 1000, OURS, 8089)).one[UDP].dport == 89
+
+
+def test_frames_are_counted_by_mapping(nat_of):
+    nat = nat_of()
+    port_a = open_flow(nat)
+    port_b = open_flow(nat, 6000)
+    for _ in range(3):
+        nat.inside(udp(HOST, 5000, PEER, 53))
+    for _ in range(2):
+        nat.outside(udp(PEER, 53, OURS, port_a))
+    nat.inside(udp(HOST, 5000, OURS, port_b))
+    rows = {row["inside_port"]: (row["n_out"], row["n_in"])
+            for row in nat.sessions}
+    assert rows == {5000: (5, 2), 6000: (1, 1)}
+    assert {row["outside_port"] for row in nat.sessions} == {port_a, port_b}
