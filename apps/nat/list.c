@@ -34,6 +34,15 @@ static void fill_times(const struct nat_maps *maps, const struct nat_map *map,
 		session->left_s = due_s - now_s;
 }
 
+/* UDP and ICMP sessions that matter to who may send. */
+static bool is_filtered(const struct nat_maps *maps, const struct nat_map *map)
+{
+	uint32_t proto = nat_proto_of(map->inside.proto);
+
+	return (proto == NAT_UDP || proto == NAT_ICMP) &&
+	       maps->filtering[proto] != NAT_FILTER_NONE;
+}
+
 /* A mapping with its first session; false: only further ones keep it. */
 static bool list_mapping(const struct nat_maps *maps, uint32_t id,
 			 uint32_t now_s, struct nat_session *session)
@@ -47,7 +56,9 @@ static bool list_mapping(const struct nat_maps *maps, uint32_t id,
 	fill_ends(map, session);
 	if (map->flags & NAT_MAP_STATIC && !is_live)
 		return true;
-	session->remote = map->remote;
+	/* Where the filter asks, an old remote end is none any more. */
+	if (is_live || !is_filtered(maps, map))
+		session->remote = map->remote;
 	session->tcp_state = map->tcp_state;
 	fill_times(maps, map,
 		   is_tcp && map->remote.addr != 0 ? map->remote_last_s :

@@ -11,6 +11,8 @@
 enum {
 	/* Longest default timeout and more: few ids come by early. */
 	WHEEL_SLOTS = 8192,
+	/* What it says to take for an id. */
+	WHEEL_ID_BYTES = 12,
 	/* Static mappings that a reload may add. */
 	N_SPARE_STATIC = 4096,
 	N_TABLE_MAX = INT32_MAX,
@@ -291,4 +293,7 @@ void nat_maps_stats(const struct nat_maps *maps, struct nat_maps_stats *stats)
 		stats->bytes += flow.bytes;
 	}
 	stats->n_subscribers = flow.n;
+	stats->bytes +=
+		(uint64_t)WHEEL_ID_BYTES *
+		(mr_wheel_n(maps->wheel) + mr_wheel_n(maps->session_wheel));
 }

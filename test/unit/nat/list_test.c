@@ -125,6 +125,29 @@ static void a_list_says_how_old_and_how_long(void **state)
 	rig_end(&rig);
 }
 
+/* Else it would be let in again behind a restart. */
+static void a_remote_end_that_is_forgotten_is_not_listed(void **state)
+{
+	struct nat_session sessions[MAX];
+	struct rig rig;
+	uint32_t id;
+
+	(void)state;
+	rig_init(&rig);
+	rig.config.filtering[NAT_UDP] = NAT_FILTER_ADDRESS;
+	rig_start(&rig);
+	id = rig_map(&rig, UDP, INSIDE, 1);
+	rig_out(&rig, id, REMOTE, 53, 0);
+	rig_at(&rig, 1200);
+	rig_out(&rig, id, REMOTE + 1, 53, 0);
+	assert_int_equal(list(&rig, sessions, 10), 2);
+	rig_at(&rig, 1301);
+	assert_int_equal(list(&rig, sessions, 10), 2);
+	assert_int_equal(sessions[0].remote.addr, 0);
+	assert_int_equal(sessions[1].remote.addr, htonl(REMOTE + 1));
+	rig_end(&rig);
+}
+
 static void static_ones_are_listed_without_a_time(void **state)
 {
 	struct nat_session sessions[MAX];
@@ -293,6 +316,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_session_is_listed_once),
 		cmocka_unit_test(a_list_says_how_old_and_how_long),
+		cmocka_unit_test(a_remote_end_that_is_forgotten_is_not_listed),
 		cmocka_unit_test(static_ones_are_listed_without_a_time),
 		cmocka_unit_test(what_was_listed_is_restored),
 		cmocka_unit_test(what_cannot_be_restored_is_refused),

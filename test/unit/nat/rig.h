@@ -186,14 +186,18 @@ static inline enum nat_reason rig_in(struct rig *rig, uint32_t id,
 /* All that is due at this time. Returns how many mappings ended. */
 static inline uint32_t rig_at(struct rig *rig, uint32_t now_s)
 {
-	uint32_t n = 0, n_idle = 0, here;
+	const struct nat_maps *maps = rig->maps;
+	uint32_t n = 0, n_idle = 0;
 
 	rig->now_s = now_s;
-	/* Some calls end sessions only, some free ports only. */
+	/* A call may do no more than set timers of what was used. */
 	while (n_idle < 40) {
-		here = nat_maps_expire(rig->maps, now_s);
+		uint64_t before = maps->n_sessions + maps->ports->n_quarantined;
+		uint32_t here = nat_maps_expire(rig->maps, now_s);
+		uint64_t behind = maps->n_sessions + maps->ports->n_quarantined;
+
 		n += here;
-		n_idle = here > 0 ? 0 : n_idle + 1;
+		n_idle = here > 0 || before != behind ? 0 : n_idle + 1;
 	}
 	return n;
 }
