@@ -140,7 +140,8 @@ void nat_maps_find_in(const struct nat_maps *maps,
 		      uint32_t *ret_ids);
 
 /*
- * The mapping of an inside tuple, made if need be. NAT_OK and *ret_id, or
+ * The mapping of an inside tuple, made if need be; of TCP, for a SYN that goes
+ * out: other segments without a mapping belong to nothing. NAT_OK and *ret_id, or
  * NAT_DROP_NO_PORT, _QUOTA, _TABLE_FULL, _SPOOFED, _PROTOCOL.
  */
 enum nat_reason nat_maps_open(struct nat_maps *maps,
@@ -151,7 +152,7 @@ enum nat_reason nat_maps_open(struct nat_maps *maps,
  * A packet of a mapping goes out to remote, or comes in from it: looks at the
  * filter (in only), the session and TCP's state, and refreshes what RFC 4787
  * REQ-6 and RFC 7857 let it refresh. tcp_flags: of the header, else 0. NAT_OK,
- * or why it must be dropped: NAT_DROP_FILTERED, _TCP_STATE, _TABLE_FULL,
+ * or why it must be dropped: NAT_DROP_FILTERED, _TABLE_FULL, _QUOTA,
  * _UNSOLICITED_SYN (in: the caller holds it).
  */
 enum nat_reason nat_maps_out(struct nat_maps *maps, uint32_t id,
