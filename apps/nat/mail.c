@@ -4,38 +4,35 @@
 
 #include "mail.h"
 
-/* Stores are releases, loads acquires: who sees a state sees what the other
- * thread wrote before it. */
-enum mail_state { FREE, ASKED, ANSWERED };
-
-static enum mail_state state_of(const struct nat_mail *mail)
+static enum nat_mail_state state_of(const struct nat_mail *mail)
 {
-	return (enum mail_state)__atomic_load_n(&mail->state, __ATOMIC_ACQUIRE);
+	return (enum nat_mail_state)__atomic_load_n(&mail->state,
+						    __ATOMIC_ACQUIRE);
 }
 
-static void set_state(struct nat_mail *mail, enum mail_state state)
+static void set_state(struct nat_mail *mail, enum nat_mail_state state)
 {
 	__atomic_store_n(&mail->state, state, __ATOMIC_RELEASE);
 }
 
 void nat_mail_ask(struct nat_mail *mail)
 {
-	set_state(mail, ASKED);
+	set_state(mail, NAT_MAIL_ASKED);
 }
 
 bool nat_mail_is_answered(struct nat_mail *mail)
 {
-	return state_of(mail) == ANSWERED;
+	return state_of(mail) == NAT_MAIL_ANSWERED;
 }
 
 bool nat_mail_is_free(const struct nat_mail *mail)
 {
-	return state_of(mail) == FREE;
+	return state_of(mail) == NAT_MAIL_FREE;
 }
 
 void nat_mail_done(struct nat_mail *mail)
 {
-	set_state(mail, FREE);
+	set_state(mail, NAT_MAIL_FREE);
 }
 
 static void list(struct nat_mail *mail, const struct nat_mail_to *to)
@@ -85,7 +82,7 @@ void nat_mail_answer(struct nat_mail *mail, const struct nat_mail_to *to)
 {
 	const uint64_t one = 1;
 
-	if (state_of(mail) != ASKED)
+	if (state_of(mail) != NAT_MAIL_ASKED)
 		return;
 	switch (mail->question) {
 	case NAT_ASK_LIST:
@@ -98,7 +95,7 @@ void nat_mail_answer(struct nat_mail *mail, const struct nat_mail_to *to)
 		reload(mail, to);
 		break;
 	}
-	set_state(mail, ANSWERED);
+	set_state(mail, NAT_MAIL_ANSWERED);
 	/* Fails only if it is readable already, which is all we want. */
 	if (write(mail->answered_fd, &one, sizeof(one)) < 0)
 		return;

@@ -21,8 +21,12 @@ enum nat_question {
 	NAT_ASK_RELOAD, /* config and routes are new */
 };
 
+/* Stores are releases, loads acquires: who sees a state sees what the other
+ * thread wrote before it. */
+enum nat_mail_state { NAT_MAIL_FREE, NAT_MAIL_ASKED, NAT_MAIL_ANSWERED };
+
 struct nat_mail {
-	uint32_t state;  /* atomic: enum mail_state */
+	uint32_t state;  /* atomic: enum nat_mail_state */
 	int answered_fd; /* an eventfd of the main thread */
 	enum nat_question question;
 	struct nat_filter filter;
@@ -55,7 +59,8 @@ struct nat_mail_to {
 
 static inline bool nat_mail_is_asked(const struct nat_mail *mail)
 {
-	return __atomic_load_n(&mail->state, __ATOMIC_RELAXED) == 1;
+	return __atomic_load_n(&mail->state, __ATOMIC_RELAXED) ==
+	       NAT_MAIL_ASKED;
 }
 
 /* Once per round, if it was asked. */

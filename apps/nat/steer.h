@@ -67,18 +67,16 @@ int nat_steering_create(struct mr_ctx *ctx, const struct nat_config *config,
 			struct mr_reason *ret_why);
 void nat_steering_destroy(struct nat_steering *steering);
 
-/* Another configuration: taken up by each worker in nat_steer_follow(). */
-struct nat_steer;
-
 /* The part of one worker; its thread is the only user. */
+struct nat_steer;
 struct nat_steer *nat_steer_of(struct nat_steering *steering, uint32_t idx);
 
 /* The worker goes by other ways from now on; they must live as long. */
 void nat_steer_follow(struct nat_steer *steer, const struct nat_routes *routes);
 
-/* Frames that went to other workers, and those that did not fit. */
+/* Written by the worker, read by any thread. */
 struct nat_steer_stats {
-	uint64_t handed_off;
+	uint64_t handed_off; /* frames that went to other workers */
 };
 const struct nat_steer_stats *nat_steer_stats(const struct nat_steer *steer);
 

@@ -103,6 +103,7 @@ def test_sessions_are_listed_filtered_and_cleared(lab, house, echo):
     mine = translator.sessions("inside=10.0.0.2,proto=udp")
     assert [s["outside"] for s in mine] == [f"{seen[0][0]}:{seen[0][1]}"]
     assert mine[0]["remote"] == f"{nat.SERVER}:7777"
+    assert (mine[0]["out"], mine[0]["in"]) == (1, 1)
     assert translator.sessions("remote=192.0.2.99") == []
     assert "10.0.0.4" in translator.ask("--sessions")
     assert translator.ask("--clear", "inside=10.0.0.2").strip() == "1 ended"

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""mr-nat as a user meets it: exit codes, one-line errors, forms of output.
+
+usage: cli_test.py MR_NAT      (no privileges, no interfaces)
+"""
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+PROGRAM = ""
+LIMIT_S = 30
+SIDES = ["--inside", "null:=10.0.0.1/24", "--outside", "null:=192.0.2.1/24"]
+
+
+def run(*arguments, **options):
+    """Run to the end: exit code, stdout, stderr."""
+    done = subprocess.run([PROGRAM, *arguments], capture_output=True,
+                          text=True, check=False, timeout=LIMIT_S, **options)
+    return done.returncode, done.stdout, done.stderr
+
+
+class Errors(unittest.TestCase):
+    """What cannot be is refused with one line that names cause and cure."""
+
+    # (what the line says, arguments)
+    CASES = [
+        ("--config FILE is needed, or --inside and --outside", []),
+        ("--config FILE is needed", SIDES[:2]),
+        ("/nowhere/x: No such file", ["--config", "/nowhere/x"]),
+        ("no option '--nope'", ["--nope"]),
+        ("'eth0' is no option; ports are given by", [*SIDES, "eth0"]),
+        ("is no port with its address, as eth0=192.0.2.1/24",
+         ["--inside", "eth0"]),
+        ("is no port with its address", ["--inside", "=10.0.0.1/24"]),
+        ("--outside: 'gw' is no address",
+         ["--outside", "eth0=192.0.2.1/24,gw"]),
+        ("--outside: 'x' is no IPv4 address",
+         ["--outside", "eth0=192.0.2.1/24,gw=x"]),
+        ("--inside: '4095' is not a whole number from 1 to 4094",
+         ["--inside", "eth0=10.0.0.1/24,vlan=4095"]),
+        ("--outside: e: is the inside's port, too",
+         ["--inside", "e=10.0.0.1/24", "--outside", "xdp:e=192.0.2.1/24"]),
+        ("--outside: gateway 10.9.9.9: is not another host on this link",
+         [*SIDES[:2], "--outside", "null:=192.0.2.1/24,gw=10.9.9.9"]),
+        ("--config has the sides", [*SIDES, "--config", "x"]),
+        ("one of --check, --sessions", ["--check", "--sessions"]),
+        ("--filter goes with --sessions", [*SIDES, "--filter", "port=1"]),
+        ("--instance: '../x': letters, digits",
+         [*SIDES, "--instance", "../x"]),
+        ("no driver 'nope'; this build has:",
+         [*SIDES[:2], "--outside", "nope:=192.0.2.1/24"]),
+        ("is too small: the ports' rings", [*SIDES, "--pool-pages", "5"]),
+    ]
+
+    def test_one_line_and_exit_status_2(self):
+        for words, arguments in self.CASES:
+            status, out, err = run(*arguments)
+            self.assertEqual(status, 2, (arguments, err))
+            self.assertIn(words, err, arguments)
+            self.assertEqual(err.count("\n"), 1, err)
+            self.assertTrue(err.startswith("mr-nat: "), err)
+            self.assertEqual(out, "")
+
+
+class Check(unittest.TestCase):
+    """--check opens nothing."""
+
+    def check(self, text):
+        """Exit status, stdout and stderr for a file with this text."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "c.yaml"
+            path.write_text(text)
+            return run("--check", "--config", str(path))
+
+    SIDES = ("inside: {port: nowhere0, addresses: 10.0.0.1/24}\n"
+             "outside: {port: nowhere1, addresses: 192.0.2.1/24}\n")
+
+    def test_a_good_one(self):
+        self.assertEqual(self.check(self.SIDES),
+                         (0, "the configuration is good\n", ""))
+
+    def test_less_than_an_rfc_asks_for_is_a_note(self):
+        status, out, err = self.check(self.SIDES + "timeouts: {udp: 30s}\n")
+        self.assertEqual((status, out), (0, "the configuration is good\n"))
+        self.assertIn("note: timeouts: udp: 30 s is less than the 120 s of "
+                      "RFC 4787 REQ-5: MUST", err)
+
+    def test_a_wrong_one_names_file_and_line(self):
+        status, out, err = self.check(self.SIDES + "pong: yes\n")
+        self.assertEqual((status, out), (2, ""))
+        self.assertIn("c.yaml:3: no key 'pong' here; 'ping' is meant?", err)
+
+
+class Run(unittest.TestCase):
+    """On ports that every machine has."""
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.environment = {**os.environ,
+                            "RUNTIME_DIRECTORY": self.folder.name}
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def start(self, *arguments):
+        """A running instance."""
+        process = subprocess.Popen(
+            [PROGRAM, *SIDES, *arguments], text=True, env=self.environment,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        end_s = time.monotonic() + LIMIT_S
+        while run("--stats", env=self.environment)[0] != 0:
+            self.assertLess(time.monotonic(), end_s, "it does not answer")
+            self.assertIsNone(process.poll(), "it has ended")
+            time.sleep(0.01)
+        return process
+
+    def finish(self, process, sig=signal.SIGINT):
+        """Its output; nothing is left behind."""
+        process.send_signal(sig)
+        out, err = process.communicate(timeout=LIMIT_S)
+        self.assertEqual(process.returncode, 0, err)
+        self.assertEqual(list(Path(self.folder.name).iterdir()), [])
+        return out, err
+
+    def test_frames_that_are_nobodys_are_counted(self):
+        process = self.start("--json")
+        time.sleep(1.2)
+        out, _ = self.finish(process, signal.SIGTERM)
+        final = json.loads(out.splitlines()[-1])
+        self.assertTrue(final["final"] and final["laws_hold"]
+                        and final["conserved"])
+        drops = final["workers"][0]["drops"]
+        self.assertGreater(sum(drops.values()), 0)
+        self.assertEqual(final["state"]["mappings"], 0)
+
+    def test_questions_and_wrong_questions(self):
+        process = self.start("--quiet")
+        for arguments, status, words in [
+                (["--stats"], 0, "state mappings 0"),
+                (["--stats", "--json"], 0, '"drops":{'),
+                (["--sessions"], 0, ""),
+                (["--clear", "all"], 0, "0 ended"),
+                (["--clear", "port=x"], 1, "'x' is not a whole number"),
+                (["--sessions", "--filter", "a=1"], 1, "is none of: inside"),
+                (["--stats", "--instance", "x"], 1, "no instance of this")]:
+            got, out, err = run(*arguments, env=self.environment)
+            self.assertEqual(got, status, err)
+            self.assertIn(words, out + err)
+        self.finish(process)
+
+    def test_a_socket_that_was_left_behind_is_no_hindrance(self):
+        process = self.start("--quiet")
+        process.kill()
+        process.communicate(timeout=LIMIT_S)
+        self.assertTrue(list(Path(self.folder.name).iterdir()))
+        process = self.start("--quiet", "--duration", "30")
+        self.assertEqual(run("--stats", env=self.environment)[0], 0)
+        self.finish(process)
+
+
+if __name__ == "__main__":
+    PROGRAM = str(Path(sys.argv.pop(1)).resolve())
+    unittest.main()

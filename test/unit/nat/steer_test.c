@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of apps/nat/steer.c: two workers' rings, on one thread. */
+#include "worker/rig.h"
+
+#include <arpa/inet.h>
+
+#include "steer.h"
+
+enum { N_ENTRIES = 16, KEEP_S = 2 };
+
+static const uint32_t external = 0xc0000201, remote = 0xcb007109;
+static const uint64_t second_ns = 1000000000;
+
+struct both {
+	struct rig rig;
+	struct nat_routes *routes;
+	struct nat_steering *steering;
+	struct nat_steer *steers[2];
+	struct nat_stats stats[2];
+	uint64_t now_ns;
+};
+
+static void open_both(struct both *b)
+{
+	static struct nat_prefix subscribers[] = { { 0x0a000000, 0xffffff00 } };
+	const struct nat_config config = { .subscribers = subscribers,
+					   .n_subscribers = 1,
+					   .timeouts.fragment_s = KEEP_S };
+	struct mr_reason why;
+
+	memset(b, 0, sizeof(*b));
+	b->now_ns = second_ns;
+	rig_open(&b->rig, NULL, 2, MR_IDLE_POLL);
+	assert_int_equal(nat_routes_create(&config, 2, &b->routes), 0);
+	assert_int_equal(nat_steering_create(b->rig.ctx, &config,
+					     b->rig.workers, 2, N_ENTRIES,
+					     &b->steering, &why),
+			 0);
+	for (uint32_t w = 0; w < 2; w++) {
+		b->steers[w] = nat_steer_of(b->steering, w);
+		nat_steer_follow(b->steers[w], b->routes);
+	}
+}
+
+/* rig_close() looks whether each page came back. */
+static void close_both(struct both *b)
+{
+	for (uint32_t w = 0; w < 2; w++)
+		nat_steer_give_up(b->steers[w], &b->stats[w]);
+	nat_steering_destroy(b->steering);
+	nat_routes_destroy(b->routes);
+	rig_close(&b->rig);
+}
+
+static void put16(uint8_t *at, uint32_t value)
+{
+	at[0] = (uint8_t)(value >> 8);
+	at[1] = (uint8_t)value;
+}
+
+/* A UDP packet from outside, or a piece of one; its number is in the TTL. */
+static struct mr_frame frame_of(struct both *b, uint16_t port,
+				uint16_t fragment, uint8_t number)
+{
+	struct mr_frame frame;
+	uint8_t *bytes;
+
+	rig_frames(&b->rig, b->rig.cache, &frame, 1);
+	bytes = (uint8_t *)rig_number(&b->rig, &frame);
+	memset(bytes, 0, 64);
+	put16(bytes + 12, 0x0800);
+	bytes[14] = 0x45;
+	put16(bytes + 18, 4711); /* the datagram's id */
+	put16(bytes + 20, fragment);
+	bytes[22] = number;
+	bytes[23] = 17;
+	put16(bytes + 26, remote >> 16);
+	put16(bytes + 28, remote);
+	put16(bytes + 30, external >> 16);
+	put16(bytes + 32, external);
+	if ((fragment & 0x1fff) == 0)
+		put16(bytes + 36, port);
+	return frame;
+}
+
+static uint8_t number_of(struct both *b, const struct mr_frame *frame)
+{
+	return ((uint8_t *)rig_number(&b->rig, frame))[22];
+}
+
+/* A port of each worker's. */
+static uint16_t port_of(uint32_t worker)
+{
+	return (uint16_t)(2048 + (worker << NAT_SLICE_BITS));
+}
+
+static uint32_t split(struct both *b, uint32_t w, struct mr_frame *frames,
+		      uint32_t n)
+{
+	return nat_steer_split(b->steers[w], NAT_OUTSIDE, frames, n, b->now_ns,
+			       &b->stats[w]);
+}
+
+static uint32_t receive(struct both *b, uint32_t w, struct mr_frame *frames)
+{
+	enum nat_side from = NAT_INSIDE;
+	const uint32_t n =
+		nat_steer_receive(b->steers[w], &from, frames, MR_BURST_MAX,
+				  b->now_ns, &b->stats[w]);
+
+	if (n > 0)
+		assert_int_equal(from, NAT_OUTSIDE);
+	return n;
+}
+
+static void free_frames(struct both *b, struct mr_frame *frames, uint32_t n)
+{
+	mr_frame_free_bulk(b->rig.cache, frames, n);
+}
+
+static void test_each_gets_its_own_in_order(void **state)
+{
+	struct mr_frame frames[MR_BURST_MAX];
+	struct both b;
+
+	(void)state;
+	open_both(&b);
+	for (uint8_t i = 0; i < 10; i++)
+		frames[i] = frame_of(&b, port_of(i % 2), 0, i);
+	assert_int_equal(split(&b, 0, frames, 10), 5);
+	for (uint32_t i = 0; i < 5; i++)
+		assert_int_equal(number_of(&b, &frames[i]), 2 * i);
+	free_frames(&b, frames, 5);
+	assert_int_equal(receive(&b, 0, frames), 0);
+	assert_int_equal(receive(&b, 1, frames), 5);
+	for (uint32_t i = 0; i < 5; i++)
+		assert_int_equal(number_of(&b, &frames[i]), 2 * i + 1);
+	free_frames(&b, frames, 5);
+	assert_int_equal(nat_steer_stats(b.steers[0])->handed_off, 5);
+	close_both(&b);
+}
+
+static void test_what_does_not_fit_is_counted(void **state)
+{
+	struct mr_frame frames[MR_BURST_MAX];
+	struct both b;
+
+	(void)state;
+	open_both(&b);
+	for (uint8_t i = 0; i < N_ENTRIES + 3; i++)
+		frames[i] = frame_of(&b, port_of(1), 0, i);
+	assert_int_equal(split(&b, 0, frames, N_ENTRIES + 3), 0);
+	assert_int_equal(b.stats[0].drops[NAT_DROP_HANDOFF_FULL], 3);
+	assert_int_equal(b.stats[0].received[NAT_OUTSIDE], 3);
+	assert_int_equal(receive(&b, 1, frames), N_ENTRIES);
+	free_frames(&b, frames, N_ENTRIES);
+	close_both(&b);
+}
+
+/* The one that others wait for comes last; all get to the port's owner. */
+static void meet(uint32_t owner)
+{
+	struct mr_frame frames[MR_BURST_MAX];
+	uint32_t n_got = 0, seen = 0;
+	struct both b;
+
+	open_both(&b);
+	frames[0] = frame_of(&b, 0, 100, 0);
+	frames[1] = frame_of(&b, 0, 0x2000 | 50, 1);
+	assert_int_equal(split(&b, 0, frames, 2), 0);
+	for (uint32_t w = 0; w < 2; w++)
+		assert_int_equal(receive(&b, w, frames), 0);
+	frames[0] = frame_of(&b, port_of(owner), 0x2000, 2);
+	n_got = split(&b, 0, frames, 1);
+	for (uint32_t round = 0; round < 4; round++) {
+		for (uint32_t w = 0; w < 2; w++) {
+			if (round + w > 0)
+				n_got = receive(&b, w, frames);
+			if (n_got > 0)
+				assert_int_equal(w, owner);
+			for (uint32_t i = 0; i < n_got; i++)
+				seen |= 1u << number_of(&b, &frames[i]);
+			free_frames(&b, frames, n_got);
+			n_got = 0;
+		}
+	}
+	assert_int_equal(seen, 7);
+	close_both(&b);
+	assert_int_equal(b.stats[0].drops[NAT_DROP_SHUTDOWN] +
+				 b.stats[1].drops[NAT_DROP_SHUTDOWN],
+			 0);
+}
+
+static void test_fragments_in_any_order_meet(void **state)
+{
+	(void)state;
+	meet(0);
+	meet(1);
+}
+
+static uint64_t drops(const struct both *b, enum nat_reason reason)
+{
+	return b->stats[0].drops[reason] + b->stats[1].drops[reason];
+}
+
+static void test_a_first_fragment_that_never_comes(void **state)
+{
+	struct mr_frame frames[MR_BURST_MAX];
+	struct both b;
+
+	(void)state;
+	open_both(&b);
+	frames[0] = frame_of(&b, 0, 100, 0);
+	assert_int_equal(split(&b, 0, frames, 1), 0);
+	for (uint32_t w = 0; w < 2; w++)
+		assert_int_equal(receive(&b, w, frames), 0);
+	b.now_ns += (KEEP_S - 1) * second_ns;
+	for (uint32_t w = 0; w < 2; w++)
+		assert_int_equal(receive(&b, w, frames), 0);
+	assert_int_equal(drops(&b, NAT_DROP_FRAGMENT_OLD), 0);
+	b.now_ns += second_ns;
+	for (uint32_t w = 0; w < 2; w++)
+		assert_int_equal(receive(&b, w, frames), 0);
+	assert_int_equal(drops(&b, NAT_DROP_FRAGMENT_OLD), 1);
+	close_both(&b);
+}
+
+/* A flood of pieces is bounded, and what is left at the end is counted. */
+static void test_a_flood_of_fragments(void **state)
+{
+	struct mr_frame frame;
+	struct both b;
+
+	(void)state;
+	open_both(&b);
+	for (uint32_t i = 0; i < 200; i++) {
+		struct mr_frame got[MR_BURST_MAX];
+
+		frame = frame_of(&b, 0, (uint16_t)(i + 1), 0);
+		assert_int_equal(split(&b, 0, &frame, 1), 0);
+		assert_int_equal(receive(&b, 1, got), 0);
+	}
+	assert_int_equal(drops(&b, NAT_DROP_FRAGMENT_FULL), 200 - 64);
+	close_both(&b);
+	assert_int_equal(drops(&b, NAT_DROP_SHUTDOWN), 64);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_each_gets_its_own_in_order),
+		cmocka_unit_test(test_what_does_not_fit_is_counted),
+		cmocka_unit_test(test_fragments_in_any_order_meet),
+		cmocka_unit_test(test_a_first_fragment_that_never_comes),
+		cmocka_unit_test(test_a_flood_of_fragments),
+	};
+
+	if (rig_n_cores() < 2) {
+		printf("one core: two workers need two\n");
+		return 77;
+	}
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
