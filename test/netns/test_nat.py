@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """mr-nat with the kernels of real hosts on both sides."""
 import json
+from pathlib import Path
 
 import pytest
 from lib import nat, talk
@@ -184,6 +185,12 @@ def test_the_log_has_a_line_per_mapping(lab, house, echo):
     address, port = lab.closing(Talker(house.a)).ask()
     wait_until("it is in the log", lambda: path.read_text().count("\n") > 0)
     line = json.loads(path.read_text().splitlines()[0])
+    schema = json.loads((Path(__file__).parents[2] / "docs" /
+                         "nat-log.schema.json").read_text())
+    jsonschema = pytest.importorskip("jsonschema")
+    jsonschema.validate(line, schema)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({"t": line["t"], "event": "lost"}, schema)
     assert line["event"] == "mapping_begin" and line["inside"] == "10.0.0.2"
     assert (line["outside"], line["outside_port"]) == (address, port)
     # Moved away, as logrotate does it.
