@@ -166,7 +166,6 @@ enum nat_reason nat_maps_out(struct nat_maps *maps, uint32_t id,
 	struct nat_map *map = nat_map_at(maps, id);
 	uint32_t proto = nat_proto_of(map->inside.proto);
 
-	map->n_out++;
 	if (nat_is_one_to_one(map))
 		return NAT_OK;
 	if (proto == NAT_TCP)
@@ -202,9 +201,9 @@ static bool may_send(struct nat_maps *maps, uint32_t id, uint32_t proto,
 	return true;
 }
 
-static enum nat_reason let_in(struct nat_maps *maps, uint32_t id,
-			      struct nat_remote remote, uint8_t tcp_flags,
-			      uint32_t now_s)
+enum nat_reason nat_maps_in(struct nat_maps *maps, uint32_t id,
+			    struct nat_remote remote, uint8_t tcp_flags,
+			    uint32_t now_s)
 {
 	struct nat_map *map = nat_map_at(maps, id);
 	uint32_t proto = nat_proto_of(map->inside.proto);
@@ -219,18 +218,6 @@ static enum nat_reason let_in(struct nat_maps *maps, uint32_t id,
 	if (maps->refreshes_inbound)
 		map->last_s = now_s;
 	return NAT_OK;
-}
-
-enum nat_reason nat_maps_in(struct nat_maps *maps, uint32_t id,
-			    struct nat_remote remote, uint8_t tcp_flags,
-			    uint32_t now_s)
-{
-	const enum nat_reason reason =
-		let_in(maps, id, remote, tcp_flags, now_s);
-
-	if (reason == NAT_OK)
-		nat_map_at(maps, id)->n_in++;
-	return reason;
 }
 
 bool nat_maps_may_in(const struct nat_maps *maps, uint32_t id, uint32_t addr)
