@@ -28,16 +28,24 @@ static enum nat_neighbour_state state_of(uint64_t word)
 	return (enum nat_neighbour_state)(word >> 56);
 }
 
-/* Bucket of an address: multiplied with a drawn odd number, upper bits. */
-static uint32_t bucket_of(const struct nat_neighbours *neighbours,
-			  enum nat_side side, uint32_t addr)
+/*
+ * The i-th slot that an address may be in: eight of one bucket, then eight of
+ * another. Keyed, and mixed twice: addresses of a link follow each other, and
+ * one multiplication would lay them in stripes.
+ */
+static uint32_t place_of(const struct nat_neighbours *neighbours,
+			 enum nat_side side, uint32_t addr, uint32_t i)
 {
-	const uint64_t mixed = ((uint64_t)side << 32 | addr) * neighbours->seed;
+	uint64_t mixed = ((uint64_t)side << 32 | addr) * neighbours->seed;
+	uint32_t bucket;
 
-	return (uint32_t)(mixed >> 40) & (NAT_NEIGHBOUR_SLOTS - BUCKET);
+	mixed = (mixed ^ mixed >> 32) * UINT64_C(0xd6e8feb86659fd93);
+	bucket = (uint32_t)(mixed >> (i < BUCKET ? 48 : 32));
+	return (bucket & (NAT_NEIGHBOUR_SLOTS / BUCKET - 1)) * BUCKET +
+	       i % BUCKET;
 }
 
-/* false: nine of them fell into one bucket. */
+/* false: too many of them fell into one bucket. */
 static bool add_fixed(struct nat_neighbours *neighbours,
 		      const struct nat_side_config *c, enum nat_side side)
 {
@@ -99,13 +107,15 @@ void nat_neighbours_destroy(struct nat_neighbours *neighbours)
 uint32_t nat_neighbours_find(const struct nat_neighbours *neighbours,
 			     enum nat_side side, uint32_t addr)
 {
-	const uint32_t first = bucket_of(neighbours, side, addr);
 	uint64_t mac;
 
-	for (uint32_t slot = first; slot < first + BUCKET; slot++)
+	for (uint32_t i = 0; i < 2 * BUCKET; i++) {
+		const uint32_t slot = place_of(neighbours, side, addr, i);
+
 		if (nat_neighbours_look(neighbours, slot, side, addr, &mac) !=
 		    NAT_NEIGHBOUR_NONE)
 			return slot;
+	}
 	return NAT_SLOT_NONE;
 }
 
@@ -145,23 +155,26 @@ uint32_t nat_neighbours_add(struct nat_neighbours *neighbours,
 			    enum nat_side side, uint32_t addr, bool evicts,
 			    uint32_t now_s)
 {
-	const uint32_t first = bucket_of(neighbours, side, addr);
 	const uint64_t key = (uint64_t)side << 32 | addr;
 	uint32_t slot = nat_neighbours_find(neighbours, side, addr);
 
 	if (slot != NAT_SLOT_NONE)
 		return slot;
-	for (slot = first; slot < first + BUCKET; slot++) {
-		struct nat_neighbour *n = &neighbours->slots[slot];
+	for (uint32_t i = 0; i < 2 * BUCKET; i++) {
+		struct nat_neighbour *n;
 
+		slot = place_of(neighbours, side, addr, i);
+		n = &neighbours->slots[slot];
 		if (state_of(__atomic_load_n(&n->mac, __ATOMIC_RELAXED)) ==
 			    NAT_NEIGHBOUR_NONE &&
 		    claim(n, key, now_s))
 			return slot;
 	}
-	for (slot = first; evicts && slot < first + BUCKET; slot++) {
-		struct nat_neighbour *n = &neighbours->slots[slot];
+	for (uint32_t i = 0; evicts && i < 2 * BUCKET; i++) {
+		struct nat_neighbour *n;
 
+		slot = place_of(neighbours, side, addr, i);
+		n = &neighbours->slots[slot];
 		if (is_idle(n, now_s) && claim(n, key, now_s))
 			return slot;
 	}

@@ -12,7 +12,7 @@
  *     |  state  |generation|       MAC address         |  mac
  *     +---------+----------+---------------------------+
  *
- * An address may be in any of the eight slots of its bucket. Who asks, how
+ * An address may be in any of the eight slots of two buckets. Who asks, how
  * often, and what waits meanwhile is resolve.c's, each worker for itself.
  */
 #ifndef NAT_ARP_H
@@ -61,7 +61,7 @@ uint32_t nat_neighbours_find(const struct nat_neighbours *neighbours,
 			     enum nat_side side, uint32_t addr);
 /*
  * The slot of an address, made (INCOMPLETE) if need be: of a free one, else, if
- * evicts, of one of the bucket that is not in use. NAT_SLOT_NONE: none such.
+ * evicts, of one of them that is not in use. NAT_SLOT_NONE: none such.
  */
 uint32_t nat_neighbours_add(struct nat_neighbours *neighbours,
 			    enum nat_side side, uint32_t addr, bool evicts,

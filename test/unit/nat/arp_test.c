@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of apps/nat/arp.c: the table of neighbours. */
+#include "support/unit.h"
+
+#include <arpa/inet.h>
+#include <stdbool.h>
+
+#include "arp.h"
+
+static struct nat_neighbours *table(const struct nat_config *config)
+{
+	static const struct nat_config none;
+	struct nat_neighbours *neighbours = NULL;
+
+	assert_int_equal(nat_neighbours_create(config != NULL ? config : &none,
+					       &neighbours, NULL),
+			 0);
+	return neighbours;
+}
+
+/* Addresses of a link follow each other; each finds a place, whatever seed. */
+static void a_large_link_has_room(void **state)
+{
+	(void)state;
+	for (uint32_t round = 0; round < 20; round++) {
+		struct nat_neighbours *neighbours = table(NULL);
+
+		for (uint32_t i = 0; i < 16384; i++) {
+			const uint32_t addr = htonl(0x0a000000 + i);
+			const uint32_t slot = nat_neighbours_add(
+				neighbours, NAT_INSIDE, addr, false, 1);
+
+			assert_int_not_equal(slot, NAT_SLOT_NONE);
+			assert_int_equal(nat_neighbours_find(neighbours,
+							     NAT_INSIDE, addr),
+					 slot);
+			assert_int_equal(nat_neighbours_find(neighbours,
+							     NAT_OUTSIDE, addr),
+					 NAT_SLOT_NONE);
+		}
+		nat_neighbours_destroy(neighbours);
+	}
+}
+
+static void learned_fresh_and_stale(void **state)
+{
+	struct nat_neighbours *n = table(NULL);
+	const uint32_t addr = htonl(0x0a000002);
+	const uint32_t slot = nat_neighbours_add(n, NAT_INSIDE, addr, true, 10);
+	uint64_t mac = 0;
+
+	(void)state;
+	assert_false(
+		nat_neighbours_is_fresh(n, slot, NAT_INSIDE, addr, 10, &mac));
+	nat_neighbours_learn(n, slot, NAT_INSIDE, addr, 0x112233445566, 10);
+	assert_true(nat_neighbours_is_fresh(n, slot, NAT_INSIDE, addr,
+					    10 + NAT_REACHABLE_S, &mac));
+	assert_int_equal(mac, 0x112233445566);
+	assert_false(nat_neighbours_is_fresh(n, slot, NAT_INSIDE, addr,
+					     11 + NAT_REACHABLE_S, &mac));
+	assert_false(
+		nat_neighbours_is_fresh(n, slot, NAT_OUTSIDE, addr, 10, &mac));
+	nat_neighbours_destroy(n);
+}
+
+/* Who kept the number of a slot that went to another address is not fooled. */
+static void a_slot_that_went_to_another_is_seen(void **state)
+{
+	struct nat_neighbours *n = table(NULL);
+	const uint32_t old = htonl(0x0a000002);
+	const uint32_t slot = nat_neighbours_add(n, NAT_INSIDE, old, true, 10);
+	uint32_t other = 0, next;
+	uint64_t mac = 0;
+
+	(void)state;
+	assert_true(nat_neighbours_move(n, slot, NAT_INSIDE, old,
+					NAT_NEIGHBOUR_INCOMPLETE,
+					NAT_NEIGHBOUR_FAILED, 10));
+	/* Others that are in use fill its bucket, until one takes its slot. */
+	for (next = 0x0b000000; next < 0x0c000000; next++) {
+		other = htonl(next);
+		if (nat_neighbours_add(n, NAT_INSIDE, other, true, 10) == slot)
+			break;
+	}
+	assert_int_equal(nat_neighbours_look(n, slot, NAT_INSIDE, old, &mac),
+			 NAT_NEIGHBOUR_NONE);
+	nat_neighbours_learn(n, slot, NAT_INSIDE, old, 0x99, 10);
+	assert_false(nat_neighbours_move(n, slot, NAT_INSIDE, old,
+					 NAT_NEIGHBOUR_INCOMPLETE,
+					 NAT_NEIGHBOUR_FAILED, 10));
+	assert_int_equal(nat_neighbours_look(n, slot, NAT_INSIDE, other, &mac),
+			 NAT_NEIGHBOUR_INCOMPLETE);
+	nat_neighbours_destroy(n);
+}
+
+static void what_is_fixed_is_not_learned(void **state)
+{
+	static struct nat_config config;
+	struct nat_neighbours *n;
+	uint64_t mac = 0;
+
+	(void)state;
+	config.sides[NAT_OUTSIDE].n_neighbours = NAT_MAX_NEIGHBOURS;
+	for (uint32_t i = 0; i < NAT_MAX_NEIGHBOURS; i++) {
+		config.sides[NAT_OUTSIDE].neighbours[i].addr = 0xc0000200 + i;
+		config.sides[NAT_OUTSIDE].neighbours[i].mac[5] = (uint8_t)i;
+	}
+	n = table(&config);
+	for (uint32_t i = 0; i < NAT_MAX_NEIGHBOURS; i++) {
+		const uint32_t addr = htonl(0xc0000200 + i);
+		const uint32_t slot = nat_neighbours_find(n, NAT_OUTSIDE, addr);
+
+		nat_neighbours_learn(n, slot, NAT_OUTSIDE, addr, 0x99, 10);
+		assert_true(nat_neighbours_is_fresh(n, slot, NAT_OUTSIDE, addr,
+						    1000000, &mac));
+		assert_int_equal(mac >> 40, i);
+	}
+	nat_neighbours_destroy(n);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_large_link_has_room),
+		cmocka_unit_test(learned_fresh_and_stale),
+		cmocka_unit_test(a_slot_that_went_to_another_is_seen),
+		cmocka_unit_test(what_is_fixed_is_not_learned),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
