@@ -253,6 +253,16 @@ static void each_driver_has_a_slot_of_its_own(void **state)
 	mr_ctx_destroy(ctx);
 }
 
+/* Counters wrap, and the one that is read later may be ahead. */
+static void a_distance_goes_over_the_wrap(void **state)
+{
+	(void)state;
+	assert_int_equal(mri_distance(10, 17), 7);
+	assert_int_equal(mri_distance(17, 10), 0);
+	assert_int_equal(mri_distance(UINT64_MAX - 2, 4), 7);
+	assert_int_equal(mri_distance(4, UINT64_MAX - 2), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -266,6 +276,7 @@ int main(void)
 		cmocka_unit_test(driver_without_its_parts_is_refused),
 		cmocka_unit_test(list_has_room_for_32_drivers),
 		cmocka_unit_test(each_driver_has_a_slot_of_its_own),
+		cmocka_unit_test(a_distance_goes_over_the_wrap),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
