@@ -21,8 +21,8 @@ import contestants as who
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 # Size of bursts, size of the ring between two cores, threads.
-PLOTTED = ["B06/from=cache", "B06/from=depot", "B08/drop", "B14/ring=",
-           "B12/fast", "B12/N=128"]
+PLOTTED = ["B06/from=cache", "B06/from=depot", "B08/drop", "B08/frames",
+           "B14/ring=", "B12/fast", "B12/N=128"]
 
 
 class HugePages(who.HugePages):

@@ -178,16 +178,23 @@ static int fail(struct mr_reason *why, const char *what)
 	return -1;
 }
 
+/* One that no pool had before. */
+static void name_pool(char name[RTE_MEMPOOL_NAMESIZE])
+{
+	static uint32_t number;
+
+	snprintf(name, RTE_MEMPOOL_NAMESIZE, "bench%u", number++);
+}
+
 int dpdk_pool_make(struct dpdk_pool *pool, const struct dpdk_kind *kind,
 		   uint32_t n_objects, uint32_t object_bytes, uint32_t n_owned,
 		   struct mr_reason *why)
 {
-	static uint32_t number;
 	char name[RTE_MEMPOOL_NAMESIZE];
 	int result;
 
 	*pool = (struct dpdk_pool){ .n_objects = n_objects };
-	snprintf(name, sizeof(name), "bench%u", number++);
+	name_pool(name);
 	pool->mp = rte_mempool_create_empty(name, n_objects, object_bytes,
 					    n_owned > 0 ? 0 : kind->cache, 0,
 					    SOCKET_ID_ANY, 0);
@@ -282,6 +289,27 @@ int dpdk_set_up(struct player *player, struct mr_reason *why)
 			   bytes > 0 ? bytes : 2048,
 			   (uint32_t)player->param[P_MORE], why) == 0)
 		return 0;
+	free(pool);
+	return -1;
+}
+
+int dpdk_frames_set_up(struct player *player, struct mr_reason *why)
+{
+	const struct dpdk_kind *kind = player->opaque;
+	struct dpdk_pool *pool = calloc(1, sizeof(*pool));
+	char name[RTE_MEMPOOL_NAMESIZE];
+
+	if (pool == NULL)
+		return -1;
+	player->state = pool;
+	pool->n_objects = player_n_pages(player);
+	name_pool(name);
+	pool->mp = rte_pktmbuf_pool_create_by_ops(
+		name, pool->n_objects, kind->cache, 0,
+		RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY, kind->ops);
+	if (pool->mp != NULL)
+		return 0;
+	fail(why, kind->ops);
 	free(pool);
 	return -1;
 }

@@ -64,7 +64,10 @@ static inline uint32_t variable_one(void)
 }
 
 #ifdef BENCH_DPDK
+#include <rte_mbuf.h> /* of DPDK */
 #include <rte_mempool.h>
+
+typedef struct rte_mbuf dpdk_frame; /* of DPDK */
 
 struct dpdk_pool {
 	struct rte_mempool *mp;
@@ -91,6 +94,8 @@ void dpdk_pool_count(struct dpdk_pool *pool, struct player *player,
 
 /* What dpdk_add_all() fills in. opaque: the struct dpdk_kind. */
 int dpdk_set_up(struct player *player, struct mr_reason *why);
+/* The same with a pool of DPDK's frames, of its usual 2176 bytes. */
+int dpdk_frames_set_up(struct player *player, struct mr_reason *why);
 void dpdk_player_count(struct player *player, struct counts *counts);
 void dpdk_tear_down(struct player *player);
 #endif

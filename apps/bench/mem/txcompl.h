@@ -166,10 +166,6 @@ static inline uint64_t no_tx_held(struct txcompl *tx, uint32_t thread)
 			     no_tx_idle, no_tx_held })
 
 #ifdef BENCH_DPDK
-#include <rte_mbuf.h> /* of DPDK */
-
-typedef struct rte_mbuf dpdk_frame; /* of DPDK */
-
 static ALWAYS_INLINE bool dpdk_tx_take(struct txcompl *tx, uint32_t thread,
 				       uint32_t pool, word *words, uint32_t n)
 {

@@ -30,6 +30,7 @@ extern const struct workload b22_shrink;
 extern const struct workload b23_ring;
 
 /* Rows of B08 that have a file of their own. */
+void b08_rows_of_frames(struct bench *bench);
 void b08_rows_of_ladder(struct bench *bench);
 
 extern const struct workload f01_hit;
