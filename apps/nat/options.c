@@ -13,11 +13,12 @@ enum {
 	ID_CHECK,
 	ID_SESSIONS,
 	ID_CLEAR,
-	ID_STATS
+	ID_STATS,
+	ID_CORES, /* -c is the configuration's */
 };
 
 static const struct option_row rows[] = {
-	{ "config", 'f', "FILE", "what to do, in YAML" },
+	{ "config", 'c', "FILE", "what to do, in YAML" },
 	{ "inside", ID_INSIDE, "SIDE",
 	  "without a file: the subscribers' side" },
 	{ "outside", ID_OUTSIDE, "SIDE", "and the other one" },
@@ -32,7 +33,7 @@ static const struct option_row rows[] = {
 	{ "queues", OPTION_QUEUES, "N",
 	  "queues per port (default: the port's own)" },
 	{ "workers", OPTION_WORKERS, "N", "threads (default 1)" },
-	{ "cores", OPTION_CORES, "LIST",
+	{ "cores", ID_CORES, "LIST",
 	  "cores for them, as 1,3-5, or auto (default)" },
 	{ "burst", OPTION_BURST, "N",
 	  "entries per burst, 1 to 256 (default 256)" },
@@ -159,7 +160,7 @@ static enum parse_result take(const struct option_row *row, const char *arg,
 	struct options *o = options;
 
 	switch (row->id) {
-	case 'f':
+	case 'c':
 		o->config_path = arg;
 		return PARSE_RUN;
 	case ID_INSIDE:
@@ -174,6 +175,9 @@ static enum parse_result take(const struct option_row *row, const char *arg,
 	case ID_CLEAR:
 		o->filter = arg;
 		return take_command(NAT_CLEAR, o, error);
+	case ID_CORES:
+		return parse_cores(row->name, arg, true, o->plane.cores,
+				   &o->plane.n_cores, error);
 	case 'F':
 		o->filter = arg;
 		return PARSE_RUN;
