@@ -4,8 +4,10 @@
 usage: check_json.py PROGRAM SCHEMA ARGUMENT...    (ports that every machine has)
 """
 import json
+import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import tree
@@ -22,8 +24,12 @@ OPTIONS = ["--json", "--duration", "1.5"]
 def main():
     program, schema_path, *arguments = sys.argv[1:]
     schema = json.loads(Path(schema_path).read_text())
-    done = subprocess.run([program, *OPTIONS, *arguments], capture_output=True, text=True,
-                          check=False, timeout=30)
+    # A folder of its own, for programs that can be found while they run.
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run([program, *OPTIONS, *arguments],
+                              env={**os.environ, "RUNTIME_DIRECTORY": folder},
+                              capture_output=True, text=True, check=False,
+                              timeout=30)
     wrong = tree.Complaints()
     if done.returncode != 0:
         wrong.add(program, f"exit status {done.returncode}: {done.stderr}")
