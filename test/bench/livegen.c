@@ -13,8 +13,9 @@
  *
  * The program counts the frames that it passes, so that what is printed is
  * exact even where a signal cuts a call short and the kernel does not say how
- * far it came. Frames are UDP with a sum of 0, source ports 9000 + flow; with
- * --ethertype 0x88b5 they are something that no host has a handler for.
+ * far it came. Frames are UDP with right sums, source ports 9000 + flow, and
+ * 256 flows to a source address, 198.18.0.1 and up; with --ethertype 0x88b5
+ * they are something that no host has a handler for.
  *
  * Source: Documentation/bpf/bpf_prog_run.rst, "Running XDP programs in live
  * frame mode".
@@ -51,9 +52,14 @@ enum {
 	HEADER_BYTES = ETH_HLEN + sizeof(struct iphdr) + sizeof(struct udphdr),
 	MIN_BYTES = 60,
 	MAX_BYTES = 3000, /* of an OS page, less what the kernel keeps of it */
-	MAX_FLOWS = 32768,
+	MAX_FLOWS = 50000,
+	IP_CSUM_OFFSET = ETH_HLEN + 10,
+	ADDR_OFFSET = ETH_HLEN + 14, /* lower half of the source address */
 	SPORT_OFFSET = ETH_HLEN + sizeof(struct iphdr),
+	UDP_CSUM_OFFSET = SPORT_OFFSET + 6,
 	FIRST_SPORT = 9000,
+	FIRST_ADDR = 0xc6120001, /* 198.18.0.1, RFC 2544 */
+	ADDR_SHIFT = 8,          /* log2 of the flows of an address */
 	/* Each call costs some 20 ms of set-up; a signal ends it early. */
 	FRAMES_PER_CALL = 1 << 30,
 };
@@ -63,7 +69,7 @@ struct options {
 	uint64_t count; /* 0: no limit */
 	double seconds; /* 0: no limit */
 	uint32_t size_bytes;
-	uint32_t flows; /* a power of two */
+	uint32_t flows;
 	int core;       /* -1: any */
 	uint16_t ethertype;
 	uint8_t dst[6], src[6];
@@ -84,13 +90,32 @@ static double now_s(void)
 	return ts.tv_sec + ts.tv_nsec * 1e-9;
 }
 
+/* What is summed up already of a frame: all but what differs. */
+struct sums {
+	uint16_t ip, udp;
+};
+
+static int load(const struct bpf_insn *insns, size_t n_insns)
+{
+	char log[4096] = "";
+	LIBBPF_OPTS(bpf_prog_load_opts, opts, .log_buf = log,
+		    .log_size = sizeof(log)); /* level 0: if it is refused */
+	const int fd = bpf_prog_load(BPF_PROG_TYPE_XDP, "livegen",
+				     "Dual BSD/GPL", insns, n_insns, &opts);
+
+	if (fd < 0)
+		errx(1, "program refused: %s\n%s", strerror(-fd), log);
+	return fd;
+}
+
 /*
  * r1 is the context. The counter is one 64-bit word of an array map that is
  * mapped here; one CPU writes it, so no atomic. With more than one flow the
- * source port takes the counter's low bits; a frame's page comes round again
- * with the port that it had, which is why every frame's is written.
+ * counter says which: r7 is the lower half of its address, r8 its port. A
+ * frame's page comes round again with the flow that it had, which is why every
+ * frame is written.
  */
-static int load_program(int map_fd, uint32_t flows)
+static int load_program(int map_fd, uint32_t flows, struct sums sums)
 {
 	const struct bpf_insn insns[] = {
 	    {BPF_LD | BPF_DW | BPF_IMM, 2, BPF_PSEUDO_MAP_VALUE, 0, map_fd},
@@ -101,30 +126,51 @@ static int load_program(int map_fd, uint32_t flows)
 	    {BPF_STX | BPF_MEM | BPF_DW, 2, 3, 0, 0},
 	    /* one flow: r6 = 1 skips what follows */
 	    {BPF_ALU64 | BPF_MOV | BPF_K, 6, 0, 0, flows == 1},
-	    {BPF_JMP | BPF_JNE | BPF_K, 6, 0, 9, 0},
-	    /* if (data + SPORT_OFFSET + 2 <= data_end) write the port */
+	    {BPF_JMP | BPF_JNE | BPF_K, 6, 0, 35, 0},
+	    /* if (data + HEADER_BYTES <= data_end) write the flow */
 	    {BPF_LDX | BPF_MEM | BPF_W, 4, 1, 0, 0},
 	    {BPF_LDX | BPF_MEM | BPF_W, 5, 1, 4, 0},
 	    {BPF_ALU64 | BPF_MOV | BPF_X, 0, 4, 0, 0},
-	    {BPF_ALU64 | BPF_ADD | BPF_K, 0, 0, 0, SPORT_OFFSET + 2},
-	    {BPF_JMP | BPF_JGT | BPF_X, 0, 5, 4, 0},
-	    {BPF_ALU64 | BPF_AND | BPF_K, 3, 0, 0, (int)flows - 1},
-	    {BPF_ALU64 | BPF_ADD | BPF_K, 3, 0, 0, FIRST_SPORT},
-	    {BPF_ALU | BPF_END | BPF_TO_BE, 3, 0, 0, 16},
-	    {BPF_STX | BPF_MEM | BPF_H, 4, 3, SPORT_OFFSET, 0},
+	    {BPF_ALU64 | BPF_ADD | BPF_K, 0, 0, 0, HEADER_BYTES},
+	    {BPF_JMP | BPF_JGT | BPF_X, 0, 5, 30, 0},
+	    {BPF_ALU64 | BPF_MOD | BPF_K, 3, 0, 0, (int)flows},
+	    {BPF_ALU64 | BPF_MOV | BPF_X, 7, 3, 0, 0},
+	    {BPF_ALU64 | BPF_RSH | BPF_K, 7, 0, 0, ADDR_SHIFT},
+	    {BPF_ALU64 | BPF_ADD | BPF_K, 7, 0, 0, FIRST_ADDR & 0xffff},
+	    {BPF_ALU64 | BPF_MOV | BPF_X, 8, 3, 0, 0},
+	    {BPF_ALU64 | BPF_ADD | BPF_K, 8, 0, 0, FIRST_SPORT},
+	    /* IP: r0 = ~fold(sums.ip + r7); folding once is enough */
+	    {BPF_ALU64 | BPF_MOV | BPF_X, 0, 7, 0, 0},
+	    {BPF_ALU64 | BPF_ADD | BPF_K, 0, 0, 0, sums.ip},
+	    {BPF_ALU64 | BPF_MOV | BPF_X, 9, 0, 0, 0},
+	    {BPF_ALU64 | BPF_RSH | BPF_K, 9, 0, 0, 16},
+	    {BPF_ALU64 | BPF_ADD | BPF_X, 0, 9, 0, 0},
+	    {BPF_ALU64 | BPF_XOR | BPF_K, 0, 0, 0, 0xffff},
+	    {BPF_ALU | BPF_END | BPF_TO_BE, 0, 0, 0, 16},
+	    {BPF_STX | BPF_MEM | BPF_H, 4, 0, IP_CSUM_OFFSET, 0},
+	    /* UDP: r0 = ~fold(sums.udp + (r7 + r8)); 0 is 0xffff */
+	    {BPF_ALU64 | BPF_MOV | BPF_X, 0, 7, 0, 0},
+	    {BPF_ALU64 | BPF_ADD | BPF_X, 0, 8, 0, 0},
+	    {BPF_ALU64 | BPF_ADD | BPF_K, 0, 0, 0, sums.udp},
+	    {BPF_ALU64 | BPF_MOV | BPF_X, 9, 0, 0, 0},
+	    {BPF_ALU64 | BPF_RSH | BPF_K, 9, 0, 0, 16},
+	    {BPF_ALU64 | BPF_ADD | BPF_X, 0, 9, 0, 0},
+	    {BPF_ALU64 | BPF_XOR | BPF_K, 0, 0, 0, 0xffff},
+	    {BPF_ALU64 | BPF_AND | BPF_K, 0, 0, 0, 0xffff},
+	    {BPF_JMP | BPF_JNE | BPF_K, 0, 0, 1, 0},
+	    {BPF_ALU64 | BPF_MOV | BPF_K, 0, 0, 0, 0xffff},
+	    {BPF_ALU | BPF_END | BPF_TO_BE, 0, 0, 0, 16},
+	    {BPF_STX | BPF_MEM | BPF_H, 4, 0, UDP_CSUM_OFFSET, 0},
+	    /* address and port */
+	    {BPF_ALU | BPF_END | BPF_TO_BE, 7, 0, 0, 16},
+	    {BPF_STX | BPF_MEM | BPF_H, 4, 7, ADDR_OFFSET, 0},
+	    {BPF_ALU | BPF_END | BPF_TO_BE, 8, 0, 0, 16},
+	    {BPF_STX | BPF_MEM | BPF_H, 4, 8, SPORT_OFFSET, 0},
 	    {BPF_ALU64 | BPF_MOV | BPF_K, 0, 0, 0, XDP_TX},
 	    {BPF_JMP | BPF_EXIT, 0, 0, 0, 0},
 	};
-	const size_t n_insns = sizeof(insns) / sizeof(insns[0]);
-	char log[4096] = "";
-	LIBBPF_OPTS(bpf_prog_load_opts, opts, .log_buf = log,
-		    .log_size = sizeof(log), .log_level = 1);
-	const int fd = bpf_prog_load(BPF_PROG_TYPE_XDP, "livegen",
-				     "Dual BSD/GPL", insns, n_insns, &opts);
 
-	if (fd < 0)
-		errx(1, "program refused: %s\n%s", strerror(-fd), log);
-	return fd;
+	return load(insns, sizeof(insns) / sizeof(insns[0]));
 }
 
 static uint64_t *map_counter(int *ret_fd)
@@ -144,7 +190,20 @@ static uint64_t *map_counter(int *ret_fd)
 	return map;
 }
 
-static void make_frame(const struct options *opt, uint8_t *frame)
+/* The sum of 16-bit words in network order, folded so that it may be added to
+ * once more. */
+static uint32_t sum_of(const void *bytes, size_t n_bytes, uint32_t sum)
+{
+	const uint8_t *at = bytes;
+
+	for (size_t i = 0; i < n_bytes; i += 2)
+		sum += (uint32_t)at[i] << 8 | at[i + 1];
+	sum = (sum & 0xffff) + (sum >> 16);
+	return (sum & 0xffff) + (sum >> 16);
+}
+
+/* The frame of the first flow. What lies behind its headers is 0. */
+static struct sums make_frame(const struct options *opt, uint8_t *frame)
 {
 	struct ether_header eth = {.ether_type = htons(opt->ethertype)};
 	struct iphdr ip = {
@@ -153,29 +212,35 @@ static void make_frame(const struct options *opt, uint8_t *frame)
 	    .tot_len = htons((uint16_t)(opt->size_bytes - ETH_HLEN)),
 	    .ttl = 64,
 	    .protocol = IPPROTO_UDP,
-	    .saddr = htonl(0xc6120001), /* 198.18.0.1, RFC 2544 */
+	    .saddr = htonl(FIRST_ADDR & 0xffff0000),
 	    .daddr = htonl(0xc6120101),
 	};
-	const struct udphdr udp = {
-	    .source = htons(FIRST_SPORT),
+	struct udphdr udp = {
 	    .dest = htons(9), /* discard */
 	    .len = htons((uint16_t)(opt->size_bytes - ETH_HLEN - sizeof(ip))),
 	};
-	uint16_t words[sizeof(ip) / 2];
-	uint32_t sum = 0;
+	struct sums sums;
 
 	memcpy(eth.ether_dhost, opt->dst, 6);
 	memcpy(eth.ether_shost, opt->src, 6);
-	memcpy(words, &ip, sizeof(ip));
-	for (size_t i = 0; i < sizeof(ip) / 2; i++)
-		sum += words[i];
-	sum = (sum & 0xffff) + (sum >> 16);
-	ip.check = (uint16_t) ~(sum + (sum >> 16));
+	sums.ip = (uint16_t)sum_of(&ip, sizeof(ip), 0);
+	/* The pseudo-header has addresses, protocol and length. */
+	sums.udp = (uint16_t)sum_of(
+	    &udp, sizeof(udp),
+	    sum_of(&ip.saddr, 8, IPPROTO_UDP + ntohs(udp.len)));
+	ip.saddr = htonl(FIRST_ADDR);
+	ip.check = htons((uint16_t)~sum_of(&ip, sizeof(ip), 0));
+	udp.source = htons(FIRST_SPORT);
+	udp.check = htons((uint16_t)~sum_of(
+	    NULL, 0, sums.udp + (FIRST_ADDR & 0xffff) + FIRST_SPORT));
+	if (udp.check == 0)
+		udp.check = UINT16_MAX;
 
 	memset(frame, 0, opt->size_bytes);
 	memcpy(frame, &eth, sizeof(eth));
 	memcpy(frame + ETH_HLEN, &ip, sizeof(ip));
 	memcpy(frame + SPORT_OFFSET, &udp, sizeof(udp));
+	return sums;
 }
 
 static void usage(void)
@@ -185,7 +250,7 @@ static void usage(void)
 		"               [--count FRAMES] [--seconds S] [--core N]\n"
 		"               [--dst MAC] [--src MAC] [--ethertype NUMBER]\n"
 		"Sends until the count, the time, or SIGINT or SIGTERM;\n"
-		"then prints one line of JSON. FLOWS is a power of two.\n");
+		"then prints one line of JSON.\n");
 	exit(2);
 }
 
@@ -248,8 +313,7 @@ static struct options parse(int argc, char **argv)
 		else
 			usage();
 	}
-	if (optind != argc || opt.dev == NULL ||
-	    (opt.flows & (opt.flows - 1)) != 0)
+	if (optind != argc || opt.dev == NULL)
 		usage();
 	return opt;
 }
@@ -273,17 +337,15 @@ static void catch_signals(double seconds)
 		setitimer(ITIMER_REAL, &timer, NULL);
 }
 
-static void run(const struct options *opt, int prog_fd, int ifindex,
-		const uint64_t *counter)
+static void run(const struct options *opt, const uint8_t *frame, int prog_fd,
+		int ifindex, const uint64_t *counter)
 {
-	uint8_t frame[MAX_BYTES];
 	struct xdp_md ctx = {.data_end = opt->size_bytes,
 			     .ingress_ifindex = (uint32_t)ifindex};
 	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = frame,
 		    .data_size_in = opt->size_bytes, .ctx_in = &ctx,
 		    .ctx_size_in = sizeof(ctx), .flags = TEST_XDP_LIVE_FRAMES);
 
-	make_frame(opt, frame);
 	while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
 		const uint64_t sent =
 		    __atomic_load_n(counter, __ATOMIC_RELAXED);
@@ -308,6 +370,7 @@ int main(int argc, char **argv)
 	const struct rlimit unlimited = {RLIM_INFINITY, RLIM_INFINITY};
 	const int ifindex = (int)if_nametoindex(opt.dev);
 	const uint64_t *counter;
+	uint8_t frame[MAX_BYTES];
 	int map_fd, prog_fd;
 	double begin, end;
 
@@ -324,11 +387,12 @@ int main(int argc, char **argv)
 			err(1, "core %d", opt.core);
 	}
 	counter = map_counter(&map_fd);
-	prog_fd = load_program(map_fd, opt.flows);
+	prog_fd = load_program(map_fd, opt.flows,
+			       make_frame(&opt, frame));
 	catch_signals(opt.seconds);
 
 	begin = now_s();
-	run(&opt, prog_fd, ifindex, counter);
+	run(&opt, frame, prog_fd, ifindex, counter);
 	end = now_s();
 	printf("{\"sent\":%" PRIu64 ",\"seconds\":%.6f,\"mpps\":%.4f,"
 	       "\"size\":%u,\"flows\":%u}\n",
