@@ -39,6 +39,21 @@ class Contestant:
         return Running(self.name, self.argv, topology)
 
 
+def cpu_of(pid):
+    """(user, system) seconds of all threads so far."""
+    text = pathlib.Path(f"/proc/{pid}/stat").read_text()
+    fields = text[text.rindex(")") + 2:].split()
+    return int(fields[11]) * TICK_S, int(fields[12]) * TICK_S
+
+
+def scheduled_of(pid):
+    """Seconds that its threads (ran, were ready to run and did not)."""
+    tasks = pathlib.Path(f"/proc/{pid}/task").iterdir()
+    fields = [(task / "schedstat").read_text().split() for task in tasks]
+    return (sum(int(field[0]) for field in fields) * 1e-9,
+            sum(int(field[1]) for field in fields) * 1e-9)
+
+
 class Running:
     """A started forwarder."""
 
@@ -62,17 +77,10 @@ class Running:
                              f"{self.process.returncode}: {' | '.join(tail)}")
 
     def cpu(self):
-        """(user, system) seconds of all threads so far."""
-        text = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text()
-        fields = text[text.rindex(")") + 2:].split()
-        return int(fields[11]) * TICK_S, int(fields[12]) * TICK_S
+        return cpu_of(self.process.pid)
 
     def scheduled(self):
-        """Seconds that its threads (ran, were ready to run and did not)."""
-        tasks = pathlib.Path(f"/proc/{self.process.pid}/task").iterdir()
-        fields = [(task / "schedstat").read_text().split() for task in tasks]
-        return (sum(int(field[0]) for field in fields) * 1e-9,
-                sum(int(field[1]) for field in fields) * 1e-9)
+        return scheduled_of(self.process.pid)
 
     def rss_kib(self):
         path = f"/proc/{self.process.pid}/status"
@@ -93,10 +101,12 @@ class Running:
 class Generator:
     """livegen on its core, until stop()."""
 
-    def __init__(self, livegen, topology, ethertype, size=60):
+    def __init__(self, livegen, topology, ethertype=0x0800, size=60,
+                 flows=1):
         self.process = topology.start(
             "g", [livegen, "--dev", "g0", "--core", str(GENERATOR_CORE),
-                  "--size", str(size), "--ethertype", str(ethertype)],
+                  "--size", str(size), "--ethertype", str(ethertype),
+                  "--flows", str(flows)],
             stdout=subprocess.PIPE, text=True)
 
     def stop(self):
@@ -109,15 +119,19 @@ class Generator:
         return json.loads(text)
 
 
+def is_kernel_thread(pid):
+    return pathlib.Path(f"/proc/{pid}/cmdline").read_bytes() == b""
+
+
 def favour(processes, niceness):
     """Put all threads of processes before what else the machine does.
 
     With autogroups (CONFIG_SCHED_AUTOGROUP) niceness counts inside a session
-    only, and sessions have one of their own.
+    only, and sessions have one of their own; the kernel's threads have none.
     """
     for process in processes:
         autogroup = pathlib.Path(f"/proc/{process.pid}/autogroup")
-        if autogroup.exists():
+        if autogroup.exists() and not is_kernel_thread(process.pid):
             autogroup.write_text(str(niceness))
         for task in os.listdir(f"/proc/{process.pid}/task"):
             os.setpriority(os.PRIO_PROCESS, int(task), niceness)

@@ -13,19 +13,15 @@ import os
 import pathlib
 import signal
 import sys
-import time
 
 import contestants as who
-import figures
 import null_ports
 import overload
+import pairs
 import report
 from topology import BenchError, Topology
 
 HERE = pathlib.Path(__file__).resolve().parent
-MAX_RETRIES = 5          # of a sample that was disturbed
-MAX_WAITED_PCT = 3.0     # of its time, for a core that others took
-WARM_UP_S = 1.0
 UNHANDLED = 0x88b5       # IEEE 802 local experimental: no host wants it
 IP = 0x0800              # for csum=auto, which reads IP headers
 
@@ -76,62 +72,6 @@ def testpmd(huge_pages):
                           who.testpmd_command(vdevs, huge_pages=huge_pages))
 
 
-def sample(topology, contestant, args, ethertype):
-    """Start a forwarder, warm up, measure, stop it."""
-    args.huge_pages.top_up()
-    running = contestant.start(topology)
-    generator = None
-    try:
-        generator = who.Generator(args.livegen, topology, ethertype)
-        who.wait_for_traffic(topology, running)
-        who.favour((running.process, generator.process), args.nice)
-        time.sleep(min(WARM_UP_S, args.seconds / 2))
-        return who.window(topology, running, args.seconds)
-    finally:
-        if generator is not None:
-            generator.stop()
-        running.stop()
-
-
-def undisturbed(topology, contestant, args, ethertype):
-    """A sample that neither the hypervisor nor a program here disturbed.
-
-    If there is none in MAX_RETRIES, the least disturbed one, marked so.
-    """
-    tried = []
-    for _ in range(MAX_RETRIES):
-        taken = sample(topology, contestant, args, ethertype)
-        taken["disturbed"] = (taken["steal_ticks"] > 0 or
-                              taken["waited_pct"] > MAX_WAITED_PCT)
-        if not taken["disturbed"]:
-            return taken
-        tried.append(taken)
-        args.n_disturbed += 1
-    return min(tried, key=lambda t: (t["waited_pct"], t["steal_ticks"]))
-
-
-def interleaved(topology, a, b, args, ethertype=UNHANDLED):
-    """args.pairs pairs, A/B/B/A/..., so that a drift hits both alike."""
-    pairs = []
-    for i in range(args.pairs):
-        order = (a, b) if i % 2 == 0 else (b, a)
-        taken = {c.name: undisturbed(topology, c, args, ethertype)
-                 for c in order}
-        pairs.append((taken[a.name], taken[b.name]))
-        print(f"  pair {i + 1:2}/{args.pairs}: "
-              f"{a.name} {taken[a.name]['mpps']:.3f}, "
-              f"{b.name} {taken[b.name]['mpps']:.3f} Mpps", flush=True)
-    return {
-        "a": a.name,
-        "b": b.name,
-        "pairs": pairs,
-        "ratio": figures.ratio([(x["mpps"], y["mpps"]) for x, y in pairs]),
-        "core_ratio": figures.ratio([(y["core_ns_per_frame"],
-                                      x["core_ns_per_frame"])
-                                     for x, y in pairs]),
-    }
-
-
 def measure(args):
     result = {"v": 1, "machine": report.machine(), "argv": sys.argv[1:]}
     build = pathlib.Path(args.build)
@@ -140,6 +80,7 @@ def measure(args):
     args.n_disturbed = 0
     with who.HugePages() as huge_pages:
         args.huge_pages = huge_pages
+        args.before_each = huge_pages.top_up
         args.has_huge_pages = huge_pages.top_up()
         ours = millrace(build, args.spec, args.forward)
         theirs = testpmd(args.has_huge_pages)
@@ -150,15 +91,18 @@ def measure(args):
             result["null"] = null_ports.measure(args, build)
         with Topology() as topology:
             if "pairs" in args.parts:
-                result["pairs"] = interleaved(topology, theirs, ours, args)
+                result["pairs"] = pairs.interleaved(
+                    topology, theirs, ours, args,
+                    {"ethertype": UNHANDLED})
             if "long" in args.parts:
                 result["long"] = [overload.long_run(topology, c, args,
                                                     UNHANDLED)
                                   for c in (theirs, ours)]
             if "csum" in args.parts:
-                result["csum"] = interleaved(
+                result["csum"] = pairs.interleaved(
                     topology, millrace(build, "csum=off", name="csum=off"),
-                    millrace(build, "csum=auto", name="csum=auto"), args, IP)
+                    millrace(build, "csum=auto", name="csum=auto"), args,
+                    {"ethertype": IP})
         result["huge_pages"] = args.has_huge_pages
     result["n_disturbed"] = args.n_disturbed
     return result

@@ -9,10 +9,10 @@
  *
  * One worker's packet path, half of the frames in each direction. Modes: nat,
  * all of it; drop, the source alone: frames are written and freed; forward,
- * written and sent; find, written, looked up and freed; stages, nat with a
- * clock between receiving, translating and sending; check, nat with both sums
- * of each frame verified, and where it goes; create, mappings until no port is
- * left; sustain, sessions that come and go in simulated time. One line of JSON.
+ * written and sent; find, written, looked up and freed; check, nat with both
+ * sums of each frame verified, and where it goes; create, mappings until no
+ * port is left; sustain, sessions that come and go in simulated time. Prints
+ * one line of JSON; times are core time.
  */
 #include <arpa/inet.h>
 #include <err.h>
@@ -29,8 +29,7 @@
 
 enum {
 	ROUNDS_PER_CLOCK = 64,
-	BEGIN_S = 1000, /* of the translator's time */
-	N_STAGES = 3,
+	BEGIN_S = 1000,         /* of the translator's time */
 	POOL_ADDR = 0xcb007101, /* 203.0.113.1 */
 	OUTSIDE_NET = 0xcb007100,
 	OUTSIDE_GATEWAY = 0xcb0071fe,
@@ -44,7 +43,7 @@ static const uint64_t second_ns = 1000000000;
 struct bench {
 	const char *mode;
 	uint32_t n_sessions, burst, n_addrs;
-	bool is_zipf;
+	bool is_zipf, checks;
 	double seconds;
 
 	struct nat_config config;
@@ -63,16 +62,7 @@ struct bench {
 	uint32_t at[NAT_SIDES]; /* in the traces */
 	uint64_t now_ns;        /* the translator's */
 	uint64_t n_checked, n_wrong;
-	double stage_s[N_STAGES];
 };
-
-static double now_s(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec + ts.tv_nsec * 1e-9;
-}
 
 /* What others do on this core does not count. */
 static double ran_s(void)
@@ -259,53 +249,14 @@ static uint32_t round_nat(struct bench *b)
 	uint32_t n_frames = 0;
 
 	for (uint32_t side = 0; side < NAT_SIDES; side++) {
-		const uint32_t n = receive_next(b, side, frames);
-
-		nat_burst(b->path, side, frames, n);
-		transmit_outbox(b, side ^ 1);
-		n_frames += n;
-	}
-	nat_path_tick(b->path, b->now_ns);
-	return n_frames;
-}
-
-static uint32_t round_check(struct bench *b)
-{
-	struct mr_frame frames[MR_BURST_MAX];
-	uint32_t n_frames = 0;
-
-	for (uint32_t side = 0; side < NAT_SIDES; side++) {
 		const struct traffic_header *headers =
 			&b->traffic.traces[side][b->at[side]];
 		const uint32_t n = receive_next(b, side, frames);
 
 		nat_burst(b->path, side, frames, n);
-		check(b, side, headers, n);
+		if (b->checks)
+			check(b, side, headers, n);
 		transmit_outbox(b, side ^ 1);
-		n_frames += n;
-	}
-	nat_path_tick(b->path, b->now_ns);
-	return n_frames;
-}
-
-static uint32_t round_stages(struct bench *b)
-{
-	struct mr_frame frames[MR_BURST_MAX];
-	uint32_t n_frames = 0;
-
-	for (uint32_t side = 0; side < NAT_SIDES; side++) {
-		double t[N_STAGES + 1];
-		uint32_t n;
-
-		t[0] = now_s();
-		n = receive_next(b, side, frames);
-		t[1] = now_s();
-		nat_burst(b->path, side, frames, n);
-		t[2] = now_s();
-		transmit_outbox(b, side ^ 1);
-		t[3] = now_s();
-		for (uint32_t i = 0; i < N_STAGES; i++)
-			b->stage_s[i] += t[i + 1] - t[i];
 		n_frames += n;
 	}
 	nat_path_tick(b->path, b->now_ns);
@@ -435,43 +386,31 @@ static void learn_outside(struct bench *b)
 	}
 }
 
-static uint64_t bytes_of(const struct bench *b, uint64_t *ret_n)
-{
-	struct nat_maps_stats stats;
-
-	nat_maps_stats(b->maps, &stats);
-	*ret_n = stats.n_mappings;
-	return stats.bytes;
-}
-
 static void measure(struct bench *b, round_fn *round)
 {
 	const double warm_up = b->seconds / 4;
 	double elapsed;
-	uint64_t n, n_mappings, n_bytes;
+	struct nat_maps_stats stats;
+	uint64_t n;
 
 	open_sessions(b, 0, b->n_sessions);
 	learn_outside(b);
 	traffic_draw(&b->traffic, b->is_zipf);
 	(void)rounds_for(b, round, warm_up, &elapsed);
-	memset(b->stage_s, 0, sizeof(b->stage_s));
 	n = rounds_for(b, round, b->seconds, &elapsed);
-	n_bytes = bytes_of(b, &n_mappings);
+	nat_maps_stats(b->maps, &stats);
 	printf("{\"mode\":\"%s\",\"sessions\":%" PRIu64 ",\"burst\":%u,"
 	       "\"draw\":\"%s\",\"addresses\":%u,\"frames\":%" PRIu64
 	       ",\"seconds\":%.6f,\"ns_per_frame\":%.3f,"
 	       "\"bytes_per_session\":%.1f,\"translated\":%" PRIu64
-	       ",\"checked\":%" PRIu64 ",\"wrong\":%" PRIu64
-	       ",\"receive_ns\":%.3f,\"translate_ns\":%.3f,"
-	       "\"transmit_ns\":%.3f}\n",
-	       b->mode, n_mappings, b->burst, b->is_zipf ? "zipf" : "uniform",
-	       b->n_addrs, n, elapsed, elapsed * 1e9 / (double)n,
-	       (double)n_bytes / (double)n_mappings,
+	       ",\"checked\":%" PRIu64 ",\"wrong\":%" PRIu64 "}\n",
+	       b->mode, stats.n_mappings, b->burst,
+	       b->is_zipf ? "zipf" : "uniform", b->n_addrs, n, elapsed,
+	       elapsed * 1e9 / (double)n,
+	       (double)stats.bytes / (double)stats.n_mappings,
 	       nat_path_stats(b->path)->translated[NAT_INSIDE] +
 		       nat_path_stats(b->path)->translated[NAT_OUTSIDE],
-	       b->n_checked, b->n_wrong, b->stage_s[0] * 1e9 / (double)n,
-	       b->stage_s[1] * 1e9 / (double)n,
-	       b->stage_s[2] * 1e9 / (double)n);
+	       b->n_checked, b->n_wrong);
 }
 
 /* Until the pool is full, and what is refused behind that. */
@@ -542,8 +481,8 @@ static const struct mode {
 } modes[] = {
 	{ "nat", round_nat, NULL },         { "drop", round_drop, NULL },
 	{ "forward", round_forward, NULL }, { "find", round_find, NULL },
-	{ "stages", round_stages, NULL },   { "check", round_check, NULL },
-	{ "create", NULL, create },         { "sustain", NULL, sustain },
+	{ "check", round_nat, NULL },       { "create", NULL, create },
+	{ "sustain", NULL, sustain },
 };
 
 static double number(const char *text, double min, double max)
@@ -601,6 +540,7 @@ int main(int argc, char **argv)
 			mode = &modes[i];
 	if (mode == NULL)
 		errx(2, "%s: no such mode", b.mode);
+	b.checks = strcmp(b.mode, "check") == 0;
 	start(&b);
 	if (mode->run != NULL)
 		mode->run(&b);

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""mr-nat between veths: beside nftables masquerade, and beside mr-l2fwd.
+
+The translators have an address on each side; what is behind them has static
+neighbours. The gateway's MAC address is nobody's, so that the sink gives up
+all frames at the same place, those of mr-l2fwd as well.
+"""
+import json
+import os
+import pathlib
+import tempfile
+import types
+
+import contestants as who
+import pairs
+from topology import BenchError, Topology, call
+
+FLOWS = (1, 1000, 50000)
+ROUTER_MAC = "02:00:00:00:00:02"  # livegen's destination
+GATEWAY, GATEWAY_MAC = "192.0.2.254", "02:00:00:00:00:99"
+INSIDE, OUTSIDE = "198.18.0.254/24", "192.0.2.1/24"
+
+NAT_YAML = f"""\
+inside:
+  port: xdp:p0
+  addresses: {INSIDE}
+outside:
+  port: xdp:p1
+  addresses: {OUTSIDE}
+  gateway: {GATEWAY}
+  neighbours: ["{GATEWAY} {GATEWAY_MAC}"]
+"""
+
+MASQUERADE = """\
+table ip mrb {
+  chain out {
+    type nat hook postrouting priority srcnat;
+    oifname "p1" counter masquerade
+  }
+}
+"""
+
+
+def napi_threads():
+    """Process ids of the kernel's NAPI threads of a p0, wherever it is."""
+    found = set()
+    for path in pathlib.Path("/proc").glob("[0-9]*/comm"):
+        try:
+            if path.read_text().startswith("napi/p0-"):
+                found.add(int(path.parent.name))
+        except OSError:
+            continue  # it has ended
+    return found
+
+
+class Router:
+    """The kernel as a forwarder: its work is one NAPI thread on one core."""
+
+    def __init__(self, name, topology):
+        self.name = name
+        self.namespace = topology.namespaces["f"]
+        ip = ("ip", "-n", self.namespace)
+        call(*ip, "address", "add", INSIDE, "dev", "p0")
+        call(*ip, "address", "add", OUTSIDE, "dev", "p1")
+        call(*ip, "neighbour", "replace", GATEWAY, "lladdr", GATEWAY_MAC,
+             "dev", "p1", "nud", "permanent")
+        call(*ip, "route", "replace", "default", "via", GATEWAY)
+        self.shell("sysctl -qw net.ipv4.ip_forward=1 "
+                   "net.ipv4.conf.all.rp_filter=0")
+        with tempfile.NamedTemporaryFile("w", suffix=".nft") as rules:
+            rules.write(MASQUERADE)
+            rules.flush()
+            self.shell(f"nft -f {rules.name}")
+        before = napi_threads()
+        # A veth without an XDP program has NAPI when it has GRO.
+        self.shell("ethtool -K p0 gro on")
+        self.shell("echo 1 > /sys/class/net/p0/threaded")
+        threads = napi_threads() - before
+        if len(threads) != 1:
+            raise BenchError("nftables: p0 has no NAPI thread")
+        self.process = types.SimpleNamespace(pid=threads.pop())
+        os.sched_setaffinity(self.process.pid, {who.FORWARDER_CORE})
+
+    def shell(self, command):
+        return call("ip", "netns", "exec", self.namespace, "sh", "-c", command)
+
+    def check(self):
+        """It cannot end on its own."""
+
+    def cpu(self):
+        return who.cpu_of(self.process.pid)
+
+    def scheduled(self):
+        return who.scheduled_of(self.process.pid)
+
+    def n_translated(self):
+        """Flows: the hook sees the first packet of each."""
+        listed = json.loads(self.shell("nft -j list table ip mrb"))
+        return sum(part["counter"]["packets"]
+                   for item in listed["nftables"] if "rule" in item
+                   for part in item["rule"]["expr"] if "counter" in part)
+
+    def stop(self):
+        """As it was before."""
+        n_translated = self.n_translated()
+        self.shell("echo 0 > /sys/class/net/p0/threaded; "
+                   "ethtool -K p0 gro off; nft delete table ip mrb; "
+                   "sysctl -qw net.ipv4.ip_forward=0; "
+                   "ip address flush dev p0; ip address flush dev p1; "
+                   "ip neighbour flush nud permanent dev p1")
+        if n_translated == 0:
+            raise BenchError("nftables: it has not translated anything")
+
+
+class Nftables:
+    """A contestant."""
+
+    name = "nftables"
+
+    def start(self, topology):
+        return Router(self.name, topology)
+
+
+def measure(args, build, millrace):
+    """Pairs of mr-nat with both others, for each number of flows."""
+    result = []
+    with tempfile.TemporaryDirectory(prefix="mrb") as folder, \
+            Topology() as topology:
+        config = pathlib.Path(folder) / "nat.yaml"
+        config.write_text(NAT_YAML)
+        nat = who.Contestant("mr-nat", [
+            str(build / "apps/nat/mr-nat"), "--json", "--instance",
+            f"mrb{os.getpid()}", "--cores", str(who.FORWARDER_CORE),
+            "--config", str(config)])
+        call("ip", "-n", topology.namespaces["f"], "link", "set", "p0",
+             "address", ROUTER_MAC)
+        for flows in args.flows:
+            for other in (millrace, Nftables()):
+                print(f"  {flows} flows, mr-nat beside {other.name}",
+                      flush=True)
+                taken = pairs.interleaved(topology, other, nat, args,
+                                          {"flows": flows})
+                result.append({"flows": flows, **taken})
+    return result
