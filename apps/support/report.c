@@ -38,6 +38,47 @@ struct rates report_rates(const struct totals *now, const struct totals *before,
 	};
 }
 
+double report_drop_rate(const struct snapshot *now,
+			const struct snapshot *before)
+{
+	const struct totals none = { 0 };
+	const struct totals t = snapshot_totals(now);
+	const struct totals b = before != NULL ? snapshot_totals(before) : none;
+	const double seconds = now->t_s - (before != NULL ? before->t_s : 0);
+	const uint64_t n_worker_drops =
+		snapshot_worker_drops(now) -
+		(before != NULL ? snapshot_worker_drops(before) : 0);
+
+	return report_rates(&t, &b, seconds).drops +
+	       (seconds > 0 ? n_worker_drops / seconds : 0);
+}
+
+void report_rates_row(const char *name, const struct rates *rates, char *text,
+		      size_t n_bytes)
+{
+	char rx[16], tx[16], rx_bits[16], tx_bits[16], drops[16];
+
+	snprintf(text, n_bytes, "%-22.22s %7spps %7sbit/s %7spps %7sbit/s %8s",
+		 name, report_scaled(rates->rx_pps, rx, sizeof(rx)),
+		 report_scaled(rates->rx_bps, rx_bits, sizeof(rx_bits)),
+		 report_scaled(rates->tx_pps, tx, sizeof(tx)),
+		 report_scaled(rates->tx_bps, tx_bits, sizeof(tx_bits)),
+		 report_scaled(rates->drops, drops, sizeof(drops)));
+}
+
+size_t report_fitting(const char *text, size_t width)
+{
+	const size_t n_text = strlen(text);
+	size_t n = width;
+
+	if (n_text <= width)
+		return n_text;
+	/* Blanks at the front are an indent, not an end. */
+	while (n > 0 && text[n] != ' ')
+		n--;
+	return n > strspn(text, " ") ? n : width;
+}
+
 const char *report_scaled(double value, char *text, size_t n_bytes)
 {
 	static const char *const units[] = { "", " k", " M", " G", " T" };

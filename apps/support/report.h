@@ -41,6 +41,18 @@ struct rates {
 struct rates report_rates(const struct totals *now, const struct totals *before,
 			  double seconds);
 
+/* Of all that was dropped, ports and workers alike, per second. */
+double report_drop_rate(const struct snapshot *now,
+			const struct snapshot *before);
+
+/* A row of the live display: it fits the smallest terminal. */
+enum { REPORT_COLUMNS = 79 };
+void report_rates_row(const char *name, const struct rates *rates, char *text,
+		      size_t n_bytes);
+
+/* How much of a text fits a line: up to a blank, if it has one there. */
+size_t report_fitting(const char *text, size_t width);
+
 /* "12.3 M" of 12300000, in a buffer of the caller. */
 const char *report_scaled(double value, char *text, size_t n_bytes);
 

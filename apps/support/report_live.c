@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <curses.h>
 
@@ -33,14 +34,26 @@ static bool live_is_quit(void)
 
 static void print_rates(const char *name, const struct rates *rates)
 {
-	char rx[16], tx[16], rx_bits[16], tx_bits[16];
+	char row[REPORT_COLUMNS + 1];
 
-	printw("%-24.24s %10spps %10sbit/s %10spps %10sbit/s %10.0f\n", name,
-	       report_scaled(rates->rx_pps, rx, sizeof(rx)),
-	       report_scaled(rates->rx_bps, rx_bits, sizeof(rx_bits)),
-	       report_scaled(rates->tx_pps, tx, sizeof(tx)),
-	       report_scaled(rates->tx_bps, tx_bits, sizeof(tx_bits)),
-	       rates->drops);
+	report_rates_row(name, rates, row, sizeof(row));
+	printw("%s\n", row);
+}
+
+/* What does not fit goes on in the next line. */
+static void print_wrapped(const char *text)
+{
+	const int n_columns = getmaxx(stdscr);
+	const size_t width = n_columns > 20 ? (size_t)n_columns - 1 : 20;
+	size_t indent = 0;
+
+	while (*text != '\0') {
+		const size_t n = report_fitting(text, width - indent);
+
+		printw("%*s%.*s\n", (int)indent, "", (int)n, text);
+		text += n + strspn(text + n, " ");
+		indent = 2;
+	}
 }
 
 static const char *link_of(const struct port_snapshot *port)
@@ -65,6 +78,7 @@ static void show_port(const struct port_snapshot *now,
 		      const struct port_snapshot *before, double seconds)
 {
 	const struct totals none = { 0 };
+	char text[400];
 	struct totals t = snapshot_port_totals(now);
 	struct totals b = before != NULL ? snapshot_port_totals(before) : none;
 	struct rates rates = report_rates(&t, &b, seconds);
@@ -72,9 +86,10 @@ static void show_port(const struct port_snapshot *now,
 	attron(A_BOLD);
 	print_rates(now->info.name, &rates);
 	attroff(A_BOLD);
-	printw("  %s%s%.100s%s\n", now->info.mode,
-	       now->info.why[0] != '\0' ? ": " : "", now->info.why,
-	       link_of(now));
+	snprintf(text, sizeof(text), "  %s%s%s%s", now->info.mode,
+		 now->info.why[0] != '\0' ? ": " : "", now->info.why,
+		 link_of(now));
+	print_wrapped(text);
 	for (uint32_t q = 0; now->n_queues > 1 && q < now->n_queues; q++) {
 		char name[24];
 
@@ -109,17 +124,21 @@ static void show_pool(const struct mr_pool_stats *now,
 		      const struct mr_pool_stats *before)
 {
 	const uint64_t fast = now->alloc_fast - before->alloc_fast;
-	const uint64_t depot =
-		now->magazine_pages * (now->alloc_refill - before->alloc_refill);
+	const uint64_t depot = now->magazine_pages *
+			       (now->alloc_refill - before->alloc_refill);
 	const uint64_t slow = now->alloc_slow - before->alloc_slow;
 	const uint64_t cached = fast > depot + slow ? fast - depot - slow : 0;
 	const double all = fast > 0 ? (double)fast : 1;
+	char text[240];
 
-	printw("pool: %" PRIu64 " pages, %" PRIu64 " free, %" PRIu64
-	       " in flight; from caches %.0f %%, depot %.0f %%, allocator "
-	       "%.0f %%; none left %" PRIu64 "\n",
-	       now->n_pages, now->n_free, now->n_in_flight, 100 * cached / all,
-	       100 * depot / all, 100 * slow / all, now->alloc_empty);
+	snprintf(text, sizeof(text),
+		 "pool: %" PRIu64 " pages, %" PRIu64 " free, %" PRIu64
+		 " in flight; from caches %.0f %%, depot %.0f %%, allocator "
+		 "%.0f %%; none left %" PRIu64,
+		 now->n_pages, now->n_free, now->n_in_flight,
+		 100 * cached / all, 100 * depot / all, 100 * slow / all,
+		 now->alloc_empty);
+	print_wrapped(text);
 }
 
 static void show_groups(const struct snapshot *now,
@@ -129,7 +148,7 @@ static void show_groups(const struct snapshot *now,
 		char text[400];
 
 		if (report_group(now, before, i, true, text, sizeof(text)))
-			printw("%s\n", text);
+			print_wrapped(text);
 	}
 }
 
@@ -148,7 +167,7 @@ static bool live_show(const struct snapshot *now, const struct snapshot *before)
 	erase();
 	printw("%s, %.0f s; q ends\n\n", now->app->program, now->t_s);
 	attron(A_UNDERLINE);
-	printw("%-24s %13s %15s %13s %15s %10s\n", "port", "rx", "", "tx", "",
+	printw("%-22s %10s %12s %10s %12s %8s\n", "port", "rx", "", "tx", "",
 	       "drops/s");
 	attroff(A_UNDERLINE);
 	for (uint32_t p = 0; p < now->n_ports; p++)
@@ -158,7 +177,8 @@ static bool live_show(const struct snapshot *now, const struct snapshot *before)
 	show_workers(now, before);
 	show_pool(&now->pool, before != NULL ? &before->pool : &no_stats);
 	show_groups(now, before);
-	printw("\ndropped since the start:\n");
+	printw("\ndropped since the start, now %.0f/s:\n",
+	       report_drop_rate(now, before));
 	report_each_drop(now, show_drop, NULL);
 	redrawwin(stdscr); /* a line of log may have gone over it */
 	return refresh() != ERR;

@@ -17,9 +17,6 @@ static bool text_show(const struct snapshot *now, const struct snapshot *before)
 		before != NULL ? snapshot_totals(before) : (struct totals){ 0 };
 	const double seconds = now->t_s - (before != NULL ? before->t_s : 0);
 	const struct rates rates = report_rates(&t, &b, seconds);
-	const uint64_t n_worker_drops =
-		snapshot_worker_drops(now) -
-		(before != NULL ? snapshot_worker_drops(before) : 0);
 	double idle = 0;
 	char rx[16], tx[16], rx_bits[16], tx_bits[16];
 
@@ -33,8 +30,7 @@ static bool text_show(const struct snapshot *now, const struct snapshot *before)
 	       report_scaled(rates.rx_bps, rx_bits, sizeof(rx_bits)),
 	       report_scaled(rates.tx_pps, tx, sizeof(tx)),
 	       report_scaled(rates.tx_bps, tx_bits, sizeof(tx_bits)),
-	       rates.drops + (seconds > 0 ? n_worker_drops / seconds : 0),
-	       idle / now->n_workers);
+	       report_drop_rate(now, before), idle / now->n_workers);
 	return fflush(stdout) == 0;
 }
 

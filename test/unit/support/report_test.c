@@ -140,7 +140,46 @@ static void the_live_display_has_rates(void **state)
 	capture_end(&capture);
 	assert_has(capture.text, "mr-test, 3 s; q ends");
 	assert_has(capture.text, "sessions: 500 open, 2.000 k created/s");
+	assert_has(capture.text, "dropped since the start, now 1/s:");
 	assert_has(capture.text, "accounting laws hold\n");
+}
+
+static void drops_of_workers_are_in_the_rate(void **state)
+{
+	(void)state;
+	now.workers[0].drops[1] = 30;
+	assert_true(report_drop_rate(&now, &before) == 31);
+	now.t_s = 4;
+	assert_true(report_drop_rate(&now, &before) == 15.5);
+	assert_true(report_drop_rate(&now, &now) == 0);
+}
+
+static void rows_fit_the_smallest_terminal(void **state)
+{
+	const struct rates most = { 999.94e6, 999.94e9, 999.94e6, 999.94e9,
+				    999.94e6 };
+	const struct rates none = { 0 };
+	char row[100];
+
+	(void)state;
+	report_rates_row("xdp:an-interface-with-a-long-name", &most, row,
+			 sizeof(row));
+	assert_string_equal(row, "xdp:an-interface-with- 999.9 Mpps 999.9 "
+				 "Gbit/s 999.9 Mpps 999.9 Gbit/s  999.9 M");
+	assert_true(strlen(row) <= REPORT_COLUMNS);
+	report_rates_row("  queue 1", &none, row, sizeof(row));
+	assert_int_equal(strlen(row), REPORT_COLUMNS);
+}
+
+static void lines_end_at_a_blank(void **state)
+{
+	(void)state;
+	assert_int_equal(report_fitting("one two", 7), 7);
+	assert_int_equal(report_fitting("one two", 6), 3);
+	assert_int_equal(report_fitting("one two", 3), 3);
+	assert_int_equal(report_fitting("one two", 2), 2);
+	assert_int_equal(report_fitting("  three", 4), 4);
+	assert_int_equal(report_fitting("", 4), 0);
 }
 
 static void numbers_are_scaled_for_people(void **state)
@@ -173,6 +212,9 @@ int main(void)
 		cmocka_unit_test_setup(csv_has_a_line_per_queue, make),
 		cmocka_unit_test_setup(text_sums_up, make),
 		cmocka_unit_test_setup(the_live_display_has_rates, make),
+		cmocka_unit_test_setup(drops_of_workers_are_in_the_rate, make),
+		cmocka_unit_test(rows_fit_the_smallest_terminal),
+		cmocka_unit_test(lines_end_at_a_blank),
 		cmocka_unit_test(numbers_are_scaled_for_people),
 		cmocka_unit_test(the_form_is_chosen),
 	};
