@@ -111,6 +111,18 @@ static int read_answer(const struct options *options, FILE *from)
 	return result == 1 ? 0 : 1;
 }
 
+/* Sockets of root are where only root looks. */
+static const char *why_none(int err)
+{
+	if (err != ENOENT && err != ECONNREFUSED)
+		return strerror(err);
+	return geteuid() == 0 ?
+		       "no instance of this name runs; --instance NAME has "
+		       "another" :
+		       "no instance of this name runs for this user; sudo asks "
+		       "root's, --instance NAME another";
+}
+
 int nat_client_ask(const struct options *options)
 {
 	static const char *const questions[] = { [NAT_SESSIONS] = "sessions",
@@ -127,11 +139,7 @@ int nat_client_ask(const struct options *options)
 	if (fd < 0)
 		return complain("socket", strerror(errno));
 	if (connect(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0) {
-		status = complain(addr.sun_path,
-				  errno == ENOENT || errno == ECONNREFUSED ?
-					  "no instance of this name runs; "
-					  "--instance NAME has another" :
-					  strerror(errno));
+		status = complain(addr.sun_path, why_none(errno));
 		close(fd);
 		return status;
 	}

@@ -122,7 +122,12 @@ bool nat_config_advice(const struct nat_config *config, uint32_t i,
 		return true;
 	snprintf(ret_advice->text, sizeof(ret_advice->text),
 		 "pairing: off; RFC 6888 REQ-2: MUST be the default");
-	return !config->is_paired && n == i;
+	if (!config->is_paired && n++ == i)
+		return true;
+	snprintf(ret_advice->text, sizeof(ret_advice->text),
+		 "outside: no gateway, so only hosts of its own networks are "
+		 "reached");
+	return config->sides[NAT_OUTSIDE].gateway == 0 && n == i;
 }
 
 bool nat_config_can_follow(const struct nat_config *config,

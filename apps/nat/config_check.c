@@ -133,7 +133,8 @@ static int check_side(const struct nat_side_config *side, const char *name,
 
 		if (is_no_host(addr) || is_end_of_net(&side->nets[i], addr))
 			return object(ret, name, "addresses", i,
-				      "%s: is no address of a host",
+				      "%s: is no address of a host; take one "
+				      "within its network",
 				      show(addr).text);
 		for (uint32_t j = 0; j < i; j++)
 			if (side->addrs[j] == addr)

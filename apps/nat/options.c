@@ -56,18 +56,25 @@ static const struct option_row rows[] = {
 };
 
 static const char usage[] =
-	"usage: mr-nat --config FILE [options]\n"
-	"       mr-nat --inside PORT=10.0.0.1/24"
-	" --outside PORT=192.0.2.1/24,gw=192.0.2.254\n"
+	"usage: mr-nat --inside SIDE --outside SIDE [options]\n"
+	"       mr-nat --config FILE [options]\n"
 	"       mr-nat --sessions | --stats | --clear WHICH [--instance NAME]\n"
 	"Translate addresses (NAT44) between two ports, as the RFCs want it.\n"
 	"\n"
-	"PORT is an interface name, or driver:device[,key=value...]. SIDE is "
-	"PORT=ADDRESS\n"
-	"with more addresses, gw=ADDRESS or vlan=N behind commas. FILTER is "
-	"conditions with\n"
-	"commas between them: inside=, outside=, remote= (address or network), "
-	"port=, proto=.\n";
+	"  mr-nat --inside eth1=10.0.0.1/24 \\\n"
+	"         --outside eth2=192.0.2.1/24,gw=192.0.2.254\n"
+	"\n"
+	"SIDE is PORT=ADDRESS/LENGTH with our address there; behind commas "
+	"more\n"
+	"addresses, gw=ADDRESS (the gateway of that side) and vlan=N. PORT is "
+	"an\n"
+	"interface name, or driver:device[,key=value...]. FILE is YAML with "
+	"the same\n"
+	"and more: port forwards, pools, limits, a log. FILTER is conditions "
+	"with commas\n"
+	"between them: inside=, outside=, remote= (an address or a network), "
+	"port=,\n"
+	"proto=.\n";
 
 /* What stands behind a comma of --inside and --outside. */
 static bool take_piece(struct nat_side_config *side, const char *piece,
@@ -83,6 +90,11 @@ static bool take_piece(struct nat_side_config *side, const char *piece,
 		side->vlan = (uint16_t)value;
 		return true;
 	}
+	if (strchr(piece, '=') != NULL)
+		return value_wrong(why,
+				   "'%s': behind the port go addresses, "
+				   "gw=ADDRESS and vlan=N",
+				   piece);
 	if (side->n_addrs == NAT_MAX_ADDRS)
 		return value_wrong(why, "more than %d addresses",
 				   NAT_MAX_ADDRS);
@@ -123,10 +135,15 @@ static enum parse_result take_side(const struct option_row *row,
 	*side = (struct nat_side_config){ 0 };
 	if (at == NULL || at == text ||
 	    (size_t)(at - text) >= sizeof(side->spec))
-		return parse_wrong(error,
-				   "--%s: '%s' is no port with its address, as "
-				   "eth0=192.0.2.1/24",
-				   row->name, text);
+		return parse_wrong(
+			error,
+			strchr(text, '=') != NULL && at != text ?
+				"--%s: '%s' has no IPv4 address with "
+				"its length behind the port, as "
+				"eth0=192.0.2.1/24" :
+				"--%s: '%s' is no port with its "
+				"address, as eth0=192.0.2.1/24",
+			row->name, text);
 	memcpy(side->spec, text, (size_t)(at - text));
 	do {
 		char piece[64];

@@ -15,7 +15,8 @@ from pathlib import Path
 
 PROGRAM = ""
 LIMIT_S = 30
-SIDES = ["--inside", "null:=10.0.0.1/24", "--outside", "null:=192.0.2.1/24"]
+SIDES = ["--inside", "null:=10.0.0.1/24", "--outside",
+         "null:=192.0.2.1/24,gw=192.0.2.254"]
 
 
 def run(*arguments, **options):
@@ -38,6 +39,14 @@ class Errors(unittest.TestCase):
         ("is no port with its address, as eth0=192.0.2.1/24",
          ["--inside", "eth0"]),
         ("is no port with its address", ["--inside", "=10.0.0.1/24"]),
+        ("'eth0=10.0.0.1' has no IPv4 address with its length",
+         ["--inside", "eth0=10.0.0.1"]),
+        ("'eth0=2001:db8::1/64' has no IPv4 address",
+         ["--inside", "eth0=2001:db8::1/64"]),
+        ("'gateway=192.0.2.254': behind the port go addresses, gw=ADDRESS",
+         ["--outside", "eth0=192.0.2.1/24,gateway=192.0.2.254"]),
+        ("10.0.0.0: is no address of a host; take one within",
+         ["--inside", "eth0=10.0.0.0/24", *SIDES[2:]]),
         ("--outside: 'gw' is no address",
          ["--outside", "eth0=192.0.2.1/24,gw"]),
         ("--outside: 'x' is no IPv4 address",
@@ -54,7 +63,7 @@ class Errors(unittest.TestCase):
         ("--instance: '../x': letters, digits",
          [*SIDES, "--instance", "../x"]),
         ("no driver 'nope'; this build has:",
-         [*SIDES[:2], "--outside", "nope:=192.0.2.1/24"]),
+         [*SIDES[:2], "--outside", "nope:=192.0.2.1/24,gw=192.0.2.254"]),
         ("is too small: the ports' rings", [*SIDES, "--pool-pages", "5"]),
     ]
 
@@ -79,7 +88,8 @@ class Check(unittest.TestCase):
             return run("--check", "--config", str(path))
 
     SIDES = ("inside: {port: nowhere0, addresses: 10.0.0.1/24}\n"
-             "outside: {port: nowhere1, addresses: 192.0.2.1/24}\n")
+             "outside: {port: nowhere1, addresses: 192.0.2.1/24, "
+             "gateway: 192.0.2.254}\n")
 
     def test_a_good_one(self):
         self.assertEqual(self.check(self.SIDES),
