@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What README, CONTRIBUTING and docs/ name exists.
 
-usage: check_readme.py [MR_L2FWD]
+usage: check_readme.py [PROGRAM...]
 
 Commands in sh blocks and in `ticks`: ./mr COMMAND is one of ./mr help, options
-of mr-l2fwd and ./mr demo are in their --help. Paths in ticks and links are in
-the tree. C blocks are parts of a file of examples/, word for word.
+of the programs and of ./mr demo are in their --help. Paths in ticks and links
+are in the tree. C blocks are parts of a file of examples/, word for word.
 """
 import re
 import subprocess
@@ -36,7 +36,7 @@ def help_of(*command):
 class Checker:
     """Knows the commands, looks at the pages."""
 
-    def __init__(self, l2fwd):
+    def __init__(self, programs):
         self.wrong = tree.Complaints()
         self.n = 0
         mr_help = help_of("./mr", "help")
@@ -45,8 +45,8 @@ class Checker:
             "./mr demo": help_of("/usr/bin/python3", "apps/demo/demo.py",
                                  "--help"),
         }
-        if l2fwd:
-            self.options["mr-l2fwd"] = help_of(l2fwd, "--help")
+        for program in programs:
+            self.options[program.name] = help_of(program, "--help")
 
     def command(self, where, line):
         """One command line of a page."""
@@ -124,8 +124,7 @@ def check_maturity(checker, readme):
 
 def main():
     # meson passes a path that is relative to the build folder.
-    checker = Checker(Path(sys.argv[1]).resolve() if len(sys.argv) > 1
-                      else None)
+    checker = Checker([Path(name).resolve() for name in sys.argv[1:]])
     for name in PAGES:
         if (tree.TOP / name).exists():
             checker.page(name)
