@@ -144,9 +144,11 @@ def test_extensions_are_left_alone(nat, n_payload):
     assert data[28 + 28:28 + 128] == quote[28:]  # payload and padding
     assert (got[IPerror].src, got[UDPerror].sport) == (HOST, 5000)
     assert got[UDPerror].chksum == sent[UDP].chksum
-    # The sum of a header that the stated length cuts off is an extension's.
-    got = nat.outside(error(ROUTER, OURS, quote[:28], 11, 0, EXTENSION,
+    # Where a sum would be in a longer packet, there is an extension.
+    out = nat.inside(tcp(HOST, 5001, PEER, 53)).one
+    got = nat.outside(error(ROUTER, OURS, quoted(out)[:28], 11, 0, EXTENSION,
                             length=7)).one
+    assert got[IPerror].src == HOST
     assert raw(got[IP])[28 + 28:] == EXTENSION
 
 
@@ -403,11 +405,18 @@ def test_no_errors_where_none_may_be(nat):
                           bytes(16)))):
         packet.ttl, packet.chksum = 1, None
         assert not nat.inside(IP(raw(packet)))
+    first = raw(UDP(sport=5000, dport=53, len=24, chksum=0)) + bytes(8)
+    for ttl, frag, body in ((9, 0, first), (1, 2, bytes(8))):
+        out = nat.inside(IP(raw(IP(src=HOST, dst=PEER, id=5, proto=17, ttl=ttl,
+                                   frag=frag, flags="" if frag else "MF") /
+                                body)))
+        assert len(out.outside) == (ttl > 1) and not out.inside
+    made = nat.counter("made")  # a request for the gateway's address
     for target in ("224.0.0.251", "255.255.255.255", "10.0.0.255"):
         assert not nat.inside(udp(HOST, 5000, target, 5353, ttl=1))
     for source in ("0.0.0.0", "127.0.0.1", "224.0.0.1", "255.255.255.255"):
         assert not nat.inside(udp(source, 5000, PEER, 53, ttl=1))
-    assert nat.counter("made") == len(nat.announced)
+    assert nat.counter("made") == made == len(nat.announced) + 1
     assert nat.inside(udp(HOST, 5000, PEER, 53, ttl=1)).one[ICMP].type == 11
 
 
