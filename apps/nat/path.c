@@ -11,8 +11,12 @@
 #include "core.h"
 #include "rewrite.h"
 
-/* Packets in flight between the stages: they stay in the first cache. */
-enum { FLIGHT = 32 };
+/*
+ * Packets in flight between the stages: their misses overlap, and their headers
+ * stay in the first cache. With 32 a packet took 1.25 times as long at 1 M
+ * sessions.
+ */
+enum { FLIGHT = 128 };
 
 /* A plain packet. */
 struct plain {
