@@ -498,6 +498,13 @@ static int check_rest(const struct nat_config *config,
 		return object(ret, "limits", "per_subscriber", NAT_WHOLE,
 			      "%u: is more than the %u mappings of all",
 			      config->max_per_subscriber, config->max_mappings);
+	if (config->max_sessions_per_subscriber > config->max_sessions)
+		return object(ret, "limits", "sessions_per_subscriber",
+			      NAT_WHOLE,
+			      "%u: is more than the %u sessions of "
+			      "all",
+			      config->max_sessions_per_subscriber,
+			      config->max_sessions);
 	if (config->logs_sessions && config->log_path[0] == '\0')
 		return object(ret, "log", "sessions", NAT_WHOLE,
 			      "needs a file to write them to; set path");

@@ -81,6 +81,7 @@ static void check_all(const struct nat_config *c)
 	assert_false(c->ports.keeps_parity);
 	assert_int_equal(c->max_mappings, 1000);
 	assert_int_equal(c->max_per_subscriber, 10);
+	assert_int_equal(c->max_sessions_per_subscriber, 20);
 	assert_false(c->is_paired || c->hairpins || c->answers_ping);
 	assert_true(c->refreshes_inbound && c->passes_other_protocols);
 	assert_int_equal(c->mss, 1);
@@ -114,7 +115,8 @@ static void test_every_key_sets_its_member(void **state)
 		"timeouts: {tcp_open: 3h}\n"
 		"ports: {range: 2048-4095, keep_parity: no, block: 256,"
 		" max_blocks: 2}\n"
-		"limits: {mappings: 1000, per_subscriber: 10}\n"
+		"limits: {mappings: 1000, per_subscriber: 10, "
+		"sessions_per_subscriber: 20}\n"
 		"pairing: no\nhairpin: off\ninbound_refresh: yes\n"
 		"other_protocols: on\nping: false\nmss: mtu\n"
 		"log: {path: /l, sessions: true}\nstate: /s\n";
@@ -218,6 +220,8 @@ static const struct {
 	  "f:7: ports: block: 64512 ports are too few for 2 workers" },
 	{ "ports: {deterministic: yes}\n",
 	  "f:7: ports: deterministic: needs one worker, not 2" },
+	{ "limits: {sessions: 5, sessions_per_subscriber: 6}\n",
+	  "f:7: limits: sessions_per_subscriber: 6: is more than the 5" },
 	{ "limits: {mappings: 5, per_subscriber: 6}\n",
 	  "f:7: limits: per_subscriber: 6: is more than the 5" },
 	{ "log: {sessions: yes}\n", "f:7: log: sessions: needs a file" },
