@@ -92,6 +92,8 @@ uint32_t nat_maps_expire(struct nat_maps *maps, uint32_t now_s)
 	maps->now_s = now_s;
 	nat_ports_release(maps->ports, now_s, N_PER_CALL);
 	age_sessions(maps, now_s);
+	if (maps->review != NAT_REVIEW_NONE)
+		nat_maps_review(maps, now_s);
 	n = mr_wheel_expire(maps->wheel, now_s, ids, N_PER_CALL);
 	for (uint32_t i = 0; i < n; i++)
 		age(maps, ids[i], now_s);

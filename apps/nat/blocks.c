@@ -182,7 +182,7 @@ static void log_block(const struct nat_ports *ports, uint32_t block,
 			.what = begins ? NAT_LOG_BLOCK_BEGIN :
 					 NAT_LOG_BLOCK_END,
 			.now_s = now_s,
-			.proto = ip_protos[set / ports->externals.n_addrs],
+			.proto = ip_protos[set / ports->n_addrs_max],
 			.inside_addr = owner->addr,
 			.outside_addr = htonl(nat_ports_addr_of(ports, place)),
 			.outside_port = htons(nat_ports_port_of(ports, place)),
@@ -201,7 +201,7 @@ static bool claim(struct nat_ports *ports, uint32_t block,
 		  uint32_t subscriber_id, uint32_t now_s)
 {
 	uint32_t set = block / ports->blocks_per_set;
-	uint32_t proto = set / ports->externals.n_addrs, first, end;
+	uint32_t proto = set / ports->n_addrs_max, first, end;
 	struct nat_subscriber *subscriber =
 		nat_subscriber_at(ports->subscribers, subscriber_id);
 	struct nat_bits owned = owned_bits(ports, set);
@@ -227,7 +227,7 @@ static bool claim(struct nat_ports *ports, uint32_t block,
 	};
 	subscriber->blocks[proto] = block + 1;
 	subscriber->n_blocks[proto]++;
-	subscriber->external = set % ports->externals.n_addrs + 1;
+	subscriber->external = set % ports->n_addrs_max + 1;
 	log_block(ports, block, true, now_s);
 	return true;
 }
@@ -338,7 +338,7 @@ bool nat_blocks_admit(struct nat_ports *ports, uint32_t place,
 	const struct nat_subscriber *subscriber =
 		nat_subscriber_at(ports->subscribers, subscriber_id);
 	uint32_t set = nat_set_of(ports, place), block;
-	uint32_t proto = set / ports->externals.n_addrs;
+	uint32_t proto = set / ports->n_addrs_max;
 	struct nat_bits owned;
 
 	if (ports->blocks == NULL)
@@ -388,7 +388,7 @@ void nat_blocks_add_busy(struct nat_ports *ports, uint32_t place)
 static void give_up(struct nat_ports *ports, uint32_t block, uint32_t now_s)
 {
 	uint32_t set = block / ports->blocks_per_set;
-	uint32_t proto = set / ports->externals.n_addrs;
+	uint32_t proto = set / ports->n_addrs_max;
 	uint32_t owner_id = ports->blocks[block].owner - 1;
 	struct nat_subscriber *owner =
 		nat_subscriber_at(ports->subscribers, owner_id);

@@ -57,6 +57,14 @@ static void cut_out(struct nat_externals *externals, uint32_t addr)
 	}
 }
 
+static bool alloc_ranges(struct nat_externals *externals, uint32_t n_max)
+{
+	externals->ranges = calloc(2ull * n_max, sizeof(*externals->ranges));
+	if (externals->ranges != NULL)
+		externals->by_index = externals->ranges + n_max;
+	return externals->ranges != NULL;
+}
+
 int nat_externals_init(struct nat_externals *externals,
 		       const struct nat_config *config)
 {
@@ -66,8 +74,7 @@ int nat_externals_init(struct nat_externals *externals,
 	uint64_t n_addrs = 0;
 
 	*externals = (struct nat_externals){ .n_ranges = config->n_pool };
-	externals->ranges = calloc(n_max, sizeof(*externals->ranges));
-	if (externals->ranges == NULL)
+	if (!alloc_ranges(externals, n_max))
 		return -ENOMEM;
 	for (uint32_t i = 0; i < config->n_pool; i++) {
 		externals->ranges[i].first = config->pool[i].first;
@@ -91,6 +98,8 @@ int nat_externals_init(struct nat_externals *externals,
 	externals->n_addrs = (uint32_t)n_addrs;
 	if (externals->n_ranges == 0)
 		externals->ranges[0] = (struct nat_external_range){ 1, 0, 0 };
+	memcpy(externals->by_index, externals->ranges,
+	       externals->n_ranges * sizeof(*externals->ranges));
 	return 0;
 }
 
@@ -100,10 +109,70 @@ void nat_externals_fini(struct nat_externals *externals)
 	*externals = (struct nat_externals){ 0 };
 }
 
+static void append(struct nat_externals *externals, uint64_t first,
+		   uint64_t last)
+{
+	if (first > last)
+		return;
+	externals->by_index[externals->n_ranges++] =
+		(struct nat_external_range){ (uint32_t)first, (uint32_t)last,
+					     externals->n_addrs };
+	externals->n_addrs += (uint32_t)(last - first) + 1;
+}
+
+/* What is new in a range; *i goes on over those of old that are in it. false:
+ * one of them is not, as a whole. */
+static bool append_new(struct nat_externals *externals,
+		       const struct nat_externals *old, uint32_t *i,
+		       const struct nat_external_range *range)
+{
+	uint64_t at = range->first;
+
+	for (; *i < old->n_ranges && old->ranges[*i].first <= range->last;
+	     (*i)++) {
+		const struct nat_external_range *kept = &old->ranges[*i];
+
+		if (kept->first < at || kept->last > range->last)
+			return false;
+		append(externals, at, (uint64_t)kept->first - 1);
+		at = (uint64_t)kept->last + 1;
+	}
+	append(externals, at, range->last);
+	return true;
+}
+
+bool nat_externals_extend(const struct nat_externals *old,
+			  const struct nat_externals *next, uint32_t n_max,
+			  struct nat_externals *ret_externals)
+{
+	/* A range of old parts a new one in two at most. */
+	uint32_t n_most = 2 * old->n_ranges + next->n_ranges + 1, i = 0;
+	struct nat_externals externals = *old;
+
+	if (old->n_ranges == 0 || next->n_addrs > n_max ||
+	    !alloc_ranges(&externals, n_most))
+		return false;
+	memcpy(externals.by_index, old->by_index,
+	       old->n_ranges * sizeof(*old->by_index));
+	for (uint32_t r = 0; r < next->n_ranges; r++)
+		if (!append_new(&externals, old, &i, &next->ranges[r]))
+			break;
+	if (externals.n_addrs != next->n_addrs || i < old->n_ranges) {
+		nat_externals_fini(&externals);
+		return false;
+	}
+	memcpy(externals.ranges, externals.by_index,
+	       externals.n_ranges * sizeof(*externals.ranges));
+	qsort(externals.ranges, externals.n_ranges, sizeof(*externals.ranges),
+	      by_first);
+	*ret_externals = externals;
+	return true;
+}
+
 uint32_t nat_external_addr(const struct nat_externals *externals,
 			   uint32_t index)
 {
-	const struct nat_external_range *range = externals->ranges;
+	const struct nat_external_range *range = externals->by_index;
 
 	for (uint32_t n = externals->n_ranges; n > 1;) {
 		uint32_t half = n / 2;

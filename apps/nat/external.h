@@ -2,7 +2,8 @@
 /*
  * The addresses whose ports are shared: the pool of the configuration, in any
  * number of ranges, less the addresses that are mapped one to one. Each has an
- * index, without gaps, which is what arrays are made by.
+ * index, without gaps, which is what arrays are made by. It stays what it is
+ * when others come.
  */
 #ifndef NAT_EXTERNAL_H
 #define NAT_EXTERNAL_H
@@ -19,13 +20,22 @@ struct nat_externals {
 	struct nat_external_range {
 		uint32_t first, last; /* host order, both included */
 		uint32_t index;       /* of first */
-	} * ranges;                   /* in order */
+	} * ranges;                   /* in order of addresses */
+	struct nat_external_range *by_index; /* the same */
 };
 
 /* 0, -ENOMEM, or -E2BIG: more addresses than an index has numbers for. */
 int nat_externals_init(struct nat_externals *externals,
 		       const struct nat_config *config);
 void nat_externals_fini(struct nat_externals *externals);
+
+/*
+ * The addresses of next, where those of old have the index that they had. false:
+ * an address is gone, there are more than n_max, or there is no memory.
+ */
+bool nat_externals_extend(const struct nat_externals *old,
+			  const struct nat_externals *next, uint32_t n_max,
+			  struct nat_externals *ret_externals);
 
 /* addr in host order; NAT_EXTERNAL_NONE: not one of them. */
 static inline uint32_t nat_external_index(const struct nat_externals *externals,

@@ -47,8 +47,9 @@ static int make_table(struct nat_maps *maps, uint32_t key_bytes,
 static int make_tables(struct nat_maps *maps, uint32_t now_s,
 		       struct mr_reason *reterr_why)
 {
+	/* A reload makes new static ones before old ones end. */
 	uint32_t n_maps =
-		clamp((uint64_t)maps->max_mappings + maps->n_max_static);
+		clamp((uint64_t)maps->max_mappings + 2ull * maps->n_max_static);
 	/* Each session may have a permit. */
 	uint32_t n_sessions = clamp(2ull * maps->max_sessions + 1);
 	/* One without a mapping has a block of ports, which has been full of
@@ -109,7 +110,7 @@ int nat_maps_make_ports(struct nat_maps *maps, const struct nat_config *config,
 static int init(struct nat_maps *maps, const struct nat_maps_config *config,
 		struct mr_reason *reterr_why)
 {
-	struct nat_static_set given;
+	struct nat_static_set *given = &maps->static_ends;
 	int err = nat_random_init(&maps->random, config->seed);
 
 	if (err < 0) {
@@ -120,18 +121,18 @@ static int init(struct nat_maps *maps, const struct nat_maps_config *config,
 	nat_maps_adopt(maps, config->config);
 	maps->n_max_mappings = maps->max_mappings;
 	maps->n_max_sessions = maps->max_sessions;
-	err = nat_static_set_init(&given, maps->ctx, config->config,
-				  reterr_why);
+	err = nat_static_set_init(given, maps->ctx, config->config, reterr_why);
 	if (err < 0)
 		return err;
-	maps->n_max_static = given.n + N_SPARE_STATIC;
+	maps->n_max_static = given->n + N_SPARE_STATIC;
 	err = make_tables(maps, config->now_s, reterr_why);
 	if (err == 0)
 		err = nat_maps_make_ports(maps, config->config, &maps->ports,
 					  reterr_why);
 	if (err == 0)
-		err = nat_static_set_make(maps, &given, reterr_why);
-	nat_static_set_fini(&given);
+		err = nat_static_set_make(maps, given, reterr_why);
+	if (err == 0)
+		nat_static_set_enter(maps, given, true);
 	return err;
 }
 
@@ -177,6 +178,7 @@ void nat_maps_destroy(struct nat_maps *maps)
 {
 	if (maps == NULL)
 		return;
+	nat_static_set_fini(&maps->static_ends);
 	nat_ports_destroy(maps->ports);
 	mr_wheel_destroy(maps->session_wheel);
 	mr_wheel_destroy(maps->wheel);

@@ -123,7 +123,9 @@ void nat_maps_destroy(struct nat_maps *maps);
 
 /*
  * Another configuration from now on. Mappings that it still allows live on,
- * the others end (an external address that is gone, a subscriber that is none).
+ * the others end (an external address that is gone, a subscriber that is none):
+ * at once where ports are made anew, else in one of the next calls of
+ * nat_maps_expire(). On an error the old one stays in force.
  */
 int nat_maps_reload(struct nat_maps *maps, const struct nat_config *config,
 		    uint32_t now_s, struct mr_reason *reterr_why);

@@ -243,28 +243,42 @@ enum nat_reason nat_maps_open(struct nat_maps *maps,
 	return open_new(maps, inside, ordinal, now_s, ret_id);
 }
 
-/* Its external end is free, at once or behind the quarantine. */
-static void give_outside(struct nat_maps *maps, const struct nat_map *map,
-			 uint32_t now_s)
+void nat_other_remove(struct nat_maps *maps, const struct nat_tuple *outside,
+		      uint32_t map_id)
 {
+	uint32_t id = mr_flow_find(maps->others, outside);
+	const struct nat_other *other;
+
+	if (id == MR_FLOW_NONE)
+		return;
+	other = mr_flow_record(maps->others, id);
+	if (other->map_id == map_id)
+		mr_flow_remove(maps->others, id);
+}
+
+/* Its external end is free, at once or behind the quarantine. */
+static void give_outside(struct nat_maps *maps, uint32_t id, uint32_t now_s)
+{
+	const struct nat_map *map = nat_map_at(maps, id);
 	const struct nat_tuple outside = { map->outside_addr, map->outside_port,
 					   map->inside.proto,
 					   map->inside.realm };
-	uint32_t other = mr_flow_find(maps->others, &outside);
+	uint32_t proto = nat_proto_of(outside.proto);
+	uint32_t place = NAT_PLACE_NONE;
 
-	/* Where static ones are is settled when the ports are made anew. */
-	if (other != MR_FLOW_NONE)
-		mr_flow_remove(maps->others, other);
-	else if ((map->flags & NAT_MAP_STATIC) == 0)
-		nat_ports_free(maps->ports,
-			       nat_ports_place(maps->ports,
-					       nat_proto_of(outside.proto),
-					       ntohl(outside.addr),
-					       ntohs(outside.port)),
-			       now_s);
+	if (proto != NAT_PROTOS)
+		place = nat_ports_place(maps->ports, proto, ntohl(outside.addr),
+					ntohs(outside.port));
+	if (place == NAT_PLACE_NONE)
+		nat_other_remove(maps, &outside, id);
+	else if (map->flags & NAT_MAP_STATIC)
+		nat_ports_clear_static(maps->ports, place);
+	else
+		nat_ports_free(maps->ports, place, now_s);
 }
 
-void nat_map_drop(struct nat_maps *maps, uint32_t id)
+/* Sessions and timer are gone, and it is not counted any more. */
+static void empty(struct nat_maps *maps, uint32_t id)
 {
 	const struct nat_map *map = nat_map_at(maps, id);
 	struct nat_subscriber *subscriber =
@@ -280,18 +294,32 @@ void nat_map_drop(struct nat_maps *maps, uint32_t id)
 		maps->n_mappings--;
 		maps->expired++;
 	}
+}
+
+void nat_map_drop(struct nat_maps *maps, uint32_t id)
+{
+	empty(maps, id);
 	mr_flow_remove(maps->table, id);
 }
 
-void nat_map_end(struct nat_maps *maps, uint32_t id, uint32_t now_s)
+void nat_map_strip(struct nat_maps *maps, uint32_t id, uint32_t now_s)
 {
-	const struct nat_map *map = nat_map_at(maps, id);
-	uint32_t subscriber_id = map->subscriber;
+	struct nat_map *map = nat_map_at(maps, id);
 
 	if ((map->flags & NAT_MAP_STATIC) == 0)
 		nat_map_log(maps, map, now_s, false);
 	/* The port first: its owner must be there when his block ends. */
-	give_outside(maps, map, now_s);
-	nat_map_drop(maps, id);
+	give_outside(maps, id, now_s);
+	empty(maps, id);
+	*map = (struct nat_map){ .inside = map->inside,
+				 .subscriber = map->subscriber };
+}
+
+void nat_map_end(struct nat_maps *maps, uint32_t id, uint32_t now_s)
+{
+	uint32_t subscriber_id = nat_map_at(maps, id)->subscriber;
+
+	nat_map_strip(maps, id, now_s);
+	mr_flow_remove(maps->table, id);
 	nat_subscriber_put(maps->subscribers, subscriber_id);
 }

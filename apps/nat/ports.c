@@ -9,6 +9,8 @@
 
 /* Addresses that are compared when a subscriber gets one. */
 enum { N_CANDIDATES = 8 };
+/* Room that is left for more addresses, if there are fewer than that. */
+enum { N_SPARE = 64 };
 /* A set that had fewer ports in use keeps its memory when it falls empty. */
 enum { N_WORTH_TRIMMING = 256 };
 
@@ -53,7 +55,7 @@ static int lay_out(struct nat_ports *ports, const struct nat_config *config,
 {
 	uint32_t first = config->ports.first > 0 ? config->ports.first : 1;
 	uint32_t n = ports->n_shards, n_addrs = ports->externals.n_addrs;
-	uint64_t n_places;
+	uint64_t n_places, n_room;
 
 	ports->reciprocal = (1u << 20) / n + 1;
 	ports->n_slots = (NAT_SLICES - ports->shard + n - 1) / n
@@ -79,14 +81,20 @@ static int lay_out(struct nat_ports *ports, const struct nat_config *config,
 			 first, config->ports.last, ports->shard, n);
 		return -EINVAL;
 	}
-	ports->n_sets = n_addrs * NAT_PROTOS;
+	n_room = (NAT_INDEX_QUARANTINED - 2) / NAT_PROTOS / ports->n_slots;
+	ports->n_addrs_max = n_addrs + (n_addrs > N_SPARE ? n_addrs : N_SPARE);
+	if (ports->n_addrs_max > n_room)
+		ports->n_addrs_max = (uint32_t)n_room;
+	if (n_addrs == 0)
+		ports->n_addrs_max = 0;
+	ports->n_sets = ports->n_addrs_max * NAT_PROTOS;
 	ports->set_words = 2 * nat_bits_memory(ports->n_slots / 2);
 	return 0;
 }
 
 static int alloc_arrays(struct nat_ports *ports)
 {
-	uint32_t n_addrs = ports->externals.n_addrs;
+	uint32_t n_addrs = ports->n_addrs_max;
 	uint32_t full_words = nat_bits_memory(n_addrs);
 
 	ports->n_batches_max = ports->quarantine_s + 2;
@@ -189,8 +197,7 @@ void nat_ports_destroy(struct nat_ports *ports)
 uint32_t nat_ports_addr_of(const struct nat_ports *ports, uint32_t place)
 {
 	return nat_external_addr(&ports->externals,
-				 nat_set_of(ports, place) %
-					 ports->externals.n_addrs);
+				 nat_set_of(ports, place) % ports->n_addrs_max);
 }
 
 uint16_t nat_ports_port_of(const struct nat_ports *ports, uint32_t place)
@@ -205,7 +212,7 @@ uint16_t nat_ports_port_of(const struct nat_ports *ports, uint32_t place)
 
 void nat_set_note_room(struct nat_ports *ports, uint32_t set)
 {
-	uint32_t n_addrs = ports->externals.n_addrs;
+	uint32_t n_addrs = ports->n_addrs_max;
 
 	if (nat_set_room(ports, set) == 0)
 		nat_bits_add(&ports->full[set / n_addrs], set % n_addrs);
@@ -228,6 +235,15 @@ static void set_bit(struct nat_ports *ports, uint32_t place)
 		nat_set_bits(ports, nat_set_of(ports, place), slot & 1);
 
 	nat_bits_add(&bits, slot / 2);
+}
+
+static void clear_bit(struct nat_ports *ports, uint32_t place)
+{
+	uint32_t slot = place % ports->n_slots;
+	struct nat_bits bits =
+		nat_set_bits(ports, nat_set_of(ports, place), slot & 1);
+
+	nat_bits_remove(&bits, slot / 2);
 }
 
 void nat_set_take(struct nat_ports *ports, uint32_t place, uint32_t map_id)
@@ -275,10 +291,8 @@ static void trim(struct nat_ports *ports, uint32_t number)
 void nat_set_release(struct nat_ports *ports, uint32_t place, uint32_t now_s)
 {
 	uint32_t number = nat_set_of(ports, place);
-	uint32_t slot = place % ports->n_slots;
-	struct nat_bits bits = nat_set_bits(ports, number, slot & 1);
 
-	nat_bits_remove(&bits, slot / 2);
+	clear_bit(ports, place);
 	ports->index[place] = 0;
 	ports->sets[number].n_free++;
 	ports->sets[number].n_busy--;
@@ -305,6 +319,20 @@ bool nat_ports_set_static(struct nat_ports *ports, uint32_t place,
 		nat_set_note_room(ports, number);
 	}
 	return true;
+}
+
+void nat_ports_clear_static(struct nat_ports *ports, uint32_t place)
+{
+	uint32_t number = nat_set_of(ports, place);
+
+	clear_bit(ports, place);
+	ports->index[place] = 0;
+	ports->sets[number].n_static--;
+	if (nat_ports_in_range(ports, place)) {
+		ports->sets[number].n_free++;
+		ports->n_static--;
+		nat_set_note_room(ports, number);
+	}
 }
 
 /* Slots first..end-1 that are odd or even, from a random one on. */
@@ -456,7 +484,7 @@ bool nat_ports_take_place(struct nat_ports *ports, uint32_t place,
 		return false;
 	if (subscriber->external == 0)
 		subscriber->external =
-			nat_set_of(ports, place) % ports->externals.n_addrs + 1;
+			nat_set_of(ports, place) % ports->n_addrs_max + 1;
 	nat_set_take(ports, place, map_id);
 	return true;
 }
@@ -472,19 +500,54 @@ uint32_t nat_ports_pair(struct nat_ports *ports, uint32_t subscriber_id,
 					nat_external_addr(&ports->externals, a);
 }
 
-bool nat_ports_equal(const struct nat_ports *a, const struct nat_ports *b)
+/* Deterministic blocks follow from the order of networks and addresses. */
+static bool computes_the_same(const struct nat_ports *ports,
+			      const struct nat_config *config,
+			      const struct nat_config *next,
+			      const struct nat_externals *externals)
 {
-	const struct nat_port_config *x = &a->config, *y = &b->config;
+	return !next->ports.is_deterministic ||
+	       (nat_externals_equal(&ports->externals, externals) &&
+		config->n_subscribers == next->n_subscribers &&
+		memcmp(config->subscribers, next->subscribers,
+		       next->n_subscribers * sizeof(*next->subscribers)) == 0);
+}
 
-	return nat_externals_equal(&a->externals, &b->externals) &&
-	       x->first == y->first && x->last == y->last &&
-	       x->keeps_port == y->keeps_port &&
-	       x->keeps_parity == y->keeps_parity &&
-	       x->keeps_class == y->keeps_class && x->block == y->block &&
-	       x->max_blocks == y->max_blocks &&
-	       x->is_deterministic == y->is_deterministic &&
-	       a->is_paired == b->is_paired &&
-	       a->quarantine_s == b->quarantine_s;
+bool nat_ports_can_follow(const struct nat_ports *ports,
+			  const struct nat_config *config,
+			  const struct nat_config *next,
+			  struct nat_externals *ret_externals)
+{
+	const struct nat_port_config *a = &config->ports, *b = &next->ports;
+	struct nat_externals externals;
+	bool can;
+
+	if (a->first != b->first || a->last != b->last ||
+	    a->block != b->block ||
+	    a->is_deterministic != b->is_deterministic ||
+	    next->timeouts.quarantine_s + 2ull > ports->n_batches_max ||
+	    nat_externals_init(&externals, next) < 0)
+		return false;
+	can = computes_the_same(ports, config, next, &externals) &&
+	      nat_externals_extend(&ports->externals, &externals,
+				   ports->n_addrs_max, ret_externals);
+	nat_externals_fini(&externals);
+	return can;
+}
+
+void nat_ports_follow(struct nat_ports *ports, const struct nat_config *next,
+		      const struct nat_externals *externals)
+{
+	uint16_t block = ports->config.block;
+
+	nat_externals_fini(&ports->externals);
+	ports->externals = *externals;
+	ports->config = next->ports;
+	ports->config.block = block;
+	if (ports->config.max_blocks == 0)
+		ports->config.max_blocks = 1;
+	ports->is_paired = next->is_paired;
+	ports->quarantine_s = next->timeouts.quarantine_s;
 }
 
 void nat_ports_stats(const struct nat_ports *ports,
@@ -494,7 +557,7 @@ void nat_ports_stats(const struct nat_ports *ports,
 			   ports->set_words * sizeof(*ports->bits);
 
 	*stats = (struct nat_ports_stats){
-		.n_all = (uint64_t)ports->n_sets *
+		.n_all = (uint64_t)ports->externals.n_addrs * NAT_PROTOS *
 			 (ports->end_slot - ports->first_slot),
 		.n_used = ports->n_used,
 		.n_quarantined = ports->n_quarantined,
@@ -504,5 +567,6 @@ void nat_ports_stats(const struct nat_ports *ports,
 			 ports->n_touched * per_set,
 	};
 	for (uint32_t i = 0; i < ports->n_sets; i++)
-		stats->n_free += ports->sets[i].n_free;
+		if (i % ports->n_addrs_max < ports->externals.n_addrs)
+			stats->n_free += ports->sets[i].n_free;
 }

@@ -70,6 +70,7 @@ struct nat_ports {
 	uint32_t *index; /* by place; 0: free */
 	struct nat_externals externals;
 	uint32_t n_slots; /* per address and protocol */
+	uint32_t n_addrs_max; /* that the arrays have room for */
 	uint32_t shard, n_shards;
 	uint32_t reciprocal; /* of n_shards; see nat_ports_slot() */
 
@@ -82,7 +83,7 @@ struct nat_ports {
 
 	uint32_t first_slot, end_slot; /* those within the range of ports */
 	uint32_t class_slot;           /* the first one of port 1024 and up */
-	uint32_t n_sets;               /* protocols times addresses */
+	uint32_t n_sets;               /* protocols times n_addrs_max */
 	struct nat_port_set *sets;
 	uint64_t *bits; /* set_words for each set */
 	uint32_t set_words;
@@ -159,7 +160,7 @@ static inline uint32_t nat_ports_place(const struct nat_ports *ports,
 
 	if (addr_index == NAT_EXTERNAL_NONE || slot == NAT_PLACE_NONE)
 		return NAT_PLACE_NONE;
-	return (proto * ports->externals.n_addrs + addr_index) *
+	return (proto * ports->n_addrs_max + addr_index) *
 		       ports->n_slots +
 	       slot;
 }
@@ -205,6 +206,9 @@ bool nat_ports_take_place(struct nat_ports *ports, uint32_t place,
 bool nat_ports_set_static(struct nat_ports *ports, uint32_t place,
 			  uint32_t map_id);
 
+/* It is no longer given away. */
+void nat_ports_clear_static(struct nat_ports *ports, uint32_t place);
+
 /* A used one goes into quarantine. */
 void nat_ports_free(struct nat_ports *ports, uint32_t place, uint32_t now_s);
 
@@ -215,8 +219,19 @@ uint32_t nat_ports_release(struct nat_ports *ports, uint32_t now_s, uint32_t n);
 void nat_ports_inherit(struct nat_ports *ports, const struct nat_ports *old,
 		       uint32_t now_s);
 
-/* Whether both have the same ports and give them out in the same way. */
-bool nat_ports_equal(const struct nat_ports *a, const struct nat_ports *b);
+/*
+ * Whether ports made for one configuration can go on with another: true and
+ * *ret_externals, the addresses as they are numbered then. More addresses can be
+ * taken up, up to n_addrs_max; none may go, nor may the layout change.
+ */
+bool nat_ports_can_follow(const struct nat_ports *ports,
+			  const struct nat_config *config,
+			  const struct nat_config *next,
+			  struct nat_externals *ret_externals);
+
+/* Go on with it; externals are the ports' from now on. */
+void nat_ports_follow(struct nat_ports *ports, const struct nat_config *next,
+		      const struct nat_externals *externals);
 
 /* Blocks are no longer this subscriber's: their ports are about to go. */
 void nat_blocks_forget(struct nat_ports *ports, uint32_t subscriber_id,

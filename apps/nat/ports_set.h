@@ -16,7 +16,7 @@ static inline uint32_t nat_set_of(const struct nat_ports *ports, uint32_t place)
 static inline uint32_t nat_set_number(const struct nat_ports *ports,
 				      uint32_t proto, uint32_t addr_index)
 {
-	return proto * ports->externals.n_addrs + addr_index;
+	return proto * ports->n_addrs_max + addr_index;
 }
 
 /* The bits of a set's odd or even slots: bit i is slot 2 i + parity. */

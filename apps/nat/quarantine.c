@@ -83,7 +83,7 @@ uint32_t nat_ports_release(struct nat_ports *ports, uint32_t now_s, uint32_t n)
 static void inherit(struct nat_ports *ports, const struct nat_ports *old,
 		    uint32_t old_place, uint32_t freed_s, uint32_t now_s)
 {
-	uint32_t proto = nat_set_of(old, old_place) / old->externals.n_addrs;
+	uint32_t proto = nat_set_of(old, old_place) / old->n_addrs_max;
 	uint32_t place =
 		nat_ports_place(ports, proto, nat_ports_addr_of(old, old_place),
 				nat_ports_port_of(old, old_place));

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Another configuration for mappings that live on. First all is made that can
- * fail; then mappings end that are no longer allowed; then, where addresses or
- * ports changed, the others are entered anew; then limits and timers change.
- * Numbers of mappings stay what they are.
+ * fail. Where the ports there are can go on, no mapping is looked at but static
+ * ones that come and go; the rest is for a review, in parts. Else mappings end
+ * that are no longer allowed, and the others are entered anew. Numbers of
+ * mappings stay what they are.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -13,27 +14,16 @@
 #include "session.h"
 #include "static.h"
 
+enum { N_REVIEWED = 1024 }; /* mappings or sessions at a time */
+
 /* What is on its way from one configuration to the other. */
 struct change {
 	const struct nat_config *config; /* the new one */
 	struct nat_static_set given;
-	struct nat_ports *ports; /* new ones; NULL: those there are fit */
+	struct nat_ports *ports; /* new ones; NULL: those there are fit... */
+	struct nat_externals externals; /* ...with these addresses */
 	uint32_t now_s;
 };
-
-static bool is_kept_static(const struct change *change,
-			   const struct nat_map *map)
-{
-	uint32_t id = mr_flow_find(change->given.by_inside, &map->inside);
-	const struct nat_static *what;
-
-	if (id == MR_FLOW_NONE)
-		return false;
-	what = nat_static_at(&change->given, id);
-	return what->flags == map->flags &&
-	       what->outside.addr == map->outside_addr &&
-	       what->outside.port == map->outside_port;
-}
 
 /* Whether a static mapping of the new configuration is in the way of one. */
 static bool is_in_the_way(const struct change *change,
@@ -71,7 +61,7 @@ static bool may_stay(const struct nat_maps *maps, const struct change *change,
 		     const struct nat_map *map)
 {
 	if (map->flags & NAT_MAP_STATIC)
-		return is_kept_static(change, map);
+		return nat_static_has(&change->given, map);
 	return nat_subscriber_ordinal(change->config, map->inside.addr) !=
 		       NAT_NO_ORDINAL &&
 	       has_outside(maps, change, map) && !is_in_the_way(change, map);
@@ -85,13 +75,6 @@ static void end_others(struct nat_maps *maps, const struct change *change)
 	     id != MR_FLOW_NONE; id = mr_flow_next(table, id))
 		if (!may_stay(maps, change, nat_map_at(maps, id)))
 			nat_map_end(maps, id, change->now_s);
-}
-
-static void clear_others(struct nat_maps *maps)
-{
-	for (uint32_t id = mr_flow_next(maps->others, MR_FLOW_NONE);
-	     id != MR_FLOW_NONE; id = mr_flow_next(maps->others, id))
-		mr_flow_remove(maps->others, id);
 }
 
 /* Subscribers have neither address nor blocks until these are entered. */
@@ -111,38 +94,30 @@ static void unpair(struct nat_maps *maps, const struct change *change)
 	}
 }
 
-/* A dynamic mapping, or a static one that was there before. */
+/* The external end of a mapping that lives on. Others' hold no port. */
 static bool enter(struct nat_maps *maps, uint32_t id, uint32_t now_s)
 {
 	const struct nat_map *map = nat_map_at(maps, id);
-	const struct nat_tuple outside = { map->outside_addr, map->outside_port,
-					   map->inside.proto,
-					   map->inside.realm };
 	uint32_t proto = nat_proto_of(map->inside.proto), place;
 
-	if (map->flags & NAT_MAP_STATIC)
-		return nat_static_enter(maps, id);
-	if (proto == NAT_PROTOS)
-		return nat_other_add(maps, &outside, id) == 0;
-	place = nat_ports_place(maps->ports, proto, ntohl(outside.addr),
-				ntohs(outside.port));
+	if (map->flags & NAT_MAP_STATIC || proto == NAT_PROTOS)
+		return true;
+	place = nat_ports_place(maps->ports, proto, ntohl(map->outside_addr),
+				ntohs(map->outside_port));
 	return nat_ports_take_place(maps->ports, place, map->subscriber, id,
 				    now_s);
 }
 
-static void enter_all(struct nat_maps *maps, uint8_t flags, uint32_t now_s)
+static void enter_all(struct nat_maps *maps, uint32_t now_s)
 {
 	struct mr_flow_table *table = maps->table;
 
 	for (uint32_t id = mr_flow_next(table, MR_FLOW_NONE);
 	     id != MR_FLOW_NONE; id = mr_flow_next(table, id)) {
-		const struct nat_map *map = nat_map_at(maps, id);
-
-		if ((map->flags & NAT_MAP_STATIC) != flags ||
-		    enter(maps, id, now_s))
+		if (enter(maps, id, now_s))
 			continue;
 		/* Its port is in a block that is now another's. */
-		nat_map_log(maps, map, now_s, false);
+		nat_map_log(maps, nat_map_at(maps, id), now_s, false);
 		nat_map_drop(maps, id);
 	}
 }
@@ -158,23 +133,36 @@ static void put_idle_subscribers(struct nat_maps *maps)
 }
 
 /* From the old ports to the new ones. */
-static int move(struct nat_maps *maps, struct change *change,
-		struct mr_reason *reterr_why)
+static void move(struct nat_maps *maps, struct change *change)
 {
 	struct nat_ports *old = maps->ports;
-	int err;
 
+	end_others(maps, change);
 	unpair(maps, change);
-	clear_others(maps);
 	maps->ports = change->ports;
-	change->ports = NULL;
-	enter_all(maps, NAT_MAP_STATIC, change->now_s);
-	err = nat_static_set_make(maps, &change->given, reterr_why);
-	enter_all(maps, 0, change->now_s);
+	nat_static_set_enter(maps, &change->given, true);
+	enter_all(maps, change->now_s);
 	nat_ports_inherit(maps->ports, old, change->now_s);
 	put_idle_subscribers(maps);
 	nat_ports_destroy(old);
-	return err;
+}
+
+/* The ports stay; what mappings are not allowed any more is for the review. */
+static void stay(struct nat_maps *maps, struct change *change)
+{
+	struct mr_flow_table *table = maps->static_ends.by_inside;
+
+	for (uint32_t i = mr_flow_next(table, MR_FLOW_NONE); i != MR_FLOW_NONE;
+	     i = mr_flow_next(table, i)) {
+		const struct nat_tuple *inside =
+			&nat_static_at(&maps->static_ends, i)->inside;
+		uint32_t id = mr_flow_find(maps->table, inside);
+
+		if (!nat_static_has(&change->given, nat_map_at(maps, id)))
+			nat_map_end(maps, id, change->now_s);
+	}
+	nat_ports_follow(maps->ports, change->config, &change->externals);
+	nat_static_set_enter(maps, &change->given, false);
 }
 
 static void remove_sessions_of(struct nat_maps *maps, uint32_t proto)
@@ -214,17 +202,90 @@ static void change_filters(struct nat_maps *maps, const struct change *change)
 		nat_permits_add(maps);
 }
 
-/* Timers that became shorter must not wait for the end of the longer ones. */
-static void set_timers(struct nat_maps *maps)
+static bool same_subscribers(const struct nat_config *a,
+			     const struct nat_config *b)
 {
-	for (uint32_t id = mr_flow_next(maps->table, MR_FLOW_NONE);
-	     id != MR_FLOW_NONE; id = mr_flow_next(maps->table, id))
+	return a->n_subscribers == b->n_subscribers &&
+	       memcmp(a->subscribers, b->subscribers,
+		      a->n_subscribers * sizeof(*a->subscribers)) == 0;
+}
+
+/* Timers that became shorter must not wait for the end of the longer ones. */
+static bool has_shorter(const struct nat_timeouts *is,
+			const struct nat_timeouts *was)
+{
+	return is->udp_s < was->udp_s ||
+	       is->tcp_opening_s < was->tcp_opening_s ||
+	       is->tcp_open_s < was->tcp_open_s ||
+	       is->tcp_closing_s < was->tcp_closing_s ||
+	       is->tcp_reset_s < was->tcp_reset_s || is->icmp_s < was->icmp_s ||
+	       is->other_s < was->other_s;
+}
+
+/* Whether a mapping that there is may be told something new. */
+static bool needs_review(const struct nat_maps *maps,
+			 const struct nat_config *next)
+{
+	const struct nat_config *config = maps->config;
+
+	return has_shorter(&next->timeouts, &maps->timeouts) ||
+	       !same_subscribers(config, next) ||
+	       (config->passes_other_protocols &&
+		!next->passes_other_protocols) ||
+	       next->n_one_to_ones > 0;
+}
+
+/* By what is in force; ports were looked at when it came. */
+static bool is_allowed(const struct nat_maps *maps, const struct nat_map *map)
+{
+	const struct nat_tuple any = { .addr = map->inside.addr,
+				       .realm = map->inside.realm };
+
+	if (map->flags & NAT_MAP_STATIC)
+		return true;
+	return nat_subscriber_ordinal(maps->config, map->inside.addr) !=
+		       NAT_NO_ORDINAL &&
+	       (nat_proto_of(map->inside.proto) != NAT_PROTOS ||
+		maps->config->passes_other_protocols) &&
+	       (maps->n_one_to_ones == 0 ||
+		mr_flow_find(maps->table, &any) == MR_FLOW_NONE);
+}
+
+static void review_mapping(struct nat_maps *maps, uint32_t id, uint32_t now_s)
+{
+	if (is_allowed(maps, nat_map_at(maps, id)))
 		nat_map_set_timer(maps, id);
-	for (uint32_t id = mr_flow_next(maps->sessions, MR_FLOW_NONE);
-	     id != MR_FLOW_NONE; id = mr_flow_next(maps->sessions, id))
-		if (nat_further_at(maps, id)->key.kind == NAT_KIND_SESSION)
-			mr_wheel_set(maps->session_wheel, id,
-				     nat_further_due(maps, id));
+	else
+		nat_map_end(maps, id, now_s);
+}
+
+static void review_session(struct nat_maps *maps, uint32_t id)
+{
+	if (nat_further_at(maps, id)->key.kind == NAT_KIND_SESSION)
+		mr_wheel_set(maps->session_wheel, id,
+			     nat_further_due(maps, id));
+}
+
+void nat_maps_review(struct nat_maps *maps, uint32_t now_s)
+{
+	bool is_mappings = maps->review == NAT_REVIEW_MAPPINGS;
+	struct mr_flow_table *table =
+		is_mappings ? maps->table : maps->sessions;
+	uint32_t id = maps->reviewed;
+
+	for (uint32_t i = 0; i < N_REVIEWED; i++) {
+		id = mr_flow_next(table, id);
+		if (id == MR_FLOW_NONE) {
+			maps->review = is_mappings ? NAT_REVIEW_SESSIONS :
+						     NAT_REVIEW_NONE;
+			break;
+		}
+		if (is_mappings)
+			review_mapping(maps, id, now_s);
+		else
+			review_session(maps, id);
+	}
+	maps->reviewed = id;
 }
 
 static int check(const struct nat_maps *maps, const struct change *change,
@@ -252,31 +313,101 @@ static int check(const struct nat_maps *maps, const struct change *change,
 	return 0;
 }
 
-/* Deterministic blocks follow from the order of the inside networks. */
-static bool same_subscribers(const struct nat_config *a,
-			     const struct nat_config *b)
+/* The address has been ours and is no more, or the other way round. */
+static bool changes_hands(const struct nat_maps *maps,
+			  const struct change *change,
+			  const struct nat_static *what)
 {
-	return a->n_subscribers == b->n_subscribers &&
-	       memcmp(a->subscribers, b->subscribers,
-		      a->n_subscribers * sizeof(*a->subscribers)) == 0;
+	uint32_t addr = ntohl(what->outside.addr);
+
+	return (nat_external_index(&maps->ports->externals, addr) ==
+		NAT_EXTERNAL_NONE) !=
+	       (nat_external_index(&change->externals, addr) ==
+		NAT_EXTERNAL_NONE);
 }
 
-/* Whether all can stay where it is. */
-static bool fits(const struct nat_maps *maps, const struct change *change)
+/* Whether the external end of a static mapping can be entered, or taken out,
+ * while the ports stay. */
+static bool can_enter(const struct nat_maps *maps,
+		      const struct nat_static *what)
 {
-	uint32_t n_kept = 0;
+	const struct nat_ports *ports = maps->ports;
+	uint32_t proto = nat_proto_of(what->outside.proto), place, id;
 
-	for (uint32_t id = mr_flow_next(maps->table, MR_FLOW_NONE);
-	     id != MR_FLOW_NONE; id = mr_flow_next(maps->table, id)) {
-		const struct nat_map *map = nat_map_at(maps, id);
+	if (proto == NAT_PROTOS)
+		return true;
+	place = nat_ports_place(ports, proto, ntohl(what->outside.addr),
+				ntohs(what->outside.port));
+	if (place == NAT_PLACE_NONE)
+		return true;
+	/* A block counts the ports that it can give. */
+	if (ports->blocks != NULL && nat_ports_in_range(ports, place))
+		return false;
+	if (ports->index[place] == 0)
+		return true;
+	id = nat_ports_mapping(ports, place);
+	return id != MR_FLOW_NONE &&
+	       nat_map_at(maps, id)->flags & NAT_MAP_STATIC;
+}
 
-		n_kept += map->flags & NAT_MAP_STATIC &&
-			  is_kept_static(change, map);
+/* The same of all that are not among the others. */
+static bool can_enter_all(const struct nat_maps *maps,
+			  const struct change *change,
+			  const struct nat_static_set *given,
+			  const struct nat_static_set *others)
+{
+	struct mr_flow_table *table = given->by_inside;
+
+	for (uint32_t i = mr_flow_next(table, MR_FLOW_NONE); i != MR_FLOW_NONE;
+	     i = mr_flow_next(table, i)) {
+		const struct nat_static *what = nat_static_at(given, i);
+		uint32_t there = mr_flow_find(others->by_inside, &what->inside);
+		bool is_kept =
+			there != MR_FLOW_NONE &&
+			memcmp(&nat_static_at(others, there)->outside,
+			       &what->outside, sizeof(what->outside)) == 0;
+
+		if (changes_hands(maps, change, what) ||
+		    (!is_kept && !can_enter(maps, what)))
+			return false;
 	}
-	return n_kept == maps->n_static && n_kept == change->given.n &&
-	       (!change->config->ports.is_deterministic ||
-		same_subscribers(change->config, maps->config)) &&
-	       nat_ports_equal(maps->ports, change->ports);
+	return true;
+}
+
+/* Ports that are fit for the new configuration: those there are, or new ones.
+ */
+static int choose_ports(struct nat_maps *maps, struct change *change,
+			struct mr_reason *reterr_why)
+{
+	if (nat_ports_can_follow(maps->ports, maps->config, change->config,
+				 &change->externals)) {
+		if (can_enter_all(maps, change, &change->given,
+				  &maps->static_ends) &&
+		    can_enter_all(maps, change, &maps->static_ends,
+				  &change->given))
+			return 0;
+		nat_externals_fini(&change->externals);
+	}
+	return nat_maps_make_ports(maps, change->config, &change->ports,
+				   reterr_why);
+}
+
+static void commit(struct nat_maps *maps, struct change *change)
+{
+	/* A review that has not come to its end begins anew. */
+	if (needs_review(maps, change->config) ||
+	    maps->review != NAT_REVIEW_NONE) {
+		maps->review = NAT_REVIEW_MAPPINGS;
+		maps->reviewed = MR_FLOW_NONE;
+	}
+	nat_static_set_convert(maps, &change->given, change->now_s);
+	if (change->ports != NULL)
+		move(maps, change);
+	else
+		stay(maps, change);
+	change_filters(maps, change);
+	nat_static_set_fini(&maps->static_ends);
+	maps->static_ends = change->given;
 }
 
 int nat_maps_reload(struct nat_maps *maps, const struct nat_config *config,
@@ -293,21 +424,15 @@ int nat_maps_reload(struct nat_maps *maps, const struct nat_config *config,
 		return err;
 	err = check(maps, &change, reterr_why);
 	if (err == 0)
-		err = nat_maps_make_ports(maps, config, &change.ports,
-					  reterr_why);
-	if (err < 0) {
-		nat_static_set_fini(&change.given);
-		return err;
+		err = choose_ports(maps, &change, reterr_why);
+	if (err == 0)
+		err = nat_static_set_make(maps, &change.given, reterr_why);
+	if (err == 0) {
+		commit(maps, &change);
+		return 0;
 	}
-	if (fits(maps, &change)) {
-		nat_ports_destroy(change.ports);
-		change.ports = NULL;
-	}
-	end_others(maps, &change);
-	change_filters(maps, &change);
-	if (change.ports != NULL)
-		err = move(maps, &change, reterr_why);
-	set_timers(maps);
+	nat_ports_destroy(change.ports);
+	nat_externals_fini(&change.externals);
 	nat_static_set_fini(&change.given);
 	return err;
 }

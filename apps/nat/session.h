@@ -14,6 +14,7 @@
 #include "map.h"
 #include "ports.h"
 #include "random.h"
+#include "static.h"
 #include "subscriber.h"
 #include "tcp.h"
 
@@ -57,6 +58,10 @@ struct nat_maps {
 	struct mr_flow_table *subscribers;
 	struct mr_wheel *wheel, *session_wheel;
 	const struct nat_config *config;
+	struct nat_static_set static_ends; /* the configuration's */
+	/* What a reload left to look at, a part of it per nat_maps_expire(). */
+	enum { NAT_REVIEW_NONE, NAT_REVIEW_MAPPINGS, NAT_REVIEW_SESSIONS } review;
+	uint32_t reviewed; /* the number it has come to */
 	struct nat_random random;
 	uint32_t shard, n_shards;
 	uint32_t max_mappings, max_sessions; /* of this worker */
@@ -149,9 +154,18 @@ void nat_map_end(struct nat_maps *maps, uint32_t id, uint32_t now_s);
 void nat_map_drop(struct nat_maps *maps, uint32_t id);
 void nat_map_log(const struct nat_maps *maps, const struct nat_map *map,
 		 uint32_t now_s, bool begins);
+/* A mapping ends, but its record: there is nothing in it but the inside end. */
+void nat_map_strip(struct nat_maps *maps, uint32_t id, uint32_t now_s);
 /* 0, -EEXIST, -ENOSPC, -ENOMEM. */
 int nat_other_add(struct nat_maps *maps, const struct nat_tuple *outside,
 		  uint32_t map_id);
+
+/* If it is that mapping's. */
+void nat_other_remove(struct nat_maps *maps, const struct nat_tuple *outside,
+		      uint32_t map_id);
+
+/* reload.c: end what is no longer allowed, and set timers; a part of it. */
+void nat_maps_review(struct nat_maps *maps, uint32_t now_s);
 
 /* track.c: a session is the mapping's first one, from now on. */
 void nat_map_set_first(struct nat_maps *maps, uint32_t id,

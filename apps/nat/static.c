@@ -155,23 +155,118 @@ void nat_static_set_fini(struct nat_static_set *given)
 	*given = (struct nat_static_set){ 0 };
 }
 
-/* The way back in: the array if the port is one of ours, else by hash. */
-static bool enter_outside(struct nat_maps *maps, uint32_t id,
-			  const struct nat_tuple *outside)
+bool nat_static_has(const struct nat_static_set *given,
+		    const struct nat_map *map)
 {
-	uint32_t proto = nat_proto_of(outside->proto);
-	uint32_t place = NAT_PLACE_NONE;
+	uint32_t id = mr_flow_find(given->by_inside, &map->inside);
+	const struct nat_static *what;
 
-	if (proto != NAT_PROTOS)
-		place = nat_ports_place(maps->ports, proto,
-					ntohl(outside->addr),
-					ntohs(outside->port));
-	if (place != NAT_PLACE_NONE)
-		return nat_ports_set_static(maps->ports, place, id);
-	return nat_other_add(maps, outside, id) == 0;
+	if (id == MR_FLOW_NONE)
+		return false;
+	what = nat_static_at(given, id);
+	return what->flags == map->flags &&
+	       what->outside.addr == map->outside_addr &&
+	       what->outside.port == map->outside_port;
 }
 
-bool nat_static_enter(struct nat_maps *maps, uint32_t id)
+static void fill(struct nat_maps *maps, uint32_t id,
+		 const struct nat_static *what, uint32_t subscriber_id)
+{
+	const struct nat_remote outside = { what->outside.addr,
+					    what->outside.port };
+
+	nat_map_fill(maps, id, outside, what->flags, subscriber_id,
+		     maps->now_s);
+	nat_subscriber_at(maps->subscribers, subscriber_id)->n_static++;
+	maps->n_static++;
+}
+
+/* The place of an external end in the array; NAT_PLACE_NONE: found by hash. */
+static uint32_t place_of(const struct nat_maps *maps,
+			 const struct nat_tuple *outside)
+{
+	uint32_t proto = nat_proto_of(outside->proto);
+
+	return proto == NAT_PROTOS ?
+		       NAT_PLACE_NONE :
+		       nat_ports_place(maps->ports, proto, ntohl(outside->addr),
+				       ntohs(outside->port));
+}
+
+/* With the memory that its external end may need. */
+static int make(struct nat_maps *maps, struct nat_static *what)
+{
+	uint32_t id, subscriber_id;
+	int err = mr_flow_add(maps->table, &what->inside, &id);
+
+	if (err < 0)
+		return err;
+	subscriber_id = nat_subscriber_get(maps->subscribers, what->inside.addr,
+					   what->inside.realm);
+	if (subscriber_id == MR_FLOW_NONE) {
+		mr_flow_remove(maps->table, id);
+		return -ENOMEM;
+	}
+	fill(maps, id, what, subscriber_id);
+	what->is_new = true;
+	/* -EEXIST: one has it that is about to end. */
+	err = nat_other_add(maps, &what->outside, id);
+	return err == -EEXIST ? 0 : err;
+}
+
+static void unmake(struct nat_maps *maps, const struct nat_static *what)
+{
+	uint32_t id = mr_flow_find(maps->table, &what->inside);
+	uint32_t subscriber_id = nat_map_at(maps, id)->subscriber;
+
+	nat_other_remove(maps, &what->outside, id);
+	nat_map_drop(maps, id);
+	nat_subscriber_put(maps->subscribers, subscriber_id);
+}
+
+int nat_static_set_make(struct nat_maps *maps, struct nat_static_set *given,
+			struct mr_reason *reterr_why)
+{
+	struct mr_flow_table *table = given->by_inside;
+	int err = 0;
+
+	for (uint32_t i = mr_flow_next(table, MR_FLOW_NONE);
+	     i != MR_FLOW_NONE && err == 0; i = mr_flow_next(table, i))
+		if (mr_flow_find(maps->table,
+				 &nat_static_at(given, i)->inside) ==
+		    MR_FLOW_NONE)
+			err = make(maps, nat_static_at(given, i));
+	if (err == 0)
+		return 0;
+	for (uint32_t i = mr_flow_next(table, MR_FLOW_NONE); i != MR_FLOW_NONE;
+	     i = mr_flow_next(table, i))
+		if (nat_static_at(given, i)->is_new)
+			unmake(maps, nat_static_at(given, i));
+	snprintf(reterr_why->text, sizeof(reterr_why->text),
+		 "no memory for static mappings");
+	return -ENOMEM;
+}
+
+void nat_static_set_convert(struct nat_maps *maps, struct nat_static_set *given,
+			    uint32_t now_s)
+{
+	struct mr_flow_table *table = given->by_inside;
+
+	for (uint32_t i = mr_flow_next(table, MR_FLOW_NONE); i != MR_FLOW_NONE;
+	     i = mr_flow_next(table, i)) {
+		struct nat_static *what = nat_static_at(given, i);
+		uint32_t id = mr_flow_find(maps->table, &what->inside);
+
+		if (nat_static_has(given, nat_map_at(maps, id)))
+			continue;
+		nat_map_strip(maps, id, now_s);
+		fill(maps, id, what, nat_map_at(maps, id)->subscriber);
+		what->is_new = true;
+	}
+}
+
+/* The way back in: the array if the port is one of ours, else by hash. */
+static void enter(struct nat_maps *maps, uint32_t id)
 {
 	const struct nat_map *map = nat_map_at(maps, id);
 	const struct nat_tuple outside = { map->outside_addr, map->outside_port,
@@ -179,57 +274,33 @@ bool nat_static_enter(struct nat_maps *maps, uint32_t id)
 					   map->inside.realm };
 	struct nat_subscriber *subscriber =
 		nat_subscriber_at(maps->subscribers, map->subscriber);
+	uint32_t place = place_of(maps, &outside);
 	uint32_t index = nat_external_index(&maps->ports->externals,
 					    ntohl(outside.addr));
 
 	/* Paired: what it opens itself comes from the same address. */
 	if (index != NAT_EXTERNAL_NONE && subscriber->external == 0)
 		subscriber->external = index + 1;
-	return enter_outside(maps, id, &outside);
-}
-
-static int make(struct nat_maps *maps, const struct nat_static *what)
-{
-	uint32_t id, subscriber_id;
-
-	if (mr_flow_add(maps->table, &what->inside, &id) < 0)
-		return -ENOMEM;
-	subscriber_id = nat_subscriber_get(maps->subscribers, what->inside.addr,
-					   what->inside.realm);
-	if (subscriber_id == MR_FLOW_NONE) {
-		mr_flow_remove(maps->table, id);
-		return -ENOMEM;
+	if (place == NAT_PLACE_NONE) {
+		nat_other_add(maps, &outside, id);
+		return;
 	}
-	nat_map_fill(
-		maps, id,
-		(struct nat_remote){ what->outside.addr, what->outside.port },
-		what->flags, subscriber_id, maps->now_s);
-	nat_subscriber_at(maps->subscribers, subscriber_id)->n_static++;
-	maps->n_static++;
-	if (nat_static_enter(maps, id))
-		return 0;
-	nat_map_drop(maps, id);
-	nat_subscriber_put(maps->subscribers, subscriber_id);
-	return -ENOMEM;
+	nat_other_remove(maps, &outside, id);
+	nat_ports_set_static(maps->ports, place, id);
 }
 
-int nat_static_set_make(struct nat_maps *maps,
-			const struct nat_static_set *given,
-			struct mr_reason *reterr_why)
+void nat_static_set_enter(struct nat_maps *maps, struct nat_static_set *given,
+			  bool all)
 {
 	struct mr_flow_table *table = given->by_inside;
-	int err = 0;
 
-	for (uint32_t i = mr_flow_next(table, MR_FLOW_NONE);
-	     i != MR_FLOW_NONE && err == 0; i = mr_flow_next(table, i)) {
-		const struct nat_static *what = nat_static_at(given, i);
+	for (uint32_t i = mr_flow_next(table, MR_FLOW_NONE); i != MR_FLOW_NONE;
+	     i = mr_flow_next(table, i)) {
+		struct nat_static *what = nat_static_at(given, i);
 
-		if (mr_flow_find(maps->table, &what->inside) == MR_FLOW_NONE)
-			err = make(maps, what);
+		if (all || what->is_new)
+			enter(maps, mr_flow_find(maps->table, &what->inside));
+		what->is_new = false;
 	}
 	maps->n_one_to_ones = given->n_one_to_ones;
-	if (err < 0)
-		snprintf(reterr_why->text, sizeof(reterr_why->text),
-			 "no memory for static mappings");
-	return err;
 }

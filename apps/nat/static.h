@@ -15,8 +15,9 @@
 struct nat_static {
 	struct nat_tuple inside;
 	struct nat_tuple outside;
-	uint8_t flags; /* of the mapping */
-	uint8_t reserved[7];
+	uint8_t flags;  /* of the mapping */
+	uint8_t is_new; /* made, its external end is not entered */
+	uint8_t reserved[6];
 };
 
 /* All of a configuration, by both ends. */
@@ -37,19 +38,28 @@ int nat_static_set_init(struct nat_static_set *given, struct mr_ctx *ctx,
 			struct mr_reason *reterr_why);
 void nat_static_set_fini(struct nat_static_set *given);
 
-static inline const struct nat_static *
+static inline struct nat_static *
 nat_static_at(const struct nat_static_set *given, uint32_t id)
 {
 	return mr_flow_record(given->by_inside, id);
 }
 
-/* Make the mappings that are not there. 0 or -ENOMEM. */
-int nat_static_set_make(struct nat_maps *maps,
-			const struct nat_static_set *given,
+/* Make the mappings whose inside ends have none. 0; or -ENOMEM, and all is as it
+ * was. */
+int nat_static_set_make(struct nat_maps *maps, struct nat_static_set *given,
 			struct mr_reason *reterr_why);
 
-/* Enter the external end, and what follows from it for who is behind it.
- * false: it is not free, or there is no memory. */
-bool nat_static_enter(struct nat_maps *maps, uint32_t id);
+/* What mappings have inside ends of the set becomes theirs; nothing can fail. */
+void nat_static_set_convert(struct nat_maps *maps, struct nat_static_set *given,
+			    uint32_t now_s);
+
+/* The mapping is one of the set. */
+bool nat_static_has(const struct nat_static_set *given,
+		    const struct nat_map *map);
+
+/* Enter external ends, and what follows from them for who is behind them: of the
+ * new ones, or of all where the ports are. They are free. */
+void nat_static_set_enter(struct nat_maps *maps, struct nat_static_set *given,
+			  bool all);
 
 #endif

@@ -369,6 +369,9 @@ static void reload(struct model *model, const uint8_t *op)
 	if (nat_maps_reload(model->maps, &next->config, model->now_s, NULL) ==
 	    0) {
 		model->setup = next;
+		/* What has to be looked at is so in these. */
+		for (uint32_t i = 0; i < 8; i++)
+			nat_maps_expire(model->maps, model->now_s);
 		forget_lost(model);
 	}
 	check_all(model);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of apps/nat/reload.c: what lives on, what ends, and nothing by half. */
+#include <errno.h>
+
 #include "rig.h"
 
 /* The rig's own configuration may not change under it: another one. */
@@ -69,14 +71,14 @@ static void the_same_again_changes_nothing(void **state)
 	rig_end(&rig);
 }
 
-static void mappings_live_on_in_a_larger_pool(void **state)
+/* Another range of ports has all of them entered anew. */
+static void live_on_in_a_larger_pool(uint16_t last_port)
 {
 	struct next next;
 	struct rig rig;
 	uint32_t ids[100];
 	uint16_t ports[100];
 
-	(void)state;
 	rig_init(&rig);
 	rig.config.timeouts.quarantine_s = 200;
 	rig_start(&rig);
@@ -87,8 +89,8 @@ static void mappings_live_on_in_a_larger_pool(void **state)
 	for (uint32_t i = 0; i < 50; i++)
 		nat_maps_close(rig.maps, ids[i], 1000 + i);
 	next_init(&next, &rig);
-	/* Before the old one, so that all indexes move. */
 	next.pool[1] = (struct nat_range){ POOL - 10, POOL - 5 };
+	next.config.ports.last = last_port;
 	next.config.n_pool = 2;
 	rig.now_s = 1060;
 	reload(&rig, &next);
@@ -115,6 +117,200 @@ static void mappings_live_on_in_a_larger_pool(void **state)
 	assert_int_equal(rig_at(&rig, 1301), 50 + 18);
 	assert_int_equal(rig_stats(&rig).n_subscribers, 0);
 	rig_check_ports(&rig);
+	rig_end(&rig);
+}
+
+static void mappings_live_on_in_a_larger_pool(void **state)
+{
+	(void)state;
+	live_on_in_a_larger_pool(65535);
+}
+
+static void mappings_live_on_in_other_ports(void **state)
+{
+	(void)state;
+	live_on_in_a_larger_pool(65534);
+}
+
+/* A reload is done with what changed, however many mappings there are. */
+static void what_stays_is_not_walked(void **state)
+{
+	struct nat_ports *ports;
+	struct next next;
+	struct rig rig;
+	uint32_t n_new = 0;
+
+	(void)state;
+	rig_init(&rig);
+	rig_start(&rig);
+	for (uint32_t i = 0; i < 5000; i++)
+		rig_map(&rig, UDP, INSIDE + i, 1);
+	ports = rig.maps->ports;
+	next_init(&next, &rig);
+	reload(&rig, &next);
+	next.pool[0].first = POOL - 3;
+	next.forwards[0] = (struct nat_forward){
+		POOL, INSIDE + 5, 80, 80, 80, 1 << NAT_TCP
+	};
+	next.config.n_forwards = 1;
+	next.config.timeouts.udp_s = 400;
+	reload(&rig, &next);
+	assert_ptr_equal(rig.maps->ports, ports);
+	assert_int_equal(rig.maps->review, NAT_REVIEW_NONE);
+	assert_int_equal(rig_port(&rig, rig_find_in(&rig, TCP, POOL, 80)), 80);
+	for (uint32_t i = 0; i < 400; i++)
+		n_new += rig_addr(&rig, rig_map(&rig, TCP, INSIDE + 6000 + i,
+						1)) != POOL;
+	assert_in_range(n_new, 200, 400);
+	for (uint32_t i = 0; i < 5000; i++) {
+		uint32_t id = rig_find_out(&rig, UDP, INSIDE + i, 1);
+
+		assert_int_equal(rig_addr(&rig, id), POOL);
+		assert_int_equal(rig_find_back(&rig, id), id);
+	}
+	/* And back, with which the ports are made anew. */
+	next_init(&next, &rig);
+	reload(&rig, &next);
+	assert_ptr_not_equal(rig.maps->ports, ports);
+	assert_int_equal(rig_stats(&rig).n_mappings, 5400 - n_new);
+	rig_end(&rig);
+}
+
+/* What may end is looked at in parts. */
+static void an_end_is_not_that_of_all_at_once(void **state)
+{
+	struct next next;
+	struct rig rig;
+	uint32_t n_ended, n_calls = 0;
+
+	(void)state;
+	rig_init(&rig);
+	rig_start(&rig);
+	for (uint32_t i = 0; i < 5000; i++)
+		rig_map(&rig, UDP, INSIDE + i, 1);
+	next_init(&next, &rig);
+	next.subscribers[0].mask = 0xfffffc00;
+	reload(&rig, &next);
+	assert_int_equal(rig_stats(&rig).n_mappings, 5000);
+	for (uint32_t left = 5000; left > 1024; left -= n_ended) {
+		n_ended = nat_maps_expire(rig.maps, 1000);
+		assert_in_range(n_ended, 0, 1024);
+		assert_in_range(n_calls++, 0, 10);
+	}
+	assert_int_equal(rig_stats(&rig).n_subscribers, 1024);
+	assert_int_equal(rig_at(&rig, 1000), 0);
+	assert_int_equal(rig.maps->review, NAT_REVIEW_NONE);
+	rig_end(&rig);
+}
+
+/* Its external end was found by hash, and has a place from now on. */
+static void a_forwards_address_comes_into_the_pool(void **state)
+{
+	struct next next;
+	struct rig rig;
+	uint32_t id;
+
+	(void)state;
+	rig_init(&rig);
+	rig.forwards[0] =
+		(struct nat_forward){ POOL + 9, INSIDE + 5, 2000,
+				      2000,     80,         1 << NAT_TCP };
+	rig.config.n_forwards = 1;
+	rig_start(&rig);
+	id = rig_find_in(&rig, TCP, POOL + 9, 2000);
+	next_init(&next, &rig);
+	next.pool[0].last = POOL + 9;
+	reload(&rig, &next);
+	assert_int_equal(rig_find_in(&rig, TCP, POOL + 9, 2000), id);
+	assert_int_equal(rig.maps->ports->n_static, 1);
+	next.config.n_forwards = 0;
+	reload(&rig, &next);
+	assert_int_equal(rig.maps->ports->n_static, 0);
+	assert_int_equal(rig_find_in(&rig, TCP, POOL + 9, 2000), MR_FLOW_NONE);
+	rig_end(&rig);
+}
+
+/* Another host behind a port, and another port of a host. */
+static void forwards_change_hands(void **state)
+{
+	struct nat_ports *ports;
+	struct next next;
+	struct rig rig;
+	uint32_t id;
+
+	(void)state;
+	rig_init(&rig);
+	rig.forwards[0] = (struct nat_forward){
+		POOL, INSIDE + 5, 80, 80, 80, 1 << NAT_TCP
+	};
+	rig.forwards[1] = (struct nat_forward){
+		POOL, INSIDE + 6, 81, 81, 81, 1 << NAT_TCP
+	};
+	rig.config.n_forwards = 2;
+	rig_start(&rig);
+	rig_map(&rig, TCP, INSIDE + 7, 80);
+	ports = rig.maps->ports;
+	next_init(&next, &rig);
+	next.forwards[0].inside_addr = INSIDE + 7;
+	next.forwards[1].outside_first = next.forwards[1].outside_last = 82;
+	reload(&rig, &next);
+	assert_ptr_equal(rig.maps->ports, ports);
+	id = rig_find_in(&rig, TCP, POOL, 80);
+	assert_int_equal(rig_find_out(&rig, TCP, INSIDE + 7, 80), id);
+	assert_int_equal(rig_port(&rig, id), 80);
+	assert_int_equal(rig_find_out(&rig, TCP, INSIDE + 5, 80), MR_FLOW_NONE);
+	assert_int_equal(rig_find_in(&rig, TCP, POOL, 81), MR_FLOW_NONE);
+	id = rig_find_in(&rig, TCP, POOL, 82);
+	assert_int_equal(rig_find_out(&rig, TCP, INSIDE + 6, 81), id);
+	assert_int_equal(rig_stats(&rig).n_mappings, 2);
+	assert_int_equal(rig_stats(&rig).n_quarantined, 1);
+	rig_at(&rig, 1200);
+	next.config.n_forwards = 0;
+	reload(&rig, &next);
+	assert_int_equal(rig_stats(&rig).n_mappings, 0);
+	assert_int_equal(rig_stats(&rig).n_subscribers, 0);
+	rig_end(&rig);
+}
+
+/* No room for one of them: the old configuration stays in force. */
+static void static_ones_are_made_before_others_end(void **state)
+{
+	struct mr_reason why;
+	struct next next;
+	struct rig rig;
+	uint32_t id, n = 0;
+
+	(void)state;
+	rig_init(&rig);
+	rig.forwards[0] = (struct nat_forward){
+		POOL, INSIDE + 5, 80, 80, 80, 1 << NAT_TCP
+	};
+	rig.config.n_forwards = 1;
+	rig.config.max_mappings = 10;
+	rig_start(&rig);
+	id = rig_find_in(&rig, TCP, POOL, 80);
+	/* Others take all numbers. */
+	for (struct nat_tuple end = { .proto = GRE, .realm = 1 };
+	     nat_other_add(rig.maps, &end, id) == 0; end.addr++)
+		n++;
+	assert_int_equal(
+		nat_other_add(rig.maps, &(struct nat_tuple){ .realm = 2 }, id),
+		-ENOSPC);
+	next_init(&next, &rig);
+	next.forwards[0] = (struct nat_forward){
+		POOL, INSIDE + 6, 81, 89, 80, 1 << NAT_TCP
+	};
+	next.config.timeouts.udp_s = 1;
+	assert_int_equal(nat_maps_reload(rig.maps, &next.config, 1000, &why),
+			 -ENOMEM);
+	assert_reason_has(&why, "no memory for static mappings");
+	assert_int_equal(rig_find_in(&rig, TCP, POOL, 80), id);
+	assert_int_equal(rig_find_in(&rig, TCP, POOL, 81), MR_FLOW_NONE);
+	assert_int_equal(rig_find_out(&rig, TCP, INSIDE + 6, 80), MR_FLOW_NONE);
+	assert_int_equal(rig_stats(&rig).n_mappings, 1);
+	assert_int_equal(rig_stats(&rig).n_subscribers, 1);
+	assert_int_equal(rig.maps->timeouts.udp_s, 300);
+	assert_true(n > 0);
 	rig_end(&rig);
 }
 
@@ -376,6 +572,12 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_same_again_changes_nothing),
 		cmocka_unit_test(mappings_live_on_in_a_larger_pool),
+		cmocka_unit_test(mappings_live_on_in_other_ports),
+		cmocka_unit_test(what_stays_is_not_walked),
+		cmocka_unit_test(an_end_is_not_that_of_all_at_once),
+		cmocka_unit_test(a_forwards_address_comes_into_the_pool),
+		cmocka_unit_test(forwards_change_hands),
+		cmocka_unit_test(static_ones_are_made_before_others_end),
 		cmocka_unit_test(what_is_no_longer_allowed_ends),
 		cmocka_unit_test(static_ones_come_go_and_stay),
 		cmocka_unit_test(a_shorter_timer_counts_at_once),
