@@ -74,6 +74,7 @@ static int make_worker(struct app *app, uint32_t i, struct mr_reason *ret_error)
 	int err;
 
 	w->ctx = app->plane.ctx;
+	w->config = app->config;
 	w->worker = mr_workers_get(app->plane.workers, i);
 	w->n_burst = app->options->plane.burst;
 	w->mail.answered_fd = app->answered_fd;
@@ -186,6 +187,47 @@ static void save_all(const struct app *app)
 		fprintf(stderr, "mr-nat: %s\n", why.text);
 }
 
+/* An earlier configuration. */
+struct app_kept {
+	struct nat_config *config;
+	struct nat_routes *routes;
+	struct app_kept *next;
+};
+
+static void free_setup(struct nat_config *config, struct nat_routes *routes)
+{
+	if (config != NULL)
+		nat_config_free(config);
+	free(config);
+	nat_routes_destroy(routes);
+}
+
+/* How many workers go by it. */
+static uint32_t n_users(const struct app *app, const struct nat_config *config)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < app->n_workers; i++)
+		n += app->workers[i].config == config;
+	return n;
+}
+
+/* All that no worker goes by any more. */
+static void free_unused(struct app *app)
+{
+	struct app_kept **link = &app->kept, *kept;
+
+	while ((kept = *link) != NULL) {
+		if (n_users(app, kept->config) > 0) {
+			link = &kept->next;
+			continue;
+		}
+		*link = kept->next;
+		free_setup(kept->config, kept->routes);
+		free(kept);
+	}
+}
+
 int app_open(struct app *app, const struct options *options,
 	     const struct nat_config *config, struct mr_reason *ret_error)
 {
@@ -224,19 +266,17 @@ void app_close(struct app *app)
 	}
 	free(app->workers);
 	nat_steering_destroy(app->steering);
-	nat_routes_destroy(app->routes);
-	nat_routes_destroy(app->next_routes);
 	nat_neighbours_destroy(app->neighbours);
 	nat_log_destroy(app->log);
 	if (app->plane.ctx != NULL)
 		dataplane_close(&app->plane);
 	if (app->answered_fd >= 0)
 		close(app->answered_fd);
-	nat_config_free(app->config);
-	free(app->config);
-	if (app->next != NULL)
-		nat_config_free(app->next);
-	free(app->next);
+	free_setup(app->config, app->routes);
+	free_setup(app->next, app->next_routes);
+	free(app->next_kept);
+	app->n_workers = 0;
+	free_unused(app);
 	*app = (struct app){ .answered_fd = -1 };
 }
 
@@ -317,6 +357,15 @@ static struct nat_config *read_again(struct app *app)
 	return NULL;
 }
 
+static void forget_next(struct app *app)
+{
+	free_setup(app->next, app->next_routes);
+	free(app->next_kept);
+	app->next = NULL;
+	app->next_routes = NULL;
+	app->next_kept = NULL;
+}
+
 void app_hang_up(void *opaque)
 {
 	struct app *app = opaque;
@@ -325,19 +374,17 @@ void app_hang_up(void *opaque)
 	if (nat_log_reopen(app->log, &why) < 0)
 		fprintf(stderr, "mr-nat: %s\n", why.text);
 	if (app->next != NULL) {
-		refuse(app, app->is_split ?
-				    "the last one was taken up in part" :
-				    "the last one is still being taken up");
+		refuse(app, "the last one is still being taken up");
 		return;
 	}
 	app->next = read_again(app);
 	if (app->next == NULL)
 		return;
-	if (app->n_workers > 1 && nat_routes_create(app->next, app->n_workers,
-						    &app->next_routes) < 0) {
-		nat_config_free(app->next);
-		free(app->next);
-		app->next = NULL;
+	app->next_kept = calloc(1, sizeof(*app->next_kept));
+	if (app->next_kept == NULL ||
+	    (app->n_workers > 1 && nat_routes_create(app->next, app->n_workers,
+						     &app->next_routes) < 0)) {
+		forget_next(app);
 		refuse(app, "no memory");
 		return;
 	}
@@ -346,23 +393,33 @@ void app_hang_up(void *opaque)
 	app_ask_reload(app);
 }
 
+/* Whoever could not follow reads what he had, until a later one is taken up. */
 static void finish_reload(struct app *app)
 {
-	struct nat_config *config = app->config;
-	struct nat_routes *routes = app->routes;
+	const uint32_t n = n_users(app, app->next);
 
+	if (n == 0) {
+		forget_next(app);
+		refuse(app, "no worker took it up");
+		return;
+	}
+	*app->next_kept =
+		(struct app_kept){ app->config, app->routes, app->kept };
+	app->kept = app->next_kept;
 	app->config = app->next;
 	app->routes = app->next_routes;
-	/* Whoever could not follow still reads the old ones, for good. */
-	app->next = app->is_split ? config : NULL;
-	app->next_routes = app->is_split ? routes : NULL;
-	if (app->is_split)
-		return;
-	nat_config_free(config);
-	free(config);
-	nat_routes_destroy(routes);
+	app->next = NULL;
+	app->next_routes = NULL;
+	app->next_kept = NULL;
+	free_unused(app);
 	app->n_reloads++;
-	fprintf(stderr, "mr-nat: reload: done\n");
+	if (n == app->n_workers)
+		fprintf(stderr, "mr-nat: reload: done\n");
+	else
+		fprintf(stderr,
+			"mr-nat: reload: %u of %u workers took it up; reload "
+			"again for the others\n",
+			n, app->n_workers);
 }
 
 void app_ask_reload(struct app *app)
@@ -380,18 +437,17 @@ void app_ask_reload(struct app *app)
 	}
 }
 
-/* The last worker that took it up lets go of the old one. */
+/* With the last answer the reload is over. */
 void app_reload_answered(struct app *app, uint32_t worker_idx)
 {
 	struct nat_worker *w = &app->workers[worker_idx];
 
-	if (w->mail.err < 0) {
+	if (w->mail.err < 0)
 		fprintf(stderr,
-			"mr-nat: reload: worker %u goes on as before: %s; "
-			"restart for it\n",
+			"mr-nat: reload: worker %u goes on as before: %s\n",
 			worker_idx, w->mail.why.text);
-		app->is_split = true;
-	}
+	else
+		w->config = w->mail.config;
 	w->has_news = false;
 	nat_mail_done(&w->mail);
 	for (uint32_t i = 0; i < app->n_workers; i++)

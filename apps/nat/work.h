@@ -26,7 +26,10 @@ struct nat_worker {
 	uint32_t n_burst;
 	uint64_t publish_ns; /* when the statistics of maps are due */
 	_Alignas(64) struct nat_mail mail;
-	bool has_news; /* of the main thread: a reload it has not taken up */
+	/* Of the main thread: a reload it has not taken up, and what it goes
+	 * by. */
+	bool has_news;
+	const struct nat_config *config;
 	struct mr_frame frames[MR_BURST_MAX];
 };
 

@@ -118,10 +118,10 @@ class Run(unittest.TestCase):
     def tearDown(self):
         self.folder.cleanup()
 
-    def start(self, *arguments):
+    def start(self, *arguments, sides=SIDES):
         """A running instance."""
         process = subprocess.Popen(
-            [PROGRAM, *SIDES, *arguments], text=True, env=self.environment,
+            [PROGRAM, *sides, *arguments], text=True, env=self.environment,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         end_s = time.monotonic() + LIMIT_S
         while run("--stats", env=self.environment)[0] != 0:
@@ -163,6 +163,27 @@ class Run(unittest.TestCase):
             self.assertEqual(got, status, err)
             self.assertIn(words, out + err)
         self.finish(process)
+
+    def test_a_reload_that_workers_refuse_is_not_the_last(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        path = Path(folder.name) / "nat.yaml"
+        sides = ("inside: {port: 'null:', addresses: 10.0.0.1/24}\n"
+                 "outside: {port: 'null:', addresses: 192.0.2.1/24}\n")
+        forwards = ("forwards: [{outside: '192.0.2.1:1-9000', "
+                    "inside: '10.0.0.9:1'}]\n")
+        path.write_text(sides)
+        process = self.start("--json", sides=["--config", str(path)])
+        for more in (forwards, "ping: no\n"):
+            path.write_text(sides + more)
+            process.send_signal(signal.SIGHUP)
+            time.sleep(0.5)
+        out, err = self.finish(process, signal.SIGTERM)
+        self.assertIn("worker 0 goes on as before: 18000 static mappings", err)
+        self.assertIn("nothing has changed", err)
+        self.assertIn("reload: done", err)
+        final = json.loads(out.splitlines()[-1])["operation"]
+        self.assertEqual((final["reloads"], final["reloads_refused"]), (1, 1))
 
     def test_a_socket_that_was_left_behind_is_no_hindrance(self):
         process = self.start("--quiet")
