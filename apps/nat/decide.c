@@ -103,6 +103,17 @@ static uint32_t find_target(const struct nat_path *path,
 								   MR_FLOW_NONE;
 }
 
+/* Whether another worker may have the other end; an id that was translated is
+ * none that it knows. */
+static bool is_elsewhere(const struct nat_path *path,
+			 const struct nat_packet *packet,
+			 const struct nat_map *source, uint32_t id)
+{
+	if (id != MR_FLOW_NONE)
+		return nat_maps_is_elsewhere(path->maps, id);
+	return packet->proto != IPPROTO_ICMP || source->flags & NAT_MAP_ADDRESS;
+}
+
 static enum nat_reason decide_hairpin(struct nat_path *path,
 				      const struct nat_packet *packet,
 				      const struct nat_map *source,
@@ -115,8 +126,7 @@ static enum nat_reason decide_hairpin(struct nat_path *path,
 	if (!path->config->hairpins)
 		return NAT_DROP_HAIRPIN_OFF;
 	id = find_target(path, packet, source);
-	if (id == MR_FLOW_NONE && path->has_peers &&
-	    packet->proto != IPPROTO_ICMP) {
+	if (path->has_peers && is_elsewhere(path, packet, source, id)) {
 		way->is_looped = true;
 		return NAT_OK;
 	}

@@ -158,6 +158,11 @@ static enum nat_reason revert_source(struct nat_path *path,
 	uint32_t id;
 
 	nat_maps_find_in(path->maps, &outside, 1, &id);
+	if (packet->from == NAT_INSIDE && path->has_peers &&
+	    (id == MR_FLOW_NONE || nat_maps_is_elsewhere(path->maps, id))) {
+		way->is_looped = true; /* whoever has it does it */
+		return NAT_OK;
+	}
 	if (id == MR_FLOW_NONE)
 		return NAT_DROP_ICMP_EMBEDDED;
 	if (!nat_maps_may_in(path->maps, id, e->ip->dst))

@@ -194,6 +194,15 @@ struct nat_map *nat_maps_at(struct nat_maps *maps, uint32_t id)
 	return nat_map_at(maps, id);
 }
 
+bool nat_maps_is_elsewhere(const struct nat_maps *maps, uint32_t id)
+{
+	const struct nat_map *map = nat_map_at(maps, id);
+
+	return map->flags & NAT_MAP_STATIC &&
+	       nat_steer_subscriber(map->inside.addr, maps->n_shards) !=
+		       maps->shard;
+}
+
 /* Where a tuple is not found: its address may be mapped one to one. */
 static void find_one_to_ones(const struct nat_maps *maps,
 			     const struct nat_tuple *inside, uint32_t n,

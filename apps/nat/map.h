@@ -107,6 +107,16 @@ static inline uint32_t nat_other_shard(uint32_t outside_addr, uint32_t n_shards)
 	return outside_addr % n_shards;
 }
 
+/* The worker that has an inside address. addr: network order. */
+static inline uint32_t nat_steer_subscriber(uint32_t addr, uint32_t n_workers)
+{
+	/* Addresses of one network differ in their last bits, which are the
+	 * first in memory; a product's upper half depends on all of them. */
+	const uint32_t hash = (addr * 0x9e3779b1u) ^ (addr >> 15);
+
+	return (uint32_t)(((uint64_t)(hash * 0x85ebca6bu) * n_workers) >> 32);
+}
+
 struct nat_maps_config {
 	struct mr_ctx *ctx;
 	const struct nat_config *config; /* must live as long */
@@ -131,6 +141,12 @@ int nat_maps_reload(struct nat_maps *maps, const struct nat_config *config,
 		    uint32_t now_s, struct mr_reason *reterr_why);
 
 struct nat_map *nat_maps_at(struct nat_maps *maps, uint32_t id);
+
+/*
+ * A static mapping whose inside host is another worker's. All have all of them,
+ * but what becomes of one, TCP's state and the filter, its worker alone knows.
+ */
+bool nat_maps_is_elsewhere(const struct nat_maps *maps, uint32_t id);
 
 /* By burst; MR_FLOW_NONE where there is none. */
 void nat_maps_find_out(const struct nat_maps *maps,

@@ -32,16 +32,6 @@ enum nat_lane {
 	NAT_LANES,
 };
 
-/* The worker that has an inside address. addr: network order. */
-static inline uint32_t nat_steer_subscriber(uint32_t addr, uint32_t n_workers)
-{
-	/* Addresses of one network differ in their last bits, which are the
-	 * first in memory; a product's upper half depends on all of them. */
-	const uint32_t hash = (addr * 0x9e3779b1u) ^ (addr >> 15);
-
-	return (uint32_t)(((uint64_t)(hash * 0x85ebca6bu) * n_workers) >> 32);
-}
-
 /* Of all workers: which ways there are. Constant. */
 struct nat_routes;
 

@@ -35,8 +35,8 @@ struct bed {
 	uint64_t now_ns;
 	uint32_t n_shared; /* pages that the bed owns, too */
 	struct mr_frame shared[64];
-	struct out outs[NAT_SIDES][MAX_OUT];
-	uint32_t n_out[NAT_SIDES], first_out[NAT_SIDES];
+	struct out outs[BED_OUTS][MAX_OUT];
+	uint32_t n_out[BED_OUTS], first_out[BED_OUTS];
 	struct nat_log_event events[MAX_EVENTS];
 	uint32_t n_events;
 };
@@ -256,8 +256,10 @@ static int make_pool(struct bed *bed, struct mr_reason *why)
 /* Take all that came out, and have it as bytes. */
 static void collect(struct bed *bed)
 {
-	for (uint32_t side = 0; side < NAT_SIDES; side++) {
-		struct nat_outbox *outbox = nat_path_outbox(bed->path, side);
+	for (uint32_t side = 0; side < BED_OUTS; side++) {
+		struct nat_outbox *outbox =
+			side == BED_LOOP ? nat_path_loop(bed->path) :
+					   nat_path_outbox(bed->path, side);
 		uint32_t n;
 
 		for (uint32_t i = 0; i < outbox->n; i += n) {
@@ -294,7 +296,8 @@ int bed_start(struct bed *bed, char *why, uint32_t n_why)
 		.log = keep_event,
 		.opaque = bed,
 	};
-	struct nat_path_config path_config = { .config = &bed->config };
+	struct nat_path_config path_config = { .config = &bed->config,
+					       .has_peers = bed->n_shards > 1 };
 
 	if (make_pool(bed, &reason) < 0)
 		goto failed;
@@ -360,8 +363,8 @@ int bed_send(struct bed *bed, uint32_t side, const uint8_t *bytes,
 
 	if (n == 0)
 		return -1;
-	frames[0].flags |=
-		flags & (MR_FRAME_CSUM_VALID | MR_FRAME_CSUM_PARTIAL);
+	frames[0].flags |= flags & (MR_FRAME_CSUM_VALID |
+				    MR_FRAME_CSUM_PARTIAL | NAT_FRAME_LOOPED);
 	if ((flags & BED_SHARED) && mr_frame_ref(bed->cache, frames, n) == 0) {
 		memcpy(&bed->shared[bed->n_shared], frames,
 		       n * sizeof(*frames));
@@ -554,7 +557,7 @@ int64_t bed_free(struct bed *bed)
 		mr_pool_destroy(bed->pool, NULL);
 		mr_ctx_destroy(bed->ctx);
 	}
-	for (uint32_t side = 0; side < NAT_SIDES; side++)
+	for (uint32_t side = 0; side < BED_OUTS; side++)
 		while (bed_recv(bed, side, &byte, 1, &flags) > 0)
 			;
 	free(bed->config.pool);

@@ -11,6 +11,8 @@
 struct bed;
 
 enum { BED_SHARED = 1 << 0 }; /* of bed_send(): the frame has another owner */
+/* What bed_recv() knows besides the sides: frames for other workers. */
+enum { BED_LOOP = 2, BED_OUTS };
 enum { BED_SESSION_NUMBERS = 13, BED_EVENT_NUMBERS = 8 };
 
 /* Defaults of the application; no addresses. */

@@ -22,12 +22,13 @@ from scapy.all import (ARP, DNS, ICMP, IP, TCP, UDP, Dot1Q, Ether, raw,
 split_layers(UDP, DNS)
 split_layers(TCP, DNS)
 
-INSIDE, OUTSIDE = 0, 1
+INSIDE, OUTSIDE, LOOP = 0, 1, 2
 SIDES = ("inside", "outside")
 MACS = ("02:0a:0a:0a:0a:0a", "02:0b:0b:0b:0b:0b")  # bed.c
 PROTOS = {"udp": 1, "tcp": 2, "icmp": 4}  # proto_mask
 FILTERS = {"none": 0, "address": 1, "address_port": 2}
 CSUM_VALID, CSUM_PARTIAL, SHARED = 1 << 16, 1 << 17, 1 << 0
+LOOPED = 1 << 31  # NAT_FRAME_LOOPED
 EVENTS = ("block_begin", "block_end", "mapping_begin", "mapping_end",
           "no_port", "quota")
 SESSION = ("proto", "inside", "inside_port", "outside", "outside_port",
@@ -220,7 +221,7 @@ class Nat:
     def send(self, side, packet, flags=0, entries=(0, 0)):
         """Send an IP packet (from mac_of(its source)), an Ether, or bytes.
 
-        flags: CSUM_VALID, CSUM_PARTIAL, SHARED. entries: bytes of the frame's
+        flags: CSUM_VALID, CSUM_PARTIAL, SHARED, LOOPED. entries: bytes of the frame's
         first entry and of the others; 0: as few as it takes.
         """
         if isinstance(packet, IP):
@@ -239,6 +240,17 @@ class Nat:
         if self.vlans[side]:
             frame /= Dot1Q(vlan=self.vlans[side])
         return frame / packet
+
+    def looped(self):
+        """Frames for the workers that have their other ends, as bytes."""
+        buffer = ctypes.create_string_buffer(MAX_FRAME)
+        flags = ctypes.c_uint32()
+        frames = []
+        while n := LIB.bed_recv(self.bed, LOOP, buffer, MAX_FRAME,
+                                ctypes.byref(flags)):
+            assert wrong_sums(buffer.raw[:n]) == []
+            frames.append(buffer.raw[:n])
+        return frames
 
     def advance(self, seconds):
         """Time passes; what came out meanwhile."""
