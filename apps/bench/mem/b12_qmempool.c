@@ -112,21 +112,21 @@ static uint64_t run_dpdk(struct player *player, uint32_t thread, uint64_t n)
 {
 	struct rte_mempool *mp = ((struct dpdk_pool *)player->state)->mp;
 	const uint32_t hold = (uint32_t)player->param[N];
-	const uint32_t one = variable_one();
+	const uint32_t step = player->param[IS_BULK] ? hold : variable_one();
 	void *objects[MAX_N];
 	uint64_t done;
 
 	(void)thread;
 	for (done = 0; done < n; done += hold) {
-		for (uint32_t i = 0; i < hold; i++) {
-			if (rte_mempool_get_bulk(mp, &objects[i], one) == 0)
+		for (uint32_t i = 0; i < hold; i += step) {
+			if (rte_mempool_get_bulk(mp, &objects[i], step) == 0)
 				continue;
 			rte_mempool_put_bulk(mp, objects, i);
 			return 0;
 		}
 		keep(objects);
-		for (uint32_t i = 0; i < hold; i++)
-			rte_mempool_put_bulk(mp, &objects[i], one);
+		for (uint32_t i = 0; i < hold; i += step)
+			rte_mempool_put_bulk(mp, &objects[i], step);
 	}
 	return done;
 }
@@ -208,19 +208,30 @@ static void add_rings(struct bench *bench, struct row *row, uint32_t hold)
 		bench_add(bench, row->players, &row->n_players, &player);
 }
 
+/*
+ * Without caches, more threads than cores would wait for each other's tails a
+ * time slice at a time: such a row does not end.
+ */
 static void add_dpdk(struct bench *bench, struct row *row, uint32_t hold)
 {
-	/*
-	 * Without caches, more threads than cores would wait for each other's
-	 * tails a time slice at a time: such a row does not end.
-	 */
-	dpdk_add_all(
-		bench, row,
-		row->n_threads > bench_n_cores(bench) ? C512 | C256 : C_ALL,
-		&(struct player){
-			.run = run_dpdk,
-			.param = { hold, [P_PAGES] = row->n_threads * BY_THREAD,
-				   [P_BYTES] = OBJECT_BYTES } });
+	struct player player = {
+		.run = run_dpdk,
+		.param = { hold, [P_PAGES] = row->n_threads * BY_THREAD,
+			   [P_BYTES] = OBJECT_BYTES }
+	};
+	uint32_t n_single;
+
+	dpdk_add_all(bench, row,
+		     row->n_threads > bench_n_cores(bench) ? C512 | C256 :
+							     C_ALL,
+		     &player);
+	n_single = row->n_players;
+	player.param[IS_BULK] = 1;
+	if (hold > 1)
+		dpdk_add_all(bench, row, C512 | C256, &player);
+	for (uint32_t i = n_single; i < row->n_players; i++)
+		row->players[i].name =
+			dpdk_name(row->players[i].opaque, ", in bulk");
 	if (row->n_threads <= bench_n_cores(bench))
 		add_rings(bench, row, hold);
 }

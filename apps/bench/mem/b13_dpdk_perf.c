@@ -2,8 +2,12 @@
 /*
  * B13: rte_mempool's own workload, mempool_perf_autotest: take n_keep objects,
  * get_bulk at a time, then give them back, put_bulk at a time. In the version
- * of DPDK 22.11, and in that of 26.11-rc0, where the sizes of calls are
- * constants (get = put) or random.
+ * of DPDK 22.11, and in that of 26.11-rc0, where the sizes of calls may be
+ * random, too. Where get = put both have a run more, in which the compiler
+ * knows the size.
+ *
+ * Ours with "owners on" looks at the owner of each page that it gives back, as
+ * all pools do once a page had two. Frames of 2 pools alternate in each call.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -88,37 +92,62 @@ static inline bool take_frames(struct mr_cache *cache, struct mr_frame *frames,
 			       uint32_t k)
 {
 	uint64_t addrs[CACHE];
+	const uint32_t got = mr_frag_alloc_bulk(cache, addrs, k, PAGE_BYTES);
 
-	if (mr_frag_alloc_bulk(cache, addrs, k, PAGE_BYTES) != k)
+	if (got != k) {
+		mr_frag_free_bulk(cache, addrs, got);
 		return false;
+	}
 	for (uint32_t j = 0; j < k; j++)
 		frames[j] = (struct mr_frame){ .addr = addrs[j], .len = 64 };
 	return true;
 }
 
+/* Take k pages as frames, of a and of b by turns. */
+static inline bool take_mixed(struct mr_cache *a, struct mr_cache *b,
+			      struct mr_frame *frames, uint32_t k)
+{
+	uint64_t addrs[2][CACHE / 2];
+	const uint32_t of_a =
+		mr_frag_alloc_bulk(a, addrs[0], (k + 1) / 2, PAGE_BYTES);
+	const uint32_t of_b =
+		k > 1 ? mr_frag_alloc_bulk(b, addrs[1], k / 2, PAGE_BYTES) : 0;
+
+	if (of_a + of_b != k) {
+		mr_frag_free_bulk(a, addrs[0], of_a);
+		mr_frag_free_bulk(b, addrs[1], of_b);
+		return false;
+	}
+	for (uint32_t j = 0; j < k; j++)
+		frames[j] = (struct mr_frame){ .addr = addrs[j % 2][j / 2],
+					       .len = 64 };
+	return true;
+}
+
 /*
- * The same through frames, with their entries built. With two pools every
- * other call takes from the second one; all go back through the first cache.
+ * The same through frames, with their entries built. All go back through the
+ * first cache, of whatever pool they are.
  */
 static uint64_t run_frames(struct player *player, uint32_t thread, uint64_t n)
 {
 	struct ours *ours = player->state;
 	struct mr_cache *caches[2];
 	const uint32_t keep_n = (uint32_t)player->param[KEEP];
-	const uint32_t n_pools = player->opaque != NULL ? 2 : 1;
+	const bool is_mixed = player->opaque != NULL;
 	struct sizes get = sizes_of(player, false);
 	struct sizes put = sizes_of(player, true);
 	struct mr_frame *frames = kept[thread].frames;
+	uint32_t turn = 0;
 	uint64_t done;
 
 	caches[0] = ours[0].caches[thread];
-	caches[1] = ours[n_pools - 1].caches[thread];
+	caches[1] = is_mixed ? ours[1].caches[thread] : NULL;
 	for (done = 0; done < n; done += keep_n) {
-		uint32_t which = 0;
-
-		for (uint32_t i = 0, k; i < keep_n; i += k, which ^= 1) {
+		for (uint32_t i = 0, k; i < keep_n; i += k, turn ^= 1) {
 			k = next_size(&get, keep_n - i);
-			if (!take_frames(caches[which], frames + i, k)) {
+			if (is_mixed ? !take_mixed(caches[turn], caches[!turn],
+						   frames + i, k) :
+				       !take_frames(caches[0], frames + i, k)) {
 				mr_frame_free_bulk(caches[0], frames, i);
 				return 0;
 			}
@@ -131,7 +160,49 @@ static uint64_t run_frames(struct player *player, uint32_t thread, uint64_t n)
 	return done;
 }
 
-/* Two pools in the region of the first. */
+/* One page had two owners once: from now on the pool looks at them. */
+static int use_owners(struct ours *ours, struct mr_reason *why)
+{
+	struct mr_frame frame;
+
+	if (take_frames(ours->caches[0], &frame, 1)) {
+		const int err = mr_frame_ref(ours->caches[0], &frame, 1);
+
+		mr_frame_free_bulk(ours->caches[0], &frame, 1);
+		if (err < 0)
+			return err;
+		mr_frame_free_bulk(ours->caches[0], &frame, 1);
+		return 0;
+	}
+	snprintf(why->text, sizeof(why->text), "the pool is empty");
+	return -1;
+}
+
+static int set_up_owners(struct player *player, struct mr_reason *why)
+{
+	if (ours_set_up(player, why) < 0)
+		return -1;
+	if (use_owners(player->state, why) == 0)
+		return 0;
+	ours_tear_down(player);
+	return -1;
+}
+
+static void tear_down_two(struct player *player)
+{
+	struct ours *ours = player->state;
+
+	/* The caches of both first: the one may hold pages of the other. */
+	for (uint32_t i = 0; i < 2; i++) {
+		while (ours[i].n_caches > 0)
+			mr_cache_destroy(ours[i].caches[--ours[i].n_caches]);
+	}
+	ours_free(&ours[1]);
+	ours_free(&ours[0]);
+	free(ours);
+}
+
+/* Two pools in the region of the first, with owners on. */
 static int set_up_two(struct player *player, struct mr_reason *why)
 {
 	struct mr_pool_config config = {
@@ -150,25 +221,26 @@ static int set_up_two(struct player *player, struct mr_reason *why)
 	}
 	config.region = mr_pool_region(ours[0].pool);
 	if (ours_make(&ours[1], player->bench, &config, player->row->n_threads,
-		      why) == 0)
+		      why) < 0) {
+		ours_free(&ours[0]);
+		free(ours);
+		return -1;
+	}
+	if (use_owners(&ours[0], why) == 0 && use_owners(&ours[1], why) == 0)
 		return 0;
-	ours_free(&ours[0]);
-	free(ours);
+	tear_down_two(player);
 	return -1;
 }
 
-static void tear_down_two(struct player *player)
+/* What the first pool counts, and how much of all is the second one's. */
+static void count_two(struct player *player, struct counts *counts)
 {
-	struct ours *ours = player->state;
+	const struct ours *ours = player->state;
+	struct mr_pool_stats s = { .size = sizeof(s) };
 
-	/* The caches of both first: the one may hold pages of the other. */
-	for (uint32_t i = 0; i < 2; i++) {
-		while (ours[i].n_caches > 0)
-			mr_cache_destroy(ours[i].caches[--ours[i].n_caches]);
-	}
-	ours_free(&ours[1]);
-	ours_free(&ours[0]);
-	free(ours);
+	ours_count(&ours[0], player, counts);
+	mr_pool_stats(ours[1].pool, &s);
+	count_per_1000(counts, "fast_of_pool_2_per_1000", s.alloc_fast, player);
 }
 
 #ifdef BENCH_DPDK
@@ -292,9 +364,42 @@ static uint64_t run_plain(struct player *player, uint32_t thread, uint64_t n)
 	return done;
 }
 
+static void add_ours(struct bench *bench, struct row *row,
+		     const struct player *like)
+{
+	const struct {
+		const char *name;
+		int (*setup)(struct player *player, struct mr_reason *why);
+		player_run_fn *run;
+	} ours[] = {
+		{ "addresses", ours_set_up, run_addrs },
+		{ "addresses, owners on", set_up_owners, run_addrs },
+		{ "frames", ours_set_up, run_frames },
+		{ "frames, owners on", set_up_owners, run_frames },
+	};
+	struct player player = *like;
+
+	player.side = SIDE_OURS;
+	player.count = ours_player_count;
+	player.teardown = ours_tear_down;
+	for (uint32_t i = 0; i < 4; i++) {
+		player.name = ours[i].name;
+		player.setup = ours[i].setup;
+		player.run = ours[i].run;
+		bench_add(bench, row->players, &row->n_players, &player);
+	}
+	player.name = "frames of 2 pools, owners on";
+	player.setup = set_up_two;
+	player.count = count_two;
+	player.teardown = tear_down_two;
+	player.opaque = "two"; /* for run_frames() */
+	bench_add(bench, row->players, &row->n_players, &player);
+}
+
 /* One row: what is common to its players is in like. */
 static void row_of(struct bench *bench, const char *name, const char *plot,
-		   uint32_t n_threads, const struct player *like, bool is_new)
+		   uint32_t n_threads, const struct player *like,
+		   uint32_t kinds, bool is_constant)
 {
 	struct player players[MAX_PLAYERS];
 	struct row row = { .name = name,
@@ -305,30 +410,12 @@ static void row_of(struct bench *bench, const char *name, const char *plot,
 			   .x_name = "pages per call",
 			   .x = (double)like->param[GET],
 			   .players = players };
-	const bool is_constant = is_new && like->param[RANDOM] == 0;
 	struct player player = *like;
 
-	player.side = SIDE_OURS;
-	player.setup = ours_set_up;
-	player.count = ours_player_count;
-	player.teardown = ours_tear_down;
-	player.name = "addresses";
-	player.run = run_addrs;
-	bench_add(bench, players, &row.n_players, &player);
-	player.name = "frames";
-	player.run = run_frames;
-	bench_add(bench, players, &row.n_players, &player);
-	player.name = "frames of 2 pools";
-	player.setup = set_up_two;
-	player.teardown = tear_down_two;
-	player.opaque = "two"; /* for run_frames() */
-	bench_add(bench, players, &row.n_players, &player);
-
-	player = *like;
+	add_ours(bench, &row, like);
 	player.run = is_constant ? run_dpdk_constant : run_dpdk;
-	/* The pools of 26.11 are large: not all kinds fit 600 MB. */
-	dpdk_add_all(bench, &row, is_new ? C512 : C_ALL, &player);
-	if (n_threads == 1 && !is_new) {
+	dpdk_add_all(bench, &row, kinds, &player);
+	if (n_threads == 1 && kinds == C_ALL) {
 		const uint32_t before = row.n_players;
 
 		player.param[P_MORE] = 1;
@@ -370,7 +457,16 @@ static void rows_22_11(struct bench *bench, uint32_t n_threads)
 		snprintf(plot, sizeof(plot), "22.11 keep=%u threads=%u", keep_n,
 			 n_threads);
 		row_of(bench, name, get == put ? plot : NULL, n_threads, &like,
-		       false);
+		       C_ALL, false);
+		if (get != put)
+			continue;
+		snprintf(name, sizeof(name),
+			 "22.11 keep=%u constant=%u threads=%u", keep_n, get,
+			 n_threads);
+		snprintf(plot, sizeof(plot),
+			 "22.11 keep=%u constant threads=%u", keep_n,
+			 n_threads);
+		row_of(bench, name, plot, n_threads, &like, C_ALL, true);
 	}
 }
 
@@ -396,7 +492,8 @@ static void rows_26_11(struct bench *bench, uint32_t n_threads)
 			 n_threads);
 		snprintf(plot, sizeof(plot), "26.11 keep=%u %s threads=%u",
 			 keep_n, is_random ? "random" : "constant", n_threads);
-		row_of(bench, name, plot, n_threads, &like, true);
+		/* The pools are large: not all kinds fit 600 MB. */
+		row_of(bench, name, plot, n_threads, &like, C512, !is_random);
 	}
 }
 

@@ -6,6 +6,9 @@
  * are from. With owners=mixed each eighth page has a second owner, the sender,
  * who lets go of it at about the same time.
  *
+ * Ours are bare addresses that are completed as frames; DPDK's are mbufs with
+ * their headers, and with pools=1 owners=1 also the bare objects ("raw").
+ *
  * The time is that of both threads. What completing takes comes from a run of
  * its own, with a clock around each call:
  *
@@ -182,8 +185,37 @@ static uint64_t run_dpdk(struct player *player, uint32_t thread, uint64_t n)
 {
 	return run(player, thread, n, DPDK_COMPLETER);
 }
+
+static uint64_t run_raw(struct player *player, uint32_t thread, uint64_t n)
+{
+	return run(player, thread, n, RAW_COMPLETER);
+}
+
+static void add_raw(struct bench *bench, struct row *row,
+		    const struct player *like)
+{
+	struct player player = *like;
+
+	player.side = SIDE_DPDK;
+	player.run = run_raw;
+	for (uint32_t i = 0; i < DPDK_KINDS; i++) {
+		if (dpdk_kinds[i].cache != 512)
+			continue;
+		player.name = dpdk_name(&dpdk_kinds[i], ", raw");
+		player.opaque = &dpdk_kinds[i];
+		bench_add(bench, row->players, &row->n_players, &player);
+	}
+}
 #else
 #define run_dpdk NULL
+
+static void add_raw(struct bench *bench, struct row *row,
+		    const struct player *like)
+{
+	(void)bench;
+	(void)row;
+	(void)like;
+}
 #endif
 
 static void count_shared(const struct txcompl *tx, struct counts *counts)
@@ -252,6 +284,8 @@ static void row_of(struct bench *bench, uint32_t threads_per_core,
 	if (n_pools == 1 && !is_mixed)
 		bench_add(bench, players, &row.n_players, &player);
 	takers_add_dpdk(bench, &row, &player, run_dpdk);
+	if (n_pools == 1 && !is_mixed)
+		add_raw(bench, &row, &player);
 	bench_row(bench, &row);
 }
 

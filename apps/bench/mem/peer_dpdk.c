@@ -325,6 +325,15 @@ void dpdk_tear_down(struct player *player)
 	free(player->state);
 }
 
+const char *dpdk_name(const struct dpdk_kind *kind, const char *words)
+{
+	static char names[DPDK_KINDS][64];
+	char *name = names[kind - dpdk_kinds];
+
+	snprintf(name, sizeof(names[0]), "%s%s", kind->name, words);
+	return name;
+}
+
 void dpdk_add_all(struct bench *bench, struct row *row, uint32_t kinds,
 		  const struct player *like)
 {

@@ -48,6 +48,12 @@ void dpdk_add_all(struct bench *bench, struct row *row, uint32_t kinds,
 		  const struct player *like);
 
 /*
+ * "rte_mempool ring c512" with words behind it. Valid until the next call for
+ * this kind: for players of one row.
+ */
+const char *dpdk_name(const struct dpdk_kind *kind, const char *words);
+
+/*
  * 1, which the compiler must not know. With the constant that rte_mempool_get()
  * passes, taking one object and giving it back takes twice as long in
  * B02, and half as long again in B12. The array has room for ONE_OF, of which

@@ -16,7 +16,7 @@ static int make_our_pool(struct txcompl *tx, const struct player *player,
 		.returns = player->param[RETURNS] & 0xff,
 		.magazine_pages = (uint32_t)(player->param[RETURNS] >> 8),
 		/* One region for all: a cache takes back frames of each. */
-		.region = p == 0 ? NULL : mr_pool_region(tx->pools[0]),
+		.region = p == 0 ? tx->region : mr_pool_region(tx->pools[0]),
 	};
 
 	if (mr_pool_create(bench_ctx(player->bench), &config, &tx->pools[p],
@@ -39,6 +39,8 @@ static void free_our_pools(struct txcompl *tx)
 	for (uint32_t p = MAX_POOLS; p > 0; p--)
 		if (mr_pool_destroy(tx->pools[p - 1], &why) < 0)
 			fprintf(stderr, "mr-bench: %s\n", why.text);
+	if (mr_region_destroy(tx->region, &why) < 0)
+		fprintf(stderr, "mr-bench: %s\n", why.text);
 }
 
 #ifdef BENCH_DPDK
@@ -91,6 +93,8 @@ int txcompl_make(struct player *player, struct mr_reason *why)
 		if (tx->lanes[i].hop == NULL)
 			result = -1;
 	}
+	if (player->side == SIDE_OURS && result == 0)
+		result = ours_small_region(player->bench, &tx->region, why);
 	for (uint32_t p = 0; p < tx->n_pools && result == 0; p++) {
 		if (player->side == SIDE_OURS)
 			result = make_our_pool(tx, player, p, why);
