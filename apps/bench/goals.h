@@ -7,12 +7,14 @@
 
 /* What is compared with the limit. */
 enum goal_kind {
-	GOAL_NS,    /* a player's time; at most */
-	GOAL_COUNT, /* a figure beside the time; at most */
-	GOAL_RATIO, /* a player's time by that of the first of ours; at most */
-	GOAL_GAIN,  /* the same; at least */
-	GOAL_DPDK,  /* the time of DPDK's best by that of the first of ours; at
-		     * least */
+	GOAL_NS,     /* a player's time; at most */
+	GOAL_COUNT,  /* a figure beside the time; at most */
+	GOAL_RATIO,  /* a player's time by that of the first of ours; at most */
+	GOAL_GAIN,   /* the same; at least */
+	GOAL_DPDK,   /* the time of DPDK's best by that of the first of ours; at
+		      * least */
+	GOAL_GROWTH, /* a player's time by its own on one thread, in the row of
+		      * the same plot; at most */
 };
 
 struct goal {
@@ -21,13 +23,13 @@ struct goal {
 	const char *player; /* likewise; NULL: the first of ours */
 	enum goal_kind kind;
 	const char *count; /* GOAL_COUNT: its name */
-	double limit;
+	double limit;      /* 0: none is set, the figure is to be reported */
 };
 
 /* One goal in the row that is the worst for it. */
 struct goal_result {
 	const struct goal *goal;
-	const struct row_result *row;
+	const struct row_result *row;       /* NULL: none was run */
 	const struct player_result *player; /* whose figure it is */
 	uint32_t n_rows;                    /* that were looked at */
 	double measured, low, high; /* and its 95 % confidence interval */
@@ -35,14 +37,24 @@ struct goal_result {
 	bool is_close; /* the limit is within the interval */
 };
 
-enum { MAX_GOALS = 24 };
+enum { MAX_GOALS = 48 };
 
-/* Those that rows of this run can tell of; return how many. */
+/*
+ * Those that rows of this run can tell of; after --goals, all of its command.
+ * Return how many.
+ */
 uint32_t goals_look(const struct results *results,
 		    struct goal_result ret[MAX_GOALS]);
 
 /* Whether less is better. */
 bool goal_is_at_most(const struct goal *goal);
+
+/* "reached", "missed", "reported" where there is no limit, or "not run". */
+const char *goal_state(const struct goal_result *result);
+
+/* Whether --goals is to run a row, and a player in it. */
+bool goals_want_row(const char *workload, const char *row);
+bool goals_want_player(const char *name);
 
 /* "ns", "x", or what is counted. */
 const char *goal_unit(const struct goal *goal);

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "goals.h"
 #include "harness.h"
 #include "team.h"
 
@@ -20,6 +21,9 @@ enum {
 	/* A long sample is several runs of this: Ctrl-C is not to wait. */
 	MAX_RUN_MS = 200,
 };
+
+/* Progress where there is no terminal, but a log: a line now and then. */
+static const uint64_t NS_BY_LINE = 10000000000;
 
 int bench_end_signal;
 
@@ -63,6 +67,7 @@ struct player *bench_add(struct bench *bench, struct player *players,
 
 	if ((bench->options->sides & 1u << player->side) == 0 ||
 	    (player->side == SIDE_DPDK && !bench->has_dpdk) ||
+	    (bench->options->is_goals && !goals_want_player(player->name)) ||
 	    *n_players == MAX_PLAYERS)
 		return NULL;
 	added = &players[(*n_players)++];
@@ -105,6 +110,9 @@ static bool is_wanted(const struct bench *bench, const struct row *row)
 	const struct options *options = bench->options;
 	char full[160];
 
+	if (options->is_goals &&
+	    !goals_want_row(bench->workload->name, row->name))
+		return false;
 	snprintf(full, sizeof(full), "%s/%s", bench->workload->name, row->name);
 	for (uint32_t i = 0; i < options->n_names; i++) {
 		const char *name = options->names[i];
@@ -192,20 +200,34 @@ static void take_sample(const struct bench *bench, struct team *team,
 	book->n++;
 }
 
-static void progress(const struct bench *bench, const struct row *row)
+/* No time to try for clean samples: --goals has a limit. */
+static bool is_late(const struct bench *bench, const struct row *row)
+{
+	const double share = (double)(now_ns() - bench->start_ns) / 1e9 /
+			     GOALS_LIMIT_S * bench->n_jobs;
+
+	return bench->options->is_goals &&
+	       share > bench->n_jobs_done + row->n_players;
+}
+
+static void progress(struct bench *bench, const struct row *row)
 {
 	const uint64_t ns = now_ns() - bench->start_ns;
+	const bool is_terminal = isatty(STDERR_FILENO) != 0;
 	const double left =
 		bench->n_jobs_done == 0 ?
 			0 :
 			(double)ns / 1e9 / bench->n_jobs_done *
 				(bench->n_jobs - bench->n_jobs_done);
 
-	if (bench->options->is_quiet || !isatty(STDERR_FILENO))
+	if (bench->options->is_quiet ||
+	    (!is_terminal && ns < bench->line_ns + NS_BY_LINE))
 		return;
-	fprintf(stderr, "\r\033[K%s %s, %u of %u, %u:%02u left",
-		bench->workload->name, row->name, bench->n_jobs_done,
-		bench->n_jobs, (uint32_t)left / 60, (uint32_t)left % 60);
+	bench->line_ns = ns;
+	fprintf(stderr, "%s%s %s, %u of %u, %u:%02u left%s",
+		is_terminal ? "\r\033[K" : "", bench->workload->name, row->name,
+		bench->n_jobs_done, bench->n_jobs, (uint32_t)left / 60,
+		(uint32_t)left % 60, is_terminal ? "" : "\n");
 	fflush(stderr);
 }
 
@@ -241,7 +263,7 @@ static void take_samples(struct bench *bench, struct team *team,
 			take_sample(bench, team, &row->players[who], book);
 			is_done = is_done && book->n_clean >= n_wanted;
 		}
-		if (is_done)
+		if (is_done || (round + 1 >= n_wanted && is_late(bench, row)))
 			return;
 	}
 }

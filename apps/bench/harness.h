@@ -9,6 +9,9 @@
 
 struct team;
 
+/* --goals ends then, with what there is. */
+enum { GOALS_LIMIT_S = 660 };
+
 struct bench {
 	const struct options *options;
 	struct mr_ctx *ctx;
@@ -23,6 +26,7 @@ struct bench {
 	uint32_t n_jobs;                 /* players in all rows */
 	uint32_t n_jobs_done;
 	uint64_t start_ns;
+	uint64_t line_ns; /* of the last line of progress, since the start */
 	struct results results;
 	/* Called with each row that is done; or NULL. */
 	void (*show)(const struct row_result *row);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "harness.h"
 #include "machine.h"
@@ -54,6 +55,7 @@ static void catch_signals(void)
 
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
+	sigaction(SIGALRM, &action, NULL); /* the limit of --goals */
 	/* A reader that went away is a write error, not a signal. */
 	signal(SIGPIPE, SIG_IGN);
 }
@@ -134,6 +136,8 @@ static int run_all(struct bench *bench, const char *command)
 	int status = 0;
 
 	machine_look(&machine, command);
+	if (options->is_goals)
+		alarm(GOALS_LIMIT_S);
 	if (!options->is_json) {
 		report_text_head(&machine, bench->n_cores, bench->why_no_dpdk);
 		bench->show = report_text_row;
@@ -155,7 +159,9 @@ static int run_all(struct bench *bench, const char *command)
 int mem_main(const struct options *options, const char *command)
 {
 	struct bench bench = { .options = options,
-			       .results = { .command = options->command } };
+			       .results = { .command = options->command,
+					    .has_all_goals =
+						    options->is_goals } };
 	struct mr_reason why = { .text = "" };
 	int status = 1;
 

@@ -5,13 +5,15 @@
 #include "options.h"
 #include "sample.h"
 
-enum { SAMPLES = 31, QUICK_SAMPLES = 7, SAMPLE_MS = 50, QUICK_MS = 5 };
+enum { SAMPLES = 31, QUICK_SAMPLES = 7, GOALS_SAMPLES = 15 };
+enum { SAMPLE_MS = 50, QUICK_MS = 5, GOALS_MS = 20 };
 
 static const struct option_row rows[] = {
 	{ "list", 'l', NULL, "say what could be run, and run nothing" },
 	{ "samples", 's', "N", "per player and row (default 31)" },
 	{ "sample-ms", 't', "MS", "length of one (default 50)" },
 	{ "quick", 'q', NULL, "7 samples of 5 ms: a look, not a result" },
+	{ "goals", 'g', NULL, "the rows of the goals, in 11 minutes at most" },
 	{ "only", 'O', "SIDES",
 	  "of ours,dpdk,kernel,plain,malloc; as ours,dpdk" },
 	{ "only-ours", 'o', NULL, "the same as --only ours" },
@@ -51,6 +53,9 @@ static enum parse_result take(const struct option_row *row, const char *arg,
 	case 'q':
 		o->is_quick = true;
 		return PARSE_RUN;
+	case 'g':
+		o->is_goals = true;
+		return PARSE_RUN;
 	case 'O':
 		return parse_words(name, arg, sides, 5, &o->sides, error);
 	case 'o':
@@ -79,15 +84,19 @@ static enum parse_result check_together(struct options *options, int n_words,
 	options->command = words[0];
 	if (strcmp(options->command, "mem") != 0 &&
 	    strcmp(options->command, "flow") != 0)
-		return parse_wrong(error, "no command '%s'; there are: mem flow",
+		return parse_wrong(error,
+				   "no command '%s'; there are: mem flow",
 				   options->command);
 	options->names = words + 1;
 	options->n_names = (uint32_t)(n_words - 1);
 	if (options->n_samples == 0)
-		options->n_samples =
-			options->is_quick ? QUICK_SAMPLES : SAMPLES;
+		options->n_samples = options->is_quick ? QUICK_SAMPLES :
+				     options->is_goals ? GOALS_SAMPLES :
+							 SAMPLES;
 	if (options->sample_ms == 0)
-		options->sample_ms = options->is_quick ? QUICK_MS : SAMPLE_MS;
+		options->sample_ms = options->is_quick ? QUICK_MS :
+				     options->is_goals ? GOALS_MS :
+							 SAMPLE_MS;
 	return PARSE_RUN;
 }
 

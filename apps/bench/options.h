@@ -17,7 +17,7 @@ struct options {
 	const char *command; /* "mem" or "flow" */
 	char *const *names;  /* what to run; none: everything */
 	uint32_t n_names;
-	bool is_list, is_json, is_quiet, is_quick;
+	bool is_list, is_json, is_quiet, is_quick, is_goals;
 	uint32_t sides; /* bit by enum side */
 	uint32_t n_samples;
 	uint32_t sample_ms;

@@ -20,9 +20,20 @@ const char *report_limits(uint32_t n_cores)
 		       "turns costs, not what sharing costs.";
 	if (n_cores < 8)
 		return "So few cores show the first points of the curves over "
-		       "cores (B05, B12, B13, B16, B19), and nothing of many "
-		       "threads at once, of several caches, or of NUMA nodes.";
+		       "cores (B05, B12, B13, B19), one pipeline alone in B14, "
+		       "and in B16 beyond as many threads as cores only what "
+		       "taking turns costs: nothing of many threads or "
+		       "pipelines at once on one depot, of several last-level "
+		       "caches, or of NUMA nodes.";
 	return "";
+}
+
+const char *report_builds(void)
+{
+	return "Millrace is used through its shared library, which looks for "
+	       "AVX2 at run time; rte_mempool is inlined, compiled for the "
+	       "-march among the flags. ./mr bench mem --native compiles both "
+	       "for this machine.";
 }
 
 void report_text_head(const struct machine *machine, uint32_t n_cores,
@@ -35,6 +46,7 @@ void report_text_head(const struct machine *machine, uint32_t n_cores,
 	       (unsigned long long)machine->n_huge_pages,
 	       (unsigned long long)machine->n_huge_free);
 	printf("compiler %s, flags %s\n", machine->compiler, machine->flags);
+	printf("%s\n", report_builds());
 	if (why_no_dpdk[0] != '\0')
 		printf("no DPDK rows: %s\n", why_no_dpdk);
 	else
@@ -99,27 +111,40 @@ void report_text_row(const struct row_result *row)
 	fflush(stdout);
 }
 
+static void print_goal(const struct goal_result *g)
+{
+	const struct goal *goal = g->goal;
+
+	printf("  %-38s ", goal->what);
+	if (goal->limit > 0)
+		printf("%s %4g %-2s",
+		       goal_is_at_most(goal) ? "<=" : ">=", goal->limit,
+		       goal_unit(goal));
+	else
+		printf("        %-2s", goal_unit(goal));
+	if (g->row == NULL) {
+		printf("  %s\n", goal_state(g));
+		return;
+	}
+	printf("  %8.3f", g->measured);
+	if (g->low < g->high)
+		printf(" (%.2f..%.2f)", g->low, g->high);
+	printf("  %s%s\n%42s%s/%s: %s\n",
+	       goal->limit > 0 && !g->is_reached ? "MISSED" : goal_state(g),
+	       g->is_close ? ", within noise" : "", "", g->row->workload->name,
+	       g->row->name, g->player->name);
+}
+
 static void print_goals(const struct results *results)
 {
 	struct goal_result goals[MAX_GOALS];
 	const uint32_t n = goals_look(results, goals);
 
 	if (n > 0)
-		printf("\nGoals that this run covers, each in the row that is "
-		       "the worst for it:\n");
-	for (uint32_t i = 0; i < n; i++) {
-		const struct goal_result *g = &goals[i];
-
-		printf("  %-34s %s %4g %-2s  %8.3f", g->goal->what,
-		       goal_is_at_most(g->goal) ? "<=" : ">=", g->goal->limit,
-		       goal_unit(g->goal), g->measured);
-		if (g->low < g->high)
-			printf(" (%.2f..%.2f)", g->low, g->high);
-		printf("  %s%s\n%38s%s/%s: %s\n",
-		       g->is_reached ? "reached" : "MISSED",
-		       g->is_close ? ", within noise" : "", "",
-		       g->row->workload->name, g->row->name, g->player->name);
-	}
+		printf("\nGoals%s, each in the row that is the worst for it:\n",
+		       results->has_all_goals ? "" : " that this run covers");
+	for (uint32_t i = 0; i < n; i++)
+		print_goal(&goals[i]);
 }
 
 static void print_slower(const struct results *results)
@@ -170,6 +195,5 @@ void report_text_end(const struct results *results)
 		printf("; %u figures are noisy: too few clean samples were to "
 		       "be had, all count",
 		       n_noisy);
-	printf("%s\n",
-	       results->is_cut_short ? "; ended early by a signal" : "");
+	printf("%s\n", results->is_cut_short ? "; ended early" : "");
 }

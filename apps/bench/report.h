@@ -18,6 +18,9 @@ void report_text_end(const struct results *results);
 /* What this number of cores cannot show; "" if it is enough. */
 const char *report_limits(uint32_t n_cores);
 
+/* How either side came by its instructions. */
+const char *report_builds(void);
+
 /* JSON, version 1: mr-bench.schema.json. */
 bool report_json(const struct results *results, const struct machine *machine,
 		 uint32_t n_cores, const char *why_no_dpdk, FILE *to);

@@ -97,30 +97,41 @@ static json_t *row_object(const struct row_result *row)
 	return object;
 }
 
+static json_t *goal_object(const struct goal_result *g)
+{
+	const struct ratio measured = { g->measured, g->low, g->high };
+	json_t *object =
+		json_pack("{s:s, s:s, s:s, s:i}", "goal", g->goal->what, "unit",
+			  goal_unit(g->goal), "state", goal_state(g), "rows",
+			  (int)g->n_rows);
+	json_t *more;
+
+	if (g->goal->limit > 0) {
+		more = json_pack("{s:s, s:f}", "limit_is",
+				 goal_is_at_most(g->goal) ? "most" : "least",
+				 "limit", g->goal->limit);
+		json_object_update(object, more);
+		json_decref(more);
+	}
+	if (g->row == NULL)
+		return object;
+	more = json_pack("{s:o, s:b, s:s, s:s, s:s}", "measured",
+			 ratio_object(&measured), "within_noise", g->is_close,
+			 "workload", g->row->workload->name, "row",
+			 g->row->name, "player", g->player->name);
+	json_object_update(object, more);
+	json_decref(more);
+	return object;
+}
+
 static json_t *goals_array(const struct results *results)
 {
 	struct goal_result goals[MAX_GOALS];
 	const uint32_t n = goals_look(results, goals);
 	json_t *array = json_array();
 
-	for (uint32_t i = 0; i < n; i++) {
-		const struct goal_result *g = &goals[i];
-		const struct ratio measured = { g->measured, g->low, g->high };
-
-		json_array_append_new(
-			array,
-			json_pack("{s:s, s:s, s:f, s:s, s:o, s:b, s:b, s:s, "
-				  "s:s, s:s, s:i}",
-				  "goal", g->goal->what, "limit_is",
-				  goal_is_at_most(g->goal) ? "most" : "least",
-				  "limit", g->goal->limit, "unit",
-				  goal_unit(g->goal), "measured",
-				  ratio_object(&measured), "reached",
-				  g->is_reached, "within_noise", g->is_close,
-				  "workload", g->row->workload->name, "row",
-				  g->row->name, "player", g->player->name,
-				  "rows", (int)g->n_rows));
-	}
+	for (uint32_t i = 0; i < n; i++)
+		json_array_append_new(array, goal_object(&goals[i]));
 	return array;
 }
 

@@ -21,10 +21,11 @@ static void head(const struct results *results, const struct machine *machine,
 		why_no_dpdk[0] != '\0' ? ": " : "", why_no_dpdk);
 	fprintf(to, "- compiler %s, flags %s\n", machine->compiler,
 		machine->flags);
+	fprintf(to, "- %s\n", report_builds());
 	if (report_limits(n_cores)[0] != '\0')
 		fprintf(to, "- %s\n", report_limits(n_cores));
 	if (results->is_cut_short)
-		fprintf(to, "- **Ended early by a signal.**\n");
+		fprintf(to, "- **Ended early: not all rows were run.**\n");
 	fprintf(to,
 		"\nns by operation: median, its 95 %% confidence interval, "
 		"minimum. Ratio: a player's time by that of the first of "
@@ -57,6 +58,30 @@ static void player_line(const struct player_result *player, FILE *to)
 		player->n_samples);
 }
 
+static void goal_line(const struct goal_result *g, FILE *to)
+{
+	const struct goal *goal = g->goal;
+	const bool is_missed =
+		g->row != NULL && goal->limit > 0 && !g->is_reached;
+
+	fprintf(to, "| %s |", goal->what);
+	if (goal->limit > 0)
+		fprintf(to, " %s %g %s",
+			goal_is_at_most(goal) ? "at most" : "at least",
+			goal->limit, goal_unit(goal));
+	if (g->row == NULL) {
+		fprintf(to, " | | | %s | |\n", goal_state(g));
+		return;
+	}
+	fprintf(to, " | %.3f %s |", g->measured, goal_unit(goal));
+	if (g->low < g->high)
+		fprintf(to, " %.3f..%.3f", g->low, g->high);
+	fprintf(to, " | %s%s | %s/%s: %s |\n",
+		is_missed ? "**missed**" : goal_state(g),
+		g->is_close ? ", within noise" : "", g->row->workload->name,
+		g->row->name, g->player->name);
+}
+
 static void goals_table(const struct results *results, FILE *to)
 {
 	struct goal_result goals[MAX_GOALS];
@@ -64,23 +89,14 @@ static void goals_table(const struct results *results, FILE *to)
 
 	if (n == 0)
 		return;
-	fprintf(to, "\n## Goals\n\nThose that this run covers, each in the row "
-		    "that is the worst for it.\n\n"
-		    "| goal | limit | measured | 95 %% | | where |\n"
-		    "|---|---|---|---|---|---|\n");
-	for (uint32_t i = 0; i < n; i++) {
-		const struct goal_result *g = &goals[i];
-
-		fprintf(to, "| %s | %s %g %s | %.3f |", g->goal->what,
-			goal_is_at_most(g->goal) ? "at most" : "at least",
-			g->goal->limit, goal_unit(g->goal), g->measured);
-		if (g->low < g->high)
-			fprintf(to, " %.3f..%.3f", g->low, g->high);
-		fprintf(to, " | %s%s | %s/%s: %s |\n",
-			g->is_reached ? "reached" : "**missed**",
-			g->is_close ? ", within noise" : "",
-			g->row->workload->name, g->row->name, g->player->name);
-	}
+	fprintf(to,
+		"\n## Goals\n\n%s, each in the row that is the worst for it; "
+		"the number is that of the founding document.\n\n"
+		"| goal | limit | measured | 95 %% | | where |\n"
+		"|---|---|---|---|---|---|\n",
+		results->has_all_goals ? "All" : "Those that this run covers");
+	for (uint32_t i = 0; i < n; i++)
+		goal_line(&goals[i], to);
 }
 
 static void slower_table(const struct results *results, FILE *to)
@@ -121,6 +137,7 @@ bool report_md(const struct results *results, const struct machine *machine,
 	const struct workload *before = NULL;
 
 	head(results, machine, n_cores, why_no_dpdk, to);
+	goals_table(results, to);
 	for (uint32_t r = 0; r < results->n_rows; r++) {
 		const struct row_result *row = &results->rows[r];
 
@@ -138,7 +155,6 @@ bool report_md(const struct results *results, const struct machine *machine,
 		for (uint32_t i = 0; i < row->n_players; i++)
 			player_line(&row->players[i], to);
 	}
-	goals_table(results, to);
 	slower_table(results, to);
 	return fflush(to) == 0;
 }

@@ -36,7 +36,8 @@ struct row_result {
 struct results {
 	struct row_result *rows;
 	uint32_t n_rows, n_room;
-	bool is_cut_short;   /* by a signal */
+	bool is_cut_short;   /* by a signal, or the limit of --goals */
+	bool has_all_goals;  /* to be listed, those not run, too */
 	const char *command; /* "mem" */
 };
 

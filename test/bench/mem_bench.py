@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""./mr bench mem [--native] [--plots DIR] [arguments of mr-bench mem]
+"""./mr bench mem [--native] [--goals] [--plots DIR] [arguments of mr-bench mem]
 
 The memory layer beside its peers. With root, huge pages are set aside for
 DPDK and for us while it runs.
 
 --native     both sides compiled with -march=native, in build-native/;
              libdpdk itself stays as the distribution built it
+--goals      all goals in less than 12 minutes; the report (report.md,
+             report.json, charts) is in build/bench-goals, or --out DIR
 --plots DIR  measure what docs/performance.md shows as charts, about 20
              minutes, and put these into DIR
 """
@@ -91,6 +93,8 @@ def main():
     if "--help" in arguments:
         print(__doc__)
     build = build_native() if taken(arguments, "--native") else TOP / "build"
+    if "--goals" in arguments and "--out" not in arguments:
+        arguments += ["--out", str(TOP / "build/bench-goals")]
     plots = value_taken(arguments, "--plots")
     command = [str(build / "apps/bench/mr-bench"), "mem", *arguments]
     if plots is None:

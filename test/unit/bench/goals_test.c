@@ -7,7 +7,8 @@
 #include "goals.h"
 
 static const struct workload b06 = { .name = "B06" }, b08 = { .name = "B08" },
-			     b09 = { .name = "B09" }, b17 = { .name = "B17" };
+			     b09 = { .name = "B09" }, b12 = { .name = "B12" },
+			     b17 = { .name = "B17" };
 
 static struct player_result player(const char *name, enum side side, double ns,
 				   double to_ours)
@@ -57,7 +58,7 @@ static void time_is_compared_with_its_limit(void **state)
 
 	(void)state;
 	assert_int_equal(look(&r, 1, goals), 1);
-	assert_string_equal(goals[0].goal->what, "single from the cache");
+	assert_string_equal(goals[0].goal->what, "2: single from the cache");
 	assert_string_equal(goal_unit(goals[0].goal), "ns");
 	assert_ptr_equal(goals[0].player, &p[1]);
 	assert_false(goals[0].is_reached); /* 2 ns */
@@ -160,6 +161,97 @@ static void the_best_of_dpdk_is_what_counts(void **state)
 	assert_true(goals[0].is_reached);
 }
 
+/* In a run of one player, on n threads; the plot is what rows share. */
+static struct row_result point(struct player_result *player, const char *plot,
+			       uint32_t n_threads)
+{
+	struct row_result r = row(&b12, "fast threads=?", player, 1);
+
+	strcpy(r.plot, plot);
+	r.n_threads = n_threads;
+	return r;
+}
+
+static void growth_is_by_the_same_player_on_one_thread(void **state)
+{
+	struct player_result one = player("millrace objects", SIDE_OURS, 4, 1),
+			     two = player("millrace objects", SIDE_OURS, 4.4,
+					  1),
+			     eight = player("millrace objects", SIDE_OURS, 5.2,
+					    1),
+			     other = player("millrace objects", SIDE_OURS, 1,
+					    1);
+	struct row_result rows[] = { point(&one, "fast", 1),
+				     point(&two, "fast", 2),
+				     point(&eight, "fast", 8),
+				     point(&other, "N=128", 1) };
+	struct goal_result goals[MAX_GOALS];
+
+	(void)state;
+	assert_int_equal(look(rows, 1, goals), 0); /* nothing to compare */
+	assert_int_equal(look(rows, 2, goals), 1);
+	assert_true(goals[0].measured > 1.0999 && goals[0].measured < 1.1001);
+	assert_true(goals[0].low < 1.1 && goals[0].high > 1.1);
+	assert_true(goals[0].is_reached);
+	assert_true(goal_is_at_most(goals[0].goal));
+	assert_int_equal(look(rows, 4, goals), 1);
+	assert_ptr_equal(goals[0].player, &eight);
+	assert_true(goals[0].measured > 1.2999 && goals[0].measured < 1.3001);
+	assert_string_equal(goal_state(&goals[0]), "missed");
+	one.ns.n = 0;
+	assert_int_equal(look(rows, 4, goals), 0);
+}
+
+static const struct goal_result *of(const struct goal_result *goals, uint32_t n,
+				    const char *what)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (strcmp(goals[i].goal->what, what) == 0)
+			return &goals[i];
+	return NULL;
+}
+
+static void all_goals_of_a_command_are_listed(void **state)
+{
+	struct player_result p = player("single", SIDE_OURS, 1, 1);
+	struct row_result r = row(&b06, "from=pages bulk=64", &p, 1);
+	struct results results = {
+		.rows = &r, .n_rows = 1, .has_all_goals = true, .command = "mem"
+	};
+	const char *flow = "bulk lookup of 1 M: rte_hash by ours";
+	struct goal_result goals[MAX_GOALS];
+	uint32_t n;
+
+	(void)state;
+	n = goals_look(&results, goals);
+	assert_true(n > 30);
+	assert_string_equal(goal_state(of(goals, n, "burst of 32 by address")),
+			    "not run");
+	assert_string_equal(
+		goal_state(of(goals, n, "2: single by array of 64, allocator")),
+		"reported");
+	assert_null(of(goals, n, flow));
+	results.command = "flow";
+	results.n_rows = 0;
+	n = goals_look(&results, goals);
+	assert_non_null(of(goals, n, flow));
+	assert_null(of(goals, n, "burst of 32 by address"));
+	assert_int_equal(goals[0].n_rows, 0);
+}
+
+static void goals_choose_rows_and_players(void **state)
+{
+	(void)state;
+	assert_true(goals_want_row("B06", "from=pages bulk=1"));
+	assert_false(goals_want_row("B06", "from=pages bulk=2"));
+	assert_false(goals_want_row("B01", "1 core"));
+	assert_true(goals_want_player("rte_mempool ring c512"));
+	assert_true(goals_want_player("rte_mempool stack c256, in bulk"));
+	assert_false(goals_want_player("rte_mempool bucket c256"));
+	assert_false(goals_want_player("rte_mempool ring c0"));
+	assert_false(goals_want_player("return=home, magazines of 64"));
+}
+
 static void slower_rows_are_counted(void **state)
 {
 	struct player_result a[] = { player("ours", SIDE_OURS, 1, 1),
@@ -192,6 +284,9 @@ int main(void)
 		cmocka_unit_test(a_figure_beside_the_time_is_compared),
 		cmocka_unit_test(the_best_of_dpdk_is_what_counts),
 		cmocka_unit_test(slower_rows_are_counted),
+		cmocka_unit_test(growth_is_by_the_same_player_on_one_thread),
+		cmocka_unit_test(all_goals_of_a_command_are_listed),
+		cmocka_unit_test(goals_choose_rows_and_players),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

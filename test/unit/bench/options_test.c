@@ -40,6 +40,10 @@ static void the_defaults_are_those_of_the_man_page(void **state)
 	assert_null(o.out);
 	assert_int_equal(parse("flow", &o, &error), PARSE_RUN);
 	assert_string_equal(o.command, "flow");
+	assert_int_equal(parse("mem --goals", &o, &error), PARSE_RUN);
+	assert_true(o.is_goals);
+	assert_int_equal(o.n_samples, 15);
+	assert_int_equal(o.sample_ms, 20);
 	assert_int_equal(parse("mem --quick", &o, &error), PARSE_RUN);
 	assert_int_equal(o.n_samples, 7);
 	assert_int_equal(o.sample_ms, 5);
