@@ -9,7 +9,7 @@
  *   frag.c        frag caches, which cut them
  *   outbox.c      pages for other pools and caches, in open magazines
  *   inbox.c       where pages come home to
- *   cache_life.c  made, destroyed, adopted
+ *   cache_life.c  made, destroyed, adopted, emptied
  */
 #ifndef POOL_CACHE_H
 #define POOL_CACHE_H
@@ -65,6 +65,12 @@ void mri_outbox_put(struct mr_cache *cache, struct mr_pool *pool, uint32_t home,
 		    const uint32_t *pages, uint32_t n);
 /* For each call that frees while something is open. */
 void mri_outbox_tick(struct mr_cache *cache);
+
+/*
+ * The owner of a cache that the janitor asked to give back: all free pages to
+ * the page allocator, unless it did something since. lib/pool/cache_life.c
+ */
+void mri_cache_give_back(struct mr_cache *cache);
 
 /* Inboxes, where pages go home to. lib/pool/inbox.c */
 void mri_inbox_open(struct mr_pool *pool, uint32_t id);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Caches: made, destroyed, adopted. */
+/* Caches: made, destroyed, adopted, emptied. */
 #include <errno.h>
 
 #include "pool/cache.h"
@@ -174,6 +174,45 @@ void mr_cache_destroy(struct mr_cache *cache)
 		__atomic_fetch_add(&to[i], from[i], __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&pool->lock);
 	mr_free(pool->ctx, cache);
+}
+
+/*
+ * Pages that came back here: to the page allocator, since the segments that
+ * they keep may go then. The magazines stay.
+ */
+static void give_pages(struct mr_cache *cache, const uint32_t *pages,
+		       uint32_t n)
+{
+	mr_counter_add(&cache->n_fetched, -(uint64_t)n);
+	mri_page_free_bulk(&cache->pool->page_alloc, pages, n);
+}
+
+__attribute__((noinline, cold)) void mri_cache_give_back(struct mr_cache *cache)
+{
+	struct mr_pool *pool = cache->pool;
+	uint64_t *n_failed = &cache->counters.depot_cas_failed;
+	struct mri_pair *pair = &cache->pair;
+	struct mri_magazine *home;
+
+	__atomic_store_n(&cache->is_asked, 0, __ATOMIC_RELAXED);
+	if (mri_cache_activity(cache) !=
+	    __atomic_load_n(&cache->seen_activity, __ATOMIC_RELAXED))
+		return;
+	give_pages(cache, pair->loaded->numbers, mri_pair_n_loaded(pair));
+	mri_pair_set_n_loaded(pair, 0);
+	give_pages(cache, pair->prev->numbers, mri_magazine_n(pair->prev));
+	mri_magazine_set_n(pair->prev, 0);
+	while (pool->home != NULL &&
+	       (home = mri_inbox_take(pool, cache->id, n_failed)) != NULL) {
+		mr_counter_add(&cache->counters.n_from_inbox,
+			       mri_magazine_n(home));
+		give_pages(cache, home->numbers, mri_magazine_n(home));
+		mri_magazine_set_n(home, 0);
+		mri_depot_put(&pool->depot.empty, home, n_failed);
+	}
+	/* This was no work: it goes on being idle. */
+	__atomic_store_n(&cache->seen_activity, mri_cache_activity(cache),
+			 __ATOMIC_RELAXED);
 }
 
 struct mr_cache *mr_cache_adopt(struct mr_cache *cache)

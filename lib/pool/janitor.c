@@ -11,6 +11,9 @@
  * most that were in use, which decays by an eighth per call: pages that even
  * then were left in the depot. They go in order of address, so that the last
  * segments become free first, since these are the ones that can go.
+ *
+ * Pages of idle caches are their owners' to give: they are asked, and do so at
+ * their next flush. Pages in quarantine go when they were there for as long.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -38,15 +41,19 @@ struct round {
 	struct mr_tend_report report;
 };
 
-/* The clock that states are stamped by, and what caches were seen to do. */
-static void tick(struct mr_pool *pool, uint64_t now_ns)
+/*
+ * The clock that states are stamped by, and what caches were seen to do: those
+ * that did nothing for long are asked to give back.
+ */
+static void tick(struct mr_pool *pool, uint64_t now_ns, uint64_t idle_ns)
 {
 	if (pool->safety != NULL)
 		__atomic_store_n(&pool->safety->now_us, now_ns / 1000,
 				 __ATOMIC_RELAXED);
 	pthread_mutex_lock(&pool->lock);
 	for (struct mr_cache *c = pool->caches; c != NULL; c = c->next)
-		mri_cache_idle_ns(c, now_ns);
+		if (mri_cache_idle_ns(c, now_ns) >= idle_ns)
+			__atomic_store_n(&c->is_asked, 1, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&pool->lock);
 }
 
@@ -217,6 +224,30 @@ static void take_blocks(struct round *r)
 	}
 }
 
+/*
+ * Pages of the quarantine that were there when this last looked, if that is
+ * long enough ago.
+ */
+static void end_quarantine(struct round *r, uint64_t now_ns, uint64_t idle_ns)
+{
+	struct mr_pool *pool = r->pool;
+	struct mri_quarantine *q;
+	uint32_t pages[MR_MAGAZINE_PAGES], n;
+
+	if (pool->safety == NULL || pool->safety->level < MR_SAFETY_POISON)
+		return;
+	q = &pool->safety->quarantine;
+	if (mri_distance(q->seen_ns, now_ns) < idle_ns)
+		return;
+	while ((n = mri_quarantine_take_before(q, pages, MR_MAGAZINE_PAGES,
+					       q->n_seen)) > 0) {
+		mri_page_free_bulk(&pool->page_alloc, pages, n);
+		r->report.n_pages_back += n;
+	}
+	q->n_seen = mri_quarantine_n_in(q);
+	q->seen_ns = now_ns;
+}
+
 /* Pages to keep, so that only segments go which were free for long enough. */
 static uint64_t pages_in_use(struct mr_pool *pool, uint64_t now_ns,
 			     uint64_t idle_ns)
@@ -306,11 +337,12 @@ int mr_pool_tend(struct mr_pool *pool, const struct mr_tend_config *config,
 	if (c.max_magazines == 0)
 		c.max_magazines = DEFAULT_MAGAZINES;
 
-	tick(pool, now_ns);
+	tick(pool, now_ns, c.idle_ns);
 	mr_pool_stats(pool, &stats);
 	r.n_idle = n_idle_pages(pool, &stats);
 	sort_depot(&r, c.max_magazines);
 	take_blocks(&r);
+	end_quarantine(&r, now_ns, c.idle_ns);
 	grow_ahead(&r);
 	if (r.report.n_pages_grown == 0)
 		shrink(&r, now_ns, c.n_keep, c.idle_ns);

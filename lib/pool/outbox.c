@@ -175,6 +175,8 @@ void mri_outbox_tick(struct mr_cache *cache)
 void mr_cache_flush(struct mr_cache *cache)
 {
 	mri_block_flush(cache);
+	if (__atomic_load_n(&cache->is_asked, __ATOMIC_RELAXED) != 0)
+		mri_cache_give_back(cache);
 	if (cache->n_open == 0)
 		return;
 	for (uint32_t i = 0; i < MR_OPEN_MAGAZINES; i++)

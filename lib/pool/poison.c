@@ -5,8 +5,8 @@
  * Whoever writes through an address that was given back breaks the pattern,
  * which is looked at when the page leaves again. A page that is used again at
  * once would hide that, so pages wait in a queue until a quarter of the pool is
- * in it, and the oldest leaves first. All of it has a lock: this is for finding
- * faults.
+ * in it, or the janitor finds them old; the oldest leaves first. All of it has
+ * a lock: this is for finding faults.
  */
 #include <errno.h>
 #include <string.h>
@@ -59,6 +59,16 @@ void mri_quarantine_put(struct mri_quarantine *q, const uint32_t *pages,
 	pthread_mutex_unlock(&q->lock);
 }
 
+/* Under its lock: the n oldest. */
+static void take_oldest(struct mri_quarantine *q, uint32_t *pages, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		pages[i] = q->pages[(q->first + i) % q->n_places];
+	q->first = (q->first + n) % q->n_places;
+	q->n_left += n;
+	__atomic_store_n(&q->n, q->n - n, __ATOMIC_RELAXED);
+}
+
 uint32_t mri_quarantine_take(struct mri_quarantine *q, uint32_t *pages,
 			     uint32_t n, uint32_t n_keep)
 {
@@ -66,10 +76,28 @@ uint32_t mri_quarantine_take(struct mri_quarantine *q, uint32_t *pages,
 		return 0;
 	pthread_mutex_lock(&q->lock);
 	n = mri_min_u32(n, q->n > n_keep ? q->n - n_keep : 0);
-	for (uint32_t i = 0; i < n; i++)
-		pages[i] = q->pages[(q->first + i) % q->n_places];
-	q->first = (q->first + n) % q->n_places;
-	__atomic_store_n(&q->n, q->n - n, __ATOMIC_RELAXED);
+	take_oldest(q, pages, n);
+	pthread_mutex_unlock(&q->lock);
+	return n;
+}
+
+uint64_t mri_quarantine_n_in(struct mri_quarantine *q)
+{
+	uint64_t n;
+
+	pthread_mutex_lock(&q->lock);
+	n = q->n_left + q->n;
+	pthread_mutex_unlock(&q->lock);
+	return n;
+}
+
+uint32_t mri_quarantine_take_before(struct mri_quarantine *q, uint32_t *pages,
+				    uint32_t n, uint64_t n_in)
+{
+	pthread_mutex_lock(&q->lock);
+	/* None came in since then that is not behind them. */
+	n = mri_min_u32(n, (uint32_t)mri_distance(q->n_left, n_in));
+	take_oldest(q, pages, n);
 	pthread_mutex_unlock(&q->lock);
 	return n;
 }

@@ -89,6 +89,7 @@ struct mr_cache {
 	struct mr_frag_cache *frags; /* those of this cache; pool's lock */
 	uint32_t n_open;       /* pages in open magazines; atomic */
 	uint32_t n_puts;       /* calls that found some open */
+	uint32_t is_asked;     /* by the janitor to give back; atomic */
 	struct mri_open_magazine open[MR_OPEN_MAGAZINES];
 	/* As mr_cache_stats() or the janitor last saw it; both atomic. */
 	uint64_t seen_activity, seen_ns;
@@ -237,6 +238,8 @@ static inline uint32_t mri_pool_population(const struct mr_pool *pool)
  * time for this. Whoever looks notes what he saw. lib/pool/stats.c
  */
 uint64_t mri_cache_idle_ns(struct mr_cache *cache, uint64_t now_ns);
+/* What a cache did so far, in one number that another one differs from. */
+uint64_t mri_cache_activity(const struct mr_cache *cache);
 
 /* Pages that caches have in open magazines. lib/pool/stats.c */
 uint64_t mri_pool_n_held(const struct mr_pool *pool);

@@ -60,6 +60,8 @@ struct mri_quarantine {
 	uint32_t n_places;
 	uint32_t first;
 	uint32_t n; /* atomic, for a look without the lock */
+	uint64_t n_left; /* pages that have been here, and are not any more */
+	uint64_t n_seen, seen_ns; /* the janitor's: those that ever came in */
 	uint32_t bound;
 };
 
@@ -157,6 +159,10 @@ void mri_quarantine_put(struct mri_quarantine *q, const uint32_t *pages,
 /* Up to n of the oldest; but leave n_keep of them. */
 uint32_t mri_quarantine_take(struct mri_quarantine *q, uint32_t *pages,
 			     uint32_t n, uint32_t n_keep);
+/* Pages that ever came in; and up to n of those of them that are still here. */
+uint64_t mri_quarantine_n_in(struct mri_quarantine *q);
+uint32_t mri_quarantine_take_before(struct mri_quarantine *q, uint32_t *pages,
+				    uint32_t n, uint64_t n_in);
 void mri_poison_fill(struct mr_pool *pool, uint64_t addr, uint32_t n_bytes);
 /* A page that was filled leaves: whether it is as it was. */
 void mri_poison_check(struct mr_pool *pool, uint32_t page, uint64_t state);

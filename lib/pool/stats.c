@@ -69,8 +69,7 @@ uint64_t mri_pool_n_held(const struct mr_pool *pool)
 	return n;
 }
 
-/* What a cache did so far, in one number that another one differs from. */
-static uint64_t activity(const struct mr_cache *cache)
+uint64_t mri_cache_activity(const struct mr_cache *cache)
 {
 	return __atomic_load_n(&cache->pair.top, __ATOMIC_RELAXED) +
 	       (mr_counter_get(&cache->n_fetched) << 32) +
@@ -79,7 +78,7 @@ static uint64_t activity(const struct mr_cache *cache)
 
 uint64_t mri_cache_idle_ns(struct mr_cache *cache, uint64_t now_ns)
 {
-	const uint64_t seen = activity(cache);
+	const uint64_t seen = mri_cache_activity(cache);
 
 	/* Two who look at once may both write: the same, nearly. */
 	if (__atomic_load_n(&cache->seen_activity, __ATOMIC_RELAXED) != seen) {

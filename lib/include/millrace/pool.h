@@ -250,20 +250,20 @@ struct mr_tend_report {
 /**
  * The janitor: call it now and then from a control thread.
  *
- * It takes magazines out of the depot as a cache would, half of them at most
- * (rounded up, or it would never see the last one),
- * sorts their pages by address, finds pages that are there twice, moves what
- * has been idle to the page allocator, and gives whole idle segments back to
- * the system.
+ * It takes half of the depot's magazines, rounded up, sorts their pages by
+ * address, finds pages that are there twice, moves what has been idle to the
+ * page allocator, and gives whole idle segments back to the system. Caches that
+ * did nothing for idle_ns are asked for their free pages: the owner gives them
+ * with its next mr_cache_flush(), if it did nothing since. Pages in quarantine
+ * go if a call at least idle_ns ago saw them there.
  *
  * @param         config  or NULL for the defaults
  * @param[in,out] report  size set by the caller; or NULL
  *
  * @return 0, or -EINVAL if a size is 0
  *
- * Owner:  unchanged.
- * Thread: any one at a time; the data path goes on, and may find the depot
- *         empty earlier.
+ * Owner:  unchanged. Thread: any one at a time; the data path goes on, and may
+ *         find the depot empty earlier.
  * Cost:   some 10 ns per page looked at; munmap() for a segment.
  */
 MR_API int mr_pool_tend(struct mr_pool *pool,
@@ -309,15 +309,15 @@ MR_API void mr_cache_destroy(struct mr_cache *cache);
 MR_API struct mr_cache *mr_cache_adopt(struct mr_cache *cache);
 
 /**
- * Send what is in open magazines to where it belongs, filled or not.
+ * Send what is in open magazines to where it belongs, filled or not; and, if
+ * mr_pool_tend() asked for them, all free pages to the page allocator.
  *
- * mr_rx_burst() does so when it comes back empty. A call that frees does so
- * when the pool they are from has run dry, or when nothing was added in the
- * last 32 to 64 such calls. Only a thread that neither receives nor frees any
- * more has to call it.
+ * mr_rx_burst() does so when it comes back empty. A call that frees sends what
+ * is open when its pool has run dry, or when nothing was added in the last 32
+ * to 64 such calls. Only who neither receives nor frees has to call it.
  *
  * Owner:  unchanged. Thread: the one that uses @p cache.
- * Cost:   nothing if none is open; else one CAS per magazine.
+ * Cost:   nothing if none is open; else one CAS or lock per magazine.
  */
 MR_API void mr_cache_flush(struct mr_cache *cache);
 

@@ -7,6 +7,7 @@
 #include <millrace/page.h>
 
 #include "support/mt.h"
+#include "support/safety_unit.h"
 
 enum { N_PAGES = 1024 };
 
@@ -101,8 +102,8 @@ static void magazines_are_sorted(void **state)
 	assert_int_equal(report.n_duplicates, 0);
 	assert_in_flight(f.pool, 0);
 	for (uint32_t m = 0; m < report.n_magazines; m++) {
-		magazine = mri_depot_take(&f.pool->depot,
-					  &f.pool->depot.filled, &n_failed);
+		magazine = mri_depot_take(&f.pool->depot, &f.pool->depot.filled,
+					  &n_failed);
 		assert_non_null(magazine);
 		assert_int_equal(magazine->n, MR_MAGAZINE_PAGES);
 		for (uint32_t i = 0; i < MR_MAGAZINE_PAGES; i++) {
@@ -115,8 +116,7 @@ static void magazines_are_sorted(void **state)
 		mri_page_free_bulk(&f.pool->page_alloc, magazine->numbers,
 				   MR_MAGAZINE_PAGES);
 		mri_magazine_set_n(magazine, 0);
-		mri_depot_put(&f.pool->depot.empty, magazine,
-			      &n_failed);
+		mri_depot_put(&f.pool->depot.empty, magazine, &n_failed);
 	}
 	fixture_close(&f);
 }
@@ -324,6 +324,140 @@ static void idle_caches_grow_old(void **state)
 	clocked_close(&c);
 }
 
+enum { IDLE_NS = 5000 };
+
+static void let_idle(struct mr_pool *pool, uint64_t *now_ns)
+{
+	const struct mr_tend_config config = { .size = sizeof(config),
+					       .idle_ns = IDLE_NS };
+
+	tend(pool, &config);
+	*now_ns += IDLE_NS;
+	tend(pool, &config);
+}
+
+static struct mr_cache_stats stats_of(const struct mr_cache *cache)
+{
+	struct mr_cache_stats stats = { .size = sizeof(stats) };
+
+	assert_int_equal(mr_cache_stats(cache, &stats), 0);
+	return stats;
+}
+
+static void idle_caches_give_back_when_flushed(void **state)
+{
+	struct mr_pool_config config = { .size = sizeof(config),
+					 .n_pages = 512 };
+	struct clocked c;
+	uint64_t addrs[100];
+
+	(void)state;
+	clocked_open(&c, &config);
+	churn(c.cache, addrs, 100);
+	mr_cache_flush(c.cache);
+	assert_in_range(stats_of(c.cache).n_pages, 1, 512);
+	let_idle(c.pool, &c.now_ns);
+	/* It is its owner's: only he empties it. */
+	assert_in_range(stats_of(c.cache).n_pages, 1, 512);
+	mr_cache_flush(c.cache);
+	assert_int_equal(stats_of(c.cache).n_pages, 0);
+	assert_int_equal(stats_of(c.cache).n_free, 100);
+	/* That was not work. */
+	assert_int_equal(stats_of(c.cache).idle_ns, IDLE_NS);
+	assert_in_flight(c.pool, 0);
+	/* Asked while idle, and at work since: what it has it needs. */
+	let_idle(c.pool, &c.now_ns);
+	churn(c.cache, addrs, 100);
+	mr_cache_flush(c.cache);
+	assert_in_range(stats_of(c.cache).n_pages, 1, 512);
+	mr_cache_flush(c.cache);
+	assert_in_range(stats_of(c.cache).n_pages, 1, 512);
+	assert_in_flight(c.pool, 0);
+	clocked_close(&c);
+}
+
+static void idle_caches_give_what_came_home(void **state)
+{
+	struct mr_pool_config config = { .size = sizeof(config),
+					 .n_pages = 512,
+					 .returns = MR_RETURN_HOME };
+	struct mr_pool_stats stats = { .size = sizeof(stats) };
+	struct mri_pool_places places;
+	struct mr_cache *other;
+	struct clocked c;
+	uint64_t addrs[100];
+
+	(void)state;
+	clocked_open(&c, &config);
+	assert_int_equal(mr_cache_create(c.pool, &other, NULL), 0);
+	assert_int_equal(mr_frag_alloc_bulk(c.cache, addrs, 100, 4096), 100);
+	mr_frag_free_bulk(other, addrs, 100);
+	mr_cache_flush(other);
+	assert_int_equal(pool_stats(c.pool).n_open, 100);
+	let_idle(c.pool, &c.now_ns);
+	mr_cache_flush(c.cache);
+	assert_int_equal(pool_stats(c.pool).n_open, 0);
+	assert_int_equal(mri_pool_stats(c.pool, &stats, &places), 0);
+	assert_int_equal(places.n_page_alloc, 512);
+	assert_in_flight(c.pool, 0);
+	mr_cache_destroy(other);
+	clocked_close(&c);
+}
+
+static void segments_of_idle_caches_go(void **state)
+{
+	struct mr_pool_config config = { .size = sizeof(config),
+					 .n_pages = 512,
+					 .max_pages = 4096,
+					 .segment_pages = 512 };
+	uint64_t addrs[4096];
+	struct clocked c;
+
+	(void)state;
+	clocked_open(&c, &config);
+	churn(c.cache, addrs, 4096);
+	for (uint32_t i = 0; i < 100; i++) {
+		c.now_ns += UINT64_C(1000000000);
+		tend(c.pool, NULL);
+		mr_cache_flush(c.cache);
+	}
+	assert_int_equal(pool_stats(c.pool).n_pages, 512);
+	clocked_close(&c);
+}
+
+static void old_pages_leave_quarantine(void **state)
+{
+	struct mr_pool_config config = { .size = sizeof(config),
+					 .n_pages = 512,
+					 .safety = MR_SAFETY_POISON };
+	const struct mr_tend_config idle = { .size = sizeof(idle),
+					     .idle_ns = IDLE_NS };
+	struct clocked c;
+	uint64_t addrs[100];
+
+	(void)state;
+	clocked_open(&c, &config);
+	assert_int_equal(mr_frag_alloc_bulk(c.cache, addrs, 100, 4096), 100);
+	tend(c.pool, &idle);
+	mr_frag_free_bulk(c.cache, addrs, 60);
+	c.now_ns += IDLE_NS;
+	/* Seen for the first time. */
+	assert_int_equal(tend(c.pool, &idle).n_pages_back, 0);
+	assert_int_equal(mri_safety_n_held(c.pool), 60);
+	mr_frag_free_bulk(c.cache, &addrs[60], 40);
+	c.now_ns += IDLE_NS - 1;
+	assert_int_equal(tend(c.pool, &idle).n_pages_back, 0);
+	c.now_ns += 1;
+	assert_int_equal(tend(c.pool, &idle).n_pages_back, 60);
+	assert_int_equal(mri_safety_n_held(c.pool), 40);
+	assert_in_flight(c.pool, 0);
+	c.now_ns += IDLE_NS;
+	assert_int_equal(tend(c.pool, &idle).n_pages_back, 40);
+	assert_int_equal(mri_safety_n_held(c.pool), 0);
+	assert_in_flight(c.pool, 0);
+	clocked_close(&c);
+}
+
 /* Threads that work, and one that tends. */
 struct shared {
 	struct pool_fixture f;
@@ -354,8 +488,7 @@ static void hold_and_give(struct shared *shared, struct mt_thread *thread,
 	for (uint32_t i = 0; i < n; i++) {
 		const uint32_t page = mri_page_of(shared->f.pool, addrs[i]);
 
-		mt_check(thread->run,
-			 shared->f.base[addrs[i]] == thread->id);
+		mt_check(thread->run, shared->f.base[addrs[i]] == thread->id);
 		__atomic_store_n(&shared->owners[page], 0, __ATOMIC_RELAXED);
 	}
 	mr_frag_free_bulk(cache, addrs, n);
@@ -371,9 +504,8 @@ static void work_or_tend(struct mt_thread *thread)
 	if (thread->id > N_WORKERS) {
 		while (__atomic_load_n(&shared->n_working, __ATOMIC_RELAXED) >
 		       0) {
-			mt_check(thread->run,
-				 mr_pool_tend(shared->f.pool, &config, NULL) ==
-					 0);
+			mt_check(thread->run, mr_pool_tend(shared->f.pool,
+							   &config, NULL) == 0);
 			sched_yield();
 		}
 		return;
@@ -381,8 +513,10 @@ static void work_or_tend(struct mt_thread *thread)
 	mt_check(thread->run,
 		 mr_cache_create(shared->f.pool, &cache, NULL) == 0);
 	for (uint64_t i = 0; i < thread->run->n_ops && !mt_failed(thread->run);
-	     i++)
+	     i++) {
 		hold_and_give(shared, thread, cache);
+		mr_cache_flush(cache);
+	}
 	mr_cache_destroy(cache);
 	__atomic_fetch_sub(&shared->n_working, 1, __ATOMIC_RELAXED);
 }
@@ -405,9 +539,8 @@ static void workers_go_on_meanwhile(void **state)
 	mr_cache_destroy(shared.f.cache);
 	assert_int_equal(mr_pool_destroy(shared.f.pool, NULL), 0);
 	config.region = shared.f.region;
-	assert_int_equal(mr_pool_create(shared.f.ctx, &config, &shared.f.pool,
-					NULL),
-			 0);
+	assert_int_equal(
+		mr_pool_create(shared.f.ctx, &config, &shared.f.pool, NULL), 0);
 	assert_int_equal(mr_cache_create(shared.f.pool, &shared.f.cache, NULL),
 			 0);
 	shared.n_working = N_WORKERS;
@@ -428,6 +561,10 @@ int main(void)
 		cmocka_unit_test(a_port_keeps_what_it_registered),
 		cmocka_unit_test(it_grows_ahead),
 		cmocka_unit_test(idle_caches_grow_old),
+		cmocka_unit_test(idle_caches_give_back_when_flushed),
+		cmocka_unit_test(idle_caches_give_what_came_home),
+		cmocka_unit_test(segments_of_idle_caches_go),
+		cmocka_unit_test(old_pages_leave_quarantine),
 		cmocka_unit_test(workers_go_on_meanwhile),
 	};
 
