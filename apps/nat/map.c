@@ -203,7 +203,8 @@ bool nat_maps_is_elsewhere(const struct nat_maps *maps, uint32_t id)
 		       maps->shard;
 }
 
-/* Where a tuple is not found: its address may be mapped one to one. */
+/* Where a tuple is not found: its address may be mapped one to one. No other
+ * mapping has a key without a protocol. */
 static void find_one_to_ones(const struct nat_maps *maps,
 			     const struct nat_tuple *inside, uint32_t n,
 			     uint32_t *ids)

@@ -168,7 +168,7 @@ enum nat_reason nat_maps_open(struct nat_maps *maps,
 
 /*
  * A packet of a mapping goes out to remote, or comes in from it: looks at the
- * filter (in only), the session and TCP's state, and refreshes what RFC 4787
+ * filter (in only; static mappings have none), the session and TCP's state, and refreshes what RFC 4787
  * REQ-6 and RFC 7857 let it refresh. tcp_flags: of the header, else 0. NAT_OK,
  * or why it must be dropped: NAT_DROP_FILTERED, _TABLE_FULL, _QUOTA,
  * _UNSOLICITED_SYN (in: the caller holds it).

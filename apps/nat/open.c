@@ -237,8 +237,9 @@ enum nat_reason nat_maps_open(struct nat_maps *maps,
 	ordinal = nat_subscriber_ordinal(maps->config, inside->addr);
 	if (ordinal == NAT_NO_ORDINAL)
 		return NAT_DROP_SPOOFED;
+	/* Protocol 0 without a port is the key of a one-to-one. */
 	if (nat_proto_of(inside->proto) == NAT_PROTOS &&
-	    !maps->config->passes_other_protocols)
+	    (!maps->config->passes_other_protocols || inside->proto == 0))
 		return NAT_DROP_PROTOCOL;
 	return open_new(maps, inside, ordinal, now_s, ret_id);
 }

@@ -24,7 +24,7 @@ enum event {
  */
 static const uint8_t next[NAT_TCP_STATES][EVENTS] = {
 	[NAT_TCP_CLOSED] = { [OUT_SYN] = NAT_TCP_OPENING,
-			     [OUT_SYN_ACK] = NAT_TCP_OPEN },
+			     [OUT_SYN_ACK] = NAT_TCP_ANSWERED },
 	[NAT_TCP_OPENING] = { [OUT_SYN] = NAT_TCP_OPENING,
 			      [OUT_SYN_ACK] = NAT_TCP_OPENING,
 			      [OUT_FIN] = NAT_TCP_OPENING,
@@ -62,7 +62,7 @@ static const uint8_t next[NAT_TCP_STATES][EVENTS] = {
 			      [IN_RST] = NAT_TCP_RESET,
 			      [IN_DATA] = NAT_TCP_HALF_IN },
 	[NAT_TCP_CLOSING] = { [OUT_SYN] = NAT_TCP_OPENING,
-			      [OUT_SYN_ACK] = NAT_TCP_OPEN,
+			      [OUT_SYN_ACK] = NAT_TCP_ANSWERED,
 			      [OUT_FIN] = NAT_TCP_CLOSING,
 			      [OUT_RST] = NAT_TCP_CLOSING,
 			      [OUT_DATA] = NAT_TCP_CLOSING,
@@ -71,7 +71,7 @@ static const uint8_t next[NAT_TCP_STATES][EVENTS] = {
 			      [IN_RST] = NAT_TCP_CLOSING,
 			      [IN_DATA] = NAT_TCP_CLOSING },
 	[NAT_TCP_RESET] = { [OUT_SYN] = NAT_TCP_OPENING,
-			    [OUT_SYN_ACK] = NAT_TCP_OPEN,
+			    [OUT_SYN_ACK] = NAT_TCP_ANSWERED,
 			    [OUT_FIN] = NAT_TCP_HALF_OUT,
 			    [OUT_RST] = NAT_TCP_RESET,
 			    [OUT_DATA] = NAT_TCP_OPEN,
@@ -79,6 +79,16 @@ static const uint8_t next[NAT_TCP_STATES][EVENTS] = {
 			    [IN_FIN] = NAT_TCP_HALF_IN,
 			    [IN_RST] = NAT_TCP_RESET,
 			    [IN_DATA] = NAT_TCP_OPEN },
+	/* A host that was made to look like the sender says RST. */
+	[NAT_TCP_ANSWERED] = { [OUT_SYN] = NAT_TCP_ANSWERED,
+			       [OUT_SYN_ACK] = NAT_TCP_ANSWERED,
+			       [OUT_FIN] = NAT_TCP_ANSWERED,
+			       [OUT_RST] = NAT_TCP_ANSWERED,
+			       [OUT_DATA] = NAT_TCP_ANSWERED,
+			       [IN_SYN] = NAT_TCP_ANSWERED,
+			       [IN_FIN] = NAT_TCP_HALF_IN,
+			       [IN_RST] = NAT_TCP_ANSWERED,
+			       [IN_DATA] = NAT_TCP_OPEN },
 };
 
 static enum event event_of(enum nat_direction direction, uint8_t flags)
@@ -106,6 +116,7 @@ bool nat_tcp_refreshes(enum nat_tcp state, uint8_t flags)
 {
 	switch (state) {
 	case NAT_TCP_OPENING:
+	case NAT_TCP_ANSWERED:
 		return (flags & (NAT_TCP_SYN | NAT_TCP_RST)) == NAT_TCP_SYN;
 	case NAT_TCP_OPEN:
 	case NAT_TCP_HALF_OUT:
@@ -136,8 +147,8 @@ uint32_t nat_tcp_timeout(const struct nat_timeouts *timeouts,
 const char *nat_tcp_name(uint32_t state)
 {
 	static const char *const names[] = {
-		"closed",  "opening", "open",  "half-out",
-		"half-in", "closing", "reset", NULL,
+		"closed",  "opening", "open",     "half-out", "half-in",
+		"closing", "reset",   "answered", NULL,
 	};
 
 	return names[state < NAT_TCP_STATES ? state : NAT_TCP_STATES];

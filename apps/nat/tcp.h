@@ -4,14 +4,16 @@
  * and RFC 6146 section 3.5.2, from which it comes.
  *
  *             out SYN            in SYN
- *     CLOSED --------> OPENING ---------> OPEN <----- out SYN+ACK -- CLOSED
- *                                         |  ^
+ *     CLOSED --------> OPENING ---------> OPEN
+ *     CLOSED --------> ANSWERED --------> |  ^
+ *           out SYN+ACK         in data   |  |
  *                   FIN of each side      |  | anything but RST
  *     CLOSING <--- HALF_OUT, HALF_IN <----+->+---- RESET
  *                                           RST
  *
  * A SYN that comes in makes no session: where the filter lets it in, the answer
- * of the inside host opens one. So a stranger cannot fill our tables.
+ * of the inside host does. Until its sender says more than a SYN it is not
+ * OPEN: sessions of a forged source are gone with the timer of those that open.
  */
 #ifndef NAT_TCP_H
 #define NAT_TCP_H
@@ -36,6 +38,8 @@ enum nat_tcp {
 	NAT_TCP_HALF_IN,  /* FIN came in */
 	NAT_TCP_CLOSING,  /* FINs went both ways */
 	NAT_TCP_RESET,    /* RST in either direction */
+	NAT_TCP_ANSWERED, /* SYN came in, SYN+ACK went out. The last one: files
+			   * of sessions have the others' numbers */
 	NAT_TCP_STATES,
 };
 

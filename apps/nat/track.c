@@ -112,7 +112,10 @@ static enum nat_reason tcp_in(struct nat_maps *maps, uint32_t id,
 			      struct nat_remote remote, uint8_t flags,
 			      uint32_t now_s)
 {
+	const struct nat_map *map = nat_map_at(maps, id);
+
 	if (step_session(maps, id, remote, NAT_IN, flags, now_s) ||
+	    (map->flags & NAT_MAP_STATIC) ||
 	    maps->filtering[NAT_TCP] == NAT_FILTER_NONE)
 		return NAT_OK;
 	if (maps->filtering[NAT_TCP] == NAT_FILTER_ADDRESS &&
@@ -213,7 +216,8 @@ enum nat_reason nat_maps_in(struct nat_maps *maps, uint32_t id,
 	if (proto == NAT_TCP)
 		return tcp_in(maps, id, remote, tcp_flags, now_s);
 	if (proto != NAT_PROTOS && maps->filtering[proto] != NAT_FILTER_NONE &&
-	    !may_send(maps, id, proto, remote, now_s))
+	    !may_send(maps, id, proto, remote, now_s) &&
+	    (map->flags & NAT_MAP_STATIC) == 0)
 		return NAT_DROP_FILTERED;
 	if (maps->refreshes_inbound)
 		map->last_s = now_s;
@@ -225,7 +229,7 @@ bool nat_maps_may_in(const struct nat_maps *maps, uint32_t id, uint32_t addr)
 	const struct nat_map *map = nat_map_at(maps, id);
 	uint32_t proto = nat_proto_of(map->inside.proto);
 
-	return proto == NAT_PROTOS || nat_is_one_to_one(map) ||
+	return proto == NAT_PROTOS || (map->flags & NAT_MAP_STATIC) ||
 	       maps->filtering[proto] == NAT_FILTER_NONE ||
 	       knows_addr(maps, id, addr, maps->now_s);
 }

@@ -65,7 +65,8 @@ static void the_same_again_changes_nothing(void **state)
 	assert_int_equal(rig_find_back(&rig, ids[0]), ids[0]);
 	assert_int_equal(rig_find_back(&rig, ids[1]), ids[1]);
 	assert_int_equal(rig_find_in(&rig, TCP, POOL, 2003), ids[2]);
-	assert_int_equal(nat_map_at(rig.maps, ids[2])->tcp_state, NAT_TCP_OPEN);
+	assert_int_equal(nat_map_at(rig.maps, ids[2])->tcp_state,
+			 NAT_TCP_ANSWERED);
 	assert_int_equal(rig_stats(&rig).n_sessions, 1);
 	assert_int_equal(rig_stats(&rig).n_quarantined, 1);
 	rig_end(&rig);
@@ -354,7 +355,7 @@ static void static_ones_come_go_and_stay(void **state)
 {
 	struct next next;
 	struct rig rig;
-	uint32_t kept, inside, outside, host;
+	uint32_t id, inside, outside, host;
 
 	(void)state;
 	rig_init(&rig);
@@ -366,9 +367,9 @@ static void static_ones_come_go_and_stay(void **state)
 	};
 	rig.config.n_forwards = 2;
 	rig_start(&rig);
-	kept = rig_find_in(&rig, TCP, POOL, 80);
-	rig_out(&rig, kept, REMOTE, 9, SYN | ACK);
-	rig_out(&rig, kept, REMOTE, 10, SYN | ACK);
+	id = rig_find_in(&rig, TCP, POOL, 80);
+	rig_out(&rig, id, REMOTE, 9, SYN | ACK);
+	rig_out(&rig, id, REMOTE, 10, SYN | ACK);
 	/* In the way of what comes: by inside end, outside end, and host. */
 	inside = rig_map(&rig, UDP, INSIDE + 7, 53);
 	outside = rig_map(&rig, UDP, INSIDE + 8, 1);
@@ -387,8 +388,8 @@ static void static_ones_come_go_and_stay(void **state)
 	next.one_to_ones[0] = (struct nat_one_to_one){ POOL + 1, INSIDE + 9 };
 	next.config.n_one_to_ones = 1;
 	reload(&rig, &next);
-	assert_int_equal(rig_find_in(&rig, TCP, POOL, 80), kept);
-	assert_int_equal(nat_map_at(rig.maps, kept)->tcp_state, NAT_TCP_OPEN);
+	assert_int_equal(rig_find_in(&rig, TCP, POOL, 80), id);
+	assert_int_equal(nat_map_at(rig.maps, id)->tcp_state, NAT_TCP_ANSWERED);
 	assert_int_equal(rig_stats(&rig).n_sessions, 1);
 	assert_int_equal(rig_find_in(&rig, TCP, POOL, 81), MR_FLOW_NONE);
 	assert_int_equal(rig_find_out(&rig, TCP, INSIDE + 6, 80), MR_FLOW_NONE);

@@ -94,36 +94,39 @@ static void who_is_forwarded_to_is_paired_with_that_address(void **state)
 	rig_end(&rig);
 }
 
-static void a_static_mapping_is_filtered_and_its_sessions_end(void **state)
+/* Who may come to a forward is said by having one. Filtered or not, what a host
+ * talks to from there is known for a time. */
+static void a_forward_has_no_filter_and_its_sessions_end(void **state)
 {
 	struct rig rig;
 	uint32_t id;
 
 	(void)state;
 	rig_init(&rig);
-	rig.config.filtering[NAT_TCP] = NAT_FILTER_ADDRESS;
-	forward(&rig, POOL, 2000, 2000, INSIDE + 5, 80, 1 << NAT_TCP);
+	for (uint32_t proto = 0; proto < NAT_PROTOS; proto++)
+		rig.config.filtering[proto] = NAT_FILTER_ADDRESS_PORT;
+	forward(&rig, POOL, 2000, 2000, INSIDE + 5, 80,
+		1 << NAT_TCP | 1 << NAT_UDP);
 	rig_start(&rig);
+	id = rig_find_in(&rig, UDP, POOL, 2000);
+	assert_int_equal(rig_in(&rig, id, REMOTE, 1, 0), NAT_OK);
+	assert_true(nat_maps_may_in(rig.maps, id, htonl(REMOTE)));
 	id = rig_find_in(&rig, TCP, POOL, 2000);
-	assert_int_equal(rig_in(&rig, id, REMOTE, 1, SYN),
-			 NAT_DROP_UNSOLICITED_SYN);
+	assert_int_equal(rig_in(&rig, id, REMOTE, 1, SYN), NAT_OK);
+	assert_true(nat_maps_may_in(rig.maps, id, htonl(REMOTE)));
+	assert_int_equal(rig_stats(&rig).n_sessions, 0);
 	rig_out(&rig, id, REMOTE, 1, SYN);
 	rig_out(&rig, id, REMOTE + 1, 1, SYN);
-	assert_int_equal(rig_in(&rig, id, REMOTE, 2, SYN), NAT_OK);
-	assert_int_equal(rig_in(&rig, id, REMOTE + 1, 2, SYN), NAT_OK);
+	assert_int_equal(rig_stats(&rig).n_sessions, 1); /* besides the first */
 	rig_at(&rig, 1241);
 	assert_int_equal(rig_stats(&rig).n_sessions, 0);
-	assert_int_equal(rig_in(&rig, id, REMOTE, 2, SYN),
-			 NAT_DROP_UNSOLICITED_SYN);
-	assert_int_equal(rig_in(&rig, id, REMOTE + 1, 2, SYN),
-			 NAT_DROP_UNSOLICITED_SYN);
 	/* Closing ends sessions, not what the configuration has. */
 	rig_out(&rig, id, REMOTE, 1, SYN);
 	rig_out(&rig, id, REMOTE, 2, SYN);
 	nat_maps_close(rig.maps, id, rig.now_s);
 	assert_int_equal(rig_find_in(&rig, TCP, POOL, 2000), id);
-	assert_int_equal(rig_in(&rig, id, REMOTE, 1, SYN),
-			 NAT_DROP_UNSOLICITED_SYN);
+	assert_int_equal(nat_map_at(rig.maps, id)->remote.addr, 0);
+	assert_int_equal(rig_stats(&rig).n_sessions, 0);
 	rig_end(&rig);
 }
 
@@ -257,6 +260,28 @@ static void other_protocols_are_shared_out_by_address(void **state)
 	}
 }
 
+/* It would have a one-to-one's key: all that comes to the address. */
+static void protocol_0_opens_nothing(void **state)
+{
+	struct rig rig;
+	uint32_t id;
+
+	(void)state;
+	rig_init(&rig);
+	rig.pool[0].last = POOL + 1;
+	rig.one_to_ones[rig.config.n_one_to_ones++] =
+		(struct nat_one_to_one){ POOL + 1, INSIDE + 5 };
+	rig.config.passes_other_protocols = true;
+	rig_start(&rig);
+	assert_int_equal(rig_open(&rig, 0, INSIDE + 6, 0, &id),
+			 NAT_DROP_PROTOCOL);
+	assert_int_equal(rig_find_in(&rig, TCP, POOL, 22), MR_FLOW_NONE);
+	assert_int_equal(rig_find_out(&rig, TCP, INSIDE + 6, 22), MR_FLOW_NONE);
+	assert_int_equal(rig_map(&rig, 0, INSIDE + 5, 0),
+			 rig_find_in(&rig, TCP, POOL + 1, 22));
+	rig_end(&rig);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -264,9 +289,9 @@ int main(void)
 		cmocka_unit_test(forwarded_ports_are_never_given_out),
 		cmocka_unit_test(
 			who_is_forwarded_to_is_paired_with_that_address),
-		cmocka_unit_test(
-			a_static_mapping_is_filtered_and_its_sessions_end),
+		cmocka_unit_test(a_forward_has_no_filter_and_its_sessions_end),
 		cmocka_unit_test(one_to_one_is_for_all_protocols_and_ports),
+		cmocka_unit_test(protocol_0_opens_nothing),
 		cmocka_unit_test(what_is_given_twice_is_refused),
 		cmocka_unit_test(every_worker_has_all_forwards),
 		cmocka_unit_test(other_protocols_get_an_address_to_themselves),

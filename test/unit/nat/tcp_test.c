@@ -21,7 +21,23 @@ static const struct {
 	  NAT_TCP_CLOSED },
 	{ "its answer does",
 	  { { NAT_IN, SYN }, { NAT_OUT, SYN | ACK } },
+	  NAT_TCP_ANSWERED },
+	{ "who says more than SYN is there",
+	  { { NAT_IN, SYN }, { NAT_OUT, SYN | ACK }, { NAT_IN, ACK } },
 	  NAT_TCP_OPEN },
+	{ "and may have said all",
+	  { { NAT_IN, SYN }, { NAT_OUT, SYN | ACK }, { NAT_IN, FIN | ACK } },
+	  NAT_TCP_HALF_IN },
+	{ "the same SYN again says nothing",
+	  { { NAT_IN, SYN },
+	    { NAT_OUT, SYN | ACK },
+	    { NAT_IN, SYN },
+	    { NAT_OUT, SYN | ACK },
+	    { NAT_OUT, ACK } },
+	  NAT_TCP_ANSWERED },
+	{ "nor does the RST of a host that sent none",
+	  { { NAT_IN, SYN }, { NAT_OUT, SYN | ACK }, { NAT_IN, RST } },
+	  NAT_TCP_ANSWERED },
 	{ "data without a SYN makes nothing",
 	  { { NAT_OUT, ACK } },
 	  NAT_TCP_CLOSED },
@@ -105,7 +121,14 @@ static const struct {
 	    { NAT_IN, FIN | ACK },
 	    { NAT_IN, SYN },
 	    { NAT_OUT, SYN | ACK } },
-	  NAT_TCP_OPEN },
+	  NAT_TCP_ANSWERED },
+	{ "anew from outside, behind an RST",
+	  { { NAT_OUT, SYN },
+	    { NAT_IN, SYN | ACK },
+	    { NAT_IN, RST },
+	    { NAT_IN, SYN },
+	    { NAT_OUT, SYN | ACK } },
+	  NAT_TCP_ANSWERED },
 };
 
 static void conversations_end_where_they_should(void **state)
@@ -133,7 +156,7 @@ static void no_segment_closes(void **state)
 			for (uint32_t d = 0; d < 2; d++)
 				assert_in_range(
 					nat_tcp_next(tcp, d, (uint8_t)flags),
-					NAT_TCP_OPENING, NAT_TCP_RESET);
+					NAT_TCP_OPENING, NAT_TCP_ANSWERED);
 }
 
 static void what_refreshes(void **state)
@@ -143,6 +166,8 @@ static void what_refreshes(void **state)
 	assert_true(nat_tcp_refreshes(NAT_TCP_OPENING, SYN));
 	assert_false(nat_tcp_refreshes(NAT_TCP_OPENING, ACK));
 	assert_false(nat_tcp_refreshes(NAT_TCP_OPENING, SYN | RST));
+	assert_true(nat_tcp_refreshes(NAT_TCP_ANSWERED, SYN | ACK));
+	assert_false(nat_tcp_refreshes(NAT_TCP_ANSWERED, ACK));
 	for (uint32_t tcp = NAT_TCP_OPEN; tcp <= NAT_TCP_HALF_IN; tcp++) {
 		assert_true(nat_tcp_refreshes(tcp, ACK));
 		assert_true(nat_tcp_refreshes(tcp, 0));
@@ -163,7 +188,7 @@ static void each_state_has_its_timer_and_name(void **state)
 		const char *name;
 	} want[] = { { 1, "closed" },   { 1, "opening" }, { 2, "open" },
 		     { 2, "half-out" }, { 2, "half-in" }, { 3, "closing" },
-		     { 4, "reset" } };
+		     { 4, "reset" },    { 1, "answered" } };
 
 	(void)state;
 	for (uint32_t i = 0; i < NAT_TCP_STATES; i++) {
