@@ -187,6 +187,8 @@ void nat_send(struct nat_path *path, struct nat_packet *packet,
 	      enum nat_side to, uint64_t mac);
 void nat_send_as(struct nat_path *path, struct nat_packet *packet,
 		 enum nat_side to, uint16_t ether_type, uint64_t mac);
+/* To whichever worker has its destination, as if it came from outside. */
+void nat_send_looped(struct nat_path *path, struct nat_packet *packet);
 /* A fresh frame of one entry, n_bytes long behind room for a VLAN tag. */
 bool nat_make(struct nat_path *path, struct nat_packet *packet,
 	      uint32_t n_bytes);

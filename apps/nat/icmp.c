@@ -146,10 +146,12 @@ static uint16_t port_or(const struct nat_map *map, uint16_t mapped,
 	return map->flags & NAT_MAP_ADDRESS ? port : mapped;
 }
 
-/* The packet went out as outside tells; back to what it was: REQ-4. */
+/* The packet went out as outside tells, to remote; back to what it was: REQ-4.
+ */
 static enum nat_reason revert_source(struct nat_path *path,
 				     struct nat_packet *packet,
-				     struct embedded *e, struct nat_way *way)
+				     struct embedded *e, uint32_t remote,
+				     struct nat_way *way)
 {
 	const struct nat_tuple outside = { .addr = e->ip->src,
 					   .port = e->sport,
@@ -165,7 +167,7 @@ static enum nat_reason revert_source(struct nat_path *path,
 	}
 	if (id == MR_FLOW_NONE)
 		return NAT_DROP_ICMP_EMBEDDED;
-	if (!nat_maps_may_in(path->maps, id, e->ip->dst))
+	if (!nat_maps_may_in(path->maps, id, remote))
 		return NAT_DROP_FILTERED;
 	map = nat_maps_at(path->maps, id);
 	replace(packet, e, true, map->inside.addr,
@@ -205,7 +207,8 @@ static enum nat_reason revert_destination(struct nat_path *path,
 	if (nat_addrs_is_external(&path->addrs, e->ip->src)) {
 		const enum nat_reason reason =
 			path->config->hairpins ?
-				revert_source(path, packet, e, way) :
+				revert_source(path, packet, e,
+					      map->outside_addr, way) :
 				NAT_DROP_HAIRPIN_OFF;
 
 		if (reason != NAT_OK)
@@ -247,7 +250,7 @@ enum nat_reason nat_icmp_translate(struct nat_path *path,
 	if (ret_way->is_excluded)
 		return NAT_OK;
 	return is_out ? revert_destination(path, packet, &e, ret_way) :
-			revert_source(path, packet, &e, ret_way);
+			revert_source(path, packet, &e, e.ip->dst, ret_way);
 }
 
 /* A bucket of ERRORS_BURST that fills with ERRORS_PER_S: no division. */
@@ -309,7 +312,10 @@ void nat_icmp_tell(struct nat_path *path, const struct nat_packet *packet,
 		      (uint8_t *)(icmp + 1));
 	icmp->csum = (uint16_t)~mr_csum_fold(mr_csum_add(
 		(const uint8_t *)icmp, (uint32_t)sizeof(*icmp) + n_quote, 0));
-	nat_send(path, &answer, packet->from, mac);
+	if (packet->is_looped)
+		nat_send_looped(path, &answer); /* its sender is inside */
+	else
+		nat_send(path, &answer, packet->from, mac);
 }
 
 /*

@@ -71,6 +71,13 @@ void nat_send(struct nat_path *path, struct nat_packet *packet,
 	nat_send_as(path, packet, to, MR_ETHER_IPV4, mac);
 }
 
+void nat_send_looped(struct nat_path *path, struct nat_packet *packet)
+{
+	packet->frames[0].flags |= NAT_FRAME_LOOPED;
+	put(path, packet, NAT_OUTSIDE, &path->loop, MR_ETHER_IPV4,
+	    path->links[NAT_OUTSIDE].mac);
+}
+
 void nat_clamp_mss(uint16_t mss, struct mr_tcp *tcp, uint32_t n_bytes,
 		   bool is_partial)
 {
@@ -211,9 +218,7 @@ static void loop(struct nat_path *path, struct nat_packet *packet,
 	ip->ttl++;
 	ip->csum = mr_csum_fix(ip->csum, (uint16_t)~NAT_TTL_DELTA);
 	count_way(path, packet, way);
-	packet->frames[0].flags |= NAT_FRAME_LOOPED;
-	put(path, packet, NAT_OUTSIDE, &path->loop, MR_ETHER_IPV4,
-	    path->links[NAT_OUTSIDE].mac);
+	nat_send_looped(path, packet);
 }
 
 void nat_forward(struct nat_path *path, struct nat_packet *packet,

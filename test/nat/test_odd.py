@@ -9,8 +9,8 @@ from scapy.all import (ICMP, IP, TCP, UDP, Dot1Q, Ether, ICMPerror, IPerror,
                        IPOption, IPOption_NOP, IPOption_RR, IPv6, TCPerror,
                        UDPerror, raw)
 
-from bed import (CSUM_PARTIAL, INSIDE, MACS, OUTSIDE, SHARED, mac_of, ping,
-                 sum16, tcp, udp)
+from bed import (CSUM_PARTIAL, INSIDE, LOOPED, MACS, OUTSIDE, SHARED, mac_of,
+                 ping, sum16, tcp, udp)
 from rfc import (HOST, OTHER, OURS, PEER, ROUTER, THIRD, Flow, error, pong,
                  quoted)
 
@@ -273,6 +273,112 @@ def test_hairpin_that_is_too_big(nat_of):
         (3, 4, 1000)
     out = nat.inside(udp(HOST, 5000, OURS, b.ident, bytes(1200)))
     assert [p[IP].dst for p in out.inside] == [OTHER] * 2
+
+
+@pytest.mark.parametrize("filtering", ["none", "address", "address_port"])
+def test_hairpin_of_errors_with_a_filter(nat_of, filtering):
+    """RFC 5508 REQ-7: whom the sender talks to is not who it is inside."""
+    nat = nat_of(filtering=filtering)
+    a, b = Flow(nat, "udp", HOST, 5000), Flow(nat, "udp", OTHER, 6000)
+    a.out()
+    b.out(OURS, a.ident)
+    a.out(OURS, b.ident)
+    b.out()
+    got = hairpin(nat, udp(HOST, 5000, OURS, b.ident))
+    back = hairpin(nat, error(OTHER, OURS, quoted(got)))
+    assert (back[IP].src, back[IP].dst) == (OURS, HOST)
+    assert (back[IPerror].dst, back[UDPerror].dport) == (OURS, b.ident)
+
+
+def test_errors_about_what_another_worker_sent(nat_of):
+    """Its sender is inside, by way of the worker that has it."""
+    nat = nat_of(pool=["192.0.2.1-192.0.2.9"], inside_mtu=1000,
+                 answers_arp=False,
+                 forwards=[("udp+tcp", OURS, 80, 80, OTHER, 80)],
+                 inside_neighbours={OTHER: mac_of(OTHER)})
+    sender = "192.0.2.9"
+
+    def told(packet, kind, code):
+        out = nat.outside(packet, flags=LOOPED) if packet else \
+            nat.advance(10)
+        assert not out
+        error_ = Ether(nat.looped()[0])
+        assert (error_.src, error_.dst) == (MACS[OUTSIDE], MACS[OUTSIDE])
+        assert (error_[IP].src, error_[IP].dst) == (OURS, sender)
+        assert (error_[ICMP].type, error_[ICMP].code) == (kind, code)
+        assert error_[IPerror].src == sender
+
+    told(udp(sender, 5000, OURS, 80, bytes(1200), flags="DF"), 3, 4)
+    told(udp(sender, 5000, OURS, 80, ttl=1), 11, 0)
+    assert not nat.outside(tcp(sender, 5000, OURS, 4444), flags=LOOPED)
+    told(None, 3, 3)
+    assert nat.drops == {"too_big": 1, "ttl": 1, "unsolicited_syn": 1}
+
+
+def test_the_error_about_a_hairpin_comes_back_by_another_worker(nat):
+    """What test_errors_about_what_another_worker_sent() has sent on."""
+    flow = Flow(nat, "udp", HOST, 5000)
+    sent = flow.out().outside[0]
+    quote = raw(udp(OURS, flow.ident, "192.0.2.1", 80))
+    got = nat.outside(error(OURS, OURS, quote, 3, 4), flags=LOOPED).one
+    assert sent[IP].src == OURS
+    assert (got[IP].dst, got[IPerror].src, got[UDPerror].sport) == \
+        (HOST, HOST, 5000)
+
+
+# Protocol 0 and forwards beside filters.
+
+def test_protocol_0_takes_nothing_over(nat_of):
+    """Else its mapping would be one-to-one: all ports, untranslated."""
+    nat = nat_of(passes_other_protocols=True, pool=["192.0.2.1"],
+                 one_to_ones=[("192.0.2.77", "10.0.0.7")])
+    out = nat.inside(IP(raw(IP(src=HOST, dst=PEER, proto=0) / bytes(20))))
+    assert not out.outside
+    assert not nat.outside(udp(PEER, 53, OURS, 22)).inside
+    assert nat.inside(udp(HOST, 5000, PEER, 53)).one[IP].src == OURS
+    assert nat.drops == {"protocol": 1, "no_mapping": 1}
+    out = nat.inside(IP(raw(IP(src="10.0.0.7", dst=PEER, proto=0) /
+                            bytes(20)))).one
+    assert out[IP].src == "192.0.2.77"
+
+
+def test_forwards_of_the_sample(nat_of):
+    """config/nat/forwards.yaml: filtered, except at the forwards."""
+    nat = nat_of(filtering="address_port", forwards=[
+        ("tcp", OURS, 443, 443, "10.0.0.5", 8443),
+        ("tcp+udp", OURS, 5000, 5009, "10.0.0.6", 5000)])
+    got = nat.outside(tcp(PEER, 4000, OURS, 443)).one
+    assert (got[IP].dst, got[TCP].dport) == ("10.0.0.5", 8443)
+    out = nat.inside(tcp("10.0.0.5", 8443, PEER, 4000, "SA")).one
+    assert (out[IP].src, out[TCP].sport) == (OURS, 443)
+    got = nat.outside(udp(PEER, 4000, OURS, 5003)).one
+    assert (got[IP].dst, got[UDP].dport) == ("10.0.0.6", 5003)
+    flow = Flow(nat, "udp")
+    flow.out()
+    assert flow.is_open()
+    assert not nat.outside(udp(ROUTER, 53, OURS, flow.ident))
+    assert nat.drops == {"filtered": 1}
+
+
+def test_a_flood_of_syns_at_a_forward_is_gone_in_minutes(nat_of):
+    """Forged sources: each is answered from inside, and says no more."""
+    nat = nat_of(forwards=[("tcp", OURS, 80, 80, OTHER, 80)], max_sessions=16)
+
+    def knock(i, flags="S"):
+        source = f"198.51.100.{i}"
+        nat.outside(tcp(source, 1000, OURS, 80, flags))
+        return nat.inside(tcp(OTHER, 80, source, 1000,
+                              "SA" if flags == "S" else "A"))
+
+    for i in range(1, 31):
+        knock(i)
+    assert nat.counter("sessions") == 16
+    nat.advance(242)
+    assert nat.counter("sessions") == 0
+    assert len(knock(40).outside) == 1
+    assert len(knock(40, "A").outside) == 1
+    nat.advance(7000)
+    assert nat.sessions[0]["remote"] == "198.51.100.40"
 
 
 # Fragments that overlap.
