@@ -109,11 +109,13 @@ static int check_neighbours(const struct nat_side_config *side,
 		if (!is_on_link(side, n->addr) || is_own(side, n->addr))
 			return object(ret, name, "neighbours", i,
 				      "neighbour %s: is not another host on "
-				      "this link",
+				      "this link; give an address of its "
+				      "network",
 				      show(n->addr).text);
 		if (n->mac[0] & 1)
 			return object(ret, name, "neighbours", i,
-				      "neighbour %s: a MAC address of a group",
+				      "neighbour %s: a MAC address of a group; "
+				      "give that of its interface",
 				      show(n->addr).text);
 	}
 	return 0;
@@ -139,7 +141,8 @@ static int check_side(const struct nat_side_config *side, const char *name,
 		for (uint32_t j = 0; j < i; j++)
 			if (side->addrs[j] == addr)
 				return object(ret, name, "addresses", i,
-					      "%s: is there twice",
+					      "%s: is there twice; leave one "
+					      "out",
 					      show(addr).text);
 	}
 	if (side->gateway != 0 &&
@@ -220,13 +223,37 @@ static int check_subscribers(const struct nat_config *config,
 					      "list; leave one out",
 					      show(range.first).text, j + 1);
 		for (uint32_t j = 0; j < out->n_addrs; j++)
-			if (nat_prefix_has(&config->subscribers[i],
-					   out->addrs[j]))
+			if (ranges_meet(range, range_of(&out->nets[j])))
 				return object(ret, "subscribers", NULL, i,
-					      "%s: has our outside address %s",
+					      "%s: overlaps the network of %s "
+					      "outside; name networks inside",
 					      show(range.first).text,
 					      show(out->addrs[j]).text);
 	}
+	return 0;
+}
+
+/* Subscribers may be behind a router: its network is inside all the same. */
+static int check_pool_and_inside(const struct nat_config *config, uint32_t i,
+				 struct nat_objection *ret)
+{
+	const struct nat_side_config *in = &config->sides[NAT_INSIDE];
+	const struct nat_range range = config->pool[i];
+
+	for (uint32_t j = 0; j < config->n_subscribers; j++)
+		if (ranges_meet(range, range_of(&config->subscribers[j])))
+			return object(ret, "pool", NULL, i,
+				      "%s: overlaps the subscribers of %s; an "
+				      "address is inside or outside",
+				      show(range.first).text,
+				      show(config->subscribers[j].addr).text);
+	for (uint32_t j = 0; j < in->n_addrs; j++)
+		if (ranges_meet(range, range_of(&in->nets[j])))
+			return object(ret, "pool", NULL, i,
+				      "%s: overlaps the network of %s inside; "
+				      "an address is inside or outside",
+				      show(range.first).text,
+				      show(in->addrs[j]).text);
 	return 0;
 }
 
@@ -238,7 +265,8 @@ static int check_range_of_pool(const struct nat_config *config, uint32_t i,
 
 	if (is_no_host(range.first) || is_no_host(range.last))
 		return object(
-			ret, "pool", NULL, i, "%s: is no address of a host",
+			ret, "pool", NULL, i,
+			"%s: is no address of a host; leave it out",
 			show(is_no_host(range.first) ? range.first : range.last)
 				.text);
 	for (uint32_t j = 0; j < i; j++)
@@ -247,13 +275,6 @@ static int check_range_of_pool(const struct nat_config *config, uint32_t i,
 				      "%s: overlaps number %u of the list; "
 				      "leave one out",
 				      show(range.first).text, j + 1);
-	for (uint32_t j = 0; j < config->n_subscribers; j++)
-		if (ranges_meet(range, range_of(&config->subscribers[j])))
-			return object(ret, "pool", NULL, i,
-				      "%s: overlaps the subscribers of %s; an "
-				      "address is inside or outside",
-				      show(range.first).text,
-				      show(config->subscribers[j].addr).text);
 	if (out->gateway >= range.first && out->gateway <= range.last &&
 	    out->gateway != 0)
 		return object(ret, "pool", NULL, i,
@@ -268,11 +289,12 @@ static int check_range_of_pool(const struct nat_config *config, uint32_t i,
 		     (net.last >= range.first && net.last <= range.last)))
 			return object(ret, "pool", NULL, i,
 				      "%s: has the first or last address of "
-				      "the network of %s, which no host has",
+				      "the network of %s, which no host has; "
+				      "leave it out",
 				      show(range.first).text,
 				      show(out->addrs[j]).text);
 	}
-	return 0;
+	return check_pool_and_inside(config, i, ret);
 }
 
 static int check_pool(const struct nat_config *config,
@@ -282,7 +304,7 @@ static int check_pool(const struct nat_config *config,
 
 	if (config->n_pool == 0)
 		return object(ret, "pool", NULL, NAT_WHOLE,
-			      "no external address");
+			      "no external address; list one at least");
 	for (uint32_t i = 0; i < config->n_pool; i++) {
 		const int err = check_range_of_pool(config, i, ret);
 
@@ -291,7 +313,8 @@ static int check_pool(const struct nat_config *config,
 		n += nat_range_n(&config->pool[i]);
 		if (n > MAX_POOL)
 			return object(ret, "pool", NULL, i,
-				      "more than %d external addresses",
+				      "more than %d external addresses; list "
+				      "fewer",
 				      MAX_POOL);
 	}
 	return 0;
@@ -315,10 +338,11 @@ static int check_one_to_ones(const struct nat_config *config,
 				show(a->outside_addr).text);
 		if (is_no_host(a->outside_addr) ||
 		    is_subscriber(config, a->outside_addr) ||
+		    is_on_link(&config->sides[NAT_INSIDE], a->outside_addr) ||
 		    a->outside_addr == config->sides[NAT_OUTSIDE].gateway)
 			return object(ret, s, NULL, i,
 				      "%s: cannot be an external address of "
-				      "ours",
+				      "ours; take one that no other host has",
 				      show(a->outside_addr).text);
 		if (!is_subscriber(config, a->inside_addr))
 			return object(ret, s, NULL, i,
@@ -332,7 +356,7 @@ static int check_one_to_ones(const struct nat_config *config,
 				    config->one_to_ones[j].inside_addr)
 				return object(ret, s, NULL, i,
 					      "an address of number %u of the "
-					      "list again",
+					      "list again; leave one out",
 					      j + 1);
 	}
 	return 0;
@@ -406,6 +430,27 @@ static int check_forward(const struct nat_config *config, uint32_t i,
 	return 0;
 }
 
+/* An external address of ours that prefix has, or 0. */
+static uint32_t external_in(const struct nat_config *config,
+			    const struct nat_prefix *prefix)
+{
+	const struct nat_side_config *out = &config->sides[NAT_OUTSIDE];
+	const struct nat_range range = range_of(prefix);
+
+	for (uint32_t i = 0; i < config->n_pool; i++)
+		if (ranges_meet(range, config->pool[i]))
+			return config->pool[i].first > range.first ?
+				       config->pool[i].first :
+				       range.first;
+	for (uint32_t i = 0; i < out->n_addrs; i++)
+		if (nat_prefix_has(prefix, out->addrs[i]))
+			return out->addrs[i];
+	for (uint32_t i = 0; i < config->n_one_to_ones; i++)
+		if (nat_prefix_has(prefix, config->one_to_ones[i].outside_addr))
+			return config->one_to_ones[i].outside_addr;
+	return 0;
+}
+
 static int check_excludes(const struct nat_config *config,
 			  struct nat_objection *ret)
 {
@@ -413,6 +458,7 @@ static int check_excludes(const struct nat_config *config,
 		const struct nat_exclude *e = &config->excludes[i];
 		const bool has_ports =
 			e->first_port > 0 || e->last_port < 65535;
+		const uint32_t external = external_in(config, &e->to);
 
 		if (e->first_port > e->last_port)
 			return object(ret, "exclude", NULL, i,
@@ -422,13 +468,20 @@ static int check_excludes(const struct nat_config *config,
 			return object(ret, "exclude", NULL, i,
 				      "ports: only tcp and udp have any; add "
 				      "protocol");
+		/* It would go out as it is, and never come back by hairpin. */
+		if (external != 0)
+			return object(ret, "exclude", NULL, i,
+				      "%s: has our external address %s; take "
+				      "networks without it",
+				      show(e->to.addr).text,
+				      show(external).text);
 	}
 	return 0;
 }
 
-/* Deterministic: each subscriber has its block, known in advance. */
-static int check_deterministic(const struct nat_config *config,
-			       struct nat_objection *ret)
+/* Each subscriber needs a block, known in advance or not. */
+static int check_blocks(const struct nat_config *config,
+			struct nat_objection *ret)
 {
 	const struct nat_port_config *p = &config->ports;
 	/* Without a size it is the largest one that there is for all. */
@@ -444,12 +497,14 @@ static int check_deterministic(const struct nat_config *config,
 		n_blocks += n_per_addr * nat_range_n(&config->pool[i]);
 	if (n_blocks < n_subscribers)
 		return object(
-			ret, "ports", "deterministic", NAT_WHOLE,
+			ret, "ports",
+			p->is_deterministic ? "deterministic" : "block",
+			NAT_WHOLE,
 			"%llu subscribers need a block each, the pool has "
-			"%llu of %u ports; smaller blocks, or more "
-			"addresses",
+			"%llu of %u ports; smaller blocks, more addresses, "
+			"or fewer subscribers",
 			(unsigned long long)n_subscribers,
-			(unsigned long long)n_blocks, p->block);
+			(unsigned long long)n_blocks, block);
 	return 0;
 }
 
@@ -478,14 +533,15 @@ static int check_ports(const struct nat_config *config, uint32_t n_workers,
 			ret, "ports", p->block > 0 ? "block" : "range",
 			NAT_WHOLE,
 			"%u ports are too few for %u worker%s with blocks "
-			"of %u",
+			"of %u; widen the range",
 			n, n_workers, n_workers == 1 ? "" : "s", block);
 	if (p->is_deterministic && n_workers > 1)
 		return object(ret, "ports", "deterministic", NAT_WHOLE,
 			      "needs one worker, not %u: whose ports they are "
 			      "follows from the address alone",
 			      n_workers);
-	return p->is_deterministic ? check_deterministic(config, ret) : 0;
+	return p->is_deterministic || p->block > 0 ? check_blocks(config, ret) :
+						     0;
 }
 
 static int check_rest(const struct nat_config *config,
@@ -496,7 +552,8 @@ static int check_rest(const struct nat_config *config,
 			      "0: nothing could be translated");
 	if (config->max_per_subscriber > config->max_mappings)
 		return object(ret, "limits", "per_subscriber", NAT_WHOLE,
-			      "%u: is more than the %u mappings of all",
+			      "%u: is more than the %u mappings of all; give "
+			      "fewer",
 			      config->max_per_subscriber, config->max_mappings);
 	if (config->max_sessions_per_subscriber > config->max_sessions)
 		return object(ret, "limits", "sessions_per_subscriber",
@@ -511,7 +568,8 @@ static int check_rest(const struct nat_config *config,
 	if (config->log_path[0] != '\0' &&
 	    strcmp(config->log_path, config->state_path) == 0)
 		return object(ret, "state", NULL, NAT_WHOLE,
-			      "%s: is the log's file", config->state_path);
+			      "%s: is the log's file; name another one",
+			      config->state_path);
 	return 0;
 }
 

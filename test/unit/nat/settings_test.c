@@ -178,14 +178,24 @@ static const struct {
 	{ "pool:\n- 198.51.100.1\n- 10.0.0.9\n",
 	  "f:9: pool: 10.0.0.9: overlaps the subscribers of 10.0.0.0" },
 	{ "pool: 127.0.0.1\n",
-	  "f:7: pool: 127.0.0.1: is no address of a host" },
+	  "f:7: pool: 127.0.0.1: is no address of a host; leave it out" },
 	{ "pool: 192.0.2.0/24\n", "f:7: pool: 192.0.2.0: has the first or last "
 				  "address of the network" },
 	{ "pool: 198.18.0.0/19\n", "f:7: pool: more than 4096 external" },
 	{ "subscribers: [10.0.0.0/24, 10.0.0.0/25]\n",
 	  "f:7: subscribers: 10.0.0.0: overlaps number 1" },
 	{ "subscribers: 192.0.2.0/24\n",
-	  "f:7: subscribers: 192.0.2.0: has our outside address 192.0.2.1" },
+	  "f:7: subscribers: 192.0.2.0: overlaps the network of 192.0.2.1 "
+	  "outside; name networks inside" },
+	{ "subscribers:\n- 10.0.0.0/24\n- 192.0.2.128/25\n",
+	  "f:9: subscribers: 192.0.2.128: overlaps the network of 192.0.2.1" },
+	{ "subscribers: 10.1.0.0/24\npool: 10.0.0.9\n",
+	  "f:8: pool: 10.0.0.9: overlaps the network of 10.0.0.1 inside; an "
+	  "address is inside or outside" },
+	{ "subscribers: 10.1.0.0/24\n"
+	  "one_to_one: [{outside: 10.0.0.9, inside: 10.1.0.5}]\n",
+	  "f:8: one_to_one: 10.0.0.9: cannot be an external address of ours; "
+	  "take one that no other host has" },
 	{ "forwards: [{outside: '192.0.2.2:80', inside: 10.0.0.5}]\n",
 	  "f:7: forwards: 192.0.2.2: is not ours" },
 	{ "forwards: [{outside: '192.0.2.1:80', inside: 10.0.1.5}]\n",
@@ -212,10 +222,25 @@ static const struct {
 	  "f:8: forwards: one_to_one number 1 has all ports" },
 	{ "exclude: [{to: 1.0.0.0/8, ports: 53}]\n",
 	  "f:7: exclude: ports: only tcp and udp have any" },
+	{ "exclude:\n- {to: 1.0.0.0/8}\n- {to: 192.0.2.0/24}\n",
+	  "f:9: exclude: 192.0.2.0: has our external address 192.0.2.1; take "
+	  "networks without it" },
+	{ "pool: 198.51.100.1-198.51.100.9\n"
+	  "exclude: [{to: 198.51.100.8/29}]\n",
+	  "f:8: exclude: 198.51.100.8: has our external address 198.51.100.8" },
+	{ "pool: 198.51.100.1\nexclude: [{to: 192.0.2.1/32}]\n",
+	  "f:8: exclude: 192.0.2.1: has our external address 192.0.2.1" },
+	{ "one_to_one: [{outside: 192.0.2.7, inside: 10.0.0.5}]\n"
+	  "exclude: [{to: 192.0.2.4/30}]\n",
+	  "f:8: exclude: 192.0.2.4: has our external address 192.0.2.7" },
 	{ "ports: {range: 1024-1080}\n",
 	  "f:7: ports: range: 57 ports are too few for 2 workers" },
 	{ "ports: {block: 100}\n", "f:7: ports: block: 100: a power of two" },
 	{ "ports: {block: 4}\n", "f:7: ports: block: 4: a power of two" },
+	{ "ports: {block: 512}\n",
+	  "f:7: ports: block: 256 subscribers need a block each, the pool has "
+	  "126 of 512 ports; smaller blocks, more addresses, or fewer "
+	  "subscribers" },
 	{ "ports: {block: 32768}\n",
 	  "f:7: ports: block: 64512 ports are too few for 2 workers" },
 	{ "ports: {deterministic: yes}\n",
@@ -245,7 +270,7 @@ static const struct {
 	  "10.0.0.1 inside" },
 	{ "inside:\n  port: a\n  addresses:\n  - 10.0.0.1/24\n"
 	  "  - 10.0.0.1/24\noutside: {}\n",
-	  "f:5: inside: addresses: 10.0.0.1: is there twice" },
+	  "f:5: inside: addresses: 10.0.0.1: is there twice; leave one out" },
 	{ "inside: {port: a, addresses: 10.0.0.255/24}\noutside: {}\n",
 	  "f:1: inside: addresses: 10.0.0.255: is no address of a host" },
 	{ "inside: {port: a, addresses: 10.0.0.1/24, gateway: 10.0.1.9}\n",
@@ -262,7 +287,7 @@ static const struct {
 	{ "inside: {port: a, addresses: 10.0.0.1/24,"
 	  " neighbours: 10.0.0.2 01:00:00:00:00:01}\n",
 	  "f:1: inside: neighbours: neighbour 10.0.0.2: a MAC address of a "
-	  "group" },
+	  "group; give that of its interface" },
 };
 
 static void refuse(const char *text, const char *wanted)
@@ -312,7 +337,8 @@ static void test_deterministic_blocks_are_enough_for_all(void **state)
 	assert_string_equal(why.text,
 			    "f:7: ports: deterministic: 256 subscribers need a "
 			    "block each, the pool has 126 of 512 ports; "
-			    "smaller blocks, or more addresses");
+			    "smaller blocks, more addresses, or fewer "
+			    "subscribers");
 	assert_int_equal(
 		parse(SIDES "ports: {deterministic: yes}\n", 1, &config, &why),
 		0);
