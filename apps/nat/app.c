@@ -326,7 +326,7 @@ void app_each_second(void *opaque)
 	struct app *app = opaque;
 	struct mr_reason why;
 
-	if (!nat_log_write(app->log, &why))
+	if (!nat_log_write(app->log, now_s(app), &why))
 		fprintf(stderr, "mr-nat: %s\n", why.text);
 }
 

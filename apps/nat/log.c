@@ -36,8 +36,9 @@ struct nat_log {
 	char path[256];
 	uint32_t n_workers;
 	int64_t epoch_s; /* of tick 0 */
-	uint64_t n_written;
-	bool is_broken; /* the file took no more; said */
+	uint64_t n_written, n_failed;
+	uint64_t n_buffered; /* not yet known to be one or the other */
+	bool is_broken;      /* the file took no more; said */
 	struct nat_log_ring rings[];
 };
 
@@ -59,6 +60,11 @@ static int fail_open(const struct nat_log *log, struct mr_reason *ret_why)
 	return -err;
 }
 
+static void set_epoch(struct nat_log *log, uint32_t now_s)
+{
+	log->epoch_s = (int64_t)time(NULL) - now_s;
+}
+
 int nat_log_create(struct mr_ctx *ctx, const char *path, uint32_t n_workers,
 		   uint32_t now_s, struct nat_log **ret_log,
 		   struct mr_reason *ret_why)
@@ -73,7 +79,7 @@ int nat_log_create(struct mr_ctx *ctx, const char *path, uint32_t n_workers,
 		return -ENOMEM;
 	}
 	log->n_workers = n_workers;
-	log->epoch_s = (int64_t)time(NULL) - now_s;
+	set_epoch(log, now_s);
 	snprintf(log->path, sizeof(log->path), "%s", path);
 	for (uint32_t w = 0; w < n_workers && err == 0; w++)
 		err = mr_ring_spsc_create(ctx, RING_ENTRIES,
@@ -89,21 +95,6 @@ int nat_log_create(struct mr_ctx *ctx, const char *path, uint32_t n_workers,
 	}
 	*ret_log = log;
 	return 0;
-}
-
-void nat_log_destroy(struct nat_log *log)
-{
-	struct mr_reason why;
-
-	if (log == NULL)
-		return;
-	if (log->file != NULL) {
-		nat_log_write(log, &why);
-		fclose(log->file);
-	}
-	for (uint32_t w = 0; w < log->n_workers; w++)
-		mr_ring_spsc_destroy(log->rings[w].ring);
-	free(log);
 }
 
 struct nat_log_ring *nat_log_ring(struct nat_log *log, uint32_t worker_idx)
@@ -164,7 +155,7 @@ static void print_event(struct nat_log *log, const struct nat_log_event *e)
 		fprintf(file, ",\"first_port\":%u,\"n_ports\":%u",
 			ntohs(e->outside_port), e->n_ports);
 	fputs("}\n", file);
-	log->n_written++;
+	log->n_buffered++;
 }
 
 /* Lines that are missing from here on back. */
@@ -179,11 +170,23 @@ static void print_lost(struct nat_log *log, struct nat_log_ring *ring)
 	fprintf(log->file, ",\"event\":\"lost\",\"n\":%llu}\n",
 		(unsigned long long)(n_lost - ring->n_lost_said));
 	ring->n_lost_said = n_lost;
-	log->n_written++;
+	log->n_buffered++;
 }
 
-bool nat_log_write(struct nat_log *log, struct mr_reason *ret_why)
+/* Whether the file took all lines; else none of them counts as written. */
+static bool flush(struct nat_log *log)
 {
+	const bool is_good = fflush(log->file) == 0 && !ferror(log->file);
+
+	*(is_good ? &log->n_written : &log->n_failed) += log->n_buffered;
+	log->n_buffered = 0;
+	return is_good;
+}
+
+static bool write_rings(struct nat_log *log, struct mr_reason *ret_why)
+{
+	if (log->file != NULL)
+		clearerr(log->file); /* it may have room again */
 	for (uint32_t w = 0; w < log->n_workers; w++) {
 		struct nat_log_ring *ring = &log->rings[w];
 		union slot slots[BURST_EVENTS];
@@ -198,12 +201,33 @@ bool nat_log_write(struct nat_log *log, struct mr_reason *ret_why)
 		if (log->file != NULL)
 			print_lost(log, ring);
 	}
-	if (log->file == NULL ||
-	    (fflush(log->file) == 0 && !ferror(log->file)) || log->is_broken)
+	if (log->file == NULL || flush(log) || log->is_broken)
 		return true;
 	log->is_broken = true;
 	fail_open(log, ret_why);
 	return false;
+}
+
+void nat_log_destroy(struct nat_log *log)
+{
+	struct mr_reason why;
+
+	if (log == NULL)
+		return;
+	if (log->file != NULL) {
+		write_rings(log, &why);
+		fclose(log->file);
+	}
+	for (uint32_t w = 0; w < log->n_workers; w++)
+		mr_ring_spsc_destroy(log->rings[w].ring);
+	free(log);
+}
+
+bool nat_log_write(struct nat_log *log, uint32_t now_s,
+		   struct mr_reason *ret_why)
+{
+	set_epoch(log, now_s);
+	return write_rings(log, ret_why);
 }
 
 int nat_log_reopen(struct nat_log *log, struct mr_reason *ret_why)
@@ -223,7 +247,8 @@ int nat_log_reopen(struct nat_log *log, struct mr_reason *ret_why)
 
 struct nat_log_stats nat_log_stats(const struct nat_log *log)
 {
-	struct nat_log_stats stats = { .n_written = log->n_written };
+	struct nat_log_stats stats = { .n_written = log->n_written,
+				       .n_lost = log->n_failed };
 
 	for (uint32_t w = 0; w < log->n_workers; w++)
 		stats.n_lost += __atomic_load_n(&log->rings[w].n_lost,

@@ -34,15 +34,18 @@ struct nat_log_ring *nat_log_ring(struct nat_log *log, uint32_t worker_idx);
 /* nat_log_fn of a worker; opaque is its ring. */
 void nat_log_put(void *opaque, const struct nat_log_event *event);
 
-/* Main thread: write what the workers said. False: the file takes no more;
- * said once per opening. */
-bool nat_log_write(struct nat_log *log, struct mr_reason *ret_why);
+/* Main thread: write what the workers said. now_s is their tick: the clock of
+ * the lines may have been set meanwhile. False: the file takes no more; said
+ * once per opening. */
+bool nat_log_write(struct nat_log *log, uint32_t now_s,
+		   struct mr_reason *ret_why);
 
 /* The file was moved away: begin another one. The old one stays on failure. */
 int nat_log_reopen(struct nat_log *log, struct mr_reason *ret_why);
 
 struct nat_log_stats {
-	uint64_t n_written, n_lost; /* lines */
+	uint64_t n_written; /* lines that the file took */
+	uint64_t n_lost;    /* lines that the ring or the file did not take */
 };
 struct nat_log_stats nat_log_stats(const struct nat_log *log);
 

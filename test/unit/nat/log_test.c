@@ -3,6 +3,7 @@
 #include "support/unit.h"
 
 #include <arpa/inet.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "log.h"
@@ -59,7 +60,7 @@ static void test_events_become_lines(void **state)
 	event.what = NAT_LOG_BLOCK_BEGIN;
 	event.n_ports = 512;
 	nat_log_put(nat_log_ring(log, 0), &event);
-	assert_true(nat_log_write(log, &why));
+	assert_true(nat_log_write(log, 100, &why));
 	assert_int_equal(read_lines(path, line, sizeof(line)), 2);
 	/* The ring of worker 0 first. */
 	assert_non_null(strstr(line, "\"event\":\"block_begin\",\"proto\":17,"
@@ -88,11 +89,11 @@ static void test_what_does_not_fit_is_counted_and_said(void **state)
 		nat_log_put(nat_log_ring(log, 0), &mapping);
 	n_lost = nat_log_stats(log).n_lost;
 	assert_true(n_lost > 0 && n_lost < 20000);
-	assert_true(nat_log_write(log, &why));
+	assert_true(nat_log_write(log, 100, &why));
 	/* Each event has its line, or is in the line about the lost ones. */
 	assert_int_equal(read_lines(path, line, sizeof(line)),
 			 20000 - n_lost + 1);
-	assert_true(nat_log_write(log, &why));
+	assert_true(nat_log_write(log, 100, &why));
 	assert_int_equal(read_lines(path, line, sizeof(line)),
 			 20000 - n_lost + 1);
 	nat_log_destroy(log);
@@ -110,7 +111,7 @@ static void test_it_goes_on_in_another_file(void **state)
 
 	(void)state;
 	nat_log_put(nat_log_ring(log, 0), &mapping);
-	assert_true(nat_log_write(log, &why));
+	assert_true(nat_log_write(log, 100, &why));
 	snprintf(old, sizeof(old), "%s.1", path);
 	assert_int_equal(rename(path, old), 0);
 	assert_int_equal(nat_log_reopen(log, &why), 0);
@@ -139,13 +140,41 @@ static void test_a_file_that_takes_no_more_is_said_once(void **state)
 	if (access("/dev/full", W_OK) == 0) {
 		log = open_log(ctx, "/dev/full");
 		nat_log_put(nat_log_ring(log, 0), &mapping);
-		assert_false(nat_log_write(log, &why));
+		assert_false(nat_log_write(log, 100, &why));
 		nat_log_put(nat_log_ring(log, 0), &mapping);
-		assert_true(nat_log_write(log, &why));
+		assert_true(nat_log_write(log, 100, &why));
+		assert_int_equal(nat_log_stats(log).n_written, 0);
+		assert_int_equal(nat_log_stats(log).n_lost, 2);
 		nat_log_destroy(log);
 	}
 	mr_ctx_destroy(ctx);
 	assert_int_equal(allocator.n_out, 0);
+}
+
+/* The log was begun at tick 100; at tick 500 the clock has been set back by the
+ * 400 s between, as this test does not wait for them. */
+static void test_a_line_has_the_time_of_the_clock_now(void **state)
+{
+	struct test_allocator allocator = { 0 };
+	struct mr_ctx *ctx = test_ctx(&allocator);
+	struct nat_log *log = open_log(ctx, path);
+	struct nat_log_event event = mapping;
+	struct mr_reason why;
+	struct tm tm = { 0 };
+	char line[512];
+	time_t t;
+
+	(void)state;
+	event.now_s = 500;
+	nat_log_put(nat_log_ring(log, 0), &event);
+	assert_true(nat_log_write(log, 500, &why));
+	assert_int_equal(read_lines(path, line, sizeof(line)), 1);
+	assert_non_null(strptime(line, "{\"t\":\"%Y-%m-%dT%H:%M:%SZ\"", &tm));
+	t = timegm(&tm);
+	assert_in_range(t, time(NULL) - 100, time(NULL));
+	nat_log_destroy(log);
+	mr_ctx_destroy(ctx);
+	unlink(path);
 }
 
 static int begin(void **state)
@@ -170,6 +199,7 @@ int main(void)
 		cmocka_unit_test(test_what_does_not_fit_is_counted_and_said),
 		cmocka_unit_test(test_it_goes_on_in_another_file),
 		cmocka_unit_test(test_a_file_that_takes_no_more_is_said_once),
+		cmocka_unit_test(test_a_line_has_the_time_of_the_clock_now),
 	};
 
 	return cmocka_run_group_tests(tests, begin, end);
