@@ -4,6 +4,7 @@
 
 /* In the order of fill_worker(). */
 static const struct worker_row worker_rows[] = {
+	{ "received", LAW_NONE },       { "sent", LAW_NONE },
 	{ "made", LAW_MADE },           { "taken", LAW_KEPT },
 	{ "translated_out", LAW_NONE }, { "translated_in", LAW_NONE },
 	{ "hairpinned", LAW_NONE },     { "excluded", LAW_NONE },
@@ -53,17 +54,19 @@ static void fill_worker(struct worker_snapshot *to, const struct nat_worker *w)
 			       sizeof(stats) / sizeof(uint64_t));
 	snapshot_copy_counters(&to->bursts, &w->stats.bursts, 1);
 	snapshot_copy_counters(&to->entries, &w->stats.entries, 1);
-	counts[0] = stats.made;
-	counts[1] = stats.drops[NAT_TAKEN];
-	counts[2] = stats.translated[NAT_INSIDE];
-	counts[3] = stats.translated[NAT_OUTSIDE];
-	counts[4] = stats.hairpinned;
-	counts[5] = stats.excluded;
-	counts[6] = stats.held;
-	counts[7] = 0;
+	counts[0] = stats.received[NAT_INSIDE] + stats.received[NAT_OUTSIDE];
+	counts[1] = stats.sent[NAT_INSIDE] + stats.sent[NAT_OUTSIDE];
+	counts[2] = stats.made;
+	counts[3] = stats.drops[NAT_TAKEN];
+	counts[4] = stats.translated[NAT_INSIDE];
+	counts[5] = stats.translated[NAT_OUTSIDE];
+	counts[6] = stats.hairpinned;
+	counts[7] = stats.excluded;
+	counts[8] = stats.held;
+	counts[9] = 0;
 	if (w->steer != NULL)
 		snapshot_copy_counters(
-			&counts[7], &nat_steer_stats(w->steer)->handed_off, 1);
+			&counts[9], &nat_steer_stats(w->steer)->handed_off, 1);
 	for (uint32_t i = 0; i < NAT_TAKEN; i++)
 		to->drops[i] = stats.drops[i];
 }

@@ -164,6 +164,20 @@ class Run(unittest.TestCase):
             self.assertIn(words, out + err)
         self.finish(process)
 
+    def test_statistics_add_up(self):
+        """At rest, as the man page says. Frames come without end, so what is
+        read meanwhile is off by what is on its way."""
+        process = self.start("--json")
+        time.sleep(1.2)
+        shown = json.loads(run("--stats", "--json", env=self.environment)[1])
+        self.assertGreater(shown["received"], 0)
+        out, _ = self.finish(process, signal.SIGTERM)
+        one = json.loads(out.splitlines()[-1])["workers"][0]
+        self.assertGreaterEqual(one["received"], shown["received"])
+        self.assertEqual(one["received"] + one["made"],
+                         one["sent"] + one["held"] + one["taken"] +
+                         sum(one["drops"].values()))
+
     def test_a_reload_that_workers_refuse_is_not_the_last(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
