@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "mail.h"
+#include "session.h"
 
 static enum nat_mail_state state_of(const struct nat_mail *mail)
 {
@@ -48,6 +49,13 @@ static void list(struct nat_mail *mail, const struct nat_mail_to *to)
 			mail->sessions[mail->n++] = mail->sessions[i];
 }
 
+/* What the configuration has stays: there is nothing to end without any. */
+static bool has_sessions(const struct nat_map *map)
+{
+	return (map->flags & NAT_MAP_STATIC) == 0 || map->remote.addr != 0 ||
+	       map->n_sessions > 0;
+}
+
 /* A mapping with several sessions is ended by the first of them. */
 static void clear(struct nat_mail *mail, const struct nat_mail_to *to)
 {
@@ -59,7 +67,7 @@ static void clear(struct nat_mail *mail, const struct nat_mail_to *to)
 
 		nat_maps_find_out(to->maps, &mail->sessions[i].inside, 1, &id);
 		if (id == MR_FLOW_NONE ||
-		    (mail->sessions[i].flags & NAT_MAP_STATIC))
+		    !has_sessions(nat_map_at(to->maps, id)))
 			continue;
 		nat_maps_close(to->maps, id, to->now_s);
 		n_ended++;

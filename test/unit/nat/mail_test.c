@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of apps/nat/mail.c: what a worker is asked to end. */
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "rig.h"
+
+#include "mail.h"
+
+/* How many the worker says it has ended, asked until it is through. */
+static uint32_t clear(const struct rig *rig, const char *filter)
+{
+	const struct nat_mail_to to = { .maps = rig->maps,
+					.now_s = rig->now_s };
+	struct nat_mail mail = { .answered_fd = eventfd(0, EFD_CLOEXEC),
+				 .question = NAT_ASK_CLEAR };
+	struct mr_reason why;
+	uint32_t n = 0;
+
+	assert_true(mail.answered_fd >= 0);
+	assert_true(nat_filter_parse(filter, &mail.filter, &why));
+	do {
+		nat_mail_ask(&mail);
+		nat_mail_answer(&mail, &to);
+		assert_true(nat_mail_is_answered(&mail));
+		n += mail.n;
+		nat_mail_done(&mail);
+	} while (!mail.is_end);
+	close(mail.answered_fd);
+	return n;
+}
+
+static void what_the_filter_has_ends_with_all_its_sessions(void **state)
+{
+	struct rig rig;
+	uint32_t id;
+
+	(void)state;
+	rig_init(&rig);
+	rig_start(&rig);
+	id = rig_map(&rig, TCP, INSIDE, 1);
+	rig_out(&rig, id, REMOTE, 80, SYN);
+	rig_out(&rig, id, REMOTE + 1, 80, SYN);
+	rig_out(&rig, rig_map(&rig, UDP, INSIDE, 1), REMOTE, 53, 0);
+	assert_int_equal(clear(&rig, "proto=icmp"), 0);
+	assert_int_equal(clear(&rig, "proto=tcp,port=80"), 1);
+	assert_int_equal(rig_stats(&rig).n_mappings, 1);
+	assert_int_equal(rig_stats(&rig).n_sessions, 0);
+	assert_int_equal(clear(&rig, "all"), 1);
+	assert_int_equal(rig_stats(&rig).n_mappings, 0);
+	rig_end(&rig);
+}
+
+static void a_forward_stays_but_its_sessions_end(void **state)
+{
+	const struct nat_forward forward = {
+		.proto_mask = 1 << NAT_TCP,
+		.outside_addr = POOL,
+		.inside_addr = INSIDE + 5,
+		.outside_first = 2000,
+		.outside_last = 2000,
+		.inside_first = 80,
+	};
+	struct rig rig;
+	uint32_t id;
+
+	(void)state;
+	rig_init(&rig);
+	rig.config.filtering[NAT_TCP] = NAT_FILTER_ADDRESS;
+	rig.forwards[rig.config.n_forwards++] = forward;
+	rig_start(&rig);
+	assert_int_equal(clear(&rig, "all"), 0);
+	id = rig_find_in(&rig, TCP, POOL, 2000);
+	rig_out(&rig, id, REMOTE, 1, SYN);
+	rig_out(&rig, id, REMOTE + 1, 1, SYN);
+	assert_int_equal(rig_in(&rig, id, REMOTE, 1, SYN), NAT_OK);
+	assert_int_equal(clear(&rig, "all"), 1);
+	assert_int_equal(rig_stats(&rig).n_sessions, 0);
+	assert_int_equal(rig_find_in(&rig, TCP, POOL, 2000), id);
+	assert_int_equal(rig_in(&rig, id, REMOTE, 1, SYN),
+			 NAT_DROP_UNSOLICITED_SYN);
+	rig_end(&rig);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(
+			what_the_filter_has_ends_with_all_its_sessions),
+		cmocka_unit_test(a_forward_stays_but_its_sessions_end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
