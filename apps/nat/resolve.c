@@ -303,15 +303,13 @@ void nat_arp_input(struct nat_path *path, struct nat_packet *packet)
 	nat_resolver_release(path);
 }
 
-/* The i-th address that we answer for outside, or 0 behind the last. */
+/* The i-th address that we answer for outside, or 0 behind the last. Those of
+ * forwards are in the pool, or our own. */
 static uint32_t external_at(const struct nat_config *config, uint32_t i)
 {
 	if (i < config->n_one_to_ones)
 		return config->one_to_ones[i].outside_addr;
 	i -= config->n_one_to_ones;
-	if (i < config->n_forwards)
-		return config->forwards[i].outside_addr;
-	i -= config->n_forwards;
 	for (uint32_t j = 0; j < config->n_pool; j++) {
 		const uint32_t n =
 			config->pool[j].last - config->pool[j].first + 1;

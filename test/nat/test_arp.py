@@ -61,6 +61,18 @@ def test_tells_who_it_is_at_start(nat_of):
     assert not nat.advance(60)
 
 
+def test_forwards_use_up_no_announcements(nat_of):
+    """Their addresses are in the pool, and told with it."""
+    nat = nat_of(pool=["192.0.2.1", "192.0.2.10-192.0.2.12"],
+                 forwards=[("udp", "192.0.2.10", port, port, "10.0.0.5", port)
+                           for port in range(1, 1200)])
+    told = nat.announced.outside
+    for _ in range(60):
+        told += nat.advance(0.2).outside
+    assert sorted(p[ARP].psrc for p in told if p[ARP].psrc != OURS) == \
+        ["192.0.2.10", "192.0.2.11", "192.0.2.12"]
+
+
 def test_asks_and_holds(quiet):
     """Frames wait for the answer, and go in the order they came in."""
     got = quiet.inside(udp(HOST, 5000, PEER, 53, b"1")).one
