@@ -57,11 +57,6 @@ void nat_addrs_init(struct nat_addrs *addrs, const struct nat_config *config)
 		flag_prefix(addrs->octets, &config->excludes[i].to);
 }
 
-static bool is_in(const struct nat_prefix *prefix, uint32_t host)
-{
-	return (host & prefix->mask) == prefix->addr;
-}
-
 bool nat_addrs_is_own(const struct nat_addrs *addrs, enum nat_side side,
 		      uint32_t addr)
 {
@@ -94,7 +89,7 @@ bool nat_addrs_is_external(const struct nat_addrs *addrs, uint32_t addr)
 bool nat_addrs_is_subscriber(const struct nat_addrs *addrs, uint32_t addr)
 {
 	for (uint32_t i = 0; i < addrs->config->n_subscribers; i++)
-		if (is_in(&addrs->config->subscribers[i], ntohl(addr)))
+		if (nat_prefix_has(&addrs->config->subscribers[i], ntohl(addr)))
 			return true;
 	return false;
 }
@@ -105,7 +100,7 @@ bool nat_addrs_is_on_link(const struct nat_addrs *addrs, enum nat_side side,
 	const struct nat_side_config *c = &addrs->config->sides[side];
 
 	for (uint32_t i = 0; i < c->n_addrs; i++)
-		if (is_in(&c->nets[i], ntohl(addr)))
+		if (nat_prefix_has(&c->nets[i], ntohl(addr)))
 			return true;
 	return false;
 }
@@ -114,7 +109,7 @@ bool nat_addrs_is_inside(const struct nat_addrs *addrs, uint32_t addr)
 {
 	for (uint32_t i = 0; i < addrs->config->n_subscribers; i++)
 		if (addrs->config->subscribers[i].mask != 0 &&
-		    is_in(&addrs->config->subscribers[i], ntohl(addr)))
+		    nat_prefix_has(&addrs->config->subscribers[i], ntohl(addr)))
 			return true;
 	return nat_addrs_is_on_link(addrs, NAT_INSIDE, addr);
 }
@@ -132,7 +127,7 @@ bool nat_addrs_is_martian(const struct nat_addrs *addrs, enum nat_side side,
 		const uint32_t rest = ~c->nets[i].mask;
 
 		/* A link of two or one has no broadcast: RFC 3021. */
-		if (rest > 1 && is_in(&c->nets[i], host) &&
+		if (rest > 1 && nat_prefix_has(&c->nets[i], host) &&
 		    ((host & rest) == rest || (host & rest) == 0))
 			return true;
 	}
@@ -145,7 +140,7 @@ bool nat_addrs_is_excluded(const struct nat_addrs *addrs, uint32_t addr,
 	for (uint32_t i = 0; i < addrs->config->n_excludes; i++) {
 		const struct nat_exclude *e = &addrs->config->excludes[i];
 
-		if (is_in(&e->to, ntohl(addr)) &&
+		if (nat_prefix_has(&e->to, ntohl(addr)) &&
 		    (e->proto == 0 || e->proto == proto) &&
 		    e->first_port <= ntohs(port) && ntohs(port) <= e->last_port)
 			return true;
@@ -156,7 +151,7 @@ bool nat_addrs_is_excluded(const struct nat_addrs *addrs, uint32_t addr,
 static bool is_excluded_host(const struct nat_addrs *addrs, uint32_t addr)
 {
 	for (uint32_t i = 0; i < addrs->config->n_excludes; i++)
-		if (is_in(&addrs->config->excludes[i].to, ntohl(addr)))
+		if (nat_prefix_has(&addrs->config->excludes[i].to, ntohl(addr)))
 			return true;
 	return false;
 }
