@@ -173,10 +173,27 @@ int mr_flow_add(struct mr_flow_table *table, const void *key, uint32_t *ret_id)
 	return 0;
 }
 
+/* Whether a record has ever had this number: else its memory may not be there.
+ */
+static bool was_used(const struct mri_slab *slab, uint32_t id)
+{
+	const uint32_t chunk = id >> slab->chunk_shift;
+	const struct mri_chunk *c;
+
+	if (id >= slab->n_max)
+		return false;
+	c = &slab->chunks[chunk];
+	return c->n_used > 0 &&
+	       id - (chunk << slab->chunk_shift) < c->n_touched;
+}
+
 void mr_flow_remove(struct mr_flow_table *table, uint32_t id)
 {
-	const uint32_t hash = hash_of(table, mr_flow_record(table, id));
+	uint32_t hash;
 
+	if (!was_used(&table->records, id))
+		return;
+	hash = hash_of(table, mr_flow_record(table, id));
 	if (!mri_chain_remove(table, hash, id))
 		return;
 	mri_slab_put(&table->records, id);

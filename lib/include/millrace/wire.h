@@ -111,8 +111,8 @@ struct mr_icmp {
  *
  * @param before, after  as they lie in memory
  *
- * @return a sum to be added to others and passed to mr_csum_fix(); never 0, so
- *         a sum of such never is either
+ * @return a sum to be added to others and passed to mr_csum_fix(); 0 only from
+ *         0xffff to 0, which ones' complement takes for the same
  *
  * Thread: any. Source: RFC 1624.
  */

@@ -103,6 +103,8 @@ static void records_are_found_until_removed(void **state)
 	uint32_t id, again = 77;
 
 	(void)state;
+	mr_flow_remove(table, 0); /* never used: nothing happens */
+	mr_flow_remove(table, MR_FLOW_NONE);
 	assert_int_equal(mr_flow_find(table, key), MR_FLOW_NONE);
 	assert_int_equal(mr_flow_add(table, key, &id), 0);
 	flow = mr_flow_record(table, id);
