@@ -17,7 +17,8 @@ static void end_if_unused(struct nat_maps *maps, uint32_t id, uint32_t now_s)
 		nat_map_end(maps, id, now_s);
 }
 
-static void age_sessions(struct nat_maps *maps, uint32_t now_s)
+/* Returns how many it has looked at. */
+static uint32_t age_sessions(struct nat_maps *maps, uint32_t now_s)
 {
 	uint32_t ids[N_PER_CALL];
 	uint32_t n =
@@ -34,6 +35,7 @@ static void age_sessions(struct nat_maps *maps, uint32_t now_s)
 		nat_further_remove(maps, ids[i]);
 		end_if_unused(maps, map_id, now_s);
 	}
+	return n;
 }
 
 /* When a mapping ends by what is in its own line. */
@@ -87,17 +89,25 @@ static bool age(struct nat_maps *maps, uint32_t id, uint32_t now_s)
 uint32_t nat_maps_expire(struct nat_maps *maps, uint32_t now_s)
 {
 	uint64_t before = maps->expired;
-	uint32_t ids[N_PER_CALL], n;
+	uint32_t ids[N_PER_CALL], n, n_ports, n_sessions;
 
 	maps->now_s = now_s;
-	nat_ports_release(maps->ports, now_s, N_PER_CALL);
-	age_sessions(maps, now_s);
+	n_ports = nat_ports_release(maps->ports, now_s, N_PER_CALL);
+	n_sessions = age_sessions(maps, now_s);
 	if (maps->review != NAT_REVIEW_NONE)
 		nat_maps_review(maps, now_s);
 	n = mr_wheel_expire(maps->wheel, now_s, ids, N_PER_CALL);
 	for (uint32_t i = 0; i < n; i++)
 		age(maps, ids[i], now_s);
+	maps->is_behind = n == N_PER_CALL || n_sessions == N_PER_CALL ||
+			  n_ports == N_PER_CALL ||
+			  maps->review != NAT_REVIEW_NONE;
 	return (uint32_t)(maps->expired - before);
+}
+
+bool nat_maps_is_behind(const struct nat_maps *maps)
+{
+	return maps->is_behind;
 }
 
 void nat_maps_close(struct nat_maps *maps, uint32_t id, uint32_t now_s)

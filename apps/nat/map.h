@@ -188,6 +188,9 @@ bool nat_maps_may_in(const struct nat_maps *maps, uint32_t id, uint32_t addr);
  * call (64 mappings), to be called once per round. Returns how many ended.
  */
 uint32_t nat_maps_expire(struct nat_maps *maps, uint32_t now_s);
+/* The last call has left something that is due: another one should follow soon,
+ * whether there are packets or not. */
+bool nat_maps_is_behind(const struct nat_maps *maps);
 
 /* End one mapping and its sessions now; its port goes into quarantine. */
 void nat_maps_close(struct nat_maps *maps, uint32_t id, uint32_t now_s);

@@ -73,6 +73,7 @@ struct nat_maps {
 	struct mr_ctx *ctx;
 	nat_log_fn *log;
 	void *opaque;
+	bool is_behind;    /* nat_maps_is_behind() */
 	bool has_logged;   /* NAT_LOG_NO_PORT... */
 	uint32_t logged_s; /* ...when last */
 };

@@ -108,6 +108,20 @@ static uint32_t take_over(struct nat_worker *w, uint64_t now_ns)
 	return n;
 }
 
+/* As much as was received, so that rings do not fill where queues are full; a
+ * burst at least. Returns how much it was. */
+static uint32_t take_over_all(struct nat_worker *w, uint32_t n_received,
+			      uint64_t now_ns)
+{
+	uint32_t n = 0, n_now;
+
+	do {
+		n_now = take_over(w, now_ns);
+		n += n_now;
+	} while (n_now > 0 && n < n_received);
+	return n;
+}
+
 void nat_work_publish(struct nat_worker *w)
 {
 	struct nat_maps_stats stats;
@@ -156,8 +170,9 @@ int nat_work(struct mr_worker *worker, void *opaque)
 		for (uint32_t i = 0; i < worker->n_rxqs; i++)
 			n += receive(w, &worker->rxqs[i], now_ns);
 		if (w->steer != NULL)
-			n += take_over(w, now_ns);
+			n += take_over_all(w, n, now_ns);
 		n += mr_worker_serve(worker);
+		n += nat_maps_is_behind(w->maps); /* that is work, too */
 		if (n == 0) /* before it sleeps: what is shown is not old */
 			nat_work_publish(w);
 	} while (mr_worker_wait(worker, n));

@@ -79,7 +79,18 @@ static void a_call_does_a_bounded_part(void **state)
 
 		assert_in_range(here, 1, 64);
 		n += here;
+		assert_int_equal(nat_maps_is_behind(rig.maps), n < 1000);
 	}
+	/* Ports are due at once, too, and further sessions. */
+	nat_maps_expire(rig.maps, 1301 + 122);
+	assert_true(nat_maps_is_behind(rig.maps));
+	rig_at(&rig, 1301 + 122);
+	assert_false(nat_maps_is_behind(rig.maps));
+	for (uint32_t i = 0; i < 200; i++)
+		rig_out(&rig, rig_map(&rig, TCP, INSIDE + 1, 1), REMOTE + i, 80,
+			SYN);
+	nat_maps_expire(rig.maps, rig.now_s + 241);
+	assert_true(nat_maps_is_behind(rig.maps));
 	assert_int_equal(n, 1000);
 	rig_end(&rig);
 }
