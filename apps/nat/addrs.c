@@ -5,6 +5,8 @@
 
 #include "addrs.h"
 
+enum { LINK_LOCAL = 0xa9fe0000u }; /* 169.254.0.0/16 */
+
 /* Flag the octets that the addresses first to last (host order) begin with. */
 static void flag(uint8_t *table, uint32_t first, uint32_t last)
 {
@@ -22,6 +24,7 @@ static void flag_martians(uint8_t *table)
 {
 	flag(table, 0, 0);
 	flag(table, INADDR_LOOPBACK, INADDR_LOOPBACK);
+	flag(table, LINK_LOCAL, LINK_LOCAL);
 	flag(table, INADDR_UNSPEC_GROUP, INADDR_BROADCAST);
 }
 
@@ -122,6 +125,10 @@ bool nat_addrs_is_martian(const struct nat_addrs *addrs, enum nat_side side,
 
 	if (host >> 24 == 0 || host >> 24 == IN_LOOPBACKNET ||
 	    host >= INADDR_UNSPEC_GROUP)
+		return true;
+	/* RFC 3927 7: it stays on its link. */
+	if (host >> 16 == LINK_LOCAL >> 16 &&
+	    !nat_addrs_is_on_link(addrs, side, addr))
 		return true;
 	for (uint32_t i = 0; i < c->n_addrs; i++) {
 		const uint32_t rest = ~c->nets[i].mask;

@@ -69,7 +69,7 @@ static int make_worker(struct app *app, uint32_t i, struct mr_reason *ret_error)
 		.config = app->config,
 		.neighbours = app->neighbours,
 		.worker_idx = i,
-		.has_peers = app->n_workers > 1,
+		.n_workers = app->n_workers,
 	};
 	int err;
 

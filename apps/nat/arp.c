@@ -119,16 +119,18 @@ uint32_t nat_neighbours_find(const struct nat_neighbours *neighbours,
 	return NAT_SLOT_NONE;
 }
 
-/* Nobody misses it: it failed, or has not been confirmed for some time. */
+/* Nobody misses it: it failed, has not been confirmed for some time, or nobody
+ * had a watch free to go on asking. */
 static bool is_idle(const struct nat_neighbour *n, uint32_t now_s)
 {
 	const uint64_t word = __atomic_load_n(&n->mac, __ATOMIC_RELAXED);
-	const uint32_t age =
-		now_s - __atomic_load_n(&n->confirmed_s, __ATOMIC_RELAXED);
+	const int32_t age_s = nat_neighbour_age_s(n, now_s);
 
 	return state_of(word) == NAT_NEIGHBOUR_FAILED ||
+	       (state_of(word) == NAT_NEIGHBOUR_INCOMPLETE &&
+		age_s > NAT_INCOMPLETE_S) ||
 	       (state_of(word) == NAT_NEIGHBOUR_REACHABLE &&
-		age > NAT_REACHABLE_S);
+		age_s > NAT_REACHABLE_S);
 }
 
 /* Take the slot over; false: another worker was faster. */
@@ -220,7 +222,7 @@ bool nat_neighbours_move(struct nat_neighbours *neighbours, uint32_t slot,
 	    !change(n, side, addr, old,
 		    word_of(to, generation_of(old), old & NAT_MAC_MASK)))
 		return false;
-	if (to == NAT_NEIGHBOUR_FAILED)
+	if (to == NAT_NEIGHBOUR_FAILED || to == NAT_NEIGHBOUR_INCOMPLETE)
 		__atomic_store_n(&n->confirmed_s, now_s, __ATOMIC_RELAXED);
 	return true;
 }

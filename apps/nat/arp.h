@@ -36,13 +36,18 @@ enum nat_neighbour_state {
 };
 
 /* RFC 4861's value, as there is none for ARP. */
-enum { NAT_REACHABLE_S = 30, NAT_NEIGHBOUR_SLOTS = 1 << 16 };
+enum {
+	NAT_REACHABLE_S = 30,
+	NAT_INCOMPLETE_S = 5, /* longer than anybody asks */
+	NAT_NEIGHBOUR_SLOTS = 1 << 16,
+};
 
 enum { NAT_SLOT_NONE = UINT32_MAX };
 
 struct nat_neighbour {
 	uint64_t key, mac;
-	uint32_t confirmed_s; /* when it last answered, or failed to */
+	uint32_t confirmed_s; /* when it last answered, failed to, or was
+			       * first asked */
 	uint32_t reserved[3];
 };
 
@@ -106,6 +111,15 @@ nat_neighbours_look(const struct nat_neighbours *neighbours, uint32_t slot,
 	return (enum nat_neighbour_state)(word >> 56);
 }
 
+/* How long ago it last answered, failed, or was first asked for. Another worker
+ * may be a second ahead: below 0. */
+static inline int32_t nat_neighbour_age_s(const struct nat_neighbour *n,
+					  uint32_t now_s)
+{
+	return (int32_t)(now_s -
+			 __atomic_load_n(&n->confirmed_s, __ATOMIC_RELAXED));
+}
+
 /* Frames may go there now, and nothing else has to be done for it. */
 static inline bool
 nat_neighbours_is_fresh(const struct nat_neighbours *neighbours, uint32_t slot,
@@ -117,8 +131,7 @@ nat_neighbours_is_fresh(const struct nat_neighbours *neighbours, uint32_t slot,
 
 	return state == NAT_NEIGHBOUR_FIXED ||
 	       (state == NAT_NEIGHBOUR_REACHABLE &&
-		now_s - __atomic_load_n(&neighbours->slots[slot].confirmed_s,
-					__ATOMIC_RELAXED) <=
+		nat_neighbour_age_s(&neighbours->slots[slot], now_s) <=
 			NAT_REACHABLE_S);
 }
 

@@ -22,6 +22,7 @@
 #include "arp.h"
 #include "hold.h"
 #include "path.h"
+#include "random.h"
 
 /* A side as the path needs it; addresses in network order. */
 struct nat_link {
@@ -34,7 +35,7 @@ struct nat_link {
 	uint32_t gateway_slot;
 	uint32_t n_nets;
 	struct {
-		uint32_t addr, mask;
+		uint32_t addr, mask, own;
 	} nets[NAT_MAX_ADDRS];
 };
 
@@ -80,8 +81,10 @@ struct nat_path {
 	const struct nat_config *config;
 	uint32_t chunk_bytes, headroom_bytes; /* of the pool */
 	uint32_t now_s;
-	uint16_t next_id; /* of datagrams that we send */
-	uint16_t mss;     /* clamp, host order; 0: none */
+	/* Of datagrams that we send; workers count from their numbers on, by
+	 * a power of two, and so never meet. */
+	uint16_t next_id, id_step;
+	uint16_t mss; /* clamp, host order; 0: none */
 	uint64_t now_ns;
 	struct nat_link links[NAT_SIDES];
 	struct nat_addrs addrs;
@@ -108,6 +111,15 @@ static inline void nat_count(uint64_t *counter, uint64_t n)
 static inline void nat_uncount(uint64_t *counter, uint64_t n)
 {
 	__atomic_store_n(counter, *counter - n, __ATOMIC_RELAXED);
+}
+
+/* For a datagram of ours, network order. */
+static inline uint16_t nat_take_id(struct nat_path *path)
+{
+	const uint16_t id = path->next_id;
+
+	path->next_id = (uint16_t)(id + path->id_step);
+	return htons(id);
 }
 
 /* Offset of the sum in a layer-4 header that covers addresses; 0: none does. */
@@ -252,7 +264,8 @@ void nat_arp_input(struct nat_path *path, struct nat_packet *packet);
 void nat_announce(struct nat_path *path);
 
 /* fragment.c: packets with fragment_offset or has_more. */
-struct nat_fragments *nat_fragments_create(const struct nat_config *config);
+struct nat_fragments *nat_fragments_create(const struct nat_config *config,
+					   struct nat_random *random);
 void nat_fragments_destroy(struct nat_fragments *fragments);
 void nat_fragment(struct nat_path *path, struct nat_packet *packet);
 void nat_fragments_tick(struct nat_path *path);

@@ -28,8 +28,11 @@ static enum nat_reason may_open(const struct nat_path *path,
 {
 	switch (packet->proto) {
 	case IPPROTO_TCP:
-		return packet->tcp_flags & MR_TCP_SYN ? NAT_OK :
-							NAT_DROP_TCP_STATE;
+		/* With FIN or RST it begins nothing. */
+		return (packet->tcp_flags &
+			(MR_TCP_SYN | MR_TCP_FIN | MR_TCP_RST)) == MR_TCP_SYN ?
+			       NAT_OK :
+			       NAT_DROP_TCP_STATE;
 	case IPPROTO_UDP:
 		return NAT_OK;
 	case IPPROTO_ICMP:

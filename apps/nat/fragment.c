@@ -52,14 +52,18 @@ struct nat_fragments {
 	uint32_t head, tail; /* free-running */
 	uint32_t n_waiting, max_waiting;
 	uint64_t keep_ns;
+	uint64_t seeds[2]; /* odd; of the hash */
 };
 
-struct nat_fragments *nat_fragments_create(const struct nat_config *config)
+struct nat_fragments *nat_fragments_create(const struct nat_config *config,
+					   struct nat_random *random)
 {
 	struct nat_fragments *f = calloc(1, sizeof(*f));
 
 	if (f == NULL)
 		return NULL;
+	for (uint32_t i = 0; i < 2; i++)
+		f->seeds[i] = nat_random_u64(random) | 1;
 	f->max_waiting = config->max_fragments;
 	f->keep_ns = config->timeouts.fragment_s * UINT64_C(1000000000);
 	f->n = MIN_DATAGRAMS;
@@ -84,13 +88,15 @@ void nat_fragments_destroy(struct nat_fragments *f)
 	free(f);
 }
 
+/* Keyed: whoever chooses addresses and ids does not choose which ones meet. */
 static uint32_t hash_of(const struct nat_fragments *f, uint32_t src,
 			uint32_t dst, uint16_t id)
 {
-	const uint64_t key = ((uint64_t)src << 32 | dst) ^
-			     (uint64_t)id * UINT64_C(0x9e3779b97f4a7c15);
+	const uint64_t sum = ((uint64_t)src << 32 | dst) * f->seeds[0] +
+			     (uint64_t)id * f->seeds[1];
 
-	return (uint32_t)(key * UINT64_C(0xd6e8feb86659fd93) >> 40) &
+	return (uint32_t)((sum ^ sum >> 32) * UINT64_C(0xd6e8feb86659fd93) >>
+			  40) &
 	       (f->n - 1);
 }
 
@@ -240,7 +246,7 @@ static void decide_first(struct nat_path *path, struct datagram *d,
 	d->state = reason == NAT_OK ? STATE_KNOWN : STATE_LOCAL;
 	if (d->way.src != packet->ip->src) {
 		/* Ids are per source, and this is another one: RFC 6864. */
-		d->way.id = htons(path->next_id++);
+		d->way.id = nat_take_id(path);
 		d->way.has_id = true;
 	}
 	follow(path, d, packet);
@@ -271,7 +277,8 @@ void nat_fragment(struct nat_path *path, struct nat_packet *packet)
 	uint32_t n_seen, n_units;
 	struct datagram *d;
 
-	if (is_wrong(packet, n)) {
+	/* What a partial sum is over is in other frames, too. */
+	if (is_wrong(packet, n) || packet->is_partial) {
 		nat_drop(path, packet, NAT_DROP_FRAGMENT_WRONG);
 		return;
 	}

@@ -297,7 +297,7 @@ void nat_icmp_tell(struct nat_path *path, const struct nat_packet *packet,
 				.tos = TOS_CONTROL,
 				.total_bytes =
 					htons((uint16_t)(n_head + n_quote)),
-				.id = htons(path->next_id++),
+				.id = nat_take_id(path),
 				.ttl = OUR_TTL,
 				.proto = IPPROTO_ICMP,
 				.src = path->links[packet->from].own,

@@ -266,8 +266,9 @@ static enum nat_reason parse_ports(struct nat_packet *packet, uint32_t n_l4)
 			return NAT_DROP_L4_MALFORMED;
 		break;
 	case IPPROTO_TCP:
+		/* In a fragment, too: options are looked at. */
 		if ((tcp->offset >> 4) * 4u < sizeof(*tcp) ||
-		    (is_whole && (tcp->offset >> 4) * 4u > n_l4))
+		    (tcp->offset >> 4) * 4u > n_l4)
 			return NAT_DROP_L4_MALFORMED;
 		packet->tcp_flags = tcp->flags;
 		break;
@@ -293,8 +294,5 @@ enum nat_reason nat_parse_l4(struct nat_path *path, struct nat_packet *packet)
 		if (n <= n_l4 && !nat_pull_up(path, packet, at + n))
 			return NAT_DROP_L4_MALFORMED;
 	}
-	/* The sum of such a packet is over bytes in other frames. */
-	if (packet->is_partial && packet->has_more)
-		return NAT_DROP_L4_MALFORMED;
 	return parse_ports(packet, n_l4);
 }

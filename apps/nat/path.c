@@ -50,6 +50,7 @@ static void init_link(struct nat_link *link, const struct nat_side_config *c,
 	for (uint32_t i = 0; i < c->n_addrs; i++) {
 		link->nets[i].addr = htonl(c->nets[i].addr);
 		link->nets[i].mask = htonl(c->nets[i].mask);
+		link->nets[i].own = htonl(c->addrs[i]);
 	}
 }
 
@@ -87,13 +88,30 @@ static void follow(struct nat_path *path, const struct nat_config *config)
 	path->is_announced = path->worker_idx != 0;
 }
 
-static int create_parts(struct nat_path *path)
+/* Where ids begin nobody knows; whose they are the last bits say. */
+static void init_ids(struct nat_path *path, uint32_t n_workers,
+		     struct nat_random *random)
 {
+	uint32_t step = 1;
+
+	while (step < n_workers)
+		step *= 2;
+	path->id_step = (uint16_t)step;
+	path->next_id = (uint16_t)((nat_random_u64(random) & ~(step - 1ull)) |
+				   path->worker_idx);
+}
+
+static int create_parts(struct nat_path *path, uint32_t n_workers)
+{
+	struct nat_random random;
 	/* Neighbours' and SYNs' frames, and fragments. */
 	const uint32_t n_held = 256 + 128 + path->config->max_fragments;
 
+	if (nat_random_init(&random, 0) < 0)
+		return -EIO;
+	init_ids(path, n_workers, &random);
 	path->resolver = nat_resolver_create();
-	path->fragments = nat_fragments_create(path->config);
+	path->fragments = nat_fragments_create(path->config, &random);
 	path->syns = nat_syns_create();
 	return path->resolver == NULL || path->fragments == NULL ||
 			       path->syns == NULL ?
@@ -119,20 +137,20 @@ int nat_path_create(const struct nat_path_config *config,
 	path->chunk_bytes = pool.chunk_bytes;
 	path->headroom_bytes = pool.headroom_bytes;
 	path->worker_idx = config->worker_idx;
-	path->has_peers = config->has_peers;
+	path->has_peers = config->n_workers > 1;
 	for (uint32_t s = 0; s < NAT_SIDES; s++) {
 		path->links[s].mac = nat_mac(config->macs[s]);
 		path->links[s].mtu = config->mtus[s];
 	}
 	follow(path, config->config);
-	if (create_parts(path) == 0) {
+	if (create_parts(path, config->n_workers) == 0) {
 		*ret_path = path;
 		return 0;
 	}
 	nat_path_destroy(path);
 no_memory:
 	snprintf(reterr_why->text, sizeof(reterr_why->text),
-		 "no memory for the packet path of worker %u",
+		 "no memory or random numbers for the packet path of worker %u",
 		 config->worker_idx);
 	return -ENOMEM;
 }

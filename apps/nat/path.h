@@ -57,8 +57,8 @@ struct nat_path_config {
 	void *base;             /* of the region */
 	uint8_t macs[NAT_SIDES][6];
 	uint16_t mtus[NAT_SIDES];
-	uint32_t worker_idx;
-	bool has_peers; /* an end that is not here may be another worker's */
+	uint32_t worker_idx, n_workers; /* 2 or more: an end that is not here
+					 * may be another worker's */
 };
 
 /* One per worker. */

@@ -78,12 +78,22 @@ static void send_arp(struct nat_path *path, enum nat_side side, uint16_t op,
 		    to_mac != 0 ? to_mac : NAT_MAC_MASK);
 }
 
+/* Ours on the link that has addr: RFC 826's target may know no other. */
+static uint32_t own_beside(const struct nat_link *link, uint32_t addr)
+{
+	for (uint32_t i = 0; i < link->n_nets; i++)
+		if ((addr & link->nets[i].mask) == link->nets[i].addr)
+			return link->nets[i].own;
+	return link->own;
+}
+
 static void ask(struct nat_path *path, struct watch *watch, uint64_t mac)
 {
 	watch->n_tries++;
 	watch->next_ns = path->now_ns + retry_ns;
 	send_arp(path, watch->side, MR_ARP_REQUEST, mac,
-		 path->links[watch->side].own, watch->addr);
+		 own_beside(&path->links[watch->side], watch->addr),
+		 watch->addr);
 }
 
 static struct watch *find_watch(struct nat_resolver *resolver, uint32_t slot)
@@ -153,7 +163,7 @@ enum nat_reason nat_resolve(struct nat_path *path, struct nat_packet *packet,
 	case NAT_NEIGHBOUR_PROBE:
 		return NAT_OK;
 	case NAT_NEIGHBOUR_FAILED:
-		if (path->now_s - neighbours->slots[slot].confirmed_s <
+		if (nat_neighbour_age_s(&neighbours->slots[slot], path->now_s) <
 			    RETRY_S ||
 		    !nat_neighbours_move(neighbours, slot, way->to, addr,
 					 NAT_NEIGHBOUR_FAILED,

@@ -33,7 +33,7 @@ static inline uint32_t nat_new_id(struct nat_path *path, struct mr_ipv4 *ip)
 {
 	const uint16_t before = ip->id;
 
-	ip->id = htons(path->next_id++);
+	ip->id = nat_take_id(path);
 	return mr_csum_delta16(before, ip->id);
 }
 

@@ -49,6 +49,8 @@ struct nat_steer {
 	uint32_t next_ring;   /* to look at, so that none waits for others */
 	/* Where fragments meet. */
 	uint32_t n_waiting, next_datagram;
+	uint64_t release_ns; /* when one of them is due: its owner has become
+			      * known, or it has waited too long */
 	struct datagram datagrams[MAX_DATAGRAMS];
 	struct waiting waiting[MAX_WAITING];
 };
@@ -304,10 +306,12 @@ static uint32_t meet(struct nat_steer *steer, const struct mr_frame *frames,
 
 	if (d == NULL)
 		d = add_datagram(steer, &key, now_ns);
-	if (is_first)
+	if (is_first) {
 		d->owner = nat_routes_owner(steer->routes, NAT_OUTSIDE, bytes,
 					    frames->len, steer->worker->idx,
 					    &lane);
+		steer->release_ns = 0;
+	}
 	if (d->owner != NO_OWNER)
 		return d->owner;
 	if (steer->n_waiting == MAX_WAITING)
@@ -317,6 +321,8 @@ static uint32_t meet(struct nat_steer *steer, const struct mr_frame *frames,
 		     n);
 		return NO_OWNER;
 	}
+	if (steer->n_waiting == 0 || d->end_ns < steer->release_ns)
+		steer->release_ns = d->end_ns;
 	w = &steer->waiting[steer->n_waiting++];
 	w->key = key;
 	w->n = n;
@@ -373,6 +379,7 @@ static uint32_t release(struct nat_steer *steer, struct mr_frame *frames,
 {
 	uint32_t n_own = 0, n_left = 0;
 
+	steer->release_ns = UINT64_MAX;
 	for (uint32_t i = 0; i < steer->n_waiting; i++) {
 		struct waiting *w = &steer->waiting[i];
 		struct datagram *d = find_datagram(steer, &w->key, now_ns);
@@ -381,6 +388,11 @@ static uint32_t release(struct nat_steer *steer, struct mr_frame *frames,
 			drop(steer, stats, NAT_OUTSIDE, NAT_DROP_FRAGMENT_OLD,
 			     w->frames, w->n);
 		} else if (d->owner == NO_OWNER || n_own + w->n > n) {
+			const uint64_t due_ns =
+				d->owner == NO_OWNER ? d->end_ns : 0;
+
+			if (due_ns < steer->release_ns)
+				steer->release_ns = due_ns;
 			if (n_left++ != i)
 				steer->waiting[n_left - 1] = *w;
 		} else if (is_own(steer, stats, d->owner, NAT_LANE_OUTSIDE,
@@ -424,7 +436,7 @@ uint32_t nat_steer_receive(struct nat_steer *steer, enum nat_side *ret_from,
 	const struct nat_steering *s = steer->steering;
 	const uint32_t n_rings = s->n_workers * NAT_LANES;
 
-	if (steer->n_waiting > 0) {
+	if (steer->n_waiting > 0 && now_ns >= steer->release_ns) {
 		const uint32_t n_own = release(steer, frames, n, now_ns, stats);
 
 		*ret_from = NAT_OUTSIDE;

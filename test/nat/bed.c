@@ -297,7 +297,8 @@ int bed_start(struct bed *bed, char *why, uint32_t n_why)
 		.opaque = bed,
 	};
 	struct nat_path_config path_config = { .config = &bed->config,
-					       .has_peers = bed->n_shards > 1 };
+					       .worker_idx = bed->shard,
+					       .n_workers = bed->n_shards };
 
 	if (make_pool(bed, &reason) < 0)
 		goto failed;

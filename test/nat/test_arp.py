@@ -220,3 +220,9 @@ def test_what_waits_is_freed_at_the_end(nat_of):
     nat.inside(udp(HOST, 5000, PEER, 53))
     nat.inside(udp(HOST, 5000, PEER, 53), entries=(50, 0))
     assert nat.counter("held") == 2
+
+
+def test_asks_with_the_address_of_that_link(nat_of):
+    nat = nat_of(outside=["192.0.2.1/24", "198.18.0.1/24"], answers_arp=False)
+    got = nat.inside(udp(HOST, 1, "198.18.0.9", 2)).one
+    assert (got[ARP].psrc, got[ARP].pdst) == ("198.18.0.1", "198.18.0.9")

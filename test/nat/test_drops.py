@@ -72,6 +72,9 @@ GOOD = udp(HOST, 5000, PEER, 53)
     (changed(GOOD, dst="10.0.3.4"), "no_route"),
     (tcp(HOST, 1, PEER, 2, "A"), "tcp_state"),
     (tcp(HOST, 1, PEER, 2, "R"), "tcp_state"),
+    (tcp(HOST, 1, PEER, 2, "SF"), "tcp_state"),
+    (tcp(HOST, 1, PEER, 2, "SR"), "tcp_state"),
+    (udp(HOST, 1, "169.254.7.7", 2), "martian"),
     (IP(raw(IP(src=HOST, dst=PEER) / ICMP(type=0, id=1))), "no_mapping"),
     (IP(raw(IP(src=HOST, dst=PEER) / ICMP(type=5))), "icmp_type"),
     (IP(raw(IP(src=HOST, dst=PEER, options=[IPOption_LSRR(

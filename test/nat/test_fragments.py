@@ -5,7 +5,7 @@ import itertools
 import pytest
 from scapy.all import ICMP, IP, TCP, UDP, raw
 
-from bed import mac_of, ping, udp
+from bed import CSUM_PARTIAL, mac_of, ping, udp
 
 HOST, PEER, OURS = "10.0.0.2", "198.51.100.7", "192.0.2.1"
 
@@ -180,3 +180,36 @@ def test_pieces_that_are_too_big_become_smaller(nat_of):
     assert raw(whole[UDP].payload) == raw(packet[UDP].payload)
     assert is_sum_right(whole)
     assert [int(p[IP].flags) for p in got] == [1] * (len(got) - 1) + [0]
+
+
+def test_ids_of_workers_differ(nat_of):
+    """RFC 6864: they share an external address."""
+    def ids(shard):
+        nat = nat_of(shard=shard, n_shards=3)
+        return [nat.inside(udp("10.0.0.2", 5000, "198.51.100.7", 53)).one[IP].id
+                for _ in range(50)]
+
+    seen = [ids(shard) for shard in (0, 1, 2)]
+    assert len({i for some in seen for i in some}) == 150
+    assert len({some[0] // 4 for some in seen}) > 1, "they begin anywhere"
+
+
+def test_options_that_a_first_fragment_does_not_have(nat):
+    """The MSS would be looked for in bytes behind the packet."""
+    header = raw(TCP(sport=5000, dport=80, flags="S", dataofs=15))
+    assert not nat.inside(IP(raw(IP(src="10.0.0.2", dst="198.51.100.7",
+                                    flags="MF", proto=6) / header[:20] /
+                                 bytes(4))))
+    assert nat.drops == {"fragment_wrong": 1}
+
+
+@pytest.mark.parametrize("frag, flags", [(0, "MF"), (3, 0)])
+def test_fragments_with_a_partial_sum(nat_of, frag, flags):
+    """Nobody can finish it. Split again, it once crashed."""
+    nat = nat_of(outside_mtu=600)
+    nat.inside(udp("10.0.0.2", 5000, "198.51.100.7", 53))
+    piece = IP(raw(IP(src="10.0.0.2", dst="198.51.100.7", frag=frag, id=9,
+                      flags=flags, proto=17) /
+                   raw(UDP(sport=5000, dport=53, len=1008)) / bytes(992)))
+    assert not nat.inside(piece, flags=CSUM_PARTIAL)
+    assert nat.drops == {"fragment_wrong": 1}

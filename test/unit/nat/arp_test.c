@@ -64,6 +64,40 @@ static void learned_fresh_and_stale(void **state)
 }
 
 /* Who kept the number of a slot that went to another address is not fooled. */
+/* Workers are up to a second apart. */
+static void who_is_ahead_makes_nothing_stale(void **state)
+{
+	struct nat_neighbours *n = table(NULL);
+	const uint32_t addr = htonl(0x0a000002);
+	const uint32_t slot = nat_neighbours_add(n, NAT_INSIDE, addr, true, 10);
+	uint64_t mac = 0;
+
+	(void)state;
+	nat_neighbours_learn(n, slot, NAT_INSIDE, addr, 0x112233445566, 11);
+	assert_true(
+		nat_neighbours_is_fresh(n, slot, NAT_INSIDE, addr, 10, &mac));
+	nat_neighbours_destroy(n);
+}
+
+/* Somebody scans a link: where no answer comes others find a place later. */
+static void who_was_asked_in_vain_gives_way(void **state)
+{
+	struct nat_neighbours *n = table(NULL);
+	uint32_t addr = 0x0a000000;
+
+	(void)state;
+	while (nat_neighbours_add(n, NAT_INSIDE, htonl(addr), true, 10) !=
+	       NAT_SLOT_NONE)
+		addr++;
+	assert_int_equal(nat_neighbours_add(n, NAT_INSIDE, htonl(addr), true,
+					    10 + NAT_INCOMPLETE_S),
+			 NAT_SLOT_NONE);
+	assert_int_not_equal(nat_neighbours_add(n, NAT_INSIDE, htonl(addr),
+						true, 11 + NAT_INCOMPLETE_S),
+			     NAT_SLOT_NONE);
+	nat_neighbours_destroy(n);
+}
+
 static void a_slot_that_went_to_another_is_seen(void **state)
 {
 	struct nat_neighbours *n = table(NULL);
@@ -123,6 +157,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_large_link_has_room),
 		cmocka_unit_test(learned_fresh_and_stale),
+		cmocka_unit_test(who_is_ahead_makes_nothing_stale),
+		cmocka_unit_test(who_was_asked_in_vain_gives_way),
 		cmocka_unit_test(a_slot_that_went_to_another_is_seen),
 		cmocka_unit_test(what_is_fixed_is_not_learned),
 	};
