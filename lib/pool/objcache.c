@@ -8,7 +8,6 @@
  * that is stopped keeps the three magazines that it may have, and what it was
  * about to take from the cursor.
  */
-#include <assert.h>
 #include <errno.h>
 
 #include "pool/objpool.h"
@@ -268,12 +267,30 @@ void mr_obj_free_bulk(struct mr_objcache *cache, void *const *objects,
 		free_burst(cache, objects, n);
 }
 
+/*
+ * Two empty magazines. False: there are not, as objects that were freed twice
+ * can fill them all.
+ */
+static bool load_cache(struct mr_objcache *cache)
+{
+	struct mri_stack *empty = &cache->pool->depot.empty;
+	struct mri_magazine *loaded = take(cache, empty);
+	struct mri_magazine *prev = take(cache, empty);
+
+	if (loaded != NULL && prev != NULL) {
+		mri_pair_begin(&cache->pair, loaded, prev);
+		return true;
+	}
+	if (loaded != NULL)
+		put(cache, empty, loaded);
+	return false;
+}
+
 int mr_objcache_create(struct mr_objpool *pool, struct mr_objcache **ret_cache,
 		       struct mr_reason *reterr_reason)
 {
 	struct mr_objcache *cache =
 		mr_alloc(pool->ctx, MRI_CACHE_LINE, sizeof(*cache));
-	struct mri_magazine *loaded, *prev;
 
 	if (cache == NULL)
 		return mr_fail(reterr_reason, -ENOMEM, "no memory for a cache");
@@ -289,10 +306,14 @@ int mr_objcache_create(struct mr_objpool *pool, struct mr_objcache **ret_cache,
 	cache->pool = pool;
 	cache->layout = pool->layout;
 	cache->magazine_objects = pool->depot.magazine_pages;
-	loaded = take(cache, &pool->depot.empty);
-	prev = take(cache, &pool->depot.empty);
-	assert(loaded != NULL && prev != NULL);
-	mri_pair_begin(&cache->pair, loaded, prev);
+	if (!load_cache(cache)) {
+		pthread_mutex_unlock(&pool->lock);
+		mr_free(pool->ctx, cache);
+		return mr_fail(reterr_reason, -ENOMEM,
+			       "%s have no empty magazine for a cache: more "
+			       "were freed than the pool was made for",
+			       pool->name);
+	}
 	cache->next = pool->caches;
 	pool->caches = cache;
 	pool->n_caches++;

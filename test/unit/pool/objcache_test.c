@@ -336,6 +336,44 @@ static void more_objects_than_agreed_are_refused(void **state)
 	objects_close(&f);
 }
 
+/*
+ * Freed twice, and twice again, until no magazine is empty. A cache that cannot
+ * be made then leaves what there is, and can be made when there is room.
+ */
+static void no_cache_without_empty_magazines(void **state)
+{
+	const struct mr_objpool_config config = { .object_bytes = 8,
+						  .n_objects = M,
+						  .max_caches = 2 };
+	struct mr_objcache *second = NULL;
+	struct mr_reason why = { "" };
+	struct objects f;
+	void *objects[2 * M + 1];
+
+	(void)state;
+	objects_open(&f, &config);
+	objects[0] = alloc_object(f.cache);
+	while (obj_stats(f.pool).free_invalid == 0)
+		free_object(f.cache, objects[0]);
+	assert_int_equal(mr_objcache_create(f.pool, &second, &why), -ENOMEM);
+	assert_reason_has(&why, "no empty magazine");
+	assert_null(second);
+	/* One is empty, which is too few, and is still there afterwards. */
+	assert_int_equal(mr_obj_alloc_bulk(f.cache, objects, 2 * M + 1),
+			 2 * M + 1);
+	assert_int_equal(mri_stack_n(&f.pool->depot.empty, 9), 1);
+	assert_int_equal(mr_objcache_create(f.pool, &second, &why), -ENOMEM);
+	assert_int_equal(mri_stack_n(&f.pool->depot.empty, 9), 1);
+	assert_int_equal(obj_stats(f.pool).n_caches, 1);
+	assert_int_equal(mr_obj_alloc_bulk(f.cache, objects, M), M);
+	assert_int_equal(mr_objcache_create(f.pool, &second, &why), 0);
+	mr_objcache_destroy(second);
+	while (mr_obj_alloc_bulk(f.cache, objects + M, 1) > 0)
+		;
+	mr_obj_free_bulk(f.cache, objects, M);
+	objects_close(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -348,6 +386,7 @@ int main(void)
 		cmocka_unit_test(no_more_caches_than_agreed),
 		cmocka_unit_test(there_is_always_an_empty_magazine),
 		cmocka_unit_test(more_objects_than_agreed_are_refused),
+		cmocka_unit_test(no_cache_without_empty_magazines),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
