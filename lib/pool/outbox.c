@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Pages that belong to another pool of the region, or to another cache: they
- * are collected in open magazines of their own pool, and go there 64 at a time.
+ * are collected in open magazines of their own pool, and go there a magazine
+ * at a time, of as many as both its own magazines and those of the cache hold.
  *
  *     free --> open magazine, by (pool, home) --> depot of that pool
  *                                             --> inbox of that cache
@@ -73,6 +74,15 @@ static void send(struct mr_cache *cache, struct mri_open_magazine *open)
 	}
 }
 
+/*
+ * Pages that an open magazine takes: no more than one of the cache does, or it
+ * would keep more of others than mr_cache_stats() says.
+ */
+static uint32_t n_full(const struct mr_cache *cache, const struct mr_pool *pool)
+{
+	return mri_min_u32(cache->magazine_pages, mri_magazine_pages(pool));
+}
+
 /* The place of (pool, home), or one that it may have. */
 static struct mri_open_magazine *find_place(struct mr_cache *cache,
 					    const struct mr_pool *pool,
@@ -126,12 +136,12 @@ void mri_outbox_put(struct mr_cache *cache, struct mr_pool *pool, uint32_t home,
 			return;
 		}
 		n_there = mri_magazine_n(open->magazine);
-		k = mri_min_u32(n, mri_magazine_pages(pool) - n_there);
+		k = mri_min_u32(n, n_full(cache, pool) - n_there);
 		memcpy(open->magazine->numbers + n_there, pages,
 		       k * sizeof(pages[0]));
 		mri_magazine_set_n(open->magazine, n_there + k);
 		set_n_open(cache, cache->n_open + k);
-		if (n_there + k == mri_magazine_pages(pool))
+		if (n_there + k == n_full(cache, pool))
 			send(cache, open);
 		pages += k;
 		n -= k;

@@ -265,14 +265,21 @@ int mri_pool_stats(const struct mr_pool *pool, struct mr_pool_stats *stats,
 		   struct mri_pool_places *ret_places);
 
 /*
- * Pages of its pool that a cache may hold: two magazines, one that it cuts,
- * and open magazines for other caches.
+ * Pages that a cache may hold: in two magazines, as the one that it cuts, and
+ * in n_open open magazines.
  */
+static inline uint32_t mri_cache_bound(const struct mr_pool *pool,
+				       uint32_t n_open)
+{
+	return mr_cache_max_pages(mri_magazine_pages(pool)) -
+	       (pool->live == NULL) + n_open * mri_magazine_pages(pool);
+}
+
+/* Those of its own pool alone: what is open is for other caches of it. */
 static inline uint32_t mri_cache_max_pages(const struct mr_pool *pool)
 {
-	const uint32_t n_open = pool->home != NULL ? MR_OPEN_MAGAZINES : 0;
-
-	return (2 + n_open) * mri_magazine_pages(pool) + (pool->live != NULL);
+	return mri_cache_bound(pool,
+			       pool->home != NULL ? MR_OPEN_MAGAZINES : 0);
 }
 
 /*

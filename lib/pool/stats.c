@@ -95,9 +95,7 @@ int mr_cache_stats(const struct mr_cache *cache, struct mr_cache_stats *stats)
 	const struct mr_pool *pool = cache->pool;
 	struct mri_pool_counters sums = { 0 };
 	struct mr_cache_stats s = {
-		.max_pages = (2 + MR_OPEN_MAGAZINES) *
-				     mri_magazine_pages(cache->pool) +
-			     (pool->live != NULL),
+		.max_pages = mri_cache_bound(pool, MR_OPEN_MAGAZINES),
 		.n_pages = mri_cache_sums(cache, &sums),
 		.n_open = __atomic_load_n(&cache->n_open, __ATOMIC_RELAXED),
 		.n_alloc = sums.n_alloc,

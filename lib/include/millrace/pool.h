@@ -104,7 +104,10 @@ struct mr_pool_stats {
 	uint64_t n_open;      /**< of n_free: in open magazines and inboxes, on
 			       *   their way to another cache or pool */
 	uint64_t n_committed; /**< that open ports, caches and frag caches may
-			       *   hold at most */
+			       *   hold at most; caches of other pools besides,
+			       *   each in MR_OPEN_MAGAZINES of the smaller of
+			       *   both magazines, and each cache the block that
+			       *   it freed frags of last: mr_cache_flush() */
 	uint32_t n_caches;   /**< alive */
 	uint32_t max_caches;
 
