@@ -60,7 +60,7 @@ static uint32_t handoff_entries(const struct dataplane_config *config)
 static uint32_t fit_magazines(uint32_t n_pages, uint64_t n_others,
 			      uint32_t n_workers)
 {
-	uint32_t n = mr_magazine_default_pages(n_pages);
+	uint32_t n = mr_magazine_default_pages(n_pages, n_workers);
 
 	while (n > MR_MAGAZINE_PAGES &&
 	       n_others + (uint64_t)n_workers * mr_cache_max_pages(n) > n_pages)

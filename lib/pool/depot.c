@@ -17,6 +17,7 @@
  */
 #include <errno.h>
 #include <stddef.h>
+#include <unistd.h>
 
 #include "pool/magazine.h"
 
@@ -110,6 +111,16 @@ uint32_t mri_stack_n(const struct mri_stack *stack, uint32_t max)
 		next = __atomic_load_n(next_of(stack, next - 1),
 				       __ATOMIC_RELAXED);
 	return n;
+}
+
+uint32_t mri_magazine_default(uint64_t n, uint32_t max_caches)
+{
+	const long n_cpus = sysconf(_SC_NPROCESSORS_ONLN);
+
+	if (max_caches == 0)
+		max_caches = n_cpus > 0 ? (uint32_t)n_cpus : 1;
+	return mr_magazine_default_pages(
+		n < UINT32_MAX ? (uint32_t)n : UINT32_MAX, max_caches);
 }
 
 int mri_depot_init(struct mri_depot *depot, const struct mr_ctx *ctx,

@@ -63,6 +63,12 @@ static inline bool mri_is_magazine_size(uint32_t n)
 	       n <= MR_MAGAZINE_MAX_PAGES;
 }
 
+/*
+ * mr_magazine_default_pages() for n of anything and max_caches of a config,
+ * where 0 means that it does not say. lib/pool/depot.c
+ */
+uint32_t mri_magazine_default(uint64_t n, uint32_t max_caches);
+
 struct mri_depot {
 	/*
 	 * One line: who exchanges a magazine for another one goes to both

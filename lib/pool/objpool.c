@@ -62,14 +62,13 @@ static int check_config(struct mr_objpool_config *c,
 {
 	if (c->align_bytes == 0)
 		c->align_bytes = DEFAULT_ALIGN_BYTES;
+	if (c->magazine_objects == 0)
+		c->magazine_objects =
+			mri_magazine_default(c->n_objects, c->max_caches);
 	if (c->max_caches == 0)
 		c->max_caches = DEFAULT_MAX_CACHES;
 	if (c->name == NULL)
 		c->name = "objects";
-	if (c->magazine_objects == 0)
-		c->magazine_objects = mr_magazine_default_pages(
-			c->n_objects < UINT32_MAX ? (uint32_t)c->n_objects :
-						    UINT32_MAX);
 
 	if (c->object_bytes == 0 || c->object_bytes > MAX_OBJECT_BYTES)
 		return mr_fail(reterr_reason, -EINVAL,

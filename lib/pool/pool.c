@@ -30,14 +30,15 @@ static void set_defaults(struct mr_pool_config *c)
 					 mri_min_u32(c->page_bytes, 4096);
 	if (c->headroom_bytes == 0)
 		c->headroom_bytes = DEFAULT_HEADROOM_BYTES;
+	if (c->magazine_pages == 0)
+		c->magazine_pages =
+			mri_magazine_default(c->n_pages, c->max_caches);
 	if (c->max_caches == 0)
 		c->max_caches = DEFAULT_MAX_CACHES;
 	if (c->name == NULL)
 		c->name = "pool";
 	if (c->max_pages == 0)
 		c->max_pages = c->n_pages;
-	if (c->magazine_pages == 0)
-		c->magazine_pages = mr_magazine_default_pages(c->n_pages);
 }
 
 static int check_sizes(const struct mr_pool_config *c,

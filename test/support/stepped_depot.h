@@ -11,6 +11,7 @@
 #define mri_stack_pop stepped_stack_pop
 #define mri_stack_pop_bulk stepped_stack_pop_bulk
 #define mri_stack_n stepped_stack_n
+#define mri_magazine_default stepped_magazine_default
 #define mri_depot_init stepped_depot_init
 #define mri_depot_fini stepped_depot_fini
 

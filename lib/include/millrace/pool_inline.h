@@ -36,15 +36,22 @@ struct mr_cache_head {
  * Pages in a magazine of a pool that is made with @p n_pages, if its config
  * does not say.
  *
- * @return a 32nd of them, rounded down to a power of two, within bounds
+ * @param n_caches  that will be alive at a time; mr_pool_create() takes
+ *                  config.max_caches, or the CPUs online if that is 0
+ *
+ * @return n_pages / (8 * n_caches), a 32nd of them at most, rounded down to a
+ *         power of two, 64 to 512: two magazines of each cache are a quarter of
+ *         the pool, if 64 are not more than that already
  *
  * Owner: unchanged. Thread: any.
  */
-static inline uint32_t mr_magazine_default_pages(uint32_t n_pages)
+static inline uint32_t mr_magazine_default_pages(uint32_t n_pages,
+						 uint32_t n_caches)
 {
+	const uint64_t n_parts = n_caches > 4 ? UINT64_C(8) * n_caches : 32;
 	uint32_t n = MR_MAGAZINE_PAGES;
 
-	while (n < MR_MAGAZINE_MAX_PAGES && n * 2 <= n_pages / 32)
+	while (n < MR_MAGAZINE_MAX_PAGES && n * 2 * n_parts <= n_pages)
 		n *= 2;
 	return n;
 }

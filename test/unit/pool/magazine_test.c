@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Pools whose magazines have room for more than 64 pages. */
+#include <unistd.h>
+
 #include "support/pool_unit.h"
 
 enum { N_PAGES = 8192, PAGE_BYTES = 2048 };
@@ -11,7 +13,8 @@ static void open_with(struct pool_fixture *f, uint32_t magazine_pages,
 		f, (struct mr_pool_config){ .n_pages = N_PAGES,
 					    .page_bytes = PAGE_BYTES,
 					    .magazine_pages = magazine_pages,
-					    .returns = returns });
+					    .returns = returns,
+					    .max_caches = 4 });
 }
 
 static uint32_t cache_n_pages(const struct mr_cache *cache)
@@ -52,12 +55,30 @@ static void sizes_go_with_the_pool(void **state)
 	static const uint32_t sizes[] = {
 		64, 64, 128, 128, 256, 512, 512, 512
 	};
+	/* Caches, and magazines of 8192, 32768 and UINT32_MAX pages. */
+	static const uint32_t by_caches[][4] = {
+		{ 0, 256, 512, 512 },       { 2, 256, 512, 512 },
+		{ 4, 256, 512, 512 },       { 5, 128, 512, 512 },
+		{ 8, 128, 512, 512 },       { 16, 64, 256, 512 },
+		{ 17, 64, 128, 512 },       { 4096, 64, 64, 512 },
+		{ UINT32_MAX, 64, 64, 64 },
+	};
 	struct pool_fixture f;
 
 	(void)state;
 	for (uint32_t i = 0; i < 8; i++)
-		assert_int_equal(mr_magazine_default_pages(n_pages[i]),
+		assert_int_equal(mr_magazine_default_pages(n_pages[i], 1),
 				 sizes[i]);
+	for (uint32_t i = 0; i < 9; i++) {
+		const uint32_t n = by_caches[i][0];
+
+		assert_int_equal(mr_magazine_default_pages(8192, n),
+				 by_caches[i][1]);
+		assert_int_equal(mr_magazine_default_pages(32768, n),
+				 by_caches[i][2]);
+		assert_int_equal(mr_magazine_default_pages(UINT32_MAX, n),
+				 by_caches[i][3]);
+	}
 	open_with(&f, 0, MR_RETURN_LOCAL);
 	assert_int_equal(pool_stats(f.pool).magazine_pages, 256);
 	assert_int_equal(pool_stats(f.pool).n_committed,
@@ -65,6 +86,52 @@ static void sizes_go_with_the_pool(void **state)
 	fixture_close(&f);
 	open_with(&f, 64, MR_RETURN_LOCAL);
 	assert_int_equal(pool_stats(f.pool).magazine_pages, 64);
+	fixture_close(&f);
+}
+
+/* Without max_caches the CPUs that are online count. */
+static void caches_that_nobody_counted_are_cpus(void **state)
+{
+	const long n_cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	struct pool_fixture f;
+
+	(void)state;
+	fixture_open_with(&f,
+			  (struct mr_pool_config){ .n_pages = N_PAGES,
+						   .page_bytes = PAGE_BYTES });
+	assert_int_equal(pool_stats(f.pool).magazine_pages,
+			 mr_magazine_default_pages(N_PAGES, (uint32_t)n_cpus));
+	assert_int_equal(pool_stats(f.pool).max_caches, 64);
+	fixture_close(&f);
+}
+
+/* Idle caches with full magazines leave something for the last one. */
+static void idle_caches_do_not_hold_the_pool(void **state)
+{
+	enum { N_CACHES = 32 };
+	static uint64_t addrs[N_PAGES / 16];
+	struct mr_cache *caches[N_CACHES];
+	struct pool_fixture f;
+
+	(void)state;
+	fixture_open_with(&f,
+			  (struct mr_pool_config){ .n_pages = N_PAGES,
+						   .page_bytes = PAGE_BYTES,
+						   .max_caches = N_CACHES });
+	for (uint32_t i = 0; i < N_CACHES; i++) {
+		const uint32_t n = N_PAGES / 16;
+
+		caches[i] = f.cache;
+		if (i > 0)
+			assert_int_equal(
+				mr_cache_create(f.pool, &caches[i], NULL), 0);
+		assert_int_equal(
+			mr_frag_alloc_bulk(caches[i], addrs, n, PAGE_BYTES), n);
+		mr_frag_free_bulk(caches[i], addrs, n);
+	}
+	assert_true(pool_stats(f.pool).n_cached <= N_PAGES / 2);
+	for (uint32_t i = 1; i < N_CACHES; i++)
+		mr_cache_destroy(caches[i]);
 	fixture_close(&f);
 }
 
@@ -135,7 +202,59 @@ static void cache_keeps_two_and_exchanges_one(void **state)
 	}
 }
 
-/* Open magazines are as large as those of the pool that they go to. */
+/* A cache keeps no more of others than it has room for, in all four. */
+static void max_pages_holds_beside_larger_magazines(void **state)
+{
+	enum { N = 500 };
+	struct mr_pool_config config = { .size = sizeof(config),
+					 .n_pages = 1024,
+					 .page_bytes = PAGE_BYTES };
+	struct pool_fixture f;
+	uint32_t n_open = 0;
+
+	(void)state;
+	for (uint32_t size = 64; size <= 512; size *= 8) {
+		struct mr_cache_stats s = { .size = sizeof(s) };
+		struct mr_cache *caches[MR_OPEN_MAGAZINES];
+		struct mr_pool *pools[MR_OPEN_MAGAZINES];
+		uint64_t addrs[N];
+
+		open_with(&f, size, MR_RETURN_LOCAL);
+		config.region = f.region;
+		config.magazine_pages = 64 * 512 / size;
+		for (int i = 0; i < MR_OPEN_MAGAZINES; i++) {
+			assert_int_equal(
+				mr_pool_create(f.ctx, &config, &pools[i], NULL),
+				0);
+			assert_int_equal(
+				mr_cache_create(pools[i], &caches[i], NULL), 0);
+		}
+		for (int i = 0; i < MR_OPEN_MAGAZINES; i++) {
+			assert_int_equal(mr_frag_alloc_bulk(caches[i], addrs, N,
+							    PAGE_BYTES),
+					 N);
+			for (uint32_t k = 0; k < N; k++) {
+				mr_frag_free_bulk(f.cache, &addrs[k], 1);
+				assert_int_equal(mr_cache_stats(f.cache, &s),
+						 0);
+				assert_true(s.n_pages + s.n_open <=
+					    s.max_pages);
+				if (s.n_open > n_open)
+					n_open = s.n_open;
+			}
+		}
+		mr_cache_flush(f.cache);
+		for (int i = 0; i < MR_OPEN_MAGAZINES; i++) {
+			assert_in_flight(pools[i], 0);
+			mr_cache_destroy(caches[i]);
+			assert_int_equal(mr_pool_destroy(pools[i], NULL), 0);
+		}
+		fixture_close(&f);
+	}
+	assert_in_range(n_open, 64, MR_OPEN_MAGAZINES * 63);
+}
+
+/* Open magazines fit those of their own pool and of the cache. */
 static void pools_of_two_sizes_in_one_burst(void **state)
 {
 	enum { N = 700 };
@@ -226,9 +345,12 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sizes_go_with_the_pool),
+		cmocka_unit_test(caches_that_nobody_counted_are_cpus),
+		cmocka_unit_test(idle_caches_do_not_hold_the_pool),
 		cmocka_unit_test(sizes_out_of_range_are_refused),
 		cmocka_unit_test(pages_are_there_once_with_every_size),
 		cmocka_unit_test(cache_keeps_two_and_exchanges_one),
+		cmocka_unit_test(max_pages_holds_beside_larger_magazines),
 		cmocka_unit_test(pools_of_two_sizes_in_one_burst),
 		cmocka_unit_test(pages_go_home_in_magazines_of_that_size),
 		cmocka_unit_test(janitor_packs_magazines_of_that_size),
