@@ -6,11 +6,13 @@
  *           ^              ^                                    |
  *           |              +--- the last of its frags is back --+
  *           +--- when pages are wanted (mri_block_reclaim)
+ *           +--- small <--- blocks of lower orders come back
  *
- * A block of the largest order stays one while it lies in the depot, a
- * lock-free stack. Frag caches take a few at a time, so that the head of the
- * stack moves between the core that frees and the core that cuts once in a
- * while and not once per block.
+ * A block stays one while it lies in the depot, a lock-free stack, so that who
+ * frees takes no lock. Frag caches take a few of the largest order at a time,
+ * so that the head of the stack moves between the core that frees and the core
+ * that cuts once in a while and not once per block. Nobody takes those of lower
+ * orders, which lie in a stack of their own, before pages are wanted.
  *
  * What to a frag cache is a block may be a single page, of its cache. It goes
  * back as one.
@@ -21,6 +23,9 @@
 
 #include "pool/cache.h"
 #include "pool/safety.h"
+
+/* Blocks of lower orders that are made pages at a time: 32 pages at least. */
+enum { MAX_RECLAIM = 16 };
 
 int mri_blocks_init(struct mri_blocks *blocks, uint32_t max_pages,
 		    uint32_t page_shift)
@@ -42,6 +47,7 @@ int mri_blocks_init(struct mri_blocks *blocks, uint32_t max_pages,
 	blocks->lines = map;
 	blocks->orders = (uint8_t *)(blocks->lines + n_lines);
 	mri_stack_init(&blocks->depot, blocks->lines, sizeof(struct mri_block));
+	mri_stack_init(&blocks->small, blocks->lines, sizeof(struct mri_block));
 	return 0;
 }
 
@@ -165,63 +171,66 @@ void mri_block_back(struct mr_cache *cache, struct mr_pool *pool,
 	/* Before it is gone, or its pages would be in flight twice. */
 	if (is_own)
 		mr_counter_add(&cache->counters.n_block_free, 1u << order);
-	if (order == blocks->max_order) {
-		mri_count(cache, pool,
-			  offsetof(struct mri_pool_counters, n_to_depot),
-			  1u << order);
-		mri_stack_push(&blocks->depot, place_of(blocks, block),
-			       &n_failed);
-		mri_count(cache, pool,
-			  offsetof(struct mri_pool_counters, depot_cas_failed),
-			  n_failed);
-	} else {
-		unmake_block(pool, block);
-		mri_page_free_blocks(&pool->page_alloc, order, &page, 1);
-	}
+	mri_count(cache, pool, offsetof(struct mri_pool_counters, n_to_depot),
+		  1u << order);
+	mri_stack_push(order == blocks->max_order ? &blocks->depot :
+						    &blocks->small,
+		       place_of(blocks, block), &n_failed);
+	mri_count(cache, pool,
+		  offsetof(struct mri_pool_counters, depot_cas_failed),
+		  n_failed);
 	if (!is_own) /* the last that touches the pool: see outbox.c */
 		__atomic_fetch_add(&pool->counters.n_block_free, 1u << order,
 				   __ATOMIC_RELEASE);
 }
 
-/* Free blocks to the page allocator. */
-static void unmake_blocks(struct mr_pool *pool, struct mri_block **blocks,
-			  uint32_t n)
+/* Free blocks to the page allocator; how many pages. */
+static uint32_t unmake_blocks(struct mr_pool *pool, struct mri_block **blocks,
+			      uint32_t n)
 {
+	uint32_t n_pages = 0;
+
 	for (uint32_t i = 0; i < n; i++) {
+		const uint32_t order = blocks[i]->order, page = blocks[i]->page;
+
+		n_pages += 1u << order;
 		unmake_block(pool, blocks[i]);
-		mri_page_free_blocks(&pool->page_alloc, blocks[i]->order,
-				     &blocks[i]->page, 1);
+		mri_page_free_blocks(&pool->page_alloc, order, &page, 1);
 	}
+	return n_pages;
 }
 
 uint32_t mri_block_reclaim(struct mr_pool *pool, struct mr_cache *cache)
 {
-	const uint32_t order = pool->blocks.max_order;
-	uint32_t places[MRI_BLOCK_BATCH];
-	struct mri_block *blocks[MRI_BLOCK_BATCH] = { NULL };
+	uint32_t places[MAX_RECLAIM];
+	struct mri_block *blocks[MAX_RECLAIM] = { NULL };
 	struct mr_frag_cache *frags = cache != NULL ? cache->frags : NULL;
 	uint64_t n_failed = 0;
 	uint32_t n_pages = 0, n;
 
 	/* Only this thread changes the list and what it has fetched. */
 	for (; frags != NULL; frags = frags->next) {
-		unmake_blocks(pool, frags->fetched, frags->n_fetched);
-		n_pages += frags->n_fetched << order;
+		n_pages +=
+			unmake_blocks(pool, frags->fetched, frags->n_fetched);
 		__atomic_store_n(&frags->n_fetched, 0, __ATOMIC_RELAXED);
 	}
 	if (n_pages > 0)
 		return n_pages;
-	n = mri_stack_pop_bulk(&pool->blocks.depot, places, MRI_BLOCK_BATCH,
+	/* Those first that no frag cache wants. */
+	n = mri_stack_pop_bulk(&pool->blocks.small, places, MAX_RECLAIM,
 			       &n_failed);
+	if (n == 0)
+		n = mri_stack_pop_bulk(&pool->blocks.depot, places,
+				       MRI_BLOCK_BATCH, &n_failed);
 	for (uint32_t i = 0; i < n; i++)
 		blocks[i] = &pool->blocks.lines[places[i]];
-	unmake_blocks(pool, blocks, n);
+	n_pages = unmake_blocks(pool, blocks, n);
 	mri_count(cache, pool, offsetof(struct mri_pool_counters, n_from_depot),
-		  (uint64_t)n << order);
+		  n_pages);
 	mri_count(cache, pool,
 		  offsetof(struct mri_pool_counters, depot_cas_failed),
 		  n_failed);
-	return n << order;
+	return n_pages;
 }
 
 void mri_block_open_whole(struct mr_pool *pool, uint32_t page, uint32_t order)

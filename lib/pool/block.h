@@ -70,7 +70,9 @@ struct mri_blocks {
 	size_t map_bytes;
 	uint32_t max_order; /* 32 KiB of pages */
 	uint32_t n_groups;  /* blocks of the largest order */
-	_Alignas(MRI_CACHE_LINE) struct mri_stack depot; /* of the largest */
+	/* Free ones: of the largest order, and of all below but pages. */
+	_Alignas(MRI_CACHE_LINE) struct mri_stack depot;
+	struct mri_stack small;
 };
 
 /*
@@ -142,8 +144,8 @@ bool mri_block_close_whole(struct mr_pool *pool, uint32_t page, uint32_t order,
 			   bool *ret_is_block);
 
 /*
- * Nothing is out any more: to the depot, to the page allocator, or, where it is
- * a page, to the cache, which may be NULL or of another pool.
+ * Nothing is out any more: to the depot, or, where it is a page, to the cache,
+ * which may be NULL or of another pool.
  */
 void mri_block_back(struct mr_cache *cache, struct mr_pool *pool,
 		    struct mri_block *block);

@@ -256,7 +256,11 @@ static void blocks_go_back_by_any_way(void **state)
 				 1);
 		mr_page_free_bulk(f.pool, order - 1, addrs, 1);
 		mr_page_free_bulk(f.pool, order == 3 ? 2 : order + 1, addrs, 1);
-		assert_int_equal(pool_stats(f.pool).free_invalid, 2);
+		/* Pages behind it may be free: then they are freed twice. */
+		assert_int_equal(
+			pool_stats(f.pool).free_invalid +
+				(pool_stats(f.pool).free_double > 3u << order),
+			2);
 		assert_in_flight(f.pool, 1u << order);
 		mr_page_free_bulk(f.pool, order, addrs, 1);
 		fixture_close(&f);
@@ -264,6 +268,65 @@ static void blocks_go_back_by_any_way(void **state)
 }
 
 /* One reference of a page that has two owners, and the other. */
+/* All n blocks, however many calls it takes. */
+static void alloc_all(struct mr_pool *pool, uint32_t order, uint32_t n)
+{
+	uint32_t n_done = 0, k;
+
+	do {
+		k = mr_page_alloc_bulk(pool, order, addrs + n_done, n - n_done);
+		n_done += k;
+	} while (k > 0 && n_done < n);
+	assert_int_equal(n_done, n);
+}
+
+/*
+ * Who frees a block of any order asks the page allocator, and its lock, for
+ * nothing; and its pages are had when there are no others.
+ */
+static void freed_blocks_wait_without_the_lock(void **state)
+{
+	(void)state;
+	for (uint32_t order = 1; order <= 3; order++) {
+		const uint32_t n = 64u >> order;
+		struct mr_tend_report report = { .size = sizeof(report) };
+		struct mr_frame frames[32];
+		struct pool_fixture f;
+		uint64_t n_calls;
+
+		fixture_open(&f, 64, 4096, 4096);
+		for (uint32_t round = 0; round < 3; round++) {
+			alloc_all(f.pool, order, n);
+			n_calls = page_stats(f.pool).free_calls;
+			for (uint32_t i = 0; i < n; i++)
+				frames[i] =
+					(struct mr_frame){ addrs[i], 64, 0 };
+			mr_frame_free_bulk(f.cache, frames, n / 2);
+			mr_frag_free_bulk(f.cache, addrs + n / 2, n - n / 2);
+			mr_cache_flush(f.cache);
+			assert_int_equal(page_stats(f.pool).free_calls,
+					 n_calls);
+			assert_int_equal(pool_stats(f.pool).n_depot, 64);
+			assert_in_flight(f.pool, 0);
+		}
+		assert_int_equal(mr_frag_alloc_bulk(f.cache, addrs, 64, 4096),
+				 64);
+		mr_frag_free_bulk(f.cache, addrs, 64);
+		assert_int_equal(mr_page_alloc_bulk(f.pool, order, addrs, 1),
+				 0);
+		mr_cache_destroy(f.cache);
+		assert_int_equal(mr_cache_create(f.pool, &f.cache, NULL), 0);
+		alloc_all(f.pool, order, n);
+		mr_frag_free_bulk(f.cache, addrs, n);
+		mr_cache_flush(f.cache);
+		for (int tick = 0; tick < 64; tick++)
+			assert_int_equal(mr_pool_tend(f.pool, NULL, &report),
+					 0);
+		assert_int_equal(page_stats(f.pool).n_free, 64);
+		fixture_close(&f);
+	}
+}
+
 static void shared_pages_stay_until_the_last_owner(void **state)
 {
 	struct pool_fixture f;
@@ -299,12 +362,11 @@ static void checked_pools_know_what_is_out(void **state)
 			assert_int_equal(
 				mr_page_alloc_bulk(f.pool, order, addrs, 6), 6);
 			addrs[6] = MR_ADDR_NONE;
-			assert_int_equal(mr_page_alloc_bulk_slots(
-						 f.pool, order, addrs, 7),
+			assert_int_equal(mr_page_alloc_bulk_slots(f.pool, order,
+								  addrs, 7),
 					 7);
-			assert_int_equal(mr_page_alloc_list(f.pool, order, 3,
-							    &list),
-					 3);
+			assert_int_equal(
+				mr_page_alloc_list(f.pool, order, 3, &list), 3);
 			assert_in_flight(f.pool, 10u << order);
 			mr_frag_free_bulk(f.cache, addrs, 2);
 			mr_pool_frag_free_bulk(f.pool, addrs + 2, 2);
@@ -321,12 +383,10 @@ static void checked_pools_know_what_is_out(void **state)
 			mr_cache_destroy(f.cache);
 			assert_int_equal(mr_pool_set_safety(f.pool, 0, NULL),
 					 0);
-			assert_int_equal(mr_pool_set_safety(f.pool, level,
-							    NULL),
-					 0);
-			assert_int_equal(mr_cache_create(f.pool, &f.cache,
-							 NULL),
-					 0);
+			assert_int_equal(
+				mr_pool_set_safety(f.pool, level, NULL), 0);
+			assert_int_equal(
+				mr_cache_create(f.pool, &f.cache, NULL), 0);
 			f.pool->counters.free_double = 0;
 			f.pool->page_alloc.counters.free_double = 0;
 		}
@@ -410,9 +470,8 @@ static void idle_pages_are_had_before_the_pool_grows(void **state)
 	assert_int_equal(page_stats(f.pool).n_grown, 0);
 	/* 32 KiB in one piece may have to be put together. */
 	for (uint32_t i = 0; i < 35; i++)
-		assert_int_equal(mr_page_alloc_bulk(f.pool, 3, &addrs[1 + i],
-						    1),
-				 1);
+		assert_int_equal(
+			mr_page_alloc_bulk(f.pool, 3, &addrs[1 + i], 1), 1);
 	assert_int_equal(page_stats(f.pool).n_grown, 0);
 	assert_in_range(pool_stats(f.pool).n_depot, 0, 63);
 	assert_in_flight(f.pool, 64 + 35 * 8);
@@ -488,6 +547,7 @@ int main(void)
 		cmocka_unit_test(slots_are_filled_as_the_kernel_does),
 		cmocka_unit_test(pages_go_back_by_any_way),
 		cmocka_unit_test(blocks_go_back_by_any_way),
+		cmocka_unit_test(freed_blocks_wait_without_the_lock),
 		cmocka_unit_test(shared_pages_stay_until_the_last_owner),
 		cmocka_unit_test(checked_pools_know_what_is_out),
 		cmocka_unit_test(one_page_of_a_checked_pool_is_checked),
