@@ -60,7 +60,8 @@ struct mri_magazine *mri_inbox_steal(struct mr_pool *pool, uint64_t *n_failed)
 	struct mri_magazine *magazine = NULL;
 
 	for (uint32_t id = 0; id < pool->max_caches && magazine == NULL; id++)
-		magazine = mri_inbox_take(pool, id, n_failed);
+		if (!mri_stack_is_empty(&pool->inboxes[id].stack))
+			magazine = mri_inbox_take(pool, id, n_failed);
 	return magazine;
 }
 

@@ -57,6 +57,12 @@ uint32_t mri_stack_pop_bulk(struct mri_stack *stack, uint32_t *places,
 /* How many there are, up to max; about so, while others push and pop. */
 uint32_t mri_stack_n(const struct mri_stack *stack, uint32_t max);
 
+/* A plain look, which leaves the line with those who push. */
+static inline bool mri_stack_is_empty(const struct mri_stack *stack)
+{
+	return (uint32_t)__atomic_load_n(&stack->head, __ATOMIC_RELAXED) == 0;
+}
+
 static inline bool mri_is_magazine_size(uint32_t n)
 {
 	return mri_is_power_of_two(n) && n >= MR_MAGAZINE_PAGES &&
