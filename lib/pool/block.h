@@ -97,11 +97,12 @@ struct mr_frag_cache {
 	uint32_t n_issued;   /* references on the block; atomic */
 	uint32_t generation; /* changes with each cut */
 	uint32_t chunk_bytes, page_bytes;
-	struct mr_cache *cache;
+	struct mr_cache *cache;  /* NULL: it was destroyed first */
 	struct mri_block *block; /* atomic */
 	/* Warm. */
 	uint32_t n_fetched; /* atomic */
 	struct mri_block *fetched[MRI_BLOCK_BATCH];
+	const struct mr_ctx *ctx;
 	struct mr_frag_cache *next; /* in cache->frags, under the pool's lock */
 };
 

@@ -50,10 +50,7 @@ __attribute__((noinline, cold)) static void waive(struct mr_cache *cache,
 
 	mr_counter_add(&cache->counters.n_from_depot, n);
 	mr_counter_add(&cache->counters.alloc_waive, n);
-	mri_page_free_bulk(&pool->page_alloc, magazine->numbers, n);
-	mri_magazine_set_n(magazine, 0);
-	mri_depot_put(&pool->depot.empty, magazine,
-		      &cache->counters.depot_cas_failed);
+	mri_magazine_drop(pool, magazine, &cache->counters.depot_cas_failed);
 }
 
 /* A magazine with pages; NULL: there is none. */
@@ -133,6 +130,7 @@ __attribute__((noinline)) static bool refill(struct mr_cache *cache)
 
 	if (mri_pair_refill(&cache->pair))
 		return true;
+	mri_cache_set_fast_pages(cache); /* the pool may have shrunk */
 	filled = fetch_filled(cache);
 	if (filled == NULL && fetch_pages(cache) == 0) {
 		mri_block_flush(cache); /* it may bring a page here */
@@ -163,6 +161,7 @@ __attribute__((noinline)) static void make_room(struct mr_cache *cache)
 
 	if (mri_pair_make_room(&cache->pair, cache->magazine_pages))
 		return;
+	mri_cache_set_fast_pages(cache); /* the pool may have grown */
 	mr_counter_add(&cache->n_fetched, -(uint64_t)cache->magazine_pages);
 	empty = mri_depot_take(&pool->depot, &pool->depot.empty,
 			       &cache->counters.depot_cas_failed);
@@ -364,7 +363,7 @@ take_sole(const struct mr_cache *cache, uint64_t n_pages, uint32_t *pages,
 static void free_pages_over(struct mr_cache *cache, const char *addrs,
 			    uint32_t n, size_t stride)
 {
-	const uint64_t n_pages = cache->pool->n_pages;
+	const uint64_t n_pages = mri_pool_population(cache->pool);
 
 	while (n > 0) {
 		const uint64_t top = cache->pair.top;
@@ -415,8 +414,8 @@ static void free_pages_home(struct mr_cache *cache, const char *addrs,
 	while (n > 0) {
 		const uint32_t k = mri_min_u32(n, MR_MAGAZINE_PAGES);
 
-		if (take_sole(cache, cache->pool->n_pages, pages, addrs, k,
-			      stride))
+		if (take_sole(cache, mri_pool_population(cache->pool), pages,
+			      addrs, k, stride))
 			send_home(cache, pages, k);
 		else
 			mri_cache_put(cache, addrs, k, stride);

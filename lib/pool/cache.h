@@ -44,6 +44,15 @@ static inline bool mri_pool_is_simple(const struct mr_pool *pool)
 	return pool->live == NULL && pool->home == NULL && pool->safety == NULL;
 }
 
+/* How far simple frees go, by the pages that there are and what is open. */
+static inline void mri_cache_set_fast_pages(struct mr_cache *cache)
+{
+	cache->fast_pages =
+		cache->n_open == 0 && mri_pool_is_simple(cache->pool) ?
+			mri_pool_population(cache->pool) :
+			0;
+}
+
 /* The cache that a page goes back to, by id; MRI_NO_HOME: any. */
 static inline uint32_t mri_home_of(const struct mr_pool *pool, uint32_t page)
 {
@@ -81,6 +90,12 @@ bool mri_inbox_push(struct mr_pool *pool, uint32_t id,
 void mri_inbox_close(struct mr_pool *pool, uint32_t id);
 /* From now on the cache is the home of the pages that it has loaded. */
 void mri_inbox_claim(struct mr_cache *cache);
+
+/*
+ * Frag caches that are left when their cache ends: they have nothing any more
+ * and get nothing. How many. lib/pool/frag.c
+ */
+uint32_t mri_frag_caches_detach(struct mr_cache *cache);
 
 /* Frags of one chunk from pages of several. lib/pool/chunk.c */
 uint32_t mri_chunk_alloc(struct mr_cache *cache, uint64_t *addrs, uint32_t n);

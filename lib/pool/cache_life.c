@@ -52,9 +52,7 @@ static struct mri_magazine *take_magazine(struct mr_cache *cache)
 	if (magazine == NULL)
 		return NULL;
 	mr_counter_add(&cache->counters.n_from_depot, mri_magazine_n(magazine));
-	mri_page_free_bulk(&cache->pool->page_alloc, magazine->numbers,
-			   mri_magazine_n(magazine));
-	mri_magazine_set_n(magazine, 0);
+	mri_magazine_empty(cache->pool, magazine);
 	return magazine;
 }
 
@@ -106,7 +104,7 @@ int mr_cache_create(struct mr_pool *pool, struct mr_cache **ret_cache,
 	cache->addr = pool->addr;
 	cache->fast_bytes =
 		pool->safety == NULL ? pool->page_bytes : UINT64_MAX;
-	cache->fast_pages = mri_pool_is_simple(pool) ? pool->n_pages : 0;
+	mri_cache_set_fast_pages(cache);
 	cache->page_shift = (uint16_t)pool->page_shift;
 	cache->magazine_pages = (uint16_t)mri_magazine_pages(pool);
 	cache->owners = pool->owners;
@@ -133,15 +131,6 @@ int mr_cache_create(struct mr_pool *pool, struct mr_cache **ret_cache,
 	return 0;
 }
 
-static void empty_magazine(struct mr_pool *pool, struct mri_magazine *magazine,
-			   uint64_t *n_failed)
-{
-	mri_page_free_bulk(&pool->page_alloc, magazine->numbers,
-			   mri_magazine_n(magazine));
-	mri_magazine_set_n(magazine, 0);
-	mri_depot_put(&pool->depot.empty, magazine, n_failed);
-}
-
 void mr_cache_destroy(struct mr_cache *cache)
 {
 	struct mri_pool_counters sums = { 0 };
@@ -149,19 +138,26 @@ void mr_cache_destroy(struct mr_cache *cache)
 	struct mr_cache **link;
 	const uint64_t *from = (const uint64_t *)&sums;
 	uint64_t *to;
+	uint32_t n_frags;
 
 	if (cache == NULL)
 		return;
 	pool = cache->pool;
+	n_frags = mri_frag_caches_detach(cache);
+	if (n_frags > 0)
+		mr_log(pool->ctx, MR_LOG_ERROR,
+		       "a cache of %s was destroyed before its %u frag caches, "
+		       "which get nothing any more",
+		       pool->name, n_frags);
 	mri_chunk_close(cache);
 	mr_cache_flush(cache);
 
 	pthread_mutex_lock(&pool->lock);
 	/* To the page allocator: half-filled magazines would wear the depot. */
 	mri_cache_sums(cache, &sums);
-	empty_magazine(pool, mri_pair_unload(&cache->pair),
-		       &sums.depot_cas_failed);
-	empty_magazine(pool, cache->pair.prev, &sums.depot_cas_failed);
+	mri_magazine_drop(pool, mri_pair_unload(&cache->pair),
+			  &sums.depot_cas_failed);
+	mri_magazine_drop(pool, cache->pair.prev, &sums.depot_cas_failed);
 	if (pool->home != NULL)
 		mri_inbox_close(pool, cache->id);
 	for (link = &pool->caches; *link != cache; link = &(*link)->next)

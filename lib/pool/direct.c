@@ -37,12 +37,8 @@ static bool reclaim_magazine(struct mr_pool *pool)
 	uint64_t n_failed = 0;
 	struct mri_magazine *magazine = take_magazine(pool, &n_failed);
 
-	if (magazine != NULL) {
-		mri_page_free_bulk(&pool->page_alloc, magazine->numbers,
-				   mri_magazine_n(magazine));
-		mri_magazine_set_n(magazine, 0);
-		mri_depot_put(&pool->depot.empty, magazine, &n_failed);
-	}
+	if (magazine != NULL)
+		mri_magazine_drop(pool, magazine, &n_failed);
 	mri_counter_add_shared(&pool->counters.depot_cas_failed, n_failed);
 	return magazine != NULL;
 }
@@ -162,7 +158,7 @@ void mr_pool_frag_free_bulk(struct mr_pool *pool, const uint64_t *addrs,
 		bool is_shared;
 		uint32_t page;
 
-		if (home == NULL) {
+		if (home == NULL || !mri_pool_has(home, addrs[i])) {
 			mri_counter_add_shared(&pool->counters.free_invalid, 1);
 			if (pool->safety != NULL)
 				mri_checked_invalid(

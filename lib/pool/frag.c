@@ -38,6 +38,7 @@ int mr_frag_cache_create(struct mr_cache *cache,
 	if (frags == NULL)
 		return mr_fail(reterr_reason, -ENOMEM,
 			       "no memory for a frag cache");
+	frags->ctx = pool->ctx;
 	frags->cache = cache;
 	frags->last = MRI_FRAG_NONE;
 	frags->generation = 1; /* no zeroed struct mr_frag is of it */
@@ -60,22 +61,38 @@ int mr_frag_cache_create(struct mr_cache *cache,
 	return err;
 }
 
-void mr_frag_cache_destroy(struct mr_frag_cache *frags)
+/* What it holds goes back, and its cache knows it no more. */
+static void detach(struct mr_frag_cache *frags)
 {
+	struct mr_pool *pool = frags->cache->pool;
 	struct mr_frag_cache **link;
-	struct mr_pool *pool;
 
-	if (frags == NULL)
-		return;
 	mr_frag_cache_drain(frags);
-	pool = frags->cache->pool;
 	pthread_mutex_lock(&pool->lock);
 	for (link = &frags->cache->frags; *link != frags; link = &(*link)->next)
 		;
 	*link = frags->next;
 	pool->n_committed -= max_pages(pool);
 	pthread_mutex_unlock(&pool->lock);
-	mr_free(pool->ctx, frags);
+	frags->cache = NULL;
+}
+
+uint32_t mri_frag_caches_detach(struct mr_cache *cache)
+{
+	uint32_t n;
+
+	for (n = 0; cache->frags != NULL; n++)
+		detach(cache->frags);
+	return n;
+}
+
+void mr_frag_cache_destroy(struct mr_frag_cache *frags)
+{
+	if (frags == NULL)
+		return;
+	if (frags->cache != NULL)
+		detach(frags);
+	mr_free(frags->ctx, frags);
 }
 
 static void set_n_issued(struct mr_frag_cache *frags, uint32_t n_issued)
@@ -139,6 +156,8 @@ refill(struct mr_frag_cache *frags, uint32_t n_bytes, const void *site)
 	const uint32_t n_issued = frags->n_issued;
 	const bool is_page = frags->n_bytes < MRI_BLOCK_BYTES;
 
+	if (frags->cache == NULL)
+		return -ENOMEM;
 	mri_block_flush(frags->cache); /* it may be of this very block */
 	frags->cache->site = site;
 	if (!is_page && restart(frags))
@@ -408,6 +427,8 @@ void mr_frag_cache_drain(struct mr_frag_cache *frags)
 	const uint32_t n_issued = frags->n_issued;
 	const uint32_t n_fetched = frags->n_fetched;
 
+	if (frags->cache == NULL)
+		return;
 	/* What came back last may be of this very block. */
 	mri_block_flush(frags->cache);
 	set_block(frags, NULL);

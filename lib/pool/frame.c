@@ -140,7 +140,7 @@ int mr_frame_ref(struct mr_cache *cache, const struct mr_frame *frames,
 				mri_pool_of(cache->pool->region,
 					    frames[i].addr);
 
-		if (pool == NULL)
+		if (pool == NULL || !mri_pool_has(pool, frames[i].addr))
 			err = -EINVAL;
 		else if (!add_owner(pool, frames[i].addr))
 			err = -EOVERFLOW;

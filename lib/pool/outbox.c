@@ -28,9 +28,7 @@ enum { TICK_CALLS = 32 };
 static void set_n_open(struct mr_cache *cache, uint32_t n)
 {
 	__atomic_store_n(&cache->n_open, n, __ATOMIC_RELAXED);
-	cache->fast_pages = n == 0 && mri_pool_is_simple(cache->pool) ?
-				    cache->pool->n_pages :
-				    0;
+	mri_cache_set_fast_pages(cache);
 }
 
 static void set_is_open(struct mri_magazine *magazine, uint32_t is_open)

@@ -29,11 +29,8 @@
  */
 static inline uint32_t blocks_of(uint32_t free, uint32_t order)
 {
-	static const uint32_t aligned[MRI_ORDERS] = { 0xffff, 0x5555, 0x1111,
-						      0x0101, 0x0001 };
-
 	for (uint32_t k = 0; k < order; k++)
-		free &= free >> (1u << k) & aligned[k + 1];
+		free = mri_page_pairs(free, k);
 	return free;
 }
 

@@ -49,6 +49,18 @@ struct mri_page_segment {
 	int32_t numa_node;             /* -1: nobody knows */
 };
 
+/*
+ * Of the first pages of aligned free blocks of 2^k pages, as bits of a group's
+ * word: those of blocks of twice the size.
+ */
+static inline uint32_t mri_page_pairs(uint32_t blocks, uint32_t k)
+{
+	static const uint32_t aligned[MR_PAGE_MAX_ORDER] = { 0x5555, 0x1111,
+							     0x0101, 0x0001 };
+
+	return blocks & blocks >> (1u << k) & aligned[k];
+}
+
 /* Written under the lock, so plain. */
 struct mri_page_counters {
 	uint64_t alloc_calls, alloc_pages, alloc_failed, alloc_low;

@@ -162,7 +162,7 @@ static bool is_no_block(const struct mr_pool *pool, uint32_t order,
 	const uint64_t offset = addr - pool->addr;
 	const uint64_t page = offset >> pool->page_shift;
 
-	return page >= pool->n_pages ||
+	return page >= mri_pool_population(pool) ||
 	       (offset & ((UINT64_C(1) << (pool->page_shift + order)) - 1)) !=
 		       0 ||
 	       (pool->live != NULL &&

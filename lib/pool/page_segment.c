@@ -327,12 +327,8 @@ int mr_pool_shrink(struct mr_pool *pool, uint64_t n_keep, uint64_t *ret_n_pages,
 /* Blocks of a group's free pages, each counted once, at its largest order. */
 static void count_blocks(uint32_t free, uint64_t *n_blocks)
 {
-	static const uint32_t aligned[MRI_ORDERS] = { 0xffff, 0x5555, 0x1111,
-						      0x0101, 0x0001 };
-
 	for (uint32_t k = 0; k < MR_PAGE_MAX_ORDER; k++) {
-		const uint32_t larger =
-			free & free >> (1u << k) & aligned[k + 1];
+		const uint32_t larger = mri_page_pairs(free, k);
 
 		n_blocks[k] += (uint32_t)__builtin_popcount(free) -
 			       2 * (uint32_t)__builtin_popcount(larger);

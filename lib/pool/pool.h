@@ -71,7 +71,8 @@ struct mr_cache {
 	uint8_t *owners;
 	uint64_t addr;       /* of page 0 */
 	uint64_t fast_bytes; /* page_bytes; UINT64_MAX: no alloc is simple */
-	uint32_t fast_pages; /* n_pages; 0: no free is simple, or not now */
+	uint32_t fast_pages; /* those there are, as of its last exchange with
+			      * the pool; 0: no free is simple, or not now */
 	uint16_t page_shift;
 	uint16_t magazine_pages;
 	struct mr_pool *pool;
@@ -250,6 +251,23 @@ static inline uint32_t mri_magazine_pages(const struct mr_pool *pool)
 	return pool->depot.magazine_pages;
 }
 
+/* Its pages to the page allocator; and the magazine to the empty ones. */
+static inline void mri_magazine_empty(struct mr_pool *pool,
+				      struct mri_magazine *magazine)
+{
+	mri_page_free_bulk(&pool->page_alloc, magazine->numbers,
+			   mri_magazine_n(magazine));
+	mri_magazine_set_n(magazine, 0);
+}
+
+static inline void mri_magazine_drop(struct mr_pool *pool,
+				     struct mri_magazine *magazine,
+				     uint64_t *n_failed)
+{
+	mri_magazine_empty(pool, magazine);
+	mri_depot_put(&pool->depot.empty, magazine, n_failed);
+}
+
 /* Pages by places that mr_pool_stats() does not tell apart. */
 struct mri_pool_places {
 	uint64_t n_held; /* in open magazines: neither free nor in flight */
@@ -314,7 +332,8 @@ static inline uint32_t mri_owner_place(const struct mr_pool *pool,
 
 static inline bool mri_pool_has(const struct mr_pool *pool, uint64_t addr)
 {
-	return (addr - pool->addr) >> pool->page_shift < pool->n_pages;
+	return (addr - pool->addr) >> pool->page_shift <
+	       mri_pool_population(pool);
 }
 
 static inline uint32_t mri_page_of(const struct mr_pool *pool, uint64_t addr)

@@ -10,7 +10,8 @@ static void put_one(struct mr_cache *cache, uint64_t addr)
 
 	if (!mri_pool_has(pool, addr))
 		pool = mri_pool_of(pool->region, addr);
-	if (pool == NULL) {
+	/* A pool that may grow has its place for all that it may have. */
+	if (pool == NULL || !mri_pool_has(pool, addr)) {
 		mr_counter_add(&cache->counters.free_invalid, 1);
 		if (cache->pool->safety != NULL)
 			mri_checked_invalid(cache->pool, addr, cache->site);

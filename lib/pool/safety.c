@@ -309,7 +309,7 @@ static void free_pages(struct mr_cache *cache, const char *addrs, uint32_t n,
 	struct mri_safety *safety = pool->safety;
 	const uint32_t site = mri_site_find(safety, cache->site);
 	const uint64_t in = mri_state(safety, site, 0);
-	const uint64_t n_pages = pool->n_pages;
+	const uint64_t n_pages = mri_pool_population(pool);
 	uint32_t pages[MR_MAGAZINE_PAGES];
 	uint32_t n_free = 0;
 

@@ -369,6 +369,33 @@ static void a_frag_cache_is_promised_its_blocks(void **state)
 	fixture_close(&f);
 }
 
+/* The wrong order of two calls is told, and leaves nothing dangling. */
+static void cache_that_ends_first_leaves_an_empty_frag_cache(void **state)
+{
+	struct frag_fixture f;
+	struct mr_cache *cache;
+	struct mr_frag_cache *frags;
+	struct mr_frag frag;
+	uint64_t addr, again;
+	uint32_t n_lines;
+
+	(void)state;
+	open_frags(&f, 256, 4096, 4096);
+	assert_int_equal(mr_cache_create(f.p.pool, &cache, NULL), 0);
+	assert_int_equal(mr_frag_cache_create(cache, &frags, NULL), 0);
+	assert_int_equal(mr_frag_cache_alloc(frags, 100, 0, &addr), 0);
+	n_lines = f.p.allocator.n_lines;
+	mr_cache_destroy(cache);
+	assert_int_equal(f.p.allocator.n_lines, n_lines + 1);
+	assert_int_equal(mr_frag_cache_alloc(frags, 100, 0, &again), -ENOMEM);
+	assert_null(mr_frag_cache_alloc_prepare(frags, 100, 0, &frag));
+	mr_frag_cache_drain(frags);
+	give_back(&f, addr);
+	assert_in_flight(f.p.pool, 0);
+	mr_frag_cache_destroy(frags);
+	close_frags(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -385,6 +412,8 @@ int main(void)
 		cmocka_unit_test(
 			long_frag_is_unshared_only_if_it_is_not_shared),
 		cmocka_unit_test(a_frag_cache_is_promised_its_blocks),
+		cmocka_unit_test(
+			cache_that_ends_first_leaves_an_empty_frag_cache),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
