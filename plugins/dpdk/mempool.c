@@ -37,6 +37,7 @@
 
 #include <millrace/ctx.h>
 #include <millrace/objpool.h>
+#include <millrace/pool.h>
 
 enum { SHARED_LANE = RTE_MAX_LCORE, N_LANES };
 
@@ -133,6 +134,8 @@ static int make_pool(struct rte_mempool *mp, struct plug *plug, uintptr_t addr)
 		.object_bytes = mp->elt_size,
 		.align_bytes = align,
 		.max_caches = N_LANES,
+		/* rte_mempool has a cache of its own in front. */
+		.magazine_objects = MR_MAGAZINE_PAGES,
 		.n_objects = mp->size,
 		.memory = (void *)((addr & ~4095ull) - before),
 		.memory_bytes = n_bytes,

@@ -16,7 +16,12 @@ import sys
 import tree
 
 ROOTS = ("mr_frag_alloc_bulk", "mr_frag_free_bulk", "mr_frame_free_bulk",
-         "mr_cache_flush")
+         "mr_cache_flush", "mr_obj_alloc_bulk", "mr_obj_free_bulk",
+         "mr_frag_cache_alloc", "mr_frag_cache_alloc_bulk",
+         "mr_frag_cache_alloc_prepare", "mr_frag_cache_probe",
+         "mr_frag_cache_commit", "mr_frag_cache_commit_noref",
+         "mr_frag_cache_abort", "mr_frag_cache_abort_ref",
+         "mr_frag_cache_drain")
 FAST = ("mr_frag_alloc_bulk", "mr_frag_free_bulk", "mr_frame_free_bulk",
         "alloc_wide", "free_addrs", "free_wide", "free_frames")
 # The entries to the page allocator, the cold tier: it serves from under a lock,

@@ -68,6 +68,8 @@ struct mr_frag {
  *         page) they could run out of pages; the reason has the number needed
  *
  * Owner: the caller. Thread: the one that uses @p cache, here and below.
+ * Cost:  from the first block on, as from the first mr_frame_ref(), each bulk
+ *        free to a cache of that pool looks at the owners of each page.
  */
 MR_API int mr_frag_cache_create(struct mr_cache *cache,
 				struct mr_frag_cache **ret_frags,

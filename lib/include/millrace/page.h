@@ -23,8 +23,8 @@ extern "C" {
  * A block of order k is 2^k pages that follow each other, aligned to their
  * size, 32 KiB at most. A group is a word of bits, so freeing a page is setting
  * a bit, and pages that lie beside each other have coalesced by that alone.
- * A cache comes here for 64 pages at a time, and a program that wants pages
- * without a cache, or blocks, comes here itself.
+ * A cache comes here for a magazine of pages at a time, and a program that wants
+ * pages without a cache, or blocks, comes here itself.
  *
  * A block that was allocated here may be given back here, or, like any buffer,
  * with mr_frag_free_bulk() or mr_frame_free_bulk() on any thread.
@@ -76,8 +76,8 @@ struct mr_page_stats {
  * Thread: any.
  * Cost:   one lock round and one update of the counters per call. If there is
  *         no such block: what lies idle in depot and quarantine is fetched,
- *         64 pages at a time; then growth, if the pool may: mmap() and page
- *         faults.
+ *         a magazine or blocks at a time; then growth, if the pool may:
+ *         mmap() and page faults.
  * Source: Linux 5.13, alloc_pages_bulk(), without its scan of the array.
  */
 MR_API uint32_t mr_page_alloc_bulk(struct mr_pool *pool, uint32_t order,
@@ -104,8 +104,10 @@ MR_API uint32_t mr_page_alloc_bulk_slots(struct mr_pool *pool, uint32_t order,
  * @param order  of each, as allocated
  * @param addrs  @p n addresses of first bytes
  *
- * Addresses that are no block of @p pool are counted (free_invalid), blocks
- * that are free already are counted (free_double); both are left alone.
+ * Addresses that are no block of @p pool are counted (free_invalid), and so are
+ * those that mr_frag_alloc_bulk() coloured: a block is named by its first byte.
+ * Blocks that are free already are counted (free_double), or, while they wait
+ * in the depot, as one free too many (free_over). All are left alone.
  *
  * Owner:  the pool. Thread: any. Cost: one lock round per call.
  */

@@ -104,10 +104,7 @@ struct mr_pool_stats {
 	uint64_t n_open;      /**< of n_free: in open magazines and inboxes, on
 			       *   their way to another cache or pool */
 	uint64_t n_committed; /**< that open ports, caches and frag caches may
-			       *   hold at most; caches of other pools besides,
-			       *   each in MR_OPEN_MAGAZINES of the smaller of
-			       *   both magazines, and each cache the block that
-			       *   it freed frags of last: mr_cache_flush() */
+			       *   hold at most; others: docs/design/0003 */
 	uint32_t n_caches;   /**< alive */
 	uint32_t max_caches;
 
@@ -143,8 +140,9 @@ struct mr_pool_stats {
  *
  * @return 0, or
  *   -EINVAL  config->size, or a value is out of range; headroom and tailroom
- *            leave less than 64 bytes of a page
+ *            leave less than 64 bytes of a chunk
  *   -ENOMEM  no memory, or the region's address range is used up
+ *   -EBUSY   MR_SAFETY_GUARD, and a device has registered the region
  *
  * Owner:  the caller, of the pool. Its region must outlive it.
  * Thread: any; of one region one at a time.
@@ -176,8 +174,7 @@ MR_API int mr_pool_destroy(struct mr_pool *pool,
  *
  * @return never NULL
  *
- * Owner: as it was; the region of a pool that made its own ends with the pool.
- * Thread: any.
+ * Owner: as it was; a region that the pool made ends with it. Thread: any.
  */
 MR_API struct mr_region *mr_pool_region(const struct mr_pool *pool);
 
@@ -281,15 +278,15 @@ MR_API int mr_pool_tend(struct mr_pool *pool,
  *            run out of pages; the reason has the number of pages needed
  *   -ENOSPC  the pool has config.max_caches caches already
  *
- * Owner:  the caller, of the cache; one thread uses it at a time, any thread.
- * Thread: any.
+ * Owner:  the caller, of the cache; one thread at a time uses it. Thread: any.
  */
 MR_API int mr_cache_create(struct mr_pool *pool, struct mr_cache **ret_cache,
 			   struct mr_reason *reterr_reason);
 
 /**
  * Give the pages in @p cache back to the pool and free it. NULL is allowed.
- * Pages that are in flight are no matter.
+ * Pages that are in flight are no matter. Frag caches of it that are left are a
+ * bug: it is logged, and they are empty and stay so until they are destroyed.
  *
  * Owner:  nobody, of the cache; the pool, of its pages.
  * Thread: the one that uses @p cache.
@@ -375,8 +372,9 @@ MR_API struct mr_pool *mr_cache_pool(const struct mr_cache *cache);
  *
  * Owner:  the caller, of one reference per buffer.
  * Thread: the one that uses @p cache.
- * Cost:   a copy from the cache; one CAS per magazine to fetch more. When the
- *         buffer is the page, a frag costs nothing more.
+ * Cost:   a copy from the cache; one CAS per magazine to fetch more, or, if the
+ *         depot is empty, the page allocator's lock, and growth of the pool, if
+ *         it may. When the buffer is the page, a frag costs nothing more.
  */
 MR_API uint32_t mr_frag_alloc_bulk(struct mr_cache *cache, uint64_t *addrs,
 				   uint32_t n, uint32_t n_bytes);
@@ -388,8 +386,7 @@ MR_API uint32_t mr_frag_alloc_bulk(struct mr_cache *cache, uint64_t *addrs,
  * @param n      buffers, 0 allowed
  *
  * Owner:  the pool, of one reference per buffer.
- * Thread: the one that uses @p cache.
- * Cost:   no lock, no system call, no read of packet memory.
+ * Thread: the one that uses @p cache. Cost: as mr_frame_free_bulk().
  */
 MR_API void mr_frag_free_bulk(struct mr_cache *cache, const uint64_t *addrs,
 			      uint32_t n);

@@ -75,7 +75,7 @@ static inline uint32_t mr_cache_max_pages(uint32_t magazine_pages)
  * @return its address, or MR_ADDR_NONE
  *
  * Owner, thread: as mr_frag_alloc_bulk(). Cost: two loads and a store, as long
- * as the cache has pages.
+ * as the cache has pages and @p n_bytes is page_bytes; else a call.
  */
 static inline uint64_t mr_frag_alloc(struct mr_cache *cache, uint32_t n_bytes)
 {
