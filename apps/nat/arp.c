@@ -153,23 +153,44 @@ static bool claim(struct nat_neighbour *n, uint64_t key, uint32_t now_s)
 	return true;
 }
 
+static bool is_free(const struct nat_neighbour *n)
+{
+	return state_of(__atomic_load_n(&n->mac, __ATOMIC_RELAXED)) ==
+	       NAT_NEIGHBOUR_NONE;
+}
+
+/* Where the emptier bucket of an address begins: the first one, if equal. */
+static uint32_t emptier_bucket(const struct nat_neighbours *neighbours,
+			       enum nat_side side, uint32_t addr)
+{
+	uint32_t n_free[2] = { 0 };
+
+	for (uint32_t i = 0; i < 2 * BUCKET; i++)
+		n_free[i / BUCKET] += is_free(
+			&neighbours
+				 ->slots[place_of(neighbours, side, addr, i)]);
+	return n_free[1] > n_free[0] ? BUCKET : 0;
+}
+
 uint32_t nat_neighbours_add(struct nat_neighbours *neighbours,
 			    enum nat_side side, uint32_t addr, bool evicts,
 			    uint32_t now_s)
 {
 	const uint64_t key = (uint64_t)side << 32 | addr;
 	uint32_t slot = nat_neighbours_find(neighbours, side, addr);
+	uint32_t first;
 
 	if (slot != NAT_SLOT_NONE)
 		return slot;
+	/* So the buckets of a large link fill evenly, and none too early. */
+	first = emptier_bucket(neighbours, side, addr);
 	for (uint32_t i = 0; i < 2 * BUCKET; i++) {
 		struct nat_neighbour *n;
 
-		slot = place_of(neighbours, side, addr, i);
+		slot = place_of(neighbours, side, addr,
+				(first + i) % (2 * BUCKET));
 		n = &neighbours->slots[slot];
-		if (state_of(__atomic_load_n(&n->mac, __ATOMIC_RELAXED)) ==
-			    NAT_NEIGHBOUR_NONE &&
-		    claim(n, key, now_s))
+		if (is_free(n) && claim(n, key, now_s))
 			return slot;
 	}
 	for (uint32_t i = 0; evicts && i < 2 * BUCKET; i++) {
