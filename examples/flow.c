@@ -22,7 +22,7 @@ static struct mr_flow_table *table;
 static struct mr_wheel *wheel;
 
 /* The time goes into the record: for that the wheel need not be touched. */
-static void learn(const uint8_t macs[][8], uint32_t n, uint32_t now_s)
+static void learn(uint8_t macs[][8], uint32_t n, uint32_t now_s)
 {
 	uint32_t ids[BURST];
 

@@ -259,14 +259,15 @@ static void take_config(struct mr_pool *pool, const struct mr_pool_config *c)
 int mr_pool_create(struct mr_ctx *ctx, const struct mr_pool_config *config,
 		   struct mr_pool **ret_pool, struct mr_reason *reterr_reason)
 {
-	struct mr_pool_config c;
+	struct mr_pool_config asked, c;
 	struct mr_pool *pool;
 	int err;
 
-	err = mri_copy_sized(&c, config, sizeof(c), "mr_pool_config",
+	err = mri_copy_sized(&asked, config, sizeof(asked), "mr_pool_config",
 			     reterr_reason);
 	if (err < 0)
 		return err;
+	c = asked;
 	set_defaults(&c);
 	err = check_config(&c, reterr_reason);
 	if (err < 0)
@@ -276,6 +277,8 @@ int mr_pool_create(struct mr_ctx *ctx, const struct mr_pool_config *config,
 	if (pool == NULL)
 		return mr_fail(reterr_reason, -ENOMEM, "no memory for a pool");
 	pool->ctx = ctx;
+	pool->asked_caches = asked.max_caches;
+	pool->has_default_magazines = asked.magazine_pages == 0;
 	take_config(pool, &c);
 	pthread_mutex_init(&pool->lock, NULL);
 	pthread_mutex_init(&pool->grow_lock, NULL);
@@ -459,6 +462,24 @@ int mri_pool_check_room(const struct mr_pool *pool, const char *who,
 		       (unsigned long long)n_needed, n_there);
 }
 
+/*
+ * A larger pool has larger caches, where nobody said how large: so many pages
+ * are enough for both. There are four sizes of magazines, so it settles.
+ */
+static uint64_t enough_pages(const struct mr_pool *pool, uint64_t n_needed)
+{
+	const uint32_t now = pool->depot.magazine_pages;
+	const uint64_t n_magazines =
+		(uint64_t)pool->n_caches * (mri_cache_max_pages(pool) / now);
+	uint64_t n = n_needed;
+
+	for (uint32_t i = 0; i < 4 && pool->has_default_magazines; i++)
+		n = n_needed +
+		    n_magazines *
+			    (mri_magazine_default(n, pool->asked_caches) - now);
+	return n;
+}
+
 int mri_pool_commit(struct mr_pool *pool, const char *who, uint64_t n_pages,
 		    struct mr_reason *reterr_reason)
 {
@@ -478,7 +499,8 @@ int mri_pool_commit(struct mr_pool *pool, const char *who, uint64_t n_pages,
 			      "at least %llu pages, it has %u",
 			      who, (unsigned long long)n_pages, pool->name,
 			      (unsigned long long)pool->n_committed,
-			      (unsigned long long)n_needed, n_there);
+			      (unsigned long long)enough_pages(pool, n_needed),
+			      n_there);
 	} else {
 		pool->n_committed = n_needed;
 		pool->n_ports++;

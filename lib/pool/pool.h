@@ -156,6 +156,8 @@ struct mr_pool {
 	uint32_t chunk_bytes, chunk_shift;
 	uint32_t headroom_bytes, tailroom_bytes;
 	uint32_t max_caches;
+	uint32_t asked_caches; /* of the configuration; 0: by the CPUs */
+	bool has_default_magazines;
 	uint32_t segment_pages;    /* to grow by */
 	uint32_t numa_node_plus_1; /* preferred; 0: none */
 	uint64_t granule_bytes;    /* of its segments */

@@ -111,6 +111,17 @@ static bool end(void *opaque)
 
 static struct capture capture;
 
+/* What was kept in spite of all: the pool could not go otherwise. */
+static void give_back(struct app *app)
+{
+	struct mr_cache *cache;
+	struct mr_reason why;
+
+	assert_int_equal(mr_cache_create(app->plane.pool, &cache, &why), 0);
+	mr_frag_free_bulk(cache, &app->kept_addr, 1);
+	mr_cache_destroy(cache);
+}
+
 /* Run for duration_ms at most; the exit status, and the output in capture. */
 static int run_app(struct app *app, uint64_t duration_ms, bool has_hang_up)
 {
@@ -149,6 +160,8 @@ static int run_app(struct app *app, uint64_t duration_ms, bool has_hang_up)
 	capture_begin(&capture);
 	status = run(&config);
 	capture_end(&capture);
+	if (app->is_keeping && !app->is_freeing)
+		give_back(app);
 	dataplane_close(&app->plane);
 	close(config.signal_fd);
 	return status;
