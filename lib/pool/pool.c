@@ -18,8 +18,10 @@ enum {
 
 static const uint32_t SEGMENT_BYTES = 2u << 20;
 
-static void set_defaults(struct mr_pool_config *c)
+static void set_defaults(const struct mr_pool_config *asked,
+			 struct mr_pool_config *c)
 {
+	*c = *asked;
 	if (c->n_pages == 0)
 		c->n_pages = DEFAULT_PAGES;
 	if (c->page_bytes == 0)
@@ -232,8 +234,12 @@ static int begin(struct mr_pool *pool, enum mr_safety safety,
 	return err;
 }
 
-static void take_config(struct mr_pool *pool, const struct mr_pool_config *c)
+static void take_config(struct mr_pool *pool,
+			const struct mr_pool_config *asked,
+			const struct mr_pool_config *c)
 {
+	pool->asked_caches = asked->max_caches;
+	pool->has_default_magazines = asked->magazine_pages == 0;
 	pool->n_pages = c->max_pages;
 	pool->janitor.n_first = c->n_pages;
 	for (uint32_t s = 0; s < MRI_PAGE_SEGMENTS; s++)
@@ -267,8 +273,7 @@ int mr_pool_create(struct mr_ctx *ctx, const struct mr_pool_config *config,
 			     reterr_reason);
 	if (err < 0)
 		return err;
-	c = asked;
-	set_defaults(&c);
+	set_defaults(&asked, &c);
 	err = check_config(&c, reterr_reason);
 	if (err < 0)
 		return err;
@@ -277,9 +282,7 @@ int mr_pool_create(struct mr_ctx *ctx, const struct mr_pool_config *config,
 	if (pool == NULL)
 		return mr_fail(reterr_reason, -ENOMEM, "no memory for a pool");
 	pool->ctx = ctx;
-	pool->asked_caches = asked.max_caches;
-	pool->has_default_magazines = asked.magazine_pages == 0;
-	take_config(pool, &c);
+	take_config(pool, &asked, &c);
 	pthread_mutex_init(&pool->lock, NULL);
 	pthread_mutex_init(&pool->grow_lock, NULL);
 
