@@ -127,10 +127,10 @@ void report_each_drop(const struct snapshot *snapshot, report_drop_fn *fn,
 		const struct port_snapshot *port = &snapshot->ports[p];
 
 		for (uint32_t i = 0; i < port->n_device_drops; i++)
-			if (port->device_drops[i].n_frames > 0)
+			if (port->device_drops[i].value > 0)
 				fn(opaque, port->info.name,
 				   port->device_drops[i].name,
-				   port->device_drops[i].n_frames);
+				   port->device_drops[i].value);
 		for (uint32_t d = 0; d < MR_STATS_SLOTS; d++) {
 			uint64_t rx = 0, tx = 0;
 

@@ -86,7 +86,7 @@ static json_t *port_object(const struct port_snapshot *port)
 
 	for (uint32_t i = 0; i < port->n_device_drops; i++)
 		json_object_set_new(device_drops, port->device_drops[i].name,
-				    integer(port->device_drops[i].n_frames));
+				    integer(port->device_drops[i].value));
 	for (uint32_t i = 0; i < port->n_queues; i++)
 		json_array_append_new(queues, queue_object(&port->queues[i]));
 	object = json_pack("{s:s, s:s, s:s, s:o, s:o}", "port", port->info.name,

@@ -128,7 +128,7 @@ struct totals snapshot_port_totals(const struct port_snapshot *port)
 		t.tx_drops += sum(queue->tx.drops);
 	}
 	for (uint32_t i = 0; i < port->n_device_drops; i++)
-		t.device_drops += port->device_drops[i].n_frames;
+		t.device_drops += port->device_drops[i].value;
 	return t;
 }
 

@@ -329,7 +329,7 @@ static void fill_info(struct xdp_port *port)
 	info->has_sg = port->has_sg;
 	memcpy(info->mac, port->dev.mac, sizeof(info->mac));
 	info->has_mac = 1;
-	info->has_csum_tx = port->txqs[0].has_csum;
+	info->offloads = port->txqs[0].has_csum ? MR_OFFLOAD_CSUM_TX : 0;
 	mr_log(port->base.ctx, MR_LOG_INFO,
 	       "%s: %llu KiB locked, about %llu KiB of kernel memory, %s "
 	       "attach%s",

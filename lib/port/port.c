@@ -203,11 +203,3 @@ int mr_port_link(const struct mr_port *port, struct mr_link *ret_link)
 		return -ENOTSUP;
 	return port->driver->link(port, ret_link);
 }
-
-uint32_t mr_port_device_drops(const struct mr_port *port,
-			      struct mr_named_count *ret_counts, uint32_t n)
-{
-	if (port->driver->device_drops == NULL)
-		return 0;
-	return port->driver->device_drops(port, ret_counts, n);
-}

@@ -21,7 +21,7 @@ json_t *probe_info(struct probe *probe, const struct arguments *a)
 			 "ok", 1, "name", i.name, "mode", i.mode, "why", i.why,
 			 "rxqs", (int)i.n_rxqs, "txqs", (int)i.n_txqs, "mtu",
 			 (int)i.mtu_bytes, "sg", (int)i.has_sg, "csum_tx",
-			 (int)i.has_csum_tx, "locked",
+			 !!(i.offloads & MR_OFFLOAD_CSUM_TX), "locked",
 			 (json_int_t)i.locked_bytes, "kernel",
 			 (json_int_t)i.kernel_bytes);
 }
@@ -85,7 +85,7 @@ json_t *probe_stats(struct probe *probe, const struct arguments *a)
 	mr_port_info(port, &info);
 	for (uint32_t i = 0; i < n && i < 16; i++)
 		json_object_set_new(drops, counts[i].name,
-				    json_integer((json_int_t)counts[i].n_frames));
+				    json_integer((json_int_t)counts[i].value));
 	for (uint32_t i = 0; mr_port_rxq(port, i) != NULL; i++) {
 		json_t *queue = json_object();
 

@@ -13,6 +13,7 @@
 #include <millrace/frame.h>
 #include <millrace/pool.h>
 #include <millrace/port.h>
+#include <millrace/port_device.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -81,6 +82,26 @@ struct mr_driver {
 
 	/** Contract of mr_port_device_drops(). NULL: none. */
 	uint32_t (*device_drops)(const struct mr_port *port,
+				 struct mr_named_count *ret_counts, uint32_t n);
+
+	/**
+	 * Contracts of mr_port_set_promisc() and so on. NULL: -ENOTSUP. The
+	 * arguments were looked at, and port->info follows success; close()
+	 * puts back what the device would keep.
+	 */
+	int (*set_promisc)(struct mr_port *port, uint32_t on,
+			   struct mr_reason *reterr_reason);
+	int (*set_allmulti)(struct mr_port *port, uint32_t on,
+			    struct mr_reason *reterr_reason);
+	int (*set_mtu)(struct mr_port *port, uint32_t mtu_bytes,
+		       struct mr_reason *reterr_reason);
+	int (*set_mac)(struct mr_port *port, const uint8_t mac[6],
+		       struct mr_reason *reterr_reason);
+	int (*set_mac_filter)(struct mr_port *port, const uint8_t (*macs)[6],
+			      uint32_t n, struct mr_reason *reterr_reason);
+
+	/** Contract of mr_port_device_stats(). NULL: none. */
+	uint32_t (*device_stats)(const struct mr_port *port,
 				 struct mr_named_count *ret_counts, uint32_t n);
 
 	/** Complete a copy of the queue's counters. NULL: it is complete. */

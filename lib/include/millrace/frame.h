@@ -64,6 +64,18 @@ enum {
 	MR_META_GSO = 1u << 4,
 };
 
+/**
+ * How the device cuts a frame that is longer than the MTU. It has
+ * MR_FRAME_CSUM_PARTIAL, MR_META_CSUM and MR_META_GSO, and the pseudo-header's
+ * sum, with the length of the whole, in its checksum, as Linux leaves it.
+ * Source: the values of struct virtio_net_hdr (VIRTIO 1.2, section 5.1.6).
+ */
+enum mr_gso_type {
+	MR_GSO_TCPV4 = 1,
+	MR_GSO_TCPV6 = 4,
+	MR_GSO_UDP = 5, /**< datagrams of gso_bytes each (UDP_L4) */
+};
+
 /** Metadata of one frame: by value, beside its first entry, never in a page. */
 struct mr_meta {
 	uint32_t valid;             /**< MR_META_*: which members are set */
@@ -74,7 +86,7 @@ struct mr_meta {
 	uint16_t csum_start_bytes;  /**< from the first byte of the frame */
 	uint16_t csum_offset_bytes; /**< from csum_start_bytes */
 	uint16_t gso_bytes;         /**< tx: payload of one segment, 0: none */
-	uint16_t gso_type;
+	uint16_t gso_type;          /**< enum mr_gso_type */
 	uint32_t reserved;
 };
 

@@ -173,11 +173,13 @@ struct mr_port_info {
 	uint32_t mtu_bytes;   /**< longest layer-3 packet; 0: no such limit */
 	int32_t numa_node;    /**< -1: unknown */
 	uint32_t has_sg;      /**< 1: frames of several entries; see n_min */
+	uint32_t offloads;    /**< enum mr_offload: what the device does */
+	uint32_t reserved;
 	uint64_t locked_bytes; /**< memory that opening locked */
 	uint64_t kernel_bytes; /**< kernel memory that it took, about */
 	uint8_t mac[6];       /**< 0: none */
 	uint8_t has_mac;
-	uint8_t has_csum_tx;  /**< 1: the device finishes partial sums */
+	uint8_t reserved_bytes;
 	char name[64];        /**< "driver:device", as in JSON; the whole spec
 			       *   where there is no device */
 	char mode[16];        /**< "zc", "copy", "memory", ... */
@@ -190,12 +192,6 @@ struct mr_link {
 	uint32_t speed_mbps;  /**< 0: unknown */
 	uint32_t is_gone;     /**< 1: the device was deleted */
 	uint32_t reserved;
-};
-
-/** A named counter of frames. */
-struct mr_named_count {
-	const char *name; /**< constant string */
-	uint64_t n_frames;
 };
 
 /**
@@ -325,20 +321,6 @@ MR_API int mr_port_fd(const struct mr_port *port);
  * Owner: unchanged. Thread: any.
  */
 MR_API int mr_port_link(const struct mr_port *port, struct mr_link *ret_link);
-
-/**
- * Frames that the device lost before they reached a queue, since open.
- *
- * @param[out] ret_counts  room for @p n
- * @param      n           elements of it
- *
- * @return how many counters there are; the first min(n, that) are set
- *
- * Owner: unchanged. Thread: any. Cost: may be a system call.
- */
-MR_API uint32_t mr_port_device_drops(const struct mr_port *port,
-				     struct mr_named_count *ret_counts,
-				     uint32_t n);
 
 /**
  * Copy the counters of a queue, the kernel's part included.

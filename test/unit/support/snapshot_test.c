@@ -64,7 +64,7 @@ static void sums_are_over_queues_and_workers(void **state)
 	(void)state;
 	make(&sums);
 	sums.snapshot.ports[0].n_device_drops = 1;
-	sums.snapshot.ports[0].device_drops[0].n_frames = 5;
+	sums.snapshot.ports[0].device_drops[0].value = 5;
 	t = snapshot_totals(&sums.snapshot);
 	assert_int_equal(t.rx_frames, 8);
 	assert_int_equal(t.rx_bytes, 800);

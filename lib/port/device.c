@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The device under a port: what it is told, looked at first; what it counts. */
+#include <errno.h>
+#include <string.h>
+
+#include <millrace/driver.h>
+
+static int refuse(const struct mr_port *port, const char *what,
+		  struct mr_reason *reterr_reason)
+{
+	return mr_fail(reterr_reason, -ENOTSUP,
+		       "%s: driver %s cannot set %s of this device",
+		       port->info.name, port->driver->name, what);
+}
+
+static bool is_zero(const uint8_t mac[6])
+{
+	static const uint8_t zero[6];
+
+	return memcmp(mac, zero, sizeof(zero)) == 0;
+}
+
+int mr_port_set_promisc(struct mr_port *port, uint32_t on,
+			struct mr_reason *reterr_reason)
+{
+	if (port->driver->set_promisc == NULL)
+		return refuse(port, "promiscuous mode", reterr_reason);
+	return port->driver->set_promisc(port, on != 0, reterr_reason);
+}
+
+int mr_port_set_allmulti(struct mr_port *port, uint32_t on,
+			 struct mr_reason *reterr_reason)
+{
+	if (port->driver->set_allmulti == NULL)
+		return refuse(port, "reception of all multicast",
+			      reterr_reason);
+	return port->driver->set_allmulti(port, on != 0, reterr_reason);
+}
+
+int mr_port_set_mtu(struct mr_port *port, uint32_t mtu_bytes,
+		    struct mr_reason *reterr_reason)
+{
+	int err;
+
+	if (mtu_bytes < MR_MTU_MIN_BYTES || mtu_bytes > UINT16_MAX)
+		return mr_fail(reterr_reason, -EINVAL,
+			       "%s: an MTU of %u: it is %d to %d",
+			       port->info.name, mtu_bytes, MR_MTU_MIN_BYTES,
+			       UINT16_MAX);
+	if (port->driver->set_mtu == NULL)
+		return refuse(port, "the MTU", reterr_reason);
+	err = port->driver->set_mtu(port, mtu_bytes, reterr_reason);
+	if (err == 0)
+		port->info.mtu_bytes = mtu_bytes;
+	return err;
+}
+
+int mr_port_set_mac(struct mr_port *port, const uint8_t mac[6],
+		    struct mr_reason *reterr_reason)
+{
+	int err;
+
+	if (mac == NULL || is_zero(mac))
+		return mr_fail(reterr_reason, -EINVAL,
+			       "%s: no MAC address: it is NULL, or all zero",
+			       port->info.name);
+	if (mac[0] & 1)
+		return mr_fail(reterr_reason, -EINVAL,
+			       "%s: %02x:%02x:%02x:%02x:%02x:%02x is the "
+			       "address of a group: a port's is unicast",
+			       port->info.name, mac[0], mac[1], mac[2], mac[3],
+			       mac[4], mac[5]);
+	if (port->driver->set_mac == NULL)
+		return refuse(port, "the MAC address", reterr_reason);
+	err = port->driver->set_mac(port, mac, reterr_reason);
+	if (err < 0)
+		return err;
+	memcpy(port->info.mac, mac, sizeof(port->info.mac));
+	port->info.has_mac = 1;
+	return 0;
+}
+
+int mr_port_set_mac_filter(struct mr_port *port, const uint8_t (*macs)[6],
+			   uint32_t n, struct mr_reason *reterr_reason)
+{
+	if (macs == NULL && n > 0)
+		return mr_fail(reterr_reason, -EINVAL,
+			       "%s: a MAC filter of %u addresses, and no list",
+			       port->info.name, n);
+	for (uint32_t i = 0; i < n; i++)
+		if (is_zero(macs[i]))
+			return mr_fail(reterr_reason, -EINVAL,
+				       "%s: address %u of the MAC filter is "
+				       "all zero",
+				       port->info.name, i);
+	if (port->driver->set_mac_filter == NULL)
+		return refuse(port, "a MAC filter", reterr_reason);
+	return port->driver->set_mac_filter(port, macs, n, reterr_reason);
+}
+
+uint32_t mr_port_device_drops(const struct mr_port *port,
+			      struct mr_named_count *ret_counts, uint32_t n)
+{
+	if (port->driver->device_drops == NULL)
+		return 0;
+	return port->driver->device_drops(port, ret_counts, n);
+}
+
+uint32_t mr_port_device_stats(const struct mr_port *port,
+			      struct mr_named_count *ret_counts, uint32_t n)
+{
+	if (port->driver->device_stats == NULL)
+		return 0;
+	return port->driver->device_stats(port, ret_counts, n);
+}

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/port/device.c, with a driver that writes down what it is told.
+ */
+#include <millrace/driver.h>
+
+#include "support/unit.h"
+
+static struct {
+	uint32_t n_calls, promisc, allmulti, mtu_bytes, n_macs;
+	uint8_t mac[6], macs[4][6];
+	int err;
+} told;
+
+static int fake_answer(struct mr_reason *reason)
+{
+	told.n_calls++;
+	return told.err < 0 ? mr_fail(reason, told.err, "not today") : 0;
+}
+
+static int fake_promisc(struct mr_port *port, uint32_t on,
+			struct mr_reason *reason)
+{
+	(void)port;
+	told.promisc = on;
+	return fake_answer(reason);
+}
+
+static int fake_allmulti(struct mr_port *port, uint32_t on,
+			 struct mr_reason *reason)
+{
+	(void)port;
+	told.allmulti = on;
+	return fake_answer(reason);
+}
+
+static int fake_mtu(struct mr_port *port, uint32_t mtu_bytes,
+		    struct mr_reason *reason)
+{
+	(void)port;
+	told.mtu_bytes = mtu_bytes;
+	return fake_answer(reason);
+}
+
+static int fake_mac(struct mr_port *port, const uint8_t mac[6],
+		    struct mr_reason *reason)
+{
+	(void)port;
+	memcpy(told.mac, mac, sizeof(told.mac));
+	return fake_answer(reason);
+}
+
+static int fake_filter(struct mr_port *port, const uint8_t (*macs)[6],
+		       uint32_t n, struct mr_reason *reason)
+{
+	(void)port;
+	told.n_macs = n;
+	if (n > 0)
+		memcpy(told.macs, macs, n * sizeof(macs[0]));
+	return fake_answer(reason);
+}
+
+static uint32_t fake_stats(const struct mr_port *port,
+			   struct mr_named_count *ret_counts, uint32_t n)
+{
+	(void)port;
+	if (n > 0)
+		ret_counts[0] = (struct mr_named_count){ "good_octets", 64 };
+	return 3;
+}
+
+static const struct mr_driver whole = {
+	.name = "whole",
+	.set_promisc = fake_promisc,
+	.set_allmulti = fake_allmulti,
+	.set_mtu = fake_mtu,
+	.set_mac = fake_mac,
+	.set_mac_filter = fake_filter,
+	.device_stats = fake_stats,
+};
+
+static const struct mr_driver bare = { .name = "bare" };
+
+static const uint8_t unicast[6] = { 2, 0, 0, 0, 0, 1 };
+static const uint8_t group[6] = { 3, 0, 0, 0, 0, 1 };
+static const uint8_t zero[6] = { 0 };
+
+static struct mr_port port_of(const struct mr_driver *driver)
+{
+	memset(&told, 0, sizeof(told));
+	return (struct mr_port){ .driver = driver,
+				 .info = { .name = "fake:dev",
+					   .mtu_bytes = 1500 } };
+}
+
+static void settings_reach_the_driver(void **state)
+{
+	static const uint8_t macs[2][6] = { { 1, 2, 3, 4, 5, 6 },
+					    { 2, 2, 3, 4, 5, 6 } };
+	struct mr_port port = port_of(&whole);
+
+	(void)state;
+	assert_int_equal(mr_port_set_promisc(&port, 7, NULL), 0);
+	assert_int_equal(told.promisc, 1);
+	assert_int_equal(mr_port_set_promisc(&port, 0, NULL), 0);
+	assert_int_equal(told.promisc, 0);
+	assert_int_equal(mr_port_set_allmulti(&port, 7, NULL), 0);
+	assert_int_equal(told.allmulti, 1);
+	assert_int_equal(mr_port_set_mac_filter(&port, macs, 2, NULL), 0);
+	assert_int_equal(told.n_macs, 2);
+	assert_memory_equal(told.macs, macs, sizeof(macs));
+	assert_int_equal(mr_port_set_mac_filter(&port, NULL, 0, NULL), 0);
+	assert_int_equal(told.n_macs, 0);
+	assert_int_equal(told.n_calls, 5);
+}
+
+static void info_follows_success_alone(void **state)
+{
+	struct mr_port port = port_of(&whole);
+	struct mr_reason why = { "" };
+
+	(void)state;
+	told.err = -EIO;
+	assert_int_equal(mr_port_set_mtu(&port, 9000, &why), -EIO);
+	assert_reason_has(&why, "not today");
+	assert_int_equal(mr_port_set_mac(&port, unicast, NULL), -EIO);
+	assert_int_equal(told.n_calls, 2);
+	assert_int_equal(port.info.mtu_bytes, 1500);
+	assert_int_equal(port.info.has_mac, 0);
+
+	told.err = 0;
+	assert_int_equal(mr_port_set_mtu(&port, 9000, NULL), 0);
+	assert_int_equal(told.mtu_bytes, 9000);
+	assert_int_equal(port.info.mtu_bytes, 9000);
+	assert_int_equal(mr_port_set_mac(&port, unicast, NULL), 0);
+	assert_memory_equal(told.mac, unicast, 6);
+	assert_memory_equal(port.info.mac, unicast, 6);
+	assert_int_equal(port.info.has_mac, 1);
+}
+
+static void no_driver_sees_a_wrong_argument(void **state)
+{
+	static const uint8_t macs[2][6] = { { 1, 2, 3, 4, 5, 6 }, { 0 } };
+	static const uint32_t mtus[] = { 0, 67, 65536, UINT32_MAX };
+	struct mr_port port = port_of(&whole);
+	struct mr_reason why = { "" };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(mtus) / sizeof(mtus[0]); i++) {
+		assert_int_equal(mr_port_set_mtu(&port, mtus[i], &why),
+				 -EINVAL);
+		assert_reason_has(&why, "it is 68 to 65535");
+	}
+	assert_int_equal(mr_port_set_mac(&port, NULL, &why), -EINVAL);
+	assert_int_equal(mr_port_set_mac(&port, zero, &why), -EINVAL);
+	assert_reason_has(&why, "all zero");
+	assert_int_equal(mr_port_set_mac(&port, group, &why), -EINVAL);
+	assert_reason_has(&why, "03:00:00:00:00:01 is the address of a group");
+	assert_int_equal(mr_port_set_mac_filter(&port, NULL, 1, &why), -EINVAL);
+	assert_reason_has(&why, "no list");
+	assert_int_equal(mr_port_set_mac_filter(&port, macs, 2, &why), -EINVAL);
+	assert_reason_has(&why, "address 1 of the MAC filter is all zero");
+	assert_int_equal(told.n_calls, 0);
+	/* The ends of the range are in it. */
+	assert_int_equal(mr_port_set_mtu(&port, 68, NULL), 0);
+	assert_int_equal(mr_port_set_mtu(&port, 65535, NULL), 0);
+}
+
+static void a_driver_that_cannot_is_named(void **state)
+{
+	struct mr_port port = port_of(&bare);
+	struct mr_reason why = { "" };
+
+	(void)state;
+	assert_int_equal(mr_port_set_promisc(&port, 1, &why), -ENOTSUP);
+	assert_reason_has(&why, "fake:dev: driver bare cannot set promiscuous "
+				"mode of this device");
+	assert_int_equal(mr_port_set_allmulti(&port, 1, &why), -ENOTSUP);
+	assert_reason_has(&why, "all multicast");
+	assert_int_equal(mr_port_set_mtu(&port, 1500, &why), -ENOTSUP);
+	assert_reason_has(&why, "the MTU");
+	assert_int_equal(mr_port_set_mac(&port, unicast, &why), -ENOTSUP);
+	assert_reason_has(&why, "the MAC address");
+	assert_int_equal(mr_port_set_mac_filter(&port, NULL, 0, &why),
+			 -ENOTSUP);
+	assert_reason_has(&why, "a MAC filter");
+}
+
+static void counters_are_the_devices(void **state)
+{
+	struct mr_named_count counts[1] = { { "untouched", 1 } };
+	struct mr_port port = port_of(&bare);
+
+	(void)state;
+	assert_int_equal(mr_port_device_stats(&port, counts, 1), 0);
+	assert_string_equal(counts[0].name, "untouched");
+	port.driver = &whole;
+	assert_int_equal(mr_port_device_stats(&port, NULL, 0), 3);
+	assert_int_equal(mr_port_device_stats(&port, counts, 1), 3);
+	assert_string_equal(counts[0].name, "good_octets");
+	assert_int_equal(counts[0].value, 64);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(settings_reach_the_driver),
+		cmocka_unit_test(info_follows_success_alone),
+		cmocka_unit_test(no_driver_sees_a_wrong_argument),
+		cmocka_unit_test(a_driver_that_cannot_is_named),
+		cmocka_unit_test(counters_are_the_devices),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
