@@ -1,0 +1,543 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the models share: device.c, device_run.c and wire.c, under a NIC of
+ * four registers that copies what it receives to memory, and back.
+ */
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "model/device.h"
+#include "support/unit.h"
+
+enum {
+	REG_ADDRESS = 0,
+	REG_SEND = 8,      /* bytes at the address leave as a frame */
+	REG_RECEIVED = 12, /* bytes of the last frame, 0: none */
+	REG_TIMER = 16,    /* interrupt 1 after so many us */
+	PAGE = 4096,
+};
+
+/* Counts what it is asked; the model is first. */
+struct toy {
+	struct model m;
+	uint64_t address, due_ns;
+	uint32_t n_send, n_received, n_resets;
+};
+
+static uint64_t toy_read(struct model *m, uint32_t bar, uint64_t offset,
+			 uint32_t n_bytes)
+{
+	const struct toy *toy = (const struct toy *)m;
+
+	assert_int_equal(bar, 0);
+	assert_int_equal(n_bytes, 4);
+	return offset == REG_RECEIVED ? toy->n_received : 0;
+}
+
+static void toy_write(struct model *m, uint32_t bar, uint64_t offset,
+		      uint32_t n_bytes, uint64_t value)
+{
+	struct toy *toy = (struct toy *)m;
+
+	(void)bar;
+	(void)n_bytes;
+	if (offset == REG_ADDRESS)
+		toy->address = value;
+	else if (offset == REG_SEND)
+		toy->n_send = (uint32_t)value;
+	else if (offset == REG_TIMER)
+		toy->due_ns = model_now_ns(m) + value * 1000;
+}
+
+static void toy_step(struct model *m)
+{
+	struct toy *toy = (struct toy *)m;
+	uint32_t n_bytes;
+	const uint8_t *bytes;
+	void *memory;
+
+	if (toy->n_send > 0) {
+		memory = model_dma(m, toy->address, toy->n_send);
+		if (memory != NULL && model_tx(m, memory, toy->n_send))
+			toy->n_send = 0;
+	}
+	bytes = model_rx_peek(m, &n_bytes);
+	if (bytes != NULL && toy->address != 0) {
+		memory = model_dma(m, toy->address, n_bytes);
+		if (memory != NULL) {
+			memcpy(memory, bytes, n_bytes);
+			toy->n_received = n_bytes;
+			model_rx_pop(m);
+			model_irq(m, 0);
+		}
+	}
+	if (toy->due_ns != 0 && model_now_ns(m) >= toy->due_ns) {
+		toy->due_ns = 0;
+		model_irq(m, 1);
+	}
+	if (toy->due_ns != 0)
+		model_wake_at(m, toy->due_ns);
+}
+
+static void toy_reset(struct model *m)
+{
+	struct toy *toy = (struct toy *)m;
+
+	toy->address = 0;
+	toy->due_ns = 0;
+	toy->n_send = 0;
+	toy->n_received = 0;
+	toy->n_resets++;
+}
+
+static const struct model_ops toy_ops = {
+	.read = toy_read,
+	.write = toy_write,
+	.step = toy_step,
+	.reset = toy_reset,
+};
+
+static const struct model_id toy_id = {
+	.vendor_id = 0x1234,
+	.device_id = 0x5678,
+	.subsystem_vendor_id = 0x9abc,
+	.subsystem_id = 0xdef0,
+	.class_code = 0x020000,
+	.revision = 7,
+};
+
+/* A toy that is open, with a page mapped, master and memory on. */
+struct stand {
+	struct toy toy;
+	struct model_wire *wire;
+	uint8_t *page;
+	int fds[2];
+};
+
+static void command(struct model *m, uint16_t bits)
+{
+	assert_int_equal(model_write_config(m, 4, &bits, 2), 0);
+}
+
+static struct stand *stand_up(bool is_lossy)
+{
+	static struct stand stand;
+	struct model *m = &stand.toy.m;
+
+	memset(&stand, 0, sizeof(stand));
+	model_init(m, &toy_ops, &toy_id);
+	model_add_bar(m, 0, 4096);
+	model_add_pcie(m, true);
+	model_add_msix(m, 2, 3);
+	stand.wire = model_wire_create(4, is_lossy);
+	assert_non_null(stand.wire);
+	model_wire_attach(stand.wire, 0, m);
+	stand.page = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_ptr_not_equal(stand.page, MAP_FAILED);
+	for (int i = 0; i < 2; i++)
+		stand.fds[i] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	assert_int_equal(model_open(m), 0);
+	assert_int_equal(model_map_dma(m, stand.page, 0x10000, PAGE), 0);
+	assert_int_equal(model_set_irqs(m, 2, stand.fds), 0);
+	command(m, 6);
+	return &stand;
+}
+
+/* Asserts that nothing was broken. */
+static void tear_down(struct stand *stand)
+{
+	struct model *m = &stand->toy.m;
+
+	command(m, 2);
+	model_close(m);
+	assert_string_equal(model_violations(m), "");
+	model_deinit(m);
+	model_wire_destroy(stand->wire);
+	munmap(stand->page, 2 * PAGE);
+	close(stand->fds[0]);
+	close(stand->fds[1]);
+}
+
+static uint64_t count(int fd)
+{
+	uint64_t n = 0;
+
+	return read(fd, &n, sizeof(n)) == (ssize_t)sizeof(n) ? n : 0;
+}
+
+/* What was done is forbidden, and the text says so. */
+static void assert_violation(struct model *m, const char *words)
+{
+	if (strstr(model_violations(m), words) == NULL)
+		fail_msg("'%s' is not in '%s'", words, model_violations(m));
+	model_forgive(m);
+	assert_string_equal(model_violations(m), "");
+}
+
+static void config_space_lists_what_was_added(void **state)
+{
+	struct stand *stand = stand_up(false);
+	struct model *m = &stand->toy.m;
+	const uint16_t all = 0xffff;
+	uint8_t at, id, next;
+	uint32_t word;
+	uint16_t half;
+
+	(void)state;
+	model_read_config(m, 0, &word, 4);
+	assert_int_equal(word, 0x56781234);
+	model_read_config(m, 8, &word, 4);
+	assert_int_equal(word, 0x02000007);
+	model_read_config(m, 0x2c, &word, 4);
+	assert_int_equal(word, 0xdef09abc);
+	model_read_config(m, 6, &half, 2);
+	assert_int_equal(half & 0x10, 0x10);
+	/* Two capabilities, in the order in which they were added. */
+	model_read_config(m, 0x34, &at, 1);
+	model_read_config(m, at, &id, 1);
+	assert_int_equal(id, 0x10);
+	model_read_config(m, at + 4u, &word, 4);
+	assert_int_equal(word >> 28 & 1, 1);
+	model_read_config(m, at + 1u, &next, 1);
+	model_read_config(m, next, &id, 1);
+	assert_int_equal(id, 0x11);
+	model_read_config(m, next + 2u, &half, 2);
+	assert_int_equal(half & 0x7ff, 1);
+	model_read_config(m, next + 1u, &id, 1);
+	assert_int_equal(id, 0);
+	/* Ids and pointers are read-only, command bits are those there are. */
+	model_write_config(m, 0, &all, 2);
+	model_write_config(m, 0x34, &all, 1);
+	command(m, 0xffff);
+	model_read_config(m, 0, &half, 2);
+	assert_int_equal(half, 0x1234);
+	model_read_config(m, 0x34, &id, 1);
+	assert_int_equal(id, at);
+	model_read_config(m, 4, &half, 2);
+	assert_int_equal(half, 0x406);
+	assert_int_equal(model_read_config(m, 4095, &half, 2), -EINVAL);
+	tear_down(stand);
+}
+
+static void only_one_has_it(void **state)
+{
+	struct stand *stand = stand_up(false);
+	struct model *m = &stand->toy.m;
+
+	(void)state;
+	assert_int_equal(model_open(m), -EBUSY);
+	tear_down(stand);
+	/* Closing resets, as the kernel does. */
+	assert_int_equal(stand->toy.n_resets, 1);
+}
+
+static void mappings_are_whole_pages_that_do_not_overlap(void **state)
+{
+	struct stand *stand = stand_up(false);
+	struct model *m = &stand->toy.m;
+	uint8_t *page = stand->page;
+
+	(void)state;
+	assert_int_equal(model_map_dma(m, page, 0x20000, 100), -EINVAL);
+	assert_int_equal(model_map_dma(m, page, 0x20010, PAGE), -EINVAL);
+	assert_int_equal(model_map_dma(m, page, 0x20000, 0), -EINVAL);
+	assert_int_equal(model_map_dma(m, page, 0xfee00000, PAGE), -EINVAL);
+	assert_int_equal(model_map_dma(m, page, 1ull << 48, PAGE), -EINVAL);
+	assert_int_equal(model_map_dma(m, page, 0x10000, PAGE), -EEXIST);
+	m->max_maps = 1;
+	assert_int_equal(model_map_dma(m, page, 0x20000, PAGE), -ENOSPC);
+	m->max_maps = 2;
+	/* Neighbours here and there: one transfer may go over both. */
+	assert_false(model_is_mapped(m, 0x10ff0, 32));
+	assert_int_equal(model_map_dma(m, page + PAGE, 0x11000, PAGE), 0);
+	assert_true(model_is_mapped(m, 0x10ff0, 32));
+	assert_false(model_is_mapped(m, 0x11ff0, 32));
+	assert_false(model_is_mapped(m, 0x10000, 0));
+	assert_int_equal(model_unmap_dma(m, 0x11000, 2 * PAGE), -EINVAL);
+	assert_int_equal(model_unmap_dma(m, 0x11000, PAGE), 0);
+	assert_int_equal(model_unmap_dma(m, 0x11000, PAGE), -EINVAL);
+	assert_false(model_is_mapped(m, 0x10ff0, 32));
+	tear_down(stand);
+}
+
+static void frames_go_both_ways_and_interrupt(void **state)
+{
+	struct stand *stand = stand_up(false);
+	struct model *m = &stand->toy.m;
+	uint8_t bytes[64] = "hello", got[64];
+
+	(void)state;
+	model_write(m, 0, REG_ADDRESS, 4, 0x10000);
+	assert_true(model_wire_send(stand->wire, 1, bytes, 64));
+	assert_int_equal(model_read(m, 0, REG_RECEIVED, 4), 64);
+	assert_memory_equal(stand->page, bytes, 64);
+	assert_int_equal(count(stand->fds[0]), 1);
+	assert_int_equal(count(stand->fds[1]), 0);
+	memcpy(stand->page, "answer", 7);
+	model_write(m, 0, REG_SEND, 4, 60);
+	assert_int_equal(model_wire_n(stand->wire, 1), 1);
+	assert_int_equal(model_wire_receive(stand->wire, 1, got, 64), 60);
+	assert_string_equal(got, "answer");
+	assert_int_equal(model_wire_receive(stand->wire, 1, got, 64), 0);
+	tear_down(stand);
+}
+
+static void full_wire_pushes_back(void **state)
+{
+	struct stand *stand = stand_up(false);
+	struct model *m = &stand->toy.m;
+	uint8_t got[64];
+
+	(void)state;
+	model_write(m, 0, REG_ADDRESS, 4, 0x10000);
+	for (uint8_t i = 0; i < 5; i++) {
+		stand->page[0] = i;
+		model_write(m, 0, REG_SEND, 4, 60);
+	}
+	assert_int_equal(model_wire_n(stand->wire, 1), 4);
+	assert_int_equal(stand->toy.n_send, 60);
+	/* Room: it is stepped, and the fifth goes. */
+	for (uint8_t i = 0; i < 5; i++) {
+		assert_int_equal(model_wire_receive(stand->wire, 1, got, 64),
+				 60);
+		assert_int_equal(got[0], i);
+	}
+	assert_int_equal(stand->toy.n_send, 0);
+	tear_down(stand);
+}
+
+static void lossy_wire_counts_what_it_drops(void **state)
+{
+	struct stand *stand = stand_up(true);
+	const uint8_t bytes[60] = { 0 };
+
+	(void)state;
+	for (int i = 0; i < 7; i++)
+		assert_true(model_wire_send(stand->wire, 1, bytes, 60));
+	assert_int_equal(model_wire_n(stand->wire, 0), 4);
+	assert_int_equal(wire_take_lost(stand->wire, 0), 3);
+	assert_int_equal(wire_take_lost(stand->wire, 0), 0);
+	tear_down(stand);
+}
+
+/* One sends to the other as soon as its register is written. */
+static void two_models_step_each_other(void **state)
+{
+	struct stand *stand = stand_up(false);
+	struct toy other = { .n_send = 0 };
+	uint8_t *page = stand->page + PAGE;
+
+	(void)state;
+	model_init(&other.m, &toy_ops, &toy_id);
+	model_add_bar(&other.m, 0, 4096);
+	model_wire_attach(stand->wire, 1, &other.m);
+	assert_int_equal(model_open(&other.m), 0);
+	assert_int_equal(model_map_dma(&other.m, page, 0x40000, PAGE), 0);
+	command(&other.m, 6);
+	model_write(&other.m, 0, REG_ADDRESS, 4, 0x40000);
+	model_write(&stand->toy.m, 0, REG_ADDRESS, 4, 0x10000);
+	memcpy(stand->page, "over", 5);
+	model_write(&stand->toy.m, 0, REG_SEND, 4, 60);
+	assert_int_equal(other.n_received, 60);
+	assert_string_equal(page, "over");
+	command(&other.m, 2);
+	model_close(&other.m);
+	assert_string_equal(model_violations(&other.m), "");
+	model_wire_attach(stand->wire, 1, NULL);
+	model_deinit(&other.m);
+	tear_down(stand);
+}
+
+static void what_is_forbidden_is_told(void **state)
+{
+	struct stand *stand = stand_up(false);
+	struct model *m = &stand->toy.m;
+
+	(void)state;
+	model_write(m, 0, REG_ADDRESS, 4, 0x20000);
+	model_write(m, 0, REG_SEND, 4, 60);
+	assert_violation(m, "DMA of 60 bytes at 0x20000: not mapped");
+	model_write(m, 0, REG_ADDRESS, 4, 0x10000);
+	model_forgive(m);
+	assert_int_equal(model_read(m, 0, 4096, 4), 0xffffffff);
+	assert_violation(m, "0x1000 of BAR 0");
+	model_read(m, 1, 0, 4);
+	assert_violation(m, "BAR 1");
+	model_write(m, 0, 2, 4, 0);
+	assert_violation(m, "0x2");
+	command(m, 4);
+	model_read(m, 0, REG_RECEIVED, 4);
+	assert_violation(m, "memory space is off");
+	command(m, 2);
+	model_forgive(m);
+	/* Off first is how a driver stops a device: quiet. */
+	model_write(m, 0, REG_SEND, 4, 60);
+	assert_string_equal(model_violations(m), "");
+	assert_true(m->n_dma_refused > 0);
+	assert_int_equal(model_reset(m), 0);
+	model_write(m, 0, REG_SEND, 4, 60);
+	assert_violation(m, "bus master was not turned on");
+	model_set_irqs(m, 1, stand->fds);
+	command(m, 6);
+	model_write(m, 0, REG_TIMER, 4, 0);
+	assert_violation(m, "vector 1 of 1");
+	model_close(m);
+	assert_violation(m, "closed while bus master is on");
+	assert_int_equal(model_open(m), 0);
+	tear_down(stand);
+}
+
+static void only_the_first_violations_are_kept(void **state)
+{
+	struct stand *stand = stand_up(false);
+	struct model *m = &stand->toy.m;
+
+	(void)state;
+	for (int i = 0; i < 1000; i++)
+		model_read(m, 1, 0, 4);
+	assert_int_equal(m->n_violations, 1000);
+	assert_true(strlen(model_violations(m)) < sizeof(m->violations));
+	assert_int_equal(strncmp(model_violations(m), "read of 4", 9), 0);
+	assert_int_equal(m->violations[strlen(model_violations(m)) - 1], '\n');
+	model_forgive(m);
+	tear_down(stand);
+}
+
+static void reset_is_the_functions_own(void **state)
+{
+	struct stand *stand = stand_up(false);
+	struct model *m = &stand->toy.m;
+
+	(void)state;
+	assert_int_equal(model_reset(m), 0);
+	assert_int_equal(stand->toy.n_resets, 1);
+	assert_int_equal(m->n_irqs, 0); /* to be armed anew */
+	assert_int_equal(m->n_maps, 1);
+	m->has_flr = false;
+	assert_int_equal(model_reset(m), -ENOTTY);
+	assert_int_equal(model_set_irqs(m, 3, stand->fds), 2);
+	tear_down(stand);
+}
+
+static void gone_it_reads_all_ones(void **state)
+{
+	struct stand *stand = stand_up(false);
+	const struct model_faults gone = { .all_ones = 1 }, none = { 0 };
+	struct model *m = &stand->toy.m;
+	uint16_t id;
+
+	(void)state;
+	model_set_faults(m, &gone);
+	assert_int_equal(model_read(m, 0, REG_RECEIVED, 4), 0xffffffff);
+	model_write(m, 0, REG_ADDRESS, 4, 0x20000);
+	assert_int_equal(stand->toy.address, 0);
+	model_read_config(m, 0, &id, 2);
+	assert_int_equal(id, 0xffff);
+	model_set_faults(m, &none);
+	model_read_config(m, 0, &id, 2);
+	assert_int_equal(id, 0x1234);
+	tear_down(stand);
+}
+
+static void interrupts_get_lost_and_come_for_nothing(void **state)
+{
+	struct stand *stand = stand_up(false);
+	struct model_faults faults = { .lost_irqs = 1 };
+	struct model *m = &stand->toy.m;
+
+	(void)state;
+	model_set_faults(m, &faults);
+	model_write(m, 0, REG_TIMER, 4, 0);
+	assert_int_equal(count(stand->fds[1]), 0);
+	faults = (struct model_faults){ .spurious_irqs = 1 };
+	model_set_faults(m, &faults);
+	for (int i = 0; i < 30; i++)
+		model_step(m);
+	assert_true(count(stand->fds[0]) > 0);
+	assert_true(count(stand->fds[1]) > 0);
+	/* One time in N is about one time in N. */
+	m->n_irqs_sent = 0;
+	faults.spurious_irqs = 10;
+	model_set_faults(m, &faults);
+	for (int i = 0; i < 10000; i++)
+		model_step(m);
+	assert_in_range(m->n_irqs_sent, 800, 1200);
+	faults.spurious_irqs = 0;
+	model_set_faults(m, &faults);
+	tear_down(stand);
+}
+
+/* Nobody writes a register, and the time comes all the same. */
+static void thread_steps_what_is_due(void **state)
+{
+	struct stand *stand = stand_up(false);
+	struct pollfd fd = { .fd = stand->fds[1], .events = POLLIN };
+	struct model *m = &stand->toy.m;
+
+	(void)state;
+	assert_int_equal(model_start(m), 0);
+	for (int i = 0; i < 3; i++) {
+		model_write(m, 0, REG_TIMER, 4, 2000);
+		assert_int_equal(poll(&fd, 1, 10000), 1);
+		assert_int_equal(count(fd.fd), 1);
+	}
+	model_stop(m);
+	tear_down(stand);
+}
+
+static void lazy_it_waits_for_the_test(void **state)
+{
+	struct stand *stand = stand_up(false);
+	struct model *m = &stand->toy.m;
+
+	(void)state;
+	m->is_lazy = true;
+	model_write(m, 0, REG_ADDRESS, 4, 0x10000);
+	model_write(m, 0, REG_SEND, 4, 60);
+	assert_int_equal(model_wire_n(stand->wire, 1), 0);
+	model_step(m);
+	assert_int_equal(model_wire_n(stand->wire, 1), 1);
+	tear_down(stand);
+}
+
+static void events_reach_their_fds(void **state)
+{
+	struct stand *stand = stand_up(false);
+	struct model *m = &stand->toy.m;
+
+	(void)state;
+	model_request(m); /* nobody listens */
+	model_set_events(m, stand->fds[0], stand->fds[1]);
+	model_request(m);
+	assert_int_equal(count(stand->fds[0]), 1);
+	assert_int_equal(count(stand->fds[1]), 0);
+	model_pci_error(m);
+	assert_int_equal(count(stand->fds[1]), 1);
+	tear_down(stand);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(config_space_lists_what_was_added),
+		cmocka_unit_test(only_one_has_it),
+		cmocka_unit_test(mappings_are_whole_pages_that_do_not_overlap),
+		cmocka_unit_test(frames_go_both_ways_and_interrupt),
+		cmocka_unit_test(full_wire_pushes_back),
+		cmocka_unit_test(lossy_wire_counts_what_it_drops),
+		cmocka_unit_test(two_models_step_each_other),
+		cmocka_unit_test(what_is_forbidden_is_told),
+		cmocka_unit_test(only_the_first_violations_are_kept),
+		cmocka_unit_test(reset_is_the_functions_own),
+		cmocka_unit_test(gone_it_reads_all_ones),
+		cmocka_unit_test(interrupts_get_lost_and_come_for_nothing),
+		cmocka_unit_test(thread_steps_what_is_due),
+		cmocka_unit_test(lazy_it_waits_for_the_test),
+		cmocka_unit_test(events_reach_their_fds),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
