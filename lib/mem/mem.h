@@ -7,12 +7,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <millrace/driver.h>
 #include <millrace/region.h>
 
 enum {
 	MRI_MAX_SEGMENTS = 64,
 	MRI_MAX_PINS = 64,
 	MRI_MAX_POOLS = 16, /* in one region */
+	MRI_MAX_LISTENERS = 64,
 	MRI_HOLDER_BYTES = 64,
 	MRI_MAX_NUMA_NODES = 256,
 };
@@ -26,6 +28,13 @@ struct mri_pin {
 struct mri_extent {
 	uint64_t begin;
 	uint64_t end; /* 0: this place is free */
+};
+
+/* A device that is told of each segment. */
+struct mri_listener {
+	mr_segment_add_fn *add; /* NULL: this place is free */
+	mr_segment_remove_fn *remove;
+	void *opaque;
 };
 
 struct mr_pool;
@@ -57,6 +66,7 @@ struct mr_region {
 	struct mri_extent reserved[MRI_MAX_POOLS];   /* end 0: none */
 	struct mri_pin pins[MRI_MAX_PINS];
 	uint32_t n_guarded; /* pools that no device can register */
+	struct mri_listener listeners[MRI_MAX_LISTENERS];
 	/* Pools register so that a frame of another pool finds its home. */
 	struct mri_pool_place pools[MRI_MAX_POOLS];
 };
@@ -94,6 +104,14 @@ void mri_region_release(struct mr_region *region, uint64_t addr);
  */
 int mri_region_remove_segment(struct mr_region *region, uint64_t addr,
 			      struct mr_reason *reterr_reason);
+
+/*
+ * Tell all listeners of a segment that is to be, or undo it; with the region's
+ * lock. lib/mem/listen.c
+ */
+int mri_listeners_add(struct mr_region *region,
+		      const struct mr_segment_info *segment,
+		      struct mr_reason *reterr_reason);
 
 /*
  * Back [at, at + n_bytes), multiples of the OS page, with memory on OS pages of

@@ -325,6 +325,11 @@ static int add_locked(struct mr_region *region,
 	if (err < 0)
 		return refuse_segment(region, wish->n_bytes, err,
 				      reterr_reason);
+	err = mri_listeners_add(region, &info, reterr_reason);
+	if (err < 0) {
+		(void)mri_segment_unmap(region->base + info.addr, info.n_bytes);
+		return err;
+	}
 
 	/* In order of their addresses. */
 	while (place > 0 && region->segments[place - 1].addr > info.addr)

@@ -14,6 +14,7 @@
 #include <millrace/pool.h>
 #include <millrace/port.h>
 #include <millrace/port_device.h>
+#include <millrace/region.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -279,6 +280,41 @@ MR_API int mr_region_pin(struct mr_region *region, const char *holder,
  */
 MR_API void mr_region_unpin(struct mr_region *region, const char *holder,
 			    uint64_t n_bytes);
+
+/**
+ * Told of a segment before pages of it are given out, on the thread that adds
+ * it. It may call nothing that takes the region.
+ *
+ * @return 0, or -errno with a reason: the segment is not added
+ */
+typedef int mr_segment_add_fn(void *opaque,
+			      const struct mr_segment_info *segment,
+			      struct mr_reason *reterr_reason);
+
+/** The other direction, for a segment that mr_segment_add_fn took. */
+typedef void mr_segment_remove_fn(void *opaque,
+				  const struct mr_segment_info *segment);
+
+/**
+ * Be told of the region's segments: first of those that are there, then of
+ * each that comes. Pin the region first, so that none goes.
+ *
+ * @return 0, what @p add returned, after @p remove of those it took, or
+ *   -ENOSPC  too many listeners (64)
+ *
+ * Owner: the caller, of @p opaque, until mr_region_unlisten().
+ * Thread: as mr_port_open().
+ */
+MR_API int mr_region_listen(struct mr_region *region, mr_segment_add_fn *add,
+			    mr_segment_remove_fn *remove, void *opaque,
+			    struct mr_reason *reterr_reason);
+
+/**
+ * Undo mr_region_listen(): @p remove is called for each segment.
+ *
+ * Owner: the caller, of @p opaque. Thread: as mr_port_close().
+ */
+MR_API void mr_region_unlisten(struct mr_region *region, void *opaque);
 
 /**
  * Whether all pages of @p pool lie in [0, n_bytes) of its region.

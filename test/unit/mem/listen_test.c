@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/mem/listen.c. */
+#include "support/unit.h"
+
+#include <millrace/driver.h>
+
+#include "mem/mem.h"
+
+/* What a listener knows of, by the place of its address in 64 KiB. */
+struct ear {
+	uint32_t known;
+	int err;
+	uint64_t refuses; /* this address */
+	const struct mr_region *region;
+	bool was_backed; /* it was told too late */
+};
+
+static int hear(void *opaque, const struct mr_segment_info *segment,
+		struct mr_reason *reterr_reason)
+{
+	struct ear *ear = opaque;
+
+	if (ear->err < 0 && segment->addr == ear->refuses)
+		return mr_fail(reterr_reason, ear->err, "not that one");
+	assert_int_equal(ear->known & 1u << segment->addr / 65536, 0);
+	ear->known |= 1u << segment->addr / 65536;
+	ear->was_backed = mr_region_is_backed(ear->region, segment->addr, 1);
+	return 0;
+}
+
+static void forget(void *opaque, const struct mr_segment_info *segment)
+{
+	struct ear *ear = opaque;
+
+	assert_int_not_equal(ear->known & 1u << segment->addr / 65536, 0);
+	ear->known &= ~(1u << segment->addr / 65536);
+}
+
+static int grow(struct mr_region *region, struct mr_reason *reason)
+{
+	const struct mri_segment_wish wish = { MRI_ADDR_ANY, 65536, 0 };
+	struct mr_segment_info info;
+
+	return mri_region_add(region, &wish, &info, reason);
+}
+
+static struct mr_region *make_region(struct mr_ctx *ctx)
+{
+	const struct mr_region_config config = { .size = sizeof(config),
+						 .os_pages = MR_OS_PAGES_4K };
+	struct mr_region *region = NULL;
+
+	assert_int_equal(mr_region_create(ctx, &config, &region, NULL), 0);
+	assert_int_equal(grow(region, NULL), 0);
+	assert_int_equal(grow(region, NULL), 0);
+	return region;
+}
+
+static void a_listener_knows_all_segments(void **state)
+{
+	struct test_allocator allocator = { 0 };
+	struct mr_ctx *ctx = test_ctx(&allocator);
+	struct mr_region *region = make_region(ctx);
+	struct ear ear = { .region = region };
+
+	(void)state;
+	assert_int_equal(mr_region_listen(region, hear, forget, &ear, NULL), 0);
+	assert_int_equal(ear.known, 3);
+	assert_int_equal(grow(region, NULL), 0);
+	assert_int_equal(ear.known, 7);
+	assert_false(ear.was_backed);
+	mr_region_unlisten(region, &ear);
+	assert_int_equal(ear.known, 0);
+	assert_int_equal(grow(region, NULL), 0);
+	assert_int_equal(ear.known, 0);
+	assert_int_equal(mr_region_destroy(region, NULL), 0);
+	mr_ctx_destroy(ctx);
+	assert_int_equal(allocator.n_out, 0);
+}
+
+static void one_that_refuses_has_none(void **state)
+{
+	struct test_allocator allocator = { 0 };
+	struct mr_ctx *ctx = test_ctx(&allocator);
+	struct mr_region *region = make_region(ctx);
+	struct ear ear = { .region = region, .err = -EIO, .refuses = 65536 };
+	struct mr_reason why = { "" };
+
+	(void)state;
+	assert_int_equal(mr_region_listen(region, hear, forget, &ear, &why),
+			 -EIO);
+	assert_reason_has(&why, "not that one");
+	assert_int_equal(ear.known, 0);
+	assert_int_equal(grow(region, NULL), 0);
+	assert_int_equal(ear.known, 0);
+	assert_int_equal(mr_region_destroy(region, NULL), 0);
+	mr_ctx_destroy(ctx);
+}
+
+static void a_segment_is_for_all_or_for_none(void **state)
+{
+	struct test_allocator allocator = { 0 };
+	struct mr_ctx *ctx = test_ctx(&allocator);
+	struct mr_region *region = make_region(ctx);
+	struct ear ears[3] = {
+		{ .region = region },
+		{ .region = region, .err = -ENOMEM, .refuses = 2 * 65536 },
+		{ .region = region }
+	};
+	struct mr_segment_info info;
+	struct mr_reason why = { "" };
+
+	(void)state;
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(
+			mr_region_listen(region, hear, forget, &ears[i], NULL),
+			0);
+	assert_int_equal(grow(region, &why), -ENOMEM);
+	assert_reason_has(&why, "not that one");
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(ears[i].known, 3);
+	assert_int_equal(mr_region_segment(region, 2, &info), -ENOENT);
+	assert_false(mr_region_is_backed(region, 2 * 65536, 1));
+	mr_region_unlisten(region, &ears[1]);
+	assert_int_equal(grow(region, NULL), 0);
+	assert_int_equal(ears[0].known, 7);
+	assert_int_equal(ears[1].known, 0);
+	assert_int_equal(ears[2].known, 7);
+	mr_region_unlisten(region, &ears[0]);
+	mr_region_unlisten(region, &ears[2]);
+	assert_int_equal(mr_region_destroy(region, NULL), 0);
+	mr_ctx_destroy(ctx);
+}
+
+static void there_is_room_for_so_many(void **state)
+{
+	struct test_allocator allocator = { 0 };
+	struct mr_ctx *ctx = test_ctx(&allocator);
+	struct mr_region *region = make_region(ctx);
+	struct ear ears[MRI_MAX_LISTENERS + 1] = { { 0 } };
+	struct mr_reason why = { "" };
+
+	(void)state;
+	for (int i = 0; i <= MRI_MAX_LISTENERS; i++) {
+		ears[i].region = region;
+		assert_int_equal(
+			mr_region_listen(region, hear, forget, &ears[i], &why),
+			i < MRI_MAX_LISTENERS ? 0 : -ENOSPC);
+	}
+	assert_reason_has(&why, "room for 64 listeners");
+	assert_int_equal(ears[MRI_MAX_LISTENERS].known, 0);
+	for (int i = 0; i < MRI_MAX_LISTENERS; i++)
+		mr_region_unlisten(region, &ears[i]);
+	assert_int_equal(mr_region_destroy(region, NULL), 0);
+	mr_ctx_destroy(ctx);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_listener_knows_all_segments),
+		cmocka_unit_test(one_that_refuses_has_none),
+		cmocka_unit_test(a_segment_is_for_all_or_for_none),
+		cmocka_unit_test(there_is_room_for_so_many),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
