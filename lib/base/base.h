@@ -10,13 +10,31 @@
 #include <millrace/driver.h>
 #include <millrace/error.h>
 
-enum { MRI_CACHE_LINE = 64, MRI_MAX_DRIVERS = 32 };
+struct mr_pci;
+struct mr_pci_backend;
+
+enum {
+	MRI_CACHE_LINE = 64,
+	MRI_MAX_DRIVERS = 32,
+	MRI_MAX_SOFT_DEVICES = 16
+};
+
+/* A PCI device in software, that has a name in this context. */
+struct mri_soft_device {
+	char name[32];
+	const struct mr_pci_backend *backend;
+	void *device;
+};
 
 struct mr_ctx {
 	struct mr_ctx_config config;
 	uint32_t n_drivers;
 	const struct mr_driver *drivers[MRI_MAX_DRIVERS];
 	void *driver_slots[MRI_MAX_DRIVERS];
+	/* lib/pci's: */
+	uint32_t n_soft_devices;
+	struct mri_soft_device soft_devices[MRI_MAX_SOFT_DEVICES];
+	struct mr_pci *open_pcis; /* a list */
 };
 
 /*

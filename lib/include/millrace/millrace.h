@@ -15,6 +15,7 @@
 #include <millrace/net.h>
 #include <millrace/objpool.h>
 #include <millrace/page.h>
+#include <millrace/pci_info.h>
 #include <millrace/pool.h>
 #include <millrace/pool_inline.h>
 #include <millrace/port.h>

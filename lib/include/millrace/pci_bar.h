@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef MILLRACE_PCI_BAR_H
+#define MILLRACE_PCI_BAR_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <millrace/api.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/**
+ * @file
+ * Registers of a PCI device; pci.h maps them.
+ */
+
+/** Registers that are called: those of a device in software. */
+struct mr_bar_ops {
+	uint64_t (*read)(void *device, uint32_t bar, uint64_t offset,
+			 uint32_t n_bytes);
+	void (*write)(void *device, uint32_t bar, uint64_t offset,
+		      uint32_t n_bytes, uint64_t value);
+};
+
+/** A BAR. Registers are reached with the functions below alone. */
+struct mr_bar {
+	/* style: volatile, as each access to a register is one. */
+	volatile uint8_t *base; /**< NULL if there are ops */
+	uint64_t n_bytes;
+	const struct mr_bar_ops *ops; /**< NULL: base */
+	void *device;                 /**< of ops */
+	uint32_t idx;
+	uint32_t reserved;
+};
+
+/**
+ * Read a register.
+ *
+ * @param offset  in bytes, a multiple of the register's size, inside the BAR
+ *
+ * @return its value; all ones: the device is gone, if the register is never so
+ *
+ * Thread: any. Cost: a round trip to the device, 1 us.
+ */
+static inline uint32_t mr_bar_read32(const struct mr_bar *bar, uint64_t offset)
+{
+	if (bar->ops != NULL)
+		return (uint32_t)bar->ops->read(bar->device, bar->idx, offset,
+						4);
+	/* style: volatile */
+	return *(const volatile uint32_t *)(bar->base + offset);
+}
+
+/** As mr_bar_read32(), of 2 bytes. Thread: any. */
+static inline uint16_t mr_bar_read16(const struct mr_bar *bar, uint64_t offset)
+{
+	if (bar->ops != NULL)
+		return (uint16_t)bar->ops->read(bar->device, bar->idx, offset,
+						2);
+	/* style: volatile */
+	return *(const volatile uint16_t *)(bar->base + offset);
+}
+
+/** As mr_bar_read32(), of 1 byte. Thread: any. */
+static inline uint8_t mr_bar_read8(const struct mr_bar *bar, uint64_t offset)
+{
+	if (bar->ops != NULL)
+		return (uint8_t)bar->ops->read(bar->device, bar->idx, offset,
+					       1);
+	return bar->base[offset];
+}
+
+/** Put earlier stores to memory before the next to a register. Thread: any. */
+static inline void mr_bar_order(void)
+{
+#if defined(__x86_64__)
+	/* style: volatile. Stores are not reordered; only the compiler is. */
+	__asm__ volatile("" : : : "memory");
+#elif defined(__aarch64__)
+	/* style: volatile */
+	__asm__ volatile("dmb oshst" : : : "memory");
+#else
+#error "how are stores to memory and to a device ordered here?"
+#endif
+}
+
+/**
+ * Write a register, behind all stores to memory that came before.
+ *
+ * @param offset  as mr_bar_read32()
+ *
+ * Thread: any. Cost: a store; the device has it later.
+ */
+static inline void mr_bar_write32(const struct mr_bar *bar, uint64_t offset,
+				  uint32_t value)
+{
+	mr_bar_order();
+	if (bar->ops != NULL)
+		bar->ops->write(bar->device, bar->idx, offset, 4, value);
+	else
+		/* style: volatile */
+		*(volatile uint32_t *)(bar->base + offset) = value;
+}
+
+/** As mr_bar_write32(), of 2 bytes. Thread: any. */
+static inline void mr_bar_write16(const struct mr_bar *bar, uint64_t offset,
+				  uint16_t value)
+{
+	mr_bar_order();
+	if (bar->ops != NULL)
+		bar->ops->write(bar->device, bar->idx, offset, 2, value);
+	else
+		/* style: volatile */
+		*(volatile uint16_t *)(bar->base + offset) = value;
+}
+
+/** As mr_bar_write32(), of 1 byte. Thread: any. */
+static inline void mr_bar_write8(const struct mr_bar *bar, uint64_t offset,
+				 uint8_t value)
+{
+	mr_bar_order();
+	if (bar->ops != NULL)
+		bar->ops->write(bar->device, bar->idx, offset, 1, value);
+	else
+		bar->base[offset] = value;
+}
+
+/** Two registers of 4 bytes, the low one first. Thread: any. */
+static inline void mr_bar_write64(const struct mr_bar *bar, uint64_t offset,
+				  uint64_t value)
+{
+	mr_bar_write32(bar, offset, (uint32_t)value);
+	mr_bar_write32(bar, offset + 4, (uint32_t)(value >> 32));
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef MILLRACE_PCI_INFO_H
+#define MILLRACE_PCI_INFO_H
+
+#include <stdint.h>
+
+#include <millrace/api.h>
+#include <millrace/ctx.h>
+#include <millrace/error.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/**
+ * @file
+ * What PCI devices there are, and who has them. Nothing is opened.
+ */
+
+/** A PCI function, as sysfs describes it. */
+struct mr_pci_info {
+	uint32_t size; /**< sizeof(struct mr_pci_info) */
+	char bdf[32];  /**< "0000:03:00.0"; or a software device */
+	uint16_t vendor_id;
+	uint16_t device_id;
+	uint16_t subsystem_vendor_id;
+	uint16_t subsystem_id;
+	uint32_t class_code;    /**< 24 bits; network: 0x02xxxx */
+	int32_t numa_node;      /**< -1: nobody says */
+	int32_t iommu_group;    /**< -1: no IOMMU, or it is off */
+	uint32_t n_vfs;         /**< virtual functions that are enabled */
+	char kernel_driver[32]; /**< "vfio-pci", "igb"; "": none is bound */
+	char netdev[16];        /**< interface of the kernel driver; "" */
+	char vfio_cdev[32];     /**< "vfio0": /dev/vfio/devices/vfio0; "" */
+};
+
+/**
+ * Describe one function.
+ *
+ * @param         bdf   "0000:03:00.0", "03:00.0", or the name of a software
+ *                      device of @p ctx, which go before those of sysfs
+ * @param[in,out] info  size set by the caller
+ *
+ * @return 0, or
+ *   -EINVAL  info->size is 0
+ *   -ENODEV  there is no such function
+ *   -EIO     it does not say its ids
+ *
+ * Owner:  the caller, of a copy.
+ * Thread: any; not while software devices are being added.
+ * Cost:   some reads of sysfs.
+ */
+MR_API int mr_pci_info(struct mr_ctx *ctx, const char *bdf,
+		       struct mr_pci_info *info,
+		       struct mr_reason *reterr_reason);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

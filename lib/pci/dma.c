@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Ring memory: of its own mapping each, so that no device reaches past it. */
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "pci/pci.h"
+
+/* What is below is left to those who take address 0 for "none". */
+static const uint64_t LOWEST_IOVA = UINT64_C(1) << 20;
+
+static int map_memory(uint64_t n_bytes, void **ret_memory)
+{
+	void *memory = mmap(NULL, n_bytes, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	int err;
+
+	if (memory == MAP_FAILED)
+		return -errno;
+	/* Copy on write behind a fork would part us from the device. */
+	if (madvise(memory, n_bytes, MADV_DONTFORK) < 0) {
+		err = -errno;
+		munmap(memory, n_bytes);
+		return err;
+	}
+	*ret_memory = memory;
+	return 0;
+}
+
+int mr_pci_dma_alloc(struct mr_pci *pci, uint64_t n_bytes,
+		     struct mr_dma *ret_dma, struct mr_reason *reterr_reason)
+{
+	const uint64_t os_page = (uint64_t)sysconf(_SC_PAGESIZE);
+	struct mri_dma *dma = mr_alloc(pci->ctx, 0, sizeof(*dma));
+	int err = -ENOMEM;
+
+	n_bytes = mri_round_up(n_bytes != 0 ? n_bytes : 1, os_page);
+	if (dma != NULL)
+		err = map_memory(n_bytes, &dma->dma.memory);
+	if (err < 0) {
+		err = mr_fail(reterr_reason, -ENOMEM,
+			      "%s: no memory for a ring of %llu KiB: %s",
+			      pci->info.bdf,
+			      (unsigned long long)(n_bytes >> 10),
+			      strerror(-err));
+		goto free_dma;
+	}
+	err = mri_iova_take(&pci->space->iova, &dma->span, n_bytes, os_page,
+			    LOWEST_IOVA);
+	if (err < 0) {
+		mr_fail(reterr_reason, err,
+			"%s: no %llu KiB are left of the addresses that its "
+			"IOMMU reports",
+			pci->info.bdf, (unsigned long long)(n_bytes >> 10));
+		goto unmap;
+	}
+	err = pci->backend->map_dma(pci->device, dma->dma.memory,
+				    dma->span.first, n_bytes, reterr_reason);
+	if (err < 0)
+		goto give_iova;
+	dma->dma.iova = dma->span.first;
+	dma->dma.n_bytes = n_bytes;
+	dma->next = pci->dmas;
+	pci->dmas = dma;
+	*ret_dma = dma->dma;
+	return 0;
+
+give_iova:
+	mri_iova_give(&pci->space->iova, &dma->span);
+unmap:
+	munmap(dma->dma.memory, n_bytes);
+free_dma:
+	mr_free(pci->ctx, dma);
+	return err;
+}
+
+static void free_one(struct mr_pci *pci, struct mri_dma *dma)
+{
+	(void)pci->backend->unmap_dma(pci->device, dma->dma.iova,
+				      dma->dma.n_bytes);
+	mri_iova_give(&pci->space->iova, &dma->span);
+	munmap(dma->dma.memory, dma->dma.n_bytes);
+	mr_free(pci->ctx, dma);
+}
+
+void mr_pci_dma_free(struct mr_pci *pci, struct mr_dma *dma)
+{
+	struct mri_dma **place = &pci->dmas;
+	struct mri_dma *found;
+
+	if (dma->memory == NULL)
+		return;
+	while (*place != NULL && (*place)->dma.memory != dma->memory)
+		place = &(*place)->next;
+	found = *place;
+	if (found == NULL)
+		return;
+	*place = found->next;
+	free_one(pci, found);
+	*dma = (struct mr_dma){ 0 };
+}
+
+void mri_dma_free_all(struct mr_pci *pci)
+{
+	struct mri_dma *dma;
+
+	while ((dma = pci->dmas) != NULL) {
+		pci->dmas = dma->next;
+		free_one(pci, dma);
+	}
+}

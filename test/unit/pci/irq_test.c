@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/pci/irq.c, on a device in software. */
+#include "support/pci_unit.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/resource.h>
+
+static void raise_event(int fd)
+{
+	const uint64_t one = 1;
+
+	assert_int_equal(write(fd, &one, sizeof(one)), sizeof(one));
+}
+
+static bool is_readable(int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	return poll(&p, 1, 0) == 1;
+}
+
+static void vectors_are_fds_that_become_readable(void **state)
+{
+	struct pci_fixture f;
+	int fds[3];
+	uint64_t n;
+
+	(void)state;
+	pci_open(&f);
+	assert_int_equal(mr_pci_set_irqs(f.pci, 3, fds, NULL), 3);
+	assert_int_equal(f.nic.n_irqs, 3);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(fds[i], f.nic.irq_fds[i]);
+		assert_true(fcntl(fds[i], F_GETFD) & FD_CLOEXEC);
+		assert_true(fcntl(fds[i], F_GETFL) & O_NONBLOCK);
+		assert_false(is_readable(fds[i]));
+	}
+	raise_event(f.nic.irq_fds[1]);
+	assert_true(is_readable(fds[1]));
+	assert_false(is_readable(fds[0]));
+	assert_int_equal(read(fds[1], &n, sizeof(n)), sizeof(n));
+	/* Those of the next call replace them. */
+	assert_int_equal(mr_pci_set_irqs(f.pci, 1, fds, NULL), 1);
+	assert_int_equal(f.nic.n_irqs, 1);
+	assert_int_equal(mr_pci_set_irqs(f.pci, 0, NULL, NULL), 0);
+	assert_int_equal(f.nic.n_irqs, 0);
+	pci_finish(&f);
+}
+
+static void fewer_are_had_than_wanted(void **state)
+{
+	struct pci_fixture f;
+	int fds[SOFT_MAX_IRQS + 1];
+
+	(void)state;
+	pci_open(&f);
+	/* The table of MSI-X has no more. */
+	assert_int_equal(mr_pci_set_irqs(f.pci, SOFT_MAX_IRQS + 1, fds, NULL),
+			 SOFT_MAX_IRQS);
+	/* The machine has no more. */
+	f.nic.most_irqs = 3;
+	assert_int_equal(mr_pci_set_irqs(f.pci, 5, fds, NULL), 3);
+	assert_int_equal(f.nic.n_irqs, 3);
+	f.nic.config[0x40] = 0x05; /* MSI: one */
+	assert_int_equal(mr_pci_set_irqs(f.pci, 5, fds, NULL), 1);
+	pci_finish(&f);
+}
+
+static void failure_leaves_no_interrupt(void **state)
+{
+	struct mr_reason why = { "" };
+	struct pci_fixture f;
+	uint32_t n_fds;
+	int fds[4];
+
+	(void)state;
+	pci_open(&f);
+	n_fds = n_open_fds();
+	assert_int_equal(mr_pci_set_irqs(f.pci, 2049, fds, &why), -EINVAL);
+	assert_reason_has(&why, "2049 interrupts are wanted, at most 2048");
+	f.nic.irq_err = -EBUSY;
+	assert_int_equal(mr_pci_set_irqs(f.pci, 4, fds, &why), -EIO);
+	assert_reason_has(&why, "cannot have 4 interrupts: ");
+	f.nic.irq_err = 0;
+	f.nic.config[0x40] = 0x10; /* neither MSI-X nor MSI */
+	assert_int_equal(mr_pci_set_irqs(f.pci, 4, fds, &why), -ENOTSUP);
+	assert_reason_has(&why, "neither MSI-X nor MSI");
+	f.nic.config_err = -EIO;
+	assert_int_equal(mr_pci_set_irqs(f.pci, 4, fds, &why), -EIO);
+	assert_reason_has(&why, "does not say what interrupts it has");
+	f.nic.config_err = 0;
+	assert_int_equal(n_open_fds(), n_fds);
+	assert_int_equal(f.nic.n_irqs, 0);
+	pci_finish(&f);
+}
+
+static int lowest_free_fd(void)
+{
+	const int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	assert_true(fd >= 0);
+	close(fd);
+	return fd;
+}
+
+static void no_more_fds_is_an_error(void **state)
+{
+	struct mr_reason why = { "" };
+	struct rlimit limit, small;
+	struct pci_fixture f;
+	uint32_t n_fds;
+	int fds[4];
+
+	(void)state;
+	pci_open(&f);
+	n_fds = n_open_fds();
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	small = limit;
+	small.rlim_cur = (rlim_t)lowest_free_fd() + 2;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &small), 0);
+	assert_int_equal(mr_pci_set_irqs(f.pci, 4, fds, &why), -EMFILE);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	assert_reason_has(&why, "ulimit -n");
+	assert_int_equal(n_open_fds(), n_fds);
+	f.allocator.fail_at = f.allocator.n_calls + 1;
+	assert_int_equal(mr_pci_set_irqs(f.pci, 4, fds, &why), -ENOMEM);
+	pci_finish(&f);
+}
+
+static void one_fd_tells_of_both_events(void **state)
+{
+	struct pci_fixture f;
+
+	(void)state;
+	pci_open(&f);
+	assert_false(is_readable(mr_pci_event_fd(f.pci)));
+	assert_int_equal(mr_pci_events(f.pci), 0);
+	raise_event(f.nic.req_fd);
+	assert_true(is_readable(mr_pci_event_fd(f.pci)));
+	assert_int_equal(mr_pci_events(f.pci), MR_PCI_EVENT_REQ);
+	assert_false(is_readable(mr_pci_event_fd(f.pci)));
+	raise_event(f.nic.err_fd);
+	assert_int_equal(mr_pci_events(f.pci), MR_PCI_EVENT_ERR);
+	raise_event(f.nic.err_fd);
+	raise_event(f.nic.req_fd);
+	assert_int_equal(mr_pci_events(f.pci),
+			 MR_PCI_EVENT_REQ | MR_PCI_EVENT_ERR);
+	pci_finish(&f);
+}
+
+/* It works without, and says so. */
+static void a_device_may_refuse_events(void **state)
+{
+	struct pci_fixture f;
+
+	(void)state;
+	pci_prepare(&f);
+	f.nic.events_err = -EINVAL;
+	assert_int_equal(pci_try(&f, "nic", &f.pci, NULL), 0);
+	assert_int_equal(mr_pci_event_fd(f.pci), -1);
+	assert_int_equal(mr_pci_events(f.pci), 0);
+	assert_non_null(strstr(f.allocator.last_line, "nic: no events"));
+	assert_int_equal(n_open_fds(), f.n_fds);
+	pci_finish(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(vectors_are_fds_that_become_readable),
+		cmocka_unit_test(fewer_are_had_than_wanted),
+		cmocka_unit_test(failure_leaves_no_interrupt),
+		cmocka_unit_test(no_more_fds_is_an_error),
+		cmocka_unit_test(one_fd_tells_of_both_events),
+		cmocka_unit_test(a_device_may_refuse_events),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

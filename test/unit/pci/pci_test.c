@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/pci/pci.c, soft.c and info.c, on a device in software. */
+#include "support/pci_unit.h"
+
+static void open_gives_what_there_is_and_close_takes_it_back(void **state)
+{
+	struct pci_fixture f;
+
+	(void)state;
+	pci_open(&f);
+	assert_string_equal(mr_pci_mode(f.pci), "soft");
+	assert_string_equal(mr_pci_device(f.pci)->bdf, "nic");
+	assert_int_equal(mr_pci_device(f.pci)->vendor_id, 0x8086);
+	assert_int_equal(mr_pci_device(f.pci)->device_id, 0x10c9);
+	/* Memory decoding is on, bus mastering and INTx are not. */
+	assert_int_equal(soft_command(&f.nic), 1 << 1 | 1 << 10);
+	assert_int_equal(mr_pci_set_bus_master(f.pci, 1), 0);
+	assert_int_equal(soft_command(&f.nic), 1 << 1 | 1 << 2 | 1 << 10);
+	pci_finish(&f);
+	assert_int_equal(soft_command(&f.nic), 1 << 1 | 1 << 10);
+	mr_pci_close(NULL);
+}
+
+static void info_is_what_config_space_says(void **state)
+{
+	struct mr_pci_info info = { .size = sizeof(info) };
+	struct mr_reason why = { "" };
+	struct pci_fixture f;
+
+	(void)state;
+	pci_prepare(&f);
+	assert_int_equal(mr_pci_info(f.ctx, "nic", &info, NULL), 0);
+	assert_int_equal(info.size, sizeof(info));
+	assert_int_equal(info.vendor_id, 0x8086);
+	assert_int_equal(info.device_id, 0x10c9);
+	assert_int_equal(info.subsystem_vendor_id, 0x1af4);
+	assert_int_equal(info.subsystem_id, 0x1100);
+	assert_int_equal(info.class_code, 0x020000);
+	assert_int_equal(info.numa_node, -1);
+	assert_int_equal(info.iommu_group, -1);
+	assert_int_equal(mr_pci_info(f.ctx, "nik", &info, &why), -ENODEV);
+	assert_reason_has(&why, "no PCI device 'nik'");
+	info.size = 0;
+	assert_int_equal(mr_pci_info(f.ctx, "nic", &info, &why), -EINVAL);
+	assert_reason_has(&why, "mr_pci_info.size");
+	info.size = sizeof(info);
+	f.nic.config_err = -EIO;
+	assert_int_equal(mr_pci_info(f.ctx, "nic", &info, &why), -EIO);
+	assert_reason_has(&why, "nic: ");
+	pci_finish(&f);
+}
+
+static void a_device_is_one_port_s(void **state)
+{
+	struct mr_pci *second = NULL;
+	struct mr_reason why = { "" };
+	struct pci_fixture f;
+
+	(void)state;
+	pci_open(&f);
+	assert_int_equal(pci_try(&f, "nic", &second, &why), -EBUSY);
+	assert_reason_has(&why, "nic is in use by vfio:nic");
+	assert_null(second);
+	pci_finish(&f);
+}
+
+static void failure_is_undone_and_has_its_reason(void **state)
+{
+	static const struct {
+		int open_err, config_err, map_err, ranges_err;
+		bool is_gone;
+		int err;
+		const char *words;
+	} cases[] = {
+		{ -EPERM, 0, 0, 0, false, -EPERM, "soft: cannot open" },
+		{ 0, -EIO, 0, 0, false, -EIO, "does not say its ids" },
+		{ 0, 0, -ENOMEM, 0, false, -ENOMEM, "soft: cannot map" },
+		{ 0, 0, 0, -EIO, false, -EIO, "what addresses its IOMMU has" },
+		{ 0, 0, 0, 0, true, -EIO, "reads as all ones" },
+	};
+	struct pci_fixture f;
+
+	(void)state;
+	pci_prepare(&f);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct mr_reason why = { "" };
+		struct mr_pci *pci = NULL;
+		const int32_t n_out = f.allocator.n_out;
+
+		f.nic.open_err = cases[i].open_err;
+		f.nic.config_err = cases[i].config_err;
+		f.nic.map_err = cases[i].map_err;
+		f.nic.ranges_err = cases[i].ranges_err;
+		f.nic.is_gone = cases[i].is_gone;
+		assert_int_equal(pci_try(&f, "nic", &pci, &why), cases[i].err);
+		assert_reason_has(&why, cases[i].words);
+		assert_null(pci);
+		assert_int_equal(f.allocator.n_out, n_out);
+		assert_int_equal(f.nic.n_opens, f.nic.n_closes);
+		assert_int_equal(soft_n_mapped(&f.nic), 0);
+		assert_int_equal(n_open_fds(), f.n_fds);
+	}
+	pci_finish(&f);
+}
+
+/* Whatever allocation fails, opening does, and leaves nothing. */
+static void no_memory_is_an_error(void **state)
+{
+	struct pci_fixture f;
+	uint32_t n_failed = 0;
+
+	(void)state;
+	pci_prepare(&f);
+	for (;;) {
+		const int32_t n_out = f.allocator.n_out;
+		int err;
+
+		f.allocator.fail_at = f.allocator.n_calls + 1 + n_failed;
+		err = pci_try(&f, "nic", &f.pci, NULL);
+		if (err == 0)
+			break;
+		assert_int_equal(err, -ENOMEM);
+		assert_int_equal(f.allocator.n_out, n_out);
+		assert_int_equal(n_open_fds(), f.n_fds);
+		n_failed++;
+	}
+	assert_in_range(n_failed, 2, 8);
+	pci_finish(&f);
+}
+
+static void wrong_values_are_refused(void **state)
+{
+	struct mr_pci_config config = { .size = sizeof(config) };
+	struct mr_reason why = { "" };
+	struct pci_fixture f;
+
+	(void)state;
+	pci_prepare(&f);
+	config.access = 4;
+	assert_int_equal(mr_pci_open(f.ctx, "nic", &config, &f.pci, &why),
+			 -EINVAL);
+	assert_reason_has(&why, "mr_pci_config.access");
+	config.size = 0;
+	assert_int_equal(mr_pci_open(f.ctx, "nic", &config, &f.pci, &why),
+			 -EINVAL);
+	assert_reason_has(&why, "mr_pci_config.size");
+	pci_finish(&f);
+}
+
+static void reset_arms_again_and_leaves_bus_mastering_off(void **state)
+{
+	struct mr_reason why = { "" };
+	struct pci_fixture f;
+	int fds[2];
+
+	(void)state;
+	pci_open(&f);
+	assert_int_equal(mr_pci_set_irqs(f.pci, 2, fds, NULL), 2);
+	assert_int_equal(mr_pci_set_bus_master(f.pci, 1), 0);
+	assert_int_equal(mr_pci_reset(f.pci, NULL), 0);
+	assert_int_equal(f.nic.n_resets, 1);
+	assert_int_equal(f.nic.n_irqs, 2);
+	assert_int_equal(f.nic.irq_fds[1], fds[1]);
+	assert_true(f.nic.req_fd >= 0 && f.nic.err_fd >= 0);
+	assert_int_equal(soft_command(&f.nic), 1 << 1 | 1 << 10);
+	assert_int_equal(soft_n_mapped(&f.nic), 1);
+	f.nic.reset_err = -ENOTSUP;
+	assert_int_equal(mr_pci_reset(f.pci, &why), -ENOTSUP);
+	assert_reason_has(&why, "nic: cannot be reset alone");
+	f.nic.reset_err = 0;
+	f.nic.irq_err = -EBUSY;
+	assert_int_equal(mr_pci_reset(f.pci, &why), -EIO);
+	assert_reason_has(&why, "its reset failed");
+	f.nic.irq_err = 0;
+	pci_finish(&f);
+}
+
+static void names_are_checked(void **state)
+{
+	struct mr_pci_backend half = soft_backend;
+	struct pci_fixture f;
+	char name[8];
+
+	(void)state;
+	pci_prepare(&f);
+	assert_int_equal(mr_ctx_add_pci_device(f.ctx, "", &soft_backend, &f),
+			 -EINVAL);
+	assert_int_equal(
+		mr_ctx_add_pci_device(f.ctx, "a name of more than 31 letters..",
+				      &soft_backend, &f),
+		-EINVAL);
+	half.map_bar = NULL;
+	assert_int_equal(mr_ctx_add_pci_device(f.ctx, "x", &half, &f), -EINVAL);
+	assert_int_equal(mr_ctx_add_pci_device(f.ctx, "nic", &soft_backend, &f),
+			 -EEXIST);
+	for (int i = 1; i < MRI_MAX_SOFT_DEVICES; i++) {
+		snprintf(name, sizeof(name), "n%d", i);
+		assert_int_equal(
+			mr_ctx_add_pci_device(f.ctx, name, &soft_backend, &f),
+			0);
+	}
+	assert_int_equal(mr_ctx_add_pci_device(f.ctx, "x", &soft_backend, &f),
+			 -ENOSPC);
+	pci_finish(&f);
+}
+
+/* A device that needs none of the calls that may be missing. */
+static void a_bare_backend_is_enough(void **state)
+{
+	struct mr_pci_backend bare = soft_backend;
+	struct mr_reason why = { "" };
+	struct pci_fixture f;
+	int fd;
+
+	(void)state;
+	pci_prepare(&f);
+	bare.open = NULL;
+	bare.close = NULL;
+	bare.set_irqs = NULL;
+	bare.set_events = NULL;
+	bare.reset = NULL;
+	bare.iova_ranges = NULL;
+	assert_int_equal(mr_ctx_add_pci_device(f.ctx, "bare", &bare, &f.nic),
+			 0);
+	assert_int_equal(pci_try(&f, "bare", &f.pci, NULL), 0);
+	assert_int_equal(mr_pci_event_fd(f.pci), -1);
+	assert_int_equal(mr_pci_events(f.pci), 0);
+	assert_int_equal(mr_pci_set_irqs(f.pci, 1, &fd, &why), -ENOTSUP);
+	assert_int_equal(mr_pci_reset(f.pci, &why), -ENOTSUP);
+	assert_int_equal(soft_n_mapped(&f.nic), 1);
+	pci_finish(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(
+			open_gives_what_there_is_and_close_takes_it_back),
+		cmocka_unit_test(info_is_what_config_space_says),
+		cmocka_unit_test(a_device_is_one_port_s),
+		cmocka_unit_test(failure_is_undone_and_has_its_reason),
+		cmocka_unit_test(no_memory_is_an_error),
+		cmocka_unit_test(wrong_values_are_refused),
+		cmocka_unit_test(reset_arms_again_and_leaves_bus_mastering_off),
+		cmocka_unit_test(names_are_checked),
+		cmocka_unit_test(a_bare_backend_is_enough),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
