@@ -8,16 +8,22 @@
 
 #include "base/base.h"
 #include "pool/pool.h"
+#include "port/pci_match.h"
 #include "port/spec.h"
 
 enum { MAX_WORKERS = 4096 }; /* as many as a pool may have caches */
 
-static int find_driver(const struct mr_ctx *ctx, const char *name,
+static int find_driver(struct mr_ctx *ctx, const struct mr_spec *spec,
 		       const struct mr_driver **ret_driver,
 		       struct mr_reason *reterr_reason)
 {
+	const char *const name = spec->driver;
 	char known[200] = "";
 
+	/* No driver, but all that drive a PCI device. */
+	if (strcmp(name, "vfio") == 0)
+		return mri_pci_match(ctx, spec->device, ret_driver,
+				     reterr_reason);
 	for (uint32_t i = 0; i < ctx->n_drivers; i++) {
 		const size_t n = strlen(known);
 
@@ -33,14 +39,14 @@ static int find_driver(const struct mr_ctx *ctx, const char *name,
 }
 
 /* Parse and look up: what opening and asking for the need begin with. */
-static int read_spec(const struct mr_ctx *ctx, const char *text,
+static int read_spec(struct mr_ctx *ctx, const char *text,
 		     struct mr_spec *spec, const struct mr_driver **ret_driver,
 		     struct mr_reason *reterr_reason)
 {
 	int err = mri_spec_parse(spec, text, reterr_reason);
 
 	if (err == 0)
-		err = find_driver(ctx, spec->driver, ret_driver, reterr_reason);
+		err = find_driver(ctx, spec, ret_driver, reterr_reason);
 	if (err == 0)
 		err = mri_spec_check_keys(spec, (*ret_driver)->keys,
 					  reterr_reason);

@@ -27,6 +27,12 @@ extern "C" {
 
 struct mr_spec;
 
+/** A PCI device that a driver drives; vendor_id 0 ends a list of them. */
+struct mr_pci_id {
+	uint16_t vendor_id;
+	uint16_t device_id;
+};
+
 /** Head of a driver's own port struct. lib/port fills it before open(). */
 struct mr_port {
 	const struct mr_driver *driver;
@@ -55,6 +61,8 @@ struct mr_driver {
 	const char *name;        /**< the part of a spec before ':' */
 	const char *const *keys; /**< options it knows, NULL at the end */
 	size_t port_bytes; /**< of its port struct, that begins with mr_port */
+	/** What it drives of the devices of "vfio:BDF"; NULL: none of them. */
+	const struct mr_pci_id *pci_ids;
 
 	/**
 	 * Most pages that a port of @p spec holds. Opens nothing.

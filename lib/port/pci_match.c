@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* From a PCI device to the driver that drives it, by its ids. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <millrace/pci_info.h>
+
+#include "base/base.h"
+#include "port/pci_match.h"
+
+static bool drives(const struct mr_driver *driver,
+		   const struct mr_pci_info *info)
+{
+	const struct mr_pci_id *id = driver->pci_ids;
+
+	while (id->vendor_id != 0 && (id->vendor_id != info->vendor_id ||
+				      id->device_id != info->device_id))
+		id++;
+	return id->vendor_id != 0;
+}
+
+int mri_pci_match(struct mr_ctx *ctx, const char *bdf,
+		  const struct mr_driver **ret_driver,
+		  struct mr_reason *reterr_reason)
+{
+	struct mr_pci_info info = { .size = sizeof(info) };
+	char known[200] = "";
+	int err = mr_pci_info(ctx, bdf, &info, reterr_reason);
+
+	if (err < 0)
+		return err;
+	for (uint32_t i = 0; i < ctx->n_drivers; i++) {
+		const size_t n = strlen(known);
+
+		if (ctx->drivers[i]->pci_ids == NULL)
+			continue;
+		if (drives(ctx->drivers[i], &info)) {
+			*ret_driver = ctx->drivers[i];
+			return 0;
+		}
+		snprintf(known + n, sizeof(known) - n, " %s",
+			 ctx->drivers[i]->name);
+	}
+	return mr_fail(reterr_reason, -ENODEV,
+		       "vfio:%s is %04x:%04x, which no driver of this build "
+		       "drives; it has:%s",
+		       info.bdf, info.vendor_id, info.device_id,
+		       known[0] != '\0' ? known : " none for PCI devices");
+}
