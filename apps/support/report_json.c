@@ -78,6 +78,17 @@ static json_t *queue_object(const struct queue_snapshot *queue)
 	return object;
 }
 
+/* Of a name that comes twice, the second one is the driver's own. */
+static json_t *device_stats_object(const struct port_snapshot *port)
+{
+	json_t *object = json_object();
+
+	for (uint32_t i = 0; i < port->n_device_stats; i++)
+		json_object_set_new(object, port->device_stats[i].name,
+				    integer(port->device_stats[i].value));
+	return object;
+}
+
 static json_t *port_object(const struct port_snapshot *port)
 {
 	json_t *device_drops = json_object();
@@ -92,6 +103,9 @@ static json_t *port_object(const struct port_snapshot *port)
 	object = json_pack("{s:s, s:s, s:s, s:o, s:o}", "port", port->info.name,
 			   "mode", port->info.mode, "why", port->info.why,
 			   "device_drops", device_drops, "queues", queues);
+	if (port->n_device_stats > 0)
+		json_object_set_new(object, "device_stats",
+				    device_stats_object(port));
 	if (port->has_link)
 		json_object_set_new(object, "link",
 				    json_pack("{s:b, s:i, s:b}", "up",

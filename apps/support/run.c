@@ -170,6 +170,7 @@ static int finish(struct running *run, int status)
 		run->config->give_up(run->config->app);
 	dataplane_drain(plane, run->config->drop, run->config->workers);
 	snapshot_take(final, plane, t_s, run->config->app);
+	snapshot_take_device_stats(final, plane);
 	snapshot_check_laws(final);
 	dataplane_close_ports(plane);
 	snapshot_take_pool(final, plane);

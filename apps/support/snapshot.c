@@ -35,12 +35,18 @@ struct snapshot *snapshot_create(const struct dataplane *plane,
 	return snapshot;
 }
 
+static void free_port(struct port_snapshot *port)
+{
+	free(port->queues);
+	free(port->device_stats);
+}
+
 void snapshot_destroy(struct snapshot *snapshot)
 {
 	if (snapshot == NULL)
 		return;
 	for (uint32_t p = 0; p < snapshot->n_ports; p++)
-		free(snapshot->ports[p].queues);
+		free_port(&snapshot->ports[p]);
 	free(snapshot);
 }
 
@@ -91,6 +97,36 @@ void snapshot_take(struct snapshot *snapshot, const struct dataplane *plane,
 	}
 	snapshot->app->take(snapshot, app);
 	snapshot_take_pool(snapshot, plane);
+}
+
+static void take_device_stats(struct port_snapshot *snapshot,
+			      const struct mr_port *port)
+{
+	const uint32_t n = mr_port_device_stats(port, NULL, 0);
+	struct mr_named_count *counts = calloc(n + 1, sizeof(counts[0]));
+	uint32_t n_got = 0;
+
+	free(snapshot->device_stats);
+	snapshot->device_stats =
+		calloc(n + 1, sizeof(snapshot->device_stats[0]));
+	if (counts != NULL && snapshot->device_stats != NULL)
+		n_got = mr_port_device_stats(port, counts, n);
+	/* It may have fewer by now, if it is gone. */
+	snapshot->n_device_stats = n_got < n ? n_got : n;
+	for (uint32_t i = 0; i < snapshot->n_device_stats; i++) {
+		struct device_stat *stat = &snapshot->device_stats[i];
+
+		snprintf(stat->name, sizeof(stat->name), "%s", counts[i].name);
+		stat->value = counts[i].value;
+	}
+	free(counts);
+}
+
+void snapshot_take_device_stats(struct snapshot *snapshot,
+				const struct dataplane *plane)
+{
+	for (uint32_t p = 0; p < snapshot->n_ports; p++)
+		take_device_stats(&snapshot->ports[p], plane->ports[p]);
 }
 
 void snapshot_take_pool(struct snapshot *snapshot,

@@ -72,12 +72,20 @@ struct queue_snapshot {
 	bool has_rx, has_tx;
 };
 
+/* A counter of the device; its name outlives the port. */
+struct device_stat {
+	char name[40];
+	uint64_t value;
+};
+
 struct port_snapshot {
 	struct mr_port_info info;
 	struct mr_link link;
 	bool has_link;
 	uint32_t n_device_drops;
 	struct mr_named_count device_drops[MAX_DEVICE_DROPS];
+	uint32_t n_device_stats; /* of the last snapshot only */
+	struct device_stat *device_stats;
 	uint32_t n_queues; /* the larger of n_rxqs and n_txqs */
 	struct queue_snapshot *queues;
 };
@@ -114,6 +122,9 @@ void snapshot_destroy(struct snapshot *snapshot);
 /* app is what take() is called with. */
 void snapshot_take(struct snapshot *snapshot, const struct dataplane *plane,
 		   double t_s, void *app);
+/* The devices' own counters, before the ports are closed: some have hundreds. */
+void snapshot_take_device_stats(struct snapshot *snapshot,
+				const struct dataplane *plane);
 /* The pool's part alone, when the ports are closed. */
 void snapshot_take_pool(struct snapshot *snapshot,
 			const struct dataplane *plane);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The AF_XDP driver: options, opening, closing, statistics.
+ * The AF_XDP driver: options, opening, closing.
  *
  * Opening: interface -> its settings -> program attached -> buffers in the fill
  * rings -> sockets bound -> sockets in the program's map. Closing is the
@@ -239,67 +239,6 @@ static int alloc_queues(struct xdp_port *port, struct mr_reason *reason)
 	return 0;
 }
 
-/* Settings of the interface; each is given back by restore_netdev(). */
-static int set_netdev(struct xdp_port *port, struct mr_reason *reason)
-{
-	const char *const name = port->dev.name;
-	const struct xdp_options *o = &port->options;
-	int err;
-
-	port->is_software = strcmp(port->dev.driver, "veth") == 0 ||
-			    strcmp(port->dev.driver, "tun") == 0;
-	port->mtu_bytes = port->dev.mtu_bytes;
-	if (o->mtu_bytes != 0 && o->mtu_bytes != port->dev.mtu_bytes) {
-		err = mri_xdp_netdev_set_mtu(name, o->mtu_bytes);
-		if (err == -EPERM)
-			return mri_xdp_netdev_refuse(
-				port->base.info.name, err, "cannot set the MTU",
-				"CAP_NET_ADMIN", reason);
-		if (err < 0)
-			return mr_fail(reason, -EINVAL,
-				       "%s: the device does not take an MTU of "
-				       "%u: %s",
-				       port->base.info.name, o->mtu_bytes,
-				       strerror(-err));
-		port->did_set_mtu = true;
-		port->mtu_bytes = o->mtu_bytes;
-	}
-	/* Binding zero-copy to a device that is down crashes some drivers. */
-	if (!(port->dev.flags & IFF_UP)) {
-		err = mri_xdp_netdev_set_up(name, true);
-		if (err < 0)
-			return mri_xdp_netdev_refuse(
-				port->base.info.name, err,
-				"cannot bring the interface up",
-				"CAP_NET_ADMIN", reason);
-		port->did_set_up = true;
-	}
-	if (o->promisc) {
-		port->promisc_fd = mri_xdp_netdev_promisc(port->dev.ifindex);
-		if (port->promisc_fd < 0)
-			return mri_xdp_netdev_refuse(
-				port->base.info.name, port->promisc_fd,
-				"cannot make the interface promiscuous",
-				"CAP_NET_RAW", reason);
-	}
-	return 0;
-}
-
-static void restore_netdev(struct xdp_port *port)
-{
-	char name[IFNAMSIZ];
-
-	mr_fd_close(port->promisc_fd);
-	port->promisc_fd = -1;
-	/* Another interface may have the old name by now. */
-	if (if_indextoname(port->dev.ifindex, name) == NULL)
-		return;
-	if (port->did_set_mtu)
-		(void)mri_xdp_netdev_set_mtu(name, port->dev.mtu_bytes);
-	if (port->did_set_up)
-		(void)mri_xdp_netdev_set_up(name, false);
-}
-
 /*
  * Attaching natively resets many a NIC, and so does a zero-copy bind; what is
  * sent while there is no carrier is lost. Wait for it, but not for ever.
@@ -361,7 +300,8 @@ static void tear_down(struct xdp_port *port)
 				port->n_registered_bytes);
 	if (port->base.fd >= 0)
 		close(port->base.fd);
-	restore_netdev(port);
+	mri_xdp_settings_close(port);
+	mri_xdp_stats_close(port);
 	free_queues(port);
 }
 
@@ -371,9 +311,10 @@ static int open_steps(struct xdp_port *port, struct mr_reason *reason)
 	bool has_sg;
 	int err;
 
-	if ((err = set_netdev(port, reason)) < 0 ||
+	if ((err = mri_xdp_settings_open(port, reason)) < 0 ||
 	    (err = mri_xdp_choose_sg(port, &has_sg, reason)) < 0 ||
-	    (err = alloc_queues(port, reason)) < 0)
+	    (err = alloc_queues(port, reason)) < 0 ||
+	    (err = mri_xdp_stats_open(port, reason)) < 0)
 		return err;
 	base->fd = mri_xdp_events_open();
 	if (base->fd < 0)
@@ -413,7 +354,7 @@ static int xdp_open(struct mr_port *base, const struct mr_spec *spec,
 	struct xdp_port *port = (struct xdp_port *)base;
 	int err;
 
-	port->promisc_fd = -1;
+	port->promisc_fd = port->allmulti_fd = port->filter_fd = -1;
 	port->prog.link_fd = -1;
 	if ((err = read_options(spec, &port->options, reterr_reason)) < 0 ||
 	    (err = mri_xdp_netdev_find(mr_spec_device(spec), &port->dev,
@@ -460,53 +401,6 @@ static int xdp_link(const struct mr_port *base, struct mr_link *ret_link)
 	return 0;
 }
 
-static void xdp_rxq_stats(const struct mr_rxq *base, struct mr_rx_stats *stats)
-{
-	const struct xdp_rxq *rxq = (const struct xdp_rxq *)base;
-	struct xsk_statistics kernel = { 0 };
-	socklen_t n_bytes = sizeof(kernel);
-
-	if (getsockopt(rxq->fd, SOL_XSK, XSK_STATISTICS, &kernel, &n_bytes) < 0)
-		return;
-	stats->drops[MR_RX_DROP_NO_BUFFER] += kernel.rx_dropped;
-	stats->drops[MR_RX_DROP_RING_FULL] += kernel.rx_ring_full;
-	stats->received += kernel.rx_dropped + kernel.rx_ring_full;
-	/* An event: each such frame is in rx_dropped already. */
-	stats->events[MR_RX_EVENT_FILL_RING_EMPTY] += kernel.rx_fill_ring_empty;
-}
-
-static uint64_t above(uint64_t now, uint64_t before)
-{
-	return now > before ? now - before : 0;
-}
-
-static uint32_t xdp_device_drops(const struct mr_port *base,
-				 struct mr_named_count *ret_counts, uint32_t n)
-{
-	const struct xdp_port *port = (const struct xdp_port *)base;
-	struct xdp_netdev now = port->dev;
-	uint64_t n_in_queues = 0;
-
-	(void)mri_xdp_netdev_read(port->dev.ifindex, &now);
-	/* The device counts as dropped what a socket had no room for, too. */
-	for (uint32_t i = 0; i < base->info.n_rxqs; i++) {
-		struct mr_rx_stats stats = { 0 };
-
-		xdp_rxq_stats(base->rxqs[i], &stats);
-		n_in_queues += stats.received;
-	}
-	const struct mr_named_count counts[] = {
-		{ "rx_dropped", above(above(now.rx_dropped,
-					    port->dev.rx_dropped),
-				      n_in_queues) },
-		{ "rx_missed", above(now.rx_missed, port->dev.rx_missed) },
-		{ "rx_errors", above(now.rx_errors, port->dev.rx_errors) },
-	};
-	for (uint32_t i = 0; i < n && i < 3; i++)
-		ret_counts[i] = counts[i];
-	return 3;
-}
-
 static const char *const xdp_keys[] = { "mode",	  "attach", "queues", "start",
 					"ring",	  "mtu",    "promisc", "csum",
 					"sg",	  "force",  "partial", "budget",
@@ -522,6 +416,12 @@ const struct mr_driver mr_driver_xdp = {
 	.close = xdp_close,
 	.poll = xdp_poll,
 	.link = xdp_link,
-	.device_drops = xdp_device_drops,
-	.rxq_stats = xdp_rxq_stats,
+	.device_drops = mri_xdp_device_drops,
+	.set_promisc = mri_xdp_set_promisc,
+	.set_allmulti = mri_xdp_set_allmulti,
+	.set_mtu = mri_xdp_set_mtu,
+	.set_mac = mri_xdp_set_mac,
+	.set_mac_filter = mri_xdp_set_mac_filter,
+	.device_stats = mri_xdp_device_stats,
+	.rxq_stats = mri_xdp_rxq_stats,
 };

@@ -2,7 +2,7 @@
 /*
  * Inside of the AF_XDP driver.
  *
- *     xdp.c         options, open, close, statistics
+ *     xdp.c         options, open, close
  *     xdp_ladder.c  bind modes: which is tried, which is reached
  *     xdp_rx.c      rx ring, fill ring                         (hot)
  *     xdp_tx.c      tx ring, completion ring, the kick         (hot)
@@ -10,7 +10,9 @@
  *     xdp_copy.c    frames that the kernel would not take as they lie
  *     xdp_umem.c    memory registration, sockets and their rings
  *     xdp_prog.c    the XDP program and where it is attached
- *     xdp_netdev.c  the network interface: facts, settings, events
+ *     xdp_netdev.c  the network interface: facts and events
+ *     xdp_settings.c  what we set on it and give back
+ *     xdp_stats.c   counters of the kernel and of the interface
  */
 #ifndef XDP_XDP_H
 #define XDP_XDP_H
@@ -32,6 +34,8 @@ enum {
 	XDP_LINK_BYTES = 14 + 4,
 	/* Postings are counted by the smallest page of any pool. */
 	XDP_POSTING_SHIFT = 11,
+	/* ETH_GSTRING_LEN, and an end, which the kernel may leave out. */
+	XDP_STAT_NAME_BYTES = 32 + 1,
 	XDP_IFF_LOWER_UP = 1 << 16, /* linux/if.h, which net/if.h excludes */
 };
 
@@ -83,6 +87,14 @@ struct xdp_txq {
 	int fd;
 };
 
+/* Counters of each interface: struct rtnl_link_stats64, in its order. */
+enum {
+	XDP_LINK_RX_ERRORS = 4,
+	XDP_LINK_RX_DROPPED = 6,
+	XDP_LINK_RX_MISSED = 15,
+	XDP_N_LINK_COUNTS = 24,
+};
+
 /* What the network interface is and was; xdp_netdev.c. */
 struct xdp_netdev {
 	char name[IFNAMSIZ];
@@ -90,10 +102,11 @@ struct xdp_netdev {
 	uint32_t n_rx_channels, n_tx_channels;
 	uint32_t flags; /* IFF_* */
 	uint32_t mtu_bytes;
+	uint32_t max_mtu_bytes; /* 0: the kernel does not say */
 	uint32_t xdp_prog_id; /* attached by somebody, 0: none */
 	uint8_t mac[6];
 	char driver[32]; /* "veth", "igb", ... */
-	uint64_t rx_dropped, rx_missed, rx_errors;
+	uint64_t counts[XDP_N_LINK_COUNTS];
 };
 
 /* Where our program is; xdp_prog.c. */
@@ -130,13 +143,15 @@ struct xdp_port {
 	void *tables;
 	uint32_t n_queues; /* sockets */
 	int *fds;          /* one socket per queue */
-	int promisc_fd;
-	bool did_set_mtu, did_set_up, is_pinned;
+	int promisc_fd, allmulti_fd, filter_fd; /* -1: not set; end with us */
+	bool did_set_mtu, did_set_mac, did_set_up, is_pinned;
 	bool is_software; /* veth or tap: a kernel's frames, not a wire's */
 	bool has_sg, has_tx_metadata;
 	uint32_t n_zc_queues; /* bound without copies: all, or none at all */
 	uint64_t n_registered_bytes;
 	uint32_t umem_headroom_bytes;
+	uint32_t n_stats; /* the driver's own counters: ethtool -S */
+	char (*stat_names)[XDP_STAT_NAME_BYTES];
 	/* Written by mr_port_poll(), read by anybody: atomic. */
 	uint32_t mtu_bytes;
 	uint32_t is_up;
@@ -206,6 +221,8 @@ uint32_t mri_xdp_reshape(struct xdp_txq *txq, struct mr_cache *cache,
 /* Whether frames have several buffers; -EINVAL, -ENOTSUP: not with this pool */
 int mri_xdp_choose_sg(const struct xdp_port *port, bool *ret_has_sg,
 		      struct mr_reason *reterr_reason);
+/* Longest MTU in the mode that was reached; the device may take less. */
+uint32_t mri_xdp_max_mtu(const struct xdp_port *port);
 int mri_xdp_climb(struct xdp_port *port, bool has_sg,
 		  struct mr_reason *reterr_reason);
 
@@ -239,14 +256,41 @@ int mri_xdp_netdev_read(uint32_t ifindex, struct xdp_netdev *dev);
 /* err, and a reason that names the capability if that is what is missing. */
 int mri_xdp_netdev_refuse(const char *port, int err, const char *what,
 			  const char *capability, struct mr_reason *reason);
-int mri_xdp_netdev_set_mtu(const char *name, uint32_t mtu_bytes);
-int mri_xdp_netdev_set_up(const char *name, bool is_up);
-/* An fd that keeps the interface promiscuous while it is open, or -errno. */
-int mri_xdp_netdev_promisc(uint32_t ifindex);
+/* One ioctl on an interface, with its name filled in; 0 or -errno. */
+int mri_xdp_netdev_control(const char *name, unsigned long request,
+			   struct ifreq *ifr);
+int mri_xdp_netdev_ethtool(const char *name, void *command);
 bool mri_xdp_netdev_has_default_route(const char *name);
 int32_t mri_xdp_netdev_numa_node(const char *name);
 /* rtnetlink events; an fd or -errno. */
 int mri_xdp_events_open(void);
 int mri_xdp_events_poll(struct xdp_port *port);
+
+/* xdp_settings.c */
+/* What the options ask for. */
+int mri_xdp_settings_open(struct xdp_port *port,
+			  struct mr_reason *reterr_reason);
+/* Give everything back that was set, at open or later. */
+void mri_xdp_settings_close(struct xdp_port *port);
+int mri_xdp_set_promisc(struct mr_port *base, uint32_t on,
+			struct mr_reason *reterr_reason);
+int mri_xdp_set_allmulti(struct mr_port *base, uint32_t on,
+			 struct mr_reason *reterr_reason);
+int mri_xdp_set_mtu(struct mr_port *base, uint32_t mtu_bytes,
+		    struct mr_reason *reterr_reason);
+int mri_xdp_set_mac(struct mr_port *base, const uint8_t mac[6],
+		    struct mr_reason *reterr_reason);
+int mri_xdp_set_mac_filter(struct mr_port *base, const uint8_t (*macs)[6],
+			   uint32_t n, struct mr_reason *reterr_reason);
+
+/* xdp_stats.c */
+/* Reads the names of the driver's counters: they outlive a rename. */
+int mri_xdp_stats_open(struct xdp_port *port, struct mr_reason *reterr_reason);
+void mri_xdp_stats_close(struct xdp_port *port);
+void mri_xdp_rxq_stats(const struct mr_rxq *base, struct mr_rx_stats *stats);
+uint32_t mri_xdp_device_drops(const struct mr_port *base,
+			      struct mr_named_count *ret_counts, uint32_t n);
+uint32_t mri_xdp_device_stats(const struct mr_port *base,
+			      struct mr_named_count *ret_counts, uint32_t n);
 
 #endif

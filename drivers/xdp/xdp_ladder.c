@@ -78,6 +78,18 @@ static uint32_t room_of_zc(const struct xdp_port *port)
 	return room < room_without_sg(port) ? room : room_without_sg(port);
 }
 
+uint32_t mri_xdp_max_mtu(const struct xdp_port *port)
+{
+	uint32_t room = port->n_zc_queues > 0 ? room_of_zc(port) :
+						room_without_sg(port);
+
+	if (port->has_sg)
+		room = MR_MAX_SEGS *
+		       (port->base.chunk_bytes - XSK_PACKET_HEADROOM -
+			port->umem_headroom_bytes);
+	return room - XDP_LINK_BYTES;
+}
+
 /* The upper rung. *ret_is_final: the lower one would fail as well. */
 static int climb_zc(struct xdp_port *port, bool has_sg, bool *ret_is_final,
 		    struct mr_reason *why)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The network interface under a port: what it is, what we set and give back,
- * and what happens to it. All by rtnetlink and ioctl, which see the network
- * namespace of the caller; /sys may show another one.
+ * The network interface under a port: what it is, and what happens to it. All by
+ * rtnetlink and ioctl, which see the network namespace of the caller; /sys may
+ * show another one.
  *
  * Source: rtnetlink(7), netdevice(7), linux/include/uapi/linux/ethtool.h,
  * if_link.h.
@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <linux/ethtool.h>
 #include <linux/if_link.h>
-#include <linux/if_packet.h>
 #include <linux/rtnetlink.h>
 #include <linux/sockios.h>
 #include <stdio.h>
@@ -31,34 +30,26 @@ static int control_socket(void)
 	return fd < 0 ? -errno : fd;
 }
 
-/* One ioctl on an interface; 0 or -errno. */
-static int control(unsigned long request, struct ifreq *ifr)
+int mri_xdp_netdev_control(const char *name, unsigned long request,
+			   struct ifreq *ifr)
 {
 	const int fd = control_socket();
 	int err = 0;
 
 	if (fd < 0)
 		return fd;
+	snprintf(ifr->ifr_name, sizeof(ifr->ifr_name), "%s", name);
 	if (ioctl(fd, request, ifr) < 0)
 		err = -errno;
 	close(fd);
 	return err;
 }
 
-static struct ifreq named(const char *name)
+int mri_xdp_netdev_ethtool(const char *name, void *command)
 {
-	struct ifreq ifr = { 0 };
+	struct ifreq ifr = { .ifr_data = command };
 
-	snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "%s", name);
-	return ifr;
-}
-
-static int ethtool(const char *name, void *command)
-{
-	struct ifreq ifr = named(name);
-
-	ifr.ifr_data = command;
-	return control(SIOCETHTOOL, &ifr);
+	return mri_xdp_netdev_control(name, SIOCETHTOOL, &ifr);
 }
 
 /* Attributes of RTM_NEWLINK that we care for. */
@@ -74,8 +65,8 @@ static void read_attributes(const struct nlmsghdr *message,
 	for (; RTA_OK(attribute, n_left);
 	     attribute = RTA_NEXT(attribute, n_left)) {
 		const void *data = RTA_DATA(attribute);
-		struct rtnl_link_stats64 stats;
 		struct rtattr *xdp;
+		size_t n_bytes;
 		int n_xdp;
 
 		switch (attribute->rta_type & NLA_TYPE_MASK) {
@@ -86,15 +77,20 @@ static void read_attributes(const struct nlmsghdr *message,
 		case IFLA_MTU:
 			memcpy(&dev->mtu_bytes, data, sizeof(dev->mtu_bytes));
 			break;
+		case IFLA_MAX_MTU: /* Linux 4.19 */
+			memcpy(&dev->max_mtu_bytes, data,
+			       sizeof(dev->max_mtu_bytes));
+			break;
 		case IFLA_ADDRESS:
 			if (RTA_PAYLOAD(attribute) == sizeof(dev->mac))
 				memcpy(dev->mac, data, sizeof(dev->mac));
 			break;
 		case IFLA_STATS64:
-			memcpy(&stats, data, sizeof(stats));
-			dev->rx_dropped = stats.rx_dropped;
-			dev->rx_missed = stats.rx_missed_errors;
-			dev->rx_errors = stats.rx_errors;
+			/* A kernel may know fewer, or more. */
+			n_bytes = RTA_PAYLOAD(attribute);
+			if (n_bytes > sizeof(dev->counts))
+				n_bytes = sizeof(dev->counts);
+			memcpy(dev->counts, data, n_bytes);
 			break;
 		case IFLA_XDP:
 			xdp = RTA_DATA(attribute);
@@ -174,7 +170,7 @@ static void read_channels(struct xdp_netdev *dev)
 	struct ethtool_channels channels = { .cmd = ETHTOOL_GCHANNELS };
 
 	dev->n_rx_channels = dev->n_tx_channels = 1;
-	if (ethtool(dev->name, &channels) < 0)
+	if (mri_xdp_netdev_ethtool(dev->name, &channels) < 0)
 		return; /* lo, tap with one queue, ... */
 	if (channels.rx_count + channels.combined_count > 0)
 		dev->n_rx_channels = channels.rx_count + channels.combined_count;
@@ -207,7 +203,7 @@ int mri_xdp_netdev_find(const char *name, struct xdp_netdev *ret_dev,
 			       "xdp:%s: cannot read the interface: %s", name,
 			       strerror(-err));
 	read_channels(&dev);
-	if (ethtool(name, &info) == 0)
+	if (mri_xdp_netdev_ethtool(name, &info) == 0)
 		snprintf(dev.driver, sizeof(dev.driver), "%s", info.driver);
 	*ret_dev = dev;
 	return 0;
@@ -223,48 +219,6 @@ int mri_xdp_netdev_refuse(const char *port, int err, const char *what,
 			       "on the program",
 			       port, what, capability);
 	return mr_fail(reason, err, "%s: %s: %s", port, what, strerror(-err));
-}
-
-int mri_xdp_netdev_set_mtu(const char *name, uint32_t mtu_bytes)
-{
-	struct ifreq ifr = named(name);
-
-	ifr.ifr_mtu = (int)mtu_bytes;
-	return control(SIOCSIFMTU, &ifr);
-}
-
-int mri_xdp_netdev_set_up(const char *name, bool is_up)
-{
-	struct ifreq ifr = named(name);
-	int err = control(SIOCGIFFLAGS, &ifr);
-
-	if (err < 0)
-		return err;
-	if (is_up)
-		ifr.ifr_flags |= IFF_UP;
-	else
-		ifr.ifr_flags &= (short)~IFF_UP;
-	return control(SIOCSIFFLAGS, &ifr);
-}
-
-int mri_xdp_netdev_promisc(uint32_t ifindex)
-{
-	/* Ends with the socket, so a killed process leaves nothing behind. */
-	const struct packet_mreq request = { .mr_ifindex = (int)ifindex,
-					     .mr_type = PACKET_MR_PROMISC };
-	const int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
-
-	if (fd < 0)
-		return -errno;
-	if (setsockopt(fd, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &request,
-		       sizeof(request)) < 0) {
-		const int err = -errno;
-
-		close(fd);
-		return err;
-	}
-	(void)mr_fd_guard(fd);
-	return fd;
 }
 
 /* A line of /proc/net/route or ipv6_route that says "default" and the name. */
@@ -332,13 +286,13 @@ static uint32_t read_speed_mbps(const char *name)
 	} request = { .settings = { .cmd = ETHTOOL_GLINKSETTINGS } };
 
 	/* The kernel answers the first call with the size of its masks. */
-	if (ethtool(name, &request) < 0 ||
+	if (mri_xdp_netdev_ethtool(name, &request) < 0 ||
 	    request.settings.link_mode_masks_nwords >= 0)
 		return 0;
 	request.settings.cmd = ETHTOOL_GLINKSETTINGS;
 	request.settings.link_mode_masks_nwords =
 		(int8_t)-request.settings.link_mode_masks_nwords;
-	if (ethtool(name, &request) < 0 ||
+	if (mri_xdp_netdev_ethtool(name, &request) < 0 ||
 	    request.settings.speed == (uint32_t)SPEED_UNKNOWN)
 		return 0;
 	return request.settings.speed;
@@ -349,17 +303,29 @@ int mri_xdp_events_open(void)
 	return netlink_open(RTMGRP_LINK);
 }
 
+/* An event may be older than a change that the port has made itself. */
+static uint32_t mtu_now(const struct xdp_port *port,
+			const struct xdp_netdev *dev)
+{
+	struct xdp_netdev now = *dev;
+
+	if (dev->mtu_bytes != port->mtu_bytes)
+		(void)mri_xdp_netdev_read(dev->ifindex, &now);
+	return now.mtu_bytes;
+}
+
 static void take_link(struct xdp_port *port, const struct xdp_netdev *dev)
 {
 	const bool is_up = xdp_netdev_has_link(dev);
+	const uint32_t mtu_bytes = mtu_now(port, dev);
 
 	if (is_up != __atomic_load_n(&port->is_up, __ATOMIC_RELAXED))
 		mr_log(port->base.ctx, MR_LOG_INFO, "%s: link is %s",
 		       port->base.info.name, is_up ? "up" : "down");
-	if (dev->mtu_bytes != port->mtu_bytes)
+	if (mtu_bytes != port->mtu_bytes)
 		mr_log(port->base.ctx, MR_LOG_WARNING,
-		       "%s: MTU is now %u, it was %u at open", dev->name,
-		       dev->mtu_bytes, port->base.info.mtu_bytes);
+		       "%s: MTU is now %u, it was %u", dev->name, mtu_bytes,
+		       port->mtu_bytes);
 	if (strcmp(dev->name, port->dev.name) != 0) {
 		mr_log(port->base.ctx, MR_LOG_WARNING,
 		       "%s: the interface is called %s now",
@@ -367,7 +333,7 @@ static void take_link(struct xdp_port *port, const struct xdp_netdev *dev)
 		memcpy(port->dev.name, dev->name, sizeof(port->dev.name));
 	}
 	__atomic_store_n(&port->is_up, is_up, __ATOMIC_RELAXED);
-	__atomic_store_n(&port->mtu_bytes, dev->mtu_bytes, __ATOMIC_RELAXED);
+	__atomic_store_n(&port->mtu_bytes, mtu_bytes, __ATOMIC_RELAXED);
 	__atomic_store_n(&port->speed_mbps, read_speed_mbps(dev->name),
 			 __ATOMIC_RELAXED);
 }

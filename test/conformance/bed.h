@@ -39,6 +39,7 @@ enum {
 	RIG_ENDLESS = 1 << 8,  /* rx is always full, of nothing in particular */
 	RIG_OVERLONG = 1 << 9, /* frames of more than MR_MAX_SEGS can come */
 	RIG_QUEUES = 1 << 10,  /* more than one queue each way */
+	RIG_FILTERS = 1 << 11, /* rx by address: promiscuous mode, filter */
 };
 
 /* A spec that must be refused. */

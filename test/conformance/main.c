@@ -14,7 +14,8 @@
 static const struct rig *const rigs[] = { &rig_null, &rig_pair, &rig_pcap,
 					  &rig_xdp, &rig_nic };
 static const struct part *const parts[] = { &part_rx, &part_tx, &part_owner,
-					    &part_life, &part_wait };
+					    &part_life, &part_wait,
+					    &part_control };
 
 static const char *name_of(const struct rig *rig)
 {

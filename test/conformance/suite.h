@@ -11,6 +11,7 @@ struct part {
 	size_t n;
 };
 
-extern const struct part part_rx, part_tx, part_owner, part_life, part_wait;
+extern const struct part part_rx, part_tx, part_owner, part_life, part_wait,
+	part_control;
 
 #endif

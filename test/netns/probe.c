@@ -268,6 +268,13 @@ static const struct {
 	{ "send", 5, probe_send },
 	{ "flush", 3, probe_flush },
 	{ "fork", 2, do_fork },
+	{ "promisc", 3, probe_promisc },
+	{ "allmulti", 3, probe_allmulti },
+	{ "mtu", 3, probe_mtu },
+	{ "mac", 3, probe_mac },
+	{ "filter", 2, probe_filter },
+	{ "device-stats", 2, probe_device_stats },
+	{ "drop-capabilities", 1, probe_drop_capabilities },
 };
 
 static json_t *obey(struct probe *probe, char *line)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * probe.c         the commands that make, open and close things
+ * probe_control.c those that set something on a device
  * probe_frames.c  those that move frames or count them
  */
 #ifndef NETNS_PROBE_H
@@ -41,5 +42,12 @@ json_t *probe_release(struct probe *probe, const struct arguments *a);
 json_t *probe_forward(struct probe *probe, const struct arguments *a);
 json_t *probe_send(struct probe *probe, const struct arguments *a);
 json_t *probe_flush(struct probe *probe, const struct arguments *a);
+json_t *probe_promisc(struct probe *probe, const struct arguments *a);
+json_t *probe_allmulti(struct probe *probe, const struct arguments *a);
+json_t *probe_mtu(struct probe *probe, const struct arguments *a);
+json_t *probe_mac(struct probe *probe, const struct arguments *a);
+json_t *probe_filter(struct probe *probe, const struct arguments *a);
+json_t *probe_device_stats(struct probe *probe, const struct arguments *a);
+json_t *probe_drop_capabilities(struct probe *probe, const struct arguments *a);
 
 #endif

@@ -74,6 +74,8 @@ static void groups_are_lines_for_people(void **state)
 
 static void json_has_the_application_s_own(void **state)
 {
+	struct device_stat stats[2] = { { "gprc", 7 }, { "Tx Bytes", 8 } };
+
 	(void)state;
 	capture_begin(&capture);
 	assert_true(report_json.show(&now, &before));
@@ -86,11 +88,16 @@ static void json_has_the_application_s_own(void **state)
 	assert_has(capture.text, "\"sessions\":{\"open\":500,\"created\":7000,"
 				 "\"bytes\":0},\"subscribers\":{\"blocks\":3}");
 	assert_null(strstr(capture.text, "final"));
+	assert_null(strstr(capture.text, "device_stats"));
 	now.is_final = true;
+	now.ports[0].n_device_stats = 2;
+	now.ports[0].device_stats = stats;
 	now.laws_hold = false;
 	capture_begin(&capture);
 	assert_true(report_json.end(&now));
 	capture_end(&capture);
+	assert_has(capture.text, "\"device_stats\":{\"gprc\":7,"
+				 "\"Tx Bytes\":8}");
 	assert_has(capture.text, "\"final\":true,\"laws_hold\":false,"
 				 "\"conserved\":true}\n");
 }

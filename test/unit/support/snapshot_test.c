@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of apps/support/snapshot.c. */
+#include <millrace/driver.h>
+
 #include "support/unit.h"
 
 #include "nat.h"
@@ -163,12 +165,60 @@ static void it_is_taken_from_what_is_open(void **state)
 	dataplane_close(&plane);
 }
 
+static uint32_t n_fake_stats;
+
+/* Its names are gone with the port. */
+static uint32_t fake_stats(const struct mr_port *port,
+			   struct mr_named_count *ret_counts, uint32_t n)
+{
+	static char names[2][16];
+
+	(void)port;
+	for (uint32_t i = 0; i < n && i < n_fake_stats; i++) {
+		snprintf(names[i], sizeof(names[i]), "stat%u", i);
+		ret_counts[i] = (struct mr_named_count){ names[i], 10 + i };
+	}
+	if (n > 0 && n_fake_stats == 0)
+		memset(names, 'x', sizeof(names));
+	return n_fake_stats;
+}
+
+static void device_stats_outlive_the_port(void **state)
+{
+	const struct mr_driver driver = { .name = "fake",
+					  .device_stats = fake_stats };
+	const struct mr_driver bare = { .name = "bare" };
+	struct mr_port ports[2] = { { .driver = &driver },
+				    { .driver = &bare } };
+	struct dataplane plane = { .n_ports = 2,
+				   .ports = { &ports[0], &ports[1] } };
+	struct snapshot *s = calloc(1, sizeof(*s));
+	struct mr_named_count last;
+
+	(void)state;
+	assert_non_null(s);
+	s->n_ports = 2;
+	n_fake_stats = 2;
+	snapshot_take_device_stats(s, &plane);
+	assert_int_equal(s->ports[0].n_device_stats, 2);
+	assert_int_equal(s->ports[1].n_device_stats, 0);
+	n_fake_stats = 0;
+	fake_stats(&ports[0], &last, 1);
+	assert_string_equal(s->ports[0].device_stats[1].name, "stat1");
+	assert_int_equal(s->ports[0].device_stats[1].value, 11);
+	/* Once more, with none: the old ones are gone. */
+	snapshot_take_device_stats(s, &plane);
+	assert_int_equal(s->ports[0].n_device_stats, 0);
+	snapshot_destroy(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sums_are_over_queues_and_workers),
 		cmocka_unit_test(a_frame_too_many_breaks_a_law),
 		cmocka_unit_test(it_is_taken_from_what_is_open),
+		cmocka_unit_test(device_stats_outlive_the_port),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What we set on the network interface, and give back when the port is closed.
+ *
+ * Promiscuity and filters are memberships of a packet socket: they end with the
+ * socket, so a killed process leaves none behind, and they add to what others
+ * ask for. MTU, address and up are the interface's own and have no such owner.
+ *
+ * Source: packet(7), netdevice(7).
+ */
+#include <errno.h>
+#include <linux/if_packet.h>
+#include <linux/sockios.h>
+#include <net/if_arp.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "xdp.h"
+
+static int write_mtu(const char *name, uint32_t mtu_bytes)
+{
+	struct ifreq ifr = { .ifr_mtu = (int)mtu_bytes };
+
+	return mri_xdp_netdev_control(name, SIOCSIFMTU, &ifr);
+}
+
+static int write_mac(const char *name, const uint8_t mac[6])
+{
+	struct ifreq ifr = { .ifr_hwaddr = { .sa_family = ARPHRD_ETHER } };
+
+	memcpy(ifr.ifr_hwaddr.sa_data, mac, 6);
+	return mri_xdp_netdev_control(name, SIOCSIFHWADDR, &ifr);
+}
+
+static int write_up(const char *name, bool is_up)
+{
+	struct ifreq ifr = { 0 };
+	int err = mri_xdp_netdev_control(name, SIOCGIFFLAGS, &ifr);
+
+	if (err < 0)
+		return err;
+	if (is_up)
+		ifr.ifr_flags |= IFF_UP;
+	else
+		ifr.ifr_flags &= (short)~IFF_UP;
+	return mri_xdp_netdev_control(name, SIOCSIFFLAGS, &ifr);
+}
+
+static int add_membership(int fd, const struct xdp_port *port, uint16_t type,
+			  const uint8_t *mac)
+{
+	struct packet_mreq request = { .mr_ifindex = (int)port->dev.ifindex,
+				       .mr_type = type };
+
+	if (mac != NULL) {
+		request.mr_alen = 6;
+		memcpy(request.mr_address, mac, 6);
+	}
+	if (setsockopt(fd, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &request,
+		       sizeof(request)) < 0)
+		return -errno;
+	return 0;
+}
+
+/*
+ * A socket that holds memberships: one of a type without addresses, or one for
+ * each of n addresses. An fd or -errno.
+ */
+static int join(const struct xdp_port *port, uint16_t type,
+		const uint8_t (*macs)[6], uint32_t n)
+{
+	/* Protocol 0: it receives nothing. */
+	const int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+	int err = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (macs == NULL)
+		err = add_membership(fd, port, type, NULL);
+	for (uint32_t i = 0; i < n && err == 0; i++)
+		err = add_membership(fd, port,
+				     macs[i][0] & 1 ? PACKET_MR_MULTICAST :
+						      PACKET_MR_UNICAST,
+				     macs[i]);
+	if (err < 0) {
+		close(fd);
+		return err;
+	}
+	(void)mr_fd_guard(fd);
+	return fd;
+}
+
+static int refuse(const struct xdp_port *port, int err, const char *what,
+		  const char *capability, struct mr_reason *reason)
+{
+	const char *const name = port->base.info.name;
+
+	if (err == -ENODEV || err == -ENXIO)
+		return mr_fail(reason, -ENODEV,
+			       "%s: %s: the interface was deleted, or moved to "
+			       "another network namespace",
+			       name, what);
+	if (err == -EPERM)
+		return mri_xdp_netdev_refuse(name, err, what, capability,
+					     reason);
+	return mr_fail(reason, -EIO, "%s: %s: %s", name, what, strerror(-err));
+}
+
+/* The interface may have been renamed since, and another have its old name. */
+static int find_name(const struct xdp_port *port, const char *what, char *name,
+		     struct mr_reason *reason)
+{
+	if (if_indextoname(port->dev.ifindex, name) == NULL)
+		return refuse(port, -errno, what, "CAP_NET_ADMIN", reason);
+	return 0;
+}
+
+/* Hold or let go what one socket stands for. */
+static int set_membership(struct xdp_port *port, int *fd, uint16_t type,
+			  bool is_on, const char *what,
+			  struct mr_reason *reason)
+{
+	int new_fd;
+
+	if (is_on == (*fd >= 0))
+		return 0;
+	if (!is_on) {
+		mr_fd_close(*fd);
+		*fd = -1;
+		return 0;
+	}
+	new_fd = join(port, type, NULL, 0);
+	if (new_fd < 0)
+		return refuse(port, new_fd, what, "CAP_NET_RAW", reason);
+	*fd = new_fd;
+	return 0;
+}
+
+int mri_xdp_set_promisc(struct mr_port *base, uint32_t on,
+			struct mr_reason *reason)
+{
+	struct xdp_port *port = (struct xdp_port *)base;
+
+	return set_membership(port, &port->promisc_fd, PACKET_MR_PROMISC, on,
+			      "cannot make the interface promiscuous", reason);
+}
+
+int mri_xdp_set_allmulti(struct mr_port *base, uint32_t on,
+			 struct mr_reason *reason)
+{
+	struct xdp_port *port = (struct xdp_port *)base;
+
+	return set_membership(port, &port->allmulti_fd, PACKET_MR_ALLMULTI, on,
+			      "cannot receive all multicast", reason);
+}
+
+int mri_xdp_set_mac_filter(struct mr_port *base, const uint8_t (*macs)[6],
+			   uint32_t n, struct mr_reason *reason)
+{
+	struct xdp_port *port = (struct xdp_port *)base;
+	int fd = -1;
+
+	if (n > 0) {
+		fd = join(port, 0, macs, n);
+		if (fd < 0)
+			return refuse(port, fd, "cannot set the MAC filter",
+				      "CAP_NET_RAW", reason);
+	}
+	/* Second: what is in both lists is never out of the filter. */
+	mr_fd_close(port->filter_fd);
+	port->filter_fd = fd;
+	return 0;
+}
+
+static int change_mtu(struct xdp_port *port, uint32_t mtu_bytes,
+		      struct mr_reason *reason)
+{
+	const uint32_t max_bytes = port->dev.max_mtu_bytes;
+	char name[IF_NAMESIZE];
+	int err = find_name(port, "cannot set the MTU", name, reason);
+
+	if (err < 0)
+		return err;
+	err = write_mtu(name, mtu_bytes);
+	if (err == -EPERM || err == -ENODEV)
+		return refuse(port, err, "cannot set the MTU", "CAP_NET_ADMIN",
+			      reason);
+	if (err < 0 && max_bytes != 0 && mtu_bytes > max_bytes)
+		return mr_fail(reason, -EINVAL,
+			       "%s: the device does not take an MTU of %u: at "
+			       "most %u",
+			       port->base.info.name, mtu_bytes, max_bytes);
+	if (err < 0)
+		return mr_fail(reason, -EINVAL,
+			       "%s: the device does not take an MTU of %u: %s",
+			       port->base.info.name, mtu_bytes, strerror(-err));
+	port->did_set_mtu = true;
+	/* Tx bursts look at it. */
+	__atomic_store_n(&port->mtu_bytes, mtu_bytes, __ATOMIC_RELAXED);
+	return 0;
+}
+
+int mri_xdp_set_mtu(struct mr_port *base, uint32_t mtu_bytes,
+		    struct mr_reason *reason)
+{
+	struct xdp_port *port = (struct xdp_port *)base;
+	const uint32_t max_bytes = mri_xdp_max_mtu(port);
+
+	if (mtu_bytes > max_bytes)
+		return mr_fail(reason, -EINVAL,
+			       "%s: an MTU of %u does not fit mode %s%s: at "
+			       "most %u; open it anew with the option mtu=%u",
+			       base->info.name, mtu_bytes, base->info.mode,
+			       port->has_sg ? " with sg" : " without sg",
+			       max_bytes, mtu_bytes);
+	return change_mtu(port, mtu_bytes, reason);
+}
+
+int mri_xdp_set_mac(struct mr_port *base, const uint8_t mac[6],
+		    struct mr_reason *reason)
+{
+	struct xdp_port *port = (struct xdp_port *)base;
+	const char *const what = "cannot set the MAC address";
+	char name[IF_NAMESIZE];
+	int err = find_name(port, what, name, reason);
+
+	if (err < 0)
+		return err;
+	err = write_mac(name, mac);
+	if (err == -EBUSY)
+		return mr_fail(reason, err,
+			       "%s: the device changes its MAC address only "
+			       "while it is down: 'ip link set %s down', then "
+			       "address, before the port is opened",
+			       base->info.name, name);
+	if (err == -EOPNOTSUPP)
+		return mr_fail(reason, err,
+			       "%s: the device has no MAC address to set",
+			       base->info.name);
+	if (err < 0)
+		return refuse(port, err, what, "CAP_NET_ADMIN", reason);
+	port->did_set_mac = true;
+	return 0;
+}
+
+int mri_xdp_settings_open(struct xdp_port *port, struct mr_reason *reason)
+{
+	const struct xdp_options *o = &port->options;
+	int err = 0;
+
+	port->is_software = strcmp(port->dev.driver, "veth") == 0 ||
+			    strcmp(port->dev.driver, "tun") == 0;
+	port->mtu_bytes = port->dev.mtu_bytes;
+	if (o->mtu_bytes != 0 && o->mtu_bytes != port->dev.mtu_bytes)
+		err = change_mtu(port, o->mtu_bytes, reason);
+	if (err < 0)
+		return err;
+	/* Binding zero-copy to a device that is down crashes some drivers. */
+	if (!(port->dev.flags & IFF_UP)) {
+		err = write_up(port->dev.name, true);
+		if (err < 0)
+			return mri_xdp_netdev_refuse(
+				port->base.info.name, err,
+				"cannot bring the interface up",
+				"CAP_NET_ADMIN", reason);
+		port->did_set_up = true;
+	}
+	return o->promisc ? mri_xdp_set_promisc(&port->base, 1, reason) : 0;
+}
+
+void mri_xdp_settings_close(struct xdp_port *port)
+{
+	char name[IF_NAMESIZE];
+
+	mr_fd_close(port->promisc_fd);
+	mr_fd_close(port->allmulti_fd);
+	mr_fd_close(port->filter_fd);
+	/* Another interface may have the old name by now. */
+	if (if_indextoname(port->dev.ifindex, name) == NULL)
+		return;
+	if (port->did_set_mtu)
+		(void)write_mtu(name, port->dev.mtu_bytes);
+	if (port->did_set_mac)
+		(void)write_mac(name, port->dev.mac);
+	if (port->did_set_up)
+		(void)write_up(name, false);
+}

@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a program sets on the interface of an open port, and gives back."""
+import signal
+import time
+
+import pytest
+from lib.namespaces import wait_until
+from lib.probe import Probe
+from lib.wire import TEST_TYPE, Wire, frame
+
+GROUP = "01:00:5e:01:02:03"
+OTHER_GROUP = "33:33:00:00:12:34"
+UNICAST = "02:aa:bb:cc:dd:ee"
+MAC = "02:12:34:56:78:9a"
+
+
+def state(namespace, name="p0"):
+    """What can be set on an interface, as the kernel has it."""
+    link = namespace.link(name)
+    return {"mtu": link["mtu"], "mac": link["address"],
+            "promiscuity": link["promiscuity"],
+            "allmulti": link["allmulti"],
+            "filter": filter_of(namespace, name)}
+
+
+def filter_of(namespace, name="p0"):
+    """Link-layer addresses, besides its own, that an interface receives."""
+    groups = namespace.ip("maddress", "show", "dev", name).stdout
+    unicast = namespace.run("bridge", "fdb", "show", "dev", name).stdout
+    return {mac for mac in (GROUP, OTHER_GROUP, UNICAST)
+            if mac in groups + unicast}
+
+
+@pytest.fixture
+def probe(lab, star):
+    """A probe with p0 open; p0 is afterwards as it was."""
+    before = state(star.middle)
+    probe = Probe(lab, star.middle)
+    probe.do("pool", 8192)
+    probe.do("open", "p0")
+    yield probe
+    probe.close()
+    assert state(star.middle) == before
+
+
+def test_promiscuity_is_switched(star, probe):
+    for kind, command in (("promiscuity", "promisc"),
+                          ("allmulti", "allmulti")):
+        was = state(star.middle)[kind]
+        for on in (1, 1, 0, 0, 1):
+            probe.do(command, 0, on)
+            assert state(star.middle)[kind] == was + on, command
+
+
+def test_the_option_is_switched_off_and_on(lab, star):
+    probe = Probe(lab, star.middle)
+    probe.do("pool", 8192)
+    probe.do("open", "p0,promisc")
+    assert state(star.middle)["promiscuity"] == 1
+    probe.do("promisc", 0, 0)
+    assert state(star.middle)["promiscuity"] == 0
+    probe.close()
+
+
+def test_a_list_takes_the_place_of_the_one_before(star, probe):
+    for macs in ([GROUP, UNICAST], [GROUP, OTHER_GROUP], [UNICAST], []):
+        probe.do("filter", 0, *macs)
+        assert filter_of(star.middle) == set(macs)
+    probe.do("filter", 0, GROUP)  # and is given back
+
+
+def test_the_mtu_is_set_within_the_mode(star, probe):
+    for mtu in (1400, 68, 3000):
+        probe.do("mtu", 0, mtu)
+        assert state(star.middle)["mtu"] == mtu
+        assert probe.do("info", 0)["mtu"] == mtu
+    # 4096, less 256 of the kernel's headroom and a header with a VLAN tag.
+    reason = probe.refused("mtu", 0, 3823)
+    assert "3823" in reason and "at most 3822" in reason
+    assert "mode copy without sg" in reason
+    assert state(star.middle)["mtu"] == 3000
+    assert probe.do("info", 0)["mtu"] == 3000
+    probe.do("mtu", 0, 3822)
+    # The port knows of its own change: it is no news.
+    probe.do("link", 0)
+    assert "MTU is now" not in probe.err.text()
+
+
+def test_an_mtu_that_the_device_refuses(lab, star):
+    """A tap takes no more than 65521."""
+    star.middle.ip("tuntap", "add", "t0", "mode", "tap")
+    probe = Probe(lab, star.middle)
+    probe.do("pool", 8192)
+    probe.do("open", "t0,sg=on")
+    reason = probe.refused("mtu", 0, 65530)
+    assert "does not take an MTU of 65530" in reason and "at most" in reason
+    probe.close()
+
+
+def test_the_address_is_set(star, probe):
+    probe.do("mac", 0, MAC)
+    assert state(star.middle)["mac"] == MAC
+
+
+def test_what_the_port_set_goes_back_to_a_renamed_interface(lab, star):
+    before = state(star.middle)
+    probe = Probe(lab, star.middle)
+    probe.do("pool", 8192)
+    probe.do("open", "p0")
+    if star.middle.ip("link", "set", "p0", "name", "new0",
+                      check=False).returncode != 0:
+        pytest.skip("this kernel renames only what is down (before 6.2)")
+    probe.do("mtu", 0, 1400)
+    probe.do("mac", 0, MAC)
+    assert state(star.middle, "new0")["mtu"] == 1400
+    probe.close()
+    assert state(star.middle, "new0") == before
+
+
+def test_nothing_of_it_outlives_a_killed_program(lab, star):
+    before = state(star.middle)
+    probe = Probe(lab, star.middle)
+    probe.do("pool", 8192)
+    probe.do("open", "p0")
+    probe.do("promisc", 0, 1)
+    probe.do("allmulti", 0, 1)
+    probe.do("filter", 0, GROUP, UNICAST)
+    assert state(star.middle) != before
+    probe.process.send_signal(signal.SIGKILL)
+    probe.process.wait(10)
+    wait_until("everything is given back",
+               lambda: state(star.middle) == before)
+
+
+def test_a_child_does_not_keep_it(lab, star):
+    before = state(star.middle)
+    probe = Probe(lab, star.middle)
+    probe.do("pool", 8192)
+    probe.do("open", "p0")
+    probe.do("promisc", 0, 1)
+    probe.do("filter", 0, GROUP)
+    probe.do("fork", 5)
+    probe.do("close", 0)
+    assert state(star.middle) == before
+    probe.close()
+
+
+def test_a_deleted_interface_is_said_to_be_gone(lab, star):
+    probe = Probe(lab, star.middle)
+    probe.do("pool", 8192)
+    probe.do("open", "p0")
+    star.middle.ip("link", "delete", "p0")
+    for command in (("promisc", 0, 1), ("allmulti", 0, 1), ("mtu", 0, 1400),
+                    ("mac", 0, MAC), ("filter", 0, GROUP)):
+        assert "was deleted" in probe.refused(*command), command
+    assert probe.do("device-stats", 0)["stats"]  # what it last had
+    probe.close()
+
+
+def test_a_capability_that_was_dropped_is_named(star, probe):
+    """Dropped behind the opening, as a careful program does."""
+    before = state(star.middle)
+    probe.do("drop-capabilities")
+    for name, *command in (("NET_RAW", "promisc", 0, 1),
+                           ("NET_RAW", "allmulti", 0, 1),
+                           ("NET_RAW", "filter", 0, GROUP),
+                           ("NET_ADMIN", "mtu", 0, 1400),
+                           ("NET_ADMIN", "mac", 0, MAC)):
+        reason = probe.refused(*command)
+        assert f"capability CAP_{name} is missing" in reason, reason
+    assert state(star.middle) == before
+
+
+def test_the_filter_lets_in_what_it_names(lab, star):
+    """A macvlan drops groups that nobody asked for before XDP sees them."""
+    star.middle.ip("link", "add", "link", "p0", "name", "m0", "type",
+                   "macvlan", "mode", "private")
+    star.middle.ip("link", "set", "p0", "up")
+    wire = lab.closing(Wire(star.hosts[0], "h0", TEST_TYPE))
+    probe = Probe(lab, star.middle)
+    probe.do("pool", 8192)
+    probe.do("open", "m0,attach=generic")
+    own = bytes.fromhex(star.middle.link("m0")["address"].replace(":", ""))
+
+    def arrive(group):
+        """Whether one to the group is received, before one to its own."""
+        already = probe.stats(0)["queues"][0]["rx"]["received"]
+        wire.send(frame(60, dst=bytes.fromhex(group.replace(":", ""))))
+        # macvlan hands groups on by a work queue: later than its own frames.
+        time.sleep(0.2)
+        wire.send(frame(60, dst=own))
+        probe.do("hold", 0, 2, 500)
+        probe.do("release")
+        n = probe.stats(0)["queues"][0]["rx"]["received"] - already
+        assert n in (1, 2), n
+        return n == 2
+
+    assert not arrive(GROUP)
+    probe.do("filter", 0, GROUP)
+    assert arrive(GROUP) and not arrive(OTHER_GROUP)
+    # What is taken off the list, macvlan forgets at its next change.
+    probe.do("filter", 0)
+    probe.do("allmulti", 0, 1)
+    assert arrive(GROUP) and arrive(OTHER_GROUP)
+    probe.do("allmulti", 0, 0)
+    assert not arrive(GROUP) and not arrive(OTHER_GROUP)
+    probe.close()
+
+
+def test_counters_of_the_interface_and_of_its_driver(star, probe):
+    def stats():
+        rows = probe.do("device-stats", 0)["stats"]
+        return len(rows), dict(map(tuple, rows))
+
+    n, before = stats()
+    probe.do("send", 0, 0, 10, 60)
+    again, now = stats()
+    assert again == n and set(now) == set(before)
+    link = star.middle.link("p0")["stats64"]
+    assert now["tx_packets"] == link["tx"]["packets"] >= 10
+    assert now["tx_packets"] - before["tx_packets"] >= 10
+    assert now["rx_dropped"] == link["rx"]["dropped"]
+    shown = star.middle.run("ethtool", "-S", "p0").stdout
+    own = [line.split(":")[0].strip() for line in shown.splitlines()[1:]]
+    assert own and set(own) <= set(now), shown
