@@ -108,31 +108,55 @@ static int load(const struct bpf_insn *insns, size_t n_insns)
 	return fd;
 }
 
+struct program {
+	size_t n;
+	struct bpf_insn insns[96];
+};
+
+static void emit(struct program *p, const struct bpf_insn *insns, size_t n)
+{
+	if (p->n + n > sizeof(p->insns) / sizeof(p->insns[0]))
+		errx(1, "program too long");
+	memcpy(p->insns + p->n, insns, n * sizeof(insns[0]));
+	p->n += n;
+}
+
 /*
- * r1 is the context. The counter is one 64-bit word of an array map that is
- * mapped here; one CPU writes it, so no atomic. With more than one flow the
- * counter says which: r7 is the lower half of its address, r8 its port. A
- * frame's page comes round again with the flow that it had, which is why every
- * frame is written.
+ * The headers of the first flow to r4. A frame's page comes round again as its
+ * receiver left it, which is with other addresses if a router passed it on
+ * without a copy.
  */
-static int load_program(int map_fd, uint32_t flows, struct sums sums)
+static void emit_headers(struct program *p, const uint8_t *frame)
+{
+	int16_t at = 0;
+
+	for (; at + 8 <= HEADER_BYTES; at += 8) {
+		int32_t words[2];
+
+		memcpy(words, frame + at, sizeof(words));
+		emit(p,
+		     (const struct bpf_insn[]){
+			 {BPF_LD | BPF_DW | BPF_IMM, 9, 0, 0, words[0]},
+			 {0, 0, 0, 0, words[1]},
+			 {BPF_STX | BPF_MEM | BPF_DW, 4, 9, at, 0},
+		     },
+		     3);
+	}
+	for (; at < HEADER_BYTES; at++)
+		emit(p,
+		     (const struct bpf_insn[]){
+			 {BPF_ST | BPF_MEM | BPF_B, 4, 0, at, frame[at]},
+		     },
+		     1);
+}
+
+/*
+ * Which flow, by the counter in r3: r7 is the lower half of its address, r8
+ * its port.
+ */
+static void emit_flow(struct program *p, uint32_t flows, struct sums sums)
 {
 	const struct bpf_insn insns[] = {
-	    {BPF_LD | BPF_DW | BPF_IMM, 2, BPF_PSEUDO_MAP_VALUE, 0, map_fd},
-	    {0, 0, 0, 0, 0},
-	    /* r3 = ++*counter */
-	    {BPF_LDX | BPF_MEM | BPF_DW, 3, 2, 0, 0},
-	    {BPF_ALU64 | BPF_ADD | BPF_K, 3, 0, 0, 1},
-	    {BPF_STX | BPF_MEM | BPF_DW, 2, 3, 0, 0},
-	    /* one flow: r6 = 1 skips what follows */
-	    {BPF_ALU64 | BPF_MOV | BPF_K, 6, 0, 0, flows == 1},
-	    {BPF_JMP | BPF_JNE | BPF_K, 6, 0, 35, 0},
-	    /* if (data + HEADER_BYTES <= data_end) write the flow */
-	    {BPF_LDX | BPF_MEM | BPF_W, 4, 1, 0, 0},
-	    {BPF_LDX | BPF_MEM | BPF_W, 5, 1, 4, 0},
-	    {BPF_ALU64 | BPF_MOV | BPF_X, 0, 4, 0, 0},
-	    {BPF_ALU64 | BPF_ADD | BPF_K, 0, 0, 0, HEADER_BYTES},
-	    {BPF_JMP | BPF_JGT | BPF_X, 0, 5, 30, 0},
 	    {BPF_ALU64 | BPF_MOD | BPF_K, 3, 0, 0, (int)flows},
 	    {BPF_ALU64 | BPF_MOV | BPF_X, 7, 3, 0, 0},
 	    {BPF_ALU64 | BPF_RSH | BPF_K, 7, 0, 0, ADDR_SHIFT},
@@ -166,11 +190,46 @@ static int load_program(int map_fd, uint32_t flows, struct sums sums)
 	    {BPF_STX | BPF_MEM | BPF_H, 4, 7, ADDR_OFFSET, 0},
 	    {BPF_ALU | BPF_END | BPF_TO_BE, 8, 0, 0, 16},
 	    {BPF_STX | BPF_MEM | BPF_H, 4, 8, SPORT_OFFSET, 0},
+	};
+
+	emit(p, insns, sizeof(insns) / sizeof(insns[0]));
+}
+
+/*
+ * r1 is the context. The counter is one 64-bit word of an array map that is
+ * mapped here; one CPU writes it, so no atomic.
+ */
+static int load_program(int map_fd, const struct options *opt,
+			const uint8_t *frame, struct sums sums)
+{
+	const struct bpf_insn begin[] = {
+	    {BPF_LD | BPF_DW | BPF_IMM, 2, BPF_PSEUDO_MAP_VALUE, 0, map_fd},
+	    {0, 0, 0, 0, 0},
+	    /* r3 = ++*counter */
+	    {BPF_LDX | BPF_MEM | BPF_DW, 3, 2, 0, 0},
+	    {BPF_ALU64 | BPF_ADD | BPF_K, 3, 0, 0, 1},
+	    {BPF_STX | BPF_MEM | BPF_DW, 2, 3, 0, 0},
+	    /* if (data + HEADER_BYTES <= data_end) write the headers */
+	    {BPF_LDX | BPF_MEM | BPF_W, 4, 1, 0, 0},
+	    {BPF_LDX | BPF_MEM | BPF_W, 5, 1, 4, 0},
+	    {BPF_ALU64 | BPF_MOV | BPF_X, 0, 4, 0, 0},
+	    {BPF_ALU64 | BPF_ADD | BPF_K, 0, 0, 0, HEADER_BYTES},
+	    {BPF_JMP | BPF_JGT | BPF_X, 0, 5, 0, 0}, /* to where it ends */
+	};
+	const struct bpf_insn end[] = {
 	    {BPF_ALU64 | BPF_MOV | BPF_K, 0, 0, 0, XDP_TX},
 	    {BPF_JMP | BPF_EXIT, 0, 0, 0, 0},
 	};
+	const size_t n_begin = sizeof(begin) / sizeof(begin[0]);
+	struct program p = {.n = 0};
 
-	return load(insns, sizeof(insns) / sizeof(insns[0]));
+	emit(&p, begin, n_begin);
+	emit_headers(&p, frame);
+	if (opt->flows > 1)
+		emit_flow(&p, opt->flows, sums);
+	p.insns[n_begin - 1].off = (int16_t)(p.n - n_begin);
+	emit(&p, end, sizeof(end) / sizeof(end[0]));
+	return load(p.insns, p.n);
 }
 
 static uint64_t *map_counter(int *ret_fd)
@@ -371,6 +430,7 @@ int main(int argc, char **argv)
 	const int ifindex = (int)if_nametoindex(opt.dev);
 	const uint64_t *counter;
 	uint8_t frame[MAX_BYTES];
+	struct sums sums;
 	int map_fd, prog_fd;
 	double begin, end;
 
@@ -387,8 +447,8 @@ int main(int argc, char **argv)
 			err(1, "core %d", opt.core);
 	}
 	counter = map_counter(&map_fd);
-	prog_fd = load_program(map_fd, opt.flows,
-			       make_frame(&opt, frame));
+	sums = make_frame(&opt, frame);
+	prog_fd = load_program(map_fd, &opt, frame, sums);
 	catch_signals(opt.seconds);
 
 	begin = now_s();

@@ -3,6 +3,7 @@
 import ipaddress
 import struct
 
+from lib.namespaces import wait_until
 from lib.process import BUILD
 from lib.wire import Wire
 
@@ -49,3 +50,29 @@ def test_one_flow_has_right_sums(lab):
     pseudo = frame[26:34] + struct.pack("!HH", 17, len(frame) - 34)
     assert fold(frame[14:34]) == 0xffff
     assert fold(pseudo + frame[34:]) == 0xffff
+
+
+def n_forwarded(router):
+    """Packets that its kernel has passed on."""
+    lines = router.run("grep", "^Ip:", "/proc/net/snmp").stdout.splitlines()
+    names, values = lines
+    return int(dict(zip(names.split(), values.split()))["ForwDatagrams"])
+
+
+def test_a_page_that_a_router_changed_is_sent_as_the_first_time(lab):
+    source, router, sink = (lab.namespace(label) for label in "grs")
+    lab.veth(source, "g0", router, "h0")
+    lab.veth(router, "k0", sink, "s0")
+    router.run("ethtool", "-K", "h0", "gro", "on")
+    router.ip("link", "set", "h0", "address", "02:00:00:00:00:02")
+    router.ip("address", "add", "198.18.0.254/24", "dev", "h0")
+    router.ip("address", "add", "198.18.1.254/24", "dev", "k0")
+    router.ip("neighbour", "add", "198.18.1.1", "lladdr", "02:00:00:00:00:99",
+              "dev", "k0", "nud", "permanent")
+    router.sysctl("net.ipv4.ip_forward", 1)
+    before = n_forwarded(router)
+    source.run(LIVEGEN, "--dev", "g0", "--count", 20000)
+    received = router.link("h0")["stats64"]["rx"]["packets"]
+    assert received > 1000
+    wait_until("all of them have been forwarded",
+               lambda: n_forwarded(router) - before == received)
