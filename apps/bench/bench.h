@@ -61,7 +61,7 @@ struct player {
 	/* Say what happened, after the last sample; or NULL. */
 	void (*count)(struct player *player, struct counts *counts);
 	void (*teardown)(struct player *player); /* or NULL; after a setup() */
-	uint64_t param[7];                       /* the workload's */
+	uint64_t param[8];                       /* the workload's */
 	const void *opaque;                      /* the workload's */
 	void *state;                             /* the player's */
 	struct bench *bench; /* set by the harness, as what follows */

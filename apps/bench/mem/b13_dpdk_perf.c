@@ -388,7 +388,15 @@ static void add_ours(struct bench *bench, struct row *row,
 		player.run = ours[i].run;
 		bench_add(bench, row->players, &row->n_players, &player);
 	}
+	/* As with DPDK's caches of 512: what is kept need not leave them. */
+	player.param[P_MAGAZINE] = 512;
+	player.name = "addresses, magazines of 512";
+	player.setup = ours_set_up;
+	player.run = run_addrs;
+	bench_add(bench, row->players, &row->n_players, &player);
+	player.param[P_MAGAZINE] = 0;
 	player.name = "frames of 2 pools, owners on";
+	player.run = run_frames;
 	player.setup = set_up_two;
 	player.count = count_two;
 	player.teardown = tear_down_two;

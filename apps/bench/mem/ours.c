@@ -103,6 +103,7 @@ int ours_set_up(struct player *player, struct mr_reason *why)
 	const struct mr_pool_config config = {
 		.n_pages = player_n_pages(player),
 		.page_bytes = 2048,
+		.magazine_pages = (uint32_t)player->param[P_MAGAZINE],
 	};
 	struct ours *ours = malloc(sizeof(*ours));
 

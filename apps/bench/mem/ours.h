@@ -37,9 +37,9 @@ void count_huge(struct mr_pool *pool, struct counts *counts);
 /*
  * The usual setup, count and teardown of a player whose state is a struct ours:
  * param[P_PAGES] pages of 2 KiB (0: 16 Ki), a cache per thread of the row, and
- * param[P_MORE] more.
+ * param[P_MORE] more; magazines of param[P_MAGAZINE] pages (0: the default).
  */
-enum { P_PAGES = 4, P_MORE = 5, P_BYTES = 6 };
+enum { P_PAGES = 4, P_MORE = 5, P_BYTES = 6, P_MAGAZINE = 7 };
 
 uint32_t player_n_pages(const struct player *player);
 
