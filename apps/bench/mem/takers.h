@@ -85,7 +85,7 @@ static inline void ours_idle(void *pool, uint32_t thread)
 {
 	struct our_pool *our = pool;
 
-	mr_cache_flush(our->ours.caches[thread]);
+	mr_cache_idle(our->ours.caches[thread]);
 }
 
 #define OURS_TAKER                                                             \

@@ -104,7 +104,7 @@ static ALWAYS_INLINE void ours_tx_complete(struct txcompl *tx, uint32_t thread,
 
 static inline void ours_tx_idle(struct txcompl *tx, uint32_t thread)
 {
-	mr_cache_flush(tx->caches[0][thread]);
+	mr_cache_idle(tx->caches[0][thread]);
 }
 
 static inline uint64_t ours_tx_held(struct txcompl *tx, uint32_t thread)

@@ -254,7 +254,7 @@ struct mr_tend_report {
  * address, finds pages that are there twice, moves what has been idle to the
  * page allocator, and gives whole idle segments back to the system. Caches that
  * did nothing for idle_ns are asked for their free pages: the owner gives them
- * with its next mr_cache_flush(), if it did nothing since. Pages in quarantine
+ * with its next mr_cache_idle(), if it did nothing since. Pages in quarantine
  * go if a call at least idle_ns ago saw them there.
  *
  * @param         config  or NULL for the defaults
@@ -310,16 +310,22 @@ MR_API struct mr_cache *mr_cache_adopt(struct mr_cache *cache);
 
 /**
  * Send what is in open magazines to where it belongs, filled or not; and, if
- * mr_pool_tend() asked for them, all free pages to the page allocator.
- *
- * mr_rx_burst() does so when it comes back empty. A call that frees sends what
- * is open when its pool has run dry, or when nothing was added in the last 32
- * to 64 such calls. Only who neither receives nor frees has to call it.
+ * mr_pool_tend() asked for them, all free pages to the page allocator. For who
+ * goes to sleep, or is going to neither receive nor free for long.
  *
  * Owner:  unchanged. Thread: the one that uses @p cache.
  * Cost:   nothing if none is open; else one CAS or lock per magazine.
  */
 MR_API void mr_cache_flush(struct mr_cache *cache);
+
+/**
+ * There was nothing to do: as mr_cache_flush(), but what is open waits for more
+ * until its pool has run dry, or 32 to 64 calls that free or are idle have
+ * found nothing new in it. mr_rx_burst() calls it when it comes back empty.
+ *
+ * Owner, Thread: as mr_cache_flush(). Cost: a load if none is open.
+ */
+MR_API void mr_cache_idle(struct mr_cache *cache);
 
 /** What one cache holds, and may hold. */
 struct mr_cache_stats {
@@ -345,13 +351,7 @@ struct mr_cache_stats {
 MR_API int mr_cache_stats(const struct mr_cache *cache,
 			  struct mr_cache_stats *stats);
 
-/**
- * The pool of @p cache.
- *
- * @return never NULL
- *
- * Owner: as it was. Thread: any.
- */
+/** @return the pool of @p cache, never NULL. Owner: as it was. Thread: any. */
 MR_API struct mr_pool *mr_cache_pool(const struct mr_cache *cache);
 
 /**

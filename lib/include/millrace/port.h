@@ -358,7 +358,7 @@ static inline uint32_t mr_rx_burst_meta(struct mr_rxq *rxq,
 	n_got = rxq->burst(rxq, cache, frames, meta, n);
 	/* Nothing to do: time for what others wait for. */
 	if (n_got == 0 && cache != NULL)
-		mr_cache_flush(cache);
+		mr_cache_idle(cache);
 	return n_got;
 }
 

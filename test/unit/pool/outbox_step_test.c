@@ -7,6 +7,7 @@
 #include "support/stepped_depot.h"
 
 #define mr_cache_flush stepped_cache_flush
+#define mr_cache_idle stepped_cache_idle
 #define mri_outbox_put stepped_outbox_put
 #define mri_outbox_tick stepped_outbox_tick
 

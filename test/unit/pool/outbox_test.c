@@ -106,6 +106,46 @@ static void partial_magazine_is_fetched_and_counted(void **state)
 	close_beside(&b);
 }
 
+static uint64_t n_idle_calls_until_sent(struct beside *b)
+{
+	uint64_t n = 0;
+
+	while (cache_stats(b->f.cache).n_open != 0 && n < 1000) {
+		mr_cache_idle(b->f.cache);
+		n++;
+	}
+	return n;
+}
+
+/* A core that is idle for a moment between bursts sends full magazines. */
+static void idle_calls_wait_for_more_but_not_for_ever(void **state)
+{
+	static struct beside b;
+
+	(void)state;
+	open_beside(&b);
+	mr_cache_idle(b.f.cache); /* nothing is open */
+	for (uint32_t i = 0; i < MAG; i += 4) {
+		expect(&b, 0, i, 0);
+		mr_frag_free_bulk(b.f.cache, b.addrs[0] + i, 4);
+		mr_cache_idle(b.f.cache);
+	}
+	expect(&b, 0, 0, MAG);
+	mr_frag_free_bulk(b.f.cache, b.addrs[0] + MAG, 10);
+	assert_in_range(n_idle_calls_until_sent(&b), 32, 64);
+	expect(&b, 0, 0, MAG + 10);
+	/* Somebody starves: at once. */
+	mr_frag_free_bulk(b.f.cache, b.addrs[1], 3);
+	__atomic_store_n(&b.pools[1]->is_starving, 1, __ATOMIC_RELAXED);
+	assert_int_equal(n_idle_calls_until_sent(&b), 1);
+	expect(&b, 1, 0, 3);
+	mr_frag_free_bulk(b.caches[0], b.addrs[0] + MAG + 10, 246 - MAG);
+	mr_frag_free_bulk(b.caches[1], b.addrs[1] + 3, 253);
+	for (int i = 2; i < N_BESIDE; i++)
+		mr_frag_free_bulk(b.caches[i], b.addrs[i], 256);
+	close_beside(&b);
+}
+
 /* One more than there are places: what comes sends away what is there. */
 static void five_pools_pass_through_four_places(void **state)
 {
@@ -404,6 +444,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(full_magazine_goes_to_the_depot_of_its_pool),
 		cmocka_unit_test(partial_magazine_is_fetched_and_counted),
+		cmocka_unit_test(idle_calls_wait_for_more_but_not_for_ever),
 		cmocka_unit_test(five_pools_pass_through_four_places),
 		cmocka_unit_test(four_pools_do_not_meet),
 		cmocka_unit_test(
