@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The control queue: 5.1.6.5 of the specification. */
+#include <string.h>
+
+#include "virtio_core.h"
+
+enum {
+	OK = 0,
+	ERR = 1,
+	MAX_COMMAND_BYTES = 2048,
+	HASH_TYPES = 0x3f, /* as supported_hash_types says */
+
+	/* Classes, and their commands. */
+	RX = 0,
+	MAC = 1,
+	MAC_TABLE_SET = 0,
+	MAC_ADDR_SET = 1,
+	VLAN = 2,
+	VLAN_ADD = 0,
+	VLAN_DEL = 1,
+	ANNOUNCE = 3,
+	MQ = 4,
+	MQ_VQ_PAIRS_SET = 0,
+	MQ_RSS_CONFIG = 1,
+	MQ_HASH_CONFIG = 2,
+	GUEST_OFFLOADS = 5,
+	NOTF_COAL = 6,
+	COAL_TX_SET = 0,
+	COAL_RX_SET = 1,
+	COAL_VQ_SET = 2,
+	COAL_VQ_GET = 3,
+};
+
+/* A command as it came, and what goes back beside the acknowledgement. */
+struct command {
+	uint8_t class, number;
+	const uint8_t *bytes;
+	uint32_t n_bytes;
+	uint8_t result[8];
+	uint32_t n_result;
+};
+
+/* The driver sent something that no device can take. */
+static uint8_t wrong(struct vnet *v, const struct command *c, const char *why)
+{
+	model_violation(&v->model, "control %u.%u of %u bytes: %s", c->class,
+			c->number, c->n_bytes, why);
+	return ERR;
+}
+
+static uint8_t set_rx(struct vnet *v, const struct command *c)
+{
+	bool *const modes[] = { &v->promisc, &v->allmulti, &v->alluni,
+				&v->nomulti, &v->nouni,    &v->nobcast };
+
+	if (!vnet_has(v, c->number < 2 ? VNET_CTRL_RX : VNET_CTRL_RX_EXTRA))
+		return wrong(v, c, "without the feature");
+	if (c->number >= 6 || c->n_bytes != 1 || c->bytes[0] > 1)
+		return wrong(v, c, "not 0 or 1");
+	*modes[c->number] = c->bytes[0] != 0;
+	return OK;
+}
+
+/* One table of addresses. Bytes that it takes, 0: it is cut off. */
+static uint32_t table_bytes(const uint8_t *bytes, uint32_t n_bytes,
+			    uint32_t *ret_n)
+{
+	if (n_bytes < 4)
+		return 0;
+	*ret_n = vnet_get32(bytes);
+	return *ret_n <= (n_bytes - 4) / 6 ? 4 + 6 * *ret_n : 0;
+}
+
+static uint8_t set_mac_table(struct vnet *v, const struct command *c)
+{
+	uint32_t n_uni = 0, n_multi = 0, first, second;
+
+	first = table_bytes(c->bytes, c->n_bytes, &n_uni);
+	second = table_bytes(c->bytes + first, c->n_bytes - first, &n_multi);
+	if (first == 0 || second == 0 || first + second != c->n_bytes)
+		return wrong(v, c, "two tables, and their lengths");
+	for (uint32_t i = 0; i < n_uni; i++)
+		if ((c->bytes[4 + 6 * i] & 1) != 0)
+			return wrong(v, c, "a multicast address comes first");
+	for (uint32_t i = 0; i < n_multi; i++)
+		if ((c->bytes[first + 4 + 6 * i] & 1) == 0)
+			return wrong(v, c, "a unicast address comes second");
+	if (n_uni + n_multi > VNET_MAX_MACS)
+		return ERR;
+	memcpy(v->macs, c->bytes + 4, 6 * n_uni);
+	memcpy(v->macs + n_uni, c->bytes + first + 4, 6 * n_multi);
+	v->n_unicast = n_uni;
+	v->n_multicast = n_multi;
+	return OK;
+}
+
+static uint8_t set_mac(struct vnet *v, const struct command *c)
+{
+	if (c->number == MAC_TABLE_SET && vnet_has(v, VNET_CTRL_RX))
+		return set_mac_table(v, c);
+	if (c->number != MAC_ADDR_SET || !vnet_has(v, VNET_CTRL_MAC_ADDR))
+		return wrong(v, c, "without the feature");
+	if (c->n_bytes != 6 || (c->bytes[0] & 1) != 0)
+		return wrong(v, c, "no unicast address");
+	memcpy(v->mac, c->bytes, 6);
+	return OK;
+}
+
+static uint8_t set_vlan(struct vnet *v, const struct command *c)
+{
+	uint16_t vlan;
+
+	if (!vnet_has(v, VNET_CTRL_VLAN) || c->number > VLAN_DEL)
+		return wrong(v, c, "without the feature");
+	if (c->n_bytes != 2 || vnet_get16(c->bytes) > 4095)
+		return wrong(v, c, "no VLAN");
+	vlan = vnet_get16(c->bytes);
+	if (c->number == VLAN_ADD)
+		v->vlans[vlan / 8] |= (uint8_t)(1u << vlan % 8);
+	else
+		v->vlans[vlan / 8] &= (uint8_t) ~(1u << vlan % 8);
+	return OK;
+}
+
+static uint8_t set_pairs(struct vnet *v, const struct command *c)
+{
+	const uint16_t n = c->n_bytes == 2 ? vnet_get16(c->bytes) : 0;
+
+	if (!vnet_has(v, VNET_MQ) || n == 0 || n > v->config.n_pairs)
+		return wrong(v, c, "that many pairs");
+	v->n_active_pairs = n;
+	v->has_rss = false;
+	return OK;
+}
+
+/* {u8 length, key[]} at the end of a command. */
+static bool take_key(struct vnet_rss *rss, const uint8_t *bytes,
+		     uint32_t n_bytes)
+{
+	if (n_bytes == 0 || bytes[0] > VNET_KEY_BYTES ||
+	    n_bytes != 1u + bytes[0])
+		return false;
+	memset(rss->key, 0, sizeof(rss->key));
+	memcpy(rss->key, bytes + 1, bytes[0]);
+	return true;
+}
+
+static uint8_t set_rss(struct vnet *v, const struct command *c)
+{
+	struct vnet_rss rss = { 0 };
+	uint32_t n, n_tx;
+
+	if (!vnet_has(v, VNET_RSS))
+		return wrong(v, c, "without the feature");
+	if (c->n_bytes < 11)
+		return wrong(v, c, "cut off");
+	rss.types = vnet_get32(c->bytes);
+	rss.mask = vnet_get16(c->bytes + 4);
+	rss.unclassified = vnet_get16(c->bytes + 6);
+	n = rss.mask + 1u;
+	if ((n & rss.mask) != 0 || n > VNET_MAX_TABLE ||
+	    c->n_bytes < 11 + 2 * n || rss.unclassified >= v->config.n_pairs ||
+	    (rss.types & ~(uint32_t)HASH_TYPES) != 0)
+		return wrong(v, c, "types, mask or unclassified queue");
+	for (uint32_t i = 0; i < n; i++) {
+		rss.table[i] = vnet_get16(c->bytes + 8 + 2 * i);
+		if (rss.table[i] >= v->config.n_pairs)
+			return wrong(v, c, "the table names no queue");
+	}
+	n_tx = vnet_get16(c->bytes + 8 + 2 * n);
+	if (n_tx == 0 || n_tx > v->config.n_pairs ||
+	    !take_key(&rss, c->bytes + 10 + 2 * n, c->n_bytes - 10 - 2 * n))
+		return wrong(v, c, "max_tx_vq or key");
+	v->rss = rss;
+	v->has_rss = true;
+	v->n_active_pairs = (uint16_t)n_tx;
+	return OK;
+}
+
+static uint8_t set_hash(struct vnet *v, const struct command *c)
+{
+	struct vnet_rss rss = v->rss;
+
+	if (!vnet_has(v, VNET_HASH_REPORT))
+		return wrong(v, c, "without the feature");
+	if (c->n_bytes < 13 ||
+	    (vnet_get32(c->bytes) & ~(uint32_t)HASH_TYPES) != 0 ||
+	    vnet_get64(c->bytes + 4) != 0 ||
+	    !take_key(&rss, c->bytes + 12, c->n_bytes - 12))
+		return wrong(v, c, "types, reserved or key");
+	rss.types = vnet_get32(c->bytes);
+	v->rss = rss;
+	return OK;
+}
+
+static uint8_t set_mq(struct vnet *v, const struct command *c)
+{
+	switch (c->number) {
+	case MQ_VQ_PAIRS_SET:
+		return set_pairs(v, c);
+	case MQ_RSS_CONFIG:
+		return set_rss(v, c);
+	case MQ_HASH_CONFIG:
+		return set_hash(v, c);
+	default:
+		return wrong(v, c, "unknown");
+	}
+}
+
+static uint8_t set_offloads(struct vnet *v, const struct command *c)
+{
+	const uint64_t known =
+		VNET_BIT(VNET_GUEST_CSUM) | VNET_BIT(VNET_GUEST_TSO4) |
+		VNET_BIT(VNET_GUEST_TSO6) | VNET_BIT(VNET_GUEST_ECN) |
+		VNET_BIT(VNET_GUEST_USO4) | VNET_BIT(VNET_GUEST_USO6);
+
+	if (!vnet_has(v, VNET_CTRL_GUEST_OFFLOADS) || c->number != 0)
+		return wrong(v, c, "without the feature");
+	if (c->n_bytes != 8 ||
+	    (vnet_get64(c->bytes) & ~(known & v->features)) != 0)
+		return wrong(v, c, "offloads that were not negotiated");
+	v->guest_offloads = vnet_get64(c->bytes);
+	return OK;
+}
+
+static uint8_t set_all_coal(struct vnet *v, const struct command *c)
+{
+	if (!vnet_has(v, VNET_NOTF_COAL))
+		return wrong(v, c, "without the feature");
+	if (c->n_bytes != 8)
+		return wrong(v, c, "not two numbers");
+	for (uint32_t i = c->number == COAL_TX_SET; i < 2 * v->config.n_pairs;
+	     i += 2)
+		v->coal[i] = (struct vnet_coal){
+			.max_packets = vnet_get32(c->bytes),
+			.max_usecs = vnet_get32(c->bytes + 4),
+		};
+	return OK;
+}
+
+/* Kept and told, but interrupts come at once: a model has no time. */
+static uint8_t set_coal(struct vnet *v, struct command *c)
+{
+	const uint32_t n = c->number == COAL_VQ_SET ? 12 : 4;
+	uint16_t idx;
+
+	if (c->number == COAL_TX_SET || c->number == COAL_RX_SET)
+		return set_all_coal(v, c);
+	if (!vnet_has(v, VNET_VQ_NOTF_COAL) || c->number > COAL_VQ_GET)
+		return wrong(v, c, "without the feature");
+	if (c->n_bytes != n || vnet_get16(c->bytes + 2) != 0)
+		return wrong(v, c, "no queue and two numbers");
+	idx = vnet_get16(c->bytes);
+	if (idx >= 2 * v->config.n_pairs || !v->queues[idx].is_enabled)
+		return wrong(v, c, "no such queue");
+	if (c->number == COAL_VQ_SET) {
+		v->coal[idx].max_packets = vnet_get32(c->bytes + 4);
+		v->coal[idx].max_usecs = vnet_get32(c->bytes + 8);
+		return OK;
+	}
+	vnet_put32(c->result, v->coal[idx].max_packets);
+	vnet_put32(c->result + 4, v->coal[idx].max_usecs);
+	c->n_result = 8;
+	return OK;
+}
+
+static uint8_t set_announced(struct vnet *v, const struct command *c)
+{
+	if (!vnet_has(v, VNET_GUEST_ANNOUNCE) || c->number != 0 ||
+	    c->n_bytes != 0)
+		return wrong(v, c, "without the feature");
+	v->wants_announcement = false;
+	return OK;
+}
+
+static uint8_t obey(struct vnet *v, struct command *c)
+{
+	switch (c->class) {
+	case RX:
+		return set_rx(v, c);
+	case MAC:
+		return set_mac(v, c);
+	case VLAN:
+		return set_vlan(v, c);
+	case ANNOUNCE:
+		return set_announced(v, c);
+	case MQ:
+		return set_mq(v, c);
+	case GUEST_OFFLOADS:
+		return set_offloads(v, c);
+	case NOTF_COAL:
+		return set_coal(v, c);
+	default:
+		return wrong(v, c, "unknown");
+	}
+}
+
+static void answer(struct vnet *v, struct vnet_queue *q)
+{
+	const struct vnet_element *e = vnet_element(q, q->n_done);
+	const uint32_t room = vnet_capacity(e);
+	uint8_t bytes[MAX_COMMAND_BYTES];
+	const uint32_t n = vnet_gather(e, bytes, sizeof(bytes));
+	struct command c = { .n_result = 0 };
+	uint8_t ack;
+
+	if (n == UINT32_MAX || n < 2 || room < 1) {
+		vnet_give_up(v, q, "no command, or no room for its answer");
+		return;
+	}
+	v->stats.n_commands++;
+	c.class = bytes[0];
+	c.number = bytes[1];
+	c.bytes = bytes + 2;
+	c.n_bytes = n - 2;
+	if (v->faults.ctrl_refuses) {
+		v->stats.n_faults++;
+		ack = ERR;
+	} else {
+		ack = obey(v, &c);
+	}
+	if (c.n_result + 1 > room) {
+		vnet_give_up(v, q, "no room for the result of a command");
+		return;
+	}
+	vnet_scatter(e, 0, c.result, c.n_result);
+	vnet_scatter(e, room - 1, &ack, 1);
+	vnet_use(v, q, room);
+}
+
+void vnet_step_ctrl(struct vnet *v, struct vnet_queue *q)
+{
+	if (!vnet_queue_map(v, q))
+		return;
+	q->is_kicked = false;
+	do
+		vnet_fetch(v, q);
+	while (!vnet_want_kicks(v, q, true) && vnet_is_running(v) &&
+	       q->n_taken - q->n_told < q->size);
+	if (v->faults.ctrl_hangs) {
+		v->stats.n_faults += q->n_taken > q->n_done;
+		return;
+	}
+	while (q->n_done < q->n_taken && vnet_is_running(v))
+		answer(v, q);
+	vnet_tell(v, q);
+}
