@@ -73,7 +73,8 @@ struct rig {
 	uint32_t (*collect)(struct bed *bed, uint8_t *bytes, uint32_t room);
 };
 
-extern const struct rig rig_null, rig_pair, rig_pcap, rig_xdp, rig_nic;
+extern const struct rig rig_null, rig_pair, rig_pcap, rig_xdp, rig_nic,
+	rig_vfio;
 
 /* What a test wants. Zero is the default of each member. */
 struct wish {

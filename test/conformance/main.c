@@ -12,7 +12,7 @@
 #include "suite.h"
 
 static const struct rig *const rigs[] = { &rig_null, &rig_pair, &rig_pcap,
-					  &rig_xdp, &rig_nic };
+					  &rig_xdp,  &rig_nic,  &rig_vfio };
 static const struct part *const parts[] = { &part_rx, &part_tx, &part_owner,
 					    &part_life, &part_wait,
 					    &part_control };
@@ -41,7 +41,7 @@ int main(int argc, char **argv)
 	if (rig == NULL) {
 		fprintf(stderr,
 			"usage: %s RIG[,OPTION...] [PATTERN]\n"
-			"RIG: null, pair, pcap, xdp, nic\n",
+			"RIG: null, pair, pcap, xdp, nic, vfio\n",
 			argv[0]);
 		return 2;
 	}

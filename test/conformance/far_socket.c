@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <linux/if_packet.h>
+#include <net/ethernet.h>
+#include <net/if.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "far_socket.h"
+
+enum {
+	OPTION_IGNORE_OUTGOING = 23, /* PACKET_IGNORE_OUTGOING, Linux 4.20 */
+	RECEIVE_BUFFER_BYTES = 32 << 20,
+};
+
+struct far {
+	int fd;
+};
+
+static int open_socket(const char *interface)
+{
+	const int one = 1, n_bytes = RECEIVE_BUFFER_BYTES;
+	const struct sockaddr_ll addr = {
+		.sll_family = AF_PACKET,
+		.sll_protocol = htons(ETH_P_ALL),
+		.sll_ifindex = (int)if_nametoindex(interface),
+	};
+	/* Frames are addressed to nobody: a NIC has to be told to take them. */
+	const struct packet_mreq all = { .mr_ifindex = addr.sll_ifindex,
+					 .mr_type = PACKET_MR_PROMISC };
+	const int fd =
+		socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	assert_true(fd >= 0);
+	setsockopt(fd, SOL_PACKET, OPTION_IGNORE_OUTGOING, &one, sizeof(one));
+	setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &n_bytes, sizeof(n_bytes));
+	setsockopt(fd, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &all, sizeof(all));
+	assert_int_equal(bind(fd, (const struct sockaddr *)&addr, sizeof(addr)),
+			 0);
+	return fd;
+}
+
+void far_socket_open(struct bed *bed, const char *interface)
+{
+	struct far *far = calloc(1, sizeof(*far));
+
+	assert_non_null(far);
+	bed->far = far;
+	far->fd = open_socket(interface);
+}
+
+void far_socket_close(struct bed *bed)
+{
+	struct far *far = bed->far;
+
+	if (far == NULL)
+		return;
+	if (far->fd >= 0)
+		close(far->fd);
+	free(far);
+	bed->far = NULL;
+}
+
+bool far_socket_inject(struct bed *bed, const uint8_t *bytes, uint32_t n_bytes)
+{
+	const struct far *far = bed->far;
+
+	if (send(far->fd, bytes, n_bytes, 0) == (ssize_t)n_bytes)
+		return true;
+	if (errno != EAGAIN && errno != ENOBUFS)
+		fail_msg("send of %u bytes: %s", n_bytes, strerror(errno));
+	return false;
+}
+
+uint32_t far_socket_collect(struct bed *bed, uint8_t *bytes, uint32_t room)
+{
+	const struct far *far = bed->far;
+	ssize_t n;
+
+	while ((n = recv(far->fd, bytes, room, 0)) > 0)
+		if (traffic_is_ours(bytes, (uint32_t)n))
+			return (uint32_t)n;
+	return 0;
+}

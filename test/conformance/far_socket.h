@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A far side that is a packet socket on an interface. Members of a rig. */
+#ifndef CONFORMANCE_FAR_SOCKET_H
+#define CONFORMANCE_FAR_SOCKET_H
+
+#include "bed.h"
+
+void far_socket_open(struct bed *bed, const char *interface);
+void far_socket_close(struct bed *bed);
+bool far_socket_inject(struct bed *bed, const uint8_t *bytes, uint32_t n_bytes);
+uint32_t far_socket_collect(struct bed *bed, uint8_t *bytes, uint32_t room);
+
+#endif

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * NICs that the environment names, real or emulated, joined by a cable:
+ * MR_NIC, under test, and at its other end MR_NIC_FAR, an interface of the
+ * kernel's. MR_NIC_OPTIONS follow the spec, as mode=zc. What is on them before
+ * and after is the caller's.
+ *
+ * nic: MR_NIC is an interface, for the xdp driver.
+ * vfio: MR_NIC is a PCI address that vfio-pci has, for a driver of ours.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "far_socket.h"
+
+static const char *probe(void)
+{
+	static const char *const names[] = { "MR_NIC", "MR_NIC_FAR",
+					     "MR_NIC_OPTIONS" };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (getenv(names[i]) == NULL)
+			return "MR_NIC, MR_NIC_FAR and MR_NIC_OPTIONS name no "
+			       "NICs to test on";
+	return NULL;
+}
+
+static uint32_t ring_of(const struct bed *bed)
+{
+	return bed->wish.ring_entries != 0 ? bed->wish.ring_entries : 1024;
+}
+
+static void setup_nic(struct bed *bed)
+{
+	far_socket_open(bed, getenv("MR_NIC_FAR"));
+	/* igb uses 1 KiB of such a chunk: there, the port chooses its mode. */
+	snprintf(bed->spec, sizeof(bed->spec), "xdp:%s,ring=%u,promisc,%s",
+		 getenv("MR_NIC"), ring_of(bed),
+		 bed->wish.page_bytes == 2048 ? "mode=auto" :
+						getenv("MR_NIC_OPTIONS"));
+}
+
+static const struct bad_spec bad_nic_specs[] = {
+	{ "xdp:mrnone", -ENODEV, "mrnone" },
+	{ NULL, 0, NULL },
+};
+
+const struct rig rig_nic = {
+	.driver = "xdp",
+	.name = "nic",
+	.traits = RIG_IN | RIG_OUT | RIG_LIVE | RIG_CHECKS | RIG_REGISTERS |
+		  RIG_EXCLUSIVE,
+	.min_frame_bytes = 60, /* Ethernet's 64 without FCS: NICs pad to it */
+	.max_frame_bytes = 1514,
+	.max_sg_frame_bytes = 1514,
+	.n_sleeps = 2000,
+	.n_reopens = 3,
+	.bad_specs = bad_nic_specs,
+	.probe = probe,
+	.setup = setup_nic,
+	.teardown = far_socket_close,
+	.inject = far_socket_inject,
+	.collect = far_socket_collect,
+};
+
+static void setup_vfio(struct bed *bed)
+{
+	const char *options = getenv("MR_NIC_OPTIONS");
+
+	far_socket_open(bed, getenv("MR_NIC_FAR"));
+	snprintf(bed->spec, sizeof(bed->spec), "vfio:%s,ring=%u,promisc%s%s%s",
+		 getenv("MR_NIC"), ring_of(bed),
+		 bed->wish.is_sg ? ",mtu=9000" : "",
+		 options[0] != '\0' ? "," : "", options);
+}
+
+static const struct bad_spec bad_vfio_specs[] = {
+	{ "vfio:", -EINVAL, "" },
+	{ "vfio:0000:00:1d.7", -ENODEV, "0000:00:1d.7" },
+	{ NULL, 0, NULL },
+};
+
+const struct rig rig_vfio = {
+	.driver = "vfio",
+	.traits = RIG_IN | RIG_OUT | RIG_LIVE | RIG_CHECKS | RIG_REGISTERS |
+		  RIG_EXCLUSIVE,
+	.min_frame_bytes = 60,
+	.max_frame_bytes = 1514,
+	.max_sg_frame_bytes = 1514,
+	.n_sleeps = 2000,
+	.n_reopens = 3,
+	.bad_specs = bad_vfio_specs,
+	.probe = probe,
+	.setup = setup_vfio,
+	.teardown = far_socket_close,
+	.inject = far_socket_inject,
+	.collect = far_socket_collect,
+};
