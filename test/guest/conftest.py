@@ -12,19 +12,28 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "netns")]
 
 # pylint: disable=wrong-import-position
-from fetch import Missing  # noqa: E402
-from guest import Guest, Nic  # noqa: E402
+from fetch import QEMU_MIN, Missing  # noqa: E402
+from guest import BUILD, Guest, Nic  # noqa: E402
+from probe import Probe  # noqa: E402
 
-BUILD = Path(os.environ.get("MR_BUILD") or HERE.parents[1] / "build")
 CONFORMANCE = BUILD / "test" / "conformance" / "conformance"
 PROGRAMS = [BUILD / "test" / "netns" / "netns-probe",
             BUILD / "apps" / "l2fwd" / "mr-l2fwd"]
-
-
 KERNEL = os.environ.get("MR_GUEST_KERNEL", "newest")
+# What the kernel says of a NIC that writes where it may not, and of itself.
+FAULTS = ("DMAR: ", "BUG", "WARNING", "Call Trace", "Tx Unit Hang",
+          "Reset adapter")
 
 
-def boot(nics, programs=(), **options):
+def need_driver(kind):
+    """Skip unless our driver for NICs of this kind was built."""
+    driver = "virtio" if kind.startswith("virtio") else "intel"
+    table = BUILD / "drivers" / "driver_table.c"
+    if driver not in table.read_text(encoding="ascii"):
+        pytest.skip(f"the driver {driver} is not built")
+
+
+def boot(nics, programs=(), needs_all=True, **options):
     """A guest with our programs, or a skip that says what is missing.
 
     Its kernel's igb has zero-copy since 6.14.
@@ -34,20 +43,49 @@ def boot(nics, programs=(), **options):
         if not program.exists():
             pytest.skip(f"{program} is not built")
     try:
-        return Guest(nics, programs, kernel=KERNEL, **options)
+        guest = Guest(nics, programs, kernel=KERNEL, **options)
     except Missing as why:
         pytest.skip(str(why))
+    if len(guest.nics) < len(nics) and needs_all:
+        pytest.skip(f"QEMU {guest.qemu_version} has no igb, {QEMU_MIN} has")
+    return guest
 
 
-@pytest.fixture(scope="module")
-def igb_guest():
-    """Two igb on our wires."""
-    with boot([Nic("nic0"), Nic("nic1")]) as guest:
-        yield guest
+def spec_of(guest, name):
+    """How a port on a NIC is opened: one called -xdp by way of the kernel."""
+    if name not in guest.wires:
+        pytest.skip(f"QEMU {guest.qemu_version} has no igb, {QEMU_MIN} has")
+    if name.endswith("-xdp"):
+        return f"xdp:{name}" + (",mode=zc" if name == "igb-xdp" else "")
+    need_driver(name)
+    return f"vfio:{guest.nic(name).bdf}"
+
+
+def check_log(guest):
+    """No fault is in the kernel's log; it is empty afterwards."""
+    status, log = guest.run("dmesg -c")
+    assert status == 0
+    for word in FAULTS:
+        assert word not in log, log
 
 
 @pytest.fixture
-def two_cpus():
-    """As igb_guest, with a queue for each of two processors."""
-    with boot([Nic("nic0")], n_cpus=2) as guest:
-        yield guest
+def guest(machine):
+    """The module's guest with quiet wires, and no fault afterwards."""
+    for wire in machine.wires.values():
+        wire.drain()
+    machine.run("dmesg -c >/dev/null")
+    yield machine
+    check_log(machine)
+
+
+@pytest.fixture
+def probe(guest):
+    """A probe with a pool, and no page missing at its end."""
+    a_probe = Probe(guest)
+    try:
+        a_probe.do("pool", 16384)
+        yield a_probe
+        a_probe.close()
+    finally:
+        a_probe.kill()

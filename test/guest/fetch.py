@@ -28,8 +28,9 @@ KERNEL_SUITES = ["bookworm", "bookworm-backports", "trixie",
                  "trixie-backports"]
 # Packages of a kernel; before 6.19 everything was in linux-image.
 KERNEL_PACKAGES = ["linux-binary-", "linux-modules-"]
-# QEMU's igb came with 8.0; the emulation this is tested with is 10's.
-QEMU_MIN = 8
+# QEMU's igb came with 8.0; the emulation this is tested with is 10's. 7.2 has
+# all else: it serves where nothing newer can be fetched.
+QEMU_MIN, QEMU_LEAST = 8, 7
 
 
 class Missing(Exception):
@@ -121,10 +122,20 @@ class Cache:
         return next(root.glob("**/bin/busybox"))
 
     def qemu(self):
-        """(program, environment, options) of a QEMU that has igb."""
+        """(program, environment, options) of a QEMU, if possible with igb."""
         system = shutil.which("qemu-system-x86_64")
-        if system and qemu_major(system, os.environ) >= QEMU_MIN:
+        major = qemu_major(system, os.environ) if system else 0
+        if major >= QEMU_MIN:
             return system, dict(os.environ), []
+        try:
+            return self._own_qemu()
+        except Missing:
+            if major < QEMU_LEAST:
+                raise
+            return system, dict(os.environ), []
+
+    def _own_qemu(self):
+        """As qemu(), unpacked in the cache folder."""
         root = self.folder / "qemu"
         program = root / "usr" / "bin" / "qemu-system-x86_64"
         if not program.exists():

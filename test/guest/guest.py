@@ -14,14 +14,17 @@ import os
 import select
 import shutil
 import socket
+import struct
 import subprocess
 import tempfile
 import time
 from pathlib import Path
 
 import image
-from fetch import Cache
+from fetch import QEMU_MIN, Cache, qemu_major
 
+BUILD = Path(os.environ.get("MR_BUILD") or
+             Path(__file__).resolve().parents[2] / "build")
 BOOT_LIMIT_S = 120
 COMMAND_LIMIT_S = 60
 END_LIMIT_S = 10
@@ -29,37 +32,81 @@ END_LIMIT_S = 10
 N_CHANNELS = 2
 # Drivers of the NICs that a guest may get, and what tests need beside them.
 MODULES = ["af_packet", "veth", "igb", "e1000e", "virtio_pci", "virtio_net",
-           "xsk_diag"]
+           "xsk_diag", "vfio", "vfio_virqfd", "vfio_iommu_type1", "vfio_pci"]
+# Kinds of NIC: QEMU's model and options of it. virtio as our driver wants it:
+# of version 1, and behind the IOMMU.
+VIRTIO = ("virtio-net-pci", "disable-legacy=on,iommu_platform=on")
+KINDS = {
+    "igb": ("igb", ""),
+    "e1000e": ("e1000e", ""),
+    "virtio-net": ("virtio-net-pci", ""),
+    "virtio-split": VIRTIO,
+    "virtio-packed": (VIRTIO[0], VIRTIO[1] + ",packed=on"),
+    "virtio-in-order": (VIRTIO[0], VIRTIO[1] + ",packed=on,in_order=on"),
+}
+# How QEMU is told of a wire, by its kind.
+NETDEVS = {
+    "dgram": "dgram,id={name},local.type=unix,local.path={folder}/{name}.qemu,"
+             "remote.type=unix,remote.path={folder}/{name}.host",
+    "stream": "stream,id={name},addr.type=unix,addr.path={folder}/{name}.host",
+    "hub": "hubport,id={name},hubid={hub}",
+    "tap": "tap,id={name},ifname={name},script=no,downscript=no,"
+           "queues={queues}",
+}
 
 
 class Nic:
-    """An emulated NIC of the guest: what it is, and what its wire ends in."""
+    """An emulated NIC of the guest: what it is, and what its wire ends in.
 
+    wire: "dgram", datagrams of a frame each; "stream", see Stream; "tap", an
+    interface of this name that the caller made, with as many queues; or a
+    number: joined with the others that have it. Only what is in a slot of its
+    own bridge can be unplugged.
+    """
+
+    # pylint: disable=too-many-arguments
     n_made = 0
 
-    def __init__(self, name, model="igb", hub=None, options=""):
+    def __init__(self, name, kind="igb", wire="dgram", options="", queues=1,
+                 is_pluggable=False):
         Nic.n_made += 1
         self.name = name
-        self.model = model
-        self.hub = hub  # a number: joined with the others on that hub
-        self.options = options
+        self.kind = kind
+        self.wire = wire
+        self.queues = queues
+        self.is_pluggable = is_pluggable
         self.mac = f"52:54:00:6d:72:{Nic.n_made & 0xff:02x}"
+        self.bdf = None  # "0000:00:02.0", when it has a place
+        self.options = ",".join(filter(None, [KINDS[kind][1], options]))
 
-    def arguments(self, folder, place):
-        """QEMU's options for it, the place-th one."""
-        if self.hub is not None:
-            netdev = f"hubport,id={self.name},hubid={self.hub}"
+    def device(self):
+        """It as QEMU's -device or device_add has it, but for its place."""
+        device = {"driver": KINDS[self.kind][0], "id": f"{self.name}-nic",
+                  "netdev": self.name, "mac": self.mac}
+        device.update(option.split("=") for option in self.options.split(",")
+                      if option)
+        if self.is_pluggable:
+            device["bus"] = f"{self.name}-slot"
+        return device
+
+    def arguments(self, folder, place, n_bridges):
+        """QEMU's options for it, the place-th one, behind n_bridges."""
+        # Every second slot: the virtual functions of an igb are 16 and 17
+        # slots on.
+        slot = f"{2 + 2 * place:02x}"
+        wire = "hub" if isinstance(self.wire, int) else self.wire
+        words = ["-netdev", NETDEVS[wire].format(
+            name=self.name, folder=folder, hub=self.wire, queues=self.queues)]
+        device = self.device()
+        if self.is_pluggable:
+            words += ["-device", f"pcie-root-port,id={device['bus']},"
+                      f"chassis={place},addr=0x{slot}"]
+            self.bdf = f"0000:{1 + n_bridges:02x}:00.0"
         else:
-            netdev = (f"dgram,id={self.name},local.type=unix,"
-                      f"local.path={folder}/{self.name}.qemu,"
-                      f"remote.type=unix,"
-                      f"remote.path={folder}/{self.name}.host")
-        options = "," + self.options if self.options else ""
-        return ["-netdev", netdev, "-device",
-                # Every second slot: the virtual functions of an igb are 16
-                # and 17 slots on.
-                f"{self.model},netdev={self.name},mac={self.mac},"
-                f"addr={2 + 2 * place:#x}{options}"]
+            device["addr"] = "0x" + slot
+            self.bdf = f"0000:00:{slot}.0"
+        return words + ["-device", ",".join(
+            f"{key}={value}" for key, value in device.items())]
 
 
 class Wire:
@@ -109,6 +156,56 @@ class Wire:
         self.socket.close()
 
 
+class Stream:
+    """Our end of a NIC's wire: each frame behind its length, in 4 bytes.
+
+    Many frames go over in one piece: QEMU puts them into the NIC at once.
+    """
+
+    def __init__(self, folder, name):
+        self.listener = socket.socket(socket.AF_UNIX)
+        self.listener.bind(f"{folder}/{name}.host")
+        self.listener.listen(1)
+        self.socket = None
+        self.pending = bytearray()
+
+    def _connect(self):
+        """QEMU calls; it is there when the guest is up."""
+        if self.socket is None:
+            self.listener.settimeout(BOOT_LIMIT_S)
+            self.socket = self.listener.accept()[0]
+
+    def send_all(self, frames):
+        """Put frames on the wire in one piece."""
+        self._connect()
+        self.socket.settimeout(COMMAND_LIMIT_S)
+        self.socket.sendall(b"".join(
+            struct.pack("!I", len(frame)) + frame for frame in frames))
+
+    def receive(self, n, limit_s=COMMAND_LIMIT_S):
+        """The next n frames from the guest; fewer if they do not come."""
+        self._connect()
+        frames = []
+        deadline = time.monotonic() + limit_s
+        while len(frames) < n:
+            n_bytes = int.from_bytes(self.pending[:4], "big")
+            if len(self.pending) >= 4 + n_bytes > 4:
+                frames.append(bytes(self.pending[4:4 + n_bytes]))
+                del self.pending[:4 + n_bytes]
+                continue
+            left_s = max(0, deadline - time.monotonic())
+            if not select.select([self.socket], [], [], left_s)[0]:
+                break
+            self.pending += self.socket.recv(1 << 20)
+        return frames
+
+    def close(self):
+        """Close our end."""
+        self.listener.close()
+        if self.socket is not None:
+            self.socket.close()
+
+
 class Channel:
     """A serial line of the guest that a program there reads and writes."""
 
@@ -144,14 +241,24 @@ class Channel:
         self.pending = b""
 
 
+WIRES = {"dgram": Wire, "stream": Stream}
+
+
 class Guest:
     """The machine. See the module's text."""
 
+    # pylint: disable=too-many-arguments
     def __init__(self, nics=(), programs=(), kernel="newest", n_cpus=1,
-                 memory_mb=1024, modules=(), accel="tcg", say=print):
-        self.nics = list(nics)
+                 memory_mb=1024, modules=(), accel="tcg", say=print,
+                 files=(), append="", options=(), prefix=()):
+        """files: (of the host, in the guest); append: words for the kernel;
+        options: more for QEMU; prefix: a command that runs QEMU."""
         self.programs = list(programs)
         self.modules = MODULES + list(modules)
+        self.files = list(files)
+        self.append = append
+        self.options = list(options)
+        self.prefix = list(prefix)
         self.n_cpus = n_cpus
         self.memory_mb = memory_mb
         self.accel = accel
@@ -159,21 +266,28 @@ class Guest:
         self.kernel = cache.kernel(kernel)
         self.busybox = cache.busybox()
         self.qemu, self.env, self.qemu_options = cache.qemu()
+        # Those that this QEMU can emulate.
+        self.qemu_version = qemu_major(self.qemu, self.env)
+        self.nics = [nic for nic in nics
+                     if nic.kind != "igb" or self.qemu_version >= QEMU_MIN]
         self.folder = None
         self.process = None
         self.wires = {}
         self.channels = []
         self.pending = b""
+        self.qmp_stream = None
+        self.events = []
 
     def __enter__(self):
         self.folder = Path(tempfile.mkdtemp(prefix="mr-guest-"))
         try:
             for nic in self.nics:
-                if nic.hub is None:
-                    self.wires[nic.name] = Wire(self.folder, nic.name)
+                if nic.wire in WIRES:
+                    self.wires[nic.name] = WIRES[nic.wire](self.folder,
+                                                           nic.name)
             image.build(self.folder / "initramfs", self.kernel, self.busybox,
                         self.modules, [(n.mac, n.name) for n in self.nics],
-                        self.programs)
+                        self.programs, self.files)
             self._start()
             self._read_until(b"@@ready\n", BOOT_LIMIT_S)
             for i in range(N_CHANNELS):
@@ -190,6 +304,8 @@ class Guest:
             self.process.wait(END_LIMIT_S)
             self.process.stdin.close()
             self.process.stdout.close()
+        if self.qmp_stream is not None:
+            self.qmp_stream.close()
         for wire in self.wires.values():
             wire.close()
         for channel in self.channels:
@@ -199,7 +315,7 @@ class Guest:
     def _start(self):
         vmlinuz = next(iter(sorted(self.kernel.glob("**/vmlinuz*"))))
         command = [
-            self.qemu, *self.qemu_options,
+            *self.prefix, self.qemu, *self.qemu_options,
             "-machine", "q35,kernel-irqchip=split" if self.accel == "kvm"
             else "q35",
             "-accel", "tcg,thread=multi" if self.accel == "tcg"
@@ -215,7 +331,8 @@ class Guest:
             # the kernel reports, not a silent corruption.
             # On a busy host an emulated timer looks broken: no_timer_check.
             "-append", "console=ttyS0 panic=-1 quiet intel_iommu=on "
-                       "iommu=nopt iommu.strict=1 no_timer_check",
+                       "iommu=nopt iommu.strict=1 no_timer_check "
+                       + self.append,
             "-serial", f"file:{self.folder}/console",
             "-chardev", "stdio,id=control,signal=off",
             "-serial", "chardev:control",
@@ -223,9 +340,11 @@ class Guest:
                 "-serial", f"unix:{self.folder}/channel{i},server=on,"
                            "wait=off")),
             "-qmp", f"unix:{self.folder}/qmp,server=on,wait=off",
+            *self.options,
         ]
         for place, nic in enumerate(self.nics):
-            command += nic.arguments(self.folder, place)
+            command += nic.arguments(self.folder, place, sum(
+                other.is_pluggable for other in self.nics[:place]))
         with open(self.folder / "qemu", "wb") as errors:
             # pylint: disable=consider-using-with
             self.process = subprocess.Popen(
@@ -275,20 +394,63 @@ class Guest:
                 text += path.read_text(errors="replace")[-4000:]
         return text
 
+    def _qmp_answer(self):
+        """QEMU's next answer; events are kept."""
+        while True:
+            answer = json.loads(self.qmp_stream.readline())
+            if "event" not in answer:
+                return answer
+            self.events.append(answer)
+
     def qmp(self, command, **arguments):
         """One command to QEMU itself, as set_link or device_del."""
-        with socket.socket(socket.AF_UNIX) as sock:
-            sock.settimeout(END_LIMIT_S)
-            sock.connect(str(self.folder / "qmp"))
-            stream = sock.makefile("rw", encoding="utf-8")
-            stream.readline()  # the greeting
-            for request in ({"execute": "qmp_capabilities"},
-                            {"execute": command, "arguments": arguments}):
-                stream.write(json.dumps(request) + "\n")
-                stream.flush()
-                answer = json.loads(stream.readline())
-                while "event" in answer:
-                    answer = json.loads(stream.readline())
+        if self.qmp_stream is None:
+            with socket.socket(socket.AF_UNIX) as sock:
+                sock.settimeout(END_LIMIT_S)
+                sock.connect(str(self.folder / "qmp"))
+                self.qmp_stream = sock.makefile("rw", encoding="utf-8")
+            self.qmp_stream.readline()  # the greeting
+            self.qmp("qmp_capabilities")
+        self.qmp_stream.write(json.dumps(
+            {"execute": command, "arguments": arguments}) + "\n")
+        self.qmp_stream.flush()
+        answer = self._qmp_answer()
         if "error" in answer:
             raise RuntimeError(f"{command}: {answer['error']['desc']}")
         return answer["return"]
+
+    def wait_for_event(self, name, limit_s=END_LIMIT_S):
+        """The next event of QEMU's by this name; None if it does not come."""
+        deadline = time.monotonic() + limit_s
+        while time.monotonic() < deadline:
+            self.qmp("query-status")  # events come before its answer
+            for event in self.events:
+                if event["event"] == name:
+                    self.events.remove(event)
+                    return event
+            time.sleep(0.1)
+        return None
+
+    def nic(self, name):
+        """A NIC by its name."""
+        return next(nic for nic in self.nics if nic.name == name)
+
+    def restart(self):
+        """Pull the reset line of the machine, and wait until it is up."""
+        self.pending = b""
+        self.qmp("set-action", reboot="reset")
+        self.qmp("system_reset")
+        self._read_until(b"@@ready\n", BOOT_LIMIT_S)
+        self.qmp("set-action", reboot="shutdown")
+
+    def bind(self, nic, driver):
+        """Give a NIC to a driver of the guest's kernel, as vfio-pci."""
+        device = f"/sys/bus/pci/devices/{nic.bdf}"
+        status, text = self.run(
+            f"echo {driver} >{device}/driver_override && "
+            f"{{ [ ! -e {device}/driver ] || "
+            f"echo {nic.bdf} >{device}/driver/unbind; }} && "
+            f"echo {nic.bdf} >/sys/bus/pci/drivers_probe && "
+            f"readlink {device}/driver")
+        if status != 0 or not text.strip().endswith("/" + driver):
+            raise RuntimeError(f"{nic.name} was not given to {driver}: {text}")

@@ -108,21 +108,26 @@ def libraries_of(program):
         yield path, path
 
 
+def add_library(image, name, path):
+    """A shared library, by the name that programs ask for."""
+    # The loader has its full path in each program, others are searched.
+    place = name.lstrip("/") if name.startswith("/") else f"lib/{name}"
+    image.file(place, Path(path).read_bytes(), 0o755)
+
+
 def add_program(image, path, name=None):
     """A program, executable as /bin/name, and what it is linked with."""
     path = Path(path)
     image.file(f"bin/{name or path.name}", path.read_bytes(), 0o755)
-    for library, file in libraries_of(path):
-        # The loader has its full path in each program, others are searched.
-        place = library.lstrip("/") if library.startswith("/") else \
-            f"lib/{library}"
-        image.file(place, Path(file).read_bytes(), 0o755)
+    for library in libraries_of(path):
+        add_library(image, *library)
 
 
-def build(path, kernel, busybox, modules, nics, programs):
+def build(path, kernel, busybox, modules, nics, programs, files):
     """Write the initramfs.
 
-    modules: names; nics: (mac, name) pairs; programs: files of the host.
+    modules: names; nics: (mac, name) pairs; programs: files of the host;
+    files: (file of the host, its name in the guest), with their libraries.
     """
     image = Initramfs()
     image.file("init", (HERE / "init").read_bytes(), 0o755)
@@ -143,5 +148,9 @@ def build(path, kernel, busybox, modules, nics, programs):
             add_program(image, found)
     for program in programs:
         add_program(image, program)
+    for file, name in files:
+        image.file(name.lstrip("/"), Path(file).read_bytes(), 0o755)
+        for library in libraries_of(file):
+            add_library(image, *library)
     # Programs of the build tree look for libraries beside themselves too.
     image.write(path)

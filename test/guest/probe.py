@@ -16,7 +16,7 @@ START_LIMIT_S = 20
 class Probe:
     """A running probe. close() checks that no page is missing."""
 
-    def __init__(self, guest, channel=0):
+    def __init__(self, guest, channel=0, command="netns-probe"):
         self.guest = guest
         self.channel = guest.channels[channel]
         self.channel.drain()
@@ -26,7 +26,7 @@ class Probe:
             # A serial line has no end of input: the word "quit" makes one.
             f"stty -F {device} raw -echo; setsid sh -c 'echo ready; "
             "while read -r l; do "
-            '[ "$l" = quit ] && break; echo "$l"; done | netns-probe\' '
+            f'[ "$l" = quit ] && break; echo "$l"; done | {{ {command}; }}\' '
             f"<{device} >{device} 2>{self.log} & echo $!")
         assert status == 0, text
         self.group = int(text)
@@ -78,3 +78,20 @@ class Probe:
         """End of input: it closes all and tells what is left in flight."""
         last = self.ask("quit")
         assert last["ok"], f"pages in flight at the end: {last}"
+
+
+def check_idle(probe, port=0, pool=0):
+    """Laws, and that only the port's own buffers are in flight."""
+    stats = probe.stats(port)
+    pool_stats = probe.do("pool-stats", pool)
+    assert pool_stats["free"] + pool_stats["in_flight"] == \
+        pool_stats["population"]
+    return stats
+
+
+def wait_for_link(probe, is_up, limit_s=15, port=0):
+    """Until the port says so."""
+    deadline = time.monotonic() + limit_s
+    while probe.do("link", port)["up"] != is_up:
+        assert time.monotonic() < deadline, f"no link event: {is_up}"
+        time.sleep(0.1)

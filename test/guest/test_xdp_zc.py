@@ -6,117 +6,35 @@ checked on the wire is compared with frames made here, not with what the
 driver says about itself; and the IOMMU of the guest reports a device that
 writes where it may not.
 """
-import json
-import struct
 import time
 
 import pytest
 
+from conftest import boot, check_log
+from forwarder import end_l2fwd, start_l2fwd
+from guest import Nic
 from lib import laws
 from lib.wire import frame
-from probe import Probe
+from probe import Probe, check_idle, wait_for_link
+from traffic import (MAX_BYTES, WINDOW, Traffic, all_lengths, echo, own_flow,
+                     padded, run_all)
 
 SPEC = "xdp:nic0,mode=zc"
-# Ethernet's shortest frame without FCS: emulated NICs pad to it.
-MIN_BYTES = 60
-MAX_BYTES = 1514
-QUIET_S = 1.5
-WINDOW = 200
 
 
-def padded(data):
-    """As it looks on the wire."""
-    return data + b"\0" * (MIN_BYTES - len(data))
-
-
-class Traffic:
-    """Frames of ours into one wire, and what comes out of another.
-
-    At most `window` of them are under way: the guest is slower than we, and a
-    ring that overflows is not what most tests are about.
-    """
-
-    def __init__(self, source, sink, frames, window=None):
-        self.window = window or len(frames)
-        self.n_sent = 0
-        self.source, self.sink = source, sink
-        self.waiting = list(reversed(frames))
-        self.received = []
-
-    def step(self):
-        """Send and receive what can be without waiting."""
-        for _ in range(32):
-            if not self.waiting or \
-                    self.n_sent - len(self.received) >= self.window or \
-                    not self.source.try_send(self.waiting[-1]):
-                break
-            self.waiting.pop()
-            self.n_sent += 1
-        while (data := self.sink.receive()) is not None:
-            self.received.append(data)
-
-    def run(self, n, limit_s=60):
-        """Until n frames came out, or none for a while."""
-        run_all([self], n, limit_s)
-        return self.received
-
-
-def run_all(ways, n, limit_s=60):
-    """Several at once, until n frames came out of each."""
-    deadline = time.monotonic() + limit_s
-    quiet_since = time.monotonic()
-    before = None
-    while any(len(way.received) < n for way in ways) and \
-            time.monotonic() < min(deadline, quiet_since + QUIET_S):
-        for way in ways:
-            way.step()
-        now = [len(way.received) for way in ways]
-        if now != before:
-            before = now
-            quiet_since = time.monotonic()
-        else:
-            time.sleep(0.001)
+@pytest.fixture(scope="module")
+def machine():
+    """Two igb on our wires."""
+    with boot([Nic("nic0"), Nic("nic1")]) as guest:
+        yield guest
 
 
 @pytest.fixture
-def guest(igb_guest):
-    """The guest with quiet wires; afterwards no fault may be in its log."""
-    for wire in igb_guest.wires.values():
-        wire.drain()
-    igb_guest.run("dmesg -c >/dev/null")
-    yield igb_guest
-    status, log = igb_guest.run("dmesg")
-    assert status == 0
-    for word in ("DMAR: ", "BUG", "WARNING", "Call Trace", "Tx Unit Hang",
-                 "Reset adapter"):
-        assert word not in log, log
-
-
-@pytest.fixture
-def probe(guest):
-    """A probe with a pool, and no page missing at its end."""
-    a_probe = Probe(guest)
-    try:
-        a_probe.do("pool", 16384)
-        yield a_probe
-        a_probe.close()
-    finally:
-        a_probe.kill()
-
-
-def check_idle(probe, port=0, pool=0):
-    """Laws, and that only the port's own buffers are in flight."""
-    stats = probe.stats(port)
-    pool_stats = probe.do("pool-stats", pool)
-    assert pool_stats["free"] + pool_stats["in_flight"] == \
-        pool_stats["population"]
-    return stats
-
-
-def all_lengths(n):
-    """n frames of all lengths from 14 up, in a shuffled but fixed order."""
-    span = MAX_BYTES - 14 + 1
-    return [frame(14 + (i * 677) % span, i) for i in range(n)]
+def two_cpus():
+    """One igb with a queue for each of two processors."""
+    with boot([Nic("nic0")], n_cpus=2) as guest:
+        guest.run("dmesg -c >/dev/null")
+        yield guest
 
 
 def test_mode(probe):
@@ -137,7 +55,7 @@ def test_every_length_echoed(guest, probe):
     probe.do("open", SPEC)
     frames = all_lengths(MAX_BYTES - 14 + 1)
     assert len({len(f) for f in frames}) == len(frames)
-    echo(guest, probe, frames)
+    echo(guest.wires["nic0"], probe, frames)
     stats = check_idle(probe)
     queue = stats["queues"][0]
     assert queue["rx"]["received"] == len(frames), stats
@@ -159,18 +77,6 @@ def test_tx_completions(guest, probe):
     tx = check_idle(probe)["queues"][0]["tx"]
     assert tx["completed"] == tx["accepted"] == len(expected), tx
     assert not any(tx["drops"].values()), tx
-
-
-def echo(guest, probe, frames, port=0, window=WINDOW):
-    """Frames in, and out again the same."""
-    traffic = Traffic(guest.wires["nic0"], guest.wires["nic0"], frames,
-                      window)
-    probe.begin("forward", port)
-    got = traffic.run(len(frames))
-    probe.begin("flush", port, 5000)  # the next line ends "forward"
-    assert probe.answer()["ok"]
-    assert probe.answer()["pending"] == 0
-    assert [padded(f) for f in frames] == [padded(f) for f in got]
 
 
 @pytest.mark.parametrize("ring", [64, 256])
@@ -201,7 +107,7 @@ def test_starved(guest, probe, ring):
     lost = sum(stats["queues"][0]["rx"]["drops"].values()) + \
         sum(stats["device_drops"].values())
     assert held + late + lost == len(frames), stats
-    echo(guest, probe, [frame(60 + i, i) for i in range(1000)],
+    echo(guest.wires["nic0"], probe, [frame(60 + i, i) for i in range(1000)],
          window=ring // 2)
 
 
@@ -223,7 +129,7 @@ def test_chunks(guest, probe, page_bytes, headroom):
         assert info["mode"] == "copy" and "1500" in info["why"], info
     else:
         probe.do("open", SPEC, pool)
-    echo(guest, probe, all_lengths(600))
+    echo(guest.wires["nic0"], probe, all_lengths(600))
     check_idle(probe, 0, pool)
 
 
@@ -241,7 +147,7 @@ def test_jumbo_falls_back(guest, probe):
     info = probe.do("info", port)
     print(info)
     assert info["mode"] == "copy" and "several buffers" in info["why"], info
-    echo(guest, probe, all_lengths(300))
+    echo(guest.wires["nic0"], probe, all_lengths(300))
 
 
 def test_two_nics(guest, probe):
@@ -319,7 +225,7 @@ def test_killed(guest):
     probe.do("open", SPEC)
     time.sleep(0.2)
     wire.drain()
-    echo(guest, probe, all_lengths(500))
+    echo(guest.wires["nic0"], probe, all_lengths(500))
     probe.close()
     probe.kill()
     assert "xdp" not in guest.run("/bin/ip link show nic0")[1]
@@ -355,7 +261,7 @@ def test_link_down_and_up(guest, probe):
         else:
             probe.do("flush", 0, 3000)
             guest.wires["nic0"].drain()
-            echo(guest, probe, all_lengths(300))
+            echo(guest.wires["nic0"], probe, all_lengths(300))
     check_idle(probe)
 
 
@@ -367,48 +273,18 @@ def set_link(guest, who, is_up):
         guest.run(f"/bin/ip link set nic0 {'up' if is_up else 'down'}")
 
 
-def wait_for_link(probe, is_up, limit_s=15):
-    """Until the port says so."""
-    deadline = time.monotonic() + limit_s
-    while probe.do("link", 0)["up"] != is_up:
-        assert time.monotonic() < deadline, f"no link event: {is_up}"
-        time.sleep(0.1)
-
-
 def test_small_mtu_in_small_chunks(guest, probe):
     """What fits a KiB goes without a copy in chunks of 2 KiB, too."""
     pool = probe.do("pool", 8192, 2048)["pool"]
     probe.do("open", SPEC + ",mtu=1006", pool)
-    echo(guest, probe, [frame(14 + i, i) for i in range(1006)])
+    echo(guest.wires["nic0"], probe, [frame(14 + i, i) for i in range(1006)])
     probe.do("close", 0)
     assert "1500" in guest.run("cat /sys/class/net/nic0/mtu")[1]
 
 
-def l2fwd(guest, *arguments):
-    """mr-l2fwd in the guest: (its pid, the file with its output)."""
-    status, text = guest.run(
-        "mr-l2fwd --json --idle adaptive " + " ".join(arguments) +
-        " >/tmp/l2fwd.json 2>/tmp/l2fwd.log & echo $!")
-    assert status == 0, text
-    deadline = time.monotonic() + 30
-    while not guest.run("head -n 1 /tmp/l2fwd.json")[1]:
-        assert time.monotonic() < deadline, guest.run("cat /tmp/l2fwd.log")
-        time.sleep(0.2)
-    return int(text)
-
-
-def end_l2fwd(guest, pid):
-    """Its final object, whose laws hold."""
-    guest.run(f"kill -INT {pid}; while kill -0 {pid} 2>/dev/null; "
-              "do usleep 10000; done")
-    final = json.loads(guest.run("tail -n 1 /tmp/l2fwd.json")[1])
-    laws.check_final(final)
-    return final
-
-
 def test_l2fwd(guest):
     """mr-l2fwd between two zero-copy ports: 20000 frames, both ways."""
-    pid = l2fwd(guest, SPEC, "xdp:nic1,mode=zc")
+    pid = start_l2fwd(guest, SPEC, "xdp:nic1,mode=zc")
     frames = all_lengths(10000)
     wires = guest.wires
     ways = [Traffic(wires["nic0"], wires["nic1"], frames, WINDOW),
@@ -428,29 +304,19 @@ def test_l2fwd(guest):
 def test_l2fwd_killed(guest):
     """SIGKILL and restart at once: forwarding goes on, without a copy."""
     wires = guest.wires
-    pid = l2fwd(guest, SPEC, "xdp:nic1,mode=zc")
+    pid = start_l2fwd(guest, SPEC, "xdp:nic1,mode=zc")
     traffic = Traffic(wires["nic0"], wires["nic1"], all_lengths(100000),
                       WINDOW)
     while len(traffic.received) < 500:
         traffic.step()
     guest.run(f"kill -9 {pid}")
-    pid = l2fwd(guest, SPEC, "xdp:nic1,mode=zc")
+    pid = start_l2fwd(guest, SPEC, "xdp:nic1,mode=zc")
     for wire in wires.values():
         wire.drain()
     frames = all_lengths(1000)
     got = Traffic(wires["nic0"], wires["nic1"], frames, WINDOW).run(1000)
     assert got == [padded(f) for f in frames]
     end_l2fwd(guest, pid)
-
-
-def own_flow(i, n_bytes):
-    """An IPv4/UDP frame of its own flow, so that RSS spreads them."""
-    ip = struct.pack("!BBHHHBBH4s4s", 0x45, 0, n_bytes - 14, i & 0xffff, 0, 64,
-                     17, 0, bytes([10, 0, 0, 1]), bytes([10, 0, i >> 8 & 0xff,
-                                                         i & 0xff]))
-    udp = struct.pack("!HHHH", 1000 + i % 5000, 9, n_bytes - 34, 0)
-    head = b"\x02\0\0\0\0\1\x02\0\0\0\0\2\x08\0" + ip + udp
-    return head + frame(n_bytes, i)[len(head):]
 
 
 def test_two_queues(two_cpus):
@@ -483,5 +349,4 @@ def test_two_queues(two_cpus):
         probe.close()
     finally:
         probe.kill()
-    log = guest.run("dmesg | grep -e DMAR: -e WARNING -e BUG")[1]
-    assert "fault" not in log and "BUG" not in log, log
+    check_log(guest)

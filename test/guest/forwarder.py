@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""mr-l2fwd in a guest."""
+import json
+import time
+
+from lib import laws
+
+START_LIMIT_S = 30
+
+
+def start_l2fwd(guest, *arguments):
+    """mr-l2fwd in the guest: (its pid, the file with its output)."""
+    status, text = guest.run(
+        "mr-l2fwd --json --idle adaptive " + " ".join(arguments) +
+        " >/tmp/l2fwd.json 2>/tmp/l2fwd.log & echo $!")
+    assert status == 0, text
+    deadline = time.monotonic() + START_LIMIT_S
+    while not guest.run("head -n 1 /tmp/l2fwd.json")[1]:
+        assert time.monotonic() < deadline, guest.run("cat /tmp/l2fwd.log")
+        time.sleep(0.2)
+    return int(text)
+
+
+def end_l2fwd(guest, pid):
+    """Its final object, whose laws hold."""
+    guest.run(f"kill -INT {pid}; while kill -0 {pid} 2>/dev/null; "
+              "do usleep 10000; done")
+    final = json.loads(guest.run("tail -n 1 /tmp/l2fwd.json")[1])
+    laws.check_final(final)
+    return final
+
+
+def last_snapshot(guest):
+    """What it printed last, of once a second."""
+    return json.loads(guest.run("grep '^{.*}$' /tmp/l2fwd.json | "
+                                "tail -n 1")[1])

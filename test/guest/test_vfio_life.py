@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Our own drivers, by vfio-pci: what ends, breaks off or is taken away."""
+import time
+
+import pytest
+
+from conftest import boot, spec_of
+from forwarder import end_l2fwd, last_snapshot, start_l2fwd
+from guest import Nic
+from probe import Probe, wait_for_link
+from traffic import WINDOW, Traffic, all_lengths, echo, padded
+
+KINDS = ["igb", "e1000e", "virtio-split", "virtio-packed"]
+UNPLUG_LIMIT_S = 30
+# A region of the probe's pool and the rings, in KiB, is more than this.
+SMALL_MEMLOCK_KB = 1024
+
+
+@pytest.fixture(scope="module")
+def machine():
+    """A NIC of each kind, in slots that can be emptied."""
+    nics = [Nic(kind, kind, is_pluggable=True) for kind in KINDS]
+    with boot(nics, needs_all=False) as guest:
+        for nic in guest.nics:
+            guest.bind(nic, "vfio-pci")
+        yield guest
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_killed(guest, kind):
+    """SIGKILL under traffic, and at once anew: nothing is left mapped."""
+    spec, wire = spec_of(guest, kind), guest.wires[kind]
+    for _ in range(2):
+        probe = Probe(guest)
+        probe.do("pool", 8192)
+        probe.do("open", spec)
+        probe.begin("forward", 0)
+        traffic = Traffic(wire, wire, all_lengths(20000), WINDOW)
+        while len(traffic.received) < 500:
+            traffic.step()
+        probe.kill()
+    wire.drain()
+    probe = Probe(guest)
+    try:
+        probe.do("pool", 8192)
+        probe.do("open", spec_of(guest, kind))
+        echo(wire, probe, all_lengths(500))
+        probe.close()
+    finally:
+        probe.kill()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_closed_under_traffic(guest, probe, kind):
+    """Close while frames come in: no page is missing, the IOMMU is quiet."""
+    spec, wire = spec_of(guest, kind), guest.wires[kind]
+    for _ in range(3):
+        probe.do("open", spec)
+        probe.begin("forward", 0)
+        traffic = Traffic(wire, wire, all_lengths(20000), WINDOW)
+        while len(traffic.received) < 400:
+            traffic.step()
+        probe.begin("close", 0)
+        probe.answer(meanwhile=traffic.step)
+        probe.answer(meanwhile=traffic.step)
+        stats = probe.do("pool-stats", 0)
+        assert stats["in_flight"] == 0, stats
+        assert stats["free"] == stats["population"], stats
+    wire.drain()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_link_down_and_up(guest, probe, kind):
+    """The cable is pulled and put back: noticed, and traffic goes on."""
+    probe.do("open", spec_of(guest, kind))
+    wire = guest.wires[kind]
+    wait_for_link(probe, True)
+    for _ in range(2):
+        guest.qmp("set_link", name=kind, up=False)
+        wait_for_link(probe, False)
+        probe.do("send", 0, 0, 100, 200)  # neither hangs nor eats pages
+        guest.qmp("set_link", name=kind, up=True)
+        wait_for_link(probe, True)
+        probe.do("flush", 0, 5000)
+        wire.drain()
+        echo(wire, probe, all_lengths(300))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_unplugged(guest, kind):
+    """The NIC is pulled under traffic: the port says so, the other goes on;
+    put back, it works again."""
+    other = "virtio-split" if kind != "virtio-split" else "virtio-packed"
+    pid = start_l2fwd(guest, spec_of(guest, kind), spec_of(guest, other))
+    nic = guest.nic(kind)
+    traffic = Traffic(guest.wires[kind], guest.wires[other],
+                      all_lengths(20000), WINDOW)
+    while len(traffic.received) < 500:
+        traffic.step()
+    guest.qmp("device_del", id=f"{kind}-nic")
+    deadline = time.monotonic() + UNPLUG_LIMIT_S
+    while not last_snapshot(guest)["ports"][0]["link"]["gone"]:
+        assert time.monotonic() < deadline, last_snapshot(guest)
+        time.sleep(0.3)
+    end_l2fwd(guest, pid)
+    assert guest.wait_for_event("DEVICE_DELETED", UNPLUG_LIMIT_S)
+    guest.qmp("device_add", **nic.device())
+    path = f"/sys/bus/pci/devices/{nic.bdf}"
+    status, text = guest.run(
+        f"for i in $(seq 50); do [ -e {path} ] && exit; usleep 200000; done; "
+        "exit 1")
+    assert status == 0, text
+    guest.bind(nic, "vfio-pci")
+    guest.wires[kind].drain()
+    probe = Probe(guest)
+    try:
+        probe.do("pool", 8192)
+        probe.do("open", spec_of(guest, kind))
+        echo(guest.wires[kind], probe, all_lengths(300))
+        probe.close()
+    finally:
+        probe.kill()
+
+
+def test_not_root(guest):
+    """A user who owns the group's node: first with too little memory that may
+    be locked, which the reason says, then with enough."""
+    kind = "virtio-packed"
+    nic = guest.nic(kind)
+    guest.run("mkdir -p /etc; echo 'user:x:1000:1000::/tmp:/bin/sh' "
+              ">/etc/passwd")
+    status, group = guest.run(
+        f"basename $(readlink /sys/bus/pci/devices/{nic.bdf}/iommu_group)")
+    assert status == 0
+    node = f"/dev/vfio/{group.strip()}"
+
+    def as_user(memlock):
+        return Probe(guest, command=f"ulimit -l {memlock}; "
+                     "exec su -s /bin/sh user -c netns-probe")
+
+    refused = as_user("unlimited")
+    refused.do("pool", 8192)
+    answer = refused.ask("open", spec_of(guest, kind))
+    assert not answer["ok"] and node in answer["reason"], answer
+    refused.close()
+    refused.kill()
+    guest.run(f"chown user {node}")
+    refused = as_user(SMALL_MEMLOCK_KB)
+    refused.do("pool", 8192)
+    answer = refused.ask("open", spec_of(guest, kind))
+    assert not answer["ok"] and "lock" in answer["reason"], answer
+    refused.close()
+    refused.kill()
+    probe = as_user("unlimited")
+    try:
+        probe.do("pool", 8192)
+        probe.do("open", spec_of(guest, kind))
+        echo(guest.wires[kind], probe, all_lengths(300))
+        probe.close()
+    finally:
+        probe.kill()
+
+
+@pytest.mark.parametrize("kind", ["igb", "virtio-split"])
+def test_refused(guest, probe, kind):
+    """Open twice; and a NIC that the kernel has: what it says, and that the
+    NIC is as it was."""
+    probe.do("open", spec_of(guest, kind))
+    nic = guest.nic(kind)
+    answer = probe.ask("open", spec_of(guest, kind))
+    assert not answer["ok"] and nic.bdf in answer["reason"], answer
+    probe.do("close", 0)
+    theirs = {"igb": "igb", "virtio-split": "virtio-pci"}[kind]
+    guest.bind(nic, theirs)
+    answer = probe.ask("open", spec_of(guest, kind))
+    assert not answer["ok"] and theirs in answer["reason"], answer
+    guest.bind(nic, "vfio-pci")
+    probe.do("open", spec_of(guest, kind))
+    echo(guest.wires[kind], probe, all_lengths(100))
+
+
+def test_machine_reset(machine):
+    """The machine's reset line under traffic: afterwards all NICs work."""
+    one, other = "e1000e", "virtio-split"
+    start_l2fwd(machine, spec_of(machine, one), spec_of(machine, other))
+    wires = machine.wires
+    traffic = Traffic(wires[one], wires[other], all_lengths(20000), WINDOW)
+    while len(traffic.received) < 500:
+        traffic.step()
+    machine.restart()
+    for nic in machine.nics:
+        machine.bind(nic, "vfio-pci")
+        wires[nic.name].drain()
+    pid = start_l2fwd(machine, spec_of(machine, one), spec_of(machine, other))
+    frames = all_lengths(500)
+    got = Traffic(wires[one], wires[other], frames, WINDOW).run(len(frames))
+    assert got == [padded(f) for f in frames]
+    end_l2fwd(machine, pid)

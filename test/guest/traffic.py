@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Frames on the wires of a guest: made, sent, received, compared."""
+import struct
+import time
+
+from lib.wire import frame
+
+# Ethernet's shortest frame without FCS: emulated NICs pad to it.
+MIN_BYTES = 60
+MAX_BYTES = 1514
+QUIET_S = 1.5
+WINDOW = 200
+
+
+def padded(data):
+    """As it looks on the wire."""
+    return data + b"\0" * (MIN_BYTES - len(data))
+
+
+class Traffic:
+    """Frames of ours into one wire, and what comes out of another.
+
+    At most `window` of them are under way: the guest is slower than we, and a
+    ring that overflows is not what most tests are about.
+    """
+
+    def __init__(self, source, sink, frames, window=None):
+        self.window = window or len(frames)
+        self.n_sent = 0
+        self.source, self.sink = source, sink
+        self.waiting = list(reversed(frames))
+        self.received = []
+
+    def step(self):
+        """Send and receive what can be without waiting."""
+        for _ in range(32):
+            if not self.waiting or \
+                    self.n_sent - len(self.received) >= self.window or \
+                    not self.source.try_send(self.waiting[-1]):
+                break
+            self.waiting.pop()
+            self.n_sent += 1
+        while (data := self.sink.receive()) is not None:
+            self.received.append(data)
+
+    def run(self, n, limit_s=60):
+        """Until n frames came out, or none for a while."""
+        run_all([self], n, limit_s)
+        return self.received
+
+
+def run_all(ways, n, limit_s=60):
+    """Several at once, until n frames came out of each."""
+    deadline = time.monotonic() + limit_s
+    quiet_since = time.monotonic()
+    before = None
+    while any(len(way.received) < n for way in ways) and \
+            time.monotonic() < min(deadline, quiet_since + QUIET_S):
+        for way in ways:
+            way.step()
+        now = [len(way.received) for way in ways]
+        if now != before:
+            before = now
+            quiet_since = time.monotonic()
+        else:
+            time.sleep(0.001)
+
+
+def all_lengths(n):
+    """n frames of all lengths from 14 up, in a shuffled but fixed order."""
+    span = MAX_BYTES - 14 + 1
+    return [frame(14 + (i * 677) % span, i) for i in range(n)]
+
+
+class Counted:
+    """Numbered frames into one wire, out of another in the same order.
+
+    Made and compared one by one, so that there may be a million.
+    """
+
+    SPAN = 1024
+    SHAPES = None  # frames of each of as many lengths, without their number
+
+    def __init__(self, source, sink, n, window=WINDOW):
+        self.source, self.sink = source, sink
+        self.n, self.window = n, window
+        self.n_sent = 0
+        self.received = range(0)  # has a length, as a list of frames has
+        if Counted.SHAPES is None:
+            Counted.SHAPES = [frame(MIN_BYTES + (i * 677) % Counted.SPAN, i)
+                              for i in range(Counted.SPAN)]
+
+    def make(self, i):
+        """Frame i."""
+        shape = Counted.SHAPES[i % Counted.SPAN]
+        return shape[:14] + struct.pack("!I", i) + shape[18:]
+
+    def step(self):
+        """Send and receive what can be without waiting."""
+        for _ in range(32):
+            if self.n_sent == self.n or \
+                    self.n_sent - len(self.received) >= self.window or \
+                    not self.source.try_send(self.make(self.n_sent)):
+                break
+            self.n_sent += 1
+        while (data := self.sink.receive()) is not None:
+            i = len(self.received)
+            assert data == self.make(i), f"frame {i} is not as it was sent"
+            self.received = range(i + 1)
+
+
+def echo(wire, probe, frames, port=0, window=WINDOW):
+    """Frames in, and out again the same."""
+    traffic = Traffic(wire, wire, frames, window)
+    probe.begin("forward", port)
+    got = traffic.run(len(frames))
+    probe.begin("flush", port, 5000)  # the next line ends "forward"
+    assert probe.answer()["ok"]
+    assert probe.answer()["pending"] == 0
+    assert [padded(f) for f in frames] == [padded(f) for f in got]
+
+
+def own_flow(i, n_bytes):
+    """An IPv4/UDP frame of its own flow, so that RSS spreads them."""
+    ip = struct.pack("!BBHHHBBH4s4s", 0x45, 0, n_bytes - 14, i & 0xffff, 0, 64,
+                     17, 0, bytes([10, 0, 0, 1]), bytes([10, 0, i >> 8 & 0xff,
+                                                         i & 0xff]))
+    udp = struct.pack("!HHHH", 1000 + i % 5000, 9, n_bytes - 34, 0)
+    head = b"\x02\0\0\0\0\1\x02\0\0\0\0\2\x08\0" + ip + udp
+    return head + frame(n_bytes, i)[len(head):]
