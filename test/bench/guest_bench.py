@@ -1,0 +1,262 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""./mr bench guest: instructions per frame beside Debian's dpdk-testpmd.
+
+In one emulated machine, over the same two NICs, mr-l2fwd and testpmd (io)
+forward the same frames. What counts is what the forwarding thread executes in
+user space: counted by a plug-in of QEMU, each instruction, no sampling. It has
+a processor of its own. Frames come 128 at a time while the machine stands
+still, so that both find the same bursts.
+
+A poll that finds nothing is no work: what one costs is measured without
+traffic, and taken off as often as there were any. Time is not measured.
+"""
+import argparse
+import json
+import pathlib
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent / "guest")]
+
+# pylint: disable=wrong-import-position
+import guest_contestants as who  # noqa: E402
+from fetch import Missing  # noqa: E402
+from guest import Guest, Nic  # noqa: E402
+
+# The kind of NIC, and which of the guest's drivers has it.
+ROWS = {
+    "igb": ("igb", "vfio-pci"),
+    "e1000e": ("e1000e", "vfio-pci"),
+    "virtio-split": ("virtio-split", "vfio-pci"),
+    "virtio-packed": ("virtio-packed", "vfio-pci"),
+    "xdp-zc": ("igb", "igb"),
+}
+# Frames put into the NIC at once; the kernel's igb has a ring of 256.
+LUMP = 128
+LUMP_LIMIT_S = 20
+FRAME = bytes.fromhex("020000000002020000000001") + b"\x88\xb5" + bytes(46)
+IDLE_S = 3
+# Issue "vfio", section 4.
+GOAL_RATIO, GOAL_RATIO_TWICE, BURST_TOLERANCE = 1.0, 0.8, 0.2
+
+
+def parse(argv):
+    parser = argparse.ArgumentParser(
+        prog="mr bench guest", description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--frames", type=int, default=51200, metavar="N",
+                        help="per run (default: 51200)")
+    parser.add_argument("--only", metavar="ROW,...", help=", ".join(ROWS))
+    parser.add_argument("--bursts", default="32,8,1", metavar="N,...",
+                        help="most frames per poll (default: 32,8,1)")
+    parser.add_argument("--json", metavar="FILE", help="all figures")
+    parser.add_argument("--kernel", default="newest", metavar="VERSION")
+    parser.add_argument("--build", default=str(HERE.parent.parent / "build"))
+    args = parser.parse_args(argv)
+    args.rows = args.only.split(",") if args.only else list(ROWS)
+    args.bursts = [int(n) for n in args.bursts.split(",")]
+    unknown = set(args.rows) - set(ROWS)
+    if unknown:
+        parser.error(f"no row {', '.join(unknown)}; "
+                     f"there are {', '.join(ROWS)}")
+    return args
+
+
+class Machine:
+    """A guest with two NICs of a row and a counted processor."""
+
+    def __init__(self, row, args):
+        kind, driver = ROWS[row]
+        build = pathlib.Path(args.build)
+        self.nics = [Nic(f"nic{i}", kind, "stream") for i in range(2)]
+        self.driver = driver
+        self.counts = pathlib.Path(who.temporary_file())
+        self.guest = Guest(
+            self.nics, kernel=args.kernel, n_cpus=2, memory_mb=2048,
+            programs=[build / "apps/l2fwd/mr-l2fwd", *who.testpmd_programs()],
+            files=who.testpmd_files(),
+            append="isolcpus=1 hugepages=256",
+            options=["-plugin", f"{build}/test/bench/libinsn_count.so,"
+                     f"counts={self.counts}"])
+
+    def __enter__(self):
+        self.guest.__enter__()
+        try:
+            self._prepare()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        self.guest.__exit__()
+        self.counts.unlink(missing_ok=True)
+
+    def _prepare(self):
+        who.prepare_testpmd(self.guest)
+        if self.driver == "vfio-pci":
+            for nic in self.nics:
+                self.guest.bind(nic, self.driver)
+        else:
+            # The kernel's part is done where the forwarder is, between two
+            # polls: as on the veths of ./mr bench l2fwd.
+            self.guest.run(
+                "for i in $(grep -e nic /proc/interrupts | cut -d: -f1); do "
+                "echo 2 >/proc/irq/$i/smp_affinity; done")
+
+    def executed(self):
+        """Instructions of the forwarder's processor, which is asleep now."""
+        data = self.counts.read_bytes()
+        return int.from_bytes(data[8:16], sys.byteorder)
+
+    def forward(self, n_frames):
+        """Send frames through; how many came out."""
+        source, sink = (self.guest.wires[nic.name] for nic in self.nics)
+        n_out = 0
+        self.guest.qmp("stop")
+        for first in range(0, n_frames, LUMP):
+            n = min(LUMP, n_frames - first)
+            source.send_all([FRAME] * n)
+            self.guest.qmp("cont")
+            n_now = len(sink.receive(n, LUMP_LIMIT_S))
+            n_out += n_now
+            self.guest.qmp("stop")
+            if n_now < n:
+                break
+        self.guest.qmp("cont")
+        return n_out
+
+
+def run_once(machine, contestant, n_frames):
+    """One life of a forwarder: (instructions, its counters, frames out)."""
+    before = machine.executed()
+    running = contestant.start(machine.guest)
+    n_out = machine.forward(n_frames) if n_frames else 0
+    if not n_frames:
+        machine.guest.run(f"sleep {IDLE_S}")
+    counters = running.end()
+    machine.guest.run("sleep 0.3")  # its processor falls asleep
+    return machine.executed() - before, counters, n_out
+
+
+def measure_one(machine, contestant, n_frames):
+    """The row's figures for one forwarder."""
+    idle_insns, idle, _ = run_once(machine, contestant, 0)
+    insns, c, n_out = run_once(machine, contestant, n_frames)
+    empty_cost = idle_insns / idle["polls"]
+    n_empty = c["polls"] - c["bursts"]
+    return {
+        "forwarder": contestant.name,
+        "frames": c["frames"], "frames_out": n_out,
+        "instructions": insns, "polls": c["polls"], "empty_polls": n_empty,
+        "instructions_per_empty_poll": empty_cost,
+        "idle_instructions": idle_insns, "idle_polls": idle["polls"],
+        "mean_burst": c["frames"] / max(1, c["bursts"]),
+        "net_per_frame":
+            (insns - n_empty * empty_cost) / max(1, c["frames"]),
+    }
+
+
+def measure_row(row, args):
+    """All bursts of a row: a list of (theirs, ours)."""
+    results = []
+    with Machine(row, args) as machine:
+        for burst in args.bursts:
+            pair = {"row": row, "burst": burst}
+            for contestant in who.contestants(machine, burst):
+                pair[contestant.name] = measure_one(machine, contestant,
+                                                    args.frames)
+            results.append(pair)
+            show_pair(pair)
+    return results
+
+
+def ratio(pair):
+    """Ours by theirs; None if the bursts differ or one is missing."""
+    ours, theirs = pair.get("mr-l2fwd"), pair.get("testpmd")
+    if not ours or not theirs:
+        return None
+    bursts = ours["mean_burst"] / theirs["mean_burst"]
+    if abs(bursts - 1) > BURST_TOLERANCE:
+        return None
+    return ours["net_per_frame"] / theirs["net_per_frame"]
+
+
+HEAD = (f"{'NICs':14} {'burst':>5} {'forwarder':10} {'frames':>8} "
+        f"{'instructions':>13} {'empty %':>8} {'insns per':>10} "
+        f"{'mean':>6} {'net insns':>9} {'ours /':>7}\n"
+        f"{'':14} {'':>5} {'':10} {'':>8} {'':>13} {'of polls':>8} "
+        f"{'empty poll':>10} {'burst':>6} {'per frame':>9} {'theirs':>7}")
+
+
+def show_pair(pair):
+    """Two lines of the table."""
+    for name in ("testpmd", "mr-l2fwd"):
+        r = pair.get(name)
+        if not r:
+            continue
+        how = ratio(pair) if name == "mr-l2fwd" else None
+        print(f"{pair['row']:14} {pair['burst']:5} {name:10} "
+              f"{r['frames']:8} {r['instructions']:13} "
+              f"{100 * r['empty_polls'] / r['polls']:8.2f} "
+              f"{r['instructions_per_empty_poll']:10.2f} "
+              f"{r['mean_burst']:6.2f} {r['net_per_frame']:9.2f} "
+              f"{'' if how is None else f'{how:.3f}':>7}", flush=True)
+
+
+def lost(results):
+    """Runs in which frames did not come out: nothing is said of these."""
+    return [f"{pair['row']} {name}: {r['frames_out']} of {n} frames"
+            for pair, n in results
+            for name, r in pair.items()
+            if isinstance(r, dict) and
+            not r["frames_out"] == r["frames"] == n]
+
+
+def goals(results):
+    """(goal, figure, reached) at the largest burst."""
+    at = max(pair["burst"] for pair in results)
+    found = []
+    low = 0
+    for pair in results:
+        how = ratio(pair)
+        if pair["burst"] == at and how is not None:
+            found.append((f"{pair['row']}: <= {GOAL_RATIO} x testpmd",
+                          f"{how:.3f}", how <= GOAL_RATIO))
+            low += pair["row"] != "xdp-zc" and how <= GOAL_RATIO_TWICE
+    found.append((f"<= {GOAL_RATIO_TWICE} x in two", str(low), low >= 2))
+    return found
+
+
+def main():
+    args = parse(sys.argv[1:])
+    missing = who.missing(pathlib.Path(args.build))
+    if missing:
+        print(f"bench guest: {missing}", file=sys.stderr)
+        return 1
+    results = []
+    try:
+        print(HEAD)
+        for row in args.rows:
+            results += measure_row(row, args)
+    except Missing as why:
+        print(f"bench guest: {why}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    if args.json:
+        pathlib.Path(args.json).write_text(
+            json.dumps({"v": 1, "argv": sys.argv[1:], "pairs": results})
+            + "\n", encoding="ascii")
+    missed = lost([(pair, args.frames) for pair in results])
+    for text in missed:
+        print(f"frames are missing: {text}", file=sys.stderr)
+    print("\nGoals")
+    for goal, figure, reached in goals(results):
+        print(f"  {'reached' if reached else 'MISSED':8} {goal}: {figure}")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

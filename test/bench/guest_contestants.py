@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The forwarders of ./mr bench guest, and how their counters are read."""
+import glob
+import json
+import os
+import re
+import shutil
+import tempfile
+import time
+
+START_LIMIT_S = 60
+LIBRARIES = "/usr/lib/x86_64-linux-gnu"
+# What testpmd loads at its start, of all that Debian has.
+PMDS = ["bus_pci", "bus_vdev", "mempool_ring", "net_e1000", "net_virtio",
+        "net_af_xdp"]
+# libxdp's programs, which net_af_xdp attaches.
+XDP_OBJECTS = ["xdp-dispatcher.o", "xsk_def_xdp_prog.o",
+               "xsk_def_xdp_prog_5.3.o"]
+TESTPMD_LOG = "/tmp/testpmd.log"
+L2FWD_LOG = "/tmp/l2fwd.json"
+
+
+def temporary_file():
+    """The name of a new file."""
+    handle, name = tempfile.mkstemp(prefix="mr-guest-counts-")
+    os.close(handle)
+    return name
+
+
+def testpmd_programs():
+    """testpmd, if it is there."""
+    found = shutil.which("dpdk-testpmd")
+    return [found] if found else []
+
+
+def pmd_folder():
+    """Where DPDK looks for its drivers."""
+    folders = sorted(glob.glob(f"{LIBRARIES}/dpdk/pmds-*"))
+    return folders[-1] if folders else None
+
+
+def testpmd_files():
+    """(file, name in the guest) of what testpmd opens."""
+    files = []
+    for name in PMDS:
+        # By the name that others are linked with: one and the same file.
+        path = os.path.realpath(f"{pmd_folder()}/librte_{name}.so")
+        files.append((path, "/lib/" + ".".join(
+            os.path.basename(path).split(".")[:3])))
+    for name in XDP_OBJECTS:
+        path = f"{LIBRARIES}/bpf/{name}"
+        if os.path.exists(path):
+            files.append((path, path))
+    return files
+
+
+def prepare_testpmd(guest):
+    """Huge pages, and DPDK's folder of drivers."""
+    folder = pmd_folder()
+    status, text = guest.run(
+        f"mkdir -p /dev/hugepages {folder} && "
+        "mount -t hugetlbfs hugetlbfs /dev/hugepages && "
+        + " && ".join(f"ln -s /lib/librte_{name}.so.* {folder}/librte_{name}.so"
+                      for name in PMDS))
+    if status != 0:
+        raise RuntimeError(f"testpmd was not prepared: {text}")
+
+
+def missing(build):
+    """What is needed and not there, or ''."""
+    if not testpmd_programs() or not pmd_folder():
+        return "no dpdk-testpmd; install dpdk (Debian: dpdk-dev)"
+    for name in ("apps/l2fwd/mr-l2fwd", "test/bench/libinsn_count.so"):
+        if not (build / name).exists():
+            return f"{build / name} is not built"
+    return ""
+
+
+class Forwarder:
+    """One that can be started in a guest any number of times."""
+
+    name = ""
+
+    def __init__(self, command):
+        self.command = command
+        self.guest = None
+        self.pid = None
+
+    def _start(self, guest, log, sign):
+        """Run it, its input a pipe that stays open, until there is a sign."""
+        self.guest = guest
+        status, text = guest.run(
+            f"rm -f {log} /tmp/input; mkfifo /tmp/input; "
+            # Opened both ways, else the shell waits for a writer.
+            f"taskset 3 {self.command} <>/tmp/input >{log} 2>&1 & echo $!")
+        assert status == 0, text
+        self.pid = int(text)
+        deadline = time.monotonic() + START_LIMIT_S
+        while guest.run(sign.format(pid=self.pid, log=log))[0] != 0:
+            if time.monotonic() > deadline or not self._is_alive():
+                raise RuntimeError(f"{self.name} did not start:\n"
+                                   f"{guest.run(f'cat {log}')[1]}")
+            time.sleep(0.1)
+
+    def _is_alive(self):
+        return self.guest.run(f"kill -0 {self.pid}")[0] == 0
+
+    def _end(self, log):
+        """Wait until it is gone; its output."""
+        self.guest.run(f"while kill -0 {self.pid} 2>/dev/null; do "
+                       "usleep 20000; done")
+        return self.guest.run(f"cat {log}")[1]
+
+
+class Testpmd(Forwarder):
+    """Debian's: one forwarding core, mode io, bursts counted."""
+
+    name = "testpmd"
+
+    def __init__(self, devices, burst):
+        super().__init__(
+            "dpdk-testpmd -l 0,1 --main-lcore 0 --in-memory --no-telemetry "
+            f"-m 256 {devices} -- --forward-mode=io --nb-cores=1 "
+            f"--record-burst-stats --burst={burst} --auto-start")
+
+    def start(self, guest):
+        """Start it and wait until it forwards."""
+        # It reads its input: read(2) of descriptor 0.
+        self._start(guest, TESTPMD_LOG,
+                    "grep -q '^0 0x0 ' /proc/{pid}/syscall")
+        return self
+
+    def end(self):
+        """End it: its counters.
+
+        In mode io a tx burst follows each rx burst that was not empty, so the
+        numbers of these are exact, where those in per cent are not.
+        """
+        self.guest.run("echo >/tmp/input")
+        text = self._end(TESTPMD_LOG)
+        bursts = {way: sum(int(n) for n in re.findall(
+            rf"{way}-bursts *: *(\d+)", text)) for way in ("RX", "TX")}
+        total = re.search(r"Accumulated forward statistics.*?"
+                          r"RX-packets: *(\d+)", text, re.S)
+        if not bursts["RX"] or not total:
+            raise RuntimeError(f"testpmd's counters are not as known:\n{text}")
+        return {"polls": bursts["RX"], "bursts": bursts["TX"],
+                "frames": int(total.group(1))}
+
+
+class L2fwd(Forwarder):
+    """Ours: one worker, polling, its default mode."""
+
+    name = "mr-l2fwd"
+
+    def __init__(self, specs, burst):
+        super().__init__("mr-l2fwd --json --idle poll --workers 1 --cores 1 "
+                         f"--burst {burst} {' '.join(specs)}")
+
+    def start(self, guest):
+        """Start it and wait until it forwards."""
+        self._start(guest, L2FWD_LOG, "grep -q workers {log}")
+        return self
+
+    def end(self):
+        """End it: its counters. A round is a poll of each port."""
+        self.guest.run(f"kill -INT {self.pid}")
+        final = json.loads(self._end(L2FWD_LOG).splitlines()[-1])
+        if not final["laws_hold"] or not final["conserved"]:
+            raise RuntimeError(f"mr-l2fwd: counters do not add up: {final}")
+        worker = final["workers"][0]
+        rx = [queue["rx"] for port in final["ports"]
+              for queue in port["queues"]]
+        return {"polls": worker["rounds"] * len(rx),
+                "bursts": worker["bursts"],
+                "frames": sum(queue["delivered"] for queue in rx)}
+
+
+def contestants(machine, burst):
+    """Theirs and ours on a machine's NICs."""
+    nics = machine.nics
+    if machine.driver == "vfio-pci":
+        devices = " ".join(f"-a {nic.bdf}" for nic in nics)
+        specs = [f"vfio:{nic.bdf}" for nic in nics]
+    else:
+        devices = "--no-pci " + " ".join(
+            f"--vdev net_af_xdp{i},iface={nic.name}"
+            for i, nic in enumerate(nics))
+        specs = [f"xdp:{nic.name},mode=zc" for nic in nics]
+    return [Testpmd(devices, burst), L2fwd(specs, burst)]
