@@ -60,6 +60,8 @@ int mr_ctx_create(const struct mr_ctx_config *config, struct mr_ctx **ret_ctx,
 		c.clock = default_clock;
 	if (c.log == NULL)
 		c.log = default_log;
+	if (c.sysfs == NULL)
+		c.sysfs = "/sys";
 
 	ctx = c.alloc(c.opaque, MRI_CACHE_LINE, sizeof(*ctx));
 	if (ctx == NULL)

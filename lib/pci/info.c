@@ -1,13 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a PCI function is, asked of a software device. */
+/* What a PCI function is, asked of a software device or of sysfs. */
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/base.h"
 #include "pci/pci.h"
 
-enum { VENDOR = 0x00, REVISION_AND_CLASS = 0x08, SUBSYSTEM = 0x2c };
+enum {
+	/* Config space: PCI Local Bus 3.0, 6.1 */
+	VENDOR = 0x00,
+	REVISION_AND_CLASS = 0x08,
+	SUBSYSTEM = 0x2c,
+	CLASS_NETWORK = 0x02,
+};
 
 static int ask_soft(const struct mri_soft_device *soft,
 		    struct mr_pci_info *info, struct mr_reason *reterr_reason)
@@ -35,23 +43,67 @@ static int ask_soft(const struct mri_soft_device *soft,
 	return 0;
 }
 
+static int fill(struct mr_pci_info *info, uint32_t n_bytes,
+		const struct mr_pci_info *known,
+		struct mr_reason *reterr_reason)
+{
+	info->size = n_bytes;
+	if (mri_fill_sized(info, known, sizeof(*known)) == 0)
+		return 0;
+	return mr_fail(reterr_reason, -EINVAL,
+		       "mr_pci_info.size is %u, must be "
+		       "sizeof(struct mr_pci_info)",
+		       n_bytes);
+}
+
 int mr_pci_info(struct mr_ctx *ctx, const char *bdf, struct mr_pci_info *info,
 		struct mr_reason *reterr_reason)
 {
 	const struct mri_soft_device *soft = mri_soft_find(ctx, bdf);
 	struct mr_pci_info known = { .size = sizeof(known) };
-	int err;
+	const int err = soft != NULL ?
+				ask_soft(soft, &known, reterr_reason) :
+				mri_sysfs_info(ctx, bdf, &known, reterr_reason);
 
-	if (soft == NULL)
-		return mr_fail(reterr_reason, -ENODEV,
-			       "there is no PCI device '%s'", bdf);
-	err = ask_soft(soft, &known, reterr_reason);
-	if (err < 0)
-		return err;
-	if (mri_fill_sized(info, &known, sizeof(known)) < 0)
-		return mr_fail(reterr_reason, -EINVAL,
-			       "mr_pci_info.size is %u, must be "
-			       "sizeof(struct mr_pci_info)",
-			       info->size);
-	return 0;
+	return err == 0 ? fill(info, info->size, &known, reterr_reason) : err;
+}
+
+/* Of "03:00.0" and the like, what begins with a dot is no device. */
+static int is_no_dot(const struct dirent *entry)
+{
+	return entry->d_name[0] != '.';
+}
+
+int mr_pci_list(struct mr_ctx *ctx, struct mr_pci_info *infos, uint32_t n,
+		struct mr_reason *reterr_reason)
+{
+	const uint32_t n_bytes = n > 0 ? infos->size : 0;
+	struct mr_pci_info known;
+	struct dirent **names;
+	char path[MRI_PATH_BYTES];
+	int n_names, n_found = 0, err = 0;
+
+	snprintf(path, sizeof(path), "%s/bus/pci/devices", ctx->config.sysfs);
+	n_names = scandir(path, &names, is_no_dot, alphasort);
+	if (n_names < 0)
+		return mr_fail(reterr_reason,
+			       errno == ENOMEM ? -ENOMEM : -ENOENT,
+			       "cannot list PCI devices: %s: %s", path,
+			       strerror(errno));
+	for (int i = 0; i < n_names; i++) {
+		known = (struct mr_pci_info){ .size = sizeof(known) };
+		/* One that is unplugged meanwhile is not there. */
+		if (err == 0 &&
+		    mri_sysfs_info(ctx, names[i]->d_name, &known, NULL) == 0 &&
+		    known.class_code >> 16 == CLASS_NETWORK) {
+			if ((uint32_t)n_found < n)
+				err = fill((void *)((char *)infos +
+						    (size_t)n_found * n_bytes),
+					   n_bytes, &known, reterr_reason);
+			n_found++;
+		}
+		free(names[i]);
+	}
+	free(names);
+	return err < 0 ? err : n_found;
 }

@@ -39,11 +39,14 @@ static int refuse_second(const struct mr_pci *pci,
 }
 
 /* What takes the place of hardware, or the hardware. */
-static int find_backend(struct mr_pci *pci)
+static int find_backend(struct mr_pci *pci, struct mr_reason *reterr_reason)
 {
 	const struct mri_soft_device *soft =
 		mri_soft_find(pci->ctx, pci->info.bdf);
 
+	if (soft == NULL)
+		return mr_fail(reterr_reason, -ENOTSUP,
+			       "%s is no device in software", pci->info.bdf);
 	pci->backend = soft->backend;
 	pci->device = soft->device;
 	pci->domain = soft->device;
@@ -94,7 +97,7 @@ int mr_pci_open(struct mr_ctx *ctx, const char *bdf,
 	if (err == 0)
 		err = refuse_second(pci, reterr_reason);
 	if (err == 0)
-		err = find_backend(pci);
+		err = find_backend(pci, reterr_reason);
 	if (err == 0)
 		err = start(pci, &c, reterr_reason);
 	if (err < 0) {

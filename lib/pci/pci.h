@@ -10,6 +10,7 @@
 #include <millrace/pci.h>
 
 enum {
+	MRI_PATH_BYTES = 512,
 	MRI_PCI_BARS = 6,
 	MRI_PCI_HOLDER_BYTES = 64,
 	MRI_PCI_MAX_RANGES = 32,
@@ -107,5 +108,12 @@ void mri_dma_free_all(struct mr_pci *pci);
 /* The software device of this name, or NULL. */
 const struct mri_soft_device *mri_soft_find(const struct mr_ctx *ctx,
 					    const char *name);
+
+/*
+ * What sysfs says of a function; bdf may lack the domain. -ENODEV: it is not
+ * there, or is no address of a PCI function.
+ */
+int mri_sysfs_info(const struct mr_ctx *ctx, const char *bdf,
+		   struct mr_pci_info *info, struct mr_reason *reterr_reason);
 
 #endif

@@ -50,6 +50,8 @@ struct mr_ctx_config {
 	mr_alloc_fn *alloc; /**< NULL: aligned_alloc(); with free, or neither */
 	mr_free_fn *free;   /**< NULL: free() */
 	mr_clock_fn *clock; /**< NULL: CLOCK_MONOTONIC */
+	/** Where sysfs is mounted; NULL: "/sys". It outlives the context. */
+	const char *sysfs;
 };
 
 /**

@@ -35,6 +35,25 @@ struct mr_pci_info {
 };
 
 /**
+ * Describe the network controllers of sysfs, in order of their addresses.
+ *
+ * @param[in,out] infos  room for @p n; the size of the first is set by the
+ *                       caller, and is that of all
+ * @param         n      0 if only their number is wanted
+ *
+ * @return how many there are, which may be more than @p n; or
+ *   -EINVAL  the size is 0
+ *   -ENOENT  no sysfs, or one without PCI
+ *   -ENOMEM  no memory
+ *
+ * Owner:  the caller, of copies.
+ * Thread: any.
+ * Cost:   some ten reads of sysfs for each.
+ */
+MR_API int mr_pci_list(struct mr_ctx *ctx, struct mr_pci_info *infos,
+		       uint32_t n, struct mr_reason *reterr_reason);
+
+/**
  * Describe one function.
  *
  * @param         bdf   "0000:03:00.0", "03:00.0", or the name of a software
@@ -53,6 +72,16 @@ struct mr_pci_info {
 MR_API int mr_pci_info(struct mr_ctx *ctx, const char *bdf,
 		       struct mr_pci_info *info,
 		       struct mr_reason *reterr_reason);
+
+/**
+ * The driver of @p ctx that "vfio:BDF" would take, by the device's ids.
+ *
+ * @return its name, a constant string; NULL: there is none
+ *
+ * Thread: any; not while drivers are being added.
+ */
+MR_API const char *mr_pci_driver_name(const struct mr_ctx *ctx,
+				      const struct mr_pci_info *info);
 
 #ifdef __cplusplus
 }

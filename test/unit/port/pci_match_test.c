@@ -65,6 +65,7 @@ static void the_ids_choose_the_driver(void **state)
 {
 	struct test_allocator allocator = { 0 };
 	struct mr_ctx *ctx = test_ctx(&allocator);
+	struct mr_pci_info info = { .size = sizeof(info) };
 	struct mr_reason why = { "" };
 	struct soft_pci nic;
 	uint32_t n = 0;
@@ -78,6 +79,10 @@ static void the_ids_choose_the_driver(void **state)
 	assert_int_equal(mr_port_need_pages(ctx, "vfio:nic", 4096, &n, NULL),
 			 0);
 	assert_int_equal(n, 18);
+	assert_int_equal(mr_pci_info(ctx, "nic", &info, NULL), 0);
+	assert_string_equal(mr_pci_driver_name(ctx, &info), "eighteen");
+	info.device_id = 1;
+	assert_null(mr_pci_driver_name(ctx, &info));
 	nic.config[2] = 0xd3;
 	assert_int_equal(mr_port_need_pages(ctx, "vfio:nic", 4096, &n, NULL),
 			 0);
@@ -104,7 +109,7 @@ static void a_device_that_is_not_there_is_named(void **state)
 	assert_int_equal(
 		mr_port_need_pages(ctx, "ffff:ff:1f.7", 4096, &n, &why),
 		-ENODEV);
-	assert_reason_has(&why, "'ffff:ff:1f.7'");
+	assert_reason_has(&why, "no PCI device ffff:ff:1f.7");
 	mr_ctx_destroy(ctx);
 }
 

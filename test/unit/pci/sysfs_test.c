@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/pci/sysfs.c, and of the list in info.c, on a tree of our own. */
+#include "support/fake_sysfs.h"
+#include "support/unit.h"
+
+#include <millrace/pci.h>
+
+struct fixture {
+	struct test_allocator allocator;
+	struct fake_sysfs sysfs;
+	struct mr_ctx *ctx;
+};
+
+static void begin(struct fixture *f)
+{
+	struct mr_ctx_config config = { .size = sizeof(config) };
+
+	memset(f, 0, sizeof(*f));
+	fake_sysfs_open(&f->sysfs);
+	config.sysfs = f->sysfs.root;
+	assert_int_equal(mr_ctx_create(&config, &f->ctx, NULL), 0);
+}
+
+static void end(struct fixture *f)
+{
+	mr_ctx_destroy(f->ctx);
+	fake_sysfs_close(&f->sysfs);
+}
+
+static void a_function_is_described(void **state)
+{
+	struct mr_pci_info info = { .size = sizeof(info) };
+	struct fixture f;
+
+	(void)state;
+	begin(&f);
+	fake_nic(&f.sysfs, "0000:03:00.0", "0x8086", "0x10c9", "igb", "14");
+	fake_file(&f.sysfs, "0000:03:00.0/subsystem_vendor", "0x1af4\n");
+	fake_file(&f.sysfs, "0000:03:00.0/subsystem_device", "0x1100\n");
+	fake_file(&f.sysfs, "0000:03:00.0/numa_node", "1\n");
+	fake_file(&f.sysfs, "0000:03:00.0/sriov_numvfs", "2\n");
+	fake_file(&f.sysfs, "0000:03:00.0/net/enp3s0f0/mtu", "1500\n");
+	assert_int_equal(mr_pci_info(f.ctx, "03:00.0", &info, NULL), 0);
+	assert_string_equal(info.bdf, "0000:03:00.0");
+	assert_int_equal(info.vendor_id, 0x8086);
+	assert_int_equal(info.device_id, 0x10c9);
+	assert_int_equal(info.subsystem_vendor_id, 0x1af4);
+	assert_int_equal(info.subsystem_id, 0x1100);
+	assert_int_equal(info.class_code, 0x020000);
+	assert_int_equal(info.numa_node, 1);
+	assert_int_equal(info.iommu_group, 14);
+	assert_int_equal(info.n_vfs, 2);
+	assert_string_equal(info.kernel_driver, "igb");
+	assert_string_equal(info.netdev, "enp3s0f0");
+	assert_string_equal(info.vfio_cdev, "");
+	end(&f);
+}
+
+static void what_sysfs_does_not_say_is_left_out(void **state)
+{
+	struct mr_pci_info info = { .size = sizeof(info) };
+	struct fixture f;
+
+	(void)state;
+	begin(&f);
+	fake_nic(&f.sysfs, "10000:e1:00.7", "0x1af4", "0x1041", NULL, NULL);
+	fake_file(&f.sysfs, "10000:e1:00.7/numa_node", "\n");
+	assert_int_equal(mr_pci_info(f.ctx, "10000:E1:00.7", &info, NULL), 0);
+	assert_string_equal(info.bdf, "10000:e1:00.7");
+	assert_int_equal(info.iommu_group, -1);
+	assert_int_equal(info.numa_node, -1);
+	assert_int_equal(info.n_vfs, 0);
+	assert_string_equal(info.kernel_driver, "");
+	assert_string_equal(info.netdev, "");
+	end(&f);
+}
+
+static void the_interface_may_be_below_virtio(void **state)
+{
+	struct mr_pci_info info = { .size = sizeof(info) };
+	struct fixture f;
+
+	(void)state;
+	begin(&f);
+	fake_nic(&f.sysfs, "0000:00:02.0", "0x1af4", "0x1041", "virtio-pci",
+		 "3");
+	fake_file(&f.sysfs, "0000:00:02.0/virtio0/net/eth0/mtu", "1500\n");
+	assert_int_equal(mr_pci_info(f.ctx, "0000:00:02.0", &info, NULL), 0);
+	assert_string_equal(info.netdev, "eth0");
+	end(&f);
+}
+
+static void the_cdev_of_vfio_is_found(void **state)
+{
+	struct mr_pci_info info = { .size = sizeof(info) };
+	struct fixture f;
+
+	(void)state;
+	begin(&f);
+	fake_nic(&f.sysfs, "0000:00:02.0", "0x1af4", "0x1041", "vfio-pci", "3");
+	fake_file(&f.sysfs, "0000:00:02.0/vfio-dev/vfio7/dev", "511:7\n");
+	assert_int_equal(mr_pci_info(f.ctx, "0000:00:02.0", &info, NULL), 0);
+	assert_string_equal(info.vfio_cdev, "vfio7");
+	end(&f);
+}
+
+static void what_is_no_address_is_refused(void **state)
+{
+	static const char *const odd[] = {
+		"",
+		"eth0",
+		"03:00",
+		"03:00.",
+		"3:00.0",
+		"003:03:00.0",
+		"03:00.00",
+		"0000:03:00.0x",
+		"../../class",
+		"0000:03:00/",
+		"0000:0g:00.0",
+		"000000000:03:00.0",
+	};
+	struct mr_pci_info info = { .size = sizeof(info) };
+	struct mr_reason why = { "" };
+	struct fixture f;
+
+	(void)state;
+	begin(&f);
+	fake_nic(&f.sysfs, "0000:03:00.0", "0x8086", "0x10c9", NULL, NULL);
+	for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
+		assert_int_equal(mr_pci_info(f.ctx, odd[i], &info, &why),
+				 -ENODEV);
+		assert_reason_has(&why, "is no PCI address");
+	}
+	assert_int_equal(mr_pci_info(f.ctx, "0000:03:00.1", &info, &why),
+			 -ENODEV);
+	assert_reason_has(&why, "there is no PCI device 0000:03:00.1");
+	end(&f);
+}
+
+static void network_controllers_are_listed_in_order(void **state)
+{
+	struct mr_pci_info infos[3];
+	struct mr_reason why = { "" };
+	struct fixture f;
+
+	(void)state;
+	begin(&f);
+	fake_nic(&f.sysfs, "0000:03:00.0", "0x8086", "0x10d3", "e1000e", "14");
+	fake_nic(&f.sysfs, "0000:01:00.0", "0x8086", "0x10c9", NULL, NULL);
+	fake_nic(&f.sysfs, "0000:02:00.0", "0x8086", "0x0000", NULL, NULL);
+	fake_file(&f.sysfs, "0000:02:00.0/class", "0x010802\n"); /* NVMe */
+	assert_int_equal(mr_pci_list(f.ctx, NULL, 0, NULL), 2);
+	memset(infos, 0xa5, sizeof(infos));
+	infos[0].size = sizeof(infos[0]);
+	assert_int_equal(mr_pci_list(f.ctx, infos, 3, NULL), 2);
+	assert_string_equal(infos[0].bdf, "0000:01:00.0");
+	assert_string_equal(infos[1].bdf, "0000:03:00.0");
+	assert_string_equal(infos[1].kernel_driver, "e1000e");
+	assert_int_equal(infos[1].size, sizeof(infos[1]));
+	assert_int_equal(infos[2].size, 0xa5a5a5a5);
+	memset(infos, 0xa5, sizeof(infos));
+	infos[0].size = sizeof(infos[0]);
+	assert_int_equal(mr_pci_list(f.ctx, infos, 1, NULL), 2);
+	assert_int_equal(infos[1].size, 0xa5a5a5a5);
+	infos[0].size = 0;
+	assert_int_equal(mr_pci_list(f.ctx, infos, 3, &why), -EINVAL);
+	assert_reason_has(&why, "mr_pci_info.size");
+	end(&f);
+}
+
+static void no_sysfs_is_an_error(void **state)
+{
+	struct mr_ctx_config config = { .size = sizeof(config),
+					.sysfs = "/nowhere" };
+	struct mr_reason why = { "" };
+	struct mr_ctx *ctx;
+
+	(void)state;
+	assert_int_equal(mr_ctx_create(&config, &ctx, NULL), 0);
+	assert_int_equal(mr_pci_list(ctx, NULL, 0, &why), -ENOENT);
+	assert_reason_has(&why, "/nowhere/bus/pci/devices");
+	mr_ctx_destroy(ctx);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_function_is_described),
+		cmocka_unit_test(what_sysfs_does_not_say_is_left_out),
+		cmocka_unit_test(the_interface_may_be_below_virtio),
+		cmocka_unit_test(the_cdev_of_vfio_is_found),
+		cmocka_unit_test(what_is_no_address_is_refused),
+		cmocka_unit_test(network_controllers_are_listed_in_order),
+		cmocka_unit_test(no_sysfs_is_an_error),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
