@@ -17,7 +17,6 @@ enum {
 	STATUS_HAS_LIST = 1 << 4,
 	LIST = 0x34,
 	FIRST_CAP = 0x40, /* what is below is the header */
-	MAX_CAPS = (MRI_PCI_CONFIG_BYTES - FIRST_CAP) / 4,
 };
 
 int mr_pci_read_config(struct mr_pci *pci, uint32_t offset, void *ret,
@@ -38,36 +37,43 @@ int mr_pci_write_config(struct mr_pci *pci, uint32_t offset, const void *bytes,
 		       0;
 }
 
-int mr_pci_find_cap(struct mr_pci *pci, uint8_t id, uint32_t after,
-		    uint32_t *ret_offset)
+/*
+ * Each place once, from the beginning, whatever comes after what: so a list
+ * that loops ends, for one who asks for the next again and again as well.
+ */
+int mri_find_cap(const struct mr_pci_backend *backend, void *device, uint8_t id,
+		 uint32_t after, uint32_t *ret_offset)
 {
 	uint8_t head[2] = { 0, 0 }; /* id, next */
-	uint16_t status;
+	uint64_t seen = 0;          /* a bit for each 4 bytes */
+	bool is_behind = after == 0;
+	uint16_t status = 0;
 	uint32_t offset;
-	int err;
 
-	if (after == 0) {
-		err = mr_pci_read_config(pci, STATUS, &status, 2);
-		if (err < 0)
-			return err;
-		if ((status & STATUS_HAS_LIST) == 0)
-			return -ENOENT;
-		err = mr_pci_read_config(pci, LIST, &head[1], 1);
-	} else {
-		err = mr_pci_read_config(pci, after, head, 2);
-	}
-	/* There is no room for more, so a longer list is a loop. */
-	for (uint32_t i = 0; err == 0 && i < MAX_CAPS; i++) {
+	if (backend->read_config(device, STATUS, &status, 2) < 0 ||
+	    backend->read_config(device, LIST, &head[1], 1) < 0)
+		return -EIO;
+	if ((status & STATUS_HAS_LIST) == 0)
+		return -ENOENT;
+	for (;;) {
 		offset = head[1] & 0xfcu;
-		if (offset < FIRST_CAP)
+		if (offset < FIRST_CAP || (seen & UINT64_C(1) << offset / 4))
 			return -ENOENT;
-		err = mr_pci_read_config(pci, offset, head, 2);
-		if (err == 0 && head[0] == id) {
+		seen |= UINT64_C(1) << offset / 4;
+		if (backend->read_config(device, offset, head, 2) < 0)
+			return -EIO;
+		if (is_behind && head[0] == id) {
 			*ret_offset = offset;
 			return 0;
 		}
+		is_behind |= offset == after;
 	}
-	return err < 0 ? err : -ENOENT;
+}
+
+int mr_pci_find_cap(struct mr_pci *pci, uint8_t id, uint32_t after,
+		    uint32_t *ret_offset)
+{
+	return mri_find_cap(pci->backend, pci->device, id, after, ret_offset);
 }
 
 static int set_command(struct mr_pci *pci, uint32_t set, uint32_t clear)

@@ -15,8 +15,6 @@
 #include "base/base.h"
 #include "pci/pci.h"
 
-enum { MSIX_CONTROL = 2, MSIX_SIZE_MASK = 0x7ff }; /* its value is one less */
-
 /* How many vectors the device has: those of MSI-X, or one of MSI. */
 static int count_vectors(struct mr_pci *pci, uint32_t *ret_n)
 {
@@ -25,9 +23,9 @@ static int count_vectors(struct mr_pci *pci, uint32_t *ret_n)
 	int err = mr_pci_find_cap(pci, MRI_PCI_CAP_MSIX, 0, &offset);
 
 	if (err == 0) {
-		err = mr_pci_read_config(pci, offset + MSIX_CONTROL, &control,
-					 2);
-		*ret_n = (control & MSIX_SIZE_MASK) + 1u;
+		err = mr_pci_read_config(pci, offset + MRI_MSIX_CONTROL,
+					 &control, 2);
+		*ret_n = (control & MRI_MSIX_SIZE_MASK) + 1u;
 	} else if (err == -ENOENT) {
 		err = mr_pci_find_cap(pci, MRI_PCI_CAP_MSI, 0, &offset);
 		*ret_n = 1;

@@ -16,9 +16,11 @@ enum {
 	MRI_PCI_MAX_RANGES = 32,
 	MRI_PCI_MAX_IRQS = 2048, /* of MSI-X */
 	/* Config space: PCI Local Bus 3.0, 6.1 and 6.7; MSI-X 6.8.2 */
-	MRI_PCI_CONFIG_BYTES = 256,
 	MRI_PCI_CAP_MSI = 0x05,
 	MRI_PCI_CAP_MSIX = 0x11,
+	MRI_MSIX_CONTROL = 2,
+	MRI_MSIX_SIZE_MASK = 0x7ff, /* of the control word: vectors less one */
+	MRI_MSIX_TABLE = 4,
 };
 
 /* IOVAs in use, the region's or those of ring memory. */
@@ -93,6 +95,10 @@ struct mr_pci {
 int mri_space_join(struct mr_pci *pci, struct mr_region *region,
 		   struct mr_reason *reterr_reason);
 void mri_space_leave(struct mr_pci *pci);
+
+/* As mr_pci_find_cap(), without a device of ours. */
+int mri_find_cap(const struct mr_pci_backend *backend, void *device, uint8_t id,
+		 uint32_t after, uint32_t *ret_offset);
 
 /* Memory decoding on, bus mastering and INTx off. -EIO: it does not answer. */
 int mri_pci_quiesce(struct mr_pci *pci);

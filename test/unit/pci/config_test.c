@@ -44,6 +44,17 @@ static void a_list_without_end_has_one(void **state)
 	set_cap(&f.nic, 0x40, 0x11, 0x50);
 	set_cap(&f.nic, 0x50, 0x11, 0x40);
 	assert_int_equal(mr_pci_find_cap(f.pci, 0x05, 0, &at), -ENOENT);
+	/* For one who asks for the next one again and again, too. */
+	set_cap(&f.nic, 0x40, 0x09, 0x50);
+	set_cap(&f.nic, 0x50, 0x09, 0x40);
+	at = 0;
+	assert_int_equal(mr_pci_find_cap(f.pci, 0x09, at, &at), 0);
+	assert_int_equal(at, 0x40);
+	assert_int_equal(mr_pci_find_cap(f.pci, 0x09, at, &at), 0);
+	assert_int_equal(at, 0x50);
+	assert_int_equal(mr_pci_find_cap(f.pci, 0x09, at, &at), -ENOENT);
+	/* Behind what is in no list there is nothing. */
+	assert_int_equal(mr_pci_find_cap(f.pci, 0x09, 0x60, &at), -ENOENT);
 	/* Into the header: what is there is no capability. */
 	set_cap(&f.nic, 0x40, 0x11, 0x08);
 	f.nic.config[8] = 0x05;
