@@ -12,6 +12,7 @@
 
 struct mr_pci;
 struct mr_pci_backend;
+struct mri_container;
 
 enum {
 	MRI_CACHE_LINE = 64,
@@ -34,7 +35,8 @@ struct mr_ctx {
 	/* lib/pci's: */
 	uint32_t n_soft_devices;
 	struct mri_soft_device soft_devices[MRI_MAX_SOFT_DEVICES];
-	struct mr_pci *open_pcis; /* a list */
+	struct mr_pci *open_pcis;                /* a list */
+	struct mri_container *vfio_containers; /* a list */
 };
 
 /*

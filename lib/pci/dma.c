@@ -6,15 +6,17 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "pci/pci.h"
+#include "pci/vfio.h"
 
 /* What is below is left to those who take address 0 for "none". */
 static const uint64_t LOWEST_IOVA = UINT64_C(1) << 20;
+enum { HUGE_PAGE_LOG2 = 21, HUGE_PAGE_BYTES = 1 << HUGE_PAGE_LOG2 };
 
-static int map_memory(uint64_t n_bytes, void **ret_memory)
+static int map_memory(uint64_t n_bytes, int flags, void **ret_memory)
 {
-	void *memory = mmap(NULL, n_bytes, PROT_READ | PROT_WRITE,
-			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	void *memory =
+		mmap(NULL, n_bytes, PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE | flags, -1, 0);
 	int err;
 
 	if (memory == MAP_FAILED)
@@ -29,51 +31,79 @@ static int map_memory(uint64_t n_bytes, void **ret_memory)
 	return 0;
 }
 
-int mr_pci_dma_alloc(struct mr_pci *pci, uint64_t n_bytes,
-		     struct mr_dma *ret_dma, struct mr_reason *reterr_reason)
+/* Without an IOMMU the address is what it is. */
+static int take_iova(struct mr_pci *pci, struct mri_dma *dma, uint64_t n_bytes,
+		     struct mr_reason *reterr_reason)
 {
 	const uint64_t os_page = (uint64_t)sysconf(_SC_PAGESIZE);
-	struct mri_dma *dma = mr_alloc(pci->ctx, 0, sizeof(*dma));
-	int err = -ENOMEM;
+	int err;
 
-	n_bytes = mri_round_up(n_bytes != 0 ? n_bytes : 1, os_page);
-	if (dma != NULL)
-		err = map_memory(n_bytes, &dma->dma.memory);
-	if (err < 0) {
-		err = mr_fail(reterr_reason, -ENOMEM,
-			      "%s: no memory for a ring of %llu KiB: %s",
-			      pci->info.bdf,
-			      (unsigned long long)(n_bytes >> 10),
-			      strerror(-err));
-		goto free_dma;
+	if (pci->is_physical) {
+		err = mri_physical(dma->dma.memory, n_bytes, &dma->span.first);
+		if (err < 0)
+			mri_refuse_map(pci->vfio, n_bytes, err, reterr_reason);
+		return err;
 	}
 	err = mri_iova_take(&pci->space->iova, &dma->span, n_bytes, os_page,
 			    LOWEST_IOVA);
-	if (err < 0) {
+	if (err < 0)
 		mr_fail(reterr_reason, err,
 			"%s: no %llu KiB are left of the addresses that its "
 			"IOMMU reports",
 			pci->info.bdf, (unsigned long long)(n_bytes >> 10));
-		goto unmap;
-	}
+	return err;
+}
+
+/* dma->memory is there; an IOVA for it, and the mapping. */
+static int give_to_device(struct mr_pci *pci, struct mri_dma *dma,
+			  uint64_t n_bytes, struct mr_reason *reterr_reason)
+{
+	int err = take_iova(pci, dma, n_bytes, reterr_reason);
+
+	if (err < 0)
+		return err;
 	err = pci->backend->map_dma(pci->device, dma->dma.memory,
 				    dma->span.first, n_bytes, reterr_reason);
 	if (err < 0)
-		goto give_iova;
+		mri_iova_give(&pci->space->iova, &dma->span);
 	dma->dma.iova = dma->span.first;
 	dma->dma.n_bytes = n_bytes;
+	return err;
+}
+
+int mr_pci_dma_alloc(struct mr_pci *pci, uint64_t n_bytes,
+		     struct mr_dma *ret_dma, struct mr_reason *reterr_reason)
+{
+	/* Without an IOMMU, memory that the kernel does not move: huge. */
+	const uint64_t unit = pci->is_physical ?
+				      HUGE_PAGE_BYTES :
+				      (uint64_t)sysconf(_SC_PAGESIZE);
+	const int flags =
+		pci->is_physical ? MAP_HUGETLB | HUGE_PAGE_LOG2 << 26 : 0;
+	struct mri_dma *dma = mr_alloc(pci->ctx, 0, sizeof(*dma));
+	int err = -ENOMEM;
+
+	n_bytes = mri_round_up(n_bytes != 0 ? n_bytes : 1, unit);
+	if (dma != NULL)
+		err = map_memory(n_bytes, flags, &dma->dma.memory);
+	if (err < 0) {
+		mr_free(pci->ctx, dma);
+		return mr_fail(
+			reterr_reason, -ENOMEM,
+			"%s: no memory for a ring of %llu KiB%s: %s",
+			pci->info.bdf, (unsigned long long)(n_bytes >> 10),
+			flags != 0 ? " on huge pages" : "", strerror(-err));
+	}
+	err = give_to_device(pci, dma, n_bytes, reterr_reason);
+	if (err < 0) {
+		munmap(dma->dma.memory, n_bytes);
+		mr_free(pci->ctx, dma);
+		return err;
+	}
 	dma->next = pci->dmas;
 	pci->dmas = dma;
 	*ret_dma = dma->dma;
 	return 0;
-
-give_iova:
-	mri_iova_give(&pci->space->iova, &dma->span);
-unmap:
-	munmap(dma->dma.memory, n_bytes);
-free_dma:
-	mr_free(pci->ctx, dma);
-	return err;
 }
 
 static void free_one(struct mr_pci *pci, struct mri_dma *dma)

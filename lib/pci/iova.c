@@ -11,11 +11,10 @@
 #include "base/base.h"
 #include "pci/pci.h"
 
-void mri_iova_init(struct mri_iova *iova, const struct mr_pci_range *ranges,
-		   uint32_t n)
+void mri_iova_set_ranges(struct mri_iova *iova,
+			 const struct mr_pci_range *ranges, uint32_t n)
 {
 	iova->n_ranges = 0;
-	iova->spans = NULL;
 	for (uint32_t i = 0; i < n && i < MRI_PCI_MAX_RANGES; i++)
 		if (ranges[i].first <= ranges[i].last)
 			iova->ranges[iova->n_ranges++] = ranges[i];

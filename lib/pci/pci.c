@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "pci/pci.h"
+#include "pci/vfio.h"
 
 static int check_config(const struct mr_pci_config *config,
 			struct mr_pci_config *ret_config,
@@ -39,17 +39,25 @@ static int refuse_second(const struct mr_pci *pci,
 }
 
 /* What takes the place of hardware, or the hardware. */
-static int find_backend(struct mr_pci *pci, struct mr_reason *reterr_reason)
+static int find_backend(struct mr_pci *pci, const struct mr_pci_config *config,
+			struct mr_reason *reterr_reason)
 {
 	const struct mri_soft_device *soft =
 		mri_soft_find(pci->ctx, pci->info.bdf);
+	int err;
 
-	if (soft == NULL)
-		return mr_fail(reterr_reason, -ENOTSUP,
-			       "%s is no device in software", pci->info.bdf);
-	pci->backend = soft->backend;
-	pci->device = soft->device;
-	pci->domain = soft->device;
+	if (soft != NULL) {
+		pci->backend = soft->backend;
+		pci->device = soft->device;
+		pci->domain = soft->device;
+		return 0;
+	}
+	err = mri_vfio_create(pci, config, &pci->vfio, reterr_reason);
+	if (err < 0)
+		return err;
+	pci->backend = &pci->vfio->backend;
+	pci->device = pci->vfio;
+	pci->is_physical = pci->vfio->way == &mri_vfio_noiommu;
 	return 0;
 }
 
@@ -62,6 +70,8 @@ static int start(struct mr_pci *pci, const struct mr_pci_config *config,
 		err = pci->backend->open(pci->device, reterr_reason);
 	if (err < 0)
 		return err;
+	if (pci->vfio != NULL)
+		pci->domain = pci->vfio->container;
 	err = mri_pci_quiesce(pci);
 	if (err < 0)
 		mr_fail(reterr_reason, err,
@@ -97,10 +107,11 @@ int mr_pci_open(struct mr_ctx *ctx, const char *bdf,
 	if (err == 0)
 		err = refuse_second(pci, reterr_reason);
 	if (err == 0)
-		err = find_backend(pci, reterr_reason);
+		err = find_backend(pci, &c, reterr_reason);
 	if (err == 0)
 		err = start(pci, &c, reterr_reason);
 	if (err < 0) {
+		mr_free(ctx, pci->vfio);
 		mr_free(ctx, pci);
 		return err;
 	}
@@ -129,6 +140,7 @@ void mr_pci_close(struct mr_pci *pci)
 	while (*place != pci)
 		place = &(*place)->next;
 	*place = pci->next;
+	mr_free(pci->ctx, pci->vfio);
 	mr_free(pci->ctx, pci);
 }
 

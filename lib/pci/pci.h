@@ -4,6 +4,7 @@
 #define PCI_PCI_H
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <millrace/driver.h>
@@ -37,9 +38,12 @@ struct mri_iova {
 	struct mri_iova_span *spans; /* in order */
 };
 
-/* What is usable of ranges that a kernel or a device told; bad ones are not. */
-void mri_iova_init(struct mri_iova *iova, const struct mr_pci_range *ranges,
-		   uint32_t n);
+/*
+ * What is usable, as a kernel or a device told; ranges that make no sense are
+ * left out, and what is in use stays so.
+ */
+void mri_iova_set_ranges(struct mri_iova *iova,
+			 const struct mr_pci_range *ranges, uint32_t n);
 
 /*
  * The lowest n_bytes at or above from that are usable and free, aligned to a
@@ -81,6 +85,8 @@ struct mr_pci {
 	const struct mr_pci_backend *backend;
 	void *device; /* the backend's */
 	void *domain; /* devices with the same one share their mappings */
+	struct mri_vfio *vfio; /* the kernel's; NULL: a device in software */
+	bool is_physical;      /* no IOMMU: memory's addresses are IOVAs */
 	struct mri_space *space;
 	struct mri_dma *dmas;
 	struct mr_bar bars[MRI_PCI_BARS]; /* n_bytes 0: not mapped */

@@ -11,10 +11,11 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "pci/pci.h"
+#include "pci/vfio.h"
 
 /* So that the IOMMU's tables can have entries of 1 GiB where pages have. */
 static const uint64_t REGION_ALIGN = UINT64_C(1) << 30;
+static const uint64_t HUGE_PAGE_BYTES = UINT64_C(2) << 20;
 static const struct mr_pci_range ALL_OF_48_BITS = { 0,
 						    (UINT64_C(1) << 48) - 1 };
 
@@ -28,19 +29,24 @@ static struct mri_space *find_space(const struct mr_pci *pci,
 	return NULL;
 }
 
-static int read_ranges(struct mr_pci *pci, struct mri_space *space)
+/* Anew for each device: one that joins may have fewer. */
+static int read_ranges(struct mr_pci *pci, struct mri_space *space,
+		       struct mr_reason *reterr_reason)
 {
 	struct mr_pci_range ranges[MRI_PCI_MAX_RANGES];
 	int n;
 
 	if (pci->backend->iova_ranges == NULL) {
-		mri_iova_init(&space->iova, &ALL_OF_48_BITS, 1);
+		mri_iova_set_ranges(&space->iova, &ALL_OF_48_BITS, 1);
 		return 0;
 	}
 	n = pci->backend->iova_ranges(pci->device, ranges, MRI_PCI_MAX_RANGES);
 	if (n < 0)
-		return n;
-	mri_iova_init(&space->iova, ranges, (uint32_t)n);
+		return mr_fail(reterr_reason, -EIO,
+			       "%s: cannot read what addresses its IOMMU has: "
+			       "%s",
+			       pci->info.bdf, strerror(-n));
+	mri_iova_set_ranges(&space->iova, ranges, (uint32_t)n);
 	return 0;
 }
 
@@ -110,9 +116,11 @@ static void unmap_segment(void *opaque, const struct mr_segment_info *segment)
 {
 	struct mri_space *space = opaque;
 
+	pthread_mutex_lock(&space->lock);
 	(void)space->user->backend->unmap_dma(
 		space->user->device, space->region_span.first + segment->addr,
 		segment->n_bytes);
+	pthread_mutex_unlock(&space->lock);
 }
 
 static struct mri_space *make_space(struct mr_pci *pci,
@@ -136,25 +144,54 @@ static void free_space(struct mri_space *space)
 	mr_free(space->ctx, space);
 }
 
+/*
+ * No IOMMU: the region is where its first segment is, and mapping finds out
+ * whether the rest follows.
+ */
+static int place_physical(struct mri_space *space,
+			  struct mr_reason *reterr_reason)
+{
+	struct mr_segment_info info;
+	uint64_t address;
+	int err;
+
+	if (mr_region_segment(space->region, 0, &info) < 0)
+		return mr_fail(reterr_reason, -ENOTSUP,
+			       "%s: who has no IOMMU needs a region that has "
+			       "memory already: make the pool first",
+			       space->user->info.bdf);
+	if (info.os_page_bytes < HUGE_PAGE_BYTES)
+		err = -ENXIO;
+	else
+		err = mri_physical((uint8_t *)mr_region_base(space->region) +
+					   info.addr,
+				   info.n_bytes, &address);
+	if (err < 0)
+		return mri_refuse_map(space->user->vfio, info.n_bytes, err,
+				      reterr_reason);
+	space->region_span.first = address - info.addr;
+	space->region_span.last = UINT64_MAX;
+	return 0;
+}
+
 static int fill_space(struct mr_pci *pci, struct mri_space *space,
 		      struct mr_reason *reterr_reason)
 {
-	int err = read_ranges(pci, space);
+	int err = 0;
 
-	if (err < 0)
-		return mr_fail(reterr_reason, -EIO,
-			       "%s: cannot read what addresses its IOMMU has: "
-			       "%s",
-			       pci->info.bdf, strerror(-err));
 	if (space->region == NULL)
 		return 0;
-	err = place_region(space);
+	if (pci->is_physical)
+		err = place_physical(space, reterr_reason);
+	else
+		err = place_region(space);
+	if (err < 0 && !pci->is_physical)
+		mr_fail(reterr_reason, err,
+			"%s: no range of the addresses that its IOMMU reports "
+			"is as long as the region (mr_region_config.max_bytes)",
+			pci->info.bdf);
 	if (err < 0)
-		return mr_fail(reterr_reason, err,
-			       "%s: no range of the addresses that its IOMMU "
-			       "reports is as long as the region "
-			       "(mr_region_config.max_bytes)",
-			       pci->info.bdf);
+		return err;
 	return mr_region_listen(space->region, map_segment, unmap_segment,
 				space, reterr_reason);
 }
@@ -177,30 +214,43 @@ static int pin_region(const struct mr_pci *pci, struct mr_region *region,
 	return 0;
 }
 
+static int join(struct mr_pci *pci, struct mr_region *region,
+		struct mr_reason *reterr_reason)
+{
+	struct mri_space *space = find_space(pci, region);
+	int err;
+
+	if (space != NULL) {
+		err = read_ranges(pci, space, reterr_reason);
+	} else {
+		space = make_space(pci, region);
+		if (space == NULL)
+			return mr_fail(reterr_reason, -ENOMEM, "%s: no memory",
+				       pci->info.bdf);
+		err = read_ranges(pci, space, reterr_reason);
+		if (err == 0)
+			err = fill_space(pci, space, reterr_reason);
+		if (err < 0)
+			free_space(space);
+	}
+	if (err < 0)
+		return err;
+	space->n_users++;
+	pci->space = space;
+	return 0;
+}
+
 int mri_space_join(struct mr_pci *pci, struct mr_region *region,
 		   struct mr_reason *reterr_reason)
 {
-	struct mri_space *space = find_space(pci, region);
 	int err = region != NULL ? pin_region(pci, region, reterr_reason) : 0;
 
 	if (err < 0)
 		return err;
-	if (space == NULL) {
-		space = make_space(pci, region);
-		err = space != NULL ? fill_space(pci, space, reterr_reason) :
-				      mr_fail(reterr_reason, -ENOMEM,
-					      "%s: no memory", pci->info.bdf);
-	}
-	if (err < 0) {
-		if (space != NULL)
-			free_space(space);
-		if (region != NULL)
-			mr_region_unpin(region, pci->holder, UINT64_MAX);
-		return err;
-	}
-	space->n_users++;
-	pci->space = space;
-	return 0;
+	err = join(pci, region, reterr_reason);
+	if (err < 0 && region != NULL)
+		mr_region_unpin(region, pci->holder, UINT64_MAX);
+	return err;
 }
 
 /* Another device of the space, for the segments that come. */

@@ -10,11 +10,11 @@ static const struct mr_pci_range x86[] = {
 
 static void the_lowest_gap_is_taken(void **state)
 {
-	struct mri_iova iova;
+	struct mri_iova iova = { 0 };
 	struct mri_iova_span a, b, c, d;
 
 	(void)state;
-	mri_iova_init(&iova, x86, 2);
+	mri_iova_set_ranges(&iova, x86, 2);
 	assert_int_equal(mri_iova_take(&iova, &a, 4096, 4096, 1 << 20), 0);
 	assert_int_equal(a.first, 1 << 20);
 	assert_int_equal(a.last, (1 << 20) + 4095);
@@ -29,11 +29,11 @@ static void the_lowest_gap_is_taken(void **state)
 
 static void what_is_reserved_is_stepped_over(void **state)
 {
-	struct mri_iova iova;
+	struct mri_iova iova = { 0 };
 	struct mri_iova_span low, high;
 
 	(void)state;
-	mri_iova_init(&iova, x86, 2);
+	mri_iova_set_ranges(&iova, x86, 2);
 	assert_int_equal(
 		mri_iova_take(&iova, &low, 0x100000, 0x100000, 0xfed00000), 0);
 	assert_int_equal(low.first, 0xfed00000);
@@ -51,11 +51,11 @@ static void what_is_reserved_is_stepped_over(void **state)
 static void the_width_of_the_iommu_is_its_end(void **state)
 {
 	const struct mr_pci_range all = { 0, UINT64_MAX };
-	struct mri_iova iova;
+	struct mri_iova iova = { 0 };
 	struct mri_iova_span a, b;
 
 	(void)state;
-	mri_iova_init(&iova, x86, 2);
+	mri_iova_set_ranges(&iova, x86, 2);
 	assert_int_equal(mri_iova_take(&iova, &a, UINT64_C(1) << 39, 4096, 0),
 			 -ENOSPC);
 	assert_int_equal(mri_iova_take(&iova, &a, 4096, 4096,
@@ -66,7 +66,8 @@ static void the_width_of_the_iommu_is_its_end(void **state)
 				       (UINT64_C(1) << 39) - 4096),
 			 -ENOSPC);
 	/* Nothing wraps at the end of 64 bits. */
-	mri_iova_init(&iova, &all, 1);
+	iova = (struct mri_iova){ 0 };
+	mri_iova_set_ranges(&iova, &all, 1);
 	assert_int_equal(mri_iova_take(&iova, &a, 4096, 4096, -UINT64_C(4096)),
 			 0);
 	assert_int_equal(a.last, UINT64_MAX);
@@ -81,18 +82,21 @@ static void ranges_that_make_no_sense_are_none(void **state)
 {
 	const struct mr_pci_range odd[] = { { 5, 4 }, { 4096, 8191 } };
 	struct mr_pci_range many[MRI_PCI_MAX_RANGES + 1] = { { 0, 0 } };
-	struct mri_iova iova;
-	struct mri_iova_span span;
+	struct mri_iova iova = { 0 };
+	struct mri_iova_span span, again;
 
 	(void)state;
-	mri_iova_init(&iova, odd, 2);
+	mri_iova_set_ranges(&iova, odd, 2);
 	assert_int_equal(iova.n_ranges, 1);
 	assert_int_equal(mri_iova_take(&iova, &span, 4096, 4096, 0), 0);
 	assert_int_equal(span.first, 4096);
-	mri_iova_init(&iova, many, MRI_PCI_MAX_RANGES + 1);
+	/* What is in use stays so. */
+	mri_iova_set_ranges(&iova, odd, 2);
+	assert_int_equal(mri_iova_take(&iova, &again, 1, 1, 0), -ENOSPC);
+	mri_iova_set_ranges(&iova, many, MRI_PCI_MAX_RANGES + 1);
 	assert_int_equal(iova.n_ranges, MRI_PCI_MAX_RANGES);
-	mri_iova_init(&iova, odd, 0);
-	assert_int_equal(mri_iova_take(&iova, &span, 1, 1, 0), -ENOSPC);
+	mri_iova_set_ranges(&iova, odd, 0);
+	assert_int_equal(mri_iova_take(&iova, &again, 1, 1, 0), -ENOSPC);
 }
 
 /* Against a map of 64 pages, by a walk that is always the same. */
@@ -101,10 +105,10 @@ static void what_is_out_never_meets(void **state)
 	const struct mr_pci_range range = { 0, 64 * 4096 - 1 };
 	struct mri_iova_span spans[64] = { { 0 } };
 	uint64_t busy = 0, x = 1;
-	struct mri_iova iova;
+	struct mri_iova iova = { 0 };
 
 	(void)state;
-	mri_iova_init(&iova, &range, 1);
+	mri_iova_set_ranges(&iova, &range, 1);
 	for (int i = 0; i < 20000; i++) {
 		struct mri_iova_span *s;
 		uint64_t n, mask;

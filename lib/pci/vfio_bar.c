@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * BARs of vfio: mapped whole, or in the areas that the kernel lets be mapped.
+ *
+ * The page of the MSI-X table is the kernel's. Since 4.16 it can be mapped with
+ * the rest, and says so; before, or where a kernel has areas (sparse), what is
+ * not mapped is memory that reads as all ones, as a bus without a device does.
+ *
+ * Source: linux/include/uapi/linux/vfio.h (VFIO_REGION_INFO_CAP_*); PCI Local
+ * Bus 3.0, 6.8.2 (MSI-X).
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "pci/vfio.h"
+
+enum {
+	MAX_AREAS = 16,
+	INFO_BYTES = 1024, /* with a chain of MAX_AREAS and more */
+	MSIX_BAR_MASK = 7, /* of where the table is */
+	MSIX_ENTRY_BYTES = 16,
+	BAR_0 = 0x10,
+	BAR_IS_IO = 1,
+};
+
+/* What can be mapped of a BAR, in whole OS pages. */
+struct areas {
+	uint32_t n;
+	struct vfio_area areas[MAX_AREAS];
+};
+
+/* The capability of this id in a chain that the kernel wrote, or NULL. */
+static const void *find_cap(const struct vfio_region_info *info,
+			    uint32_t n_bytes, uint16_t id)
+{
+	const uint8_t *const bytes = (const uint8_t *)info;
+	uint32_t at = info->cap_offset;
+	struct vfio_cap cap;
+
+	if ((info->flags & VFIO_REGION_HAS_CAPS) == 0)
+		return NULL;
+	while (at != 0 && at % 8 == 0 &&
+	       at <= n_bytes - sizeof(struct vfio_cap_sparse)) {
+		memcpy(&cap, bytes + at, sizeof(cap));
+		if (cap.id == id)
+			return bytes + at;
+		if (cap.next <= at)
+			break; /* a chain goes forwards */
+		at = cap.next;
+	}
+	return NULL;
+}
+
+/* Those of the kernel's that lie in the BAR. */
+static void take_sparse(const struct vfio_region_info *info,
+			const struct vfio_cap_sparse *cap, uint32_t n_bytes,
+			struct areas *ret)
+{
+	const uint32_t n_room = (uint32_t)(((const uint8_t *)info + n_bytes -
+					    (const uint8_t *)cap->areas) /
+					   (ptrdiff_t)sizeof(cap->areas[0]));
+	const uint32_t n =
+		mri_min_u32(mri_min_u32(cap->n_areas, n_room), MAX_AREAS);
+
+	for (uint32_t i = 0; i < n; i++) {
+		const struct vfio_area *area = &cap->areas[i];
+
+		if (area->size != 0 && area->offset < info->size &&
+		    area->size <= info->size - area->offset)
+			ret->areas[ret->n++] = *area;
+	}
+}
+
+/* Where the MSI-X table is in this BAR; false: it is not. */
+static bool find_table(struct mri_vfio *vfio, uint32_t idx,
+		       struct vfio_area *ret_table)
+{
+	const struct mr_pci_backend *const b = &vfio->backend;
+	uint16_t control;
+	uint32_t table, at;
+
+	if (mri_find_cap(b, vfio, MRI_PCI_CAP_MSIX, 0, &at) < 0 ||
+	    b->read_config(vfio, at + MRI_MSIX_CONTROL, &control, 2) < 0 ||
+	    b->read_config(vfio, at + MRI_MSIX_TABLE, &table, 4) < 0)
+		return false;
+	ret_table->offset = table & ~(uint32_t)MSIX_BAR_MASK;
+	ret_table->size = ((control & MRI_MSIX_SIZE_MASK) + 1u) *
+			  (uint64_t)MSIX_ENTRY_BYTES;
+	return (table & MSIX_BAR_MASK) == idx;
+}
+
+/* All but the OS pages that the table is on. */
+static void take_around(const struct vfio_region_info *info,
+			const struct vfio_area *table, uint64_t os_page,
+			struct areas *ret)
+{
+	const uint64_t begin = table->offset & ~(os_page - 1);
+	const uint64_t end = mri_round_up(table->offset + table->size, os_page);
+
+	if (begin > 0)
+		ret->areas[ret->n++] = (struct vfio_area){ 0, begin };
+	if (end < info->size)
+		ret->areas[ret->n++] =
+			(struct vfio_area){ end, info->size - end };
+}
+
+static void choose_areas(struct mri_vfio *vfio,
+			 const struct vfio_region_info *info, uint32_t n_bytes,
+			 uint64_t os_page, struct areas *ret)
+{
+	const struct vfio_cap_sparse *const sparse =
+		find_cap(info, n_bytes, VFIO_REGION_CAP_SPARSE);
+	struct vfio_area table;
+
+	if (sparse != NULL)
+		take_sparse(info, sparse, n_bytes, ret);
+	else if (find_cap(info, n_bytes, VFIO_REGION_CAP_MSIX_MAPPABLE) ==
+			 NULL &&
+		 find_table(vfio, info->index, &table))
+		take_around(info, &table, os_page, ret);
+	else
+		ret->areas[ret->n++] = (struct vfio_area){ 0, info->size };
+}
+
+/* An address range for the BAR that reads as all ones, and the areas in it. */
+static int map_areas(struct mri_vfio *vfio, const struct vfio_region_info *info,
+		     const struct areas *areas, uint64_t os_page)
+{
+	const uint64_t n_bytes = mri_round_up(info->size, os_page);
+	uint8_t *const map = mmap(NULL, n_bytes, PROT_READ | PROT_WRITE,
+				  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint64_t hole = 0;
+	int err = 0;
+
+	if (map == MAP_FAILED)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < areas->n && err == 0; i++) {
+		const struct vfio_area *a = &areas->areas[i];
+
+		if (a->offset > hole)
+			memset(map + hole, 0xff, a->offset - hole);
+		hole = mri_round_up(a->offset + a->size, os_page);
+		if (mmap(map + a->offset, a->size, PROT_READ | PROT_WRITE,
+			 MAP_SHARED | MAP_FIXED, vfio->fd,
+			 (off_t)(info->offset + a->offset)) == MAP_FAILED)
+			err = -errno;
+	}
+	if (err == 0 && hole < n_bytes)
+		memset(map + hole, 0xff, n_bytes - hole);
+	if (err == 0 && madvise(map, n_bytes, MADV_DONTFORK) < 0)
+		err = -errno;
+	if (err < 0) {
+		munmap(map, n_bytes);
+		return err;
+	}
+	vfio->bars[info->index].map = map;
+	vfio->bars[info->index].n_bytes = n_bytes;
+	return 0;
+}
+
+static int refuse_bar(struct mri_vfio *vfio, uint32_t idx,
+		      struct mr_reason *reterr_reason)
+{
+	uint32_t bar = 0;
+
+	(void)vfio->backend.read_config(vfio, BAR_0 + 4 * idx, &bar, 4);
+	return mr_fail(reterr_reason, -ENOTSUP,
+		       bar & BAR_IS_IO ?
+			       "%s: BAR %u is of I/O ports, which cannot be "
+			       "mapped" :
+			       "%s: the kernel does not let BAR %u be mapped: "
+			       "it shares an OS page with another device, or "
+			       "the firmware gave it no address",
+		       vfio->info->bdf, idx);
+}
+
+int mri_vfio_map_bar(void *device, uint32_t idx, struct mr_bar *ret_bar,
+		     struct mr_reason *reterr_reason)
+{
+	const uint64_t os_page = (uint64_t)sysconf(_SC_PAGESIZE);
+	uint64_t buffer[INFO_BYTES / 8] = { 0 };
+	struct vfio_region_info *info = (struct vfio_region_info *)buffer;
+	struct mri_vfio *vfio = device;
+	struct areas areas = { 0 };
+	int err;
+
+	info->argsz = sizeof(buffer);
+	info->index = idx;
+	if (ioctl(vfio->fd, VFIO_DEVICE_GET_REGION_INFO, info) < 0)
+		return mri_refuse_call(vfio->info,
+				       "VFIO_DEVICE_GET_REGION_INFO", -errno,
+				       reterr_reason);
+	info->index = idx;
+	ret_bar->n_bytes = info->size;
+	if (info->size == 0)
+		return 0; /* who asked says that it is empty */
+	if ((info->flags & VFIO_REGION_CAN_MMAP) == 0)
+		return refuse_bar(vfio, idx, reterr_reason);
+	choose_areas(vfio, info, sizeof(buffer), os_page, &areas);
+	err = map_areas(vfio, info, &areas, os_page);
+	if (err < 0)
+		return mr_fail(
+			reterr_reason, err == -ENOMEM ? -ENOMEM : -ENOTSUP,
+			"%s: cannot map BAR %u of %llu KiB: %s",
+			vfio->info->bdf, idx,
+			(unsigned long long)(info->size >> 10), strerror(-err));
+	ret_bar->base = vfio->bars[idx].map;
+	return 0;
+}
+
+void mri_vfio_unmap_bars(struct mri_vfio *vfio)
+{
+	for (uint32_t i = 0; i < MRI_PCI_BARS; i++) {
+		if (vfio->bars[i].map != NULL)
+			munmap(vfio->bars[i].map, vfio->bars[i].n_bytes);
+		vfio->bars[i].map = NULL;
+	}
+}

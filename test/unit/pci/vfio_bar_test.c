@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/pci/vfio_bar.c, on a vfio of our own. */
+#include "support/vfio_unit.h"
+
+#include <sys/wait.h>
+
+/* What is in the memfd behind a BAR. */
+static uint32_t behind(const struct vfio_fixture *f, uint32_t idx,
+		       uint64_t offset)
+{
+	uint32_t value = 0;
+
+	assert_int_equal(pread(f->pci->vfio->fd, &value, 4,
+			       (off_t)(((uint64_t)idx << 40) + offset)),
+			 4);
+	return value;
+}
+
+static void open_with(struct vfio_fixture *f, uint32_t idx, struct fake_bar bar)
+{
+	vfio_prepare(f);
+	fake.devices[0].bars[idx] = bar;
+	assert_int_equal(vfio_try(f, NIC_0, MR_PCI_AUTO, &f->pci, NULL), 0);
+}
+
+/* A MSI-X capability at 0x40: 8 vectors, the table at an offset of a BAR. */
+static void put_table(uint32_t idx, uint32_t offset)
+{
+	const uint32_t where = offset | idx;
+
+	memcpy(fake.devices[0].config + 0x44, &where, 4);
+}
+
+static void a_bar_is_the_device_s(void **state)
+{
+	struct vfio_fixture f;
+	struct mr_bar bar;
+
+	(void)state;
+	open_with(&f, 0,
+		  (struct fake_bar){ .size = 131072,
+				     .can_mmap = true,
+				     .is_msix_mappable = true });
+	assert_int_equal(mr_pci_map_bar(f.pci, 0, &bar, NULL), 0);
+	assert_int_equal(bar.n_bytes, 131072);
+	mr_bar_write32(&bar, 0x3818, 0x12345678);
+	assert_int_equal(behind(&f, 0, 0x3818), 0x12345678);
+	assert_int_equal(mr_bar_read32(&bar, 131068), 0);
+	vfio_finish(&f);
+}
+
+static void the_areas_of_the_kernel_are_mapped(void **state)
+{
+	struct vfio_fixture f;
+	struct mr_bar bar;
+
+	(void)state;
+	open_with(&f, 4,
+		  (struct fake_bar){
+			  .size = 32768,
+			  .can_mmap = true,
+			  .is_msix_mappable = true,
+			  .n_areas = 2,
+			  .areas = { { 4096, 4096 }, { 16384, 8192 } } });
+	assert_int_equal(mr_pci_map_bar(f.pci, 4, &bar, NULL), 0);
+	assert_int_equal(bar.n_bytes, 32768);
+	mr_bar_write32(&bar, 4096, 1);
+	mr_bar_write32(&bar, 24572, 2);
+	assert_int_equal(behind(&f, 4, 4096), 1);
+	assert_int_equal(behind(&f, 4, 24572), 2);
+	/* The rest is as without a device. */
+	assert_int_equal(mr_bar_read32(&bar, 0), UINT32_MAX);
+	assert_int_equal(mr_bar_read32(&bar, 8192), UINT32_MAX);
+	assert_int_equal(mr_bar_read32(&bar, 32764), UINT32_MAX);
+	mr_bar_write32(&bar, 8192, 3);
+	assert_int_equal(behind(&f, 4, 8192), 0);
+	vfio_finish(&f);
+}
+
+static void areas_outside_of_the_bar_are_not(void **state)
+{
+	struct vfio_fixture f;
+	struct mr_bar bar;
+
+	(void)state;
+	open_with(&f, 4,
+		  (struct fake_bar){
+			  .size = 16384,
+			  .can_mmap = true,
+			  .n_areas = 2,
+			  .areas = { { 8192, 16384 }, { 32768, 4096 } } });
+	assert_int_equal(mr_pci_map_bar(f.pci, 4, &bar, NULL), 0);
+	assert_int_equal(mr_bar_read32(&bar, 8192), UINT32_MAX);
+	vfio_finish(&f);
+}
+
+/* Before 4.16: the pages of the table are left out, whatever else is there. */
+static void the_table_is_mapped_around(void **state)
+{
+	struct vfio_fixture f;
+	struct mr_bar bar;
+
+	(void)state;
+	vfio_prepare(&f);
+	put_table(3, 0x2800); /* in the page at 8192 */
+	fake.devices[0].bars[3] =
+		(struct fake_bar){ .size = 16384, .can_mmap = true };
+	assert_int_equal(vfio_try(&f, NIC_0, MR_PCI_AUTO, &f.pci, NULL), 0);
+	assert_int_equal(mr_pci_map_bar(f.pci, 3, &bar, NULL), 0);
+	mr_bar_write32(&bar, 8188, 1);
+	mr_bar_write32(&bar, 12288, 2);
+	assert_int_equal(behind(&f, 3, 8188), 1);
+	assert_int_equal(behind(&f, 3, 12288), 2);
+	assert_int_equal(mr_bar_read32(&bar, 8192), UINT32_MAX);
+	/* Another BAR is whole. */
+	fake.devices[0].bars[2] =
+		(struct fake_bar){ .size = 16384, .can_mmap = true };
+	assert_int_equal(mr_pci_map_bar(f.pci, 2, &bar, NULL), 0);
+	assert_int_equal(mr_bar_read32(&bar, 8192), 0);
+	vfio_finish(&f);
+}
+
+static void a_table_on_each_page_leaves_nothing(void **state)
+{
+	struct vfio_fixture f;
+	struct mr_bar bar;
+
+	(void)state;
+	vfio_prepare(&f);
+	put_table(3, 0);
+	fake.devices[0].bars[3] =
+		(struct fake_bar){ .size = 4096, .can_mmap = true };
+	assert_int_equal(vfio_try(&f, NIC_0, MR_PCI_AUTO, &f.pci, NULL), 0);
+	assert_int_equal(mr_pci_map_bar(f.pci, 3, &bar, NULL), 0);
+	assert_int_equal(mr_bar_read32(&bar, 4092), UINT32_MAX);
+	vfio_finish(&f);
+}
+
+static void a_bar_that_cannot_be_mapped_says_why(void **state)
+{
+	struct mr_reason why = { "" };
+	struct vfio_fixture f;
+	struct mr_bar bar;
+
+	(void)state;
+	open_with(&f, 2, (struct fake_bar){ .size = 256 });
+	assert_int_equal(mr_pci_map_bar(f.pci, 1, &bar, &why), -EINVAL);
+	assert_reason_has(&why, "BAR 1 is empty");
+	assert_int_equal(mr_pci_map_bar(f.pci, 2, &bar, &why), -ENOTSUP);
+	assert_reason_has(&why, NIC_0 ": the kernel does not let BAR 2 be "
+				      "mapped");
+	assert_int_equal(mr_pci_write_config(f.pci, 0x18, "\x01", 1), 0);
+	assert_int_equal(mr_pci_map_bar(f.pci, 2, &bar, &why), -ENOTSUP);
+	assert_reason_has(&why, "I/O ports");
+	/* More than the memfd has: mmap() at an offset past its limit. */
+	fake.devices[0].bars[5] = (struct fake_bar){ .size = UINT64_C(1) << 60,
+						     .can_mmap = true };
+	assert_int_equal(mr_pci_map_bar(f.pci, 5, &bar, &why), -ENOMEM);
+	assert_reason_has(&why, "cannot map BAR 5");
+	fake_call("GET_REGION_INFO")->fail_at =
+		fake_call("GET_REGION_INFO")->n_calls + 1;
+	fake_call("GET_REGION_INFO")->fail_errno = EIO;
+	assert_int_equal(mr_pci_map_bar(f.pci, 0, &bar, &why), -EIO);
+	assert_reason_has(&why, "VFIO_DEVICE_GET_REGION_INFO failed");
+	vfio_finish(&f);
+}
+
+/* Registers of a device are not a child's. */
+static void a_bar_is_in_no_child(void **state)
+{
+	struct vfio_fixture f;
+	struct mr_bar bar;
+	int status;
+	pid_t child;
+
+	(void)state;
+	open_with(&f, 0,
+		  (struct fake_bar){ .size = 4096,
+				     .can_mmap = true,
+				     .is_msix_mappable = true });
+	assert_int_equal(mr_pci_map_bar(f.pci, 0, &bar, NULL), 0);
+	child = fork();
+	assert_true(child >= 0);
+	if (child == 0) {
+		(void)signal(SIGSEGV, SIG_DFL);
+		mr_bar_write32(&bar, 0, 1);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFSIGNALED(status) || WEXITSTATUS(status) != 0);
+	assert_int_equal(behind(&f, 0, 0), 0);
+	vfio_finish(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_bar_is_the_device_s),
+		cmocka_unit_test(the_areas_of_the_kernel_are_mapped),
+		cmocka_unit_test(areas_outside_of_the_bar_are_not),
+		cmocka_unit_test(the_table_is_mapped_around),
+		cmocka_unit_test(a_table_on_each_page_leaves_nothing),
+		cmocka_unit_test(a_bar_that_cannot_be_mapped_says_why),
+		cmocka_unit_test(a_bar_is_in_no_child),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,534 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Tests of lib/pci/vfio.c, vfio_group.c, vfio_iommufd.c and vfio_noiommu.c, on
+ * a vfio of our own.
+ */
+#include "support/vfio_unit.h"
+
+#include <sys/wait.h>
+
+static uint16_t read_command(const struct mr_pci *pci)
+{
+	uint16_t command = 0;
+
+	assert_int_equal(pread(pci->vfio->fd, &command, 2,
+			       ((off_t)VFIO_REGION_CONFIG << 40) + 4),
+			 2);
+	return command;
+}
+
+/* All that a driver does with a device. */
+static void use(struct vfio_fixture *f)
+{
+	struct fake_device *const d = &fake.devices[0];
+	uint8_t *const base = mr_region_base(f->region);
+	struct mr_dma dma;
+	int fds[3];
+
+	assert_int_equal(read_command(f->pci), 1 << 1 | 1 << 10);
+	assert_ptr_equal(fake_reach(mr_pci_region_iova(f->pci) + 5), base + 5);
+	assert_int_equal(fake_n_maps(), 1);
+	assert_int_equal(vfio_grow(f->region, NULL), 0);
+	assert_int_equal(fake_n_maps(), 2);
+	assert_ptr_equal(fake_reach(mr_pci_region_iova(f->pci) + 70000),
+			 base + 70000);
+	assert_int_equal(mr_pci_dma_alloc(f->pci, 4096, &dma, NULL), 0);
+	assert_ptr_equal(fake_reach(dma.iova), dma.memory);
+	assert_int_equal(mr_pci_set_irqs(f->pci, 3, fds, NULL), 3);
+	assert_int_equal(d->n_armed[VFIO_IRQ_MSIX], 3);
+	assert_memory_equal(d->fds[VFIO_IRQ_MSIX], fds, sizeof(fds));
+	assert_int_equal(d->n_armed[VFIO_IRQ_ERR], 1);
+	assert_int_equal(d->n_armed[VFIO_IRQ_REQ], 1);
+	assert_int_equal(d->fds[VFIO_IRQ_REQ][0], f->pci->req_fd);
+	memset(d->n_armed, 0, sizeof(d->n_armed));
+	assert_int_equal(mr_pci_reset(f->pci, NULL), 0);
+	assert_int_equal(d->n_resets, 1);
+	assert_int_equal(d->n_armed[VFIO_IRQ_MSIX], 3);
+	assert_int_equal(d->n_armed[VFIO_IRQ_REQ], 1);
+	assert_int_equal(mr_pci_set_bus_master(f->pci, 1), 0);
+	assert_int_equal(read_command(f->pci), 1 << 1 | 1 << 2 | 1 << 10);
+}
+
+static void each_way_opens_works_and_leaves_nothing(void **state)
+{
+	static const struct {
+		enum mr_pci_access access;
+		bool has_cdev;
+		int type;
+		const char *mode;
+	} ways[] = {
+		{ MR_PCI_AUTO, false, VFIO_TYPE1V2, "type1v2" },
+		{ MR_PCI_AUTO, true, VFIO_TYPE1V2, "iommufd" },
+		{ MR_PCI_GROUP, true, VFIO_TYPE1V2, "type1v2" },
+		{ MR_PCI_GROUP, false, 0, "type1" },
+		{ MR_PCI_IOMMUFD, true, VFIO_TYPE1V2, "iommufd" },
+	};
+	struct vfio_fixture f;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+		vfio_prepare(&f);
+		fake.types[1] = ways[i].type;
+		if (ways[i].has_cdev)
+			vfio_add_cdev(&f);
+		assert_int_equal(
+			vfio_try(&f, "03:00.0", ways[i].access, &f.pci, NULL),
+			0);
+		assert_string_equal(mr_pci_mode(f.pci), ways[i].mode);
+		use(&f);
+		vfio_finish(&f);
+		for (int k = 0; k < 5; k++)
+			assert_int_equal(fake.devices[0].n_armed[k], 0);
+	}
+}
+
+static void auto_takes_what_the_user_may_open(void **state)
+{
+	struct vfio_fixture f;
+
+	(void)state;
+	vfio_prepare(&f);
+	vfio_add_cdev(&f);
+	fake.open_errno[FAKE_IOMMUFD] = EACCES;
+	assert_int_equal(vfio_try(&f, NIC_0, MR_PCI_AUTO, &f.pci, NULL), 0);
+	assert_string_equal(mr_pci_mode(f.pci), "type1v2");
+	vfio_finish(&f);
+}
+
+/* One mapping for two ports, which outlives each of them. */
+static void ports_of_a_region_share_its_mapping(void **state)
+{
+	struct mr_pci *second = NULL;
+	struct vfio_fixture f;
+
+	(void)state;
+	for (int has_cdev = 0; has_cdev < 2; has_cdev++) {
+		vfio_prepare(&f);
+		if (has_cdev)
+			vfio_add_cdev(&f);
+		assert_int_equal(vfio_try(&f, NIC_0, MR_PCI_AUTO, &f.pci, NULL),
+				 0);
+		assert_int_equal(
+			vfio_try(&f, NIC_1, MR_PCI_AUTO, &second, NULL), 0);
+		assert_int_equal(fake_n_maps(), 1);
+		assert_int_equal(mr_pci_region_iova(f.pci),
+				 mr_pci_region_iova(second));
+		mr_pci_close(f.pci);
+		f.pci = NULL;
+		assert_int_equal(fake_n_maps(), 1);
+		assert_int_equal(vfio_grow(f.region, NULL), 0);
+		assert_int_equal(fake_n_maps(), 2);
+		assert_int_equal(mr_pci_mapped_bytes(second), 2 * 65536);
+		mr_pci_close(second);
+		vfio_finish(&f);
+	}
+}
+
+static void ring_memory_of_two_ports_never_meets(void **state)
+{
+	struct mr_pci *second = NULL;
+	struct vfio_fixture f;
+	struct mr_dma a, b;
+
+	(void)state;
+	vfio_prepare(&f);
+	assert_int_equal(vfio_try(&f, NIC_0, MR_PCI_AUTO, &f.pci, NULL), 0);
+	assert_int_equal(vfio_try(&f, NIC_1, MR_PCI_AUTO, &second, NULL), 0);
+	assert_int_equal(mr_pci_dma_alloc(f.pci, 8192, &a, NULL), 0);
+	assert_int_equal(mr_pci_dma_alloc(second, 4096, &b, NULL), 0);
+	assert_int_equal(b.iova, a.iova + 8192);
+	mr_pci_close(second);
+	assert_null(fake_reach(b.iova));
+	assert_ptr_equal(fake_reach(a.iova), a.memory);
+	vfio_finish(&f);
+}
+
+static void a_group_has_one_region(void **state)
+{
+	struct mr_reason why = { "" };
+	struct mr_pci *second = NULL;
+	struct mr_region *first;
+	struct vfio_fixture f;
+
+	(void)state;
+	vfio_prepare(&f);
+	assert_int_equal(vfio_try(&f, NIC_0, MR_PCI_AUTO, &f.pci, NULL), 0);
+	first = f.region;
+	f.region = vfio_region(f.ctx);
+	assert_int_equal(vfio_try(&f, NIC_1, MR_PCI_AUTO, &second, &why),
+			 -EBUSY);
+	assert_reason_has(&why, NIC_1 ": another port of its IOMMU group 14");
+	assert_int_equal(mr_region_destroy(f.region, NULL), 0);
+	f.region = first;
+	vfio_finish(&f);
+}
+
+/* With a group of its own, another region has a container of its own. */
+static void two_regions_have_two_containers(void **state)
+{
+	struct mr_region *first;
+	struct mr_pci *second = NULL;
+	struct vfio_fixture f;
+
+	(void)state;
+	vfio_prepare(&f);
+	fake_nic(&f.sysfs, NIC_1, "0x8086", "0x10c9", "vfio-pci", "15");
+	fake.devices[1].group = 15;
+	assert_int_equal(vfio_try(&f, NIC_0, MR_PCI_AUTO, &f.pci, NULL), 0);
+	first = f.region;
+	f.region = vfio_region(f.ctx);
+	assert_int_equal(vfio_try(&f, NIC_1, MR_PCI_AUTO, &second, NULL), 0);
+	assert_int_equal(fake_n_maps(), 2);
+	assert_ptr_not_equal(f.pci->vfio->container, second->vfio->container);
+	mr_pci_close(second);
+	assert_int_equal(mr_region_destroy(f.region, NULL), 0);
+	f.region = first;
+	vfio_finish(&f);
+}
+
+/* Calls that opening can do without, or that close makes. */
+static bool is_needless(const char *name)
+{
+	static const char *const names[] = {
+		"CHECK_EXTENSION", /* of version 2: then it is type 1 */
+		"GET_IRQ_INFO",    /* no events */
+		"SET_IRQS",        /* no events, with a warning */
+		"UNMAP_DMA",       "IOAS_UNMAP", "UNSET_CONTAINER", "RESET",
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (strcmp(names[i], name) == 0)
+			return true;
+	return false;
+}
+
+static void each_call_that_fails_is_undone_and_has_its_reason(void **state)
+{
+	struct vfio_fixture f;
+	uint32_t n_failed = 0;
+
+	(void)state;
+	for (int i = 0; i < 2 * FAKE_CALLS; i++) {
+		struct fake_call *call = &fake_calls[i / 2];
+		struct mr_reason why = { "" };
+		int32_t n_out;
+
+		if (is_needless(call->name))
+			continue;
+		vfio_prepare(&f);
+		if (i % 2 == 1)
+			vfio_add_cdev(&f);
+		n_out = f.allocator.n_out;
+		call->fail_at = 1;
+		call->fail_errno = EIO;
+		if (vfio_try(&f, NIC_0, MR_PCI_AUTO, &f.pci, &why) < 0) {
+			assert_reason_has(&why, NIC_0);
+			assert_int_equal(f.allocator.n_out, n_out);
+			assert_null(f.pci);
+			assert_vfio_clean(&f);
+			n_failed++;
+			/* And it can be had as if nothing had been. */
+			assert_int_equal(
+				vfio_try(&f, NIC_0, MR_PCI_AUTO, &f.pci, NULL),
+				0);
+		} else {
+			assert_int_equal(call->n_calls, 0); /* the other way */
+		}
+		vfio_finish(&f);
+	}
+	/* 7 calls of a group, 5 of iommufd, 2 of a device in either way. */
+	assert_int_equal(n_failed, 7 + 5 + 2 * 2);
+}
+
+static void no_memory_is_an_error(void **state)
+{
+	struct vfio_fixture f;
+
+	(void)state;
+	for (int has_cdev = 0; has_cdev < 2; has_cdev++) {
+		uint32_t n_failed = 0;
+
+		vfio_prepare(&f);
+		if (has_cdev)
+			vfio_add_cdev(&f);
+		for (;;) {
+			const int32_t n_out = f.allocator.n_out;
+			int err;
+
+			f.allocator.fail_at =
+				f.allocator.n_calls + 1 + n_failed;
+			err = vfio_try(&f, NIC_0, MR_PCI_AUTO, &f.pci, NULL);
+			if (err == 0)
+				break;
+			assert_int_equal(err, -ENOMEM);
+			assert_int_equal(f.allocator.n_out, n_out);
+			assert_vfio_clean(&f);
+			n_failed++;
+		}
+		assert_int_equal(n_failed, has_cdev ? 4 : 5);
+		vfio_finish(&f);
+	}
+}
+
+static void a_kernel_that_says_no_ranges_has_39_bits(void **state)
+{
+	struct vfio_fixture f;
+
+	(void)state;
+	vfio_prepare(&f);
+	fake.says_no_ranges = true;
+	assert_int_equal(vfio_try(&f, NIC_0, MR_PCI_AUTO, &f.pci, NULL), 0);
+	assert_int_equal(f.pci->space->iova.n_ranges, 2);
+	assert_int_equal(f.pci->space->iova.ranges[1].last,
+			 (UINT64_C(1) << 39) - 1);
+	vfio_finish(&f);
+}
+
+static void a_chain_that_loops_has_no_ranges(void **state)
+{
+	struct vfio_fixture f;
+
+	(void)state;
+	vfio_prepare(&f);
+	fake.chain_loops = true;
+	fake.ranges[1].last = UINT64_MAX;
+	assert_int_equal(vfio_try(&f, NIC_0, MR_PCI_AUTO, &f.pci, NULL), 0);
+	assert_int_equal(f.pci->space->iova.ranges[1].last,
+			 (UINT64_C(1) << 39) - 1);
+	vfio_finish(&f);
+}
+
+static void ranges_are_as_many_as_there_is_room_for(void **state)
+{
+	struct mr_pci_range range;
+	struct vfio_fixture f;
+
+	(void)state;
+	for (int has_cdev = 0; has_cdev < 2; has_cdev++) {
+		vfio_prepare(&f);
+		if (has_cdev)
+			vfio_add_cdev(&f);
+		assert_int_equal(vfio_try(&f, NIC_0, MR_PCI_AUTO, &f.pci, NULL),
+				 0);
+		assert_int_equal(f.pci->vfio->way->ranges(
+					 f.pci->vfio->container, &range, 1),
+				 1);
+		assert_int_equal(range.last, 0xfedfffff);
+		vfio_finish(&f);
+	}
+}
+
+static void an_irq_may_be_msi_alone_or_fewer(void **state)
+{
+	struct vfio_fixture f;
+	int fds[4];
+
+	(void)state;
+	vfio_prepare(&f);
+	assert_int_equal(vfio_try(&f, NIC_0, MR_PCI_AUTO, &f.pci, NULL), 0);
+	fake.devices[0].n_free_vectors = 2;
+	assert_int_equal(mr_pci_set_irqs(f.pci, 4, fds, NULL), 2);
+	assert_int_equal(fake.devices[0].n_armed[VFIO_IRQ_MSIX], 2);
+	fake.devices[0].n_vectors[VFIO_IRQ_MSIX] = 0;
+	fake.devices[0].n_vectors[VFIO_IRQ_MSI] = 1;
+	assert_int_equal(mr_pci_set_irqs(f.pci, 4, fds, NULL), 1);
+	assert_int_equal(fake.devices[0].n_armed[VFIO_IRQ_MSI], 1);
+	fake.devices[0].n_vectors[VFIO_IRQ_MSI] = 0;
+	assert_int_equal(mr_pci_set_irqs(f.pci, 4, fds, NULL), -EIO);
+	vfio_finish(&f);
+}
+
+/* No PCI Express, so no ERR; REQ all the same. */
+static void events_are_what_the_device_has(void **state)
+{
+	struct vfio_fixture f;
+
+	(void)state;
+	vfio_prepare(&f);
+	fake.devices[0].n_vectors[VFIO_IRQ_ERR] = 0;
+	assert_int_equal(vfio_try(&f, NIC_0, MR_PCI_AUTO, &f.pci, NULL), 0);
+	assert_true(mr_pci_event_fd(f.pci) >= 0);
+	assert_int_equal(fake.devices[0].n_armed[VFIO_IRQ_REQ], 1);
+	assert_int_equal(fake.devices[0].n_armed[VFIO_IRQ_ERR], 0);
+	vfio_finish(&f);
+	vfio_prepare(&f);
+	fake_call("SET_IRQS")->fail_at = 1;
+	fake_call("SET_IRQS")->fail_errno = EINVAL;
+	assert_int_equal(vfio_try(&f, NIC_0, MR_PCI_AUTO, &f.pci, NULL), 0);
+	assert_int_equal(mr_pci_event_fd(f.pci), -1);
+	vfio_finish(&f);
+}
+
+static void a_device_may_have_no_reset(void **state)
+{
+	struct mr_reason why = { "" };
+	struct vfio_fixture f;
+
+	(void)state;
+	vfio_prepare(&f);
+	fake.devices[0].flags = VFIO_DEVICE_IS_PCI;
+	assert_int_equal(vfio_try(&f, NIC_0, MR_PCI_AUTO, &f.pci, NULL), 0);
+	assert_int_equal(mr_pci_reset(f.pci, &why), -ENOTSUP);
+	mr_pci_close(f.pci);
+	fake.devices[0].flags = 0;
+	f.pci = NULL;
+	assert_int_equal(vfio_try(&f, NIC_0, MR_PCI_AUTO, &f.pci, &why), -EIO);
+	assert_reason_has(&why, "no PCI device");
+	vfio_finish(&f);
+}
+
+/* A child that kept them would keep the device busy. */
+static void no_fd_is_open_in_a_child(void **state)
+{
+	struct vfio_fixture f;
+	int status;
+	pid_t child;
+
+	(void)state;
+	vfio_prepare(&f);
+	assert_int_equal(vfio_try(&f, NIC_0, MR_PCI_AUTO, &f.pci, NULL), 0);
+	child = fork();
+	assert_true(child >= 0);
+	if (child == 0) {
+		const int fds[] = { f.pci->vfio->fd, f.pci->vfio->group->fd,
+				    f.pci->vfio->container->fd };
+
+		for (int i = 0; i < 3; i++)
+			if (fcntl(fds[i], F_GETFD) >= 0)
+				_exit(1);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	vfio_finish(&f);
+}
+
+/* A pagemap in which the OS page at `at` is frame `frame`. */
+static void set_frame(const void *at, uint64_t frame)
+{
+	const uint64_t entry = UINT64_C(1) << 63 | frame;
+
+	assert_int_equal(pwrite(fake.pagemap, &entry, sizeof(entry),
+				(off_t)((uintptr_t)at / 4096 * sizeof(entry))),
+			 sizeof(entry));
+}
+
+static void open_pagemap(struct vfio_fixture *f)
+{
+	fake.has_noiommu = true;
+	fake.types[0] = VFIO_NOIOMMU;
+	fake.types[1] = 0;
+	fake.pagemap = memfd_create("pagemap", MFD_CLOEXEC);
+	assert_true(fake.pagemap >= 0);
+	f->n_fds = n_open_fds();
+	/* As if it were on huge pages, which the machine may not have. */
+	f->region->segments[0].os_page_bytes = 2 << 20;
+}
+
+static void without_an_iommu_memory_is_where_it_is(void **state)
+{
+	struct vfio_fixture f;
+	uint8_t *base;
+
+	(void)state;
+	vfio_prepare(&f);
+	open_pagemap(&f);
+	base = mr_region_base(f.region);
+	set_frame(base, 0x12300);
+	assert_int_equal(vfio_try(&f, NIC_0, MR_PCI_NOIOMMU, &f.pci, NULL), 0);
+	assert_string_equal(mr_pci_mode(f.pci), "noiommu");
+	assert_int_equal(mr_pci_region_iova(f.pci), 0x12300000);
+	assert_int_equal(fake_n_maps(), 0);
+	assert_non_null(strstr(f.allocator.last_line, "all memory"));
+	/* A segment elsewhere is refused; one that goes on is not. */
+	set_frame(base + 65536, 0x99900);
+	assert_int_equal(vfio_grow(f.region, NULL), -ENOTSUP);
+	set_frame(base + 65536, 0x12310);
+	assert_int_equal(vfio_grow(f.region, NULL), 0);
+	mr_pci_close(f.pci);
+	f.pci = NULL;
+	assert_vfio_clean(&f);
+	__real_close(fake.pagemap);
+	f.n_fds--;
+	vfio_finish(&f);
+}
+
+static void without_an_iommu_memory_has_to_be_found(void **state)
+{
+	struct mr_reason why = { "" };
+	struct vfio_fixture f;
+
+	(void)state;
+	vfio_prepare(&f);
+	open_pagemap(&f);
+	set_frame(mr_region_base(f.region), 0); /* no CAP_SYS_ADMIN */
+	assert_int_equal(vfio_try(&f, NIC_0, MR_PCI_NOIOMMU, &f.pci, &why),
+			 -EPERM);
+	assert_reason_has(&why, "CAP_SYS_ADMIN");
+	f.region->segments[0].os_page_bytes = 4096;
+	assert_int_equal(vfio_try(&f, NIC_0, MR_PCI_NOIOMMU, &f.pci, &why),
+			 -ENOTSUP);
+	assert_reason_has(&why, "a single huge page of 1 GiB");
+	fake.types[0] = VFIO_TYPE1;
+	assert_int_equal(vfio_try(&f, NIC_0, MR_PCI_NOIOMMU, &f.pci, &why),
+			 -ENOTSUP);
+	assert_reason_has(&why, "enable_unsafe_noiommu_mode");
+	/* Not without being asked for by name. */
+	assert_int_equal(vfio_try(&f, NIC_0, MR_PCI_AUTO, &f.pci, &why),
+			 -ENOTSUP);
+	assert_reason_has(&why, "iommu=noiommu");
+	__real_close(fake.pagemap);
+	f.n_fds--;
+	vfio_finish(&f);
+}
+
+static void memory_in_pieces_is_noticed(void **state)
+{
+	const uint64_t huge = 2 << 20;
+	struct vfio_fixture f;
+	uint64_t address = 0;
+	uint8_t *const at = (uint8_t *)(uintptr_t)(UINT64_C(1) << 40);
+
+	(void)state;
+	vfio_prepare(&f);
+	open_pagemap(&f);
+	set_frame(at, 512);
+	set_frame(at + huge, 1024);
+	set_frame(at + 2 * huge, 1537);
+	assert_int_equal(mri_physical(at + 8, 2 * huge - 8, &address), 0);
+	assert_int_equal(address, 512 * 4096 + 8);
+	assert_int_equal(mri_physical(at, 2 * huge + 1, &address), -ENXIO);
+	assert_int_equal(mri_physical(at, 4 * huge, &address), -ENXIO);
+	set_frame(at + huge, 0);
+	assert_int_equal(mri_physical(at, 2 * huge, &address), -EPERM);
+	__real_close(fake.pagemap);
+	f.n_fds--;
+	vfio_finish(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_way_opens_works_and_leaves_nothing),
+		cmocka_unit_test(auto_takes_what_the_user_may_open),
+		cmocka_unit_test(ports_of_a_region_share_its_mapping),
+		cmocka_unit_test(ring_memory_of_two_ports_never_meets),
+		cmocka_unit_test(a_group_has_one_region),
+		cmocka_unit_test(two_regions_have_two_containers),
+		cmocka_unit_test(
+			each_call_that_fails_is_undone_and_has_its_reason),
+		cmocka_unit_test(no_memory_is_an_error),
+		cmocka_unit_test(a_kernel_that_says_no_ranges_has_39_bits),
+		cmocka_unit_test(a_chain_that_loops_has_no_ranges),
+		cmocka_unit_test(ranges_are_as_many_as_there_is_room_for),
+		cmocka_unit_test(an_irq_may_be_msi_alone_or_fewer),
+		cmocka_unit_test(events_are_what_the_device_has),
+		cmocka_unit_test(a_device_may_have_no_reset),
+		cmocka_unit_test(no_fd_is_open_in_a_child),
+		cmocka_unit_test(without_an_iommu_memory_is_where_it_is),
+		cmocka_unit_test(without_an_iommu_memory_has_to_be_found),
+		cmocka_unit_test(memory_in_pieces_is_noticed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
