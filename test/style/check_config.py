@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The samples in config/ are listed, commented, and mean something today.
 
-usage: check_config.py [MR_L2FWD MR_NAT]
+usage: check_config.py [MR_L2FWD MR_NAT MR_DEVICES]
 """
 import re
 import shutil
@@ -20,7 +20,7 @@ def check_unit(wrong, path):
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / path.name.replace("@", "@check")
         # The program is not installed where tests run, nor is its page.
-        unit = re.sub(r"^ExecStart=\S+", "ExecStart=/bin/true",
+        unit = re.sub(r"^(Exec\w+)=\S+", r"\1=/bin/true",
                       tree.text(path), flags=re.M)
         unit = re.sub(r"^Documentation=.*\n", "", unit, flags=re.M)
         copy.write_text(unit)
@@ -41,7 +41,7 @@ def check_options(wrong, paths, program):
     for path in paths:
         if not re.search(rf"\b{name}\b", tree.text(path)):
             continue
-        for line in re.findall(r"^(?:OPTIONS|ExecStart)=.*", tree.text(path),
+        for line in re.findall(r"^(?:OPTIONS|Exec\w+)=.*", tree.text(path),
                                re.M):
             for option in re.findall(r"--[\w-]+", line):
                 if not re.search(rf"{option}\b", said):

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Devices for a user who is not root. */
+#ifndef DEVICES_OWNER_H
+#define DEVICES_OWNER_H
+
+#include <sys/types.h>
+
+#include "device.h"
+
+struct owner {
+	char user[NAME_BYTES];
+	uid_t uid;
+	gid_t gid;
+};
+
+/* USER[:GROUP], by name or number; no group: the user's own. */
+int owner_parse(const char *text, struct owner *ret,
+		struct mr_reason *ret_error);
+
+/*
+ * Make the nodes of a device that is bound to vfio-pci the owner's, and say how
+ * much memory that user may lock. 0 or -errno with a reason.
+ */
+int owner_give(const struct machine *machine, const char *bdf,
+	       const struct owner *owner, struct mr_reason *ret_error);
+
+#endif
