@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Registers: what can be read and written, reset, link, PHY, NVM. */
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -93,6 +94,14 @@ static void load_nvm(struct intel *nic)
 		EECD_PRES | (nic->is_auto_rd ? EECD_AUTO_RD : 0);
 }
 
+static void reset_ring(struct intel_ring *ring, bool is_tx, uint32_t q)
+{
+	memset(ring, 0, offsetof(struct intel_ring, given));
+	ring->q = q;
+	ring->is_tx = is_tx;
+	ring->base = intel_ring_base(is_tx, q);
+}
+
 /* Registers as after power on, or CTRL.RST. */
 static void reset_registers(struct intel *nic)
 {
@@ -103,15 +112,8 @@ static void reset_registers(struct intel *nic)
 	memset(nic->phy, 0, sizeof(nic->phy));
 	memset(nic->has_read_low, 0, sizeof(nic->has_read_low));
 	for (uint32_t q = 0; q < INTEL_MAX_QUEUES; q++) {
-		const uint32_t bases[2] = { nic->rx[q].base, nic->tx[q].base };
-
-		memset(&nic->rx[q], 0, sizeof(nic->rx[q]));
-		memset(&nic->tx[q], 0, sizeof(nic->tx[q]));
-		nic->rx[q].base = bases[0];
-		nic->tx[q].base = bases[1];
-		nic->rx[q].q = q;
-		nic->tx[q].q = q;
-		nic->tx[q].is_tx = true;
+		reset_ring(&nic->rx[q], false, q);
+		reset_ring(&nic->tx[q], true, q);
 	}
 	nic->gorc = 0;
 	nic->gotc = 0;
@@ -386,10 +388,6 @@ struct intel *intel_create(const struct intel_chip *chip, const uint8_t mac[6])
 	model_add_bar(&nic->m, 3, 0x4000);
 	model_add_msix(&nic->m, chip->n_vectors, 3);
 	model_add_pcie(&nic->m, chip->has_flr);
-	for (uint32_t q = 0; q < INTEL_MAX_QUEUES; q++) {
-		nic->rx[q].base = intel_ring_base(false, q);
-		nic->tx[q].base = intel_ring_base(true, q);
-	}
 	power_on(&nic->m);
 	return nic;
 }

@@ -62,11 +62,12 @@ struct intel_ring {
 	uint32_t n_segments;   /* of the frame at its head, that have left */
 	uint32_t n_late;       /* steps that its work still waits */
 	uint32_t drops;        /* RQDPC */
-	/* What the driver gave, as it was then: from head to tail. */
-	struct intel_desc given[INTEL_MAX_RING];
 	/* Two contexts of an 82576; the 82574L has the first. */
 	struct intel_desc context[2];
 	bool has_context[2];
+	/* What the driver gave, as it was then: from head to tail. Last: a
+	 * reset leaves it alone. */
+	struct intel_desc given[INTEL_MAX_RING];
 };
 
 struct intel {

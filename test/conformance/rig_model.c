@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "rig_model.h"
+
+#include <millrace/pci.h>
+
+#include "model/device.h"
+
+enum { N_WIRE_FRAMES = 256 };
+
+/* A context knows its devices until it ends: kept until the next is made. */
+static struct {
+	struct model *model;
+	struct model_wire *wire;
+	void (*destroy)(struct model *model);
+} the;
+
+void rig_model_add(struct bed *bed, struct model *model,
+		   void (*destroy)(struct model *model))
+{
+	if (the.model != NULL)
+		the.destroy(the.model);
+	model_wire_destroy(the.wire);
+	assert_non_null(model);
+	the.model = model;
+	the.destroy = destroy;
+	the.wire = model_wire_create(N_WIRE_FRAMES, false);
+	assert_non_null(the.wire);
+	model_wire_attach(the.wire, 0, model);
+	model->is_lazy = true;
+	assert_int_equal(mr_ctx_add_pci_device(bed->ctx, "model",
+					       model_backend(), model),
+			 0);
+	bed->far = model;
+}
+
+void rig_model_teardown(struct bed *bed)
+{
+	if (bed->far == NULL)
+		return;
+	bed->far = NULL;
+	assert_string_equal(model_violations(the.model), "");
+}
+
+bool rig_model_inject(struct bed *bed, const uint8_t *bytes, uint32_t n_bytes)
+{
+	const bool is_sent = model_wire_send(the.wire, 1, bytes, n_bytes);
+
+	model_step(bed->far);
+	return is_sent;
+}
+
+uint32_t rig_model_collect(struct bed *bed, uint8_t *bytes, uint32_t room)
+{
+	model_step(bed->far);
+	return model_wire_receive(the.wire, 1, bytes, room);
+}
