@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A NIC that does whatever the input says: lies in registers, descriptors and
+ * heads, faults, link, frames. Our driver may lose frames, each under a name;
+ * it may not lose a page, nor hand out memory that is no frame.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "fuzz.h"
+#include "model/intel_regs.h"
+#include "model/port_bed.h"
+
+#define SEED(text)                                                             \
+	{                                                                      \
+		text, sizeof(text) - 1                                         \
+	}
+
+const struct fuzz_seed fuzz_seeds[] = {
+	/* Chip and options, then frames in, frames out, bursts. */
+	SEED("\x00\x00\x01\x08\x02\x08\x00\x20\x01\x20\x00\x40\x02\x10\x00"
+	     "\x40"),
+	SEED("\x01\x01\x01\x10\x00\x20\x03\x07\x01\x10\x00\x20\x00\x20\x02"
+	     "\x20"),
+	/* Descriptors that are written over, in both rings. */
+	SEED("\x00\x00\x01\x08\x04\x00\xff\x04\x01\x55\x00\x20\x05\x02\x01\x00"
+	     "\x20\x02\x08\x05\x03\xff\x00\x10"),
+	SEED("\x01\x00\x02\x08\x06\xff\xff\x00\x20\x02\x08\x06\x00\x40\x00"
+	     "\x10"),
+	/* Registers that lie, a link that flaps, a device that goes. */
+	SEED("\x00\x02\x07\x20\xff\x00\x20\x08\x01\x00\x10\x08\x00\x00\x10\x01"
+	     "\x08\x00\x20\x09\x00\x00\x20"),
+	SEED("\x81\x20\xff\xff\xff\xff\x00\x00\x00\x00\x01\x08\x00\x20"),
+	{ NULL, 0 },
+};
+
+/* What is left of the input; 0 behind its end. */
+static const uint8_t *input;
+static size_t n_input;
+
+static uint8_t take(void)
+{
+	if (n_input == 0)
+		return 0;
+	n_input--;
+	return *input++;
+}
+
+static uint32_t take32(void)
+{
+	uint32_t value = take();
+
+	value |= (uint32_t)take() << 8;
+	value |= (uint32_t)take() << 16;
+	return value | (uint32_t)take() << 24;
+}
+
+/* The model's own functions, and how many reads are answered by the input. */
+static const struct model_ops *honest;
+static uint32_t n_lies;
+
+static uint64_t lying_read(struct model *m, uint32_t bar, uint64_t offset,
+			   uint32_t n_bytes)
+{
+	const uint64_t value = honest->read(m, bar, offset, n_bytes);
+
+	if (n_lies == 0)
+		return value;
+	n_lies--;
+	return value ^ take32();
+}
+
+/* Waits end at once: each look at the clock is 100 us later. */
+static uint64_t now_ns = 1000000000;
+
+static uint64_t fast_clock(void *arg)
+{
+	(void)arg;
+	return now_ns += 100000;
+}
+
+/* Instead of libc's, for the library as well: no input takes real time. */
+int nanosleep(const struct timespec *time, struct timespec *ret_rest)
+{
+	(void)ret_rest;
+	now_ns +=
+		(uint64_t)time->tv_sec * 1000000000u + (uint64_t)time->tv_nsec;
+	return 0;
+}
+
+static void set_faults(struct model *m)
+{
+	struct model_faults faults = { 0 };
+	uint32_t *which[] = {
+		&faults.late_completions, &faults.wrong_completion,
+		&faults.error_bits,       &faults.bad_length,
+		&faults.bad_id,           &faults.bad_count,
+		&faults.bad_hash,         &faults.dma_unmapped
+	};
+
+	for (uint32_t bits = take(), i = 0; i < 8; i++)
+		if (bits >> i & 1)
+			*which[i] = 1 + take() % 8;
+	model_set_faults(m, &faults);
+}
+
+/* Write over one word of a ring that the driver has set up. */
+static void poke_ring(struct intel *nic, bool is_tx)
+{
+	const uint32_t base = intel_ring_base(is_tx, 0);
+	const uint64_t iova = *intel_reg(nic, base + RING_BAL) |
+			      (uint64_t)*intel_reg(nic, base + RING_BAH) << 32;
+	const uint32_t n_bytes = *intel_reg(nic, base + RING_LEN);
+	const uint32_t at = take() * 8u;
+	uint64_t *memory = NULL;
+
+	model_lock(&nic->m);
+	if (at + 8 <= n_bytes && model_is_mapped(&nic->m, iova, n_bytes))
+		memory = model_dma(&nic->m, iova + at, 8);
+	if (memory != NULL)
+		*memory = take32() | (uint64_t)take32() << 32;
+	model_unlock(&nic->m);
+}
+
+static void poke_head(struct intel *nic)
+{
+	const uint32_t base = intel_ring_base(true, 0);
+	const uint64_t iova = (*intel_reg(nic, base + RING_WBAL) & ~3u) |
+			      (uint64_t)*intel_reg(nic, base + RING_WBAH) << 32;
+	uint32_t *memory = NULL;
+
+	model_lock(&nic->m);
+	if (model_is_mapped(&nic->m, iova, 4))
+		memory = model_dma(&nic->m, iova, 4);
+	if (memory != NULL)
+		*memory = take() | (uint32_t)take() << 8;
+	model_unlock(&nic->m);
+}
+
+static void inject(struct port_bed *bed, uint32_t n)
+{
+	uint8_t bytes[3000];
+	const uint32_t n_bytes = n % 7 == 6 ? sizeof(bytes) : 60 + n;
+
+	memset(bytes, (int)n, sizeof(bytes));
+	memset(bytes, 0xff, 6);
+	for (uint32_t i = 0; i < n % 64; i++)
+		model_wire_send(bed->wire, 1, bytes, n_bytes);
+}
+
+static void receive(struct port_bed *bed, uint32_t n)
+{
+	struct mr_frame frames[PORT_BED_BURST];
+	struct mr_meta meta[PORT_BED_BURST];
+	static uint8_t bytes[1 << 17];
+
+	n = mr_rx_burst_meta(mr_port_rxq(bed->ports[0], 0), bed->cache, frames,
+			     meta, 18 + n % (PORT_BED_BURST - 18));
+	FUZZ_CHECK(n <= PORT_BED_BURST);
+	FUZZ_CHECK(mr_frame_n_whole(frames, n) == n);
+	for (uint32_t i = 0; i < n; i += mr_frame_n_entries(&frames[i])) {
+		FUZZ_CHECK(frames[i].len > 0);
+		FUZZ_CHECK(frames[i].addr % 4096 + frames[i].len <= 4096);
+		/* ASan sees what is read outside of the region. */
+		FUZZ_CHECK(port_bed_bytes(bed, &frames[i], bytes,
+					  sizeof(bytes)) > 0);
+	}
+	mr_frame_free_bulk(bed->cache, frames, n);
+}
+
+static void transmit(struct port_bed *bed, uint32_t n)
+{
+	struct mr_frame frames[MR_MAX_SEGS];
+	uint8_t bytes[5000] = { 0 };
+	uint8_t out[WIRE_MAX_BYTES];
+
+	for (uint32_t i = 0; i < n % 64; i++) {
+		const uint32_t n_bytes = n % 5 == 4 ? 1000 + n * 2 : 60 + n;
+		const uint32_t k = port_bed_frame(bed, frames, bytes, n_bytes);
+		const uint32_t n_tx = mr_tx_burst(mr_port_txq(bed->ports[0], 0),
+						  bed->cache, frames, k);
+
+		FUZZ_CHECK(n_tx == 0 || n_tx == k);
+		mr_frame_free_bulk(bed->cache, frames + n_tx, k - n_tx);
+	}
+	while (model_wire_receive(bed->wire, 1, out, sizeof(out)) > 0)
+		;
+}
+
+static void act(struct port_bed *bed)
+{
+	struct intel *nic = bed->nics[0];
+	struct model_faults faults = { 0 };
+	struct mr_named_count counts[8];
+	struct mr_link link;
+
+	switch (take() % 11) {
+	case 1:
+		inject(bed, take());
+		break;
+	case 2:
+		transmit(bed, take());
+		break;
+	case 3:
+		set_faults(&nic->m);
+		break;
+	case 4:
+		poke_ring(nic, false);
+		break;
+	case 5:
+		poke_ring(nic, true);
+		break;
+	case 6:
+		poke_head(nic);
+		break;
+	case 7:
+		n_lies = take();
+		break;
+	case 8:
+		faults.link_down = take() & 1;
+		model_set_faults(&nic->m, &faults);
+		mr_port_poll(bed->ports[0]);
+		break;
+	case 9:
+		faults.all_ones = take() == 0;
+		model_set_faults(&nic->m, &faults);
+		mr_port_poll(bed->ports[0]);
+		mr_port_link(bed->ports[0], &link);
+		break;
+	case 10:
+		mr_port_device_stats(bed->ports[0], counts, 8);
+		mr_queue_arm(&mr_port_rxq(bed->ports[0], 0)->queue);
+		mr_queue_arm(&mr_port_txq(bed->ports[0], 0)->queue);
+		break;
+	default:
+		receive(bed, take());
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
+{
+	static const struct intel_chip *const chips[] = { &chip_82576,
+							  &chip_82574l };
+	static const char *const options[] = {
+		",rx-ring=64,tx-ring=64",
+		",rx-ring=64,tx-ring=64,sg=on,mtu=9000"
+	};
+	static const struct model_ops *ops;
+	static struct model_ops lying;
+	struct mr_reason why = { .text = "" };
+	struct port_bed bed;
+	uint8_t first;
+
+	input = bytes;
+	n_input = n_bytes;
+	first = take();
+	port_bed_make(&bed, chips[first & 1], NULL, fast_clock);
+	ops = bed.nics[0]->m.ops;
+	honest = ops;
+	lying = *ops;
+	lying.read = lying_read;
+	bed.nics[0]->m.ops = &lying;
+	/* From its first register on, or once it is open. */
+	n_lies = first & 0x80 ? take() : 0;
+	if (port_bed_open(&bed, 0, options[take() & 1], &why) == 0) {
+		n_lies = 0;
+		for (int i = 0; i < 400 && n_input > 0; i++)
+			act(&bed);
+		FUZZ_CHECK(port_bed_laws_hold(&bed, 0));
+	} else {
+		FUZZ_CHECK(why.text[0] != '\0');
+	}
+	n_lies = 0;
+	FUZZ_CHECK(port_bed_end(&bed));
+	return 0;
+}

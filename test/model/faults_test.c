@@ -1,0 +1,482 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Our driver over a NIC that is broken, hostile, or gone: nothing is lost
+ * without a name, no page at all, no wait is without an end.
+ */
+#include <poll.h>
+#include <time.h>
+
+#include "model/port_bed.h"
+#include "support/unit.h"
+
+enum { N_FRAMES = 2000, FRAME_BYTES = 200, ROOM = 16384 };
+
+static const struct intel_chip *chip;
+
+static uint64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+/* Frame number i: for anyone, and each byte follows from i. */
+static void make(uint8_t *bytes, uint32_t i)
+{
+	memset(bytes, 0xff, 6);
+	for (uint32_t k = 6; k < FRAME_BYTES; k++)
+		bytes[k] = (uint8_t)(i * 7 + k);
+	bytes[12] = 0x88;
+	bytes[13] = 0xb5;
+	memcpy(bytes + 14, &i, 4);
+}
+
+static bool is_intact(const uint8_t *bytes, int32_t n_bytes)
+{
+	uint8_t want[FRAME_BYTES];
+	uint32_t i;
+
+	if (n_bytes != FRAME_BYTES)
+		return false;
+	memcpy(&i, bytes + 14, 4);
+	make(want, i);
+	return memcmp(bytes, want, FRAME_BYTES) == 0;
+}
+
+/* What went through a port, both ways. */
+struct traffic {
+	uint32_t n_injected, n_received, n_intact, n_sent, n_collected;
+};
+
+static void receive(struct port_bed *bed, struct traffic *t)
+{
+	struct mr_frame frames[PORT_BED_BURST];
+	struct mr_meta meta[PORT_BED_BURST];
+	uint8_t bytes[ROOM];
+	const uint32_t n =
+		mr_rx_burst_meta(mr_port_rxq(bed->ports[0], 0), bed->cache,
+				 frames, meta, PORT_BED_BURST);
+
+	assert_true(n <= PORT_BED_BURST);
+	assert_int_equal(mr_frame_n_whole(frames, n), n);
+	for (uint32_t i = 0; i < n; i += mr_frame_n_entries(&frames[i])) {
+		t->n_received++;
+		t->n_intact +=
+			is_intact(bytes, port_bed_bytes(bed, &frames[i], bytes,
+							sizeof(bytes)));
+	}
+	mr_frame_free_bulk(bed->cache, frames, n);
+}
+
+static void transmit(struct port_bed *bed, struct traffic *t)
+{
+	uint8_t bytes[FRAME_BYTES];
+	struct mr_frame frame;
+
+	make(bytes, t->n_sent);
+	assert_int_equal(port_bed_frame(bed, &frame, bytes, FRAME_BYTES), 1);
+	if (mr_tx_burst(mr_port_txq(bed->ports[0], 0), bed->cache, &frame, 1) ==
+	    1)
+		t->n_sent++;
+	else
+		mr_frame_free_bulk(bed->cache, &frame, 1);
+}
+
+static void collect(struct port_bed *bed, struct traffic *t)
+{
+	uint8_t bytes[WIRE_MAX_BYTES];
+	uint32_t n_bytes;
+
+	while ((n_bytes = model_wire_receive(bed->wire, 1, bytes,
+					     sizeof(bytes))) > 0)
+		t->n_collected += is_intact(bytes, (int32_t)n_bytes);
+}
+
+/* Up to n frames each way, as far as they get in so many milliseconds. */
+static struct traffic run(struct port_bed *bed, uint32_t n, uint64_t ms)
+{
+	const uint64_t until_ms = now_ms() + ms;
+	struct traffic t = { .n_sent = 0 };
+	uint8_t bytes[FRAME_BYTES];
+
+	while (now_ms() < until_ms &&
+	       (t.n_received < n || t.n_sent < n || t.n_collected < n)) {
+		make(bytes, t.n_injected);
+		/* No more than the port has buffers for. */
+		if (t.n_injected < n && model_wire_n(bed->wire, 0) < 64 &&
+		    model_wire_send(bed->wire, 1, bytes, FRAME_BYTES))
+			t.n_injected++;
+		receive(bed, &t);
+		if (t.n_sent < n)
+			transmit(bed, &t);
+		else
+			mr_tx_burst(mr_port_txq(bed->ports[0], 0), bed->cache,
+				    NULL, 0);
+		collect(bed, &t);
+		mr_port_poll(bed->ports[0]);
+	}
+	return t;
+}
+
+/* Open over a NIC that works, and wait for its link. */
+static void make_port(struct port_bed *bed, const char *options)
+{
+	struct mr_reason why;
+
+	port_bed_make(bed, chip, NULL, NULL);
+	if (port_bed_open(bed, 0, options, &why) < 0)
+		fail_msg("%s", why.text);
+	assert_true(port_bed_wait_link(bed, 0, true));
+}
+
+static void end(struct port_bed *bed)
+{
+	assert_true(bed->ports[0] == NULL || port_bed_laws_hold(bed, 0));
+	assert_true(port_bed_end(bed));
+}
+
+static struct mr_rx_stats rx_stats(struct port_bed *bed)
+{
+	struct mr_rx_stats stats = { .size = sizeof(stats) };
+
+	mr_rxq_stats(mr_port_rxq(bed->ports[0], 0), &stats);
+	return stats;
+}
+
+static struct mr_tx_stats tx_stats(struct port_bed *bed)
+{
+	struct mr_tx_stats stats = { .size = sizeof(stats) };
+
+	mr_txq_stats(mr_port_txq(bed->ports[0], 0), &stats);
+	return stats;
+}
+
+static void sound_nic_loses_nothing(void **state)
+{
+	struct port_bed bed;
+	struct traffic t;
+
+	(void)state;
+	make_port(&bed, "");
+	t = run(&bed, N_FRAMES, 20000);
+	assert_int_equal(t.n_intact, N_FRAMES);
+	assert_int_equal(t.n_collected, N_FRAMES);
+	assert_int_equal(rx_stats(&bed).received, N_FRAMES);
+	port_bed_close(&bed, 0);
+	assert_int_equal(bed.n_drops, 0);
+	assert_string_equal(model_violations(&bed.nics[0]->m), "");
+	end(&bed);
+}
+
+static void late_completions_lose_nothing(void **state)
+{
+	const struct model_faults faults = { .late_completions = 5 };
+	struct port_bed bed;
+	struct traffic t;
+
+	(void)state;
+	make_port(&bed, "");
+	model_set_faults(&bed.nics[0]->m, &faults);
+	t = run(&bed, N_FRAMES, 20000);
+	assert_int_equal(t.n_intact, N_FRAMES);
+	assert_int_equal(t.n_collected, N_FRAMES);
+	port_bed_close(&bed, 0);
+	assert_int_equal(bed.n_drops, 0);
+	assert_string_equal(model_violations(&bed.nics[0]->m), "");
+	end(&bed);
+}
+
+/* Frames that the NIC says are bad, or that make no sense: each a drop. */
+static void bad_descriptors_are_named_drops(void **state)
+{
+	static const struct {
+		const char *name;
+		struct model_faults faults;
+		const char *options;
+	} table[] = {
+		{ "error bits", { .error_bits = 4 }, "" },
+		{ "lengths", { .bad_length = 4 }, "" },
+		{ "lengths, in several entries",
+		  { .bad_length = 4 },
+		  ",sg=on,mtu=9000" },
+		{ "no end of frame", { .bad_count = 4 }, "" },
+	};
+	struct port_bed bed;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		const struct model_faults none = { .late_completions = 0 };
+		struct mr_rx_stats stats;
+		uint64_t n_drops;
+		struct traffic t;
+
+		make_port(&bed, table[i].options);
+		model_set_faults(&bed.nics[0]->m, &table[i].faults);
+		t = run(&bed, N_FRAMES, 1500);
+		stats = rx_stats(&bed);
+		n_drops = stats.drops[MR_RX_DROP_INVALID] +
+			  stats.drops[MR_RX_DROP_TOO_LONG];
+		print_message("%s: %u injected, %u received, %llu dropped\n",
+			      table[i].name, t.n_injected, t.n_received,
+			      (unsigned long long)n_drops);
+		assert_in_range(n_drops, t.n_injected / 16, t.n_injected);
+		assert_true(t.n_intact > 0);
+		/* Sound again, it works again. */
+		model_set_faults(&bed.nics[0]->m, &none);
+		run(&bed, 2, 100);
+		t = run(&bed, 100, 5000);
+		assert_int_equal(t.n_intact, 100);
+		end(&bed);
+	}
+}
+
+/* Whatever it claims: no page is lost, and nothing is read outside. */
+static void lies_cost_no_page(void **state)
+{
+	static const struct model_faults table[] = {
+		{ .bad_id = 16 },
+		{ .wrong_completion = 4 },
+		{ .dma_unmapped = 2 },
+		{ .bad_hash = 1 },
+		{ .error_bits = 8,
+		  .bad_length = 8,
+		  .bad_count = 8,
+		  .bad_hash = 2,
+		  .dma_unmapped = 8,
+		  .late_completions = 2 },
+		{ .bad_id = 8,
+		  .wrong_completion = 2,
+		  .bad_length = 4,
+		  .spurious_irqs = 2,
+		  .lost_irqs = 2 },
+	};
+	static const char *const options[] = { "", ",sg=on,mtu=9000" };
+	struct port_bed bed;
+
+	(void)state;
+	for (size_t i = 0; i < 2 * sizeof(table) / sizeof(table[0]); i++) {
+		make_port(&bed, options[i % 2]);
+		model_set_faults(&bed.nics[0]->m, &table[i / 2]);
+		run(&bed, N_FRAMES, 300);
+		assert_true(port_bed_laws_hold(&bed, 0));
+		end(&bed);
+	}
+}
+
+/* Bits that say nothing true about a frame leave its bytes alone. */
+static void random_hash_and_type_lose_no_frame(void **state)
+{
+	const struct model_faults faults = { .bad_hash = 1 };
+	struct port_bed bed;
+	struct traffic t;
+
+	(void)state;
+	make_port(&bed, "");
+	model_set_faults(&bed.nics[0]->m, &faults);
+	t = run(&bed, N_FRAMES, 20000);
+	assert_int_equal(t.n_intact, N_FRAMES);
+	end(&bed);
+}
+
+static void reset_that_never_ends_has_a_deadline(void **state)
+{
+	const struct model_faults faults = { .reset_never_ends = 1 };
+	const uint64_t start_ms = now_ms();
+	struct mr_reason why = { .text = "" };
+	struct port_bed bed;
+
+	(void)state;
+	port_bed_make(&bed, chip, NULL, NULL);
+	model_set_faults(&bed.nics[0]->m, &faults);
+	assert_true(port_bed_open(&bed, 0, "", &why) < 0);
+	assert_reason_has(&why, "reset");
+	assert_true(now_ms() - start_ms < 5000);
+	end(&bed);
+}
+
+static void dead_device_is_refused(void **state)
+{
+	const struct model_faults faults = { .all_ones = 1 };
+	const uint64_t start_ms = now_ms();
+	struct mr_reason why = { .text = "" };
+	struct port_bed bed;
+
+	(void)state;
+	port_bed_make(&bed, chip, NULL, NULL);
+	model_set_faults(&bed.nics[0]->m, &faults);
+	assert_true(port_bed_open(&bed, 0, "", &why) < 0);
+	assert_true(strlen(why.text) > 0);
+	assert_true(now_ms() - start_ms < 5000);
+	end(&bed);
+}
+
+/* Pulled out under traffic: it says so, takes no more, and closes at once. */
+static void unplugged_device_is_gone(void **state)
+{
+	const struct model_faults faults = { .all_ones = 1 };
+	struct mr_link link = { .is_up = 1 };
+	struct port_bed bed;
+	uint64_t start_ms;
+	struct traffic t;
+
+	(void)state;
+	make_port(&bed, "");
+	t = run(&bed, 100, 5000);
+	assert_int_equal(t.n_intact, 100);
+	model_set_faults(&bed.nics[0]->m, &faults);
+	start_ms = now_ms();
+	while (!link.is_gone && now_ms() - start_ms < 5000) {
+		run(&bed, 10, 5);
+		assert_int_equal(mr_port_link(bed.ports[0], &link), 0);
+	}
+	assert_int_equal(link.is_gone, 1);
+	assert_int_equal(link.is_up, 0);
+	run(&bed, 2000, 200);
+	assert_true(port_bed_laws_hold(&bed, 0));
+	start_ms = now_ms();
+	port_bed_close(&bed, 0);
+	assert_true(now_ms() - start_ms < 2000);
+	end(&bed);
+}
+
+/* The kernel asks for the device: the port's fd wakes, and it is gone. */
+static void requested_device_is_gone(void **state)
+{
+	struct mr_link link = { .is_up = 1 };
+	struct port_bed bed;
+	struct pollfd fd;
+
+	(void)state;
+	make_port(&bed, "");
+	fd = (struct pollfd){ .fd = mr_port_fd(bed.ports[0]),
+			      .events = POLLIN };
+	assert_true(fd.fd >= 0);
+	mr_port_poll(bed.ports[0]);
+	model_request(&bed.nics[0]->m);
+	assert_int_equal(poll(&fd, 1, 5000), 1);
+	mr_port_poll(bed.ports[0]);
+	assert_int_equal(mr_port_link(bed.ports[0], &link), 0);
+	assert_int_equal(link.is_gone, 1);
+	end(&bed);
+}
+
+static void link_comes_and_goes(void **state)
+{
+	const struct model_faults cut = { .link_down = 1 }, whole = { 0 };
+	struct port_bed bed;
+	struct traffic t;
+
+	(void)state;
+	make_port(&bed, "");
+	for (int i = 0; i < 5; i++) {
+		t = run(&bed, 200, 10000);
+		assert_int_equal(t.n_intact, 200);
+		assert_int_equal(t.n_collected, 200);
+		model_set_faults(&bed.nics[0]->m, &cut);
+		assert_true(port_bed_wait_link(&bed, 0, false));
+		run(&bed, 0, 5);
+		model_set_faults(&bed.nics[0]->m, &whole);
+		assert_true(port_bed_wait_link(&bed, 0, true));
+	}
+	assert_string_equal(model_violations(&bed.nics[0]->m), "");
+	end(&bed);
+}
+
+/* Half of all interrupts are lost: a sleeper with a timeout gets it all. */
+static void lost_and_spurious_interrupts_lose_no_frame(void **state)
+{
+	const struct model_faults faults = { .lost_irqs = 2,
+					     .spurious_irqs = 3 };
+	struct traffic t = { .n_sent = 0 };
+	uint8_t bytes[FRAME_BYTES];
+	struct port_bed bed;
+
+	(void)state;
+	make_port(&bed, "");
+	model_set_faults(&bed.nics[0]->m, &faults);
+	for (uint32_t i = 0; i < 300; i++) {
+		struct mr_queue *queue = &mr_port_rxq(bed.ports[0], 0)->queue;
+		struct pollfd fd = { .fd = queue->fd, .events = POLLIN };
+
+		make(bytes, i);
+		if (mr_queue_arm(queue) == 0) {
+			assert_true(model_wire_send(bed.wire, 1, bytes,
+						    FRAME_BYTES));
+			poll(&fd, 1, 2);
+		} else {
+			assert_true(model_wire_send(bed.wire, 1, bytes,
+						    FRAME_BYTES));
+		}
+		receive(&bed, &t);
+	}
+	for (int i = 0; i < 1000 && t.n_received < 300; i++)
+		receive(&bed, &t);
+	assert_int_equal(t.n_intact, 300);
+	end(&bed);
+}
+
+/* A sender that found no room sleeps until the NIC has sent. */
+static void refused_sender_is_woken(void **state)
+{
+	uint8_t bytes[WIRE_MAX_BYTES];
+	struct mr_frame frame;
+	struct mr_queue *queue;
+	struct port_bed bed;
+	struct pollfd fd;
+	uint32_t n = 0;
+
+	(void)state;
+	make_port(&bed, ",tx-ring=64");
+	queue = &mr_port_txq(bed.ports[0], 0)->queue;
+	/* The wire takes 512 frames, the ring 63 or fewer. */
+	for (;;) {
+		make(bytes, n);
+		port_bed_frame(&bed, &frame, bytes, FRAME_BYTES);
+		if (mr_tx_burst(mr_port_txq(bed.ports[0], 0), bed.cache, &frame,
+				1) == 0)
+			break;
+		n++;
+		assert_true(n < 512 + 64);
+	}
+	mr_frame_free_bulk(bed.cache, &frame, 1);
+	assert_true(n > 512);
+	assert_true(tx_stats(&bed).events[MR_TX_EVENT_RING_FULL] > 0);
+	assert_int_equal(mr_queue_arm(queue), 0);
+	fd = (struct pollfd){ .fd = queue->fd, .events = POLLIN };
+	assert_int_equal(poll(&fd, 1, 20), 0);
+	while (model_wire_receive(bed.wire, 1, bytes, sizeof(bytes)) > 0)
+		n--;
+	assert_int_equal(n, 0);
+	assert_int_equal(poll(&fd, 1, 5000), 1);
+	mr_tx_burst(mr_port_txq(bed.ports[0], 0), bed.cache, NULL, 0);
+	end(&bed);
+}
+
+int main(void)
+{
+	static const struct intel_chip *const chips[] = { &chip_82574l,
+							  &chip_82576 };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sound_nic_loses_nothing),
+		cmocka_unit_test(late_completions_lose_nothing),
+		cmocka_unit_test(bad_descriptors_are_named_drops),
+		cmocka_unit_test(lies_cost_no_page),
+		cmocka_unit_test(random_hash_and_type_lose_no_frame),
+		cmocka_unit_test(reset_that_never_ends_has_a_deadline),
+		cmocka_unit_test(dead_device_is_refused),
+		cmocka_unit_test(unplugged_device_is_gone),
+		cmocka_unit_test(requested_device_is_gone),
+		cmocka_unit_test(link_comes_and_goes),
+		cmocka_unit_test(lost_and_spurious_interrupts_lose_no_frame),
+		cmocka_unit_test(refused_sender_is_woken),
+	};
+	int n_failed = 0;
+
+	for (size_t i = 0; i < sizeof(chips) / sizeof(chips[0]); i++) {
+		chip = chips[i];
+		n_failed += cmocka_run_group_tests_name(chip->name, tests, NULL,
+							NULL);
+	}
+	return n_failed;
+}
