@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Bursts over a model of a NIC, for callgrind to count: what our driver does,
+ * and nothing of what the model does.
+ *
+ *     nic_cost NIC rx|tx BURST N_FRAMES
+ *
+ * Prints "frames N". What is to be counted lies in measured_rx() and
+ * measured_tx(); a register write in there goes through trapped(), which is to
+ * be left out: on hardware it is one store. The model runs between the bursts
+ * alone (is_lazy). test/bench/nic_bench.py runs it.
+ */
+#include <err.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <millrace/millrace.h>
+#include <millrace/pci.h>
+
+#include "model/intel.h"
+
+enum { FRAME_BYTES = 60, MAX_BURST = 64, WIRE_FRAMES = 256, PAGES = 8192 };
+
+struct rig {
+	struct mr_ctx *ctx;
+	struct mr_region *region;
+	struct mr_pool *pool;
+	struct mr_cache *cache;
+	struct mr_port *port;
+	struct model *m;
+	struct model_wire *wire;
+	uint8_t *base;
+};
+
+static const uint8_t mac[6] = { 2, 0, 0, 0, 0, 1 };
+
+static struct model *create_model(const char *name)
+{
+	struct intel *nic = NULL;
+
+	if (strcmp(name, "igb") == 0)
+		nic = intel_create(&chip_82576, mac);
+	else if (strcmp(name, "e1000e") == 0)
+		nic = intel_create(&chip_82574l, mac);
+	return nic != NULL ? &nic->m : NULL;
+}
+
+static void destroy_model(struct model *m)
+{
+	intel_destroy((struct intel *)m);
+}
+
+/* Not inlined, each under its name: callgrind tells them apart by it. */
+__attribute__((noinline)) uint32_t measured_rx(struct mr_rxq *rxq,
+					       struct mr_cache *cache,
+					       struct mr_frame *frames,
+					       uint32_t n);
+__attribute__((noinline)) uint32_t measured_tx(struct mr_txq *txq,
+					       struct mr_cache *cache,
+					       const struct mr_frame *frames,
+					       uint32_t n);
+__attribute__((noinline)) void trapped(struct model *m, uint64_t offset,
+				       uint32_t n_bytes, uint64_t value);
+
+uint32_t measured_rx(struct mr_rxq *rxq, struct mr_cache *cache,
+		     struct mr_frame *frames, uint32_t n)
+{
+	return mr_rx_burst(rxq, cache, frames, n);
+}
+
+uint32_t measured_tx(struct mr_txq *txq, struct mr_cache *cache,
+		     const struct mr_frame *frames, uint32_t n)
+{
+	return mr_tx_burst(txq, cache, frames, n);
+}
+
+void trapped(struct model *m, uint64_t offset, uint32_t n_bytes, uint64_t value)
+{
+	model_write(m, 0, offset, n_bytes, value);
+}
+
+/* Whether a burst runs; outside of one trapped() would turn counting on. */
+static bool is_measured;
+
+static uint64_t read_bar(void *device, uint32_t bar, uint64_t offset,
+			 uint32_t n_bytes)
+{
+	return model_read(device, bar, offset, n_bytes);
+}
+
+static void write_bar(void *device, uint32_t bar, uint64_t offset,
+		      uint32_t n_bytes, uint64_t value)
+{
+	if (is_measured && bar == 0)
+		trapped(device, offset, n_bytes, value);
+	else
+		model_write(device, bar, offset, n_bytes, value);
+}
+
+static int map_bar(void *device, uint32_t idx, struct mr_bar *ret_bar,
+		   struct mr_reason *reterr_reason)
+{
+	static const struct mr_bar_ops ops = { .read = read_bar,
+					       .write = write_bar };
+	const int err =
+		model_backend()->map_bar(device, idx, ret_bar, reterr_reason);
+
+	ret_bar->ops = &ops;
+	return err;
+}
+
+static void wait_for_link(struct rig *rig)
+{
+	struct mr_link link = { .is_up = 0 };
+
+	for (int i = 0; i < 1000 && !link.is_up; i++) {
+		model_step(rig->m);
+		mr_port_poll(rig->port);
+		mr_port_link(rig->port, &link);
+	}
+	if (!link.is_up)
+		errx(1, "no link");
+}
+
+static void open_rig(struct rig *rig, const char *name)
+{
+	static struct mr_pci_backend backend;
+	const struct mr_region_config region_config = {
+		.size = sizeof(region_config),
+		.max_bytes = UINT64_C(1) << 30,
+	};
+	struct mr_pool_config pool_config = { .size = sizeof(pool_config),
+					      .n_pages = PAGES };
+	struct mr_port_config config = { .size = sizeof(config) };
+	struct mr_reason why;
+
+	rig->m = create_model(name);
+	if (rig->m == NULL)
+		errx(2, "%s: no such NIC", name);
+	rig->wire = model_wire_create(WIRE_FRAMES, false);
+	if (rig->wire == NULL)
+		errx(1, "no wire");
+	model_wire_attach(rig->wire, 0, rig->m);
+	backend = *model_backend();
+	backend.map_bar = map_bar;
+	if (mr_ctx_create(NULL, &rig->ctx, &why) < 0 ||
+	    mr_ctx_add_pci_device(rig->ctx, "model", &backend, rig->m) < 0 ||
+	    mr_region_create(rig->ctx, &region_config, &rig->region, &why) < 0)
+		errx(1, "context or region");
+	pool_config.region = rig->region;
+	if (mr_pool_create(rig->ctx, &pool_config, &rig->pool, &why) < 0 ||
+	    mr_cache_create(rig->pool, &rig->cache, &why) < 0)
+		errx(1, "%s", why.text);
+	config.pool = rig->pool;
+	if (mr_port_open(rig->ctx, "vfio:model,promisc", &config, &rig->port,
+			 &why) < 0)
+		errx(1, "%s", why.text);
+	rig->base = mr_region_base(rig->region);
+	wait_for_link(rig);
+	rig->m->is_lazy = true;
+}
+
+static void close_rig(struct rig *rig)
+{
+	mr_port_close(rig->port);
+	if (model_violations(rig->m)[0] != '\0')
+		errx(1, "%s", model_violations(rig->m));
+	mr_cache_destroy(rig->cache);
+	mr_pool_destroy(rig->pool, NULL);
+	mr_region_destroy(rig->region, NULL);
+	mr_ctx_destroy(rig->ctx);
+	destroy_model(rig->m);
+	model_wire_destroy(rig->wire);
+}
+
+/* A frame that a NIC receives, and that our driver says no more about. */
+static void fill(uint8_t *bytes)
+{
+	memset(bytes, 0, FRAME_BYTES);
+	memcpy(bytes, mac, 6);
+	bytes[12] = 0x88;
+	bytes[13] = 0xb5;
+}
+
+static uint64_t receive(struct rig *rig, uint32_t burst, uint64_t n_frames)
+{
+	struct mr_rxq *rxq = mr_port_rxq(rig->port, 0);
+	struct mr_frame frames[MAX_BURST];
+	uint8_t bytes[FRAME_BYTES];
+	uint64_t n_done = 0;
+	uint32_t n;
+
+	fill(bytes);
+	while (n_done < n_frames) {
+		for (uint32_t i = 0; i < burst; i++)
+			if (!model_wire_send(rig->wire, 1, bytes, FRAME_BYTES))
+				errx(1, "the wire is full");
+		model_step(rig->m);
+		is_measured = true;
+		n = measured_rx(rxq, rig->cache, frames, burst);
+		is_measured = false;
+		if (n != burst)
+			errx(1, "%u of %u frames received", n, burst);
+		mr_frame_free_bulk(rig->cache, frames, n);
+		n_done += n;
+	}
+	return n_done;
+}
+
+static void make_frames(struct rig *rig, struct mr_frame *frames, uint32_t n)
+{
+	uint64_t addrs[MAX_BURST];
+
+	if (mr_frag_alloc_bulk(rig->cache, addrs, n, 4096) != n)
+		errx(1, "the pool is empty");
+	for (uint32_t i = 0; i < n; i++) {
+		frames[i] = (struct mr_frame){ .addr = addrs[i] + 128,
+					       .len = FRAME_BYTES };
+		fill(rig->base + frames[i].addr);
+	}
+}
+
+static uint64_t transmit(struct rig *rig, uint32_t burst, uint64_t n_frames)
+{
+	struct mr_txq *txq = mr_port_txq(rig->port, 0);
+	struct mr_frame frames[MAX_BURST];
+	uint8_t bytes[FRAME_BYTES];
+	uint64_t n_done = 0;
+	uint32_t n;
+
+	while (n_done < n_frames) {
+		make_frames(rig, frames, burst);
+		is_measured = true;
+		n = measured_tx(txq, rig->cache, frames, burst);
+		is_measured = false;
+		if (n != burst)
+			errx(1, "%u of %u frames sent", n, burst);
+		model_step(rig->m);
+		while (model_wire_receive(rig->wire, 1, bytes, FRAME_BYTES) > 0)
+			;
+		n_done += n;
+	}
+	return n_done;
+}
+
+int main(int argc, char **argv)
+{
+	const bool is_tx = argc == 5 && strcmp(argv[2], "tx") == 0;
+	const unsigned long burst = argc == 5 ? strtoul(argv[3], NULL, 10) : 0;
+	const uint64_t n = argc == 5 ? strtoull(argv[4], NULL, 10) : 0;
+	struct rig rig = { .port = NULL };
+
+	if (burst < 1 || burst > MAX_BURST || n == 0 ||
+	    (!is_tx && strcmp(argv[2], "rx") != 0))
+		errx(2, "usage: %s NIC rx|tx BURST N_FRAMES", argv[0]);
+	open_rig(&rig, argv[1]);
+	printf("frames %" PRIu64 "\n",
+	       is_tx ? transmit(&rig, (uint32_t)burst, n) :
+		       receive(&rig, (uint32_t)burst, n));
+	close_rig(&rig);
+	return 0;
+}
