@@ -131,6 +131,17 @@ static void find_netdev(const char *folder, char *ret, size_t n)
 	find_entry(folder, name, "", ret, n);
 }
 
+/* A kernel without CONFIG_VFIO_DEVICE_CDEV has the entry, and no node. */
+static void find_cdev(const char *folder, char *ret, size_t n)
+{
+	char name[32];
+
+	find_entry(folder, "vfio-dev", "vfio", ret, n);
+	snprintf(name, sizeof(name), "vfio-dev/%.16s/dev", ret);
+	if (ret[0] != '\0' && read_number(folder, name, -1) < 0)
+		ret[0] = '\0';
+}
+
 int mri_sysfs_info(const struct mr_ctx *ctx, const char *bdf,
 		   struct mr_pci_info *info, struct mr_reason *reterr_reason)
 {
@@ -165,7 +176,6 @@ int mri_sysfs_info(const struct mr_ctx *ctx, const char *bdf,
 	read_link(folder, "driver", info->kernel_driver,
 		  sizeof(info->kernel_driver));
 	find_netdev(folder, info->netdev, sizeof(info->netdev));
-	find_entry(folder, "vfio-dev", "vfio", info->vfio_cdev,
-		   sizeof(info->vfio_cdev));
+	find_cdev(folder, info->vfio_cdev, sizeof(info->vfio_cdev));
 	return 0;
 }

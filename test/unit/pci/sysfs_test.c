@@ -98,6 +98,9 @@ static void the_cdev_of_vfio_is_found(void **state)
 	(void)state;
 	begin(&f);
 	fake_nic(&f.sysfs, "0000:00:02.0", "0x1af4", "0x1041", "vfio-pci", "3");
+	fake_file(&f.sysfs, "0000:00:02.0/vfio-dev/vfio7/power", "on\n");
+	assert_int_equal(mr_pci_info(f.ctx, "0000:00:02.0", &info, NULL), 0);
+	assert_string_equal(info.vfio_cdev, ""); /* no node */
 	fake_file(&f.sysfs, "0000:00:02.0/vfio-dev/vfio7/dev", "511:7\n");
 	assert_int_equal(mr_pci_info(f.ctx, "0000:00:02.0", &info, NULL), 0);
 	assert_string_equal(info.vfio_cdev, "vfio7");
