@@ -32,31 +32,48 @@ static int refuse(struct mr_reason *reason, const char *what, const char *name)
 			    what, name);
 }
 
+/* A number needs no entry in the files of users: containers have none. */
+static bool find_user(struct owner *owner)
+{
+	unsigned long id;
+	const bool has_id = is_number(owner->user, &id);
+	const struct passwd *user =
+		has_id ? getpwuid((uid_t)id) : getpwnam(owner->user);
+
+	if (user == NULL) {
+		owner->uid = (uid_t)id;
+		owner->gid = (gid_t)-1; /* as it is */
+		return has_id;
+	}
+	snprintf(owner->user, sizeof(owner->user), "%s", user->pw_name);
+	owner->uid = user->pw_uid;
+	owner->gid = user->pw_gid;
+	return true;
+}
+
+static bool find_group(const char *text, struct owner *owner)
+{
+	const struct group *group = getgrnam(text);
+	unsigned long id;
+
+	if (group == NULL && !is_number(text, &id))
+		return false;
+	owner->gid = group != NULL ? group->gr_gid : (gid_t)id;
+	return true;
+}
+
 int owner_parse(const char *text, struct owner *ret, struct mr_reason *reason)
 {
 	const size_t n = strcspn(text, ":");
-	const struct passwd *user;
-	const struct group *group;
-	unsigned long id;
 
 	*ret = (struct owner){ .user = "" };
 	if (n == 0 || n >= sizeof(ret->user))
 		return refuse(reason, "user", text);
 	memcpy(ret->user, text, n);
-	user = is_number(ret->user, &id) ? getpwuid((uid_t)id) :
-					   getpwnam(ret->user);
-	if (user == NULL)
+	if (!find_user(ret))
 		return refuse(reason, "user", ret->user);
-	snprintf(ret->user, sizeof(ret->user), "%s", user->pw_name);
-	ret->uid = user->pw_uid;
-	ret->gid = user->pw_gid;
-	if (text[n] == '\0')
-		return 0;
-	text += n + 1;
-	group = is_number(text, &id) ? getgrgid((gid_t)id) : getgrnam(text);
-	if (group == NULL)
-		return refuse(reason, "group", text);
-	ret->gid = group->gr_gid;
+	if (text[n] == ':' && !find_group(text + n + 1, ret))
+		return refuse(reason, "group", text + n + 1);
 	return 0;
 }
 

@@ -13,7 +13,7 @@ struct owner {
 	gid_t gid;
 };
 
-/* USER[:GROUP], by name or number; no group: the user's own. */
+/* USER[:GROUP], by name or number; no group: the user's own, if it has one. */
 int owner_parse(const char *text, struct owner *ret,
 		struct mr_reason *ret_error);
 

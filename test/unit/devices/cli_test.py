@@ -251,6 +251,21 @@ class Binding(Case):
         node = (machine.root / "dev/vfio/7").stat()
         self.assertEqual((node.st_uid, node.st_gid),
                          (os.getuid(), gid))
+        # By number; 4711 need not be anybody.
+        out = self.do(machine, "bind", A, "--owner",
+                      f"{os.getuid()}:{os.getgid()}",
+                      env={"PATH": f"{tools}:{os.environ['PATH']}"})
+        self.assertIn(f"is {user}'s", out)
+        self.assertEqual((machine.root / "dev/vfio/7").stat().st_gid,
+                         os.getgid())
+        status, out, err = self.run_it(machine, "bind", A, "--owner", "4711")
+        if os.getuid() == 0:
+            self.assertIn("is 4711's", out)
+            self.assertEqual((machine.root / "dev/vfio/7").stat().st_uid, 4711)
+            (machine.root / "dev/vfio/7").chmod(0o666)
+        else:
+            self.assertEqual(status, 1)
+            self.assertIn("run as root", err)
         # The group of the user, if none is said.
         self.do(machine, "bind", A, "--owner", user,
                 env={"PATH": f"{tools}:{os.environ['PATH']}"})
@@ -281,6 +296,7 @@ class Refusing(Case):
                 ("no user ':x'", ["bind", "--owner", ":x", A]),
                 ("no group 'nogroup-here'",
                  ["bind", "--owner", f"{getpass.getuser()}:nogroup-here", A]),
+                ("no user '12x'", ["bind", "--owner", "12x", A]),
                 ("no option '--frob'", ["--frob"])):
             with self.subTest(arguments=arguments):
                 self.assertIn(words, self.refused(machine, *arguments,
@@ -382,6 +398,8 @@ class Refusing(Case):
             if "noiommu" in target:
                 machine.write("dev/vfio/noiommu-7", "")
             (machine.folder(A) / "vfio-dev/vfio3").mkdir(parents=True)
+            (machine.folder(A) / "vfio-dev/vfio3/dev").write_text("511:3\n",
+                                                                  "ascii")
             machine.hold(4712, "mr-nat", "/dev/vfio/8")
             machine.hold(4711, "mr-l2fwd", target)
             error = self.refused(machine, "unbind", A)
