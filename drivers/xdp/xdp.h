@@ -199,11 +199,11 @@ void mri_xdp_tx_take_back(struct xdp_txq *txq);
 uint32_t mri_xdp_csum_mark(const struct mr_port *port, struct mr_frame *frames,
 			   uint32_t n);
 /*
- * Hand the partial sum of a frame of n writable entries on to the kernel, by
+ * Hand the partial sum of a frame of writable entries on to the kernel, by
  * metadata in front of it, or finish it here. The entries' flags then say what
  * the descriptor needs.
  */
-void mri_xdp_csum_send(struct xdp_txq *txq, struct mr_frame *frames, uint32_t n,
+void mri_xdp_csum_send(struct xdp_txq *txq, struct mr_frame *frames,
 		       const struct mr_meta *meta);
 
 /* xdp_copy.c */

@@ -214,7 +214,7 @@ prepare(struct xdp_txq *txq, struct mr_cache *cache, const struct mr_frame *in,
 	for (uint32_t i = 0; i < n; i++)
 		out[i].flags &= MR_FRAME_MORE;
 	if (n > 0 && is_partial)
-		mri_xdp_csum_send(txq, out, n, meta);
+		mri_xdp_csum_send(txq, out, meta);
 	return n;
 }
 

@@ -49,9 +49,9 @@ def check_options(wrong, driver, page):
     """The table of options has the keys that the driver knows."""
     source = "".join(tree.text(path) for path in
                      tree.files(f"drivers/{driver}/*.c"))
-    in_code = set(re.findall(r'"(\w+)"', "".join(KEYS.findall(source))))
+    in_code = set(re.findall(r'"([\w-]+)"', "".join(KEYS.findall(source))))
     section = re.search(r"^#+ Options\b(.*?)(?=^#+ |\Z)", page, re.M | re.S)
-    in_page = set(re.findall(r"^\| `(\w+)`", section.group(1), re.M)) \
+    in_page = set(re.findall(r"^\| `([\w-]+)`", section.group(1), re.M)) \
         if section else set()
     for key in sorted(in_code ^ in_page):
         wrong.add(f"drivers/{driver}/README.md", f"option {key} is only in "

@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The virtio-net driver: options, opening, closing, what a port says of itself.
+ *
+ * Opening: the function is taken, its registers found, features agreed upon,
+ * queues made and enabled; then bus mastering goes on, the device runs, and
+ * gets its buffers. Closing resets it first: from then on it writes nowhere.
+ *
+ * Source: virtio 1.2, 3.1, 5.1.5.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "virtio.h"
+
+enum {
+	MAX_QUEUES = 64,
+	MAX_ENTRIES = 32768,
+	DEFAULT_ENTRIES = 512, /* virtio_queue.c has the same */
+	DEFAULT_MTU = 1500,
+	MAX_MTU = 65535 - VIRTIO_LINK_BYTES,
+	MAX_USECS = 1000 * 1000,
+};
+
+static const char *const switch_words[] = { "auto", "on", "off", NULL };
+static const char *const csum_words[] = { "tx", "on", "off", NULL };
+static const char *const off_words[] = { "off", "on", NULL };
+static const char *const access_words[] = { "auto", "iommufd", "group",
+					    "noiommu", NULL };
+
+struct word_option {
+	const char *key;
+	const char *const *words;
+	uint32_t *value;
+};
+
+struct number_option {
+	const char *key;
+	uint32_t otherwise, min, max;
+	uint32_t *value;
+};
+
+static int read_words(const struct mr_spec *spec, struct virtio_options *o,
+		      struct mr_reason *reason)
+{
+	const struct word_option options[] = {
+		{ "packed", switch_words, &o->packed },
+		{ "in-order", switch_words, &o->in_order },
+		{ "sg", switch_words, &o->sg },
+		{ "rss", switch_words, &o->rss },
+		{ "csum", csum_words, &o->csum },
+		{ "tso", off_words, &o->tso },
+		{ "hash", off_words, &o->hash },
+		{ "iommu", access_words, &o->access },
+	};
+	int err = 0;
+
+	for (uint32_t i = 0;
+	     i < sizeof(options) / sizeof(options[0]) && err == 0; i++)
+		err = mr_spec_get_word(spec, options[i].key, options[i].words,
+				       options[i].value, reason);
+	return err;
+}
+
+static int read_numbers(const struct mr_spec *spec, struct virtio_options *o,
+			struct mr_reason *reason)
+{
+	const struct number_option options[] = {
+		{ "queues", 1, 1, MAX_QUEUES, &o->n_queues },
+		{ "rx-ring", 0, 32, MAX_ENTRIES, &o->n_rx_entries },
+		{ "tx-ring", 0, 32, MAX_ENTRIES, &o->n_tx_entries },
+		{ "mtu", 0, MR_MTU_MIN_BYTES, MAX_MTU, &o->mtu_bytes },
+		{ "rx-usecs", 0, 1, MAX_USECS, &o->rx_usecs },
+		{ "rx-frames", 0, 1, UINT16_MAX, &o->rx_frames },
+		{ "tx-usecs", 0, 1, MAX_USECS, &o->tx_usecs },
+		{ "tx-frames", 0, 1, UINT16_MAX, &o->tx_frames },
+	};
+	int err = 0;
+
+	for (uint32_t i = 0;
+	     i < sizeof(options) / sizeof(options[0]) && err == 0; i++)
+		err = mr_spec_get_u32(spec, options[i].key,
+				      options[i].otherwise, options[i].min,
+				      options[i].max, options[i].value, reason);
+	return err;
+}
+
+static int read_options(const struct mr_spec *spec, struct virtio_options *o,
+			struct mr_reason *reason)
+{
+	int err = read_words(spec, o, reason);
+
+	if (err == 0)
+		err = read_numbers(spec, o, reason);
+	if (err < 0)
+		return err;
+	if (o->n_rx_entries & (o->n_rx_entries - 1) ||
+	    o->n_tx_entries & (o->n_tx_entries - 1))
+		return mr_fail(reason, -EINVAL,
+			       "vfio: option %s: %u is not a power of two",
+			       o->n_rx_entries & (o->n_rx_entries - 1) ?
+				       "rx-ring" :
+				       "tx-ring",
+			       o->n_rx_entries & (o->n_rx_entries - 1) ?
+				       o->n_rx_entries :
+				       o->n_tx_entries);
+	if (o->tso && o->sg == VIRTIO_OFF)
+		return mr_fail(reason, -EINVAL,
+			       "vfio: tso=on and sg=off: frames of 64 KiB take "
+			       "several buffers");
+	o->promisc = mr_spec_get(spec, "promisc") != NULL;
+	return 0;
+}
+
+static int virtio_need(struct mr_ctx *ctx, const struct mr_spec *spec,
+		       uint32_t page_bytes, uint32_t *ret_n_pages,
+		       struct mr_reason *reterr_reason)
+{
+	struct virtio_options o = { 0 };
+	const int err = read_options(spec, &o, reterr_reason);
+
+	(void)ctx;
+	(void)page_bytes;
+	if (err < 0)
+		return err;
+	*ret_n_pages =
+		o.n_queues *
+		((o.n_rx_entries != 0 ? o.n_rx_entries : DEFAULT_ENTRIES) +
+		 (o.n_tx_entries != 0 ? o.n_tx_entries : DEFAULT_ENTRIES));
+	return 0;
+}
+
+/* Bytes of a frame that an rx buffer holds behind its header. */
+static uint32_t buffer_bytes(const struct mr_port *base)
+{
+	return base->chunk_bytes - base->headroom_bytes - base->tailroom_bytes;
+}
+
+static bool is_longer_than_a_buffer(const struct mr_port *base,
+				    uint32_t mtu_bytes)
+{
+	return mtu_bytes + VIRTIO_LINK_BYTES > buffer_bytes(base);
+}
+
+/* The MTU that the port has; what the device's facts are against the options.
+ */
+static int choose_mtu(struct virtio_port *port, struct mr_reason *reason)
+{
+	const struct virtio_options *o = &port->options;
+	const struct virtio_facts *facts = &port->facts;
+	uint32_t mtu_bytes =
+		facts->max_mtu_bytes != 0 ? facts->max_mtu_bytes : DEFAULT_MTU;
+
+	if (facts->max_mtu_bytes != 0 && o->mtu_bytes > facts->max_mtu_bytes)
+		return mr_fail(reason, -EINVAL,
+			       "%s: mtu=%u: the device takes at most %u",
+			       port->base.info.name, o->mtu_bytes,
+			       facts->max_mtu_bytes);
+	if (o->n_queues > facts->max_pairs)
+		return mr_fail(reason, -EINVAL,
+			       "%s: queues=%u: the device has %u; QEMU: mq=on, "
+			       "and queues= of its netdev",
+			       port->base.info.name, o->n_queues,
+			       facts->max_pairs);
+	if (o->mtu_bytes != 0)
+		mtu_bytes = o->mtu_bytes;
+	port->base.info.mtu_bytes = mtu_bytes;
+	return 0;
+}
+
+static int negotiate(struct virtio_port *port, struct mr_reason *reason)
+{
+	struct mr_port *base = &port->base;
+	const struct virtio_options *o = &port->options;
+	uint64_t features;
+	bool needs_sg;
+	int err;
+
+	err = mri_virtio_pci_begin(port, reason);
+	if (err < 0)
+		return err;
+	mri_virtio_pci_read_facts(port, &port->facts);
+	err = choose_mtu(port, reason);
+	if (err < 0)
+		return err;
+	needs_sg = o->sg == VIRTIO_ON || o->tso ||
+		   is_longer_than_a_buffer(base, base->info.mtu_bytes);
+	if (needs_sg && o->sg == VIRTIO_OFF)
+		return mr_fail(reason, -EINVAL,
+			       "%s: sg=off: an MTU of %u does not fit the %u "
+			       "bytes of a buffer",
+			       base->info.name, base->info.mtu_bytes,
+			       buffer_bytes(base));
+	err = mri_virtio_choose(port->offered, o,
+				strcmp(mr_pci_mode(port->pci), "noiommu") != 0,
+				needs_sg, base->info.name, &features, reason);
+	if (err < 0)
+		return err;
+	err = mri_virtio_pci_accept(port, features, reason);
+	if (err < 0)
+		return err;
+	base->info.has_sg = virtio_has(port, VIRTIO_F_MRG_RXBUF);
+	port->header_bytes = virtio_has(port, VIRTIO_F_HASH_REPORT) ?
+				     VIRTIO_HASH_HEADER_BYTES :
+				     VIRTIO_HEADER_BYTES;
+	if (base->headroom_bytes < port->header_bytes)
+		return mr_fail(reason, -EINVAL,
+			       "%s: the pool has %u bytes of headroom, and the "
+			       "device writes %u in front of each frame",
+			       base->info.name, base->headroom_bytes,
+			       port->header_bytes);
+	return 0;
+}
+
+/* Interrupts are nice to have: without them a port is polled. */
+static int set_irqs(struct virtio_port *port, struct mr_reason *reason)
+{
+	const uint32_t n = 1 + 2 * port->options.n_queues;
+	int n_got;
+
+	port->irq_fds = mr_alloc(port->base.ctx, 0, n * sizeof(int));
+	if (port->irq_fds == NULL)
+		return mr_fail(reason, -ENOMEM, "%s: no memory for interrupts",
+			       port->base.info.name);
+	n_got = mr_pci_set_irqs(port->pci, n, port->irq_fds, NULL);
+	port->n_irqs = n_got > 0 ? (uint32_t)n_got : 0;
+	return 0;
+}
+
+static const struct offload {
+	uint32_t feature, offload;
+} offloads[] = {
+	{ VIRTIO_F_CSUM, MR_OFFLOAD_CSUM_TX },
+	{ VIRTIO_F_GUEST_CSUM, MR_OFFLOAD_CSUM_RX },
+	{ VIRTIO_F_HOST_TSO4, MR_OFFLOAD_TSO4 },
+	{ VIRTIO_F_HOST_TSO6, MR_OFFLOAD_TSO6 },
+	{ VIRTIO_F_HOST_USO, MR_OFFLOAD_USO },
+	{ VIRTIO_F_HASH_REPORT, MR_OFFLOAD_RSS_HASH },
+};
+
+static void fill_info(struct virtio_port *port)
+{
+	struct mr_port_info *info = &port->base.info;
+	const struct mr_pci_info *device = mr_pci_device(port->pci);
+
+	info->numa_node = device->numa_node;
+	info->locked_bytes = mr_pci_mapped_bytes(port->pci);
+	info->has_mac = port->facts.has_mac;
+	memcpy(info->mac, port->facts.mac, sizeof(info->mac));
+	for (uint32_t i = 0; i < sizeof(offloads) / sizeof(offloads[0]); i++)
+		if (virtio_has(port, offloads[i].feature))
+			info->offloads |= offloads[i].offload;
+	snprintf(info->mode, sizeof(info->mode), "%s", mr_pci_mode(port->pci));
+	if (port->n_irqs < 1 + 2 * port->options.n_queues)
+		snprintf(info->why, sizeof(info->why),
+			 "the device has %u interrupts and %u are needed to "
+			 "sleep on each queue",
+			 port->n_irqs, 1 + 2 * port->options.n_queues);
+}
+
+/* From registers that are known to a device that receives. */
+static int start(struct virtio_port *port, struct mr_reason *reason)
+{
+	const char *const name = port->base.info.name;
+	int err;
+
+	if (port->n_irqs > 0 && mri_virtio_pci_set_config_vector(port, 0) < 0)
+		return mr_fail(reason, -EIO,
+			       "%s: the device has no room for an interrupt",
+			       name);
+	err = mri_virtio_queues_start(port, reason);
+	if (err == 0 && virtio_has(port, VIRTIO_F_CTRL_VQ))
+		err = mri_virtio_pci_start_queue(port, &port->ctrl.vq, reason);
+	if (err < 0)
+		return err;
+	if (mr_pci_set_bus_master(port->pci, 1) < 0)
+		return mr_fail(reason, -EIO, "%s: cannot be a bus master",
+			       name);
+	mri_virtio_pci_add_status(port, VIRTIO_STATUS_DRIVER_OK);
+	if (mri_virtio_pci_status(port) & VIRTIO_STATUS_NEEDS_RESET)
+		return mr_fail(reason, -EIO,
+			       "%s: the device fails as soon as it runs", name);
+	mri_virtio_queues_fill(port);
+	return mri_virtio_ctrl_setup(port, reason);
+}
+
+static void tear_down(struct virtio_port *port)
+{
+	if (port->common.bar != NULL)
+		(void)mri_virtio_pci_reset(port);
+	/* Of a device that does not even reset, nothing gets through. */
+	if (port->pci != NULL)
+		(void)mr_pci_set_bus_master(port->pci, 0);
+	mri_virtio_events_close(port);
+	mri_virtio_queues_free(port);
+	mri_virtio_ctrl_close(port);
+	mr_free(port->base.ctx, port->irq_fds);
+	mr_pci_close(port->pci);
+}
+
+static int open_steps(struct virtio_port *port, const char *bdf,
+		      struct mr_reason *reason)
+{
+	const struct mr_pci_config config = {
+		.size = sizeof(config),
+		.access = port->options.access,
+		.region = port->base.region,
+		.holder = port->base.info.name,
+	};
+	int err;
+
+	if ((err = mr_pci_open(port->base.ctx, bdf, &config, &port->pci,
+			       reason)) < 0 ||
+	    (err = mri_virtio_pci_find(port, reason)) < 0 ||
+	    (err = negotiate(port, reason)) < 0 ||
+	    (err = set_irqs(port, reason)) < 0 ||
+	    (err = mri_virtio_queues_alloc(port, reason)) < 0)
+		return err;
+	if (virtio_has(port, VIRTIO_F_CTRL_VQ)) {
+		err = mri_virtio_ctrl_open(port, reason);
+		if (err < 0)
+			return err;
+	}
+	if ((err = mri_virtio_events_open(port, reason)) < 0 ||
+	    (err = start(port, reason)) < 0)
+		return err;
+	mri_virtio_read_link(port);
+	fill_info(port);
+	return 0;
+}
+
+static int virtio_open(struct mr_port *base, const struct mr_spec *spec,
+		       struct mr_reason *reterr_reason)
+{
+	struct virtio_port *port = (struct virtio_port *)base;
+	int err = read_options(spec, &port->options, reterr_reason);
+
+	if (err < 0)
+		return err;
+	err = open_steps(port, mr_spec_device(spec), reterr_reason);
+	if (err < 0)
+		tear_down(port);
+	return err;
+}
+
+static void virtio_close(struct mr_port *base)
+{
+	tear_down((struct virtio_port *)base);
+}
+
+static int virtio_link(const struct mr_port *base, struct mr_link *ret_link)
+{
+	const struct virtio_port *port = (const struct virtio_port *)base;
+
+	*ret_link = (struct mr_link){
+		.is_up = __atomic_load_n(&port->is_up, __ATOMIC_RELAXED),
+		.speed_mbps =
+			__atomic_load_n(&port->speed_mbps, __ATOMIC_RELAXED),
+		.is_gone = __atomic_load_n(&port->is_gone, __ATOMIC_RELAXED),
+	};
+	return 0;
+}
+
+static int virtio_set_mtu(struct mr_port *base, uint32_t mtu_bytes,
+			  struct mr_reason *reason)
+{
+	struct virtio_port *port = (struct virtio_port *)base;
+	const uint32_t max = port->facts.max_mtu_bytes != 0 ?
+				     port->facts.max_mtu_bytes :
+				     MAX_MTU;
+
+	if (mtu_bytes > max)
+		return mr_fail(reason, -EINVAL,
+			       "%s: an MTU of %u: the device takes at most %u",
+			       base->info.name, mtu_bytes, max);
+	if (!base->info.has_sg && is_longer_than_a_buffer(base, mtu_bytes))
+		return mr_fail(reason, -EINVAL,
+			       "%s: an MTU of %u: its buffers take at most %u; "
+			       "open it with sg=on",
+			       base->info.name, mtu_bytes,
+			       buffer_bytes(base) - VIRTIO_LINK_BYTES);
+	for (uint32_t i = 0; i < port->options.n_queues; i++)
+		mri_virtio_set_max_bytes(&port->txqs[i], mtu_bytes);
+	return 0;
+}
+
+/* Bursts count what they take and what is done; the rest is under way. */
+static void virtio_txq_stats(const struct mr_txq *txq,
+			     struct mr_tx_stats *stats)
+{
+	uint64_t n_gone = stats->completed;
+
+	(void)txq;
+	for (uint32_t i = 0; i < MR_STATS_SLOTS; i++)
+		n_gone += stats->drops[i];
+	stats->pending =
+		stats->accepted > n_gone ? stats->accepted - n_gone : 0;
+}
+
+static const char *const virtio_keys[] = {
+	"queues", "rx-ring",  "tx-ring",   "packed",   "in-order",  "sg",
+	"csum",   "tso",      "rss",       "hash",     "mtu",       "promisc",
+	"iommu",  "rx-usecs", "rx-frames", "tx-usecs", "tx-frames", NULL
+};
+
+static const struct mr_pci_id virtio_ids[] = {
+	{ VIRTIO_PCI_VENDOR, VIRTIO_PCI_NET },
+	{ VIRTIO_PCI_VENDOR, VIRTIO_PCI_NET_TRANSITIONAL },
+	{ 0, 0 },
+};
+
+extern const struct mr_driver mr_driver_virtio;
+const struct mr_driver mr_driver_virtio = {
+	.name = "virtio",
+	.keys = virtio_keys,
+	.pci_ids = virtio_ids,
+	.port_bytes = sizeof(struct virtio_port),
+	.need = virtio_need,
+	.open = virtio_open,
+	.close = virtio_close,
+	.poll = mri_virtio_poll,
+	.link = virtio_link,
+	.set_promisc = mri_virtio_set_promisc,
+	.set_allmulti = mri_virtio_set_allmulti,
+	.set_mtu = virtio_set_mtu,
+	.set_mac = mri_virtio_set_mac,
+	.set_mac_filter = mri_virtio_set_mac_filter,
+	.txq_stats = virtio_txq_stats,
+};

@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The control queue: one command at a time, and the caller waits for it.
+ *
+ *     descriptor 1: class, command   2: what goes with it   3: its answer
+ *
+ * Each part has a descriptor of its own: QEMU takes a header that shares one
+ * for a missing one, and stops the machine.
+ *
+ * Source: virtio 1.2, 5.1.6.5 "Control Virtqueue".
+ */
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "virtio.h"
+
+enum {
+	/* Where the parts lie in their memory. */
+	HEADER_AT = 0,
+	ANSWER_AT = 64,
+	DATA_AT = 128,
+	MEMORY_BYTES = 4096,
+	MAX_DATA_BYTES = MEMORY_BYTES - DATA_AT,
+
+	MAX_ENTRIES = 64,
+	TIMEOUT_NS = 2 * 1000 * 1000 * 1000u,
+	NAP_NS = 20 * 1000,
+
+	MAX_MACS = (MAX_DATA_BYTES - 2 * 4) / 6,
+	MAX_TABLE_ENTRIES = 128,
+	KEY_BYTES = 40, /* 5.1.4.1: every device takes as many */
+};
+
+int mri_virtio_ctrl_open(struct virtio_port *port, struct mr_reason *reason)
+{
+	struct virtio_ctrl *ctrl = &port->ctrl;
+	/* 5.1.2: behind all pairs that there could be, not those in use. */
+	const uint32_t n_pairs = port->features & (virtio_bit(VIRTIO_F_MQ) |
+						   virtio_bit(VIRTIO_F_RSS)) ?
+					 port->facts.max_pairs :
+					 1;
+	uint32_t n = mri_virtio_pci_max_entries(port, 2 * n_pairs);
+	int err;
+
+	if (n < 4)
+		return mr_fail(reason, -EIO,
+			       "%s: offers a control queue and has none",
+			       port->base.info.name);
+	n = 1u << (31 - __builtin_clz(n));
+	err = mri_virtio_vq_alloc(port, &ctrl->vq, 2 * n_pairs,
+				  n < MAX_ENTRIES ? n : MAX_ENTRIES, reason);
+	if (err == 0)
+		err = mr_pci_dma_alloc(port->pci, MEMORY_BYTES, &ctrl->memory,
+				       reason);
+	return err;
+}
+
+void mri_virtio_ctrl_close(struct virtio_port *port)
+{
+	mr_pci_dma_free(port->pci, &port->ctrl.memory);
+	mr_pci_dma_free(port->pci, &port->ctrl.vq.dma);
+}
+
+/* One descriptor of the next command, at running number `number`. */
+static void put(struct virtio_ctrl *ctrl, uint32_t number, uint32_t at,
+		uint32_t n_bytes, uint32_t flags)
+{
+	struct virtio_vq *vq = &ctrl->vq;
+	const uint32_t place = number & vq->mask;
+	const uint64_t iova = ctrl->memory.iova + at;
+
+	if (vq->is_packed) {
+		vq->packed[place].addr = iova;
+		virtio_order_stores();
+		__atomic_store_n(
+			&vq->packed[place].word,
+			virtio_packed_word(
+				n_bytes, ctrl->n_put & vq->mask,
+				flags | virtio_avail_flags(vq, number)),
+			__ATOMIC_RELEASE);
+		return;
+	}
+	vq->desc[place] =
+		(struct virtio_desc){ iova, n_bytes, (uint16_t)flags,
+				      (uint16_t)((number + 1) & vq->mask) };
+}
+
+/* The last part first: the device goes by the first one. */
+static void put_all(struct virtio_ctrl *ctrl, uint32_t n_bytes)
+{
+	struct virtio_vq *vq = &ctrl->vq;
+	const uint32_t head = ctrl->n_put;
+	const uint32_t n = n_bytes > 0 ? 3 : 2;
+
+	put(ctrl, head + n - 1, ANSWER_AT, 1, VIRTIO_DESC_WRITE);
+	if (n_bytes > 0)
+		put(ctrl, head + 1, DATA_AT, n_bytes, VIRTIO_DESC_NEXT);
+	put(ctrl, head, HEADER_AT, 2, VIRTIO_DESC_NEXT);
+	if (vq->is_packed) {
+		virtio_packed_publish(vq, n);
+	} else {
+		vq->avail->ring[vq->n_avail & vq->mask] =
+			(uint16_t)(head & vq->mask);
+		virtio_split_publish(vq, 1);
+	}
+	ctrl->n_put += n;
+}
+
+static bool is_answered(const struct virtio_vq *vq)
+{
+	if (vq->is_packed)
+		return virtio_packed_is_used(
+			vq, vq->n_used, virtio_packed_load(vq, vq->n_used));
+	return virtio_split_n_ready(vq) > 0;
+}
+
+static int wait_for_answer(const struct virtio_port *port)
+{
+	const struct timespec nap = { .tv_nsec = NAP_NS };
+	const uint64_t until_ns = mr_ctx_now_ns(port->base.ctx) + TIMEOUT_NS;
+
+	while (!is_answered(&port->ctrl.vq)) {
+		const uint32_t status = mri_virtio_pci_status(port);
+
+		if (status == VIRTIO_STATUS_GONE)
+			return -ENODEV;
+		if (status & VIRTIO_STATUS_NEEDS_RESET ||
+		    mr_ctx_now_ns(port->base.ctx) >= until_ns)
+			return -EIO;
+		nanosleep(&nap, NULL);
+	}
+	return 0;
+}
+
+int mri_virtio_ctrl_send(struct virtio_port *port, uint32_t command,
+			 const void *data, uint32_t n_bytes)
+{
+	struct virtio_ctrl *ctrl = &port->ctrl;
+	uint8_t *memory = ctrl->memory.memory;
+	const uint32_t n = n_bytes > 0 ? 3 : 2;
+	int err;
+
+	if (__atomic_load_n(&port->is_gone, __ATOMIC_RELAXED))
+		return -ENODEV;
+	if (ctrl->is_stuck)
+		return -EIO;
+	memory[HEADER_AT] = (uint8_t)(command >> 8);
+	memory[HEADER_AT + 1] = (uint8_t)command;
+	memory[ANSWER_AT] = UINT8_MAX;
+	if (n_bytes > 0)
+		memcpy(memory + DATA_AT, data, n_bytes);
+	put_all(ctrl, n_bytes);
+	err = wait_for_answer(port);
+	if (err < 0) {
+		/* Its answer may come yet, and would be taken for the next. */
+		ctrl->is_stuck = true;
+		return err;
+	}
+	ctrl->vq.n_used =
+		(uint16_t)(ctrl->vq.n_used + (ctrl->vq.is_packed ? n : 1));
+	return __atomic_load_n(memory + ANSWER_AT, __ATOMIC_ACQUIRE) ==
+			       VIRTIO_CTRL_OK ?
+		       0 :
+		       -EIO;
+}
+
+/* A command that needs a feature, and what to say if it fails. */
+static int command(struct virtio_port *port, uint32_t feature, uint32_t number,
+		   const void *data, uint32_t n_bytes, const char *what,
+		   struct mr_reason *reason)
+{
+	int err;
+
+	if (!virtio_has(port, feature))
+		return mr_fail(reason, -ENOTSUP,
+			       "%s: the device has no command to %s",
+			       port->base.info.name, what);
+	err = mri_virtio_ctrl_send(port, number, data, n_bytes);
+	if (err < 0)
+		return mr_fail(reason, err, "%s: cannot %s: %s",
+			       port->base.info.name, what,
+			       err == -ENODEV ?
+				       "the device is gone" :
+				       "the device refuses it, or does "
+				       "not answer");
+	return 0;
+}
+
+int mri_virtio_set_promisc(struct mr_port *base, uint32_t on,
+			   struct mr_reason *reason)
+{
+	const uint8_t data = on != 0;
+
+	return command((struct virtio_port *)base, VIRTIO_F_CTRL_RX,
+		       VIRTIO_CTRL_PROMISC, &data, 1,
+		       "choose whether it is promiscuous", reason);
+}
+
+int mri_virtio_set_allmulti(struct mr_port *base, uint32_t on,
+			    struct mr_reason *reason)
+{
+	const uint8_t data = on != 0;
+
+	return command((struct virtio_port *)base, VIRTIO_F_CTRL_RX,
+		       VIRTIO_CTRL_ALLMULTI, &data, 1,
+		       "choose whether it takes all multicast frames", reason);
+}
+
+int mri_virtio_set_mac(struct mr_port *base, const uint8_t mac[6],
+		       struct mr_reason *reason)
+{
+	return command((struct virtio_port *)base, VIRTIO_F_CTRL_MAC_ADDR,
+		       VIRTIO_CTRL_MAC_ADDR, mac, 6, "set its MAC address",
+		       reason);
+}
+
+/* Behind at: a table of the addresses that are, or are not, of a group. */
+static uint32_t put_macs(uint8_t *data, uint32_t at, const uint8_t (*macs)[6],
+			 uint32_t n, bool is_group)
+{
+	uint32_t n_put = 0, end = at + 4;
+
+	for (uint32_t i = 0; i < n; i++) {
+		if ((macs[i][0] & 1) != is_group)
+			continue;
+		memcpy(data + end, macs[i], 6);
+		end += 6;
+		n_put++;
+	}
+	memcpy(data + at, &n_put, sizeof(n_put));
+	return end;
+}
+
+int mri_virtio_set_mac_filter(struct mr_port *base, const uint8_t (*macs)[6],
+			      uint32_t n, struct mr_reason *reason)
+{
+	uint8_t data[MAX_DATA_BYTES];
+	uint32_t n_bytes;
+
+	if (n > MAX_MACS)
+		return mr_fail(reason, -ENOSPC,
+			       "%s: a filter of %u addresses, at most %d",
+			       base->info.name, n, MAX_MACS);
+	n_bytes = put_macs(data, 0, macs, n, false);
+	n_bytes = put_macs(data, n_bytes, macs, n, true);
+	return command((struct virtio_port *)base, VIRTIO_F_CTRL_RX,
+		       VIRTIO_CTRL_MAC_TABLE, data, n_bytes,
+		       "set its filter of addresses", reason);
+}
+
+/*
+ * The same key over and over, of 16 bits: both directions of a flow hash to the
+ * same queue (Woo and Park, "Scalable TCP Session Monitoring with Symmetric
+ * Receive-side Scaling", 2012).
+ */
+static uint32_t put_key(uint8_t *data)
+{
+	data[0] = KEY_BYTES;
+	for (uint32_t i = 0; i < KEY_BYTES; i++)
+		data[1 + i] = i % 2 == 0 ? 0x6d : 0x5a;
+	return 1 + KEY_BYTES;
+}
+
+static void put16(uint8_t *data, uint32_t *at, uint32_t value)
+{
+	const uint16_t value16 = (uint16_t)value;
+
+	memcpy(data + *at, &value16, sizeof(value16));
+	*at += sizeof(value16);
+}
+
+static uint32_t hash_types(const struct virtio_port *port)
+{
+	return port->facts.hash_types &
+	       (VIRTIO_HASH_IPV4 | VIRTIO_HASH_TCPV4 | VIRTIO_HASH_UDPV4 |
+		VIRTIO_HASH_IPV6 | VIRTIO_HASH_TCPV6 | VIRTIO_HASH_UDPV6);
+}
+
+static int set_rss(struct virtio_port *port, struct mr_reason *reason)
+{
+	const uint32_t n_queues = port->options.n_queues;
+	uint8_t data[4 + 2 + 2 + 2 * MAX_TABLE_ENTRIES + 2 + 1 + KEY_BYTES];
+	const uint32_t types = hash_types(port);
+	uint32_t n_entries = MAX_TABLE_ENTRIES, at = sizeof(types);
+
+	while (n_entries > port->facts.max_table_entries)
+		n_entries /= 2;
+	if (n_entries < n_queues || port->facts.max_key_bytes < KEY_BYTES)
+		return mr_fail(
+			reason, -ENOTSUP,
+			"%s: its RSS has a table of %u entries and a key "
+			"of %u bytes, %u queues need more; rss=off "
+			"leaves the choice of queues to the device",
+			port->base.info.name, port->facts.max_table_entries,
+			port->facts.max_key_bytes, n_queues);
+	memcpy(data, &types, sizeof(types));
+	put16(data, &at, n_entries - 1);
+	put16(data, &at, 0); /* what has no hash goes to the first */
+	for (uint32_t i = 0; i < n_entries; i++)
+		put16(data, &at, i % n_queues);
+	put16(data, &at, n_queues);
+	at += put_key(data + at);
+	return command(port, VIRTIO_F_RSS, VIRTIO_CTRL_MQ_RSS, data, at,
+		       "spread frames over its queues", reason);
+}
+
+static int set_hash(struct virtio_port *port, struct mr_reason *reason)
+{
+	uint8_t data[4 + 8 + 1 + KEY_BYTES] = { 0 };
+	const uint32_t types = hash_types(port);
+
+	memcpy(data, &types, sizeof(types));
+	put_key(data + 12);
+	return command(port, VIRTIO_F_HASH_REPORT, VIRTIO_CTRL_MQ_HASH, data,
+		       sizeof(data), "report hashes", reason);
+}
+
+static int set_queues(struct virtio_port *port, struct mr_reason *reason)
+{
+	const uint16_t n = (uint16_t)port->options.n_queues;
+	int err = 0;
+
+	if (virtio_has(port, VIRTIO_F_RSS))
+		return set_rss(port, reason);
+	if (virtio_has(port, VIRTIO_F_HASH_REPORT))
+		err = set_hash(port, reason);
+	if (err == 0 && n > 1)
+		err = command(port, VIRTIO_F_MQ, VIRTIO_CTRL_MQ_PAIRS, &n,
+			      sizeof(n), "use several queues", reason);
+	return err;
+}
+
+static int set_coalescing(struct virtio_port *port, struct mr_reason *reason)
+{
+	const struct virtio_options *o = &port->options;
+	const uint32_t rx[] = { o->rx_frames != 0 ? o->rx_frames : 1,
+				o->rx_usecs };
+	const uint32_t tx[] = { o->tx_frames != 0 ? o->tx_frames : 1,
+				o->tx_usecs };
+	int err = 0;
+
+	if (o->rx_frames != 0 || o->rx_usecs != 0)
+		err = command(port, VIRTIO_F_NOTF_COAL, VIRTIO_CTRL_COAL_RX, rx,
+			      sizeof(rx), "coalesce rx interrupts", reason);
+	if (err == 0 && (o->tx_frames != 0 || o->tx_usecs != 0))
+		err = command(port, VIRTIO_F_NOTF_COAL, VIRTIO_CTRL_COAL_TX, tx,
+			      sizeof(tx), "coalesce tx interrupts", reason);
+	return err;
+}
+
+int mri_virtio_ctrl_setup(struct virtio_port *port, struct mr_reason *reason)
+{
+	int err = set_queues(port, reason);
+
+	if (err == 0)
+		err = set_coalescing(port, reason);
+	/* A device is free to be promiscuous until it is told otherwise. */
+	if (err == 0 &&
+	    (virtio_has(port, VIRTIO_F_CTRL_RX) || port->options.promisc))
+		err = mri_virtio_set_promisc(&port->base, port->options.promisc,
+					     reason);
+	return err;
+}

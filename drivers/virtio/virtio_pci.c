@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Registers: where they are, the device's status, features, its queues.
+ *
+ * Whoever selects a queue or half of the features changes a register that all
+ * have in common, so these functions belong to one thread at a time.
+ *
+ * Source: virtio 1.2, 3.1 "Device Initialization", 4.1.4, 5.1.4.
+ */
+#include <errno.h>
+#include <time.h>
+
+#include "virtio.h"
+
+enum {
+	RESET_TIMEOUT_NS = 1000 * 1000 * 1000, /* QEMU: at once; hardware: ms */
+	POLL_NS = 50 * 1000,
+	MAX_TRIES = 16, /* of reading a configuration that changes */
+};
+
+static uint32_t read8(const struct virtio_block *block, uint64_t offset)
+{
+	return mr_bar_read8(block->bar, block->offset + offset);
+}
+
+static uint32_t read16(const struct virtio_block *block, uint64_t offset)
+{
+	return mr_bar_read16(block->bar, block->offset + offset);
+}
+
+static uint32_t read32(const struct virtio_block *block, uint64_t offset)
+{
+	return mr_bar_read32(block->bar, block->offset + offset);
+}
+
+static void write16(const struct virtio_block *block, uint64_t offset,
+		    uint32_t value)
+{
+	mr_bar_write16(block->bar, block->offset + offset, (uint16_t)value);
+}
+
+static void write32(const struct virtio_block *block, uint64_t offset,
+		    uint32_t value)
+{
+	mr_bar_write32(block->bar, block->offset + offset, value);
+}
+
+/* 4.1.3.1: as two of 32 bits, the low one first. */
+static void write64(const struct virtio_block *block, uint64_t offset,
+		    uint64_t value)
+{
+	write32(block, offset, (uint32_t)value);
+	write32(block, offset + 4, (uint32_t)(value >> 32));
+}
+
+/* ---- capabilities ---- */
+
+/* A block of registers as a capability has it, with its BAR mapped. */
+static int map_block(struct virtio_port *port, const struct virtio_cap *cap,
+		     struct virtio_block *block, struct mr_reason *reason)
+{
+	const char *const name = port->base.info.name;
+	struct mr_bar *bar;
+	int err;
+
+	if (cap->bar >= VIRTIO_N_BARS)
+		return mr_fail(reason, -EIO,
+			       "%s: a capability is in BAR %u, which there "
+			       "is not",
+			       name, cap->bar);
+	bar = &port->bars[cap->bar];
+	if (!(port->mapped_bars & 1u << cap->bar)) {
+		err = mr_pci_map_bar(port->pci, cap->bar, bar, reason);
+		if (err < 0)
+			return err;
+		port->mapped_bars |= 1u << cap->bar;
+	}
+	if ((uint64_t)cap->offset + cap->length > bar->n_bytes ||
+	    cap->offset % 4 != 0)
+		return mr_fail(reason, -EIO,
+			       "%s: a capability is not inside BAR %u", name,
+			       cap->bar);
+	*block = (struct virtio_block){ bar, cap->offset, cap->length };
+	return 0;
+}
+
+/* Where the block of this type goes; NULL: it is of no interest. */
+static struct virtio_block *block_of(struct virtio_port *port, uint32_t type)
+{
+	switch (type) {
+	case VIRTIO_CAP_COMMON:
+		return &port->common;
+	case VIRTIO_CAP_NOTIFY:
+		return &port->notify;
+	case VIRTIO_CAP_ISR:
+		return &port->isr;
+	case VIRTIO_CAP_DEVICE:
+		return &port->device;
+	default:
+		return NULL;
+	}
+}
+
+int mri_virtio_pci_find(struct virtio_port *port, struct mr_reason *reason)
+{
+	uint32_t offset = 0;
+	int err;
+
+	while (mr_pci_find_cap(port->pci, VIRTIO_CAP_ID, offset, &offset) ==
+	       0) {
+		struct virtio_cap cap = { 0 };
+		struct virtio_block *block;
+
+		err = mr_pci_read_config(port->pci, offset, &cap,
+					 VIRTIO_CAP_BYTES);
+		if (err < 0)
+			break;
+		block = block_of(port, cap.type);
+		/* The device puts the one that it likes best first. */
+		if (block == NULL || block->bar != NULL ||
+		    cap.n_bytes < VIRTIO_CAP_BYTES)
+			continue;
+		if (cap.type == VIRTIO_CAP_NOTIFY &&
+		    cap.n_bytes >= VIRTIO_CAP_NOTIFY_BYTES &&
+		    mr_pci_read_config(port->pci, offset + VIRTIO_CAP_BYTES,
+				       &port->notify_multiplier, 4) < 0)
+			break;
+		err = map_block(port, &cap, block, reason);
+		if (err < 0)
+			return err;
+	}
+	if (port->common.bar == NULL || port->notify.bar == NULL ||
+	    port->device.bar == NULL ||
+	    port->common.n_bytes < VIRTIO_COMMON_BYTES ||
+	    port->device.n_bytes < VIRTIO_NET_STATUS)
+		return mr_fail(reason, -ENOTSUP,
+			       "%s: has no virtio 1.x registers: a legacy "
+			       "device; QEMU: disable-modern=off",
+			       port->base.info.name);
+	return 0;
+}
+
+/* ---- status and features ---- */
+
+uint32_t mri_virtio_pci_status(const struct virtio_port *port)
+{
+	return read8(&port->common, VIRTIO_STATUS);
+}
+
+void mri_virtio_pci_add_status(struct virtio_port *port, uint32_t bits)
+{
+	const uint64_t offset = port->common.offset + VIRTIO_STATUS;
+
+	mr_bar_write8(port->common.bar, offset,
+		      (uint8_t)(mri_virtio_pci_status(port) | bits));
+}
+
+/* Read a register until it is 0. -ENODEV: the device is gone. */
+static int wait_zero(const struct virtio_port *port, uint64_t offset,
+		     uint32_t n_bytes)
+{
+	const struct timespec nap = { .tv_nsec = POLL_NS };
+	const uint64_t until_ns =
+		mr_ctx_now_ns(port->base.ctx) + RESET_TIMEOUT_NS;
+	const uint32_t gone = n_bytes == 1 ? UINT8_MAX : UINT16_MAX;
+
+	for (;;) {
+		const uint64_t now_ns = mr_ctx_now_ns(port->base.ctx);
+		const uint32_t value = n_bytes == 1 ?
+					       read8(&port->common, offset) :
+					       read16(&port->common, offset);
+
+		if (value == 0)
+			return 0;
+		if (value == gone)
+			return -ENODEV;
+		if (now_ns >= until_ns)
+			return -ETIMEDOUT;
+		nanosleep(&nap, NULL);
+	}
+}
+
+int mri_virtio_pci_reset(struct virtio_port *port)
+{
+	mr_bar_write8(port->common.bar, port->common.offset + VIRTIO_STATUS, 0);
+	return wait_zero(port, VIRTIO_STATUS, 1);
+}
+
+static uint64_t read_features(const struct virtio_port *port)
+{
+	const struct virtio_block *common = &port->common;
+	uint64_t features;
+
+	write32(common, VIRTIO_DEVICE_FEATURE_SELECT, 0);
+	features = read32(common, VIRTIO_DEVICE_FEATURE);
+	write32(common, VIRTIO_DEVICE_FEATURE_SELECT, 1);
+	return features | (uint64_t)read32(common, VIRTIO_DEVICE_FEATURE) << 32;
+}
+
+int mri_virtio_pci_begin(struct virtio_port *port, struct mr_reason *reason)
+{
+	const char *const name = port->base.info.name;
+	int err = mri_virtio_pci_reset(port);
+
+	if (err < 0)
+		return mr_fail(
+			reason, err == -ENODEV ? -ENODEV : -EIO,
+			err == -ENODEV ?
+				"%s: its registers read as all ones: the "
+				"device is gone, or powered down" :
+				"%s: its reset does not end",
+			name);
+	mri_virtio_pci_add_status(port, VIRTIO_STATUS_ACKNOWLEDGE);
+	mri_virtio_pci_add_status(port, VIRTIO_STATUS_DRIVER);
+	port->offered = read_features(port);
+	return 0;
+}
+
+int mri_virtio_pci_accept(struct virtio_port *port, uint64_t features,
+			  struct mr_reason *reason)
+{
+	const struct virtio_block *common = &port->common;
+
+	write32(common, VIRTIO_DRIVER_FEATURE_SELECT, 0);
+	write32(common, VIRTIO_DRIVER_FEATURE, (uint32_t)features);
+	write32(common, VIRTIO_DRIVER_FEATURE_SELECT, 1);
+	write32(common, VIRTIO_DRIVER_FEATURE, (uint32_t)(features >> 32));
+	mri_virtio_pci_add_status(port, VIRTIO_STATUS_FEATURES_OK);
+	if (!(mri_virtio_pci_status(port) & VIRTIO_STATUS_FEATURES_OK))
+		return mr_fail(reason, -EIO,
+			       "%s: the device offers features 0x%llx and "
+			       "refuses 0x%llx of them",
+			       port->base.info.name,
+			       (unsigned long long)port->offered,
+			       (unsigned long long)features);
+	port->features = features;
+	return 0;
+}
+
+/* ---- the device's configuration ---- */
+
+uint32_t mri_virtio_pci_generation(const struct virtio_port *port)
+{
+	return read8(&port->common, VIRTIO_CONFIG_GENERATION);
+}
+
+/* A field of 1, 2 or 4 bytes; 0 if the device has no such. */
+static uint32_t field(const struct virtio_port *port, uint32_t offset,
+		      uint32_t n_bytes)
+{
+	const struct virtio_block *device = &port->device;
+
+	if (offset + n_bytes > device->n_bytes)
+		return 0;
+	return n_bytes == 1 ? read8(device, offset) :
+	       n_bytes == 2 ? read16(device, offset) :
+			      read32(device, offset);
+}
+
+static void read_facts_once(const struct virtio_port *port,
+			    struct virtio_facts *facts)
+{
+	const uint64_t offered = port->offered;
+
+	*facts = (struct virtio_facts){ .max_pairs = 1 };
+	if (offered & virtio_bit(VIRTIO_F_MAC)) {
+		facts->has_mac = true;
+		for (uint32_t i = 0; i < sizeof(facts->mac); i++)
+			facts->mac[i] =
+				(uint8_t)field(port, VIRTIO_NET_MAC + i, 1);
+	}
+	if (offered & (virtio_bit(VIRTIO_F_MQ) | virtio_bit(VIRTIO_F_RSS)))
+		facts->max_pairs = field(port, VIRTIO_NET_MAX_PAIRS, 2);
+	if (offered & virtio_bit(VIRTIO_F_MTU))
+		facts->max_mtu_bytes = field(port, VIRTIO_NET_MTU, 2);
+	if (offered &
+	    (virtio_bit(VIRTIO_F_RSS) | virtio_bit(VIRTIO_F_HASH_REPORT))) {
+		facts->max_key_bytes = field(port, VIRTIO_NET_RSS_MAX_KEY, 1);
+		facts->max_table_entries =
+			field(port, VIRTIO_NET_RSS_MAX_TABLE, 2);
+		facts->hash_types = field(port, VIRTIO_NET_HASH_TYPES, 4);
+	}
+	facts->status = VIRTIO_NET_STATUS_LINK_UP;
+	if (offered & virtio_bit(VIRTIO_F_STATUS))
+		facts->status = field(port, VIRTIO_NET_STATUS, 2);
+	if (offered & virtio_bit(VIRTIO_F_SPEED_DUPLEX))
+		facts->speed_mbps = field(port, VIRTIO_NET_SPEED, 4);
+	if (facts->speed_mbps == UINT32_MAX)
+		facts->speed_mbps = 0;
+}
+
+void mri_virtio_pci_read_facts(struct virtio_port *port,
+			       struct virtio_facts *ret_facts)
+{
+	uint32_t before, n_tries = 0;
+
+	/* 2.5.1: fields of one generation belong together. */
+	do {
+		before = mri_virtio_pci_generation(port);
+		read_facts_once(port, ret_facts);
+	} while (mri_virtio_pci_generation(port) != before &&
+		 ++n_tries < MAX_TRIES);
+}
+
+/* ---- queues ---- */
+
+static void select_queue(const struct virtio_port *port, uint32_t number)
+{
+	write16(&port->common, VIRTIO_QUEUE_SELECT, number);
+}
+
+uint32_t mri_virtio_pci_max_entries(const struct virtio_port *port,
+				    uint32_t number)
+{
+	uint32_t n;
+
+	if (number >= read16(&port->common, VIRTIO_NUM_QUEUES))
+		return 0;
+	select_queue(port, number);
+	n = read16(&port->common, VIRTIO_QUEUE_SIZE);
+	return n > VIRTIO_MAX_QUEUE_SIZE ? 0 : n;
+}
+
+/* Where the queue's doorbell is, and what rings it. */
+static int find_doorbell(const struct virtio_port *port, struct virtio_vq *vq,
+			 struct mr_reason *reason)
+{
+	const uint64_t offset =
+		(uint64_t)read16(&port->common, VIRTIO_QUEUE_NOTIFY_OFF) *
+		port->notify_multiplier;
+	const uint32_t n_bytes =
+		virtio_has(port, VIRTIO_F_NOTIFICATION_DATA) ? 4 : 2;
+
+	vq->has_notification_data = n_bytes == 4;
+	if (offset + n_bytes > port->notify.n_bytes || offset % n_bytes != 0)
+		return mr_fail(reason, -EIO,
+			       "%s: the doorbell of queue %u is not inside its "
+			       "registers",
+			       port->base.info.name, vq->number);
+	vq->notify_bar = port->notify.bar;
+	vq->notify_offset = port->notify.offset + offset;
+	vq->notify_word = (uint16_t)vq->number;
+	if (virtio_has(port, VIRTIO_F_NOTIF_CONFIG_DATA))
+		vq->notify_word = (uint16_t)read16(
+			&port->common, VIRTIO_QUEUE_NOTIF_CONFIG_DATA);
+	return 0;
+}
+
+int mri_virtio_pci_set_config_vector(const struct virtio_port *port,
+				     uint32_t vector)
+{
+	write16(&port->common, VIRTIO_CONFIG_VECTOR, vector);
+	return read16(&port->common, VIRTIO_CONFIG_VECTOR) == vector ? 0 :
+								       -ENOSPC;
+}
+
+int mri_virtio_pci_start_queue(const struct virtio_port *port,
+			       struct virtio_vq *vq, struct mr_reason *reason)
+{
+	const struct virtio_block *common = &port->common;
+	int err;
+
+	select_queue(port, vq->number);
+	write16(common, VIRTIO_QUEUE_SIZE, vq->n_entries);
+	write64(common, VIRTIO_QUEUE_DESC, vq->desc_iova);
+	write64(common, VIRTIO_QUEUE_DRIVER, vq->driver_iova);
+	write64(common, VIRTIO_QUEUE_DEVICE, vq->device_iova);
+	write16(common, VIRTIO_QUEUE_VECTOR, vq->vector);
+	if (read16(common, VIRTIO_QUEUE_VECTOR) != vq->vector)
+		return mr_fail(reason, -EIO,
+			       "%s: the device has no room for interrupt %u",
+			       port->base.info.name, vq->vector);
+	err = find_doorbell(port, vq, reason);
+	if (err == 0)
+		write16(common, VIRTIO_QUEUE_ENABLE, 1);
+	return err;
+}
+
+int mri_virtio_pci_reset_queue(const struct virtio_port *port, uint32_t number)
+{
+	select_queue(port, number);
+	write16(&port->common, VIRTIO_QUEUE_RESET, 1);
+	return wait_zero(port, VIRTIO_QUEUE_RESET, 2);
+}

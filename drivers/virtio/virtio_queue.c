@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The queues: their memory, how they start, what they give back.
+ *
+ *     split    desc[] | avail, on a line of its own | used: its ring on a line
+ *     packed   desc[] | our event word | the device's
+ *
+ * A queue that the device wrote nonsense into is broken by its user, who keeps
+ * off from then on. mr_port_poll() resets it (RING_RESET), gives it its buffers
+ * anew, and hands it over again.
+ *
+ * Source: virtio 1.2, 2.6.1 "Virtqueue Reset", 2.7.2, 2.8.10.
+ */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "virtio.h"
+
+enum {
+	LINE = 64,
+	DEFAULT_ENTRIES = 512,
+	/* A chain of the longest frame must fit. */
+	MIN_ENTRIES = 32,
+	LAZY_DESCS = 64, /* virtio_tx.c */
+};
+
+static uint64_t round_up(uint64_t n, uint64_t to)
+{
+	return (n + to - 1) / to * to;
+}
+
+/* Where the parts are in one piece of memory. */
+struct layout {
+	uint64_t driver, device; /* avail and used, or the two event words */
+	uint64_t n_bytes;
+};
+
+static struct layout layout_of(uint32_t n, bool is_packed)
+{
+	const uint64_t driver = (uint64_t)n * sizeof(struct virtio_desc);
+	uint64_t device;
+
+	if (is_packed)
+		return (struct layout){ driver, driver + LINE,
+					driver + 2 * LINE };
+	/* flags, idx, n places, used_event. */
+	device = round_up(driver + (3 + (uint64_t)n) * sizeof(uint16_t), LINE);
+	/* The ring, not its head, begins a line. */
+	device += LINE - sizeof(struct virtio_used);
+	return (struct layout){ driver, device,
+				device + sizeof(struct virtio_used) +
+					(uint64_t)n * sizeof(uint64_t) +
+					sizeof(uint16_t) };
+}
+
+int mri_virtio_vq_alloc(struct virtio_port *port, struct virtio_vq *vq,
+			uint32_t number, uint32_t n_entries,
+			struct mr_reason *reason)
+{
+	const bool is_packed = virtio_has(port, VIRTIO_F_RING_PACKED);
+	const struct layout layout = layout_of(n_entries, is_packed);
+	uint8_t *memory;
+	int err;
+
+	err = mr_pci_dma_alloc(port->pci, layout.n_bytes, &vq->dma, reason);
+	if (err < 0)
+		return err;
+	memory = vq->dma.memory;
+	vq->number = number;
+	vq->vector = VIRTIO_NO_VECTOR;
+	vq->n_entries = n_entries;
+	vq->mask = (uint16_t)(n_entries - 1);
+	vq->is_packed = is_packed;
+	vq->has_event_idx = virtio_has(port, VIRTIO_F_EVENT_IDX);
+	vq->desc_iova = vq->dma.iova;
+	vq->driver_iova = vq->dma.iova + layout.driver;
+	vq->device_iova = vq->dma.iova + layout.device;
+	if (is_packed) {
+		vq->packed = (void *)memory;
+		vq->driver_event = (void *)(memory + layout.driver);
+		vq->device_event = (void *)(memory + layout.device);
+	} else {
+		vq->desc = (void *)memory;
+		vq->avail = (void *)(memory + layout.driver);
+		vq->used = (void *)(memory + layout.device);
+		vq->used_ring = (void *)(vq->used + 1);
+		vq->used_event = &vq->avail->ring[n_entries];
+		vq->avail_event = (uint16_t *)(vq->used_ring + n_entries);
+	}
+	mri_virtio_vq_clear(vq);
+	return 0;
+}
+
+void mri_virtio_vq_clear(struct virtio_vq *vq)
+{
+	memset(vq->dma.memory, 0, vq->dma.n_bytes);
+	vq->n_avail = vq->n_used = 0;
+	virtio_disable(vq);
+}
+
+/* How many entries queue `number` is to have, or why it cannot. */
+static int choose_entries(const struct virtio_port *port, uint32_t number,
+			  uint32_t wanted, const char *option, uint32_t *ret_n,
+			  struct mr_reason *reason)
+{
+	const uint32_t max = mri_virtio_pci_max_entries(port, number);
+	uint32_t n = wanted != 0 ? wanted : DEFAULT_ENTRIES;
+
+	if (wanted > max)
+		return mr_fail(reason, -EINVAL,
+			       "%s: option %s: %u is more than the device's %u",
+			       port->base.info.name, option, wanted, max);
+	/* A packed ring of the device may have any size; ours are powers. */
+	while (n > max)
+		n /= 2;
+	if (n < MIN_ENTRIES)
+		return mr_fail(reason, -ENOTSUP,
+			       "%s: queue %u of the device has %u entries, a "
+			       "port needs %d",
+			       port->base.info.name, number, max, MIN_ENTRIES);
+	*ret_n = n;
+	return 0;
+}
+
+/* The interrupt of this number, if there are as many. */
+static void set_vector(struct virtio_port *port, struct virtio_vq *vq,
+		       struct mr_queue *queue, uint32_t vector)
+{
+	queue->fd = -1;
+	if (vector < port->n_irqs) {
+		vq->vector = vector;
+		queue->fd = port->irq_fds[vector];
+	}
+}
+
+static int alloc_rxq(struct virtio_port *port, uint32_t i,
+		     struct mr_reason *reason)
+{
+	struct mr_port *base = &port->base;
+	struct virtio_rxq *rxq = &port->rxqs[i];
+	struct virtio_rx_kind kind;
+	uint32_t n = 0, n_now;
+	int err;
+
+	rxq->port = port;
+	rxq->base.queue = (struct mr_queue){ .port = base,
+					     .arm = mri_virtio_rx_arm,
+					     .idx = i };
+	err = choose_entries(port, 2 * i, port->options.n_rx_entries, "rx-ring",
+			     &n, reason);
+	if (err == 0)
+		err = mri_virtio_vq_alloc(port, &rxq->vq, 2 * i, n, reason);
+	if (err < 0)
+		return err;
+	set_vector(port, &rxq->vq, &rxq->base.queue, 1 + i);
+	rxq->memory = base->base;
+	rxq->chunk_bytes = base->chunk_bytes;
+	rxq->header_bytes = port->header_bytes;
+	rxq->post_offset = base->headroom_bytes - port->header_bytes;
+	rxq->post_bytes =
+		base->chunk_bytes - rxq->post_offset - base->tailroom_bytes;
+	rxq->iova = mr_pci_region_iova(port->pci) + rxq->post_offset;
+	rxq->has_hash = virtio_has(port, VIRTIO_F_HASH_REPORT);
+	rxq->base.n_min = base->info.has_sg ? MR_MAX_SEGS : 1;
+	kind = (struct virtio_rx_kind){
+		.is_packed = rxq->vq.is_packed,
+		.is_in_order = virtio_has(port, VIRTIO_F_IN_ORDER),
+		.has_headers = base->info.has_sg || rxq->has_hash ||
+			       virtio_has(port, VIRTIO_F_GUEST_CSUM),
+		.is_merged = base->info.has_sg,
+	};
+	rxq->base.burst = kind.is_packed ? mri_virtio_packed_rx_burst_of(kind) :
+					   mri_virtio_split_rx_burst_of(kind);
+	rxq->bufs = mr_alloc(base->ctx, 0, n * sizeof(rxq->bufs[0]));
+	if (rxq->bufs == NULL)
+		return mr_fail(reason, -ENOMEM, "%s: no memory for queues",
+			       base->info.name);
+	for (; rxq->n_bufs < n; rxq->n_bufs += n_now) {
+		n_now = n - rxq->n_bufs;
+		n_now = mr_pool_frag_alloc_bulk(
+			base->pool, rxq->bufs + rxq->n_bufs,
+			n_now < MR_BURST_MAX ? n_now : MR_BURST_MAX,
+			rxq->chunk_bytes);
+		if (n_now == 0)
+			return mr_fail(reason, -ENOMEM,
+				       "%s: the pool has no more pages",
+				       base->info.name);
+	}
+	return 0;
+}
+
+void mri_virtio_set_max_bytes(struct virtio_txq *txq, uint32_t mtu_bytes)
+{
+	const uint32_t max = mtu_bytes + VIRTIO_LINK_BYTES;
+	const uint32_t room = txq->port->base.page_bytes - txq->header_bytes;
+
+	__atomic_store_n(&txq->max_bytes, max, __ATOMIC_RELAXED);
+	__atomic_store_n(&txq->max_plain_bytes, max < room ? max : room,
+			 __ATOMIC_RELAXED);
+}
+
+static int alloc_txq(struct virtio_port *port, uint32_t i,
+		     struct mr_reason *reason)
+{
+	struct mr_port *base = &port->base;
+	struct virtio_txq *txq = &port->txqs[i];
+	uint32_t n = 0;
+	int err;
+
+	txq->port = port;
+	txq->base.queue = (struct mr_queue){ .port = base,
+					     .arm = mri_virtio_tx_arm,
+					     .idx = i };
+	err = choose_entries(port, 2 * i + 1, port->options.n_tx_entries,
+			     "tx-ring", &n, reason);
+	if (err == 0)
+		err = mri_virtio_vq_alloc(port, &txq->vq, 2 * i + 1, n, reason);
+	if (err == 0)
+		err = mr_pci_dma_alloc(
+			port->pci, (uint64_t)(n + 1) * VIRTIO_HEADER_SLOT_BYTES,
+			&txq->headers, reason);
+	if (err < 0)
+		return err;
+	set_vector(port, &txq->vq, &txq->base.queue,
+		   1 + port->options.n_queues + i);
+	txq->memory = base->base;
+	txq->iova = mr_pci_region_iova(port->pci);
+	txq->header_bytes = port->header_bytes;
+	mri_virtio_set_max_bytes(txq, base->info.mtu_bytes);
+	txq->is_in_order = virtio_has(port, VIRTIO_F_IN_ORDER);
+	txq->n_lazy = n / 2 < LAZY_DESCS ? n / 2 : LAZY_DESCS;
+	txq->base.burst = mri_virtio_tx_burst_of((struct virtio_tx_kind){
+		txq->vq.is_packed, port->header_bytes });
+	txq->bufs = mr_alloc(base->ctx, 0, n * sizeof(txq->bufs[0]));
+	txq->chains = mr_alloc(base->ctx, 0, n);
+	if (txq->bufs == NULL || txq->chains == NULL)
+		return mr_fail(reason, -ENOMEM, "%s: no memory for queues",
+			       base->info.name);
+	memset(txq->chains, 1, n);
+	return 0;
+}
+
+int mri_virtio_queues_alloc(struct virtio_port *port, struct mr_reason *reason)
+{
+	struct mr_port *base = &port->base;
+	const uint32_t n = port->options.n_queues;
+	int err = 0;
+
+	port->rxqs = mr_alloc(base->ctx, 0, n * sizeof(port->rxqs[0]));
+	port->txqs = mr_alloc(base->ctx, 0, n * sizeof(port->txqs[0]));
+	port->tables = mr_alloc(base->ctx, 0, 2 * n * sizeof(void *));
+	if (port->rxqs == NULL || port->txqs == NULL || port->tables == NULL)
+		return mr_fail(reason, -ENOMEM, "%s: no memory for %u queues",
+			       base->info.name, n);
+	base->rxqs = port->tables;
+	base->txqs = (struct mr_txq **)port->tables + n;
+	for (uint32_t i = 0; i < n && err == 0; i++) {
+		base->rxqs[i] = &port->rxqs[i].base;
+		base->txqs[i] = &port->txqs[i].base;
+		err = alloc_rxq(port, i, reason);
+		if (err == 0)
+			err = alloc_txq(port, i, reason);
+	}
+	base->info.n_rxqs = base->info.n_txqs = n;
+	return err;
+}
+
+int mri_virtio_queues_start(struct virtio_port *port, struct mr_reason *reason)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; i < port->options.n_queues && err == 0; i++) {
+		err = mri_virtio_pci_start_queue(port, &port->rxqs[i].vq,
+						 reason);
+		if (err == 0)
+			err = mri_virtio_pci_start_queue(
+				port, &port->txqs[i].vq, reason);
+	}
+	return err;
+}
+
+static void fill(struct virtio_rxq *rxq)
+{
+	if (rxq->vq.is_packed)
+		mri_virtio_packed_rx_fill(rxq);
+	else
+		mri_virtio_split_rx_fill(rxq);
+}
+
+void mri_virtio_queues_fill(struct virtio_port *port)
+{
+	for (uint32_t i = 0; i < port->options.n_queues; i++)
+		fill(&port->rxqs[i]);
+}
+
+void mri_virtio_queues_free(struct virtio_port *port)
+{
+	const struct mr_ctx *ctx = port->base.ctx;
+
+	for (uint32_t i = 0; port->tables != NULL && i < port->options.n_queues;
+	     i++) {
+		struct virtio_rxq *rxq = &port->rxqs[i];
+		struct virtio_txq *txq = &port->txqs[i];
+
+		mr_pool_frag_free_bulk(port->base.pool, rxq->bufs, rxq->n_bufs);
+		mri_virtio_tx_take_back(txq);
+		mr_pci_dma_free(port->pci, &rxq->vq.dma);
+		mr_pci_dma_free(port->pci, &txq->vq.dma);
+		mr_pci_dma_free(port->pci, &txq->headers);
+		mr_free(ctx, rxq->bufs);
+		mr_free(ctx, txq->bufs);
+		mr_free(ctx, txq->chains);
+	}
+	mr_free(ctx, port->rxqs);
+	mr_free(ctx, port->txqs);
+	mr_free(ctx, port->tables);
+}
+
+/* Whoever sleeps on the queue looks at it again. */
+static void wake(const struct mr_queue *queue)
+{
+	const uint64_t one = 1;
+
+	if (queue->fd >= 0 && write(queue->fd, &one, sizeof(one)) < 0)
+		return; /* as many wake-ups are there already as it can count */
+}
+
+static uint32_t state_of(const uint32_t *state)
+{
+	return __atomic_load_n(state, __ATOMIC_ACQUIRE);
+}
+
+static void set_state(uint32_t *state, enum virtio_state value,
+		      const struct mr_queue *queue)
+{
+	__atomic_store_n(state, value, __ATOMIC_RELEASE);
+	wake(queue);
+}
+
+static int restart(struct virtio_port *port, struct virtio_vq *vq)
+{
+	int err = mri_virtio_pci_reset_queue(port, vq->number);
+
+	if (err < 0)
+		return err;
+	mri_virtio_vq_clear(vq);
+	return mri_virtio_pci_start_queue(port, vq, NULL);
+}
+
+static int mend_rxq(struct virtio_port *port, struct virtio_rxq *rxq)
+{
+	const int err = restart(port, &rxq->vq);
+
+	if (err < 0)
+		return err;
+	rxq->n_skip = 0;
+	fill(rxq);
+	set_state(&rxq->state, VIRTIO_RUNS, &rxq->base.queue);
+	return 0;
+}
+
+static int mend_txq(struct virtio_port *port, struct virtio_txq *txq)
+{
+	const int err = restart(port, &txq->vq);
+
+	if (err < 0)
+		return err;
+	mr_counter_add(&txq->base.stats.drops[MR_TX_DROP_DEVICE],
+		       txq->n_frames);
+	mri_virtio_tx_take_back(txq);
+	set_state(&txq->state, VIRTIO_RUNS, &txq->base.queue);
+	return 0;
+}
+
+uint32_t mri_virtio_queues_mend(struct virtio_port *port)
+{
+	const bool can_reset = virtio_has(port, VIRTIO_F_RING_RESET);
+	uint32_t n_mended = 0;
+	int err = 0;
+
+	for (uint32_t i = 0; i < port->options.n_queues && err == 0; i++) {
+		struct virtio_rxq *rxq = &port->rxqs[i];
+		struct virtio_txq *txq = &port->txqs[i];
+
+		if (state_of(&rxq->state) == VIRTIO_BROKEN) {
+			err = can_reset ? mend_rxq(port, rxq) : -ENOTSUP;
+			n_mended++;
+		}
+		if (err == 0 && state_of(&txq->state) == VIRTIO_BROKEN) {
+			err = can_reset ? mend_txq(port, txq) : -ENOTSUP;
+			n_mended++;
+		}
+	}
+	if (n_mended == 0)
+		return 0;
+	mr_log(port->base.ctx, MR_LOG_ERROR,
+	       "%s: the device wrote nonsense into %u queues: %s",
+	       port->base.info.name, n_mended,
+	       err == 0 ? "they were reset" : "they cannot be reset");
+	if (err < 0)
+		mri_virtio_queues_lose(port);
+	return n_mended;
+}
+
+void mri_virtio_queues_lose(struct virtio_port *port)
+{
+	__atomic_store_n(&port->is_gone, 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&port->is_up, 0, __ATOMIC_RELAXED);
+	for (uint32_t i = 0; i < port->options.n_queues; i++) {
+		struct virtio_rxq *rxq = &port->rxqs[i];
+		struct virtio_txq *txq = &port->txqs[i];
+
+		set_state(&rxq->state, VIRTIO_GONE, &rxq->base.queue);
+		set_state(&txq->state, VIRTIO_GONE, &txq->base.queue);
+	}
+}

@@ -1,0 +1,548 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Receive half of the virtio-net driver; virtio_split_rx.c and
+ * virtio_packed_rx.c have the bursts that are made of it.
+ *
+ *     caller's cache --> descriptor --> device --> used entry --> application
+ *
+ * Invariant, from open to close: every descriptor of the ring is posted, with
+ * the buffer at bufs[] under its id. A burst takes a used entry only if it can
+ * put a fresh buffer in its place, at the same descriptor; so the ring is never
+ * short of buffers, and whatever ids a device makes up, each one names a buffer
+ * that is ours to give. Used and available numbers are a lap apart, always.
+ *
+ * The device writes a header in front of the data, so a buffer is posted from
+ * that many bytes before the pool's headroom ends. A header is looked at only
+ * where it can say something: see struct virtio_rx_kind. Each kind, on each
+ * ring, is an instance of receive() that the compiler made of constants.
+ *
+ * A long frame is several used buffers, of which the first one's header says
+ * how many. They stay in the ring until the last one has come.
+ *
+ * With IN_ORDER a device may mark only the first place of a batch as used, with
+ * the id of the last; the others were filled to the end. Such a batch is
+ * written out in full, into the ring itself, and then read like any other.
+ *
+ * Source: virtio 1.2, 2.7.8, 2.7.9, 2.8.7, 2.8.9; 5.1.6.4 "Processing of
+ * Incoming Packets".
+ */
+#ifndef VIRTIO_VIRTIO_RECEIVE_H
+#define VIRTIO_VIRTIO_RECEIVE_H
+
+#include "virtio.h"
+
+enum { PREFETCH_AHEAD = 4 };
+
+/* A buffer that the device gives back. */
+struct used {
+	uint32_t id;
+	uint32_t n_bytes; /* that it wrote, header included */
+};
+
+/* The used entry of this number; in a packed ring, if it is used. */
+static inline struct used load_used(const struct virtio_vq *vq, uint32_t number,
+				    const bool is_packed)
+{
+	uint64_t entry;
+
+	if (is_packed) {
+		entry = __atomic_load_n(&vq->packed[number & vq->mask].word,
+					__ATOMIC_RELAXED);
+		return (struct used){ virtio_packed_id(entry),
+				      (uint32_t)entry };
+	}
+	entry = virtio_split_used(vq, number);
+	return (struct used){ (uint32_t)entry, (uint32_t)(entry >> 32) };
+}
+
+static void store_used(const struct virtio_vq *vq, uint32_t number,
+		       struct used used, bool is_packed)
+{
+	if (is_packed)
+		__atomic_store_n(
+			&vq->packed[number & vq->mask].word,
+			virtio_packed_word(used.n_bytes, used.id,
+					   virtio_used_flags(vq, number)),
+			__ATOMIC_RELAXED);
+	else
+		__atomic_store_n(&vq->used_ring[number & vq->mask],
+				 used.id | (uint64_t)used.n_bytes << 32,
+				 __ATOMIC_RELAXED);
+}
+
+/* Cold: the batch that begins at this number, of at most a lap. */
+__attribute__((noinline)) static void
+write_out_batch(struct virtio_rxq *rxq, uint32_t number, bool is_packed)
+{
+	const struct virtio_vq *vq = &rxq->vq;
+	struct used last = load_used(vq, number, is_packed);
+	uint32_t n;
+
+	last.id &= vq->mask;
+	n = (last.id - number) & vq->mask;
+	for (uint32_t i = 0; i < n; i++)
+		store_used(vq, number + i,
+			   (struct used){ (number + i) & vq->mask,
+					  rxq->post_bytes },
+			   is_packed);
+	store_used(vq, number + n, last, is_packed);
+}
+
+/* A used entry; of a split ring, whole batches become entries here. */
+static inline struct used look(struct virtio_rxq *rxq, uint32_t number,
+			       const struct virtio_rx_kind kind)
+{
+	struct used used = load_used(&rxq->vq, number, kind.is_packed);
+
+	if (kind.is_in_order && !kind.is_packed &&
+	    used.id != (number & rxq->vq.mask)) {
+		write_out_batch(rxq, number, false);
+		used = load_used(&rxq->vq, number, false);
+	}
+	return used;
+}
+
+static void count_drop(struct virtio_rxq *rxq, enum mr_rx_drop drop)
+{
+	mr_counter_add(&rxq->base.stats.drops[drop], 1);
+	mr_counter_add(&rxq->base.stats.received, 1);
+}
+
+/* The device made up an id: from here on nothing it says can be believed. */
+static void break_off(struct virtio_rxq *rxq)
+{
+	count_drop(rxq, MR_RX_DROP_INVALID);
+	__atomic_store_n(&rxq->state, VIRTIO_BROKEN, __ATOMIC_RELEASE);
+}
+
+static inline bool is_used(const struct virtio_vq *vq, uint32_t number)
+{
+	return virtio_packed_is_used(vq, number,
+				     virtio_packed_load(vq, number));
+}
+
+/*
+ * A packed ring has no index. A device uses descriptors in the order of the
+ * ring, so one that is used has only used ones before it: at best one look says
+ * that all n are.
+ */
+static inline uint32_t n_ready_packed(const struct virtio_vq *vq, uint32_t n)
+{
+	uint32_t n_least = 1;
+
+	if (n == 0 || !is_used(vq, vq->n_used))
+		return 0;
+	if (is_used(vq, vq->n_used + n - 1))
+		return n;
+	/* n_least are used, and n are not. */
+	while (n - n_least > 1) {
+		const uint32_t n_middle = (n_least + n) / 2;
+
+		if (is_used(vq, vq->n_used + n_middle - 1))
+			n_least = n_middle;
+		else
+			n = n_middle;
+	}
+	return n_least;
+}
+
+/* With IN_ORDER it may leave out some: batches become entries here. */
+static uint32_t n_ready_in_order(struct virtio_rxq *rxq, uint32_t n)
+{
+	const struct virtio_vq *vq = &rxq->vq;
+	uint32_t i;
+
+	for (i = 0; i < n; i++) {
+		const uint32_t number = vq->n_used + i;
+		const uint64_t word = virtio_packed_load(vq, number);
+
+		if (!virtio_packed_is_used(vq, number, word))
+			break;
+		if (virtio_packed_id(word) != (number & vq->mask))
+			write_out_batch(rxq, number, true);
+	}
+	return i;
+}
+
+/* Used buffers, n at most, and at most a ring of them. */
+static inline uint32_t n_ready(struct virtio_rxq *rxq, uint32_t n,
+			       const struct virtio_rx_kind kind)
+{
+	const struct virtio_vq *vq = &rxq->vq;
+	uint32_t n_used;
+
+	if (kind.is_packed) {
+		n = n < vq->n_entries ? n : vq->n_entries;
+		return kind.is_in_order ? n_ready_in_order(rxq, n) :
+					  n_ready_packed(vq, n);
+	}
+	n_used = virtio_split_n_ready(vq);
+	if (n_used > vq->n_entries) {
+		break_off(rxq);
+		return 0;
+	}
+	return n_used < n ? n_used : n;
+}
+
+/* The descriptor of a used entry to the device again, with this buffer. */
+static inline void post(const struct virtio_vq *vq, uint64_t *bufs,
+			uint32_t number, uint32_t id, uint64_t buf,
+			uint64_t iova, uint32_t post_bytes,
+			const struct virtio_rx_kind kind)
+{
+	const uint32_t place = number & vq->mask;
+
+	bufs[id] = buf;
+	if (kind.is_packed) {
+		const uint32_t flags =
+			virtio_avail_flags(vq, number + vq->n_entries) |
+			VIRTIO_DESC_WRITE;
+
+		vq->packed[place].addr = buf + iova;
+		virtio_order_stores();
+		__atomic_store_n(&vq->packed[place].word,
+				 virtio_packed_word(post_bytes, id, flags),
+				 __ATOMIC_RELEASE);
+		return;
+	}
+	vq->desc[id].addr = buf + iova;
+	/* In order, each descriptor has its place in the ring for ever. */
+	if (!kind.is_in_order)
+		vq->avail->ring[place] = (uint16_t)id;
+}
+
+static void repost(struct virtio_rxq *rxq, uint32_t number, uint32_t id,
+		   uint64_t buf, const struct virtio_rx_kind kind)
+{
+	post(&rxq->vq, rxq->bufs, number, id, buf, rxq->iova, rxq->post_bytes,
+	     kind);
+}
+
+/* Of the buffer that is posted under an id. */
+static inline const struct virtio_header *
+header_of(const struct virtio_rxq *rxq, uint32_t id)
+{
+	return (const void *)(rxq->memory + rxq->bufs[id] + rxq->post_offset);
+}
+
+/* VIRTIO_HEADER_* as MR_FRAME_*: both are a bit each. */
+static inline uint32_t flags_of(const struct virtio_header *header)
+{
+	const uint32_t flags = header->flags;
+
+	return (flags & VIRTIO_HEADER_NEEDS_CSUM) * MR_FRAME_CSUM_PARTIAL |
+	       (flags & VIRTIO_HEADER_DATA_VALID) *
+		       (MR_FRAME_CSUM_VALID / VIRTIO_HEADER_DATA_VALID);
+}
+
+/* What a header says of a frame whose first buffer has n_bytes of data. */
+static void read_meta(const struct virtio_rxq *rxq,
+		      const struct virtio_header *header, uint32_t n_bytes,
+		      struct mr_meta *meta)
+{
+	const uint32_t gso_type = header->gso_type & ~(uint32_t)VIRTIO_GSO_ECN;
+
+	meta->valid = 0;
+	meta->csum_start_bytes = header->csum_start;
+	meta->csum_offset_bytes = header->csum_offset;
+	/* Somebody is going to write there: checked as it was copied. */
+	if (header->flags & VIRTIO_HEADER_NEEDS_CSUM &&
+	    meta->csum_start_bytes + meta->csum_offset_bytes +
+			    sizeof(uint16_t) <=
+		    n_bytes)
+		meta->valid |= MR_META_CSUM;
+	if (gso_type != VIRTIO_GSO_NONE) {
+		meta->valid |= MR_META_GSO;
+		meta->gso_type = (uint16_t)gso_type;
+		meta->gso_bytes = header->gso_bytes;
+	}
+	if (rxq->has_hash && header->hash_report != 0) {
+		meta->valid |= MR_META_RSS_HASH;
+		meta->rss_hash = header->hash;
+	}
+}
+
+/*
+ * Nearly all: the plain frames that n used buffers begin with, of one buffer
+ * each, for as many fresh ones. How many, up to the first that is not plain.
+ */
+static inline __attribute__((always_inline)) uint32_t
+take_plain(struct virtio_rxq *rxq, uint32_t number, uint32_t n,
+	   const uint64_t *fresh, struct mr_frame *frames, struct mr_meta *meta,
+	   uint64_t *n_bytes, const struct virtio_rx_kind kind)
+{
+	/* Here by value: the stores below could be to any of them. */
+	const struct virtio_vq vq = rxq->vq;
+	uint64_t *const bufs = rxq->bufs;
+	const uint64_t iova = rxq->iova;
+	const uint32_t header_bytes = rxq->header_bytes;
+	const uint32_t post_bytes = rxq->post_bytes;
+	const uint32_t data_offset = rxq->post_offset + header_bytes;
+	const uint8_t *const headers = rxq->memory + rxq->post_offset;
+	uint32_t i;
+
+	for (i = 0; i < n; i++) {
+		const uint32_t place = (number + i) & vq.mask;
+		const struct used used =
+			load_used(&vq, number + i, kind.is_packed);
+		const uint32_t len = used.n_bytes - header_bytes;
+		const uint32_t least = VIRTIO_MIN_FRAME_BYTES;
+		uint32_t flags = 0;
+		uint64_t buf;
+
+		if (kind.is_in_order ? used.id != place : used.id > vq.mask)
+			break;
+		if (len - least > post_bytes - header_bytes - least)
+			break;
+		buf = bufs[used.id];
+		if (kind.has_headers) {
+			const struct virtio_header *header =
+				(const void *)(headers + buf);
+			const uint32_t ahead =
+				load_used(&vq, number + i + PREFETCH_AHEAD,
+					  kind.is_packed)
+					.id &
+				vq.mask;
+
+			__builtin_prefetch(headers + bufs[ahead]);
+			if (kind.is_merged && header->n_buffers != 1)
+				break;
+			flags = flags_of(header);
+			if (meta != NULL)
+				read_meta(rxq, header, len, &meta[i]);
+		}
+		frames[i].addr = buf + data_offset;
+		frames[i].len = len;
+		frames[i].flags = flags;
+		*n_bytes += len;
+		post(&vq, bufs, number + i, used.id, fresh[i], iova, post_bytes,
+		     kind);
+	}
+	return i;
+}
+
+/* What has become of used buffers. */
+struct taken {
+	uint32_t n_buffers; /* that the device has again; 0: look again later */
+	uint32_t n_entries; /* that the application gets */
+	uint32_t n_bytes;
+};
+
+/*
+ * A frame of n_buffers, whatever the device says that is; n used ones are
+ * there, and as many fresh ones and entries.
+ */
+static struct taken take_merged(struct virtio_rxq *rxq, uint32_t number,
+				uint32_t n_buffers, uint32_t n, uint64_t *fresh,
+				struct mr_frame *frames,
+				const struct virtio_rx_kind kind)
+{
+	struct taken taken = { .n_buffers = n_buffers };
+	bool is_valid = true;
+
+	if (n_buffers > MR_MAX_SEGS && n_buffers <= rxq->vq.n_entries) {
+		rxq->n_skip = n_buffers;
+		count_drop(rxq, MR_RX_DROP_TOO_LONG);
+		return (struct taken){ 0 };
+	}
+	if (n_buffers == 0 || n_buffers > rxq->vq.n_entries) {
+		is_valid = false;
+		taken.n_buffers = 1;
+	}
+	if (taken.n_buffers > n)
+		return (struct taken){ 0 };
+	for (uint32_t i = 0; i < taken.n_buffers; i++) {
+		const struct used used = look(rxq, number + i, kind);
+		const uint32_t skip = i == 0 ? rxq->header_bytes : 0;
+		uint64_t buf;
+
+		if (used.id > rxq->vq.mask) {
+			break_off(rxq);
+			return (struct taken){ .n_buffers = i };
+		}
+		is_valid &=
+			used.n_bytes > skip && used.n_bytes <= rxq->post_bytes;
+		/* One by one: the device may say the same id again. */
+		buf = rxq->bufs[used.id];
+		repost(rxq, number + i, used.id, fresh[i], kind);
+		fresh[i] = buf; /* for the next frame, if this one is bad */
+		frames[i].addr = buf + rxq->post_offset + skip;
+		frames[i].len = used.n_bytes - skip;
+		frames[i].flags = MR_FRAME_MORE;
+		taken.n_bytes += used.n_bytes - skip;
+	}
+	if (!is_valid) {
+		count_drop(rxq, MR_RX_DROP_INVALID);
+		taken.n_bytes = 0;
+		return taken;
+	}
+	frames[0].flags |=
+		flags_of((const void *)(rxq->memory + frames[0].addr -
+					rxq->header_bytes));
+	frames[n_buffers - 1].flags &= ~(uint32_t)MR_FRAME_MORE;
+	taken.n_entries = n_buffers;
+	return taken;
+}
+
+/*
+ * What is not plain: the first of a batch, a frame of several buffers, or
+ * nonsense. Of the first, later looks find single entries.
+ */
+__attribute__((noinline)) static struct taken
+take_odd(struct virtio_rxq *rxq, uint32_t number, uint32_t n, uint64_t *fresh,
+	 struct mr_frame *frames, struct mr_meta *meta,
+	 const struct virtio_rx_kind kind)
+{
+	const struct used used = look(rxq, number, kind);
+	struct taken taken = { .n_buffers = 1, .n_entries = 1 };
+	uint64_t n_bytes = 0;
+
+	if (used.id > rxq->vq.mask) {
+		break_off(rxq);
+		return (struct taken){ 0 };
+	}
+	if (kind.is_merged) {
+		const struct virtio_header *header = header_of(rxq, used.id);
+		const uint32_t n_buffers = header->n_buffers;
+
+		if (meta != NULL)
+			read_meta(rxq, header, used.n_bytes - rxq->header_bytes,
+				  meta);
+		if (n_buffers != 1)
+			return take_merged(rxq, number, n_buffers, n, fresh,
+					   frames, kind);
+	}
+	if (take_plain(rxq, number, 1, fresh, frames, meta, &n_bytes, kind) ==
+	    0) {
+		repost(rxq, number, used.id, rxq->bufs[used.id], kind);
+		count_drop(rxq, MR_RX_DROP_INVALID);
+		return (struct taken){ .n_buffers = 1 };
+	}
+	taken.n_bytes = (uint32_t)n_bytes;
+	return taken;
+}
+
+/* The rest of a frame that was too long: its buffers to the device again. */
+static uint32_t skip(struct virtio_rxq *rxq, uint32_t n,
+		     const struct virtio_rx_kind kind)
+{
+	uint32_t i;
+
+	n = rxq->n_skip < n ? rxq->n_skip : n;
+	for (i = 0; i < n; i++) {
+		const struct used used = look(rxq, rxq->vq.n_used + i, kind);
+
+		if (used.id > rxq->vq.mask) {
+			break_off(rxq);
+			break;
+		}
+		repost(rxq, rxq->vq.n_used + i, used.id, rxq->bufs[used.id],
+		       kind);
+	}
+	rxq->n_skip -= i;
+	return i;
+}
+
+/* n descriptors, at as many new buffers or old ones, to the device. */
+static inline void publish(struct virtio_rxq *rxq, uint32_t n,
+			   const struct virtio_rx_kind kind)
+{
+	struct virtio_vq *vq = &rxq->vq;
+	bool is_rung;
+
+	vq->n_used = (uint16_t)(vq->n_used + n);
+	is_rung = kind.is_packed ? virtio_packed_publish(vq, n) :
+				   virtio_split_publish(vq, n);
+	if (is_rung)
+		mr_counter_add(&rxq->base.stats.events[MR_RX_EVENT_WAKEUP], 1);
+}
+
+/* Cold: not the plain state. False: there is nothing to receive. */
+__attribute__((noinline)) static bool wake_up(struct virtio_rxq *rxq)
+{
+	if (rxq->is_armed)
+		virtio_disable(&rxq->vq);
+	rxq->is_armed = false;
+	return __atomic_load_n(&rxq->state, __ATOMIC_ACQUIRE) == VIRTIO_RUNS;
+}
+
+/* One burst: n fresh buffers, and what became of the used ones. */
+struct burst {
+	uint32_t n;
+	uint32_t n_taken;   /* used buffers that the device has again */
+	uint32_t n_entries; /* that the application gets; fresh ones used up */
+	uint32_t n_frames;
+	uint64_t n_bytes;
+};
+
+/* Behind the plain frames that a burst begins with. */
+__attribute__((noinline)) static void
+take_rest(struct virtio_rxq *rxq, struct mr_cache *cache, uint64_t *fresh,
+	  struct mr_frame *frames, struct mr_meta *meta, struct burst *burst,
+	  const struct virtio_rx_kind kind)
+{
+	while (rxq->state == VIRTIO_RUNS && burst->n_taken < burst->n) {
+		const uint32_t at = burst->n_entries;
+		const uint32_t n_left = burst->n - burst->n_taken;
+		const uint32_t number = rxq->vq.n_used + burst->n_taken;
+		const uint32_t n_plain = take_plain(
+			rxq, number, n_left, fresh + at, frames + at,
+			meta != NULL ? meta + at : NULL, &burst->n_bytes, kind);
+		struct taken odd = { n_plain, n_plain, 0 };
+
+		burst->n_frames += n_plain;
+		if (n_plain == 0) {
+			odd = take_odd(rxq, number, n_left, fresh + at,
+				       frames + at,
+				       meta != NULL ? meta + at : NULL, kind);
+			burst->n_frames += odd.n_entries > 0;
+		}
+		if (odd.n_buffers == 0)
+			break;
+		burst->n_taken += odd.n_buffers;
+		burst->n_entries += odd.n_entries;
+		burst->n_bytes += odd.n_bytes;
+	}
+	mr_frag_free_bulk(cache, fresh + burst->n_entries,
+			  burst->n - burst->n_entries);
+}
+
+static inline __attribute__((always_inline)) uint32_t
+receive(struct mr_rxq *base, struct mr_cache *cache, struct mr_frame *frames,
+	struct mr_meta *meta, uint32_t n, const struct virtio_rx_kind kind)
+{
+	struct virtio_rxq *rxq = virtio_rxq_of(base);
+	uint64_t fresh[MR_BURST_MAX], n_bytes = 0;
+	struct burst burst;
+	uint32_t n_fresh;
+
+	if ((rxq->is_armed || __atomic_load_n(&rxq->state, __ATOMIC_ACQUIRE)) &&
+	    !wake_up(rxq))
+		return 0;
+	n = n_ready(rxq, n, kind);
+	if (n == 0)
+		return 0;
+	if (kind.is_merged && rxq->n_skip > 0) {
+		publish(rxq, skip(rxq, n, kind), kind);
+		return 0;
+	}
+	n_fresh = mr_frag_alloc_bulk(cache, fresh, n, rxq->chunk_bytes);
+	if (n_fresh < n)
+		mr_counter_add(&base->stats.events[MR_RX_EVENT_POOL_EMPTY], 1);
+	n = take_plain(rxq, rxq->vq.n_used, n_fresh, fresh, frames, meta,
+		       &n_bytes, kind);
+	burst = (struct burst){ n_fresh, n, n, n, n_bytes };
+	if (n < n_fresh)
+		take_rest(rxq, cache, fresh, frames, meta, &burst, kind);
+	if (!kind.has_headers)
+		for (uint32_t i = 0; meta != NULL && i < burst.n_entries; i++)
+			meta[i].valid = 0;
+	mr_counter_add(&base->stats.bytes, burst.n_bytes);
+	mr_counter_add(&base->stats.delivered, burst.n_frames);
+	mr_counter_add(&base->stats.received, burst.n_frames);
+	if (burst.n_taken > 0)
+		publish(rxq, burst.n_taken, kind);
+	return burst.n_entries;
+}
+
+#endif

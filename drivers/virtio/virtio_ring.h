@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One virtqueue: its memory, and the few operations that all of them share.
+ *
+ *     split                                  packed
+ *     desc[]   addr len flags next           desc[]  addr len id flags
+ *     avail    flags idx ring[]  us -> it    one event word each way
+ *     used     flags idx ring[]  it -> us
+ *
+ * Running numbers count what was made available and what was used, modulo
+ * 65536; a place in a ring is such a number under the mask. In a packed ring
+ * the bit above the mask tells in which lap a number is, which is the wrap
+ * counter of the specification: 1 in even laps.
+ *
+ * Memory order. The store that gives descriptors to the device is sequentially
+ * consistent, and so is the load of what the device wants to be told, behind
+ * it: neither we nor the device may see the other's old value. The same on the
+ * way to sleep. What the device wrote is read behind an acquiring load. With
+ * ORDER_PLATFORM the other side may be hardware: x86-64 needs nothing more, on
+ * arm64 the store to it is preceded by a barrier of the outer domain.
+ *
+ * Whatever the device writes is input: nothing of it is used as a place or a
+ * length before it was compared with what we know.
+ */
+#ifndef VIRTIO_VIRTIO_RING_H
+#define VIRTIO_VIRTIO_RING_H
+
+#include <stdbool.h>
+
+#include <millrace/pci.h>
+
+#include "virtio_spec.h"
+
+struct virtio_vq {
+	/* Hot. */
+	union {
+		struct {
+			struct virtio_desc *desc;
+			struct virtio_avail *avail;
+			struct virtio_used *used;
+			uint64_t *used_ring;
+			uint16_t *used_event;  /* ours: interrupt us then */
+			uint16_t *avail_event; /* its: tell it then */
+		};
+		struct {
+			struct virtio_packed_desc *packed;
+			uint32_t *driver_event; /* ours */
+			uint32_t *device_event; /* its */
+		};
+	};
+	uint32_t n_entries;
+	uint16_t mask;
+	uint16_t n_avail; /* running numbers, of descriptors where packed */
+	uint16_t n_used;
+	bool is_packed;
+	bool has_event_idx;
+	bool has_notification_data;
+	uint16_t notify_word; /* the queue's number, as the device wants it */
+	const struct mr_bar *notify_bar;
+	uint64_t notify_offset;
+
+	/* Cold. */
+	uint32_t number;
+	uint32_t vector; /* VIRTIO_NO_VECTOR: none */
+	struct mr_dma dma;
+	uint64_t desc_iova, driver_iova, device_iova;
+};
+
+/* Before a store that hands memory to a device in another domain. */
+static inline void virtio_order_stores(void)
+{
+#if defined(__aarch64__)
+	__asm__ __volatile__("dmb oshst" ::: "memory");
+#endif
+}
+
+static inline uint32_t virtio_notify_value(const struct virtio_vq *vq,
+					   uint32_t next)
+{
+	return vq->notify_word | next << 16;
+}
+
+/* Ring the bell; next is where the driver will go on. */
+static inline void virtio_ring_bell(const struct virtio_vq *vq, uint32_t next)
+{
+	if (vq->has_notification_data)
+		mr_bar_write32(vq->notify_bar, vq->notify_offset,
+			       virtio_notify_value(vq, next));
+	else
+		mr_bar_write16(vq->notify_bar, vq->notify_offset,
+			       vq->notify_word);
+}
+
+/*
+ * Whether [old, now) passes event: the one that asked to be told then is told.
+ * Numbers modulo 65536, or modulo two laps of a packed ring. 2.7.7.2.
+ */
+static inline bool virtio_passes(uint32_t event, uint32_t old, uint32_t now,
+				 uint32_t modulo_mask)
+{
+	return ((now - event - 1) & modulo_mask) < ((now - old) & modulo_mask);
+}
+
+/* ---- split ---- */
+
+/* How many were used and not looked at; more than can be: the device lies. */
+static inline uint32_t virtio_split_n_ready(const struct virtio_vq *vq)
+{
+	return (uint16_t)(__atomic_load_n(&vq->used->idx, __ATOMIC_ACQUIRE) -
+			  vq->n_used);
+}
+
+/* An entry of the used ring: id | written bytes << 32. */
+static inline uint64_t virtio_split_used(const struct virtio_vq *vq,
+					 uint32_t number)
+{
+	return __atomic_load_n(&vq->used_ring[number & vq->mask],
+			       __ATOMIC_RELAXED);
+}
+
+/* Give the device n more of the available ring. True: the bell was rung. */
+static inline bool virtio_split_publish(struct virtio_vq *vq, uint32_t n)
+{
+	const uint16_t old = vq->n_avail;
+	const uint16_t now = (uint16_t)(old + n);
+	bool is_wanted;
+
+	vq->n_avail = now;
+	virtio_order_stores();
+	__atomic_store_n(&vq->avail->idx, now, __ATOMIC_SEQ_CST);
+	if (vq->has_event_idx)
+		is_wanted = virtio_passes(
+			__atomic_load_n(vq->avail_event, __ATOMIC_SEQ_CST), old,
+			now, UINT16_MAX);
+	else
+		is_wanted =
+			!(__atomic_load_n(&vq->used->flags, __ATOMIC_SEQ_CST) &
+			  VIRTIO_USED_NO_NOTIFY);
+	if (is_wanted)
+		virtio_ring_bell(vq, now);
+	return is_wanted;
+}
+
+/* Ask for an interrupt at the next used one. True: there is one already. */
+static inline bool virtio_split_enable(struct virtio_vq *vq)
+{
+	if (vq->has_event_idx)
+		__atomic_store_n(vq->used_event, vq->n_used, __ATOMIC_SEQ_CST);
+	else
+		__atomic_store_n(&vq->avail->flags, 0, __ATOMIC_SEQ_CST);
+	return __atomic_load_n(&vq->used->idx, __ATOMIC_SEQ_CST) != vq->n_used;
+}
+
+/*
+ * No interrupts, please. With EVENT_IDX there is no such word: the event is
+ * left just behind, 65535 frames ahead.
+ */
+static inline void virtio_split_disable(struct virtio_vq *vq)
+{
+	if (vq->has_event_idx)
+		__atomic_store_n(vq->used_event, (uint16_t)(vq->n_used - 1),
+				 __ATOMIC_RELAXED);
+	else
+		__atomic_store_n(&vq->avail->flags, VIRTIO_AVAIL_NO_INTERRUPT,
+				 __ATOMIC_RELAXED);
+}
+
+/* ---- packed ---- */
+
+static inline uint64_t virtio_packed_word(uint32_t n_bytes, uint32_t id,
+					  uint32_t flags)
+{
+	return n_bytes | (uint64_t)id << 32 | (uint64_t)flags << 48;
+}
+
+static inline uint32_t virtio_packed_id(uint64_t word)
+{
+	return (uint16_t)(word >> 32);
+}
+
+/* Whether a number lies in an odd lap: its wrap counter is 0. */
+static inline bool virtio_is_odd_lap(const struct virtio_vq *vq,
+				     uint32_t number)
+{
+	return number & vq->n_entries;
+}
+
+/* Flags that make the descriptor of this number available. */
+static inline uint32_t virtio_avail_flags(const struct virtio_vq *vq,
+					  uint32_t number)
+{
+	return virtio_is_odd_lap(vq, number) ? VIRTIO_PACKED_USED :
+					       VIRTIO_PACKED_AVAIL;
+}
+
+/* Flags that the descriptor of this number has when it is used. */
+static inline uint32_t virtio_used_flags(const struct virtio_vq *vq,
+					 uint32_t number)
+{
+	return virtio_is_odd_lap(vq, number) ?
+		       0 :
+		       VIRTIO_PACKED_USED | VIRTIO_PACKED_AVAIL;
+}
+
+static inline uint64_t virtio_packed_load(const struct virtio_vq *vq,
+					  uint32_t number)
+{
+	return __atomic_load_n(&vq->packed[number & vq->mask].word,
+			       __ATOMIC_ACQUIRE);
+}
+
+/* Whether the descriptor of this number was used, by its word. */
+static inline bool virtio_packed_is_used(const struct virtio_vq *vq,
+					 uint32_t number, uint64_t word)
+{
+	const uint32_t both = VIRTIO_PACKED_USED | VIRTIO_PACKED_AVAIL;
+
+	return ((uint32_t)(word >> 48) & both) == virtio_used_flags(vq, number);
+}
+
+/* Where the driver goes on: place | wrap << 15, as in events and doorbells. */
+static inline uint32_t virtio_packed_next(const struct virtio_vq *vq,
+					  uint32_t number)
+{
+	return (number & vq->mask) |
+	       (virtio_is_odd_lap(vq, number) ? 0 : 1u << 15);
+}
+
+/*
+ * n more descriptors were made available: does the device want to know? True:
+ * the bell was rung. The exchange of our own event word, which keeps its value,
+ * is what orders the descriptors before the load of the device's.
+ */
+static inline bool virtio_packed_publish(struct virtio_vq *vq, uint32_t n)
+{
+	const uint16_t old = vq->n_avail;
+	const uint16_t now = (uint16_t)(old + n);
+	uint32_t event, kind;
+	bool is_wanted;
+
+	vq->n_avail = now;
+	virtio_order_stores();
+	__atomic_store_n(vq->driver_event, VIRTIO_EVENT_DISABLE << 16,
+			 __ATOMIC_SEQ_CST);
+	event = __atomic_load_n(vq->device_event, __ATOMIC_SEQ_CST);
+	kind = event >> 16 & 3;
+	is_wanted = kind != VIRTIO_EVENT_DISABLE;
+	if (kind == VIRTIO_EVENT_DESC)
+		is_wanted = virtio_passes(
+			(event & vq->mask) |
+				(event & 1u << 15 ? 0 : vq->n_entries),
+			old, now, 2 * vq->n_entries - 1);
+	if (is_wanted)
+		virtio_ring_bell(vq, virtio_packed_next(vq, now));
+	return is_wanted;
+}
+
+/* As virtio_split_enable(). */
+static inline bool virtio_packed_enable(struct virtio_vq *vq)
+{
+	uint64_t word;
+
+	__atomic_store_n(vq->driver_event, VIRTIO_EVENT_ENABLE << 16,
+			 __ATOMIC_SEQ_CST);
+	word = __atomic_load_n(&vq->packed[vq->n_used & vq->mask].word,
+			       __ATOMIC_SEQ_CST);
+	return virtio_packed_is_used(vq, vq->n_used, word);
+}
+
+static inline void virtio_packed_disable(struct virtio_vq *vq)
+{
+	__atomic_store_n(vq->driver_event, VIRTIO_EVENT_DISABLE << 16,
+			 __ATOMIC_RELAXED);
+}
+
+/* ---- both ---- */
+
+static inline bool virtio_enable(struct virtio_vq *vq)
+{
+	return vq->is_packed ? virtio_packed_enable(vq) :
+			       virtio_split_enable(vq);
+}
+
+static inline void virtio_disable(struct virtio_vq *vq)
+{
+	if (vq->is_packed)
+		virtio_packed_disable(vq);
+	else
+		virtio_split_disable(vq);
+}
+
+#endif

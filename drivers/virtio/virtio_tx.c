@@ -1,0 +1,524 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Transmit half of the virtio-net driver.
+ *
+ *     application --> descriptors --> device --> used entry --> caller's cache
+ *
+ * Descriptors are taken in the order of the ring, whatever order the device
+ * uses them in: [tail, head) is out, bufs[] has what is to be freed for each,
+ * chains[] how many a frame has. Used ones are given back from the tail, so a
+ * run of plain frames that were used in order is freed as it lies in bufs[].
+ *
+ * A header goes in front of each frame. Nearly always it is written into the
+ * frame's headroom, and the frame is one descriptor: that takes one owner and
+ * room enough, both seen in what the caller's cache shows of itself, without a
+ * look at the page. Anything else is mri_virtio_prepare()'s, in virtio_frame.c.
+ *
+ * Used descriptors are looked for when n_lazy are out, not in each burst: for
+ * one frame alone that look costs as much as sending it.
+ *
+ * What the device says was used must be out; else it is broken, and the queue
+ * stands until mr_port_poll() has mended it.
+ *
+ * Source: virtio 1.2, 2.7.13, 2.8.21; 5.1.6.2 "Packet Transmission".
+ */
+#include "virtio.h"
+
+static void break_off(struct virtio_txq *txq)
+{
+	__atomic_store_n(&txq->state, VIRTIO_BROKEN, __ATOMIC_RELEASE);
+}
+
+/* ---- what the device has used ---- */
+
+/* The n oldest frames, of one descriptor each: a run of bufs[], or two. */
+static inline void give_back(struct virtio_txq *txq, struct mr_cache *cache,
+			     uint32_t n)
+{
+	const uint32_t place = txq->tail & txq->vq.mask;
+	const uint32_t n_to_end = txq->vq.n_entries - place;
+	const uint32_t n_first = n < n_to_end ? n : n_to_end;
+
+	mr_frag_free_bulk(cache, txq->bufs + place, n_first);
+	if (n > n_first)
+		mr_frag_free_bulk(cache, txq->bufs, n - n_first);
+	txq->tail += n;
+	txq->n_frames -= n;
+	mr_counter_add(&txq->base.stats.completed, n);
+}
+
+/* A frame that was used; its descriptors, 0: there is no such frame out. */
+static uint32_t mark_used(struct virtio_txq *txq, uint32_t place)
+{
+	const uint32_t mask = txq->vq.mask;
+	uint32_t n;
+
+	if (((place - txq->tail) & mask) >= txq->head - txq->tail)
+		return 0;
+	n = txq->chains[place & mask];
+	if (n == 0 || n & VIRTIO_CHAIN_DONE)
+		return 0;
+	txq->chains[place & mask] |= VIRTIO_CHAIN_DONE;
+	txq->n_odd++;
+	return n;
+}
+
+/* All used frames at the tail. */
+static void give_back_marked(struct virtio_txq *txq, struct mr_cache *cache)
+{
+	const uint32_t mask = txq->vq.mask;
+	uint64_t addrs[MR_BURST_MAX];
+	uint32_t n_addrs = 0, n_frames = 0;
+
+	while (txq->tail != txq->head &&
+	       txq->chains[txq->tail & mask] & VIRTIO_CHAIN_DONE) {
+		const uint32_t n =
+			txq->chains[txq->tail & mask] - VIRTIO_CHAIN_DONE;
+
+		if (n_addrs + n > MR_BURST_MAX) {
+			mr_frag_free_bulk(cache, addrs, n_addrs);
+			n_addrs = 0;
+		}
+		for (uint32_t i = 0; i < n; i++, txq->tail++) {
+			txq->chains[txq->tail & mask] = 1;
+			if (txq->bufs[txq->tail & mask] != MR_ADDR_NONE)
+				addrs[n_addrs++] = txq->bufs[txq->tail & mask];
+		}
+		txq->n_odd -= n > 1 ? 2 : 1;
+		n_frames++;
+	}
+	mr_frag_free_bulk(cache, addrs, n_addrs);
+	txq->n_frames -= n_frames;
+	mr_counter_add(&txq->base.stats.completed, n_frames);
+}
+
+/*
+ * The id that the next used entry has, if there is one. In a split ring there
+ * are n_split of them.
+ */
+static inline bool next_used(const struct virtio_txq *txq, uint32_t n_split,
+			     const bool is_packed, uint32_t *ret_id)
+{
+	const struct virtio_vq *vq = &txq->vq;
+	uint64_t word;
+
+	if (!is_packed) {
+		*ret_id = (uint32_t)virtio_split_used(vq, vq->n_used);
+		return n_split > 0;
+	}
+	word = virtio_packed_load(vq, vq->n_used);
+	*ret_id = virtio_packed_id(word);
+	return virtio_packed_is_used(vq, vq->n_used, word);
+}
+
+/*
+ * Frames of several descriptors, or used out of order. With IN_ORDER a used
+ * entry stands for all before it, too.
+ */
+__attribute__((noinline)) static void
+reap_odd(struct virtio_txq *txq, struct mr_cache *cache, const bool is_packed)
+{
+	struct virtio_vq *vq = &txq->vq;
+	uint32_t n_split = is_packed ? 0 : virtio_split_n_ready(vq);
+	uint32_t next = txq->tail, id;
+
+	if (n_split > txq->n_frames)
+		break_off(txq);
+	while (txq->state == VIRTIO_RUNS &&
+	       next_used(txq, n_split, is_packed, &id)) {
+		uint32_t place = txq->is_in_order ? next & vq->mask : id, n, at;
+
+		do {
+			at = place;
+			n = id > vq->mask || (!is_packed && n_split == 0) ?
+				    0 :
+				    mark_used(txq, at);
+			if (n == 0) {
+				break_off(txq);
+				break;
+			}
+			vq->n_used =
+				(uint16_t)(vq->n_used + (is_packed ? n : 1));
+			n_split -= !is_packed;
+			next += n;
+			place = (at + n) & vq->mask;
+		} while (at != id);
+	}
+	give_back_marked(txq, cache);
+}
+
+/*
+ * How many used entries stand for the oldest frames, one after the other; more
+ * than are out: that cannot be. UINT32_MAX: not in that order.
+ */
+static inline uint32_t n_in_sequence(const struct virtio_txq *txq,
+				     const bool is_packed)
+{
+	const struct virtio_vq *vq = &txq->vq;
+	uint32_t n_done = 0, n, differences = 0;
+
+	if (!is_packed) {
+		n = virtio_split_n_ready(vq);
+		if (txq->is_in_order)
+			return n;
+		for (; n_done < n && n <= vq->n_entries; n_done++)
+			differences |= (uint32_t)virtio_split_used(
+					       vq, vq->n_used + n_done) ^
+				       ((txq->tail + n_done) & vq->mask);
+		return differences == 0 ? n : UINT32_MAX;
+	}
+	while (n_done < txq->n_frames) {
+		const uint32_t number = vq->n_used + n_done;
+		const uint64_t word = virtio_packed_load(vq, number);
+		const uint32_t id = virtio_packed_id(word);
+
+		if (!virtio_packed_is_used(vq, number, word))
+			break;
+		n = (id - (txq->tail + n_done)) & vq->mask;
+		if (id > vq->mask || (n != 0 && !txq->is_in_order))
+			return UINT32_MAX;
+		n_done += n + 1;
+	}
+	return n_done;
+}
+
+/* Buffers of used frames to the caller's cache. */
+static inline void reap(struct virtio_txq *txq, struct mr_cache *cache,
+			const bool is_packed)
+{
+	uint32_t n;
+
+	if (txq->n_odd > 0) {
+		reap_odd(txq, cache, is_packed);
+		return;
+	}
+	n = n_in_sequence(txq, is_packed);
+	if (n > txq->n_frames) {
+		if (n == UINT32_MAX)
+			reap_odd(txq, cache, is_packed);
+		else
+			break_off(txq);
+		return;
+	}
+	if (n == 0)
+		return;
+	txq->vq.n_used = (uint16_t)(txq->vq.n_used + n);
+	give_back(txq, cache, n);
+}
+
+/* ---- what it is to send ---- */
+
+/* One burst, counted at its end. */
+struct burst {
+	uint32_t n_posted; /* available entries: frames, or descriptors */
+	uint32_t n_frames; /* that were taken */
+	uint64_t n_bytes;
+};
+
+/* A descriptor at the running number `head`; flags VIRTIO_DESC_NEXT or 0. */
+static void write_desc(struct virtio_txq *txq, uint32_t head, uint64_t iova,
+		       uint32_t n_bytes, uint32_t id, uint32_t flags,
+		       const bool is_packed)
+{
+	struct virtio_vq *vq = &txq->vq;
+	const uint32_t place = head & vq->mask;
+
+	if (is_packed) {
+		vq->packed[place].addr = iova;
+		virtio_order_stores();
+		__atomic_store_n(&vq->packed[place].word,
+				 virtio_packed_word(
+					 n_bytes, id,
+					 flags | virtio_avail_flags(vq, head)),
+				 __ATOMIC_RELEASE);
+		return;
+	}
+	vq->desc[place].addr = iova;
+	vq->desc[place].len = n_bytes;
+	vq->desc[place].flags = (uint16_t)flags;
+	vq->desc[place].next = (uint16_t)((head + 1) & vq->mask);
+}
+
+/*
+ * How many of n entries are plain: a frame each, of a length that may be sent,
+ * in one page that has one owner, behind room for a header. All of that is in
+ * the entry and in what the caller's cache shows of its pages; others are asked
+ * for, one by one.
+ */
+static inline uint32_t n_plain(const struct virtio_txq *txq,
+			       const struct mr_cache *cache,
+			       const struct mr_frame *frames, uint32_t n,
+			       const uint32_t header_bytes)
+{
+	const struct mr_cache_head *head = (const struct mr_cache_head *)cache;
+	const uint32_t page_shift = head->page_shift;
+	const uint32_t page_mask = (1u << page_shift) - 1;
+	const uint32_t least = VIRTIO_MIN_FRAME_BYTES;
+	const uint32_t span =
+		__atomic_load_n(&txq->max_plain_bytes, __ATOMIC_RELAXED) -
+		least;
+	uint32_t i;
+
+	for (i = 0; i < n; i++) {
+		const struct mr_frame *frame = &frames[i];
+		const uint64_t offset = frame->addr - head->addr;
+		const uint64_t page = offset >> page_shift;
+		/* Of the header in the page; less than 0 is a lot. */
+		const uint32_t begin =
+			((uint32_t)offset & page_mask) - header_bytes;
+
+		if (frame->flags & (MR_FRAME_MORE | MR_FRAME_CSUM_PARTIAL) ||
+		    frame->len - least > span)
+			break;
+		if (page < head->fast_pages &&
+		    __atomic_load_n(&head->owners[page], __ATOMIC_ACQUIRE) ==
+			    0 &&
+		    begin + (uint64_t)frame->len <= page_mask)
+			continue;
+		if (!mri_virtio_has_room(txq, cache, frame))
+			break;
+	}
+	return i;
+}
+
+/*
+ * Nearly all: the plain frames that n entries begin with go into a run of the
+ * ring, which ends where the ring does. How many, and their bytes.
+ */
+static inline __attribute__((always_inline)) uint32_t
+send_plain(struct virtio_txq *txq, const struct mr_cache *cache,
+	   const struct mr_frame *frames, uint32_t n, uint32_t n_posted,
+	   uint64_t *n_bytes, const struct virtio_tx_kind kind)
+{
+	const uint32_t head = txq->head, mask = txq->vq.mask;
+	const uint32_t place = head & mask;
+	uint32_t n_room = txq->vq.n_entries - (head - txq->tail);
+
+	n_room = n_room < mask + 1 - place ? n_room : mask + 1 - place;
+	n = n_plain(txq, cache, frames, n < n_room ? n : n_room,
+		    kind.header_bytes);
+	txq->head = head + n;
+	txq->n_frames += n;
+
+	/* Here by value: the stores below could be to any of them. */
+	struct virtio_desc *const desc = txq->vq.desc + place;
+	struct virtio_packed_desc *const packed = txq->vq.packed + place;
+	uint16_t *const avail = txq->vq.avail->ring;
+	const uint32_t at = txq->vq.n_avail + n_posted;
+	uint64_t *const bufs = txq->bufs + place;
+	uint8_t *const headers = txq->memory - kind.header_bytes;
+	const uint64_t iova = txq->iova - kind.header_bytes;
+	const uint64_t word = virtio_packed_word(
+		kind.header_bytes, place, virtio_avail_flags(&txq->vq, head));
+
+	for (uint32_t i = 0; i < n; i++) {
+		const uint64_t addr = frames[i].addr;
+		const uint32_t len = frames[i].len;
+
+		/* A header that asks for nothing. */
+		__builtin_memset(headers + addr, 0, kind.header_bytes);
+		bufs[i] = addr;
+		*n_bytes += len;
+		if (kind.is_packed) {
+			packed[i].addr = iova + addr;
+			virtio_order_stores();
+			__atomic_store_n(&packed[i].word,
+					 word + len + ((uint64_t)i << 32),
+					 __ATOMIC_RELEASE);
+		} else {
+			desc[i].addr = iova + addr;
+			desc[i].len = len + kind.header_bytes;
+			desc[i].flags = 0;
+			avail[(at + i) & mask] = (uint16_t)(place + i);
+		}
+	}
+	return n;
+}
+
+/* Pieces of one frame, for which there is room; the first is seen last. */
+static void post_pieces(struct virtio_txq *txq, struct burst *burst,
+			const struct virtio_piece *pieces, uint32_t n,
+			const bool is_packed)
+{
+	const uint32_t head = txq->head, mask = txq->vq.mask;
+
+	for (uint32_t i = n; i-- > 0;) {
+		write_desc(txq, head + i, pieces[i].iova, pieces[i].n_bytes,
+			   head & mask, i + 1 < n ? VIRTIO_DESC_NEXT : 0,
+			   is_packed);
+		txq->bufs[(head + i) & mask] = pieces[i].buf;
+		txq->chains[(head + i) & mask] = 0;
+	}
+	txq->chains[head & mask] = (uint8_t)n;
+	if (!is_packed)
+		txq->vq.avail
+			->ring[(txq->vq.n_avail + burst->n_posted) & mask] =
+			(uint16_t)(head & mask);
+	burst->n_posted += is_packed ? n : 1;
+	txq->head += n;
+	txq->n_frames++;
+	txq->n_odd += n > 1;
+}
+
+/* A frame that is not plain. False: there may be no room for it. */
+static bool send_odd(struct virtio_txq *txq, struct mr_cache *cache,
+		     const struct mr_frame *frames, uint32_t n,
+		     const struct mr_meta *meta, struct burst *burst,
+		     const bool is_packed)
+{
+	const uint32_t n_room = txq->vq.n_entries - (txq->head - txq->tail);
+	struct virtio_piece pieces[VIRTIO_MAX_CHAIN];
+	uint32_t n_pieces;
+
+	if (n <= MR_MAX_SEGS && n + 1 > n_room)
+		return false;
+	burst->n_frames++;
+	burst->n_bytes += mr_frame_n_bytes(frames, n);
+	n_pieces = mri_virtio_prepare(txq, cache, frames, n, meta,
+				      txq->head & txq->vq.mask, pieces);
+	if (n_pieces > 0)
+		post_pieces(txq, burst, pieces, n_pieces, is_packed);
+	return true;
+}
+
+/* Behind the plain frames that a burst of n begins with. Entries sent. */
+__attribute__((noinline)) static uint32_t
+send_rest(struct virtio_txq *txq, struct mr_cache *cache,
+	  const struct mr_frame *frames, const struct mr_meta *meta, uint32_t n,
+	  struct burst *burst, const struct virtio_tx_kind kind)
+{
+	uint32_t i = burst->n_frames;
+
+	while (i < n) {
+		uint32_t n_entries =
+			send_plain(txq, cache, frames + i, n - i,
+				   burst->n_posted, &burst->n_bytes, kind);
+
+		burst->n_posted += n_entries;
+		burst->n_frames += n_entries;
+		i += n_entries;
+		if (i == n || txq->head - txq->tail == txq->vq.n_entries)
+			break;
+		if (n_entries > 0)
+			continue; /* the run may have ended with the ring */
+		n_entries = mr_frame_n_entries(&frames[i]);
+		if (!send_odd(txq, cache, &frames[i], n_entries,
+			      meta != NULL ? &meta[i] : NULL, burst,
+			      kind.is_packed))
+			break;
+		i += n_entries;
+	}
+	if (i < n)
+		mr_counter_add(&txq->base.stats.events[MR_TX_EVENT_RING_FULL],
+			       1);
+	return i;
+}
+
+static inline void submit(struct virtio_txq *txq, const struct burst *burst,
+			  const bool is_packed)
+{
+	struct mr_tx_stats *stats = &txq->base.stats;
+
+	mr_counter_add(&stats->accepted, burst->n_frames);
+	mr_counter_add(&stats->bytes, burst->n_bytes);
+	if (burst->n_posted > 0 &&
+	    (is_packed ? virtio_packed_publish(&txq->vq, burst->n_posted) :
+			 virtio_split_publish(&txq->vq, burst->n_posted)))
+		mr_counter_add(&stats->events[MR_TX_EVENT_WAKEUP], 1);
+}
+
+/* Cold: the queue was armed, or is in another state. Which? */
+__attribute__((noinline)) static uint32_t wake_up(struct virtio_txq *txq)
+{
+	if (txq->is_armed)
+		virtio_disable(&txq->vq);
+	txq->is_armed = false;
+	return __atomic_load_n(&txq->state, __ATOMIC_ACQUIRE);
+}
+
+static inline __attribute__((always_inline)) uint32_t
+transmit(struct mr_txq *base, struct mr_cache *cache,
+	 const struct mr_frame *frames, const struct mr_meta *meta, uint32_t n,
+	 const struct virtio_tx_kind kind)
+{
+	struct virtio_txq *txq = virtio_txq_of(base);
+	struct burst burst;
+	uint64_t n_bytes = 0;
+	uint32_t n_sent = 0;
+
+	n = mr_frame_n_whole(frames, n);
+	if (txq->is_armed || __atomic_load_n(&txq->state, __ATOMIC_ACQUIRE)) {
+		const uint32_t state = wake_up(txq);
+
+		if (state == VIRTIO_GONE)
+			return mri_virtio_drop_all(txq, cache, frames, n);
+		if (state == VIRTIO_BROKEN)
+			return 0;
+	}
+	if (n == 0 || txq->head - txq->tail + n > txq->n_lazy)
+		reap(txq, cache, kind.is_packed);
+	if (n == 0)
+		return 0;
+	n_sent = send_plain(txq, cache, frames, n, 0, &n_bytes, kind);
+	burst = (struct burst){ n_sent, n_sent, n_bytes };
+	if (n_sent < n)
+		n_sent = send_rest(txq, cache, frames, meta, n, &burst, kind);
+	submit(txq, &burst, kind.is_packed);
+	return n_sent;
+}
+
+/* The instances. */
+static uint32_t split(struct mr_txq *txq, struct mr_cache *cache,
+		      const struct mr_frame *frames, const struct mr_meta *meta,
+		      uint32_t n)
+{
+	return transmit(txq, cache, frames, meta, n,
+			(struct virtio_tx_kind){ false, VIRTIO_HEADER_BYTES });
+}
+
+static uint32_t split_hash(struct mr_txq *txq, struct mr_cache *cache,
+			   const struct mr_frame *frames,
+			   const struct mr_meta *meta, uint32_t n)
+{
+	return transmit(
+		txq, cache, frames, meta, n,
+		(struct virtio_tx_kind){ false, VIRTIO_HASH_HEADER_BYTES });
+}
+
+static uint32_t packed(struct mr_txq *txq, struct mr_cache *cache,
+		       const struct mr_frame *frames,
+		       const struct mr_meta *meta, uint32_t n)
+{
+	return transmit(txq, cache, frames, meta, n,
+			(struct virtio_tx_kind){ true, VIRTIO_HEADER_BYTES });
+}
+
+static uint32_t packed_hash(struct mr_txq *txq, struct mr_cache *cache,
+			    const struct mr_frame *frames,
+			    const struct mr_meta *meta, uint32_t n)
+{
+	return transmit(
+		txq, cache, frames, meta, n,
+		(struct virtio_tx_kind){ true, VIRTIO_HASH_HEADER_BYTES });
+}
+
+mr_tx_burst_fn *mri_virtio_tx_burst_of(struct virtio_tx_kind kind)
+{
+	if (kind.header_bytes == VIRTIO_HEADER_BYTES)
+		return kind.is_packed ? packed : split;
+	return kind.is_packed ? packed_hash : split_hash;
+}
+
+void mri_virtio_tx_take_back(struct virtio_txq *txq)
+{
+	for (; txq->tail != txq->head; txq->tail++) {
+		const uint32_t place = txq->tail & txq->vq.mask;
+
+		if (txq->bufs[place] != MR_ADDR_NONE)
+			mr_pool_frag_free_bulk(txq->port->base.pool,
+					       &txq->bufs[place], 1);
+		txq->chains[place] = 1;
+	}
+	txq->head = txq->tail = 0;
+	txq->n_frames = txq->n_odd = 0;
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Partial checksums: the field of a TCP or UDP sum holds the pseudo-header's
+ * only, and somebody on the way is to add the rest.
+ *
+ * A field that equals the pseudo-header sum is taken for partial. Where a sum
+ * that is complete and right happens to equal it, finishing it gives the same
+ * value again; a corrupt one that happens to equal it, one of 65536 corrupt
+ * ones, would be mended. All other corrupt sums leave as they came.
+ *
+ * Source: linux/Documentation/networking/checksum-offloads.rst; RFC 1071; RFC
+ * 768 (a UDP sum of 0 is sent as 0xffff).
+ */
+#include <errno.h>
+#include <netinet/in.h>
+#include <string.h>
+
+#include <millrace/driver.h>
+#include <millrace/net.h>
+
+static uint32_t whole_bytes(const struct mr_frame *frames)
+{
+	return (uint32_t)mr_frame_n_bytes(frames, mr_frame_n_entries(frames));
+}
+
+static int find_by_headers(void *base, const struct mr_frame *frames,
+			   struct mr_partial *ret_partial)
+{
+	const uint8_t *bytes = mr_frame_data(base, &frames[0]);
+	struct mr_net_view view;
+	uint16_t field;
+
+	if (mr_net_parse(bytes, frames[0].len, whole_bytes(frames), &view) <
+		    0 ||
+	    view.csum_bytes == 0)
+		return -ENOENT;
+	memcpy(&field, bytes + view.csum_bytes, sizeof(field));
+	if (field != mr_csum_pseudo(bytes, &view))
+		return -ENOENT;
+	*ret_partial = (struct mr_partial){ view.l4_bytes, view.l4_len_bytes,
+					    view.csum_bytes,
+					    view.l4_proto == IPPROTO_UDP };
+	return 0;
+}
+
+int mr_partial_find(void *base, const struct mr_frame *frames,
+		    const struct mr_meta *meta, struct mr_partial *ret_partial)
+{
+	uint32_t start, field, n_frame;
+
+	if (meta == NULL || !(meta->valid & MR_META_CSUM))
+		return find_by_headers(base, frames, ret_partial);
+	start = meta->csum_start_bytes;
+	field = start + meta->csum_offset_bytes;
+	n_frame = whole_bytes(frames);
+	if (field + sizeof(uint16_t) > frames[0].len)
+		return -ENOENT;
+	/* As skb_checksum_help(): to the end, and 0 is 0xffff. */
+	*ret_partial =
+		(struct mr_partial){ start, n_frame - start, field, true };
+	return 0;
+}
+
+/* The sum over n_bytes from start on, whatever entries they lie in. */
+static uint64_t sum_from(void *base, const struct mr_frame *frames,
+			 uint32_t start, uint32_t n_bytes)
+{
+	uint64_t sum = 0;
+	bool is_odd = false;
+
+	for (uint32_t i = 0; n_bytes > 0; i++) {
+		if (start < frames[i].len) {
+			uint32_t n = frames[i].len - start;
+			uint16_t part;
+
+			n = n < n_bytes ? n : n_bytes;
+			part = mr_csum_fold(mr_csum_add(
+				mr_frame_data(base, &frames[i]) + start, n, 0));
+			/* At an odd place a byte counts for its neighbour. */
+			sum += is_odd ? (uint16_t)(part << 8 | part >> 8) :
+					part;
+			is_odd ^= n & 1;
+			n_bytes -= n;
+			start = 0;
+		} else {
+			start -= frames[i].len;
+		}
+		if (!(frames[i].flags & MR_FRAME_MORE))
+			break;
+	}
+	return sum;
+}
+
+void mr_partial_finish(void *base, const struct mr_frame *frames,
+		       const struct mr_partial *partial)
+{
+	uint16_t sum = (uint16_t)~mr_csum_fold(
+		sum_from(base, frames, partial->start_bytes, partial->n_bytes));
+
+	if (sum == 0 && partial->has_no_zero)
+		sum = UINT16_MAX;
+	memcpy(mr_frame_data(base, &frames[0]) + partial->field_bytes, &sum,
+	       sizeof(sum));
+}

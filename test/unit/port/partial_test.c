@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Tests of lib/port/partial.c over plain memory. test/unit/xdp/csum_test.c has
+ * the matrix of protocols.
+ */
+#include <millrace/driver.h>
+
+#include "support/unit.h"
+
+enum { N_FRAME = 14 + 20 + 8 + 5, FIELD = 14 + 20 + 6, L4 = 14 + 20 };
+
+/* UDP over IPv4, five bytes of payload, its field holding the pseudo sum. */
+static const uint8_t packet[N_FRAME] = {
+	2,
+	0,
+	0,
+	0,
+	0,
+	1,
+	2,
+	0,
+	0,
+	0,
+	0,
+	2,
+	0x08,
+	0x00,
+	0x45,
+	0,
+	0,
+	33,
+	0,
+	0,
+	0,
+	0,
+	64,
+	17,
+	0,
+	0,
+	10,
+	0,
+	0,
+	1,
+	10,
+	0,
+	0,
+	2,
+	/* 0a00 + 0001 + 0a00 + 0002 + 0011 + 000d = 1421 */
+	0,
+	7,
+	0,
+	9,
+	0,
+	13,
+	0x14,
+	0x21,
+	1,
+	2,
+	3,
+	4,
+	5,
+};
+
+/*
+ * 1421 + 0007 + 0009 + 000d + 0102 + 0304 + 0500 = 1d44, and complemented, all
+ * by hand.
+ */
+enum { SUM_HIGH = 0xe2, SUM_LOW = 0xbb };
+
+static void assert_is_finished(const uint8_t *memory, uint32_t at)
+{
+	assert_int_equal(memory[at], SUM_HIGH);
+	assert_int_equal(memory[at + 1], SUM_LOW);
+}
+
+static void a_sum_is_found_by_the_headers(void **state)
+{
+	uint8_t memory[N_FRAME];
+	const struct mr_frame frame = { 0, N_FRAME, 0 };
+	struct mr_partial partial;
+
+	(void)state;
+	memcpy(memory, packet, sizeof(packet));
+	assert_int_equal(mr_partial_find(memory, &frame, NULL, &partial), 0);
+	assert_int_equal(partial.start_bytes, L4);
+	assert_int_equal(partial.n_bytes, 13);
+	assert_int_equal(partial.field_bytes, FIELD);
+	assert_true(partial.has_no_zero);
+	mr_partial_finish(memory, &frame, &partial);
+	assert_is_finished(memory, FIELD);
+	/* Now it is not partial any more. */
+	assert_int_equal(mr_partial_find(memory, &frame, NULL, &partial),
+			 -ENOENT);
+}
+
+static void metadata_goes_before_headers(void **state)
+{
+	struct mr_meta meta = { .valid = MR_META_CSUM,
+				.csum_start_bytes = L4,
+				.csum_offset_bytes = 6 };
+	uint8_t memory[N_FRAME];
+	struct mr_frame frame = { 0, N_FRAME, 0 };
+	struct mr_partial partial;
+
+	(void)state;
+	memcpy(memory, packet, sizeof(packet));
+	memory[12] = 0x88; /* no protocol that we know */
+	assert_int_equal(mr_partial_find(memory, &frame, NULL, &partial),
+			 -ENOENT);
+	assert_int_equal(mr_partial_find(memory, &frame, &meta, &partial), 0);
+	mr_partial_finish(memory, &frame, &partial);
+	assert_is_finished(memory, FIELD);
+	/* The field's second byte is the first that is not there. */
+	frame.len = FIELD + 1;
+	assert_int_equal(mr_partial_find(memory, &frame, &meta, &partial),
+			 -ENOENT);
+	frame.len = FIELD + 2;
+	assert_int_equal(mr_partial_find(memory, &frame, &meta, &partial), 0);
+	/* Metadata of something else is none. */
+	meta.valid = MR_META_VLAN;
+	assert_int_equal(mr_partial_find(memory, &frame, &meta, &partial),
+			 -ENOENT);
+}
+
+/* Cut in two at each place behind the field, odd ones too; and in three. */
+static void a_sum_goes_over_entries(void **state)
+{
+	(void)state;
+	for (uint32_t cut = FIELD + 2; cut < N_FRAME; cut++) {
+		uint8_t memory[256] = { 0 };
+		const struct mr_frame frames[] = {
+			{ 0, cut, MR_FRAME_MORE },
+			{ 100, 1, cut + 1 < N_FRAME ? MR_FRAME_MORE : 0 },
+			{ 201, N_FRAME - cut - 1, 0 },
+		};
+		struct mr_partial partial;
+
+		memcpy(memory, packet, cut);
+		memory[100] = packet[cut];
+		memcpy(memory + 201, packet + cut + 1, N_FRAME - cut - 1);
+		assert_int_equal(
+			mr_partial_find(memory, frames, NULL, &partial), 0);
+		mr_partial_finish(memory, frames, &partial);
+		assert_is_finished(memory, FIELD);
+	}
+}
+
+static void a_sum_of_zero_is_sent_as_ones(void **state)
+{
+	uint8_t memory[] = { 0xff, 0xff, 0, 0 };
+	const struct mr_frame frame = { 0, sizeof(memory), 0 };
+	struct mr_partial partial = { 0, 4, 2, 0 };
+
+	(void)state;
+	mr_partial_finish(memory, &frame, &partial);
+	assert_int_equal(memory[2] | memory[3], 0);
+	partial.has_no_zero = 1;
+	mr_partial_finish(memory, &frame, &partial);
+	assert_int_equal(memory[2] & memory[3], 0xff);
+}
+
+/* What somebody made up must not be read beyond the frame. */
+static void a_length_that_lies_ends_with_the_frame(void **state)
+{
+	uint8_t *memory = malloc(4); /* so that ASan sees one byte more */
+	const struct mr_frame frame = { 0, 4, 0 };
+	const struct mr_partial partial = { 0, 4000, 2, 0 };
+
+	(void)state;
+	memset(memory, 0, 4);
+	memory[0] = 0x12;
+	mr_partial_finish(memory, &frame, &partial);
+	assert_int_equal(memory[2], 0xed);
+	assert_int_equal(memory[3], 0xff);
+	free(memory);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_sum_is_found_by_the_headers),
+		cmocka_unit_test(metadata_goes_before_headers),
+		cmocka_unit_test(a_sum_goes_over_entries),
+		cmocka_unit_test(a_sum_of_zero_is_sent_as_ones),
+		cmocka_unit_test(a_length_that_lies_ends_with_the_frame),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * drivers/virtio/virtio_frame.c: what is asked of the device; and a device that
+ * writes what it likes, to virtio_tx.c.
+ */
+#include "tx_side.h"
+
+/* An Ethernet and IPv4 header of a UDP packet whose sum is partial. */
+static struct mr_frame make_udp(struct fake *fake)
+{
+	static const uint8_t bytes[] = {
+		2,    0,    0,    0,  0,    1,    2,  0, 0, 0, 0,  2,
+		0x08, 0x00, 0x45, 0,  0,    33,   0,  0, 0, 0, 64, 17,
+		0,    0,    10,   0,  0,    1,    10, 0, 0, 2, 0,  7,
+		0,    9,    0,    13, 0x14, 0x21, 1,  2, 3, 4, 5,
+	};
+	struct mr_frame frame = fake_frame(fake, 128, sizeof(bytes), 0);
+
+	memcpy(mr_frame_data(fake->port->base.base, &frame), bytes,
+	       sizeof(bytes));
+	frame.flags = MR_FRAME_CSUM_PARTIAL;
+	return frame;
+}
+
+static void a_partial_sum_is_the_devices(void **state)
+{
+	const struct mr_meta meta = { .valid = MR_META_CSUM,
+				      .csum_start_bytes = 20,
+				      .csum_offset_bytes = 4 };
+	struct fake_chain chain;
+	struct virtio_header header;
+	struct mr_frame frame;
+	struct fake fake;
+
+	open_with(&fake, state, virtio_bit(VIRTIO_F_CSUM));
+	frame = make_udp(&fake);
+	assert_int_equal(transmit(&fake, &frame, 1), 1);
+	header = next_header(&fake, &chain);
+	assert_int_equal(chain.n, 1);
+	assert_int_equal(header.flags, VIRTIO_HEADER_NEEDS_CSUM);
+	assert_int_equal(header.csum_start, 34);
+	assert_int_equal(header.csum_offset, 6);
+	assert_int_equal(header.n_buffers, 0);
+	use(&fake, &chain);
+	/* By metadata, and shared: the page stays as it is. */
+	frame = make_udp(&fake);
+	assert_int_equal(mr_frame_ref(fake.cache, &frame, 1), 0);
+	assert_int_equal(
+		mr_tx_burst_meta(&fake.txq->base, fake.cache, &frame, &meta, 1),
+		1);
+	header = next_header(&fake, &chain);
+	assert_int_equal(chain.n, 2);
+	assert_int_equal(header.flags, VIRTIO_HEADER_NEEDS_CSUM);
+	assert_int_equal(header.csum_start, 20);
+	assert_int_equal(header.csum_offset, 4);
+	use(&fake, &chain);
+	transmit(&fake, NULL, 0);
+	mr_frame_free_bulk(fake.cache, &frame, 1);
+	/* Zero headers are zero again behind it. */
+	frame = fake_frame(&fake, 0, 60, 0);
+	assert_int_equal(transmit(&fake, &frame, 1), 1);
+	header = next_header(&fake, &chain);
+	assert_is_zero(&header);
+	use(&fake, &chain);
+	assert_int_equal(fake_tx_stats(&fake).events[MR_TX_EVENT_CSUM_DEVICE],
+			 2);
+	fake_close(&fake);
+}
+
+/* Without the feature it is finished here, in a copy if others look on. */
+static void without_csum_a_partial_sum_is_finished(void **state)
+{
+	struct fake_chain chain;
+	struct mr_frame frame, twin;
+	struct fake fake;
+	const uint8_t *bytes;
+
+	open_with(&fake, state, 0);
+	for (uint32_t is_shared = 0; is_shared < 2; is_shared++) {
+		struct virtio_header header;
+
+		frame = twin = make_udp(&fake);
+		if (is_shared)
+			assert_int_equal(mr_frame_ref(fake.cache, &twin, 1), 0);
+		assert_int_equal(transmit(&fake, &frame, 1), 1);
+		header = next_header(&fake, &chain);
+		assert_is_zero(&header);
+		assert_int_equal(chain.n, 1);
+		bytes = (const uint8_t *)(uintptr_t)chain.parts[0].addr + 12;
+		assert_int_equal(bytes[40], 0xe2);
+		assert_int_equal(bytes[41], 0xbb);
+		use(&fake, &chain);
+		if (is_shared) {
+			bytes = mr_frame_data(fake.port->base.base, &twin);
+			assert_int_equal(bytes[40], 0x14);
+			mr_frame_free_bulk(fake.cache, &twin, 1);
+		}
+	}
+	transmit(&fake, NULL, 0);
+	assert_int_equal(fake_tx_stats(&fake).events[MR_TX_EVENT_CSUM_SOFTWARE],
+			 2);
+	fake_close(&fake);
+}
+
+struct gso_case {
+	uint64_t features;
+	uint16_t gso_type;
+	uint32_t n_bytes;
+	bool is_partial;
+	int drop; /* -1: it is sent */
+	uint8_t said;
+	uint16_t header_bytes;
+};
+
+static void frames_to_be_cut_say_how(void **state)
+{
+	const uint64_t csum = virtio_bit(VIRTIO_F_CSUM);
+	const uint64_t tso4 = csum | virtio_bit(VIRTIO_F_HOST_TSO4);
+	const uint64_t tso6 = csum | virtio_bit(VIRTIO_F_HOST_TSO6);
+	const uint64_t uso = csum | virtio_bit(VIRTIO_F_HOST_USO);
+	const struct gso_case cases[] = {
+		{ tso4, MR_GSO_TCPV4, 3000, true, -1, 1, 34 + 24 },
+		{ tso6, MR_GSO_TCPV6, 3000, true, -1, 4, 34 + 24 },
+		{ uso, MR_GSO_UDP, 3000, true, -1, 5, 34 + 8 },
+		/* Not of this device; it fits without, or it does not. */
+		{ tso6, MR_GSO_TCPV4, 3000, true, MR_TX_DROP_TOO_LONG, 0, 0 },
+		{ tso6, MR_GSO_TCPV4, 1000, true, -1, 0, 0 },
+		{ tso4, MR_GSO_TCPV6, 3000, true, MR_TX_DROP_TOO_LONG, 0, 0 },
+		{ csum, MR_GSO_UDP, 3000, true, MR_TX_DROP_TOO_LONG, 0, 0 },
+		{ tso4, 77, 3000, true, MR_TX_DROP_TOO_LONG, 0, 0 },
+		/* Segments without sums there are not. */
+		{ tso4, MR_GSO_TCPV4, 3000, false, MR_TX_DROP_TOO_LONG, 0, 0 },
+	};
+
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct gso_case *c = &cases[i];
+		const struct mr_meta meta = {
+			.valid = MR_META_CSUM | MR_META_GSO,
+			.csum_start_bytes = 34,
+			.csum_offset_bytes = 16,
+			.gso_bytes = 1000,
+			.gso_type = c->gso_type,
+		};
+		struct fake_chain chain;
+		struct virtio_header header;
+		struct mr_frame frame;
+		struct fake fake;
+
+		open_with(&fake, state, c->features);
+		frame = fake_frame(&fake, 128, c->n_bytes, 0);
+		/* A TCP header of 24 bytes. */
+		mr_frame_data(fake.port->base.base, &frame)[34 + 12] = 0x60;
+		frame.flags = c->is_partial ? MR_FRAME_CSUM_PARTIAL : 0;
+		assert_int_equal(mr_tx_burst_meta(&fake.txq->base, fake.cache,
+						  &frame, &meta, 1),
+				 1);
+		if (c->drop >= 0) {
+			assert_int_equal(fake_tx_stats(&fake).drops[c->drop],
+					 1);
+			fake_close(&fake);
+			continue;
+		}
+		header = next_header(&fake, &chain);
+		assert_int_equal(header.flags, VIRTIO_HEADER_NEEDS_CSUM);
+		assert_int_equal(header.gso_type, c->said);
+		assert_int_equal(header.gso_bytes, c->said != 0 ? 1000 : 0);
+		assert_int_equal(header.header_bytes, c->header_bytes);
+		use(&fake, &chain);
+		fake_close(&fake);
+	}
+}
+
+static void assert_broken(struct fake *fake)
+{
+	struct mr_frame frame = fake_frame(fake, 128, 60, 0);
+
+	transmit(fake, NULL, 0);
+	assert_int_equal(fake->txq->state, VIRTIO_BROKEN);
+	assert_int_equal(transmit(fake, &frame, 1), 0);
+	mr_frame_free_bulk(fake->cache, &frame, 1);
+	fake_close(fake);
+}
+
+static void an_id_that_is_not_out_breaks_the_queue(void **state)
+{
+	static const uint32_t ids[] = { 4, FAKE_RING - 1, FAKE_RING, 0xffff };
+
+	for (uint32_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
+		struct mr_frame frames[4];
+		struct fake fake;
+
+		open_with(&fake, state, 0);
+		make_long(&fake, frames, 1, 0);
+		make_long(&fake, frames + 1, 1, 0);
+		make_long(&fake, frames + 2, 2, 0);
+		assert_int_equal(transmit(&fake, frames, 4), 4);
+		fake_use(&fake, TX, ids[i], 0, 1);
+		assert_broken(&fake);
+	}
+}
+
+static void an_id_inside_a_chain_breaks_the_queue(void **state)
+{
+	struct mr_frame frames[4];
+	struct fake fake;
+
+	open_with(&fake, state, 0);
+	make_long(&fake, frames, 4, 0);
+	assert_int_equal(transmit(&fake, frames, 4), 4);
+	fake_use(&fake, TX, 1, 0, 1);
+	assert_broken(&fake);
+}
+
+static void an_id_used_twice_breaks_the_queue(void **state)
+{
+	struct mr_frame frames[4];
+	struct fake fake;
+
+	open_with(&fake, state, 0);
+	for (uint32_t i = 0; i < 4; i++)
+		make_long(&fake, frames + i, 1, 0);
+	assert_int_equal(transmit(&fake, frames, 4), 4);
+	fake_use(&fake, TX, 2, 0, 1);
+	fake_use(&fake, TX, 2, 0, 1);
+	assert_broken(&fake);
+}
+
+static void an_index_that_jumps_breaks_the_queue(void **state)
+{
+	struct mr_frame frames[4];
+	struct fake fake;
+
+	open_with(&fake, state, 0);
+	for (uint32_t i = 0; i < 4; i++)
+		make_long(&fake, frames + i, 1, 0);
+	assert_int_equal(transmit(&fake, frames, 4), 4);
+	fake.queues[TX].n_used += 4;
+	fake_use(&fake, TX, 0, 0, 1);
+	assert_broken(&fake);
+}
+
+static void ids_at_random_lose_no_page(void **state)
+{
+	uint32_t random = 4711;
+
+	for (uint32_t round = 0; round < 300; round++) {
+		struct fake fake;
+
+		open_with(&fake, state, 0);
+		for (uint32_t i = 0; i < 40; i++) {
+			struct mr_frame frames[MR_MAX_SEGS];
+			uint32_t n;
+
+			random = random * 1664525 + 1013904223;
+			n = random >> 28 < 12 ? 1 : random >> 28;
+			make_long(&fake, frames, n, 0);
+			if (transmit(&fake, frames, n) == 0)
+				mr_frame_free_bulk(fake.cache, frames, n);
+			while (fake_take(&fake, TX).n > 0)
+				;
+			fake_use(&fake, TX, random >> 8 & (FAKE_RING - 1), 0,
+				 1 + (random >> 20 & 3));
+			if (i % 4 == 0)
+				transmit(&fake, NULL, 0);
+		}
+		fake_close(&fake);
+	}
+}
+
+static void a_broken_queue_is_reset_and_counts_its_loss(void **state)
+{
+	struct mr_frame frames[8];
+	struct fake_chain chain;
+	struct fake fake;
+
+	open_with(&fake, state, virtio_bit(VIRTIO_F_RING_RESET));
+	for (uint32_t round = 1; round < 5; round++) {
+		for (uint32_t i = 0; i < 4; i++)
+			make_long(&fake, frames + 2 * i, 2, (uint8_t)i);
+		assert_int_equal(transmit(&fake, frames, 8), 8);
+		fake_use(&fake, TX, 0x7fff, 0, 1);
+		transmit(&fake, NULL, 0);
+		assert_int_equal(fake.txq->state, VIRTIO_BROKEN);
+		assert_int_equal(mri_virtio_poll(&fake.port->base), 1);
+		assert_int_equal(fake_tx_stats(&fake).drops[MR_TX_DROP_DEVICE],
+				 4 * round);
+		make_long(&fake, frames, 3, 9);
+		assert_int_equal(transmit(&fake, frames, 3), 3);
+		take_frame(&fake, 180, 9, &chain);
+		use(&fake, &chain);
+		transmit(&fake, NULL, 0);
+		assert_int_equal(fake_tx_stats(&fake).completed, round);
+	}
+	fake_close(&fake);
+}
+
+static void a_device_that_is_gone_takes_frames_and_names_the_loss(void **state)
+{
+	struct mr_frame frames[4];
+	struct fake fake;
+
+	open_with(&fake, state, 0);
+	make_long(&fake, frames, 3, 0);
+	assert_int_equal(transmit(&fake, frames, 3), 3);
+	fake.is_gone = true;
+	assert_int_equal(mri_virtio_poll(&fake.port->base), 1);
+	make_long(&fake, frames, 3, 0);
+	make_long(&fake, frames + 3, 1, 0);
+	assert_int_equal(transmit(&fake, frames, 4), 4);
+	assert_int_equal(fake_tx_stats(&fake).drops[MR_TX_DROP_PORT_GONE], 2);
+	assert_int_equal(fake_tx_stats(&fake).pending, 1);
+	fake_close(&fake);
+}
+
+int main(void)
+{
+	static const struct ring_test tests[] = {
+		{ "an id that is not out breaks the queue", 0, F_IN_ORDER,
+		  an_id_that_is_not_out_breaks_the_queue },
+		{ "an id inside a chain breaks the queue", 0, F_IN_ORDER,
+		  an_id_inside_a_chain_breaks_the_queue },
+		{ "an id used twice breaks the queue", 0, F_IN_ORDER,
+		  an_id_used_twice_breaks_the_queue },
+		{ "an index that jumps breaks the queue", 0, F_PACKED,
+		  an_index_that_jumps_breaks_the_queue },
+		{ "ids at random lose no page", 0, 0,
+		  ids_at_random_lose_no_page },
+		{ "a broken queue is reset and counts its loss", 0, F_IN_ORDER,
+		  a_broken_queue_is_reset_and_counts_its_loss },
+		{ "a device that is gone takes frames and names the loss", 0, 0,
+		  a_device_that_is_gone_takes_frames_and_names_the_loss },
+		{ "a partial sum is the device's", 0, 0,
+		  a_partial_sum_is_the_devices },
+		{ "without csum a partial sum is finished", 0, 0,
+		  without_csum_a_partial_sum_is_finished },
+		{ "frames to be cut say how", 0, 0, frames_to_be_cut_say_how },
+	};
+
+	return run_on_rings(tests, sizeof(tests) / sizeof(tests[0]));
+}

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* drivers/virtio/virtio_receive.h and a device that writes what it likes. */
+#include "rx_side.h"
+
+struct length {
+	uint32_t n_bytes; /* header included */
+	bool is_good;
+};
+
+static void lengths_are_checked(void **state)
+{
+	static const struct length lengths[] = {
+		{ 0, false },
+		{ 11, false },
+		{ 12, false },
+		{ 12 + 13, false },
+		{ 12 + 14, true },
+		{ 12 + MAX_DATA, true },
+		{ 12 + MAX_DATA + 1, false },
+		{ UINT32_MAX, false },
+	};
+	enum { N = sizeof(lengths) / sizeof(lengths[0]) };
+	struct mr_frame frames[2 * N];
+	uint32_t n_good = 0;
+	struct fake fake;
+
+	open_with(&fake, state, 0);
+	for (uint32_t lap = 0; lap < 20; lap++) {
+		n_good = 0;
+		/* Between each two a good one, which must arrive. */
+		for (uint32_t i = 0; i < N; i++) {
+			const uint32_t id = fake_receive(&fake, 60, 0, NULL).id;
+
+			fake_use(&fake, RX, id, lengths[i].n_bytes, 1);
+			deliver(&fake, 61, 7);
+			n_good += 1 + lengths[i].is_good;
+		}
+		assert_int_equal(receive(&fake, frames, 2 * N), n_good);
+		assert_int_equal(frames[0].len, 61);
+		assert_bytes(&fake, &frames[0], 7);
+		mr_frame_free_bulk(fake.cache, frames, n_good);
+	}
+	assert_int_equal(fake_rx_stats(&fake).drops[MR_RX_DROP_INVALID],
+			 20 * (2 * N - n_good));
+	fake_close(&fake);
+}
+
+static void an_id_that_is_none_breaks_the_queue(void **state)
+{
+	static const uint32_t ids[] = { FAKE_RING, FAKE_RING + 1, 0x7fff,
+					0xffff };
+	struct mr_frame frames[8];
+
+	for (uint32_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
+		struct fake fake;
+
+		open_with(&fake, state, 0);
+		deliver(&fake, 60, 1);
+		fake_receive(&fake, 60, 2, NULL);
+		fake_use(&fake, RX, ids[i], 72, 1);
+		deliver(&fake, 60, 3);
+		assert_int_equal(receive(&fake, frames, 8), 1);
+		assert_bytes(&fake, &frames[0], 1);
+		mr_frame_free_bulk(fake.cache, frames, 1);
+		assert_int_equal(receive(&fake, frames, 8), 0);
+		assert_int_equal(fake_rx_stats(&fake).drops[MR_RX_DROP_INVALID],
+				 1);
+		assert_int_equal(fake.rxq->state, VIRTIO_BROKEN);
+		fake_close(&fake);
+	}
+}
+
+/* In order, an id ahead is a batch; one that is not all there is garbage. */
+static void ids_at_random_lose_no_page(void **state)
+{
+	uint32_t random = 12345;
+	struct mr_frame frames[32];
+	struct fake fake;
+
+	open_with(&fake, state, virtio_bit(VIRTIO_F_MRG_RXBUF));
+	for (uint32_t round = 0; round < 2000; round++) {
+		for (uint32_t i = 0; i < 8 && fake.rxq->state == VIRTIO_RUNS;
+		     i++) {
+			struct fake_chain chain = fake_take(&fake, RX);
+			uint32_t id;
+
+			if (chain.n == 0)
+				break;
+			random = random * 1664525 + 1013904223;
+			id = random >> 8 & (FAKE_RING - 1);
+			memset((void *)(uintptr_t)chain.parts[0].addr,
+			       (int)(random >> 20), 12);
+			((struct virtio_header *)(uintptr_t)chain.parts[0].addr)
+				->n_buffers = (uint16_t)(random >> 28);
+			fake_use(&fake, RX, id, random >> 16 & 0x1fff, 1);
+		}
+		mr_frame_free_bulk(fake.cache, frames,
+				   receive(&fake, frames, 32));
+		if (fake.rxq->state != VIRTIO_RUNS)
+			break;
+	}
+	fake_close(&fake);
+}
+
+static void an_index_that_jumps_breaks_the_queue(void **state)
+{
+	struct mr_frame frames[8];
+	struct fake fake;
+
+	open_with(&fake, state, 0);
+	fake.queues[RX].n_used += FAKE_RING;
+	fake_use(&fake, RX, 0, 72, 1);
+	assert_int_equal(receive(&fake, frames, 8), 0);
+	assert_int_equal(fake.rxq->state, VIRTIO_BROKEN);
+	fake_close(&fake);
+}
+
+static void counts_that_make_no_sense_are_dropped(void **state)
+{
+	static const uint32_t counts[] = { 0, FAKE_RING + 1, 0xffff };
+	struct mr_frame frames[32];
+	uint32_t id;
+	struct fake fake;
+
+	open_with(&fake, state, virtio_bit(VIRTIO_F_MRG_RXBUF));
+	for (uint32_t i = 0; i < 3; i++) {
+		deliver_merged(&fake, 1, 60, counts[i], &id);
+		fake_use(&fake, RX, id, 72, 1);
+	}
+	deliver(&fake, 60, 5);
+	assert_int_equal(receive(&fake, frames, 32), 1);
+	assert_bytes(&fake, &frames[0], 5);
+	mr_frame_free_bulk(fake.cache, frames, 1);
+	assert_int_equal(fake_rx_stats(&fake).drops[MR_RX_DROP_INVALID], 3);
+	fake_close(&fake);
+}
+
+/* The same buffer twice in a frame: two pages leave, two pages came. */
+static void a_buffer_used_twice_costs_no_page(void **state)
+{
+	struct mr_frame frames[32];
+	uint32_t ids[3];
+	struct fake fake;
+
+	open_with(&fake, state, virtio_bit(VIRTIO_F_MRG_RXBUF));
+	deliver_merged(&fake, 3, 60, 3, ids);
+	fake_use(&fake, RX, ids[0], MAX_DATA + 12, 1);
+	fake_use(&fake, RX, ids[0], MAX_DATA, 1);
+	fake_use(&fake, RX, ids[0], 60, 1);
+	assert_int_equal(receive(&fake, frames, 32), 3);
+	assert_true(frames[0].addr / 4096 != frames[1].addr / 4096);
+	assert_true(frames[1].addr / 4096 != frames[2].addr / 4096);
+	mr_frame_free_bulk(fake.cache, frames, 3);
+	fake_close(&fake);
+}
+
+static void a_device_that_is_gone_delivers_nothing(void **state)
+{
+	struct mr_frame frames[32];
+	struct fake fake;
+
+	open_with(&fake, state, 0);
+	deliver(&fake, 60, 0);
+	fake.is_gone = true;
+	assert_int_equal(mri_virtio_poll(&fake.port->base), 1);
+	assert_int_equal(mri_virtio_poll(&fake.port->base), 0);
+	assert_int_equal(receive(&fake, frames, 32), 0);
+	assert_int_equal(fake.port->is_gone, 1);
+	fake_close(&fake);
+}
+
+static void a_broken_queue_is_reset_and_goes_on(void **state)
+{
+	struct mr_frame frames[32];
+	struct fake fake;
+
+	open_with(&fake, state, virtio_bit(VIRTIO_F_RING_RESET));
+	for (uint32_t i = 0; i < 5; i++) {
+		deliver(&fake, 60, 1);
+		fake_receive(&fake, 60, 1, NULL);
+		fake_use(&fake, RX, 0x7fff, 72, 1);
+		mr_frame_free_bulk(fake.cache, frames,
+				   receive(&fake, frames, 32));
+		assert_int_equal(receive(&fake, frames, 32), 0);
+		assert_int_equal(mri_virtio_poll(&fake.port->base), 1);
+		for (uint32_t k = 0; k < FAKE_RING; k++)
+			deliver(&fake, 60, (uint8_t)k);
+		assert_int_equal(fake_take(&fake, RX).n, 0);
+		for (uint32_t k = 0; k < 2; k++) {
+			assert_int_equal(receive(&fake, frames, 32), 32);
+			assert_bytes(&fake, &frames[0], (uint8_t)(32 * k));
+			mr_frame_free_bulk(fake.cache, frames, 32);
+		}
+	}
+	/* And if that does not work either, it is over. */
+	fake_receive(&fake, 60, 1, NULL);
+	fake_use(&fake, RX, 0x7fff, 72, 1);
+	assert_int_equal(receive(&fake, frames, 32), 0);
+	fake.is_gone = true;
+	mri_virtio_poll(&fake.port->base);
+	assert_int_equal(fake.rxq->state, VIRTIO_GONE);
+	fake_close(&fake);
+}
+
+static void a_broken_queue_without_reset_is_the_end(void **state)
+{
+	struct mr_frame frames[32];
+	struct fake fake;
+
+	open_with(&fake, state, 0);
+	fake_receive(&fake, 60, 1, NULL);
+	fake_use(&fake, RX, 0x7fff, 72, 1);
+	assert_int_equal(receive(&fake, frames, 32), 0);
+	assert_int_equal(mri_virtio_poll(&fake.port->base), 1);
+	assert_int_equal(fake.port->is_gone, 1);
+	fake_close(&fake);
+}
+
+int main(void)
+{
+	static const struct ring_test tests[] = {
+		{ "lengths are checked", 0, 0, lengths_are_checked },
+		{ "an id that is none breaks the queue", 0, F_IN_ORDER,
+		  an_id_that_is_none_breaks_the_queue },
+		{ "ids at random lose no page", 0, 0,
+		  ids_at_random_lose_no_page },
+		{ "an index that jumps breaks the queue", 0, F_PACKED,
+		  an_index_that_jumps_breaks_the_queue },
+		{ "counts that make no sense are dropped", 0, 0,
+		  counts_that_make_no_sense_are_dropped },
+		{ "a buffer used twice costs no page", 0, F_IN_ORDER,
+		  a_buffer_used_twice_costs_no_page },
+		{ "a device that is gone delivers nothing", 0, 0,
+		  a_device_that_is_gone_delivers_nothing },
+		{ "a broken queue is reset and goes on", 0, F_IN_ORDER,
+		  a_broken_queue_is_reset_and_goes_on },
+		{ "a broken queue without reset is the end", 0, F_IN_ORDER,
+		  a_broken_queue_without_reset_is_the_end },
+	};
+
+	return run_on_rings(tests, sizeof(tests) / sizeof(tests[0]));
+}

@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of drivers/virtio/virtio_tx.c above a fake device.
+ */
+#include <string.h>
+
+#include "tx_side.h"
+
+static void plain_frames_leave_with_their_header_in_front(void **state)
+{
+	struct mr_frame frames[40];
+	uint32_t n_sent = 0;
+	struct fake fake;
+
+	open_with(&fake, state, 0);
+	for (uint32_t round = 0; round < 60; round++) {
+		const uint32_t n = 1 + round % 40;
+
+		for (uint32_t i = 0; i < n; i++)
+			frames[i] = fake_frame(&fake, 12 + i, 60 + i,
+					       (uint8_t)(round + i));
+		assert_int_equal(transmit(&fake, frames, n), n);
+		for (uint32_t i = 0; i < n; i++) {
+			struct fake_chain chain;
+			const struct virtio_header header = take_frame(
+				&fake, 60 + i, (uint8_t)(round + i), &chain);
+			const uint8_t *page =
+				(const uint8_t *)fake.port->base.base +
+				frames[i].addr / 4096 * 4096;
+
+			assert_is_zero(&header);
+			assert_int_equal(chain.n, 1);
+			/* No byte of the page but those. */
+			for (uint32_t k = 0; k < i; k++)
+				assert_int_equal(page[k], 0xee);
+			use(&fake, &chain);
+		}
+		n_sent += n;
+		transmit(&fake, NULL, 0);
+		assert_int_equal(fake_tx_stats(&fake).completed, n_sent);
+	}
+	assert_int_equal(fake_tx_stats(&fake).pending, 0);
+	fake_close(&fake);
+}
+
+static void used_ones_are_looked_for_when_some_are_out(void **state)
+{
+	const uint32_t n_lazy = FAKE_RING / 2;
+	struct mr_frame frame;
+	struct fake_chain chain;
+	struct fake fake;
+
+	open_with(&fake, state, 0);
+	for (uint32_t i = 0; i < n_lazy; i++) {
+		frame = fake_frame(&fake, 128, 60, 0);
+		assert_int_equal(transmit(&fake, &frame, 1), 1);
+		chain = fake_take(&fake, TX);
+		use(&fake, &chain);
+		assert_int_equal(fake_tx_stats(&fake).completed, 0);
+	}
+	frame = fake_frame(&fake, 128, 60, 0);
+	assert_int_equal(transmit(&fake, &frame, 1), 1);
+	assert_int_equal(fake_tx_stats(&fake).completed, n_lazy);
+	assert_int_equal(fake_tx_stats(&fake).pending, 1);
+	fake_close(&fake);
+}
+
+static void a_full_ring_refuses_the_rest(void **state)
+{
+	struct mr_frame frames[FAKE_RING + 10];
+	struct fake_chain chain;
+	struct fake fake;
+
+	open_with(&fake, state, 0);
+	for (uint32_t lap = 0; lap < 3; lap++) {
+		for (uint32_t i = 0; i < FAKE_RING + 10; i++)
+			frames[i] = fake_frame(&fake, 128, 60, (uint8_t)i);
+		assert_int_equal(transmit(&fake, frames, FAKE_RING + 10),
+				 FAKE_RING);
+		assert_int_equal(transmit(&fake, frames + FAKE_RING, 10), 0);
+		for (uint32_t i = 0; i < 5; i++) {
+			take_frame(&fake, 60, (uint8_t)i, &chain);
+			use(&fake, &chain);
+		}
+		assert_int_equal(transmit(&fake, frames + FAKE_RING, 10), 5);
+		for (uint32_t i = 5; i < FAKE_RING + 5; i++) {
+			take_frame(&fake, 60, (uint8_t)i, &chain);
+			use(&fake, &chain);
+		}
+		mr_frame_free_bulk(fake.cache, frames + FAKE_RING + 5, 5);
+		transmit(&fake, NULL, 0);
+		assert_int_equal(fake_tx_stats(&fake).pending, 0);
+	}
+	assert_int_equal(fake_tx_stats(&fake).events[MR_TX_EVENT_RING_FULL], 9);
+	fake_close(&fake);
+}
+
+static void a_shared_frame_is_not_written_to(void **state)
+{
+	struct mr_frame frame, twin;
+	struct fake_chain chain;
+	struct virtio_header header;
+	struct fake fake;
+	const uint8_t *page;
+
+	open_with(&fake, state, 0);
+	for (uint32_t i = 0; i < 100; i++) {
+		frame = twin = fake_frame(&fake, 128, 60, 3);
+		page = (const uint8_t *)fake.port->base.base + frame.addr - 128;
+		assert_int_equal(mr_frame_ref(fake.cache, &twin, 1), 0);
+		assert_int_equal(transmit(&fake, &frame, 1), 1);
+		header = take_frame(&fake, 60, 3, &chain);
+		assert_int_equal(chain.n, 2);
+		assert_is_zero(&header);
+		for (uint32_t k = 0; k < 128; k++)
+			assert_int_equal(page[k], 0xee);
+		use(&fake, &chain);
+		transmit(&fake, NULL, 0);
+		assert_true(mr_frame_is_sole(fake.cache, &twin));
+		mr_frame_free_bulk(fake.cache, &twin, 1);
+	}
+	fake_close(&fake);
+}
+
+/* Bytes in front of its buffer are somebody else's. */
+static void without_headroom_the_header_lies_apart(void **state)
+{
+	struct fake_chain chain;
+	struct virtio_header header;
+	struct fake fake;
+
+	open_with(&fake, state, 0);
+	for (uint32_t offset = 0; offset < 14; offset++) {
+		const struct mr_frame frame =
+			fake_frame(&fake, offset, 60, (uint8_t)offset);
+
+		assert_int_equal(transmit(&fake, &frame, 1), 1);
+		header = take_frame(&fake, 60, (uint8_t)offset, &chain);
+		assert_is_zero(&header);
+		assert_int_equal(chain.n, offset < 12 ? 2 : 1);
+		use(&fake, &chain);
+	}
+	fake_close(&fake);
+}
+
+static void a_hash_header_is_longer(void **state)
+{
+	struct fake_chain chain;
+	struct virtio_header header;
+	struct fake fake;
+
+	open_with(&fake, state, virtio_bit(VIRTIO_F_HASH_REPORT));
+	for (uint32_t offset = 18; offset < 22; offset++) {
+		const struct mr_frame frame =
+			fake_frame(&fake, offset, 60, (uint8_t)offset);
+
+		assert_int_equal(transmit(&fake, &frame, 1), 1);
+		header = take_frame(&fake, 60, (uint8_t)offset, &chain);
+		assert_is_zero(&header);
+		assert_int_equal(chain.n, offset < 20 ? 2 : 1);
+		use(&fake, &chain);
+	}
+	fake_close(&fake);
+}
+
+static void frames_of_several_entries_are_chains(void **state)
+{
+	struct mr_frame frames[MR_MAX_SEGS + 2];
+	struct fake_chain chain;
+	struct fake fake;
+
+	open_with(&fake, state, 0);
+	for (uint32_t round = 0; round < 100; round++) {
+		const uint32_t n = 1 + round % MR_MAX_SEGS;
+
+		frames[0] = fake_frame(&fake, 128, 60, 1);
+		make_long(&fake, frames + 1, n, 7);
+		frames[n + 1] = fake_frame(&fake, 128, 60, 2);
+		assert_int_equal(transmit(&fake, frames, n + 2), n + 2);
+		take_frame(&fake, 60, 1, &chain);
+		use(&fake, &chain);
+		take_frame(&fake, 60 * n, 7, &chain);
+		assert_int_equal(chain.n, n);
+		use(&fake, &chain);
+		take_frame(&fake, 60, 2, &chain);
+		use(&fake, &chain);
+		transmit(&fake, NULL, 0);
+		assert_int_equal(fake_tx_stats(&fake).pending, 0);
+		assert_int_equal(fake.txq->head, fake.txq->tail);
+	}
+	assert_int_equal(fake_tx_stats(&fake).completed, 300);
+	fake_close(&fake);
+}
+
+static void chains_wait_for_room(void **state)
+{
+	struct mr_frame frames[MR_MAX_SEGS];
+	struct fake_chain chain;
+	uint32_t n_sent = 0;
+	struct fake fake;
+
+	open_with(&fake, state, 0);
+	make_long(&fake, frames, 10, 0);
+	while (transmit(&fake, frames, 10) > 0) {
+		n_sent++;
+		make_long(&fake, frames, 10, (uint8_t)n_sent);
+	}
+	assert_int_equal(n_sent, 6);
+	mr_frame_free_bulk(fake.cache, frames, 10);
+	for (uint32_t i = 0; i < n_sent; i++) {
+		take_frame(&fake, 600, (uint8_t)i, &chain);
+		use(&fake, &chain);
+	}
+	transmit(&fake, NULL, 0);
+	assert_int_equal(fake_tx_stats(&fake).pending, 0);
+	fake_close(&fake);
+}
+
+/* Without IN_ORDER: used in any order, chains among them. */
+static void used_in_any_order(void **state)
+{
+	struct mr_frame frames[MR_MAX_SEGS];
+	struct fake_chain chains[6];
+	uint32_t n_done = 0;
+	struct fake fake;
+
+	open_with(&fake, state, 0);
+	for (uint32_t round = 0; round < 50; round++) {
+		for (uint32_t i = 0; i < 6; i++) {
+			const uint32_t n = round % 2 == 0 ? 1 : 1 + i;
+
+			make_long(&fake, frames, n, (uint8_t)i);
+			assert_int_equal(transmit(&fake, frames, n), n);
+		}
+		for (uint32_t i = 0; i < 6; i++)
+			take_frame(&fake, 60 * (round % 2 == 0 ? 1 : 1 + i),
+				   (uint8_t)i, &chains[i]);
+		/* 3 5 1 0 2 4: what is behind an older one waits for it. */
+		for (uint32_t i = 0; i < 6; i++) {
+			static const uint8_t order[] = { 3, 5, 1, 0, 2, 4 };
+			static const uint8_t n_back[] = { 0, 0, 0, 2, 4, 6 };
+
+			use(&fake, &chains[order[i]]);
+			transmit(&fake, NULL, 0);
+			assert_int_equal(fake_tx_stats(&fake).completed,
+					 n_done + n_back[i]);
+		}
+		n_done += 6;
+	}
+	assert_int_equal(fake.txq->n_odd, 0);
+	fake_close(&fake);
+}
+
+/* With it, one entry stands for all before it. */
+static void one_used_entry_stands_for_a_batch(void **state)
+{
+	struct mr_frame frames[MR_MAX_SEGS];
+	struct fake fake;
+
+	open_with(&fake, state, 0);
+	for (uint32_t round = 0; round < 80; round++) {
+		const uint32_t n_frames = 1 + round % 10;
+		struct fake_chain chain = { 0 };
+		uint32_t n_descs = 0;
+
+		for (uint32_t i = 0; i < n_frames; i++) {
+			/* Rounds of plain frames, and rounds with chains. */
+			const uint32_t n = round % 3 == 0 ? 1 + i % 4 : 1;
+
+			make_long(&fake, frames, n, 0);
+			assert_int_equal(transmit(&fake, frames, n), n);
+			chain = fake_take(&fake, TX);
+			n_descs += chain.n;
+		}
+		fake_use_batch(&fake, TX, chain.id, 0, n_frames, n_descs);
+		transmit(&fake, NULL, 0);
+		assert_int_equal(fake_tx_stats(&fake).pending, 0);
+		assert_int_equal(fake.txq->head, fake.txq->tail);
+	}
+	fake_close(&fake);
+}
+
+struct invalid_case {
+	uint64_t add_to_addr;
+	uint32_t n_bytes;
+	enum mr_tx_drop drop;
+	bool is_page; /* the address is of a page, which must come back */
+};
+
+static void invalid_entries_are_named_drops(void **state)
+{
+	static const struct invalid_case cases[] = {
+		{ 0, 0, MR_TX_DROP_INVALID, true },
+		{ 0, 13, MR_TX_DROP_INVALID, true },
+		{ UINT64_C(1) << 40, 60, MR_TX_DROP_INVALID, false },
+		{ UINT64_C(1) << 63, 60, MR_TX_DROP_INVALID, false },
+		{ 0 - UINT64_C(4096) * 4096, 60, MR_TX_DROP_INVALID, false },
+		{ 0, 1519, MR_TX_DROP_TOO_LONG, true },
+		{ 0, UINT32_MAX, MR_TX_DROP_TOO_LONG, true },
+	};
+	struct fake fake;
+
+	open_with(&fake, state, 0);
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct mr_frame frames[3];
+		struct fake_chain chain;
+		const uint64_t n_before =
+			fake_tx_stats(&fake).drops[cases[i].drop];
+		struct mr_frame saved;
+
+		make_long(&fake, frames, 1, 1);
+		make_long(&fake, frames + 1, 1, 0);
+		make_long(&fake, frames + 2, 1, 2);
+		saved = frames[1];
+		frames[1].addr += cases[i].add_to_addr;
+		frames[1].len = cases[i].n_bytes;
+		assert_int_equal(transmit(&fake, frames, 3), 3);
+		take_frame(&fake, 60, 1, &chain);
+		use(&fake, &chain);
+		take_frame(&fake, 60, 2, &chain);
+		use(&fake, &chain);
+		assert_int_equal(fake_take(&fake, TX).n, 0);
+		assert_int_equal(fake_tx_stats(&fake).drops[cases[i].drop],
+				 n_before + 1);
+		if (!cases[i].is_page)
+			mr_frame_free_bulk(fake.cache, &saved, 1);
+	}
+	transmit(&fake, NULL, 0);
+	fake.port->base.pool = fake.pool;
+	assert_int_equal(fake_tx_stats(&fake).pending, 0);
+	/* Addresses of no page were given to the pool, which counts them. */
+	mri_virtio_queues_free(fake.port);
+	mr_cache_destroy(fake.cache);
+	test_free(fake.port);
+	assert_int_equal(mr_pool_destroy(fake.pool, NULL), 0);
+	mr_ctx_destroy(fake.ctx);
+}
+
+static void a_frame_of_too_many_entries_is_a_named_drop(void **state)
+{
+	struct mr_frame frames[MR_MAX_SEGS + 2];
+	struct fake_chain chain;
+	struct fake fake;
+
+	open_with(&fake, state, 0);
+	make_long(&fake, frames, MR_MAX_SEGS + 1, 0);
+	make_long(&fake, frames + MR_MAX_SEGS + 1, 1, 5);
+	assert_int_equal(transmit(&fake, frames, MR_MAX_SEGS + 2),
+			 MR_MAX_SEGS + 2);
+	take_frame(&fake, 60, 5, &chain);
+	assert_int_equal(fake_tx_stats(&fake).drops[MR_TX_DROP_TOO_LONG], 1);
+	use(&fake, &chain);
+	fake_close(&fake);
+}
+
+static void pages_cut_in_chunks_leave_too(void **state)
+{
+	struct mr_frame frames[8];
+	struct fake_chain chain;
+	struct fake fake;
+
+	fake_open(&fake, (struct fake_config){ .features = *(uint64_t *)*state,
+					       .page_bytes = 8192 });
+	for (uint32_t i = 0; i < 8; i++)
+		frames[i] = fake_frame(&fake, 8 + i, 60, (uint8_t)i);
+	assert_int_equal(transmit(&fake, frames, 8), 8);
+	for (uint32_t i = 0; i < 8; i++) {
+		take_frame(&fake, 60, (uint8_t)i, &chain);
+		assert_int_equal(chain.n, 8 + i < 12 ? 2 : 1);
+		use(&fake, &chain);
+	}
+	fake_close(&fake);
+}
+
+static void the_bell_is_rung_once_a_burst(void **state)
+{
+	struct mr_frame frames[8];
+	struct fake fake;
+	const struct fake_queue *q = &fake.queues[TX];
+
+	open_with(&fake, state, 0);
+	for (uint32_t i = 0; i < 4; i++)
+		make_long(&fake, frames + 2 * i, 2, 0);
+	assert_int_equal(transmit(&fake, frames, 8), 8);
+	assert_int_equal(q->n_bells, 1);
+	if (*(uint64_t *)*state & virtio_bit(VIRTIO_F_EVENT_IDX))
+		fake_want_event(&fake, TX, 100);
+	else
+		fake_suppress(&fake, TX, true);
+	for (uint32_t i = 0; i < 4; i++)
+		make_long(&fake, frames + 2 * i, 2, 0);
+	assert_int_equal(transmit(&fake, frames, 8), 8);
+	transmit(&fake, NULL, 0);
+	assert_int_equal(q->n_bells, 1);
+	fake_close(&fake);
+}
+
+static void arming_waits_for_used_frames(void **state)
+{
+	struct mr_frame frame;
+	struct fake_chain chain;
+	struct fake fake;
+	struct mr_queue *queue;
+
+	open_with(&fake, state, 0);
+	queue = &fake.txq->base.queue;
+	for (uint32_t i = 0; i < 100; i++) {
+		queue->fd = -1;
+		assert_int_equal(mr_queue_arm(queue), 0); /* nothing is out */
+		make_long(&fake, &frame, 1, 0);
+		assert_int_equal(transmit(&fake, &frame, 1), 1);
+		assert_int_equal(mr_queue_arm(queue), 1); /* no interrupt */
+		queue->fd = 0x7fffffff;
+		assert_false(fake_wants_interrupt(&fake, TX));
+		assert_int_equal(mr_queue_arm(queue), 0);
+		assert_true(fake_wants_interrupt(&fake, TX));
+		chain = fake_take(&fake, TX);
+		use(&fake, &chain);
+		assert_int_equal(mr_queue_arm(queue), 1);
+		transmit(&fake, NULL, 0);
+		assert_false(fake_wants_interrupt(&fake, TX));
+	}
+	fake_close(&fake);
+}
+
+int main(void)
+{
+	static const struct ring_test tests[] = {
+		{ "plain frames leave with their header in front", 0, 0,
+		  plain_frames_leave_with_their_header_in_front },
+		{ "used ones are looked for when some are out", 0, 0,
+		  used_ones_are_looked_for_when_some_are_out },
+		{ "a full ring refuses the rest", 0, 0,
+		  a_full_ring_refuses_the_rest },
+		{ "a shared frame is not written to", 0, 0,
+		  a_shared_frame_is_not_written_to },
+		{ "without headroom the header lies apart", 0, 0,
+		  without_headroom_the_header_lies_apart },
+		{ "a hash header is longer", 0, 0, a_hash_header_is_longer },
+		{ "frames of several entries are chains", 0, 0,
+		  frames_of_several_entries_are_chains },
+		{ "chains wait for room", 0, 0, chains_wait_for_room },
+		{ "used in any order", 0, F_IN_ORDER, used_in_any_order },
+		{ "one used entry stands for a batch", F_IN_ORDER, 0,
+		  one_used_entry_stands_for_a_batch },
+		{ "invalid entries are named drops", 0, 0,
+		  invalid_entries_are_named_drops },
+		{ "a frame of too many entries is a named drop", 0, 0,
+		  a_frame_of_too_many_entries_is_a_named_drop },
+		{ "pages cut in chunks leave, too", 0, 0,
+		  pages_cut_in_chunks_leave_too },
+		{ "the bell is rung once a burst", 0, 0,
+		  the_bell_is_rung_once_a_burst },
+		{ "arming waits for used frames", 0, 0,
+		  arming_waits_for_used_frames },
+	};
+
+	return run_on_rings(tests, sizeof(tests) / sizeof(tests[0]));
+}
