@@ -16,6 +16,8 @@
 #include "base/base.h"
 #include "pci/vfio.h"
 
+enum { RINGS_KIB = 1024 }; /* of a NIC with many queues */
+
 int mri_refuse_driver(const struct mr_pci_info *info,
 		      struct mr_reason *reterr_reason)
 {
@@ -162,8 +164,9 @@ static uint64_t read_locked(const char *line_name)
 }
 
 /*
- * What the limit has to be: what others of the process have locked, and the
- * whole region, even if this was its first segment.
+ * What the limit has to be: what others of the process have locked, the whole
+ * region, even if this was its first segment, and room for rings to come, so
+ * that who follows the advice is not refused a moment later.
  */
 static int refuse_limit(const struct mri_vfio *vfio, uint64_t n_bytes,
 			const struct rlimit *limit,
@@ -180,11 +183,11 @@ static int refuse_limit(const struct mri_vfio *vfio, uint64_t n_bytes,
 		n_wanted += n_locked - n_ours;
 	return mr_fail(reterr_reason, -ENOMEM,
 		       "%s: the device needs %llu KiB of locked memory, and "
-		       "the limit is %llu KiB: raise it (ulimit -l %llu), or "
-		       "give CAP_IPC_LOCK",
+		       "for its rings up to %d more, the limit is %llu KiB: "
+		       "raise it (ulimit -l %llu), or give CAP_IPC_LOCK",
 		       vfio->info->bdf, (unsigned long long)(n_wanted >> 10),
-		       (unsigned long long)(limit->rlim_cur >> 10),
-		       (unsigned long long)(n_wanted >> 10));
+		       RINGS_KIB, (unsigned long long)(limit->rlim_cur >> 10),
+		       (unsigned long long)(n_wanted >> 10) + RINGS_KIB);
 }
 
 int mri_refuse_map(const struct mri_vfio *vfio, uint64_t n_bytes, int err,
