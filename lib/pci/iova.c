@@ -59,17 +59,13 @@ static bool find_in(const struct mri_iova *iova,
 int mri_iova_take(struct mri_iova *iova, struct mri_iova_span *span,
 		  uint64_t n_bytes, uint64_t align, uint64_t from)
 {
-	struct mri_iova_span **place = &iova->spans;
-
 	for (uint32_t i = 0; i < iova->n_ranges; i++) {
 		if (!find_in(iova, &iova->ranges[i], n_bytes, align, from,
 			     &span->first))
 			continue;
 		span->last = span->first + n_bytes - 1;
-		while (*place != NULL && (*place)->first < span->first)
-			place = &(*place)->next;
-		span->next = *place;
-		*place = span;
+		span->next = iova->spans;
+		iova->spans = span;
 		return 0;
 	}
 	return -ENOSPC;

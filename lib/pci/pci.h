@@ -28,14 +28,14 @@ enum {
 struct mri_iova_span {
 	uint64_t first;
 	uint64_t last;
-	struct mri_iova_span *next; /* at a higher address */
+	struct mri_iova_span *next;
 };
 
 /* What an IOMMU domain has to give. */
 struct mri_iova {
 	uint32_t n_ranges;
 	struct mr_pci_range ranges[MRI_PCI_MAX_RANGES];
-	struct mri_iova_span *spans; /* in order */
+	struct mri_iova_span *spans; /* in no order: they are few */
 };
 
 /*
