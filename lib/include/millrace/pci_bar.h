@@ -35,45 +35,8 @@ struct mr_bar {
 	uint32_t reserved;
 };
 
-/**
- * Read a register.
- *
- * @param offset  in bytes, a multiple of the register's size, inside the BAR
- *
- * @return its value; all ones: the device is gone, if the register is never so
- *
- * Thread: any. Cost: a round trip to the device, 1 us.
- */
-static inline uint32_t mr_bar_read32(const struct mr_bar *bar, uint64_t offset)
-{
-	if (bar->ops != NULL)
-		return (uint32_t)bar->ops->read(bar->device, bar->idx, offset,
-						4);
-	/* style: volatile */
-	return *(const volatile uint32_t *)(bar->base + offset);
-}
-
-/** As mr_bar_read32(), of 2 bytes. Thread: any. */
-static inline uint16_t mr_bar_read16(const struct mr_bar *bar, uint64_t offset)
-{
-	if (bar->ops != NULL)
-		return (uint16_t)bar->ops->read(bar->device, bar->idx, offset,
-						2);
-	/* style: volatile */
-	return *(const volatile uint16_t *)(bar->base + offset);
-}
-
-/** As mr_bar_read32(), of 1 byte. Thread: any. */
-static inline uint8_t mr_bar_read8(const struct mr_bar *bar, uint64_t offset)
-{
-	if (bar->ops != NULL)
-		return (uint8_t)bar->ops->read(bar->device, bar->idx, offset,
-					       1);
-	return bar->base[offset];
-}
-
 /** Put earlier stores to memory before the next to a register. Thread: any. */
-static inline void mr_bar_order(void)
+static inline void mr_bar_order_stores(void)
 {
 #if defined(__x86_64__)
 	/* style: volatile. Stores are not reordered; only the compiler is. */
@@ -86,6 +49,69 @@ static inline void mr_bar_order(void)
 #endif
 }
 
+/** Take later loads of memory after the register just read. Thread: any. */
+static inline void mr_bar_order_loads(void)
+{
+#if defined(__x86_64__)
+	/* style: volatile. Loads are not reordered; only the compiler is. */
+	__asm__ volatile("" : : : "memory");
+#elif defined(__aarch64__)
+	/* style: volatile */
+	__asm__ volatile("dmb oshld" : : : "memory");
+#else
+#error "how are loads from a device and from memory ordered here?"
+#endif
+}
+
+/**
+ * Read a register, before all loads of memory that come later.
+ *
+ * @param offset  in bytes, a multiple of the register's size, inside the BAR
+ *
+ * @return its value; all ones: the device is gone, if the register is never so
+ *
+ * Thread: any. Cost: a round trip to the device, 1 us.
+ */
+static inline uint32_t mr_bar_read32(const struct mr_bar *bar, uint64_t offset)
+{
+	uint32_t value;
+
+	if (bar->ops != NULL)
+		return (uint32_t)bar->ops->read(bar->device, bar->idx, offset,
+						4);
+	/* style: volatile */
+	value = *(const volatile uint32_t *)(bar->base + offset);
+	mr_bar_order_loads();
+	return value;
+}
+
+/** As mr_bar_read32(), of 2 bytes. Thread: any. */
+static inline uint16_t mr_bar_read16(const struct mr_bar *bar, uint64_t offset)
+{
+	uint16_t value;
+
+	if (bar->ops != NULL)
+		return (uint16_t)bar->ops->read(bar->device, bar->idx, offset,
+						2);
+	/* style: volatile */
+	value = *(const volatile uint16_t *)(bar->base + offset);
+	mr_bar_order_loads();
+	return value;
+}
+
+/** As mr_bar_read32(), of 1 byte. Thread: any. */
+static inline uint8_t mr_bar_read8(const struct mr_bar *bar, uint64_t offset)
+{
+	uint8_t value;
+
+	if (bar->ops != NULL)
+		return (uint8_t)bar->ops->read(bar->device, bar->idx, offset,
+					       1);
+	value = bar->base[offset];
+	mr_bar_order_loads();
+	return value;
+}
+
 /**
  * Write a register, behind all stores to memory that came before.
  *
@@ -96,7 +122,7 @@ static inline void mr_bar_order(void)
 static inline void mr_bar_write32(const struct mr_bar *bar, uint64_t offset,
 				  uint32_t value)
 {
-	mr_bar_order();
+	mr_bar_order_stores();
 	if (bar->ops != NULL)
 		bar->ops->write(bar->device, bar->idx, offset, 4, value);
 	else
@@ -108,7 +134,7 @@ static inline void mr_bar_write32(const struct mr_bar *bar, uint64_t offset,
 static inline void mr_bar_write16(const struct mr_bar *bar, uint64_t offset,
 				  uint16_t value)
 {
-	mr_bar_order();
+	mr_bar_order_stores();
 	if (bar->ops != NULL)
 		bar->ops->write(bar->device, bar->idx, offset, 2, value);
 	else
@@ -120,7 +146,7 @@ static inline void mr_bar_write16(const struct mr_bar *bar, uint64_t offset,
 static inline void mr_bar_write8(const struct mr_bar *bar, uint64_t offset,
 				 uint8_t value)
 {
-	mr_bar_order();
+	mr_bar_order_stores();
 	if (bar->ops != NULL)
 		bar->ops->write(bar->device, bar->idx, offset, 1, value);
 	else
