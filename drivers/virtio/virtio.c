@@ -385,6 +385,16 @@ static int virtio_set_mtu(struct mr_port *base, uint32_t mtu_bytes,
 	return 0;
 }
 
+/* Bursts count what was delivered, and drops. */
+static void virtio_rxq_stats(const struct mr_rxq *rxq,
+			     struct mr_rx_stats *stats)
+{
+	(void)rxq;
+	stats->received = stats->delivered;
+	for (uint32_t i = 0; i < MR_STATS_SLOTS; i++)
+		stats->received += stats->drops[i];
+}
+
 /* Bursts count what they take and what is done; the rest is under way. */
 static void virtio_txq_stats(const struct mr_txq *txq,
 			     struct mr_tx_stats *stats)
@@ -426,5 +436,6 @@ const struct mr_driver mr_driver_virtio = {
 	.set_mtu = virtio_set_mtu,
 	.set_mac = mri_virtio_set_mac,
 	.set_mac_filter = mri_virtio_set_mac_filter,
+	.rxq_stats = virtio_rxq_stats,
 	.txq_stats = virtio_txq_stats,
 };

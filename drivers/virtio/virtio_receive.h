@@ -105,7 +105,6 @@ static inline struct used look(struct virtio_rxq *rxq, uint32_t number,
 static void count_drop(struct virtio_rxq *rxq, enum mr_rx_drop drop)
 {
 	mr_counter_add(&rxq->base.stats.drops[drop], 1);
-	mr_counter_add(&rxq->base.stats.received, 1);
 }
 
 /* The device made up an id: from here on nothing it says can be believed. */
@@ -185,37 +184,27 @@ static inline uint32_t n_ready(struct virtio_rxq *rxq, uint32_t n,
 }
 
 /* The descriptor of a used entry to the device again, with this buffer. */
-static inline void post(const struct virtio_vq *vq, uint64_t *bufs,
-			uint32_t number, uint32_t id, uint64_t buf,
-			uint64_t iova, uint32_t post_bytes,
-			const struct virtio_rx_kind kind)
-{
-	const uint32_t place = number & vq->mask;
-
-	bufs[id] = buf;
-	if (kind.is_packed) {
-		const uint32_t flags =
-			virtio_avail_flags(vq, number + vq->n_entries) |
-			VIRTIO_DESC_WRITE;
-
-		vq->packed[place].addr = buf + iova;
-		virtio_order_stores();
-		__atomic_store_n(&vq->packed[place].word,
-				 virtio_packed_word(post_bytes, id, flags),
-				 __ATOMIC_RELEASE);
-		return;
-	}
-	vq->desc[id].addr = buf + iova;
-	/* In order, each descriptor has its place in the ring for ever. */
-	if (!kind.is_in_order)
-		vq->avail->ring[place] = (uint16_t)id;
-}
-
 static void repost(struct virtio_rxq *rxq, uint32_t number, uint32_t id,
 		   uint64_t buf, const struct virtio_rx_kind kind)
 {
-	post(&rxq->vq, rxq->bufs, number, id, buf, rxq->iova, rxq->post_bytes,
-	     kind);
+	struct virtio_vq *vq = &rxq->vq;
+	const uint32_t place = number & vq->mask;
+
+	rxq->bufs[id] = buf;
+	if (!kind.is_packed) {
+		vq->desc[id].addr = buf + rxq->iova;
+		vq->avail->ring[place] = (uint16_t)id;
+		return;
+	}
+	vq->packed[place].addr = buf + rxq->iova;
+	virtio_order_stores();
+	__atomic_store_n(
+		&vq->packed[place].word,
+		virtio_packed_word(
+			rxq->post_bytes, id,
+			virtio_avail_flags(vq, number + vq->n_entries) |
+				VIRTIO_DESC_WRITE),
+		__ATOMIC_RELEASE);
 }
 
 /* Of the buffer that is posted under an id. */
@@ -264,7 +253,8 @@ static void read_meta(const struct virtio_rxq *rxq,
 
 /*
  * Nearly all: the plain frames that n used buffers begin with, of one buffer
- * each, for as many fresh ones. How many, up to the first that is not plain.
+ * each, for as many fresh ones; in a run that ends where the ring does. How
+ * many, up to the first that is not plain.
  */
 static inline __attribute__((always_inline)) uint32_t
 take_plain(struct virtio_rxq *rxq, uint32_t number, uint32_t n,
@@ -272,39 +262,51 @@ take_plain(struct virtio_rxq *rxq, uint32_t number, uint32_t n,
 	   uint64_t *n_bytes, const struct virtio_rx_kind kind)
 {
 	/* Here by value: the stores below could be to any of them. */
-	const struct virtio_vq vq = rxq->vq;
+	const uint32_t mask = rxq->vq.mask, place = number & mask;
+	struct virtio_packed_desc *const packed = rxq->vq.packed + place;
+	struct virtio_desc *const desc = rxq->vq.desc;
+	const uint64_t *const ring = rxq->vq.used_ring + place;
+	uint16_t *const avail = rxq->vq.avail->ring + place;
 	uint64_t *const bufs = rxq->bufs;
 	const uint64_t iova = rxq->iova;
 	const uint32_t header_bytes = rxq->header_bytes;
-	const uint32_t post_bytes = rxq->post_bytes;
 	const uint32_t data_offset = rxq->post_offset + header_bytes;
+	const uint32_t least = VIRTIO_MIN_FRAME_BYTES;
+	const uint32_t span = rxq->post_bytes - header_bytes - least;
 	const uint8_t *const headers = rxq->memory + rxq->post_offset;
+	/* All of a descriptor's word but the id. */
+	const uint64_t word = virtio_packed_word(
+		rxq->post_bytes, 0,
+		virtio_avail_flags(&rxq->vq, number + rxq->vq.n_entries) |
+			VIRTIO_DESC_WRITE);
 	uint32_t i;
 
+	n = n < mask + 1 - place ? n : mask + 1 - place;
 	for (i = 0; i < n; i++) {
-		const uint32_t place = (number + i) & vq.mask;
-		const struct used used =
-			load_used(&vq, number + i, kind.is_packed);
-		const uint32_t len = used.n_bytes - header_bytes;
-		const uint32_t least = VIRTIO_MIN_FRAME_BYTES;
+		const uint64_t entry = __atomic_load_n(
+			kind.is_packed ? &packed[i].word : &ring[i],
+			__ATOMIC_RELAXED);
+		const uint32_t id = kind.is_packed ? virtio_packed_id(entry) :
+						     (uint32_t)entry;
+		const uint32_t len =
+			(uint32_t)(kind.is_packed ? entry : entry >> 32) -
+			header_bytes;
 		uint32_t flags = 0;
 		uint64_t buf;
 
-		if (kind.is_in_order ? used.id != place : used.id > vq.mask)
+		if (kind.is_in_order ? id != place + i : id > mask)
 			break;
-		if (len - least > post_bytes - header_bytes - least)
+		if (len - least > span)
 			break;
-		buf = bufs[used.id];
+		buf = bufs[id];
 		if (kind.has_headers) {
 			const struct virtio_header *header =
 				(const void *)(headers + buf);
-			const uint32_t ahead =
-				load_used(&vq, number + i + PREFETCH_AHEAD,
-					  kind.is_packed)
-					.id &
-				vq.mask;
+			const struct used later =
+				load_used(&rxq->vq, number + i + PREFETCH_AHEAD,
+					  kind.is_packed);
 
-			__builtin_prefetch(headers + bufs[ahead]);
+			__builtin_prefetch(headers + bufs[later.id & mask]);
 			if (kind.is_merged && header->n_buffers != 1)
 				break;
 			flags = flags_of(header);
@@ -315,8 +317,19 @@ take_plain(struct virtio_rxq *rxq, uint32_t number, uint32_t n,
 		frames[i].len = len;
 		frames[i].flags = flags;
 		*n_bytes += len;
-		post(&vq, bufs, number + i, used.id, fresh[i], iova, post_bytes,
-		     kind);
+		bufs[id] = fresh[i];
+		if (kind.is_packed) {
+			packed[i].addr = fresh[i] + iova;
+			virtio_order_stores();
+			__atomic_store_n(&packed[i].word,
+					 word | (uint64_t)id << 32,
+					 __ATOMIC_RELEASE);
+		} else {
+			desc[id].addr = fresh[i] + iova;
+			/* In order, each has its place for ever. */
+			if (!kind.is_in_order)
+				avail[i] = (uint16_t)id;
+		}
 	}
 	return i;
 }
@@ -457,6 +470,17 @@ static inline void publish(struct virtio_rxq *rxq, uint32_t n,
 		mr_counter_add(&rxq->base.stats.events[MR_RX_EVENT_WAKEUP], 1);
 }
 
+/* n_taken used buffers are the device's again; what came in them is counted. */
+static inline void deliver(struct virtio_rxq *rxq, uint32_t n_taken,
+			   uint32_t n_frames, uint64_t n_bytes,
+			   const struct virtio_rx_kind kind)
+{
+	mr_counter_add(&rxq->base.stats.bytes, n_bytes);
+	mr_counter_add(&rxq->base.stats.delivered, n_frames);
+	if (n_taken > 0)
+		publish(rxq, n_taken, kind);
+}
+
 /* Cold: not the plain state. False: there is nothing to receive. */
 __attribute__((noinline)) static bool wake_up(struct virtio_rxq *rxq)
 {
@@ -512,8 +536,9 @@ receive(struct mr_rxq *base, struct mr_cache *cache, struct mr_frame *frames,
 	struct mr_meta *meta, uint32_t n, const struct virtio_rx_kind kind)
 {
 	struct virtio_rxq *rxq = virtio_rxq_of(base);
-	uint64_t fresh[MR_BURST_MAX], n_bytes = 0;
-	struct burst burst;
+	uint64_t fresh[MR_BURST_MAX];
+	struct burst burst = { 0 };
+	uint64_t n_bytes = 0;
 	uint32_t n_fresh;
 
 	if ((rxq->is_armed || __atomic_load_n(&rxq->state, __ATOMIC_ACQUIRE)) &&
@@ -531,18 +556,19 @@ receive(struct mr_rxq *base, struct mr_cache *cache, struct mr_frame *frames,
 		mr_counter_add(&base->stats.events[MR_RX_EVENT_POOL_EMPTY], 1);
 	n = take_plain(rxq, rxq->vq.n_used, n_fresh, fresh, frames, meta,
 		       &n_bytes, kind);
-	burst = (struct burst){ n_fresh, n, n, n, n_bytes };
-	if (n < n_fresh)
+	if (n < n_fresh) {
+		burst = (struct burst){ n_fresh, n, n, n, n_bytes };
 		take_rest(rxq, cache, fresh, frames, meta, &burst, kind);
+		deliver(rxq, burst.n_taken, burst.n_frames, burst.n_bytes,
+			kind);
+		n = burst.n_entries;
+	} else {
+		deliver(rxq, n, n, n_bytes, kind);
+	}
 	if (!kind.has_headers)
-		for (uint32_t i = 0; meta != NULL && i < burst.n_entries; i++)
+		for (uint32_t i = 0; meta != NULL && i < n; i++)
 			meta[i].valid = 0;
-	mr_counter_add(&base->stats.bytes, burst.n_bytes);
-	mr_counter_add(&base->stats.delivered, burst.n_frames);
-	mr_counter_add(&base->stats.received, burst.n_frames);
-	if (burst.n_taken > 0)
-		publish(rxq, burst.n_taken, kind);
-	return burst.n_entries;
+	return n;
 }
 
 #endif

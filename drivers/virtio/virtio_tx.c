@@ -31,22 +31,6 @@ static void break_off(struct virtio_txq *txq)
 
 /* ---- what the device has used ---- */
 
-/* The n oldest frames, of one descriptor each: a run of bufs[], or two. */
-static inline void give_back(struct virtio_txq *txq, struct mr_cache *cache,
-			     uint32_t n)
-{
-	const uint32_t place = txq->tail & txq->vq.mask;
-	const uint32_t n_to_end = txq->vq.n_entries - place;
-	const uint32_t n_first = n < n_to_end ? n : n_to_end;
-
-	mr_frag_free_bulk(cache, txq->bufs + place, n_first);
-	if (n > n_first)
-		mr_frag_free_bulk(cache, txq->bufs, n - n_first);
-	txq->tail += n;
-	txq->n_frames -= n;
-	mr_counter_add(&txq->base.stats.completed, n);
-}
-
 /* A frame that was used; its descriptors, 0: there is no such frame out. */
 static uint32_t mark_used(struct virtio_txq *txq, uint32_t place)
 {
@@ -148,62 +132,74 @@ reap_odd(struct virtio_txq *txq, struct mr_cache *cache, const bool is_packed)
 }
 
 /*
- * How many used entries stand for the oldest frames, one after the other; more
- * than are out: that cannot be. UINT32_MAX: not in that order.
+ * How many of the n oldest frames, each of one descriptor, were used in order:
+ * a run of the ring, which ends where the ring does.
  */
-static inline uint32_t n_in_sequence(const struct virtio_txq *txq,
-				     const bool is_packed)
+static inline uint32_t n_in_order(const struct virtio_txq *txq, uint32_t n,
+				  const bool is_packed)
 {
 	const struct virtio_vq *vq = &txq->vq;
-	uint32_t n_done = 0, n, differences = 0;
+	const uint32_t mask = vq->mask, place = txq->tail & mask;
+	const uint32_t at = vq->n_used & mask;
+	const struct virtio_packed_desc *const packed = vq->packed + at;
+	const uint64_t *const used = vq->used_ring + at;
+	/* What a descriptor has in its upper half: flags and id. */
+	const uint32_t flags = virtio_used_flags(vq, vq->n_used) << 16;
+	const uint32_t flags_mask =
+		(VIRTIO_PACKED_USED | VIRTIO_PACKED_AVAIL) << 16 | UINT16_MAX;
+	uint32_t i;
 
-	if (!is_packed) {
-		n = virtio_split_n_ready(vq);
-		if (txq->is_in_order)
-			return n;
-		for (; n_done < n && n <= vq->n_entries; n_done++)
-			differences |= (uint32_t)virtio_split_used(
-					       vq, vq->n_used + n_done) ^
-				       ((txq->tail + n_done) & vq->mask);
-		return differences == 0 ? n : UINT32_MAX;
-	}
-	while (n_done < txq->n_frames) {
-		const uint32_t number = vq->n_used + n_done;
-		const uint64_t word = virtio_packed_load(vq, number);
-		const uint32_t id = virtio_packed_id(word);
+	n = n < mask + 1 - place ? n : mask + 1 - place;
+	if (!is_packed && txq->is_in_order)
+		return n;
+	n = n < mask + 1 - at ? n : mask + 1 - at;
+	for (i = 0; i < n; i++) {
+		const uint64_t entry =
+			is_packed ? __atomic_load_n(&packed[i].word,
+						    __ATOMIC_ACQUIRE) :
+				    __atomic_load_n(&used[i], __ATOMIC_RELAXED);
 
-		if (!virtio_packed_is_used(vq, number, word))
+		if (is_packed ? ((uint32_t)(entry >> 32) & flags_mask) !=
+					(flags | (place + i)) :
+				(uint32_t)entry != place + i)
 			break;
-		n = (id - (txq->tail + n_done)) & vq->mask;
-		if (id > vq->mask || (n != 0 && !txq->is_in_order))
-			return UINT32_MAX;
-		n_done += n + 1;
 	}
-	return n_done;
+	return i;
+}
+
+/* The n oldest frames, of one descriptor each: they lie in a run of bufs[]. */
+static inline void give_back(struct virtio_txq *txq, struct mr_cache *cache,
+			     uint32_t n)
+{
+	mr_frag_free_bulk(cache, txq->bufs + (txq->tail & txq->vq.mask), n);
+	txq->vq.n_used = (uint16_t)(txq->vq.n_used + n);
+	txq->tail += n;
+	txq->n_frames -= n;
+	mr_counter_add(&txq->base.stats.completed, n);
 }
 
 /* Buffers of used frames to the caller's cache. */
 static inline void reap(struct virtio_txq *txq, struct mr_cache *cache,
 			const bool is_packed)
 {
+	const struct virtio_vq *vq = &txq->vq;
+	uint32_t n_left = is_packed ? txq->n_frames : virtio_split_n_ready(vq);
 	uint32_t n;
 
-	if (txq->n_odd > 0) {
+	if (txq->n_odd == 0 && n_left <= txq->n_frames)
+		do { /* once, or twice where the ring ends */
+			n = n_in_order(txq, n_left, is_packed);
+			if (n == 0)
+				break;
+			give_back(txq, cache, n);
+			n_left -= n;
+		} while ((txq->tail & vq->mask) == 0);
+	/* Used in another way, or nonsense. */
+	if (n_left > 0 &&
+	    (!is_packed ||
+	     virtio_packed_is_used(vq, vq->n_used,
+				   virtio_packed_load(vq, vq->n_used))))
 		reap_odd(txq, cache, is_packed);
-		return;
-	}
-	n = n_in_sequence(txq, is_packed);
-	if (n > txq->n_frames) {
-		if (n == UINT32_MAX)
-			reap_odd(txq, cache, is_packed);
-		else
-			break_off(txq);
-		return;
-	}
-	if (n == 0)
-		return;
-	txq->vq.n_used = (uint16_t)(txq->vq.n_used + n);
-	give_back(txq, cache, n);
 }
 
 /* ---- what it is to send ---- */
@@ -251,8 +247,9 @@ static inline uint32_t n_plain(const struct virtio_txq *txq,
 			       const uint32_t header_bytes)
 {
 	const struct mr_cache_head *head = (const struct mr_cache_head *)cache;
+	const uint64_t n_pages = head->fast_pages;
 	const uint32_t page_shift = head->page_shift;
-	const uint32_t page_mask = (1u << page_shift) - 1;
+	const uint64_t page_mask = (UINT64_C(1) << page_shift) - 1;
 	const uint32_t least = VIRTIO_MIN_FRAME_BYTES;
 	const uint32_t span =
 		__atomic_load_n(&txq->max_plain_bytes, __ATOMIC_RELAXED) -
@@ -261,19 +258,19 @@ static inline uint32_t n_plain(const struct virtio_txq *txq,
 
 	for (i = 0; i < n; i++) {
 		const struct mr_frame *frame = &frames[i];
+		const uint32_t len = frame->len;
 		const uint64_t offset = frame->addr - head->addr;
 		const uint64_t page = offset >> page_shift;
 		/* Of the header in the page; less than 0 is a lot. */
-		const uint32_t begin =
-			((uint32_t)offset & page_mask) - header_bytes;
+		const uint64_t begin = (offset & page_mask) - header_bytes;
 
 		if (frame->flags & (MR_FRAME_MORE | MR_FRAME_CSUM_PARTIAL) ||
-		    frame->len - least > span)
+		    len - least > span)
 			break;
-		if (page < head->fast_pages &&
+		if (page < n_pages &&
 		    __atomic_load_n(&head->owners[page], __ATOMIC_ACQUIRE) ==
 			    0 &&
-		    begin + (uint64_t)frame->len <= page_mask)
+		    begin <= page_mask + 1 - header_bytes - len)
 			continue;
 		if (!mri_virtio_has_room(txq, cache, frame))
 			break;
@@ -414,16 +411,17 @@ send_rest(struct virtio_txq *txq, struct mr_cache *cache,
 	return i;
 }
 
-static inline void submit(struct virtio_txq *txq, const struct burst *burst,
+static inline void submit(struct virtio_txq *txq, uint32_t n_posted,
+			  uint32_t n_frames, uint64_t n_bytes,
 			  const bool is_packed)
 {
 	struct mr_tx_stats *stats = &txq->base.stats;
 
-	mr_counter_add(&stats->accepted, burst->n_frames);
-	mr_counter_add(&stats->bytes, burst->n_bytes);
-	if (burst->n_posted > 0 &&
-	    (is_packed ? virtio_packed_publish(&txq->vq, burst->n_posted) :
-			 virtio_split_publish(&txq->vq, burst->n_posted)))
+	mr_counter_add(&stats->accepted, n_frames);
+	mr_counter_add(&stats->bytes, n_bytes);
+	if (n_posted > 0 &&
+	    (is_packed ? virtio_packed_publish(&txq->vq, n_posted) :
+			 virtio_split_publish(&txq->vq, n_posted)))
 		mr_counter_add(&stats->events[MR_TX_EVENT_WAKEUP], 1);
 }
 
@@ -442,9 +440,8 @@ transmit(struct mr_txq *base, struct mr_cache *cache,
 	 const struct virtio_tx_kind kind)
 {
 	struct virtio_txq *txq = virtio_txq_of(base);
-	struct burst burst;
 	uint64_t n_bytes = 0;
-	uint32_t n_sent = 0;
+	uint32_t n_sent;
 
 	n = mr_frame_n_whole(frames, n);
 	if (txq->is_armed || __atomic_load_n(&txq->state, __ATOMIC_ACQUIRE)) {
@@ -460,11 +457,16 @@ transmit(struct mr_txq *base, struct mr_cache *cache,
 	if (n == 0)
 		return 0;
 	n_sent = send_plain(txq, cache, frames, n, 0, &n_bytes, kind);
-	burst = (struct burst){ n_sent, n_sent, n_bytes };
-	if (n_sent < n)
+	if (n_sent < n) {
+		struct burst burst = { n_sent, n_sent, n_bytes };
+
 		n_sent = send_rest(txq, cache, frames, meta, n, &burst, kind);
-	submit(txq, &burst, kind.is_packed);
-	return n_sent;
+		submit(txq, burst.n_posted, burst.n_frames, burst.n_bytes,
+		       kind.is_packed);
+		return n_sent;
+	}
+	submit(txq, n, n, n_bytes, kind.is_packed);
+	return n;
 }
 
 /* The instances. */

@@ -78,7 +78,7 @@ struct mr_frame fake_frame(struct fake *fake, uint32_t offset, uint32_t n_bytes,
 			   uint8_t seed);
 struct mr_tx_stats fake_tx_stats(const struct fake *fake);
 struct mr_rx_stats fake_rx_stats(const struct fake *fake);
-/* accepted = completed + pending + drops; received = delivered + drops. */
+/* accepted = completed + pending + drops. */
 void fake_check_laws(const struct fake *fake);
 
 #endif
