@@ -213,7 +213,7 @@ static int negotiate(struct virtio_port *port, struct mr_reason *reason)
 	return 0;
 }
 
-/* Interrupts are nice to have: without them a port is polled. */
+/* A device that has no interrupts is polled. */
 static int set_irqs(struct virtio_port *port, struct mr_reason *reason)
 {
 	const uint32_t n = 1 + 2 * port->options.n_queues;
@@ -223,7 +223,9 @@ static int set_irqs(struct virtio_port *port, struct mr_reason *reason)
 	if (port->irq_fds == NULL)
 		return mr_fail(reason, -ENOMEM, "%s: no memory for interrupts",
 			       port->base.info.name);
-	n_got = mr_pci_set_irqs(port->pci, n, port->irq_fds, NULL);
+	n_got = mr_pci_set_irqs(port->pci, n, port->irq_fds, reason);
+	if (n_got < 0 && n_got != -ENOTSUP)
+		return n_got;
 	port->n_irqs = n_got > 0 ? (uint32_t)n_got : 0;
 	return 0;
 }

@@ -70,16 +70,19 @@ static void store_used(const struct virtio_vq *vq, uint32_t number,
 				 __ATOMIC_RELAXED);
 }
 
-/* Cold: the batch that begins at this number, of at most a lap. */
+/*
+ * Cold: the batch that begins at this number, of at most a lap. An id that no
+ * buffer has stays where it is: whoever takes that entry breaks off.
+ */
 __attribute__((noinline)) static void
 write_out_batch(struct virtio_rxq *rxq, uint32_t number, bool is_packed)
 {
 	const struct virtio_vq *vq = &rxq->vq;
-	struct used last = load_used(vq, number, is_packed);
-	uint32_t n;
+	const struct used last = load_used(vq, number, is_packed);
+	const uint32_t n = (last.id - number) & vq->mask;
 
-	last.id &= vq->mask;
-	n = (last.id - number) & vq->mask;
+	if (last.id > vq->mask)
+		return;
 	for (uint32_t i = 0; i < n; i++)
 		store_used(vq, number + i,
 			   (struct used){ (number + i) & vq->mask,
