@@ -382,8 +382,7 @@ static int virtio_set_mtu(struct mr_port *base, uint32_t mtu_bytes,
 			       "open it with sg=on",
 			       base->info.name, mtu_bytes,
 			       buffer_bytes(base) - VIRTIO_LINK_BYTES);
-	for (uint32_t i = 0; i < port->options.n_queues; i++)
-		mri_virtio_set_max_bytes(&port->txqs[i], mtu_bytes);
+	mri_virtio_queues_set_mtu(port, mtu_bytes);
 	return 0;
 }
 

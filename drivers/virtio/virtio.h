@@ -53,8 +53,9 @@ struct virtio_rxq {
 	uint32_t post_bytes;  /* of a buffer, for the device: header, data */
 	uint32_t post_offset; /* in the buffer */
 	uint32_t header_bytes;
-	uint32_t n_skip; /* buffers of a frame too long, still to come */
-	uint32_t state;  /* atomic, enum virtio_state */
+	uint32_t n_skip;      /* buffers of a frame too long, still to come */
+	uint32_t state;       /* atomic, enum virtio_state */
+	uint32_t has_batches; /* atomic, 0 or 1: a buffer may be filled up */
 	bool is_armed;
 	bool has_hash;
 	const uint8_t *memory; /* the region */
@@ -253,8 +254,8 @@ int mri_virtio_pci_start_queue(const struct virtio_port *port,
 int mri_virtio_pci_reset_queue(const struct virtio_port *port, uint32_t number);
 
 /* virtio_queue.c */
-/* The longest frame that a queue sends; from the MTU. */
-void mri_virtio_set_max_bytes(struct virtio_txq *txq, uint32_t mtu_bytes);
+/* What the queues hold for possible, and send, with this MTU. */
+void mri_virtio_queues_set_mtu(struct virtio_port *port, uint32_t mtu_bytes);
 /* A virtqueue of n_entries and its memory; vq->dma.memory NULL: it has none. */
 int mri_virtio_vq_alloc(struct virtio_port *port, struct virtio_vq *vq,
 			uint32_t number, uint32_t n_entries,

@@ -190,14 +190,24 @@ static int alloc_rxq(struct virtio_port *port, uint32_t i,
 	return 0;
 }
 
-void mri_virtio_set_max_bytes(struct virtio_txq *txq, uint32_t mtu_bytes)
+void mri_virtio_queues_set_mtu(struct virtio_port *port, uint32_t mtu_bytes)
 {
 	const uint32_t max = mtu_bytes + VIRTIO_LINK_BYTES;
-	const uint32_t room = txq->port->base.page_bytes - txq->header_bytes;
 
-	__atomic_store_n(&txq->max_bytes, max, __ATOMIC_RELAXED);
-	__atomic_store_n(&txq->max_plain_bytes, max < room ? max : room,
-			 __ATOMIC_RELAXED);
+	for (uint32_t i = 0; i < port->options.n_queues; i++) {
+		struct virtio_rxq *rxq = &port->rxqs[i];
+		struct virtio_txq *txq = &port->txqs[i];
+		const uint32_t room = port->base.page_bytes - txq->header_bytes;
+
+		__atomic_store_n(&rxq->has_batches,
+				 port->base.info.has_sg ||
+					 rxq->post_bytes - rxq->header_bytes <=
+						 max,
+				 __ATOMIC_RELAXED);
+		__atomic_store_n(&txq->max_bytes, max, __ATOMIC_RELAXED);
+		__atomic_store_n(&txq->max_plain_bytes, max < room ? max : room,
+				 __ATOMIC_RELAXED);
+	}
 }
 
 static int alloc_txq(struct virtio_port *port, uint32_t i,
@@ -227,7 +237,6 @@ static int alloc_txq(struct virtio_port *port, uint32_t i,
 	txq->memory = base->base;
 	txq->iova = mr_pci_region_iova(port->pci);
 	txq->header_bytes = port->header_bytes;
-	mri_virtio_set_max_bytes(txq, base->info.mtu_bytes);
 	txq->is_in_order = virtio_has(port, VIRTIO_F_IN_ORDER);
 	txq->n_lazy = n / 2 < LAZY_DESCS ? n / 2 : LAZY_DESCS;
 	txq->base.burst = mri_virtio_tx_burst_of((struct virtio_tx_kind){
@@ -263,6 +272,7 @@ int mri_virtio_queues_alloc(struct virtio_port *port, struct mr_reason *reason)
 			err = alloc_txq(port, i, reason);
 	}
 	base->info.n_rxqs = base->info.n_txqs = n;
+	mri_virtio_queues_set_mtu(port, base->info.mtu_bytes);
 	return err;
 }
 
@@ -297,9 +307,11 @@ void mri_virtio_queues_fill(struct virtio_port *port)
 void mri_virtio_queues_free(struct virtio_port *port)
 {
 	const struct mr_ctx *ctx = port->base.ctx;
+	const uint32_t n = port->rxqs != NULL && port->txqs != NULL ?
+				   port->options.n_queues :
+				   0;
 
-	for (uint32_t i = 0; port->tables != NULL && i < port->options.n_queues;
-	     i++) {
+	for (uint32_t i = 0; i < n; i++) {
 		struct virtio_rxq *rxq = &port->rxqs[i];
 		struct virtio_txq *txq = &port->txqs[i];
 

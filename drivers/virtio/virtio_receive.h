@@ -20,8 +20,9 @@
  * how many. They stay in the ring until the last one has come.
  *
  * With IN_ORDER a device may mark only the first place of a batch as used, with
- * the id of the last; the others were filled to the end. Such a batch is
- * written out in full, into the ring itself, and then read like any other.
+ * the id of the last; the others were filled to the end. Where frames can be as
+ * long as that, such a batch is written out in full, into the ring itself, and
+ * then read like any other.
  *
  * Source: virtio 1.2, 2.7.8, 2.7.9, 2.8.7, 2.8.9; 5.1.6.4 "Processing of
  * Incoming Packets".
@@ -71,8 +72,9 @@ static void store_used(const struct virtio_vq *vq, uint32_t number,
 }
 
 /*
- * Cold: the batch that begins at this number, of at most a lap. An id that no
- * buffer has stays where it is: whoever takes that entry breaks off.
+ * Cold: the batch that begins at this number, of at most a lap. All but its
+ * last buffer are full, so where no frame is as long as that, there are none.
+ * What is no batch stays as it is: whoever takes that entry breaks off.
  */
 __attribute__((noinline)) static void
 write_out_batch(struct virtio_rxq *rxq, uint32_t number, bool is_packed)
@@ -81,7 +83,8 @@ write_out_batch(struct virtio_rxq *rxq, uint32_t number, bool is_packed)
 	const struct used last = load_used(vq, number, is_packed);
 	const uint32_t n = (last.id - number) & vq->mask;
 
-	if (last.id > vq->mask)
+	if (last.id > vq->mask ||
+	    !__atomic_load_n(&rxq->has_batches, __ATOMIC_RELAXED))
 		return;
 	for (uint32_t i = 0; i < n; i++)
 		store_used(vq, number + i,
@@ -413,7 +416,8 @@ take_odd(struct virtio_rxq *rxq, uint32_t number, uint32_t n, uint64_t *fresh,
 	struct taken taken = { .n_buffers = 1, .n_entries = 1 };
 	uint64_t n_bytes = 0;
 
-	if (used.id > rxq->vq.mask) {
+	if (used.id > rxq->vq.mask ||
+	    (kind.is_in_order && used.id != (number & rxq->vq.mask))) {
 		break_off(rxq);
 		return (struct taken){ 0 };
 	}

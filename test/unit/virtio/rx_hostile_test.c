@@ -115,6 +115,31 @@ static void an_index_that_jumps_breaks_the_queue(void **state)
 	fake_close(&fake);
 }
 
+/* An id ahead says that buffers are full: no frame is that long. */
+static void a_batch_that_cannot_be_breaks_the_queue(void **state)
+{
+	struct mr_frame frames[8];
+	struct fake fake;
+
+	open_with(&fake, state, 0);
+	for (uint32_t i = 0; i < 4; i++)
+		fake_receive(&fake, 60, (uint8_t)i, NULL);
+	fake_use_batch(&fake, RX, 3, 72, 4, 4);
+	assert_int_equal(receive(&fake, frames, 8), 0);
+	assert_int_equal(fake.rxq->state, VIRTIO_BROKEN);
+	fake_close(&fake);
+
+	/* With this MTU one is. */
+	open_with(&fake, state, 0);
+	mri_virtio_queues_set_mtu(fake.port, MAX_DATA - VIRTIO_LINK_BYTES);
+	for (uint32_t i = 0; i < 4; i++)
+		fake_receive(&fake, i < 3 ? MAX_DATA : 60, (uint8_t)i, NULL);
+	fake_use_batch(&fake, RX, 3, 72, 4, 4);
+	assert_int_equal(receive(&fake, frames, 8), 4);
+	mr_frame_free_bulk(fake.cache, frames, 4);
+	fake_close(&fake);
+}
+
 static void counts_that_make_no_sense_are_dropped(void **state)
 {
 	static const uint32_t counts[] = { 0, FAKE_RING + 1, 0xffff };
@@ -222,6 +247,8 @@ int main(void)
 		{ "lengths are checked", 0, 0, lengths_are_checked },
 		{ "an id that is none breaks the queue", 0, 0,
 		  an_id_that_is_none_breaks_the_queue },
+		{ "a batch that cannot be breaks the queue", F_IN_ORDER, 0,
+		  a_batch_that_cannot_be_breaks_the_queue },
 		{ "ids at random lose no page", 0, 0,
 		  ids_at_random_lose_no_page },
 		{ "an index that jumps breaks the queue", 0, F_PACKED,

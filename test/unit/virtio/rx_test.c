@@ -83,7 +83,7 @@ static void one_entry_stands_for_a_batch(void **state)
 	struct mr_frame frames[32];
 	struct fake fake;
 
-	open_with(&fake, state, 0);
+	open_with(&fake, state, virtio_bit(VIRTIO_F_MRG_RXBUF));
 	for (uint32_t round = 0; round < 40; round++) {
 		const uint32_t n = 1 + round % 20;
 		uint32_t id = 0, n_rx;
@@ -107,19 +107,19 @@ static void one_entry_stands_for_a_batch(void **state)
 
 static void a_batch_larger_than_the_burst_waits(void **state)
 {
-	struct mr_frame frames[16];
+	struct mr_frame frames[18];
 	uint32_t id = 0;
 	struct fake fake;
 
-	open_with(&fake, state, 0);
-	for (uint32_t i = 0; i < 24; i++)
+	open_with(&fake, state, virtio_bit(VIRTIO_F_MRG_RXBUF));
+	for (uint32_t i = 0; i < 30; i++)
 		id = fake_receive(&fake, MAX_DATA, (uint8_t)i, NULL).id;
-	fake_use_batch(&fake, RX, id, MAX_DATA + 12, 24, 24);
-	assert_int_equal(receive(&fake, frames, 16), 16);
-	mr_frame_free_bulk(fake.cache, frames, 16);
-	assert_int_equal(receive(&fake, frames, 16), 8);
-	assert_bytes(&fake, &frames[7], 23);
-	mr_frame_free_bulk(fake.cache, frames, 8);
+	fake_use_batch(&fake, RX, id, MAX_DATA + 12, 30, 30);
+	assert_int_equal(receive(&fake, frames, 18), 18);
+	mr_frame_free_bulk(fake.cache, frames, 18);
+	assert_int_equal(receive(&fake, frames, 18), 12);
+	assert_bytes(&fake, &frames[11], 29);
+	mr_frame_free_bulk(fake.cache, frames, 12);
 	fake_close(&fake);
 }
 
