@@ -71,14 +71,11 @@ static void put(struct virtio_ctrl *ctrl, uint32_t number, uint32_t at,
 	const uint64_t iova = ctrl->memory.iova + at;
 
 	if (vq->is_packed) {
-		vq->packed[place].addr = iova;
-		virtio_order_stores();
-		__atomic_store_n(
-			&vq->packed[place].word,
+		virtio_packed_store(
+			&vq->packed[place], iova,
 			virtio_packed_word(
 				n_bytes, ctrl->n_put & vq->mask,
-				flags | virtio_avail_flags(vq, number)),
-			__ATOMIC_RELEASE);
+				flags | virtio_avail_flags(vq, number)));
 		return;
 	}
 	vq->desc[place] =

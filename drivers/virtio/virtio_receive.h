@@ -40,20 +40,24 @@ struct used {
 	uint32_t n_bytes; /* that it wrote, header included */
 };
 
+static inline struct used used_of(uint64_t entry, const bool is_packed)
+{
+	if (is_packed)
+		return (struct used){ virtio_packed_id(entry),
+				      (uint32_t)entry };
+	return (struct used){ (uint32_t)entry, (uint32_t)(entry >> 32) };
+}
+
 /* The used entry of this number; in a packed ring, if it is used. */
 static inline struct used load_used(const struct virtio_vq *vq, uint32_t number,
 				    const bool is_packed)
 {
-	uint64_t entry;
+	const uint32_t place = number & vq->mask;
 
-	if (is_packed) {
-		entry = __atomic_load_n(&vq->packed[number & vq->mask].word,
-					__ATOMIC_RELAXED);
-		return (struct used){ virtio_packed_id(entry),
-				      (uint32_t)entry };
-	}
-	entry = virtio_split_used(vq, number);
-	return (struct used){ (uint32_t)entry, (uint32_t)(entry >> 32) };
+	return used_of(__atomic_load_n(is_packed ? &vq->packed[place].word :
+						   &vq->used_ring[place],
+				       __ATOMIC_RELAXED),
+		       is_packed);
 }
 
 static void store_used(const struct virtio_vq *vq, uint32_t number,
@@ -202,15 +206,12 @@ static void repost(struct virtio_rxq *rxq, uint32_t number, uint32_t id,
 		vq->avail->ring[place] = (uint16_t)id;
 		return;
 	}
-	vq->packed[place].addr = buf + rxq->iova;
-	virtio_order_stores();
-	__atomic_store_n(
-		&vq->packed[place].word,
+	virtio_packed_store(
+		&vq->packed[place], buf + rxq->iova,
 		virtio_packed_word(
 			rxq->post_bytes, id,
 			virtio_avail_flags(vq, number + vq->n_entries) |
-				VIRTIO_DESC_WRITE),
-		__ATOMIC_RELEASE);
+				VIRTIO_DESC_WRITE));
 }
 
 /* Of the buffer that is posted under an id. */
@@ -258,6 +259,29 @@ static void read_meta(const struct virtio_rxq *rxq,
 }
 
 /*
+ * The header of a used buffer, of this number: what it says of a frame of len
+ * bytes. False: the frame has several buffers, or none.
+ */
+static inline bool read_header(const struct virtio_rxq *rxq, uint64_t buf,
+			       uint32_t number, uint32_t len,
+			       uint32_t *ret_flags, struct mr_meta *meta,
+			       const struct virtio_rx_kind kind)
+{
+	const uint8_t *headers = rxq->memory + rxq->post_offset;
+	const struct virtio_header *header = (const void *)(headers + buf);
+	const struct used later =
+		load_used(&rxq->vq, number + PREFETCH_AHEAD, kind.is_packed);
+
+	__builtin_prefetch(headers + rxq->bufs[later.id & rxq->vq.mask]);
+	if (kind.is_merged && header->n_buffers != 1)
+		return false;
+	*ret_flags = flags_of(header);
+	if (meta != NULL)
+		read_meta(rxq, header, len, meta);
+	return true;
+}
+
+/*
  * Nearly all: the plain frames that n used buffers begin with, of one buffer
  * each, for as many fresh ones; in a run that ends where the ring does. How
  * many, up to the first that is not plain.
@@ -279,7 +303,6 @@ take_plain(struct virtio_rxq *rxq, uint32_t number, uint32_t n,
 	const uint32_t data_offset = rxq->post_offset + header_bytes;
 	const uint32_t least = VIRTIO_MIN_FRAME_BYTES;
 	const uint32_t span = rxq->post_bytes - header_bytes - least;
-	const uint8_t *const headers = rxq->memory + rxq->post_offset;
 	/* All of a descriptor's word but the id. */
 	const uint64_t word = virtio_packed_word(
 		rxq->post_bytes, 0,
@@ -289,47 +312,31 @@ take_plain(struct virtio_rxq *rxq, uint32_t number, uint32_t n,
 
 	n = n < mask + 1 - place ? n : mask + 1 - place;
 	for (i = 0; i < n; i++) {
-		const uint64_t entry = __atomic_load_n(
-			kind.is_packed ? &packed[i].word : &ring[i],
-			__ATOMIC_RELAXED);
-		const uint32_t id = kind.is_packed ? virtio_packed_id(entry) :
-						     (uint32_t)entry;
-		const uint32_t len =
-			(uint32_t)(kind.is_packed ? entry : entry >> 32) -
-			header_bytes;
+		const struct used used = used_of(
+			__atomic_load_n(kind.is_packed ? &packed[i].word :
+							 &ring[i],
+					__ATOMIC_RELAXED),
+			kind.is_packed);
+		const uint32_t id = used.id, len = used.n_bytes - header_bytes;
 		uint32_t flags = 0;
 		uint64_t buf;
 
-		if (kind.is_in_order ? id != place + i : id > mask)
-			break;
-		if (len - least > span)
+		if ((kind.is_in_order ? id != place + i : id > mask) ||
+		    len - least > span)
 			break;
 		buf = bufs[id];
-		if (kind.has_headers) {
-			const struct virtio_header *header =
-				(const void *)(headers + buf);
-			const struct used later =
-				load_used(&rxq->vq, number + i + PREFETCH_AHEAD,
-					  kind.is_packed);
-
-			__builtin_prefetch(headers + bufs[later.id & mask]);
-			if (kind.is_merged && header->n_buffers != 1)
-				break;
-			flags = flags_of(header);
-			if (meta != NULL)
-				read_meta(rxq, header, len, &meta[i]);
-		}
+		if (kind.has_headers &&
+		    !read_header(rxq, buf, number + i, len, &flags,
+				 meta != NULL ? &meta[i] : NULL, kind))
+			break;
 		frames[i].addr = buf + data_offset;
 		frames[i].len = len;
 		frames[i].flags = flags;
 		*n_bytes += len;
 		bufs[id] = fresh[i];
 		if (kind.is_packed) {
-			packed[i].addr = fresh[i] + iova;
-			virtio_order_stores();
-			__atomic_store_n(&packed[i].word,
-					 word | (uint64_t)id << 32,
-					 __ATOMIC_RELEASE);
+			virtio_packed_store(&packed[i], fresh[i] + iova,
+					    word | (uint64_t)id << 32);
 		} else {
 			desc[id].addr = fresh[i] + iova;
 			/* In order, each has its place for ever. */

@@ -173,6 +173,15 @@ static inline uint64_t virtio_packed_word(uint32_t n_bytes, uint32_t id,
 	return n_bytes | (uint64_t)id << 32 | (uint64_t)flags << 48;
 }
 
+/* Make a descriptor available; of a chain, the first one last. */
+static inline void virtio_packed_store(struct virtio_packed_desc *desc,
+				       uint64_t iova, uint64_t word)
+{
+	desc->addr = iova;
+	virtio_order_stores();
+	__atomic_store_n(&desc->word, word, __ATOMIC_RELEASE);
+}
+
 static inline uint32_t virtio_packed_id(uint64_t word)
 {
 	return (uint16_t)(word >> 32);

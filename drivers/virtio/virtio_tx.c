@@ -220,13 +220,11 @@ static void write_desc(struct virtio_txq *txq, uint32_t head, uint64_t iova,
 	const uint32_t place = head & vq->mask;
 
 	if (is_packed) {
-		vq->packed[place].addr = iova;
-		virtio_order_stores();
-		__atomic_store_n(&vq->packed[place].word,
-				 virtio_packed_word(
-					 n_bytes, id,
-					 flags | virtio_avail_flags(vq, head)),
-				 __ATOMIC_RELEASE);
+		virtio_packed_store(
+			&vq->packed[place], iova,
+			virtio_packed_word(
+				n_bytes, id,
+				flags | virtio_avail_flags(vq, head)));
 		return;
 	}
 	vq->desc[place].addr = iova;
@@ -317,11 +315,8 @@ send_plain(struct virtio_txq *txq, const struct mr_cache *cache,
 		bufs[i] = addr;
 		*n_bytes += len;
 		if (kind.is_packed) {
-			packed[i].addr = iova + addr;
-			virtio_order_stores();
-			__atomic_store_n(&packed[i].word,
-					 word + len + ((uint64_t)i << 32),
-					 __ATOMIC_RELEASE);
+			virtio_packed_store(&packed[i], iova + addr,
+					    word + len + ((uint64_t)i << 32));
 		} else {
 			desc[i].addr = iova + addr;
 			desc[i].len = len + kind.header_bytes;
