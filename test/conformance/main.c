@@ -11,9 +11,10 @@
 
 #include "suite.h"
 
-static const struct rig *const rigs[] = { &rig_null, &rig_pair,  &rig_pcap,
-					  &rig_xdp,  &rig_nic,   &rig_vfio,
-					  &rig_igb,  &rig_e1000e };
+static const struct rig *const rigs[] = {
+	&rig_null, &rig_pair, &rig_pcap,   &rig_xdp,    &rig_nic,
+	&rig_vfio, &rig_igb,  &rig_e1000e, &rig_virtio, &rig_virtio_plain
+};
 static const struct part *const parts[] = { &part_rx,    &part_tx,
 					    &part_owner, &part_life,
 					    &part_wait,  &part_control };
@@ -42,8 +43,8 @@ int main(int argc, char **argv)
 	if (rig == NULL) {
 		fprintf(stderr,
 			"usage: %s RIG[,OPTION...] [PATTERN]\n"
-			"RIG: null, pair, pcap, xdp, nic, vfio, igb, "
-			"e1000e\n",
+			"RIG: null, pair, pcap, xdp, nic, vfio, igb, e1000e, "
+			"virtio, virtio-plain\n",
 			argv[0]);
 		return 2;
 	}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * virtio: the model of test/model/virtio.h, which looks at each step that the
+ * driver takes. virtio is a device that offers all it has; virtio-plain has no
+ * mergeable buffers, control queue, EVENT_IDX, NOTIFICATION_DATA or offloads.
+ * Which kind of ring is used is a matter of options: packed=on|off,
+ * in-order=on|off.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "model/virtio.h"
+#include "rig_model.h"
+
+static const char *probe(void)
+{
+	return NULL;
+}
+
+static uint64_t features_of(const struct rig *rig)
+{
+	const uint64_t all = vnet_all_features();
+
+	if (strcmp(rig->name, "virtio") == 0)
+		return all;
+	return all &
+	       (VNET_BIT(VNET_VERSION_1) | VNET_BIT(VNET_ACCESS_PLATFORM) |
+		VNET_BIT(VNET_RING_PACKED) | VNET_BIT(VNET_IN_ORDER) |
+		VNET_BIT(VNET_MAC) | VNET_BIT(VNET_STATUS));
+}
+
+static void destroy(struct model *model)
+{
+	vnet_destroy(vnet_of(model));
+}
+
+static void setup(struct bed *bed)
+{
+	const struct vnet_config config = {
+		.features = features_of(bed->rig),
+		.n_pairs = bed->wish.n_queues,
+		.mtu_bytes = bed->wish.is_sg ? 9000 : 1500,
+		.queue_size = 1024,
+	};
+	const uint32_t n =
+		bed->wish.ring_entries != 0 ? bed->wish.ring_entries : 256;
+
+	rig_model_add(bed, vnet_model(vnet_create(&config)), destroy);
+	snprintf(bed->spec, sizeof(bed->spec),
+		 "vfio:model,queues=%u,rx-ring=%u,tx-ring=%u%s",
+		 bed->wish.n_queues != 0 ? bed->wish.n_queues : 1, n, n,
+		 bed->wish.is_sg ? ",mtu=9000" : "");
+}
+
+static const struct bad_spec bad_specs[] = {
+	{ "vfio:", -ENODEV, "no PCI address" },
+	{ "vfio:nothing", -ENODEV, "nothing" },
+	{ "vfio:model,queues=0", -EINVAL, "queues" },
+	{ "vfio:model,queues=65", -EINVAL, "64" },
+	{ "vfio:model,queues=9,rx-ring=32,tx-ring=32", -EINVAL, "queues" },
+	{ "vfio:model,rx-ring=33", -EINVAL, "power of two" },
+	{ "vfio:model,tx-ring=2048", -EINVAL, "1024" },
+	{ "vfio:model,packed=maybe", -EINVAL, "maybe" },
+	{ "vfio:model,mtu=67", -EINVAL, "mtu" },
+	{ NULL, 0, NULL },
+};
+
+const struct rig rig_virtio = {
+	.driver = "vfio",
+	.name = "virtio",
+	.traits = RIG_IN | RIG_OUT | RIG_LIVE | RIG_SG | RIG_CHECKS |
+		  RIG_STALLS | RIG_REGISTERS | RIG_EXCLUSIVE | RIG_QUEUES,
+	.max_frame_bytes = 1514,
+	.max_sg_frame_bytes = 9014,
+	.n_sleeps = 20000,
+	.n_reopens = 50,
+	.bad_specs = bad_specs,
+	.probe = probe,
+	.setup = setup,
+	.teardown = rig_model_teardown,
+	.inject = rig_model_inject,
+	.collect = rig_model_collect,
+};
+
+const struct rig rig_virtio_plain = {
+	.driver = "vfio",
+	.name = "virtio-plain",
+	.traits = RIG_IN | RIG_OUT | RIG_LIVE | RIG_CHECKS | RIG_STALLS |
+		  RIG_REGISTERS | RIG_EXCLUSIVE,
+	.max_frame_bytes = 1514,
+	.max_sg_frame_bytes = 1514,
+	.n_sleeps = 20000,
+	.n_reopens = 50,
+	.bad_specs = bad_specs,
+	.probe = probe,
+	.setup = setup,
+	.teardown = rig_model_teardown,
+	.inject = rig_model_inject,
+	.collect = rig_model_collect,
+};
