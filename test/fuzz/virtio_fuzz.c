@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A virtio device that does what the input says, whatever the specification
+ * does: no page is lost, none is handed out twice, the counters add up, and
+ * every call returns.
+ *
+ * The first byte chooses the port's options, the second what the device is,
+ * then there are three bytes for each step.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include <millrace/driver.h>
+#include <millrace/millrace.h>
+#include <millrace/pci.h>
+
+#include "fuzz.h"
+#include "model/virtio.h"
+
+#define SEED(text)                                                             \
+	{                                                                      \
+		text, sizeof(text) - 1                                         \
+	}
+
+const struct fuzz_seed fuzz_seeds[] = {
+	/* Frames in, frames out, and again. */
+	SEED("\0\0\0\5\0\1\3\0\2\5\0\3\0\0\0\5\0\1\3\0\2\5\0\3\0\0"),
+	SEED("\3\0\0\x20\3\1\3\0\2\5\0\3\0\0\0\5\0\1\3\0\2\5\0\3\0\0"),
+	SEED("\5\3\5\1\1\0\5\0\1\3\0\2\5\0\3\0\0\0\5\0\1\3\0\2\5\0\3\0\0"),
+	SEED("\1\1\0\5\0\6\1\2\0\7\2\1\3\0\2\5\0\3\0\0\4\0\0"),
+	SEED("\2\2\0\x20\xff\1\x20\0\5\4\2\0\x20\x10\1\x20\0\4\0\0\1\1\0"),
+	SEED("\7\0\5\x08\1\0\x20\3\1\3\0\4\0\0\5\0\0\0\5\0\1\3\0\6\0\2"),
+	SEED("\4\5\0\5\0\7\0\1\3\0\2\4\0\0\7\1\0\4\0\0\0\5\0\1\3\0"),
+	{ NULL, 0 },
+};
+
+static const char *const options[] = {
+	"packed=off,in-order=off",
+	"packed=off,in-order=on",
+	"packed=on,in-order=off",
+	"packed=on,in-order=on",
+	"packed=off,in-order=off,mtu=9000,csum=on,hash=on",
+	"packed=off,in-order=on,mtu=9000,tso=on",
+	"packed=on,in-order=off,mtu=9000,tso=on,hash=on",
+	"packed=on,in-order=on,mtu=9000,csum=on",
+};
+
+enum { BURST = 32, N_PAGES = 2048, MAX_STEPS = 400 };
+
+struct bed {
+	struct mr_ctx *ctx;
+	struct mr_region *region;
+	struct mr_pool *pool;
+	struct mr_cache *cache;
+	struct vnet *v;
+	struct model_wire *wire;
+	struct mr_port *port;
+	struct mr_rxq *rxq;
+	struct mr_txq *txq;
+	struct model_faults faults;
+	struct vnet_faults more;
+};
+
+static void inject(struct bed *bed, uint32_t n, uint32_t len)
+{
+	static uint8_t bytes[9018];
+
+	for (uint32_t i = 0; i < n % 40; i++)
+		model_wire_send(bed->wire, 1, bytes, 14 + len * 36 % 9000);
+}
+
+static void receive(struct bed *bed)
+{
+	struct mr_frame frames[BURST];
+	struct mr_meta meta[BURST];
+	const uint32_t n =
+		mr_rx_burst_meta(bed->rxq, bed->cache, frames, meta, BURST);
+	struct mr_rx_stats stats = { .size = sizeof(stats) };
+	uint64_t n_drops = 0;
+
+	FUZZ_CHECK(n <= BURST);
+	FUZZ_CHECK(mr_frame_n_whole(frames, n) == n);
+	for (uint32_t i = 0; i < n; i++) {
+		FUZZ_CHECK(frames[i].len > 0 && frames[i].len <= 4096);
+		for (uint32_t k = 0; k < i; k++)
+			FUZZ_CHECK(frames[k].addr != frames[i].addr);
+	}
+	mr_frame_free_bulk(bed->cache, frames, n);
+	mr_rxq_stats(bed->rxq, &stats);
+	for (int i = 0; i < MR_STATS_SLOTS; i++)
+		n_drops += stats.drops[i];
+	FUZZ_CHECK(stats.received == stats.delivered + n_drops);
+}
+
+static void send(struct bed *bed, uint32_t n, uint32_t n_segs)
+{
+	struct mr_tx_stats stats = { .size = sizeof(stats) };
+	struct mr_frame frames[BURST];
+	uint64_t addrs[BURST], n_drops = 0;
+	uint32_t n_tx;
+
+	n = mr_frag_alloc_bulk(bed->cache, addrs, n % (BURST + 1), 4096);
+	for (uint32_t i = 0; i < n; i++)
+		frames[i] = (struct mr_frame){
+			.addr = addrs[i] + 256,
+			.len = 60,
+			.flags = i % (n_segs % 19 + 1) != 0 && i + 1 < n ?
+					 MR_FRAME_MORE :
+					 0,
+		};
+	n_tx = mr_tx_burst(bed->txq, bed->cache, frames, n);
+	FUZZ_CHECK(n_tx <= n);
+	mr_frame_free_bulk(bed->cache, frames + n_tx, n - n_tx);
+	mr_txq_stats(bed->txq, &stats);
+	for (int i = 0; i < MR_STATS_SLOTS; i++)
+		n_drops += stats.drops[i];
+	FUZZ_CHECK(stats.accepted == stats.completed + stats.pending + n_drops);
+}
+
+static void collect(struct bed *bed)
+{
+	uint8_t bytes[WIRE_MAX_BYTES];
+
+	while (model_wire_receive(bed->wire, 1, bytes, sizeof(bytes)) > 0)
+		;
+	model_step(vnet_model(bed->v));
+}
+
+/* Another thing goes wrong, one time in n; or ceases to. */
+static void set_fault(struct bed *bed, uint32_t which, uint32_t n)
+{
+	uint32_t *const numbers[] = {
+		&bed->faults.late_completions,
+		&bed->faults.wrong_completion,
+		&bed->faults.lost_irqs,
+		&bed->faults.spurious_irqs,
+		&bed->faults.bad_length,
+		&bed->faults.bad_id,
+		&bed->faults.bad_count,
+		&bed->faults.bad_hash,
+		&bed->faults.dma_unmapped,
+		&bed->faults.link_down,
+		&bed->more.needs_reset,
+		&bed->more.reordered,
+		&bed->more.doubled,
+		&bed->more.idx_jumps,
+		&bed->more.bad_header,
+	};
+
+	*numbers[which % (sizeof(numbers) / sizeof(numbers[0]))] = n % 16;
+	vnet_set_faults(bed->v, &bed->more);
+	model_set_faults(vnet_model(bed->v), &bed->faults);
+}
+
+static void step(struct bed *bed, const uint8_t *bytes)
+{
+	switch (bytes[0] % 8) {
+	case 0:
+		inject(bed, bytes[1], bytes[2]);
+		break;
+	case 1:
+		send(bed, bytes[1], bytes[2]);
+		break;
+	case 2:
+		receive(bed);
+		break;
+	case 3:
+		collect(bed);
+		break;
+	case 4:
+		mr_port_poll(bed->port);
+		break;
+	case 5:
+		set_fault(bed, bytes[1], bytes[2]);
+		break;
+	case 6:
+		vnet_scribble(bed->v, bytes[1] & 3, bytes[1] >> 2 & 3,
+			      (bytes[1] >> 4) * 2u,
+			      (uint16_t)(bytes[2] * 0x101));
+		break;
+	default:
+		mr_queue_arm(&bed->rxq->queue);
+		mr_queue_arm(&bed->txq->queue);
+	}
+}
+
+/* A context knows its devices for good, so each input has its own. */
+static void make_pool(struct bed *bed)
+{
+	const struct mr_region_config region_config = {
+		.size = sizeof(region_config),
+		.max_bytes = UINT64_C(1) << 30,
+	};
+	struct mr_pool_config pool_config = { .size = sizeof(pool_config),
+					      .n_pages = N_PAGES };
+
+	FUZZ_CHECK(mr_ctx_create(NULL, &bed->ctx, NULL) == 0);
+	FUZZ_CHECK(mr_region_create(bed->ctx, &region_config, &bed->region,
+				    NULL) == 0);
+	pool_config.region = bed->region;
+	FUZZ_CHECK(mr_pool_create(bed->ctx, &pool_config, &bed->pool, NULL) ==
+		   0);
+	FUZZ_CHECK(mr_cache_create(bed->pool, &bed->cache, NULL) == 0);
+}
+
+/* All that the device had is back. */
+static void destroy_pool(struct bed *bed)
+{
+	struct mr_pool_stats stats = { .size = sizeof(stats) };
+
+	mr_cache_destroy(bed->cache);
+	mr_pool_stats(bed->pool, &stats);
+	FUZZ_CHECK(stats.n_in_flight == 0);
+	FUZZ_CHECK(stats.n_free == stats.n_pages);
+	FUZZ_CHECK(mr_pool_destroy(bed->pool, NULL) == 0);
+	FUZZ_CHECK(mr_region_destroy(bed->region, NULL) == 0);
+	mr_ctx_destroy(bed->ctx);
+}
+
+/* The device of an input: its features, and whether it is sound. */
+static struct vnet *make_device(uint8_t byte)
+{
+	const uint64_t must =
+		VNET_BIT(VNET_VERSION_1) | VNET_BIT(VNET_ACCESS_PLATFORM) |
+		VNET_BIT(VNET_RING_PACKED) | VNET_BIT(VNET_IN_ORDER);
+	const uint64_t all = vnet_all_features();
+	const struct vnet_config config = {
+		.features = (byte & 1) != 0 ? all & ~VNET_BIT(VNET_EVENT_IDX) :
+			    (byte & 2) != 0 ? must | (all & 0x1f0ff) :
+					      all,
+		.mtu_bytes = 9000,
+		.queue_size = 64,
+		.polls_tx = byte >> 2 & 1,
+		.caps = byte >= 128 ? byte % VNET_N_CAPS : VNET_CAPS_GOOD,
+	};
+
+	return vnet_create(&config);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
+{
+	struct bed bed = { .port = NULL };
+	struct mr_port_config config = { .size = sizeof(config) };
+	struct mr_reason why = { .text = "" };
+	char spec[128];
+
+	if (n_bytes < 2)
+		return 0;
+	make_pool(&bed);
+	config.pool = bed.pool;
+	bed.v = make_device(bytes[1]);
+	bed.wire = model_wire_create(64, false);
+	FUZZ_CHECK(bed.v != NULL && bed.wire != NULL);
+	model_wire_attach(bed.wire, 0, vnet_model(bed.v));
+	FUZZ_CHECK(mr_ctx_add_pci_device(bed.ctx, "fuzz", model_backend(),
+					 vnet_model(bed.v)) == 0);
+	snprintf(spec, sizeof(spec), "vfio:fuzz,%s", options[bytes[0] % 8]);
+	if (mr_port_open(bed.ctx, spec, &config, &bed.port, &why) == 0) {
+		bed.rxq = mr_port_rxq(bed.port, 0);
+		bed.txq = mr_port_txq(bed.port, 0);
+		for (size_t i = 2, n = 0; i + 3 <= n_bytes && n < MAX_STEPS;
+		     i += 3, n++)
+			step(&bed, bytes + i);
+		mr_port_close(bed.port);
+	} else {
+		FUZZ_CHECK(why.text[0] != '\0');
+	}
+	destroy_pool(&bed);
+	vnet_destroy(bed.v);
+	model_wire_destroy(bed.wire);
+	return 0;
+}
