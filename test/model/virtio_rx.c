@@ -42,16 +42,18 @@ static bool is_for_us(const struct vnet *v, const uint8_t *bytes,
 static uint32_t steer(struct vnet *v, const uint8_t *bytes, uint32_t n_bytes,
 		      uint32_t *ret_hash, uint16_t *ret_kind)
 {
-	uint32_t pair = 0;
+	uint8_t own_key[VNET_KEY_BYTES];
+	uint16_t kind;
 
 	*ret_hash =
 		vnet_hash(v->rss.key, v->rss.types, bytes, n_bytes, ret_kind);
-	if (v->has_rss)
-		pair = *ret_kind != 0 ? v->rss.table[*ret_hash & v->rss.mask] :
-					v->rss.unclassified;
-	else if (v->n_active_pairs > 1 && *ret_kind != 0)
-		pair = *ret_hash % v->n_active_pairs;
-	return pair;
+	for (uint32_t i = 0; i < VNET_KEY_BYTES; i++)
+		own_key[i] = (uint8_t)(i * 89 + 61);
+	if (!v->has_rss) /* as the device likes */
+		return vnet_hash(own_key, 0x3f, bytes, n_bytes, &kind) %
+		       v->n_active_pairs;
+	return *ret_kind != 0 ? v->rss.table[*ret_hash & v->rss.mask] :
+				v->rss.unclassified;
 }
 
 /* Buffers for @p n_bytes; 0: not enough yet, UINT32_MAX: there never will be */

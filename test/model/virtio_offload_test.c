@@ -1,0 +1,492 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The virtio driver on the model: checksums, segments, hashes, queues, and what
+ * it tells the device, each checked at the other side. And devices that offer
+ * any part of what there is.
+ */
+#include "virtio_bed.h"
+
+static void make(struct vbed *bed, uint64_t features, uint32_t n_pairs)
+{
+	const struct vnet_config config = { .features = features,
+					    .n_pairs = n_pairs,
+					    .mtu_bytes = 9000 };
+
+	vbed_make(bed, &config);
+}
+
+static const struct packet_kind kinds[] = {
+	{ .n_payload = 1000 },
+	{ .is_v6 = true, .n_payload = 1 },
+	{ .is_udp = true, .n_payload = 999 },
+	{ .is_v6 = true, .is_udp = true, .n_payload = 1400 },
+};
+
+/* Metadata of a packet whose sum is to be finished. */
+static struct mr_meta meta_of(const struct packet_kind *kind)
+{
+	return (struct mr_meta){
+		.valid = MR_META_CSUM,
+		.csum_start_bytes = (uint16_t)packet_l4(kind),
+		.csum_offset_bytes = kind->is_udp ? 6 : 16,
+	};
+}
+
+/* Send one packet with a partial sum; all entries are taken. */
+static void send_partial(struct vbed *bed, const uint8_t *bytes,
+			 uint32_t n_bytes, struct mr_meta first)
+{
+	struct mr_frame frames[MR_MAX_SEGS];
+	struct mr_meta meta[MR_MAX_SEGS] = { first };
+	const uint32_t n = vbed_frame(bed, bytes, n_bytes, frames);
+
+	frames[0].flags |= MR_FRAME_CSUM_PARTIAL;
+	assert_int_equal(
+		mr_tx_burst_meta(bed->txq, bed->cache, frames, meta, n), n);
+	model_step(bed->m);
+}
+
+static void send_each_kind(struct vbed *bed)
+{
+	uint8_t bytes[2048], got[WIRE_MAX_BYTES];
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		const uint32_t n = packet_of(bytes, &kinds[i], true);
+
+		send_partial(bed, bytes, n, meta_of(&kinds[i]));
+		assert_int_equal(
+			model_wire_receive(bed->wire, 1, got, sizeof(got)), n);
+		assert_true(packet_is_right(got, n));
+	}
+}
+
+static void partial_sums_are_finished_on_the_way(void **state)
+{
+	struct vbed bed;
+
+	(void)state;
+	for (uint32_t k = 0; k < VBED_N_RINGS; k++) {
+		make(&bed, 0, 1);
+		vbed_open(&bed, vbed_rings[k]);
+		send_each_kind(&bed);
+		assert_int_equal(vnet_stats(bed.v).n_summed, 4);
+		vbed_end(&bed);
+		/* By the driver, for a device that cannot. */
+		make(&bed, vnet_all_features() & ~VNET_BIT(VNET_CSUM), 1);
+		vbed_open(&bed, vbed_rings[k]);
+		send_each_kind(&bed);
+		assert_int_equal(vnet_stats(bed.v).n_summed, 0);
+		vbed_end(&bed);
+	}
+}
+
+/* The pieces of one packet: each is right, and together its payload. */
+static void receive_pieces(struct vbed *bed, const struct packet_kind *kind,
+			   const uint8_t *whole, uint32_t mss)
+{
+	const uint32_t n_headers = packet_headers(kind);
+	uint8_t bytes[WIRE_MAX_BYTES];
+	uint32_t n_done = 0, n;
+
+	while ((n = model_wire_receive(bed->wire, 1, bytes, sizeof(bytes))) >
+	       0) {
+		assert_true(packet_is_right(bytes, n));
+		assert_true(n - n_headers <= mss);
+		assert_memory_equal(bytes + n_headers,
+				    whole + n_headers + n_done, n - n_headers);
+		if (!kind->is_udp)
+			assert_int_equal(
+				packet_be32(bytes + packet_l4(kind) + 4),
+				packet_be32(whole + packet_l4(kind) + 4) +
+					n_done);
+		n_done += n - n_headers;
+	}
+	assert_int_equal(n_done, kind->n_payload);
+}
+
+static void long_frames_leave_in_segments(void **state)
+{
+	static const uint32_t lens[] = { 100, 1460, 3000, 9000, 60000 };
+	static uint8_t bytes[65536];
+	struct vbed bed;
+
+	(void)state;
+	for (uint32_t k = 0; k < VBED_N_RINGS; k++) {
+		make(&bed, 0, 1);
+		vbed_open(&bed, vbed_rings[k]);
+		for (uint32_t i = 0; i < 4 * 5; i++) {
+			const struct packet_kind kind = {
+				.is_v6 = i & 1,
+				.is_udp = i >> 1 & 1,
+				.n_payload = lens[i / 4],
+			};
+			const uint32_t n = packet_of(bytes, &kind, true);
+			struct mr_meta meta = meta_of(&kind);
+
+			meta.valid |= MR_META_GSO;
+			meta.gso_bytes = 1400;
+			meta.gso_type = kind.is_udp ? MR_GSO_UDP :
+					kind.is_v6  ? MR_GSO_TCPV6 :
+						      MR_GSO_TCPV4;
+			send_partial(&bed, bytes, n, meta);
+			receive_pieces(&bed, &kind, bytes, 1400);
+		}
+		assert_int_equal(vnet_stats(bed.v).n_sent, 20);
+		vbed_end(&bed);
+	}
+}
+
+/* Receive one frame; its entries and metadata. */
+static uint32_t receive(struct vbed *bed, struct mr_frame *frames,
+			struct mr_meta *meta)
+{
+	const uint32_t n = mr_rx_burst_meta(bed->rxq, bed->cache, frames, meta,
+					    VBED_BURST);
+
+	assert_true(n > 0);
+	assert_int_equal(mr_frame_n_entries(frames), n);
+	return n;
+}
+
+static void sums_that_the_device_checked_are_flagged(void **state)
+{
+	struct mr_frame frames[VBED_BURST];
+	struct mr_meta meta[VBED_BURST];
+	uint8_t bytes[2048];
+	struct vbed bed;
+
+	(void)state;
+	for (uint32_t k = 0; k < VBED_N_RINGS; k++) {
+		char options[64];
+
+		make(&bed, 0, 1);
+		snprintf(options, sizeof(options), "%s,csum=on", vbed_rings[k]);
+		vbed_open(&bed, options);
+		for (uint32_t i = 0; i < 8; i++) {
+			const struct packet_kind *kind = &kinds[i / 2];
+			const bool is_partial = i % 2 == 1;
+			const uint32_t n = packet_of(bytes, kind, is_partial);
+			const struct vnet_offload offload = {
+				.flags = VNET_NEEDS_CSUM,
+				.csum_start = (uint16_t)packet_l4(kind),
+				.csum_offset = kind->is_udp ? 6 : 16,
+			};
+
+			if (is_partial)
+				assert_true(
+					vnet_inject(bed.v, bytes, n, &offload));
+			else
+				model_wire_send(bed.wire, 1, bytes, n);
+			assert_int_equal(receive(&bed, frames, meta), 1);
+			assert_int_equal(frames[0].len, n);
+			assert_int_equal(frames[0].flags,
+					 is_partial ? MR_FRAME_CSUM_PARTIAL :
+						      MR_FRAME_CSUM_VALID);
+			if (is_partial) {
+				assert_true(meta[0].valid & MR_META_CSUM);
+				assert_int_equal(meta[0].csum_start_bytes,
+						 packet_l4(kind));
+			}
+			mr_frame_free_bulk(bed.cache, frames, 1);
+		}
+		vbed_end(&bed);
+	}
+}
+
+/* What a device cannot leave to the driver, it finishes; no flag then. */
+static void sums_are_right_where_they_are_not_flagged(void **state)
+{
+	const struct vnet_offload offload = { .flags = VNET_NEEDS_CSUM,
+					      .csum_start = 34,
+					      .csum_offset = 16 };
+	struct mr_frame frames[VBED_BURST];
+	struct mr_meta meta[VBED_BURST];
+	uint8_t bytes[2048];
+	struct vbed bed;
+	uint32_t n;
+
+	(void)state;
+	make(&bed, 0, 1);
+	vbed_open(&bed, "csum=off");
+	n = packet_of(bytes, &kinds[0], true);
+	assert_true(vnet_inject(bed.v, bytes, n, &offload));
+	assert_int_equal(receive(&bed, frames, meta), 1);
+	assert_int_equal(frames[0].flags, 0);
+	assert_true(packet_is_right(bed.base + frames[0].addr, n));
+	mr_frame_free_bulk(bed.cache, frames, 1);
+	vbed_end(&bed);
+}
+
+static void merged_segments_arrive_as_one_frame(void **state)
+{
+	const struct packet_kind kind = { .n_payload = 40000 };
+	const struct vnet_offload offload = {
+		.flags = VNET_NEEDS_CSUM,
+		.gso_type = VNET_GSO_TCPV4,
+		.hdr_len = 54,
+		.gso_size = 1448,
+		.csum_start = 34,
+		.csum_offset = 16,
+	};
+	static uint8_t bytes[65536], got[65536];
+	const uint32_t n = packet_of(bytes, &kind, true);
+	struct mr_frame frames[VBED_BURST];
+	struct mr_meta meta[VBED_BURST];
+	struct vbed bed;
+
+	(void)state;
+	for (uint32_t k = 0; k < VBED_N_RINGS; k++) {
+		char options[64];
+		uint32_t n_entries;
+
+		make(&bed, 0, 1);
+		snprintf(options, sizeof(options), "%s,tso=on", vbed_rings[k]);
+		vbed_open(&bed, options);
+		assert_true(vnet_inject(bed.v, bytes, n, &offload));
+		n_entries = receive(&bed, frames, meta);
+		assert_true(n_entries > 9);
+		assert_int_equal(vbed_copy(&bed, frames, got), n);
+		assert_memory_equal(got, bytes, n);
+		assert_true(meta[0].valid & MR_META_GSO);
+		assert_int_equal(meta[0].gso_bytes, 1448);
+		assert_int_equal(meta[0].gso_type, MR_GSO_TCPV4);
+		mr_frame_free_bulk(bed.cache, frames, n_entries);
+		vbed_end(&bed);
+	}
+}
+
+static void hashes_are_the_devices(void **state)
+{
+	struct mr_frame frames[VBED_BURST];
+	struct mr_meta meta[VBED_BURST];
+	uint8_t bytes[2048];
+	struct vbed bed;
+
+	(void)state;
+	for (uint32_t k = 0; k < VBED_N_RINGS; k++) {
+		char options[64];
+
+		make(&bed, 0, 1);
+		snprintf(options, sizeof(options), "%s,hash=on", vbed_rings[k]);
+		vbed_open(&bed, options);
+		for (uint16_t port = 0; port < 20; port++) {
+			struct packet_kind kind = kinds[port % 4];
+			const struct vnet_state now = vnet_state(bed.v);
+			uint16_t type;
+			uint32_t n;
+
+			kind.from_port = port;
+			n = packet_of(bytes, &kind, false);
+			model_wire_send(bed.wire, 1, bytes, n);
+			assert_int_equal(receive(&bed, frames, meta), 1);
+			assert_int_equal(frames[0].len, n);
+			assert_memory_equal(bed.base + frames[0].addr, bytes,
+					    n);
+			assert_true(meta[0].valid & MR_META_RSS_HASH);
+			assert_int_equal(meta[0].rss_hash,
+					 vnet_hash(now.key, now.hash_types,
+						   bytes, n, &type));
+			mr_frame_free_bulk(bed.cache, frames, 1);
+		}
+		vbed_end(&bed);
+	}
+}
+
+/* Flows go to all queues, each flow to one. */
+static void flows_are_spread(const char *options, bool has_rss)
+{
+	struct mr_frame frames[VBED_BURST];
+	uint32_t last = 0;
+	uint8_t bytes[2048];
+	struct vbed bed;
+
+	make(&bed, 0, 4);
+	vbed_open(&bed, options);
+	assert_int_equal(vnet_state(bed.v).has_rss, has_rss);
+	assert_int_equal(vnet_state(bed.v).n_active_pairs, 4);
+	for (uint32_t i = 0; i < 400; i++) {
+		const struct packet_kind kind = {
+			.n_payload = 10,
+			.from_port = (uint16_t)(i / 2),
+		};
+		const uint32_t n = packet_of(bytes, &kind, false);
+		uint32_t queue = 4;
+
+		model_wire_send(bed.wire, 1, bytes, n);
+		for (uint32_t q = 0; q < 4; q++) {
+			const uint32_t n_got =
+				mr_rx_burst(mr_port_rxq(bed.port, q), bed.cache,
+					    frames, VBED_BURST);
+
+			assert_true(n_got <= 1);
+			queue = n_got == 1 ? q : queue;
+			mr_frame_free_bulk(bed.cache, frames, n_got);
+		}
+		assert_true(queue < 4);
+		if (i % 2 == 1) /* the same flow as before */
+			assert_int_equal(queue, last);
+		last = queue;
+	}
+	for (uint32_t q = 0; q < 4; q++)
+		assert_true(vnet_stats(bed.v).n_pair[q] > 40);
+	vbed_end(&bed);
+}
+
+static void flows_are_spread_over_queues(void **state)
+{
+	(void)state;
+	flows_are_spread("queues=4,rx-ring=64,tx-ring=64,rss=on", true);
+	flows_are_spread("queues=4,rx-ring=64,tx-ring=64,rss=off", false);
+	flows_are_spread("queues=4,rx-ring=64,tx-ring=64,hash=on", true);
+}
+
+static void settings_reach_the_device(void **state)
+{
+	static const uint8_t mac[6] = { 2, 9, 9, 9, 9, 9 };
+	static const uint8_t macs[3][6] = { { 2, 1, 1, 1, 1, 1 },
+					    { 1, 0, 0x5e, 0, 0, 1 },
+					    { 2, 1, 1, 1, 1, 2 } };
+	struct vnet_state now;
+	struct vbed bed;
+
+	(void)state;
+	make(&bed, 0, 1);
+	vbed_open(&bed, "rx-usecs=20,rx-frames=30,tx-usecs=40,tx-frames=50");
+	now = vnet_state(bed.v);
+	assert_int_equal(now.coal_max_usecs[0], 20);
+	assert_int_equal(now.coal_max_packets[0], 30);
+	assert_int_equal(now.coal_max_usecs[1], 40);
+	assert_int_equal(now.coal_max_packets[1], 50);
+	assert_int_equal(mr_port_set_promisc(bed.port, 1, NULL), 0);
+	assert_true(vnet_state(bed.v).promisc);
+	assert_int_equal(mr_port_set_promisc(bed.port, 0, NULL), 0);
+	assert_false(vnet_state(bed.v).promisc);
+	assert_int_equal(mr_port_set_allmulti(bed.port, 1, NULL), 0);
+	assert_true(vnet_state(bed.v).allmulti);
+	assert_int_equal(mr_port_set_mac(bed.port, mac, NULL), 0);
+	now = vnet_state(bed.v);
+	assert_memory_equal(now.mac, mac, 6);
+	assert_int_equal(mr_port_set_mac_filter(bed.port, macs, 3, NULL), 0);
+	now = vnet_state(bed.v);
+	assert_int_equal(now.n_unicast, 2);
+	assert_int_equal(now.n_multicast, 1);
+	vbed_end(&bed);
+}
+
+static void announcement_is_acknowledged(void **state)
+{
+	struct vbed bed;
+
+	(void)state;
+	make(&bed, 0, 1);
+	vbed_open(&bed, "");
+	vnet_announce(bed.v);
+	assert_true(vnet_state(bed.v).wants_announcement);
+	assert_true(mr_port_poll(bed.port) > 0);
+	assert_false(vnet_state(bed.v).wants_announcement);
+	vbed_end(&bed);
+}
+
+static void device_past_the_iommu_is_refused(void **state)
+{
+	struct mr_reason why = { "" };
+	struct vbed bed;
+
+	(void)state;
+	make(&bed, vnet_all_features() & ~VNET_BIT(VNET_ACCESS_PLATFORM), 1);
+	assert_int_equal(vbed_try_open(&bed, "", &why), -ENOTSUP);
+	assert_reason_has(&why, "ACCESS_PLATFORM");
+	vbed_end(&bed);
+}
+
+/* Traffic each way, checked byte for byte. */
+static void exchange(struct vbed *bed, uint32_t n)
+{
+	struct mr_frame frames[VBED_BURST];
+	uint8_t bytes[128], got[WIRE_MAX_BYTES];
+
+	for (uint32_t i = 0; i < n; i++) {
+		const struct packet_kind kind = { .n_payload = 1 + i % 60 };
+		const uint32_t n_bytes = packet_of(bytes, &kind, false);
+
+		assert_true(model_wire_send(bed->wire, 1, bytes, n_bytes));
+		assert_int_equal(
+			mr_rx_burst(bed->rxq, bed->cache, frames, VBED_BURST),
+			1);
+		assert_int_equal(vbed_copy(bed, frames, got), n_bytes);
+		assert_memory_equal(got, bytes, n_bytes);
+		assert_int_equal(mr_tx_burst(bed->txq, bed->cache, frames, 1),
+				 1);
+		model_step(bed->m);
+		assert_int_equal(
+			model_wire_receive(bed->wire, 1, got, sizeof(got)),
+			n_bytes);
+		assert_memory_equal(got, bytes, n_bytes);
+	}
+}
+
+/* Any part of the features, whether it makes sense or not. */
+static void any_device_can_be_driven(void **state)
+{
+	const uint64_t must =
+		VNET_BIT(VNET_VERSION_1) | VNET_BIT(VNET_ACCESS_PLATFORM);
+	uint64_t random = 88172645463325252u;
+	struct vbed bed;
+
+	(void)state;
+	for (int i = 0; i < 400; i++) {
+		struct vnet_config config = { .n_pairs = 1 };
+
+		random ^= random << 13;
+		random ^= random >> 7;
+		random ^= random << 17;
+		config.features = (vnet_all_features() & random) | must;
+		config.polls_tx = i % 3 == 0;
+		config.one_doorbell = i % 5 == 0;
+		config.multiplier = 4u << i % 7;
+		config.is_transitional = i % 2 == 0;
+		config.caps = i % 4 == 0 ? VNET_CAPS_UNKNOWN : VNET_CAPS_GOOD;
+		vbed_make(&bed, &config);
+		vbed_open(&bed, "");
+		exchange(&bed, 600);
+		vbed_end(&bed);
+	}
+}
+
+static void rings_of_any_size_go_round(void **state)
+{
+	struct vbed bed;
+
+	(void)state;
+	for (uint32_t k = 0; k < VBED_N_RINGS; k++)
+		for (uint32_t size = 32; size <= VNET_MAX_RING; size *= 2) {
+			const struct vnet_config config = { .queue_size =
+								    size };
+
+			vbed_make(&bed, &config);
+			vbed_open(&bed, vbed_rings[k]);
+			exchange(&bed, 3 * size + 7);
+			vbed_end(&bed);
+		}
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(partial_sums_are_finished_on_the_way),
+	cmocka_unit_test(long_frames_leave_in_segments),
+	cmocka_unit_test(sums_that_the_device_checked_are_flagged),
+	cmocka_unit_test(sums_are_right_where_they_are_not_flagged),
+	cmocka_unit_test(merged_segments_arrive_as_one_frame),
+	cmocka_unit_test(hashes_are_the_devices),
+	cmocka_unit_test(flows_are_spread_over_queues),
+	cmocka_unit_test(settings_reach_the_device),
+	cmocka_unit_test(announcement_is_acknowledged),
+	cmocka_unit_test(device_past_the_iommu_is_refused),
+	cmocka_unit_test(any_device_can_be_driven),
+	cmocka_unit_test(rings_of_any_size_go_round),
+};
+
+int main(void)
+{
+	return cmocka_run_group_tests_name("model/virtio_offload", tests, NULL,
+					   NULL);
+}
