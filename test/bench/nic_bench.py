@@ -22,7 +22,8 @@ import sys
 import tempfile
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
-NICS = ["igb", "e1000e"]
+NICS = ["igb", "e1000e", "virtio-split", "virtio-split-in-order",
+        "virtio-packed", "virtio-packed-in-order"]
 BURSTS = [1, 8, 32]
 # Counting begins and ends where these are entered and left; trapped() lies
 # within them and turns it off.

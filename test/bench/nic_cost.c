@@ -20,6 +20,7 @@
 #include <millrace/pci.h>
 
 #include "model/intel.h"
+#include "model/virtio.h"
 
 enum { FRAME_BYTES = 60, MAX_BURST = 64, WIRE_FRAMES = 256, PAGES = 8192 };
 
@@ -29,6 +30,7 @@ struct rig {
 	struct mr_pool *pool;
 	struct mr_cache *cache;
 	struct mr_port *port;
+	const struct nic *nic;
 	struct model *m;
 	struct model_wire *wire;
 	uint8_t *base;
@@ -36,20 +38,55 @@ struct rig {
 
 static const uint8_t mac[6] = { 2, 0, 0, 0, 0, 1 };
 
-static struct model *create_model(const char *name)
+static struct model *create_82576(void)
 {
-	struct intel *nic = NULL;
-
-	if (strcmp(name, "igb") == 0)
-		nic = intel_create(&chip_82576, mac);
-	else if (strcmp(name, "e1000e") == 0)
-		nic = intel_create(&chip_82574l, mac);
-	return nic != NULL ? &nic->m : NULL;
+	return &intel_create(&chip_82576, mac)->m;
 }
 
-static void destroy_model(struct model *m)
+static struct model *create_82574l(void)
+{
+	return &intel_create(&chip_82574l, mac)->m;
+}
+
+static void destroy_intel(struct model *m)
 {
 	intel_destroy((struct intel *)m);
+}
+
+static struct model *create_virtio(void)
+{
+	return vnet_model(vnet_create(&(struct vnet_config){ .n_pairs = 1 }));
+}
+
+static void destroy_virtio(struct model *m)
+{
+	vnet_destroy(vnet_of(m));
+}
+
+/* A NIC, and how its port is opened. */
+static const struct nic {
+	const char *name, *options;
+	struct model *(*create)(void);
+	void (*destroy)(struct model *m);
+} nics[] = {
+	{ "igb", "", create_82576, destroy_intel },
+	{ "e1000e", "", create_82574l, destroy_intel },
+	{ "virtio-split", ",packed=off,in-order=off", create_virtio,
+	  destroy_virtio },
+	{ "virtio-split-in-order", ",packed=off,in-order=on", create_virtio,
+	  destroy_virtio },
+	{ "virtio-packed", ",packed=on,in-order=off", create_virtio,
+	  destroy_virtio },
+	{ "virtio-packed-in-order", ",packed=on,in-order=on", create_virtio,
+	  destroy_virtio },
+};
+
+static const struct nic *find_nic(const char *name)
+{
+	for (size_t i = 0; i < sizeof(nics) / sizeof(nics[0]); i++)
+		if (strcmp(nics[i].name, name) == 0)
+			return &nics[i];
+	errx(2, "%s: no such NIC", name);
 }
 
 /* Not inlined, each under its name: callgrind tells them apart by it. */
@@ -61,8 +98,9 @@ __attribute__((noinline)) uint32_t measured_tx(struct mr_txq *txq,
 					       struct mr_cache *cache,
 					       const struct mr_frame *frames,
 					       uint32_t n);
-__attribute__((noinline)) void trapped(struct model *m, uint64_t offset,
-				       uint32_t n_bytes, uint64_t value);
+__attribute__((noinline)) void trapped(struct model *m, uint32_t bar,
+				       uint64_t offset, uint32_t n_bytes,
+				       uint64_t value);
 
 uint32_t measured_rx(struct mr_rxq *rxq, struct mr_cache *cache,
 		     struct mr_frame *frames, uint32_t n)
@@ -76,9 +114,10 @@ uint32_t measured_tx(struct mr_txq *txq, struct mr_cache *cache,
 	return mr_tx_burst(txq, cache, frames, n);
 }
 
-void trapped(struct model *m, uint64_t offset, uint32_t n_bytes, uint64_t value)
+void trapped(struct model *m, uint32_t bar, uint64_t offset, uint32_t n_bytes,
+	     uint64_t value)
 {
-	model_write(m, 0, offset, n_bytes, value);
+	model_write(m, bar, offset, n_bytes, value);
 }
 
 /* Whether a burst runs; outside of one trapped() would turn counting on. */
@@ -93,8 +132,8 @@ static uint64_t read_bar(void *device, uint32_t bar, uint64_t offset,
 static void write_bar(void *device, uint32_t bar, uint64_t offset,
 		      uint32_t n_bytes, uint64_t value)
 {
-	if (is_measured && bar == 0)
-		trapped(device, offset, n_bytes, value);
+	if (is_measured)
+		trapped(device, bar, offset, n_bytes, value);
 	else
 		model_write(device, bar, offset, n_bytes, value);
 }
@@ -135,10 +174,12 @@ static void open_rig(struct rig *rig, const char *name)
 					      .n_pages = PAGES };
 	struct mr_port_config config = { .size = sizeof(config) };
 	struct mr_reason why;
+	char spec[64];
 
-	rig->m = create_model(name);
+	rig->nic = find_nic(name);
+	rig->m = rig->nic->create();
 	if (rig->m == NULL)
-		errx(2, "%s: no such NIC", name);
+		errx(1, "no memory");
 	rig->wire = model_wire_create(WIRE_FRAMES, false);
 	if (rig->wire == NULL)
 		errx(1, "no wire");
@@ -154,8 +195,8 @@ static void open_rig(struct rig *rig, const char *name)
 	    mr_cache_create(rig->pool, &rig->cache, &why) < 0)
 		errx(1, "%s", why.text);
 	config.pool = rig->pool;
-	if (mr_port_open(rig->ctx, "vfio:model,promisc", &config, &rig->port,
-			 &why) < 0)
+	snprintf(spec, sizeof(spec), "vfio:model,promisc%s", rig->nic->options);
+	if (mr_port_open(rig->ctx, spec, &config, &rig->port, &why) < 0)
 		errx(1, "%s", why.text);
 	rig->base = mr_region_base(rig->region);
 	wait_for_link(rig);
@@ -171,7 +212,7 @@ static void close_rig(struct rig *rig)
 	mr_pool_destroy(rig->pool, NULL);
 	mr_region_destroy(rig->region, NULL);
 	mr_ctx_destroy(rig->ctx);
-	destroy_model(rig->m);
+	rig->nic->destroy(rig->m);
 	model_wire_destroy(rig->wire);
 }
 
