@@ -40,11 +40,12 @@ static void never_close(struct mr_port *port)
 	(void)port;
 }
 
-static const struct mr_pci_id ids_17[] = { { 0x1af4, 0x10c9 },
-					   { 0x8086, 0x10d3 },
+/* Ids that no driver of this tree has. */
+static const struct mr_pci_id ids_17[] = { { 0x1af4, 0xfec9 },
+					   { 0x8086, 0xfed3 },
 					   { 0 } };
-static const struct mr_pci_id ids_18[] = { { 0x8086, 0x1521 },
-					   { 0x8086, 0x10c9 },
+static const struct mr_pci_id ids_18[] = { { 0x8086, 0xfe21 },
+					   { 0x8086, 0xfec9 },
 					   { 0 } };
 
 static const struct mr_driver seventeen = { .name = "seventeen",
@@ -72,6 +73,7 @@ static void the_ids_choose_the_driver(void **state)
 
 	(void)state;
 	soft_init(&nic);
+	nic.config[3] = 0xfe;
 	assert_int_equal(mr_ctx_add_pci_device(ctx, "nic", &soft_backend, &nic),
 			 0);
 	assert_int_equal(mr_ctx_add_driver(ctx, &seventeen), 0);
@@ -91,7 +93,7 @@ static void the_ids_choose_the_driver(void **state)
 	nic.config[1] = 0x1a;
 	assert_int_equal(mr_port_need_pages(ctx, "vfio:nic", 4096, &n, &why),
 			 -ENODEV);
-	assert_reason_has(&why, "vfio:nic is 1af4:10d3, which no driver of "
+	assert_reason_has(&why, "vfio:nic is 1af4:fed3, which no driver of "
 				"this build drives; it has:");
 	assert_reason_has(&why, " seventeen eighteen");
 	assert_int_equal(nic.n_opens, 0);

@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The driver for Intel's 1 GbE controllers: which ones, options, open, close.
+ *
+ * Opening: device --> reset --> rings and their first buffers --> vectors -->
+ * the order of intel_hw.c --> link. Closing: the device is stopped and cannot
+ * reach memory any more; only then are buffers taken back.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "intel.h"
+
+enum {
+	MIN_RING_ENTRIES = 64,
+	MAX_RING_ENTRIES = 4096,
+	DEFAULT_RING_ENTRIES = 512,
+	DEFAULT_ITR_US = 20,
+	MAX_LINK_WAIT_MS = 60000,
+	DEFAULT_LINK_WAIT_MS = 5000,
+	MIN_MTU_BYTES = 68,
+};
+
+/* With copper; those with fibre or a backplane need another start of the link
+ */
+static const struct intel_chip chips[] = {
+	{ .device_id = 0x10d3,
+	  .name = "82574",
+	  .max_queues = 2,
+	  .max_mtu_bytes = 9212,
+	  .max_entry_bytes = 24 << 10 },
+	{ .device_id = 0x10c9,
+	  .name = "82576",
+	  .is_igb = true,
+	  .is_82576 = true,
+	  .max_queues = 16,
+	  .max_mtu_bytes = 9216,
+	  .max_entry_bytes = 32 << 10 },
+	{ .device_id = 0x10e8, /* four ports */
+	  .name = "82576",
+	  .is_igb = true,
+	  .is_82576 = true,
+	  .max_queues = 16,
+	  .max_mtu_bytes = 9216,
+	  .max_entry_bytes = 32 << 10 },
+	{ .device_id = 0x1521,
+	  .name = "I350",
+	  .is_igb = true,
+	  .max_queues = 8,
+	  .max_mtu_bytes = 9216,
+	  .max_entry_bytes = 32 << 10 },
+	{ .device_id = 0x1533,
+	  .name = "I210",
+	  .is_igb = true,
+	  .is_i210 = true,
+	  .max_queues = 4,
+	  .max_mtu_bytes = 9216,
+	  .max_entry_bytes = 32 << 10 },
+	{ .device_id = 0x157b, /* without flash */
+	  .name = "I210",
+	  .is_igb = true,
+	  .is_i210 = true,
+	  .max_queues = 4,
+	  .max_mtu_bytes = 9216,
+	  .max_entry_bytes = 32 << 10 },
+	{ .device_id = 0x1539,
+	  .name = "I211",
+	  .is_igb = true,
+	  .is_i210 = true,
+	  .max_queues = 2,
+	  .max_mtu_bytes = 9216,
+	  .max_entry_bytes = 32 << 10 },
+};
+
+enum { N_CHIPS = sizeof(chips) / sizeof(chips[0]) };
+
+/* For lib/port, which chooses the driver by them. */
+static const struct mr_pci_id intel_ids[] = {
+	{ 0x8086, 0x10d3 }, { 0x8086, 0x10c9 }, { 0x8086, 0x10e8 },
+	{ 0x8086, 0x1521 }, { 0x8086, 0x1533 }, { 0x8086, 0x157b },
+	{ 0x8086, 0x1539 }, { 0, 0 },
+};
+
+_Static_assert(sizeof(intel_ids) / sizeof(intel_ids[0]) == N_CHIPS + 1,
+	       "one id for each chip");
+
+static const char *const access_words[] = { "auto", "iommufd", "group",
+					    "noiommu", NULL };
+static const char *const switch_words[] = { "auto", "on", "off", NULL };
+
+static int check_ring(const char *key, uint32_t n, struct mr_reason *reason)
+{
+	if ((n & (n - 1)) == 0)
+		return 0;
+	return mr_fail(reason, -EINVAL,
+		       "intel: option %s: %u is not a power of two", key, n);
+}
+
+static int read_options(const struct mr_spec *spec, struct intel_options *o,
+			struct mr_reason *reason)
+{
+	int err;
+
+	if ((err = mr_spec_get_word(spec, "iommu", access_words, &o->access,
+				    reason)) < 0 ||
+	    (err = mr_spec_get_u32(spec, "queues", 1, 1, INTEL_MAX_QUEUES,
+				   &o->n_queues, reason)) < 0 ||
+	    (err = mr_spec_get_u32(spec, "rx-ring", DEFAULT_RING_ENTRIES,
+				   MIN_RING_ENTRIES, MAX_RING_ENTRIES,
+				   &o->n_rx_entries, reason)) < 0 ||
+	    (err = mr_spec_get_u32(spec, "tx-ring", DEFAULT_RING_ENTRIES,
+				   MIN_RING_ENTRIES, MAX_RING_ENTRIES,
+				   &o->n_tx_entries, reason)) < 0 ||
+	    (err = mr_spec_get_u32(spec, "mtu", INTEL_DEFAULT_MTU,
+				   MIN_MTU_BYTES, UINT16_MAX, &o->mtu_bytes,
+				   reason)) < 0 ||
+	    (err = mr_spec_get_word(spec, "sg", switch_words, &o->sg, reason)) <
+		    0 ||
+	    (err = mr_spec_get_word(spec, "head-wb", switch_words, &o->head_wb,
+				    reason)) < 0 ||
+	    (err = mr_spec_get_u32(spec, "itr", DEFAULT_ITR_US, 0,
+				   INTEL_EITR_INTERVAL_MAX, &o->itr_us,
+				   reason)) < 0 ||
+	    (err = mr_spec_get_u32(spec, "link-wait", DEFAULT_LINK_WAIT_MS, 0,
+				   MAX_LINK_WAIT_MS, &o->link_wait_ms,
+				   reason)) < 0 ||
+	    (err = check_ring("rx-ring", o->n_rx_entries, reason)) < 0 ||
+	    (err = check_ring("tx-ring", o->n_tx_entries, reason)) < 0)
+		return err;
+	o->promisc = mr_spec_get(spec, "promisc") != NULL;
+	o->allmulti = mr_spec_get(spec, "allmulti") != NULL;
+	o->vlan = mr_spec_get(spec, "vlan") != NULL;
+	return 0;
+}
+
+/* The chip of a spec, and whether it has what the options ask for. */
+static int find_chip(struct mr_ctx *ctx, const struct mr_spec *spec,
+		     const struct intel_options *o,
+		     const struct intel_chip **ret_chip,
+		     struct mr_reason *reason)
+{
+	const char *const device = mr_spec_device(spec);
+	struct mr_pci_info info = { .size = sizeof(info) };
+	const struct intel_chip *chip = NULL;
+	const int err = mr_pci_info(ctx, device, &info, reason);
+
+	if (err < 0)
+		return err;
+	for (uint32_t i = 0; i < N_CHIPS && info.vendor_id == 0x8086; i++)
+		if (chips[i].device_id == info.device_id)
+			chip = &chips[i];
+	if (chip == NULL)
+		return mr_fail(reason, -ENODEV,
+			       "intel:%s: %04x:%04x is not a NIC that this "
+			       "driver drives",
+			       device, info.vendor_id, info.device_id);
+	if (o->n_queues > chip->max_queues)
+		return mr_fail(reason, -EINVAL,
+			       "intel:%s: option queues: %u is more than the "
+			       "%s has, which is %u",
+			       device, o->n_queues, chip->name,
+			       chip->max_queues);
+	if (o->mtu_bytes > chip->max_mtu_bytes)
+		return mr_fail(reason, -EINVAL,
+			       "intel:%s: option mtu: %u is more than the %s "
+			       "takes, which is %u",
+			       device, o->mtu_bytes, chip->name,
+			       chip->max_mtu_bytes);
+	if (o->head_wb == INTEL_ON && !chip->is_igb)
+		return mr_fail(reason, -ENOTSUP,
+			       "intel:%s: option head-wb: the %s has no head "
+			       "write-back",
+			       device, chip->name);
+	*ret_chip = chip;
+	return 0;
+}
+
+static int intel_need(struct mr_ctx *ctx, const struct mr_spec *spec,
+		      uint32_t page_bytes, uint32_t *ret_n_pages,
+		      struct mr_reason *reterr_reason)
+{
+	struct intel_options options = { 0 };
+	const struct intel_chip *chip;
+	int err = read_options(spec, &options, reterr_reason);
+
+	(void)page_bytes; /* an entry may be all that is in flight of a page */
+	if (err == 0)
+		err = find_chip(ctx, spec, &options, &chip, reterr_reason);
+	if (err < 0)
+		return err;
+	*ret_n_pages = (options.n_rx_entries + options.n_tx_entries) *
+		       options.n_queues;
+	return 0;
+}
+
+/* How much of a chunk the device is given, and whether a frame has several. */
+static int choose_buffers(struct intel_port *port, struct mr_reason *reason)
+{
+	const struct intel_options *o = &port->options;
+	struct mr_port *base = &port->base;
+	const uint32_t around = base->headroom_bytes + base->tailroom_bytes;
+	const uint32_t room = base->chunk_bytes - around;
+	const uint32_t frame_bytes = o->mtu_bytes + INTEL_LINK_BYTES;
+
+	/* igb counts them in KiB, the 82574 knows 1 and 2 of them. */
+	port->buf_bytes = room / 1024 * 1024;
+	if (!port->chip->is_igb && port->buf_bytes > 2048)
+		port->buf_bytes = 2048;
+	if (port->buf_bytes < INTEL_MIN_BUF_BYTES)
+		return mr_fail(reason, -EINVAL,
+			       "%s: the device wants rx buffers of 1024 bytes "
+			       "or more: with headroom %u and tailroom %u the "
+			       "pool needs chunks of %u bytes, and has %u",
+			       base->info.name, base->headroom_bytes,
+			       base->tailroom_bytes,
+			       around + INTEL_MIN_BUF_BYTES, base->chunk_bytes);
+	base->info.has_sg =
+		o->sg == INTEL_ON ||
+		(o->sg == INTEL_AUTO && frame_bytes > port->buf_bytes);
+	if (o->sg == INTEL_OFF && frame_bytes > port->buf_bytes)
+		return mr_fail(reason, -EINVAL,
+			       "%s: sg=off with an MTU of %u needs rx buffers "
+			       "of %u bytes; of chunks of %u bytes, headroom "
+			       "%u and tailroom %u leave the device %u",
+			       base->info.name, o->mtu_bytes, frame_bytes,
+			       base->chunk_bytes, base->headroom_bytes,
+			       base->tailroom_bytes, port->buf_bytes);
+	if (frame_bytes > MR_MAX_SEGS * port->buf_bytes)
+		return mr_fail(reason, -EINVAL,
+			       "%s: an MTU of %u is more than %d rx buffers of "
+			       "%u bytes take",
+			       base->info.name, o->mtu_bytes, MR_MAX_SEGS,
+			       port->buf_bytes);
+	port->mtu_bytes = o->mtu_bytes;
+	return 0;
+}
+
+static void fill_info(struct intel_port *port)
+{
+	struct mr_port_info *info = &port->base.info;
+	const char *const mode = mr_pci_mode(port->pci);
+
+	info->mtu_bytes = port->mtu_bytes;
+	info->numa_node = mr_pci_device(port->pci)->numa_node;
+	info->locked_bytes = mr_pci_mapped_bytes(port->pci);
+	for (uint32_t i = 0; i < port->n_queues; i++)
+		info->locked_bytes +=
+			port->rxqs[i].dma.n_bytes + port->txqs[i].dma.n_bytes;
+	info->offloads = MR_OFFLOAD_CSUM_TX | MR_OFFLOAD_CSUM_RX |
+			 MR_OFFLOAD_TSO4 | MR_OFFLOAD_TSO6 |
+			 MR_OFFLOAD_RSS_HASH;
+	if (port->txqs[0].has_vlan)
+		info->offloads |= MR_OFFLOAD_VLAN_TX;
+	if (port->options.vlan)
+		info->offloads |= MR_OFFLOAD_VLAN_RX;
+	memcpy(info->mode, mode, strnlen(mode, sizeof(info->mode) - 1));
+}
+
+/* Undo whatever of opening was done. */
+static void tear_down(struct intel_port *port)
+{
+	if (port->bar.n_bytes != 0)
+		mri_intel_stop(port);
+	mri_intel_irq_close(port);
+	mri_intel_queues_close(port);
+	mr_pci_close(port->pci);
+	mr_free(port->base.ctx, port->stats);
+}
+
+static int open_steps(struct intel_port *port, const char *device,
+		      struct mr_reason *reason)
+{
+	const struct mr_pci_config config = {
+		.size = sizeof(config),
+		.access = port->options.access,
+		.region = port->base.region,
+		.holder = port->base.info.name,
+	};
+	int err;
+
+	if (mri_intel_stats_open(port) < 0)
+		return mr_fail(reason, -ENOMEM, "%s: no memory for a port",
+			       port->base.info.name);
+	if ((err = mr_pci_open(port->base.ctx, device, &config, &port->pci,
+			       reason)) < 0 ||
+	    (err = mr_pci_map_bar(port->pci, 0, &port->bar, reason)) < 0 ||
+	    (err = mri_intel_reset(port, reason)) < 0 ||
+	    (err = mri_intel_queues_open(port, reason)) < 0 ||
+	    (err = mri_intel_irq_open(port, reason)) < 0 ||
+	    (err = mri_intel_start(port, reason)) < 0)
+		return err;
+	mri_intel_wait_for_link(port);
+	return mri_intel_check(port, reason);
+}
+
+static int intel_open(struct mr_port *base, const struct mr_spec *spec,
+		      struct mr_reason *reterr_reason)
+{
+	struct intel_port *port = (struct intel_port *)base;
+	int err;
+
+	port->timer_fd = -1;
+	if ((err = read_options(spec, &port->options, reterr_reason)) < 0 ||
+	    (err = find_chip(base->ctx, spec, &port->options, &port->chip,
+			     reterr_reason)) < 0 ||
+	    (err = choose_buffers(port, reterr_reason)) < 0)
+		return err;
+	err = open_steps(port, mr_spec_device(spec), reterr_reason);
+	if (err < 0)
+		tear_down(port);
+	else
+		fill_info(port);
+	return err;
+}
+
+static void intel_close(struct mr_port *base)
+{
+	tear_down((struct intel_port *)base);
+}
+
+static int intel_link(const struct mr_port *base, struct mr_link *ret_link)
+{
+	const struct intel_port *port = (const struct intel_port *)base;
+
+	*ret_link = (struct mr_link){
+		.is_up = __atomic_load_n(&port->is_up, __ATOMIC_RELAXED),
+		.speed_mbps =
+			__atomic_load_n(&port->speed_mbps, __ATOMIC_RELAXED),
+		.is_gone = __atomic_load_n(&port->is_gone, __ATOMIC_RELAXED),
+	};
+	return 0;
+}
+
+static const char *const intel_keys[] = {
+	"iommu", "queues", "rx-ring", "tx-ring",  "mtu",       "sg", "head-wb",
+	"itr",   "vlan",   "promisc", "allmulti", "link-wait", NULL
+};
+
+extern const struct mr_driver mr_driver_intel;
+const struct mr_driver mr_driver_intel = {
+	.name = "intel",
+	.keys = intel_keys,
+	.pci_ids = intel_ids,
+	.port_bytes = sizeof(struct intel_port),
+	.need = intel_need,
+	.open = intel_open,
+	.close = intel_close,
+	.poll = mri_intel_poll,
+	.link = intel_link,
+	.device_drops = mri_intel_device_drops,
+	.set_promisc = mri_intel_set_promisc,
+	.set_allmulti = mri_intel_set_allmulti,
+	.set_mtu = mri_intel_set_mtu,
+	.set_mac = mri_intel_set_mac,
+	.set_mac_filter = mri_intel_set_mac_filter,
+	.device_stats = mri_intel_device_stats,
+	.rxq_stats = mri_intel_rxq_stats,
+	.txq_stats = mri_intel_txq_stats,
+};

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Which frames the device takes, how long ones, and to which queue they go.
+ *
+ * 16 addresses are compared as a whole, the first is the port's own. Groups are
+ * looked up by 12 bits of the address in a table, MTA, which lets others with
+ * the same bits through.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "intel.h"
+
+enum {
+	ADDRESS_BYTES = 6,
+	RETA_WORDS = 32,
+	RSS_WORDS = 10,
+	STANDARD_MTU = 1500
+};
+
+/* The key of "Verifying the RSS Hash Calculation", Microsoft's NDIS manual. */
+static const uint8_t rss_key[RSS_WORDS * 4] = {
+	0x6d, 0x5a, 0x56, 0xda, 0x25, 0x5b, 0x0e, 0xc2, 0x41, 0x67,
+	0x25, 0x3d, 0x43, 0xa3, 0x8f, 0xb0, 0xd0, 0xca, 0x2b, 0xcb,
+	0xae, 0x7b, 0x30, 0xb4, 0x77, 0xcb, 0x2d, 0xa3, 0x80, 0x30,
+	0xf2, 0x0c, 0x6a, 0x42, 0xb7, 0x3b, 0xbe, 0xac, 0x01, 0xfa,
+};
+
+/* Address i; NULL: none. */
+static void set_rar(struct intel_port *port, uint32_t i, const uint8_t *mac)
+{
+	uint32_t low, high = 0;
+
+	intel_write(port, INTEL_RAH + 8 * i, 0); /* not half of each */
+	if (mac == NULL)
+		return;
+	memcpy(&low, mac, 4);
+	memcpy(&high, mac + 4, 2);
+	/* Of the pools that virtual machines have, frames go to the first. */
+	if (port->chip->is_igb && !port->chip->is_i210)
+		high |= INTEL_RAH_POOL_1;
+	intel_write(port, INTEL_RAL + 8 * i, low);
+	intel_write(port, INTEL_RAH + 8 * i, high | INTEL_RAH_AV);
+}
+
+static void write_mta(struct intel_port *port)
+{
+	for (uint32_t i = 0; i < INTEL_HASH_WORDS; i++)
+		intel_write(port, INTEL_MTA + 4 * i, port->mta[i]);
+}
+
+void mri_intel_limit_frames(struct intel_port *port, uint32_t mtu_bytes)
+{
+	const uint32_t max_bytes = mtu_bytes + INTEL_LINK_BYTES;
+
+	port->mtu_bytes = mtu_bytes;
+	port->rctl &= ~(uint32_t)INTEL_RCTL_LPE;
+	if (port->chip->is_igb) {
+		intel_write(port, INTEL_RLPML, max_bytes + INTEL_FCS_BYTES);
+		port->rctl |= INTEL_RCTL_LPE;
+	} else if (mtu_bytes > STANDARD_MTU) {
+		port->rctl |= INTEL_RCTL_LPE;
+	}
+	intel_write(port, INTEL_RCTL, port->rctl);
+	for (uint32_t i = 0; i < port->n_queues; i++)
+		__atomic_store_n(&port->txqs[i].max_bytes, max_bytes,
+				 __ATOMIC_RELAXED);
+}
+
+void mri_intel_filter_start(struct intel_port *port)
+{
+	const struct mr_port_info *info = &port->base.info;
+
+	set_rar(port, 0, info->has_mac ? info->mac : NULL);
+	for (uint32_t i = 1; i < INTEL_RARS; i++)
+		set_rar(port, i, NULL);
+	port->n_rars = 1;
+	write_mta(port);
+	for (uint32_t i = 0; i < INTEL_HASH_WORDS; i++)
+		intel_write(port, INTEL_VFTA + 4 * i, 0);
+	port->rctl = INTEL_RCTL_BAM | INTEL_RCTL_SECRC;
+	/* igb has the size of its buffers in SRRCTL. */
+	if (!port->chip->is_igb && port->buf_bytes == 1024)
+		port->rctl |= INTEL_RCTL_SZ_1024;
+	if (port->options.promisc)
+		port->rctl |= INTEL_RCTL_UPE | INTEL_RCTL_MPE;
+	if (port->options.allmulti)
+		port->rctl |= INTEL_RCTL_MPE;
+	mri_intel_limit_frames(port, port->mtu_bytes);
+}
+
+void mri_intel_rss_start(struct intel_port *port)
+{
+	const uint32_t shift = port->chip->is_igb ? 0 : INTEL_RETA_82574_SHIFT;
+	uint32_t mrqc = INTEL_MRQC_TCPV4 | INTEL_MRQC_IPV4 | INTEL_MRQC_TCPV6 |
+			INTEL_MRQC_TCPV6_EX | INTEL_MRQC_IPV6;
+
+	for (uint32_t i = 0; i < RSS_WORDS; i++) {
+		uint32_t word;
+
+		memcpy(&word, rss_key + 4 * i, 4);
+		intel_write(port, INTEL_RSSRK + 4 * i, word);
+	}
+	for (uint32_t i = 0; i < RETA_WORDS; i++) {
+		uint32_t word = 0;
+
+		for (uint32_t k = 0; k < 4; k++)
+			word |= (4 * i + k) % port->n_queues << shift << 8 * k;
+		intel_write(port, INTEL_RETA + 4 * i, word);
+	}
+	/* PCSD: the hash in the descriptor, in place of a sum of the frame. */
+	intel_write(port, INTEL_RXCSUM,
+		    INTEL_RXCSUM_IPOFL | INTEL_RXCSUM_TUOFL |
+			    INTEL_RXCSUM_PCSD);
+	/* One queue has the hash, too. */
+	if (port->chip->is_igb)
+		mrqc |= INTEL_MRQC_ENABLE | INTEL_MRQC_UDPV4 | INTEL_MRQC_UDPV6;
+	else
+		mrqc |= INTEL_MRQC_ENABLE_82574;
+	intel_write(port, INTEL_MRQC, mrqc);
+}
+
+static int set_rctl(struct mr_port *base, uint32_t bit, uint32_t on,
+		    struct mr_reason *reason)
+{
+	struct intel_port *port = (struct intel_port *)base;
+	const int err = mri_intel_check(port, reason);
+
+	if (err < 0)
+		return err;
+	port->rctl = on ? port->rctl | bit : port->rctl & ~bit;
+	intel_write(port, INTEL_RCTL, port->rctl);
+	return 0;
+}
+
+int mri_intel_set_promisc(struct mr_port *base, uint32_t on,
+			  struct mr_reason *reason)
+{
+	return set_rctl(base, INTEL_RCTL_UPE, on, reason);
+}
+
+int mri_intel_set_allmulti(struct mr_port *base, uint32_t on,
+			   struct mr_reason *reason)
+{
+	return set_rctl(base, INTEL_RCTL_MPE, on, reason);
+}
+
+int mri_intel_set_mtu(struct mr_port *base, uint32_t mtu_bytes,
+		      struct mr_reason *reason)
+{
+	struct intel_port *port = (struct intel_port *)base;
+	const uint32_t in_bufs =
+		port->buf_bytes * (base->info.has_sg ? MR_MAX_SEGS : 1) -
+		INTEL_LINK_BYTES;
+
+	if (mtu_bytes > port->chip->max_mtu_bytes)
+		return mr_fail(reason, -EINVAL,
+			       "%s: an MTU of %u is more than the %s takes: %u",
+			       base->info.name, mtu_bytes, port->chip->name,
+			       port->chip->max_mtu_bytes);
+	if (mtu_bytes > in_bufs)
+		return mr_fail(reason, -EINVAL,
+			       "%s: an MTU of %u is more than its rx buffers "
+			       "take: %u; open it with mtu=%u, then a frame "
+			       "has several",
+			       base->info.name, mtu_bytes, in_bufs, mtu_bytes);
+	if (mri_intel_check(port, reason) < 0)
+		return -ENODEV;
+	mri_intel_limit_frames(port, mtu_bytes);
+	return 0;
+}
+
+int mri_intel_set_mac(struct mr_port *base, const uint8_t mac[6],
+		      struct mr_reason *reason)
+{
+	struct intel_port *port = (struct intel_port *)base;
+	const int err = mri_intel_check(port, reason);
+
+	if (err < 0)
+		return err;
+	set_rar(port, 0, mac);
+	base->info.has_mac = 1;
+	return 0;
+}
+
+int mri_intel_set_mac_filter(struct mr_port *base, const uint8_t (*macs)[6],
+			     uint32_t n, struct mr_reason *reason)
+{
+	struct intel_port *port = (struct intel_port *)base;
+	uint32_t n_unicast = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		n_unicast += !(macs[i][0] & 1);
+	if (n_unicast >= INTEL_RARS)
+		return mr_fail(reason, -ENOSPC,
+			       "%s: the device holds %d unicast addresses "
+			       "besides its own, not %u",
+			       base->info.name, INTEL_RARS - 1, n_unicast);
+	if (mri_intel_check(port, reason) < 0)
+		return -ENODEV;
+	memset(port->mta, 0, sizeof(port->mta));
+	n_unicast = 0;
+	for (uint32_t i = 0; i < n; i++) {
+		/* RCTL.MO 0: bits 47 to 36 of the address. */
+		const uint32_t hash =
+			(uint32_t)macs[i][5] << 4 | macs[i][4] >> 4;
+
+		if (macs[i][0] & 1)
+			port->mta[hash / 32] |= 1u << hash % 32;
+		else
+			set_rar(port, ++n_unicast, macs[i]);
+	}
+	for (uint32_t i = n_unicast + 1; i < port->n_rars; i++)
+		set_rar(port, i, NULL);
+	port->n_rars = n_unicast + 1;
+	write_mta(port);
+	return 0;
+}

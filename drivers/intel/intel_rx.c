@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Receive half: one ring, whose descriptors the device writes over.
+ *
+ *     place:  next                               next + n_owed_max ..
+ *       | written | written | given | ... | given | owed | owed |
+ *         taken by a burst,                         refilled, RDT not
+ *         refilled in place                         written yet
+ *
+ * Invariant, from open to close: each place has a buffer, bufs[place]. A burst
+ * takes one only if it can put a fresh buffer in its place, so a busy
+ * application never starves the device. RDT is written for n_owed_max places
+ * at a time, and always leaves one: RDT == RDH would mean that the device has
+ * none (82574, 7.1.8, "Receive Descriptor Queue Structure").
+ *
+ * What the device writes is looked at once, by one load of 64 bits that has
+ * status and length together, and is checked before it is used: a device that
+ * lies costs the frame. Order: the load acquires; the device writes DD behind
+ * the frame and the rest of the descriptor.
+ */
+#include "intel.h"
+
+enum {
+	/* A whole frame in one buffer, and nothing wrong with it. */
+	RX_PLAIN = INTEL_RX_DD | INTEL_RX_EOP,
+	RX_PLAIN_MASK = INTEL_RX_DD | INTEL_RX_EOP | INTEL_RX_BROKEN,
+	/* Sums that were looked at, and those that were wrong. */
+	RX_SUMMED = INTEL_RX_TCPCS | INTEL_RX_UDPCS,
+	RX_SUM_MASK = RX_SUMMED | INTEL_RX_TCPE | INTEL_RX_IPE,
+};
+
+static inline uint64_t rx_status(const struct intel_rxq *rxq, uint32_t place)
+{
+	return __atomic_load_n(&rxq->ring[place].words[1], __ATOMIC_ACQUIRE);
+}
+
+static inline uint32_t rx_bytes(uint64_t status)
+{
+	return (uint32_t)(status >> INTEL_RX_LENGTH_SHIFT) &
+	       INTEL_RX_LENGTH_MASK;
+}
+
+/* 1 to buf_bytes; a device that says more has not written it there. */
+static inline bool is_possible(const struct intel_rxq *rxq, uint32_t n_bytes)
+{
+	return n_bytes - 1 < rxq->buf_bytes;
+}
+
+/* Looked at and not wrong: of RX_SUM_MASK one of the low bits, and no other. */
+static inline uint32_t rx_flags(uint64_t status)
+{
+	const uint32_t sum = (uint32_t)status & RX_SUM_MASK;
+
+	return sum - 1 < RX_SUMMED ? MR_FRAME_CSUM_VALID : 0;
+}
+
+static inline struct mr_frame rx_entry(const struct intel_rxq *rxq,
+				       uint32_t place, uint64_t status,
+				       uint32_t flags)
+{
+	return (struct mr_frame){
+		.addr = rxq->bufs[place] + rxq->headroom_bytes,
+		.len = rx_bytes(status),
+		.flags = flags,
+	};
+}
+
+static inline void rx_meta(const struct intel_rxq *rxq, uint32_t place,
+			   uint64_t status, struct mr_meta *meta)
+{
+	const uint64_t word = rxq->ring[place].words[0];
+
+	meta->valid = 0;
+	if (word & INTEL_RX_RSS_TYPE) {
+		meta->valid |= MR_META_RSS_HASH;
+		meta->rss_hash = (uint32_t)(word >> INTEL_RX_HASH_SHIFT);
+	}
+	if (status & rxq->vlan_mask) {
+		meta->valid |= MR_META_VLAN;
+		meta->vlan_tci = (uint16_t)(status >> INTEL_RX_VLAN_SHIFT);
+	}
+}
+
+/* Tell the device of what was refilled, once it is worth a doorbell. */
+static inline void announce(struct intel_rxq *rxq, uint32_t n)
+{
+	rxq->next += n;
+	rxq->n_owed += n;
+	if (rxq->n_owed < rxq->n_owed_max || intel_is_gone(rxq->port))
+		return;
+	rxq->n_owed = 0;
+	intel_write(rxq->port, rxq->tail_reg, (rxq->next - 1) & rxq->mask);
+}
+
+/*
+ * Put fresh buffers in the first n places, whose own the caller has as frames.
+ * Returns how many entries the caller may keep: whole frames.
+ */
+static inline uint32_t refill(struct intel_rxq *rxq, struct mr_cache *cache,
+			      const struct mr_frame *frames, uint32_t n)
+{
+	uint64_t fresh[MR_BURST_MAX];
+	uint32_t n_fresh, n_used;
+
+	if (n == 1) {
+		fresh[0] = mr_frag_alloc(cache, rxq->chunk_bytes);
+		n_fresh = fresh[0] != MR_ADDR_NONE;
+	} else {
+		n_fresh = mr_frag_alloc_bulk(cache, fresh, n, rxq->chunk_bytes);
+	}
+	n_used = mr_frame_n_whole(frames, n_fresh);
+	for (uint32_t i = 0; i < n_used; i++)
+		intel_rx_post(rxq, (rxq->next + i) & rxq->mask, fresh[i]);
+	announce(rxq, n_used);
+	if (n_fresh < n)
+		mr_counter_add(&rxq->base.stats.events[MR_RX_EVENT_POOL_EMPTY],
+			       1);
+	if (n_used < n_fresh)
+		mr_frag_free_bulk(cache, fresh + n_used, n_fresh - n_used);
+	return n_used;
+}
+
+/*
+ * Cold. The frame at the head of the ring cannot be delivered: consume it to
+ * its end, or to the end of what the ring shows; then the next burst goes on
+ * here. The buffers stay in their places.
+ */
+__attribute__((noinline, cold)) static void drop_frame(struct intel_rxq *rxq,
+						       enum mr_rx_drop why)
+{
+	uint32_t n = 0;
+	bool is_end = false;
+
+	while (!is_end && n <= rxq->mask) {
+		const uint32_t place = (rxq->next + n) & rxq->mask;
+		const uint64_t status = rx_status(rxq, place);
+
+		if (!(status & INTEL_RX_DD))
+			break;
+		is_end = status & INTEL_RX_EOP;
+		intel_rx_post(rxq, place, rxq->bufs[place]);
+		n++;
+	}
+	/* Counted at its first piece, for what is known of it there. */
+	if (!rxq->is_dropping)
+		mr_counter_add(&rxq->base.stats.drops[why], 1);
+	rxq->is_dropping = !is_end;
+	announce(rxq, n);
+}
+
+/* Cold. What stands at the head of the ring, where a plain frame does not. */
+__attribute__((noinline, cold)) static void drop_head(struct intel_rxq *rxq)
+{
+	const uint64_t status = rx_status(rxq, rxq->next & rxq->mask);
+
+	drop_frame(rxq, (status & INTEL_RX_BROKEN) != 0 ||
+					!is_possible(rxq, rx_bytes(status)) ?
+				MR_RX_DROP_INVALID :
+				MR_RX_DROP_TOO_LONG);
+}
+
+static inline void count(struct intel_rxq *rxq, uint64_t n_bytes,
+			 uint32_t n_frames)
+{
+	mr_counter_add(&rxq->base.stats.bytes, n_bytes);
+	mr_counter_add(&rxq->base.stats.delivered, n_frames);
+}
+
+static inline uint32_t receive(struct intel_rxq *rxq, struct mr_cache *cache,
+			       struct mr_frame *frames, struct mr_meta *meta,
+			       uint32_t n)
+{
+	uint32_t n_ready, n_rx;
+	uint64_t n_bytes = 0;
+
+	for (n_ready = 0; n_ready < n; n_ready++) {
+		const uint32_t place = (rxq->next + n_ready) & rxq->mask;
+		const uint64_t status = rx_status(rxq, place);
+
+		if ((status & RX_PLAIN_MASK) != RX_PLAIN ||
+		    !is_possible(rxq, rx_bytes(status)))
+			break;
+		frames[n_ready] =
+			rx_entry(rxq, place, status, rx_flags(status));
+		n_bytes += rx_bytes(status);
+		if (meta != NULL)
+			rx_meta(rxq, place, status, &meta[n_ready]);
+	}
+	if (n_ready == 0 || rxq->is_dropping) {
+		if (n > 0 &&
+		    (rx_status(rxq, rxq->next & rxq->mask) & INTEL_RX_DD))
+			drop_head(rxq);
+		return 0;
+	}
+	n_rx = refill(rxq, cache, frames, n_ready);
+	if (n_rx < n_ready)
+		n_bytes = mr_frame_n_bytes(frames, n_rx);
+	count(rxq, n_bytes, n_rx);
+	return n_rx;
+}
+
+uint32_t mri_intel_rx_burst(struct mr_rxq *base, struct mr_cache *cache,
+			    struct mr_frame *frames, struct mr_meta *meta,
+			    uint32_t n)
+{
+	/* Twice the same loop: without metadata it does not ask for it. */
+	if (meta == NULL)
+		return receive((struct intel_rxq *)base, cache, frames, NULL,
+			       n);
+	return receive((struct intel_rxq *)base, cache, frames, meta, n);
+}
+
+/* What a look at the ring found, in entries. */
+struct look {
+	uint32_t n_whole;  /* that make up whole frames */
+	uint32_t n_frames; /* so many */
+	uint32_t n_after;  /* of the frame behind them, which goes on */
+	bool is_broken;    /* and cannot be delivered */
+};
+
+/*
+ * Whole frames at the head of the ring. The last descriptor of a frame has its
+ * status, hash and tag; its first entry gets them.
+ */
+static inline struct look look_at(const struct intel_rxq *rxq,
+				  struct mr_frame *frames, struct mr_meta *meta,
+				  uint32_t n)
+{
+	struct look look = { 0 };
+	uint32_t first = 0;
+
+	for (uint32_t i = 0; i < n && look.n_after < MR_MAX_SEGS; i++) {
+		const uint32_t place = (rxq->next + i) & rxq->mask;
+		const uint64_t status = rx_status(rxq, place);
+
+		if (!(status & INTEL_RX_DD))
+			break;
+		look.n_after++;
+		if ((status & INTEL_RX_BROKEN) ||
+		    !is_possible(rxq, rx_bytes(status))) {
+			look.is_broken = true;
+			break;
+		}
+		frames[i] = rx_entry(rxq, place, status, MR_FRAME_MORE);
+		if (!(status & INTEL_RX_EOP))
+			continue;
+		frames[i].flags = 0;
+		frames[first].flags |= rx_flags(status);
+		if (meta != NULL)
+			rx_meta(rxq, place, status, &meta[first]);
+		first = i + 1;
+		look.n_whole = first;
+		look.n_frames++;
+		look.n_after = 0;
+	}
+	return look;
+}
+
+uint32_t mri_intel_rx_burst_sg(struct mr_rxq *base, struct mr_cache *cache,
+			       struct mr_frame *frames, struct mr_meta *meta,
+			       uint32_t n)
+{
+	struct intel_rxq *rxq = (struct intel_rxq *)base;
+	struct look look = { 0 };
+	uint32_t n_rx;
+
+	if (rxq->is_dropping)
+		drop_frame(rxq, MR_RX_DROP_TOO_LONG);
+	if (!rxq->is_dropping)
+		look = look_at(rxq, frames, meta, n);
+	if (look.n_whole == 0) {
+		if (look.is_broken)
+			drop_frame(rxq, MR_RX_DROP_INVALID);
+		else if (look.n_after == MR_MAX_SEGS)
+			drop_frame(rxq, MR_RX_DROP_TOO_LONG);
+		return 0;
+	}
+	n_rx = refill(rxq, cache, frames, look.n_whole);
+	count(rxq, mr_frame_n_bytes(frames, n_rx),
+	      n_rx == look.n_whole ? look.n_frames :
+				     mr_frame_n_frames(frames, n_rx));
+	return n_rx;
+}
+
+int mri_intel_rx_arm(struct mr_queue *queue)
+{
+	struct intel_rxq *rxq = (struct intel_rxq *)queue;
+	const uint32_t place = rxq->next & rxq->mask;
+
+	if (intel_is_gone(rxq->port))
+		return 0; /* nothing comes any more; the fd stays quiet */
+	if (rx_status(rxq, place) & INTEL_RX_DD)
+		return 1;
+	mri_intel_irq_forget(rxq->port, queue->fd, rxq->irq_bit);
+	if (rx_status(rxq, place) & INTEL_RX_DD)
+		return 1;
+	if (intel_is_gone(rxq->port))
+		return 0;
+	mri_intel_irq_arm(rxq->port, rxq->irq_bit);
+	return (rx_status(rxq, place) & INTEL_RX_DD) != 0;
+}
+
+void mri_intel_rxq_stats(const struct mr_rxq *base, struct mr_rx_stats *stats)
+{
+	(void)base;
+	stats->received = stats->delivered;
+	for (uint32_t i = 0; i < MR_STATS_SLOTS; i++)
+		stats->received += stats->drops[i];
+}

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Transmit half: one ring of descriptors, and what each one holds, posted[].
+ *
+ *     application --> posted[tail], ring[tail] --> TDT --> device
+ *     caller's cache <-- posted[clean] <-- where the device says that it is
+ *
+ * Invariant: posted[clean .. tail - 1] are exactly the references that the
+ * queue owns (and contexts, which own none), so closing takes back those.
+ *
+ * The last descriptor of each burst asks for a report (RS). igb writes its head
+ * to memory then, so a look at any number of descriptors is one load (82576,
+ * "Tx Completions Head Write Back"); the 82574 sets DD in that descriptor,
+ * whose place the first one of its group knows. Sent buffers go to the cache of
+ * the call that collects them, INTEL_TX_REAP or more at once, straight from
+ * posted[]; a burst of 0 collects all.
+ *
+ * What the device says is checked: a head that was never given is no progress.
+ */
+#include "intel.h"
+
+static inline uint32_t n_outstanding(const struct intel_txq *txq)
+{
+	return txq->tail - txq->clean;
+}
+
+/* DD: whole groups, each reported by its last descriptor. */
+static uint32_t n_done_by_groups(const struct intel_txq *txq)
+{
+	uint32_t end = txq->clean;
+
+	while (end != txq->tail) {
+		const uint32_t place = end & txq->mask;
+		const uint32_t last = txq->group_end[place];
+		const uint64_t word = __atomic_load_n(&txq->ring[last].words[1],
+						      __ATOMIC_ACQUIRE);
+
+		if (!(word >> INTEL_TX_DD_SHIFT & 1))
+			break;
+		end += ((last - place) & txq->mask) + 1;
+	}
+	return end - txq->clean;
+}
+
+/* Descriptors that the device is done with. */
+static inline uint32_t n_done(const struct intel_txq *txq)
+{
+	uint32_t n;
+
+	if (txq->head == NULL)
+		return n_done_by_groups(txq);
+	n = (__atomic_load_n(txq->head, __ATOMIC_ACQUIRE) - txq->clean) &
+	    txq->mask;
+	return n <= n_outstanding(txq) ? n : 0;
+}
+
+/* Cold: some of these places are contexts, or not all of a frame. */
+__attribute__((noinline)) static void
+collect_special(struct intel_txq *txq, struct mr_cache *cache, uint32_t n)
+{
+	uint64_t addrs[MR_BURST_MAX];
+	uint32_t n_addrs = 0, n_frames = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		const uint64_t posted =
+			txq->posted[(txq->clean + i) & txq->mask];
+
+		if (posted & INTEL_POSTED_MORE)
+			txq->n_special--;
+		else
+			n_frames++;
+		if (posted == INTEL_POSTED_CONTEXT)
+			continue;
+		addrs[n_addrs++] = posted & ~INTEL_POSTED_MORE;
+		if (n_addrs == MR_BURST_MAX) {
+			mr_frag_free_bulk(cache, addrs, n_addrs);
+			n_addrs = 0;
+		}
+	}
+	mr_frag_free_bulk(cache, addrs, n_addrs);
+	txq->clean += n;
+	mr_counter_add(&txq->base.stats.completed, n_frames);
+}
+
+/* The buffers of n sent descriptors to the caller's cache. */
+static void collect(struct intel_txq *txq, struct mr_cache *cache, uint32_t n)
+{
+	const uint32_t place = txq->clean & txq->mask;
+	const uint32_t n_to_end = txq->mask + 1 - place;
+	const uint32_t n_first = n < n_to_end ? n : n_to_end;
+
+	if (txq->n_special > 0) {
+		collect_special(txq, cache, n);
+		return;
+	}
+	mr_frag_free_bulk(cache, txq->posted + place, n_first);
+	if (n > n_first)
+		mr_frag_free_bulk(cache, txq->posted, n - n_first);
+	txq->clean += n;
+	mr_counter_add(&txq->base.stats.completed, n);
+}
+
+static inline void reap(struct intel_txq *txq, struct mr_cache *cache)
+{
+	const uint32_t n = n_done(txq);
+
+	if (n > 0)
+		collect(txq, cache, n);
+}
+
+__attribute__((noinline, cold)) bool
+mri_intel_tx_is_mapped_now(struct intel_txq *txq, const struct mr_frame *entry)
+{
+	txq->mapped_bytes = mr_pci_mapped_bytes(txq->port->pci);
+	return intel_tx_is_mapped(txq, entry);
+}
+
+/*
+ * One entry that goes out as it lies: nothing for the device to do, of a length
+ * that it takes, in memory that it reaches.
+ */
+static inline bool is_plain(const struct intel_txq *txq,
+			    const struct mr_frame *frame,
+			    const struct mr_meta *meta, uint32_t max_bytes)
+{
+	const uint32_t asks = MR_FRAME_MORE | MR_FRAME_CSUM_PARTIAL;
+
+	return (frame->flags & asks) == 0 &&
+	       frame->len - INTEL_MIN_TX_BYTES <=
+		       max_bytes - INTEL_MIN_TX_BYTES &&
+	       intel_tx_is_mapped(txq, frame) &&
+	       (meta == NULL || (meta->valid & MR_META_VLAN) == 0);
+}
+
+/* The device is no more: frames are taken and lost, by name. */
+__attribute__((noinline, cold)) static uint32_t
+drop_all(struct intel_txq *txq, struct mr_cache *cache,
+	 const struct mr_frame *frames, uint32_t n)
+{
+	const uint32_t n_frames = mr_frame_n_frames(frames, n);
+	struct mr_tx_stats *stats = &txq->base.stats;
+
+	mr_frame_free_bulk(cache, frames, n);
+	mr_counter_add(&stats->accepted, n_frames);
+	mr_counter_add(&stats->bytes, mr_frame_n_bytes(frames, n));
+	mr_counter_add(&stats->drops[MR_TX_DROP_PORT_GONE], n_frames);
+	return n;
+}
+
+/* What a burst posted, to the device. */
+static inline void submit(struct intel_txq *txq, uint32_t tail)
+{
+	const uint32_t last = (tail - 1) & txq->mask;
+
+	txq->ring[last].words[1] |= INTEL_TX_RS;
+	if (txq->head == NULL)
+		txq->group_end[txq->tail & txq->mask] = (uint16_t)last;
+	txq->tail = tail;
+	intel_write(txq->port, txq->tail_reg, tail & txq->mask);
+}
+
+/*
+ * Post plain frames from frames[i] on, while there is room and up to the first
+ * one that is not plain. Returns the place in frames of what comes next.
+ */
+static inline uint32_t post_plain(struct intel_txq *txq,
+				  const struct mr_frame *frames,
+				  const struct mr_meta *meta, uint32_t i,
+				  uint32_t n, struct intel_tx_burst *burst)
+{
+	const uint32_t max_bytes =
+		__atomic_load_n(&txq->max_bytes, __ATOMIC_RELAXED);
+	const uint32_t n_left = n - i;
+	const uint32_t end =
+		i + (n_left < burst->n_room ? n_left : burst->n_room);
+	const uint32_t tail = burst->tail - i; /* of frames[0] */
+	const uint32_t first = i;
+	uint64_t n_bytes = 0;
+
+	for (; i < end; i++) {
+		const struct mr_frame *frame = &frames[i];
+		const uint32_t place = (tail + i) & txq->mask;
+
+		if (!is_plain(txq, frame, meta != NULL ? &meta[i] : NULL,
+			      max_bytes))
+			break;
+		txq->posted[place] = frame->addr;
+		txq->ring[place].words[0] = txq->region_iova + frame->addr;
+		txq->ring[place].words[1] =
+			txq->command + frame->len * txq->per_byte;
+		n_bytes += frame->len;
+	}
+	burst->tail += i - first;
+	burst->n_room -= i - first;
+	burst->n_frames += i - first;
+	burst->n_bytes += n_bytes;
+	return i;
+}
+
+static inline uint32_t send(struct intel_txq *txq, struct mr_cache *cache,
+			    const struct mr_frame *frames,
+			    const struct mr_meta *meta, uint32_t n)
+{
+	struct intel_tx_burst burst = { 0 };
+	uint32_t i = 0;
+
+	n = mr_frame_n_whole(frames, n);
+	if (intel_is_gone(txq->port))
+		return drop_all(txq, cache, frames, n);
+	if (n_outstanding(txq) >= INTEL_TX_REAP || n == 0)
+		reap(txq, cache);
+	burst.tail = txq->tail;
+	burst.n_room = txq->mask - n_outstanding(txq);
+
+	for (;;) {
+		i = post_plain(txq, frames, meta, i, n, &burst);
+		if (i == n ||
+		    !mri_intel_tx_frame(txq, cache, &frames[i],
+					meta != NULL ? &meta[i] : NULL, &burst))
+			break;
+		i += mr_frame_n_entries(&frames[i]);
+	}
+	if (burst.tail != txq->tail)
+		submit(txq, burst.tail);
+	if (i < n)
+		mr_counter_add(&txq->base.stats.events[MR_TX_EVENT_RING_FULL],
+			       1);
+	mr_counter_add(&txq->base.stats.accepted, burst.n_frames);
+	mr_counter_add(&txq->base.stats.bytes, burst.n_bytes);
+	return i;
+}
+
+uint32_t mri_intel_tx_burst(struct mr_txq *base, struct mr_cache *cache,
+			    const struct mr_frame *frames,
+			    const struct mr_meta *meta, uint32_t n)
+{
+	/* Twice the same loop: without metadata it does not ask for it. */
+	if (meta == NULL)
+		return send((struct intel_txq *)base, cache, frames, NULL, n);
+	return send((struct intel_txq *)base, cache, frames, meta, n);
+}
+
+int mri_intel_tx_arm(struct mr_queue *queue)
+{
+	struct intel_txq *txq = (struct intel_txq *)queue;
+	struct intel_port *port = txq->port;
+
+	if (n_outstanding(txq) == 0 || intel_is_gone(port))
+		return 0;
+	if (n_done(txq) > 0)
+		return 1;
+	/* Without a vector: look again soon, unless nothing can leave. */
+	if (txq->irq_bit == 0)
+		return (int)__atomic_load_n(&port->is_up, __ATOMIC_RELAXED);
+	mri_intel_irq_forget(port, queue->fd, txq->irq_bit);
+	if (n_done(txq) > 0)
+		return 1;
+	if (intel_is_gone(port))
+		return 0;
+	mri_intel_irq_arm(port, txq->irq_bit);
+	return n_done(txq) > 0;
+}
+
+void mri_intel_txq_stats(const struct mr_txq *base, struct mr_tx_stats *stats)
+{
+	uint64_t n_gone = stats->completed;
+
+	(void)base;
+	for (uint32_t i = 0; i < MR_STATS_SLOTS; i++)
+		n_gone += stats->drops[i];
+	/* While frames move, what is gone was read after what was accepted. */
+	stats->pending =
+		stats->accepted > n_gone ? stats->accepted - n_gone : 0;
+}

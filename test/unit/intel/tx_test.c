@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of drivers/intel/intel_tx.c: plain frames, completions, laws. */
+#include "fake_nic.h"
+
+static uint32_t send(struct fake *fake, const struct mr_frame *frames,
+		     uint32_t n)
+{
+	return mr_tx_burst(fake->txq, fake->cache, frames, n);
+}
+
+static uint32_t send_some(struct fake *fake, uint32_t n)
+{
+	struct mr_frame frames[MR_BURST_MAX];
+	uint32_t n_taken;
+
+	for (uint32_t i = 0; i < n; i++)
+		frames[i] = fake_frame(fake, 60 + i);
+	n_taken = send(fake, frames, n);
+	mr_frame_free_bulk(fake->cache, frames + n_taken, n - n_taken);
+	return n_taken;
+}
+
+static void check_laws(const struct fake *fake)
+{
+	const struct mr_tx_stats s = fake_tx_stats(fake);
+	uint64_t n = s.completed + s.pending;
+
+	for (uint32_t i = 0; i < MR_STATS_SLOTS; i++)
+		n += s.drops[i];
+	assert_int_equal(s.accepted, n);
+}
+
+static void a_plain_frame_is_one_descriptor(void **state)
+{
+	struct mr_frame frame;
+	struct fake fake;
+	uint64_t iova;
+
+	(void)state;
+	fake_open(&fake, (struct fake_config){ 0 });
+	frame = fake_frame(&fake, 1000);
+	frame.flags = MR_FRAME_CSUM_VALID | 0xff00; /* not for the device */
+	iova = fake.intel->txqs[0].region_iova + frame.addr;
+	assert_int_equal(send(&fake, &frame, 1), 1);
+	assert_int_equal(fake_send(&fake), 1);
+	assert_int_equal(fake.sent[0].words[0], iova);
+	/* EOP, IFCS, RS, DEXT, data; PAYLEN (82576, 7.2.2.3). */
+	assert_int_equal((uint32_t)fake.sent[0].words[1], 0x2b300000 | 1000);
+	assert_int_equal(fake.sent[0].words[1] >> 32, 1000 << 14);
+	fake_close(&fake);
+
+	fake_open(&fake, (struct fake_config){ .device_id = FAKE_82574 });
+	frame = fake_frame(&fake, 1000);
+	assert_int_equal(send(&fake, &frame, 1), 1);
+	assert_int_equal(fake_send(&fake), 1);
+	assert_int_equal(fake.sent[0].words[1], 0x2b100000 | 1000);
+	fake_close(&fake);
+}
+
+/* One report for each burst, at its end, however it is made. */
+static void the_last_descriptor_asks_for_the_report(void **state)
+{
+	static const struct fake_config configs[] = {
+		{ 0 }, { .options = "head-wb=off" }, { .device_id = FAKE_82574 }
+	};
+
+	(void)state;
+	for (size_t c = 0; c < 3; c++) {
+		struct fake fake;
+		uint32_t n_sent = 0;
+
+		fake_open(&fake, configs[c]);
+		for (uint32_t round = 0; round < 60; round++) {
+			const uint32_t n = round % 31 + 1;
+
+			assert_int_equal(send_some(&fake, n), n);
+			assert_int_equal(fake_send(&fake), n);
+			for (uint32_t i = 0; i < n; i++)
+				assert_int_equal(
+					!!(fake.sent[n_sent + i].words[1] &
+					   INTEL_TX_RS),
+					i + 1 == n);
+			n_sent += n;
+			assert_int_equal(send(&fake, NULL, 0), 0);
+			assert_in_flight(fake.f.pool, FAKE_RING);
+		}
+		assert_int_equal(fake_tx_stats(&fake).completed, n_sent);
+		assert_int_equal(fake_tx_stats(&fake).pending, 0);
+		check_laws(&fake);
+		fake_close(&fake);
+	}
+}
+
+/* Below INTEL_TX_REAP nothing is collected but by a burst of none. */
+static void sent_buffers_come_back_in_bulk(void **state)
+{
+	struct fake fake;
+
+	(void)state;
+	fake_open(&fake, (struct fake_config){ 0 });
+	for (int i = 0; i < 31; i++) {
+		assert_int_equal(send_some(&fake, 1), 1);
+		assert_int_equal(fake_send(&fake), 1);
+	}
+	assert_int_equal(fake_tx_stats(&fake).pending, 31);
+	assert_int_equal(send_some(&fake, 1), 1);
+	assert_int_equal(fake_tx_stats(&fake).pending, 32);
+	assert_int_equal(send_some(&fake, 1), 1);
+	assert_int_equal(fake_tx_stats(&fake).pending,
+			 2); /* neither reported */
+	assert_int_equal(fake_tx_stats(&fake).completed, 31);
+	fake_send(&fake);
+	send(&fake, NULL, 0);
+	assert_int_equal(fake_tx_stats(&fake).pending, 0);
+	check_laws(&fake);
+	fake_close(&fake);
+}
+
+static void a_full_ring_takes_what_fits(void **state)
+{
+	struct fake fake;
+
+	(void)state;
+	fake_open(&fake, (struct fake_config){ 0 });
+	assert_int_equal(send_some(&fake, 40), 40);
+	assert_int_equal(send_some(&fake, 40), 23); /* one place stays free */
+	assert_int_equal(send_some(&fake, 1), 0);
+	assert_int_equal(fake_tx_stats(&fake).events[MR_TX_EVENT_RING_FULL], 2);
+	assert_in_flight(fake.f.pool, FAKE_RING + 63);
+	fake_send(&fake);
+	assert_int_equal(send_some(&fake, 63), 63);
+	assert_int_equal(fake_tx_stats(&fake).completed, 63);
+	check_laws(&fake);
+	fake_close(&fake); /* takes back what was never sent */
+}
+
+/* A head that was never given, or that stands still. */
+static void a_report_that_makes_no_sense_is_no_progress(void **state)
+{
+	struct fake fake;
+	uint32_t *head;
+
+	(void)state;
+	fake_open(&fake, (struct fake_config){ 0 });
+	head = (uint32_t *)fake.intel->txqs[0].head;
+	assert_int_equal(send_some(&fake, 10), 10);
+	for (uint32_t lie = 11; lie < 64; lie++) {
+		*head = lie;
+		send(&fake, NULL, 0);
+		assert_int_equal(fake_tx_stats(&fake).completed, 0);
+	}
+	*head = 10 + FAKE_RING * 5; /* one that is beyond the ring */
+	send(&fake, NULL, 0);
+	assert_int_equal(fake_tx_stats(&fake).completed, 10);
+	*head = UINT32_MAX;
+	send(&fake, NULL, 0);
+	assert_int_equal(fake_tx_stats(&fake).completed, 10);
+	fake_close(&fake);
+}
+
+static void frames_that_no_device_may_see_are_named_drops(void **state)
+{
+	struct mr_frame frames[6];
+	struct fake fake;
+
+	(void)state;
+	fake_open(&fake, (struct fake_config){ 0 });
+	for (int i = 0; i < 6; i++)
+		frames[i] = fake_frame(&fake, 60);
+	frames[1].len = 0;
+	frames[2].len = 13; /* no Ethernet header */
+	frames[3].len = 1519;
+	frames[4].len = 70000;
+	mr_frame_free_bulk(fake.cache, &frames[5], 1);
+	frames[5].addr = UINT64_C(1) << 40; /* counted by the pool, too */
+	assert_int_equal(send(&fake, frames, 6), 6);
+	assert_int_equal(fake_send(&fake), 1);
+	assert_int_equal(fake_tx_stats(&fake).drops[MR_TX_DROP_INVALID], 3);
+	assert_int_equal(fake_tx_stats(&fake).drops[MR_TX_DROP_TOO_LONG], 2);
+	check_laws(&fake);
+	send(&fake, NULL, 0);
+	assert_in_flight(fake.f.pool, FAKE_RING);
+	assert_int_equal(pool_stats(fake.f.pool).free_invalid, 1);
+	fake_close(&fake);
+}
+
+/* One of MTU, header and tag leaves. */
+static void the_longest_frame_leaves(void **state)
+{
+	struct mr_frame frame;
+	struct fake fake;
+
+	(void)state;
+	fake_open(&fake, (struct fake_config){ 0 });
+	frame = fake_frame(&fake, 1518);
+	assert_int_equal(send(&fake, &frame, 1), 1);
+	frame = fake_frame(&fake, 17);
+	assert_int_equal(send(&fake, &frame, 1), 1);
+	assert_int_equal(fake_send(&fake), 2);
+	assert_int_equal((uint16_t)fake.sent[1].words[1], 17);
+	fake_close(&fake);
+}
+
+/* An entry that ends where the mapped memory did; and one that ends behind. */
+static void the_end_of_what_is_mapped_is_looked_at_again(void **state)
+{
+	struct mr_frame frame;
+	struct intel_txq *txq;
+	struct fake fake;
+	uint64_t mapped_bytes;
+
+	(void)state;
+	fake_open(&fake, (struct fake_config){ 0 });
+	txq = &fake.intel->txqs[0];
+	mapped_bytes = txq->mapped_bytes;
+	frame = fake_frame(&fake, 100);
+	txq->mapped_bytes = frame.addr + 100;
+	assert_int_equal(send(&fake, &frame, 1), 1);
+	assert_int_equal(txq->mapped_bytes, frame.addr + 100);
+	frame = fake_frame(&fake, 100);
+	txq->mapped_bytes = frame.addr + 99;
+	assert_int_equal(send(&fake, &frame, 1), 1);
+	assert_int_equal(txq->mapped_bytes, mapped_bytes);
+	assert_int_equal(fake_send(&fake), 2);
+	fake_close(&fake);
+}
+
+/* The region grows while the port is open: its new pages are mapped. */
+static void memory_that_came_later_is_sent_from(void **state)
+{
+	struct mr_frame frame;
+	struct mr_pool *beside;
+	struct mr_cache *cache;
+	struct fake fake;
+
+	(void)state;
+	fake_open(&fake, (struct fake_config){ 0 });
+	beside = pool_beside(&fake.f, 256, 4096);
+	assert_int_equal(mr_cache_create(beside, &cache, NULL), 0);
+	frame = (struct mr_frame){ .addr = alloc_one(cache, 4096), .len = 60 };
+	assert_true(frame.addr >= fake.intel->txqs[0].mapped_bytes);
+	assert_int_equal(send(&fake, &frame, 1), 1);
+	assert_int_equal(fake_send(&fake), 1);
+	assert_int_equal(fake_tx_stats(&fake).pending, 1);
+	send(&fake, NULL, 0);
+	mr_cache_flush(fake.cache);
+	assert_in_flight(beside, 0);
+	mr_cache_destroy(cache);
+	mr_port_close(fake.port);
+	assert_int_equal(mr_pool_destroy(beside, NULL), 0);
+	fake.port = NULL;
+	fixture_close(&fake.f);
+}
+
+static void frames_of_a_device_that_is_gone_are_lost_by_name(void **state)
+{
+	struct mr_link link;
+	struct fake fake;
+
+	(void)state;
+	fake_open(&fake, (struct fake_config){ 0 });
+	assert_int_equal(send_some(&fake, 5), 5);
+	fake.nic.pci.is_gone = true;
+	assert_int_equal(mr_port_poll(fake.port), 2); /* and the link */
+	assert_int_equal(mr_port_link(fake.port, &link), 0);
+	assert_int_equal(link.is_gone, 1);
+	assert_int_equal(link.is_up, 0);
+	assert_int_equal(send_some(&fake, 3), 3);
+	assert_int_equal(fake_tx_stats(&fake).drops[MR_TX_DROP_PORT_GONE], 3);
+	assert_int_equal(mr_queue_arm(&fake.txq->queue), 0);
+	assert_int_equal(mr_queue_arm(&fake.rxq->queue), 0);
+	assert_int_equal(mr_port_poll(fake.port), 0);
+	check_laws(&fake);
+	fake_close(&fake); /* all is back, and no register is written */
+}
+
+static void send_all(void *opaque)
+{
+	fake_send(opaque);
+}
+
+static void armed_is_what_waits_for_a_report(void **state)
+{
+	struct fake fake;
+
+	(void)state;
+	fake_open(&fake, (struct fake_config){ 0 });
+	assert_int_equal(mr_queue_arm(&fake.txq->queue), 0); /* nothing to do */
+	send_some(&fake, 3);
+	assert_int_equal(mr_queue_arm(&fake.txq->queue), 0);
+	assert_int_equal(*fake_reg(&fake, INTEL_EIMS), 2);
+	fake_send(&fake);
+	assert_int_equal(mr_queue_arm(&fake.txq->queue), 1);
+	send(&fake, NULL, 0);
+	send_some(&fake, 3);
+	fake.nic.hook_offset = INTEL_EIMS;
+	fake.nic.hook = send_all;
+	fake.nic.hook_opaque = &fake;
+	assert_int_equal(mr_queue_arm(&fake.txq->queue), 1);
+	fake_close(&fake);
+}
+
+/* Too few vectors: tx queues have none, and no fd to wait on. */
+static void without_a_vector_a_queue_is_looked_at(void **state)
+{
+	struct fake fake;
+
+	(void)state;
+	fake_prepare(&fake, (struct fake_config){ 0 });
+	fake.nic.pci.most_irqs = 2;
+	fake.nic.pci.config[0x42] = 1;
+	assert_int_equal(fake_try(&fake, NULL, NULL), 0);
+	assert_int_equal(fake.txq->queue.fd, -1);
+	assert_true(fake.rxq->queue.fd >= 0);
+	send_some(&fake, 3);
+	assert_int_equal(mr_queue_arm(&fake.txq->queue), 1);
+	fake.nic.has_link = false; /* nothing leaves */
+	assert_int_equal(mr_port_poll(fake.port), 1);
+	assert_int_equal(mr_queue_arm(&fake.txq->queue), 0);
+	fake_close(&fake);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_plain_frame_is_one_descriptor),
+		cmocka_unit_test(the_last_descriptor_asks_for_the_report),
+		cmocka_unit_test(sent_buffers_come_back_in_bulk),
+		cmocka_unit_test(a_full_ring_takes_what_fits),
+		cmocka_unit_test(a_report_that_makes_no_sense_is_no_progress),
+		cmocka_unit_test(frames_that_no_device_may_see_are_named_drops),
+		cmocka_unit_test(the_longest_frame_leaves),
+		cmocka_unit_test(the_end_of_what_is_mapped_is_looked_at_again),
+		cmocka_unit_test(memory_that_came_later_is_sent_from),
+		cmocka_unit_test(
+			frames_of_a_device_that_is_gone_are_lost_by_name),
+		cmocka_unit_test(armed_is_what_waits_for_a_report),
+		cmocka_unit_test(without_a_vector_a_queue_is_looked_at),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
