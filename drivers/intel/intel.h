@@ -237,7 +237,7 @@ mr_rx_burst_fn mri_intel_rx_burst_sg; /* 1 to MR_MAX_SEGS */
 int mri_intel_rx_arm(struct mr_queue *queue);
 void mri_intel_rxq_stats(const struct mr_rxq *rxq, struct mr_rx_stats *stats);
 /* Give the descriptor at place its buffer. */
-static inline void intel_rx_post(struct intel_rxq *rxq, uint32_t place,
+static inline void intel_rx_post(const struct intel_rxq *rxq, uint32_t place,
 				 uint64_t chunk)
 {
 	struct intel_desc *desc = &rxq->ring[place];

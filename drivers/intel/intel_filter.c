@@ -67,6 +67,14 @@ void mri_intel_limit_frames(struct intel_port *port, uint32_t mtu_bytes)
 				 __ATOMIC_RELAXED);
 }
 
+/* Promiscuous is to all addresses, groups included. */
+static uint32_t wanted_modes(const struct intel_port *port)
+{
+	if (port->options.promisc)
+		return INTEL_RCTL_UPE | INTEL_RCTL_MPE;
+	return port->options.allmulti ? INTEL_RCTL_MPE : 0;
+}
+
 void mri_intel_filter_start(struct intel_port *port)
 {
 	const struct mr_port_info *info = &port->base.info;
@@ -82,10 +90,7 @@ void mri_intel_filter_start(struct intel_port *port)
 	/* igb has the size of its buffers in SRRCTL. */
 	if (!port->chip->is_igb && port->buf_bytes == 1024)
 		port->rctl |= INTEL_RCTL_SZ_1024;
-	if (port->options.promisc)
-		port->rctl |= INTEL_RCTL_UPE | INTEL_RCTL_MPE;
-	if (port->options.allmulti)
-		port->rctl |= INTEL_RCTL_MPE;
+	port->rctl |= wanted_modes(port);
 	mri_intel_limit_frames(port, port->mtu_bytes);
 }
 
@@ -120,7 +125,7 @@ void mri_intel_rss_start(struct intel_port *port)
 	intel_write(port, INTEL_MRQC, mrqc);
 }
 
-static int set_rctl(struct mr_port *base, uint32_t bit, uint32_t on,
+static int set_mode(struct mr_port *base, bool *mode, bool is_on,
 		    struct mr_reason *reason)
 {
 	struct intel_port *port = (struct intel_port *)base;
@@ -128,7 +133,9 @@ static int set_rctl(struct mr_port *base, uint32_t bit, uint32_t on,
 
 	if (err < 0)
 		return err;
-	port->rctl = on ? port->rctl | bit : port->rctl & ~bit;
+	*mode = is_on;
+	port->rctl &= ~(uint32_t)(INTEL_RCTL_UPE | INTEL_RCTL_MPE);
+	port->rctl |= wanted_modes(port);
 	intel_write(port, INTEL_RCTL, port->rctl);
 	return 0;
 }
@@ -136,13 +143,17 @@ static int set_rctl(struct mr_port *base, uint32_t bit, uint32_t on,
 int mri_intel_set_promisc(struct mr_port *base, uint32_t on,
 			  struct mr_reason *reason)
 {
-	return set_rctl(base, INTEL_RCTL_UPE, on, reason);
+	struct intel_port *port = (struct intel_port *)base;
+
+	return set_mode(base, &port->options.promisc, on, reason);
 }
 
 int mri_intel_set_allmulti(struct mr_port *base, uint32_t on,
 			   struct mr_reason *reason)
 {
-	return set_rctl(base, INTEL_RCTL_MPE, on, reason);
+	struct intel_port *port = (struct intel_port *)base;
+
+	return set_mode(base, &port->options.allmulti, on, reason);
 }
 
 int mri_intel_set_mtu(struct mr_port *base, uint32_t mtu_bytes,

@@ -29,9 +29,9 @@ enum {
 	RX_SUM_MASK = RX_SUMMED | INTEL_RX_TCPE | INTEL_RX_IPE,
 };
 
-static inline uint64_t rx_status(const struct intel_rxq *rxq, uint32_t place)
+static inline uint64_t rx_status(const struct intel_desc *desc)
 {
-	return __atomic_load_n(&rxq->ring[place].words[1], __ATOMIC_ACQUIRE);
+	return __atomic_load_n(&desc->words[1], __ATOMIC_ACQUIRE);
 }
 
 static inline uint32_t rx_bytes(uint64_t status)
@@ -65,10 +65,11 @@ static inline struct mr_frame rx_entry(const struct intel_rxq *rxq,
 	};
 }
 
-static inline void rx_meta(const struct intel_rxq *rxq, uint32_t place,
-			   uint64_t status, struct mr_meta *meta)
+static inline void rx_meta(const struct intel_rxq *rxq,
+			   const struct intel_desc *desc, uint64_t status,
+			   struct mr_meta *meta)
 {
-	const uint64_t word = rxq->ring[place].words[0];
+	const uint64_t word = desc->words[0];
 
 	meta->valid = 0;
 	if (word & INTEL_RX_RSS_TYPE) {
@@ -93,31 +94,61 @@ static inline void announce(struct intel_rxq *rxq, uint32_t n)
 }
 
 /*
- * Put fresh buffers in the first n places, whose own the caller has as frames.
- * Returns how many entries the caller may keep: whole frames.
+ * Cold: of n places, only n_fresh can be refilled. How many are taken then:
+ * those of whole frames. The other buffers go back.
+ */
+__attribute__((noinline, cold)) static uint32_t
+cut_short(struct intel_rxq *rxq, struct mr_cache *cache,
+	  const struct mr_frame *frames, const uint64_t *fresh,
+	  uint32_t n_fresh)
+{
+	const uint32_t n = mr_frame_n_whole(frames, n_fresh);
+
+	mr_counter_add(&rxq->base.stats.events[MR_RX_EVENT_POOL_EMPTY], 1);
+	mr_frag_free_bulk(cache, fresh + n, n_fresh - n);
+	return n;
+}
+
+/* refill() for more than one: apart, so that one does not pay for the array. */
+__attribute__((noinline)) static uint32_t
+refill_bulk(struct intel_rxq *rxq, struct mr_cache *cache,
+	    const struct mr_frame *frames, uint32_t n)
+{
+	/* Read once: the compiler cannot know that the ring is not rxq. */
+	const struct intel_rxq q = { .ring = rxq->ring,
+				     .bufs = rxq->bufs,
+				     .next = rxq->next,
+				     .mask = rxq->mask,
+				     .data_iova = rxq->data_iova };
+	uint64_t fresh[MR_BURST_MAX];
+	const uint32_t n_fresh =
+		mr_frag_alloc_bulk(cache, fresh, n, rxq->chunk_bytes);
+
+	if (n_fresh < n)
+		n = cut_short(rxq, cache, frames, fresh, n_fresh);
+	for (uint32_t i = 0; i < n; i++)
+		intel_rx_post(&q, (q.next + i) & q.mask, fresh[i]);
+	announce(rxq, n);
+	return n;
+}
+
+/*
+ * Put fresh buffers in the first n places, whose own the caller has as whole
+ * frames. Returns how many entries he may keep.
  */
 static inline uint32_t refill(struct intel_rxq *rxq, struct mr_cache *cache,
 			      const struct mr_frame *frames, uint32_t n)
 {
-	uint64_t fresh[MR_BURST_MAX];
-	uint32_t n_fresh, n_used;
+	uint64_t chunk;
 
-	if (n == 1) {
-		fresh[0] = mr_frag_alloc(cache, rxq->chunk_bytes);
-		n_fresh = fresh[0] != MR_ADDR_NONE;
-	} else {
-		n_fresh = mr_frag_alloc_bulk(cache, fresh, n, rxq->chunk_bytes);
-	}
-	n_used = mr_frame_n_whole(frames, n_fresh);
-	for (uint32_t i = 0; i < n_used; i++)
-		intel_rx_post(rxq, (rxq->next + i) & rxq->mask, fresh[i]);
-	announce(rxq, n_used);
-	if (n_fresh < n)
-		mr_counter_add(&rxq->base.stats.events[MR_RX_EVENT_POOL_EMPTY],
-			       1);
-	if (n_used < n_fresh)
-		mr_frag_free_bulk(cache, fresh + n_used, n_fresh - n_used);
-	return n_used;
+	if (n > 1)
+		return refill_bulk(rxq, cache, frames, n);
+	chunk = mr_frag_alloc(cache, rxq->chunk_bytes);
+	if (chunk == MR_ADDR_NONE)
+		return cut_short(rxq, cache, frames, &chunk, 0);
+	intel_rx_post(rxq, rxq->next & rxq->mask, chunk);
+	announce(rxq, 1);
+	return 1;
 }
 
 /*
@@ -133,7 +164,7 @@ __attribute__((noinline, cold)) static void drop_frame(struct intel_rxq *rxq,
 
 	while (!is_end && n <= rxq->mask) {
 		const uint32_t place = (rxq->next + n) & rxq->mask;
-		const uint64_t status = rx_status(rxq, place);
+		const uint64_t status = rx_status(&rxq->ring[place]);
 
 		if (!(status & INTEL_RX_DD))
 			break;
@@ -151,12 +182,19 @@ __attribute__((noinline, cold)) static void drop_frame(struct intel_rxq *rxq,
 /* Cold. What stands at the head of the ring, where a plain frame does not. */
 __attribute__((noinline, cold)) static void drop_head(struct intel_rxq *rxq)
 {
-	const uint64_t status = rx_status(rxq, rxq->next & rxq->mask);
+	const uint64_t status = rx_status(&rxq->ring[rxq->next & rxq->mask]);
 
 	drop_frame(rxq, (status & INTEL_RX_BROKEN) != 0 ||
 					!is_possible(rxq, rx_bytes(status)) ?
 				MR_RX_DROP_INVALID :
 				MR_RX_DROP_TOO_LONG);
+}
+
+/* Cold: of a burst that was cut short. */
+__attribute__((noinline, cold)) static uint64_t
+sum_bytes(const struct mr_frame *frames, uint32_t n)
+{
+	return mr_frame_n_bytes(frames, n);
 }
 
 static inline void count(struct intel_rxq *rxq, uint64_t n_bytes,
@@ -166,48 +204,61 @@ static inline void count(struct intel_rxq *rxq, uint64_t n_bytes,
 	mr_counter_add(&rxq->base.stats.delivered, n_frames);
 }
 
-static inline uint32_t receive(struct intel_rxq *rxq, struct mr_cache *cache,
-			       struct mr_frame *frames, struct mr_meta *meta,
-			       uint32_t n)
+__attribute__((always_inline)) static inline uint32_t
+receive(struct intel_rxq *rxq, struct mr_cache *cache, struct mr_frame *frames,
+	struct mr_meta *meta, uint32_t n)
 {
+	/* Read once: the compiler cannot know that frames are not rxq. */
+	const uint32_t next = rxq->next, mask = rxq->mask;
+	const struct intel_desc *const ring = rxq->ring;
+	const uint64_t *const bufs = rxq->bufs;
 	uint32_t n_ready, n_rx;
 	uint64_t n_bytes = 0;
 
 	for (n_ready = 0; n_ready < n; n_ready++) {
-		const uint32_t place = (rxq->next + n_ready) & rxq->mask;
-		const uint64_t status = rx_status(rxq, place);
+		const uint32_t place = (next + n_ready) & mask;
+		const uint64_t status = rx_status(&ring[place]);
+		const uint32_t len = rx_bytes(status);
 
 		if ((status & RX_PLAIN_MASK) != RX_PLAIN ||
-		    !is_possible(rxq, rx_bytes(status)))
+		    !is_possible(rxq, len))
 			break;
-		frames[n_ready] =
-			rx_entry(rxq, place, status, rx_flags(status));
-		n_bytes += rx_bytes(status);
+		frames[n_ready].addr = bufs[place] + rxq->headroom_bytes;
+		frames[n_ready].len = len;
+		frames[n_ready].flags = rx_flags(status);
+		n_bytes += len;
 		if (meta != NULL)
-			rx_meta(rxq, place, status, &meta[n_ready]);
+			rx_meta(rxq, &ring[place], status, &meta[n_ready]);
 	}
 	if (n_ready == 0 || rxq->is_dropping) {
-		if (n > 0 &&
-		    (rx_status(rxq, rxq->next & rxq->mask) & INTEL_RX_DD))
+		if (n > 0 && (rx_status(&ring[next & mask]) & INTEL_RX_DD))
 			drop_head(rxq);
 		return 0;
 	}
 	n_rx = refill(rxq, cache, frames, n_ready);
 	if (n_rx < n_ready)
-		n_bytes = mr_frame_n_bytes(frames, n_rx);
+		n_bytes = sum_bytes(frames, n_rx);
 	count(rxq, n_bytes, n_rx);
 	return n_rx;
+}
+
+/* Once more, apart: the loop above does not ask for metadata then. */
+__attribute__((noinline)) static uint32_t
+receive_with_meta(struct intel_rxq *rxq, struct mr_cache *cache,
+		  struct mr_frame *frames, struct mr_meta *meta, uint32_t n)
+{
+	return receive(rxq, cache, frames, meta, n);
 }
 
 uint32_t mri_intel_rx_burst(struct mr_rxq *base, struct mr_cache *cache,
 			    struct mr_frame *frames, struct mr_meta *meta,
 			    uint32_t n)
 {
-	/* Twice the same loop: without metadata it does not ask for it. */
-	if (meta == NULL)
-		return receive((struct intel_rxq *)base, cache, frames, NULL,
-			       n);
-	return receive((struct intel_rxq *)base, cache, frames, meta, n);
+	struct intel_rxq *rxq = (struct intel_rxq *)base;
+
+	if (meta != NULL)
+		return receive_with_meta(rxq, cache, frames, meta, n);
+	return receive(rxq, cache, frames, NULL, n);
 }
 
 /* What a look at the ring found, in entries. */
@@ -231,7 +282,7 @@ static inline struct look look_at(const struct intel_rxq *rxq,
 
 	for (uint32_t i = 0; i < n && look.n_after < MR_MAX_SEGS; i++) {
 		const uint32_t place = (rxq->next + i) & rxq->mask;
-		const uint64_t status = rx_status(rxq, place);
+		const uint64_t status = rx_status(&rxq->ring[place]);
 
 		if (!(status & INTEL_RX_DD))
 			break;
@@ -247,7 +298,7 @@ static inline struct look look_at(const struct intel_rxq *rxq,
 		frames[i].flags = 0;
 		frames[first].flags |= rx_flags(status);
 		if (meta != NULL)
-			rx_meta(rxq, place, status, &meta[first]);
+			rx_meta(rxq, &rxq->ring[place], status, &meta[first]);
 		first = i + 1;
 		look.n_whole = first;
 		look.n_frames++;
@@ -289,15 +340,15 @@ int mri_intel_rx_arm(struct mr_queue *queue)
 
 	if (intel_is_gone(rxq->port))
 		return 0; /* nothing comes any more; the fd stays quiet */
-	if (rx_status(rxq, place) & INTEL_RX_DD)
+	if (rx_status(&rxq->ring[place]) & INTEL_RX_DD)
 		return 1;
 	mri_intel_irq_forget(rxq->port, queue->fd, rxq->irq_bit);
-	if (rx_status(rxq, place) & INTEL_RX_DD)
+	if (rx_status(&rxq->ring[place]) & INTEL_RX_DD)
 		return 1;
 	if (intel_is_gone(rxq->port))
 		return 0;
 	mri_intel_irq_arm(rxq->port, rxq->irq_bit);
-	return (rx_status(rxq, place) & INTEL_RX_DD) != 0;
+	return (rx_status(&rxq->ring[place]) & INTEL_RX_DD) != 0;
 }
 
 void mri_intel_rxq_stats(const struct mr_rxq *base, struct mr_rx_stats *stats)

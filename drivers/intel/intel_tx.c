@@ -100,7 +100,8 @@ static void collect(struct intel_txq *txq, struct mr_cache *cache, uint32_t n)
 	mr_counter_add(&txq->base.stats.completed, n);
 }
 
-static inline void reap(struct intel_txq *txq, struct mr_cache *cache)
+__attribute__((noinline)) static void reap(struct intel_txq *txq,
+					   struct mr_cache *cache)
 {
 	const uint32_t n = n_done(txq);
 
@@ -117,17 +118,17 @@ mri_intel_tx_is_mapped_now(struct intel_txq *txq, const struct mr_frame *entry)
 
 /*
  * One entry that goes out as it lies: nothing for the device to do, of a length
- * that it takes, in memory that it reaches.
+ * that it takes (INTEL_MIN_TX_BYTES, and max_above more), in memory that it
+ * reaches.
  */
 static inline bool is_plain(const struct intel_txq *txq,
 			    const struct mr_frame *frame,
-			    const struct mr_meta *meta, uint32_t max_bytes)
+			    const struct mr_meta *meta, uint32_t max_above)
 {
 	const uint32_t asks = MR_FRAME_MORE | MR_FRAME_CSUM_PARTIAL;
 
 	return (frame->flags & asks) == 0 &&
-	       frame->len - INTEL_MIN_TX_BYTES <=
-		       max_bytes - INTEL_MIN_TX_BYTES &&
+	       frame->len - INTEL_MIN_TX_BYTES <= max_above &&
 	       intel_tx_is_mapped(txq, frame) &&
 	       (meta == NULL || (meta->valid & MR_META_VLAN) == 0);
 }
@@ -137,9 +138,11 @@ __attribute__((noinline, cold)) static uint32_t
 drop_all(struct intel_txq *txq, struct mr_cache *cache,
 	 const struct mr_frame *frames, uint32_t n)
 {
-	const uint32_t n_frames = mr_frame_n_frames(frames, n);
 	struct mr_tx_stats *stats = &txq->base.stats;
+	uint32_t n_frames;
 
+	n = mr_frame_n_whole(frames, n);
+	n_frames = mr_frame_n_frames(frames, n);
 	mr_frame_free_bulk(cache, frames, n);
 	mr_counter_add(&stats->accepted, n_frames);
 	mr_counter_add(&stats->bytes, mr_frame_n_bytes(frames, n));
@@ -160,84 +163,130 @@ static inline void submit(struct intel_txq *txq, uint32_t tail)
 }
 
 /*
- * Post plain frames from frames[i] on, while there is room and up to the first
- * one that is not plain. Returns the place in frames of what comes next.
+ * Post plain frames from the first of n on, up to one that is not plain.
+ * Returns how many.
  */
-static inline uint32_t post_plain(struct intel_txq *txq,
-				  const struct mr_frame *frames,
-				  const struct mr_meta *meta, uint32_t i,
-				  uint32_t n, struct intel_tx_burst *burst)
+__attribute__((always_inline)) static inline uint32_t
+post_plain(const struct intel_txq *txq, uint32_t tail,
+	   const struct mr_frame *frames, const struct mr_meta *meta,
+	   uint32_t n, uint64_t *n_bytes)
 {
-	const uint32_t max_bytes =
-		__atomic_load_n(&txq->max_bytes, __ATOMIC_RELAXED);
-	const uint32_t n_left = n - i;
-	const uint32_t end =
-		i + (n_left < burst->n_room ? n_left : burst->n_room);
-	const uint32_t tail = burst->tail - i; /* of frames[0] */
-	const uint32_t first = i;
-	uint64_t n_bytes = 0;
+	struct intel_desc *const ring = txq->ring;
+	uint64_t *const posted = txq->posted;
+	const uint32_t mask = txq->mask;
+	const uint32_t max_above =
+		__atomic_load_n(&txq->max_bytes, __ATOMIC_RELAXED) -
+		INTEL_MIN_TX_BYTES;
+	const struct mr_frame *const end = frames + n;
+	const struct mr_frame *frame;
+	uint64_t n_sum_bytes = 0;
 
-	for (; i < end; i++) {
-		const struct mr_frame *frame = &frames[i];
-		const uint32_t place = (tail + i) & txq->mask;
+	for (frame = frames; frame != end; frame++, tail++) {
+		const uint32_t place = tail & mask;
+		const uint32_t len = frame->len;
+		const uint64_t addr = frame->addr;
 
-		if (!is_plain(txq, frame, meta != NULL ? &meta[i] : NULL,
-			      max_bytes))
+		if (!is_plain(txq, frame, meta, max_above))
 			break;
-		txq->posted[place] = frame->addr;
-		txq->ring[place].words[0] = txq->region_iova + frame->addr;
-		txq->ring[place].words[1] =
-			txq->command + frame->len * txq->per_byte;
-		n_bytes += frame->len;
+		if (meta != NULL)
+			meta++;
+		posted[place] = addr;
+		ring[place].words[0] = txq->region_iova + addr;
+		ring[place].words[1] = txq->command + len * txq->per_byte;
+		n_sum_bytes += len;
 	}
-	burst->tail += i - first;
-	burst->n_room -= i - first;
-	burst->n_frames += i - first;
-	burst->n_bytes += n_bytes;
-	return i;
+	*n_bytes += n_sum_bytes;
+	return (uint32_t)(frame - frames);
 }
 
-static inline uint32_t send(struct intel_txq *txq, struct mr_cache *cache,
-			    const struct mr_frame *frames,
-			    const struct mr_meta *meta, uint32_t n)
+static inline void count(struct intel_txq *txq,
+			 const struct intel_tx_burst *burst)
 {
-	struct intel_tx_burst burst = { 0 };
+	if (burst->tail != txq->tail)
+		submit(txq, burst->tail);
+	mr_counter_add(&txq->base.stats.accepted, burst->n_frames);
+	mr_counter_add(&txq->base.stats.bytes, burst->n_bytes);
+}
+
+/* A burst in which not all is plain, or for which there is not room. */
+__attribute__((noinline)) static uint32_t
+send_mixed(struct intel_txq *txq, struct mr_cache *cache,
+	   const struct mr_frame *frames, const struct mr_meta *meta,
+	   uint32_t n)
+{
+	struct intel_tx_burst burst = {
+		.tail = txq->tail,
+		.n_room = txq->mask - n_outstanding(txq),
+	};
 	uint32_t i = 0;
 
 	n = mr_frame_n_whole(frames, n);
-	if (intel_is_gone(txq->port))
-		return drop_all(txq, cache, frames, n);
-	if (n_outstanding(txq) >= INTEL_TX_REAP || n == 0)
-		reap(txq, cache);
-	burst.tail = txq->tail;
-	burst.n_room = txq->mask - n_outstanding(txq);
+	while (i < n) {
+		const uint32_t n_left = n - i;
+		const uint32_t n_plain = post_plain(
+			txq, burst.tail, frames + i,
+			meta != NULL ? meta + i : NULL,
+			n_left < burst.n_room ? n_left : burst.n_room,
+			&burst.n_bytes);
 
-	for (;;) {
-		i = post_plain(txq, frames, meta, i, n, &burst);
+		burst.tail += n_plain;
+		burst.n_room -= n_plain;
+		burst.n_frames += n_plain;
+		i += n_plain;
 		if (i == n ||
 		    !mri_intel_tx_frame(txq, cache, &frames[i],
 					meta != NULL ? &meta[i] : NULL, &burst))
 			break;
 		i += mr_frame_n_entries(&frames[i]);
 	}
-	if (burst.tail != txq->tail)
-		submit(txq, burst.tail);
+	count(txq, &burst);
 	if (i < n)
 		mr_counter_add(&txq->base.stats.events[MR_TX_EVENT_RING_FULL],
 			       1);
-	mr_counter_add(&txq->base.stats.accepted, burst.n_frames);
-	mr_counter_add(&txq->base.stats.bytes, burst.n_bytes);
 	return i;
+}
+
+__attribute__((always_inline)) static inline uint32_t
+send(struct intel_txq *txq, struct mr_cache *cache,
+     const struct mr_frame *frames, const struct mr_meta *meta, uint32_t n)
+{
+	struct intel_tx_burst burst = { 0 };
+	uint32_t n_plain = 0;
+
+	if (intel_is_gone(txq->port))
+		return drop_all(txq, cache, frames, n);
+	if (n_outstanding(txq) >= INTEL_TX_REAP || n == 0)
+		reap(txq, cache);
+	if (n <= txq->mask - n_outstanding(txq))
+		n_plain = post_plain(txq, txq->tail, frames, meta, n,
+				     &burst.n_bytes);
+	/* What was posted is posted again: the device does not know of it. */
+	if (n_plain < n)
+		return send_mixed(txq, cache, frames, meta, n);
+	burst.tail = txq->tail + n;
+	burst.n_frames = n;
+	count(txq, &burst);
+	return n;
+}
+
+/* Once more, apart: the loop above does not ask for metadata then. */
+__attribute__((noinline)) static uint32_t
+send_with_meta(struct intel_txq *txq, struct mr_cache *cache,
+	       const struct mr_frame *frames, const struct mr_meta *meta,
+	       uint32_t n)
+{
+	return send(txq, cache, frames, meta, n);
 }
 
 uint32_t mri_intel_tx_burst(struct mr_txq *base, struct mr_cache *cache,
 			    const struct mr_frame *frames,
 			    const struct mr_meta *meta, uint32_t n)
 {
-	/* Twice the same loop: without metadata it does not ask for it. */
-	if (meta == NULL)
-		return send((struct intel_txq *)base, cache, frames, NULL, n);
-	return send((struct intel_txq *)base, cache, frames, meta, n);
+	struct intel_txq *txq = (struct intel_txq *)base;
+
+	if (meta != NULL)
+		return send_with_meta(txq, cache, frames, meta, n);
+	return send(txq, cache, frames, NULL, n);
 }
 
 int mri_intel_tx_arm(struct mr_queue *queue)

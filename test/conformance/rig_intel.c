@@ -80,7 +80,8 @@ const struct rig rig_igb = {
 	.driver = "vfio",
 	.name = "igb",
 	.traits = RIG_IN | RIG_OUT | RIG_LIVE | RIG_SG | RIG_CHECKS |
-		  RIG_STALLS | RIG_REGISTERS | RIG_EXCLUSIVE | RIG_QUEUES,
+		  RIG_STALLS | RIG_REGISTERS | RIG_EXCLUSIVE | RIG_QUEUES |
+		  RIG_FILTERS,
 	.min_frame_bytes = 60, /* the NIC pads to Ethernet's 64 with FCS */
 	.max_frame_bytes = 1514,
 	.max_sg_frame_bytes = 9014,
@@ -99,7 +100,8 @@ const struct rig rig_e1000e = {
 	.driver = "vfio",
 	.name = "e1000e",
 	.traits = RIG_IN | RIG_OUT | RIG_LIVE | RIG_SG | RIG_CHECKS |
-		  RIG_STALLS | RIG_REGISTERS | RIG_EXCLUSIVE | RIG_QUEUES,
+		  RIG_STALLS | RIG_REGISTERS | RIG_EXCLUSIVE | RIG_QUEUES |
+		  RIG_FILTERS,
 	.min_frame_bytes = 60,
 	.max_frame_bytes = 1514,
 	.max_sg_frame_bytes = 9014,
