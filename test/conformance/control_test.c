@@ -232,11 +232,18 @@ static void device_receives_what_it_was_told_to(void **state)
 
 	assert_int_equal(mr_port_set_promisc(bed->port, 1, &why), 0);
 	assert_true(arrives(bed, macs[0]));
+	assert_true(arrives(bed, other_group));
 	assert_int_equal(mr_port_set_promisc(bed->port, 0, &why), 0);
 	assert_false(arrives(bed, macs[0]));
+	assert_false(arrives(bed, other_group));
 
 	assert_int_equal(mr_port_set_allmulti(bed->port, 1, &why), 0);
 	assert_true(arrives(bed, macs[1]));
+	assert_true(arrives(bed, other_group));
+	assert_false(arrives(bed, macs[0]));
+	/* The one is not the other's. */
+	assert_int_equal(mr_port_set_promisc(bed->port, 1, &why), 0);
+	assert_int_equal(mr_port_set_promisc(bed->port, 0, &why), 0);
 	assert_true(arrives(bed, other_group));
 	assert_false(arrives(bed, macs[0]));
 	assert_int_equal(mr_port_set_allmulti(bed->port, 0, &why), 0);

@@ -54,8 +54,9 @@ struct mr_named_count {
 enum { MR_MTU_MIN_BYTES = 68 };
 
 /**
- * Receive frames to any unicast address, or only those to the port's own and
- * to those of mr_port_set_mac_filter().
+ * Receive frames to any address, groups included, or only those to the port's
+ * own, to everybody, and to addresses of mr_port_set_mac_filter(). What
+ * mr_port_set_allmulti() said holds beside it.
  *
  * @param      port           an open port
  * @param      on             1 or 0
