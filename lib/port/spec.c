@@ -89,12 +89,17 @@ static int add_option(struct mr_spec *spec, const char *key, const char *value,
 	return 0;
 }
 
-/* Behind the driver: a device, unless the first piece is an option. */
+/*
+ * Behind the driver: a device, unless the first piece is an option. No option
+ * has a quoted character in its name, so what has one before any '=' is a
+ * device, up to the comma: net_pcap0\,rx_pcap=a.pcap.
+ */
 static int parse_rest(struct mr_spec *spec, char *rest,
 		      struct mr_reason *reterr_reason)
 {
 	const char *key, *value;
-	char end = cut(&rest, ",=", &key);
+	char end = cut(&rest, rest[strcspn(rest, ",=\\")] == '=' ? ",=" : ",",
+		       &key);
 	int err;
 
 	spec->device = end == '=' ? "" : key;

@@ -27,6 +27,12 @@ static const struct {
 	{ "pcap:rx=end\\", "pcap", "", "rx=end\\;" },
 	{ "tap:a\\,b,c=1", "tap", "a,b", "c=1;" },
 	{ "tap:a\\=b", "tap", "a=b", "" },
+	/* Quoted before its first '=': a device, with arguments of its own. */
+	{ "dpdk:net_pcap0\\,rx_pcap=a.pcap", "dpdk", "net_pcap0,rx_pcap=a.pcap",
+	  "" },
+	{ "dpdk:net_pcap0\\,rx_pcap=a\\,tx_pcap=b,queues=1,promisc", "dpdk",
+	  "net_pcap0,rx_pcap=a,tx_pcap=b", "queues=1;promisc;" },
+	{ "dpdk:0000:03:00.0,queues=2", "dpdk", "0000:03:00.0", "queues=2;" },
 	{ "03:00.0", "vfio", "03:00.0", "" },
 	{ "0000:03:00.0", "vfio", "0000:03:00.0", "" },
 	{ "0000:af:1f.7,queues=4", "vfio", "0000:af:1f.7", "queues=4;" },
