@@ -43,6 +43,14 @@ void bed_need(uint32_t traits, const char *why_not)
 	skip();
 }
 
+void bed_lack(uint32_t traits, const char *why_not)
+{
+	if ((the_rig->traits & traits) == 0)
+		return;
+	print_message("skipped on %s: %s\n", the_rig->driver, why_not);
+	skip();
+}
+
 uint64_t bed_now_ns(void)
 {
 	struct timespec t;

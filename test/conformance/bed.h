@@ -40,6 +40,10 @@ enum {
 	RIG_OVERLONG = 1 << 9, /* frames of more than MR_MAX_SEGS can come */
 	RIG_QUEUES = 1 << 10,  /* more than one queue each way */
 	RIG_FILTERS = 1 << 11, /* rx by address: promiscuous mode, filter */
+	RIG_POLLED = 1 << 12,  /* nothing tells that there is something to do */
+	RIG_KEEPS = 1 << 13,   /* what was sent is the far side's until it
+				* collects it, also when the port is closed */
+	RIG_FOREIGN_FDS = 1 << 14, /* the port's fds are another library's */
 };
 
 /* A spec that must be refused. */
@@ -134,6 +138,9 @@ void bed_set_rig(const struct rig *rig, const char *options);
 
 /* Skip the running test, with a reason, unless the rig has all of traits. */
 void bed_need(uint32_t traits, const char *why_not);
+
+/* The same, if the rig has one of traits. */
+void bed_lack(uint32_t traits, const char *why_not);
 
 void bed_open(struct bed *bed);
 int bed_try_open(struct bed *bed, struct mr_reason *why);

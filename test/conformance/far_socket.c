@@ -4,6 +4,8 @@
 #include <linux/if_packet.h>
 #include <net/ethernet.h>
 #include <net/if.h>
+#include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -70,7 +72,7 @@ bool far_socket_inject(struct bed *bed, const uint8_t *bytes, uint32_t n_bytes)
 
 	if (send(far->fd, bytes, n_bytes, 0) == (ssize_t)n_bytes)
 		return true;
-	if (errno != EAGAIN && errno != ENOBUFS)
+	if (errno != EAGAIN && errno != ENOBUFS && errno != ENETDOWN)
 		fail_msg("send of %u bytes: %s", n_bytes, strerror(errno));
 	return false;
 }
@@ -84,4 +86,25 @@ uint32_t far_socket_collect(struct bed *bed, uint8_t *bytes, uint32_t room)
 		if (traffic_is_ours(bytes, (uint32_t)n))
 			return (uint32_t)n;
 	return 0;
+}
+
+bool far_run(const char *command)
+{
+	return system(command) == 0;
+}
+
+const char *far_namespace(void)
+{
+	static char why[128];
+
+	if (unshare(CLONE_NEWNET) < 0) {
+		snprintf(why, sizeof(why), "no network namespace: %s (root?)",
+			 strerror(errno));
+		return why;
+	}
+	/* A kernel with IPv6 would send frames of its own, and we count. */
+	far_run("for f in all default; do "
+		"echo 1 > /proc/sys/net/ipv6/conf/$f/disable_ipv6; "
+		"done 2> /dev/null");
+	return NULL;
 }

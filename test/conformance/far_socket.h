@@ -10,4 +10,10 @@ void far_socket_close(struct bed *bed);
 bool far_socket_inject(struct bed *bed, const uint8_t *bytes, uint32_t n_bytes);
 uint32_t far_socket_collect(struct bed *bed, uint8_t *bytes, uint32_t room);
 
+/* For the probe of a rig: a shell command; whether it ended with 0. */
+bool far_run(const char *command);
+
+/* A network namespace of this process alone. NULL, or why there is none. */
+const char *far_namespace(void);
+
 #endif

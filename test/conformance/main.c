@@ -11,10 +11,6 @@
 
 #include "suite.h"
 
-static const struct rig *const rigs[] = {
-	&rig_null, &rig_pair, &rig_pcap,   &rig_xdp,    &rig_nic,
-	&rig_vfio, &rig_igb,  &rig_e1000e, &rig_virtio, &rig_virtio_plain
-};
 static const struct part *const parts[] = { &part_rx,    &part_tx,
 					    &part_owner, &part_life,
 					    &part_wait,  &part_control };
@@ -26,11 +22,20 @@ static const char *name_of(const struct rig *rig)
 
 static const struct rig *find_rig(const char *name, size_t n)
 {
-	for (size_t i = 0; i < sizeof(rigs) / sizeof(rigs[0]); i++)
-		if (strlen(name_of(rigs[i])) == n &&
-		    memcmp(name_of(rigs[i]), name, n) == 0)
-			return rigs[i];
+	for (size_t i = 0; suite_rigs[i] != NULL; i++)
+		if (strlen(name_of(suite_rigs[i])) == n &&
+		    memcmp(name_of(suite_rigs[i]), name, n) == 0)
+			return suite_rigs[i];
 	return NULL;
+}
+
+static int complain(const char *program)
+{
+	fprintf(stderr, "usage: %s RIG[,OPTION...] [PATTERN]\nRIG:", program);
+	for (size_t i = 0; suite_rigs[i] != NULL; i++)
+		fprintf(stderr, " %s", name_of(suite_rigs[i]));
+	fprintf(stderr, "\n");
+	return 2;
 }
 
 int main(int argc, char **argv)
@@ -40,14 +45,8 @@ int main(int argc, char **argv)
 	const char *why_not;
 	int n_failed = 0;
 
-	if (rig == NULL) {
-		fprintf(stderr,
-			"usage: %s RIG[,OPTION...] [PATTERN]\n"
-			"RIG: null, pair, pcap, xdp, nic, vfio, igb, e1000e, "
-			"virtio, virtio-plain\n",
-			argv[0]);
-		return 2;
-	}
+	if (rig == NULL)
+		return complain(argv[0]);
 	why_not = rig->probe();
 	if (why_not != NULL) {
 		printf("%s: skipped: %s\n", name_of(rig), why_not);

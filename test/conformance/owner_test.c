@@ -193,6 +193,8 @@ static void port_closed_under_clones_gives_back_its_own(void **state)
 		assert_int_equal(mr_frame_ref(bed->cache, frames, BURST), 0);
 		bed_tx(bed, frames, BURST);
 		bed_close(bed);
+		if (bed->rig->traits & RIG_KEEPS)
+			assert_int_equal(bed_collect_rest(bed), BURST);
 		assert_int_equal(bed_pool_stats(bed).n_in_flight, BURST);
 		for (uint32_t i = 0; i < BURST; i++) {
 			uint32_t n_segs, n_bytes;

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "bed.h"
+#include "rig_pcap.h"
 
 struct far {
 	char dir[64];
@@ -41,7 +42,8 @@ static void write_input(const struct bed *bed, const char *path)
 	pcap_close(pcap);
 }
 
-static void setup(struct bed *bed)
+/* Two files in a folder of their own. */
+static struct far *make_files(struct bed *bed)
 {
 	struct far *far = calloc(1, sizeof(*far));
 
@@ -51,9 +53,27 @@ static void setup(struct bed *bed)
 	snprintf(far->in, sizeof(far->in), "%s/in.pcap", far->dir);
 	snprintf(far->out, sizeof(far->out), "%s/out.pcap", far->dir);
 	write_input(bed, far->in);
+	bed->far = far;
+	return far;
+}
+
+static void setup(struct bed *bed)
+{
+	const struct far *far = make_files(bed);
+
 	snprintf(bed->spec, sizeof(bed->spec), "pcap:rx=%s,tx=%s,sg=%s",
 		 far->in, far->out, bed->wish.is_sg ? "on" : "off");
-	bed->far = far;
+}
+
+void rig_pcap_setup_dpdk(struct bed *bed)
+{
+	const struct far *far = make_files(bed);
+
+	snprintf(bed->spec, sizeof(bed->spec),
+		 "dpdk:net_pcap0\\,rx_pcap=%s\\,tx_pcap=%s,ring=%u,%s", far->in,
+		 far->out,
+		 bed->wish.ring_entries != 0 ? bed->wish.ring_entries : 1024,
+		 bed->wish.is_sg ? "mtu=9000,sg=on" : "sg=off");
 }
 
 static void stop_reading(struct far *far)
@@ -63,7 +83,7 @@ static void stop_reading(struct far *far)
 	far->reader = NULL;
 }
 
-static void teardown(struct bed *bed)
+void rig_pcap_teardown(struct bed *bed)
 {
 	struct far *far = bed->far;
 
@@ -78,12 +98,12 @@ static void teardown(struct bed *bed)
 }
 
 /* The port made the file anew. */
-static void opened(struct bed *bed)
+void rig_pcap_opened(struct bed *bed)
 {
 	stop_reading(bed->far);
 }
 
-static uint32_t collect(struct bed *bed, uint8_t *bytes, uint32_t room)
+uint32_t rig_pcap_collect(struct bed *bed, uint8_t *bytes, uint32_t room)
 {
 	struct far *far = bed->far;
 	char error[PCAP_ERRBUF_SIZE];
@@ -126,7 +146,7 @@ const struct rig rig_pcap = {
 	.bad_specs = bad_specs,
 	.probe = probe,
 	.setup = setup,
-	.teardown = teardown,
-	.opened = opened,
-	.collect = collect,
+	.teardown = rig_pcap_teardown,
+	.opened = rig_pcap_opened,
+	.collect = rig_pcap_collect,
 };

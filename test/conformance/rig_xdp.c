@@ -9,7 +9,6 @@
  * mrc and mrd are such a pair with two channels each.
  */
 #include <errno.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,14 +19,10 @@
 
 enum { FAMILY_XDP = 44 }; /* AF_XDP */
 
-static bool run(const char *command)
-{
-	return system(command) == 0;
-}
-
 static const char *probe(void)
 {
 	static char why[128];
+	const char *why_not;
 	const int fd = socket(FAMILY_XDP, SOCK_RAW | SOCK_CLOEXEC, 0);
 
 	if (fd < 0) {
@@ -36,19 +31,13 @@ static const char *probe(void)
 		return why;
 	}
 	close(fd);
-	if (unshare(CLONE_NEWNET) < 0) {
-		snprintf(why, sizeof(why), "no network namespace: %s (root?)",
-			 strerror(errno));
-		return why;
-	}
-	/* A kernel with IPv6 would send frames of its own, and we count. */
-	run("for f in all default; do "
-	    "echo 1 > /proc/sys/net/ipv6/conf/$f/disable_ipv6; "
-	    "done 2> /dev/null");
-	if (!run("ip link add mra type veth peer name mrb && "
-		 "ip link add mrc numrxqueues 2 numtxqueues 2 type veth "
-		 "peer name mrd numrxqueues 2 numtxqueues 2 && "
-		 "for i in mra mrb mrc mrd; do ip link set $i up; done"))
+	why_not = far_namespace();
+	if (why_not != NULL)
+		return why_not;
+	if (!far_run("ip link add mra type veth peer name mrb && "
+		     "ip link add mrc numrxqueues 2 numtxqueues 2 type veth "
+		     "peer name mrd numrxqueues 2 numtxqueues 2 && "
+		     "for i in mra mrb mrc mrd; do ip link set $i up; done"))
 		return "no veth pair: ip link add failed";
 	return NULL;
 }
@@ -56,8 +45,8 @@ static const char *probe(void)
 static void setup(struct bed *bed)
 {
 	far_socket_open(bed, bed->wish.n_queues == 2 ? "mrd" : "mrb");
-	assert_true(run(bed->wish.is_sg ? "ip link set mrb mtu 9000" :
-					  "ip link set mrb mtu 1500"));
+	assert_true(far_run(bed->wish.is_sg ? "ip link set mrb mtu 9000" :
+					      "ip link set mrb mtu 1500"));
 	snprintf(bed->spec, sizeof(bed->spec), "xdp:%s,ring=%u%s",
 		 bed->wish.n_queues == 2 ? "mrc" : "mra",
 		 bed->wish.ring_entries != 0 ? bed->wish.ring_entries : 1024,

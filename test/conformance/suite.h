@@ -11,6 +11,9 @@ struct part {
 	size_t n;
 };
 
+/* The rigs that a program of the suite has, NULL at the end. */
+extern const struct rig *const suite_rigs[];
+
 extern const struct part part_rx, part_tx, part_owner, part_life, part_wait,
 	part_control;
 
