@@ -20,6 +20,7 @@ static const char *const rx_events[MR_STATS_SLOTS] = {
 	[MR_RX_EVENT_STARVED_KICK] = "starved_kick",
 	[MR_RX_EVENT_CSUM_PARTIAL] = "csum_partial",
 	[MR_RX_EVENT_UNREGISTERED] = "unregistered",
+	[MR_RX_EVENT_FOREIGN_COPIED] = "rx_foreign_copied",
 };
 
 static const char *const tx_drops[MR_STATS_SLOTS] = {

@@ -78,18 +78,20 @@ def testpmd(huge_pages, burst):
     return 1e9 / statistics.median(per_period)
 
 
-def mr_l2fwd(build, seconds=3):
-    """mr-l2fwd itself on two null: ports: ns per frame, both directions."""
-    argv = [str(build / "apps/l2fwd/mr-l2fwd"), "--json",
-            "--cores", str(who.FORWARDER_CORE),
-            "--duration", str(seconds), "null:a", "null:b"]
+def mr_l2fwd(build, seconds=3, ports=("null:a", "null:b"), argv=None):
+    """mr-l2fwd itself on two ports that always have frames: ns per frame, both
+    directions. argv: its command line up to the ports."""
+    argv = argv or [str(build / "apps/l2fwd/mr-l2fwd"), "--json",
+                    "--cores", str(who.FORWARDER_CORE)]
+    argv = [*argv, "--duration", str(seconds), *ports]
     done = subprocess.run(argv, stdout=subprocess.PIPE, text=True,
                           stderr=subprocess.DEVNULL, check=False,
                           timeout=seconds + 30)
     lines = [json.loads(line) for line in done.stdout.splitlines()
              if line.startswith("{")]
     if done.returncode != 0 or len(lines) < 2:
-        raise BenchError(f"mr-l2fwd on null: ended with {done.returncode}")
+        raise BenchError(f"mr-l2fwd on {ports[0]} ended with "
+                         f"{done.returncode}")
 
     def completed(line):
         return sum(queue["tx"]["completed"] for port in line["ports"]

@@ -71,8 +71,8 @@ enum mr_rx_event {
 	MR_RX_EVENT_WAKEUP,          /**< system calls to wake the device */
 	MR_RX_EVENT_STARVED_KICK,    /**< of those, by the watchdog */
 	MR_RX_EVENT_CSUM_PARTIAL,    /**< frames found with a partial sum */
-	MR_RX_EVENT_UNREGISTERED, /**< buffers not used: their segment is not
-				   *   registered */
+	MR_RX_EVENT_UNREGISTERED, /**< buffers not used: no such segment */
+	MR_RX_EVENT_FOREIGN_COPIED, /**< frames copied: not in the region */
 };
 
 /** Why frames were lost on a tx queue. Names: mr_tx_drop_name(). */

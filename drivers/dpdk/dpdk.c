@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * dpdk: the part that is inside of the library.
+ *
+ * All that knows DPDK is in a shared object of its own, libmillrace-dpdk.so,
+ * which is loaded when the first port is opened and hands over a driver table
+ * of its own: from then on the port is the module's. So the library runs where
+ * DPDK is not installed, and only who opens such a port has DPDK's libraries,
+ * thread and memory in the process.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "dpdk_module.h"
+#include "dpdk_options.h"
+
+static const char module_file[] = "libmillrace-dpdk.so";
+
+extern const struct mr_driver mr_driver_dpdk;
+
+/* Beside the library that this is in; else where the loader looks. */
+static void *load(void)
+{
+	char path[PATH_MAX], whole[PATH_MAX + sizeof(module_file) + 1];
+	Dl_info us;
+
+	if (dladdr(&mr_driver_dpdk, &us) != 0 && us.dli_fname != NULL) {
+		snprintf(path, sizeof(path), "%s", us.dli_fname);
+		snprintf(whole, sizeof(whole), "%s/%s", dirname(path),
+			 module_file);
+		/* The loader's reason is that of the last file it tried. */
+		if (access(whole, F_OK) == 0)
+			return dlopen(whole, RTLD_NOW | RTLD_LOCAL);
+	}
+	return dlopen(module_file, RTLD_NOW | RTLD_LOCAL);
+}
+
+/* What the loader said, of the module or of a library that it needs. */
+static int not_loaded(struct mr_reason *reason)
+{
+	const char *why = dlerror();
+
+	if (why == NULL)
+		why = "no reason given";
+	if (strstr(why, "librte_") != NULL)
+		return mr_fail(reason, -ENODEV,
+			       "dpdk: DPDK's libraries are not installed, or "
+			       "not in the version that Millrace was built "
+			       "with: %s",
+			       why);
+	return mr_fail(reason, -ENODEV,
+		       "dpdk: cannot load the module: %s; it is installed "
+		       "where libmillrace is, from a build that found libdpdk",
+		       why);
+}
+
+static int dpdk_need(struct mr_ctx *ctx, const struct mr_spec *spec,
+		     uint32_t page_bytes, uint32_t *ret_n_pages,
+		     struct mr_reason *reterr_reason)
+{
+	struct dpdk_options options;
+	const int err = mri_dpdk_read_options(spec, &options, reterr_reason);
+
+	(void)ctx;
+	(void)page_bytes;
+	if (err == 0)
+		*ret_n_pages = mri_dpdk_need(&options);
+	return err;
+}
+
+/* The module is never unloaded: EAL has threads in it. */
+static int dpdk_open(struct mr_port *port, const struct mr_spec *spec,
+		     struct mr_reason *reterr_reason)
+{
+	const struct mri_dpdk_module *module;
+	void *handle = load();
+
+	if (handle == NULL)
+		return not_loaded(reterr_reason);
+	module = dlsym(handle, MRI_DPDK_MODULE);
+	if (module == NULL || module->version != MRI_DPDK_VERSION ||
+	    module->driver->port_bytes != sizeof(struct mri_dpdk_room))
+		return mr_fail(reterr_reason, -ENODEV,
+			       "dpdk: %s is of another version of Millrace",
+			       module_file);
+	port->driver = module->driver;
+	return module->driver->open(port, spec, reterr_reason);
+}
+
+/* Never called: an open port has the module's table. */
+static void dpdk_close(struct mr_port *port)
+{
+	(void)port;
+}
+
+static const char *const dpdk_keys[] = { "queues", "ring", "mtu", "promisc",
+					 "sg",     "csum", "irq", "vlan",
+					 "eal",    NULL };
+
+const struct mr_driver mr_driver_dpdk = {
+	.name = "dpdk",
+	.keys = dpdk_keys,
+	.port_bytes = sizeof(struct mri_dpdk_room),
+	.need = dpdk_need,
+	.open = dpdk_open,
+	.close = dpdk_close,
+};

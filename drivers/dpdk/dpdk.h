@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Inside of the dpdk module.
+ *
+ *     dpdk.c          the part inside the library: need, loading
+ *     dpdk_options.c  options of a spec, for both parts
+ *     dpdk_port.c     the module's driver table: open, close
+ *     dpdk_device.c   the device: found, configured, started, given back
+ *     dpdk_control.c  what an open port is told, and tells
+ *     dpdk_eal.c      EAL: started once; its log
+ *     dpdk_memory.c   registration of the region's segments
+ *     dpdk_view.c     headers for the region's buffers; the mempool that is a
+ *                     view of our pool                             (hot)
+ *     dpdk_spare.c    headers for what those do not fit
+ *     dpdk_tally.c    what a tx queue has posted, until it is back
+ *     dpdk_rx.c       mbufs to frames                              (hot)
+ *     dpdk_tx.c       frames to mbufs                              (hot)
+ *     dpdk_shape.c    frames that are not one plain buffer
+ *
+ * A buffer of our pool and the header (struct rte_mbuf) of its place belong
+ * together while DPDK has the buffer. While the application has it, by address,
+ * the header means nothing.
+ */
+#ifndef DPDK_DPDK_H
+#define DPDK_DPDK_H
+
+#include <stdbool.h>
+
+#include <rte_ethdev.h>
+#include <rte_mbuf.h>
+#include <rte_mempool.h>
+
+#include <millrace/driver.h>
+
+#include "dpdk_module.h"
+#include "dpdk_options.h"
+
+enum {
+	DPDK_MIN_FRAME_BYTES = 14, /* an Ethernet header */
+	DPDK_LINK_BYTES = 14 + 4,  /* and a VLAN tag, besides the MTU */
+	DPDK_MAX_TXQS = 4096,      /* open at a time, in the process */
+	/*
+	 * Of mbuf.port, which says where a frame came from and nothing when it
+	 * leaves: there, ours is the number of the tx queue that posted it, in
+	 * the last header of each frame. So the completion can be counted.
+	 */
+	DPDK_FIRST_TAG = 0x4000,
+	DPDK_NO_TAG = RTE_MBUF_PORT_INVALID,
+	/* Buffers that one call into DPDK gives back at once. */
+	DPDK_CALL_ROOM = 2 * MR_BURST_MAX,
+};
+
+struct dpdk_port;
+
+/*
+ * Headers for the buffers of a region: one for each chunk of what is
+ * registered, in order, so that header and address follow from each other.
+ * They are the objects of a mempool, and this mempool's free objects are the
+ * free pages of the pool. All ports on one pool share one.
+ */
+struct dpdk_view {
+	struct rte_mempool *mempool;
+	struct mr_pool *pool;
+	uint8_t *base; /* of the region */
+	uint64_t n_registered_bytes;
+	uint8_t *first;         /* header of chunk 0 */
+	uint32_t header_stride; /* bytes from one header to the next */
+	uint32_t chunk_shift;
+	uint32_t shift_bytes; /* from the chunk to mbuf.buf_addr: what the
+			       * pool's headroom has more than DPDK's */
+	uint32_t n_users;     /* ports and tallies */
+	void *headers;        /* memory of the mempool's objects */
+	struct dpdk_view *next;
+};
+
+/* Headers that lend themselves to any entry; of one tx queue. */
+struct dpdk_spares {
+	struct rte_mempool *mempool;
+	const struct dpdk_view *view;
+	void *headers;
+	struct rte_mbuf **stack; /* those at hand */
+	uint32_t n;              /* of them */
+	uint32_t n_all;
+	/* Given back on other threads: numbers plus 1, linked by next[]. */
+	uint32_t foreign; /* atomic */
+	uint32_t *next;
+};
+
+/*
+ * What a tx queue has posted. A device may keep a header longer than the port
+ * is open, and so this stays until the last one is back.
+ */
+struct dpdk_tally {
+	uint16_t tag;
+	struct dpdk_view *view;
+	struct dpdk_spares spares;
+	uint64_t n_elsewhere; /* frames completed on other threads; atomic */
+	uint64_t n_awaited;   /* of them, when the port is closed */
+	struct dpdk_tally *next;
+};
+
+struct dpdk_rxq {
+	_Alignas(64) struct mr_rxq base;
+	struct dpdk_port *port;
+	const struct dpdk_view *view;
+	uint8_t *region;
+	uint16_t port_id;
+	bool has_sg;
+	bool has_eventfd;
+	uint32_t max_segs;  /* of a frame of this MTU */
+	uint64_t keep_vlan; /* RTE_MBUF_F_RX_VLAN_STRIPPED, if nobody asked */
+	/* Received, and not delivered for lack of room in the burst. */
+	uint32_t n_stashed, stash_at;
+	struct rte_mbuf **stash; /* MR_BURST_MAX */
+};
+
+struct dpdk_txq {
+	_Alignas(64) struct mr_txq base;
+	struct dpdk_port *port;
+	const struct dpdk_view *view;
+	uint16_t port_id;
+	uint16_t tag;
+	bool has_cleanup;
+	bool was_refused;           /* the last burst, in part */
+	struct rte_mbuf *held;      /* a copy that the device had no room for */
+	uint64_t offloads;          /* RTE_ETH_TX_OFFLOAD_* */
+	struct dpdk_spares *spares; /* the tally's */
+	struct dpdk_tally *tally;
+};
+
+struct dpdk_port {
+	struct mr_port *base;
+	struct dpdk_options options;
+	struct dpdk_view *view;
+	struct dpdk_rxq *rxqs;
+	struct dpdk_txq *txqs;
+	void *tables;
+	uint32_t n_queues;
+	uint64_t n_registered_bytes; /* of the region; 0: nothing */
+	uint32_t n_segments;         /* of it, registered */
+	uint16_t port_id;            /* DPDK's; RTE_MAX_ETHPORTS: none */
+	bool did_probe, is_started, is_pinned, has_callbacks;
+	bool has_lsc, did_set_mac;
+	uint64_t owner_id;
+	struct rte_device *device;
+	struct rte_eth_dev_info info;
+	struct rte_ether_addr first_mac;
+	struct rte_eth_stats first_stats;
+	struct rte_eth_xstat_name *stat_names;
+	uint32_t n_stats;
+	struct rte_ether_addr *filter; /* of unicast addresses added */
+	uint32_t n_filter;
+	uint32_t mtu_bytes; /* atomic, as those below */
+	uint32_t is_up, is_gone, speed_mbps;
+	struct dpdk_port *next; /* of all that are open */
+};
+
+/*
+ * One call into DPDK by a burst. What DPDK allocates and frees on the way comes
+ * from and goes to the cache of the burst; a mempool's functions find it here,
+ * since DPDK hands them nothing of ours. Each thread has its own.
+ */
+struct dpdk_call {
+	const struct dpdk_view *view;
+	struct dpdk_spares *spares; /* of the tx queue in use, or NULL */
+	struct mr_cache *cache;
+	uint64_t n_done; /* frames of the queue with this tag, completed */
+	uint32_t tag;
+	uint32_t n_freed;
+	bool was_empty;                 /* the pool had too few pages */
+	uint64_t freed[DPDK_CALL_ROOM]; /* addresses in the region */
+};
+
+/* One word, in the block that the loader keeps for such: no call to find it. */
+extern __thread struct dpdk_call *mri_dpdk_call
+	__attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+static inline void dpdk_call_begin(struct dpdk_call *call,
+				   const struct dpdk_view *view,
+				   struct mr_cache *cache, uint32_t tag,
+				   struct dpdk_spares *spares)
+{
+	call->view = view;
+	call->spares = spares;
+	call->cache = cache;
+	call->n_done = 0;
+	call->tag = tag;
+	call->n_freed = 0;
+	call->was_empty = false;
+	mri_dpdk_call = call;
+}
+
+static inline void dpdk_call_end(struct dpdk_call *call)
+{
+	mri_dpdk_call = NULL;
+	if (call->n_freed > 0)
+		mr_frag_free_bulk(call->cache, call->freed, call->n_freed);
+}
+
+/* The header of the chunk that addr lies in. */
+static inline struct rte_mbuf *dpdk_header(const struct dpdk_view *view,
+					   uint64_t addr)
+{
+	return (struct rte_mbuf *)(void *)(view->first +
+					   (addr >> view->chunk_shift) *
+						   view->header_stride);
+}
+
+static inline bool dpdk_is_tag(uint16_t tag)
+{
+	return (uint16_t)(tag - DPDK_FIRST_TAG) < DPDK_MAX_TXQS;
+}
+
+/* Where the buffer of a header is; any address in a buffer names it. */
+static inline uint64_t dpdk_addr(const struct dpdk_view *view,
+				 const struct rte_mbuf *mbuf)
+{
+	return (uint64_t)((const uint8_t *)mbuf->buf_addr - view->base);
+}
+
+/* dpdk_tally.c: a frame of the tx queue with this tag is completed, elsewhere.
+ */
+void mri_dpdk_completed(uint16_t tag);
+
+/* Take the note of the tx queue off a header that leaves DPDK. */
+static inline void dpdk_count_done(struct dpdk_call *call,
+				   struct rte_mbuf *mbuf)
+{
+	const uint16_t tag = mbuf->port;
+
+	if (likely(tag == call->tag))
+		call->n_done++;
+	else if (unlikely(dpdk_is_tag(tag)))
+		mri_dpdk_completed(tag);
+	mbuf->port = DPDK_NO_TAG;
+}
+
+/* DPDK frees the buffer of a header, within a burst of ours. */
+static inline void dpdk_freed(struct dpdk_call *call,
+			      const struct dpdk_view *view,
+			      struct rte_mbuf *mbuf)
+{
+	if (unlikely(call->n_freed == DPDK_CALL_ROOM)) {
+		mr_frag_free_bulk(call->cache, call->freed, call->n_freed);
+		call->n_freed = 0;
+	}
+	call->freed[call->n_freed++] = dpdk_addr(view, mbuf);
+	dpdk_count_done(call, mbuf);
+}
+
+/* The same, elsewhere. */
+void mri_dpdk_freed_elsewhere(const struct dpdk_view *view,
+			      struct rte_mbuf *mbuf);
+
+/* dpdk_eal.c */
+int mri_dpdk_eal_start(struct mr_ctx *ctx, const char *options,
+		       struct mr_reason *reason);
+/*
+ * Between these two, DPDK's control functions may be called by this thread and
+ * no other, and its log goes to the context.
+ */
+void mri_dpdk_enter(struct mr_ctx *ctx);
+void mri_dpdk_leave(void);
+/* What follows is one question; deaf: an error is one of its good answers. */
+void mri_dpdk_ask(bool is_deaf);
+/* The first error that DPDK logged since then, else that of errno's value. */
+const char *mri_dpdk_why(int err);
+/* Ports whose context gets what DPDK logs on threads of its own. */
+void mri_dpdk_add_port(struct dpdk_port *port);
+void mri_dpdk_remove_port(struct dpdk_port *port);
+
+/* dpdk_memory.c */
+int mri_dpdk_memory_open(struct dpdk_port *port, struct mr_reason *reason);
+void mri_dpdk_memory_close(struct dpdk_port *port);
+
+/* dpdk_view.c */
+struct dpdk_view *mri_dpdk_view_get(struct dpdk_port *port,
+				    uint64_t n_registered_bytes,
+				    struct mr_reason *reason);
+void mri_dpdk_view_put(struct dpdk_view *view);
+/* The view that an mbuf is a header of, NULL: it is none. */
+const struct dpdk_view *mri_dpdk_view_of(const struct rte_mbuf *mbuf);
+/* A mempool of n headers on memory of *ret_headers, of the ops by that name. */
+struct rte_mempool *mri_dpdk_mempool(const char *ops, void *data, uint32_t n,
+				     uint16_t room_bytes, void **ret_headers);
+int mri_dpdk_populate(struct rte_mempool *mempool, unsigned int max_objs,
+		      void *vaddr, rte_iova_t iova, size_t len,
+		      rte_mempool_populate_obj_cb_t *obj_cb, void *obj_cb_arg);
+void mri_dpdk_init_header(struct rte_mempool *mempool, struct rte_mbuf *mbuf);
+
+/* dpdk_spare.c */
+int mri_dpdk_spares_open(struct dpdk_spares *spares,
+			 const struct dpdk_view *view, uint32_t n);
+void mri_dpdk_spares_close(struct dpdk_spares *spares);
+/* NULL: all are in use. On the thread that uses the queue. */
+struct rte_mbuf *mri_dpdk_spare_get(struct dpdk_spares *spares);
+/* Back, its buffer being somebody else's by now. On any thread. */
+void mri_dpdk_spare_put(struct rte_mbuf *mbuf);
+/* The spares that an mbuf is one of; NULL: it is none. */
+struct dpdk_spares *mri_dpdk_spares_of(const struct rte_mbuf *mbuf);
+
+/* dpdk_tally.c */
+/* NULL: no memory, or too many queues. */
+struct dpdk_tally *mri_dpdk_tally_open(struct dpdk_view *view,
+				       uint32_t n_spares);
+/* n_pending frames are still with DPDK. */
+void mri_dpdk_tally_close(struct dpdk_tally *tally, uint64_t n_pending);
+/* Free those of closed queues that are complete by now. */
+void mri_dpdk_tally_sweep(void);
+
+/* dpdk_rx.c */
+mr_rx_burst_fn mri_dpdk_rx_burst;
+int mri_dpdk_rx_arm(struct mr_queue *queue);
+void mri_dpdk_rx_free_stash(struct dpdk_rxq *rxq);
+
+/* dpdk_tx.c */
+mr_tx_burst_fn mri_dpdk_tx_burst;
+int mri_dpdk_tx_arm(struct mr_queue *queue);
+uint64_t mri_dpdk_tx_pending(const struct dpdk_txq *txq);
+
+/* dpdk_shape.c */
+enum dpdk_shape {
+	DPDK_POSTABLE, /* *ret_mbuf is the frame */
+	DPDK_COPIED,   /* it is a copy of the frame */
+	DPDK_LATER,    /* no header now */
+	DPDK_INVALID,
+	DPDK_TOO_LONG,
+	DPDK_NO_BUFFER,
+};
+enum dpdk_shape mri_dpdk_shape(struct dpdk_txq *txq, struct mr_cache *cache,
+			       const struct mr_frame *frames, uint32_t n,
+			       const struct mr_meta *meta,
+			       struct rte_mbuf **ret_mbuf);
+/* A frame that DPDK did not take: its headers back, its buffers untouched. */
+void mri_dpdk_unshape(struct dpdk_txq *txq, struct rte_mbuf *mbuf);
+
+/* dpdk_device.c */
+int mri_dpdk_device_find(struct dpdk_port *port, const char *devargs,
+			 struct mr_reason *reason);
+int mri_dpdk_device_start(struct dpdk_port *port, struct mr_reason *reason);
+void mri_dpdk_device_stop(struct dpdk_port *port);
+void mri_dpdk_device_give_back(struct dpdk_port *port);
+
+/* dpdk_control.c */
+int mri_dpdk_control_open(struct dpdk_port *port, struct mr_reason *reason);
+void mri_dpdk_control_close(struct dpdk_port *port);
+void mri_dpdk_read_link(struct dpdk_port *port);
+int mri_dpdk_poll(struct mr_port *base);
+int mri_dpdk_link(const struct mr_port *base, struct mr_link *ret_link);
+uint32_t mri_dpdk_device_drops(const struct mr_port *base,
+			       struct mr_named_count *ret_counts, uint32_t n);
+uint32_t mri_dpdk_device_stats(const struct mr_port *base,
+			       struct mr_named_count *ret_counts, uint32_t n);
+int mri_dpdk_set_promisc(struct mr_port *base, uint32_t on,
+			 struct mr_reason *reason);
+int mri_dpdk_set_allmulti(struct mr_port *base, uint32_t on,
+			  struct mr_reason *reason);
+int mri_dpdk_set_mtu(struct mr_port *base, uint32_t mtu_bytes,
+		     struct mr_reason *reason);
+int mri_dpdk_set_mac(struct mr_port *base, const uint8_t mac[6],
+		     struct mr_reason *reason);
+int mri_dpdk_set_mac_filter(struct mr_port *base, const uint8_t (*macs)[6],
+			    uint32_t n, struct mr_reason *reason);
+
+static inline struct dpdk_port *dpdk_port_of(const struct mr_port *base)
+{
+	return ((const struct mri_dpdk_room *)(const void *)base)->port;
+}
+
+#endif

@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* An open port: what it is told, what it tells, and events of its device. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "dpdk.h"
+
+static int refuse(struct mr_port *base, int err, const char *what,
+		  struct mr_reason *reason)
+{
+	if (err != -ENOTSUP && err != -ENODEV && err != -EPERM)
+		err = -EIO;
+	return mr_fail(reason, err, "%s: %s: %s", base->info.name, what,
+		       mri_dpdk_why(-err));
+}
+
+/* On a thread of DPDK's: only say that there is something to look at. */
+static int on_event(uint16_t port_id, enum rte_eth_event_type event,
+		    void *opaque, void *ret)
+{
+	struct dpdk_port *port = opaque;
+	const uint64_t one = 1;
+
+	(void)port_id;
+	(void)ret;
+	if (event == RTE_ETH_EVENT_INTR_RMV)
+		__atomic_store_n(&port->is_gone, 1, __ATOMIC_RELAXED);
+	return write(port->base->fd, &one, sizeof(one)) < 0 ? -1 : 0;
+}
+
+void mri_dpdk_read_link(struct dpdk_port *port)
+{
+	struct rte_eth_link link = { 0 };
+
+	if (rte_eth_link_get_nowait(port->port_id, &link) < 0)
+		return;
+	__atomic_store_n(&port->is_up, link.link_status, __ATOMIC_RELAXED);
+	__atomic_store_n(&port->speed_mbps,
+			 link.link_speed == RTE_ETH_SPEED_NUM_UNKNOWN ?
+				 0 :
+				 link.link_speed,
+			 __ATOMIC_RELAXED);
+}
+
+static int watch(struct dpdk_port *port, struct mr_reason *reason)
+{
+	static const enum rte_eth_event_type events[] = {
+		RTE_ETH_EVENT_INTR_LSC, RTE_ETH_EVENT_INTR_RMV
+	};
+	struct mr_port *base = port->base;
+
+	base->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (base->fd < 0)
+		return mr_fail(reason, -EIO, "%s: no eventfd: %s",
+			       base->info.name, strerror(errno));
+	port->has_callbacks = true;
+	for (int i = 0; i < 2; i++)
+		(void)rte_eth_dev_callback_register(port->port_id, events[i],
+						    on_event, port);
+	return 0;
+}
+
+static uint32_t offloads_of(const struct dpdk_port *port)
+{
+	const struct {
+		uint64_t rx, tx;
+		uint32_t ours;
+	} known[] = {
+		{ 0,
+		  RTE_ETH_TX_OFFLOAD_TCP_CKSUM | RTE_ETH_TX_OFFLOAD_UDP_CKSUM,
+		  MR_OFFLOAD_CSUM_TX },
+		{ RTE_ETH_RX_OFFLOAD_TCP_CKSUM | RTE_ETH_RX_OFFLOAD_UDP_CKSUM,
+		  0, MR_OFFLOAD_CSUM_RX },
+		{ 0, RTE_ETH_TX_OFFLOAD_TCP_TSO,
+		  MR_OFFLOAD_TSO4 | MR_OFFLOAD_TSO6 },
+		{ 0, RTE_ETH_TX_OFFLOAD_UDP_TSO, MR_OFFLOAD_USO },
+		{ RTE_ETH_RX_OFFLOAD_RSS_HASH, 0, MR_OFFLOAD_RSS_HASH },
+		{ 0, RTE_ETH_TX_OFFLOAD_VLAN_INSERT, MR_OFFLOAD_VLAN_TX },
+		{ RTE_ETH_RX_OFFLOAD_VLAN_STRIP, 0, MR_OFFLOAD_VLAN_RX },
+	};
+	struct rte_eth_conf conf;
+	uint32_t ours = 0;
+
+	if (rte_eth_dev_conf_get(port->port_id, &conf) < 0)
+		return 0;
+	for (size_t i = 0; i < RTE_DIM(known); i++)
+		if ((conf.rxmode.offloads & known[i].rx) == known[i].rx &&
+		    (conf.txmode.offloads & known[i].tx) == known[i].tx)
+			ours |= known[i].ours;
+	return ours;
+}
+
+/* The names of the device's own counters; they do not change while it is open.
+ */
+static int read_names(struct dpdk_port *port, struct mr_reason *reason)
+{
+	struct mr_ctx *ctx = port->base->ctx;
+	const int n = rte_eth_xstats_get_names(port->port_id, NULL, 0);
+
+	if (n <= 0)
+		return 0;
+	port->stat_names =
+		mr_alloc(ctx, 0, (size_t)n * sizeof(port->stat_names[0]));
+	if (port->stat_names == NULL)
+		return mr_fail(reason, -ENOMEM, "%s: no memory for counters",
+			       port->base->info.name);
+	if (rte_eth_xstats_get_names(port->port_id, port->stat_names,
+				     (unsigned int)n) == n)
+		port->n_stats = (uint32_t)n;
+	return 0;
+}
+
+static void fill_info(struct dpdk_port *port)
+{
+	struct mr_port_info *info = &port->base->info;
+	const char *driver = port->info.driver_name;
+
+	info->mtu_bytes = port->mtu_bytes;
+	info->numa_node = rte_eth_dev_socket_id(port->port_id);
+	info->offloads = offloads_of(port);
+	info->has_mac = 1;
+	memcpy(info->mac, port->first_mac.addr_bytes, sizeof(info->mac));
+	snprintf(info->mode, sizeof(info->mode), "%s", driver);
+	if (port->rxqs[0].base.queue.fd < 0)
+		snprintf(info->why, sizeof(info->why),
+			 "no rx interrupts: it is polled");
+	mr_log(port->base->ctx, MR_LOG_INFO,
+	       "%s: %u headers of %u bytes for buffers, %u for each tx queue",
+	       info->name, port->view->mempool->size, port->view->header_stride,
+	       port->txqs[0].spares->n_all);
+}
+
+int mri_dpdk_control_open(struct dpdk_port *port, struct mr_reason *reason)
+{
+	int err;
+
+	if ((err = watch(port, reason)) < 0 ||
+	    (err = read_names(port, reason)) < 0)
+		return err;
+	(void)rte_eth_macaddr_get(port->port_id, &port->first_mac);
+	(void)rte_eth_stats_get(port->port_id, &port->first_stats);
+	if (port->options.promisc) {
+		err = rte_eth_promiscuous_enable(port->port_id);
+		if (err < 0)
+			return refuse(port->base, err,
+				      "it cannot be made promiscuous", reason);
+	}
+	mri_dpdk_read_link(port);
+	fill_info(port);
+	return 0;
+}
+
+void mri_dpdk_control_close(struct dpdk_port *port)
+{
+	struct mr_port *base = port->base;
+
+	if (port->has_callbacks) {
+		(void)rte_eth_dev_callback_unregister(
+			port->port_id, RTE_ETH_EVENT_INTR_LSC, on_event, port);
+		(void)rte_eth_dev_callback_unregister(
+			port->port_id, RTE_ETH_EVENT_INTR_RMV, on_event, port);
+	}
+	if (port->did_set_mac)
+		(void)rte_eth_dev_default_mac_addr_set(port->port_id,
+						       &port->first_mac);
+	if (base->fd >= 0)
+		close(base->fd);
+	base->fd = -1;
+	mr_free(base->ctx, port->stat_names);
+	mr_free(base->ctx, port->filter);
+}
+
+int mri_dpdk_poll(struct mr_port *base)
+{
+	struct dpdk_port *port = dpdk_port_of(base);
+	const uint32_t was_up = port->is_up;
+	uint64_t n_events = 0;
+
+	if (read(base->fd, &n_events, sizeof(n_events)) < 0)
+		n_events = 0;
+	mri_dpdk_read_link(port);
+	return n_events > 0 || port->is_up != was_up;
+}
+
+int mri_dpdk_link(const struct mr_port *base, struct mr_link *ret_link)
+{
+	const struct dpdk_port *port = dpdk_port_of(base);
+
+	*ret_link = (struct mr_link){
+		.is_up = __atomic_load_n(&port->is_up, __ATOMIC_RELAXED),
+		.speed_mbps =
+			__atomic_load_n(&port->speed_mbps, __ATOMIC_RELAXED),
+		.is_gone = __atomic_load_n(&port->is_gone, __ATOMIC_RELAXED),
+	};
+	return 0;
+}
+
+uint32_t mri_dpdk_device_drops(const struct mr_port *base,
+			       struct mr_named_count *ret_counts, uint32_t n)
+{
+	const struct dpdk_port *port = dpdk_port_of(base);
+	const struct rte_eth_stats *first = &port->first_stats;
+	struct rte_eth_stats now = *first;
+
+	(void)rte_eth_stats_get(port->port_id, &now);
+	const struct mr_named_count counts[] = {
+		{ "imissed", now.imissed - first->imissed },
+		{ "ierrors", now.ierrors - first->ierrors },
+		{ "rx_nombuf", now.rx_nombuf - first->rx_nombuf },
+	};
+	for (uint32_t i = 0; i < n && i < RTE_DIM(counts); i++)
+		ret_counts[i] = counts[i];
+	return RTE_DIM(counts);
+}
+
+uint32_t mri_dpdk_device_stats(const struct mr_port *base,
+			       struct mr_named_count *ret_counts, uint32_t n)
+{
+	const struct dpdk_port *port = dpdk_port_of(base);
+	uint32_t n_done = 0;
+
+	/* One after the other: no memory is needed for all of them. */
+	for (uint64_t id = 0; id < port->n_stats && n_done < n; id++) {
+		struct mr_named_count *count = &ret_counts[n_done++];
+
+		count->name = port->stat_names[id].name;
+		count->value = 0;
+		(void)rte_eth_xstats_get_by_id(port->port_id, &id,
+					       &count->value, 1);
+	}
+	return port->n_stats;
+}
+
+/* Start of a command to the device; mri_dpdk_leave() ends it. */
+static struct dpdk_port *command(struct mr_port *base)
+{
+	mri_dpdk_enter(base->ctx);
+	return dpdk_port_of(base);
+}
+
+int mri_dpdk_set_promisc(struct mr_port *base, uint32_t on,
+			 struct mr_reason *reason)
+{
+	const uint16_t id = command(base)->port_id;
+	int err = on ? rte_eth_promiscuous_enable(id) :
+		       rte_eth_promiscuous_disable(id);
+
+	if (err < 0)
+		err = refuse(base, err, "it cannot be made promiscuous",
+			     reason);
+	mri_dpdk_leave();
+	return err;
+}
+
+int mri_dpdk_set_allmulti(struct mr_port *base, uint32_t on,
+			  struct mr_reason *reason)
+{
+	const uint16_t id = command(base)->port_id;
+	int err = on ? rte_eth_allmulticast_enable(id) :
+		       rte_eth_allmulticast_disable(id);
+
+	if (err < 0)
+		err = refuse(base, err, "it cannot receive all multicast",
+			     reason);
+	mri_dpdk_leave();
+	return err;
+}
+
+/* What the rx buffers take in the mode that was chosen at open. */
+static uint32_t max_mtu(const struct dpdk_port *port)
+{
+	const uint32_t room = rte_pktmbuf_data_room_size(port->view->mempool) -
+			      RTE_PKTMBUF_HEADROOM;
+
+	return RTE_MIN(port->rxqs[0].max_segs * room - DPDK_LINK_BYTES,
+		       (uint32_t)port->info.max_mtu);
+}
+
+int mri_dpdk_set_mtu(struct mr_port *base, uint32_t mtu_bytes,
+		     struct mr_reason *reason)
+{
+	struct dpdk_port *port = command(base);
+	int err = 0;
+
+	if (mtu_bytes > max_mtu(port))
+		err = mr_fail(reason, -EINVAL,
+			      "%s: an MTU of %u is more than the %u that the "
+			      "device and the buffers it was opened with take",
+			      base->info.name, mtu_bytes, max_mtu(port));
+	if (err == 0) {
+		err = rte_eth_dev_set_mtu(port->port_id, (uint16_t)mtu_bytes);
+		if (err < 0)
+			err = refuse(base, err, "the MTU cannot be set",
+				     reason);
+	}
+	if (err == 0) {
+		__atomic_store_n(&port->mtu_bytes, mtu_bytes, __ATOMIC_RELAXED);
+		base->info.mtu_bytes = mtu_bytes;
+	}
+	mri_dpdk_leave();
+	return err;
+}
+
+int mri_dpdk_set_mac(struct mr_port *base, const uint8_t mac[6],
+		     struct mr_reason *reason)
+{
+	struct dpdk_port *port = command(base);
+	struct rte_ether_addr addr;
+	int err;
+
+	memcpy(addr.addr_bytes, mac, sizeof(addr.addr_bytes));
+	err = rte_eth_dev_default_mac_addr_set(port->port_id, &addr);
+	if (err < 0)
+		err = refuse(base, err, "the address cannot be set", reason);
+	else
+		port->did_set_mac = true;
+	if (err == 0)
+		memcpy(base->info.mac, mac, sizeof(base->info.mac));
+	mri_dpdk_leave();
+	return err;
+}
+
+/* The unicast addresses of a list, in the place of those before. */
+static int set_unicast(struct dpdk_port *port, const uint8_t (*macs)[6],
+		       uint32_t n)
+{
+	int err = 0;
+
+	for (; port->n_filter > 0; port->n_filter--)
+		(void)rte_eth_dev_mac_addr_remove(
+			port->port_id, &port->filter[port->n_filter - 1]);
+	for (uint32_t i = 0; i < n && err == 0; i++) {
+		struct rte_ether_addr *addr = &port->filter[port->n_filter];
+
+		if (macs[i][0] & 1)
+			continue;
+		if (port->n_filter + 1 >= port->info.max_mac_addrs)
+			return -ENOSPC;
+		memcpy(addr->addr_bytes, macs[i], sizeof(addr->addr_bytes));
+		err = rte_eth_dev_mac_addr_add(port->port_id, addr, 0);
+		port->n_filter += err == 0;
+	}
+	return err;
+}
+
+/* The groups of a list, in the place of those before. */
+static int set_groups(struct dpdk_port *port, const uint8_t (*macs)[6],
+		      uint32_t n)
+{
+	struct rte_ether_addr *groups =
+		mr_alloc(port->base->ctx, 0, (n + 1) * sizeof(groups[0]));
+	uint32_t n_groups = 0;
+	int err;
+
+	if (groups == NULL)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < n; i++)
+		if (macs[i][0] & 1)
+			memcpy(groups[n_groups++].addr_bytes, macs[i], 6);
+	err = rte_eth_dev_set_mc_addr_list(port->port_id, groups, n_groups);
+	mr_free(port->base->ctx, groups);
+	return err == -ENOTSUP && n_groups == 0 ? 0 : err;
+}
+
+static int set_filter(struct dpdk_port *port, const uint8_t (*macs)[6],
+		      uint32_t n, struct mr_reason *reason)
+{
+	const uint32_t n_before = port->n_filter;
+	uint8_t(*before)[6] =
+		mr_alloc(port->base->ctx, 0, (n_before + 1) * sizeof(*before));
+	int err = -ENOMEM;
+
+	if (before != NULL) {
+		for (uint32_t i = 0; i < n_before; i++)
+			memcpy(before[i], port->filter[i].addr_bytes, 6);
+		err = set_unicast(port, macs, n);
+		if (err == 0)
+			err = set_groups(port, macs, n);
+		if (err < 0)
+			(void)set_unicast(port, before, n_before);
+	}
+	mr_free(port->base->ctx, before);
+	if (err == -ENOSPC)
+		return mr_fail(reason, err,
+			       "%s: more than the %u unicast addresses that "
+			       "the device holds",
+			       port->base->info.name, port->info.max_mac_addrs);
+	return err < 0 ? refuse(port->base, err, "the addresses cannot be set",
+				reason) :
+			 0;
+}
+
+int mri_dpdk_set_mac_filter(struct mr_port *base, const uint8_t (*macs)[6],
+			    uint32_t n, struct mr_reason *reason)
+{
+	struct dpdk_port *port = command(base);
+	int err = 0;
+
+	if (port->filter == NULL)
+		port->filter = mr_alloc(base->ctx, 0,
+					(port->info.max_mac_addrs + 1) *
+						sizeof(port->filter[0]));
+	if (port->filter == NULL)
+		err = mr_fail(reason, -ENOMEM, "%s: no memory for addresses",
+			      base->info.name);
+	else
+		err = set_filter(port, macs, n, reason);
+	mri_dpdk_leave();
+	return err;
+}

@@ -1,0 +1,453 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The device: found, configured, started, stopped and given back. */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <rte_dev.h>
+#include <rte_errno.h>
+
+#include "dpdk.h"
+
+static int refuse(const struct dpdk_port *port, int err, const char *what,
+		  struct mr_reason *reason)
+{
+	switch (err) {
+	case -EINVAL:
+	case -ENODEV:
+	case -EBUSY:
+	case -EPERM:
+	case -ENOMEM:
+	case -ENOTSUP:
+		break;
+	default:
+		err = -EIO;
+	}
+	return mr_fail(reason, err, "%s: %s: %s", port->base->info.name, what,
+		       mri_dpdk_why(-err));
+}
+
+/* The kernel's driver of a PCI device, if it is there; "" if it has none. */
+static bool kernel_driver(const char *bdf, char *ret_name, size_t n_bytes)
+{
+	char path[PATH_MAX], target[PATH_MAX];
+	const char *name;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s", bdf);
+	if (access(path, F_OK) < 0)
+		return false;
+	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/driver", bdf);
+	n = readlink(path, target, sizeof(target) - 1);
+	target[n > 0 ? n : 0] = '\0';
+	name = strrchr(target, '/');
+	snprintf(ret_name, n_bytes, "%s", name != NULL ? name + 1 : "");
+	return true;
+}
+
+static bool is_bdf(const char *name)
+{
+	unsigned int domain, bus, device, function;
+	int n = 0;
+
+	return sscanf(name, "%x:%x:%x.%x%n", &domain, &bus, &device, &function,
+		      &n) == 4 &&
+	       name[n] == '\0';
+}
+
+/* DPDK did not take the device: its reason, and ours where we know better. */
+static int not_probed(const struct dpdk_port *port, const char *name, int err,
+		      struct mr_reason *reason)
+{
+	const char *port_name = port->base->info.name;
+	char driver[64];
+
+	if (!is_bdf(name))
+		return mr_fail(reason, -ENODEV,
+			       "%s: DPDK has no such device, or not with these "
+			       "arguments: %s",
+			       port_name, mri_dpdk_why(-err));
+	if (!kernel_driver(name, driver, sizeof(driver)))
+		return mr_fail(reason, -ENODEV,
+			       "%s: there is no such PCI device: %s", port_name,
+			       mri_dpdk_why(-err));
+	if (strcmp(driver, "vfio-pci") != 0 && strncmp(driver, "uio", 3) != 0 &&
+	    strcmp(driver, "igb_uio") != 0)
+		return mr_fail(reason, driver[0] == '\0' ? -ENODEV : -EBUSY,
+			       "%s: the device is %s%s%s: bind it to vfio-pci, "
+			       "unless its DPDK driver works beside the "
+			       "kernel's: %s",
+			       port_name,
+			       driver[0] == '\0' ? "bound to no driver" :
+						   "bound to the kernel's '",
+			       driver, driver[0] == '\0' ? "" : "'",
+			       mri_dpdk_why(-err));
+	return mr_fail(reason, -ENODEV,
+		       "%s: no DPDK driver takes the device: %s", port_name,
+		       mri_dpdk_why(-err));
+}
+
+/* The first port of the device that nobody has, and make it ours. */
+static int own_port(struct dpdk_port *port, const char *devargs,
+		    struct mr_reason *reason)
+{
+	struct rte_eth_dev_owner owner = { .name = "millrace" };
+	struct rte_dev_iterator iterator;
+	bool has_any = false;
+	uint16_t id;
+
+	rte_eth_dev_owner_new(&owner.id);
+	RTE_ETH_FOREACH_MATCHING_DEV(id, devargs, &iterator)
+	{
+		has_any = true;
+		if (rte_eth_dev_owner_set(id, &owner) < 0)
+			continue;
+		rte_eth_iterator_cleanup(&iterator);
+		port->port_id = id;
+		port->owner_id = owner.id;
+		return 0;
+	}
+	return has_any ? mr_fail(reason, -EBUSY,
+				 "%s: the device is in use, by another port of "
+				 "this process",
+				 port->base->info.name) :
+			 mr_fail(reason, -ENODEV,
+				 "%s: DPDK took the device, and made no "
+				 "Ethernet port of it: %s",
+				 port->base->info.name, mri_dpdk_why(ENODEV));
+}
+
+int mri_dpdk_device_find(struct dpdk_port *port, const char *devargs,
+			 struct mr_reason *reason)
+{
+	char name[RTE_ETH_NAME_MAX_LEN];
+	uint16_t id;
+	int err;
+
+	snprintf(name, sizeof(name), "%.*s", (int)strcspn(devargs, ","),
+		 devargs);
+	if (rte_eth_dev_get_port_by_name(name, &id) < 0) {
+		err = rte_dev_probe(devargs);
+		if (err < 0)
+			return not_probed(port, name, err, reason);
+		port->did_probe = true;
+	}
+	err = own_port(port, devargs, reason);
+	if (err < 0)
+		return err;
+	err = rte_eth_dev_info_get(port->port_id, &port->info);
+	if (err < 0)
+		return refuse(port, err, "the device does not say what it is",
+			      reason);
+	port->device = port->info.device;
+	return 0;
+}
+
+/* Bytes of a frame that an rx buffer has room for. */
+static uint32_t buffer_room(const struct dpdk_port *port)
+{
+	return rte_pktmbuf_data_room_size(port->view->mempool) -
+	       RTE_PKTMBUF_HEADROOM;
+}
+
+/* Whether frames have several buffers. -EINVAL: they would have to. */
+static int choose_sg(struct dpdk_port *port, struct mr_reason *reason)
+{
+	struct mr_port_info *info = &port->base->info;
+	const uint32_t max_bytes = port->mtu_bytes + DPDK_LINK_BYTES;
+	const uint32_t room = buffer_room(port);
+
+	info->has_sg = port->options.sg == DPDK_ON ||
+		       (port->options.sg == DPDK_AUTO && max_bytes > room);
+	if (!info->has_sg && max_bytes > room)
+		return mr_fail(reason, -EINVAL,
+			       "%s: frames have up to %u bytes (an MTU of %u), "
+			       "an rx buffer has room for %u: sg=on, a smaller "
+			       "mtu=, or a pool with larger chunks",
+			       info->name, max_bytes, port->mtu_bytes, room);
+	if ((max_bytes + room - 1) / room > MR_MAX_SEGS)
+		return mr_fail(reason, -EINVAL,
+			       "%s: frames of %u bytes are more than %d "
+			       "buffers of %u",
+			       info->name, max_bytes, MR_MAX_SEGS, room);
+	return 0;
+}
+
+/* Longest MTU that the device takes: it may say that in two ways. */
+static int check_mtu(const struct dpdk_port *port, struct mr_reason *reason)
+{
+	const struct rte_eth_dev_info *info = &port->info;
+	uint32_t max = info->max_mtu;
+
+	if (info->max_rx_pktlen < (uint32_t)max + RTE_ETHER_HDR_LEN)
+		max = info->max_rx_pktlen - RTE_ETHER_HDR_LEN;
+	if (port->mtu_bytes <= max)
+		return 0;
+	return mr_fail(reason, -EINVAL,
+		       "%s: mtu=%u: the device (driver %s) takes %u at most",
+		       port->base->info.name, port->mtu_bytes,
+		       info->driver_name, max);
+}
+
+static int check_queues(const struct dpdk_port *port, struct mr_reason *reason)
+{
+	const uint32_t n = port->options.n_queues;
+	const uint32_t n_max =
+		RTE_MIN(port->info.max_rx_queues, port->info.max_tx_queues);
+
+	if (n <= n_max)
+		return 0;
+	return mr_fail(reason, -EINVAL,
+		       "%s: queues=%u: the device (driver %s) has %u rx and %u "
+		       "tx queues",
+		       port->base->info.name, n, port->info.driver_name,
+		       port->info.max_rx_queues, port->info.max_tx_queues);
+}
+
+/* What we ask of it, of what it can. */
+static struct rte_eth_conf conf_of(const struct dpdk_port *port, bool has_irqs)
+{
+	const uint64_t sums = RTE_ETH_RX_OFFLOAD_IPV4_CKSUM |
+			      RTE_ETH_RX_OFFLOAD_TCP_CKSUM |
+			      RTE_ETH_RX_OFFLOAD_UDP_CKSUM;
+	const uint64_t tx_sums =
+		RTE_ETH_TX_OFFLOAD_IPV4_CKSUM | RTE_ETH_TX_OFFLOAD_TCP_CKSUM |
+		RTE_ETH_TX_OFFLOAD_UDP_CKSUM | RTE_ETH_TX_OFFLOAD_TCP_TSO |
+		RTE_ETH_TX_OFFLOAD_UDP_TSO;
+	const uint32_t flags = *port->info.dev_flags;
+	const bool is_many = port->options.n_queues > 1;
+	struct rte_eth_conf conf = { 0 };
+
+	conf.rxmode.mtu = port->mtu_bytes;
+	if (port->base->info.has_sg)
+		conf.rxmode.offloads |= RTE_ETH_RX_OFFLOAD_SCATTER;
+	if (port->options.csum != DPDK_OFF)
+		conf.rxmode.offloads |= sums;
+	if (port->options.strip_vlan)
+		conf.rxmode.offloads |= RTE_ETH_RX_OFFLOAD_VLAN_STRIP;
+	if (is_many) {
+		conf.rx_adv_conf.rss_conf.rss_hf =
+			port->info.flow_type_rss_offloads &
+			(RTE_ETH_RSS_IP | RTE_ETH_RSS_TCP | RTE_ETH_RSS_UDP);
+		if (conf.rx_adv_conf.rss_conf.rss_hf != 0) {
+			conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
+			conf.rxmode.offloads |= RTE_ETH_RX_OFFLOAD_RSS_HASH;
+		}
+	}
+	conf.rxmode.offloads &= port->info.rx_offload_capa;
+	conf.txmode.offloads =
+		RTE_ETH_TX_OFFLOAD_MULTI_SEGS | RTE_ETH_TX_OFFLOAD_VLAN_INSERT;
+	if (port->options.csum != DPDK_OFF)
+		conf.txmode.offloads |= tx_sums;
+	conf.txmode.offloads &= port->info.tx_offload_capa;
+	conf.intr_conf.lsc = (flags & RTE_ETH_DEV_INTR_LSC) != 0;
+	conf.intr_conf.rmv = (flags & RTE_ETH_DEV_INTR_RMV) != 0;
+	conf.intr_conf.rxq = has_irqs;
+	return conf;
+}
+
+static int setup_queues(struct dpdk_port *port, const struct rte_eth_conf *conf)
+{
+	const int socket = rte_eth_dev_socket_id(port->port_id);
+	struct rte_eth_rxconf rxconf = port->info.default_rxconf;
+	struct rte_eth_txconf txconf = port->info.default_txconf;
+	uint16_t n_rx = (uint16_t)port->options.ring_entries;
+	uint16_t n_tx = n_rx;
+	int err;
+
+	rxconf.offloads = conf->rxmode.offloads;
+	txconf.offloads = conf->txmode.offloads;
+	err = rte_eth_dev_adjust_nb_rx_tx_desc(port->port_id, &n_rx, &n_tx);
+	/* The pages for more were not counted. */
+	if (err == 0 && (n_rx > port->options.ring_entries ||
+			 n_tx > port->options.ring_entries))
+		err = -E2BIG;
+	for (uint16_t i = 0; i < port->n_queues && err == 0; i++) {
+		err = rte_eth_rx_queue_setup(port->port_id, i, n_rx,
+					     (unsigned int)socket, &rxconf,
+					     port->view->mempool);
+		if (err == 0)
+			err = rte_eth_tx_queue_setup(port->port_id, i, n_tx,
+						     (unsigned int)socket,
+						     &txconf);
+	}
+	return err;
+}
+
+static int start_with(struct dpdk_port *port, bool has_irqs,
+		      struct mr_reason *reason)
+{
+	const struct rte_eth_conf conf = conf_of(port, has_irqs);
+	int err;
+
+	mri_dpdk_ask(false);
+	err = rte_eth_dev_configure(port->port_id, (uint16_t)port->n_queues,
+				    (uint16_t)port->n_queues, &conf);
+	if (err < 0)
+		return refuse(port, err, "the device cannot be configured",
+			      reason);
+	if (port->options.mtu_bytes != 0) {
+		err = rte_eth_dev_set_mtu(port->port_id,
+					  (uint16_t)port->mtu_bytes);
+		if (err < 0 && err != -ENOTSUP)
+			return mr_fail(reason, -EINVAL,
+				       "%s: the device does not take an MTU "
+				       "of %u: %s",
+				       port->base->info.name, port->mtu_bytes,
+				       mri_dpdk_why(-err));
+	}
+	err = setup_queues(port, &conf);
+	if (err == -E2BIG)
+		return mr_fail(reason, -EINVAL,
+			       "%s: ring=%u: the device wants rings of %u (rx) "
+			       "and %u (tx) at least",
+			       port->base->info.name,
+			       port->options.ring_entries,
+			       port->info.rx_desc_lim.nb_min,
+			       port->info.tx_desc_lim.nb_min);
+	if (err < 0)
+		return refuse(port, err, "its queues cannot be set up", reason);
+	err = rte_eth_dev_start(port->port_id);
+	if (err < 0)
+		return refuse(port, err, "the device does not start", reason);
+	port->is_started = true;
+	for (uint32_t i = 0; i < port->n_queues; i++)
+		port->txqs[i].offloads = conf.txmode.offloads;
+	return 0;
+}
+
+static bool is_eventfd(int fd)
+{
+	char path[40], target[40];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	n = readlink(path, target, sizeof(target) - 1);
+	target[n > 0 ? n : 0] = '\0';
+	return strstr(target, "[eventfd]") != NULL;
+}
+
+/*
+ * The fd of an rx queue, -1: it has none that tells of frames. A file of its
+ * own needs no arming: it is readable as long as there are some.
+ */
+static int fd_of(const struct dpdk_port *port, uint32_t i, bool *ret_is_eventfd)
+{
+	const uint16_t id = (uint16_t)i;
+	int fd;
+
+	mri_dpdk_ask(true);
+	fd = rte_eth_dev_rx_intr_ctl_q_get_fd(port->port_id, id);
+	*ret_is_eventfd = fd >= 0 && is_eventfd(fd);
+	if (*ret_is_eventfd &&
+	    (rte_eth_dev_rx_intr_enable(port->port_id, id) < 0 ||
+	     rte_eth_dev_rx_intr_disable(port->port_id, id) < 0))
+		fd = -1;
+	mri_dpdk_ask(false);
+	return fd < 0 ? -1 : fd;
+}
+
+/* What can be told only of a queue that runs. */
+static void finish_queue(struct dpdk_port *port, uint32_t i, bool has_irqs)
+{
+	struct dpdk_rxq *rxq = &port->rxqs[i];
+	struct dpdk_txq *txq = &port->txqs[i];
+	const uint32_t room = buffer_room(port);
+	const uint16_t id = (uint16_t)i;
+
+	rxq->has_sg = port->base->info.has_sg;
+	rxq->base.n_min = rxq->has_sg ? MR_MAX_SEGS : 1;
+	rxq->max_segs =
+		rxq->has_sg ?
+			(port->mtu_bytes + DPDK_LINK_BYTES + room - 1) / room :
+			1;
+	if (!port->options.strip_vlan)
+		rxq->keep_vlan = RTE_MBUF_F_RX_VLAN_STRIPPED;
+	txq->has_cleanup = rte_eth_tx_done_cleanup(port->port_id, id, 0) >= 0;
+	if (has_irqs)
+		rxq->base.queue.fd = fd_of(port, i, &rxq->has_eventfd);
+}
+
+int mri_dpdk_device_start(struct dpdk_port *port, struct mr_reason *reason)
+{
+	bool has_irqs = port->options.irq != DPDK_OFF;
+	uint16_t mtu_bytes = RTE_ETHER_MTU;
+	int err;
+
+	(void)rte_eth_dev_get_mtu(port->port_id, &mtu_bytes);
+	port->mtu_bytes = port->options.mtu_bytes != 0 ?
+				  port->options.mtu_bytes :
+				  mtu_bytes;
+	if ((err = check_queues(port, reason)) < 0 ||
+	    (err = check_mtu(port, reason)) < 0 ||
+	    (err = choose_sg(port, reason)) < 0)
+		return err;
+	err = start_with(port, has_irqs, reason);
+	if (err < 0 && err != -EINVAL && port->options.irq == DPDK_AUTO) {
+		/* Some devices have none in some places, and then refuse. */
+		has_irqs = false;
+		err = start_with(port, has_irqs, reason);
+	}
+	if (err < 0)
+		return err;
+	for (uint32_t i = 0; i < port->n_queues; i++)
+		finish_queue(port, i, has_irqs);
+	if (port->options.irq == DPDK_ON && port->rxqs[0].base.queue.fd < 0)
+		return mr_fail(reason, -ENOTSUP,
+			       "%s: irq=on: the device (driver %s) has no rx "
+			       "interrupts",
+			       port->base->info.name, port->info.driver_name);
+	return 0;
+}
+
+/*
+ * A device in software, such as a ring, may have frames of its own that come
+ * out of its other end only: take them out, as long as there are some of ours.
+ */
+static void drain(struct dpdk_port *port)
+{
+	struct rte_mbuf *mbufs[MR_BURST_MAX];
+	uint32_t n_left = 2 * mri_dpdk_need(&port->options);
+
+	for (uint32_t i = 0; i < port->n_queues; i++) {
+		uint16_t n = 1;
+
+		while (n > 0 && n_left > 0 &&
+		       mri_dpdk_tx_pending(&port->txqs[i]) > 0) {
+			n = rte_eth_rx_burst(port->port_id, (uint16_t)i, mbufs,
+					     MR_BURST_MAX);
+			rte_pktmbuf_free_bulk(mbufs, n);
+			n_left -= RTE_MIN(n_left, n);
+		}
+	}
+}
+
+void mri_dpdk_device_stop(struct dpdk_port *port)
+{
+	for (uint32_t i = 0; i < port->n_queues; i++) {
+		mri_dpdk_rx_free_stash(&port->rxqs[i]);
+		rte_pktmbuf_free(port->txqs[i].held);
+		port->txqs[i].held = NULL;
+	}
+	if (port->is_started)
+		drain(port);
+	if (port->port_id == RTE_MAX_ETHPORTS)
+		return;
+	(void)rte_eth_dev_stop(port->port_id);
+	if (port->did_probe)
+		(void)rte_eth_dev_close(port->port_id);
+	else /* it is the program's, and stays */
+		(void)rte_eth_dev_owner_unset(port->port_id, port->owner_id);
+	port->is_started = false;
+}
+
+void mri_dpdk_device_give_back(struct dpdk_port *port)
+{
+	if (port->did_probe && port->device != NULL &&
+	    rte_dev_remove(port->device) < 0)
+		mr_log(port->base->ctx, MR_LOG_WARNING,
+		       "%s: DPDK does not let go of the device: %s",
+		       port->base->info.name, mri_dpdk_why(EIO));
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the part inside the library and the module have to agree on. */
+#ifndef DPDK_MODULE_H
+#define DPDK_MODULE_H
+
+#include <millrace/driver.h>
+
+/* The port struct is the module's, and has its place in here. */
+struct mri_dpdk_room {
+	struct mr_port base;
+	void *port;
+};
+
+#define MRI_DPDK_MODULE "mri_dpdk_module"
+enum { MRI_DPDK_VERSION = 1 };
+
+struct mri_dpdk_module {
+	uint32_t version; /* MRI_DPDK_VERSION */
+	uint32_t reserved;
+	const struct mr_driver *driver;
+};
+
+#endif

@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Receive half: mbufs to frames.
+ *
+ *     caller's cache --> view --> device's rx ring --> mbuf --> application
+ *
+ * A frame takes over the page that the header's buffer is; the header is then
+ * nobody's, until the page is with DPDK again. A burst asks for no more frames
+ * than the pool has pages for in exchange: most devices drop a frame that they
+ * have no fresh buffer for, and we would be the reason.
+ *
+ * A device whose frames have several segments may return more entries than the
+ * caller has room for: what does not fit is stashed, whole, for the next burst.
+ */
+#include <poll.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "dpdk.h"
+
+/*
+ * For how many frames of n the pool has pages. They are in the cache then,
+ * where nobody else takes them.
+ */
+static uint32_t n_refillable(struct dpdk_rxq *rxq, struct mr_cache *cache,
+			     uint32_t n)
+{
+	const struct mr_cache_head *head =
+		(const struct mr_cache_head *)(const void *)cache;
+	const uint32_t n_pages =
+		RTE_MIN(n * rxq->max_segs, (uint32_t)MR_BURST_MAX);
+	uint64_t addrs[MR_BURST_MAX];
+	uint32_t n_got;
+
+	if (likely((head->top & MR_TOP_MASK) >= n_pages))
+		return n;
+	n_got = mr_frag_alloc_bulk(cache, addrs, n_pages,
+				   1u << rxq->view->chunk_shift);
+	mr_frag_free_bulk(cache, addrs, n_got);
+	if (unlikely(n_got < n_pages))
+		mr_counter_add(&rxq->base.stats.events[MR_RX_EVENT_POOL_EMPTY],
+			       1);
+	return RTE_MIN(n, n_got / rxq->max_segs);
+}
+
+static inline uint32_t flags_of(uint64_t ol_flags)
+{
+	return (ol_flags & RTE_MBUF_F_RX_L4_CKSUM_MASK) ==
+			       RTE_MBUF_F_RX_L4_CKSUM_GOOD ?
+		       MR_FRAME_CSUM_VALID :
+		       0;
+}
+
+static void fill_meta(const struct rte_mbuf *mbuf, struct mr_meta *meta)
+{
+	meta->valid = 0;
+	if (mbuf->ol_flags & RTE_MBUF_F_RX_RSS_HASH) {
+		meta->valid |= MR_META_RSS_HASH;
+		meta->rss_hash = mbuf->hash.rss;
+	}
+	if (mbuf->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED) {
+		meta->valid |= MR_META_VLAN;
+		meta->vlan_tci = mbuf->vlan_tci;
+	}
+}
+
+static inline struct mr_frame entry_of(const struct dpdk_rxq *rxq,
+				       const struct rte_mbuf *mbuf)
+{
+	return (struct mr_frame){
+		.addr = (uint64_t)((const uint8_t *)mbuf->buf_addr -
+				   rxq->region) +
+			mbuf->data_off,
+		.len = mbuf->data_len,
+	};
+}
+
+/* Nearly all: one buffer of our view, with nothing to be done about it. */
+static inline bool is_plain(const struct dpdk_rxq *rxq,
+			    const struct rte_mbuf *mbuf)
+{
+	return mbuf->pool == rxq->view->mempool && mbuf->nb_segs == 1 &&
+	       rte_mbuf_refcnt_read(mbuf) == 1 && mbuf->data_len != 0 &&
+	       !dpdk_is_tag(mbuf->port) &&
+	       (mbuf->ol_flags & rxq->keep_vlan) == 0;
+}
+
+/* Whether each segment is a page of our region that DPDK holds alone. */
+static bool is_ours(const struct dpdk_rxq *rxq, const struct rte_mbuf *mbuf)
+{
+	for (; mbuf != NULL; mbuf = mbuf->next) {
+		const struct dpdk_spares *spares = mri_dpdk_spares_of(mbuf);
+		const struct dpdk_view *view =
+			spares != NULL ? spares->view : mri_dpdk_view_of(mbuf);
+
+		if (view == NULL || view->base != rxq->region ||
+		    rte_mbuf_refcnt_read(mbuf) != 1)
+			return false;
+	}
+	return true;
+}
+
+/* The pages are the frame's; the headers go, without them. */
+static void take(struct dpdk_rxq *rxq, struct rte_mbuf *mbuf,
+		 struct mr_frame *frames)
+{
+	uint32_t n = 0;
+
+	for (struct rte_mbuf *next; mbuf != NULL; mbuf = next) {
+		next = mbuf->next;
+		frames[n] = entry_of(rxq, mbuf);
+		frames[n++].flags = next != NULL ? MR_FRAME_MORE : 0;
+		mbuf->next = NULL;
+		mbuf->nb_segs = 1;
+		if (dpdk_is_tag(mbuf->port))
+			mri_dpdk_completed(mbuf->port);
+		mbuf->port = DPDK_NO_TAG;
+		if (mri_dpdk_spares_of(mbuf) != NULL)
+			mri_dpdk_spare_put(mbuf);
+	}
+}
+
+/* Bytes of an mbuf, from a place in it, into one buffer. */
+static void copy_bytes(struct dpdk_rxq *rxq, const struct rte_mbuf *mbuf,
+		       uint32_t from, struct mr_frame *frame)
+{
+	uint8_t *to = mr_frame_data(rxq->region, frame);
+	const void *bytes = rte_pktmbuf_read(mbuf, from, frame->len, to);
+
+	if (bytes != to)
+		memcpy(to, bytes, frame->len);
+}
+
+/*
+ * A frame in memory that is not ours, or that others have as well: a program
+ * that has DPDK of its own may put such into a ring. False: there is no page.
+ */
+static bool copy(struct dpdk_rxq *rxq, struct mr_cache *cache,
+		 const struct rte_mbuf *mbuf, struct mr_frame *frames,
+		 uint32_t n)
+{
+	const struct mr_port *base = rxq->port->base;
+	const uint32_t room_bytes =
+		base->chunk_bytes - base->headroom_bytes - base->tailroom_bytes;
+	uint64_t addrs[MR_MAX_SEGS];
+	const uint32_t n_got =
+		mr_frag_alloc_bulk(cache, addrs, n, base->chunk_bytes);
+
+	if (n_got < n) {
+		mr_frag_free_bulk(cache, addrs, n_got);
+		return false;
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		const uint32_t from = i * room_bytes;
+
+		frames[i] = (struct mr_frame){
+			.addr = addrs[i] + base->headroom_bytes,
+			.len = RTE_MIN(mbuf->pkt_len - from, room_bytes),
+			.flags = i + 1 < n ? MR_FRAME_MORE : 0,
+		};
+		copy_bytes(rxq, mbuf, from, &frames[i]);
+	}
+	mr_counter_add(&rxq->base.stats.events[MR_RX_EVENT_FOREIGN_COPIED], 1);
+	return true;
+}
+
+/*
+ * Put a tag back that the device took out unasked, as af_packet does: into the
+ * headroom, which is DPDK's to use until we deliver.
+ */
+static void put_tag_back(struct dpdk_rxq *rxq, uint16_t tci,
+			 struct mr_frame *frame)
+{
+	const uint8_t tag[4] = { 0x81, 0x00, (uint8_t)(tci >> 8),
+				 (uint8_t)tci };
+	uint8_t *bytes = mr_frame_data(rxq->region, frame);
+
+	if (frame->len < DPDK_MIN_FRAME_BYTES)
+		return;
+	memmove(bytes - sizeof(tag), bytes, 12);
+	memcpy(bytes - sizeof(tag) + 12, tag, sizeof(tag));
+	frame->addr -= sizeof(tag);
+	frame->len += sizeof(tag);
+}
+
+static void drop(struct dpdk_rxq *rxq, struct rte_mbuf *mbuf,
+		 enum mr_rx_drop why)
+{
+	rte_pktmbuf_free(mbuf);
+	mr_counter_add(&rxq->base.stats.received, 1);
+	mr_counter_add(&rxq->base.stats.drops[why], 1);
+}
+
+/* Entries that a frame that is not plain will have; 0: it cannot be one. */
+static uint32_t n_entries(const struct dpdk_rxq *rxq,
+			  const struct rte_mbuf *mbuf)
+{
+	const struct mr_port *base = rxq->port->base;
+	const uint32_t room_bytes =
+		base->chunk_bytes - base->headroom_bytes - base->tailroom_bytes;
+
+	for (const struct rte_mbuf *seg = mbuf; seg != NULL; seg = seg->next)
+		if (seg->data_len == 0)
+			return 0;
+	return is_ours(rxq, mbuf) ?
+		       mbuf->nb_segs :
+		       (mbuf->pkt_len + room_bytes - 1) / room_bytes;
+}
+
+/* Deliver one frame that is not plain, as n entries; how many, 0: none. */
+static uint32_t deliver(struct dpdk_rxq *rxq, struct mr_cache *cache,
+			struct rte_mbuf *mbuf, struct mr_frame *frames,
+			struct mr_meta *meta, uint32_t n)
+{
+	const uint64_t ol_flags = mbuf->ol_flags;
+	const uint16_t tci = mbuf->vlan_tci;
+
+	if (meta != NULL)
+		fill_meta(mbuf, meta);
+	if (is_ours(rxq, mbuf)) {
+		take(rxq, mbuf, frames);
+	} else if (copy(rxq, cache, mbuf, frames, n)) {
+		rte_pktmbuf_free(mbuf);
+	} else {
+		drop(rxq, mbuf, MR_RX_DROP_NO_BUFFER);
+		return 0;
+	}
+	if (ol_flags & rxq->keep_vlan) {
+		put_tag_back(rxq, tci, frames);
+		if (meta != NULL)
+			meta->valid &= ~(uint32_t)MR_META_VLAN;
+	}
+	frames[0].flags |= flags_of(ol_flags);
+	return n;
+}
+
+/*
+ * The cold half of convert(): false if the frame has to wait for the next
+ * burst. It has *ret_n entries, 0 if it was dropped.
+ */
+static __rte_noinline bool
+convert_odd(struct dpdk_rxq *rxq, struct mr_cache *cache, struct rte_mbuf *mbuf,
+	    struct mr_frame *frames, struct mr_meta *meta, uint32_t room,
+	    uint32_t *ret_n)
+{
+	const uint32_t n = n_entries(rxq, mbuf);
+
+	*ret_n = 0;
+	if (n == 0)
+		drop(rxq, mbuf, MR_RX_DROP_INVALID);
+	else if (n > (rxq->has_sg ? MR_MAX_SEGS : 1))
+		drop(rxq, mbuf, MR_RX_DROP_TOO_LONG);
+	else if (n > room)
+		return false;
+	else
+		*ret_n = deliver(rxq, cache, mbuf, frames, meta, n);
+	return true;
+}
+
+/* Frames out of n mbufs, as many as fit. Returns entries. */
+static inline uint32_t convert(struct dpdk_rxq *rxq, struct mr_cache *cache,
+			       struct rte_mbuf *const *mbufs, uint32_t n,
+			       struct mr_frame *frames, struct mr_meta *meta,
+			       uint32_t room, uint32_t *ret_n_used)
+{
+	uint64_t n_frames = 0, n_bytes = 0;
+	uint32_t n_out = 0, i;
+
+	for (i = 0; i < n && n_out < room; i++) {
+		struct rte_mbuf *mbuf = mbufs[i];
+		struct mr_frame *frame = &frames[n_out];
+		struct mr_meta *m = meta != NULL ? &meta[n_out] : NULL;
+		uint32_t n_segs = 1;
+
+		if (likely(is_plain(rxq, mbuf))) {
+			*frame = entry_of(rxq, mbuf);
+			frame->flags = flags_of(mbuf->ol_flags);
+			if (m != NULL)
+				fill_meta(mbuf, m);
+			n_bytes += frame->len;
+		} else {
+			if (!convert_odd(rxq, cache, mbuf, frame, m,
+					 room - n_out, &n_segs))
+				break;
+			n_bytes += mr_frame_n_bytes(frame, n_segs);
+		}
+		n_frames += n_segs > 0;
+		n_out += n_segs;
+	}
+	mr_counter_add(&rxq->base.stats.received, n_frames);
+	mr_counter_add(&rxq->base.stats.delivered, n_frames);
+	mr_counter_add(&rxq->base.stats.bytes, n_bytes);
+	*ret_n_used = i;
+	return n_out;
+}
+
+static __rte_noinline uint32_t unstash(struct dpdk_rxq *rxq,
+				       struct mr_cache *cache,
+				       struct mr_frame *frames,
+				       struct mr_meta *meta, uint32_t n)
+{
+	uint32_t n_used, n_out;
+
+	n_out = convert(rxq, cache, rxq->stash + rxq->stash_at, rxq->n_stashed,
+			frames, meta, n, &n_used);
+	rxq->stash_at += n_used;
+	rxq->n_stashed -= n_used;
+	return n_out;
+}
+
+static void stash(struct dpdk_rxq *rxq, struct rte_mbuf *const *mbufs,
+		  uint32_t n)
+{
+	memcpy(rxq->stash, mbufs, n * sizeof(mbufs[0]));
+	rxq->stash_at = 0;
+	rxq->n_stashed = n;
+}
+
+uint32_t mri_dpdk_rx_burst(struct mr_rxq *base, struct mr_cache *cache,
+			   struct mr_frame *frames, struct mr_meta *meta,
+			   uint32_t n)
+{
+	struct dpdk_rxq *rxq = (struct dpdk_rxq *)base;
+	struct rte_mbuf *mbufs[MR_BURST_MAX];
+	struct dpdk_call call;
+	uint32_t n_want, n_got, n_used, n_out;
+
+	if (unlikely(rxq->n_stashed > 0))
+		return unstash(rxq, cache, frames, meta, n);
+	n_want = n_refillable(rxq, cache, n);
+	if (unlikely(n_want == 0))
+		return 0;
+	dpdk_call_begin(&call, rxq->view, cache, DPDK_NO_TAG, NULL);
+	n_got = rte_eth_rx_burst(rxq->port_id, (uint16_t)base->queue.idx, mbufs,
+				 (uint16_t)n_want);
+	if (n_got == 0) {
+		dpdk_call_end(&call);
+		return 0;
+	}
+	n_out = convert(rxq, cache, mbufs, n_got, frames, meta, n, &n_used);
+	dpdk_call_end(&call);
+	if (unlikely(call.was_empty))
+		mr_counter_add(&base->stats.events[MR_RX_EVENT_POOL_EMPTY], 1);
+	if (unlikely(n_used < n_got))
+		stash(rxq, mbufs + n_used, n_got - n_used);
+	return n_out;
+}
+
+/* An eventfd has to be read before it can say something again. */
+static void clear(const struct dpdk_rxq *rxq)
+{
+	uint64_t n;
+
+	if (read(rxq->base.queue.fd, &n, sizeof(n)) < 0)
+		return; /* it had nothing to say */
+}
+
+/* Whether a frame is there: by asking for one. */
+static bool has_frame(struct dpdk_rxq *rxq)
+{
+	rxq->stash_at = 0;
+	rxq->n_stashed = rte_eth_rx_burst(
+		rxq->port_id, (uint16_t)rxq->base.queue.idx, rxq->stash, 1);
+	return rxq->n_stashed > 0;
+}
+
+/*
+ * A device without interrupts has to be asked: then there is always work.
+ * Others are armed first and asked then, so that a frame between the two is not
+ * missed.
+ */
+int mri_dpdk_rx_arm(struct mr_queue *queue)
+{
+	struct dpdk_rxq *rxq = (struct dpdk_rxq *)queue;
+	struct pollfd fd = { .fd = queue->fd, .events = POLLIN };
+
+	if (rxq->n_stashed > 0 || queue->fd < 0)
+		return 1;
+	/* A file of the device, a tap's, is readable while it has frames. */
+	if (!rxq->has_eventfd)
+		return poll(&fd, 1, 0) > 0;
+	clear(rxq);
+	return rte_eth_dev_rx_intr_enable(rxq->port_id, (uint16_t)queue->idx) <
+		       0 ||
+	       has_frame(rxq);
+}
+
+void mri_dpdk_rx_free_stash(struct dpdk_rxq *rxq)
+{
+	for (; rxq->n_stashed > 0; rxq->n_stashed--)
+		rte_pktmbuf_free(rxq->stash[rxq->stash_at++]);
+}

@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Frames that are not one plain buffer with one owner.
+ *
+ * Each entry gets a header: that of its place if the entry has its page for
+ * itself, else a spare one. What the device is to do (sums, segments, tags) is
+ * told in the first header, where the device can; else it is done here, which
+ * needs a frame that nobody else reads. Copied are frames that must be written
+ * and are not, those in a segment that DPDK does not know, and those of more
+ * entries than the device takes.
+ */
+#include <netinet/in.h>
+#include <string.h>
+
+#include <rte_ip.h>
+
+#include <millrace/net.h>
+
+#include "dpdk.h"
+
+/* What a frame needs besides being sent. */
+struct plan {
+	uint64_t ol_flags;   /* for the device */
+	uint64_t tx_offload; /* the same */
+	bool fix_pseudo;     /* the device wants the sum without the length */
+	bool finish_sum;     /* here */
+	bool insert_tag;     /* here */
+	struct mr_net_view view;
+	uint16_t tci;
+};
+
+static uint8_t *data_of(const struct dpdk_txq *txq,
+			const struct mr_frame *entry)
+{
+	return txq->view->base + entry->addr;
+}
+
+static bool is_registered(const struct dpdk_txq *txq,
+			  const struct mr_frame *entry)
+{
+	const uint64_t n_bytes = txq->view->n_registered_bytes;
+
+	return entry->addr < n_bytes && entry->len <= n_bytes - entry->addr;
+}
+
+/* The mbuf's words for the headers' lengths. */
+static uint64_t lengths(const struct mr_net_view *view, uint32_t l4_bytes,
+			uint16_t segment_bytes)
+{
+	const struct rte_mbuf words = {
+		.l2_len = view->l3_bytes,
+		.l3_len = (uint64_t)(view->l4_bytes - view->l3_bytes),
+		.l4_len = l4_bytes,
+		.tso_segsz = segment_bytes,
+	};
+
+	return words.tx_offload;
+}
+
+static bool plan_segments(const struct dpdk_txq *txq, const uint8_t *bytes,
+			  const struct mr_meta *meta, struct plan *plan)
+{
+	const struct mr_net_view *view = &plan->view;
+	const bool is_tcp = view->l4_proto == IPPROTO_TCP;
+	const uint64_t wanted = is_tcp ? RTE_ETH_TX_OFFLOAD_TCP_TSO :
+					 RTE_ETH_TX_OFFLOAD_UDP_TSO;
+	const uint32_t l4_bytes =
+		is_tcp ? (uint32_t)(bytes[view->l4_bytes + 12] >> 4) * 4 : 8;
+
+	if (meta->gso_bytes == 0 || !(txq->offloads & wanted) ||
+	    view->csum_bytes == 0)
+		return false;
+	plan->ol_flags |=
+		is_tcp ? RTE_MBUF_F_TX_TCP_SEG : RTE_MBUF_F_TX_UDP_SEG;
+	if (plan->ol_flags & RTE_MBUF_F_TX_IPV4)
+		plan->ol_flags |= RTE_MBUF_F_TX_IP_CKSUM;
+	plan->tx_offload = lengths(view, l4_bytes, meta->gso_bytes);
+	plan->fix_pseudo = true;
+	return true;
+}
+
+/* What is to be done about the sum. False: the device cannot cut the frame. */
+static bool plan_sum(const struct dpdk_txq *txq, const struct mr_frame *frames,
+		     uint32_t n_bytes, const struct mr_meta *meta,
+		     struct plan *plan)
+{
+	const bool is_long = meta != NULL && (meta->valid & MR_META_GSO);
+	const uint8_t *bytes = data_of(txq, frames);
+	struct mr_net_view *view = &plan->view;
+	bool is_tcp;
+
+	if (!(frames[0].flags & MR_FRAME_CSUM_PARTIAL))
+		return !is_long;
+	if (mr_net_parse(bytes, frames[0].len, n_bytes, view) < 0 ||
+	    view->csum_bytes == 0)
+		return !is_long;
+	is_tcp = view->l4_proto == IPPROTO_TCP;
+	plan->ol_flags |= view->ether_type == 0x86dd ? RTE_MBUF_F_TX_IPV6 :
+						       RTE_MBUF_F_TX_IPV4;
+	if (is_long)
+		return plan_segments(txq, bytes, meta, plan);
+	if (txq->offloads & (is_tcp ? RTE_ETH_TX_OFFLOAD_TCP_CKSUM :
+				      RTE_ETH_TX_OFFLOAD_UDP_CKSUM)) {
+		plan->ol_flags |= is_tcp ? RTE_MBUF_F_TX_TCP_CKSUM :
+					   RTE_MBUF_F_TX_UDP_CKSUM;
+		plan->tx_offload = lengths(view, 0, 0);
+	} else {
+		uint16_t field;
+
+		/* It may have been rewritten since it was marked: look again.
+		 */
+		memcpy(&field, bytes + view->csum_bytes, sizeof(field));
+		plan->ol_flags = 0;
+		plan->finish_sum = field == mr_csum_pseudo(bytes, view);
+	}
+	return true;
+}
+
+static void plan_tag(const struct dpdk_txq *txq, const struct mr_meta *meta,
+		     struct plan *plan)
+{
+	if (meta == NULL || !(meta->valid & MR_META_VLAN))
+		return;
+	plan->tci = meta->vlan_tci;
+	if (txq->offloads & RTE_ETH_TX_OFFLOAD_VLAN_INSERT)
+		plan->ol_flags |= RTE_MBUF_F_TX_VLAN;
+	else
+		plan->insert_tag = true;
+}
+
+/* The sum over [start, start + n_bytes) of a frame, whatever it lies in. */
+static uint64_t sum_of(const struct dpdk_txq *txq,
+		       const struct mr_frame *frames, uint32_t start,
+		       uint32_t n_bytes)
+{
+	uint64_t sum = 0;
+	bool is_odd = false;
+
+	for (uint32_t i = 0; n_bytes > 0; i++) {
+		uint32_t k;
+		uint16_t part;
+
+		if (start >= frames[i].len) {
+			start -= frames[i].len;
+			continue;
+		}
+		k = RTE_MIN(frames[i].len - start, n_bytes);
+		part = mr_csum_fold(
+			mr_csum_add(data_of(txq, &frames[i]) + start, k, 0));
+		/* At an odd place each byte counts for its neighbour. */
+		sum += is_odd ? (uint16_t)(part << 8 | part >> 8) : part;
+		is_odd ^= k & 1;
+		n_bytes -= k;
+		start = 0;
+	}
+	return sum;
+}
+
+/* A UDP sum of 0 means none: RFC 768. */
+static void finish_sum(struct dpdk_txq *txq, const struct mr_frame *frames,
+		       const struct mr_net_view *view)
+{
+	uint16_t sum = (uint16_t)~mr_csum_fold(
+		sum_of(txq, frames, view->l4_bytes, view->l4_len_bytes));
+
+	if (sum == 0 && view->l4_proto == IPPROTO_UDP)
+		sum = UINT16_MAX;
+	memcpy(data_of(txq, frames) + view->csum_bytes, &sum, sizeof(sum));
+	mr_counter_add(&txq->base.stats.events[MR_TX_EVENT_CSUM_SOFTWARE], 1);
+}
+
+/* Devices that cut frames want the pseudo-header's sum without the length. */
+static void fix_pseudo(const struct dpdk_txq *txq,
+		       const struct mr_frame *frames, const struct plan *plan)
+{
+	uint8_t *bytes = data_of(txq, frames);
+	const void *l3 = bytes + plan->view.l3_bytes;
+	const uint16_t sum = plan->ol_flags & RTE_MBUF_F_TX_IPV6 ?
+				     rte_ipv6_phdr_cksum(l3, plan->ol_flags) :
+				     rte_ipv4_phdr_cksum(l3, plan->ol_flags);
+
+	memcpy(bytes + plan->view.csum_bytes, &sum, sizeof(sum));
+}
+
+/* A tag, in front: the addresses move to make room. */
+static void insert_tag(const struct dpdk_txq *txq, struct mr_frame *frame,
+		       uint16_t tci)
+{
+	const uint8_t tag[4] = { 0x81, 0x00, (uint8_t)(tci >> 8),
+				 (uint8_t)tci };
+	uint8_t *bytes = data_of(txq, frame) - sizeof(tag);
+
+	memmove(bytes, bytes + sizeof(tag), 12);
+	memcpy(bytes + 12, tag, sizeof(tag));
+	frame->addr -= sizeof(tag);
+	frame->len += sizeof(tag);
+}
+
+/* Whether the frame's entries may go to the device as they lie. */
+static bool can_post(const struct dpdk_txq *txq, const struct mr_cache *cache,
+		     const struct mr_frame *frames, uint32_t n,
+		     const struct plan *plan)
+{
+	const uint32_t at =
+		(uint32_t)frames[0].addr & ((1u << txq->view->chunk_shift) - 1);
+	const bool will_write = plan->finish_sum || plan->insert_tag ||
+				plan->fix_pseudo || plan->ol_flags != 0;
+
+	if (n > 1 && !(txq->offloads & RTE_ETH_TX_OFFLOAD_MULTI_SEGS))
+		return false;
+	if (plan->insert_tag && (at < 4 || frames[0].len < 12))
+		return false;
+	if (will_write && !mr_frame_is_sole(cache, &frames[0]))
+		return false;
+	for (uint32_t i = 0; i < n; i++)
+		if (!is_registered(txq, &frames[i]) ||
+		    frames[i].len > UINT16_MAX)
+			return false;
+	return true;
+}
+
+/* Copy a frame into fresh buffers. 0: too long, or, with *ret_why, no page. */
+static uint32_t copy(struct dpdk_txq *txq, struct mr_cache *cache,
+		     const struct mr_frame *in, uint32_t n_in,
+		     struct mr_frame *out, enum dpdk_shape *ret_why)
+{
+	const struct mr_port *base = txq->port->base;
+	const uint32_t room =
+		base->chunk_bytes - base->headroom_bytes - base->tailroom_bytes;
+	const uint64_t n_bytes = mr_frame_n_bytes(in, n_in);
+	const uint32_t max =
+		txq->offloads & RTE_ETH_TX_OFFLOAD_MULTI_SEGS ? MR_MAX_SEGS : 1;
+	const uint32_t n = (uint32_t)((n_bytes + room - 1) / room);
+	uint32_t from = 0, from_at = 0, n_got;
+	uint64_t addrs[MR_MAX_SEGS];
+
+	*ret_why = DPDK_TOO_LONG;
+	if (n > max)
+		return 0;
+	*ret_why = DPDK_NO_BUFFER;
+	n_got = mr_frag_alloc_bulk(cache, addrs, n, base->chunk_bytes);
+	for (uint32_t i = 0; i < n_got; i++)
+		out[i] = (struct mr_frame){ addrs[i] + base->headroom_bytes, 0,
+					    i + 1 < n ? MR_FRAME_MORE : 0 };
+	for (uint32_t i = 0; i < n_got; i++)
+		if (!is_registered(txq, &out[i]))
+			*ret_why = DPDK_INVALID;
+	if (n_got < n || *ret_why == DPDK_INVALID) {
+		mr_frag_free_bulk(cache, addrs, n_got);
+		*ret_why = DPDK_NO_BUFFER;
+		return 0;
+	}
+	for (uint32_t i = 0; i < n; i++)
+		while (out[i].len < room && from < n_in) {
+			const uint32_t k = RTE_MIN(in[from].len - from_at,
+						   room - out[i].len);
+
+			memcpy(data_of(txq, &out[i]) + out[i].len,
+			       data_of(txq, &in[from]) + from_at, k);
+			out[i].len += k;
+			from_at += k;
+			if (from_at == in[from].len) {
+				from++;
+				from_at = 0;
+			}
+		}
+	out[0].flags |= in[0].flags & ~(uint32_t)MR_FRAME_MORE;
+	return n;
+}
+
+/* Whether an entry may use the header of its place. */
+static bool fits_place(const struct dpdk_txq *txq, const struct mr_cache *cache,
+		       const struct mr_frame *entry)
+{
+	const uint32_t chunk_bytes = 1u << txq->view->chunk_shift;
+	const uint32_t at = (uint32_t)entry->addr & (chunk_bytes - 1);
+
+	return at >= txq->view->shift_bytes + 4 &&
+	       at + entry->len <= chunk_bytes && mr_frame_is_sole(cache, entry);
+}
+
+/* Give headers back that were not sent. */
+void mri_dpdk_unshape(struct dpdk_txq *txq, struct rte_mbuf *mbuf)
+{
+	for (struct rte_mbuf *next; mbuf != NULL; mbuf = next) {
+		next = mbuf->next;
+		mbuf->next = NULL;
+		mbuf->nb_segs = 1;
+		mbuf->port = DPDK_NO_TAG;
+		if (mbuf->pool == txq->spares->mempool)
+			txq->spares->stack[txq->spares->n++] = mbuf;
+	}
+}
+
+/* A header for each of n entries, linked. NULL: there are not enough now. */
+static struct rte_mbuf *take_headers(struct dpdk_txq *txq,
+				     const struct mr_cache *cache,
+				     const struct mr_frame *frames, uint32_t n)
+{
+	struct rte_mbuf *first = NULL, **at = &first;
+
+	for (uint32_t i = 0; i < n; i++) {
+		const bool is_own = fits_place(txq, cache, &frames[i]);
+		struct rte_mbuf *mbuf =
+			is_own ? dpdk_header(txq->view, frames[i].addr) :
+				 mri_dpdk_spare_get(txq->spares);
+
+		if (mbuf == NULL) {
+			mri_dpdk_unshape(txq, first);
+			return NULL;
+		}
+		mbuf->port = DPDK_NO_TAG;
+		*at = mbuf;
+		at = &mbuf->next;
+	}
+	return first;
+}
+
+static void write_headers(struct dpdk_txq *txq, struct rte_mbuf *mbuf,
+			  const struct mr_frame *frames, uint32_t n,
+			  const struct plan *plan)
+{
+	struct rte_mbuf *const first = mbuf;
+
+	for (uint32_t i = 0; i < n; i++, mbuf = mbuf->next) {
+		uint8_t *bytes = data_of(txq, &frames[i]);
+
+		if (mbuf->pool == txq->spares->mempool) {
+			const struct rte_mbuf *place =
+				dpdk_header(txq->view, frames[i].addr);
+
+			mbuf->buf_addr = bytes;
+			rte_mbuf_iova_set(
+				mbuf, rte_mbuf_iova_get(place) +
+					      (rte_iova_t)(bytes -
+							   (uint8_t *)place
+								   ->buf_addr));
+			mbuf->buf_len = (uint16_t)frames[i].len;
+		}
+		mbuf->data_off = (uint16_t)(bytes - (uint8_t *)mbuf->buf_addr);
+		mbuf->data_len = (uint16_t)frames[i].len;
+		mbuf->ol_flags = RTE_MBUF_F_EXTERNAL;
+		mbuf->port = i + 1 == n ? txq->tag : DPDK_NO_TAG;
+	}
+	first->ol_flags |= plan->ol_flags;
+	first->tx_offload = plan->tx_offload;
+	first->vlan_tci = plan->tci;
+	first->nb_segs = (uint16_t)n;
+	first->pkt_len = (uint32_t)mr_frame_n_bytes(frames, n);
+}
+
+/* DPDK_POSTABLE: nothing is wrong with the frame so far. */
+static enum dpdk_shape check(const struct dpdk_txq *txq,
+			     const struct mr_frame *frames, uint32_t n,
+			     bool is_gso)
+{
+	const uint64_t n_bytes = mr_frame_n_bytes(frames, n);
+	const uint32_t max_bytes =
+		__atomic_load_n(&txq->port->mtu_bytes, __ATOMIC_RELAXED) +
+		DPDK_LINK_BYTES;
+
+	for (uint32_t i = 0; i < n; i++)
+		if (frames[i].len == 0 ||
+		    !mr_region_is_backed(txq->port->base->region,
+					 frames[i].addr, frames[i].len))
+			return DPDK_INVALID;
+	if (n_bytes < DPDK_MIN_FRAME_BYTES)
+		return DPDK_INVALID;
+	return n > MR_MAX_SEGS || (n_bytes > max_bytes && !is_gso) ?
+		       DPDK_TOO_LONG :
+		       DPDK_POSTABLE;
+}
+
+static void write_frame(struct dpdk_txq *txq, struct mr_frame *frames,
+			const struct plan *plan)
+{
+	if (plan->finish_sum)
+		finish_sum(txq, frames, &plan->view);
+	else if (plan->ol_flags &
+		 (RTE_MBUF_F_TX_L4_MASK | RTE_MBUF_F_TX_TCP_SEG))
+		mr_counter_add(&txq->base.stats.events[MR_TX_EVENT_CSUM_DEVICE],
+			       1);
+	if (plan->fix_pseudo)
+		fix_pseudo(txq, frames, plan);
+	if (plan->insert_tag)
+		insert_tag(txq, frames, plan->tci);
+}
+
+enum dpdk_shape mri_dpdk_shape(struct dpdk_txq *txq, struct mr_cache *cache,
+			       const struct mr_frame *frames, uint32_t n,
+			       const struct mr_meta *meta,
+			       struct rte_mbuf **ret_mbuf)
+{
+	const bool is_gso = meta != NULL && (meta->valid & MR_META_GSO);
+	enum dpdk_shape shape = check(txq, frames, n, is_gso);
+	struct mr_frame own[MR_MAX_SEGS];
+	struct plan plan = { 0 };
+
+	if (shape != DPDK_POSTABLE)
+		return shape;
+	if (!plan_sum(txq, frames, (uint32_t)mr_frame_n_bytes(frames, n), meta,
+		      &plan))
+		return DPDK_TOO_LONG; /* nobody cuts it */
+	plan_tag(txq, meta, &plan);
+	if (can_post(txq, cache, frames, n, &plan)) {
+		memcpy(own, frames, n * sizeof(own[0]));
+	} else {
+		const bool is_foreign = !is_registered(txq, &frames[0]);
+
+		n = copy(txq, cache, frames, n, own, &shape);
+		if (n == 0)
+			return shape;
+		shape = DPDK_COPIED;
+		mr_counter_add(
+			&txq->base.stats
+				 .events[is_foreign ?
+						 MR_TX_EVENT_FOREIGN_COPIED :
+						 MR_TX_EVENT_EDGE_COPIED],
+			1);
+	}
+	*ret_mbuf = take_headers(txq, cache, own, n);
+	if (*ret_mbuf == NULL) {
+		if (shape == DPDK_COPIED)
+			mr_frame_free_bulk(cache, own, n);
+		return DPDK_LATER;
+	}
+	write_frame(txq, own, &plan);
+	write_headers(txq, *ret_mbuf, own, n, &plan);
+	return shape;
+}

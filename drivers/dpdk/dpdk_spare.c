@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Spare headers, for entries that the header of their place does not fit: it is
+ * in use, by another owner of the same page, or the entry lies across places.
+ *
+ * Each tx queue has as many as its ring has entries. One is taken by the thread
+ * that uses the queue, and comes back when the device is done with it: mostly
+ * on that thread, onto a stack, else onto a list that the thread takes over as
+ * a whole when the stack is empty. They are objects of a mempool, since DPDK
+ * puts a header where it came from; nobody gets one from there but us.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "dpdk.h"
+
+static int ops_index; /* set when the module is loaded */
+
+static size_t stride_of(const struct rte_mempool *mempool)
+{
+	return mempool->header_size + mempool->elt_size + mempool->trailer_size;
+}
+
+static struct rte_mbuf *header(const struct dpdk_spares *spares, uint32_t i)
+{
+	const struct rte_mempool *mempool = spares->mempool;
+
+	return (struct rte_mbuf *)(void *)((uint8_t *)spares->headers +
+					   mempool->header_size +
+					   i * stride_of(mempool));
+}
+
+static uint32_t number(const struct dpdk_spares *spares,
+		       const struct rte_mbuf *mbuf)
+{
+	return (uint32_t)((size_t)((const uint8_t *)mbuf -
+				   (const uint8_t *)spares->headers) /
+			  stride_of(spares->mempool));
+}
+
+struct dpdk_spares *mri_dpdk_spares_of(const struct rte_mbuf *mbuf)
+{
+	return mbuf->pool->ops_index == ops_index ? mbuf->pool->pool_data :
+						    NULL;
+}
+
+void mri_dpdk_spare_put(struct rte_mbuf *mbuf)
+{
+	struct dpdk_spares *spares = mbuf->pool->pool_data;
+	const struct dpdk_call *call = mri_dpdk_call;
+	const uint32_t i = number(spares, mbuf);
+	uint32_t first;
+
+	mbuf->port = DPDK_NO_TAG;
+	if (likely(call != NULL && call->spares == spares)) {
+		spares->stack[spares->n++] = mbuf;
+		return;
+	}
+	first = __atomic_load_n(&spares->foreign, __ATOMIC_RELAXED);
+	do {
+		spares->next[i] = first;
+		/* Pairs with the exchange in take_foreign(). */
+	} while (!__atomic_compare_exchange_n(&spares->foreign, &first, i + 1,
+					      true, __ATOMIC_RELEASE,
+					      __ATOMIC_RELAXED));
+}
+
+/* All at once, so that no header can be taken and put back meanwhile. */
+static void take_foreign(struct dpdk_spares *spares)
+{
+	uint32_t i_plus_1 =
+		__atomic_exchange_n(&spares->foreign, 0, __ATOMIC_ACQUIRE);
+
+	for (; i_plus_1 != 0; i_plus_1 = spares->next[i_plus_1 - 1])
+		spares->stack[spares->n++] = header(spares, i_plus_1 - 1);
+}
+
+struct rte_mbuf *mri_dpdk_spare_get(struct dpdk_spares *spares)
+{
+	if (spares->n == 0)
+		take_foreign(spares);
+	return spares->n == 0 ? NULL : spares->stack[--spares->n];
+}
+
+static int spares_alloc(struct rte_mempool *mempool)
+{
+	mempool->pool_data = mempool->pool_config;
+	return 0;
+}
+
+static void spares_free(struct rte_mempool *mempool)
+{
+	(void)mempool;
+}
+
+/* DPDK is done with a header and the entry that it was lent to. */
+static int spares_enqueue(struct rte_mempool *mempool, void *const *objs,
+			  unsigned int n)
+{
+	const struct dpdk_spares *spares = mempool->pool_data;
+	struct dpdk_call *call = mri_dpdk_call;
+
+	for (uint32_t i = 0; i < n; i++) {
+		if (call != NULL && call->view->base == spares->view->base)
+			dpdk_freed(call, spares->view, objs[i]);
+		else
+			mri_dpdk_freed_elsewhere(spares->view, objs[i]);
+		mri_dpdk_spare_put(objs[i]);
+	}
+	return 0;
+}
+
+static int spares_dequeue(struct rte_mempool *mempool, void **objs,
+			  unsigned int n)
+{
+	(void)mempool;
+	(void)objs;
+	(void)n;
+	return -ENOBUFS;
+}
+
+static unsigned int spares_get_count(const struct rte_mempool *mempool)
+{
+	(void)mempool;
+	return 0;
+}
+
+static const struct rte_mempool_ops spares_ops = {
+	.name = "millrace_spares",
+	.alloc = spares_alloc,
+	.free = spares_free,
+	.enqueue = spares_enqueue,
+	.dequeue = spares_dequeue,
+	.get_count = spares_get_count,
+	.populate = mri_dpdk_populate,
+};
+
+RTE_INIT(register_spares_ops)
+{
+	ops_index = rte_mempool_register_ops(&spares_ops);
+}
+
+int mri_dpdk_spares_open(struct dpdk_spares *spares,
+			 const struct dpdk_view *view, uint32_t n)
+{
+	spares->view = view;
+	spares->n_all = n;
+	spares->stack = calloc(n, sizeof(spares->stack[0]));
+	spares->next = calloc(n, sizeof(spares->next[0]));
+	if (spares->stack == NULL || spares->next == NULL)
+		return -ENOMEM;
+	spares->mempool = mri_dpdk_mempool(spares_ops.name, spares, n, 0,
+					   &spares->headers);
+	if (spares->mempool == NULL)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < n; i++) {
+		spares->stack[i] = header(spares, i);
+		mri_dpdk_init_header(spares->mempool, spares->stack[i]);
+	}
+	spares->n = n;
+	return 0;
+}
+
+void mri_dpdk_spares_close(struct dpdk_spares *spares)
+{
+	rte_mempool_free(spares->mempool);
+	free(spares->headers);
+	free(spares->next);
+	free(spares->stack);
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a tx queue has posted, counted by its tag until it is back.
+ *
+ * Most devices have given all back when they are closed. One that is a ring in
+ * memory has not: its other end may free a header any time later. Then the
+ * headers, and the view, wait for that. Their memory is the process's, not a
+ * context's, which may end before.
+ */
+#include <stdlib.h>
+
+#include "dpdk.h"
+
+/* By tag: atomic, since a completion looks here. The rest is under the lock. */
+static struct dpdk_tally *tagged[DPDK_MAX_TXQS];
+static struct dpdk_tally *closed;
+
+void mri_dpdk_completed(uint16_t tag)
+{
+	struct dpdk_tally *tally = __atomic_load_n(
+		&tagged[tag - DPDK_FIRST_TAG], __ATOMIC_ACQUIRE);
+
+	/* Pairs with the load in is_complete(): all of it is back. */
+	if (tally != NULL)
+		__atomic_fetch_add(&tally->n_elsewhere, 1, __ATOMIC_RELEASE);
+}
+
+static bool is_complete(const struct dpdk_tally *tally)
+{
+	return __atomic_load_n(&tally->n_elsewhere, __ATOMIC_ACQUIRE) >=
+	       tally->n_awaited;
+}
+
+static void end(struct dpdk_tally *tally)
+{
+	__atomic_store_n(&tagged[tally->tag - DPDK_FIRST_TAG], NULL,
+			 __ATOMIC_RELEASE);
+	mri_dpdk_spares_close(&tally->spares);
+	mri_dpdk_view_put(tally->view);
+	free(tally);
+}
+
+static bool take_tag(struct dpdk_tally *tally)
+{
+	for (uint32_t i = 0; i < DPDK_MAX_TXQS; i++)
+		if (tagged[i] == NULL) {
+			tally->tag = (uint16_t)(DPDK_FIRST_TAG + i);
+			__atomic_store_n(&tagged[i], tally, __ATOMIC_RELEASE);
+			return true;
+		}
+	return false;
+}
+
+struct dpdk_tally *mri_dpdk_tally_open(struct dpdk_view *view,
+				       uint32_t n_spares)
+{
+	struct dpdk_tally *tally = calloc(1, sizeof(*tally));
+
+	if (tally == NULL || !take_tag(tally)) {
+		free(tally);
+		return NULL;
+	}
+	view->n_users++;
+	tally->view = view;
+	if (mri_dpdk_spares_open(&tally->spares, view, n_spares) == 0)
+		return tally;
+	end(tally);
+	return NULL;
+}
+
+void mri_dpdk_tally_close(struct dpdk_tally *tally, uint64_t n_pending)
+{
+	if (tally == NULL)
+		return;
+	tally->n_awaited = n_pending + __atomic_load_n(&tally->n_elsewhere,
+						       __ATOMIC_RELAXED);
+	tally->next = closed;
+	closed = tally;
+	mri_dpdk_tally_sweep();
+}
+
+void mri_dpdk_tally_sweep(void)
+{
+	struct dpdk_tally **at = &closed;
+
+	while (*at != NULL) {
+		struct dpdk_tally *tally = *at;
+
+		if (!is_complete(tally)) {
+			at = &tally->next;
+			continue;
+		}
+		*at = tally->next;
+		end(tally);
+	}
+}

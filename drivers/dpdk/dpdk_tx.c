@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Transmit half: frames to mbufs.
+ *
+ *     application --> mbuf --> device's tx ring --> view --> caller's cache
+ *
+ * A frame that is one entry, in one place, with one owner goes out under the
+ * header of its place: nobody else can have that, since whoever has a header
+ * has a reference on its page. All others are shaped (dpdk_shape.c).
+ *
+ * Frames are gathered and handed to the device together. What it does not take
+ * stays the caller's, from the first such frame on.
+ */
+#include "dpdk.h"
+
+/* Frames on their way to the device, in order. */
+struct batch {
+	uint32_t n;         /* mbufs */
+	uint32_t n_entries; /* of the caller's array */
+	bool has_offloads;  /* the device wants to look at them first */
+	struct rte_mbuf *mbufs[MR_BURST_MAX];
+};
+
+static void count_accepted(struct dpdk_txq *txq, uint64_t n_frames,
+			   uint64_t n_bytes)
+{
+	mr_counter_add(&txq->base.stats.accepted, n_frames);
+	mr_counter_add(&txq->base.stats.bytes, n_bytes);
+}
+
+/* Offer n mbufs to the device; how many it took. */
+static uint32_t offer(struct dpdk_txq *txq, struct mr_cache *cache,
+		      struct rte_mbuf **mbufs, uint32_t n)
+{
+	struct dpdk_call call;
+	uint32_t n_sent;
+
+	dpdk_call_begin(&call, txq->view, cache, txq->tag, txq->spares);
+	n_sent = rte_eth_tx_burst(txq->port_id, (uint16_t)txq->base.queue.idx,
+				  mbufs, (uint16_t)n);
+	dpdk_call_end(&call);
+	mr_counter_add(&txq->base.stats.completed, call.n_done);
+	return n_sent;
+}
+
+/* Free a frame that is ours, headers and buffers; it does not complete. */
+static void free_frame(struct dpdk_txq *txq, struct mr_cache *cache,
+		       struct rte_mbuf *mbuf)
+{
+	struct dpdk_call call;
+
+	for (struct rte_mbuf *seg = mbuf; seg != NULL; seg = seg->next)
+		seg->port = DPDK_NO_TAG;
+	dpdk_call_begin(&call, txq->view, cache, txq->tag, txq->spares);
+	rte_pktmbuf_free(mbuf);
+	dpdk_call_end(&call);
+}
+
+/*
+ * With offloads the device looks at each frame first, and may refuse one for
+ * good. Returns how many are settled, sent or lost.
+ */
+static __rte_noinline uint32_t offer_prepared(struct dpdk_txq *txq,
+					      struct mr_cache *cache,
+					      struct rte_mbuf **mbufs,
+					      uint32_t n)
+{
+	uint32_t n_done = 0;
+
+	while (n_done < n) {
+		const uint32_t n_ok = rte_eth_tx_prepare(
+			txq->port_id, (uint16_t)txq->base.queue.idx,
+			mbufs + n_done, (uint16_t)(n - n_done));
+		const uint32_t n_sent = offer(txq, cache, mbufs + n_done, n_ok);
+
+		n_done += n_sent;
+		if (n_sent < n_ok)
+			break;
+		if (n_done == n)
+			break;
+		free_frame(txq, cache, mbufs[n_done++]);
+		mr_counter_add(&txq->base.stats.drops[MR_TX_DROP_DEVICE], 1);
+	}
+	return n_done;
+}
+
+/* Send what was gathered. False: not all of it; n_entries are left. */
+static bool flush(struct dpdk_txq *txq, struct mr_cache *cache,
+		  struct batch *batch, uint64_t n_bytes)
+{
+	const uint32_t n = batch->n;
+	uint32_t n_sent;
+
+	if (n == 0)
+		return true;
+	n_sent = unlikely(batch->has_offloads) ?
+			 offer_prepared(txq, cache, batch->mbufs, n) :
+			 offer(txq, cache, batch->mbufs, n);
+	batch->n = 0;
+	batch->n_entries = 0;
+	batch->has_offloads = false;
+	for (uint32_t i = n_sent; unlikely(i < n); i++) {
+		n_bytes -= batch->mbufs[i]->pkt_len;
+		batch->n_entries += batch->mbufs[i]->nb_segs;
+		mri_dpdk_unshape(txq, batch->mbufs[i]);
+	}
+	count_accepted(txq, n_sent, n_bytes);
+	return n_sent == n;
+}
+
+/* Whether the frame can go out under the header of its place, as it lies. */
+static inline bool is_plain(const struct dpdk_txq *txq,
+			    const struct mr_cache_head *head,
+			    const struct mr_frame *frame, uint32_t max_bytes)
+{
+	const uint32_t chunk_bytes = 1u << txq->view->chunk_shift;
+	const uint32_t at = (uint32_t)frame->addr & (chunk_bytes - 1);
+	const uint64_t page = (frame->addr - head->addr) >> head->page_shift;
+
+	return (frame->flags & (MR_FRAME_MORE | MR_FRAME_CSUM_PARTIAL)) == 0 &&
+	       frame->len >= DPDK_MIN_FRAME_BYTES && frame->len <= max_bytes &&
+	       at >= txq->view->shift_bytes && at + frame->len <= chunk_bytes &&
+	       frame->addr < txq->view->n_registered_bytes &&
+	       page < head->fast_pages &&
+	       __atomic_load_n(&head->owners[page], __ATOMIC_ACQUIRE) == 0;
+}
+
+static inline void write_header(const struct dpdk_txq *txq,
+				struct rte_mbuf *mbuf,
+				const struct mr_frame *frame)
+{
+	const uint32_t at =
+		(uint32_t)frame->addr & ((1u << txq->view->chunk_shift) - 1);
+
+	/* refcnt and nb_segs are 1 and next is NULL, wherever it comes from. */
+	mbuf->data_off = (uint16_t)(at - txq->view->shift_bytes);
+	mbuf->port = txq->tag;
+	mbuf->ol_flags = RTE_MBUF_F_EXTERNAL;
+	mbuf->pkt_len = frame->len;
+	mbuf->data_len = (uint16_t)frame->len;
+}
+
+static const enum mr_tx_drop drop_of[] = {
+	[DPDK_INVALID] = MR_TX_DROP_INVALID,
+	[DPDK_TOO_LONG] = MR_TX_DROP_TOO_LONG,
+	[DPDK_NO_BUFFER] = MR_TX_DROP_NO_BUFFER,
+};
+
+/*
+ * A copy is ours alone: what the device has no room for now is sent first by a
+ * later burst.
+ */
+static bool send_held(struct dpdk_txq *txq, struct mr_cache *cache)
+{
+	if (offer_prepared(txq, cache, &txq->held, 1) == 1)
+		txq->held = NULL;
+	return txq->held == NULL;
+}
+
+/*
+ * A frame of n entries that is not plain. False: it stays the caller's, as does
+ * what is behind it.
+ */
+static __rte_noinline bool send_odd(struct dpdk_txq *txq,
+				    struct mr_cache *cache,
+				    const struct mr_frame *frames, uint32_t n,
+				    const struct mr_meta *meta,
+				    struct batch *batch, uint64_t *n_bytes)
+{
+	const uint64_t n_frame = mr_frame_n_bytes(frames, n);
+	struct rte_mbuf *mbuf;
+	const enum dpdk_shape shape =
+		mri_dpdk_shape(txq, cache, frames, n, meta, &mbuf);
+
+	if (shape == DPDK_POSTABLE) {
+		batch->mbufs[batch->n++] = mbuf;
+		batch->n_entries += n;
+		batch->has_offloads |=
+			(mbuf->ol_flags & RTE_MBUF_F_TX_OFFLOAD_MASK) != 0;
+		*n_bytes += n_frame;
+		return true;
+	}
+	/* What is in front of it goes first. */
+	if (!flush(txq, cache, batch, *n_bytes)) {
+		if (shape == DPDK_COPIED)
+			free_frame(txq, cache, mbuf);
+		return false;
+	}
+	*n_bytes = 0;
+	if (shape == DPDK_LATER)
+		return false;
+	count_accepted(txq, 1, n_frame);
+	mr_frame_free_bulk(cache, frames, n);
+	if (shape != DPDK_COPIED) {
+		mr_counter_add(&txq->base.stats.drops[drop_of[shape]], 1);
+		return true;
+	}
+	txq->held = mbuf;
+	(void)send_held(txq, cache);
+	return true;
+}
+
+/* The device is no more: frames are taken and lost, by name. */
+static uint32_t drop_all(struct dpdk_txq *txq, struct mr_cache *cache,
+			 const struct mr_frame *frames, uint32_t n)
+{
+	const uint32_t n_frames = mr_frame_n_frames(frames, n);
+
+	count_accepted(txq, n_frames, mr_frame_n_bytes(frames, n));
+	mr_counter_add(&txq->base.stats.drops[MR_TX_DROP_PORT_GONE], n_frames);
+	mr_frame_free_bulk(cache, frames, n);
+	return n;
+}
+
+uint64_t mri_dpdk_tx_pending(const struct dpdk_txq *txq)
+{
+	const struct mr_tx_stats *stats = &txq->base.stats;
+	uint64_t n =
+		mr_counter_get(&stats->accepted) -
+		mr_counter_get(&stats->completed) -
+		__atomic_load_n(&txq->tally->n_elsewhere, __ATOMIC_RELAXED);
+
+	for (int i = 0; i < MR_STATS_SLOTS; i++)
+		n -= mr_counter_get(&stats->drops[i]);
+	return n;
+}
+
+/* What the device has sent, and keeps until it needs the room. */
+static void collect(struct dpdk_txq *txq, struct mr_cache *cache)
+{
+	struct dpdk_call call;
+
+	if (!txq->has_cleanup || mri_dpdk_tx_pending(txq) == 0)
+		return;
+	dpdk_call_begin(&call, txq->view, cache, txq->tag, txq->spares);
+	rte_eth_tx_done_cleanup(txq->port_id, (uint16_t)txq->base.queue.idx, 0);
+	dpdk_call_end(&call);
+	mr_counter_add(&txq->base.stats.completed, call.n_done);
+}
+
+uint32_t mri_dpdk_tx_burst(struct mr_txq *base, struct mr_cache *cache,
+			   const struct mr_frame *frames,
+			   const struct mr_meta *meta, uint32_t n)
+{
+	struct dpdk_txq *txq = (struct dpdk_txq *)base;
+	const struct mr_cache_head *head =
+		(const struct mr_cache_head *)(const void *)cache;
+	const uint32_t max_bytes =
+		__atomic_load_n(&txq->port->mtu_bytes, __ATOMIC_RELAXED) +
+		DPDK_LINK_BYTES;
+	struct batch batch;
+	uint64_t n_bytes = 0;
+	uint32_t i = 0, n_asked;
+
+	n = n_asked = mr_frame_n_whole(frames, n);
+	if (unlikely(__atomic_load_n(&txq->port->is_gone, __ATOMIC_RELAXED)))
+		return drop_all(txq, cache, frames, n);
+	batch.n = 0;
+	batch.n_entries = 0;
+	batch.has_offloads = false;
+	if (n == 0)
+		collect(txq, cache);
+	if (unlikely(txq->held != NULL) && !send_held(txq, cache))
+		n = 0;
+	while (i < n && txq->held == NULL) {
+		const struct mr_frame *frame = &frames[i];
+		const struct mr_meta *m = meta != NULL ? &meta[i] : NULL;
+		uint32_t n_entries = 1;
+
+		if (likely(is_plain(txq, head, frame, max_bytes) &&
+			   (m == NULL || m->valid == 0))) {
+			struct rte_mbuf *mbuf =
+				dpdk_header(txq->view, frame->addr);
+
+			write_header(txq, mbuf, frame);
+			batch.mbufs[batch.n++] = mbuf;
+			batch.n_entries++;
+			n_bytes += frame->len;
+		} else {
+			n_entries = mr_frame_n_entries(frame);
+			if (!send_odd(txq, cache, frame, n_entries, m, &batch,
+				      &n_bytes))
+				break;
+		}
+		i += n_entries;
+	}
+	(void)flush(txq, cache, &batch, n_bytes);
+	i -= batch.n_entries;
+	txq->was_refused = i < n_asked;
+	if (unlikely(txq->was_refused)) {
+		mr_counter_add(&base->stats.events[MR_TX_EVENT_RING_FULL], 1);
+		collect(txq, cache);
+	}
+	return i;
+}
+
+/*
+ * Nobody tells us that a device has room again, or that it has sent: who waits
+ * for either has to ask. What a device keeps until it needs the room is not
+ * waited for.
+ */
+int mri_dpdk_tx_arm(struct mr_queue *queue)
+{
+	const struct dpdk_txq *txq = (const struct dpdk_txq *)queue;
+
+	return txq->was_refused || txq->held != NULL ||
+	       (txq->has_cleanup && mri_dpdk_tx_pending(txq) > 0);
+}

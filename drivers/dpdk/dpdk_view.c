@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A mempool that is a view of our pool.
+ *
+ *     rte_mempool_get:   pages of the pool  --> the headers of their places
+ *     rte_mempool_put:   headers            --> their pages, to the pool
+ *
+ * The objects are headers with a pinned external buffer each: the chunk of the
+ * region at the header's place. The mempool keeps none of them; what is free in
+ * it is what is free in the pool. So a device's receive ring is filled from our
+ * pages, and what it has sent is free for any other port.
+ *
+ * Within a burst, pages come from and go to the cache of that burst. On any
+ * other thread, or in a call that opens or closes, they come from and go to the
+ * pool itself.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_errno.h>
+
+#include "dpdk.h"
+
+static int ops_index; /* set when the module is loaded */
+
+__thread struct dpdk_call *mri_dpdk_call;
+
+/* Of all contexts, under the lock of mri_dpdk_enter(). */
+static struct dpdk_view *views;
+
+static int view_alloc(struct rte_mempool *mempool)
+{
+	mempool->pool_data = mempool->pool_config;
+	return 0;
+}
+
+static void view_free(struct rte_mempool *mempool)
+{
+	(void)mempool;
+}
+
+/* A cold place: buffers of a segment that came after the view. */
+static uint32_t keep_registered(const struct dpdk_view *view, uint64_t *addrs,
+				uint32_t n)
+{
+	uint32_t n_kept = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		if (addrs[i] < view->n_registered_bytes)
+			addrs[n_kept++] = addrs[i];
+		else
+			mr_pool_frag_free_bulk(view->pool, &addrs[i], 1);
+	}
+	return n_kept;
+}
+
+static uint32_t alloc(const struct dpdk_view *view, struct dpdk_call *call,
+		      uint64_t *addrs, uint32_t n)
+{
+	const uint32_t chunk_bytes = 1u << view->chunk_shift;
+	const uint64_t last = view->n_registered_bytes - 1;
+	uint64_t beyond = 0;
+
+	if (unlikely(view->n_users == 0))
+		return 0; /* rte_mempool_free() wants to have all of them */
+	uint32_t n_got =
+		call != NULL ?
+			mr_frag_alloc_bulk(call->cache, addrs, n, chunk_bytes) :
+			mr_pool_frag_alloc_bulk(view->pool, addrs, n,
+						chunk_bytes);
+
+	/* The difference borrows, and sets the top bit, behind the last. */
+	for (uint32_t i = 0; i < n_got; i++)
+		beyond |= last - addrs[i];
+	if (likely(beyond >> 63 == 0))
+		return n_got;
+	/* Once more; the page allocator prefers low segments. */
+	n_got = keep_registered(view, addrs, n_got);
+	n = mr_pool_frag_alloc_bulk(view->pool, addrs + n_got, n - n_got,
+				    chunk_bytes);
+	return n_got + keep_registered(view, addrs + n_got, n);
+}
+
+static void give_back(const struct dpdk_view *view, struct dpdk_call *call,
+		      const uint64_t *addrs, uint32_t n)
+{
+	if (call != NULL)
+		mr_frag_free_bulk(call->cache, addrs, n);
+	else
+		mr_pool_frag_free_bulk(view->pool, addrs, n);
+}
+
+static int view_dequeue(struct rte_mempool *mempool, void **objs,
+			unsigned int n)
+{
+	const struct dpdk_view *view = mempool->pool_data;
+	struct dpdk_call *call = mri_dpdk_call;
+	uint64_t addrs[MR_BURST_MAX];
+
+	if (call != NULL && call->view != view)
+		call = NULL;
+	for (uint32_t n_done = 0, k; n_done < n; n_done += k) {
+		k = RTE_MIN(n - n_done, (uint32_t)MR_BURST_MAX);
+		const uint32_t n_got = alloc(view, call, addrs, k);
+
+		for (uint32_t i = 0; i < n_got; i++)
+			objs[n_done + i] = dpdk_header(view, addrs[i]);
+		if (likely(n_got == k))
+			continue;
+		/* All or nothing. */
+		for (uint32_t i = 0; i < n_done + n_got; i++) {
+			const uint64_t addr = dpdk_addr(view, objs[i]);
+
+			give_back(view, call, &addr, 1);
+		}
+		if (call != NULL)
+			call->was_empty = true;
+		return -ENOBUFS;
+	}
+	return 0;
+}
+
+void mri_dpdk_freed_elsewhere(const struct dpdk_view *view,
+			      struct rte_mbuf *mbuf)
+{
+	const uint64_t addr = dpdk_addr(view, mbuf);
+
+	if (dpdk_is_tag(mbuf->port))
+		mri_dpdk_completed(mbuf->port);
+	mbuf->port = DPDK_NO_TAG;
+	mr_pool_frag_free_bulk(view->pool, &addr, 1);
+}
+
+static __rte_noinline void enqueue_elsewhere(const struct dpdk_view *view,
+					     void *const *objs, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		mri_dpdk_freed_elsewhere(view, objs[i]);
+}
+
+static int view_enqueue(struct rte_mempool *mempool, void *const *objs,
+			unsigned int n)
+{
+	const struct dpdk_view *view = mempool->pool_data;
+	struct dpdk_call *call = mri_dpdk_call;
+
+	if (unlikely(call == NULL || call->view->base != view->base)) {
+		enqueue_elsewhere(view, objs, n);
+		return 0;
+	}
+	for (uint32_t i = 0; i < n; i++)
+		dpdk_freed(call, view, objs[i]);
+	return 0;
+}
+
+static unsigned int view_get_count(const struct rte_mempool *mempool)
+{
+	const struct dpdk_view *view = mempool->pool_data;
+	struct mr_pool_stats stats = { .size = sizeof(stats) };
+
+	if (view == NULL || mr_pool_stats(view->pool, &stats) < 0)
+		return 0;
+	return (unsigned int)RTE_MIN(stats.n_free, (uint64_t)mempool->size);
+}
+
+/* One object behind the other, without gaps: their numbers are places. */
+int mri_dpdk_populate(struct rte_mempool *mempool, unsigned int max_objs,
+		      void *vaddr, rte_iova_t iova, size_t len,
+		      rte_mempool_populate_obj_cb_t *obj_cb, void *obj_cb_arg)
+{
+	const size_t stride = mempool->header_size + mempool->elt_size +
+			      mempool->trailer_size;
+	uint32_t i;
+
+	for (i = 0; i < max_objs && (i + 1) * stride <= len; i++) {
+		const size_t at = i * stride + mempool->header_size;
+
+		obj_cb(mempool, obj_cb_arg, (uint8_t *)vaddr + at, iova + at);
+	}
+	return (int)i;
+}
+
+static const struct rte_mempool_ops view_ops = {
+	.name = "millrace_pages",
+	.alloc = view_alloc,
+	.free = view_free,
+	.enqueue = view_enqueue,
+	.dequeue = view_dequeue,
+	.get_count = view_get_count,
+	.populate = mri_dpdk_populate,
+};
+
+RTE_INIT(register_view_ops)
+{
+	ops_index = rte_mempool_register_ops(&view_ops);
+}
+
+const struct dpdk_view *mri_dpdk_view_of(const struct rte_mbuf *mbuf)
+{
+	return mbuf->pool->ops_index == ops_index ? mbuf->pool->pool_data :
+						    NULL;
+}
+
+/*
+ * Who cloned the buffer of a header is done with it, and the header's owner was
+ * before: as DPDK's own callback of such pools.
+ */
+static void free_pinned(void *addr, void *opaque)
+{
+	struct rte_mbuf *mbuf = opaque;
+
+	(void)addr;
+	rte_mbuf_ext_refcnt_set(mbuf->shinfo, 1);
+	mbuf->ol_flags = RTE_MBUF_F_EXTERNAL;
+	mbuf->next = NULL;
+	mbuf->nb_segs = 1;
+	rte_mbuf_raw_free(mbuf);
+}
+
+void mri_dpdk_init_header(struct rte_mempool *mempool, struct rte_mbuf *mbuf)
+{
+	memset(mbuf, 0, mempool->elt_size);
+	mbuf->shinfo = (struct rte_mbuf_ext_shared_info *)(mbuf + 1);
+	mbuf->shinfo->free_cb = free_pinned;
+	mbuf->shinfo->fcb_opaque = mbuf;
+	rte_mbuf_ext_refcnt_set(mbuf->shinfo, 1);
+	mbuf->pool = mempool;
+	mbuf->ol_flags = RTE_MBUF_F_EXTERNAL;
+	mbuf->nb_segs = 1;
+	mbuf->port = DPDK_NO_TAG;
+	rte_mbuf_refcnt_set(mbuf, 1);
+}
+
+struct rte_mempool *mri_dpdk_mempool(const char *ops, void *data, uint32_t n,
+				     uint16_t room_bytes, void **ret_headers)
+{
+	static uint32_t n_made; /* names are the process's */
+	struct rte_pktmbuf_pool_private private = {
+		.mbuf_data_room_size = room_bytes,
+		.flags = RTE_PKTMBUF_POOL_F_PINNED_EXT_BUF,
+	};
+	const uint32_t elt_bytes = sizeof(struct rte_mbuf) +
+				   sizeof(struct rte_mbuf_ext_shared_info);
+	char name[RTE_MEMPOOL_NAMESIZE];
+	struct rte_mempool *mempool;
+	size_t n_bytes;
+
+	snprintf(name, sizeof(name), "%s_%u", ops, n_made++);
+	mempool = rte_mempool_create_empty(name, n, elt_bytes, 0,
+					   sizeof(private), SOCKET_ID_ANY,
+					   RTE_MEMPOOL_F_NO_SPREAD);
+	if (mempool == NULL)
+		return NULL;
+	rte_pktmbuf_pool_init(mempool, &private);
+	n_bytes = (size_t)n * (mempool->header_size + mempool->elt_size +
+			       mempool->trailer_size);
+	*ret_headers = aligned_alloc(RTE_MEMPOOL_ALIGN, n_bytes);
+	/*
+	 * No device reads a header: an IOVA is asked for only because a mempool
+	 * without one is taken for one whose buffers no device may use either.
+	 */
+	if (*ret_headers != NULL &&
+	    rte_mempool_set_ops_byname(mempool, ops, data) == 0 &&
+	    rte_mempool_populate_iova(mempool, *ret_headers,
+				      (rte_iova_t)(uintptr_t)*ret_headers,
+				      n_bytes, NULL, NULL) == (int)n)
+		return mempool;
+	rte_mempool_free(mempool);
+	free(*ret_headers);
+	*ret_headers = NULL;
+	return NULL;
+}
+
+/* Where a device finds chunk i; what it may not use has RTE_BAD_IOVA. */
+static rte_iova_t iova_of(const void *buffer)
+{
+	return rte_eal_iova_mode() == RTE_IOVA_VA ?
+		       (rte_iova_t)(uintptr_t)buffer :
+		       rte_mem_virt2iova(buffer);
+}
+
+static void init_headers(struct dpdk_view *view)
+{
+	const uint64_t n = view->n_registered_bytes >> view->chunk_shift;
+
+	for (uint64_t i = 0; i < n; i++) {
+		struct rte_mbuf *mbuf =
+			dpdk_header(view, i << view->chunk_shift);
+
+		mri_dpdk_init_header(view->mempool, mbuf);
+		mbuf->buf_addr = view->base + (i << view->chunk_shift) +
+				 view->shift_bytes;
+		rte_mbuf_iova_set(mbuf, iova_of(mbuf->buf_addr));
+		mbuf->buf_len = rte_pktmbuf_data_room_size(view->mempool);
+	}
+}
+
+static int fill_view(struct dpdk_view *view, const struct mr_port *base)
+{
+	const uint64_t n_chunks = view->n_registered_bytes >> view->chunk_shift;
+
+	if (n_chunks > UINT32_MAX)
+		return -E2BIG;
+	if (base->headroom_bytes > RTE_PKTMBUF_HEADROOM)
+		view->shift_bytes = base->headroom_bytes - RTE_PKTMBUF_HEADROOM;
+	view->mempool = mri_dpdk_mempool(
+		view_ops.name, view, (uint32_t)n_chunks,
+		(uint16_t)(base->chunk_bytes - view->shift_bytes -
+			   base->tailroom_bytes),
+		&view->headers);
+	if (view->mempool == NULL)
+		return -ENOMEM;
+	view->first = (uint8_t *)view->headers + view->mempool->header_size;
+	view->header_stride = view->mempool->header_size +
+			      view->mempool->elt_size +
+			      view->mempool->trailer_size;
+	init_headers(view);
+	return 0;
+}
+
+struct dpdk_view *mri_dpdk_view_get(struct dpdk_port *port,
+				    uint64_t n_registered_bytes,
+				    struct mr_reason *reason)
+{
+	struct mr_port *base = port->base;
+	struct dpdk_view *view;
+	int err;
+
+	for (view = views; view != NULL; view = view->next)
+		if (view->pool == base->pool &&
+		    view->n_registered_bytes == n_registered_bytes) {
+			view->n_users++;
+			return view;
+		}
+	view = calloc(1, sizeof(*view));
+	if (view != NULL) {
+		view->pool = base->pool;
+		view->base = base->base;
+		view->n_registered_bytes = n_registered_bytes;
+		view->chunk_shift = (uint32_t)__builtin_ctz(base->chunk_bytes);
+		err = fill_view(view, base);
+		if (err == 0) {
+			view->n_users = 1;
+			view->next = views;
+			views = view;
+			return view;
+		}
+		free(view);
+	}
+	mr_fail(reason, -ENOMEM,
+		"%s: no memory for the headers of %llu KiB of buffers (%s)",
+		base->info.name, (unsigned long long)(n_registered_bytes >> 10),
+		mri_dpdk_why(ENOMEM));
+	return NULL;
+}
+
+void mri_dpdk_view_put(struct dpdk_view *view)
+{
+	struct dpdk_view **at = &views;
+
+	if (view == NULL || --view->n_users > 0)
+		return;
+	while (*at != view)
+		at = &(*at)->next;
+	*at = view->next;
+	rte_mempool_free(view->mempool);
+	free(view->headers);
+	free(view);
+}

@@ -1,0 +1,534 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The dpdk: driver, where the conformance suite cannot look: EAL in a process
+ * of others, and frames that go from port to port, and to DPDK, by their
+ * headers.
+ *
+ *     driver_test TEST
+ *
+ * EAL starts once per process, so each test is run in one of its own.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <rte_dev.h>
+#include <rte_eth_ring.h>
+#include <rte_ethdev.h>
+#include <rte_mbuf.h>
+#include <rte_ring.h>
+
+#include <millrace/millrace.h>
+
+enum { BURST = 32, LEN = 200, N_PAGES = 8192, RING = 256 };
+
+static struct mr_ctx *ctx;
+static struct mr_pool *pool;
+static struct mr_cache *cache;
+static uint8_t *base;
+static char log_text[65536];
+
+static void keep_log(void *opaque, enum mr_log_level level, const char *line)
+{
+	const size_t n = strlen(log_text);
+
+	(void)opaque;
+	(void)level;
+	snprintf(log_text + n, sizeof(log_text) - n, "%s\n", line);
+}
+
+static int set_up(void **state)
+{
+	const struct mr_ctx_config ctx_config = { .size = sizeof(ctx_config),
+						  .log = keep_log };
+	const struct mr_pool_config config = { .size = sizeof(config),
+					       .n_pages = N_PAGES };
+
+	(void)state;
+	assert_int_equal(mr_ctx_create(&ctx_config, &ctx, NULL), 0);
+	assert_int_equal(mr_pool_create(ctx, &config, &pool, NULL), 0);
+	assert_int_equal(mr_cache_create(pool, &cache, NULL), 0);
+	base = mr_region_base(mr_pool_region(pool));
+	return 0;
+}
+
+/* Nothing is left over: each page is free. */
+static int tear_down(void **state)
+{
+	struct mr_pool_stats stats = { .size = sizeof(stats) };
+	struct mr_reason why;
+
+	(void)state;
+	mr_cache_destroy(cache);
+	assert_int_equal(mr_pool_stats(pool, &stats), 0);
+	assert_int_equal(stats.n_free, stats.n_pages);
+	if (mr_pool_destroy(pool, &why) < 0)
+		fail_msg("%s", why.text);
+	mr_ctx_destroy(ctx);
+	return 0;
+}
+
+static int try_open(const char *spec, struct mr_port **ret_port,
+		    struct mr_reason *why)
+{
+	const struct mr_port_config config = { .size = sizeof(config),
+					       .pool = pool };
+
+	return mr_port_open(ctx, spec, &config, ret_port, why);
+}
+
+static struct mr_port *open_port(const char *spec)
+{
+	struct mr_port *port = NULL;
+	struct mr_reason why;
+
+	if (try_open(spec, &port, &why) < 0)
+		fail_msg("%s: %s", spec, why.text);
+	return port;
+}
+
+static uint64_t n_in_flight(void)
+{
+	struct mr_pool_stats stats = { .size = sizeof(stats) };
+
+	assert_int_equal(mr_pool_stats(pool, &stats), 0);
+	return stats.n_in_flight;
+}
+
+static struct mr_tx_stats tx_stats(struct mr_port *port)
+{
+	struct mr_tx_stats stats = { .size = sizeof(stats) };
+
+	assert_int_equal(mr_txq_stats(mr_port_txq(port, 0), &stats), 0);
+	return stats;
+}
+
+/* ---- what EAL does to the process ---- */
+
+enum { MAX_THREADS = 64 };
+
+static uint32_t list_threads(char names[MAX_THREADS][32])
+{
+	DIR *dir = opendir("/proc/self/task");
+	struct dirent *entry;
+	uint32_t n = 0;
+
+	assert_non_null(dir);
+	while ((entry = readdir(dir)) != NULL) {
+		char path[300];
+		FILE *file;
+
+		if (entry->d_name[0] == '.')
+			continue;
+		snprintf(path, sizeof(path), "/proc/self/task/%s/comm",
+			 entry->d_name);
+		file = fopen(path, "re");
+		if (file == NULL)
+			continue; /* it ended */
+		assert_true(n < MAX_THREADS);
+		assert_non_null(fgets(names[n], 32, file));
+		fclose(file);
+		n++;
+	}
+	closedir(dir);
+	return n;
+}
+
+struct process {
+	cpu_set_t cpus;
+	struct sigaction actions[64];
+	sigset_t mask;
+};
+
+static void look(struct process *process)
+{
+	memset(process, 0, sizeof(*process));
+	assert_int_equal(
+		sched_getaffinity(0, sizeof(process->cpus), &process->cpus), 0);
+	for (int i = 1; i < 64; i++)
+		(void)sigaction(i, NULL, &process->actions[i]);
+	pthread_sigmask(SIG_SETMASK, NULL, &process->mask);
+}
+
+static void assert_unchanged(const struct process *before)
+{
+	struct process now;
+
+	look(&now);
+	assert_true(CPU_EQUAL(&before->cpus, &now.cpus));
+	for (int i = 1; i < 64; i++)
+		assert_ptr_equal(before->actions[i].sa_handler,
+				 now.actions[i].sa_handler);
+	assert_memory_equal(&before->mask, &now.mask, sizeof(now.mask));
+}
+
+static void *see_affinity(void *opaque)
+{
+	assert_int_equal(sched_getaffinity(0, sizeof(cpu_set_t), opaque), 0);
+	return NULL;
+}
+
+/*
+ * Affinity, signal handlers and mask stay; one thread is left, EAL's own; and a
+ * hundred opens and closes later it is still that.
+ */
+static void eal_leaves_the_program_alone(void **state)
+{
+	static char threads[MAX_THREADS][32];
+	struct process before;
+	cpu_set_t cpus;
+	pthread_t thread;
+	uint32_t n;
+
+	(void)state;
+	look(&before);
+	assert_int_equal(list_threads(threads), 1);
+	mr_port_close(open_port("dpdk:net_null0"));
+	assert_unchanged(&before);
+	/* A thread made later is not confined either. */
+	assert_int_equal(pthread_create(&thread, NULL, see_affinity, &cpus), 0);
+	pthread_join(thread, NULL);
+	assert_true(CPU_EQUAL(&before.cpus, &cpus));
+	n = list_threads(threads);
+	for (uint32_t i = 0; i < n; i++)
+		print_message("thread %s", threads[i]);
+	assert_int_equal(n, 2);
+	for (int i = 0; i < 100; i++)
+		mr_port_close(open_port("dpdk:net_null0"));
+	assert_unchanged(&before);
+	assert_int_equal(list_threads(threads), 2);
+	assert_null(strstr(log_text, "telemetry"));
+}
+
+/* An option that EAL does not know, then one that it does, then another. */
+static void eal_that_does_not_start_is_a_reason(void **state)
+{
+	struct mr_port *port = NULL;
+	struct mr_reason why = { .text = "" };
+
+	(void)state;
+	assert_int_equal(
+		try_open("dpdk:net_null0,eal=--no-such-option", &port, &why),
+		-EIO);
+	assert_non_null(strstr(why.text, "EAL does not start"));
+	assert_null(strchr(why.text, '\n'));
+	/* The process lives on, and may try again. */
+	mr_port_close(open_port("dpdk:net_null0"));
+}
+
+static void other_options_come_too_late(void **state)
+{
+	struct mr_port *port = open_port("dpdk:net_null0,eal=--no-huge -m 100");
+	struct mr_port *other = NULL;
+	struct mr_reason why = { .text = "" };
+
+	(void)state;
+	mr_port_close(open_port("dpdk:net_null1,eal=--no-huge -m 100"));
+	mr_port_close(open_port("dpdk:net_null1"));
+	assert_int_equal(
+		try_open("dpdk:net_null1,eal=--no-huge -m 200", &other, &why),
+		-EALREADY);
+	assert_non_null(strstr(why.text, "--no-huge -m 100"));
+	mr_port_close(port);
+}
+
+/* More memory than there is: EAL gives up, and says that it runs, later. */
+static void eal_without_memory_is_a_reason(void **state)
+{
+	struct mr_reason first, second;
+	struct mr_port *port = NULL;
+
+	(void)state;
+	assert_int_equal(try_open("dpdk:net_null0,eal=--no-huge -m 100000000",
+				  &port, &first),
+			 -EIO);
+	assert_non_null(strstr(first.text, "EAL does not start"));
+	assert_int_equal(try_open("dpdk:net_null0", &port, &second), -EIO);
+	assert_non_null(strstr(second.text, "new process"));
+}
+
+/* ---- frames between ports ---- */
+
+/* Two ports; what one sends the other receives: net_ring, crossed. */
+struct pair {
+	struct rte_ring *rings[2];
+	struct mr_port *ports[2];
+};
+
+static struct pair make_pair(const char *names[2], const char *options)
+{
+	struct pair pair;
+	char spec[128];
+
+	/* EAL has to run before there can be rings. */
+	mr_port_close(open_port("dpdk:net_null0"));
+	for (int i = 0; i < 2; i++) {
+		pair.rings[i] = rte_ring_create(names[i], RING, SOCKET_ID_ANY,
+						RING_F_EXACT_SZ);
+		assert_non_null(pair.rings[i]);
+	}
+	for (int i = 0; i < 2; i++) {
+		assert_true(rte_eth_from_rings(names[i], &pair.rings[i], 1,
+					       &pair.rings[1 - i], 1, 0) >= 0);
+		snprintf(spec, sizeof(spec), "dpdk:net_ring_%s,ring=%d%s",
+			 names[i], RING, options);
+		pair.ports[i] = open_port(spec);
+	}
+	return pair;
+}
+
+static void end_pair(struct pair *pair)
+{
+	for (int i = 0; i < 2; i++)
+		mr_port_close(pair->ports[i]);
+	for (int i = 0; i < 2; i++) {
+		void *mbuf;
+
+		while (rte_ring_dequeue(pair->rings[i], &mbuf) == 0)
+			rte_pktmbuf_free(mbuf);
+	}
+}
+
+static void make_frames(struct mr_frame *frames, uint32_t n)
+{
+	uint64_t addrs[BURST];
+
+	assert_int_equal(mr_frag_alloc_bulk(cache, addrs, n, 4096), n);
+	for (uint32_t i = 0; i < n; i++) {
+		frames[i] = (struct mr_frame){ addrs[i] + 128, LEN + i, 0 };
+		memset(base + frames[i].addr, (int)i, LEN + i);
+	}
+}
+
+static void send_all(struct mr_port *port, const struct mr_frame *frames,
+		     uint32_t n)
+{
+	assert_int_equal(mr_tx_burst(mr_port_txq(port, 0), cache, frames, n),
+			 n);
+}
+
+static uint32_t receive(struct mr_port *port, struct mr_frame *frames)
+{
+	return mr_rx_burst(mr_port_rxq(port, 0), cache, frames, BURST);
+}
+
+/* Through a port and out of another: the same bytes in the same place. */
+static void frame_passes_by_its_address(void **state)
+{
+	const char *names[] = { "p", "q" };
+	struct pair pair = make_pair(names, "");
+	struct mr_frame sent[BURST], got[BURST];
+
+	(void)state;
+	for (int round = 0; round < 100; round++) {
+		make_frames(sent, BURST);
+		send_all(pair.ports[0], sent, BURST);
+		assert_int_equal(tx_stats(pair.ports[0]).pending, BURST);
+		assert_int_equal(receive(pair.ports[1], got), BURST);
+		assert_memory_equal(sent, got, sizeof(sent));
+		assert_int_equal(tx_stats(pair.ports[0]).pending, 0);
+		/* And back. */
+		send_all(pair.ports[1], got, BURST);
+		assert_int_equal(receive(pair.ports[0], sent), BURST);
+		assert_memory_equal(sent, got, sizeof(sent));
+		mr_frame_free_bulk(cache, sent, BURST);
+		assert_int_equal(n_in_flight(), 0);
+	}
+	end_pair(&pair);
+}
+
+/* To both ports at once: two headers for each page, and one page less each. */
+static void clone_to_two_ports_has_two_headers(void **state)
+{
+	const char *names[] = { "f", "g" };
+	struct pair pair = make_pair(names, "");
+	struct mr_frame sent[BURST], got[2][BURST];
+
+	(void)state;
+	for (int round = 0; round < 100; round++) {
+		make_frames(sent, BURST);
+		assert_int_equal(mr_frame_ref(cache, sent, BURST), 0);
+		for (int i = 0; i < 2; i++)
+			send_all(pair.ports[i], sent, BURST);
+		for (int i = 0; i < 2; i++) {
+			assert_int_equal(receive(pair.ports[1 - i], got[i]),
+					 BURST);
+			assert_memory_equal(sent, got[i], sizeof(sent));
+		}
+		assert_int_equal(n_in_flight(), BURST);
+		mr_frame_free_bulk(cache, got[0], BURST);
+		/* One owner is left, which may write, and send as it is. */
+		assert_int_equal(mr_frame_push(cache, &got[1][0], 8), 0);
+		send_all(pair.ports[0], got[1], BURST);
+		assert_int_equal(receive(pair.ports[1], got[0]), BURST);
+		mr_frame_free_bulk(cache, got[0], BURST);
+		assert_int_equal(n_in_flight(), 0);
+	}
+	end_pair(&pair);
+}
+
+static void two_frames_of_one_page_have_two_headers(void **state)
+{
+	const char *names[] = { "s", "t" };
+	struct pair pair = make_pair(names, "");
+	struct mr_frame sent[2], got[BURST];
+
+	(void)state;
+	make_frames(sent, 1);
+	assert_int_equal(mr_frame_ref(cache, sent, 1), 0);
+	sent[1] = sent[0];
+	sent[1].addr += 1000;
+	sent[1].len = 60;
+	memset(base + sent[1].addr, 0x77, 60);
+	send_all(pair.ports[0], sent, 2);
+	assert_int_equal(receive(pair.ports[1], got), 2);
+	assert_memory_equal(sent, got, sizeof(sent));
+	assert_int_equal(base[got[0].addr], 0);
+	assert_int_equal(base[got[1].addr], 0x77);
+	mr_frame_free_bulk(cache, got, 2);
+	end_pair(&pair);
+}
+
+/* All spare headers are under way: the rest stays the caller's, until some are
+ * back. */
+static void no_spare_header_is_back_pressure(void **state)
+{
+	const char *names[] = { "b", "c" };
+	struct pair pair = make_pair(names, "");
+	struct mr_frame sent[BURST], got[BURST];
+	uint32_t n_sent = 0, n_got = 0, n;
+
+	(void)state;
+	make_frames(sent, 1);
+	for (int i = 0; i < 250; i++)
+		assert_int_equal(mr_frame_ref(cache, sent, 1), 0);
+	for (uint32_t i = 1; i < BURST; i++)
+		sent[i] = sent[0];
+	/* 250 owners, on a ring of 256: so many may be there, and no more. */
+	do {
+		n = 250 - n_sent < BURST ? 250 - n_sent : BURST;
+		n = mr_tx_burst(mr_port_txq(pair.ports[0], 0), cache, sent, n);
+		n_sent += n;
+	} while (n > 0 && n_sent < 250);
+	assert_int_equal(n_sent, 250);
+	while ((n = receive(pair.ports[1], got)) > 0) {
+		mr_frame_free_bulk(cache, got, n);
+		n_got += n;
+	}
+	assert_int_equal(n_got, 250);
+	mr_frame_free_bulk(cache, sent, 1);
+	assert_int_equal(n_in_flight(), 0);
+	end_pair(&pair);
+}
+
+/* ---- completions on other threads ---- */
+
+static void *free_all(void *opaque)
+{
+	struct rte_ring *ring = opaque;
+	uint32_t n_freed = 0;
+	void *mbuf;
+
+	while (n_freed < 2 * BURST)
+		if (rte_ring_dequeue(ring, &mbuf) == 0) {
+			rte_pktmbuf_free(mbuf);
+			n_freed++;
+		}
+	return NULL;
+}
+
+/* A thread that DPDK has no number for, and that has no cache of ours. */
+static void any_thread_completes(void **state)
+{
+	const char *names[] = { "m", "n" };
+	struct pair pair = make_pair(names, "");
+	struct mr_frame sent[BURST];
+	pthread_t thread;
+
+	(void)state;
+	for (int round = 0; round < 100; round++) {
+		assert_int_equal(
+			pthread_create(&thread, NULL, free_all, pair.rings[1]),
+			0);
+		/* Under headers of their place, and under spare ones. */
+		make_frames(sent, BURST);
+		send_all(pair.ports[0], sent, BURST);
+		make_frames(sent, BURST);
+		assert_int_equal(mr_frame_ref(cache, sent, BURST), 0);
+		send_all(pair.ports[0], sent, BURST);
+		pthread_join(thread, NULL);
+		assert_int_equal(n_in_flight(), BURST);
+		mr_frame_free_bulk(cache, sent, BURST);
+		assert_int_equal(n_in_flight(), 0);
+		assert_int_equal(tx_stats(pair.ports[0]).pending, 0);
+	}
+	assert_int_equal(tx_stats(pair.ports[0]).completed, 100 * 2 * BURST);
+	end_pair(&pair);
+}
+
+/* Somebody clones a header of ours, and frees both, in either order. */
+static void clone_by_dpdk_keeps_the_page(void **state)
+{
+	const char *names[] = { "k", "l" };
+	struct pair pair = make_pair(names, "");
+	struct rte_mempool *theirs = rte_pktmbuf_pool_create(
+		"theirs", 63, 0, 0, RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
+
+	(void)state;
+	assert_non_null(theirs);
+	for (int order = 0; order < 2; order++) {
+		struct rte_mbuf *mbufs[2];
+		struct mr_frame frame;
+		void *mbuf = NULL;
+
+		make_frames(&frame, 1);
+		send_all(pair.ports[0], &frame, 1);
+		assert_int_equal(rte_ring_dequeue(pair.rings[1], &mbuf), 0);
+		mbufs[0] = mbuf;
+		mbufs[1] = rte_pktmbuf_clone(mbufs[0], theirs);
+		assert_non_null(mbufs[1]);
+		rte_pktmbuf_free(mbufs[order]);
+		assert_int_equal(n_in_flight(), 1);
+		assert_int_equal(*rte_pktmbuf_mtod(mbufs[1 - order], uint8_t *),
+				 0);
+		rte_pktmbuf_free(mbufs[1 - order]);
+		assert_int_equal(n_in_flight(), 0);
+		assert_int_equal(tx_stats(pair.ports[0]).pending, 0);
+	}
+	end_pair(&pair);
+	rte_mempool_free(theirs);
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(eal_leaves_the_program_alone),
+	cmocka_unit_test(eal_that_does_not_start_is_a_reason),
+	cmocka_unit_test(other_options_come_too_late),
+	cmocka_unit_test(eal_without_memory_is_a_reason),
+	cmocka_unit_test(frame_passes_by_its_address),
+	cmocka_unit_test(clone_to_two_ports_has_two_headers),
+	cmocka_unit_test(two_frames_of_one_page_have_two_headers),
+	cmocka_unit_test(no_spare_header_is_back_pressure),
+	cmocka_unit_test(any_thread_completes),
+	cmocka_unit_test(clone_by_dpdk_keeps_the_page),
+};
+
+int main(int argc, char **argv)
+{
+	if (argc != 2) {
+		fprintf(stderr, "usage: %s TEST\n", argv[0]);
+		return 2;
+	}
+	cmocka_set_test_filter(argv[1]);
+	return cmocka_run_group_tests_name(argv[1], tests, set_up, tear_down);
+}

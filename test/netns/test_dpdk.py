@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""dpdk: ports in the applications: two kernels talk, one side by DPDK.
+
+The forwarder's namespace is one of the hosts, where the other side is a tap: it
+is where DPDK makes it.
+"""
+import os
+import signal
+
+import pytest
+from lib import nat, talk
+from lib.forwarder import Forwarder, Refused
+from lib.namespaces import Star, wait_until
+from lib.process import BUILD, NAT, Process
+
+MODULE = BUILD / "lib/link/libmillrace-dpdk.so"
+TAP = r"dpdk:net_tap0\,iface=dt0"
+TAP_ADDRESS = "10.77.0.9"
+
+
+@pytest.fixture(autouse=True)
+def module():
+    """These tests need it."""
+    if not MODULE.exists():
+        pytest.skip("the dpdk driver is not built (libdpdk?)")
+    if not os.path.exists("/dev/net/tun"):
+        pytest.skip("no /dev/net/tun")
+
+
+@pytest.fixture
+def one_host(lab):
+    """A host at p0; the other one is the forwarder's own namespace."""
+    return Star(lab, n_hosts=1)
+
+
+def address_tap(namespace, address=TAP_ADDRESS):
+    """Give the tap that DPDK has made an address."""
+    wait_until("DPDK has made its tap", lambda: namespace.link("dt0"))
+    namespace.ip("address", "add", f"{address}/24", "dev", "dt0")
+    namespace.ip("link", "set", "dt0", "up")
+
+
+def test_tcp_between_xdp_and_a_tap_of_dpdk(lab, one_host):
+    forwarder = Forwarder(lab, one_host.middle, "p0", TAP)
+    address_tap(one_host.middle)
+    host, here = one_host.hosts[0], one_host.middle
+    for sender, receiver, address in ((host, here, TAP_ADDRESS),
+                                      (here, host, one_host.address(0))):
+        assert talk.ping(sender, address) == 3
+        talk.tcp(sender, receiver, address)
+        assert talk.udp(sender, receiver, address) == 20
+    final = forwarder.stop()
+    assert final["ports"][1]["mode"] == "net_tap"
+    for port in final["ports"]:
+        for queue in port["queues"]:
+            for name, n in queue["events"].items():
+                assert "copied" not in name or n == 0, (name, n)
+
+
+def test_tcp_between_xdp_and_af_packet(lab):
+    star = Star(lab)
+    # Sums that a kernel leaves to the device are told to nobody: as XDP.
+    for host in star.hosts:
+        host.run("ethtool", "-K", "h0", "tx", "off")
+    star.middle.ip("link", "set", "p1", "up")
+    forwarder = Forwarder(lab, star.middle, "xdp:p0",
+                          r"dpdk:net_af_packet0\,iface=p1")
+    one, other = star.hosts
+    for sender, receiver, i in ((one, other, 1), (other, one, 0)):
+        assert talk.ping(sender, star.address(i)) == 3
+        talk.tcp(sender, receiver, star.address(i))
+    assert forwarder.stop()["ports"][1]["mode"] == "net_af_packet"
+
+
+def test_flooding_to_two_ports_of_dpdk(lab):
+    """A bridge of three: what is flooded has one header per port."""
+    star = Star(lab, n_hosts=3)
+    for host in star.hosts:
+        host.run("ethtool", "-K", "h0", "tx", "off")
+    forwarder = Forwarder(
+        lab, star.middle, "xdp:p0",
+        *(rf"dpdk:net_af_packet{i}\,iface=p{i}" for i in (1, 2)),
+        options=["--mode", "learn"])
+    for i in (1, 2):
+        assert talk.ping(star.hosts[0], star.address(i)) == 3
+        talk.tcp(star.hosts[0], star.hosts[i], star.address(i))
+    assert talk.ping(star.hosts[1], star.address(2)) == 3
+    forwarder.stop()
+
+
+def test_nat_with_its_inside_on_dpdk(lab):
+    house = nat.House(lab)
+    config = house.write()
+    config.write_text(config.read_text().replace(
+        "port: p0", rf"port: 'dpdk:net_af_packet0\,iface=p0'"))
+    for host in (house.a, house.b):
+        host.run("ethtool", "-K", "h0", "tx", "off")
+    process = Process(lab, house.middle, [
+        "env", f"RUNTIME_DIRECTORY={lab.tmp_path}", NAT, "--json",
+        "--config", config])
+    ready = process.err.wait(lambda line: line.startswith("worker "), 15)
+    assert ready is not None, process.err.text()
+    assert talk.ping(house.a, nat.SERVER) == 3
+    talk.tcp(house.b, house.server, nat.SERVER)
+    process.process.send_signal(signal.SIGINT)
+    assert process.wait() == 0, process.err.text()
+
+
+def test_device_that_is_not_there(lab, one_host):
+    Refused(lab, one_host.middle, "p0", "dpdk:net_nosuch0").check(
+        1, "net_nosuch0")
+    Refused(lab, one_host.middle, "p0", "dpdk:7777:00:00.0").check(
+        1, "no such PCI device")
+
+
+def pci_device_of_the_kernel():
+    """One that a driver of the kernel has, which DPDK does not work beside."""
+    for driver in ("virtio-pci", "pcieport", "ahci"):
+        folder = f"/sys/bus/pci/drivers/{driver}"
+        if os.path.isdir(folder):
+            for name in sorted(os.listdir(folder)):
+                if ":" in name:
+                    return name, driver
+    return None
+
+
+def test_device_that_the_kernel_has(lab, one_host):
+    found = pci_device_of_the_kernel()
+    if found is None:
+        pytest.skip("no PCI device with a driver of the kernel")
+    name, driver = found
+    Refused(lab, one_host.middle, "p0", f"dpdk:{name}").check(
+        1, name, f"the kernel's '{driver}'", "vfio-pci")
+
+
+def test_library_without_the_module(lab, one_host):
+    """As where only the library's package is installed."""
+    for path in (BUILD / "lib/link").glob("libmillrace.so*"):
+        if path.is_file() and not path.name.endswith(".p"):
+            (lab.tmp_path / path.name).write_bytes(path.read_bytes())
+    Refused(lab, one_host.middle, "p0", "dpdk:net_null0",
+            wrap=["env", f"LD_LIBRARY_PATH={lab.tmp_path}"]).check(
+                1, "cannot load the module", "libmillrace-dpdk.so")
+
+
+def test_module_without_dpdk(lab, one_host):
+    """EAL's library is not what it was, in a mount namespace of its own."""
+    done = one_host.middle.run(
+        "ldconfig", "-p", check=True)
+    eal = next(line.split("=> ")[1] for line in done.stdout.splitlines()
+               if "librte_eal.so." in line)
+    Refused(lab, one_host.middle, "p0", "dpdk:net_null0", wrap=[
+        "unshare", "-m", "sh", "-c",
+        f'mount --bind /dev/null {os.path.realpath(eal)} && exec "$@"',
+        "sh"]).check(1, "DPDK's libraries are not installed", "librte_eal")
