@@ -23,9 +23,10 @@ struct plan {
 	uint64_t ol_flags;   /* for the device */
 	uint64_t tx_offload; /* the same */
 	bool fix_pseudo;     /* the device wants the sum without the length */
-	bool finish_sum;     /* here */
+	bool finish_sum;     /* here: partial */
 	bool insert_tag;     /* here */
 	struct mr_net_view view;
+	struct mr_partial partial;
 	uint16_t tci;
 };
 
@@ -92,8 +93,11 @@ static bool plan_sum(const struct dpdk_txq *txq, const struct mr_frame *frames,
 	if (!(frames[0].flags & MR_FRAME_CSUM_PARTIAL))
 		return !is_long;
 	if (mr_net_parse(bytes, frames[0].len, n_bytes, view) < 0 ||
-	    view->csum_bytes == 0)
+	    view->csum_bytes == 0) {
+		plan->finish_sum = mr_partial_find(txq->view->base, frames,
+						   meta, &plan->partial) == 0;
 		return !is_long;
+	}
 	is_tcp = view->l4_proto == IPPROTO_TCP;
 	plan->ol_flags |= view->ether_type == 0x86dd ? RTE_MBUF_F_TX_IPV6 :
 						       RTE_MBUF_F_TX_IPV4;
@@ -105,13 +109,9 @@ static bool plan_sum(const struct dpdk_txq *txq, const struct mr_frame *frames,
 					   RTE_MBUF_F_TX_UDP_CKSUM;
 		plan->tx_offload = lengths(view, 0, 0);
 	} else {
-		uint16_t field;
-
-		/* It may have been rewritten since it was marked: look again.
-		 */
-		memcpy(&field, bytes + view->csum_bytes, sizeof(field));
 		plan->ol_flags = 0;
-		plan->finish_sum = field == mr_csum_pseudo(bytes, view);
+		plan->finish_sum = mr_partial_find(txq->view->base, frames,
+						   meta, &plan->partial) == 0;
 	}
 	return true;
 }
@@ -126,47 +126,6 @@ static void plan_tag(const struct dpdk_txq *txq, const struct mr_meta *meta,
 		plan->ol_flags |= RTE_MBUF_F_TX_VLAN;
 	else
 		plan->insert_tag = true;
-}
-
-/* The sum over [start, start + n_bytes) of a frame, whatever it lies in. */
-static uint64_t sum_of(const struct dpdk_txq *txq,
-		       const struct mr_frame *frames, uint32_t start,
-		       uint32_t n_bytes)
-{
-	uint64_t sum = 0;
-	bool is_odd = false;
-
-	for (uint32_t i = 0; n_bytes > 0; i++) {
-		uint32_t k;
-		uint16_t part;
-
-		if (start >= frames[i].len) {
-			start -= frames[i].len;
-			continue;
-		}
-		k = RTE_MIN(frames[i].len - start, n_bytes);
-		part = mr_csum_fold(
-			mr_csum_add(data_of(txq, &frames[i]) + start, k, 0));
-		/* At an odd place each byte counts for its neighbour. */
-		sum += is_odd ? (uint16_t)(part << 8 | part >> 8) : part;
-		is_odd ^= k & 1;
-		n_bytes -= k;
-		start = 0;
-	}
-	return sum;
-}
-
-/* A UDP sum of 0 means none: RFC 768. */
-static void finish_sum(struct dpdk_txq *txq, const struct mr_frame *frames,
-		       const struct mr_net_view *view)
-{
-	uint16_t sum = (uint16_t)~mr_csum_fold(
-		sum_of(txq, frames, view->l4_bytes, view->l4_len_bytes));
-
-	if (sum == 0 && view->l4_proto == IPPROTO_UDP)
-		sum = UINT16_MAX;
-	memcpy(data_of(txq, frames) + view->csum_bytes, &sum, sizeof(sum));
-	mr_counter_add(&txq->base.stats.events[MR_TX_EVENT_CSUM_SOFTWARE], 1);
 }
 
 /* Devices that cut frames want the pseudo-header's sum without the length. */
@@ -374,10 +333,12 @@ static enum dpdk_shape check(const struct dpdk_txq *txq,
 static void write_frame(struct dpdk_txq *txq, struct mr_frame *frames,
 			const struct plan *plan)
 {
-	if (plan->finish_sum)
-		finish_sum(txq, frames, &plan->view);
-	else if (plan->ol_flags &
-		 (RTE_MBUF_F_TX_L4_MASK | RTE_MBUF_F_TX_TCP_SEG))
+	if (plan->finish_sum) {
+		mr_partial_finish(txq->view->base, frames, &plan->partial);
+		mr_counter_add(
+			&txq->base.stats.events[MR_TX_EVENT_CSUM_SOFTWARE], 1);
+	} else if (plan->ol_flags &
+		   (RTE_MBUF_F_TX_L4_MASK | RTE_MBUF_F_TX_TCP_SEG))
 		mr_counter_add(&txq->base.stats.events[MR_TX_EVENT_CSUM_DEVICE],
 			       1);
 	if (plan->fix_pseudo)

@@ -44,6 +44,7 @@ enum {
 	RIG_KEEPS = 1 << 13,   /* what was sent is the far side's until it
 				* collects it, also when the port is closed */
 	RIG_FOREIGN_FDS = 1 << 14, /* the port's fds are another library's */
+	RIG_RANDOM_MAC = 1 << 15,  /* the device is made anew with each port */
 };
 
 /* A spec that must be refused. */

@@ -162,7 +162,8 @@ static void mac_is_told_and_put_back(void **state)
 	bed_close(bed);
 	bed_open(bed);
 	now = info_of(bed);
-	assert_memory_equal(now.mac, before.mac, sizeof(mac));
+	if (!(bed->rig->traits & RIG_RANDOM_MAC))
+		assert_memory_equal(now.mac, before.mac, sizeof(mac));
 	bed_end(bed);
 }
 

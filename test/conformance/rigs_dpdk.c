@@ -72,7 +72,7 @@ static const struct rig rig_dpdk_null = {
 	.driver = "dpdk",
 	.name = "dpdk-null",
 	.traits = RIG_ENDLESS | RIG_QUEUES | RIG_REGISTERS | RIG_EXCLUSIVE |
-		  RIG_POLLED | RIG_FOREIGN_FDS,
+		  RIG_POLLED | RIG_FOREIGN_FDS | RIG_RANDOM_MAC,
 	.max_frame_bytes = 1514,
 	.n_reopens = 100,
 	.bad_specs = bad_null_specs,
@@ -112,7 +112,7 @@ static const char *probe_tap(void)
 	if (why_not != NULL)
 		return why_not;
 	if (!far_run("ip tuntap add mrt mode tap multi_queue && "
-			"ip link set mrt up"))
+		     "ip link set mrt up"))
 		return "no tap: ip tuntap failed";
 	return rig_dpdk_start();
 }
@@ -137,7 +137,7 @@ static const struct rig rig_dpdk_tap = {
 	.driver = "dpdk",
 	.name = "dpdk-tap",
 	.traits = RIG_IN | RIG_OUT | RIG_LIVE | RIG_CHECKS | RIG_REGISTERS |
-		  RIG_EXCLUSIVE | RIG_QUEUES | RIG_FOREIGN_FDS,
+		  RIG_EXCLUSIVE | RIG_QUEUES | RIG_FOREIGN_FDS | RIG_RANDOM_MAC,
 	.max_frame_bytes = 1514,
 	.max_sg_frame_bytes = 1514,
 	.n_sleeps = 5000,
@@ -157,7 +157,7 @@ static const char *probe_af_packet(void)
 	if (why_not != NULL)
 		return why_not;
 	if (!far_run("ip link add mra type veth peer name mrb && "
-			"ip link set mra up && ip link set mrb up"))
+		     "ip link set mra up && ip link set mrb up"))
 		return "no veth pair: ip link add failed";
 	return rig_dpdk_start();
 }
