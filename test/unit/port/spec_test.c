@@ -31,7 +31,7 @@ static const struct {
 	{ "dpdk:net_pcap0\\,rx_pcap=a.pcap", "dpdk", "net_pcap0,rx_pcap=a.pcap",
 	  "" },
 	{ "dpdk:net_pcap0\\,rx_pcap=a\\,tx_pcap=b,queues=1,promisc", "dpdk",
-	  "net_pcap0,rx_pcap=a,tx_pcap=b", "queues=1;promisc;" },
+	  "net_pcap0,rx_pcap=a,tx_pcap=b", "queues=1;promisc=;" },
 	{ "dpdk:0000:03:00.0,queues=2", "dpdk", "0000:03:00.0", "queues=2;" },
 	{ "03:00.0", "vfio", "03:00.0", "" },
 	{ "0000:03:00.0", "vfio", "0000:03:00.0", "" },
