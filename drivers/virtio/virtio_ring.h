@@ -239,11 +239,14 @@ static inline uint32_t virtio_packed_next(const struct virtio_vq *vq,
  * n more descriptors were made available: does the device want to know? True:
  * the bell was rung. The exchange of our own event word, which keeps its value,
  * is what orders the descriptors before the load of the device's.
+ *
+ * An event that lies behind all of these is rung for, too: QEMU 10 writes where
+ * it is, and then goes on through the ring, so that its event is never passed.
+ * A device that wants peace says so with DISABLE.
  */
 static inline bool virtio_packed_publish(struct virtio_vq *vq, uint32_t n)
 {
-	const uint16_t old = vq->n_avail;
-	const uint16_t now = (uint16_t)(old + n);
+	const uint16_t now = (uint16_t)(vq->n_avail + n);
 	uint32_t event, kind;
 	bool is_wanted;
 
@@ -255,10 +258,10 @@ static inline bool virtio_packed_publish(struct virtio_vq *vq, uint32_t n)
 	kind = event >> 16 & 3;
 	is_wanted = kind != VIRTIO_EVENT_DISABLE;
 	if (kind == VIRTIO_EVENT_DESC)
-		is_wanted = virtio_passes(
-			(event & vq->mask) |
-				(event & 1u << 15 ? 0 : vq->n_entries),
-			old, now, 2 * vq->n_entries - 1);
+		is_wanted = (((event & vq->mask) |
+			      (event & 1u << 15 ? 0 : vq->n_entries)) -
+			     now) &
+			    vq->n_entries;
 	if (is_wanted)
 		virtio_ring_bell(vq, virtio_packed_next(vq, now));
 	return is_wanted;
