@@ -6,9 +6,9 @@ import os
 import re
 import shutil
 import tempfile
-import time
 
 START_LIMIT_S = 60
+RING = 1024
 LIBRARIES = "/usr/lib/x86_64-linux-gnu"
 # What testpmd loads at its start, of all that Debian has.
 PMDS = ["bus_pci", "bus_vdev", "mempool_ring", "net_e1000", "net_virtio",
@@ -87,28 +87,40 @@ class Forwarder:
         self.pid = None
 
     def _start(self, guest, log, sign):
-        """Run it, its input a pipe that stays open, until there is a sign."""
+        """Run it, its input a pipe that stays open, until there is a sign;
+        there it is stopped: what it polls while nobody looks is counted."""
         self.guest = guest
         status, text = guest.run(
             f"rm -f {log} /tmp/input; mkfifo /tmp/input; "
             # Opened both ways, else the shell waits for a writer.
-            f"taskset 3 {self.command} <>/tmp/input >{log} 2>&1 & echo $!")
-        assert status == 0, text
+            f"taskset 3 {self.command} <>/tmp/input >{log} 2>&1 & pid=$!; "
+            f"for i in $(seq {START_LIMIT_S}0); do "
+            f"if {sign.format(pid='$pid', log=log)}; then "
+            "kill -STOP $pid; echo $pid; exit; fi; "
+            "kill -0 $pid || break; usleep 100000; done; exit 1",
+            2 * START_LIMIT_S)
+        if status != 0:
+            raise RuntimeError(f"{self.name} did not start:\n"
+                               f"{text}{guest.run(f'cat {log}')[1]}")
         self.pid = int(text)
-        deadline = time.monotonic() + START_LIMIT_S
-        while guest.run(sign.format(pid=self.pid, log=log))[0] != 0:
-            if time.monotonic() > deadline or not self._is_alive():
-                raise RuntimeError(f"{self.name} did not start:\n"
-                                   f"{guest.run(f'cat {log}')[1]}")
-            time.sleep(0.1)
 
-    def _is_alive(self):
-        return self.guest.run(f"kill -0 {self.pid}")[0] == 0
+    def begin_to_go_on(self):
+        """Let it go on as soon as the machine does."""
+        self.guest.start(f"kill -CONT {self.pid}")
 
-    def _end(self, log):
+    def _begin_to_end(self, command):
+        """Give a command that ends it, as soon as the machine goes on."""
+        self.guest.finish()
+        self.guest.start(command)
+
+    def _output(self, log):
         """Wait until it is gone; its output."""
-        self.guest.run(f"while kill -0 {self.pid} 2>/dev/null; do "
-                       "usleep 20000; done")
+        self.guest.finish()
+        status, _ = self.guest.run(
+            f"for i in $(seq {START_LIMIT_S}0); do "
+            f"kill -0 {self.pid} 2>/dev/null || exit 0; usleep 100000; done; "
+            "exit 1", 2 * START_LIMIT_S)
+        assert status == 0, f"{self.name} does not end"
         return self.guest.run(f"cat {log}")[1]
 
 
@@ -121,7 +133,8 @@ class Testpmd(Forwarder):
         super().__init__(
             "dpdk-testpmd -l 0,1 --main-lcore 0 --in-memory --no-telemetry "
             f"-m 256 {devices} -- --forward-mode=io --nb-cores=1 "
-            f"--record-burst-stats --burst={burst} --auto-start")
+            f"--record-burst-stats --burst={burst} --rxd={RING} --txd={RING} "
+            "--auto-start")
 
     def start(self, guest):
         """Start it and wait until it forwards."""
@@ -130,14 +143,17 @@ class Testpmd(Forwarder):
                     "grep -q '^0 0x0 ' /proc/{pid}/syscall")
         return self
 
-    def end(self):
-        """End it: its counters.
+    def begin_to_end(self):
+        """As soon as the machine goes on."""
+        self._begin_to_end("echo >/tmp/input")
+
+    def counters(self):
+        """What it counted, when it has ended.
 
         In mode io a tx burst follows each rx burst that was not empty, so the
         numbers of these are exact, where those in per cent are not.
         """
-        self.guest.run("echo >/tmp/input")
-        text = self._end(TESTPMD_LOG)
+        text = self._output(TESTPMD_LOG)
         bursts = {way: sum(int(n) for n in re.findall(
             rf"{way}-bursts *: *(\d+)", text)) for way in ("RX", "TX")}
         total = re.search(r"Accumulated forward statistics.*?"
@@ -162,10 +178,13 @@ class L2fwd(Forwarder):
         self._start(guest, L2FWD_LOG, "grep -q workers {log}")
         return self
 
-    def end(self):
-        """End it: its counters. A round is a poll of each port."""
-        self.guest.run(f"kill -INT {self.pid}")
-        final = json.loads(self._end(L2FWD_LOG).splitlines()[-1])
+    def begin_to_end(self):
+        """As soon as the machine goes on."""
+        self._begin_to_end(f"kill -INT {self.pid}")
+
+    def counters(self):
+        """What it counted, when it has ended. A round polls each port."""
+        final = json.loads(self._output(L2FWD_LOG).splitlines()[-1])
         if not final["laws_hold"] or not final["conserved"]:
             raise RuntimeError(f"mr-l2fwd: counters do not add up: {final}")
         worker = final["workers"][0]
@@ -181,10 +200,13 @@ def contestants(machine, burst):
     nics = machine.nics
     if machine.driver == "vfio-pci":
         devices = " ".join(f"-a {nic.bdf}" for nic in nics)
-        specs = [f"vfio:{nic.bdf}" for nic in nics]
+        specs = [f"vfio:{nic.bdf},rx-ring={RING},tx-ring={RING}"
+                 for nic in nics]
     else:
+        # With busy polling, its default, it sends nothing on an igb whose
+        # rx and tx have an interrupt each, as with one queue.
         devices = "--no-pci " + " ".join(
-            f"--vdev net_af_xdp{i},iface={nic.name}"
+            f"--vdev net_af_xdp{i},iface={nic.name},busy_budget=0"
             for i, nic in enumerate(nics))
-        specs = [f"xdp:{nic.name},mode=zc" for nic in nics]
+        specs = [f"xdp:{nic.name},mode=zc,ring={RING}" for nic in nics]
     return [Testpmd(devices, burst), L2fwd(specs, burst)]
