@@ -9,10 +9,12 @@ It is emulated in software: no KVM is needed, and rates mean nothing. Each NIC
 is wired to this process, frame by frame, or joined with others on a hub.
 Every wait has a deadline, and QEMU ends with the statement.
 """
+import ctypes
 import json
 import os
 import select
 import shutil
+import signal
 import socket
 import struct
 import subprocess
@@ -26,6 +28,8 @@ from fetch import QEMU_MIN, Cache, qemu_major
 BUILD = Path(os.environ.get("MR_BUILD") or
              Path(__file__).resolve().parents[2] / "build")
 BOOT_LIMIT_S = 120
+PR_SET_PDEATHSIG = 1  # prctl(2)
+libc = ctypes.CDLL(None)
 COMMAND_LIMIT_S = 60
 END_LIMIT_S = 10
 # Serial lines for programs that are talked to; a PC has four, two are ours.
@@ -241,6 +245,11 @@ class Channel:
         self.pending = b""
 
 
+def end_with_parent():
+    """In a new process: it is killed when we end, however we do."""
+    libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
 WIRES = {"dgram": Wire, "stream": Stream}
 
 
@@ -279,6 +288,8 @@ class Guest:
         self.events = []
 
     def __enter__(self):
+        # As Ctrl-C: what was made is taken away.
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
         self.folder = Path(tempfile.mkdtemp(prefix="mr-guest-"))
         try:
             for nic in self.nics:
@@ -349,7 +360,8 @@ class Guest:
             # pylint: disable=consider-using-with
             self.process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                stderr=errors, env=self.env, bufsize=0)
+                stderr=errors, env=self.env, bufsize=0,
+                preexec_fn=end_with_parent)
 
     def _read_until(self, mark, limit_s):
         """What the guest says up to a mark, the mark excluded."""

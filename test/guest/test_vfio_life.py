@@ -36,8 +36,7 @@ def test_killed(guest, kind):
         probe.do("open", spec)
         probe.begin("forward", 0)
         traffic = Traffic(wire, wire, all_lengths(20000), WINDOW)
-        while len(traffic.received) < 500:
-            traffic.step()
+        traffic.start(500)
         probe.kill()
     wire.drain()
     probe = Probe(guest)
@@ -58,8 +57,7 @@ def test_closed_under_traffic(guest, probe, kind):
         probe.do("open", spec)
         probe.begin("forward", 0)
         traffic = Traffic(wire, wire, all_lengths(20000), WINDOW)
-        while len(traffic.received) < 400:
-            traffic.step()
+        traffic.start(400)
         probe.begin("close", 0)
         probe.answer(meanwhile=traffic.step)
         probe.answer(meanwhile=traffic.step)
@@ -95,8 +93,7 @@ def test_unplugged(guest, kind):
     nic = guest.nic(kind)
     traffic = Traffic(guest.wires[kind], guest.wires[other],
                       all_lengths(20000), WINDOW)
-    while len(traffic.received) < 500:
-        traffic.step()
+    traffic.start(500)
     guest.qmp("device_del", id=f"{kind}-nic")
     deadline = time.monotonic() + UNPLUG_LIMIT_S
     while not last_snapshot(guest)["ports"][0]["link"]["gone"]:
@@ -185,8 +182,7 @@ def test_machine_reset(machine):
     start_l2fwd(machine, spec_of(machine, one), spec_of(machine, other))
     wires = machine.wires
     traffic = Traffic(wires[one], wires[other], all_lengths(20000), WINDOW)
-    while len(traffic.received) < 500:
-        traffic.step()
+    traffic.start(500)
     machine.restart()
     for nic in machine.nics:
         machine.bind(nic, "vfio-pci")

@@ -216,8 +216,7 @@ def test_killed(guest):
         probe.do("open", SPEC)
         probe.begin("forward", 0)
         traffic = Traffic(wire, wire, all_lengths(100000), WINDOW)
-        while len(traffic.received) < 500:
-            traffic.step()
+        traffic.start(500)
         probe.kill()
         wire.drain()
     probe = Probe(guest)
@@ -238,8 +237,7 @@ def test_closed_under_traffic(guest, probe):
         probe.do("open", SPEC)
         probe.begin("forward", 0)
         traffic = Traffic(wire, wire, all_lengths(100000), WINDOW)
-        while len(traffic.received) < 400:
-            traffic.step()
+        traffic.start(400)
         probe.begin("close", 0)
         probe.answer(meanwhile=traffic.step)
         probe.answer(meanwhile=traffic.step)
@@ -307,8 +305,7 @@ def test_l2fwd_killed(guest):
     pid = start_l2fwd(guest, SPEC, "xdp:nic1,mode=zc")
     traffic = Traffic(wires["nic0"], wires["nic1"], all_lengths(100000),
                       WINDOW)
-    while len(traffic.received) < 500:
-        traffic.step()
+    traffic.start(500)
     guest.run(f"kill -9 {pid}")
     pid = start_l2fwd(guest, SPEC, "xdp:nic1,mode=zc")
     for wire in wires.values():

@@ -43,6 +43,14 @@ class Traffic:
         while (data := self.sink.receive()) is not None:
             self.received.append(data)
 
+    def start(self, n, limit_s=30):
+        """Until n frames came out, and more are under way."""
+        deadline = time.monotonic() + limit_s
+        while len(self.received) < n:
+            assert time.monotonic() < deadline, \
+                f"{len(self.received)} of {n} frames in {limit_s} s"
+            self.step()
+
     def run(self, n, limit_s=60):
         """Until n frames came out, or none for a while."""
         run_all([self], n, limit_s)
