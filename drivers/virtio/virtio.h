@@ -39,6 +39,7 @@ enum virtio_state {
 	VIRTIO_RUNS,
 	VIRTIO_BROKEN, /* the device wrote nonsense; its user keeps off */
 	VIRTIO_GONE,   /* so is the device */
+	VIRTIO_LINKED, /* tx: the link is back, the bell is to be rung */
 };
 
 struct virtio_port;
@@ -272,6 +273,11 @@ void mri_virtio_queues_free(struct virtio_port *port);
 uint32_t mri_virtio_queues_mend(struct virtio_port *port);
 /* The device is no more: its queues do nothing from now on. */
 void mri_virtio_queues_lose(struct virtio_port *port);
+/*
+ * The link came back. QEMU stops looking at a packed ring that it emptied while
+ * the link was down: what was sent since then is shown to it.
+ */
+void mri_virtio_queues_linked(struct virtio_port *port);
 
 /* virtio_ctrl.c */
 int mri_virtio_ctrl_open(struct virtio_port *port, struct mr_reason *reason);

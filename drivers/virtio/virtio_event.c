@@ -45,9 +45,11 @@ int mri_virtio_rx_arm(struct mr_queue *queue)
 int mri_virtio_tx_arm(struct mr_queue *queue)
 {
 	struct virtio_txq *txq = (struct virtio_txq *)queue;
+	const uint32_t state = __atomic_load_n(&txq->state, __ATOMIC_ACQUIRE);
 
-	if (__atomic_load_n(&txq->state, __ATOMIC_ACQUIRE) != VIRTIO_RUNS ||
-	    txq->n_frames == 0)
+	if (state == VIRTIO_LINKED)
+		return 1;
+	if (state != VIRTIO_RUNS || txq->n_frames == 0)
 		return 0;
 	if (queue->fd < 0)
 		return 1;
@@ -107,6 +109,8 @@ static int follow_config(struct virtio_port *port)
 	if (follow_link(port, &facts)) {
 		mr_log(port->base.ctx, MR_LOG_INFO, "%s: link %s",
 		       port->base.info.name, port->is_up ? "up" : "down");
+		if (port->is_up)
+			mri_virtio_queues_linked(port);
 		n_events++;
 	}
 	/* The frames that it asks for are the application's to send. */

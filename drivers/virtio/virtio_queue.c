@@ -415,6 +415,19 @@ uint32_t mri_virtio_queues_mend(struct virtio_port *port)
 	return n_mended;
 }
 
+void mri_virtio_queues_linked(struct virtio_port *port)
+{
+	for (uint32_t i = 0; i < port->options.n_queues; i++) {
+		struct virtio_txq *txq = &port->txqs[i];
+		uint32_t state = VIRTIO_RUNS;
+
+		if (__atomic_compare_exchange_n(
+			    &txq->state, &state, VIRTIO_LINKED, false,
+			    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+			wake(&txq->base.queue);
+	}
+}
+
 void mri_virtio_queues_lose(struct virtio_port *port)
 {
 	__atomic_store_n(&port->is_gone, 1, __ATOMIC_RELAXED);

@@ -423,10 +423,21 @@ static inline void submit(struct virtio_txq *txq, uint32_t n_posted,
 /* Cold: the queue was armed, or is in another state. Which? */
 __attribute__((noinline)) static uint32_t wake_up(struct virtio_txq *txq)
 {
+	const struct virtio_vq *vq = &txq->vq;
+	uint32_t state = VIRTIO_LINKED;
+
 	if (txq->is_armed)
 		virtio_disable(&txq->vq);
 	txq->is_armed = false;
-	return __atomic_load_n(&txq->state, __ATOMIC_ACQUIRE);
+	if (!__atomic_compare_exchange_n(&txq->state, &state, VIRTIO_RUNS,
+					 false, __ATOMIC_ACQ_REL,
+					 __ATOMIC_ACQUIRE))
+		return state;
+	virtio_ring_bell(vq, vq->is_packed ?
+				     virtio_packed_next(vq, vq->n_avail) :
+				     vq->n_avail);
+	mr_counter_add(&txq->base.stats.events[MR_TX_EVENT_WAKEUP], 1);
+	return VIRTIO_RUNS;
 }
 
 static inline __attribute__((always_inline)) uint32_t

@@ -418,6 +418,28 @@ static void the_bell_rings_for_an_event_left_behind(void **state)
 	fake_close(&fake);
 }
 
+static void the_bell_is_rung_when_the_link_is_back(void **state)
+{
+	struct fake fake;
+	const struct fake_queue *q = &fake.queues[TX];
+	struct mr_frame frame;
+
+	open_with(&fake, state, 0);
+	frame = fake_frame(&fake, 128, 60, 0);
+	if (*(uint64_t *)*state & virtio_bit(VIRTIO_F_EVENT_IDX))
+		fake_want_event(&fake, TX, 40);
+	else
+		fake_suppress(&fake, TX, true);
+	assert_int_equal(transmit(&fake, &frame, 1), 1);
+	assert_int_equal(q->n_bells, 0);
+	mri_virtio_queues_linked(fake.port);
+	assert_int_equal(mr_queue_arm(&fake.txq->base.queue), 1);
+	transmit(&fake, NULL, 0);
+	transmit(&fake, NULL, 0);
+	assert_int_equal(q->n_bells, 1);
+	fake_close(&fake);
+}
+
 static void arming_waits_for_used_frames(void **state)
 {
 	struct mr_frame frame;
@@ -477,6 +499,8 @@ int main(void)
 		{ "the bell rings for an event left behind",
 		  F_EVENT_IDX | F_PACKED, 0,
 		  the_bell_rings_for_an_event_left_behind },
+		{ "the bell is rung when the link is back", 0, 0,
+		  the_bell_is_rung_when_the_link_is_back },
 		{ "arming waits for used frames", 0, 0,
 		  arming_waits_for_used_frames },
 	};
