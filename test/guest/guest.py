@@ -93,6 +93,12 @@ class Nic:
             device["bus"] = f"{self.name}-slot"
         return device
 
+    def device_as_json(self):
+        """It as the command device_add has it."""
+        words = {"on": True, "off": False}
+        return {key: words.get(value, value)
+                for key, value in self.device().items()}
+
     def arguments(self, folder, place, n_bridges):
         """QEMU's options for it, the place-th one, behind n_bridges."""
         # Every second slot: the virtual functions of an igb are 16 and 17

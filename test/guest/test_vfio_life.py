@@ -101,7 +101,7 @@ def test_unplugged(guest, kind):
         time.sleep(0.3)
     end_l2fwd(guest, pid)
     assert guest.wait_for_event("DEVICE_DELETED", UNPLUG_LIMIT_S)
-    guest.qmp("device_add", **nic.device())
+    guest.qmp("device_add", **nic.device_as_json())
     path = f"/sys/bus/pci/devices/{nic.bdf}"
     status, text = guest.run(
         f"for i in $(seq 50); do [ -e {path} ] && exit; usleep 200000; done; "
