@@ -70,7 +70,8 @@ const struct rig rig_virtio = {
 	.driver = "vfio",
 	.name = "virtio",
 	.traits = RIG_IN | RIG_OUT | RIG_LIVE | RIG_SG | RIG_CHECKS |
-		  RIG_STALLS | RIG_REGISTERS | RIG_EXCLUSIVE | RIG_QUEUES,
+		  RIG_STALLS | RIG_REGISTERS | RIG_EXCLUSIVE | RIG_QUEUES |
+		  RIG_FILTERS,
 	.max_frame_bytes = 1514,
 	.max_sg_frame_bytes = 9014,
 	.n_sleeps = 20000,
