@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The virtio driver on a device that does not keep the specification: it says
+ * so, counts each loss by name, gives every page back, and ends in time.
+ */
+#include <poll.h>
+
+#include "virtio_bed.h"
+
+enum { ROUNDS = 60, DEADLINE_MS = 4000 };
+
+/* With all features, and the faults that are given. */
+static void make_with_mtu(struct vbed *bed, uint16_t mtu_bytes,
+			  const struct model_faults *faults,
+			  const struct vnet_faults *more)
+{
+	const struct vnet_config config = { .n_pairs = 2,
+					    .mtu_bytes = mtu_bytes };
+
+	vbed_make(bed, &config);
+	if (faults != NULL)
+		model_set_faults(bed->m, faults);
+	if (more != NULL)
+		vnet_set_faults(bed->v, more);
+}
+
+static void make(struct vbed *bed, const struct model_faults *faults,
+		 const struct vnet_faults *more)
+{
+	make_with_mtu(bed, 1500, faults, more);
+}
+
+static const struct model_faults no_faults;
+static const struct vnet_faults no_more_faults;
+
+static void heal(struct vbed *bed)
+{
+	model_set_faults(bed->m, &no_faults);
+	vnet_set_faults(bed->v, &no_more_faults);
+}
+
+/* Opening fails: in time, with one line of reason, and all is as before. */
+static void refuses(struct vbed *bed, const char *options, const char *words)
+{
+	const uint64_t n_free = vbed_free_pages(bed);
+	const int32_t n_out = bed->allocator.n_out;
+	const uint64_t start_ms = vbed_now_ms();
+	struct mr_reason why = { "" };
+	const int err = vbed_try_open(bed, options, &why);
+
+	if (err >= 0)
+		fail_msg("'%s' was opened; expected: %s", options, words);
+	assert_true(why.text[0] != '\0');
+	assert_reason_has(&why, words);
+	assert_true(vbed_now_ms() - start_ms < DEADLINE_MS);
+	assert_int_equal(vbed_free_pages(bed), n_free);
+	assert_int_equal(bed->allocator.n_out, n_out);
+	assert_null(bed->port);
+}
+
+static void device_that_does_not_come_up_is_refused(void **state)
+{
+	static const struct {
+		struct model_faults faults;
+		struct vnet_faults more;
+		const char *options, *words;
+	} cases[] = {
+		{ { .reset_never_ends = 1 },
+		  { .reset_reads = 0 },
+		  "",
+		  "reset" },
+		{ { .all_ones = 1 }, { .reset_reads = 0 }, "", "ffff:ffff" },
+		{ { 0 }, { .refuses_features = true }, "", "refuses" },
+		{ { 0 }, { .queues_missing = true }, "", "queue" },
+		{ { 0 }, { .ctrl_refuses = true }, "queues=2", "queues" },
+		{ { 0 }, { .ctrl_hangs = true }, "queues=2", "queues" },
+		{ { 0 }, { .reset_reads = UINT32_MAX }, "", "reset" },
+	};
+	struct vbed bed;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		make(&bed, &cases[i].faults, &cases[i].more);
+		refuses(&bed, cases[i].options, cases[i].words);
+		/* And as soon as it is well, it works. */
+		heal(&bed);
+		vbed_open(&bed, cases[i].options);
+		vbed_inject(&bed, 5);
+		assert_int_equal(vbed_drain(&bed), 5);
+		vbed_end(&bed);
+	}
+}
+
+static void slow_or_restless_device_is_waited_for(void **state)
+{
+	static const struct vnet_faults slow[] = {
+		{ .reset_reads = 20 },
+		{ .generation_changes = true },
+		{ .link_flaps = true },
+	};
+	struct vbed bed;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(slow) / sizeof(slow[0]); i++) {
+		const uint64_t start_ms = vbed_now_ms();
+
+		make(&bed, NULL, &slow[i]);
+		vbed_open(&bed, "");
+		mr_port_poll(bed.port);
+		assert_true(vbed_now_ms() - start_ms < DEADLINE_MS);
+		heal(&bed);
+		vbed_inject(&bed, 5);
+		assert_int_equal(vbed_drain(&bed), 5);
+		vbed_end(&bed);
+	}
+}
+
+/* Each list of capabilities: refused, or used where it is good enough. */
+static void capability_lists_are_input(void **state)
+{
+	struct vbed bed;
+
+	(void)state;
+	for (uint32_t caps = 0; caps < VNET_N_CAPS; caps++) {
+		const struct vnet_config config = { .caps = caps };
+
+		vbed_make(&bed, &config);
+		if (caps == VNET_CAPS_GOOD || caps == VNET_CAPS_LOOP ||
+		    caps == VNET_CAPS_UNKNOWN || caps == VNET_CAPS_TWICE) {
+			vbed_open(&bed, "");
+			vbed_inject(&bed, 5);
+			assert_int_equal(vbed_drain(&bed), 5);
+		} else {
+			refuses(&bed, "", "");
+		}
+		vbed_end(&bed);
+	}
+}
+
+/* Some traffic each way, and what an application does beside it. */
+static void run_traffic(struct vbed *bed, uint32_t n_rounds)
+{
+	for (uint32_t i = 0; i < n_rounds; i++) {
+		vbed_inject(bed, 1 + i % 20);
+		vbed_send(bed, 1 + i % VBED_BURST);
+		vbed_drain(bed);
+		vbed_collect(bed);
+		mr_port_poll(bed->port);
+		vbed_check_laws(bed);
+	}
+}
+
+/* What a fault leads to: the drop that it is counted as, in either way. */
+struct fault_case {
+	const char *name;
+	struct model_faults faults;
+	struct vnet_faults more;
+	bool is_rx_drop, is_tx_drop; /* MR_RX_DROP_INVALID, _TX_DROP_DEVICE */
+	bool is_mended;              /* afterwards frames pass again */
+	uint16_t mtu_bytes;          /* 0: 1500 */
+};
+
+static void try_fault(const struct fault_case *c, const char *rings,
+		      const char *options)
+{
+	char spec[128];
+	struct vbed bed;
+	uint64_t n_before;
+
+	snprintf(spec, sizeof(spec), "%s%s", rings, options);
+	make_with_mtu(&bed, c->mtu_bytes, NULL, NULL);
+	vbed_open(&bed, spec);
+	model_set_faults(bed.m, &c->faults);
+	vnet_set_faults(bed.v, &c->more);
+	run_traffic(&bed, ROUNDS);
+	assert_true(vnet_stats(bed.v).n_faults > 0);
+	if (c->is_rx_drop && vbed_rx_stats(&bed).drops[MR_RX_DROP_INVALID] == 0)
+		fail_msg("%s, %s: no drop", c->name, spec);
+	if (c->is_tx_drop)
+		assert_true(vbed_tx_stats(&bed).drops[MR_TX_DROP_DEVICE] > 0);
+	heal(&bed);
+	run_traffic(&bed, 5);
+	n_before = vbed_rx_stats(&bed).delivered;
+	run_traffic(&bed, ROUNDS);
+	if (c->is_mended && vbed_rx_stats(&bed).delivered == n_before)
+		fail_msg("%s, %s: nothing is received behind it", c->name,
+			 spec);
+	/* What a device said wrong in a ring, it may have said of anything. */
+	model_forgive(bed.m);
+	vbed_end(&bed);
+}
+
+static void wrong_completions_are_counted_and_mended(void **state)
+{
+	static const struct fault_case cases[] = {
+		{ .name = "bad id 7",
+		  .faults.bad_id = 7,
+		  .is_rx_drop = true,
+		  .is_mended = true },
+		{ .name = "bad length 7",
+		  .faults.bad_length = 7,
+		  .is_rx_drop = true,
+		  .is_mended = true },
+		{ .name = "wrong completion 7",
+		  .faults.wrong_completion = 7,
+		  .is_mended = true },
+		{ .name = "doubled 7", .more.doubled = 7, .is_mended = true },
+		{ .name = "idx jumps 7",
+		  .more.idx_jumps = 7,
+		  .is_mended = true },
+		{ .name = "reordered 3",
+		  .more.reordered = 3,
+		  .is_mended = true },
+		{ .name = "bad header 3",
+		  .more.bad_header = 3,
+		  .is_mended = true },
+		{ .name = "bad hash 1",
+		  .faults.bad_hash = 1,
+		  .is_mended = true },
+		{ .name = "dma unmapped 5",
+		  .faults.dma_unmapped = 5,
+		  .is_mended = true },
+		{ .name = "bad id 1", .faults.bad_id = 1, .is_mended = true },
+		{ .name = "bad length 1",
+		  .faults.bad_length = 1,
+		  .is_rx_drop = true,
+		  .is_mended = true },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		for (uint32_t k = 0; k < VBED_N_RINGS; k++) {
+			struct fault_case c = cases[i];
+
+			if (c.more.idx_jumps != 0 && k >= 2)
+				continue; /* packed rings have no index */
+			if (c.more.reordered != 0 && k % 2 == 1)
+				continue; /* in order */
+			/* In order, each id there is ends a batch. */
+			if (k % 2 == 1 && (c.faults.wrong_completion != 0 ||
+					   c.more.doubled != 0))
+				c.is_mended = false;
+			try_fault(&c, vbed_rings[k], "");
+			try_fault(&c, vbed_rings[k], ",hash=on,csum=on");
+		}
+}
+
+static void wrong_counts_of_merged_frames_are_counted(void **state)
+{
+	static const struct fault_case cases[] = {
+		{ .name = "bad count 5",
+		  .faults.bad_count = 5,
+		  .is_rx_drop = true,
+		  .mtu_bytes = 9000 },
+		{ .name = "bad count 1",
+		  .faults.bad_count = 1,
+		  .is_rx_drop = true,
+		  .mtu_bytes = 9000 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		for (uint32_t k = 0; k < VBED_N_RINGS; k++)
+			try_fault(&cases[i], vbed_rings[k], "");
+}
+
+static void late_completions_are_waited_for(void **state)
+{
+	const struct model_faults late = { .late_completions = 5000 };
+	struct mr_tx_stats stats;
+	struct vbed bed;
+
+	(void)state;
+	for (uint32_t k = 0; k < VBED_N_RINGS; k++) {
+		make(&bed, NULL, NULL);
+		vbed_open(&bed, vbed_rings[k]);
+		model_set_faults(bed.m, &late);
+		while (vbed_send(&bed, VBED_BURST) == VBED_BURST)
+			vbed_collect(&bed);
+		assert_true(vbed_tx_stats(&bed).pending > 0);
+		vbed_check_laws(&bed);
+		for (int i = 0; i < 6000; i++)
+			model_step(bed.m);
+		vbed_collect(&bed);
+		for (int i = 0; i < 6000; i++)
+			model_step(bed.m);
+		mr_tx_burst(bed.txq, bed.cache, NULL, 0);
+		stats = vbed_tx_stats(&bed);
+		assert_int_equal(stats.pending, 0);
+		assert_int_equal(stats.completed, stats.accepted);
+		vbed_end(&bed);
+	}
+}
+
+/* Unplugged in the middle of traffic. */
+static void device_that_is_gone_is_said_to_be(void **state)
+{
+	const struct model_faults gone = { .all_ones = 1 };
+	struct mr_link link = { 0 };
+	struct vbed bed;
+	uint64_t start_ms;
+
+	(void)state;
+	for (uint32_t k = 0; k < VBED_N_RINGS; k++) {
+		make(&bed, NULL, NULL);
+		vbed_open(&bed, vbed_rings[k]);
+		run_traffic(&bed, 10);
+		model_set_faults(bed.m, &gone);
+		start_ms = vbed_now_ms();
+		run_traffic(&bed, 20);
+		model_request(bed.m);
+		mr_port_poll(bed.port);
+		assert_int_equal(mr_port_link(bed.port, &link), 0);
+		assert_true(link.is_gone && !link.is_up);
+		vbed_send(&bed, 5);
+		assert_true(vbed_tx_stats(&bed).drops[MR_TX_DROP_PORT_GONE] >
+			    0);
+		vbed_check_laws(&bed);
+		mr_port_close(bed.port);
+		bed.port = NULL;
+		assert_true(vbed_now_ms() - start_ms < DEADLINE_MS);
+		heal(&bed);
+		model_forgive(bed.m); /* writes to it had no effect */
+		vbed_end(&bed);
+	}
+}
+
+/* DEVICE_NEEDS_RESET: everything of it has to begin anew. */
+static void device_that_needs_a_reset_loses_no_page(void **state)
+{
+	const struct vnet_faults faults = { .needs_reset = 40 };
+	struct vbed bed;
+	uint64_t n_before;
+
+	(void)state;
+	for (uint32_t k = 0; k < VBED_N_RINGS; k++) {
+		make(&bed, NULL, &faults);
+		vbed_open(&bed, vbed_rings[k]);
+		run_traffic(&bed, 20);
+		mr_port_poll(bed.port);
+		n_before = vbed_rx_stats(&bed).delivered;
+		run_traffic(&bed, 20);
+		assert_true(vbed_rx_stats(&bed).delivered > n_before ||
+			    !vbed_is_up(&bed));
+		vbed_end(&bed);
+	}
+}
+
+/* The link as applications see it, and the fd that tells of it. */
+static void link_changes_wake_and_are_seen(void **state)
+{
+	const struct model_faults down = { .link_down = 1 };
+	struct pollfd fd = { .events = POLLIN };
+	struct mr_link link;
+	struct vbed bed;
+
+	(void)state;
+	make(&bed, NULL, NULL);
+	vbed_open(&bed, "");
+	fd.fd = mr_port_fd(bed.port);
+	assert_int_equal(mr_port_link(bed.port, &link), 0);
+	assert_true(link.is_up);
+	assert_int_equal(link.speed_mbps, 10000);
+	for (int i = 0; i < 10; i++) {
+		assert_int_equal(poll(&fd, 1, 0), 0);
+		model_set_faults(bed.m, i % 2 == 0 ? &down : &no_faults);
+		assert_int_equal(poll(&fd, 1, 1000), 1);
+		assert_true(mr_port_poll(bed.port) > 0);
+		assert_int_equal(mr_port_link(bed.port, &link), 0);
+		assert_int_equal(link.is_up, i % 2);
+	}
+	run_traffic(&bed, 5);
+	assert_true(vbed_rx_stats(&bed).delivered > 0);
+	vbed_end(&bed);
+}
+
+static void lost_and_spurious_interrupts_lose_no_frame(void **state)
+{
+	const struct model_faults lost = { .lost_irqs = 1 };
+	const struct model_faults spurious = { .spurious_irqs = 1 };
+	struct vbed bed;
+
+	(void)state;
+	for (uint32_t k = 0; k < VBED_N_RINGS; k++) {
+		make(&bed, NULL, NULL);
+		vbed_open(&bed, vbed_rings[k]);
+		assert_int_equal(mr_queue_arm(&bed.rxq->queue), 0);
+		model_set_faults(bed.m, &lost);
+		vbed_inject(&bed, 3);
+		/* No wake-up; who asks again is told that there is work. */
+		assert_int_equal(mr_queue_arm(&bed.rxq->queue), 1);
+		assert_int_equal(vbed_drain(&bed), 3);
+
+		model_set_faults(bed.m, &spurious);
+		for (int i = 0; i < 100; i++) {
+			mr_queue_arm(&bed.rxq->queue);
+			model_step(bed.m);
+			mr_port_poll(bed.port);
+			assert_int_equal(vbed_drain(&bed), 0);
+		}
+		vbed_inject(&bed, 3);
+		assert_int_equal(vbed_drain(&bed), 3);
+		vbed_end(&bed);
+	}
+}
+
+/* No interrupt to be had: the port is for polling then, or refused. */
+static void device_without_vectors_is_refused_or_polled(void **state)
+{
+	const struct vnet_faults faults = { .refuses_vectors = true };
+	struct mr_reason why = { "" };
+	struct vbed bed;
+
+	(void)state;
+	make(&bed, NULL, &faults);
+	if (vbed_try_open(&bed, "", &why) == 0) {
+		vbed_inject(&bed, 3);
+		assert_int_equal(vbed_drain(&bed), 3);
+	} else {
+		assert_reason_has(&why, "interrupt");
+	}
+	vbed_end(&bed);
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(device_that_does_not_come_up_is_refused),
+	cmocka_unit_test(slow_or_restless_device_is_waited_for),
+	cmocka_unit_test(capability_lists_are_input),
+	cmocka_unit_test(wrong_completions_are_counted_and_mended),
+	cmocka_unit_test(wrong_counts_of_merged_frames_are_counted),
+	cmocka_unit_test(late_completions_are_waited_for),
+	cmocka_unit_test(device_that_is_gone_is_said_to_be),
+	cmocka_unit_test(device_that_needs_a_reset_loses_no_page),
+	cmocka_unit_test(link_changes_wake_and_are_seen),
+	cmocka_unit_test(lost_and_spurious_interrupts_lose_no_frame),
+	cmocka_unit_test(device_without_vectors_is_refused_or_polled),
+};
+
+int main(void)
+{
+	return cmocka_run_group_tests_name("model/virtio_faults", tests, NULL,
+					   NULL);
+}
