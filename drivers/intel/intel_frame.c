@@ -24,14 +24,14 @@
 
 #include "intel.h"
 
-enum { KEEP = -1 }; /* no drop */
+enum { KEEP = -1 /* no drop */, NO_SUM = -1 };
 
 /* A frame on its way. */
 struct job {
 	struct mr_frame entries[MR_MAX_SEGS];
 	uint32_t n;
 	uint64_t n_bytes;
-	bool has_sum; /* for the device to finish */
+	int sum_event; /* who finishes its sum, or NO_SUM */
 	bool has_context;
 	uint64_t context[2];
 	uint64_t command;      /* what the data descriptors have besides */
@@ -91,7 +91,6 @@ static bool describe(const struct intel_txq *txq,
 	const bool is_ipv4 = view->ether_type == MR_ETHER_IPV4;
 	const bool is_tcp = view->l4_proto == IPPROTO_TCP;
 
-	job->has_context = true;
 	if (txq->is_igb) {
 		job->context[0] = (l4 - l3) | l3 << INTEL_CTX_MACLEN_SHIFT;
 		job->context[1] = INTEL_TX_DTYP_CTXT | INTEL_TX_DEXT |
@@ -177,37 +176,46 @@ static bool wants_segments(const struct mr_meta *meta)
 	       meta->gso_bytes != 0;
 }
 
+/* What the device cannot finish is finished here, in a copy if need be. */
+static int finish_here(struct intel_txq *txq, struct mr_cache *cache,
+		       struct job *job, const struct mr_partial *partial)
+{
+	if (!mr_frame_is_sole(cache, &job->entries[0]) &&
+	    mr_frame_unshare(cache, job->entries, job->n) < 0)
+		return MR_TX_DROP_NO_BUFFER;
+	mr_partial_finish(txq->port->base.base, job->entries, partial);
+	job->sum_event = MR_TX_EVENT_CSUM_SOFTWARE;
+	return KEEP;
+}
+
 /*
- * Have the device finish the sum: as the metadata says, else where the field
- * still has the pseudo-header's. Rewritten since it was marked, it is left.
+ * Have the device finish the sum, if it is of TCP or UDP and the headers are
+ * where it can be told of them.
  */
 static int finish_sum(struct intel_txq *txq, struct mr_cache *cache,
 		      struct job *job, const struct mr_meta *meta)
 {
 	const bool is_told = meta != NULL && (meta->valid & MR_META_CSUM);
 	const bool has_segments = wants_segments(meta);
+	struct mr_partial partial;
 	struct mr_net_view view;
-	const uint8_t *bytes;
-	uint16_t field;
 
 	if (has_segments && !mr_frame_is_sole(cache, &job->entries[0]) &&
 	    mr_frame_unshare(cache, job->entries, job->n) < 0)
 		return MR_TX_DROP_NO_BUFFER;
-	bytes = job_bytes(txq, job);
-	if (mr_net_parse(bytes, job->entries[0].len, (uint32_t)job->n_bytes,
-			 &view) < 0 ||
-	    view.csum_bytes == 0)
+	/* Rewritten since it was marked, it is left. */
+	if (mr_partial_find(txq->port->base.base, job->entries, meta,
+			    &partial) < 0)
 		return is_told || has_segments ? MR_TX_DROP_INVALID : KEEP;
-	if (is_told && (meta->csum_start_bytes != view.l4_bytes ||
-			meta->csum_start_bytes + meta->csum_offset_bytes !=
-				view.csum_bytes))
-		return MR_TX_DROP_INVALID;
-	memcpy(&field, bytes + view.csum_bytes, sizeof(field));
-	if (!is_told && !has_segments && field != mr_csum_pseudo(bytes, &view))
-		return KEEP;
-	if (!describe(txq, &view, job))
-		return MR_TX_DROP_INVALID;
-	job->has_sum = true;
+	if (mr_net_parse(job_bytes(txq, job), job->entries[0].len,
+			 (uint32_t)job->n_bytes, &view) < 0 ||
+	    view.l4_bytes != partial.start_bytes ||
+	    view.csum_bytes != partial.field_bytes ||
+	    !describe(txq, &view, job))
+		return has_segments ? MR_TX_DROP_INVALID :
+				      finish_here(txq, cache, job, &partial);
+	job->has_context = true;
+	job->sum_event = MR_TX_EVENT_CSUM_DEVICE;
 	job->command |= (uint64_t)INTEL_TX_POPTS_TXSM << INTEL_TX_POPTS_SHIFT;
 	return has_segments ? segment(txq, job, &view, meta) : KEEP;
 }
@@ -300,7 +308,7 @@ bool mri_intel_tx_frame(struct intel_txq *txq, struct mr_cache *cache,
 	const uint32_t n = mr_frame_n_entries(frames);
 	const uint64_t n_bytes = mr_frame_n_bytes(frames, n);
 	struct mr_tx_stats *stats = &txq->base.stats;
-	struct job job = { .n = n, .n_bytes = n_bytes };
+	struct job job = { .n = n, .n_bytes = n_bytes, .sum_event = NO_SUM };
 	int drop = MR_TX_DROP_TOO_LONG;
 
 	if (n <= MR_MAX_SEGS) {
@@ -313,9 +321,8 @@ bool mri_intel_tx_frame(struct intel_txq *txq, struct mr_cache *cache,
 	burst->n_bytes += n_bytes;
 	if (drop == KEEP) {
 		post_job(txq, &job, burst);
-		if (job.has_sum)
-			mr_counter_add(&stats->events[MR_TX_EVENT_CSUM_DEVICE],
-				       1);
+		if (job.sum_event != NO_SUM)
+			mr_counter_add(&stats->events[job.sum_event], 1);
 		return true;
 	}
 	mr_counter_add(&stats->drops[drop], 1);
