@@ -32,8 +32,6 @@
 
 #include "virtio.h"
 
-enum { PREFETCH_AHEAD = 4 };
-
 /* A buffer that the device gives back. */
 struct used {
 	uint32_t id;
@@ -193,6 +191,17 @@ static inline uint32_t n_ready(struct virtio_rxq *rxq, uint32_t n,
 	return n_used < n ? n_used : n;
 }
 
+/* Of a packed descriptor that is posted again: all of its word but the id. */
+static inline uint64_t fresh_word(const struct virtio_rxq *rxq, uint32_t number)
+{
+	const struct virtio_vq *vq = &rxq->vq;
+
+	return virtio_packed_word(
+		rxq->post_bytes, 0,
+		virtio_avail_flags(vq, number + vq->n_entries) |
+			VIRTIO_DESC_WRITE);
+}
+
 /* The descriptor of a used entry to the device again, with this buffer. */
 static void repost(struct virtio_rxq *rxq, uint32_t number, uint32_t id,
 		   uint64_t buf, const struct virtio_rx_kind kind)
@@ -206,12 +215,8 @@ static void repost(struct virtio_rxq *rxq, uint32_t number, uint32_t id,
 		vq->avail->ring[place] = (uint16_t)id;
 		return;
 	}
-	virtio_packed_store(
-		&vq->packed[place], buf + rxq->iova,
-		virtio_packed_word(
-			rxq->post_bytes, id,
-			virtio_avail_flags(vq, number + vq->n_entries) |
-				VIRTIO_DESC_WRITE));
+	virtio_packed_store(&vq->packed[place], buf + rxq->iova,
+			    fresh_word(rxq, number) | (uint64_t)id << 32);
 }
 
 /* Of the buffer that is posted under an id. */
@@ -258,27 +263,36 @@ static void read_meta(const struct virtio_rxq *rxq,
 	}
 }
 
-/*
- * The header of a used buffer, of this number: what it says of a frame of len
- * bytes. False: the frame has several buffers, or none.
- */
-static inline bool read_header(const struct virtio_rxq *rxq, uint64_t buf,
-			       uint32_t number, uint32_t len,
-			       uint32_t *ret_flags, struct mr_meta *meta,
-			       const struct virtio_rx_kind kind)
+/* Of n entries that were received: their frames' metadata, for who asks. */
+__attribute__((noinline)) static void fill_meta(const struct virtio_rxq *rxq,
+						const struct mr_frame *frames,
+						struct mr_meta *meta,
+						uint32_t n, bool has_headers)
 {
-	const uint8_t *headers = rxq->memory + rxq->post_offset;
-	const struct virtio_header *header = (const void *)(headers + buf);
-	const struct used later =
-		load_used(&rxq->vq, number + PREFETCH_AHEAD, kind.is_packed);
+	bool is_first = true;
 
-	__builtin_prefetch(headers + rxq->bufs[later.id & rxq->vq.mask]);
-	if (kind.is_merged && header->n_buffers != 1)
-		return false;
+	for (uint32_t i = 0; i < n; i++) {
+		const struct virtio_header *header =
+			(const void *)(rxq->memory + frames[i].addr -
+				       rxq->header_bytes);
+
+		meta[i].valid = 0;
+		if (has_headers && is_first)
+			read_meta(rxq, header, frames[i].len, &meta[i]);
+		is_first = !(frames[i].flags & MR_FRAME_MORE);
+	}
+}
+
+/* Whether a header is of a frame of one buffer, and its flags then. */
+static inline bool is_plain(const uint8_t *bytes, const uint8_t *later,
+			    uint32_t *ret_flags,
+			    const struct virtio_rx_kind kind)
+{
+	const struct virtio_header *header = (const void *)bytes;
+
+	__builtin_prefetch(later);
 	*ret_flags = flags_of(header);
-	if (meta != NULL)
-		read_meta(rxq, header, len, meta);
-	return true;
+	return !kind.is_merged || header->n_buffers == 1;
 }
 
 /*
@@ -288,8 +302,8 @@ static inline bool read_header(const struct virtio_rxq *rxq, uint64_t buf,
  */
 static inline __attribute__((always_inline)) uint32_t
 take_plain(struct virtio_rxq *rxq, uint32_t number, uint32_t n,
-	   const uint64_t *fresh, struct mr_frame *frames, struct mr_meta *meta,
-	   uint64_t *n_bytes, const struct virtio_rx_kind kind)
+	   const uint64_t *fresh, struct mr_frame *frames, uint64_t *n_bytes,
+	   const struct virtio_rx_kind kind)
 {
 	/* Here by value: the stores below could be to any of them. */
 	const uint32_t mask = rxq->vq.mask, place = number & mask;
@@ -303,11 +317,8 @@ take_plain(struct virtio_rxq *rxq, uint32_t number, uint32_t n,
 	const uint32_t data_offset = rxq->post_offset + header_bytes;
 	const uint32_t least = VIRTIO_MIN_FRAME_BYTES;
 	const uint32_t span = rxq->post_bytes - header_bytes - least;
-	/* All of a descriptor's word but the id. */
-	const uint64_t word = virtio_packed_word(
-		rxq->post_bytes, 0,
-		virtio_avail_flags(&rxq->vq, number + rxq->vq.n_entries) |
-			VIRTIO_DESC_WRITE);
+	const uint8_t *const headers = rxq->memory + rxq->post_offset;
+	const uint64_t word = fresh_word(rxq, number);
 	uint32_t i;
 
 	n = n < mask + 1 - place ? n : mask + 1 - place;
@@ -325,9 +336,11 @@ take_plain(struct virtio_rxq *rxq, uint32_t number, uint32_t n,
 		    len - least > span)
 			break;
 		buf = bufs[id];
+		/* A later one's id is so while order is kept. */
 		if (kind.has_headers &&
-		    !read_header(rxq, buf, number + i, len, &flags,
-				 meta != NULL ? &meta[i] : NULL, kind))
+		    !is_plain(headers + buf,
+			      headers + bufs[(place + i + 4) & mask], &flags,
+			      kind))
 			break;
 		frames[i].addr = buf + data_offset;
 		frames[i].len = len;
@@ -416,8 +429,7 @@ static struct taken take_merged(struct virtio_rxq *rxq, uint32_t number,
  */
 __attribute__((noinline)) static struct taken
 take_odd(struct virtio_rxq *rxq, uint32_t number, uint32_t n, uint64_t *fresh,
-	 struct mr_frame *frames, struct mr_meta *meta,
-	 const struct virtio_rx_kind kind)
+	 struct mr_frame *frames, const struct virtio_rx_kind kind)
 {
 	const struct used used = look(rxq, number, kind);
 	struct taken taken = { .n_buffers = 1, .n_entries = 1 };
@@ -429,18 +441,13 @@ take_odd(struct virtio_rxq *rxq, uint32_t number, uint32_t n, uint64_t *fresh,
 		return (struct taken){ 0 };
 	}
 	if (kind.is_merged) {
-		const struct virtio_header *header = header_of(rxq, used.id);
-		const uint32_t n_buffers = header->n_buffers;
+		const uint32_t n_buffers = header_of(rxq, used.id)->n_buffers;
 
-		if (meta != NULL)
-			read_meta(rxq, header, used.n_bytes - rxq->header_bytes,
-				  meta);
 		if (n_buffers != 1)
 			return take_merged(rxq, number, n_buffers, n, fresh,
 					   frames, kind);
 	}
-	if (take_plain(rxq, number, 1, fresh, frames, meta, &n_bytes, kind) ==
-	    0) {
+	if (take_plain(rxq, number, 1, fresh, frames, &n_bytes, kind) == 0) {
 		repost(rxq, number, used.id, rxq->bufs[used.id], kind);
 		count_drop(rxq, MR_RX_DROP_INVALID);
 		return (struct taken){ .n_buffers = 1 };
@@ -516,23 +523,22 @@ struct burst {
 /* Behind the plain frames that a burst begins with. */
 __attribute__((noinline)) static void
 take_rest(struct virtio_rxq *rxq, struct mr_cache *cache, uint64_t *fresh,
-	  struct mr_frame *frames, struct mr_meta *meta, struct burst *burst,
+	  struct mr_frame *frames, struct burst *burst,
 	  const struct virtio_rx_kind kind)
 {
 	while (rxq->state == VIRTIO_RUNS && burst->n_taken < burst->n) {
 		const uint32_t at = burst->n_entries;
 		const uint32_t n_left = burst->n - burst->n_taken;
 		const uint32_t number = rxq->vq.n_used + burst->n_taken;
-		const uint32_t n_plain = take_plain(
-			rxq, number, n_left, fresh + at, frames + at,
-			meta != NULL ? meta + at : NULL, &burst->n_bytes, kind);
+		const uint32_t n_plain =
+			take_plain(rxq, number, n_left, fresh + at, frames + at,
+				   &burst->n_bytes, kind);
 		struct taken odd = { n_plain, n_plain, 0 };
 
 		burst->n_frames += n_plain;
 		if (n_plain == 0) {
 			odd = take_odd(rxq, number, n_left, fresh + at,
-				       frames + at,
-				       meta != NULL ? meta + at : NULL, kind);
+				       frames + at, kind);
 			burst->n_frames += odd.n_entries > 0;
 		}
 		if (odd.n_buffers == 0)
@@ -568,20 +574,19 @@ receive(struct mr_rxq *base, struct mr_cache *cache, struct mr_frame *frames,
 	n_fresh = mr_frag_alloc_bulk(cache, fresh, n, rxq->chunk_bytes);
 	if (n_fresh < n)
 		mr_counter_add(&base->stats.events[MR_RX_EVENT_POOL_EMPTY], 1);
-	n = take_plain(rxq, rxq->vq.n_used, n_fresh, fresh, frames, meta,
-		       &n_bytes, kind);
+	n = take_plain(rxq, rxq->vq.n_used, n_fresh, fresh, frames, &n_bytes,
+		       kind);
 	if (n < n_fresh) {
 		burst = (struct burst){ n_fresh, n, n, n, n_bytes };
-		take_rest(rxq, cache, fresh, frames, meta, &burst, kind);
+		take_rest(rxq, cache, fresh, frames, &burst, kind);
 		deliver(rxq, burst.n_taken, burst.n_frames, burst.n_bytes,
 			kind);
 		n = burst.n_entries;
 	} else {
 		deliver(rxq, n, n, n_bytes, kind);
 	}
-	if (!kind.has_headers)
-		for (uint32_t i = 0; meta != NULL && i < n; i++)
-			meta[i].valid = 0;
+	if (meta != NULL)
+		fill_meta(rxq, frames, meta, n, kind.has_headers);
 	return n;
 }
 

@@ -243,7 +243,7 @@ static void ids_at_random_lose_no_page(void **state)
 {
 	uint32_t random = 4711;
 
-	for (uint32_t round = 0; round < 300; round++) {
+	for (uint32_t round = 0; round < 60; round++) {
 		struct fake fake;
 
 		open_with(&fake, state, 0);

@@ -160,6 +160,28 @@ static void counts_that_make_no_sense_are_dropped(void **state)
 	fake_close(&fake);
 }
 
+/* Found in the middle of a frame: nothing of it is delivered, or lost. */
+static void an_id_that_is_none_in_a_frame_breaks_the_queue(void **state)
+{
+	struct mr_frame frames[32];
+	uint32_t ids[4];
+	struct fake fake;
+
+	for (uint32_t bad = 1; bad < 4; bad++) {
+		open_with(&fake, state, virtio_bit(VIRTIO_F_MRG_RXBUF));
+		deliver(&fake, 60, 1);
+		deliver_merged(&fake, 4, 60, 4, ids);
+		ids[bad] = FAKE_RING;
+		use_merged(&fake, ids, 4, 60);
+		assert_int_equal(receive(&fake, frames, 32), 1);
+		mr_frame_free_bulk(fake.cache, frames, 1);
+		assert_int_equal(fake.rxq->state, VIRTIO_BROKEN);
+		assert_int_equal(fake_rx_stats(&fake).drops[MR_RX_DROP_INVALID],
+				 1);
+		fake_close(&fake);
+	}
+}
+
 /* The same buffer twice in a frame: two pages leave, two pages came. */
 static void a_buffer_used_twice_costs_no_page(void **state)
 {
@@ -247,6 +269,8 @@ int main(void)
 		{ "lengths are checked", 0, 0, lengths_are_checked },
 		{ "an id that is none breaks the queue", 0, 0,
 		  an_id_that_is_none_breaks_the_queue },
+		{ "an id that is none in a frame breaks the queue", 0, 0,
+		  an_id_that_is_none_in_a_frame_breaks_the_queue },
 		{ "a batch that cannot be breaks the queue", F_IN_ORDER, 0,
 		  a_batch_that_cannot_be_breaks_the_queue },
 		{ "ids at random lose no page", 0, 0,
