@@ -207,8 +207,7 @@ void intel_tx_step(struct intel *nic)
 		if (nic->is_link_up && !intel_is_late(nic, ring))
 			while (send_frame(nic, ring, &is_reported))
 				;
-		if (ring->head != ring->tail &&
-		    model_fault(&nic->m, nic->m.faults.wrong_completion))
+		if (model_fault(&nic->m, nic->m.faults.wrong_completion))
 			report_at_random(nic, ring);
 		if (is_reported)
 			intel_irq_queue(nic, ring);
