@@ -404,6 +404,49 @@ static void a_shared_frame_is_not_edited(void **state)
 	fake_close(&fake);
 }
 
+/* It was copied, and then refused: the copy goes, the other owner's stays. */
+static void a_shared_frame_that_is_refused_is_given_back_once(void **state)
+{
+	struct mr_meta meta = gso(false);
+	struct mr_frame frame;
+	struct fake fake;
+
+	(void)state;
+	fake_open(&fake, igb);
+	meta.gso_bytes = 1453;
+	frame = packet(&fake, false, IPPROTO_TCP, 3000);
+	assert_int_equal(mr_frame_ref(fake.cache, &frame, 1), 0);
+	assert_int_equal(send_meta(&fake, &frame, &meta, 1), 1);
+	assert_int_equal(fake_tx_stats(&fake).drops[MR_TX_DROP_TOO_LONG], 1);
+	assert_in_flight(fake.f.pool, FAKE_RING + 1);
+	assert_true(mr_frame_is_sole(fake.cache, &frame));
+	mr_frame_free_bulk(fake.cache, &frame, 1);
+	assert_int_equal(pool_stats(fake.f.pool).free_over, 0);
+	fake_close(&fake);
+}
+
+/* Contexts, entries that go on and entries that end: each once. */
+static void closing_takes_back_what_was_not_sent(void **state)
+{
+	struct mr_frame frames[4];
+	struct fake fake;
+
+	(void)state;
+	fake_open(&fake, igb);
+	for (int i = 0; i < 3; i++) {
+		frames[i] = fake_frame(&fake, 100);
+		frames[i].flags = i < 2 ? MR_FRAME_MORE : 0;
+	}
+	frames[3] = packet(&fake, false, IPPROTO_UDP, 30);
+	assert_int_equal(send_meta(&fake, frames, NULL, 4), 4);
+	assert_in_flight(fake.f.pool, FAKE_RING + 4);
+	mr_port_close(fake.port);
+	fake.port = NULL;
+	assert_in_flight(fake.f.pool, 0);
+	assert_int_equal(pool_stats(fake.f.pool).free_invalid, 0);
+	fake_close(&fake);
+}
+
 static void segments_that_cannot_be_are_refused(void **state)
 {
 	static const struct {
@@ -511,6 +554,9 @@ int main(void)
 		cmocka_unit_test(a_sum_that_is_no_longer_partial_is_left),
 		cmocka_unit_test(segments_are_the_devices_work),
 		cmocka_unit_test(a_shared_frame_is_not_edited),
+		cmocka_unit_test(
+			a_shared_frame_that_is_refused_is_given_back_once),
+		cmocka_unit_test(closing_takes_back_what_was_not_sent),
 		cmocka_unit_test(segments_that_cannot_be_are_refused),
 		cmocka_unit_test(a_tag_is_inserted_by_the_device),
 		cmocka_unit_test(a_tag_and_a_sum_share_a_context),
