@@ -37,9 +37,10 @@ enum {
 /* What a queue is in. Handed over: its user breaks it, mr_port_poll() mends. */
 enum virtio_state {
 	VIRTIO_RUNS,
-	VIRTIO_BROKEN, /* the device wrote nonsense; its user keeps off */
-	VIRTIO_GONE,   /* so is the device */
-	VIRTIO_LINKED, /* tx: the link is back, the bell is to be rung */
+	VIRTIO_BROKEN,  /* the device wrote nonsense; its user keeps off */
+	VIRTIO_GONE,    /* so is the device */
+	VIRTIO_NO_LINK, /* tx: nothing is taken */
+	VIRTIO_LINKED,  /* tx: the link is back, the bell is to be rung */
 };
 
 struct virtio_port;
@@ -274,10 +275,11 @@ uint32_t mri_virtio_queues_mend(struct virtio_port *port);
 /* The device is no more: its queues do nothing from now on. */
 void mri_virtio_queues_lose(struct virtio_port *port);
 /*
- * The link came back. QEMU stops looking at a packed ring that it emptied while
- * the link was down: what was sent since then is shown to it.
+ * The link went down or came back. Without one nothing is sent: QEMU 10 empties
+ * its transmit rings then, and counts wrong where they are packed, so that the
+ * device is in error ("Virtqueue size exceeded").
  */
-void mri_virtio_queues_linked(struct virtio_port *port);
+void mri_virtio_queues_link(struct virtio_port *port, bool is_up);
 
 /* virtio_ctrl.c */
 int mri_virtio_ctrl_open(struct virtio_port *port, struct mr_reason *reason);

@@ -109,8 +109,7 @@ static int follow_config(struct virtio_port *port)
 	if (follow_link(port, &facts)) {
 		mr_log(port->base.ctx, MR_LOG_INFO, "%s: link %s",
 		       port->base.info.name, port->is_up ? "up" : "down");
-		if (port->is_up)
-			mri_virtio_queues_linked(port);
+		mri_virtio_queues_link(port, port->is_up);
 		n_events++;
 	}
 	/* The frames that it asks for are the application's to send. */

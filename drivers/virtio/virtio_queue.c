@@ -415,15 +415,18 @@ uint32_t mri_virtio_queues_mend(struct virtio_port *port)
 	return n_mended;
 }
 
-void mri_virtio_queues_linked(struct virtio_port *port)
+void mri_virtio_queues_link(struct virtio_port *port, bool is_up)
 {
+	const uint32_t after = is_up ? VIRTIO_LINKED : VIRTIO_NO_LINK;
+
 	for (uint32_t i = 0; i < port->options.n_queues; i++) {
 		struct virtio_txq *txq = &port->txqs[i];
-		uint32_t state = VIRTIO_RUNS;
+		uint32_t before = is_up ? VIRTIO_NO_LINK : VIRTIO_RUNS;
 
-		if (__atomic_compare_exchange_n(
-			    &txq->state, &state, VIRTIO_LINKED, false,
-			    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		/* One that is broken or gone stays so. */
+		if (__atomic_compare_exchange_n(&txq->state, &before, after,
+						false, __ATOMIC_ACQ_REL,
+						__ATOMIC_ACQUIRE))
 			wake(&txq->base.queue);
 	}
 }

@@ -108,7 +108,7 @@ reap_odd(struct virtio_txq *txq, struct mr_cache *cache, const bool is_packed)
 
 	if (n_split > txq->n_frames)
 		break_off(txq);
-	while (txq->state == VIRTIO_RUNS &&
+	while (txq->state != VIRTIO_BROKEN &&
 	       next_used(txq, n_split, is_packed, &id)) {
 		uint32_t place = txq->is_in_order ? next & vq->mask : id, n, at;
 
@@ -457,6 +457,8 @@ transmit(struct mr_txq *base, struct mr_cache *cache,
 			return mri_virtio_drop_all(txq, cache, frames, n);
 		if (state == VIRTIO_BROKEN)
 			return 0;
+		if (state == VIRTIO_NO_LINK)
+			n = 0;
 	}
 	if (n == 0 || txq->head - txq->tail + n > txq->n_lazy)
 		reap(txq, cache, kind.is_packed);
