@@ -96,7 +96,8 @@ class Nic:
     def device_as_json(self):
         """It as the command device_add has it."""
         words = {"on": True, "off": False}
-        return {key: words.get(value, value)
+        return {key: value if key == "disable-legacy" else
+                words.get(value, value)
                 for key, value in self.device().items()}
 
     def arguments(self, folder, place, n_bridges):
