@@ -132,6 +132,21 @@ reap_odd(struct virtio_txq *txq, struct mr_cache *cache, const bool is_packed)
 }
 
 /*
+ * With IN_ORDER: how many of the n oldest frames one used descriptor of a
+ * packed ring stands for; 0 if it is not used, or stands for more.
+ */
+static inline uint32_t n_in_batch(const struct virtio_txq *txq, uint32_t n)
+{
+	const struct virtio_vq *vq = &txq->vq;
+	const uint64_t word = virtio_packed_load(vq, vq->n_used);
+	const uint32_t last = virtio_packed_id(word) - (txq->tail & vq->mask);
+
+	return virtio_packed_is_used(vq, vq->n_used, word) && last < n ?
+		       last + 1 :
+		       0;
+}
+
+/*
  * How many of the n oldest frames, each of one descriptor, were used in order:
  * a run of the ring, which ends where the ring does.
  */
@@ -153,6 +168,8 @@ static inline uint32_t n_in_order(const struct virtio_txq *txq, uint32_t n,
 	if (!is_packed && txq->is_in_order)
 		return n;
 	n = n < mask + 1 - at ? n : mask + 1 - at;
+	if (txq->is_in_order)
+		return n_in_batch(txq, n);
 	for (i = 0; i < n; i++) {
 		const uint64_t entry =
 			is_packed ? __atomic_load_n(&packed[i].word,
@@ -187,13 +204,13 @@ static inline void reap(struct virtio_txq *txq, struct mr_cache *cache,
 	uint32_t n;
 
 	if (txq->n_odd == 0 && n_left <= txq->n_frames)
-		do { /* once, or twice where the ring ends */
+		do { /* once or twice, where the ring ends; or for each batch */
 			n = n_in_order(txq, n_left, is_packed);
 			if (n == 0)
 				break;
 			give_back(txq, cache, n);
 			n_left -= n;
-		} while ((txq->tail & vq->mask) == 0);
+		} while ((txq->tail & vq->mask) == 0 || txq->is_in_order);
 	/* Used in another way, or nonsense. */
 	if (n_left > 0 &&
 	    (!is_packed ||

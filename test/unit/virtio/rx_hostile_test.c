@@ -182,6 +182,29 @@ static void an_id_that_is_none_in_a_frame_breaks_the_queue(void **state)
 	}
 }
 
+/* Longer than what was posted, or empty, anywhere in a frame. */
+static void lengths_in_a_frame_are_checked(void **state)
+{
+	static const uint32_t lengths[] = { 0, MAX_DATA + 12 + 1, UINT32_MAX };
+	struct mr_frame frames[32];
+	uint32_t ids[3];
+	struct fake fake;
+
+	open_with(&fake, state, virtio_bit(VIRTIO_F_MRG_RXBUF));
+	for (uint32_t i = 0; i < 3; i++) {
+		deliver_merged(&fake, 3, 60, 3, ids);
+		fake_use(&fake, RX, ids[0], MAX_DATA + 12, 1);
+		fake_use(&fake, RX, ids[1], lengths[i], 1);
+		fake_use(&fake, RX, ids[2], 60, 1);
+		deliver(&fake, 60, 9);
+		assert_int_equal(receive(&fake, frames, 32), 1);
+		assert_bytes(&fake, &frames[0], 9);
+		mr_frame_free_bulk(fake.cache, frames, 1);
+	}
+	assert_int_equal(fake_rx_stats(&fake).drops[MR_RX_DROP_INVALID], 3);
+	fake_close(&fake);
+}
+
 /* The same buffer twice in a frame: two pages leave, two pages came. */
 static void a_buffer_used_twice_costs_no_page(void **state)
 {
@@ -271,6 +294,8 @@ int main(void)
 		  an_id_that_is_none_breaks_the_queue },
 		{ "an id that is none in a frame breaks the queue", 0, 0,
 		  an_id_that_is_none_in_a_frame_breaks_the_queue },
+		{ "lengths in a frame are checked", 0, 0,
+		  lengths_in_a_frame_are_checked },
 		{ "a batch that cannot be breaks the queue", F_IN_ORDER, 0,
 		  a_batch_that_cannot_be_breaks_the_queue },
 		{ "ids at random lose no page", 0, 0,

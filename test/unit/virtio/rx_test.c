@@ -77,6 +77,28 @@ static void buffers_come_back_in_any_order(void **state)
 	fake_close(&fake);
 }
 
+/* One that the device keeps is not made available again with the others. */
+static void a_buffer_that_is_kept_is_not_given_twice(void **state)
+{
+	struct mr_frame frames[8];
+	struct fake_chain kept;
+	struct fake fake;
+
+	open_with(&fake, state, 0);
+	kept = fake_take(&fake, RX);
+	for (uint32_t i = 0; i < 8; i++)
+		deliver(&fake, 60, (uint8_t)i);
+	assert_int_equal(receive(&fake, frames, 8), 8);
+	mr_frame_free_bulk(fake.cache, frames, 8);
+	for (uint32_t i = 1; i < FAKE_RING; i++) {
+		const struct fake_chain chain = fake_take(&fake, RX);
+
+		assert_int_equal(chain.n, 1);
+		assert_int_not_equal(chain.id, kept.id);
+	}
+	fake_close(&fake);
+}
+
 /* With it, one entry stands for all before it, which are full. */
 static void one_entry_stands_for_a_batch(void **state)
 {
@@ -474,6 +496,8 @@ int main(void)
 		  a_full_ring_is_received_in_bursts },
 		{ "buffers come back in any order", 0, F_IN_ORDER,
 		  buffers_come_back_in_any_order },
+		{ "a buffer that is kept is not given twice", 0, F_IN_ORDER,
+		  a_buffer_that_is_kept_is_not_given_twice },
 		{ "one entry stands for a batch", F_IN_ORDER, 0,
 		  one_entry_stands_for_a_batch },
 		{ "a batch larger than the burst waits", F_IN_ORDER, 0,
