@@ -179,11 +179,17 @@ __attribute__((noinline, cold)) static void drop_frame(struct intel_rxq *rxq,
 	announce(rxq, n);
 }
 
-/* Cold. What stands at the head of the ring, where a plain frame does not. */
+/*
+ * Cold. What stands at the head of the ring, where a plain frame does not; one
+ * that came since the burst looked is the next burst's.
+ */
 __attribute__((noinline, cold)) static void drop_head(struct intel_rxq *rxq)
 {
 	const uint64_t status = rx_status(&rxq->ring[rxq->next & rxq->mask]);
 
+	if (!rxq->is_dropping && (status & RX_PLAIN_MASK) == RX_PLAIN &&
+	    is_possible(rxq, rx_bytes(status)))
+		return;
 	drop_frame(rxq, (status & INTEL_RX_BROKEN) != 0 ||
 					!is_possible(rxq, rx_bytes(status)) ?
 				MR_RX_DROP_INVALID :
