@@ -69,14 +69,15 @@ static void setup_vfio(struct bed *bed)
 	const char *options = getenv("MR_NIC_OPTIONS");
 
 	far_socket_open(bed, getenv("MR_NIC_FAR"));
-	snprintf(bed->spec, sizeof(bed->spec), "vfio:%s,ring=%u,promisc%s%s%s",
-		 getenv("MR_NIC"), ring_of(bed),
+	snprintf(bed->spec, sizeof(bed->spec),
+		 "vfio:%s,rx-ring=%u,tx-ring=%u,promisc%s%s%s",
+		 getenv("MR_NIC"), ring_of(bed), ring_of(bed),
 		 bed->wish.is_sg ? ",mtu=9000" : "",
 		 options[0] != '\0' ? "," : "", options);
 }
 
 static const struct bad_spec bad_vfio_specs[] = {
-	{ "vfio:", -EINVAL, "" },
+	{ "vfio:", -ENODEV, "address" },
 	{ "vfio:0000:00:1d.7", -ENODEV, "0000:00:1d.7" },
 	{ NULL, 0, NULL },
 };
