@@ -215,6 +215,29 @@ static void chains_wait_for_room(void **state)
 	fake_close(&fake);
 }
 
+/* One place is left, and a shared frame takes two: its header, itself. */
+static void a_header_apart_waits_for_room(void **state)
+{
+	struct mr_frame frames[FAKE_RING], twin;
+	struct fake_chain chain;
+	struct fake fake;
+
+	open_with(&fake, state, 0);
+	for (uint32_t i = 0; i < FAKE_RING; i++)
+		frames[i] = fake_frame(&fake, 128, 60, (uint8_t)i);
+	twin = frames[FAKE_RING - 1];
+	assert_int_equal(mr_frame_ref(fake.cache, &twin, 1), 0);
+	assert_int_equal(transmit(&fake, frames, FAKE_RING), FAKE_RING - 1);
+	take_frame(&fake, 60, 0, &chain);
+	use(&fake, &chain);
+	assert_int_equal(transmit(&fake, &twin, 1), 1);
+	for (uint32_t i = 1; i < FAKE_RING; i++)
+		take_frame(&fake, 60, (uint8_t)i, &chain);
+	assert_int_equal(chain.n, 2);
+	mr_frame_free_bulk(fake.cache, &frames[FAKE_RING - 1], 1);
+	fake_close(&fake);
+}
+
 /* Without IN_ORDER: used in any order, chains among them. */
 static void used_in_any_order(void **state)
 {
@@ -489,6 +512,8 @@ int main(void)
 		{ "frames of several entries are chains", 0, 0,
 		  frames_of_several_entries_are_chains },
 		{ "chains wait for room", 0, 0, chains_wait_for_room },
+		{ "a header apart waits for room", 0, 0,
+		  a_header_apart_waits_for_room },
 		{ "used in any order", 0, F_IN_ORDER, used_in_any_order },
 		{ "one used entry stands for a batch", F_IN_ORDER, 0,
 		  one_used_entry_stands_for_a_batch },
