@@ -5,7 +5,7 @@
 In one emulated machine, over the same two NICs, mr-l2fwd and testpmd (io)
 forward the same frames. What counts is what the forwarding thread executes in
 user space: counted by a plug-in of QEMU, each instruction, no sampling. It has
-a processor of its own. Frames come 480 at a time while the machine stands
+a processor of its own. Frames come 240 at a time while the machine stands
 still, so that both find the same bursts.
 
 A poll that finds nothing is no work: what one costs is measured without
@@ -25,16 +25,16 @@ import guest_contestants as who  # noqa: E402
 from fetch import Missing  # noqa: E402
 from guest import Guest, Nic  # noqa: E402
 
-# The kind of NIC, and which of the guest's drivers has it.
+# The kind of NIC, which of the guest's drivers has it, and its rings.
 ROWS = {
-    "igb": ("igb", "vfio-pci"),
-    "e1000e": ("e1000e", "vfio-pci"),
-    "virtio-split": ("virtio-split", "vfio-pci"),
-    "virtio-packed": ("virtio-packed", "vfio-pci"),
-    "xdp-zc": ("igb", "igb"),
+    "igb": ("igb", "vfio-pci", 1024),
+    "e1000e": ("e1000e", "vfio-pci", 1024),
+    "virtio-split": ("virtio-split", "vfio-pci", 256),
+    "virtio-packed": ("virtio-packed", "vfio-pci", 256),
+    "xdp-zc": ("igb", "igb", 1024),
 }
 # Frames put into the NIC at once; its ring has more places.
-LUMP = 480
+LUMP = 240
 LUMP_LIMIT_S = 20
 FRAME = bytes.fromhex("020000000002020000000001") + b"\x88\xb5" + bytes(46)
 IDLE_S = 2
@@ -68,7 +68,7 @@ class Machine:
     """A guest with two NICs of a row and a counted processor."""
 
     def __init__(self, row, args):
-        kind, driver = ROWS[row]
+        kind, driver, self.ring = ROWS[row]
         build = pathlib.Path(args.build)
         self.nics = [Nic(f"nic{i}", kind, "stream") for i in range(2)]
         self.driver = driver
@@ -105,7 +105,7 @@ class Machine:
             for nic in self.nics:
                 self.guest.run(
                     f"ethtool -L {nic.name} combined 1; "
-                    f"ethtool -G {nic.name} rx {who.RING} tx {who.RING}")
+                    f"ethtool -G {nic.name} rx {self.ring} tx {self.ring}")
             self.guest.run(
                 "for i in $(grep -e nic /proc/interrupts | cut -d: -f1); do "
                 "echo 2 >/proc/irq/$i/smp_affinity; done")

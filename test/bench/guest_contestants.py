@@ -8,7 +8,6 @@ import shutil
 import tempfile
 
 START_LIMIT_S = 60
-RING = 1024
 LIBRARIES = "/usr/lib/x86_64-linux-gnu"
 # What testpmd loads at its start, of all that Debian has.
 PMDS = ["bus_pci", "bus_vdev", "mempool_ring", "net_e1000", "net_virtio",
@@ -129,11 +128,11 @@ class Testpmd(Forwarder):
 
     name = "testpmd"
 
-    def __init__(self, devices, burst):
+    def __init__(self, devices, burst, ring):
         super().__init__(
             "dpdk-testpmd -l 0,1 --main-lcore 0 --in-memory --no-telemetry "
             f"-m 256 {devices} -- --forward-mode=io --nb-cores=1 "
-            f"--record-burst-stats --burst={burst} --rxd={RING} --txd={RING} "
+            f"--record-burst-stats --burst={burst} --rxd={ring} --txd={ring} "
             "--auto-start")
 
     def start(self, guest):
@@ -197,10 +196,10 @@ class L2fwd(Forwarder):
 
 def contestants(machine, burst):
     """Theirs and ours on a machine's NICs."""
-    nics = machine.nics
+    nics, ring = machine.nics, machine.ring
     if machine.driver == "vfio-pci":
         devices = " ".join(f"-a {nic.bdf}" for nic in nics)
-        specs = [f"vfio:{nic.bdf},rx-ring={RING},tx-ring={RING}"
+        specs = [f"vfio:{nic.bdf},rx-ring={ring},tx-ring={ring}"
                  for nic in nics]
     else:
         # With busy polling, its default, it sends nothing on an igb whose
@@ -208,5 +207,5 @@ def contestants(machine, burst):
         devices = "--no-pci " + " ".join(
             f"--vdev net_af_xdp{i},iface={nic.name},busy_budget=0"
             for i, nic in enumerate(nics))
-        specs = [f"xdp:{nic.name},mode=zc,ring={RING}" for nic in nics]
-    return [Testpmd(devices, burst), L2fwd(specs, burst)]
+        specs = [f"xdp:{nic.name},mode=zc,ring={ring}" for nic in nics]
+    return [Testpmd(devices, burst, ring), L2fwd(specs, burst)]

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Run the test suites and count what they did: ./mr test [SUITE...].
 
-Every suite that meson knows is run but for the benchmarks, and two more that
-are builds: asan and tsan run the unit, conformance and fuzz tests of a build
-under the sanitizers. Guests, which take minutes, come last. A test that needs
+Every suite that meson knows is run but for the benchmarks and the guests
+(./mr guest), and two more that are builds: asan and tsan run the unit,
+conformance and fuzz tests of a build under the sanitizers. A test that needs
 what the machine lacks is skipped and says why; the last line of output counts
 passed, failed and skipped tests.
 """
@@ -18,11 +18,10 @@ import time
 from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[2]
-NOT_BY_DEFAULT = {"bench"}
+# Guests take long: ./mr guest.
+NOT_BY_DEFAULT = {"bench", "guest"}
 # What runs first tells most about what comes after it.
 FIRST = ["style", "unit", "conformance", "install", "fuzz", "netns"]
-# Emulated: minutes, and 200 MB to fetch the first time.
-LAST = "guest"
 SANITIZERS = {"asan": "address,undefined", "tsan": "thread"}
 SANITIZED_SUITES = ["unit", "conformance", "fuzz"]
 # A suite that takes longer than this hangs: no wait without a deadline.
@@ -216,16 +215,14 @@ def main(wanted):
               f"{', '.join(sorted(known))}", file=sys.stderr)
         return 2
     if not wanted:
-        ends = set(FIRST) | set(SANITIZERS) | {LAST}
-        rest = sorted(known - ends - NOT_BY_DEFAULT)
-        wanted = [s for s in FIRST if s in known] + rest + \
-            sorted(SANITIZERS) + [s for s in [LAST] if s in known]
+        rest = sorted(known - set(FIRST) - set(SANITIZERS) - NOT_BY_DEFAULT)
+        wanted = [s for s in FIRST if s in known] + rest + sorted(SANITIZERS)
     results = {}
     for suite in wanted:
         if suite in SANITIZERS:
             results[suite] = run_sanitized(suite)
         else:
-            factor = GUEST_TIME_FACTOR if suite == LAST else 1
+            factor = GUEST_TIME_FACTOR if suite == "guest" else 1
             results[suite] = run_suite(build, [suite], suite, factor)
     return report(results)
 
