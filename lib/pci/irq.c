@@ -25,7 +25,8 @@ static int count_vectors(struct mr_pci *pci, uint32_t *ret_n)
 	if (err == 0) {
 		err = mr_pci_read_config(pci, offset + MRI_MSIX_CONTROL,
 					 &control, 2);
-		*ret_n = (control & MRI_MSIX_SIZE_MASK) + 1u;
+		if (err == 0)
+			*ret_n = (control & MRI_MSIX_SIZE_MASK) + 1u;
 	} else if (err == -ENOENT) {
 		err = mr_pci_find_cap(pci, MRI_PCI_CAP_MSI, 0, &offset);
 		*ret_n = 1;
@@ -89,15 +90,15 @@ int mr_pci_set_irqs(struct mr_pci *pci, uint32_t n, int *ret_fds,
 	uint32_t n_vectors = 0;
 	int err;
 
+	if (n > MRI_PCI_MAX_IRQS)
+		return mr_fail(reterr_reason, -EINVAL,
+			       "%s: %u interrupts are wanted, at most %d",
+			       pci->info.bdf, n, MRI_PCI_MAX_IRQS);
 	if (pci->n_irqs > 0)
 		(void)pci->backend->set_irqs(pci->device, 0, NULL);
 	close_fds(pci);
 	if (n == 0)
 		return 0;
-	if (n > MRI_PCI_MAX_IRQS)
-		return mr_fail(reterr_reason, -EINVAL,
-			       "%s: %u interrupts are wanted, at most %d",
-			       pci->info.bdf, n, MRI_PCI_MAX_IRQS);
 	err = pci->backend->set_irqs != NULL ? count_vectors(pci, &n_vectors) :
 					       -ENOTSUP;
 	if (err < 0)

@@ -38,6 +38,7 @@ struct soft_pci {
 	/* What fails, and how. */
 	int open_err, config_err, map_err, irq_err, events_err, reset_err;
 	int ranges_err;
+	uint32_t dead_config; /* the place that cannot be read; 0: none */
 	uint32_t map_fails_at; /* the map from 1 that does; 0: each, or none */
 	bool is_gone;
 };
@@ -65,7 +66,8 @@ static inline int soft_read_config(void *device, uint32_t offset, void *ret,
 {
 	struct soft_pci *d = device;
 
-	if (d->config_err < 0 || offset + n_bytes > SOFT_CONFIG_BYTES)
+	if (d->config_err < 0 || offset + n_bytes > SOFT_CONFIG_BYTES ||
+	    (d->dead_config != 0 && offset == d->dead_config))
 		return -EIO;
 	if (d->is_gone)
 		memset(ret, 0xff, n_bytes);

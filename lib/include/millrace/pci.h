@@ -225,7 +225,8 @@ MR_API void mr_pci_dma_free(struct mr_pci *pci, struct mr_dma *dma);
  * @param[out] ret_fds  room for @p n
  *
  * @return vectors got, 1 to @p n: of MSI-X, else one of MSI; or
- *   -EINVAL   n is more than 2048
+ *   -EINVAL   n is more than 2048; those of a call before stay, while behind
+ *             any other error there are none
  *   -ENOTSUP  the device has neither
  *   -EMFILE   no more fds
  *   -EIO      the kernel refuses

@@ -77,8 +77,6 @@ static void failure_leaves_no_interrupt(void **state)
 	(void)state;
 	pci_open(&f);
 	n_fds = n_open_fds();
-	assert_int_equal(mr_pci_set_irqs(f.pci, 2049, fds, &why), -EINVAL);
-	assert_reason_has(&why, "2049 interrupts are wanted, at most 2048");
 	f.nic.irq_err = -EBUSY;
 	assert_int_equal(mr_pci_set_irqs(f.pci, 4, fds, &why), -EIO);
 	assert_reason_has(&why, "cannot have 4 interrupts: ");
@@ -92,6 +90,39 @@ static void failure_leaves_no_interrupt(void **state)
 	f.nic.config_err = 0;
 	assert_int_equal(n_open_fds(), n_fds);
 	assert_int_equal(f.nic.n_irqs, 0);
+	pci_finish(&f);
+}
+
+static void a_wrong_number_leaves_what_there_is(void **state)
+{
+	struct mr_reason why = { "" };
+	struct pci_fixture f;
+	int fds[2], others[2];
+
+	(void)state;
+	pci_open(&f);
+	assert_int_equal(mr_pci_set_irqs(f.pci, 2, fds, NULL), 2);
+	assert_int_equal(mr_pci_set_irqs(f.pci, 2049, others, &why), -EINVAL);
+	assert_reason_has(&why, "2049 interrupts are wanted, at most 2048");
+	assert_int_equal(f.nic.n_irqs, 2);
+	raise_event(f.nic.irq_fds[1]);
+	assert_true(is_readable(fds[1]));
+	pci_finish(&f);
+}
+
+/* The list of capabilities can be read, the one of MSI-X cannot. */
+static void a_table_size_that_cannot_be_read_is_an_error(void **state)
+{
+	struct mr_reason why = { "" };
+	struct pci_fixture f;
+	int fds[1];
+
+	(void)state;
+	pci_open(&f);
+	f.nic.dead_config = 0x42;
+	assert_int_equal(mr_pci_set_irqs(f.pci, 1, fds, &why), -EIO);
+	assert_reason_has(&why, "does not say what interrupts it has");
+	f.nic.dead_config = 0;
 	pci_finish(&f);
 }
 
@@ -171,6 +202,8 @@ int main(void)
 		cmocka_unit_test(vectors_are_fds_that_become_readable),
 		cmocka_unit_test(fewer_are_had_than_wanted),
 		cmocka_unit_test(failure_leaves_no_interrupt),
+		cmocka_unit_test(a_wrong_number_leaves_what_there_is),
+		cmocka_unit_test(a_table_size_that_cannot_be_read_is_an_error),
 		cmocka_unit_test(no_more_fds_is_an_error),
 		cmocka_unit_test(one_fd_tells_of_both_events),
 		cmocka_unit_test(a_device_may_refuse_events),
