@@ -54,6 +54,16 @@ static const void *find_cap(const struct vfio_region_info *info,
 	return NULL;
 }
 
+/* In ascending order, as they are mapped; a kernel may list them in any. */
+static void add_area(struct areas *areas, const struct vfio_area *area)
+{
+	uint32_t at = areas->n++;
+
+	for (; at > 0 && areas->areas[at - 1].offset > area->offset; at--)
+		areas->areas[at] = areas->areas[at - 1];
+	areas->areas[at] = *area;
+}
+
 /* Those of the kernel's that lie in the BAR. */
 static void take_sparse(const struct vfio_region_info *info,
 			const struct vfio_cap_sparse *cap, uint32_t n_bytes,
@@ -70,7 +80,7 @@ static void take_sparse(const struct vfio_region_info *info,
 
 		if (area->size != 0 && area->offset < info->size &&
 		    area->size <= info->size - area->offset)
-			ret->areas[ret->n++] = *area;
+			add_area(ret, area);
 	}
 }
 
@@ -92,12 +102,16 @@ static bool find_table(struct mri_vfio *vfio, uint32_t idx,
 	return (table & MSIX_BAR_MASK) == idx;
 }
 
-/* All but the OS pages that the table is on. */
+/*
+ * All but the OS pages that the table is on. A device that says the table is
+ * past the end of its BAR has the whole of it mapped.
+ */
 static void take_around(const struct vfio_region_info *info,
 			const struct vfio_area *table, uint64_t os_page,
 			struct areas *ret)
 {
-	const uint64_t begin = table->offset & ~(os_page - 1);
+	const uint64_t page = table->offset & ~(os_page - 1);
+	const uint64_t begin = page < info->size ? page : info->size;
 	const uint64_t end = mri_round_up(table->offset + table->size, os_page);
 
 	if (begin > 0)
@@ -142,7 +156,9 @@ static int map_areas(struct mri_vfio *vfio, const struct vfio_region_info *info,
 
 		if (a->offset > hole)
 			memset(map + hole, 0xff, a->offset - hole);
-		hole = mri_round_up(a->offset + a->size, os_page);
+		/* Of two that overlap, the later end. */
+		if (hole < mri_round_up(a->offset + a->size, os_page))
+			hole = mri_round_up(a->offset + a->size, os_page);
 		if (mmap(map + a->offset, a->size, PROT_READ | PROT_WRITE,
 			 MAP_SHARED | MAP_FIXED, vfio->fd,
 			 (off_t)(info->offset + a->offset)) == MAP_FAILED)

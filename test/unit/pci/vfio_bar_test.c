@@ -16,6 +16,23 @@ static uint32_t behind(const struct vfio_fixture *f, uint32_t idx,
 	return value;
 }
 
+/* Bytes of the process's memory that are a device's. */
+static uint64_t n_device_bytes(void)
+{
+	FILE *file = fopen("/proc/self/maps", "re");
+	unsigned long begin, end;
+	uint64_t n_bytes = 0;
+	char line[512];
+
+	assert_non_null(file);
+	while (fgets(line, sizeof(line), file) != NULL)
+		if (strstr(line, "/memfd:fake") != NULL &&
+		    sscanf(line, "%lx-%lx", &begin, &end) == 2)
+			n_bytes += end - begin;
+	assert_int_equal(fclose(file), 0);
+	return n_bytes;
+}
+
 static void open_with(struct vfio_fixture *f, uint32_t idx, struct fake_bar bar)
 {
 	vfio_prepare(f);
@@ -77,6 +94,35 @@ static void the_areas_of_the_kernel_are_mapped(void **state)
 	vfio_finish(&f);
 }
 
+/* Not in order, and one within another. */
+static void areas_may_come_in_any_order(void **state)
+{
+	static const struct vfio_area lists[][2] = {
+		{ { 16384, 8192 }, { 4096, 4096 } },
+		{ { 4096, 16384 }, { 8192, 4096 } },
+	};
+	struct vfio_fixture f;
+	struct mr_bar bar;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct fake_bar parts = { .size = 32768,
+					  .can_mmap = true,
+					  .n_areas = 2 };
+
+		memcpy(parts.areas, lists[i], sizeof(parts.areas));
+		open_with(&f, 4, parts);
+		assert_int_equal(mr_pci_map_bar(f.pci, 4, &bar, NULL), 0);
+		/* Nothing was written to the device on the way. */
+		assert_int_equal(mr_bar_read32(&bar, 4096), 0);
+		assert_int_equal(mr_bar_read32(&bar, 16384), 0);
+		assert_int_equal(behind(&f, 4, 16384), 0);
+		assert_int_equal(mr_bar_read32(&bar, 0), UINT32_MAX);
+		assert_int_equal(mr_bar_read32(&bar, 24576), UINT32_MAX);
+		vfio_finish(&f);
+	}
+}
+
 static void areas_outside_of_the_bar_are_not(void **state)
 {
 	struct vfio_fixture f;
@@ -133,6 +179,25 @@ static void a_table_on_each_page_leaves_nothing(void **state)
 	assert_int_equal(vfio_try(&f, NIC_0, MR_PCI_AUTO, &f.pci, NULL), 0);
 	assert_int_equal(mr_pci_map_bar(f.pci, 3, &bar, NULL), 0);
 	assert_int_equal(mr_bar_read32(&bar, 4092), UINT32_MAX);
+	vfio_finish(&f);
+}
+
+/* What is behind the BAR in memory is not the device's to take. */
+static void a_table_past_the_end_maps_no_more_than_the_bar(void **state)
+{
+	struct vfio_fixture f;
+	struct mr_bar bar;
+
+	(void)state;
+	vfio_prepare(&f);
+	put_table(3, 0x100000);
+	fake.devices[0].bars[3] =
+		(struct fake_bar){ .size = 8192, .can_mmap = true };
+	assert_int_equal(vfio_try(&f, NIC_0, MR_PCI_AUTO, &f.pci, NULL), 0);
+	assert_int_equal(mr_pci_map_bar(f.pci, 3, &bar, NULL), 0);
+	mr_bar_write32(&bar, 8188, 1);
+	assert_int_equal(behind(&f, 3, 8188), 1);
+	assert_int_equal(n_device_bytes(), 8192);
 	vfio_finish(&f);
 }
 
@@ -197,9 +262,12 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_bar_is_the_device_s),
 		cmocka_unit_test(the_areas_of_the_kernel_are_mapped),
+		cmocka_unit_test(areas_may_come_in_any_order),
 		cmocka_unit_test(areas_outside_of_the_bar_are_not),
 		cmocka_unit_test(the_table_is_mapped_around),
 		cmocka_unit_test(a_table_on_each_page_leaves_nothing),
+		cmocka_unit_test(
+			a_table_past_the_end_maps_no_more_than_the_bar),
 		cmocka_unit_test(a_bar_that_cannot_be_mapped_says_why),
 		cmocka_unit_test(a_bar_is_in_no_child),
 	};
