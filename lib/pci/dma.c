@@ -10,7 +10,6 @@
 
 /* What is below is left to those who take address 0 for "none". */
 static const uint64_t LOWEST_IOVA = UINT64_C(1) << 20;
-enum { HUGE_PAGE_LOG2 = 21, HUGE_PAGE_BYTES = 1 << HUGE_PAGE_LOG2 };
 
 static int map_memory(uint64_t n_bytes, int flags, void **ret_memory)
 {
@@ -76,10 +75,10 @@ int mr_pci_dma_alloc(struct mr_pci *pci, uint64_t n_bytes,
 {
 	/* Without an IOMMU, memory that the kernel does not move: huge. */
 	const uint64_t unit = pci->is_physical ?
-				      HUGE_PAGE_BYTES :
+				      MRI_HUGE_BYTES :
 				      (uint64_t)sysconf(_SC_PAGESIZE);
 	const int flags =
-		pci->is_physical ? MAP_HUGETLB | HUGE_PAGE_LOG2 << 26 : 0;
+		pci->is_physical ? MAP_HUGETLB | MRI_HUGE_LOG2 << 26 : 0;
 	struct mri_dma *dma = mr_alloc(pci->ctx, 0, sizeof(*dma));
 	int err = -ENOMEM;
 

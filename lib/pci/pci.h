@@ -16,6 +16,9 @@ enum {
 	MRI_PCI_HOLDER_BYTES = 64,
 	MRI_PCI_MAX_RANGES = 32,
 	MRI_PCI_MAX_IRQS = 2048, /* of MSI-X */
+	/* The pages that the kernel does not move: who has no IOMMU needs it */
+	MRI_HUGE_LOG2 = 21,
+	MRI_HUGE_BYTES = 1 << MRI_HUGE_LOG2,
 	/* Config space: PCI Local Bus 3.0, 6.1 and 6.7; MSI-X 6.8.2 */
 	MRI_PCI_CAP_MSI = 0x05,
 	MRI_PCI_CAP_MSIX = 0x11,

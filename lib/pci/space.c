@@ -15,7 +15,6 @@
 
 /* So that the IOMMU's tables can have entries of 1 GiB where pages have. */
 static const uint64_t REGION_ALIGN = UINT64_C(1) << 30;
-static const uint64_t HUGE_PAGE_BYTES = UINT64_C(2) << 20;
 static const struct mr_pci_range ALL_OF_48_BITS = { 0,
 						    (UINT64_C(1) << 48) - 1 };
 
@@ -160,7 +159,7 @@ static int place_physical(struct mri_space *space,
 			       "%s: who has no IOMMU needs a region that has "
 			       "memory already: make the pool first",
 			       space->user->info.bdf);
-	if (info.os_page_bytes < HUGE_PAGE_BYTES)
+	if (info.os_page_bytes < MRI_HUGE_BYTES)
 		err = -ENXIO;
 	else
 		err = mri_physical((uint8_t *)mr_region_base(space->region) +

@@ -15,7 +15,6 @@
 #include "base/base.h"
 #include "pci/vfio.h"
 
-static const uint64_t HUGE_BYTES = UINT64_C(2) << 20;
 static const uint64_t PRESENT = UINT64_C(1) << 63;
 static const uint64_t FRAME = (UINT64_C(1) << 55) - 1;
 
@@ -42,8 +41,8 @@ int mri_physical(const void *memory, uint64_t n_bytes, uint64_t *ret_address)
 	if (fd < 0)
 		return -EPERM;
 	err = read_address(fd, (uintptr_t)memory, os_page, ret_address);
-	for (uint64_t at = HUGE_BYTES; err == 0 && at < n_bytes;
-	     at += HUGE_BYTES) {
+	for (uint64_t at = MRI_HUGE_BYTES; err == 0 && at < n_bytes;
+	     at += MRI_HUGE_BYTES) {
 		err = read_address(fd, (uintptr_t)memory + at, os_page,
 				   &address);
 		if (err == 0 && address != *ret_address + at)
