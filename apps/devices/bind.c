@@ -47,8 +47,9 @@ static int check_group(const struct machine *machine,
 	return machine_fail(
 		reason, -EBUSY,
 		"%s: IOMMU group %d is not viable, for the kernel uses "
-		"others of it:%s; bind them as well, or free them of "
-		"their drivers, or use another slot",
+		"others of it:%s; network devices are bound as well, others "
+		"are freed of their drivers (in sysfs, driver/unbind), or "
+		"another slot is used",
 		device->pci.bdf, device->pci.iommu_group, others);
 }
 

@@ -10,8 +10,6 @@
 
 enum {
 	CLASS_NETWORK = 0x02, /* base class; PCI Code and ID Assignment 1.11 */
-	BRIDGE_HEADER = 1,    /* config space, 0x0e: type 1 */
-	HEADER_TYPE = 0x0e,
 };
 
 bool device_is_nic(const struct device *device)
@@ -19,16 +17,9 @@ bool device_is_nic(const struct device *device)
 	return device->pci.class_code >> 16 == CLASS_NETWORK;
 }
 
-/* vfio-pci, and drivers built on it: mlx5_vfio_pci, hisi-acc-vfio-pci. */
-static bool is_vfio_driver(const char *name)
-{
-	return strstr(name, "vfio-pci") != NULL ||
-	       strstr(name, "vfio_pci") != NULL;
-}
-
 bool device_is_vfio(const struct device *device)
 {
-	return is_vfio_driver(device->pci.kernel_driver);
+	return device->use == MR_PCI_USE_VFIO;
 }
 
 struct path device_spec(const struct device *device)
@@ -67,31 +58,17 @@ void device_kernel_driver(const struct machine *machine, const char *bdf,
 		name, 32);
 }
 
-static bool is_bridge(const struct machine *machine, const char *bdf)
-{
-	const struct path path =
-		machine_path(machine, "/sys/bus/pci/devices/%s/config", bdf);
-	FILE *file = fopen(path.text, "re");
-	int type = EOF;
-
-	if (file == NULL)
-		return false;
-	if (fseek(file, HEADER_TYPE, SEEK_SET) == 0)
-		type = fgetc(file);
-	fclose(file);
-	return type != EOF && (type & 0x7f) == BRIDGE_HEADER;
-}
-
-/*
- * Nothing that does DMA for the kernel: vfio_dev_driver_allowed() of Linux 5.15;
- * later kernels ask each driver (driver_managed_dma), to the same end.
- */
 bool device_leaves_group_viable(const struct machine *machine, const char *bdf,
 				char name[32])
 {
-	device_kernel_driver(machine, bdf, name);
-	return name[0] == '\0' || is_vfio_driver(name) ||
-	       strcmp(name, "pci-stub") == 0 || is_bridge(machine, bdf);
+	struct mr_pci_info info = { .size = sizeof(info) };
+
+	name[0] = '\0';
+	/* One that is unplugged meanwhile is in nobody's way. */
+	if (mr_pci_info(machine->ctx, bdf, &info, NULL) < 0)
+		return true;
+	snprintf(name, 32, "%s", info.kernel_driver);
+	return mr_pci_use(machine->ctx, &info) != MR_PCI_USE_KERNEL;
 }
 
 static int read_siblings(const struct machine *machine, struct device *device)
@@ -145,6 +122,7 @@ int device_read(const struct machine *machine, const char *bdf,
 	err = mr_pci_info(machine->ctx, bdf, &ret->pci, ret_error);
 	if (err < 0)
 		return err;
+	ret->use = mr_pci_use(machine->ctx, &ret->pci);
 	ret->driver = mr_pci_driver_name(machine->ctx, &ret->pci);
 	err = read_siblings(machine, ret);
 	if (err < 0)

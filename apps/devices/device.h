@@ -7,6 +7,7 @@
 
 struct device {
 	struct mr_pci_info pci;
+	enum mr_pci_use use;
 	const char *driver;    /* ours that drives it by vfio; NULL: none */
 	struct names siblings; /* the others of its IOMMU group */
 	bool has_link;         /* the interface says whether it is up */

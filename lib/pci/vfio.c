@@ -271,8 +271,7 @@ int mri_vfio_create(struct mr_pci *pci, const struct mr_pci_config *config,
 	struct mr_region_stats stats = { .size = sizeof(stats) };
 	struct mri_vfio *vfio;
 
-	/* Drivers of vendors are called mlx5_vfio_pci and the like. */
-	if (strstr(pci->info.kernel_driver, "vfio") == NULL)
+	if (mr_pci_use(pci->ctx, &pci->info) != MR_PCI_USE_VFIO)
 		return mri_refuse_driver(&pci->info, reterr_reason);
 	if (pci->info.iommu_group < 0)
 		return mri_refuse_no_iommu(&pci->info, reterr_reason);

@@ -94,12 +94,9 @@ static void list_members(const struct mr_ctx *ctx,
 		const size_t n_used = strlen(ret);
 
 		other = (struct mr_pci_info){ .size = sizeof(other) };
-		/* Bridges may keep their driver; the kernel knows them. */
 		if (mri_sysfs_info(ctx, names[i]->d_name, &other, NULL) == 0 &&
 		    strcmp(other.bdf, info->bdf) != 0 &&
-		    other.kernel_driver[0] != '\0' &&
-		    strcmp(other.kernel_driver, "pcieport") != 0 &&
-		    strstr(other.kernel_driver, "vfio") == NULL)
+		    mr_pci_use(ctx, &other) == MR_PCI_USE_KERNEL)
 			snprintf(ret + n_used, n - n_used, "%s%s (%s)",
 				 n_used > 0 ? ", " : "", other.bdf,
 				 other.kernel_driver);
@@ -122,8 +119,9 @@ int mri_refuse_group(const struct mr_ctx *ctx, const struct mr_pci_info *info,
 			       info->bdf, info->iommu_group);
 	return mr_fail(reterr_reason, -EBUSY,
 		       "%s: its IOMMU group %d has other functions with kernel "
-		       "drivers, %s: bind each to vfio-pci (mr-devices bind), "
-		       "or to none",
+		       "drivers, %s: network devices are bound as well "
+		       "(mr-devices bind), others are freed of their drivers "
+		       "(in sysfs, driver/unbind)",
 		       info->bdf, info->iommu_group, members);
 }
 

@@ -73,6 +73,28 @@ MR_API int mr_pci_info(struct mr_ctx *ctx, const char *bdf,
 		       struct mr_pci_info *info,
 		       struct mr_reason *reterr_reason);
 
+/** Who uses a function of sysfs. */
+enum mr_pci_use {
+	/** Nobody who does DMA: no driver, pci-stub, or it is a bridge. */
+	MR_PCI_USE_NONE = 0,
+	MR_PCI_USE_VFIO = 1,   /**< vfio-pci, or a driver built on it */
+	MR_PCI_USE_KERNEL = 2, /**< another driver: its group is not viable */
+};
+
+/**
+ * Who uses a function, by the kernel's rule for its IOMMU group: a program can
+ * have one of the group only while the kernel uses none.
+ *
+ * @param info  as mr_pci_info() gave it
+ *
+ * @return enum mr_pci_use
+ *
+ * Thread: any.
+ * Cost:   one read of sysfs at most.
+ */
+MR_API enum mr_pci_use mr_pci_use(const struct mr_ctx *ctx,
+				  const struct mr_pci_info *info);
+
 /**
  * The driver of @p ctx that "vfio:BDF" would take, by the device's ids.
  *

@@ -46,11 +46,15 @@ static void other_members_of_the_group_are_named(void **state)
 	fake.is_not_viable = true;
 	assert_refused(&f, MR_PCI_AUTO, -EBUSY, "belongs to someone else");
 	fake_bind(&f.sysfs, NIC_1, "igb");
-	fake_nic(&f.sysfs, "0000:00:1c.0", "0x8086", "0x9d10", "pcieport",
+	fake_nic(&f.sysfs, "0000:00:1c.0", "0x8086", "0x9d10", "shpchp", "14");
+	fake_file(&f.sysfs, "0000:00:1c.0/config", "..............\x01");
+	fake_nic(&f.sysfs, "0000:00:1d.0", "0x8086", "0x9d11", "pci-stub",
 		 "14");
 	assert_refused(&f, MR_PCI_AUTO, -EBUSY,
 		       "its IOMMU group 14 has other functions with kernel "
-		       "drivers, " NIC_1 " (igb): bind each to vfio-pci");
+		       "drivers, " NIC_1 " (igb): network devices are bound as "
+		       "well (mr-devices bind), others are freed of their "
+		       "drivers (in sysfs, driver/unbind)");
 	fake.is_not_viable = false;
 	/* The same in the words of iommufd. */
 	vfio_add_cdev(&f);
