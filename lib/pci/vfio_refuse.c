@@ -44,6 +44,28 @@ int mri_refuse_no_iommu(const struct mr_pci_info *info,
 		       info->bdf);
 }
 
+/* Being the owner of a node is not enough where no IOMMU is, nor for root. */
+static int refuse_user(const struct mr_pci_info *info, const char *path,
+		       bool is_without_iommu, int err,
+		       struct mr_reason *reterr_reason)
+{
+	const unsigned int user = (unsigned int)geteuid();
+
+	if (is_without_iommu)
+		return mr_fail(reterr_reason, err,
+			       "%s: user %u may not open %s: without an IOMMU "
+			       "that takes CAP_SYS_RAWIO",
+			       info->bdf, user, path);
+	if (user == 0)
+		return mr_fail(reterr_reason, err,
+			       "%s: root may not open %s: a container has to "
+			       "be given it (--device=%s)",
+			       info->bdf, path, path);
+	return mr_fail(reterr_reason, err,
+		       "%s: user %u may not open %s: as root, chown %u %s",
+		       info->bdf, user, path, user, path);
+}
+
 int mri_refuse_node(const struct mr_pci_info *info, const char *path, int err,
 		    struct mr_reason *reterr_reason)
 {
@@ -63,11 +85,8 @@ int mri_refuse_node(const struct mr_pci_info *info, const char *path, int err,
 			       "kernel has not that way (iommu=)",
 			       info->bdf, path);
 	if (err == -EACCES || err == -EPERM)
-		return mr_fail(reterr_reason, err,
-			       "%s: user %u may not open %s: as root, chown %u "
-			       "%s",
-			       info->bdf, (unsigned int)geteuid(), path,
-			       (unsigned int)geteuid(), path);
+		return refuse_user(info, path, strcmp(path, noiommu) == 0, err,
+				   reterr_reason);
 	if (err == -EBUSY)
 		return mr_fail(reterr_reason, err,
 			       "%s is in use by another process: it has %s "

@@ -94,7 +94,7 @@ static void nodes_that_cannot_be_opened_say_why(void **state)
 		const char *words;
 	} cases[] = {
 		{ FAKE_GROUP, MR_PCI_AUTO, EACCES, -EACCES,
-		  "may not open /dev/vfio/14: as root, chown " },
+		  "may not open /dev/vfio/14: " },
 		{ FAKE_GROUP, MR_PCI_AUTO, EPERM, -EPERM,
 		  "may not open /dev/vfio/14" },
 		{ FAKE_GROUP, MR_PCI_AUTO, EBUSY, -EBUSY,
@@ -133,6 +133,28 @@ static void nodes_that_cannot_be_opened_say_why(void **state)
 		       "this kernel has no device nodes for vfio");
 	fake.has_no_nodes = true;
 	assert_refused(&f, MR_PCI_AUTO, -ENOTSUP, "modprobe vfio-pci");
+	vfio_finish(&f);
+}
+
+static void who_may_not_open_a_node_is_told_what_helps(void **state)
+{
+	struct vfio_fixture f;
+
+	(void)state;
+	vfio_prepare(&f);
+	fake.open_errno[FAKE_GROUP] = EACCES;
+	assert_refused(&f, MR_PCI_AUTO, -EACCES,
+		       geteuid() == 0 ? "a container has to be given it" :
+					": as root, chown ");
+	fake.has_noiommu = true;
+	for (int i = 0; i < 2; i++) {
+		const int refusal = i == 0 ? EPERM : EACCES;
+
+		fake.open_errno[FAKE_GROUP] = refusal;
+		assert_refused(&f, MR_PCI_NOIOMMU, -refusal,
+			       "may not open /dev/vfio/noiommu-14: without an "
+			       "IOMMU that takes CAP_SYS_RAWIO");
+	}
 	vfio_finish(&f);
 }
 
@@ -207,6 +229,7 @@ int main(void)
 		cmocka_unit_test(other_members_of_the_group_are_named),
 		cmocka_unit_test(no_iommu_says_where_it_is_switched_on),
 		cmocka_unit_test(nodes_that_cannot_be_opened_say_why),
+		cmocka_unit_test(who_may_not_open_a_node_is_told_what_helps),
 		cmocka_unit_test(calls_that_are_refused_say_why),
 		cmocka_unit_test(locked_memory_is_said_in_kib),
 	};
