@@ -75,13 +75,13 @@ static int check(const struct machine *machine, const struct device *device,
 			"%s: is no network device (class %06x); only "
 			"those are bound",
 			pci->bdf, pci->class_code);
-	if (device->has_default_route && !is_forced)
+	if (device->default_route[0] != '\0' && !is_forced)
 		return machine_fail(
 			reason, -EBUSY,
 			"%s: its interface %s carries the default route "
 			"of this machine, which would be cut off; "
 			"--force takes it all the same",
-			pci->bdf, pci->netdev);
+			pci->bdf, device->default_route);
 	if (!machine_exists(
 		    machine_path(machine, "/sys/bus/pci/drivers/vfio-pci")))
 		return machine_fail(

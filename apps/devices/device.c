@@ -113,6 +113,25 @@ static void read_link(const struct machine *machine, struct device *device)
 		device->mbps = (uint32_t)mbps;
 }
 
+/* A function may have several interfaces, a port of the NIC each. */
+static void find_default_route(const struct machine *machine,
+			       struct device *device)
+{
+	struct names names = { 0 };
+
+	if (device->pci.netdev[0] != '\0')
+		(void)machine_names(machine_path(machine,
+						 "/sys/class/net/%s/device/net",
+						 device->pci.netdev),
+				    &names);
+	for (uint32_t i = 0; i < names.n; i++)
+		if (route_is_default(machine, names.list[i]))
+			snprintf(device->default_route,
+				 sizeof(device->default_route), "%.15s",
+				 names.list[i]);
+	names_free(&names);
+}
+
 int device_read(const struct machine *machine, const char *bdf,
 		struct device *ret, struct mr_reason *ret_error)
 {
@@ -131,7 +150,7 @@ int device_read(const struct machine *machine, const char *bdf,
 				    ret->pci.bdf, ret->pci.iommu_group,
 				    strerror(-err));
 	read_link(machine, ret);
-	ret->has_default_route = route_is_default(machine, ret->pci.netdev);
+	find_default_route(machine, ret);
 	ret->is_remembered =
 		state_recall(machine, ret->pci.bdf, ret->remembered, NULL);
 	return 0;

@@ -12,8 +12,8 @@ struct device {
 	struct names siblings; /* the others of its IOMMU group */
 	bool has_link;         /* the interface says whether it is up */
 	bool is_up;
-	uint32_t mbps; /* 0: unknown */
-	bool has_default_route;
+	uint32_t mbps;          /* 0: unknown */
+	char default_route[16]; /* its interface that has it; "": none */
 	bool is_remembered;
 	char remembered[32]; /* kernel driver before vfio-pci; "": none */
 };

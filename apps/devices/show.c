@@ -72,7 +72,7 @@ static void print_remarks(const struct device *device)
 {
 	const char *before = "  ";
 
-	if (device->has_default_route) {
+	if (device->default_route[0] != '\0') {
 		printf("%sdefault route", before);
 		before = ", ";
 	}
@@ -154,7 +154,8 @@ bool show_info(const struct machine *machine, const struct device *device)
 	print_line("interface", pci->netdev);
 	link_words(device, text, sizeof(text));
 	print_line("link", text);
-	print_line("default route", device->has_default_route ? "yes" : "no");
+	print_line("default route",
+		   device->default_route[0] != '\0' ? "yes" : "no");
 	snprintf(text, sizeof(text), "%d", pci->iommu_group);
 	print_line("IOMMU group", pci->iommu_group >= 0 ? text : "");
 	print_siblings(machine, device);

@@ -56,7 +56,7 @@ static json_t *device_object(const struct device *device)
 	json_object_set_new(object, "interface", text_or_null(pci->netdev));
 	json_object_set_new(object, "link", link_of(device));
 	json_object_set_new(object, "default_route",
-			    json_boolean(device->has_default_route));
+			    json_boolean(device->default_route[0] != '\0'));
 	json_object_set_new(object, "iommu_group",
 			    number_or_null(pci->iommu_group));
 	json_object_set_new(object, "group_shared_with", siblings_of(device));

@@ -96,7 +96,7 @@ static void read_link(const char *folder, const char *name, char *ret, size_t n)
 		 last != NULL ? last + 1 : target);
 }
 
-/* An entry of a folder that begins with prefix, "" if there is none. */
+/* The first entry of a folder, by name, that begins with prefix; "": none. */
 static void find_entry(const char *folder, const char *name, const char *prefix,
 		       char *ret, size_t n)
 {
@@ -109,9 +109,10 @@ static void find_entry(const char *folder, const char *name, const char *prefix,
 	dir = opendir(path);
 	if (dir == NULL)
 		return;
-	while (ret[0] == '\0' && (entry = readdir(dir)) != NULL)
+	while ((entry = readdir(dir)) != NULL)
 		if (entry->d_name[0] != '.' &&
-		    strncmp(entry->d_name, prefix, strlen(prefix)) == 0)
+		    strncmp(entry->d_name, prefix, strlen(prefix)) == 0 &&
+		    (ret[0] == '\0' || strcmp(entry->d_name, ret) < 0))
 			snprintf(ret, n, "%.*s", (int)(n - 1), entry->d_name);
 	(void)closedir(dir);
 }

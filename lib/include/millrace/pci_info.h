@@ -30,7 +30,7 @@ struct mr_pci_info {
 	int32_t iommu_group;    /**< -1: no IOMMU, or it is off */
 	uint32_t n_vfs;         /**< virtual functions that are enabled */
 	char kernel_driver[32]; /**< "vfio-pci", "igb"; "": none is bound */
-	char netdev[16];        /**< interface of the kernel driver; "" */
+	char netdev[16];        /**< first interface of kernel_driver; "" */
 	char vfio_cdev[32];     /**< "vfio0": /dev/vfio/devices/vfio0; "" */
 };
 

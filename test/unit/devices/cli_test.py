@@ -314,6 +314,19 @@ class Refusing(Case):
             self.do(machine, "bind", "--force", A)
             self.assertEqual(machine.driver(A), VFIO)
 
+    def test_any_interface_of_it_may_carry_the_default_route(self):
+        """Also one below its virtio device."""
+        for bdf in (A, C):
+            machine = self.machine()
+            net = machine.folder(bdf) / ("virtio0" if bdf == C else "") / "net"
+            (net / "eth5").mkdir()
+            (net / "wan0").mkdir()
+            self.assertIs(self.listed(machine)[bdf]["default_route"], False)
+            machine.default_route("eth5")
+            self.assertIs(self.listed(machine)[bdf]["default_route"], True)
+            self.assertIn("its interface eth5 carries the default route",
+                          self.refused(machine, "bind", bdf))
+
     def test_a_bridge_or_vlan_over_it_carries_the_default_route(self):
         machine = self.machine()
         (machine.root / "sys/class/net/eth1/upper_br0").mkdir()

@@ -147,6 +147,9 @@ class Machine:
         (self._netdev_folder(f) / name).mkdir(parents=True)
         self.write(f"sys/class/net/{name}/carrier", "1\n")
         self.write(f"sys/class/net/{name}/speed", "1000\n")
+        link = self.root / "sys/class/net" / name / "device"
+        if not link.is_symlink():
+            link.symlink_to(self._netdev_folder(f).parent)
 
     def _remove_netdev(self, f):
         net = self._netdev_folder(f)

@@ -90,6 +90,28 @@ static void the_interface_may_be_below_virtio(void **state)
 	end(&f);
 }
 
+/* Two ports on one function: the same one each time, whatever came first. */
+static void the_first_of_several_interfaces_is_named(void **state)
+{
+	static const char *const names[] = { "eth3", "eth1", "eth2" };
+	struct mr_pci_info info = { .size = sizeof(info) };
+	char path[FAKE_PATH_BYTES];
+	struct fixture f;
+
+	(void)state;
+	begin(&f);
+	fake_nic(&f.sysfs, "0000:03:00.0", "0x15b3", "0x1007", "mlx4_core",
+		 NULL);
+	for (int i = 0; i < 3; i++) {
+		fake_path(path, "0000:03:00.0/net/%s/mtu", names[i]);
+		fake_file(&f.sysfs, path, "1500\n");
+		assert_int_equal(
+			mr_pci_info(f.ctx, "0000:03:00.0", &info, NULL), 0);
+		assert_string_equal(info.netdev, i == 0 ? "eth3" : "eth1");
+	}
+	end(&f);
+}
+
 static void the_cdev_of_vfio_is_found(void **state)
 {
 	struct mr_pci_info info = { .size = sizeof(info) };
@@ -192,6 +214,7 @@ int main(void)
 		cmocka_unit_test(a_function_is_described),
 		cmocka_unit_test(what_sysfs_does_not_say_is_left_out),
 		cmocka_unit_test(the_interface_may_be_below_virtio),
+		cmocka_unit_test(the_first_of_several_interfaces_is_named),
 		cmocka_unit_test(the_cdev_of_vfio_is_found),
 		cmocka_unit_test(what_is_no_address_is_refused),
 		cmocka_unit_test(network_controllers_are_listed_in_order),
