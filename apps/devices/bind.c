@@ -63,11 +63,28 @@ static bool allows_noiommu(const struct machine *machine)
 	       (line[0] == 'Y' || line[0] == '1');
 }
 
+/* The kernel lets root alone open the node of one without an IOMMU. */
+static int check_owner(const struct machine *machine,
+		       const struct device *device,
+		       const struct bind_options *options,
+		       struct mr_reason *reason)
+{
+	const struct path node = device_group_node(machine, &device->pci);
+
+	if (options->owner == NULL ||
+	    (node.text[0] != '\0' && strstr(node.text, "noiommu") == NULL))
+		return 0;
+	return machine_fail(reason, -EPERM,
+			    "%s: without an IOMMU only root may use it",
+			    device->pci.bdf);
+}
+
 static int check(const struct machine *machine, const struct device *device,
-		 const struct device *devices, uint32_t n, bool is_forced,
-		 struct mr_reason *reason)
+		 const struct device *devices, uint32_t n,
+		 const struct bind_options *options, struct mr_reason *reason)
 {
 	const struct mr_pci_info *pci = &device->pci;
+	int err;
 
 	if (!device_is_nic(device))
 		return machine_fail(
@@ -75,7 +92,7 @@ static int check(const struct machine *machine, const struct device *device,
 			"%s: is no network device (class %06x); only "
 			"those are bound",
 			pci->bdf, pci->class_code);
-	if (device->default_route[0] != '\0' && !is_forced)
+	if (device->default_route[0] != '\0' && !options->is_forced)
 		return machine_fail(
 			reason, -EBUSY,
 			"%s: its interface %s carries the default route "
@@ -96,20 +113,34 @@ static int check(const struct machine *machine, const struct device *device,
 			"in the firmware (VT-d, AMD-Vi) and by "
 			"intel_iommu=on on the kernel's command line",
 			pci->bdf);
-	return check_group(machine, device, devices, n, reason);
+	err = check_owner(machine, device, options, reason);
+	return err < 0 ? err : check_group(machine, device, devices, n, reason);
 }
 
-/* Back to what it had, as far as that goes; the reason is the first one's. */
-static void undo(const struct machine *machine, const struct device *device)
+/*
+ * Back to what it had. Where that fails the note stays, for unbind, and the
+ * reason of why it is undone says so.
+ */
+static void undo(const struct machine *machine, const struct device *device,
+		 struct mr_reason *reason)
 {
+	const struct mr_pci_info *pci = &device->pci;
+	const size_t n_used = strlen(reason->text);
 	struct mr_reason ignored;
+	char now[32];
 
-	if (device->pci.kernel_driver[0] != '\0')
-		(void)switch_to_kernel(machine, device->pci.bdf,
-				       device->pci.kernel_driver, &ignored);
+	if (pci->kernel_driver[0] != '\0')
+		(void)switch_to_kernel(machine, pci->bdf, pci->kernel_driver,
+				       &ignored);
 	else
-		(void)switch_to_none(machine, device->pci.bdf, &ignored);
-	state_forget(machine, device->pci.bdf);
+		(void)switch_to_none(machine, pci->bdf, &ignored);
+	device_kernel_driver(machine, pci->bdf, now);
+	if (strcmp(now, pci->kernel_driver) == 0)
+		state_forget(machine, pci->bdf);
+	else
+		snprintf(reason->text + n_used, sizeof(reason->text) - n_used,
+			 "; %s could not be given back: mr-devices unbind %s",
+			 pci->bdf, pci->bdf);
 }
 
 static int bind_one(const struct machine *machine, const struct device *device,
@@ -130,7 +161,7 @@ static int bind_one(const struct machine *machine, const struct device *device,
 				    pci->bdf, strerror(-err));
 	err = switch_to_vfio(machine, pci->bdf, reason);
 	if (err < 0)
-		undo(machine, device);
+		undo(machine, device, reason);
 	return err;
 }
 
@@ -149,6 +180,26 @@ static void say_bound(const struct device *device)
 		       pci->netdev);
 }
 
+static int give_all(const struct machine *machine, const struct device *devices,
+		    uint32_t n, const struct owner *owner,
+		    struct mr_reason *reason)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; i < n && err == 0 && owner != NULL; i++)
+		err = owner_give(machine, devices[i].pci.bdf, owner, reason);
+	return err;
+}
+
+static void say_all(const struct machine *machine, const struct device *devices,
+		    uint32_t n, const struct owner *owner)
+{
+	for (uint32_t i = 0; i < n; i++)
+		say_bound(&devices[i]);
+	for (uint32_t i = 0; i < n && owner != NULL; i++)
+		owner_say(machine, devices[i].pci.bdf, owner);
+}
+
 static int bind_all(const struct machine *machine, const struct device *devices,
 		    uint32_t n, const struct bind_options *options,
 		    struct mr_reason *reason)
@@ -157,21 +208,19 @@ static int bind_all(const struct machine *machine, const struct device *devices,
 	int err = 0;
 
 	for (uint32_t i = 0; i < n && err == 0; i++)
-		err = check(machine, &devices[i], devices, n,
-			    options->is_forced, reason);
+		err = check(machine, &devices[i], devices, n, options, reason);
 	for (; n_bound < n && err == 0; n_bound++) {
 		err = bind_one(machine, &devices[n_bound], reason);
 		if (err < 0)
 			break;
 	}
+	if (err == 0)
+		err = give_all(machine, devices, n, options->owner, reason);
 	for (uint32_t i = 0; err < 0 && i < n_bound; i++)
 		if (!device_is_vfio(&devices[i]))
-			undo(machine, &devices[i]);
-	for (uint32_t i = 0; i < n && err == 0; i++)
-		say_bound(&devices[i]);
-	for (uint32_t i = 0; i < n && err == 0 && options->owner != NULL; i++)
-		err = owner_give(machine, devices[i].pci.bdf, options->owner,
-				 reason);
+			undo(machine, &devices[i], reason);
+	if (err == 0)
+		say_all(machine, devices, n, options->owner);
 	return err;
 }
 

@@ -149,12 +149,35 @@ static bool ask_memlock(const char *user, char *text, size_t n_bytes)
 	       (text[0] >= '0' && text[0] <= '9');
 }
 
-static void say_memlock(const char *bdf, const char *node,
-			const struct owner *owner)
+int owner_give(const struct machine *machine, const char *bdf,
+	       const struct owner *owner, struct mr_reason *reason)
 {
+	struct mr_pci_info info = { .size = sizeof(info) };
+	char cdev[NAME_BYTES];
+	int err = mr_pci_info(machine->ctx, bdf, &info, reason);
+
+	if (err < 0)
+		return err;
+	err = give_node(machine, device_group_node(machine, &info).text, bdf,
+			owner, reason);
+	if (err == 0 && info.vfio_cdev[0] != '\0') {
+		snprintf(cdev, sizeof(cdev), "/dev/vfio/devices/%s",
+			 info.vfio_cdev);
+		err = give_node(machine, cdev, bdf, owner, reason);
+	}
+	return err;
+}
+
+void owner_say(const struct machine *machine, const char *bdf,
+	       const struct owner *owner)
+{
+	struct mr_pci_info info = { .size = sizeof(info) };
 	char limit[NAME_BYTES];
 
-	printf("%s: %s is %s's, who ", bdf, node, owner->user);
+	if (mr_pci_info(machine->ctx, bdf, &info, NULL) < 0)
+		return; /* unplugged meanwhile */
+	printf("%s: %s is %s's, who ", bdf,
+	       device_group_node(machine, &info).text, owner->user);
 	if (!ask_memlock(owner->user, limit, sizeof(limit)))
 		printf("may lock as much memory as 'ulimit -l' says there\n");
 	else if (strcmp(limit, "unlimited") == 0)
@@ -164,30 +187,4 @@ static void say_memlock(const char *bdf, const char *node,
 		       "much it needs; the limit is 'memlock' in "
 		       "/etc/security/limits.conf\n",
 		       limit);
-}
-
-int owner_give(const struct machine *machine, const char *bdf,
-	       const struct owner *owner, struct mr_reason *reason)
-{
-	struct mr_pci_info info = { .size = sizeof(info) };
-	char cdev[NAME_BYTES];
-	struct path node;
-	int err = mr_pci_info(machine->ctx, bdf, &info, reason);
-
-	if (err < 0)
-		return err;
-	node = device_group_node(machine, &info);
-	if (node.text[0] == '\0' || strstr(node.text, "noiommu") != NULL)
-		return machine_fail(reason, -EPERM,
-				    "%s: without an IOMMU only root may use it",
-				    bdf);
-	err = give_node(machine, node.text, bdf, owner, reason);
-	if (err == 0 && info.vfio_cdev[0] != '\0') {
-		snprintf(cdev, sizeof(cdev), "/dev/vfio/devices/%s",
-			 info.vfio_cdev);
-		err = give_node(machine, cdev, bdf, owner, reason);
-	}
-	if (err == 0)
-		say_memlock(bdf, node.text, owner);
-	return err;
 }

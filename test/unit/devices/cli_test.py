@@ -382,13 +382,12 @@ class Refusing(Case):
         machine.write(switch, "N\n")
         self.assertIn("IOMMU", self.refused(machine, "bind", A))
         machine.write(switch, "Y\n")
+        # The node without an IOMMU stays root's: known before it is bound.
+        owned = ("bind", A, "--owner", getpass.getuser())
+        self.assertIn("only root", self.refused(machine, *owned))
         self.do(machine, "bind", A)
         self.assertEqual(machine.driver(A), VFIO)
-        # The node without an IOMMU stays root's.
-        status, _, err = self.run_it(machine, "bind", A, "--owner",
-                                     getpass.getuser())
-        self.assertEqual(status, 1)
-        self.assertIn("only root", err)
+        self.assertIn("only root", self.refused(machine, *owned))
 
     def test_the_former_driver_is_not_loaded(self):
         machine = self.machine()
@@ -442,6 +441,31 @@ class Refusing(Case):
         (machine.folder(B) / "driver_override").rmdir()
         (machine.folder(B) / "driver_override").write_text("", "ascii")
         self.assertEqual(machine.state(), before)
+
+    def test_a_node_that_cannot_be_given_undoes_the_binding(self):
+        machine = self.machine()
+        cdev = machine.folder(B) / "vfio-dev/vfio3"
+        cdev.mkdir(parents=True)
+        (cdev / "dev").write_text("511:3\n", "ascii")
+        # A link to itself is no node: ELOOP, whoever asks.
+        (machine.root / "dev/vfio/devices/vfio3").symlink_to("vfio3")
+        self.assertIn("vfio3", self.refused(machine, "bind", A, B, "--owner",
+                                            str(os.getuid())))
+
+    def test_what_cannot_be_undone_is_remembered(self):
+        machine = self.machine()
+        machine.leaves = "igb"
+        (machine.folder(C) / "driver_override").unlink()
+        (machine.folder(C) / "driver_override").mkdir()
+        status, out, err = self.run_it(machine, "bind", A, C)
+        self.assertEqual((status, out, err.count("\n")), (1, "", 1))
+        self.assertIn("driver_override", err)
+        self.assertIn(f"{A} could not be given back: mr-devices unbind {A}",
+                      err)
+        machine.load("igb")
+        self.assertIn("given back to igb, interface eth1",
+                      self.do(machine, "unbind", A))
+        self.assertIn("no device", self.do(machine, "unbind", "--all"))
 
     def test_each_wait_ends(self):
         """vfio-pci takes nothing; an interface does not come back."""

@@ -35,6 +35,7 @@ class Machine:
         self.root = Path(folder)
         self.functions = {f.bdf: f for f in functions}
         self.refuses = set()  # drivers that take nothing
+        self.leaves = ""  # one that is unloaded when vfio-pci has taken one
         self.is_ended = False
         self.thread = threading.Thread(target=self._work, daemon=True)
         for name in ("sys/bus/pci/devices", "sys/bus/pci/drivers",
@@ -161,6 +162,9 @@ class Machine:
     def _bind(self, f, driver):
         if driver in self.refuses:
             return
+        if driver == VFIO and self.leaves:
+            self.unload(self.leaves)
+            self.leaves = ""
         (self.folder(f.bdf) / "driver").symlink_to(
             f"../../../../bus/pci/drivers/{driver}")
         if driver == VFIO:
