@@ -122,37 +122,6 @@ static void break_off(struct virtio_rxq *rxq)
 	__atomic_store_n(&rxq->state, VIRTIO_BROKEN, __ATOMIC_RELEASE);
 }
 
-static inline bool is_used(const struct virtio_vq *vq, uint32_t number)
-{
-	return virtio_packed_is_used(vq, number,
-				     virtio_packed_load(vq, number));
-}
-
-/*
- * A packed ring has no index. A device uses descriptors in the order of the
- * ring, so one that is used has only used ones before it: at best one look says
- * that all n are.
- */
-static inline uint32_t n_ready_packed(const struct virtio_vq *vq, uint32_t n)
-{
-	uint32_t n_least = 1;
-
-	if (n == 0 || !is_used(vq, vq->n_used))
-		return 0;
-	if (is_used(vq, vq->n_used + n - 1))
-		return n;
-	/* n_least are used, and n are not. */
-	while (n - n_least > 1) {
-		const uint32_t n_middle = (n_least + n) / 2;
-
-		if (is_used(vq, vq->n_used + n_middle - 1))
-			n_least = n_middle;
-		else
-			n = n_middle;
-	}
-	return n_least;
-}
-
 /* With IN_ORDER it may leave out some: batches become entries here. */
 static uint32_t n_ready_in_order(struct virtio_rxq *rxq, uint32_t n)
 {
@@ -171,7 +140,10 @@ static uint32_t n_ready_in_order(struct virtio_rxq *rxq, uint32_t n)
 	return i;
 }
 
-/* Used buffers, n at most, and at most a ring of them. */
+/*
+ * Used buffers, n at most, and at most a ring of them. Of a packed ring without
+ * IN_ORDER that is a guess: whoever takes one looks whether it is used.
+ */
 static inline uint32_t n_ready(struct virtio_rxq *rxq, uint32_t n,
 			       const struct virtio_rx_kind kind)
 {
@@ -181,7 +153,7 @@ static inline uint32_t n_ready(struct virtio_rxq *rxq, uint32_t n,
 	if (kind.is_packed) {
 		n = n < vq->n_entries ? n : vq->n_entries;
 		return kind.is_in_order ? n_ready_in_order(rxq, n) :
-					  n_ready_packed(vq, n);
+					  virtio_packed_n_likely(vq, n);
 	}
 	n_used = virtio_split_n_ready(vq);
 	if (n_used > vq->n_entries) {
@@ -200,6 +172,12 @@ static inline uint64_t fresh_word(const struct virtio_rxq *rxq, uint32_t number)
 		rxq->post_bytes, 0,
 		virtio_avail_flags(vq, number + vq->n_entries) |
 			VIRTIO_DESC_WRITE);
+}
+
+static inline bool are_used(const struct virtio_rxq *rxq, uint32_t number,
+			    uint32_t n, const struct virtio_rx_kind kind)
+{
+	return !kind.is_packed || virtio_packed_are_used(&rxq->vq, number, n);
 }
 
 /* The descriptor of a used entry to the device again, with this buffer. */
@@ -319,16 +297,27 @@ take_plain(struct virtio_rxq *rxq, uint32_t number, uint32_t n,
 	const uint32_t span = rxq->post_bytes - header_bytes - least;
 	const uint8_t *const headers = rxq->memory + rxq->post_offset;
 	const uint64_t word = fresh_word(rxq, number);
+	/* What a used packed descriptor has beside its id, and may have. */
+	const uint32_t used_flags = virtio_used_flags(&rxq->vq, number) << 16;
+	const uint32_t used_mask =
+		(VIRTIO_PACKED_USED | VIRTIO_PACKED_AVAIL) << 16 | UINT16_MAX;
 	uint32_t i;
 
 	n = n < mask + 1 - place ? n : mask + 1 - place;
 	for (i = 0; i < n; i++) {
-		const struct used used = used_of(
-			__atomic_load_n(kind.is_packed ? &packed[i].word :
-							 &ring[i],
-					__ATOMIC_RELAXED),
-			kind.is_packed);
-		const uint32_t id = used.id, len = used.n_bytes - header_bytes;
+		const uint64_t entry =
+			kind.is_packed ?
+				__atomic_load_n(&packed[i].word,
+						__ATOMIC_ACQUIRE) :
+				__atomic_load_n(&ring[i], __ATOMIC_RELAXED);
+		const struct used used = used_of(entry, kind.is_packed);
+		/* One that is not used has an id that cannot be. */
+		const uint32_t id =
+			kind.is_packed ?
+				((uint32_t)(entry >> 32) ^ used_flags) &
+					used_mask :
+				used.id;
+		const uint32_t len = used.n_bytes - header_bytes;
 		uint32_t flags = 0;
 		uint64_t buf;
 
@@ -388,7 +377,8 @@ static struct taken take_merged(struct virtio_rxq *rxq, uint32_t number,
 		is_valid = false;
 		taken.n_buffers = 1;
 	}
-	if (taken.n_buffers > n)
+	if (taken.n_buffers > n ||
+	    !are_used(rxq, number, taken.n_buffers, kind))
 		return (struct taken){ 0 };
 	for (uint32_t i = 0; i < taken.n_buffers; i++) {
 		const struct used used = look(rxq, number + i, kind);
@@ -431,10 +421,13 @@ __attribute__((noinline)) static struct taken
 take_odd(struct virtio_rxq *rxq, uint32_t number, uint32_t n, uint64_t *fresh,
 	 struct mr_frame *frames, const struct virtio_rx_kind kind)
 {
+	const bool is_used = are_used(rxq, number, 1, kind);
 	const struct used used = look(rxq, number, kind);
 	struct taken taken = { .n_buffers = 1, .n_entries = 1 };
 	uint64_t n_bytes = 0;
 
+	if (!is_used)
+		return (struct taken){ 0 };
 	if (used.id > rxq->vq.mask ||
 	    (kind.is_in_order && used.id != (number & rxq->vq.mask))) {
 		break_off(rxq);
@@ -463,7 +456,7 @@ static uint32_t skip(struct virtio_rxq *rxq, uint32_t n,
 	uint32_t i;
 
 	n = rxq->n_skip < n ? rxq->n_skip : n;
-	for (i = 0; i < n; i++) {
+	for (i = 0; i < n && are_used(rxq, rxq->vq.n_used + i, 1, kind); i++) {
 		const struct used used = look(rxq, rxq->vq.n_used + i, kind);
 
 		if (used.id > rxq->vq.mask) {
@@ -505,10 +498,12 @@ static inline void deliver(struct virtio_rxq *rxq, uint32_t n_taken,
 /* Cold: not the plain state. False: there is nothing to receive. */
 __attribute__((noinline)) static bool wake_up(struct virtio_rxq *rxq)
 {
-	if (rxq->is_armed)
-		virtio_disable(&rxq->vq);
+	/* A broken one's ring belongs to mr_port_poll(). */
+	if (__atomic_load_n(&rxq->state, __ATOMIC_ACQUIRE) != VIRTIO_RUNS)
+		return false;
+	virtio_disable(&rxq->vq);
 	rxq->is_armed = false;
-	return __atomic_load_n(&rxq->state, __ATOMIC_ACQUIRE) == VIRTIO_RUNS;
+	return true;
 }
 
 /* One burst: n fresh buffers, and what became of the used ones. */

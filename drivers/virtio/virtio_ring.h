@@ -227,6 +227,43 @@ static inline bool virtio_packed_is_used(const struct virtio_vq *vq,
 	return ((uint32_t)(word >> 48) & both) == virtio_used_flags(vq, number);
 }
 
+/* Whether the n that begin at this number were used, all of them. */
+static inline bool virtio_packed_are_used(const struct virtio_vq *vq,
+					  uint32_t number, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (!virtio_packed_is_used(vq, number + i,
+					   virtio_packed_load(vq, number + i)))
+			return false;
+	return true;
+}
+
+/*
+ * How many of the next n were used, if each that is used has only used ones
+ * before it. While a device marks a batch that is not so: QEMU and vhost mark
+ * its first one last.
+ */
+static inline uint32_t virtio_packed_n_likely(const struct virtio_vq *vq,
+					      uint32_t n)
+{
+	uint32_t n_least = 1;
+
+	if (n == 0 || !virtio_packed_are_used(vq, vq->n_used, 1))
+		return 0;
+	if (virtio_packed_are_used(vq, vq->n_used + n - 1, 1))
+		return n;
+	/* Where n_least end one is used, and where n end none is. */
+	while (n - n_least > 1) {
+		const uint32_t n_middle = (n_least + n) / 2;
+
+		if (virtio_packed_are_used(vq, vq->n_used + n_middle - 1, 1))
+			n_least = n_middle;
+		else
+			n = n_middle;
+	}
+	return n_least;
+}
+
 /* Where the driver goes on: place | wrap << 15, as in events and doorbells. */
 static inline uint32_t virtio_packed_next(const struct virtio_vq *vq,
 					  uint32_t number)
