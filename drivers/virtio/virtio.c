@@ -17,7 +17,6 @@
 enum {
 	MAX_QUEUES = 64,
 	MAX_ENTRIES = 32768,
-	DEFAULT_ENTRIES = 512, /* virtio_queue.c has the same */
 	DEFAULT_MTU = 1500,
 	MAX_MTU = 65535 - VIRTIO_LINK_BYTES,
 	MAX_USECS = 1000 * 1000,
@@ -105,6 +104,16 @@ static int read_options(const struct mr_spec *spec, struct virtio_options *o,
 			       o->n_rx_entries & (o->n_rx_entries - 1) ?
 				       o->n_rx_entries :
 				       o->n_tx_entries);
+	if ((o->rx_frames != 0 && o->rx_usecs == 0) ||
+	    (o->tx_frames != 0 && o->tx_usecs == 0))
+		return mr_fail(
+			reason, -EINVAL,
+			"vfio: %s: frames that are too few would wait "
+			"for ever; say %s, too",
+			o->rx_usecs == 0 && o->rx_frames != 0 ? "rx-frames" :
+								"tx-frames",
+			o->rx_usecs == 0 && o->rx_frames != 0 ? "rx-usecs" :
+								"tx-usecs");
 	if (o->tso && o->sg == VIRTIO_OFF)
 		return mr_fail(reason, -EINVAL,
 			       "vfio: tso=on and sg=off: frames of 64 KiB take "
@@ -125,9 +134,10 @@ static int virtio_need(struct mr_ctx *ctx, const struct mr_spec *spec,
 	if (err < 0)
 		return err;
 	*ret_n_pages =
-		o.n_queues *
-		((o.n_rx_entries != 0 ? o.n_rx_entries : DEFAULT_ENTRIES) +
-		 (o.n_tx_entries != 0 ? o.n_tx_entries : DEFAULT_ENTRIES));
+		o.n_queues * ((o.n_rx_entries != 0 ? o.n_rx_entries :
+						     VIRTIO_DEFAULT_ENTRIES) +
+			      (o.n_tx_entries != 0 ? o.n_tx_entries :
+						     VIRTIO_DEFAULT_ENTRIES));
 	return 0;
 }
 
@@ -173,7 +183,7 @@ static int negotiate(struct virtio_port *port, struct mr_reason *reason)
 {
 	struct mr_port *base = &port->base;
 	const struct virtio_options *o = &port->options;
-	uint64_t features;
+	uint64_t offered, features;
 	bool needs_sg;
 	int err;
 
@@ -192,7 +202,10 @@ static int negotiate(struct virtio_port *port, struct mr_reason *reason)
 			       "bytes of a buffer",
 			       base->info.name, base->info.mtu_bytes,
 			       buffer_bytes(base));
-	err = mri_virtio_choose(port->offered, o,
+	offered = port->offered;
+	if (o->rss == VIRTIO_AUTO && !mri_virtio_has_rss_enough(port))
+		offered &= ~virtio_bit(VIRTIO_F_RSS);
+	err = mri_virtio_choose(offered, o,
 				strcmp(mr_pci_mode(port->pci), "noiommu") != 0,
 				needs_sg, base->info.name, &features, reason);
 	if (err < 0)

@@ -32,6 +32,7 @@ enum {
 	VIRTIO_MAX_CHAIN = 1 + MR_MAX_SEGS,
 	VIRTIO_HEADER_SLOT_BYTES = 32, /* of a header outside its frame */
 	VIRTIO_N_BARS = 6,
+	VIRTIO_DEFAULT_ENTRIES = 512,
 };
 
 /* What a queue is in. Handed over: its user breaks it, mr_port_poll() mends. */
@@ -42,6 +43,26 @@ enum virtio_state {
 	VIRTIO_NO_LINK, /* tx: nothing is taken */
 	VIRTIO_LINKED,  /* tx: the link is back, the bell is to be rung */
 };
+
+/* By its user. One that is gone, as mr_port_poll() may just have said, stays
+ * so.
+ */
+static inline void virtio_break(uint32_t *state)
+{
+	uint32_t before = __atomic_load_n(state, __ATOMIC_RELAXED);
+
+	while (before != VIRTIO_GONE &&
+	       !__atomic_compare_exchange_n(state, &before, VIRTIO_BROKEN,
+					    false, __ATOMIC_RELEASE,
+					    __ATOMIC_RELAXED))
+		;
+}
+
+/* Its ring is not its user's any more. */
+static inline bool virtio_is_over(uint32_t state)
+{
+	return state == VIRTIO_BROKEN || state == VIRTIO_GONE;
+}
 
 struct virtio_port;
 
@@ -142,7 +163,7 @@ struct virtio_port {
 	struct mr_pci *pci;
 	struct mr_bar bars[VIRTIO_N_BARS];
 	uint32_t mapped_bars; /* bits */
-	struct virtio_block common, notify, isr, device;
+	struct virtio_block common, notify, device;
 	uint32_t notify_multiplier;
 	uint64_t offered, features;
 	struct virtio_facts facts; /* as it was at open */
@@ -286,6 +307,8 @@ int mri_virtio_ctrl_open(struct virtio_port *port, struct mr_reason *reason);
 void mri_virtio_ctrl_close(struct virtio_port *port);
 /* What the options ask for, once the device runs. */
 int mri_virtio_ctrl_setup(struct virtio_port *port, struct mr_reason *reason);
+/* Whether the device's RSS does for the queues that the options ask for. */
+bool mri_virtio_has_rss_enough(const struct virtio_port *port);
 int mri_virtio_ctrl_send(struct virtio_port *port, uint32_t command,
 			 const void *data, uint32_t n_bytes);
 int mri_virtio_set_promisc(struct mr_port *base, uint32_t on,

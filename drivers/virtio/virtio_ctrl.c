@@ -116,6 +116,7 @@ static int wait_for_answer(const struct virtio_port *port)
 {
 	const struct timespec nap = { .tv_nsec = NAP_NS };
 	const uint64_t until_ns = mr_ctx_now_ns(port->base.ctx) + TIMEOUT_NS;
+	uint32_t n_naps = 0;
 
 	while (!is_answered(&port->ctrl.vq)) {
 		const uint32_t status = mri_virtio_pci_status(port);
@@ -123,8 +124,9 @@ static int wait_for_answer(const struct virtio_port *port)
 		if (status == VIRTIO_STATUS_GONE)
 			return -ENODEV;
 		if (status & VIRTIO_STATUS_NEEDS_RESET ||
-		    mr_ctx_now_ns(port->base.ctx) >= until_ns)
-			return -EIO;
+		    mr_ctx_now_ns(port->base.ctx) >= until_ns ||
+		    ++n_naps > TIMEOUT_NS / NAP_NS)
+			return -EIO; /* whether that clock goes or not */
 		nanosleep(&nap, NULL);
 	}
 	return 0;
@@ -274,16 +276,31 @@ static uint32_t hash_types(const struct virtio_port *port)
 		VIRTIO_HASH_IPV6 | VIRTIO_HASH_TCPV6 | VIRTIO_HASH_UDPV6);
 }
 
+/* What is set of its table: a power of two. */
+static uint32_t n_table_entries(const struct virtio_port *port)
+{
+	uint32_t n = MAX_TABLE_ENTRIES;
+
+	while (n > port->facts.max_table_entries)
+		n /= 2;
+	return n;
+}
+
+bool mri_virtio_has_rss_enough(const struct virtio_port *port)
+{
+	return n_table_entries(port) >= port->options.n_queues &&
+	       port->facts.max_key_bytes >= KEY_BYTES;
+}
+
 static int set_rss(struct virtio_port *port, struct mr_reason *reason)
 {
 	const uint32_t n_queues = port->options.n_queues;
 	uint8_t data[4 + 2 + 2 + 2 * MAX_TABLE_ENTRIES + 2 + 1 + KEY_BYTES];
 	const uint32_t types = hash_types(port);
-	uint32_t n_entries = MAX_TABLE_ENTRIES, at = sizeof(types);
+	const uint32_t n_entries = n_table_entries(port);
+	uint32_t at = sizeof(types);
 
-	while (n_entries > port->facts.max_table_entries)
-		n_entries /= 2;
-	if (n_entries < n_queues || port->facts.max_key_bytes < KEY_BYTES)
+	if (!mri_virtio_has_rss_enough(port))
 		return mr_fail(
 			reason, -ENOTSUP,
 			"%s: its RSS has a table of %u entries and a key "
@@ -328,19 +345,25 @@ static int set_queues(struct virtio_port *port, struct mr_reason *reason)
 	return err;
 }
 
+/*
+ * 5.1.6.5.7: both bound how long an interrupt waits, and 0 or 1 of either is
+ * not at all; so without a number of frames it is all of the ring.
+ */
 static int set_coalescing(struct virtio_port *port, struct mr_reason *reason)
 {
 	const struct virtio_options *o = &port->options;
-	const uint32_t rx[] = { o->rx_frames != 0 ? o->rx_frames : 1,
+	const uint32_t rx[] = { o->rx_frames != 0 ? o->rx_frames :
+						    port->rxqs[0].vq.n_entries,
 				o->rx_usecs };
-	const uint32_t tx[] = { o->tx_frames != 0 ? o->tx_frames : 1,
+	const uint32_t tx[] = { o->tx_frames != 0 ? o->tx_frames :
+						    port->txqs[0].vq.n_entries,
 				o->tx_usecs };
 	int err = 0;
 
-	if (o->rx_frames != 0 || o->rx_usecs != 0)
+	if (o->rx_usecs != 0)
 		err = command(port, VIRTIO_F_NOTF_COAL, VIRTIO_CTRL_COAL_RX, rx,
 			      sizeof(rx), "coalesce rx interrupts", reason);
-	if (err == 0 && (o->tx_frames != 0 || o->tx_usecs != 0))
+	if (err == 0 && o->tx_usecs != 0)
 		err = command(port, VIRTIO_F_NOTF_COAL, VIRTIO_CTRL_COAL_TX, tx,
 			      sizeof(tx), "coalesce tx interrupts", reason);
 	return err;

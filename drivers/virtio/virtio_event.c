@@ -45,15 +45,18 @@ int mri_virtio_rx_arm(struct mr_queue *queue)
 int mri_virtio_tx_arm(struct mr_queue *queue)
 {
 	struct virtio_txq *txq = (struct virtio_txq *)queue;
-	const uint32_t state = __atomic_load_n(&txq->state, __ATOMIC_ACQUIRE);
+	uint32_t state;
 
+	/* First: what it has to say is said by the return value, or never. */
+	if (queue->fd >= 0)
+		drain(queue->fd);
+	state = __atomic_load_n(&txq->state, __ATOMIC_ACQUIRE);
 	if (state == VIRTIO_LINKED)
 		return 1;
 	if (state != VIRTIO_RUNS || txq->n_frames == 0)
 		return 0;
 	if (queue->fd < 0)
 		return 1;
-	drain(queue->fd);
 	txq->is_armed = true;
 	return virtio_enable(&txq->vq);
 }
@@ -76,13 +79,14 @@ int mri_virtio_events_open(struct virtio_port *port, struct mr_reason *reason)
 	    watch(port->base.fd, mr_pci_event_fd(port->pci)) < 0)
 		return mr_fail(reason, -EIO, "%s: no epoll: %s",
 			       port->base.info.name, strerror(errno));
+	/* Best effort: with close-on-exec, as all of the library's. */
+	(void)mr_fd_guard(port->base.fd);
 	return 0;
 }
 
 void mri_virtio_events_close(struct virtio_port *port)
 {
-	if (port->base.fd >= 0)
-		close(port->base.fd);
+	mr_fd_close(port->base.fd);
 	port->base.fd = -1;
 }
 

@@ -23,8 +23,6 @@ static const struct need needs[] = {
 	{ VIRTIO_F_GUEST_TSO6, UINT64_C(1) << VIRTIO_F_GUEST_CSUM },
 	{ VIRTIO_F_GUEST_USO4, UINT64_C(1) << VIRTIO_F_GUEST_CSUM },
 	{ VIRTIO_F_GUEST_USO6, UINT64_C(1) << VIRTIO_F_GUEST_CSUM },
-	{ VIRTIO_F_GUEST_ECN, UINT64_C(1) << VIRTIO_F_GUEST_TSO4 |
-				      UINT64_C(1) << VIRTIO_F_GUEST_TSO6 },
 	/* Ours: 64 KiB in one buffer there is not, 5.1.6.3.1. */
 	{ VIRTIO_F_GUEST_TSO4, UINT64_C(1) << VIRTIO_F_MRG_RXBUF },
 	{ VIRTIO_F_GUEST_TSO6, UINT64_C(1) << VIRTIO_F_MRG_RXBUF },
@@ -98,7 +96,6 @@ static uint64_t wanted(const struct virtio_options *o, bool needs_sg)
 	if (o->tso)
 		bits |= virtio_bit(VIRTIO_F_GUEST_TSO4) |
 			virtio_bit(VIRTIO_F_GUEST_TSO6) |
-			virtio_bit(VIRTIO_F_GUEST_ECN) |
 			virtio_bit(VIRTIO_F_GUEST_USO4) |
 			virtio_bit(VIRTIO_F_GUEST_USO6);
 	if (o->n_queues > 1)

@@ -45,12 +45,11 @@ static void write32(const struct virtio_block *block, uint64_t offset,
 	mr_bar_write32(block->bar, block->offset + offset, value);
 }
 
-/* 4.1.3.1: as two of 32 bits, the low one first. */
+/* 4.1.3.1: as two of 32 bits. */
 static void write64(const struct virtio_block *block, uint64_t offset,
 		    uint64_t value)
 {
-	write32(block, offset, (uint32_t)value);
-	write32(block, offset + 4, (uint32_t)(value >> 32));
+	mr_bar_write64(block->bar, block->offset + offset, value);
 }
 
 /* ---- capabilities ---- */
@@ -92,8 +91,6 @@ static struct virtio_block *block_of(struct virtio_port *port, uint32_t type)
 		return &port->common;
 	case VIRTIO_CAP_NOTIFY:
 		return &port->notify;
-	case VIRTIO_CAP_ISR:
-		return &port->isr;
 	case VIRTIO_CAP_DEVICE:
 		return &port->device;
 	default:
@@ -104,19 +101,21 @@ static struct virtio_block *block_of(struct virtio_port *port, uint32_t type)
 int mri_virtio_pci_find(struct virtio_port *port, struct mr_reason *reason)
 {
 	uint32_t offset = 0;
-	int err;
+	int err = 0;
 
 	while (mr_pci_find_cap(port->pci, VIRTIO_CAP_ID, offset, &offset) ==
 	       0) {
 		struct virtio_cap cap = { 0 };
 		struct virtio_block *block;
 
-		err = mr_pci_read_config(port->pci, offset, &cap,
-					 VIRTIO_CAP_BYTES);
-		if (err < 0)
+		if (mr_pci_read_config(port->pci, offset, &cap,
+				       VIRTIO_CAP_BYTES) < 0)
 			break;
 		block = block_of(port, cap.type);
-		/* The device puts the one that it likes best first. */
+		/*
+		 * The device puts the one that it likes best first. One that we
+		 * cannot use, as in a BAR of ports, is no reason to give up.
+		 */
 		if (block == NULL || block->bar != NULL ||
 		    cap.n_bytes < VIRTIO_CAP_BYTES)
 			continue;
@@ -125,10 +124,12 @@ int mri_virtio_pci_find(struct virtio_port *port, struct mr_reason *reason)
 		    mr_pci_read_config(port->pci, offset + VIRTIO_CAP_BYTES,
 				       &port->notify_multiplier, 4) < 0)
 			break;
-		err = map_block(port, &cap, block, reason);
-		if (err < 0)
-			return err;
+		if (map_block(port, &cap, block, reason) < 0)
+			err = -ENOTSUP;
 	}
+	if (err < 0 && (port->common.bar == NULL || port->notify.bar == NULL ||
+			port->device.bar == NULL))
+		return err; /* with the reason of the last one */
 	if (port->common.bar == NULL || port->notify.bar == NULL ||
 	    port->device.bar == NULL ||
 	    port->common.n_bytes < VIRTIO_COMMON_BYTES ||
@@ -164,7 +165,8 @@ static int wait_zero(const struct virtio_port *port, uint64_t offset,
 		mr_ctx_now_ns(port->base.ctx) + RESET_TIMEOUT_NS;
 	const uint32_t gone = n_bytes == 1 ? UINT8_MAX : UINT16_MAX;
 
-	for (;;) {
+	/* So many naps are enough, should that clock stand still. */
+	for (uint32_t n = 0; n <= RESET_TIMEOUT_NS / POLL_NS; n++) {
 		const uint64_t now_ns = mr_ctx_now_ns(port->base.ctx);
 		const uint32_t value = n_bytes == 1 ?
 					       read8(&port->common, offset) :
@@ -178,6 +180,7 @@ static int wait_zero(const struct virtio_port *port, uint64_t offset,
 			return -ETIMEDOUT;
 		nanosleep(&nap, NULL);
 	}
+	return -ETIMEDOUT;
 }
 
 int mri_virtio_pci_reset(struct virtio_port *port)
@@ -213,6 +216,10 @@ int mri_virtio_pci_begin(struct virtio_port *port, struct mr_reason *reason)
 	mri_virtio_pci_add_status(port, VIRTIO_STATUS_ACKNOWLEDGE);
 	mri_virtio_pci_add_status(port, VIRTIO_STATUS_DRIVER);
 	port->offered = read_features(port);
+	/* Their registers lie behind what every device has. */
+	if (port->common.n_bytes < VIRTIO_COMMON_ALL_BYTES)
+		port->offered &= ~(virtio_bit(VIRTIO_F_RING_RESET) |
+				   virtio_bit(VIRTIO_F_NOTIF_CONFIG_DATA));
 	return 0;
 }
 

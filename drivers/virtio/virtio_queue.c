@@ -19,7 +19,6 @@
 
 enum {
 	LINE = 64,
-	DEFAULT_ENTRIES = 512,
 	/* A chain of the longest frame must fit. */
 	MIN_ENTRIES = 32,
 	LAZY_DESCS = 64, /* virtio_tx.c */
@@ -105,7 +104,7 @@ static int choose_entries(const struct virtio_port *port, uint32_t number,
 			  struct mr_reason *reason)
 {
 	const uint32_t max = mri_virtio_pci_max_entries(port, number);
-	uint32_t n = wanted != 0 ? wanted : DEFAULT_ENTRIES;
+	uint32_t n = wanted != 0 ? wanted : VIRTIO_DEFAULT_ENTRIES;
 
 	if (wanted > max)
 		return mr_fail(reason, -EINVAL,

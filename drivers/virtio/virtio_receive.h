@@ -46,6 +46,26 @@ static inline struct used used_of(uint64_t entry, const bool is_packed)
 	return (struct used){ (uint32_t)entry, (uint32_t)(entry >> 32) };
 }
 
+/*
+ * A packed descriptor that has these flags, in the upper half, if it is used.
+ * One that is not has an id that cannot be.
+ */
+static inline struct used used_packed(const struct virtio_packed_desc *desc,
+				      uint32_t flags)
+{
+	const uint32_t both = VIRTIO_PACKED_USED | VIRTIO_PACKED_AVAIL;
+	const uint64_t word = __atomic_load_n(&desc->word, __ATOMIC_ACQUIRE);
+
+	return (struct used){ ((uint32_t)(word >> 32) ^ flags) &
+				      (both << 16 | UINT16_MAX),
+			      (uint32_t)word };
+}
+
+static inline struct used used_split(const uint64_t *entry)
+{
+	return used_of(__atomic_load_n(entry, __ATOMIC_RELAXED), false);
+}
+
 /* The used entry of this number; in a packed ring, if it is used. */
 static inline struct used load_used(const struct virtio_vq *vq, uint32_t number,
 				    const bool is_packed)
@@ -119,7 +139,7 @@ static void count_drop(struct virtio_rxq *rxq, enum mr_rx_drop drop)
 static void break_off(struct virtio_rxq *rxq)
 {
 	count_drop(rxq, MR_RX_DROP_INVALID);
-	__atomic_store_n(&rxq->state, VIRTIO_BROKEN, __ATOMIC_RELEASE);
+	virtio_break(&rxq->state);
 }
 
 /* With IN_ORDER it may leave out some: batches become entries here. */
@@ -297,26 +317,15 @@ take_plain(struct virtio_rxq *rxq, uint32_t number, uint32_t n,
 	const uint32_t span = rxq->post_bytes - header_bytes - least;
 	const uint8_t *const headers = rxq->memory + rxq->post_offset;
 	const uint64_t word = fresh_word(rxq, number);
-	/* What a used packed descriptor has beside its id, and may have. */
 	const uint32_t used_flags = virtio_used_flags(&rxq->vq, number) << 16;
-	const uint32_t used_mask =
-		(VIRTIO_PACKED_USED | VIRTIO_PACKED_AVAIL) << 16 | UINT16_MAX;
 	uint32_t i;
 
 	n = n < mask + 1 - place ? n : mask + 1 - place;
 	for (i = 0; i < n; i++) {
-		const uint64_t entry =
-			kind.is_packed ?
-				__atomic_load_n(&packed[i].word,
-						__ATOMIC_ACQUIRE) :
-				__atomic_load_n(&ring[i], __ATOMIC_RELAXED);
-		const struct used used = used_of(entry, kind.is_packed);
-		/* One that is not used has an id that cannot be. */
-		const uint32_t id =
-			kind.is_packed ?
-				((uint32_t)(entry >> 32) ^ used_flags) &
-					used_mask :
-				used.id;
+		const struct used used =
+			kind.is_packed ? used_packed(&packed[i], used_flags) :
+					 used_split(&ring[i]);
+		const uint32_t id = used.id;
 		const uint32_t len = used.n_bytes - header_bytes;
 		uint32_t flags = 0;
 		uint64_t buf;

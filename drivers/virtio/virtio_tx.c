@@ -26,7 +26,7 @@
 
 static void break_off(struct virtio_txq *txq)
 {
-	__atomic_store_n(&txq->state, VIRTIO_BROKEN, __ATOMIC_RELEASE);
+	virtio_break(&txq->state);
 }
 
 /* ---- what the device has used ---- */
@@ -108,7 +108,8 @@ reap_odd(struct virtio_txq *txq, struct mr_cache *cache, const bool is_packed)
 
 	if (n_split > txq->n_frames)
 		break_off(txq);
-	while (txq->state != VIRTIO_BROKEN &&
+	while (!virtio_is_over(
+		       __atomic_load_n(&txq->state, __ATOMIC_RELAXED)) &&
 	       next_used(txq, n_split, is_packed, &id)) {
 		uint32_t place = txq->is_in_order ? next & vq->mask : id, n, at;
 
@@ -442,13 +443,17 @@ __attribute__((noinline)) static uint32_t wake_up(struct virtio_txq *txq)
 {
 	const struct virtio_vq *vq = &txq->vq;
 	uint32_t state = VIRTIO_LINKED;
+	const bool is_linked = __atomic_compare_exchange_n(
+		&txq->state, &state, VIRTIO_RUNS, false, __ATOMIC_ACQ_REL,
+		__ATOMIC_ACQUIRE);
 
+	/* A broken one's ring belongs to mr_port_poll(). */
+	if (virtio_is_over(state))
+		return state;
 	if (txq->is_armed)
 		virtio_disable(&txq->vq);
 	txq->is_armed = false;
-	if (!__atomic_compare_exchange_n(&txq->state, &state, VIRTIO_RUNS,
-					 false, __ATOMIC_ACQ_REL,
-					 __ATOMIC_ACQUIRE))
+	if (!is_linked)
 		return state;
 	virtio_ring_bell(vq, vq->is_packed ?
 				     virtio_packed_next(vq, vq->n_avail) :

@@ -95,8 +95,10 @@ enum vnet_caps {
 	VNET_CAPS_CUT_OFF,    /* cap_len is that of an empty capability */
 	VNET_CAPS_NO_LIST,    /* the status register says: no capabilities */
 	/* And some that it must not mind. */
-	VNET_CAPS_UNKNOWN, /* one of a type of tomorrow comes first */
-	VNET_CAPS_TWICE,   /* a second, worse one of a type comes last */
+	VNET_CAPS_UNKNOWN,  /* one of a type of tomorrow comes first */
+	VNET_CAPS_TWICE,    /* a second, worse one of a type comes last */
+	VNET_CAPS_UNUSABLE, /* in BARs that are none come first */
+	VNET_CAPS_OLD, /* common configuration without the last two registers */
 	VNET_N_CAPS,
 };
 
@@ -111,6 +113,7 @@ struct vnet_config {
 	bool is_transitional; /* device id 0x1000 */
 	bool polls_tx; /* asks for no tx notifications: looks at each step */
 	enum vnet_caps caps;
+	uint16_t rss_table; /* entries at most; 0: VNET_MAX_TABLE */
 	uint16_t mtu_bytes; /* 0: 1500 */
 	uint8_t mac[6];     /* 0: 02:00:00:00:00:01 */
 };

@@ -118,6 +118,8 @@ static void slow_or_restless_device_is_waited_for(void **state)
 /* Each list of capabilities: refused, or used where it is good enough. */
 static void capability_lists_are_input(void **state)
 {
+	const uint64_t needs_registers =
+		VNET_BIT(VNET_RING_RESET) | VNET_BIT(VNET_NOTIF_CONFIG_DATA);
 	struct vbed bed;
 
 	(void)state;
@@ -126,8 +128,12 @@ static void capability_lists_are_input(void **state)
 
 		vbed_make(&bed, &config);
 		if (caps == VNET_CAPS_GOOD || caps == VNET_CAPS_LOOP ||
-		    caps == VNET_CAPS_UNKNOWN || caps == VNET_CAPS_TWICE) {
+		    caps == VNET_CAPS_UNKNOWN || caps == VNET_CAPS_TWICE ||
+		    caps == VNET_CAPS_UNUSABLE || caps == VNET_CAPS_OLD) {
 			vbed_open(&bed, "");
+			assert_int_equal((vnet_state(bed.v).features &
+					  needs_registers) != 0,
+					 caps != VNET_CAPS_OLD);
 			vbed_inject(&bed, 5);
 			assert_int_equal(vbed_drain(&bed), 5);
 		} else {

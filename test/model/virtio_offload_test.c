@@ -340,6 +340,48 @@ static void flows_are_spread_over_queues(void **state)
 	flows_are_spread("queues=4,rx-ring=64,tx-ring=64,hash=on", true);
 }
 
+/* RSS by itself is no more than the device can; asked for, it is refused. */
+static void small_rss_table_leaves_the_choice_to_the_device(void **state)
+{
+	const struct vnet_config config = { .n_pairs = 4, .rss_table = 2 };
+	struct mr_reason why = { "" };
+	struct vbed bed;
+
+	(void)state;
+	vbed_make(&bed, &config);
+	assert_int_equal(vbed_try_open(&bed,
+				       "queues=4,rx-ring=64,tx-ring=64,rss=on",
+				       &why),
+			 -ENOTSUP);
+	assert_reason_has(&why, "rss=off");
+	vbed_open(&bed, "queues=4,rx-ring=64,tx-ring=64");
+	assert_false(vnet_state(bed.v).features & VNET_BIT(VNET_RSS));
+	assert_int_equal(vnet_state(bed.v).n_active_pairs, 4);
+	vbed_end(&bed);
+}
+
+/* One frame at most would be no waiting at all. */
+static void coalescing_by_time_is_not_ended_by_one_frame(void **state)
+{
+	struct mr_reason why = { "" };
+	struct vnet_state now;
+	struct vbed bed;
+
+	(void)state;
+	make(&bed, 0, 1);
+	assert_int_equal(vbed_try_open(&bed, "rx-frames=30", &why), -EINVAL);
+	assert_reason_has(&why, "say rx-usecs");
+	assert_int_equal(vbed_try_open(&bed, "tx-frames=30", &why), -EINVAL);
+	assert_reason_has(&why, "say tx-usecs");
+	vbed_open(&bed, "rx-usecs=20,tx-usecs=40,rx-ring=64,tx-ring=128");
+	now = vnet_state(bed.v);
+	assert_int_equal(now.coal_max_usecs[0], 20);
+	assert_int_equal(now.coal_max_packets[0], 64);
+	assert_int_equal(now.coal_max_usecs[1], 40);
+	assert_int_equal(now.coal_max_packets[1], 128);
+	vbed_end(&bed);
+}
+
 static void settings_reach_the_device(void **state)
 {
 	static const uint8_t mac[6] = { 2, 9, 9, 9, 9, 9 };
@@ -478,6 +520,8 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(merged_segments_arrive_as_one_frame),
 	cmocka_unit_test(hashes_are_the_devices),
 	cmocka_unit_test(flows_are_spread_over_queues),
+	cmocka_unit_test(small_rss_table_leaves_the_choice_to_the_device),
+	cmocka_unit_test(coalescing_by_time_is_not_ended_by_one_frame),
 	cmocka_unit_test(settings_reach_the_device),
 	cmocka_unit_test(announcement_is_acknowledged),
 	cmocka_unit_test(device_past_the_iommu_is_refused),

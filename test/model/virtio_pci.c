@@ -61,6 +61,7 @@ static void spoil_cap(enum vnet_caps kind, struct cap *cap)
 					   COMMON_BYTES },
 		[VNET_CAPS_OVERFLOW] = { CAP_COMMON, BAR, 0xfffffff0u,
 					 COMMON_BYTES },
+		[VNET_CAPS_OLD] = { CAP_COMMON, BAR, COMMON, 0x38 },
 		[VNET_CAPS_SHORT] = { CAP_COMMON, BAR, COMMON, 8 },
 	};
 
@@ -102,6 +103,11 @@ void vnet_add_caps(struct vnet *v)
 		/* Of several of a type the first that is good is taken. */
 		{ CAP_COMMON, BAR, 16, ISR, 16, 0 },
 	};
+	static const struct cap unusable[] = {
+		{ CAP_COMMON, 7, 16, COMMON, COMMON_BYTES, 0 },
+		{ CAP_ISR, 3, 16, ISR, 1, 0 },
+		{ CAP_NOTIFY, 3, 20, 0, 64, 2 },
+	};
 	const uint32_t first = kind == VNET_CAPS_UNKNOWN ? 0 : 1;
 	const uint32_t last = kind == VNET_CAPS_TWICE ? 5 : 4;
 
@@ -109,6 +115,8 @@ void vnet_add_caps(struct vnet *v)
 	model_add_bar(&v->model, NOTIFY_BAR, 0x4000);
 	model_add_bar(&v->model, BAR, BAR_BYTES);
 	model_add_msix(&v->model, v->config.n_vectors, MSIX_BAR);
+	for (uint32_t i = 0; i < 3 && kind == VNET_CAPS_UNUSABLE; i++)
+		add_cap(v, &unusable[i]);
 	for (uint32_t i = first; i <= last; i++) {
 		struct cap cap = caps[i];
 
@@ -157,7 +165,8 @@ static void fill_device(struct vnet *v, uint8_t *bytes)
 	vnet_put32(bytes + 12, 10000);
 	bytes[16] = 1; /* full duplex */
 	bytes[17] = VNET_KEY_BYTES;
-	vnet_put16(bytes + 18, VNET_MAX_TABLE);
+	vnet_put16(bytes + 18, v->config.rss_table != 0 ? v->config.rss_table :
+							  VNET_MAX_TABLE);
 	vnet_put32(bytes + 20, 0x3f);
 }
 

@@ -355,6 +355,8 @@ static void make_port(struct fake *fake, struct fake_config config)
 
 void fake_open(struct fake *fake, struct fake_config config)
 {
+	const struct mr_ctx_config ctx_config = { .size = sizeof(ctx_config),
+						  .clock = config.clock };
 	struct mr_pool_config pool_config = { .size = sizeof(pool_config) };
 	struct mr_reason why;
 
@@ -367,7 +369,7 @@ void fake_open(struct fake *fake, struct fake_config config)
 	};
 	for (uint32_t i = 0; i < FAKE_QUEUES; i++)
 		fake->queues[i].size = 256;
-	assert_int_equal(mr_ctx_create(NULL, &fake->ctx, NULL), 0);
+	assert_int_equal(mr_ctx_create(&ctx_config, &fake->ctx, NULL), 0);
 	assert_int_equal(
 		mr_pool_create(fake->ctx, &pool_config, &fake->pool, NULL), 0);
 	assert_int_equal(mr_cache_create(fake->pool, &fake->cache, NULL), 0);

@@ -16,6 +16,7 @@ struct fake_config {
 	uint32_t page_bytes;
 	uint32_t n_pages;
 	uint32_t tailroom_bytes;
+	mr_clock_fn *clock;
 };
 
 /* The registers of one queue, and where the device is in its ring. */

@@ -286,6 +286,155 @@ static void a_broken_queue_without_reset_is_the_end(void **state)
 	fake_close(&fake);
 }
 
+/* The poll thread found the device gone while a burst looked at its ring. */
+static void a_queue_that_is_gone_stays_gone(void **state)
+{
+	uint32_t queue_state = VIRTIO_GONE;
+
+	(void)state;
+	virtio_break(&queue_state);
+	assert_int_equal(queue_state, VIRTIO_GONE);
+	queue_state = VIRTIO_RUNS;
+	virtio_break(&queue_state);
+	assert_int_equal(queue_state, VIRTIO_BROKEN);
+	queue_state = VIRTIO_NO_LINK;
+	virtio_break(&queue_state);
+	assert_int_equal(queue_state, VIRTIO_BROKEN);
+}
+
+/* mr_port_poll() may be writing its ring. */
+static void a_broken_queue_is_not_touched(void **state)
+{
+	struct mr_frame frames[4];
+	struct fake fake;
+
+	open_with(&fake, state, 0);
+	fake.rxq->base.queue.fd = 0x7fffffff;
+	assert_int_equal(mr_queue_arm(&fake.rxq->base.queue), 0);
+	fake.rxq->state = VIRTIO_BROKEN;
+	assert_int_equal(receive(&fake, frames, 4), 0);
+	assert_true(fake_wants_interrupt(&fake, RX));
+	fake.rxq->state = VIRTIO_RUNS;
+	assert_int_equal(receive(&fake, frames, 4), 0);
+	assert_false(fake_wants_interrupt(&fake, RX));
+	fake_close(&fake);
+}
+
+static uint64_t still(void *opaque)
+{
+	(void)opaque;
+	return 1;
+}
+
+static void a_reset_is_not_waited_for_by_the_clock_alone(void **state)
+{
+	struct mr_frame frames[4];
+	struct fake fake;
+
+	fake_open(&fake, (struct fake_config){
+				 .features = *(uint64_t *)*state |
+					     virtio_bit(VIRTIO_F_RING_RESET),
+				 .clock = still });
+	fake_receive(&fake, 60, 1, NULL);
+	fake_use(&fake, RX, 0x7fff, 72, 1);
+	assert_int_equal(receive(&fake, frames, 4), 0);
+	fake.does_not_reset = true;
+	assert_int_equal(mri_virtio_poll(&fake.port->base), 1);
+	assert_int_equal(fake.rxq->state, VIRTIO_GONE);
+	fake_close(&fake);
+}
+
+/* A batch is seen from its end: QEMU and vhost write its first one last. */
+static void a_used_buffer_behind_one_that_is_not_waits(void **state)
+{
+	struct mr_frame frames[8];
+	struct fake fake;
+
+	open_with(&fake, state, 0);
+	for (uint32_t round = 0; round < 40; round++) {
+		struct fake_queue *const q = &fake.queues[RX];
+		uint32_t ids[4];
+
+		for (uint32_t i = 0; i < 4; i++)
+			ids[i] = fake_receive(&fake, 60, (uint8_t)i, NULL).id;
+		/* The last two of the four, and none before them. */
+		q->n_used = (uint16_t)(q->n_used + 2);
+		fake_use(&fake, RX, ids[2], 72, 1);
+		fake_use(&fake, RX, ids[3], 72, 1);
+		q->n_used = (uint16_t)(q->n_used - 4);
+		assert_int_equal(receive(&fake, frames, 4), 0);
+		fake_use(&fake, RX, ids[0], 72, 1);
+		assert_int_equal(receive(&fake, frames, 4), 1);
+		assert_bytes(&fake, &frames[0], 0);
+		mr_frame_free_bulk(fake.cache, frames, 1);
+		assert_int_equal(receive(&fake, frames, 3), 0);
+		fake_use(&fake, RX, ids[1], 72, 1);
+		q->n_used = (uint16_t)(q->n_used + 2);
+		assert_int_equal(receive(&fake, frames, 8), 3);
+		for (uint32_t i = 0; i < 3; i++)
+			assert_bytes(&fake, &frames[i], (uint8_t)(i + 1));
+		mr_frame_free_bulk(fake.cache, frames, 3);
+	}
+	fake_close(&fake);
+}
+
+/* Of n_said buffers; of the first four, the second is marked last. */
+static void deliver_with_gap(struct fake *fake, uint32_t n_said, uint32_t *ids)
+{
+	struct fake_queue *const q = &fake->queues[RX];
+
+	deliver_merged(fake, 4, 10, n_said, ids);
+	fake_use(fake, RX, ids[0], MAX_DATA + 12, 1);
+	q->n_used++;
+	fake_use(fake, RX, ids[2], MAX_DATA, 1);
+	fake_use(fake, RX, ids[3], 10, 1);
+	q->n_used = (uint16_t)(q->n_used - 3);
+}
+
+static void close_gap(struct fake *fake, const uint32_t *ids)
+{
+	struct fake_queue *const q = &fake->queues[RX];
+
+	fake_use(fake, RX, ids[1], MAX_DATA, 1);
+	q->n_used = (uint16_t)(q->n_used + 2);
+}
+
+static void a_long_frame_with_a_gap_waits(void **state)
+{
+	struct mr_frame frames[32];
+	uint32_t ids[4];
+	struct fake fake;
+
+	open_with(&fake, state, virtio_bit(VIRTIO_F_MRG_RXBUF));
+	for (uint32_t round = 0; round < 40; round++) {
+		deliver_with_gap(&fake, 4, ids);
+		assert_int_equal(receive(&fake, frames, 32), 0);
+		close_gap(&fake, ids);
+		assert_int_equal(receive(&fake, frames, 32), 4);
+		for (uint32_t i = 0; i < 4; i++)
+			assert_bytes(&fake, &frames[i], (uint8_t)i);
+		mr_frame_free_bulk(fake.cache, frames, 4);
+	}
+	fake_close(&fake);
+}
+
+static void what_is_thrown_away_is_used_first(void **state)
+{
+	struct mr_frame frames[32];
+	uint32_t ids[4];
+	struct fake fake;
+
+	open_with(&fake, state, virtio_bit(VIRTIO_F_MRG_RXBUF));
+	deliver_with_gap(&fake, MR_MAX_SEGS + 1, ids);
+	assert_int_equal(receive(&fake, frames, 32), 0);
+	assert_int_equal(receive(&fake, frames, 32), 0);
+	assert_int_equal(fake.rxq->n_skip, MR_MAX_SEGS);
+	close_gap(&fake, ids);
+	assert_int_equal(receive(&fake, frames, 32), 0);
+	assert_int_equal(fake.rxq->n_skip, MR_MAX_SEGS - 3);
+	fake_close(&fake);
+}
+
 int main(void)
 {
 	static const struct ring_test tests[] = {
@@ -310,6 +459,20 @@ int main(void)
 		  a_device_that_is_gone_delivers_nothing },
 		{ "a broken queue is reset and goes on", 0, 0,
 		  a_broken_queue_is_reset_and_goes_on },
+		{ "a used buffer behind one that is not waits", F_PACKED, 0,
+		  a_used_buffer_behind_one_that_is_not_waits },
+		{ "a long frame with a gap waits", F_PACKED, F_IN_ORDER,
+		  a_long_frame_with_a_gap_waits },
+		{ "what is thrown away is used first", F_PACKED, F_IN_ORDER,
+		  what_is_thrown_away_is_used_first },
+		{ "a queue that is gone stays gone", 0, 0,
+		  a_queue_that_is_gone_stays_gone },
+		{ "a broken queue is not touched", 0, 0,
+		  a_broken_queue_is_not_touched },
+		/* On one kind of ring: it takes two seconds. */
+		{ "a reset is not waited for by the clock alone",
+		  F_EVENT_IDX | F_PACKED | F_IN_ORDER, 0,
+		  a_reset_is_not_waited_for_by_the_clock_alone },
 		{ "a broken queue without reset is the end", 0, 0,
 		  a_broken_queue_without_reset_is_the_end },
 	};

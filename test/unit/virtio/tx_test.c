@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of drivers/virtio/virtio_tx.c above a fake device.
  */
+#include <poll.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "tx_side.h"
 
@@ -495,6 +498,49 @@ static void arming_waits_for_used_frames(void **state)
 	fake_close(&fake);
 }
 
+/* poll() would return at once for ever. */
+static void arming_takes_what_the_fd_said(void **state)
+{
+	const uint64_t one = 1;
+	struct mr_queue *queue;
+	struct pollfd poll_fd;
+	struct fake fake;
+
+	open_with(&fake, state, 0);
+	queue = &fake.txq->base.queue;
+	queue->fd = eventfd(0, EFD_NONBLOCK);
+	poll_fd = (struct pollfd){ queue->fd, POLLIN, 0 };
+	for (uint32_t queue_state = VIRTIO_RUNS; queue_state <= VIRTIO_NO_LINK;
+	     queue_state++) {
+		fake.txq->state = queue_state;
+		assert_int_equal(write(queue->fd, &one, sizeof(one)), 8);
+		assert_int_equal(mr_queue_arm(queue), 0);
+		assert_int_equal(poll(&poll_fd, 1, 0), 0);
+	}
+	close(queue->fd);
+	fake_close(&fake);
+}
+
+/* mr_port_poll() may be writing its ring. */
+static void a_broken_queue_is_not_touched(void **state)
+{
+	struct mr_frame frame;
+	struct fake fake;
+
+	open_with(&fake, state, 0);
+	make_long(&fake, &frame, 1, 0);
+	assert_int_equal(transmit(&fake, &frame, 1), 1);
+	fake.txq->base.queue.fd = 0x7fffffff;
+	assert_int_equal(mr_queue_arm(&fake.txq->base.queue), 0);
+	fake.txq->state = VIRTIO_BROKEN;
+	assert_int_equal(transmit(&fake, NULL, 0), 0);
+	assert_true(fake_wants_interrupt(&fake, TX));
+	fake.txq->state = VIRTIO_RUNS;
+	transmit(&fake, NULL, 0);
+	assert_false(fake_wants_interrupt(&fake, TX));
+	fake_close(&fake);
+}
+
 int main(void)
 {
 	static const struct ring_test tests[] = {
@@ -530,6 +576,10 @@ int main(void)
 		  the_bell_rings_for_an_event_left_behind },
 		{ "without a link nothing is taken", 0, 0,
 		  without_a_link_nothing_is_taken },
+		{ "arming takes what the fd said", 0, 0,
+		  arming_takes_what_the_fd_said },
+		{ "a broken queue is not touched", 0, 0,
+		  a_broken_queue_is_not_touched },
 		{ "arming waits for used frames", 0, 0,
 		  arming_waits_for_used_frames },
 	};
