@@ -114,7 +114,8 @@ class Forwarder:
 
     def _output(self, log):
         """Wait until it is gone; its output."""
-        self.guest.finish()
+        status, text = self.guest.finish()
+        assert status == 0, text
         status, _ = self.guest.run(
             f"for i in $(seq {START_LIMIT_S}0); do "
             f"kill -0 {self.pid} 2>/dev/null || exit 0; usleep 100000; done; "
