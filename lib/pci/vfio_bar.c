@@ -54,16 +54,6 @@ static const void *find_cap(const struct vfio_region_info *info,
 	return NULL;
 }
 
-/* In ascending order, as they are mapped; a kernel may list them in any. */
-static void add_area(struct areas *areas, const struct vfio_area *area)
-{
-	uint32_t at = areas->n++;
-
-	for (; at > 0 && areas->areas[at - 1].offset > area->offset; at--)
-		areas->areas[at] = areas->areas[at - 1];
-	areas->areas[at] = *area;
-}
-
 /* Those of the kernel's that lie in the BAR. */
 static void take_sparse(const struct vfio_region_info *info,
 			const struct vfio_cap_sparse *cap, uint32_t n_bytes,
@@ -80,7 +70,7 @@ static void take_sparse(const struct vfio_region_info *info,
 
 		if (area->size != 0 && area->offset < info->size &&
 		    area->size <= info->size - area->offset)
-			add_area(ret, area);
+			ret->areas[ret->n++] = *area;
 	}
 }
 
@@ -156,7 +146,7 @@ static int map_areas(struct mri_vfio *vfio, const struct vfio_region_info *info,
 
 		if (a->offset > hole)
 			memset(map + hole, 0xff, a->offset - hole);
-		/* Of two that overlap, the later end. */
+		/* They come in any order: ones go behind all of them. */
 		if (hole < mri_round_up(a->offset + a->size, os_page))
 			hole = mri_round_up(a->offset + a->size, os_page);
 		if (mmap(map + a->offset, a->size, PROT_READ | PROT_WRITE,
