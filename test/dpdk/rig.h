@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A context, a pool, and ports on rings, for tests of the dpdk: driver. */
+#ifndef TEST_DPDK_RIG_H
+#define TEST_DPDK_RIG_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <rte_eth_ring.h>
+#include <rte_ethdev.h>
+#include <rte_mbuf.h>
+#include <rte_ring.h>
+
+#include <millrace/millrace.h>
+
+enum { BURST = 32, LEN = 200, N_PAGES = 8192, RING = 256 };
+
+extern struct mr_ctx *ctx;
+extern struct mr_pool *pool;
+extern struct mr_cache *cache;
+extern uint8_t *base;
+extern char log_text[65536];
+
+int set_up(void **state);
+/* Nothing is left over: each page is free. */
+int tear_down(void **state);
+
+int try_open(const char *spec, struct mr_port **ret_port,
+	     struct mr_reason *why);
+struct mr_port *open_port(const char *spec);
+uint64_t n_in_flight(void);
+struct mr_tx_stats tx_stats(struct mr_port *port);
+
+/* Two ports; what one sends the other receives: net_ring, crossed. */
+struct pair {
+	struct rte_ring *rings[2];
+	struct mr_port *ports[2];
+};
+
+struct pair make_pair(const char *names[2], const char *options);
+void end_pair(struct pair *pair);
+/* LEN bytes and one more each, each of its own value. */
+void make_frames(struct mr_frame *frames, uint32_t n);
+void send_all(struct mr_port *port, const struct mr_frame *frames, uint32_t n);
+uint32_t receive(struct mr_port *port, struct mr_frame *frames);
+
+#endif
