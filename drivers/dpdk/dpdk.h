@@ -327,10 +327,27 @@ enum dpdk_shape {
 	DPDK_TOO_LONG,
 	DPDK_NO_BUFFER,
 };
+/*
+ * What was done to a frame: to be counted when it is settled, or undone when
+ * the device does not take it.
+ */
+struct dpdk_note {
+	uint32_t at;     /* in the batch */
+	uint32_t events; /* 1 << MR_TX_EVENT_* */
+	uint16_t l4_at;  /* where its sums are, 0: not written ... */
+	uint16_t ip_at;
+	uint16_t l4_sum; /* ... and what they were */
+	uint16_t ip_sum;
+	bool has_tag; /* that is ours */
+};
+
 enum dpdk_shape mri_dpdk_shape(struct dpdk_txq *txq, struct mr_cache *cache,
 			       const struct mr_frame *frames, uint32_t n,
 			       const struct mr_meta *meta,
-			       struct rte_mbuf **ret_mbuf);
+			       struct rte_mbuf **ret_mbuf,
+			       struct dpdk_note *ret_note);
+/* The frame stays the caller's: its bytes as they were. Then unshape it. */
+void mri_dpdk_unwrite(struct rte_mbuf *mbuf, const struct dpdk_note *note);
 /* A frame that DPDK did not take: its headers back, its buffers untouched. */
 void mri_dpdk_unshape(struct dpdk_txq *txq, struct rte_mbuf *mbuf);
 

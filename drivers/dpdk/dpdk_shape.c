@@ -18,6 +18,8 @@
 
 #include "dpdk.h"
 
+enum { VLAN_BYTES = 4 };
+
 /* What a frame needs besides being sent. */
 struct plan {
 	uint64_t ol_flags;   /* for the device */
@@ -145,8 +147,8 @@ static void fix_pseudo(const struct dpdk_txq *txq,
 static void insert_tag(const struct dpdk_txq *txq, struct mr_frame *frame,
 		       uint16_t tci)
 {
-	const uint8_t tag[4] = { 0x81, 0x00, (uint8_t)(tci >> 8),
-				 (uint8_t)tci };
+	const uint8_t tag[VLAN_BYTES] = { 0x81, 0x00, (uint8_t)(tci >> 8),
+					  (uint8_t)tci };
 	uint8_t *bytes = data_of(txq, frame) - sizeof(tag);
 
 	memmove(bytes, bytes + sizeof(tag), 12);
@@ -236,6 +238,21 @@ static bool fits_place(const struct dpdk_txq *txq, const struct mr_cache *cache,
 
 	return at >= txq->view->shift_bytes + 4 &&
 	       at + entry->len <= chunk_bytes && mr_frame_is_sole(cache, entry);
+}
+
+void mri_dpdk_unwrite(struct rte_mbuf *mbuf, const struct dpdk_note *note)
+{
+	uint8_t *bytes = rte_pktmbuf_mtod(mbuf, uint8_t *);
+
+	if (note->has_tag) {
+		memmove(bytes + VLAN_BYTES, bytes, 12);
+		bytes += VLAN_BYTES;
+		mbuf->pkt_len -= VLAN_BYTES;
+	}
+	if (note->l4_at != 0)
+		memcpy(bytes + note->l4_at, &note->l4_sum, 2);
+	if (note->ip_at != 0)
+		memcpy(bytes + note->ip_at, &note->ip_sum, 2);
 }
 
 /* Give headers back that were not sent. */
@@ -330,17 +347,31 @@ static enum dpdk_shape check(const struct dpdk_txq *txq,
 		       DPDK_POSTABLE;
 }
 
+/* What the plan will write, and a device on its way to sending the frame. */
+static void take_note(const uint8_t *bytes, const struct plan *plan,
+		      struct dpdk_note *note)
+{
+	if (plan->finish_sum)
+		note->l4_at = (uint16_t)plan->partial.field_bytes;
+	else if (plan->ol_flags &
+		 (RTE_MBUF_F_TX_L4_MASK | RTE_MBUF_F_TX_TCP_SEG))
+		note->l4_at = plan->view.csum_bytes;
+	if (plan->ol_flags & RTE_MBUF_F_TX_IP_CKSUM)
+		note->ip_at = plan->view.l3_bytes + 10;
+	memcpy(&note->l4_sum, bytes + note->l4_at, 2);
+	memcpy(&note->ip_sum, bytes + note->ip_at, 2);
+	note->has_tag = plan->insert_tag;
+	if (plan->finish_sum)
+		note->events |= 1u << MR_TX_EVENT_CSUM_SOFTWARE;
+	else if (note->l4_at != 0)
+		note->events |= 1u << MR_TX_EVENT_CSUM_DEVICE;
+}
+
 static void write_frame(struct dpdk_txq *txq, struct mr_frame *frames,
 			const struct plan *plan)
 {
-	if (plan->finish_sum) {
+	if (plan->finish_sum)
 		mr_partial_finish(txq->view->base, frames, &plan->partial);
-		mr_counter_add(
-			&txq->base.stats.events[MR_TX_EVENT_CSUM_SOFTWARE], 1);
-	} else if (plan->ol_flags &
-		   (RTE_MBUF_F_TX_L4_MASK | RTE_MBUF_F_TX_TCP_SEG))
-		mr_counter_add(&txq->base.stats.events[MR_TX_EVENT_CSUM_DEVICE],
-			       1);
 	if (plan->fix_pseudo)
 		fix_pseudo(txq, frames, plan);
 	if (plan->insert_tag)
@@ -350,13 +381,15 @@ static void write_frame(struct dpdk_txq *txq, struct mr_frame *frames,
 enum dpdk_shape mri_dpdk_shape(struct dpdk_txq *txq, struct mr_cache *cache,
 			       const struct mr_frame *frames, uint32_t n,
 			       const struct mr_meta *meta,
-			       struct rte_mbuf **ret_mbuf)
+			       struct rte_mbuf **ret_mbuf,
+			       struct dpdk_note *ret_note)
 {
 	const bool is_gso = meta != NULL && (meta->valid & MR_META_GSO);
 	enum dpdk_shape shape = check(txq, frames, n, is_gso);
 	struct mr_frame own[MR_MAX_SEGS];
 	struct plan plan = { 0 };
 
+	*ret_note = (struct dpdk_note){ 0 };
 	if (shape != DPDK_POSTABLE)
 		return shape;
 	if (!plan_sum(txq, frames, (uint32_t)mr_frame_n_bytes(frames, n), meta,
@@ -372,12 +405,9 @@ enum dpdk_shape mri_dpdk_shape(struct dpdk_txq *txq, struct mr_cache *cache,
 		if (n == 0)
 			return shape;
 		shape = DPDK_COPIED;
-		mr_counter_add(
-			&txq->base.stats
-				 .events[is_foreign ?
-						 MR_TX_EVENT_FOREIGN_COPIED :
-						 MR_TX_EVENT_EDGE_COPIED],
-			1);
+		ret_note->events = 1u
+				   << (is_foreign ? MR_TX_EVENT_FOREIGN_COPIED :
+						    MR_TX_EVENT_EDGE_COPIED);
 	}
 	*ret_mbuf = take_headers(txq, cache, own, n);
 	if (*ret_mbuf == NULL) {
@@ -385,6 +415,7 @@ enum dpdk_shape mri_dpdk_shape(struct dpdk_txq *txq, struct mr_cache *cache,
 			mr_frame_free_bulk(cache, own, n);
 		return DPDK_LATER;
 	}
+	take_note(data_of(txq, own), &plan, ret_note);
 	write_frame(txq, own, &plan);
 	write_headers(txq, *ret_mbuf, own, n, &plan);
 	return shape;

@@ -9,7 +9,8 @@
  * has a reference on its page. All others are shaped (dpdk_shape.c).
  *
  * Frames are gathered and handed to the device together. What it does not take
- * stays the caller's, from the first such frame on.
+ * stays the caller's, from the first such frame on, and as it was: what had to
+ * be written into such a frame is undone.
  */
 #include "dpdk.h"
 
@@ -17,8 +18,10 @@
 struct batch {
 	uint32_t n;         /* mbufs */
 	uint32_t n_entries; /* of the caller's array */
+	uint32_t n_notes;   /* of those that were shaped */
 	bool has_offloads;  /* the device wants to look at them first */
 	struct rte_mbuf *mbufs[MR_BURST_MAX];
+	struct dpdk_note notes[MR_BURST_MAX];
 };
 
 static void count_accepted(struct dpdk_txq *txq, uint64_t n_frames,
@@ -84,6 +87,28 @@ static __rte_noinline uint32_t offer_prepared(struct dpdk_txq *txq,
 	return n_done;
 }
 
+static void count_events(struct dpdk_txq *txq, uint32_t events)
+{
+	for (; events != 0; events &= events - 1)
+		mr_counter_add(&txq->base.stats.events[__builtin_ctz(events)],
+			       1);
+}
+
+/* n_sent frames of a batch are settled, the others are the caller's again. */
+static __rte_noinline void settle(struct dpdk_txq *txq, struct batch *batch,
+				  uint32_t n_sent)
+{
+	for (uint32_t i = 0; i < batch->n_notes; i++) {
+		const struct dpdk_note *note = &batch->notes[i];
+
+		if (note->at < n_sent)
+			count_events(txq, note->events);
+		else
+			mri_dpdk_unwrite(batch->mbufs[note->at], note);
+	}
+	batch->n_notes = 0;
+}
+
 /* Send what was gathered. False: not all of it; n_entries are left. */
 static bool flush(struct dpdk_txq *txq, struct mr_cache *cache,
 		  struct batch *batch, uint64_t n_bytes)
@@ -99,6 +124,8 @@ static bool flush(struct dpdk_txq *txq, struct mr_cache *cache,
 	batch->n = 0;
 	batch->n_entries = 0;
 	batch->has_offloads = false;
+	if (unlikely(batch->n_notes > 0))
+		settle(txq, batch, n_sent);
 	for (uint32_t i = n_sent; unlikely(i < n); i++) {
 		n_bytes -= batch->mbufs[i]->pkt_len;
 		batch->n_entries += batch->mbufs[i]->nb_segs;
@@ -168,11 +195,14 @@ static __rte_noinline bool send_odd(struct dpdk_txq *txq,
 				    struct batch *batch, uint64_t *n_bytes)
 {
 	const uint64_t n_frame = mr_frame_n_bytes(frames, n);
+	struct dpdk_note *note = &batch->notes[batch->n_notes];
 	struct rte_mbuf *mbuf;
 	const enum dpdk_shape shape =
-		mri_dpdk_shape(txq, cache, frames, n, meta, &mbuf);
+		mri_dpdk_shape(txq, cache, frames, n, meta, &mbuf, note);
 
 	if (shape == DPDK_POSTABLE) {
+		note->at = batch->n;
+		batch->n_notes++;
 		batch->mbufs[batch->n++] = mbuf;
 		batch->n_entries += n;
 		batch->has_offloads |=
@@ -195,6 +225,7 @@ static __rte_noinline bool send_odd(struct dpdk_txq *txq,
 		mr_counter_add(&txq->base.stats.drops[drop_of[shape]], 1);
 		return true;
 	}
+	count_events(txq, note->events);
 	txq->held = mbuf;
 	(void)send_held(txq, cache);
 	return true;
@@ -257,6 +288,7 @@ uint32_t mri_dpdk_tx_burst(struct mr_txq *base, struct mr_cache *cache,
 		return drop_all(txq, cache, frames, n);
 	batch.n = 0;
 	batch.n_entries = 0;
+	batch.n_notes = 0;
 	batch.has_offloads = false;
 	if (n == 0)
 		collect(txq, cache);

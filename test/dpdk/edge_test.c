@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The dpdk: driver at its edges: frames that it has to write, a device without
+ * room, and a program that has DPDK of its own.
+ *
+ *     edge_test TEST
+ *
+ * EAL starts once per process, so each test is run in one of its own.
+ */
+#include <netinet/in.h>
+
+#include <millrace/net.h>
+
+#include "rig.h"
+
+/* ---- frames that the driver writes ---- */
+
+enum { TCP_LEN = 120, TCI = 0x2005 };
+
+/* A TCP packet, of IPv4, whose sum is that of the pseudo-header. */
+static struct mr_frame make_partial(uint8_t fill)
+{
+	static const uint8_t headers[] = {
+		/* Ethernet */
+		2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x08, 0x00,
+		/* IPv4: 106 bytes, TCP */
+		0x45, 0, 0, TCP_LEN - 14, 0, 0, 0, 0, 64, IPPROTO_TCP, 0, 0, 10,
+		0, 0, 1, 10, 0, 0, 2,
+		/* TCP: ports, numbers, 20 bytes */
+		0, 80, 0, 81, 0, 0, 0, 1, 0, 0, 0, 2, 0x50, 0x10, 1, 0, 0, 0, 0,
+		0
+	};
+	struct mr_net_view view;
+	struct mr_frame frame;
+	uint8_t *bytes;
+	uint16_t sum;
+
+	make_frames(&frame, 1);
+	bytes = base + frame.addr;
+	frame.len = TCP_LEN;
+	frame.flags = MR_FRAME_CSUM_PARTIAL;
+	memset(bytes, fill, TCP_LEN);
+	memcpy(bytes, headers, sizeof(headers));
+	assert_int_equal(mr_net_parse(bytes, TCP_LEN, TCP_LEN, &view), 0);
+	sum = mr_csum_pseudo(bytes, &view);
+	memcpy(bytes + view.csum_bytes, &sum, sizeof(sum));
+	return frame;
+}
+
+/* The sum of a packet is that of all its bytes, tag or not. */
+static void assert_summed(const struct mr_frame *frame)
+{
+	const uint8_t *bytes = base + frame->addr;
+	struct mr_net_view view;
+	uint64_t sum;
+
+	assert_int_equal(mr_net_parse(bytes, frame->len, frame->len, &view), 0);
+	assert_int_not_equal(view.csum_bytes, 0);
+	sum = mr_csum_pseudo(bytes, &view);
+	sum = mr_csum_add(bytes + view.l4_bytes, view.l4_len_bytes, sum);
+	assert_int_equal(mr_csum_fold(sum), 0xffff);
+}
+
+static void assert_tagged(const struct mr_frame *frame, uint32_t len)
+{
+	static const uint8_t tag[] = { 0x81, 0x00, TCI >> 8, TCI & 0xff };
+
+	assert_int_equal(frame->len, len + sizeof(tag));
+	assert_memory_equal(base + frame->addr + 12, tag, sizeof(tag));
+}
+
+static void fill_ring(struct mr_port *port)
+{
+	struct mr_frame frames[BURST];
+
+	for (int i = 0; i < RING / BURST; i++) {
+		make_frames(frames, BURST);
+		send_all(port, frames, BURST);
+	}
+}
+
+static void empty_ring(struct mr_port *port)
+{
+	struct mr_frame frames[BURST];
+
+	for (int i = 0; i < RING / BURST; i++) {
+		assert_int_equal(receive(port, frames), BURST);
+		mr_frame_free_bulk(cache, frames, BURST);
+	}
+}
+
+/* Four frames: as they are, to be summed, to be tagged, and to be both. */
+enum { N_WRITTEN = 4 };
+
+static void make_written(struct mr_frame *frames, struct mr_meta *meta)
+{
+	make_frames(frames, 3);
+	mr_frame_free_bulk(cache, &frames[1], 1);
+	frames[1] = make_partial(0x11);
+	frames[3] = make_partial(0x33);
+	memset(meta, 0, N_WRITTEN * sizeof(meta[0]));
+	for (int i = 2; i < N_WRITTEN; i++) {
+		meta[i].valid = MR_META_VLAN;
+		meta[i].vlan_tci = TCI;
+	}
+}
+
+/*
+ * What the device has no room for stays the caller's as it was, however often,
+ * and goes out right when there is room.
+ */
+static void refused_frame_is_as_it_was(void **state)
+{
+	const char *names[] = { "w", "x" };
+	struct pair pair = make_pair(names, "");
+	struct mr_txq *txq = mr_port_txq(pair.ports[0], 0);
+	struct mr_frame sent[N_WRITTEN], got[BURST];
+	uint8_t before[N_WRITTEN][LEN + 4];
+	struct mr_meta meta[N_WRITTEN];
+	uint64_t n_bytes;
+
+	(void)state;
+	fill_ring(pair.ports[0]);
+	n_bytes = tx_stats(pair.ports[0]).bytes;
+	make_written(sent, meta);
+	for (int i = 0; i < N_WRITTEN; i++) {
+		memcpy(before[i], base + sent[i].addr, sent[i].len);
+		n_bytes += sent[i].len;
+	}
+	for (int round = 0; round < 3; round++) {
+		assert_int_equal(
+			mr_tx_burst_meta(txq, cache, sent, meta, N_WRITTEN), 0);
+		for (int i = 0; i < N_WRITTEN; i++)
+			assert_memory_equal(before[i], base + sent[i].addr,
+					    sent[i].len);
+	}
+	empty_ring(pair.ports[1]);
+	assert_int_equal(mr_tx_burst_meta(txq, cache, sent, meta, N_WRITTEN),
+			 N_WRITTEN);
+	assert_int_equal(receive(pair.ports[1], got), N_WRITTEN);
+	assert_memory_equal(before[0], base + got[0].addr, got[0].len);
+	assert_summed(&got[1]);
+	assert_tagged(&got[2], sent[2].len);
+	assert_tagged(&got[3], sent[3].len);
+	assert_summed(&got[3]);
+	mr_frame_free_bulk(cache, got, N_WRITTEN);
+	assert_int_equal(tx_stats(pair.ports[0]).bytes, n_bytes);
+	assert_int_equal(
+		tx_stats(pair.ports[0]).events[MR_TX_EVENT_CSUM_SOFTWARE], 2);
+	end_pair(&pair);
+}
+
+/* Others see the bytes: written is a copy, counted when it is taken. */
+static void written_clone_is_a_copy(void **state)
+{
+	const char *names[] = { "y", "z" };
+	struct pair pair = make_pair(names, "");
+	struct mr_txq *txq = mr_port_txq(pair.ports[0], 0);
+	struct mr_frame sent[2], got[BURST];
+	uint8_t before[TCP_LEN];
+
+	(void)state;
+	fill_ring(pair.ports[0]);
+	make_frames(sent, 1);
+	sent[1] = make_partial(0x22);
+	memcpy(before, base + sent[1].addr, TCP_LEN);
+	assert_int_equal(mr_frame_ref(cache, &sent[1], 1), 0);
+	for (int round = 0; round < 3; round++)
+		assert_int_equal(mr_tx_burst(txq, cache, sent, 2), 0);
+	empty_ring(pair.ports[1]);
+	send_all(pair.ports[0], sent, 2);
+	assert_int_equal(receive(pair.ports[1], got), 2);
+	assert_summed(&got[1]);
+	assert_memory_equal(before, base + sent[1].addr, TCP_LEN);
+	mr_frame_free_bulk(cache, &sent[1], 1);
+	mr_frame_free_bulk(cache, got, 2);
+	assert_int_equal(
+		tx_stats(pair.ports[0]).events[MR_TX_EVENT_EDGE_COPIED], 1);
+	assert_int_equal(
+		tx_stats(pair.ports[0]).events[MR_TX_EVENT_CSUM_SOFTWARE], 1);
+	end_pair(&pair);
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(refused_frame_is_as_it_was),
+	cmocka_unit_test(written_clone_is_a_copy),
+};
+
+int main(int argc, char **argv)
+{
+	if (argc != 2) {
+		fprintf(stderr, "usage: %s TEST\n", argv[0]);
+		return 2;
+	}
+	cmocka_set_test_filter(argv[1]);
+	return cmocka_run_group_tests_name(argv[1], tests, set_up, tear_down);
+}
