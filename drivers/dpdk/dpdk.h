@@ -218,39 +218,40 @@ static inline uint64_t dpdk_addr(const struct dpdk_view *view,
 	return (uint64_t)((const uint8_t *)mbuf->buf_addr - view->base);
 }
 
-/* dpdk_tally.c: a frame of the tx queue with this tag is completed, elsewhere.
+/*
+ * dpdk_tally.c: a frame of the tx queue with this tag, if it is one, is
+ * completed, elsewhere. To be called last: with the last frame, another thread
+ * may free the headers, the view and the spares.
  */
 void mri_dpdk_completed(uint16_t tag);
 
 /* Take the note of the tx queue off a header that leaves DPDK. */
-static inline void dpdk_count_done(struct dpdk_call *call,
-				   struct rte_mbuf *mbuf)
+static inline uint16_t dpdk_take_tag(struct rte_mbuf *mbuf)
 {
 	const uint16_t tag = mbuf->port;
 
-	if (likely(tag == call->tag))
-		call->n_done++;
-	else if (unlikely(dpdk_is_tag(tag)))
-		mri_dpdk_completed(tag);
 	mbuf->port = DPDK_NO_TAG;
+	return tag;
 }
 
-/* DPDK frees the buffer of a header, within a burst of ours. */
-static inline void dpdk_freed(struct dpdk_call *call,
-			      const struct dpdk_view *view,
-			      struct rte_mbuf *mbuf)
+/* DPDK frees a buffer of our region, within a burst of ours. */
+static inline void dpdk_freed(struct dpdk_call *call, uint64_t addr)
 {
 	if (unlikely(call->n_freed == DPDK_CALL_ROOM)) {
 		mr_frag_free_bulk(call->cache, call->freed, call->n_freed);
 		call->n_freed = 0;
 	}
-	call->freed[call->n_freed++] = dpdk_addr(view, mbuf);
-	dpdk_count_done(call, mbuf);
+	call->freed[call->n_freed++] = addr;
 }
 
-/* The same, elsewhere. */
-void mri_dpdk_freed_elsewhere(const struct dpdk_view *view,
-			      struct rte_mbuf *mbuf);
+/* A frame with this tag is completed, within a burst of ours. */
+static inline void dpdk_count_done(struct dpdk_call *call, uint16_t tag)
+{
+	if (likely(tag == call->tag))
+		call->n_done++;
+	else
+		mri_dpdk_completed(tag);
+}
 
 /* dpdk_eal.c */
 int mri_dpdk_eal_start(struct mr_ctx *ctx, const char *options,
@@ -303,8 +304,8 @@ struct dpdk_spares *mri_dpdk_spares_of(const struct rte_mbuf *mbuf);
 /* NULL: no memory, or too many queues. */
 struct dpdk_tally *mri_dpdk_tally_open(struct dpdk_view *view,
 				       uint32_t n_spares);
-/* n_pending frames are still with DPDK. */
-void mri_dpdk_tally_close(struct dpdk_tally *tally, uint64_t n_pending);
+/* It ends when n_awaited frames have completed elsewhere. */
+void mri_dpdk_tally_close(struct dpdk_tally *tally, uint64_t n_awaited);
 /* Free those of closed queues that are complete by now. */
 void mri_dpdk_tally_sweep(void);
 
@@ -316,6 +317,9 @@ void mri_dpdk_rx_free_stash(struct dpdk_rxq *rxq);
 /* dpdk_tx.c */
 mr_tx_burst_fn mri_dpdk_tx_burst;
 int mri_dpdk_tx_arm(struct mr_queue *queue);
+/* Frames that have not completed in a burst of the queue, and that of them
+ * which have not anywhere. */
+uint64_t mri_dpdk_tx_awaited(const struct dpdk_txq *txq);
 uint64_t mri_dpdk_tx_pending(const struct dpdk_txq *txq);
 
 /* dpdk_shape.c */

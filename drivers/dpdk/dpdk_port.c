@@ -79,7 +79,7 @@ static void free_queues(struct dpdk_port *port)
 		mr_free(ctx, port->rxqs[i].stash);
 		if (txq->tally != NULL)
 			mri_dpdk_tally_close(txq->tally,
-					     mri_dpdk_tx_pending(txq));
+					     mri_dpdk_tx_awaited(txq));
 	}
 	mr_free(ctx, port->rxqs);
 	mr_free(ctx, port->txqs);

@@ -75,7 +75,11 @@ static inline struct mr_frame entry_of(const struct dpdk_rxq *rxq,
 	};
 }
 
-/* Nearly all: one buffer of our view, with nothing to be done about it. */
+/*
+ * Nearly all: one buffer of our view, with nothing to be done about it. One
+ * that a program had in between, and may have cloned, has the tag of a tx
+ * queue.
+ */
 static inline bool is_plain(const struct dpdk_rxq *rxq,
 			    const struct rte_mbuf *mbuf)
 {
@@ -94,7 +98,8 @@ static bool is_ours(const struct dpdk_rxq *rxq, const struct rte_mbuf *mbuf)
 			spares != NULL ? spares->view : mri_dpdk_view_of(mbuf);
 
 		if (view == NULL || view->base != rxq->region ||
-		    rte_mbuf_refcnt_read(mbuf) != 1)
+		    rte_mbuf_refcnt_read(mbuf) != 1 ||
+		    rte_mbuf_ext_refcnt_read(mbuf->shinfo) != 1)
 			return false;
 	}
 	return true;
@@ -105,6 +110,7 @@ static void take(struct dpdk_rxq *rxq, struct rte_mbuf *mbuf,
 		 struct mr_frame *frames)
 {
 	uint32_t n = 0;
+	uint16_t tag;
 
 	for (struct rte_mbuf *next; mbuf != NULL; mbuf = next) {
 		next = mbuf->next;
@@ -112,11 +118,10 @@ static void take(struct dpdk_rxq *rxq, struct rte_mbuf *mbuf,
 		frames[n++].flags = next != NULL ? MR_FRAME_MORE : 0;
 		mbuf->next = NULL;
 		mbuf->nb_segs = 1;
-		if (dpdk_is_tag(mbuf->port))
-			mri_dpdk_completed(mbuf->port);
-		mbuf->port = DPDK_NO_TAG;
+		tag = dpdk_take_tag(mbuf);
 		if (mri_dpdk_spares_of(mbuf) != NULL)
 			mri_dpdk_spare_put(mbuf);
+		mri_dpdk_completed(tag);
 	}
 }
 

@@ -100,12 +100,23 @@ static int spares_enqueue(struct rte_mempool *mempool, void *const *objs,
 	const struct dpdk_spares *spares = mempool->pool_data;
 	struct dpdk_call *call = mri_dpdk_call;
 
+	/* The count comes last: with the last one all this may be no more. */
 	for (uint32_t i = 0; i < n; i++) {
-		if (call != NULL && call->view->base == spares->view->base)
-			dpdk_freed(call, spares->view, objs[i]);
+		const struct dpdk_view *view = spares->view;
+		const uint64_t addr = dpdk_addr(view, objs[i]);
+		const uint16_t tag = dpdk_take_tag(objs[i]);
+		const bool is_here =
+			call != NULL && call->view->base == view->base;
+
+		if (is_here)
+			dpdk_freed(call, addr);
 		else
-			mri_dpdk_freed_elsewhere(spares->view, objs[i]);
+			mr_pool_frag_free_bulk(view->pool, &addr, 1);
 		mri_dpdk_spare_put(objs[i]);
+		if (is_here)
+			dpdk_count_done(call, tag);
+		else
+			mri_dpdk_completed(tag);
 	}
 	return 0;
 }

@@ -17,8 +17,12 @@ static struct dpdk_tally *closed;
 
 void mri_dpdk_completed(uint16_t tag)
 {
-	struct dpdk_tally *tally = __atomic_load_n(
-		&tagged[tag - DPDK_FIRST_TAG], __ATOMIC_ACQUIRE);
+	struct dpdk_tally *tally;
+
+	if (!dpdk_is_tag(tag))
+		return;
+	tally = __atomic_load_n(&tagged[tag - DPDK_FIRST_TAG],
+				__ATOMIC_ACQUIRE);
 
 	/* Pairs with the load in is_complete(): all of it is back. */
 	if (tally != NULL)
@@ -68,12 +72,11 @@ struct dpdk_tally *mri_dpdk_tally_open(struct dpdk_view *view,
 	return NULL;
 }
 
-void mri_dpdk_tally_close(struct dpdk_tally *tally, uint64_t n_pending)
+void mri_dpdk_tally_close(struct dpdk_tally *tally, uint64_t n_awaited)
 {
 	if (tally == NULL)
 		return;
-	tally->n_awaited = n_pending + __atomic_load_n(&tally->n_elsewhere,
-						       __ATOMIC_RELAXED);
+	tally->n_awaited = n_awaited;
 	tally->next = closed;
 	closed = tally;
 	mri_dpdk_tally_sweep();

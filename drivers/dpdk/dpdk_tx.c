@@ -243,17 +243,21 @@ static uint32_t drop_all(struct dpdk_txq *txq, struct mr_cache *cache,
 	return n;
 }
 
-uint64_t mri_dpdk_tx_pending(const struct dpdk_txq *txq)
+uint64_t mri_dpdk_tx_awaited(const struct dpdk_txq *txq)
 {
 	const struct mr_tx_stats *stats = &txq->base.stats;
-	uint64_t n =
-		mr_counter_get(&stats->accepted) -
-		mr_counter_get(&stats->completed) -
-		__atomic_load_n(&txq->tally->n_elsewhere, __ATOMIC_RELAXED);
+	uint64_t n = mr_counter_get(&stats->accepted) -
+		     mr_counter_get(&stats->completed);
 
 	for (int i = 0; i < MR_STATS_SLOTS; i++)
 		n -= mr_counter_get(&stats->drops[i]);
 	return n;
+}
+
+uint64_t mri_dpdk_tx_pending(const struct dpdk_txq *txq)
+{
+	return mri_dpdk_tx_awaited(txq) -
+	       __atomic_load_n(&txq->tally->n_elsewhere, __ATOMIC_RELAXED);
 }
 
 /* What the device has sent, and keeps until it needs the room. */

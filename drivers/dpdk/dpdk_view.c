@@ -122,22 +122,17 @@ static int view_dequeue(struct rte_mempool *mempool, void **objs,
 	return 0;
 }
 
-void mri_dpdk_freed_elsewhere(const struct dpdk_view *view,
-			      struct rte_mbuf *mbuf)
-{
-	const uint64_t addr = dpdk_addr(view, mbuf);
-
-	if (dpdk_is_tag(mbuf->port))
-		mri_dpdk_completed(mbuf->port);
-	mbuf->port = DPDK_NO_TAG;
-	mr_pool_frag_free_bulk(view->pool, &addr, 1);
-}
-
+/* With the last tag counted, the view may be no more. */
 static __rte_noinline void enqueue_elsewhere(const struct dpdk_view *view,
 					     void *const *objs, uint32_t n)
 {
-	for (uint32_t i = 0; i < n; i++)
-		mri_dpdk_freed_elsewhere(view, objs[i]);
+	for (uint32_t i = 0; i < n; i++) {
+		const uint64_t addr = dpdk_addr(view, objs[i]);
+		const uint16_t tag = dpdk_take_tag(objs[i]);
+
+		mr_pool_frag_free_bulk(view->pool, &addr, 1);
+		mri_dpdk_completed(tag);
+	}
 }
 
 static int view_enqueue(struct rte_mempool *mempool, void *const *objs,
@@ -150,8 +145,10 @@ static int view_enqueue(struct rte_mempool *mempool, void *const *objs,
 		enqueue_elsewhere(view, objs, n);
 		return 0;
 	}
-	for (uint32_t i = 0; i < n; i++)
-		dpdk_freed(call, view, objs[i]);
+	for (uint32_t i = 0; i < n; i++) {
+		dpdk_freed(call, dpdk_addr(view, objs[i]));
+		dpdk_count_done(call, dpdk_take_tag(objs[i]));
+	}
 	return 0;
 }
 

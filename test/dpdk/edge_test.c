@@ -8,6 +8,7 @@
  * EAL starts once per process, so each test is run in one of its own.
  */
 #include <netinet/in.h>
+#include <pthread.h>
 
 #include <millrace/net.h>
 
@@ -181,9 +182,94 @@ static void written_clone_is_a_copy(void **state)
 	end_pair(&pair);
 }
 
+/* ---- headers that others have as well ---- */
+
+/* Cloned, and sent into a port of ours: its bytes come, the page stays. */
+static void clone_sent_back_is_copied(void **state)
+{
+	const char *names[] = { "h", "i" };
+	struct pair pair = make_pair(names, "");
+	struct rte_mempool *theirs = rte_pktmbuf_pool_create(
+		"theirs", 63, 0, 0, RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
+	struct mr_rx_stats stats = { .size = sizeof(stats) };
+	struct mr_frame frame, got[BURST];
+	struct rte_mbuf *clone;
+	void *mbuf = NULL;
+
+	(void)state;
+	assert_non_null(theirs);
+	make_frames(&frame, 1);
+	memset(base + frame.addr, 0x55, LEN);
+	send_all(pair.ports[0], &frame, 1);
+	assert_int_equal(rte_ring_dequeue(pair.rings[1], &mbuf), 0);
+	clone = rte_pktmbuf_clone(mbuf, theirs);
+	assert_non_null(clone);
+	assert_int_equal(rte_ring_enqueue(pair.rings[1], mbuf), 0);
+	assert_int_equal(receive(pair.ports[1], got), 1);
+	assert_int_not_equal(got[0].addr >> 12, frame.addr >> 12);
+	assert_memory_equal(base + got[0].addr, base + frame.addr, LEN);
+	mr_frame_free_bulk(cache, got, 1);
+	/* The clone has its bytes still. */
+	assert_int_equal(n_in_flight(), 1);
+	assert_int_equal(*rte_pktmbuf_mtod(clone, uint8_t *), 0x55);
+	rte_pktmbuf_free(clone);
+	assert_int_equal(n_in_flight(), 0);
+	assert_int_equal(tx_stats(pair.ports[0]).pending, 0);
+	assert_int_equal(mr_rxq_stats(mr_port_rxq(pair.ports[1], 0), &stats),
+			 0);
+	assert_int_equal(stats.events[MR_RX_EVENT_FOREIGN_COPIED], 1);
+	end_pair(&pair);
+	rte_mempool_free(theirs);
+}
+
+/* Completions on another thread, while queues are closed and swept. */
+static void *free_some(void *opaque)
+{
+	struct rte_ring *ring = opaque;
+	void *mbuf;
+
+	for (int n = 0; n < 2 * BURST;)
+		if (rte_ring_dequeue(ring, &mbuf) == 0) {
+			rte_pktmbuf_free(mbuf);
+			n++;
+		}
+	return NULL;
+}
+
+static void close_waits_for_other_threads(void **state)
+{
+	const char *names[] = { "j", "k" };
+	struct pair pair = make_pair(names, "");
+	char spec[128];
+
+	(void)state;
+	snprintf(spec, sizeof(spec), "dpdk:net_ring_j,ring=%d", RING);
+	for (int round = 0; round < 200; round++) {
+		struct mr_frame sent[BURST];
+		pthread_t thread;
+
+		make_frames(sent, BURST);
+		send_all(pair.ports[0], sent, BURST);
+		make_frames(sent, BURST);
+		assert_int_equal(mr_frame_ref(cache, sent, BURST), 0);
+		send_all(pair.ports[0], sent, BURST);
+		assert_int_equal(
+			pthread_create(&thread, NULL, free_some, pair.rings[1]),
+			0);
+		mr_port_close(pair.ports[0]);
+		pair.ports[0] = open_port(spec);
+		pthread_join(thread, NULL);
+		mr_frame_free_bulk(cache, sent, BURST);
+		assert_int_equal(n_in_flight(), 0);
+	}
+	end_pair(&pair);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(refused_frame_is_as_it_was),
 	cmocka_unit_test(written_clone_is_a_copy),
+	cmocka_unit_test(clone_sent_back_is_copied),
+	cmocka_unit_test(close_waits_for_other_threads),
 };
 
 int main(int argc, char **argv)
