@@ -38,7 +38,9 @@
 enum {
 	DPDK_MIN_FRAME_BYTES = 14, /* an Ethernet header */
 	DPDK_LINK_BYTES = 14 + 4,  /* and a VLAN tag, besides the MTU */
-	DPDK_MAX_TXQS = 4096,      /* open at a time, in the process */
+	/* A device's fast path takes frames by 4, 8 or 32, or none. */
+	DPDK_MIN_ASKED = 32,
+	DPDK_MAX_TXQS = 4096, /* open at a time, in the process */
 	/*
 	 * Of mbuf.port, which says where a frame came from and nothing when it
 	 * leaves: there, ours is the number of the tx queue that posted it, in
@@ -107,9 +109,11 @@ struct dpdk_rxq {
 	uint16_t port_id;
 	bool has_sg;
 	bool has_eventfd;
+	bool is_armed;      /* its interrupt is on */
 	uint32_t max_segs;  /* of a frame of this MTU */
 	uint64_t keep_vlan; /* RTE_MBUF_F_RX_VLAN_STRIPPED, if nobody asked */
-	/* Received, and not delivered for lack of room in the burst. */
+	/* Received, and not delivered: the burst was short, or it was asked
+	 * whether there are some. */
 	uint32_t n_stashed, stash_at;
 	struct rte_mbuf **stash; /* MR_BURST_MAX */
 };

@@ -76,16 +76,14 @@ static uint32_t offloads_of(const struct dpdk_port *port)
 		  0, MR_OFFLOAD_CSUM_RX },
 		{ 0, RTE_ETH_TX_OFFLOAD_TCP_TSO,
 		  MR_OFFLOAD_TSO4 | MR_OFFLOAD_TSO6 },
-		{ 0, RTE_ETH_TX_OFFLOAD_UDP_TSO, MR_OFFLOAD_USO },
 		{ RTE_ETH_RX_OFFLOAD_RSS_HASH, 0, MR_OFFLOAD_RSS_HASH },
-		{ 0, RTE_ETH_TX_OFFLOAD_VLAN_INSERT, MR_OFFLOAD_VLAN_TX },
 		{ RTE_ETH_RX_OFFLOAD_VLAN_STRIP, 0, MR_OFFLOAD_VLAN_RX },
 	};
 	struct rte_eth_conf conf;
-	uint32_t ours = 0;
+	uint32_t ours = MR_OFFLOAD_VLAN_TX; /* dpdk_shape.c does it */
 
 	if (rte_eth_dev_conf_get(port->port_id, &conf) < 0)
-		return 0;
+		return ours;
 	for (size_t i = 0; i < RTE_DIM(known); i++)
 		if ((conf.rxmode.offloads & known[i].rx) == known[i].rx &&
 		    (conf.txmode.offloads & known[i].tx) == known[i].tx)

@@ -214,8 +214,7 @@ static struct rte_eth_conf conf_of(const struct dpdk_port *port, bool has_irqs)
 			      RTE_ETH_RX_OFFLOAD_UDP_CKSUM;
 	const uint64_t tx_sums =
 		RTE_ETH_TX_OFFLOAD_IPV4_CKSUM | RTE_ETH_TX_OFFLOAD_TCP_CKSUM |
-		RTE_ETH_TX_OFFLOAD_UDP_CKSUM | RTE_ETH_TX_OFFLOAD_TCP_TSO |
-		RTE_ETH_TX_OFFLOAD_UDP_TSO;
+		RTE_ETH_TX_OFFLOAD_UDP_CKSUM | RTE_ETH_TX_OFFLOAD_TCP_TSO;
 	const uint32_t flags = *port->info.dev_flags;
 	const bool is_many = port->options.n_queues > 1;
 	struct rte_eth_conf conf = { 0 };
@@ -237,8 +236,7 @@ static struct rte_eth_conf conf_of(const struct dpdk_port *port, bool has_irqs)
 		}
 	}
 	conf.rxmode.offloads &= port->info.rx_offload_capa;
-	conf.txmode.offloads =
-		RTE_ETH_TX_OFFLOAD_MULTI_SEGS | RTE_ETH_TX_OFFLOAD_VLAN_INSERT;
+	conf.txmode.offloads = RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
 	if (port->options.csum != DPDK_OFF)
 		conf.txmode.offloads |= tx_sums;
 	conf.txmode.offloads &= port->info.tx_offload_capa;

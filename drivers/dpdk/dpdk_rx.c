@@ -9,8 +9,9 @@
  * than the pool has pages for in exchange: most devices drop a frame that they
  * have no fresh buffer for, and we would be the reason.
  *
- * A device whose frames have several segments may return more entries than the
- * caller has room for: what does not fit is stashed, whole, for the next burst.
+ * The device may return more than the caller has room for, since it is asked
+ * for DPDK_MIN_ASKED at least, and since frames may have several segments: what
+ * does not fit is stashed, whole, for the next burst.
  */
 #include <poll.h>
 #include <string.h>
@@ -23,8 +24,9 @@
  * where nobody else takes them.
  */
 static uint32_t n_refillable(struct dpdk_rxq *rxq, struct mr_cache *cache,
-			     uint32_t n)
+			     uint32_t n_wanted)
 {
+	const uint32_t n = RTE_MAX(n_wanted, (uint32_t)DPDK_MIN_ASKED);
 	const struct mr_cache_head *head =
 		(const struct mr_cache_head *)(const void *)cache;
 	const uint32_t n_pages =
@@ -37,7 +39,7 @@ static uint32_t n_refillable(struct dpdk_rxq *rxq, struct mr_cache *cache,
 	n_got = mr_frag_alloc_bulk(cache, addrs, n_pages,
 				   1u << rxq->view->chunk_shift);
 	mr_frag_free_bulk(cache, addrs, n_got);
-	if (unlikely(n_got < n_pages))
+	if (unlikely(n_got < RTE_MIN(n_wanted * rxq->max_segs, n_pages)))
 		mr_counter_add(&rxq->base.stats.events[MR_RX_EVENT_POOL_EMPTY],
 			       1);
 	return RTE_MIN(n, n_got / rxq->max_segs);
@@ -321,6 +323,14 @@ static void stash(struct dpdk_rxq *rxq, struct rte_mbuf *const *mbufs,
 	rxq->n_stashed = n;
 }
 
+/* No interrupt for each frame while the queue is polled. */
+static __rte_noinline void disarm(struct dpdk_rxq *rxq)
+{
+	(void)rte_eth_dev_rx_intr_disable(rxq->port_id,
+					  (uint16_t)rxq->base.queue.idx);
+	rxq->is_armed = false;
+}
+
 uint32_t mri_dpdk_rx_burst(struct mr_rxq *base, struct mr_cache *cache,
 			   struct mr_frame *frames, struct mr_meta *meta,
 			   uint32_t n)
@@ -330,8 +340,12 @@ uint32_t mri_dpdk_rx_burst(struct mr_rxq *base, struct mr_cache *cache,
 	struct dpdk_call call;
 	uint32_t n_want, n_got, n_used, n_out;
 
+	if (unlikely(rxq->is_armed))
+		disarm(rxq);
 	if (unlikely(rxq->n_stashed > 0))
 		return unstash(rxq, cache, frames, meta, n);
+	if (unlikely(n == 0))
+		return 0;
 	n_want = n_refillable(rxq, cache, n);
 	if (unlikely(n_want == 0))
 		return 0;
@@ -360,12 +374,21 @@ static void clear(const struct dpdk_rxq *rxq)
 		return; /* it had nothing to say */
 }
 
-/* Whether a frame is there: by asking for one. */
-static bool has_frame(struct dpdk_rxq *rxq)
+/*
+ * Whether there may be frames: by asking for them. Where the pool has too few
+ * pages for what comes in exchange, the next burst has to find out.
+ */
+static bool may_have_frames(struct dpdk_rxq *rxq)
 {
+	struct mr_pool_stats stats = { .size = sizeof(stats) };
+
+	if (mr_pool_stats(rxq->view->pool, &stats) < 0 ||
+	    stats.n_free < DPDK_MIN_ASKED * rxq->max_segs)
+		return true;
 	rxq->stash_at = 0;
-	rxq->n_stashed = rte_eth_rx_burst(
-		rxq->port_id, (uint16_t)rxq->base.queue.idx, rxq->stash, 1);
+	rxq->n_stashed =
+		rte_eth_rx_burst(rxq->port_id, (uint16_t)rxq->base.queue.idx,
+				 rxq->stash, DPDK_MIN_ASKED);
 	return rxq->n_stashed > 0;
 }
 
@@ -385,9 +408,9 @@ int mri_dpdk_rx_arm(struct mr_queue *queue)
 	if (!rxq->has_eventfd)
 		return poll(&fd, 1, 0) > 0;
 	clear(rxq);
-	return rte_eth_dev_rx_intr_enable(rxq->port_id, (uint16_t)queue->idx) <
-		       0 ||
-	       has_frame(rxq);
+	rxq->is_armed = rte_eth_dev_rx_intr_enable(rxq->port_id,
+						   (uint16_t)queue->idx) == 0;
+	return !rxq->is_armed || may_have_frames(rxq);
 }
 
 void mri_dpdk_rx_free_stash(struct dpdk_rxq *rxq)

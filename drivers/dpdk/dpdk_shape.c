@@ -3,11 +3,11 @@
  * Frames that are not one plain buffer with one owner.
  *
  * Each entry gets a header: that of its place if the entry has its page for
- * itself, else a spare one. What the device is to do (sums, segments, tags) is
- * told in the first header, where the device can; else it is done here, which
- * needs a frame that nobody else reads. Copied are frames that must be written
- * and are not, those in a segment that DPDK does not know, and those of more
- * entries than the device takes.
+ * itself, else a spare one. What the device is to do (sums, segments) is told
+ * in the first header, where the device can; else, and tags always, it is done
+ * here, which needs a frame that nobody else reads. Copied are frames that must
+ * be written and are not, those in a segment that DPDK does not know, and those
+ * of more entries than the device takes.
  */
 #include <netinet/in.h>
 #include <string.h>
@@ -65,19 +65,17 @@ static bool plan_segments(const struct dpdk_txq *txq, const uint8_t *bytes,
 {
 	const struct mr_net_view *view = &plan->view;
 	const bool is_tcp = view->l4_proto == IPPROTO_TCP;
-	const uint64_t wanted = is_tcp ? RTE_ETH_TX_OFFLOAD_TCP_TSO :
-					 RTE_ETH_TX_OFFLOAD_UDP_TSO;
-	const uint32_t l4_bytes =
-		is_tcp ? (uint32_t)(bytes[view->l4_bytes + 12] >> 4) * 4 : 8;
 
-	if (meta->gso_bytes == 0 || !(txq->offloads & wanted) ||
-	    view->csum_bytes == 0)
+	/* UDP: what DPDK 22.11 has a flag for are fragments, not datagrams. */
+	if (!is_tcp || meta->gso_bytes == 0 ||
+	    !(txq->offloads & RTE_ETH_TX_OFFLOAD_TCP_TSO))
 		return false;
-	plan->ol_flags |=
-		is_tcp ? RTE_MBUF_F_TX_TCP_SEG : RTE_MBUF_F_TX_UDP_SEG;
+	plan->ol_flags |= RTE_MBUF_F_TX_TCP_SEG;
 	if (plan->ol_flags & RTE_MBUF_F_TX_IPV4)
 		plan->ol_flags |= RTE_MBUF_F_TX_IP_CKSUM;
-	plan->tx_offload = lengths(view, l4_bytes, meta->gso_bytes);
+	plan->tx_offload =
+		lengths(view, (uint32_t)(bytes[view->l4_bytes + 12] >> 4) * 4,
+			meta->gso_bytes);
 	plan->fix_pseudo = true;
 	return true;
 }
@@ -118,16 +116,33 @@ static bool plan_sum(const struct dpdk_txq *txq, const struct mr_frame *frames,
 	return true;
 }
 
-static void plan_tag(const struct dpdk_txq *txq, const struct mr_meta *meta,
-		     struct plan *plan)
+/*
+ * Always here: a device that says it inserts tags may be one whose driver does
+ * so with rte_vlan_insert(), which takes no buffer that is pinned.
+ */
+static void plan_tag(const struct mr_meta *meta, struct plan *plan)
 {
+	const struct rte_mbuf words = { .l2_len = VLAN_BYTES };
+
 	if (meta == NULL || !(meta->valid & MR_META_VLAN))
 		return;
 	plan->tci = meta->vlan_tci;
-	if (txq->offloads & RTE_ETH_TX_OFFLOAD_VLAN_INSERT)
-		plan->ol_flags |= RTE_MBUF_F_TX_VLAN;
-	else
-		plan->insert_tag = true;
+	plan->insert_tag = true;
+	if (plan->tx_offload != 0)
+		plan->tx_offload += words.tx_offload;
+}
+
+/* Entries that the device takes in such a frame. */
+static uint32_t max_entries(const struct dpdk_txq *txq, const struct plan *plan)
+{
+	const struct rte_eth_desc_lim *lim = &txq->port->info.tx_desc_lim;
+	const uint32_t n = plan->ol_flags & RTE_MBUF_F_TX_TCP_SEG ?
+				   lim->nb_seg_max :
+				   lim->nb_mtu_seg_max;
+
+	if (!(txq->offloads & RTE_ETH_TX_OFFLOAD_MULTI_SEGS))
+		return 1;
+	return n == 0 ? MR_MAX_SEGS : RTE_MIN(n, (uint32_t)MR_MAX_SEGS);
 }
 
 /* Devices that cut frames want the pseudo-header's sum without the length. */
@@ -167,7 +182,7 @@ static bool can_post(const struct dpdk_txq *txq, const struct mr_cache *cache,
 	const bool will_write = plan->finish_sum || plan->insert_tag ||
 				plan->fix_pseudo || plan->ol_flags != 0;
 
-	if (n > 1 && !(txq->offloads & RTE_ETH_TX_OFFLOAD_MULTI_SEGS))
+	if (n > max_entries(txq, plan))
 		return false;
 	if (plan->insert_tag && (at < 4 || frames[0].len < 12))
 		return false;
@@ -175,22 +190,20 @@ static bool can_post(const struct dpdk_txq *txq, const struct mr_cache *cache,
 		return false;
 	for (uint32_t i = 0; i < n; i++)
 		if (!is_registered(txq, &frames[i]) ||
-		    frames[i].len > UINT16_MAX)
+		    frames[i].len > UINT16_MAX - VLAN_BYTES)
 			return false;
 	return true;
 }
 
 /* Copy a frame into fresh buffers. 0: too long, or, with *ret_why, no page. */
 static uint32_t copy(struct dpdk_txq *txq, struct mr_cache *cache,
-		     const struct mr_frame *in, uint32_t n_in,
+		     const struct mr_frame *in, uint32_t n_in, uint32_t max,
 		     struct mr_frame *out, enum dpdk_shape *ret_why)
 {
 	const struct mr_port *base = txq->port->base;
 	const uint32_t room =
 		base->chunk_bytes - base->headroom_bytes - base->tailroom_bytes;
 	const uint64_t n_bytes = mr_frame_n_bytes(in, n_in);
-	const uint32_t max =
-		txq->offloads & RTE_ETH_TX_OFFLOAD_MULTI_SEGS ? MR_MAX_SEGS : 1;
 	const uint32_t n = (uint32_t)((n_bytes + room - 1) / room);
 	uint32_t from = 0, from_at = 0, n_got;
 	uint64_t addrs[MR_MAX_SEGS];
@@ -320,7 +333,6 @@ static void write_headers(struct dpdk_txq *txq, struct rte_mbuf *mbuf,
 	}
 	first->ol_flags |= plan->ol_flags;
 	first->tx_offload = plan->tx_offload;
-	first->vlan_tci = plan->tci;
 	first->nb_segs = (uint16_t)n;
 	first->pkt_len = (uint32_t)mr_frame_n_bytes(frames, n);
 }
@@ -395,13 +407,14 @@ enum dpdk_shape mri_dpdk_shape(struct dpdk_txq *txq, struct mr_cache *cache,
 	if (!plan_sum(txq, frames, (uint32_t)mr_frame_n_bytes(frames, n), meta,
 		      &plan))
 		return DPDK_TOO_LONG; /* nobody cuts it */
-	plan_tag(txq, meta, &plan);
+	plan_tag(meta, &plan);
 	if (can_post(txq, cache, frames, n, &plan)) {
 		memcpy(own, frames, n * sizeof(own[0]));
 	} else {
 		const bool is_foreign = !is_registered(txq, &frames[0]);
 
-		n = copy(txq, cache, frames, n, own, &shape);
+		n = copy(txq, cache, frames, n, max_entries(txq, &plan), own,
+			 &shape);
 		if (n == 0)
 			return shape;
 		shape = DPDK_COPIED;

@@ -182,6 +182,33 @@ static void written_clone_is_a_copy(void **state)
 	end_pair(&pair);
 }
 
+/* ---- short bursts ---- */
+
+/*
+ * Some devices give nothing to who asks for few frames: a burst of one asks for
+ * more, and keeps them.
+ */
+static void short_burst_asks_for_more(void **state)
+{
+	const char *names[] = { "n", "o" };
+	struct pair pair = make_pair(names, "");
+	struct mr_frame sent[BURST], got;
+
+	(void)state;
+	make_frames(sent, BURST);
+	send_all(pair.ports[0], sent, BURST);
+	for (int i = 0; i < BURST; i++) {
+		assert_int_equal(mr_rx_burst(mr_port_rxq(pair.ports[1], 0),
+					     cache, &got, 1),
+				 1);
+		assert_int_equal(rte_ring_count(pair.rings[1]), 0);
+		assert_memory_equal(&got, &sent[i], sizeof(got));
+		mr_frame_free_bulk(cache, &got, 1);
+	}
+	assert_int_equal(n_in_flight(), 0);
+	end_pair(&pair);
+}
+
 /* ---- headers that others have as well ---- */
 
 /* Cloned, and sent into a port of ours: its bytes come, the page stays. */
@@ -268,6 +295,7 @@ static void close_waits_for_other_threads(void **state)
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(refused_frame_is_as_it_was),
 	cmocka_unit_test(written_clone_is_a_copy),
+	cmocka_unit_test(short_burst_asks_for_more),
 	cmocka_unit_test(clone_sent_back_is_copied),
 	cmocka_unit_test(close_waits_for_other_threads),
 };
