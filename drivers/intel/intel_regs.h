@@ -207,6 +207,7 @@ enum {
 
 	INTEL_RX_DD = 1u << 0,
 	INTEL_RX_EOP = 1u << 1,
+	INTEL_RX_IXSM = 1u << 2, /* nothing is said of sums */
 	INTEL_RX_VP = 1u << 3,
 	INTEL_RX_UDPCS = 1u << 4,
 	INTEL_RX_TCPCS = 1u << 5,

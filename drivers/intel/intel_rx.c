@@ -24,9 +24,9 @@ enum {
 	/* A whole frame in one buffer, and nothing wrong with it. */
 	RX_PLAIN = INTEL_RX_DD | INTEL_RX_EOP,
 	RX_PLAIN_MASK = INTEL_RX_DD | INTEL_RX_EOP | INTEL_RX_BROKEN,
-	/* Sums that were looked at, and those that were wrong. */
+	/* Sums that were looked at; and what takes that back. */
 	RX_SUMMED = INTEL_RX_TCPCS | INTEL_RX_UDPCS,
-	RX_SUM_MASK = RX_SUMMED | INTEL_RX_TCPE | INTEL_RX_IPE,
+	RX_SUM_BAD = INTEL_RX_IXSM | INTEL_RX_TCPE | INTEL_RX_IPE,
 };
 
 static inline uint64_t rx_status(const struct intel_desc *desc)
@@ -46,12 +46,11 @@ static inline bool is_possible(const struct intel_rxq *rxq, uint32_t n_bytes)
 	return n_bytes - 1 < rxq->buf_bytes;
 }
 
-/* Looked at and not wrong: of RX_SUM_MASK one of the low bits, and no other. */
 static inline uint32_t rx_flags(uint64_t status)
 {
-	const uint32_t sum = (uint32_t)status & RX_SUM_MASK;
-
-	return sum - 1 < RX_SUMMED ? MR_FRAME_CSUM_VALID : 0;
+	return (status & RX_SUMMED) && !(status & RX_SUM_BAD) ?
+		       MR_FRAME_CSUM_VALID :
+		       0;
 }
 
 static inline struct mr_frame rx_entry(const struct intel_rxq *rxq,
