@@ -69,8 +69,9 @@ static int open_txq(struct intel_port *port, uint32_t i,
 	txq->tail_reg = intel_tx_ring(i) + INTEL_DT;
 	txq->max_bytes = port->mtu_bytes + INTEL_LINK_BYTES;
 	txq->is_igb = port->chip->is_igb;
-	/* The 82574 inserts tags only while it takes them out, too. */
-	txq->has_vlan = txq->is_igb || port->options.vlan;
+	/* CTRL.VME is for both: tags are put in only where they are taken out.
+	 */
+	txq->has_vlan = port->options.vlan;
 	txq->max_entry_bytes = port->chip->max_entry_bytes;
 	set_command(txq);
 	txq->posted = mr_alloc(base->ctx, 0, n * sizeof(txq->posted[0]));

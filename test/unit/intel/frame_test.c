@@ -493,7 +493,7 @@ static void a_tag_is_inserted_by_the_device(void **state)
 	struct fake fake;
 
 	(void)state;
-	fake_open(&fake, igb);
+	fake_open(&fake, (struct fake_config){ .options = "vlan" });
 	for (int i = 0; i < 2; i++) {
 		frame = fake_frame(&fake, 60);
 		assert_int_equal(send_meta(&fake, &frame, &meta, 1), 1);
@@ -511,14 +511,32 @@ static void a_tag_is_inserted_by_the_device(void **state)
 	assert_int_equal(dword(&fake, 0, 2), 0x6b100000 | 60);
 	assert_int_equal(dword(&fake, 0, 3), 0xa1230000);
 	fake_close(&fake);
+}
 
-	/* It would leave without its tag. */
-	fake_open(&fake, e1000e);
-	frame = fake_frame(&fake, 60);
-	assert_int_equal(send_meta(&fake, &frame, &meta, 1), 1);
-	assert_int_equal(fake_send(&fake), 0);
-	assert_int_equal(fake_tx_stats(&fake).drops[MR_TX_DROP_INVALID], 1);
-	fake_close(&fake);
+/* It would leave without its tag, whatever the chip. */
+static void a_tag_is_not_inserted_without_the_option(void **state)
+{
+	const struct mr_meta meta = { .valid = MR_META_VLAN };
+	const struct fake_config configs[] = { igb, e1000e };
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		struct mr_port_info info = { .size = sizeof(info) };
+		struct mr_frame frame;
+		struct fake fake;
+
+		fake_open(&fake, configs[i]);
+		assert_int_equal(mr_port_info(fake.port, &info), 0);
+		assert_int_equal(info.offloads & (MR_OFFLOAD_VLAN_TX |
+						  MR_OFFLOAD_VLAN_RX),
+				 0);
+		frame = fake_frame(&fake, 60);
+		assert_int_equal(send_meta(&fake, &frame, &meta, 1), 1);
+		assert_int_equal(fake_send(&fake), 0);
+		assert_int_equal(fake_tx_stats(&fake).drops[MR_TX_DROP_INVALID],
+				 1);
+		fake_close(&fake);
+	}
 }
 
 /* With a sum as well, igb has both in one context. */
@@ -529,7 +547,7 @@ static void a_tag_and_a_sum_share_a_context(void **state)
 	struct fake fake;
 
 	(void)state;
-	fake_open(&fake, igb);
+	fake_open(&fake, (struct fake_config){ .options = "vlan" });
 	frame = packet(&fake, false, IPPROTO_UDP, 30);
 	assert_int_equal(send_meta(&fake, &frame, &meta, 1), 1);
 	assert_int_equal(fake_send(&fake), 2);
@@ -559,6 +577,7 @@ int main(void)
 		cmocka_unit_test(closing_takes_back_what_was_not_sent),
 		cmocka_unit_test(segments_that_cannot_be_are_refused),
 		cmocka_unit_test(a_tag_is_inserted_by_the_device),
+		cmocka_unit_test(a_tag_is_not_inserted_without_the_option),
 		cmocka_unit_test(a_tag_and_a_sum_share_a_context),
 	};
 
