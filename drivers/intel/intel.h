@@ -29,7 +29,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 
 enum {
 	INTEL_MAX_QUEUES = 16,
-	INTEL_MAX_VECTORS = 2 * INTEL_MAX_QUEUES + 1,
+	INTEL_MAX_VECTORS = 25, /* igb: bits of EICR; the 82574 has 5 */
 	INTEL_RARS = 16, /* receive addresses; the first is the port's own */
 	INTEL_HASH_WORDS = 128,
 	INTEL_LINK_BYTES = 14 + 4, /* Ethernet header and a VLAN tag */
@@ -149,6 +149,7 @@ struct intel_port {
 	int vector_fds[INTEL_MAX_VECTORS];
 	uint32_t link_bit; /* of the vector that tells of the link */
 	int timer_fd;
+	bool has_told_gone; /* mr_port_poll() has counted it */
 	/* Filters that mr_port_set_mac_filter() has set. */
 	uint32_t n_rars;
 	uint32_t mta[INTEL_HASH_WORDS];
@@ -185,7 +186,7 @@ int mri_intel_start(struct intel_port *port, struct mr_reason *reterr_reason);
 void mri_intel_stop(struct intel_port *port);
 /* 0; -ENODEV with a reason: STATUS reads all ones, which it never does */
 int mri_intel_check(struct intel_port *port, struct mr_reason *reterr_reason);
-/* What STATUS says of link and presence. Returns how many things changed. */
+/* What STATUS says of link and presence. How often the link changed: 0 or 1. */
 int mri_intel_look(struct intel_port *port);
 void mri_intel_wait_for_link(struct intel_port *port);
 

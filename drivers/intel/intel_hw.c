@@ -327,21 +327,22 @@ void mri_intel_stop(struct intel_port *port)
 int mri_intel_look(struct intel_port *port)
 {
 	const uint32_t status = intel_read(port, INTEL_STATUS);
-	const bool is_gone = status == UINT32_MAX;
-	const uint32_t is_up = !is_gone && (status & INTEL_STATUS_LU);
+	const uint32_t is_up = (status & INTEL_STATUS_LU) != 0;
 	uint32_t speed_mbps = 1000;
 	int n_events;
 
+	if (status == UINT32_MAX) {
+		__atomic_store_n(&port->is_gone, 1, __ATOMIC_RELAXED);
+		return 0;
+	}
 	if ((status & INTEL_STATUS_SPEED) == INTEL_STATUS_SPEED_10)
 		speed_mbps = 10;
 	else if ((status & INTEL_STATUS_SPEED) == INTEL_STATUS_SPEED_100)
 		speed_mbps = 100;
-	n_events = (is_up != port->is_up) + is_gone;
+	n_events = is_up != port->is_up;
 	__atomic_store_n(&port->is_up, is_up, __ATOMIC_RELAXED);
 	__atomic_store_n(&port->speed_mbps, is_up ? speed_mbps : 0,
 			 __ATOMIC_RELAXED);
-	if (is_gone)
-		__atomic_store_n(&port->is_gone, 1, __ATOMIC_RELAXED);
 	return n_events;
 }
 

@@ -59,7 +59,8 @@ static int watch(const struct intel_port *port, int fd, enum source source)
 static int get_vectors(struct intel_port *port, struct mr_reason *reason)
 {
 	const int n_least = (int)port->n_queues + 1;
-	const int n_most = 2 * (int)port->n_queues + 1;
+	const int n_all = 2 * (int)port->n_queues + 1;
+	const int n_most = n_all <= INTEL_MAX_VECTORS ? n_all : n_least;
 	struct mr_reason why;
 	int n_got = mr_pci_set_irqs(port->pci, (uint32_t)n_most,
 				    port->vector_fds, &why);
@@ -251,7 +252,18 @@ static void rearm_link(struct intel_port *port)
 	intel_write(port, port->irq_on_reg, port->link_bit);
 }
 
-/* What the kernel has to say. */
+/* Once, whoever found it: a burst, a control call, or the kernel. */
+static int tell_gone(struct intel_port *port)
+{
+	if (port->has_told_gone)
+		return 0;
+	port->has_told_gone = true;
+	__atomic_store_n(&port->is_up, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&port->speed_mbps, 0, __ATOMIC_RELAXED);
+	return 1;
+}
+
+/* What the kernel has to say. How many events, but for "gone". */
 static int handle_events(struct intel_port *port)
 {
 	const uint32_t events = mr_pci_events(port->pci);
@@ -260,14 +272,14 @@ static int handle_events(struct intel_port *port)
 		mr_log(port->base.ctx, MR_LOG_WARNING,
 		       "%s: the device is to be unplugged: close the port",
 		       port->base.info.name);
-		__atomic_store_n(&port->is_up, 0, __ATOMIC_RELAXED);
 		__atomic_store_n(&port->is_gone, 1, __ATOMIC_RELAXED);
-	} else if (events & MR_PCI_EVENT_ERR) {
+		return 0;
+	}
+	if (events & MR_PCI_EVENT_ERR)
 		mr_log(port->base.ctx, MR_LOG_ERROR,
 		       "%s: an error on the bus; if frames stop, open the port "
 		       "again",
 		       port->base.info.name);
-	}
 	return events != 0;
 }
 
@@ -292,9 +304,11 @@ int mri_intel_poll(struct mr_port *base)
 			drain(port->vector_fds[port->n_vectors - 1]);
 		}
 	}
-	if (intel_is_gone(port))
-		return n_events;
 	if (is_tick)
 		mri_intel_stats_read(port);
-	return n_events + mri_intel_look(port);
+	if (!intel_is_gone(port))
+		n_events += mri_intel_look(port);
+	if (intel_is_gone(port))
+		n_events += tell_gone(port);
+	return n_events;
 }

@@ -261,7 +261,7 @@ static void a_device_that_is_asked_back_is_gone(void **state)
 	fake_open(&fake, (struct fake_config){ 0 });
 	fire(fake.nic.pci.req_fd);
 	n_writes = fake.nic.n_writes;
-	assert_true(mr_port_poll(fake.port) > 0);
+	assert_int_equal(mr_port_poll(fake.port), 1);
 	assert_int_equal(mr_port_link(fake.port, &link), 0);
 	assert_int_equal(link.is_gone, 1);
 	frame = fake_frame(&fake, 60);
@@ -280,6 +280,33 @@ static void a_device_that_is_asked_back_is_gone(void **state)
 	fake_close(&fake);
 }
 
+/* Who finds that it is gone: its poll, a control call, or a worker's arm. */
+static void a_device_that_is_gone_is_one_event(void **state)
+{
+	(void)state;
+	for (int who = 0; who < 3; who++) {
+		struct mr_link link;
+		struct fake fake;
+
+		fake_open(&fake, (struct fake_config){ 0 });
+		assert_int_equal(mr_port_poll(fake.port), 0);
+		fake.nic.takes_writes = fake.nic.pci.is_gone = true;
+		if (who == 1)
+			assert_int_equal(
+				mr_port_set_promisc(fake.port, 1, NULL),
+				-ENODEV);
+		if (who == 2)
+			assert_int_equal(mr_queue_arm(&fake.rxq->queue), 0);
+		assert_int_equal(mr_port_poll(fake.port), 1);
+		assert_int_equal(mr_port_link(fake.port, &link), 0);
+		assert_int_equal(link.is_gone, 1);
+		assert_int_equal(link.is_up, 0);
+		assert_int_equal(link.speed_mbps, 0);
+		assert_int_equal(mr_port_poll(fake.port), 0);
+		fake_close(&fake);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -293,6 +320,7 @@ int main(void)
 		cmocka_unit_test(drops_of_full_queues_count_once),
 		cmocka_unit_test(a_change_of_the_link_is_an_event),
 		cmocka_unit_test(a_device_that_is_asked_back_is_gone),
+		cmocka_unit_test(a_device_that_is_gone_is_one_event),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

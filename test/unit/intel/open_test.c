@@ -197,6 +197,31 @@ static void queues_are_apart(void **state)
 	fake_close(&fake);
 }
 
+/* EICR has 25 bits, however many vectors the device says it has. */
+static void vectors_are_no_more_than_eicr_has_bits(void **state)
+{
+	static const struct {
+		const char *options;
+		uint32_t n_vectors;
+	} cases[] = { { "queues=12", 25 }, { "queues=13", 14 } };
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		const uint32_t n = cases[i].n_vectors;
+		struct fake fake;
+
+		fake_prepare(&fake, (struct fake_config){ 0 });
+		fake.nic.pci.config[0x42] = SOFT_MAX_IRQS - 1;
+		assert_int_equal(fake_try(&fake, cases[i].options, NULL), 0);
+		assert_int_equal(*fake_reg(&fake, INTEL_EIAC), (1u << n) - 1);
+		assert_int_equal(*fake_reg(&fake, INTEL_IVAR_MISC),
+				 (0x80 | (n - 1)) << 8);
+		assert_true(fake.rxq->queue.fd >= 0);
+		assert_int_equal(fake.txq->queue.fd >= 0, n == 25);
+		fake_close(&fake);
+	}
+}
+
 static void a_machine_without_interrupts_is_polled(void **state)
 {
 	struct fake fake;
@@ -369,6 +394,7 @@ int main(void)
 		cmocka_unit_test(buffers_are_what_a_chunk_leaves),
 		cmocka_unit_test(a_device_is_told_in_order),
 		cmocka_unit_test(queues_are_apart),
+		cmocka_unit_test(vectors_are_no_more_than_eicr_has_bits),
 		cmocka_unit_test(a_machine_without_interrupts_is_polled),
 		cmocka_unit_test(a_reset_that_does_not_end_is_an_error),
 		cmocka_unit_test(a_queue_that_does_not_start_is_an_error),
