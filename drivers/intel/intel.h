@@ -153,7 +153,8 @@ struct intel_port {
 	/* Filters that mr_port_set_mac_filter() has set. */
 	uint32_t n_rars;
 	uint32_t mta[INTEL_HASH_WORDS];
-	uint64_t *stats; /* the device's counters, since open; atomic */
+	uint64_t *stats;       /* the device's counters, since open; atomic */
+	bool is_reading_rqdpc; /* atomic */
 	/* Written by mr_port_poll(), read by anybody: atomic. */
 	uint32_t is_up;
 	uint32_t speed_mbps;

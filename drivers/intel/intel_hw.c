@@ -24,7 +24,8 @@ enum {
 	RESET_MAX_US = 100000,
 	NVM_MAX_US = 20000,
 	PHY_CONFIG_US = 25000, /* 82574 */
-	MDIO_MAX_US = 10000,
+	MDIO_STEP_US = 2000,
+	MDIO_TRIES = 10,
 	PHY_MAX_US = 2000,
 	RING_MAX_US = 100000,
 	LINK_STEP_MS = 10,
@@ -70,16 +71,25 @@ static void quiesce(struct intel_port *port)
 	pause_us(STOP_US);
 }
 
-/* 82574: firmware uses the PHY as well. Without an answer it does not. */
-static void take_mdio(struct intel_port *port)
+/*
+ * 82574: firmware uses the PHY as well, and the bit sticks only once it has let
+ * go of it, so it is asked for again and again. False: firmware keeps it.
+ */
+static bool take_mdio(struct intel_port *port)
 {
 	if (port->chip->is_igb)
-		return;
-	intel_write(port, INTEL_EXTCNF_CTRL,
-		    intel_read(port, INTEL_EXTCNF_CTRL) |
-			    INTEL_EXTCNF_CTRL_MDIO_SW);
-	(void)wait_for(port, INTEL_EXTCNF_CTRL, INTEL_EXTCNF_CTRL_MDIO_SW,
-		       INTEL_EXTCNF_CTRL_MDIO_SW, MDIO_MAX_US);
+		return true;
+	for (uint32_t i = 0; i < MDIO_TRIES; i++) {
+		if (i > 0)
+			pause_us(MDIO_STEP_US);
+		intel_write(port, INTEL_EXTCNF_CTRL,
+			    intel_read(port, INTEL_EXTCNF_CTRL) |
+				    INTEL_EXTCNF_CTRL_MDIO_SW);
+		if (intel_read(port, INTEL_EXTCNF_CTRL) &
+		    INTEL_EXTCNF_CTRL_MDIO_SW)
+			return true;
+	}
+	return false;
 }
 
 static void give_mdio(struct intel_port *port)
@@ -93,10 +103,11 @@ static void give_mdio(struct intel_port *port)
 
 static int reset(struct intel_port *port)
 {
+	bool has_mdio;
 	int err;
 
 	quiesce(port);
-	take_mdio(port);
+	has_mdio = take_mdio(port); /* the reset is due with or without it */
 	intel_write(port, INTEL_CTRL,
 		    intel_read(port, INTEL_CTRL) | INTEL_CTRL_RST);
 	pause_us(RESET_US);
@@ -110,7 +121,8 @@ static int reset(struct intel_port *port)
 		return err;
 	if (!port->chip->is_igb)
 		pause_us(PHY_CONFIG_US);
-	give_mdio(port);
+	if (has_mdio)
+		give_mdio(port);
 	intel_write(port, INTEL_IMC, UINT32_MAX);
 	(void)intel_read(port, INTEL_ICR);
 	return 0;
@@ -157,7 +169,12 @@ int mri_intel_reset(struct intel_port *port, struct mr_reason *reason)
 /* Have the PHY negotiate; it is powered then, whatever it was. */
 static void start_phy(struct intel_port *port)
 {
-	take_mdio(port);
+	if (!take_mdio(port)) {
+		mr_log(port->base.ctx, MR_LOG_WARNING,
+		       "%s: firmware keeps the PHY: its link stays as it is",
+		       port->base.info.name);
+		return;
+	}
 	intel_write(port, INTEL_MDIC,
 		    INTEL_PHY_BMCR_RENEGOTIATE |
 			    INTEL_PHY_BMCR << INTEL_MDIC_REG_SHIFT |

@@ -10,9 +10,9 @@
  * What happens while it is off is remembered (EICR, ICR), and fires when it is
  * switched on. So arming forgets first, then looks at the ring, switches on,
  * and looks again: what is older than the first look is found by it, what is
- * younger fires. Where the device has too few (I210 with 4 queues), tx queues
- * have none; where it has none at all, or this machine gives none, the port is
- * polled.
+ * younger fires. Where the device has too few (I210 with 3 queues), tx queues
+ * have none; where rx queues have none either, or this machine gives none, the
+ * port is polled.
  *
  * Source: the datasheets' chapter 7, "Interrupts", and chapter 8 (82574: 10),
  * IVAR.
@@ -29,6 +29,8 @@ enum {
 	/* The device's counters are read so often; link and presence, too,
 	 * where nothing tells of them. */
 	TICK_S = 1,
+	/* The 82574 raises OTHER for each overrun, too: not after each poll. */
+	LINK_ITR_US = 8000,
 	EITR_82574_MAX = 0xffff,
 	EITR_82574_PER_US = 4, /* 256 ns each */
 };
@@ -164,6 +166,13 @@ static void map_queue(struct intel_port *port, uint32_t i, bool is_tx,
 			    (vector | INTEL_IVAR_VALID) << shift);
 }
 
+/* Least time between two interrupts of a vector. */
+static uint32_t itr_us(const struct intel_port *port, uint32_t vector)
+{
+	return vector + 1 < port->n_vectors ? port->options.itr_us :
+					      LINK_ITR_US;
+}
+
 static void start_igb(struct intel_port *port)
 {
 	const uint32_t n = port->n_queues;
@@ -181,9 +190,9 @@ static void start_igb(struct intel_port *port)
 	intel_write(port, INTEL_IVAR_MISC,
 		    (link_vector | INTEL_IVAR_VALID)
 			    << INTEL_IVAR_MISC_OTHER_SHIFT);
-	for (uint32_t v = 0; v < link_vector; v++)
+	for (uint32_t v = 0; v <= link_vector; v++)
 		intel_write(port, INTEL_EITR + 4 * v,
-			    port->options.itr_us << INTEL_EITR_INTERVAL_SHIFT |
+			    itr_us(port, v) << INTEL_EITR_INTERVAL_SHIFT |
 				    INTEL_EITR_CNT_IGNR);
 	intel_write(port, INTEL_EIAC, all);
 	intel_write(port, INTEL_EIAM, all);
@@ -197,7 +206,6 @@ static void start_82574(struct intel_port *port)
 			(port->n_vectors - 1 + INTEL_IVAR_82574_VALID)
 				<< INTEL_IVAR_82574_OTHER_SHIFT;
 	uint32_t queues = 0;
-	uint32_t itr = port->options.itr_us * EITR_82574_PER_US;
 
 	/* Fields of 4 bits: two rx queues, two tx queues, the rest. */
 	for (uint32_t i = 0; i < n; i++) {
@@ -206,10 +214,13 @@ static void start_82574(struct intel_port *port)
 		if (port->txqs[i].irq_bit != 0)
 			ivar |= (n + i + INTEL_IVAR_82574_VALID) << (8 + 4 * i);
 	}
-	itr = itr < EITR_82574_MAX ? itr : EITR_82574_MAX;
 	intel_write(port, INTEL_IVAR_82574, ivar);
-	for (uint32_t v = 0; v + 1 < port->n_vectors; v++)
-		intel_write(port, INTEL_EITR_82574 + 4 * v, itr);
+	for (uint32_t v = 0; v < port->n_vectors; v++) {
+		const uint32_t itr = itr_us(port, v) * EITR_82574_PER_US;
+
+		intel_write(port, INTEL_EITR_82574 + 4 * v,
+			    itr < EITR_82574_MAX ? itr : EITR_82574_MAX);
+	}
 	intel_write(port, INTEL_EIAC_82574, queues);
 	intel_write(port, INTEL_IAM, queues);
 	intel_write(port, INTEL_CTRL_EXT,
@@ -248,7 +259,7 @@ static void rearm_link(struct intel_port *port)
 	if (port->chip->is_igb)
 		(void)intel_read(port, INTEL_ICR);
 	else
-		intel_write(port, INTEL_ICR, port->link_bit);
+		intel_write(port, INTEL_ICR, port->link_bit | INTEL_IRQ_OTHERS);
 	intel_write(port, port->irq_on_reg, port->link_bit);
 }
 

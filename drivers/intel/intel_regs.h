@@ -122,6 +122,9 @@ enum {
 
 	/* ICR, IMS, IMC */
 	INTEL_IRQ_LSC = 1u << 2,
+	/* 82574: what has the vector of OTHER besides LSC, asked for or not:
+	   RXO, MDAC, SRPD, ACK, MNG */
+	INTEL_IRQ_OTHERS = 1u << 6 | 1u << 9 | 1u << 16 | 1u << 17 | 1u << 18,
 	INTEL_IRQ_RXQ0 = 1u << 20, /* 82574, these five */
 	INTEL_IRQ_RXQ1 = 1u << 21,
 	INTEL_IRQ_TXQ0 = 1u << 22,

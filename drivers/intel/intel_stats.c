@@ -75,16 +75,24 @@ static void read_one(const struct intel_port *port, uint32_t i)
 	add(port, i, n);
 }
 
-/* What full queues dropped; those of an igb count it. */
-static void read_rqdpc(const struct intel_port *port)
+/*
+ * What full queues dropped; those of an igb count it. One reader at a time: the
+ * I210's is not cleared by reading, so two would add the same frames. The other
+ * has what was counted before.
+ */
+static void read_rqdpc(struct intel_port *port)
 {
+	if (__atomic_exchange_n(&port->is_reading_rqdpc, true,
+				__ATOMIC_ACQUIRE))
+		return;
 	for (uint32_t i = 0; port->chip->is_igb && i < port->n_queues; i++) {
 		const uint32_t reg = intel_rx_ring(i) + INTEL_RQDPC;
 
 		add(port, RQDPC, read_counter(port, reg));
-		if (port->chip->is_i210) /* reading does not clear it */
+		if (port->chip->is_i210)
 			intel_write(port, reg, 0);
 	}
+	__atomic_store_n(&port->is_reading_rqdpc, false, __ATOMIC_RELEASE);
 }
 
 void mri_intel_stats_read(struct intel_port *port)
@@ -127,7 +135,7 @@ uint32_t mri_intel_device_drops(const struct mr_port *base,
 		{ "rx_too_long", ROC },
 	};
 	const uint32_t n_all = sizeof(drops) / sizeof(drops[0]);
-	const struct intel_port *port = (const struct intel_port *)base;
+	struct intel_port *port = (struct intel_port *)base;
 
 	if (!intel_is_gone(port)) {
 		read_one(port, MPC);

@@ -206,7 +206,9 @@ void intel_irq_queue(struct intel *nic, const struct intel_ring *ring)
 
 void intel_irq_other(struct intel *nic, uint32_t causes)
 {
-	if (nic->chip->is_82574 && uses_msix(nic) && (causes & CAUSE_LSC))
+	/* Of an overrun, OTHER tells whether IMS has RXO or not. */
+	if (nic->chip->is_82574 && uses_msix(nic) &&
+	    (causes & (CAUSE_LSC | CAUSE_RXO)))
 		causes |= CAUSE_OTHER;
 	raise(nic, causes);
 	if (!nic->chip->is_82574 && uses_msix(nic) &&

@@ -110,6 +110,7 @@ enum {
 
 #define CAUSE_TXDW 0x1u
 #define CAUSE_LSC 0x4u
+#define CAUSE_RXO 0x40u
 #define CAUSE_RXT0 0x80u
 #define CAUSE_RXQ0 0x00100000u
 #define CAUSE_TXQ0 0x00400000u

@@ -280,6 +280,9 @@ static bool drops_for_want(struct intel *nic, struct intel_ring *ring,
 	}
 	if (!ring->has_wanted)
 		++*intel_reg(nic, STAT_RNBC);
+	/* There is no FIFO here: what finds no buffer overruns it. */
+	if (!ring->has_wanted && nic->chip->is_82574)
+		intel_irq_other(nic, CAUSE_RXO);
 	ring->has_wanted = true;
 	return false;
 }

@@ -211,6 +211,35 @@ static void drops_of_full_queues_count_once(void **state)
 	fake_close(&fake);
 }
 
+/* Another thread, between the reading of a register and its clearing. */
+static void read_beside(void *opaque)
+{
+	struct fake *fake = opaque;
+	struct mr_named_count drops[4];
+
+	fake->nic.read_hook_offset = 0;
+	mr_port_device_drops(fake->port, drops, 4);
+	assert_int_equal(drops[1].value, 0);
+}
+
+static void two_readers_do_not_count_a_drop_twice(void **state)
+{
+	struct mr_named_count drops[4];
+	struct fake fake;
+
+	(void)state;
+	fake_open(&fake, (struct fake_config){ .device_id = FAKE_I210 });
+	*fake_reg(&fake, intel_rx_ring(0) + INTEL_RQDPC) = 9;
+	fake.nic.read_hook_offset = intel_rx_ring(0) + INTEL_RQDPC;
+	fake.nic.hook = read_beside;
+	fake.nic.hook_opaque = &fake;
+	for (int i = 0; i < 2; i++) {
+		mr_port_device_drops(fake.port, drops, 4);
+		assert_int_equal(drops[1].value, 9);
+	}
+	fake_close(&fake);
+}
+
 static void fire(int fd)
 {
 	const uint64_t one = 1;
@@ -246,6 +275,34 @@ static void a_change_of_the_link_is_an_event(void **state)
 	assert_int_equal(mr_port_poll(fake.port), 1);
 	assert_int_equal(mr_port_link(fake.port, &link), 0);
 	assert_int_equal(link.speed_mbps, 100);
+	fake_close(&fake);
+}
+
+/* The 82574's vector of the link fires for overruns, too: not in a row. */
+static void other_causes_are_cleared_and_moderated(void **state)
+{
+	struct fake fake;
+	uint32_t at;
+
+	(void)state;
+	fake_open(&fake, (struct fake_config){ .device_id = FAKE_82574,
+					       .options = "itr=0" });
+	assert_int_equal(*fake_reg(&fake, INTEL_EITR_82574 + 4 * 1), 0);
+	assert_int_equal(*fake_reg(&fake, INTEL_EITR_82574 + 4 * 2), 32000);
+	at = fake.nic.n_writes;
+	fire(fake.nic.pci.irq_fds[2]);
+	assert_int_equal(mr_port_poll(fake.port), 0);
+	at = fake_find_write(&fake, at, INTEL_ICR);
+	assert_int_equal(fake.nic.values[at], 0x01070244);
+	at = fake_find_write(&fake, at, INTEL_IMS);
+	assert_int_equal(fake.nic.values[at], 0x01000004);
+	fake_close(&fake);
+
+	fake_open(&fake, (struct fake_config){ .options = "itr=3" });
+	assert_int_equal(*fake_reg(&fake, INTEL_EITR + 4 * 1),
+			 INTEL_EITR_CNT_IGNR | 3 << 2);
+	assert_int_equal(*fake_reg(&fake, INTEL_EITR + 4 * 2),
+			 INTEL_EITR_CNT_IGNR | 8000 << 2);
 	fake_close(&fake);
 }
 
@@ -318,7 +375,9 @@ int main(void)
 		cmocka_unit_test(nothing_is_told_to_a_device_that_is_gone),
 		cmocka_unit_test(the_devices_counts_add_up),
 		cmocka_unit_test(drops_of_full_queues_count_once),
+		cmocka_unit_test(two_readers_do_not_count_a_drop_twice),
 		cmocka_unit_test(a_change_of_the_link_is_an_event),
+		cmocka_unit_test(other_causes_are_cleared_and_moderated),
 		cmocka_unit_test(a_device_that_is_asked_back_is_gone),
 		cmocka_unit_test(a_device_that_is_gone_is_one_event),
 	};

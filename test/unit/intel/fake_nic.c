@@ -40,6 +40,8 @@ static uint64_t reg_read(void *device, uint32_t bar, uint64_t offset,
 	/* Statistics are cleared by reading. */
 	if (offset >= 0x4000 && offset < 0x4100)
 		nic->regs[offset / 4] = 0;
+	if (nic->read_hook_offset != 0 && offset == nic->read_hook_offset)
+		nic->hook(nic->hook_opaque);
 	return value;
 }
 
@@ -61,6 +63,11 @@ static void reg_write(void *device, uint32_t bar, uint64_t offset,
 	}
 	if (offset == INTEL_CTRL && nic->has_reset)
 		value &= ~(uint64_t)INTEL_CTRL_RST;
+	if (offset == INTEL_EXTCNF_CTRL && nic->n_mdio_refused > 0 &&
+	    (value & INTEL_EXTCNF_CTRL_MDIO_SW)) {
+		nic->n_mdio_refused--;
+		value &= ~(uint64_t)INTEL_EXTCNF_CTRL_MDIO_SW;
+	}
 	for (uint32_t q = 0; q < INTEL_MAX_QUEUES && !nic->has_queues; q++)
 		if (offset == intel_rx_ring(q) + INTEL_DCTL ||
 		    offset == intel_tx_ring(q) + INTEL_DCTL)

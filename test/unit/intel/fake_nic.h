@@ -32,13 +32,14 @@ struct fake_nic {
 	uint32_t rx_head[INTEL_MAX_QUEUES], tx_head[INTEL_MAX_QUEUES];
 	bool has_reset; /* CTRL.RST clears itself */
 	bool has_link;
-	bool has_queues;   /* QUEUE_ENABLE reads as written */
+	bool has_queues;         /* QUEUE_ENABLE reads as written */
+	uint32_t n_mdio_refused; /* so often firmware keeps the PHY (82574) */
 	bool takes_writes; /* when it is gone, too: then nobody is to write */
 	/* What was written, in order: offset and value. */
 	uint32_t offsets[FAKE_MAX_WRITES], values[FAKE_MAX_WRITES];
 	uint32_t n_writes;
-	/* Called behind the write of this register; 0: none. */
-	uint32_t hook_offset;
+	/* Called behind the write, or reading, of a register; 0: none. */
+	uint32_t hook_offset, read_hook_offset;
 	void (*hook)(void *opaque);
 	void *hook_opaque;
 };

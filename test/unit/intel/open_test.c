@@ -249,6 +249,39 @@ static void a_reset_that_does_not_end_is_an_error(void **state)
 	fake_close(&fake);
 }
 
+static bool wrote(const struct fake *fake, uint32_t offset)
+{
+	for (uint32_t i = 0; i < fake->nic.n_writes; i++)
+		if (fake->nic.offsets[i] == offset)
+			return true;
+	return false;
+}
+
+/* Firmware of an 82574 has the PHY for a while, or for good. */
+static void the_phy_is_asked_for_until_firmware_lets_go(void **state)
+{
+	struct fake fake;
+	uint32_t n_lines;
+
+	(void)state;
+	fake_prepare(&fake, (struct fake_config){ .device_id = FAKE_82574 });
+	fake.nic.n_mdio_refused = 9;
+	assert_int_equal(fake_try(&fake, NULL, NULL), 0);
+	assert_int_equal(fake.nic.n_mdio_refused, 0);
+	assert_true(wrote(&fake, INTEL_MDIC));
+	assert_int_equal(*fake_reg(&fake, INTEL_EXTCNF_CTRL), 0);
+	n_lines = fake.f.allocator.n_lines;
+	fake_close(&fake);
+
+	/* Nothing is told to a PHY that is not ours; the port opens. */
+	fake_prepare(&fake, (struct fake_config){ .device_id = FAKE_82574 });
+	fake.nic.n_mdio_refused = UINT32_MAX;
+	assert_int_equal(fake_try(&fake, NULL, NULL), 0);
+	assert_false(wrote(&fake, INTEL_MDIC));
+	assert_int_equal(fake.f.allocator.n_lines, n_lines + 1); /* says so */
+	fake_close(&fake);
+}
+
 static void a_queue_that_does_not_start_is_an_error(void **state)
 {
 	struct mr_reason reason;
@@ -397,6 +430,7 @@ int main(void)
 		cmocka_unit_test(vectors_are_no_more_than_eicr_has_bits),
 		cmocka_unit_test(a_machine_without_interrupts_is_polled),
 		cmocka_unit_test(a_reset_that_does_not_end_is_an_error),
+		cmocka_unit_test(the_phy_is_asked_for_until_firmware_lets_go),
 		cmocka_unit_test(a_queue_that_does_not_start_is_an_error),
 		cmocka_unit_test(without_a_link_it_is_open),
 		cmocka_unit_test(an_address_that_is_none_is_not_used),
