@@ -88,6 +88,18 @@ static const char *const access_words[] = { "auto", "iommufd", "group",
 					    "noiommu", NULL };
 static const char *const switch_words[] = { "auto", "on", "off", NULL };
 
+/* "key" alone is on, no key is off. */
+static int get_bool(const struct mr_spec *spec, const char *key,
+		    bool *ret_is_on, struct mr_reason *reason)
+{
+	static const char *const words[] = { "off", "on", "", NULL };
+	uint32_t idx = 0;
+	const int err = mr_spec_get_word(spec, key, words, &idx, reason);
+
+	*ret_is_on = idx != 0;
+	return err;
+}
+
 static int check_ring(const char *key, uint32_t n, struct mr_reason *reason)
 {
 	if ((n & (n - 1)) == 0)
@@ -124,12 +136,12 @@ static int read_options(const struct mr_spec *spec, struct intel_options *o,
 	    (err = mr_spec_get_u32(spec, "link-wait", DEFAULT_LINK_WAIT_MS, 0,
 				   MAX_LINK_WAIT_MS, &o->link_wait_ms,
 				   reason)) < 0 ||
+	    (err = get_bool(spec, "promisc", &o->promisc, reason)) < 0 ||
+	    (err = get_bool(spec, "allmulti", &o->allmulti, reason)) < 0 ||
+	    (err = get_bool(spec, "vlan", &o->vlan, reason)) < 0 ||
 	    (err = check_ring("rx-ring", o->n_rx_entries, reason)) < 0 ||
 	    (err = check_ring("tx-ring", o->n_tx_entries, reason)) < 0)
 		return err;
-	o->promisc = mr_spec_get(spec, "promisc") != NULL;
-	o->allmulti = mr_spec_get(spec, "allmulti") != NULL;
-	o->vlan = mr_spec_get(spec, "vlan") != NULL;
 	return 0;
 }
 

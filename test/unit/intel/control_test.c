@@ -91,6 +91,15 @@ static void all_frames_or_all_groups(void **state)
 				 (INTEL_RCTL_UPE | INTEL_RCTL_MPE),
 			 INTEL_RCTL_UPE | INTEL_RCTL_MPE);
 	fake_close(&fake);
+
+	fake_open(&fake,
+		  (struct fake_config){
+			  .options = "promisc=off,allmulti=on,vlan=off" });
+	assert_int_equal(*fake_reg(&fake, INTEL_RCTL) &
+				 (INTEL_RCTL_UPE | INTEL_RCTL_MPE),
+			 INTEL_RCTL_MPE);
+	assert_int_equal(*fake_reg(&fake, INTEL_CTRL) & INTEL_CTRL_VME, 0);
+	fake_close(&fake);
 }
 
 static void an_mtu_is_what_buffers_and_device_take(void **state)
