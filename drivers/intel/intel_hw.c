@@ -198,6 +198,10 @@ static void start_mac(struct intel_port *port)
 		intel_write(port, INTEL_GCR,
 			    intel_read(port, INTEL_GCR) &
 				    ~(uint32_t)INTEL_GCR_CMPL_TMOUT_RESEND);
+	} else {
+		ext = (ext & ~(uint32_t)INTEL_CTRL_EXT_82574_CLEAR) |
+		      INTEL_CTRL_EXT_82574_SET;
+		ctrl &= ~(uint32_t)INTEL_CTRL_82574_CLEAR;
 	}
 	intel_write(port, INTEL_CTRL_EXT, ext);
 	ctrl &= ~(uint32_t)(INTEL_CTRL_FRCSPD | INTEL_CTRL_FRCDPX |
@@ -270,6 +274,11 @@ static void start_82574(struct intel_port *port)
 {
 	if (port->chip->is_igb)
 		return;
+	/* Errata: without them PCIe completions may be lost, and tx stops. */
+	intel_write(port, INTEL_GCR,
+		    intel_read(port, INTEL_GCR) | INTEL_GCR_82574);
+	intel_write(port, INTEL_GCR2,
+		    intel_read(port, INTEL_GCR2) | INTEL_GCR2_82574);
 	intel_write(port, INTEL_RFCTL,
 		    intel_read(port, INTEL_RFCTL) | INTEL_RFCTL_EXTEN);
 	intel_write(port, INTEL_RDTR, 0);

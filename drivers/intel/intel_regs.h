@@ -22,6 +22,7 @@ enum intel_reg {
 	INTEL_MDIC = 0x0020,
 	INTEL_EXTCNF_CTRL = 0x0f00, /* 82574 */
 	INTEL_GCR = 0x5b00,
+	INTEL_GCR2 = 0x5b64, /* 82574 */
 
 	/* Interrupts */
 	INTEL_ICR = 0x00c0,
@@ -92,6 +93,7 @@ enum {
 	INTEL_CTRL_FRCSPD = 1u << 11,
 	INTEL_CTRL_FRCDPX = 1u << 12,
 	INTEL_CTRL_RST = 1u << 26,
+	INTEL_CTRL_82574_CLEAR = 1u << 29, /* errata settings */
 	INTEL_CTRL_RFCE = 1u << 27,
 	INTEL_CTRL_TFCE = 1u << 28,
 	INTEL_CTRL_VME = 1u << 30,
@@ -104,6 +106,8 @@ enum {
 	INTEL_EECD_AUTO_RD = 1u << 9,
 
 	INTEL_CTRL_EXT_LINK_MODE = 3u << 22, /* 0: copper */
+	INTEL_CTRL_EXT_82574_SET = 1u << 22, /* errata settings: that, and */
+	INTEL_CTRL_EXT_82574_CLEAR = 1u << 23,
 	INTEL_CTRL_EXT_EIAME = 1u << 24,
 	INTEL_CTRL_EXT_DRV_LOAD = 1u << 28,
 
@@ -119,6 +123,9 @@ enum {
 
 	INTEL_EXTCNF_CTRL_MDIO_SW = 1u << 5, /* software has the MDIO */
 	INTEL_GCR_CMPL_TMOUT_RESEND = 1u << 16,
+	/* 82574, errata settings */
+	INTEL_GCR_82574 = 1u << 22,
+	INTEL_GCR2_82574 = 1u << 0,
 
 	/* ICR, IMS, IMC */
 	INTEL_IRQ_LSC = 1u << 2,

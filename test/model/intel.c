@@ -217,10 +217,11 @@ static bool is_plain(const struct intel *nic, uint32_t offset)
 		{ 0x3590, 0x3590 }, { 0x3840, 0x3840 }, { 0x3940, 0x3940 },
 		{ 0x5000, 0x5008 }, { 0x5400, 0x547c }, { 0x5600, 0x57fc },
 		{ 0x5800, 0x5818 }, { 0x5b00, 0x5b00 }, { 0x5b50, 0x5b5c },
-		{ 0x5c00, 0x5ca4 },
+		{ 0x5b64, 0x5b64 }, { 0x5c00, 0x5ca4 },
 	};
 
-	if (nic->chip->is_82574 && (offset == REG_RLPML || offset == 0x3590))
+	if (nic->chip->is_82574 ? offset == REG_RLPML || offset == 0x3590 :
+				  offset == 0x5b64)
 		return false;
 	for (size_t i = 0; i < sizeof(both) / sizeof(both[0]); i++)
 		if (offset >= both[i][0] && offset <= both[i][1])

@@ -179,6 +179,27 @@ static void frames_wait_for_buffers(void **state)
 	mini_close(&d);
 }
 
+/* Of the 82574L: though IMS has no RXO. */
+static void an_overrun_is_told_by_other(void **state)
+{
+	const uint8_t bytes[60] = { 2, 1, 2, 3, 4, 5 };
+	struct mini d;
+
+	(void)state;
+	if (!chip->is_82574)
+		return;
+	mini_open(&d, chip);
+	mini_start(&d, MINI_IRQS);
+	mini_count(d.fds[4]);
+	for (int i = 0; i < 31; i++)
+		assert_true(model_wire_send(d.wire, 1, bytes, 60));
+	assert_int_equal(mini_count(d.fds[4]), 0);
+	assert_true(model_wire_send(d.wire, 1, bytes, 60));
+	assert_int_equal(mini_count(d.fds[4]), 1);
+	assert_true(mini_read(&d, REG_ICR) & CAUSE_RXO);
+	mini_close(&d);
+}
+
 static void filters_let_in_what_they_should(void **state)
 {
 	/* MO 0: bits 47:36 of the address; here 0x563. */
@@ -426,6 +447,7 @@ int main(void)
 		cmocka_unit_test(descriptor_that_changes_is_told),
 		cmocka_unit_test(long_frame_fills_several_buffers),
 		cmocka_unit_test(frames_wait_for_buffers),
+		cmocka_unit_test(an_overrun_is_told_by_other),
 		cmocka_unit_test(filters_let_in_what_they_should),
 		cmocka_unit_test(counters_clear_when_they_are_read),
 		cmocka_unit_test(short_frame_is_padded_and_long_one_refused),

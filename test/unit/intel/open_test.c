@@ -36,6 +36,9 @@ static void what_a_device_does_not_have_is_refused(void **state)
 	refused(igb, "sg=maybe", -EINVAL, "maybe");
 	refused(igb, "itr=8192", -EINVAL, "itr");
 	refused(igb, "speed=10", -EINVAL, "speed");
+	refused(igb, "vlan=no", -EINVAL, "vlan");
+	refused(igb, "promisc=1", -EINVAL, "promisc");
+	refused(igb, "allmulti=yes", -EINVAL, "allmulti");
 }
 
 static void rings_are_powers_of_two(void **state)
@@ -194,6 +197,11 @@ static void queues_are_apart(void **state)
 	assert_int_equal(*fake_reg(&fake, INTEL_RFCTL), INTEL_RFCTL_EXTEN);
 	assert_int_equal(*fake_reg(&fake, 0x3828), 0x01410000);
 	assert_int_equal(*fake_reg(&fake, INTEL_TARC0), 1u << 26);
+	assert_int_equal(*fake_reg(&fake, INTEL_GCR), 1u << 22);
+	assert_int_equal(*fake_reg(&fake, 0x5b64), 1);
+	assert_int_equal(*fake_reg(&fake, INTEL_CTRL_EXT),
+			 1u << 22 | INTEL_CTRL_EXT_EIAME |
+				 INTEL_CTRL_EXT_DRV_LOAD);
 	fake_close(&fake);
 }
 
