@@ -143,8 +143,8 @@ struct dpdk_port {
 	uint64_t n_registered_bytes; /* of the region; 0: nothing */
 	uint32_t n_segments;         /* of it, registered */
 	uint16_t port_id;            /* DPDK's; RTE_MAX_ETHPORTS: none */
-	bool did_probe, is_started, is_pinned, has_callbacks;
-	bool has_lsc, did_set_mac;
+	bool did_probe, is_configured, is_started, has_callbacks, did_set_mac;
+	uint32_t rx_room_bytes; /* of an rx buffer, as the device uses it */
 	uint64_t owner_id;
 	struct rte_device *device;
 	struct rte_eth_dev_info info;
@@ -273,6 +273,8 @@ const char *mri_dpdk_why(int err);
 /* Ports whose context gets what DPDK logs on threads of its own. */
 void mri_dpdk_add_port(struct dpdk_port *port);
 void mri_dpdk_remove_port(struct dpdk_port *port);
+/* One of them that is on the device, or NULL. */
+struct dpdk_port *mri_dpdk_port_on(const struct rte_device *device);
 
 /* dpdk_memory.c */
 int mri_dpdk_memory_open(struct dpdk_port *port, struct mr_reason *reason);

@@ -40,12 +40,14 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static enum state state;
 static char options_used[MAX_TEXT];
-/* EAL keeps pointers to its arguments. */
-static char words_text[8 * MAX_TEXT];
+/* Of the last start. EAL keeps a pointer to the first word, always the same. */
+static char words_text[4 * MAX_TEXT];
 static size_t n_text_used;
+static bool has_no_room; /* for all the words */
 static char *words[MAX_WORDS + 1];
 static int n_words;
 static char why_failed[250];
+static FILE *stream, *programs_stream; /* of DPDK's log */
 
 /* What DPDK logs goes to the context of the call that it is in ... */
 struct listener {
@@ -164,6 +166,17 @@ void mri_dpdk_remove_port(struct dpdk_port *port)
 	pthread_mutex_unlock(&ports_lock);
 }
 
+struct dpdk_port *mri_dpdk_port_on(const struct rte_device *device)
+{
+	struct dpdk_port *port;
+
+	pthread_mutex_lock(&ports_lock);
+	for (port = ports; port != NULL && port->device != device;)
+		port = port->next;
+	pthread_mutex_unlock(&ports_lock);
+	return port;
+}
+
 /* Whether the program's own words have one that begins like this. */
 static bool has_word(const char *options, const char *word)
 {
@@ -183,11 +196,12 @@ static void add_word(const char *word)
 {
 	const size_t n = strlen(word) + 1;
 
-	if (n_words < MAX_WORDS && n_text_used + n <= sizeof(words_text)) {
-		words[n_words] = memcpy(words_text + n_text_used, word, n);
-		n_text_used += n;
+	if (n_words == MAX_WORDS || n_text_used + n > sizeof(words_text)) {
+		has_no_room = true;
+		return;
 	}
-	n_words++;
+	words[n_words++] = memcpy(words_text + n_text_used, word, n);
+	n_text_used += n;
 }
 
 static void add_words(const char *options)
@@ -255,6 +269,8 @@ static void make_words(const char *options)
 	char text[32];
 
 	n_words = 0;
+	n_text_used = 0;
+	has_no_room = false;
 	add_word("millrace");
 	/* Nothing in /run, nothing shared; EAL has two words for it. */
 	if (!has_word(options, "--file-prefix") &&
@@ -318,9 +334,18 @@ static int start_in_thread(void)
 static int open_log(void)
 {
 	const cookie_io_functions_t functions = { .write = write_log };
-	FILE *stream = fopencookie(NULL, "w", functions);
 
+	programs_stream = rte_log_get_stream();
+	stream = fopencookie(NULL, "w", functions);
 	return stream == NULL || rte_openlog_stream(stream) != 0 ? -ENOMEM : 0;
+}
+
+/* EAL turned out to be the program's: its log is, too. */
+static void give_log_back(void)
+{
+	(void)rte_openlog_stream(programs_stream);
+	fclose(stream);
+	stream = NULL;
 }
 
 /*
@@ -333,15 +358,18 @@ static int try_start(struct mr_ctx *ctx, const char *options,
 {
 	int err;
 
-	if (state == NOT_STARTED && open_log() < 0)
+	if (stream == NULL && open_log() < 0)
 		return mr_fail(reason, -ENOMEM, "dpdk: no memory for a log");
 	make_words(options);
-	if (n_words > MAX_WORDS || n_text_used == sizeof(words_text))
+	if (has_no_room)
 		return mr_fail(reason, -EINVAL,
 			       "dpdk: option eal: too many words");
 	err = start_in_thread();
 	if (err == 0 || (err == EALREADY && state == NOT_STARTED)) {
 		state = err == 0 ? STARTED : PROGRAMS_OWN;
+		if (state == PROGRAMS_OWN)
+			give_log_back();
+		mri_dpdk_ask(false); /* what it logged was no failure */
 		snprintf(options_used, sizeof(options_used), "%s",
 			 options != NULL ? options : "");
 		mr_log(ctx, MR_LOG_INFO, "dpdk: %s, %s, IOVA as %s",

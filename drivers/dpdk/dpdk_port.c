@@ -131,11 +131,11 @@ static int dpdk_open(struct mr_port *base, const struct mr_spec *spec,
 	err = open_steps(port, spec, reterr_reason);
 	if (err < 0)
 		tear_down(port);
+	else
+		mri_dpdk_add_port(port);
 	mri_dpdk_leave();
 	if (err < 0)
 		mr_free(base->ctx, port);
-	else
-		mri_dpdk_add_port(port);
 	return err;
 }
 
@@ -143,8 +143,8 @@ static void dpdk_close(struct mr_port *base)
 {
 	struct dpdk_port *port = dpdk_port_of(base);
 
-	mri_dpdk_remove_port(port);
 	mri_dpdk_enter(base->ctx);
+	mri_dpdk_remove_port(port);
 	tear_down(port);
 	mri_dpdk_leave();
 	mr_free(base->ctx, port);

@@ -383,7 +383,7 @@ static bool may_have_frames(struct dpdk_rxq *rxq)
 	struct mr_pool_stats stats = { .size = sizeof(stats) };
 
 	if (mr_pool_stats(rxq->view->pool, &stats) < 0 ||
-	    stats.n_free < DPDK_MIN_ASKED * rxq->max_segs)
+	    stats.n_free - stats.n_cached < DPDK_MIN_ASKED * rxq->max_segs)
 		return true;
 	rxq->stash_at = 0;
 	rxq->n_stashed =
