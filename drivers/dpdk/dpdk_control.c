@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* An open port: what it is told, what it tells, and events of its device. */
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -16,6 +17,9 @@ static int refuse(struct mr_port *base, int err, const char *what,
 	return mr_fail(reason, err, "%s: %s: %s", base->info.name, what,
 		       mri_dpdk_why(-err));
 }
+
+static const enum rte_eth_event_type events[] = { RTE_ETH_EVENT_INTR_LSC,
+						  RTE_ETH_EVENT_INTR_RMV };
 
 /* On a thread of DPDK's: only say that there is something to look at. */
 static int on_event(uint16_t port_id, enum rte_eth_event_type event,
@@ -47,9 +51,6 @@ void mri_dpdk_read_link(struct dpdk_port *port)
 
 static int watch(struct dpdk_port *port, struct mr_reason *reason)
 {
-	static const enum rte_eth_event_type events[] = {
-		RTE_ETH_EVENT_INTR_LSC, RTE_ETH_EVENT_INTR_RMV
-	};
 	struct mr_port *base = port->base;
 
 	base->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -57,7 +58,7 @@ static int watch(struct dpdk_port *port, struct mr_reason *reason)
 		return mr_fail(reason, -EIO, "%s: no eventfd: %s",
 			       base->info.name, strerror(errno));
 	port->has_callbacks = true;
-	for (int i = 0; i < 2; i++)
+	for (size_t i = 0; i < RTE_DIM(events); i++)
 		(void)rte_eth_dev_callback_register(port->port_id, events[i],
 						    on_event, port);
 	return 0;
@@ -155,12 +156,11 @@ void mri_dpdk_control_close(struct dpdk_port *port)
 {
 	struct mr_port *base = port->base;
 
-	if (port->has_callbacks) {
-		(void)rte_eth_dev_callback_unregister(
-			port->port_id, RTE_ETH_EVENT_INTR_LSC, on_event, port);
-		(void)rte_eth_dev_callback_unregister(
-			port->port_id, RTE_ETH_EVENT_INTR_RMV, on_event, port);
-	}
+	for (size_t i = 0; port->has_callbacks && i < RTE_DIM(events); i++)
+		while (rte_eth_dev_callback_unregister(port->port_id, events[i],
+						       on_event,
+						       port) == -EAGAIN)
+			sched_yield(); /* it is running */
 	if (port->did_set_mac)
 		(void)rte_eth_dev_default_mac_addr_set(port->port_id,
 						       &port->first_mac);
@@ -270,11 +270,9 @@ int mri_dpdk_set_allmulti(struct mr_port *base, uint32_t on,
 /* What the rx buffers take in the mode that was chosen at open. */
 static uint32_t max_mtu(const struct dpdk_port *port)
 {
-	const uint32_t room = rte_pktmbuf_data_room_size(port->view->mempool) -
-			      RTE_PKTMBUF_HEADROOM;
+	const uint32_t room = port->rxqs[0].max_segs * port->rx_room_bytes;
 
-	return RTE_MIN(port->rxqs[0].max_segs * room - DPDK_LINK_BYTES,
-		       (uint32_t)port->info.max_mtu);
+	return RTE_MIN(room - DPDK_LINK_BYTES, (uint32_t)port->info.max_mtu);
 }
 
 int mri_dpdk_set_mtu(struct mr_port *base, uint32_t mtu_bytes,

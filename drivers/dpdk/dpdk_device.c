@@ -6,7 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <rte_bus.h>
 #include <rte_dev.h>
+#include <rte_devargs.h>
 #include <rte_errno.h>
 
 #include "dpdk.h"
@@ -89,6 +91,17 @@ static int not_probed(const struct dpdk_port *port, const char *name, int err,
 		       mri_dpdk_why(-err));
 }
 
+/* A device that is no Ethernet port, as it was before. */
+static void unprobe(const char *devargs)
+{
+	struct rte_devargs parsed = { 0 };
+
+	if (rte_devargs_parse(&parsed, devargs) < 0)
+		return;
+	(void)rte_eal_hotplug_remove(rte_bus_name(parsed.bus), parsed.name);
+	rte_devargs_reset(&parsed);
+}
+
 /* The first port of the device that nobody has, and make it ours. */
 static int own_port(struct dpdk_port *port, const char *devargs,
 		    struct mr_reason *reason)
@@ -109,14 +122,18 @@ static int own_port(struct dpdk_port *port, const char *devargs,
 		port->owner_id = owner.id;
 		return 0;
 	}
-	return has_any ? mr_fail(reason, -EBUSY,
-				 "%s: the device is in use, by another port of "
-				 "this process",
-				 port->base->info.name) :
-			 mr_fail(reason, -ENODEV,
-				 "%s: DPDK took the device, and made no "
-				 "Ethernet port of it: %s",
-				 port->base->info.name, mri_dpdk_why(ENODEV));
+	if (has_any)
+		return mr_fail(reason, -EBUSY,
+			       "%s: the device is in use, by another port of "
+			       "this process",
+			       port->base->info.name);
+	(void)mr_fail(reason, -ENODEV,
+		      "%s: DPDK took the device, and made no Ethernet port of "
+		      "it: %s",
+		      port->base->info.name, mri_dpdk_why(ENODEV));
+	if (port->did_probe)
+		unprobe(devargs);
+	return -ENODEV;
 }
 
 int mri_dpdk_device_find(struct dpdk_port *port, const char *devargs,
@@ -286,6 +303,7 @@ static int start_with(struct dpdk_port *port, bool has_irqs,
 	if (err < 0)
 		return refuse(port, err, "the device cannot be configured",
 			      reason);
+	port->is_configured = true;
 	if (port->options.mtu_bytes != 0) {
 		err = rte_eth_dev_set_mtu(port->port_id,
 					  (uint16_t)port->mtu_bytes);
@@ -347,12 +365,46 @@ static int fd_of(const struct dpdk_port *port, uint32_t i, bool *ret_is_eventfd)
 	return fd < 0 ? -1 : fd;
 }
 
+/*
+ * Some devices use less of a buffer than there is (igb: whole KiB), and scatter
+ * frames that do not fit then, asked for that or not.
+ */
+static int check_scatter(struct dpdk_port *port, struct mr_reason *reason)
+{
+	struct mr_port_info *info = &port->base->info;
+	const uint32_t max_bytes = port->mtu_bytes + DPDK_LINK_BYTES;
+	struct rte_eth_rxq_info queue = { 0 };
+
+	port->rx_room_bytes = buffer_room(port);
+	if (rte_eth_rx_queue_info_get(port->port_id, 0, &queue) < 0 ||
+	    queue.rx_buf_size == 0 || queue.rx_buf_size >= port->rx_room_bytes)
+		return 0;
+	port->rx_room_bytes = queue.rx_buf_size;
+	if (!queue.scattered_rx || info->has_sg)
+		return 0;
+	if (port->options.sg == DPDK_OFF)
+		return mr_fail(reason, -EINVAL,
+			       "%s: frames have up to %u bytes, and the device "
+			       "uses %u of an rx buffer and scatters the rest: "
+			       "sg=on, or a smaller mtu=",
+			       info->name, max_bytes, queue.rx_buf_size);
+	if ((max_bytes + queue.rx_buf_size - 1) / queue.rx_buf_size >
+	    MR_MAX_SEGS)
+		return mr_fail(reason, -EINVAL,
+			       "%s: frames of %u bytes are more than %d "
+			       "buffers of %u",
+			       info->name, max_bytes, MR_MAX_SEGS,
+			       queue.rx_buf_size);
+	info->has_sg = 1;
+	return 0;
+}
+
 /* What can be told only of a queue that runs. */
 static void finish_queue(struct dpdk_port *port, uint32_t i, bool has_irqs)
 {
 	struct dpdk_rxq *rxq = &port->rxqs[i];
 	struct dpdk_txq *txq = &port->txqs[i];
-	const uint32_t room = buffer_room(port);
+	const uint32_t room = port->rx_room_bytes;
 	const uint16_t id = (uint16_t)i;
 
 	rxq->has_sg = port->base->info.has_sg;
@@ -388,6 +440,8 @@ int mri_dpdk_device_start(struct dpdk_port *port, struct mr_reason *reason)
 		has_irqs = false;
 		err = start_with(port, has_irqs, reason);
 	}
+	if (err == 0)
+		err = check_scatter(port, reason);
 	if (err < 0)
 		return err;
 	for (uint32_t i = 0; i < port->n_queues; i++)
@@ -422,6 +476,50 @@ static void drain(struct dpdk_port *port)
 	}
 }
 
+/*
+ * A mempool for rx queues of a program's own port that we are done with: they
+ * must not have ours, which goes. It is the process's, and is never freed.
+ */
+static struct rte_mempool *get_parking(void)
+{
+	static const char name[] = "millrace_parking";
+	struct rte_mempool *parking = rte_mempool_lookup(name);
+
+	return parking != NULL ?
+		       parking :
+		       rte_pktmbuf_pool_create(name, 1, 0, 0,
+					       RTE_MBUF_DEFAULT_BUF_SIZE,
+					       SOCKET_ID_ANY);
+}
+
+/*
+ * The port is the program's, and stays: stopped, its queues without anything of
+ * ours. To set a queue up again ends what it was before.
+ */
+static void park(struct dpdk_port *port)
+{
+	const int socket = rte_eth_dev_socket_id(port->port_id);
+	struct rte_mempool *parking = get_parking();
+	int err = parking == NULL ? -ENOMEM : 0;
+
+	for (uint16_t i = 0; i < port->n_queues && err == 0; i++) {
+		err = rte_eth_rx_queue_setup(port->port_id, i, 0,
+					     (unsigned int)socket, NULL,
+					     parking);
+		if (err == 0)
+			err = rte_eth_tx_queue_setup(port->port_id, i, 0,
+						     (unsigned int)socket,
+						     NULL);
+	}
+	if (err == 0)
+		return;
+	mr_log(port->base->ctx, MR_LOG_WARNING,
+	       "%s: the program's port has to be closed, since its queues "
+	       "cannot be set up anew: %s",
+	       port->base->info.name, mri_dpdk_why(-err));
+	(void)rte_eth_dev_close(port->port_id);
+}
+
 void mri_dpdk_device_stop(struct dpdk_port *port)
 {
 	for (uint32_t i = 0; i < port->n_queues; i++) {
@@ -433,18 +531,27 @@ void mri_dpdk_device_stop(struct dpdk_port *port)
 		drain(port);
 	if (port->port_id == RTE_MAX_ETHPORTS)
 		return;
-	(void)rte_eth_dev_stop(port->port_id);
+	if (port->is_started)
+		(void)rte_eth_dev_stop(port->port_id);
+	if (!port->did_probe && port->is_configured)
+		park(port);
+	(void)rte_eth_dev_owner_unset(port->port_id, port->owner_id);
 	if (port->did_probe)
 		(void)rte_eth_dev_close(port->port_id);
-	else /* it is the program's, and stays */
-		(void)rte_eth_dev_owner_unset(port->port_id, port->owner_id);
 	port->is_started = false;
 }
 
+/* The last port on a device that we had probed removes it. */
 void mri_dpdk_device_give_back(struct dpdk_port *port)
 {
-	if (port->did_probe && port->device != NULL &&
-	    rte_dev_remove(port->device) < 0)
+	struct dpdk_port *other;
+
+	if (!port->did_probe || port->device == NULL)
+		return;
+	other = mri_dpdk_port_on(port->device);
+	if (other != NULL)
+		other->did_probe = true;
+	else if (rte_dev_remove(port->device) < 0)
 		mr_log(port->base->ctx, MR_LOG_WARNING,
 		       "%s: DPDK does not let go of the device: %s",
 		       port->base->info.name, mri_dpdk_why(EIO));

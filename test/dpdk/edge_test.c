@@ -7,8 +7,13 @@
  *
  * EAL starts once per process, so each test is run in one of its own.
  */
+#include <errno.h>
 #include <netinet/in.h>
 #include <pthread.h>
+
+#include <rte_dev.h>
+#include <rte_eal.h>
+#include <rte_log.h>
 
 #include <millrace/net.h>
 
@@ -292,12 +297,112 @@ static void close_waits_for_other_threads(void **state)
 	end_pair(&pair);
 }
 
+/* ---- a program that has DPDK of its own ---- */
+
+static void program_keeps_its_log(void **state)
+{
+	static char words[][16] = { "edge",        "--no-huge",
+				    "-m64",        "--no-shconf",
+				    "--no-pci",    "--no-telemetry",
+				    "--lcores=0@0" };
+	char *argv[RTE_DIM(words) + 1] = { NULL };
+	FILE *log = tmpfile();
+
+	(void)state;
+	assert_non_null(log);
+	for (size_t i = 0; i < RTE_DIM(words); i++)
+		argv[i] = words[i];
+	assert_true(rte_eal_init(RTE_DIM(words), argv) >= 0);
+	assert_int_equal(rte_openlog_stream(log), 0);
+	mr_port_close(open_port("dpdk:net_null0"));
+	assert_ptr_equal(rte_log_get_stream(), log);
+	mr_port_close(open_port("dpdk:net_null0"));
+	assert_ptr_equal(rte_log_get_stream(), log);
+	rte_openlog_stream(NULL);
+	fclose(log);
+}
+
+/* We have had it, and the program starts it again: with no memory of ours. */
+static void programs_port_is_left_without_our_memory(void **state)
+{
+	struct mr_frame frames[BURST];
+	struct rte_mbuf *mbuf = NULL;
+	struct mr_port *port;
+	uint32_t n;
+	uint16_t id;
+
+	(void)state;
+	mr_port_close(open_port("dpdk:net_null0"));
+	assert_int_equal(rte_dev_probe("net_null7"), 0);
+	assert_int_equal(rte_eth_dev_get_port_by_name("net_null7", &id), 0);
+	for (int round = 0; round < 3; round++) {
+		port = open_port("dpdk:net_null7");
+		n = receive(port, frames);
+		assert_int_equal(n, BURST);
+		mr_frame_free_bulk(cache, frames, n);
+		mr_port_close(port);
+	}
+	assert_int_equal(rte_eth_dev_start(id), 0);
+	assert_int_equal(rte_eth_rx_burst(id, 0, &mbuf, 1), 1);
+	assert_string_equal(mbuf->pool->name, "millrace_parking");
+	rte_pktmbuf_free(mbuf);
+	assert_int_equal(rte_eth_dev_stop(id), 0);
+	assert_int_equal(rte_eth_dev_close(id), 0);
+}
+
+/* ---- starts and devices that come to nothing ---- */
+
+static void assert_refused(const char *spec, int err, struct mr_reason *ret_why)
+{
+	struct mr_port *port = NULL;
+
+	assert_int_equal(try_open(spec, &port, ret_why), err);
+}
+
+/* However often, and however long the words: the next start is a new one. */
+static void refused_starts_leave_room(void **state)
+{
+	char spec[1100] = "dpdk:net_null0,eal=--no-such-";
+	struct mr_reason why;
+	size_t n = strlen(spec);
+
+	(void)state;
+	memset(spec + n, 'x', 800);
+	for (int i = 0; i < 40; i++) {
+		spec[n + (i < 12 ? 800 : 1)] = '\0';
+		assert_refused(spec, -EIO, &why);
+		assert_non_null(strstr(why.text, "EAL does not start"));
+	}
+	n = strlen("dpdk:net_null0,eal=");
+	for (int i = 0; i < 100; i++, n += 2)
+		memcpy(spec + n, "a ", 3);
+	assert_refused(spec, -EINVAL, &why);
+	assert_non_null(strstr(why.text, "too many words"));
+	mr_port_close(open_port("dpdk:net_null0,eal=--log-level=lib.eal:5"));
+}
+
+/* It is taken back: the second try is told the same. */
+static void device_without_a_port_goes(void **state)
+{
+	struct mr_reason first, second;
+
+	(void)state;
+	assert_refused("dpdk:crypto_null0", -ENODEV, &first);
+	assert_non_null(strstr(first.text, "no Ethernet port"));
+	assert_refused("dpdk:crypto_null0", -ENODEV, &second);
+	assert_string_equal(first.text, second.text);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(refused_frame_is_as_it_was),
 	cmocka_unit_test(written_clone_is_a_copy),
 	cmocka_unit_test(short_burst_asks_for_more),
 	cmocka_unit_test(clone_sent_back_is_copied),
 	cmocka_unit_test(close_waits_for_other_threads),
+	cmocka_unit_test(program_keeps_its_log),
+	cmocka_unit_test(programs_port_is_left_without_our_memory),
+	cmocka_unit_test(refused_starts_leave_room),
+	cmocka_unit_test(device_without_a_port_goes),
 };
 
 int main(int argc, char **argv)
