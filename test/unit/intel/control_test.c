@@ -246,6 +246,9 @@ static void two_readers_do_not_count_a_drop_twice(void **state)
 		mr_port_device_drops(fake.port, drops, 4);
 		assert_int_equal(drops[1].value, 9);
 	}
+	*fake_reg(&fake, intel_rx_ring(0) + INTEL_RQDPC) = 2;
+	mr_port_device_drops(fake.port, drops, 4);
+	assert_int_equal(drops[1].value, 11);
 	fake_close(&fake);
 }
 

@@ -261,7 +261,7 @@ static void frames_of_a_device_that_is_gone_are_lost_by_name(void **state)
 	fake_open(&fake, (struct fake_config){ 0 });
 	assert_int_equal(send_some(&fake, 5), 5);
 	fake.nic.pci.is_gone = true;
-	assert_int_equal(mr_port_poll(fake.port), 1); /* and the link */
+	assert_int_equal(mr_port_poll(fake.port), 1);
 	assert_int_equal(mr_port_link(fake.port, &link), 0);
 	assert_int_equal(link.is_gone, 1);
 	assert_int_equal(link.is_up, 0);
