@@ -103,6 +103,21 @@ static void armed_fd_wakes(void **state)
 	bed_end(bed);
 }
 
+/*
+ * A device that gathers interrupts may be late with one: of a frame that a poll
+ * has taken already. Then there is nothing, and the next sleep is the one.
+ */
+static bool sleep_until_work(struct mr_queue *queue)
+{
+	for (uint32_t i = 0; i < 3; i++) {
+		if (!sleep_on(queue, BED_DEADLINE_MS))
+			return false;
+		if (mr_queue_arm(queue) == 1)
+			return true;
+	}
+	return false;
+}
+
 /* Arming says 1 exactly where there is something to receive. */
 static void arm_says_whether_there_is_work(void **state)
 {
@@ -120,8 +135,7 @@ static void arm_says_whether_there_is_work(void **state)
 		assert_int_equal(mr_queue_arm(queue_of(bed->rxq)), 0);
 		traffic_make(bytes, sizeof(bytes), i);
 		assert_true(bed->rig->inject(bed, bytes, sizeof(bytes)));
-		assert_true(sleep_on(queue_of(bed->rxq), BED_DEADLINE_MS));
-		assert_int_equal(mr_queue_arm(queue_of(bed->rxq)), 1);
+		assert_true(sleep_until_work(queue_of(bed->rxq)));
 		assert_int_equal(
 			mr_rx_burst(bed->rxq, bed->cache, frames, BURST), 1);
 		bed_free(bed, frames, 1);
