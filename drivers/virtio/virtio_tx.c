@@ -161,8 +161,8 @@ static inline uint32_t n_in_order(const struct virtio_txq *txq, uint32_t n,
 	const uint64_t *const used = vq->used_ring + at;
 	/* What a descriptor has in its upper half: flags and id. */
 	const uint32_t flags = virtio_used_flags(vq, vq->n_used) << 16;
-	const uint32_t flags_mask =
-		(VIRTIO_PACKED_USED | VIRTIO_PACKED_AVAIL) << 16 | UINT16_MAX;
+	const uint32_t both = VIRTIO_PACKED_USED | VIRTIO_PACKED_AVAIL;
+	const uint32_t flags_mask = both << 16 | UINT16_MAX;
 	uint32_t i;
 
 	n = n < mask + 1 - place ? n : mask + 1 - place;
