@@ -116,11 +116,12 @@ static void free_one(struct mr_pci *pci, struct mri_dma *dma)
 
 void mr_pci_dma_free(struct mr_pci *pci, struct mr_dma *dma)
 {
-	struct mri_dma **place = &pci->dmas;
-	struct mri_dma *found;
+	struct mri_dma **place, *found;
 
+	/* Of a device that never came to be open, too. */
 	if (dma->memory == NULL)
 		return;
+	place = &pci->dmas;
 	while (*place != NULL && (*place)->dma.memory != dma->memory)
 		place = &(*place)->next;
 	found = *place;
