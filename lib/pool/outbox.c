@@ -180,24 +180,28 @@ void mri_outbox_tick(struct mr_cache *cache)
 	}
 }
 
+/* What no open magazine has: freed frags, and what the janitor asked for. */
+static void flush_rest(struct mr_cache *cache)
+{
+	mri_block_flush(cache);
+	if (__atomic_load_n(&cache->is_asked, __ATOMIC_RELAXED) != 0)
+		mri_cache_give_back(cache);
+}
+
 /*
  * A core that is a little faster than its work comes here between bursts. If it
  * sent what it has open each time, most magazines would go with a few pages.
  */
 void mr_cache_idle(struct mr_cache *cache)
 {
-	mri_block_flush(cache);
-	if (__atomic_load_n(&cache->is_asked, __ATOMIC_RELAXED) != 0)
-		mri_cache_give_back(cache);
+	flush_rest(cache);
 	if (cache->n_open != 0)
 		mri_outbox_tick(cache);
 }
 
 void mr_cache_flush(struct mr_cache *cache)
 {
-	mri_block_flush(cache);
-	if (__atomic_load_n(&cache->is_asked, __ATOMIC_RELAXED) != 0)
-		mri_cache_give_back(cache);
+	flush_rest(cache);
 	if (cache->n_open == 0)
 		return;
 	for (uint32_t i = 0; i < MR_OPEN_MAGAZINES; i++)
