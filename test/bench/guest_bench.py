@@ -21,6 +21,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "guest")]
 
 # pylint: disable=wrong-import-position
+import dpdk  # noqa: E402
 import guest_contestants as who  # noqa: E402
 from fetch import Missing  # noqa: E402
 from guest import Guest, Nic  # noqa: E402
@@ -76,7 +77,7 @@ class Machine:
         self.guest = Guest(
             self.nics, kernel=args.kernel, n_cpus=2, memory_mb=3072,
             programs=[build / "apps/l2fwd/mr-l2fwd", *who.testpmd_programs()],
-            files=who.testpmd_files(),
+            files=dpdk.files(),
             append="isolcpus=1 hugepages=512",
             options=["-plugin", f"{build}/test/bench/libinsn_count.so,"
                      f"counts={self.counts}"])
@@ -95,7 +96,7 @@ class Machine:
         self.counts.unlink(missing_ok=True)
 
     def _prepare(self):
-        who.prepare_testpmd(self.guest)
+        dpdk.prepare(self.guest)
         if self.driver == "vfio-pci":
             for nic in self.nics:
                 self.guest.bind(nic, self.driver)

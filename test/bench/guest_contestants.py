@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The forwarders of ./mr bench guest, and how their counters are read."""
-import glob
 import json
 import os
 import re
@@ -8,13 +7,6 @@ import shutil
 import tempfile
 
 START_LIMIT_S = 60
-LIBRARIES = "/usr/lib/x86_64-linux-gnu"
-# What testpmd loads at its start, of all that Debian has.
-PMDS = ["bus_pci", "bus_vdev", "mempool_ring", "net_e1000", "net_virtio",
-        "net_af_xdp"]
-# libxdp's programs, which net_af_xdp attaches.
-XDP_OBJECTS = ["xdp-dispatcher.o", "xsk_def_xdp_prog.o",
-               "xsk_def_xdp_prog_5.3.o"]
 TESTPMD_LOG = "/tmp/testpmd.log"
 L2FWD_LOG = "/tmp/l2fwd.json"
 
@@ -32,42 +24,9 @@ def testpmd_programs():
     return [found] if found else []
 
 
-def pmd_folder():
-    """Where DPDK looks for its drivers."""
-    folders = sorted(glob.glob(f"{LIBRARIES}/dpdk/pmds-*"))
-    return folders[-1] if folders else None
-
-
-def testpmd_files():
-    """(file, name in the guest) of what testpmd opens."""
-    files = []
-    for name in PMDS:
-        # By the name that others are linked with: one and the same file.
-        path = os.path.realpath(f"{pmd_folder()}/librte_{name}.so")
-        files.append((path, "/lib/" + ".".join(
-            os.path.basename(path).split(".")[:3])))
-    for name in XDP_OBJECTS:
-        path = f"{LIBRARIES}/bpf/{name}"
-        if os.path.exists(path):
-            files.append((path, path))
-    return files
-
-
-def prepare_testpmd(guest):
-    """Huge pages, and DPDK's folder of drivers."""
-    folder = pmd_folder()
-    status, text = guest.run(
-        f"mkdir -p /dev/hugepages {folder} && "
-        "mount -t hugetlbfs hugetlbfs /dev/hugepages && "
-        + " && ".join(f"ln -s /lib/librte_{name}.so.* {folder}/librte_{name}.so"
-                      for name in PMDS))
-    if status != 0:
-        raise RuntimeError(f"testpmd was not prepared: {text}")
-
-
 def missing(build):
     """What is needed and not there, or ''."""
-    if not testpmd_programs() or not pmd_folder():
+    if not testpmd_programs():
         return "no dpdk-testpmd; install dpdk (Debian: dpdk-dev)"
     for name in ("apps/l2fwd/mr-l2fwd", "test/bench/libinsn_count.so"):
         if not (build / name).exists():

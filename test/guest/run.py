@@ -1,14 +1,17 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Boot a guest and run a command in it; without one, a shell for a person.
+r"""Boot a guest and run a command in it; without one, a shell for a person.
 
     ./mr guest run --nic igb -- mr-l2fwd --duration 3 vfio:0000:00:02.0 null:
     ./mr guest shell --nic igb --nic virtio-packed
+    ./mr guest run --nic e1000e --vfio --dpdk -- mr-l2fwd --duration 3 \
+        dpdk:0000:00:02.0 null:
 
 NICs are nic0, nic1, ... . --wire hub joins all of them on one hub, so that
 what nic0 sends comes in on nic1; --wire peer gives each a second NIC at the
 other end of its cable, peer0, peer1, ..., which the guest's kernel drives.
 --vfio gives nic0, nic1, ... to vfio-pci: our drivers have them then.
+--dpdk takes DPDK's drivers along, and ours for dpdk: ports, with huge pages.
 Exit status: the command's; 77 if there is no QEMU or kernel to be had.
 """
 import argparse
@@ -19,6 +22,7 @@ import termios
 import time
 import tty
 
+import dpdk
 from fetch import Missing
 from guest import BUILD, COMMAND_LIMIT_S, KINDS, Guest, Nic
 
@@ -85,6 +89,8 @@ def parse():
                         help="what the NICs are joined with (default: peer)")
     parser.add_argument("--vfio", action="store_true",
                         help="give the NICs to vfio-pci")
+    parser.add_argument("--dpdk", action="store_true",
+                        help="take DPDK and our driver for it along")
     parser.add_argument("--program", action="append", default=[],
                         metavar="FILE", help="to take along, as /bin/NAME, "
                         "beside our own")
@@ -104,13 +110,18 @@ def main():
     args = parse()
     nics = make_nics(args.nic, args.wire)
     began_s = time.monotonic()
+    files, memory = [], {}
     try:
+        if args.dpdk:
+            files, memory = dpdk.files_of_ours(), dpdk.MEMORY
         with Guest(nics=nics, kernel=args.kernel,
-                   programs=[*args.program, *our_programs()],
+                   programs=[*args.program, *our_programs()], files=files,
                    modules=args.module, n_cpus=args.cpus,
-                   accel=args.accel) as guest:
+                   accel=args.accel, **memory) as guest:
             print(f"guest: up in {time.monotonic() - began_s:.1f} s, "
                   f"{guest.kernel.name}", file=sys.stderr)
+            if args.dpdk:
+                dpdk.prepare(guest)
             for nic in nics:
                 if args.vfio and nic.name.startswith("nic"):
                     guest.bind(nic, "vfio-pci")
