@@ -3,13 +3,26 @@
 #ifndef MACHINE_H
 #define MACHINE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include <jansson.h>
+
 struct machine {
 	char cpu[96], kernel[96], governor[32], load[32];
-	uint32_t n_cores;      /* online */
-	uint64_t n_huge_pages; /* of 2 MiB: in all, and free */
+	char microcode[32];
+	char kernel_words[1024];    /* its command line */
+	char isolated[64];          /* cores, as "2-7"; "" if none are */
+	char nohz_full[64];         /* cores without a tick, likewise */
+	char clock_source[32];      /* of the kernel */
+	char thp[32];               /* transparent huge pages: "madvise" */
+	char guest[96];             /* what runs it; "" if nothing that shows */
+	char vulnerabilities[2048]; /* "name: state\n" of what affects it */
+	uint32_t n_cores;           /* online */
+	uint32_t n_numa_nodes;      /* with memory; 0: unknown */
+	bool has_smt;               /* two threads share a core */
+	uint64_t n_huge_pages;      /* of 2 MiB: in all, and free */
 	uint64_t n_huge_free;
 	char compiler[96], flags[128];
 	char millrace[32], dpdk[64];
@@ -19,6 +32,9 @@ struct machine {
 
 /* command: as typed, before getopt() sorts the words. */
 void machine_look(struct machine *machine, const char *command);
+
+/* "machine" of the documents. Owner: the caller. */
+json_t *machine_json(const struct machine *machine);
 
 void machine_command(int argc, char *const *argv, char *ret, size_t n_bytes);
 

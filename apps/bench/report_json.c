@@ -12,28 +12,6 @@ static json_t *integer(uint64_t n)
 	return json_integer((json_int_t)n);
 }
 
-static json_t *machine_object(const struct machine *machine)
-{
-	json_t *object = json_object();
-
-	json_object_set_new(object, "cpu", json_string(machine->cpu));
-	json_object_set_new(object, "cores", integer(machine->n_cores));
-	json_object_set_new(object, "kernel", json_string(machine->kernel));
-	json_object_set_new(object, "governor", json_string(machine->governor));
-	json_object_set_new(object, "load", json_string(machine->load));
-	json_object_set_new(object, "huge_pages",
-			    integer(machine->n_huge_pages));
-	json_object_set_new(object, "huge_pages_free",
-			    integer(machine->n_huge_free));
-	json_object_set_new(object, "compiler", json_string(machine->compiler));
-	json_object_set_new(object, "flags", json_string(machine->flags));
-	json_object_set_new(object, "millrace", json_string(machine->millrace));
-	json_object_set_new(object, "dpdk", json_string(machine->dpdk));
-	json_object_set_new(object, "command", json_string(machine->command));
-	json_object_set_new(object, "date", json_string(machine->date));
-	return object;
-}
-
 static json_t *ratio_object(const struct ratio *ratio)
 {
 	return json_pack("{s:f, s:f, s:f}", "value", ratio->value, "low",
@@ -166,7 +144,7 @@ bool report_json(const struct results *results, const struct machine *machine,
 
 	json_object_set_new(object, "v", integer(1));
 	json_object_set_new(object, "command", json_string(results->command));
-	json_object_set_new(object, "machine", machine_object(machine));
+	json_object_set_new(object, "machine", machine_json(machine));
 	json_object_set_new(object, "cores_used", integer(n_cores));
 	json_object_set_new(object, "limits",
 			    json_string(report_limits(n_cores)));

@@ -34,6 +34,8 @@ def objection(path, target):
         return ""
     if top == "apps" and module != "support" and name.startswith("support/"):
         return ""  # what the applications share; it knows none of them
+    if top == "apps" and (tree.TOP / top / module / name).exists():
+        return ""  # a folder of its own folder
     if top != "lib":
         return f"{top}/ sees only <millrace/...> and its own folder"
     if module == "include":

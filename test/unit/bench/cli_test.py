@@ -6,6 +6,7 @@ usage: cli_test.py MR_BENCH SCHEMA     (no privileges, no huge pages)
 import json
 import os
 import pathlib
+import platform
 import re
 import signal
 import subprocess
@@ -137,6 +138,31 @@ class Output(unittest.TestCase):
         self.assertEqual(goal["state"], "reached"
                          if cached["ns"]["median"] <= 0.6 else "missed")
         self.check(result)
+
+    def test_the_machine_is_the_one_the_kernel_describes(self):
+        _, out, _ = run(*QUICK, "--json", "--only", "plain", "B01/1 core")
+        machine = json.loads(out)["machine"]
+        def text(path):
+            file = pathlib.Path(path)
+            return file.read_text(encoding="utf-8").strip() \
+                if file.exists() else ""
+        cpus = "/sys/devices/system/cpu"
+        self.assertEqual(machine["kernel_words"], text("/proc/cmdline")[:1023])
+        self.assertEqual(machine["kernel"],
+                         f"{platform.system()} {platform.release()}")
+        self.assertEqual(machine["isolated"], text(f"{cpus}/isolated"))
+        self.assertEqual(machine["smt"], text(f"{cpus}/smt/active") == "1")
+        self.assertEqual(machine["cores"], os.cpu_count())
+        self.assertIn(f"[{machine['thp']}]",
+                      text("/sys/kernel/mm/transparent_hugepage/enabled"))
+        affected = [file for file in pathlib.Path(
+            f"{cpus}/vulnerabilities").glob("*")
+            if text(file) != "Not affected"]
+        self.assertEqual([line.split(":")[0] for line in
+                          machine["vulnerabilities"]],
+                         sorted(file.name for file in affected))
+        self.assertEqual("virtual machine" in machine["guest"],
+                         " hypervisor" in text("/proc/cpuinfo"))
 
     def test_goals_lists_those_that_were_not_run(self):
         code, out, err = run(*QUICK, "--goals", "--json", "--only-ours",
