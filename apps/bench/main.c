@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* mr-bench: measure. One command per kind of measurement. */
 #include <stdio.h>
+#include <string.h>
+
+#include <millrace/millrace.h>
 
 #include "machine.h"
 #include "mem.h"
 #include "options.h"
 
-int main(int argc, char **argv)
+/* mr-bench mem, mr-bench flow: argv[1] is the command. */
+static int workloads_main(int argc, char **argv)
 {
 	struct mr_reason why = { .text = "" };
 	struct options options;
@@ -23,4 +27,61 @@ int main(int argc, char **argv)
 		break;
 	}
 	return mem_main(&options, command);
+}
+
+/* main() is given the whole command line: argv[1] is the command. */
+struct command {
+	const char *name;
+	const char *what;
+	int (*main)(int argc, char **argv);
+};
+
+static const struct command commands[] = {
+	{ "mem", "the memory layer, beside its peers", workloads_main },
+	{ "flow", "flow tables, beside rte_hash", workloads_main },
+};
+
+enum { N_COMMANDS = sizeof(commands) / sizeof(commands[0]) };
+
+static int print_help(void)
+{
+	printf("usage: mr-bench COMMAND [options] [...]\n"
+	       "Measure ports, devices between them, and Millrace itself.\n"
+	       "\nCommands; COMMAND --help tells more of each:\n");
+	for (uint32_t i = 0; i < N_COMMANDS; i++)
+		printf("  %-12s %s\n", commands[i].name, commands[i].what);
+	printf("\n  -h, --help     print this\n"
+	       "  -V, --version  print the version\n"
+	       "\nExit status: 0; 1 on failure, or where a goal was not met; "
+	       "2 if the command\nline is wrong.\n");
+	return fflush(stdout) == 0 ? 0 : 1;
+}
+
+static int complain(const char *word)
+{
+	fprintf(stderr, "mr-bench: no command%s%s%s; there are:",
+		word != NULL ? " '" : "", word != NULL ? word : "",
+		word != NULL ? "'" : "");
+	for (uint32_t i = 0; i < N_COMMANDS; i++)
+		fprintf(stderr, " %s", commands[i].name);
+	fprintf(stderr, "\n");
+	return 2;
+}
+
+int main(int argc, char **argv)
+{
+	const char *word = argc > 1 ? argv[1] : NULL;
+
+	if (word == NULL)
+		return complain(NULL);
+	if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
+		return print_help();
+	if (strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0) {
+		printf("mr-bench %s\n", mr_version());
+		return fflush(stdout) == 0 ? 0 : 1;
+	}
+	for (uint32_t i = 0; i < N_COMMANDS; i++)
+		if (strcmp(word, commands[i].name) == 0)
+			return commands[i].main(argc, argv);
+	return complain(word);
 }

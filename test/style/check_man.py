@@ -25,10 +25,20 @@ def options_of_page(text):
         re.findall(r"^\.It .*?\bFl -([a-z][\w-]*)", text, re.M))
 
 
+def help_of(program):
+    """What --help says, that of each of its commands included."""
+    def ask(*words):
+        return subprocess.run([program, *words, "--help"], capture_output=True,
+                              text=True, check=True, timeout=20).stdout
+    text = ask()
+    listing = text.partition("\nCommands")[2].partition("\n\n")[0]
+    commands = re.findall(r"^  ([a-z]\w*) ", listing, re.M)
+    return text + "".join(ask(command) for command in commands)
+
+
 def main():
     program, page = sys.argv[1:]
-    help_text = subprocess.run([program, "--help"], capture_output=True,
-                               text=True, check=True, timeout=20).stdout
+    help_text = help_of(program)
     text = Path(page).read_text()
     wrong = tree.Complaints()
     in_help, in_page = options_of_help(help_text), options_of_page(text)

@@ -38,6 +38,8 @@ class Errors(unittest.TestCase):
 
     CASES = [
         (2, "no command; there are: mem flow", []),
+        (2, "no command 'men'; there are: mem flow", ["men"]),
+        (2, "no command '--quick'", ["--quick", "mem"]),
         (2, "no option '--nope'", ["mem", "--nope"]),
         (2, "no row has such a name", ["mem", "--only-ours", "B99"]),
         (2, "mr-bench flow --list has them", ["flow", "B01"]),
@@ -72,6 +74,10 @@ class Output(unittest.TestCase):
 
     def test_help_and_version(self):
         code, out, err = run("--help")
+        self.assertEqual((code, err), (0, ""))
+        self.assertRegex(out, r"^usage: mr-bench COMMAND ")
+        self.assertRegex(out, r"(?m)^  mem +the memory layer")
+        code, out, err = run("mem", "--help")
         self.assertEqual((code, err), (0, ""))
         self.assertRegex(out, r"^usage: mr-bench mem\|flow ")
         code, out, err = run("--version")

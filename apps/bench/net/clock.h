@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The run's clock: nanoseconds since it began. Sender and receiver of a program
+ * read the same one, so that their difference is a latency.
+ *
+ * A real one is CLOCK_MONOTONIC, read through the processor's counter where
+ * that is invariant (about 10 ns less per reading); a virtual one stands still
+ * until it is moved, so that a whole run is the same each time.
+ */
+#ifndef NET_CLOCK_H
+#define NET_CLOCK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+#ifdef __x86_64__
+#include <x86intrin.h>
+#endif
+
+struct clock {
+	bool is_virtual;
+	bool has_counter;
+	uint64_t virtual_ns;
+	uint64_t start_ns;    /* CLOCK_MONOTONIC when the run began */
+	uint64_t start_ticks; /* the counter at that moment */
+	uint64_t ns_per_tick; /* 32 bits of it are behind the point */
+	uint64_t error_ns;
+	/* The pair that the counter's speed is measured from. */
+	uint64_t first_ns, first_ticks;
+};
+
+/* Measures the counter's speed, for 20 ms. */
+void clock_open(struct clock *clock, bool is_virtual);
+
+/*
+ * Begin a run: now is 0. The speed of the counter is measured anew, each time
+ * over a longer time. Not while others read it.
+ */
+void clock_start(struct clock *clock);
+
+/* What a single reading may be wrong by, measured; 0 for a virtual one. */
+uint64_t clock_error_ns(const struct clock *clock);
+
+bool clock_is_virtual(const struct clock *clock);
+
+/* CLOCK_MONOTONIC at its zero, for others that stamp in the kernel. */
+uint64_t clock_origin_ns(const struct clock *clock);
+
+/* "tsc", "CLOCK_MONOTONIC" or "virtual". */
+const char *clock_source(const struct clock *clock);
+
+/*
+ * How far it has come away from CLOCK_MONOTONIC since the run began; a clock
+ * that runs evenly differs by its error and some millionths of the time.
+ */
+uint64_t clock_drift_ns(const struct clock *clock);
+
+/* Further than that is no clock to measure with. */
+bool clock_is_stable(const struct clock *clock, uint64_t run_ns,
+		     uint64_t drift_ns);
+
+/* Move a virtual one: never back. */
+void clock_move(struct clock *clock, uint64_t to_ns);
+
+static inline uint64_t clock_monotonic_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static inline uint64_t clock_ticks(void)
+{
+#ifdef __x86_64__
+	return __rdtsc();
+#else
+	return 0;
+#endif
+}
+
+static inline uint64_t clock_ns_of_ticks(const struct clock *clock,
+					 uint64_t ticks)
+{
+	return (uint64_t)(((unsigned __int128)(ticks - clock->start_ticks) *
+			   clock->ns_per_tick) >>
+			  32);
+}
+
+static inline uint64_t clock_now(const struct clock *clock)
+{
+	if (clock->has_counter)
+		return clock_ns_of_ticks(clock, clock_ticks());
+	if (clock->is_virtual)
+		return clock->virtual_ns;
+	return clock_monotonic_ns() - clock->start_ns;
+}
+
+#endif

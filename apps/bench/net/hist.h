@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A histogram of times over their full range: HdrHistogram's layout with three
+ * significant digits, 0 to 2^40 ns (18 minutes). A value is off by less than
+ * one part in 1024.
+ */
+#ifndef NET_HIST_H
+#define NET_HIST_H
+
+#include <stdint.h>
+
+enum {
+	HIST_SUB_BITS = 10, /* buckets of the upper half of each power of two */
+	HIST_VALUE_BITS = 40,
+	HIST_BUCKETS = (HIST_VALUE_BITS - HIST_SUB_BITS + 1) << HIST_SUB_BITS,
+};
+
+/* One thread writes; others may read counters while it does. */
+struct hist {
+	uint64_t n;        /* values */
+	uint64_t n_over;   /* of them, above the range: in the top bucket */
+	uint64_t min, max; /* exact; 0 without values */
+	double sum, sum_sq;
+	uint64_t counts[HIST_BUCKETS];
+};
+
+/* The bucket of a value: below 2048 the value itself. */
+static inline uint32_t hist_bucket(uint64_t ns)
+{
+	uint32_t shift;
+
+	if (ns >= 1ull << HIST_VALUE_BITS)
+		return HIST_BUCKETS - 1;
+	shift = (uint32_t)(63 - __builtin_clzll(ns | 2047)) - HIST_SUB_BITS;
+	return (shift << HIST_SUB_BITS) + (uint32_t)(ns >> shift);
+}
+
+static inline void hist_add(struct hist *hist, uint64_t ns)
+{
+	const double value = (double)ns;
+
+	hist->counts[hist_bucket(ns)]++;
+	hist->n_over += ns >= 1ull << HIST_VALUE_BITS;
+	hist->min = hist->n == 0 || ns < hist->min ? ns : hist->min;
+	hist->max = ns > hist->max ? ns : hist->max;
+	hist->sum += value;
+	hist->sum_sq += value * value;
+	hist->n++;
+}
+
+/* Bucket i covers [hist_low(i), hist_low(i + 1)); i is at most HIST_BUCKETS. */
+uint64_t hist_low(uint32_t i);
+
+void hist_merge(struct hist *hist, const struct hist *other);
+
+/*
+ * The value that percentile of all values are not above, 0 to 100: the highest
+ * one of its bucket, as HdrHistogram has it, and never above the maximum.
+ * 0 without values.
+ */
+uint64_t hist_at(const struct hist *hist, double percentile);
+
+double hist_mean(const struct hist *hist);
+double hist_stddev(const struct hist *hist);
+
+#endif

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Places to send to that are no tx queue: something that makes and paces frames
+ * itself, as the kernel does with live XDP frames. It has a thread of the
+ * tester for the time of a trial.
+ */
+#ifndef NET_PLACE_H
+#define NET_PLACE_H
+
+#include <millrace/millrace.h>
+
+#include "net/clock.h"
+#include "net/trial.h"
+
+struct streams;
+
+/* When to send: one sender's part of a trial. */
+struct send_orders {
+	const struct clock *clock;
+	enum pace pace;
+	double pps; /* of all senders together; 0: full speed */
+	uint32_t burst_frames;
+	uint64_t start_ns, end_ns; /* of the clock; end UINT64_MAX: none */
+	uint64_t n_frames; /* of all senders together; UINT64_MAX: no limit */
+	uint64_t max_lag_ns;
+	uint32_t sender, n_senders;
+	uint64_t seed;
+};
+
+/* due = sent + unsent, as soon as it has ended. */
+struct send_counts {
+	uint64_t sent, unsent, bytes;
+	uint64_t rounds, busy_rounds;
+};
+
+struct place;
+
+struct place_ops {
+	const char *prefix; /* of the spec: "live:" */
+	int (*open)(struct mr_ctx *ctx, const char *spec, struct place **ret,
+		    struct mr_reason *why);
+	void (*close)(struct place *place);
+	/* Streams of a trial, which outlive it. 0 or -errno. */
+	int (*begin)(struct place *place, const struct streams *streams,
+		     const struct send_orders *orders, struct mr_reason *why);
+	/* On a thread of its own; returns at the end, or after stop(). */
+	int (*run)(struct place *place);
+	void (*stop)(struct place *place); /* any thread */
+	/* Any thread, also while it runs; lateness is NULL while it does. */
+	void (*counts)(const struct place *place, struct send_counts *ret,
+		       struct hist *lateness);
+	uint64_t (*n_sent)(const struct place *place, uint32_t stream);
+	int (*info)(const struct place *place, struct mr_port_info *ret);
+	int (*link)(const struct place *place, struct mr_link *ret);
+	/* What it was refused by the device, by name; as a port's drops. */
+	uint32_t (*drops)(const struct place *place, struct mr_named_count *ret,
+			  uint32_t room);
+};
+
+#endif

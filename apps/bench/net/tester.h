@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The tester: ports, threads that send and receive on their queues, one trial
+ * after the other.
+ *
+ *     pacer --> builder --> tx queue  ...  rx queue --> tracker, histogram
+ *
+ * Sending is open loop: when frames are due does not depend on how fast they
+ * go. What a port does not take in time is counted as unsent, never left out.
+ */
+#ifndef NET_TESTER_H
+#define NET_TESTER_H
+
+#include <millrace/millrace.h>
+
+#include "net/clock.h"
+#include "net/trial.h"
+#include "support/dataplane.h"
+
+struct streams;
+struct tester;
+
+/* Zero is the default of each member, but of the ports and of plane. */
+struct tester_config {
+	/* Port specs that send, or "live:IFACE"; and those that receive. A port
+	 * may be in both lists, under the same words. */
+	const char *const *tx;
+	uint32_t n_tx;
+	const char *const *rx;
+	uint32_t n_rx;
+	/* Known device in place of a cable between two pair: ports; or NULL. */
+	const char *device;
+	/* One thread and a virtual clock: memory ports only. */
+	bool is_virtual;
+	const char *const *streams; /* none: one default stream */
+	uint32_t n_streams;
+	bool is_unstamped; /* frames as they are: nothing can be told of them */
+	uint64_t seed;
+	uint8_t dst_mac[6];
+	bool has_dst_mac;     /* else: of the receiving port, or broadcast */
+	uint32_t frame_bytes; /* of streams that do not say it; 0: 60 */
+	/* Program, level of log, workers, cores, burst, pool, options of ports:
+	 * defaults are those of traffic_options. Its specs are set here. */
+	struct dataplane_config plane;
+};
+
+/*
+ * Open ports, pool and threads. Returns 0, or the exit status (2: the command
+ * line is wrong), with a line that says why and nothing left open.
+ */
+int tester_open(const struct tester_config *config, struct tester **ret,
+		struct mr_reason *why);
+
+/*
+ * One trial, again and again: each has sequence numbers of its own; frames of
+ * an earlier one are foreign to it. Prints nothing. A trial that a signal or a
+ * port that went away ended has its figures so far. Returns 0, or the exit
+ * status, and ret then needs no freeing.
+ */
+int tester_run(struct tester *tester, const struct trial_config *config,
+	       struct trial_result *ret, struct mr_reason *why);
+
+/*
+ * Drain, close, and look whether pages and laws add up: returns 0 or 1, with a
+ * line on stderr for what does not.
+ */
+int tester_close(struct tester *tester);
+
+/* A signal came that ends the program: SIGINT, SIGTERM, SIGHUP. */
+bool tester_is_ending(void);
+
+/*
+ * The line that explains a trial in which frames were lost or none came: where
+ * they were last seen by the ports' counters. False: nothing to say.
+ */
+bool tester_explain(const struct tester *tester,
+		    const struct trial_result *result, char *ret,
+		    size_t n_bytes);
+
+/* Frames per second of the slowest sending link; 0: unknown. */
+double tester_line_rate_pps(const struct tester *tester, uint32_t frame_bytes);
+
+uint32_t tester_n_ports(const struct tester *tester);
+int tester_port_info(const struct tester *tester, uint32_t i,
+		     struct mr_port_info *ret);
+int tester_link(const struct tester *tester, uint32_t i, struct mr_link *ret);
+struct mr_ctx *tester_ctx(struct tester *tester);
+const struct streams *tester_streams(const struct tester *tester);
+/* "tsc", "CLOCK_MONOTONIC" or "virtual", and what a reading may be off by. */
+const char *tester_clock_source(const struct tester *tester);
+uint64_t tester_clock_error_ns(const struct tester *tester);
+/* Cores of its threads, room at most; returns how many there are. */
+uint32_t tester_cores(const struct tester *tester, uint32_t *ret_cores,
+		      uint32_t room);
+const struct tester_config *tester_config_of(const struct tester *tester);
+
+/* The map of ports and threads, for people. */
+void tester_print_map(const struct tester *tester, FILE *to);
+
+/*
+ * Called on the calling thread of tester_run(), each 100 ms at most, with the
+ * counters so far. Its histograms are empty but for the final result.
+ */
+typedef void tester_progress_fn(void *opaque,
+				const struct trial_result *so_far);
+void tester_on_progress(struct tester *tester, tester_progress_fn *fn,
+			void *opaque);
+
+#endif

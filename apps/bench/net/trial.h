@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One trial: what is asked of the tester, and what came of it. */
+#ifndef NET_TRIAL_H
+#define NET_TRIAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "net/hist.h"
+#include "net/rate.h"
+
+enum pace { PACE_CONSTANT, PACE_POISSON, PACE_BURSTS };
+
+/* Zero is the default of each member: full speed, until a signal. */
+struct trial_config {
+	struct rate rate;
+	enum pace pace;
+	uint32_t burst_frames; /* PACE_BURSTS; 0: 32 */
+	uint64_t duration_ns;  /* of sending; 0: until n_frames, or forever */
+	uint64_t n_frames;     /* 0: no limit */
+	uint64_t settle_ns;    /* wait for late frames behind it; 0: 100 ms */
+	uint64_t max_lag_ns;   /* due longer ago: given up; 0: 10 ms */
+	uint32_t frame_bytes;  /* of streams that do not say their size, without
+				* FCS; 0: as opened */
+};
+
+/* A stream, summed over the senders that have a share in it. */
+struct trial_lane {
+	uint32_t stream;
+	uint64_t sent, received, unique, duplicates, reordered, too_old, lost;
+	/* Sequence numbers that one arrival skipped, at most; with several
+	 * receivers 0: none of them sees them all. */
+	uint64_t longest_gap;
+};
+
+/* A counter of losses of a port that moved during the trial. */
+struct trial_drop {
+	char port[64];
+	char side[4]; /* "rx", "tx": of queues, here; "dev": before them */
+	char name[40];
+	uint64_t n;
+};
+
+/*
+ * due = sent + unsent; sent = unique + lost; received is foreign + those with a
+ * stamp of this trial, which are unique + duplicates + too_old.
+ */
+struct trial_result {
+	double asked_pps; /* 0: full speed */
+	/* From the first frame that could be due to the last; with settling. */
+	uint64_t start_ns, sending_ns, whole_ns;
+	uint64_t due, sent, unsent, tx_bytes;
+	uint64_t received, unique, lost, duplicates, reordered, too_old;
+	uint64_t foreign, rx_bytes;
+	double tx_pps;        /* over sending_ns */
+	double rx_pps;        /* unique ones, first to last arrival */
+	struct hist lateness; /* departure - due: the pacing error */
+	struct hist latency;  /* arrival - due */
+	struct trial_lane *streams;
+	uint32_t n_streams;
+	struct trial_drop *drops;
+	uint32_t n_drops;
+	double cpu_share;  /* of the tester's threads: in rounds with frames */
+	bool is_cut_short; /* by a signal, or by why_stopped */
+	char why_stopped[160]; /* link down, port gone, ...; "" */
+};
+
+void trial_result_free(struct trial_result *result);
+
+#endif

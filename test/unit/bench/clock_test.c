@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The run's clock beside CLOCK_MONOTONIC, and the virtual one. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "net/clock.h"
+
+static void nap(long ns)
+{
+	const struct timespec t = { .tv_nsec = ns };
+
+	nanosleep(&t, NULL);
+}
+
+/* A reading lies between two of CLOCK_MONOTONIC, give or take its error. */
+static void it_agrees_with_the_monotonic_clock(void **state)
+{
+	struct clock clock;
+
+	(void)state;
+	clock_open(&clock, false);
+	for (int i = 0; i < 5; i++) {
+		const uint64_t slack =
+			clock_error_ns(&clock) + 20000 + 500 * 20;
+		const uint64_t before =
+			clock_monotonic_ns() - clock_origin_ns(&clock);
+		const uint64_t now = clock_now(&clock);
+		const uint64_t after =
+			clock_monotonic_ns() - clock_origin_ns(&clock);
+
+		assert_true(now + slack >= before);
+		assert_true(now <= after + slack);
+		nap(4000000);
+	}
+	assert_true(clock_error_ns(&clock) > 0);
+	assert_true(clock_is_stable(&clock, 20000000, clock_drift_ns(&clock)));
+}
+
+static void a_run_begins_at_zero(void **state)
+{
+	struct clock clock;
+	uint64_t first;
+
+	(void)state;
+	clock_open(&clock, false);
+	nap(30000000);
+	assert_true(clock_now(&clock) >= 30000000);
+	clock_start(&clock);
+	first = clock_now(&clock);
+	assert_true(first < 30000000);
+	assert_true(clock_now(&clock) >= first);
+}
+
+static void a_clock_that_jumps_is_not_stable(void **state)
+{
+	struct clock clock;
+
+	(void)state;
+	clock_open(&clock, false);
+	if (!clock.has_counter)
+		skip();
+	assert_true(clock_is_stable(&clock, 0, clock_drift_ns(&clock)));
+	/* As if the counter had run a hundredth too fast for a second. */
+	clock.start_ns -= 1000000000;
+	clock.start_ticks -= (uint64_t)(1.01 * (double)(1ull << 32) /
+					(double)clock.ns_per_tick * 1e9);
+	assert_true(clock_drift_ns(&clock) > 9000000);
+	assert_false(
+		clock_is_stable(&clock, 1000000000, clock_drift_ns(&clock)));
+}
+
+static void a_virtual_one_moves_when_it_is_told_to(void **state)
+{
+	struct clock clock;
+
+	(void)state;
+	clock_open(&clock, true);
+	assert_true(clock_is_virtual(&clock));
+	assert_string_equal(clock_source(&clock), "virtual");
+	assert_int_equal(clock_now(&clock), 0);
+	clock_move(&clock, 700);
+	clock_move(&clock, 300);
+	assert_int_equal(clock_now(&clock), 700);
+	assert_int_equal(clock_error_ns(&clock), 0);
+	clock_start(&clock);
+	assert_int_equal(clock_now(&clock), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(it_agrees_with_the_monotonic_clock),
+		cmocka_unit_test(a_run_begins_at_zero),
+		cmocka_unit_test(a_clock_that_jumps_is_not_stable),
+		cmocka_unit_test(a_virtual_one_moves_when_it_is_told_to),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

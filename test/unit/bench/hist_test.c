@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The histogram: its buckets, and what it tells of values it was given. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "net/hist.h"
+
+static struct hist hist, other;
+
+static int clear(void **state)
+{
+	(void)state;
+	hist = other = (struct hist){ 0 };
+	return 0;
+}
+
+static void each_value_is_in_its_bucket(void **state)
+{
+	(void)state;
+	for (uint64_t v = 0; v < 5000; v++) {
+		const uint32_t b = hist_bucket(v);
+
+		assert_true(hist_low(b) <= v && v < hist_low(b + 1));
+	}
+	for (uint32_t bit = 11; bit < HIST_VALUE_BITS; bit++) {
+		for (int64_t d = -2; d <= 2; d++) {
+			const uint64_t v = (1ull << bit) + (uint64_t)d;
+			const uint32_t b = hist_bucket(v);
+
+			assert_true(hist_low(b) <= v && v < hist_low(b + 1));
+		}
+	}
+	assert_int_equal(hist_bucket((1ull << HIST_VALUE_BITS) - 1),
+			 HIST_BUCKETS - 1);
+	assert_int_equal(hist_low(HIST_BUCKETS), 1ull << HIST_VALUE_BITS);
+}
+
+/* Three digits: a bucket is narrower than a thousandth of its values. */
+static void buckets_are_narrow_and_without_gaps(void **state)
+{
+	(void)state;
+	for (uint32_t b = 0; b < HIST_BUCKETS; b++) {
+		const uint64_t low = hist_low(b), next = hist_low(b + 1);
+
+		assert_true(next > low);
+		assert_true(next - low == 1 || (next - low) * 1000 < low);
+		assert_int_equal(hist_bucket(low), b);
+		assert_int_equal(hist_bucket(next - 1), b);
+	}
+}
+
+static void percentiles_are_those_of_the_values(void **state)
+{
+	(void)state;
+	for (uint64_t v = 1; v <= 1000; v++)
+		hist_add(&hist, v);
+	assert_int_equal(hist_at(&hist, 0), 1);
+	assert_int_equal(hist_at(&hist, 50), 500);
+	assert_int_equal(hist_at(&hist, 99.9), 999);
+	assert_int_equal(hist_at(&hist, 99.99), 1000);
+	assert_int_equal(hist_at(&hist, 100), 1000);
+	assert_float_equal(hist_mean(&hist), 500.5, 1e-9);
+	assert_float_equal(hist_stddev(&hist), 288.675, 1e-3);
+	assert_int_equal(hist.n, 1000);
+	assert_int_equal(hist.min, 1);
+	assert_int_equal(hist.max, 1000);
+}
+
+static void nothing_is_zero(void **state)
+{
+	(void)state;
+	assert_int_equal(hist_at(&hist, 50), 0);
+	assert_float_equal(hist_mean(&hist), 0, 0);
+	assert_float_equal(hist_stddev(&hist), 0, 0);
+}
+
+static void what_is_above_the_range_is_counted(void **state)
+{
+	(void)state;
+	hist_add(&hist, 5);
+	hist_add(&hist, 1ull << 50);
+	assert_int_equal(hist.n, 2);
+	assert_int_equal(hist.n_over, 1);
+	assert_int_equal(hist.counts[HIST_BUCKETS - 1], 1);
+	assert_int_equal(hist_at(&hist, 100), 1ull << 50);
+}
+
+static void merged_ones_are_as_one(void **state)
+{
+	static struct hist both;
+
+	(void)state;
+	both = (struct hist){ 0 };
+	srand(1);
+	for (int i = 0; i < 20000; i++) {
+		const uint64_t v = (uint64_t)rand() >> (rand() % 31);
+
+		hist_add(i % 3 == 0 ? &hist : &other, v);
+		hist_add(&both, v);
+	}
+	hist_merge(&hist, &other);
+	assert_memory_equal(hist.counts, both.counts, sizeof(both.counts));
+	assert_int_equal(hist.n, both.n);
+	assert_int_equal(hist.min, both.min);
+	assert_int_equal(hist.max, both.max);
+	assert_float_equal(hist_mean(&hist), hist_mean(&both), 1e-3);
+	other = (struct hist){ 0 };
+	hist_merge(&hist, &other); /* nothing changes */
+	assert_int_equal(hist.min, both.min);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(each_value_is_in_its_bucket, clear),
+		cmocka_unit_test_setup(buckets_are_narrow_and_without_gaps,
+				       clear),
+		cmocka_unit_test_setup(percentiles_are_those_of_the_values,
+				       clear),
+		cmocka_unit_test_setup(nothing_is_zero, clear),
+		cmocka_unit_test_setup(what_is_above_the_range_is_counted,
+				       clear),
+		cmocka_unit_test_setup(merged_ones_are_as_one, clear),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
