@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a trial is worth, and what is said where it is worth nothing. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "search/search.h"
+#include "support/specs.h"
+
+enum {
+	N_UNSENT_REPEATS = 2,
+	/* The path is looked for at a rate that everything can take. */
+	PATH_PPS = 1000,
+	PATH_FRAMES = 100,
+};
+
+static const char nowhere[] =
+	"no port lost any; is the device forwarding, to this port and this "
+	"address (--dst-mac)?";
+
+/* Frames that the receiving ports had, and lost by their own account. */
+static uint64_t lost_by_receiver(const struct trial_result *r)
+{
+	uint64_t n = 0;
+
+	for (uint32_t i = 0; i < r->n_drops; i++)
+		if (strcmp(r->drops[i].side, "rx") == 0 ||
+		    strncmp(r->drops[i].name, "rx", 2) == 0)
+			n += r->drops[i].n;
+	return n;
+}
+
+static void judge(const struct search *s, const struct trial_result *r,
+		  struct outcome *ret)
+{
+	const double share_sent =
+		r->due > 0 ? (double)r->sent / (double)r->due : 1;
+
+	ret->load_pps =
+		ret->asked_pps > 0 ? ret->asked_pps * share_sent : r->tx_pps;
+	ret->rx_pps = r->rx_pps;
+	ret->n_sent = r->sent;
+	ret->n_lost = r->lost;
+	ret->loss = r->sent > 0 ? (double)r->lost / (double)r->sent : 0;
+	ret->is_unsent = 1 - share_sent > s->unsent_tolerance;
+	ret->is_by_receiver = r->lost > 0 && 2 * lost_by_receiver(r) >= r->lost;
+}
+
+/* One call of the function, seen by the observer. */
+static int try_once(struct search *s, const struct trial_config *config,
+		    struct trial_result *result, struct mr_reason *why)
+{
+	int err;
+
+	if (s->n_trials == s->max_trials)
+		return fail_with(why, -EAGAIN,
+				 "no result after %u trials: the device is not "
+				 "steady, or --resolution too fine",
+				 s->n_trials);
+	err = s->run(s->opaque, config, result, why);
+	if (err != 0)
+		return err;
+	s->trials[s->n_trials] = s->on_trial == NULL ?
+					 s->n_trials :
+					 s->on_trial(s->observer, s, result);
+	s->n_trials++;
+	if (result->is_cut_short)
+		return fail_with(why, -EINTR, "ended by a signal");
+	if (result->why_stopped[0] != '\0')
+		return fail_with(why, -EIO, "the trial broke off: %s",
+				 result->why_stopped);
+	if (result->sent == 0)
+		return fail_with(why, -EIO,
+				 "nothing was sent of %" PRIu64 " frames",
+				 result->due);
+	return 0;
+}
+
+int search_trial(struct search *s, double pps, uint64_t duration_ns,
+		 uint64_t n_frames, struct outcome *ret, struct mr_reason *why)
+{
+	struct trial_config config = s->trial;
+	struct trial_result *result = malloc(sizeof(*result));
+	int err;
+
+	if (result == NULL)
+		return fail_with(why, -ENOMEM, "out of memory");
+	config.rate.unit = pps > 0 ? RATE_PPS : RATE_FULL;
+	config.rate.value = pps;
+	config.duration_ns = n_frames == 0 ? duration_ns : 0;
+	config.n_frames = n_frames;
+	*ret = (struct outcome){ .asked_pps = pps, .duration_ns = duration_ns };
+	for (uint32_t i = 0; i <= N_UNSENT_REPEATS; i++) {
+		memset(result, 0, sizeof(*result));
+		err = try_once(s, &config, result, why);
+		if (err == 0)
+			judge(s, result, ret);
+		trial_result_free(result);
+		if (err != 0 || !ret->is_unsent)
+			break;
+	}
+	free(result);
+	return err;
+}
+
+int search_check_path(struct search *s, struct mr_reason *why)
+{
+	struct trial_config config = s->trial;
+	struct trial_result *result = calloc(1, sizeof(*result));
+	char seen[256];
+	int err;
+
+	if (result == NULL)
+		return fail_with(why, -ENOMEM, "out of memory");
+	config.rate.unit = RATE_PPS;
+	config.rate.value =
+		s->max_pps > 0 && s->max_pps < PATH_PPS ? s->max_pps : PATH_PPS;
+	config.duration_ns = 0;
+	config.n_frames = PATH_FRAMES;
+	err = try_once(s, &config, result, why);
+	if (err == 0 && result->unique == 0) {
+		if (s->explain == NULL ||
+		    !s->explain(s->opaque, result, seen, sizeof(seen)))
+			snprintf(seen, sizeof(seen), "%s", nowhere);
+		err = fail_with(why, -ENOLINK,
+				"none of %" PRIu64 " frames came back: %s",
+				result->sent, seen);
+	}
+	trial_result_free(result);
+	free(result);
+	return err;
+}

@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Tests of apps/bench/search: search.c, binary.c, steps.c and back2back.c, on
+ * devices of which the result is known.
+ */
+#include "search_model.h"
+
+static struct found binary(struct model *m, uint32_t n_verify)
+{
+	struct search s = model_search(m);
+	struct mr_reason why = { .text = "" };
+	struct found found;
+
+	if (search_binary(&s, n_verify, 0, &found, &why) != 0)
+		fail_msg("%s", why.text);
+	assert_true(found.is_complete);
+	assert_int_equal(s.n_trials, m->n_calls);
+	return found;
+}
+
+static void a_hard_limit_is_found_to_the_resolution(void **state)
+{
+	static const double rates[] = { 999000, 777777, 500000, 12345, 2500 };
+
+	(void)state;
+	for (uint32_t i = 0; i < 5; i++) {
+		for (uint32_t n_verify = 0; n_verify < 3; n_verify++) {
+			struct model m = { .rate_pps = rates[i] };
+			const struct found f = binary(&m, n_verify);
+
+			assert_within(f.value, rates[i] * 0.995, rates[i]);
+			assert_within(rates[i], f.low, f.high);
+			assert_int_equal(f.limit, LIMIT_DEVICE);
+			assert_true(f.loss <= 0);
+		}
+	}
+}
+
+/* 0.1 % of all frames above 300000, all above 800000. */
+static void the_tolerated_loss_moves_the_result(void **state)
+{
+	static const struct {
+		double tolerance, pps;
+	} cases[] = { { 0, 300000 }, { 0.0009, 300000 }, { 0.0011, 800880 } };
+
+	(void)state;
+	for (uint32_t i = 0; i < 3; i++) {
+		struct model m = { .rate_pps = 800000,
+				   .soft_loss = 0.001,
+				   .soft_from = 300000 };
+		struct search s = model_search(&m);
+		struct mr_reason why;
+		struct found f;
+
+		s.loss_tolerance = cases[i].tolerance;
+		assert_int_equal(search_binary(&s, 0, 0, &f, &why), 0);
+		assert_within(f.value, cases[i].pps * 0.995, cases[i].pps);
+	}
+}
+
+/* A few frames are lost in each 3rd trial, whatever the rate. */
+static void verification_outlives_rare_bursts(void **state)
+{
+	struct model m = { .rate_pps = 600000, .burst_every = 3 };
+	const struct found f = binary(&m, 2);
+
+	(void)state;
+	assert_within(f.value, 600000 * 0.995, 600000);
+	m = (struct model){ .rate_pps = 600000, .burst_every = 3 };
+	assert_true(binary(&m, 0).value < 600000 * 0.99);
+}
+
+/* Each trial takes 2 % off: what held at the first does not at the last. */
+static void what_does_not_hold_again_is_no_result(void **state)
+{
+	struct model m = { .rate_pps = 600000, .drift = 0.02 };
+	struct search s = model_search(&m);
+	struct mr_reason why;
+	struct found f;
+
+	(void)state;
+	assert_int_equal(search_binary(&s, 0, 0, &f, &why), -EAGAIN);
+	assert_non_null(strstr(why.text, "does not converge"));
+	assert_non_null(strstr(why.text, "--method mlr"));
+	assert_false(f.is_complete);
+	assert_true(f.value <= 0);
+}
+
+/* It settles some steps lower where the drift is less than that. */
+static void a_slow_drift_is_followed_down(void **state)
+{
+	struct model m = { .rate_pps = 600000, .drift = 0.0008 };
+	const struct found f = binary(&m, 0);
+
+	(void)state;
+	assert_within(f.value, m.rate_pps * 0.99, m.rate_pps * 1.001);
+}
+
+static void a_sender_that_fails_is_not_the_device(void **state)
+{
+	struct model m = { .rate_pps = 900000, .sender_pps = 400000 };
+	struct found f = binary(&m, 0);
+
+	(void)state;
+	assert_int_equal(f.limit, LIMIT_SENDER);
+	/* Half a per cent unsent is let pass; the value is what was sent. */
+	assert_within(f.value, 398000, 400000);
+	/* Each such rate was tried three times, before it was given up. */
+	m = (struct model){ .rate_pps = 300000, .is_unsent_once = 2 };
+	f = binary(&m, 0);
+	assert_int_equal(f.limit, LIMIT_DEVICE);
+	assert_within(f.value, 300000 * 0.995, 300000);
+}
+
+static void losses_of_the_receiver_are_told_from_the_devices(void **state)
+{
+	struct model m = { .rate_pps = 500000, .is_receiver = true };
+
+	(void)state;
+	assert_int_equal(binary(&m, 0).limit, LIMIT_RECEIVER);
+}
+
+static void the_highest_rate_is_tried_first(void **state)
+{
+	struct model m = { 0 };
+	const struct found f = binary(&m, 0);
+
+	(void)state;
+	assert_int_equal(f.limit, LIMIT_HIGHEST);
+	assert_within(f.value, MODEL_MAX_PPS, MODEL_MAX_PPS);
+	assert_true(f.high <= 0);
+	assert_int_equal(m.n_calls, 2); /* and once more */
+}
+
+static void a_device_that_always_loses_has_no_rate(void **state)
+{
+	struct model m = { .soft_loss = 0.01 };
+	struct found f = binary(&m, 0);
+
+	(void)state;
+	assert_true(f.value <= 0);
+	assert_true(f.high > 0);
+	assert_non_null(strstr(f.note, "more than the tolerated loss"));
+}
+
+static void a_signal_leaves_what_there_is(void **state)
+{
+	struct model m = { .rate_pps = 600000, .cut_at = 4 };
+	struct search s = model_search(&m);
+	struct mr_reason why;
+	struct found f;
+
+	(void)state;
+	assert_int_equal(search_binary(&s, 0, 0, &f, &why), -EINTR);
+	assert_false(f.is_complete);
+	assert_within(600000, f.low, f.high);
+	assert_within(f.low, 500000, 500000);
+}
+
+static void a_trial_that_broke_off_says_why(void **state)
+{
+	struct model m = { .stop = "veth0: link down" };
+	struct search s = model_search(&m);
+	struct mr_reason why;
+	struct found f;
+
+	(void)state;
+	assert_int_equal(search_binary(&s, 0, 0, &f, &why), -EIO);
+	assert_non_null(strstr(why.text, "veth0: link down"));
+}
+
+static void trials_have_an_end(void **state)
+{
+	struct model m = { .rate_pps = 600000 };
+	struct search s = model_search(&m);
+	struct mr_reason why;
+	struct found f;
+
+	(void)state;
+	s.max_trials = 5;
+	assert_int_equal(search_binary(&s, 0, 0, &f, &why), -EAGAIN);
+	assert_int_equal(m.n_calls, 5);
+	assert_non_null(strstr(why.text, "after 5 trials"));
+}
+
+static bool explain(void *opaque, const struct trial_result *result, char *ret,
+		    size_t n_bytes)
+{
+	assert_int_equal(result->unique, 0);
+	assert_int_equal(((struct model *)opaque)->n_calls, 1);
+	snprintf(ret, n_bytes, "last seen at p0");
+	return true;
+}
+
+static void a_dead_device_is_noticed_first(void **state)
+{
+	struct model m = { .is_dead = true };
+	struct search s = model_search(&m);
+	struct mr_reason why = { .text = "" };
+
+	(void)state;
+	assert_int_equal(search_check_path(&s, &why), -ENOLINK);
+	assert_non_null(strstr(why.text, "none of 100 frames came back"));
+	assert_non_null(strstr(why.text, "--dst-mac"));
+	m.n_calls = 0;
+	s.explain = explain;
+	assert_int_equal(search_check_path(&s, &why), -ENOLINK);
+	assert_non_null(strstr(why.text, "last seen at p0"));
+	m.is_dead = false;
+	assert_int_equal(search_check_path(&s, &why), 0);
+}
+
+static uint32_t number(void *observer, const struct search *s,
+		       const struct trial_result *result)
+{
+	assert_true(result->sent > 0);
+	assert_true(s->left_ns > 0);
+	return 100 + (*(uint32_t *)observer)++;
+}
+
+static void each_trial_is_seen_by_the_observer(void **state)
+{
+	struct model m = { .rate_pps = 600000 };
+	struct search s = model_search(&m);
+	struct mr_reason why;
+	struct found f;
+	uint32_t n = 0;
+
+	(void)state;
+	s.on_trial = number;
+	s.observer = &n;
+	assert_int_equal(search_binary(&s, 0, 0, &f, &why), 0);
+	assert_int_equal(n, m.n_calls);
+	for (uint32_t i = 0; i < n; i++)
+		assert_int_equal(s.trials[i], 100 + i);
+	assert_int_equal(s.left_ns, 0);
+}
+
+static void the_loss_curve_ends_behind_two_clean_steps(void **state)
+{
+	struct model m = { .rate_pps = 650000 };
+	struct search s = model_search(&m);
+	struct mr_reason why;
+	struct loss_curve curve;
+
+	(void)state;
+	assert_int_equal(search_frame_loss(&s, 0.1, &curve, &why), 0);
+	assert_true(curve.is_complete);
+	assert_int_equal(curve.n, 6); /* 100 to 50 % */
+	assert_within(curve.points[0].loss, 0.349, 0.351);
+	assert_within(curve.points[3].loss, 0.071, 0.072);
+	assert_true(curve.points[4].n_lost == 0 && curve.points[5].n_lost == 0);
+	/* Two in turn, not two in all; and down to the last step. */
+	m = (struct model){ .rate_pps = 950000, .burst_every = 2 };
+	assert_int_equal(search_frame_loss(&s, 0.1, &curve, &why), 0);
+	assert_int_equal(curve.n, 10);
+}
+
+/* A burst of B / (1 - R / L) frames fills a buffer of B. */
+static void bursts_tell_the_buffer(void **state)
+{
+	const struct back2back config = { .n_tests = 5,
+					  .max_burst_ns = 2000000000,
+					  .throughput_pps = 750000 };
+	struct model m = { .rate_pps = 750000, .buffer = 1024 };
+	struct search s = model_search(&m);
+	struct mr_reason why;
+	struct burst_found b;
+
+	(void)state;
+	s.resolution = 0.001;
+	assert_int_equal(search_back2back(&s, &config, &b, &why), 0);
+	assert_true(b.is_complete && !b.is_longest);
+	assert_int_equal(b.n, 5);
+	assert_within(b.mean, 4096 * 0.999, 4097);
+	assert_within(b.sd, 0, 0);
+	assert_within(b.min, b.max, b.max);
+	assert_within(b.implied_s, 0.00409, 0.0041);
+	assert_within(b.corrected_s, 0.001022, 0.001025);
+	/* Nothing is lost at all: the longest burst, and it says so. */
+	m = (struct model){ 0 };
+	assert_int_equal(search_back2back(&s, &config, &b, &why), 0);
+	assert_true(b.is_longest);
+	assert_within(b.mean, 2000000, 2000000);
+}
+
+static void bursts_of_a_flaky_device_spread(void **state)
+{
+	const struct back2back config = { .n_tests = 20,
+					  .max_burst_ns = 1000000000 };
+	const struct back2back verified = { .n_tests = 20,
+					    .max_burst_ns = 1000000000,
+					    .n_verify = 1 };
+	struct model m = { .rate_pps = 500000,
+			   .buffer = 512,
+			   .burst_every = 17 };
+	struct search s = model_search(&m);
+	struct mr_reason why;
+	struct burst_found b;
+
+	(void)state;
+	assert_int_equal(search_back2back(&s, &config, &b, &why), 0);
+	assert_true(b.sd > 1 && b.min < b.mean && b.max > b.mean);
+	m.n_calls = 0;
+	assert_int_equal(search_back2back(&s, &verified, &b, &why), 0);
+	assert_within(b.mean, 1024 * 0.995, 1026);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_hard_limit_is_found_to_the_resolution),
+		cmocka_unit_test(the_tolerated_loss_moves_the_result),
+		cmocka_unit_test(verification_outlives_rare_bursts),
+		cmocka_unit_test(what_does_not_hold_again_is_no_result),
+		cmocka_unit_test(a_slow_drift_is_followed_down),
+		cmocka_unit_test(a_sender_that_fails_is_not_the_device),
+		cmocka_unit_test(
+			losses_of_the_receiver_are_told_from_the_devices),
+		cmocka_unit_test(the_highest_rate_is_tried_first),
+		cmocka_unit_test(a_device_that_always_loses_has_no_rate),
+		cmocka_unit_test(a_signal_leaves_what_there_is),
+		cmocka_unit_test(a_trial_that_broke_off_says_why),
+		cmocka_unit_test(trials_have_an_end),
+		cmocka_unit_test(a_dead_device_is_noticed_first),
+		cmocka_unit_test(each_trial_is_seen_by_the_observer),
+		cmocka_unit_test(the_loss_curve_ends_behind_two_clean_steps),
+		cmocka_unit_test(bursts_tell_the_buffer),
+		cmocka_unit_test(bursts_of_a_flaky_device_spread),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
