@@ -177,7 +177,7 @@ static int alloc_queue(struct xdp_port *port, uint32_t i)
 					     .idx = i };
 	base->rxqs[i] = &rxq->base;
 	base->txqs[i] = &txq->base;
-	rxq->posted = mr_alloc(base->ctx, 0, (n_chunks + 63) / 64 * 8);
+	rxq->posted = mr_alloc(base->ctx, 0, n_chunks);
 	txq->postings = mr_alloc(base->ctx, 0,
 				 xdp_posting(port->n_registered_bytes));
 	txq->ends = mr_alloc(base->ctx, 0,

@@ -47,7 +47,7 @@ struct xdp_rxq {
 	struct xring rx;
 	struct xring fill;
 	struct xdp_port *port;
-	uint64_t *posted; /* bit per chunk: with the kernel, or in a ring */
+	uint8_t *posted; /* per chunk: with the kernel, or in a ring */
 	uint32_t chunk_shift;
 	uint32_t n_bufs; /* always with us and the kernel: see xdp_rx.c */
 	uint32_t tailroom_bytes;
@@ -81,6 +81,8 @@ struct xdp_txq {
 	uint32_t n_posted;      /* running number of entries, for ends */
 	uint32_t n_reaped;
 	uint32_t n_lost; /* frames the device lost, not yet reaped */
+	uint32_t n_woken_for; /* of tx, when a zero-copy driver was woken */
+	uint32_t n_patient;   /* bursts since then that did not wake it */
 	bool has_sg;
 	bool has_csum; /* the kernel finishes partial sums */
 	bool is_stalled; /* the last kick moved nothing and will not */

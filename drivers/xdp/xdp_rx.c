@@ -8,7 +8,7 @@
  *     caller's cache --> fill ring --> kernel --> rx ring --> application
  *
  * Invariant, from open to close: fill ring + kernel + rx ring hold exactly
- * rxq->n_bufs buffers, those whose bit in rxq->posted is set. So a burst takes
+ * rxq->n_bufs buffers, those that rxq->posted[] marks. So a burst takes
  * an entry only if it can put a fresh buffer in its place, and a busy
  * application can never starve the kernel.
  *
@@ -24,7 +24,8 @@
 #include "xdp.h"
 
 enum {
-	IDLE_POLLS_PER_CLOCK = 256, /* empty bursts between looks at the clock */
+	IDLE_POLLS_PER_CLOCK =
+		256, /* empty bursts between looks at the clock */
 	IDLE_KICK_NS = 1000 * 1000,
 };
 
@@ -54,8 +55,8 @@ static void idle(struct xdp_rxq *rxq)
 	rxq->idle_since_ns = now_ns;
 	/* The watchdog: all buffers taken and no frame for a millisecond. */
 	if (xring_n_left(&rxq->fill) == 0)
-		mr_counter_add(&rxq->base.stats.events[MR_RX_EVENT_STARVED_KICK],
-			       1);
+		mr_counter_add(
+			&rxq->base.stats.events[MR_RX_EVENT_STARVED_KICK], 1);
 	wake_kernel(rxq);
 }
 
@@ -73,23 +74,31 @@ static uint32_t n_deliverable(const struct mr_frame *frames, uint32_t n)
 	return n_whole;
 }
 
-static void mark_posted(struct xdp_rxq *rxq, const uint64_t *addrs, uint32_t n)
+/* Give the kernel n buffers. Room is certain: the fill ring has n_bufs places
+ */
+static void post(struct xdp_rxq *rxq, const uint64_t *addrs, uint32_t n)
 {
-	for (uint32_t i = 0; i < n; i++) {
-		const uint64_t chunk = addrs[i] >> rxq->chunk_shift;
+	/* Read once: bytes may be anything, rxq among it, to the compiler. */
+	uint8_t *const posted = rxq->posted;
+	uint64_t *const entries = rxq->fill.entries;
+	const uint32_t shift = rxq->chunk_shift, mask = rxq->fill.mask;
+	const uint32_t at = rxq->fill.cached;
 
-		rxq->posted[chunk / 64] |= UINT64_C(1) << (chunk % 64);
+	for (uint32_t i = 0; i < n; i++) {
+		entries[(at + i) & mask] = addrs[i];
+		posted[addrs[i] >> shift] = 1;
 	}
+	xring_submit(&rxq->fill, n);
 }
 
 static void mark_received(struct xdp_rxq *rxq, const struct mr_frame *frames,
 			  uint32_t n)
 {
-	for (uint32_t i = 0; i < n; i++) {
-		const uint64_t chunk = frames[i].addr >> rxq->chunk_shift;
+	uint8_t *const posted = rxq->posted;
+	const uint32_t shift = rxq->chunk_shift;
 
-		rxq->posted[chunk / 64] &= ~(UINT64_C(1) << (chunk % 64));
-	}
+	for (uint32_t i = 0; i < n; i++)
+		posted[frames[i].addr >> shift] = 0;
 }
 
 /*
@@ -110,7 +119,7 @@ static void drop_long_frame(struct xdp_rxq *rxq, const struct mr_frame *frames,
 		addrs[n_drop] = frames[n_drop].addr & ~chunk_mask;
 		n_drop++;
 	}
-	xring_submit_addrs(&rxq->fill, addrs, n_drop);
+	post(rxq, addrs, n_drop);
 	xring_release(&rxq->rx, n_drop);
 
 	rxq->in_long_frame = more;
@@ -178,9 +187,7 @@ static uint32_t refill(struct xdp_rxq *rxq, struct mr_cache *cache,
 	const uint32_t n_used = mr_frame_n_whole(frames, n_fresh);
 
 	mark_received(rxq, frames, n_used);
-	mark_posted(rxq, fresh, n_used);
-	/* Room is certain: the fill ring has n_bufs places (see invariant). */
-	xring_submit_addrs(&rxq->fill, fresh, n_used);
+	post(rxq, fresh, n_used);
 	if (n_used < n_fresh)
 		mr_frag_free_bulk(cache, fresh + n_used, n_fresh - n_used);
 	return n_used;
@@ -199,7 +206,8 @@ static uint32_t drop_without_tailroom(struct xdp_rxq *rxq,
 	uint32_t n_kept = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
-		const uint32_t at = (uint32_t)frames[i].addr & (chunk_bytes - 1);
+		const uint32_t at =
+			(uint32_t)frames[i].addr & (chunk_bytes - 1);
 
 		if (at + frames[i].len + rxq->tailroom_bytes <= chunk_bytes)
 			frames[n_kept++] = frames[i];
@@ -211,18 +219,14 @@ static uint32_t drop_without_tailroom(struct xdp_rxq *rxq,
 	return n_kept;
 }
 
-static void count(struct mr_rx_stats *stats, const struct mr_frame *frames,
-		  uint32_t n)
+static void count(struct mr_rxq *rxq, const struct mr_frame *frames, uint32_t n)
 {
-	uint64_t n_bytes = 0, n_frames = 0;
+	const uint32_t n_frames =
+		rxq->n_min > 1 ? mr_frame_n_frames(frames, n) : n;
 
-	for (uint32_t i = 0; i < n; i++) {
-		n_bytes += frames[i].len;
-		n_frames += !(frames[i].flags & MR_FRAME_MORE);
-	}
-	mr_counter_add(&stats->bytes, n_bytes);
-	mr_counter_add(&stats->delivered, n_frames);
-	mr_counter_add(&stats->received, n_frames);
+	mr_counter_add(&rxq->stats.bytes, mr_frame_n_bytes(frames, n));
+	mr_counter_add(&rxq->stats.delivered, n_frames);
+	mr_counter_add(&rxq->stats.received, n_frames);
 }
 
 uint32_t mri_xdp_rx_burst(struct mr_rxq *base, struct mr_cache *cache,
@@ -232,7 +236,9 @@ uint32_t mri_xdp_rx_burst(struct mr_rxq *base, struct mr_cache *cache,
 	struct xdp_rxq *rxq = xdp_rxq_of(base);
 	/* A copy of descriptors: an rx descriptor is a struct mr_frame. */
 	const uint32_t n_ready = xring_peek_frames(&rxq->rx, frames, n);
-	const uint32_t n_whole = n_deliverable(frames, n_ready);
+	const bool has_sg = base->n_min > 1;
+	const uint32_t n_whole =
+		has_sg ? n_deliverable(frames, n_ready) : n_ready;
 	uint32_t n_rx = 0;
 
 	if (rxq->in_long_frame || (n_whole == 0 && n_ready >= MR_MAX_SEGS))
@@ -245,7 +251,7 @@ uint32_t mri_xdp_rx_burst(struct mr_rxq *base, struct mr_cache *cache,
 				&base->stats.events[MR_RX_EVENT_POOL_EMPTY], 1);
 		if (rxq->tailroom_bytes > 0)
 			n_rx = drop_without_tailroom(rxq, cache, frames, n_rx);
-		count(&base->stats, frames, n_rx);
+		count(base, frames, n_rx);
 		rxq->idle_since_ns = 0;
 	}
 
@@ -254,9 +260,9 @@ uint32_t mri_xdp_rx_burst(struct mr_rxq *base, struct mr_cache *cache,
 	if (n_ready == 0)
 		idle(rxq);
 	if (rxq->has_partial_csums && n_rx > 0)
-		mr_counter_add(&base->stats.events[MR_RX_EVENT_CSUM_PARTIAL],
-			       mri_xdp_csum_mark(&rxq->port->base, frames,
-						 n_rx));
+		mr_counter_add(
+			&base->stats.events[MR_RX_EVENT_CSUM_PARTIAL],
+			mri_xdp_csum_mark(&rxq->port->base, frames, n_rx));
 	for (uint32_t i = 0; meta != NULL && i < n_rx; i++)
 		meta[i].valid = 0;
 	return n_rx;
@@ -286,8 +292,7 @@ int mri_xdp_rx_fill(struct xdp_rxq *rxq)
 					    1u << rxq->chunk_shift);
 		/* The pool may have grown since we looked. */
 		n = keep_registered(rxq, pool, addrs, n);
-		mark_posted(rxq, addrs, n);
-		xring_submit_addrs(&rxq->fill, addrs, n);
+		post(rxq, addrs, n);
 		if (n == 0)
 			return -ENOMEM;
 	}
@@ -302,9 +307,8 @@ void mri_xdp_rx_take_back(struct xdp_rxq *rxq)
 	for (uint64_t chunk = 0; chunk < n_chunks; chunk++) {
 		const uint64_t addr = chunk << rxq->chunk_shift;
 
-		if (rxq->posted[chunk / 64] >> (chunk % 64) & 1)
+		if (rxq->posted[chunk])
 			mr_pool_frag_free_bulk(rxq->port->base.pool, &addr, 1);
-		if (chunk % 64 == 63 || chunk + 1 == n_chunks)
-			rxq->posted[chunk / 64] = 0;
+		rxq->posted[chunk] = 0;
 	}
 }

@@ -26,6 +26,8 @@
 enum {
 	/* Kicks of one burst, but for one more per frame that was lost. */
 	MAX_KICKS = 8,
+	/* Bursts in which a zero-copy driver that was woken is left alone. */
+	PATIENT_BURSTS = 16,
 };
 
 static void count_event(struct xdp_txq *txq, enum mr_tx_event event, uint64_t n)
@@ -56,8 +58,7 @@ static uint32_t n_frames_reaped(struct xdp_txq *txq, uint32_t n)
 /* A frame that the device took and lost is completed like any other. */
 static void count_reaped(struct xdp_txq *txq, uint32_t n_frames)
 {
-	const uint32_t n_lost =
-		txq->n_lost < n_frames ? txq->n_lost : n_frames;
+	const uint32_t n_lost = txq->n_lost < n_frames ? txq->n_lost : n_frames;
 
 	txq->n_lost -= n_lost;
 	if (n_lost > 0)
@@ -67,22 +68,27 @@ static void count_reaped(struct xdp_txq *txq, uint32_t n_frames)
 }
 
 /*
- * Completions of entries that we have posted; how many. A completion of
+ * The next n completions, of entries that we have posted; how many. One of
  * anything else would be somebody's page freed under him.
  */
-static uint32_t keep_ours(struct xdp_txq *txq, uint64_t *addrs, uint32_t n)
+static uint32_t take_ours(struct xdp_txq *txq, uint64_t *addrs, uint32_t n)
 {
+	/* Read once: bytes may be anything, txq among it, to the compiler. */
+	const struct xring comp = txq->comp;
+	const uint64_t n_registered_bytes = txq->n_registered_bytes;
+	uint8_t *const postings = txq->postings;
 	uint32_t n_ours = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
-		const uint64_t addr = addrs[i];
+		const uint64_t addr = xring_addr_at(&comp, i);
 
-		if (addr >= txq->n_registered_bytes ||
-		    txq->postings[xdp_posting(addr)] == 0)
+		if (addr >= n_registered_bytes ||
+		    postings[xdp_posting(addr)] == 0)
 			continue;
-		txq->postings[xdp_posting(addr)]--;
+		postings[xdp_posting(addr)]--;
 		addrs[n_ours++] = addr;
 	}
+	xring_release(&txq->comp, n);
 	return n_ours;
 }
 
@@ -93,11 +99,10 @@ static void reap(struct xdp_txq *txq, struct mr_cache *cache)
 	uint32_t n;
 
 	while (txq->n_outstanding > 0) {
-		n = xring_peek_addrs(&txq->comp, addrs, MR_BURST_MAX);
+		n = xring_n_ready(&txq->comp, MR_BURST_MAX);
 		if (n == 0)
 			return;
-		xring_release(&txq->comp, n);
-		n = keep_ours(txq, addrs, n);
+		n = take_ours(txq, addrs, n);
 		mr_frag_free_bulk(cache, addrs, n);
 		count_reaped(txq, n_frames_reaped(txq, n));
 		txq->n_reaped += n;
@@ -106,15 +111,30 @@ static void reap(struct xdp_txq *txq, struct mr_cache *cache)
 }
 
 /*
+ * Whether a zero-copy driver knows already of all that it has not taken. It is
+ * told once, by an interrupt that may take its time (igb: up to that of its
+ * moderation), and again after some bursts that find it idle.
+ */
+static bool was_woken(struct xdp_txq *txq)
+{
+	return txq->port->n_zc_queues > 0 && !txq->is_stalled &&
+	       txq->n_woken_for == txq->tx.cached &&
+	       ++txq->n_patient < PATIENT_BURSTS;
+}
+
+/*
  * Make the kernel send what is in the ring. It may stop early: its budget is
  * used up, the device is full, a frame was lost. Go on while that helps.
  */
 static void kick(struct xdp_txq *txq, struct mr_cache *cache)
 {
-	/* Each loss takes a descriptor at least, so there are at most so many. */
+	/* Each loss takes a descriptor at least, so there are at most so many.
+	 */
 	uint32_t n_may_be_lost = xring_n_left(&txq->tx);
 	uint32_t n_kicks = 0;
 
+	if (was_woken(txq))
+		return;
 	txq->is_stalled = false;
 	for (;;) {
 		const uint32_t n_before = xring_n_left(&txq->tx);
@@ -141,8 +161,14 @@ static void kick(struct xdp_txq *txq, struct mr_cache *cache)
 		}
 		if (sent < 0)
 			count_event(txq, MR_TX_EVENT_AGAIN, 1);
-		if (txq->port->n_zc_queues > 0)
-			return; /* the driver works on its own from here */
+		if (txq->port->n_zc_queues > 0) {
+			/* The driver works on its own from here, if it said so.
+			 */
+			txq->n_woken_for =
+				sent < 0 ? txq->tx.cached - 1 : txq->tx.cached;
+			txq->n_patient = 0;
+			return;
+		}
 		if (xring_n_left(&txq->tx) == n_before) {
 			/* No room for completions, or the device is full. */
 			reap(txq, cache);
@@ -152,36 +178,40 @@ static void kick(struct xdp_txq *txq, struct mr_cache *cache)
 	}
 }
 
-/* Whether the kernel takes this entry as it lies. */
-static inline bool is_plain(const struct xdp_txq *txq,
-			    const struct mr_frame *entry)
+/* Whether the kernel takes this entry, of a byte or more, as it lies. */
+static inline bool is_plain(const struct xdp_txq *txq, uint64_t addr,
+			    uint32_t len)
 {
-	const uint64_t in_chunk = entry->addr & txq->chunk_mask;
+	const uint64_t in_chunk = addr & txq->chunk_mask;
 
-	return entry->len != 0 && in_chunk >= txq->n_front_bytes &&
-	       in_chunk + entry->len <= (uint64_t)txq->chunk_mask + 1 &&
-	       entry->addr < txq->n_registered_bytes &&
-	       txq->postings[xdp_posting(entry->addr)] != UINT8_MAX;
+	return in_chunk >= txq->n_front_bytes &&
+	       in_chunk + len <= (uint64_t)txq->chunk_mask + 1 &&
+	       addr < txq->n_registered_bytes &&
+	       txq->postings[xdp_posting(addr)] != UINT8_MAX;
 }
 
-static inline void post(struct xdp_txq *txq, uint32_t place,
-			const struct mr_frame *entry, uint32_t options)
+/* n entries were posted at a place behind those submitted. */
+static void mark_ends(struct xdp_txq *txq, uint32_t place, uint32_t n)
 {
-	struct mr_frame *descriptor = xring_frame_at(&txq->tx, place);
-
-	descriptor->addr = entry->addr;
-	descriptor->len = entry->len;
-	descriptor->flags = options;
-	txq->postings[xdp_posting(entry->addr)]++;
-	if (txq->has_sg) {
-		const uint32_t at = (txq->n_posted + place) & txq->tx.mask;
+	for (uint32_t i = 0; i < n; i++) {
+		const uint32_t at = (txq->n_posted + place + i) & txq->tx.mask;
 		const uint64_t bit = UINT64_C(1) << (at % 64);
 
-		if (options & XSK_PKT_CONTD)
+		if (xring_frame_at(&txq->tx, place + i)->flags & XSK_PKT_CONTD)
 			txq->ends[at / 64] &= ~bit;
 		else
 			txq->ends[at / 64] |= bit;
 	}
+}
+
+static void post(struct xdp_txq *txq, uint32_t place,
+		 const struct mr_frame *entry)
+{
+	struct mr_frame *descriptor = xring_frame_at(&txq->tx, place);
+
+	*descriptor = *entry;
+	descriptor->flags &= XSK_PKT_CONTD | XSK_TX_METADATA;
+	txq->postings[xdp_posting(entry->addr)]++;
 }
 
 /* Room for descriptors, with every completion certain of its place too. */
@@ -195,14 +225,16 @@ static uint32_t n_room(struct xdp_txq *txq, uint32_t n)
 /* Cold: a frame that is not one plain entry. Returns the entries to post. */
 __attribute__((noinline)) static uint32_t
 prepare(struct xdp_txq *txq, struct mr_cache *cache, const struct mr_frame *in,
-	uint32_t n, const struct mr_meta *meta, struct mr_frame out[MR_MAX_SEGS])
+	uint32_t n, const struct mr_meta *meta,
+	struct mr_frame out[MR_MAX_SEGS])
 {
 	const bool is_partial = in[0].flags & MR_FRAME_CSUM_PARTIAL;
 	bool is_fit = n <= MR_MAX_SEGS && (n == 1 || txq->has_sg) &&
 		      mr_frame_n_bytes(in, n) >= XDP_MIN_FRAME_BYTES;
 
 	for (uint32_t i = 0; i < n && is_fit; i++)
-		is_fit = is_plain(txq, &in[i]) &&
+		is_fit = in[i].len > 0 &&
+			 is_plain(txq, in[i].addr, in[i].len) &&
 			 (!is_partial || mr_frame_is_sole(cache, &in[i]));
 	if (is_fit) {
 		for (uint32_t i = 0; i < n; i++)
@@ -226,8 +258,7 @@ static uint32_t drop_all(struct xdp_txq *txq, struct mr_cache *cache,
 
 	mr_frame_free_bulk(cache, frames, n);
 	mr_counter_add(&txq->base.stats.accepted, n_frames);
-	mr_counter_add(&txq->base.stats.bytes,
-		       mr_frame_n_bytes(frames, n));
+	mr_counter_add(&txq->base.stats.bytes, mr_frame_n_bytes(frames, n));
 	count_drop(txq, MR_TX_DROP_PORT_GONE, n_frames);
 	return n;
 }
@@ -236,10 +267,53 @@ static uint32_t drop_all(struct xdp_txq *txq, struct mr_cache *cache,
 struct burst {
 	uint32_t n_room;
 	uint32_t n_descriptors;
-	uint32_t n_posted_frames;
+	uint32_t n_dropped_frames;
 	uint32_t n_frames;
 	uint64_t n_bytes;
 };
+
+/*
+ * Post plain frames from the first of n on, nearly all: one entry that goes out
+ * as it lies. Ends at one that is not plain. Returns how many.
+ */
+static uint32_t post_plain(const struct xdp_txq *base, uint32_t place,
+			   const struct mr_frame *frames, uint32_t n,
+			   uint64_t *n_bytes)
+{
+	/* Read once: bytes may be anything, the queue among it. */
+	const struct xdp_txq txq = {
+		.tx = base->tx,
+		.postings = base->postings,
+		.n_registered_bytes = base->n_registered_bytes,
+		.chunk_mask = base->chunk_mask,
+		.n_front_bytes = base->n_front_bytes,
+	};
+	const uint32_t asks = MR_FRAME_MORE | MR_FRAME_CSUM_PARTIAL;
+	const uint32_t max_above =
+		__atomic_load_n(&base->port->mtu_bytes, __ATOMIC_RELAXED) +
+		XDP_LINK_BYTES - XDP_MIN_FRAME_BYTES;
+	uint64_t n_sum_bytes = 0;
+	uint32_t i;
+
+	for (i = 0; i < n; i++) {
+		struct mr_frame *descriptor =
+			xring_frame_at(&txq.tx, place + i);
+		const uint64_t addr = frames[i].addr;
+		const uint32_t len = frames[i].len;
+
+		if ((frames[i].flags & asks) != 0 ||
+		    len - XDP_MIN_FRAME_BYTES > max_above ||
+		    !is_plain(&txq, addr, len))
+			break;
+		descriptor->addr = addr;
+		descriptor->len = len;
+		descriptor->flags = 0;
+		txq.postings[xdp_posting(addr)]++;
+		n_sum_bytes += len;
+	}
+	*n_bytes += n_sum_bytes;
+	return i;
+}
 
 /* One frame of n entries. False: no room for it now. */
 static bool send_frame(struct xdp_txq *txq, struct mr_cache *cache,
@@ -260,24 +334,58 @@ static bool send_frame(struct xdp_txq *txq, struct mr_cache *cache,
 		    XDP_LINK_BYTES) {
 		count_drop(txq, MR_TX_DROP_TOO_LONG, 1);
 		mr_frame_free_bulk(cache, frames, n);
+		burst->n_dropped_frames++;
 		return true;
 	}
 	n_out = prepare(txq, cache, frames, n, meta, out);
 	for (uint32_t i = 0; i < n_out; i++)
-		post(txq, burst->n_descriptors++, &out[i],
-		     out[i].flags & (XSK_PKT_CONTD | XSK_TX_METADATA));
-	burst->n_posted_frames += n_out > 0;
+		post(txq, burst->n_descriptors++, &out[i]);
+	burst->n_dropped_frames += n_out == 0;
 	return true;
 }
 
 static void submit(struct xdp_txq *txq, const struct burst *burst)
 {
+	if (txq->has_sg)
+		mark_ends(txq, 0, burst->n_descriptors);
 	xring_submit(&txq->tx, burst->n_descriptors);
 	txq->n_posted += burst->n_descriptors;
 	txq->n_outstanding += burst->n_descriptors;
 	mr_counter_add(&txq->base.stats.accepted, burst->n_frames);
 	mr_counter_add(&txq->base.stats.bytes, burst->n_bytes);
-	mr_counter_add(&txq->base.stats.pending, burst->n_posted_frames);
+	mr_counter_add(&txq->base.stats.pending,
+		       burst->n_frames - burst->n_dropped_frames);
+}
+
+/* Post what there is room for, in whole frames; how many entries. */
+static uint32_t send_burst(struct xdp_txq *txq, struct mr_cache *cache,
+			   const struct mr_frame *frames,
+			   const struct mr_meta *meta, uint32_t n)
+{
+	struct burst burst = { .n_room = n_room(txq, txq->tx.n_entries) };
+	uint32_t i = 0;
+
+	for (;;) {
+		const uint32_t n_left = burst.n_room - burst.n_descriptors;
+		const uint32_t n_plain = post_plain(
+			txq, burst.n_descriptors, frames + i,
+			n - i < n_left ? n - i : n_left, &burst.n_bytes);
+
+		burst.n_descriptors += n_plain;
+		burst.n_frames += n_plain;
+		i += n_plain;
+		if (i == n ||
+		    !send_frame(txq, cache, &frames[i],
+				mr_frame_n_entries(&frames[i]),
+				meta != NULL ? &meta[i] : NULL, &burst))
+			break;
+		i += mr_frame_n_entries(&frames[i]);
+	}
+	if (burst.n_frames > 0)
+		submit(txq, &burst);
+	if (i < n)
+		count_event(txq, MR_TX_EVENT_RING_FULL, 1);
+	return i;
 }
 
 uint32_t mri_xdp_tx_burst(struct mr_txq *base, struct mr_cache *cache,
@@ -285,51 +393,20 @@ uint32_t mri_xdp_tx_burst(struct mr_txq *base, struct mr_cache *cache,
 			  const struct mr_meta *meta, uint32_t n)
 {
 	struct xdp_txq *txq = xdp_txq_of(base);
-	const uint32_t max_bytes =
-		__atomic_load_n(&txq->port->mtu_bytes, __ATOMIC_RELAXED) +
-		XDP_LINK_BYTES;
-	struct burst burst = { 0 };
-	uint32_t i = 0;
 
 	n = mr_frame_n_whole(frames, n);
 	if (__atomic_load_n(&txq->port->is_gone, __ATOMIC_RELAXED))
 		return drop_all(txq, cache, frames, n);
 	reap(txq, cache);
-	burst.n_room = n_room(txq, txq->tx.n_entries);
-
-	while (i < n) {
-		const struct mr_frame *frame = &frames[i];
-
-		/* Nearly all: one entry that goes out as it lies. */
-		if ((frame->flags & (MR_FRAME_MORE | MR_FRAME_CSUM_PARTIAL)) ==
-			    0 &&
-		    frame->len <= max_bytes && frame->len >= XDP_MIN_FRAME_BYTES &&
-		    is_plain(txq, frame)) {
-			if (burst.n_descriptors == burst.n_room)
-				break;
-			post(txq, burst.n_descriptors++, frame, 0);
-			burst.n_posted_frames++;
-			burst.n_frames++;
-			burst.n_bytes += frame->len;
-			i++;
-			continue;
-		}
-		const uint32_t n_entries = mr_frame_n_entries(frame);
-
-		if (!send_frame(txq, cache, frame, n_entries,
-				meta != NULL ? &meta[i] : NULL, &burst))
-			break;
-		i += n_entries;
-	}
-	if (burst.n_frames > 0)
-		submit(txq, &burst);
-	if (i < n)
-		count_event(txq, MR_TX_EVENT_RING_FULL, 1);
+	if (n > 0)
+		n = send_burst(txq, cache, frames, meta, n);
 	if (txq->n_outstanding > 0) {
 		kick(txq, cache);
-		reap(txq, cache);
+		/* Without copies nothing is completed within the call. */
+		if (txq->port->n_zc_queues == 0)
+			reap(txq, cache);
 	}
-	return i;
+	return n;
 }
 
 int mri_xdp_tx_arm(struct mr_queue *queue)
@@ -342,8 +419,7 @@ int mri_xdp_tx_arm(struct mr_queue *queue)
 
 void mri_xdp_tx_take_back(struct xdp_txq *txq)
 {
-	const uint64_t n_places =
-		xdp_posting(txq->port->n_registered_bytes);
+	const uint64_t n_places = xdp_posting(txq->port->n_registered_bytes);
 
 	for (uint64_t i = 0; i < n_places; i++) {
 		const uint64_t addr = i << XDP_POSTING_SHIFT;

@@ -64,28 +64,23 @@ static inline uint32_t xring_peek_frames(struct xring *ring,
 	const struct mr_frame *entries = ring->entries;
 	const uint32_t n_ready = xring_n_ready(ring, n);
 	const uint32_t at = ring->cached & ring->mask;
-	const uint32_t n_first = ring->n_entries - at < n_ready ?
-					 ring->n_entries - at :
-					 n_ready;
+	const uint32_t n_first =
+		ring->n_entries - at < n_ready ? ring->n_entries - at : n_ready;
 
 	if (n_ready == 0) /* then there may be no array to copy to */
 		return 0;
 	memcpy(frames, entries + at, n_first * sizeof(frames[0]));
-	memcpy(frames + n_first, entries,
-	       (n_ready - n_first) * sizeof(frames[0]));
+	if (n_first < n_ready)
+		memcpy(frames + n_first, entries,
+		       (n_ready - n_first) * sizeof(frames[0]));
 	return n_ready;
 }
 
-/* Copy up to n addresses of comp without consuming them. */
-static inline uint32_t xring_peek_addrs(struct xring *ring, uint64_t *addrs,
-					uint32_t n)
+/* The i-th entry of comp that was not consumed; its being there was checked. */
+static inline uint64_t xring_addr_at(const struct xring *ring, uint32_t i)
 {
-	const uint64_t *entries = ring->entries;
-	const uint32_t n_ready = xring_n_ready(ring, n);
-
-	for (uint32_t i = 0; i < n_ready; i++)
-		addrs[i] = entries[(ring->cached + i) & ring->mask];
-	return n_ready;
+	return ((const uint64_t *)
+			ring->entries)[(ring->cached + i) & ring->mask];
 }
 
 /* Room that we may fill, up to n. */
@@ -99,7 +94,8 @@ static inline uint32_t xring_n_room(struct xring *ring, uint32_t n)
 }
 
 /* The i-th entry of tx behind those submitted; its room was checked. */
-static inline struct mr_frame *xring_frame_at(struct xring *ring, uint32_t i)
+static inline struct mr_frame *xring_frame_at(const struct xring *ring,
+					      uint32_t i)
 {
 	return (struct mr_frame *)ring->entries +
 	       ((ring->cached + i) & ring->mask);
@@ -111,22 +107,10 @@ static inline void xring_submit(struct xring *ring, uint32_t n)
 	__atomic_store_n(ring->producer, ring->cached, __ATOMIC_RELEASE);
 }
 
-/* Write n addresses to fill and submit them; their room was checked. */
-static inline void xring_submit_addrs(struct xring *ring,
-				      const uint64_t *addrs, uint32_t n)
-{
-	uint64_t *entries = ring->entries;
-
-	for (uint32_t i = 0; i < n; i++)
-		entries[(ring->cached + i) & ring->mask] = addrs[i];
-	xring_submit(ring, n);
-}
-
 /* Entries that the kernel has not taken from a ring that we produce. */
 static inline uint32_t xring_n_left(const struct xring *ring)
 {
-	return ring->cached -
-	       __atomic_load_n(ring->consumer, __ATOMIC_ACQUIRE);
+	return ring->cached - __atomic_load_n(ring->consumer, __ATOMIC_ACQUIRE);
 }
 
 #endif

@@ -6,11 +6,12 @@ the NICs: receive and send, in bursts of 1, 8 and 32. A frame has 60 bytes and
 one entry. Each figure includes all that a burst does: for receive the refill
 with new buffers, for send the return of buffers that were sent. The model's
 own work is not in it: it runs between the bursts, and the register write that
-calls it is left out (on hardware it is one store).
+calls it is left out (on hardware it is one store). xdp is the AF_XDP driver in
+copy mode, over a fake kernel, which is left out in the same way.
 
 --frames N      frames per figure; default 32000
 --json FILE     write the table as JSON, too
---program FILE  nic_cost; default build/test/bench/nic_cost
+--programs DIR  of nic_cost and xdp_cost; default build/test/bench
 """
 import argparse
 import json
@@ -23,15 +24,17 @@ import tempfile
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 NICS = ["igb", "e1000e", "virtio-split", "virtio-split-in-order",
-        "virtio-packed", "virtio-packed-in-order"]
+        "virtio-packed", "virtio-packed-in-order", "xdp"]
 BURSTS = [1, 8, 32]
 # Counting begins and ends where these are entered and left; trapped() lies
-# within them and turns it off.
-TOGGLES = ["measured_rx", "measured_tx", "trapped"]
+# within them and turns it off; sendto() and recvfrom() are the fake kernel's.
+TOGGLES = ["measured_rx", "measured_tx", "trapped",
+           "__wrap_sendto", "__wrap_recvfrom"]
 
 
-def count(program, nic, way, burst, n_frames):
+def count(programs, nic, way, burst, n_frames):
     """Instructions per frame."""
+    program = programs / ("xdp_cost" if nic == "xdp" else "nic_cost")
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run(
             ["valgrind", "--tool=callgrind", "--collect-atstart=no",
@@ -52,8 +55,8 @@ def main():
     parser.add_argument("nics", nargs="*", metavar="NIC")
     parser.add_argument("--frames", type=int, default=32000)
     parser.add_argument("--json")
-    parser.add_argument("--program", type=pathlib.Path,
-                        default=TOP / "build/test/bench/nic_cost")
+    parser.add_argument("--programs", type=pathlib.Path,
+                        default=TOP / "build/test/bench")
     options = parser.parse_args()
     if shutil.which("valgrind") is None:
         print("bench nic: no valgrind: apt install valgrind",
@@ -64,7 +67,7 @@ def main():
           "".join(f"{'burst ' + str(burst):>12}" for burst in BURSTS))
     for nic in options.nics or NICS:
         for way in ("rx", "tx"):
-            costs = [count(options.program, nic, way, burst, options.frames)
+            costs = [count(options.programs, nic, way, burst, options.frames)
                      for burst in BURSTS]
             print(f"{nic + ' ' + way:24}" +
                   "".join(f"{cost:12.1f}" for cost in costs), flush=True)

@@ -115,7 +115,7 @@ static void make_queues(struct fake *fake, struct fake_config config)
 	rxq->base.n_min = config.has_sg ? MR_MAX_SEGS : 1;
 	rxq->base.burst = mri_xdp_rx_burst;
 	rxq->base.queue.port = &fake->port->base;
-	rxq->posted = test_calloc(4096, 8);
+	rxq->posted = test_calloc(4096 * 64, 1);
 	txq->base.burst = mri_xdp_tx_burst;
 	txq->base.queue.port = &fake->port->base;
 	txq->chunk_mask = fake->port->base.chunk_bytes - 1;
@@ -133,6 +133,10 @@ void fake_open(struct fake *fake, struct fake_config config)
 	struct mr_ctx_config ctx_config = { .size = sizeof(ctx_config),
 					    .opaque = fake,
 					    .clock = fake_clock };
+	const struct mr_region_config region_config = {
+		.size = sizeof(region_config),
+		.max_bytes = UINT64_C(1) << 30, /* as much as Valgrind allows */
+	};
 	struct mr_pool_config pool_config = { .size = sizeof(pool_config),
 					      .n_pages = FAKE_PAGES,
 					      .page_bytes = config.page_bytes };
@@ -142,6 +146,10 @@ void fake_open(struct fake *fake, struct fake_config config)
 	fake_n_answers = fake_n_sendto = fake_n_recvfrom = n_held = 0;
 	current = fake;
 	assert_int_equal(mr_ctx_create(&ctx_config, &fake->ctx, NULL), 0);
+	assert_int_equal(mr_region_create(fake->ctx, &region_config,
+					  &fake->region, NULL),
+			 0);
+	pool_config.region = fake->region;
 	assert_int_equal(
 		mr_pool_create(fake->ctx, &pool_config, &fake->pool, NULL), 0);
 	assert_int_equal(mr_cache_create(fake->pool, &fake->cache, NULL), 0);
@@ -154,7 +162,7 @@ void fake_open(struct fake *fake, struct fake_config config)
 	base = &fake->port->base;
 	base->ctx = fake->ctx;
 	base->pool = fake->pool;
-	base->region = mr_pool_region(fake->pool);
+	base->region = fake->region;
 	base->base = mr_region_base(base->region);
 	base->page_bytes = config.page_bytes != 0 ? config.page_bytes : 4096;
 	base->chunk_bytes = base->page_bytes < 4096 ? base->page_bytes : 4096;
@@ -182,6 +190,7 @@ void fake_close(struct fake *fake)
 	test_free(fake->port);
 	mr_cache_destroy(fake->cache);
 	assert_int_equal(mr_pool_destroy(fake->pool, NULL), 0);
+	assert_int_equal(mr_region_destroy(fake->region, NULL), 0);
 	mr_ctx_destroy(fake->ctx);
 }
 

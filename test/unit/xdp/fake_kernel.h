@@ -12,6 +12,7 @@ enum { FAKE_RING = 64, FAKE_PAGES = 1024 };
 
 struct fake {
 	struct mr_ctx *ctx;
+	struct mr_region *region;
 	struct mr_pool *pool;
 	struct mr_cache *cache;
 	struct xdp_port *port;

@@ -106,6 +106,64 @@ static void answers_of_the_kernel_are_understood(void **state)
 	fake_close(&fake);
 }
 
+/* One that the driver has not answered yet, by taking entries, is enough. */
+static void a_zero_copy_driver_is_woken_once_for_what_is_new(void **state)
+{
+	struct mr_frame frames[4];
+	struct fake fake;
+	int n_bursts;
+
+	(void)state;
+	fake_open(&fake, (struct fake_config){ 0 });
+	fake.port->n_zc_queues = 1;
+	memset(fake_answers, 0, sizeof(fake_answers)); /* nothing is taken */
+	fake_n_answers = 16;
+	for (int i = 0; i < 4; i++)
+		frames[i] = fake_frame(&fake, 60, 0);
+	assert_int_equal(transmit(&fake, frames, 2), 2);
+	for (int i = 0; i < 10; i++)
+		transmit(&fake, NULL, 0);
+	assert_int_equal(fake_n_sendto, 1);
+	assert_int_equal(transmit(&fake, frames + 2, 2), 2);
+	assert_int_equal(fake_n_sendto, 2);
+	/* Not for ever: the wake-up may be lost. */
+	for (n_bursts = 0; fake_n_sendto == 2 && n_bursts < 100; n_bursts++)
+		transmit(&fake, NULL, 0);
+	assert_in_range(n_bursts, 2, 16);
+	fake_n_answers = 0;
+	for (int i = 0; i < 16; i++)
+		transmit(&fake, NULL, 0);
+	transmit(&fake, NULL, 0);
+	assert_int_equal(fake_tx_stats(&fake).completed, 4);
+	fake_check_laws(&fake);
+	fake_close(&fake);
+}
+
+static void a_zero_copy_driver_that_refused_is_asked_again(void **state)
+{
+	static const int errors[] = { ENETDOWN, ENXIO, EAGAIN };
+	struct mr_frame frame;
+	struct fake fake;
+
+	(void)state;
+	fake_open(&fake, (struct fake_config){ 0 });
+	fake.port->n_zc_queues = 1;
+	for (int i = 0; i < 3; i++) {
+		frame = fake_frame(&fake, 60, 0);
+		fake_n_sendto = 0;
+		fake_answers[0] = (struct fake_answer){ errors[i], 0, 0 };
+		fake_n_answers = 1;
+		assert_int_equal(transmit(&fake, &frame, 1), 1);
+		assert_int_equal(fake_n_sendto, 1);
+		transmit(&fake, NULL, 0);
+		assert_int_equal(fake_n_sendto, 2);
+		transmit(&fake, NULL, 0);
+		assert_int_equal(fake_tx_stats(&fake).completed, i + 1);
+	}
+	fake_check_laws(&fake);
+	fake_close(&fake);
+}
+
 static void a_full_ring_takes_no_more_and_the_rest_stays_ours(void **state)
 {
 	struct mr_frame frames[FAKE_RING + 5];
@@ -463,6 +521,10 @@ int main(void)
 	enum { N_INVALID = sizeof(invalid_cases) / sizeof(invalid_cases[0]) };
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_burst_is_one_system_call),
+		cmocka_unit_test(
+			a_zero_copy_driver_is_woken_once_for_what_is_new),
+		cmocka_unit_test(
+			a_zero_copy_driver_that_refused_is_asked_again),
 		cmocka_unit_test(
 			a_full_ring_takes_no_more_and_the_rest_stays_ours),
 		cmocka_unit_test(
