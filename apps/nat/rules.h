@@ -4,7 +4,7 @@
 #define NAT_RULES_H
 
 #include "config.h"
-#include "yaml_keys.h"
+#include "support/yaml_keys.h"
 
 /* Values that other keys have, too. */
 yaml_read_fn read_addr;   /* uint32_t */

@@ -7,8 +7,8 @@
 
 #include "rules.h"
 #include "settings.h"
+#include "support/yaml_keys.h"
 #include "values.h"
-#include "yaml_keys.h"
 
 enum { MAX_MTU = 65535 };
 

@@ -1,91 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Values as people write them. */
+/* Addresses as people write them. */
 #include <arpa/inet.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "values.h"
 
-enum {
-	MAX_PIECE = 40,   /* of a value that is cut into pieces */
-	MAX_WORD = 32,    /* for the nearest one */
-	MAX_S = 31536000, /* a year */
-};
-
-bool value_wrong(struct mr_reason *ret_why, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(ret_why->text, sizeof(ret_why->text), format, args);
-	va_end(args);
-	return false;
-}
-
-/* Digits at the front; where they end. NULL: none, or more than max. */
-static const char *digits(const char *text, uint32_t max, uint32_t *ret)
-{
-	uint64_t n = 0;
-	const char *at = text;
-
-	while (*at >= '0' && *at <= '9' && n <= max)
-		n = 10 * n + (uint64_t)(*at++ - '0');
-	if (at == text || n > max)
-		return NULL;
-	*ret = (uint32_t)n;
-	return at;
-}
-
-bool value_number(const char *text, uint32_t min, uint32_t max, uint32_t *ret,
-		  struct mr_reason *ret_why)
-{
-	uint32_t n;
-	const char *end = digits(text, max, &n);
-
-	if (end == NULL || *end != '\0' || n < min)
-		return value_wrong(ret_why,
-				   "'%s' is not a whole number from %u to %u",
-				   text, min, max);
-	*ret = n;
-	return true;
-}
-
-bool value_duration(const char *text, uint32_t *ret_s,
-		    struct mr_reason *ret_why)
-{
-	static const char units[] = "dhms";
-	static const uint32_t seconds[] = { 86400, 3600, 60, 1 };
-	uint32_t n, next_unit = 0;
-	uint64_t sum = 0;
-	const char *at = text;
-
-	do {
-		const char *found;
-
-		at = digits(at, MAX_S, &n);
-		if (at == NULL)
-			break;
-		found = *at != '\0' ? strchr(units, *at) : &units[3];
-		/* Larger ones first; a number alone is seconds. */
-		if (found == NULL || found < units + next_unit ||
-		    (*at == '\0' && next_unit > 0)) {
-			at = NULL;
-			break;
-		}
-		sum += (uint64_t)n * seconds[found - units];
-		next_unit = (uint32_t)(found - units) + 1;
-		at += *at != '\0';
-	} while (*at != '\0');
-	if (at == NULL || sum == 0 || sum > MAX_S)
-		return value_wrong(ret_why,
-				   "'%s' is no time of 1s to 365d, as 90s, 5m "
-				   "or 2h4m",
-				   text);
-	*ret_s = (uint32_t)sum;
-	return true;
-}
+enum { MAX_PIECE = 40 }; /* of a value that is cut into pieces */
 
 bool value_addr(const char *text, uint32_t *ret, struct mr_reason *ret_why)
 {
@@ -240,72 +161,4 @@ bool value_mac(const char *text, uint8_t ret[6], struct mr_reason *ret_why)
 				   text);
 	memcpy(ret, mac, sizeof(mac));
 	return true;
-}
-
-bool value_word(const char *text, const char *const *words, uint32_t *ret,
-		struct mr_reason *ret_why)
-{
-	char known[160] = "";
-
-	for (uint32_t i = 0; words[i] != NULL; i++) {
-		const size_t n = strlen(known);
-
-		if (strcmp(text, words[i]) == 0) {
-			*ret = i;
-			return true;
-		}
-		snprintf(known + n, sizeof(known) - n, "%s%s",
-			 i > 0 ? ", " : "", words[i]);
-	}
-	return value_wrong(ret_why, "'%s' is none of: %s", text, known);
-}
-
-/* Letters to add, take away or change; Levenshtein's, row by row. */
-static uint32_t distance(const char *a, size_t n_a, const char *b, size_t n_b)
-{
-	uint32_t row[MAX_WORD + 1];
-
-	for (uint32_t j = 0; j <= n_b; j++)
-		row[j] = j;
-	for (uint32_t i = 1; i <= n_a; i++) {
-		uint32_t corner = row[0];
-
-		row[0] = i;
-		for (uint32_t j = 1; j <= n_b; j++) {
-			const uint32_t above = row[j];
-			uint32_t least = corner + (a[i - 1] != b[j - 1]);
-
-			if (above + 1 < least)
-				least = above + 1;
-			if (row[j - 1] + 1 < least)
-				least = row[j - 1] + 1;
-			corner = above;
-			row[j] = least;
-		}
-	}
-	return row[n_b];
-}
-
-const char *value_nearest(const char *text, const char *const *words)
-{
-	const size_t n = strlen(text);
-	const char *nearest = NULL;
-	uint32_t least = UINT32_MAX;
-
-	if (n > MAX_WORD)
-		return NULL;
-	for (uint32_t i = 0; words[i] != NULL; i++) {
-		const size_t n_word = strlen(words[i]);
-		uint32_t d;
-
-		if (n_word > MAX_WORD)
-			continue;
-		d = distance(text, n, words[i], n_word);
-		/* More than half of it would be another word. */
-		if (d < least && 2 * d <= (n > n_word ? n : n_word) + 1) {
-			least = d;
-			nearest = words[i];
-		}
-	}
-	return nearest;
 }

@@ -1,24 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Values as people write them, in the configuration file and on the command
- * line alike. Each returns true and sets *ret, or false and a line that says
- * what is wrong with the text and what would be right.
+ * Addresses as people write them, in the configuration file and on the command
+ * line alike; what they return is as in support/values.h.
  */
 #ifndef NAT_VALUES_H
 #define NAT_VALUES_H
 
 #include "config.h"
-
-/* Sets the line; returns false. */
-bool value_wrong(struct mr_reason *ret_why, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
-
-bool value_number(const char *text, uint32_t min, uint32_t max, uint32_t *ret,
-		  struct mr_reason *ret_why);
-
-/* Seconds, from units: 90, 90s, 5m, 2h4m, 1d. */
-bool value_duration(const char *text, uint32_t *ret_s,
-		    struct mr_reason *ret_why);
+#include "support/values.h"
 
 bool value_addr(const char *text, uint32_t *ret, struct mr_reason *ret_why);
 
@@ -43,12 +32,5 @@ bool value_end(const char *text, uint32_t *ret_addr, uint16_t *ret_first,
 	       uint16_t *ret_last, struct mr_reason *ret_why);
 
 bool value_mac(const char *text, uint8_t ret[6], struct mr_reason *ret_why);
-
-/* One of the words, of which the last is followed by NULL. */
-bool value_word(const char *text, const char *const *words, uint32_t *ret,
-		struct mr_reason *ret_why);
-
-/* The word that was most likely meant; NULL: none is near. */
-const char *value_nearest(const char *text, const char *const *words);
 
 #endif

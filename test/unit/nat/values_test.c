@@ -4,52 +4,6 @@
 
 #include "values.h"
 
-static void test_durations_have_units(void **state)
-{
-	static const struct {
-		const char *text;
-		uint32_t s;
-	} good[] = { { "90", 90 },          { "90s", 90 },
-		     { "5m", 300 },         { "2h4m", 7440 },
-		     { "1d1h1m1s", 90061 }, { "365d", 31536000 } };
-	static const char *const bad[] = {
-		"",    "0",    "m",  "5x",  "1m1h", "5m3",
-		"1mm", "366d", "-1", "5 m", "1s1",  "99999999999999999999s"
-	};
-	struct mr_reason why;
-	uint32_t s;
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
-		assert_true(value_duration(good[i].text, &s, &why));
-		assert_int_equal(s, good[i].s);
-	}
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		s = 7;
-		assert_false(value_duration(bad[i], &s, &why));
-		assert_int_equal(s, 7);
-		assert_non_null(strstr(why.text, "as 90s, 5m or 2h4m"));
-	}
-}
-
-static void test_numbers_have_a_range(void **state)
-{
-	static const char *const bad[] = {
-		"", "-1", "4294967296", "1x", "0", "11", "99999999999999999999"
-	};
-	struct mr_reason why;
-	uint32_t n = 7;
-
-	(void)state;
-	assert_true(value_number("10", 1, 10, &n, &why));
-	assert_int_equal(n, 10);
-	assert_true(value_number("4294967295", 0, UINT32_MAX, &n, &why));
-	assert_int_equal(n, UINT32_MAX);
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-		assert_false(value_number(bad[i], 1, 10, &n, &why));
-	assert_int_equal(n, UINT32_MAX);
-}
-
 static void test_a_prefix_has_no_host_bits(void **state)
 {
 	struct nat_prefix prefix;
@@ -142,32 +96,14 @@ static void test_mac_addresses(void **state)
 	assert_memory_equal(mac, "\x02\x00\x5e\x00\x00\xff", 6);
 }
 
-static void test_the_nearest_word(void **state)
-{
-	static const char *const words[] = { "gateway", "addresses", "mtu",
-					     NULL };
-
-	(void)state;
-	assert_string_equal(value_nearest("gatewax", words), "gateway");
-	assert_string_equal(value_nearest("address", words), "addresses");
-	assert_string_equal(value_nearest("mut", words), "mtu");
-	assert_null(value_nearest("subscribers", words));
-	assert_null(value_nearest("x", words));
-	assert_null(value_nearest(
-		"a word that is much longer than any of them is", words));
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_durations_have_units),
-		cmocka_unit_test(test_numbers_have_a_range),
 		cmocka_unit_test(test_a_prefix_has_no_host_bits),
 		cmocka_unit_test(test_a_host_has_an_address_and_a_network),
 		cmocka_unit_test(test_ranges_come_in_three_forms),
 		cmocka_unit_test(test_ends_have_ports),
 		cmocka_unit_test(test_mac_addresses),
-		cmocka_unit_test(test_the_nearest_word),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

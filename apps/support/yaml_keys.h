@@ -4,8 +4,8 @@
  * and what their values are. Syntax is libyaml's. Whatever is wrong is said
  * with file and line; a key that is not known with the nearest one that is.
  */
-#ifndef NAT_YAML_KEYS_H
-#define NAT_YAML_KEYS_H
+#ifndef SUPPORT_YAML_KEYS_H
+#define SUPPORT_YAML_KEYS_H
 
 #include <stdbool.h>
 #include <stddef.h>

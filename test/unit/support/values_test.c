@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of apps/support/values.c; what yaml_keys.c says of a file is tested
+ * with mr-nat's, in test/unit/nat/settings_test.c. */
+#include "support/unit.h"
+
+#include "support/values.h"
+
+static void test_durations_have_units(void **state)
+{
+	static const struct {
+		const char *text;
+		uint32_t s;
+	} good[] = { { "90", 90 },          { "90s", 90 },
+		     { "5m", 300 },         { "2h4m", 7440 },
+		     { "1d1h1m1s", 90061 }, { "365d", 31536000 } };
+	static const char *const bad[] = {
+		"",    "0",    "m",  "5x",  "1m1h", "5m3",
+		"1mm", "366d", "-1", "5 m", "1s1",  "99999999999999999999s"
+	};
+	struct mr_reason why;
+	uint32_t s;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		assert_true(value_duration(good[i].text, &s, &why));
+		assert_int_equal(s, good[i].s);
+	}
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		s = 7;
+		assert_false(value_duration(bad[i], &s, &why));
+		assert_int_equal(s, 7);
+		assert_non_null(strstr(why.text, "as 90s, 5m or 2h4m"));
+	}
+}
+
+static void test_numbers_have_a_range(void **state)
+{
+	static const char *const bad[] = {
+		"", "-1", "4294967296", "1x", "0", "11", "99999999999999999999"
+	};
+	struct mr_reason why;
+	uint32_t n = 7;
+
+	(void)state;
+	assert_true(value_number("10", 1, 10, &n, &why));
+	assert_int_equal(n, 10);
+	assert_true(value_number("4294967295", 0, UINT32_MAX, &n, &why));
+	assert_int_equal(n, UINT32_MAX);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_false(value_number(bad[i], 1, 10, &n, &why));
+	assert_int_equal(n, UINT32_MAX);
+}
+
+static void test_the_nearest_word(void **state)
+{
+	static const char *const words[] = { "gateway", "addresses", "mtu",
+					     NULL };
+
+	(void)state;
+	assert_string_equal(value_nearest("gatewax", words), "gateway");
+	assert_string_equal(value_nearest("address", words), "addresses");
+	assert_string_equal(value_nearest("mut", words), "mtu");
+	assert_null(value_nearest("subscribers", words));
+	assert_null(value_nearest("x", words));
+	assert_null(value_nearest(
+		"a word that is much longer than any of them is", words));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_durations_have_units),
+		cmocka_unit_test(test_numbers_have_a_range),
+		cmocka_unit_test(test_the_nearest_word),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
