@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "machine.h"
+#include "result/document.h"
+#include "result/document_parts.h"
+
+struct document *document_new(const char *kind, const char *label,
+			      const char *command)
+{
+	struct document *document = calloc(1, sizeof(*document));
+	struct machine machine;
+	json_t *root = json_object();
+
+	/* As everywhere in an application: no memory is the end. */
+	if (document == NULL || root == NULL)
+		abort();
+	machine_look(&machine, command);
+	document->root = root;
+	document->start_s = (double)time(NULL);
+	json_object_set_new(root, "schema", json_string(DOCUMENT_SCHEMA));
+	json_object_set_new(root, "v", json_integer(DOCUMENT_VERSION));
+	json_object_set_new(root, "kind", document_text(kind));
+	json_object_set_new(root, "label", document_text(label));
+	json_object_set_new(root, "date", document_text(machine.date));
+	json_object_set_new(root, "command", document_text(command));
+	json_object_set_new(root, "millrace", document_text(machine.millrace));
+	json_object_set_new(root, "complete", json_true());
+	json_object_set_new(root, "why_incomplete", json_string(""));
+	json_object_set_new(root, "machine", machine_json(&machine));
+	json_object_set_new(root, "ports", json_array());
+	json_object_set_new(root, "line_bps", json_real(0));
+	json_object_set_new(root, "clock", json_null());
+	json_object_set_new(root, "device", json_string(""));
+	json_object_set_new(root, "streams", json_array());
+	json_object_set_new(root, "config", json_object());
+	json_object_set_new(root, "selftest", json_array());
+	json_object_set_new(root, "rows", json_array());
+	json_object_set_new(root, "trials", json_array());
+	json_object_set_new(root, "series", json_array());
+	return document;
+}
+
+void document_free(struct document *document)
+{
+	if (document == NULL)
+		return;
+	for (uint32_t i = 0; i < document->n_hdr; i++) {
+		free(document->hdr[i].log_line);
+		free(document->hdr[i].percentiles);
+	}
+	free(document->hdr);
+	json_decref(document->root);
+	free(document);
+}
+
+const json_t *document_json(const struct document *document)
+{
+	return document->root;
+}
+
+void document_set(struct document *document, const char *key, json_t *value)
+{
+	json_object_set_new(json_object_get(document->root, "config"), key,
+			    value);
+}
+
+void document_selftest(struct document *document, uint32_t frame_bytes,
+		       double ceiling_pps)
+{
+	json_array_append_new(json_object_get(document->root, "selftest"),
+			      json_pack("{s:i, s:f}", "frame_bytes",
+					(int)frame_bytes, "ceiling_pps",
+					ceiling_pps));
+}
+
+void document_row(struct document *document, const struct document_row *row)
+{
+	json_t *object = json_object(), *trials = json_array();
+
+	for (uint32_t i = 0; i < row->n_trials; i++)
+		json_array_append_new(trials, document_count(row->trials[i]));
+	json_object_set_new(object, "frame_bytes",
+			    document_count(row->frame_bytes));
+	json_object_set_new(object, "goal", document_text(row->goal));
+	json_object_set_new(object, "value", json_real(row->value));
+	json_object_set_new(object, "unit", document_text(row->unit));
+	json_object_set_new(object, "low", json_real(row->low));
+	json_object_set_new(object, "high", json_real(row->high));
+	json_object_set_new(object, "is_limited_by_tester",
+			    json_boolean(row->is_limited_by_tester));
+	json_object_set_new(object, "trials", trials);
+	json_object_set_new(object, "note", document_text(row->note));
+	json_array_append_new(json_object_get(document->root, "rows"), object);
+}
+
+void document_fail(struct document *document, const char *why)
+{
+	if (json_is_false(json_object_get(document->root, "complete")))
+		return;
+	json_object_set_new(document->root, "complete", json_false());
+	json_object_set_new(document->root, "why_incomplete",
+			    document_text(why));
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a command measured, and on what: one JSON object that others can repeat
+ * and compare, mr-bench-net.schema.json. CSV and HDR logs are made of the same.
+ *
+ * One thread. Texts are copied. Lengths of frames are without FCS.
+ */
+#ifndef RESULT_DOCUMENT_H
+#define RESULT_DOCUMENT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <jansson.h>
+
+#include <millrace/millrace.h>
+
+struct document;
+struct tester;
+struct trial_result;
+
+/*
+ * kind: the command, "throughput". label: what people call it; "" for none.
+ * command: as typed. Looks at the machine at once, before it is busy.
+ * Never NULL. Owner: the caller, who calls document_free().
+ */
+struct document *document_new(const char *kind, const char *label,
+			      const char *command);
+void document_free(struct document *document);
+
+/* Ports with their NICs, the clock, streams and the known device. Once. */
+void document_ports(struct document *document, const struct tester *tester);
+
+/* In "config": what was asked for. Takes value over. */
+void document_set(struct document *document, const char *key, json_t *value);
+
+/* What the tester alone can do with frames of that length; once per length. */
+void document_selftest(struct document *document, uint32_t frame_bytes,
+		       double ceiling_pps);
+
+/* Everything of a trial. frame_bytes 0: a mix. Returns its number, from 0. */
+uint32_t document_trial(struct document *document, uint32_t frame_bytes,
+			const struct trial_result *result);
+
+/* A point of a time series, where a trial would say too much. */
+void document_interval(struct document *document, uint32_t frame_bytes,
+		       const struct trial_result *result);
+
+/*
+ * A result. unit is one of those in the schema; whether more of it is better
+ * goes by the unit alone: unit_direction(). low and high bound the value; both
+ * 0: nobody knows.
+ */
+struct document_row {
+	uint32_t frame_bytes;
+	const char *goal; /* "ndr", "latency-p99": [a-z0-9.%-], not empty */
+	const char *unit;
+	const char *note; /* for people; NULL or "": none */
+	double value, low, high;
+	bool is_limited_by_tester; /* the device may do better */
+	const uint32_t *trials;    /* the numbers of those that it rests on */
+	uint32_t n_trials;
+};
+
+void document_row(struct document *document, const struct document_row *row);
+
+/* Not all was measured, because of why. The first reason stays. */
+void document_fail(struct document *document, const char *why);
+
+/*
+ * Write it: path "-" is standard output, a file is complete or not touched.
+ * CSV: a line per row, or, where there are none, per trial.
+ * HDR: path is the log of all trials; path.N.hgrm the percentiles of trial N.
+ * Return 0, or -errno with the reason.
+ */
+int document_write(const struct document *document, const char *path,
+		   struct mr_reason *why);
+int document_write_csv(const struct document *document, const char *path,
+		       struct mr_reason *why);
+int document_write_hdr(const struct document *document, const char *path,
+		       struct mr_reason *why);
+
+/* The whole, to look at. Owner: the document. */
+const json_t *document_json(const struct document *document);
+
+#endif

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the tester opened: ports, the clock, streams. */
+#include <stdio.h>
+#include <string.h>
+
+#include "net/tester.h"
+#include "result/document_parts.h"
+#include "result/nic.h"
+
+/* The device in "driver:device". */
+static const char *device_of(const struct mr_port_info *info)
+{
+	const char *colon = strchr(info->name, ':');
+
+	return colon != NULL ? colon + 1 : "";
+}
+
+static bool is_among(const char *const *specs, uint32_t n, const char *name)
+{
+	const size_t length = strlen(name);
+
+	for (uint32_t i = 0; i < n; i++)
+		if (strncmp(specs[i], name, length) == 0 &&
+		    (specs[i][length] == '\0' || specs[i][length] == ','))
+			return true;
+	return false;
+}
+
+static json_t *port_object(const struct tester *tester, uint32_t i)
+{
+	const struct tester_config *config = tester_config_of(tester);
+	struct mr_port_info info = { .size = sizeof(info) };
+	uint32_t cores[MR_WORKERS_MAX];
+	const uint32_t n_cores = tester_cores(tester, cores, MR_WORKERS_MAX);
+	struct mr_link link = { 0 };
+	json_t *object = json_object();
+
+	tester_port_info(tester, i, &info);
+	json_object_set_new(object, "name", document_text(info.name));
+	json_object_set_new(
+		object, "sends",
+		json_boolean(is_among(config->tx, config->n_tx, info.name)));
+	json_object_set_new(
+		object, "receives",
+		json_boolean(is_among(config->rx, config->n_rx, info.name)));
+	json_object_set_new(object, "mode", document_text(info.mode));
+	json_object_set_new(object, "why", document_text(info.why));
+	json_object_set_new(object, "rx_queues", document_count(info.n_rxqs));
+	json_object_set_new(object, "tx_queues", document_count(info.n_txqs));
+	json_object_set_new(object, "mtu", document_count(info.mtu_bytes));
+	json_object_set_new(object, "offloads", document_count(info.offloads));
+	json_object_set_new(object, "numa_node", json_integer(info.numa_node));
+	json_object_set_new(object, "locked_bytes",
+			    document_count(info.locked_bytes));
+	if (tester_link(tester, i, &link) < 0)
+		link = (struct mr_link){ 0 };
+	json_object_set_new(object, "link_mbps",
+			    document_count(link.speed_mbps));
+	json_object_set_new(object, "nic",
+			    nic_json("/sys", device_of(&info), cores, n_cores));
+	return object;
+}
+
+/* Of the slowest sending link, with preamble, FCS and gap; 0: unknown. */
+static double line_bps(const struct tester *tester)
+{
+	const uint32_t frame_bytes = 60;
+
+	return rate_l1_bps(tester_line_rate_pps(tester, frame_bytes),
+			   frame_bytes);
+}
+
+void document_ports(struct document *document, const struct tester *tester)
+{
+	const struct tester_config *config = tester_config_of(tester);
+	json_t *root = document->root, *ports = json_array();
+	json_t *texts = json_array();
+
+	for (uint32_t i = 0; i < tester_n_ports(tester); i++)
+		json_array_append_new(ports, port_object(tester, i));
+	for (uint32_t i = 0; i < config->n_streams; i++)
+		json_array_append_new(texts, document_text(config->streams[i]));
+	json_object_set_new(root, "ports", ports);
+	json_object_set_new(root, "line_bps", json_real(line_bps(tester)));
+	json_object_set_new(
+		root, "clock",
+		json_pack("{s:s, s:o}", "source", tester_clock_source(tester),
+			  "error_ns",
+			  document_count(tester_clock_error_ns(tester))));
+	json_object_set_new(root, "device", document_text(config->device));
+	json_object_set_new(root, "streams", texts);
+}

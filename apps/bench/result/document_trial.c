@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Trials in the document. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "net/hist.h"
+#include "net/trial.h"
+#include "result/document_parts.h"
+#include "result/hdr.h"
+
+/* Steps per power of two of the histograms in JSON: 3 %, for charts. The exact
+ * one is in the HDR log. */
+enum { COARSE_STEPS = 32 };
+
+static double seconds(uint64_t ns)
+{
+	return (double)ns / 1e9;
+}
+
+static json_t *summary(const struct hist *hist)
+{
+	static const struct {
+		const char *key;
+		double percentile;
+	} points[] = { { "p50", 50 },
+		       { "p90", 90 },
+		       { "p99", 99 },
+		       { "p999", 99.9 },
+		       { "p9999", 99.99 } };
+	json_t *object;
+
+	if (hist->n == 0)
+		return json_null();
+	object = json_object();
+	json_object_set_new(object, "n", document_count(hist->n));
+	json_object_set_new(object, "n_over", document_count(hist->n_over));
+	json_object_set_new(object, "min", document_count(hist->min));
+	json_object_set_new(object, "mean", json_real(hist_mean(hist)));
+	json_object_set_new(object, "stddev", json_real(hist_stddev(hist)));
+	for (uint32_t i = 0; i < sizeof(points) / sizeof(*points); i++)
+		json_object_set_new(
+			object, points[i].key,
+			document_count(hist_at(hist, points[i].percentile)));
+	json_object_set_new(object, "max", document_count(hist->max));
+	return object;
+}
+
+/* [percentile, ns] by the steps of HdrHistogram's table, where ns moves. */
+static json_t *percentiles(const struct hist *hist)
+{
+	json_t *array = json_array();
+	double p = 0;
+
+	while (hist->n > 0) {
+		json_array_append_new(
+			array,
+			json_pack("[f, I]", p, (json_int_t)hist_at(hist, p)));
+		if (p >= 100)
+			break;
+		p = hdr_next_percentile(p, (double)hist->n);
+	}
+	return array;
+}
+
+/* The first value of the next coarser bucket. */
+static uint64_t coarse_end(uint64_t ns)
+{
+	uint64_t step = 1;
+
+	while (ns / step >= 2 * COARSE_STEPS)
+		step *= 2;
+	return (ns / step + 1) * step;
+}
+
+/* [from, to, values] of coarser buckets that are not empty. */
+static json_t *coarse(const struct hist *hist)
+{
+	json_t *array = json_array();
+	uint32_t i = 0;
+
+	while (hist->n > 0 && i < HIST_BUCKETS) {
+		const uint64_t low = hist_low(i), end = coarse_end(low);
+		uint64_t n = 0;
+
+		for (; i < HIST_BUCKETS && hist_low(i) < end; i++)
+			n += hist->counts[i];
+		if (n > 0)
+			json_array_append_new(array, json_pack("[I, I, I]",
+							       (json_int_t)low,
+							       (json_int_t)end,
+							       (json_int_t)n));
+	}
+	return array;
+}
+
+static json_t *tx_object(const struct trial_result *r)
+{
+	return json_pack("{s:o, s:o, s:o, s:o, s:f}", "due",
+			 document_count(r->due), "sent",
+			 document_count(r->sent), "unsent",
+			 document_count(r->unsent), "bytes",
+			 document_count(r->tx_bytes), "pps", r->tx_pps);
+}
+
+static json_t *rx_object(const struct trial_result *r)
+{
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:f}",
+			 "received", document_count(r->received), "unique",
+			 document_count(r->unique), "lost",
+			 document_count(r->lost), "duplicates",
+			 document_count(r->duplicates), "reordered",
+			 document_count(r->reordered), "too_old",
+			 document_count(r->too_old), "foreign",
+			 document_count(r->foreign), "bytes",
+			 document_count(r->rx_bytes), "pps", r->rx_pps);
+}
+
+static json_t *streams_array(const struct trial_result *r)
+{
+	json_t *array = json_array();
+
+	for (uint32_t i = 0; i < r->n_streams; i++) {
+		const struct trial_lane *lane = &r->streams[i];
+
+		json_array_append_new(
+			array,
+			json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
+				  "s:o}",
+				  "stream", document_count(lane->stream),
+				  "sent", document_count(lane->sent),
+				  "received", document_count(lane->received),
+				  "unique", document_count(lane->unique),
+				  "lost", document_count(lane->lost),
+				  "duplicates",
+				  document_count(lane->duplicates), "reordered",
+				  document_count(lane->reordered), "too_old",
+				  document_count(lane->too_old), "longest_gap",
+				  document_count(lane->longest_gap)));
+	}
+	return array;
+}
+
+static json_t *drops_array(const struct trial_result *r)
+{
+	json_t *array = json_array();
+
+	for (uint32_t i = 0; i < r->n_drops; i++)
+		json_array_append_new(
+			array,
+			json_pack("{s:o, s:o, s:o, s:o}", "port",
+				  document_text(r->drops[i].port), "side",
+				  document_text(r->drops[i].side), "name",
+				  document_text(r->drops[i].name), "n",
+				  document_count(r->drops[i].n)));
+	return array;
+}
+
+static json_t *trial_object(double start_s, uint32_t frame_bytes,
+			    const struct trial_result *r)
+{
+	json_t *object = json_object();
+
+	json_object_set_new(object, "frame_bytes", document_count(frame_bytes));
+	json_object_set_new(object, "asked_pps", json_real(r->asked_pps));
+	json_object_set_new(object, "start_s", json_real(start_s));
+	json_object_set_new(object, "duration_s",
+			    json_real(seconds(r->sending_ns)));
+	json_object_set_new(object, "whole_s", json_real(seconds(r->whole_ns)));
+	json_object_set_new(object, "tx", tx_object(r));
+	json_object_set_new(object, "rx", rx_object(r));
+	json_object_set_new(object, "lateness", summary(&r->lateness));
+	json_object_set_new(object, "latency", summary(&r->latency));
+	json_object_set_new(object, "percentiles",
+			    json_pack("{s:o, s:o}", "lateness",
+				      percentiles(&r->lateness), "latency",
+				      percentiles(&r->latency)));
+	json_object_set_new(object, "histogram",
+			    json_pack("{s:o}", "latency", coarse(&r->latency)));
+	json_object_set_new(object, "streams", streams_array(r));
+	json_object_set_new(object, "drops", drops_array(r));
+	json_object_set_new(object, "cpu_share", json_real(r->cpu_share));
+	json_object_set_new(object, "complete", json_boolean(!r->is_cut_short));
+	json_object_set_new(object, "why_stopped",
+			    document_text(r->why_stopped));
+	return object;
+}
+
+static void keep_hdr(struct document *document, uint32_t frame_bytes,
+		     const struct trial_result *r)
+{
+	const size_t n = document->n_hdr + 1;
+	struct document_hdr *hdr = realloc(document->hdr, n * sizeof(*hdr));
+	size_t n_bytes;
+	char tag[64];
+	FILE *to;
+
+	if (hdr == NULL)
+		abort();
+	document->hdr = hdr;
+	hdr += document->n_hdr++;
+	*hdr = (struct document_hdr){ NULL, NULL };
+	if (r->latency.n == 0)
+		return;
+	snprintf(tag, sizeof(tag), "%u-%uB-%.0fpps", document->n_hdr - 1,
+		 frame_bytes, r->tx_pps);
+	to = open_memstream(&hdr->log_line, &n_bytes);
+	if (to == NULL ||
+	    !hdr_log_line(tag, document->start_s + document->trials_s,
+			  seconds(r->sending_ns), &r->latency, to) ||
+	    fclose(to) != 0)
+		abort();
+	to = open_memstream(&hdr->percentiles, &n_bytes);
+	if (to == NULL)
+		abort();
+	hdr_percentiles(&r->latency, to);
+	fclose(to);
+}
+
+uint32_t document_trial(struct document *document, uint32_t frame_bytes,
+			const struct trial_result *result)
+{
+	json_t *trials = json_object_get(document->root, "trials");
+
+	json_array_append_new(
+		trials, trial_object(document->trials_s, frame_bytes, result));
+	keep_hdr(document, frame_bytes, result);
+	document->trials_s += seconds(result->whole_ns);
+	return (uint32_t)json_array_size(trials) - 1;
+}
+
+static json_t *point(const struct hist *hist)
+{
+	if (hist->n == 0)
+		return json_null();
+	return json_pack("{s:o, s:o, s:o}", "p50",
+			 document_count(hist_at(hist, 50)), "p99",
+			 document_count(hist_at(hist, 99)), "max",
+			 document_count(hist->max));
+}
+
+void document_interval(struct document *document, uint32_t frame_bytes,
+		       const struct trial_result *r)
+{
+	json_t *object = json_object();
+
+	json_object_set_new(object, "frame_bytes", document_count(frame_bytes));
+	json_object_set_new(object, "start_s",
+			    json_real(document->intervals_s));
+	document->intervals_s += seconds(r->whole_ns);
+	json_object_set_new(object, "duration_s",
+			    json_real(seconds(r->sending_ns)));
+	json_object_set_new(object, "tx_pps", json_real(r->tx_pps));
+	json_object_set_new(object, "rx_pps", json_real(r->rx_pps));
+	json_object_set_new(object, "sent", document_count(r->sent));
+	json_object_set_new(object, "unsent", document_count(r->unsent));
+	json_object_set_new(object, "lost", document_count(r->lost));
+	json_object_set_new(object, "lateness", point(&r->lateness));
+	json_object_set_new(object, "latency", point(&r->latency));
+	json_array_append_new(json_object_get(document->root, "series"),
+			      object);
+}

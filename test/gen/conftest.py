@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Fixtures of the tests of mr-bench as a whole: run it, read what it says.
+
+Nothing here needs root or interfaces; a test that does is skipped without.
+"""
+import json
+import os
+import subprocess
+import sys
+from collections import namedtuple
+from pathlib import Path
+
+import pytest
+
+sys.dont_write_bytecode = True
+
+TOP = Path(__file__).resolve().parents[2]
+BENCH = Path(os.environ.get("MR_BUILD", TOP / "build")) / "apps/bench/mr-bench"
+SCHEMA = TOP / "apps/bench/mr-bench-net.schema.json"
+LIMIT_S = 60
+
+Done = namedtuple("Done", "rc out err")
+
+
+def run(*arguments, timeout_s=LIMIT_S, **more):
+    """mr-bench to its end: exit status, stdout, stderr."""
+    done = subprocess.run([BENCH, *map(str, arguments)], text=True,
+                          capture_output=True, check=False,
+                          timeout=timeout_s, **more)
+    return Done(done.returncode, done.stdout, done.stderr)
+
+
+def complaints(document):
+    """What the schema has against a document."""
+    jsonschema = pytest.importorskip("jsonschema")
+    schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
+    return [f"{'/'.join(map(str, error.absolute_path))}: {error.message}"
+            for error in jsonschema.Draft7Validator(schema).iter_errors(
+                document)]
+
+
+@pytest.fixture
+def bench():
+    """Runs mr-bench: bench("tx", "null:", ...).rc, .out, .err."""
+    return run
+
+
+@pytest.fixture
+def document():
+    """Runs mr-bench with --json and returns what it measured, which is as the
+    schema says. rc: the exit status that it must have."""
+    def measure(*arguments, rc=0, **more):
+        done = run(*arguments, "--json", **more)
+        assert done.rc == rc, done.err
+        measured = json.loads(done.out)
+        assert complaints(measured) == []
+        return measured
+    return measure

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Tests of apps/bench/result: document.c, document_trial.c, document_write.c,
+ * file.c. With a folder as argument it writes a document there in all forms,
+ * for document_test.py.
+ */
+#include "support/unit.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "net/trial.h"
+#include "peer_dpdk.h"
+#include "result/document.h"
+#include "result/file.h"
+
+static struct trial_result result; /* large: two histograms */
+static char folder[] = "/tmp/mr-document-XXXXXX";
+
+/* The rest of peer_dpdk.c needs DPDK. */
+const char *dpdk_version(void)
+{
+	return "none";
+}
+
+static void fill(uint64_t n_latencies)
+{
+	static struct trial_lane lane = { .sent = 1000, .unique = 990 };
+	static struct trial_drop drop = {
+		.port = "xdp:v0", .side = "dev", .name = "rx \"missed\"", .n = 7
+	};
+
+	memset(&result, 0, sizeof(result));
+	result.asked_pps = 1e6;
+	result.sending_ns = 2000000000;
+	result.whole_ns = 2100000000;
+	result.due = 1010;
+	result.sent = 1000;
+	result.unsent = 10;
+	result.received = 995;
+	result.unique = 990;
+	result.lost = 10;
+	result.duplicates = 5;
+	result.tx_pps = 500;
+	result.rx_pps = 495.25;
+	result.streams = &lane;
+	result.n_streams = 1;
+	result.drops = &drop;
+	result.n_drops = 1;
+	for (uint64_t i = 0; i < n_latencies; i++)
+		hist_add(&result.latency, i * i);
+	hist_add(&result.lateness, 1000);
+}
+
+static struct document *filled(void)
+{
+	struct document *document =
+		document_new("throughput", "a \"b\"", "mr-bench throughput x");
+	uint32_t trials[2];
+	struct document_row row = { .frame_bytes = 60,
+				    .goal = "ndr",
+				    .unit = "frame/s",
+				    .note = "comma, \"quote\"",
+				    .value = 1234567.5,
+				    .low = 1234000,
+				    .high = 1235000,
+				    .trials = trials,
+				    .n_trials = 2 };
+
+	fill(1000);
+	trials[0] = document_trial(document, 60, &result);
+	fill(0);
+	trials[1] = document_trial(document, 1514, &result);
+	fill(10);
+	document_interval(document, 60, &result);
+	document_interval(document, 60, &result);
+	document_row(document, &row);
+	document_selftest(document, 60, 2.5e6);
+	document_set(document, "resolution", json_real(0.005));
+	return document;
+}
+
+static const json_t *at(const json_t *array, const char *key, size_t i)
+{
+	return json_array_get(json_object_get(array, key), i);
+}
+
+static double number(const json_t *object, const char *key)
+{
+	return json_number_value(json_object_get(object, key));
+}
+
+static void a_trial_has_the_figures_of_its_result(void **state)
+{
+	struct document *document = filled();
+	const json_t *root = document_json(document);
+	const json_t *trial = at(root, "trials", 0);
+	const json_t *latency = json_object_get(trial, "latency");
+
+	(void)state;
+	assert_int_equal(number(json_object_get(trial, "tx"), "unsent"), 10);
+	assert_int_equal(number(json_object_get(trial, "rx"), "lost"), 10);
+	assert_true(number(json_object_get(trial, "rx"), "pps") == 495.25);
+	assert_int_equal(number(latency, "n"), 1000);
+	assert_int_equal(number(latency, "max"), 999 * 999);
+	assert_int_equal(number(latency, "p50"),
+			 hist_at(&result.latency, 0) + 249087);
+	assert_int_equal(number(at(trial, "drops", 0), "n"), 7);
+	/* The second begins where the first one ended, and had no arrivals. */
+	trial = at(root, "trials", 1);
+	assert_true(number(trial, "start_s") == 2.1);
+	assert_true(json_is_null(json_object_get(trial, "latency")));
+	assert_true(number(at(root, "series", 1), "start_s") == 2.1);
+	document_free(document);
+}
+
+/* Coarser buckets lie side by side and have all values. */
+static void the_coarse_histogram_loses_no_value(void **state)
+{
+	struct document *document = document_new("tx", NULL, "mr-bench tx");
+	const json_t *histogram, *bucket;
+	double n = 0, end = 0;
+	size_t i;
+
+	(void)state;
+	fill(0);
+	for (uint64_t ns = 1; ns < 1ull << 41; ns = ns * 21 / 20 + 1)
+		hist_add(&result.latency, ns);
+	document_trial(document, 60, &result);
+	histogram = json_object_get(
+		json_object_get(at(document_json(document), "trials", 0),
+				"histogram"),
+		"latency");
+	json_array_foreach(histogram, i, bucket)
+	{
+		const double low =
+			json_integer_value(json_array_get(bucket, 0));
+
+		assert_true(low >= end);
+		end = json_integer_value(json_array_get(bucket, 1));
+		assert_true(low < 64 || (end - low) / low <= 1.0 / 32);
+		n += json_integer_value(json_array_get(bucket, 2));
+		if (low < 64)
+			assert_true(end == low + 1);
+	}
+	assert_true(n == (double)result.latency.n);
+	assert_true(json_array_size(histogram) > 300);
+	document_free(document);
+}
+
+static void only_the_first_reason_stays(void **state)
+{
+	struct document *document = document_new("tx", NULL, "mr-bench tx");
+	const json_t *root = document_json(document);
+
+	(void)state;
+	assert_true(json_is_true(json_object_get(root, "complete")));
+	document_fail(document, "link down");
+	document_fail(document, "later");
+	assert_true(json_is_false(json_object_get(root, "complete")));
+	assert_string_equal(
+		json_string_value(json_object_get(root, "why_incomplete")),
+		"link down");
+	document_free(document);
+}
+
+static void bytes_that_are_no_text_are_not_lost(void **state)
+{
+	struct document *document = document_new("tx", "\xff", "mr-bench tx");
+
+	(void)state;
+	assert_string_equal(json_string_value(json_object_get(
+				    document_json(document), "label")),
+			    "(not UTF-8)");
+	document_free(document);
+}
+
+static bool half(const void *opaque, FILE *to)
+{
+	fputs(opaque, to);
+	return false;
+}
+
+static void a_file_is_whole_or_as_it_was(void **state)
+{
+	struct document *document = document_new("tx", NULL, "mr-bench tx");
+	struct mr_reason why = { .text = "" };
+	char path[64], text[8] = "";
+	int fd;
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/x.json", folder);
+	fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+	assert_int_equal(write(fd, "old", 3), 3);
+	close(fd);
+	assert_true(file_write(path, half, "new", &why) < 0);
+	assert_non_null(strstr(why.text, path));
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_int_equal(read(fd, text, sizeof(text)), 3);
+	assert_string_equal(text, "old");
+	close(fd);
+	assert_int_equal(document_write(document, path, &why), 0);
+	assert_int_equal(unlink(path), 0);
+	/* Nothing is left beside it. */
+	assert_int_equal(rmdir(folder), 0);
+	assert_int_equal(mkdir(folder, 0700), 0);
+	assert_int_equal(document_write(document, "/dev/full", &why), -ENOSPC);
+	assert_non_null(strstr(why.text, "/dev/full: No space left"));
+	assert_int_equal(document_write(document, "/nowhere/x", &why), -ENOENT);
+	document_free(document);
+}
+
+static int make_folder(void **state)
+{
+	(void)state;
+	return mkdtemp(folder) != NULL ? 0 : -1;
+}
+
+static int remove_folder(void **state)
+{
+	(void)state;
+	return rmdir(folder);
+}
+
+static int write_all_forms(const char *to)
+{
+	struct document *document = filled();
+	struct mr_reason why = { .text = "" };
+	char json[256], csv[256], hdr[256];
+	int ret;
+
+	snprintf(json, sizeof(json), "%s/a.json", to);
+	snprintf(csv, sizeof(csv), "%s/a.csv", to);
+	snprintf(hdr, sizeof(hdr), "%s/a.hlog", to);
+	ret = document_write(document, json, &why) |
+	      document_write_csv(document, csv, &why) |
+	      document_write_hdr(document, hdr, &why);
+	document_free(document);
+	if (ret != 0)
+		fprintf(stderr, "%s\n", why.text);
+	return ret != 0;
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_trial_has_the_figures_of_its_result),
+		cmocka_unit_test(the_coarse_histogram_loses_no_value),
+		cmocka_unit_test(only_the_first_reason_stays),
+		cmocka_unit_test(bytes_that_are_no_text_are_not_lost),
+		cmocka_unit_test(a_file_is_whole_or_as_it_was),
+	};
+
+	if (argc > 1)
+		return write_all_forms(argv[1]);
+	return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}

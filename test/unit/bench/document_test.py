@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Documents of mr-bench as others read them: by schema, CSV, HDR logs.
+
+usage: document_test.py WRITER SCHEMA SCHEMA_OF_MEM
+
+WRITER FOLDER writes a document in all forms. HDR logs are read by a decoder
+written from the format's description, and by PyPI's hdrhistogram where it is
+installed.
+"""
+import base64
+import csv
+import json
+import math
+import pathlib
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+import zlib
+
+try:
+    import jsonschema
+except ImportError:
+    jsonschema = None
+try:
+    import hdrh.histogram
+    import hdrh.log
+except ImportError:
+    hdrh = None
+
+WRITER = SCHEMA = SCHEMA_OF_MEM = ""
+# What document_test.c put into its first trial.
+VALUES = [i * i for i in range(1000)]
+
+
+def words(payload):
+    """Numbers of a payload: zigzag, seven bits a byte, low ones first."""
+    at = 0
+    while at < len(payload):
+        value = shift = 0
+        while True:
+            byte = payload[at]
+            at += 1
+            if shift == 56:
+                value |= byte << shift
+                break
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                break
+        yield value >> 1 ^ -(value & 1)
+
+
+def decode(text):
+    """{bucket: count} and digits of a histogram of a log, V2."""
+    packed = base64.b64decode(text, validate=True)
+    cookie, n_bytes = struct.unpack(">II", packed[:8])
+    assert (cookie, n_bytes) == (0x1c849314, len(packed) - 8)
+    plain = zlib.decompress(packed[8:])
+    cookie, n_bytes, offset, digits, lowest, highest, ratio = \
+        struct.unpack(">IIIIQQd", plain[:40])
+    assert (cookie, n_bytes) == (0x1c849313, len(plain) - 40)
+    assert (offset, lowest, highest, ratio) == (0, 1, 2 ** 40 - 1, 1.0)
+    counts, i = {}, 0
+    for word in words(plain[40:]):
+        if word > 0:
+            counts[i] = word
+            i += 1
+        else:
+            i += -word
+    return counts, digits
+
+
+def bucket(value):
+    """HdrHistogram's index of a value, for three digits."""
+    shift = max(value.bit_length() - 11, 0)
+    return shift * 1024 + (value >> shift)
+
+
+class Written(unittest.TestCase):
+    """A document in all forms, in a folder."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.made = tempfile.TemporaryDirectory()
+        cls.folder = pathlib.Path(cls.made.name)
+        subprocess.run([WRITER, cls.made.name], check=True, timeout=30)
+        cls.json = json.loads((cls.folder / "a.json").read_text("utf-8"))
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.made.cleanup()
+
+
+class Forms(Written):
+    """Each form says the same."""
+
+    def test_json_is_as_its_schema_says(self):
+        if jsonschema is None:
+            self.skipTest("python3-jsonschema is missing")
+        schema = json.loads(pathlib.Path(SCHEMA).read_text("utf-8"))
+        jsonschema.Draft7Validator.check_schema(schema)
+        validator = jsonschema.Draft7Validator(schema)
+        self.assertEqual([error.message for error in
+                          validator.iter_errors(self.json)], [])
+        # A schema that allows everything would have passed that.
+        for key in self.json:
+            less = {k: v for k, v in self.json.items() if k != key}
+            self.assertTrue(list(validator.iter_errors(less)), key)
+        for place in ("rows", "trials", "series", "selftest"):
+            more = json.loads(json.dumps(self.json))
+            more[place][0]["x"] = 1
+            self.assertTrue(list(validator.iter_errors(more)), place)
+
+    def test_both_schemas_have_the_same_machine(self):
+        machines = [json.loads(pathlib.Path(path).read_text("utf-8"))
+                    ["definitions"]["machine"]
+                    for path in (SCHEMA, SCHEMA_OF_MEM)]
+        self.assertEqual(*machines)
+
+    def test_csv_has_the_rows(self):
+        with (self.folder / "a.csv").open(newline="", encoding="utf-8") as f:
+            rows = list(csv.DictReader(f))
+        self.assertEqual(len(rows), 1)
+        self.assertEqual(rows[0]["label"], 'a "b"')
+        self.assertEqual(rows[0]["note"], 'comma, "quote"')
+        self.assertEqual(float(rows[0]["value"]), 1234567.5)
+        self.assertEqual(rows[0]["unit"], "frame/s")
+
+    def test_percentiles_are_of_the_values(self):
+        trial = self.json["trials"][0]
+        points = trial["percentiles"]["latency"]
+        self.assertEqual([points[0][0], points[-1][0]], [0, 100])
+        for percentile, ns in points:
+            rank = math.ceil(len(VALUES) * percentile / 100)
+            exact = VALUES[max(rank, 1) - 1]
+            self.assertLessEqual(exact, ns)
+            self.assertLessEqual(ns, exact * (1 + 1 / 1024))
+        # The step behind 99.9 would need more than 1000 values.
+        self.assertLess(points[-2][0], 99.96)
+        self.assertGreater(points[-2][0], 99.9)
+
+
+class Hdr(Written):
+    """The log of histograms."""
+
+    def lines(self):
+        """(fields, base64) of each line of the log that has a histogram."""
+        text = (self.folder / "a.hlog").read_text("ascii")
+        self.assertTrue(text.startswith(
+            "#[Histogram log format version 1.3]\n#[StartTime: "))
+        return [line.split(",") for line in text.splitlines()
+                if line.startswith("Tag=")]
+
+    def test_own_decoder_finds_all_values(self):
+        lines = self.lines()
+        self.assertEqual(len(lines), 1)  # the second trial has no latencies
+        tag, _, length_s, high_ms, text = lines[0]
+        self.assertEqual(tag, "Tag=0-60B-500pps")
+        self.assertEqual(float(length_s), 2)
+        self.assertAlmostEqual(float(high_ms), VALUES[-1] / 1e6, 3)
+        counts, digits = decode(text)
+        self.assertEqual(digits, 3)
+        expected = {}
+        for value in VALUES:
+            expected[bucket(value)] = expected.get(bucket(value), 0) + 1
+        self.assertEqual(counts, expected)
+
+    def test_hdrhistogram_finds_all_values(self):
+        if hdrh is None:
+            self.skipTest("hdrhistogram is missing (pip install hdrhistogram)")
+        reader = hdrh.log.HistogramLogReader(
+            str(self.folder / "a.hlog"),
+            hdrh.histogram.HdrHistogram(1, 2 ** 40 - 1, 3))
+        histogram = reader.get_next_interval_histogram()
+        self.assertEqual(histogram.get_total_count(), len(VALUES))
+        self.assertTrue(histogram.values_are_equivalent(
+            histogram.get_value_at_percentile(50), VALUES[499]))
+        self.assertIsNone(reader.get_next_interval_histogram())
+
+    def test_percentile_text(self):
+        self.assertFalse((self.folder / "a.hlog.1.hgrm").exists())
+        lines = (self.folder / "a.hlog.0.hgrm").read_text("ascii").splitlines()
+        table = [line.split() for line in lines[2:] if line[0] != "#"]
+        of_json = self.json["trials"][0]["percentiles"]["latency"]
+        self.assertEqual(len(table), len(of_json))
+        for row, (percentile, ns) in zip(table, of_json):
+            self.assertAlmostEqual(float(row[0]), ns / 1000, 3)
+            self.assertAlmostEqual(float(row[1]), percentile / 100, 9)
+        self.assertEqual(table[-1][2], "1000")
+        self.assertRegex(lines[-2], r"#\[Max .*998\.001, Total count .*1000\]")
+
+
+if __name__ == "__main__":
+    WRITER, SCHEMA, SCHEMA_OF_MEM = sys.argv[1:4]
+    unittest.main(argv=sys.argv[:1])
