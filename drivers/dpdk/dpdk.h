@@ -65,8 +65,9 @@ struct dpdk_view {
 	struct mr_pool *pool;
 	uint8_t *base; /* of the region */
 	uint64_t n_registered_bytes;
-	uint8_t *first;         /* header of chunk 0 */
-	uint32_t header_stride; /* bytes from one header to the next */
+	uint8_t *first;          /* header of chunk 0 */
+	uint32_t header_stride;  /* bytes from one header to the next */
+	uint64_t n_header_bytes; /* of all of them */
 	uint32_t chunk_shift;
 	uint32_t shift_bytes; /* from the chunk to mbuf.buf_addr: what the
 			       * pool's headroom has more than DPDK's */
@@ -163,16 +164,20 @@ struct dpdk_port {
  * One call into DPDK by a burst. What DPDK allocates and frees on the way comes
  * from and goes to the cache of the burst; a mempool's functions find it here,
  * since DPDK hands them nothing of ours. Each thread has its own.
+ *
+ * Most devices give headers back one by one, through a call each: that does as
+ * little as it can, and the end of the burst does the rest for all of them.
  */
 struct dpdk_call {
+	const struct rte_mempool *mempool; /* the view's */
 	const struct dpdk_view *view;
 	struct dpdk_spares *spares; /* of the tx queue in use, or NULL */
 	struct mr_cache *cache;
 	uint64_t n_done; /* frames of the queue with this tag, completed */
 	uint32_t tag;
 	uint32_t n_freed;
-	bool was_empty;                 /* the pool had too few pages */
-	uint64_t freed[DPDK_CALL_ROOM]; /* addresses in the region */
+	bool was_empty;                         /* the pool had too few pages */
+	struct rte_mbuf *freed[DPDK_CALL_ROOM]; /* headers of the view */
 };
 
 /* One word, in the block that the loader keeps for such: no call to find it. */
@@ -184,6 +189,7 @@ static inline void dpdk_call_begin(struct dpdk_call *call,
 				   struct mr_cache *cache, uint32_t tag,
 				   struct dpdk_spares *spares)
 {
+	call->mempool = view->mempool;
 	call->view = view;
 	call->spares = spares;
 	call->cache = cache;
@@ -194,11 +200,13 @@ static inline void dpdk_call_begin(struct dpdk_call *call,
 	mri_dpdk_call = call;
 }
 
+/* dpdk_view.c: what was freed so far, to the cache. */
+void mri_dpdk_call_flush(struct dpdk_call *call);
+
 static inline void dpdk_call_end(struct dpdk_call *call)
 {
 	mri_dpdk_call = NULL;
-	if (call->n_freed > 0)
-		mr_frag_free_bulk(call->cache, call->freed, call->n_freed);
+	mri_dpdk_call_flush(call);
 }
 
 /* The header of the chunk that addr lies in. */
@@ -236,16 +244,6 @@ static inline uint16_t dpdk_take_tag(struct rte_mbuf *mbuf)
 
 	mbuf->port = DPDK_NO_TAG;
 	return tag;
-}
-
-/* DPDK frees a buffer of our region, within a burst of ours. */
-static inline void dpdk_freed(struct dpdk_call *call, uint64_t addr)
-{
-	if (unlikely(call->n_freed == DPDK_CALL_ROOM)) {
-		mr_frag_free_bulk(call->cache, call->freed, call->n_freed);
-		call->n_freed = 0;
-	}
-	call->freed[call->n_freed++] = addr;
 }
 
 /* A frame with this tag is completed, within a burst of ours. */

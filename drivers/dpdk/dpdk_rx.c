@@ -53,7 +53,7 @@ static inline uint32_t flags_of(uint64_t ol_flags)
 		       0;
 }
 
-static void fill_meta(const struct rte_mbuf *mbuf, struct mr_meta *meta)
+static inline void fill_meta(const struct rte_mbuf *mbuf, struct mr_meta *meta)
 {
 	meta->valid = 0;
 	if (mbuf->ol_flags & RTE_MBUF_F_RX_RSS_HASH) {
@@ -80,15 +80,49 @@ static inline struct mr_frame entry_of(const struct dpdk_rxq *rxq,
 /*
  * Nearly all: one buffer of our view, with nothing to be done about it. One
  * that a program had in between, and may have cloned, has the tag of a tx
- * queue.
+ * queue. That it is of the view is seen by where the header is.
  */
-static inline bool is_plain(const struct dpdk_rxq *rxq,
-			    const struct rte_mbuf *mbuf)
+static inline bool is_plain(const struct rte_mbuf *mbuf, uintptr_t headers,
+			    uint64_t n_header_bytes, uint64_t keep_vlan)
 {
-	return mbuf->pool == rxq->view->mempool && mbuf->nb_segs == 1 &&
-	       rte_mbuf_refcnt_read(mbuf) == 1 && mbuf->data_len != 0 &&
-	       !dpdk_is_tag(mbuf->port) &&
-	       (mbuf->ol_flags & rxq->keep_vlan) == 0;
+	return (uintptr_t)mbuf - headers < n_header_bytes &&
+	       mbuf->nb_segs == 1 && rte_mbuf_refcnt_read(mbuf) == 1 &&
+	       mbuf->data_len != 0 && !dpdk_is_tag(mbuf->port) &&
+	       (mbuf->ol_flags & keep_vlan) == 0;
+}
+
+/*
+ * Frames out of the plain mbufs in front, up to n. A loop of its own, with no
+ * call in it, so that all it needs stays in registers.
+ */
+static __rte_noinline uint32_t convert_plain(
+	const struct dpdk_rxq *rxq, struct rte_mbuf *const *mbufs, uint32_t n,
+	struct mr_frame *frames, struct mr_meta *meta, uint64_t *n_bytes)
+{
+	const struct dpdk_view *view = rxq->view;
+	const uintptr_t headers = (uintptr_t)view->first;
+	const uint64_t n_header_bytes = view->n_header_bytes;
+	const uint64_t keep_vlan = rxq->keep_vlan;
+	const uintptr_t region = (uintptr_t)rxq->region;
+	uint64_t sum = 0;
+	uint32_t i;
+
+	for (i = 0; i < n; i++) {
+		const struct rte_mbuf *mbuf = mbufs[i];
+
+		if (unlikely(!is_plain(mbuf, headers, n_header_bytes,
+				       keep_vlan)))
+			break;
+		frames[i] = (struct mr_frame){ (uintptr_t)mbuf->buf_addr -
+						       region + mbuf->data_off,
+					       mbuf->data_len,
+					       flags_of(mbuf->ol_flags) };
+		if (meta != NULL)
+			fill_meta(mbuf, &meta[i]);
+		sum += mbuf->data_len;
+	}
+	*n_bytes += sum;
+	return i;
 }
 
 /* Whether each segment is a page of our region that DPDK holds alone. */
@@ -271,28 +305,28 @@ static inline uint32_t convert(struct dpdk_rxq *rxq, struct mr_cache *cache,
 			       uint32_t room, uint32_t *ret_n_used)
 {
 	uint64_t n_frames = 0, n_bytes = 0;
-	uint32_t n_out = 0, i;
+	uint32_t n_out = 0, i = 0;
 
-	for (i = 0; i < n && n_out < room; i++) {
-		struct rte_mbuf *mbuf = mbufs[i];
-		struct mr_frame *frame = &frames[n_out];
+	while (i < n && n_out < room) {
 		struct mr_meta *m = meta != NULL ? &meta[n_out] : NULL;
-		uint32_t n_segs = 1;
+		const uint32_t n_plain = convert_plain(
+			rxq, mbufs + i, RTE_MIN(n - i, room - n_out),
+			frames + n_out, m, &n_bytes);
+		uint32_t n_segs;
 
-		if (likely(is_plain(rxq, mbuf))) {
-			*frame = entry_of(rxq, mbuf);
-			frame->flags = flags_of(mbuf->ol_flags);
-			if (m != NULL)
-				fill_meta(mbuf, m);
-			n_bytes += frame->len;
-		} else {
-			if (!convert_odd(rxq, cache, mbuf, frame, m,
-					 room - n_out, &n_segs))
-				break;
-			n_bytes += mr_frame_n_bytes(frame, n_segs);
-		}
+		i += n_plain;
+		n_out += n_plain;
+		n_frames += n_plain;
+		if (likely(i == n) || n_out == room)
+			break;
+		m = meta != NULL ? &meta[n_out] : NULL;
+		if (!convert_odd(rxq, cache, mbufs[i], &frames[n_out], m,
+				 room - n_out, &n_segs))
+			break;
+		n_bytes += mr_frame_n_bytes(&frames[n_out], n_segs);
 		n_frames += n_segs > 0;
 		n_out += n_segs;
+		i++;
 	}
 	mr_counter_add(&rxq->base.stats.received, n_frames);
 	mr_counter_add(&rxq->base.stats.delivered, n_frames);

@@ -109,7 +109,7 @@ static int spares_enqueue(struct rte_mempool *mempool, void *const *objs,
 			call != NULL && call->view->base == view->base;
 
 		if (is_here)
-			dpdk_freed(call, addr);
+			mr_frag_free_bulk(call->cache, &addr, 1);
 		else
 			mr_pool_frag_free_bulk(view->pool, &addr, 1);
 		mri_dpdk_spare_put(objs[i]);

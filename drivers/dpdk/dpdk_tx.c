@@ -135,36 +135,102 @@ static bool flush(struct dpdk_txq *txq, struct mr_cache *cache,
 	return n_sent == n;
 }
 
-/* Whether the frame can go out under the header of its place, as it lies. */
-static inline bool is_plain(const struct dpdk_txq *txq,
-			    const struct mr_cache_head *head,
-			    const struct mr_frame *frame, uint32_t max_bytes)
-{
-	const uint32_t chunk_bytes = 1u << txq->view->chunk_shift;
-	const uint32_t at = (uint32_t)frame->addr & (chunk_bytes - 1);
-	const uint64_t page = (frame->addr - head->addr) >> head->page_shift;
+/*
+ * What a frame may be that goes out under the header of its place, as it lies.
+ * By value: a burst writes headers, and the compiler takes what it has only
+ * pointers to for changed by that.
+ */
+struct plain {
+	uint32_t max_bytes;  /* of the frame; it fits a buffer */
+	uint32_t room_bytes; /* of a buffer, from mbuf.buf_addr on */
+	uint32_t shift_bytes;
+	uint32_t page_shift;
+	uint64_t n_pages; /* of the cache's pool: registered, one chunk each */
+	uint64_t pool_addr;
+	const uint8_t *owners; /* by page, as the headers */
+	uint8_t *headers;
+	uint32_t header_stride;
+	uint16_t tag;
+};
 
-	return (frame->flags & (MR_FRAME_MORE | MR_FRAME_CSUM_PARTIAL)) == 0 &&
-	       frame->len >= DPDK_MIN_FRAME_BYTES && frame->len <= max_bytes &&
-	       at >= txq->view->shift_bytes && at + frame->len <= chunk_bytes &&
-	       frame->addr < txq->view->n_registered_bytes &&
-	       page < head->fast_pages &&
-	       __atomic_load_n(&head->owners[page], __ATOMIC_ACQUIRE) == 0;
+static inline struct plain plain_of(const struct dpdk_txq *txq,
+				    const struct mr_cache *cache)
+{
+	const struct mr_cache_head *head =
+		(const struct mr_cache_head *)(const void *)cache;
+	const struct dpdk_view *view = txq->view;
+	const uint32_t room_bytes =
+		(1u << view->chunk_shift) - view->shift_bytes;
+	const uint32_t max_bytes =
+		__atomic_load_n(&txq->port->mtu_bytes, __ATOMIC_RELAXED) +
+		DPDK_LINK_BYTES;
+	uint64_t n_pages = 0;
+
+	if (likely(head->page_shift == view->chunk_shift &&
+		   head->addr < view->n_registered_bytes))
+		n_pages = (view->n_registered_bytes - head->addr) >>
+			  view->chunk_shift;
+	return (struct plain){
+		.max_bytes = RTE_MIN(max_bytes, room_bytes),
+		.room_bytes = room_bytes,
+		.shift_bytes = view->shift_bytes,
+		.page_shift = view->chunk_shift,
+		.n_pages = RTE_MIN(n_pages, (uint64_t)head->fast_pages),
+		.pool_addr = head->addr,
+		.owners = head->owners,
+		.headers = (uint8_t *)dpdk_header(view, head->addr),
+		.header_stride = view->header_stride,
+		.tag = txq->tag,
+	};
 }
 
-static inline void write_header(const struct dpdk_txq *txq,
-				struct rte_mbuf *mbuf,
-				const struct mr_frame *frame)
+/*
+ * Headers for the plain frames in front, up to n. A loop of its own, with no
+ * call in it, so that what it needs stays in registers.
+ */
+static __rte_noinline uint32_t gather(const struct plain *of,
+				      const struct mr_frame *frames,
+				      const struct mr_meta *meta, uint32_t n,
+				      struct rte_mbuf **ret_mbufs,
+				      uint64_t *n_bytes)
 {
-	const uint32_t at =
-		(uint32_t)frame->addr & ((1u << txq->view->chunk_shift) - 1);
+	const struct plain plain = *of;
+	const uint64_t chunk_mask = (UINT64_C(1) << plain.page_shift) - 1;
+	uint64_t sum = 0;
+	uint32_t i;
 
-	/* refcnt and nb_segs are 1 and next is NULL, wherever it comes from. */
-	mbuf->data_off = (uint16_t)(at - txq->view->shift_bytes);
-	mbuf->port = txq->tag;
-	mbuf->ol_flags = RTE_MBUF_F_EXTERNAL;
-	mbuf->pkt_len = frame->len;
-	mbuf->data_len = (uint16_t)frame->len;
+	for (i = 0; i < n; i++) {
+		const uint32_t len = frames[i].len;
+		const uint64_t at = frames[i].addr - plain.pool_addr;
+		const uint64_t page = at >> plain.page_shift;
+		/* In front of mbuf.buf_addr: a huge one. */
+		const uint32_t off =
+			(uint32_t)(at & chunk_mask) - plain.shift_bytes;
+		struct rte_mbuf *mbuf;
+
+		if (unlikely((frames[i].flags &
+			      (MR_FRAME_MORE | MR_FRAME_CSUM_PARTIAL)) != 0 ||
+			     len < DPDK_MIN_FRAME_BYTES ||
+			     len > plain.max_bytes ||
+			     off > plain.room_bytes - len ||
+			     page >= plain.n_pages ||
+			     __atomic_load_n(&plain.owners[page],
+					     __ATOMIC_ACQUIRE) != 0))
+			break;
+		if (meta != NULL && meta[i].valid != 0)
+			break;
+		mbuf = (void *)(plain.headers + page * plain.header_stride);
+		/* refcnt and nb_segs are 1 and next is NULL already. */
+		mbuf->data_off = (uint16_t)off;
+		mbuf->port = plain.tag;
+		mbuf->ol_flags = RTE_MBUF_F_EXTERNAL;
+		mbuf->pkt_len = len;
+		mbuf->data_len = (uint16_t)len;
+		ret_mbufs[i] = mbuf;
+		sum += len;
+	}
+	*n_bytes += sum;
+	return i;
 }
 
 static const enum mr_tx_drop drop_of[] = {
@@ -278,11 +344,7 @@ uint32_t mri_dpdk_tx_burst(struct mr_txq *base, struct mr_cache *cache,
 			   const struct mr_meta *meta, uint32_t n)
 {
 	struct dpdk_txq *txq = (struct dpdk_txq *)base;
-	const struct mr_cache_head *head =
-		(const struct mr_cache_head *)(const void *)cache;
-	const uint32_t max_bytes =
-		__atomic_load_n(&txq->port->mtu_bytes, __ATOMIC_RELAXED) +
-		DPDK_LINK_BYTES;
+	const struct plain plain = plain_of(txq, cache);
 	struct batch batch;
 	uint64_t n_bytes = 0;
 	uint32_t i = 0, n_asked;
@@ -299,25 +361,21 @@ uint32_t mri_dpdk_tx_burst(struct mr_txq *base, struct mr_cache *cache,
 	if (unlikely(txq->held != NULL) && !send_held(txq, cache))
 		n = 0;
 	while (i < n && txq->held == NULL) {
-		const struct mr_frame *frame = &frames[i];
 		const struct mr_meta *m = meta != NULL ? &meta[i] : NULL;
-		uint32_t n_entries = 1;
+		const uint32_t n_plain =
+			gather(&plain, &frames[i], m, n - i,
+			       &batch.mbufs[batch.n], &n_bytes);
+		uint32_t n_entries;
 
-		if (likely(is_plain(txq, head, frame, max_bytes) &&
-			   (m == NULL || m->valid == 0))) {
-			struct rte_mbuf *mbuf =
-				dpdk_header(txq->view, frame->addr);
-
-			write_header(txq, mbuf, frame);
-			batch.mbufs[batch.n++] = mbuf;
-			batch.n_entries++;
-			n_bytes += frame->len;
-		} else {
-			n_entries = mr_frame_n_entries(frame);
-			if (!send_odd(txq, cache, frame, n_entries, m, &batch,
-				      &n_bytes))
-				break;
-		}
+		batch.n += n_plain;
+		batch.n_entries += n_plain;
+		i += n_plain;
+		if (likely(i == n))
+			break;
+		n_entries = mr_frame_n_entries(&frames[i]);
+		if (!send_odd(txq, cache, &frames[i], n_entries,
+			      meta != NULL ? &meta[i] : NULL, &batch, &n_bytes))
+			break;
 		i += n_entries;
 	}
 	(void)flush(txq, cache, &batch, n_bytes);

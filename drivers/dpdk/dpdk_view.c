@@ -25,7 +25,8 @@
 
 static int ops_index; /* set when the module is loaded */
 
-__thread struct dpdk_call *mri_dpdk_call;
+__thread struct dpdk_call *mri_dpdk_call
+	__attribute__((tls_model("initial-exec")));
 
 /* Of all contexts, under the lock of mri_dpdk_enter(). */
 static struct dpdk_view *views;
@@ -122,33 +123,75 @@ static int view_dequeue(struct rte_mempool *mempool, void **objs,
 	return 0;
 }
 
-/* With the last tag counted, the view may be no more. */
-static __rte_noinline void enqueue_elsewhere(const struct dpdk_view *view,
-					     void *const *objs, uint32_t n)
+void mri_dpdk_call_flush(struct dpdk_call *call)
 {
-	for (uint32_t i = 0; i < n; i++) {
-		const uint64_t addr = dpdk_addr(view, objs[i]);
-		const uint16_t tag = dpdk_take_tag(objs[i]);
+	const uint32_t n = call->n_freed;
+	uint64_t addrs[DPDK_CALL_ROOM];
+	uint16_t tags[DPDK_CALL_ROOM]; /* of other queues */
+	uint32_t n_tags = 0, n_done = 0;
 
-		mr_pool_frag_free_bulk(view->pool, &addr, 1);
-		mri_dpdk_completed(tag);
+	if (n == 0)
+		return;
+	for (uint32_t i = 0; i < n; i++) {
+		struct rte_mbuf *mbuf = call->freed[i];
+		const uint16_t tag = dpdk_take_tag(mbuf);
+
+		addrs[i] = dpdk_addr(call->view, mbuf);
+		if (likely(tag == call->tag))
+			n_done++;
+		else
+			tags[n_tags++] = tag;
 	}
+	mr_frag_free_bulk(call->cache, addrs, n);
+	call->n_done += n_done;
+	call->n_freed = 0;
+	for (uint32_t i = 0; i < n_tags; i++)
+		mri_dpdk_completed(tags[i]);
+}
+
+/* One of a view that is not the call's. */
+static void free_one(const struct dpdk_view *view, struct dpdk_call *call,
+		     struct rte_mbuf *mbuf)
+{
+	const uint64_t addr = dpdk_addr(view, mbuf);
+	const uint16_t tag = dpdk_take_tag(mbuf);
+
+	if (call != NULL && call->view->base == view->base)
+		mr_frag_free_bulk(call->cache, &addr, 1);
+	else
+		mr_pool_frag_free_bulk(view->pool, &addr, 1);
+	/* With the last tag counted, the view may be no more. */
+	mri_dpdk_completed(tag);
+}
+
+static __rte_noinline int enqueue_odd(struct rte_mempool *mempool,
+				      void *const *objs, uint32_t n)
+{
+	const struct dpdk_view *view = mempool->pool_data;
+	struct dpdk_call *call = mri_dpdk_call;
+	const bool is_ours = call != NULL && call->mempool == mempool;
+
+	for (uint32_t i = 0; i < n; i++) {
+		if (!is_ours) {
+			free_one(view, call, objs[i]);
+			continue;
+		}
+		if (call->n_freed == DPDK_CALL_ROOM)
+			mri_dpdk_call_flush(call);
+		call->freed[call->n_freed++] = objs[i];
+	}
+	return 0;
 }
 
 static int view_enqueue(struct rte_mempool *mempool, void *const *objs,
 			unsigned int n)
 {
-	const struct dpdk_view *view = mempool->pool_data;
 	struct dpdk_call *call = mri_dpdk_call;
 
-	if (unlikely(call == NULL || call->view->base != view->base)) {
-		enqueue_elsewhere(view, objs, n);
-		return 0;
-	}
-	for (uint32_t i = 0; i < n; i++) {
-		dpdk_freed(call, dpdk_addr(view, objs[i]));
-		dpdk_count_done(call, dpdk_take_tag(objs[i]));
-	}
+	if (unlikely(call == NULL || call->mempool != mempool || n != 1 ||
+		     call->n_freed == DPDK_CALL_ROOM))
+		return enqueue_odd(mempool, objs, n);
+	call->freed[call->n_freed++] = objs[0];
 	return 0;
 }
 
@@ -313,6 +356,7 @@ static int fill_view(struct dpdk_view *view, const struct mr_port *base)
 	view->header_stride = view->mempool->header_size +
 			      view->mempool->elt_size +
 			      view->mempool->trailer_size;
+	view->n_header_bytes = n_chunks * view->header_stride;
 	init_headers(view);
 	return 0;
 }

@@ -100,11 +100,12 @@ def convert(build, burst):
     for _ in range(5):
         done = subprocess.run(
             ["taskset", "-c", str(who.FORWARDER_CORE),
-             str(build / "test/bench/dpdk_convert"), str(burst), "0.5"],
+             str(build / "test/bench/dpdk_convert"), str(burst)],
             stdout=subprocess.PIPE, text=True, check=True, timeout=60)
         runs.append(json.loads(done.stdout))
     return {key: statistics.median(run[key] for run in runs)
-            for key in ("rx_ns", "tx_ns", "round_ns")}
+            for key in ("rx_ns", "tx_ns", "round_ns", "usual_ns",
+                        "pinned_ns")}
 
 
 def show(result):
@@ -120,7 +121,12 @@ def show(result):
     print("\nbetween DPDK's burst and ours, ns per frame")
     for burst, row in result["convert"].items():
         print(f"burst {burst:>3}: mbuf to frame {row['rx_ns']:.2f}, frame to "
-              f"mbuf {row['tx_ns']:.2f}, the whole round {row['round_ns']:.2f}")
+              f"mbuf {row['tx_ns']:.2f}")
+    print("\nDPDK's bursts there and back in one program, ns per frame")
+    for burst, row in result["convert"].items():
+        print(f"burst {burst:>3}: ours {row['round_ns']:.2f}; DPDK alone, its "
+              f"usual mempool {row['usual_ns']:.2f}, a pinned one "
+              f"{row['pinned_ns']:.2f}")
     print("\nmemory, MiB: resident, and in huge pages besides")
     for name, row in result["memory"].items():
         print(f"{name:10} {row['resident']:8.1f} {row['huge']:8.1f}")
