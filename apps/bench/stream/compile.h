@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* From the words of one stream to its shapes and fields. */
+#ifndef STREAM_COMPILE_H
+#define STREAM_COMPILE_H
+
+#include "stream/grammar.h"
+
+/*
+ * Fill all but text and weight; tables of values go from words to ret. On
+ * failure ret is to be freed, too.
+ */
+int stream_compile(struct words *words, const struct stream_defaults *defaults,
+		   struct stream *ret, struct mr_reason *why);
+void stream_free(struct stream *stream);
+
+/*
+ * Places 0..n_turns - 1 for n things, each as often as its weight says, spread
+ * as evenly as that allows. NULL: no memory.
+ */
+uint32_t *spread(const uint32_t *weights, uint32_t n, uint32_t *ret_n_turns);
+
+#endif

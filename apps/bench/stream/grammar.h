@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The words of a stream, as docs/streams.md has them. */
+#ifndef STREAM_GRAMMAR_H
+#define STREAM_GRAMMAR_H
+
+#include "stream/values.h"
+
+enum { SIZES_MAX = 64, GIVEN_MAX = 32, FRAME_BYTES_MAX = 65535 };
+
+enum layer { LAYER_ETH, LAYER_QINQ, LAYER_VLAN, LAYER_IP, LAYER_L4 };
+
+/* Where the part of a field that may vary lies in its layer. */
+struct place {
+	uint16_t at;
+	uint8_t n_bytes; /* 1, 2 or 4; 0: it has no such field */
+	uint32_t mask;   /* the field's bits in them */
+	uint8_t shift;
+};
+
+struct field_row {
+	const char *name;
+	enum value_kind kind;
+	enum layer layer;
+	uint8_t proto;          /* LAYER_L4: of these fields */
+	struct place place, v6; /* v6: of IP over IPv6 */
+	bool is_in_pseudo;      /* header of TCP and UDP sums */
+};
+
+struct given {
+	const struct field_row *row;
+	struct values values;
+};
+
+struct words {
+	struct given given[GIVEN_MAX]; /* in the text's order */
+	uint32_t n_given;
+	struct {
+		uint32_t n_bytes, weight;
+	} sizes[SIZES_MAX];
+	uint32_t n_sizes; /* 0: not said */
+	uint32_t weight;
+	char *capture; /* NULL: none */
+	uint8_t proto; /* IPPROTO_*; 0: not said */
+	bool is_ipv6, is_raw, is_vlan, is_qinq, is_csum_off;
+	uint8_t n_option_bytes;
+};
+
+/* Returns 0, -EINVAL or -ENOMEM with a line that has the word. */
+int words_parse(const char *text, struct words *ret, struct mr_reason *why);
+void words_free(struct words *words);
+
+/* The values given for the field, or NULL. */
+const struct values *words_values(const struct words *words, const char *name);
+
+#endif

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What is sent: streams, read from text, and the frames that they make.
+ *
+ *     texts --streams_parse()--> streams --builder_open()--> a sender's builder
+ *
+ * A stream is a template, sizes, and fields that vary. All that a builder does
+ * follows from how many frames it has made, so frames can be taken back, and
+ * the same seed makes the same frames. Bytes are without FCS everywhere. The
+ * grammar: docs/streams.md.
+ */
+#ifndef STREAM_STREAM_H
+#define STREAM_STREAM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <millrace/millrace.h>
+
+#include "stream/stamp.h"
+
+enum { STREAMS_MAX = 1024, SENDERS_MAX = 64 };
+
+/* A compiled set; immutable, shared by threads. */
+struct streams;
+
+struct stream_defaults {
+	uint8_t src_mac[6], dst_mac[6];
+	/* Of streams that do not say; 0: 60, or what their headers need. */
+	uint32_t frame_bytes;
+	bool is_stamped; /* room at the end is the stamp's */
+	uint32_t magic;  /* of this run */
+};
+
+/*
+ * Compile n texts; without any, one stream: UDP from 198.18.0.1 port 1024 to
+ * 198.19.0.1 port 9. Returns 0, -EINVAL (the line has the word that is wrong,
+ * and the cure), -ENOENT (no such capture), -EIO, -ENOTSUP (built without
+ * libpcap) or -ENOMEM.
+ */
+int streams_parse(const char *const *texts, uint32_t n,
+		  const struct stream_defaults *defaults, struct streams **ret,
+		  struct mr_reason *why);
+void streams_free(struct streams *streams); /* NULL is allowed */
+
+uint32_t streams_n(const struct streams *streams); /* 1..STREAMS_MAX */
+/* Of the frames that are sent, by their weights. */
+double streams_mean_bytes(const struct streams *streams);
+uint32_t streams_max_bytes(const struct streams *streams);
+/* As given, for reports. */
+const char *streams_text(const struct streams *streams, uint32_t i);
+/* Combinations of values that its fields take; 2^64 - 1: that many or more. */
+uint64_t streams_n_flows(const struct streams *streams, uint32_t i);
+
+/*
+ * The share of one sender of n_senders, for one thread. The values of the field
+ * with the most of them, or the frames of a capture, are dealt out, so that the
+ * flows do not depend on the number of senders; with fewer values than senders
+ * some have the same. streams must outlive it. Returns 0, -EINVAL (no such
+ * sender) or -ENOMEM.
+ */
+struct builder;
+int builder_open(const struct streams *streams, uint32_t sender,
+		 uint32_t n_senders, uint64_t seed, struct builder **ret,
+		 struct mr_reason *why);
+void builder_free(struct builder *builder); /* NULL is allowed */
+
+/*
+ * Build n frames: frames[i].addr is a buffer with room for streams_max_bytes(),
+ * all of whose bytes are written; len and flags are set. due_ns (NULL: 0) is
+ * stamped: when the frame is due, not when it leaves, so that latency is safe
+ * against coordinated omission.
+ */
+void builder_fill(struct builder *builder, void *base, struct mr_frame *frames,
+		  const uint64_t *due_ns, uint32_t n);
+
+/*
+ * The newest n frames were never sent: the next builder_fill() makes them
+ * again, so that no sequence number is missing.
+ */
+void builder_take_back(struct builder *builder, uint32_t n);
+
+/* Frames made of a stream and not taken back: its next sequence number. */
+uint64_t builder_n_sent(const struct builder *builder, uint32_t stream);
+
+#endif

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Sets of streams. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/specs.h"
+#include "stream/compile.h"
+
+/* With the stream's number in front, where there are several. */
+static int fail_stream(uint32_t i, uint32_t n, int err, struct mr_reason *why)
+{
+	const struct mr_reason what = *why;
+
+	if (n <= 1)
+		return fail_with(why, err, "stream: %.360s", what.text);
+	return fail_with(why, err, "stream %u: %.360s", i + 1, what.text);
+}
+
+static int parse_one(const char *text, const struct stream_defaults *defaults,
+		     struct stream *ret, struct mr_reason *why)
+{
+	struct words words;
+	int err = words_parse(text, &words, why);
+
+	if (err < 0)
+		return err;
+	ret->weight = words.weight;
+	ret->text = strdup(text);
+	err = ret->text != NULL ?
+		      stream_compile(&words, defaults, ret, why) :
+		      fail_with(why, -ENOMEM, "no memory for a stream");
+	words_free(&words);
+	return err;
+}
+
+/* Turns, and how long the frames are. */
+static int finish(struct streams *streams, struct mr_reason *why)
+{
+	uint32_t weights[STREAMS_MAX];
+	double n_bytes = 0, n_frames = 0;
+
+	for (uint32_t i = 0; i < streams->n; i++) {
+		const struct stream *stream = &streams->of[i];
+		double n_cycle = 0;
+
+		weights[i] = stream->weight;
+		for (uint32_t j = 0; j < stream->n_sizes; j++) {
+			const uint32_t n =
+				stream->shapes[stream->sizes[j]].n_bytes;
+
+			n_cycle += n;
+			if (n > streams->max_bytes)
+				streams->max_bytes = n;
+		}
+		n_bytes += stream->weight * n_cycle / stream->n_sizes;
+		n_frames += stream->weight;
+	}
+	streams->mean_bytes = n_bytes / n_frames;
+	streams->turns = spread(weights, streams->n, &streams->n_turns);
+	return streams->turns != NULL ?
+		       0 :
+		       fail_with(why, -ENOMEM, "no memory for streams");
+}
+
+int streams_parse(const char *const *texts, uint32_t n,
+		  const struct stream_defaults *defaults, struct streams **ret,
+		  struct mr_reason *why)
+{
+	static const char *const none[] = { "" };
+	struct streams *streams;
+	int err = 0;
+
+	if (n > STREAMS_MAX)
+		return fail_with(why, -EINVAL,
+				 "%u streams; there are at most %d", n,
+				 STREAMS_MAX);
+	if (n == 0) {
+		texts = none;
+		n = 1;
+	}
+	streams = calloc(1, sizeof(*streams));
+	if (streams == NULL)
+		return fail_with(why, -ENOMEM, "no memory for streams");
+	streams->is_stamped = defaults->is_stamped;
+	streams->magic = defaults->magic;
+	streams->of = calloc(n, sizeof(streams->of[0]));
+	if (streams->of == NULL)
+		err = fail_with(why, -ENOMEM, "no memory for streams");
+	for (; err == 0 && streams->n < n; streams->n++) {
+		err = parse_one(texts[streams->n], defaults,
+				&streams->of[streams->n], why);
+		if (err < 0)
+			err = fail_stream(streams->n, n, err, why);
+	}
+	if (err == 0)
+		err = finish(streams, why);
+	if (err < 0) {
+		streams_free(streams);
+		return err;
+	}
+	*ret = streams;
+	return 0;
+}
+
+void streams_free(struct streams *streams)
+{
+	if (streams == NULL)
+		return;
+	for (uint32_t i = 0; i < streams->n; i++)
+		stream_free(&streams->of[i]);
+	free(streams->of);
+	free(streams->turns);
+	free(streams);
+}
+
+uint32_t streams_n(const struct streams *streams)
+{
+	return streams->n;
+}
+
+double streams_mean_bytes(const struct streams *streams)
+{
+	return streams->mean_bytes;
+}
+
+uint32_t streams_max_bytes(const struct streams *streams)
+{
+	return streams->max_bytes;
+}
+
+const char *streams_text(const struct streams *streams, uint32_t i)
+{
+	return streams->of[i].text;
+}
+
+uint64_t streams_n_flows(const struct streams *streams, uint32_t i)
+{
+	const struct stream *stream = &streams->of[i];
+	uint64_t n = 1;
+
+	for (uint32_t j = 0; j < stream->n_fields; j++)
+		if (__builtin_mul_overflow(n, stream->fields[j].values.n, &n))
+			return UINT64_MAX;
+	return n;
+}
