@@ -7,6 +7,7 @@
 
 #include "machine.h"
 #include "mem.h"
+#include "net/traffic.h"
 #include "options.h"
 
 /* mr-bench mem, mr-bench flow: argv[1] is the command. */
@@ -39,6 +40,10 @@ struct command {
 static const struct command commands[] = {
 	{ "mem", "the memory layer, beside its peers", workloads_main },
 	{ "flow", "flow tables, beside rte_hash", workloads_main },
+	{ "tx", "send frames", tx_main },
+	{ "rx", "receive them, and tell which were lost", rx_main },
+	{ "loop", "both: loss, order and latency between two ports",
+	  loop_main },
 };
 
 enum { N_COMMANDS = sizeof(commands) / sizeof(commands[0]) };

@@ -13,11 +13,12 @@
 
 /* 0: does not happen. */
 struct device_config {
-	uint32_t loss_every;    /* of the frames that arrive */
-	uint32_t dup_every;     /* of those left, each of the following */
-	uint32_t corrupt_every; /* a bit of the stamp is turned */
+	uint32_t loss_every; /* of the frames that arrive */
+	uint32_t
+		corrupt_every; /* of those left: a bit of the stamp is turned */
 	uint32_t reorder_every;
 	uint32_t reorder_by; /* that many frames overtake it; 0: 1 */
+	uint32_t dup_every;  /* the second one directly behind the first */
 	uint64_t delay_ns;
 	double rate_pps;       /* it serves one frame after the other */
 	uint32_t queue_frames; /* wait for that at most; 0: 64 */
@@ -38,7 +39,7 @@ struct device_counts {
 	uint64_t duplicated;
 	uint64_t corrupted;
 	uint64_t reordered;
-	uint64_t overrun; /* above the rate, or no room to hold it */
+	uint64_t overrun; /* above the rate, and its queue was full */
 	uint64_t held;    /* now */
 };
 
@@ -63,6 +64,9 @@ uint32_t device_step(struct device *device, struct mr_rxq *from,
 uint64_t device_next_ns(const struct device *device);
 
 void device_counts(const struct device *device, struct device_counts *ret);
+
+/* Begin anew, with a clock that does: what it holds goes back to the pool. */
+void device_reset(struct device *device, struct mr_cache *cache);
 
 /* Frames that it holds go back to the pool. NULL is allowed. */
 void device_close(struct device *device, struct mr_cache *cache);

@@ -37,6 +37,7 @@ enum traffic_ports {
 	TRAFFIC_SENDS,    /* each port sends */
 	TRAFFIC_RECEIVES, /* each port receives */
 	TRAFFIC_PAIRS,    /* the 1st, 3rd, ... send, the others receive */
+	TRAFFIC_PAIRS_OR_NONE,
 };
 
 struct traffic_command {

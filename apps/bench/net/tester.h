@@ -94,6 +94,14 @@ uint32_t tester_cores(const struct tester *tester, uint32_t *ret_cores,
 		      uint32_t room);
 const struct tester_config *tester_config_of(const struct tester *tester);
 
+/*
+ * What the known device did in the last trial, on the way from the first port
+ * to the second (0) or back (1). False: there is none.
+ */
+struct device_counts;
+bool tester_device_counts(const struct tester *tester, uint32_t direction,
+			  struct device_counts *ret);
+
 /* The map of ports and threads, for people. */
 void tester_print_map(const struct tester *tester, FILE *to);
 

@@ -39,6 +39,16 @@ class Errors(unittest.TestCase):
     CASES = [
         (2, "no command; there are: mem flow", []),
         (2, "no command 'men'; there are: mem flow", ["men"]),
+        (2, "tx: no port; name one", ["tx"]),
+        (2, "'pair:b' has no partner", ["loop", "pair:b"]),
+        (1, "nobody has its other end", ["tx", "pair:b"]),
+        (2, "--rate: '5x' ends in no unit", ["tx", "--rate", "5x", "null:"]),
+        (2, "a rate in % needs a link whose speed is known",
+         ["tx", "-Q", "--rate", "5%", "null:"]),
+        (2, "--virtual: time stands still for null:",
+         ["tx", "--virtual", "null:"]),
+        (2, "'5:4' is no MAC address", ["tx", "--dst-mac", "5:4", "null:"]),
+        (2, "mr-bench tx --help lists them", ["tx", "--nope"]),
         (2, "no command '--quick'", ["--quick", "mem"]),
         (2, "no option '--nope'", ["mem", "--nope"]),
         (2, "no row has such a name", ["mem", "--only-ours", "B99"]),
@@ -263,6 +273,48 @@ class Output(unittest.TestCase):
             result = json.loads((top / "report.json").read_text(
                 encoding="utf-8"))
             self.assertEqual(len(result["rows"]), 10)
+
+
+class Traffic(unittest.TestCase):
+    """tx and loop without any device."""
+
+    KNOWN = ["loop", "--virtual", "--rate", "1M", "--duration", "0.1",
+             "--device", "loss=1000,delay=50us", "pair:a", "pair:b"]
+
+    def test_a_known_device_is_found_out(self):
+        code, out, err = run(*self.KNOWN)
+        self.assertEqual(code, 0, err)
+        self.assertRegex(out, r"(?m)^sent +100000 frames in 0\.100 s: "
+                         r"1\.000 Mpps, 672\.0 Mbit/s .* 512\.0 Mbit/s ")
+        self.assertRegex(out, r"(?m)^asked +1\.000 Mpps; unsent 0 of 100000$")
+        self.assertRegex(out, r"(?m)^received +99900: .* lost 100 \(0\.1 %\)")
+        self.assertRegex(out, r"(?m)^latency +min 50\.00 us .* max 50\.00 us$")
+        self.assertRegex(out, r"(?m)^device +there: received 100000, "
+                         r"forwarded 99900, lost 100,")
+        self.assertRegex(err, r"(?m)^port pair:a +mode memory")
+
+    def test_quiet_is_quiet(self):
+        code, out, err = run("tx", "--quiet", "--count", "1000", "null:")
+        self.assertEqual((code, err), (0, ""))
+        self.assertRegex(out, r"^sent +1000 frames ")
+
+    def test_nothing_received_is_explained(self):
+        code, _, err = run("loop", "-Q", "--virtual", "--rate", "1M",
+                           "--count", "100", "--device", "loss=1",
+                           "pair:a", "pair:b")
+        self.assertEqual(code, 0)
+        self.assertRegex(err, "^mr-bench: 100 frames left pair:a and none "
+                         "reached pair:b.* there is no path")
+
+    def test_sigint_ends_tx_with_its_figures(self):
+        with subprocess.Popen([PROGRAM, "tx", "null:"], text=True,
+                              stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE) as process:
+            time.sleep(1)
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=LIMIT_S)
+        self.assertEqual(process.returncode, 0, err)
+        self.assertRegex(out, r"(?m)^sent +\d{6,} frames ")
 
 
 class Signals(unittest.TestCase):

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Receiving on one rx queue. */
+#include <string.h>
+
+#include "net/receiver.h"
+#include "stream/stamp.h"
+
+static void count(uint64_t *counter, uint64_t n)
+{
+	__atomic_store_n(counter, *counter + n, __ATOMIC_RELAXED);
+}
+
+/* Counters of two cores may be a few ns apart: that is no time at all. */
+static inline uint64_t age_of(uint64_t due_ns, uint64_t now_ns)
+{
+	const uint64_t age = (now_ns - due_ns) & STAMP_MASK;
+
+	return age > STAMP_MASK / 2 ? 0 : age;
+}
+
+/* Returns false: the frame is none of this trial. */
+static inline bool see(struct receiver *receiver, const uint8_t *end,
+		       uint64_t now_ns)
+{
+	struct stamp stamp;
+
+	if (!stamp_read(end, receiver->magic, &stamp) ||
+	    stamp.lane >= receiver->tracker->n_lanes)
+		return false;
+	track_see(&receiver->tracks[stamp.lane], receiver->tracker, stamp.lane,
+		  stamp.seq);
+	if (receiver->latency != NULL)
+		hist_add(receiver->latency, age_of(stamp.due_ns, now_ns));
+	return true;
+}
+
+/* The end of a frame of several entries may lie in more than one of them. */
+static bool see_entries(struct receiver *receiver,
+			const struct mr_frame *entries, uint32_t n,
+			uint64_t now_ns)
+{
+	uint8_t tail[STAMP_BYTES];
+	uint32_t n_missing = STAMP_BYTES;
+
+	for (uint32_t i = n; i-- > 0 && n_missing > 0;) {
+		const uint32_t len = entries[i].len;
+		const uint32_t n_bytes = len < n_missing ? len : n_missing;
+
+		n_missing -= n_bytes;
+		memcpy(tail + n_missing,
+		       receiver->base + entries[i].addr + len - n_bytes,
+		       n_bytes);
+	}
+	return n_missing == 0 && see(receiver, tail + STAMP_BYTES, now_ns);
+}
+
+static inline bool see_frame(struct receiver *receiver,
+			     const struct mr_frame *frame, uint32_t n_entries,
+			     uint64_t now_ns)
+{
+	if (n_entries > 1 || frame->len < STAMP_BYTES)
+		return see_entries(receiver, frame, n_entries, now_ns);
+	return see(receiver, receiver->base + frame->addr + frame->len, now_ns);
+}
+
+uint32_t receiver_step(struct receiver *receiver)
+{
+	struct mr_frame *frames = receiver->frames;
+	const uint32_t n = mr_rx_burst(receiver->rxq, receiver->cache, frames,
+				       receiver->burst);
+	uint64_t now, n_frames = 0, n_ours = 0;
+
+	if (n == 0)
+		return 0;
+	now = clock_now(receiver->clock);
+	for (uint32_t i = 0; i < n; i++)
+		__builtin_prefetch(receiver->base + frames[i].addr +
+				   frames[i].len - 1);
+	for (uint32_t i = 0, n_entries; i < n; i += n_entries) {
+		n_entries = mr_frame_n_entries(frames + i);
+		n_ours += see_frame(receiver, frames + i, n_entries, now);
+		n_frames++;
+	}
+	mr_frame_free_bulk(receiver->cache, frames, n);
+	if (n_ours > 0) {
+		if (receiver->first_ns == UINT64_MAX)
+			receiver->first_ns = now;
+		receiver->last_ns = now;
+	}
+	count(&receiver->n_received, n_frames);
+	count(&receiver->n_foreign, n_frames - n_ours);
+	return n;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Receiving on one rx queue: every frame is counted, those with a stamp of this
+ * trial by what their stamp says.
+ */
+#ifndef NET_RECEIVER_H
+#define NET_RECEIVER_H
+
+#include <millrace/millrace.h>
+
+#include "net/clock.h"
+#include "net/hist.h"
+#include "net/tracker.h"
+
+/* received = foreign + what the tracks have. One thread writes. */
+struct receiver {
+	_Alignas(64) struct mr_rxq *rxq;
+	struct mr_cache *cache;
+	uint8_t *base; /* of the region */
+	uint32_t burst;
+	uint32_t magic; /* of the trial */
+	const struct clock *clock;
+	struct tracker *tracker;
+	struct track *tracks; /* by lane */
+	struct hist *latency; /* NULL: the sender's clock is another */
+	uint64_t n_received, n_foreign;
+	/* Arrivals of the trial's frames; UINT64_MAX and 0: none yet. */
+	uint64_t first_ns, last_ns;
+	struct mr_frame frames[MR_BURST_MAX];
+};
+
+/* Take a burst. Returns how many entries there were. */
+uint32_t receiver_step(struct receiver *receiver);
+
+#endif

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Sending on one tx queue. */
+#include <string.h>
+
+#include "net/sender.h"
+#include "stream/stream.h"
+
+/* Rounds without frames after which completions are looked for. */
+enum { IDLE_ROUNDS = 64 };
+
+static void count(uint64_t *counter, uint64_t n)
+{
+	__atomic_store_n(counter, *counter + n, __ATOMIC_RELAXED);
+}
+
+void sender_begin(struct sender *sender, const struct send_orders *orders,
+		  struct builder *builder, struct hist *lateness)
+{
+	sender->clock = orders->clock;
+	sender->builder = builder;
+	sender->lateness = lateness;
+	sender->max_lag_ns = orders->max_lag_ns;
+	sender->n_sent = sender->n_unsent = 0;
+	sender->n_due = sender->n_held = 0;
+	sender->is_done = false;
+	pacer_begin(&sender->pacer, orders);
+}
+
+/* Frames that were built were never sent: their numbers come again. */
+static void unbuild(struct sender *sender)
+{
+	builder_take_back(sender->builder, sender->n_held);
+	mr_frame_free_bulk(sender->config.cache, sender->frames,
+			   sender->n_held);
+	sender->n_held = 0;
+}
+
+void sender_end(struct sender *sender)
+{
+	unbuild(sender);
+	/* At full speed what was not taken was never due. */
+	if (sender->pacer.is_paced)
+		count(&sender->n_unsent, sender->n_due);
+	sender->n_due = 0;
+	__atomic_store_n(&sender->is_done, true, __ATOMIC_RELEASE);
+}
+
+/* What was due too long ago is not sent any more. */
+static void give_up(struct sender *sender, uint64_t before_ns)
+{
+	uint32_t n = 0;
+
+	while (n < sender->n_due && sender->due_ns[n] < before_ns)
+		n++;
+	if (n > 0) {
+		unbuild(sender);
+		sender->n_due -= n;
+		memmove(sender->due_ns, sender->due_ns + n,
+			sender->n_due * sizeof(sender->due_ns[0]));
+	}
+	count(&sender->n_unsent, n + pacer_skip(&sender->pacer, before_ns));
+}
+
+/* Build those that are due, as far as there are buffers. */
+static void build(struct sender *sender)
+{
+	const struct sender_config *config = &sender->config;
+	struct mr_frame *frames = sender->frames + sender->n_held;
+	uint64_t addrs[MR_BURST_MAX];
+	const uint32_t n = mr_frag_alloc_bulk(config->cache, addrs,
+					      sender->n_due - sender->n_held,
+					      config->buffer_bytes);
+
+	for (uint32_t i = 0; i < n; i++)
+		frames[i].addr = addrs[i] + config->headroom_bytes;
+	builder_fill(sender->builder, config->base, frames,
+		     sender->due_ns + sender->n_held, n);
+	sender->n_held += n;
+}
+
+/* Offer what is built. Returns how many frames the queue took. */
+static uint32_t offer(struct sender *sender)
+{
+	const uint32_t n = mr_tx_burst(sender->config.txq, sender->config.cache,
+				       sender->frames, sender->n_held);
+
+	if (sender->pacer.is_paced && n > 0) {
+		const uint64_t now = clock_now(sender->clock);
+
+		for (uint32_t i = 0; i < n; i++)
+			hist_add(sender->lateness, now - sender->due_ns[i]);
+	}
+	sender->n_held -= n;
+	sender->n_due -= n;
+	if (sender->n_due > 0) {
+		memmove(sender->frames, sender->frames + n,
+			sender->n_held * sizeof(sender->frames[0]));
+		memmove(sender->due_ns, sender->due_ns + n,
+			sender->n_due * sizeof(sender->due_ns[0]));
+	}
+	count(&sender->n_sent, n);
+	return n;
+}
+
+static uint32_t idle(struct sender *sender, uint64_t now_ns)
+{
+	if (pacer_is_done(&sender->pacer, now_ns))
+		__atomic_store_n(&sender->is_done, true, __ATOMIC_RELEASE);
+	if (++sender->n_idle % IDLE_ROUNDS == 0)
+		mr_tx_burst(sender->config.txq, sender->config.cache, NULL, 0);
+	return 0;
+}
+
+uint32_t sender_step(struct sender *sender, uint64_t now_ns)
+{
+	const bool is_paced = sender->pacer.is_paced;
+
+	if (is_paced && now_ns > sender->max_lag_ns)
+		give_up(sender, now_ns - sender->max_lag_ns);
+	sender->n_due += pacer_take(&sender->pacer, now_ns,
+				    sender->due_ns + sender->n_due,
+				    sender->config.burst - sender->n_due);
+	if (!is_paced && now_ns >= sender->pacer.end_ns)
+		sender_end(sender);
+	if (sender->n_due == 0)
+		return idle(sender, now_ns);
+	if (sender->n_held < sender->n_due)
+		build(sender);
+	return sender->n_held > 0 ? offer(sender) : 0;
+}
+
+uint64_t sender_next_ns(const struct sender *sender)
+{
+	if (sender->n_due > 0)
+		return sender->due_ns[0] + sender->max_lag_ns + 1;
+	return sender->pacer.next_ns;
+}

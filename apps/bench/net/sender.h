@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Sending on one tx queue: what is due is built, stamped with the time when it
+ * is due, and offered; what the queue does not take is offered again until it
+ * is given up.
+ */
+#ifndef NET_SENDER_H
+#define NET_SENDER_H
+
+#include <millrace/millrace.h>
+
+#include "net/pacer.h"
+
+struct builder;
+
+/* Where the frames of a sender go and come from; the same for all trials. */
+struct sender_config {
+	struct mr_txq *txq;
+	struct mr_cache *cache;
+	void *base; /* of the region */
+	uint32_t burst;
+	uint32_t headroom_bytes;
+	/* Headroom and the longest frame. Less than a page: then frames begin
+	 * at different lines of it (mr_frag_alloc_bulk()). */
+	uint32_t buffer_bytes;
+};
+
+/* due = sent + unsent + those that wait. One thread writes, others read. */
+struct sender {
+	_Alignas(64) struct sender_config config;
+	const struct clock *clock;
+	struct builder *builder;
+	struct hist *lateness; /* of paced frames */
+	struct pacer pacer;
+	uint64_t max_lag_ns;
+	uint64_t n_sent, n_unsent;
+	uint32_t n_due;  /* that wait: due_ns has the time of each */
+	uint32_t n_held; /* of them, built */
+	uint32_t n_idle; /* rounds */
+	bool is_done;
+	uint64_t due_ns[MR_BURST_MAX];
+	struct mr_frame frames[MR_BURST_MAX];
+};
+
+/* Begin a trial. builder and lateness are the caller's. */
+void sender_begin(struct sender *sender, const struct send_orders *orders,
+		  struct builder *builder, struct hist *lateness);
+
+/* A round: returns how many frames the queue took. */
+uint32_t sender_step(struct sender *sender, uint64_t now_ns);
+
+/* Give up what waits: it is unsent. */
+void sender_end(struct sender *sender);
+
+/* When there will be something to do, nothing else happening. */
+uint64_t sender_next_ns(const struct sender *sender);
+
+#endif

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Closing a tester, its streams, and what can be asked of it. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "net/tester_parts.h"
+#include "stream/stream.h"
+
+enum {
+	LEAST_FRAME_BYTES = 60,
+	/* The speed of the cable that memory ports under a virtual clock are.
+	 */
+	VIRTUAL_MBPS = 10000,
+};
+
+/* Where frames of a sending port are to go, as far as nobody said it. */
+static void choose_macs(const struct tester *tester, uint32_t t,
+			struct stream_defaults *defaults)
+{
+	static const uint8_t ours[6] = { 2, 'm', 'r', 0, 0, 1 };
+	struct mr_port_info info = { .size = sizeof(info) };
+
+	memcpy(defaults->src_mac, ours, 6);
+	memset(defaults->dst_mac, 0xff, 6);
+	mr_port_info(tester->plane.ports[tester->tx[t]], &info);
+	if (info.has_mac)
+		memcpy(defaults->src_mac, info.mac, 6);
+	if (tester->config.has_dst_mac) {
+		memcpy(defaults->dst_mac, tester->config.dst_mac, 6);
+		return;
+	}
+	if (t >= tester->n_rx || tester->rx[t] == tester->tx[t])
+		return;
+	mr_port_info(tester->plane.ports[tester->rx[t]], &info);
+	if (info.has_mac)
+		memcpy(defaults->dst_mac, info.mac, 6);
+}
+
+void tester_forget_streams(struct tester *tester)
+{
+	for (uint32_t t = 0; t < MAX_PORTS; t++) {
+		streams_free(tester->streams[t]);
+		tester->streams[t] = NULL;
+	}
+}
+
+int tester_set_streams(struct tester *tester, uint32_t frame_bytes,
+		       bool is_stamped, struct mr_reason *why)
+{
+	const struct tester_config *config = &tester->config;
+	struct stream_defaults defaults = {
+		.frame_bytes = frame_bytes,
+		.is_stamped = is_stamped,
+		.magic = tester->magic,
+	};
+	const uint32_t n_sets = tester->n_tx > 0 ? tester->n_tx : 1;
+	struct mr_reason said;
+
+	tester_forget_streams(tester);
+	for (uint32_t t = 0; t < n_sets; t++) {
+		const uint32_t room =
+			tester->page_bytes - tester->headroom_bytes;
+		int err;
+
+		if (t < tester->n_tx)
+			choose_macs(tester, t, &defaults);
+		err = streams_parse(config->streams, config->n_streams,
+				    &defaults, &tester->streams[t], &said);
+		if (err < 0)
+			return fail_with(why, err == -EINVAL ? 2 : 1, "%s",
+					 said.text);
+		if (streams_max_bytes(tester->streams[t]) > room)
+			return fail_with(why, 2,
+					 "frames of %u bytes do not fit pages "
+					 "of %u with a headroom of %u; "
+					 "--page-bytes makes larger ones",
+					 streams_max_bytes(tester->streams[t]),
+					 tester->page_bytes,
+					 tester->headroom_bytes);
+	}
+	return 0;
+}
+
+void tester_free(struct tester *tester)
+{
+	tester_forget_streams(tester);
+	dataplane_close(&tester->plane);
+	free(tester->so_far);
+	free(tester->receivers);
+	free(tester->senders);
+	free(tester->seats);
+	free(tester);
+}
+
+static void drop_handed_off(void *opaque, struct mr_worker *worker,
+			    const struct mr_frame *frames, uint32_t n)
+{
+	/* Senders have their queues themselves: there is nothing in rings. */
+	(void)opaque;
+	mr_frame_free_bulk(worker->cache, frames, n);
+}
+
+static int complain(const struct tester *tester, const char *text)
+{
+	fprintf(stderr, "%s: %s\n", tester->plane.program, text);
+	return 1;
+}
+
+int tester_close(struct tester *tester)
+{
+	struct dataplane *plane = &tester->plane;
+	struct mr_pool_stats stats = { .size = sizeof(stats) };
+	struct mr_cache *cache = mr_workers_get(plane->workers, 0)->cache;
+	char text[80];
+	int status = 0;
+
+	for (uint32_t i = 0; i < tester->n_crossings; i++)
+		device_close(tester->crossings[i].device, cache);
+	dataplane_drain(plane, drop_handed_off, NULL);
+	if (!tester_laws_hold(tester, text, sizeof(text)))
+		status = complain(tester, text);
+	dataplane_close_ports(plane);
+	mr_pool_stats(plane->pool, &stats);
+	if (stats.n_free != stats.n_pages) {
+		snprintf(text, sizeof(text),
+			 "%llu of %llu pages did not come back",
+			 (unsigned long long)(stats.n_pages - stats.n_free),
+			 (unsigned long long)stats.n_pages);
+		status = complain(tester, text);
+	}
+	tester_free(tester);
+	return status;
+}
+
+double tester_line_rate_pps(const struct tester *tester, uint32_t frame_bytes)
+{
+	uint32_t mbps = tester->config.is_virtual ? VIRTUAL_MBPS : 0;
+
+	for (uint32_t t = 0; t < tester->n_tx && !tester->config.is_virtual;
+	     t++) {
+		struct mr_link link;
+
+		if (mr_port_link(tester->plane.ports[tester->tx[t]], &link) <
+			    0 ||
+		    link.speed_mbps == 0)
+			return 0;
+		if (mbps == 0 || link.speed_mbps < mbps)
+			mbps = link.speed_mbps;
+	}
+	if (frame_bytes == 0)
+		frame_bytes = LEAST_FRAME_BYTES;
+	return mbps * 1e6 / (8.0 * (frame_bytes + WIRE_BYTES));
+}
+
+uint32_t tester_n_ports(const struct tester *tester)
+{
+	return tester->n_ports;
+}
+
+int tester_port_info(const struct tester *tester, uint32_t i,
+		     struct mr_port_info *ret)
+{
+	ret->size = sizeof(*ret);
+	return mr_port_info(tester->plane.ports[i], ret);
+}
+
+int tester_link(const struct tester *tester, uint32_t i, struct mr_link *ret)
+{
+	return mr_port_link(tester->plane.ports[i], ret);
+}
+
+struct mr_ctx *tester_ctx(struct tester *tester)
+{
+	return tester->plane.ctx;
+}
+
+const struct streams *tester_streams(const struct tester *tester)
+{
+	return tester->streams[0];
+}
+
+const struct tester_config *tester_config_of(const struct tester *tester)
+{
+	return &tester->config;
+}
+
+const char *tester_clock_source(const struct tester *tester)
+{
+	return clock_source(&tester->clock);
+}
+
+uint64_t tester_clock_error_ns(const struct tester *tester)
+{
+	return clock_error_ns(&tester->clock);
+}
+
+uint32_t tester_cores(const struct tester *tester, uint32_t *ret_cores,
+		      uint32_t room)
+{
+	const uint32_t n = tester->plane.n_workers;
+
+	for (uint32_t w = 0; w < n && w < room; w++)
+		ret_cores[w] = mr_workers_get(tester->plane.workers, w)->core;
+	return n;
+}
+
+void tester_on_progress(struct tester *tester, tester_progress_fn *fn,
+			void *opaque)
+{
+	tester->progress = fn;
+	tester->progress_opaque = opaque;
+}
+
+bool tester_device_counts(const struct tester *tester, uint32_t direction,
+			  struct device_counts *ret)
+{
+	if (direction >= tester->n_crossings)
+		return false;
+	device_counts(tester->crossings[direction].device, ret);
+	return true;
+}
+
+void tester_print_map(const struct tester *tester, FILE *to)
+{
+	for (uint32_t p = 0; p < tester->n_ports; p++) {
+		struct mr_port_info info;
+
+		tester_port_info(tester, p, &info);
+		fprintf(to, "port %s  mode %s%s%s%s, %u rx, %u tx queues\n",
+			info.name, info.mode, info.why[0] ? " (" : "", info.why,
+			info.why[0] ? ")" : "", info.n_rxqs, info.n_txqs);
+	}
+	for (uint32_t w = 0; w < tester->plane.n_workers; w++) {
+		const struct seat *seat = &tester->seats[w];
+		const struct mr_worker *worker =
+			mr_workers_get(tester->plane.workers, w);
+
+		fprintf(to,
+			"thread %u on core %u: sends on %u queues, "
+			"receives on %u\n",
+			w, worker->core, seat->n_senders, seat->n_receivers);
+	}
+}

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* From the counters of threads and ports to a result. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "net/tester_parts.h"
+#include "stream/stream.h"
+
+static uint64_t read_counter(const uint64_t *counter)
+{
+	return __atomic_load_n(counter, __ATOMIC_RELAXED);
+}
+
+struct drop_rows {
+	struct trial_drop *rows;
+	uint32_t n;
+};
+
+static void add_row(struct drop_rows *to, const char *port, const char *side,
+		    const char *name, uint64_t n)
+{
+	struct trial_drop *row = &to->rows[to->n];
+
+	if (to->n == MAX_DROP_ROWS)
+		return;
+	snprintf(row->port, sizeof(row->port), "%s", port);
+	snprintf(row->side, sizeof(row->side), "%s", side);
+	snprintf(row->name, sizeof(row->name), "%s", name);
+	row->n = n;
+	to->n++;
+}
+
+static void add_queues(struct drop_rows *to, struct mr_port *port,
+		       const char *name)
+{
+	uint64_t rx[MR_STATS_SLOTS] = { 0 }, tx[MR_STATS_SLOTS] = { 0 };
+	struct mr_rx_stats rx_stats = { .size = sizeof(rx_stats) };
+	struct mr_tx_stats tx_stats = { .size = sizeof(tx_stats) };
+	struct mr_rxq *rxq;
+	struct mr_txq *txq;
+
+	for (uint32_t q = 0; (rxq = mr_port_rxq(port, q)) != NULL; q++) {
+		mr_rxq_stats(rxq, &rx_stats);
+		for (uint32_t i = 0; i < MR_STATS_SLOTS; i++)
+			rx[i] += rx_stats.drops[i];
+	}
+	for (uint32_t q = 0; (txq = mr_port_txq(port, q)) != NULL; q++) {
+		mr_txq_stats(txq, &tx_stats);
+		for (uint32_t i = 0; i < MR_STATS_SLOTS; i++)
+			tx[i] += tx_stats.drops[i];
+	}
+	for (uint32_t i = 0; mr_rx_drop_name(i) != NULL; i++)
+		add_row(to, name, "rx", mr_rx_drop_name(i), rx[i]);
+	for (uint32_t i = 0; mr_tx_drop_name(i) != NULL; i++)
+		add_row(to, name, "tx", mr_tx_drop_name(i), tx[i]);
+}
+
+/* Every counter of losses that the user's ports have, in an order that stays.
+ */
+static uint32_t read_drops(const struct tester *tester, struct trial_drop *ret)
+{
+	struct drop_rows to = { .rows = ret };
+
+	for (uint32_t p = 0; p < tester->n_ports; p++) {
+		struct mr_port_info info = { .size = sizeof(info) };
+		struct mr_named_count lost[32];
+		struct mr_port *port = tester->plane.ports[p];
+		uint32_t n;
+
+		mr_port_info(port, &info);
+		add_queues(&to, port, info.name);
+		n = mr_port_device_drops(port, lost, 32);
+		for (uint32_t i = 0; i < n && i < 32; i++)
+			add_row(&to, info.name, "dev", lost[i].name,
+				lost[i].value);
+	}
+	return to.n;
+}
+
+static uint64_t tx_bytes(const struct tester *tester)
+{
+	struct mr_tx_stats stats = { .size = sizeof(stats) };
+	uint64_t n = 0;
+
+	for (uint32_t i = 0; i < tester->n_senders; i++) {
+		mr_txq_stats(tester->senders[i].config.txq, &stats);
+		n += stats.bytes;
+	}
+	return n;
+}
+
+static uint64_t rx_bytes(const struct tester *tester)
+{
+	struct mr_rx_stats stats = { .size = sizeof(stats) };
+	uint64_t n = 0;
+
+	for (uint32_t i = 0; i < tester->n_receivers; i++) {
+		mr_rxq_stats(tester->receivers[i].rxq, &stats);
+		n += stats.bytes;
+	}
+	return n;
+}
+
+void tester_count_before(struct tester *tester)
+{
+	read_drops(tester, tester->drops_before);
+	tester->tx_bytes_before = tx_bytes(tester);
+	tester->rx_bytes_before = rx_bytes(tester);
+}
+
+uint64_t tester_n_sent(const struct tester *tester)
+{
+	uint64_t n = 0;
+
+	for (uint32_t i = 0; i < tester->n_senders; i++)
+		n += read_counter(&tester->senders[i].n_sent);
+	return n;
+}
+
+uint64_t tester_n_unique(const struct tester *tester)
+{
+	uint64_t n = 0;
+
+	for (uint32_t i = 0; i < tester->n_receivers; i++)
+		for (uint32_t l = 0; l < tester->n_lanes; l++)
+			n += read_counter(
+				&tester->receivers[i].tracks[l].unique);
+	return n;
+}
+
+bool tester_is_sending(const struct tester *tester)
+{
+	for (uint32_t i = 0; i < tester->n_senders; i++)
+		if (!__atomic_load_n(&tester->senders[i].is_done,
+				     __ATOMIC_ACQUIRE))
+			return true;
+	return false;
+}
+
+/* What a lane lost: of its sender's numbers, or, where the sender is another
+ * program's, of those up to the highest that came. */
+static uint64_t lost_of(const struct tester *tester, uint64_t sent,
+			uint64_t highest, uint64_t unique)
+{
+	const uint64_t n = tester->n_senders > 0 ? sent : highest;
+
+	return n > unique ? n - unique : 0;
+}
+
+/* The counters of a lane, of all receivers. */
+static void add_lane(const struct tester *tester, uint32_t lane,
+		     uint64_t n_sent, struct trial_lane *ret)
+{
+	uint64_t highest = 0, unique = 0;
+
+	for (uint32_t i = 0; i < tester->n_receivers; i++) {
+		const struct track *track = &tester->receivers[i].tracks[lane];
+		const uint64_t next = read_counter(&track->next);
+
+		highest = next > highest ? next : highest;
+		unique += read_counter(&track->unique);
+		ret->duplicates += read_counter(&track->duplicates);
+		ret->reordered += read_counter(&track->reordered);
+		ret->too_old += read_counter(&track->too_old);
+		if (tester->n_receivers == 1 &&
+		    track->longest_gap > ret->longest_gap)
+			ret->longest_gap = track->longest_gap;
+	}
+	ret->sent += n_sent;
+	ret->unique += unique;
+	if (tester->n_receivers > 0)
+		ret->lost += lost_of(tester, n_sent, highest, unique);
+}
+
+static void add_to_sum(struct trial_result *ret, const struct trial_lane *lane)
+{
+	ret->unique += lane->unique;
+	ret->duplicates += lane->duplicates;
+	ret->reordered += lane->reordered;
+	ret->too_old += lane->too_old;
+	ret->lost += lane->lost;
+}
+
+static void count_rates(const struct tester *tester, struct trial_result *ret)
+{
+	uint64_t first = UINT64_MAX, last = 0;
+
+	for (uint32_t i = 0; i < tester->n_receivers; i++) {
+		const struct receiver *receiver = &tester->receivers[i];
+		const uint64_t f = read_counter(&receiver->first_ns);
+		const uint64_t l = read_counter(&receiver->last_ns);
+
+		first = f < first ? f : first;
+		last = l > last ? l : last;
+	}
+	if (ret->sending_ns > 0)
+		ret->tx_pps = (double)ret->sent * 1e9 / (double)ret->sending_ns;
+	if (first < last && ret->unique > 1)
+		ret->rx_pps = (double)(ret->unique - 1) * 1e9 /
+			      (double)(last - first);
+}
+
+void tester_count_so_far(const struct tester *tester, struct trial_result *ret)
+{
+	struct trial_lane all = { 0 };
+
+	ret->asked_pps = tester->orders.pps;
+	ret->start_ns = tester->orders.start_ns;
+	ret->sent = tester_n_sent(tester);
+	ret->unsent = 0;
+	for (uint32_t i = 0; i < tester->n_senders; i++)
+		ret->unsent += read_counter(&tester->senders[i].n_unsent);
+	ret->due = ret->sent + ret->unsent;
+	ret->received = ret->foreign = 0;
+	for (uint32_t i = 0; i < tester->n_receivers; i++) {
+		ret->received += read_counter(&tester->receivers[i].n_received);
+		ret->foreign += read_counter(&tester->receivers[i].n_foreign);
+	}
+	for (uint32_t l = 0; l < tester->n_lanes; l++)
+		add_lane(tester, l, 0, &all);
+	ret->unique = ret->duplicates = ret->reordered = ret->too_old = 0;
+	ret->lost = 0;
+	add_to_sum(ret, &all);
+	/* How many of them are still on their way nobody knows. */
+	if (tester->n_senders > 0)
+		ret->lost = 0;
+	ret->tx_bytes = tx_bytes(tester) - tester->tx_bytes_before;
+	ret->rx_bytes = rx_bytes(tester) - tester->rx_bytes_before;
+	count_rates(tester, ret);
+}
+
+static void count_drops(const struct tester *tester, struct trial_result *ret,
+			struct trial_drop *rows)
+{
+	const uint32_t n = read_drops(tester, rows);
+
+	for (uint32_t i = 0; i < n; i++) {
+		rows[i].n -= tester->drops_before[i].n;
+		if (rows[i].n > 0)
+			rows[ret->n_drops++] = rows[i];
+	}
+	ret->drops = rows;
+}
+
+static uint64_t lane_sent(const struct tester *tester, uint32_t lane)
+{
+	const uint32_t n = tester->n_senders;
+
+	return n == 0 ? 0 :
+			builder_n_sent(tester->builders[lane % n], lane / n);
+}
+
+int tester_count_all(struct tester *tester, struct trial_result *ret)
+{
+	const uint32_t n_senders =
+		tester->n_senders > 0 ? tester->n_senders : 1;
+	struct trial_drop *rows = calloc(MAX_DROP_ROWS, sizeof(*rows));
+	uint64_t busy = 0, all = 0;
+
+	ret->n_streams = tester->n_lanes / n_senders;
+	ret->streams = calloc(ret->n_streams, sizeof(ret->streams[0]));
+	if (rows == NULL || ret->streams == NULL) {
+		free(rows);
+		return -ENOMEM;
+	}
+	tester_count_so_far(tester, ret);
+	ret->unique = ret->duplicates = ret->reordered = ret->too_old = 0;
+	ret->lost = 0;
+	for (uint32_t l = 0; l < tester->n_lanes; l++)
+		add_lane(tester, l, lane_sent(tester, l),
+			 &ret->streams[l / n_senders]);
+	for (uint32_t i = 0; i < ret->n_streams; i++) {
+		struct trial_lane *lane = &ret->streams[i];
+
+		lane->stream = i;
+		lane->received =
+			lane->unique + lane->duplicates + lane->too_old;
+		add_to_sum(ret, lane);
+	}
+	for (uint32_t i = 0; i < tester->n_senders; i++)
+		hist_merge(&ret->lateness, tester->lateness[i]);
+	for (uint32_t i = 0; i < tester->n_receivers; i++)
+		if (tester->receivers[i].latency != NULL)
+			hist_merge(&ret->latency, tester->latency[i]);
+	for (uint32_t w = 0; w < tester->plane.n_workers; w++) {
+		busy += tester->seats[w].busy_ns;
+		all += tester->seats[w].all_ns;
+	}
+	ret->cpu_share = all > 0 ? (double)busy / (double)all : 0;
+	count_drops(tester, ret, rows);
+	return 0;
+}
+
+/* received = delivered + drops; accepted = completed + pending + drops. */
+bool tester_laws_hold(const struct tester *tester, char *ret, size_t n_bytes)
+{
+	for (uint32_t p = 0; p < tester->plane.n_ports; p++) {
+		struct mr_port *port = tester->plane.ports[p];
+		struct mr_rx_stats rx = { .size = sizeof(rx) };
+		struct mr_tx_stats tx = { .size = sizeof(tx) };
+		struct mr_rxq *rxq;
+		struct mr_txq *txq;
+
+		for (uint32_t q = 0; (rxq = mr_port_rxq(port, q)) != NULL;
+		     q++) {
+			mr_rxq_stats(rxq, &rx);
+			for (uint32_t i = 0; i < MR_STATS_SLOTS; i++)
+				rx.delivered += rx.drops[i];
+			if (rx.received == rx.delivered)
+				continue;
+			snprintf(ret, n_bytes,
+				 "accounting: port %u, rx queue %u", p, q);
+			return false;
+		}
+		for (uint32_t q = 0; (txq = mr_port_txq(port, q)) != NULL;
+		     q++) {
+			mr_txq_stats(txq, &tx);
+			for (uint32_t i = 0; i < MR_STATS_SLOTS; i++)
+				tx.completed += tx.drops[i];
+			if (tx.accepted == tx.completed + tx.pending)
+				continue;
+			snprintf(ret, n_bytes,
+				 "accounting: port %u, tx queue %u", p, q);
+			return false;
+		}
+	}
+	return true;
+}

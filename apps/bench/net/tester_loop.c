@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The rounds of a trial: on the workers' threads by the real clock, or on the
+ * calling thread by the virtual one.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "net/tester_parts.h"
+
+enum {
+	DEFAULT_SETTLE_MS = 100,
+	/* Settling ends so soon after every frame has come. */
+	ALL_HERE_MS = 20,
+	LOOK_MS = 5, /* how often the calling thread looks */
+	PROGRESS_MS = 100,
+	JOIN_MS = 5000,
+	VIRTUAL_ROUNDS = 1024, /* between two looks at signals */
+	WAIT_NS = 1000,
+};
+
+#define MS 1000000ull
+
+static uint32_t cross(struct tester *tester, struct mr_cache *cache,
+		      uint64_t now)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < tester->n_crossings; i++) {
+		struct crossing *crossing = &tester->crossings[i];
+
+		n += device_step(crossing->device, crossing->from, crossing->to,
+				 cache, now);
+	}
+	return n;
+}
+
+/* A round of all that a thread has to do. Returns what it moved. */
+static uint32_t round_of(struct seat *seat, struct mr_cache *cache,
+			 uint64_t now)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < seat->n_senders; i++)
+		if (!seat->senders[i]->is_done)
+			n += sender_step(seat->senders[i], now);
+	if (seat->has_device)
+		n += cross(seat->tester, cache, now);
+	for (uint32_t i = 0; i < seat->n_receivers; i++)
+		n += receiver_step(seat->receivers[i]);
+	return n;
+}
+
+static int sit(struct mr_worker *worker, void *opaque)
+{
+	struct tester *tester = opaque;
+	struct seat *seat = &tester->seats[worker->idx];
+	uint64_t now = clock_now(&tester->clock);
+
+	seat->busy_ns = seat->all_ns = 0;
+	while (!__atomic_load_n(&tester->is_stopping, __ATOMIC_RELAXED)) {
+		const uint32_t n = round_of(seat, worker->cache, now);
+		const uint64_t then = now;
+
+		now = clock_now(&tester->clock);
+		seat->all_ns += now - then;
+		if (n > 0)
+			seat->busy_ns += now - then;
+	}
+	for (uint32_t i = 0; i < seat->n_senders; i++)
+		if (!seat->senders[i]->is_done)
+			sender_end(seat->senders[i]);
+	return 0;
+}
+
+/* Set why_stopped if a port cannot go on. */
+static void look_at_ports(struct tester *tester, struct trial_result *ret)
+{
+	for (uint32_t p = 0; p < tester->n_ports; p++) {
+		struct mr_port *port = tester->plane.ports[p];
+		struct mr_port_info info = { .size = sizeof(info) };
+		struct mr_link link = { .is_up = 1 };
+
+		mr_port_poll(port);
+		if (mr_port_link(port, &link) < 0 ||
+		    (link.is_up && !link.is_gone))
+			continue;
+		mr_port_info(port, &info);
+		snprintf(ret->why_stopped, sizeof(ret->why_stopped), "%s %s",
+			 info.name,
+			 link.is_gone ? "is gone: its device was deleted" :
+					"has lost its link");
+	}
+}
+
+static void show_progress(struct tester *tester, uint64_t now, bool is_sending)
+{
+	struct trial_result *so_far = tester->so_far;
+	const uint64_t start = tester->orders.start_ns;
+
+	if (tester->progress == NULL || now <= start)
+		return;
+	so_far->whole_ns = now - start;
+	if (is_sending)
+		so_far->sending_ns = now - start;
+	tester_count_so_far(tester, so_far);
+	tester->progress(tester->progress_opaque, so_far);
+}
+
+/* Until when to wait behind the last frame: sooner if all are here. */
+static uint64_t settled_at(const struct tester *tester, uint64_t sent_at,
+			   uint64_t settle_ns, uint64_t *all_here_at,
+			   uint64_t now)
+{
+	if (tester->n_receivers == 0)
+		return sent_at;
+	if (*all_here_at == 0 &&
+	    tester_n_unique(tester) == tester_n_sent(tester))
+		*all_here_at = now;
+	if (*all_here_at > 0 &&
+	    *all_here_at + ALL_HERE_MS * MS < sent_at + settle_ns)
+		return *all_here_at + ALL_HERE_MS * MS;
+	return sent_at + settle_ns;
+}
+
+/* A program that only receives ends by time or by number. */
+static bool is_enough(const struct tester *tester, uint64_t now)
+{
+	const uint64_t n_frames = tester->orders.n_frames;
+
+	return now >= tester->orders.end_ns ||
+	       (n_frames != UINT64_MAX && tester_n_unique(tester) >= n_frames);
+}
+
+static uint64_t settle_of(const struct trial_config *config)
+{
+	return config->settle_ns > 0 ? config->settle_ns :
+				       DEFAULT_SETTLE_MS * MS;
+}
+
+/* The calling thread's part: look, tell, and say when it is over. */
+static void watch(struct tester *tester, const struct trial_config *config,
+		  struct trial_result *ret)
+{
+	const struct timespec pause = { .tv_nsec = LOOK_MS * 1000000 };
+	uint64_t sent_at = 0, all_here_at = 0, next_show = 0;
+
+	for (;;) {
+		const bool is_sending = tester->n_senders > 0 ?
+						tester_is_sending(tester) :
+						sent_at == 0;
+		const uint64_t now = clock_now(&tester->clock);
+
+		if (sent_at == 0 && !is_sending)
+			sent_at = now;
+		if (sent_at == 0 && tester->n_senders == 0 &&
+		    is_enough(tester, now))
+			sent_at = now;
+		if (sent_at > 0 &&
+		    now >= settled_at(tester, sent_at, settle_of(config),
+				      &all_here_at, now))
+			break;
+		if (now >= next_show) {
+			look_at_ports(tester, ret);
+			show_progress(tester, now, is_sending);
+			next_show = now + PROGRESS_MS * MS;
+		}
+		if (tester_is_ending() || ret->why_stopped[0] != '\0') {
+			ret->is_cut_short = true;
+			break;
+		}
+		nanosleep(&pause, NULL);
+	}
+	ret->whole_ns = clock_now(&tester->clock) - tester->orders.start_ns;
+	ret->sending_ns =
+		sent_at > 0 ? sent_at - tester->orders.start_ns : ret->whole_ns;
+}
+
+/* A trial of a given length lasted that long; one of a given number of frames
+ * until the last of them left. */
+static void correct_length(const struct tester *tester,
+			   struct trial_result *ret)
+{
+	const struct send_orders *orders = &tester->orders;
+	const uint64_t asked = orders->end_ns - orders->start_ns;
+
+	if (orders->end_ns != UINT64_MAX && ret->sending_ns > asked)
+		ret->sending_ns = asked;
+}
+
+int tester_run_threads(struct tester *tester, const struct trial_config *config,
+		       struct trial_result *ret, struct mr_reason *why)
+{
+	struct mr_workers *workers = tester->plane.workers;
+	struct mr_reason said;
+	int err;
+
+	if (mr_workers_start(workers, sit, tester, &said) < 0)
+		return fail_with(why, 1, "%s", said.text);
+	watch(tester, config, ret);
+	__atomic_store_n(&tester->is_stopping, 1, __ATOMIC_RELAXED);
+	err = mr_workers_join(workers, JOIN_MS, &said);
+	if (err == -ETIMEDOUT) {
+		/* It still uses its queues: nothing may be freed under it. The
+		 * kernel takes back what the process holds. */
+		fprintf(stderr, "%s: %s\n", tester->plane.program, said.text);
+		_exit(1);
+	}
+	if (err < 0)
+		return fail_with(why, 1, "%s", said.text);
+	correct_length(tester, ret);
+	return 0;
+}
+
+/* When something will happen next, nothing else happening before. */
+static uint64_t next_event(const struct tester *tester)
+{
+	uint64_t next = UINT64_MAX;
+
+	for (uint32_t i = 0; i < tester->n_senders; i++) {
+		const uint64_t at = tester->senders[i].is_done ?
+					    UINT64_MAX :
+					    sender_next_ns(&tester->senders[i]);
+
+		next = at < next ? at : next;
+	}
+	for (uint32_t i = 0; i < tester->n_crossings; i++) {
+		const uint64_t at = device_next_ns(tester->crossings[i].device);
+
+		next = at < next ? at : next;
+	}
+	return next;
+}
+
+void tester_run_virtual(struct tester *tester,
+			const struct trial_config *config,
+			struct trial_result *ret)
+{
+	struct seat *seat = &tester->seats[0];
+	struct mr_cache *cache =
+		mr_workers_get(tester->plane.workers, 0)->cache;
+	uint64_t now = 0, sent_at = 0;
+	bool is_sending = true;
+
+	for (uint64_t n_rounds = 0;; n_rounds++) {
+		const uint32_t n = round_of(seat, cache, now);
+		uint64_t next;
+
+		if (is_sending && !tester_is_sending(tester)) {
+			is_sending = false;
+			sent_at = now;
+		}
+		if (n_rounds % VIRTUAL_ROUNDS == 0 && tester_is_ending()) {
+			ret->is_cut_short = true;
+			break;
+		}
+		if (n > 0)
+			continue;
+		next = next_event(tester);
+		if (next == UINT64_MAX && !is_sending)
+			break;
+		/* What is due and cannot go has to wait. */
+		clock_move(&tester->clock, next > now ? next : now + WAIT_NS);
+		now = clock_now(&tester->clock);
+		if (!is_sending && now > sent_at + settle_of(config))
+			break;
+	}
+	for (uint32_t i = 0; i < seat->n_senders; i++)
+		if (!seat->senders[i]->is_done)
+			sender_end(seat->senders[i]);
+	ret->whole_ns = now;
+	ret->sending_ns = is_sending ? now : sent_at;
+	if (tester->orders.end_ns != UINT64_MAX)
+		ret->sending_ns = tester->orders.end_ns;
+}

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Opening a tester: ports, queues dealt to threads, the known device. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "net/tester_parts.h"
+#include "stream/stream.h"
+
+enum {
+	DEFAULT_PAGE_BYTES = 4096,
+};
+
+static bool is_pair(const char *spec)
+{
+	return strncmp(spec, "pair:", 5) == 0;
+}
+
+/* The number of a port that is named by these words; a new one if there is
+ * none yet. */
+static uint32_t number_of(struct tester *tester, const char *spec)
+{
+	for (uint32_t i = 0; i < tester->n_ports; i++)
+		if (strcmp(tester->specs[i], spec) == 0)
+			return i;
+	tester->specs[tester->n_ports] = spec;
+	return tester->n_ports++;
+}
+
+static int list_ports(struct tester *tester, const struct tester_config *config,
+		      struct mr_reason *why)
+{
+	if (config->n_tx + config->n_rx == 0)
+		return fail_with(why, 2, "no port");
+	/* Behind each there may be one of the known device. */
+	if (config->n_tx + config->n_rx > MAX_PORTS / 2)
+		return fail_with(why, 2, "%u ports are more than %d",
+				 config->n_tx + config->n_rx, MAX_PORTS / 2);
+	for (uint32_t i = 0; i < config->n_tx; i++)
+		tester->tx[tester->n_tx++] = number_of(tester, config->tx[i]);
+	for (uint32_t i = 0; i < config->n_rx; i++) {
+		const char *spec = config->rx[i];
+
+		/* pair:x behind pair:x is its other end. */
+		if (i < config->n_tx && is_pair(spec) &&
+		    strcmp(spec, config->tx[i]) == 0) {
+			tester->specs[tester->n_ports] = spec;
+			tester->rx[tester->n_rx++] = tester->n_ports++;
+			continue;
+		}
+		tester->rx[tester->n_rx++] = number_of(tester, spec);
+	}
+	return 0;
+}
+
+/* The device has the other ends of two pair: ports. */
+static int add_device(struct tester *tester, const char *text,
+		      struct mr_reason *why)
+{
+	if (device_parse(text, &tester->device, why) < 0)
+		return 2;
+	if (tester->n_ports != 2 || !is_pair(tester->specs[0]) ||
+	    !is_pair(tester->specs[1]) ||
+	    strcmp(tester->specs[0], tester->specs[1]) == 0)
+		return fail_with(why, 2,
+				 "--device stands between two pair: ports of "
+				 "different names, as pair:a pair:b");
+	tester->specs[2] = tester->specs[0];
+	tester->specs[3] = tester->specs[1];
+	return 0;
+}
+
+static int check_virtual(const struct tester *tester, struct mr_reason *why)
+{
+	for (uint32_t i = 0; i < tester->n_ports; i++)
+		if (!is_pair(tester->specs[i]))
+			return fail_with(why, 2,
+					 "--virtual: time stands still for %s; "
+					 "only pair: ports go with it",
+					 tester->specs[i]);
+	return 0;
+}
+
+static int open_plane(struct tester *tester, struct mr_reason *why)
+{
+	struct dataplane_config plane = tester->config.plane;
+	const uint32_t n_device = tester->config.device != NULL ? 2 : 0;
+
+	plane.specs = tester->specs;
+	plane.n_ports = tester->n_ports + n_device;
+	if (plane.burst == 0)
+		plane.burst = DEFAULT_BURST;
+	if (plane.page_bytes == 0)
+		plane.page_bytes = DEFAULT_PAGE_BYTES;
+	if (tester->config.is_virtual)
+		plane.n_workers = 1;
+	/* One that sends and one that receives, where there are two cores. */
+	if (plane.n_workers == 0 && plane.n_cores == 0 && tester->n_tx > 0 &&
+	    tester->n_rx > 0 && sysconf(_SC_NPROCESSORS_ONLN) > 1)
+		plane.n_workers = 2;
+	if (n_device > 0)
+		plane.n_kept_pages += 2 * device_max_held(&tester->device);
+	tester->config.plane.burst = plane.burst;
+	return dataplane_open(&tester->plane, &plane, why);
+}
+
+static int check_ports(struct tester *tester, struct mr_reason *why)
+{
+	struct mr_pool_stats stats = { .size = sizeof(stats) };
+	const struct dataplane *plane = &tester->plane;
+
+	mr_pool_stats(plane->pool, &stats);
+	tester->base = mr_region_base(mr_pool_region(plane->pool));
+	tester->page_bytes = stats.page_bytes;
+	tester->headroom_bytes = stats.headroom_bytes;
+	for (uint32_t p = 0; p < plane->n_ports; p++) {
+		struct mr_port_info info = { .size = sizeof(info) };
+		struct mr_link link;
+
+		mr_port_info(plane->ports[p], &info);
+		if (tester->config.device != NULL &&
+		    (info.n_rxqs > 1 || info.has_sg))
+			return fail_with(why, 2,
+					 "--device: %s: one queue, without sg",
+					 info.name);
+		mr_port_poll(plane->ports[p]);
+		if (mr_port_link(plane->ports[p], &link) == 0 && !link.is_up)
+			return fail_with(
+				why, 1, "%s: its link is down%s", info.name,
+				is_pair(info.name) ?
+					": nobody has its other end" :
+					"; is its peer up, and the cable in?");
+	}
+	return 0;
+}
+
+/* Returns 0, or the exit status: too many. */
+static int find_queues(struct tester *tester, struct mr_reason *why)
+{
+	for (uint32_t t = 0; t < tester->n_tx; t++) {
+		struct mr_port *port = tester->plane.ports[tester->tx[t]];
+		struct mr_txq *txq;
+
+		for (uint32_t q = 0; (txq = mr_port_txq(port, q)) != NULL;
+		     q++) {
+			struct sender *sender =
+				&tester->senders[tester->n_senders];
+
+			if (tester->n_senders == MAX_SENDERS)
+				return fail_with(why, 2,
+						 "more than %d tx queues; "
+						 "--queues makes fewer",
+						 MAX_SENDERS);
+			tester->sender_port[tester->n_senders++] = t;
+			sender->config.txq = txq;
+		}
+	}
+	for (uint32_t r = 0; r < tester->n_rx; r++) {
+		struct mr_port *port = tester->plane.ports[tester->rx[r]];
+		struct mr_rxq *rxq;
+
+		for (uint32_t q = 0; (rxq = mr_port_rxq(port, q)) != NULL;
+		     q++) {
+			if (tester->n_receivers == MAX_RECEIVERS)
+				return fail_with(why, 2,
+						 "more than %d rx queues; "
+						 "--queues makes fewer",
+						 MAX_RECEIVERS);
+			tester->receivers[tester->n_receivers++].rxq = rxq;
+		}
+	}
+	return 0;
+}
+
+/* Senders first, then receivers, round and round: with as many threads as
+ * queues each thread has one. */
+static void deal_queues(struct tester *tester)
+{
+	const uint32_t n_workers = tester->plane.n_workers;
+	uint32_t w = 0;
+
+	for (uint32_t i = 0; i < tester->n_senders; i++, w++) {
+		struct seat *seat = &tester->seats[w % n_workers];
+		struct sender *sender = &tester->senders[i];
+
+		sender->config.cache =
+			mr_workers_get(tester->plane.workers, w % n_workers)
+				->cache;
+		sender->config.base = tester->base;
+		sender->config.burst = tester->config.plane.burst;
+		sender->config.headroom_bytes = tester->headroom_bytes;
+		seat->senders[seat->n_senders++] = sender;
+	}
+	for (uint32_t i = 0; i < tester->n_receivers; i++, w++) {
+		struct seat *seat = &tester->seats[w % n_workers];
+		struct receiver *receiver = &tester->receivers[i];
+
+		receiver->cache =
+			mr_workers_get(tester->plane.workers, w % n_workers)
+				->cache;
+		receiver->base = tester->base;
+		receiver->burst =
+			receiver->rxq->n_min > tester->config.plane.burst ?
+				receiver->rxq->n_min :
+				tester->config.plane.burst;
+		receiver->clock = &tester->clock;
+		seat->receivers[seat->n_receivers++] = receiver;
+	}
+	tester->seats[0].has_device = tester->config.device != NULL;
+}
+
+static void *make_zeroed(size_t n, size_t n_bytes)
+{
+	void *memory = aligned_alloc(64, n * n_bytes);
+
+	if (memory != NULL)
+		memset(memory, 0, n * n_bytes);
+	return memory;
+}
+
+static int make_parts(struct tester *tester, struct mr_reason *why)
+{
+	int status;
+
+	tester->seats =
+		make_zeroed(tester->plane.n_workers, sizeof(struct seat));
+	tester->senders = make_zeroed(MAX_SENDERS, sizeof(struct sender));
+	tester->receivers = make_zeroed(MAX_RECEIVERS, sizeof(struct receiver));
+	tester->so_far = calloc(1, sizeof(*tester->so_far));
+	if (tester->seats == NULL || tester->senders == NULL ||
+	    tester->receivers == NULL || tester->so_far == NULL)
+		return fail_with(why, 1, "no memory for the tester");
+	for (uint32_t w = 0; w < tester->plane.n_workers; w++)
+		tester->seats[w].tester = tester;
+	status = find_queues(tester, why);
+	if (status != 0)
+		return status;
+	deal_queues(tester);
+	if (tester->config.device == NULL)
+		return 0;
+	for (uint32_t i = 0; i < 2; i++) {
+		struct crossing *crossing = &tester->crossings[i];
+		struct mr_port **ports = tester->plane.ports;
+
+		if (device_open(&tester->device, tester->base,
+				&crossing->device, why) < 0)
+			return 1;
+		crossing->from = mr_port_rxq(ports[2 + i], 0);
+		crossing->to = mr_port_txq(ports[3 - i], 0);
+		tester->n_crossings++;
+	}
+	return 0;
+}
+
+static int open_all(struct tester *tester, struct mr_reason *why)
+{
+	const struct tester_config *config = &tester->config;
+	int status = list_ports(tester, config, why);
+
+	if (status == 0 && config->device != NULL)
+		status = add_device(tester, config->device, why);
+	if (status == 0 && config->is_virtual)
+		status = check_virtual(tester, why);
+	if (status == 0)
+		status = open_plane(tester, why);
+	if (status == 0)
+		status = check_ports(tester, why);
+	if (status == 0)
+		status = make_parts(tester, why);
+	if (status == 0)
+		status = tester_set_streams(tester, config->frame_bytes,
+					    !config->is_unstamped, why);
+	return status;
+}
+
+int tester_open(const struct tester_config *config, struct tester **ret,
+		struct mr_reason *why)
+{
+	struct tester *tester = calloc(1, sizeof(*tester));
+	int status;
+
+	if (tester == NULL)
+		return fail_with(why, 1, "no memory for the tester");
+	if (ending_open() < 0) {
+		free(tester);
+		return fail_with(why, 1, "no signalfd");
+	}
+	tester->config = *config;
+	status = open_all(tester, why);
+	if (status != 0) {
+		for (uint32_t i = 0; i < tester->n_crossings; i++)
+			device_close(tester->crossings[i].device, NULL);
+		tester_free(tester);
+		return status;
+	}
+	clock_open(&tester->clock, config->is_virtual);
+	*ret = tester;
+	return 0;
+}

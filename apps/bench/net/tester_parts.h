@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a tester is made of: for its own files. */
+#ifndef NET_TESTER_PARTS_H
+#define NET_TESTER_PARTS_H
+
+#include "net/device.h"
+#include "net/receiver.h"
+#include "net/sender.h"
+#include "net/tester.h"
+#include "net/tracker.h"
+
+enum {
+	MAX_QUEUES = 64,  /* of a port */
+	MAX_SENDERS = 64, /* stream.h: SENDERS_MAX */
+	MAX_RECEIVERS = 256,
+	MAX_DROP_ROWS = 512, /* counters of losses of all ports */
+	DEFAULT_BURST = 64,
+};
+
+/* A direction through the known device. */
+struct crossing {
+	struct device *device;
+	struct mr_rxq *from;
+	struct mr_txq *to;
+};
+
+/* What a thread of the tester does, round after round. */
+struct seat {
+	_Alignas(64) struct tester *tester;
+	struct sender *senders[MAX_SENDERS];
+	struct receiver *receivers[MAX_RECEIVERS];
+	uint32_t n_senders, n_receivers;
+	bool has_device;
+	uint64_t busy_ns, all_ns; /* of the trial; it writes them */
+};
+
+struct tester {
+	struct tester_config config; /* without its lists */
+	struct dataplane plane;
+	struct clock clock;
+	const char *specs[MAX_PORTS];
+	uint32_t n_ports; /* that the user named; the device's are behind */
+	uint32_t tx[MAX_PORTS], rx[MAX_PORTS]; /* numbers of ports */
+	uint32_t n_tx, n_rx;
+	void *base;
+	uint32_t page_bytes, headroom_bytes;
+
+	struct seat *seats; /* by worker */
+	struct sender *senders;
+	uint32_t sender_port[MAX_SENDERS]; /* place in tx */
+	uint32_t n_senders;
+	struct receiver *receivers;
+	uint32_t n_receivers;
+	struct device_config device;
+	struct crossing crossings[2];
+	uint32_t n_crossings;
+
+	/* Of the trial. */
+	uint32_t n_trials;
+	uint32_t magic;
+	struct streams *streams[MAX_PORTS]; /* by place in tx */
+	struct builder *builders[MAX_SENDERS];
+	struct tracker tracker;
+	struct send_orders orders;
+	uint32_t n_lanes;
+	struct hist *lateness[MAX_SENDERS], *latency[MAX_RECEIVERS];
+	struct trial_drop drops_before[MAX_DROP_ROWS];
+	uint64_t tx_bytes_before, rx_bytes_before;
+	uint32_t is_stopping; /* threads end their rounds */
+
+	struct trial_result *so_far;
+	tester_progress_fn *progress;
+	void *progress_opaque;
+};
+
+/* tester.c: set the streams up, with their stamps. 0 or an exit status. */
+int tester_set_streams(struct tester *tester, uint32_t frame_bytes,
+		       bool is_stamped, struct mr_reason *why);
+void tester_forget_streams(struct tester *tester);
+
+void tester_free(struct tester *tester);
+/* tester_count.c: the ports' laws; the line says which does not hold. */
+bool tester_laws_hold(const struct tester *tester, char *ret, size_t n_bytes);
+
+/* tester_loop.c: until the trial is over. */
+int tester_run_threads(struct tester *tester, const struct trial_config *config,
+		       struct trial_result *ret, struct mr_reason *why);
+void tester_run_virtual(struct tester *tester,
+			const struct trial_config *config,
+			struct trial_result *ret);
+
+/* tester_count.c: the counters of the trial, histograms apart. */
+void tester_count_before(struct tester *tester);
+void tester_count_so_far(const struct tester *tester, struct trial_result *ret);
+/* All of it, when the threads have ended. 0 or -ENOMEM. */
+int tester_count_all(struct tester *tester, struct trial_result *ret);
+/* Of the trial's frames, how many came at least once. */
+uint64_t tester_n_unique(const struct tester *tester);
+uint64_t tester_n_sent(const struct tester *tester);
+bool tester_is_sending(const struct tester *tester);
+
+/* ending.c */
+int ending_open(void);
+
+#endif

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One trial: from its streams to its result. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "net/tester_parts.h"
+#include "stream/stream.h"
+
+enum {
+	DEFAULT_BURST_FRAMES = 32,
+	DEFAULT_SETTLE_MS = 100,
+	DEFAULT_LAG_MS = 10,
+	/* Threads run before the first frame is due, and take away what is
+	 * left of an earlier trial. */
+	START_MS = 20,
+	/* Lanes of senders that are in another program. */
+	FOREIGN_LANES = 1024,
+};
+
+#define MS 1000000ull
+
+/* Numbers of different trials are not to be mixed up. */
+static uint32_t choose_magic(const struct tester *tester)
+{
+	uint64_t x = tester->config.seed + 0x9e3779b97f4a7c15ull;
+
+	/* Where only one side is here the other has to know it, too. */
+	if (tester->n_tx > 0 && tester->n_rx > 0)
+		x += ((uint64_t)tester->n_trials << 32) +
+		     clock_monotonic_ns() / 1000;
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
+	x = (x ^ x >> 27) * 0x94d049bb133111ebull;
+	return (uint32_t)(x >> 32);
+}
+
+static int choose_orders(struct tester *tester,
+			 const struct trial_config *config,
+			 struct mr_reason *why)
+{
+	const double mean = streams_mean_bytes(tester->streams[0]);
+	const double line = tester_line_rate_pps(tester, 1000) *
+			    (1000 + WIRE_BYTES) / (mean + WIRE_BYTES);
+	double pps = rate_pps(&config->rate, mean, line);
+
+	if (pps < 0)
+		return fail_with(why, 2,
+				 "a rate in %% needs a link whose speed is "
+				 "known; give it in frames or bits per second");
+	if (pps == 0 && tester->config.is_virtual)
+		pps = line;
+	tester->orders = (struct send_orders){
+		.clock = &tester->clock,
+		.pace = config->pace,
+		.pps = pps,
+		.burst_frames = config->burst_frames > 0 ?
+					config->burst_frames :
+					DEFAULT_BURST_FRAMES,
+		.start_ns = tester->config.is_virtual ? 0 : START_MS * MS,
+		.end_ns = UINT64_MAX,
+		.n_frames =
+			config->n_frames > 0 ? config->n_frames : UINT64_MAX,
+		.max_lag_ns = config->max_lag_ns > 0 ? config->max_lag_ns :
+						       DEFAULT_LAG_MS * MS,
+		.n_senders = tester->n_senders,
+		.seed = tester->config.seed,
+	};
+	if (config->duration_ns > 0)
+		tester->orders.end_ns =
+			tester->orders.start_ns + config->duration_ns;
+	return 0;
+}
+
+static int make_senders(struct tester *tester, struct mr_reason *why)
+{
+	for (uint32_t i = 0; i < tester->n_senders; i++) {
+		struct sender *sender = &tester->senders[i];
+		struct streams *streams =
+			tester->streams[tester->sender_port[i]];
+		struct send_orders orders = tester->orders;
+		struct mr_reason said;
+
+		tester->lateness[i] = calloc(1, sizeof(struct hist));
+		if (tester->lateness[i] == NULL)
+			return fail_with(why, 1, "no memory for a histogram");
+		if (builder_open(streams, i, tester->n_senders,
+				 tester->config.seed, &tester->builders[i],
+				 &said) < 0)
+			return fail_with(why, 1, "%s", said.text);
+		/* With 64 a line stays the frame's alone. */
+		sender->config.buffer_bytes =
+			tester->headroom_bytes +
+			(streams_max_bytes(streams) + 63) / 64 * 64;
+		if (sender->config.buffer_bytes > tester->page_bytes)
+			sender->config.buffer_bytes = tester->page_bytes;
+		orders.sender = i;
+		sender_begin(sender, &orders, tester->builders[i],
+			     tester->lateness[i]);
+	}
+	return 0;
+}
+
+static int make_receivers(struct tester *tester, struct mr_reason *why)
+{
+	tester->n_lanes =
+		tester->n_senders > 0 ?
+			streams_n(tester->streams[0]) * tester->n_senders :
+			FOREIGN_LANES;
+	if (tracker_open(&tester->tracker, tester->n_lanes,
+			 tester->n_receivers > 1) < 0)
+		return fail_with(why, 1, "no memory for %u lanes",
+				 tester->n_lanes);
+	for (uint32_t i = 0; i < tester->n_receivers; i++) {
+		struct receiver *receiver = &tester->receivers[i];
+
+		receiver->tracks =
+			calloc(tester->n_lanes, sizeof(receiver->tracks[0]));
+		tester->latency[i] = calloc(1, sizeof(struct hist));
+		if (receiver->tracks == NULL || tester->latency[i] == NULL)
+			return fail_with(why, 1, "no memory for %u lanes",
+					 tester->n_lanes);
+		receiver->tracker = &tester->tracker;
+		receiver->magic = tester->magic;
+		/* Another program's clock began at another time. */
+		receiver->latency =
+			tester->n_senders > 0 ? tester->latency[i] : NULL;
+		receiver->n_received = receiver->n_foreign = 0;
+		receiver->first_ns = UINT64_MAX;
+		receiver->last_ns = 0;
+	}
+	return 0;
+}
+
+static void free_trial(struct tester *tester)
+{
+	for (uint32_t i = 0; i < tester->n_senders; i++) {
+		builder_free(tester->builders[i]);
+		free(tester->lateness[i]);
+		tester->builders[i] = NULL;
+		tester->lateness[i] = NULL;
+	}
+	for (uint32_t i = 0; i < tester->n_receivers; i++) {
+		free(tester->receivers[i].tracks);
+		free(tester->latency[i]);
+		tester->receivers[i].tracks = NULL;
+		tester->latency[i] = NULL;
+	}
+	tracker_close(&tester->tracker);
+	tester->n_lanes = 0;
+}
+
+static void reset_device(struct tester *tester)
+{
+	struct mr_cache *cache =
+		mr_workers_get(tester->plane.workers, 0)->cache;
+
+	for (uint32_t i = 0; i < tester->n_crossings; i++)
+		device_reset(tester->crossings[i].device, cache);
+}
+
+static int prepare(struct tester *tester, const struct trial_config *config,
+		   struct mr_reason *why)
+{
+	const uint32_t frame_bytes = config->frame_bytes > 0 ?
+					     config->frame_bytes :
+					     tester->config.frame_bytes;
+	int status;
+
+	tester->magic = choose_magic(tester);
+	tester->n_trials++;
+	status = tester_set_streams(tester, frame_bytes,
+				    !tester->config.is_unstamped, why);
+	if (status == 0)
+		status = choose_orders(tester, config, why);
+	if (status == 0)
+		status = make_senders(tester, why);
+	if (status == 0)
+		status = make_receivers(tester, why);
+	return status;
+}
+
+/* Where nothing was sent here, lanes that nothing came on are left out. */
+static void trim_lanes(const struct tester *tester, struct trial_result *ret)
+{
+	while (tester->n_senders == 0 && ret->n_streams > 1 &&
+	       ret->streams[ret->n_streams - 1].received == 0)
+		ret->n_streams--;
+}
+
+static void check_clock(const struct tester *tester, struct trial_result *ret)
+{
+	const uint64_t drift = clock_drift_ns(&tester->clock);
+
+	if (clock_is_stable(&tester->clock, ret->whole_ns, drift))
+		return;
+	ret->is_cut_short = true;
+	snprintf(ret->why_stopped, sizeof(ret->why_stopped),
+		 "clock unstable: the %s came %.1f us away from "
+		 "CLOCK_MONOTONIC in %.3f s",
+		 clock_source(&tester->clock), (double)drift / 1e3,
+		 (double)ret->whole_ns / 1e9);
+}
+
+int tester_run(struct tester *tester, const struct trial_config *config,
+	       struct trial_result *ret, struct mr_reason *why)
+{
+	int status = prepare(tester, config, why);
+
+	memset(ret, 0, sizeof(*ret));
+	if (status == 0) {
+		reset_device(tester);
+		tester_count_before(tester);
+		clock_start(&tester->clock);
+		tester->is_stopping = 0;
+		if (tester->config.is_virtual)
+			tester_run_virtual(tester, config, ret);
+		else
+			status = tester_run_threads(tester, config, ret, why);
+	}
+	if (status == 0 && tester_count_all(tester, ret) < 0)
+		status = fail_with(why, 1, "no memory for the result");
+	if (status == 0) {
+		trim_lanes(tester, ret);
+		check_clock(tester, ret);
+	} else {
+		trial_result_free(ret);
+	}
+	free_trial(tester);
+	return status;
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* mr-bench tx, rx and loop: one trial, shown as it goes. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "machine.h"
+#include "net/options.h"
+#include "net/traffic.h"
+#include "net/view.h"
+#include "result/document.h"
+#include "stream/stream.h"
+
+static const struct traffic_command tx_command = {
+	.name = "tx",
+	.usage = "usage: mr-bench tx [options] PORT...\n"
+		 "Send frames, until Ctrl-C or as long as is said.\n",
+	.ports = TRAFFIC_SENDS,
+};
+
+static const struct traffic_command rx_command = {
+	.name = "rx",
+	.usage = "usage: mr-bench rx [options] PORT...\n"
+		 "Receive frames, and tell what became of those that mr-bench "
+		 "tx sent.\n"
+		 "The sender is another program: losses are those up to the "
+		 "last number that\n"
+		 "came, and there are no latencies.\n",
+	.ports = TRAFFIC_RECEIVES,
+};
+
+static const struct traffic_command loop_command = {
+	.name = "loop",
+	.usage = "usage: mr-bench loop [options] PORT PORT [PORT PORT...]\n"
+		 "Send on the first port of each pair and receive on the "
+		 "second, with what is to\n"
+		 "be measured between them: loss, order and latency, all "
+		 "without a second program.\n",
+	.ports = TRAFFIC_PAIRS,
+};
+
+static int complain(const char *text)
+{
+	fprintf(stderr, "mr-bench: %s\n", text);
+	return 1;
+}
+
+/* The files that were asked for. */
+static int write_documents(const struct traffic_options *options,
+			   const struct document *document)
+{
+	struct mr_reason why;
+
+	if (options->is_json && document_write(document, "-", &why) < 0)
+		return complain(why.text);
+	if (options->json_out != NULL &&
+	    document_write(document, options->json_out, &why) < 0)
+		return complain(why.text);
+	if (options->csv != NULL &&
+	    document_write_csv(document, options->csv, &why) < 0)
+		return complain(why.text);
+	if (options->hdr != NULL &&
+	    document_write_hdr(document, options->hdr, &why) < 0)
+		return complain(why.text);
+	return 0;
+}
+
+static uint32_t frame_bytes_of(const struct tester *tester)
+{
+	const struct streams *streams = tester_streams(tester);
+	const uint32_t longest = streams_max_bytes(streams);
+
+	return (double)longest == streams_mean_bytes(streams) ? longest : 0;
+}
+
+/* After a trial: tell, write, close. Returns the exit status. */
+static int finish(const struct traffic_options *options, struct tester *tester,
+		  struct document *document, const struct view *view,
+		  const struct trial_result *result)
+{
+	char line[400];
+	int status = 0;
+
+	view_summary(view, tester, result);
+	document_trial(document, frame_bytes_of(tester), result);
+	if (result->why_stopped[0] != '\0') {
+		document_fail(document, result->why_stopped);
+		status = complain(result->why_stopped);
+	} else if (result->is_cut_short && options->trial.duration_ns > 0) {
+		document_fail(document, "ended by a signal");
+	}
+	if (tester_explain(tester, result, line, sizeof(line)))
+		complain(line);
+	if (write_documents(options, document) != 0)
+		status = 1;
+	if (view->to != NULL && fflush(view->to) != 0)
+		status = complain("cannot write to stdout");
+	return status;
+}
+
+static int run(const struct traffic_options *options, struct tester *tester,
+	       struct document *document)
+{
+	/* Half a megabyte of histograms. */
+	struct trial_result *result = malloc(sizeof(*result));
+	struct view view = {
+		.to = options->is_json ? NULL : stdout,
+		.has_tx = options->tester.n_tx > 0,
+		.has_rx = options->tester.n_rx > 0,
+		.mean_bytes = streams_mean_bytes(tester_streams(tester)),
+		.duration_ns = options->trial.duration_ns,
+	};
+	struct mr_reason why;
+	int status;
+
+	if (result == NULL)
+		return complain("no memory for a result");
+	document_ports(document, tester);
+	if (!options->is_quiet)
+		tester_print_map(tester, stderr);
+	if (!options->is_quiet && !options->is_json)
+		tester_on_progress(tester, view_progress, &view);
+	status = tester_run(tester, &options->trial, result, &why);
+	if (status != 0) {
+		complain(why.text);
+	} else {
+		status = finish(options, tester, document, &view, result);
+		trial_result_free(result);
+	}
+	free(result);
+	return status;
+}
+
+static int traffic_main(const struct traffic_command *command, int argc,
+			char **argv)
+{
+	struct traffic_options options;
+	struct document *document;
+	struct tester *tester;
+	struct mr_reason why;
+	char typed[512];
+	int status;
+
+	machine_command(argc, argv, typed, sizeof(typed));
+	status = traffic_options_main(command, argc, argv, &options);
+	if (status >= 0)
+		return status;
+	status = tester_open(&options.tester, &tester, &why);
+	if (status != 0) {
+		complain(why.text);
+		return status;
+	}
+	document =
+		document_new(command->name,
+			     options.label != NULL ? options.label : "", typed);
+	status = run(&options, tester, document);
+	document_free(document);
+	if (tester_close(tester) != 0)
+		status = 1;
+	return status;
+}
+
+int tx_main(int argc, char **argv)
+{
+	return traffic_main(&tx_command, argc, argv);
+}
+
+int rx_main(int argc, char **argv)
+{
+	return traffic_main(&rx_command, argc, argv);
+}
+
+int loop_main(int argc, char **argv)
+{
+	return traffic_main(&loop_command, argc, argv);
+}

@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The tester beside the known device, whose counters are the truth, under the
+ * virtual clock: every figure is exact. What it is made of is tested with it:
+ * device.c, device_parse.c, sender.c, receiver.c, tester.c, tester_open.c,
+ * tester_run.c, tester_loop.c, tester_count.c, trial.c.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "net/device.h"
+#include "net/tester.h"
+
+#define SECOND 1000000000ull
+
+static struct trial_result result;
+
+static struct tester *open_with(const char *device, const char *tx,
+				const char *rx, const char *const *streams,
+				uint32_t n_streams)
+{
+	const struct tester_config config = {
+		.tx = &tx,
+		.n_tx = 1,
+		.rx = &rx,
+		.n_rx = 1,
+		.device = device,
+		.is_virtual = true,
+		.streams = streams,
+		.n_streams = n_streams,
+		.plane = { .program = "tester-test",
+			   .log_level = MR_LOG_ERROR },
+	};
+	struct tester *tester = NULL;
+	struct mr_reason why;
+	int status = tester_open(&config, &tester, &why);
+
+	if (status != 0)
+		print_error("%s\n", why.text);
+	assert_int_equal(status, 0);
+	return tester;
+}
+
+/* A trial of a tenth of a second at a million frames per second. */
+static void run(struct tester *tester, double pps, enum pace pace)
+{
+	const struct trial_config config = {
+		.rate = { RATE_PPS, pps },
+		.pace = pace,
+		.duration_ns = SECOND / 10,
+	};
+	struct mr_reason why;
+
+	assert_int_equal(tester_run(tester, &config, &result, &why), 0);
+	assert_int_equal(result.due, result.sent + result.unsent);
+	assert_int_equal(result.sent, result.unique + result.lost);
+	assert_int_equal(result.received, result.foreign + result.unique +
+						  result.duplicates +
+						  result.too_old);
+	assert_false(result.is_cut_short);
+}
+
+/* A trial through a device; its counters must balance. */
+static struct device_counts run_device(const char *device, double pps)
+{
+	struct tester *tester = open_with(device, "pair:a", "pair:b", NULL, 0);
+	struct device_counts counts;
+
+	run(tester, pps, PACE_CONSTANT);
+	assert_true(tester_device_counts(tester, 0, &counts));
+	assert_int_equal(counts.received, result.sent);
+	assert_int_equal(counts.forwarded, result.received);
+	assert_int_equal(counts.received + counts.duplicated,
+			 counts.forwarded + counts.lost + counts.overrun);
+	assert_int_equal(counts.held, 0);
+	trial_result_free(&result);
+	assert_int_equal(tester_close(tester), 0);
+	return counts;
+}
+
+static void a_cable_loses_nothing_and_takes_no_time(void **state)
+{
+	struct tester *tester = open_with(NULL, "pair:a", "pair:a", NULL, 0);
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		run(tester, 1e6, PACE_CONSTANT);
+		assert_int_equal(result.sent, 100000);
+		assert_int_equal(result.unique, 100000);
+		assert_int_equal(result.foreign + result.reordered, 0);
+		assert_int_equal(result.tx_bytes, 60 * 100000);
+		assert_int_equal(result.rx_bytes, 60 * 100000);
+		assert_int_equal(result.lateness.n, 100000);
+		assert_int_equal(result.lateness.max, 0);
+		assert_int_equal(result.latency.n, 100000);
+		assert_int_equal(result.latency.max, 0);
+		assert_int_equal(result.n_drops, 0);
+		assert_float_equal(result.tx_pps, 1e6, 1e-6);
+		assert_float_equal(result.rx_pps, 1e6, 1e-3);
+		trial_result_free(&result);
+	}
+	assert_int_equal(tester_close(tester), 0);
+}
+
+static void one_in_n_is_lost(void **state)
+{
+	struct device_counts counts;
+
+	(void)state;
+	counts = run_device("loss=1000", 1e6);
+	assert_int_equal(counts.lost, 100);
+	assert_int_equal(result.lost, 100);
+	counts = run_device("loss=7", 1e6);
+	assert_int_equal(counts.lost, 14285);
+	assert_int_equal(result.lost, 14285);
+	assert_int_equal(result.reordered + result.duplicates, 0);
+}
+
+/* Every frame that is overtaken is seen, whatever else happens to it. */
+static void duplicates_and_reordering_are_found_exactly(void **state)
+{
+	struct device_counts counts;
+
+	(void)state;
+	counts = run_device("dup=500", 1e6);
+	assert_int_equal(counts.duplicated, 200);
+	assert_int_equal(result.duplicates, 200);
+	assert_int_equal(result.reordered + result.lost, 0);
+	/* The last one that is set aside has nobody behind it. */
+	counts = run_device("reorder=300/3", 1e6);
+	assert_int_equal(counts.reordered, 333);
+	assert_int_equal(result.reordered, 333);
+	assert_int_equal(result.lost + result.duplicates, 0);
+	counts = run_device("loss=100,dup=77,reorder=50/2,delay=3us", 1e6);
+	assert_int_equal(counts.lost, 1000);
+	assert_int_equal(result.lost, counts.lost);
+	assert_int_equal(result.duplicates, counts.duplicated);
+	assert_in_range(result.reordered, counts.reordered - 1,
+			counts.reordered);
+}
+
+static void corruption_is_foreign_and_lost(void **state)
+{
+	struct device_counts counts;
+
+	(void)state;
+	counts = run_device("corrupt=400", 1e6);
+	assert_int_equal(counts.corrupted, 250);
+	assert_int_equal(result.foreign, 250);
+	assert_int_equal(result.lost, 250);
+}
+
+static void a_delay_is_the_latency(void **state)
+{
+	(void)state;
+	run_device("delay=50us", 1e6);
+	assert_int_equal(result.latency.min, 50000);
+	assert_int_equal(result.latency.max, 50000);
+	assert_int_equal(result.latency.n, 100000);
+	assert_int_equal(result.lost, 0);
+}
+
+/* Above its rate a device drops, and its queue is the latency. */
+static void a_rate_is_what_gets_through(void **state)
+{
+	(void)state;
+	run_device("rate=800k,queue=10", 800e3);
+	assert_int_equal(result.lost, 0);
+	run_device("rate=800k,queue=10", 1e6);
+	/* 800 000 a second for 100 ms, and what fits into the queue. */
+	assert_in_range(result.unique, 80000, 80011);
+	assert_true(result.latency.max <= 11 * 1250);
+	assert_true(result.latency.max > 9 * 1250);
+}
+
+static void each_stream_has_its_own_figures(void **state)
+{
+	static const char *const streams[] = { "weight=3", "size=1000" };
+	struct tester *tester =
+		open_with("loss=999", "pair:a", "pair:b", streams, 2);
+	uint64_t lost = 0;
+
+	(void)state;
+	run(tester, 1e6, PACE_POISSON);
+	assert_int_equal(result.n_streams, 2);
+	assert_true(result.streams[0].sent > 2 * result.streams[1].sent);
+	assert_int_equal(result.streams[0].sent + result.streams[1].sent,
+			 result.sent);
+	for (uint32_t i = 0; i < 2; i++) {
+		const struct trial_lane *lane = &result.streams[i];
+
+		assert_int_equal(lane->stream, i);
+		assert_int_equal(lane->received, lane->unique);
+		assert_int_equal(lane->sent - lane->unique, lane->lost);
+		assert_true(lane->longest_gap >= 1);
+		lost += lane->lost;
+	}
+	assert_int_equal(lost, result.lost);
+	trial_result_free(&result);
+	assert_int_equal(tester_close(tester), 0);
+}
+
+/* The same run again is the same, to the last frame. */
+static void a_run_can_be_repeated(void **state)
+{
+	static struct trial_result before;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct tester *tester =
+			open_with("loss=13,delay=7us,rate=1M,queue=3", "pair:a",
+				  "pair:b", NULL, 0);
+
+		run(tester, 990e3, PACE_POISSON);
+		trial_result_free(&result);
+		assert_int_equal(tester_close(tester), 0);
+		if (i == 0)
+			before = result;
+	}
+	assert_true(result.lost > 1000);
+	assert_int_equal(result.sent, before.sent);
+	assert_int_equal(result.lost, before.lost);
+	assert_memory_equal(&result.latency, &before.latency,
+			    sizeof(result.latency));
+}
+
+/* 10 Gbit/s, of which a frame of 60 bytes takes 84 bytes' time. */
+static void full_speed_is_that_of_the_virtual_cable(void **state)
+{
+	struct tester *tester = open_with(NULL, "pair:a", "pair:a", NULL, 0);
+	const struct trial_config config = { .n_frames = 1000 };
+	struct mr_reason why;
+
+	(void)state;
+	assert_float_equal(tester_line_rate_pps(tester, 60), 14880952.38, 0.01);
+	assert_int_equal(tester_run(tester, &config, &result, &why), 0);
+	assert_int_equal(result.sent, 1000);
+	assert_float_equal(result.asked_pps, 14880952.38, 0.01);
+	assert_float_equal(result.tx_pps, 14880952.38, 2e4);
+	trial_result_free(&result);
+	assert_int_equal(tester_close(tester), 0);
+}
+
+static void what_cannot_be_is_refused(void **state)
+{
+	static const struct {
+		const char *tx, *rx, *device, *words;
+		bool is_real;
+		int status;
+	} cases[] = {
+		{ "null:", "null:", NULL, "only pair: ports", false, 2 },
+		{ "pair:a", "pair:a", "loss=10", "between two pair:", false,
+		  2 },
+		{ "pair:a", "pair:b", "loss=0", "'loss=0'", false, 2 },
+		{ "pair:a", "pair:b", "lost=10", "there are loss", false, 2 },
+		{ "pair:a", "pair:b", "delay=5", "is no time", false, 2 },
+		{ "pair:a", "pair:b", "reorder=3/3", "above BY", false, 2 },
+		{ "pair:a", "pair:b", "queue=3", "no rate", false, 2 },
+		{ "pair:a", "pair:b", "rate=1Gbit", "per second", false, 2 },
+		{ "pair:a", "pair:b", NULL, "nobody has its other end", true,
+		  1 },
+		{ "pair:a,queues=2", "pair:b,queues=2", "loss=3", "one queue",
+		  true, 2 },
+		{ "nope:a", "pair:b", NULL, "nope", true, 2 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct tester_config config = {
+			.tx = &cases[i].tx,
+			.n_tx = 1,
+			.rx = &cases[i].rx,
+			.n_rx = 1,
+			.device = cases[i].device,
+			.is_virtual = !cases[i].is_real,
+			.plane = { .program = "tester-test",
+				   .log_level = MR_LOG_ERROR },
+		};
+		struct tester *tester = NULL;
+		struct mr_reason why = { .text = "" };
+
+		assert_int_equal(tester_open(&config, &tester, &why),
+				 cases[i].status);
+		if (strstr(why.text, cases[i].words) == NULL)
+			print_error("%s\n", why.text);
+		assert_non_null(strstr(why.text, cases[i].words));
+		assert_null(tester);
+	}
+}
+
+/* By the real clock, on threads: nothing is lost on the way, and what is not
+ * sent in time is counted. */
+static void it_does_not_lose_frames_by_the_real_clock(void **state)
+{
+	const char *a = "pair:a", *b = "pair:b";
+	const struct tester_config config = {
+		.tx = &a,
+		.n_tx = 1,
+		.rx = &b,
+		.n_rx = 1,
+		.device = "loss=100,dup=300",
+		.plane = { .program = "tester-test",
+			   .log_level = MR_LOG_ERROR },
+	};
+	const struct trial_config trial = {
+		.rate = { RATE_PPS, 200e3 },
+		.duration_ns = SECOND / 5,
+	};
+	struct device_counts counts;
+	struct tester *tester;
+	struct mr_reason why;
+
+	(void)state;
+	assert_int_equal(tester_open(&config, &tester, &why), 0);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(tester_run(tester, &trial, &result, &why), 0);
+		assert_true(tester_device_counts(tester, 0, &counts));
+		assert_in_range(result.due, 39990, 40000);
+		assert_int_equal(result.due, result.sent + result.unsent);
+		assert_int_equal(result.sent, counts.received);
+		assert_int_equal(result.lost, counts.lost);
+		assert_int_equal(result.duplicates, counts.duplicated);
+		assert_int_equal(result.lateness.n, result.sent);
+		assert_int_equal(result.latency.n, counts.forwarded);
+		assert_int_equal(counts.lost, result.sent / 100);
+		trial_result_free(&result);
+	}
+	assert_int_equal(tester_close(tester), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_cable_loses_nothing_and_takes_no_time),
+		cmocka_unit_test(one_in_n_is_lost),
+		cmocka_unit_test(duplicates_and_reordering_are_found_exactly),
+		cmocka_unit_test(corruption_is_foreign_and_lost),
+		cmocka_unit_test(a_delay_is_the_latency),
+		cmocka_unit_test(a_rate_is_what_gets_through),
+		cmocka_unit_test(each_stream_has_its_own_figures),
+		cmocka_unit_test(a_run_can_be_repeated),
+		cmocka_unit_test(full_speed_is_that_of_the_virtual_cable),
+		cmocka_unit_test(what_cannot_be_is_refused),
+		cmocka_unit_test(it_does_not_lose_frames_by_the_real_clock),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
