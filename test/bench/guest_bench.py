@@ -73,14 +73,13 @@ class Machine:
         build = pathlib.Path(args.build)
         self.nics = [Nic(f"nic{i}", kind, "stream") for i in range(2)]
         self.driver = driver
-        self.counts = pathlib.Path(who.temporary_file())
         self.guest = Guest(
             self.nics, kernel=args.kernel, n_cpus=2, memory_mb=3072,
             programs=[build / "apps/l2fwd/mr-l2fwd", *who.testpmd_programs()],
             files=dpdk.files(),
             append="isolcpus=1 hugepages=512",
             options=["-plugin", f"{build}/test/bench/libinsn_count.so,"
-                     f"counts={self.counts}"])
+                     "counts={folder}/counts"])
 
     def __enter__(self):
         self.guest.__enter__()
@@ -93,7 +92,6 @@ class Machine:
 
     def __exit__(self, *_):
         self.guest.__exit__()
-        self.counts.unlink(missing_ok=True)
 
     def _prepare(self):
         dpdk.prepare(self.guest)
@@ -113,7 +111,7 @@ class Machine:
 
     def executed(self):
         """Instructions of the forwarder's processor, which is asleep now."""
-        data = self.counts.read_bytes()
+        data = (self.guest.folder / "counts").read_bytes()
         return int.from_bytes(data[8:16], sys.byteorder)
 
     def wait_for_links(self):

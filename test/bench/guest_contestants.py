@@ -1,21 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The forwarders of ./mr bench guest, and how their counters are read."""
 import json
-import os
 import re
 import shutil
-import tempfile
 
 START_LIMIT_S = 60
 TESTPMD_LOG = "/tmp/testpmd.log"
 L2FWD_LOG = "/tmp/l2fwd.json"
-
-
-def temporary_file():
-    """The name of a new file."""
-    handle, name = tempfile.mkstemp(prefix="mr-guest-counts-")
-    os.close(handle)
-    return name
 
 
 def testpmd_programs():

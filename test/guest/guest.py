@@ -13,7 +13,6 @@ import ctypes
 import json
 import os
 import select
-import shutil
 import signal
 import socket
 import struct
@@ -152,16 +151,6 @@ class Wire:
         ready, _, _ = select.select([self.socket], [], [], limit_s)
         return self.socket.recv(65536) if ready else None
 
-    def drain(self, quiet_s=0.2):
-        """Forget what comes until none does for a while; how many frames.
-
-        QEMU keeps what our socket has no room for, which is ten frames.
-        """
-        n = 0
-        while self.receive(quiet_s) is not None:
-            n += 1
-        return n
-
     def close(self):
         """Close our end."""
         self.socket.close()
@@ -257,6 +246,19 @@ def end_with_parent():
     libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
+def keep_folder():
+    """A new folder, and the process that removes it when its input ends.
+
+    It ends with us, however we do, and stays when our group is killed.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="mr-guest-"))
+    # pylint: disable=consider-using-with
+    keeper = subprocess.Popen(
+        ["sh", "-c", 'read -r _; rm -rf "$0"', str(folder)],
+        stdin=subprocess.PIPE, start_new_session=True)
+    return folder, keeper
+
+
 WIRES = {"dgram": Wire, "stream": Stream}
 
 
@@ -268,7 +270,8 @@ class Guest:
                  memory_mb=1024, modules=(), accel="tcg", say=print,
                  files=(), append="", options=(), prefix=()):
         """files: (of the host, in the guest); append: words for the kernel;
-        options: more for QEMU; prefix: a command that runs QEMU."""
+        options: more for QEMU, {folder} in them is the machine's;
+        prefix: a command that runs QEMU."""
         self.programs = list(programs)
         self.modules = MODULES + list(modules)
         self.files = list(files)
@@ -281,12 +284,13 @@ class Guest:
         cache = Cache(say=say)
         self.kernel = cache.kernel(kernel)
         self.busybox = cache.busybox()
-        self.qemu, self.env, self.qemu_options = cache.qemu()
+        self.qemu, self.env, self.qemu_options = cache.qemu(
+            os.environ.get("MR_GUEST_QEMU"))
         # Those that this QEMU can emulate.
         self.qemu_version = qemu_major(self.qemu, self.env)
         self.nics = [nic for nic in nics
                      if nic.kind != "igb" or self.qemu_version >= QEMU_MIN]
-        self.folder = None
+        self.folder = self.keeper = None
         self.process = None
         self.wires = {}
         self.channels = []
@@ -297,7 +301,7 @@ class Guest:
     def __enter__(self):
         # As Ctrl-C: what was made is taken away.
         signal.signal(signal.SIGTERM, signal.default_int_handler)
-        self.folder = Path(tempfile.mkdtemp(prefix="mr-guest-"))
+        self.folder, self.keeper = keep_folder()
         try:
             for nic in self.nics:
                 if nic.wire in WIRES:
@@ -328,7 +332,8 @@ class Guest:
             wire.close()
         for channel in self.channels:
             channel.socket.close()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self.keeper.stdin.close()
+        self.keeper.wait(END_LIMIT_S)
 
     def _start(self):
         vmlinuz = next(iter(sorted(self.kernel.glob("**/vmlinuz*"))))
@@ -358,7 +363,7 @@ class Guest:
                 "-serial", f"unix:{self.folder}/channel{i},server=on,"
                            "wait=off")),
             "-qmp", f"unix:{self.folder}/qmp,server=on,wait=off",
-            *self.options,
+            *(option.format(folder=self.folder) for option in self.options),
         ]
         for place, nic in enumerate(self.nics):
             command += nic.arguments(self.folder, place, sum(
@@ -449,6 +454,16 @@ class Guest:
                     return event
             time.sleep(0.1)
         return None
+
+    def drain_wires(self, quiet_s=0.5):
+        """Forget what comes on any wire until nothing does for a while.
+
+        QEMU keeps what a socket of ours has no room for, which is ten frames.
+        """
+        sockets = [wire.socket for wire in self.wires.values()]
+        while ready := select.select(sockets, [], [], quiet_s)[0]:
+            for sock in ready:
+                sock.recv(65536)
 
     def nic(self, name):
         """A NIC by its name."""

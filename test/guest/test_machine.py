@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The machine itself: a run that is killed leaves nothing behind."""
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from conftest import boot
+from guest import BOOT_LIMIT_S, END_LIMIT_S
+
+HERE = Path(__file__).resolve().parent
+
+
+def processes_of(folder):
+    """Those whose command line has this folder in it."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if os.fsencode(folder) in path.read_bytes():
+                found.append(path.parent.name)
+        except OSError:  # it has just ended
+            pass
+    return found
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+def test_killed(tmp_path, how):
+    """No process and no file is left, and nobody has to take them away."""
+    boot(())  # skips where there can be none
+    with subprocess.Popen(
+            [sys.executable, HERE / "run.py", "--limit", "100", "--",
+             "sleep 100"], env=dict(os.environ, TMPDIR=str(tmp_path)),
+            stderr=subprocess.PIPE, start_new_session=True,
+            text=True) as run:
+        line = run.stderr.readline()
+        assert line.startswith("guest: up"), line
+        assert processes_of(tmp_path) and list(tmp_path.iterdir())
+        os.killpg(run.pid, how)
+        run.wait(BOOT_LIMIT_S)
+    deadline = time.monotonic() + END_LIMIT_S
+    while processes_of(tmp_path) or list(tmp_path.iterdir()):
+        assert time.monotonic() < deadline, (processes_of(tmp_path),
+                                             list(tmp_path.iterdir()))
+        time.sleep(0.1)
