@@ -10,7 +10,9 @@ import time
 from guest import COMMAND_LIMIT_S
 from lib import laws
 
-START_LIMIT_S = 20
+START_LIMIT_S = 60
+# Until all that was sent is completed, on a busy host too.
+FLUSH_LIMIT_S = 30
 
 
 class Probe:
@@ -61,6 +63,17 @@ class Probe:
         assert answer["ok"], f"{' '.join(map(str, words))}: {answer}"
         return answer
 
+    def flush(self, port=0):
+        """Until nothing is pending in this port's tx queues."""
+        return self.do("flush", port, FLUSH_LIMIT_S * 1000)
+
+    def end_forward(self, port=0):
+        """End a "forward" that was begun, and flush this port."""
+        self.begin("flush", port, FLUSH_LIMIT_S * 1000)
+        for _ in range(2):
+            answer = self.answer()
+            assert answer["ok"], answer
+
     def stats(self, port=0):
         """Counters of a port; the laws hold in them."""
         stats = self.do("stats", port)
@@ -89,7 +102,7 @@ def check_idle(probe, port=0, pool=0):
     return stats
 
 
-def wait_for_link(probe, is_up, limit_s=15, port=0):
+def wait_for_link(probe, is_up, limit_s=60, port=0):
     """Until the port says so."""
     deadline = time.monotonic() + limit_s
     while probe.do("link", port)["up"] != is_up:

@@ -8,15 +8,15 @@ import re
 
 import pytest
 
-from conftest import CONFORMANCE, boot, check_log, need_driver
+from conftest import CONFORMANCE, boot, check_log, forget_log, need_driver
 from guest import Nic
 
 # With igb most of it is opening: 1.5 s for its link each time.
 LIMIT_S = 400
 # Each in a name of its own: (kind of NIC, rig, options).
 CASES = {
-    "igb-zc": ("igb", "nic", "mode=zc"),
-    "virtio-xdp": ("virtio-split", "nic", "mode=auto"),
+    "xdp-igb": ("igb", "nic", "mode=zc"),
+    "xdp-virtio": ("virtio-split", "nic", "mode=auto"),
     "igb": ("igb", "vfio", ""),
     "e1000e": ("e1000e", "vfio", ""),
     "virtio-split": ("virtio-split", "vfio", ""),
@@ -24,8 +24,11 @@ CASES = {
     "virtio-in-order": ("virtio-in-order", "vfio", ""),
 }
 LEAST_TESTS = 30
-# QEMU's igb and e1000e do not send a frame that goes on in memory that is
-# elsewhere behind the IOMMU: pages of more than 4 KiB are on huge ones.
+# QEMU's igb and e1000e lose a frame of which one descriptor's bytes lie in two
+# places behind the IOMMU: it asks pci_dma_map() for the whole descriptor, gets
+# less, and skips the packet (hw/net/net_tx_pkt.c,
+# net_tx_pkt_add_raw_fragment_pci()). The hardware does two reads. So chunks
+# of more than 4 KiB are on huge pages here.
 MEMORY = {"memory_mb": 2560, "append": "hugepages=400"}
 
 
@@ -41,7 +44,7 @@ def test_suite(name):
         if rig == "vfio":
             guest.bind(cable[0], "vfio-pci")
             where = cable[0].bdf
-        guest.run("dmesg -c >/dev/null")
+        forget_log(guest)
         status, text = guest.run(
             f"MR_NIC={where} MR_NIC_FAR=far0 MR_NIC_OPTIONS={options} "
             f"conformance {rig} 2>&1", LIMIT_S)

@@ -4,8 +4,6 @@
 Each wire ends in this process: what is compared is what was on it. The IOMMU
 reports a device that writes where it may not.
 """
-import os
-
 import pytest
 
 from conftest import boot, spec_of
@@ -13,15 +11,12 @@ from forwarder import end_l2fwd, start_l2fwd
 from guest import Nic
 from lib import laws
 from probe import check_idle
-from traffic import (MAX_BYTES, WINDOW, Counted, Traffic, all_lengths,
-                     compare, echo, run_all)
+from traffic import (MAX_BYTES, WINDOW, Traffic, all_lengths,
+                     compare, echo, hold, run_all)
 
 KINDS = ["igb", "e1000e", "virtio-split", "virtio-packed"]
 UNLIKE = [("igb", "virtio-packed"), ("e1000e", "virtio-split"),
           ("virtio-packed", "e1000e")]
-# Frames each way of the long run; a million takes some minutes.
-N_FRAMES = int(os.environ.get("MR_GUEST_FRAMES", "100000"))
-LONG_LIMIT_S = 60 + N_FRAMES / 1000
 
 
 @pytest.fixture(scope="module")
@@ -58,22 +53,19 @@ def test_starved(guest, probe, kind):
     wire = guest.wires[kind]
     frames = all_lengths(3000)
     traffic = Traffic(wire, wire, frames)
-    held = probe.do("hold", 0, len(frames), 3000,
-                    meanwhile=traffic.step)["held"]
+    held = hold(probe, traffic)
     assert 0 < held < len(frames)
-    probe.do("release")
     late = 0
-    for _ in range(len(frames) // 100):
-        late += probe.do("hold", 0, len(frames), 500,
-                         meanwhile=traffic.step)["n"]
-        if probe.do("release")["n"] == 0:
-            break
+    for _ in range(len(frames) // held + 2):
+        probe.do("release")
+        late += hold(probe, traffic)
     assert not traffic.waiting and late > 0
+    probe.do("release")
     stats = check_idle(probe, 0, 1)
     lost = sum(stats["queues"][0]["rx"]["drops"].values()) + \
         sum(stats["device_drops"].values())
     assert held + late + lost == len(frames), (held, late, stats)
-    echo(wire, probe, all_lengths(500))
+    echo(wire, probe, all_lengths(500), is_clear=False)
 
 
 def cross(guest, probe, one, other, n=1501):
@@ -87,9 +79,8 @@ def cross(guest, probe, one, other, n=1501):
         probe.do("open", spec)
     probe.begin("forward", 0, 1)
     run_all(ways, n)
-    probe.begin("flush", 0, 5000)
-    assert probe.answer()["ok"] and probe.answer()["pending"] == 0
-    probe.do("flush", 1, 5000)
+    probe.end_forward()
+    probe.flush(1)
     for way, sent in zip(ways, (frames, frames[::-1])):
         compare(way.received, sent)
     stats = [check_idle(probe, port)["queues"][0] for port in (0, 1)]
@@ -129,18 +120,3 @@ def test_unlike(guest, one, other):
     for port in final["ports"]:
         assert laws.total(port, "rx", "received") == len(frames)
         assert laws.total(port, "tx", "completed") == len(frames)
-
-
-def test_many_frames(guest):
-    """MR_GUEST_FRAMES frames each way, each one compared, none lost."""
-    one, other = "igb", "virtio-packed"
-    pid = start_l2fwd(guest, spec_of(guest, one), spec_of(guest, other))
-    wires = guest.wires
-    ways = [Counted(wires[one], wires[other], N_FRAMES),
-            Counted(wires[other], wires[one], N_FRAMES)]
-    run_all(ways, N_FRAMES, LONG_LIMIT_S)
-    final = end_l2fwd(guest, pid)
-    assert [len(way.received) for way in ways] == [N_FRAMES, N_FRAMES]
-    for port in final["ports"]:
-        assert laws.total(port, "rx", "received") == N_FRAMES
-        assert laws.total(port, "tx", "completed") == N_FRAMES

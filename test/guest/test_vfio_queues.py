@@ -1,43 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Two queues and two workers, each on a processor of its own, with RSS."""
-import os
-
 import pytest
 
-from conftest import boot, check_log, need_driver
+from conftest import boot, check_log, forget_log, need_driver
 from forwarder import end_l2fwd, start_l2fwd
 from guest import Nic
-from lib import laws, namespaces
-from lib.wire import Wire
+from lib import laws
+from taps import TapWire, new_lab
 from traffic import WINDOW, Traffic, own_flow, run_all
 
 N_FRAMES = 3000
 RSS = "mq=on,vectors=6,rss=on,hash=on"
-
-
-class TapWire:
-    """A tap of ours as a wire: what is sent on it, the guest receives."""
-
-    def __init__(self, namespace, name):
-        namespace.ip("tuntap", "add", name, "mode", "tap", "multi_queue",
-                     "vnet_hdr")
-        namespace.ip("link", "set", name, "up")
-        self.socket = Wire(namespace, name).socket
-
-    def try_send(self, frame):
-        """As guest.Wire."""
-        try:
-            self.socket.send(frame)
-            return True
-        except OSError:  # no room now; what is lost for good is missed later
-            return False
-
-    def receive(self, _limit_s=0):
-        """As guest.Wire."""
-        try:
-            return self.socket.recv(65536)
-        except BlockingIOError:
-            return None
 
 
 def spread(guest, wires, names, specs):
@@ -68,7 +41,7 @@ def test_igb():
     with boot(nics, n_cpus=2) as guest:
         for nic in nics:
             guest.bind(nic, "vfio-pci")
-        guest.run("dmesg -c >/dev/null")
+        forget_log(guest)
         spread(guest, guest.wires, ("nic0", "nic1"),
                [f"vfio:{nic.bdf},queues=2" for nic in nics])
         check_log(guest)
@@ -77,10 +50,8 @@ def test_igb():
 @pytest.mark.parametrize("kind", ["virtio-split", "virtio-packed"])
 def test_virtio(tmp_path, kind):
     """virtio with two queue pairs, which its wire must have too: taps."""
-    if os.geteuid() != 0 or not os.path.exists("/dev/net/tun"):
-        pytest.skip("no tap interfaces: not root, or no /dev/net/tun")
     need_driver(kind)
-    lab = namespaces.Lab(tmp_path)
+    lab = new_lab(tmp_path)
     try:
         namespace = lab.namespace("tap")
         wires = {name: TapWire(namespace, name) for name in ("nic0", "nic1")}
@@ -88,7 +59,7 @@ def test_virtio(tmp_path, kind):
         with boot(nics, n_cpus=2, prefix=namespace.command()) as guest:
             for nic in nics:
                 guest.bind(nic, "vfio-pci")
-            guest.run("dmesg -c >/dev/null")
+            forget_log(guest)
             spread(guest, wires, ("nic0", "nic1"),
                    [f"vfio:{nic.bdf},queues=2" for nic in nics])
             check_log(guest)

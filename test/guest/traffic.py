@@ -1,15 +1,22 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Frames on the wires of a guest: made, sent, received, compared."""
+import itertools
 import struct
 import time
 
 from lib.wire import frame
+from probe import Probe, wait_for_link
 
 # Ethernet's shortest frame without FCS: emulated NICs pad to it.
 MIN_BYTES = 60
 MAX_BYTES = 1514
-QUIET_S = 1.5
 WINDOW = 200
+# Nothing came for so long: it is lost. The host may be busy.
+QUIET_S = 15
+RUN_LIMIT_S = 120
+HOLD_MS = 1500
+# Of frames that only say what has gone before them; others have lower numbers.
+MARK, MARK_LIMIT_S = 1 << 31, 10
 
 
 def padded(data):
@@ -52,7 +59,7 @@ class Traffic:
         while (data := self.sink.receive()) is not None:
             self.received.append(data)
 
-    def start(self, n, limit_s=30):
+    def start(self, n, limit_s=RUN_LIMIT_S):
         """Until n frames came out, and more are under way."""
         deadline = time.monotonic() + limit_s
         while len(self.received) < n:
@@ -60,13 +67,13 @@ class Traffic:
                 f"{len(self.received)} of {n} frames in {limit_s} s"
             self.step()
 
-    def run(self, n, limit_s=60):
+    def run(self, n, limit_s=RUN_LIMIT_S):
         """Until n frames came out, or none for a while."""
         run_all([self], n, limit_s)
         return self.received
 
 
-def run_all(ways, n, limit_s=60):
+def run_all(ways, n, limit_s=RUN_LIMIT_S):
     """Several at once, until n frames came out of each."""
     deadline = time.monotonic() + limit_s
     quiet_since = time.monotonic()
@@ -126,15 +133,92 @@ class Counted:
             self.received = range(i + 1)
 
 
-def echo(wire, probe, frames, port=0, window=WINDOW):
-    """Frames in, and out again the same."""
+def clear(source, sink):
+    """Forget what is under way from one wire to another, which somebody joins:
+    all that comes before a mark. QEMU may hold frames of a port that was."""
+    deadline = time.monotonic() + RUN_LIMIT_S
+    for i in itertools.count():
+        assert time.monotonic() < deadline, f"{sink.name}: no mark comes"
+        mark = frame(MIN_BYTES, MARK + i)
+        source.send(mark)  # another one, as it may be lost, too
+        while (data := sink.receive(MARK_LIMIT_S)) is not None:
+            if data == mark:
+                return
+
+
+def echo(wire, probe, frames, port=0, window=WINDOW, is_clear=True):
+    """Frames in, and out again the same; is_clear: nothing is under way."""
     traffic = Traffic(wire, wire, frames, window)
     probe.begin("forward", port)
+    if not is_clear:
+        clear(wire, wire)
     got = traffic.run(len(frames))
-    probe.begin("flush", port, 5000)  # the next line ends "forward"
-    assert probe.answer()["ok"]
-    assert probe.answer()["pending"] == 0
+    probe.end_forward(port)
     compare(got, frames)
+
+
+def hold(probe, traffic, port=0, until_sent=False):
+    """Take frames and keep them until none comes for a while, or, with
+    until_sent, until all are on their way, too; how many came."""
+    deadline = time.monotonic() + RUN_LIMIT_S
+    n = 0
+    n_now = 1
+    while n_now > 0 or (until_sent and traffic.waiting):
+        assert time.monotonic() < deadline, f"{n} frames, and no end"
+        n_now = probe.do("hold", port, 1 << 20, HOLD_MS,
+                         meanwhile=traffic.step)["n"]
+        n += n_now
+    return n
+
+
+def kill_under_traffic(guest, wire, spec):
+    """SIGKILL while frames come in, again and again: nothing is left mapped,
+    and the next port works."""
+    for is_last in (False, False, True):
+        probe = Probe(guest)
+        try:
+            probe.do("pool", 8192)
+            probe.do("open", spec)
+            if is_last:
+                echo(wire, probe, all_lengths(500), is_clear=False)
+                probe.close()
+            else:
+                probe.begin("forward", 0)
+                Traffic(wire, wire, all_lengths(20000), WINDOW).start(500)
+        finally:
+            probe.kill()
+
+
+def close_under_traffic(wire, probe, spec):
+    """Close while frames come in, again and again: no page is missing, and the
+    next port works."""
+    for _ in range(3):
+        probe.do("open", spec)
+        probe.begin("forward", 0)
+        traffic = Traffic(wire, wire, all_lengths(20000), WINDOW)
+        traffic.start(400)
+        probe.begin("close", 0)
+        probe.answer(meanwhile=traffic.step)
+        assert probe.answer(meanwhile=traffic.step)["ok"]
+        stats = probe.do("pool-stats", 0)
+        assert stats["in_flight"] == 0, stats
+        assert stats["free"] == stats["population"], stats
+    probe.do("open", spec)
+    echo(wire, probe, all_lengths(300), is_clear=False)
+
+
+def cut_link(wire, probe, set_link):
+    """Link down and up by set_link(is_up): noticed, and traffic goes on."""
+    try:
+        set_link(False)
+        wait_for_link(probe, False)
+        # Taken or not, by the driver: it neither hangs nor eats pages.
+        assert "n" in probe.ask("send", 0, 0, 100, 200)
+    finally:
+        set_link(True)
+    wait_for_link(probe, True)
+    probe.flush()
+    echo(wire, probe, all_lengths(300), is_clear=False)
 
 
 def own_flow(i, n_bytes):

@@ -89,8 +89,7 @@ json_t *probe_stats(struct probe *probe, const struct arguments *a)
 	for (uint32_t i = 0; mr_port_rxq(port, i) != NULL; i++) {
 		json_t *queue = json_object();
 
-		json_object_set_new(queue, "rx",
-				    rx_json(mr_port_rxq(port, i)));
+		json_object_set_new(queue, "rx", rx_json(mr_port_rxq(port, i)));
 		if (mr_port_txq(port, i) != NULL)
 			json_object_set_new(queue, "tx",
 					    tx_json(mr_port_txq(port, i)));
@@ -137,10 +136,9 @@ json_t *probe_hold(struct probe *probe, const struct arguments *a)
 
 		for (uint32_t i = 0; mr_port_rxq(probe->ports[p], i) != NULL;
 		     i++) {
-			const uint32_t n =
-				mr_rx_burst(mr_port_rxq(probe->ports[p], i),
-					    cache, probe->held + probe->n_held,
-					    BURST);
+			const uint32_t n = mr_rx_burst(
+				mr_port_rxq(probe->ports[p], i), cache,
+				probe->held + probe->n_held, BURST);
 
 			probe->n_held += n;
 			n_round += n;
@@ -166,31 +164,33 @@ json_t *probe_release(struct probe *probe, const struct arguments *a)
 }
 
 static uint32_t forward_burst(struct probe *probe, uint64_t from, uint64_t to,
-			      uint32_t queue)
+			      uint32_t queue, bool has_meta)
 {
 	struct mr_cache *cache = probe->caches[probe->pool_of[from]];
 	struct mr_port *out = probe->ports[to];
 	struct mr_txq *txq = mr_port_txq(out, queue);
+	struct mr_meta meta[BURST], *metas = has_meta ? meta : NULL;
 	struct mr_frame frames[BURST];
 	uint32_t n_rx, n_tx = 0;
 
-	n_rx = mr_rx_burst(mr_port_rxq(probe->ports[from], queue), cache,
-			   frames, BURST);
+	n_rx = mr_rx_burst_meta(mr_port_rxq(probe->ports[from], queue), cache,
+				frames, metas, BURST);
 	if (txq != NULL)
-		n_tx = mr_tx_burst(txq, cache, frames, n_rx);
+		n_tx = mr_tx_burst_meta(txq, cache, frames, metas, n_rx);
 	mr_frame_free_bulk(cache, frames + n_tx, n_rx - n_tx);
 	return n_rx;
 }
 
 /*
- * forward PORT [PORT]: queue i to queue i, both ways (one port: back out of
- * where it came from), until the next line comes. That line is a command
- * like any other.
+ * forward PORT [PORT [META]]: queue i to queue i, both ways (one port: back out
+ * of where it came from), with META 1 with metadata, until the next line comes.
+ * That line is a command like any other.
  */
 json_t *probe_forward(struct probe *probe, const struct arguments *a)
 {
 	const uint64_t ports[2] = { number(a, 1, 0),
 				    number(a, 2, number(a, 1, 0)) };
+	const bool has_meta = number(a, 3, 0) != 0;
 	const uint32_t n_ports = ports[0] == ports[1] ? 1 : 2;
 	struct pollfd input = { .fd = STDIN_FILENO, .events = POLLIN };
 	uint64_t n_entries = 0;
@@ -204,7 +204,8 @@ json_t *probe_forward(struct probe *probe, const struct arguments *a)
 			(void)mr_port_poll(port);
 			for (uint32_t i = 0; mr_port_rxq(port, i) != NULL; i++)
 				n_round += forward_burst(probe, ports[p],
-							 ports[1 - p], i);
+							 ports[1 - p], i,
+							 has_meta);
 		}
 		n_entries += n_round;
 		if (n_round == 0)
@@ -217,10 +218,10 @@ json_t *probe_forward(struct probe *probe, const struct arguments *a)
 /* As wire.py's frame(): its bytes depend on its number. */
 static void fill(uint8_t *bytes, uint32_t n_bytes, uint32_t number)
 {
-	static const uint8_t head[] = { 0xff, 0xff, 0xff, 0xff, 0xff,
-					0xff, 0x02, 0,	  0,	0,
-					0,    1,    TEST_TYPE >> 8,
-					TEST_TYPE & 0xff };
+	static const uint8_t head[] = {
+		0xff, 0xff, 0xff, 0xff, 0xff, 0xff,           0x02,
+		0,    0,    0,    0,    1,    TEST_TYPE >> 8, TEST_TYPE & 0xff
+	};
 	const uint8_t digits[] = { (uint8_t)(number >> 24),
 				   (uint8_t)(number >> 16),
 				   (uint8_t)(number >> 8), (uint8_t)number };
@@ -244,7 +245,8 @@ static bool make_frame(struct probe *probe, uint64_t pool, uint32_t n_bytes,
 
 	mr_pool_stats(probe->pools[pool], &s);
 	if (offset + n_bytes > s.page_bytes ||
-	    mr_frag_alloc_bulk(probe->caches[pool], &addr, 1, s.page_bytes) == 0)
+	    mr_frag_alloc_bulk(probe->caches[pool], &addr, 1, s.page_bytes) ==
+		    0)
 		return false;
 	*ret_frame = (struct mr_frame){ .addr = addr + offset, .len = n_bytes };
 	fill(mr_frame_data(mr_region_base(probe->region), ret_frame), n_bytes,
