@@ -9,6 +9,7 @@
 #include "mem.h"
 #include "net/traffic.h"
 #include "options.h"
+#include "result/compare.h"
 
 /* mr-bench mem, mr-bench flow: argv[1] is the command. */
 static int workloads_main(int argc, char **argv)
@@ -44,6 +45,7 @@ static const struct command commands[] = {
 	{ "rx", "receive them, and tell which were lost", rx_main },
 	{ "loop", "both: loss, order and latency between two ports",
 	  loop_main },
+	{ "compare", "results with others, with a verdict", compare_main },
 };
 
 enum { N_COMMANDS = sizeof(commands) / sizeof(commands[0]) };

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""mr-bench compare: verdicts, what is refused, and exit statuses for CI."""
+import copy
+import functools
+import json
+import subprocess
+
+import pytest
+
+from conftest import BENCH, TOP
+from sample import sample_document
+
+
+sample = functools.cache(sample_document)
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Writes documents: files(a, b, ...) are their names."""
+    def write(*documents):
+        names = []
+        for document in documents:
+            names.append(tmp_path / f"{len(list(tmp_path.iterdir()))}.json")
+            names[-1].write_text(json.dumps(document), encoding="utf-8")
+        return names
+    return write
+
+
+def scaled(factor, change=None):
+    """The sample with rates by a factor, and something else changed."""
+    document = copy.deepcopy(sample())
+    for row in document["rows"]:
+        if row["unit"] == "frame/s":
+            for key in ("value", "low", "high"):
+                row[key] *= factor
+    if change:
+        change(document)
+    return document
+
+
+def test_itself_is_no_difference(bench, files):
+    done = bench("compare", *files(scaled(1), scaled(1)))
+    assert done.rc == 0, done.err
+    assert " no difference; changes up to 1 % " in done.out
+    assert "worse" not in done.out
+
+
+@pytest.mark.parametrize("factor,threshold,rc,verdict", [
+    (0.9, 1, 1, "worse"), (1.1, 1, 0, "better"),
+    (0.9, 15, 0, "no difference"), (0.996, 0.2, 0, "unclear")])
+def test_exit_status_is_for_ci(bench, files, factor, threshold, rc, verdict):
+    done = bench("compare", "--threshold", threshold,
+                 *files(scaled(1), scaled(factor)))
+    assert done.rc == rc, done.out
+    assert verdict in done.out
+
+
+def test_runs_of_a_side_make_its_median(bench, files):
+    baseline = files(*(scaled(f) for f in (0.98, 0.99, 1, 1.01, 1.02)))
+    compared = files(*(scaled(f) for f in (1.18, 1.19, 1.2, 1.21, 1.22)))
+    words = [word for name in baseline for word in ("--baseline", name)]
+    done = bench("compare", "--json", *words, *compared)
+    assert done.rc == 0, done.err
+    said = json.loads(done.out)
+    jsonschema = pytest.importorskip("jsonschema")
+    schema = json.loads((TOP / "apps/bench/mr-bench-compare.schema.json")
+                        .read_text(encoding="utf-8"))
+    assert not list(jsonschema.Draft7Validator(schema).iter_errors(said))
+    figure = next(f for f in said["figures"] if f["figure"] == "64 B ndr")
+    assert figure["ratio"] == pytest.approx(1.2)
+    assert figure["is_bootstrap"] and figure["verdict"] == "better"
+    assert 1.15 < figure["low"] < 1.2 < figure["high"] < 1.25
+    assert len(figure["compared"]["values"]) == 5
+
+
+def another_machine(document):
+    document["machine"]["cpu"] = "another one"
+
+
+def another_rate(document):
+    document["config"]["rate"] = "another one"
+
+
+def another_mode(document):
+    document["ports"][0]["mode"] = "copy"
+
+
+def another_kind(document):
+    document["kind"] = "imix"
+
+
+@pytest.mark.parametrize("change,word", [
+    (another_machine, "machine.cpu"), (another_rate, "config"),
+    (another_mode, "ports[0].mode"), (another_kind, "kind")])
+def test_what_was_measured_differently_is_refused(bench, files, change, word):
+    names = files(scaled(1), scaled(0.5, change))
+    done = bench("compare", *names)
+    assert (done.rc, done.err.count("\n")) == (2, 1)
+    assert word in done.out and "--anyway" in done.err
+    assert "verdict" not in done.out
+    done = bench("compare", "--anyway", *names)
+    assert done.rc == 1 and word in done.out and "worse" in done.out
+
+
+def another_load(document):
+    document["machine"]["load"] = "9.99"
+    document["millrace"] = "9.9.9"
+    document["date"] = "2020-01-01T00:00:00Z"
+
+
+def test_another_version_is_told_and_compared(bench, files):
+    done = bench("compare", *files(scaled(1), scaled(1, another_load)))
+    assert done.rc == 0
+    assert "9.9.9" in done.out and "9.99" not in done.out
+
+
+def test_documents_of_mem(bench, tmp_path):
+    names = [tmp_path / "a.json", tmp_path / "b.json"]
+    for name in names:
+        done = bench("mem", "--quick", "--samples", 3, "--sample-ms", 1,
+                     "--only", "plain", "--json", "B01/1 core")
+        name.write_text(done.out, encoding="utf-8")
+    done = bench("compare", "--threshold", 1000, *names)
+    assert done.rc == 0, done.out + done.err
+    assert "B01/1 core: for_loop" in done.out
+    whole = json.loads(names[0].read_text(encoding="utf-8"))
+    for player in whole["rows"][0]["players"]:
+        for key in ("median", "low", "high"):
+            player["ns"][key] *= 100
+    names[1].write_text(json.dumps(whole), encoding="utf-8")
+    done = bench("compare", *names)
+    assert done.rc == 1 and "+9900" in done.out
+
+
+@pytest.mark.parametrize("text,words", [
+    ("", "cut off, or no JSON"), ("{\"schema\": \"mr-be", "cut off"),
+    ("{}", "no document of mr-bench"),
+    ("{\"schema\": \"mr-bench-net\", \"v\": 9, \"millrace\": \"3.2.1\"}",
+     "version 9 of the schema, and this program reads 1; use the mr-bench "
+     "that wrote it (3.2.1)")])
+def test_a_broken_file_is_one_line(bench, files, tmp_path, text, words):
+    broken = tmp_path / "broken.json"
+    broken.write_text(text, encoding="utf-8")
+    done = bench("compare", *files(scaled(1)), broken)
+    assert done.rc == 2 and done.err.count("\n") == 1
+    assert str(broken) in done.err and words in done.err
+
+
+def test_wrong_words_are_one_line(bench, files):
+    one = files(scaled(1))
+    for words in (["compare"], ["compare", *one],
+                  ["compare", "--threshold", "x", *one, *one],
+                  ["compare", *one, "/nowhere.json"]):
+        done = bench(*words)
+        assert (done.rc, done.err.count("\n")) == (2, 1), done.err
+        assert done.err.startswith("mr-bench compare: ")
+
+
+def test_a_full_disk_is_an_error(bench, files):
+    names = files(scaled(1), scaled(1))
+    with open("/dev/full", "w", encoding="ascii") as full:
+        done = subprocess.run([BENCH, "compare", *names], stdout=full,
+                              stderr=subprocess.PIPE, text=True, check=False,
+                              timeout=20)
+    assert done.returncode == 2 and "cannot write to stdout" in done.stderr
