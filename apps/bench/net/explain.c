@@ -20,8 +20,7 @@ static const struct trial_drop *worst_drop(const struct trial_result *result)
 static const char *name_of(const struct tester *tester, uint32_t p,
 			   struct mr_port_info *info)
 {
-	info->size = sizeof(*info);
-	mr_port_info(tester->plane.ports[p], info);
+	tester_info_of(tester, p, info);
 	return info->name;
 }
 
@@ -55,7 +54,7 @@ static void explain_nothing(const struct tester *tester,
 			 "between rewrites the end of frames, or they are "
 			 "somebody else's",
 			 r->sent, to, r->foreign);
-	else if (pending >= r->sent)
+	else if (tester->n_places == 0 && pending >= r->sent)
 		snprintf(ret, n_bytes,
 			 "%s took %" PRIu64 " frames and sent none: the device "
 			 "does not transmit",
@@ -89,7 +88,7 @@ bool tester_explain(const struct tester *tester, const struct trial_result *r,
 			 worst->port, worst->n, worst->name);
 		return true;
 	}
-	if (tester->n_senders == 0 || tester->n_receivers == 0 ||
+	if (tester->n_sources == 0 || tester->n_receivers == 0 ||
 	    r->sent == 0 || r->unique > 0 || tester->config.is_unstamped)
 		return false;
 	explain_nothing(tester, r, ret, n_bytes);

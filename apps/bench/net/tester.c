@@ -15,16 +15,28 @@ enum {
 	VIRTUAL_MBPS = 10000,
 };
 
+int tester_info_of(const struct tester *tester, uint32_t number,
+		   struct mr_port_info *ret)
+{
+	const struct sending_place *at;
+
+	*ret = (struct mr_port_info){ .size = sizeof(*ret) };
+	if (number < FIRST_PLACE)
+		return mr_port_info(tester->plane.ports[number], ret);
+	at = &tester->places[number - FIRST_PLACE];
+	return at->ops->info(at->place, ret);
+}
+
 /* Where frames of a sending port are to go, as far as nobody said it. */
 static void choose_macs(const struct tester *tester, uint32_t t,
 			struct stream_defaults *defaults)
 {
 	static const uint8_t ours[6] = { 2, 'm', 'r', 0, 0, 1 };
-	struct mr_port_info info = { .size = sizeof(info) };
+	struct mr_port_info info;
 
 	memcpy(defaults->src_mac, ours, 6);
 	memset(defaults->dst_mac, 0xff, 6);
-	mr_port_info(tester->plane.ports[tester->tx[t]], &info);
+	tester_info_of(tester, tester->tx[t], &info);
 	if (info.has_mac)
 		memcpy(defaults->src_mac, info.mac, 6);
 	if (tester->config.has_dst_mac) {
@@ -33,7 +45,7 @@ static void choose_macs(const struct tester *tester, uint32_t t,
 	}
 	if (t >= tester->n_rx || tester->rx[t] == tester->tx[t])
 		return;
-	mr_port_info(tester->plane.ports[tester->rx[t]], &info);
+	tester_info_of(tester, tester->rx[t], &info);
 	if (info.has_mac)
 		memcpy(defaults->dst_mac, info.mac, 6);
 }
@@ -86,6 +98,7 @@ int tester_set_streams(struct tester *tester, uint32_t frame_bytes,
 void tester_free(struct tester *tester)
 {
 	tester_forget_streams(tester);
+	places_close(tester);
 	dataplane_close(&tester->plane);
 	free(tester->so_far);
 	free(tester->receivers);
@@ -142,7 +155,8 @@ double tester_line_rate_pps(const struct tester *tester, uint32_t frame_bytes)
 	     t++) {
 		struct mr_link link;
 
-		if (mr_port_link(tester->plane.ports[tester->tx[t]], &link) <
+		if (tester->tx[t] >= FIRST_PLACE ||
+		    mr_port_link(tester->plane.ports[tester->tx[t]], &link) <
 			    0 ||
 		    link.speed_mbps == 0)
 			return 0;
@@ -156,19 +170,26 @@ double tester_line_rate_pps(const struct tester *tester, uint32_t frame_bytes)
 
 uint32_t tester_n_ports(const struct tester *tester)
 {
-	return tester->n_ports;
+	return tester->n_ports + tester->n_places;
 }
 
 int tester_port_info(const struct tester *tester, uint32_t i,
 		     struct mr_port_info *ret)
 {
-	ret->size = sizeof(*ret);
-	return mr_port_info(tester->plane.ports[i], ret);
+	return tester_info_of(
+		tester,
+		i < tester->n_ports ? i : FIRST_PLACE + i - tester->n_ports,
+		ret);
 }
 
 int tester_link(const struct tester *tester, uint32_t i, struct mr_link *ret)
 {
-	return mr_port_link(tester->plane.ports[i], ret);
+	const struct sending_place *at;
+
+	if (i < tester->n_ports)
+		return mr_port_link(tester->plane.ports[i], ret);
+	at = &tester->places[i - tester->n_ports];
+	return at->ops->link(at->place, ret);
 }
 
 struct mr_ctx *tester_ctx(struct tester *tester)
@@ -224,7 +245,7 @@ bool tester_device_counts(const struct tester *tester, uint32_t direction,
 
 void tester_print_map(const struct tester *tester, FILE *to)
 {
-	for (uint32_t p = 0; p < tester->n_ports; p++) {
+	for (uint32_t p = 0; p < tester_n_ports(tester); p++) {
 		struct mr_port_info info;
 
 		tester_port_info(tester, p, &info);
@@ -237,6 +258,11 @@ void tester_print_map(const struct tester *tester, FILE *to)
 		const struct mr_worker *worker =
 			mr_workers_get(tester->plane.workers, w);
 
+		if (seat->place != NULL) {
+			fprintf(to, "thread %u on core %u: in the kernel\n", w,
+				worker->core);
+			continue;
+		}
 		fprintf(to,
 			"thread %u on core %u: sends on %u queues, "
 			"receives on %u\n",

@@ -17,6 +17,7 @@
 #include "net/trial.h"
 #include "support/dataplane.h"
 
+struct place_ops;
 struct streams;
 struct tester;
 
@@ -39,6 +40,8 @@ struct tester_config {
 	uint8_t dst_mac[6];
 	bool has_dst_mac;     /* else: of the receiving port, or broadcast */
 	uint32_t frame_bytes; /* of streams that do not say it; 0: 60 */
+	/* A kind of place to send to besides "live:"; NULL: none. */
+	const struct place_ops *place_ops;
 	/* Program, level of log, workers, cores, burst, pool, options of ports:
 	 * defaults are those of traffic_options. Its specs are set here. */
 	struct dataplane_config plane;

@@ -116,7 +116,7 @@ uint64_t tester_n_sent(const struct tester *tester)
 
 	for (uint32_t i = 0; i < tester->n_senders; i++)
 		n += read_counter(&tester->senders[i].n_sent);
-	return n;
+	return n + places_counts(tester).sent;
 }
 
 uint64_t tester_n_unique(const struct tester *tester)
@@ -136,7 +136,7 @@ bool tester_is_sending(const struct tester *tester)
 		if (!__atomic_load_n(&tester->senders[i].is_done,
 				     __ATOMIC_ACQUIRE))
 			return true;
-	return false;
+	return !places_are_done(tester);
 }
 
 /* What a lane lost: of its sender's numbers, or, where the sender is another
@@ -144,7 +144,7 @@ bool tester_is_sending(const struct tester *tester)
 static uint64_t lost_of(const struct tester *tester, uint64_t sent,
 			uint64_t highest, uint64_t unique)
 {
-	const uint64_t n = tester->n_senders > 0 ? sent : highest;
+	const uint64_t n = tester->n_sources > 0 ? sent : highest;
 
 	return n > unique ? n - unique : 0;
 }
@@ -204,12 +204,13 @@ static void count_rates(const struct tester *tester, struct trial_result *ret)
 
 void tester_count_so_far(const struct tester *tester, struct trial_result *ret)
 {
+	const struct send_counts by_places = places_counts(tester);
 	struct trial_lane all = { 0 };
 
 	ret->asked_pps = tester->orders.pps;
 	ret->start_ns = tester->orders.start_ns;
 	ret->sent = tester_n_sent(tester);
-	ret->unsent = 0;
+	ret->unsent = by_places.unsent;
 	for (uint32_t i = 0; i < tester->n_senders; i++)
 		ret->unsent += read_counter(&tester->senders[i].n_unsent);
 	ret->due = ret->sent + ret->unsent;
@@ -224,9 +225,10 @@ void tester_count_so_far(const struct tester *tester, struct trial_result *ret)
 	ret->lost = 0;
 	add_to_sum(ret, &all);
 	/* How many of them are still on their way nobody knows. */
-	if (tester->n_senders > 0)
+	if (tester->n_sources > 0)
 		ret->lost = 0;
-	ret->tx_bytes = tx_bytes(tester) - tester->tx_bytes_before;
+	ret->tx_bytes =
+		tx_bytes(tester) - tester->tx_bytes_before + by_places.bytes;
 	ret->rx_bytes = rx_bytes(tester) - tester->rx_bytes_before;
 	count_rates(tester, ret);
 }
@@ -241,25 +243,32 @@ static void count_drops(const struct tester *tester, struct trial_result *ret,
 		if (rows[i].n > 0)
 			rows[ret->n_drops++] = rows[i];
 	}
+	ret->n_drops += places_drops(tester, rows + ret->n_drops,
+				     MAX_DROP_ROWS - ret->n_drops);
 	ret->drops = rows;
 }
 
 static uint64_t lane_sent(const struct tester *tester, uint32_t lane)
 {
-	const uint32_t n = tester->n_senders;
+	const uint32_t n = tester->n_sources;
+	const struct sending_place *at;
 
-	return n == 0 ? 0 :
-			builder_n_sent(tester->builders[lane % n], lane / n);
+	if (n == 0)
+		return 0;
+	if (lane % n < tester->n_senders)
+		return builder_n_sent(tester->builders[lane % n], lane / n);
+	at = &tester->places[lane % n - tester->n_senders];
+	return at->ops->n_sent(at->place, lane / n);
 }
 
 int tester_count_all(struct tester *tester, struct trial_result *ret)
 {
-	const uint32_t n_senders =
-		tester->n_senders > 0 ? tester->n_senders : 1;
+	const uint32_t n_sources =
+		tester->n_sources > 0 ? tester->n_sources : 1;
 	struct trial_drop *rows = calloc(MAX_DROP_ROWS, sizeof(*rows));
 	uint64_t busy = 0, all = 0;
 
-	ret->n_streams = tester->n_lanes / n_senders;
+	ret->n_streams = tester->n_lanes / n_sources;
 	ret->streams = calloc(ret->n_streams, sizeof(ret->streams[0]));
 	if (rows == NULL || ret->streams == NULL) {
 		free(rows);
@@ -270,7 +279,7 @@ int tester_count_all(struct tester *tester, struct trial_result *ret)
 	ret->lost = 0;
 	for (uint32_t l = 0; l < tester->n_lanes; l++)
 		add_lane(tester, l, lane_sent(tester, l),
-			 &ret->streams[l / n_senders]);
+			 &ret->streams[l / n_sources]);
 	for (uint32_t i = 0; i < ret->n_streams; i++) {
 		struct trial_lane *lane = &ret->streams[i];
 
@@ -281,6 +290,8 @@ int tester_count_all(struct tester *tester, struct trial_result *ret)
 	}
 	for (uint32_t i = 0; i < tester->n_senders; i++)
 		hist_merge(&ret->lateness, tester->lateness[i]);
+	if (tester->orders.pps > 0)
+		places_lateness(tester, &ret->lateness);
 	for (uint32_t i = 0; i < tester->n_receivers; i++)
 		if (tester->receivers[i].latency != NULL)
 			hist_merge(&ret->latency, tester->latency[i]);

@@ -61,6 +61,10 @@ static int sit(struct mr_worker *worker, void *opaque)
 	uint64_t now = clock_now(&tester->clock);
 
 	seat->busy_ns = seat->all_ns = 0;
+	if (seat->place != NULL) {
+		places_run(seat->place);
+		seat->busy_ns = seat->all_ns = clock_now(&tester->clock) - now;
+	}
 	while (!__atomic_load_n(&tester->is_stopping, __ATOMIC_RELAXED)) {
 		const uint32_t n = round_of(seat, worker->cache, now);
 		const uint64_t then = now;
@@ -79,16 +83,16 @@ static int sit(struct mr_worker *worker, void *opaque)
 /* Set why_stopped if a port cannot go on. */
 static void look_at_ports(struct tester *tester, struct trial_result *ret)
 {
-	for (uint32_t p = 0; p < tester->n_ports; p++) {
-		struct mr_port *port = tester->plane.ports[p];
-		struct mr_port_info info = { .size = sizeof(info) };
+	for (uint32_t p = 0; p < tester_n_ports(tester); p++) {
+		struct mr_port_info info;
 		struct mr_link link = { .is_up = 1 };
 
-		mr_port_poll(port);
-		if (mr_port_link(port, &link) < 0 ||
+		if (p < tester->n_ports)
+			mr_port_poll(tester->plane.ports[p]);
+		if (tester_link(tester, p, &link) < 0 ||
 		    (link.is_up && !link.is_gone))
 			continue;
-		mr_port_info(port, &info);
+		tester_port_info(tester, p, &info);
 		snprintf(ret->why_stopped, sizeof(ret->why_stopped), "%s %s",
 			 info.name,
 			 link.is_gone ? "is gone: its device was deleted" :
@@ -149,14 +153,14 @@ static void watch(struct tester *tester, const struct trial_config *config,
 	uint64_t sent_at = 0, all_here_at = 0, next_show = 0;
 
 	for (;;) {
-		const bool is_sending = tester->n_senders > 0 ?
+		const bool is_sending = tester->n_sources > 0 ?
 						tester_is_sending(tester) :
 						sent_at == 0;
 		const uint64_t now = clock_now(&tester->clock);
 
 		if (sent_at == 0 && !is_sending)
 			sent_at = now;
-		if (sent_at == 0 && tester->n_senders == 0 &&
+		if (sent_at == 0 && tester->n_sources == 0 &&
 		    is_enough(tester, now))
 			sent_at = now;
 		if (sent_at > 0 &&
@@ -202,6 +206,7 @@ int tester_run_threads(struct tester *tester, const struct trial_config *config,
 		return fail_with(why, 1, "%s", said.text);
 	watch(tester, config, ret);
 	__atomic_store_n(&tester->is_stopping, 1, __ATOMIC_RELAXED);
+	places_stop(tester);
 	err = mr_workers_join(workers, JOIN_MS, &said);
 	if (err == -ETIMEDOUT) {
 		/* It still uses its queues: nothing may be freed under it. The

@@ -38,8 +38,14 @@ static int list_ports(struct tester *tester, const struct tester_config *config,
 	if (config->n_tx + config->n_rx > MAX_PORTS / 2)
 		return fail_with(why, 2, "%u ports are more than %d",
 				 config->n_tx + config->n_rx, MAX_PORTS / 2);
-	for (uint32_t i = 0; i < config->n_tx; i++)
-		tester->tx[tester->n_tx++] = number_of(tester, config->tx[i]);
+	for (uint32_t i = 0; i < config->n_tx; i++) {
+		const char *spec = config->tx[i];
+
+		/* Places are opened, and counted, when the context is there. */
+		tester->tx[tester->n_tx++] = places_have(tester, spec) ?
+						     FIRST_PLACE :
+						     number_of(tester, spec);
+	}
 	for (uint32_t i = 0; i < config->n_rx; i++) {
 		const char *spec = config->rx[i];
 
@@ -83,10 +89,45 @@ static int check_virtual(const struct tester *tester, struct mr_reason *why)
 	return 0;
 }
 
+static uint32_t count_places(const struct tester *tester)
+{
+	uint32_t n = 0;
+
+	for (uint32_t t = 0; t < tester->n_tx; t++)
+		n += tester->tx[t] >= FIRST_PLACE;
+	return n;
+}
+
+/* A place has its thread for itself. Else one that sends and one that
+ * receives, where there are two cores. */
+static int choose_workers(const struct tester *tester,
+			  struct dataplane_config *plane, struct mr_reason *why)
+{
+	const uint32_t n_places = count_places(tester);
+	const uint32_t n_least = n_places + (tester->n_ports > 0);
+	const uint32_t n_asked =
+		plane->n_workers > 0 ? plane->n_workers : plane->n_cores;
+
+	if (tester->config.is_virtual)
+		plane->n_workers = 1;
+	else if (n_places > 0 && n_asked == 0)
+		plane->n_workers = n_least;
+	else if (n_asked == 0 && tester->n_tx > 0 && tester->n_rx > 0 &&
+		 sysconf(_SC_NPROCESSORS_ONLN) > 1)
+		plane->n_workers = 2;
+	if (n_places > 0 && n_asked > 0 && n_asked < n_least)
+		return fail_with(why, 2,
+				 "%u threads are too few: each live: has one "
+				 "for itself; --workers %u",
+				 n_asked, n_least);
+	return 0;
+}
+
 static int open_plane(struct tester *tester, struct mr_reason *why)
 {
 	struct dataplane_config plane = tester->config.plane;
 	const uint32_t n_device = tester->config.device != NULL ? 2 : 0;
+	int status;
 
 	plane.specs = tester->specs;
 	plane.n_ports = tester->n_ports + n_device;
@@ -94,22 +135,40 @@ static int open_plane(struct tester *tester, struct mr_reason *why)
 		plane.burst = DEFAULT_BURST;
 	if (plane.page_bytes == 0)
 		plane.page_bytes = DEFAULT_PAGE_BYTES;
-	if (tester->config.is_virtual)
-		plane.n_workers = 1;
-	/* One that sends and one that receives, where there are two cores. */
-	if (plane.n_workers == 0 && plane.n_cores == 0 && tester->n_tx > 0 &&
-	    tester->n_rx > 0 && sysconf(_SC_NPROCESSORS_ONLN) > 1)
-		plane.n_workers = 2;
+	status = choose_workers(tester, &plane, why);
+	if (status != 0)
+		return status;
+	/* Workers want a port; to live: alone, one that does nothing. */
+	if (plane.n_ports == 0) {
+		tester->specs[0] = "null:";
+		plane.n_ports = 1;
+	}
 	if (n_device > 0)
 		plane.n_kept_pages += 2 * device_max_held(&tester->device);
 	tester->config.plane.burst = plane.burst;
 	return dataplane_open(&tester->plane, &plane, why);
 }
 
+static int check_link(const struct tester *tester, uint32_t i,
+		      struct mr_reason *why)
+{
+	struct mr_port_info info;
+	struct mr_link link;
+
+	if (tester_link(tester, i, &link) < 0 || link.is_up)
+		return 0;
+	tester_port_info(tester, i, &info);
+	return fail_with(why, 1, "%s: its link is down%s", info.name,
+			 is_pair(info.name) ?
+				 ": nobody has its other end" :
+				 "; is its peer up, and the cable in?");
+}
+
 static int check_ports(struct tester *tester, struct mr_reason *why)
 {
 	struct mr_pool_stats stats = { .size = sizeof(stats) };
 	const struct dataplane *plane = &tester->plane;
+	int status = 0;
 
 	mr_pool_stats(plane->pool, &stats);
 	tester->base = mr_region_base(mr_pool_region(plane->pool));
@@ -117,7 +176,6 @@ static int check_ports(struct tester *tester, struct mr_reason *why)
 	tester->headroom_bytes = stats.headroom_bytes;
 	for (uint32_t p = 0; p < plane->n_ports; p++) {
 		struct mr_port_info info = { .size = sizeof(info) };
-		struct mr_link link;
 
 		mr_port_info(plane->ports[p], &info);
 		if (tester->config.device != NULL &&
@@ -126,23 +184,22 @@ static int check_ports(struct tester *tester, struct mr_reason *why)
 					 "--device: %s: one queue, without sg",
 					 info.name);
 		mr_port_poll(plane->ports[p]);
-		if (mr_port_link(plane->ports[p], &link) == 0 && !link.is_up)
-			return fail_with(
-				why, 1, "%s: its link is down%s", info.name,
-				is_pair(info.name) ?
-					": nobody has its other end" :
-					"; is its peer up, and the cable in?");
 	}
-	return 0;
+	for (uint32_t i = 0; i < tester_n_ports(tester) && status == 0; i++)
+		status = check_link(tester, i, why);
+	return status;
 }
 
 /* Returns 0, or the exit status: too many. */
 static int find_queues(struct tester *tester, struct mr_reason *why)
 {
 	for (uint32_t t = 0; t < tester->n_tx; t++) {
-		struct mr_port *port = tester->plane.ports[tester->tx[t]];
+		struct mr_port *port;
 		struct mr_txq *txq;
 
+		if (tester->tx[t] >= FIRST_PLACE)
+			continue;
+		port = tester->plane.ports[tester->tx[t]];
 		for (uint32_t q = 0; (txq = mr_port_txq(port, q)) != NULL;
 		     q++) {
 			struct sender *sender =
@@ -178,8 +235,11 @@ static int find_queues(struct tester *tester, struct mr_reason *why)
  * queues each thread has one. */
 static void deal_queues(struct tester *tester)
 {
-	const uint32_t n_workers = tester->plane.n_workers;
+	const uint32_t n_workers = tester->plane.n_workers - tester->n_places;
 	uint32_t w = 0;
+
+	for (uint32_t i = 0; i < tester->n_places; i++)
+		tester->seats[n_workers + i].place = &tester->places[i];
 
 	for (uint32_t i = 0; i < tester->n_senders; i++, w++) {
 		struct seat *seat = &tester->seats[w % n_workers];
@@ -237,6 +297,10 @@ static int make_parts(struct tester *tester, struct mr_reason *why)
 	status = find_queues(tester, why);
 	if (status != 0)
 		return status;
+	tester->n_sources = tester->n_senders + tester->n_places;
+	if (tester->n_sources > MAX_SENDERS)
+		return fail_with(why, 2, "more than %d tx queues and places",
+				 MAX_SENDERS);
 	deal_queues(tester);
 	if (tester->config.device == NULL)
 		return 0;
@@ -265,6 +329,9 @@ static int open_all(struct tester *tester, struct mr_reason *why)
 		status = check_virtual(tester, why);
 	if (status == 0)
 		status = open_plane(tester, why);
+	for (uint32_t t = 0; t < tester->n_tx && status == 0; t++)
+		if (tester->tx[t] >= FIRST_PLACE)
+			status = places_open(tester, config->tx[t], t, why);
 	if (status == 0)
 		status = check_ports(tester, why);
 	if (status == 0)

@@ -15,6 +15,17 @@ enum {
 	MAX_RECEIVERS = 256,
 	MAX_DROP_ROWS = 512, /* counters of losses of all ports */
 	DEFAULT_BURST = 64,
+	MAX_PLACES = 8,
+	/* From here on, numbers of ports are those of places. */
+	FIRST_PLACE = MAX_PORTS,
+};
+
+/* A place to send to that is no port. */
+struct sending_place {
+	const struct place_ops *ops;
+	struct place *place;
+	uint32_t t;       /* place in tx */
+	uint32_t is_done; /* its thread says so */
 };
 
 /* A direction through the known device. */
@@ -30,6 +41,7 @@ struct seat {
 	struct sender *senders[MAX_SENDERS];
 	struct receiver *receivers[MAX_RECEIVERS];
 	uint32_t n_senders, n_receivers;
+	struct sending_place *place; /* it has the thread for itself; or NULL */
 	bool has_device;
 	uint64_t busy_ns, all_ns; /* of the trial; it writes them */
 };
@@ -49,6 +61,9 @@ struct tester {
 	struct sender *senders;
 	uint32_t sender_port[MAX_SENDERS]; /* place in tx */
 	uint32_t n_senders;
+	struct sending_place places[MAX_PLACES];
+	uint32_t n_places;
+	uint32_t n_sources; /* senders, then places: who has lanes */
 	struct receiver *receivers;
 	uint32_t n_receivers;
 	struct device_config device;
@@ -79,6 +94,9 @@ int tester_set_streams(struct tester *tester, uint32_t frame_bytes,
 void tester_forget_streams(struct tester *tester);
 
 void tester_free(struct tester *tester);
+/* By number of tx and rx: of a port, or of a place. */
+int tester_info_of(const struct tester *tester, uint32_t number,
+		   struct mr_port_info *ret);
 /* tester_count.c: the ports' laws; the line says which does not hold. */
 bool tester_laws_hold(const struct tester *tester, char *ret, size_t n_bytes);
 
@@ -98,6 +116,22 @@ int tester_count_all(struct tester *tester, struct trial_result *ret);
 uint64_t tester_n_unique(const struct tester *tester);
 uint64_t tester_n_sent(const struct tester *tester);
 bool tester_is_sending(const struct tester *tester);
+
+/* tester_places.c: those of tx that are no ports; 0 or an exit status. */
+bool places_have(const struct tester *tester, const char *spec);
+int places_open(struct tester *tester, const char *spec, uint32_t t,
+		struct mr_reason *why);
+void places_close(struct tester *tester);
+int places_begin(struct tester *tester, struct mr_reason *why);
+void places_run(struct sending_place *place); /* on its thread */
+void places_stop(struct tester *tester);
+bool places_are_done(const struct tester *tester);
+/* The sum of all. */
+struct send_counts places_counts(const struct tester *tester);
+void places_lateness(const struct tester *tester, struct hist *ret);
+/* Of the trial, by name; returns how many rows, room at most. */
+uint32_t places_drops(const struct tester *tester, struct trial_drop *ret,
+		      uint32_t room);
 
 /* ending.c */
 int ending_open(void);

@@ -15,6 +15,7 @@ enum {
 	/* Threads run before the first frame is due, and take away what is
 	 * left of an earlier trial. */
 	START_MS = 20,
+	PLACE_START_MS = 100, /* the kernel's set-up takes up to 30 ms */
 	/* Lanes of senders that are in another program. */
 	FOREIGN_LANES = 1024,
 };
@@ -57,13 +58,15 @@ static int choose_orders(struct tester *tester,
 		.burst_frames = config->burst_frames > 0 ?
 					config->burst_frames :
 					DEFAULT_BURST_FRAMES,
-		.start_ns = tester->config.is_virtual ? 0 : START_MS * MS,
+		.start_ns = tester->config.is_virtual ? 0 :
+			    tester->n_places > 0      ? PLACE_START_MS * MS :
+							START_MS * MS,
 		.end_ns = UINT64_MAX,
 		.n_frames =
 			config->n_frames > 0 ? config->n_frames : UINT64_MAX,
 		.max_lag_ns = config->max_lag_ns > 0 ? config->max_lag_ns :
 						       DEFAULT_LAG_MS * MS,
-		.n_senders = tester->n_senders,
+		.n_senders = tester->n_sources,
 		.seed = tester->config.seed,
 	};
 	if (config->duration_ns > 0)
@@ -84,7 +87,7 @@ static int make_senders(struct tester *tester, struct mr_reason *why)
 		tester->lateness[i] = calloc(1, sizeof(struct hist));
 		if (tester->lateness[i] == NULL)
 			return fail_with(why, 1, "no memory for a histogram");
-		if (builder_open(streams, i, tester->n_senders,
+		if (builder_open(streams, i, tester->n_sources,
 				 tester->config.seed, &tester->builders[i],
 				 &said) < 0)
 			return fail_with(why, 1, "%s", said.text);
@@ -105,7 +108,7 @@ static int make_receivers(struct tester *tester, struct mr_reason *why)
 {
 	tester->n_lanes =
 		tester->n_senders > 0 ?
-			streams_n(tester->streams[0]) * tester->n_senders :
+			streams_n(tester->streams[0]) * tester->n_sources :
 			FOREIGN_LANES;
 	if (tracker_open(&tester->tracker, tester->n_lanes,
 			 tester->n_receivers > 1) < 0)
@@ -124,7 +127,7 @@ static int make_receivers(struct tester *tester, struct mr_reason *why)
 		receiver->magic = tester->magic;
 		/* Another program's clock began at another time. */
 		receiver->latency =
-			tester->n_senders > 0 ? tester->latency[i] : NULL;
+			tester->n_sources > 0 ? tester->latency[i] : NULL;
 		receiver->n_received = receiver->n_foreign = 0;
 		receiver->first_ns = UINT64_MAX;
 		receiver->last_ns = 0;
@@ -183,7 +186,7 @@ static int prepare(struct tester *tester, const struct trial_config *config,
 /* Where nothing was sent here, lanes that nothing came on are left out. */
 static void trim_lanes(const struct tester *tester, struct trial_result *ret)
 {
-	while (tester->n_senders == 0 && ret->n_streams > 1 &&
+	while (tester->n_sources == 0 && ret->n_streams > 1 &&
 	       ret->streams[ret->n_streams - 1].received == 0)
 		ret->n_streams--;
 }
@@ -208,10 +211,17 @@ int tester_run(struct tester *tester, const struct trial_config *config,
 	int status = prepare(tester, config, why);
 
 	memset(ret, 0, sizeof(*ret));
+	/* Twice: the first time, which may take long, prepares; the second has
+	 * the clock that counts. */
+	if (status == 0)
+		status = places_begin(tester, why);
 	if (status == 0) {
 		reset_device(tester);
 		tester_count_before(tester);
 		clock_start(&tester->clock);
+		status = places_begin(tester, why);
+	}
+	if (status == 0) {
 		tester->is_stopping = 0;
 		if (tester->config.is_virtual)
 			tester_run_virtual(tester, config, ret);
