@@ -33,9 +33,9 @@ int mri_dpdk_read_options(const struct mr_spec *spec,
 	    (err = mr_spec_get_word(spec, "irq", switch_words, &o.irq,
 				    reason)) < 0 ||
 	    (err = mr_spec_get_word(spec, "vlan", vlan_words, &vlan, reason)) <
-		    0)
+		    0 ||
+	    (err = mr_spec_get_bool(spec, "promisc", &o.promisc, reason)) < 0)
 		return err;
-	o.promisc = mr_spec_get(spec, "promisc") != NULL;
 	o.strip_vlan = vlan == 1;
 	o.eal = mr_spec_get(spec, "eal");
 	*ret_options = o;

@@ -88,41 +88,25 @@ static const char *const access_words[] = { "auto", "iommufd", "group",
 					    "noiommu", NULL };
 static const char *const switch_words[] = { "auto", "on", "off", NULL };
 
-/* "key" alone is on, no key is off. */
-static int get_bool(const struct mr_spec *spec, const char *key,
-		    bool *ret_is_on, struct mr_reason *reason)
-{
-	static const char *const words[] = { "off", "on", "", NULL };
-	uint32_t idx = 0;
-	const int err = mr_spec_get_word(spec, key, words, &idx, reason);
-
-	*ret_is_on = idx != 0;
-	return err;
-}
-
-static int check_ring(const char *key, uint32_t n, struct mr_reason *reason)
-{
-	if ((n & (n - 1)) == 0)
-		return 0;
-	return mr_fail(reason, -EINVAL,
-		       "intel: option %s: %u is not a power of two", key, n);
-}
-
 static int read_options(const struct mr_spec *spec, struct intel_options *o,
 			struct mr_reason *reason)
 {
+	uint32_t n_entries = 0;
 	int err;
 
 	if ((err = mr_spec_get_word(spec, "iommu", access_words, &o->access,
 				    reason)) < 0 ||
 	    (err = mr_spec_get_u32(spec, "queues", 1, 1, INTEL_MAX_QUEUES,
 				   &o->n_queues, reason)) < 0 ||
-	    (err = mr_spec_get_u32(spec, "rx-ring", DEFAULT_RING_ENTRIES,
-				   MIN_RING_ENTRIES, MAX_RING_ENTRIES,
-				   &o->n_rx_entries, reason)) < 0 ||
-	    (err = mr_spec_get_u32(spec, "tx-ring", DEFAULT_RING_ENTRIES,
-				   MIN_RING_ENTRIES, MAX_RING_ENTRIES,
-				   &o->n_tx_entries, reason)) < 0 ||
+	    (err = mr_spec_get_pow2(spec, "ring", DEFAULT_RING_ENTRIES,
+				    MIN_RING_ENTRIES, MAX_RING_ENTRIES,
+				    &n_entries, reason)) < 0 ||
+	    (err = mr_spec_get_pow2(spec, "rx-ring", n_entries,
+				    MIN_RING_ENTRIES, MAX_RING_ENTRIES,
+				    &o->n_rx_entries, reason)) < 0 ||
+	    (err = mr_spec_get_pow2(spec, "tx-ring", n_entries,
+				    MIN_RING_ENTRIES, MAX_RING_ENTRIES,
+				    &o->n_tx_entries, reason)) < 0 ||
 	    (err = mr_spec_get_u32(spec, "mtu", INTEL_DEFAULT_MTU,
 				   MIN_MTU_BYTES, UINT16_MAX, &o->mtu_bytes,
 				   reason)) < 0 ||
@@ -136,11 +120,11 @@ static int read_options(const struct mr_spec *spec, struct intel_options *o,
 	    (err = mr_spec_get_u32(spec, "link-wait", DEFAULT_LINK_WAIT_MS, 0,
 				   MAX_LINK_WAIT_MS, &o->link_wait_ms,
 				   reason)) < 0 ||
-	    (err = get_bool(spec, "promisc", &o->promisc, reason)) < 0 ||
-	    (err = get_bool(spec, "allmulti", &o->allmulti, reason)) < 0 ||
-	    (err = get_bool(spec, "vlan", &o->vlan, reason)) < 0 ||
-	    (err = check_ring("rx-ring", o->n_rx_entries, reason)) < 0 ||
-	    (err = check_ring("tx-ring", o->n_tx_entries, reason)) < 0)
+	    (err = mr_spec_get_bool(spec, "promisc", &o->promisc, reason)) <
+		    0 ||
+	    (err = mr_spec_get_bool(spec, "allmulti", &o->allmulti, reason)) <
+		    0 ||
+	    (err = mr_spec_get_bool(spec, "vlan", &o->vlan, reason)) < 0)
 		return err;
 	return 0;
 }
@@ -344,8 +328,8 @@ static int intel_link(const struct mr_port *base, struct mr_link *ret_link)
 }
 
 static const char *const intel_keys[] = {
-	"iommu", "queues", "rx-ring", "tx-ring",  "mtu",       "sg", "head-wb",
-	"itr",   "vlan",   "promisc", "allmulti", "link-wait", NULL
+	"iommu",   "queues", "ring", "rx-ring", "tx-ring",  "mtu",       "sg",
+	"head-wb", "itr",    "vlan", "promisc", "allmulti", "link-wait", NULL
 };
 
 extern const struct mr_driver mr_driver_intel;

@@ -155,17 +155,13 @@ static int read_options(const struct mr_spec *spec,
 		return err;
 	if (link != NULL && mr_spec_get(spec, "sg") == NULL)
 		o->has_sg = link->has_sg;
-	err = mr_spec_get_u32(
+	err = mr_spec_get_pow2(
 		spec, "ring",
 		link != NULL ? link->n_ring_entries : DEFAULT_RING_ENTRIES,
 		o->has_sg ? MIN_SG_RING_ENTRIES : MIN_RING_ENTRIES,
 		MAX_RING_ENTRIES, &o->n_ring_entries, reterr_reason);
 	if (err < 0)
 		return err;
-	if ((o->n_ring_entries & (o->n_ring_entries - 1)) != 0)
-		return mr_fail(reterr_reason, -EINVAL,
-			       "pair: option ring: %u is not a power of two",
-			       o->n_ring_entries);
 	if (link == NULL)
 		return 0;
 	err = match(name, "queues", o->n_queues, link->n_queues, reterr_reason);

@@ -67,8 +67,6 @@ static int read_numbers(const struct mr_spec *spec, struct virtio_options *o,
 {
 	const struct number_option options[] = {
 		{ "queues", 1, 1, MAX_QUEUES, &o->n_queues },
-		{ "rx-ring", 0, 32, MAX_ENTRIES, &o->n_rx_entries },
-		{ "tx-ring", 0, 32, MAX_ENTRIES, &o->n_tx_entries },
 		{ "mtu", 0, MR_MTU_MIN_BYTES, MAX_MTU, &o->mtu_bytes },
 		{ "rx-usecs", 0, 1, MAX_USECS, &o->rx_usecs },
 		{ "rx-frames", 0, 1, UINT16_MAX, &o->rx_frames },
@@ -85,6 +83,23 @@ static int read_numbers(const struct mr_spec *spec, struct virtio_options *o,
 	return err;
 }
 
+/* 0: not said; then it is what the device has, and VIRTIO_DEFAULT_ENTRIES. */
+static int read_rings(const struct mr_spec *spec, struct virtio_options *o,
+		      struct mr_reason *reason)
+{
+	uint32_t n_entries = 0;
+	int err = mr_spec_get_pow2(spec, "ring", 0, 32, MAX_ENTRIES, &n_entries,
+				   reason);
+
+	if (err == 0)
+		err = mr_spec_get_pow2(spec, "rx-ring", n_entries, 32,
+				       MAX_ENTRIES, &o->n_rx_entries, reason);
+	if (err == 0)
+		err = mr_spec_get_pow2(spec, "tx-ring", n_entries, 32,
+				       MAX_ENTRIES, &o->n_tx_entries, reason);
+	return err;
+}
+
 static int read_options(const struct mr_spec *spec, struct virtio_options *o,
 			struct mr_reason *reason)
 {
@@ -92,18 +107,12 @@ static int read_options(const struct mr_spec *spec, struct virtio_options *o,
 
 	if (err == 0)
 		err = read_numbers(spec, o, reason);
+	if (err == 0)
+		err = read_rings(spec, o, reason);
+	if (err == 0)
+		err = mr_spec_get_bool(spec, "promisc", &o->promisc, reason);
 	if (err < 0)
 		return err;
-	if (o->n_rx_entries & (o->n_rx_entries - 1) ||
-	    o->n_tx_entries & (o->n_tx_entries - 1))
-		return mr_fail(reason, -EINVAL,
-			       "vfio: option %s: %u is not a power of two",
-			       o->n_rx_entries & (o->n_rx_entries - 1) ?
-				       "rx-ring" :
-				       "tx-ring",
-			       o->n_rx_entries & (o->n_rx_entries - 1) ?
-				       o->n_rx_entries :
-				       o->n_tx_entries);
 	if ((o->rx_frames != 0 && o->rx_usecs == 0) ||
 	    (o->tx_frames != 0 && o->tx_usecs == 0))
 		return mr_fail(
@@ -118,7 +127,6 @@ static int read_options(const struct mr_spec *spec, struct virtio_options *o,
 		return mr_fail(reason, -EINVAL,
 			       "vfio: tso=on and sg=off: frames of 64 KiB take "
 			       "several buffers");
-	o->promisc = mr_spec_get(spec, "promisc") != NULL;
 	return 0;
 }
 
@@ -423,9 +431,10 @@ static void virtio_txq_stats(const struct mr_txq *txq,
 }
 
 static const char *const virtio_keys[] = {
-	"queues", "rx-ring",  "tx-ring",   "packed",   "in-order",  "sg",
-	"csum",   "tso",      "rss",       "hash",     "mtu",       "promisc",
-	"iommu",  "rx-usecs", "rx-frames", "tx-usecs", "tx-frames", NULL
+	"queues",    "ring",     "rx-ring",   "tx-ring", "packed",
+	"in-order",  "sg",       "csum",      "tso",     "rss",
+	"hash",      "mtu",      "promisc",   "iommu",   "rx-usecs",
+	"rx-frames", "tx-usecs", "tx-frames", NULL
 };
 
 static const struct mr_pci_id virtio_ids[] = {

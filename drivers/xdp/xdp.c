@@ -43,27 +43,24 @@ static int read_options(const struct mr_spec *spec, struct xdp_options *o,
 				   &o->n_queues, reason)) < 0 ||
 	    (err = mr_spec_get_u32(spec, "start", 0, 0, UINT16_MAX,
 				   &o->first_queue, reason)) < 0 ||
-	    (err = mr_spec_get_u32(spec, "ring", DEFAULT_RING_ENTRIES, 64, 32768,
-				   &o->ring_entries, reason)) < 0 ||
+	    (err = mr_spec_get_pow2(spec, "ring", DEFAULT_RING_ENTRIES, 64,
+				    32768, &o->ring_entries, reason)) < 0 ||
 	    (err = mr_spec_get_u32(spec, "mtu", 0, 68, 65535, &o->mtu_bytes,
 				   reason)) < 0 ||
 	    (err = mr_spec_get_u32(spec, "budget", 0, 32, 32768, &o->budget,
 				   reason)) < 0 ||
 	    (err = mr_spec_get_u32(spec, "busy", 0, 1, UINT16_MAX, &o->busy,
-				   reason)) < 0)
+				   reason)) < 0 ||
+	    (err = mr_spec_get_bool(spec, "promisc", &o->promisc, reason)) <
+		    0 ||
+	    (err = mr_spec_get_bool(spec, "force", &o->force, reason)) < 0 ||
+	    (err = mr_spec_get_bool(spec, "partial", &o->partial, reason)) < 0)
 		return err;
-	if (o->ring_entries & (o->ring_entries - 1))
-		return mr_fail(reason, -EINVAL,
-			       "xdp: option ring: %u is not a power of two",
-			       o->ring_entries);
 	if (o->budget > o->ring_entries)
 		return mr_fail(reason, -EINVAL,
 			       "xdp: option budget: %u is more than the ring's "
 			       "%u entries",
 			       o->budget, o->ring_entries);
-	o->promisc = mr_spec_get(spec, "promisc") != NULL;
-	o->force = mr_spec_get(spec, "force") != NULL;
-	o->partial = mr_spec_get(spec, "partial") != NULL;
 	return 0;
 }
 

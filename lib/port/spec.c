@@ -255,3 +255,38 @@ int mr_spec_get_word(const struct mr_spec *spec, const char *key,
 		       "%s: option %s: no such value '%s'; there are:%s",
 		       spec->driver, key, text, known);
 }
+
+int mr_spec_get_pow2(const struct mr_spec *spec, const char *key,
+		     uint32_t otherwise, uint32_t min, uint32_t max,
+		     uint32_t *ret_value, struct mr_reason *reterr_reason)
+{
+	uint32_t value;
+	const int err = mr_spec_get_u32(spec, key, otherwise, min, max, &value,
+					reterr_reason);
+
+	if (err < 0)
+		return err;
+	if (mr_spec_get(spec, key) != NULL && (value & (value - 1)) != 0)
+		return mr_fail(reterr_reason, -EINVAL,
+			       "%s: option %s: %u is not a power of two",
+			       spec->driver, key, value);
+	*ret_value = value;
+	return 0;
+}
+
+int mr_spec_get_bool(const struct mr_spec *spec, const char *key,
+		     bool *ret_is_on, struct mr_reason *reterr_reason)
+{
+	/* off is each second one, from the first. */
+	static const char *const words[] = { "off", "on",    "no",   "yes", "0",
+					     "1",   "false", "true", NULL };
+	const char *const text = mr_spec_get(spec, key);
+	uint32_t idx = 1;
+	int err = 0;
+
+	if (text == NULL || text[0] != '\0')
+		err = mr_spec_get_word(spec, key, words, &idx, reterr_reason);
+	if (err == 0)
+		*ret_is_on = idx % 2 == 1;
+	return err;
+}

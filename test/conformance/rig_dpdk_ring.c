@@ -161,6 +161,7 @@ static uint32_t collect(struct bed *bed, uint8_t *bytes, uint32_t room)
 
 static const struct bad_spec bad_specs[] = {
 	{ "dpdk:net_ring_none\\,nodeaction=x", -ENODEV, "arguments" },
+	{ "dpdk:net_ring_none,promisc=maybe", -EINVAL, "promisc" },
 	{ NULL, 0, NULL },
 };
 

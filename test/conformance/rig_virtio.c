@@ -60,6 +60,8 @@ static const struct bad_spec bad_specs[] = {
 	{ "vfio:model,queues=65", -EINVAL, "64" },
 	{ "vfio:model,queues=9,rx-ring=32,tx-ring=32", -EINVAL, "queues" },
 	{ "vfio:model,rx-ring=33", -EINVAL, "power of two" },
+	{ "vfio:model,ring=33", -EINVAL, "power of two" },
+	{ "vfio:model,promisc=maybe", -EINVAL, "promisc" },
 	{ "vfio:model,tx-ring=2048", -EINVAL, "1024" },
 	{ "vfio:model,packed=maybe", -EINVAL, "maybe" },
 	{ "vfio:model,mtu=67", -EINVAL, "mtu" },

@@ -62,6 +62,8 @@ static const struct bad_spec bad_specs[] = {
 	{ "xdp:mra,queues=2", -EINVAL, "queue" },
 	{ "xdp:mra,ring=100", -EINVAL, "power of two" },
 	{ "xdp:mra,ring=1", -EINVAL, "ring" },
+	{ "xdp:mra,promisc=maybe", -EINVAL, "promisc" },
+	{ "xdp:mra,force=2", -EINVAL, "force" },
 	{ NULL, 0, NULL },
 };
 

@@ -373,12 +373,14 @@ static void coalescing_by_time_is_not_ended_by_one_frame(void **state)
 	assert_reason_has(&why, "say rx-usecs");
 	assert_int_equal(vbed_try_open(&bed, "tx-frames=30", &why), -EINVAL);
 	assert_reason_has(&why, "say tx-usecs");
-	vbed_open(&bed, "rx-usecs=20,tx-usecs=40,rx-ring=64,tx-ring=128");
+	vbed_open(&bed,
+		  "rx-usecs=20,tx-usecs=40,ring=64,tx-ring=128,promisc=off");
 	now = vnet_state(bed.v);
 	assert_int_equal(now.coal_max_usecs[0], 20);
 	assert_int_equal(now.coal_max_packets[0], 64);
 	assert_int_equal(now.coal_max_usecs[1], 40);
 	assert_int_equal(now.coal_max_packets[1], 128);
+	assert_false(now.promisc);
 	vbed_end(&bed);
 }
 

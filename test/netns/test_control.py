@@ -55,6 +55,9 @@ def test_promiscuity_is_switched(star, probe):
 def test_the_option_is_switched_off_and_on(lab, star):
     probe = Probe(lab, star.middle)
     probe.do("pool", 8192)
+    probe.do("open", "p0,promisc=off")
+    assert state(star.middle)["promiscuity"] == 0
+    probe.do("close", 0)
     probe.do("open", "p0,promisc")
     assert state(star.middle)["promiscuity"] == 1
     probe.do("promisc", 0, 0)

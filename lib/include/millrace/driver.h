@@ -9,6 +9,7 @@
 
 #include <millrace/api.h>
 #include <millrace/ctx.h>
+#include <millrace/driver_spec.h>
 #include <millrace/error.h>
 #include <millrace/frame.h>
 #include <millrace/pool.h>
@@ -24,8 +25,6 @@ extern "C" {
  * @file
  * For authors of drivers. drivers/README.md shows how to write one.
  */
-
-struct mr_spec;
 
 /** A PCI device that a driver drives; vendor_id 0 ends a list of them. */
 struct mr_pci_id {
@@ -194,50 +193,6 @@ MR_API void mr_fd_close(int fd);
  */
 MR_API void **mr_ctx_driver_slot(struct mr_ctx *ctx,
 				 const struct mr_driver *driver);
-
-/**
- * The device of a spec.
- *
- * @return the part behind the first ':', "" if there is none
- *
- * Owner: the spec. Thread: any.
- */
-MR_API const char *mr_spec_device(const struct mr_spec *spec);
-
-/**
- * The value of an option.
- *
- * @return NULL if @p key is not in the spec; "" if it has no value
- *
- * Owner: the spec. Thread: any.
- */
-MR_API const char *mr_spec_get(const struct mr_spec *spec, const char *key);
-
-/**
- * The value of a numeric option; suffixes k, m, g (powers of 1024) are known.
- *
- * @param otherwise  value if @p key is not in the spec
- *
- * @return 0, or -EINVAL with a reason: not a number, or not in min..max
- *
- * Thread: any.
- */
-MR_API int mr_spec_get_u32(const struct mr_spec *spec, const char *key,
-			   uint32_t otherwise, uint32_t min, uint32_t max,
-			   uint32_t *ret_value, struct mr_reason *reterr_reason);
-
-/**
- * The value of an option that is one of a few words.
- *
- * @param words  NULL at the end; words[0] is the default
- *
- * @return 0 and the place of the word, or -EINVAL with a reason
- *
- * Thread: any.
- */
-MR_API int mr_spec_get_word(const struct mr_spec *spec, const char *key,
-			    const char *const *words, uint32_t *ret_idx,
-			    struct mr_reason *reterr_reason);
 
 /**
  * Buffers straight from and to the pool, for opening and closing a port: no

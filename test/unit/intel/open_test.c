@@ -36,9 +36,9 @@ static void what_a_device_does_not_have_is_refused(void **state)
 	refused(igb, "sg=maybe", -EINVAL, "maybe");
 	refused(igb, "itr=8192", -EINVAL, "itr");
 	refused(igb, "speed=10", -EINVAL, "speed");
-	refused(igb, "vlan=no", -EINVAL, "vlan");
-	refused(igb, "promisc=1", -EINVAL, "promisc");
-	refused(igb, "allmulti=yes", -EINVAL, "allmulti");
+	refused(igb, "vlan=maybe", -EINVAL, "vlan");
+	refused(igb, "promisc=maybe", -EINVAL, "promisc");
+	refused(igb, "allmulti=2", -EINVAL, "allmulti");
 }
 
 static void rings_are_powers_of_two(void **state)
@@ -69,6 +69,13 @@ static void rings_are_powers_of_two(void **state)
 					    4096, &n, NULL),
 			 0);
 	assert_int_equal(n, (128 + 512) * 2);
+	assert_int_equal(mr_port_need_pages(fake.f.ctx,
+					    "vfio:nic,ring=1024,tx-ring=64",
+					    4096, &n, NULL),
+			 0);
+	assert_int_equal(n, 1024 + 64);
+	assert_int_equal(
+		mr_port_takes_option(fake.f.ctx, "vfio:nic", "ring", NULL), 1);
 	fake_close(&fake);
 }
 

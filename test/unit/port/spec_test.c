@@ -252,6 +252,58 @@ static void words_are_matched_whole(void **state)
 	assert_int_equal(i, 0);
 }
 
+static void powers_of_two_are_nothing_else(void **state)
+{
+	struct mr_reason why = { "" };
+	struct mr_spec spec;
+	uint32_t n = 77;
+
+	(void)state;
+	mri_spec_parse(&spec, "null:a=64,b=96,c=0,d=128", NULL);
+	assert_int_equal(mr_spec_get_pow2(&spec, "a", 0, 64, 64, &n, NULL), 0);
+	assert_int_equal(n, 64);
+	assert_int_equal(mr_spec_get_pow2(&spec, "b", 0, 64, 128, &n, &why),
+			 -EINVAL);
+	assert_reason_has(&why, "null: option b: 96 is not a power of two");
+	assert_int_equal(mr_spec_get_pow2(&spec, "c", 0, 1, 128, &n, NULL),
+			 -EINVAL);
+	assert_int_equal(mr_spec_get_pow2(&spec, "d", 0, 1, 127, &n, &why),
+			 -EINVAL);
+	assert_reason_has(&why, "out of range");
+	assert_int_equal(n, 64);
+	assert_int_equal(mr_spec_get_pow2(&spec, "e", 100, 1, 8, &n, NULL), 0);
+	assert_int_equal(n, 100);
+}
+
+static void on_and_off_have_some_names_each(void **state)
+{
+	static const char *const names[2][5] = {
+		{ "=off", "=no", "=false", "=0", NULL },
+		{ "=on", "=yes", "=true", "=1", "" },
+	};
+	struct mr_reason why = { "" };
+	struct mr_spec spec;
+	char text[32];
+	bool is_on;
+
+	(void)state;
+	for (int on = 0; on < 2; on++)
+		for (int i = 0; i < 5 && names[on][i] != NULL; i++) {
+			snprintf(text, sizeof(text), "null:,a%s", names[on][i]);
+			assert_int_equal(mri_spec_parse(&spec, text, NULL), 0);
+			is_on = !on;
+			assert_int_equal(
+				mr_spec_get_bool(&spec, "a", &is_on, NULL), 0);
+			assert_int_equal(is_on, on);
+		}
+	is_on = true;
+	assert_int_equal(mr_spec_get_bool(&spec, "b", &is_on, NULL), 0);
+	assert_false(is_on);
+	mri_spec_parse(&spec, "null:,a=2", NULL);
+	assert_int_equal(mr_spec_get_bool(&spec, "a", &is_on, &why), -EINVAL);
+	assert_reason_has(&why, "null: option a: no such value '2'");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -265,6 +317,8 @@ int main(void)
 		cmocka_unit_test(
 			range_includes_its_ends_and_absence_is_the_default),
 		cmocka_unit_test(words_are_matched_whole),
+		cmocka_unit_test(powers_of_two_are_nothing_else),
+		cmocka_unit_test(on_and_off_have_some_names_each),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
