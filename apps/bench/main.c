@@ -10,6 +10,7 @@
 #include "net/traffic.h"
 #include "options.h"
 #include "result/compare.h"
+#include "plan/plan_main.h"
 
 /* mr-bench mem, mr-bench flow: argv[1] is the command. */
 static int workloads_main(int argc, char **argv)
@@ -46,6 +47,7 @@ static const struct command commands[] = {
 	{ "loop", "both: loss, order and latency between two ports",
 	  loop_main },
 	{ "compare", "results with others, with a verdict", compare_main },
+	{ "plan", "a series of measurements from a file", plan_main },
 };
 
 enum { N_COMMANDS = sizeof(commands) / sizeof(commands[0]) };

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What of a series is done. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "plan/journal.h"
+#include "result/file.h"
+
+static const char schema[] = "mr-bench-plan";
+
+enum { PATH_CHARS = PLAN_PATH_CHARS + 4 * PLAN_NAME_CHARS + 16 };
+
+static int fail(struct mr_reason *why, int err, const char *path,
+		const char *text)
+{
+	snprintf(why->text, sizeof(why->text), "%.300s: %s", path, text);
+	return err;
+}
+
+/* A folder, and those that it lies in. */
+static int make_folders(const char *path)
+{
+	char part[PLAN_PATH_CHARS];
+	struct stat found;
+
+	snprintf(part, sizeof(part), "%s", path);
+	for (char *at = part + 1; *at != '\0'; at++) {
+		if (*at != '/')
+			continue;
+		*at = '\0';
+		if (mkdir(part, 0777) < 0 && errno != EEXIST)
+			return -errno;
+		*at = '/';
+	}
+	if (mkdir(part, 0777) < 0 && errno != EEXIST)
+		return -errno;
+	if (stat(part, &found) < 0)
+		return -errno;
+	return S_ISDIR(found.st_mode) ? 0 : -ENOTDIR;
+}
+
+void journal_path(const struct journal *journal, const char *name,
+		  const char *end, char *ret, size_t n_bytes)
+{
+	snprintf(ret, n_bytes, "%s/%s%s", journal->folder, name, end);
+}
+
+static json_t *steps_of(const struct journal *journal)
+{
+	return json_object_get(journal->root, "steps");
+}
+
+static bool is_ours(const json_t *root)
+{
+	const char *name = json_string_value(json_object_get(root, "schema"));
+
+	return name != NULL && strcmp(name, schema) == 0 &&
+	       json_integer_value(json_object_get(root, "v")) == 1 &&
+	       json_is_object(json_object_get(root, "steps"));
+}
+
+int journal_open(const char *folder, struct journal *ret, struct mr_reason *why)
+{
+	struct journal journal = { .root = NULL };
+	char path[PATH_CHARS];
+	json_error_t error;
+
+	snprintf(journal.folder, sizeof(journal.folder), "%s", folder);
+	journal_path(&journal, "plan", ".journal", path, sizeof(path));
+	if (access(path, F_OK) == 0) {
+		journal.root = json_load_file(path, 0, &error);
+		if (!is_ours(journal.root)) {
+			json_decref(journal.root);
+			return fail(why, -EBADMSG, path,
+				    "no journal of a plan; choose another "
+				    "folder, or remove it");
+		}
+	} else {
+		journal.root = json_pack("{s:s, s:i, s:{}}", "schema", schema,
+					 "v", 1, "steps");
+	}
+	if (journal.root == NULL)
+		return fail(why, -ENOMEM, path, "no memory");
+	*ret = journal;
+	return 0;
+}
+
+int journal_make_folder(const struct journal *journal, struct mr_reason *why)
+{
+	const int err = make_folders(journal->folder);
+
+	return err < 0 ? fail(why, err, journal->folder, strerror(-err)) : 0;
+}
+
+void journal_close(struct journal *journal)
+{
+	json_decref(journal->root);
+	journal->root = NULL;
+}
+
+bool journal_has(const struct journal *journal, const char *name,
+		 const char *words)
+{
+	const json_t *step = json_object_get(steps_of(journal), name);
+	const char *run = json_string_value(json_object_get(step, "run"));
+	char path[PATH_CHARS];
+
+	journal_path(journal, name, ".json", path, sizeof(path));
+	return run != NULL && strcmp(run, words) == 0 &&
+	       json_integer_value(json_object_get(step, "status")) == 0 &&
+	       access(path, F_OK) == 0;
+}
+
+double journal_seconds(const struct journal *journal, const char *name)
+{
+	const json_t *step = json_object_get(steps_of(journal), name);
+
+	return json_number_value(json_object_get(step, "seconds"));
+}
+
+static bool print_root(const void *opaque, FILE *to)
+{
+	const struct journal *journal = opaque;
+
+	return json_dumpf(journal->root, to, JSON_INDENT(1)) == 0 &&
+	       fputc('\n', to) != EOF;
+}
+
+int journal_note(struct journal *journal, const char *name, const char *words,
+		 double seconds, int status, struct mr_reason *why)
+{
+	json_t *step = json_pack("{s:s, s:i, s:f}", "run", words, "status",
+				 status, "seconds", seconds);
+	char path[PATH_CHARS];
+
+	journal_path(journal, "plan", ".journal", path, sizeof(path));
+	if (step == NULL ||
+	    json_object_set_new(steps_of(journal), name, step) < 0)
+		return fail(why, -ENOMEM, path, "no memory");
+	return file_write(path, print_root, journal, why);
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What of a series is done: plan.journal in its folder, JSON that is written
+ * anew after each step by rename(): it is whole whenever the series is cut off.
+ */
+#ifndef PLAN_JOURNAL_H
+#define PLAN_JOURNAL_H
+
+#include <jansson.h>
+
+#include "plan/plan.h"
+
+struct journal {
+	char folder[PLAN_PATH_CHARS];
+	json_t *root; /* schema, v, steps by name: run, status, seconds */
+};
+
+/*
+ * Read what is in a folder, which need not be there. 0 or -errno with a line; a
+ * file that is none of ours is refused, not overwritten.
+ */
+int journal_open(const char *folder, struct journal *ret,
+		 struct mr_reason *why);
+int journal_make_folder(const struct journal *journal, struct mr_reason *why);
+void journal_close(struct journal *journal);
+
+/*
+ * Whether a step has its result: done without fault by the same words, and its
+ * file is there.
+ */
+bool journal_has(const struct journal *journal, const char *name,
+		 const char *words);
+
+/* Seconds that it took when it was last done; 0: it never was. */
+double journal_seconds(const struct journal *journal, const char *name);
+
+/* Note how a step ended, and write it all. 0 or -errno with a line. */
+int journal_note(struct journal *journal, const char *name, const char *words,
+		 double seconds, int status, struct mr_reason *why);
+
+/* The file of a step's result, or with another end than ".json". */
+void journal_path(const struct journal *journal, const char *name,
+		  const char *end, char *ret, size_t n_bytes);
+
+#endif

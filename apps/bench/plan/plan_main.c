@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* mr-bench plan: a series from a file. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "plan/child.h"
+#include "plan/plan_main.h"
+#include "plan/series.h"
+#include "support/options.h"
+#include "support/yaml_keys.h"
+
+struct options {
+	const char *file, *folder;
+	bool is_dry, is_quiet;
+};
+
+static const struct option_row rows[] = {
+	{ "dry-run", 'n', NULL, "list the steps and their time, do none" },
+	{ "folder", 'd', "DIR", "for results, in place of the plan's" },
+	{ "quiet", 'Q', NULL, "no progress on stderr" },
+	{ "help", OPTION_HELP, NULL, "print this" },
+};
+
+static const char usage[] =
+	"usage: mr-bench plan [options] FILE\n"
+	"Do all measurements of a plan, with the devices under test that it\n"
+	"starts and stops. What has a result already is not done again, so a\n"
+	"series that was interrupted goes on. docs/benchmarking.md has the\n"
+	"keys of the file.\n";
+
+static enum parse_result take(const struct option_row *row, const char *arg,
+			      void *opaque, struct mr_reason *error)
+{
+	struct options *options = opaque;
+
+	(void)error;
+	if (row->id == 'n')
+		options->is_dry = true;
+	else if (row->id == 'd')
+		options->folder = arg;
+	else
+		options->is_quiet = true;
+	return PARSE_RUN;
+}
+
+static const struct option_table table = {
+	.program = "mr-bench plan",
+	.usage = usage,
+	.rows = rows,
+	.n_rows = sizeof(rows) / sizeof(rows[0]),
+	.take = take,
+};
+
+static int complain(const struct mr_reason *why)
+{
+	fprintf(stderr, "mr-bench: %s\n", why->text);
+	return 1;
+}
+
+static int read_plan(const char *file, struct plan *ret, struct mr_reason *why)
+{
+	char *bytes = malloc(YAML_MAX_BYTES + 1);
+	FILE *from = fopen(file, "re");
+	size_t n_bytes = 0;
+	int err = 0;
+
+	if (from == NULL) {
+		snprintf(why->text, sizeof(why->text), "%.300s: %s", file,
+			 strerror(errno));
+		err = -errno;
+	} else if (bytes == NULL) {
+		snprintf(why->text, sizeof(why->text), "%.300s: no memory",
+			 file);
+		err = -ENOMEM;
+	} else {
+		n_bytes = fread(bytes, 1, YAML_MAX_BYTES + 1, from);
+		err = plan_parse(file, bytes, n_bytes, ret, why);
+	}
+	if (from != NULL)
+		fclose(from);
+	free(bytes);
+	return err;
+}
+
+/* Devices and prefixes may run it, too: tests of a build that is not
+ * installed. */
+static void tell_children(const struct plan *plan)
+{
+	char self[4096];
+	const ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+	self[n > 0 ? n : 0] = '\0';
+	setenv("MR_BENCH", n > 0 ? self : "mr-bench", 1);
+	setenv("MR_FOLDER", plan->folder, 1);
+}
+
+static int say_end(const struct series *series, const struct series_end *end)
+{
+	const uint32_t n_left =
+		series->n_steps - end->n_before - end->n_done - end->n_failed;
+
+	if (!series->is_quiet || end->n_failed > 0)
+		fprintf(stderr,
+			"plan: %u steps done, %u were already, %u failed, %u "
+			"left%s\n",
+			end->n_done, end->n_before, end->n_failed, n_left,
+			n_left > 0 ? "; the same command goes on" : "");
+	if (!series->is_quiet && n_left == 0 && end->n_failed == 0)
+		fprintf(stderr,
+			"plan: mr-bench report %s/*.json -o report.html\n",
+			series->journal->folder);
+	return end->n_failed > 0 || n_left > 0 ? 1 : 0;
+}
+
+/* The exit status. */
+static int do_plan(const struct plan *plan, const struct series *series)
+{
+	struct series_end end;
+	struct mr_reason why;
+
+	if (journal_make_folder(series->journal, &why) < 0)
+		return complain(&why);
+	child_catch_signals();
+	tell_children(plan);
+	if (series_run(series, &end, &why) < 0)
+		return complain(&why);
+	return say_end(series, &end);
+}
+
+static int run_plan(const struct options *options, struct plan *plan)
+{
+	struct series series = { .plan = plan, .is_quiet = options->is_quiet };
+	struct mr_reason why = { .text = "no memory" };
+	struct journal journal;
+	struct step *steps;
+	int status = 0;
+
+	if (options->folder != NULL)
+		snprintf(plan->folder, sizeof(plan->folder), "%s",
+			 options->folder);
+	if (journal_open(plan->folder, &journal, &why) < 0)
+		return complain(&why);
+	if (steps_make(plan, &steps, &series.n_steps) < 0) {
+		journal_close(&journal);
+		return complain(&why);
+	}
+	series.journal = &journal;
+	series.steps = steps;
+	if (options->is_dry)
+		series_list(&series);
+	else
+		status = do_plan(plan, &series);
+	free(steps);
+	journal_close(&journal);
+	return status;
+}
+
+int plan_main(int argc, char **argv)
+{
+	struct options options = { .file = NULL };
+	struct mr_reason why = { .text = "" };
+	struct plan plan;
+	int first, status;
+
+	argv++; /* the command's own name stands for the program's */
+	argc--;
+	switch (option_table_parse(&table, argc, argv, &options, &first,
+				   &why)) {
+	case PARSE_DONE:
+		return 0;
+	case PARSE_WRONG:
+		(void)complain(&why);
+		return 2;
+	case PARSE_RUN:
+		break;
+	}
+	if (argc - first != 1) {
+		fprintf(stderr, "mr-bench: plan: one FILE is wanted; see "
+				"mr-bench plan --help\n");
+		return 2;
+	}
+	if (options.folder != NULL &&
+	    strlen(options.folder) >= PLAN_PATH_CHARS) {
+		fprintf(stderr, "mr-bench: --folder: longer than %d bytes\n",
+			PLAN_PATH_CHARS - 1);
+		return 2;
+	}
+	options.file = argv[first];
+	if (read_plan(options.file, &plan, &why) < 0) {
+		(void)complain(&why);
+		return 2;
+	}
+	status = run_plan(&options, &plan);
+	plan_free(&plan);
+	return status;
+}
