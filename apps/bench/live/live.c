@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The sender in the kernel, seen from here. */
+#include <errno.h>
+#include <math.h>
+#include <net/if.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include "live/live.h"
+
+#include "live.skel.h" /* has the structs of the above */
+
+enum {
+	/*
+	 * Runs in a call. It ends by a signal long before: a round of the
+	 * kernel's takes 20 ns at least, that is 85 s; one that ends by itself
+	 * is begun anew, which costs 20 ms.
+	 */
+	RUNS_PER_CALL = UINT32_MAX,
+	NSEC_PER_SEC = 1000000000,
+	AGAIN_NS = 1000000, /* a signal may come before the call begins */
+	FRAME_NS = 200,     /* about, at full speed */
+	SETUP_NS = 50000000,
+};
+
+struct live {
+	char ifname[IF_NAMESIZE];
+	uint32_t ifindex, max_bytes;
+	struct live_bpf *skeleton;
+	bool counts_refused;
+	bool is_stopped; /* for good */
+	bool has_timer;
+	timer_t timer;
+	pid_t timer_thread; /* that its signals go to */
+};
+
+static int silent(enum libbpf_print_level level, const char *format,
+		  va_list args)
+{
+	(void)level;
+	(void)format;
+	(void)args;
+	return 0;
+}
+
+static int fail(struct mr_reason *why, int err, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(why->text, sizeof(why->text), format, args);
+	va_end(args);
+	return err;
+}
+
+/* Quantiles of the exponential distribution, their mean exactly 1. */
+static void fill_gaps(__u32 *ret_gaps)
+{
+	double values[LIVE_GAPS], sum = 0;
+
+	for (int i = 0; i < LIVE_GAPS; i++) {
+		values[i] = -log((i + 0.5) / LIVE_GAPS);
+		sum += values[i];
+	}
+	for (int i = 0; i < LIVE_GAPS; i++)
+		ret_gaps[i] =
+			(__u32)lround(values[i] / sum * LIVE_GAPS * (1 << 16));
+}
+
+static bool is_field(const struct live_field *field)
+{
+	return field->n > 0 && field->every > 0 &&
+	       (field->n_bytes == 1 || field->n_bytes == 2 ||
+		field->n_bytes == 4) &&
+	       field->offset + 4 <= LIVE_HEADER_BYTES &&
+	       (field->set_at == LIVE_NO_SET ||
+		field->set_at + field->n <= LIVE_MAX_VALUES);
+}
+
+static bool is_stream(const struct live_shape *shape,
+		      const struct live_stream *stream)
+{
+	if (stream->n_fields > LIVE_MAX_FIELDS || stream->n_sizes == 0 ||
+	    stream->sizes_at + stream->n_sizes > LIVE_MAX_SIZES)
+		return false;
+	for (uint32_t i = 0; i < stream->n_sizes; i++)
+		if (shape->sizes[stream->sizes_at + i] >= shape->n_frames)
+			return false;
+	for (uint32_t i = 0; i < stream->n_fields; i++)
+		if (!is_field(&stream->fields[i]))
+			return false;
+	return true;
+}
+
+/* What the program relies on. */
+static bool is_shape(const struct live_shape *shape)
+{
+	if (shape->n_streams == 0 || shape->n_streams > LIVE_MAX_STREAMS ||
+	    shape->n_turns == 0 || shape->n_turns > LIVE_MAX_TURNS ||
+	    shape->n_frames == 0 || shape->n_frames > LIVE_MAX_FRAMES ||
+	    shape->n_senders == 0 || shape->n_stamps > LIVE_MAX_STAMPS ||
+	    shape->max_bytes > LIVE_MAX_BYTES)
+		return false;
+	for (uint32_t i = 0; i < shape->n_turns; i++)
+		if (shape->turns[i] >= shape->n_streams)
+			return false;
+	for (uint32_t i = 0; i < shape->n_frames; i++)
+		if (shape->frames[i].n_bytes < LIVE_MIN_BYTES ||
+		    shape->frames[i].n_bytes > shape->max_bytes)
+			return false;
+	for (uint32_t i = 0; i < shape->n_streams; i++)
+		if (!is_stream(shape, &shape->streams[i]))
+			return false;
+	return true;
+}
+
+static int load(struct live *live, const struct live_shape *shape,
+		bool has_tracing)
+{
+	struct live_bpf *skeleton = live_bpf__open();
+	int err;
+
+	if (skeleton == NULL)
+		return -errno;
+	memcpy((void *)&skeleton->rodata->shape, shape, sizeof(*shape));
+	((struct live_shape *)&skeleton->rodata->shape)->ifindex =
+		live->ifindex;
+	fill_gaps((__u32 *)skeleton->rodata->gaps);
+	bpf_program__set_autoload(skeleton->progs.live_refused, has_tracing);
+	bpf_program__set_autoload(skeleton->progs.live_no_way, has_tracing);
+	err = live_bpf__load(skeleton);
+	if (err == 0 && has_tracing)
+		err = live_bpf__attach(skeleton);
+	if (err < 0) {
+		live_bpf__destroy(skeleton);
+		return err;
+	}
+	live->skeleton = skeleton;
+	live->counts_refused = has_tracing;
+	return 0;
+}
+
+static int load_any(struct live *live, const struct live_shape *shape,
+		    struct mr_reason *ret_why)
+{
+	const libbpf_print_fn_t print = libbpf_set_print(silent);
+	const struct rlimit unlimited = { RLIM_INFINITY, RLIM_INFINITY };
+	int err;
+
+	/* Kernels before 5.11 count maps here; not raising it is no matter. */
+	(void)setrlimit(RLIMIT_MEMLOCK, &unlimited);
+	err = load(live, shape, true);
+	if (err < 0)
+		err = load(live, shape, false);
+	libbpf_set_print(print);
+	if (err == -EPERM)
+		return fail(ret_why, -EPERM,
+			    "live:%s: the program for live frames needs "
+			    "CAP_BPF and CAP_NET_ADMIN: run as root",
+			    live->ifname);
+	if (err < 0)
+		return fail(ret_why, err,
+			    "live:%s: the kernel does not load the program "
+			    "for live frames: %s",
+			    live->ifname, strerror(-err));
+	return 0;
+}
+
+int live_open(const char *ifname, const struct live_shape *shape,
+	      struct live **ret, struct mr_reason *ret_why)
+{
+	struct live *live;
+	int err;
+
+	if (!is_shape(shape))
+		return fail(ret_why, -EINVAL,
+			    "live:%s: these streams are none for live frames",
+			    ifname);
+	live = calloc(1, sizeof(*live));
+	if (live == NULL)
+		return fail(ret_why, -ENOMEM, "live:%s: no memory", ifname);
+	snprintf(live->ifname, sizeof(live->ifname), "%s", ifname);
+	live->max_bytes = shape->max_bytes;
+	live->ifindex = if_nametoindex(ifname);
+	if (live->ifindex == 0)
+		err = fail(ret_why, -ENODEV,
+			   "live:%s: no such network interface here", ifname);
+	else
+		err = load_any(live, shape, ret_why);
+	if (err < 0) {
+		free(live);
+		return err;
+	}
+	*ret = live;
+	return 0;
+}
+
+void live_close(struct live *live)
+{
+	if (live == NULL)
+		return;
+	if (live->has_timer)
+		timer_delete(live->timer);
+	live_bpf__destroy(live->skeleton);
+	free(live);
+}
+
+static void on_alarm(int sig)
+{
+	(void)sig; /* that the kernel's loop ends is all it is for */
+}
+
+static void arm(struct live *live, uint64_t first_ns)
+{
+	const struct itimerspec times = {
+		.it_value = { (time_t)(first_ns / NSEC_PER_SEC),
+			      (long)(first_ns % NSEC_PER_SEC) },
+		.it_interval = { 0, AGAIN_NS },
+	};
+
+	timer_settime(live->timer, 0, &times, NULL);
+}
+
+static void disarm(struct live *live)
+{
+	const struct itimerspec none = { .it_value = { 0, 0 } };
+
+	timer_settime(live->timer, 0, &none, NULL);
+}
+
+/* A timer for this thread; it stays, so that live_stop() can always use it. */
+static int take_timer(struct live *live, struct mr_reason *ret_why)
+{
+	struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID,
+				  .sigev_signo = SIGALRM };
+	const pid_t thread = (pid_t)syscall(SYS_gettid);
+	timer_t timer;
+
+	if (live->has_timer && live->timer_thread == thread)
+		return 0;
+	event._sigev_un._tid = thread;
+	if (timer_create(CLOCK_MONOTONIC, &event, &timer) < 0)
+		return fail(ret_why, -errno, "live:%s: timer_create: %s",
+			    live->ifname, strerror(errno));
+	if (live->has_timer)
+		timer_delete(live->timer);
+	live->timer = timer;
+	live->timer_thread = thread;
+	__atomic_store_n(&live->has_timer, true, __ATOMIC_RELEASE);
+	return 0;
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
+}
+
+/* How long the kernel is to be left alone; 0: until live_stop(). */
+static uint64_t until_end(const struct live *live,
+			  const struct live_orders *orders)
+{
+	const struct live_counts *counts = &live->skeleton->bss->counts;
+	const uint64_t now = now_ns() - orders->origin_ns;
+	uint64_t end_ns = orders->end_ns;
+
+	if (orders->n_frames != 0) {
+		const uint64_t n_left =
+			orders->n_frames - counts->n_passed - counts->n_unsent;
+		const double ns_each = orders->gap == 0 ?
+					       FRAME_NS :
+					       (double)orders->gap / (1 << 16) /
+						       orders->burst_frames;
+		const uint64_t begin_ns =
+			now > orders->begin_ns ? now : orders->begin_ns;
+		const uint64_t likely_ns =
+			begin_ns + (uint64_t)((double)n_left * ns_each) +
+			SETUP_NS;
+
+		if (end_ns == 0 || likely_ns < end_ns)
+			end_ns = likely_ns;
+	}
+	if (end_ns == 0)
+		return 0;
+	return end_ns > now ? end_ns - now : 1;
+}
+
+static int send_all(struct live *live, struct mr_reason *ret_why)
+{
+	static const uint8_t zeros[LIVE_MAX_BYTES];
+	const struct live_orders *orders = &live->skeleton->bss->orders;
+	const struct live_counts *counts = &live->skeleton->bss->counts;
+	struct xdp_md ctx = { .data_end = live->max_bytes,
+			      .ingress_ifindex = live->ifindex };
+	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = zeros,
+		    .data_size_in = live->max_bytes, .ctx_in = &ctx,
+		    .ctx_size_in = sizeof(ctx),
+		    .flags = BPF_F_TEST_XDP_LIVE_FRAMES);
+	const int fd = bpf_program__fd(live->skeleton->progs.live_send);
+
+	while (!__atomic_load_n(&counts->is_done, __ATOMIC_RELAXED) &&
+	       !__atomic_load_n(&orders->is_stopped, __ATOMIC_RELAXED)) {
+		int err;
+
+		if (orders->n_frames != 0 &&
+		    counts->n_passed + counts->n_unsent >= orders->n_frames)
+			break;
+		arm(live, until_end(live, orders));
+		opts.repeat = (int)RUNS_PER_CALL;
+		err = bpf_prog_test_run_opts(fd, &opts);
+		if (err == -EINVAL && counts->n_passed == 0)
+			return fail(ret_why, -ENOTSUP,
+				    "live:%s: this kernel has no live XDP "
+				    "frames (Linux 5.18 and later do)",
+				    live->ifname);
+		if (err < 0 && err != -EINTR)
+			return fail(ret_why, err, "live:%s: BPF_PROG_RUN: %s",
+				    live->ifname, strerror(-err));
+	}
+	return 0;
+}
+
+int live_run(struct live *live, const struct live_orders *orders,
+	     struct mr_reason *ret_why)
+{
+	/* No SA_RESTART: a signal is to end the kernel's loop with EINTR. */
+	const struct sigaction action = { .sa_handler = on_alarm };
+	sigset_t alarm, before;
+	int err;
+
+	err = take_timer(live, ret_why);
+	if (err < 0)
+		return err;
+	sigaction(SIGALRM, &action, NULL);
+	sigemptyset(&alarm);
+	sigaddset(&alarm, SIGALRM);
+	pthread_sigmask(SIG_UNBLOCK, &alarm, &before);
+
+	live->skeleton->bss->counts = (struct live_counts){ .n_passed = 0 };
+	memset(live->skeleton->bss->lateness, 0,
+	       sizeof(live->skeleton->bss->lateness));
+	live->skeleton->bss->orders = *orders;
+	if (__atomic_load_n(&live->is_stopped, __ATOMIC_RELAXED))
+		live->skeleton->bss->orders.is_stopped = 1;
+	err = send_all(live, ret_why);
+	disarm(live);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return err;
+}
+
+void live_stop(struct live *live)
+{
+	__atomic_store_n(&live->is_stopped, true, __ATOMIC_RELAXED);
+	__atomic_store_n(&live->skeleton->bss->orders.is_stopped, 1,
+			 __ATOMIC_RELAXED);
+	if (__atomic_load_n(&live->has_timer, __ATOMIC_ACQUIRE))
+		arm(live, 1);
+}
+
+const uint64_t *live_lateness(const struct live *live)
+{
+	return (const uint64_t *)live->skeleton->bss->lateness;
+}
+
+void live_read(const struct live *live, struct live_counts *ret)
+{
+	const struct live_counts *counts = &live->skeleton->bss->counts;
+
+	/* Words of the kernel's, each whole, one beside the other. */
+	memcpy(ret, (const void *)counts, sizeof(*ret));
+}
+
+bool live_counts_refused(const struct live *live)
+{
+	return live->counts_refused;
+}
