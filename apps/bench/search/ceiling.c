@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the tester itself can do, and what it makes of a result. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "search/session.h"
+
+/* Results from here on may be the tester's own. */
+static const double near_ceiling = 0.95;
+
+int ceiling_read(const char *text, uint32_t frame_bytes, double *ret,
+		 struct mr_reason *why)
+{
+	struct rate rate;
+	struct mr_reason no_rate;
+	json_error_t error;
+	json_t *root, *item;
+	size_t i;
+
+	*ret = 0;
+	if (rate_parse("ceiling", text, &rate, &no_rate) == PARSE_RUN) {
+		*ret = rate_pps(&rate, frame_bytes, 0);
+		return 0;
+	}
+	root = json_load_file(text, 0, &error);
+	if (root == NULL)
+		return fail_with(why, -EINVAL,
+				 "--ceiling %s: no rate, and no document: %s",
+				 text, error.text);
+	json_array_foreach(
+		json_object_get(root, "selftest"), i,
+		item) if (json_integer_value(json_object_get(item,
+							     "frame_bytes")) ==
+			  (json_int_t)frame_bytes) *ret =
+		json_number_value(json_object_get(item, "ceiling_pps"));
+	json_decref(root);
+	if (*ret <= 0)
+		return fail_with(why, -ENOENT,
+				 "--ceiling %s: it has no ceiling for frames "
+				 "of %u bytes without FCS; mr-bench selftest "
+				 "--sizes measures them",
+				 text, frame_bytes);
+	return 0;
+}
+
+bool session_judge(const struct session *session, double pps, enum limit limit,
+		   bool *ret_is_limited, char *note, size_t n_bytes)
+{
+	const double ceiling = session->ceiling_pps;
+	const double highest = session->search.max_pps;
+
+	*ret_is_limited = true;
+	if (ceiling > 0 && pps > ceiling) {
+		snprintf(note, n_bytes,
+			 "refused: %.0f frames/s are more than the tester's "
+			 "own ceiling of %.0f",
+			 pps, ceiling);
+		return false;
+	}
+	if (limit == LIMIT_SENDER)
+		snprintf(note, n_bytes, "above, the sender does not keep up");
+	else if (limit == LIMIT_RECEIVER)
+		snprintf(note, n_bytes, "above, the receiver loses frames");
+	else if (ceiling > 0 && pps >= near_ceiling * ceiling)
+		snprintf(note, n_bytes, "near the tester's ceiling of %.0f",
+			 ceiling);
+	else if (session->is_own_ceiling && pps >= near_ceiling * highest)
+		snprintf(note, n_bytes, "near what the sender can do, %.0f",
+			 highest);
+	else
+		*ret_is_limited = false;
+	if (!*ret_is_limited && limit == LIMIT_HIGHEST)
+		snprintf(note, n_bytes, "no loss at the highest rate");
+	return true;
+}
+
+void session_row(struct session *session, const struct document_row *row)
+{
+	struct document_row with_trials = *row;
+
+	with_trials.frame_bytes = session->frame_bytes;
+	with_trials.trials = session->search.trials;
+	with_trials.n_trials = session->search.n_trials;
+	document_row(session->document, &with_trials);
+	session->n_rows++;
+}

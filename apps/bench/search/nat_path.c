@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One thread sends what is due and looks at what arrives, in turn. ARP is
+ * answered on the way, so that a NAT needs no static neighbours.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "net/tester.h"
+#include "search/nat_path.h"
+
+enum {
+	BURST = 32,
+	STATE_SEEN = 1,     /* at the server: the tuple is set */
+	STATE_ANSWERED = 2, /* in this validation */
+	ARP_TRIES = 30,
+	HEADROOM = 128,
+};
+
+static const uint64_t ms = 1000000;
+static const uint64_t arp_wait_ns = 100 * 1000000ull;
+/* How long late frames are waited for, and what a sender may be late. */
+static const uint64_t settle_ns = 500 * 1000000ull;
+
+/* Room for n frames of this thread; returns how many there are. */
+static uint32_t take_buffers(struct nat_path *path, struct mr_frame *frames,
+			     uint32_t n)
+{
+	uint64_t addrs[BURST];
+
+	n = mr_frag_alloc_bulk(path->cache, addrs, n,
+			       HEADROOM + NAT_FRAME_BYTES);
+	for (uint32_t i = 0; i < n; i++)
+		frames[i] = (struct mr_frame){ .addr = addrs[i] + HEADROOM,
+					       .len = NAT_FRAME_BYTES };
+	return n;
+}
+
+static uint8_t *bytes_of(const struct nat_path *path,
+			 const struct mr_frame *frame)
+{
+	return mr_frame_data(path->base, frame);
+}
+
+/* Send what the queue takes; the rest is freed. Returns how many it took. */
+static uint32_t send_all(struct nat_path *path, struct nat_side *side,
+			 struct mr_frame *frames, uint32_t n)
+{
+	const uint32_t n_sent = mr_tx_burst(side->txq, path->cache, frames, n);
+
+	mr_frame_free_bulk(path->cache, frames + n_sent, n - n_sent);
+	return n_sent;
+}
+
+static void send_arp(struct nat_path *path, struct nat_side *side, uint16_t op,
+		     uint32_t sender, uint32_t target)
+{
+	struct mr_frame frame;
+
+	if (take_buffers(path, &frame, 1) == 0)
+		return;
+	nat_wire_arp(op, sender, target, &side->macs, bytes_of(path, &frame));
+	send_all(path, side, &frame, 1);
+}
+
+static void learn(struct nat_side *side, const struct nat_seen *seen)
+{
+	memcpy(side->macs.dst, seen->src_mac, sizeof(side->macs.dst));
+	side->knows_nat = true;
+}
+
+/* A connection that is seen at the server, or an answer to its client. */
+static void count(struct nat_path *path, const struct nat_seen *seen,
+		  uint8_t state)
+{
+	uint8_t *states = path->states;
+
+	if (seen->number >= path->n_known) {
+		path->n_other++;
+		return;
+	}
+	if (state == STATE_SEEN)
+		path->tuples[seen->number] = seen->tuple;
+	if ((states[seen->number] & state) == 0)
+		path->n_arrived++;
+	states[seen->number] |= state;
+}
+
+static void take_frame(struct nat_path *path, struct nat_side *side,
+		       const uint8_t *bytes, uint32_t n_bytes)
+{
+	struct nat_seen seen = { 0 };
+
+	switch (nat_wire_read(&path->plan, side == &path->server, bytes,
+			      n_bytes, &seen)) {
+	case NAT_QUERY:
+		learn(side, &seen);
+		count(path, &seen, STATE_SEEN);
+		break;
+	case NAT_ANSWER:
+		count(path, &seen, STATE_ANSWERED);
+		break;
+	case NAT_ARP_REQUEST:
+		learn(side, &seen);
+		send_arp(path, side, MR_ARP_REPLY, seen.asked, seen.asker);
+		break;
+	case NAT_ARP_REPLY:
+		learn(side, &seen);
+		break;
+	case NAT_OTHER:
+		path->n_other++;
+		break;
+	}
+}
+
+static void receive(struct nat_path *path, struct nat_side *side)
+{
+	struct mr_frame frames[BURST];
+	const uint32_t n = mr_rx_burst(side->rxq, path->cache, frames, BURST);
+
+	for (uint32_t i = 0; i < n; i++)
+		take_frame(path, side, bytes_of(path, &frames[i]),
+			   frames[i].len);
+	mr_frame_free_bulk(path->cache, frames, n);
+}
+
+/* Both sides; also what the queues have sent is taken back. */
+static void receive_both(struct nat_path *path)
+{
+	receive(path, &path->client);
+	receive(path, &path->server);
+	mr_tx_burst(path->client.txq, path->cache, NULL, 0);
+	mr_tx_burst(path->server.txq, path->cache, NULL, 0);
+}
+
+/* A phase: n frames at pps, one for each number from first on. */
+struct phase {
+	struct nat_side *side;
+	bool is_answer;
+	double pps;
+	uint32_t first, n, n_done;
+	uint64_t n_sent;
+};
+
+/* A connection that was never seen cannot be asked. */
+static uint32_t build(struct nat_path *path, struct phase *p,
+		      struct mr_frame *frames, uint32_t n)
+{
+	uint32_t n_built = 0;
+
+	n = take_buffers(path, frames, n);
+	for (uint32_t i = 0; i < n; i++) {
+		const uint32_t number = p->first + p->n_done++;
+
+		if (!p->is_answer)
+			nat_wire_query(&path->plan, number, &p->side->macs,
+				       bytes_of(path, &frames[n_built++]));
+		else if ((path->states[number] & STATE_SEEN) != 0)
+			nat_wire_answer(&path->plan, number,
+					&path->tuples[number], &p->side->macs,
+					bytes_of(path, &frames[n_built++]));
+	}
+	mr_frame_free_bulk(path->cache, frames + n_built, n - n_built);
+	return n_built;
+}
+
+/* Frames that are due now are sent, as far as the queue takes them. */
+static void send_due(struct nat_path *path, struct phase *p, uint64_t now_ns)
+{
+	const double due = (double)now_ns / 1e9 * p->pps + 1;
+	const uint32_t n_due = due < p->n ? (uint32_t)due : p->n;
+	struct mr_frame frames[BURST];
+	uint32_t n = n_due - p->n_done;
+
+	if (n_due <= p->n_done)
+		return;
+	n = build(path, p, frames, n < BURST ? n : BURST);
+	/* It is tried until it is taken: how late that is, is judged below. */
+	for (uint32_t n_out = 0; n_out < n; receive_both(path)) {
+		n_out += mr_tx_burst(p->side->txq, path->cache, frames + n_out,
+				     n - n_out);
+		if (tester_is_ending()) {
+			mr_frame_free_bulk(path->cache, frames + n_out,
+					   n - n_out);
+			return;
+		}
+	}
+	p->n_sent += n;
+}
+
+/* Sends, then waits for what is late; the counts of both. */
+static int run_phase(struct nat_path *path, struct phase *p,
+		     struct nat_counts *ret, struct mr_reason *why)
+{
+	uint64_t now, sent_ns = 0;
+
+	path->n_arrived = 0;
+	clock_start(&path->clock);
+	do {
+		now = clock_now(&path->clock);
+		if (p->n_done < p->n)
+			send_due(path, p, now);
+		if (p->n_done == p->n && sent_ns == 0)
+			sent_ns = clock_now(&path->clock);
+		receive_both(path);
+		if (tester_is_ending())
+			return fail_with(why, -EINTR, "ended by a signal");
+	} while (sent_ns == 0 ||
+		 (path->n_arrived < p->n_sent && now < sent_ns + settle_ns));
+	ret->sent = p->n_sent;
+	ret->arrived = path->n_arrived;
+	/* 2 % and 10 ms: the rate was not what it should have been. */
+	ret->is_unsent =
+		(double)sent_ns > 1.02e9 * p->n / p->pps + 10.0 * (double)ms;
+	return 0;
+}
+
+static int establish(void *opaque, double pps, uint32_t n,
+		     struct nat_counts *ret, struct mr_reason *why)
+{
+	struct nat_path *path = opaque;
+	struct phase p = { .side = &path->client, .pps = pps, .n = n };
+
+	if (path->is_emptied)
+		path->n_known = 0;
+	path->is_emptied = false;
+	p.first = path->n_known;
+	path->n_known += n;
+	memset(path->states + p.first, 0, n);
+	return run_phase(path, &p, ret, why);
+}
+
+static int validate(void *opaque, double pps, uint32_t n_skipped,
+		    struct nat_counts *ret, struct mr_reason *why)
+{
+	struct nat_path *path = opaque;
+	struct phase p = { .side = &path->server,
+			   .is_answer = true,
+			   .pps = pps,
+			   .first = n_skipped,
+			   .n = path->n_known - n_skipped };
+
+	for (uint32_t i = 0; i < path->n_known; i++)
+		path->states[i] &= (uint8_t)~STATE_ANSWERED;
+	return run_phase(path, &p, ret, why);
+}
+
+/* The command is the user's own: as a shell runs it. */
+static int reset(void *opaque, double *ret_seconds, struct mr_reason *why)
+{
+	struct nat_path *path = opaque;
+	const uint64_t before = clock_monotonic_ns();
+	const int status = system(path->reset_command);
+
+	*ret_seconds = (double)(clock_monotonic_ns() - before) / 1e9;
+	path->is_emptied = true;
+	if (status == 0)
+		return 0;
+	return fail_with(why, -EIO, "--reset '%s' ended with status %d",
+			 path->reset_command,
+			 WIFEXITED(status) ? WEXITSTATUS(status) : status);
+}
+
+const struct nat_ops nat_path_ops = { establish, validate, reset };
+const struct nat_ops nat_path_ops_without_reset = { establish, validate, NULL };
+
+/* The gateway's address is asked for, on the clients' side. */
+static int find_nat(struct nat_path *path, struct mr_reason *why)
+{
+	const struct nat_plan *plan = &path->plan;
+	uint64_t until;
+
+	for (uint32_t i = 0; i < ARP_TRIES && !path->client.knows_nat; i++) {
+		send_arp(path, &path->client, MR_ARP_REQUEST, plan->client,
+			 plan->gateway);
+		until = clock_monotonic_ns() + arp_wait_ns;
+		while (!path->client.knows_nat && clock_monotonic_ns() < until)
+			receive_both(path);
+		if (tester_is_ending())
+			return fail_with(why, 1, "ended by a signal");
+	}
+	if (path->client.knows_nat)
+		return 0;
+	return fail_with(why, 1,
+			 "no answer to ARP for --gateway %u.%u.%u.%u on the "
+			 "first port: is the NAT up, and its inside there?",
+			 plan->gateway >> 24, plan->gateway >> 16 & 255,
+			 plan->gateway >> 8 & 255, plan->gateway & 255);
+}
+
+static void take_port(struct nat_side *side, struct mr_port *port)
+{
+	struct mr_port_info info = { .size = sizeof(info) };
+
+	side->rxq = mr_port_rxq(port, 0);
+	side->txq = mr_port_txq(port, 0);
+	mr_port_info(port, &info);
+	memcpy(side->macs.src, info.mac, sizeof(side->macs.src));
+	if (!info.has_mac)
+		memcpy(side->macs.src, (const uint8_t[6]){ 2, 0, 0, 0, 0, 1 },
+		       sizeof(side->macs.src));
+}
+
+static int open_parts(struct nat_path *path, uint32_t n_room,
+		      struct mr_reason *why)
+{
+	if (mr_cache_create(path->plane.pool, &path->cache, why) < 0)
+		return 1;
+	path->base = mr_region_base(mr_pool_region(path->plane.pool));
+	path->tuples = calloc(n_room, sizeof(*path->tuples));
+	path->states = calloc(n_room, sizeof(*path->states));
+	path->n_room = n_room;
+	if (path->tuples == NULL || path->states == NULL)
+		return fail_with(why, 1, "no memory for %u connections",
+				 n_room);
+	take_port(&path->client, path->plane.ports[0]);
+	take_port(&path->server, path->plane.ports[1]);
+	clock_open(&path->clock, false);
+	return find_nat(path, why);
+}
+
+int nat_path_open(struct nat_path *path, const struct dataplane_config *config,
+		  uint32_t n_room, struct mr_reason *why)
+{
+	int status;
+
+	if (config->n_ports != 2)
+		return fail_with(why, 2,
+				 "%u ports: a NAT has two sides, its inside "
+				 "first",
+				 config->n_ports);
+	status = dataplane_open(&path->plane, config, why);
+	if (status != 0)
+		return status;
+	status = open_parts(path, n_room, why);
+	if (status != 0)
+		nat_path_close(path);
+	return status;
+}
+
+int nat_path_close(struct nat_path *path)
+{
+	struct mr_reason why = { .text = "" };
+	int status = 0;
+
+	dataplane_close_ports(&path->plane);
+	mr_cache_destroy(path->cache);
+	if (path->plane.pool != NULL &&
+	    mr_pool_destroy(path->plane.pool, &why) < 0) {
+		fprintf(stderr, "mr-bench nat: %s\n", why.text);
+		status = 1;
+	} else {
+		path->plane.pool = NULL;
+	}
+	dataplane_close(&path->plane);
+	free(path->states);
+	free(path->tuples);
+	return status;
+}

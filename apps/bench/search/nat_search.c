@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <string.h>
+
+#include "search/nat_search.h"
+#include "support/specs.h"
+
+enum {
+	N_UNSENT_REPEATS = 2,
+	LEAST_SHARE = 100000, /* of the highest rate: the lowest */
+};
+
+static int reset(struct nat_search *s, double *ret_seconds,
+		 struct mr_reason *why)
+{
+	int err = 0;
+
+	*ret_seconds = 0;
+	if (s->ops->reset != NULL) {
+		err = s->ops->reset(s->opaque, ret_seconds, why);
+		s->n_made = 0;
+	}
+	return err;
+}
+
+static int establish(struct nat_search *s, double pps, uint32_t n,
+		     struct nat_counts *ret, struct mr_reason *why)
+{
+	int err;
+
+	if (n > s->n_max - s->n_made)
+		return fail_with(why, -ENOSPC,
+				 "more than %u connections: give --reset, so "
+				 "that the table can be emptied, or more "
+				 "--max-connections",
+				 s->n_max);
+	err = s->ops->establish(s->opaque, pps, n, ret, why);
+	s->n_made += n;
+	s->n_trials++;
+	return err;
+}
+
+/* A trial of a rate: s->n new connections, then each asked from outside. */
+static int try_rate(struct nat_search *s, double pps,
+		    struct nat_counts *ret_made, struct nat_counts *ret_valid,
+		    struct mr_reason *why)
+{
+	double seconds;
+	int err;
+
+	for (uint32_t i = 0; i <= N_UNSENT_REPEATS; i++) {
+		err = reset(s, &seconds, why);
+		if (err == 0)
+			err = establish(s, pps, s->n, ret_made, why);
+		if (err != 0 || !ret_made->is_unsent)
+			break;
+	}
+	if (err != 0 || ret_made->is_unsent)
+		return err;
+	/* Answers need no new entry: at half of the rate they get through. */
+	return s->ops->validate(s->opaque, pps / 2, s->n_made - s->n, ret_valid,
+				why);
+}
+
+int search_nat_rate(struct nat_search *s, struct nat_rate *ret,
+		    struct mr_reason *why)
+{
+	double pps = s->max_pps;
+	struct nat_counts made, valid;
+	int err;
+
+	memset(ret, 0, sizeof(*ret));
+	for (;;) {
+		memset(&valid, 0, sizeof(valid));
+		err = try_rate(s, pps, &made, &valid, why);
+		if (err != 0)
+			return err;
+		if (!made.is_unsent && valid.arrived == s->n) {
+			ret->pps = ret->low = pps;
+		} else {
+			ret->high = pps;
+			ret->is_by_sender = made.is_unsent;
+			ret->n_lost_above = made.sent - made.arrived;
+			ret->n_stale_above =
+				made.is_unsent ? 0 :
+						 made.arrived - valid.arrived;
+		}
+		if (ret->high <= 0 || ret->high <= s->max_pps / LEAST_SHARE ||
+		    ret->high - ret->low <= s->resolution * ret->high)
+			return 0;
+		pps = (ret->low + ret->high) / 2;
+	}
+}
+
+int search_nat_capacity(struct nat_search *s, double pps,
+			struct nat_capacity *ret, struct mr_reason *why)
+{
+	struct nat_counts made, valid;
+	uint32_t n = s->n;
+	double seconds;
+	int err = reset(s, &seconds, why);
+
+	memset(ret, 0, sizeof(*ret));
+	while (err == 0) {
+		err = establish(s, pps, n, &made, why);
+		if (err == 0)
+			err = s->ops->validate(s->opaque, pps, 0, &valid, why);
+		if (err != 0)
+			return err;
+		ret->n = valid.arrived;
+		ret->n_made = s->n_made;
+		ret->is_full = valid.arrived < s->n_made;
+		if (ret->is_full || s->n_made == s->n_max)
+			return 0;
+		n = s->n_made < s->n_max - s->n_made ? s->n_made :
+						       s->n_max - s->n_made;
+	}
+	return err;
+}
+
+int search_nat_tear_down(struct nat_search *s, double pps,
+			 struct nat_tear_down *ret, struct mr_reason *why)
+{
+	struct nat_counts made, valid;
+	const uint32_t n = s->n;
+	double seconds;
+	int err;
+
+	memset(ret, 0, sizeof(*ret));
+	if (s->ops->reset == NULL)
+		return fail_with(why, -ENOTSUP,
+				 "tear-down is emptying the table: --reset is "
+				 "the command that does it");
+	err = reset(s, &seconds, why);
+	if (err == 0)
+		err = establish(s, pps, n, &made, why);
+	if (err == 0)
+		err = s->ops->validate(s->opaque, pps, 0, &valid, why);
+	if (err != 0)
+		return err;
+	ret->n = valid.arrived;
+	err = s->ops->reset(s->opaque, &ret->seconds, why);
+	/* The tuples are still known: nothing may come through them. */
+	if (err == 0)
+		err = s->ops->validate(s->opaque, pps, 0, &valid, why);
+	s->n_made = 0;
+	ret->n_after = valid.arrived;
+	if (ret->seconds > 0)
+		ret->pps = (double)ret->n / ret->seconds;
+	return err;
+}

@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A command that searches, from its options to its files. */
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "machine.h"
+#include "search/session.h"
+#include "stream/stream.h"
+
+static const uint64_t ms = 1000000;
+
+enum {
+	SETTLE_MS = 200,
+	FULL_SPEED_MS = 200, /* to see what the sender can do */
+	MAX_COMMAND = 1024,
+	/* Where neither --rate nor a link says what the highest rate is. */
+	VIRTUAL_PPS = 10000000,
+	LEAST_SHARE = 100000, /* of the highest rate: the lowest */
+};
+
+void session_print(const struct session *session, const char *format, ...)
+{
+	va_list args;
+
+	if (session->options.traffic.is_json)
+		return;
+	va_start(args, format);
+	vprintf(format, args);
+	va_end(args);
+}
+
+void print_rate(double pps, char *ret, size_t n_bytes)
+{
+	if (pps >= 1e6)
+		snprintf(ret, n_bytes, "%.4f M", pps / 1e6);
+	else if (pps >= 1e3)
+		snprintf(ret, n_bytes, "%.3f k", pps / 1e3);
+	else
+		snprintf(ret, n_bytes, "%.1f ", pps);
+}
+
+static void show_progress(struct session *session, const struct search *s,
+			  const struct trial_result *r)
+{
+	char rate[32];
+
+	if (!session->is_terminal || session->options.traffic.is_quiet)
+		return;
+	print_rate(r->tx_pps, rate, sizeof(rate));
+	fprintf(stderr, "\r\033[K%s: trial %u, %sframe/s, lost %.4f %%",
+		session->size_text, s->n_trials + 1, rate,
+		r->sent > 0 ? 100 * (double)r->lost / (double)r->sent : 0);
+	if (s->left_ns > 0)
+		fprintf(stderr, ", about %.0f s left for this size",
+			(double)s->left_ns / 1e9);
+	fflush(stderr);
+}
+
+static void clear_progress(const struct session *session)
+{
+	if (session->is_terminal && !session->options.traffic.is_quiet)
+		fputs("\r\033[K", stderr);
+}
+
+static int make_trial(void *opaque, const struct trial_config *config,
+		      struct trial_result *ret, struct mr_reason *why)
+{
+	struct session *session = opaque;
+
+	return tester_run(session->tester, config, ret, why);
+}
+
+static uint32_t on_trial(void *observer, const struct search *s,
+			 const struct trial_result *result)
+{
+	struct session *session = observer;
+
+	*session->latency = result->latency;
+	show_progress(session, s, result);
+	return document_trial(session->document, session->frame_bytes, result);
+}
+
+static bool explain(void *opaque, const struct trial_result *result, char *ret,
+		    size_t n_bytes)
+{
+	const struct session *session = opaque;
+
+	return tester_explain(session->tester, result, ret, n_bytes);
+}
+
+/* Frames of this size, or as the streams are. */
+static void take_size(struct session *session, uint32_t bytes)
+{
+	const struct streams *streams = tester_streams(session->tester);
+	const struct search_options *o = &session->options;
+
+	session->mean_bytes = bytes != 0 ? bytes : streams_mean_bytes(streams);
+	session->frame_bytes = (uint32_t)session->mean_bytes;
+	if (bytes == 0 &&
+	    fabs(session->mean_bytes - streams_max_bytes(streams)) > 0.01)
+		session->frame_bytes = 0;
+	if (session->frame_bytes == 0)
+		snprintf(session->size_text, sizeof(session->size_text), "mix");
+	else
+		snprintf(session->size_text, sizeof(session->size_text), "%u B",
+			 session->frame_bytes + FCS_BYTES);
+	session->search = (struct search){
+		.run = make_trial,
+		.opaque = session,
+		.trial = o->traffic.trial,
+		.resolution = o->resolution,
+		.loss_tolerance = o->loss_tolerance,
+		.unsent_tolerance = o->unsent_tolerance,
+		.max_trials = MAX_TRIALS,
+		.on_trial = on_trial,
+		.observer = session,
+		.explain = explain,
+	};
+	session->search.trial.frame_bytes = bytes;
+	session->search.trial.duration_ns = o->trial_ns;
+	if (session->search.trial.settle_ns == 0)
+		session->search.trial.settle_ns = SETTLE_MS * ms;
+}
+
+/*
+ * The highest rate of the search: what was asked for, else what the link takes,
+ * else what the sender reaches at full speed, which is measured.
+ */
+static int find_highest(struct session *session, struct mr_reason *why)
+{
+	const struct search_options *o = &session->options;
+	const double line_pps =
+		tester_line_rate_pps(session->tester, session->frame_bytes);
+	const double asked =
+		rate_pps(&o->traffic.trial.rate, session->mean_bytes, line_pps);
+	struct search *s = &session->search;
+	struct outcome full;
+	int err;
+
+	session->is_own_ceiling = false;
+	s->max_pps = asked;
+	if (asked < 0)
+		return fail_with(why, -EINVAL,
+				 "--rate in %% of a link of unknown speed: "
+				 "give frames or bits per second");
+	if (asked <= 0 && o->traffic.tester.is_virtual)
+		s->max_pps = line_pps > 0 ? line_pps : VIRTUAL_PPS;
+	if (s->max_pps <= 0) {
+		err = search_trial(s, 0, FULL_SPEED_MS * ms, 0, &full, why);
+		if (err != 0)
+			return err;
+		/* Within 2 %, it is the link that ends it. */
+		session->is_own_ceiling =
+			line_pps <= 0 || full.load_pps < 0.98 * line_pps;
+		s->max_pps = session->is_own_ceiling ? full.load_pps : line_pps;
+	}
+	s->min_pps = s->max_pps / LEAST_SHARE;
+	return 0;
+}
+
+static int run_size(struct session *session, uint32_t bytes,
+		    struct mr_reason *why)
+{
+	int err;
+
+	take_size(session, bytes);
+	session->ceiling_pps = 0;
+	if (session->options.ceiling != NULL) {
+		err = ceiling_read(session->options.ceiling,
+				   session->frame_bytes, &session->ceiling_pps,
+				   why);
+		if (err != 0)
+			return err;
+	}
+	err = search_check_path(&session->search, why);
+	if (err == 0)
+		err = find_highest(session, why);
+	if (err == 0)
+		err = session->command->run(session, why);
+	clear_progress(session);
+	return err;
+}
+
+static int run_sizes(struct session *session)
+{
+	const uint32_t n = session->options.n_sizes;
+	struct mr_reason why = { .text = "" };
+	int status = 0, err;
+
+	for (uint32_t i = 0; i < (n > 0 ? n : 1); i++) {
+		err = run_size(session, n > 0 ? session->options.sizes[i] : 0,
+			       &why);
+		if (err < 0 || err > 1 || (err == 1 && why.text[0] != '\0')) {
+			document_fail(session->document, why.text);
+			fprintf(stderr, "mr-bench %s: %s: %s\n",
+				session->command->name, session->size_text,
+				why.text);
+			return err > 1 ? err : 1;
+		}
+		status |= err;
+	}
+	return status;
+}
+
+static int write_files(const struct session *session, struct mr_reason *why)
+{
+	const struct traffic_options *o = &session->options.traffic;
+	int err = 0;
+
+	if (o->is_json)
+		err = document_write(session->document, "-", why);
+	if (err == 0 && o->json_out != NULL)
+		err = document_write(session->document, o->json_out, why);
+	if (err == 0 && o->csv != NULL)
+		err = document_write_csv(session->document, o->csv, why);
+	if (err == 0 && o->hdr != NULL)
+		err = document_write_hdr(session->document, o->hdr, why);
+	return err;
+}
+
+static void record_config(const struct session *session)
+{
+	static const char *const methods[] = { "binary", "tst009", "mlr" };
+	const struct search_options *o = &session->options;
+	const uint32_t groups = session->command->groups;
+	struct document *d = session->document;
+
+	if ((groups & OPTIONS_SEARCH) != 0) {
+		document_set(d, "method", json_string(methods[o->method]));
+		document_set(d, "resolution", json_real(o->resolution));
+		document_set(d, "loss_tolerance", json_real(o->loss_tolerance));
+	}
+	if ((groups & OPTIONS_TRIAL) != 0) {
+		document_set(d, "trial_s",
+			     json_real((double)o->trial_ns / 1e9));
+		document_set(d, "unsent_tolerance",
+			     json_real(o->unsent_tolerance));
+	}
+}
+
+/* The streams of imix are mixes, unless they say what they are. */
+static int add_mix(struct session *session, struct mr_reason *why)
+{
+	struct traffic_options *o = &session->options.traffic;
+	const uint32_t room =
+		sizeof(session->streams) / sizeof(session->streams[0]);
+
+	if (o->tester.n_streams > room)
+		return fail_with(why, -E2BIG, "more than %u streams", room);
+	if (o->tester.n_streams == 0)
+		o->streams[o->tester.n_streams++] = "";
+	for (uint32_t i = 0; i < o->tester.n_streams; i++) {
+		if (strstr(o->streams[i], "size=") != NULL)
+			continue;
+		snprintf(session->streams[i], sizeof(session->streams[i]),
+			 "%s size=imix", o->streams[i]);
+		o->streams[i] = session->streams[i];
+	}
+	o->tester.streams = o->streams;
+	return 0;
+}
+
+/* Ports, and the document that begins with them. Returns the exit status. */
+static int open_tester(struct session *session, int argc, char **argv)
+{
+	struct traffic_options *o = &session->options.traffic;
+	struct mr_reason why = { .text = "" };
+	char line[MAX_COMMAND];
+	int status = 0;
+
+	if (session->command->is_mix && add_mix(session, &why) != 0)
+		status = 2;
+	if (status == 0)
+		status = tester_open(&o->tester, &session->tester, &why);
+	if (status != 0) {
+		fprintf(stderr, "mr-bench %s: %s\n", session->command->name,
+			why.text);
+		return status;
+	}
+	machine_command(argc, argv, line, sizeof(line));
+	session->document =
+		document_new(session->command->name, o->label, line);
+	document_ports(session->document, session->tester);
+	record_config(session);
+	return 0;
+}
+
+/* The searches, the files, and everything closed. */
+static int run_and_close(struct session *session)
+{
+	struct mr_reason why = { .text = "" };
+	int status = run_sizes(session);
+
+	if (tester_close(session->tester) != 0)
+		status = 1;
+	if (write_files(session, &why) != 0) {
+		fprintf(stderr, "mr-bench %s: %s\n", session->command->name,
+			why.text);
+		status = 1;
+	}
+	document_free(session->document);
+	return status;
+}
+
+int search_command_main(const struct search_command *command, int argc,
+			char **argv)
+{
+	static struct session session; /* points into itself, and is large */
+	static struct hist latency;
+	int status;
+
+	session = (struct session){ .command = command,
+				    .latency = &latency,
+				    .is_terminal = isatty(STDERR_FILENO) };
+	status = search_options_main(command, argc, argv, &session.options);
+	if (status >= 0)
+		return status;
+	status = command->before != NULL ? command->before(&session) : 0;
+	if (status == 0 && session.options.traffic.tester.n_tx > 0) {
+		status = open_tester(&session, argc, argv);
+		if (status == 0)
+			status = run_and_close(&session);
+	}
+	if (fflush(stdout) != 0) {
+		fprintf(stderr, "mr-bench: cannot write to stdout\n");
+		status = 1;
+	}
+	return status;
+}

@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Tests of apps/bench/search: nat_wire.c and nat_search.c, on a toy NAT that
+ * translates real frames, and of which everything is known.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+
+#include "support/unit.h"
+
+#include "search/nat_search.h"
+#include "search/nat_wire.h"
+
+enum { TABLE = 1 << 16, EXTERNAL = 0xc0000201 };
+
+static const struct nat_macs macs = { { 2, 0, 0, 0, 0, 1 },
+				      { 2, 0, 0, 0, 0, 2 } };
+
+/* An entry is found by its external port; hosts and ports of the inside. */
+struct entry {
+	uint32_t addr;
+	uint16_t port;
+};
+
+struct toy {
+	struct nat_plan plan;
+	struct entry entries[TABLE];
+	uint32_t n_entries, capacity;
+	bool evicts;       /* the oldest, when it is full; else it refuses */
+	double max_pps;    /* new ones above are not made; 0: all are */
+	double sender_pps; /* of the tester */
+	double reset_s;
+	bool keeps_on_reset;
+	/* What the tester knows. */
+	struct nat_tuple tuples[TABLE];
+	bool is_seen[TABLE];
+	uint32_t n_known, first;
+};
+
+static struct mr_ipv4 *ip_of(uint8_t *frame)
+{
+	return (struct mr_ipv4 *)(frame + MR_ETH_BYTES);
+}
+
+static struct mr_udp *l4_of(uint8_t *frame)
+{
+	return (struct mr_udp *)(frame + MR_ETH_BYTES + sizeof(struct mr_ipv4));
+}
+
+/* Sums as the frame has them are good: headers and layer 4. */
+static bool sums_are_good(uint8_t *frame)
+{
+	struct mr_net_view view;
+	uint64_t sum;
+
+	if (mr_net_parse(frame, NAT_FRAME_BYTES, NAT_FRAME_BYTES, &view) != 0)
+		return false;
+	sum = mr_csum_add(frame + view.l4_bytes, view.l4_len_bytes,
+			  mr_csum_pseudo(frame, &view));
+	return mr_csum_fold(sum) == 0xffff &&
+	       mr_csum_fold(mr_csum_add((uint8_t *)ip_of(frame),
+					sizeof(struct mr_ipv4), 0)) == 0xffff;
+}
+
+/* Outwards: false: dropped. */
+static bool translate(struct toy *toy, uint8_t *frame)
+{
+	const uint32_t slot = toy->n_entries % toy->capacity;
+
+	if (toy->n_entries >= toy->capacity && !toy->evicts)
+		return false;
+	toy->entries[slot] =
+		(struct entry){ ip_of(frame)->src, l4_of(frame)->src };
+	toy->n_entries++;
+	ip_of(frame)->src = htonl(EXTERNAL);
+	l4_of(frame)->src = htons((uint16_t)(slot + 1));
+	return true;
+}
+
+/* Inwards: the entry is who made it, not who asks. */
+static bool translate_back(struct toy *toy, uint8_t *frame)
+{
+	const uint32_t slot = ntohs(l4_of(frame)->dst) - 1u;
+
+	if (ip_of(frame)->dst != htonl(EXTERNAL) || slot >= toy->n_entries)
+		return false;
+	ip_of(frame)->dst = toy->entries[slot].addr;
+	l4_of(frame)->dst = toy->entries[slot].port;
+	return true;
+}
+
+/* Whether an answer came to the client that the number belongs to. */
+static bool is_for(struct toy *toy, uint32_t number, uint8_t *answer)
+{
+	uint8_t query[NAT_FRAME_BYTES];
+
+	nat_wire_query(&toy->plan, number, &macs, query);
+	return ip_of(query)->src == ip_of(answer)->dst &&
+	       l4_of(query)->src == l4_of(answer)->dst;
+}
+
+static int establish(void *opaque, double pps, uint32_t n,
+		     struct nat_counts *ret, struct mr_reason *why)
+{
+	struct toy *toy = opaque;
+	const double share =
+		toy->max_pps > 0 && pps > toy->max_pps ? toy->max_pps / pps : 1;
+	uint8_t frame[NAT_FRAME_BYTES];
+	struct nat_seen seen;
+
+	(void)why;
+	*ret = (struct nat_counts){ .sent = n,
+				    .is_unsent = toy->sender_pps > 0 &&
+						 pps > toy->sender_pps };
+	toy->first = toy->n_known;
+	for (uint32_t i = 0; i < n; i++) {
+		const uint32_t number = toy->n_known++;
+
+		nat_wire_query(&toy->plan, number, &macs, frame);
+		assert_true(sums_are_good(frame));
+		toy->is_seen[number] = false;
+		if (i >= share * n || !translate(toy, frame))
+			continue;
+		assert_int_equal(nat_wire_read(&toy->plan, true, frame,
+					       NAT_FRAME_BYTES, &seen),
+				 NAT_QUERY);
+		assert_int_equal(seen.number, number);
+		toy->tuples[number] = seen.tuple;
+		toy->is_seen[number] = true;
+		ret->arrived++;
+	}
+	return 0;
+}
+
+static int validate(void *opaque, double pps, uint32_t n_skipped,
+		    struct nat_counts *ret, struct mr_reason *why)
+{
+	struct toy *toy = opaque;
+	uint8_t frame[NAT_FRAME_BYTES];
+	struct nat_seen seen;
+
+	(void)why;
+	assert_true(pps > 0);
+	*ret = (struct nat_counts){ 0 };
+	for (uint32_t i = n_skipped; i < toy->n_known; i++) {
+		if (!toy->is_seen[i])
+			continue;
+		ret->sent++;
+		nat_wire_answer(&toy->plan, i, &toy->tuples[i], &macs, frame);
+		assert_true(sums_are_good(frame));
+		if (!translate_back(toy, frame) || !is_for(toy, i, frame))
+			continue;
+		assert_int_equal(nat_wire_read(&toy->plan, false, frame,
+					       NAT_FRAME_BYTES, &seen),
+				 NAT_ANSWER);
+		assert_int_equal(seen.number, i);
+		ret->arrived++;
+	}
+	return 0;
+}
+
+static int reset(void *opaque, double *ret_seconds, struct mr_reason *why)
+{
+	struct toy *toy = opaque;
+
+	(void)why;
+	*ret_seconds = toy->reset_s;
+	if (!toy->keeps_on_reset)
+		toy->n_entries = 0;
+	return 0;
+}
+
+/* The tester's numbers begin again with the first connection after a reset. */
+static int establish_anew(void *opaque, double pps, uint32_t n,
+			  struct nat_counts *ret, struct mr_reason *why)
+{
+	struct toy *toy = opaque;
+
+	if (toy->n_entries == 0)
+		toy->n_known = 0;
+	return establish(opaque, pps, n, ret, why);
+}
+
+static const struct nat_ops with_reset = { establish_anew, validate, reset };
+static const struct nat_ops without_reset = { establish, validate, NULL };
+
+static struct toy *make_toy(bool is_tcp)
+{
+	static struct toy toy;
+
+	memset(&toy, 0, sizeof(toy));
+	toy.plan = (struct nat_plan){ .client = 0x0a000002,
+				      .n_clients = 3,
+				      .server = 0xc0000202,
+				      .is_tcp = is_tcp,
+				      .magic = 0xfffffff0 };
+	toy.capacity = TABLE - 1;
+	return &toy;
+}
+
+static struct nat_search search_of(struct toy *toy, const struct nat_ops *ops)
+{
+	return (struct nat_search){ .ops = ops,
+				    .opaque = toy,
+				    .max_pps = 1e6,
+				    .resolution = 0.01,
+				    .n = 1000,
+				    .n_max = TABLE };
+}
+
+static void the_set_up_rate_is_found(void **state)
+{
+	struct mr_reason why;
+	struct nat_rate rate;
+
+	(void)state;
+	for (int is_tcp = 0; is_tcp < 2; is_tcp++) {
+		for (int has_reset = 0; has_reset < 2; has_reset++) {
+			struct toy *toy = make_toy(is_tcp);
+			struct nat_search s = search_of(
+				toy, has_reset ? &with_reset : &without_reset);
+
+			toy->max_pps = 123456;
+			assert_int_equal(search_nat_rate(&s, &rate, &why), 0);
+			assert_true(rate.pps <= 123456 &&
+				    rate.pps >= 123456 * 0.99);
+			assert_true(rate.n_lost_above > 0);
+			assert_int_equal(rate.n_stale_above, 0);
+			assert_false(rate.is_by_sender);
+		}
+	}
+}
+
+static void a_sender_that_is_too_slow_is_told_from_the_nat(void **state)
+{
+	struct toy *toy = make_toy(false);
+	struct nat_search s = search_of(toy, &with_reset);
+	struct mr_reason why;
+	struct nat_rate rate;
+
+	(void)state;
+	toy->sender_pps = 50000;
+	assert_int_equal(search_nat_rate(&s, &rate, &why), 0);
+	assert_true(rate.is_by_sender);
+	assert_true(rate.pps >= 49500 && rate.pps <= 50000);
+}
+
+/* It makes room for new ones: all are seen outside, and some are gone. */
+static void what_was_dropped_again_does_not_answer(void **state)
+{
+	struct toy *toy = make_toy(false);
+	struct nat_search s = search_of(toy, &with_reset);
+	struct mr_reason why;
+	struct nat_rate rate;
+
+	(void)state;
+	toy->capacity = 700;
+	toy->evicts = true;
+	assert_int_equal(search_nat_rate(&s, &rate, &why), 0);
+	assert_true(rate.pps <= 0);
+	assert_int_equal(rate.n_lost_above, 0);
+	assert_int_equal(rate.n_stale_above, 300);
+}
+
+static void the_capacity_is_what_answers(void **state)
+{
+	struct mr_reason why;
+	struct nat_capacity c;
+
+	(void)state;
+	for (int evicts = 0; evicts < 2; evicts++) {
+		struct toy *toy = make_toy(evicts);
+		struct nat_search s = search_of(toy, &without_reset);
+
+		toy->capacity = 12345;
+		toy->evicts = evicts;
+		assert_int_equal(search_nat_capacity(&s, 1000, &c, &why), 0);
+		assert_int_equal(c.n, 12345);
+		assert_int_equal(c.n_made, 16000);
+		assert_true(c.is_full);
+	}
+}
+
+static void a_table_that_is_never_full_says_so(void **state)
+{
+	struct toy *toy = make_toy(false);
+	struct nat_search s = search_of(toy, &without_reset);
+	struct mr_reason why;
+	struct nat_capacity c;
+
+	(void)state;
+	s.n_max = 5000;
+	assert_int_equal(search_nat_capacity(&s, 1000, &c, &why), 0);
+	assert_false(c.is_full);
+	assert_int_equal(c.n, 5000);
+	assert_int_equal(c.n_made, 5000);
+	/* And there is no room for more, without a reset. */
+	assert_int_equal(search_nat_capacity(&s, 1000, &c, &why), -ENOSPC);
+	assert_non_null(strstr(why.text, "--reset"));
+}
+
+static void tear_down_is_seen_from_outside(void **state)
+{
+	struct toy *toy = make_toy(false);
+	struct nat_search s = search_of(toy, &with_reset);
+	struct mr_reason why;
+	struct nat_tear_down t;
+
+	(void)state;
+	toy->reset_s = 0.25;
+	assert_int_equal(search_nat_tear_down(&s, 1000, &t, &why), 0);
+	assert_int_equal(t.n, 1000);
+	assert_int_equal(t.n_after, 0);
+	assert_true(t.pps > 3999 && t.pps < 4001);
+	/* A command that empties nothing is found out. */
+	toy->keeps_on_reset = true;
+	assert_int_equal(search_nat_tear_down(&s, 1000, &t, &why), 0);
+	assert_true(t.n_after > 0);
+	s.ops = &without_reset;
+	assert_int_equal(search_nat_tear_down(&s, 1000, &t, &why), -ENOTSUP);
+}
+
+static void connections_differ_and_frames_of_others_are_none(void **state)
+{
+	struct toy *toy = make_toy(false);
+	uint8_t a[NAT_FRAME_BYTES], b[NAT_FRAME_BYTES];
+	struct nat_seen seen;
+
+	(void)state;
+	/* The client first, then its ports, then the server's. */
+	nat_wire_query(&toy->plan, 1, &macs, a);
+	assert_int_equal(ntohl(ip_of(a)->src), 0x0a000003);
+	assert_int_equal(ntohs(l4_of(a)->src), NAT_FIRST_PORT);
+	nat_wire_query(&toy->plan, 4, &macs, b);
+	assert_int_equal(ip_of(a)->src, ip_of(b)->src);
+	assert_int_equal(ntohs(l4_of(b)->src), NAT_FIRST_PORT + 1);
+	nat_wire_query(&toy->plan, 3 * NAT_CLIENT_PORTS, &macs, b);
+	assert_int_equal(ntohs(l4_of(b)->dst), NAT_SERVER_PORT + 1);
+	/* Of another run, to another server, too short, of another protocol. */
+	toy->plan.magic++;
+	assert_int_equal(nat_wire_read(&toy->plan, true, a, sizeof(a), &seen),
+			 NAT_OTHER);
+	toy->plan.magic--;
+	assert_int_equal(nat_wire_read(&toy->plan, true, a, 49, &seen),
+			 NAT_OTHER);
+	assert_int_equal(nat_wire_read(&toy->plan, true, a, 50, &seen),
+			 NAT_QUERY);
+	toy->plan.server++;
+	assert_int_equal(nat_wire_read(&toy->plan, true, a, sizeof(a), &seen),
+			 NAT_OTHER);
+	toy->plan.server--;
+	toy->plan.is_tcp = true;
+	assert_int_equal(nat_wire_read(&toy->plan, true, a, sizeof(a), &seen),
+			 NAT_OTHER);
+}
+
+static void arp_is_answered_for_our_addresses_alone(void **state)
+{
+	struct toy *toy = make_toy(false);
+	uint8_t frame[NAT_FRAME_BYTES];
+	struct nat_seen seen;
+
+	(void)state;
+	for (uint32_t i = 0; i < 5; i++) {
+		const uint32_t asked = toy->plan.client - 1 + i;
+
+		nat_wire_arp(MR_ARP_REQUEST, 0x0a000001, asked, &macs, frame);
+		assert_int_equal(nat_wire_read(&toy->plan, false, frame,
+					       sizeof(frame), &seen),
+				 i >= 1 && i <= 3 ? NAT_ARP_REQUEST :
+						    NAT_OTHER);
+		assert_int_equal(seen.asked, asked);
+		assert_int_equal(seen.asker, 0x0a000001);
+		assert_memory_equal(seen.src_mac, macs.src, 6);
+	}
+	nat_wire_arp(MR_ARP_REQUEST, EXTERNAL, toy->plan.server, &macs, frame);
+	assert_int_equal(
+		nat_wire_read(&toy->plan, true, frame, sizeof(frame), &seen),
+		NAT_ARP_REQUEST);
+	assert_int_equal(frame[0], 0xff);
+	nat_wire_arp(MR_ARP_REPLY, EXTERNAL, toy->plan.server, &macs, frame);
+	assert_int_equal(
+		nat_wire_read(&toy->plan, true, frame, sizeof(frame), &seen),
+		NAT_ARP_REPLY);
+	assert_memory_equal(frame, macs.dst, 6);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_set_up_rate_is_found),
+		cmocka_unit_test(
+			a_sender_that_is_too_slow_is_told_from_the_nat),
+		cmocka_unit_test(what_was_dropped_again_does_not_answer),
+		cmocka_unit_test(the_capacity_is_what_answers),
+		cmocka_unit_test(a_table_that_is_never_full_says_so),
+		cmocka_unit_test(tear_down_is_seen_from_outside),
+		cmocka_unit_test(
+			connections_differ_and_frames_of_others_are_none),
+		cmocka_unit_test(arp_is_answered_for_our_addresses_alone),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
