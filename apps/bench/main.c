@@ -9,8 +9,9 @@
 #include "mem.h"
 #include "net/traffic.h"
 #include "options.h"
-#include "result/compare.h"
 #include "plan/plan_main.h"
+#include "result/compare.h"
+#include "search/commands.h"
 
 /* mr-bench mem, mr-bench flow: argv[1] is the command. */
 static int workloads_main(int argc, char **argv)
@@ -48,6 +49,15 @@ static const struct command commands[] = {
 	  loop_main },
 	{ "compare", "results with others, with a verdict", compare_main },
 	{ "plan", "a series of measurements from a file", plan_main },
+	{ "throughput", "the highest rate that a device forwards",
+	  throughput_main },
+	{ "frameloss", "loss by rate", frameloss_main },
+	{ "back2back", "the longest burst without loss", back2back_main },
+	{ "latency", "latency at shares of the throughput", latency_main },
+	{ "imix", "throughput with a mix of sizes", imix_main },
+	{ "soak", "a long run: what drifts", soak_main },
+	{ "nat", "connections of a NAT: rate, capacity (RFC 9693)", nat_main },
+	{ "selftest", "what the tester itself can do", selftest_main },
 };
 
 enum { N_COMMANDS = sizeof(commands) / sizeof(commands[0]) };

@@ -10,6 +10,8 @@
 
 #include "search/search.h"
 
+enum { FIRST_BURST = 64 };
+
 static int burst_holds(struct search *s, uint64_t n_frames, uint32_t n_verify,
 		       bool *ret_holds, struct mr_reason *why)
 {
@@ -31,22 +33,21 @@ static int one_test(struct search *s, const struct back2back *config,
 		    uint64_t longest, uint64_t *ret_frames,
 		    struct mr_reason *why)
 {
-	uint64_t low = 0, high = longest, n = longest;
+	uint64_t low = 0, high = longest + 1, n = FIRST_BURST;
 	bool holds;
 	int err;
 
 	for (;;) {
+		n = n > longest ? longest : n;
 		err = burst_holds(s, n, config->n_verify, &holds, why);
 		if (err != 0)
 			return err;
-		if (holds)
-			low = n;
-		else
-			high = n;
-		if (low == longest || high - low <= 1 ||
-		    (double)(high - low) <= s->resolution * (double)high)
+		*(holds ? &low : &high) = n;
+		if (high - low <= 1 ||
+		    (high <= longest &&
+		     (double)(high - low) <= s->resolution * (double)high))
 			break;
-		n = low + (high - low) / 2;
+		n = high > longest ? 2 * n : low + (high - low) / 2;
 	}
 	*ret_frames = low;
 	return 0;

@@ -137,6 +137,12 @@ int search_binary(struct search *s, uint32_t n_verify, uint64_t confirm_ns,
 	err = halve(s, n_verify, confirm_ns, ret, why);
 	if (err == 0 && ret->low > 0)
 		err = confirm(s, n_verify, confirm_ns, ret, why);
+	else if (err == 0 && ret->limit == LIMIT_SENDER)
+		err = fail_with(why, -EAGAIN,
+				"the sender kept no rate up, down to %.0f "
+				"frames/s: other load on its cores (--cores, "
+				"--max-lag, --unsent-tolerance)",
+				ret->high);
 	else if (err == 0)
 		snprintf(ret->note, sizeof(ret->note),
 			 "more than the tolerated loss at all rates down to "

@@ -250,7 +250,7 @@ static int write_files(const struct nat_run *run, struct mr_reason *why)
 
 static int complain(const struct mr_reason *why, int status)
 {
-	fprintf(stderr, "mr-bench nat: %s\n", why->text);
+	fprintf(stderr, "mr-bench: %s\n", why->text);
 	return status;
 }
 
@@ -266,7 +266,8 @@ static int run_options(const struct nat_options *o, const char *line)
 
 	if (status != 0)
 		return complain(&why, status);
-	run.document = document_new("nat", o->traffic.label, line);
+	run.document = document_new(
+		"nat", o->traffic.label != NULL ? o->traffic.label : "", line);
 	describe(&run);
 	if (max_pps <= 0)
 		max_pps = 1e6;
@@ -331,7 +332,6 @@ int nat_main(int argc, char **argv)
 	options.traffic.tester.plane.n_kept_pages = 4096;
 	options.plan.magic = (uint32_t)time(NULL);
 	ending_open();
-	machine_command(argc, argv, line, sizeof(line));
 	status = run_options(&options, line);
 	return fflush(stdout) == 0 ? status : 1;
 }

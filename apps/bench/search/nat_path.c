@@ -351,7 +351,7 @@ int nat_path_close(struct nat_path *path)
 	mr_cache_destroy(path->cache);
 	if (path->plane.pool != NULL &&
 	    mr_pool_destroy(path->plane.pool, &why) < 0) {
-		fprintf(stderr, "mr-bench nat: %s\n", why.text);
+		fprintf(stderr, "mr-bench: %s\n", why.text);
 		status = 1;
 	} else {
 		path->plane.pool = NULL;

@@ -11,6 +11,7 @@
 
 enum {
 	N_UNSENT_REPEATS = 2,
+	N_DISTURBED_REPEATS = 9,
 	/* The path is looked for at a rate that everything can take. */
 	PATH_PPS = 1000,
 	PATH_FRAMES = 100,
@@ -78,12 +79,32 @@ static int try_once(struct search *s, const struct trial_config *config,
 	return 0;
 }
 
+/* Far below what the sender can do, it is not the rate that it fails at. */
+static bool is_disturbance(const struct search *s, double pps)
+{
+	return s->sender_pps > 0 && pps > 0 && pps < s->sender_pps / 2;
+}
+
+static int complain_of_sender(const struct search *s, const struct outcome *o,
+			      struct mr_reason *why)
+{
+	return fail_with(why, -EAGAIN,
+			 "the sender is disturbed: %.1f %% of the frames were "
+			 "not sent in time at %.0f frames/s, of %.0f that it "
+			 "can do; other load on its cores (--cores, --max-lag, "
+			 "--unsent-tolerance)",
+			 100 * (1 - o->load_pps / o->asked_pps), o->asked_pps,
+			 s->sender_pps);
+}
+
 int search_trial(struct search *s, double pps, uint64_t duration_ns,
 		 uint64_t n_frames, struct outcome *ret, struct mr_reason *why)
 {
 	struct trial_config config = s->trial;
 	struct trial_result *result = malloc(sizeof(*result));
-	int err;
+	const uint32_t n_repeats =
+		is_disturbance(s, pps) ? N_DISTURBED_REPEATS : N_UNSENT_REPEATS;
+	int err = 0;
 
 	if (result == NULL)
 		return fail_with(why, -ENOMEM, "out of memory");
@@ -92,7 +113,7 @@ int search_trial(struct search *s, double pps, uint64_t duration_ns,
 	config.duration_ns = n_frames == 0 ? duration_ns : 0;
 	config.n_frames = n_frames;
 	*ret = (struct outcome){ .asked_pps = pps, .duration_ns = duration_ns };
-	for (uint32_t i = 0; i <= N_UNSENT_REPEATS; i++) {
+	for (uint32_t i = 0; i <= n_repeats; i++) {
 		memset(result, 0, sizeof(*result));
 		err = try_once(s, &config, result, why);
 		if (err == 0)
@@ -102,6 +123,8 @@ int search_trial(struct search *s, double pps, uint64_t duration_ns,
 			break;
 	}
 	free(result);
+	if (err == 0 && ret->is_unsent && is_disturbance(s, pps))
+		return complain_of_sender(s, ret, why);
 	return err;
 }
 

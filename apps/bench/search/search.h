@@ -55,6 +55,7 @@ struct search {
 	double loss_tolerance;   /* share of the frames sent */
 	double unsent_tolerance; /* share of the frames due */
 	uint32_t max_trials;     /* at most MAX_TRIALS */
+	double sender_pps;       /* what the sender can do, 0: not known */
 	/*
 	 * Is called behind each trial; returns the trial's number in the
 	 * report. left_ns is an estimate. NULL: nobody listens.
@@ -88,8 +89,10 @@ struct found {
 
 /*
  * One trial at pps, or of n_frames if that is not 0. One whose sender failed is
- * made again, twice. 0, or -EINTR (a signal), -EAGAIN (max_trials), -EIO (the
- * trial broke off), or what the function returned.
+ * made again, twice; at less than half of what the sender can do, where only
+ * something else can have disturbed it, up to ten times. 0, or -EINTR (a
+ * signal), -EAGAIN (max_trials, or the sender is disturbed), -EIO (the trial
+ * broke off), or what the function returned.
  */
 int search_trial(struct search *s, double pps, uint64_t duration_ns,
 		 uint64_t n_frames, struct outcome *ret, struct mr_reason *why);
@@ -123,7 +126,10 @@ struct loss_curve {
 int search_frame_loss(struct search *s, double step, struct loss_curve *ret,
 		      struct mr_reason *why);
 
-/* RFC 2544, 26.4, as RFC 9004 has it. */
+/*
+ * RFC 2544, 26.4, as RFC 9004 has it: bursts at max_pps, which double until one
+ * loses a frame; then the interval is halved.
+ */
 struct back2back {
 	uint32_t n_tests;      /* 50 in the RFC */
 	uint64_t max_burst_ns; /* 30 s in the RFC */

@@ -138,7 +138,7 @@ enum parse_result parse_sizes(const char *name, const char *text, uint32_t *ret,
 			      uint32_t *ret_n, struct mr_reason *why)
 {
 	double values[MAX_SIZES];
-	uint32_t n;
+	uint32_t n = 0;
 
 	if (strcmp(text, "rfc2544") == 0) {
 		n = sizeof(rfc2544_sizes) / sizeof(*rfc2544_sizes);

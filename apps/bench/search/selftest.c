@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * mr-bench selftest: whether the tester finds what the known device does, and
+ * mr-bench: whether the tester finds what the known device does, and
  * what the tester itself can do on these ports, with nothing between them.
  */
 #include <errno.h>
@@ -62,8 +62,8 @@ static int check_known(struct session *session)
 		const int err = try_case(&session->options, c, &found, &why);
 
 		if (err != 0) {
-			fprintf(stderr, "mr-bench selftest: %s: %s\n",
-				c->device, why.text);
+			fprintf(stderr, "mr-bench: %s: %s\n", c->device,
+				why.text);
 			return err;
 		}
 		session_print(
@@ -72,7 +72,7 @@ static int check_known(struct session *session)
 			c->error, known_agrees(c, found) ? "" : "  WRONG");
 		if (!known_agrees(c, found)) {
 			fprintf(stderr,
-				"mr-bench selftest: %s: %g %s were injected, "
+				"mr-bench: %s: %g %s were injected, "
 				"and %g found\n",
 				c->device, c->injected, c->unit, found);
 			status = 1;

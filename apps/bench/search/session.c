@@ -153,6 +153,7 @@ static int find_highest(struct session *session, struct mr_reason *why)
 		err = search_trial(s, 0, FULL_SPEED_MS * ms, 0, &full, why);
 		if (err != 0)
 			return err;
+		s->sender_pps = full.load_pps;
 		/* Within 2 %, it is the link that ends it. */
 		session->is_own_ceiling =
 			line_pps <= 0 || full.load_pps < 0.98 * line_pps;
@@ -196,9 +197,8 @@ static int run_sizes(struct session *session)
 			       &why);
 		if (err < 0 || err > 1 || (err == 1 && why.text[0] != '\0')) {
 			document_fail(session->document, why.text);
-			fprintf(stderr, "mr-bench %s: %s: %s\n",
-				session->command->name, session->size_text,
-				why.text);
+			fprintf(stderr, "mr-bench: %s: %s\n",
+				session->size_text, why.text);
 			return err > 1 ? err : 1;
 		}
 		status |= err;
@@ -265,11 +265,10 @@ static int add_mix(struct session *session, struct mr_reason *why)
 }
 
 /* Ports, and the document that begins with them. Returns the exit status. */
-static int open_tester(struct session *session, int argc, char **argv)
+static int open_tester(struct session *session, const char *line)
 {
 	struct traffic_options *o = &session->options.traffic;
 	struct mr_reason why = { .text = "" };
-	char line[MAX_COMMAND];
 	int status = 0;
 
 	if (session->command->is_mix && add_mix(session, &why) != 0)
@@ -277,13 +276,11 @@ static int open_tester(struct session *session, int argc, char **argv)
 	if (status == 0)
 		status = tester_open(&o->tester, &session->tester, &why);
 	if (status != 0) {
-		fprintf(stderr, "mr-bench %s: %s\n", session->command->name,
-			why.text);
+		fprintf(stderr, "mr-bench: %s\n", why.text);
 		return status;
 	}
-	machine_command(argc, argv, line, sizeof(line));
-	session->document =
-		document_new(session->command->name, o->label, line);
+	session->document = document_new(
+		session->command->name, o->label != NULL ? o->label : "", line);
 	document_ports(session->document, session->tester);
 	record_config(session);
 	return 0;
@@ -298,8 +295,7 @@ static int run_and_close(struct session *session)
 	if (tester_close(session->tester) != 0)
 		status = 1;
 	if (write_files(session, &why) != 0) {
-		fprintf(stderr, "mr-bench %s: %s\n", session->command->name,
-			why.text);
+		fprintf(stderr, "mr-bench: %s\n", why.text);
 		status = 1;
 	}
 	document_free(session->document);
@@ -311,8 +307,10 @@ int search_command_main(const struct search_command *command, int argc,
 {
 	static struct session session; /* points into itself, and is large */
 	static struct hist latency;
+	char line[MAX_COMMAND];
 	int status;
 
+	machine_command(argc, argv, line, sizeof(line));
 	session = (struct session){ .command = command,
 				    .latency = &latency,
 				    .is_terminal = isatty(STDERR_FILENO) };
@@ -321,7 +319,7 @@ int search_command_main(const struct search_command *command, int argc,
 		return status;
 	status = command->before != NULL ? command->before(&session) : 0;
 	if (status == 0 && session.options.traffic.tester.n_tx > 0) {
-		status = open_tester(&session, argc, argv);
+		status = open_tester(&session, line);
 		if (status == 0)
 			status = run_and_close(&session);
 	}

@@ -79,15 +79,19 @@ static void print_interval(const struct soak *soak,
 			1e6);
 }
 
-static void print_drift(const struct session *session, const char *name,
+/* How much it moved, by the line through all of its values. */
+static void print_drift(const struct soak *soak, const char *name,
 			const struct drift *d, double unit, const char *text)
 {
+	const double hours = (double)soak->elapsed_ns / 3.6e12;
+
 	if (d->n == 0)
 		return;
-	session_print(session,
-		      "%-22s %.1f to %.1f %s, slope %+.3f %s an hour%s\n", name,
-		      d->min / unit, d->max / unit, text, drift_slope(d) / unit,
-		      text, drift_is_real(d) ? ": it drifts" : "");
+	session_print(soak->session,
+		      "%-22s %.1f to %.1f %s, a trend of %+.3f %s%s\n", name,
+		      d->min / unit, d->max / unit, text,
+		      drift_slope(d) * hours / unit, text,
+		      drift_is_real(d) ? ": it drifts" : "");
 }
 
 static void summarize(struct soak *soak)
@@ -118,10 +122,10 @@ static void summarize(struct soak *soak)
 		      soak->n, (unsigned long long)soak->sent,
 		      (unsigned long long)soak->lost, 100 * loss, soak->n_lossy,
 		      (unsigned long long)soak->unsent);
-	print_drift(session, "latency, median", &soak->median_ns, 1e3, "us");
-	print_drift(session, "latency, p99", &soak->p99_ns, 1e3, "us");
-	print_drift(session, "memory of mr-bench", &soak->own_bytes, 1e6, "MB");
-	print_drift(session, "memory of the device", &soak->device_bytes, 1e6,
+	print_drift(soak, "latency, median", &soak->median_ns, 1e3, "us");
+	print_drift(soak, "latency, p99", &soak->p99_ns, 1e3, "us");
+	print_drift(soak, "memory of mr-bench", &soak->own_bytes, 1e6, "MB");
+	print_drift(soak, "memory of the device", &soak->device_bytes, 1e6,
 		    "MB");
 	for (uint32_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		session_row(session, &rows[i]);

@@ -112,6 +112,33 @@ static void a_sender_that_fails_is_not_the_device(void **state)
 	assert_within(f.value, 300000 * 0.995, 300000);
 }
 
+/* Where it can do far more, something else is at fault. */
+static void a_disturbed_sender_is_told_from_a_slow_one(void **state)
+{
+	struct model m = { .rate_pps = 300000, .is_unsent_once = 9 };
+	struct search s = model_search(&m);
+	struct mr_reason why;
+	struct outcome o;
+	struct found f;
+
+	(void)state;
+	s.sender_pps = MODEL_MAX_PPS;
+	assert_int_equal(
+		search_trial(&s, 200000, s.trial.duration_ns, 0, &o, &why), 0);
+	assert_int_equal(m.n_calls, 10);
+	assert_false(o.is_unsent);
+	m.is_unsent_once = 10;
+	assert_int_equal(
+		search_trial(&s, 200000, s.trial.duration_ns, 0, &o, &why),
+		-EAGAIN);
+	assert_non_null(strstr(why.text, "the sender is disturbed: 10.0 %"));
+	/* Nothing is known of it: no rate is left, and that is no result. */
+	m = (struct model){ .is_unsent_once = UINT32_MAX };
+	s = model_search(&m);
+	assert_int_equal(search_binary(&s, 0, 0, &f, &why), -EAGAIN);
+	assert_non_null(strstr(why.text, "kept no rate up"));
+}
+
 static void losses_of_the_receiver_are_told_from_the_devices(void **state)
 {
 	struct model m = { .rate_pps = 500000, .is_receiver = true };
@@ -273,6 +300,7 @@ static void bursts_tell_the_buffer(void **state)
 	assert_true(b.is_complete && !b.is_longest);
 	assert_int_equal(b.n, 5);
 	assert_within(b.mean, 4096 * 0.999, 4097);
+	assert_true(m.n_seconds < 1);
 	assert_within(b.sd, 0, 0);
 	assert_within(b.min, b.max, b.max);
 	assert_within(b.implied_s, 0.00409, 0.0041);
@@ -315,6 +343,7 @@ int main(void)
 		cmocka_unit_test(what_does_not_hold_again_is_no_result),
 		cmocka_unit_test(a_slow_drift_is_followed_down),
 		cmocka_unit_test(a_sender_that_fails_is_not_the_device),
+		cmocka_unit_test(a_disturbed_sender_is_told_from_a_slow_one),
 		cmocka_unit_test(
 			losses_of_the_receiver_are_told_from_the_devices),
 		cmocka_unit_test(the_highest_rate_is_tried_first),
