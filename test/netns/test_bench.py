@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""mr-bench tx, rx and loop over veth: what was lost is found, to the frame.
+
+The machine may be busy, so how many frames went is not what is tested; what
+became of each of them is.
+"""
+import json
+import shutil
+import signal
+
+import pytest
+from lib.namespaces import wait_until
+from lib.process import BUILD, Process
+
+BENCH = BUILD / "apps" / "bench" / "mr-bench"
+TABLE = """table bridge t {{
+\tchain c {{
+\t\ttype filter hook forward priority 0
+\t\tether type ip iifname "p0" numgen inc mod {every} == 0 counter drop
+\t}}
+}}
+"""
+
+
+@pytest.fixture(name="bridge")
+def bridge_between(lab):
+    """A tester's namespace with t0 and t1, and a bridge behind them."""
+    tester, middle = lab.namespace("t"), lab.namespace("d")
+    for i in range(2):
+        lab.veth(tester, f"t{i}", middle, f"p{i}")
+    middle.ip("link", "add", "br0", "type", "bridge")
+    for i in range(2):
+        middle.ip("link", "set", f"p{i}", "master", "br0")
+    middle.ip("link", "set", "br0", "up")
+    wait_until("both ports of the bridge forward", lambda: all(
+        middle.link(f"p{i}")["linkinfo"]["info_slave_data"]["state"] ==
+        "forwarding" for i in range(2)))
+    return tester, middle
+
+
+def run(lab, namespace, *arguments, status=0):
+    """mr-bench to its end: the document's trial, and stderr."""
+    process = Process(lab, namespace, [BENCH, *arguments, "--json"])
+    got = process.wait(40)
+    assert got == status, (got, process.err.text())
+    document = json.loads(process.out.text())
+    trial, = document["trials"]
+    tx, rx = trial["tx"], trial["rx"]
+    assert tx["due"] == tx["sent"] + tx["unsent"]
+    assert rx["received"] == rx["foreign"] + rx["unique"] + \
+        rx["duplicates"] + rx["too_old"]
+    return trial, process.err.text()
+
+
+def dropped(trial, side):
+    """Frames that the ports of that side lost, by their own counters."""
+    return sum(drop["n"] for drop in trial["drops"] if drop["side"] == side)
+
+
+def test_a_bridge_loses_one_in_n(lab, bridge):
+    tester, middle = bridge
+    if not shutil.which("nft"):
+        pytest.skip("nft is missing (package nftables)")
+    path = lab.tmp_path / "drop.nft"
+    path.write_text(TABLE.format(every=20), encoding="ascii")
+    middle.run("nft", "-f", path)
+    trial, _ = run(lab, tester, "loop", "--rate", "4k", "--count", "2000",
+                   "--settle", "1", "t0", "t1")
+    said = json.loads(middle.run("nft", "-j", "list", "ruleset").stdout)
+    lost, = [part["counter"]["packets"] for entry in said["nftables"]
+             for part in entry.get("rule", {}).get("expr", [])
+             if "counter" in part]
+    sent = trial["tx"]["sent"]
+    assert sent > 100
+    assert lost == sent // 20 + (sent % 20 > 0)
+    assert trial["rx"]["lost"] == lost + dropped(trial, "rx") + \
+        dropped(trial, "dev")
+    assert trial["latency"]["n"] == trial["rx"]["unique"] + \
+        trial["rx"]["duplicates"] + trial["rx"]["too_old"]
+    assert trial["latency"]["min"] > 500
+
+
+def test_both_ways_over_a_cable(lab):
+    namespace = lab.namespace("t")
+    lab.veth(namespace, "t0", namespace, "t1", queues=2)
+    trial, _ = run(lab, namespace, "loop", "--bidirectional", "--queues", "2",
+                   "--rate", "10k", "--count", "4000", "--settle", "1",
+                   "--stream", "udp.src=1024-1279", "t0", "t1")
+    lost = trial["rx"]["lost"]
+    assert trial["tx"]["sent"] > 100
+    assert lost == dropped(trial, "rx") + dropped(trial, "dev")
+    assert trial["rx"]["duplicates"] == trial["rx"]["reordered"] == 0
+
+
+def test_tx_and_rx_are_two_programs(lab):
+    source, sink = lab.namespace("s"), lab.namespace("r")
+    lab.veth(source, "t0", sink, "t1")
+    receiver = Process(lab, sink, [BENCH, "rx", "--json", "t1"])
+    receiver.says("thread 0")
+    trial, _ = run(lab, source, "tx", "--rate", "5k", "--count", "2000", "t0")
+    wait_until("all have come", lambda: sink.link("t1")["stats64"]["rx"][
+        "packets"] >= trial["tx"]["sent"])
+    receiver.process.send_signal(signal.SIGINT)
+    assert receiver.wait() == 0, receiver.err.text()
+    got, = json.loads(receiver.out.text())["trials"]
+    lost = dropped(got, "rx") + dropped(got, "dev")
+    assert got["rx"]["unique"] + lost == trial["tx"]["sent"] > 100
+    # What is missing behind the last one that came nobody can know.
+    assert got["rx"]["lost"] <= lost
+    assert got["latency"] is None
+
+
+def test_ports_without_a_path_are_explained(lab):
+    tester, middle = lab.namespace("t"), lab.namespace("d")
+    for i in range(2):
+        lab.veth(tester, f"t{i}", middle, f"p{i}")
+    trial, err = run(lab, tester, "loop", "--rate", "1k", "--count", "50",
+                     "t0", "t1")
+    assert trial["rx"]["unique"] == 0
+    assert "frames left xdp:t0 and none reached xdp:t1" in err
+    assert "there is no path between them" in err
+
+
+def test_a_link_that_is_down_is_refused(lab):
+    tester, middle = lab.namespace("t"), lab.namespace("d")
+    lab.veth(tester, "t0", middle, "p0")
+    middle.ip("link", "set", "p0", "down")
+    process = Process(lab, tester, [BENCH, "tx", "t0"])
+    assert process.wait() == 1
+    assert process.err.text().startswith(
+        "mr-bench: xdp:t0: its link is down; is its peer up")
+    assert process.out.text() == ""
+
+
+@pytest.mark.parametrize("how", ["deleted", "down"])
+def test_a_device_that_goes_ends_the_run_with_its_figures(lab, how):
+    tester, middle = lab.namespace("t"), lab.namespace("d")
+    lab.veth(tester, "t0", middle, "p0")
+    process = Process(lab, tester, [BENCH, "tx", "--rate", "1k", "--json",
+                                    "t0"])
+    process.says("thread 0")
+    wait_until("frames have left", lambda: middle.link("p0")["stats64"]["rx"][
+        "packets"] > 100)
+    if how == "deleted":
+        middle.ip("link", "delete", "p0")
+    else:
+        middle.ip("link", "set", "p0", "down")
+    assert process.wait() == 1
+    document = json.loads(process.out.text())
+    assert document["complete"] is False
+    assert document["trials"][0]["tx"]["sent"] > 100
+    assert ("is gone" if how == "deleted" else "has lost its link") in \
+        document["why_incomplete"]
