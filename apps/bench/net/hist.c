@@ -31,6 +31,27 @@ void hist_merge(struct hist *hist, const struct hist *other)
 		hist->counts[i] += other->counts[i];
 }
 
+void hist_since(const struct hist *now, struct hist *before, struct hist *ret)
+{
+	for (uint32_t i = 0; i < HIST_BUCKETS; i++) {
+		const uint64_t n =
+			__atomic_load_n(&now->counts[i], __ATOMIC_RELAXED);
+		const uint64_t n_new = n - before->counts[i];
+
+		if (n_new == 0)
+			continue;
+		before->counts[i] = n;
+		if (ret->n == 0 || hist_low(i) < ret->min)
+			ret->min = hist_low(i);
+		if (hist_low(i + 1) - 1 > ret->max)
+			ret->max = hist_low(i + 1) - 1;
+		ret->counts[i] += n_new;
+		ret->n += n_new;
+		ret->sum += (double)n_new *
+			    ((double)hist_low(i) + (double)hist_low(i + 1)) / 2;
+	}
+}
+
 uint64_t hist_at(const struct hist *hist, double percentile)
 {
 	/* 99.9 % of 1000 are 999, whatever 0.999 is in binary. */

@@ -15,7 +15,7 @@ enum {
 	HIST_BUCKETS = (HIST_VALUE_BITS - HIST_SUB_BITS + 1) << HIST_SUB_BITS,
 };
 
-/* One thread writes; others may read counters while it does. */
+/* One thread writes; another may ask hist_since() meanwhile. */
 struct hist {
 	uint64_t n;        /* values */
 	uint64_t n_over;   /* of them, above the range: in the top bucket */
@@ -38,8 +38,9 @@ static inline uint32_t hist_bucket(uint64_t ns)
 static inline void hist_add(struct hist *hist, uint64_t ns)
 {
 	const double value = (double)ns;
+	uint64_t *count = &hist->counts[hist_bucket(ns)];
 
-	hist->counts[hist_bucket(ns)]++;
+	__atomic_store_n(count, *count + 1, __ATOMIC_RELAXED);
 	hist->n_over += ns >= 1ull << HIST_VALUE_BITS;
 	hist->min = hist->n == 0 || ns < hist->min ? ns : hist->min;
 	hist->max = ns > hist->max ? ns : hist->max;
@@ -52,6 +53,13 @@ static inline void hist_add(struct hist *hist, uint64_t ns)
 uint64_t hist_low(uint32_t i);
 
 void hist_merge(struct hist *hist, const struct hist *other);
+
+/*
+ * The values that a hist that another thread writes has more than before: what
+ * lies between two looks. before is brought up to date. Of ret, minimum and
+ * maximum are those of buckets, sum_sq is not set.
+ */
+void hist_since(const struct hist *now, struct hist *before, struct hist *ret);
 
 /*
  * The value that percentile of all values are not above, 0 to 100: the highest

@@ -20,7 +20,7 @@ void sender_begin(struct sender *sender, const struct send_orders *orders,
 	sender->builder = builder;
 	sender->lateness = lateness;
 	sender->max_lag_ns = orders->max_lag_ns;
-	sender->n_sent = sender->n_unsent = 0;
+	sender->n_sent = sender->n_unsent = sender->last_ns = 0;
 	sender->n_due = sender->n_held = 0;
 	sender->is_done = false;
 	pacer_begin(&sender->pacer, orders);
@@ -79,14 +79,15 @@ static void build(struct sender *sender)
 }
 
 /* Offer what is built. Returns how many frames the queue took. */
-static uint32_t offer(struct sender *sender)
+static uint32_t offer(struct sender *sender, uint64_t now)
 {
 	const uint32_t n = mr_tx_burst(sender->config.txq, sender->config.cache,
 				       sender->frames, sender->n_held);
 
-	if (sender->pacer.is_paced && n > 0) {
-		const uint64_t now = clock_now(sender->clock);
-
+	if (n == 0)
+		return 0;
+	if (sender->pacer.is_paced) {
+		now = clock_now(sender->clock);
 		for (uint32_t i = 0; i < n; i++)
 			hist_add(sender->lateness, now - sender->due_ns[i]);
 	}
@@ -98,6 +99,7 @@ static uint32_t offer(struct sender *sender)
 		memmove(sender->due_ns, sender->due_ns + n,
 			sender->n_due * sizeof(sender->due_ns[0]));
 	}
+	sender->last_ns = now;
 	count(&sender->n_sent, n);
 	return n;
 }
@@ -126,7 +128,7 @@ uint32_t sender_step(struct sender *sender, uint64_t now_ns)
 		return idle(sender, now_ns);
 	if (sender->n_held < sender->n_due)
 		build(sender);
-	return sender->n_held > 0 ? offer(sender) : 0;
+	return sender->n_held > 0 ? offer(sender, now_ns) : 0;
 }
 
 uint64_t sender_next_ns(const struct sender *sender)

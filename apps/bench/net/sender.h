@@ -34,9 +34,10 @@ struct sender {
 	struct pacer pacer;
 	uint64_t max_lag_ns;
 	uint64_t n_sent, n_unsent;
-	uint32_t n_due;  /* that wait: due_ns has the time of each */
-	uint32_t n_held; /* of them, built */
-	uint32_t n_idle; /* rounds */
+	uint64_t last_ns; /* when the last one left; at full speed its round */
+	uint32_t n_due;   /* that wait: due_ns has the time of each */
+	uint32_t n_held;  /* of them, built */
+	uint32_t n_idle;  /* rounds */
 	bool is_done;
 	uint64_t due_ns[MR_BURST_MAX];
 	struct mr_frame frames[MR_BURST_MAX];

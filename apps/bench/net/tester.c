@@ -197,6 +197,11 @@ struct mr_ctx *tester_ctx(struct tester *tester)
 	return tester->plane.ctx;
 }
 
+uint32_t tester_n_receivers(const struct tester *tester)
+{
+	return tester->n_receivers;
+}
+
 const struct streams *tester_streams(const struct tester *tester)
 {
 	return tester->streams[0];

@@ -117,4 +117,12 @@ typedef void tester_progress_fn(void *opaque,
 void tester_on_progress(struct tester *tester, tester_progress_fn *fn,
 			void *opaque);
 
+/*
+ * For that function: the latencies that were measured since the last call,
+ * added to ret. before is the caller's, of zeros at first, one per receiver.
+ */
+void tester_latency_since(const struct tester *tester, struct hist *before,
+			  struct hist *ret);
+uint32_t tester_n_receivers(const struct tester *tester);
+
 #endif

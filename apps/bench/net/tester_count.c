@@ -185,7 +185,7 @@ static void add_to_sum(struct trial_result *ret, const struct trial_lane *lane)
 
 static void count_rates(const struct tester *tester, struct trial_result *ret)
 {
-	uint64_t first = UINT64_MAX, last = 0;
+	uint64_t first = UINT64_MAX, last = 0, n_gaps;
 
 	for (uint32_t i = 0; i < tester->n_receivers; i++) {
 		const struct receiver *receiver = &tester->receivers[i];
@@ -195,8 +195,12 @@ static void count_rates(const struct tester *tester, struct trial_result *ret)
 		first = f < first ? f : first;
 		last = l > last ? l : last;
 	}
+	/* From the first to the last there is one gap less than frames. */
+	n_gaps = ret->sent;
+	if (tester->orders.end_ns == UINT64_MAX && ret->sent > 0)
+		n_gaps--;
 	if (ret->sending_ns > 0)
-		ret->tx_pps = (double)ret->sent * 1e9 / (double)ret->sending_ns;
+		ret->tx_pps = (double)n_gaps * 1e9 / (double)ret->sending_ns;
 	if (first < last && ret->unique > 1)
 		ret->rx_pps = (double)(ret->unique - 1) * 1e9 /
 			      (double)(last - first);
@@ -302,6 +306,15 @@ int tester_count_all(struct tester *tester, struct trial_result *ret)
 	ret->cpu_share = all > 0 ? (double)busy / (double)all : 0;
 	count_drops(tester, ret, rows);
 	return 0;
+}
+
+void tester_latency_since(const struct tester *tester, struct hist *before,
+			  struct hist *ret)
+{
+	for (uint32_t i = 0; i < tester->n_receivers; i++)
+		if (tester->receivers[i].latency != NULL)
+			hist_since(tester->receivers[i].latency, &before[i],
+				   ret);
 }
 
 /* received = delivered + drops; accepted = completed + pending + drops. */

@@ -15,11 +15,13 @@ enum {
 	DEFAULT_SETTLE_MS = 100,
 	/* Settling ends so soon after every frame has come. */
 	ALL_HERE_MS = 20,
-	LOOK_MS = 5, /* how often the calling thread looks */
+	MOST_SETTLES = 10, /* as long as frames come */
+	LOOK_MS = 5,       /* how often the calling thread looks */
 	PROGRESS_MS = 100,
 	JOIN_MS = 5000,
 	VIRTUAL_ROUNDS = 1024, /* between two looks at signals */
 	WAIT_NS = 1000,
+	LAST_BURSTS = 1024, /* more than any ring holds */
 };
 
 #define MS 1000000ull
@@ -54,6 +56,15 @@ static uint32_t round_of(struct seat *seat, struct mr_cache *cache,
 	return n;
 }
 
+/* What had come before it was time to end is counted, too. */
+static void take_the_rest(struct seat *seat)
+{
+	for (uint32_t i = 0; i < seat->n_receivers; i++)
+		for (uint32_t n = 0; n < LAST_BURSTS; n++)
+			if (receiver_step(seat->receivers[i]) == 0)
+				break;
+}
+
 static int sit(struct mr_worker *worker, void *opaque)
 {
 	struct tester *tester = opaque;
@@ -77,6 +88,7 @@ static int sit(struct mr_worker *worker, void *opaque)
 	for (uint32_t i = 0; i < seat->n_senders; i++)
 		if (!seat->senders[i]->is_done)
 			sender_end(seat->senders[i]);
+	take_the_rest(seat);
 	return 0;
 }
 
@@ -114,20 +126,38 @@ static void show_progress(struct tester *tester, uint64_t now, bool is_sending)
 	tester->progress(tester->progress_opaque, so_far);
 }
 
-/* Until when to wait behind the last frame: sooner if all are here. */
+static uint64_t last_arrival(const struct tester *tester)
+{
+	uint64_t last = 0;
+
+	for (uint32_t i = 0; i < tester->n_receivers; i++) {
+		const uint64_t at = __atomic_load_n(
+			&tester->receivers[i].last_ns, __ATOMIC_RELAXED);
+
+		last = at > last ? at : last;
+	}
+	return last;
+}
+
+/* Until when to wait for late frames: sooner if all are here, and longer while
+ * they still come, within bounds. */
 static uint64_t settled_at(const struct tester *tester, uint64_t sent_at,
 			   uint64_t settle_ns, uint64_t *all_here_at,
 			   uint64_t now)
 {
+	const uint64_t last = last_arrival(tester);
+	uint64_t end = (last > sent_at ? last : sent_at) + settle_ns;
+
 	if (tester->n_receivers == 0)
 		return sent_at;
 	if (*all_here_at == 0 &&
 	    tester_n_unique(tester) == tester_n_sent(tester))
 		*all_here_at = now;
-	if (*all_here_at > 0 &&
-	    *all_here_at + ALL_HERE_MS * MS < sent_at + settle_ns)
-		return *all_here_at + ALL_HERE_MS * MS;
-	return sent_at + settle_ns;
+	if (*all_here_at > 0 && *all_here_at + ALL_HERE_MS * MS < end)
+		end = *all_here_at + ALL_HERE_MS * MS;
+	if (end > sent_at + MOST_SETTLES * settle_ns)
+		end = sent_at + MOST_SETTLES * settle_ns;
+	return end;
 }
 
 /* A program that only receives ends by time or by number. */
@@ -190,9 +220,16 @@ static void correct_length(const struct tester *tester,
 {
 	const struct send_orders *orders = &tester->orders;
 	const uint64_t asked = orders->end_ns - orders->start_ns;
+	uint64_t last = 0;
 
+	for (uint32_t i = 0; i < tester->n_senders; i++)
+		if (tester->senders[i].last_ns > last)
+			last = tester->senders[i].last_ns;
 	if (orders->end_ns != UINT64_MAX && ret->sending_ns > asked)
 		ret->sending_ns = asked;
+	else if (tester->n_places == 0 && last > orders->start_ns &&
+		 ret->sending_ns > last - orders->start_ns)
+		ret->sending_ns = last - orders->start_ns;
 }
 
 int tester_run_threads(struct tester *tester, const struct trial_config *config,
@@ -278,6 +315,6 @@ void tester_run_virtual(struct tester *tester,
 			sender_end(seat->senders[i]);
 	ret->whole_ns = now;
 	ret->sending_ns = is_sending ? now : sent_at;
-	if (tester->orders.end_ns != UINT64_MAX)
+	if (tester->orders.end_ns != UINT64_MAX && !is_sending)
 		ret->sending_ns = tester->orders.end_ns;
 }

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "machine.h"
-#include "net/options.h"
+#include "net/describe.h"
 #include "net/traffic.h"
 #include "net/view.h"
 #include "result/document.h"
@@ -116,6 +116,7 @@ static int run(const struct traffic_options *options, struct tester *tester,
 	if (result == NULL)
 		return complain("no memory for a result");
 	document_ports(document, tester);
+	traffic_describe(options, document);
 	if (!options->is_quiet)
 		tester_print_map(tester, stderr);
 	if (!options->is_quiet && !options->is_json)

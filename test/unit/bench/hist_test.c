@@ -114,6 +114,29 @@ static void merged_ones_are_as_one(void **state)
 	assert_int_equal(hist.min, both.min);
 }
 
+static void since_tells_what_came_between(void **state)
+{
+	static struct hist before, between;
+
+	(void)state;
+	before = between = (struct hist){ 0 };
+	for (uint64_t v = 1; v <= 100; v++)
+		hist_add(&hist, v);
+	hist_since(&hist, &before, &between);
+	assert_int_equal(between.n, 100);
+	between = (struct hist){ 0 };
+	for (uint64_t v = 5001; v <= 5010; v++)
+		hist_add(&hist, v);
+	hist_since(&hist, &before, &between);
+	assert_int_equal(between.n, 10);
+	assert_in_range(between.min, 4996, 5001);
+	assert_in_range(between.max, 5010, 5015);
+	assert_in_range(hist_at(&between, 50), 5003, 5007);
+	between = (struct hist){ 0 };
+	hist_since(&hist, &before, &between);
+	assert_int_equal(between.n, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -126,6 +149,7 @@ int main(void)
 		cmocka_unit_test_setup(what_is_above_the_range_is_counted,
 				       clear),
 		cmocka_unit_test_setup(merged_ones_are_as_one, clear),
+		cmocka_unit_test_setup(since_tells_what_came_between, clear),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -245,7 +245,8 @@ static void full_speed_is_that_of_the_virtual_cable(void **state)
 	assert_int_equal(tester_run(tester, &config, &result, &why), 0);
 	assert_int_equal(result.sent, 1000);
 	assert_float_equal(result.asked_pps, 14880952.38, 0.01);
-	assert_float_equal(result.tx_pps, 14880952.38, 2e4);
+	/* Times are whole ns. */
+	assert_float_equal(result.tx_pps, 14880952.38, 300);
 	trial_result_free(&result);
 	assert_int_equal(tester_close(tester), 0);
 }
@@ -314,6 +315,8 @@ static void it_does_not_lose_frames_by_the_real_clock(void **state)
 	const struct trial_config trial = {
 		.rate = { RATE_PPS, 200e3 },
 		.duration_ns = SECOND / 5,
+		/* Threads may be away for long on a busy machine. */
+		.settle_ns = SECOND / 2,
 	};
 	struct device_counts counts;
 	struct tester *tester;

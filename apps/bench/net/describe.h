@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What was asked for, in a document. */
+#ifndef NET_DESCRIBE_H
+#define NET_DESCRIBE_H
+
+#include "net/options.h"
+#include "result/document.h"
+
+/* Sets "config" of the document, as far as the shared options say it. */
+void traffic_describe(const struct traffic_options *options,
+		      struct document *document);
+
+#endif
