@@ -12,8 +12,8 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "netns")]
 
 # pylint: disable=wrong-import-position
-from fetch import QEMU_MIN, Missing  # noqa: E402
-from guest import BUILD, Guest, Nic  # noqa: E402
+from fetch import Missing  # noqa: E402
+from guest import BUILD, KINDS_SINCE, Guest, Nic  # noqa: E402
 from probe import Probe  # noqa: E402
 
 CONFORMANCE = BUILD / "test" / "conformance" / "conformance"
@@ -46,15 +46,23 @@ def boot(nics, programs=(), needs_all=True, **options):
         guest = Guest(nics, programs, kernel=KERNEL, **options)
     except Missing as why:
         pytest.skip(str(why))
-    if len(guest.nics) < len(nics) and needs_all:
-        pytest.skip(f"QEMU {guest.qemu_version} has no igb, {QEMU_MIN} has")
+    if needs_all:
+        for nic in nics:
+            if nic not in guest.nics:
+                skip_kind(guest, nic.kind)
     return guest
+
+
+def skip_kind(guest, kind):
+    """There is no such NIC in this guest."""
+    pytest.skip(f"QEMU {guest.qemu_version} has no {kind}, "
+                f"{KINDS_SINCE[kind]} has")
 
 
 def spec_of(guest, name):
     """How a port on a NIC is opened: one called -xdp by way of the kernel."""
     if name not in guest.wires:
-        pytest.skip(f"QEMU {guest.qemu_version} has no igb, {QEMU_MIN} has")
+        skip_kind(guest, "igb")
     if name.endswith("-xdp"):
         return f"xdp:{name}" + (",mode=zc" if name == "igb-xdp" else "")
     need_driver(name)

@@ -45,8 +45,13 @@ KINDS = {
     "virtio-net": ("virtio-net-pci", ""),
     "virtio-split": VIRTIO,
     "virtio-packed": (VIRTIO[0], VIRTIO[1] + ",packed=on"),
-    "virtio-in-order": (VIRTIO[0], VIRTIO[1] + ",packed=on,in_order=on"),
+    "virtio-split-in-order": (VIRTIO[0], VIRTIO[1] + ",in_order=on"),
+    "virtio-packed-in-order": (VIRTIO[0], VIRTIO[1] +
+                               ",packed=on,in_order=on"),
 }
+# The QEMU that has them, where that is not all we take.
+KINDS_SINCE = {"igb": QEMU_MIN, "virtio-split-in-order": 10,
+               "virtio-packed-in-order": 10}
 # How QEMU is told of a wire, by its kind.
 NETDEVS = {
     "dgram": "dgram,id={name},local.type=unix,local.path={folder}/{name}.qemu,"
@@ -289,7 +294,7 @@ class Guest:
         # Those that this QEMU can emulate.
         self.qemu_version = qemu_major(self.qemu, self.env)
         self.nics = [nic for nic in nics
-                     if nic.kind != "igb" or self.qemu_version >= QEMU_MIN]
+                     if self.qemu_version >= KINDS_SINCE.get(nic.kind, 0)]
         self.folder = self.keeper = None
         self.process = None
         self.wires = {}

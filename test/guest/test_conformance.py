@@ -21,7 +21,8 @@ CASES = {
     "e1000e": ("e1000e", "vfio", ""),
     "virtio-split": ("virtio-split", "vfio", ""),
     "virtio-packed": ("virtio-packed", "vfio", ""),
-    "virtio-in-order": ("virtio-in-order", "vfio", ""),
+    "virtio-split-in-order": ("virtio-split-in-order", "vfio", ""),
+    "virtio-packed-in-order": ("virtio-packed-in-order", "vfio", ""),
 }
 LEAST_TESTS = 30
 # QEMU's igb and e1000e lose a frame of which one descriptor's bytes lie in two

@@ -30,13 +30,15 @@ def machine():
 @pytest.mark.parametrize("kind", KINDS)
 def test_killed(guest, kind):
     """And the IOMMU is quiet."""
-    kill_under_traffic(guest, guest.wires[kind], spec_of(guest, kind))
+    spec = spec_of(guest, kind)
+    kill_under_traffic(guest, guest.wires[kind], spec)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_closed_under_traffic(guest, probe, kind):
     """And the IOMMU is quiet."""
-    close_under_traffic(guest.wires[kind], probe, spec_of(guest, kind))
+    spec = spec_of(guest, kind)
+    close_under_traffic(guest.wires[kind], probe, spec)
 
 
 @pytest.mark.parametrize("kind", KINDS)
