@@ -128,7 +128,10 @@ struct virtio_ctrl {
 	struct virtio_vq vq;
 	struct mr_dma memory; /* header, answer, data */
 	uint32_t n_put;       /* running number of descriptors */
+	uint32_t n_asked;     /* of a command not yet answered; 0: none */
+	uint64_t until_ns;    /* it is to be answered */
 	bool is_stuck;        /* a command was not answered in time */
+	bool owes_ack;        /* of an announcement */
 };
 
 enum virtio_switch { VIRTIO_AUTO, VIRTIO_ON, VIRTIO_OFF };
@@ -274,7 +277,11 @@ int mri_virtio_pci_set_config_vector(const struct virtio_port *port,
 /* Tell the device of a queue, and enable it. */
 int mri_virtio_pci_start_queue(const struct virtio_port *port,
 			       struct virtio_vq *vq, struct mr_reason *reason);
-int mri_virtio_pci_reset_queue(const struct virtio_port *port, uint32_t number);
+void mri_virtio_pci_reset_queue(const struct virtio_port *port,
+				uint32_t number);
+/* Whether that has ended: 0, -EAGAIN, or -ENODEV. */
+int mri_virtio_pci_look_at_reset(const struct virtio_port *port,
+				 uint32_t number);
 
 /* virtio_queue.c */
 /* What the queues hold for possible, and send, with this MTU. */
@@ -291,7 +298,10 @@ int mri_virtio_queues_start(struct virtio_port *port, struct mr_reason *reason);
 void mri_virtio_queues_fill(struct virtio_port *port);
 /* The device has stopped: everything that they hold goes back. */
 void mri_virtio_queues_free(struct virtio_port *port);
-/* Broken queues run again, if the device can reset them; how many. */
+/*
+ * Broken queues run again, if the device can reset them. Waits for none: the
+ * next call goes on. Returns how many run, or are given up.
+ */
 uint32_t mri_virtio_queues_mend(struct virtio_port *port);
 /* The device is no more: its queues do nothing from now on. */
 void mri_virtio_queues_lose(struct virtio_port *port);
@@ -311,6 +321,8 @@ int mri_virtio_ctrl_setup(struct virtio_port *port, struct mr_reason *reason);
 bool mri_virtio_has_rss_enough(const struct virtio_port *port);
 int mri_virtio_ctrl_send(struct virtio_port *port, uint32_t command,
 			 const void *data, uint32_t n_bytes);
+/* On each mr_port_poll(): acknowledge what is owed. Does not wait. */
+void mri_virtio_ctrl_tend(struct virtio_port *port);
 int mri_virtio_set_promisc(struct mr_port *base, uint32_t on,
 			   struct mr_reason *reason);
 int mri_virtio_set_allmulti(struct mr_port *base, uint32_t on,

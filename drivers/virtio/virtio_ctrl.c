@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The control queue: one command at a time, and the caller waits for it.
+ * The control queue: one command at a time, and the caller waits for it; but
+ * mr_port_poll(), which a thread of frames may call, does not.
  *
  *     descriptor 1: class, command   2: what goes with it   3: its answer
  *
@@ -112,56 +113,99 @@ static bool is_answered(const struct virtio_vq *vq)
 	return virtio_split_n_ready(vq) > 0;
 }
 
-static int wait_for_answer(const struct virtio_port *port)
-{
-	const struct timespec nap = { .tv_nsec = NAP_NS };
-	const uint64_t until_ns = mr_ctx_now_ns(port->base.ctx) + TIMEOUT_NS;
-	uint32_t n_naps = 0;
-
-	while (!is_answered(&port->ctrl.vq)) {
-		const uint32_t status = mri_virtio_pci_status(port);
-
-		if (status == VIRTIO_STATUS_GONE)
-			return -ENODEV;
-		if (status & VIRTIO_STATUS_NEEDS_RESET ||
-		    mr_ctx_now_ns(port->base.ctx) >= until_ns ||
-		    ++n_naps > TIMEOUT_NS / NAP_NS)
-			return -EIO; /* whether that clock goes or not */
-		nanosleep(&nap, NULL);
-	}
-	return 0;
-}
-
-int mri_virtio_ctrl_send(struct virtio_port *port, uint32_t command,
-			 const void *data, uint32_t n_bytes)
+/* A command to the device. */
+static void ask(struct virtio_port *port, uint32_t command, const void *data,
+		uint32_t n_bytes)
 {
 	struct virtio_ctrl *ctrl = &port->ctrl;
 	uint8_t *memory = ctrl->memory.memory;
-	const uint32_t n = n_bytes > 0 ? 3 : 2;
-	int err;
 
-	if (__atomic_load_n(&port->is_gone, __ATOMIC_RELAXED))
-		return -ENODEV;
-	if (ctrl->is_stuck)
-		return -EIO;
 	memory[HEADER_AT] = (uint8_t)(command >> 8);
 	memory[HEADER_AT + 1] = (uint8_t)command;
 	memory[ANSWER_AT] = UINT8_MAX;
 	if (n_bytes > 0)
 		memcpy(memory + DATA_AT, data, n_bytes);
 	put_all(ctrl, n_bytes);
-	err = wait_for_answer(port);
-	if (err < 0) {
-		/* Its answer may come yet, and would be taken for the next. */
-		ctrl->is_stuck = true;
-		return err;
-	}
-	ctrl->vq.n_used =
-		(uint16_t)(ctrl->vq.n_used + (ctrl->vq.is_packed ? n : 1));
-	return __atomic_load_n(memory + ANSWER_AT, __ATOMIC_ACQUIRE) ==
-			       VIRTIO_CTRL_OK ?
+	ctrl->n_asked = n_bytes > 0 ? 3 : 2;
+	ctrl->until_ns = mr_ctx_now_ns(port->base.ctx) + TIMEOUT_NS;
+}
+
+/* Its answer: 0, or -EIO; -EAGAIN: not yet. */
+static int look(struct virtio_ctrl *ctrl)
+{
+	struct virtio_vq *vq = &ctrl->vq;
+	const uint8_t *answer = (uint8_t *)ctrl->memory.memory + ANSWER_AT;
+
+	if (!is_answered(vq))
+		return -EAGAIN;
+	vq->n_used =
+		(uint16_t)(vq->n_used + (vq->is_packed ? ctrl->n_asked : 1));
+	ctrl->n_asked = 0;
+	return __atomic_load_n(answer, __ATOMIC_ACQUIRE) == VIRTIO_CTRL_OK ?
 		       0 :
 		       -EIO;
+}
+
+/* 0, or why there is no sense in waiting on. */
+static int give_up(const struct virtio_port *port, uint32_t n_naps)
+{
+	const uint32_t status = mri_virtio_pci_status(port);
+
+	if (status == VIRTIO_STATUS_GONE)
+		return -ENODEV;
+	if (status & VIRTIO_STATUS_NEEDS_RESET ||
+	    mr_ctx_now_ns(port->base.ctx) >= port->ctrl.until_ns ||
+	    n_naps > TIMEOUT_NS / NAP_NS)
+		return -EIO; /* whether that clock goes or not */
+	return 0;
+}
+
+static int wait_for_answer(struct virtio_port *port)
+{
+	const struct timespec nap = { .tv_nsec = NAP_NS };
+	struct virtio_ctrl *ctrl = &port->ctrl;
+	uint32_t n_naps = 0;
+	int err;
+
+	while ((err = look(ctrl)) == -EAGAIN) {
+		err = give_up(port, ++n_naps);
+		if (err < 0) {
+			/* Its answer may come yet, for the next command. */
+			ctrl->is_stuck = true;
+			return err;
+		}
+		nanosleep(&nap, NULL);
+	}
+	return err;
+}
+
+int mri_virtio_ctrl_send(struct virtio_port *port, uint32_t command,
+			 const void *data, uint32_t n_bytes)
+{
+	struct virtio_ctrl *ctrl = &port->ctrl;
+
+	if (__atomic_load_n(&port->is_gone, __ATOMIC_RELAXED))
+		return -ENODEV;
+	/* An acknowledgement may be under way. */
+	if (ctrl->n_asked > 0 && !ctrl->is_stuck)
+		(void)wait_for_answer(port);
+	if (ctrl->is_stuck)
+		return -EIO;
+	ask(port, command, data, n_bytes);
+	return wait_for_answer(port);
+}
+
+void mri_virtio_ctrl_tend(struct virtio_port *port)
+{
+	struct virtio_ctrl *ctrl = &port->ctrl;
+
+	if (ctrl->n_asked > 0 && look(ctrl) == -EAGAIN &&
+	    mr_ctx_now_ns(port->base.ctx) >= ctrl->until_ns)
+		ctrl->is_stuck = true;
+	if (!ctrl->owes_ack || ctrl->n_asked > 0 || ctrl->is_stuck)
+		return;
+	ctrl->owes_ack = false;
+	ask(port, VIRTIO_CTRL_ANNOUNCE_ACK, NULL, 0);
 }
 
 /* A command that needs a feature, and what to say if it fails. */

@@ -118,9 +118,8 @@ static int follow_config(struct virtio_port *port)
 	}
 	/* The frames that it asks for are the application's to send. */
 	if (virtio_has(port, VIRTIO_F_GUEST_ANNOUNCE) &&
-	    facts.status & VIRTIO_NET_STATUS_ANNOUNCE &&
-	    mri_virtio_ctrl_send(port, VIRTIO_CTRL_ANNOUNCE_ACK, NULL, 0) ==
-		    0) {
+	    facts.status & VIRTIO_NET_STATUS_ANNOUNCE) {
+		port->ctrl.owes_ack = true;
 		mr_log(port->base.ctx, MR_LOG_INFO,
 		       "%s: the device asks to be announced on its link",
 		       port->base.info.name);
@@ -172,5 +171,6 @@ int mri_virtio_poll(struct mr_port *base)
 		port->generation = generation;
 		n_events += follow_config(port);
 	}
+	mri_virtio_ctrl_tend(port);
 	return n_events;
 }

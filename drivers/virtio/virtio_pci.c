@@ -156,37 +156,27 @@ void mri_virtio_pci_add_status(struct virtio_port *port, uint32_t bits)
 		      (uint8_t)(mri_virtio_pci_status(port) | bits));
 }
 
-/* Read a register until it is 0. -ENODEV: the device is gone. */
-static int wait_zero(const struct virtio_port *port, uint64_t offset,
-		     uint32_t n_bytes)
+int mri_virtio_pci_reset(struct virtio_port *port)
 {
 	const struct timespec nap = { .tv_nsec = POLL_NS };
 	const uint64_t until_ns =
 		mr_ctx_now_ns(port->base.ctx) + RESET_TIMEOUT_NS;
-	const uint32_t gone = n_bytes == 1 ? UINT8_MAX : UINT16_MAX;
 
+	mr_bar_write8(port->common.bar, port->common.offset + VIRTIO_STATUS, 0);
 	/* So many naps are enough, should that clock stand still. */
 	for (uint32_t n = 0; n <= RESET_TIMEOUT_NS / POLL_NS; n++) {
 		const uint64_t now_ns = mr_ctx_now_ns(port->base.ctx);
-		const uint32_t value = n_bytes == 1 ?
-					       read8(&port->common, offset) :
-					       read16(&port->common, offset);
+		const uint32_t status = mri_virtio_pci_status(port);
 
-		if (value == 0)
+		if (status == 0)
 			return 0;
-		if (value == gone)
+		if (status == VIRTIO_STATUS_GONE)
 			return -ENODEV;
 		if (now_ns >= until_ns)
 			return -ETIMEDOUT;
 		nanosleep(&nap, NULL);
 	}
 	return -ETIMEDOUT;
-}
-
-int mri_virtio_pci_reset(struct virtio_port *port)
-{
-	mr_bar_write8(port->common.bar, port->common.offset + VIRTIO_STATUS, 0);
-	return wait_zero(port, VIRTIO_STATUS, 1);
 }
 
 static uint64_t read_features(const struct virtio_port *port)
@@ -383,9 +373,20 @@ int mri_virtio_pci_start_queue(const struct virtio_port *port,
 	return err;
 }
 
-int mri_virtio_pci_reset_queue(const struct virtio_port *port, uint32_t number)
+void mri_virtio_pci_reset_queue(const struct virtio_port *port, uint32_t number)
 {
 	select_queue(port, number);
 	write16(&port->common, VIRTIO_QUEUE_RESET, 1);
-	return wait_zero(port, VIRTIO_QUEUE_RESET, 2);
+}
+
+int mri_virtio_pci_look_at_reset(const struct virtio_port *port,
+				 uint32_t number)
+{
+	uint32_t value;
+
+	select_queue(port, number);
+	value = read16(&port->common, VIRTIO_QUEUE_RESET);
+	if (value == UINT16_MAX)
+		return -ENODEV;
+	return value == 0 ? 0 : -EAGAIN;
 }

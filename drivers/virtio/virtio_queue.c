@@ -6,8 +6,8 @@
  *     packed   desc[] | our event word | the device's
  *
  * A queue that the device wrote nonsense into is broken by its user, who keeps
- * off from then on. mr_port_poll() resets it (RING_RESET), gives it its buffers
- * anew, and hands it over again.
+ * off from then on. mr_port_poll() asks for its reset (RING_RESET), and the
+ * call that finds it done gives it its buffers anew, and hands it over again.
  *
  * Source: virtio 1.2, 2.6.1 "Virtqueue Reset", 2.7.2, 2.8.10.
  */
@@ -22,6 +22,7 @@ enum {
 	/* A chain of the longest frame must fit. */
 	MIN_ENTRIES = 32,
 	LAZY_DESCS = 64, /* virtio_tx.c */
+	RESET_TIMEOUT_NS = 1000 * 1000 * 1000,
 };
 
 static uint64_t round_up(uint64_t n, uint64_t to)
@@ -349,12 +350,25 @@ static void set_state(uint32_t *state, enum virtio_state value,
 	wake(queue);
 }
 
+/* Begin its reset, or go on with it; -EAGAIN: it has not ended yet. */
 static int restart(struct virtio_port *port, struct virtio_vq *vq)
 {
-	int err = mri_virtio_pci_reset_queue(port, vq->number);
+	int err;
 
+	if (!virtio_has(port, VIRTIO_F_RING_RESET))
+		return -ENOTSUP;
+	if (vq->reset_until_ns == 0) {
+		mri_virtio_pci_reset_queue(port, vq->number);
+		vq->reset_until_ns =
+			mr_ctx_now_ns(port->base.ctx) + RESET_TIMEOUT_NS;
+	}
+	err = mri_virtio_pci_look_at_reset(port, vq->number);
+	if (err == -EAGAIN &&
+	    mr_ctx_now_ns(port->base.ctx) >= vq->reset_until_ns)
+		return -ETIMEDOUT;
 	if (err < 0)
 		return err;
+	vq->reset_until_ns = 0;
 	mri_virtio_vq_clear(vq);
 	return mri_virtio_pci_start_queue(port, vq, NULL);
 }
@@ -386,25 +400,25 @@ static int mend_txq(struct virtio_port *port, struct virtio_txq *txq)
 
 uint32_t mri_virtio_queues_mend(struct virtio_port *port)
 {
-	const bool can_reset = virtio_has(port, VIRTIO_F_RING_RESET);
 	uint32_t n_mended = 0;
 	int err = 0;
 
-	for (uint32_t i = 0; i < port->options.n_queues && err == 0; i++) {
-		struct virtio_rxq *rxq = &port->rxqs[i];
-		struct virtio_txq *txq = &port->txqs[i];
+	for (uint32_t i = 0; i < 2 * port->options.n_queues; i++) {
+		struct virtio_rxq *rxq = &port->rxqs[i / 2];
+		struct virtio_txq *txq = &port->txqs[i / 2];
 
-		if (state_of(&rxq->state) == VIRTIO_BROKEN) {
-			err = can_reset ? mend_rxq(port, rxq) : -ENOTSUP;
-			n_mended++;
-		}
-		if (err == 0 && state_of(&txq->state) == VIRTIO_BROKEN) {
-			err = can_reset ? mend_txq(port, txq) : -ENOTSUP;
-			n_mended++;
-		}
+		if (state_of(i % 2 ? &txq->state : &rxq->state) !=
+		    VIRTIO_BROKEN)
+			continue;
+		err = i % 2 ? mend_txq(port, txq) : mend_rxq(port, rxq);
+		n_mended += err != -EAGAIN;
+		if (err < 0 && err != -EAGAIN)
+			break;
 	}
 	if (n_mended == 0)
 		return 0;
+	if (err == -EAGAIN)
+		err = 0;
 	mr_log(port->base.ctx, MR_LOG_ERROR,
 	       "%s: the device wrote nonsense into %u queues: %s",
 	       port->base.info.name, n_mended,

@@ -124,7 +124,7 @@ struct vnet_faults {
 	bool generation_changes; /* at each look */
 	bool refuses_vectors;    /* reads back as none */
 	bool queues_missing;     /* queue_size reads 0 */
-	bool queue_reset_hangs;
+	bool queue_reset_hangs; /* as long as this is so */
 	bool link_flaps;      /* between two reads of the configuration */
 	uint32_t reset_reads; /* status is 0 only after so many reads */
 	uint32_t needs_reset; /* after so many buffers used */

@@ -109,6 +109,7 @@ static uint64_t read_queue(struct vnet *v, uint64_t offset)
 	case QUEUE_NOTIF_CONFIG_DATA:
 		return vnet_notify_data(v, q->idx);
 	case QUEUE_RESET:
+		q->is_resetting &= v->faults.queue_reset_hangs;
 		return q->is_resetting;
 	case QUEUE_DESC:
 		return q->desc;

@@ -332,6 +332,85 @@ static void device_that_is_gone_is_said_to_be(void **state)
 }
 
 /* DEVICE_NEEDS_RESET: everything of it has to begin anew. */
+/* mr_port_poll() may be called by who moves frames: it never waits. */
+static int poll_at_once(struct vbed *bed)
+{
+	const uint64_t start_ms = vbed_now_ms();
+	const int n = mr_port_poll(bed->port);
+
+	assert_true(vbed_now_ms() - start_ms < 500);
+	return n;
+}
+
+static void break_rx(struct vbed *bed)
+{
+	const struct vnet_faults faults = { .idx_jumps = 1,
+					    .queue_reset_hangs = true };
+
+	vnet_set_faults(bed->v, &faults);
+	vbed_inject(bed, 8);
+	vbed_drain(bed);
+}
+
+static void reset_of_a_queue_is_not_waited_for(void **state)
+{
+	struct mr_link link = { 0 };
+	struct vbed bed;
+	uint64_t start_ms;
+
+	(void)state;
+	for (int ends = 0; ends < 2; ends++) {
+		make(&bed, NULL, NULL);
+		vbed_open(&bed, "packed=off");
+		break_rx(&bed);
+		assert_int_equal(poll_at_once(&bed), 0);
+		assert_int_equal(poll_at_once(&bed), 0);
+		if (ends) {
+			heal(&bed);
+			assert_int_equal(poll_at_once(&bed), 1);
+			vbed_inject(&bed, 5);
+			assert_int_equal(vbed_drain(&bed), 5);
+		}
+		start_ms = vbed_now_ms();
+		while (!ends && !link.is_gone &&
+		       vbed_now_ms() - start_ms < DEADLINE_MS) {
+			poll_at_once(&bed);
+			assert_int_equal(mr_port_link(bed.port, &link), 0);
+		}
+		assert_int_equal(link.is_gone, !ends);
+		link.is_gone = 0;
+		heal(&bed);
+		vbed_check_laws(&bed);
+		vbed_end(&bed);
+	}
+}
+
+static void acknowledgement_is_not_waited_for(void **state)
+{
+	const struct vnet_faults faults = { .ctrl_hangs = true };
+	struct vbed bed;
+
+	(void)state;
+	make(&bed, NULL, NULL);
+	vbed_open(&bed, "");
+	vnet_set_faults(bed.v, &faults);
+	vnet_announce(bed.v);
+	assert_int_equal(poll_at_once(&bed), 1);
+	assert_int_equal(poll_at_once(&bed), 0);
+	assert_true(vnet_state(bed.v).wants_announcement);
+	/* Another command comes behind its answer. */
+	heal(&bed);
+	model_step(bed.m);
+	assert_int_equal(mr_port_set_allmulti(bed.port, 1, NULL), 0);
+	assert_false(vnet_state(bed.v).wants_announcement);
+	assert_true(vnet_state(bed.v).allmulti);
+	vnet_announce(bed.v);
+	assert_int_equal(poll_at_once(&bed), 1);
+	assert_false(vnet_state(bed.v).wants_announcement);
+	assert_int_equal(poll_at_once(&bed), 0);
+	vbed_end(&bed);
+}
+
 static void device_that_needs_a_reset_loses_no_page(void **state)
 {
 	const struct vnet_faults faults = { .needs_reset = 40 };
@@ -436,6 +515,8 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(wrong_counts_of_merged_frames_are_counted),
 	cmocka_unit_test(late_completions_are_waited_for),
 	cmocka_unit_test(device_that_is_gone_is_said_to_be),
+	cmocka_unit_test(reset_of_a_queue_is_not_waited_for),
+	cmocka_unit_test(acknowledgement_is_not_waited_for),
 	cmocka_unit_test(device_that_needs_a_reset_loses_no_page),
 	cmocka_unit_test(link_changes_wake_and_are_seen),
 	cmocka_unit_test(lost_and_spurious_interrupts_lose_no_frame),
