@@ -11,6 +11,7 @@
 #include "options.h"
 #include "plan/plan_main.h"
 #include "result/compare.h"
+#include "result/report.h"
 #include "search/commands.h"
 
 /* mr-bench mem, mr-bench flow: argv[1] is the command. */
@@ -47,8 +48,6 @@ static const struct command commands[] = {
 	{ "rx", "receive them, and tell which were lost", rx_main },
 	{ "loop", "both: loss, order and latency between two ports",
 	  loop_main },
-	{ "compare", "results with others, with a verdict", compare_main },
-	{ "plan", "a series of measurements from a file", plan_main },
 	{ "throughput", "the highest rate that a device forwards",
 	  throughput_main },
 	{ "frameloss", "loss by rate", frameloss_main },
@@ -58,6 +57,9 @@ static const struct command commands[] = {
 	{ "soak", "a long run: what drifts", soak_main },
 	{ "nat", "connections of a NAT: rate, capacity (RFC 9693)", nat_main },
 	{ "selftest", "what the tester itself can do", selftest_main },
+	{ "plan", "a series of measurements from a file", plan_main },
+	{ "compare", "results with others, with a verdict", compare_main },
+	{ "report", "results as a page with charts", report_main },
 };
 
 enum { N_COMMANDS = sizeof(commands) / sizeof(commands[0]) };

@@ -6,12 +6,15 @@
 #include <math.h>
 #include <string.h>
 
-#include "plot.h"
+#include "plot_axis.h"
+#include "result/units.h"
 
 enum {
 	WIDTH = 940,
 	LEFT = 70,
 	TOP = 68,
+	PART_TOP = 24, /* of a page, which has the title */
+	MAX_MARKS = 40,
 	PLOT_WIDTH = 510,
 	PLOT_HEIGHT = 380,
 	BAR_HEIGHT = 18,
@@ -25,25 +28,17 @@ static const char *const dashes[] = { "", "6 3", "2 3", "8 3 2 3" };
 
 enum { N_COLOURS = 6, N_DASHES = 4 };
 
-struct axis {
-	double min, max;
-	bool is_log;
-};
-
-static double place(const struct axis *axis, double value)
-{
-	if (axis->is_log)
-		return log(value / axis->min) / log(axis->max / axis->min);
-	return (value - axis->min) / (axis->max - axis->min);
-}
-
 static void text(FILE *to, const char *string)
 {
 	for (; *string != '\0'; string++) {
 		if (*string == '<')
 			fputs("&lt;", to);
+		else if (*string == '>')
+			fputs("&gt;", to);
 		else if (*string == '&')
 			fputs("&amp;", to);
+		else if ((unsigned char)*string < ' ')
+			fputc('?', to); /* XML has no place for them */
 		else
 			fputc(*string, to);
 	}
@@ -57,14 +52,31 @@ static void label(FILE *to, double x, double y, const char *attributes,
 	fputs("</text>\n", to);
 }
 
+/* A page's own styles go by classes, and win against what is said here. */
 static void head(const struct plot *plot, int height, FILE *to)
 {
+	const bool is_part = plot->id != NULL;
+	const int top = is_part ? TOP - PART_TOP : 0;
+
 	fprintf(to,
 		"<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" "
-		"height=\"%d\" viewBox=\"0 0 %d %d\" "
-		"font-family=\"sans-serif\" font-size=\"12\">\n"
-		"<rect width=\"100%%\" height=\"100%%\" fill=\"#ffffff\"/>\n",
-		WIDTH, height, WIDTH, height);
+		"height=\"%d\" viewBox=\"0 %d %d %d\" "
+		"font-family=\"sans-serif\" font-size=\"12\"",
+		WIDTH, height - top, top, WIDTH, height - top);
+	if (is_part) {
+		fprintf(to,
+			" class=\"plot\" role=\"img\" "
+			"aria-labelledby=\"%s-t %s-d\">\n"
+			"<title id=\"%s-t\">",
+			plot->id, plot->id, plot->id);
+		text(to, plot->title);
+		fprintf(to, "</title>\n<desc id=\"%s-d\">", plot->id);
+		text(to, plot->desc);
+		fputs("</desc>\n", to);
+		return;
+	}
+	fputs(">\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n",
+	      to);
 	label(to, 12, 22, "font-size=\"16\" font-weight=\"bold\"", plot->title);
 	label(to, 12, 40, "fill=\"#555555\"", plot->subtitle);
 }
@@ -84,142 +96,168 @@ static const char *colour(const struct plot_series *series)
 	return colours[series->group % N_COLOURS];
 }
 
-static void scale(const struct plot *plot, bool is_x, struct axis *axis)
-{
-	double min = INFINITY, max = 0;
-
-	for (uint32_t i = 0; i < plot->n_series; i++) {
-		const struct plot_series *s = &plot->series[i];
-
-		for (uint32_t k = 0; k < s->n; k++) {
-			const double value = is_x ? s->x[k] : s->y[k];
-
-			if (s->y[k] <= 0)
-				continue;
-			min = fmin(min, value);
-			max = fmax(max, value);
-		}
-	}
-	if (!(min <= max)) {
-		min = 0;
-		max = 1;
-	}
-	axis->is_log = min > 0 && max / min >= (is_x ? 8 : 20);
-	if (axis->is_log) {
-		axis->min = is_x ? min : min / 1.15;
-		axis->max = is_x ? max : max * 1.15;
-	} else {
-		axis->min = is_x ? min : 0;
-		axis->max = is_x ? max : max * 1.08;
-	}
-	if (axis->max <= axis->min)
-		axis->max = axis->min + 1;
-}
-
-static void tick(const struct axis *axis, bool is_x, double value, FILE *to)
-{
-	const double at = place(axis, value);
-	char number[32];
-
-	if (at < -0.001 || at > 1.001)
-		return;
-	snprintf(number, sizeof(number), "%.5g", value);
-	if (is_x) {
-		const double x = LEFT + at * PLOT_WIDTH;
-
-		fprintf(to, "<path d=\"M%.1f %d v%d\" stroke=\"#e4e4e4\"/>\n",
-			x, TOP, PLOT_HEIGHT);
-		label(to, x, TOP + PLOT_HEIGHT + 16, "text-anchor=\"middle\"",
-		      number);
-	} else {
-		const double y = TOP + (1 - at) * PLOT_HEIGHT;
-
-		fprintf(to, "<path d=\"M%d %.1f h%d\" stroke=\"#e4e4e4\"/>\n",
-			LEFT, y, PLOT_WIDTH);
-		label(to, LEFT - 6, y + 4, "text-anchor=\"end\"", number);
-	}
-}
-
-/* Powers of two along x, 1-2-5 along y; a round step on a linear axis. */
 static void ticks(const struct axis *axis, bool is_x, FILE *to)
 {
-	const double span = axis->max - axis->min;
-	double step;
+	struct tick of[PLOT_MAX_TICKS];
+	const uint32_t n = axis_ticks(axis, is_x, of);
 
-	if (axis->is_log && is_x) {
-		const double octaves = log2(axis->max / axis->min);
+	for (uint32_t i = 0; i < n; i++) {
+		const double at = axis_place(axis, of[i].value);
+		const double x = LEFT + at * PLOT_WIDTH;
+		const double y = TOP + (1 - at) * PLOT_HEIGHT;
 
-		step = octaves > 12 ? 4 : 2;
-		for (double v = exp2(floor(log2(axis->min)));
-		     v <= axis->max * 1.001; v *= step)
-			tick(axis, is_x, v, to);
-		return;
+		if (is_x) {
+			fprintf(to,
+				"<path d=\"M%.1f %d v%d\" class=\"grid\" "
+				"stroke=\"#e4e4e4\"/>\n",
+				x, TOP, PLOT_HEIGHT);
+			label(to, x, TOP + PLOT_HEIGHT + 16,
+			      "text-anchor=\"middle\"", of[i].text);
+		} else {
+			fprintf(to,
+				"<path d=\"M%d %.1f h%d\" class=\"grid\" "
+				"stroke=\"#e4e4e4\"/>\n",
+				LEFT, y, PLOT_WIDTH);
+			label(to, LEFT - 6, y + 4, "text-anchor=\"end\"",
+			      of[i].text);
+		}
 	}
-	if (axis->is_log) {
-		static const double digits[] = { 1, 2, 5 };
-
-		for (double decade = pow(10, floor(log10(axis->min)));
-		     decade <= axis->max; decade *= 10)
-			for (uint32_t i = 0; i < 3; i++)
-				tick(axis, is_x, decade * digits[i], to);
-		return;
-	}
-	step = pow(10, floor(log10(span)));
-	if (span / step < 2)
-		step /= 5;
-	else if (span / step < 5)
-		step /= 2;
-	for (double v = ceil(axis->min / step) * step; v <= axis->max;
-	     v += step)
-		tick(axis, is_x, v, to);
 }
 
 static void mark(const struct plot_series *s, double x, double y, FILE *to)
 {
 	fprintf(to,
 		"<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%s\" fill=\"%s\" "
-		"opacity=\"%s\"/>\n",
+		"class=\"f%u\" opacity=\"%s\"/>\n",
 		x, y, s->group == 0 ? "3.5" : "2.2", colour(s),
-		s->is_pale ? "0.3" : "1");
+		s->group % N_COLOURS, s->is_pale ? "0.3" : "1");
 }
 
 static void stroke(const struct plot *plot, uint32_t i, FILE *to)
 {
+	const struct plot_series *s = &plot->series[i];
+	const bool is_limit = s->look == PLOT_LIMIT;
+
 	fprintf(to,
-		" fill=\"none\" stroke=\"%s\" stroke-width=\"%s\" "
-		"opacity=\"%s\" stroke-dasharray=\"%s\"/>\n",
-		colour(&plot->series[i]),
-		plot->series[i].group == 0 ? "2.6" : "1.3",
-		plot->series[i].is_pale ? "0.3" : "1",
-		dashes[rank(plot, i) % N_DASHES]);
+		" fill=\"none\" stroke=\"%s\" class=\"c%u\" "
+		"stroke-width=\"%s\" opacity=\"%s\" "
+		"stroke-dasharray=\"%s\"/>\n",
+		colour(s), s->group % N_COLOURS,
+		is_limit      ? "1.1" :
+		s->group == 0 ? "2.6" :
+				"1.6",
+		s->is_pale ? "0.3" : "1",
+		is_limit ? "10 3 2 3" : dashes[rank(plot, i) % N_DASHES]);
+}
+
+/* Marks would hide a curve of so many points, and a limit has none. */
+static bool has_marks(const struct plot_series *s)
+{
+	return s->look == PLOT_LINE && s->n <= MAX_MARKS;
+}
+
+static double down(const struct axis *y, double value)
+{
+	return TOP + (1 - axis_place(y, value)) * PLOT_HEIGHT;
+}
+
+static double across(const struct axis *x, double value)
+{
+	return LEFT + axis_place(x, value) * PLOT_WIDTH;
+}
+
+static void bounds(const struct plot_series *s, uint32_t k,
+		   const struct axis *x, const struct axis *y, FILE *to)
+{
+	if (s->low == NULL || s->high == NULL || s->high[k] <= s->low[k] ||
+	    !axis_shows(y, s->low[k]))
+		return;
+	fprintf(to,
+		"<path d=\"M%.1f %.1f V%.1f\" stroke=\"%s\" class=\"c%u\" "
+		"stroke-width=\"5\" opacity=\"0.35\"/>\n",
+		across(x, s->x[k]), down(y, s->low[k]), down(y, s->high[k]),
+		colour(s), s->group % N_COLOURS);
+}
+
+/* One outline, which comes down to the bottom where steps do not touch. */
+static void steps(const struct plot_series *s, const struct axis *x,
+		  const struct axis *y, FILE *to)
+{
+	const int bottom = TOP + PLOT_HEIGHT;
+	double end = -1;
+
+	for (uint32_t k = 0; k < s->n; k++) {
+		if (!axis_shows(y, s->y[k]))
+			continue;
+		if (end >= 0 && end != s->x[k])
+			fprintf(to, " V%d", bottom);
+		if (end != s->x[k])
+			fprintf(to, "%sM%.1f %d", end >= 0 ? " " : "",
+				across(x, s->x[k]), bottom);
+		end = s->x_to[k];
+		fprintf(to, " V%.1f H%.1f", down(y, s->y[k]), across(x, end));
+	}
+	fprintf(to, end >= 0 ? " V%d\"" : "M0 %d\"", bottom);
+}
+
+static void curve(const struct plot_series *s, const struct axis *x,
+		  const struct axis *y, FILE *to)
+{
+	bool is_first = true;
+
+	for (uint32_t k = 0; k < s->n; k++) {
+		if (!axis_shows(y, s->y[k]))
+			continue;
+		fprintf(to, "%s%.1f %.1f", is_first ? "M" : " L",
+			across(x, s->x[k]), down(y, s->y[k]));
+		is_first = false;
+	}
+	fputs(is_first ? "M0 0\"" : "\"", to);
 }
 
 static void line(const struct plot *plot, uint32_t i, const struct axis *x,
 		 const struct axis *y, FILE *to)
 {
 	const struct plot_series *s = &plot->series[i];
-	bool is_first = true;
 
 	fputs("<path d=\"", to);
-	for (uint32_t k = 0; k < s->n; k++) {
-		if (s->y[k] <= 0)
-			continue;
-		fprintf(to, "%s%.1f %.1f", is_first ? "M" : " L",
-			LEFT + place(x, s->x[k]) * PLOT_WIDTH,
-			TOP + (1 - place(y, s->y[k])) * PLOT_HEIGHT);
-		is_first = false;
-	}
-	fputs(is_first ? "M0 0\"" : "\"", to);
+	if (s->look == PLOT_STEPS)
+		steps(s, x, y, to);
+	else
+		curve(s, x, y, to);
 	stroke(plot, i, to);
-	for (uint32_t k = 0; k < s->n; k++)
-		if (s->y[k] > 0)
-			mark(s, LEFT + place(x, s->x[k]) * PLOT_WIDTH,
-			     TOP + (1 - place(y, s->y[k])) * PLOT_HEIGHT, to);
+	for (uint32_t k = 0; k < s->n; k++) {
+		if (!axis_shows(y, s->y[k]))
+			continue;
+		bounds(s, k, x, y, to);
+		if (has_marks(s))
+			mark(s, across(x, s->x[k]), down(y, s->y[k]), to);
+	}
 }
 
 static double last(const struct plot_series *s)
 {
 	return s->n == 0 ? 0 : s->y[s->n - 1];
+}
+
+/* Its name, and where it ends. */
+static void legend_text(const struct plot *plot, const struct plot_series *s,
+			char *ret, size_t n)
+{
+	char value[32];
+
+	if (s->look == PLOT_STEPS) {
+		snprintf(ret, n, "%.60s", s->name);
+		return;
+	}
+	if (plot->y_unit != NULL)
+		unit_print_short(last(s), plot->y_unit, value, sizeof(value));
+	else
+		snprintf(value, sizeof(value), "%.4g", last(s));
+	snprintf(ret, n, "%.60s: %s%s", s->name, value,
+		 plot->y_unit != NULL && strcmp(plot->y_unit, "ratio") == 0 ?
+			 " %" :
+			 "");
 }
 
 /* Slowest first, as the lines end from top to bottom. */
@@ -241,9 +279,10 @@ static void legend(const struct plot *plot, FILE *to)
 		is_done[best] = true;
 		fprintf(to, "<path d=\"M%d %.1f h26\"", x, y - 4);
 		stroke(plot, best, to);
-		mark(&plot->series[best], x + 13, y - 4, to);
-		snprintf(line_text, sizeof(line_text), "%.60s  %.4g",
-			 plot->series[best].name, last(&plot->series[best]));
+		if (has_marks(&plot->series[best]))
+			mark(&plot->series[best], x + 13, y - 4, to);
+		legend_text(plot, &plot->series[best], line_text,
+			    sizeof(line_text));
 		label(to, x + 32, y,
 		      plot->series[best].group == 0 ? "font-weight=\"bold\"" :
 						      "",
@@ -285,31 +324,41 @@ void plot_sum_up(struct plot_series *series, uint32_t *n, uint32_t group,
 		series[(*n)++] = lowest;
 }
 
+static const char *scale_words(const struct axis *axis)
+{
+	return axis->scale == PLOT_LOG ? " (logarithmic)" : "";
+}
+
+static void frame(const struct plot *plot, const struct axis *x,
+		  const struct axis *y, FILE *to)
+{
+	char name[96];
+
+	ticks(x, true, to);
+	ticks(y, false, to);
+	fprintf(to,
+		"<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" "
+		"fill=\"none\" class=\"frame\" stroke=\"#888888\"/>\n",
+		LEFT, TOP, PLOT_WIDTH, PLOT_HEIGHT);
+	snprintf(name, sizeof(name), "%.70s%s", plot->x_name, scale_words(x));
+	label(to, LEFT + PLOT_WIDTH / 2, TOP + PLOT_HEIGHT + 36,
+	      "text-anchor=\"middle\"", name);
+	snprintf(name, sizeof(name), "%.70s%s", plot->y_name, scale_words(y));
+	label(to, LEFT, TOP - 6, "fill=\"#555555\"", name);
+}
+
 bool plot_lines(const struct plot *plot, FILE *to)
 {
 	const int legend_height = TOP + 20 + 17 * (int)plot->n_series;
 	const int height = TOP + PLOT_HEIGHT + 50;
 	struct axis x, y;
-	char name[96];
 
 	if (plot->n_series == 0 || plot->n_series > PLOT_MAX_SERIES)
 		return false;
-	scale(plot, true, &x);
-	scale(plot, false, &y);
+	axis_of(plot, true, &x);
+	axis_of(plot, false, &y);
 	head(plot, legend_height > height ? legend_height : height, to);
-	ticks(&x, true, to);
-	ticks(&y, false, to);
-	fprintf(to,
-		"<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" "
-		"fill=\"none\" stroke=\"#888888\"/>\n",
-		LEFT, TOP, PLOT_WIDTH, PLOT_HEIGHT);
-	snprintf(name, sizeof(name), "%.70s%s", plot->x_name,
-		 x.is_log ? " (logarithmic)" : "");
-	label(to, LEFT + PLOT_WIDTH / 2, TOP + PLOT_HEIGHT + 36,
-	      "text-anchor=\"middle\"", name);
-	snprintf(name, sizeof(name), "%.70s%s", plot->y_name,
-		 y.is_log ? " (logarithmic)" : "");
-	label(to, LEFT, TOP - 6, "fill=\"#555555\"", name);
+	frame(plot, &x, &y, to);
 	/* Ours last: above the others. */
 	for (uint32_t i = 0; i < plot->n_series; i++)
 		if (plot->series[i].group != 0)
@@ -343,9 +392,14 @@ bool plot_bars(const struct plot *plot, FILE *to)
 		label(to, BAR_LEFT - 8, y + 13, "text-anchor=\"end\"", s->name);
 		fprintf(to,
 			"<rect x=\"%d\" y=\"%.1f\" width=\"%.1f\" "
-			"height=\"%d\" fill=\"%s\"/>\n",
-			BAR_LEFT, y, n > 0 ? n : 0, BAR_HEIGHT, colour(s));
-		snprintf(number, sizeof(number), "%.4g", value);
+			"height=\"%d\" fill=\"%s\" class=\"f%u\"/>\n",
+			BAR_LEFT, y, n > 0 ? n : 0, BAR_HEIGHT, colour(s),
+			s->group % N_COLOURS);
+		if (plot->y_unit != NULL)
+			unit_print_short(value, plot->y_unit, number,
+					 sizeof(number));
+		else
+			snprintf(number, sizeof(number), "%.4g", value);
 		label(to, BAR_LEFT + n + 6, y + 13, "", number);
 	}
 	label(to, BAR_LEFT, TOP - 6, "fill=\"#555555\"", plot->y_name);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of apps/bench/plot.c. cli_test.py reads charts as XML. */
+/* Tests of apps/bench: plot.c, plot_axis.c. cli_test.py reads charts as XML,
+ * and a browser looks at them in test/gen. */
 #include "support/unit.h"
 
-#include "plot.h"
+#include "plot_axis.h"
 
 static const struct plot_series series[] = {
 	{ .name = "a<b & c",
@@ -100,6 +101,142 @@ static void bars_have_their_values(void **state)
 	free(text);
 }
 
+static struct axis x_of(enum plot_scale scale, struct plot_series *s)
+{
+	const struct plot plot = { .series = s,
+				   .n_series = 1,
+				   .x_scale = scale,
+				   .y_scale = PLOT_LINEAR };
+	struct axis axis;
+
+	axis_of(&plot, true, &axis);
+	return axis;
+}
+
+static void percentiles_have_a_step_for_each_nine(void **state)
+{
+	struct plot_series s = { .n = 3,
+				 .x = { 0, 50, 99.99 },
+				 .y = { 1, 2, 3 } };
+	const struct axis axis = x_of(PLOT_PERCENTILE, &s);
+	struct tick ticks[PLOT_MAX_TICKS];
+	const uint32_t n = axis_ticks(&axis, true, ticks);
+
+	(void)state;
+	assert_true(axis_place(&axis, 0) == 0);
+	assert_float_equal(axis_place(&axis, 90), 0.25, 1e-6);
+	assert_float_equal(axis_place(&axis, 99), 0.5, 1e-6);
+	assert_float_equal(axis_place(&axis, 99.99), 1, 1e-6);
+	/* Without 0: 50 stands close to it. */
+	assert_int_equal(n, 5);
+	assert_string_equal(ticks[0].text, "50 %");
+	assert_string_equal(ticks[4].text, "99.99 %");
+}
+
+static void values_of_an_even_axis_have_equal_steps(void **state)
+{
+	struct plot_series s = { .n = 4,
+				 .x = { 1518, 64, 1280, 64 },
+				 .y = { 1, 2, 3, 4 } };
+	const struct axis axis = x_of(PLOT_EVEN, &s);
+	struct tick ticks[PLOT_MAX_TICKS];
+
+	(void)state;
+	assert_int_equal(axis.n_values, 3);
+	assert_float_equal(axis_place(&axis, 64), 0.5 / 3, 1e-6);
+	assert_float_equal(axis_place(&axis, 1280), 1.5 / 3, 1e-6);
+	assert_float_equal(axis_place(&axis, 1518), 2.5 / 3, 1e-6);
+	assert_int_equal(axis_ticks(&axis, true, ticks), 3);
+	assert_string_equal(ticks[2].text, "1518");
+}
+
+/* 0 % of loss is a figure; on a logarithmic axis it has no place. */
+static void zero_is_shown_where_it_has_a_place(void **state)
+{
+	struct plot_series s = { .n = 3, .x = { 1, 2, 3 }, .y = { 0, 0, 5 } };
+	struct plot plot = { .series = &s, .n_series = 1 };
+	struct axis axis;
+
+	(void)state;
+	plot.y_scale = PLOT_LINEAR;
+	axis_of(&plot, false, &axis);
+	assert_true(axis_shows(&axis, 0));
+	assert_true(axis.min == 0 && axis.max > 5);
+	axis_of(&plot, true, &axis);
+	assert_true(axis.min == 1 && axis.max == 3);
+	plot.y_scale = PLOT_LOG;
+	axis_of(&plot, false, &axis);
+	assert_false(axis_shows(&axis, 0));
+	assert_true(axis.min > 0);
+}
+
+static void ticks_have_the_unit(void **state)
+{
+	struct plot_series s = { .n = 2, .x = { 1, 2 }, .y = { 1e3, 1e6 } };
+	struct plot plot = { .series = &s, .n_series = 1, .y_unit = "ns" };
+	struct tick ticks[PLOT_MAX_TICKS];
+	struct axis axis;
+	uint32_t n, n_found = 0;
+
+	(void)state;
+	axis_of(&plot, false, &axis);
+	assert_int_equal(axis.scale, PLOT_LOG);
+	n = axis_ticks(&axis, false, ticks);
+	for (uint32_t i = 0; i < n; i++)
+		n_found += strcmp(ticks[i].text, "20 us") == 0 ||
+			   strcmp(ticks[i].text, "1 ms") == 0;
+	assert_int_equal(n_found, 2);
+}
+
+/* Steps that touch share an edge; a gap goes down to the bottom. */
+static void steps_and_bounds_are_drawn(void **state)
+{
+	const double to[] = { 2, 3, 9 }, low[] = { 1, 2, 3 };
+	const double high[] = { 3, 4, 5 };
+	struct plot_series many[] = {
+		{ .name = "steps",
+		  .look = PLOT_STEPS,
+		  .n = 3,
+		  .x = { 1, 2, 8 },
+		  .y = { 5, 6, 7 },
+		  .x_to = to },
+		{ .name = "line",
+		  .n = 3,
+		  .x = { 1, 2, 3 },
+		  .y = { 2, 3, 4 },
+		  .low = low,
+		  .high = high },
+		{ .name = "limit",
+		  .look = PLOT_LIMIT,
+		  .group = 3,
+		  .n = 2,
+		  .x = { 1, 3 },
+		  .y = { 9, 9 } },
+	};
+	char *text;
+
+	(void)state;
+	two = (struct plot){ .title = "a<b",
+			     .desc = "c&d",
+			     .id = "x7",
+			     .x_name = "x",
+			     .y_name = "y",
+			     .x_scale = PLOT_LINEAR,
+			     .y_scale = PLOT_LINEAR,
+			     .series = many,
+			     .n_series = 3 };
+	text = drawn(plot_lines, true);
+	assert_non_null(strstr(text, "<title id=\"x7-t\">a&lt;b</title>"));
+	assert_non_null(strstr(text, "<desc id=\"x7-d\">c&amp;d</desc>"));
+	assert_null(strstr(text, "fill=\"#ffffff\"")); /* the page's paper */
+	/* The first two steps, one outline; the third, another one. */
+	assert_int_equal(n_of(text, " H"), 3);
+	assert_int_equal(n_of(text, "stroke-width=\"5\""), 3);
+	/* Marks of the line alone, and of its line in the legend. */
+	assert_int_equal(n_of(text, "<circle"), 3 + 1);
+	free(text);
+}
+
 static void nothing_is_no_chart(void **state)
 {
 	(void)state;
@@ -116,6 +253,11 @@ int main(void)
 		cmocka_unit_test(many_lines_of_a_group_are_summed_up),
 		cmocka_unit_test(bars_have_their_values),
 		cmocka_unit_test(nothing_is_no_chart),
+		cmocka_unit_test(percentiles_have_a_step_for_each_nine),
+		cmocka_unit_test(values_of_an_even_axis_have_equal_steps),
+		cmocka_unit_test(zero_is_shown_where_it_has_a_place),
+		cmocka_unit_test(ticks_have_the_unit),
+		cmocka_unit_test(steps_and_bounds_are_drawn),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

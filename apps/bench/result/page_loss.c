@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Loss by load, and long runs over time. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "net/rate.h"
+#include "result/page.h"
+#include "result/units.h"
+
+enum { MAX_LOADS = 256, MAX_TIMES = 480 };
+
+/* A trial of a frame loss test. */
+struct load {
+	uint32_t document;
+	double size, pps, line_share, loss, n_lost, n_unsent;
+};
+
+struct loads {
+	struct load of[MAX_LOADS];
+	uint32_t n;
+	bool has_line; /* each one's share of the line is known */
+};
+
+static int by_load(const void *a, const void *b)
+{
+	const struct load *x = a, *y = b;
+
+	if (x->document != y->document)
+		return x->document < y->document ? -1 : 1;
+	if (x->size != y->size)
+		return x->size < y->size ? -1 : 1;
+	return (x->pps > y->pps) - (x->pps < y->pps);
+}
+
+static void add_load(struct loads *loads, uint32_t d, double line_bps,
+		     const json_t *trial)
+{
+	const json_t *tx = json_object_get(trial, "tx");
+	const json_t *rx = json_object_get(trial, "rx");
+	const double size = json_number_of(trial, "frame_bytes");
+	const double n_sent = json_number_of(tx, "sent");
+	const double pps = json_number_of(tx, "pps");
+
+	if (n_sent <= 0 || loads->n == MAX_LOADS)
+		return;
+	loads->has_line &= line_bps > 0 && size > 0;
+	loads->of[loads->n++] = (struct load){
+		.document = d,
+		.size = size,
+		.pps = pps,
+		.line_share =
+			line_bps > 0 ? rate_l1_bps(pps, size) / line_bps : 0,
+		.loss = json_number_of(rx, "lost") / n_sent,
+		.n_lost = json_number_of(rx, "lost"),
+		.n_unsent = json_number_of(tx, "unsent"),
+	};
+}
+
+static void look(const struct page *page, struct loads *loads)
+{
+	loads->n = 0;
+	loads->has_line = true;
+	for (uint32_t d = 0; d < page->n_documents; d++) {
+		const json_t *root = page->documents[d].root, *trial;
+		size_t i;
+
+		if (strcmp(json_text_of(root, "kind"), "frameloss") != 0)
+			continue;
+		json_array_foreach(json_object_get(root, "trials"), i, trial)
+			add_load(loads, d, json_number_of(root, "line_bps"),
+				 trial);
+	}
+	qsort(loads->of, loads->n, sizeof(*loads->of), by_load);
+}
+
+static bool is_same_line(const struct load *a, const struct load *b)
+{
+	return a->document == b->document && a->size == b->size;
+}
+
+static void loss_chart(struct page *page, const struct loads *loads)
+{
+	struct plot_series *line = NULL;
+
+	page_chart_begin(page);
+	for (uint32_t i = 0; i < loads->n; i++) {
+		const struct load *load = &loads->of[i];
+
+		if (i == 0 || !is_same_line(load, &loads->of[i - 1])) {
+			if (page->n_series == PAGE_MAX_LINES)
+				break;
+			line = page_line(page, page->n_series, "%.40s %.0f B",
+					 page->names[load->document],
+					 load->size + FCS_BYTES);
+		}
+		page_point(line,
+			   loads->has_line ? 100 * load->line_share : load->pps,
+			   load->loss);
+	}
+	page_chart(page,
+		   &(struct page_chart){
+			   .title = "Frame loss by load",
+			   .what = "A line for each size. The table below has "
+				   "the figures.",
+			   .x_name = loads->has_line ? "load, % of the line" :
+						       "load, frame/s",
+			   .y_name = "loss, % of the frames sent",
+			   .x_unit = loads->has_line ? NULL : "frame/s",
+			   .y_unit = "ratio",
+			   .x_scale = PLOT_LINEAR,
+			   .y_scale = PLOT_LINEAR });
+}
+
+static void loss_table(struct page *page, const struct loads *loads)
+{
+	page_table(page, "Frame loss by load");
+	fputs("<tr><th>Name</th><th>Frame</th><th>Load</th><th>Of the line"
+	      "</th><th>Loss</th><th>Lost</th><th>Not sent</th></tr>\n",
+	      page->to);
+	for (uint32_t i = 0; i < loads->n; i++) {
+		const struct load *load = &loads->of[i];
+
+		page_row(page);
+		page_head(page, "%s", page->names[load->document]);
+		page_cell(page, "%.0f B", load->size + FCS_BYTES);
+		page_value(page, load->pps, "frame/s");
+		if (load->line_share > 0)
+			page_cell(page, "%.1f %%", 100 * load->line_share);
+		else
+			page_cell(page, "\u2013");
+		page_value(page, load->loss, "ratio");
+		page_cell(page, "%.0f", load->n_lost);
+		page_cell(page, "%.0f", load->n_unsent);
+		fputs("</tr>\n", page->to);
+	}
+	page_table_end(page);
+}
+
+void page_loss(struct page *page)
+{
+	struct loads *loads = malloc(sizeof(*loads));
+
+	if (loads == NULL)
+		return;
+	look(page, loads);
+	if (loads->n > 0) {
+		page_section(page, "loss", "Frame loss",
+			     "The share of the frames sent that never came "
+			     "back, by load.");
+		loss_chart(page, loads);
+		loss_table(page, loads);
+	}
+	free(loads);
+}
+
+/* A figure of an interval, as "latency.p99". */
+static double value_of(const json_t *interval, const char *path)
+{
+	const char *dot = strchr(path, '.');
+	char part[32];
+
+	if (dot == NULL)
+		return json_number_of(interval, path);
+	snprintf(part, sizeof(part), "%.*s", (int)(dot - path), path);
+	return json_number_of(json_object_get(interval, part), dot + 1);
+}
+
+/* Of so many intervals the highest one: a disturbance must not be lost. */
+static void add_times(struct page *page, const json_t *series, uint32_t colour,
+		      const char *name, const char *path, bool is_lowest)
+{
+	const size_t n = json_array_size(series);
+	const size_t n_each = (n + MAX_TIMES - 1) / MAX_TIMES;
+	struct plot_series *line = page_line(page, colour, "%s", name);
+
+	for (size_t i = 0; i < n; i += n_each) {
+		const json_t *first = json_array_get(series, i);
+		double value = value_of(first, path);
+
+		for (size_t k = i + 1; k < i + n_each && k < n; k++) {
+			const double next =
+				value_of(json_array_get(series, k), path);
+
+			value = is_lowest ? fmin(value, next) :
+					    fmax(value, next);
+		}
+		page_point(line, json_number_of(first, "start_s"), value);
+	}
+}
+
+static void time_charts(struct page *page, uint32_t d, const json_t *series)
+{
+	char title[128];
+	struct page_chart chart = { .title = title,
+				    .what = "Over the time of the run. The "
+					    "table below has the extremes.",
+				    .x_name = "seconds",
+				    .x_scale = PLOT_LINEAR,
+				    .y_scale = PLOT_LINEAR };
+
+	page_chart_begin(page);
+	add_times(page, series, 1, "sent", "tx_pps", true);
+	add_times(page, series, 0, "received", "rx_pps", true);
+	snprintf(title, sizeof(title), "%s: frames per second over time",
+		 page->names[d]);
+	chart.y_name = chart.y_unit = "frame/s";
+	page_chart(page, &chart);
+
+	page_chart_begin(page);
+	add_times(page, series, 1, "lost", "lost", false);
+	add_times(page, series, 2, "not sent", "unsent", false);
+	snprintf(title, sizeof(title), "%s: losses over time", page->names[d]);
+	chart.y_name = "frames in an interval";
+	chart.y_unit = "frames";
+	page_chart(page, &chart);
+
+	page_chart_begin(page);
+	add_times(page, series, 1, "highest", "latency.max", false);
+	add_times(page, series, 4, "99 %", "latency.p99", false);
+	add_times(page, series, 0, "50 %", "latency.p50", false);
+	snprintf(title, sizeof(title), "%s: latency over time", page->names[d]);
+	chart.y_name = "no more than";
+	chart.y_unit = "ns";
+	chart.y_scale = PLOT_LOG;
+	page_chart(page, &chart);
+}
+
+static void time_row(struct page *page, const json_t *series, const char *name,
+		     const char *path, const char *unit)
+{
+	double low = INFINITY, high = 0, sum = 0;
+	const json_t *interval;
+	size_t i;
+
+	json_array_foreach(series, i, interval)
+	{
+		const double value = value_of(interval, path);
+
+		low = fmin(low, value);
+		high = fmax(high, value);
+		sum += value;
+	}
+	page_row(page);
+	page_head(page, "%s", name);
+	page_value(page, low, unit);
+	page_value(page, sum / (double)json_array_size(series), unit);
+	page_value(page, high, unit);
+	fputs("</tr>\n", page->to);
+}
+
+void page_series(struct page *page)
+{
+	bool is_begun = false;
+
+	for (uint32_t d = 0; d < page->n_documents; d++) {
+		const json_t *series =
+			json_object_get(page->documents[d].root, "series");
+		char caption[128];
+
+		if (json_array_size(series) < 2)
+			continue;
+		if (!is_begun)
+			page_section(page, "time", "Over time",
+				     "Long runs, interval by interval; where "
+				     "they are many, the worst of each few.");
+		is_begun = true;
+		time_charts(page, d, series);
+		snprintf(caption, sizeof(caption), "%s: %zu intervals",
+			 page->names[d], json_array_size(series));
+		page_table(page, caption);
+		fputs("<tr><th>Of an interval</th><th>Lowest</th><th>Mean</th>"
+		      "<th>Highest</th></tr>\n",
+		      page->to);
+		time_row(page, series, "sent", "tx_pps", "frame/s");
+		time_row(page, series, "received", "rx_pps", "frame/s");
+		time_row(page, series, "lost", "lost", "frames");
+		time_row(page, series, "not sent", "unsent", "frames");
+		time_row(page, series, "latency 50 %", "latency.p50", "ns");
+		time_row(page, series, "latency 99 %", "latency.p99", "ns");
+		time_row(page, series, "latency highest", "latency.max", "ns");
+		page_table_end(page);
+	}
+}

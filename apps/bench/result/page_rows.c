@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Results: rates by the length of frames, and all others as a table. */
+#include <string.h>
+
+#include "net/rate.h"
+#include "result/page.h"
+#include "result/units.h"
+
+enum { MAX_SIZES = 24, MAX_GOALS = 16 };
+
+/* What there is of results in frames per second. */
+struct rates {
+	double sizes[MAX_SIZES]; /* without FCS, in order; 0: a mix */
+	uint32_t n_sizes;
+	const char *goals[MAX_GOALS];
+	uint32_t n_goals;
+};
+
+static void add_size(struct rates *rates, double size)
+{
+	uint32_t i = 0;
+
+	while (i < rates->n_sizes && rates->sizes[i] < size)
+		i++;
+	if (rates->n_sizes == MAX_SIZES ||
+	    (i < rates->n_sizes && rates->sizes[i] == size))
+		return;
+	memmove(&rates->sizes[i + 1], &rates->sizes[i],
+		(rates->n_sizes - i) * sizeof(*rates->sizes));
+	rates->sizes[i] = size;
+	rates->n_sizes++;
+}
+
+static void add_goal(struct rates *rates, const char *goal)
+{
+	for (uint32_t i = 0; i < rates->n_goals; i++)
+		if (strcmp(rates->goals[i], goal) == 0)
+			return;
+	if (rates->n_goals < MAX_GOALS)
+		rates->goals[rates->n_goals++] = goal;
+}
+
+static bool is_rate(const json_t *row)
+{
+	return strcmp(json_text_of(row, "unit"), "frame/s") == 0;
+}
+
+static void look(const struct page *page, struct rates *rates)
+{
+	*rates = (struct rates){ 0 };
+	for (uint32_t d = 0; d < page->n_documents; d++) {
+		const json_t *row;
+		size_t i;
+
+		json_array_foreach(
+			json_object_get(page->documents[d].root, "rows"), i,
+			row)
+		{
+			if (!is_rate(row))
+				continue;
+			add_size(rates, json_number_of(row, "frame_bytes"));
+			add_goal(rates, json_text_of(row, "goal"));
+		}
+	}
+}
+
+static const json_t *find_row(const json_t *root, double size, const char *goal)
+{
+	const json_t *row;
+	size_t i;
+
+	json_array_foreach(json_object_get(root, "rows"), i,
+			   row) if (is_rate(row) &&
+				    json_number_of(row, "frame_bytes") ==
+					    size &&
+				    strcmp(json_text_of(row, "goal"), goal) ==
+					    0) return row;
+	return NULL;
+}
+
+static bool has_goal(const json_t *root, const char *goal)
+{
+	const json_t *row;
+	size_t i;
+
+	json_array_foreach(json_object_get(root, "rows"), i,
+			   row) if (is_rate(row) &&
+				    strcmp(json_text_of(row, "goal"), goal) ==
+					    0) return true;
+	return false;
+}
+
+static double ceiling(const json_t *root, double size)
+{
+	const json_t *entry;
+	size_t i;
+
+	json_array_foreach(
+		json_object_get(root, "selftest"), i,
+		entry) if (json_number_of(entry, "frame_bytes") ==
+			   size) return json_number_of(entry, "ceiling_pps");
+	return 0;
+}
+
+/* The first document that knows it; they are of one machine, or it is said. */
+static double limit(const struct page *page, double size, bool is_line)
+{
+	for (uint32_t d = 0; d < page->n_documents; d++) {
+		const json_t *root = page->documents[d].root;
+		const double pps = !is_line ? ceiling(root, size) :
+					      json_number_of(root, "line_bps") /
+						      ((size + WIRE_BYTES) * 8);
+
+		if (pps > 0)
+			return pps;
+	}
+	return 0;
+}
+
+/* Of a chart: y as frames or as bits on the wire. */
+static double scaled(double pps, double size, bool is_bits)
+{
+	return is_bits ? rate_l1_bps(pps, size) : pps;
+}
+
+static void add_line(struct page *page, const struct rates *rates, uint32_t d,
+		     uint32_t goal, bool is_bits)
+{
+	const json_t *root = page->documents[d].root;
+	const uint32_t i = page->n_series;
+	const uint32_t colour = page->n_documents > 1 ? d : goal;
+	struct plot_series *line = page_line(
+		page, colour, "%.40s %s", page->names[d], rates->goals[goal]);
+
+	for (uint32_t s = 0; s < rates->n_sizes && line != NULL; s++) {
+		const double size = rates->sizes[s];
+		const json_t *row = find_row(root, size, rates->goals[goal]);
+
+		if (row == NULL || size <= 0)
+			continue;
+		page->low[i][line->n] =
+			scaled(json_number_of(row, "low"), size, is_bits);
+		page->high[i][line->n] =
+			scaled(json_number_of(row, "high"), size, is_bits);
+		page_point(line, size + FCS_BYTES,
+			   scaled(json_number_of(row, "value"), size, is_bits));
+	}
+	if (line == NULL)
+		return;
+	line->low = page->low[i];
+	line->high = page->high[i];
+	if (line->n == 0)
+		page->n_series--;
+}
+
+static void add_limit(struct page *page, const struct rates *rates,
+		      const char *name, bool is_line, bool is_bits)
+{
+	struct plot_series *line = page_limit(page, name);
+
+	for (uint32_t s = 0; s < rates->n_sizes && line != NULL; s++) {
+		const double size = rates->sizes[s];
+		const double pps = size > 0 ? limit(page, size, is_line) : 0;
+
+		if (pps > 0)
+			page_point(line, size + FCS_BYTES,
+				   scaled(pps, size, is_bits));
+	}
+	if (line != NULL && line->n == 0)
+		page->n_series--;
+}
+
+static void chart(struct page *page, const struct rates *rates, bool is_bits)
+{
+	uint32_t n_lengths = 0;
+
+	page_chart_begin(page);
+	for (uint32_t d = 0; d < page->n_documents; d++)
+		for (uint32_t g = 0; g < rates->n_goals; g++)
+			if (page->n_series < PAGE_MAX_LINES)
+				add_line(page, rates, d, g, is_bits);
+	if (page->n_series == 0)
+		return;
+	for (uint32_t s = 0; s < rates->n_sizes; s++)
+		n_lengths += rates->sizes[s] > 0;
+	add_limit(page, rates, "line rate", true, is_bits);
+	add_limit(page, rates, "tester alone", false, is_bits);
+	page_chart(page,
+		   &(struct page_chart){
+			   .title = is_bits ? "Bits on the wire by frame size" :
+					      "Frames per second by frame size",
+			   .what = "A line for each result, and the limits of "
+				   "link and tester. The table below has the "
+				   "figures.",
+			   .x_name = "bytes of a frame, with FCS",
+			   .y_name = is_bits ? "bit/s, with preamble and gap" :
+					       "frame/s",
+			   .y_unit = is_bits ? "bit/s" : "frame/s",
+			   .x_scale = PLOT_EVEN,
+			   .is_bars = n_lengths == 1 });
+}
+
+static void rate_cell(struct page *page, const json_t *row)
+{
+	const double low = json_number_of(row, "low");
+	const double high = json_number_of(row, "high");
+	char value[32], a[32], b[32];
+
+	if (row == NULL) {
+		page_cell(page, "\u2013");
+		return;
+	}
+	unit_print_number(json_number_of(row, "value"), "frame/s", value,
+			  sizeof(value));
+	unit_print_number(low, "frame/s", a, sizeof(a));
+	unit_print_number(high, "frame/s", b, sizeof(b));
+	fprintf(page->to, "<td>%s%s",
+		json_is_true(json_object_get(row, "is_limited_by_tester")) ?
+			"\u2265 " :
+			"",
+		value);
+	if (high > low)
+		fprintf(page->to, "<br><small>%s \u2013 %s</small>", a, b);
+	fputs("</td>", page->to);
+}
+
+static void limit_cell(struct page *page, double pps)
+{
+	char text[32] = "\u2013";
+
+	if (pps > 0)
+		unit_print_number(pps, "frame/s", text, sizeof(text));
+	page_cell(page, "%s", text);
+}
+
+static void rate_line(struct page *page, const struct rates *rates, double size)
+{
+	page_row(page);
+	if (size > 0)
+		page_head(page, "%.0f B", size + FCS_BYTES);
+	else
+		page_head(page, "mix");
+	limit_cell(page, size > 0 ? limit(page, size, true) : 0);
+	limit_cell(page, limit(page, size, false));
+	for (uint32_t d = 0; d < page->n_documents; d++) {
+		const json_t *root = page->documents[d].root;
+
+		for (uint32_t g = 0; g < rates->n_goals; g++)
+			if (has_goal(root, rates->goals[g]))
+				rate_cell(page, find_row(root, size,
+							 rates->goals[g]));
+	}
+	fputs("</tr>\n", page->to);
+}
+
+static void rate_table(struct page *page, const struct rates *rates)
+{
+	page_table(page, "Frames per second, and what the search left open");
+	page_row(page);
+	page_head(page, "Frame");
+	page_head(page, "Line rate");
+	page_head(page, "Tester alone");
+	for (uint32_t d = 0; d < page->n_documents; d++)
+		for (uint32_t g = 0; g < rates->n_goals; g++)
+			if (has_goal(page->documents[d].root, rates->goals[g]))
+				page_head(page, "%s %s", page->names[d],
+					  rates->goals[g]);
+	fputs("</tr>\n", page->to);
+	for (uint32_t s = 0; s < rates->n_sizes; s++)
+		rate_line(page, rates, rates->sizes[s]);
+	page_table_end(page);
+}
+
+void page_rates(struct page *page)
+{
+	struct rates rates;
+
+	look(page, &rates);
+	if (rates.n_goals == 0)
+		return;
+	page_section(page, "rates", "Throughput",
+		     "The highest rate that meets each goal. Bars show between "
+		     "which rates the search left it open; \u2265 marks what "
+		     "the tester itself limited.");
+	chart(page, &rates, false);
+	rate_table(page, &rates);
+	if (rates.sizes[rates.n_sizes - 1] > rates.sizes[0])
+		chart(page, &rates, true);
+}
+
+static bool is_in_charts(const json_t *row)
+{
+	/* Loss has its curve, rates have theirs. */
+	return is_rate(row) ||
+	       strncmp(json_text_of(row, "goal"), "loss-", 5) == 0;
+}
+
+static void other_row(struct page *page, uint32_t d, const json_t *row)
+{
+	const double size = json_number_of(row, "frame_bytes");
+	const double low = json_number_of(row, "low");
+	const double high = json_number_of(row, "high");
+	const char *unit = json_text_of(row, "unit");
+	char a[48] = "", b[48] = "";
+
+	page_row(page);
+	page_head(page, "%s", page->names[d]);
+	if (size > 0)
+		page_cell(page, "%.0f B", size + FCS_BYTES);
+	else
+		page_cell(page, "mix");
+	page_cell(page, "%s", json_text_of(row, "goal"));
+	page_value(page, json_number_of(row, "value"), unit);
+	if (high > low) {
+		unit_print(low, unit, a, sizeof(a));
+		unit_print(high, unit, b, sizeof(b));
+	}
+	page_cell(page, "%s%s%s", a, high > low ? " \u2013 " : "", b);
+	fputs("<td class=\"text\">", page->to);
+	page_text(page, json_text_of(row, "note"));
+	fputs("</td></tr>\n", page->to);
+}
+
+void page_other_rows(struct page *page)
+{
+	bool is_begun = false;
+
+	for (uint32_t d = 0; d < page->n_documents; d++) {
+		const json_t *row;
+		size_t i;
+
+		json_array_foreach(
+			json_object_get(page->documents[d].root, "rows"), i,
+			row)
+		{
+			if (is_in_charts(row))
+				continue;
+			if (!is_begun) {
+				page_section(page, "results", "Other results",
+					     "Of each, the value and between "
+					     "what it lies.");
+				page_table(page, "Results");
+				fputs("<tr><th>Name</th><th>Frame</th><th>Goal"
+				      "</th><th>Value</th><th>Between</th>"
+				      "<th>Note</th></tr>\n",
+				      page->to);
+				is_begun = true;
+			}
+			other_row(page, d, row);
+		}
+	}
+	if (is_begun)
+		page_table_end(page);
+}

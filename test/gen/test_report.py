@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""mr-bench report: one page that needs nothing else, looked at in a browser."""
+import base64
+import copy
+import functools
+import html.parser
+import json
+import re
+import xml.dom.minidom
+
+import pytest
+
+import browser
+from conftest import run
+from sample import frameloss_document, sample_document, soak_document
+
+NASTY = "<script>alert(1)</script> & \"quoted\" 'text' \u2028 <svg onload=x>"
+
+
+@functools.cache
+def made_up():
+    """A document of each kind that has a chart of its own."""
+    return [sample_document("bridge"), sample_document("l2fwd", 1.25, 9),
+            frameloss_document(), soak_document()]
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    """Pages by name, as files."""
+    folder = tmp_path_factory.mktemp("pages")
+    nasty = copy.deepcopy(made_up()[0])
+    nasty["label"] = nasty["command"] = nasty["why_incomplete"] = NASTY
+    nasty["ports"][0]["name"] = nasty["rows"][0]["note"] = NASTY
+    nasty["complete"] = False
+    one_size = copy.deepcopy(made_up()[0])
+    one_size["rows"] = one_size["rows"][:2]
+    sets = {"all": made_up(), "one": made_up()[:1], "nasty": [nasty],
+            "one_size": [one_size]}
+    files = {}
+    for name, documents in sets.items():
+        words = []
+        for i, document in enumerate(documents):
+            words.append(folder / f"{name}{i}.json")
+            words[-1].write_text(json.dumps(document), encoding="utf-8")
+        files[name] = folder / f"{name}.html"
+        done = run("report", "--out", files[name], *words)
+        assert (done.rc, done.out, done.err) == (0, "", "")
+    return files
+
+
+class Reader(html.parser.HTMLParser):
+    """Tags that are open, and all that came."""
+
+    EMPTY = {"meta", "br"}
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.tags, self.attributes = [], [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += attrs
+        if tag not in self.EMPTY:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += attrs
+
+    def handle_endtag(self, tag):
+        # Rows and cells of tables may end with the next one.
+        assert self.open.pop() == tag
+
+
+@pytest.mark.parametrize("name", ["all", "one", "nasty", "one_size"])
+def test_the_page_is_whole_and_needs_nothing(pages, name):
+    text = pages[name].read_text(encoding="utf-8")
+    reader = Reader()
+    reader.feed(text)
+    assert reader.open == []
+    assert not {"script", "link", "img", "iframe", "object"} & \
+        set(reader.tags)
+    keys = {key for key, _ in reader.attributes}
+    assert not any(key.startswith("on") or key in ("src", "xlink:href")
+                   for key in keys)
+    assert "http://" not in re.sub(r'xmlns="[^"]*"', "", text)
+    assert "https://" not in text and "@import" not in text
+    ids = [value for key, value in reader.attributes if key == "id"]
+    assert len(ids) == len(set(ids))
+    for chart in re.findall(r"<svg.*?</svg>", text, re.S):
+        xml.dom.minidom.parseString(chart)
+        assert "<title" in chart and "<desc" in chart
+    assert not re.search(r"\b(nan|inf)\b", text)
+
+
+def test_each_chart_has_its_table(pages):
+    text = pages["all"].read_text(encoding="utf-8")
+    for words in ("Frames per second by frame size", "Bits on the wire",
+                  "Frame loss by load", "Latency by percentile",
+                  "Latency: how often", "Lateness by percentile",
+                  "over time"):
+        assert f"{words}" in text
+    # Each section with a chart has a table, too.
+    for section in text.split("<h2 ")[1:]:
+        assert section.count("<svg") == 0 or "<table>" in section
+    # Figures of the first document: 64 B without loss, with its bounds, and
+    # what the tester limited.
+    row = made_up()[0]["rows"][0]
+    assert f">{row['value'] / 1e6:.3f} M<br>" in text
+    assert f"{row['low'] / 1e6:.3f} M \u2013 {row['high'] / 1e6:.3f} M" in text
+    assert "<td>\u2265 " in text
+    assert ">13.20 M</td>" in text  # the tester alone
+
+
+def test_what_is_not_complete_is_said_first(pages):
+    text = pages["nasty"].read_text(encoding="utf-8")
+    assert "not complete: &lt;script&gt;alert(1)" in text.split("<h2")[0]
+
+
+@pytest.mark.parametrize("words,rc,said", [
+    ([], 2, "0 files given"), (["/nowhere.json"], 2, "No such file"),
+    (["--out", "/nowhere/x.html", "GOOD"], 1, "/nowhere/x.html"),
+    (["--nope"], 2, "--nope"), (["MEM"], 2, "mr-bench mem or flow"),
+    (["CUT"], 2, "cut off")])
+def test_errors_are_one_line(bench, tmp_path, words, rc, said):
+    good, mem, cut = (tmp_path / n for n in ("g.json", "m.json", "c.json"))
+    text = json.dumps(made_up()[0])
+    good.write_text(text, encoding="utf-8")
+    cut.write_text(text[:len(text) // 2], encoding="utf-8")
+    mem.write_text(json.dumps({"v": 1, "command": "mem", "machine": {},
+                               "rows": []}), encoding="utf-8")
+    files = {"GOOD": good, "MEM": mem, "CUT": cut}
+    done = bench("report", *[files.get(word, word) for word in words])
+    assert (done.rc, done.err.count("\n")) == (rc, 1), done.err
+    assert said in done.err and done.out == ""
+
+
+def test_stdout_is_the_default(bench, tmp_path):
+    name = tmp_path / "a.json"
+    name.write_text(json.dumps(made_up()[0]), encoding="utf-8")
+    done = bench("report", "--title", "A < B", name)
+    assert done.rc == 0
+    assert done.out.startswith("<!DOCTYPE html>")
+    assert "<title>A &lt; B</title>" in done.out
+
+
+@pytest.fixture(scope="module")
+def chromium(tmp_path_factory):
+    """A browser with an empty page."""
+    if not browser.find():
+        pytest.skip("no browser (package chromium)")
+    it = browser.Browser(tmp_path_factory.mktemp("profile"))
+    yield it
+    it.close()
+
+
+def shown(chromium, page):
+    chromium.media()
+    chromium.resize(1100)
+    chromium.requests.clear()
+    chromium.complaints.clear()
+    chromium.open(page.as_uri())
+
+
+@pytest.mark.parametrize("name", ["all", "one", "nasty", "one_size"])
+def test_it_fetches_nothing_and_nothing_is_wrong(chromium, pages, name):
+    shown(chromium, pages[name])
+    assert chromium.requests == [pages[name].as_uri()]
+    assert chromium.complaints == []
+    assert chromium.value("document.scripts.length") == 0
+    assert chromium.value("document.compatMode") == "CSS1Compat"
+
+
+def test_texts_are_shown_as_they_are(chromium, pages):
+    shown(chromium, pages["nasty"])
+    assert chromium.value("document.body.textContent").count(
+        "<script>alert(1)</script> & \"quoted\" 'text'") >= 3
+
+
+@pytest.mark.parametrize("width", [1100, 400])
+@pytest.mark.parametrize("name", ["all", "nasty", "one_size"])
+def test_nothing_is_wider_than_the_window(chromium, pages, name, width):
+    shown(chromium, pages[name])
+    chromium.resize(width)
+    assert chromium.value("document.documentElement.scrollWidth") <= width
+    # What scrolls in its own box may be wider; all else ends in the page.
+    assert chromium.value("""[...document.querySelectorAll(
+        'h1,h2,h3,p,li,dd,dt')].filter(e => e.scrollWidth >
+        e.clientWidth + 1 || e.getBoundingClientRect().right >
+        innerWidth).map(e => e.textContent)""") == []
+
+
+@pytest.mark.parametrize("name", ["all", "one", "nasty", "one_size"])
+def test_charts_have_size_and_their_texts_room(chromium, pages, name):
+    shown(chromium, pages[name])
+    charts = chromium.value("""[...document.querySelectorAll('svg')].map(
+        s => { const b = s.getBoundingClientRect();
+               return [b.width, b.height]; })""")
+    assert len(charts) >= 4
+    for width, height in charts:
+        assert width > 600 and height > 80
+    # No text beyond its chart's edge, and none on another one.
+    assert chromium.value("""[...document.querySelectorAll('svg')].flatMap(
+        s => { const box = s.getBoundingClientRect();
+               const texts = [...s.querySelectorAll('text')].map(
+                   t => [t.textContent, t.getBoundingClientRect()]);
+               const out = texts.filter(([, b]) => b.left < box.left ||
+                   b.right > box.right + 1 || b.top < box.top - 1 ||
+                   b.bottom > box.bottom + 1);
+               const on = texts.filter(([, a], i) => texts.some(([, b], k) =>
+                   k > i && a.left < b.right - 2 && b.left < a.right - 2 &&
+                   a.top < b.bottom - 4 && b.top < a.bottom - 4));
+               return [...out, ...on].map(([t]) => t); })""") == []
+
+
+LUMINANCE = """(() => {
+    const of = c => { const [r, g, b] = c.match(/[\\d.]+/g).map(Number).map(
+        v => (v /= 255) <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
+    const ratio = (a, b) => (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    const paper = of(getComputedStyle(document.body).backgroundColor);
+    const style = (s, p) => of(getComputedStyle(document.querySelector(s))[p]);
+    return { paper: paper,
+        texts: ['body', 'caption', 'dt', 'td'].map(
+            s => ratio(paper, style(s, 'color'))).concat(
+            ratio(paper, style('svg text', 'fill'))),
+        lines: [...document.querySelectorAll('svg path')].filter(
+            e => e.classList.value.startsWith('c')).map(
+            e => ratio(paper, of(getComputedStyle(e).stroke))) }; })()"""
+
+
+@pytest.mark.parametrize("media,scheme,is_dark", [
+    ("", "light", False), ("", "dark", True), ("print", "dark", False)])
+def test_it_is_readable_in_light_dark_and_print(chromium, pages, media,
+                                                scheme, is_dark):
+    shown(chromium, pages["all"])
+    chromium.media(media, scheme)
+    seen = chromium.value(LUMINANCE)
+    assert (seen["paper"] < 0.05) == is_dark
+    # WCAG: 4.5 for text, 3 for what is drawn.
+    assert min(seen["texts"]) >= 4.5
+    assert min(seen["lines"]) >= 3
+
+
+def test_it_prints(chromium, pages):
+    shown(chromium, pages["all"])
+    pdf = base64.b64decode(chromium.ask("Page.printToPDF")["data"])
+    assert pdf.startswith(b"%PDF-")
+    n_pages = len(re.findall(rb"/Type\s*/Page\b", pdf))
+    assert 5 <= n_pages <= 25
+
+
+def test_a_picture_of_it_is_not_blank(chromium, pages):
+    shown(chromium, pages["one"])
+    png = base64.b64decode(chromium.ask("Page.captureScreenshot")["data"])
+    assert png.startswith(b"\x89PNG") and len(png) > 20000
