@@ -81,7 +81,7 @@ def show_transfer(host_a, host_b):
 
 def find_generator(build):
     """The program that makes frames in the kernel, or None."""
-    found = [path for path in build.rglob("livegen")
+    found = [path for path in build.rglob("mr-bench")
              if path.is_file() and os.access(path, os.X_OK)]
     return found[0] if found else None
 
@@ -104,16 +104,17 @@ def start_generator(host_a, build, seconds, busy_core):
     core = next((c for c in reversed(cores) if c != busy_core), cores[-1])
     program = find_generator(build)
     if program is not None:
-        process = host_a.popen(program, "--dev", "eth0", "--core", core,
-                               "--seconds", seconds, stderr=subprocess.PIPE,
-                               stdout=subprocess.PIPE, text=True)
+        process = host_a.popen(program, "tx", "live:eth0", "--cores", core,
+                               "--duration", seconds, "--quiet", "--json",
+                               stderr=subprocess.PIPE,
+                               stdout=subprocess.DEVNULL, text=True)
         try:
-            process.wait(0.5)
+            process.wait(1)
             why = process.stderr.read().strip()
         except subprocess.TimeoutExpired:
             return process, f"frames made in the kernel, core {core}"
     else:
-        why = "livegen was not built"
+        why = "mr-bench was not built"
     process = host_a.popen(PYTHON, HERE / "demo.py", "--packet-socket",
                            seconds, stderr=subprocess.PIPE,
                            stdout=subprocess.PIPE, text=True)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What forwards between p0 and p1, and how its cost is read."""
+import ipaddress
 import json
 import os
 import pathlib
@@ -11,6 +12,7 @@ import time
 from topology import BenchError, call, end
 
 GENERATOR_CORE, FORWARDER_CORE = 0, 1
+ROUTER_MAC = "02:00:00:00:00:02"  # the generator's destination
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
 
@@ -98,25 +100,40 @@ class Running:
         return code, text
 
 
-class Generator:
-    """livegen on its core, until stop()."""
+def live_streams(flows, ethertype):
+    """So many flows, and no fewer, by ports and by addresses."""
+    if ethertype != 0x0800:
+        return f"eth.type={ethertype:#x}"
+    ports = max(n for n in range(1, 257) if flows % n == 0)
+    words = []
+    if ports > 1:
+        words.append(f"udp.src=9000-{8999 + ports}")
+    if flows > ports:
+        first = int(ipaddress.ip_address("198.18.0.1"))
+        last = ipaddress.ip_address(first + flows // ports - 1)
+        words.append(f"ip.src=198.18.0.1-{last}")
+    return " ".join(["ip.dst=198.18.1.1", *words])
 
-    def __init__(self, livegen, topology, ethertype=0x0800, size=60,
-                 flows=1):
+
+class Generator:
+    """Live XDP frames from g0, by its core, until stop()."""
+
+    def __init__(self, bench, topology, ethertype=0x0800, size=60, flows=1):
         self.process = topology.start(
-            "g", [livegen, "--dev", "g0", "--core", str(GENERATOR_CORE),
-                  "--size", str(size), "--ethertype", str(ethertype),
-                  "--flows", str(flows)],
-            stdout=subprocess.PIPE, text=True)
+            "g", [bench, "tx", "live:g0", "--cores", str(GENERATOR_CORE),
+                  "--size", str(size), "--unstamped", "--json", "--quiet",
+                  "--dst-mac", ROUTER_MAC,
+                  "--stream", live_streams(flows, ethertype)],
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
 
     def stop(self):
-        """End it; what it says it sent."""
+        """End it; how many frames it sent."""
         code = end(self.process)
         text = self.process.stdout.read()
         self.process.stdout.close()
         if code != 0:
-            raise BenchError(f"livegen ended with {code}")
-        return json.loads(text)
+            raise BenchError(f"mr-bench tx ended with {code}")
+        return json.loads(text)["trials"][0]["tx"]["sent"]
 
 
 def is_kernel_thread(pid):

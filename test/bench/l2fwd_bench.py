@@ -75,7 +75,7 @@ def testpmd(huge_pages):
 def measure(args):
     result = {"v": 1, "machine": report.machine(), "argv": sys.argv[1:]}
     build = pathlib.Path(args.build)
-    args.livegen = str(build / "test/bench/livegen")
+    args.bench = str(build / "apps/bench/mr-bench")
     args.syscount = str(build / "test/bench/syscount")
     args.n_disturbed = 0
     with who.HugePages() as huge_pages:

@@ -62,7 +62,7 @@ def parse(argv):
 def measure(args):
     build = pathlib.Path(args.build)
     result = {"v": 1, "machine": report.machine(), "argv": sys.argv[1:]}
-    args.livegen = str(build / "test/bench/livegen")
+    args.bench = str(build / "apps/bench/mr-bench")
     args.before_each = lambda: None
     args.n_disturbed = 0
     if "null" in args.parts:

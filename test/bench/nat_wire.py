@@ -16,7 +16,6 @@ import pairs
 from topology import BenchError, Topology, call
 
 FLOWS = (1, 1000, 50000)
-ROUTER_MAC = "02:00:00:00:00:02"  # livegen's destination
 GATEWAY, GATEWAY_MAC = "192.0.2.254", "02:00:00:00:00:99"
 INSIDE, OUTSIDE = "198.18.0.254/24", "192.0.2.1/24"
 
@@ -133,7 +132,7 @@ def measure(args, build, millrace):
             f"mrb{os.getpid()}", "--cores", str(who.FORWARDER_CORE),
             "--config", str(config)])
         call("ip", "-n", topology.namespaces["f"], "link", "set", "p0",
-             "address", ROUTER_MAC)
+             "address", who.ROUTER_MAC)
         for flows in args.flows:
             for other in (millrace, Nftables()):
                 print(f"  {flows} flows, mr-nat beside {other.name}",

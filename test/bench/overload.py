@@ -91,7 +91,7 @@ def long_run(topology, contestant, args, ethertype):
     generator = None
     try:
         who.wait_until_attached(topology, running)
-        generator = who.Generator(args.livegen, topology, ethertype)
+        generator = who.Generator(args.bench, topology, ethertype)
         who.wait_for_traffic(topology, running)
         who.favour((running.process, generator.process), args.nice)
         time.sleep(1)
@@ -100,7 +100,7 @@ def long_run(topology, contestant, args, ethertype):
         result["calls"] = who.count_system_calls(
             args.syscount, topology, running,
             min(SYSCALL_SECONDS, args.long))
-        sent = generator.stop()["sent"]
+        sent = generator.stop()
         generator = None
         time.sleep(0.5)  # what is in the rings leaves
         _, after = topology.arrived()

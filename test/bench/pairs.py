@@ -16,7 +16,7 @@ def sample(topology, contestant, args, traffic):
     running = contestant.start(topology)
     generator = None
     try:
-        generator = who.Generator(args.livegen, topology, **traffic)
+        generator = who.Generator(args.bench, topology, **traffic)
         who.wait_for_traffic(topology, running)
         who.favour((running.process, generator.process), args.nice)
         time.sleep(min(WARM_UP_S, args.seconds / 2))

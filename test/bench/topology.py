@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Three network namespaces in a row, and what arrives at the end of it.
 
-    mrb<pid>g          mrb<pid>f            mrb<pid>s
-    livegen --> g0 ==> p0  forwarder  p1 ==> s0  (sink)
+    mrb<pid>g           mrb<pid>f            mrb<pid>s
+    mr-bench --> g0 ==> p0  forwarder  p1 ==> s0  (sink)
 
 s0 has no address and no program, and no protocol wants what comes: its
 receive path is the cheapest there is here (docs/performance.md has the
@@ -61,9 +61,11 @@ def remove_stale():
 class Topology:
     """The namespaces, while the with statement lasts."""
 
-    def __init__(self, mtu=1500):
+    def __init__(self, mtu=1500, is_two=False):
         self.mtu = mtu
         self.namespaces = {c: f"{PREFIX}{os.getpid()}{c}" for c in "gfs"}
+        if is_two:  # one program has both ends
+            self.namespaces["s"] = self.namespaces["g"]
         self.holder = None
 
     def __enter__(self):
@@ -85,7 +87,7 @@ class Topology:
     def make(self):
         """Namespaces, cables, and nothing that sends on its own."""
         ns = self.namespaces
-        for name in ns.values():
+        for name in set(ns.values()):
             call("ip", "netns", "add", name)
         for near, far in (VETHS[0:2], VETHS[3:1:-1]):
             call("ip", "link", "add", near[1], "netns", ns[near[0]],

@@ -71,12 +71,38 @@ static __always_inline void begin(void)
 	task = bpf_get_current_task();
 }
 
+static __always_inline __u64 n_left(void)
+{
+	const __u64 n_gone = counts.n_passed + counts.n_unsent;
+
+	if (orders.n_frames == 0)
+		return ~0ull;
+	return n_gone < orders.n_frames ? orders.n_frames - n_gone : 0;
+}
+
 static __always_inline bool is_over(__u64 now)
 {
 	return orders.is_stopped ||
-	       (orders.end_ns != 0 && now >= orders.end_ns) ||
-	       (orders.n_frames != 0 &&
-		counts.n_passed + counts.n_unsent >= orders.n_frames);
+	       (orders.end_ns != 0 && now >= orders.end_ns) || n_left() == 0;
+}
+
+static __always_inline void count_unsent(__u64 n)
+{
+	const __u64 n_most = n_left();
+
+	counts.n_unsent += n < n_most ? n : n_most;
+}
+
+/* What was due before the end and has not gone is late for good. */
+static __always_inline void end(void)
+{
+	const __u64 end_at = orders.end_ns << 16;
+
+	counts.is_done = 1;
+	if (orders.gap != 0 && !orders.is_stopped && due < end_at)
+		count_unsent(((end_at - 1 - due) / orders.gap + 1) *
+				     orders.burst_frames -
+			     in_burst);
 }
 
 static __always_inline void next_burst(void)
@@ -94,7 +120,7 @@ static __always_inline void give_up(__u64 now)
 {
 	const __u64 n = (((now - orders.max_lag_ns) << 16) - due) / orders.gap;
 
-	counts.n_unsent += n * orders.burst_frames;
+	count_unsent(n * orders.burst_frames);
 	due += n * orders.gap;
 }
 
@@ -122,8 +148,11 @@ static __always_inline bool is_due(__u64 now, __u64 *ret_due)
 		return now >= orders.begin_ns;
 	if (now < due >> 16)
 		return false;
-	if (now - (due >> 16) > orders.max_lag_ns)
+	if (now - (due >> 16) > orders.max_lag_ns) {
 		give_up(now);
+		if (n_left() == 0)
+			return false;
+	}
 	*ret_due = due >> 16;
 	lateness[bucket_of(now - *ret_due) % LIVE_LATENESS]++;
 	if (now - *ret_due > counts.late_max_ns)
@@ -322,7 +351,8 @@ int live_send(struct xdp_md *ctx)
 	if (!counts.has_begun)
 		begin();
 	if (is_over(now)) {
-		counts.is_done = 1;
+		if (!counts.is_done)
+			end();
 		return XDP_DROP;
 	}
 	if (!is_due(now, &due_ns))

@@ -37,7 +37,7 @@ struct live {
 	uint32_t ifindex, max_bytes;
 	struct live_bpf *skeleton;
 	bool counts_refused;
-	bool is_stopped; /* for good */
+	bool is_stopped;
 	bool has_timer;
 	timer_t timer;
 	pid_t timer_thread; /* that its signals go to */
@@ -357,6 +357,11 @@ int live_run(struct live *live, const struct live_orders *orders,
 	disarm(live);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return err;
+}
+
+void live_ready(struct live *live)
+{
+	__atomic_store_n(&live->is_stopped, false, __ATOMIC_RELAXED);
 }
 
 void live_stop(struct live *live)

@@ -32,9 +32,10 @@ int live_run(struct live *live, const struct live_orders *orders,
 
 /*
  * From another thread or a signal handler: live_run() is to return, now and
- * each time from now on.
+ * each time until live_ready().
  */
 void live_stop(struct live *live);
+void live_ready(struct live *live);
 
 /* What has been sent so far; also while live_run() runs. */
 void live_read(const struct live *live, struct live_counts *ret);

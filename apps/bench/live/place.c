@@ -124,6 +124,7 @@ static int place_begin(struct place *place, const struct streams *streams,
 	const double gap_ns = orders->pps > 0 ? orders->n_senders * burst *
 							1e9 / orders->pps :
 						0;
+	int err;
 
 	if (gap_ns >= 1e9 * 60)
 		return wrong(why, -EINVAL, place->name,
@@ -145,7 +146,10 @@ static int place_begin(struct place *place, const struct streams *streams,
 						       LIVE_CONSTANT,
 		.magic = streams->magic,
 	};
-	return load(place, streams, orders, why);
+	err = load(place, streams, orders, why);
+	if (err == 0)
+		live_ready(place->live);
+	return err;
 }
 
 static int place_run(struct place *place)
@@ -191,8 +195,9 @@ static void place_counts(const struct place *place, struct send_counts *ret,
 	if (place->live == NULL)
 		return;
 	live_read(place->live, &counts);
-	ret->sent = counts.n_passed;
-	ret->unsent = counts.n_unsent;
+	/* What the device cannot send at all has not left. */
+	ret->sent = counts.n_passed - counts.n_no_way;
+	ret->unsent = counts.n_unsent + counts.n_no_way;
 	ret->bytes = counts.n_bytes;
 	if (lateness != NULL)
 		fill_lateness(place, &counts, lateness);
@@ -205,7 +210,8 @@ static uint64_t place_n_sent(const struct place *place, uint32_t stream)
 	if (place->live == NULL || stream >= LIVE_MAX_STREAMS)
 		return 0;
 	live_read(place->live, &counts);
-	return counts.by_stream[stream];
+	/* All or nothing: it has ndo_xdp_xmit(), or it has not. */
+	return counts.n_no_way > 0 ? 0 : counts.by_stream[stream];
 }
 
 static int place_info(const struct place *place, struct mr_port_info *ret)

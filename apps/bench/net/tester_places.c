@@ -5,10 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "live/place.h"
 #include "net/tester_parts.h"
 
 /* Ends with NULL. */
-static const struct place_ops *const kinds[] = { NULL };
+static const struct place_ops *const kinds[] = { &live_place, NULL };
 
 static const struct place_ops *kind_of(const struct tester *tester,
 				       const char *spec)

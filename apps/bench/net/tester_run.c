@@ -107,7 +107,7 @@ static int make_senders(struct tester *tester, struct mr_reason *why)
 static int make_receivers(struct tester *tester, struct mr_reason *why)
 {
 	tester->n_lanes =
-		tester->n_senders > 0 ?
+		tester->n_sources > 0 ?
 			streams_n(tester->streams[0]) * tester->n_sources :
 			FOREIGN_LANES;
 	if (tracker_open(&tester->tracker, tester->n_lanes,
