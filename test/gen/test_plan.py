@@ -83,6 +83,8 @@ def test_a_dry_run_does_nothing(bench, plan):
     assert not plan.results.exists()
     assert done.out.count("mr-bench m 60 1M") == 4
     assert "8 steps, about 8 s to go" in done.out
+    done = bench(*plan(SERIES), "--dry-run", "--repeat", 1)
+    assert "4 steps, about 4 s to go" in done.out
 
 
 def test_a_second_run_does_what_is_missing_and_no_more(bench, plan):

@@ -14,12 +14,14 @@
 
 struct options {
 	const char *file, *folder;
+	uint32_t repeat; /* 0: the plan's */
 	bool is_dry, is_quiet;
 };
 
 static const struct option_row rows[] = {
 	{ "dry-run", 'n', NULL, "list the steps and their time, do none" },
 	{ "folder", 'd', "DIR", "for results, in place of the plan's" },
+	{ "repeat", 'r', "N", "rounds, in place of the plan's" },
 	{ "quiet", 'Q', NULL, "no progress on stderr" },
 	{ "help", OPTION_HELP, NULL, "print this" },
 };
@@ -36,7 +38,9 @@ static enum parse_result take(const struct option_row *row, const char *arg,
 {
 	struct options *options = opaque;
 
-	(void)error;
+	if (row->id == 'r')
+		return parse_u32(row->name, arg, 1, PLAN_MAX_REPEAT,
+				 &options->repeat, error);
 	if (row->id == 'n')
 		options->is_dry = true;
 	else if (row->id == 'd')
@@ -141,6 +145,8 @@ static int run_plan(const struct options *options, struct plan *plan)
 	if (options->folder != NULL)
 		snprintf(plan->folder, sizeof(plan->folder), "%s",
 			 options->folder);
+	if (options->repeat != 0)
+		plan->repeat = options->repeat;
 	if (journal_open(plan->folder, &journal, &why) < 0)
 		return complain(&why);
 	if (steps_make(plan, &steps, &series.n_steps) < 0) {

@@ -1,0 +1,159 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""./mr bench series: throughput and latency of devices under test.
+
+mr-l2fwd, mr-nat, dpdk-testpmd, the kernel's bridge and its NAT between two
+namespaces, measured by mr-bench by the plan series.yaml; a report, a table and
+a document of each step. Interrupted, it goes on where it was. Needs root.
+"""
+import argparse
+import json
+import os
+import pathlib
+import signal
+import statistics
+import subprocess
+import sys
+
+import contestants as who
+import nat_wire
+from topology import BenchError, Topology, call
+
+HERE = pathlib.Path(__file__).resolve().parent
+TOP = HERE.parent.parent
+NS_PER_US = 1000
+
+
+def parse(argv):
+    parser = argparse.ArgumentParser(prog="mr bench series",
+                                     description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true",
+                        help="one round; for a look, not for a figure")
+    parser.add_argument("--folder", help="of results; default: "
+                        "BUILD/series")
+    parser.add_argument("--dry-run", action="store_true",
+                        help="list the steps and their time")
+    parser.add_argument("--plan", default=str(HERE / "series.yaml"))
+    parser.add_argument("--build", default=str(TOP / "build"))
+    args = parser.parse_args(argv)
+    args.build = pathlib.Path(args.build).resolve()
+    args.bench = str(args.build / "apps/bench/mr-bench")
+    args.folder = pathlib.Path(args.folder or args.build / "series").resolve()
+    return args
+
+
+def documents(folder):
+    """(device, measure, document) of each step that has one."""
+    for path in sorted(folder.glob("*.json")):
+        device, measure = path.stem.split("+")[:2]
+        yield device, measure, json.loads(path.read_text(encoding="utf-8"))
+
+
+def spread(values, digits):
+    """Median and all that there was."""
+    return (f"{statistics.median(values):.{digits}f} "
+            f"({min(values):.{digits}f} to {max(values):.{digits}f})")
+
+
+def latencies_us(document, percentile):
+    """Of the trials of a document, which are all at one rate."""
+    return [trial["latency"][percentile] / NS_PER_US
+            for trial in document["trials"] if trial["latency"]]
+
+
+def table(folder):
+    """Markdown: a line for each device."""
+    rates, times = {}, {}
+    for device, measure, document in documents(folder):
+        for row in document["rows"] if measure == "throughput" else []:
+            rates.setdefault(device, {}).setdefault(
+                row["frame_bytes"], []).append(row["value"] / 1e6)
+        if measure == "latency":
+            for percentile in ("p50", "p99"):
+                times.setdefault(device, {}).setdefault(
+                    percentile, []).extend(latencies_us(document, percentile))
+    sizes = sorted({size for found in rates.values() for size in found})
+    lines = ["| device | " + " | ".join(f"{size + 4} B, Mpps"
+                                        for size in sizes) +
+             " | p50, µs | p99, µs |",
+             "|---|" + "---|" * (len(sizes) + 2)]
+    for device, found in rates.items():
+        cells = [spread(found[size], 3) if size in found else ""
+                 for size in sizes]
+        late = times.get(device, {})
+        cells += [spread(late[p], 1) if late.get(p) else ""
+                  for p in ("p50", "p99")]
+        lines.append(f"| {device} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def environment(args, topology, folder):
+    """What the plan's commands are told."""
+    config = folder / "nat.yaml"
+    config.write_text(nat_wire.NAT_YAML, encoding="ascii")
+    return dict(os.environ, MRS_TESTER=topology.namespaces["g"],
+                MRS_DUT=topology.namespaces["f"], MRS_BUILD=str(args.build),
+                MRS_DEVICE=str(HERE / "series_device.py"),
+                MRS_NAT_CONFIG=str(config))
+
+
+def run_plan(args, env):
+    """The plan's exit status; it draws its own progress."""
+    command = [args.bench, "plan", "--folder", str(args.folder)]
+    if args.quick:
+        command += ["--repeat", "1"]
+    if args.dry_run:
+        command.append("--dry-run")
+    with subprocess.Popen([*command, args.plan], env=env) as process:
+        while True:
+            try:
+                return process.wait()
+            except KeyboardInterrupt:
+                # From a terminal it got that, too; from kill it did not.
+                process.send_signal(signal.SIGINT)
+
+
+def write_report(args):
+    """The page and the table, from what is there."""
+    files = sorted(str(path) for path in args.folder.glob("*.json"))
+    if not files:
+        return
+    call(args.bench, "report", *files, "-o", str(args.folder / "report.html"))
+    text = table(args.folder)
+    (args.folder / "table.md").write_text(text + "\n", encoding="utf-8")
+    print(f"\n{text}\n\n{args.folder}/report.html, table.md, and a document "
+          "of each step")
+
+
+def measure(args):
+    if args.dry_run:
+        return run_plan(args, dict(os.environ))
+    args.folder.mkdir(parents=True, exist_ok=True)
+    with who.HugePages() as huge_pages, Topology(is_two=True) as topology:
+        huge_pages.top_up()
+        call("ip", "-n", topology.namespaces["f"], "link", "set", "p0",
+             "address", who.ROUTER_MAC)
+        status = run_plan(args, environment(args, topology, args.folder))
+    write_report(args)
+    return status
+
+
+def main():
+    args = parse(sys.argv[1:])
+    if os.geteuid() != 0 and not args.dry_run:
+        print("bench series: makes network namespaces and interfaces, which "
+              "needs root", file=sys.stderr)
+        return 1
+    # As Ctrl-C: what was made is taken away.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        return measure(args)
+    except KeyboardInterrupt:
+        return 130
+    except BenchError as error:
+        print(f"bench series: {error}", file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
