@@ -318,9 +318,10 @@ int nat_main(int argc, char **argv)
 	};
 	static const char *specs[2];
 	char line[MAX_COMMAND];
-	int status =
-		traffic_options_main(&command, argc, argv, &options.traffic);
+	int status;
 
+	machine_command(argc, argv, line, sizeof(line));
+	status = traffic_options_main(&command, argc, argv, &options.traffic);
 	if (status >= 0)
 		return status;
 	specs[0] = options.traffic.tx[0];

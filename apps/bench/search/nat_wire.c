@@ -195,6 +195,15 @@ static bool read_number(const struct nat_plan *plan, bool is_answer,
 	       ntohl(tcp->ack) - plan->magic == *ret + 1;
 }
 
+/* An entry that is another's by now leads elsewhere: that is no answer. */
+static bool is_for(const struct nat_plan *plan, uint32_t number,
+		   const struct mr_ipv4 *ip, const struct mr_udp *l4)
+{
+	const struct ends ends = ends_of(plan, number);
+
+	return ip->dst == ends.src && l4->dst == ends.src_port;
+}
+
 enum nat_kind nat_wire_read(const struct nat_plan *plan, bool is_server_side,
 			    const uint8_t *frame, uint32_t n_bytes,
 			    struct nat_seen *ret)
@@ -217,7 +226,8 @@ enum nat_kind nat_wire_read(const struct nat_plan *plan, bool is_server_side,
 		return NAT_OTHER;
 	memcpy(ret->src_mac, eth->src, sizeof(ret->src_mac));
 	if (!is_server_side)
-		return NAT_ANSWER;
+		return is_for(plan, ret->number, ip, udp) ? NAT_ANSWER :
+							    NAT_OTHER;
 	ret->tuple = (struct nat_tuple){ ip->src, udp->src, udp->dst };
 	return ip->dst == htonl(plan->server) ? NAT_QUERY : NAT_OTHER;
 }

@@ -15,6 +15,7 @@ enum {
 	/* The path is looked for at a rate that everything can take. */
 	PATH_PPS = 1000,
 	PATH_FRAMES = 100,
+	PATH_TRIES = 3,
 };
 
 static const char nowhere[] =
@@ -128,12 +129,27 @@ int search_trial(struct search *s, double pps, uint64_t duration_ns,
 	return err;
 }
 
+/* None came back, in all tries. */
+static int complain_of_path(const struct search *s,
+			    const struct trial_result *result,
+			    struct mr_reason *why)
+{
+	char seen[256];
+
+	if (s->explain == NULL ||
+	    !s->explain(s->opaque, result, seen, sizeof(seen)))
+		snprintf(seen, sizeof(seen), "%s", nowhere);
+	return fail_with(why, -ENOLINK,
+			 "none of %" PRIu64 " frames came back: %s",
+			 result->sent, seen);
+}
+
 int search_check_path(struct search *s, struct mr_reason *why)
 {
 	struct trial_config config = s->trial;
 	struct trial_result *result = calloc(1, sizeof(*result));
-	char seen[256];
-	int err;
+	bool has_path = false;
+	int err = 0;
 
 	if (result == NULL)
 		return fail_with(why, -ENOMEM, "out of memory");
@@ -142,16 +158,13 @@ int search_check_path(struct search *s, struct mr_reason *why)
 		s->max_pps > 0 && s->max_pps < PATH_PPS ? s->max_pps : PATH_PPS;
 	config.duration_ns = 0;
 	config.n_frames = PATH_FRAMES;
-	err = try_once(s, &config, result, why);
-	if (err == 0 && result->unique == 0) {
-		if (s->explain == NULL ||
-		    !s->explain(s->opaque, result, seen, sizeof(seen)))
-			snprintf(seen, sizeof(seen), "%s", nowhere);
-		err = fail_with(why, -ENOLINK,
-				"none of %" PRIu64 " frames came back: %s",
-				result->sent, seen);
+	for (uint32_t i = 0; i < PATH_TRIES && err == 0 && !has_path; i++) {
+		err = try_once(s, &config, result, why);
+		has_path = result->unique > 0;
+		if (err == 0 && !has_path && i + 1 == PATH_TRIES)
+			err = complain_of_path(s, result, why);
+		trial_result_free(result);
 	}
-	trial_result_free(result);
 	free(result);
 	return err;
 }

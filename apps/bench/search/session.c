@@ -14,7 +14,7 @@
 static const uint64_t ms = 1000000;
 
 enum {
-	SETTLE_MS = 200,
+	SETTLE_MS = 1000,    /* it ends sooner, when all have come */
 	FULL_SPEED_MS = 200, /* to see what the sender can do */
 	MAX_COMMAND = 1024,
 	/* Where neither --rate nor a link says what the highest rate is. */

@@ -90,16 +90,6 @@ static bool translate_back(struct toy *toy, uint8_t *frame)
 	return true;
 }
 
-/* Whether an answer came to the client that the number belongs to. */
-static bool is_for(struct toy *toy, uint32_t number, uint8_t *answer)
-{
-	uint8_t query[NAT_FRAME_BYTES];
-
-	nat_wire_query(&toy->plan, number, &macs, query);
-	return ip_of(query)->src == ip_of(answer)->dst &&
-	       l4_of(query)->src == l4_of(answer)->dst;
-}
-
 static int establish(void *opaque, double pps, uint32_t n,
 		     struct nat_counts *ret, struct mr_reason *why)
 {
@@ -149,11 +139,11 @@ static int validate(void *opaque, double pps, uint32_t n_skipped,
 		ret->sent++;
 		nat_wire_answer(&toy->plan, i, &toy->tuples[i], &macs, frame);
 		assert_true(sums_are_good(frame));
-		if (!translate_back(toy, frame) || !is_for(toy, i, frame))
+		/* An entry that was made again leads to somebody else. */
+		if (!translate_back(toy, frame) ||
+		    nat_wire_read(&toy->plan, false, frame, NAT_FRAME_BYTES,
+				  &seen) != NAT_ANSWER)
 			continue;
-		assert_int_equal(nat_wire_read(&toy->plan, false, frame,
-					       NAT_FRAME_BYTES, &seen),
-				 NAT_ANSWER);
 		assert_int_equal(seen.number, i);
 		ret->arrived++;
 	}

@@ -214,7 +214,7 @@ static bool explain(void *opaque, const struct trial_result *result, char *ret,
 		    size_t n_bytes)
 {
 	assert_int_equal(result->unique, 0);
-	assert_int_equal(((struct model *)opaque)->n_calls, 1);
+	assert_int_equal(((struct model *)opaque)->n_calls, 3);
 	snprintf(ret, n_bytes, "last seen at p0");
 	return true;
 }

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The searches of mr-bench find what a known device was told to do."""
+import json
+import re
+import signal
+import subprocess
+import time
+
+import pytest
+from conftest import BENCH
+
+PORTS = ["pair:a", "pair:b"]
+VIRTUAL = ["--virtual", "--trial", "0.05"]
+
+
+def rows(measured, goal):
+    """Values of the rows of a goal, by the length of their frames."""
+    return {row["frame_bytes"]: row for row in measured["rows"]
+            if row["goal"] == goal}
+
+
+@pytest.mark.parametrize("method", ["binary", "tst009", "mlr"])
+@pytest.mark.parametrize("rate", [200000, 1234567])
+def test_a_rate_is_found_within_half_a_per_cent(document, method, rate):
+    # Its queue is short beside a trial: what waits there is no rate.
+    measured = document("throughput", *VIRTUAL, "--method", method,
+                        "--duration-sum", "0.25", "--device",
+                        f"rate={rate},queue=8", *PORTS)
+    row = rows(measured, "ndr")[60]
+    assert abs(row["value"] - rate) <= 0.005 * rate
+    assert row["low"] <= rate * 1.001 and row["high"] >= rate
+    assert not row["is_limited_by_tester"]
+    assert measured["complete"]
+    assert row["trials"] == list(range(len(measured["trials"])))
+    if method == "mlr":
+        partial = rows(measured, "pdr")[60]
+        assert abs(partial["value"] - rate) <= 0.01 * rate
+
+
+def test_loss_that_is_tolerated_and_loss_that_is_not(document):
+    loses = ["--device", "loss=1000,rate=500k", *PORTS]
+    measured = document("throughput", *VIRTUAL, "--loss-tolerance", "0.15%",
+                        *loses)
+    assert abs(rows(measured, "pdr")[60]["value"] - 500e3) <= 2500
+    # Without any, no trial may be long enough for its 1000th frame.
+    measured = document("throughput", *VIRTUAL, *loses)
+    assert 0.99 * 20e3 < rows(measured, "ndr")[60]["value"] <= 20e3
+
+
+def test_sizes_are_with_the_fcs(document):
+    measured = document("throughput", *VIRTUAL, "--sizes", "64,1518",
+                        "--device", "rate=100k,queue=8", *PORTS)
+    found = rows(measured, "ndr")
+    assert sorted(found) == [60, 1514]
+    assert all(abs(row["value"] - 1e5) <= 500 for row in found.values())
+    assert {trial["frame_bytes"] for trial in measured["trials"]} == {60, 1514}
+
+
+def test_a_mix_of_sizes(document):
+    measured = document("imix", *VIRTUAL, "--device", "rate=100k,queue=8",
+                        *PORTS)
+    assert abs(rows(measured, "ndr")[0]["value"] - 1e5) <= 500
+    assert "size=imix" in measured["streams"][0]
+
+
+def test_the_loss_curve(document):
+    measured = document("frameloss", *VIRTUAL, "--rate", "1M", "--device",
+                        "rate=650k,queue=8", *PORTS)
+    got = [round(row["value"], 3) for row in measured["rows"]]
+    assert [row["goal"] for row in measured["rows"]] == \
+        [f"loss-at-{share}%" for share in (100, 90, 80, 70, 60, 50)]
+    want = [1 - 0.65 / share for share in (1, 0.9, 0.8, 0.7)]
+    assert got[:4] == pytest.approx(want, abs=0.002)
+    assert got[4:] == [0, 0]
+
+
+def test_bursts_tell_how_long_the_queue_is(document):
+    """512 frames wait, at 2 million a second: 34.4 us of a 10 Gbit/s line."""
+    measured = document("back2back", *VIRTUAL, "--tests", "2", "--resolution",
+                        "0.1%", "--device", "rate=2M,queue=512", *PORTS)
+    frames = rows(measured, "back2back")[60]
+    line = 10e9 / 8 / 84
+    assert frames["value"] == pytest.approx(512 / (1 - 2e6 / line), rel=0.01)
+    assert rows(measured, "buffer-time")[60]["value"] == \
+        pytest.approx(512 / line, rel=0.01)
+
+
+def test_latency_at_shares_of_a_rate(document):
+    measured = document("latency", *VIRTUAL, "--rate", "1M", "--shares",
+                        "10,50", "--device", "delay=40us", *PORTS)
+    for share in (10, 50):
+        for point in ("min", "p50", "p99", "max"):
+            value = rows(measured, f"latency-{point}-at-{share}%")[60]["value"]
+            assert value == pytest.approx(40000, rel=0.002)
+    assert [round(t["asked_pps"]) for t in measured["trials"][-2:]] == \
+        [100000, 500000]
+
+
+def test_a_soak_counts_each_interval(document, bench):
+    soak = ["soak", "--virtual", "--rate", "100k", "--duration", "1",
+            "--interval", "0.2", "--device", "loss=5000", *PORTS]
+    measured = document(*soak, rc=1)
+    assert len(measured["series"]) == 5
+    assert rows(measured, "loss")[60]["value"] == pytest.approx(0.0002)
+    assert rows(measured, "intervals-with-loss")[60]["value"] == 1
+    assert bench(*soak, "--loss-tolerance", "0.1%").rc == 0
+
+
+def test_selftest_finds_what_was_injected(bench):
+    done = bench("selftest")
+    assert done.rc == 0, done.err
+    lines = re.findall(r"^(\w+=\S+) .* (\S+) +(\S+) +(\S+)$", done.out, re.M)
+    assert len(lines) >= 5
+    for device, injected, found, error in lines:
+        assert abs(float(injected) - float(found)) <= float(error), device
+
+
+def test_a_ceiling_marks_and_refuses(document, bench, tmp_path):
+    search = ["throughput", *VIRTUAL, "--device", "rate=100k,queue=8", *PORTS]
+    row = rows(document(*search, "--ceiling", "103k"), "ndr")[60]
+    assert row["is_limited_by_tester"]
+    assert "near the tester's ceiling" in row["note"]
+    done = bench(*search, "--ceiling", "90k")
+    assert done.rc == 1
+    assert "refused" in done.out
+    # What selftest writes is such a ceiling: here that of the virtual line.
+    path = tmp_path / "self.json"
+    assert bench("selftest", *VIRTUAL, "--out", path, "pair:a",
+                 "pair:a").rc == 0
+    line = 10e9 / 8 / 84
+    ceiling = json.loads(path.read_text())["selftest"]
+    assert ceiling == [{"frame_bytes": 60, "ceiling_pps": pytest.approx(line)}]
+    row = rows(document(*search, "--ceiling", path), "ndr")[60]
+    assert not row["is_limited_by_tester"]
+    done = bench(*search, "--sizes", "128", "--ceiling", path)
+    assert done.rc == 1
+    assert "no ceiling for frames of 124 bytes" in done.err
+
+
+ERRORS = [
+    (1, "none of 100 frames came back", ["--device", "loss=1", *PORTS]),
+    (2, "has no partner", ["pair:a"]),
+    (2, "is no number of 64 to 9728", ["--sizes", "12", *PORTS]),
+    (2, "write per cent", ["--resolution", "0.5", *PORTS]),
+    (2, "--method", ["--method", "linear", *PORTS]),
+    (1, "no rate, and no document",
+     ["--ceiling", "/nowhere", "pair:a", "pair:a"]),
+]
+
+
+@pytest.mark.parametrize("rc, words, arguments", ERRORS)
+def test_errors_are_one_line(bench, rc, words, arguments):
+    done = bench("throughput", *VIRTUAL, *arguments)
+    assert done.rc == rc
+    assert words in done.err
+    assert re.fullmatch(r"mr-bench: .*\n", done.err)
+
+
+def test_ctrl_c_gives_what_there_is(tmp_path):
+    path = tmp_path / "cut.json"
+    with subprocess.Popen(
+            [BENCH, "throughput", "--virtual", "--trial", "0.3", "--out", path,
+             "--device", "rate=2M", *PORTS],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as cut:
+        time.sleep(1)
+        cut.send_signal(signal.SIGINT)
+        out, err = cut.communicate(timeout=60)
+    assert cut.returncode == 1
+    assert "ended by a signal" in err
+    measured = json.loads(path.read_text())
+    assert not measured["complete"]
+    assert measured["why_incomplete"] == "ended by a signal"
+    for row in measured["rows"]:
+        assert "incomplete" in row["note"] and "incomplete" in out

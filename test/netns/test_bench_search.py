@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""mr-bench's searches through mr-l2fwd and mr-nat: counts that agree.
+
+Rates are the machine's affair, so nothing here depends on them.
+"""
+import json
+import re
+
+import pytest
+from lib.process import BUILD, L2FWD, NAT, Process
+
+BENCH = BUILD / "apps" / "bench" / "mr-bench"
+# A machine that is shared sends late: that is no failure here.
+CALM = ["--trial", "0.2", "--max-lag", "1"]
+
+
+class Wire:
+    """Two interfaces of the tester, and two of the device under test.
+
+        tester: t0 --- d0 :device: d1 --- t1
+    """
+
+    def __init__(self, lab):
+        self.lab = lab
+        self.tester, self.device = lab.namespace("t"), lab.namespace("d")
+        for i in range(2):
+            lab.veth(self.tester, f"t{i}", self.device, f"d{i}")
+
+    def bench(self, *words, rc=0):
+        """mr-bench with --json; what it measured."""
+        # Not through run(): the document is stdout alone.
+        process = Process(self.lab, self.tester, [BENCH, *words, "--json"])
+        status = process.wait(100)
+        assert status == rc, process.err.text()
+        return json.loads(process.out.text())
+
+
+@pytest.fixture
+def wire(lab):
+    """Nothing forwards yet."""
+    return Wire(lab)
+
+
+@pytest.fixture
+def l2fwd(wire):
+    """A bridge between the two."""
+    process = Process(wire.lab, wire.device, [L2FWD, "d0", "d1"])
+    process.says("worker ", 15)
+    return process
+
+
+def total(measured, side, name):
+    """Of all trials."""
+    return sum(trial[side][name] for trial in measured["trials"])
+
+
+def check_counts(measured, l2fwd):
+    """What the tester and the device counted is the same."""
+    sent, received = (total(measured, "tx", "sent"),
+                      total(measured, "rx", "received"))
+    for trial in measured["trials"]:
+        assert trial["tx"]["due"] == trial["tx"]["sent"] + trial["tx"]["unsent"]
+        assert trial["tx"]["sent"] == trial["rx"]["unique"] + \
+            trial["rx"]["lost"]
+    l2fwd.process.terminate()
+    assert l2fwd.wait() == 0
+    text = l2fwd.out.text() + l2fwd.err.text()
+    forwarded = int(re.search(r"forwarded (\d+) frames", text).group(1))
+    assert received <= forwarded <= sent
+    assert "accounting laws hold" in text
+    return sent, forwarded, received
+
+
+def test_throughput_through_a_bridge(wire, l2fwd):
+    measured = wire.bench("throughput", *CALM, "--rate", "2k", "--sizes",
+                          "64,1518", "--loss-tolerance", "50%", "t0", "t1")
+    assert [row["frame_bytes"] for row in measured["rows"]] == [60, 1514]
+    for row in measured["rows"]:
+        # Nothing is lost at so little, so the highest rate is the result.
+        assert row["value"] == pytest.approx(2000, rel=0.01)
+        assert row["high"] == 0
+    sent, _, received = check_counts(measured, l2fwd)
+    # The path and the two trials of each size.
+    assert sent >= 2 * (100 + 400 + 400)
+    assert received > 0.5 * sent
+
+
+def test_latency_through_a_bridge(wire, l2fwd):
+    measured = wire.bench("latency", *CALM, "--rate", "2k", "--shares",
+                          "10,50", "t0", "t1")
+    for share in (10, 50):
+        values = [row["value"] for row in measured["rows"]
+                  if row["goal"].endswith(f"-at-{share}%")]
+        assert len(values) == 6
+        assert values == sorted(values)
+        assert values[0] > 0
+    for trial in measured["trials"]:
+        assert trial["latency"]["n"] == trial["rx"]["unique"]
+    check_counts(measured, l2fwd)
+
+
+def test_nothing_forwards(wire):
+    process = Process(wire.lab, wire.tester,
+                      [BENCH, "throughput", *CALM, "t0", "t1"])
+    assert process.wait(60) == 1
+    assert re.fullmatch(r"mr-bench: 64 B: none of 100 frames came back: .*",
+                        process.err.text().strip().splitlines()[-1])
+
+
+@pytest.mark.parametrize("protocol", ["udp", "tcp"])
+def test_the_table_of_a_nat(wire, protocol):
+    config = wire.lab.tmp_path / "nat.yaml"
+    config.write_text("inside: {port: d0, addresses: 10.0.0.1/24}\n"
+                      "outside: {port: d1, addresses: 192.0.2.1/24, "
+                      "gateway: 192.0.2.2}\n"
+                      "limits: {mappings: 1500}\n")
+    environment = ["env", f"RUNTIME_DIRECTORY={wire.lab.tmp_path}"]
+    translator = Process(wire.lab, wire.device,
+                         [*environment, NAT, "--json", "--config", config])
+    assert translator.err.wait(lambda line: line.startswith("worker "), 15)
+    clear = " ".join(map(str, [*environment, NAT, "--clear", "all",
+                               ">/dev/null"]))
+    measured = wire.bench("nat", "--protocol", protocol, "--rate", "2k",
+                          "--connections", "400", "--resolution", "50%",
+                          "--max-connections", "4000", "--reset", clear,
+                          "t0", "t1")
+    rows = {row["goal"]: row for row in measured["rows"]}
+    assert rows["table-capacity"]["value"] == 1500
+    assert not rows["table-capacity"]["is_limited_by_tester"]
+    assert 0 < rows["set-up-rate"]["value"] <= 2000
+    assert rows["tear-down-rate"]["value"] > 0
+    translator.process.terminate()
+    assert translator.wait() == 0
