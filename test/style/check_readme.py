@@ -15,6 +15,7 @@ from pathlib import Path
 import tree
 
 PAGES = ["README.md", "CONTRIBUTING.md", "docs/start.md", "docs/port-specs.md",
+         "docs/benchmarking.md",
          "drivers/README.md", "plugins/dpdk/README.md"]
 MATURITIES = ("Experimental", "Tested", "Measured")
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.M | re.S)
