@@ -146,8 +146,8 @@ static int run_all(struct bench *bench, const char *command)
 		bench_run(bench, workloads[i]);
 	if (!options->is_json)
 		report_text_end(&bench->results);
-	else if (!report_json(&bench->results, &machine, bench->n_cores,
-			      bench->why_no_dpdk, stdout))
+	else if (!report_print_json(&bench->results, &machine, bench->n_cores,
+				    bench->why_no_dpdk, stdout))
 		status = complain("cannot write to stdout");
 	if (options->out != NULL &&
 	    report_write(&bench->results, &machine, bench->n_cores,

@@ -22,8 +22,9 @@ const char *report_limits(uint32_t n_cores);
 const char *report_builds(void);
 
 /* JSON, version 1: mr-bench.schema.json. */
-bool report_json(const struct results *results, const struct machine *machine,
-		 uint32_t n_cores, const char *why_no_dpdk, FILE *to);
+bool report_print_json(const struct results *results,
+		       const struct machine *machine, uint32_t n_cores,
+		       const char *why_no_dpdk, FILE *to);
 
 /* A table in Markdown. */
 bool report_md(const struct results *results, const struct machine *machine,

@@ -136,8 +136,9 @@ static json_t *slower_object(const struct results *results)
 	return json_pack("{s:i, s:o}", "rows", (int)n_rows, "slower", array);
 }
 
-bool report_json(const struct results *results, const struct machine *machine,
-		 uint32_t n_cores, const char *why_no_dpdk, FILE *to)
+bool report_print_json(const struct results *results,
+		       const struct machine *machine, uint32_t n_cores,
+		       const char *why_no_dpdk, FILE *to)
 {
 	json_t *object = json_object(), *rows = json_array();
 	bool is_written;

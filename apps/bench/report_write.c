@@ -178,7 +178,8 @@ int report_write(const struct results *results, const struct machine *machine,
 	file = open_in(folder, "report.json", why);
 	if (file == NULL)
 		return -1;
-	is_good = report_json(results, machine, n_cores, why_no_dpdk, file);
+	is_good =
+		report_print_json(results, machine, n_cores, why_no_dpdk, file);
 	if (close_good(file, is_good, "report.json", why) < 0)
 		return -1;
 	file = open_in(folder, "report.md", why);
