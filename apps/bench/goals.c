@@ -7,7 +7,8 @@
 
 /*
  * Each figure of the memory layer's task, by founding document; then
- * rte_mempool's own workload; then flow tables. No limit: to be reported.
+ * rte_mempool's own workload; then flow tables, and frames. No limit: to be
+ * reported.
  */
 static const struct goal goals[] = {
 	{ "1: frag over a ring, one at a time", "B09/* threads=2 hop=1 *",
@@ -78,6 +79,9 @@ static const struct goal goals[] = {
 	  GOAL_DPDK, NULL, 1.5 },
 	{ "bulk lookup of 1 M: rte_hash by ours",
 	  "F01/uniform burst=32 records=1000000", NULL, GOAL_DPDK, NULL, 1.5 },
+	{ "6: frame built and sent, one field", "W02/fields=1", "*", GOAL_NS,
+	  NULL, 10 },
+	{ "6: the same, four fields", "W02/fields=4", "*", GOAL_NS, NULL, 25 },
 };
 
 /*
@@ -104,6 +108,8 @@ static const char *const wanted_rows[] = {
 	"B17/burst=32 *",
 	"B19/threads_per_core=[14]",
 	"F01/uniform burst=32 records=1000000",
+	"W01/*",
+	"W02/*",
 };
 
 /* Left out for time's sake: others of their kind stay. */
@@ -319,11 +325,14 @@ static void look_at_row(const struct results *results,
 	}
 }
 
-/* Rows of flow tables are F01 and so on. */
+/* Workloads of a command begin with a letter of its own. */
 static bool is_of(const struct results *results, const struct goal *goal)
 {
-	return (strcmp(results->command, "flow") == 0) ==
-	       (goal->rows[0] == 'F');
+	const char letter = strcmp(results->command, "flow") == 0 ? 'F' :
+			    strcmp(results->command, "fwd") == 0  ? 'W' :
+								    'B';
+
+	return goal->rows[0] == letter;
 }
 
 static bool look(const struct results *results, const struct goal *goal,

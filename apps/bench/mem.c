@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* mr-bench mem, mr-bench flow: workloads, each beside its peers. */
+/* mr-bench mem, flow, fwd: workloads, each beside its peers. */
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -30,9 +30,17 @@ static const struct workload *const flow_workloads[] = {
 	&f01_hit, &f02_miss, &f03_replace, &f04_fill, &f05_wheel, NULL,
 };
 
+/* Those of fwd/. */
+static const struct workload *const fwd_workloads[] = {
+	&w01_forward,
+	&w02_build,
+	NULL,
+};
+
 static const struct workload *const *workloads_of(const struct options *options)
 {
 	return strcmp(options->command, "flow") == 0 ? flow_workloads :
+	       strcmp(options->command, "fwd") == 0  ? fwd_workloads :
 						       mem_workloads;
 }
 

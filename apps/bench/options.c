@@ -26,8 +26,10 @@ static const struct option_row rows[] = {
 };
 
 static const char usage[] =
-	"usage: mr-bench mem|flow [options] [NAME...]\n"
-	"Measure the memory layer, or flow tables, beside their peers.\n"
+	"usage: mr-bench mem|flow|fwd [options] [NAME...]\n"
+	"Measure the memory layer, or flow tables, beside their peers; or "
+	"what\n"
+	"frames cost that are forwarded, or built and sent, without a wire.\n"
 	"\n"
 	"NAME is a workload, as B06, or a part of a row's name, as\n"
 	"B06/from=depot; without any, all are run.\n";
@@ -80,12 +82,14 @@ static enum parse_result check_together(struct options *options, int n_words,
 					char **words, struct mr_reason *error)
 {
 	if (n_words == 0)
-		return parse_wrong(error, "no command; there are: mem flow");
+		return parse_wrong(error,
+				   "no command; there are: mem flow fwd");
 	options->command = words[0];
 	if (strcmp(options->command, "mem") != 0 &&
-	    strcmp(options->command, "flow") != 0)
+	    strcmp(options->command, "flow") != 0 &&
+	    strcmp(options->command, "fwd") != 0)
 		return parse_wrong(error,
-				   "no command '%s'; there are: mem flow",
+				   "no command '%s'; there are: mem flow fwd",
 				   options->command);
 	options->names = words + 1;
 	options->n_names = (uint32_t)(n_words - 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The workloads there are; a file of mem/ or flow/ adds a line. */
+/* The workloads there are; a file of mem/, flow/ or fwd/ adds a line. */
 #ifndef WORKLOADS_H
 #define WORKLOADS_H
 
@@ -38,5 +38,8 @@ extern const struct workload f02_miss;
 extern const struct workload f03_replace;
 extern const struct workload f04_fill;
 extern const struct workload f05_wheel;
+
+extern const struct workload w01_forward;
+extern const struct workload w02_build;
 
 #endif
