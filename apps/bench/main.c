@@ -7,6 +7,7 @@
 
 #include "machine.h"
 #include "mem.h"
+#include "net/commands.h"
 #include "net/traffic.h"
 #include "options.h"
 #include "plan/plan_main.h"
@@ -14,7 +15,7 @@
 #include "result/report.h"
 #include "search/commands.h"
 
-/* mr-bench mem, mr-bench flow: argv[1] is the command. */
+/* mr-bench mem, flow, fwd: argv[1] is the command. */
 static int workloads_main(int argc, char **argv)
 {
 	struct mr_reason why = { .text = "" };
@@ -44,10 +45,14 @@ struct command {
 static const struct command commands[] = {
 	{ "mem", "the memory layer, beside its peers", workloads_main },
 	{ "flow", "flow tables, beside rte_hash", workloads_main },
+	{ "fwd", "what a frame costs without a wire", workloads_main },
 	{ "tx", "send frames", tx_main },
 	{ "rx", "receive them, and tell which were lost", rx_main },
 	{ "loop", "both: loss, order and latency between two ports",
 	  loop_main },
+	{ "reflect", "send back what is received", reflect_main },
+	{ "replay", "send the frames of a capture, with its gaps",
+	  replay_main },
 	{ "throughput", "the highest rate that a device forwards",
 	  throughput_main },
 	{ "frameloss", "loss by rate", frameloss_main },

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Commands that pass frames on as a forwarder does, and report as one: reflect
+ * and replay. What they have in common, over support/run.h.
+ */
+#ifndef NET_PLAIN_H
+#define NET_PLAIN_H
+
+#include "support/run.h"
+
+struct plain_options {
+	struct dataplane_config plane;
+	enum output output;
+	bool is_quiet;
+	uint64_t duration_ms; /* 0: no end */
+	uint32_t n_verbose;
+};
+
+/* Ids of a command's own options: from here on. */
+enum { PLAIN_OWN = 512 };
+
+struct plain_command {
+	const char *program; /* "mr-bench reflect" */
+	const char *usage;   /* of the help, in front of the options */
+	/* Options of its own, which stand in front; take() gets own. */
+	const struct option_row *rows;
+	uint32_t n_rows;
+	option_fn *take;
+	void *own;
+};
+
+/*
+ * Read the command line, argv[1] being the command; the words behind the
+ * options are argv[*ret_first] and on. Returns the exit status, with a line on
+ * stderr if it is wrong, or -1: go on.
+ */
+int plain_options_main(const struct plain_command *command, int argc,
+		       char **argv, struct plain_options *ret, int *ret_first);
+
+/* Print the line, and return the status. */
+int plain_complain(const struct plain_command *command, int status,
+		   const char *line);
+
+#endif

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * mr-bench reflect: sends what it receives back to who sent it, so that the
+ * other side can measure round trips. Stamps are left as they are.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "net/commands.h"
+#include "net/plain.h"
+#include "net/swap.h"
+
+enum reflect_drop {
+	DROP_RUNT,
+	DROP_GROUP,
+	DROP_NO_PAGE,
+	DROP_TX_FULL,
+	DROP_SHUTDOWN,
+	N_DROPS,
+};
+
+static const char *const drop_names[N_DROPS] = {
+	[DROP_RUNT] = "runt",         [DROP_GROUP] = "group",
+	[DROP_NO_PAGE] = "no_page",   [DROP_TX_FULL] = "tx_full",
+	[DROP_SHUTDOWN] = "shutdown",
+};
+
+enum { OPTION_LAYER = PLAIN_OWN, OPTION_ARP, OPTION_THREADS };
+
+struct reflect {
+	enum swap_layer layer;
+	bool answers_arp;
+	uint32_t n_workers;
+	struct dataplane plane;
+	uint8_t macs[MAX_PORTS][6];
+	uint32_t n_burst;
+	void *base;
+	struct reflector *reflectors;
+};
+
+struct reflector {
+	_Alignas(64) const struct reflect *reflect;
+	uint64_t n_bursts, n_entries, n_arp;
+	uint64_t drops[N_DROPS];
+};
+
+static const struct option_row rows[] = {
+	{ "layer", OPTION_LAYER, "N",
+	  "swap 2: MACs, 3: IP addresses too, 4: ports too (default)" },
+	{ "arp", OPTION_ARP, NULL,
+	  "answer ARP requests for any address, with the port's own" },
+	{ "workers", OPTION_THREADS, "N",
+	  "threads (default: one per queue of a port)" },
+};
+
+static enum parse_result take(const struct option_row *row, const char *arg,
+			      void *own, struct mr_reason *error)
+{
+	struct reflect *reflect = own;
+	enum parse_result result;
+	uint32_t layer;
+
+	switch (row->id) {
+	case OPTION_LAYER:
+		result = parse_u32(row->name, arg, SWAP_MACS, SWAP_PORTS,
+				   &layer, error);
+		if (result == PARSE_RUN)
+			reflect->layer = (enum swap_layer)layer;
+		return result;
+	case OPTION_ARP:
+		reflect->answers_arp = true;
+		return PARSE_RUN;
+	default:
+		return parse_u32(row->name, arg, 1, MR_WORKERS_MAX,
+				 &reflect->n_workers, error);
+	}
+}
+
+/* A counter of this worker, that another thread reads. */
+static inline void count(uint64_t *counter, uint64_t n)
+{
+	__atomic_store_n(counter, *counter + n, __ATOMIC_RELAXED);
+}
+
+static void drop(struct reflector *r, struct mr_worker *worker,
+		 const struct mr_frame *frames, uint32_t n,
+		 enum reflect_drop why)
+{
+	count(&r->drops[why], mr_frame_n_frames(frames, n));
+	mr_frame_free_bulk(worker->cache, frames, n);
+}
+
+/* Turn one frame of n entries round; false: it was dropped. */
+static bool turn(struct reflector *r, struct mr_worker *worker, uint32_t port,
+		 struct mr_frame *frame, uint32_t n)
+{
+	const struct reflect *reflect = r->reflect;
+	uint64_t n_bytes;
+	uint8_t *bytes;
+
+	if (mr_frame_unshare(worker->cache, frame, n) < 0) {
+		drop(r, worker, frame, n, DROP_NO_PAGE);
+		return false;
+	}
+	bytes = mr_frame_data(reflect->base, frame);
+	if (reflect->answers_arp &&
+	    swap_arp(bytes, frame->len, reflect->macs[port])) {
+		count(&r->n_arp, 1);
+		return true;
+	}
+	n_bytes = mr_frame_n_bytes(frame, n);
+	switch (swap_frame(bytes, frame->len, (uint32_t)n_bytes,
+			   reflect->layer)) {
+	case SWAP_DONE:
+		return true;
+	case SWAP_RUNT:
+		drop(r, worker, frame, n, DROP_RUNT);
+		return false;
+	default:
+		drop(r, worker, frame, n, DROP_GROUP);
+		return false;
+	}
+}
+
+static uint32_t reflect_queue(struct reflector *r, struct mr_worker *worker,
+			      const struct mr_worker_rxq *rxq)
+{
+	struct mr_frame frames[MR_BURST_MAX];
+	const uint32_t n = mr_rx_burst(rxq->rxq, worker->cache, frames,
+				       r->reflect->n_burst);
+	uint32_t n_kept = 0, n_sent;
+
+	if (n == 0)
+		return 0;
+	count(&r->n_bursts, 1);
+	count(&r->n_entries, n);
+	for (uint32_t i = 0, n_entries; i < n; i += n_entries) {
+		n_entries = mr_frame_n_entries(frames + i);
+		if (!turn(r, worker, rxq->port_idx, frames + i, n_entries))
+			continue;
+		memmove(frames + n_kept, frames + i,
+			n_entries * sizeof(frames[0]));
+		n_kept += n_entries;
+	}
+	n_sent = mr_worker_send(worker, rxq->port_idx, frames, n_kept);
+	drop(r, worker, frames + n_sent, n_kept - n_sent, DROP_TX_FULL);
+	return n;
+}
+
+static int reflect_run(struct mr_worker *worker, void *opaque)
+{
+	struct reflector *r = (struct reflector *)opaque + worker->idx;
+	uint32_t n;
+
+	do {
+		n = 0;
+		for (uint32_t i = 0; i < worker->n_rxqs; i++)
+			n += reflect_queue(r, worker, &worker->rxqs[i]);
+		n += mr_worker_serve(worker);
+	} while (mr_worker_wait(worker, n));
+	return 0;
+}
+
+static void drop_at_end(void *opaque, struct mr_worker *worker,
+			const struct mr_frame *frames, uint32_t n)
+{
+	drop((struct reflector *)opaque + worker->idx, worker, frames, n,
+	     DROP_SHUTDOWN);
+}
+
+static void take_counters(struct snapshot *snapshot, void *app)
+{
+	const struct reflect *reflect = app;
+
+	for (uint32_t w = 0; w < snapshot->n_workers; w++) {
+		const struct reflector *from = &reflect->reflectors[w];
+		struct worker_snapshot *to = &snapshot->workers[w];
+
+		snapshot_copy_counters(&to->bursts, &from->n_bursts, 1);
+		snapshot_copy_counters(&to->entries, &from->n_entries, 1);
+		snapshot_copy_counters(&to->counts[0], &from->n_arp, 1);
+		snapshot_copy_counters(to->drops, from->drops, N_DROPS);
+	}
+}
+
+static const struct worker_row worker_rows[] = { { "arp_answered", LAW_NONE } };
+
+static const struct app_counters counters = {
+	.program = "mr-bench reflect",
+	.drop_names = drop_names,
+	.n_drops = N_DROPS,
+	.worker_rows = worker_rows,
+	.n_worker_rows = 1,
+	.take = take_counters,
+};
+
+/* Where the workers find all they need. Returns 0 or the exit status. */
+static int open_reflectors(struct reflect *reflect, struct mr_reason *why)
+{
+	const struct dataplane *plane = &reflect->plane;
+
+	reflect->base = mr_region_base(mr_pool_region(plane->pool));
+	for (uint32_t p = 0; p < plane->n_ports; p++) {
+		struct mr_port_info info = { .size = sizeof(info) };
+
+		mr_port_info(plane->ports[p], &info);
+		memcpy(reflect->macs[p], info.mac, sizeof(info.mac));
+		if (reflect->answers_arp && !info.has_mac)
+			return fail_with(why, 2,
+					 "--arp: %s has no address to answer "
+					 "with",
+					 info.name);
+	}
+	reflect->reflectors = aligned_alloc(
+		_Alignof(struct reflector),
+		plane->n_workers * sizeof(reflect->reflectors[0]));
+	if (reflect->reflectors == NULL)
+		return fail_with(why, 1, "no memory for %u workers",
+				 plane->n_workers);
+	for (uint32_t w = 0; w < plane->n_workers; w++)
+		reflect->reflectors[w] =
+			(struct reflector){ .reflect = reflect };
+	return 0;
+}
+
+static int reflect_ports(const struct plain_command *command,
+			 const struct plain_options *options)
+{
+	struct reflect *reflect = command->own;
+	struct mr_reason why;
+	struct run_config config = { .plane = &reflect->plane,
+				     .counters = &counters,
+				     .output = options->output,
+				     .is_quiet = options->is_quiet,
+				     .duration_ms = options->duration_ms,
+				     .work = reflect_run,
+				     .drop = drop_at_end,
+				     .app = reflect };
+	int status;
+
+	config.signal_fd = run_open_signals();
+	if (config.signal_fd < 0)
+		return plain_complain(command, 1, "no signalfd");
+	status = dataplane_open(&reflect->plane, &options->plane, &why);
+	if (status == 0) {
+		status = open_reflectors(reflect, &why);
+		config.workers = reflect->reflectors;
+		status = status == 0 ?
+				 run(&config) :
+				 plain_complain(command, status, why.text);
+		dataplane_close(&reflect->plane);
+	} else {
+		plain_complain(command, status, why.text);
+	}
+	free(reflect->reflectors);
+	close(config.signal_fd);
+	return status;
+}
+
+int reflect_main(int argc, char **argv)
+{
+	struct reflect reflect = { .layer = SWAP_PORTS };
+	const struct plain_command command = {
+		.program = "mr-bench reflect",
+		.usage = "usage: mr-bench reflect [options] PORT...\n"
+			 "Send what is received back, by the port it came "
+			 "from, with addresses\nand ports swapped.\n",
+		.rows = rows,
+		.n_rows = sizeof(rows) / sizeof(rows[0]),
+		.take = take,
+		.own = &reflect,
+	};
+	uint32_t sends_to[MAX_PORTS];
+	struct plain_options options;
+	struct mr_reason why;
+	int first;
+	int status = plain_options_main(&command, argc, argv, &options, &first);
+
+	if (status >= 0)
+		return status;
+	if (first == argc)
+		return plain_complain(&command, 2,
+				      "no port; mr-bench reflect PORT...");
+	if (argc - first > MAX_PORTS)
+		return plain_complain(&command, 2, "more than 32 ports");
+	for (uint32_t p = 0; p < MAX_PORTS; p++)
+		sends_to[p] = p;
+	options.plane.specs = (const char *const *)argv + first;
+	options.plane.n_ports = (uint32_t)(argc - first);
+	options.plane.n_workers = reflect.n_workers;
+	options.plane.sends_to = sends_to;
+	reflect.n_burst = options.plane.burst;
+	if (!specs_differ(options.plane.specs, options.plane.n_ports, &why))
+		return plain_complain(&command, 2, why.text);
+	return reflect_ports(&command, &options);
+}

@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""mr-bench reflect, replay and fwd over captures and memory: no privileges.
+
+Covers net/plain.c, net/reflect.c, net/replay.c, net/swap.c and fwd/.
+
+usage: forward_test.py MR_BENCH
+"""
+import json
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+try:
+    from scapy.all import (ARP, Dot1Q, Ether, ICMP, ICMPv6EchoRequest, IP,
+                           IPv6, Raw, TCP, UDP, PcapWriter, rdpcap)
+except ImportError:
+    print("scapy is missing: apt install python3-scapy")
+    sys.exit(77)
+
+PROGRAM = ""
+A, B = "02:00:00:00:00:0a", "02:00:00:00:00:0b"
+ETH = Ether(src=A, dst=B)
+IP4, IP6 = IP(src="10.0.0.1", dst="10.0.0.2"), IPv6(src="fd00::1", dst="fd00::2")
+
+
+def run(*arguments, timeout=30):
+    """Exit code, stdout, stderr."""
+    done = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True,
+                          text=True, check=False, timeout=timeout)
+    return done.returncode, done.stdout, done.stderr
+
+
+def last_object(text):
+    """The final one of JSON lines."""
+    return json.loads(text.strip().splitlines()[-1])
+
+
+def sums_right(frame):
+    """The frame with sums as scapy computes them."""
+    again = Ether(bytes(frame))
+    for layer in again.layers():
+        for name in ("chksum", "cksum"):
+            if name in again[layer].fields:
+                delattr(again[layer], name)
+    return bytes(again)
+
+
+class Folder(unittest.TestCase):
+    """A capture goes in, one comes out."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        # What a port spec takes for its own is only a name here.
+        self.inp = Path(folder.name) / "in,a=b\\c.pcap"
+        self.out = Path(folder.name) / "out.pcap"
+
+    def write(self, frames, gap_s=0.001, start_s=1000.0):
+        """Frames, gap_s after each other."""
+        writer = PcapWriter(str(self.inp), nano=True, sync=True)
+        for i, frame in enumerate(frames):
+            frame.time = start_s + i * gap_s
+            writer.write(frame)
+        writer.close()
+
+
+class Reflect(Folder):
+    """What came goes back."""
+
+    def turned(self, frames, *options):
+        """Those that came back, and the final report."""
+        self.write(frames)
+        path = str(self.inp).replace("\\", "\\\\").replace(",", "\\,") \
+            .replace("=", "\\=")
+        code, out, err = run("reflect", "-j", "-d", "0.3", *options,
+                             f"pcap:rx={path},tx={self.out}")
+        self.assertEqual(code, 0, err)
+        return list(rdpcap(str(self.out))), last_object(out)
+
+    def test_layers(self):
+        frame = Ether(bytes(ETH / Dot1Q(vlan=7) / IP4 /
+                            UDP(sport=1, dport=2) / Raw(b"stamp" * 5)))
+        for layer in (2, 3, 4):
+            back = self.turned([frame], "--layer", layer)[0][0]
+            self.assertEqual((back.src, back.dst), (B, A))
+            self.assertEqual(back[IP].src,
+                             "10.0.0.2" if layer > 2 else "10.0.0.1")
+            self.assertEqual(back[UDP].sport, 2 if layer > 3 else 1)
+            self.assertEqual(bytes(back), sums_right(back))
+            self.assertEqual(back[Raw].load, b"stamp" * 5)
+
+    def test_protocols(self):
+        frames = [Ether(bytes(f)) for f in (
+            ETH / IP4 / TCP(sport=80, dport=81, flags="S"),
+            ETH / IP6 / TCP(sport=80, dport=81),
+            ETH / IP6 / UDP(sport=5, dport=6) / Raw(b"odd"),
+            ETH / IP4 / ICMP(type=8, id=7, seq=9) / Raw(b"ping"),
+            ETH / IP6 / ICMPv6EchoRequest(id=3) / Raw(b"ping6"),
+            ETH / IP(src="10.0.0.1", dst="10.0.0.2", frag=5, proto=17) /
+            Raw(b"not a port"))]
+        back = self.turned(frames)[0]
+        self.assertEqual(len(back), len(frames))
+        for was, now in zip(frames, back):
+            self.assertEqual((now.src, now.dst), (was.dst, was.src))
+            layer = IP if IP in was else IPv6
+            self.assertEqual((now[layer].src, now[layer].dst),
+                             (was[layer].dst, was[layer].src))
+            self.assertEqual(bytes(now), sums_right(now))
+        self.assertEqual((back[0][TCP].sport, back[0][TCP].dport), (81, 80))
+        self.assertEqual(back[2][UDP].dport, 5)
+        self.assertEqual(back[3][ICMP].type, 0)
+        self.assertEqual(bytes(back[4])[54], 129)
+        self.assertEqual(bytes(back[5])[34:], bytes(frames[5])[34:])
+
+    def test_groups_are_dropped_by_name(self):
+        frames = [Ether(src=A, dst="ff:ff:ff:ff:ff:ff") / Raw(bytes(50)),
+                  Ether(src=A, dst="01:00:5e:00:00:01") / Raw(bytes(50)),
+                  ETH / Raw(bytes(50))]
+        back, final = self.turned(frames)
+        self.assertEqual(len(back), 1)
+        self.assertEqual(final["workers"][0]["drops"]["group"], 2)
+
+    def test_a_port_without_address_answers_no_arp(self):
+        code, _, err = run("reflect", "--arp", "null:")
+        self.assertEqual(code, 2)
+        self.assertEqual(err, "mr-bench reflect: --arp: null: has no address "
+                              "to answer with\n")
+
+
+class Replay(Folder):
+    """Frames as they are, at the times that the capture says."""
+
+    FRAMES = [ETH / IP4 / UDP(sport=i + 1) / Raw(bytes(range(i % 200)))
+              for i in range(60)]
+
+    def replayed(self, *options, code=0):
+        """What was sent, and the final report."""
+        got, out, err = run("replay", "-j", *options, self.inp,
+                            f"pcap:tx={self.out}")
+        self.assertEqual(got, code, err)
+        return list(rdpcap(str(self.out))), last_object(out)
+
+    def test_bytes_and_gaps(self):
+        self.write(self.FRAMES, gap_s=0.01)
+        sent, final = self.replayed("--max-lag", 5)
+        self.assertEqual([bytes(f) for f in sent],
+                         [bytes(f) for f in self.FRAMES])
+        self.assertEqual(final["replay"]["unsent"], 0)
+        self.assertEqual(final["replay"]["paced"], 60)
+        self.assertEqual(final["replay"]["passes"], 1)
+        self.assertLessEqual(final["replay"]["late_p50_ns"],
+                             final["replay"]["late_max_ns"])
+        # None is early; late ones are as late as the report says.
+        late = final["replay"]["late_max_ns"] / 1e9 + 0.005
+        for i, frame in enumerate(sent):
+            after = float(frame.time - sent[0].time)
+            self.assertGreater(after, i * 0.01 - late)
+            self.assertLess(after, i * 0.01 + late)
+
+    def test_speed(self):
+        self.write(self.FRAMES, gap_s=0.01)
+        for speed, seconds in (("2", 0.295), ("0.5", 1.18)):
+            start = time.monotonic()
+            sent, _ = self.replayed("--speed", speed, "--max-lag", 5)
+            self.assertEqual(len(sent), 60)
+            took = float(sent[-1].time - sent[0].time)
+            self.assertGreater(took, seconds * 0.7)
+            self.assertLess(took, time.monotonic() - start)
+
+    def test_full_speed_and_passes(self):
+        self.write(self.FRAMES, gap_s=10)
+        sent, final = self.replayed("--speed", "max", "--loop", 30)
+        self.assertEqual([bytes(f) for f in sent],
+                         [bytes(f) for f in self.FRAMES] * 30)
+        self.assertEqual(final["replay"]["passes"], 30)
+        self.assertEqual(final["replay"]["paced"], 0)
+
+    def test_the_last_gap_is_between_passes(self):
+        self.write(self.FRAMES[:3], gap_s=0.05)
+        sent, _ = self.replayed("--loop", 4, "--max-lag", 5)
+        self.assertEqual(len(sent), 12)
+        self.assertGreater(float(sent[-1].time - sent[0].time), 0.45)
+
+    def test_what_is_given_up_is_counted(self):
+        # An end before the time of most of them.
+        self.write(self.FRAMES, gap_s=1)
+        sent, final = self.replayed("-d", 0.5)
+        self.assertEqual(len(sent), 1)
+        self.assertEqual(final["replay"]["unsent"], 59)
+        self.assertEqual(final["workers"][0]["drops"]["shutdown"], 59)
+
+    def test_older_frames_follow_at_once(self):
+        self.write(self.FRAMES[:5], gap_s=-0.01)
+        sent, final = self.replayed()
+        self.assertEqual(len(sent) + final["replay"]["unsent"], 5)
+
+    def test_errors(self):
+        self.write(self.FRAMES[:1])
+        for arguments, code, line in (
+                (["no.pcap", "null:"], 1, "cannot read 'no.pcap'"),
+                ([self.inp], 2, "two words: mr-bench replay FILE PORT"),
+                (["--speed", "fast", self.inp, "null:"], 2,
+                 "--speed: 'fast' is neither max nor a factor"),
+                (["--speed", "0", self.inp, "null:"], 2, "--speed: '0'"),
+                (["a" * 2000, "null:"], 2, "the file's name is too long")):
+            with self.subTest(line):
+                got, _, err = run("replay", *arguments)
+                self.assertEqual(got, code, err)
+                self.assertIn(line, err)
+                self.assertEqual(err.count("\n"), 1, err)
+
+
+class Fwd(unittest.TestCase):
+    """Rows and players are measured, and the report has them."""
+
+    def test_report(self):
+        code, out, err = run("fwd", "--quick", "--samples", 3, "--sample-ms",
+                             1, "--only-ours", "--json", "-Q",
+                             "W01/port=null burst=64 size=60",
+                             "W01/port=pair burst=64", "W02/fields=1")
+        self.assertEqual(code, 0, err)
+        rows = json.loads(out)["rows"]
+        self.assertEqual([r["workload"] for r in rows[:2]], ["W01", "W01"])
+        for row in rows[:2]:
+            self.assertEqual([p["name"] for p in row["players"]],
+                             ["none", "read", "swap-macs", "swap-ports",
+                              "rewrite"])
+        self.assertEqual({p["name"] for p in rows[2]["players"]},
+                         {"plain", "stamped"})
+        for row in rows:
+            for player in row["players"]:
+                self.assertGreater(player["ns"]["median"], 0)
+
+
+if __name__ == "__main__":
+    PROGRAM = sys.argv.pop(1)
+    unittest.main()
