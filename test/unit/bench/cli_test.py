@@ -89,7 +89,7 @@ class Output(unittest.TestCase):
         self.assertRegex(out, r"(?m)^  mem +the memory layer")
         code, out, err = run("mem", "--help")
         self.assertEqual((code, err), (0, ""))
-        self.assertRegex(out, r"^usage: mr-bench mem\|flow ")
+        self.assertRegex(out, r"^usage: mr-bench mem\|flow\|fwd ")
         code, out, err = run("--version")
         self.assertEqual((code, err), (0, ""))
         self.assertRegex(out, r"^mr-bench \d+\.\d+\.\d+\n$")
