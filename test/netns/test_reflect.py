@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""mr-bench reflect and replay on a cable, with the kernel at the other end."""
+import json
+import signal
+import struct
+
+from lib.namespaces import wait_until
+from lib.process import BUILD, Process
+from lib.wire import TEST_TYPE, Wire, frame, number_of
+
+BENCH = BUILD / "apps" / "bench" / "mr-bench"
+PCAP_NS = 0xa1b23c4d
+
+
+def cable(lab):
+    """Two namespaces, and a cable from h0 to p0."""
+    host, port = lab.namespace("h"), lab.namespace("p")
+    lab.veth(host, "h0", port, "p0")
+    return host, port
+
+
+def end(process):
+    """Told to, it ends well; its last JSON object."""
+    process.process.send_signal(signal.SIGINT)
+    assert process.wait() == 0, process.err.text()
+    return json.loads(process.out.text().splitlines()[-1])
+
+
+def reflector(lab, port, *options):
+    """mr-bench reflect on p0, which is ready."""
+    process = Process(lab, port, [BENCH, "reflect", "-j", *options, "p0"])
+    process.says("worker 0")
+    wait_until("the program is there",
+               lambda: "xdp" in port.ip("link", "show", "p0").stdout)
+    return process
+
+
+def test_a_host_pings_whom_it_likes(lab):
+    host, port = cable(lab)
+    process = reflector(lab, port, "--arp")
+    host.ip("address", "add", "10.9.0.1/24", "dev", "h0")
+    for address in ("10.9.0.2", "10.9.0.77"):
+        said = host.run("ping", "-c", 5, "-i", 0.05, "-W", 2, address).stdout
+        assert "5 received" in said
+        assert "corrupt" not in said
+    final = end(process)
+    assert final["workers"][0]["arp_answered"] >= 2
+    assert final["ports"][0]["queues"][0]["tx"]["completed"] >= 12
+
+
+def test_frames_come_back_as_they_were(lab):
+    host, port = cable(lab)
+    process = reflector(lab, port)
+    own = bytes.fromhex(host.link("h0")["address"].replace(":", ""))
+    wire = lab.closing(Wire(host, "h0", TEST_TYPE))
+    sent = [frame(60 + 7 * i, i, dst=b"\x02\0\0\0\0\x07", src=own)
+            for i in range(100)]
+    wire.send_all(sent)
+    got = wire.receive(100)
+    assert [number_of(f) for f in got] == list(range(100))
+    for was, now in zip(sent, got):
+        assert now[:12] == was[6:12] + was[:6]
+        assert now[12:] == was[12:]
+    final = end(process)
+    assert sum(final["workers"][0]["drops"].values()) == \
+        final["workers"][0]["drops"]["group"]
+
+
+def write_capture(path, frames, gap_ns):
+    """A capture in ns."""
+    with open(path, "wb") as file:
+        file.write(struct.pack("<IHHiIII", PCAP_NS, 2, 4, 0, 0, 65535, 1))
+        for i, data in enumerate(frames):
+            at_ns = 10**9 + i * gap_ns
+            file.write(struct.pack("<IIII", at_ns // 10**9, at_ns % 10**9,
+                                   len(data), len(data)) + data)
+
+
+def test_a_capture_is_sent_as_it_is(lab, tmp_path):
+    host, port = cable(lab)
+    wire = lab.closing(Wire(host, "h0", TEST_TYPE))
+    frames = [frame(60 + 11 * i, i) for i in range(120)]
+    write_capture(tmp_path / "in.pcap", frames, 2_000_000)
+    process = Process(lab, port, [BENCH, "replay", "-j", "--max-lag", 5,
+                                  tmp_path / "in.pcap", "p0"])
+    got = wire.receive(120, limit_s=20)
+    assert got == frames
+    assert process.wait() == 0, process.err.text()
+    final = json.loads(process.out.text().splitlines()[-1])
+    assert final["replay"]["unsent"] == 0
+    assert final["replay"]["paced"] == 120
+    assert final["t"] > 0.2
+
+
+def test_full_speed_loses_nothing_without_a_name(lab, tmp_path):
+    host, port = cable(lab)
+    host.run("ethtool", "-K", "h0", "gro", "on")  # NAPI without a program
+    frames = [frame(60, i) for i in range(500)]
+    write_capture(tmp_path / "in.pcap", frames, 1000)
+    process = Process(lab, port, [BENCH, "replay", "-j", "--speed", "max",
+                                  "--loop", 40, tmp_path / "in.pcap", "p0"])
+    assert process.wait(30) == 0, process.err.text()
+    final = json.loads(process.out.text().splitlines()[-1])
+    tx = final["ports"][1]["queues"][0]["tx"]
+    assert tx["accepted"] == 40 * 500
+    assert tx["completed"] + sum(tx["drops"].values()) == 40 * 500
+    assert final["replay"]["passes"] == 40
+
+
+def test_round_trips_are_measured(lab, tmp_path):
+    """The generator of one end, the reflector at the other."""
+    host, port = cable(lab)
+    process = reflector(lab, port)
+    out = tmp_path / "out.json"
+    host.run(BENCH, "loop", "--out", out, "--rate", "5k", "--duration", 1,
+             "--dst-mac", "02:00:00:00:00:07", "h0", "h0", timeout=30)
+    end(process)
+    trial = json.loads(out.read_text())["trials"][0]
+    assert trial["rx"]["unique"] == trial["tx"]["sent"] > 1000
+    assert trial["latency"]["n"] == trial["rx"]["unique"]
+    assert trial["latency"]["min"] > 0
