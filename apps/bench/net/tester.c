@@ -232,6 +232,11 @@ uint32_t tester_cores(const struct tester *tester, uint32_t *ret_cores,
 	return n;
 }
 
+void tester_end(struct tester *tester)
+{
+	tester->is_ended = true;
+}
+
 void tester_on_progress(struct tester *tester, tester_progress_fn *fn,
 			void *opaque)
 {

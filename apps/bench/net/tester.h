@@ -72,6 +72,9 @@ int tester_close(struct tester *tester);
 /* A signal came that ends the program: SIGINT, SIGTERM, SIGHUP. */
 bool tester_is_ending(void);
 
+/* End the trial that runs, as a signal would: for tester_on_progress(). */
+void tester_end(struct tester *tester);
+
 /*
  * The line that explains a trial in which frames were lost or none came: where
  * they were last seen by the ports' counters. False: nothing to say.

@@ -302,6 +302,8 @@ int tester_count_all(struct tester *tester, struct trial_result *ret)
 	for (uint32_t w = 0; w < tester->plane.n_workers; w++) {
 		busy += tester->seats[w].busy_ns;
 		all += tester->seats[w].all_ns;
+		ret->user_ns += tester->seats[w].user_ns;
+		ret->system_ns += tester->seats[w].system_ns;
 	}
 	ret->cpu_share = all > 0 ? (double)busy / (double)all : 0;
 	count_drops(tester, ret, rows);

@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "net/tester_parts.h"
@@ -65,16 +66,34 @@ static void take_the_rest(struct seat *seat)
 				break;
 }
 
+static uint64_t ns_of(const struct timeval *t)
+{
+	return (uint64_t)t->tv_sec * 1000000000 + (uint64_t)t->tv_usec * 1000;
+}
+
+/* CPU time of the calling thread since the last call. */
+static void count_usage(struct seat *seat)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_THREAD, &usage);
+	seat->user_ns = ns_of(&usage.ru_utime) - seat->user_ns;
+	seat->system_ns = ns_of(&usage.ru_stime) - seat->system_ns;
+}
+
 static int sit(struct mr_worker *worker, void *opaque)
 {
 	struct tester *tester = opaque;
 	struct seat *seat = &tester->seats[worker->idx];
 	uint64_t now = clock_now(&tester->clock);
+	bool has_begun = false;
 
-	seat->busy_ns = seat->all_ns = 0;
+	seat->busy_ns = seat->all_ns = seat->user_ns = seat->system_ns = 0;
 	if (seat->place != NULL) {
 		places_run(seat->place);
 		seat->busy_ns = seat->all_ns = clock_now(&tester->clock) - now;
+		count_usage(seat);
+		return 0;
 	}
 	while (!__atomic_load_n(&tester->is_stopping, __ATOMIC_RELAXED)) {
 		const uint32_t n = round_of(seat, worker->cache, now);
@@ -84,7 +103,12 @@ static int sit(struct mr_worker *worker, void *opaque)
 		seat->all_ns += now - then;
 		if (n > 0)
 			seat->busy_ns += now - then;
+		if (!has_begun && now >= tester->orders.start_ns) {
+			has_begun = true;
+			count_usage(seat);
+		}
 	}
+	count_usage(seat);
 	for (uint32_t i = 0; i < seat->n_senders; i++)
 		if (!seat->senders[i]->is_done)
 			sender_end(seat->senders[i]);
@@ -202,7 +226,8 @@ static void watch(struct tester *tester, const struct trial_config *config,
 			show_progress(tester, now, is_sending);
 			next_show = now + PROGRESS_MS * MS;
 		}
-		if (tester_is_ending() || ret->why_stopped[0] != '\0') {
+		if (tester_is_ending() || tester->is_ended ||
+		    ret->why_stopped[0] != '\0') {
 			ret->is_cut_short = true;
 			break;
 		}

@@ -44,6 +44,7 @@ struct seat {
 	struct sending_place *place; /* it has the thread for itself; or NULL */
 	bool has_device;
 	uint64_t busy_ns, all_ns; /* of the trial; it writes them */
+	uint64_t user_ns, system_ns;
 };
 
 struct tester {
@@ -82,6 +83,7 @@ struct tester {
 	struct trial_drop drops_before[MAX_DROP_ROWS];
 	uint64_t tx_bytes_before, rx_bytes_before;
 	uint32_t is_stopping; /* threads end their rounds */
+	bool is_ended;        /* tester_end() */
 
 	struct trial_result *so_far;
 	tester_progress_fn *progress;

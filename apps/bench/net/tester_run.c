@@ -223,6 +223,7 @@ int tester_run(struct tester *tester, const struct trial_config *config,
 	}
 	if (status == 0) {
 		tester->is_stopping = 0;
+		tester->is_ended = false;
 		if (tester->config.is_virtual)
 			tester_run_virtual(tester, config, ret);
 		else

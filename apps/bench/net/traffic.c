@@ -6,6 +6,7 @@
 
 #include "machine.h"
 #include "net/describe.h"
+#include "net/screen.h"
 #include "net/traffic.h"
 #include "net/view.h"
 #include "result/document.h"
@@ -98,8 +99,8 @@ static int finish(const struct traffic_options *options, struct tester *tester,
 	return status;
 }
 
-static int run(const struct traffic_options *options, struct tester *tester,
-	       struct document *document)
+static int run(const char *name, const struct traffic_options *options,
+	       struct tester *tester, struct document *document)
 {
 	/* Half a megabyte of histograms. */
 	struct trial_result *result = malloc(sizeof(*result));
@@ -110,6 +111,7 @@ static int run(const struct traffic_options *options, struct tester *tester,
 		.mean_bytes = streams_mean_bytes(tester_streams(tester)),
 		.duration_ns = options->trial.duration_ns,
 	};
+	struct screen *screen = NULL;
 	struct mr_reason why;
 	int status;
 
@@ -120,8 +122,14 @@ static int run(const struct traffic_options *options, struct tester *tester,
 	if (!options->is_quiet)
 		tester_print_map(tester, stderr);
 	if (!options->is_quiet && !options->is_json)
+		screen = screen_open(name, tester, &options->trial,
+				     view.mean_bytes);
+	if (screen != NULL)
+		tester_on_progress(tester, screen_progress, screen);
+	else if (!options->is_quiet && !options->is_json)
 		tester_on_progress(tester, view_progress, &view);
 	status = tester_run(tester, &options->trial, result, &why);
+	screen_close(screen);
 	if (status != 0) {
 		complain(why.text);
 	} else {
@@ -154,7 +162,7 @@ static int traffic_main(const struct traffic_command *command, int argc,
 	document =
 		document_new(command->name,
 			     options.label != NULL ? options.label : "", typed);
-	status = run(&options, tester, document);
+	status = run(command->name, &options, tester, document);
 	document_free(document);
 	if (tester_close(tester) != 0)
 		status = 1;

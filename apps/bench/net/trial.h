@@ -60,8 +60,10 @@ struct trial_result {
 	uint32_t n_streams;
 	struct trial_drop *drops;
 	uint32_t n_drops;
-	double cpu_share;  /* of the tester's threads: in rounds with frames */
-	bool is_cut_short; /* by a signal, or by why_stopped */
+	double cpu_share; /* of the tester's threads: in rounds with frames */
+	/* CPU time of its threads: in the program, and in the kernel for it. */
+	uint64_t user_ns, system_ns;
+	bool is_cut_short;     /* by a signal, or by why_stopped */
 	char why_stopped[160]; /* link down, port gone, ...; "" */
 };
 

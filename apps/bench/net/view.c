@@ -200,6 +200,21 @@ static void print_device(const struct view *view, const struct tester *tester)
 				c.corrupted, c.overrun, c.held);
 }
 
+/* At full speed what a thread does is for frames: what does one cost? */
+static void print_threads(const struct view *view, const struct trial_result *r)
+{
+	const double n = (double)(r->sent + r->received);
+
+	fprintf(view->to, "%-10s %.0f %% of the time with frames", "threads",
+		100 * r->cpu_share);
+	if (r->asked_pps == 0 && view->has_tx && n > 0)
+		fprintf(view->to,
+			"; CPU per frame sent or received: %.1f ns here, "
+			"%.1f ns in the kernel",
+			(double)r->user_ns / n, (double)r->system_ns / n);
+	fprintf(view->to, "\n");
+}
+
 void view_summary(const struct view *view, const struct tester *tester,
 		  const struct trial_result *r)
 {
@@ -215,6 +230,5 @@ void view_summary(const struct view *view, const struct tester *tester,
 			r->drops[i].port, r->drops[i].side, r->drops[i].name,
 			r->drops[i].n);
 	print_device(view, tester);
-	fprintf(view->to, "%-10s %.0f %% of the time with frames\n", "threads",
-		100 * r->cpu_share);
+	print_threads(view, r);
 }

@@ -6,6 +6,7 @@ usage: cli_test.py MR_BENCH SCHEMA     (no privileges, no huge pages)
 import json
 import os
 import pathlib
+import pty
 import platform
 import re
 import signal
@@ -305,6 +306,31 @@ class Traffic(unittest.TestCase):
         self.assertEqual(code, 0)
         self.assertRegex(err, "^mr-bench: 100 frames left pair:a and none "
                          "reached pair:b.* there is no path")
+
+    def test_a_terminal_has_a_live_view_and_q_ends_it(self):
+        master, slave = pty.openpty()
+        with subprocess.Popen([PROGRAM, "loop", "--rate", "10k", "pair:a",
+                               "pair:a"], stdin=slave, stdout=slave,
+                              stderr=subprocess.DEVNULL,
+                              env={**os.environ, "TERM": "xterm"}) as process:
+            os.close(slave)
+            said, has_quit = b"", False
+            deadline = time.monotonic() + LIMIT_S
+            while time.monotonic() < deadline:
+                try:
+                    said += os.read(master, 65536)
+                except OSError:  # all has been read, and it has ended
+                    break
+                if b"latency in this interval" in said and not has_quit:
+                    os.write(master, b"q")
+                    has_quit = True
+        os.close(master)
+        self.assertEqual(process.returncode, 0)
+        self.assertIn(b"q ends", said)
+        # The terminal is as it was, and the summary stays on it.
+        self.assertIn(b"\x1b[?1049l", said)
+        self.assertRegex(said.rpartition(b"\x1b[?1049l")[2],
+                         rb"sent +\d+ frames in")
 
     def test_sigint_ends_tx_with_its_figures(self):
         with subprocess.Popen([PROGRAM, "tx", "null:"], text=True,

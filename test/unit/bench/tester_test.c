@@ -485,6 +485,7 @@ static void a_place_is_a_sender_as_any(void **state)
 		assert_int_equal(the_place.copy.sender, n_tx - 1);
 		assert_int_equal(the_place.n_streams, 1);
 		assert_int_equal(result.due, result.sent + result.unsent);
+		assert_int_equal(result.n_streams, 1);
 		assert_int_equal(result.streams[0].sent, result.sent);
 		/* Half the rate for 20 ms, of the port. */
 		assert_int_equal(result.due, 1000 + (n_tx - 1) * 1000);
