@@ -287,6 +287,31 @@ static void captures_are_read(void **state)
 	unlink(path);
 }
 
+/* VLAN tags with other priorities, and a field that shares their word. */
+static void what_is_beside_a_field_is_the_same_in_all(void **state)
+{
+	uint8_t first[60] = { 2, 0, 0, 0,    0, 1,    2, 0,    0,
+			      0, 0, 2, 0x81, 0, 0x20, 5, 0x88, 0xb5 };
+	uint8_t other[60];
+	const uint8_t *const frames[] = { first, other };
+	const uint32_t n_bytes[] = { sizeof(first), sizeof(other) };
+	const char *path;
+
+	(void)state;
+	memcpy(other, first, sizeof(other));
+	other[15] = 6; /* another id: it varies */
+	path = captured(frames, n_bytes, 2, 0, DLT_EN10MB);
+	assert_string_equal(capture_error(path, "vlan.id=1-9", false), "");
+	unlink(path);
+	other[14] = 0x40;
+	path = captured(frames, n_bytes, 2, 0, DLT_EN10MB);
+	assert_string_equal(
+		capture_error(path, "vlan.id=1-9", false),
+		": frame 2: its headers are not those of frame 1, so no field "
+		"can vary; use a capture of one kind of frame");
+	unlink(path);
+}
+
 static void what_is_no_capture_is_refused(void **state)
 {
 	const uint8_t *const frames[] = { udp_frame };
@@ -323,6 +348,7 @@ int main(void)
 		cmocka_unit_test(sizes_that_are_not_said_fit_the_headers),
 		cmocka_unit_test(values_are_read),
 		cmocka_unit_test(captures_are_read),
+		cmocka_unit_test(what_is_beside_a_field_is_the_same_in_all),
 		cmocka_unit_test(what_is_no_capture_is_refused),
 	};
 

@@ -196,6 +196,32 @@ static void all_sums_are_right(void **state)
 	}
 }
 
+/* A sum that comes out as 0 is written as 0xffff: 0 would be none (RFC 768). */
+static void no_udp_frame_is_without_a_sum(void **state)
+{
+	const char *text = "udp.src=0-65535";
+	struct streams *streams = parsed(&text, 1, true);
+	struct builder *builder = opened(streams, 0, 1);
+	struct frames *frames = frames_new();
+	uint32_t n_ones = 0;
+
+	(void)state;
+	for (uint32_t n = 0; n < 65536; n += MAX_FRAMES) {
+		builder_fill(builder, frames->base, frames->of, NULL,
+			     MAX_FRAMES);
+		for (uint32_t i = 0; i < MAX_FRAMES; i++) {
+			const uint32_t csum = get16(bytes_of(frames, i) + 40);
+
+			assert_int_not_equal(csum, 0);
+			n_ones += csum == 0xffff;
+		}
+	}
+	assert_true(n_ones > 0);
+	frames_free(frames);
+	builder_free(builder);
+	streams_free(streams);
+}
+
 static void fields_count_like_digits(void **state)
 {
 	const char *text = "udp.src=10-12 udp.dst=53,80 ip.ttl=7:step=9";
@@ -282,6 +308,10 @@ static void turns_follow_weights_and_lanes_count_alone(void **state)
 		assert_true(stamp_read(bytes_of(frames, i) + frames->of[i].len,
 				       MAGIC, &stamp));
 		assert_int_equal(stamp.lane % 3, 2);
+		assert_int_equal(frames->of[i].flags, 0);
+		/* Spread evenly: A is every other one. */
+		assert_int_equal(stamp.lane / 3 == 0,
+				 "ABADABCAADBA"[i % 12] == 'A');
 		assert_int_equal(stamp.seq, seqs[stamp.lane / 3]++);
 	}
 	assert_int_equal(seqs[0], 600);
@@ -451,6 +481,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(without_words_there_is_one_stream),
 		cmocka_unit_test(all_sums_are_right),
+		cmocka_unit_test(no_udp_frame_is_without_a_sum),
 		cmocka_unit_test(fields_count_like_digits),
 		cmocka_unit_test(taken_back_frames_are_made_again),
 		cmocka_unit_test(turns_follow_weights_and_lanes_count_alone),
