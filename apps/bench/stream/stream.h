@@ -49,8 +49,6 @@ double streams_mean_bytes(const struct streams *streams);
 uint32_t streams_max_bytes(const struct streams *streams);
 /* As given, for reports. */
 const char *streams_text(const struct streams *streams, uint32_t i);
-/* Combinations of values that its fields take; 2^64 - 1: that many or more. */
-uint64_t streams_n_flows(const struct streams *streams, uint32_t i);
 
 /*
  * The share of one sender of n_senders, for one thread. The values of the field

@@ -133,14 +133,3 @@ const char *streams_text(const struct streams *streams, uint32_t i)
 {
 	return streams->of[i].text;
 }
-
-uint64_t streams_n_flows(const struct streams *streams, uint32_t i)
-{
-	const struct stream *stream = &streams->of[i];
-	uint64_t n = 1;
-
-	for (uint32_t j = 0; j < stream->n_fields; j++)
-		if (__builtin_mul_overflow(n, stream->fields[j].values.n, &n))
-			return UINT64_MAX;
-	return n;
-}
