@@ -3,7 +3,7 @@
 
 Covers net/plain.c, net/reflect.c, net/replay.c, net/swap.c and fwd/.
 
-usage: forward_test.py MR_BENCH
+usage: forward_test.py MR_BENCH SCHEMA
 """
 import json
 import subprocess
@@ -20,7 +20,12 @@ except ImportError:
     print("scapy is missing: apt install python3-scapy")
     sys.exit(77)
 
-PROGRAM = ""
+try:
+    import jsonschema
+except ImportError:
+    jsonschema = None
+
+PROGRAM = SCHEMA = ""
 A, B = "02:00:00:00:00:0a", "02:00:00:00:00:0b"
 ETH = Ether(src=A, dst=B)
 IP4, IP6 = IP(src="10.0.0.1", dst="10.0.0.2"), IPv6(src="fd00::1", dst="fd00::2")
@@ -34,8 +39,13 @@ def run(*arguments, timeout=30):
 
 
 def last_object(text):
-    """The final one of JSON lines."""
-    return json.loads(text.strip().splitlines()[-1])
+    """The final one of JSON lines, all of which are as the schema says."""
+    objects = [json.loads(line) for line in text.splitlines()]
+    if jsonschema:
+        schema = json.loads(Path(SCHEMA).read_text("utf-8"))
+        for each in objects:
+            jsonschema.validate(each, schema)
+    return objects[-1]
 
 
 def sums_right(frame):
@@ -236,5 +246,5 @@ class Fwd(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    PROGRAM = sys.argv.pop(1)
+    PROGRAM, SCHEMA = sys.argv.pop(1), sys.argv.pop(1)
     unittest.main()
