@@ -43,8 +43,11 @@ def parse(argv):
 
 
 def documents(folder):
-    """(device, measure, document) of each step that has one."""
+    """(device, measure, document) of each step that was done."""
+    journal = json.loads((folder / "plan.journal").read_text())["steps"]
     for path in sorted(folder.glob("*.json")):
+        if journal.get(path.stem, {}).get("status") != 0:
+            continue
         device, measure = path.stem.split("+")[:2]
         yield device, measure, json.loads(path.read_text(encoding="utf-8"))
 

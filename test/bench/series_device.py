@@ -22,7 +22,9 @@ class Bridge:
     def __init__(self, namespace):
         self.namespace = namespace
         before = napi_threads()
-        self.shell("ethtool -K p0 gro on && "
+        # What is for the router's address would stay here.
+        self.shell("ip link set p0 address 02:00:00:00:00:98 && "
+                   "ethtool -K p0 gro on && "
                    "echo 1 > /sys/class/net/p0/threaded && "
                    "ip link add br0 type bridge mcast_snooping 0 && "
                    "ip link set p0 master br0 && "
@@ -36,7 +38,8 @@ class Bridge:
     def stop(self):
         """As it was before."""
         self.shell("ip link delete br0; echo 0 > /sys/class/net/p0/threaded; "
-                   "ethtool -K p0 gro off")
+                   "ethtool -K p0 gro off; "
+                   f"ip link set p0 address {who.ROUTER_MAC}")
 
 
 def exec_testpmd(namespace):
@@ -44,9 +47,9 @@ def exec_testpmd(namespace):
     argv = who.testpmd_command(
         ["net_af_xdp0,iface=p0", "net_af_xdp1,iface=p1"],
         huge_pages=who.HugePages.n_free() >= who.HugePages.N_PAGES)
-    reader, _ = os.pipe()
+    reader, writer = os.pipe()
     os.dup2(reader, sys.stdin.fileno())
-    os.set_inheritable(reader, True)
+    os.set_inheritable(writer, True)  # open as long as testpmd runs
     os.execvp("ip", ["ip", "netns", "exec", namespace, *argv])
 
 

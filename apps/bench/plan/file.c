@@ -186,6 +186,14 @@ static bool has_twins(const struct plan_measure *measure)
 	return false;
 }
 
+/* Words of one command: over several lines in the file, on one to the shell. */
+static void join_lines(char *text)
+{
+	for (char *at = text; *at != '\0'; at++)
+		if (*at == '\n')
+			*at = ' ';
+}
+
 /* {size} is in the command if there are sizes, and only then. */
 static const char *misfit(const struct plan_measure *measure)
 {
@@ -221,8 +229,10 @@ static int check_measures(struct plan *plan, const char *file,
 {
 	for (uint32_t i = 0; i < plan->n_measures; i++) {
 		struct plan_measure *measure = &plan->measures[i];
-		const char *objection = misfit(measure);
+		const char *objection;
 
+		join_lines(measure->run);
+		objection = misfit(measure);
 		for (uint32_t j = 0; j < i && objection == NULL; j++)
 			if (strcmp(plan->measures[j].name, measure->name) == 0)
 				objection = "two measures have this name; give "
@@ -292,6 +302,7 @@ static int check_all(const char *file, struct plan *plan, struct mr_reason *why)
 {
 	int err;
 
+	join_lines(plan->prefix);
 	if (plan->n_measures == 0)
 		return wrong(why, file, 1,
 			     "nothing is measured; add 'measures: [{name: "

@@ -96,6 +96,19 @@ static void test_every_key_is_taken(void **state)
 	plan_free(&plan);
 }
 
+static void test_a_command_may_have_lines(void **state)
+{
+	struct plan plan;
+
+	(void)state;
+	accept("prefix: |\n  a\n  b\n"
+	       "measures:\n- name: t\n  run: >\n    tx p\n    --size 60\n",
+	       &plan);
+	assert_string_equal(plan.prefix, "a b ");
+	assert_string_equal(plan.measures[0].run, "tx p --size 60 ");
+	plan_free(&plan);
+}
+
 static void test_rounds_go_there_and_back(void **state)
 {
 	static const char *const names[] = {
@@ -252,6 +265,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_short_plan_has_all_the_defaults),
 		cmocka_unit_test(test_every_key_is_taken),
+		cmocka_unit_test(test_a_command_may_have_lines),
 		cmocka_unit_test(test_rounds_go_there_and_back),
 		cmocka_unit_test(test_each_mistake_has_its_line_and_its_cure),
 		cmocka_unit_test(test_a_plan_has_an_end),
