@@ -158,7 +158,8 @@ static inline uint32_t n_in_order(const struct virtio_txq *txq, uint32_t n,
 	const uint32_t mask = vq->mask, place = txq->tail & mask;
 	const uint32_t at = vq->n_used & mask;
 	const struct virtio_packed_desc *const packed = vq->packed + at;
-	const uint64_t *const used = vq->used_ring + at;
+	/* A packed one has no such, and NULL no place behind it. */
+	const uint64_t *const used = is_packed ? NULL : vq->used_ring + at;
 	/* What a descriptor has in its upper half: flags and id. */
 	const uint32_t flags = virtio_used_flags(vq, vq->n_used) << 16;
 	const uint32_t both = VIRTIO_PACKED_USED | VIRTIO_PACKED_AVAIL;

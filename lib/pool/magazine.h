@@ -18,8 +18,8 @@
 #include "base/base.h"
 
 /*
- * How many numbers it has room for is the depot's business; those that are
- * declared here are the least. numbers[] begins four words in: the inline calls
+ * How many numbers it has room for is the depot's business, MR_MAGAZINE_PAGES
+ * at least. numbers[] begins four words in: the inline calls
  * of millrace/pool.h know.
  */
 struct mri_magazine {
@@ -28,7 +28,7 @@ struct mri_magazine {
 	uint32_t n;       /* numbers[0, n) are free; atomic, for statistics */
 	uint32_t is_open; /* a cache fills it; atomic, for statistics */
 	uint32_t place;   /* in the depot */
-	uint32_t numbers[MR_MAGAZINE_PAGES]; /* or more */
+	uint32_t numbers[];
 };
 
 /*
