@@ -383,6 +383,12 @@ uint32_t bed_collect_rest(struct bed *bed)
 	return n;
 }
 
+void bed_write_frame(struct bed *bed, uint64_t addr, uint32_t n_bytes,
+		     uint32_t id)
+{
+	traffic_make(bed->base + addr, n_bytes, id);
+}
+
 void bed_make_frame(struct bed *bed, struct mr_frame *frames, uint32_t n_segs,
 		    uint32_t offset, uint32_t n_bytes, uint32_t id)
 {

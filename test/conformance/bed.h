@@ -64,6 +64,9 @@ struct rig {
 	uint32_t n_sleeps;           /* rounds of arm, sleep, wake */
 	uint32_t n_reopens;
 	const struct bad_spec *bad_specs; /* spec NULL at the end */
+	/* Another port, beside the one under test, that sends whatever it is
+	 * given: of the same driver, if that has such. NULL: "null:". */
+	const char *sink_spec;
 
 	/* Once per process. NULL, or why the machine cannot run this rig. */
 	const char *(*probe)(void);
@@ -164,6 +167,10 @@ int64_t bed_collect(struct bed *bed, uint32_t *ret_n_bytes);
 
 /* Get and check frames of the far side until none is under way. How many. */
 uint32_t bed_collect_rest(struct bed *bed);
+
+/* Write frame number id of n_bytes to an address. */
+void bed_write_frame(struct bed *bed, uint64_t addr, uint32_t n_bytes,
+		     uint32_t id);
 
 /* A frame of n_segs entries, at offset of its first page, from the cache. */
 void bed_make_frame(struct bed *bed, struct mr_frame *frames, uint32_t n_segs,

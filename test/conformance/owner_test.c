@@ -176,6 +176,92 @@ static void clones_leave_intact(void **state)
 	bed_end(bed);
 }
 
+/* What was sent is intact, as far as the far side can tell. */
+static void collect_all(struct bed *bed, const struct mr_frame *frames,
+			uint32_t n)
+{
+	for (uint32_t i = 0; bed->rig->traits & RIG_OUT && i < n; i++) {
+		uint32_t n_bytes;
+
+		assert_int_equal(bed_collect(bed, &n_bytes), i);
+		assert_int_equal(n_bytes, frames[i].len);
+	}
+}
+
+/*
+ * Flooding: each frame leaves through this port and another one, first through
+ * the one, then through the other, and once more by its last owner.
+ */
+static void flood_to_two_ports_is_intact_on_both(void **state)
+{
+	const struct wish wish = { .n_in = 0 };
+	struct bed *bed = bed_make(&wish);
+	struct mr_port_config config = { .size = sizeof(config),
+					 .pool = bed->pool };
+	struct mr_tx_stats stats = { .size = sizeof(stats) };
+	const char *spec = bed->rig->sink_spec;
+	struct mr_frame frames[BURST];
+	struct mr_reason why;
+	struct mr_port *sink;
+
+	(void)state;
+	if (mr_port_open(bed->ctx, spec != NULL ? spec : "null:", &config,
+			 &sink, &why) < 0)
+		fail_msg("%s", why.text);
+	for (uint32_t round = 0; round < 20; round++) {
+		for (uint32_t i = 0; i < BURST; i++)
+			bed_make_frame(bed, &frames[i], 1, 128, LEN + i, i);
+		/* In each other round an owner is left, who sends, too. */
+		for (uint32_t k = 0; k < 1 + round % 2; k++)
+			assert_int_equal(
+				mr_frame_ref(bed->cache, frames, BURST), 0);
+		if (round % 4 < 2)
+			bed_tx(bed, frames, BURST);
+		assert_int_equal(mr_tx_burst(mr_port_txq(sink, 0), bed->cache,
+					     frames, BURST),
+				 BURST);
+		if (round % 4 >= 2)
+			bed_tx(bed, frames, BURST);
+		collect_all(bed, frames, BURST);
+		if (round % 2 == 1) {
+			bed_tx(bed, frames, BURST);
+			collect_all(bed, frames, BURST);
+		}
+	}
+	assert_int_equal(mr_txq_stats(mr_port_txq(sink, 0), &stats), 0);
+	assert_int_equal(stats.accepted, 20 * BURST);
+	assert_int_equal(stats.accepted, stats.completed + stats.pending);
+	mr_port_close(sink);
+	bed_end(bed);
+}
+
+/* Two frames in each page, in one burst: neither is taken for the other. */
+static void two_frames_of_one_page_leave_intact(void **state)
+{
+	enum { SECOND_AT = 1000 };
+	const struct wish wish = { .n_in = 0 };
+	struct bed *bed = bed_make(&wish);
+	struct mr_frame frames[BURST];
+
+	(void)state;
+	for (uint32_t round = 0; round < 20; round++) {
+		for (uint32_t i = 0; i < BURST; i += 2) {
+			struct mr_frame *two = &frames[i];
+
+			bed_make_frame(bed, &two[0], 1, 128, LEN + i, i);
+			assert_int_equal(mr_frame_ref(bed->cache, two, 1), 0);
+			two[1] = two[0];
+			two[1].addr += SECOND_AT;
+			two[1].len = 2 * LEN + i;
+			bed_write_frame(bed, two[1].addr, two[1].len, i + 1);
+		}
+		bed_tx(bed, frames, BURST);
+		collect_all(bed, frames, BURST);
+	}
+	assert_int_equal(bed_tx_stats(bed).accepted, 20 * BURST);
+	bed_end(bed);
+}
+
 /*
  * Clones are on their way out when the port is closed: it gives back its own
  * references and no others, at once.
@@ -283,6 +369,10 @@ static const struct CMUnitTest tests[] = {
 				  bed_abandon),
 	cmocka_unit_test_teardown(shared_frame_is_read_only, bed_abandon),
 	cmocka_unit_test_teardown(clones_leave_intact, bed_abandon),
+	cmocka_unit_test_teardown(flood_to_two_ports_is_intact_on_both,
+				  bed_abandon),
+	cmocka_unit_test_teardown(two_frames_of_one_page_leave_intact,
+				  bed_abandon),
 	cmocka_unit_test_teardown(port_closed_under_clones_gives_back_its_own,
 				  bed_abandon),
 	cmocka_unit_test_teardown(received_frames_survive_close_of_their_port,

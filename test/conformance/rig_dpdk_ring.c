@@ -167,6 +167,7 @@ static const struct bad_spec bad_specs[] = {
 
 const struct rig rig_dpdk_ring = {
 	.driver = "dpdk",
+	.sink_spec = "dpdk:net_null7",
 	.name = "dpdk-ring",
 	.traits = RIG_IN | RIG_OUT | RIG_LIVE | RIG_SG | RIG_CHECKS |
 		  RIG_STALLS | RIG_REGISTERS | RIG_EXCLUSIVE | RIG_QUEUES |

@@ -70,6 +70,7 @@ static const struct bad_spec bad_null_specs[] = {
 
 static const struct rig rig_dpdk_null = {
 	.driver = "dpdk",
+	.sink_spec = "dpdk:net_null7",
 	.name = "dpdk-null",
 	.traits = RIG_ENDLESS | RIG_QUEUES | RIG_REGISTERS | RIG_EXCLUSIVE |
 		  RIG_POLLED | RIG_FOREIGN_FDS | RIG_RANDOM_MAC,
@@ -89,6 +90,7 @@ static const struct bad_spec bad_pcap_specs[] = {
 
 static const struct rig rig_dpdk_pcap = {
 	.driver = "dpdk",
+	.sink_spec = "dpdk:net_null7",
 	.name = "dpdk-pcap",
 	/* It says of itself that it does not send frames of several segments.
 	 */
@@ -135,6 +137,7 @@ static const struct bad_spec bad_tap_specs[] = {
 
 static const struct rig rig_dpdk_tap = {
 	.driver = "dpdk",
+	.sink_spec = "dpdk:net_null7",
 	.name = "dpdk-tap",
 	.traits = RIG_IN | RIG_OUT | RIG_LIVE | RIG_CHECKS | RIG_REGISTERS |
 		  RIG_EXCLUSIVE | RIG_QUEUES | RIG_FOREIGN_FDS | RIG_RANDOM_MAC,
@@ -181,6 +184,7 @@ static const struct bad_spec bad_af_packet_specs[] = {
 
 static const struct rig rig_dpdk_af_packet = {
 	.driver = "dpdk",
+	.sink_spec = "dpdk:net_null7",
 	.name = "dpdk-af_packet",
 	.traits = RIG_IN | RIG_OUT | RIG_LIVE | RIG_CHECKS | RIG_REGISTERS |
 		  RIG_EXCLUSIVE | RIG_POLLED | RIG_FOREIGN_FDS,

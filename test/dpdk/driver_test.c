@@ -219,28 +219,6 @@ static void clone_to_two_ports_has_two_headers(void **state)
 	end_pair(&pair);
 }
 
-static void two_frames_of_one_page_have_two_headers(void **state)
-{
-	const char *names[] = { "s", "t" };
-	struct pair pair = make_pair(names, "");
-	struct mr_frame sent[2], got[BURST];
-
-	(void)state;
-	make_frames(sent, 1);
-	assert_int_equal(mr_frame_ref(cache, sent, 1), 0);
-	sent[1] = sent[0];
-	sent[1].addr += 1000;
-	sent[1].len = 60;
-	memset(base + sent[1].addr, 0x77, 60);
-	send_all(pair.ports[0], sent, 2);
-	assert_int_equal(receive(pair.ports[1], got), 2);
-	assert_memory_equal(sent, got, sizeof(sent));
-	assert_int_equal(base[got[0].addr], 0);
-	assert_int_equal(base[got[1].addr], 0x77);
-	mr_frame_free_bulk(cache, got, 2);
-	end_pair(&pair);
-}
-
 /* All spare headers are under way: the rest stays the caller's, until some are
  * back. */
 static void no_spare_header_is_back_pressure(void **state)
@@ -358,7 +336,6 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(eal_without_memory_is_a_reason),
 	cmocka_unit_test(frame_passes_by_its_address),
 	cmocka_unit_test(clone_to_two_ports_has_two_headers),
-	cmocka_unit_test(two_frames_of_one_page_have_two_headers),
 	cmocka_unit_test(no_spare_header_is_back_pressure),
 	cmocka_unit_test(any_thread_completes),
 	cmocka_unit_test(clone_by_dpdk_keeps_the_page),
@@ -366,10 +343,5 @@ static const struct CMUnitTest tests[] = {
 
 int main(int argc, char **argv)
 {
-	if (argc != 2) {
-		fprintf(stderr, "usage: %s TEST\n", argv[0]);
-		return 2;
-	}
-	cmocka_set_test_filter(argv[1]);
-	return cmocka_run_group_tests_name(argv[1], tests, set_up, tear_down);
+	return run_one(argc, argv, tests, RTE_DIM(tests));
 }

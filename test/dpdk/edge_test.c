@@ -407,10 +407,5 @@ static const struct CMUnitTest tests[] = {
 
 int main(int argc, char **argv)
 {
-	if (argc != 2) {
-		fprintf(stderr, "usage: %s TEST\n", argv[0]);
-		return 2;
-	}
-	cmocka_set_test_filter(argv[1]);
-	return cmocka_run_group_tests_name(argv[1], tests, set_up, tear_down);
+	return run_one(argc, argv, tests, RTE_DIM(tests));
 }

@@ -22,6 +22,9 @@
 
 enum { BURST = 32, LEN = 200, N_PAGES = 8192, RING = 256 };
 
+/* main(): the test that argv names, between set_up() and tear_down(). */
+int run_one(int argc, char **argv, const struct CMUnitTest *tests, size_t n);
+
 extern struct mr_ctx *ctx;
 extern struct mr_pool *pool;
 extern struct mr_cache *cache;
