@@ -5,9 +5,12 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "dpdk.h"
+
+enum { LINK_STEP_MS = 10 };
 
 static int refuse(struct mr_port *base, int err, const char *what,
 		  struct mr_reason *reason)
@@ -132,6 +135,26 @@ static void fill_info(struct dpdk_port *port)
 	       port->txqs[0].spares->n_all);
 }
 
+/*
+ * A NIC loses what it is given before its link is up, which takes seconds after
+ * it was started.
+ */
+static void wait_for_link(struct dpdk_port *port)
+{
+	const struct timespec step = { .tv_nsec = LINK_STEP_MS * 1000000L };
+	const uint32_t n = port->options.link_wait_ms / LINK_STEP_MS;
+
+	mri_dpdk_read_link(port);
+	for (uint32_t i = 0; i < n && !port->is_up; i++) {
+		nanosleep(&step, NULL);
+		mri_dpdk_read_link(port);
+	}
+	if (!port->is_up && n > 0)
+		mr_log(port->base->ctx, MR_LOG_WARNING,
+		       "%s: no link %u ms after it was opened",
+		       port->base->info.name, port->options.link_wait_ms);
+}
+
 int mri_dpdk_control_open(struct dpdk_port *port, struct mr_reason *reason)
 {
 	int err;
@@ -147,7 +170,7 @@ int mri_dpdk_control_open(struct dpdk_port *port, struct mr_reason *reason)
 			return refuse(port->base, err,
 				      "it cannot be made promiscuous", reason);
 	}
-	mri_dpdk_read_link(port);
+	wait_for_link(port);
 	fill_info(port);
 	return 0;
 }

@@ -15,6 +15,7 @@ struct dpdk_options {
 	uint32_t ring_entries;  /* of each rx and each tx queue */
 	uint32_t mtu_bytes;     /* 0: as it is */
 	uint32_t sg, csum, irq; /* enum dpdk_switch */
+	uint32_t link_wait_ms;  /* after it was started, at most */
 	bool promisc;
 	bool strip_vlan;
 	const char *eal; /* arguments for EAL, the spec's; NULL: none */
