@@ -54,25 +54,33 @@ enum {
 
 struct dpdk_port;
 
+/* Memory of a mempool's objects: address space, filled as it is used. */
+struct dpdk_headers {
+	void *memory; /* NULL: none */
+	size_t n_bytes;
+};
+
 /*
- * Headers for the buffers of a region: one for each chunk of what is
- * registered, in order, so that header and address follow from each other.
+ * Headers for the buffers of a region: one for each chunk, in order, so that
+ * header and address follow from each other; written for what is registered.
  * They are the objects of a mempool, and this mempool's free objects are the
  * free pages of the pool. All ports on one pool share one.
  */
 struct dpdk_view {
 	struct rte_mempool *mempool;
 	struct mr_pool *pool;
-	uint8_t *base; /* of the region */
-	uint64_t n_registered_bytes;
-	uint8_t *first;          /* header of chunk 0 */
-	uint32_t header_stride;  /* bytes from one header to the next */
-	uint64_t n_header_bytes; /* of all of them */
+	uint8_t *base;               /* of the region */
+	uint64_t n_registered_bytes; /* atomic: it grows */
+	uint64_t n_written_bytes;    /* of the region: headers are there */
+	uint8_t *first;              /* header of chunk 0 */
+	uint32_t header_stride;      /* bytes from one header to the next */
+	uint64_t n_header_bytes;     /* of all of them */
 	uint32_t chunk_shift;
 	uint32_t shift_bytes; /* from the chunk to mbuf.buf_addr: what the
 			       * pool's headroom has more than DPDK's */
 	uint32_t n_users;     /* ports and tallies */
-	void *headers;        /* memory of the mempool's objects */
+	uint32_t n_ports;
+	struct dpdk_headers headers;
 	struct dpdk_view *next;
 };
 
@@ -80,7 +88,7 @@ struct dpdk_view {
 struct dpdk_spares {
 	struct rte_mempool *mempool;
 	const struct dpdk_view *view;
-	void *headers;
+	struct dpdk_headers headers;
 	struct rte_mbuf **stack; /* those at hand */
 	uint32_t n;              /* of them */
 	uint32_t n_all;
@@ -141,9 +149,8 @@ struct dpdk_port {
 	struct dpdk_txq *txqs;
 	void *tables;
 	uint32_t n_queues;
-	uint64_t n_registered_bytes; /* of the region; 0: nothing */
-	uint32_t n_segments;         /* of it, registered */
-	uint16_t port_id;            /* DPDK's; RTE_MAX_ETHPORTS: none */
+	bool is_pinned, is_listening; /* the region */
+	uint16_t port_id;             /* DPDK's; RTE_MAX_ETHPORTS: none */
 	bool did_probe, is_configured, is_started, has_callbacks, did_set_mac;
 	uint32_t rx_room_bytes; /* of an rx buffer, as the device uses it */
 	uint64_t owner_id;
@@ -223,6 +230,12 @@ static inline bool dpdk_is_tag(uint16_t tag)
 	return (uint16_t)(tag - DPDK_FIRST_TAG) < DPDK_MAX_TXQS;
 }
 
+/* How far the region is registered; no page beyond was given out before. */
+static inline uint64_t dpdk_n_registered(const struct dpdk_view *view)
+{
+	return __atomic_load_n(&view->n_registered_bytes, __ATOMIC_ACQUIRE);
+}
+
 /* Where the buffer of a header is; any address in a buffer names it. */
 static inline uint64_t dpdk_addr(const struct dpdk_view *view,
 				 const struct rte_mbuf *mbuf)
@@ -275,19 +288,29 @@ void mri_dpdk_remove_port(struct dpdk_port *port);
 struct dpdk_port *mri_dpdk_port_on(const struct rte_device *device);
 
 /* dpdk_memory.c */
+/* The port gets its view; it grows with the region. */
 int mri_dpdk_memory_open(struct dpdk_port *port, struct mr_reason *reason);
 void mri_dpdk_memory_close(struct dpdk_port *port);
 
 /* dpdk_view.c */
+/* The one of the port's pool, for a region of that range. */
 struct dpdk_view *mri_dpdk_view_get(struct dpdk_port *port,
-				    uint64_t n_registered_bytes,
+				    uint64_t n_region_bytes,
 				    struct mr_reason *reason);
+/* Headers for so much of the region; 0: no port has it. */
+void mri_dpdk_view_resize(struct dpdk_view *view, uint64_t n_bytes);
 void mri_dpdk_view_put(struct dpdk_view *view);
 /* The view that an mbuf is a header of, NULL: it is none. */
 const struct dpdk_view *mri_dpdk_view_of(const struct rte_mbuf *mbuf);
-/* A mempool of n headers on memory of *ret_headers, of the ops by that name. */
+/*
+ * A mempool of n headers, of the ops by that name, with address space for
+ * n_reserved of them.
+ */
 struct rte_mempool *mri_dpdk_mempool(const char *ops, void *data, uint32_t n,
-				     uint16_t room_bytes, void **ret_headers);
+				     uint64_t n_reserved, uint16_t room_bytes,
+				     struct dpdk_headers *ret_headers);
+void mri_dpdk_mempool_free(struct rte_mempool *mempool,
+			   struct dpdk_headers *headers);
 int mri_dpdk_populate(struct rte_mempool *mempool, unsigned int max_objs,
 		      void *vaddr, rte_iova_t iova, size_t len,
 		      rte_mempool_populate_obj_cb_t *obj_cb, void *obj_cb_arg);

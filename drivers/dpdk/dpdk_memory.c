@@ -2,9 +2,16 @@
 /*
  * The region, as DPDK is told of it: each segment is external memory,
  * registered once per process however many ports use it, and mapped for each
- * device.
+ * device; those that are there when a port is opened, and those that come
+ * later, before pages of them are given out.
+ *
+ * A segment comes on any thread, in a burst as well, under the region's lock;
+ * maybe on one that is in one of DPDK's control functions, which fill rings. So
+ * what is here has a lock of its own, and nothing under it takes another one of
+ * ours.
  */
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,16 +21,26 @@
 
 #include "dpdk.h"
 
+/* A device that a segment is mapped for. */
+struct user {
+	struct rte_device *device;
+	struct user *next;
+};
+
 struct segment {
 	uint8_t *memory;
 	uint64_t n_bytes;
 	uint64_t os_page_bytes;
 	uint32_t n_ports;
 	bool is_ours; /* else the program had registered it */
+	struct user *users;
 	struct segment *next;
 };
 
-/* Of all regions, under the lock of mri_dpdk_enter(). */
+/* Guards all here, and what of it views have. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* Of all regions. */
 static struct segment *segments;
 
 static struct segment *find(const uint8_t *memory)
@@ -33,6 +50,17 @@ static struct segment *find(const uint8_t *memory)
 	while (segment != NULL && segment->memory != memory)
 		segment = segment->next;
 	return segment;
+}
+
+/* How far a region is registered without a gap. */
+static uint64_t registered_end(const uint8_t *base)
+{
+	const struct segment *segment;
+	uint64_t end = 0;
+
+	while ((segment = find(base + end)) != NULL)
+		end += segment->n_bytes;
+	return end;
 }
 
 static rte_iova_t iova_of(const struct segment *segment, uint64_t offset)
@@ -99,7 +127,7 @@ static uint64_t piece_bytes(const struct segment *segment)
 						    segment->os_page_bytes;
 }
 
-static int map(struct rte_device *device, const struct segment *segment)
+static int map_pieces(struct rte_device *device, const struct segment *segment)
 {
 	const uint64_t step = piece_bytes(segment);
 
@@ -111,18 +139,60 @@ static int map(struct rte_device *device, const struct segment *segment)
 	return 0;
 }
 
-/* The last port unmaps: devices may have their maps in common. */
-static void drop(struct rte_device *device, const uint8_t *memory)
+static int map(struct rte_device *device, struct segment *segment)
 {
-	struct segment **at = &segments, *segment = find(memory);
-	uint64_t step;
+	struct user *user = segment->users;
 
-	if (segment == NULL || --segment->n_ports > 0)
+	while (user != NULL && user->device != device)
+		user = user->next;
+	if (user != NULL)
+		return 0; /* for another port on it */
+	user = calloc(1, sizeof(*user));
+	if (user == NULL)
+		return -ENOMEM;
+	*user = (struct user){ device, segment->users };
+	segment->users = user;
+	return map_pieces(device, segment);
+}
+
+/* Whether it has an Ethernet port still: a program may have removed it. */
+static bool is_there(const struct rte_device *device)
+{
+	struct rte_eth_dev_info info;
+	uint16_t id;
+
+	RTE_ETH_FOREACH_DEV(id)
+	if (rte_eth_dev_info_get(id, &info) == 0 && info.device == device)
+		return true;
+	return false;
+}
+
+static void unmap(struct rte_device *device, const struct segment *segment)
+{
+	const uint64_t step = piece_bytes(segment);
+
+	for (uint64_t at = 0; at < segment->n_bytes; at += step)
+		(void)rte_dev_dma_unmap(device, segment->memory + at,
+					iova_of(segment, at), step);
+}
+
+/*
+ * The last port of all unmaps, for each device: some have their maps in common,
+ * and nothing says which. Its own device is there, though the port is closed.
+ */
+static void drop(struct segment *segment, struct rte_device *own)
+{
+	struct segment **at = &segments;
+
+	if (--segment->n_ports > 0)
 		return;
-	step = piece_bytes(segment);
-	for (uint64_t i = 0; i < segment->n_bytes; i += step)
-		(void)rte_dev_dma_unmap(device, segment->memory + i,
-					iova_of(segment, i), step);
+	for (struct user *user = segment->users, *next; user != NULL;
+	     user = next) {
+		next = user->next;
+		if (user->device == own || is_there(user->device))
+			unmap(user->device, segment);
+		free(user);
+	}
 	if (segment->is_ours)
 		(void)rte_extmem_unregister(segment->memory, segment->n_bytes);
 	while (*at != segment)
@@ -137,84 +207,132 @@ static bool needs_physical(const struct dpdk_port *port)
 	       strcmp(rte_bus_name(rte_dev_bus(port->device)), "vdev") != 0;
 }
 
+/* DPDK's own words are there while the port is opened. */
 static int refuse(const struct dpdk_port *port, int err, const char *what,
 		  struct mr_reason *reason)
 {
 	return mr_fail(reason, err == -ENOMEM ? err : -EIO,
 		       "%s: cannot %s the pool's memory: %s",
-		       port->base->info.name, what, mri_dpdk_why(-err));
+		       port->base->info.name, what,
+		       port->view == NULL ? mri_dpdk_why(-err) :
+					    rte_strerror(-err));
 }
 
-static int register_all(struct dpdk_port *port, struct mr_reason *reason)
+static int take_and_map(struct dpdk_port *port, uint8_t *memory,
+			const struct mr_segment_info *info,
+			struct mr_reason *reason)
 {
-	const struct mr_port *base = port->base;
-	struct mr_segment_info info;
+	struct segment *segment;
+	int err = take(memory, info);
+
+	if (err < 0)
+		return refuse(port, err, "register", reason);
+	segment = find(memory);
+	err = map(port->device, segment);
+	if (err == 0)
+		return 0;
+	err = refuse(port, err, "map", reason);
+	drop(segment, port->device);
+	return err;
+}
+
+static int add_segment(void *opaque, const struct mr_segment_info *info,
+		       struct mr_reason *reason)
+{
+	struct dpdk_port *port = opaque;
+	uint8_t *base = port->base->base;
 	int err;
 
-	for (uint32_t i = 0; mr_region_segment(base->region, i, &info) == 0 &&
-			     info.addr < port->n_registered_bytes;
-	     i++) {
-		uint8_t *memory = (uint8_t *)base->base + info.addr;
+	if (info->os_page_bytes == 4096 && needs_physical(port))
+		return mr_fail(reason, -ENOTSUP,
+			       "%s: the device needs physical addresses, and "
+			       "the pool lies in pages of 4 KiB (%s): reserve "
+			       "huge pages, or turn the IOMMU on",
+			       port->base->info.name, info->why);
+	pthread_mutex_lock(&lock);
+	err = take_and_map(port, base + info->addr, info, reason);
+	if (err == 0 && port->view != NULL)
+		mri_dpdk_view_resize(port->view, registered_end(base));
+	pthread_mutex_unlock(&lock);
+	return err;
+}
 
-		if (info.os_page_bytes == 4096 && needs_physical(port))
-			return mr_fail(reason, -ENOTSUP,
-				       "%s: the device needs physical "
-				       "addresses, and the pool lies in pages "
-				       "of 4 KiB (%s): reserve huge pages, or "
-				       "turn the IOMMU on",
-				       base->info.name, info.why);
-		err = take(memory, &info);
-		if (err < 0)
-			return refuse(port, err, "register", reason);
-		port->n_segments++;
-		err = map(port->device, find(memory));
-		if (err < 0)
-			return refuse(port, err, "map", reason);
-	}
+/* Another port could not take it, or this one is closed and has no view. */
+static void remove_segment(void *opaque, const struct mr_segment_info *info)
+{
+	struct dpdk_port *port = opaque;
+	uint8_t *base = port->base->base;
+
+	pthread_mutex_lock(&lock);
+	drop(find(base + info->addr), port->device);
+	if (port->view != NULL)
+		mri_dpdk_view_resize(port->view, registered_end(base));
+	pthread_mutex_unlock(&lock);
+}
+
+/* From now on the view grows with the region. */
+static int get_view(struct dpdk_port *port, struct mr_reason *reason)
+{
+	struct mr_region_stats stats = { .size = sizeof(stats) };
+	struct dpdk_view *view;
+
+	(void)mr_region_stats(port->base->region, &stats);
+	view = mri_dpdk_view_get(port, stats.max_bytes, reason);
+	if (view == NULL)
+		return -ENOMEM;
+	pthread_mutex_lock(&lock);
+	view->n_ports++;
+	mri_dpdk_view_resize(view, registered_end(port->base->base));
+	port->view = view;
+	pthread_mutex_unlock(&lock);
 	return 0;
 }
 
 int mri_dpdk_memory_open(struct dpdk_port *port, struct mr_reason *reason)
 {
 	struct mr_port *base = port->base;
-	uint64_t n_bytes;
-	int err;
+	int err = mr_region_pin(base->region, base->info.name, UINT64_MAX);
 
-	if (mr_region_pin(base->region, base->info.name, 0) == -ENOTSUP)
+	if (err == -ENOTSUP)
 		return mr_fail(reason, -ENOTSUP,
 			       "%s: its pool is guarded (MR_SAFETY_GUARD), and "
 			       "no device can register such memory: choose a "
 			       "lower safety level",
 			       base->info.name);
-	n_bytes = mr_region_n_contiguous_bytes(base->region);
-	if (!mr_pool_is_below(base->pool, n_bytes))
+	if (err < 0)
+		return mr_fail(reason, err, "%s: too many ports on one region",
+			       base->info.name);
+	port->is_pinned = true;
+	if (!mr_pool_is_below(base->pool,
+			      mr_region_n_contiguous_bytes(base->region)))
 		return mr_fail(reason, -EINVAL,
 			       "%s: its pool lies behind a gap of its region: "
 			       "make that pool the first of the region, or "
 			       "give it a region",
 			       base->info.name);
-	err = mr_region_pin(base->region, base->info.name, n_bytes);
-	if (err < 0)
-		return mr_fail(reason, err, "%s: too many ports on one region",
-			       base->info.name);
-	port->n_registered_bytes = n_bytes;
-	err = register_all(port, reason);
+	err = mr_region_listen(base->region, add_segment, remove_segment, port,
+			       reason);
 	if (err < 0)
 		return err;
-	port->view = mri_dpdk_view_get(port, n_bytes, reason);
-	return port->view == NULL ? -ENOMEM : 0;
+	port->is_listening = true;
+	return get_view(port, reason);
 }
 
 void mri_dpdk_memory_close(struct dpdk_port *port)
 {
 	struct mr_port *base = port->base;
-	struct mr_segment_info info;
+	struct dpdk_view *view = port->view;
 
-	mri_dpdk_view_put(port->view);
-	for (uint32_t i = 0; i < port->n_segments; i++)
-		if (mr_region_segment(base->region, i, &info) == 0)
-			drop(port->device, (uint8_t *)base->base + info.addr);
-	if (port->n_registered_bytes > 0)
-		mr_region_unpin(base->region, base->info.name,
-				port->n_registered_bytes);
+	pthread_mutex_lock(&lock);
+	port->view = NULL;
+	if (view != NULL && --view->n_ports == 0)
+		mri_dpdk_view_resize(view, 0);
+	pthread_mutex_unlock(&lock);
+	mri_dpdk_ask(true); /* to unmap twice is no error here */
+	if (port->is_listening)
+		mr_region_unlisten(base->region, port);
+	mri_dpdk_ask(false);
+	mri_dpdk_view_put(view);
+	if (port->is_pinned)
+		mr_region_unpin(base->region, base->info.name, UINT64_MAX);
 }

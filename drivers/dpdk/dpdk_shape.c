@@ -41,7 +41,7 @@ static uint8_t *data_of(const struct dpdk_txq *txq,
 static bool is_registered(const struct dpdk_txq *txq,
 			  const struct mr_frame *entry)
 {
-	const uint64_t n_bytes = txq->view->n_registered_bytes;
+	const uint64_t n_bytes = dpdk_n_registered(txq->view);
 
 	return entry->addr < n_bytes && entry->len <= n_bytes - entry->addr;
 }

@@ -25,7 +25,7 @@ static struct rte_mbuf *header(const struct dpdk_spares *spares, uint32_t i)
 {
 	const struct rte_mempool *mempool = spares->mempool;
 
-	return (struct rte_mbuf *)(void *)((uint8_t *)spares->headers +
+	return (struct rte_mbuf *)(void *)((uint8_t *)spares->headers.memory +
 					   mempool->header_size +
 					   i * stride_of(mempool));
 }
@@ -34,7 +34,7 @@ static uint32_t number(const struct dpdk_spares *spares,
 		       const struct rte_mbuf *mbuf)
 {
 	return (uint32_t)((size_t)((const uint8_t *)mbuf -
-				   (const uint8_t *)spares->headers) /
+				   (const uint8_t *)spares->headers.memory) /
 			  stride_of(spares->mempool));
 }
 
@@ -160,7 +160,7 @@ int mri_dpdk_spares_open(struct dpdk_spares *spares,
 	spares->next = calloc(n, sizeof(spares->next[0]));
 	if (spares->stack == NULL || spares->next == NULL)
 		return -ENOMEM;
-	spares->mempool = mri_dpdk_mempool(spares_ops.name, spares, n, 0,
+	spares->mempool = mri_dpdk_mempool(spares_ops.name, spares, n, n, 0,
 					   &spares->headers);
 	if (spares->mempool == NULL)
 		return -ENOMEM;
@@ -174,8 +174,7 @@ int mri_dpdk_spares_open(struct dpdk_spares *spares,
 
 void mri_dpdk_spares_close(struct dpdk_spares *spares)
 {
-	rte_mempool_free(spares->mempool);
-	free(spares->headers);
+	mri_dpdk_mempool_free(spares->mempool, &spares->headers);
 	free(spares->next);
 	free(spares->stack);
 }

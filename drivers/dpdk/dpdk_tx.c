@@ -164,12 +164,12 @@ static inline struct plain plain_of(const struct dpdk_txq *txq,
 	const uint32_t max_bytes =
 		__atomic_load_n(&txq->port->mtu_bytes, __ATOMIC_RELAXED) +
 		DPDK_LINK_BYTES;
+	const uint64_t n_registered = dpdk_n_registered(view);
 	uint64_t n_pages = 0;
 
 	if (likely(head->page_shift == view->chunk_shift &&
-		   head->addr < view->n_registered_bytes))
-		n_pages = (view->n_registered_bytes - head->addr) >>
-			  view->chunk_shift;
+		   head->addr < n_registered))
+		n_pages = (n_registered - head->addr) >> view->chunk_shift;
 	return (struct plain){
 		.max_bytes = RTE_MIN(max_bytes, room_bytes),
 		.room_bytes = room_bytes,

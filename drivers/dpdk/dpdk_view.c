@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include <rte_errno.h>
 
@@ -42,14 +43,14 @@ static void view_free(struct rte_mempool *mempool)
 	(void)mempool;
 }
 
-/* A cold place: buffers of a segment that came after the view. */
+/* A cold place: buffers of a segment behind a gap. */
 static uint32_t keep_registered(const struct dpdk_view *view, uint64_t *addrs,
 				uint32_t n)
 {
 	uint32_t n_kept = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
-		if (addrs[i] < view->n_registered_bytes)
+		if (addrs[i] < dpdk_n_registered(view))
 			addrs[n_kept++] = addrs[i];
 		else
 			mr_pool_frag_free_bulk(view->pool, &addrs[i], 1);
@@ -61,10 +62,9 @@ static uint32_t alloc(const struct dpdk_view *view, struct dpdk_call *call,
 		      uint64_t *addrs, uint32_t n)
 {
 	const uint32_t chunk_bytes = 1u << view->chunk_shift;
-	const uint64_t last = view->n_registered_bytes - 1;
-	uint64_t beyond = 0;
+	uint64_t last, beyond = 0;
 
-	if (unlikely(view->n_users == 0))
+	if (unlikely(dpdk_n_registered(view) == 0))
 		return 0; /* rte_mempool_free() wants to have all of them */
 	uint32_t n_got =
 		call != NULL ?
@@ -72,6 +72,8 @@ static uint32_t alloc(const struct dpdk_view *view, struct dpdk_call *call,
 			mr_pool_frag_alloc_bulk(view->pool, addrs, n,
 						chunk_bytes);
 
+	/* The pool may have grown by that. */
+	last = dpdk_n_registered(view) - 1;
 	/* The difference borrows, and sets the top bit, behind the last. */
 	for (uint32_t i = 0; i < n_got; i++)
 		beyond |= last - addrs[i];
@@ -273,8 +275,33 @@ void mri_dpdk_init_header(struct rte_mempool *mempool, struct rte_mbuf *mbuf)
 	rte_mbuf_refcnt_set(mbuf, 1);
 }
 
+void mri_dpdk_mempool_free(struct rte_mempool *mempool,
+			   struct dpdk_headers *headers)
+{
+	rte_mempool_free(mempool);
+	if (headers->memory != NULL)
+		munmap(headers->memory, headers->n_bytes);
+	headers->memory = NULL;
+}
+
+/* Address space for them; what is never used takes no memory. */
+static void reserve(struct dpdk_headers *headers, size_t n_bytes)
+{
+	void *memory = mmap(NULL, n_bytes, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	headers->memory = memory == MAP_FAILED ? NULL : memory;
+	headers->n_bytes = n_bytes;
+}
+
+static size_t stride_of(const struct rte_mempool *mempool)
+{
+	return mempool->header_size + mempool->elt_size + mempool->trailer_size;
+}
+
 struct rte_mempool *mri_dpdk_mempool(const char *ops, void *data, uint32_t n,
-				     uint16_t room_bytes, void **ret_headers)
+				     uint64_t n_reserved, uint16_t room_bytes,
+				     struct dpdk_headers *ret_headers)
 {
 	static uint32_t n_made; /* names are the process's */
 	struct rte_pktmbuf_pool_private private = {
@@ -285,7 +312,6 @@ struct rte_mempool *mri_dpdk_mempool(const char *ops, void *data, uint32_t n,
 				   sizeof(struct rte_mbuf_ext_shared_info);
 	char name[RTE_MEMPOOL_NAMESIZE];
 	struct rte_mempool *mempool;
-	size_t n_bytes;
 
 	snprintf(name, sizeof(name), "%s_%u", ops, n_made++);
 	mempool = rte_mempool_create_empty(name, n, elt_bytes, 0,
@@ -294,26 +320,23 @@ struct rte_mempool *mri_dpdk_mempool(const char *ops, void *data, uint32_t n,
 	if (mempool == NULL)
 		return NULL;
 	rte_pktmbuf_pool_init(mempool, &private);
-	n_bytes = (size_t)n * (mempool->header_size + mempool->elt_size +
-			       mempool->trailer_size);
-	*ret_headers = aligned_alloc(RTE_MEMPOOL_ALIGN, n_bytes);
+	reserve(ret_headers, n_reserved * stride_of(mempool));
 	/*
 	 * No device reads a header: an IOVA is asked for only because a mempool
 	 * without one is taken for one whose buffers no device may use either.
 	 */
-	if (*ret_headers != NULL &&
+	if (ret_headers->memory != NULL &&
 	    rte_mempool_set_ops_byname(mempool, ops, data) == 0 &&
-	    rte_mempool_populate_iova(mempool, *ret_headers,
-				      (rte_iova_t)(uintptr_t)*ret_headers,
-				      n_bytes, NULL, NULL) == (int)n)
+	    rte_mempool_populate_iova(
+		    mempool, ret_headers->memory,
+		    (rte_iova_t)(uintptr_t)ret_headers->memory,
+		    n * stride_of(mempool), NULL, NULL) == (int)n)
 		return mempool;
-	rte_mempool_free(mempool);
-	free(*ret_headers);
-	*ret_headers = NULL;
+	mri_dpdk_mempool_free(mempool, ret_headers);
 	return NULL;
 }
 
-/* Where a device finds chunk i; what it may not use has RTE_BAD_IOVA. */
+/* Where a device finds a buffer; what it may not use has RTE_BAD_IOVA. */
 static rte_iova_t iova_of(const void *buffer)
 {
 	return rte_eal_iova_mode() == RTE_IOVA_VA ?
@@ -321,48 +344,68 @@ static rte_iova_t iova_of(const void *buffer)
 		       rte_mem_virt2iova(buffer);
 }
 
-static void init_headers(struct dpdk_view *view)
+/* Of a segment that came later: the mempool was made with fewer. */
+static void write_object(struct rte_mempool *mempool, struct rte_mbuf *mbuf)
 {
-	const uint64_t n = view->n_registered_bytes >> view->chunk_shift;
+	struct rte_mempool_objhdr *object =
+		(void *)((uint8_t *)mbuf - sizeof(*object));
 
-	for (uint64_t i = 0; i < n; i++) {
-		struct rte_mbuf *mbuf =
-			dpdk_header(view, i << view->chunk_shift);
-
-		mri_dpdk_init_header(view->mempool, mbuf);
-		mbuf->buf_addr = view->base + (i << view->chunk_shift) +
-				 view->shift_bytes;
-		rte_mbuf_iova_set(mbuf, iova_of(mbuf->buf_addr));
-		mbuf->buf_len = rte_pktmbuf_data_room_size(view->mempool);
-	}
+	object->mp = mempool;
+	object->iova = (rte_iova_t)(uintptr_t)mbuf;
 }
 
-static int fill_view(struct dpdk_view *view, const struct mr_port *base)
+/*
+ * A header that was written before may be with a device, and stays; but where
+ * its buffer is, to a device, may have changed since a port was open.
+ */
+void mri_dpdk_view_resize(struct dpdk_view *view, uint64_t n_bytes)
 {
-	const uint64_t n_chunks = view->n_registered_bytes >> view->chunk_shift;
+	const uint64_t chunk_bytes = UINT64_C(1) << view->chunk_shift;
 
-	if (n_chunks > UINT32_MAX)
+	for (uint64_t at = view->n_registered_bytes; at < n_bytes;
+	     at += chunk_bytes) {
+		struct rte_mbuf *mbuf = dpdk_header(view, at);
+
+		if (at >= view->n_written_bytes) {
+			write_object(view->mempool, mbuf);
+			mri_dpdk_init_header(view->mempool, mbuf);
+			mbuf->buf_addr = view->base + at + view->shift_bytes;
+			mbuf->buf_len =
+				rte_pktmbuf_data_room_size(view->mempool);
+		}
+		rte_mbuf_iova_set(mbuf, iova_of(mbuf->buf_addr));
+	}
+	view->n_written_bytes = RTE_MAX(view->n_written_bytes, n_bytes);
+	__atomic_store_n(&view->n_registered_bytes, n_bytes, __ATOMIC_RELEASE);
+}
+
+static int fill_view(struct dpdk_view *view, const struct mr_port *base,
+		     uint64_t n_region_bytes)
+{
+	const uint64_t n_all = n_region_bytes >> view->chunk_shift;
+	const uint64_t n_now =
+		mr_region_n_contiguous_bytes(base->region) >> view->chunk_shift;
+
+	if (n_now > UINT32_MAX)
 		return -E2BIG;
 	if (base->headroom_bytes > RTE_PKTMBUF_HEADROOM)
 		view->shift_bytes = base->headroom_bytes - RTE_PKTMBUF_HEADROOM;
 	view->mempool = mri_dpdk_mempool(
-		view_ops.name, view, (uint32_t)n_chunks,
+		view_ops.name, view, (uint32_t)n_now, n_all,
 		(uint16_t)(base->chunk_bytes - view->shift_bytes -
 			   base->tailroom_bytes),
 		&view->headers);
 	if (view->mempool == NULL)
 		return -ENOMEM;
-	view->first = (uint8_t *)view->headers + view->mempool->header_size;
-	view->header_stride = view->mempool->header_size +
-			      view->mempool->elt_size +
-			      view->mempool->trailer_size;
-	view->n_header_bytes = n_chunks * view->header_stride;
-	init_headers(view);
+	view->first =
+		(uint8_t *)view->headers.memory + view->mempool->header_size;
+	view->header_stride = (uint32_t)stride_of(view->mempool);
+	view->n_header_bytes = n_all * view->header_stride;
 	return 0;
 }
 
 struct dpdk_view *mri_dpdk_view_get(struct dpdk_port *port,
-				    uint64_t n_registered_bytes,
+				    uint64_t n_region_bytes,
 				    struct mr_reason *reason)
 {
 	struct mr_port *base = port->base;
@@ -370,8 +413,7 @@ struct dpdk_view *mri_dpdk_view_get(struct dpdk_port *port,
 	int err;
 
 	for (view = views; view != NULL; view = view->next)
-		if (view->pool == base->pool &&
-		    view->n_registered_bytes == n_registered_bytes) {
+		if (view->pool == base->pool) {
 			view->n_users++;
 			return view;
 		}
@@ -379,9 +421,8 @@ struct dpdk_view *mri_dpdk_view_get(struct dpdk_port *port,
 	if (view != NULL) {
 		view->pool = base->pool;
 		view->base = base->base;
-		view->n_registered_bytes = n_registered_bytes;
 		view->chunk_shift = (uint32_t)__builtin_ctz(base->chunk_bytes);
-		err = fill_view(view, base);
+		err = fill_view(view, base, n_region_bytes);
 		if (err == 0) {
 			view->n_users = 1;
 			view->next = views;
@@ -391,9 +432,8 @@ struct dpdk_view *mri_dpdk_view_get(struct dpdk_port *port,
 		free(view);
 	}
 	mr_fail(reason, -ENOMEM,
-		"%s: no memory for the headers of %llu KiB of buffers (%s)",
-		base->info.name, (unsigned long long)(n_registered_bytes >> 10),
-		mri_dpdk_why(ENOMEM));
+		"%s: no memory for headers of the pool's buffers (%s)",
+		base->info.name, mri_dpdk_why(ENOMEM));
 	return NULL;
 }
 
@@ -406,7 +446,6 @@ void mri_dpdk_view_put(struct dpdk_view *view)
 	while (*at != view)
 		at = &(*at)->next;
 	*at = view->next;
-	rte_mempool_free(view->mempool);
-	free(view->headers);
+	mri_dpdk_mempool_free(view->mempool, &view->headers);
 	free(view);
 }

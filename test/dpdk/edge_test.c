@@ -214,6 +214,73 @@ static void short_burst_asks_for_more(void **state)
 	end_pair(&pair);
 }
 
+/* ---- a region that grows under open ports ---- */
+
+/* All free pages that lie below end; how many. */
+static uint32_t take_below(uint64_t end, uint64_t *ret_addrs)
+{
+	uint64_t addr, later[MAX_PAGES];
+	uint32_t n = 0, n_later = 0;
+
+	while (n < N_PAGES && n_later < MAX_PAGES &&
+	       mr_frag_alloc_bulk(cache, &addr, 1, 4096) == 1) {
+		if (addr < end)
+			ret_addrs[n++] = addr;
+		else
+			later[n_later++] = addr;
+	}
+	mr_frag_free_bulk(cache, later, n_later);
+	return n;
+}
+
+/*
+ * Pages of a segment that came after the ports: sent under their own headers
+ * and not copied, and what an rx ring is filled with.
+ */
+static void later_segment_is_registered(void **state)
+{
+	const char *names[] = { "gr", "gs" };
+	struct pair pair = make_pair(names, "");
+	struct mr_region *region = mr_pool_region(pool);
+	static uint64_t early[N_PAGES];
+	struct mr_frame sent[BURST], got[BURST];
+	struct mr_segment_info info;
+	struct mr_port *source;
+	uint32_t n, n_segments = 0;
+	uint64_t end = 0;
+
+	(void)state;
+	source = open_port("dpdk:net_null1,ring=64");
+	for (; mr_region_segment(region, n_segments, &info) == 0; n_segments++)
+		end = info.addr + info.n_bytes;
+	assert_int_equal(mr_pool_grow(pool, 2048, NULL), 0);
+	assert_int_equal(mr_region_segment(region, n_segments, &info), 0);
+	n = take_below(end, early);
+	for (int round = 0; round < 10; round++) {
+		make_frames(sent, BURST);
+		for (int i = 0; i < BURST; i++)
+			assert_true(sent[i].addr >= end);
+		send_all(pair.ports[0], sent, BURST);
+		assert_int_equal(receive(pair.ports[1], got), BURST);
+		assert_memory_equal(sent, got, sizeof(sent));
+		mr_frame_free_bulk(cache, got, BURST);
+		assert_int_equal(receive(source, got), BURST);
+		for (int i = 0; i < BURST; i++)
+			assert_true(got[i].addr >= end);
+		mr_frame_free_bulk(cache, got, BURST);
+	}
+	assert_int_equal(
+		tx_stats(pair.ports[0]).events[MR_TX_EVENT_FOREIGN_COPIED], 0);
+	mr_frag_free_bulk(cache, early, n);
+	mr_port_close(source);
+	end_pair(&pair);
+	/* A port that is opened now has both. */
+	source = open_port("dpdk:net_null1,ring=64");
+	assert_int_equal(receive(source, got), BURST);
+	mr_frame_free_bulk(cache, got, BURST);
+	mr_port_close(source);
+}
+
 /* ---- headers that others have as well ---- */
 
 /* Cloned, and sent into a port of ours: its bytes come, the page stays. */
@@ -397,6 +464,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(refused_frame_is_as_it_was),
 	cmocka_unit_test(written_clone_is_a_copy),
 	cmocka_unit_test(short_burst_asks_for_more),
+	cmocka_unit_test(later_segment_is_registered),
 	cmocka_unit_test(clone_sent_back_is_copied),
 	cmocka_unit_test(close_waits_for_other_threads),
 	cmocka_unit_test(program_keeps_its_log),

@@ -22,7 +22,8 @@ int set_up(void **state)
 	const struct mr_ctx_config ctx_config = { .size = sizeof(ctx_config),
 						  .log = keep_log };
 	const struct mr_pool_config config = { .size = sizeof(config),
-					       .n_pages = N_PAGES };
+					       .n_pages = N_PAGES,
+					       .max_pages = MAX_PAGES };
 
 	(void)state;
 	assert_int_equal(mr_ctx_create(&ctx_config, &ctx, NULL), 0);

@@ -20,7 +20,7 @@
 
 #include <millrace/millrace.h>
 
-enum { BURST = 32, LEN = 200, N_PAGES = 8192, RING = 256 };
+enum { BURST = 32, LEN = 200, N_PAGES = 8192, MAX_PAGES = 16384, RING = 256 };
 
 /* main(): the test that argv names, between set_up() and tear_down(). */
 int run_one(int argc, char **argv, const struct CMUnitTest *tests, size_t n);

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Where DPDK, or our module for it, is not there or of another version.
+
+A copy of the library, with a module of ours beside it that is like the one that
+would be installed: the port is refused in one line, and the rest works.
+"""
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+BUILD = Path(os.environ["MR_BUILD"])
+L2FWD = BUILD / "apps" / "l2fwd" / "mr-l2fwd"
+MODULE = "libmillrace-dpdk.so"
+HEADERS = Path(__file__).resolve().parents[2] / "drivers" / "dpdk"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """With libmillrace.so alone."""
+    for path in (BUILD / "lib" / "link").glob("libmillrace.so*"):
+        if path.is_file():
+            shutil.copy(path, tmp_path / path.name)
+    if not L2FWD.exists():
+        pytest.skip("mr-l2fwd is not built")
+    return tmp_path
+
+
+def cc(source, *arguments):
+    """A shared object out of a line of C."""
+    subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", "-", "-x", "none",
+                    *arguments],
+                   input=source, text=True, check=True)
+
+
+def l2fwd(folder, port):
+    """What mr-l2fwd says on that library: (status, lines)."""
+    env = {**os.environ, "LD_LIBRARY_PATH": str(folder)}
+    done = subprocess.run([L2FWD, "--duration", "1", port, "null:"], env=env,
+                          stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                          text=True, timeout=30, check=False)
+    return done.returncode, done.stderr.splitlines()
+
+
+def refused(folder, *words):
+    """A dpdk: port is refused by one line with these words; null: is not."""
+    status, lines = l2fwd(folder, "dpdk:net_null0")
+    said = [line for line in lines if "dpdk" in line]
+    assert status == 1, lines
+    assert len(said) == 1 and all(word in said[0] for word in words), lines
+    assert l2fwd(folder, "null:")[0] == 0
+
+
+def test_module_is_not_installed(folder):
+    refused(folder, "cannot load the module", "libdpdk")
+
+
+def test_dpdk_is_not_installed_or_another(folder):
+    """The module wants libraries of the DPDK that it was built with."""
+    library = folder / "librte_ethdev.so.99"
+    cc("int rte_nothing;", f"-Wl,-soname,{library.name}", "-o", library)
+    cc("", "-Wl,--no-as-needed", library, "-o", folder / MODULE)
+    library.unlink()
+    refused(folder, "DPDK's libraries are not installed",
+            "not in the version", library.name)
+
+
+def test_module_is_of_another_millrace(folder):
+    cc('#include "dpdk_module.h"\n'
+       "const struct mri_dpdk_module mri_dpdk_module = {\n"
+       "    .version = MRI_DPDK_VERSION + 1 };\n",
+       f"-I{HEADERS}", f"-I{HEADERS.parents[1] / 'lib' / 'include'}", "-o",
+       folder / MODULE)
+    refused(folder, "of another version of Millrace")
