@@ -150,6 +150,7 @@ struct dpdk_port {
 	void *tables;
 	uint32_t n_queues;
 	bool is_pinned, is_listening; /* the region */
+	bool is_growing;              /* its view, with the region */
 	uint16_t port_id;             /* DPDK's; RTE_MAX_ETHPORTS: none */
 	bool did_probe, is_configured, is_started, has_callbacks, did_set_mac;
 	uint32_t rx_room_bytes; /* of an rx buffer, as the device uses it */
@@ -290,6 +291,8 @@ struct dpdk_port *mri_dpdk_port_on(const struct rte_device *device);
 /* dpdk_memory.c */
 /* The port gets its view; it grows with the region. */
 int mri_dpdk_memory_open(struct dpdk_port *port, struct mr_reason *reason);
+/* No device has it any more; the view is there still. */
+void mri_dpdk_memory_unmap(struct dpdk_port *port);
 void mri_dpdk_memory_close(struct dpdk_port *port);
 
 /* dpdk_view.c */

@@ -533,6 +533,7 @@ void mri_dpdk_device_stop(struct dpdk_port *port)
 		return;
 	if (port->is_started)
 		(void)rte_eth_dev_stop(port->port_id);
+	mri_dpdk_memory_unmap(port);
 	if (!port->did_probe && port->is_configured)
 		park(port);
 	(void)rte_eth_dev_owner_unset(port->port_id, port->owner_id);

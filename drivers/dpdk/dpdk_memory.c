@@ -214,8 +214,8 @@ static int refuse(const struct dpdk_port *port, int err, const char *what,
 	return mr_fail(reason, err == -ENOMEM ? err : -EIO,
 		       "%s: cannot %s the pool's memory: %s",
 		       port->base->info.name, what,
-		       port->view == NULL ? mri_dpdk_why(-err) :
-					    rte_strerror(-err));
+		       port->is_growing ? rte_strerror(-err) :
+					  mri_dpdk_why(-err));
 }
 
 static int take_and_map(struct dpdk_port *port, uint8_t *memory,
@@ -251,13 +251,13 @@ static int add_segment(void *opaque, const struct mr_segment_info *info,
 			       port->base->info.name, info->why);
 	pthread_mutex_lock(&lock);
 	err = take_and_map(port, base + info->addr, info, reason);
-	if (err == 0 && port->view != NULL)
+	if (err == 0 && port->is_growing)
 		mri_dpdk_view_resize(port->view, registered_end(base));
 	pthread_mutex_unlock(&lock);
 	return err;
 }
 
-/* Another port could not take it, or this one is closed and has no view. */
+/* Another port could not take it, or this one is being closed. */
 static void remove_segment(void *opaque, const struct mr_segment_info *info)
 {
 	struct dpdk_port *port = opaque;
@@ -265,7 +265,7 @@ static void remove_segment(void *opaque, const struct mr_segment_info *info)
 
 	pthread_mutex_lock(&lock);
 	drop(find(base + info->addr), port->device);
-	if (port->view != NULL)
+	if (port->is_growing)
 		mri_dpdk_view_resize(port->view, registered_end(base));
 	pthread_mutex_unlock(&lock);
 }
@@ -284,6 +284,7 @@ static int get_view(struct dpdk_port *port, struct mr_reason *reason)
 	view->n_ports++;
 	mri_dpdk_view_resize(view, registered_end(port->base->base));
 	port->view = view;
+	port->is_growing = true;
 	pthread_mutex_unlock(&lock);
 	return 0;
 }
@@ -313,9 +314,29 @@ int mri_dpdk_memory_open(struct dpdk_port *port, struct mr_reason *reason)
 	err = mr_region_listen(base->region, add_segment, remove_segment, port,
 			       reason);
 	if (err < 0)
-		return err;
+		return err; /* it is told of nothing */
 	port->is_listening = true;
 	return get_view(port, reason);
+}
+
+/*
+ * Some devices leave their IOMMU group when they are closed (virtio), and DPDK
+ * keeps what is mapped then, to map it again with the next device. So this is
+ * done before.
+ */
+void mri_dpdk_memory_unmap(struct dpdk_port *port)
+{
+	struct mr_port *base = port->base;
+
+	if (!port->is_listening)
+		return;
+	pthread_mutex_lock(&lock);
+	port->is_growing = false;
+	pthread_mutex_unlock(&lock);
+	mri_dpdk_ask(true); /* to unmap twice is no error here */
+	mr_region_unlisten(base->region, port);
+	mri_dpdk_ask(false);
+	port->is_listening = false;
 }
 
 void mri_dpdk_memory_close(struct dpdk_port *port)
@@ -324,14 +345,9 @@ void mri_dpdk_memory_close(struct dpdk_port *port)
 	struct dpdk_view *view = port->view;
 
 	pthread_mutex_lock(&lock);
-	port->view = NULL;
 	if (view != NULL && --view->n_ports == 0)
 		mri_dpdk_view_resize(view, 0);
 	pthread_mutex_unlock(&lock);
-	mri_dpdk_ask(true); /* to unmap twice is no error here */
-	if (port->is_listening)
-		mr_region_unlisten(base->region, port);
-	mri_dpdk_ask(false);
 	mri_dpdk_view_put(view);
 	if (port->is_pinned)
 		mr_region_unpin(base->region, base->info.name, UINT64_MAX);

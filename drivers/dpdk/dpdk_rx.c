@@ -441,10 +441,18 @@ int mri_dpdk_rx_arm(struct mr_queue *queue)
 	/* A file of the device, a tap's, is readable while it has frames. */
 	if (!rxq->has_eventfd)
 		return poll(&fd, 1, 0) > 0;
-	clear(rxq);
-	rxq->is_armed = rte_eth_dev_rx_intr_enable(rxq->port_id,
+	/* Some first tell of frames that were polled (igb): once, that is. */
+	for (int i = 0; i < 2; i++) {
+		clear(rxq);
+		rxq->is_armed =
+			rte_eth_dev_rx_intr_enable(rxq->port_id,
 						   (uint16_t)queue->idx) == 0;
-	return !rxq->is_armed || may_have_frames(rxq);
+		if (!rxq->is_armed || may_have_frames(rxq))
+			return 1;
+		if (poll(&fd, 1, 0) == 0)
+			return 0;
+	}
+	return 0;
 }
 
 void mri_dpdk_rx_free_stash(struct dpdk_rxq *rxq)

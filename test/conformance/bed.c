@@ -234,6 +234,15 @@ int bed_abandon(void **state)
 	return 0;
 }
 
+void bed_assert_completed(const struct bed *bed, uint64_t n)
+{
+	const struct mr_tx_stats stats = bed_tx_stats(bed);
+
+	assert_int_equal(stats.completed + stats.pending, n);
+	if (!(bed->rig->traits & RIG_LAZY))
+		assert_int_equal(stats.pending, 0);
+}
+
 uint64_t bed_sum(const uint64_t *counters)
 {
 	uint64_t sum = 0;

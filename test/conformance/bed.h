@@ -45,6 +45,12 @@ enum {
 				* collects it, also when the port is closed */
 	RIG_FOREIGN_FDS = 1 << 14, /* the port's fds are another library's */
 	RIG_RANDOM_MAC = 1 << 15,  /* the device is made anew with each port */
+	RIG_FORK_HOLDS = 1 << 16,  /* a child has another library's files of the
+				    * device, which is busy with them */
+	RIG_LAZY = 1 << 17, /* what was sent is pending until the device needs
+			     * the room */
+	RIG_LATE = 1 << 18, /* an interrupt may tell of frames that a poll has
+			     * taken already */
 };
 
 /* A spec that must be refused. */
@@ -82,7 +88,8 @@ struct rig {
 };
 
 extern const struct rig rig_null, rig_pair, rig_pcap, rig_xdp, rig_nic,
-	rig_vfio, rig_igb, rig_e1000e, rig_virtio, rig_virtio_plain;
+	rig_vfio, rig_dpdk_nic, rig_dpdk_nic_lazy, rig_igb, rig_e1000e,
+	rig_virtio, rig_virtio_plain;
 
 /* What a test wants. Zero is the default of each member. */
 struct wish {
@@ -186,6 +193,9 @@ struct mr_rx_stats bed_rx_stats(const struct bed *bed);
 struct mr_tx_stats bed_tx_stats(const struct bed *bed);
 struct mr_pool_stats bed_pool_stats(const struct bed *bed);
 uint64_t bed_sum(const uint64_t *counters);
+
+/* Assert that all of n frames that were sent have completed, or may be late. */
+void bed_assert_completed(const struct bed *bed, uint64_t n);
 
 /* Open fds of this process. */
 uint32_t bed_count_fds(void);

@@ -133,13 +133,15 @@ static void every_fd_is_closed_on_exec(void **state)
 static void forked_child_does_not_hold_the_queue(void **state)
 {
 	const struct wish wish = some(200);
-	struct bed *bed = bed_make(&wish);
 	struct mr_frame frames[BURST];
 	uint64_t t_ns, alone_ns;
+	struct bed *bed;
 	uint32_t n_rx;
 	pid_t pid;
 
 	(void)state;
+	bed_lack(RIG_FORK_HOLDS, "its files are another library's");
+	bed = bed_make(&wish);
 	n_rx = bed_rx(bed, frames, BURST);
 	bed_free(bed, frames, n_rx);
 	bed_close(bed);

@@ -207,6 +207,8 @@ static void clone_to_two_ports_has_two_headers(void **state)
 					 BURST);
 			assert_memory_equal(sent, got[i], sizeof(sent));
 		}
+		for (int i = 0; i < 2; i++)
+			assert_int_equal(tx_stats(pair.ports[i]).pending, 0);
 		assert_int_equal(n_in_flight(), BURST);
 		mr_frame_free_bulk(cache, got[0], BURST);
 		/* One owner is left, which may write, and send as it is. */
