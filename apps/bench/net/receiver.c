@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Receiving on one rx queue. */
 #include <string.h>
+#include <time.h>
 
 #include "net/receiver.h"
 #include "stream/stamp.h"
@@ -54,6 +55,34 @@ static bool see_entries(struct receiver *receiver,
 	return n_missing == 0 && see(receiver, tail + STAMP_BYTES, now_ns);
 }
 
+/*
+ * The run's time of a device's timestamp, if its clock is one of the kernel's
+ * (frame.h: clock_id); else when the burst was taken. How far the two clocks
+ * are apart is read once per trial: NTP may move them by some us per second.
+ */
+static uint64_t arrival(struct receiver *receiver, const struct mr_meta *meta,
+			uint64_t now_ns)
+{
+	struct timespec t;
+	uint64_t at;
+
+	if (!(meta->valid & MR_META_TIME))
+		return now_ns;
+	if (!receiver->device_clock.is_known ||
+	    receiver->device_clock.clock_id != meta->clock_id) {
+		if (clock_gettime(meta->clock_id, &t) < 0)
+			return now_ns;
+		receiver->device_clock.clock_id = meta->clock_id;
+		receiver->device_clock.is_known = true;
+		receiver->device_clock.offset_ns =
+			(uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec -
+			clock_now(receiver->clock);
+	}
+	at = meta->time_ns - receiver->device_clock.offset_ns;
+	/* A frame came before it was taken: else the clock is another one. */
+	return at <= now_ns ? at : now_ns;
+}
+
 static inline bool see_frame(struct receiver *receiver,
 			     const struct mr_frame *frame, uint32_t n_entries,
 			     uint64_t now_ns)
@@ -66,8 +95,9 @@ static inline bool see_frame(struct receiver *receiver,
 uint32_t receiver_step(struct receiver *receiver)
 {
 	struct mr_frame *frames = receiver->frames;
-	const uint32_t n = mr_rx_burst(receiver->rxq, receiver->cache, frames,
-				       receiver->burst);
+	struct mr_meta *metas = receiver->has_times ? receiver->metas : NULL;
+	const uint32_t n = mr_rx_burst_meta(receiver->rxq, receiver->cache,
+					    frames, metas, receiver->burst);
 	uint64_t now, n_frames = 0, n_ours = 0;
 
 	if (n == 0)
@@ -78,14 +108,18 @@ uint32_t receiver_step(struct receiver *receiver)
 				   frames[i].len - 1);
 	for (uint32_t i = 0, n_entries; i < n; i += n_entries) {
 		n_entries = mr_frame_n_entries(frames + i);
-		n_ours += see_frame(receiver, frames + i, n_entries, now);
+		n_ours += see_frame(receiver, frames + i, n_entries,
+				    metas == NULL ?
+					    now :
+					    arrival(receiver, metas + i, now));
 		n_frames++;
 	}
 	mr_frame_free_bulk(receiver->cache, frames, n);
 	if (n_ours > 0) {
 		if (receiver->first_ns == UINT64_MAX)
-			receiver->first_ns = now;
-		receiver->last_ns = now;
+			__atomic_store_n(&receiver->first_ns, now,
+					 __ATOMIC_RELAXED);
+		__atomic_store_n(&receiver->last_ns, now, __ATOMIC_RELAXED);
 	}
 	count(&receiver->n_received, n_frames);
 	count(&receiver->n_foreign, n_frames - n_ours);

@@ -20,6 +20,7 @@ struct receiver {
 	uint32_t burst;
 	uint32_t magic; /* of the trial */
 	const struct clock *clock;
+	bool has_times; /* the device tells when frames came: MR_META_TIME */
 	struct tracker *tracker;
 	struct track *tracks; /* by lane */
 	struct hist *latency; /* NULL: the sender's clock is another */
@@ -27,6 +28,13 @@ struct receiver {
 	/* Arrivals of the trial's frames; UINT64_MAX and 0: none yet. */
 	uint64_t first_ns, last_ns;
 	struct mr_frame frames[MR_BURST_MAX];
+	struct mr_meta metas[MR_BURST_MAX]; /* with has_times */
+	/* What a device's time is behind the run's clock, by clock_id. */
+	struct {
+		uint16_t clock_id;
+		bool is_known;
+		uint64_t offset_ns;
+	} device_clock;
 };
 
 /* Take a burst. Returns how many entries there were. */

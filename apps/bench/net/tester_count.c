@@ -158,15 +158,15 @@ static void add_lane(const struct tester *tester, uint32_t lane,
 	for (uint32_t i = 0; i < tester->n_receivers; i++) {
 		const struct track *track = &tester->receivers[i].tracks[lane];
 		const uint64_t next = read_counter(&track->next);
+		const uint64_t gap = read_counter(&track->longest_gap);
 
 		highest = next > highest ? next : highest;
 		unique += read_counter(&track->unique);
 		ret->duplicates += read_counter(&track->duplicates);
 		ret->reordered += read_counter(&track->reordered);
 		ret->too_old += read_counter(&track->too_old);
-		if (tester->n_receivers == 1 &&
-		    track->longest_gap > ret->longest_gap)
-			ret->longest_gap = track->longest_gap;
+		if (tester->n_receivers == 1 && gap > ret->longest_gap)
+			ret->longest_gap = gap;
 	}
 	ret->sent += n_sent;
 	ret->unique += unique;

@@ -216,8 +216,10 @@ static int find_queues(struct tester *tester, struct mr_reason *why)
 	}
 	for (uint32_t r = 0; r < tester->n_rx; r++) {
 		struct mr_port *port = tester->plane.ports[tester->rx[r]];
+		struct mr_port_info info = { .size = sizeof(info) };
 		struct mr_rxq *rxq;
 
+		mr_port_info(port, &info);
 		for (uint32_t q = 0; (rxq = mr_port_rxq(port, q)) != NULL;
 		     q++) {
 			if (tester->n_receivers == MAX_RECEIVERS)
@@ -225,6 +227,8 @@ static int find_queues(struct tester *tester, struct mr_reason *why)
 						 "more than %d rx queues; "
 						 "--queues makes fewer",
 						 MAX_RECEIVERS);
+			tester->receivers[tester->n_receivers].has_times =
+				(info.offloads & MR_OFFLOAD_TIME_RX) != 0;
 			tester->receivers[tester->n_receivers++].rxq = rxq;
 		}
 	}

@@ -129,6 +129,7 @@ static int make_receivers(struct tester *tester, struct mr_reason *why)
 		receiver->latency =
 			tester->n_sources > 0 ? tester->latency[i] : NULL;
 		receiver->n_received = receiver->n_foreign = 0;
+		receiver->device_clock.is_known = false;
 		receiver->first_ns = UINT64_MAX;
 		receiver->last_ns = 0;
 	}

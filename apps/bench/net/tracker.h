@@ -97,8 +97,9 @@ static inline void track_see(struct track *track, struct tracker *tracker,
 	__atomic_store_n(&track->unique, track->unique + 1, __ATOMIC_RELAXED);
 	if (seq >= track->next) {
 		if (seq - track->next > track->longest_gap)
-			track->longest_gap = seq - track->next;
-		track->next = seq + 1;
+			__atomic_store_n(&track->longest_gap, seq - track->next,
+					 __ATOMIC_RELAXED);
+		__atomic_store_n(&track->next, seq + 1, __ATOMIC_RELAXED);
 	} else {
 		__atomic_store_n(&track->reordered, track->reordered + 1,
 				 __ATOMIC_RELAXED);
