@@ -30,7 +30,7 @@ MAX_NAMES = 3
 SANITIZER_TIME_FACTOR = 4
 # Emulated machines: beside other work, and how many at once. They wait for
 # their links more than they work.
-GUEST_TIME_FACTOR = 2
+GUEST_TIME_FACTOR = 3
 N_GUESTS = 3
 
 # A test of cmocka: how it ended, and what it said before, for a skip the reason.
