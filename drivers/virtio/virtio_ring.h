@@ -280,12 +280,14 @@ static inline uint32_t virtio_packed_next(const struct virtio_vq *vq,
  *
  * An event that lies behind all of these is rung for, too: QEMU 10 writes where
  * it is, and then goes on through the ring, so that its event is never passed.
- * A device that wants peace says so with DISABLE.
+ * It may lie a whole ring before these n, and that is as far as one that lies
+ * ahead by more than the ring without them: this one is rung for early. A
+ * device that wants peace says so with DISABLE.
  */
 static inline bool virtio_packed_publish(struct virtio_vq *vq, uint32_t n)
 {
 	const uint16_t now = (uint16_t)(vq->n_avail + n);
-	uint32_t event, kind;
+	uint32_t event, kind, ahead;
 	bool is_wanted;
 
 	vq->n_avail = now;
@@ -295,11 +297,13 @@ static inline bool virtio_packed_publish(struct virtio_vq *vq, uint32_t n)
 	event = __atomic_load_n(vq->device_event, __ATOMIC_SEQ_CST);
 	kind = event >> 16 & 3;
 	is_wanted = kind != VIRTIO_EVENT_DISABLE;
-	if (kind == VIRTIO_EVENT_DESC)
-		is_wanted = (((event & vq->mask) |
-			      (event & 1u << 15 ? 0 : vq->n_entries)) -
-			     now) &
-			    vq->n_entries;
+	if (kind == VIRTIO_EVENT_DESC) {
+		ahead = (((event & vq->mask) |
+			  (event & 1u << 15 ? 0 : vq->n_entries)) -
+			 now) &
+			(2 * vq->n_entries - 1);
+		is_wanted = ahead + n >= vq->n_entries;
+	}
 	if (is_wanted)
 		virtio_ring_bell(vq, virtio_packed_next(vq, now));
 	return is_wanted;

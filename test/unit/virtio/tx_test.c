@@ -426,6 +426,7 @@ static void the_bell_is_rung_once_a_burst(void **state)
  */
 static void the_bell_rings_for_an_event_left_behind(void **state)
 {
+	struct mr_frame frames[16];
 	struct fake fake;
 	const struct fake_queue *q = &fake.queues[TX];
 
@@ -441,6 +442,13 @@ static void the_bell_rings_for_an_event_left_behind(void **state)
 		chain = fake_take(&fake, TX);
 		use(&fake, &chain);
 	}
+	/* By all but a ring, and then comes a burst. */
+	fake_want_event(&fake, TX, 200 - (FAKE_RING - 8));
+	fake.queues[TX].n_bells = 0;
+	for (uint32_t i = 0; i < 16; i++)
+		frames[i] = fake_frame(&fake, 128, 60, 0);
+	assert_int_equal(transmit(&fake, frames, 16), 16);
+	assert_int_equal(q->n_bells, 1);
 	fake_close(&fake);
 }
 
