@@ -226,6 +226,8 @@ static void describe(const struct nat_run *run)
 	const struct nat_options *o = run->options;
 	struct document *d = run->document;
 
+	document_set(d, "inside", json_string(o->traffic.tx[0]));
+	document_set(d, "outside", json_string(o->traffic.rx[0]));
 	document_set(d, "protocol",
 		     json_string(o->plan.is_tcp ? "tcp" : "udp"));
 	document_set(d, "connections", json_integer(o->n));
