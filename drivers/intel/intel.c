@@ -23,66 +23,64 @@ enum {
 
 /* With copper; those with fibre or a backplane need another start of the link
  */
-static const struct intel_chip chips[] = {
-	{ .device_id = 0x10d3,
-	  .name = "82574",
-	  .max_queues = 2,
-	  .max_mtu_bytes = 9212,
-	  .max_entry_bytes = 24 << 10 },
-	{ .device_id = 0x10c9,
-	  .name = "82576",
-	  .is_igb = true,
-	  .is_82576 = true,
-	  .max_queues = 16,
-	  .max_mtu_bytes = 9216,
-	  .max_entry_bytes = 32 << 10 },
-	{ .device_id = 0x10e8, /* four ports */
-	  .name = "82576",
-	  .is_igb = true,
-	  .is_82576 = true,
-	  .max_queues = 16,
-	  .max_mtu_bytes = 9216,
-	  .max_entry_bytes = 32 << 10 },
-	{ .device_id = 0x1521,
-	  .name = "I350",
-	  .is_igb = true,
-	  .max_queues = 8,
-	  .max_mtu_bytes = 9216,
-	  .max_entry_bytes = 32 << 10 },
-	{ .device_id = 0x1533,
-	  .name = "I210",
-	  .is_igb = true,
-	  .is_i210 = true,
-	  .max_queues = 4,
-	  .max_mtu_bytes = 9216,
-	  .max_entry_bytes = 32 << 10 },
-	{ .device_id = 0x157b, /* without flash */
-	  .name = "I210",
-	  .is_igb = true,
-	  .is_i210 = true,
-	  .max_queues = 4,
-	  .max_mtu_bytes = 9216,
-	  .max_entry_bytes = 32 << 10 },
-	{ .device_id = 0x1539,
-	  .name = "I211",
-	  .is_igb = true,
-	  .is_i210 = true,
-	  .max_queues = 2,
-	  .max_mtu_bytes = 9216,
-	  .max_entry_bytes = 32 << 10 },
+static const struct intel_chip chip_82574 = {
+	.name = "82574",
+	.max_queues = 2,
+	.max_mtu_bytes = 9212,
+	.max_entry_bytes = 24 << 10,
 };
 
-enum { N_CHIPS = sizeof(chips) / sizeof(chips[0]) };
+static const struct intel_chip chip_82576 = {
+	.name = "82576",
+	.is_igb = true,
+	.is_82576 = true,
+	.max_queues = 16,
+	.max_mtu_bytes = 9216,
+	.max_entry_bytes = 32 << 10,
+};
 
-/* For lib/port, which chooses the driver by them. */
+static const struct intel_chip chip_i350 = {
+	.name = "I350",
+	.is_igb = true,
+	.max_queues = 8,
+	.max_mtu_bytes = 9216,
+	.max_entry_bytes = 32 << 10,
+};
+
+static const struct intel_chip chip_i210 = {
+	.name = "I210",
+	.is_igb = true,
+	.is_i210 = true,
+	.max_queues = 4,
+	.max_mtu_bytes = 9216,
+	.max_entry_bytes = 32 << 10,
+};
+
+static const struct intel_chip chip_i211 = {
+	.name = "I211",
+	.is_igb = true,
+	.is_i210 = true,
+	.max_queues = 2,
+	.max_mtu_bytes = 9216,
+	.max_entry_bytes = 32 << 10,
+};
+
+/* For lib/port, which chooses the driver by them; and what each one is. */
 static const struct mr_pci_id intel_ids[] = {
 	{ 0x8086, 0x10d3 }, { 0x8086, 0x10c9 }, { 0x8086, 0x10e8 },
 	{ 0x8086, 0x1521 }, { 0x8086, 0x1533 }, { 0x8086, 0x157b },
 	{ 0x8086, 0x1539 }, { 0, 0 },
 };
+static const struct intel_chip *const chips[] = {
+	&chip_82574, &chip_82576, &chip_82576, /* with four ports */
+	&chip_i350,  &chip_i210,  &chip_i210,  /* without flash */
+	&chip_i211,
+};
+
+enum { N_CHIPS = sizeof(chips) / sizeof(chips[0]) };
 
 _Static_assert(sizeof(intel_ids) / sizeof(intel_ids[0]) == N_CHIPS + 1,
-	       "one id for each chip");
+	       "a chip for each id");
 
 static const char *const access_words[] = { "auto", "iommufd", "group",
 					    "noiommu", NULL };
@@ -142,9 +140,10 @@ static int find_chip(struct mr_ctx *ctx, const struct mr_spec *spec,
 
 	if (err < 0)
 		return err;
-	for (uint32_t i = 0; i < N_CHIPS && info.vendor_id == 0x8086; i++)
-		if (chips[i].device_id == info.device_id)
-			chip = &chips[i];
+	for (uint32_t i = 0; i < N_CHIPS; i++)
+		if (intel_ids[i].vendor_id == info.vendor_id &&
+		    intel_ids[i].device_id == info.device_id)
+			chip = chips[i];
 	if (chip == NULL)
 		return mr_fail(reason, -ENODEV,
 			       "intel:%s: %04x:%04x is not a NIC that this "

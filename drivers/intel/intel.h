@@ -43,7 +43,6 @@ enum {
 
 /* What a chip has. */
 struct intel_chip {
-	uint16_t device_id;
 	char name[6];
 	bool is_igb;   /* else 82574 */
 	bool is_82576; /* of igb */

@@ -41,6 +41,28 @@ static void what_a_device_does_not_have_is_refused(void **state)
 	refused(igb, "allmulti=2", -EINVAL, "allmulti");
 }
 
+/* By the name that a refusal has. */
+static void each_id_is_its_chip(void **state)
+{
+	static const struct {
+		uint16_t device_id;
+		const char *words;
+	} cases[] = {
+		{ 0x10d3, "82574 takes" },
+		{ 0x10c9, "82576 takes" },
+		{ 0x10e8, "82576 takes" },
+		{ 0x1521, "I350 takes" },
+		{ 0x1533, "I210 takes" },
+		{ 0x157b, "I210 takes" },
+		{ 0x1539, "I211 takes" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		refused((struct fake_config){ .device_id = cases[i].device_id },
+			"mtu=9217", -EINVAL, cases[i].words);
+}
+
 static void rings_are_powers_of_two(void **state)
 {
 	const struct mr_port_config config = { .size = sizeof(config) };
@@ -438,6 +460,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_a_device_does_not_have_is_refused),
+		cmocka_unit_test(each_id_is_its_chip),
 		cmocka_unit_test(rings_are_powers_of_two),
 		cmocka_unit_test(buffers_are_what_a_chunk_leaves),
 		cmocka_unit_test(a_device_is_told_in_order),
