@@ -307,7 +307,8 @@ take_plain(struct virtio_rxq *rxq, uint32_t number, uint32_t n,
 	const uint32_t mask = rxq->vq.mask, place = number & mask;
 	struct virtio_packed_desc *const packed = rxq->vq.packed + place;
 	struct virtio_desc *const desc = rxq->vq.desc;
-	const uint64_t *const ring = rxq->vq.used_ring + place;
+	const uint64_t *const ring =
+		kind.is_packed ? NULL : rxq->vq.used_ring + place;
 	uint16_t *const avail = rxq->vq.avail->ring + place;
 	uint64_t *const bufs = rxq->bufs;
 	const uint64_t iova = rxq->iova;
