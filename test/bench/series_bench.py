@@ -80,7 +80,8 @@ def table(folder):
                                         for size in sizes) +
              " | p50, µs | p99, µs |",
              "|---|" + "---|" * (len(sizes) + 2)]
-    for device, found in rates.items():
+    for device in dict.fromkeys([*rates, *times]):
+        found = rates.get(device, {})
         cells = [spread(found[size], 3) if size in found else ""
                  for size in sizes]
         late = times.get(device, {})

@@ -6,6 +6,8 @@ program makes of it arrives at the other end of a cable. Where values vary in
 sequence both are the same; random ones are looked at with scapy.
 """
 import json
+import os
+import signal
 import struct
 
 import pytest
@@ -14,7 +16,7 @@ from scapy.layers.l2 import Ether
 from scapy.utils import RawPcapReader
 
 from lib.namespaces import wait_until
-from lib.process import BUILD, PASS_OBJECT
+from lib.process import BUILD, PASS_OBJECT, Process
 from lib.wire import Wire
 
 BENCH = BUILD / "apps/bench/mr-bench"
@@ -204,6 +206,23 @@ def test_what_is_sent_is_received_and_timed(lab):
     assert trial["rx"]["reordered"] == 0
     assert 0 < trial["latency"]["p50"] < trial["latency"]["max"] < 1e9
     assert trial["lateness"]["n"] == trial["tx"]["sent"]
+
+
+def test_what_its_receiver_loses_is_not_its_own_loss(lab):
+    """Both ends have the same number, and one task runs both programs."""
+    source, sink = lab.namespace("g"), lab.namespace("s")
+    lab.veth(source, "g0", sink, "h0")
+    assert source.link("g0")["ifindex"] == sink.link("h0")["ifindex"]
+    receiver = Process(lab, sink, [BENCH, "rx", "xdp:h0"])
+    wait_until("the receiver has its program",
+               lambda: sink.link("h0").get("xdp"))
+    receiver.says("thread 0")
+    os.kill(receiver.pid, signal.SIGSTOP)  # its fill ring runs empty
+    trial = tx(source, "live:g0", [""], "--count", 30000, "--rate", "50k",
+               "--max-lag", 5)
+    os.kill(receiver.pid, signal.SIGCONT)
+    assert trial["tx"]["sent"] == 30000
+    assert trial["drops"] == []
 
 
 def test_a_signal_ends_it_with_a_result(cable):

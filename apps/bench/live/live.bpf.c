@@ -23,8 +23,21 @@
 #include "net/hist.h"
 
 /* What is used of the kernel's; libbpf finds its place in the one that runs. */
+struct ns_common {
+	unsigned int inum;
+} __attribute__((preserve_access_index));
+
+struct net {
+	struct ns_common ns;
+} __attribute__((preserve_access_index));
+
+typedef struct {
+	struct net *net;
+} __attribute__((preserve_access_index)) possible_net_t;
+
 struct net_device {
 	int ifindex;
+	possible_net_t nd_net;
 } __attribute__((preserve_access_index));
 
 const volatile struct live_shape shape;
@@ -365,13 +378,23 @@ int live_send(struct xdp_md *ctx)
 	return XDP_TX;
 }
 
+/*
+ * The interface's own: its peer's NAPI may run in this task, too, and the
+ * numbers of interfaces are those of a namespace.
+ */
+static __always_inline bool is_ours(const struct net_device *dev)
+{
+	return dev->ifindex == (int)shape.ifindex &&
+	       dev->nd_net.net->ns.inum == shape.netns &&
+	       bpf_get_current_task() == task;
+}
+
 /* XDP_TX is to be sent on to where it came from. */
 SEC("tp_btf/xdp_devmap_xmit")
 int BPF_PROG(live_refused, const struct net_device *from,
 	     const struct net_device *to, int sent, int drops)
 {
-	if (from == to && drops > 0 && to->ifindex == (int)shape.ifindex &&
-	    bpf_get_current_task() == task)
+	if (from == to && drops > 0 && is_ours(to))
 		counts.n_refused += (__u64)drops;
 	return 0;
 }
@@ -379,8 +402,7 @@ int BPF_PROG(live_refused, const struct net_device *from,
 SEC("tp_btf/xdp_redirect_err")
 int BPF_PROG(live_no_way, const struct net_device *dev)
 {
-	if (dev->ifindex == (int)shape.ifindex &&
-	    bpf_get_current_task() == task)
+	if (is_ours(dev))
 		counts.n_no_way++;
 	return 0;
 }

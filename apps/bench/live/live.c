@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -34,7 +35,7 @@ enum {
 
 struct live {
 	char ifname[IF_NAMESIZE];
-	uint32_t ifindex, max_bytes;
+	uint32_t ifindex, netns, max_bytes;
 	struct live_bpf *skeleton;
 	bool counts_refused;
 	bool is_stopped;
@@ -127,13 +128,15 @@ static int load(struct live *live, const struct live_shape *shape,
 		bool has_tracing)
 {
 	struct live_bpf *skeleton = live_bpf__open();
+	struct live_shape *own;
 	int err;
 
 	if (skeleton == NULL)
 		return -errno;
 	memcpy((void *)&skeleton->rodata->shape, shape, sizeof(*shape));
-	((struct live_shape *)&skeleton->rodata->shape)->ifindex =
-		live->ifindex;
+	own = (struct live_shape *)&skeleton->rodata->shape;
+	own->ifindex = live->ifindex;
+	own->netns = live->netns;
 	fill_gaps((__u32 *)skeleton->rodata->gaps);
 	bpf_program__set_autoload(skeleton->progs.live_refused, has_tracing);
 	bpf_program__set_autoload(skeleton->progs.live_no_way, has_tracing);
@@ -175,6 +178,16 @@ static int load_any(struct live *live, const struct live_shape *shape,
 	return 0;
 }
 
+/* 0: not known, and nothing is counted then. */
+static uint32_t current_netns(void)
+{
+	struct stat found;
+
+	return stat("/proc/thread-self/ns/net", &found) == 0 ?
+		       (uint32_t)found.st_ino :
+		       0;
+}
+
 int live_open(const char *ifname, const struct live_shape *shape,
 	      struct live **ret, struct mr_reason *ret_why)
 {
@@ -191,6 +204,7 @@ int live_open(const char *ifname, const struct live_shape *shape,
 	snprintf(live->ifname, sizeof(live->ifname), "%s", ifname);
 	live->max_bytes = shape->max_bytes;
 	live->ifindex = if_nametoindex(ifname);
+	live->netns = current_netns();
 	if (live->ifindex == 0)
 		err = fail(ret_why, -ENODEV,
 			   "live:%s: no such network interface here", ifname);

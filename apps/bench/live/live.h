@@ -16,7 +16,7 @@ struct live;
 
 /*
  * Load the program for an interface of the calling thread's network namespace.
- * shape->ifindex is set here; the rest is the caller's and may go afterwards.
+ * shape->ifindex and netns are set here; the rest is the caller's and may go afterwards.
  * -EINVAL: shape is none; -ENODEV, -EPERM, -ENOTSUP (kernel before 5.18).
  */
 int live_open(const char *ifname, const struct live_shape *shape,

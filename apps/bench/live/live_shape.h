@@ -73,7 +73,8 @@ struct live_shape {
 	__u32 sender, n_senders;    /* turns are dealt to the senders */
 	__u32 is_stamped, has_long; /* more than LIVE_SHORT_BYTES of headers */
 	__u64 seed;
-	__u32 ifindex, n_stamps;
+	__u32 ifindex, netns; /* inode number of the namespace */
+	__u32 n_stamps, reserved;
 	/* Where stamps of other frames may have been left in a page. */
 	__u16 stamps_at[LIVE_MAX_STAMPS];
 	__u8 turns[LIVE_MAX_TURNS];
