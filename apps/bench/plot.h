@@ -19,6 +19,7 @@ enum plot_scale {
 
 enum plot_look {
 	PLOT_LINE,
+	PLOT_CURVE, /* a line without marks */
 	PLOT_LIMIT, /* a thin line without marks: what cannot be passed */
 	PLOT_STEPS, /* a histogram: y holds from x to x_to */
 };

@@ -183,7 +183,9 @@ uint32_t axis_ticks(const struct axis *axis, bool is_x, struct tick *ticks)
 
 	switch (axis->scale) {
 	case PLOT_LOG:
-		return log_ticks(axis, is_x, ticks);
+		n = log_ticks(axis, is_x, ticks);
+		/* Between two powers of ten there may be next to none. */
+		return n < 3 ? linear_ticks(axis, ticks) : n;
 	case PLOT_PERCENTILE:
 		return percentile_ticks(axis, ticks);
 	case PLOT_EVEN:

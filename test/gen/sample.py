@@ -134,6 +134,7 @@ def document(kind, label, rows, trials, series=()):
         "line_bps": LINE_BPS, "clock": {"source": "tsc", "error_ns": 41},
         "device": "", "streams": ["size=60"],
         "config": {"resolution": 0.005, "trial_s": 10},
+        "measured": {},
         "selftest": [{"frame_bytes": size,
                       "ceiling_pps": min(13.2e6, line_pps(size))}
                      for size in SIZES],

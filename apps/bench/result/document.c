@@ -31,11 +31,12 @@ struct document *document_new(const char *kind, const char *label,
 	json_object_set_new(root, "why_incomplete", json_string(""));
 	json_object_set_new(root, "machine", machine_json(&machine));
 	json_object_set_new(root, "ports", json_array());
-	json_object_set_new(root, "line_bps", json_real(0));
+	json_object_set_new(root, "line_bps", document_real(0));
 	json_object_set_new(root, "clock", json_null());
 	json_object_set_new(root, "device", json_string(""));
 	json_object_set_new(root, "streams", json_array());
 	json_object_set_new(root, "config", json_object());
+	json_object_set_new(root, "measured", json_object());
 	json_object_set_new(root, "selftest", json_array());
 	json_object_set_new(root, "rows", json_array());
 	json_object_set_new(root, "trials", json_array());
@@ -67,13 +68,19 @@ void document_set(struct document *document, const char *key, json_t *value)
 			    value);
 }
 
+void document_measured(struct document *document, const char *key, double value)
+{
+	json_object_set_new(json_object_get(document->root, "measured"), key,
+			    document_real(value));
+}
+
 void document_selftest(struct document *document, uint32_t frame_bytes,
 		       double ceiling_pps)
 {
 	json_array_append_new(json_object_get(document->root, "selftest"),
-			      json_pack("{s:i, s:f}", "frame_bytes",
+			      json_pack("{s:i, s:o}", "frame_bytes",
 					(int)frame_bytes, "ceiling_pps",
-					ceiling_pps));
+					document_real(ceiling_pps)));
 }
 
 void document_row(struct document *document, const struct document_row *row)
@@ -85,10 +92,10 @@ void document_row(struct document *document, const struct document_row *row)
 	json_object_set_new(object, "frame_bytes",
 			    document_count(row->frame_bytes));
 	json_object_set_new(object, "goal", document_text(row->goal));
-	json_object_set_new(object, "value", json_real(row->value));
+	json_object_set_new(object, "value", document_real(row->value));
 	json_object_set_new(object, "unit", document_text(row->unit));
-	json_object_set_new(object, "low", json_real(row->low));
-	json_object_set_new(object, "high", json_real(row->high));
+	json_object_set_new(object, "low", document_real(row->low));
+	json_object_set_new(object, "high", document_real(row->high));
 	json_object_set_new(object, "is_limited_by_tester",
 			    json_boolean(row->is_limited_by_tester));
 	json_object_set_new(object, "trials", trials);

@@ -34,6 +34,10 @@ void document_ports(struct document *document, const struct tester *tester);
 /* In "config": what was asked for. Takes value over. */
 void document_set(struct document *document, const char *key, json_t *value);
 
+/* In "measured": a figure that is no result to compare, as a slope. */
+void document_measured(struct document *document, const char *key,
+		       double value);
+
 /* What the tester alone can do with frames of that length; once per length. */
 void document_selftest(struct document *document, uint32_t frame_bytes,
 		       double ceiling_pps);

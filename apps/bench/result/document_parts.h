@@ -28,4 +28,7 @@ json_t *document_text(const char *text);
 
 json_t *document_count(uint64_t n);
 
+/* JSON has no infinity; what is none, of 0 seconds or frames, is 0. */
+json_t *document_real(double value);
+
 #endif

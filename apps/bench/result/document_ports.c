@@ -81,7 +81,7 @@ void document_ports(struct document *document, const struct tester *tester)
 	for (uint32_t i = 0; i < config->n_streams; i++)
 		json_array_append_new(texts, document_text(config->streams[i]));
 	json_object_set_new(root, "ports", ports);
-	json_object_set_new(root, "line_bps", json_real(line_bps(tester)));
+	json_object_set_new(root, "line_bps", document_real(line_bps(tester)));
 	json_object_set_new(
 		root, "clock",
 		json_pack("{s:s, s:o}", "source", tester_clock_source(tester),

@@ -36,8 +36,8 @@ static json_t *summary(const struct hist *hist)
 	json_object_set_new(object, "n", document_count(hist->n));
 	json_object_set_new(object, "n_over", document_count(hist->n_over));
 	json_object_set_new(object, "min", document_count(hist->min));
-	json_object_set_new(object, "mean", json_real(hist_mean(hist)));
-	json_object_set_new(object, "stddev", json_real(hist_stddev(hist)));
+	json_object_set_new(object, "mean", document_real(hist_mean(hist)));
+	json_object_set_new(object, "stddev", document_real(hist_stddev(hist)));
 	for (uint32_t i = 0; i < sizeof(points) / sizeof(*points); i++)
 		json_object_set_new(
 			object, points[i].key,
@@ -96,24 +96,24 @@ static json_t *coarse(const struct hist *hist)
 
 static json_t *tx_object(const struct trial_result *r)
 {
-	return json_pack("{s:o, s:o, s:o, s:o, s:f}", "due",
-			 document_count(r->due), "sent",
-			 document_count(r->sent), "unsent",
-			 document_count(r->unsent), "bytes",
-			 document_count(r->tx_bytes), "pps", r->tx_pps);
+	return json_pack(
+		"{s:o, s:o, s:o, s:o, s:o}", "due", document_count(r->due),
+		"sent", document_count(r->sent), "unsent",
+		document_count(r->unsent), "bytes", document_count(r->tx_bytes),
+		"pps", document_real(r->tx_pps));
 }
 
 static json_t *rx_object(const struct trial_result *r)
 {
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:f}",
-			 "received", document_count(r->received), "unique",
-			 document_count(r->unique), "lost",
-			 document_count(r->lost), "duplicates",
-			 document_count(r->duplicates), "reordered",
-			 document_count(r->reordered), "too_old",
-			 document_count(r->too_old), "foreign",
-			 document_count(r->foreign), "bytes",
-			 document_count(r->rx_bytes), "pps", r->rx_pps);
+	return json_pack(
+		"{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "received",
+		document_count(r->received), "unique",
+		document_count(r->unique), "lost", document_count(r->lost),
+		"duplicates", document_count(r->duplicates), "reordered",
+		document_count(r->reordered), "too_old",
+		document_count(r->too_old), "foreign",
+		document_count(r->foreign), "bytes",
+		document_count(r->rx_bytes), "pps", document_real(r->rx_pps));
 }
 
 static json_t *streams_array(const struct trial_result *r)
@@ -162,11 +162,12 @@ static json_t *trial_object(double start_s, uint32_t frame_bytes,
 	json_t *object = json_object();
 
 	json_object_set_new(object, "frame_bytes", document_count(frame_bytes));
-	json_object_set_new(object, "asked_pps", json_real(r->asked_pps));
-	json_object_set_new(object, "start_s", json_real(start_s));
+	json_object_set_new(object, "asked_pps", document_real(r->asked_pps));
+	json_object_set_new(object, "start_s", document_real(start_s));
 	json_object_set_new(object, "duration_s",
-			    json_real(seconds(r->sending_ns)));
-	json_object_set_new(object, "whole_s", json_real(seconds(r->whole_ns)));
+			    document_real(seconds(r->sending_ns)));
+	json_object_set_new(object, "whole_s",
+			    document_real(seconds(r->whole_ns)));
 	json_object_set_new(object, "tx", tx_object(r));
 	json_object_set_new(object, "rx", rx_object(r));
 	json_object_set_new(object, "lateness", summary(&r->lateness));
@@ -179,7 +180,7 @@ static json_t *trial_object(double start_s, uint32_t frame_bytes,
 			    json_pack("{s:o}", "latency", coarse(&r->latency)));
 	json_object_set_new(object, "streams", streams_array(r));
 	json_object_set_new(object, "drops", drops_array(r));
-	json_object_set_new(object, "cpu_share", json_real(r->cpu_share));
+	json_object_set_new(object, "cpu_share", document_real(r->cpu_share));
 	json_object_set_new(object, "complete", json_boolean(!r->is_cut_short));
 	json_object_set_new(object, "why_stopped",
 			    document_text(r->why_stopped));
@@ -246,12 +247,12 @@ void document_interval(struct document *document, uint32_t frame_bytes,
 
 	json_object_set_new(object, "frame_bytes", document_count(frame_bytes));
 	json_object_set_new(object, "start_s",
-			    json_real(document->intervals_s));
+			    document_real(document->intervals_s));
 	document->intervals_s += seconds(r->whole_ns);
 	json_object_set_new(object, "duration_s",
-			    json_real(seconds(r->sending_ns)));
-	json_object_set_new(object, "tx_pps", json_real(r->tx_pps));
-	json_object_set_new(object, "rx_pps", json_real(r->rx_pps));
+			    document_real(seconds(r->sending_ns)));
+	json_object_set_new(object, "tx_pps", document_real(r->tx_pps));
+	json_object_set_new(object, "rx_pps", document_real(r->rx_pps));
 	json_object_set_new(object, "sent", document_count(r->sent));
 	json_object_set_new(object, "unsent", document_count(r->unsent));
 	json_object_set_new(object, "lost", document_count(r->lost));

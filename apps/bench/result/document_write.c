@@ -8,13 +8,40 @@
 #include "result/file.h"
 #include "result/hdr.h"
 
+enum { WHOLE = JSON_REAL_PRECISION(10) | JSON_ENCODE_ANY };
+
+/* Entries of arrays, which are many, are a line each. */
+static bool write_member(json_t *value, FILE *to)
+{
+	const size_t n = json_array_size(value);
+	bool is_good = true;
+
+	if (n == 0)
+		return json_dumpf(value, to, WHOLE | JSON_INDENT(2)) == 0;
+	for (size_t i = 0; i < n && is_good; i++) {
+		fputs(i == 0 ? "[\n  " : ",\n  ", to);
+		is_good = json_dumpf(json_array_get(value, i), to,
+				     WHOLE | JSON_COMPACT) == 0;
+	}
+	fputs("\n ]", to);
+	return is_good;
+}
+
 static bool write_json(const void *opaque, FILE *to)
 {
 	const struct document *document = opaque;
+	const char *separator = "{\n", *key;
+	bool is_good = true;
+	json_t *value;
 
-	return json_dumpf(document->root, to,
-			  JSON_INDENT(1) | JSON_REAL_PRECISION(10)) == 0 &&
-	       fputc('\n', to) != EOF;
+	json_object_foreach(document->root, key, value)
+	{
+		fprintf(to, "%s \"%s\": ", separator, key);
+		is_good = is_good && write_member(value, to);
+		separator = ",\n";
+	}
+	fputs("\n}\n", to);
+	return is_good;
 }
 
 int document_write(const struct document *document, const char *path,

@@ -149,6 +149,16 @@ void page_point(struct plot_series *series, double x, double y)
 	series->y[series->n++] = y;
 }
 
+/* A chart of zeros alone, or of nothing, shows nothing: its table says it. */
+static bool has_points(const struct page *page)
+{
+	for (uint32_t i = 0; i < page->n_series; i++)
+		for (uint32_t k = 0; k < page->series[i].n; k++)
+			if (page->series[i].y[k] > 0)
+				return true;
+	return false;
+}
+
 void page_chart(struct page *page, const struct page_chart *chart)
 {
 	char id[16];
@@ -166,7 +176,7 @@ void page_chart(struct page *page, const struct page_chart *chart)
 		.n_series = page->n_series,
 	};
 
-	if (page->n_series == 0)
+	if (!has_points(page))
 		return;
 	snprintf(id, sizeof(id), "chart%u", ++page->n_charts);
 	fputs("<h3>", page->to);
@@ -266,40 +276,63 @@ static bool is_any_limited(const json_t *root)
 	return false;
 }
 
-/* What a reader must know before the figures, if anything. */
-static uint32_t write_notes(struct page *page, bool is_counting)
+/* What a reader must know before the figures; "": nothing of that kind. */
+static void print_note(const json_t *root, uint32_t kind, char *ret, size_t n)
 {
-	uint32_t n = 0;
+	const json_t *clock = json_object_get(root, "clock");
 
-	for (uint32_t i = 0; i < page->n_documents; i++) {
-		const json_t *root = page->documents[i].root;
-		const json_t *clock = json_object_get(root, "clock");
-		const char *notes[3] = { NULL, NULL, NULL };
-		char incomplete[256];
-
-		snprintf(incomplete, sizeof(incomplete), "not complete: %.200s",
+	ret[0] = '\0';
+	if (kind == 0 && json_is_false(json_object_get(root, "complete")))
+		snprintf(ret, n, "not complete: %.200s",
 			 json_text_of(root, "why_incomplete"));
-		if (json_is_false(json_object_get(root, "complete")))
-			notes[0] = incomplete;
-		if (is_any_limited(root))
-			notes[1] = "values with \"\u2265\" are where the "
-				   "tester's own limit was; the device may do "
-				   "better";
-		if (strcmp(json_text_of(clock, "source"), "virtual") == 0)
-			notes[2] = "a virtual clock: figures of a calculation, "
-				   "not of a machine";
-		for (uint32_t k = 0; k < 3; k++) {
-			n += notes[k] != NULL;
-			if (notes[k] == NULL || is_counting)
+	else if (kind == 1 && is_any_limited(root))
+		snprintf(ret, n,
+			 "values with \u2265 are where the tester's own limit "
+			 "was; the device may do better");
+	else if (kind == 2 &&
+		 strcmp(json_text_of(clock, "source"), "virtual") == 0)
+		snprintf(ret, n,
+			 "a virtual clock: figures of a calculation, "
+			 "not of a machine");
+}
+
+/* One line for all documents that it is true of. */
+static void write_notes(struct page *page)
+{
+	enum { N_KINDS = 3 };
+	char note[256], other[256];
+	bool is_begun = false;
+
+	for (uint32_t kind = 0; kind < N_KINDS; kind++) {
+		bool is_done[PAGE_MAX_DOCUMENTS] = { false };
+
+		for (uint32_t i = 0; i < page->n_documents; i++) {
+			print_note(page->documents[i].root, kind, note,
+				   sizeof(note));
+			if (note[0] == '\0' || is_done[i])
 				continue;
-			fputs("<li>", page->to);
+			fputs(is_begun ? "<li>" :
+					 "<div class=\"note\" role=\"note\">"
+					 "<ul>\n<li>",
+			      page->to);
+			is_begun = true;
 			page_text(page, page->names[i]);
+			for (uint32_t k = i + 1; k < page->n_documents; k++) {
+				print_note(page->documents[k].root, kind, other,
+					   sizeof(other));
+				is_done[k] |= strcmp(note, other) == 0;
+				if (strcmp(note, other) != 0)
+					continue;
+				fputs(", ", page->to);
+				page_text(page, page->names[k]);
+			}
 			fputs(": ", page->to);
-			page_text(page, notes[k]);
+			page_text(page, note);
 			fputs("</li>\n", page->to);
 		}
 	}
-	return n;
+	if (is_begun)
+		fputs("</ul></div>\n", page->to);
 }
 
 bool page_write(const struct read_document *documents, uint32_t n,
@@ -316,11 +349,7 @@ bool page_write(const struct read_document *documents, uint32_t n,
 	name_documents(page);
 	write_head(page);
 	write_documents(page);
-	if (write_notes(page, true) > 0) {
-		fputs("<div class=\"note\" role=\"note\"><ul>\n", to);
-		write_notes(page, false);
-		fputs("</ul></div>\n", to);
-	}
+	write_notes(page);
 	fputs("</header>\n<main>\n", to);
 	page_rates(page);
 	page_loss(page);

@@ -174,6 +174,8 @@ static void add_times(struct page *page, const json_t *series, uint32_t colour,
 	const size_t n_each = (n + MAX_TIMES - 1) / MAX_TIMES;
 	struct plot_series *line = page_line(page, colour, "%s", name);
 
+	if (line != NULL)
+		line->look = PLOT_CURVE;
 	for (size_t i = 0; i < n; i += n_each) {
 		const json_t *first = json_array_get(series, i);
 		double value = value_of(first, path);

@@ -135,7 +135,7 @@ static void port_facts(struct page *page, const json_t *port)
 	     text[0] != '\0' ? "; " : "", text);
 }
 
-/* What was asked for, as JSON has it. */
+/* What was asked for, or measured beside the results, as JSON has it. */
 static void config_facts(struct page *page, json_t *config)
 {
 	const char *key;
@@ -213,6 +213,7 @@ static void document_facts(struct page *page, uint32_t d)
 	fact(page, "Streams", "%s",
 	     streams[0] != '\0' ? streams : "the default one");
 	config_facts(page, json_object_get(root, "config"));
+	config_facts(page, json_object_get(root, "measured"));
 	fputs("</dl>\n", page->to);
 }
 

@@ -295,30 +295,115 @@ static bool is_in_charts(const json_t *row)
 	       strncmp(json_text_of(row, "goal"), "loss-", 5) == 0;
 }
 
-static void other_row(struct page *page, uint32_t d, const json_t *row)
+/* A row of a goal and a length, in a document; NULL: there is none. */
+static const json_t *find_other(const json_t *root, double size,
+				const char *goal, const char *unit)
 {
-	const double size = json_number_of(row, "frame_bytes");
+	const json_t *row;
+	size_t i;
+
+	json_array_foreach(
+		json_object_get(root, "rows"), i,
+		row) if (json_number_of(row, "frame_bytes") == size &&
+			 strcmp(json_text_of(row, "goal"), goal) == 0 &&
+			 strcmp(json_text_of(row, "unit"), unit) ==
+				 0) return row;
+	return NULL;
+}
+
+static void other_cell(struct page *page, const json_t *row)
+{
 	const double low = json_number_of(row, "low");
 	const double high = json_number_of(row, "high");
 	const char *unit = json_text_of(row, "unit");
-	char a[48] = "", b[48] = "";
+	char value[48], a[48], b[48];
+
+	if (row == NULL) {
+		page_cell(page, "\u2013");
+		return;
+	}
+	unit_print(json_number_of(row, "value"), unit, value, sizeof(value));
+	unit_print(low, unit, a, sizeof(a));
+	unit_print(high, unit, b, sizeof(b));
+	fputs("<td>", page->to);
+	page_text(page, value);
+	if (high > low)
+		fprintf(page->to, "<br><small>%s \u2013 %s</small>", a, b);
+	fputs("</td>", page->to);
+}
+
+/* A goal, its values by length, and the first note on one of them. */
+static void other_line(struct page *page, const json_t *root,
+		       const struct rates *rates, const json_t *first)
+{
+	const char *note = "";
 
 	page_row(page);
-	page_head(page, "%s", page->names[d]);
-	if (size > 0)
-		page_cell(page, "%.0f B", size + FCS_BYTES);
-	else
-		page_cell(page, "mix");
-	page_cell(page, "%s", json_text_of(row, "goal"));
-	page_value(page, json_number_of(row, "value"), unit);
-	if (high > low) {
-		unit_print(low, unit, a, sizeof(a));
-		unit_print(high, unit, b, sizeof(b));
+	page_head(page, "%s", json_text_of(first, "goal"));
+	for (uint32_t s = 0; s < rates->n_sizes; s++) {
+		const json_t *row = find_other(root, rates->sizes[s],
+					       json_text_of(first, "goal"),
+					       json_text_of(first, "unit"));
+
+		other_cell(page, row);
+		if (note[0] == '\0')
+			note = json_text_of(row, "note");
 	}
-	page_cell(page, "%s%s%s", a, high > low ? " \u2013 " : "", b);
 	fputs("<td class=\"text\">", page->to);
-	page_text(page, json_text_of(row, "note"));
+	page_text(page, note);
 	fputs("</td></tr>\n", page->to);
+}
+
+/* Whether the same goal stands in a row before row i. */
+static bool is_repeated(const json_t *rows, size_t i)
+{
+	const json_t *row = json_array_get(rows, i);
+
+	for (size_t k = 0; k < i; k++) {
+		const json_t *other = json_array_get(rows, k);
+
+		if (strcmp(json_text_of(other, "goal"),
+			   json_text_of(row, "goal")) == 0 &&
+		    strcmp(json_text_of(other, "unit"),
+			   json_text_of(row, "unit")) == 0)
+			return true;
+	}
+	return false;
+}
+
+static void other_table(struct page *page, uint32_t d)
+{
+	const json_t *root = page->documents[d].root, *row;
+	const json_t *rows = json_object_get(root, "rows");
+	struct rates rates = { 0 };
+	size_t i;
+
+	json_array_foreach(rows, i, row) if (!is_in_charts(row))
+		add_size(&rates, json_number_of(row, "frame_bytes"));
+	page_table(page, page->names[d]);
+	page_row(page);
+	page_head(page, "Goal");
+	for (uint32_t s = 0; s < rates.n_sizes; s++)
+		if (rates.sizes[s] > 0)
+			page_head(page, "%.0f B", rates.sizes[s] + FCS_BYTES);
+		else
+			page_head(page, "mix");
+	page_head(page, "Note");
+	fputs("</tr>\n", page->to);
+	json_array_foreach(rows, i,
+			   row) if (!is_in_charts(row) && !is_repeated(rows, i))
+		other_line(page, root, &rates, row);
+	page_table_end(page);
+}
+
+static bool has_others(const json_t *root)
+{
+	const json_t *row;
+	size_t i;
+
+	json_array_foreach(json_object_get(root, "rows"), i,
+			   row) if (!is_in_charts(row)) return true;
+	return false;
 }
 
 void page_other_rows(struct page *page)
@@ -326,29 +411,13 @@ void page_other_rows(struct page *page)
 	bool is_begun = false;
 
 	for (uint32_t d = 0; d < page->n_documents; d++) {
-		const json_t *row;
-		size_t i;
-
-		json_array_foreach(
-			json_object_get(page->documents[d].root, "rows"), i,
-			row)
-		{
-			if (is_in_charts(row))
-				continue;
-			if (!is_begun) {
-				page_section(page, "results", "Other results",
-					     "Of each, the value and between "
-					     "what it lies.");
-				page_table(page, "Results");
-				fputs("<tr><th>Name</th><th>Frame</th><th>Goal"
-				      "</th><th>Value</th><th>Between</th>"
-				      "<th>Note</th></tr>\n",
-				      page->to);
-				is_begun = true;
-			}
-			other_row(page, d, row);
-		}
+		if (!has_others(page->documents[d].root))
+			continue;
+		if (!is_begun)
+			page_section(page, "results", "Other results",
+				     "By frame size; below a value, between "
+				     "what it lies.");
+		is_begun = true;
+		other_table(page, d);
 	}
-	if (is_begun)
-		page_table_end(page);
 }

@@ -127,6 +127,8 @@ static void add_percentiles(struct page *page, const struct picks *picks,
 	const json_t *point;
 	size_t k;
 
+	if (line != NULL)
+		line->look = PLOT_CURVE;
 	json_array_foreach(points, k, point)
 	{
 		double p = json_number_value(json_array_get(point, 0));
@@ -155,8 +157,7 @@ static void percentile_chart(struct page *page, const struct picks *picks,
 				 .x_name = "of all frames",
 				 .y_name = "no more than",
 				 .y_unit = "ns",
-				 .x_scale = PLOT_PERCENTILE,
-				 .y_scale = PLOT_LOG });
+				 .x_scale = PLOT_PERCENTILE });
 }
 
 /* Buckets double their width with each power of two, and the axis does not:

@@ -129,10 +129,10 @@ static void summarize(struct soak *soak)
 		    "MB");
 	for (uint32_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		session_row(session, &rows[i]);
-	document_set(session->document, "memory_slope_bytes_per_hour",
-		     json_real(drift_slope(&soak->own_bytes)));
-	document_set(session->document, "latency_p50_slope_ns_per_hour",
-		     json_real(drift_slope(&soak->median_ns)));
+	document_measured(session->document, "memory_slope_bytes_per_hour",
+			  drift_slope(&soak->own_bytes));
+	document_measured(session->document, "latency_p50_slope_ns_per_hour",
+			  drift_slope(&soak->median_ns));
 }
 
 /* One interval. 0, -EINTR: the last one, or another error. */

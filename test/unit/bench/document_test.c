@@ -7,6 +7,7 @@
 #include "support/unit.h"
 
 #include <fcntl.h>
+#include <math.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -78,6 +79,7 @@ static struct document *filled(void)
 	document_row(document, &row);
 	document_selftest(document, 60, 2.5e6);
 	document_set(document, "resolution", json_real(0.005));
+	document_measured(document, "slope", -1.5);
 	return document;
 }
 
@@ -165,6 +167,34 @@ static void only_the_first_reason_stays(void **state)
 	document_free(document);
 }
 
+/* A trial of no time has no rate, and the document no infinity. */
+static void what_is_not_finite_is_0(void **state)
+{
+	struct document *document = document_new("tx", NULL, "mr-bench tx");
+	const struct document_row row = {
+		.goal = "x", .unit = "ns", .value = NAN, .high = INFINITY
+	};
+	const json_t *root = document_json(document);
+
+	(void)state;
+	fill(0);
+	result.tx_pps = result.rx_pps = INFINITY;
+	document_trial(document, 60, &result);
+	document_interval(document, 60, &result);
+	document_row(document, &row);
+	document_selftest(document, 60, NAN);
+	assert_true(
+		json_is_real(json_object_get(at(root, "rows", 0), "value")));
+	assert_true(json_is_real(json_object_get(at(root, "rows", 0), "high")));
+	assert_true(
+		json_is_real(json_object_get(at(root, "series", 0), "rx_pps")));
+	assert_true(json_is_real(
+		json_object_get(at(root, "selftest", 0), "ceiling_pps")));
+	assert_true(number(json_object_get(at(root, "trials", 0), "tx"),
+			   "sent") == 1000);
+	document_free(document);
+}
+
 static void bytes_that_are_no_text_are_not_lost(void **state)
 {
 	struct document *document = document_new("tx", "\xff", "mr-bench tx");
@@ -248,6 +278,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_trial_has_the_figures_of_its_result),
 		cmocka_unit_test(the_coarse_histogram_loses_no_value),
 		cmocka_unit_test(only_the_first_reason_stays),
+		cmocka_unit_test(what_is_not_finite_is_0),
 		cmocka_unit_test(bytes_that_are_no_text_are_not_lost),
 		cmocka_unit_test(a_file_is_whole_or_as_it_was),
 	};
