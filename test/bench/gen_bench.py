@@ -211,14 +211,18 @@ def measure_live(args):
     rows = []
     with Topology() as topology:
         drop_on_arrival(topology, args)
-        for name, streams in (("one flow", []), ("one field", ONE_FIELD),
-                              ("four fields", FOUR_FIELDS)):
-            words = [word for text in streams for word in ("--stream", text)]
+        for name, streams, stamp in (
+                ("one field", ONE_FIELD, ["--unstamped"]),
+                ("one field", ONE_FIELD, []),
+                ("four fields", FOUR_FIELDS, [])):
+            words = stamp + [word for text in streams
+                             for word in ("--stream", text)]
             trials = [run_tx([args.bench, "tx", "live:g0", "--cores",
                               str(who.GENERATOR_CORE), "--dst-mac", NOBODY,
                               *words], args.seconds, in_namespace="g",
                              topology=topology) for _ in range(3)]
-            rows.append({"what": name, "trials": trials, "mpps":
+            rows.append({"what": name, "is_stamped": not stamp,
+                         "trials": trials, "mpps":
                          statistics.median(arrived_pps(t) / 1e6
                                            for t in trials)})
     return rows
@@ -247,6 +251,10 @@ def measure_null(args):
     return rows
 
 
+def stamped(row):
+    return "stamped" if row["is_stamped"] else "unstamped"
+
+
 def goals(result):
     """(goal, figure, reached) of what was measured."""
     found = []
@@ -268,9 +276,11 @@ def goals(result):
                       f"{ours:.2f} of {theirs:.2f} Mpps",
                       ours >= theirs > 0))
     if "live" in result:
-        mpps = result["live"][1]["mpps"]
-        found.append((f"live: {GOAL_LIVE_MPPS:.0f} Mpps per core, one field",
-                      f"{mpps:.2f}", mpps >= GOAL_LIVE_MPPS))
+        for row in result["live"][:2]:
+            found.append((f"live: {GOAL_LIVE_MPPS:.0f} Mpps per core, "
+                          f"{row['what']}, {stamped(row)}",
+                          f"{row['mpps']:.2f}",
+                          row["mpps"] >= GOAL_LIVE_MPPS))
     if "null" in result:
         # A stamp is a field that varies, too, and a time.
         for row, goal in ((result["null"][1], GOAL_ONE_FIELD_MPPS),
@@ -313,12 +323,13 @@ def show(result):
     if "live" in result:
         print("\nLive XDP frames into a veth whose peer drops them, one core")
         for row in result["live"]:
-            print(f"  {row['what']:12} {row['mpps']:7.2f} Mpps")
+            print(f"  {row['what']:12} {stamped(row):10} {row['mpps']:7.2f} "
+                  "Mpps")
     if "null" in result:
         print("\nnull:, one core: built, counted and given back")
         for row in result["null"]:
-            stamp = "stamped" if row["is_stamped"] else "unstamped"
-            print(f"  {row['what']:12} {stamp:10} {row['mpps']:7.1f} Mpps")
+            print(f"  {row['what']:12} {stamped(row):10} {row['mpps']:7.1f} "
+                  "Mpps")
     print("\nGoals")
     for goal, figure, reached in goals(result):
         print(f"  {report.verdict(reached):8} {goal}: {figure}")
