@@ -441,8 +441,14 @@ int mri_dpdk_rx_arm(struct mr_queue *queue)
 	/* A file of the device, a tap's, is readable while it has frames. */
 	if (!rxq->has_eventfd)
 		return poll(&fd, 1, 0) > 0;
-	/* Some first tell of frames that were polled (igb): once, that is. */
+	/*
+	 * Some first tell of frames that were polled (igb). Off and on again:
+	 * one that tells only of what is new since it was last turned on (e1000
+	 * with MSI) has told of that, and would keep silent.
+	 */
 	for (int i = 0; i < 2; i++) {
+		if (rxq->is_armed)
+			disarm(rxq);
 		clear(rxq);
 		rxq->is_armed =
 			rte_eth_dev_rx_intr_enable(rxq->port_id,

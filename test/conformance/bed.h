@@ -88,8 +88,8 @@ struct rig {
 };
 
 extern const struct rig rig_null, rig_pair, rig_pcap, rig_xdp, rig_nic,
-	rig_vfio, rig_dpdk_nic, rig_dpdk_nic_lazy, rig_igb, rig_e1000e,
-	rig_virtio, rig_virtio_plain;
+	rig_vfio, rig_dpdk_nic, rig_dpdk_nic_lazy, rig_dpdk_nic_polled, rig_igb,
+	rig_e1000e, rig_virtio, rig_virtio_plain;
 
 /* What a test wants. Zero is the default of each member. */
 struct wish {

@@ -8,7 +8,8 @@
  * nic: MR_NIC is an interface, for the xdp driver.
  * vfio: MR_NIC is a PCI address that vfio-pci has, for a driver of ours.
  * dpdk-nic: the same, for DPDK's; dpdk-nic-lazy where that cannot be asked to
- * look for what was sent.
+ * look for what was sent, and dpdk-nic-polled where it has no interrupts
+ * either.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -177,6 +178,23 @@ const struct rig rig_dpdk_nic_lazy = {
 	.driver = "dpdk",
 	.name = "dpdk-nic-lazy",
 	.traits = DPDK_TRAITS | RIG_LAZY,
+	.min_frame_bytes = 60,
+	.max_frame_bytes = 1514,
+	.max_sg_frame_bytes = 1514,
+	.n_sleeps = 2000,
+	.n_reopens = 3,
+	.bad_specs = bad_dpdk_specs,
+	.probe = probe_dpdk,
+	.setup = setup_dpdk,
+	.teardown = far_socket_close,
+	.inject = far_socket_inject,
+	.collect = far_socket_collect,
+};
+
+const struct rig rig_dpdk_nic_polled = {
+	.driver = "dpdk",
+	.name = "dpdk-nic-polled",
+	.traits = DPDK_TRAITS | RIG_LAZY | RIG_POLLED,
 	.min_frame_bytes = 60,
 	.max_frame_bytes = 1514,
 	.max_sg_frame_bytes = 1514,

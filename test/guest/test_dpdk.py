@@ -18,10 +18,11 @@ from traffic import Traffic, all_lengths, compare
 LIMIT_S = 400
 LEAST_TESTS = 30
 # Of each kind: the rig, and options. DPDK 22.11 does not program the MSI-X of
-# the 82574, and the second interrupt never comes.
+# the 82574, and the second interrupt never comes; with MSI each sleep ends at
+# once, since it never reads what the interrupt was for.
 CASES = {
     "igb": ("dpdk-nic", ""),
-    "e1000e": ("dpdk-nic-lazy", "eal=--vfio-intr=msi"),
+    "e1000e": ("dpdk-nic-polled", "irq=off"),
     "virtio-split": ("dpdk-nic-lazy", ""),
 }
 # DPDK's net_virtio stops a device by not looking at it any more. What it
