@@ -45,6 +45,8 @@ def run(lab, namespace, *arguments, status=0):
     assert got == status, (got, process.err.text())
     document = json.loads(process.out.text())
     trial, = document["trials"]
+    assert all(port["sends"] or port["receives"]
+               for port in document["ports"])
     tx, rx = trial["tx"], trial["rx"]
     assert tx["due"] == tx["sent"] + tx["unsent"]
     assert rx["received"] == rx["foreign"] + rx["unique"] + \

@@ -15,13 +15,22 @@ static const char *device_of(const struct mr_port_info *info)
 	return colon != NULL ? colon + 1 : "";
 }
 
-static bool is_among(const char *const *specs, uint32_t n, const char *name)
+static bool names(const char *spec, const char *name)
 {
 	const size_t length = strlen(name);
 
+	return strncmp(spec, name, length) == 0 &&
+	       (spec[length] == '\0' || spec[length] == ',');
+}
+
+/* A port's name has its driver in front, a spec may be the device alone. */
+static bool is_among(const char *const *specs, uint32_t n, const char *name)
+{
+	const char *colon = strchr(name, ':');
+
 	for (uint32_t i = 0; i < n; i++)
-		if (strncmp(specs[i], name, length) == 0 &&
-		    (specs[i][length] == '\0' || specs[i][length] == ','))
+		if (names(specs[i], name) ||
+		    (colon != NULL && names(specs[i], colon + 1)))
 			return true;
 	return false;
 }
