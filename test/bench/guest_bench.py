@@ -9,7 +9,8 @@ a processor of its own. Frames come 240 at a time while the machine stands
 still, so that both find the same bursts.
 
 A poll that finds nothing is no work: what one costs is measured without
-traffic, and taken off as often as there were any. Time is not measured.
+traffic, and taken off as often as there were any. Time is not measured. With
+--ports it is, and nothing else: frames/s of real NICs beside their line.
 """
 import argparse
 import json
@@ -23,6 +24,7 @@ sys.path[:0] = [str(HERE.parent / "guest")]
 # pylint: disable=wrong-import-position
 import dpdk  # noqa: E402
 import guest_contestants as who  # noqa: E402
+import wire_bench  # noqa: E402
 from fetch import Missing  # noqa: E402
 from guest import Guest, Nic  # noqa: E402
 
@@ -53,6 +55,11 @@ def parse(argv):
     parser.add_argument("--bursts", default="32", metavar="N,...",
                         help="most frames per poll (default: 32)")
     parser.add_argument("--json", metavar="FILE", help="all figures")
+    parser.add_argument("--ports", nargs=2, metavar="PORT",
+                        help="no guest: two NICs of this machine, joined by a "
+                        "cable; frames/s beside the rate of the line")
+    parser.add_argument("--seconds", type=float, default=5,
+                        help="with --ports, per frame size (default: 5)")
     parser.add_argument("--kernel", default="newest", metavar="VERSION")
     parser.add_argument("--build", default=str(HERE.parent.parent / "build"))
     args = parser.parse_args(argv)
@@ -255,8 +262,23 @@ def goals(results):
     return found
 
 
+def measure_wire(args):
+    program = pathlib.Path(args.build) / "apps/bench/mr-bench"
+    try:
+        documents = wire_bench.measure(program, args.ports, args.seconds)
+    except wire_bench.WireError as why:
+        print(f"bench guest: {why}", file=sys.stderr)
+        return 1
+    if args.json:
+        pathlib.Path(args.json).write_text(json.dumps(documents) + "\n",
+                                           encoding="ascii")
+    return 0
+
+
 def main():
     args = parse(sys.argv[1:])
+    if args.ports:
+        return measure_wire(args)
     missing = who.missing(pathlib.Path(args.build))
     if missing:
         print(f"bench guest: {missing}", file=sys.stderr)
