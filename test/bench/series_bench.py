@@ -22,6 +22,8 @@ from topology import BenchError, Topology, call
 HERE = pathlib.Path(__file__).resolve().parent
 TOP = HERE.parent.parent
 NS_PER_US = 1000
+# Of the rows of a latency document: what its columns are called.
+LATENCY = {"latency-p50-at-100%": "p50", "latency-p99-at-100%": "p99"}
 
 
 def parse(argv):
@@ -42,51 +44,77 @@ def parse(argv):
     return args
 
 
+def done(folder):
+    """The documents of the steps that ended well."""
+    journal = folder / "plan.journal"
+    if not journal.exists():
+        return []
+    steps = json.loads(journal.read_text())["steps"]
+    return [path for path in sorted(folder.glob("*.json"))
+            if steps.get(path.stem, {}).get("status") == 0]
+
+
+def builds(args):
+    """What the programs are that are measured and that measure."""
+    programs = ("apps/bench/mr-bench", "apps/l2fwd/mr-l2fwd",
+                "apps/nat/mr-nat", "lib/link/libmillrace.so.0")
+    found = [(args.build / name).stat() for name in programs]
+    return [[one.st_size, one.st_mtime_ns] for one in found]
+
+
+def forget_other_builds(args):
+    """The plan knows mr-bench alone; of another device nothing is done."""
+    path = args.folder / "builds"
+    now = json.dumps(builds(args))
+    if path.exists() and path.read_text() != now:
+        (args.folder / "plan.journal").unlink(missing_ok=True)
+    path.write_text(now)
+
+
 def documents(folder):
     """(device, measure, document) of each step that was done."""
-    journal = json.loads((folder / "plan.journal").read_text())["steps"]
-    for path in sorted(folder.glob("*.json")):
-        if journal.get(path.stem, {}).get("status") != 0:
-            continue
+    for path in done(folder):
         device, measure = path.stem.split("+")[:2]
         yield device, measure, json.loads(path.read_text(encoding="utf-8"))
 
 
-def spread(values, digits):
-    """Median and all that there was."""
-    return (f"{statistics.median(values):.{digits}f} "
+def spread(rows, scale, digits, bound):
+    """Median and all that there was; bound: what a row that the tester limited
+    says of the device."""
+    values = [row["value"] / scale for row in rows]
+    mark = (bound + " " if any(row["is_limited_by_tester"] for row in rows)
+            else "")
+    return (f"{mark}{statistics.median(values):.{digits}f} "
             f"({min(values):.{digits}f} to {max(values):.{digits}f})")
 
 
-def latencies_us(document, percentile):
-    """Of the trials of a document, which are all at one rate."""
-    return [trial["latency"][percentile] / NS_PER_US
-            for trial in document["trials"] if trial["latency"]]
+def rows_of(folder):
+    """Rows by device and column: a frame size, or a percentile."""
+    found = {}
+    for device, measure, document in documents(folder):
+        for row in document["rows"]:
+            column = (row["frame_bytes"] if measure == "throughput" else
+                      LATENCY.get(row["goal"]))
+            if column and row["value"] > 0:
+                found.setdefault(device, {}).setdefault(column, []).append(row)
+    return found
 
 
 def table(folder):
     """Markdown: a line for each device."""
-    rates, times = {}, {}
-    for device, measure, document in documents(folder):
-        for row in document["rows"] if measure == "throughput" else []:
-            rates.setdefault(device, {}).setdefault(
-                row["frame_bytes"], []).append(row["value"] / 1e6)
-        if measure == "latency":
-            for percentile in ("p50", "p99"):
-                times.setdefault(device, {}).setdefault(
-                    percentile, []).extend(latencies_us(document, percentile))
-    sizes = sorted({size for found in rates.values() for size in found})
-    lines = ["| device | " + " | ".join(f"{size + 4} B, Mpps"
-                                        for size in sizes) +
-             " | p50, µs | p99, µs |",
-             "|---|" + "---|" * (len(sizes) + 2)]
-    for device in dict.fromkeys([*rates, *times]):
-        found = rates.get(device, {})
-        cells = [spread(found[size], 3) if size in found else ""
-                 for size in sizes]
-        late = times.get(device, {})
-        cells += [spread(late[p], 1) if late.get(p) else ""
-                  for p in ("p50", "p99")]
+    found = rows_of(folder)
+    sizes = sorted({column for columns in found.values() for column in columns
+                    if isinstance(column, int)})
+    times = list(LATENCY.values())
+    lines = ["| device | " + " | ".join(
+        [f"{size + 4} B, Mpps" for size in sizes] +
+        [f"{column}, µs" for column in times]) + " |",
+             "|---|" + "---|" * (len(sizes) + len(times))]
+    for device, columns in found.items():
+        cells = [spread(columns[column], *how) if column in columns else ""
+                 for column, how in
+                 [(size, (1e6, 3, "≥")) for size in sizes] +
+                 [(time, (NS_PER_US, 1, "≤")) for time in times]]
         lines.append(f"| {device} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
@@ -119,7 +147,7 @@ def run_plan(args, env):
 
 def write_report(args):
     """The page and the table, from what is there."""
-    files = sorted(str(path) for path in args.folder.glob("*.json"))
+    files = [str(path) for path in done(args.folder)]
     if not files:
         return
     call(args.bench, "report", *files, "-o", str(args.folder / "report.html"))
@@ -133,6 +161,7 @@ def measure(args):
     if args.dry_run:
         return run_plan(args, dict(os.environ))
     args.folder.mkdir(parents=True, exist_ok=True)
+    forget_other_builds(args)
     with who.HugePages() as huge_pages, Topology(is_two=True) as topology:
         huge_pages.top_up()
         call("ip", "-n", topology.namespaces["f"], "link", "set", "p0",
