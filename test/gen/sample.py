@@ -172,14 +172,21 @@ def frameloss_document(label="bridge", seed=2):
     rows, trials = [], []
     for size in (60, 252, 1514):
         n_clean, percent = 0, 100
+        # The path check, and a trial that was taken again.
+        asked = [1000, line_pps(size)]
+        before = range(len(trials), len(trials) + len(asked))
+        trials += [trial(dice, size, pps, 0.0) for pps in asked]
+        trials[-1]["tx"]["unsent"] = 777777
         while n_clean < 2 and percent > 0:
             pps = line_pps(size) * percent / 100
             trials.append(trial(dice, size, pps, len(trials) * 11.0))
             lost = trials[-1]["rx"]["lost"] / trials[-1]["tx"]["sent"]
-            rows.append(row(size, f"loss-{percent}%", lost, "ratio",
-                            [len(trials) - 1], 0))
+            rows.append(row(size, f"loss-at-{percent}%", lost, "ratio",
+                            [], 0))
             n_clean += lost == 0
             percent -= 10
+        for one in rows[-(100 - percent) // 10:]:
+            one["trials"] = list(range(before[0], len(trials)))
     return document("frameloss", label, rows, trials)
 
 

@@ -112,6 +112,14 @@ def test_each_chart_has_its_table(pages):
     assert ">13.20 M</td>" in text  # the tester alone
 
 
+def test_a_loss_curve_is_of_the_trials_that_rows_name(pages):
+    text = pages["all"].read_text(encoding="utf-8")
+    section = text.split('id="loss"')[1].split("<h2")[0]
+    table = section.split("<table>")[1]
+    assert table.count("<tr>") - 1 == len(frameloss_document()["rows"])
+    assert "777777" not in table
+
+
 def test_what_is_not_complete_is_said_first(pages):
     text = pages["nasty"].read_text(encoding="utf-8")
     assert "not complete: &lt;script&gt;alert(1)" in text.split("<h2")[0]

@@ -10,6 +10,9 @@
 
 enum { MAX_LOADS = 256, MAX_TIMES = 480 };
 
+/* A goal has six digits of its share. */
+#define SAME_LOAD 1e-5
+
 /* A trial of a frame loss test. */
 struct load {
 	uint32_t document;
@@ -49,12 +52,83 @@ static void add_load(struct loads *loads, uint32_t d, double line_bps,
 		.document = d,
 		.size = size,
 		.pps = pps,
-		.line_share =
-			line_bps > 0 ? rate_l1_bps(pps, size) / line_bps : 0,
+		.line_share = line_bps > 0 && size > 0 ?
+				      rate_l1_bps(pps, size) / line_bps :
+				      0,
 		.loss = json_number_of(rx, "lost") / n_sent,
 		.n_lost = json_number_of(rx, "lost"),
 		.n_unsent = json_number_of(tx, "unsent"),
 	};
+}
+
+/* The share in "loss-at-90%"; 0: the row is of something else. */
+static double share_of(const json_t *row)
+{
+	double percent;
+
+	if (sscanf(json_text_of(row, "goal"), "loss-at-%lf%%", &percent) != 1)
+		return 0;
+	return percent / 100;
+}
+
+/* The k-th trial that a row rests on; NULL: there are no more. */
+static const json_t *trial_of(const json_t *root, const json_t *row, size_t k)
+{
+	const json_t *number =
+		json_array_get(json_object_get(row, "trials"), k);
+
+	return number == NULL ?
+		       NULL :
+		       json_array_get(json_object_get(root, "trials"),
+				      (size_t)json_integer_value(number));
+}
+
+/* What a share of 1 is: rows of a length begin with the highest load, and no
+ * trial of theirs asked for more. */
+static double whole_pps(const json_t *root, const json_t *row)
+{
+	const json_t *trial;
+	double most = 0;
+
+	for (size_t k = 0; (trial = trial_of(root, row, k)) != NULL; k++)
+		most = fmax(most, json_number_of(trial, "asked_pps"));
+	return most / share_of(row);
+}
+
+/* The last trial at a row's load: those before it were taken again, for the
+ * sender did not keep up, and others look for the path and the highest rate. */
+static const json_t *trial_at(const json_t *root, const json_t *row, double pps)
+{
+	const json_t *found = NULL, *trial;
+
+	for (size_t k = 0; (trial = trial_of(root, row, k)) != NULL; k++)
+		if (fabs(json_number_of(trial, "asked_pps") - pps) <=
+		    SAME_LOAD * pps)
+			found = trial;
+	return found;
+}
+
+static void look_at_rows(const json_t *root, uint32_t d, struct loads *loads)
+{
+	const double line_bps = json_number_of(root, "line_bps");
+	double size = -1, whole = 0;
+	const json_t *row;
+	size_t i;
+
+	json_array_foreach(json_object_get(root, "rows"), i, row)
+	{
+		const double share = share_of(row);
+		const json_t *trial;
+
+		if (share <= 0)
+			continue;
+		if (json_number_of(row, "frame_bytes") != size)
+			whole = whole_pps(root, row);
+		size = json_number_of(row, "frame_bytes");
+		trial = trial_at(root, row, share * whole);
+		if (trial != NULL)
+			add_load(loads, d, line_bps, trial);
+	}
 }
 
 static void look(const struct page *page, struct loads *loads)
@@ -62,16 +136,21 @@ static void look(const struct page *page, struct loads *loads)
 	loads->n = 0;
 	loads->has_line = true;
 	for (uint32_t d = 0; d < page->n_documents; d++) {
-		const json_t *root = page->documents[d].root, *trial;
-		size_t i;
+		const json_t *root = page->documents[d].root;
 
-		if (strcmp(json_text_of(root, "kind"), "frameloss") != 0)
-			continue;
-		json_array_foreach(json_object_get(root, "trials"), i, trial)
-			add_load(loads, d, json_number_of(root, "line_bps"),
-				 trial);
+		if (strcmp(json_text_of(root, "kind"), "frameloss") == 0)
+			look_at_rows(root, d, loads);
 	}
 	qsort(loads->of, loads->n, sizeof(*loads->of), by_load);
+}
+
+/* "64 B", with the FCS; a mix has no length of its own. */
+static void print_length(const struct load *load, char *ret, size_t n)
+{
+	if (load->size > 0)
+		snprintf(ret, n, "%.0f B", load->size + FCS_BYTES);
+	else
+		snprintf(ret, n, "mix");
 }
 
 static bool is_same_line(const struct load *a, const struct load *b)
@@ -86,13 +165,14 @@ static void loss_chart(struct page *page, const struct loads *loads)
 	page_chart_begin(page);
 	for (uint32_t i = 0; i < loads->n; i++) {
 		const struct load *load = &loads->of[i];
+		char length[16];
 
 		if (i == 0 || !is_same_line(load, &loads->of[i - 1])) {
 			if (page->n_series == PAGE_MAX_LINES)
 				break;
-			line = page_line(page, page->n_series, "%.40s %.0f B",
-					 page->names[load->document],
-					 load->size + FCS_BYTES);
+			print_length(load, length, sizeof(length));
+			line = page_line(page, page->n_series, "%.40s %s",
+					 page->names[load->document], length);
 		}
 		page_point(line,
 			   loads->has_line ? 100 * load->line_share : load->pps,
@@ -120,10 +200,12 @@ static void loss_table(struct page *page, const struct loads *loads)
 	      page->to);
 	for (uint32_t i = 0; i < loads->n; i++) {
 		const struct load *load = &loads->of[i];
+		char length[16];
 
+		print_length(load, length, sizeof(length));
 		page_row(page);
 		page_head(page, "%s", page->names[load->document]);
-		page_cell(page, "%.0f B", load->size + FCS_BYTES);
+		page_cell(page, "%s", length);
 		page_value(page, load->pps, "frame/s");
 		if (load->line_share > 0)
 			page_cell(page, "%.1f %%", 100 * load->line_share);
