@@ -3,6 +3,7 @@
  * Medians, because what disturbs a sample makes it longer and never shorter,
  * and bootstrap intervals, because nothing is known of how samples spread.
  */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -108,10 +109,11 @@ struct ratio sample_ratio(const double *a, uint32_t n_a, const double *b,
 	ratio.value = sample_median(a, n_a) / sample_median(b, n_b);
 	for (uint32_t i = 0; i < N_RESAMPLES; i++) {
 		const double below = resampled_median(b, n_b, &state);
+		const double above = resampled_median(a, n_a, &state);
 
-		ratios[i] = below > 0 ?
-				    resampled_median(a, n_a, &state) / below :
-				    0;
+		ratios[i] = below > 0 ? above / below :
+			    above > 0 ? INFINITY :
+					1;
 	}
 	interval(ratios, &ratio.low, &ratio.high);
 	return ratio;

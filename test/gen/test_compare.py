@@ -102,6 +102,69 @@ def test_what_was_measured_differently_is_refused(bench, files, change, word):
     assert done.rc == 1 and word in done.out and "worse" in done.out
 
 
+def ended_early(document):
+    document["complete"] = False
+    document["why_incomplete"] = "ended by a signal"
+
+
+@pytest.mark.parametrize("ends", [(True, False), (False, True), (True, True)])
+def test_a_search_that_was_ended_early_is_refused(bench, files, ends):
+    names = files(*(scaled(1, ended_early if end else None) for end in ends))
+    done = bench("compare", *names)
+    assert done.rc == 2
+    assert "complete" in done.out and "ended by a signal" in done.out
+    assert bench("compare", "--anyway", *names).rc == 0
+
+
+def verdicts(bench, names):
+    """Of 64-byte rates and latency."""
+    said = json.loads(bench("compare", "--json", *names).out)
+    found = {f["figure"]: f["verdict"] for f in said["figures"]}
+    return [found.get(f"64 B {goal}") for goal in ("ndr", "latency-p99")]
+
+
+def refused(document):
+    document["rows"][0] |= {"value": 0, "low": 0, "high": 0,
+                            "is_limited_by_tester": True}
+    document["rows"][2] |= {"value": 0, "low": 0, "high": 0}
+
+
+def test_what_was_refused_or_of_no_frame_is_no_figure(bench, files):
+    for pair in ((scaled(1), scaled(1, refused)),
+                 (scaled(1, refused), scaled(1))):
+        assert verdicts(bench, files(*pair)) == ["on one side only"] * 2
+
+
+def none_holds(document):
+    document["rows"][0] |= {"value": 0, "low": 0, "high": 1000}
+
+
+def test_that_no_rate_holds_is_worse(bench, files):
+    assert verdicts(bench, files(scaled(1), scaled(1, none_holds)))[0] == \
+        "worse"
+
+
+def limited(document):
+    for row in document["rows"]:
+        row["is_limited_by_tester"] = True
+
+
+def slower(document):
+    for key in ("value", "low", "high"):
+        document["rows"][2][key] *= 2
+
+
+@pytest.mark.parametrize("factor,is_first,verdict", [
+    (0.5, True, "worse"), (0.5, False, "unclear"),
+    (2, True, "unclear"), (2, False, "better")])
+def test_what_the_tester_limits_is_the_least(bench, files, factor, is_first,
+                                             verdict):
+    a = scaled(1, limited if is_first else None)
+    b = scaled(factor, None if is_first else limited)
+    slower(b)
+    assert verdicts(bench, files(a, b)) == [verdict, "unclear"]
+
+
 def another_load(document):
     document["machine"]["load"] = "9.99"
     document["millrace"] = "9.9.9"

@@ -138,10 +138,26 @@ static void look_at_pair(struct compare *compare, const struct read_document *a,
 					b->root,
 				"millrace"),
 		false);
-	if (json_is_false(json_object_get(b->root, "complete")))
-		look_at(compare, "complete",
-			json_object_get(a->root, "complete"),
-			json_object_get(b->root, "complete"), false);
+}
+
+/* What a search found before it was ended is not confirmed; what was measured
+ * without one is what it is, and told. */
+static void look_at_end(struct compare *compare,
+			const struct read_document *document, uint32_t side)
+{
+	const bool is_search =
+		json_array_size(json_object_get(document->root, "rows")) > 0;
+	struct difference *d;
+
+	if (!json_is_false(json_object_get(document->root, "complete")) ||
+	    compare->n_differences == COMPARE_MAX_DIFFERENCES)
+		return;
+	d = &compare->differences[compare->n_differences++];
+	snprintf(d->what, sizeof(d->what), "complete");
+	print_value(json_object_get(document->root, "why_incomplete"),
+		    d->values[side], sizeof(d->values[side]));
+	snprintf(d->values[!side], sizeof(d->values[!side]), "(whole)");
+	d->is_refused = is_search;
 }
 
 void compare_all(struct compare *compare)
@@ -150,6 +166,7 @@ void compare_all(struct compare *compare)
 
 	for (uint32_t i = 0; i < compare->n_documents; i++) {
 		figures_add(figures, &compare->documents[i], compare->sides[i]);
+		look_at_end(compare, &compare->documents[i], compare->sides[i]);
 		if (i > 0)
 			look_at_pair(compare, &compare->documents[0],
 				     &compare->documents[i]);

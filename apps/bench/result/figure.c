@@ -54,6 +54,19 @@ static void print_size(double frame_bytes, char *ret, size_t n)
 		snprintf(ret, n, "mix");
 }
 
+/* 0 is what a row has whose rate was refused, or not confirmed in time, and
+ * whose latency is of no frame at all. No rate that keeps a goal is 0, too, and
+ * it is the device's. */
+static bool is_figure(const json_t *row)
+{
+	if (json_number_of(row, "value") != 0)
+		return true;
+	if (strcmp(json_text_of(row, "unit"), "ns") == 0)
+		return strncmp(json_text_of(row, "goal"), "latency", 7) != 0;
+	return unit_direction(json_text_of(row, "unit")) < 0 ||
+	       !json_is_true(json_object_get(row, "is_limited_by_tester"));
+}
+
 static void add_rows(struct figures *figures, const json_t *rows, uint32_t side)
 {
 	const json_t *row;
@@ -64,6 +77,8 @@ static void add_rows(struct figures *figures, const json_t *rows, uint32_t side)
 		struct figure *figure;
 		char size[16], name[224];
 
+		if (!is_figure(row))
+			continue;
 		print_size(json_number_of(row, "frame_bytes"), size,
 			   sizeof(size));
 		snprintf(name, sizeof(name), "%s %.200s", size,
@@ -185,23 +200,47 @@ static double highest(const struct figure_side *side)
 	return high;
 }
 
-static enum verdict judge(const struct comparison *c, int direction,
-			  double threshold)
+/* Of 0 there is no share: a change is certain if the sides are apart. */
+static bool is_certain(const struct figure *figure, const struct comparison *c,
+		       bool is_more)
 {
-	const bool is_more = c->medians[1] > c->medians[0];
-	bool is_certain;
+	const struct figure_side *a = &figure->sides[0];
+	const struct figure_side *b = &figure->sides[1];
 
 	if (c->medians[0] <= 0)
-		/* Of 0 there is no share: any change is one. */
-		return c->medians[1] == c->medians[0] ? VERDICT_SAME :
-		       (direction > 0) == is_more     ? VERDICT_BETTER :
-							VERDICT_WORSE;
-	if (fabs(c->ratio.value - 1) <= threshold)
+		return is_more ? lowest(b) > highest(a) :
+				 highest(b) < lowest(a);
+	return is_more ? c->ratio.low > 1 : c->ratio.high < 1;
+}
+
+/* A rate that the tester limited is the least that the device does. Of other
+ * figures nobody knows which way they would go. */
+static bool is_hidden(const struct figure *figure, int direction,
+		      enum verdict verdict)
+{
+	const bool is_first = figure->sides[0].is_limited_by_tester;
+	const bool is_second = figure->sides[1].is_limited_by_tester;
+
+	if (direction < 0)
+		return is_first || is_second;
+	return verdict == VERDICT_BETTER ? is_first : is_second;
+}
+
+static enum verdict judge(const struct figure *figure,
+			  const struct comparison *c, double threshold)
+{
+	const bool is_more = c->medians[1] > c->medians[0];
+	const int direction = unit_direction(figure->unit);
+	enum verdict verdict;
+
+	if (c->medians[0] > 0 ? fabs(c->ratio.value - 1) <= threshold :
+				c->medians[1] == c->medians[0])
 		return VERDICT_SAME;
-	is_certain = is_more ? c->ratio.low > 1 : c->ratio.high < 1;
-	if (!is_certain)
+	verdict = (direction > 0) == is_more ? VERDICT_BETTER : VERDICT_WORSE;
+	if (!is_certain(figure, c, is_more) ||
+	    is_hidden(figure, direction, verdict))
 		return VERDICT_UNCLEAR;
-	return (direction > 0) == is_more ? VERDICT_BETTER : VERDICT_WORSE;
+	return verdict;
 }
 
 void figure_compare(const struct figure *figure, double threshold,
@@ -228,7 +267,7 @@ void figure_compare(const struct figure *figure, double threshold,
 		ret->ratio.high =
 			lowest(a) > 0 ? highest(b) / lowest(a) : INFINITY;
 	}
-	ret->verdict = judge(ret, unit_direction(figure->unit), threshold);
+	ret->verdict = judge(figure, ret, threshold);
 }
 
 const char *verdict_name(enum verdict verdict)

@@ -12,7 +12,7 @@
 #include "result/read.h"
 #include "sample.h"
 
-enum { MAX_RUNS = 64 }; /* of a side; more are left out */
+enum { MAX_RUNS = 256 }; /* of a side; more are left out */
 
 /* One side's values of a figure: one for each run, with its own bounds. */
 struct figure_side {
@@ -44,7 +44,8 @@ enum verdict {
 	VERDICT_SAME, /* differs by no more than the threshold */
 	VERDICT_BETTER,
 	VERDICT_WORSE,
-	VERDICT_UNCLEAR, /* differs, but by no more than runs do */
+	VERDICT_UNCLEAR, /* differs, but by no more than runs do, or one of
+			  * them is the tester's limit */
 	VERDICT_ALONE,   /* one side does not have it */
 };
 

@@ -64,6 +64,26 @@ static void of_zero_any_change_is_one(void **state)
 	assert_int_equal(judged("frame/s", 1, 0), VERDICT_WORSE);
 }
 
+/* Most runs of both sides lose nothing: a median of a bit more is no verdict.
+ */
+static void of_zero_the_sides_must_be_apart(void **state)
+{
+	const double a[] = { 0, 0, 0, 0, 1e-5 };
+	const double b[] = { 0, 0, 1e-9, 1e-9, 1e-9 };
+	const double more[] = { 1e-4, 2e-5, 2e-5, 2e-5, 2e-5 };
+	struct comparison c;
+
+	(void)state;
+	snprintf(figure.unit, sizeof(figure.unit), "ratio");
+	side(0, 5, a, 0);
+	side(1, 5, b, 0);
+	figure_compare(&figure, 0.01, &c);
+	assert_int_equal(c.verdict, VERDICT_UNCLEAR);
+	side(1, 5, more, 0);
+	figure_compare(&figure, 0.01, &c);
+	assert_int_equal(c.verdict, VERDICT_WORSE);
+}
+
 static void five_runs_a_side_make_a_bootstrap_interval(void **state)
 {
 	const double a[] = { 100, 101, 99, 100.5, 99.5 };
@@ -226,6 +246,7 @@ int main(void)
 		cmocka_unit_test(more_is_better_of_rates_and_worse_of_times),
 		cmocka_unit_test(what_runs_differ_by_is_no_verdict),
 		cmocka_unit_test(of_zero_any_change_is_one),
+		cmocka_unit_test(of_zero_the_sides_must_be_apart),
 		cmocka_unit_test(five_runs_a_side_make_a_bootstrap_interval),
 		cmocka_unit_test(rows_are_figures_or_else_trials_are),
 		cmocka_unit_test(what_is_no_document_is_one_line_with_a_cure),

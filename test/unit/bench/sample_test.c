@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of apps/bench/sample.c: figures that can be worked out by hand. */
+#include <math.h>
+
 #include "support/unit.h"
 
 #include "sample.h"
@@ -77,6 +79,19 @@ static void the_interval_holds_the_ratio_and_no_more(void **state)
 	assert_true(ratio.high > 1.5 && ratio.high < 1.7);
 }
 
+/* Where a resample of the divisor is 0, the ratio has no end. */
+static void a_divisor_that_may_be_zero_leaves_the_ratio_open(void **state)
+{
+	const double ones[] = { 1, 1, 1, 1, 1 };
+	const double twos[] = { 0, 0, 2, 2, 2 };
+	const struct ratio ratio = sample_ratio(ones, 5, twos, 5);
+
+	(void)state;
+	assert_true(is_near(ratio.value, 0.5));
+	assert_true(is_near(ratio.low, 0.5));
+	assert_true(isinf(ratio.high));
+}
+
 /* A wider spread makes a wider interval: it is not a constant. */
 static void the_interval_follows_the_spread(void **state)
 {
@@ -101,6 +116,8 @@ int main(void)
 		cmocka_unit_test(a_summary_has_what_the_samples_have),
 		cmocka_unit_test(no_samples_are_no_figures),
 		cmocka_unit_test(equal_samples_leave_no_doubt),
+		cmocka_unit_test(
+			a_divisor_that_may_be_zero_leaves_the_ratio_open),
 		cmocka_unit_test(the_interval_holds_the_ratio_and_no_more),
 		cmocka_unit_test(the_interval_follows_the_spread),
 	};
