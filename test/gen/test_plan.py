@@ -106,6 +106,32 @@ def test_other_words_are_other_steps(bench, plan):
     assert [line.split(" --")[0] for line in plan.log()] == ["m a", "m b"]
 
 
+@pytest.mark.parametrize("more", [
+    "devices: [{name: d, start: 'true # other'}]\n", "before: 'true'\n"])
+def test_another_setup_is_another_step(bench, plan, more):
+    measures = "measures: [{name: m, run: m}]\n"
+    device = "devices: [{name: d, start: 'true'}]\n"
+    assert bench(*plan(measures + device)).rc == 0
+    done = bench(*plan(measures + (more if "devices" in more
+                                   else device + more)))
+    assert "1 steps done, 0 were already" in done.err
+    assert len(plan.log()) == 2
+
+
+def test_a_folder_may_have_any_name(bench, plan, tmp_path):
+    words = plan("measures: [{name: m, run: m}]\n")
+    folder = tmp_path / "bob's $(touch x) folder"
+    done = bench(*words, "--folder", folder)
+    assert done.rc == 0, done.err
+    assert (folder / "m+1.json").exists()
+
+
+def test_a_step_that_fails_leaves_no_result_of_before(bench, plan):
+    assert bench(*plan("measures: [{name: m, run: m}]\n")).rc == 0
+    assert bench(*plan("measures: [{name: m, run: bad}]\n")).rc == 1
+    assert not (plan.results / "m+1.json").exists()
+
+
 def test_a_step_that_fails_is_said_and_done_again(bench, plan):
     words = plan("measures:\n- {name: b, run: bad}\n- {name: g, run: m}\n")
     done = bench(*words)

@@ -102,15 +102,23 @@ void journal_close(struct journal *journal)
 	journal->root = NULL;
 }
 
+static bool has_text(const json_t *step, const char *member, const char *wanted)
+{
+	const char *text = json_string_value(json_object_get(step, member));
+
+	return text != NULL && strcmp(text, wanted) == 0;
+}
+
 bool journal_has(const struct journal *journal, const char *name,
-		 const char *words)
+		 const struct journal_key *key)
 {
 	const json_t *step = json_object_get(steps_of(journal), name);
-	const char *run = json_string_value(json_object_get(step, "run"));
 	char path[PATH_CHARS];
 
 	journal_path(journal, name, ".json", path, sizeof(path));
-	return run != NULL && strcmp(run, words) == 0 &&
+	return has_text(step, "run", key->run) &&
+	       has_text(step, "setup", key->setup) &&
+	       has_text(step, "program", key->program) &&
 	       json_integer_value(json_object_get(step, "status")) == 0 &&
 	       access(path, F_OK) == 0;
 }
@@ -130,11 +138,13 @@ static bool print_root(const void *opaque, FILE *to)
 	       fputc('\n', to) != EOF;
 }
 
-int journal_note(struct journal *journal, const char *name, const char *words,
-		 double seconds, int status, struct mr_reason *why)
+int journal_note(struct journal *journal, const char *name,
+		 const struct journal_key *key, double seconds, int status,
+		 struct mr_reason *why)
 {
-	json_t *step = json_pack("{s:s, s:i, s:f}", "run", words, "status",
-				 status, "seconds", seconds);
+	json_t *step = json_pack("{s:s, s:s, s:s, s:i, s:f}", "run", key->run,
+				 "setup", key->setup, "program", key->program,
+				 "status", status, "seconds", seconds);
 	char path[PATH_CHARS];
 
 	journal_path(journal, "plan", ".journal", path, sizeof(path));

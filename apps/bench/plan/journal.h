@@ -12,7 +12,15 @@
 
 struct journal {
 	char folder[PLAN_PATH_CHARS];
-	json_t *root; /* schema, v, steps by name: run, status, seconds */
+	json_t *root; /* schema, v, steps by name: run, setup, program, status,
+		       * seconds */
+};
+
+/* What a result belongs to; of anything else it is not the result. */
+struct journal_key {
+	const char *run;     /* step_words() */
+	const char *setup;   /* step_setup() */
+	const char *program; /* which build of mr-bench */
 };
 
 /*
@@ -25,18 +33,19 @@ int journal_make_folder(const struct journal *journal, struct mr_reason *why);
 void journal_close(struct journal *journal);
 
 /*
- * Whether a step has its result: done without fault by the same words, and its
- * file is there.
+ * Whether a step has its result: done without fault by the same words, setup
+ * and program, and its file is there.
  */
 bool journal_has(const struct journal *journal, const char *name,
-		 const char *words);
+		 const struct journal_key *key);
 
 /* Seconds that it took when it was last done; 0: it never was. */
 double journal_seconds(const struct journal *journal, const char *name);
 
 /* Note how a step ended, and write it all. 0 or -errno with a line. */
-int journal_note(struct journal *journal, const char *name, const char *words,
-		 double seconds, int status, struct mr_reason *why);
+int journal_note(struct journal *journal, const char *name,
+		 const struct journal_key *key, double seconds, int status,
+		 struct mr_reason *why);
 
 /* The file of a step's result, or with another end than ".json". */
 void journal_path(const struct journal *journal, const char *name,

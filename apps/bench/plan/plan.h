@@ -19,6 +19,7 @@
 enum {
 	PLAN_NAME_CHARS = 32,
 	PLAN_COMMAND_CHARS = 1024,
+	PLAN_SETUP_CHARS = 4 * PLAN_COMMAND_CHARS + 64,
 	PLAN_PATH_CHARS = 256,
 	PLAN_MAX_DEVICES = 64,
 	PLAN_MAX_MEASURES = 64,
@@ -92,6 +93,10 @@ int steps_make(const struct plan *plan, struct step **ret, uint32_t *ret_n);
 
 /* The words behind "mr-bench", with sizes and rates put in. */
 void step_words(const struct plan *plan, const struct step *step, char *ret,
+		size_t n_bytes);
+
+/* What else its result hangs on: the commands around it, in one text. */
+void step_setup(const struct plan *plan, const struct step *step, char *ret,
 		size_t n_bytes);
 
 /* For people: "mr-l2fwd, throughput, 60 bytes, round 1". */

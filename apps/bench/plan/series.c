@@ -216,12 +216,27 @@ static double time_of(const struct run *run, const struct step *step)
 	return run->series->plan->measures[step->measure].time_s;
 }
 
+struct key {
+	char words[2 * PLAN_COMMAND_CHARS], setup[PLAN_SETUP_CHARS];
+	struct journal_key of;
+};
+
+static void make_key(const struct series *series, const struct step *step,
+		     struct key *ret)
+{
+	step_words(series->plan, step, ret->words, sizeof(ret->words));
+	step_setup(series->plan, step, ret->setup, sizeof(ret->setup));
+	ret->of = (struct journal_key){ .run = ret->words,
+					.setup = ret->setup,
+					.program = series->program };
+}
+
 static bool is_done(const struct series *series, const struct step *step)
 {
-	char words[2 * PLAN_COMMAND_CHARS];
+	struct key key;
 
-	step_words(series->plan, step, words, sizeof(words));
-	return journal_has(series->journal, step->name, words);
+	make_key(series, step, &key);
+	return journal_has(series->journal, step->name, &key.of);
 }
 
 /* Of the steps from the i-th on; as those that were done, so much longer. */
@@ -251,6 +266,8 @@ static void say_step(const struct run *run, uint32_t i)
 		title, left);
 }
 
+/* A result of before, of whatever it was, is gone. Names that the shell would
+ * take apart reach it as variables. */
 static void make_command(const struct run *run, const struct step *step,
 			 const char *words, char *ret, size_t n_bytes)
 {
@@ -259,9 +276,13 @@ static void make_command(const struct run *run, const struct step *step,
 
 	journal_path(series->journal, step->name, ".json", path, sizeof(path));
 	step_title(series->plan, step, title, sizeof(title));
+	unlink(path);
+	setenv("MR_OUT", path, 1);
+	setenv("MR_LABEL", title, 1);
 	snprintf(ret, n_bytes,
-		 "%s \"$MR_BENCH\" %s --quiet --out '%s' --label '%s'",
-		 series->plan->prefix, words, path, title);
+		 "%s \"$MR_BENCH\" %s --quiet --out \"$MR_OUT\" "
+		 "--label \"$MR_LABEL\"",
+		 series->plan->prefix, words);
 }
 
 /* 0: go on; -errno: no more can be done. */
@@ -271,15 +292,16 @@ static int do_step(struct run *run, const struct step *step,
 	const struct series *series = run->series;
 	const struct plan_measure *measure =
 		&series->plan->measures[step->measure];
-	char words[2 * PLAN_COMMAND_CHARS], command[COMMAND_CHARS];
+	char command[COMMAND_CHARS];
+	struct key key;
 	const double begin_s = child_now_s();
 	char log[PATH_CHARS];
 	enum child_end end;
 	int status = 1;
 	pid_t pid;
 
-	step_words(series->plan, step, words, sizeof(words));
-	make_command(run, step, words, command, sizeof(command));
+	make_key(series, step, &key);
+	make_command(run, step, key.words, command, sizeof(command));
 	log_path(run, step->name, log, sizeof(log));
 	unlink(log);
 	pid = child_start(command, log, why);
@@ -303,7 +325,7 @@ static int do_step(struct run *run, const struct step *step,
 	run->taken_s += child_now_s() - begin_s;
 	run->end->n_failed += status != 0;
 	run->end->n_done += status == 0;
-	return journal_note(series->journal, step->name, words,
+	return journal_note(series->journal, step->name, &key.of,
 			    child_now_s() - begin_s, status, why);
 }
 

@@ -8,6 +8,7 @@
 
 struct series {
 	const struct plan *plan;
+	const char *program; /* which build this is, for the journal */
 	struct journal *journal;
 	const struct step *steps;
 	uint32_t n_steps;

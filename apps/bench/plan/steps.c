@@ -121,6 +121,17 @@ void step_words(const struct plan *plan, const struct step *step, char *ret,
 		n_bytes);
 }
 
+void step_setup(const struct plan *plan, const struct step *step, char *ret,
+		size_t n_bytes)
+{
+	const struct plan_device *device = &plan->devices[step->device];
+
+	snprintf(ret, n_bytes,
+		 "before: %s; prefix: %s; start: %s; ready: %s; wait: %us",
+		 plan->before, plan->prefix, device->start, device->ready,
+		 device->wait_s);
+}
+
 void step_title(const struct plan *plan, const struct step *step, char *ret,
 		size_t n_bytes)
 {

@@ -219,6 +219,10 @@ static void test_a_plan_has_an_end(void **state)
 static void test_what_is_done_is_known_after_a_restart(void **state)
 {
 	char folder[] = "/tmp/mr-plan-XXXXXX", inner[60], path[300];
+	const struct journal_key key = { "tx p", "start: d", "1" };
+	const struct journal_key others[] = { { "tx other", "start: d", "1" },
+					      { "tx p", "start: e", "1" },
+					      { "tx p", "start: d", "2" } };
 	struct journal journal;
 	struct mr_reason why;
 	FILE *file;
@@ -228,10 +232,10 @@ static void test_what_is_done_is_known_after_a_restart(void **state)
 	snprintf(inner, sizeof(inner), "%s/a/b", folder);
 	assert_int_equal(journal_open(inner, &journal, &why), 0);
 	assert_int_equal(journal_make_folder(&journal, &why), 0);
-	assert_false(journal_has(&journal, "s", "tx p"));
-	assert_int_equal(journal_note(&journal, "s", "tx p", 1.5, 0, &why), 0);
-	assert_int_equal(journal_note(&journal, "bad", "tx p", 2, 1, &why), 0);
-	assert_false(journal_has(&journal, "s", "tx p")); /* no file of it */
+	assert_false(journal_has(&journal, "s", &key));
+	assert_int_equal(journal_note(&journal, "s", &key, 1.5, 0, &why), 0);
+	assert_int_equal(journal_note(&journal, "bad", &key, 2, 1, &why), 0);
+	assert_false(journal_has(&journal, "s", &key)); /* no file of it */
 	journal_path(&journal, "s", ".json", path, sizeof(path));
 	file = fopen(path, "w");
 	assert_non_null(file);
@@ -239,11 +243,12 @@ static void test_what_is_done_is_known_after_a_restart(void **state)
 	journal_close(&journal);
 
 	assert_int_equal(journal_open(inner, &journal, &why), 0);
-	assert_true(journal_has(&journal, "s", "tx p"));
-	assert_false(journal_has(&journal, "s", "tx other"));
-	assert_false(journal_has(&journal, "bad", "tx p"));
+	assert_true(journal_has(&journal, "s", &key));
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		assert_false(journal_has(&journal, "s", &others[i]));
+	assert_false(journal_has(&journal, "bad", &key));
 	unlink(path);
-	assert_false(journal_has(&journal, "s", "tx p"));
+	assert_false(journal_has(&journal, "s", &key));
 	journal_path(&journal, "plan", ".journal", path, sizeof(path));
 	journal_close(&journal);
 
