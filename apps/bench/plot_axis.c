@@ -53,9 +53,10 @@ static void look_at_series(const struct plot_series *s, bool is_x,
 {
 	for (uint32_t k = 0; k < s->n; k++) {
 		const double value = is_x ? s->x[k] : s->y[k];
-		const double end = !is_x && s->high != NULL ? s->high[k] :
-				   is_x && s->x_to != NULL  ? s->x_to[k] :
-							      value;
+		const double end = !is_x && s->high != NULL ?
+					   fmax(value, s->high[k]) :
+				   is_x && s->x_to != NULL ? s->x_to[k] :
+							     value;
 
 		if (!axis_shows(axis, s->y[k]))
 			continue;
