@@ -143,6 +143,17 @@ def test_errors_are_one_line(bench, tmp_path, words, rc, said):
     assert said in done.err and done.out == ""
 
 
+def test_a_whole_plan_has_room_and_no_half_letters(bench, tmp_path):
+    words = []
+    for i in range(65):
+        words.append(tmp_path / f"{i}.json")
+        made = dict(made_up()[2], label="d" * (i % 2 + 27) + 4 * "\u00b5")
+        words[-1].write_text(json.dumps(made), encoding="utf-8")
+    done = bench("report", *words)
+    assert done.rc == 0, done.err
+    assert "d\u00b5\u00b5</" in done.out
+
+
 def test_stdout_is_the_default(bench, tmp_path):
     name = tmp_path / "a.json"
     name.write_text(json.dumps(made_up()[0]), encoding="utf-8")

@@ -199,6 +199,17 @@ static uint32_t n_with_name(const struct page *page, uint32_t n,
 	return n_same;
 }
 
+/* As much as there is room for, and no part of a letter. */
+static void shorten(const char *text, char *ret, size_t n_bytes)
+{
+	size_t n = strnlen(text, n_bytes);
+
+	if (n == n_bytes)
+		for (n--; n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80;)
+			n--;
+	snprintf(ret, n_bytes, "%.*s", (int)n, text);
+}
+
 /* The label, or the file's name; what tells it from others of that name: the
  * command, or else a number. */
 static void name_documents(struct page *page)
@@ -207,11 +218,11 @@ static void name_documents(struct page *page)
 		const struct read_document *document = &page->documents[i];
 		const char *label = json_text_of(document->root, "label");
 		const char *slash = strrchr(document->name, '/');
-		char *name = page->names[i], shorter[48];
+		char *name = page->names[i], shorter[33];
 
 		if (label[0] == '\0')
 			label = slash != NULL ? slash + 1 : document->name;
-		snprintf(shorter, sizeof(shorter), "%.32s", label);
+		shorten(label, shorter, sizeof(shorter));
 		snprintf(name, sizeof(page->names[i]), "%s", shorter);
 		if (n_with_name(page, i, name) > 0)
 			snprintf(name, sizeof(page->names[i]), "%s %.12s",

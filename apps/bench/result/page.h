@@ -14,7 +14,7 @@
 #include "plot.h"
 #include "result/read.h"
 
-enum { PAGE_MAX_DOCUMENTS = 64, PAGE_MAX_LINES = 12 };
+enum { PAGE_MAX_DOCUMENTS = 1024, PAGE_MAX_LINES = 12 };
 
 struct page {
 	FILE *to;
