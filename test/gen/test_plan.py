@@ -152,6 +152,25 @@ def test_a_step_that_hangs_is_ended(bench, plan):
     assert "ended after 1 s; a higher 'limit'" in done.err
 
 
+def test_a_device_that_ends_while_it_is_measured_is_said(bench, plan):
+    words = plan("devices:\n- {name: d, start: 'sleep 0.5; exit 4', ready: "
+                 "'true'}\nmeasures:\n- {name: m, run: slow, limit: 1s}\n"
+                 "- {name: n, run: m}\n")
+    done = bench(*words)
+    assert done.rc == 1
+    assert "the device ended while it was measured" in done.err
+    assert "0 steps done, 0 were already, 2 failed" in done.err
+
+
+def test_more_rounds_than_there_may_be_steps_are_refused(bench, plan):
+    sizes = list(range(60, 120))
+    words = plan(f"measures: [{{name: m, run: 'm {{size}}', sizes: {sizes}}},"
+                 f" {{name: n, run: 'm {{size}}', sizes: {sizes}}}]\n")
+    done = bench(*words, "--repeat", 100)
+    assert (done.rc, done.err.count("\n")) == (1, 1)
+    assert "more than 10000 steps" in done.err
+
+
 def test_a_device_that_does_not_start_is_said(bench, plan):
     words = plan("devices:\n- {name: d, start: 'echo no room >&2; exit 4'}\n"
                  "- {name: e}\nmeasures: [{name: m, run: m}]\n")

@@ -271,8 +271,7 @@ static int check_devices(const struct plan *plan, const char *file,
 	return 0;
 }
 
-/* The number of steps; more than PLAN_MAX_STEPS is that and one. */
-static uint64_t count_steps(const struct plan *plan)
+uint64_t plan_count_steps(const struct plan *plan)
 {
 	uint64_t n = 0;
 
@@ -318,7 +317,7 @@ static int check_all(const char *file, struct plan *plan, struct mr_reason *why)
 			return -ENOMEM;
 		plan->n_devices = 1;
 	}
-	if (count_steps(plan) > PLAN_MAX_STEPS)
+	if (plan_count_steps(plan) > PLAN_MAX_STEPS)
 		return wrong(why, file, 1,
 			     "more than 10000 steps; split the plan");
 	set_folder(file, plan);

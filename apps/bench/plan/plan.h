@@ -75,6 +75,9 @@ int plan_parse(const char *file, const char *bytes, size_t n_bytes,
 	       struct plan *ret, struct mr_reason *why);
 void plan_free(struct plan *plan);
 
+/* The number of steps, which may be more than PLAN_MAX_STEPS. */
+uint64_t plan_count_steps(const struct plan *plan);
+
 /* One command of a series. */
 struct step {
 	uint32_t device, measure;       /* of the plan's */

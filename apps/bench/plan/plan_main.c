@@ -31,8 +31,9 @@ static const char usage[] =
 	"usage: mr-bench plan [options] FILE\n"
 	"Do all measurements of a plan, with the devices under test that it\n"
 	"starts and stops. What has a result already is not done again, so a\n"
-	"series that was interrupted goes on. docs/benchmarking.md has the\n"
-	"keys of the file.\n";
+	"series that was interrupted goes on. The manual page has the keys "
+	"of\n"
+	"the file.\n";
 
 static enum parse_result take(const struct option_row *row, const char *arg,
 			      void *opaque, struct mr_reason *error)
@@ -164,6 +165,12 @@ static int run_plan(const struct options *options, struct plan *plan)
 			 options->folder);
 	if (options->repeat != 0)
 		plan->repeat = options->repeat;
+	if (plan_count_steps(plan) > PLAN_MAX_STEPS) {
+		snprintf(why.text, sizeof(why.text),
+			 "--repeat %u: more than %d steps", plan->repeat,
+			 PLAN_MAX_STEPS);
+		return complain(&why);
+	}
 	if (journal_open(plan->folder, &journal, &why) < 0)
 		return complain(&why);
 	if (steps_make(plan, &steps, &series.n_steps) < 0) {

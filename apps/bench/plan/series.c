@@ -285,6 +285,18 @@ static void make_command(const struct run *run, const struct step *step,
 		 series->plan->prefix, words);
 }
 
+/* What was measured of a device that ended meanwhile is not its result. */
+static int look_behind(struct run *run, const struct step *step, int status)
+{
+	if (child_is_ending() || check_device(run))
+		return status;
+	run->device.is_failed = true;
+	fprintf(stderr,
+		"mr-bench: plan: %s: the device ended while it was measured\n",
+		step->name);
+	return status != 0 ? status : 1;
+}
+
 /* 0: go on; -errno: no more can be done. */
 static int do_step(struct run *run, const struct step *step,
 		   struct mr_reason *why)
@@ -321,6 +333,7 @@ static int do_step(struct run *run, const struct step *step,
 	} else if (status != 0) {
 		complain(step->name, status, log);
 	}
+	status = look_behind(run, step, status);
 	run->planned_s += measure->time_s;
 	run->taken_s += child_now_s() - begin_s;
 	run->end->n_failed += status != 0;
