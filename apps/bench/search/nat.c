@@ -169,7 +169,7 @@ static int measure_capacity(struct nat_run *run, double pps,
 
 	if (err != 0)
 		return err;
-	snprintf(note, sizeof(note), "answer from outside, of %llu made%s",
+	snprintf(note, sizeof(note), "answer from outside, of %llu%s",
 		 (unsigned long long)c.n_made,
 		 c.is_full ? "" : ": there may be room for more");
 	say(run, "table capacity", (double)c.n, "connections", note);
@@ -221,17 +221,32 @@ static int measure(struct nat_run *run, struct mr_reason *why)
 	return err;
 }
 
+static json_t *json_address(uint32_t address)
+{
+	const struct in_addr addr = { htonl(address) };
+	char text[INET_ADDRSTRLEN];
+
+	return json_string(inet_ntop(AF_INET, &addr, text, sizeof(text)));
+}
+
 static void describe(const struct nat_run *run)
 {
 	const struct nat_options *o = run->options;
 	struct document *d = run->document;
+	char rate[40];
 
+	rate_print(&o->traffic.trial.rate, rate, sizeof(rate));
 	document_set(d, "inside", json_string(o->traffic.tx[0]));
 	document_set(d, "outside", json_string(o->traffic.rx[0]));
 	document_set(d, "protocol",
 		     json_string(o->plan.is_tcp ? "tcp" : "udp"));
 	document_set(d, "connections", json_integer(o->n));
+	document_set(d, "max_connections", json_integer(o->n_max));
+	document_set(d, "rate", json_string(rate));
+	document_set(d, "client", json_address(o->plan.client));
 	document_set(d, "clients", json_integer(o->plan.n_clients));
+	document_set(d, "gateway", json_address(o->plan.gateway));
+	document_set(d, "server", json_address(o->plan.server));
 	document_set(d, "reset", json_string(o->reset ? o->reset : ""));
 	document_set(d, "resolution", json_real(o->resolution));
 }
@@ -263,9 +278,15 @@ static int run_options(const struct nat_options *o, const char *line)
 	struct nat_run run = { .options = o };
 	struct mr_reason why = { .text = "" };
 	double max_pps = rate_pps(&o->traffic.trial.rate, NAT_FRAME_BYTES, 0);
-	int status =
-		nat_path_open(&path, &o->traffic.tester.plane, o->n_max, &why);
+	int status;
 
+	if (max_pps < 0) {
+		fail_with(&why, 2,
+			  "--rate: nat takes no %%; give frames or "
+			  "bits per second");
+		return complain(&why, 2);
+	}
+	status = nat_path_open(&path, &o->traffic.tester.plane, o->n_max, &why);
 	if (status != 0)
 		return complain(&why, status);
 	run.document = document_new(
@@ -333,6 +354,9 @@ int nat_main(int argc, char **argv)
 		options.traffic.tester.n_tx + options.traffic.tester.n_rx;
 	options.traffic.tester.plane.n_workers = 1;
 	options.traffic.tester.plane.n_kept_pages = 4096;
+	/* Finer than any rate can be told. */
+	if (options.resolution < 1e-5)
+		options.resolution = 1e-5;
 	options.plan.magic = (uint32_t)time(NULL);
 	ending_open();
 	status = run_options(&options, line);

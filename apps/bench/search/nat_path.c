@@ -4,11 +4,14 @@
  * answered on the way, so that a NAT needs no static neighbours.
  */
 #include <errno.h>
+#include <signal.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "net/tester.h"
 #include "search/nat_path.h"
@@ -25,6 +28,7 @@ static const uint64_t ms = 1000000;
 static const uint64_t arp_wait_ns = 100 * 1000000ull;
 /* How long late frames are waited for, and what a sender may be late. */
 static const uint64_t settle_ns = 500 * 1000000ull;
+static const uint64_t stuck_ns = 2000 * 1000000ull;
 
 /* Room for n frames of this thread; returns how many there are. */
 static uint32_t take_buffers(struct nat_path *path, struct mr_frame *frames,
@@ -85,7 +89,9 @@ static void count(struct nat_path *path, const struct nat_seen *seen,
 	}
 	if (state == STATE_SEEN)
 		path->tuples[seen->number] = seen->tuple;
-	if ((states[seen->number] & state) == 0)
+	/* What is late from another phase is none of this one's. */
+	if (state == path->awaited && seen->number >= path->first &&
+	    (states[seen->number] & state) == 0)
 		path->n_arrived++;
 	states[seen->number] |= state;
 }
@@ -144,6 +150,7 @@ struct phase {
 	double pps;
 	uint32_t first, n, n_done;
 	uint64_t n_sent;
+	bool is_stuck;
 };
 
 /* A connection that was never seen cannot be asked. */
@@ -174,16 +181,19 @@ static void send_due(struct nat_path *path, struct phase *p, uint64_t now_ns)
 	const double due = (double)now_ns / 1e9 * p->pps + 1;
 	const uint32_t n_due = due < p->n ? (uint32_t)due : p->n;
 	struct mr_frame frames[BURST];
+	const uint64_t until_ns = now_ns + stuck_ns;
 	uint32_t n = n_due - p->n_done;
 
 	if (n_due <= p->n_done)
 		return;
 	n = build(path, p, frames, n < BURST ? n : BURST);
-	/* It is tried until it is taken: how late that is, is judged below. */
+	/* It is tried until it is taken: how late that is, is judged below. A
+	 * port that takes nothing at all is gone. */
 	for (uint32_t n_out = 0; n_out < n; receive_both(path)) {
 		n_out += mr_tx_burst(p->side->txq, path->cache, frames + n_out,
 				     n - n_out);
-		if (tester_is_ending()) {
+		p->is_stuck = n_out < n && clock_now(&path->clock) > until_ns;
+		if (p->is_stuck || tester_is_ending()) {
 			mr_frame_free_bulk(path->cache, frames + n_out,
 					   n - n_out);
 			return;
@@ -199,6 +209,8 @@ static int run_phase(struct nat_path *path, struct phase *p,
 	uint64_t now, sent_ns = 0;
 
 	path->n_arrived = 0;
+	path->awaited = p->is_answer ? STATE_ANSWERED : STATE_SEEN;
+	path->first = p->first;
 	clock_start(&path->clock);
 	do {
 		now = clock_now(&path->clock);
@@ -209,6 +221,11 @@ static int run_phase(struct nat_path *path, struct phase *p,
 		receive_both(path);
 		if (tester_is_ending())
 			return fail_with(why, -EINTR, "ended by a signal");
+		if (p->is_stuck)
+			return fail_with(why, -EIO,
+					 "the %s port takes no frames: is its "
+					 "link up?",
+					 p->is_answer ? "second" : "first");
 	} while (sent_ns == 0 ||
 		 (path->n_arrived < p->n_sent && now < sent_ns + settle_ns));
 	ret->sent = p->n_sent;
@@ -225,8 +242,11 @@ static int establish(void *opaque, double pps, uint32_t n,
 	struct nat_path *path = opaque;
 	struct phase p = { .side = &path->client, .pps = pps, .n = n };
 
-	if (path->is_emptied)
+	/* So far away that no late number of before is one of the new. */
+	if (path->is_emptied) {
 		path->n_known = 0;
+		path->plan.magic += path->n_room;
+	}
 	path->is_emptied = false;
 	p.first = path->n_known;
 	path->n_known += n;
@@ -249,15 +269,46 @@ static int validate(void *opaque, double pps, uint32_t n_skipped,
 	return run_phase(path, &p, ret, why);
 }
 
-/* The command is the user's own: as a shell runs it. */
+/*
+ * As a shell runs it. What it prints is not in the way of a document, and
+ * signals end it that wait here.
+ */
+static int run_command(const char *command, int *ret_status)
+{
+	char sh[] = "sh", minus_c[] = "-c";
+	char *const words[] = { sh, minus_c, (char *)command, NULL };
+	posix_spawn_file_actions_t files;
+	posix_spawnattr_t attr;
+	sigset_t none;
+	pid_t pid;
+	int err;
+
+	sigemptyset(&none);
+	posix_spawn_file_actions_init(&files);
+	posix_spawn_file_actions_adddup2(&files, STDERR_FILENO, STDOUT_FILENO);
+	posix_spawnattr_init(&attr);
+	posix_spawnattr_setsigmask(&attr, &none);
+	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK);
+	err = posix_spawn(&pid, "/bin/sh", &files, &attr, words, environ);
+	posix_spawnattr_destroy(&attr);
+	posix_spawn_file_actions_destroy(&files);
+	while (err == 0 && waitpid(pid, ret_status, 0) < 0)
+		err = errno == EINTR ? 0 : errno;
+	return err;
+}
+
 static int reset(void *opaque, double *ret_seconds, struct mr_reason *why)
 {
 	struct nat_path *path = opaque;
 	const uint64_t before = clock_monotonic_ns();
-	const int status = system(path->reset_command);
+	int status = 0;
+	const int err = run_command(path->reset_command, &status);
 
 	*ret_seconds = (double)(clock_monotonic_ns() - before) / 1e9;
 	path->is_emptied = true;
+	if (err != 0)
+		return fail_with(why, -err, "--reset '%s' does not start: %s",
+				 path->reset_command, strerror(err));
 	if (status == 0)
 		return 0;
 	return fail_with(why, -EIO, "--reset '%s' ended with status %d",

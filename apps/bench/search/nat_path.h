@@ -30,7 +30,9 @@ struct nat_path {
 	uint8_t *states;           /* of them */
 	uint32_t n_room, n_known;  /* numbers: there is room for, in use */
 	bool is_emptied;           /* the next connection has number 0 again */
-	uint64_t n_arrived;        /* of the phase at hand, each number once */
+	uint8_t awaited;           /* state, of the phase at hand, */
+	uint32_t first;            /* and its first number */
+	uint64_t n_arrived;        /* of it, each number once */
 	uint64_t n_other;          /* frames that were none of ours */
 };
 

@@ -7,8 +7,12 @@
 
 enum {
 	N_UNSENT_REPEATS = 2,
+	N_ASKED = 2,          /* times, while some do not answer */
 	LEAST_SHARE = 100000, /* of the highest rate: the lowest */
 };
+
+/* A path may lose a frame now and then; a table that is full loses more. */
+static const double full_share = 0.01;
 
 static int reset(struct nat_search *s, double *ret_seconds,
 		 struct mr_reason *why)
@@ -92,28 +96,55 @@ int search_nat_rate(struct nat_search *s, struct nat_rate *ret,
 	}
 }
 
+/*
+ * How many of all connections answer; fewer than n_expected are asked again,
+ * and the best counts. A sender that is late does not matter: nothing is due
+ * at a time.
+ */
+static int count_answers(struct nat_search *s, double pps, uint64_t n_expected,
+			 uint64_t *ret_n, struct mr_reason *why)
+{
+	struct nat_counts valid;
+	int err = 0;
+
+	*ret_n = 0;
+	for (uint32_t i = 0; i < N_ASKED && err == 0 && *ret_n < n_expected;
+	     i++) {
+		err = s->ops->validate(s->opaque, pps, 0, &valid, why);
+		if (err == 0 && valid.arrived > *ret_n)
+			*ret_n = valid.arrived;
+	}
+	return err;
+}
+
 int search_nat_capacity(struct nat_search *s, double pps,
 			struct nat_capacity *ret, struct mr_reason *why)
 {
-	struct nat_counts made, valid;
+	struct nat_counts made;
 	uint32_t n = s->n;
+	uint64_t n_expected;
 	double seconds;
 	int err = reset(s, &seconds, why);
 
 	memset(ret, 0, sizeof(*ret));
+	/* Without a reset: what trials at too high a rate left, if anything. */
+	if (err == 0 && s->n_made > 0)
+		err = count_answers(s, pps, s->n_made, &ret->n, why);
+	ret->n_made = ret->n;
 	while (err == 0) {
 		err = establish(s, pps, n, &made, why);
+		n_expected = ret->n + n;
 		if (err == 0)
-			err = s->ops->validate(s->opaque, pps, 0, &valid, why);
+			err = count_answers(s, pps, n_expected, &ret->n, why);
 		if (err != 0)
 			return err;
-		ret->n = valid.arrived;
-		ret->n_made = s->n_made;
-		ret->is_full = valid.arrived < s->n_made;
+		ret->n_made += n;
+		ret->is_full =
+			(double)ret->n < (1 - full_share) * (double)n_expected;
 		if (ret->is_full || s->n_made == s->n_max)
 			return 0;
-		n = s->n_made < s->n_max - s->n_made ? s->n_made :
-						       s->n_max - s->n_made;
+		n = ret->n_made < s->n_max - s->n_made ? (uint32_t)ret->n_made :
+							 s->n_max - s->n_made;
 	}
 	return err;
 }

@@ -59,13 +59,14 @@ int search_nat_rate(struct nat_search *s, struct nat_rate *ret,
 struct nat_capacity {
 	uint64_t n;      /* connections that were there at once */
 	uint64_t n_made; /* that it was asked to hold */
-	bool is_full;    /* false: all were there, there may be room */
+	bool is_full;    /* false: (almost) all were there */
 };
 
 /*
- * RFC 9693, 4.8, from outside: the number of connections doubles until some of
- * them no longer answer; those that do are what the table holds, whether it
- * refuses new ones or drops old ones.
+ * RFC 9693, 4.8, from outside: the number of connections doubles until more
+ * than 1 % no longer answer, asked twice; those that do are what the table
+ * holds, whether it refuses new ones or drops old ones. Where nothing empties
+ * the table, it begins with those of earlier trials that answer.
  */
 int search_nat_capacity(struct nat_search *s, double pps,
 			struct nat_capacity *ret, struct mr_reason *why);

@@ -30,6 +30,7 @@ struct toy {
 	bool evicts;       /* the oldest, when it is full; else it refuses */
 	double max_pps;    /* new ones above are not made; 0: all are */
 	double sender_pps; /* of the tester */
+	uint32_t lose_in, lose_out; /* each Nth frame of the path; 0: none */
 	double reset_s;
 	bool keeps_on_reset;
 	/* What the tester knows. */
@@ -90,6 +91,11 @@ static bool translate_back(struct toy *toy, uint8_t *frame)
 	return true;
 }
 
+static bool is_nth(uint32_t i, uint32_t n)
+{
+	return n != 0 && i % n == n - 1;
+}
+
 static int establish(void *opaque, double pps, uint32_t n,
 		     struct nat_counts *ret, struct mr_reason *why)
 {
@@ -110,7 +116,8 @@ static int establish(void *opaque, double pps, uint32_t n,
 		nat_wire_query(&toy->plan, number, &macs, frame);
 		assert_true(sums_are_good(frame));
 		toy->is_seen[number] = false;
-		if (i >= share * n || !translate(toy, frame))
+		if (is_nth(i, toy->lose_out) || i >= share * n ||
+		    !translate(toy, frame))
 			continue;
 		assert_int_equal(nat_wire_read(&toy->plan, true, frame,
 					       NAT_FRAME_BYTES, &seen),
@@ -140,7 +147,7 @@ static int validate(void *opaque, double pps, uint32_t n_skipped,
 		nat_wire_answer(&toy->plan, i, &toy->tuples[i], &macs, frame);
 		assert_true(sums_are_good(frame));
 		/* An entry that was made again leads to somebody else. */
-		if (!translate_back(toy, frame) ||
+		if (is_nth(i, toy->lose_in) || !translate_back(toy, frame) ||
 		    nat_wire_read(&toy->plan, false, frame, NAT_FRAME_BYTES,
 				  &seen) != NAT_ANSWER)
 			continue;
@@ -272,6 +279,44 @@ static void the_capacity_is_what_answers(void **state)
 	}
 }
 
+/* Those that were lost at too high a rate never were in the table. */
+static void what_trials_of_the_rate_lost_is_not_missing(void **state)
+{
+	struct toy *toy = make_toy(false);
+	struct nat_search s = search_of(toy, &without_reset);
+	struct mr_reason why;
+	struct nat_rate rate;
+	struct nat_capacity c;
+
+	(void)state;
+	toy->max_pps = 123456;
+	toy->capacity = 34567;
+	assert_int_equal(search_nat_rate(&s, &rate, &why), 0);
+	assert_true(toy->n_entries < s.n_made);
+	assert_int_equal(search_nat_capacity(&s, rate.pps / 2, &c, &why), 0);
+	assert_true(c.is_full);
+	assert_int_equal(c.n, 34567);
+}
+
+static void a_frame_lost_on_the_way_does_not_fill_the_table(void **state)
+{
+	struct mr_reason why;
+	struct nat_capacity c;
+
+	(void)state;
+	for (uint32_t is_out = 0; is_out < 2; is_out++) {
+		struct toy *toy = make_toy(false);
+		struct nat_search s = search_of(toy, &without_reset);
+
+		toy->capacity = 12345;
+		*(is_out ? &toy->lose_out : &toy->lose_in) = 997;
+		assert_int_equal(search_nat_capacity(&s, 1000, &c, &why), 0);
+		assert_true(c.is_full);
+		assert_true(c.n <= 12345 && c.n > 12345 * 0.99);
+		assert_true(c.n_made >= 15000);
+	}
+}
+
 static void a_table_that_is_never_full_says_so(void **state)
 {
 	struct toy *toy = make_toy(false);
@@ -384,6 +429,9 @@ int main(void)
 			a_sender_that_is_too_slow_is_told_from_the_nat),
 		cmocka_unit_test(what_was_dropped_again_does_not_answer),
 		cmocka_unit_test(the_capacity_is_what_answers),
+		cmocka_unit_test(what_trials_of_the_rate_lost_is_not_missing),
+		cmocka_unit_test(
+			a_frame_lost_on_the_way_does_not_fill_the_table),
 		cmocka_unit_test(a_table_that_is_never_full_says_so),
 		cmocka_unit_test(tear_down_is_seen_from_outside),
 		cmocka_unit_test(
