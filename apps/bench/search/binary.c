@@ -35,13 +35,6 @@ static int try_rate(struct search *s, double pps, uint64_t duration_ns,
 	return 0;
 }
 
-static enum limit limit_of(const struct outcome *above)
-{
-	if (above->is_unsent)
-		return LIMIT_SENDER;
-	return above->is_by_receiver ? LIMIT_RECEIVER : LIMIT_DEVICE;
-}
-
 static void take(struct found *ret, double pps, const struct verdict *verdict)
 {
 	if (verdict->holds) {
@@ -52,7 +45,7 @@ static void take(struct found *ret, double pps, const struct verdict *verdict)
 			ret->limit = LIMIT_HIGHEST;
 	} else {
 		ret->high = pps;
-		ret->limit = limit_of(&verdict->last);
+		ret->limit = search_limit(&verdict->last);
 	}
 }
 
@@ -100,8 +93,10 @@ static int confirm(struct search *s, uint32_t n_verify, uint64_t confirm_ns,
 	int err;
 
 	for (uint32_t i = 0; i < MAX_STEPS_DOWN; i++) {
-		const double pps = first * (1 - i * s->resolution);
+		const double pps = first * pow(1 - s->resolution, i);
 
+		if (pps < s->min_pps)
+			break;
 		s->left_ns = confirm_ns + s->trial.settle_ns;
 		err = try_rate(s, pps, confirm_ns, n_verify, &verdict, why);
 		if (err != 0)
@@ -119,7 +114,7 @@ static int confirm(struct search *s, uint32_t n_verify, uint64_t confirm_ns,
 	}
 	return fail_with(why, -EAGAIN,
 			 "the search does not converge: %.0f frames/s passed "
-			 "once, and none within %d steps below it again; the "
+			 "once, and none of up to %d steps below it again; the "
 			 "device is not steady, --method mlr is made for that",
 			 first, MAX_STEPS_DOWN);
 }

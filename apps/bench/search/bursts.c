@@ -4,6 +4,7 @@
 
 #include "search/commands.h"
 #include "search/session.h"
+#include "support/specs.h"
 
 static void print_found(struct session *session, const struct burst_found *b,
 			const char *note)
@@ -29,11 +30,13 @@ static void report(struct session *session, const struct burst_found *b,
 		  .note = note,
 		  .value = b->mean,
 		  .low = b->min,
-		  .high = b->max },
+		  .high = b->max,
+		  .is_limited_by_tester = b->limit != LIMIT_DEVICE },
 		{ .goal = "buffer-time",
 		  .unit = "s",
 		  .note = "corrected as RFC 9004, 6 has it",
-		  .value = b->corrected_s },
+		  .value = b->corrected_s,
+		  .is_limited_by_tester = b->limit != LIMIT_DEVICE },
 	};
 
 	print_found(session, b, note);
@@ -43,24 +46,44 @@ static void report(struct session *session, const struct burst_found *b,
 }
 
 /* No buffer fills where all that can be sent is forwarded (RFC 9004, 5.2). */
-static void report_none(struct session *session, const struct found *f)
+static int report_none(struct session *session, const struct found *f,
+		       struct mr_reason *why)
 {
+	static const char *const notes[] = {
+		[LIMIT_HIGHEST] = "no loss at the highest rate: no buffer "
+				  "fills, and the burst is as long as the "
+				  "trial",
+		[LIMIT_SENDER] = "no loss up to what the sender can do: the "
+				 "burst is as long as the trial",
+		[LIMIT_RECEIVER] = "above that rate the receiver loses frames: "
+				   "the burst is as long as the trial",
+	};
 	const double frames =
 		f->value * (double)session->options.trial_ns / 1e9;
 	const struct burst_found b = { .n = 1,
 				       .mean = frames,
 				       .min = frames,
 				       .max = frames,
-				       .implied_s = frames / f->value };
+				       .implied_s = frames / f->value,
+				       .limit = f->limit };
 
-	report(session, &b,
-	       "no loss at the highest rate: no buffer fills, and the burst "
-	       "is as long as the trial");
+	if (f->value <= 0)
+		return fail_with(why, 1,
+				 "the receiver loses frames at all "
+				 "rates");
+	report(session, &b, notes[f->limit]);
+	return 0;
 }
 
 static int run(struct session *session, struct mr_reason *why)
 {
 	const struct search_options *o = &session->options;
+	static const char *const notes[] = {
+		[LIMIT_DEVICE] = "",
+		[LIMIT_HIGHEST] = "the longest burst was passed",
+		[LIMIT_SENDER] = "longer ones, the sender does not keep up",
+		[LIMIT_RECEIVER] = "of longer ones, the receiver loses frames",
+	};
 	struct back2back config = { .n_tests = o->n_tests,
 				    .max_burst_ns = o->max_burst_ns,
 				    .n_verify = o->n_verify };
@@ -71,17 +94,13 @@ static int run(struct session *session, struct mr_reason *why)
 
 	if (err != 0)
 		return err;
-	if (f[0].limit != LIMIT_DEVICE) {
-		report_none(session, &f[0]);
-		return 0;
-	}
+	if (f[0].limit != LIMIT_DEVICE)
+		return report_none(session, &f[0], why);
 	config.throughput_pps = f[0].value;
 	err = search_back2back(&session->search, &config, &b, why);
 	if (b.n > 0)
 		report(session, &b,
-		       !b.is_complete ? "incomplete" :
-		       b.is_longest   ? "the longest burst was passed" :
-					"");
+		       b.is_complete ? notes[b.limit] : "incomplete");
 	return err;
 }
 

@@ -2,6 +2,7 @@
 /* What a trial is worth, and what is said where it is worth nothing. */
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,9 @@ enum {
 	PATH_PPS = 1000,
 	PATH_FRAMES = 100,
 	PATH_TRIES = 3,
+	/* What a frame may be late by, as long as the rate is kept: threads
+	 * look at the clock in rounds. */
+	JITTER_NS = 20000,
 };
 
 static const char nowhere[] =
@@ -34,19 +38,39 @@ static uint64_t lost_by_receiver(const struct trial_result *r)
 	return n;
 }
 
+/*
+ * How much longer the sender took than was asked. If it falls behind steadily
+ * its frames are later and later, the first quarter of them by a quarter of
+ * that; a pause that it makes good again does not show in a quarter.
+ */
+static double overrun_ns(const struct trial_result *r)
+{
+	const double late = fmin((double)r->lateness.max,
+				 4 * (double)hist_at(&r->lateness, 25));
+
+	return fmax(0, late - JITTER_NS);
+}
+
 static void judge(const struct search *s, const struct trial_result *r,
 		  struct outcome *ret)
 {
 	const double share_sent =
 		r->due > 0 ? (double)r->sent / (double)r->due : 1;
 
-	ret->load_pps =
-		ret->asked_pps > 0 ? ret->asked_pps * share_sent : r->tx_pps;
+	double asked_ns;
+
+	ret->load_pps = r->tx_pps;
+	if (ret->asked_pps > 0) {
+		asked_ns = (double)r->due * 1e9 / ret->asked_pps;
+		ret->load_pps = ret->asked_pps * share_sent * asked_ns /
+				(asked_ns + overrun_ns(r));
+		ret->is_unsent = ret->load_pps <
+				 ret->asked_pps * (1 - s->unsent_tolerance);
+	}
 	ret->rx_pps = r->rx_pps;
 	ret->n_sent = r->sent;
 	ret->n_lost = r->lost;
 	ret->loss = r->sent > 0 ? (double)r->lost / (double)r->sent : 0;
-	ret->is_unsent = 1 - share_sent > s->unsent_tolerance;
 	ret->is_by_receiver = r->lost > 0 && 2 * lost_by_receiver(r) >= r->lost;
 }
 
@@ -84,6 +108,13 @@ static int try_once(struct search *s, const struct trial_config *config,
 static bool is_disturbance(const struct search *s, double pps)
 {
 	return s->sender_pps > 0 && pps > 0 && pps < s->sender_pps / 2;
+}
+
+enum limit search_limit(const struct outcome *above)
+{
+	if (above->is_unsent)
+		return LIMIT_SENDER;
+	return above->is_by_receiver ? LIMIT_RECEIVER : LIMIT_DEVICE;
 }
 
 static int complain_of_sender(const struct search *s, const struct outcome *o,

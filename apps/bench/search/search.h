@@ -37,7 +37,7 @@ enum limit {
 /* A trial as a search sees it. */
 struct outcome {
 	double asked_pps;
-	double load_pps; /* what was offered: asked, less what was not sent */
+	double load_pps; /* what was offered: less what was unsent or late */
 	double rx_pps;
 	double loss; /* share of the frames sent */
 	uint64_t duration_ns;
@@ -97,6 +97,9 @@ struct found {
 int search_trial(struct search *s, double pps, uint64_t duration_ns,
 		 uint64_t n_frames, struct outcome *ret, struct mr_reason *why);
 
+/* Why the rate above a result is not one, of a trial that did not hold. */
+enum limit search_limit(const struct outcome *above);
+
 /*
  * Whether there is a path: a few frames at a low rate. -ENOLINK if none came
  * back; the line says where they were seen last. Frames of a first trial also
@@ -141,7 +144,9 @@ struct burst_found {
 	uint32_t n;                    /* tests */
 	double mean, sd, min, max;     /* frames */
 	double implied_s, corrected_s; /* time that the buffer holds */
-	bool is_longest;               /* the longest burst was passed */
+	/* LIMIT_DEVICE only if it ended each test. LIMIT_HIGHEST: the longest
+	 * burst was passed. */
+	enum limit limit;
 	bool is_complete;
 };
 

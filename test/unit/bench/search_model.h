@@ -20,6 +20,7 @@ struct model {
 	uint32_t burst_every; /* each Nth trial loses a few frames; 0: none */
 	double drift;         /* share that each trial takes off the rate */
 	double sender_pps;    /* more is not sent in time; 0: all is */
+	double late_share;    /* of the trial, that the last frame is late by */
 	uint32_t is_unsent_once; /* the next trials that the sender fails */
 	bool is_receiver;        /* losses have a counter of the receiver */
 	bool is_dead;
@@ -49,6 +50,9 @@ static inline void model_results(struct model *m,
 		lost = fmax(lost, m->soft_loss * load * seconds);
 	if (m->burst_every != 0 && m->n_calls % m->burst_every == 0)
 		lost += 3;
+	for (uint32_t i = 0; i <= 100; i++)
+		hist_add(&r->lateness,
+			 (uint64_t)(i * seconds * 1e7 * m->late_share));
 	r->asked_pps = pps;
 	r->due = (uint64_t)(pps * seconds + 0.5);
 	r->sent = (uint64_t)(load * seconds + 0.5);

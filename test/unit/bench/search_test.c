@@ -112,6 +112,26 @@ static void a_sender_that_fails_is_not_the_device(void **state)
 	assert_within(f.value, 300000 * 0.995, 300000);
 }
 
+/* All frames were sent, but it took 1 or 0.2 % longer than asked. */
+static void a_load_is_what_left_in_time(void **state)
+{
+	struct model m = { .late_share = 0.01 };
+	struct search s = model_search(&m);
+	struct mr_reason why;
+	struct outcome o;
+
+	(void)state;
+	assert_int_equal(
+		search_trial(&s, 200000, s.trial.duration_ns, 0, &o, &why), 0);
+	assert_true(o.is_unsent);
+	assert_within(o.load_pps, 198000, 198100);
+	m.late_share = 0.002;
+	assert_int_equal(
+		search_trial(&s, 200000, s.trial.duration_ns, 0, &o, &why), 0);
+	assert_false(o.is_unsent);
+	assert_within(o.load_pps, 199590, 199620);
+}
+
 /* Where it can do far more, something else is at fault. */
 static void a_disturbed_sender_is_told_from_a_slow_one(void **state)
 {
@@ -297,7 +317,7 @@ static void bursts_tell_the_buffer(void **state)
 	(void)state;
 	s.resolution = 0.001;
 	assert_int_equal(search_back2back(&s, &config, &b, &why), 0);
-	assert_true(b.is_complete && !b.is_longest);
+	assert_true(b.is_complete && b.limit == LIMIT_DEVICE);
 	assert_int_equal(b.n, 5);
 	assert_within(b.mean, 4096 * 0.999, 4097);
 	assert_true(m.n_seconds < 1);
@@ -308,8 +328,50 @@ static void bursts_tell_the_buffer(void **state)
 	/* Nothing is lost at all: the longest burst, and it says so. */
 	m = (struct model){ 0 };
 	assert_int_equal(search_back2back(&s, &config, &b, &why), 0);
-	assert_true(b.is_longest);
+	assert_int_equal(b.limit, LIMIT_HIGHEST);
 	assert_within(b.mean, 2000000, 2000000);
+}
+
+static void bursts_that_the_tester_ends_are_not_the_devices(void **state)
+{
+	struct back2back config = { .n_tests = 2, .max_burst_ns = 1000000000 };
+	struct model m = { .rate_pps = 500000,
+			   .buffer = 512,
+			   .is_receiver = true };
+	struct search s = model_search(&m);
+	struct mr_reason why;
+	struct burst_found b;
+
+	(void)state;
+	assert_int_equal(search_back2back(&s, &config, &b, &why), 0);
+	assert_int_equal(b.limit, LIMIT_RECEIVER);
+	/* It takes twice as long for them: no burst at that rate ever left. */
+	m = (struct model){ .late_share = 1 };
+	assert_int_equal(search_back2back(&s, &config, &b, &why), 0);
+	assert_int_equal(b.limit, LIMIT_SENDER);
+	assert_true(b.mean < 100);
+	m = (struct model){ .late_share = 100 };
+	assert_int_equal(search_back2back(&s, &config, &b, &why), -EAGAIN);
+	assert_non_null(strstr(why.text, "sends no burst"));
+	config.max_burst_ns = 999;
+	assert_int_equal(search_back2back(&s, &config, &b, &why), -EINVAL);
+	assert_non_null(strstr(why.text, "--max-burst"));
+}
+
+/* Steps down never reach 0, which would be full speed. */
+static void confirming_stays_above_the_lowest_rate(void **state)
+{
+	struct model m = { .rate_pps = 600000, .drift = 0.9 };
+	struct search s = model_search(&m);
+	struct mr_reason why;
+	struct found f;
+
+	(void)state;
+	s.resolution = 0.5;
+	s.max_pps = 500000;
+	assert_int_equal(search_binary(&s, 0, 0, &f, &why), -EAGAIN);
+	assert_true(m.n_calls > 5);
+	assert_true(f.high >= s.min_pps);
 }
 
 static void bursts_of_a_flaky_device_spread(void **state)
@@ -343,6 +405,7 @@ int main(void)
 		cmocka_unit_test(what_does_not_hold_again_is_no_result),
 		cmocka_unit_test(a_slow_drift_is_followed_down),
 		cmocka_unit_test(a_sender_that_fails_is_not_the_device),
+		cmocka_unit_test(a_load_is_what_left_in_time),
 		cmocka_unit_test(a_disturbed_sender_is_told_from_a_slow_one),
 		cmocka_unit_test(
 			losses_of_the_receiver_are_told_from_the_devices),
@@ -355,6 +418,9 @@ int main(void)
 		cmocka_unit_test(each_trial_is_seen_by_the_observer),
 		cmocka_unit_test(the_loss_curve_ends_behind_two_clean_steps),
 		cmocka_unit_test(bursts_tell_the_buffer),
+		cmocka_unit_test(
+			bursts_that_the_tester_ends_are_not_the_devices),
+		cmocka_unit_test(confirming_stays_above_the_lowest_rate),
 		cmocka_unit_test(bursts_of_a_flaky_device_spread),
 	};
 
