@@ -31,7 +31,10 @@ def test_a_rate_is_found_within_half_a_per_cent(document, method, rate):
     assert row["low"] <= rate * 1.001 and row["high"] >= rate
     assert not row["is_limited_by_tester"]
     assert measured["complete"]
-    assert row["trials"] == list(range(len(measured["trials"])))
+    # The first one looks for the path, and no result rests on it.
+    assert row["trials"] == list(range(1, len(measured["trials"])))
+    assert measured["config"]["pdr"] == 0.005
+    assert measured["config"]["rate"] == "max"
     if method == "mlr":
         partial = rows(measured, "pdr")[60]
         assert abs(partial["value"] - rate) <= 0.01 * rate
@@ -94,6 +97,8 @@ def test_latency_at_shares_of_a_rate(document):
             assert value == pytest.approx(40000, rel=0.002)
     assert [round(t["asked_pps"]) for t in measured["trials"][-2:]] == \
         [100000, 500000]
+    assert [row["trials"] for row in measured["rows"]] == \
+        6 * [[1]] + 6 * [[2]]
 
 
 def test_a_soak_counts_each_interval(document, bench):
@@ -103,6 +108,7 @@ def test_a_soak_counts_each_interval(document, bench):
     assert len(measured["series"]) == 5
     assert rows(measured, "loss")[60]["value"] == pytest.approx(0.0002)
     assert rows(measured, "intervals-with-loss")[60]["value"] == 1
+    assert all(row["trials"] == [] for row in measured["rows"])
     assert bench(*soak, "--loss-tolerance", "0.1%").rc == 0
 
 
@@ -113,6 +119,17 @@ def test_selftest_finds_what_was_injected(bench):
     assert len(lines) >= 5
     for device, injected, found, error in lines:
         assert abs(float(injected) - float(found)) <= float(error), device
+
+
+def test_selftest_without_ports_writes_what_it_found(document):
+    """A document is a document, also of the known devices alone."""
+    found = {row["goal"]: row for row in document("selftest", "-Q")["rows"]}
+    assert found["known-loss-1000"]["value"] == 100
+    assert found["known-loss-1000"]["unit"] == "frames"
+    assert found["known-delay-2ms"]["unit"] == "ns"
+    assert found["known-rate-400k"]["value"] == pytest.approx(4e5, rel=0.005)
+    for row in found.values():
+        assert row["low"] <= row["value"] <= row["high"]
 
 
 def test_a_ceiling_marks_and_refuses(document, bench, tmp_path):
@@ -143,6 +160,7 @@ ERRORS = [
     (2, "is no number of 64 to 9728", ["--sizes", "12", *PORTS]),
     (2, "write per cent", ["--resolution", "0.5", *PORTS]),
     (2, "--method", ["--method", "linear", *PORTS]),
+    (1, "give frames or bits", ["--ceiling", "50%", "pair:a", "pair:a"]),
     (1, "no rate, and no document",
      ["--ceiling", "/nowhere", "pair:a", "pair:a"]),
 ]

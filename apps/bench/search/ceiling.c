@@ -9,8 +9,8 @@
 /* Results from here on may be the tester's own. */
 static const double near_ceiling = 0.95;
 
-int ceiling_read(const char *text, uint32_t frame_bytes, double *ret,
-		 struct mr_reason *why)
+int ceiling_read(const char *text, uint32_t frame_bytes, double mean_bytes,
+		 double *ret, struct mr_reason *why)
 {
 	struct rate rate;
 	struct mr_reason no_rate;
@@ -20,8 +20,13 @@ int ceiling_read(const char *text, uint32_t frame_bytes, double *ret,
 
 	*ret = 0;
 	if (rate_parse("ceiling", text, &rate, &no_rate) == PARSE_RUN) {
-		*ret = rate_pps(&rate, frame_bytes, 0);
-		return 0;
+		*ret = rate_pps(&rate, mean_bytes, 0);
+		if (*ret > 0)
+			return 0;
+		return fail_with(why, -EINVAL,
+				 "--ceiling %s: give frames or bits per "
+				 "second, or a document of selftest",
+				 text);
 	}
 	root = json_load_file(text, 0, &error);
 	if (root == NULL)
@@ -51,7 +56,9 @@ bool session_judge(const struct session *session, double pps, enum limit limit,
 	const double highest = session->search.max_pps;
 
 	*ret_is_limited = true;
-	if (ceiling > 0 && pps > ceiling) {
+	/* Each of the two searches ends within its resolution of a limit. */
+	if (ceiling > 0 &&
+	    pps > ceiling * (1 + 2 * session->options.resolution)) {
 		snprintf(note, n_bytes,
 			 "refused: %.0f frames/s are more than the tester's "
 			 "own ceiling of %.0f",
@@ -80,8 +87,10 @@ void session_row(struct session *session, const struct document_row *row)
 	struct document_row with_trials = *row;
 
 	with_trials.frame_bytes = session->frame_bytes;
-	with_trials.trials = session->search.trials;
-	with_trials.n_trials = session->search.n_trials;
+	if (row->n_trials == 0) {
+		with_trials.trials = session->search.trials;
+		with_trials.n_trials = session->search.n_trials;
+	}
 	document_row(session->document, &with_trials);
 	session->n_rows++;
 }

@@ -35,14 +35,18 @@ static double received_kpps(const struct trial_result *r)
  * clock may move before the device looks again.
  */
 static const struct known_case cases[] = {
-	{ "loss=1000", "lost", "frames", 1e6, KNOWN_FRAMES / 1000, 0, lost },
-	{ "dup=500", "duplicates", "frames", 1e6, KNOWN_FRAMES / 500, 0,
-	  duplicates },
-	{ "reorder=200", "reordered", "frames", 1e6, KNOWN_FRAMES / 200, 0,
-	  reordered },
-	{ "delay=50us", "latency, median", "us", 1e6, 50, 1.1, median_us },
-	{ "delay=2ms", "latency, median", "us", 1e6, 2000, 3, median_us },
-	{ "rate=400k", "received", "kframe/s", 1e6, 400, 2, received_kpps },
+	{ "loss=1000", "lost", "frames", "frames", 1, 1e6, KNOWN_FRAMES / 1000,
+	  0, lost },
+	{ "dup=500", "duplicates", "frames", "frames", 1, 1e6,
+	  KNOWN_FRAMES / 500, 0, duplicates },
+	{ "reorder=200", "reordered", "frames", "frames", 1, 1e6,
+	  KNOWN_FRAMES / 200, 0, reordered },
+	{ "delay=50us", "latency, median", "us", "ns", 1000, 1e6, 50, 1.1,
+	  median_us },
+	{ "delay=2ms", "latency, median", "us", "ns", 1000, 1e6, 2000, 3,
+	  median_us },
+	{ "rate=400k", "received", "kframe/s", "frame/s", 1000, 1e6, 400, 2,
+	  received_kpps },
 };
 
 const struct known_case *known_cases(uint32_t *ret_n)

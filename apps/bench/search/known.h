@@ -12,14 +12,16 @@ struct known_case {
 	const char *device; /* as --device takes it */
 	const char *figure; /* "lost" */
 	const char *unit;
-	double pps; /* that is sent */
+	const char *row_unit; /* the same in a document, */
+	double row_scale;     /* where it is so many times more */
+	double pps;           /* that is sent */
 	double injected;
 	double error; /* that is stated: 0 is exact */
 	double (*found)(const struct trial_result *result);
 };
 
 /* Not a multiple: the last frame has none behind it to be overtaken by. */
-enum { KNOWN_FRAMES = 100050 };
+enum { KNOWN_FRAMES = 100050, KNOWN_BYTES = 60 };
 
 /* The table of them. */
 const struct known_case *known_cases(uint32_t *ret_n);

@@ -4,6 +4,7 @@
 
 #include "search/commands.h"
 #include "search/session.h"
+#include "support/specs.h"
 
 static const struct {
 	const char *name;
@@ -34,6 +35,7 @@ static void report(struct session *session, double share,
 		   const struct outcome *outcome)
 {
 	const struct hist *hist = session->latency;
+	const uint32_t last = session->search.n_trials - 1;
 	char rate[32], goal[48], note[96] = "";
 
 	if (session->n_rows == 0)
@@ -55,6 +57,8 @@ static void report(struct session *session, double share,
 			.note = note,
 			.value = value_at(hist, i),
 			.is_limited_by_tester = outcome->is_unsent,
+			.trials = &session->search.trials[last],
+			.n_trials = 1,
 		};
 
 		snprintf(goal, sizeof(goal), "latency-%s-at-%g%%",
@@ -94,6 +98,12 @@ static int run(struct session *session, struct mr_reason *why)
 	for (uint32_t i = 0; err == 0 && i < o->n_shares; i++) {
 		err = search_trial(&session->search, whole * o->shares[i],
 				   o->trial_ns, 0, &outcome, why);
+		if (err == 0 && session->latency->n == 0)
+			err = fail_with(why, 1,
+					"nothing came back of %llu frames at "
+					"%.0f frames/s: there is no latency",
+					(unsigned long long)outcome.n_sent,
+					outcome.asked_pps);
 		if (err == 0)
 			report(session, o->shares[i], &outcome);
 	}

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "search/commands.h"
 #include "search/known.h"
@@ -45,6 +46,26 @@ static int try_case(const struct search_options *o, const struct known_case *c,
 	return err;
 }
 
+/* "known-loss-1000" for "loss=1000". Between low and high it is right. */
+static void add_row(struct session *session, const struct known_case *c,
+		    double found)
+{
+	char goal[48];
+	const struct document_row row = {
+		.frame_bytes = KNOWN_BYTES,
+		.goal = goal,
+		.unit = c->row_unit,
+		.note = known_agrees(c, found) ? "" : "wrong",
+		.value = c->row_scale * found,
+		.low = c->row_scale * (c->injected - c->error),
+		.high = c->row_scale * (c->injected + c->error),
+	};
+
+	snprintf(goal, sizeof(goal), "known-%s", c->device);
+	*strchr(goal, '=') = '-';
+	document_row(session->document, &row);
+}
+
 /* Injected beside found. */
 static int check_known(struct session *session)
 {
@@ -70,6 +91,7 @@ static int check_known(struct session *session)
 			session, "%-12s %-16s %-9s %10.10g %10.10g %10g%s\n",
 			c->device, c->figure, c->unit, c->injected, found,
 			c->error, known_agrees(c, found) ? "" : "  WRONG");
+		add_row(session, c, found);
 		if (!known_agrees(c, found)) {
 			fprintf(stderr,
 				"mr-bench: %s: %g %s were injected, "

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "machine.h"
+#include "net/describe.h"
 #include "search/session.h"
 #include "stream/stream.h"
 
@@ -133,8 +134,10 @@ static void take_size(struct session *session, uint32_t bytes)
 static int find_highest(struct session *session, struct mr_reason *why)
 {
 	const struct search_options *o = &session->options;
-	const double line_pps =
-		tester_line_rate_pps(session->tester, session->frame_bytes);
+	/* Of the mean: a mix has no length of its own. */
+	const double line_pps = tester_line_rate_pps(session->tester, 1000) *
+				(1000 + WIRE_BYTES) /
+				(session->mean_bytes + WIRE_BYTES);
 	const double asked =
 		rate_pps(&o->traffic.trial.rate, session->mean_bytes, line_pps);
 	struct search *s = &session->search;
@@ -172,14 +175,16 @@ static int run_size(struct session *session, uint32_t bytes,
 	session->ceiling_pps = 0;
 	if (session->options.ceiling != NULL) {
 		err = ceiling_read(session->options.ceiling,
-				   session->frame_bytes, &session->ceiling_pps,
-				   why);
+				   session->frame_bytes, session->mean_bytes,
+				   &session->ceiling_pps, why);
 		if (err != 0)
 			return err;
 	}
 	err = search_check_path(&session->search, why);
 	if (err == 0)
 		err = find_highest(session, why);
+	/* No result rests on what was tried so far. */
+	session->search.n_trials = 0;
 	if (err == 0)
 		err = session->command->run(session, why);
 	clear_progress(session);
@@ -222,6 +227,12 @@ static int write_files(const struct session *session, struct mr_reason *why)
 	return err;
 }
 
+static void set_seconds(struct document *document, const char *key, uint64_t ns)
+{
+	document_set(document, key, json_real((double)ns / 1e9));
+}
+
+/* All that the figures depend on, so that unlike runs are told apart. */
 static void record_config(const struct session *session)
 {
 	static const char *const methods[] = { "binary", "tst009", "mlr" };
@@ -229,17 +240,55 @@ static void record_config(const struct session *session)
 	const uint32_t groups = session->command->groups;
 	struct document *d = session->document;
 
+	traffic_describe(&o->traffic, d);
+	set_seconds(d, "settle_s",
+		    o->traffic.trial.settle_ns != 0 ?
+			    o->traffic.trial.settle_ns :
+			    SETTLE_MS * ms);
 	if ((groups & OPTIONS_SEARCH) != 0) {
 		document_set(d, "method", json_string(methods[o->method]));
-		document_set(d, "resolution", json_real(o->resolution));
-		document_set(d, "loss_tolerance", json_real(o->loss_tolerance));
+		set_seconds(d, "confirm_s", o->confirm_ns);
+		document_set(d, "verify", json_integer(o->n_verify));
+		document_set(d, "pdr", json_real(o->partial_tolerance));
+		set_seconds(d, "duration_sum_s", o->duration_sum_ns);
+		document_set(d, "exceed_ratio", json_real(o->exceed_ratio));
 	}
+	if ((groups & (OPTIONS_SEARCH | OPTIONS_BURSTS)) != 0)
+		document_set(d, "resolution", json_real(o->resolution));
+	if ((groups & (OPTIONS_SEARCH | OPTIONS_INTERVAL)) != 0)
+		document_set(d, "loss_tolerance", json_real(o->loss_tolerance));
 	if ((groups & OPTIONS_TRIAL) != 0) {
-		document_set(d, "trial_s",
-			     json_real((double)o->trial_ns / 1e9));
+		set_seconds(d, "trial_s", o->trial_ns);
 		document_set(d, "unsent_tolerance",
 			     json_real(o->unsent_tolerance));
 	}
+}
+
+/* What single commands have. */
+static void record_own_config(const struct session *session)
+{
+	const struct search_options *o = &session->options;
+	const uint32_t groups = session->command->groups;
+	struct document *d = session->document;
+	json_t *shares;
+
+	if ((groups & OPTIONS_STEP) != 0)
+		document_set(d, "step", json_real(o->step));
+	if ((groups & OPTIONS_BURSTS) != 0) {
+		document_set(d, "tests", json_integer(o->n_tests));
+		set_seconds(d, "max_burst_s", o->max_burst_ns);
+	}
+	if ((groups & OPTIONS_SHARES) != 0) {
+		shares = json_array();
+		for (uint32_t i = 0; i < o->n_shares; i++)
+			json_array_append_new(shares, json_real(o->shares[i]));
+		document_set(d, "shares", shares);
+	}
+	if ((groups & OPTIONS_INTERVAL) != 0)
+		set_seconds(d, "interval_s", o->interval_ns);
+	if ((groups & OPTIONS_CEILING) != 0)
+		document_set(d, "ceiling",
+			     json_string(o->ceiling ? o->ceiling : ""));
 }
 
 /* The streams of imix are mixes, unless they say what they are. */
@@ -264,8 +313,8 @@ static int add_mix(struct session *session, struct mr_reason *why)
 	return 0;
 }
 
-/* Ports, and the document that begins with them. Returns the exit status. */
-static int open_tester(struct session *session, const char *line)
+/* Ports, and those in the document. Returns the exit status. */
+static int open_tester(struct session *session)
 {
 	struct traffic_options *o = &session->options.traffic;
 	struct mr_reason why = { .text = "" };
@@ -279,22 +328,44 @@ static int open_tester(struct session *session, const char *line)
 		fprintf(stderr, "mr-bench: %s\n", why.text);
 		return status;
 	}
-	session->document = document_new(
-		session->command->name, o->label != NULL ? o->label : "", line);
 	document_ports(session->document, session->tester);
-	record_config(session);
 	return 0;
 }
 
-/* The searches, the files, and everything closed. */
-static int run_and_close(struct session *session)
+/* The searches. Without ports, what came before them was all. */
+static int run_on_ports(struct session *session)
 {
-	struct mr_reason why = { .text = "" };
-	int status = run_sizes(session);
+	int status;
 
-	if (tester_close(session->tester) != 0)
-		status = 1;
-	if (write_files(session, &why) != 0) {
+	if (session->options.traffic.tester.n_tx == 0)
+		return 0;
+	status = open_tester(session);
+	if (status != 0) {
+		session->has_no_result = true;
+		return status;
+	}
+	status = run_sizes(session);
+	return tester_close(session->tester) != 0 ? 1 : status;
+}
+
+/* The whole, into the files. */
+static int run_and_write(struct session *session, const char *line)
+{
+	const char *const label = session->options.traffic.label;
+	struct mr_reason why = { .text = "" };
+	int status = 0;
+
+	session->document = document_new(session->command->name,
+					 label != NULL ? label : "", line);
+	record_config(session);
+	record_own_config(session);
+	if (session->command->before != NULL)
+		status = session->command->before(session);
+	if (status != 0)
+		document_fail(session->document, "a check before it failed");
+	else
+		status = run_on_ports(session);
+	if (!session->has_no_result && write_files(session, &why) != 0) {
 		fprintf(stderr, "mr-bench: %s\n", why.text);
 		status = 1;
 	}
@@ -317,12 +388,7 @@ int search_command_main(const struct search_command *command, int argc,
 	status = search_options_main(command, argc, argv, &session.options);
 	if (status >= 0)
 		return status;
-	status = command->before != NULL ? command->before(&session) : 0;
-	if (status == 0 && session.options.traffic.tester.n_tx > 0) {
-		status = open_tester(&session, line);
-		if (status == 0)
-			status = run_and_close(&session);
-	}
+	status = run_and_write(&session, line);
 	if (fflush(stdout) != 0) {
 		fprintf(stderr, "mr-bench: cannot write to stdout\n");
 		status = 1;

@@ -51,7 +51,8 @@ struct search_command {
 	uint32_t groups;
 	/* Once for each size. 0, 1 if the goal was missed, or -errno. */
 	int (*run)(struct session *session, struct mr_reason *why);
-	/* Before ports are opened: 0, or the exit status. NULL: nothing. */
+	/* Before ports are opened, with a document: 0, or the exit status.
+	 * NULL: nothing. */
 	int (*before)(struct session *session);
 	bool needs_no_ports; /* without any, before() is all there is */
 	bool is_mix;         /* imix: streams are mixes */
@@ -69,6 +70,7 @@ struct session {
 	bool is_own_ceiling;  /* the highest rate is what the sender can do */
 	struct hist *latency; /* of the last trial */
 	uint32_t n_rows;
+	bool has_no_result; /* no port could be opened: no document */
 	bool is_terminal;
 	char size_text[16];   /* "64 B" */
 	char streams[8][256]; /* of imix, where "size=imix" was added */
@@ -92,10 +94,10 @@ enum parse_result parse_percent(const char *name, const char *text, double max,
 
 /*
  * The ceiling for frames of a size: text is a rate, or the path of a document
- * whose selftest has the size. Sets 0 where it has not.
+ * whose selftest has the size. -EINVAL: neither; -ENOENT: not of this size.
  */
-int ceiling_read(const char *text, uint32_t frame_bytes, double *ret,
-		 struct mr_reason *why);
+int ceiling_read(const char *text, uint32_t frame_bytes, double mean_bytes,
+		 double *ret, struct mr_reason *why);
 
 /* Search for the rates that hold, by the method asked for. */
 enum { MAX_FOUND = 2 };

@@ -49,8 +49,12 @@ static void add(struct soak *soak, const struct trial_result *r)
 	soak->lost += r->lost;
 	soak->unsent += r->unsent;
 	soak->n_lossy += r->lost > 0;
-	drift_add(&soak->median_ns, hours, (double)hist_at(&r->latency, 50));
-	drift_add(&soak->p99_ns, hours, (double)hist_at(&r->latency, 99));
+	if (r->latency.n > 0) {
+		drift_add(&soak->median_ns, hours,
+			  (double)hist_at(&r->latency, 50));
+		drift_add(&soak->p99_ns, hours,
+			  (double)hist_at(&r->latency, 99));
+	}
 	drift_add(&soak->own_bytes, hours, resident_bytes("self"));
 	if (soak->session->options.pid != 0) {
 		snprintf(pid, sizeof(pid), "%u", soak->session->options.pid);
@@ -99,11 +103,21 @@ static void summarize(struct soak *soak)
 	struct session *session = soak->session;
 	const double loss =
 		soak->sent > 0 ? (double)soak->lost / (double)soak->sent : 0;
+	const bool is_unsent = (double)soak->unsent >
+			       session->options.unsent_tolerance *
+				       (double)(soak->sent + soak->unsent);
+	const char *const note = is_unsent ? "the sender did not keep up" : "";
 	const struct document_row rows[] = {
-		{ .goal = "loss", .unit = "ratio", .value = loss },
+		{ .goal = "loss",
+		  .unit = "ratio",
+		  .note = note,
+		  .value = loss,
+		  .is_limited_by_tester = is_unsent },
 		{ .goal = "intervals-with-loss",
 		  .unit = "ratio",
-		  .value = soak->n > 0 ? (double)soak->n_lossy / soak->n : 0 },
+		  .note = note,
+		  .value = soak->n > 0 ? (double)soak->n_lossy / soak->n : 0,
+		  .is_limited_by_tester = is_unsent },
 		{ .goal = "latency-p50",
 		  .unit = "ns",
 		  .value = soak->median_ns.mean_v,
@@ -127,8 +141,10 @@ static void summarize(struct soak *soak)
 	print_drift(soak, "memory of mr-bench", &soak->own_bytes, 1e6, "MB");
 	print_drift(soak, "memory of the device", &soak->device_bytes, 1e6,
 		    "MB");
-	for (uint32_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		session_row(session, &rows[i]);
+	/* Where nothing came back there is no latency. */
+	for (uint32_t i = 0; soak->sent > 0 && i < 4; i++)
+		if (i < 2 || soak->median_ns.n > 0)
+			session_row(session, &rows[i]);
 	document_measured(session->document, "memory_slope_bytes_per_hour",
 			  drift_slope(&soak->own_bytes));
 	document_measured(session->document, "latency_p50_slope_ns_per_hour",
@@ -144,12 +160,9 @@ static int one(struct soak *soak, const struct trial_config *config,
 
 	if (err != 0)
 		return err;
-	if (result->sent > 0) {
-		add(soak, result);
-		document_interval(session->document, session->frame_bytes,
-				  result);
-		print_interval(soak, result);
-	}
+	add(soak, result);
+	document_interval(session->document, session->frame_bytes, result);
+	print_interval(soak, result);
 	if (result->why_stopped[0] != '\0')
 		err = fail_with(why, -EIO, "it broke off: %s",
 				result->why_stopped);
@@ -182,6 +195,9 @@ static int run(struct session *session, struct mr_reason *why)
 	summarize(&soak);
 	if (err == -EINTR && whole_ns == 0)
 		err = 0; /* as it was to end */
+	if (err == 0 && soak.median_ns.n == 0)
+		err = fail_with(why, 1, "of %llu frames sent none came back",
+				(unsigned long long)soak.sent);
 	return err != 0                                                  ? err :
 	       (double)soak.lost > o->loss_tolerance * (double)soak.sent ? 1 :
 									   0;
