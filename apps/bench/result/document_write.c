@@ -142,7 +142,8 @@ static void csv_trials(const json_t *root, FILE *to)
 
 			for (uint32_t k = 0; parts[p].of[k] != NULL; k++)
 				if (json_is_object(part))
-					fprintf(to, ",%.10g",
+					/* Bytes of an hour are exact. */
+					fprintf(to, ",%.15g",
 						number(part, parts[p].of[k]));
 				else
 					fputc(',', to);
