@@ -7,6 +7,8 @@
 
 #include "net/rate.h"
 
+enum { MOST_PPS = 1000000000 };
+
 struct rate_word {
 	const char *word;
 	enum rate_unit unit;
@@ -57,6 +59,17 @@ enum parse_result rate_parse(const char *name, const char *text,
 	for (uint32_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
 		if (strcmp(at, words[i].word) != 0)
 			continue;
+		if (words[i].unit == RATE_PPS && value > MOST_PPS)
+			return parse_wrong(
+				ret_error,
+				"--%s: '%s' is more than 1G frames "
+				"per second; bits are meant by %sbit",
+				name, text, text);
+		if (words[i].unit == RATE_PERCENT && value > 100)
+			return parse_wrong(ret_error,
+					   "--%s: '%s' is more than the link "
+					   "takes",
+					   name, text);
 		*ret = (struct rate){ words[i].unit, value };
 		return PARSE_RUN;
 	}

@@ -178,6 +178,31 @@ static void what_was_skipped_is_counted(void **state)
 	assert_true(pacer_is_done(&pacer, 0));
 }
 
+/* However many they are, the rest is as if each had been walked. */
+static void skipping_many_takes_no_time(void **state)
+{
+	struct send_orders orders = orders_of(1e12);
+	struct pacer pacer, walked;
+
+	(void)state;
+	orders.end_ns = 1000 + 10000000000;
+	pacer_begin(&pacer, &orders);
+	assert_int_equal(pacer_skip(&pacer, UINT64_MAX), 10000000000000);
+	assert_true(pacer_is_done(&pacer, 0));
+	for (int is_bursts = 0; is_bursts < 2; is_bursts++) {
+		orders = orders_of(3e6);
+		orders.pace = is_bursts ? PACE_BURSTS : PACE_CONSTANT;
+		orders.n_senders = 3;
+		orders.sender = 1;
+		orders.n_frames = 100000;
+		pacer_begin(&pacer, &orders);
+		pacer_begin(&walked, &orders);
+		assert_int_equal(pacer_take(&walked, 17777777, due, MAX_DUE),
+				 pacer_skip(&pacer, 17777778));
+		assert_memory_equal(&pacer, &walked, sizeof(pacer));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -188,6 +213,7 @@ int main(void)
 		cmocka_unit_test(poisson_has_its_mean_and_spread),
 		cmocka_unit_test(full_speed_is_due_now),
 		cmocka_unit_test(what_was_skipped_is_counted),
+		cmocka_unit_test(skipping_many_takes_no_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

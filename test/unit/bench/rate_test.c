@@ -47,7 +47,8 @@ static void what_is_no_rate_is_refused(void **state)
 {
 	static const char *const texts[] = { "",      "M",   "-1",  "0",
 					     "nan",   "inf", "1x",  "10Gbyte",
-					     "1.2Mb", "5%%", "1kk", "maxi" };
+					     "1.2Mb", "5%%", "1kk", "maxi",
+					     "100G",  "101%" };
 	struct mr_reason why;
 
 	(void)state;
