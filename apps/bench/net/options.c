@@ -118,7 +118,7 @@ static enum parse_result take_mac(const char *name, const char *arg,
 
 	if (sscanf(arg, "%2x:%2x:%2x:%2x:%2x:%2x%n", &b[0], &b[1], &b[2], &b[3],
 		   &b[4], &b[5], &n) != 6 ||
-	    arg[n] != '\0')
+	    n != 17 || arg[n] != '\0')
 		return parse_wrong(why,
 				   "--%s: '%s' is no MAC address, as "
 				   "02:00:00:00:00:01",

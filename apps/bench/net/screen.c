@@ -38,6 +38,15 @@ static void free_screen(struct screen *screen)
 	free(screen);
 }
 
+/* Else the shell would stop us as soon as the terminal is touched. One that is
+ * not ours has no jobs. */
+static bool is_in_front(void)
+{
+	const pid_t front = tcgetpgrp(STDIN_FILENO);
+
+	return front < 0 || front == getpgrp();
+}
+
 struct screen *screen_open(const char *title, struct tester *tester,
 			   const struct trial_config *trial, double mean_bytes)
 {
@@ -54,7 +63,7 @@ struct screen *screen_open(const char *title, struct tester *tester,
 		calloc(tester_n_receivers(tester) + 1, sizeof(*screen->before));
 	screen->latency = calloc(1, sizeof(*screen->latency));
 	if (screen->then != NULL && screen->before != NULL &&
-	    screen->latency != NULL && isatty(STDOUT_FILENO))
+	    screen->latency != NULL && isatty(STDOUT_FILENO) && is_in_front())
 		screen->curses = newterm(NULL, stdout, stdin);
 	if (screen->curses == NULL) {
 		free_screen(screen);
