@@ -69,6 +69,11 @@ void clock_open(struct clock *clock, bool is_virtual)
 	clock_start(clock);
 }
 
+void clock_use_kernel(struct clock *clock)
+{
+	clock->has_counter = false;
+}
+
 void clock_start(struct clock *clock)
 {
 	struct pair start;

@@ -33,6 +33,9 @@ struct clock {
 /* Measures the counter's speed, for 20 ms. */
 void clock_open(struct clock *clock, bool is_virtual);
 
+/* Read CLOCK_MONOTONIC itself, to compare with times of the kernel's. */
+void clock_use_kernel(struct clock *clock);
+
 /*
  * Begin a run: now is 0. The speed of the counter is measured anew, each time
  * over a longer time. Not while others read it.

@@ -25,6 +25,7 @@ struct receiver {
 	struct track *tracks; /* by lane */
 	struct hist *latency; /* NULL: the sender's clock is another */
 	uint64_t n_received, n_foreign;
+	uint32_t n_lanes; /* one more than the highest that came */
 	/* Arrivals of the trial's frames; UINT64_MAX and 0: none yet. */
 	uint64_t first_ns, last_ns;
 	struct mr_frame frames[MR_BURST_MAX];
@@ -33,7 +34,7 @@ struct receiver {
 	struct {
 		uint16_t clock_id;
 		bool is_known;
-		uint64_t offset_ns;
+		uint64_t offset_ns, read_at_ns;
 	} device_clock;
 };
 

@@ -147,21 +147,35 @@ int tester_close(struct tester *tester)
 	return status;
 }
 
+/* Senders that a port of tx has: each of them has an equal part of the rate. */
+static uint32_t n_senders_of(const struct tester *tester, uint32_t t)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < tester->n_senders; i++)
+		n += tester->sender_port[i] == t;
+	return n;
+}
+
 double tester_line_rate_pps(const struct tester *tester, uint32_t frame_bytes)
 {
-	uint32_t mbps = tester->config.is_virtual ? VIRTUAL_MBPS : 0;
+	double mbps = 0;
 
-	for (uint32_t t = 0; t < tester->n_tx && !tester->config.is_virtual;
-	     t++) {
-		struct mr_link link;
+	for (uint32_t t = 0; t < tester->n_tx; t++) {
+		struct mr_link link = { .speed_mbps = VIRTUAL_MBPS };
+		double all;
 
-		if (tester->tx[t] >= FIRST_PLACE ||
-		    mr_port_link(tester->plane.ports[tester->tx[t]], &link) <
-			    0 ||
-		    link.speed_mbps == 0)
+		if (!tester->config.is_virtual &&
+		    (tester->tx[t] >= FIRST_PLACE ||
+		     mr_port_link(tester->plane.ports[tester->tx[t]], &link) <
+			     0 ||
+		     link.speed_mbps == 0))
 			return 0;
-		if (mbps == 0 || link.speed_mbps < mbps)
-			mbps = link.speed_mbps;
+		/* What all send when this one is full. */
+		all = (double)link.speed_mbps * tester->n_sources /
+		      n_senders_of(tester, t);
+		if (t == 0 || all < mbps)
+			mbps = all;
 	}
 	if (frame_bytes == 0)
 		frame_bytes = LEAST_FRAME_BYTES;

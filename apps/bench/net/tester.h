@@ -83,7 +83,10 @@ bool tester_explain(const struct tester *tester,
 		    const struct trial_result *result, char *ret,
 		    size_t n_bytes);
 
-/* Frames per second of the slowest sending link; 0: unknown. */
+/*
+ * Frames per second of all sending links together, at which the first of them
+ * is full; 0: unknown.
+ */
 double tester_line_rate_pps(const struct tester *tester, uint32_t frame_bytes);
 
 uint32_t tester_n_ports(const struct tester *tester);

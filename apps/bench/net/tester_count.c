@@ -119,12 +119,28 @@ uint64_t tester_n_sent(const struct tester *tester)
 	return n + places_counts(tester).sent;
 }
 
+/* Lanes that there is something to tell of: where nothing is sent here, those
+ * up to the last that something came on. */
+static uint32_t count_lanes(const struct tester *tester)
+{
+	uint32_t n = tester->n_sources > 0 ? tester->n_lanes : 1;
+
+	for (uint32_t i = 0; i < tester->n_receivers; i++) {
+		const uint32_t seen = __atomic_load_n(
+			&tester->receivers[i].n_lanes, __ATOMIC_RELAXED);
+
+		n = seen > n ? seen : n;
+	}
+	return n;
+}
+
 uint64_t tester_n_unique(const struct tester *tester)
 {
+	const uint32_t n_lanes = count_lanes(tester);
 	uint64_t n = 0;
 
 	for (uint32_t i = 0; i < tester->n_receivers; i++)
-		for (uint32_t l = 0; l < tester->n_lanes; l++)
+		for (uint32_t l = 0; l < n_lanes; l++)
 			n += read_counter(
 				&tester->receivers[i].tracks[l].unique);
 	return n;
@@ -209,6 +225,7 @@ static void count_rates(const struct tester *tester, struct trial_result *ret)
 void tester_count_so_far(const struct tester *tester, struct trial_result *ret)
 {
 	const struct send_counts by_places = places_counts(tester);
+	const uint32_t n_lanes = count_lanes(tester);
 	struct trial_lane all = { 0 };
 
 	ret->asked_pps = tester->orders.pps;
@@ -223,7 +240,7 @@ void tester_count_so_far(const struct tester *tester, struct trial_result *ret)
 		ret->received += read_counter(&tester->receivers[i].n_received);
 		ret->foreign += read_counter(&tester->receivers[i].n_foreign);
 	}
-	for (uint32_t l = 0; l < tester->n_lanes; l++)
+	for (uint32_t l = 0; l < n_lanes; l++)
 		add_lane(tester, l, 0, &all);
 	ret->unique = ret->duplicates = ret->reordered = ret->too_old = 0;
 	ret->lost = 0;
@@ -243,7 +260,11 @@ static void count_drops(const struct tester *tester, struct trial_result *ret,
 	const uint32_t n = read_drops(tester, rows);
 
 	for (uint32_t i = 0; i < n; i++) {
-		rows[i].n -= tester->drops_before[i].n;
+		const uint64_t before = tester->drops_before[i].n;
+
+		/* A device's may fall: where it is a difference of two that
+		 * are not read at once, and behind a reset. */
+		rows[i].n = rows[i].n > before ? rows[i].n - before : 0;
 		if (rows[i].n > 0)
 			rows[ret->n_drops++] = rows[i];
 	}
@@ -269,10 +290,11 @@ int tester_count_all(struct tester *tester, struct trial_result *ret)
 {
 	const uint32_t n_sources =
 		tester->n_sources > 0 ? tester->n_sources : 1;
+	const uint32_t n_lanes = count_lanes(tester);
 	struct trial_drop *rows = calloc(MAX_DROP_ROWS, sizeof(*rows));
 	uint64_t busy = 0, all = 0;
 
-	ret->n_streams = tester->n_lanes / n_sources;
+	ret->n_streams = n_lanes / n_sources;
 	ret->streams = calloc(ret->n_streams, sizeof(ret->streams[0]));
 	if (rows == NULL || ret->streams == NULL) {
 		free(rows);
@@ -281,7 +303,7 @@ int tester_count_all(struct tester *tester, struct trial_result *ret)
 	tester_count_so_far(tester, ret);
 	ret->unique = ret->duplicates = ret->reordered = ret->too_old = 0;
 	ret->lost = 0;
-	for (uint32_t l = 0; l < tester->n_lanes; l++)
+	for (uint32_t l = 0; l < n_lanes; l++)
 		add_lane(tester, l, lane_sent(tester, l),
 			 &ret->streams[l / n_sources]);
 	for (uint32_t i = 0; i < ret->n_streams; i++) {

@@ -29,6 +29,20 @@ static uint32_t number_of(struct tester *tester, const char *spec)
 	return tester->n_ports++;
 }
 
+/* A queue has one user, so that a port stands in a list but once. */
+static int check_list(const char *const *specs, uint32_t n, const char *what,
+		      struct mr_reason *why)
+{
+	for (uint32_t i = 0; i < n; i++)
+		for (uint32_t k = 0; k < i; k++)
+			if (strcmp(specs[i], specs[k]) == 0)
+				return fail_with(why, 2,
+						 "%s is named twice among the "
+						 "ports that %s",
+						 specs[i], what);
+	return 0;
+}
+
 static int list_ports(struct tester *tester, const struct tester_config *config,
 		      struct mr_reason *why)
 {
@@ -38,6 +52,9 @@ static int list_ports(struct tester *tester, const struct tester_config *config,
 	if (config->n_tx + config->n_rx > MAX_PORTS / 2)
 		return fail_with(why, 2, "%u ports are more than %d",
 				 config->n_tx + config->n_rx, MAX_PORTS / 2);
+	if (check_list(config->tx, config->n_tx, "send", why) != 0 ||
+	    check_list(config->rx, config->n_rx, "receive", why) != 0)
+		return 2;
 	for (uint32_t i = 0; i < config->n_tx; i++) {
 		const char *spec = config->tx[i];
 
@@ -78,17 +95,6 @@ static int add_device(struct tester *tester, const char *text,
 	return 0;
 }
 
-static int check_virtual(const struct tester *tester, struct mr_reason *why)
-{
-	for (uint32_t i = 0; i < tester->n_ports; i++)
-		if (!is_pair(tester->specs[i]))
-			return fail_with(why, 2,
-					 "--virtual: time stands still for %s; "
-					 "only pair: ports go with it",
-					 tester->specs[i]);
-	return 0;
-}
-
 static uint32_t count_places(const struct tester *tester)
 {
 	uint32_t n = 0;
@@ -96,6 +102,21 @@ static uint32_t count_places(const struct tester *tester)
 	for (uint32_t t = 0; t < tester->n_tx; t++)
 		n += tester->tx[t] >= FIRST_PLACE;
 	return n;
+}
+
+static int check_virtual(const struct tester *tester, struct mr_reason *why)
+{
+	if (count_places(tester) > 0)
+		return fail_with(why, 2,
+				 "--virtual: the kernel has a clock of its "
+				 "own; only pair: ports go with it");
+	for (uint32_t i = 0; i < tester->n_ports; i++)
+		if (!is_pair(tester->specs[i]))
+			return fail_with(why, 2,
+					 "--virtual: time stands still for %s; "
+					 "only pair: ports go with it",
+					 tester->specs[i]);
+	return 0;
 }
 
 /* A place has its thread for itself. Else one that sends and one that
@@ -346,6 +367,16 @@ static int open_all(struct tester *tester, struct mr_reason *why)
 	return status;
 }
 
+/* The kernel's times are of CLOCK_MONOTONIC or close to it, which the counter
+ * runs away from by about a millionth, and more while NTP corrects it. */
+static bool has_kernel_times(const struct tester *tester)
+{
+	for (uint32_t i = 0; i < tester->n_receivers; i++)
+		if (tester->receivers[i].has_times)
+			return true;
+	return tester->n_places > 0;
+}
+
 int tester_open(const struct tester_config *config, struct tester **ret,
 		struct mr_reason *why)
 {
@@ -367,6 +398,8 @@ int tester_open(const struct tester_config *config, struct tester **ret,
 		return status;
 	}
 	clock_open(&tester->clock, config->is_virtual);
+	if (has_kernel_times(tester))
+		clock_use_kernel(&tester->clock);
 	*ret = tester;
 	return 0;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The windows of all lanes. */
 #include <errno.h>
-#include <stdlib.h>
+#include <stddef.h>
+#include <sys/mman.h>
 
 #include "net/tracker.h"
 
@@ -13,6 +14,12 @@ enum {
 	MANY_LANES = 64,
 };
 
+static size_t bytes_of(const struct tracker *tracker)
+{
+	return ((size_t)tracker->n_lanes << tracker->window_bits) *
+	       sizeof(tracker->words[0]);
+}
+
 int tracker_open(struct tracker *tracker, uint32_t n_lanes, bool is_shared)
 {
 	*tracker = (struct tracker){
@@ -20,15 +27,22 @@ int tracker_open(struct tracker *tracker, uint32_t n_lanes, bool is_shared)
 		.window_bits = n_lanes > MANY_LANES ? LEAST_BITS : MOST_BITS,
 		.is_shared = is_shared,
 	};
-	/* Pages of lanes that nothing comes on are never touched. */
-	tracker->words = calloc((size_t)n_lanes << tracker->window_bits,
-				sizeof(tracker->words[0]));
-	return tracker->words == NULL ? -ENOMEM : 0;
+	/* Pages of lanes that nothing comes on are never touched, and need not
+	 * be there: all lanes that there may be are 1 GiB. */
+	tracker->words =
+		mmap(NULL, bytes_of(tracker), PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (tracker->words == MAP_FAILED) {
+		tracker->words = NULL;
+		return -ENOMEM;
+	}
+	return 0;
 }
 
 void tracker_close(struct tracker *tracker)
 {
-	free(tracker->words);
+	if (tracker->words != NULL)
+		munmap(tracker->words, bytes_of(tracker));
 	tracker->words = NULL;
 }
 

@@ -39,6 +39,28 @@ static void it_agrees_with_the_monotonic_clock(void **state)
 	assert_true(clock_is_stable(&clock, 20000000, clock_drift_ns(&clock)));
 }
 
+/* Then there is nothing between them. */
+static void it_can_be_the_monotonic_clock(void **state)
+{
+	struct clock clock;
+
+	(void)state;
+	clock_open(&clock, false);
+	clock_use_kernel(&clock);
+	clock_start(&clock);
+	assert_string_equal(clock_source(&clock), "CLOCK_MONOTONIC");
+	for (int i = 0; i < 100; i++) {
+		const uint64_t before =
+			clock_monotonic_ns() - clock_origin_ns(&clock);
+		const uint64_t now = clock_now(&clock);
+
+		assert_true(now >= before);
+		assert_true(now <=
+			    clock_monotonic_ns() - clock_origin_ns(&clock));
+	}
+	assert_int_equal(clock_drift_ns(&clock), 0);
+}
+
 static void a_run_begins_at_zero(void **state)
 {
 	struct clock clock;
@@ -93,6 +115,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(it_agrees_with_the_monotonic_clock),
+		cmocka_unit_test(it_can_be_the_monotonic_clock),
 		cmocka_unit_test(a_run_begins_at_zero),
 		cmocka_unit_test(a_clock_that_jumps_is_not_stable),
 		cmocka_unit_test(a_virtual_one_moves_when_it_is_told_to),

@@ -118,6 +118,7 @@ static void whole_frames_are_counted_by_their_stamp(void **state)
 	assert_int_equal(receiver_step(&receiver), 5);
 	assert_int_equal(receiver.n_received, 5);
 	assert_int_equal(receiver.n_foreign, 2);
+	assert_int_equal(receiver.n_lanes, 1);
 	assert_int_equal(track.unique, 2);
 	assert_int_equal(track.duplicates, 1);
 	assert_int_equal(latency.n, 3);
