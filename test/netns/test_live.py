@@ -174,6 +174,16 @@ def test_what_they_cannot_is_said(cable, stream, why):
     assert "send it to an xdp: port" in done.stdout
 
 
+def test_longer_than_the_mtu_is_refused(lab):
+    """The kernel would refuse them one by one, in the middle of a mix."""
+    source, sink = lab.namespace("g"), lab.namespace("s")
+    lab.veth(source, "g0", sink, "h0")
+    done = source.run(BENCH, "tx", "live:g0", "--quiet", "--count", 10,
+                      "--stream", "size=60,2000", check=False)
+    assert done.returncode == 2
+    assert "frames are longer than its MTU lets pass" in done.stdout
+
+
 def test_no_such_interface(cable):
     done = cable[0].run(BENCH, "tx", "live:g7", check=False)
     assert done.returncode == 1

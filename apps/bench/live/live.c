@@ -63,7 +63,8 @@ static int fail(struct mr_reason *why, int err, const char *format, ...)
 	return err;
 }
 
-/* Quantiles of the exponential distribution, their mean exactly 1. */
+/* Quantiles of the exponential distribution, their mean 1; the program has no
+ * room for the last 4 bits of each. */
 static void fill_gaps(__u32 *ret_gaps)
 {
 	double values[LIVE_GAPS], sum = 0;
@@ -74,7 +75,8 @@ static void fill_gaps(__u32 *ret_gaps)
 	}
 	for (int i = 0; i < LIVE_GAPS; i++)
 		ret_gaps[i] =
-			(__u32)lround(values[i] / sum * LIVE_GAPS * (1 << 16));
+			(__u32)lround(values[i] / sum * LIVE_GAPS * (1 << 12))
+			<< 4;
 }
 
 static bool is_field(const struct live_field *field)
@@ -331,6 +333,9 @@ static int send_all(struct live *live, struct mr_reason *ret_why)
 		    counts->n_passed + counts->n_unsent >= orders->n_frames)
 			break;
 		arm(live, until_end(live, orders));
+		/* Behind that: live_stop() may have armed it just before. */
+		if (__atomic_load_n(&live->is_stopped, __ATOMIC_SEQ_CST))
+			break;
 		opts.repeat = (int)RUNS_PER_CALL;
 		err = bpf_prog_test_run_opts(fd, &opts);
 		if (err == -EINVAL && counts->n_passed == 0)
@@ -353,6 +358,9 @@ int live_run(struct live *live, const struct live_orders *orders,
 	sigset_t alarm, before;
 	int err;
 
+	live->skeleton->bss->counts = (struct live_counts){ .n_passed = 0 };
+	memset(live->skeleton->bss->lateness, 0,
+	       sizeof(live->skeleton->bss->lateness));
 	err = take_timer(live, ret_why);
 	if (err < 0)
 		return err;
@@ -361,9 +369,6 @@ int live_run(struct live *live, const struct live_orders *orders,
 	sigaddset(&alarm, SIGALRM);
 	pthread_sigmask(SIG_UNBLOCK, &alarm, &before);
 
-	live->skeleton->bss->counts = (struct live_counts){ .n_passed = 0 };
-	memset(live->skeleton->bss->lateness, 0,
-	       sizeof(live->skeleton->bss->lateness));
 	live->skeleton->bss->orders = *orders;
 	if (__atomic_load_n(&live->is_stopped, __ATOMIC_RELAXED))
 		live->skeleton->bss->orders.is_stopped = 1;
@@ -380,7 +385,7 @@ void live_ready(struct live *live)
 
 void live_stop(struct live *live)
 {
-	__atomic_store_n(&live->is_stopped, true, __ATOMIC_RELAXED);
+	__atomic_store_n(&live->is_stopped, true, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&live->skeleton->bss->orders.is_stopped, 1,
 			 __ATOMIC_RELAXED);
 	if (__atomic_load_n(&live->has_timer, __ATOMIC_ACQUIRE))

@@ -103,10 +103,10 @@ struct live_counts {
 	__u64 n_refused;         /* of them: what its driver had no room for */
 	__u64 n_no_way;          /* of them: what it cannot send at all */
 	__u64 n_unsent;          /* given up, because they were late */
-	__u64 n_bytes;           /* of those passed */
+	__u64 n_bytes;           /* of those passed that there is a way for */
 	__u64 first_ns, last_ns; /* when the first and last were passed */
 	__u64 late_max_ns;
-	__u64 by_stream[LIVE_MAX_STREAMS]; /* of those passed */
+	__u64 by_stream[LIVE_MAX_STREAMS]; /* as n_bytes */
 	__u32 has_begun, is_done;
 };
 

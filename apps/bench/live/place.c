@@ -13,8 +13,14 @@
 #include "live/place.h"
 #include "live/shape.h"
 #include "stream/compiled.h"
+#include "stream/stream.h"
 
-enum { PREFIX_CHARS = sizeof("live:") - 1 };
+enum {
+	PREFIX_CHARS = sizeof("live:") - 1,
+	/* What the kernel lets pass above the MTU: an Ethernet header and a
+	 * VLAN tag (xdp_ok_fwd_dev()). */
+	MORE_THAN_MTU = 18,
+};
 
 struct place {
 	char name[PREFIX_CHARS + IF_NAMESIZE];
@@ -116,6 +122,25 @@ static uint64_t share_of(uint64_t n, const struct send_orders *orders)
 	return n / orders->n_senders + (orders->sender < n % orders->n_senders);
 }
 
+static int place_info(const struct place *place, struct mr_port_info *ret)
+{
+	struct ifreq request;
+	struct mr_port_info info = { .size = sizeof(info),
+				     .n_txqs = 1,
+				     .numa_node = -1,
+				     .mode = "live" };
+
+	snprintf(info.name, sizeof(info.name), "%s", place->name);
+	if (ask(place, SIOCGIFMTU, &request) == 0)
+		info.mtu_bytes = (uint32_t)request.ifr_mtu;
+	if (ask(place, SIOCGIFHWADDR, &request) == 0) {
+		memcpy(info.mac, request.ifr_hwaddr.sa_data, 6);
+		info.has_mac = 1;
+	}
+	*ret = info;
+	return 0;
+}
+
 static int place_begin(struct place *place, const struct streams *streams,
 		       const struct send_orders *orders, struct mr_reason *why)
 {
@@ -124,8 +149,12 @@ static int place_begin(struct place *place, const struct streams *streams,
 	const double gap_ns = orders->pps > 0 ? orders->n_senders * burst *
 							1e9 / orders->pps :
 						0;
+	struct mr_port_info info;
 	int err;
 
+	if (orders->end_ns != UINT64_MAX && orders->end_ns >> 48 != 0)
+		return wrong(why, -EINVAL, place->name,
+			     "78 hours are the longest that it sends for");
 	if (gap_ns >= 1e9 * 60)
 		return wrong(why, -EINVAL, place->name,
 			     "less than a frame a minute");
@@ -147,16 +176,20 @@ static int place_begin(struct place *place, const struct streams *streams,
 		.magic = streams->magic,
 	};
 	err = load(place, streams, orders, why);
-	if (err == 0)
-		live_ready(place->live);
-	return err;
+	if (err < 0)
+		return err;
+	place_info(place, &info);
+	if (info.mtu_bytes > 0 &&
+	    streams_max_bytes(streams) > info.mtu_bytes + MORE_THAN_MTU)
+		return wrong(why, -EINVAL, place->name,
+			     "frames are longer than its MTU lets pass");
+	live_ready(place->live);
+	return 0;
 }
 
-static int place_run(struct place *place)
+static int place_run(struct place *place, struct mr_reason *why)
 {
-	struct mr_reason why;
-
-	return live_run(place->live, &place->orders, &why);
+	return live_run(place->live, &place->orders, why);
 }
 
 static void place_stop(struct place *place)
@@ -199,6 +232,7 @@ static void place_counts(const struct place *place, struct send_counts *ret,
 	ret->sent = counts.n_passed - counts.n_no_way;
 	ret->unsent = counts.n_unsent + counts.n_no_way;
 	ret->bytes = counts.n_bytes;
+	ret->last_ns = counts.last_ns;
 	if (lateness != NULL)
 		fill_lateness(place, &counts, lateness);
 }
@@ -210,27 +244,7 @@ static uint64_t place_n_sent(const struct place *place, uint32_t stream)
 	if (place->live == NULL || stream >= LIVE_MAX_STREAMS)
 		return 0;
 	live_read(place->live, &counts);
-	/* All or nothing: it has ndo_xdp_xmit(), or it has not. */
-	return counts.n_no_way > 0 ? 0 : counts.by_stream[stream];
-}
-
-static int place_info(const struct place *place, struct mr_port_info *ret)
-{
-	struct ifreq request;
-	struct mr_port_info info = { .size = sizeof(info),
-				     .n_txqs = 1,
-				     .numa_node = -1,
-				     .mode = "live" };
-
-	snprintf(info.name, sizeof(info.name), "%s", place->name);
-	if (ask(place, SIOCGIFMTU, &request) == 0)
-		info.mtu_bytes = (uint32_t)request.ifr_mtu;
-	if (ask(place, SIOCGIFHWADDR, &request) == 0) {
-		memcpy(info.mac, request.ifr_hwaddr.sa_data, 6);
-		info.has_mac = 1;
-	}
-	*ret = info;
-	return 0;
+	return counts.by_stream[stream];
 }
 
 static int place_link(const struct place *place, struct mr_link *ret)

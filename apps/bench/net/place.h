@@ -30,6 +30,7 @@ struct send_orders {
 /* due = sent + unsent, as soon as it has ended. */
 struct send_counts {
 	uint64_t sent, unsent, bytes;
+	uint64_t last_ns; /* when the last one left */
 	uint64_t rounds, busy_rounds;
 };
 
@@ -43,8 +44,9 @@ struct place_ops {
 	/* Streams of a trial, which outlive it. 0 or -errno. */
 	int (*begin)(struct place *place, const struct streams *streams,
 		     const struct send_orders *orders, struct mr_reason *why);
-	/* On a thread of its own; returns at the end, or after stop(). */
-	int (*run)(struct place *place);
+	/* On a thread of its own; returns at the end, or after stop(): 0, or
+	 * -errno with the reason. */
+	int (*run)(struct place *place, struct mr_reason *why);
 	void (*stop)(struct place *place); /* any thread */
 	/* Any thread, also while it runs; lateness is NULL while it does. */
 	void (*counts)(const struct place *place, struct send_counts *ret,

@@ -35,12 +35,13 @@ static void unbuild(struct sender *sender)
 	sender->n_held = 0;
 }
 
-void sender_end(struct sender *sender)
+void sender_end(struct sender *sender, uint64_t now_ns)
 {
 	unbuild(sender);
 	/* At full speed what was not taken was never due. */
 	if (sender->pacer.is_paced)
-		count(&sender->n_unsent, sender->n_due);
+		count(&sender->n_unsent,
+		      sender->n_due + pacer_skip(&sender->pacer, now_ns));
 	sender->n_due = 0;
 	__atomic_store_n(&sender->is_done, true, __ATOMIC_RELEASE);
 }
@@ -89,7 +90,10 @@ static uint32_t offer(struct sender *sender, uint64_t now)
 	if (sender->pacer.is_paced) {
 		now = clock_now(sender->clock);
 		for (uint32_t i = 0; i < n; i++)
-			hist_add(sender->lateness, now - sender->due_ns[i]);
+			hist_add(sender->lateness,
+				 now > sender->due_ns[i] ?
+					 now - sender->due_ns[i] :
+					 0);
 	}
 	sender->n_held -= n;
 	sender->n_due -= n;
@@ -106,7 +110,7 @@ static uint32_t offer(struct sender *sender, uint64_t now)
 
 static uint32_t idle(struct sender *sender, uint64_t now_ns)
 {
-	if (pacer_is_done(&sender->pacer, now_ns))
+	if (!sender->is_done && pacer_is_done(&sender->pacer, now_ns))
 		__atomic_store_n(&sender->is_done, true, __ATOMIC_RELEASE);
 	if (++sender->n_idle % IDLE_ROUNDS == 0)
 		mr_tx_burst(sender->config.txq, sender->config.cache, NULL, 0);
@@ -117,13 +121,18 @@ uint32_t sender_step(struct sender *sender, uint64_t now_ns)
 {
 	const bool is_paced = sender->pacer.is_paced;
 
+	if (sender->is_done)
+		return idle(sender, now_ns);
+	/* What others did in this round is not the frames' age. */
+	if (!is_paced)
+		now_ns = clock_now(sender->clock);
 	if (is_paced && now_ns > sender->max_lag_ns)
 		give_up(sender, now_ns - sender->max_lag_ns);
 	sender->n_due += pacer_take(&sender->pacer, now_ns,
 				    sender->due_ns + sender->n_due,
 				    sender->config.burst - sender->n_due);
 	if (!is_paced && now_ns >= sender->pacer.end_ns)
-		sender_end(sender);
+		sender_end(sender, now_ns);
 	if (sender->n_due == 0)
 		return idle(sender, now_ns);
 	if (sender->n_held < sender->n_due)

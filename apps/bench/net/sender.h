@@ -47,11 +47,14 @@ struct sender {
 void sender_begin(struct sender *sender, const struct send_orders *orders,
 		  struct builder *builder, struct hist *lateness);
 
-/* A round: returns how many frames the queue took. */
+/*
+ * A round: returns how many frames the queue took. Behind the end, too: a
+ * driver may need a call to go on with what it took.
+ */
 uint32_t sender_step(struct sender *sender, uint64_t now_ns);
 
-/* Give up what waits: it is unsent. */
-void sender_end(struct sender *sender);
+/* Give up what was due and waits: it is unsent. */
+void sender_end(struct sender *sender, uint64_t now_ns);
 
 /* When there will be something to do, nothing else happening. */
 uint64_t sender_next_ns(const struct sender *sender);

@@ -48,13 +48,20 @@ static uint32_t round_of(struct seat *seat, struct mr_cache *cache,
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < seat->n_senders; i++)
-		if (!seat->senders[i]->is_done)
-			n += sender_step(seat->senders[i], now);
+		n += sender_step(seat->senders[i], now);
 	if (seat->has_device)
 		n += cross(seat->tester, cache, now);
 	for (uint32_t i = 0; i < seat->n_receivers; i++)
 		n += receiver_step(seat->receivers[i]);
 	return n;
+}
+
+/* What was due and has not gone by now never goes. */
+static void end_senders(struct seat *seat, uint64_t now)
+{
+	for (uint32_t i = 0; i < seat->n_senders; i++)
+		if (!seat->senders[i]->is_done)
+			sender_end(seat->senders[i], now);
 }
 
 /* What had come before it was time to end is counted, too. */
@@ -99,6 +106,8 @@ static int sit(struct mr_worker *worker, void *opaque)
 		const uint32_t n = round_of(seat, worker->cache, now);
 		const uint64_t then = now;
 
+		if (__atomic_load_n(&tester->is_cut, __ATOMIC_RELAXED))
+			end_senders(seat, now);
 		now = clock_now(&tester->clock);
 		seat->all_ns += now - then;
 		if (n > 0)
@@ -109,9 +118,7 @@ static int sit(struct mr_worker *worker, void *opaque)
 		}
 	}
 	count_usage(seat);
-	for (uint32_t i = 0; i < seat->n_senders; i++)
-		if (!seat->senders[i]->is_done)
-			sender_end(seat->senders[i]);
+	end_senders(seat, now);
 	take_the_rest(seat);
 	return 0;
 }
@@ -199,12 +206,37 @@ static uint64_t settle_of(const struct trial_config *config)
 				       DEFAULT_SETTLE_MS * MS;
 }
 
+/* It may be over before it has begun. */
+static uint64_t since_start(const struct tester *tester, uint64_t at)
+{
+	const uint64_t start = tester->orders.start_ns;
+
+	return at > start ? at - start : 0;
+}
+
+/*
+ * End sending before its time, if a signal or a port says so; what is on its
+ * way is waited for as ever, so that it is not taken for lost.
+ */
+static void cut_if_asked(struct tester *tester, struct trial_result *ret)
+{
+	if (ret->is_cut_short)
+		return;
+	places_look(tester, ret);
+	if (!tester_is_ending() && !tester->is_ended &&
+	    ret->why_stopped[0] == '\0')
+		return;
+	ret->is_cut_short = true;
+	__atomic_store_n(&tester->is_cut, 1, __ATOMIC_RELAXED);
+	places_stop(tester);
+}
+
 /* The calling thread's part: look, tell, and say when it is over. */
 static void watch(struct tester *tester, const struct trial_config *config,
 		  struct trial_result *ret)
 {
 	const struct timespec pause = { .tv_nsec = LOOK_MS * 1000000 };
-	uint64_t sent_at = 0, all_here_at = 0, next_show = 0;
+	uint64_t sent_at = 0, all_here_at = 0, next_show = 0, cut_at = 0;
 
 	for (;;) {
 		const bool is_sending = tester->n_sources > 0 ?
@@ -215,27 +247,28 @@ static void watch(struct tester *tester, const struct trial_config *config,
 		if (sent_at == 0 && !is_sending)
 			sent_at = now;
 		if (sent_at == 0 && tester->n_sources == 0 &&
-		    is_enough(tester, now))
+		    (is_enough(tester, now) || cut_at > 0))
 			sent_at = now;
 		if (sent_at > 0 &&
 		    now >= settled_at(tester, sent_at, settle_of(config),
 				      &all_here_at, now))
+			break;
+		/* A thread that hangs is the join's to tell. */
+		if (cut_at > 0 && now > cut_at + JOIN_MS * MS)
 			break;
 		if (now >= next_show) {
 			look_at_ports(tester, ret);
 			show_progress(tester, now, is_sending);
 			next_show = now + PROGRESS_MS * MS;
 		}
-		if (tester_is_ending() || tester->is_ended ||
-		    ret->why_stopped[0] != '\0') {
-			ret->is_cut_short = true;
-			break;
-		}
+		cut_if_asked(tester, ret);
+		if (cut_at == 0 && ret->is_cut_short)
+			cut_at = now;
 		nanosleep(&pause, NULL);
 	}
-	ret->whole_ns = clock_now(&tester->clock) - tester->orders.start_ns;
+	ret->whole_ns = since_start(tester, clock_now(&tester->clock));
 	ret->sending_ns =
-		sent_at > 0 ? sent_at - tester->orders.start_ns : ret->whole_ns;
+		sent_at > 0 ? since_start(tester, sent_at) : ret->whole_ns;
 }
 
 /* A trial of a given length lasted that long; one of a given number of frames
@@ -250,9 +283,11 @@ static void correct_length(const struct tester *tester,
 	for (uint32_t i = 0; i < tester->n_senders; i++)
 		if (tester->senders[i].last_ns > last)
 			last = tester->senders[i].last_ns;
+	if (places_counts(tester).last_ns > last)
+		last = places_counts(tester).last_ns;
 	if (orders->end_ns != UINT64_MAX && ret->sending_ns > asked)
 		ret->sending_ns = asked;
-	else if (tester->n_places == 0 && last > orders->start_ns &&
+	else if (last > orders->start_ns &&
 		 ret->sending_ns > last - orders->start_ns)
 		ret->sending_ns = last - orders->start_ns;
 }
@@ -278,6 +313,9 @@ int tester_run_threads(struct tester *tester, const struct trial_config *config,
 	}
 	if (err < 0)
 		return fail_with(why, 1, "%s", said.text);
+	places_look(tester, ret);
+	if (ret->why_stopped[0] != '\0')
+		ret->is_cut_short = true;
 	correct_length(tester, ret);
 	return 0;
 }
@@ -320,9 +358,10 @@ void tester_run_virtual(struct tester *tester,
 			is_sending = false;
 			sent_at = now;
 		}
-		if (n_rounds % VIRTUAL_ROUNDS == 0 && tester_is_ending()) {
+		if (n_rounds % VIRTUAL_ROUNDS == 0 && !ret->is_cut_short &&
+		    tester_is_ending()) {
 			ret->is_cut_short = true;
-			break;
+			end_senders(seat, now);
 		}
 		if (n > 0)
 			continue;
@@ -335,11 +374,8 @@ void tester_run_virtual(struct tester *tester,
 		if (!is_sending && now > sent_at + settle_of(config))
 			break;
 	}
-	for (uint32_t i = 0; i < seat->n_senders; i++)
-		if (!seat->senders[i]->is_done)
-			sender_end(seat->senders[i]);
 	ret->whole_ns = now;
-	ret->sending_ns = is_sending ? now : sent_at;
-	if (tester->orders.end_ns != UINT64_MAX && !is_sending)
+	ret->sending_ns = sent_at;
+	if (tester->orders.end_ns != UINT64_MAX && !ret->is_cut_short)
 		ret->sending_ns = tester->orders.end_ns;
 }

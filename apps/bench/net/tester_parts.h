@@ -26,6 +26,8 @@ struct sending_place {
 	struct place *place;
 	uint32_t t;       /* place in tx */
 	uint32_t is_done; /* its thread says so */
+	int err;          /* that it ended with, and why: then, too */
+	struct mr_reason why;
 };
 
 /* A direction through the known device. */
@@ -82,6 +84,7 @@ struct tester {
 	struct hist *lateness[MAX_SENDERS], *latency[MAX_RECEIVERS];
 	struct trial_drop drops_before[MAX_DROP_ROWS];
 	uint64_t tx_bytes_before, rx_bytes_before;
+	uint32_t is_cut;      /* senders end, receivers go on */
 	uint32_t is_stopping; /* threads end their rounds */
 	bool is_ended;        /* tester_end() */
 
@@ -127,6 +130,8 @@ void places_close(struct tester *tester);
 int places_begin(struct tester *tester, struct mr_reason *why);
 void places_run(struct sending_place *place); /* on its thread */
 void places_stop(struct tester *tester);
+/* Set why_stopped if one has failed. */
+void places_look(const struct tester *tester, struct trial_result *ret);
 bool places_are_done(const struct tester *tester);
 /* The sum of all. */
 struct send_counts places_counts(const struct tester *tester);

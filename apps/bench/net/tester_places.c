@@ -64,6 +64,7 @@ int places_begin(struct tester *tester, struct mr_reason *why)
 		int err;
 
 		at->is_done = 0;
+		at->err = 0;
 		orders.sender = tester->n_senders + i;
 		err = at->ops->begin(at->place, tester->streams[at->t], &orders,
 				     &said);
@@ -76,7 +77,7 @@ int places_begin(struct tester *tester, struct mr_reason *why)
 
 void places_run(struct sending_place *at)
 {
-	at->ops->run(at->place);
+	at->err = at->ops->run(at->place, &at->why);
 	__atomic_store_n(&at->is_done, 1, __ATOMIC_RELEASE);
 }
 
@@ -86,6 +87,19 @@ void places_stop(struct tester *tester)
 		if (!__atomic_load_n(&tester->places[i].is_done,
 				     __ATOMIC_ACQUIRE))
 			tester->places[i].ops->stop(tester->places[i].place);
+}
+
+void places_look(const struct tester *tester, struct trial_result *ret)
+{
+	for (uint32_t i = 0; i < tester->n_places; i++) {
+		const struct sending_place *at = &tester->places[i];
+
+		if (!__atomic_load_n(&at->is_done, __ATOMIC_ACQUIRE) ||
+		    at->err >= 0)
+			continue;
+		snprintf(ret->why_stopped, sizeof(ret->why_stopped), "%s",
+			 at->why.text);
+	}
 }
 
 bool places_are_done(const struct tester *tester)
@@ -109,6 +123,8 @@ struct send_counts places_counts(const struct tester *tester)
 		all.sent += counts.sent;
 		all.unsent += counts.unsent;
 		all.bytes += counts.bytes;
+		if (counts.last_ns > all.last_ns)
+			all.last_ns = counts.last_ns;
 	}
 	return all;
 }

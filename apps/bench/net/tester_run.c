@@ -16,8 +16,10 @@ enum {
 	 * left of an earlier trial. */
 	START_MS = 20,
 	PLACE_START_MS = 100, /* the kernel's set-up takes up to 30 ms */
-	/* Lanes of senders that are in another program. */
-	FOREIGN_LANES = 1024,
+	MOST_POISSON_PPS = 20000000,
+	/* Lanes of senders that are in another program: all that a stamp can
+	 * name. Memory of those that nothing comes on is never touched. */
+	FOREIGN_LANES = 1 << 16,
 };
 
 #define MS 1000000ull
@@ -49,6 +51,13 @@ static int choose_orders(struct tester *tester,
 		return fail_with(why, 2,
 				 "a rate in %% needs a link whose speed is "
 				 "known; give it in frames or bits per second");
+	/* Each gap costs a logarithm, also of frames that nobody takes. */
+	if (config->pace == PACE_POISSON &&
+	    pps > (double)MOST_POISSON_PPS * tester->n_sources)
+		return fail_with(why, 2,
+				 "--pace poisson: %.3g frames per second are "
+				 "more than %u queues are paced for (%d each)",
+				 pps, tester->n_sources, MOST_POISSON_PPS);
 	if (pps == 0 && tester->config.is_virtual)
 		pps = line;
 	tester->orders = (struct send_orders){
@@ -129,6 +138,7 @@ static int make_receivers(struct tester *tester, struct mr_reason *why)
 		receiver->latency =
 			tester->n_sources > 0 ? tester->latency[i] : NULL;
 		receiver->n_received = receiver->n_foreign = 0;
+		receiver->n_lanes = 0;
 		receiver->device_clock.is_known = false;
 		receiver->first_ns = UINT64_MAX;
 		receiver->last_ns = 0;
@@ -184,14 +194,6 @@ static int prepare(struct tester *tester, const struct trial_config *config,
 	return status;
 }
 
-/* Where nothing was sent here, lanes that nothing came on are left out. */
-static void trim_lanes(const struct tester *tester, struct trial_result *ret)
-{
-	while (tester->n_sources == 0 && ret->n_streams > 1 &&
-	       ret->streams[ret->n_streams - 1].received == 0)
-		ret->n_streams--;
-}
-
 static void check_clock(const struct tester *tester, struct trial_result *ret)
 {
 	const uint64_t drift = clock_drift_ns(&tester->clock);
@@ -223,7 +225,7 @@ int tester_run(struct tester *tester, const struct trial_config *config,
 		status = places_begin(tester, why);
 	}
 	if (status == 0) {
-		tester->is_stopping = 0;
+		tester->is_stopping = tester->is_cut = 0;
 		tester->is_ended = false;
 		if (tester->config.is_virtual)
 			tester_run_virtual(tester, config, ret);
@@ -232,12 +234,10 @@ int tester_run(struct tester *tester, const struct trial_config *config,
 	}
 	if (status == 0 && tester_count_all(tester, ret) < 0)
 		status = fail_with(why, 1, "no memory for the result");
-	if (status == 0) {
-		trim_lanes(tester, ret);
+	if (status == 0)
 		check_clock(tester, ret);
-	} else {
+	else
 		trial_result_free(ret);
-	}
 	free_trial(tester);
 	return status;
 }

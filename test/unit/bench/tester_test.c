@@ -3,9 +3,8 @@
  * The tester beside the known device, whose counters are the truth, under the
  * virtual clock: every figure is exact. What it is made of is tested with it:
  * device.c, device_parse.c, sender.c, receiver.c, tester.c, tester_open.c,
- * tester_run.c, tester_loop.c, tester_count.c, tester_places.c, trial.c.
+ * tester_run.c, tester_loop.c, tester_count.c, trial.c.
  */
-#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,9 +15,7 @@
 #include <cmocka.h>
 
 #include "net/device.h"
-#include "net/place.h"
 #include "net/tester.h"
-#include "stream/stream.h"
 
 #define SECOND 1000000000ull
 
@@ -272,6 +269,7 @@ static void what_cannot_be_is_refused(void **state)
 		{ "pair:a,queues=2", "pair:b,queues=2", "loss=3", "one queue",
 		  true, 2 },
 		{ "nope:a", "pair:b", NULL, "nope", true, 2 },
+		{ "live:g0", "pair:b", NULL, "a clock of its own", false, 2 },
 	};
 
 	(void)state;
@@ -340,187 +338,108 @@ static void it_does_not_lose_frames_by_the_real_clock(void **state)
 	assert_int_equal(tester_close(tester), 0);
 }
 
-/* A place to send to that only counts: 1000 frames, a fifth of them given up.
- */
-struct place {
-	const struct send_orders *orders;
-	struct send_orders copy;
-	uint32_t n_streams;
-	uint64_t n_sent;
-	uint32_t is_stopped;
-};
-
-static struct place the_place;
-
-static int place_open(struct mr_ctx *ctx, const char *spec, struct place **ret,
-		      struct mr_reason *why)
+/* A queue has one user: a port twice in a list would be two. */
+static void a_port_is_in_a_list_but_once(void **state)
 {
-	(void)ctx;
-	if (strcmp(spec, "counting:one") != 0) {
-		snprintf(why->text, sizeof(why->text), "no such place");
-		return -EINVAL;
-	}
-	the_place = (struct place){ 0 };
-	*ret = &the_place;
-	return 0;
-}
-
-static void place_close(struct place *place)
-{
-	place->orders = NULL;
-}
-
-static int place_begin(struct place *place, const struct streams *streams,
-		       const struct send_orders *orders, struct mr_reason *why)
-{
-	(void)why;
-	place->n_streams = streams_n(streams);
-	place->copy = *orders;
-	place->orders = &place->copy;
-	place->n_sent = 0;
-	return 0;
-}
-
-static int place_run(struct place *place)
-{
-	while (clock_now(place->orders->clock) < place->orders->start_ns)
-		;
-	for (int i = 0; i < 800; i++)
-		__atomic_add_fetch(&place->n_sent, 1, __ATOMIC_RELAXED);
-	while (place->orders->end_ns == UINT64_MAX &&
-	       !__atomic_load_n(&place->is_stopped, __ATOMIC_RELAXED))
-		;
-	return 0;
-}
-
-static void place_stop(struct place *place)
-{
-	__atomic_store_n(&place->is_stopped, 1, __ATOMIC_RELAXED);
-}
-
-static void place_counts(const struct place *place, struct send_counts *ret,
-			 struct hist *lateness)
-{
-	const uint64_t n = __atomic_load_n(&place->n_sent, __ATOMIC_RELAXED);
-
-	*ret = (struct send_counts){ .sent = n,
-				     .unsent = n / 4,
-				     .bytes = 60 * n };
-	for (uint64_t i = 0; lateness != NULL && i < n; i++)
-		hist_add(lateness, 7);
-}
-
-static uint64_t place_n_sent(const struct place *place, uint32_t stream)
-{
-	return stream == 0 ? place->n_sent : 0;
-}
-
-static int place_info(const struct place *place, struct mr_port_info *ret)
-{
-	(void)place;
-	*ret = (struct mr_port_info){ .size = sizeof(*ret),
-				      .mode = "counting",
-				      .name = "counting:one" };
-	return 0;
-}
-
-static int place_link(const struct place *place, struct mr_link *ret)
-{
-	(void)place;
-	*ret = (struct mr_link){ .is_up = 1 };
-	return 0;
-}
-
-static uint32_t place_drops(const struct place *place,
-			    struct mr_named_count *ret, uint32_t room)
-{
-	(void)place;
-	if (room > 0)
-		ret[0] = (struct mr_named_count){ "refused", 5 };
-	return 1;
-}
-
-static const struct place_ops place_ops = {
-	.prefix = "counting:",
-	.open = place_open,
-	.close = place_close,
-	.begin = place_begin,
-	.run = place_run,
-	.stop = place_stop,
-	.counts = place_counts,
-	.n_sent = place_n_sent,
-	.info = place_info,
-	.link = place_link,
-	.drops = place_drops,
-};
-
-/* Beside a port, and alone. */
-static void a_place_is_a_sender_as_any(void **state)
-{
-	static const char *const specs[] = { "counting:one", "null:" };
-	const struct trial_config trial = {
-		.rate = { RATE_PPS, 1e5 },
-		.duration_ns = SECOND / 50,
-	};
+	static const char *const twice[] = { "null:", "pair:a", "null:" };
+	static const char *const others[] = { "pair:a", "pair:b", "pair:c" };
 
 	(void)state;
-	for (uint32_t n_tx = 1; n_tx <= 2; n_tx++) {
+	for (int i = 0; i < 2; i++) {
 		const struct tester_config config = {
-			.tx = specs,
-			.n_tx = n_tx,
-			.place_ops = &place_ops,
+			.tx = i == 0 ? twice : others,
+			.n_tx = 3,
+			.rx = i == 0 ? others : twice,
+			.n_rx = 3,
 			.plane = { .program = "tester-test",
 				   .log_level = MR_LOG_ERROR },
 		};
 		struct tester *tester = NULL;
-		struct mr_port_info info;
 		struct mr_reason why;
 
-		assert_int_equal(tester_open(&config, &tester, &why), 0);
-		assert_int_equal(tester_n_ports(tester), n_tx);
-		tester_port_info(tester, n_tx - 1, &info);
-		assert_string_equal(info.mode, "counting");
-		assert_int_equal(tester_run(tester, &trial, &result, &why), 0);
-		assert_int_equal(the_place.copy.n_senders, n_tx);
-		assert_int_equal(the_place.copy.sender, n_tx - 1);
-		assert_int_equal(the_place.n_streams, 1);
-		assert_int_equal(result.due, result.sent + result.unsent);
-		assert_int_equal(result.n_streams, 1);
-		assert_int_equal(result.streams[0].sent, result.sent);
-		/* Half the rate for 20 ms, of the port. */
-		assert_int_equal(result.due, 1000 + (n_tx - 1) * 1000);
-		assert_in_range(result.lateness.n, 800, 1800);
-		assert_int_equal(result.n_drops, 1);
-		assert_string_equal(result.drops[0].name, "refused");
-		assert_string_equal(result.drops[0].port, "counting:one");
-		trial_result_free(&result);
-		assert_int_equal(tester_close(tester), 0);
-		assert_null(the_place.orders);
+		assert_int_equal(tester_open(&config, &tester, &why), 2);
+		assert_string_equal(why.text,
+				    i == 0 ? "null: is named twice among the "
+					     "ports that send" :
+					     "null: is named twice among the "
+					     "ports that receive");
 	}
 }
 
-static void a_place_needs_a_thread_for_itself(void **state)
+/* A rate is that of all ports, and so is what the links take. */
+static void the_line_rate_is_that_of_all_links(void **state)
 {
-	static const char *const specs[] = { "counting:one", "null:" };
-	struct tester_config config = {
+	static const char *const specs[] = { "pair:a", "pair:b" };
+	const struct tester_config config = {
 		.tx = specs,
 		.n_tx = 2,
-		.place_ops = &place_ops,
+		.rx = specs,
+		.n_rx = 2,
+		.is_virtual = true,
 		.plane = { .program = "tester-test",
-			   .log_level = MR_LOG_ERROR,
-			   .n_workers = 1 },
+			   .log_level = MR_LOG_ERROR },
 	};
-	static const char *const wrong[] = { "counting:two" };
-	struct tester *tester = NULL;
+	const struct trial_config trial = {
+		.rate = { RATE_PERCENT, 50 },
+		.duration_ns = SECOND / 1000,
+	};
+	struct tester *tester;
 	struct mr_reason why;
 
 	(void)state;
-	assert_int_equal(tester_open(&config, &tester, &why), 2);
-	assert_non_null(strstr(why.text, "--workers 2"));
-	config.tx = wrong;
-	config.n_tx = 1;
-	assert_int_equal(tester_open(&config, &tester, &why), 2);
-	assert_string_equal(why.text, "no such place");
+	assert_int_equal(tester_open(&config, &tester, &why), 0);
+	assert_float_equal(tester_line_rate_pps(tester, 60), 2 * 14880952.38,
+			   0.01);
+	assert_int_equal(tester_run(tester, &trial, &result, &why), 0);
+	assert_float_equal(result.asked_pps, 14880952.38, 0.01);
+	trial_result_free(&result);
+	assert_int_equal(tester_close(tester), 0);
+}
+
+static void end_soon(void *opaque, const struct trial_result *so_far)
+{
+	if (so_far->sent > 1000)
+		tester_end(opaque);
+}
+
+/* As Ctrl-C: 20 ms of frames, 400, are in the device by then, and come still.
+ */
+static void what_is_on_its_way_at_the_end_is_waited_for(void **state)
+{
+	const char *a = "pair:a", *b = "pair:b";
+	const struct tester_config config = {
+		.tx = &a,
+		.n_tx = 1,
+		.rx = &b,
+		.n_rx = 1,
+		.device = "delay=20ms",
+		.plane = { .program = "tester-test",
+			   .log_level = MR_LOG_ERROR },
+	};
+	const struct trial_config trial = {
+		.rate = { RATE_PPS, 20e3 },
+		.settle_ns = SECOND / 2,
+	};
+	struct device_counts counts;
+	struct tester *tester;
+	struct mr_reason why;
+
+	(void)state;
+	assert_int_equal(tester_open(&config, &tester, &why), 0);
+	tester_on_progress(tester, end_soon, tester);
+	assert_int_equal(tester_run(tester, &trial, &result, &why), 0);
+	assert_true(result.is_cut_short);
+	assert_true(result.sent > 1000);
+	assert_int_equal(result.due, result.sent + result.unsent);
+	/* On a busy machine a late burst may not fit into the device. */
+	assert_true(tester_device_counts(tester, 0, &counts));
+	assert_int_equal(counts.received, result.sent);
+	assert_int_equal(counts.held, 0);
+	assert_int_equal(result.lost, counts.overrun);
+	assert_int_equal(result.unique, counts.forwarded);
+	assert_true(result.sending_ns < result.whole_ns);
+	trial_result_free(&result);
+	assert_int_equal(tester_close(tester), 0);
 }
 
 int main(void)
@@ -537,8 +456,9 @@ int main(void)
 		cmocka_unit_test(full_speed_is_that_of_the_virtual_cable),
 		cmocka_unit_test(what_cannot_be_is_refused),
 		cmocka_unit_test(it_does_not_lose_frames_by_the_real_clock),
-		cmocka_unit_test(a_place_is_a_sender_as_any),
-		cmocka_unit_test(a_place_needs_a_thread_for_itself),
+		cmocka_unit_test(a_port_is_in_a_list_but_once),
+		cmocka_unit_test(the_line_rate_is_that_of_all_links),
+		cmocka_unit_test(what_is_on_its_way_at_the_end_is_waited_for),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
