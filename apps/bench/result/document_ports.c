@@ -70,7 +70,7 @@ static json_t *port_object(const struct tester *tester, uint32_t i)
 	return object;
 }
 
-/* Of the slowest sending link, with preamble, FCS and gap; 0: unknown. */
+/* Of all sending links, with preamble, FCS and gap; 0: unknown. */
 static double line_bps(const struct tester *tester)
 {
 	const uint32_t frame_bytes = 60;
