@@ -179,10 +179,11 @@ static inline uint32_t take(struct mri_page_alloc *pa, uint32_t order,
 
 	for (;;) {
 		const uint32_t s = find_segment(pa, order);
-		const struct mri_page_segment *segment = &pa->segments[s];
+		const struct mri_page_segment *segment;
 
 		if (s == MRI_SEGMENT_NONE)
 			return 0;
+		segment = &pa->segments[s];
 		g = segment->heads[order + (uint32_t)__builtin_ctz(
 						   segment->buckets >> order)] -
 		    1;
