@@ -35,7 +35,7 @@ static uint32_t n_refillable(struct dpdk_rxq *rxq, struct mr_cache *cache,
 	uint32_t n_got;
 
 	if (likely((head->top & MR_TOP_MASK) >= n_pages))
-		return n;
+		return RTE_MIN(n, n_pages / rxq->max_segs);
 	n_got = mr_frag_alloc_bulk(cache, addrs, n_pages,
 				   1u << rxq->view->chunk_shift);
 	mr_frag_free_bulk(cache, addrs, n_got);

@@ -184,7 +184,7 @@ static bool can_post(const struct dpdk_txq *txq, const struct mr_cache *cache,
 
 	if (n > max_entries(txq, plan))
 		return false;
-	if (plan->insert_tag && (at < 4 || frames[0].len < 12))
+	if (plan->insert_tag && (at < VLAN_BYTES || frames[0].len < 12))
 		return false;
 	if (will_write && !mr_frame_is_sole(cache, &frames[0]))
 		return false;
@@ -201,8 +201,11 @@ static uint32_t copy(struct dpdk_txq *txq, struct mr_cache *cache,
 		     struct mr_frame *out, enum dpdk_shape *ret_why)
 {
 	const struct mr_port *base = txq->port->base;
+	/* A tag goes in front, and what is in front of the page is not ours. */
+	const uint32_t headroom =
+		RTE_MAX(base->headroom_bytes, (uint32_t)VLAN_BYTES);
 	const uint32_t room =
-		base->chunk_bytes - base->headroom_bytes - base->tailroom_bytes;
+		base->chunk_bytes - headroom - base->tailroom_bytes;
 	const uint64_t n_bytes = mr_frame_n_bytes(in, n_in);
 	const uint32_t n = (uint32_t)((n_bytes + room - 1) / room);
 	uint32_t from = 0, from_at = 0, n_got;
@@ -214,7 +217,7 @@ static uint32_t copy(struct dpdk_txq *txq, struct mr_cache *cache,
 	*ret_why = DPDK_NO_BUFFER;
 	n_got = mr_frag_alloc_bulk(cache, addrs, n, base->chunk_bytes);
 	for (uint32_t i = 0; i < n_got; i++)
-		out[i] = (struct mr_frame){ addrs[i] + base->headroom_bytes, 0,
+		out[i] = (struct mr_frame){ addrs[i] + headroom, 0,
 					    i + 1 < n ? MR_FRAME_MORE : 0 };
 	for (uint32_t i = 0; i < n_got; i++)
 		if (!is_registered(txq, &out[i]))
