@@ -8,6 +8,7 @@
  * the one before it left. What is given up is counted, by name.
  */
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -63,6 +64,7 @@ struct replay {
 	uint64_t n_passes; /* a copy, for the thread that reports */
 	uint64_t drops[N_DROPS];
 	struct hist lateness;
+	pthread_mutex_t lock; /* of lateness: reports read it meanwhile */
 };
 
 static const struct option_row rows[] = {
@@ -233,10 +235,12 @@ static void send_due(struct replay *replay, struct mr_worker *worker)
 		mr_worker_send(worker, TO_PORT, replay->frames + replay->at, n);
 	/* As the tester's: a copy takes its time. */
 	sent_ns = clock_now(&replay->clock);
+	pthread_mutex_lock(&replay->lock);
 	for (uint32_t i = 0; i < n_sent && replay->speed != 0; i++)
 		if (!(replay->frames[replay->at + i].flags & MR_FRAME_MORE))
 			hist_add(&replay->lateness,
 				 sent_ns - replay->due_ns[replay->at + i]);
+	pthread_mutex_unlock(&replay->lock);
 	replay->at += n_sent;
 }
 
@@ -291,7 +295,7 @@ static const struct count_group replay_group = { "replay", "replay",
 /* The histogram may be written to meanwhile; it is exact at the end. */
 static void take_counters(struct snapshot *snapshot, void *app)
 {
-	const struct replay *replay = app;
+	struct replay *replay = app;
 	const struct hist *late = &replay->lateness;
 	struct worker_snapshot *to = &snapshot->workers[0];
 	uint64_t *counts = snapshot->groups[0];
@@ -301,11 +305,13 @@ static void take_counters(struct snapshot *snapshot, void *app)
 	snapshot_copy_counters(to->drops, replay->drops, N_DROPS);
 	snapshot_copy_counters(&counts[0], &replay->n_passes, 1);
 	counts[1] = to->drops[DROP_LATE] + to->drops[DROP_SHUTDOWN];
+	pthread_mutex_lock(&replay->lock);
 	counts[2] = late->n;
 	counts[3] = (uint64_t)hist_mean(late);
 	counts[4] = hist_at(late, 50);
 	counts[5] = hist_at(late, 99);
 	counts[6] = late->max;
+	pthread_mutex_unlock(&replay->lock);
 }
 
 static const struct app_counters counters = {
@@ -416,6 +422,7 @@ int replay_main(int argc, char **argv)
 
 	if (replay == NULL)
 		return plain_complain(&command, 1, "no memory");
+	pthread_mutex_init(&replay->lock, NULL);
 	replay->speed = 1;
 	replay->n_loops = 1;
 	replay->max_lag_ns = DEFAULT_LAG_MS * UINT64_C(1000000);
