@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "forward.h"
+#include "support/counter.h"
 
 const char *const forward_drop_names[N_FORWARD_DROPS] = {
 	[DROP_TX_FULL] = "tx_full",     [DROP_HANDOFF_FULL] = "handoff_full",
@@ -21,16 +22,10 @@ const char *const forward_drop_names[N_FORWARD_DROPS] = {
 	[DROP_NO_PAGE] = "no_page",     [DROP_SHUTDOWN] = "shutdown",
 };
 
-/* A counter of this worker, that other threads read. */
-static inline void count(uint64_t *counter, uint64_t n)
-{
-	__atomic_store_n(counter, *counter + n, __ATOMIC_RELAXED);
-}
-
 static void drop(struct forwarder *fwd, const struct mr_frame *frames,
 		 uint32_t n, enum forward_drop why)
 {
-	count(&fwd->stats.drops[why], mr_frame_n_frames(frames, n));
+	counter_add(&fwd->stats.drops[why], mr_frame_n_frames(frames, n));
 	mr_frame_free_bulk(fwd->worker->cache, frames, n);
 }
 
@@ -135,15 +130,15 @@ static void flood(struct forwarder *fwd, uint32_t from,
 			continue;
 		if (n_ports > 0 && mr_frame_ref(cache, frame, n) < 0) {
 			/* It has this owner less to give: count one lost. */
-			count(&fwd->stats.cloned, 1);
-			count(&fwd->stats.drops[DROP_TOO_SHARED], 1);
+			counter_add(&fwd->stats.cloned, 1);
+			counter_add(&fwd->stats.drops[DROP_TOO_SHARED], 1);
 			continue;
 		}
 		put(fwd, p, frame, n);
-		count(&fwd->stats.cloned, n_ports > 0);
+		counter_add(&fwd->stats.cloned, n_ports > 0);
 		n_ports++;
 	}
-	count(&fwd->stats.flooded, 1);
+	counter_add(&fwd->stats.flooded, 1);
 }
 
 /* One frame of mode learn: learn its sender, then find its receiver. */
@@ -229,8 +224,8 @@ static inline uint32_t forward_queue(struct forwarder *fwd,
 
 	if (n == 0)
 		return 0;
-	count(&fwd->stats.bursts, 1);
-	count(&fwd->stats.entries, n);
+	counter_add(&fwd->stats.bursts, 1);
+	counter_add(&fwd->stats.entries, n);
 	if (has_limit)
 		count_to_limit(fwd, n);
 	forward(fwd, rxq->port_idx, n);

@@ -23,6 +23,7 @@
 #include "hold.h"
 #include "path.h"
 #include "random.h"
+#include "support/counter.h"
 
 /* A side as the path needs it; addresses in network order. */
 struct nat_link {
@@ -102,16 +103,6 @@ struct nat_path {
 	struct nat_outbox outboxes[NAT_SIDES];
 	struct nat_outbox loop; /* last: it is touched for hairpins alone */
 };
-
-static inline void nat_count(uint64_t *counter, uint64_t n)
-{
-	__atomic_store_n(counter, *counter + n, __ATOMIC_RELAXED);
-}
-
-static inline void nat_uncount(uint64_t *counter, uint64_t n)
-{
-	__atomic_store_n(counter, *counter - n, __ATOMIC_RELAXED);
-}
 
 /* For a datagram of ours, network order. */
 static inline uint16_t nat_take_id(struct nat_path *path)

@@ -108,7 +108,7 @@ static void drop_waiting(struct nat_path *path, struct datagram *d,
 
 	while (nat_fifo_take(&path->hold, &d->waiting, &packet, NULL)) {
 		path->fragments->n_waiting--;
-		nat_uncount(&path->stats.held, 1);
+		counter_sub(&path->stats.held, 1);
 		nat_drop(path, &packet, reason);
 	}
 }
@@ -252,7 +252,7 @@ static void decide_first(struct nat_path *path, struct datagram *d,
 	follow(path, d, packet);
 	while (nat_fifo_take(&path->hold, &d->waiting, &waiting, NULL)) {
 		path->fragments->n_waiting--;
-		nat_uncount(&path->stats.held, 1);
+		counter_sub(&path->stats.held, 1);
 		follow(path, d, &waiting);
 	}
 }
@@ -268,7 +268,7 @@ static void wait_for_first(struct nat_path *path, struct datagram *d,
 		return;
 	}
 	f->n_waiting++;
-	nat_count(&path->stats.held, 1);
+	counter_add(&path->stats.held, 1);
 }
 
 void nat_fragment(struct nat_path *path, struct nat_packet *packet)

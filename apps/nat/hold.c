@@ -84,7 +84,7 @@ void nat_hold_drop(struct nat_path *path)
 	for (uint32_t i = 0; i < path->hold.n; i++) {
 		if (path->hold.slots[i].packet.n == 0)
 			continue;
-		nat_uncount(&path->stats.held, 1);
+		counter_sub(&path->stats.held, 1);
 		nat_drop(path, &path->hold.slots[i].packet, NAT_DROP_SHUTDOWN);
 		path->hold.slots[i].packet.n = 0; /* once */
 	}

@@ -29,8 +29,8 @@ static void echo(struct nat_path *path, struct nat_packet *packet)
 			mr_csum_fix(icmp->csum, mr_csum_delta16(before, after));
 	}
 	/* The request is used up, the answer one of ours, in the same frame. */
-	nat_count(&path->stats.drops[NAT_TAKEN], 1);
-	nat_count(&path->stats.made, 1);
+	counter_add(&path->stats.drops[NAT_TAKEN], 1);
+	counter_add(&path->stats.made, 1);
 	nat_send(path, packet, packet->from, mac);
 }
 

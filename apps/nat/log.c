@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "log.h"
+#include "support/counter.h"
 
 enum {
 	/* An event is two entries of a ring of frames: the library's rings are
@@ -111,8 +112,7 @@ void nat_log_put(void *opaque, const struct nat_log_event *event)
 	/* Room for one entry alone there never is: all come in pairs. */
 	if (mr_ring_spsc_enqueue_burst(ring->ring, slot.entries,
 				       EVENT_ENTRIES) < EVENT_ENTRIES)
-		__atomic_store_n(&ring->n_lost, ring->n_lost + 1,
-				 __ATOMIC_RELAXED);
+		counter_add(&ring->n_lost, 1);
 }
 
 static void print_time(FILE *file, int64_t t_s)
@@ -161,8 +161,7 @@ static void print_event(struct nat_log *log, const struct nat_log_event *e)
 /* Lines that are missing from here on back. */
 static void print_lost(struct nat_log *log, struct nat_log_ring *ring)
 {
-	const uint64_t n_lost =
-		__atomic_load_n(&ring->n_lost, __ATOMIC_RELAXED);
+	const uint64_t n_lost = counter_get(&ring->n_lost);
 
 	if (n_lost == ring->n_lost_said)
 		return;

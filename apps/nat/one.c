@@ -6,7 +6,7 @@ void nat_drop(struct nat_path *path, struct nat_packet *packet,
 	      enum nat_reason reason)
 {
 	mr_frame_free_bulk(path->cache, packet->frames, packet->n);
-	nat_count(&path->stats.drops[reason], 1);
+	counter_add(&path->stats.drops[reason], 1);
 }
 
 enum nat_reason nat_verdict(struct nat_path *path, struct nat_packet *packet,

@@ -493,17 +493,17 @@ static void fly(struct nat_path *path, enum nat_side from,
 			n_sent++;
 		} else {
 			mr_frag_free(path->cache, frames[i].addr);
-			nat_count(&path->stats.drops[reason], 1);
+			counter_add(&path->stats.drops[reason], 1);
 		}
 	}
-	nat_count(&path->stats.sent[from ^ 1], n_sent);
-	nat_count(&path->stats.translated[from], n_sent);
+	counter_add(&path->stats.sent[from ^ 1], n_sent);
+	counter_add(&path->stats.translated[from], n_sent);
 }
 
 void nat_burst(struct nat_path *path, enum nat_side from,
 	       struct mr_frame *frames, uint32_t n)
 {
-	nat_count(&path->stats.received[from], mr_frame_n_frames(frames, n));
+	counter_add(&path->stats.received[from], mr_frame_n_frames(frames, n));
 	while (n > 0) {
 		const uint32_t n_now =
 			mr_frame_n_whole(frames, n < FLIGHT ? n : FLIGHT);

@@ -133,7 +133,7 @@ static enum nat_reason hold_for(struct nat_path *path, uint32_t slot,
 	    !nat_fifo_put(&path->hold, &watch->waiting, packet, way))
 		return NAT_DROP_NEIGHBOUR_FULL;
 	resolver->n_waiting++;
-	nat_count(&path->stats.held, 1);
+	counter_add(&path->stats.held, 1);
 	return NAT_TAKEN;
 }
 
@@ -187,7 +187,7 @@ static void end_watch(struct nat_path *path, uint32_t i, bool is_known,
 	resolver->watches[i] = resolver->watches[--resolver->n];
 	while (nat_fifo_take(&path->hold, &waiting, &packet, &way)) {
 		resolver->n_waiting--;
-		nat_uncount(&path->stats.held, 1);
+		counter_sub(&path->stats.held, 1);
 		if (is_known)
 			nat_forward_to(path, &packet, &way, mac);
 		else

@@ -29,7 +29,7 @@ bool nat_make(struct nat_path *path, struct nat_packet *packet,
 		.len = n_frame < MR_ETH_MIN_BYTES ? MR_ETH_MIN_BYTES : n_frame
 	};
 	memset(mr_frame_data(path->base, packet->frames), 0, MR_ETH_MIN_BYTES);
-	nat_count(&path->stats.made, 1);
+	counter_add(&path->stats.made, 1);
 	return true;
 }
 
@@ -56,7 +56,7 @@ static void put(struct nat_path *path, struct nat_packet *packet,
 	memcpy(&outbox->frames[outbox->n], packet->frames,
 	       packet->n * sizeof(*packet->frames));
 	outbox->n += packet->n;
-	nat_count(&path->stats.sent[to], 1);
+	counter_add(&path->stats.sent[to], 1);
 }
 
 void nat_send_as(struct nat_path *path, struct nat_packet *packet,
@@ -175,11 +175,11 @@ static void count_way(struct nat_path *path, const struct nat_packet *packet,
 		      const struct nat_way *way)
 {
 	if (way->is_excluded)
-		nat_count(&path->stats.excluded, 1);
+		counter_add(&path->stats.excluded, 1);
 	else
-		nat_count(&path->stats.translated[packet->from], 1);
+		counter_add(&path->stats.translated[packet->from], 1);
 	if (way->to == packet->from || way->is_looped)
-		nat_count(&path->stats.hairpinned, 1);
+		counter_add(&path->stats.hairpinned, 1);
 }
 
 void nat_forward_to(struct nat_path *path, struct nat_packet *packet,

@@ -100,6 +100,6 @@ void nat_split(struct nat_path *path, struct nat_packet *packet,
 	}
 	/* It went out as its pieces, one of which is not more than there was.
 	 */
-	nat_uncount(&path->stats.made, 1);
+	counter_sub(&path->stats.made, 1);
 	mr_frame_free_bulk(path->cache, packet->frames, packet->n);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "steer.h"
+#include "support/counter.h"
 
 enum {
 	MAX_DATAGRAMS = 64, /* whose owner is remembered; the oldest goes */
@@ -166,11 +167,6 @@ const struct nat_steer_stats *nat_steer_stats(const struct nat_steer *steer)
 	return &steer->stats;
 }
 
-static void count(uint64_t *counter, uint64_t n)
-{
-	__atomic_store_n(counter, *counter + n, __ATOMIC_RELAXED);
-}
-
 /* Frames that the path never sees: received, and dropped at once. */
 static void drop(struct nat_steer *steer, struct nat_stats *stats,
 		 enum nat_side from, enum nat_reason reason,
@@ -178,8 +174,8 @@ static void drop(struct nat_steer *steer, struct nat_stats *stats,
 {
 	const uint32_t n_frames = mr_frame_n_frames(frames, n);
 
-	count(&stats->received[from], n_frames);
-	count(&stats->drops[reason], n_frames);
+	counter_add(&stats->received[from], n_frames);
+	counter_add(&stats->drops[reason], n_frames);
 	mr_frame_free_bulk(steer->worker->cache, frames, n);
 }
 
@@ -201,8 +197,8 @@ static void put(struct nat_steer *steer, struct nat_stats *stats, uint32_t to,
 				       mr_frame_n_whole(stage->frames, n_room);
 
 	mr_ring_spsc_enqueue_burst(ring, stage->frames, n_fit);
-	count(&steer->stats.handed_off,
-	      mr_frame_n_frames(stage->frames, n_fit));
+	counter_add(&steer->stats.handed_off,
+		    mr_frame_n_frames(stage->frames, n_fit));
 	if (n_fit > 0)
 		mr_worker_wake(mr_workers_get(s->workers, to));
 	if (n_fit < stage->n)

@@ -53,7 +53,7 @@ void nat_syn_hold(struct nat_path *path, struct nat_packet *packet)
 		.external = { .addr = packet->ip->dst, .port = packet->dport },
 		.end_ns = path->now_ns + hold_ns
 	};
-	nat_count(&path->stats.held, 1);
+	counter_add(&path->stats.held, 1);
 }
 
 static bool is_same(struct nat_remote a, uint32_t addr, uint16_t port)
@@ -82,7 +82,7 @@ void nat_syns_tick(struct nat_path *path)
 	while (syns->tail != syns->head &&
 	       syns->ring[syns->tail % MAX_HELD].end_ns <= path->now_ns &&
 	       nat_fifo_take(&path->hold, &syns->fifo, &packet, NULL)) {
-		nat_uncount(&path->stats.held, 1);
+		counter_sub(&path->stats.held, 1);
 		if (syns->ring[syns->tail++ % MAX_HELD].is_answered)
 			nat_drop(path, &packet, NAT_DROP_UNSOLICITED_SYN);
 		else

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The loop of a worker. Port i is side i. */
 #include "work.h"
+#include "support/counter.h"
 
 enum { PUBLISH_NS = 100000000 };
-
-static void count(uint64_t *counter, uint64_t n)
-{
-	__atomic_store_n(counter, *counter + n, __ATOMIC_RELAXED);
-}
 
 /* What the queue or the ring to its owner does not take is lost. */
 static void send(struct nat_worker *w, enum nat_side to)
@@ -32,10 +28,10 @@ static void send(struct nat_worker *w, enum nat_side to)
 		const uint32_t n_frames =
 			mr_frame_n_frames(outbox->frames + at, outbox->n - at);
 
-		count(&stats->drops[is_own ? NAT_DROP_TX_FULL :
-					     NAT_DROP_HANDOFF_FULL],
-		      n_frames);
-		count(&stats->sent[to], -(uint64_t)n_frames);
+		counter_add(&stats->drops[is_own ? NAT_DROP_TX_FULL :
+						   NAT_DROP_HANDOFF_FULL],
+			    n_frames);
+		counter_add(&stats->sent[to], -(uint64_t)n_frames);
 		mr_frame_free_bulk(w->worker->cache, outbox->frames + at,
 				   outbox->n - at);
 	}
@@ -85,8 +81,8 @@ static uint32_t receive(struct nat_worker *w, const struct mr_worker_rxq *rxq,
 
 	if (n == 0)
 		return 0;
-	count(&w->stats.bursts, 1);
-	count(&w->stats.entries, n);
+	counter_add(&w->stats.bursts, 1);
+	counter_add(&w->stats.entries, n);
 	if (w->steer != NULL)
 		n_own = nat_steer_split(w->steer, from, w->frames, n, now_ns,
 					nat_path_stats(w->path));

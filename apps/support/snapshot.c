@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "counter.h"
 #include "snapshot.h"
 
 struct snapshot *snapshot_create(const struct dataplane *plane,
@@ -76,7 +77,7 @@ static void take_port(struct port_snapshot *snapshot, struct mr_port *port)
 void snapshot_copy_counters(uint64_t *to, const uint64_t *from, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
-		to[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
+		to[i] = counter_get(&from[i]);
 }
 
 void snapshot_take(struct snapshot *snapshot, const struct dataplane *plane,

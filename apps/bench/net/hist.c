@@ -34,8 +34,7 @@ void hist_merge(struct hist *hist, const struct hist *other)
 void hist_since(const struct hist *now, struct hist *before, struct hist *ret)
 {
 	for (uint32_t i = 0; i < HIST_BUCKETS; i++) {
-		const uint64_t n =
-			__atomic_load_n(&now->counts[i], __ATOMIC_RELAXED);
+		const uint64_t n = counter_get(&now->counts[i]);
 		const uint64_t n_new = n - before->counts[i];
 
 		if (n_new == 0)

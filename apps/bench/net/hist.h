@@ -9,6 +9,8 @@
 
 #include <stdint.h>
 
+#include "support/counter.h"
+
 enum {
 	HIST_SUB_BITS = 10, /* buckets of the upper half of each power of two */
 	HIST_VALUE_BITS = 40,
@@ -38,9 +40,8 @@ static inline uint32_t hist_bucket(uint64_t ns)
 static inline void hist_add(struct hist *hist, uint64_t ns)
 {
 	const double value = (double)ns;
-	uint64_t *count = &hist->counts[hist_bucket(ns)];
 
-	__atomic_store_n(count, *count + 1, __ATOMIC_RELAXED);
+	counter_add(&hist->counts[hist_bucket(ns)], 1);
 	hist->n_over += ns >= 1ull << HIST_VALUE_BITS;
 	hist->min = hist->n == 0 || ns < hist->min ? ns : hist->min;
 	hist->max = ns > hist->max ? ns : hist->max;

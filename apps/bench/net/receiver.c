@@ -5,16 +5,12 @@
 
 #include "net/receiver.h"
 #include "stream/stamp.h"
+#include "support/counter.h"
 
 enum {
 	OFFSET_READINGS = 8,
 	OFFSET_NS = 100000000, /* how long one is good for */
 };
-
-static void count(uint64_t *counter, uint64_t n)
-{
-	__atomic_store_n(counter, *counter + n, __ATOMIC_RELAXED);
-}
 
 /* Counters of two cores may be a few ns apart: that is no time at all. */
 static inline uint64_t age_of(uint64_t due_ns, uint64_t now_ns)
@@ -152,7 +148,7 @@ uint32_t receiver_step(struct receiver *receiver)
 					 __ATOMIC_RELAXED);
 		__atomic_store_n(&receiver->last_ns, now, __ATOMIC_RELAXED);
 	}
-	count(&receiver->n_received, n_frames);
-	count(&receiver->n_foreign, n_frames - n_ours);
+	counter_add(&receiver->n_received, n_frames);
+	counter_add(&receiver->n_foreign, n_frames - n_ours);
 	return n;
 }

@@ -10,6 +10,7 @@
 #include "net/commands.h"
 #include "net/plain.h"
 #include "net/swap.h"
+#include "support/counter.h"
 
 enum reflect_drop {
 	DROP_RUNT,
@@ -77,17 +78,11 @@ static enum parse_result take(const struct option_row *row, const char *arg,
 	}
 }
 
-/* A counter of this worker, that another thread reads. */
-static inline void count(uint64_t *counter, uint64_t n)
-{
-	__atomic_store_n(counter, *counter + n, __ATOMIC_RELAXED);
-}
-
 static void drop(struct reflector *r, struct mr_worker *worker,
 		 const struct mr_frame *frames, uint32_t n,
 		 enum reflect_drop why)
 {
-	count(&r->drops[why], mr_frame_n_frames(frames, n));
+	counter_add(&r->drops[why], mr_frame_n_frames(frames, n));
 	mr_frame_free_bulk(worker->cache, frames, n);
 }
 
@@ -106,7 +101,7 @@ static bool turn(struct reflector *r, struct mr_worker *worker, uint32_t port,
 	bytes = mr_frame_data(reflect->base, frame);
 	if (reflect->answers_arp &&
 	    swap_arp(bytes, frame->len, reflect->macs[port])) {
-		count(&r->n_arp, 1);
+		counter_add(&r->n_arp, 1);
 		return true;
 	}
 	n_bytes = mr_frame_n_bytes(frame, n);
@@ -133,8 +128,8 @@ static uint32_t reflect_queue(struct reflector *r, struct mr_worker *worker,
 
 	if (n == 0)
 		return 0;
-	count(&r->n_bursts, 1);
-	count(&r->n_entries, n);
+	counter_add(&r->n_bursts, 1);
+	counter_add(&r->n_entries, n);
 	for (uint32_t i = 0, n_entries; i < n; i += n_entries) {
 		n_entries = mr_frame_n_entries(frames + i);
 		if (!turn(r, worker, rxq->port_idx, frames + i, n_entries))

@@ -19,6 +19,7 @@
 #include "net/commands.h"
 #include "net/hist.h"
 #include "net/plain.h"
+#include "support/counter.h"
 
 enum { CAPTURE_PORT, TO_PORT, N_PORTS };
 
@@ -139,11 +140,6 @@ static uint64_t due_of(struct timing *t, uint64_t time_ns)
 	return t->due_ns;
 }
 
-static inline void count(uint64_t *counter, uint64_t n)
-{
-	__atomic_store_n(counter, *counter + n, __ATOMIC_RELAXED);
-}
-
 /* Read on. False: the capture has ended. */
 static bool read_burst(struct replay *replay, struct mr_worker *worker,
 		       struct mr_rxq *rxq)
@@ -156,8 +152,8 @@ static bool read_burst(struct replay *replay, struct mr_worker *worker,
 				     replay->n_burst);
 	if (replay->n == 0)
 		return mr_queue_arm(&rxq->queue) != 0;
-	count(&replay->n_bursts, 1);
-	count(&replay->n_entries, replay->n);
+	counter_add(&replay->n_bursts, 1);
+	counter_add(&replay->n_entries, replay->n);
 	for (uint32_t i = 0; i < replay->n; i++) {
 		const bool is_first = i == 0 || !(replay->frames[i - 1].flags &
 						  MR_FRAME_MORE);
@@ -169,7 +165,8 @@ static bool read_burst(struct replay *replay, struct mr_worker *worker,
 				0 :
 				(uint64_t)((double)due_ns / replay->speed);
 	}
-	count(&replay->n_passes, replay->timing.n_passes - replay->n_passes);
+	counter_add(&replay->n_passes,
+		    replay->timing.n_passes - replay->n_passes);
 	return true;
 }
 
@@ -201,7 +198,7 @@ static void drop(struct replay *replay, struct mr_worker *worker,
 		 const struct mr_frame *frames, uint32_t n,
 		 enum replay_drop why)
 {
-	count(&replay->drops[why], mr_frame_n_frames(frames, n));
+	counter_add(&replay->drops[why], mr_frame_n_frames(frames, n));
 	mr_frame_free_bulk(worker->cache, frames, n);
 }
 

@@ -4,14 +4,10 @@
 
 #include "net/sender.h"
 #include "stream/stream.h"
+#include "support/counter.h"
 
 /* Rounds without frames after which completions are looked for. */
 enum { IDLE_ROUNDS = 64 };
-
-static void count(uint64_t *counter, uint64_t n)
-{
-	__atomic_store_n(counter, *counter + n, __ATOMIC_RELAXED);
-}
 
 void sender_begin(struct sender *sender, const struct send_orders *orders,
 		  struct builder *builder, struct hist *lateness)
@@ -40,8 +36,8 @@ void sender_end(struct sender *sender, uint64_t now_ns)
 	unbuild(sender);
 	/* At full speed what was not taken was never due. */
 	if (sender->pacer.is_paced)
-		count(&sender->n_unsent,
-		      sender->n_due + pacer_skip(&sender->pacer, now_ns));
+		counter_add(&sender->n_unsent,
+			    sender->n_due + pacer_skip(&sender->pacer, now_ns));
 	sender->n_due = 0;
 	__atomic_store_n(&sender->is_done, true, __ATOMIC_RELEASE);
 }
@@ -59,7 +55,8 @@ static void give_up(struct sender *sender, uint64_t before_ns)
 		memmove(sender->due_ns, sender->due_ns + n,
 			sender->n_due * sizeof(sender->due_ns[0]));
 	}
-	count(&sender->n_unsent, n + pacer_skip(&sender->pacer, before_ns));
+	counter_add(&sender->n_unsent,
+		    n + pacer_skip(&sender->pacer, before_ns));
 }
 
 /* Build those that are due, as far as there are buffers. */
@@ -104,7 +101,7 @@ static uint32_t offer(struct sender *sender, uint64_t now)
 			sender->n_due * sizeof(sender->due_ns[0]));
 	}
 	sender->last_ns = now;
-	count(&sender->n_sent, n);
+	counter_add(&sender->n_sent, n);
 	return n;
 }
 

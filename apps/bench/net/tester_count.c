@@ -7,11 +7,7 @@
 
 #include "net/tester_parts.h"
 #include "stream/stream.h"
-
-static uint64_t read_counter(const uint64_t *counter)
-{
-	return __atomic_load_n(counter, __ATOMIC_RELAXED);
-}
+#include "support/counter.h"
 
 struct drop_rows {
 	struct trial_drop *rows;
@@ -115,7 +111,7 @@ uint64_t tester_n_sent(const struct tester *tester)
 	uint64_t n = 0;
 
 	for (uint32_t i = 0; i < tester->n_senders; i++)
-		n += read_counter(&tester->senders[i].n_sent);
+		n += counter_get(&tester->senders[i].n_sent);
 	return n + places_counts(tester).sent;
 }
 
@@ -141,7 +137,7 @@ uint64_t tester_n_unique(const struct tester *tester)
 
 	for (uint32_t i = 0; i < tester->n_receivers; i++)
 		for (uint32_t l = 0; l < n_lanes; l++)
-			n += read_counter(
+			n += counter_get(
 				&tester->receivers[i].tracks[l].unique);
 	return n;
 }
@@ -173,14 +169,14 @@ static void add_lane(const struct tester *tester, uint32_t lane,
 
 	for (uint32_t i = 0; i < tester->n_receivers; i++) {
 		const struct track *track = &tester->receivers[i].tracks[lane];
-		const uint64_t next = read_counter(&track->next);
-		const uint64_t gap = read_counter(&track->longest_gap);
+		const uint64_t next = counter_get(&track->next);
+		const uint64_t gap = counter_get(&track->longest_gap);
 
 		highest = next > highest ? next : highest;
-		unique += read_counter(&track->unique);
-		ret->duplicates += read_counter(&track->duplicates);
-		ret->reordered += read_counter(&track->reordered);
-		ret->too_old += read_counter(&track->too_old);
+		unique += counter_get(&track->unique);
+		ret->duplicates += counter_get(&track->duplicates);
+		ret->reordered += counter_get(&track->reordered);
+		ret->too_old += counter_get(&track->too_old);
 		if (tester->n_receivers == 1 && gap > ret->longest_gap)
 			ret->longest_gap = gap;
 	}
@@ -205,8 +201,8 @@ static void count_rates(const struct tester *tester, struct trial_result *ret)
 
 	for (uint32_t i = 0; i < tester->n_receivers; i++) {
 		const struct receiver *receiver = &tester->receivers[i];
-		const uint64_t f = read_counter(&receiver->first_ns);
-		const uint64_t l = read_counter(&receiver->last_ns);
+		const uint64_t f = counter_get(&receiver->first_ns);
+		const uint64_t l = counter_get(&receiver->last_ns);
 
 		first = f < first ? f : first;
 		last = l > last ? l : last;
@@ -233,12 +229,12 @@ void tester_count_so_far(const struct tester *tester, struct trial_result *ret)
 	ret->sent = tester_n_sent(tester);
 	ret->unsent = by_places.unsent;
 	for (uint32_t i = 0; i < tester->n_senders; i++)
-		ret->unsent += read_counter(&tester->senders[i].n_unsent);
+		ret->unsent += counter_get(&tester->senders[i].n_unsent);
 	ret->due = ret->sent + ret->unsent;
 	ret->received = ret->foreign = 0;
 	for (uint32_t i = 0; i < tester->n_receivers; i++) {
-		ret->received += read_counter(&tester->receivers[i].n_received);
-		ret->foreign += read_counter(&tester->receivers[i].n_foreign);
+		ret->received += counter_get(&tester->receivers[i].n_received);
+		ret->foreign += counter_get(&tester->receivers[i].n_foreign);
 	}
 	for (uint32_t l = 0; l < n_lanes; l++)
 		add_lane(tester, l, 0, &all);

@@ -16,6 +16,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "support/counter.h"
+
 /* A receiver's view of a lane. */
 struct track {
 	uint64_t next; /* one more than the highest number that came */
@@ -88,21 +90,19 @@ static inline void track_see(struct track *track, struct tracker *tracker,
 	const enum seen seen = tracker_mark(tracker, lane, seq);
 
 	if (seen != SEEN_NEW) {
-		uint64_t *n = seen == SEEN_BEFORE ? &track->duplicates :
-						    &track->too_old;
-
-		__atomic_store_n(n, *n + 1, __ATOMIC_RELAXED);
+		counter_add(seen == SEEN_BEFORE ? &track->duplicates :
+						  &track->too_old,
+			    1);
 		return;
 	}
-	__atomic_store_n(&track->unique, track->unique + 1, __ATOMIC_RELAXED);
+	counter_add(&track->unique, 1);
 	if (seq >= track->next) {
 		if (seq - track->next > track->longest_gap)
 			__atomic_store_n(&track->longest_gap, seq - track->next,
 					 __ATOMIC_RELAXED);
 		__atomic_store_n(&track->next, seq + 1, __ATOMIC_RELAXED);
 	} else {
-		__atomic_store_n(&track->reordered, track->reordered + 1,
-				 __ATOMIC_RELAXED);
+		counter_add(&track->reordered, 1);
 	}
 }
 
