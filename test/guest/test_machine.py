@@ -46,3 +46,13 @@ def test_killed(tmp_path, how):
         assert time.monotonic() < deadline, (processes_of(tmp_path),
                                              list(tmp_path.iterdir()))
         time.sleep(0.1)
+
+
+def test_an_orphan_that_ends_takes_no_words_away():
+    """It ends when half of the next command has come."""
+    with boot(()) as guest:
+        guest.run("sleep 0.5 &")
+        guest.process.stdin.write(b"echo all ")
+        time.sleep(2)
+        guest.start("of it")
+        assert guest.finish() == (0, "all of it\n")
