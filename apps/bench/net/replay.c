@@ -8,7 +8,6 @@
  * the one before it left. What is given up is counted, by name.
  */
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -47,6 +46,7 @@ struct timing {
 	uint64_t gap_ns;            /* the last one that was one */
 	uint64_t due_ns;
 	uint64_t n_passes;
+	bool may_begin_anew; /* the last burst ended before it was full */
 };
 
 struct replay {
@@ -65,7 +65,9 @@ struct replay {
 	uint64_t n_passes; /* a copy, for the thread that reports */
 	uint64_t drops[N_DROPS];
 	struct hist lateness;
-	pthread_mutex_t lock; /* of lateness: reports read it meanwhile */
+	bool has_ended; /* the worker says so: lateness is at rest */
+	/* Of the thread that reports: copies of lateness meanwhile. */
+	struct hist seen, before;
 };
 
 static const struct option_row rows[] = {
@@ -118,17 +120,21 @@ static enum parse_result take(const struct option_row *row, const char *arg,
 /*
  * When the frame that was captured at time_ns is due. One that is older than
  * its predecessor comes behind it at once. Where the capture begins anew its
- * last gap is repeated: it has none of its own there.
+ * last gap is repeated: it has none of its own there. No burst has frames of
+ * two passes, by which one is seen where all frames have the same time.
  */
 static uint64_t due_of(struct timing *t, uint64_t time_ns)
 {
+	const bool begins_anew = t->last_ns > t->first_ns || t->may_begin_anew;
+
+	t->may_begin_anew = false;
 	if (!t->has_begun) {
 		t->has_begun = true;
 		t->first_ns = t->last_ns = time_ns;
 		t->n_passes = 1;
 		return 0;
 	}
-	if (time_ns == t->first_ns && t->last_ns > t->first_ns) {
+	if (time_ns == t->first_ns && begins_anew) {
 		t->due_ns += t->gap_ns;
 		t->last_ns = time_ns;
 		t->n_passes++;
@@ -150,8 +156,10 @@ static bool read_burst(struct replay *replay, struct mr_worker *worker,
 	replay->at = 0;
 	replay->n = mr_rx_burst_meta(rxq, worker->cache, replay->frames, meta,
 				     replay->n_burst);
-	if (replay->n == 0)
+	if (replay->n == 0) {
+		replay->timing.may_begin_anew = true;
 		return mr_queue_arm(&rxq->queue) != 0;
+	}
 	counter_add(&replay->n_bursts, 1);
 	counter_add(&replay->n_entries, replay->n);
 	for (uint32_t i = 0; i < replay->n; i++) {
@@ -165,6 +173,7 @@ static bool read_burst(struct replay *replay, struct mr_worker *worker,
 				0 :
 				(uint64_t)((double)due_ns / replay->speed);
 	}
+	replay->timing.may_begin_anew = replay->n < replay->n_burst;
 	counter_add(&replay->n_passes,
 		    replay->timing.n_passes - replay->n_passes);
 	return true;
@@ -232,12 +241,10 @@ static void send_due(struct replay *replay, struct mr_worker *worker)
 		mr_worker_send(worker, TO_PORT, replay->frames + replay->at, n);
 	/* As the tester's: a copy takes its time. */
 	sent_ns = clock_now(&replay->clock);
-	pthread_mutex_lock(&replay->lock);
 	for (uint32_t i = 0; i < n_sent && replay->speed != 0; i++)
 		if (!(replay->frames[replay->at + i].flags & MR_FRAME_MORE))
 			hist_add(&replay->lateness,
 				 sent_ns - replay->due_ns[replay->at + i]);
-	pthread_mutex_unlock(&replay->lock);
 	replay->at += n_sent;
 }
 
@@ -258,6 +265,7 @@ static int replay_run(struct mr_worker *worker, void *opaque)
 	} while (mr_worker_wait(worker, 1) && goes_on);
 	drop(replay, worker, replay->frames + replay->at,
 	     replay->n - replay->at, DROP_SHUTDOWN);
+	__atomic_store_n(&replay->has_ended, true, __ATOMIC_RELEASE);
 	/* Cannot fail but for being readable already. */
 	return write(replay->done_fd, &one, sizeof(one)) < 0 ? -errno : 0;
 }
@@ -289,11 +297,20 @@ enum { N_REPLAY_ROWS = sizeof(replay_rows) / sizeof(replay_rows[0]) };
 static const struct count_group replay_group = { "replay", "replay",
 						 replay_rows, N_REPLAY_ROWS };
 
-/* The histogram may be written to meanwhile; it is exact at the end. */
+/* How late frames left so far. The sending thread waits for nobody: meanwhile
+ * it is told by buckets, at the end exactly. */
+static const struct hist *lateness_of(struct replay *replay)
+{
+	if (__atomic_load_n(&replay->has_ended, __ATOMIC_ACQUIRE))
+		return &replay->lateness;
+	hist_since(&replay->lateness, &replay->before, &replay->seen);
+	return &replay->seen;
+}
+
 static void take_counters(struct snapshot *snapshot, void *app)
 {
 	struct replay *replay = app;
-	const struct hist *late = &replay->lateness;
+	const struct hist *late = lateness_of(replay);
 	struct worker_snapshot *to = &snapshot->workers[0];
 	uint64_t *counts = snapshot->groups[0];
 
@@ -302,13 +319,11 @@ static void take_counters(struct snapshot *snapshot, void *app)
 	snapshot_copy_counters(to->drops, replay->drops, N_DROPS);
 	snapshot_copy_counters(&counts[0], &replay->n_passes, 1);
 	counts[1] = to->drops[DROP_LATE] + to->drops[DROP_SHUTDOWN];
-	pthread_mutex_lock(&replay->lock);
 	counts[2] = late->n;
 	counts[3] = (uint64_t)hist_mean(late);
 	counts[4] = hist_at(late, 50);
 	counts[5] = hist_at(late, 99);
 	counts[6] = late->max;
-	pthread_mutex_unlock(&replay->lock);
 }
 
 static const struct app_counters counters = {
@@ -419,7 +434,6 @@ int replay_main(int argc, char **argv)
 
 	if (replay == NULL)
 		return plain_complain(&command, 1, "no memory");
-	pthread_mutex_init(&replay->lock, NULL);
 	replay->speed = 1;
 	replay->n_loops = 1;
 	replay->max_lag_ns = DEFAULT_LAG_MS * UINT64_C(1000000);

@@ -188,6 +188,15 @@ class Replay(Folder):
         self.assertEqual(final["replay"]["passes"], 30)
         self.assertEqual(final["replay"]["paced"], 0)
 
+    def test_passes_of_one_time(self):
+        """Where nothing but the end of a burst tells a pass from the next."""
+        for n, burst in ((1, 64), (7, 64), (36, 18), (64, 64)):
+            self.write([ETH / IP4 / UDP()] * n, gap_s=0)
+            sent, final = self.replayed("--loop", 10, "--burst", burst,
+                                        "--max-lag", 5)
+            self.assertEqual(len(sent), 10 * n)
+            self.assertEqual(final["replay"]["passes"], 10, (n, burst))
+
     def test_the_last_gap_is_between_passes(self):
         self.write(self.FRAMES[:3], gap_s=0.05)
         sent, _ = self.replayed("--loop", 4, "--max-lag", 5)
