@@ -112,6 +112,21 @@ def test_tx_and_rx_are_two_programs(lab):
     assert got["latency"] is None
 
 
+def test_rx_ends_when_enough_has_come_from_anybody(lab):
+    source, sink = lab.namespace("s"), lab.namespace("r")
+    lab.veth(source, "t0", sink, "t1")
+    receiver = Process(lab, sink, [BENCH, "rx", "--json", "--count", "50",
+                                   "t1"])
+    receiver.says("thread 0")
+    run(lab, source, "tx", "--rate", "2k", "--count", "500", "--unstamped",
+        "t0")
+    assert receiver.wait() == 0, receiver.err.text()
+    document = json.loads(receiver.out.text())
+    assert document["streams"] == []
+    got, = document["trials"]
+    assert got["rx"]["foreign"] == got["rx"]["received"] >= 50
+
+
 def test_ports_without_a_path_are_explained(lab):
     tester, middle = lab.namespace("t"), lab.namespace("d")
     for i in range(2):

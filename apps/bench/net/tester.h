@@ -65,7 +65,8 @@ int tester_run(struct tester *tester, const struct trial_config *config,
 
 /*
  * Drain, close, and look whether pages and laws add up: returns 0 or 1, with a
- * line on stderr for what does not.
+ * line on stderr for what does not. Where a thread did not end, which
+ * tester_run() has told, it ends the process with 1.
  */
 int tester_close(struct tester *tester);
 

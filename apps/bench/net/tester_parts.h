@@ -84,9 +84,11 @@ struct tester {
 	struct hist *lateness[MAX_SENDERS], *latency[MAX_RECEIVERS];
 	struct trial_drop drops_before[MAX_DROP_ROWS];
 	uint64_t tx_bytes_before, rx_bytes_before;
+	uint32_t has_started; /* all threads */
 	uint32_t is_cut;      /* senders end, receivers go on */
 	uint32_t is_stopping; /* threads end their rounds */
 	bool is_ended;        /* tester_end() */
+	bool is_hung;         /* a thread did not end: it uses all of this */
 
 	struct trial_result *so_far;
 	tester_progress_fn *progress;

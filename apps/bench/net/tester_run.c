@@ -232,6 +232,8 @@ int tester_run(struct tester *tester, const struct trial_config *config,
 		else
 			status = tester_run_threads(tester, config, ret, why);
 	}
+	if (tester->is_hung)
+		return status;
 	if (status == 0 && tester_count_all(tester, ret) < 0)
 		status = fail_with(why, 1, "no memory for the result");
 	if (status == 0)

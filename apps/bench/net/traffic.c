@@ -140,6 +140,26 @@ static int run(const char *name, const struct traffic_options *options,
 	return status;
 }
 
+/* What has a meaning only where frames are due at times. */
+static bool check_pace(const struct traffic_options *options,
+		       struct mr_reason *why)
+{
+	const struct trial_config *trial = &options->trial;
+
+	if (trial->burst_frames > 0 && trial->pace != PACE_BURSTS) {
+		fail_with(why, 2, "--pace-frames belongs to --pace bursts");
+		return false;
+	}
+	if (trial->pace != PACE_CONSTANT && trial->rate.unit == RATE_FULL &&
+	    !options->tester.is_virtual) {
+		fail_with(why, 2,
+			  "--pace: full speed has none; --rate is "
+			  "missing");
+		return false;
+	}
+	return true;
+}
+
 static int traffic_main(const struct traffic_command *command, int argc,
 			char **argv)
 {
@@ -154,6 +174,10 @@ static int traffic_main(const struct traffic_command *command, int argc,
 	status = traffic_options_main(command, argc, argv, &options);
 	if (status >= 0)
 		return status;
+	if (!check_pace(&options, &why)) {
+		complain(why.text);
+		return 2;
+	}
 	status = tester_open(&options.tester, &tester, &why);
 	if (status != 0) {
 		complain(why.text);

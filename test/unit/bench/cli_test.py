@@ -49,6 +49,10 @@ class Errors(unittest.TestCase):
         (2, "--virtual: time stands still for null:",
          ["tx", "--virtual", "null:"]),
         (2, "'5:4' is no MAC address", ["tx", "--dst-mac", "5:4", "null:"]),
+        (2, "--pace: full speed has none",
+         ["tx", "--pace", "poisson", "null:"]),
+        (2, "--pace-frames belongs to --pace bursts",
+         ["tx", "--rate", "1k", "--pace-frames", "3", "null:"]),
         (2, "mr-bench tx --help lists them", ["tx", "--nope"]),
         (2, "no command '--quick'", ["--quick", "mem"]),
         (2, "no option '--nope'", ["mem", "--nope"]),
@@ -298,6 +302,15 @@ class Traffic(unittest.TestCase):
         code, out, err = run("tx", "--quiet", "--count", "1000", "null:")
         self.assertEqual((code, err), (0, ""))
         self.assertRegex(out, r"^sent +1000 frames ")
+
+    def test_a_document_has_what_was_sent(self):
+        for words, streams in (
+                ([], ["udp ip.src=198.18.0.1 ip.dst=198.19.0.1 udp.src=1024 "
+                      "udp.dst=9"]),
+                (["-S", "size=99", "-S", "tcp"], ["size=99", "tcp"])):
+            code, out, err = run("tx", "-j", "-Q", "-n", "10", *words, "null:")
+            self.assertEqual((code, err), (0, ""))
+            self.assertEqual(json.loads(out)["streams"], streams)
 
     def test_nothing_received_is_explained(self):
         code, _, err = run("loop", "-Q", "--virtual", "--rate", "1M",

@@ -5,12 +5,17 @@
  * device.c, device_parse.c, sender.c, receiver.c, tester.c, tester_open.c,
  * tester_run.c, tester_loop.c, tester_count.c, trial.c.
  */
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -296,45 +301,93 @@ static void what_cannot_be_is_refused(void **state)
 	}
 }
 
-/* By the real clock, on threads: nothing is lost on the way, and what is not
- * sent in time is counted. */
-static void it_does_not_lose_frames_by_the_real_clock(void **state)
+/* By the real clock, on threads; NULL: as on any, the ends of one cable. */
+static struct tester *open_real(const char *device)
 {
-	const char *a = "pair:a", *b = "pair:b";
+	const char *a = "pair:a", *b = device != NULL ? "pair:b" : a;
 	const struct tester_config config = {
 		.tx = &a,
 		.n_tx = 1,
 		.rx = &b,
 		.n_rx = 1,
-		.device = "loss=100,dup=300",
+		.device = device,
 		.plane = { .program = "tester-test",
+			   .n_workers = 2,
 			   .log_level = MR_LOG_ERROR },
 	};
+	struct tester *tester = NULL;
+	struct mr_reason why;
+
+	assert_int_equal(tester_open(&config, &tester, &why), 0);
+	return tester;
+}
+
+/* Nothing is lost on the way, and what is not sent in time is counted. */
+static void it_does_not_lose_frames_by_the_real_clock(void **state)
+{
 	const struct trial_config trial = {
 		.rate = { RATE_PPS, 200e3 },
-		.duration_ns = SECOND / 5,
-		/* Threads may be away for long on a busy machine. */
-		.settle_ns = SECOND / 2,
+		.n_frames = 20000,
+		.settle_ns = SECOND,
 	};
+	struct tester *tester = open_real("loss=100,dup=300");
 	struct device_counts counts;
-	struct tester *tester;
 	struct mr_reason why;
 
 	(void)state;
-	assert_int_equal(tester_open(&config, &tester, &why), 0);
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(tester_run(tester, &trial, &result, &why), 0);
 		assert_true(tester_device_counts(tester, 0, &counts));
-		assert_in_range(result.due, 39990, 40000);
+		assert_int_equal(result.due, 20000);
 		assert_int_equal(result.due, result.sent + result.unsent);
 		assert_int_equal(result.sent, counts.received);
+		assert_int_equal(counts.lost, result.sent / 100);
 		assert_int_equal(result.lost, counts.lost);
 		assert_int_equal(result.duplicates, counts.duplicated);
 		assert_int_equal(result.lateness.n, result.sent);
 		assert_int_equal(result.latency.n, counts.forwarded);
-		assert_int_equal(counts.lost, result.sent / 100);
 		trial_result_free(&result);
 	}
+	assert_int_equal(tester_close(tester), 0);
+}
+
+/* How many threads may still be started; INT_MAX: any number. */
+static int n_startable = INT_MAX;
+
+int pthread_create(pthread_t *thread, const pthread_attr_t *attr,
+		   void *(*start)(void *), void *arg)
+{
+	int (*create)(pthread_t *, const pthread_attr_t *, void *(*)(void *),
+		      void *);
+
+	if (n_startable-- <= 0)
+		return EAGAIN;
+	*(void **)&create = dlsym(RTLD_NEXT, "pthread_create");
+	return create(thread, attr, start, arg);
+}
+
+/* The first one must have ended when it is told: it uses what is freed. */
+static void a_thread_that_cannot_start_ends_the_others(void **state)
+{
+	const struct trial_config trial = {
+		.rate = { RATE_PPS, 20e3 },
+		.n_frames = 100,
+	};
+	struct tester *tester = open_real(NULL);
+	struct timespec then, now;
+	struct mr_reason why;
+
+	(void)state;
+	clock_gettime(CLOCK_MONOTONIC, &then);
+	n_startable = 1;
+	assert_int_equal(tester_run(tester, &trial, &result, &why), 1);
+	n_startable = INT_MAX;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	assert_non_null(strstr(why.text, "worker 1 cannot start"));
+	assert_true(now.tv_sec - then.tv_sec < 5);
+	assert_int_equal(tester_run(tester, &trial, &result, &why), 0);
+	assert_int_equal(result.due, 100);
+	trial_result_free(&result);
 	assert_int_equal(tester_close(tester), 0);
 }
 
@@ -406,26 +459,15 @@ static void end_soon(void *opaque, const struct trial_result *so_far)
  */
 static void what_is_on_its_way_at_the_end_is_waited_for(void **state)
 {
-	const char *a = "pair:a", *b = "pair:b";
-	const struct tester_config config = {
-		.tx = &a,
-		.n_tx = 1,
-		.rx = &b,
-		.n_rx = 1,
-		.device = "delay=20ms",
-		.plane = { .program = "tester-test",
-			   .log_level = MR_LOG_ERROR },
-	};
 	const struct trial_config trial = {
 		.rate = { RATE_PPS, 20e3 },
 		.settle_ns = SECOND / 2,
 	};
+	struct tester *tester = open_real("delay=20ms");
 	struct device_counts counts;
-	struct tester *tester;
 	struct mr_reason why;
 
 	(void)state;
-	assert_int_equal(tester_open(&config, &tester, &why), 0);
 	tester_on_progress(tester, end_soon, tester);
 	assert_int_equal(tester_run(tester, &trial, &result, &why), 0);
 	assert_true(result.is_cut_short);
@@ -456,6 +498,7 @@ int main(void)
 		cmocka_unit_test(full_speed_is_that_of_the_virtual_cable),
 		cmocka_unit_test(what_cannot_be_is_refused),
 		cmocka_unit_test(it_does_not_lose_frames_by_the_real_clock),
+		cmocka_unit_test(a_thread_that_cannot_start_ends_the_others),
 		cmocka_unit_test(a_port_is_in_a_list_but_once),
 		cmocka_unit_test(the_line_rate_is_that_of_all_links),
 		cmocka_unit_test(what_is_on_its_way_at_the_end_is_waited_for),
