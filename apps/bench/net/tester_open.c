@@ -144,6 +144,19 @@ static int choose_workers(const struct tester *tester,
 	return 0;
 }
 
+/* Frames that senders have built and no queue has taken. A NIC has a queue per
+ * core, unless it is told. */
+static uint32_t most_built(const struct tester *tester,
+			   const struct dataplane_config *plane)
+{
+	const uint32_t n_each = plane->port.n_queues > 0 ?
+					plane->port.n_queues :
+					(uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
+	const uint32_t n = tester->n_tx * n_each;
+
+	return (n < MAX_SENDERS ? n : MAX_SENDERS) * plane->burst;
+}
+
 static int open_plane(struct tester *tester, struct mr_reason *why)
 {
 	struct dataplane_config plane = tester->config.plane;
@@ -166,6 +179,7 @@ static int open_plane(struct tester *tester, struct mr_reason *why)
 	}
 	if (n_device > 0)
 		plane.n_kept_pages += 2 * device_max_held(&tester->device);
+	plane.n_kept_pages += most_built(tester, &plane);
 	tester->config.plane.burst = plane.burst;
 	return dataplane_open(&tester->plane, &plane, why);
 }
