@@ -6,6 +6,7 @@
 #include "net/tester.h"
 #include "result/document_parts.h"
 #include "result/nic.h"
+#include "stream/stream.h"
 
 /* The device in "driver:device". */
 static const char *device_of(const struct mr_port_info *info)
@@ -82,13 +83,15 @@ static double line_bps(const struct tester *tester)
 void document_ports(struct document *document, const struct tester *tester)
 {
 	const struct tester_config *config = tester_config_of(tester);
+	const struct streams *streams = tester_streams(tester);
 	json_t *root = document->root, *ports = json_array();
 	json_t *texts = json_array();
 
 	for (uint32_t i = 0; i < tester_n_ports(tester); i++)
 		json_array_append_new(ports, port_object(tester, i));
-	for (uint32_t i = 0; i < config->n_streams; i++)
-		json_array_append_new(texts, document_text(config->streams[i]));
+	for (uint32_t i = 0; config->n_tx > 0 && i < streams_n(streams); i++)
+		json_array_append_new(texts,
+				      document_text(streams_text(streams, i)));
 	json_object_set_new(root, "ports", ports);
 	json_object_set_new(root, "line_bps", document_real(line_bps(tester)));
 	json_object_set_new(

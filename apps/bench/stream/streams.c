@@ -4,8 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/specs.h"
 #include "stream/compile.h"
+#include "support/specs.h"
+
+/* RFC 2544, appendix C.2: as written, for who wants to send it again. */
+#define DEFAULT_STREAM                                                         \
+	"udp ip.src=198.18.0.1 ip.dst=198.19.0.1 udp.src=1024 udp.dst=9"
 
 /* With the stream's number in front, where there are several. */
 static int fail_stream(uint32_t i, uint32_t n, int err, struct mr_reason *why)
@@ -67,7 +71,7 @@ int streams_parse(const char *const *texts, uint32_t n,
 		  const struct stream_defaults *defaults, struct streams **ret,
 		  struct mr_reason *why)
 {
-	static const char *const none[] = { "" };
+	static const char *const none[] = { DEFAULT_STREAM };
 	struct streams *streams;
 	int err = 0;
 
