@@ -27,9 +27,7 @@ static int forward(struct session *session, int signal_fd)
 	const struct run_config config = {
 		.plane = &session->plane,
 		.counters = session_counters(session),
-		.output = options->output,
-		.is_quiet = options->is_quiet,
-		.duration_ms = options->duration_ms,
+		.options = options->run,
 		.signal_fd = signal_fd,
 		.work = forward_run,
 		.drop = session_drop_at_end,

@@ -9,37 +9,23 @@ enum {
 
 static const struct option_row rows[] = {
 	{ "mode", 'm', "MODE", "patch (default), macswap, learn or drop" },
-	{ "queues", OPTION_QUEUES, "N",
-	  "queues per port (default: the port's own)" },
 	{ "workers", OPTION_WORKERS, "N",
 	  "threads (default: one per queue of a port)" },
 	{ "cores", OPTION_CORES, "LIST",
 	  "cores for them, as 1,3-5, or auto (default)" },
 	{ "burst", OPTION_BURST, "N",
 	  "entries per burst, 1 to 256 (default 256)" },
-	{ "ring", OPTION_RING, "N",
-	  "entries of each device ring (default: the port's)" },
-	{ "pool-pages", OPTION_POOL_PAGES, "N",
-	  "pages in the pool (default: what is needed)" },
-	{ "page-bytes", OPTION_PAGE_BYTES, "N",
-	  "2048 to 32768 (default 4096)" },
-	{ "safety", OPTION_SAFETY, "LEVEL",
-	  "counts (default), states, poison or guard" },
 	{ "mtu", OPTION_MTU, "N",
 	  "set the ports' MTU, and put it back at the end" },
 	{ "promisc", OPTION_PROMISC, "auto|on|off",
 	  "promiscuous (auto: on in patch and learn)" },
 	{ "idle", OPTION_IDLE, "HOW", "poll, adaptive (default) or interrupt" },
-	{ "duration", 'd', "S", "end after S seconds, as 10 or 0.5" },
 	{ "count", 'n', "N", "end after N frames, up to a burst more" },
 	{ "age", 'a', "S", "learn: forget an address after S (default 300)" },
 	{ "fdb-limit", 'l', "N", "learn: addresses kept (default 8192)" },
-	{ "json", 'j', NULL, "one JSON object per second on stdout" },
-	{ "csv", 'C', NULL, "CSV lines, one per queue and second, on stdout" },
-	{ "quiet", 'Q', NULL, "only errors and the summary at the end" },
-	{ "verbose", 'v', NULL, "log what the library says; twice: all of it" },
-	{ "help", OPTION_HELP, NULL, "print this" },
-	{ "version", OPTION_VERSION, NULL, "print the version" },
+	{ "json", OPTION_JSON, NULL, "one JSON object per second on stdout" },
+	{ "csv", OPTION_CSV, NULL,
+	  "CSV lines, one per queue and second, on stdout" },
 };
 
 static const char *const mode_names[] = { "patch", "macswap", "learn", "drop" };
@@ -66,38 +52,24 @@ static enum parse_result take(const struct option_row *row, const char *arg,
 		r = parse_word(name, arg, mode_names, 4, &word, error);
 		o->mode = (enum mode)word;
 		return r;
-	case 'd':
-		return parse_seconds(name, arg, &o->duration_ms, error);
 	case 'n':
 		return parse_u64(name, arg, 1, UINT64_MAX, &o->n_frames, error);
 	case 'a':
 		return parse_u32(name, arg, 1, MAX_AGE_S, &o->age_s, error);
 	case 'l':
 		return parse_u32(name, arg, 1, MAX_FDB, &o->fdb_limit, error);
-	case 'j':
-		o->output = OUTPUT_JSON;
-		return PARSE_RUN;
-	case 'C':
-		o->output = OUTPUT_CSV;
-		return PARSE_RUN;
-	case 'Q':
-		o->is_quiet = true;
-		return PARSE_RUN;
-	case 'v':
-		o->n_verbose++;
-		return PARSE_RUN;
 	default:
-		return dataplane_take_option(row, arg, &o->plane, error);
+		return run_take_option(row, arg, &o->run, &o->plane, error);
 	}
 }
 
-static enum parse_result check_together(const struct options *o,
+static enum parse_result check_together(struct options *o,
 					struct mr_reason *error)
 {
 	const uint32_t n_ports = o->plane.n_ports;
 	const uint32_t n_least = o->mode == MODE_DROP ? 1 : 2;
 
-	if (dataplane_check_options(&o->plane, error) != PARSE_RUN)
+	if (run_complete_options(&o->run, &o->plane, error) != PARSE_RUN)
 		return PARSE_WRONG;
 	if (n_ports < n_least)
 		return parse_wrong(error,
@@ -125,6 +97,8 @@ static const struct option_table table = {
 	.rows = rows,
 	.n_rows = sizeof(rows) / sizeof(rows[0]),
 	.take = take,
+	.shared_rows = run_option_rows,
+	.n_shared_rows = N_RUN_OPTION_ROWS,
 };
 
 void options_print_help(FILE *to)
@@ -151,7 +125,5 @@ enum parse_result options_parse(int argc, char **argv, struct options *options,
 		return result;
 	options->plane.specs = (const char *const *)argv + first;
 	options->plane.n_ports = (uint32_t)(argc - first);
-	options->plane.log_level =
-		option_log_level(options->n_verbose, options->is_quiet);
 	return check_together(options, ret_error);
 }

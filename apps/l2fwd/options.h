@@ -9,21 +9,17 @@
 
 #include <millrace/millrace.h>
 
-#include "support/dataplane.h"
 #include "support/options.h"
-#include "support/report.h"
+#include "support/run.h"
 
 enum mode { MODE_PATCH, MODE_MACSWAP, MODE_LEARN, MODE_DROP };
 
 struct options {
 	struct dataplane_config plane;
+	struct run_options run;
 	enum mode mode;
-	enum output output;
-	bool is_quiet;
-	uint32_t n_verbose; /* times that -v was given */
 	uint32_t age_s, fdb_limit;
-	uint64_t n_frames;    /* 0: no end */
-	uint64_t duration_ms; /* 0: no end */
+	uint64_t n_frames; /* 0: no end */
 };
 
 enum parse_result options_parse(int argc, char **argv, struct options *options,

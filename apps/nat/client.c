@@ -78,7 +78,7 @@ static int take_line(const struct options *options, const char *line,
 		result = 1;
 		if (options->command == NAT_CLEAR)
 			printf("%lld ended\n", number_of(object, "cleared"));
-	} else if (options->output == OUTPUT_JSON) {
+	} else if (options->run.output == OUTPUT_JSON) {
 		fputs(line, stdout);
 	} else if (options->command == NAT_STATS) {
 		print_counters(object, "");

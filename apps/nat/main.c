@@ -30,9 +30,7 @@ static int translate(struct app *app, int signal_fd, struct mr_reason *error)
 	struct run_config config = {
 		.plane = &app->plane,
 		.counters = app_counters(),
-		.output = app->options->output,
-		.is_quiet = app->options->is_quiet,
-		.duration_ms = app->options->duration_ms,
+		.options = app->options->run,
 		.signal_fd = signal_fd,
 		.work = nat_work,
 		.drop = app_drop,
@@ -51,7 +49,7 @@ static int translate(struct app *app, int signal_fd, struct mr_reason *error)
 		return complain(error->text);
 	app->control = control;
 	fds[0].fd = nat_control_fd(control);
-	if (!app->options->is_quiet)
+	if (!app->options->run.is_quiet)
 		app_print_steering(app, stderr);
 	status = run(&config);
 	nat_control_destroy(control);

@@ -30,29 +30,16 @@ static const struct option_row rows[] = {
 	{ "clear", ID_CLEAR, "WHICH",
 	  "end sessions of a running one: a filter, or all" },
 	{ "filter", 'F', "FILTER", "list only those sessions" },
-	{ "queues", OPTION_QUEUES, "N",
-	  "queues per port (default: the port's own)" },
 	{ "workers", OPTION_WORKERS, "N", "threads (default 1)" },
 	{ "cores", ID_CORES, "LIST",
 	  "cores for them, as 1,3-5, or auto (default)" },
 	{ "burst", OPTION_BURST, "N",
 	  "entries per burst, 1 to 256 (default 256)" },
-	{ "ring", OPTION_RING, "N",
-	  "entries of each device ring (default: the port's)" },
-	{ "pool-pages", OPTION_POOL_PAGES, "N",
-	  "pages in the pool (default: what is needed)" },
-	{ "page-bytes", OPTION_PAGE_BYTES, "N",
-	  "2048 to 32768 (default 4096)" },
-	{ "safety", OPTION_SAFETY, "LEVEL",
-	  "counts (default), states, poison or guard" },
 	{ "idle", OPTION_IDLE, "HOW", "poll, adaptive (default) or interrupt" },
-	{ "duration", 'd', "S", "end after S seconds, as 10 or 0.5" },
-	{ "json", 'j', NULL, "one JSON object per second, or per session" },
-	{ "csv", 'C', NULL, "CSV lines, one per queue and second, on stdout" },
-	{ "quiet", 'Q', NULL, "only errors and the summary at the end" },
-	{ "verbose", 'v', NULL, "log what the library says; twice: all of it" },
-	{ "help", OPTION_HELP, NULL, "print this" },
-	{ "version", OPTION_VERSION, NULL, "print the version" },
+	{ "json", OPTION_JSON, NULL,
+	  "one JSON object per second, or per session" },
+	{ "csv", OPTION_CSV, NULL,
+	  "CSV lines, one per queue and second, on stdout" },
 };
 
 static const char usage[] =
@@ -201,22 +188,8 @@ static enum parse_result take(const struct option_row *row, const char *arg,
 	case 'I':
 		o->instance = arg;
 		return PARSE_RUN;
-	case 'd':
-		return parse_seconds(row->name, arg, &o->duration_ms, error);
-	case 'j':
-		o->output = OUTPUT_JSON;
-		return PARSE_RUN;
-	case 'C':
-		o->output = OUTPUT_CSV;
-		return PARSE_RUN;
-	case 'Q':
-		o->is_quiet = true;
-		return PARSE_RUN;
-	case 'v':
-		o->n_verbose++;
-		return PARSE_RUN;
 	default:
-		return dataplane_take_option(row, arg, &o->plane, error);
+		return run_take_option(row, arg, &o->run, &o->plane, error);
 	}
 }
 
@@ -229,7 +202,7 @@ static bool is_name(const char *text)
 		      "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") == strlen(text);
 }
 
-static enum parse_result check_together(const struct options *o,
+static enum parse_result check_together(struct options *o,
 					struct mr_reason *error)
 {
 	const bool has_sides =
@@ -254,7 +227,7 @@ static enum parse_result check_together(const struct options *o,
 				   "--config FILE is needed, or --inside "
 				   "and --outside; mr-nat --help shows "
 				   "how");
-	return dataplane_check_options(&o->plane, error);
+	return run_complete_options(&o->run, &o->plane, error);
 }
 
 static const struct option_table table = {
@@ -263,6 +236,8 @@ static const struct option_table table = {
 	.rows = rows,
 	.n_rows = sizeof(rows) / sizeof(rows[0]),
 	.take = take,
+	.shared_rows = run_option_rows,
+	.n_shared_rows = N_RUN_OPTION_ROWS,
 };
 
 void options_print_help(FILE *to)
@@ -292,8 +267,6 @@ enum parse_result options_parse(int argc, char **argv, struct options *options,
 				   "'%s' is no option; ports are given by "
 				   "--inside and --outside",
 				   argv[first]);
-	options->plane.log_level =
-		option_log_level(options->n_verbose, options->is_quiet);
 	options->plane.n_workers = options_n_workers(options);
 	return check_together(options, ret_error);
 }

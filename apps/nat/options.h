@@ -7,9 +7,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "support/dataplane.h"
 #include "support/options.h"
-#include "support/report.h"
+#include "support/run.h"
 
 #include "config.h"
 
@@ -23,16 +22,13 @@ enum nat_command {
 
 struct options {
 	struct dataplane_config plane; /* specs are the configuration's */
+	struct run_options run;
 	enum nat_command command;
 	const char *config_path; /* NULL: the sides are below */
 	struct nat_config sides; /* what --inside and --outside set */
 	bool has_side[NAT_SIDES];
 	const char *instance;
 	const char *filter; /* NULL: none */
-	enum output output;
-	bool is_quiet;
-	uint32_t n_verbose;   /* times that -v was given */
-	uint64_t duration_ms; /* 0: no end */
 };
 
 enum parse_result options_parse(int argc, char **argv, struct options *options,

@@ -8,11 +8,23 @@
 
 #include "options.h"
 
+static uint32_t count_rows(const struct option_table *table)
+{
+	return table->n_rows + table->n_shared_rows;
+}
+
+static const struct option_row *row_at(const struct option_table *table,
+				       uint32_t i)
+{
+	return i < table->n_rows ? &table->rows[i] :
+				   &table->shared_rows[i - table->n_rows];
+}
+
 void option_table_print_help(const struct option_table *table, FILE *to)
 {
 	fprintf(to, "%s\n", table->usage);
-	for (uint32_t i = 0; i < table->n_rows; i++) {
-		const struct option_row *row = &table->rows[i];
+	for (uint32_t i = 0; i < count_rows(table); i++) {
+		const struct option_row *row = row_at(table, i);
 		char letter[5] = "    ", left[40];
 
 		if (row->id < OPTION_LONG)
@@ -196,8 +208,8 @@ static void describe(const struct option_table *table, struct option *ret_long,
 		     char *ret_letters)
 {
 	*ret_letters++ = ':'; /* a value that is missing has its own answer */
-	for (uint32_t i = 0; i < table->n_rows; i++) {
-		const struct option_row *row = &table->rows[i];
+	for (uint32_t i = 0; i < count_rows(table); i++) {
+		const struct option_row *row = row_at(table, i);
 
 		ret_long[i] = (struct option){ .name = row->name,
 					       .has_arg = row->arg != NULL,
@@ -221,9 +233,9 @@ static enum parse_result take(const struct option_table *table, int id,
 		printf("%s %s\n", table->program, mr_version());
 		return PARSE_DONE;
 	}
-	for (uint32_t i = 0; i < table->n_rows; i++)
-		if (table->rows[i].id == id)
-			return table->take(&table->rows[i], optarg, options,
+	for (uint32_t i = 0; i < count_rows(table); i++)
+		if (row_at(table, i)->id == id)
+			return table->take(row_at(table, i), optarg, options,
 					   ret_error);
 	return PARSE_RUN; /* getopt_long() returns ids of the table */
 }

@@ -47,8 +47,11 @@ struct option_table {
 	const char *program; /* "mr-l2fwd" */
 	const char *usage;   /* of the help, in front of the options */
 	const struct option_row *rows;
-	uint32_t n_rows; /* at most MAX_OPTIONS */
+	uint32_t n_rows;
 	option_fn *take;
+	/* Rows behind them that tables share; NULL: none. */
+	const struct option_row *shared_rows;
+	uint32_t n_shared_rows; /* with n_rows at most MAX_OPTIONS */
 };
 
 /*

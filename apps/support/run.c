@@ -123,7 +123,7 @@ static bool wait_for_event(struct running *run, uint64_t until_ms)
 /* Returns 0, or 1 if stdout takes no more. */
 static int forward_until_told(struct running *run)
 {
-	const uint64_t end_ms = run->config->duration_ms;
+	const uint64_t end_ms = run->config->options.duration_ms;
 	uint64_t next_ms = REPORT_MS;
 
 	for (;;) {
@@ -200,7 +200,7 @@ static int forward(struct running *run)
 
 	if (run->now == NULL || run->before == NULL)
 		return complain(run, "no memory for statistics");
-	if (!config->is_quiet)
+	if (!config->options.is_quiet)
 		dataplane_print_map(run->plane, stderr);
 	run->start_ns = mr_ctx_now_ns(run->plane->ctx);
 	if (mr_workers_start(run->plane->workers, config->work, config->workers,
@@ -220,13 +220,14 @@ int run(const struct run_config *config)
 	struct running all = {
 		.config = config,
 		.plane = config->plane,
-		.last = report_choose(config->output, config->is_quiet),
+		.last = report_choose(config->options.output,
+				      config->options.is_quiet),
 		.now = snapshot_create(config->plane, config->counters),
 		.before = snapshot_create(config->plane, config->counters),
 	};
 	int status;
 
-	all.report = config->is_quiet ? NULL : all.last;
+	all.report = config->options.is_quiet ? NULL : all.last;
 	status = forward(&all);
 	snapshot_destroy(all.before);
 	snapshot_destroy(all.now);

@@ -26,15 +26,21 @@ struct run_fd {
 	bool (*ready)(void *app); /* readable; true: the program is to end */
 };
 
+/* What the user asks for. */
+struct run_options {
+	enum output output;
+	bool is_quiet;        /* no report before the last one */
+	uint32_t n_verbose;   /* times that -v was given */
+	uint64_t duration_ms; /* 0: no end */
+};
+
 /* What is NULL or 0 is not there. */
 struct run_config {
 	struct dataplane *plane;
 	const struct app_counters *counters;
-	enum output output;
-	bool is_quiet;        /* no report before the last one */
-	uint64_t duration_ms; /* 0: no end */
-	int signal_fd;        /* of run_open_signals() */
-	mr_worker_fn *work;   /* the loop of each worker */
+	struct run_options options;
+	int signal_fd;      /* of run_open_signals() */
+	mr_worker_fn *work; /* the loop of each worker */
 	dataplane_drop_fn *drop;
 	void *workers; /* opaque argument of work() and drop() */
 	/* The rest is called by the calling thread, with app. */
@@ -63,5 +69,29 @@ int run_open_signals(void);
  * end within five seconds ends the process: nothing may be freed under it.
  */
 int run(const struct run_config *config);
+
+/* Options that fill struct run_options, as those in dataplane.h do. */
+enum {
+	OPTION_CSV = 'C',
+	OPTION_DURATION = 'd',
+	OPTION_JSON = 'j',
+	OPTION_QUIET = 'Q',
+	OPTION_VERBOSE = 'v',
+};
+
+/* Those that every application has, and with the same help. */
+enum { N_RUN_OPTION_ROWS = 10 };
+extern const struct option_row run_option_rows[N_RUN_OPTION_ROWS];
+
+/* Take one of them, or one of the data plane's. */
+enum parse_result run_take_option(const struct option_row *row, const char *arg,
+				  struct run_options *run,
+				  struct dataplane_config *plane,
+				  struct mr_reason *ret_error);
+
+/* All are taken: the log's level follows. PARSE_WRONG: they contradict. */
+enum parse_result run_complete_options(const struct run_options *run,
+				       struct dataplane_config *plane,
+				       struct mr_reason *ret_error);
 
 #endif

@@ -2,7 +2,6 @@
 /* The options that all commands that send or receive share. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "net/options.h"
 
@@ -90,8 +89,6 @@ static const struct option_row shared[] = {
 	  "log what the library says; twice: all of it" },
 	{ "help", OPTION_HELP, NULL, "print this" },
 };
-
-enum { N_SHARED = sizeof(shared) / sizeof(shared[0]) };
 
 /* What the parser hands to take(). */
 struct taking {
@@ -315,15 +312,16 @@ enum parse_result traffic_options_parse(const struct traffic_command *command,
 					struct traffic_options *ret,
 					struct mr_reason *why)
 {
-	struct option_row rows[MAX_OPTIONS];
 	char program[40];
 	struct taking taking = { command, ret };
 	const struct option_table table = {
 		.program = program,
 		.usage = command->usage,
-		.rows = rows,
-		.n_rows = command->n_rows + N_SHARED,
+		.rows = command->rows,
+		.n_rows = command->n_rows,
 		.take = take,
+		.shared_rows = shared,
+		.n_shared_rows = sizeof(shared) / sizeof(shared[0]),
 	};
 	enum parse_result result;
 	int first;
@@ -333,9 +331,6 @@ enum parse_result traffic_options_parse(const struct traffic_command *command,
 	ret->tester.rx = ret->rx;
 	ret->tester.streams = ret->streams;
 	snprintf(program, sizeof(program), "mr-bench %s", command->name);
-	if (command->n_rows > 0)
-		memcpy(rows, command->rows, command->n_rows * sizeof(rows[0]));
-	memcpy(rows + command->n_rows, shared, sizeof(shared));
 	result = option_table_parse(&table, argc, argv, &taking, &first, why);
 	if (result != PARSE_RUN)
 		return result;

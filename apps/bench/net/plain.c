@@ -8,27 +8,12 @@
 enum { BURST = 64, PAGE_BYTES = 4096 };
 
 static const struct option_row shared_rows[] = {
-	{ "duration", 'd', "S", "end after S seconds, as 10 or 0.5" },
-	{ "queues", OPTION_QUEUES, "N",
-	  "queues per port (default: the port's own)" },
 	{ "cores", OPTION_CORES, "LIST",
 	  "cores to use, as 1,3-5, or auto (default)" },
 	{ "burst", OPTION_BURST, "N",
 	  "entries per burst, 1 to 256 (default 64)" },
-	{ "ring", OPTION_RING, "N",
-	  "entries of each device ring (default: the port's)" },
-	{ "pool-pages", OPTION_POOL_PAGES, "N",
-	  "pages in the pool (default: what is needed)" },
-	{ "page-bytes", OPTION_PAGE_BYTES, "N",
-	  "2048 to 32768 (default 4096)" },
-	{ "safety", OPTION_SAFETY, "LEVEL",
-	  "counts (default), states, poison or guard" },
 	{ "promisc", OPTION_PROMISC, "auto|on|off", "promiscuous ports" },
-	{ "json", 'j', NULL, "one JSON object per second on stdout" },
-	{ "quiet", 'Q', NULL, "only errors and the summary at the end" },
-	{ "verbose", 'v', NULL, "log what the library says; twice: all of it" },
-	{ "help", OPTION_HELP, NULL, "print this" },
-	{ "version", OPTION_VERSION, NULL, "print the version" },
+	{ "json", OPTION_JSON, NULL, "one JSON object per second on stdout" },
 };
 
 enum { N_SHARED = sizeof(shared_rows) / sizeof(shared_rows[0]) };
@@ -47,21 +32,7 @@ static enum parse_result take(const struct option_row *row, const char *arg,
 	if (row->id >= PLAIN_OWN)
 		return taker->command->take(row, arg, taker->command->own,
 					    error);
-	switch (row->id) {
-	case 'd':
-		return parse_seconds(row->name, arg, &o->duration_ms, error);
-	case 'j':
-		o->output = OUTPUT_JSON;
-		return PARSE_RUN;
-	case 'Q':
-		o->is_quiet = true;
-		return PARSE_RUN;
-	case 'v':
-		o->n_verbose++;
-		return PARSE_RUN;
-	default:
-		return dataplane_take_option(row, arg, &o->plane, error);
-	}
+	return run_take_option(row, arg, &o->run, &o->plane, error);
 }
 
 int plain_complain(const struct plain_command *command, int status,
@@ -76,12 +47,15 @@ int plain_options_main(const struct plain_command *command, int argc,
 {
 	struct option_row rows[MAX_OPTIONS];
 	struct taker taker = { command, ret };
-	const struct option_table table = { .program = command->program,
-					    .usage = command->usage,
-					    .rows = rows,
-					    .n_rows =
-						    command->n_rows + N_SHARED,
-					    .take = take };
+	const struct option_table table = {
+		.program = command->program,
+		.usage = command->usage,
+		.rows = rows,
+		.n_rows = command->n_rows + N_SHARED,
+		.take = take,
+		.shared_rows = run_option_rows,
+		.n_shared_rows = N_RUN_OPTION_ROWS,
+	};
 	struct mr_reason why;
 
 	memcpy(rows, command->rows, command->n_rows * sizeof(rows[0]));
@@ -101,8 +75,7 @@ int plain_options_main(const struct plain_command *command, int argc,
 		break;
 	}
 	++*ret_first; /* in argv, where the command is in front */
-	ret->plane.log_level = option_log_level(ret->n_verbose, ret->is_quiet);
-	if (dataplane_check_options(&ret->plane, &why) != PARSE_RUN)
+	if (run_complete_options(&ret->run, &ret->plane, &why) != PARSE_RUN)
 		return plain_complain(command, 2, why.text);
 	return -1;
 }

@@ -10,10 +10,7 @@
 
 struct plain_options {
 	struct dataplane_config plane;
-	enum output output;
-	bool is_quiet;
-	uint64_t duration_ms; /* 0: no end */
-	uint32_t n_verbose;
+	struct run_options run;
 };
 
 /* Ids of a command's own options: from here on. */

@@ -226,9 +226,7 @@ static int reflect_ports(const struct plain_command *command,
 	struct mr_reason why;
 	struct run_config config = { .plane = &reflect->plane,
 				     .counters = &counters,
-				     .output = options->output,
-				     .is_quiet = options->is_quiet,
-				     .duration_ms = options->duration_ms,
+				     .options = options->run,
 				     .work = reflect_run,
 				     .drop = drop_at_end,
 				     .app = reflect };

@@ -327,9 +327,13 @@ static int run(struct compare *compare, const struct compare_options *options,
 
 int compare_main(int argc, char **argv)
 {
-	static const struct option_table table = { "mr-bench", usage, rows,
-						   sizeof(rows) / sizeof(*rows),
-						   take };
+	static const struct option_table table = {
+		.program = "mr-bench",
+		.usage = usage,
+		.rows = rows,
+		.n_rows = sizeof(rows) / sizeof(*rows),
+		.take = take,
+	};
 	struct compare_options options = { .threshold = 0.01 };
 	struct compare *compare = calloc(1, sizeof(*compare));
 	struct mr_reason why = { .text = "" };

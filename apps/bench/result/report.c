@@ -82,9 +82,13 @@ static int run(struct report *report, int n_words, char **words)
 
 int report_main(int argc, char **argv)
 {
-	static const struct option_table table = { "mr-bench", usage, rows,
-						   sizeof(rows) / sizeof(*rows),
-						   take };
+	static const struct option_table table = {
+		.program = "mr-bench",
+		.usage = usage,
+		.rows = rows,
+		.n_rows = sizeof(rows) / sizeof(*rows),
+		.take = take,
+	};
 	struct report report = { .out = "-",
 				 .title = "Measured with mr-bench" };
 	struct mr_reason why = { .text = "" };

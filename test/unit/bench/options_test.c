@@ -1,26 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of apps/bench/options.c: what is taken, and what the refusal says. */
 #include "support/unit.h"
+#include "support/words.h"
 
 #include "options.h"
 
-enum { MAX_WORDS = 40 };
-
-/* Cuts a copy of the line at its spaces; lives until the next call. */
+/* What the options point to lives until the next call. */
 static enum parse_result parse(const char *line, struct options *options,
 			       struct mr_reason *error)
 {
-	static char text[512];
-	static char *words[MAX_WORDS + 1];
-	int n = 0;
+	static struct words words;
 
-	snprintf(text, sizeof(text), "mr-bench %s", line);
-	for (char *word = strtok(text, " "); word != NULL && n < MAX_WORDS;
-	     word = strtok(NULL, " "))
-		words[n++] = word;
-	words[n] = NULL;
+	words_cut(&words, "mr-bench", line);
 	memset(error, 0, sizeof(*error));
-	return options_parse(n, words, options, error);
+	return options_parse(words.n, words.argv, options, error);
 }
 
 static void the_defaults_are_those_of_the_man_page(void **state)

@@ -1,26 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of apps/l2fwd/options.c: what is taken, and what the refusal says. */
 #include "support/unit.h"
+#include "support/words.h"
 
 #include "options.h"
 
-enum { MAX_WORDS = 40 };
-
-/* Cuts a copy of the line at its spaces; lives until the next call. */
+/* What the options point to lives until the next call. */
 static enum parse_result parse(const char *line, struct options *options,
 			       struct mr_reason *error)
 {
-	static char text[512];
-	static char *words[MAX_WORDS + 1];
-	int n = 0;
+	static struct words words;
 
-	snprintf(text, sizeof(text), "mr-l2fwd %s", line);
-	for (char *word = strtok(text, " "); word != NULL && n < MAX_WORDS;
-	     word = strtok(NULL, " "))
-		words[n++] = word;
-	words[n] = NULL;
+	words_cut(&words, "mr-l2fwd", line);
 	memset(error, 0, sizeof(*error));
-	return options_parse(n, words, options, error);
+	return options_parse(words.n, words.argv, options, error);
 }
 
 static void the_defaults_are_those_of_the_man_page(void **state)
@@ -42,9 +35,9 @@ static void the_defaults_are_those_of_the_man_page(void **state)
 	assert_int_equal(o.plane.n_workers + o.plane.n_cores +
 				 o.plane.port.n_queues + o.plane.port.n_ring,
 			 0);
-	assert_int_equal(o.duration_ms, 0);
+	assert_int_equal(o.run.duration_ms, 0);
 	assert_int_equal(o.n_frames, 0);
-	assert_int_equal(o.output, OUTPUT_AUTO);
+	assert_int_equal(o.run.output, OUTPUT_AUTO);
 	assert_int_equal(o.plane.log_level, MR_LOG_WARNING);
 }
 
@@ -76,13 +69,13 @@ static void every_option_arrives(void **state)
 	assert_int_equal(o.plane.port.mtu_bytes, 9000);
 	assert_int_equal(o.plane.port.promisc, PROMISC_OFF);
 	assert_int_equal(o.plane.idle, MR_IDLE_INTERRUPT);
-	assert_int_equal(o.duration_ms, 1500);
+	assert_int_equal(o.run.duration_ms, 1500);
 	assert_int_equal(o.n_frames, 1000000000000);
 	assert_int_equal(o.age_s, 10);
 	assert_int_equal(o.fdb_limit, 99);
 	assert_int_equal(o.plane.safety, MR_SAFETY_POISON);
-	assert_int_equal(o.output, OUTPUT_JSON);
-	assert_true(o.is_quiet);
+	assert_int_equal(o.run.output, OUTPUT_JSON);
+	assert_true(o.run.is_quiet);
 	assert_int_equal(o.plane.log_level, MR_LOG_DEBUG);
 	assert_int_equal(o.plane.n_ports, 3);
 }
@@ -98,7 +91,7 @@ static void options_may_stand_behind_the_ports(void **state)
 	assert_int_equal(o.plane.n_ports, 2);
 	assert_string_equal(o.plane.specs[1], "b");
 	assert_int_equal(o.mode, MODE_DROP);
-	assert_int_equal(o.output, OUTPUT_CSV);
+	assert_int_equal(o.run.output, OUTPUT_CSV);
 	assert_int_equal(o.plane.n_cores, 0);
 }
 

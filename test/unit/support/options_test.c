@@ -3,8 +3,9 @@
 #include "capture.h"
 
 #include "support/options.h"
+#include "support/words.h"
 
-enum { MAX_WORDS = 20, MAX_SIDES = 3, ID_INSIDE = OPTION_LONG, ID_CHECK };
+enum { MAX_SIDES = 3, ID_INSIDE = OPTION_LONG, ID_CHECK };
 
 struct options {
 	uint32_t burst;
@@ -17,6 +18,9 @@ static const struct option_row rows[] = {
 	{ "burst", 'b', "N", "entries" },
 	{ "inside", ID_INSIDE, "PORT=ADDR", "may be given again" },
 	{ "check", ID_CHECK, NULL, "look only" },
+};
+
+static const struct option_row shared_rows[] = {
 	{ "help", OPTION_HELP, NULL, "print this" },
 	{ "version", OPTION_VERSION, NULL, "print the version" },
 };
@@ -48,26 +52,23 @@ static const struct option_table table = {
 	.rows = rows,
 	.n_rows = sizeof(rows) / sizeof(rows[0]),
 	.take = take,
+	.shared_rows = shared_rows,
+	.n_shared_rows = sizeof(shared_rows) / sizeof(shared_rows[0]),
 };
 
 struct run {
-	char text[256];
-	char *words[MAX_WORDS + 1];
-	int n, first;
+	struct words words;
+	int first;
 	struct options options;
 	struct mr_reason error;
 };
 
-/* Cuts the line at its spaces. */
 static enum parse_result parse(struct run *run, const char *line)
 {
 	*run = (struct run){ 0 };
-	snprintf(run->text, sizeof(run->text), "mr-test %s", line);
-	for (char *word = strtok(run->text, " ");
-	     word != NULL && run->n < MAX_WORDS; word = strtok(NULL, " "))
-		run->words[run->n++] = word;
-	return option_table_parse(&table, run->n, run->words, &run->options,
-				  &run->first, &run->error);
+	words_cut(&run->words, "mr-test", line);
+	return option_table_parse(&table, run->words.n, run->words.argv,
+				  &run->options, &run->first, &run->error);
 }
 
 static void short_and_long_options_stand_anywhere(void **state)
@@ -78,13 +79,13 @@ static void short_and_long_options_stand_anywhere(void **state)
 	assert_int_equal(parse(&run, "eth0 -b 7 --check eth1"), PARSE_RUN);
 	assert_int_equal(run.options.burst, 7);
 	assert_true(run.options.is_check);
-	assert_int_equal(run.n - run.first, 2);
-	assert_string_equal(run.words[run.first], "eth0");
-	assert_string_equal(run.words[run.first + 1], "eth1");
+	assert_int_equal(run.words.n - run.first, 2);
+	assert_string_equal(run.words.argv[run.first], "eth0");
+	assert_string_equal(run.words.argv[run.first + 1], "eth1");
 	assert_int_equal(parse(&run, "--burst=9 -- --check"), PARSE_RUN);
 	assert_int_equal(run.options.burst, 9);
 	assert_false(run.options.is_check);
-	assert_string_equal(run.words[run.first], "--check");
+	assert_string_equal(run.words.argv[run.first], "--check");
 }
 
 /* As mr-nat --inside eth0=10.0.0.1/24 --inside eth1=10.0.1.1/24 */

@@ -137,8 +137,8 @@ static int run_app(struct app *app, uint64_t duration_ms, bool has_hang_up)
 	const struct run_config config = {
 		.plane = &app->plane,
 		.counters = &counters,
-		.output = OUTPUT_JSON,
-		.duration_ms = duration_ms,
+		.options = { .output = OUTPUT_JSON,
+			     .duration_ms = duration_ms },
 		.signal_fd = run_open_signals(),
 		.work = work,
 		.drop = drop,

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Options that every application with a data plane has. */
+#include "run.h"
+
+const struct option_row run_option_rows[N_RUN_OPTION_ROWS] = {
+	{ "queues", OPTION_QUEUES, "N",
+	  "queues per port (default: the port's own)" },
+	{ "ring", OPTION_RING, "N",
+	  "entries of each device ring (default: the port's)" },
+	{ "pool-pages", OPTION_POOL_PAGES, "N",
+	  "pages in the pool (default: what is needed)" },
+	{ "page-bytes", OPTION_PAGE_BYTES, "N",
+	  "2048 to 32768 (default 4096)" },
+	{ "safety", OPTION_SAFETY, "LEVEL",
+	  "counts (default), states, poison or guard" },
+	{ "duration", OPTION_DURATION, "S",
+	  "end after S seconds, as 10 or 0.5" },
+	{ "quiet", OPTION_QUIET, NULL,
+	  "only errors and the summary at the end" },
+	{ "verbose", OPTION_VERBOSE, NULL,
+	  "log what the library says; twice: all of it" },
+	{ "help", OPTION_HELP, NULL, "print this" },
+	{ "version", OPTION_VERSION, NULL, "print the version" },
+};
+
+enum parse_result run_take_option(const struct option_row *row, const char *arg,
+				  struct run_options *run,
+				  struct dataplane_config *plane,
+				  struct mr_reason *ret_error)
+{
+	switch (row->id) {
+	case OPTION_DURATION:
+		return parse_seconds(row->name, arg, &run->duration_ms,
+				     ret_error);
+	case OPTION_JSON:
+		run->output = OUTPUT_JSON;
+		return PARSE_RUN;
+	case OPTION_CSV:
+		run->output = OUTPUT_CSV;
+		return PARSE_RUN;
+	case OPTION_QUIET:
+		run->is_quiet = true;
+		return PARSE_RUN;
+	case OPTION_VERBOSE:
+		run->n_verbose++;
+		return PARSE_RUN;
+	default:
+		return dataplane_take_option(row, arg, plane, ret_error);
+	}
+}
+
+enum parse_result run_complete_options(const struct run_options *run,
+				       struct dataplane_config *plane,
+				       struct mr_reason *ret_error)
+{
+	plane->log_level = option_log_level(run->n_verbose, run->is_quiet);
+	return dataplane_check_options(plane, ret_error);
+}

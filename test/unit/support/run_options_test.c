@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of apps/support/run_options.c and dataplane_options.c. */
+#include "support/unit.h"
+#include "support/words.h"
+
+#include "support/run.h"
+
+struct options {
+	struct run_options run;
+	struct dataplane_config plane;
+};
+
+static enum parse_result take(const struct option_row *row, const char *arg,
+			      void *opaque, struct mr_reason *error)
+{
+	struct options *o = opaque;
+
+	return run_take_option(row, arg, &o->run, &o->plane, error);
+}
+
+static const struct option_row rows[] = {
+	{ "workers", OPTION_WORKERS, "N", "threads" },
+	{ "cores", OPTION_CORES, "LIST", "cores for them" },
+	{ "json", OPTION_JSON, NULL, "JSON" },
+	{ "csv", OPTION_CSV, NULL, "CSV" },
+};
+
+static enum parse_result parse(const char *line, struct options *ret,
+			       struct mr_reason *error)
+{
+	static const struct option_table table = {
+		.program = "mr-test",
+		.usage = "usage: mr-test\n",
+		.rows = rows,
+		.n_rows = sizeof(rows) / sizeof(rows[0]),
+		.take = take,
+		.shared_rows = run_option_rows,
+		.n_shared_rows = N_RUN_OPTION_ROWS,
+	};
+	struct words words;
+	enum parse_result result;
+	int first;
+
+	words_cut(&words, "mr-test", line);
+	*ret = (struct options){ .plane = { .page_bytes = 4096 } };
+	memset(error, 0, sizeof(*error));
+	result = option_table_parse(&table, words.n, words.argv, ret, &first,
+				    error);
+	return result == PARSE_RUN ?
+		       run_complete_options(&ret->run, &ret->plane, error) :
+		       result;
+}
+
+static void every_option_arrives(void **state)
+{
+	struct mr_reason error;
+	struct options o;
+
+	(void)state;
+	assert_int_equal(parse("-q 2 -r 512 -p 99 -P 8192 -s guard -d 1.5 -j "
+			       "-Q -w 3",
+			       &o, &error),
+			 PARSE_RUN);
+	assert_int_equal(o.plane.port.n_queues, 2);
+	assert_int_equal(o.plane.port.n_ring, 512);
+	assert_int_equal(o.plane.n_pages, 99);
+	assert_int_equal(o.plane.page_bytes, 8192);
+	assert_int_equal(o.plane.safety, MR_SAFETY_GUARD);
+	assert_int_equal(o.plane.n_workers, 3);
+	assert_int_equal(o.run.duration_ms, 1500);
+	assert_int_equal(o.run.output, OUTPUT_JSON);
+	assert_true(o.run.is_quiet);
+	assert_int_equal(parse("--csv", &o, &error), PARSE_RUN);
+	assert_int_equal(o.run.output, OUTPUT_CSV);
+	assert_int_equal(parse("", &o, &error), PARSE_RUN);
+	assert_int_equal(o.run.output, OUTPUT_AUTO);
+	assert_false(o.run.is_quiet);
+}
+
+static void the_level_of_the_log_is_what_was_asked_for(void **state)
+{
+	static const struct {
+		const char *line;
+		enum mr_log_level level;
+	} cases[] = {
+		{ "", MR_LOG_WARNING },
+		{ "-Q", MR_LOG_ERROR },
+		{ "-v", MR_LOG_INFO },
+		{ "-v -Q --verbose", MR_LOG_DEBUG },
+	};
+	struct mr_reason error;
+	struct options o;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		assert_int_equal(parse(cases[i].line, &o, &error), PARSE_RUN);
+		assert_int_equal(o.plane.log_level, cases[i].level);
+	}
+}
+
+static void options_that_contradict_are_refused(void **state)
+{
+	static const struct {
+		const char *line, *says;
+	} cases[] = {
+		{ "-P 5000", "--page-bytes: 5000 is not a power of two" },
+		{ "-r 1000", "--ring: 1000 is not a power of two" },
+		{ "-w 3 -c 1,2", "--workers 3: --cores has 2; one for each" },
+		{ "-d 0", "--duration: '0' is not a number of seconds" },
+	};
+	struct mr_reason error;
+	struct options o;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		assert_int_equal(parse(cases[i].line, &o, &error), PARSE_WRONG);
+		assert_reason_has(&error, cases[i].says);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_option_arrives),
+		cmocka_unit_test(the_level_of_the_log_is_what_was_asked_for),
+		cmocka_unit_test(options_that_contradict_are_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
