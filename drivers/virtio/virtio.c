@@ -361,6 +361,7 @@ static int virtio_open(struct mr_port *base, const struct mr_spec *spec,
 
 	if (err < 0)
 		return err;
+	port->timer_fd = -1; /* as base->fd is */
 	err = open_steps(port, mr_spec_device(spec), reterr_reason);
 	if (err < 0)
 		tear_down(port);

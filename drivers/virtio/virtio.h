@@ -33,6 +33,7 @@ enum {
 	VIRTIO_HEADER_SLOT_BYTES = 32, /* of a header outside its frame */
 	VIRTIO_N_BARS = 6,
 	VIRTIO_DEFAULT_ENTRIES = 512,
+	VIRTIO_TICK_NS = 1000 * 1000, /* of what mr_port_poll() awaits */
 };
 
 /* What a queue is in. Handed over: its user breaks it, mr_port_poll() mends. */
@@ -129,7 +130,8 @@ struct virtio_ctrl {
 	struct mr_dma memory; /* header, answer, data */
 	uint32_t n_put;       /* running number of descriptors */
 	uint32_t n_asked;     /* of a command not yet answered; 0: none */
-	uint64_t until_ns;    /* it is to be answered */
+	uint64_t until_ns;    /* it is to be answered, for who waits */
+	uint64_t until_tick;  /* the same for mr_port_poll() */
 	bool is_stuck;        /* a command was not answered in time */
 	bool owes_ack;        /* of an announcement */
 };
@@ -178,6 +180,10 @@ struct virtio_port {
 	int *irq_fds; /* n_irqs of them; 0: the configuration changed */
 	uint32_t n_irqs;
 	uint32_t generation;
+	uint32_t n_resets; /* of queues that are under way */
+	int timer_fd;      /* behind base.fd */
+	bool is_ticking;
+	uint64_t n_ticks; /* of it, since the port was opened */
 	/* Written by mr_port_poll(), read by anybody: atomic. */
 	uint32_t is_up;
 	uint32_t is_gone;
@@ -323,6 +329,8 @@ int mri_virtio_ctrl_send(struct virtio_port *port, uint32_t command,
 			 const void *data, uint32_t n_bytes);
 /* On each mr_port_poll(): acknowledge what is owed. Does not wait. */
 void mri_virtio_ctrl_tend(struct virtio_port *port);
+/* Whether that is to be looked at again. */
+bool mri_virtio_ctrl_waits(const struct virtio_ctrl *ctrl);
 int mri_virtio_set_promisc(struct mr_port *base, uint32_t on,
 			   struct mr_reason *reason);
 int mri_virtio_set_allmulti(struct mr_port *base, uint32_t on,

@@ -27,6 +27,7 @@ enum {
 	MAX_ENTRIES = 64,
 	TIMEOUT_NS = 2 * 1000 * 1000 * 1000u,
 	NAP_NS = 20 * 1000,
+	TIMEOUT_TICKS = TIMEOUT_NS / VIRTIO_TICK_NS,
 
 	MAX_MACS = (MAX_DATA_BYTES - 2 * 4) / 6,
 	MAX_TABLE_ENTRIES = 128,
@@ -128,6 +129,7 @@ static void ask(struct virtio_port *port, uint32_t command, const void *data,
 	put_all(ctrl, n_bytes);
 	ctrl->n_asked = n_bytes > 0 ? 3 : 2;
 	ctrl->until_ns = mr_ctx_now_ns(port->base.ctx) + TIMEOUT_NS;
+	ctrl->until_tick = port->n_ticks + TIMEOUT_TICKS;
 }
 
 /* Its answer: 0, or -EIO; -EAGAIN: not yet. */
@@ -187,7 +189,7 @@ int mri_virtio_ctrl_send(struct virtio_port *port, uint32_t command,
 	if (__atomic_load_n(&port->is_gone, __ATOMIC_RELAXED))
 		return -ENODEV;
 	/* An acknowledgement may be under way. */
-	if (ctrl->n_asked > 0 && !ctrl->is_stuck)
+	if (mri_virtio_ctrl_waits(ctrl))
 		(void)wait_for_answer(port);
 	if (ctrl->is_stuck)
 		return -EIO;
@@ -200,12 +202,17 @@ void mri_virtio_ctrl_tend(struct virtio_port *port)
 	struct virtio_ctrl *ctrl = &port->ctrl;
 
 	if (ctrl->n_asked > 0 && look(ctrl) == -EAGAIN &&
-	    mr_ctx_now_ns(port->base.ctx) >= ctrl->until_ns)
+	    port->n_ticks >= ctrl->until_tick)
 		ctrl->is_stuck = true;
 	if (!ctrl->owes_ack || ctrl->n_asked > 0 || ctrl->is_stuck)
 		return;
 	ctrl->owes_ack = false;
 	ask(port, VIRTIO_CTRL_ANNOUNCE_ACK, NULL, 0);
+}
+
+bool mri_virtio_ctrl_waits(const struct virtio_ctrl *ctrl)
+{
+	return ctrl->n_asked > 0 && !ctrl->is_stuck;
 }
 
 /* A command that needs a feature, and what to say if it fails. */

@@ -3,9 +3,11 @@
  * What happens beside the frames: link changes, a device in trouble or about
  * to be unplugged; and the way to sleep until a frame comes.
  *
- * The port's fd is an epoll of the configuration's interrupt and of the
- * kernel's events. mr_port_poll() looks at the device in any case, so it works
- * without interrupts, too.
+ * The port's fd is an epoll of the configuration's interrupt, of the kernel's
+ * events, and of a timer that ticks while an answer of the device is awaited.
+ * mr_port_poll() looks at the device in any case, so it works without
+ * interrupts, too. Its waits are counted in those ticks: they end whatever the
+ * application's clock does, and whether it polls often or by the fd alone.
  *
  * A burst reads no register, so it learns of a device that is gone here.
  *
@@ -14,19 +16,19 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "virtio.h"
 
 /* ---- arming ---- */
 
-/* An eventfd that was written before is not news. */
-static void drain(int fd)
+/* What was counted before is not news. Returns how much that is. */
+static uint64_t drain(int fd)
 {
 	uint64_t n;
 
-	if (read(fd, &n, sizeof(n)) < 0)
-		return; /* it was not */
+	return read(fd, &n, sizeof(n)) == (ssize_t)sizeof(n) ? n : 0;
 }
 
 int mri_virtio_rx_arm(struct mr_queue *queue)
@@ -75,19 +77,37 @@ int mri_virtio_events_open(struct virtio_port *port, struct mr_reason *reason)
 	const int config_fd = port->n_irqs > 0 ? port->irq_fds[0] : -1;
 
 	port->base.fd = epoll_create1(EPOLL_CLOEXEC);
-	if (port->base.fd < 0 || watch(port->base.fd, config_fd) < 0 ||
+	port->timer_fd =
+		timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (port->base.fd < 0 || port->timer_fd < 0 ||
+	    watch(port->base.fd, port->timer_fd) < 0 ||
+	    watch(port->base.fd, config_fd) < 0 ||
 	    watch(port->base.fd, mr_pci_event_fd(port->pci)) < 0)
-		return mr_fail(reason, -EIO, "%s: no epoll: %s",
+		return mr_fail(reason, -EIO, "%s: no epoll or timer: %s",
 			       port->base.info.name, strerror(errno));
 	/* Best effort: with close-on-exec, as all of the library's. */
 	(void)mr_fd_guard(port->base.fd);
+	(void)mr_fd_guard(port->timer_fd);
 	return 0;
 }
 
 void mri_virtio_events_close(struct virtio_port *port)
 {
 	mr_fd_close(port->base.fd);
-	port->base.fd = -1;
+	mr_fd_close(port->timer_fd);
+	port->base.fd = port->timer_fd = -1;
+}
+
+/* The timer goes while something is awaited; nothing looks at it else. */
+static void tick(struct virtio_port *port, bool is_on)
+{
+	const struct timespec period = { .tv_nsec =
+						 is_on ? VIRTIO_TICK_NS : 0 };
+	const struct itimerspec times = { period, period };
+
+	if (is_on != port->is_ticking &&
+	    timerfd_settime(port->timer_fd, 0, &times, NULL) == 0)
+		port->is_ticking = is_on;
 }
 
 /* The link as the device says it is now. True: it is another than before. */
@@ -145,18 +165,18 @@ static int lose(struct virtio_port *port, const char *why)
 	return 1;
 }
 
-int mri_virtio_poll(struct mr_port *base)
+static bool is_gone(const struct virtio_port *port)
 {
-	struct virtio_port *port = (struct virtio_port *)base;
-	uint32_t status, generation, events;
-	int n_events;
+	return __atomic_load_n(&port->is_gone, __ATOMIC_RELAXED);
+}
 
-	if (port->n_irqs > 0)
-		drain(port->irq_fds[0]);
-	events = mr_pci_events(port->pci);
-	if (__atomic_load_n(&port->is_gone, __ATOMIC_RELAXED))
-		return 0;
-	status = mri_virtio_pci_status(port);
+/* What there is to do on a port that is not gone; how many events. */
+static int tend(struct virtio_port *port, uint32_t events)
+{
+	const uint32_t status = mri_virtio_pci_status(port);
+	uint32_t generation;
+	int n_events = 0;
+
 	if (status == VIRTIO_STATUS_GONE || events & MR_PCI_EVENT_REQ)
 		return lose(port, "the device is gone, or about to go");
 	if (events & MR_PCI_EVENT_ERR)
@@ -165,12 +185,32 @@ int mri_virtio_poll(struct mr_port *base)
 	if (status & VIRTIO_STATUS_NEEDS_RESET)
 		return lose(port, "the device is in error and needs a reset: "
 				  "close the port and open it again");
-	n_events = (int)mri_virtio_queues_mend(port);
 	generation = mri_virtio_pci_generation(port);
 	if (generation != port->generation) {
 		port->generation = generation;
 		n_events += follow_config(port);
 	}
-	mri_virtio_ctrl_tend(port);
+	n_events += (int)mri_virtio_queues_mend(port);
+	if (!is_gone(port))
+		mri_virtio_ctrl_tend(port);
+	return n_events;
+}
+
+int mri_virtio_poll(struct mr_port *base)
+{
+	struct virtio_port *port = (struct virtio_port *)base;
+	uint32_t events;
+	int n_events;
+
+	if (port->n_irqs > 0)
+		drain(port->irq_fds[0]);
+	events = mr_pci_events(port->pci);
+	if (is_gone(port))
+		return 0;
+	if (port->is_ticking)
+		port->n_ticks += drain(port->timer_fd);
+	n_events = tend(port, events);
+	tick(port, !is_gone(port) && (port->n_resets > 0 ||
+				      mri_virtio_ctrl_waits(&port->ctrl)));
 	return n_events;
 }

@@ -22,7 +22,7 @@ enum {
 	/* A chain of the longest frame must fit. */
 	MIN_ENTRIES = 32,
 	LAZY_DESCS = 64, /* virtio_tx.c */
-	RESET_TIMEOUT_NS = 1000 * 1000 * 1000,
+	RESET_TICKS = 1000 * 1000 * 1000 / VIRTIO_TICK_NS,
 };
 
 static uint64_t round_up(uint64_t n, uint64_t to)
@@ -357,18 +357,18 @@ static int restart(struct virtio_port *port, struct virtio_vq *vq)
 
 	if (!virtio_has(port, VIRTIO_F_RING_RESET))
 		return -ENOTSUP;
-	if (vq->reset_until_ns == 0) {
+	if (vq->reset_until_tick == 0) {
 		mri_virtio_pci_reset_queue(port, vq->number);
-		vq->reset_until_ns =
-			mr_ctx_now_ns(port->base.ctx) + RESET_TIMEOUT_NS;
+		vq->reset_until_tick = port->n_ticks + RESET_TICKS;
+		port->n_resets++;
 	}
 	err = mri_virtio_pci_look_at_reset(port, vq->number);
-	if (err == -EAGAIN &&
-	    mr_ctx_now_ns(port->base.ctx) >= vq->reset_until_ns)
+	if (err == -EAGAIN && port->n_ticks >= vq->reset_until_tick)
 		return -ETIMEDOUT;
 	if (err < 0)
 		return err;
-	vq->reset_until_ns = 0;
+	vq->reset_until_tick = 0;
+	port->n_resets--;
 	mri_virtio_vq_clear(vq);
 	return mri_virtio_pci_start_queue(port, vq, NULL);
 }
@@ -448,6 +448,7 @@ void mri_virtio_queues_lose(struct virtio_port *port)
 {
 	__atomic_store_n(&port->is_gone, 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&port->is_up, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&port->speed_mbps, 0, __ATOMIC_RELAXED);
 	for (uint32_t i = 0; i < port->options.n_queues; i++) {
 		struct virtio_rxq *rxq = &port->rxqs[i];
 		struct virtio_txq *txq = &port->txqs[i];

@@ -64,7 +64,7 @@ struct virtio_vq {
 	uint32_t vector; /* VIRTIO_NO_VECTOR: none */
 	struct mr_dma dma;
 	uint64_t desc_iova, driver_iova, device_iova;
-	uint64_t reset_until_ns; /* it is to have ended; 0: none has begun */
+	uint64_t reset_until_tick; /* it is to have ended; 0: none has begun */
 };
 
 /* Before a store that hands memory to a device in another domain. */

@@ -129,6 +129,16 @@ static inline void vbed_end(struct vbed *bed)
 	model_wire_destroy(bed->wire);
 }
 
+/* No fault any more. */
+static inline void vbed_heal(struct vbed *bed)
+{
+	static const struct model_faults faults;
+	static const struct vnet_faults more;
+
+	model_set_faults(bed->m, &faults);
+	vnet_set_faults(bed->v, &more);
+}
+
 static inline struct mr_rx_stats vbed_rx_stats(const struct vbed *bed)
 {
 	struct mr_rx_stats stats = { .size = sizeof(stats) };

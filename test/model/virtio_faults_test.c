@@ -3,8 +3,6 @@
  * The virtio driver on a device that does not keep the specification: it says
  * so, counts each loss by name, gives every page back, and ends in time.
  */
-#include <poll.h>
-
 #include "virtio_bed.h"
 
 enum { ROUNDS = 60, DEADLINE_MS = 4000 };
@@ -28,15 +26,6 @@ static void make(struct vbed *bed, const struct model_faults *faults,
 		 const struct vnet_faults *more)
 {
 	make_with_mtu(bed, 1500, faults, more);
-}
-
-static const struct model_faults no_faults;
-static const struct vnet_faults no_more_faults;
-
-static void heal(struct vbed *bed)
-{
-	model_set_faults(bed->m, &no_faults);
-	vnet_set_faults(bed->v, &no_more_faults);
 }
 
 /* Opening fails: in time, with one line of reason, and all is as before. */
@@ -83,7 +72,7 @@ static void device_that_does_not_come_up_is_refused(void **state)
 		make(&bed, &cases[i].faults, &cases[i].more);
 		refuses(&bed, cases[i].options, cases[i].words);
 		/* And as soon as it is well, it works. */
-		heal(&bed);
+		vbed_heal(&bed);
 		vbed_open(&bed, cases[i].options);
 		vbed_inject(&bed, 5);
 		assert_int_equal(vbed_drain(&bed), 5);
@@ -108,7 +97,7 @@ static void slow_or_restless_device_is_waited_for(void **state)
 		vbed_open(&bed, "");
 		mr_port_poll(bed.port);
 		assert_true(vbed_now_ms() - start_ms < DEADLINE_MS);
-		heal(&bed);
+		vbed_heal(&bed);
 		vbed_inject(&bed, 5);
 		assert_int_equal(vbed_drain(&bed), 5);
 		vbed_end(&bed);
@@ -184,7 +173,7 @@ static void try_fault(const struct fault_case *c, const char *rings,
 		fail_msg("%s, %s: no drop", c->name, spec);
 	if (c->is_tx_drop)
 		assert_true(vbed_tx_stats(&bed).drops[MR_TX_DROP_DEVICE] > 0);
-	heal(&bed);
+	vbed_heal(&bed);
 	run_traffic(&bed, 5);
 	n_before = vbed_rx_stats(&bed).delivered;
 	run_traffic(&bed, ROUNDS);
@@ -325,92 +314,13 @@ static void device_that_is_gone_is_said_to_be(void **state)
 		mr_port_close(bed.port);
 		bed.port = NULL;
 		assert_true(vbed_now_ms() - start_ms < DEADLINE_MS);
-		heal(&bed);
+		vbed_heal(&bed);
 		model_forgive(bed.m); /* writes to it had no effect */
 		vbed_end(&bed);
 	}
 }
 
 /* DEVICE_NEEDS_RESET: everything of it has to begin anew. */
-/* mr_port_poll() may be called by who moves frames: it never waits. */
-static int poll_at_once(struct vbed *bed)
-{
-	const uint64_t start_ms = vbed_now_ms();
-	const int n = mr_port_poll(bed->port);
-
-	assert_true(vbed_now_ms() - start_ms < 500);
-	return n;
-}
-
-static void break_rx(struct vbed *bed)
-{
-	const struct vnet_faults faults = { .idx_jumps = 1,
-					    .queue_reset_hangs = true };
-
-	vnet_set_faults(bed->v, &faults);
-	vbed_inject(bed, 8);
-	vbed_drain(bed);
-}
-
-static void reset_of_a_queue_is_not_waited_for(void **state)
-{
-	struct mr_link link = { 0 };
-	struct vbed bed;
-	uint64_t start_ms;
-
-	(void)state;
-	for (int ends = 0; ends < 2; ends++) {
-		make(&bed, NULL, NULL);
-		vbed_open(&bed, "packed=off");
-		break_rx(&bed);
-		assert_int_equal(poll_at_once(&bed), 0);
-		assert_int_equal(poll_at_once(&bed), 0);
-		if (ends) {
-			heal(&bed);
-			assert_int_equal(poll_at_once(&bed), 1);
-			vbed_inject(&bed, 5);
-			assert_int_equal(vbed_drain(&bed), 5);
-		}
-		start_ms = vbed_now_ms();
-		while (!ends && !link.is_gone &&
-		       vbed_now_ms() - start_ms < DEADLINE_MS) {
-			poll_at_once(&bed);
-			assert_int_equal(mr_port_link(bed.port, &link), 0);
-		}
-		assert_int_equal(link.is_gone, !ends);
-		link.is_gone = 0;
-		heal(&bed);
-		vbed_check_laws(&bed);
-		vbed_end(&bed);
-	}
-}
-
-static void acknowledgement_is_not_waited_for(void **state)
-{
-	const struct vnet_faults faults = { .ctrl_hangs = true };
-	struct vbed bed;
-
-	(void)state;
-	make(&bed, NULL, NULL);
-	vbed_open(&bed, "");
-	vnet_set_faults(bed.v, &faults);
-	vnet_announce(bed.v);
-	assert_int_equal(poll_at_once(&bed), 1);
-	assert_int_equal(poll_at_once(&bed), 0);
-	assert_true(vnet_state(bed.v).wants_announcement);
-	/* Another command comes behind its answer. */
-	heal(&bed);
-	model_step(bed.m);
-	assert_int_equal(mr_port_set_allmulti(bed.port, 1, NULL), 0);
-	assert_false(vnet_state(bed.v).wants_announcement);
-	assert_true(vnet_state(bed.v).allmulti);
-	vnet_announce(bed.v);
-	assert_int_equal(poll_at_once(&bed), 1);
-	assert_false(vnet_state(bed.v).wants_announcement);
-	assert_int_equal(poll_at_once(&bed), 0);
-	vbed_end(&bed);
-}
-
 static void device_that_needs_a_reset_loses_no_page(void **state)
 {
 	const struct vnet_faults faults = { .needs_reset = 40 };
@@ -429,34 +339,6 @@ static void device_that_needs_a_reset_loses_no_page(void **state)
 			    !vbed_is_up(&bed));
 		vbed_end(&bed);
 	}
-}
-
-/* The link as applications see it, and the fd that tells of it. */
-static void link_changes_wake_and_are_seen(void **state)
-{
-	const struct model_faults down = { .link_down = 1 };
-	struct pollfd fd = { .events = POLLIN };
-	struct mr_link link;
-	struct vbed bed;
-
-	(void)state;
-	make(&bed, NULL, NULL);
-	vbed_open(&bed, "");
-	fd.fd = mr_port_fd(bed.port);
-	assert_int_equal(mr_port_link(bed.port, &link), 0);
-	assert_true(link.is_up);
-	assert_int_equal(link.speed_mbps, 10000);
-	for (int i = 0; i < 10; i++) {
-		assert_int_equal(poll(&fd, 1, 0), 0);
-		model_set_faults(bed.m, i % 2 == 0 ? &down : &no_faults);
-		assert_int_equal(poll(&fd, 1, 1000), 1);
-		assert_true(mr_port_poll(bed.port) > 0);
-		assert_int_equal(mr_port_link(bed.port, &link), 0);
-		assert_int_equal(link.is_up, i % 2);
-	}
-	run_traffic(&bed, 5);
-	assert_true(vbed_rx_stats(&bed).delivered > 0);
-	vbed_end(&bed);
 }
 
 static void lost_and_spurious_interrupts_lose_no_frame(void **state)
@@ -515,10 +397,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(wrong_counts_of_merged_frames_are_counted),
 	cmocka_unit_test(late_completions_are_waited_for),
 	cmocka_unit_test(device_that_is_gone_is_said_to_be),
-	cmocka_unit_test(reset_of_a_queue_is_not_waited_for),
-	cmocka_unit_test(acknowledgement_is_not_waited_for),
 	cmocka_unit_test(device_that_needs_a_reset_loses_no_page),
-	cmocka_unit_test(link_changes_wake_and_are_seen),
 	cmocka_unit_test(lost_and_spurious_interrupts_lose_no_frame),
 	cmocka_unit_test(device_without_vectors_is_refused_or_polled),
 };

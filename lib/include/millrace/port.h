@@ -299,8 +299,8 @@ MR_API struct mr_txq *mr_port_txq(struct mr_port *port, uint32_t i);
  *
  * Owner:  unchanged.
  * Thread: one at a time, any; beside the users of the queues.
- * Cost:   a system call; a device that is to answer (virtio) is waited for, 2 s
- *         at most. Call it when mr_port_fd() is readable, or now and then.
+ * Cost:   some system calls, or reads of a register; it waits for nothing.
+ *         Call it when mr_port_fd() is readable, or now and then.
  */
 MR_API int mr_port_poll(struct mr_port *port);
 

@@ -18,6 +18,7 @@ void __wrap_mr_pci_dma_free(struct mr_pci *pci, struct mr_dma *dma);
 uint64_t __wrap_mr_pci_region_iova(const struct mr_pci *pci);
 uint64_t __wrap_mr_pci_mapped_bytes(const struct mr_pci *pci);
 uint32_t __wrap_mr_pci_events(struct mr_pci *pci);
+int __wrap_mr_pci_event_fd(const struct mr_pci *pci);
 
 /* The port's pci is the fake itself. */
 int __wrap_mr_pci_dma_alloc(struct mr_pci *pci, uint64_t n_bytes,
@@ -57,6 +58,12 @@ uint32_t __wrap_mr_pci_events(struct mr_pci *pci)
 {
 	(void)pci;
 	return 0;
+}
+
+int __wrap_mr_pci_event_fd(const struct mr_pci *pci)
+{
+	(void)pci;
+	return -1;
 }
 
 /* ---- registers ---- */
@@ -374,7 +381,9 @@ void fake_open(struct fake *fake, struct fake_config config)
 		mr_pool_create(fake->ctx, &pool_config, &fake->pool, NULL), 0);
 	assert_int_equal(mr_cache_create(fake->pool, &fake->cache, NULL), 0);
 	make_port(fake, config);
-	if (mri_virtio_queues_alloc(fake->port, &why) < 0 ||
+	fake->port->is_up = 1;
+	if (mri_virtio_events_open(fake->port, &why) < 0 ||
+	    mri_virtio_queues_alloc(fake->port, &why) < 0 ||
 	    mri_virtio_queues_start(fake->port, &why) < 0)
 		fail_msg("%s", why.text);
 	mri_virtio_queues_fill(fake->port);
@@ -387,6 +396,7 @@ void fake_close(struct fake *fake)
 	struct mr_pool_stats stats = { .size = sizeof(stats) };
 
 	fake_check_laws(fake);
+	mri_virtio_events_close(fake->port);
 	mri_virtio_queues_free(fake->port);
 	mr_cache_flush(fake->cache);
 	mr_cache_destroy(fake->cache);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* drivers/virtio/virtio_receive.h and a device that writes what it likes. */
+#include <poll.h>
+
 #include "rx_side.h"
 
 struct length {
@@ -348,6 +350,35 @@ static void a_reset_is_not_waited_for(void **state)
 	fake_close(&fake);
 }
 
+/* Who sleeps on the port's fd alone, and whose clock stands still. */
+static void a_reset_that_hangs_wakes_until_it_is_given_up(void **state)
+{
+	struct mr_frame frames[4];
+	struct pollfd fd = { .events = POLLIN };
+	struct fake fake;
+	int n_polls = 0;
+
+	fake_open(&fake, (struct fake_config){
+				 .features = *(uint64_t *)*state |
+					     virtio_bit(VIRTIO_F_RING_RESET),
+				 .clock = still });
+	fd.fd = fake.port->base.fd;
+	assert_int_equal(poll(&fd, 1, 0), 0);
+	fake_receive(&fake, 60, 1, NULL);
+	fake_use(&fake, RX, 0x7fff, 72, 1);
+	assert_int_equal(receive(&fake, frames, 4), 0);
+	fake.does_not_reset = true;
+	assert_int_equal(mri_virtio_poll(&fake.port->base), 0);
+	while (!fake.port->is_gone) {
+		assert_int_equal(poll(&fd, 1, 1000), 1);
+		mri_virtio_poll(&fake.port->base);
+		n_polls++;
+	}
+	assert_true(n_polls >= 10);
+	assert_int_equal(poll(&fd, 1, 20), 0);
+	fake_close(&fake);
+}
+
 /* A batch is seen from its end: QEMU and vhost write its first one last. */
 static void a_used_buffer_behind_one_that_is_not_waits(void **state)
 {
@@ -473,7 +504,12 @@ int main(void)
 		  a_queue_that_is_gone_stays_gone },
 		{ "a broken queue is not touched", 0, 0,
 		  a_broken_queue_is_not_touched },
-		{ "a reset is not waited for", 0, 0, a_reset_is_not_waited_for },
+		{ "a reset is not waited for", 0, 0,
+		  a_reset_is_not_waited_for },
+		/* It takes a second: one kind of ring will do. */
+		{ "a reset that hangs wakes until it is given up",
+		  F_PACKED | F_IN_ORDER | F_EVENT_IDX, 0,
+		  a_reset_that_hangs_wakes_until_it_is_given_up },
 		{ "a broken queue without reset is the end", 0, 0,
 		  a_broken_queue_without_reset_is_the_end },
 	};

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * mr_port_poll() of the virtio driver: what it does beside the frames, that it
+ * waits for nothing, and that the port's fd tells when it is to be called.
+ */
+#include <poll.h>
+
+#include "virtio_bed.h"
+
+enum { DEADLINE_MS = 4000 };
+
+/* With all features. */
+static void make(struct vbed *bed)
+{
+	const struct vnet_config config = { .n_pairs = 2 };
+
+	vbed_make(bed, &config);
+}
+
+static void set_link(struct vbed *bed, bool is_up)
+{
+	const struct model_faults faults = { .link_down = !is_up };
+
+	model_set_faults(bed->m, &faults);
+}
+
+/* mr_port_poll() may be called by who moves frames: it never waits. */
+static int poll_at_once(struct vbed *bed)
+{
+	const uint64_t start_ms = vbed_now_ms();
+	const int n = mr_port_poll(bed->port);
+
+	assert_true(vbed_now_ms() - start_ms < 500);
+	return n;
+}
+
+static void break_rx(struct vbed *bed)
+{
+	const struct vnet_faults faults = { .idx_jumps = 1,
+					    .queue_reset_hangs = true };
+
+	vnet_set_faults(bed->v, &faults);
+	vbed_inject(bed, 8);
+	vbed_drain(bed);
+}
+
+static void reset_of_a_queue_is_not_waited_for(void **state)
+{
+	struct mr_link link = { 0 };
+	struct vbed bed;
+	uint64_t start_ms;
+
+	(void)state;
+	for (int ends = 0; ends < 2; ends++) {
+		make(&bed);
+		vbed_open(&bed, "packed=off");
+		break_rx(&bed);
+		assert_int_equal(poll_at_once(&bed), 0);
+		assert_int_equal(poll_at_once(&bed), 0);
+		if (ends) {
+			vbed_heal(&bed);
+			assert_int_equal(poll_at_once(&bed), 1);
+			vbed_inject(&bed, 5);
+			assert_int_equal(vbed_drain(&bed), 5);
+		}
+		start_ms = vbed_now_ms();
+		while (!ends && !link.is_gone &&
+		       vbed_now_ms() - start_ms < DEADLINE_MS) {
+			poll_at_once(&bed);
+			assert_int_equal(mr_port_link(bed.port, &link), 0);
+		}
+		assert_int_equal(link.is_gone, !ends);
+		link.is_gone = 0;
+		vbed_heal(&bed);
+		vbed_check_laws(&bed);
+		vbed_end(&bed);
+	}
+}
+
+/* Who polls when the fd is readable, and never else. Whether it was. */
+static bool wait_and_poll(struct vbed *bed)
+{
+	struct pollfd fd = { mr_port_fd(bed->port), POLLIN, 0 };
+
+	if (poll(&fd, 1, 50) <= 0)
+		return false;
+	mr_port_poll(bed->port);
+	return true;
+}
+
+static void what_is_awaited_wakes(void **state)
+{
+	const struct vnet_faults hangs = { .ctrl_hangs = true };
+	struct vbed bed;
+
+	(void)state;
+	make(&bed);
+	vbed_open(&bed, "packed=off");
+	assert_false(wait_and_poll(&bed));
+	break_rx(&bed);
+	mr_port_poll(bed.port); /* the reset begins */
+	assert_true(wait_and_poll(&bed));
+	vbed_heal(&bed);
+	assert_true(wait_and_poll(&bed));
+	assert_false(wait_and_poll(&bed));
+	vbed_inject(&bed, 5);
+	assert_int_equal(vbed_drain(&bed), 5);
+
+	/* An acknowledgement, and one that is owed behind it. */
+	vnet_set_faults(bed.v, &hangs);
+	vnet_announce(bed.v);
+	assert_true(wait_and_poll(&bed));
+	assert_true(wait_and_poll(&bed));
+	vnet_announce(bed.v);
+	assert_true(wait_and_poll(&bed));
+	assert_true(vnet_state(bed.v).wants_announcement);
+	vbed_heal(&bed);
+	model_step(bed.m);
+	vnet_announce(bed.v);
+	while (wait_and_poll(&bed))
+		;
+	assert_false(vnet_state(bed.v).wants_announcement);
+	vbed_end(&bed);
+}
+
+/* Given up in the poll that learns of another link: it has none. */
+static void port_that_was_given_up_has_no_link(void **state)
+{
+	const struct vnet_config config = {
+		.features = vnet_all_features() & ~VNET_BIT(VNET_RING_RESET),
+	};
+	struct mr_link link = { 0 };
+	struct vbed bed;
+
+	(void)state;
+	vbed_make(&bed, &config);
+	vbed_open(&bed, "packed=off");
+	break_rx(&bed);
+	set_link(&bed, false);
+	set_link(&bed, true);
+	assert_true(mr_port_poll(bed.port) > 0);
+	assert_int_equal(mr_port_link(bed.port, &link), 0);
+	assert_true(link.is_gone);
+	assert_false(link.is_up);
+	assert_int_equal(link.speed_mbps, 0);
+	vbed_end(&bed);
+}
+
+static void acknowledgement_is_not_waited_for(void **state)
+{
+	const struct vnet_faults faults = { .ctrl_hangs = true };
+	struct vbed bed;
+
+	(void)state;
+	make(&bed);
+	vbed_open(&bed, "");
+	vnet_set_faults(bed.v, &faults);
+	vnet_announce(bed.v);
+	assert_int_equal(poll_at_once(&bed), 1);
+	assert_int_equal(poll_at_once(&bed), 0);
+	assert_true(vnet_state(bed.v).wants_announcement);
+	/* Another command comes behind its answer. */
+	vbed_heal(&bed);
+	model_step(bed.m);
+	assert_int_equal(mr_port_set_allmulti(bed.port, 1, NULL), 0);
+	assert_false(vnet_state(bed.v).wants_announcement);
+	assert_true(vnet_state(bed.v).allmulti);
+	vnet_announce(bed.v);
+	assert_int_equal(poll_at_once(&bed), 1);
+	assert_false(vnet_state(bed.v).wants_announcement);
+	assert_int_equal(poll_at_once(&bed), 0);
+	vbed_end(&bed);
+}
+
+/* The link as applications see it, and the fd that tells of it. */
+static void link_changes_wake_and_are_seen(void **state)
+{
+	struct pollfd fd = { .events = POLLIN };
+	struct mr_link link;
+	struct vbed bed;
+
+	(void)state;
+	make(&bed);
+	vbed_open(&bed, "");
+	fd.fd = mr_port_fd(bed.port);
+	assert_int_equal(mr_port_link(bed.port, &link), 0);
+	assert_true(link.is_up);
+	assert_int_equal(link.speed_mbps, 10000);
+	for (int i = 0; i < 10; i++) {
+		assert_int_equal(poll(&fd, 1, 0), 0);
+		set_link(&bed, i % 2);
+		assert_int_equal(poll(&fd, 1, 1000), 1);
+		assert_true(mr_port_poll(bed.port) > 0);
+		assert_int_equal(mr_port_link(bed.port, &link), 0);
+		assert_int_equal(link.is_up, i % 2);
+	}
+	vbed_inject(&bed, 5);
+	assert_int_equal(vbed_drain(&bed), 5);
+	vbed_end(&bed);
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(reset_of_a_queue_is_not_waited_for),
+	cmocka_unit_test(acknowledgement_is_not_waited_for),
+	cmocka_unit_test(what_is_awaited_wakes),
+	cmocka_unit_test(port_that_was_given_up_has_no_link),
+	cmocka_unit_test(link_changes_wake_and_are_seen),
+};
+
+int main(void)
+{
+	return cmocka_run_group_tests_name("model/virtio_poll", tests, NULL,
+					   NULL);
+}
