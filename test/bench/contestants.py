@@ -4,7 +4,6 @@ import ipaddress
 import json
 import os
 import pathlib
-import shutil
 import subprocess
 import tempfile
 import time
@@ -268,7 +267,3 @@ class HugePages:
             if line.startswith("HugePages_Free:"):
                 return int(line.split()[1])
         return 0
-
-
-def testpmd_available():
-    return shutil.which("dpdk-testpmd") is not None

@@ -12,13 +12,12 @@ import argparse
 import json
 import os
 import pathlib
-import shutil
-import signal
 import statistics
 import subprocess
 import sys
 import tempfile
 
+import command
 import contestants as who
 import figures
 import gen_rx
@@ -176,15 +175,15 @@ def measure_tx(args):
         for ours in ("mr-bench", "live") for name in ("testpmd", "trafgen")}}
 
 
-def run_tx(command, seconds, *, in_namespace=None, topology=None):
+def run_tx(argv, seconds, *, in_namespace=None, topology=None):
     """mr-bench tx to its end: its document's one trial."""
-    command = [*command, "--duration", str(seconds), "--json", "--quiet"]
+    argv = [*argv, "--duration", str(seconds), "--json", "--quiet"]
     if in_namespace:
-        process = topology.start(in_namespace, command, text=True,
+        process = topology.start(in_namespace, argv, text=True,
                                  stdout=subprocess.PIPE,
                                  stderr=subprocess.PIPE)
     else:
-        process = subprocess.Popen(command, text=True,
+        process = subprocess.Popen(argv, text=True,
                                    stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE)
     with process:
@@ -355,31 +354,14 @@ def measure(args):
 
 def main():
     args = parse(sys.argv[1:])
-    if os.geteuid() != 0:
-        print("bench gen: makes network namespaces and interfaces, which "
-              "needs root", file=sys.stderr)
-        return 1
-    for program, package in (("dpdk-testpmd", "dpdk-dev"),
-                             ("trafgen", "netsniff-ng")):
-        if shutil.which(program) is None:
-            print(f"bench gen: no {program}; install {package}",
-                  file=sys.stderr)
-            return 1
-    # As Ctrl-C: what was made is taken away.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        result = measure(args)
-    except KeyboardInterrupt:
-        return 130
-    except BenchError as error:
-        print(f"bench gen: {error}", file=sys.stderr)
-        return 1
+    command.need_root()
+    command.need_program("dpdk-testpmd", "dpdk-dev")
+    command.need_program("trafgen", "netsniff-ng")
+    result = measure(args)
     show(result)
-    if args.json:
-        pathlib.Path(args.json).write_text(json.dumps(result) + "\n",
-                                           encoding="ascii")
+    command.write_json(args.json, result)
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(command.run("gen", main))

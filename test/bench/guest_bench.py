@@ -13,7 +13,6 @@ traffic, and taken off as often as there were any. Time is not measured. With
 --ports it is, and nothing else: frames/s of real NICs beside their line.
 """
 import argparse
-import json
 import pathlib
 import sys
 import time
@@ -22,11 +21,13 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "guest")]
 
 # pylint: disable=wrong-import-position
+import command  # noqa: E402
 import dpdk  # noqa: E402
 import guest_contestants as who  # noqa: E402
 import wire_bench  # noqa: E402
 from fetch import Missing  # noqa: E402
 from guest import Guest, Nic  # noqa: E402
+from topology import BenchError  # noqa: E402
 
 # The kind of NIC, which of the guest's drivers has it, and its rings.
 ROWS = {
@@ -264,14 +265,8 @@ def goals(results):
 
 def measure_wire(args):
     program = pathlib.Path(args.build) / "apps/bench/mr-bench"
-    try:
-        documents = wire_bench.measure(program, args.ports, args.seconds)
-    except wire_bench.WireError as why:
-        print(f"bench guest: {why}", file=sys.stderr)
-        return 1
-    if args.json:
-        pathlib.Path(args.json).write_text(json.dumps(documents) + "\n",
-                                           encoding="ascii")
+    documents = wire_bench.measure(program, args.ports, args.seconds)
+    command.write_json(args.json, documents)
     return 0
 
 
@@ -281,22 +276,15 @@ def main():
         return measure_wire(args)
     missing = who.missing(pathlib.Path(args.build))
     if missing:
-        print(f"bench guest: {missing}", file=sys.stderr)
-        return 1
+        raise BenchError(missing)
     results = []
     try:
         print(HEAD)
         for row in args.rows:
             results += measure_row(row, args)
     except Missing as why:
-        print(f"bench guest: {why}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        return 130
-    if args.json:
-        pathlib.Path(args.json).write_text(
-            json.dumps({"v": 1, "argv": sys.argv[1:], "pairs": results})
-            + "\n", encoding="ascii")
+        raise BenchError(str(why)) from why
+    command.write_json(args.json, {"v": 1, "argv": sys.argv[1:], "pairs": results})
     missed = lost([(pair, args.frames) for pair in results])
     for text in missed:
         print(f"frames are missing: {text}", file=sys.stderr)
@@ -307,4 +295,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(command.run("guest", main))

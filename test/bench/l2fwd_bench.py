@@ -8,18 +8,16 @@ the accounting laws, and csum=auto beside csum=off. Then null: to null:. What
 is measured and why so is in docs/performance.md. Needs root.
 """
 import argparse
-import json
-import os
 import pathlib
-import signal
 import sys
 
+import command
 import contestants as who
 import null_ports
 import overload
 import pairs
 import report
-from topology import BenchError, Topology
+from topology import Topology
 
 HERE = pathlib.Path(__file__).resolve().parent
 UNHANDLED = 0x88b5       # IEEE 802 local experimental: no host wants it
@@ -110,29 +108,13 @@ def measure(args):
 
 def main():
     args = parse(sys.argv[1:])
-    if os.geteuid() != 0:
-        print("bench l2fwd: makes network namespaces and interfaces, which "
-              "needs root", file=sys.stderr)
-        return 1
-    if not who.testpmd_available():
-        print("bench l2fwd: no dpdk-testpmd; install dpdk (Debian: dpdk-dev)",
-              file=sys.stderr)
-        return 1
-    # As Ctrl-C: what was made is taken away.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        result = measure(args)
-    except KeyboardInterrupt:
-        return 130
-    except BenchError as error:
-        print(f"bench l2fwd: {error}", file=sys.stderr)
-        return 1
+    command.need_root()
+    command.need_program("dpdk-testpmd", "dpdk-dev")
+    result = measure(args)
     report.show(result)
-    if args.json:
-        pathlib.Path(args.json).write_text(json.dumps(result) + "\n",
-                                           encoding="ascii")
+    command.write_json(args.json, result)
     return 0 if overload.holds(result) else 1
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(command.run("l2fwd", main))

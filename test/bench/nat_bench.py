@@ -8,19 +8,15 @@ What is measured and why so is in docs/performance.md. The second part needs
 root.
 """
 import argparse
-import json
-import os
 import pathlib
-import shutil
-import signal
 import statistics
 import sys
 
+import command
 import contestants as who
 import nat_null
 import nat_wire
 import report
-from topology import BenchError
 
 HERE = pathlib.Path(__file__).resolve().parent
 
@@ -148,29 +144,15 @@ def show(result):
 
 def main():
     args = parse(sys.argv[1:])
-    if "wire" in args.parts and os.geteuid() != 0:
-        print("bench nat: makes network namespaces and interfaces, which "
-              "needs root; --only null does not", file=sys.stderr)
-        return 1
-    if "wire" in args.parts and shutil.which("nft") is None:
-        print("bench nat: no nft; install nftables", file=sys.stderr)
-        return 1
-    # As Ctrl-C: what was made is taken away.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        result = measure(args)
-    except KeyboardInterrupt:
-        return 130
-    except BenchError as error:
-        print(f"bench nat: {error}", file=sys.stderr)
-        return 1
+    if "wire" in args.parts:
+        command.need_root("; --only null does not")
+        command.need_program("nft", "nftables")
+    result = measure(args)
     show(result)
-    if args.json:
-        pathlib.Path(args.json).write_text(json.dumps(result) + "\n",
-                                           encoding="ascii")
+    command.write_json(args.json, result)
     null = result.get("null")
     return 0 if null is None or null["check"]["wrong"] == 0 else 1
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(command.run("nat", main))

@@ -15,9 +15,10 @@ import statistics
 import subprocess
 import sys
 
+import command
 import contestants as who
 import nat_wire
-from topology import BenchError, Topology, call
+from topology import Topology, call
 
 HERE = pathlib.Path(__file__).resolve().parent
 TOP = HERE.parent.parent
@@ -131,12 +132,12 @@ def environment(args, topology, folder):
 
 def run_plan(args, env):
     """The plan's exit status; it draws its own progress."""
-    command = [args.bench, "plan", "--folder", str(args.folder)]
+    argv = [args.bench, "plan", "--folder", str(args.folder)]
     if args.quick:
-        command += ["--repeat", "1"]
+        argv += ["--repeat", "1"]
     if args.dry_run:
-        command.append("--dry-run")
-    with subprocess.Popen([*command, args.plan], env=env) as process:
+        argv.append("--dry-run")
+    with subprocess.Popen([*argv, args.plan], env=env) as process:
         while True:
             try:
                 return process.wait()
@@ -173,20 +174,10 @@ def measure(args):
 
 def main():
     args = parse(sys.argv[1:])
-    if os.geteuid() != 0 and not args.dry_run:
-        print("bench series: makes network namespaces and interfaces, which "
-              "needs root", file=sys.stderr)
-        return 1
-    # As Ctrl-C: what was made is taken away.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        return measure(args)
-    except KeyboardInterrupt:
-        return 130
-    except BenchError as error:
-        print(f"bench series: {error}", file=sys.stderr)
-        return 1
+    if not args.dry_run:
+        command.need_root()
+    return measure(args)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(command.run("series", main))

@@ -7,16 +7,14 @@ frame size; what is sent and what arrives stands beside the rate of the line.
 import json
 import subprocess
 
+from topology import BenchError
+
 SIZES = (64, 128, 256, 512, 1024, 1518)
 FCS_BYTES = 4
 # Preamble, start of frame, and the gap behind it.
 GAP_BYTES = 20
 HEAD = (f"{'frame':>7} {'sent Mpps':>10} {'of line':>8} {'arrived Mpps':>13} "
         f"{'of line':>8} {'lost':>12}")
-
-
-class WireError(Exception):
-    """One line for the user."""
 
 
 def line_pps(document, size):
@@ -37,7 +35,7 @@ def one_size(program, ports, size, seconds):
          str(seconds), "--size", str(size - FCS_BYTES), *ports],
         capture_output=True, text=True, check=False, timeout=seconds + 60)
     if not done.stdout.strip():
-        raise WireError(done.stderr.strip().splitlines()[-1])
+        raise BenchError(done.stderr.strip().splitlines()[-1])
     return json.loads(done.stdout)
 
 
