@@ -16,6 +16,8 @@
 #include <string.h>
 #include <time.h>
 
+#include <millrace/wire.h>
+
 #include "intel.h"
 
 enum {
@@ -208,6 +210,8 @@ static void start_mac(struct intel_port *port)
 			    INTEL_CTRL_RFCE | INTEL_CTRL_TFCE | INTEL_CTRL_VME);
 	ctrl |= INTEL_CTRL_SLU | (port->options.vlan ? INTEL_CTRL_VME : 0u);
 	intel_write(port, INTEL_CTRL, ctrl);
+	/* Not all have it from reset on: QEMU's 82574 knows no tag then. */
+	intel_write(port, INTEL_VET, MR_ETHER_VLAN);
 	start_phy(port);
 }
 

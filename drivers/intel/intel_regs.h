@@ -20,6 +20,7 @@ enum intel_reg {
 	INTEL_EECD = 0x0010,
 	INTEL_CTRL_EXT = 0x0018,
 	INTEL_MDIC = 0x0020,
+	INTEL_VET = 0x0038,         /* the type of tags */
 	INTEL_EXTCNF_CTRL = 0x0f00, /* 82574 */
 	INTEL_GCR = 0x5b00,
 	INTEL_GCR2 = 0x5b64, /* 82574 */

@@ -156,6 +156,9 @@ void intel_job(struct intel *nic, struct intel_ring *ring,
 				ring->q);
 		job->has_vlan = false;
 	}
+	if (job->has_vlan && *intel_reg(nic, REG_VET) != TYPE_VLAN)
+		model_violation(&nic->m, "tx ring %u: a tag of type %x",
+				ring->q, *intel_reg(nic, REG_VET));
 }
 
 /* Sum from @p first to @p end, on top of what is in the field. */
@@ -241,7 +244,7 @@ static bool send_one(struct intel *nic, const struct intel_job *job,
 
 	if (job->has_vlan) {
 		memmove(bytes + 12 + TAG_BYTES, bytes + 12, n_bytes - 12);
-		packet_put16(bytes + 12, TYPE_VLAN);
+		packet_put16(bytes + 12, (uint16_t)*intel_reg(nic, REG_VET));
 		packet_put16(bytes + 14, job->vlan_tci);
 		n_bytes += TAG_BYTES;
 	}

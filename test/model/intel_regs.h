@@ -14,6 +14,7 @@ enum {
 	REG_EERD = 0x14,
 	REG_CTRL_EXT = 0x18,
 	REG_MDIC = 0x20,
+	REG_VET = 0x38, /* a tag's type; as in QEMU's 82574, 0 behind a reset */
 	REG_ICR = 0xc0,
 	REG_ICS = 0xc8,
 	REG_IMS = 0xd0,

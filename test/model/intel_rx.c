@@ -9,6 +9,7 @@ enum {
 	FCS_BYTES = 4,
 	MIN_BYTES = 60,
 	TAG_BYTES = 4,
+	TAG_TYPE = 0x8100,
 	LONGEST_WITHOUT_LPE = 1518, /* with FCS; a tag comes on top */
 	N_RAL = 16,
 	TCP = 6,
@@ -293,8 +294,9 @@ static const uint8_t *prepare(struct intel *nic, const uint8_t *bytes,
 			      struct verdict *v)
 {
 	const uint32_t fcs = packet_fcs(bytes, *n_bytes);
-	const bool is_stripped =
-		p->has_vlan && (*intel_reg(nic, REG_CTRL) & CTRL_VME);
+	const bool is_stripped = p->has_vlan &&
+				 (*intel_reg(nic, REG_CTRL) & CTRL_VME) &&
+				 *intel_reg(nic, REG_VET) == TAG_TYPE;
 	const uint32_t n_gone = is_stripped ? TAG_BYTES : 0;
 
 	memcpy(nic->segment, bytes, 12);

@@ -332,6 +332,7 @@ static void tags_go_out_and_come_in_beside_the_frame(void **state)
 	mini_open(&d, chip);
 	mini_start(&d, 0);
 	mini_write(&d, REG_CTRL, CTRL_SLU | CTRL_VME);
+	mini_write(&d, REG_VET, 0x8100);
 	n = mini_packet(bytes, 4, 17, 40);
 	memcpy(d.arena + MINI_OUT, bytes, n);
 	if (chip->is_82574) {
