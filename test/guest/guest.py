@@ -61,15 +61,17 @@ NETDEVS = {
     "tap": "tap,id={name},ifname={name},script=no,downscript=no,"
            "queues={queues}",
 }
+NETDEVS["tap-plain"] = NETDEVS["tap"] + ",vnet_hdr=off"
 
 
 class Nic:
     """An emulated NIC of the guest: what it is, and what its wire ends in.
 
     wire: "dgram", datagrams of a frame each; "stream", see Stream; "tap", an
-    interface of this name that the caller made, with as many queues; or a
-    number: joined with the others that have it. Only what is in a slot of its
-    own bridge can be unplugged.
+    interface of this name that the caller made, with as many queues;
+    "tap-plain", one that takes finished frames alone; or a number: joined with
+    the others that have it. Only what is in a slot of its own bridge can be
+    unplugged.
     """
 
     # pylint: disable=too-many-arguments
