@@ -177,15 +177,18 @@ def test_another_version_is_told_and_compared(bench, files):
     assert "9.9.9" in done.out and "9.99" not in done.out
 
 
-def test_documents_of_mem(bench, tmp_path):
+@pytest.mark.parametrize("command,side,row,line", [
+    ("mem", "plain", "B01/1 core", "B01/1 core: for_loop"),
+    ("fwd", "ours", "W02/fields=0", "W02/fields=0: ")])
+def test_documents_of_workloads(bench, tmp_path, command, side, row, line):
     names = [tmp_path / "a.json", tmp_path / "b.json"]
     for name in names:
-        done = bench("mem", "--quick", "--samples", 3, "--sample-ms", 1,
-                     "--only", "plain", "--json", "B01/1 core")
+        done = bench(command, "--quick", "--samples", 3, "--sample-ms", 1,
+                     "--only", side, "--json", row)
         name.write_text(done.out, encoding="utf-8")
     done = bench("compare", "--threshold", 1000, *names)
     assert done.rc == 0, done.out + done.err
-    assert "B01/1 core: for_loop" in done.out
+    assert line in done.out
     whole = json.loads(names[0].read_text(encoding="utf-8"))
     for player in whole["rows"][0]["players"]:
         for key in ("median", "low", "high"):

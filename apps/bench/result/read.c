@@ -154,7 +154,8 @@ static int check(struct read_document *document, struct mr_reason *why)
 	if (strcmp(schema, DOCUMENT_SCHEMA) == 0)
 		document->schema = SCHEMA_NET;
 	else if (schema[0] == '\0' &&
-		 (strcmp(command, "mem") == 0 || strcmp(command, "flow") == 0))
+		 (strcmp(command, "mem") == 0 || strcmp(command, "flow") == 0 ||
+		  strcmp(command, "fwd") == 0))
 		document->schema = SCHEMA_MEM;
 	else
 		return wrong(name, why,
