@@ -20,11 +20,11 @@ class Wire:
         tester: t0 --- d0 :device: d1 --- t1
     """
 
-    def __init__(self, lab):
+    def __init__(self, lab, queues=1):
         self.lab = lab
         self.tester, self.device = lab.namespace("t"), lab.namespace("d")
         for i in range(2):
-            lab.veth(self.tester, f"t{i}", self.device, f"d{i}")
+            lab.veth(self.tester, f"t{i}", self.device, f"d{i}", queues)
 
     def bench(self, *words, rc=0):
         """mr-bench with --json; what it measured."""
@@ -107,8 +107,11 @@ def test_nothing_forwards(wire):
                         process.err.text().strip().splitlines()[-1])
 
 
-@pytest.mark.parametrize("protocol", ["udp", "tcp"])
-def test_the_table_of_a_nat(wire, protocol):
+@pytest.mark.parametrize("protocol,queues", [("udp", 1), ("tcp", 1),
+                                             ("udp", 2)])
+def test_the_table_of_a_nat(lab, protocol, queues):
+    """With two queues, half of the connections have the other worker."""
+    wire = Wire(lab, queues)
     config = wire.lab.tmp_path / "nat.yaml"
     config.write_text("inside: {port: d0, addresses: 10.0.0.1/24}\n"
                       "outside: {port: d1, addresses: 192.0.2.1/24, "
@@ -116,7 +119,8 @@ def test_the_table_of_a_nat(wire, protocol):
                       "limits: {mappings: 1500}\n")
     environment = ["env", f"RUNTIME_DIRECTORY={wire.lab.tmp_path}"]
     translator = Process(wire.lab, wire.device,
-                         [*environment, NAT, "--json", "--config", config])
+                         [*environment, NAT, "--json", "--config", config,
+                          "--workers", queues])
     assert translator.err.wait(lambda line: line.startswith("worker "), 15)
     clear = " ".join(map(str, [*environment, NAT, "--clear", "all",
                                ">/dev/null"]))

@@ -22,6 +22,7 @@ enum {
 	STATE_ANSWERED = 2, /* in this validation */
 	ARP_TRIES = 30,
 	HEADROOM = 128,
+	MAX_COUNTERS = 32, /* of losses, of a device */
 };
 
 static const uint64_t ms = 1000000;
@@ -50,16 +51,6 @@ static uint8_t *bytes_of(const struct nat_path *path,
 	return mr_frame_data(path->base, frame);
 }
 
-/* Send what the queue takes; the rest is freed. Returns how many it took. */
-static uint32_t send_all(struct nat_path *path, struct nat_side *side,
-			 struct mr_frame *frames, uint32_t n)
-{
-	const uint32_t n_sent = mr_tx_burst(side->txq, path->cache, frames, n);
-
-	mr_frame_free_bulk(path->cache, frames + n_sent, n - n_sent);
-	return n_sent;
-}
-
 static void send_arp(struct nat_path *path, struct nat_side *side, uint16_t op,
 		     uint32_t sender, uint32_t target)
 {
@@ -68,7 +59,8 @@ static void send_arp(struct nat_path *path, struct nat_side *side, uint16_t op,
 	if (take_buffers(path, &frame, 1) == 0)
 		return;
 	nat_wire_arp(op, sender, target, &side->macs, bytes_of(path, &frame));
-	send_all(path, side, &frame, 1);
+	if (mr_tx_burst(side->txqs[0], path->cache, &frame, 1) == 0)
+		mr_frame_free_bulk(path->cache, &frame, 1);
 }
 
 static void learn(struct nat_side *side, const struct nat_seen *seen)
@@ -125,22 +117,56 @@ static void take_frame(struct nat_path *path, struct nat_side *side,
 
 static void receive(struct nat_path *path, struct nat_side *side)
 {
-	struct mr_frame frames[BURST];
-	const uint32_t n = mr_rx_burst(side->rxq, path->cache, frames, BURST);
+	for (uint32_t q = 0; q < side->n_rxqs; q++) {
+		struct mr_frame frames[BURST];
+		const uint32_t n =
+			mr_rx_burst(side->rxqs[q], path->cache, frames, BURST);
 
-	for (uint32_t i = 0; i < n; i++)
-		take_frame(path, side, bytes_of(path, &frames[i]),
-			   frames[i].len);
-	mr_frame_free_bulk(path->cache, frames, n);
+		for (uint32_t i = 0; i < n; i++)
+			take_frame(path, side, bytes_of(path, &frames[i]),
+				   frames[i].len);
+		mr_frame_free_bulk(path->cache, frames, n);
+	}
 }
 
-/* Both sides; also what the queues have sent is taken back. */
+/* Take back what the queues have sent. */
+static void reclaim(struct nat_path *path, struct nat_side *side)
+{
+	for (uint32_t q = 0; q < side->n_txqs; q++)
+		mr_tx_burst(side->txqs[q], path->cache, NULL, 0);
+}
+
 static void receive_both(struct nat_path *path)
 {
 	receive(path, &path->client);
 	receive(path, &path->server);
-	mr_tx_burst(path->client.txq, path->cache, NULL, 0);
-	mr_tx_burst(path->server.txq, path->cache, NULL, 0);
+	reclaim(path, &path->client);
+	reclaim(path, &path->server);
+}
+
+/* Frames that reached a port of ours and were dropped there, so far. */
+static uint64_t dropped_by(const struct nat_side *side)
+{
+	struct mr_rx_stats stats = { .size = sizeof(stats) };
+	struct mr_named_count lost[MAX_COUNTERS];
+	const uint32_t n_lost =
+		mr_port_device_drops(side->port, lost, MAX_COUNTERS);
+	uint64_t n = 0;
+
+	for (uint32_t q = 0; q < side->n_rxqs; q++) {
+		mr_rxq_stats(side->rxqs[q], &stats);
+		for (uint32_t i = 0; i < MR_STATS_SLOTS; i++)
+			n += stats.drops[i];
+	}
+	for (uint32_t i = 0; i < n_lost && i < MAX_COUNTERS; i++)
+		if (strncmp(lost[i].name, "rx", 2) == 0)
+			n += lost[i].value;
+	return n;
+}
+
+static uint64_t dropped_here(const struct nat_path *path)
+{
+	return dropped_by(&path->client) + dropped_by(&path->server);
 }
 
 /* A phase: n frames at pps, one for each number from first on. */
@@ -182,15 +208,20 @@ static void send_due(struct nat_path *path, struct phase *p, uint64_t now_ns)
 	const uint32_t n_due = due < p->n ? (uint32_t)due : p->n;
 	struct mr_frame frames[BURST];
 	const uint64_t until_ns = now_ns + stuck_ns;
+	const uint32_t number = p->first + p->n_done;
+	/* A connection's queue is the same one each time, as a NIC's of a host
+	 * would be: neighbours share it, so that bursts are long. */
+	const uint32_t n_neighbours = BURST - number % BURST;
+	struct mr_txq *txq = p->side->txqs[number / BURST % p->side->n_txqs];
 	uint32_t n = n_due - p->n_done;
 
 	if (n_due <= p->n_done)
 		return;
-	n = build(path, p, frames, n < BURST ? n : BURST);
+	n = build(path, p, frames, n < n_neighbours ? n : n_neighbours);
 	/* It is tried until it is taken: how late that is, is judged below. A
 	 * port that takes nothing at all is gone. */
 	for (uint32_t n_out = 0; n_out < n; receive_both(path)) {
-		n_out += mr_tx_burst(p->side->txq, path->cache, frames + n_out,
+		n_out += mr_tx_burst(txq, path->cache, frames + n_out,
 				     n - n_out);
 		p->is_stuck = n_out < n && clock_now(&path->clock) > until_ns;
 		if (p->is_stuck || tester_is_ending()) {
@@ -206,7 +237,8 @@ static void send_due(struct nat_path *path, struct phase *p, uint64_t now_ns)
 static int run_phase(struct nat_path *path, struct phase *p,
 		     struct nat_counts *ret, struct mr_reason *why)
 {
-	uint64_t now, sent_ns = 0;
+	const uint64_t dropped_before = dropped_here(path);
+	uint64_t now, dropped, sent_ns = 0;
 
 	path->n_arrived = 0;
 	path->awaited = p->is_answer ? STATE_ANSWERED : STATE_SEEN;
@@ -230,6 +262,10 @@ static int run_phase(struct nat_path *path, struct phase *p,
 		 (path->n_arrived < p->n_sent && now < sent_ns + settle_ns));
 	ret->sent = p->n_sent;
 	ret->arrived = path->n_arrived;
+	/* A device's counters may fall, behind a reset. */
+	dropped = dropped_here(path);
+	ret->n_dropped_here =
+		dropped > dropped_before ? dropped - dropped_before : 0;
 	/* 2 % and 10 ms: the rate was not what it should have been. */
 	ret->is_unsent =
 		(double)sent_ns > 1.02e9 * p->n / p->pps + 10.0 * (double)ms;
@@ -343,22 +379,43 @@ static int find_nat(struct nat_path *path, struct mr_reason *why)
 			 plan->gateway >> 8 & 255, plan->gateway & 255);
 }
 
-static void take_port(struct nat_side *side, struct mr_port *port)
+static int take_queues(struct nat_side *side, const struct mr_port_info *info,
+		       struct mr_reason *why)
+{
+	struct mr_rxq *rxq;
+	struct mr_txq *txq;
+
+	if (info->n_rxqs > NAT_MAX_QUEUES || info->n_txqs > NAT_MAX_QUEUES)
+		return fail_with(why, 2,
+				 "%s: more than %d queues; --queues makes "
+				 "fewer",
+				 info->name, NAT_MAX_QUEUES);
+	while ((rxq = mr_port_rxq(side->port, side->n_rxqs)) != NULL)
+		side->rxqs[side->n_rxqs++] = rxq;
+	while ((txq = mr_port_txq(side->port, side->n_txqs)) != NULL)
+		side->txqs[side->n_txqs++] = txq;
+	return 0;
+}
+
+static int take_port(struct nat_side *side, struct mr_port *port,
+		     struct mr_reason *why)
 {
 	struct mr_port_info info = { .size = sizeof(info) };
 
-	side->rxq = mr_port_rxq(port, 0);
-	side->txq = mr_port_txq(port, 0);
 	mr_port_info(port, &info);
+	side->port = port;
 	memcpy(side->macs.src, info.mac, sizeof(side->macs.src));
 	if (!info.has_mac)
 		memcpy(side->macs.src, (const uint8_t[6]){ 2, 0, 0, 0, 0, 1 },
 		       sizeof(side->macs.src));
+	return take_queues(side, &info, why);
 }
 
 static int open_parts(struct nat_path *path, uint32_t n_room,
 		      struct mr_reason *why)
 {
+	int status;
+
 	if (mr_cache_create(path->plane.pool, &path->cache, why) < 0)
 		return 1;
 	path->base = mr_region_base(mr_pool_region(path->plane.pool));
@@ -368,8 +425,11 @@ static int open_parts(struct nat_path *path, uint32_t n_room,
 	if (path->tuples == NULL || path->states == NULL)
 		return fail_with(why, 1, "no memory for %u connections",
 				 n_room);
-	take_port(&path->client, path->plane.ports[0]);
-	take_port(&path->server, path->plane.ports[1]);
+	status = take_port(&path->client, path->plane.ports[0], why);
+	if (status == 0)
+		status = take_port(&path->server, path->plane.ports[1], why);
+	if (status != 0)
+		return status;
 	clock_open(&path->clock, false);
 	return find_nat(path, why);
 }

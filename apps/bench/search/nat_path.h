@@ -11,9 +11,14 @@
 #include "search/nat_wire.h"
 #include "support/dataplane.h"
 
+enum { NAT_MAX_QUEUES = 64 }; /* of a port */
+
 struct nat_side {
-	struct mr_rxq *rxq;
-	struct mr_txq *txq;
+	struct mr_port *port;
+	struct mr_rxq *rxqs[NAT_MAX_QUEUES]; /* all: the NAT chooses */
+	uint32_t n_rxqs;
+	struct mr_txq *txqs[NAT_MAX_QUEUES]; /* each has its connections */
+	uint32_t n_txqs;
 	struct nat_macs macs; /* of the port, and of the NAT on its side */
 	bool knows_nat;
 };

@@ -8,6 +8,7 @@
 enum {
 	N_UNSENT_REPEATS = 2,
 	N_ASKED = 2,          /* times, while some do not answer */
+	N_EMPTY = 3,          /* times that an empty table is emptied */
 	LEAST_SHARE = 100000, /* of the highest rate: the lowest */
 };
 
@@ -66,6 +67,24 @@ static int try_rate(struct nat_search *s, double pps,
 				why);
 }
 
+static bool is_most(uint64_t n, uint64_t of)
+{
+	return of > 0 && 2 * n >= of;
+}
+
+/* What a trial that did not hold says of the rates above. */
+static void take_limit(const struct nat_counts *made,
+		       const struct nat_counts *valid, struct nat_rate *ret)
+{
+	ret->is_by_sender = made->is_unsent;
+	ret->n_lost_above = made->sent - made->arrived;
+	ret->n_stale_above =
+		made->is_unsent ? 0 : made->arrived - valid->arrived;
+	ret->n_dropped_here = made->n_dropped_here + valid->n_dropped_here;
+	ret->is_by_receiver = is_most(ret->n_dropped_here,
+				      ret->n_lost_above + ret->n_stale_above);
+}
+
 int search_nat_rate(struct nat_search *s, struct nat_rate *ret,
 		    struct mr_reason *why)
 {
@@ -83,11 +102,7 @@ int search_nat_rate(struct nat_search *s, struct nat_rate *ret,
 			ret->pps = ret->low = pps;
 		} else {
 			ret->high = pps;
-			ret->is_by_sender = made.is_unsent;
-			ret->n_lost_above = made.sent - made.arrived;
-			ret->n_stale_above =
-				made.is_unsent ? 0 :
-						 made.arrived - valid.arrived;
+			take_limit(&made, &valid, ret);
 		}
 		if (ret->high <= 0 || ret->high <= s->max_pps / LEAST_SHARE ||
 		    ret->high - ret->low <= s->resolution * ret->high)
@@ -102,17 +117,17 @@ int search_nat_rate(struct nat_search *s, struct nat_rate *ret,
  * at a time.
  */
 static int count_answers(struct nat_search *s, double pps, uint64_t n_expected,
-			 uint64_t *ret_n, struct mr_reason *why)
+			 struct nat_counts *ret, struct mr_reason *why)
 {
 	struct nat_counts valid;
 	int err = 0;
 
-	*ret_n = 0;
-	for (uint32_t i = 0; i < N_ASKED && err == 0 && *ret_n < n_expected;
-	     i++) {
+	memset(ret, 0, sizeof(*ret));
+	for (uint32_t i = 0;
+	     i < N_ASKED && err == 0 && ret->arrived < n_expected; i++) {
 		err = s->ops->validate(s->opaque, pps, 0, &valid, why);
-		if (err == 0 && valid.arrived > *ret_n)
-			*ret_n = valid.arrived;
+		if (err == 0 && valid.arrived >= ret->arrived)
+			*ret = valid;
 	}
 	return err;
 }
@@ -120,7 +135,7 @@ static int count_answers(struct nat_search *s, double pps, uint64_t n_expected,
 int search_nat_capacity(struct nat_search *s, double pps,
 			struct nat_capacity *ret, struct mr_reason *why)
 {
-	struct nat_counts made;
+	struct nat_counts made, valid = { 0 };
 	uint32_t n = s->n;
 	uint64_t n_expected;
 	double seconds;
@@ -129,16 +144,20 @@ int search_nat_capacity(struct nat_search *s, double pps,
 	memset(ret, 0, sizeof(*ret));
 	/* Without a reset: what trials at too high a rate left, if anything. */
 	if (err == 0 && s->n_made > 0)
-		err = count_answers(s, pps, s->n_made, &ret->n, why);
-	ret->n_made = ret->n;
+		err = count_answers(s, pps, s->n_made, &valid, why);
+	ret->n_made = ret->n = valid.arrived;
 	while (err == 0) {
 		err = establish(s, pps, n, &made, why);
 		n_expected = ret->n + n;
 		if (err == 0)
-			err = count_answers(s, pps, n_expected, &ret->n, why);
+			err = count_answers(s, pps, n_expected, &valid, why);
 		if (err != 0)
 			return err;
+		ret->n = valid.arrived;
 		ret->n_made += n;
+		ret->is_by_receiver =
+			is_most(made.n_dropped_here + valid.n_dropped_here,
+				n_expected - ret->n);
 		ret->is_full =
 			(double)ret->n < (1 - full_share) * (double)n_expected;
 		if (ret->is_full || s->n_made == s->n_max)
@@ -149,12 +168,27 @@ int search_nat_capacity(struct nat_search *s, double pps,
 	return err;
 }
 
+/* What emptying takes where nothing is in the table: the longest of some. */
+static int time_empty(struct nat_search *s, double *ret_seconds,
+		      struct mr_reason *why)
+{
+	double seconds;
+	int err = reset(s, &seconds, why);
+
+	*ret_seconds = 0;
+	for (uint32_t i = 0; i < N_EMPTY && err == 0; i++) {
+		err = reset(s, &seconds, why);
+		if (seconds > *ret_seconds)
+			*ret_seconds = seconds;
+	}
+	return err;
+}
+
 int search_nat_tear_down(struct nat_search *s, double pps,
 			 struct nat_tear_down *ret, struct mr_reason *why)
 {
 	struct nat_counts made, valid;
 	const uint32_t n = s->n;
-	double seconds;
 	int err;
 
 	memset(ret, 0, sizeof(*ret));
@@ -162,7 +196,7 @@ int search_nat_tear_down(struct nat_search *s, double pps,
 		return fail_with(why, -ENOTSUP,
 				 "tear-down is emptying the table: --reset is "
 				 "the command that does it");
-	err = reset(s, &seconds, why);
+	err = time_empty(s, &ret->empty_seconds, why);
 	if (err == 0)
 		err = establish(s, pps, n, &made, why);
 	if (err == 0)
@@ -178,5 +212,8 @@ int search_nat_tear_down(struct nat_search *s, double pps,
 	ret->n_after = valid.arrived;
 	if (ret->seconds > 0)
 		ret->pps = (double)ret->n / ret->seconds;
+	if (ret->seconds > ret->empty_seconds)
+		ret->high_pps =
+			(double)ret->n / (ret->seconds - ret->empty_seconds);
 	return err;
 }

@@ -15,7 +15,10 @@
 struct nat_counts {
 	uint64_t sent;
 	uint64_t arrived; /* connections seen on the far side */
-	bool is_unsent;   /* not at the rate: says nothing of the NAT */
+	/* Frames that reached the tester's ports and that those dropped, by
+	 * their own account: so many were not lost by the NAT. */
+	uint64_t n_dropped_here;
+	bool is_unsent; /* not at the rate: says nothing of the NAT */
 };
 
 /* What can be done to a NAT. 0, or -errno with the reason. */
@@ -45,8 +48,12 @@ struct nat_rate {
 	double pps;       /* 0: none */
 	double low, high; /* held, did not hold; 0: there was none */
 	bool is_by_sender;
-	uint64_t n_lost_above;  /* at high: never seen outside */
-	uint64_t n_stale_above; /* at high: seen, and gone again */
+	/* Most of what was missing at high was dropped by the tester's ports.
+	 */
+	bool is_by_receiver;
+	uint64_t n_lost_above;   /* at high: never seen outside */
+	uint64_t n_stale_above;  /* at high: seen, and gone again */
+	uint64_t n_dropped_here; /* at high, by the tester's ports */
 };
 
 /*
@@ -57,9 +64,10 @@ int search_nat_rate(struct nat_search *s, struct nat_rate *ret,
 		    struct mr_reason *why);
 
 struct nat_capacity {
-	uint64_t n;      /* connections that were there at once */
-	uint64_t n_made; /* that it was asked to hold */
-	bool is_full;    /* false: (almost) all were there */
+	uint64_t n;          /* connections that were there at once */
+	uint64_t n_made;     /* that it was asked to hold */
+	bool is_full;        /* false: (almost) all were there */
+	bool is_by_receiver; /* the tester dropped most of what is missing */
 };
 
 /*
@@ -73,11 +81,17 @@ int search_nat_capacity(struct nat_search *s, double pps,
 
 struct nat_tear_down {
 	double pps, seconds;
-	uint64_t n;       /* connections that were there before */
-	uint64_t n_after; /* and after: 0, or the table was not emptied */
+	double empty_seconds; /* the same command on an empty table, */
+	double high_pps;      /* and without that; 0: it was as long */
+	uint64_t n;           /* connections that were there before */
+	uint64_t n_after;     /* and after: 0, or the table was not emptied */
 };
 
-/* RFC 9693, 4.7: n connections by the time that emptying the table takes. */
+/*
+ * RFC 9693, 4.7: n connections by the time that emptying the table takes. What
+ * the command takes of it for itself is not the NAT's, so that the rate lies
+ * between pps and high_pps.
+ */
 int search_nat_tear_down(struct nat_search *s, double pps,
 			 struct nat_tear_down *ret, struct mr_reason *why);
 

@@ -31,7 +31,8 @@ struct toy {
 	double max_pps;    /* new ones above are not made; 0: all are */
 	double sender_pps; /* of the tester */
 	uint32_t lose_in, lose_out; /* each Nth frame of the path; 0: none */
-	double reset_s;
+	double reset_s, start_s;    /* of a full table, and of any */
+	uint32_t n_dropped_here;    /* of those that the path loses */
 	bool keeps_on_reset;
 	/* What the tester knows. */
 	struct nat_tuple tuples[TABLE];
@@ -107,6 +108,7 @@ static int establish(void *opaque, double pps, uint32_t n,
 
 	(void)why;
 	*ret = (struct nat_counts){ .sent = n,
+				    .n_dropped_here = toy->n_dropped_here,
 				    .is_unsent = toy->sender_pps > 0 &&
 						 pps > toy->sender_pps };
 	toy->first = toy->n_known;
@@ -162,7 +164,7 @@ static int reset(void *opaque, double *ret_seconds, struct mr_reason *why)
 	struct toy *toy = opaque;
 
 	(void)why;
-	*ret_seconds = toy->reset_s;
+	*ret_seconds = toy->start_s + (toy->n_entries > 0 ? toy->reset_s : 0);
 	if (!toy->keeps_on_reset)
 		toy->n_entries = 0;
 	return 0;
@@ -241,6 +243,43 @@ static void a_sender_that_is_too_slow_is_told_from_the_nat(void **state)
 	assert_int_equal(search_nat_rate(&s, &rate, &why), 0);
 	assert_true(rate.is_by_sender);
 	assert_true(rate.pps >= 49500 && rate.pps <= 50000);
+}
+
+/* A frame that the tester's own port dropped is no loss of the NAT. */
+static void a_receiver_that_drops_is_told_from_the_nat(void **state)
+{
+	struct mr_reason why;
+	struct nat_rate rate;
+	struct nat_capacity c;
+
+	(void)state;
+	for (uint32_t is_most = 0; is_most < 2; is_most++) {
+		struct toy *toy = make_toy(false);
+		struct nat_search s = search_of(toy, &with_reset);
+
+		/* Of 1000 it loses 10. */
+		toy->lose_out = 100;
+		toy->n_dropped_here = is_most ? 5 : 4;
+		assert_int_equal(search_nat_rate(&s, &rate, &why), 0);
+		assert_int_equal(rate.n_lost_above, 10);
+		assert_int_equal(rate.is_by_receiver, is_most);
+		assert_false(rate.is_by_sender);
+		toy->lose_out = 10;
+		toy->n_dropped_here = is_most ? 50 : 49;
+		assert_int_equal(search_nat_capacity(&s, 1000, &c, &why), 0);
+		assert_true(c.is_full);
+		assert_int_equal(c.is_by_receiver, is_most);
+	}
+	/* Nothing was missing. */
+	assert_int_equal(
+		search_nat_capacity(
+			&(struct nat_search){ .ops = &with_reset,
+					      .opaque = make_toy(false),
+					      .n = 100,
+					      .n_max = 100 },
+			1000, &c, &why),
+		0);
+	assert_false(c.is_by_receiver);
 }
 
 /* It makes room for new ones: all are seen outside, and some are gone. */
@@ -343,11 +382,21 @@ static void tear_down_is_seen_from_outside(void **state)
 	struct nat_tear_down t;
 
 	(void)state;
-	toy->reset_s = 0.25;
+	toy->reset_s = 0.2;
+	toy->start_s = 0.05;
+	/* What trials of the rate left is not an empty table. */
+	toy->n_entries = 77;
 	assert_int_equal(search_nat_tear_down(&s, 1000, &t, &why), 0);
 	assert_int_equal(t.n, 1000);
 	assert_int_equal(t.n_after, 0);
 	assert_true(t.pps > 3999 && t.pps < 4001);
+	assert_true(t.empty_seconds > 0.049 && t.empty_seconds < 0.051);
+	assert_true(t.high_pps > 4999 && t.high_pps < 5001);
+	/* A command that takes as long for nothing tells no highest rate. */
+	toy->reset_s = 0;
+	assert_int_equal(search_nat_tear_down(&s, 1000, &t, &why), 0);
+	assert_true(t.pps > 19999 && t.pps < 20001);
+	assert_true(t.high_pps <= 0);
 	/* A command that empties nothing is found out. */
 	toy->keeps_on_reset = true;
 	assert_int_equal(search_nat_tear_down(&s, 1000, &t, &why), 0);
@@ -427,6 +476,7 @@ int main(void)
 		cmocka_unit_test(the_set_up_rate_is_found),
 		cmocka_unit_test(
 			a_sender_that_is_too_slow_is_told_from_the_nat),
+		cmocka_unit_test(a_receiver_that_drops_is_told_from_the_nat),
 		cmocka_unit_test(what_was_dropped_again_does_not_answer),
 		cmocka_unit_test(the_capacity_is_what_answers),
 		cmocka_unit_test(what_trials_of_the_rate_lost_is_not_missing),
