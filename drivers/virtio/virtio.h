@@ -45,7 +45,9 @@ enum virtio_state {
 	VIRTIO_LINKED,  /* tx: the link is back, the bell is to be rung */
 };
 
-/* By its user. One that is gone, as mr_port_poll() may just have said, stays
+/*
+ * By its user, as the last thing that he does in the burst: from here on its
+ * ring is mr_port_poll()'s. One that is gone, as that may just have said, stays
  * so.
  */
 static inline void virtio_break(uint32_t *state)
@@ -81,6 +83,7 @@ struct virtio_rxq {
 	uint32_t state;       /* atomic, enum virtio_state */
 	uint32_t has_batches; /* atomic, 0 or 1: a buffer may be filled up */
 	bool is_armed;
+	bool is_broken; /* found so in this burst, and not said yet */
 	bool has_hash;
 	const uint8_t *memory; /* the region */
 	/* Cold. */
@@ -109,6 +112,7 @@ struct virtio_txq {
 	uint32_t state;           /* atomic, enum virtio_state */
 	bool is_in_order;
 	bool is_armed;
+	bool is_broken; /* found so in this burst, and not said yet */
 	/* Cold. */
 	uint64_t header_iova;  /* slot 0 */
 	struct mr_dma headers; /* a slot per place, and one that stays zero */
@@ -304,6 +308,12 @@ int mri_virtio_queues_start(struct virtio_port *port, struct mr_reason *reason);
 void mri_virtio_queues_fill(struct virtio_port *port);
 /* The device has stopped: everything that they hold goes back. */
 void mri_virtio_queues_free(struct virtio_port *port);
+/*
+ * The last thing of a burst that broke the queue: it is mr_port_poll()'s now,
+ * and the port's fd tells.
+ */
+void mri_virtio_rxq_hand_over(struct virtio_rxq *rxq);
+void mri_virtio_txq_hand_over(struct virtio_txq *txq);
 /*
  * Broken queues run again, if the device can reset them. Waits for none: the
  * next call goes on. Returns how many run, or are given up.

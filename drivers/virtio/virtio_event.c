@@ -155,6 +155,7 @@ void mri_virtio_read_link(struct virtio_port *port)
 	port->generation = mri_virtio_pci_generation(port);
 	mri_virtio_pci_read_facts(port, &facts);
 	follow_link(port, &facts);
+	mri_virtio_queues_link(port, port->is_up);
 }
 
 static int lose(struct virtio_port *port, const char *why)

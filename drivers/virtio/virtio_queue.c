@@ -5,9 +5,10 @@
  *     split    desc[] | avail, on a line of its own | used: its ring on a line
  *     packed   desc[] | our event word | the device's
  *
- * A queue that the device wrote nonsense into is broken by its user, who keeps
- * off from then on. mr_port_poll() asks for its reset (RING_RESET), and the
- * call that finds it done gives it its buffers anew, and hands it over again.
+ * A queue that the device wrote nonsense into is broken by its user, who says
+ * so when his burst has ended, and keeps off from then on. mr_port_poll() asks
+ * for its reset (RING_RESET), and the call that finds it done gives it its
+ * buffers anew, and hands it over again.
  *
  * Source: virtio 1.2, 2.6.1 "Virtqueue Reset", 2.7.2, 2.8.10.
  */
@@ -101,7 +102,7 @@ void mri_virtio_vq_clear(struct virtio_vq *vq)
 
 /* How many entries queue `number` is to have, or why it cannot. */
 static int choose_entries(const struct virtio_port *port, uint32_t number,
-			  uint32_t wanted, const char *option, uint32_t *ret_n,
+			  uint32_t wanted, const char *what, uint32_t *ret_n,
 			  struct mr_reason *reason)
 {
 	const uint32_t max = mri_virtio_pci_max_entries(port, number);
@@ -109,8 +110,8 @@ static int choose_entries(const struct virtio_port *port, uint32_t number,
 
 	if (wanted > max)
 		return mr_fail(reason, -EINVAL,
-			       "%s: option %s: %u is more than the device's %u",
-			       port->base.info.name, option, wanted, max);
+			       "%s: %s of %u: the device has at most %u",
+			       port->base.info.name, what, wanted, max);
 	/* A packed ring of the device may have any size; ours are powers. */
 	while (n > max)
 		n /= 2;
@@ -147,8 +148,8 @@ static int alloc_rxq(struct virtio_port *port, uint32_t i,
 	rxq->base.queue = (struct mr_queue){ .port = base,
 					     .arm = mri_virtio_rx_arm,
 					     .idx = i };
-	err = choose_entries(port, 2 * i, port->options.n_rx_entries, "rx-ring",
-			     &n, reason);
+	err = choose_entries(port, 2 * i, port->options.n_rx_entries,
+			     "an rx ring", &n, reason);
 	if (err == 0)
 		err = mri_virtio_vq_alloc(port, &rxq->vq, 2 * i, n, reason);
 	if (err < 0)
@@ -223,7 +224,7 @@ static int alloc_txq(struct virtio_port *port, uint32_t i,
 					     .arm = mri_virtio_tx_arm,
 					     .idx = i };
 	err = choose_entries(port, 2 * i + 1, port->options.n_tx_entries,
-			     "tx-ring", &n, reason);
+			     "a tx ring", &n, reason);
 	if (err == 0)
 		err = mri_virtio_vq_alloc(port, &txq->vq, 2 * i + 1, n, reason);
 	if (err == 0)
@@ -329,13 +330,38 @@ void mri_virtio_queues_free(struct virtio_port *port)
 	mr_free(ctx, port->tables);
 }
 
-/* Whoever sleeps on the queue looks at it again. */
-static void wake(const struct mr_queue *queue)
+static void add_to(int fd)
 {
 	const uint64_t one = 1;
 
-	if (queue->fd >= 0 && write(queue->fd, &one, sizeof(one)) < 0)
+	if (fd >= 0 && write(fd, &one, sizeof(one)) < 0)
 		return; /* as many wake-ups are there already as it can count */
+}
+
+/* Whoever sleeps on the queue looks at it again. */
+static void wake(const struct mr_queue *queue)
+{
+	add_to(queue->fd);
+}
+
+static void hand_over(const struct virtio_port *port, uint32_t *state)
+{
+	virtio_break(state);
+	/* Behind the port's fd; a device without is polled. */
+	if (port->n_irqs > 0)
+		add_to(port->irq_fds[0]);
+}
+
+void mri_virtio_rxq_hand_over(struct virtio_rxq *rxq)
+{
+	rxq->is_broken = false;
+	hand_over(rxq->port, &rxq->state);
+}
+
+void mri_virtio_txq_hand_over(struct virtio_txq *txq)
+{
+	txq->is_broken = false;
+	hand_over(txq->port, &txq->state);
 }
 
 static uint32_t state_of(const uint32_t *state)
@@ -394,7 +420,8 @@ static int mend_txq(struct virtio_port *port, struct virtio_txq *txq)
 	mr_counter_add(&txq->base.stats.drops[MR_TX_DROP_DEVICE],
 		       txq->n_frames);
 	mri_virtio_tx_take_back(txq);
-	set_state(&txq->state, VIRTIO_RUNS, &txq->base.queue);
+	set_state(&txq->state, port->is_up ? VIRTIO_RUNS : VIRTIO_NO_LINK,
+		  &txq->base.queue);
 	return 0;
 }
 

@@ -130,16 +130,11 @@ static inline struct used look(struct virtio_rxq *rxq, uint32_t number,
 	return used;
 }
 
-static void count_drop(struct virtio_rxq *rxq, enum mr_rx_drop drop)
-{
-	mr_counter_add(&rxq->base.stats.drops[drop], 1);
-}
-
 /* The device made up an id: from here on nothing it says can be believed. */
 static void break_off(struct virtio_rxq *rxq)
 {
-	count_drop(rxq, MR_RX_DROP_INVALID);
-	virtio_break(&rxq->state);
+	mr_counter_add(&rxq->base.stats.drops[MR_RX_DROP_INVALID], 1);
+	rxq->is_broken = true;
 }
 
 /* With IN_ORDER it may leave out some: batches become entries here. */
@@ -178,6 +173,7 @@ static inline uint32_t n_ready(struct virtio_rxq *rxq, uint32_t n,
 	n_used = virtio_split_n_ready(vq);
 	if (n_used > vq->n_entries) {
 		break_off(rxq);
+		mri_virtio_rxq_hand_over(rxq);
 		return 0;
 	}
 	return n_used < n ? n_used : n;
@@ -380,7 +376,7 @@ static struct taken take_merged(struct virtio_rxq *rxq, uint32_t number,
 
 	if (n_buffers > MR_MAX_SEGS && n_buffers <= rxq->vq.n_entries) {
 		rxq->n_skip = n_buffers;
-		count_drop(rxq, MR_RX_DROP_TOO_LONG);
+		mr_counter_add(&rxq->base.stats.drops[MR_RX_DROP_TOO_LONG], 1);
 		return (struct taken){ 0 };
 	}
 	if (n_buffers == 0 || n_buffers > rxq->vq.n_entries) {
@@ -411,7 +407,7 @@ static struct taken take_merged(struct virtio_rxq *rxq, uint32_t number,
 		taken.n_bytes += used.n_bytes - skip;
 	}
 	if (!is_valid) {
-		count_drop(rxq, MR_RX_DROP_INVALID);
+		mr_counter_add(&rxq->base.stats.drops[MR_RX_DROP_INVALID], 1);
 		taken.n_bytes = 0;
 		return taken;
 	}
@@ -452,16 +448,30 @@ take_odd(struct virtio_rxq *rxq, uint32_t number, uint32_t n, uint64_t *fresh,
 	}
 	if (take_plain(rxq, number, 1, fresh, frames, &n_bytes, kind) == 0) {
 		repost(rxq, number, used.id, rxq->bufs[used.id], kind);
-		count_drop(rxq, MR_RX_DROP_INVALID);
+		mr_counter_add(&rxq->base.stats.drops[MR_RX_DROP_INVALID], 1);
 		return (struct taken){ .n_buffers = 1 };
 	}
 	taken.n_bytes = (uint32_t)n_bytes;
 	return taken;
 }
 
+/* n descriptors, at as many new buffers or old ones, to the device. */
+static inline void publish(struct virtio_rxq *rxq, uint32_t n,
+			   const struct virtio_rx_kind kind)
+{
+	struct virtio_vq *vq = &rxq->vq;
+	bool is_rung;
+
+	vq->n_used = (uint16_t)(vq->n_used + n);
+	is_rung = kind.is_packed ? virtio_packed_publish(vq, n) :
+				   virtio_split_publish(vq, n);
+	if (is_rung)
+		mr_counter_add(&rxq->base.stats.events[MR_RX_EVENT_WAKEUP], 1);
+}
+
 /* The rest of a frame that was too long: its buffers to the device again. */
-static uint32_t skip(struct virtio_rxq *rxq, uint32_t n,
-		     const struct virtio_rx_kind kind)
+static void skip(struct virtio_rxq *rxq, uint32_t n,
+		 const struct virtio_rx_kind kind)
 {
 	uint32_t i;
 
@@ -477,21 +487,9 @@ static uint32_t skip(struct virtio_rxq *rxq, uint32_t n,
 		       kind);
 	}
 	rxq->n_skip -= i;
-	return i;
-}
-
-/* n descriptors, at as many new buffers or old ones, to the device. */
-static inline void publish(struct virtio_rxq *rxq, uint32_t n,
-			   const struct virtio_rx_kind kind)
-{
-	struct virtio_vq *vq = &rxq->vq;
-	bool is_rung;
-
-	vq->n_used = (uint16_t)(vq->n_used + n);
-	is_rung = kind.is_packed ? virtio_packed_publish(vq, n) :
-				   virtio_split_publish(vq, n);
-	if (is_rung)
-		mr_counter_add(&rxq->base.stats.events[MR_RX_EVENT_WAKEUP], 1);
+	publish(rxq, i, kind);
+	if (rxq->is_broken)
+		mri_virtio_rxq_hand_over(rxq);
 }
 
 /* n_taken used buffers are the device's again; what came in them is counted. */
@@ -531,7 +529,7 @@ take_rest(struct virtio_rxq *rxq, struct mr_cache *cache, uint64_t *fresh,
 	  struct mr_frame *frames, struct burst *burst,
 	  const struct virtio_rx_kind kind)
 {
-	while (rxq->state == VIRTIO_RUNS && burst->n_taken < burst->n) {
+	while (!rxq->is_broken && burst->n_taken < burst->n) {
 		const uint32_t at = burst->n_entries;
 		const uint32_t n_left = burst->n - burst->n_taken;
 		const uint32_t number = rxq->vq.n_used + burst->n_taken;
@@ -573,7 +571,7 @@ receive(struct mr_rxq *base, struct mr_cache *cache, struct mr_frame *frames,
 	if (n == 0)
 		return 0;
 	if (kind.is_merged && rxq->n_skip > 0) {
-		publish(rxq, skip(rxq, n, kind), kind);
+		skip(rxq, n, kind);
 		return 0;
 	}
 	n_fresh = mr_frag_alloc_bulk(cache, fresh, n, rxq->chunk_bytes);
@@ -587,6 +585,8 @@ receive(struct mr_rxq *base, struct mr_cache *cache, struct mr_frame *frames,
 		deliver(rxq, burst.n_taken, burst.n_frames, burst.n_bytes,
 			kind);
 		n = burst.n_entries;
+		if (rxq->is_broken)
+			mri_virtio_rxq_hand_over(rxq);
 	} else {
 		deliver(rxq, n, n, n_bytes, kind);
 	}

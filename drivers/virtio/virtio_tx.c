@@ -24,11 +24,6 @@
  */
 #include "virtio.h"
 
-static void break_off(struct virtio_txq *txq)
-{
-	virtio_break(&txq->state);
-}
-
 /* ---- what the device has used ---- */
 
 /* A frame that was used; its descriptors, 0: there is no such frame out. */
@@ -107,10 +102,8 @@ reap_odd(struct virtio_txq *txq, struct mr_cache *cache, const bool is_packed)
 	uint32_t next = txq->tail, id;
 
 	if (n_split > txq->n_frames)
-		break_off(txq);
-	while (!virtio_is_over(
-		       __atomic_load_n(&txq->state, __ATOMIC_RELAXED)) &&
-	       next_used(txq, n_split, is_packed, &id)) {
+		txq->is_broken = true;
+	while (!txq->is_broken && next_used(txq, n_split, is_packed, &id)) {
 		uint32_t place = txq->is_in_order ? next & vq->mask : id, n, at;
 
 		do {
@@ -119,7 +112,7 @@ reap_odd(struct virtio_txq *txq, struct mr_cache *cache, const bool is_packed)
 				    0 :
 				    mark_used(txq, at);
 			if (n == 0) {
-				break_off(txq);
+				txq->is_broken = true;
 				break;
 			}
 			vq->n_used =
@@ -483,8 +476,13 @@ transmit(struct mr_txq *base, struct mr_cache *cache,
 		if (state == VIRTIO_NO_LINK)
 			n = 0;
 	}
-	if (n == 0 || txq->head - txq->tail + n > txq->n_lazy)
+	if (n == 0 || txq->head - txq->tail + n > txq->n_lazy) {
 		reap(txq, cache, kind.is_packed);
+		if (txq->is_broken) {
+			mri_virtio_txq_hand_over(txq);
+			return 0;
+		}
+	}
 	if (n == 0)
 		return 0;
 	n_sent = send_plain(txq, cache, frames, n, 0, &n_bytes, kind);

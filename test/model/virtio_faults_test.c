@@ -80,6 +80,21 @@ static void device_that_does_not_come_up_is_refused(void **state)
 	}
 }
 
+/* By what it is: whichever of the options said so. */
+static void ring_that_the_device_does_not_have_is_refused(void **state)
+{
+	const char *const ring = "rx ring of 1024: the device has at most 256";
+	struct vbed bed;
+
+	(void)state;
+	make(&bed, NULL, NULL);
+	refuses(&bed, "ring=1024", ring);
+	refuses(&bed, "rx-ring=1024", ring);
+	refuses(&bed, "tx-ring=1024", "tx ring of 1024");
+	vbed_open(&bed, "ring=256");
+	vbed_end(&bed);
+}
+
 static void slow_or_restless_device_is_waited_for(void **state)
 {
 	static const struct vnet_faults slow[] = {
@@ -391,6 +406,7 @@ static void device_without_vectors_is_refused_or_polled(void **state)
 
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(device_that_does_not_come_up_is_refused),
+	cmocka_unit_test(ring_that_the_device_does_not_have_is_refused),
 	cmocka_unit_test(slow_or_restless_device_is_waited_for),
 	cmocka_unit_test(capability_lists_are_input),
 	cmocka_unit_test(wrong_completions_are_counted_and_mended),

@@ -199,7 +199,101 @@ static void link_changes_wake_and_are_seen(void **state)
 	vbed_end(&bed);
 }
 
+/* Whether the tx queue lets frames pass; they come out then. */
+static bool sends(struct vbed *bed)
+{
+	const uint32_t n = vbed_send(bed, 3);
+
+	model_step(bed->m);
+	assert_int_equal(vbed_collect(bed), n);
+	return n > 0;
+}
+
+static void port_opened_without_a_link_sends_when_it_comes(void **state)
+{
+	struct vbed bed;
+
+	(void)state;
+	for (uint32_t k = 0; k < VBED_N_RINGS; k++) {
+		make(&bed);
+		set_link(&bed, false);
+		vbed_open(&bed, vbed_rings[k]);
+		assert_false(vbed_is_up(&bed));
+		assert_false(sends(&bed));
+		set_link(&bed, true);
+		assert_true(wait_and_poll(&bed));
+		assert_true(sends(&bed));
+		vbed_end(&bed);
+	}
+}
+
+/* The link goes while the reset of a tx queue is under way. */
+static void queue_that_is_mended_without_a_link_waits_for_it(void **state)
+{
+	const struct vnet_faults faults = { .idx_jumps = 1,
+					    .queue_reset_hangs = true };
+	struct vbed bed;
+
+	(void)state;
+	for (int is_late = 0; is_late < 2; is_late++) {
+		make(&bed);
+		vbed_open(&bed, "packed=off");
+		vnet_set_faults(bed.v, &faults);
+		vbed_send(&bed, 3);
+		mr_tx_burst(bed.txq, bed.cache, NULL, 0);
+		assert_int_equal(mr_port_poll(bed.port), 0);
+		vbed_collect(&bed);
+		/* Seen before the reset has ended, or in one poll with it. */
+		set_link(&bed, false);
+		if (!is_late)
+			mr_port_poll(bed.port);
+		vbed_heal(&bed);
+		set_link(&bed, false);
+		assert_true(mr_port_poll(bed.port) > 0);
+		assert_int_equal(vbed_tx_stats(&bed).drops[MR_TX_DROP_DEVICE],
+				 3);
+		assert_false(vbed_is_up(&bed));
+		assert_false(sends(&bed));
+		set_link(&bed, true);
+		assert_true(mr_port_poll(bed.port) > 0);
+		assert_true(sends(&bed));
+		vbed_end(&bed);
+	}
+}
+
+/* Who polls by the fd alone learns of it. */
+static void queue_that_breaks_wakes(void **state)
+{
+	const struct vnet_faults jumps = { .idx_jumps = 1 };
+	struct vbed bed;
+
+	(void)state;
+	make(&bed);
+	vbed_open(&bed, "packed=off");
+	for (int is_tx = 0; is_tx < 2; is_tx++) {
+		vnet_set_faults(bed.v, &jumps);
+		if (is_tx)
+			vbed_send(&bed, 3);
+		else
+			vbed_inject(&bed, 3);
+		vbed_collect(&bed);
+		vbed_heal(&bed);
+		assert_false(wait_and_poll(&bed));
+		mr_tx_burst(bed.txq, bed.cache, NULL, 0);
+		vbed_drain(&bed);
+		assert_true(wait_and_poll(&bed));
+		assert_false(wait_and_poll(&bed));
+		vbed_inject(&bed, 5);
+		assert_int_equal(vbed_drain(&bed), 5);
+		assert_true(sends(&bed));
+	}
+	vbed_end(&bed);
+}
+
 static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(port_opened_without_a_link_sends_when_it_comes),
+	cmocka_unit_test(queue_that_is_mended_without_a_link_waits_for_it),
+	cmocka_unit_test(queue_that_breaks_wakes),
 	cmocka_unit_test(reset_of_a_queue_is_not_waited_for),
 	cmocka_unit_test(acknowledgement_is_not_waited_for),
 	cmocka_unit_test(what_is_awaited_wakes),

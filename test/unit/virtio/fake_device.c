@@ -116,6 +116,8 @@ static void ring_bell(struct fake *fake, uint64_t offset, uint32_t n_bytes,
 	assert_int_equal(q->enable, 1);
 	q->n_bells++;
 	q->last_bell = (uint32_t)value;
+	if (fake->polls_at_bells)
+		assert_int_equal(mri_virtio_poll(&fake->port->base), 0);
 }
 
 static void write_register(void *device, uint32_t bar, uint64_t offset,

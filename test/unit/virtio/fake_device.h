@@ -39,6 +39,7 @@ struct fake {
 	uint32_t selected, status;
 	struct fake_queue queues[FAKE_QUEUES];
 	bool is_gone, does_not_reset;
+	bool polls_at_bells; /* as who polls the port on another core may */
 };
 
 /* What the driver made available, as the device reads it. */

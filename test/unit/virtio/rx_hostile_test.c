@@ -322,6 +322,33 @@ static void a_broken_queue_is_not_touched(void **state)
 	fake_close(&fake);
 }
 
+/* Until its burst has ended: mr_port_poll() resets it in that moment. */
+static void a_queue_is_its_users_until_the_burst_has_ended(void **state)
+{
+	struct mr_frame frames[8];
+	struct fake fake;
+
+	open_with(&fake, state, virtio_bit(VIRTIO_F_RING_RESET));
+	fake.polls_at_bells = true;
+	for (uint32_t i = 0; i < 3; i++) {
+		const uint32_t n_bells = fake.queues[RX].n_bells;
+
+		if (*(uint64_t *)*state & virtio_bit(VIRTIO_F_EVENT_IDX))
+			fake_want_event(&fake, RX, FAKE_RING);
+		deliver(&fake, 60, 1);
+		fake_receive(&fake, 60, 2, NULL);
+		fake_use(&fake, RX, 0x7fff, 72, 1);
+		assert_int_equal(receive(&fake, frames, 8), 1);
+		assert_int_equal(fake.queues[RX].n_bells, n_bells + 1);
+		mr_frame_free_bulk(fake.cache, frames, 1);
+		assert_int_equal(receive(&fake, frames, 8), 0);
+		fake.polls_at_bells = false;
+		assert_int_equal(mri_virtio_poll(&fake.port->base), 1);
+		fake.polls_at_bells = true;
+	}
+	fake_close(&fake);
+}
+
 static uint64_t still(void *opaque)
 {
 	(void)opaque;
@@ -504,6 +531,8 @@ int main(void)
 		  a_queue_that_is_gone_stays_gone },
 		{ "a broken queue is not touched", 0, 0,
 		  a_broken_queue_is_not_touched },
+		{ "a queue is its user's until the burst has ended", 0, 0,
+		  a_queue_is_its_users_until_the_burst_has_ended },
 		{ "a reset is not waited for", 0, 0,
 		  a_reset_is_not_waited_for },
 		/* It takes a second: one kind of ring will do. */
