@@ -19,6 +19,10 @@ enum {
 	PLOT_HEIGHT = 380,
 	BAR_HEIGHT = 18,
 	BAR_LEFT = 230,
+	LEGEND_LEFT = LEFT + PLOT_WIDTH + 46,
+	/* Of a letter, at most on average. Names of people have any length. */
+	LETTER_WIDTH = 7,
+	TEXT_BYTES = 192, /* of the legend */
 };
 
 /* By group. Okabe and Ito's, which colour-blind readers can tell apart. */
@@ -52,8 +56,18 @@ static void label(FILE *to, double x, double y, const char *attributes,
 	fputs("</text>\n", to);
 }
 
+/* About how wide that is. */
+static int width_of(const char *string)
+{
+	int n = 0;
+
+	for (; *string != '\0'; string++)
+		n += ((unsigned char)*string & 0xc0) != 0x80;
+	return n * LETTER_WIDTH;
+}
+
 /* A page's own styles go by classes, and win against what is said here. */
-static void head(const struct plot *plot, int height, FILE *to)
+static void head(const struct plot *plot, int width, int height, FILE *to)
 {
 	const bool is_part = plot->id != NULL;
 	const int top = is_part ? TOP - PART_TOP : 0;
@@ -62,7 +76,7 @@ static void head(const struct plot *plot, int height, FILE *to)
 		"<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" "
 		"height=\"%d\" viewBox=\"0 %d %d %d\" "
 		"font-family=\"sans-serif\" font-size=\"12\"",
-		WIDTH, height - top, top, WIDTH, height - top);
+		width, height - top, top, width, height - top);
 	if (is_part) {
 		fprintf(to,
 			" class=\"plot\" role=\"img\" "
@@ -247,29 +261,43 @@ static void legend_text(const struct plot *plot, const struct plot_series *s,
 	char value[32];
 
 	if (s->look == PLOT_STEPS) {
-		snprintf(ret, n, "%.60s", s->name);
+		snprintf(ret, n, "%s", s->name);
 		return;
 	}
 	if (plot->y_unit != NULL)
 		unit_print_short(last(s), plot->y_unit, value, sizeof(value));
 	else
 		snprintf(value, sizeof(value), "%.4g", last(s));
-	snprintf(ret, n, "%.60s: %s%s", s->name, value,
+	snprintf(ret, n, "%s: %s%s", s->name, value,
 		 plot->y_unit != NULL && strcmp(plot->y_unit, "ratio") == 0 ?
 			 " %" :
 			 "");
+}
+
+/* Of the whole chart: the longest text beside it has room. */
+static int chart_width(const struct plot *plot)
+{
+	char line_text[TEXT_BYTES];
+	int width = WIDTH;
+
+	for (uint32_t i = 0; i < plot->n_series; i++) {
+		legend_text(plot, &plot->series[i], line_text,
+			    sizeof(line_text));
+		if (LEGEND_LEFT + width_of(line_text) > width)
+			width = LEGEND_LEFT + width_of(line_text);
+	}
+	return width;
 }
 
 /* Slowest first, as the lines end from top to bottom. */
 static void legend(const struct plot *plot, FILE *to)
 {
 	bool is_done[PLOT_MAX_SERIES] = { false };
-	const int x = LEFT + PLOT_WIDTH + 14;
 
 	for (uint32_t row = 0; row < plot->n_series; row++) {
 		const double y = TOP + 10 + row * 17;
 		uint32_t best = UINT32_MAX;
-		char line_text[96];
+		char line_text[TEXT_BYTES];
 
 		for (uint32_t i = 0; i < plot->n_series; i++)
 			if (!is_done[i] && (best == UINT32_MAX ||
@@ -277,13 +305,14 @@ static void legend(const struct plot *plot, FILE *to)
 						    last(&plot->series[best])))
 				best = i;
 		is_done[best] = true;
-		fprintf(to, "<path d=\"M%d %.1f h26\"", x, y - 4);
+		fprintf(to, "<path d=\"M%d %.1f h26\"", LEGEND_LEFT - 32,
+			y - 4);
 		stroke(plot, best, to);
 		if (has_marks(&plot->series[best]))
-			mark(&plot->series[best], x + 13, y - 4, to);
+			mark(&plot->series[best], LEGEND_LEFT - 19, y - 4, to);
 		legend_text(plot, &plot->series[best], line_text,
 			    sizeof(line_text));
-		label(to, x + 32, y,
+		label(to, LEGEND_LEFT, y,
 		      plot->series[best].group == 0 ? "font-weight=\"bold\"" :
 						      "",
 		      line_text);
@@ -357,7 +386,8 @@ bool plot_lines(const struct plot *plot, FILE *to)
 		return false;
 	axis_of(plot, true, &x);
 	axis_of(plot, false, &y);
-	head(plot, legend_height > height ? legend_height : height, to);
+	head(plot, chart_width(plot),
+	     legend_height > height ? legend_height : height, to);
 	frame(plot, &x, &y, to);
 	/* Ours last: above the others. */
 	for (uint32_t i = 0; i < plot->n_series; i++)
@@ -373,15 +403,22 @@ bool plot_lines(const struct plot *plot, FILE *to)
 
 bool plot_bars(const struct plot *plot, FILE *to)
 {
-	const int width = WIDTH - BAR_LEFT - 80;
 	double max = 0;
+	int left = BAR_LEFT, width;
 
 	if (plot->n_series == 0 || plot->n_series > PLOT_MAX_SERIES)
 		return false;
-	for (uint32_t i = 0; i < plot->n_series; i++)
-		if (plot->series[i].n > 0)
-			max = fmax(max, plot->series[i].y[0]);
-	head(plot, TOP + 20 + (int)plot->n_series * (BAR_HEIGHT + 6), to);
+	for (uint32_t i = 0; i < plot->n_series; i++) {
+		const struct plot_series *s = &plot->series[i];
+
+		if (s->n > 0)
+			max = fmax(max, s->y[0]);
+		if (width_of(s->name) + 8 > left)
+			left = width_of(s->name) + 8;
+	}
+	width = WIDTH - left - 80;
+	head(plot, WIDTH, TOP + 20 + (int)plot->n_series * (BAR_HEIGHT + 6),
+	     to);
 	for (uint32_t i = 0; i < plot->n_series; i++) {
 		const struct plot_series *s = &plot->series[i];
 		const double y = TOP + i * (double)(BAR_HEIGHT + 6);
@@ -389,20 +426,20 @@ bool plot_bars(const struct plot *plot, FILE *to)
 		const double n = max > 0 ? value / max * width : 0;
 		char number[48];
 
-		label(to, BAR_LEFT - 8, y + 13, "text-anchor=\"end\"", s->name);
+		label(to, left - 8, y + 13, "text-anchor=\"end\"", s->name);
 		fprintf(to,
 			"<rect x=\"%d\" y=\"%.1f\" width=\"%.1f\" "
 			"height=\"%d\" fill=\"%s\" class=\"f%u\"/>\n",
-			BAR_LEFT, y, n > 0 ? n : 0, BAR_HEIGHT, colour(s),
+			left, y, n > 0 ? n : 0, BAR_HEIGHT, colour(s),
 			s->group % N_COLOURS);
 		if (plot->y_unit != NULL)
 			unit_print_short(value, plot->y_unit, number,
 					 sizeof(number));
 		else
 			snprintf(number, sizeof(number), "%.4g", value);
-		label(to, BAR_LEFT + n + 6, y + 13, "", number);
+		label(to, left + n + 6, y + 13, "", number);
 	}
-	label(to, BAR_LEFT, TOP - 6, "fill=\"#555555\"", plot->y_name);
+	label(to, left, TOP - 6, "fill=\"#555555\"", plot->y_name);
 	fputs("</svg>\n", to);
 	return fflush(to) == 0;
 }

@@ -12,7 +12,8 @@ import pytest
 
 import browser
 from conftest import run
-from sample import frameloss_document, sample_document, soak_document
+from sample import (frameloss_document, latency_document, sample_document,
+                    soak_document)
 
 NASTY = "<script>alert(1)</script> & \"quoted\" 'text' \u2028 <svg onload=x>"
 
@@ -34,8 +35,13 @@ def pages(tmp_path_factory):
     nasty["complete"] = False
     one_size = copy.deepcopy(made_up()[0])
     one_size["rows"] = one_size["rows"][:2]
+    # As a plan calls its steps; and one with as much as there is room for.
+    long = [dict(document, label=label) for document in (made_up()[0], one_size)
+            for label in ("mr-l2fwd, throughput, 1518 bytes, round 2",
+                          "device under test " * 3 + "\u00b5" * 9)]
     sets = {"all": made_up(), "one": made_up()[:1], "nasty": [nasty],
-            "one_size": [one_size]}
+            "one_size": [one_size], "long": long, "long_bars": long[2:],
+            "latency": [latency_document()], "soak": [soak_document()]}
     files = {}
     for name, documents in sets.items():
         words = []
@@ -120,6 +126,23 @@ def test_a_loss_curve_is_of_the_trials_that_rows_name(pages):
     assert "777777" not in table
 
 
+@pytest.mark.parametrize("section", ["latency", "pacing"])
+def test_a_trial_is_shown_if_a_row_rests_on_it(pages, section):
+    """Of three shares three trials, and not the one that looked for a path."""
+    text = pages["latency"].read_text(encoding="utf-8")
+    table = text.split(f'id="{section}"')[1].split("</table>")[0]
+    assert re.findall(r"<tr><th>(64 B, [^<]*)</th>", table) == [
+        f"64 B, {load}frame/s"
+        for load in ("910.0 k", "4.550 M", "8.190 M")]
+    # A soak has intervals, and no trials that were its own.
+    assert f'id="{section}"' not in pages["soak"].read_text(encoding="utf-8")
+
+
+def test_names_are_whole_as_a_plan_makes_them(pages):
+    text = pages["long"].read_text(encoding="utf-8")
+    assert ">mr-l2fwd, throughput, 1518 bytes, round 2<" in text
+
+
 def test_what_is_not_complete_is_said_first(pages):
     text = pages["nasty"].read_text(encoding="utf-8")
     assert "not complete: &lt;script&gt;alert(1)" in text.split("<h2")[0]
@@ -147,7 +170,7 @@ def test_a_whole_plan_has_room_and_no_half_letters(bench, tmp_path):
     words = []
     for i in range(65):
         words.append(tmp_path / f"{i}.json")
-        made = dict(made_up()[2], label="d" * (i % 2 + 27) + 4 * "\u00b5")
+        made = dict(made_up()[2], label="d" * (i % 2 + 55) + 4 * "\u00b5")
         words[-1].write_text(json.dumps(made), encoding="utf-8")
     done = bench("report", *words)
     assert done.rc == 0, done.err
@@ -209,7 +232,8 @@ def test_nothing_is_wider_than_the_window(chromium, pages, name, width):
         innerWidth).map(e => e.textContent)""") == []
 
 
-@pytest.mark.parametrize("name", ["all", "one", "nasty", "one_size"])
+@pytest.mark.parametrize("name", ["all", "one", "nasty", "one_size", "long",
+                                  "long_bars"])
 def test_charts_have_size_and_their_texts_room(chromium, pages, name):
     shown(chromium, pages[name])
     charts = chromium.value("""[...document.querySelectorAll('svg')].map(

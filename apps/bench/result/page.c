@@ -127,7 +127,7 @@ struct plot_series *page_line(struct page *page, uint32_t colour,
 {
 	/* Groups of plot.h; 0 would be bolder than others, 3 is for limits. */
 	static const uint32_t groups[] = { 6, 1, 2, 4, 5 };
-	char name[96];
+	char name[160];
 	va_list args;
 
 	va_start(args, format);
@@ -218,7 +218,7 @@ static void name_documents(struct page *page)
 		const struct read_document *document = &page->documents[i];
 		const char *label = json_text_of(document->root, "label");
 		const char *slash = strrchr(document->name, '/');
-		char *name = page->names[i], shorter[33];
+		char *name = page->names[i], shorter[61];
 
 		if (label[0] == '\0')
 			label = slash != NULL ? slash + 1 : document->name;

@@ -21,11 +21,11 @@ struct page {
 	const char *title;
 	const struct read_document *documents;
 	uint32_t n_documents;
-	char names[PAGE_MAX_DOCUMENTS][64]; /* unlike each other */
+	char names[PAGE_MAX_DOCUMENTS][80]; /* unlike each other */
 	uint32_t n_charts;
 	/* Room for the chart that is being made. */
 	struct plot_series series[PLOT_MAX_SERIES];
-	char series_names[PLOT_MAX_SERIES][96];
+	char series_names[PLOT_MAX_SERIES][160];
 	double low[PLOT_MAX_SERIES][PLOT_MAX_POINTS];
 	double high[PLOT_MAX_SERIES][PLOT_MAX_POINTS];
 	uint32_t n_series;

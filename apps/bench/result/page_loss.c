@@ -171,7 +171,7 @@ static void loss_chart(struct page *page, const struct loads *loads)
 			if (page->n_series == PAGE_MAX_LINES)
 				break;
 			print_length(load, length, sizeof(length));
-			line = page_line(page, page->n_series, "%.40s %s",
+			line = page_line(page, page->n_series, "%s %s",
 					 page->names[load->document], length);
 		}
 		page_point(line,

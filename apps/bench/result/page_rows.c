@@ -130,7 +130,7 @@ static void add_line(struct page *page, const struct rates *rates, uint32_t d,
 	const uint32_t i = page->n_series;
 	const uint32_t colour = page->n_documents > 1 ? d : goal;
 	struct plot_series *line = page_line(
-		page, colour, "%.40s %s", page->names[d], rates->goals[goal]);
+		page, colour, "%s %s", page->names[d], rates->goals[goal]);
 
 	for (uint32_t s = 0; s < rates->n_sizes && line != NULL; s++) {
 		const double size = rates->sizes[s];

@@ -16,7 +16,7 @@ enum { MAX_PICKS = 64, MAX_HISTOGRAMS = 4 };
 struct pick {
 	uint32_t document;
 	const json_t *trial;
-	char name[96];
+	char name[160];
 };
 
 struct picks {
@@ -44,49 +44,52 @@ static void pick(struct picks *picks, const struct page *page, uint32_t d,
 		snprintf(length, sizeof(length), "%.0f B", size + FCS_BYTES);
 	p->document = d;
 	p->trial = trial;
-	snprintf(p->name, sizeof(p->name), "%.40s%s%s, %s",
+	snprintf(p->name, sizeof(p->name), "%s%s%s, %s",
 		 page->n_documents > 1 ? page->names[d] : "",
 		 page->n_documents > 1 ? " " : "", length, load);
 	picks->n++;
 }
 
-/* Whether another row before row i is of frames of that length. */
-static bool has_length_before(const json_t *rows, size_t i)
+/* The last trial that a row rests on, which is what a search is for; -1: it
+ * rests on none. */
+static json_int_t last_trial(const json_t *row)
 {
-	const double size =
-		json_number_of(json_array_get(rows, i), "frame_bytes");
+	const json_t *of = json_object_get(row, "trials");
+	const size_t n = json_array_size(of);
+
+	return n > 0 ? json_integer_value(json_array_get(of, n - 1)) : -1;
+}
+
+/* Whether a row before row i has the same one: a goal more, or a percentile. */
+static bool is_shown_before(const json_t *rows, size_t i)
+{
+	const json_int_t last = last_trial(json_array_get(rows, i));
 
 	for (size_t k = 0; k < i; k++)
-		if (json_number_of(json_array_get(rows, k), "frame_bytes") ==
-		    size)
+		if (last_trial(json_array_get(rows, k)) == last)
 			return true;
 	return false;
 }
 
-/* The k-th trial that a document shows; NULL: there are no more. Where rows
- * rest on trials it is the last one of the first row of each length, which is
- * what a search is for; else all are shown. */
+/* The k-th trial that a document shows; NULL: there are no more. Where there
+ * are rows it is one of theirs: others look for the path and the highest rate,
+ * or were taken again. */
 static const json_t *nth_trial(const json_t *root, size_t k)
 {
 	const json_t *rows = json_object_get(root, "rows"), *row;
 	const json_t *trials = json_object_get(root, "trials");
-	bool has_rows = false;
 	size_t i;
 
+	if (json_array_size(rows) == 0)
+		return json_array_get(trials, k);
 	json_array_foreach(rows, i, row)
 	{
-		const json_t *of = json_object_get(row, "trials");
-		const size_t n = json_array_size(of);
+		const json_int_t last = last_trial(row);
 
-		if (n == 0 || has_length_before(rows, i))
-			continue;
-		has_rows = true;
-		if (k-- == 0)
-			return json_array_get(
-				trials, (size_t)json_integer_value(
-						json_array_get(of, n - 1)));
+		if (last >= 0 && !is_shown_before(rows, i) && k-- == 0)
+			return json_array_get(trials, (size_t)last);
 	}
-	return has_rows ? NULL : json_array_get(trials, k);
+	return NULL;
 }
 
 /* In turns, so that each document has a part where there is no room for all. */
@@ -257,22 +260,6 @@ static void latency_table(struct page *page, const struct picks *picks)
 	page_table_end(page);
 }
 
-void page_latency(struct page *page)
-{
-	struct picks picks;
-
-	pick_all(page, "latency", &picks);
-	if (picks.n == 0)
-		return;
-	page_section(page, "latency", "Latency",
-		     "From when a frame was due, not from when it left: what "
-		     "waited for a slow sender counts.");
-	percentile_chart(page, &picks, "latency", "Latency by percentile");
-	left_out(page, &picks);
-	latency_table(page, &picks);
-	histogram_chart(page, &picks);
-}
-
 static void pacing_table(struct page *page, const struct picks *picks)
 {
 	page_table(page, "How late frames left, and how many could not");
@@ -297,17 +284,51 @@ static void pacing_table(struct page *page, const struct picks *picks)
 	page_table_end(page);
 }
 
-void page_pacing(struct page *page)
+/* Times of frames that trials have, and how the page shows them. */
+struct times {
+	const char *key, *id, *title, *what, *chart_title;
+	void (*table)(struct page *page, const struct picks *picks);
+	bool has_histogram;
+};
+
+static void show(struct page *page, const struct times *times)
 {
 	struct picks picks;
 
-	pick_all(page, "lateness", &picks);
+	pick_all(page, times->key, &picks);
 	if (picks.n == 0)
 		return;
-	page_section(page, "pacing", "Pacing error",
-		     "The tester's own: how long after it was due a frame "
-		     "left. It is part of each latency above.");
-	percentile_chart(page, &picks, "lateness", "Lateness by percentile");
+	page_section(page, times->id, times->title, times->what);
+	percentile_chart(page, &picks, times->key, times->chart_title);
 	left_out(page, &picks);
-	pacing_table(page, &picks);
+	times->table(page, &picks);
+	if (times->has_histogram)
+		histogram_chart(page, &picks);
+}
+
+void page_latency(struct page *page)
+{
+	show(page, &(struct times){
+			   .key = "latency",
+			   .id = "latency",
+			   .title = "Latency",
+			   .what = "From when a frame was due, not from when "
+				   "it left: what waited for a slow sender "
+				   "counts.",
+			   .chart_title = "Latency by percentile",
+			   .table = latency_table,
+			   .has_histogram = true });
+}
+
+void page_pacing(struct page *page)
+{
+	show(page,
+	     &(struct times){ .key = "lateness",
+			      .id = "pacing",
+			      .title = "Pacing error",
+			      .what = "The tester's own: how long after it was "
+				      "due a frame left. It is part of each "
+				      "latency above.",
+			      .chart_title = "Lateness by percentile",
+			      .table = pacing_table });
 }
