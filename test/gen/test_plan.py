@@ -5,6 +5,7 @@ A shell script stands for mr-bench: it notes how it was called and writes its
 result as it is told.
 """
 import json
+import resource
 import signal
 import subprocess
 import time
@@ -13,13 +14,15 @@ import pytest
 
 from conftest import BENCH
 
-# $1 is mr-bench, $2 the command; "slow" takes its time, "bad" fails.
+# $1 is mr-bench, $2 the command; "slow" takes its time, "bad" fails, "half"
+# when it has written its result.
 FAKE = """\
 echo "$2 $3 $4" >> LOG
 [ "$2" = bad ] && { echo cannot >&2; exit 3; }
 [ "$2" = slow ] && sleep 30
+[ "$2" = half ] && status=3
 while [ $# -gt 1 ]; do [ "$1" = --out ] && echo '{"x": 1}' > "$2"; shift; done
-exit 0
+exit ${status:-0}
 """
 
 
@@ -132,6 +135,19 @@ def test_a_step_that_fails_leaves_no_result_of_before(bench, plan):
     assert not (plan.results / "m+1.json").exists()
 
 
+def test_what_a_step_that_fails_wrote_is_no_result(bench, plan):
+    assert bench(*plan("measures: [{name: m, run: half}]\n")).rc == 1
+    assert not list(plan.results.glob("*.json"))
+    assert (plan.results / "m+1.json.failed").exists()
+
+
+def test_results_of_other_plans_are_told(bench, plan):
+    assert bench(*plan("measures: [{name: m, run: m}]\n")).rc == 0
+    done = bench(*plan("measures: [{name: n, run: m}]\n"))
+    assert done.rc == 0
+    assert "1 results there are of steps that this plan does not" in done.err
+
+
 def test_a_step_that_fails_is_said_and_done_again(bench, plan):
     words = plan("measures:\n- {name: b, run: bad}\n- {name: g, run: m}\n")
     done = bench(*words)
@@ -162,6 +178,26 @@ def test_a_device_that_ends_while_it_is_measured_is_said(bench, plan):
     assert "0 steps done, 0 were already, 2 failed" in done.err
 
 
+def test_what_a_device_started_has_time_to_clean_up(bench, plan):
+    """It outlives the process that is the device by a moment. A shell has what
+    it starts with & ignore SIGINT, so it is SIGTERM that ends it."""
+    clean = "trap 'echo cleaned >> LOG; exit' TERM"
+    done = bench(*plan(
+        "devices:\n- name: d\n"
+        f"  start: sh -c \"{clean}; while sleep 0.1; do :; done\" & "
+        "exec sleep 60\n"
+        "measures: [{name: m, run: m}]\n"))
+    assert done.rc == 0, done.err
+    assert plan.log()[-1] == "cleaned"
+
+
+def test_what_a_device_left_behind_is_ended(bench, plan):
+    done = bench(*plan("devices: [{name: d, start: 'sleep 61.5 &'}]\n"
+                       "measures: [{name: m, run: m}]\n"))
+    assert done.rc == 0, done.err
+    assert not children_of("sleep 61.5")
+
+
 def test_more_rounds_than_there_may_be_steps_are_refused(bench, plan):
     sizes = list(range(60, 120))
     words = plan(f"measures: [{{name: m, run: 'm {{size}}', sizes: {sizes}}},"
@@ -186,6 +222,39 @@ def children_of(text):
                           stdout=subprocess.DEVNULL).returncode == 0
 
 
+def wait_for(plan, words):
+    """Until these words stand in the log."""
+    end_s = time.monotonic() + 20
+    while not any(line.startswith(words) for line in plan.log()):
+        assert time.monotonic() < end_s
+        time.sleep(0.05)
+
+
+def test_two_plans_do_not_share_a_folder(bench, plan):
+    words = plan("measures: [{name: s, run: slow}]\n")
+    with subprocess.Popen([BENCH, *words], stderr=subprocess.PIPE) as process:
+        wait_for(plan, "slow")
+        done = bench(*words)
+        assert (done.rc, done.err.count("\n")) == (1, 1)
+        assert "another mr-bench plan is at work there" in done.err
+        assert bench(*words, "--dry-run").rc == 0
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=20)
+
+
+def test_it_sleeps_while_a_device_is_stopped(bench, plan):
+    words = plan("devices: [{name: d, start: 'true', stop: sleep 1}]\n"
+                 "measures: [{name: s, run: slow}]\n")
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    with subprocess.Popen([BENCH, *words], stderr=subprocess.PIPE) as process:
+        wait_for(plan, "slow")
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=20)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert after.ru_utime + after.ru_stime - \
+        before.ru_utime - before.ru_stime < 0.5
+
+
 def test_ctrl_c_stops_all_and_the_rest_is_done_later(bench, plan):
     text = ("after: echo after >> LOG\n"
             "devices: [{name: d, start: 'exec sleep 61.25', "
@@ -194,10 +263,7 @@ def test_ctrl_c_stops_all_and_the_rest_is_done_later(bench, plan):
     words = plan(text)
     with subprocess.Popen([BENCH, *words], stderr=subprocess.PIPE,
                           text=True) as process:
-        end_s = time.monotonic() + 20
-        while not any(line.startswith("slow") for line in plan.log()):
-            assert time.monotonic() < end_s
-            time.sleep(0.05)
+        wait_for(plan, "slow")
         process.send_signal(signal.SIGINT)
         err = process.communicate(timeout=20)[1]
     assert process.returncode == 1

@@ -28,6 +28,8 @@ void child_catch_signals(void)
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGHUP, &action, NULL);
+	/* What a command leaves behind is ours then, to see when it is gone. */
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
 
 bool child_is_ending(void)
@@ -126,21 +128,37 @@ enum child_end child_wait(pid_t pid, double limit_s, int *ret_status)
 	}
 }
 
+bool child_finish(pid_t pid, double limit_s, int *ret_status)
+{
+	const double end_s = child_now_s() + limit_s;
+
+	while (!has_ended(pid, ret_status)) {
+		if (child_now_s() >= end_s)
+			return false;
+		nap();
+	}
+	return true;
+}
+
+bool child_is_group_there(pid_t pid)
+{
+	while (waitpid(-pid, NULL, WNOHANG) > 0)
+		;
+	return kill(-pid, 0) == 0 || errno == EPERM;
+}
+
 void child_stop(pid_t pid)
 {
 	static const int signals[] = { SIGINT, SIGTERM, SIGKILL };
 	bool is_there = true;
-	int status;
 
 	for (uint32_t i = 0; i < 3 && is_there; i++) {
 		const double end_s = child_now_s() + STOP_S;
 
 		kill(-pid, signals[i]);
-		while (is_there && child_now_s() < end_s) {
-			is_there = !has_ended(pid, &status);
-			if (is_there)
-				nap();
-		}
+		do {
+			nap();
+			is_there = child_is_group_there(pid);
+		} while (is_there && child_now_s() < end_s);
 	}
-	kill(-pid, SIGKILL); /* what it started and did not end */
 }

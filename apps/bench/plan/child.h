@@ -28,7 +28,14 @@ pid_t child_start(const char *command, const char *log, struct mr_reason *why);
 /* Wait for its end, for limit_s at most. */
 enum child_end child_wait(pid_t pid, double limit_s, int *ret_status);
 
-/* End it and what it started: SIGINT, SIGTERM, SIGKILL. */
+/* The same whatever signal comes; false: it runs still. */
+bool child_finish(pid_t pid, double limit_s, int *ret_status);
+
+/* Whether it, or what it started, is still there; its status is then lost. */
+bool child_is_group_there(pid_t pid);
+
+/* End it and what it started: SIGINT, SIGTERM, SIGKILL, with time in between
+ * for the last of them to clean up. */
 void child_stop(pid_t pid);
 
 /* Sleep; false: a signal came that ends the plan. */

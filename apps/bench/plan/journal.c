@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What of a series is done. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -63,43 +65,71 @@ static bool is_ours(const json_t *root)
 	       json_is_object(json_object_get(root, "steps"));
 }
 
-int journal_open(const char *folder, struct journal *ret, struct mr_reason *why)
+/* Two series in one folder would measure each other. */
+static int claim(const char *folder, int *ret_fd, struct mr_reason *why)
 {
-	struct journal journal = { .root = NULL };
+	int err = make_folders(folder);
+
+	if (err < 0)
+		return fail(why, err, folder, strerror(-err));
+	*ret_fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (*ret_fd >= 0 && flock(*ret_fd, LOCK_EX | LOCK_NB) == 0)
+		return 0;
+	err = -errno;
+	if (*ret_fd >= 0)
+		close(*ret_fd);
+	return fail(why, err, folder,
+		    err == -EWOULDBLOCK ? "another mr-bench plan is at work "
+					  "there; give another --folder" :
+					  strerror(-err));
+}
+
+static int read_root(struct journal *journal, struct mr_reason *why)
+{
 	char path[PATH_CHARS];
 	json_error_t error;
 
-	snprintf(journal.folder, sizeof(journal.folder), "%s", folder);
-	journal_path(&journal, "plan", ".journal", path, sizeof(path));
-	if (access(path, F_OK) == 0) {
-		journal.root = json_load_file(path, 0, &error);
-		if (!is_ours(journal.root)) {
-			json_decref(journal.root);
-			return fail(why, -EBADMSG, path,
-				    "no journal of a plan; choose another "
-				    "folder, or remove it");
-		}
-	} else {
-		journal.root = json_pack("{s:s, s:i, s:{}}", "schema", schema,
-					 "v", 1, "steps");
+	journal_path(journal, "plan", ".journal", path, sizeof(path));
+	if (access(path, F_OK) != 0) {
+		journal->root = json_pack("{s:s, s:i, s:{}}", "schema", schema,
+					  "v", 1, "steps");
+		return journal->root != NULL ?
+			       0 :
+			       fail(why, -ENOMEM, path, "no memory");
 	}
-	if (journal.root == NULL)
-		return fail(why, -ENOMEM, path, "no memory");
-	*ret = journal;
-	return 0;
+	journal->root = json_load_file(path, 0, &error);
+	if (is_ours(journal->root))
+		return 0;
+	return fail(why, -EBADMSG, path,
+		    "no journal of a plan; choose another folder, or remove "
+		    "it");
 }
 
-int journal_make_folder(const struct journal *journal, struct mr_reason *why)
+int journal_open(const char *folder, bool is_to_write, struct journal *ret,
+		 struct mr_reason *why)
 {
-	const int err = make_folders(journal->folder);
+	int err;
 
-	return err < 0 ? fail(why, err, journal->folder, strerror(-err)) : 0;
+	*ret = (struct journal){ .lock_fd = -1 };
+	snprintf(ret->folder, sizeof(ret->folder), "%s", folder);
+	if (is_to_write) {
+		err = claim(folder, &ret->lock_fd, why);
+		if (err < 0)
+			return err;
+	}
+	err = read_root(ret, why);
+	if (err < 0)
+		journal_close(ret);
+	return err;
 }
 
 void journal_close(struct journal *journal)
 {
 	json_decref(journal->root);
 	journal->root = NULL;
+	if (journal->lock_fd >= 0)
+		close(journal->lock_fd);
+	journal->lock_fd = -1;
 }
 
 static bool has_text(const json_t *step, const char *member, const char *wanted)
@@ -123,11 +153,29 @@ bool journal_has(const struct journal *journal, const char *name,
 	       access(path, F_OK) == 0;
 }
 
-double journal_seconds(const struct journal *journal, const char *name)
+static bool has_step(const struct step *steps, uint32_t n, const char *name)
 {
-	const json_t *step = json_object_get(steps_of(journal), name);
+	for (uint32_t i = 0; i < n; i++)
+		if (strcmp(steps[i].name, name) == 0)
+			return true;
+	return false;
+}
 
-	return json_number_value(json_object_get(step, "seconds"));
+uint32_t journal_count_others(const struct journal *journal,
+			      const struct step *steps, uint32_t n)
+{
+	char path[PATH_CHARS];
+	uint32_t n_others = 0;
+	const char *name;
+	json_t *step;
+
+	json_object_foreach(steps_of(journal), name, step)
+	{
+		journal_path(journal, name, ".json", path, sizeof(path));
+		n_others +=
+			!has_step(steps, n, name) && access(path, F_OK) == 0;
+	}
+	return n_others;
 }
 
 static bool print_root(const void *opaque, FILE *to)

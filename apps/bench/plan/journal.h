@@ -11,6 +11,7 @@
 #include "plan/plan.h"
 
 struct journal {
+	int lock_fd; /* its folder; -1: only to be read */
 	char folder[PLAN_PATH_CHARS];
 	json_t *root; /* schema, v, steps by name: run, setup, program, status,
 		       * seconds */
@@ -24,12 +25,12 @@ struct journal_key {
 };
 
 /*
- * Read what is in a folder, which need not be there. 0 or -errno with a line; a
- * file that is none of ours is refused, not overwritten.
+ * Read what is in a folder. To write it, too, the folder is made, and is this
+ * one's until it is closed: -EWOULDBLOCK if another one has it. 0 or -errno
+ * with a line; a file that is none of ours is refused, not overwritten.
  */
-int journal_open(const char *folder, struct journal *ret,
+int journal_open(const char *folder, bool is_to_write, struct journal *ret,
 		 struct mr_reason *why);
-int journal_make_folder(const struct journal *journal, struct mr_reason *why);
 void journal_close(struct journal *journal);
 
 /*
@@ -39,8 +40,9 @@ void journal_close(struct journal *journal);
 bool journal_has(const struct journal *journal, const char *name,
 		 const struct journal_key *key);
 
-/* Seconds that it took when it was last done; 0: it never was. */
-double journal_seconds(const struct journal *journal, const char *name);
+/* Results in the folder whose steps are none of these. */
+uint32_t journal_count_others(const struct journal *journal,
+			      const struct step *steps, uint32_t n);
 
 /* Note how a step ended, and write it all. 0 or -errno with a line. */
 int journal_note(struct journal *journal, const char *name,

@@ -119,6 +119,8 @@ static int say_end(const struct series *series, const struct series_end *end)
 {
 	const uint32_t n_left =
 		series->n_steps - end->n_before - end->n_done - end->n_failed;
+	const uint32_t n_others = journal_count_others(
+		series->journal, series->steps, series->n_steps);
 
 	if (!series->is_quiet || end->n_failed > 0)
 		fprintf(stderr,
@@ -130,6 +132,11 @@ static int say_end(const struct series *series, const struct series_end *end)
 		fprintf(stderr,
 			"plan: mr-bench report %s/*.json -o report.html\n",
 			series->journal->folder);
+	if (!series->is_quiet && n_others > 0)
+		fprintf(stderr,
+			"plan: %u results there are of steps that this plan "
+			"does not have\n",
+			n_others);
 	return end->n_failed > 0 || n_left > 0 ? 1 : 0;
 }
 
@@ -139,8 +146,6 @@ static int do_plan(const struct plan *plan, const struct series *series)
 	struct series_end end;
 	struct mr_reason why;
 
-	if (journal_make_folder(series->journal, &why) < 0)
-		return complain(&why);
 	child_catch_signals();
 	tell_children(plan);
 	if (series_run(series, &end, &why) < 0)
@@ -171,7 +176,7 @@ static int run_plan(const struct options *options, struct plan *plan)
 			 PLAN_MAX_STEPS);
 		return complain(&why);
 	}
-	if (journal_open(plan->folder, &journal, &why) < 0)
+	if (journal_open(plan->folder, !options->is_dry, &journal, &why) < 0)
 		return complain(&why);
 	if (steps_make(plan, &steps, &series.n_steps) < 0) {
 		journal_close(&journal);

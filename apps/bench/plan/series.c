@@ -20,7 +20,8 @@ enum {
 struct device {
 	bool is_up, is_failed;
 	uint32_t which, round;
-	pid_t pid; /* 0: its start command has ended */
+	pid_t pid;  /* 0: its start command has ended, */
+	pid_t left; /* and left this group behind; 0: nothing */
 };
 
 struct run {
@@ -79,9 +80,7 @@ static void complain(const char *who, int status, const char *log)
 static int help_with(const struct run *run, const char *name,
 		     const char *command, struct mr_reason *why)
 {
-	const double end_s = child_now_s() + HELPER_S;
 	char log[PATH_CHARS];
-	enum child_end end;
 	int status = 0;
 	pid_t pid;
 
@@ -91,10 +90,7 @@ static int help_with(const struct run *run, const char *name,
 	pid = child_start(command, log, why);
 	if (pid < 0)
 		return pid;
-	do {
-		end = child_wait(pid, 0.05, &status);
-	} while (end != CHILD_ENDED && child_now_s() < end_s);
-	if (end != CHILD_ENDED) {
+	if (!child_finish(pid, HELPER_S, &status)) {
 		child_stop(pid);
 		status = 128;
 	}
@@ -118,10 +114,13 @@ static void stop_device(struct run *run)
 	if (device->pid != 0)
 		child_stop(device->pid);
 	(void)help_with(run, is->name, is->stop, &why);
+	if (device->left != 0)
+		child_stop(device->left);
 	*device = (struct device){ .is_up = false };
 }
 
-/* False: it has ended and was not to, or a signal came. */
+/* False: it has ended and was not to, or a signal came. One that sets something
+ * up ends with 0, which may be later than it is ready. */
 static bool check_device(struct run *run)
 {
 	struct device *device = &run->device;
@@ -133,6 +132,7 @@ static bool check_device(struct run *run)
 	if (device->pid == 0 ||
 	    child_wait(device->pid, 0, &status) != CHILD_ENDED)
 		return !child_is_ending();
+	device->left = child_is_group_there(device->pid) ? device->pid : 0;
 	device->pid = 0;
 	if (status == 0)
 		return true;
@@ -285,6 +285,17 @@ static void make_command(const struct run *run, const struct step *step,
 		 series->plan->prefix, words);
 }
 
+/* What was measured so far is not a result, and is kept as something else. */
+static void set_aside(const struct run *run, const struct step *step)
+{
+	const struct journal *journal = run->series->journal;
+	char path[PATH_CHARS], aside[PATH_CHARS];
+
+	journal_path(journal, step->name, ".json", path, sizeof(path));
+	journal_path(journal, step->name, ".json.failed", aside, sizeof(aside));
+	(void)rename(path, aside); /* or there is none */
+}
+
 /* What was measured of a device that ended meanwhile is not its result. */
 static int look_behind(struct run *run, const struct step *step, int status)
 {
@@ -322,8 +333,10 @@ static int do_step(struct run *run, const struct step *step,
 	end = child_wait(pid, measure->limit_s, &status);
 	if (end != CHILD_ENDED)
 		child_stop(pid);
-	if (end == CHILD_STOPPED)
+	if (end == CHILD_STOPPED) {
+		set_aside(run, step);
 		return 0;
+	}
 	if (end == CHILD_LATE) {
 		status = 124; /* as timeout(1) */
 		fprintf(stderr,
@@ -334,6 +347,8 @@ static int do_step(struct run *run, const struct step *step,
 		complain(step->name, status, log);
 	}
 	status = look_behind(run, step, status);
+	if (status != 0)
+		set_aside(run, step);
 	run->planned_s += measure->time_s;
 	run->taken_s += child_now_s() - begin_s;
 	run->end->n_failed += status != 0;

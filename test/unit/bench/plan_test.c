@@ -223,6 +223,7 @@ static void test_what_is_done_is_known_after_a_restart(void **state)
 	const struct journal_key others[] = { { "tx other", "start: d", "1" },
 					      { "tx p", "start: e", "1" },
 					      { "tx p", "start: d", "2" } };
+	const struct step steps[] = { { .name = "s" } };
 	struct journal journal;
 	struct mr_reason why;
 	FILE *file;
@@ -230,8 +231,7 @@ static void test_what_is_done_is_known_after_a_restart(void **state)
 	(void)state;
 	assert_non_null(mkdtemp(folder));
 	snprintf(inner, sizeof(inner), "%s/a/b", folder);
-	assert_int_equal(journal_open(inner, &journal, &why), 0);
-	assert_int_equal(journal_make_folder(&journal, &why), 0);
+	assert_int_equal(journal_open(inner, true, &journal, &why), 0);
 	assert_false(journal_has(&journal, "s", &key));
 	assert_int_equal(journal_note(&journal, "s", &key, 1.5, 0, &why), 0);
 	assert_int_equal(journal_note(&journal, "bad", &key, 2, 1, &why), 0);
@@ -242,7 +242,9 @@ static void test_what_is_done_is_known_after_a_restart(void **state)
 	fclose(file);
 	journal_close(&journal);
 
-	assert_int_equal(journal_open(inner, &journal, &why), 0);
+	assert_int_equal(journal_open(inner, false, &journal, &why), 0);
+	assert_int_equal(journal_count_others(&journal, NULL, 0), 1);
+	assert_int_equal(journal_count_others(&journal, steps, 1), 0);
 	assert_true(journal_has(&journal, "s", &key));
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
 		assert_false(journal_has(&journal, "s", &others[i]));
@@ -256,12 +258,33 @@ static void test_what_is_done_is_known_after_a_restart(void **state)
 	assert_non_null(file);
 	fputs("{\"schema\": \"another\"}", file);
 	fclose(file);
-	assert_int_equal(journal_open(inner, &journal, &why), -EBADMSG);
+	assert_int_equal(journal_open(inner, false, &journal, &why), -EBADMSG);
 	assert_non_null(strstr(why.text, "no journal of a plan"));
 	unlink(path);
 	rmdir(inner);
 	*strrchr(inner, '/') = '\0';
 	rmdir(inner);
+	rmdir(folder);
+}
+
+static void test_a_folder_is_for_one_at_a_time(void **state)
+{
+	char folder[] = "/tmp/mr-plan-XXXXXX";
+	struct journal first, second;
+	struct mr_reason why;
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	assert_int_equal(journal_open(folder, true, &first, &why), 0);
+	assert_int_equal(journal_open(folder, true, &second, &why),
+			 -EWOULDBLOCK);
+	assert_non_null(strstr(why.text, "another mr-bench plan is at work"));
+	/* To look does no harm. */
+	assert_int_equal(journal_open(folder, false, &second, &why), 0);
+	journal_close(&second);
+	journal_close(&first);
+	assert_int_equal(journal_open(folder, true, &second, &why), 0);
+	journal_close(&second);
 	rmdir(folder);
 }
 
@@ -275,6 +298,7 @@ int main(void)
 		cmocka_unit_test(test_each_mistake_has_its_line_and_its_cure),
 		cmocka_unit_test(test_a_plan_has_an_end),
 		cmocka_unit_test(test_what_is_done_is_known_after_a_restart),
+		cmocka_unit_test(test_a_folder_is_for_one_at_a_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
