@@ -12,6 +12,7 @@
 struct drop_rows {
 	struct trial_drop *rows;
 	uint32_t n;
+	bool is_receivers; /* those that are added */
 };
 
 static void add_row(struct drop_rows *to, const char *port, const char *side,
@@ -25,6 +26,7 @@ static void add_row(struct drop_rows *to, const char *port, const char *side,
 	snprintf(row->side, sizeof(row->side), "%s", side);
 	snprintf(row->name, sizeof(row->name), "%s", name);
 	row->n = n;
+	row->is_receivers = to->is_receivers;
 	to->n++;
 }
 
@@ -53,6 +55,15 @@ static void add_queues(struct drop_rows *to, struct mr_port *port,
 		add_row(to, name, "tx", mr_tx_drop_name(i), tx[i]);
 }
 
+static bool receives(const struct tester *tester, struct mr_port *port)
+{
+	for (uint32_t i = 0; i < tester->n_receivers; i++)
+		for (uint32_t q = 0; mr_port_rxq(port, q) != NULL; q++)
+			if (tester->receivers[i].rxq == mr_port_rxq(port, q))
+				return true;
+	return false;
+}
+
 /* Every counter of losses that the user's ports have, in an order that stays.
  */
 static uint32_t read_drops(const struct tester *tester, struct trial_drop *ret)
@@ -66,6 +77,7 @@ static uint32_t read_drops(const struct tester *tester, struct trial_drop *ret)
 		uint32_t n;
 
 		mr_port_info(port, &info);
+		to.is_receivers = receives(tester, port);
 		add_queues(&to, port, info.name);
 		n = mr_port_device_drops(port, lost, 32);
 		for (uint32_t i = 0; i < n && i < 32; i++)

@@ -39,6 +39,7 @@ struct trial_drop {
 	char side[4]; /* "rx", "tx": of queues, here; "dev": before them */
 	char name[40];
 	uint64_t n;
+	bool is_receivers; /* its port is one of those that receive */
 };
 
 /*

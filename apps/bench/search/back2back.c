@@ -98,6 +98,7 @@ int search_back2back(struct search *s, const struct back2back *config,
 	for (uint32_t i = 0; i < config->n_tests; i++) {
 		s->left_ns = (uint64_t)((config->n_tests - i) * n_halvings *
 					(double)s->trial.settle_ns);
+		s->n_before = s->n_trials;
 		err = one_test(s, config, longest, &frames, &limit, why);
 		if (err != 0)
 			return err;

@@ -84,12 +84,22 @@ static int halve(struct search *s, uint32_t n_verify, uint64_t confirm_ns,
 	}
 }
 
+static int complain_of_sender(double pps, struct mr_reason *why)
+{
+	return fail_with(why, -EAGAIN,
+			 "the sender kept no rate up, down to %.0f frames/s: "
+			 "other load on its cores (--cores, --max-lag, "
+			 "--unsent-tolerance)",
+			 pps);
+}
+
 /* What held once has to hold once more, or it is lowered. */
 static int confirm(struct search *s, uint32_t n_verify, uint64_t confirm_ns,
 		   struct found *ret, struct mr_reason *why)
 {
 	const double first = ret->low;
 	struct verdict verdict;
+	bool is_by_sender = true;
 	int err;
 
 	for (uint32_t i = 0; i < MAX_STEPS_DOWN; i++) {
@@ -111,7 +121,10 @@ static int confirm(struct search *s, uint32_t n_verify, uint64_t confirm_ns,
 			return 0;
 		}
 		ret->low = ret->value = 0;
+		is_by_sender &= verdict.last.is_unsent;
 	}
+	if (is_by_sender)
+		return complain_of_sender(ret->high, why);
 	return fail_with(why, -EAGAIN,
 			 "the search does not converge: %.0f frames/s passed "
 			 "once, and none of up to %d steps below it again; the "
@@ -133,11 +146,7 @@ int search_binary(struct search *s, uint32_t n_verify, uint64_t confirm_ns,
 	if (err == 0 && ret->low > 0)
 		err = confirm(s, n_verify, confirm_ns, ret, why);
 	else if (err == 0 && ret->limit == LIMIT_SENDER)
-		err = fail_with(why, -EAGAIN,
-				"the sender kept no rate up, down to %.0f "
-				"frames/s: other load on its cores (--cores, "
-				"--max-lag, --unsent-tolerance)",
-				ret->high);
+		err = complain_of_sender(ret->high, why);
 	else if (err == 0)
 		snprintf(ret->note, sizeof(ret->note),
 			 "more than the tolerated loss at all rates down to "

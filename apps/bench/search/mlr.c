@@ -20,7 +20,8 @@ struct mlr {
 	struct mlr_trial *trials; /* in their order */
 	struct outcome *outcomes; /* of the same */
 	uint32_t n;
-	double unsent_pps; /* from here on the sender fails; 0: nowhere known */
+	/* From here on the sender fails, at this level; 0: nowhere known. */
+	double unsent_pps;
 };
 
 /* Loads that bound the goal; 0: none is known. */
@@ -332,6 +333,8 @@ static int search_levels(struct mlr *m, const struct mlr_goal *goals,
 	int err = begin(m, initial_ns, why);
 
 	for (uint32_t level = N_LEVELS; err == 0 && level-- > 0;) {
+		/* A disturbance does not bound what comes behind it. */
+		m->unsent_pps = 0;
 		for (uint32_t g = 0; err == 0 && g < n; g++) {
 			const struct mlr_goal goal =
 				at_level(&goals[g], level, initial_ns);

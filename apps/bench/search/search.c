@@ -26,16 +26,21 @@ static const char nowhere[] =
 	"no port lost any; is the device forwarding, to this port and this "
 	"address (--dst-mac)?";
 
-/* Frames that the receiving ports had, and lost by their own account. */
-static uint64_t lost_by_receiver(const struct trial_result *r)
+/* Frames that the receiving ports had, and lost by their own account. Of these
+ * as many are foreign as of those that came. */
+static double lost_by_receiver(const struct trial_result *r)
 {
+	const double share_ours =
+		r->received > 0 ? 1 - (double)r->foreign / (double)r->received :
+				  1;
 	uint64_t n = 0;
 
 	for (uint32_t i = 0; i < r->n_drops; i++)
-		if (strcmp(r->drops[i].side, "rx") == 0 ||
-		    strncmp(r->drops[i].name, "rx", 2) == 0)
+		if (r->drops[i].is_receivers &&
+		    (strcmp(r->drops[i].side, "rx") == 0 ||
+		     strncmp(r->drops[i].name, "rx", 2) == 0))
 			n += r->drops[i].n;
-	return n;
+	return share_ours * (double)n;
 }
 
 /*
@@ -71,7 +76,8 @@ static void judge(const struct search *s, const struct trial_result *r,
 	ret->n_sent = r->sent;
 	ret->n_lost = r->lost;
 	ret->loss = r->sent > 0 ? (double)r->lost / (double)r->sent : 0;
-	ret->is_by_receiver = r->lost > 0 && 2 * lost_by_receiver(r) >= r->lost;
+	ret->is_by_receiver =
+		r->lost > 0 && 2 * lost_by_receiver(r) >= (double)r->lost;
 }
 
 /* One call of the function, seen by the observer. */
@@ -80,10 +86,14 @@ static int try_once(struct search *s, const struct trial_config *config,
 {
 	int err;
 
-	if (s->n_trials == s->max_trials)
+	if (s->n_trials - s->n_before >= s->max_trials)
 		return fail_with(why, -EAGAIN,
 				 "no result after %u trials: the device is not "
 				 "steady, or --resolution too fine",
+				 s->n_trials - s->n_before);
+	if (s->n_trials == MAX_NUMBERS)
+		return fail_with(why, -E2BIG,
+				 "more than %u trials; give fewer --tests",
 				 s->n_trials);
 	err = s->run(s->opaque, config, result, why);
 	if (err != 0)
@@ -157,6 +167,8 @@ int search_trial(struct search *s, double pps, uint64_t duration_ns,
 	free(result);
 	if (err == 0 && ret->is_unsent && is_disturbance(s, pps))
 		return complain_of_sender(s, ret, why);
+	if (err == 0 && !ret->is_unsent)
+		s->sender_pps = fmax(s->sender_pps, ret->load_pps);
 	return err;
 }
 

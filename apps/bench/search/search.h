@@ -24,7 +24,10 @@
 typedef int trial_fn(void *opaque, const struct trial_config *config,
 		     struct trial_result *ret, struct mr_reason *why);
 
-enum { MAX_TRIALS = 2000 };
+enum {
+	MAX_TRIALS = 2000,   /* of one result */
+	MAX_NUMBERS = 65536, /* of all that one size has */
+};
 
 /* Why a rate is not one of the device's. */
 enum limit {
@@ -54,8 +57,7 @@ struct search {
 	double resolution;       /* share of the rate, as 0.005 */
 	double loss_tolerance;   /* share of the frames sent */
 	double unsent_tolerance; /* share of the frames due */
-	uint32_t max_trials;     /* at most MAX_TRIALS */
-	double sender_pps;       /* what the sender can do, 0: not known */
+	uint32_t max_trials;     /* of one result, at most MAX_TRIALS */
 	/*
 	 * Is called behind each trial; returns the trial's number in the
 	 * report. left_ns is an estimate. NULL: nobody listens.
@@ -72,7 +74,9 @@ struct search {
 
 	/* What was done so far. */
 	uint32_t n_trials;
-	uint32_t trials[MAX_TRIALS]; /* their numbers */
+	uint32_t n_before;            /* of them, for results before this one */
+	uint32_t trials[MAX_NUMBERS]; /* their numbers */
+	double sender_pps; /* most that the sender kept up; 0: not known */
 	uint64_t left_ns;
 };
 

@@ -156,7 +156,6 @@ static int find_highest(struct session *session, struct mr_reason *why)
 		err = search_trial(s, 0, FULL_SPEED_MS * ms, 0, &full, why);
 		if (err != 0)
 			return err;
-		s->sender_pps = full.load_pps;
 		/* Within 2 %, it is the link that ends it. */
 		session->is_own_ceiling =
 			line_pps <= 0 || full.load_pps < 0.98 * line_pps;
@@ -184,7 +183,7 @@ static int run_size(struct session *session, uint32_t bytes,
 	if (err == 0)
 		err = find_highest(session, why);
 	/* No result rests on what was tried so far. */
-	session->search.n_trials = 0;
+	session->search.n_trials = session->search.n_before = 0;
 	if (err == 0)
 		err = session->command->run(session, why);
 	clear_progress(session);

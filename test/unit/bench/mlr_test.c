@@ -169,6 +169,18 @@ static void a_sender_that_fails_bounds_the_search(void **state)
 	assert_within(f[0].value, 398000, 402100);
 }
 
+/* It fails three times in turn, and then never again. */
+static void a_sender_that_was_disturbed_bounds_nothing(void **state)
+{
+	struct model m = { .is_unsent_once = 3 };
+	struct found f[2];
+
+	(void)state;
+	run(&m, f);
+	assert_int_equal(f[0].limit, LIMIT_HIGHEST);
+	assert_within(f[0].value, MODEL_MAX_PPS, MODEL_MAX_PPS);
+}
+
 static void the_highest_load_may_be_the_result(void **state)
 {
 	struct model m = { 0 };
@@ -215,6 +227,7 @@ int main(void)
 		cmocka_unit_test(rare_bursts_do_not_decide),
 		cmocka_unit_test(with_drift_the_bounds_follow),
 		cmocka_unit_test(a_sender_that_fails_bounds_the_search),
+		cmocka_unit_test(a_sender_that_was_disturbed_bounds_nothing),
 		cmocka_unit_test(the_highest_load_may_be_the_result),
 		cmocka_unit_test(a_goal_that_no_load_meets_has_no_value),
 		cmocka_unit_test(a_signal_leaves_the_bounds_so_far),

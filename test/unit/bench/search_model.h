@@ -23,6 +23,9 @@ struct model {
 	double late_share;    /* of the trial, that the last frame is late by */
 	uint32_t is_unsent_once; /* the next trials that the sender fails */
 	bool is_receiver;        /* losses have a counter of the receiver */
+	bool is_sending_port;    /* which is of the port that sends */
+	double foreign_share;    /* of the frames that came */
+	uint32_t unsent_from;    /* calls from here on are; 0: none */
 	bool is_dead;
 	uint32_t cut_at;  /* the trial that a signal ends; 0: none */
 	const char *stop; /* why a trial broke off */
@@ -42,7 +45,8 @@ static inline void model_results(struct model *m,
 
 	if (m->sender_pps > 0 && load > m->sender_pps)
 		load = m->sender_pps;
-	if (m->is_unsent_once > 0 && m->is_unsent_once--)
+	if ((m->is_unsent_once > 0 && m->is_unsent_once--) ||
+	    (m->unsent_from > 0 && m->n_calls >= m->unsent_from))
 		load *= 0.9;
 	if (m->rate_pps > 0 && load > m->rate_pps)
 		lost = fmax(0, (load - m->rate_pps) * seconds - m->buffer);
@@ -58,7 +62,10 @@ static inline void model_results(struct model *m,
 	r->sent = (uint64_t)(load * seconds + 0.5);
 	r->unsent = r->due - r->sent;
 	r->lost = m->is_dead ? r->sent : (uint64_t)ceil(lost);
-	r->received = r->unique = r->sent - r->lost;
+	r->unique = r->sent - r->lost;
+	r->foreign = (uint64_t)((double)r->unique * m->foreign_share /
+				(1 - m->foreign_share));
+	r->received = r->unique + r->foreign;
 	r->tx_pps = load;
 	r->rx_pps = (double)r->unique / seconds;
 	m->rate_pps *= 1 - m->drift;
@@ -78,7 +85,8 @@ static inline int model_run(void *opaque, const struct trial_config *config,
 		ret->drops = calloc(1, sizeof(*ret->drops));
 		assert_non_null(ret->drops);
 		*ret->drops =
-			(struct trial_drop){ "p1", "rx", "no_room", ret->lost };
+			(struct trial_drop){ "p1", "rx", "no_room", ret->lost,
+					     !m->is_sending_port };
 		ret->n_drops = 1;
 	}
 	ret->is_cut_short = m->cut_at == m->n_calls;

@@ -165,6 +165,43 @@ static void losses_of_the_receiver_are_told_from_the_devices(void **state)
 
 	(void)state;
 	assert_int_equal(binary(&m, 0).limit, LIMIT_RECEIVER);
+	/* Most of what its ring had no room for was not ours. */
+	m = (struct model){ .rate_pps = 500000,
+			    .is_receiver = true,
+			    .foreign_share = 0.6 };
+	assert_int_equal(binary(&m, 0).limit, LIMIT_DEVICE);
+	/* What is flooded back to the port that sends is not missing. */
+	m = (struct model){ .rate_pps = 500000,
+			    .is_receiver = true,
+			    .is_sending_port = true };
+	assert_int_equal(binary(&m, 0).limit, LIMIT_DEVICE);
+}
+
+/* Also where --rate said what the highest rate is. */
+static void a_rate_that_was_kept_tells_what_the_sender_can_do(void **state)
+{
+	struct model m = { .rate_pps = 300000 };
+	struct search s = model_search(&m);
+	struct mr_reason why;
+	struct outcome o;
+	struct found f;
+
+	(void)state;
+	assert_int_equal(
+		search_trial(&s, 500000, s.trial.duration_ns, 0, &o, &why), 0);
+	m.is_unsent_once = 9;
+	assert_int_equal(
+		search_trial(&s, 200000, s.trial.duration_ns, 0, &o, &why), 0);
+	assert_false(o.is_unsent);
+	/* Not the device's fault, if it is the sender that does not do again
+	 * what it did. */
+	m = (struct model){ .rate_pps = 600000 };
+	assert_within(binary(&m, 0).value, 597000, 600000);
+	m = (struct model){ .rate_pps = 600000, .unsent_from = m.n_calls };
+	s = model_search(&m);
+	assert_int_equal(search_binary(&s, 0, 0, &f, &why), -EAGAIN);
+	assert_non_null(strstr(why.text, "the sender kept no rate up"));
+	assert_int_equal(f.limit, LIMIT_SENDER);
 }
 
 static void the_highest_rate_is_tried_first(void **state)
@@ -332,6 +369,29 @@ static void bursts_tell_the_buffer(void **state)
 	assert_within(b.mean, 2000000, 2000000);
 }
 
+/* Trials are limited for each of them. */
+static void many_tests_have_room(void **state)
+{
+	const struct back2back config = { .n_tests = 1000,
+					  .max_burst_ns = 2000000000,
+					  .n_verify = 2 };
+	struct model m = { .rate_pps = 750000, .buffer = 1024 };
+	struct search s = model_search(&m);
+	struct mr_reason why;
+	struct burst_found b;
+
+	(void)state;
+	s.resolution = 0.0001;
+	if (search_back2back(&s, &config, &b, &why) != 0)
+		fail_msg("%s", why.text);
+	assert_int_equal(b.n, 1000);
+	assert_true(s.n_trials > 10 * MAX_TRIALS);
+	/* One that finds no end is still told. */
+	s.max_trials = 3;
+	assert_int_equal(search_back2back(&s, &config, &b, &why), -EAGAIN);
+	assert_non_null(strstr(why.text, "after 3 trials"));
+}
+
 static void bursts_that_the_tester_ends_are_not_the_devices(void **state)
 {
 	struct back2back config = { .n_tests = 2, .max_burst_ns = 1000000000 };
@@ -409,6 +469,8 @@ int main(void)
 		cmocka_unit_test(a_disturbed_sender_is_told_from_a_slow_one),
 		cmocka_unit_test(
 			losses_of_the_receiver_are_told_from_the_devices),
+		cmocka_unit_test(
+			a_rate_that_was_kept_tells_what_the_sender_can_do),
 		cmocka_unit_test(the_highest_rate_is_tried_first),
 		cmocka_unit_test(a_device_that_always_loses_has_no_rate),
 		cmocka_unit_test(a_signal_leaves_what_there_is),
@@ -418,6 +480,7 @@ int main(void)
 		cmocka_unit_test(each_trial_is_seen_by_the_observer),
 		cmocka_unit_test(the_loss_curve_ends_behind_two_clean_steps),
 		cmocka_unit_test(bursts_tell_the_buffer),
+		cmocka_unit_test(many_tests_have_room),
 		cmocka_unit_test(
 			bursts_that_the_tester_ends_are_not_the_devices),
 		cmocka_unit_test(confirming_stays_above_the_lowest_rate),
