@@ -146,12 +146,55 @@ def test_a_ceiling_marks_and_refuses(document, bench, tmp_path):
                  "pair:a").rc == 0
     line = 10e9 / 8 / 84
     ceiling = json.loads(path.read_text())["selftest"]
-    assert ceiling == [{"frame_bytes": 60, "ceiling_pps": pytest.approx(line)}]
+    assert ceiling == [{"frame_bytes": 60, "mean_bytes": 60,
+                        "ceiling_pps": pytest.approx(line)}]
     row = rows(document(*search, "--ceiling", path), "ndr")[60]
     assert not row["is_limited_by_tester"]
     done = bench(*search, "--sizes", "128", "--ceiling", path)
     assert done.rc == 1
     assert "no ceiling for frames of 124 bytes" in done.err
+
+
+def test_a_ceiling_is_of_one_mix(bench, tmp_path):
+    path = tmp_path / "self.json"
+    mix = ["--stream", "size=60x1,1514x1"]
+    assert bench("selftest", *VIRTUAL, *mix, "--out", path, "pair:a",
+                 "pair:a").rc == 0
+    search = ["imix", *VIRTUAL, "--device", "rate=100k,queue=8", "--ceiling",
+              path, *PORTS]
+    done = bench(*search, *mix)
+    assert done.rc == 0, done.err
+    done = bench(*search)
+    assert done.rc == 1
+    assert "bytes on average" in done.err
+
+
+@pytest.mark.parametrize("words, arguments", [
+    ("trials of --trial seconds", ["throughput", "--duration", "9"]),
+    ("no option '--count'", ["soak", "--count", "9"]),
+    ("no option '--stream'", ["nat", "--stream", "udp"]),
+    ("one of them says", ["throughput", "--size", "60", "--sizes", "64"]),
+    ("has lengths of its own", ["throughput", "--stream", "size=99", "--sizes",
+                                "64"]),
+    ("shorter than one --trial", ["throughput", "--method", "mlr",
+                                  "--duration-sum", "0.5"]),
+    ("--loss-tolerance is of the others", ["throughput", "--method", "mlr",
+                                           "--loss-tolerance", "1%"])])
+def test_what_would_not_be_obeyed_is_refused(bench, words, arguments):
+    done = bench(*arguments, *PORTS)
+    assert (done.rc, done.err.count("\n")) == (2, 1)
+    assert words in done.err
+
+
+@pytest.mark.parametrize("option", ["--out", "--csv", "--hdr"])
+def test_a_file_that_cannot_be_written_is_told_first(bench, tmp_path, option):
+    for path in (tmp_path / "none/x.json", tmp_path):
+        done = bench("throughput", option, path, *PORTS, timeout_s=2)
+        assert (done.rc, done.out) == (1, "")
+        assert re.fullmatch(f"mr-bench: cannot write {path}: .*\n", done.err)
+    done = bench("soak", "--virtual", "--duration", "0.1", "--rate", "1k",
+                 option, "/dev/null", "--device", "delay=1us", *PORTS)
+    assert done.rc == 0, done.err
 
 
 ERRORS = [

@@ -2,8 +2,10 @@
 /* The options that all commands that send or receive share. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "net/options.h"
+#include "result/file.h"
 
 enum {
 	OPTION_RATE = 'R',
@@ -89,6 +91,8 @@ static const struct option_row shared[] = {
 	  "log what the library says; twice: all of it" },
 	{ "help", OPTION_HELP, NULL, "print this" },
 };
+
+enum { N_SHARED = sizeof(shared) / sizeof(shared[0]) };
 
 /* What the parser hands to take(). */
 struct taking {
@@ -307,11 +311,34 @@ static enum parse_result take_ports(const struct traffic_command *command,
 	return PARSE_RUN;
 }
 
+static bool has_shared(const struct traffic_command *command, const char *name)
+{
+	const char *const *without = command->without;
+
+	for (; without != NULL && *without != NULL; without++)
+		if (strcmp(*without, name) == 0)
+			return false;
+	return true;
+}
+
+/* Those that the command has; returns how many. */
+static uint32_t gather_shared(const struct traffic_command *command,
+			      struct option_row *ret)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < N_SHARED; i++)
+		if (has_shared(command, shared[i].name))
+			ret[n++] = shared[i];
+	return n;
+}
+
 enum parse_result traffic_options_parse(const struct traffic_command *command,
 					int argc, char **argv,
 					struct traffic_options *ret,
 					struct mr_reason *why)
 {
+	struct option_row rows[N_SHARED];
 	char program[40];
 	struct taking taking = { command, ret };
 	const struct option_table table = {
@@ -320,8 +347,8 @@ enum parse_result traffic_options_parse(const struct traffic_command *command,
 		.rows = command->rows,
 		.n_rows = command->n_rows,
 		.take = take,
-		.shared_rows = shared,
-		.n_shared_rows = sizeof(shared) / sizeof(shared[0]),
+		.shared_rows = rows,
+		.n_shared_rows = gather_shared(command, rows),
 	};
 	enum parse_result result;
 	int first;
@@ -342,6 +369,19 @@ enum parse_result traffic_options_parse(const struct traffic_command *command,
 	return take_ports(command, argc - first, argv + first, ret, why);
 }
 
+static int check_files(const struct traffic_options *options,
+		       struct mr_reason *why)
+{
+	const char *const paths[] = { options->json_out, options->csv,
+				      options->hdr };
+	int err = 0;
+
+	for (uint32_t i = 0; i < 3 && err == 0; i++)
+		if (paths[i] != NULL)
+			err = file_check(paths[i], why);
+	return err;
+}
+
 int traffic_options_main(const struct traffic_command *command, int argc,
 			 char **argv, struct traffic_options *ret)
 {
@@ -356,6 +396,10 @@ int traffic_options_main(const struct traffic_command *command, int argc,
 		return 2;
 	case PARSE_RUN:
 		break;
+	}
+	if (check_files(ret, &why) < 0) {
+		fprintf(stderr, "mr-bench: %s\n", why.text);
+		return 1;
 	}
 	return -1;
 }

@@ -44,6 +44,8 @@ struct traffic_command {
 	const char *name;  /* "tx" */
 	const char *usage; /* in front of the options */
 	enum traffic_ports ports;
+	/* Names of shared options that it has not, and NULL; NULL: has all. */
+	const char *const *without;
 	/* Options of its own, with ids from TRAFFIC_OWN on; take() gets own. */
 	const struct option_row *rows;
 	uint32_t n_rows;
@@ -62,8 +64,8 @@ enum parse_result traffic_options_parse(const struct traffic_command *command,
 					struct mr_reason *why);
 
 /*
- * The same for a main(): prints the line and returns the exit status, or -1:
- * go on.
+ * The same for a main(), which also looks whether files can be written: prints
+ * the line and returns the exit status, or -1: go on.
  */
 int traffic_options_main(const struct traffic_command *command, int argc,
 			 char **argv, struct traffic_options *ret);

@@ -75,12 +75,13 @@ void document_measured(struct document *document, const char *key, double value)
 }
 
 void document_selftest(struct document *document, uint32_t frame_bytes,
-		       double ceiling_pps)
+		       double mean_bytes, double ceiling_pps)
 {
-	json_array_append_new(json_object_get(document->root, "selftest"),
-			      json_pack("{s:i, s:o}", "frame_bytes",
-					(int)frame_bytes, "ceiling_pps",
-					document_real(ceiling_pps)));
+	json_array_append_new(
+		json_object_get(document->root, "selftest"),
+		json_pack("{s:i, s:o, s:o}", "frame_bytes", (int)frame_bytes,
+			  "mean_bytes", document_real(mean_bytes),
+			  "ceiling_pps", document_real(ceiling_pps)));
 }
 
 void document_row(struct document *document, const struct document_row *row)

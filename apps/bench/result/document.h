@@ -38,9 +38,10 @@ void document_set(struct document *document, const char *key, json_t *value);
 void document_measured(struct document *document, const char *key,
 		       double value);
 
-/* What the tester alone can do with frames of that length; once per length. */
+/* What the tester alone can do with frames of that length, or a mix (0) of that
+ * mean; once per length, of a search that came to its end. */
 void document_selftest(struct document *document, uint32_t frame_bytes,
-		       double ceiling_pps);
+		       double mean_bytes, double ceiling_pps);
 
 /* Everything of a trial. frame_bytes 0: a mix. Returns its number, from 0. */
 uint32_t document_trial(struct document *document, uint32_t frame_bytes,

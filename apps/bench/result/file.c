@@ -65,3 +65,28 @@ int file_write(const char *path, file_fn *fn, const void *opaque,
 		unlink(beside);
 	return ret;
 }
+
+int file_check(const char *path, struct mr_reason *why)
+{
+	const char *slash = strrchr(path, '/');
+	char folder[FILE_PATH_BYTES];
+	struct stat status;
+
+	if (strcmp(path, "-") == 0)
+		return 0;
+	if (strlen(path) >= FILE_PATH_BYTES) {
+		errno = ENAMETOOLONG;
+		return fail(path, why);
+	}
+	if (stat(path, &status) == 0 && !S_ISREG(status.st_mode)) {
+		errno = EISDIR;
+		return S_ISDIR(status.st_mode) || access(path, W_OK) < 0 ?
+			       fail(path, why) :
+			       0;
+	}
+	/* It is written beside its name, so the folder is what matters. */
+	snprintf(folder, sizeof(folder), "%.*s",
+		 slash == NULL ? 1 : (int)(slash - path) + 1,
+		 slash == NULL ? "." : path);
+	return access(folder, W_OK | X_OK) == 0 ? 0 : fail(path, why);
+}

@@ -21,4 +21,10 @@ typedef bool file_fn(const void *opaque, FILE *to);
 int file_write(const char *path, file_fn *fn, const void *opaque,
 	       struct mr_reason *why);
 
+/*
+ * Whether path can be written, as far as that is known before: 0, or -errno
+ * with a line. For what takes hours to measure.
+ */
+int file_check(const char *path, struct mr_reason *why);
+
 #endif

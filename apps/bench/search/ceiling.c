@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the tester itself can do, and what it makes of a result. */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -9,13 +10,24 @@
 /* Results from here on may be the tester's own. */
 static const double near_ceiling = 0.95;
 
+/* A mix is another one if its frames are longer or shorter on average. */
+static bool is_of(const json_t *entry, uint32_t frame_bytes, double mean_bytes)
+{
+	const json_t *bytes = json_object_get(entry, "frame_bytes");
+	const json_t *mean = json_object_get(entry, "mean_bytes");
+
+	return json_integer_value(bytes) == (json_int_t)frame_bytes &&
+	       (frame_bytes != 0 ||
+		fabs(json_number_value(mean) - mean_bytes) < 0.01);
+}
+
 int ceiling_read(const char *text, uint32_t frame_bytes, double mean_bytes,
 		 double *ret, struct mr_reason *why)
 {
 	struct rate rate;
 	struct mr_reason no_rate;
 	json_error_t error;
-	json_t *root, *item;
+	json_t *root, *entry;
 	size_t i;
 
 	*ret = 0;
@@ -33,19 +45,20 @@ int ceiling_read(const char *text, uint32_t frame_bytes, double mean_bytes,
 		return fail_with(why, -EINVAL,
 				 "--ceiling %s: no rate, and no document: %s",
 				 text, error.text);
-	json_array_foreach(
-		json_object_get(root, "selftest"), i,
-		item) if (json_integer_value(json_object_get(item,
-							     "frame_bytes")) ==
-			  (json_int_t)frame_bytes) *ret =
-		json_number_value(json_object_get(item, "ceiling_pps"));
+	json_array_foreach(json_object_get(root, "selftest"), i, entry)
+	{
+		if (is_of(entry, frame_bytes, mean_bytes))
+			*ret = json_number_value(
+				json_object_get(entry, "ceiling_pps"));
+	}
 	json_decref(root);
 	if (*ret <= 0)
 		return fail_with(why, -ENOENT,
 				 "--ceiling %s: it has no ceiling for frames "
-				 "of %u bytes without FCS; mr-bench selftest "
-				 "--sizes measures them",
-				 text, frame_bytes);
+				 "of %g bytes%s without FCS; mr-bench selftest "
+				 "measures them",
+				 text, mean_bytes,
+				 frame_bytes == 0 ? " on average" : "");
 	return 0;
 }
 

@@ -331,6 +331,14 @@ static int run_options(const struct nat_options *o, const char *line)
 	return status != 0;
 }
 
+/* What is sent, when, and by whom, is the RFC's. */
+static const char *const without[] = {
+	"pace",    "pace-frames",   "duration",  "count",   "stream",
+	"size",    "dst-mac",       "unstamped", "seed",    "settle",
+	"max-lag", "bidirectional", "device",    "virtual", "queues",
+	"workers", "cores",         "burst",     "hdr",     NULL,
+};
+
 int nat_main(int argc, char **argv)
 {
 	static struct nat_options options = {
@@ -349,6 +357,7 @@ int nat_main(int argc, char **argv)
 			 "sets connections up and\n"
 			 "takes them down, and how many it holds.\n",
 		.ports = TRAFFIC_PAIRS,
+		.without = without,
 		.rows = rows,
 		.n_rows = sizeof(rows) / sizeof(rows[0]),
 		.take = take,
@@ -368,6 +377,7 @@ int nat_main(int argc, char **argv)
 	options.traffic.tester.plane.n_ports =
 		options.traffic.tester.n_tx + options.traffic.tester.n_rx;
 	options.traffic.tester.plane.n_workers = 1;
+	options.traffic.tester.plane.port.n_queues = 1;
 	options.traffic.tester.plane.n_kept_pages = 4096;
 	/* Finer than any rate can be told. */
 	if (options.resolution < 1e-5)

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Options of the commands that search. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "search/session.h"
+#include "support/specs.h"
 
 enum {
 	OPTION_METHOD = TRAFFIC_OWN,
@@ -44,7 +46,7 @@ static const struct {
 	    "binary, tst009: of the last one, which confirms" } },
 	{ OPTIONS_SEARCH,
 	  { "verify", OPTION_VERIFY, "N",
-	    "tst009: trials with loss are made again (default 2)" } },
+	    "tst009, back2back: trials with loss again (default 2)" } },
 	{ OPTIONS_SEARCH | OPTIONS_BURSTS,
 	  { "resolution", OPTION_RESOLUTION, "P%",
 	    "of the rate found (default 0.5%)" } },
@@ -254,6 +256,49 @@ static const struct search_options defaults = {
 	.n_shares = 3,
 };
 
+/* A trial has its own length, and without stamps nothing is told of frames. */
+static const char *const without[] = { "count", "unstamped", NULL };
+
+/* What says how long frames are. */
+static int check_sizes(const struct search_options *o, struct mr_reason *why)
+{
+	const struct tester_config *tester = &o->traffic.tester;
+
+	if (o->n_sizes > 0 && tester->frame_bytes != 0)
+		return fail_with(why, -EINVAL,
+				 "--size and --sizes: one of them says how "
+				 "long frames are");
+	for (uint32_t i = 0; i < tester->n_streams && o->n_sizes > 0; i++)
+		if (strstr(tester->streams[i], "size=") != NULL ||
+		    strstr(tester->streams[i], "pcap=") != NULL)
+			return fail_with(why, -EINVAL,
+					 "--sizes: the stream '%.200s' has "
+					 "lengths of its own",
+					 tester->streams[i]);
+	return 0;
+}
+
+/* What is taken one by one, and does not go together. */
+static int check(const struct search_command *command,
+		 const struct search_options *o, struct mr_reason *why)
+{
+	/* Without that option its name would be short for --duration-sum. */
+	if (o->traffic.trial.duration_ns != 0 &&
+	    (command->groups & OPTIONS_INTERVAL) == 0)
+		return fail_with(why, -EINVAL,
+				 "--duration: %s makes trials of --trial "
+				 "seconds",
+				 command->name);
+	if (o->method == METHOD_MLR && o->loss_tolerance > 0)
+		return fail_with(why, -EINVAL,
+				 "--method mlr looks for no loss and for "
+				 "--pdr: --loss-tolerance is of the others");
+	if (o->duration_sum_ns != 0 && o->duration_sum_ns < o->trial_ns)
+		return fail_with(why, -EINVAL,
+				 "--duration-sum: shorter than one --trial");
+	return check_sizes(o, why);
+}
+
 int search_options_main(const struct search_command *command, int argc,
 			char **argv, struct search_options *ret)
 {
@@ -263,10 +308,12 @@ int search_options_main(const struct search_command *command, int argc,
 		.usage = command->usage,
 		.ports = command->needs_no_ports ? TRAFFIC_PAIRS_OR_NONE :
 						   TRAFFIC_PAIRS,
+		.without = without,
 		.rows = rows,
 		.take = take,
 		.own = ret,
 	};
+	struct mr_reason why;
 	int status;
 
 	*ret = defaults;
@@ -276,11 +323,15 @@ int search_options_main(const struct search_command *command, int argc,
 	status = traffic_options_main(&traffic, argc, argv, &ret->traffic);
 	if (status >= 0)
 		return status;
+	if (check(command, ret, &why) < 0) {
+		fprintf(stderr, "mr-bench: %s\n", why.text);
+		return 2;
+	}
 	if (ret->resolution < 1e-5)
 		ret->resolution = 1e-5;
 	if (ret->step < 0.02)
 		ret->step = 0.02;
-	if (ret->duration_sum_ns < ret->trial_ns)
+	if (ret->duration_sum_ns == 0)
 		ret->duration_sum_ns = 21 * ret->trial_ns;
 	return -1;
 }

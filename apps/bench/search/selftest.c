@@ -126,7 +126,7 @@ static int run(struct session *session, struct mr_reason *why)
 	session_row(session, &row);
 	if (err == 0)
 		document_selftest(session->document, session->frame_bytes,
-				  row.value);
+				  session->mean_bytes, row.value);
 	return err != 0 ? err : row.value > 0 ? 0 : 1;
 }
 

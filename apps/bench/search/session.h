@@ -94,7 +94,8 @@ enum parse_result parse_percent(const char *name, const char *text, double max,
 
 /*
  * The ceiling for frames of a size: text is a rate, or the path of a document
- * whose selftest has the size. -EINVAL: neither; -ENOENT: not of this size.
+ * whose selftest has the size, or a mix (frame_bytes 0) of that mean. -EINVAL:
+ * neither; -ENOENT: not of this size.
  */
 int ceiling_read(const char *text, uint32_t frame_bytes, double mean_bytes,
 		 double *ret, struct mr_reason *why);

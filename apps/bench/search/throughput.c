@@ -13,11 +13,11 @@ static int run_mlr(struct session *session, struct found *ret, uint32_t *ret_n,
 {
 	const struct search_options *o = &session->options;
 	struct mlr_goal goals[MAX_FOUND] = {
-		{ .name = "ndr", .loss_ratio = o->loss_tolerance },
+		{ .name = "ndr", .loss_ratio = 0 },
 		{ .name = "pdr", .loss_ratio = o->partial_tolerance },
 	};
 
-	*ret_n = o->partial_tolerance > o->loss_tolerance ? 2 : 1;
+	*ret_n = o->partial_tolerance > 0 ? 2 : 1;
 	for (uint32_t i = 0; i < *ret_n; i++) {
 		goals[i].exceed_ratio = o->exceed_ratio;
 		goals[i].width = o->resolution;

@@ -77,7 +77,7 @@ static struct document *filled(void)
 	document_interval(document, 60, &result);
 	document_interval(document, 60, &result);
 	document_row(document, &row);
-	document_selftest(document, 60, 2.5e6);
+	document_selftest(document, 60, 60, 2.5e6);
 	document_set(document, "resolution", json_real(0.005));
 	document_measured(document, "slope", -1.5);
 	return document;
@@ -182,7 +182,7 @@ static void what_is_not_finite_is_0(void **state)
 	document_trial(document, 60, &result);
 	document_interval(document, 60, &result);
 	document_row(document, &row);
-	document_selftest(document, 60, NAN);
+	document_selftest(document, 60, 60, NAN);
 	assert_true(
 		json_is_real(json_object_get(at(root, "rows", 0), "value")));
 	assert_true(json_is_real(json_object_get(at(root, "rows", 0), "high")));
