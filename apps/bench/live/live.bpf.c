@@ -52,8 +52,6 @@ struct live_counts counts;
 __u64 lateness[LIVE_LATENESS]; /* of frames that were due at a time */
 _Static_assert(HIST_BUCKETS <= LIVE_LATENESS, "each has its place");
 
-static __u64 due;      /* of the next burst, ns << 16 */
-static __u32 in_burst; /* frames of it that have gone */
 static __u64 n_turns;
 static __u64 n_runs, last_ns; /* of the clock's reading */
 static __u64 random_state;
@@ -83,8 +81,6 @@ static __always_inline __u16 fold(__u64 sum)
 static __always_inline void begin(void)
 {
 	counts.has_begun = 1;
-	due = orders.begin_ns << 16;
-	in_burst = 0;
 	n_turns = n_runs = 0;
 	random_state = shape.seed | 1;
 	task = bpf_get_current_task();
@@ -105,42 +101,31 @@ static __always_inline bool is_over(__u64 now)
 	       (orders.end_ns != 0 && now >= orders.end_ns) || n_left() == 0;
 }
 
-static __always_inline void count_unsent(__u64 n)
-{
-	const __u64 n_most = n_left();
-
-	counts.n_unsent += n < n_most ? n : n_most;
-}
-
-/* What was due before the end and has not gone is late for good. */
-static __always_inline void end(void)
-{
-	const __u64 end_at = orders.end_ns << 16;
-
-	counts.is_done = 1;
-	if (orders.gap != 0 && !orders.is_stopped && due < end_at)
-		count_unsent(((end_at - 1 - due) / orders.gap + 1) *
-				     orders.burst_frames -
-			     in_burst);
-}
-
 static __always_inline void next_burst(void)
 {
 	__u64 gap = orders.gap;
 
 	if (orders.pace == LIVE_POISSON)
 		gap = gap * (gaps[random() % LIVE_GAPS] >> 4) >> 12;
-	due += gap;
-	in_burst = 0;
+	live_due_add(&counts.due, gap);
+	counts.due.in_burst = 0;
 }
 
-/* Those due longer ago than may be: whole gaps of them, and their frames. */
+/* Those due longer ago than may be: what is left of a burst, and whole ones. */
 static __always_inline void give_up(__u64 now)
 {
-	const __u64 n = (((now - orders.max_lag_ns) << 16) - due) / orders.gap;
+	const __u64 n_bursts = live_due_before(
+		&counts.due, now - orders.max_lag_ns, orders.gap);
+	const __u64 n_most = n_left();
+	__u64 n = n_bursts * orders.burst_frames - counts.due.in_burst;
 
-	count_unsent(n * orders.burst_frames);
-	due += n * orders.gap;
+	if (n > n_most)
+		n = n_most;
+	live_due_add(&counts.due, n_bursts * orders.gap);
+	counts.due.in_burst = 0;
+	counts.n_unsent += n;
+	if (counts.is_set_up)
+		counts.n_set_up += n;
 }
 
 /* hist_bucket(), without the count of leading zeros that clang 14 cannot. */
@@ -165,18 +150,19 @@ static __always_inline bool is_due(__u64 now, __u64 *ret_due)
 	*ret_due = now;
 	if (orders.gap == 0)
 		return now >= orders.begin_ns;
-	if (now < due >> 16)
+	if (now < counts.due.ns)
 		return false;
-	if (now - (due >> 16) > orders.max_lag_ns) {
+	if (now - counts.due.ns > orders.max_lag_ns) {
 		give_up(now);
-		if (n_left() == 0)
+		if (now < counts.due.ns || n_left() == 0)
 			return false;
 	}
-	*ret_due = due >> 16;
+	counts.is_set_up = 0;
+	*ret_due = counts.due.ns;
 	lateness[bucket_of(now - *ret_due) % LIVE_LATENESS]++;
 	if (now - *ret_due > counts.late_max_ns)
 		counts.late_max_ns = now - *ret_due;
-	if (++in_burst >= orders.burst_frames)
+	if (++counts.due.in_burst >= orders.burst_frames)
 		next_burst();
 	return true;
 }
@@ -380,8 +366,7 @@ int live_send(struct xdp_md *ctx)
 		begin();
 	now = clock_now();
 	if (is_over(now)) {
-		if (!counts.is_done)
-			end();
+		counts.is_done = 1;
 		return XDP_DROP;
 	}
 	if (!is_due(now, &due_ns))

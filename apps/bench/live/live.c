@@ -37,8 +37,8 @@ struct live {
 	char ifname[IF_NAMESIZE];
 	uint32_t ifindex, netns, max_bytes;
 	struct live_bpf *skeleton;
-	bool counts_refused;
 	bool is_stopped;
+	uint64_t stopped_ns; /* when; CLOCK_MONOTONIC */
 	bool has_timer;
 	timer_t timer;
 	pid_t timer_thread; /* that its signals go to */
@@ -126,8 +126,7 @@ static bool is_shape(const struct live_shape *shape)
 	return true;
 }
 
-static int load(struct live *live, const struct live_shape *shape,
-		bool has_tracing)
+static int load(struct live *live, const struct live_shape *shape)
 {
 	struct live_bpf *skeleton = live_bpf__open();
 	struct live_shape *own;
@@ -140,22 +139,19 @@ static int load(struct live *live, const struct live_shape *shape,
 	own->ifindex = live->ifindex;
 	own->netns = live->netns;
 	fill_gaps((__u32 *)skeleton->rodata->gaps);
-	bpf_program__set_autoload(skeleton->progs.live_refused, has_tracing);
-	bpf_program__set_autoload(skeleton->progs.live_no_way, has_tracing);
 	err = live_bpf__load(skeleton);
-	if (err == 0 && has_tracing)
+	if (err == 0)
 		err = live_bpf__attach(skeleton);
 	if (err < 0) {
 		live_bpf__destroy(skeleton);
 		return err;
 	}
 	live->skeleton = skeleton;
-	live->counts_refused = has_tracing;
 	return 0;
 }
 
-static int load_any(struct live *live, const struct live_shape *shape,
-		    struct mr_reason *ret_why)
+static int load_or_say(struct live *live, const struct live_shape *shape,
+		       struct mr_reason *ret_why)
 {
 	const libbpf_print_fn_t print = libbpf_set_print(silent);
 	const struct rlimit unlimited = { RLIM_INFINITY, RLIM_INFINITY };
@@ -163,21 +159,17 @@ static int load_any(struct live *live, const struct live_shape *shape,
 
 	/* Kernels before 5.11 count maps here; not raising it is no matter. */
 	(void)setrlimit(RLIMIT_MEMLOCK, &unlimited);
-	err = load(live, shape, true);
-	if (err < 0)
-		err = load(live, shape, false);
+	err = load(live, shape);
 	libbpf_set_print(print);
-	if (err == -EPERM)
-		return fail(ret_why, -EPERM,
-			    "live:%s: the program for live frames needs "
-			    "CAP_BPF and CAP_NET_ADMIN: run as root",
-			    live->ifname);
-	if (err < 0)
-		return fail(ret_why, err,
-			    "live:%s: the kernel does not load the program "
-			    "for live frames: %s",
-			    live->ifname, strerror(-err));
-	return 0;
+	if (err == 0)
+		return 0;
+	/* The verifier says by EINVAL or EACCES that a capability is missing,
+	 * libbpf by ESRCH that there is no BTF. */
+	return fail(ret_why, err == -EPERM ? -EPERM : -ENOTSUP,
+		    "live:%s: the kernel does not load the program for live "
+		    "frames (%s): it needs root, or CAP_BPF, CAP_PERFMON and "
+		    "CAP_NET_ADMIN, and a kernel with BTF",
+		    live->ifname, strerror(-err));
 }
 
 /* 0: not known, and nothing is counted then. */
@@ -211,7 +203,7 @@ int live_open(const char *ifname, const struct live_shape *shape,
 		err = fail(ret_why, -ENODEV,
 			   "live:%s: no such network interface here", ifname);
 	else
-		err = load_any(live, shape, ret_why);
+		err = load_or_say(live, shape, ret_why);
 	if (err < 0) {
 		free(live);
 		return err;
@@ -316,7 +308,7 @@ static int send_all(struct live *live, struct mr_reason *ret_why)
 {
 	static const uint8_t zeros[LIVE_MAX_BYTES];
 	const struct live_orders *orders = &live->skeleton->bss->orders;
-	const struct live_counts *counts = &live->skeleton->bss->counts;
+	struct live_counts *counts = &live->skeleton->bss->counts;
 	struct xdp_md ctx = { .data_end = live->max_bytes,
 			      .ingress_ifindex = live->ifindex };
 	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = zeros,
@@ -336,6 +328,7 @@ static int send_all(struct live *live, struct mr_reason *ret_why)
 		/* Behind that: live_stop() may have armed it just before. */
 		if (__atomic_load_n(&live->is_stopped, __ATOMIC_SEQ_CST))
 			break;
+		counts->is_set_up = 1;
 		opts.repeat = (int)RUNS_PER_CALL;
 		err = bpf_prog_test_run_opts(fd, &opts);
 		if (err == -EINVAL && counts->n_passed == 0)
@@ -350,6 +343,30 @@ static int send_all(struct live *live, struct mr_reason *ret_why)
 	return 0;
 }
 
+/* What was due before the end, or before it was told to stop, and has not gone
+ * is late for good. */
+static void count_rest(struct live *live)
+{
+	const struct live_orders *orders = &live->skeleton->bss->orders;
+	struct live_counts *counts = &live->skeleton->bss->counts;
+	const uint64_t n_gone = counts->n_passed + counts->n_unsent;
+	uint64_t until_ns = (live->is_stopped ? live->stopped_ns : now_ns()) -
+			    orders->origin_ns;
+	uint64_t n_bursts, n;
+
+	if (orders->gap == 0)
+		return;
+	if (orders->end_ns != 0 && orders->end_ns < until_ns)
+		until_ns = orders->end_ns;
+	n_bursts = live_due_before(&counts->due, until_ns, orders->gap);
+	if (n_bursts == 0)
+		return;
+	n = n_bursts * orders->burst_frames - counts->due.in_burst;
+	if (orders->n_frames != 0 && n > orders->n_frames - n_gone)
+		n = orders->n_frames - n_gone;
+	counts->n_unsent += n;
+}
+
 int live_run(struct live *live, const struct live_orders *orders,
 	     struct mr_reason *ret_why)
 {
@@ -358,7 +375,8 @@ int live_run(struct live *live, const struct live_orders *orders,
 	sigset_t alarm, before;
 	int err;
 
-	live->skeleton->bss->counts = (struct live_counts){ .n_passed = 0 };
+	live->skeleton->bss->counts =
+		(struct live_counts){ .due = { .ns = orders->begin_ns } };
 	memset(live->skeleton->bss->lateness, 0,
 	       sizeof(live->skeleton->bss->lateness));
 	err = take_timer(live, ret_why);
@@ -375,6 +393,7 @@ int live_run(struct live *live, const struct live_orders *orders,
 	err = send_all(live, ret_why);
 	disarm(live);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	count_rest(live);
 	return err;
 }
 
@@ -385,6 +404,8 @@ void live_ready(struct live *live)
 
 void live_stop(struct live *live)
 {
+	if (!__atomic_load_n(&live->is_stopped, __ATOMIC_RELAXED))
+		live->stopped_ns = now_ns();
 	__atomic_store_n(&live->is_stopped, true, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&live->skeleton->bss->orders.is_stopped, 1,
 			 __ATOMIC_RELAXED);
@@ -403,9 +424,4 @@ void live_read(const struct live *live, struct live_counts *ret)
 
 	/* Words of the kernel's, each whole, one beside the other. */
 	memcpy(ret, (const void *)counts, sizeof(*ret));
-}
-
-bool live_counts_refused(const struct live *live)
-{
-	return live->counts_refused;
 }

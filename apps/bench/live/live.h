@@ -16,7 +16,8 @@ struct live;
 
 /*
  * Load the program for an interface of the calling thread's network namespace.
- * shape->ifindex and netns are set here; the rest is the caller's and may go afterwards.
+ * shape->ifindex and netns are set here; the rest is the caller's and may go
+ * afterwards.
  * -EINVAL: shape is none; -ENODEV, -EPERM, -ENOTSUP (kernel before 5.18).
  */
 int live_open(const char *ifname, const struct live_shape *shape,
@@ -45,9 +46,6 @@ void live_read(const struct live *live, struct live_counts *ret);
  * after live_run().
  */
 const uint64_t *live_lateness(const struct live *live);
-
-/* Whether n_refused is counted: it needs a tracepoint of the kernel. */
-bool live_counts_refused(const struct live *live);
 
 void live_close(struct live *live);
 

@@ -9,6 +9,8 @@
 
 #include <linux/types.h>
 
+#include "live/live_due.h"
+
 enum {
 	LIVE_MAX_STREAMS = 64,
 	LIVE_MAX_TURNS = 4096, /* dealt to the streams by their weights */
@@ -91,23 +93,28 @@ struct live_orders {
 	__u64 origin_ns;
 	__u64 begin_ns, end_ns; /* end 0: none */
 	__u64 n_frames;         /* 0: no limit */
-	__u64 gap;              /* between bursts, ns << 16; 0: full speed */
+	__u64 gap; /* between bursts, see live_due.h; 0: full speed */
 	__u64 max_lag_ns;
 	__u32 burst_frames, pace;
 	__u32 magic, is_stopped;
 };
 
-/* Written by the kernel, one thread. */
+/* Written by the kernel, one thread; in front of each of its calls, and behind
+ * the last one, by whoever makes it. */
 struct live_counts {
 	__u64 n_passed;          /* handed to the interface */
 	__u64 n_refused;         /* of them: what its driver had no room for */
 	__u64 n_no_way;          /* of them: what it cannot send at all */
 	__u64 n_unsent;          /* given up, because they were late */
+	__u64 n_set_up;          /* of them: while a call was set up */
 	__u64 n_bytes;           /* of those passed that there is a way for */
 	__u64 first_ns, last_ns; /* when the first and last were passed */
 	__u64 late_max_ns;
 	__u64 by_stream[LIVE_MAX_STREAMS]; /* as n_bytes */
+	struct live_due due;
 	__u32 has_begun, is_done;
+	__u32 is_set_up; /* nothing has been due in this call so far */
+	__u32 reserved;
 };
 
 #endif

@@ -20,6 +20,10 @@ enum {
 	/* What the kernel lets pass above the MTU: an Ethernet header and a
 	 * VLAN tag (xdp_ok_fwd_dev()). */
 	MORE_THAN_MTU = 18,
+	/* Poisson's longest gap is 7.6 times that, as parts of ns times 2^12 in
+	 * 64 bits. */
+	MOST_GAP_S = 8,
+	MOST_LAG_S = 86400, /* live_due_before() knows no longer ones */
 };
 
 struct place {
@@ -152,12 +156,12 @@ static int place_begin(struct place *place, const struct streams *streams,
 	struct mr_port_info info;
 	int err;
 
-	if (orders->end_ns != UINT64_MAX && orders->end_ns >> 48 != 0)
+	if (gap_ns >= 1e9 * MOST_GAP_S)
 		return wrong(why, -EINVAL, place->name,
-			     "78 hours are the longest that it sends for");
-	if (gap_ns >= 1e9 * 60)
+			     "less than a frame in 8 seconds");
+	if (orders->max_lag_ns > 1000000000ull * MOST_LAG_S)
 		return wrong(why, -EINVAL, place->name,
-			     "less than a frame a minute");
+			     "--max-lag of more than a day");
 	place->orders = (struct live_orders){
 		.origin_ns = clock_origin_ns(orders->clock),
 		/* Senders take turns. */
@@ -264,14 +268,13 @@ static uint32_t place_drops(const struct place *place,
 {
 	struct live_counts counts;
 
-	if (place->live == NULL || !live_counts_refused(place->live))
+	if (place->live == NULL || room < 3)
 		return 0;
 	live_read(place->live, &counts);
-	if (room < 2)
-		return 0;
-	ret[0] = (struct mr_named_count){ "refused", counts.n_refused };
-	ret[1] = (struct mr_named_count){ "no_xdp_xmit", counts.n_no_way };
-	return 2;
+	ret[0] = (struct mr_named_count){ "kernel_set_up", counts.n_set_up };
+	ret[1] = (struct mr_named_count){ "refused", counts.n_refused };
+	ret[2] = (struct mr_named_count){ "no_xdp_xmit", counts.n_no_way };
+	return 3;
 }
 
 const struct place_ops live_place = {

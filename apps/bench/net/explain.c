@@ -85,7 +85,8 @@ bool tester_explain(const struct tester *tester, const struct trial_result *r,
 		return true;
 	}
 	if (worst != NULL && strcmp(worst->side, "tx") == 0) {
-		snprintf(ret, n_bytes, "%s refused %" PRIu64 " frames (%s)",
+		snprintf(ret, n_bytes,
+			 "%s: %" PRIu64 " frames did not leave (%s)",
 			 worst->port, worst->n, worst->name);
 		return true;
 	}
