@@ -112,6 +112,35 @@ def test_tx_and_rx_are_two_programs(lab):
     assert got["latency"] is None
 
 
+def test_runs_of_tx_are_told_apart(lab):
+    source, sink = lab.namespace("s"), lab.namespace("r")
+    lab.veth(source, "t0", sink, "t1", queues=2)
+    receiver = Process(lab, sink, [BENCH, "rx", "--json", "--queues", "2",
+                                   "t1"])
+    receiver.says("thread 0")
+    sent = []
+    for port in ("t0", "t0", "live:t0"):
+        trial, _ = run(lab, source, "tx", "--rate", "2k", "--count", "600",
+                       "--max-lag", "5", "--stream", "udp.src=1024-1279",
+                       port)
+        sent.append(trial["tx"]["sent"])
+    wait_until("all have come", lambda: sink.link("t1")["stats64"]["rx"][
+        "packets"] >= sum(sent))
+    receiver.process.send_signal(signal.SIGINT)
+    assert receiver.wait() == 0, receiver.err.text()
+    got, = json.loads(receiver.out.text())["trials"]
+    rx = got["rx"]
+    assert rx["runs"] == 3
+    assert rx["duplicates"] == rx["too_old"] == 0
+    assert rx["unique"] + dropped(got, "rx") + dropped(got, "dev") == \
+        sum(sent) == 1800
+    runs = {stream["run"] for stream in got["streams"]}
+    assert runs == {1, 2, 3}
+    for i in runs:
+        streams = [s for s in got["streams"] if s["run"] == i]
+        assert sum(s["unique"] + s["lost"] for s in streams) <= sent[i - 1]
+
+
 def test_rx_ends_when_enough_has_come_from_anybody(lab):
     source, sink = lab.namespace("s"), lab.namespace("r")
     lab.veth(source, "t0", sink, "t1")

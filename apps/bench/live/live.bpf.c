@@ -218,6 +218,9 @@ static __always_inline __u64 put_stamp(__u8 *data, void *data_end,
 	__u8 *at = data + place;
 	__u64 sum;
 
+	if (orders.run != 0) /* as stamp_due() */
+		due_ns = (__u64)orders.run << 32 | (__u32)due_ns;
+
 	if (place > LIVE_MAX_BYTES ||
 	    (void *)(at + LIVE_STAMP_BYTES) > data_end)
 		return 0;

@@ -97,6 +97,7 @@ struct live_orders {
 	__u64 max_lag_ns;
 	__u32 burst_frames, pace;
 	__u32 magic, is_stopped;
+	__u32 run, reserved; /* see stream/stamp.h */
 };
 
 /* Written by the kernel, one thread; in front of each of its calls, and behind

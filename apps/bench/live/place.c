@@ -178,6 +178,7 @@ static int place_begin(struct place *place, const struct streams *streams,
 		.pace = orders->pace == PACE_POISSON ? LIVE_POISSON :
 						       LIVE_CONSTANT,
 		.magic = streams->magic,
+		.run = streams->run,
 	};
 	err = load(place, streams, orders, why);
 	if (err < 0)

@@ -26,8 +26,12 @@ static inline bool see(struct receiver *receiver, const uint8_t *end,
 {
 	struct stamp stamp;
 
-	if (!stamp_read(end, receiver->magic, &stamp) ||
-	    stamp.lane >= receiver->tracker->n_lanes)
+	if (!stamp_read(end, receiver->magic, &stamp))
+		return false;
+	if (receiver->runs != NULL)
+		stamp.lane = runs_lane(receiver->runs, &receiver->run_at,
+				       stamp_run(stamp.due_ns), stamp.lane);
+	if (stamp.lane >= receiver->tracker->n_lanes)
 		return false;
 	if (stamp.lane >= receiver->n_lanes)
 		__atomic_store_n(&receiver->n_lanes, stamp.lane + 1,

@@ -10,6 +10,7 @@
 
 #include "net/clock.h"
 #include "net/hist.h"
+#include "net/runs.h"
 #include "net/tracker.h"
 
 /* received = foreign + what the tracks have. One thread writes. */
@@ -22,6 +23,8 @@ struct receiver {
 	const struct clock *clock;
 	bool has_times; /* the device tells when frames came: MR_META_TIME */
 	struct tracker *tracker;
+	struct runs *runs;    /* of other programs; NULL: this one sends */
+	uint32_t run_at;      /* the last one's; see runs.h */
 	struct track *tracks; /* by lane */
 	struct hist *latency; /* NULL: the sender's clock is another */
 	uint64_t n_received, n_foreign;

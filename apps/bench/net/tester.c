@@ -67,6 +67,7 @@ int tester_set_streams(struct tester *tester, uint32_t frame_bytes,
 		.frame_bytes = frame_bytes,
 		.is_stamped = is_stamped,
 		.magic = tester->magic,
+		.run = tester->run,
 	};
 	const uint32_t n_sets = tester->n_tx > 0 ? tester->n_tx : 1;
 	struct mr_reason said;

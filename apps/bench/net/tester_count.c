@@ -238,6 +238,7 @@ void tester_count_so_far(const struct tester *tester, struct trial_result *ret)
 
 	ret->asked_pps = tester->orders.pps;
 	ret->start_ns = tester->orders.start_ns;
+	ret->n_runs = tester->runs != NULL ? runs_n(tester->runs) : 0;
 	ret->sent = tester_n_sent(tester);
 	ret->unsent = by_places.unsent;
 	for (uint32_t i = 0; i < tester->n_senders; i++)
@@ -294,16 +295,42 @@ static uint64_t lane_sent(const struct tester *tester, uint32_t lane)
 	return at->ops->n_sent(at->place, lane / n);
 }
 
-int tester_count_all(struct tester *tester, struct trial_result *ret)
+/* Of what is sent here, by stream; of other programs, each lane of each run. */
+static void count_streams(const struct tester *tester, uint32_t n_lanes,
+			  struct trial_result *ret)
 {
 	const uint32_t n_sources =
 		tester->n_sources > 0 ? tester->n_sources : 1;
+
+	for (uint32_t l = 0; l < n_lanes; l++) {
+		struct trial_lane *lane = &ret->streams[l / n_sources];
+
+		add_lane(tester, l, lane_sent(tester, l), lane);
+		lane->stream = l / n_sources;
+		if (tester->n_sources > 0 || runs_n(tester->runs) == 0)
+			continue;
+		runs_find(tester->runs, l, &lane->run, &lane->stream);
+		lane->run++;
+	}
+	for (uint32_t i = 0; i < n_lanes / n_sources; i++) {
+		struct trial_lane *lane = &ret->streams[i];
+
+		lane->received =
+			lane->unique + lane->duplicates + lane->too_old;
+		add_to_sum(ret, lane);
+		/* Between the lanes of two runs some have nothing. */
+		if (ret->n_runs <= 1 || lane->received > 0)
+			ret->streams[ret->n_streams++] = *lane;
+	}
+}
+
+int tester_count_all(struct tester *tester, struct trial_result *ret)
+{
 	const uint32_t n_lanes = count_lanes(tester);
 	struct trial_drop *rows = calloc(MAX_DROP_ROWS, sizeof(*rows));
 	uint64_t busy = 0, all = 0;
 
-	ret->n_streams = n_lanes / n_sources;
-	ret->streams = calloc(ret->n_streams, sizeof(ret->streams[0]));
+	ret->streams = calloc(n_lanes, sizeof(ret->streams[0]));
 	if (rows == NULL || ret->streams == NULL) {
 		free(rows);
 		return -ENOMEM;
@@ -311,17 +338,7 @@ int tester_count_all(struct tester *tester, struct trial_result *ret)
 	tester_count_so_far(tester, ret);
 	ret->unique = ret->duplicates = ret->reordered = ret->too_old = 0;
 	ret->lost = 0;
-	for (uint32_t l = 0; l < n_lanes; l++)
-		add_lane(tester, l, lane_sent(tester, l),
-			 &ret->streams[l / n_sources]);
-	for (uint32_t i = 0; i < ret->n_streams; i++) {
-		struct trial_lane *lane = &ret->streams[i];
-
-		lane->stream = i;
-		lane->received =
-			lane->unique + lane->duplicates + lane->too_old;
-		add_to_sum(ret, lane);
-	}
+	count_streams(tester, n_lanes, ret);
 	for (uint32_t i = 0; i < tester->n_senders; i++)
 		hist_merge(&ret->lateness, tester->lateness[i]);
 	if (tester->orders.pps > 0)

@@ -76,9 +76,11 @@ struct tester {
 	/* Of the trial. */
 	uint32_t n_trials;
 	uint32_t magic;
+	uint16_t run; /* that another program receives; 0: none */
 	struct streams *streams[MAX_PORTS]; /* by place in tx */
 	struct builder *builders[MAX_SENDERS];
 	struct tracker tracker;
+	struct runs *runs; /* where nothing is sent here */
 	struct send_orders orders;
 	uint32_t n_lanes;
 	struct hist *lateness[MAX_SENDERS], *latency[MAX_RECEIVERS];

@@ -17,25 +17,34 @@ enum {
 	START_MS = 20,
 	PLACE_START_MS = 100, /* the kernel's set-up takes up to 30 ms */
 	MOST_POISSON_PPS = 20000000,
-	/* Lanes of senders that are in another program: all that a stamp can
-	 * name. Memory of those that nothing comes on is never touched. */
-	FOREIGN_LANES = 1 << 16,
 };
 
 #define MS 1000000ull
 
-/* Numbers of different trials are not to be mixed up. */
-static uint32_t choose_magic(const struct tester *tester)
+static uint64_t mix(uint64_t x)
 {
-	uint64_t x = tester->config.seed + 0x9e3779b97f4a7c15ull;
-
-	/* Where only one side is here the other has to know it, too. */
-	if (tester->n_tx > 0 && tester->n_rx > 0)
-		x += ((uint64_t)tester->n_trials << 32) +
-		     clock_monotonic_ns() / 1000;
+	x += 0x9e3779b97f4a7c15ull;
 	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
 	x = (x ^ x >> 27) * 0x94d049bb133111ebull;
-	return (uint32_t)(x >> 32);
+	return x >> 32;
+}
+
+/*
+ * Numbers of different trials are not to be mixed up. Where only one side is
+ * here the other has to know the magic, too: what tells runs apart is a number
+ * of their own then.
+ */
+static void choose_magic(struct tester *tester)
+{
+	const uint64_t now = ((uint64_t)tester->n_trials << 32) +
+			     clock_monotonic_ns() / 1000;
+	const bool has_both = tester->n_tx > 0 && tester->n_rx > 0;
+
+	tester->magic =
+		(uint32_t)mix(tester->config.seed + (has_both ? now : 0));
+	tester->run = has_both || tester->n_tx == 0 ?
+			      0 :
+			      (uint16_t)(1 + mix(now) % UINT16_MAX);
 }
 
 static int choose_orders(struct tester *tester,
@@ -118,7 +127,12 @@ static int make_receivers(struct tester *tester, struct mr_reason *why)
 	tester->n_lanes =
 		tester->n_sources > 0 ?
 			streams_n(tester->streams[0]) * tester->n_sources :
-			FOREIGN_LANES;
+			STAMP_LANES;
+	if (tester->n_sources == 0 && tester->n_receivers > 0) {
+		tester->runs = runs_new();
+		if (tester->runs == NULL)
+			return fail_with(why, 1, "no memory for runs");
+	}
 	if (tracker_open(&tester->tracker, tester->n_lanes,
 			 tester->n_receivers > 1) < 0)
 		return fail_with(why, 1, "no memory for %u lanes",
@@ -134,6 +148,8 @@ static int make_receivers(struct tester *tester, struct mr_reason *why)
 					 tester->n_lanes);
 		receiver->tracker = &tester->tracker;
 		receiver->magic = tester->magic;
+		receiver->runs = tester->runs;
+		receiver->run_at = 0;
 		/* Another program's clock began at another time. */
 		receiver->latency =
 			tester->n_sources > 0 ? tester->latency[i] : NULL;
@@ -161,6 +177,8 @@ static void free_trial(struct tester *tester)
 		tester->latency[i] = NULL;
 	}
 	tracker_close(&tester->tracker);
+	runs_free(tester->runs);
+	tester->runs = NULL;
 	tester->n_lanes = 0;
 }
 
@@ -181,7 +199,7 @@ static int prepare(struct tester *tester, const struct trial_config *config,
 					     tester->config.frame_bytes;
 	int status;
 
-	tester->magic = choose_magic(tester);
+	choose_magic(tester);
 	tester->n_trials++;
 	status = tester_set_streams(tester, frame_bytes,
 				    !tester->config.is_unstamped, why);

@@ -24,9 +24,11 @@ struct trial_config {
 				* FCS; 0: as opened */
 };
 
-/* A stream, summed over the senders that have a share in it. */
+/* A stream, summed over the senders that have a share in it; of another program
+ * one of its lanes (stamp.h). */
 struct trial_lane {
 	uint32_t stream;
+	uint32_t run; /* of another program, from 1 on; 0: of this one */
 	uint64_t sent, received, unique, duplicates, reordered, too_old, lost;
 	/* Sequence numbers that one arrival skipped, at most; with several
 	 * receivers 0: none of them sees them all. */
@@ -57,6 +59,7 @@ struct trial_result {
 	double rx_pps;        /* unique ones, first to last arrival */
 	struct hist lateness; /* departure - due: the pacing error */
 	struct hist latency;  /* arrival - due */
+	uint32_t n_runs;      /* of other programs that something came from */
 	struct trial_lane *streams;
 	uint32_t n_streams;
 	struct trial_drop *drops;

@@ -59,6 +59,12 @@ void view_progress(void *opaque, const struct trial_result *r)
 		view->next_ns = SECOND;
 	if (view->to == NULL || now < view->next_ns)
 		return;
+	if (r->n_runs > view->n_runs && r->n_runs > 1)
+		fprintf(view->to,
+			"%5.0f s  another run of tx has begun: number %" PRIu32
+			"\n",
+			(double)now / 1e9, r->n_runs);
+	view->n_runs = r->n_runs;
 	fprintf(view->to, "%5.0f s", (double)now / 1e9);
 	if (view->has_tx) {
 		const double pps = (double)(r->sent - view->sent) / seconds;
@@ -151,6 +157,9 @@ static void print_received(const struct view *view, const struct tester *tester,
 		"received", r->received, view_scaled(r->rx_pps, rate, TEXT),
 		r->lost, all > 0 ? 100 * (double)r->lost / all : 0,
 		r->duplicates, r->reordered, r->too_old, r->foreign);
+	if (r->n_runs > 1)
+		fprintf(view->to, "%-10s %" PRIu32 " of tx, apart below\n",
+			"runs", r->n_runs);
 	print_times(view->to, "latency", &r->latency);
 	if (r->latency.n > 0 || r->lateness.n > 0)
 		fprintf(view->to, "%-10s %s, a reading is within %s\n", "clock",
@@ -164,18 +173,22 @@ static void print_streams(const struct view *view, const struct tester *tester,
 {
 	for (uint32_t i = 0; r->n_streams > 1 && i < r->n_streams; i++) {
 		const struct trial_lane *lane = &r->streams[i];
+		char run[TEXT] = "";
 
+		if (lane->run > 0 && r->n_runs > 1)
+			snprintf(run, sizeof(run), "of run %" PRIu32 ", ",
+				 lane->run);
 		if (i == MAX_STREAM_LINES) {
 			fprintf(view->to, "%-10s %u more: --json has them\n",
 				"stream", r->n_streams - i);
 			return;
 		}
 		fprintf(view->to,
-			"%-10s %u: sent %" PRIu64 ", received %" PRIu64
+			"%-10s %s%u: sent %" PRIu64 ", received %" PRIu64
 			", lost %" PRIu64 ", twice %" PRIu64
 			", out of order %" PRIu64 "%s%s\n",
-			"stream", i, lane->sent, lane->received, lane->lost,
-			lane->duplicates, lane->reordered,
+			"stream", run, lane->stream, lane->sent, lane->received,
+			lane->lost, lane->duplicates, lane->reordered,
 			view->has_tx ? "  " : "",
 			view->has_tx ? streams_text(tester_streams(tester), i) :
 				       "");

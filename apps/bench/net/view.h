@@ -15,6 +15,7 @@ struct view {
 	uint64_t next_ns;     /* when the next line is due */
 	uint64_t then_ns;     /* counters of the last line */
 	uint64_t sent, unsent, unique, foreign, received;
+	uint32_t n_runs;
 };
 
 /* A tester_progress_fn: opaque is the view. */

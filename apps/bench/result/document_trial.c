@@ -106,7 +106,8 @@ static json_t *tx_object(const struct trial_result *r)
 static json_t *rx_object(const struct trial_result *r)
 {
 	return json_pack(
-		"{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "received",
+		"{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "runs",
+		document_count(r->n_runs), "received",
 		document_count(r->received), "unique",
 		document_count(r->unique), "lost", document_count(r->lost),
 		"duplicates", document_count(r->duplicates), "reordered",
@@ -126,13 +127,13 @@ static json_t *streams_array(const struct trial_result *r)
 		json_array_append_new(
 			array,
 			json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-				  "s:o}",
-				  "stream", document_count(lane->stream),
-				  "sent", document_count(lane->sent),
-				  "received", document_count(lane->received),
-				  "unique", document_count(lane->unique),
-				  "lost", document_count(lane->lost),
-				  "duplicates",
+				  "s:o, s:o}",
+				  "stream", document_count(lane->stream), "run",
+				  document_count(lane->run), "sent",
+				  document_count(lane->sent), "received",
+				  document_count(lane->received), "unique",
+				  document_count(lane->unique), "lost",
+				  document_count(lane->lost), "duplicates",
 				  document_count(lane->duplicates), "reordered",
 				  document_count(lane->reordered), "too_old",
 				  document_count(lane->too_old), "longest_gap",

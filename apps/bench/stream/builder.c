@@ -122,15 +122,16 @@ static inline uint32_t fold(uint32_t sum)
 	return (sum & 0xffff) + (sum >> 16);
 }
 
-static inline void stamp_one(const struct shape *shape, uint64_t seq,
+static inline void stamp_one(const struct lane *lane, const struct shape *shape,
 			     struct chunk *c, uint32_t i)
 {
+	const uint64_t seq = (lane->n_sent + i) & STAMP_MASK;
+	const uint64_t due = stamp_due(c->due_ns[i], lane->run);
 	uint32_t sum;
 
-	seq &= STAMP_MASK;
-	stamp_write_numbers(c->bytes[i] + shape->n_bytes, seq, c->due_ns[i]);
+	stamp_write_numbers(c->bytes[i] + shape->n_bytes, seq, due);
 	/* At an odd offset each byte is the other one of its word. */
-	sum = stamp_sum(seq, c->due_ns[i]);
+	sum = stamp_sum(seq, due);
 	c->l4[i] += shape->is_stamp_odd ? fold(sum) << 8 : sum;
 }
 
@@ -138,10 +139,10 @@ static void stamp_frames(const struct lane *lane, struct chunk *c)
 {
 	if (lane->n_shapes == 1)
 		for (uint32_t i = 0; i < c->n; i++)
-			stamp_one(lane->shapes, lane->n_sent + i, c, i);
+			stamp_one(lane, lane->shapes, c, i);
 	else
 		for (uint32_t i = 0; i < c->n; i++)
-			stamp_one(c->shapes[i], lane->n_sent + i, c, i);
+			stamp_one(lane, c->shapes[i], c, i);
 }
 
 static inline uint32_t csum_of(uint32_t sum, bool is_zero_none)

@@ -18,6 +18,7 @@ struct lane {
 	struct share shares[FIELDS_MAX]; /* by field */
 	uint32_t n_fields;
 	bool is_stamped;
+	uint16_t run;  /* see stamp.h */
 	bool has_sums; /* checksums are computed by frame */
 	uint64_t n_sent;
 };

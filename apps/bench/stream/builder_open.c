@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/specs.h"
 #include "stream/builder.h"
+#include "support/specs.h"
 
 enum { NO_FIELD = FIELDS_MAX };
 
@@ -125,6 +125,7 @@ static int open_lane(const struct streams *streams, uint32_t i, uint32_t sender,
 				  deals_frames ? NO_FIELD : dealt_field(stream),
 				  sender, n_senders, seed, lane);
 	lane->is_stamped = streams->is_stamped;
+	lane->run = streams->run;
 	for (uint32_t j = 0; err == 0 && lane->is_stamped && j < lane->n_shapes;
 	     j++)
 		stamp_shape(&lane->shapes[j], streams->magic,

@@ -74,6 +74,7 @@ struct streams {
 	double mean_bytes;
 	bool is_stamped;
 	uint32_t magic;
+	uint16_t run;
 	uint32_t *turns; /* frame k is of stream turns[k % n_turns] */
 	uint32_t n_turns;
 };

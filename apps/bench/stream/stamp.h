@@ -4,10 +4,13 @@
  *
  *     magic 4 | lane 2 | sequence number 6 | due 6
  *
- * A lane is what has sequence numbers of its own: a stream of one sender,
- * stream
- * * n_senders + sender. due is in ns of the run's clock, of which 48 bits are
- * 78 hours. 18 bytes are what a 60-byte frame of UDP over IPv4 has room for.
+ * A lane is what has sequence numbers of its own: a stream of one sender, at
+ * stream * n_senders + sender. due is in ns of the run's clock, of which 48
+ * bits are 78 hours. 18 bytes are what a 60-byte frame of UDP over IPv4 has
+ * room for.
+ *
+ * Where another program receives, it knows nothing of the clock, nor which run
+ * of how many it hears: the upper 2 bytes of due are then the run's number.
  */
 #ifndef STREAM_STAMP_H
 #define STREAM_STAMP_H
@@ -17,7 +20,7 @@
 #include <stdint.h>
 #include <string.h>
 
-enum { STAMP_BYTES = 18 };
+enum { STAMP_BYTES = 18, STAMP_LANES = 1 << 16 };
 
 #define STAMP_MASK ((UINT64_C(1) << 48) - 1) /* of sequence number and due */
 
@@ -25,6 +28,17 @@ struct stamp {
 	uint32_t lane;
 	uint64_t seq, due_ns;
 };
+
+/* What is written for due; run 0: who receives is this program. */
+static inline uint64_t stamp_due(uint64_t due_ns, uint32_t run)
+{
+	return run == 0 ? due_ns : (uint64_t)run << 32 | (uint32_t)due_ns;
+}
+
+static inline uint32_t stamp_run(uint64_t due)
+{
+	return (uint32_t)(due >> 32);
+}
 
 /* Read the stamp that ends at frame_end; false: it is none of this run. */
 static inline bool stamp_read(const uint8_t *frame_end, uint32_t magic,

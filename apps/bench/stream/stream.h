@@ -30,6 +30,7 @@ struct stream_defaults {
 	uint32_t frame_bytes;
 	bool is_stamped; /* room at the end is the stamp's */
 	uint32_t magic;  /* of this run */
+	uint16_t run;    /* for another program to receive; see stamp.h */
 };
 
 /*

@@ -88,6 +88,7 @@ int streams_parse(const char *const *texts, uint32_t n,
 		return fail_with(why, -ENOMEM, "no memory for streams");
 	streams->is_stamped = defaults->is_stamped;
 	streams->magic = defaults->magic;
+	streams->run = defaults->run;
 	streams->of = calloc(n, sizeof(streams->of[0]));
 	if (streams->of == NULL)
 		err = fail_with(why, -ENOMEM, "no memory for streams");

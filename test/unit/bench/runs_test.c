@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Runs of tx: each has its lanes, and keeps them. */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "net/runs.h"
+
+static void each_run_has_its_own_lanes(void **state)
+{
+	static const struct {
+		uint32_t number, lane, want;
+	} cases[] = {
+		{ 7, 0, 0 },       { 7, 63, 63 }, { 9, 0, 64 },
+		{ 7, 130, 130 }, /* its third block is the third that is seen */
+		{ 9, 70, 198 },    { 7, 0, 0 },   { 9, 63, 127 },
+		{ 8, 65535, 319 },
+	};
+	struct runs *runs = runs_new();
+	uint32_t run_at = 0, run, lane;
+
+	(void)state;
+	assert_int_equal(runs_n(runs), 0);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		assert_int_equal(runs_lane(runs, &run_at, cases[i].number,
+					   cases[i].lane),
+				 cases[i].want);
+		runs_find(runs, cases[i].want, &run, &lane);
+		assert_int_equal(runs->numbers[run], cases[i].number);
+		assert_int_equal(lane, cases[i].lane);
+	}
+	assert_int_equal(runs_n(runs), 3);
+	/* A sender without a number is none. */
+	assert_int_equal(runs_lane(runs, &run_at, 0, 0), UINT32_MAX);
+	runs_free(runs);
+}
+
+static void there_is_an_end_of_them(void **state)
+{
+	struct runs *runs = runs_new();
+	uint32_t run_at = 0;
+
+	(void)state;
+	for (uint32_t i = 0; i < RUNS_MAX; i++)
+		assert_int_equal(runs_lane(runs, &run_at, 1 + i, 5),
+				 i * RUNS_BLOCK_LANES + 5);
+	assert_int_equal(runs_lane(runs, &run_at, 1, 64), UINT32_MAX);
+	assert_int_equal(runs_lane(runs, &run_at, RUNS_MAX + 1, 5), UINT32_MAX);
+	assert_int_equal(runs_lane(runs, &run_at, 3, 6),
+			 2 * RUNS_BLOCK_LANES + 6);
+	assert_int_equal(runs_n(runs), RUNS_MAX);
+	runs_free(runs);
+}
+
+enum { N_NUMBERS = 900 };
+
+struct looker {
+	struct runs *runs;
+	uint32_t lanes[N_NUMBERS];
+};
+
+static void *look(void *opaque)
+{
+	struct looker *looker = opaque;
+	uint32_t run_at = 0;
+
+	for (uint32_t i = 0; i < N_NUMBERS; i++)
+		looker->lanes[i] = runs_lane(looker->runs, &run_at, 1 + i, 3);
+	return NULL;
+}
+
+static void threads_agree(void **state)
+{
+	static struct looker lookers[2];
+	struct runs *runs = runs_new();
+	pthread_t threads[2];
+
+	(void)state;
+	for (uint32_t t = 0; t < 2; t++) {
+		lookers[t].runs = runs;
+		assert_int_equal(
+			pthread_create(&threads[t], NULL, look, &lookers[t]),
+			0);
+	}
+	for (uint32_t t = 0; t < 2; t++)
+		pthread_join(threads[t], NULL);
+	assert_int_equal(runs_n(runs), N_NUMBERS);
+	for (uint32_t i = 0; i < N_NUMBERS; i++)
+		assert_int_equal(lookers[0].lanes[i], lookers[1].lanes[i]);
+	runs_free(runs);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_run_has_its_own_lanes),
+		cmocka_unit_test(there_is_an_end_of_them),
+		cmocka_unit_test(threads_agree),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
