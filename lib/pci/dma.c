@@ -105,13 +105,33 @@ int mr_pci_dma_alloc(struct mr_pci *pci, uint64_t n_bytes,
 	return 0;
 }
 
+/*
+ * What the kernel could not unmap, devices of the space still reach, and it
+ * refuses another mapping there: the memory and its IOVA are kept until the
+ * last of these devices closes (mri_dma_free_stuck()).
+ */
 static void free_one(struct mr_pci *pci, struct mri_dma *dma)
 {
-	(void)pci->backend->unmap_dma(pci->device, dma->dma.iova,
-				      dma->dma.n_bytes);
+	if (pci->backend->unmap_dma(pci->device, dma->dma.iova,
+				    dma->dma.n_bytes) < 0) {
+		dma->next = pci->space->stuck;
+		pci->space->stuck = dma;
+		return;
+	}
 	mri_iova_give(&pci->space->iova, &dma->span);
 	munmap(dma->dma.memory, dma->dma.n_bytes);
 	mr_free(pci->ctx, dma);
+}
+
+void mri_dma_free_stuck(struct mri_space *space)
+{
+	struct mri_dma *dma;
+
+	while ((dma = space->stuck) != NULL) {
+		space->stuck = dma->next;
+		munmap(dma->dma.memory, dma->dma.n_bytes);
+		mr_free(space->ctx, dma);
+	}
 }
 
 void mr_pci_dma_free(struct mr_pci *pci, struct mr_dma *dma)

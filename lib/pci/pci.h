@@ -56,6 +56,13 @@ int mri_iova_take(struct mri_iova *iova, struct mri_iova_span *span,
 		  uint64_t n_bytes, uint64_t align, uint64_t from);
 void mri_iova_give(struct mri_iova *iova, struct mri_iova_span *span);
 
+/* Ring memory. */
+struct mri_dma {
+	struct mri_iova_span span;
+	struct mr_dma dma;
+	struct mri_dma *next;
+};
+
 /*
  * The addresses that the devices of one IOMMU domain share: a region is mapped
  * there once, whatever number of ports uses it.
@@ -67,17 +74,11 @@ struct mri_space {
 	uint32_t n_users;
 	struct mri_iova iova;
 	struct mri_iova_span region_span;
+	struct mri_dma *stuck; /* could not be unmapped */
 	uint64_t mapped_bytes; /* atomic: grows under a running port */
 	/* A segment may come while its user goes: then another maps it. */
 	pthread_mutex_t lock;
 	struct mr_pci *user;
-};
-
-/* Ring memory. */
-struct mri_dma {
-	struct mri_iova_span span;
-	struct mr_dma dma;
-	struct mri_dma *next;
 };
 
 struct mr_pci {
@@ -119,6 +120,8 @@ void mri_pci_close_events(struct mr_pci *pci);
 int mri_pci_rearm(struct mr_pci *pci);
 
 void mri_dma_free_all(struct mr_pci *pci);
+/* No device of the space is a bus master any more. */
+void mri_dma_free_stuck(struct mri_space *space);
 
 /* The software device of this name, or NULL. */
 const struct mri_soft_device *mri_soft_find(const struct mr_ctx *ctx,

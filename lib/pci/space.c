@@ -116,6 +116,7 @@ static void unmap_segment(void *opaque, const struct mr_segment_info *segment)
 	struct mri_space *space = opaque;
 
 	pthread_mutex_lock(&space->lock);
+	/* With the last device: what fails is unmapped with the container. */
 	(void)space->user->backend->unmap_dma(
 		space->user->device, space->region_span.first + segment->addr,
 		segment->n_bytes);
@@ -137,8 +138,13 @@ static struct mri_space *make_space(struct mr_pci *pci,
 	return space;
 }
 
+/*
+ * Of its devices none is a bus master any more, so what is still mapped is
+ * reached by nobody; the kernel unmaps it with the container, which goes next.
+ */
 static void free_space(struct mri_space *space)
 {
+	mri_dma_free_stuck(space);
 	pthread_mutex_destroy(&space->lock);
 	mr_free(space->ctx, space);
 }

@@ -151,8 +151,12 @@ static int vfio_unmap_dma(void *device, uint64_t iova, uint64_t n_bytes)
 	struct mri_vfio *vfio = device;
 	struct mri_container *c = vfio->container;
 
-	__atomic_fetch_sub(&c->n_mapped_bytes, n_bytes, __ATOMIC_RELAXED);
-	return c->way->unmap(c, iova, n_bytes);
+	const int err = c->way->unmap(c, iova, n_bytes);
+
+	if (err == 0)
+		__atomic_fetch_sub(&c->n_mapped_bytes, n_bytes,
+				   __ATOMIC_RELAXED);
+	return err;
 }
 
 static int vfio_iova_ranges(void *device, struct mr_pci_range *ret, uint32_t n)

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Tests of lib/pci/vfio.c and dma.c: ioctls that fail where opening goes on
+ * without them, and behind it.
+ */
+#include "support/vfio_unit.h"
+
+/* The next one of a call. */
+static void fail_next(const char *name)
+{
+	struct fake_call *call = fake_call(name);
+
+	call->fail_at = call->n_calls + 1;
+	call->fail_errno = EIO;
+}
+
+/* The device may still reach it: it stays, and nothing takes its place. */
+static void ring_memory_that_stays_mapped_is_kept(void **state)
+{
+	struct mr_pci *second = NULL;
+	struct vfio_fixture f;
+	struct mr_dma a, b;
+	void *kept;
+
+	(void)state;
+	for (int has_cdev = 0; has_cdev < 2; has_cdev++) {
+		const char *unmap = has_cdev ? "IOAS_UNMAP" : "UNMAP_DMA";
+
+		vfio_prepare(&f);
+		if (has_cdev)
+			vfio_add_cdev(&f);
+		assert_int_equal(vfio_try(&f, NIC_0, MR_PCI_AUTO, &f.pci, NULL),
+				 0);
+		assert_int_equal(
+			vfio_try(&f, NIC_1, MR_PCI_AUTO, &second, NULL), 0);
+		assert_int_equal(mr_pci_dma_alloc(second, 4096, &a, NULL), 0);
+		kept = a.memory;
+		fail_next(unmap);
+		mr_pci_dma_free(second, &a);
+		assert_null(a.memory);
+		mr_pci_close(second);
+		assert_int_equal(msync(kept, 4096, MS_ASYNC), 0);
+		assert_int_equal(f.pci->vfio->container->n_mapped_bytes,
+				 65536 + 4096);
+		assert_int_equal(mr_pci_dma_alloc(f.pci, 4096, &b, NULL), 0);
+		assert_ptr_equal(fake_reach(b.iova), b.memory);
+		/* The region's, too; closing the container unmaps all. */
+		fake_call(unmap)->fail_at = fake_call(unmap)->n_calls + 2;
+		fake.is_left_mapped = true;
+		vfio_finish(&f);
+		assert_int_equal(msync(kept, 4096, MS_ASYNC), -1);
+	}
+}
+
+static void what_is_not_there_is_done_without(void **state)
+{
+	struct mr_reason why = { "" };
+	struct vfio_fixture f;
+
+	(void)state;
+	vfio_prepare(&f);
+	fail_next("CHECK_EXTENSION"); /* version 2: then it is version 1 */
+	fail_next("GET_IRQ_INFO");    /* ERR: then there is REQ */
+	assert_int_equal(vfio_try(&f, NIC_0, MR_PCI_AUTO, &f.pci, NULL), 0);
+	assert_string_equal(mr_pci_mode(f.pci), "type1");
+	assert_int_equal(fake.devices[0].n_armed[VFIO_IRQ_ERR], 0);
+	assert_int_equal(fake.devices[0].n_armed[VFIO_IRQ_REQ], 1);
+	fail_next("RESET");
+	assert_int_equal(mr_pci_reset(f.pci, &why), -EIO);
+	assert_reason_has(&why, NIC_0 ": its reset failed");
+	assert_int_equal(mr_pci_reset(f.pci, &why), 0);
+	/* The kernel takes a group out that is closed. */
+	fail_next("UNSET_CONTAINER");
+	mr_pci_close(f.pci);
+	f.pci = NULL;
+	assert_vfio_clean(&f);
+	assert_int_equal(vfio_try(&f, NIC_0, MR_PCI_AUTO, &f.pci, NULL), 0);
+	vfio_finish(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(ring_memory_that_stays_mapped_is_kept),
+		cmocka_unit_test(what_is_not_there_is_done_without),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
