@@ -243,15 +243,6 @@ void bed_assert_completed(const struct bed *bed, uint64_t n)
 		assert_int_equal(stats.pending, 0);
 }
 
-uint64_t bed_sum(const uint64_t *counters)
-{
-	uint64_t sum = 0;
-
-	for (int i = 0; i < MR_STATS_SLOTS; i++)
-		sum += counters[i];
-	return sum;
-}
-
 struct mr_rx_stats bed_rx_stats(const struct bed *bed)
 {
 	struct mr_rx_stats stats = { .size = sizeof(stats) };

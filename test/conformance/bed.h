@@ -22,6 +22,7 @@
 
 #include <millrace/millrace.h>
 
+#include "support/laws.h"
 #include "traffic.h"
 
 struct bed;
@@ -192,7 +193,6 @@ void bed_free(struct bed *bed, const struct mr_frame *frames, uint32_t n);
 struct mr_rx_stats bed_rx_stats(const struct bed *bed);
 struct mr_tx_stats bed_tx_stats(const struct bed *bed);
 struct mr_pool_stats bed_pool_stats(const struct bed *bed);
-uint64_t bed_sum(const uint64_t *counters);
 
 /* Assert that all of n frames that were sent have completed, or may be late. */
 void bed_assert_completed(const struct bed *bed, uint64_t n);

@@ -172,7 +172,7 @@ static void frame_that_does_not_fit_waits(void **state)
 	bed = bed_make(&wish);
 	assert_int_equal(receive_in_order(bed, MR_MAX_SEGS, MR_MAX_SEGS + 2),
 			 wish.n_in);
-	assert_int_equal(bed_sum(bed_rx_stats(bed).drops), 0);
+	assert_int_equal(laws_sum(bed_rx_stats(bed).drops), 0);
 	bed_end(bed);
 }
 
@@ -210,7 +210,7 @@ static void received_is_delivered_plus_drops(void **state)
 	stats = bed_rx_stats(bed);
 	assert_int_equal(stats.delivered, n_frames);
 	assert_int_equal(stats.bytes, n_bytes);
-	assert_int_equal(stats.received, n_frames + bed_sum(stats.drops));
+	assert_int_equal(stats.received, n_frames + laws_sum(stats.drops));
 	if (bed->rig->traits & RIG_IN)
 		assert_int_equal(stats.received, wish.n_in);
 	bed_end(bed);
@@ -280,7 +280,7 @@ static void exhausted_pool_loses_nothing_without_a_name(void **state)
 	stats = bed_rx_stats(bed);
 	/* Unless the lack of pages held up the far side itself. */
 	if (bed->n_injected == wish.n_in)
-		assert_true(bed_sum(stats.events) + bed_sum(stats.drops) > 0);
+		assert_true(laws_sum(stats.events) + laws_sum(stats.drops) > 0);
 	assert_int_equal(stats.delivered, n_held);
 
 	bed_free(bed, held, n_held);
@@ -292,8 +292,7 @@ static void exhausted_pool_loses_nothing_without_a_name(void **state)
 		stats = bed_rx_stats(bed);
 		assert_int_equal(stats.delivered, n_held);
 		assert_int_equal(stats.received, wish.n_in);
-		assert_int_equal(stats.received,
-				 stats.delivered + bed_sum(stats.drops));
+		assert_true(laws_of_rx_hold(&stats));
 	} else {
 		n_rx = mr_rx_burst(bed->rxq, bed->cache, frames, 64);
 		assert_int_equal(n_rx, 64);

@@ -7,6 +7,7 @@
 #include <millrace/pci.h>
 
 #include "model/port_bed.h"
+#include "support/laws.h"
 
 enum { LINK_NS = 200000, SEGMENT_BYTES = 2000 };
 
@@ -91,15 +92,6 @@ bool port_bed_wait_link(struct port_bed *bed, uint32_t i, bool is_up)
 	return false;
 }
 
-static uint64_t sum(const uint64_t *counts)
-{
-	uint64_t total = 0;
-
-	for (uint32_t i = 0; i < MR_STATS_SLOTS; i++)
-		total += counts[i];
-	return total;
-}
-
 static void get_stats(struct port_bed *bed, uint32_t i, struct mr_rx_stats *rx,
 		      struct mr_tx_stats *tx)
 {
@@ -115,8 +107,7 @@ bool port_bed_laws_hold(struct port_bed *bed, uint32_t i)
 	struct mr_tx_stats tx;
 
 	get_stats(bed, i, &rx, &tx);
-	return rx.received == rx.delivered + sum(rx.drops) &&
-	       tx.accepted == tx.completed + tx.pending + sum(tx.drops);
+	return laws_of_rx_hold(&rx) && laws_of_tx_hold(&tx);
 }
 
 void port_bed_close(struct port_bed *bed, uint32_t i)
@@ -127,8 +118,8 @@ void port_bed_close(struct port_bed *bed, uint32_t i)
 	if (bed->ports[i] == NULL)
 		return;
 	get_stats(bed, i, &rx, &tx);
-	bed->n_drops += sum(rx.drops) + sum(tx.drops);
-	bed->n_events += sum(rx.events) + sum(tx.events);
+	bed->n_drops += laws_sum(rx.drops) + laws_sum(tx.drops);
+	bed->n_events += laws_sum(rx.events) + laws_sum(tx.events);
 	mr_port_close(bed->ports[i]);
 	bed->ports[i] = NULL;
 }

@@ -14,6 +14,7 @@
 
 #include "model/virtio.h"
 #include "packets.h"
+#include "support/laws.h"
 #include "support/unit.h"
 
 enum { VBED_BURST = 32, VBED_PAGES = 4096, VBED_OFFSET = 256 };
@@ -155,24 +156,14 @@ static inline struct mr_tx_stats vbed_tx_stats(const struct vbed *bed)
 	return stats;
 }
 
-static inline uint64_t vbed_sum(const uint64_t *counters)
-{
-	uint64_t sum = 0;
-
-	for (int i = 0; i < MR_STATS_SLOTS; i++)
-		sum += counters[i];
-	return sum;
-}
-
 /* The laws of the counters, which hold whatever the device does. */
 static inline void vbed_check_laws(const struct vbed *bed)
 {
 	const struct mr_rx_stats rx = vbed_rx_stats(bed);
 	const struct mr_tx_stats tx = vbed_tx_stats(bed);
 
-	assert_int_equal(rx.received, rx.delivered + vbed_sum(rx.drops));
-	assert_int_equal(tx.accepted,
-			 tx.completed + tx.pending + vbed_sum(tx.drops));
+	assert_true(laws_of_rx_hold(&rx));
+	assert_true(laws_of_tx_hold(&tx));
 }
 
 /* The bytes of a frame that was received, in one piece. */
