@@ -279,8 +279,10 @@ static void read_link_state(struct xdp_port *port)
 {
 	struct xdp_netdev dev = port->dev;
 
-	if (mri_xdp_netdev_read(dev.ifindex, &dev) == 0)
-		port->is_up = xdp_netdev_has_link(&dev);
+	if (mri_xdp_netdev_read(dev.ifindex, &dev) != 0)
+		return;
+	port->is_up = xdp_netdev_has_link(&dev);
+	port->speed_mbps = mri_xdp_netdev_speed_mbps(dev.name);
 }
 
 /* Undo whatever of opening was done. Nothing is steered to us any more. */

@@ -255,6 +255,8 @@ int mri_xdp_netdev_find(const char *name, struct xdp_netdev *ret_dev,
 			struct mr_reason *reterr_reason);
 /* As the kernel sees it now, by rtnetlink; 0 or -errno. */
 int mri_xdp_netdev_read(uint32_t ifindex, struct xdp_netdev *dev);
+/* 0: unknown. */
+uint32_t mri_xdp_netdev_speed_mbps(const char *name);
 /* err, and a reason that names the capability if that is what is missing. */
 int mri_xdp_netdev_refuse(const char *port, int err, const char *what,
 			  const char *capability, struct mr_reason *reason);

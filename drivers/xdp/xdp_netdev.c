@@ -278,7 +278,7 @@ int32_t mri_xdp_netdev_numa_node(const char *name)
 	return node;
 }
 
-static uint32_t read_speed_mbps(const char *name)
+uint32_t mri_xdp_netdev_speed_mbps(const char *name)
 {
 	struct {
 		struct ethtool_link_settings settings;
@@ -334,7 +334,8 @@ static void take_link(struct xdp_port *port, const struct xdp_netdev *dev)
 	}
 	__atomic_store_n(&port->is_up, is_up, __ATOMIC_RELAXED);
 	__atomic_store_n(&port->mtu_bytes, mtu_bytes, __ATOMIC_RELAXED);
-	__atomic_store_n(&port->speed_mbps, read_speed_mbps(dev->name),
+	__atomic_store_n(&port->speed_mbps,
+			 mri_xdp_netdev_speed_mbps(dev->name),
 			 __ATOMIC_RELAXED);
 }
 
