@@ -28,7 +28,23 @@ struct document *document_new(const char *kind, const char *label,
 			      const char *command);
 void document_free(struct document *document);
 
-/* Ports with their NICs, the clock, streams and the known device. Once. */
+/* A port as it was opened, and who uses it. */
+struct document_port {
+	struct mr_port_info info;
+	struct mr_link link; /* zeros: unknown */
+	bool sends, receives;
+	const uint32_t *cores; /* of the threads that use it */
+	uint32_t n_cores;      /* 0: not known */
+};
+
+/* Add a port, with its NIC. */
+void document_port(struct document *document, const struct document_port *port);
+
+/* source: constant. error_ns: what a reading may be off by. Once. */
+void document_clock(struct document *document, const char *source,
+		    uint64_t error_ns);
+
+/* All of a tester: ports, the clock, streams and the known device. Once. */
 void document_ports(struct document *document, const struct tester *tester);
 
 /* In "config": what was asked for. Takes value over. */

@@ -36,39 +36,56 @@ static bool is_among(const char *const *specs, uint32_t n, const char *name)
 	return false;
 }
 
-static json_t *port_object(const struct tester *tester, uint32_t i)
+void document_port(struct document *document, const struct document_port *port)
 {
-	const struct tester_config *config = tester_config_of(tester);
-	struct mr_port_info info = { .size = sizeof(info) };
-	uint32_t cores[MR_WORKERS_MAX];
-	const uint32_t n_cores = tester_cores(tester, cores, MR_WORKERS_MAX);
-	struct mr_link link = { 0 };
+	const struct mr_port_info *info = &port->info;
 	json_t *object = json_object();
 
-	tester_port_info(tester, i, &info);
-	json_object_set_new(object, "name", document_text(info.name));
-	json_object_set_new(
-		object, "sends",
-		json_boolean(is_among(config->tx, config->n_tx, info.name)));
-	json_object_set_new(
-		object, "receives",
-		json_boolean(is_among(config->rx, config->n_rx, info.name)));
-	json_object_set_new(object, "mode", document_text(info.mode));
-	json_object_set_new(object, "why", document_text(info.why));
-	json_object_set_new(object, "rx_queues", document_count(info.n_rxqs));
-	json_object_set_new(object, "tx_queues", document_count(info.n_txqs));
-	json_object_set_new(object, "mtu", document_count(info.mtu_bytes));
-	json_object_set_new(object, "offloads", document_count(info.offloads));
-	json_object_set_new(object, "numa_node", json_integer(info.numa_node));
+	json_object_set_new(object, "name", document_text(info->name));
+	json_object_set_new(object, "sends", json_boolean(port->sends));
+	json_object_set_new(object, "receives", json_boolean(port->receives));
+	json_object_set_new(object, "mode", document_text(info->mode));
+	json_object_set_new(object, "why", document_text(info->why));
+	json_object_set_new(object, "rx_queues", document_count(info->n_rxqs));
+	json_object_set_new(object, "tx_queues", document_count(info->n_txqs));
+	json_object_set_new(object, "mtu", document_count(info->mtu_bytes));
+	json_object_set_new(object, "offloads", document_count(info->offloads));
+	json_object_set_new(object, "numa_node", json_integer(info->numa_node));
 	json_object_set_new(object, "locked_bytes",
-			    document_count(info.locked_bytes));
-	if (tester_link(tester, i, &link) < 0)
-		link = (struct mr_link){ 0 };
+			    document_count(info->locked_bytes));
 	json_object_set_new(object, "link_mbps",
-			    document_count(link.speed_mbps));
-	json_object_set_new(object, "nic",
-			    nic_json("/sys", device_of(&info), cores, n_cores));
-	return object;
+			    document_count(port->link.speed_mbps));
+	json_object_set_new(
+		object, "nic",
+		nic_json("/sys", device_of(info), port->cores, port->n_cores));
+	json_array_append_new(json_object_get(document->root, "ports"), object);
+}
+
+void document_clock(struct document *document, const char *source,
+		    uint64_t error_ns)
+{
+	json_object_set_new(document->root, "clock",
+			    json_pack("{s:s, s:o}", "source", source,
+				      "error_ns", document_count(error_ns)));
+}
+
+static void add_port(struct document *document, const struct tester *tester,
+		     uint32_t i)
+{
+	const struct tester_config *config = tester_config_of(tester);
+	uint32_t cores[MR_WORKERS_MAX];
+	struct document_port port = {
+		.info.size = sizeof(port.info),
+		.cores = cores,
+		.n_cores = tester_cores(tester, cores, MR_WORKERS_MAX),
+	};
+
+	tester_port_info(tester, i, &port.info);
+	if (tester_link(tester, i, &port.link) < 0)
+		port.link = (struct mr_link){ 0 };
+	port.sends = is_among(config->tx, config->n_tx, port.info.name);
+	port.receives = is_among(config->rx, config->n_rx, port.info.name);
+	document_port(document, &port);
 }
 
 /* Of all sending links, with preamble, FCS and gap; 0: unknown. */
@@ -84,21 +101,16 @@ void document_ports(struct document *document, const struct tester *tester)
 {
 	const struct tester_config *config = tester_config_of(tester);
 	const struct streams *streams = tester_streams(tester);
-	json_t *root = document->root, *ports = json_array();
-	json_t *texts = json_array();
+	json_t *root = document->root, *texts = json_array();
 
 	for (uint32_t i = 0; i < tester_n_ports(tester); i++)
-		json_array_append_new(ports, port_object(tester, i));
+		add_port(document, tester, i);
 	for (uint32_t i = 0; config->n_tx > 0 && i < streams_n(streams); i++)
 		json_array_append_new(texts,
 				      document_text(streams_text(streams, i)));
-	json_object_set_new(root, "ports", ports);
 	json_object_set_new(root, "line_bps", document_real(line_bps(tester)));
-	json_object_set_new(
-		root, "clock",
-		json_pack("{s:s, s:o}", "source", tester_clock_source(tester),
-			  "error_ns",
-			  document_count(tester_clock_error_ns(tester))));
+	document_clock(document, tester_clock_source(tester),
+		       tester_clock_error_ns(tester));
 	json_object_set_new(root, "device", document_text(config->device));
 	json_object_set_new(root, "streams", texts);
 }

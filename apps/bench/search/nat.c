@@ -244,6 +244,27 @@ static json_t *json_address(uint32_t address)
 	return json_string(inet_ntop(AF_INET, &addr, text, sizeof(text)));
 }
 
+static void describe_ports(const struct nat_path *path,
+			   struct document *document)
+{
+	for (uint32_t p = 0; p < path->plane.n_ports; p++) {
+		struct document_port port = {
+			.info.size = sizeof(port.info),
+			.sends = true,
+			.receives = true,
+			.cores = &path->core,
+			.n_cores = path->has_core,
+		};
+
+		mr_port_info(path->plane.ports[p], &port.info);
+		if (mr_port_link(path->plane.ports[p], &port.link) < 0)
+			port.link = (struct mr_link){ 0 };
+		document_port(document, &port);
+	}
+	document_clock(document, clock_source(&path->clock),
+		       clock_error_ns(&path->clock));
+}
+
 static void describe(const struct nat_run *run)
 {
 	const struct nat_options *o = run->options;
@@ -307,6 +328,7 @@ static int run_options(const struct nat_options *o, const char *line)
 	run.document = document_new(
 		"nat", o->traffic.label != NULL ? o->traffic.label : "", line);
 	describe(&run);
+	describe_ports(&path, run.document);
 	if (max_pps <= 0)
 		max_pps = 1e6;
 	run.search = (struct nat_search){
@@ -335,8 +357,8 @@ static int run_options(const struct nat_options *o, const char *line)
 static const char *const without[] = {
 	"pace",    "pace-frames",   "duration",  "count",   "stream",
 	"size",    "dst-mac",       "unstamped", "seed",    "settle",
-	"max-lag", "bidirectional", "device",    "virtual", "queues",
-	"workers", "cores",         "burst",     "hdr",     NULL,
+	"max-lag", "bidirectional", "device",    "virtual", "workers",
+	"burst",   "hdr",           NULL,
 };
 
 int nat_main(int argc, char **argv)
@@ -377,7 +399,6 @@ int nat_main(int argc, char **argv)
 	options.traffic.tester.plane.n_ports =
 		options.traffic.tester.n_tx + options.traffic.tester.n_rx;
 	options.traffic.tester.plane.n_workers = 1;
-	options.traffic.tester.plane.port.n_queues = 1;
 	options.traffic.tester.plane.n_kept_pages = 4096;
 	/* Finer than any rate can be told. */
 	if (options.resolution < 1e-5)

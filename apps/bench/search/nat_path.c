@@ -4,6 +4,7 @@
  * answered on the way, so that a NAT needs no static neighbours.
  */
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -434,20 +435,43 @@ static int open_parts(struct nat_path *path, uint32_t n_room,
 	return find_nat(path, why);
 }
 
+/* The thread is this one, not one of the workers'. */
+static int take_core(struct nat_path *path,
+		     const struct dataplane_config *config,
+		     struct mr_reason *why)
+{
+	cpu_set_t set;
+
+	if (config->n_cores == 0)
+		return 0;
+	path->core = mr_workers_get(path->plane.workers, 0)->core;
+	path->has_core = true;
+	CPU_ZERO(&set);
+	CPU_SET(path->core, &set);
+	if (sched_setaffinity(0, sizeof(set), &set) < 0)
+		return fail_with(why, 1, "--cores: core %u: %s", path->core,
+				 strerror(errno));
+	return 0;
+}
+
 int nat_path_open(struct nat_path *path, const struct dataplane_config *config,
 		  uint32_t n_room, struct mr_reason *why)
 {
+	struct dataplane_config plane = *config;
 	int status;
 
+	plane.burst = BURST;
 	if (config->n_ports != 2)
 		return fail_with(why, 2,
 				 "%u ports: a NAT has two sides, its inside "
 				 "first",
 				 config->n_ports);
-	status = dataplane_open(&path->plane, config, why);
+	status = dataplane_open(&path->plane, &plane, why);
 	if (status != 0)
 		return status;
-	status = open_parts(path, n_room, why);
+	status = take_core(path, config, why);
+	if (status == 0)
+		status = open_parts(path, n_room, why);
 	if (status != 0)
 		nat_path_close(path);
 	return status;

@@ -27,6 +27,8 @@ struct nat_path {
 	struct dataplane plane;
 	struct mr_cache *cache;
 	void *base;
+	uint32_t core; /* of the thread, if it was asked for */
+	bool has_core;
 	struct clock clock;
 	struct nat_plan plan;
 	struct nat_side client, server;
