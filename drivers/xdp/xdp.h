@@ -83,11 +83,19 @@ struct xdp_txq {
 	uint32_t n_lost; /* frames the device lost, not yet reaped */
 	uint32_t n_woken_for; /* of tx, when a zero-copy driver was woken */
 	uint32_t n_patient;   /* bursts since then that did not wake it */
+	uint64_t patient_ns;  /* when the first of them was */
 	bool has_sg;
 	bool has_csum; /* the kernel finishes partial sums */
 	bool is_stalled; /* the last kick moved nothing and will not */
 	int fd;
 };
+
+/* Whether a frame may have n entries in that place, and all are counted. */
+static inline bool xdp_can_post(const struct xdp_txq *txq, uint64_t addr,
+				uint32_t n)
+{
+	return txq->postings[xdp_posting(addr)] + n <= UINT8_MAX;
+}
 
 /* Counters of each interface: struct rtnl_link_stats64, in its order. */
 enum {

@@ -51,7 +51,7 @@ static bool can_split(const struct xdp_txq *txq, const struct mr_frame *in,
 			const uint64_t addr =
 				begin > in[i].addr ? begin : in[i].addr;
 
-			if (txq->postings[xdp_posting(addr)] == UINT8_MAX)
+			if (!xdp_can_post(txq, addr, n))
 				return false;
 		}
 		n_out += (uint32_t)(last - first) + 1;

@@ -26,8 +26,10 @@
 enum {
 	/* Kicks of one burst, but for one more per frame that was lost. */
 	MAX_KICKS = 8,
-	/* Bursts in which a zero-copy driver that was woken is left alone. */
+	/* Bursts in which a zero-copy driver that was woken is left alone, and
+	 * for how long: who sleeps in between has few of them. */
 	PATIENT_BURSTS = 16,
+	PATIENT_NS = 1000 * 1000,
 };
 
 static void count_event(struct xdp_txq *txq, enum mr_tx_event event, uint64_t n)
@@ -111,15 +113,32 @@ static void reap(struct xdp_txq *txq, struct mr_cache *cache)
 }
 
 /*
+ * Whether frames leave within sendto(): in copy mode; and with busy polling,
+ * where it is what runs the driver, for one budget of frames.
+ */
+static bool call_sends(const struct xdp_txq *txq)
+{
+	return txq->port->n_zc_queues == 0 || txq->port->options.busy != 0;
+}
+
+/*
  * Whether a zero-copy driver knows already of all that it has not taken. It is
  * told once, by an interrupt that may take its time (igb: up to that of its
- * moderation), and again after some bursts that find it idle.
+ * moderation), and again after some bursts, or some time, that find it idle.
+ * The clock is read only where there was nothing new to post.
  */
 static bool was_woken(struct xdp_txq *txq)
 {
-	return txq->port->n_zc_queues > 0 && !txq->is_stalled &&
-	       txq->n_woken_for == txq->tx.cached &&
-	       ++txq->n_patient < PATIENT_BURSTS;
+	uint64_t now_ns;
+
+	if (call_sends(txq) || txq->is_stalled ||
+	    txq->n_woken_for != txq->tx.cached)
+		return false;
+	now_ns = mr_ctx_now_ns(txq->port->base.ctx);
+	if (txq->n_patient == 0)
+		txq->patient_ns = now_ns;
+	return ++txq->n_patient < PATIENT_BURSTS &&
+	       now_ns - txq->patient_ns < PATIENT_NS;
 }
 
 /*
@@ -178,16 +197,18 @@ static void kick(struct xdp_txq *txq, struct mr_cache *cache)
 	}
 }
 
-/* Whether the kernel takes this entry, of a byte or more, as it lies. */
+/*
+ * Whether the kernel takes this entry, of a byte or more and of a frame of n,
+ * as it lies.
+ */
 static inline bool is_plain(const struct xdp_txq *txq, uint64_t addr,
-			    uint32_t len)
+			    uint32_t len, uint32_t n)
 {
 	const uint64_t in_chunk = addr & txq->chunk_mask;
 
 	return in_chunk >= txq->n_front_bytes &&
 	       in_chunk + len <= (uint64_t)txq->chunk_mask + 1 &&
-	       addr < txq->n_registered_bytes &&
-	       txq->postings[xdp_posting(addr)] != UINT8_MAX;
+	       addr < txq->n_registered_bytes && xdp_can_post(txq, addr, n);
 }
 
 /* n entries were posted at a place behind those submitted. */
@@ -234,7 +255,7 @@ prepare(struct xdp_txq *txq, struct mr_cache *cache, const struct mr_frame *in,
 
 	for (uint32_t i = 0; i < n && is_fit; i++)
 		is_fit = in[i].len > 0 &&
-			 is_plain(txq, in[i].addr, in[i].len) &&
+			 is_plain(txq, in[i].addr, in[i].len, n) &&
 			 (!is_partial || mr_frame_is_sole(cache, &in[i]));
 	if (is_fit) {
 		for (uint32_t i = 0; i < n; i++)
@@ -303,7 +324,7 @@ static uint32_t post_plain(const struct xdp_txq *base, uint32_t place,
 
 		if ((frames[i].flags & asks) != 0 ||
 		    len - XDP_MIN_FRAME_BYTES > max_above ||
-		    !is_plain(&txq, addr, len))
+		    !is_plain(&txq, addr, len, 1))
 			break;
 		descriptor->addr = addr;
 		descriptor->len = len;
@@ -402,8 +423,7 @@ uint32_t mri_xdp_tx_burst(struct mr_txq *base, struct mr_cache *cache,
 		n = send_burst(txq, cache, frames, meta, n);
 	if (txq->n_outstanding > 0) {
 		kick(txq, cache);
-		/* Without copies nothing is completed within the call. */
-		if (txq->port->n_zc_queues == 0)
+		if (call_sends(txq))
 			reap(txq, cache);
 	}
 	return n;

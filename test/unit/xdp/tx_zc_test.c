@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* drivers/xdp/xdp_tx.c above a kernel whose driver sends without copies. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "fake_kernel.h"
+
+static uint32_t transmit(struct fake *fake, const struct mr_frame *frames,
+			 uint32_t n)
+{
+	return mr_tx_burst(&fake->txq->base, fake->cache, frames, n);
+}
+
+/* One that the driver has not answered yet, by taking entries, is enough. */
+static void a_zero_copy_driver_is_woken_once_for_what_is_new(void **state)
+{
+	struct mr_frame frames[4];
+	struct fake fake;
+	int n_bursts;
+
+	(void)state;
+	fake_open(&fake, (struct fake_config){ 0 });
+	fake.port->n_zc_queues = 1;
+	memset(fake_answers, 0, sizeof(fake_answers)); /* nothing is taken */
+	fake_n_answers = 16;
+	for (int i = 0; i < 4; i++)
+		frames[i] = fake_frame(&fake, 60, 0);
+	assert_int_equal(transmit(&fake, frames, 2), 2);
+	for (int i = 0; i < 10; i++)
+		transmit(&fake, NULL, 0);
+	assert_int_equal(fake_n_sendto, 1);
+	assert_int_equal(transmit(&fake, frames + 2, 2), 2);
+	assert_int_equal(fake_n_sendto, 2);
+	/* Not for ever: the wake-up may be lost. */
+	for (n_bursts = 0; fake_n_sendto == 2 && n_bursts < 100; n_bursts++)
+		transmit(&fake, NULL, 0);
+	assert_in_range(n_bursts, 2, 16);
+	fake_n_answers = 0;
+	for (int i = 0; i < 16; i++)
+		transmit(&fake, NULL, 0);
+	transmit(&fake, NULL, 0);
+	assert_int_equal(fake_tx_stats(&fake).completed, 4);
+	fake_check_laws(&fake);
+	fake_close(&fake);
+}
+
+/* A sleeping worker looks once in a while: bursts alone are no time. */
+static void a_zero_copy_driver_is_woken_again_when_time_has_passed(void **state)
+{
+	const uint64_t ms = 1000000;
+	struct mr_frame frame;
+	struct fake fake;
+
+	(void)state;
+	fake_open(&fake, (struct fake_config){ 0 });
+	fake.port->n_zc_queues = 1;
+	memset(fake_answers, 0, sizeof(fake_answers)); /* nothing is taken */
+	fake_n_answers = 16;
+	frame = fake_frame(&fake, 60, 0);
+	assert_int_equal(transmit(&fake, &frame, 1), 1);
+	transmit(&fake, NULL, 0);
+	fake.now_ns += ms - 1;
+	transmit(&fake, NULL, 0);
+	assert_int_equal(fake_n_sendto, 1);
+	fake.now_ns += 1;
+	transmit(&fake, NULL, 0);
+	assert_int_equal(fake_n_sendto, 2);
+	/* And so on: each wake-up has its time. */
+	transmit(&fake, NULL, 0);
+	fake.now_ns += ms / 2;
+	transmit(&fake, NULL, 0);
+	assert_int_equal(fake_n_sendto, 2);
+	fake.now_ns += ms;
+	transmit(&fake, NULL, 0);
+	assert_int_equal(fake_n_sendto, 3);
+	fake_close(&fake);
+}
+
+/* There the call is what moves frames, one budget of them; and reaps. */
+static void
+a_zero_copy_driver_that_is_busy_polled_is_always_called(void **state)
+{
+	struct mr_frame frames[3];
+	struct fake fake;
+
+	(void)state;
+	fake_open(&fake, (struct fake_config){ 0 });
+	fake.port->n_zc_queues = 1;
+	fake.port->options.busy = 64;
+	for (uint32_t i = 0; i < 3; i++) {
+		frames[i] = fake_frame(&fake, 60, 0);
+		fake_answers[i] = (struct fake_answer){ 0, 1, 0 };
+	}
+	fake_n_answers = 3;
+	assert_int_equal(transmit(&fake, frames, 3), 3);
+	for (uint32_t i = 1; i < 3; i++) {
+		assert_int_equal(fake_n_sendto, i);
+		assert_int_equal(fake_tx_stats(&fake).completed, i);
+		transmit(&fake, NULL, 0);
+	}
+	assert_int_equal(fake_tx_stats(&fake).completed, 3);
+	fake_check_laws(&fake);
+	fake_close(&fake);
+}
+
+static void a_zero_copy_driver_that_refused_is_asked_again(void **state)
+{
+	static const int errors[] = { ENETDOWN, ENXIO, EAGAIN };
+	struct mr_frame frame;
+	struct fake fake;
+
+	(void)state;
+	fake_open(&fake, (struct fake_config){ 0 });
+	fake.port->n_zc_queues = 1;
+	for (int i = 0; i < 3; i++) {
+		frame = fake_frame(&fake, 60, 0);
+		fake_n_sendto = 0;
+		fake_answers[0] = (struct fake_answer){ errors[i], 0, 0 };
+		fake_n_answers = 1;
+		assert_int_equal(transmit(&fake, &frame, 1), 1);
+		assert_int_equal(fake_n_sendto, 1);
+		transmit(&fake, NULL, 0);
+		assert_int_equal(fake_n_sendto, 2);
+		transmit(&fake, NULL, 0);
+		assert_int_equal(fake_tx_stats(&fake).completed, i + 1);
+	}
+	fake_check_laws(&fake);
+	fake_close(&fake);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(
+			a_zero_copy_driver_is_woken_once_for_what_is_new),
+		cmocka_unit_test(
+			a_zero_copy_driver_is_woken_again_when_time_has_passed),
+		cmocka_unit_test(
+			a_zero_copy_driver_that_is_busy_polled_is_always_called),
+		cmocka_unit_test(
+			a_zero_copy_driver_that_refused_is_asked_again),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
