@@ -84,8 +84,6 @@ static int read_offset(struct receiver *receiver, uint16_t clock_id)
 			(uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec -
 			(before + width / 2);
 	}
-	receiver->device_clock.clock_id = clock_id;
-	receiver->device_clock.is_known = true;
 	return 0;
 }
 
@@ -105,10 +103,14 @@ static uint64_t arrival(struct receiver *receiver, const struct mr_meta *meta,
 	if (!receiver->device_clock.is_known ||
 	    receiver->device_clock.clock_id != meta->clock_id ||
 	    now_ns - receiver->device_clock.read_at_ns >= OFFSET_NS) {
-		if (read_offset(receiver, meta->clock_id) < 0)
-			return now_ns;
+		receiver->device_clock.is_readable =
+			read_offset(receiver, meta->clock_id) == 0;
+		receiver->device_clock.clock_id = meta->clock_id;
+		receiver->device_clock.is_known = true;
 		receiver->device_clock.read_at_ns = now_ns;
 	}
+	if (!receiver->device_clock.is_readable)
+		return now_ns;
 	at = meta->time_ns - receiver->device_clock.offset_ns;
 	/* A frame came before it was taken: else the clock is another one. */
 	return at <= now_ns ? at : now_ns;

@@ -36,7 +36,7 @@ struct receiver {
 	/* What a device's time is behind the run's clock, by clock_id. */
 	struct {
 		uint16_t clock_id;
-		bool is_known;
+		bool is_known, is_readable;
 		uint64_t offset_ns, read_at_ns;
 	} device_clock;
 };

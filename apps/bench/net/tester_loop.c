@@ -271,7 +271,7 @@ static void watch(struct tester *tester, const struct trial_config *config,
 				      &all_here_at, now))
 			break;
 		/* A thread that hangs is the join's to tell. */
-		if (cut_at > 0 && now > cut_at + JOIN_MS * MS)
+		if (cut_at > 0 && sent_at == 0 && now > cut_at + JOIN_MS * MS)
 			break;
 		if (now >= next_show) {
 			look_at_ports(tester, ret);
