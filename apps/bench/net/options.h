@@ -20,6 +20,7 @@ struct traffic_options {
 	struct tester_config tester;
 	struct trial_config trial;
 	bool is_json;          /* on stdout: no text there */
+	bool has_json_lines;   /* and a line each second: tx, rx, loop */
 	bool is_quiet;         /* no progress, no live view */
 	bool is_bidirectional; /* each of a pair of ports does both */
 	const char *json_out;  /* files; NULL: none */

@@ -12,6 +12,25 @@
 #include "result/document.h"
 #include "stream/stream.h"
 
+enum { OPTION_JSON_LINES = TRAFFIC_OWN };
+
+static const struct option_row own_rows[] = {
+	{ "json-lines", OPTION_JSON_LINES, NULL,
+	  "one JSON object per second, and the document as the last" },
+};
+
+static enum parse_result take_own(const struct option_row *row, const char *arg,
+				  void *own, struct mr_reason *why)
+{
+	struct traffic_options *options = own;
+
+	(void)row;
+	(void)arg;
+	(void)why;
+	options->is_json = options->has_json_lines = true;
+	return PARSE_RUN;
+}
+
 static const struct traffic_command tx_command = {
 	.name = "tx",
 	.usage = "usage: mr-bench tx [options] PORT...\n"
@@ -40,10 +59,30 @@ static const struct traffic_command loop_command = {
 	.ports = TRAFFIC_PAIRS,
 };
 
+#define SECOND 1000000000ull
+
 static int complain(const char *text)
 {
 	fprintf(stderr, "mr-bench: %s\n", text);
 	return 1;
+}
+
+/* What each second is a line of, for programs. */
+struct lines {
+	bool has_tx, has_rx;
+	uint64_t next_ns;
+};
+
+static void write_line(void *opaque, const struct trial_result *so_far)
+{
+	struct lines *lines = opaque;
+
+	if (so_far->whole_ns < lines->next_ns)
+		return;
+	/* What cannot be written now the document will tell. */
+	document_line(so_far, lines->has_tx, lines->has_rx, stdout);
+	while (lines->next_ns <= so_far->whole_ns)
+		lines->next_ns += SECOND;
 }
 
 /* The files that were asked for. */
@@ -52,8 +91,13 @@ static int write_documents(const struct traffic_options *options,
 {
 	struct mr_reason why;
 
-	if (options->is_json && document_write(document, "-", &why) < 0)
+	if (options->has_json_lines) {
+		if (!document_write_line(document, stdout))
+			return complain("cannot write to stdout");
+	} else if (options->is_json &&
+		   document_write(document, "-", &why) < 0) {
 		return complain(why.text);
+	}
 	if (options->json_out != NULL &&
 	    document_write(document, options->json_out, &why) < 0)
 		return complain(why.text);
@@ -111,6 +155,7 @@ static int run(const char *name, const struct traffic_options *options,
 		.mean_bytes = streams_mean_bytes(tester_streams(tester)),
 		.duration_ns = options->trial.duration_ns,
 	};
+	struct lines lines = { view.has_tx, view.has_rx, SECOND };
 	struct screen *screen = NULL;
 	struct mr_reason why;
 	int status;
@@ -128,6 +173,8 @@ static int run(const char *name, const struct traffic_options *options,
 		tester_on_progress(tester, screen_progress, screen);
 	else if (!options->is_quiet && !options->is_json)
 		tester_on_progress(tester, view_progress, &view);
+	else if (!options->is_quiet && options->has_json_lines)
+		tester_on_progress(tester, write_line, &lines);
 	status = tester_run(tester, &options->trial, result, &why);
 	screen_close(screen);
 	if (status != 0) {
@@ -164,6 +211,7 @@ static int traffic_main(const struct traffic_command *command, int argc,
 			char **argv)
 {
 	struct traffic_options options;
+	struct traffic_command with_own = *command;
 	struct document *document;
 	struct tester *tester;
 	struct mr_reason why;
@@ -171,7 +219,11 @@ static int traffic_main(const struct traffic_command *command, int argc,
 	int status;
 
 	machine_command(argc, argv, typed, sizeof(typed));
-	status = traffic_options_main(command, argc, argv, &options);
+	with_own.rows = own_rows;
+	with_own.n_rows = sizeof(own_rows) / sizeof(own_rows[0]);
+	with_own.take = take_own;
+	with_own.own = &options;
+	status = traffic_options_main(&with_own, argc, argv, &options);
 	if (status >= 0)
 		return status;
 	if (!check_pace(&options, &why)) {

@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <jansson.h>
 
@@ -63,6 +64,13 @@ void document_selftest(struct document *document, uint32_t frame_bytes,
 uint32_t document_trial(struct document *document, uint32_t frame_bytes,
 			const struct trial_result *result);
 
+/*
+ * What a trial has counted so far, as one line of JSON: "definitions/line" of
+ * the schema. Returns false: it was not written.
+ */
+bool document_line(const struct trial_result *so_far, bool has_tx, bool has_rx,
+		   FILE *to);
+
 /* A point of a time series, where a trial would say too much. */
 void document_interval(struct document *document, uint32_t frame_bytes,
 		       const struct trial_result *result);
@@ -100,6 +108,9 @@ int document_write_csv(const struct document *document, const char *path,
 		       struct mr_reason *why);
 int document_write_hdr(const struct document *document, const char *path,
 		       struct mr_reason *why);
+
+/* The same in one line. */
+bool document_write_line(const struct document *document, FILE *to);
 
 /* The whole, to look at. Owner: the document. */
 const json_t *document_json(const struct document *document);

@@ -117,6 +117,27 @@ static json_t *rx_object(const struct trial_result *r)
 		document_count(r->rx_bytes), "pps", document_real(r->rx_pps));
 }
 
+bool document_line(const struct trial_result *so_far, bool has_tx, bool has_rx,
+		   FILE *to)
+{
+	json_t *line = json_pack("{s:i, s:o}", "v", DOCUMENT_VERSION, "t",
+				 document_real(seconds(so_far->whole_ns)));
+	bool is_good;
+
+	if (has_tx)
+		json_object_set_new(line, "tx", tx_object(so_far));
+	if (has_rx)
+		json_object_set_new(line, "rx", rx_object(so_far));
+	/* What is on its way is not lost. */
+	if (has_tx && has_rx)
+		json_object_del(json_object_get(line, "rx"), "lost");
+	is_good = json_dumpf(line, to,
+			     JSON_COMPACT | JSON_REAL_PRECISION(10)) == 0 &&
+		  fputc('\n', to) != EOF && fflush(to) == 0;
+	json_decref(line);
+	return is_good;
+}
+
 static json_t *streams_array(const struct trial_result *r)
 {
 	json_t *array = json_array();

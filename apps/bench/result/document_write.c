@@ -50,6 +50,12 @@ int document_write(const struct document *document, const char *path,
 	return file_write(path, write_json, document, why);
 }
 
+bool document_write_line(const struct document *document, FILE *to)
+{
+	return json_dumpf(document->root, to, WHOLE | JSON_COMPACT) == 0 &&
+	       fputc('\n', to) != EOF && fflush(to) == 0;
+}
+
 /* A cell; in quotes where it needs them (RFC 4180). */
 static void cell(const char *text, FILE *to)
 {

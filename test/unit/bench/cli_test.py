@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """mr-bench as a user meets it: exit codes, one-line errors, forms of output.
 
-usage: cli_test.py MR_BENCH SCHEMA     (no privileges, no huge pages)
+usage: cli_test.py MR_BENCH SCHEMA NET_SCHEMA     (no privileges, no huge pages)
 """
 import json
 import os
@@ -22,7 +22,7 @@ try:
 except ImportError:
     jsonschema = None
 
-PROGRAM = SCHEMA = ""
+PROGRAM = SCHEMA = NET_SCHEMA = ""
 LIMIT_S = 60
 QUICK = ["mem", "--quick", "--samples", "3", "--sample-ms", "1"]
 
@@ -312,6 +312,30 @@ class Traffic(unittest.TestCase):
             self.assertEqual((code, err), (0, ""))
             self.assertEqual(json.loads(out)["streams"], streams)
 
+    def test_json_lines_are_as_the_schema_says(self):
+        code, out, err = run("loop", "--json-lines", "--rate", "1k", "-d",
+                             "2.2", "--device", "loss=10", "pair:a", "pair:b")
+        self.assertEqual(code, 0, err)
+        *lines, document = [json.loads(line) for line in out.splitlines()]
+        self.assertEqual(document["trials"][0]["tx"]["due"], 2200)
+        self.assertIn(len(lines), (1, 2))
+        self.assertGreaterEqual(lines[0]["t"], 1)
+        self.assertNotIn("lost", lines[0]["rx"])
+        for now, then in zip(lines[1:] + [document["trials"][0]], lines):
+            self.assertGreater(now["tx"]["sent"], then["tx"]["sent"])
+            self.assertGreater(now["rx"]["unique"], then["rx"]["unique"])
+        if jsonschema:
+            schema = json.loads(pathlib.Path(NET_SCHEMA).read_text("utf-8"))
+            jsonschema.validate(document, schema)
+            for line in lines:
+                jsonschema.validate(line, {
+                    "$schema": schema["$schema"],
+                    "allOf": [{"$ref": "#/definitions/line"}],
+                    "definitions": schema["definitions"]})
+        code, out, _ = run("tx", "--json-lines", "--quiet", "--count", "10",
+                           "null:")
+        self.assertEqual(out.count("\n"), 1)
+
     def test_nothing_received_is_explained(self):
         code, _, err = run("loop", "-Q", "--virtual", "--rate", "1M",
                            "--count", "100", "--device", "loss=1",
@@ -391,6 +415,6 @@ class Signals(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    PROGRAM, SCHEMA = sys.argv[1:]
+    PROGRAM, SCHEMA, NET_SCHEMA = sys.argv[1:]
     del sys.argv[1:]
     unittest.main()
