@@ -156,6 +156,7 @@ struct dpdk_port {
 	uint32_t rx_room_bytes; /* of an rx buffer, as the device uses it */
 	uint64_t owner_id;
 	struct rte_device *device;
+	bool is_vfio; /* DPDK drives the device through vfio */
 	struct rte_eth_dev_info info;
 	struct rte_ether_addr first_mac;
 	struct rte_eth_stats first_stats;

@@ -31,22 +31,38 @@ static int refuse(const struct dpdk_port *port, int err, const char *what,
 		       mri_dpdk_why(-err));
 }
 
-/* The kernel's driver of a PCI device, if it is there; "" if it has none. */
-static bool kernel_driver(const char *bdf, char *ret_name, size_t n_bytes)
+static bool is_pci_device(const char *bdf)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s", bdf);
+	return access(path, F_OK) == 0;
+}
+
+/* The kernel's driver of a device; "" if it has none. */
+static void kernel_driver(const char *bus, const char *device, char *ret_name,
+			  size_t n_bytes)
 {
 	char path[PATH_MAX], target[PATH_MAX];
 	const char *name;
 	ssize_t n;
 
-	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s", bdf);
-	if (access(path, F_OK) < 0)
-		return false;
-	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/driver", bdf);
+	snprintf(path, sizeof(path), "/sys/bus/%s/devices/%s/driver", bus,
+		 device);
 	n = readlink(path, target, sizeof(target) - 1);
 	target[n > 0 ? n : 0] = '\0';
 	name = strrchr(target, '/');
 	snprintf(ret_name, n_bytes, "%s", name != NULL ? name + 1 : "");
-	return true;
+}
+
+/* Whether DPDK drives it through the kernel's vfio-pci, or one beside that. */
+static bool is_vfio(const struct rte_device *device)
+{
+	char driver[64];
+
+	kernel_driver(rte_bus_name(rte_dev_bus(device)), rte_dev_name(device),
+		      driver, sizeof(driver));
+	return strncmp(driver, "vfio", strlen("vfio")) == 0;
 }
 
 static bool is_bdf(const char *name)
@@ -71,10 +87,11 @@ static int not_probed(const struct dpdk_port *port, const char *name, int err,
 			       "%s: DPDK has no such device, or not with these "
 			       "arguments: %s",
 			       port_name, mri_dpdk_why(-err));
-	if (!kernel_driver(name, driver, sizeof(driver)))
+	if (!is_pci_device(name))
 		return mr_fail(reason, -ENODEV,
 			       "%s: there is no such PCI device: %s", port_name,
 			       mri_dpdk_why(-err));
+	kernel_driver("pci", name, driver, sizeof(driver));
 	if (strcmp(driver, "vfio-pci") != 0 && strncmp(driver, "uio", 3) != 0 &&
 	    strcmp(driver, "igb_uio") != 0)
 		return mr_fail(reason, driver[0] == '\0' ? -ENODEV : -EBUSY,
@@ -159,6 +176,7 @@ int mri_dpdk_device_find(struct dpdk_port *port, const char *devargs,
 		return refuse(port, err, "the device does not say what it is",
 			      reason);
 	port->device = port->info.device;
+	port->is_vfio = is_vfio(port->device);
 	return 0;
 }
 

@@ -5,6 +5,15 @@
  * device; those that are there when a port is opened, and those that come
  * later, before pages of them are given out.
  *
+ *     segment --> map of device A       (ports on A)
+ *             --> map of vfio           (ports on all devices of vfio)
+ *
+ * DPDK has one set of maps for all devices that it drives through vfio: what is
+ * mapped twice there is kept twice, and what is unmapped for one is unmapped
+ * for all. So these are one map here. It goes with the last port that has it,
+ * through that port's device, which is there still; the segment goes with its
+ * last map.
+ *
  * A segment comes on any thread, in a burst as well, under the region's lock;
  * maybe on one that is in one of DPDK's control functions, which fill rings. So
  * what is here has a lock of its own, and nothing under it takes another one of
@@ -21,19 +30,19 @@
 
 #include "dpdk.h"
 
-/* A device that a segment is mapped for. */
-struct user {
-	struct rte_device *device;
-	struct user *next;
+struct map {
+	const struct rte_device *device; /* NULL: vfio */
+	uint64_t n_bytes;                /* mapped, from the front */
+	uint32_t n_ports;
+	struct map *next;
 };
 
 struct segment {
 	uint8_t *memory;
 	uint64_t n_bytes;
 	uint64_t os_page_bytes;
-	uint32_t n_ports;
 	bool is_ours; /* else the program had registered it */
-	struct user *users;
+	struct map *maps;
 	struct segment *next;
 };
 
@@ -93,23 +102,17 @@ static int tell_dpdk(struct segment *segment)
 	return err;
 }
 
-/* One more port uses the segment. */
-static int take(uint8_t *memory, const struct mr_segment_info *info)
+static int add(uint8_t *memory, const struct mr_segment_info *info,
+	       struct segment **ret_segment)
 {
-	struct segment *segment = find(memory);
+	struct segment *segment = calloc(1, sizeof(*segment));
 	int err;
 
-	if (segment != NULL) {
-		segment->n_ports++;
-		return 0;
-	}
-	segment = calloc(1, sizeof(*segment));
 	if (segment == NULL)
 		return -ENOMEM;
-	*segment = (struct segment){ .memory = memory,
-				     .n_bytes = info->n_bytes,
-				     .os_page_bytes = info->os_page_bytes,
-				     .n_ports = 1 };
+	segment->memory = memory;
+	segment->n_bytes = info->n_bytes;
+	segment->os_page_bytes = info->os_page_bytes;
 	err = tell_dpdk(segment);
 	if (err < 0) {
 		free(segment);
@@ -117,7 +120,22 @@ static int take(uint8_t *memory, const struct mr_segment_info *info)
 	}
 	segment->next = segments;
 	segments = segment;
+	*ret_segment = segment;
 	return 0;
+}
+
+static void remove_unused(struct segment *segment)
+{
+	struct segment **at = &segments;
+
+	if (segment->maps != NULL)
+		return;
+	if (segment->is_ours)
+		(void)rte_extmem_unregister(segment->memory, segment->n_bytes);
+	while (*at != segment)
+		at = &(*at)->next;
+	*at = segment->next;
+	free(segment);
 }
 
 /* In pieces that are in one piece for the device, too. */
@@ -127,78 +145,85 @@ static uint64_t piece_bytes(const struct segment *segment)
 						    segment->os_page_bytes;
 }
 
-static int map_pieces(struct rte_device *device, const struct segment *segment)
+static int map_pieces(struct rte_device *device, const struct segment *segment,
+		      struct map *map)
 {
 	const uint64_t step = piece_bytes(segment);
 
-	for (uint64_t at = 0; at < segment->n_bytes; at += step)
-		if (rte_dev_dma_map(device, segment->memory + at,
-				    iova_of(segment, at), step) < 0 &&
-		    rte_errno != ENOTSUP) /* it has no DMA, or none to map */
-			return rte_errno != 0 ? -rte_errno : -EIO;
+	for (; map->n_bytes < segment->n_bytes; map->n_bytes += step) {
+		rte_errno = 0; /* not all set it */
+		if (rte_dev_dma_map(device, segment->memory + map->n_bytes,
+				    iova_of(segment, map->n_bytes), step) == 0)
+			continue;
+		if (rte_errno == ENOTSUP)
+			return 0; /* it has no DMA, or none to map */
+		return rte_errno != 0 ? -rte_errno : -EIO;
+	}
 	return 0;
 }
 
-static int map(struct rte_device *device, struct segment *segment)
-{
-	struct user *user = segment->users;
-
-	while (user != NULL && user->device != device)
-		user = user->next;
-	if (user != NULL)
-		return 0; /* for another port on it */
-	user = calloc(1, sizeof(*user));
-	if (user == NULL)
-		return -ENOMEM;
-	*user = (struct user){ device, segment->users };
-	segment->users = user;
-	return map_pieces(device, segment);
-}
-
-/* Whether it has an Ethernet port still: a program may have removed it. */
-static bool is_there(const struct rte_device *device)
-{
-	struct rte_eth_dev_info info;
-	uint16_t id;
-
-	RTE_ETH_FOREACH_DEV(id)
-	if (rte_eth_dev_info_get(id, &info) == 0 && info.device == device)
-		return true;
-	return false;
-}
-
-static void unmap(struct rte_device *device, const struct segment *segment)
+static void unmap_pieces(struct rte_device *device,
+			 const struct segment *segment, struct map *map)
 {
 	const uint64_t step = piece_bytes(segment);
 
-	for (uint64_t at = 0; at < segment->n_bytes; at += step)
-		(void)rte_dev_dma_unmap(device, segment->memory + at,
-					iova_of(segment, at), step);
+	while (map->n_bytes > 0) {
+		map->n_bytes -= step;
+		(void)rte_dev_dma_unmap(device, segment->memory + map->n_bytes,
+					iova_of(segment, map->n_bytes), step);
+	}
 }
 
-/*
- * The last port of all unmaps, for each device: some have their maps in common,
- * and nothing says which. Its own device is there, though the port is closed.
- */
-static void drop(struct segment *segment, struct rte_device *own)
+/* As in struct map. */
+static const struct rte_device *mapped_device(const struct dpdk_port *port)
 {
-	struct segment **at = &segments;
+	return port->is_vfio ? NULL : port->device;
+}
 
-	if (--segment->n_ports > 0)
-		return;
-	for (struct user *user = segment->users, *next; user != NULL;
-	     user = next) {
-		next = user->next;
-		if (user->device == own || is_there(user->device))
-			unmap(user->device, segment);
-		free(user);
-	}
-	if (segment->is_ours)
-		(void)rte_extmem_unregister(segment->memory, segment->n_bytes);
-	while (*at != segment)
+/* Where the port's map is linked, or would be. */
+static struct map **find_map(const struct dpdk_port *port,
+			     struct segment *segment)
+{
+	const struct rte_device *device = mapped_device(port);
+	struct map **at = &segment->maps;
+
+	while (*at != NULL && (*at)->device != device)
 		at = &(*at)->next;
-	*at = segment->next;
-	free(segment);
+	return at;
+}
+
+/* One port less. Its device is there, though the port may be closed. */
+static void unmap_for(const struct dpdk_port *port, struct segment *segment)
+{
+	struct map **at = find_map(port, segment);
+	struct map *map = *at;
+
+	if (--map->n_ports > 0)
+		return;
+	unmap_pieces(port->device, segment, map);
+	*at = map->next;
+	free(map);
+}
+
+/* One port more. */
+static int map_for(const struct dpdk_port *port, struct segment *segment)
+{
+	struct map **at = find_map(port, segment);
+	int err;
+
+	if (*at != NULL) {
+		(*at)->n_ports++;
+		return 0;
+	}
+	*at = calloc(1, sizeof(**at));
+	if (*at == NULL)
+		return -ENOMEM;
+	(*at)->device = mapped_device(port);
+	(*at)->n_ports = 1;
+	err = map_pieces(port->device, segment, *at);
+	if (err < 0)
+		unmap_for(port, segment);
+	return err;
 }
 
 static bool needs_physical(const struct dpdk_port *port)
@@ -218,22 +243,29 @@ static int refuse(const struct dpdk_port *port, int err, const char *what,
 					  mri_dpdk_why(-err));
 }
 
-static int take_and_map(struct dpdk_port *port, uint8_t *memory,
-			const struct mr_segment_info *info,
-			struct mr_reason *reason)
+static int add_and_map(struct dpdk_port *port, uint8_t *memory,
+		       const struct mr_segment_info *info,
+		       struct mr_reason *reason)
 {
-	struct segment *segment;
-	int err = take(memory, info);
+	struct segment *segment = find(memory);
+	int err = segment == NULL ? add(memory, info, &segment) : 0;
 
 	if (err < 0)
 		return refuse(port, err, "register", reason);
-	segment = find(memory);
-	err = map(port->device, segment);
-	if (err == 0)
-		return 0;
-	err = refuse(port, err, "map", reason);
-	drop(segment, port->device);
+	err = map_for(port, segment);
+	if (err < 0) {
+		err = refuse(port, err, "map", reason);
+		remove_unused(segment);
+	}
 	return err;
+}
+
+static void unmap_and_remove(const struct dpdk_port *port, uint8_t *memory)
+{
+	struct segment *segment = find(memory);
+
+	unmap_for(port, segment);
+	remove_unused(segment);
 }
 
 static int add_segment(void *opaque, const struct mr_segment_info *info,
@@ -250,7 +282,7 @@ static int add_segment(void *opaque, const struct mr_segment_info *info,
 			       "huge pages, or turn the IOMMU on",
 			       port->base->info.name, info->why);
 	pthread_mutex_lock(&lock);
-	err = take_and_map(port, base + info->addr, info, reason);
+	err = add_and_map(port, base + info->addr, info, reason);
 	if (err == 0 && port->is_growing)
 		mri_dpdk_view_resize(port->view, registered_end(base));
 	pthread_mutex_unlock(&lock);
@@ -264,7 +296,7 @@ static void remove_segment(void *opaque, const struct mr_segment_info *info)
 	uint8_t *base = port->base->base;
 
 	pthread_mutex_lock(&lock);
-	drop(find(base + info->addr), port->device);
+	unmap_and_remove(port, base + info->addr);
 	if (port->is_growing)
 		mri_dpdk_view_resize(port->view, registered_end(base));
 	pthread_mutex_unlock(&lock);
@@ -333,9 +365,7 @@ void mri_dpdk_memory_unmap(struct dpdk_port *port)
 	pthread_mutex_lock(&lock);
 	port->is_growing = false;
 	pthread_mutex_unlock(&lock);
-	mri_dpdk_ask(true); /* to unmap twice is no error here */
 	mr_region_unlisten(base->region, port);
-	mri_dpdk_ask(false);
 	port->is_listening = false;
 }
 

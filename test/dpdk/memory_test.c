@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The dpdk: driver's DMA maps, on devices that have none: DPDK's calls for them
+ * are ours here, since the program comes before its libraries.
+ *
+ *     memory_test TEST
+ *
+ * net_null1 and net_null2 have maps of their own, net_null8 and net_null9 those
+ * of vfio, in common, and all others none, which is said as DPDK says it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <rte_dev.h>
+#include <rte_eal.h>
+#include <rte_errno.h>
+
+#include "rig.h"
+
+/* ---- what DPDK would keep ---- */
+
+struct map {
+	const char *owner;
+	const uint8_t *addr;
+	uint64_t iova;
+	size_t n_bytes;
+};
+
+static const char vfio[] = "vfio", own_1[] = "1", own_2[] = "2";
+
+static struct map maps[N_PAGES + 64];
+static uint32_t n_maps;
+static uint32_t n_wrong; /* mapped twice, or unmapped and not there */
+static int n_until_failure = -1;
+static bool is_physical;
+
+static const char *owner_of(const struct rte_device *device)
+{
+	const char *name = rte_dev_name(device);
+
+	if (strcmp(name, "net_null8") == 0 || strcmp(name, "net_null9") == 0)
+		return vfio;
+	if (strcmp(name, "net_null1") == 0)
+		return own_1;
+	return strcmp(name, "net_null2") == 0 ? own_2 : NULL;
+}
+
+static uint32_t find(const struct map *wanted)
+{
+	uint32_t i = 0;
+
+	while (i < n_maps && memcmp(&maps[i], wanted, sizeof(*wanted)) != 0)
+		i++;
+	return i;
+}
+
+int rte_dev_dma_map(struct rte_device *device, void *addr, uint64_t iova,
+		    size_t n_bytes)
+{
+	const struct map map = { owner_of(device), addr, iova, n_bytes };
+
+	if (map.owner == NULL) {
+		rte_errno = ENOTSUP;
+		return -1;
+	}
+	if (n_until_failure >= 0 && n_until_failure-- == 0)
+		return -1; /* and rte_errno is left as it was */
+	n_wrong += find(&map) < n_maps;
+	assert_true(n_maps < RTE_DIM(maps));
+	maps[n_maps++] = map;
+	return 0;
+}
+
+int rte_dev_dma_unmap(struct rte_device *device, void *addr, uint64_t iova,
+		      size_t n_bytes)
+{
+	const struct map map = { owner_of(device), addr, iova, n_bytes };
+	const uint32_t i = find(&map);
+
+	if (i == n_maps) {
+		n_wrong++;
+		return -1;
+	}
+	maps[i] = maps[--n_maps];
+	return 0;
+}
+
+/* A segment is mapped in pieces where addresses are physical. */
+enum rte_iova_mode rte_eal_iova_mode(void)
+{
+	return is_physical ? RTE_IOVA_PA : RTE_IOVA_VA;
+}
+
+/* The kernel's driver of a device is a link in /sys. */
+ssize_t readlink(const char *path, char *target, size_t n_bytes)
+{
+	static const char driver[] = "../../../../bus/pci/drivers/vfio-pci";
+
+	if (strcmp(path, "/sys/bus/vdev/devices/net_null8/driver") == 0 ||
+	    strcmp(path, "/sys/bus/vdev/devices/net_null9/driver") == 0) {
+		memcpy(target, driver, sizeof(driver));
+		return sizeof(driver) - 1;
+	}
+	return syscall(SYS_readlinkat, AT_FDCWD, path, target, n_bytes);
+}
+
+static uint32_t n_of(const char *owner)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < n_maps; i++)
+		n += maps[i].owner == owner;
+	return n;
+}
+
+static uint32_t n_segments(void)
+{
+	struct mr_segment_info info;
+	uint32_t n = 0;
+
+	while (mr_region_segment(mr_pool_region(pool), n, &info) == 0)
+		n++;
+	return n;
+}
+
+static void assert_none_is_left(void)
+{
+	assert_int_equal(n_maps, 0);
+	assert_int_equal(n_wrong, 0);
+}
+
+/* ---- tests ---- */
+
+/* Whichever other ports are left, and however often the device is opened. */
+static void maps_go_with_the_devices_last_port(void **state)
+{
+	struct mr_port *null = open_port("dpdk:net_null0");
+	struct mr_port *two = open_port("dpdk:net_null2"), *one;
+	const uint32_t n = n_segments();
+
+	(void)state;
+	assert_true(n > 0);
+	for (int round = 0; round < 3; round++) {
+		one = open_port("dpdk:net_null1");
+		assert_int_equal(n_of(own_1), n);
+		mr_port_close(one);
+		assert_int_equal(n_of(own_1), 0);
+		assert_int_equal(n_of(own_2), n);
+	}
+	mr_port_close(two);
+	assert_none_is_left();
+	mr_port_close(null);
+}
+
+/* What one of them unmaps, the others had no more: the last one does it. */
+static void devices_of_vfio_have_one_map(void **state)
+{
+	struct mr_port *null = open_port("dpdk:net_null0");
+	struct mr_port *eight = open_port("dpdk:net_null8"), *nine;
+
+	(void)state;
+	for (int round = 0; round < 3; round++) {
+		nine = open_port("dpdk:net_null9");
+		assert_int_equal(n_of(vfio), n_segments());
+		mr_port_close(eight);
+		assert_int_equal(n_of(vfio), n_segments());
+		eight = nine;
+		nine = open_port("dpdk:net_null8");
+		mr_port_close(eight);
+		eight = nine;
+	}
+	mr_port_close(eight);
+	assert_none_is_left();
+	mr_port_close(null);
+}
+
+/* No piece is left of a map that failed, and the next open maps all. */
+static void failed_map_is_undone(void **state)
+{
+	struct mr_port *null = open_port("dpdk:net_null0"), *port;
+	struct mr_reason why;
+
+	(void)state;
+	is_physical = true;
+	n_until_failure = 2;
+	assert_int_equal(try_open("dpdk:net_null1", &port, &why), -EIO);
+	assert_non_null(strstr(why.text, "cannot map the pool's memory"));
+	assert_int_equal(n_until_failure, -1);
+	assert_none_is_left();
+	is_physical = false;
+	port = open_port("dpdk:net_null1");
+	assert_int_equal(n_of(own_1), n_segments());
+	mr_port_close(port);
+	assert_none_is_left();
+	mr_port_close(null);
+}
+
+/* For all devices or for none, before a page of it is given out. */
+static void later_segment_is_mapped_for_all_or_none(void **state)
+{
+	struct mr_port *ports[] = { open_port("dpdk:net_null1,ring=64"),
+				    open_port("dpdk:net_null8,ring=64"),
+				    open_port("dpdk:net_null9,ring=64"),
+				    open_port("dpdk:net_null2,ring=64") };
+	const uint32_t n = n_segments();
+
+	(void)state;
+	for (int k = 0; k < 3; k++) {
+		n_until_failure = k;
+		assert_true(mr_pool_grow(pool, 2048, NULL) < 0);
+		assert_int_equal(n_segments(), n);
+		assert_int_equal(n_maps, 3 * n);
+	}
+	assert_int_equal(mr_pool_grow(pool, 2048, NULL), 0);
+	assert_int_equal(n_segments(), n + 1);
+	assert_int_equal(n_maps, 3 * (n + 1));
+	for (size_t i = 0; i < RTE_DIM(ports); i++)
+		mr_port_close(ports[i]);
+	assert_none_is_left();
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(maps_go_with_the_devices_last_port),
+	cmocka_unit_test(devices_of_vfio_have_one_map),
+	cmocka_unit_test(failed_map_is_undone),
+	cmocka_unit_test(later_segment_is_mapped_for_all_or_none),
+};
+
+int main(int argc, char **argv)
+{
+	return run_one(argc, argv, tests, RTE_DIM(tests));
+}
