@@ -129,6 +129,26 @@ static void make_pool(struct bed *bed)
 		fail_msg("cache: %s", why.text);
 }
 
+/* Each page is free. */
+static void end_pool(struct bed *bed)
+{
+	struct mr_pool_stats stats;
+	struct mr_reason why;
+
+	mr_cache_destroy(bed->cache);
+	bed->cache = NULL;
+	stats = bed_pool_stats(bed);
+	assert_int_equal(stats.n_in_flight, 0);
+	assert_int_equal(stats.n_free, stats.n_pages);
+	assert_int_equal(stats.n_committed, 0);
+	if (mr_pool_destroy(bed->pool, &why) < 0)
+		fail_msg("%s", why.text);
+	bed->pool = NULL;
+	if (mr_region_destroy(bed->region, &why) < 0)
+		fail_msg("%s", why.text);
+	bed->region = NULL;
+}
+
 struct bed *bed_make(const struct wish *wish)
 {
 	struct bed *bed = &the_bed;
@@ -189,26 +209,19 @@ void bed_close(struct bed *bed)
 	bed->txq = NULL;
 }
 
+void bed_renew_pool(struct bed *bed)
+{
+	struct bed old = *bed;
+
+	make_pool(bed); /* while the old one is there: not in its place */
+	end_pool(&old);
+}
+
 void bed_end(struct bed *bed)
 {
-	struct mr_pool_stats stats;
-	struct mr_reason why;
-
 	bed_close(bed);
 	bed->rig->teardown(bed);
-	mr_cache_destroy(bed->cache);
-	bed->cache = NULL;
-
-	stats = bed_pool_stats(bed);
-	assert_int_equal(stats.n_in_flight, 0);
-	assert_int_equal(stats.n_free, stats.n_pages);
-	assert_int_equal(stats.n_committed, 0);
-	if (mr_pool_destroy(bed->pool, &why) < 0)
-		fail_msg("%s", why.text);
-	bed->pool = NULL;
-	if (mr_region_destroy(bed->region, &why) < 0)
-		fail_msg("%s", why.text);
-	bed->region = NULL;
+	end_pool(bed);
 	mr_ctx_destroy(bed->ctx);
 	bed->ctx = NULL;
 	assert_int_equal(bed->n_blocks, 0);

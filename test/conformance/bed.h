@@ -52,6 +52,7 @@ enum {
 			     * the room */
 	RIG_LATE = 1 << 18, /* an interrupt may tell of frames that a poll has
 			     * taken already */
+	RIG_SAME_POOL = 1 << 19, /* the far side is on the bed's pool, too */
 };
 
 /* A spec that must be refused. */
@@ -89,8 +90,9 @@ struct rig {
 };
 
 extern const struct rig rig_null, rig_pair, rig_pcap, rig_xdp, rig_nic,
-	rig_vfio, rig_dpdk_nic, rig_dpdk_nic_lazy, rig_dpdk_nic_polled, rig_igb,
-	rig_e1000e, rig_virtio, rig_virtio_plain;
+	rig_vfio, rig_igb, rig_e1000e, rig_virtio, rig_virtio_plain;
+/* Its traits are known when it was probed. */
+extern struct rig rig_dpdk_nic;
 
 /* What a test wants. Zero is the default of each member. */
 struct wish {
@@ -135,6 +137,9 @@ struct bed *bed_make(const struct wish *wish);
  * each block of memory given back, each fd closed.
  */
 void bed_end(struct bed *bed);
+
+/* The pool, which has no port any more, goes; the next is somewhere else. */
+void bed_renew_pool(struct bed *bed);
 
 /* Takes away what a failed test left. For cmocka: teardown of each test. */
 int bed_abandon(void **state);

@@ -51,6 +51,44 @@ static void closed_and_reopened_it_works_again(void **state)
 	bed_end(bed);
 }
 
+/*
+ * Closed before another port on its pool, it leaves nothing behind: that port
+ * and the pool go, and on the next pool, elsewhere in memory, it works again.
+ */
+static void closed_first_it_opens_on_the_next_pool(void **state)
+{
+	const struct wish wish = some(200);
+	const char *spec = bed_rig()->sink_spec;
+	struct mr_frame frames[BURST];
+	struct mr_reason why;
+	struct bed *bed;
+
+	(void)state;
+	bed_lack(RIG_SAME_POOL, "its far side has the pool");
+	bed = bed_make(&wish);
+	for (uint32_t round = 0; round < bed->rig->n_reopens; round++) {
+		const struct mr_port_config config = { .size = sizeof(config),
+						       .pool = bed->pool };
+		struct mr_port *sink;
+		uint32_t n_rx;
+
+		if (mr_port_open(bed->ctx, spec != NULL ? spec : "null:",
+				 &config, &sink, &why) < 0)
+			fail_msg("%s", why.text);
+		n_rx = bed_rx(bed, frames, BURST);
+		assert_true(n_rx > 0);
+		bed_free(bed, frames, n_rx);
+		send_some(bed, BURST);
+		bed_close(bed);
+		if (bed->rig->traits & RIG_KEEPS)
+			bed_collect_rest(bed);
+		mr_port_close(sink);
+		bed_renew_pool(bed);
+		bed_open(bed);
+	}
+	bed_end(bed);
+}
+
 /* One opening in which allocation k fails. True: there were fewer than k. */
 static bool open_with_failure(struct bed *bed, int64_t k)
 {
@@ -325,6 +363,8 @@ static void info_says_what_the_port_is(void **state)
 
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_teardown(closed_and_reopened_it_works_again,
+				  bed_abandon),
+	cmocka_unit_test_teardown(closed_first_it_opens_on_the_next_pool,
 				  bed_abandon),
 	cmocka_unit_test_teardown(open_fails_cleanly_at_every_allocation,
 				  bed_abandon),

@@ -7,13 +7,14 @@
  *
  * nic: MR_NIC is an interface, for the xdp driver.
  * vfio: MR_NIC is a PCI address that vfio-pci has, for a driver of ours.
- * dpdk-nic: the same, for DPDK's; dpdk-nic-lazy where that cannot be asked to
- * look for what was sent, and dpdk-nic-polled where it has no interrupts
- * either.
+ * dpdk-nic: the same, for DPDK's. Of these MR_NIC_LACKS may say what they have
+ * not: "cleanup", where one cannot be asked to look for what was sent, and
+ * "irqs".
  */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "far_socket.h"
 
@@ -111,10 +112,46 @@ static void set_dpdk_spec(char *ret_spec, size_t n_bytes, uint32_t n_ring)
 		 options);
 }
 
-/* EAL starts with the first port: its fds and memory stay, and are no port's.
+static const struct bad_spec bad_dpdk_specs[] = {
+	{ "dpdk:0000:00:1d.7", -ENODEV, "no such PCI device" },
+	{ NULL, 0, NULL },
+};
+
+static const char *probe_dpdk(void);
+
+static void setup_dpdk(struct bed *bed)
+{
+	const uint32_t n_ring = ring_of(bed) < 256 ? ring_of(bed) : 256;
+
+	far_socket_open(bed, getenv("MR_NIC_FAR"));
+	set_dpdk_spec(bed->spec, sizeof(bed->spec), n_ring);
+}
+
+struct rig rig_dpdk_nic = {
+	.driver = "dpdk",
+	.sink_spec = "dpdk:net_null7",
+	.name = "dpdk-nic",
+	.traits = RIG_IN | RIG_OUT | RIG_LIVE | RIG_CHECKS | RIG_REGISTERS |
+		  RIG_EXCLUSIVE | RIG_FOREIGN_FDS | RIG_FORK_HOLDS | RIG_LATE,
+	.min_frame_bytes = 60,
+	.max_frame_bytes = 1514,
+	.max_sg_frame_bytes = 1514,
+	.n_sleeps = 2000,
+	.n_reopens = 3,
+	.bad_specs = bad_dpdk_specs,
+	.probe = probe_dpdk,
+	.setup = setup_dpdk,
+	.teardown = far_socket_close,
+	.inject = far_socket_inject,
+	.collect = far_socket_collect,
+};
+
+/*
+ * EAL starts with the first port: its fds and memory stay, and are no port's.
  */
 static const char *probe_dpdk(void)
 {
+	const char *lacks = getenv("MR_NIC_LACKS");
 	static struct mr_reason why;
 	const struct mr_pool_config pool = { .size = sizeof(pool) };
 	struct mr_port_config config = { .size = sizeof(config) };
@@ -126,6 +163,10 @@ static const char *probe_dpdk(void)
 
 	if (why_not != NULL)
 		return why_not;
+	if (lacks != NULL && strstr(lacks, "cleanup") != NULL)
+		rig_dpdk_nic.traits |= RIG_LAZY;
+	if (lacks != NULL && strstr(lacks, "irqs") != NULL)
+		rig_dpdk_nic.traits |= RIG_POLLED;
 	set_dpdk_spec(spec, sizeof(spec), 256);
 	if (mr_ctx_create(NULL, &ctx, &why) < 0 ||
 	    mr_pool_create(ctx, &pool, &config.pool, &why) < 0)
@@ -137,73 +178,3 @@ static const char *probe_dpdk(void)
 	mr_ctx_destroy(ctx);
 	return err < 0 ? why.text : NULL;
 }
-
-static void setup_dpdk(struct bed *bed)
-{
-	const uint32_t n_ring = ring_of(bed) < 256 ? ring_of(bed) : 256;
-
-	far_socket_open(bed, getenv("MR_NIC_FAR"));
-	set_dpdk_spec(bed->spec, sizeof(bed->spec), n_ring);
-}
-
-enum {
-	DPDK_TRAITS = RIG_IN | RIG_OUT | RIG_LIVE | RIG_CHECKS | RIG_REGISTERS |
-		      RIG_EXCLUSIVE | RIG_FOREIGN_FDS | RIG_FORK_HOLDS |
-		      RIG_LATE,
-};
-
-static const struct bad_spec bad_dpdk_specs[] = {
-	{ "dpdk:0000:00:1d.7", -ENODEV, "no such PCI device" },
-	{ NULL, 0, NULL },
-};
-
-const struct rig rig_dpdk_nic = {
-	.driver = "dpdk",
-	.name = "dpdk-nic",
-	.traits = DPDK_TRAITS,
-	.min_frame_bytes = 60,
-	.max_frame_bytes = 1514,
-	.max_sg_frame_bytes = 1514,
-	.n_sleeps = 2000,
-	.n_reopens = 3,
-	.bad_specs = bad_dpdk_specs,
-	.probe = probe_dpdk,
-	.setup = setup_dpdk,
-	.teardown = far_socket_close,
-	.inject = far_socket_inject,
-	.collect = far_socket_collect,
-};
-
-const struct rig rig_dpdk_nic_lazy = {
-	.driver = "dpdk",
-	.name = "dpdk-nic-lazy",
-	.traits = DPDK_TRAITS | RIG_LAZY,
-	.min_frame_bytes = 60,
-	.max_frame_bytes = 1514,
-	.max_sg_frame_bytes = 1514,
-	.n_sleeps = 2000,
-	.n_reopens = 3,
-	.bad_specs = bad_dpdk_specs,
-	.probe = probe_dpdk,
-	.setup = setup_dpdk,
-	.teardown = far_socket_close,
-	.inject = far_socket_inject,
-	.collect = far_socket_collect,
-};
-
-const struct rig rig_dpdk_nic_polled = {
-	.driver = "dpdk",
-	.name = "dpdk-nic-polled",
-	.traits = DPDK_TRAITS | RIG_LAZY | RIG_POLLED,
-	.min_frame_bytes = 60,
-	.max_frame_bytes = 1514,
-	.max_sg_frame_bytes = 1514,
-	.n_sleeps = 2000,
-	.n_reopens = 3,
-	.bad_specs = bad_dpdk_specs,
-	.probe = probe_dpdk,
-	.setup = setup_dpdk,
-	.teardown = far_socket_close,
-	.inject = far_socket_inject,
-	.collect = far_socket_collect,
-};

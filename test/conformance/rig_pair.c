@@ -140,7 +140,7 @@ static const struct bad_spec bad_specs[] = {
 const struct rig rig_pair = {
 	.driver = "pair",
 	.traits = RIG_IN | RIG_OUT | RIG_LIVE | RIG_SG | RIG_CHECKS |
-		  RIG_STALLS | RIG_EXCLUSIVE | RIG_QUEUES,
+		  RIG_STALLS | RIG_EXCLUSIVE | RIG_QUEUES | RIG_SAME_POOL,
 	.max_frame_bytes = 1514,
 	.max_sg_frame_bytes = 9014,
 	.n_sleeps = 1000000,

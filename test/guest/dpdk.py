@@ -16,7 +16,7 @@ from guest import BUILD
 LIBRARIES = "/usr/lib/x86_64-linux-gnu"
 # Of all drivers that Debian has: EAL loads what is in its folder.
 PMDS = ["bus_pci", "bus_vdev", "mempool_ring", "net_e1000", "net_virtio",
-        "net_af_xdp"]
+        "net_af_xdp", "net_null"]
 # libxdp's programs, which net_af_xdp attaches.
 XDP_OBJECTS = ["xdp-dispatcher.o", "xsk_def_xdp_prog.o",
                "xsk_def_xdp_prog_5.3.o"]
