@@ -38,7 +38,12 @@ static int on_event(uint16_t port_id, enum rte_eth_event_type event,
 	return write(port->base->fd, &one, sizeof(one)) < 0 ? -1 : 0;
 }
 
-void mri_dpdk_read_link(struct dpdk_port *port)
+static bool is_gone(const struct dpdk_port *port)
+{
+	return __atomic_load_n(&port->is_gone, __ATOMIC_RELAXED);
+}
+
+static void read_link(struct dpdk_port *port)
 {
 	struct rte_eth_link link = { 0 };
 
@@ -137,19 +142,21 @@ static void fill_info(struct dpdk_port *port)
 
 /*
  * A NIC loses what it is given before its link is up, which takes seconds after
- * it was started.
+ * it was started. Ports of others are not to wait for that: to ask for the link
+ * takes no lock.
  */
-static void wait_for_link(struct dpdk_port *port)
+void mri_dpdk_wait_for_link(struct dpdk_port *port)
 {
 	const struct timespec step = { .tv_nsec = LINK_STEP_MS * 1000000L };
 	const uint32_t n = port->options.link_wait_ms / LINK_STEP_MS;
+	uint32_t i;
 
-	mri_dpdk_read_link(port);
-	for (uint32_t i = 0; i < n && !port->is_up; i++) {
+	read_link(port);
+	for (i = 0; i < n && !port->is_up && !is_gone(port); i++) {
 		nanosleep(&step, NULL);
-		mri_dpdk_read_link(port);
+		read_link(port);
 	}
-	if (!port->is_up && n > 0)
+	if (i == n && n > 0 && !port->is_up)
 		mr_log(port->base->ctx, MR_LOG_WARNING,
 		       "%s: no link %u ms after it was opened",
 		       port->base->info.name, port->options.link_wait_ms);
@@ -170,7 +177,6 @@ int mri_dpdk_control_open(struct dpdk_port *port, struct mr_reason *reason)
 			return refuse(port->base, err,
 				      "it cannot be made promiscuous", reason);
 	}
-	wait_for_link(port);
 	fill_info(port);
 	return 0;
 }
@@ -202,7 +208,7 @@ int mri_dpdk_poll(struct mr_port *base)
 
 	if (read(base->fd, &n_events, sizeof(n_events)) < 0)
 		n_events = 0;
-	mri_dpdk_read_link(port);
+	read_link(port);
 	return n_events > 0 || port->is_up != was_up;
 }
 
@@ -214,7 +220,7 @@ int mri_dpdk_link(const struct mr_port *base, struct mr_link *ret_link)
 		.is_up = __atomic_load_n(&port->is_up, __ATOMIC_RELAXED),
 		.speed_mbps =
 			__atomic_load_n(&port->speed_mbps, __ATOMIC_RELAXED),
-		.is_gone = __atomic_load_n(&port->is_gone, __ATOMIC_RELAXED),
+		.is_gone = is_gone(port),
 	};
 	return 0;
 }

@@ -4,7 +4,8 @@
  *
  * Opening: EAL -> device found -> region registered -> view -> queues made ->
  * device configured and started. Closing is the same backwards. The lock of
- * mri_dpdk_enter() is held over each, by whatever context.
+ * mri_dpdk_enter() is held over each, by whatever context, and not while the
+ * link is waited for.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -136,6 +137,8 @@ static int dpdk_open(struct mr_port *base, const struct mr_spec *spec,
 	mri_dpdk_leave();
 	if (err < 0)
 		mr_free(base->ctx, port);
+	else
+		mri_dpdk_wait_for_link(port);
 	return err;
 }
 

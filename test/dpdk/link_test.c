@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The dpdk: driver and the link of its device, which is what these tests say:
+ * the calls that ask for it are ours here, since the program comes before
+ * DPDK's libraries.
+ *
+ *     link_test TEST
+ */
+#include <pthread.h>
+#include <time.h>
+
+#include "rig.h"
+
+static uint32_t n_asked; /* all of these are atomic */
+static uint32_t is_up;
+static uint32_t n_until_gone; /* 0: never */
+
+static rte_eth_dev_cb_fn on_removal;
+static void *on_removal_opaque;
+
+int rte_eth_link_get_nowait(uint16_t id, struct rte_eth_link *ret_link)
+{
+	const uint32_t n = __atomic_add_fetch(&n_asked, 1, __ATOMIC_RELAXED);
+
+	memset(ret_link, 0, sizeof(*ret_link));
+	ret_link->link_status = __atomic_load_n(&is_up, __ATOMIC_RELAXED) & 1;
+	if (n == n_until_gone)
+		(void)on_removal(id, RTE_ETH_EVENT_INTR_RMV, on_removal_opaque,
+				 NULL);
+	return 0;
+}
+
+int rte_eth_dev_callback_register(uint16_t id, enum rte_eth_event_type event,
+				  rte_eth_dev_cb_fn fn, void *opaque)
+{
+	(void)id;
+	if (event == RTE_ETH_EVENT_INTR_RMV) {
+		on_removal = fn;
+		on_removal_opaque = opaque;
+	}
+	return 0;
+}
+
+static uint64_t now_s(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec;
+}
+
+enum { LIMIT_S = 25 };
+
+struct waiter {
+	bool saw_up; /* when its port was open */
+	int err;
+};
+
+/* A context of its own: a port without a link, waited for. */
+static void *open_and_wait(void *opaque)
+{
+	const struct mr_pool_config pool_config = { .size = sizeof(
+							    pool_config) };
+	struct mr_port_config config = { .size = sizeof(config) };
+	struct waiter *waiter = opaque;
+	struct mr_port *port;
+	struct mr_ctx *own;
+
+	waiter->err = mr_ctx_create(NULL, &own, NULL);
+	if (waiter->err < 0)
+		return NULL;
+	waiter->err = mr_pool_create(own, &pool_config, &config.pool, NULL);
+	if (waiter->err == 0)
+		waiter->err = mr_port_open(
+			own, "dpdk:net_null1,ring=64,link-wait=30000", &config,
+			&port, NULL);
+	waiter->saw_up = __atomic_load_n(&is_up, __ATOMIC_RELAXED);
+	if (waiter->err == 0) {
+		mr_port_close(port);
+		waiter->err = mr_pool_destroy(config.pool, NULL);
+	}
+	mr_ctx_destroy(own);
+	return NULL;
+}
+
+/* Else the link would come up only when nobody waits for it any more. */
+static void others_do_not_wait_for_the_link(void **state)
+{
+	const struct timespec nap = { .tv_nsec = 1000000 };
+	struct waiter waiter = { 0 };
+	const uint8_t mac[6] = { 2, 0, 0, 0, 0, 7 };
+	struct mr_port *port;
+	pthread_t thread;
+
+	(void)state;
+	assert_int_equal(pthread_create(&thread, NULL, open_and_wait, &waiter),
+			 0);
+	while (__atomic_load_n(&n_asked, __ATOMIC_RELAXED) < 3)
+		nanosleep(&nap, NULL);
+	port = open_port("dpdk:net_null2,ring=64,link-wait=0");
+	(void)mr_port_set_mac(port, mac, NULL);
+	mr_port_close(port);
+	__atomic_store_n(&is_up, 1, __ATOMIC_RELAXED);
+	pthread_join(thread, NULL);
+	assert_int_equal(waiter.err, 0);
+	assert_true(waiter.saw_up);
+}
+
+/* Pulled out while it is waited for: the port is open, and says so. */
+static void removed_device_is_not_waited_for(void **state)
+{
+	struct mr_frame frames[BURST];
+	const uint64_t t_s = now_s();
+	struct mr_link link;
+	struct mr_port *port;
+
+	(void)state;
+	n_until_gone = 3;
+	port = open_port("dpdk:net_null1,ring=64,link-wait=60000");
+	assert_true(now_s() - t_s < LIMIT_S);
+	assert_int_equal(n_asked, 3);
+	assert_null(strstr(log_text, "no link"));
+	assert_int_equal(mr_port_link(port, &link), 0);
+	assert_true(link.is_gone);
+	make_frames(frames, BURST);
+	send_all(port, frames, BURST);
+	assert_int_equal(tx_stats(port).drops[MR_TX_DROP_PORT_GONE], BURST);
+	assert_int_equal(tx_stats(port).pending, 0);
+	mr_port_close(port);
+}
+
+static void link_that_stays_down_is_said(void **state)
+{
+	(void)state;
+	mr_port_close(open_port("dpdk:net_null1,ring=64,link-wait=100"));
+	assert_non_null(strstr(log_text, "no link 100 ms after"));
+	assert_true(n_asked >= 10);
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(others_do_not_wait_for_the_link),
+	cmocka_unit_test(removed_device_is_not_waited_for),
+	cmocka_unit_test(link_that_stays_down_is_said),
+};
+
+int main(int argc, char **argv)
+{
+	return run_one(argc, argv, tests, RTE_DIM(tests));
+}
