@@ -54,10 +54,11 @@ enum {
 
 struct dpdk_port;
 
-/* Memory of a mempool's objects: address space, filled as it is used. */
+/* Memory of a mempool's objects: address space, which is memory in front. */
 struct dpdk_headers {
-	void *memory; /* NULL: none */
-	size_t n_bytes;
+	uint8_t *memory; /* NULL: none */
+	size_t n_reserved_bytes;
+	size_t n_bytes; /* that may be read and written */
 };
 
 /*
@@ -232,6 +233,12 @@ static inline bool dpdk_is_tag(uint16_t tag)
 	return (uint16_t)(tag - DPDK_FIRST_TAG) < DPDK_MAX_TXQS;
 }
 
+/* Bytes from one object of a mempool to the next. */
+static inline size_t dpdk_stride(const struct rte_mempool *mempool)
+{
+	return mempool->header_size + mempool->elt_size + mempool->trailer_size;
+}
+
 /* How far the region is registered; no page beyond was given out before. */
 static inline uint64_t dpdk_n_registered(const struct dpdk_view *view)
 {
@@ -301,8 +308,9 @@ void mri_dpdk_memory_close(struct dpdk_port *port);
 struct dpdk_view *mri_dpdk_view_get(struct dpdk_port *port,
 				    uint64_t n_region_bytes,
 				    struct mr_reason *reason);
-/* Headers for so much of the region; 0: no port has it. */
-void mri_dpdk_view_resize(struct dpdk_view *view, uint64_t n_bytes);
+/* Headers for so much of the region; 0: no port has it. To less or 0 it works
+ * always, else -ENOMEM. */
+int mri_dpdk_view_resize(struct dpdk_view *view, uint64_t n_bytes);
 void mri_dpdk_view_put(struct dpdk_view *view);
 /* The view that an mbuf is a header of, NULL: it is none. */
 const struct dpdk_view *mri_dpdk_view_of(const struct rte_mbuf *mbuf);

@@ -283,8 +283,13 @@ static int add_segment(void *opaque, const struct mr_segment_info *info,
 			       port->base->info.name, info->why);
 	pthread_mutex_lock(&lock);
 	err = add_and_map(port, base + info->addr, info, reason);
-	if (err == 0 && port->is_growing)
-		mri_dpdk_view_resize(port->view, registered_end(base));
+	if (err == 0 && port->is_growing) {
+		err = mri_dpdk_view_resize(port->view, registered_end(base));
+		if (err < 0) {
+			err = refuse(port, err, "make headers for", reason);
+			unmap_and_remove(port, base + info->addr);
+		}
+	}
 	pthread_mutex_unlock(&lock);
 	return err;
 }
@@ -298,7 +303,7 @@ static void remove_segment(void *opaque, const struct mr_segment_info *info)
 	pthread_mutex_lock(&lock);
 	unmap_and_remove(port, base + info->addr);
 	if (port->is_growing)
-		mri_dpdk_view_resize(port->view, registered_end(base));
+		(void)mri_dpdk_view_resize(port->view, registered_end(base));
 	pthread_mutex_unlock(&lock);
 }
 
@@ -307,18 +312,24 @@ static int get_view(struct dpdk_port *port, struct mr_reason *reason)
 {
 	struct mr_region_stats stats = { .size = sizeof(stats) };
 	struct dpdk_view *view;
+	int err;
 
 	(void)mr_region_stats(port->base->region, &stats);
 	view = mri_dpdk_view_get(port, stats.max_bytes, reason);
 	if (view == NULL)
 		return -ENOMEM;
 	pthread_mutex_lock(&lock);
-	view->n_ports++;
-	mri_dpdk_view_resize(view, registered_end(port->base->base));
-	port->view = view;
-	port->is_growing = true;
+	err = mri_dpdk_view_resize(view, registered_end(port->base->base));
+	if (err == 0) {
+		view->n_ports++;
+		port->view = view;
+		port->is_growing = true;
+	}
 	pthread_mutex_unlock(&lock);
-	return 0;
+	if (err == 0)
+		return 0;
+	mri_dpdk_view_put(view);
+	return refuse(port, err, "make headers for", reason);
 }
 
 int mri_dpdk_memory_open(struct dpdk_port *port, struct mr_reason *reason)
@@ -376,7 +387,7 @@ void mri_dpdk_memory_close(struct dpdk_port *port)
 
 	pthread_mutex_lock(&lock);
 	if (view != NULL && --view->n_ports == 0)
-		mri_dpdk_view_resize(view, 0);
+		(void)mri_dpdk_view_resize(view, 0);
 	pthread_mutex_unlock(&lock);
 	mri_dpdk_view_put(view);
 	if (port->is_pinned)

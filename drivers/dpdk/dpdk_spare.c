@@ -16,26 +16,21 @@
 
 static int ops_index; /* set when the module is loaded */
 
-static size_t stride_of(const struct rte_mempool *mempool)
-{
-	return mempool->header_size + mempool->elt_size + mempool->trailer_size;
-}
-
 static struct rte_mbuf *header(const struct dpdk_spares *spares, uint32_t i)
 {
 	const struct rte_mempool *mempool = spares->mempool;
 
-	return (struct rte_mbuf *)(void *)((uint8_t *)spares->headers.memory +
+	return (struct rte_mbuf *)(void *)(spares->headers.memory +
 					   mempool->header_size +
-					   i * stride_of(mempool));
+					   i * dpdk_stride(mempool));
 }
 
 static uint32_t number(const struct dpdk_spares *spares,
 		       const struct rte_mbuf *mbuf)
 {
 	return (uint32_t)((size_t)((const uint8_t *)mbuf -
-				   (const uint8_t *)spares->headers.memory) /
-			  stride_of(spares->mempool));
+				   spares->headers.memory) /
+			  dpdk_stride(spares->mempool));
 }
 
 struct dpdk_spares *mri_dpdk_spares_of(const struct rte_mbuf *mbuf)

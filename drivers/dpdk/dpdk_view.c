@@ -19,10 +19,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <rte_errno.h>
 
 #include "dpdk.h"
+
+enum {
+	HEADER_BYTES = sizeof(struct rte_mbuf) +
+		       sizeof(struct rte_mbuf_ext_shared_info),
+	MEMPOOL_FLAGS = RTE_MEMPOOL_F_NO_SPREAD,
+};
 
 static int ops_index; /* set when the module is loaded */
 
@@ -212,8 +219,7 @@ int mri_dpdk_populate(struct rte_mempool *mempool, unsigned int max_objs,
 		      void *vaddr, rte_iova_t iova, size_t len,
 		      rte_mempool_populate_obj_cb_t *obj_cb, void *obj_cb_arg)
 {
-	const size_t stride = mempool->header_size + mempool->elt_size +
-			      mempool->trailer_size;
+	const size_t stride = dpdk_stride(mempool);
 	uint32_t i;
 
 	for (i = 0; i < max_objs && (i + 1) * stride <= len; i++) {
@@ -280,23 +286,37 @@ void mri_dpdk_mempool_free(struct rte_mempool *mempool,
 {
 	rte_mempool_free(mempool);
 	if (headers->memory != NULL)
-		munmap(headers->memory, headers->n_bytes);
+		munmap(headers->memory, headers->n_reserved_bytes);
 	headers->memory = NULL;
 }
 
-/* Address space for them; what is never used takes no memory. */
+/*
+ * Address space: a process that locks its memory (mlockall) or whose memory is
+ * counted (vm.overcommit_memory) pays for what is made usable, not for this.
+ */
 static void reserve(struct dpdk_headers *headers, size_t n_bytes)
 {
-	void *memory = mmap(NULL, n_bytes, PROT_READ | PROT_WRITE,
+	void *memory = mmap(NULL, n_bytes, PROT_NONE,
 			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	headers->memory = memory == MAP_FAILED ? NULL : memory;
-	headers->n_bytes = n_bytes;
+	headers->n_reserved_bytes = n_bytes;
+	headers->n_bytes = 0;
 }
 
-static size_t stride_of(const struct rte_mempool *mempool)
+/* So much of it at least, in front. */
+static int make_usable(struct dpdk_headers *headers, size_t n_bytes)
 {
-	return mempool->header_size + mempool->elt_size + mempool->trailer_size;
+	const size_t at = headers->n_bytes;
+
+	n_bytes = RTE_ALIGN_CEIL(n_bytes, (size_t)sysconf(_SC_PAGESIZE));
+	if (n_bytes <= at)
+		return 0;
+	if (mprotect(headers->memory + at, n_bytes - at,
+		     PROT_READ | PROT_WRITE) < 0)
+		return -ENOMEM;
+	headers->n_bytes = n_bytes;
+	return 0;
 }
 
 struct rte_mempool *mri_dpdk_mempool(const char *ops, void *data, uint32_t n,
@@ -308,29 +328,28 @@ struct rte_mempool *mri_dpdk_mempool(const char *ops, void *data, uint32_t n,
 		.mbuf_data_room_size = room_bytes,
 		.flags = RTE_PKTMBUF_POOL_F_PINNED_EXT_BUF,
 	};
-	const uint32_t elt_bytes = sizeof(struct rte_mbuf) +
-				   sizeof(struct rte_mbuf_ext_shared_info);
 	char name[RTE_MEMPOOL_NAMESIZE];
 	struct rte_mempool *mempool;
 
 	snprintf(name, sizeof(name), "%s_%u", ops, n_made++);
-	mempool = rte_mempool_create_empty(name, n, elt_bytes, 0,
+	mempool = rte_mempool_create_empty(name, n, HEADER_BYTES, 0,
 					   sizeof(private), SOCKET_ID_ANY,
-					   RTE_MEMPOOL_F_NO_SPREAD);
+					   MEMPOOL_FLAGS);
 	if (mempool == NULL)
 		return NULL;
 	rte_pktmbuf_pool_init(mempool, &private);
-	reserve(ret_headers, n_reserved * stride_of(mempool));
+	reserve(ret_headers, n_reserved * dpdk_stride(mempool));
 	/*
 	 * No device reads a header: an IOVA is asked for only because a mempool
 	 * without one is taken for one whose buffers no device may use either.
 	 */
 	if (ret_headers->memory != NULL &&
+	    make_usable(ret_headers, n * dpdk_stride(mempool)) == 0 &&
 	    rte_mempool_set_ops_byname(mempool, ops, data) == 0 &&
 	    rte_mempool_populate_iova(
-		    mempool, ret_headers->memory,
+		    mempool, (char *)ret_headers->memory,
 		    (rte_iova_t)(uintptr_t)ret_headers->memory,
-		    n * stride_of(mempool), NULL, NULL) == (int)n)
+		    n * dpdk_stride(mempool), NULL, NULL) == (int)n)
 		return mempool;
 	mri_dpdk_mempool_free(mempool, ret_headers);
 	return NULL;
@@ -358,10 +377,15 @@ static void write_object(struct rte_mempool *mempool, struct rte_mbuf *mbuf)
  * A header that was written before may be with a device, and stays; but where
  * its buffer is, to a device, may have changed since a port was open.
  */
-void mri_dpdk_view_resize(struct dpdk_view *view, uint64_t n_bytes)
+int mri_dpdk_view_resize(struct dpdk_view *view, uint64_t n_bytes)
 {
 	const uint64_t chunk_bytes = UINT64_C(1) << view->chunk_shift;
+	const uint64_t n_headers = n_bytes >> view->chunk_shift;
+	const int err =
+		make_usable(&view->headers, n_headers * view->header_stride);
 
+	if (err < 0)
+		return err;
 	for (uint64_t at = view->n_registered_bytes; at < n_bytes;
 	     at += chunk_bytes) {
 		struct rte_mbuf *mbuf = dpdk_header(view, at);
@@ -377,6 +401,7 @@ void mri_dpdk_view_resize(struct dpdk_view *view, uint64_t n_bytes)
 	}
 	view->n_written_bytes = RTE_MAX(view->n_written_bytes, n_bytes);
 	__atomic_store_n(&view->n_registered_bytes, n_bytes, __ATOMIC_RELEASE);
+	return 0;
 }
 
 static int fill_view(struct dpdk_view *view, const struct mr_port *base,
@@ -397,11 +422,31 @@ static int fill_view(struct dpdk_view *view, const struct mr_port *base,
 		&view->headers);
 	if (view->mempool == NULL)
 		return -ENOMEM;
-	view->first =
-		(uint8_t *)view->headers.memory + view->mempool->header_size;
-	view->header_stride = (uint32_t)stride_of(view->mempool);
+	view->first = view->headers.memory + view->mempool->header_size;
+	view->header_stride = (uint32_t)dpdk_stride(view->mempool);
 	view->n_header_bytes = n_all * view->header_stride;
 	return 0;
+}
+
+static void no_headers(const struct mr_port *base, uint64_t n_region_bytes,
+		       struct mr_reason *reason)
+{
+	const uint64_t n_now = mr_region_n_contiguous_bytes(base->region);
+	const uint64_t stride =
+		rte_mempool_calc_obj_size(HEADER_BYTES, MEMPOOL_FLAGS, NULL);
+
+	mr_fail(reason, -ENOMEM,
+		"%s: no memory for headers of the pool's buffers, %llu KiB, or "
+		"no address space for those of a region of %llu MiB, %llu MiB "
+		"(%s)",
+		base->info.name,
+		(unsigned long long)((n_now / base->chunk_bytes * stride) >>
+				     10),
+		(unsigned long long)(n_region_bytes >> 20),
+		(unsigned long long)((n_region_bytes / base->chunk_bytes *
+				      stride) >>
+				     20),
+		mri_dpdk_why(ENOMEM));
 }
 
 struct dpdk_view *mri_dpdk_view_get(struct dpdk_port *port,
@@ -431,9 +476,7 @@ struct dpdk_view *mri_dpdk_view_get(struct dpdk_port *port,
 		}
 		free(view);
 	}
-	mr_fail(reason, -ENOMEM,
-		"%s: no memory for headers of the pool's buffers (%s)",
-		base->info.name, mri_dpdk_why(ENOMEM));
+	no_headers(base, n_region_bytes, reason);
 	return NULL;
 }
 

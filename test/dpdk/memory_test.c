@@ -10,6 +10,8 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -221,11 +223,117 @@ static void later_segment_is_mapped_for_all_or_none(void **state)
 	assert_none_is_left();
 }
 
+/* ---- memory of the headers ---- */
+
+/* A region of 8 GiB, for whose pages there are 512 MiB of headers. */
+static struct mr_pool *make_large(struct mr_region **ret_region)
+{
+	const struct mr_region_config region_config = {
+		.size = sizeof(region_config),
+		.max_bytes = UINT64_C(8) << 30,
+	};
+	struct mr_pool_config config = { .size = sizeof(config),
+					 .n_pages = N_PAGES,
+					 .max_pages = MAX_PAGES };
+	struct mr_pool *large;
+
+	/* EAL's own memory is not looked at. */
+	mr_port_close(open_port("dpdk:net_null0"));
+	assert_int_equal(
+		mr_region_create(ctx, &region_config, ret_region, NULL), 0);
+	config.region = *ret_region;
+	assert_int_equal(mr_pool_create(ctx, &config, &large, NULL), 0);
+	return large;
+}
+
+static int open_on(struct mr_pool *large, struct mr_port **ret_port,
+		   struct mr_reason *why)
+{
+	const struct mr_port_config config = { .size = sizeof(config),
+					       .pool = large };
+
+	return mr_port_open(ctx, "dpdk:net_null0", &config, ret_port, why);
+}
+
+static void end_large(struct mr_pool *large, struct mr_region *region)
+{
+	assert_int_equal(mr_pool_destroy(large, NULL), 0);
+	assert_int_equal(mr_region_destroy(region, NULL), 0);
+}
+
+/* Of the process: all of its addresses, and those with memory. */
+static void read_sizes(uint64_t *ret_n_mib, uint64_t *ret_n_resident_mib)
+{
+	FILE *file = fopen("/proc/self/statm", "re");
+	unsigned long long n, n_resident;
+
+	assert_non_null(file);
+	assert_int_equal(fscanf(file, "%llu %llu", &n, &n_resident), 2);
+	fclose(file);
+	*ret_n_mib = n / 256;
+	*ret_n_resident_mib = n_resident / 256;
+}
+
+/* All that is mapped from now on gets memory at once. */
+static void locked_process_has_headers_for_what_is_there(void **state)
+{
+	struct mr_region *region;
+	struct mr_pool *large = make_large(&region);
+	uint64_t n_mib, before_mib, after_mib;
+	struct mr_port *port;
+	struct mr_reason why;
+
+	(void)state;
+	read_sizes(&n_mib, &before_mib);
+	if (mlockall(MCL_FUTURE) < 0) {
+		end_large(large, region);
+		skip();
+	}
+	if (open_on(large, &port, &why) < 0)
+		fail_msg("%s", why.text);
+	read_sizes(&n_mib, &after_mib);
+	assert_true(after_mib < before_mib + 64);
+	/* Headers for pages that come later come with them. */
+	assert_int_equal(mr_pool_grow(large, 2048, NULL), 0);
+	read_sizes(&n_mib, &after_mib);
+	assert_true(after_mib < before_mib + 64);
+	munlockall();
+	mr_port_close(port);
+	end_large(large, region);
+}
+
+static void no_addresses_for_headers_is_a_reason(void **state)
+{
+	struct rlimit limit, low;
+	struct mr_region *region;
+	struct mr_pool *large = make_large(&region);
+	uint64_t n_mib, n_resident_mib;
+	struct mr_port *port;
+	struct mr_reason why;
+	int err;
+
+	(void)state;
+	read_sizes(&n_mib, &n_resident_mib);
+	assert_int_equal(getrlimit(RLIMIT_AS, &limit), 0);
+	low = limit;
+	low.rlim_cur = (n_mib + 256) << 20;
+	assert_int_equal(setrlimit(RLIMIT_AS, &low), 0);
+	err = open_on(large, &port, &why);
+	assert_int_equal(setrlimit(RLIMIT_AS, &limit), 0);
+	assert_int_equal(err, -ENOMEM);
+	assert_non_null(strstr(why.text, "a region of 8192 MiB, 512 MiB"));
+	assert_int_equal(open_on(large, &port, &why), 0);
+	mr_port_close(port);
+	end_large(large, region);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(maps_go_with_the_devices_last_port),
 	cmocka_unit_test(devices_of_vfio_have_one_map),
 	cmocka_unit_test(failed_map_is_undone),
 	cmocka_unit_test(later_segment_is_mapped_for_all_or_none),
+	cmocka_unit_test(locked_process_has_headers_for_what_is_there),
+	cmocka_unit_test(no_addresses_for_headers_is_a_reason),
 };
 
 int main(int argc, char **argv)
