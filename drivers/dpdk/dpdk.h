@@ -43,10 +43,12 @@ enum {
 	DPDK_MAX_TXQS = 4096, /* open at a time, in the process */
 	/*
 	 * Of mbuf.port, which says where a frame came from and nothing when it
-	 * leaves: there, ours is the number of the tx queue that posted it, in
-	 * the last header of each frame. So the completion can be counted.
+	 * leaves: there, ours is the number of the tx queue that posted it. The
+	 * last header of a frame completes it; those before have one bit more,
+	 * since a header may come back alone, in whatever order.
 	 */
 	DPDK_FIRST_TAG = 0x4000,
+	DPDK_INNER = DPDK_MAX_TXQS,
 	DPDK_NO_TAG = RTE_MBUF_PORT_INVALID,
 	/* Buffers that one call into DPDK gives back at once. */
 	DPDK_CALL_ROOM = 2 * MR_BURST_MAX,
@@ -106,8 +108,10 @@ struct dpdk_tally {
 	uint16_t tag;
 	struct dpdk_view *view;
 	struct dpdk_spares spares;
-	uint64_t n_elsewhere; /* frames completed on other threads; atomic */
-	uint64_t n_awaited;   /* of them, when the port is closed */
+	/* Completed on other threads, atomic: frames, and inner headers ... */
+	uint64_t n_elsewhere, n_inner_elsewhere;
+	/* ... and how many will be, when the port is closed. */
+	uint64_t n_awaited, n_inner_awaited;
 	struct dpdk_tally *next;
 };
 
@@ -138,6 +142,7 @@ struct dpdk_txq {
 	bool was_refused;           /* the last burst, in part */
 	struct rte_mbuf *held;      /* a copy that the device had no room for */
 	uint64_t offloads;          /* RTE_ETH_TX_OFFLOAD_* */
+	uint64_t n_inner;           /* headers that no burst of ours got back */
 	struct dpdk_spares *spares; /* the tally's */
 	struct dpdk_tally *tally;
 };
@@ -183,7 +188,8 @@ struct dpdk_call {
 	const struct dpdk_view *view;
 	struct dpdk_spares *spares; /* of the tx queue in use, or NULL */
 	struct mr_cache *cache;
-	uint64_t n_done; /* frames of the queue with this tag, completed */
+	uint64_t n_done;  /* frames of the queue with this tag, completed */
+	uint64_t n_inner; /* and inner headers */
 	uint32_t tag;
 	uint32_t n_freed;
 	bool was_empty;                         /* the pool had too few pages */
@@ -204,6 +210,7 @@ static inline void dpdk_call_begin(struct dpdk_call *call,
 	call->spares = spares;
 	call->cache = cache;
 	call->n_done = 0;
+	call->n_inner = 0;
 	call->tag = tag;
 	call->n_freed = 0;
 	call->was_empty = false;
@@ -230,7 +237,7 @@ static inline struct rte_mbuf *dpdk_header(const struct dpdk_view *view,
 
 static inline bool dpdk_is_tag(uint16_t tag)
 {
-	return (uint16_t)(tag - DPDK_FIRST_TAG) < DPDK_MAX_TXQS;
+	return (uint16_t)(tag - DPDK_FIRST_TAG) < 2 * DPDK_MAX_TXQS;
 }
 
 /* Bytes from one object of a mempool to the next. */
@@ -253,9 +260,9 @@ static inline uint64_t dpdk_addr(const struct dpdk_view *view,
 }
 
 /*
- * dpdk_tally.c: a frame of the tx queue with this tag, if it is one, is
- * completed, elsewhere. To be called last: with the last frame, another thread
- * may free the headers, the view and the spares.
+ * dpdk_tally.c: a frame of the tx queue with this tag, if it is one, or an
+ * inner header, is completed, elsewhere. To be called last: with the last
+ * frame, another thread may free the headers, the view and the spares.
  */
 void mri_dpdk_completed(uint16_t tag);
 
@@ -268,11 +275,13 @@ static inline uint16_t dpdk_take_tag(struct rte_mbuf *mbuf)
 	return tag;
 }
 
-/* A frame with this tag is completed, within a burst of ours. */
+/* A header with this tag is back, within a burst of ours. */
 static inline void dpdk_count_done(struct dpdk_call *call, uint16_t tag)
 {
 	if (likely(tag == call->tag))
 		call->n_done++;
+	else if (tag == (call->tag | DPDK_INNER))
+		call->n_inner++;
 	else
 		mri_dpdk_completed(tag);
 }
@@ -343,8 +352,9 @@ struct dpdk_spares *mri_dpdk_spares_of(const struct rte_mbuf *mbuf);
 /* NULL: no memory, or too many queues. */
 struct dpdk_tally *mri_dpdk_tally_open(struct dpdk_view *view,
 				       uint32_t n_spares);
-/* It ends when n_awaited frames have completed elsewhere. */
-void mri_dpdk_tally_close(struct dpdk_tally *tally, uint64_t n_awaited);
+/* It ends when so many frames and inner headers have completed elsewhere. */
+void mri_dpdk_tally_close(struct dpdk_tally *tally, uint64_t n_frames,
+			  uint64_t n_inner);
 /* Free those of closed queues that are complete by now. */
 void mri_dpdk_tally_sweep(void);
 
@@ -375,9 +385,10 @@ enum dpdk_shape {
  * the device does not take it.
  */
 struct dpdk_note {
-	uint32_t at;     /* in the batch */
-	uint32_t events; /* 1 << MR_TX_EVENT_* */
-	uint16_t l4_at;  /* where its sums are, 0: not written ... */
+	uint32_t at;      /* in the batch */
+	uint32_t n_inner; /* headers */
+	uint32_t events;  /* 1 << MR_TX_EVENT_* */
+	uint16_t l4_at;   /* where its sums are, 0: not written ... */
 	uint16_t ip_at;
 	uint16_t l4_sum; /* ... and what they were */
 	uint16_t ip_sum;

@@ -80,7 +80,8 @@ static void free_queues(struct dpdk_port *port)
 		mr_free(ctx, port->rxqs[i].stash);
 		if (txq->tally != NULL)
 			mri_dpdk_tally_close(txq->tally,
-					     mri_dpdk_tx_awaited(txq));
+					     mri_dpdk_tx_awaited(txq),
+					     txq->n_inner);
 	}
 	mr_free(ctx, port->rxqs);
 	mr_free(ctx, port->txqs);

@@ -332,7 +332,7 @@ static void write_headers(struct dpdk_txq *txq, struct rte_mbuf *mbuf,
 		mbuf->data_off = (uint16_t)(bytes - (uint8_t *)mbuf->buf_addr);
 		mbuf->data_len = (uint16_t)frames[i].len;
 		mbuf->ol_flags = RTE_MBUF_F_EXTERNAL;
-		mbuf->port = i + 1 == n ? txq->tag : DPDK_NO_TAG;
+		mbuf->port = txq->tag | (i + 1 < n ? DPDK_INNER : 0);
 	}
 	first->ol_flags |= plan->ol_flags;
 	first->tx_offload = plan->tx_offload;

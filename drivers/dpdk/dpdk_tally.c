@@ -21,18 +21,23 @@ void mri_dpdk_completed(uint16_t tag)
 
 	if (!dpdk_is_tag(tag))
 		return;
-	tally = __atomic_load_n(&tagged[tag - DPDK_FIRST_TAG],
+	tally = __atomic_load_n(&tagged[(tag - DPDK_FIRST_TAG) % DPDK_MAX_TXQS],
 				__ATOMIC_ACQUIRE);
 
-	/* Pairs with the load in is_complete(): all of it is back. */
+	/* Pairs with the loads in is_complete(): all of it is back. */
 	if (tally != NULL)
-		__atomic_fetch_add(&tally->n_elsewhere, 1, __ATOMIC_RELEASE);
+		__atomic_fetch_add(tag & DPDK_INNER ?
+					   &tally->n_inner_elsewhere :
+					   &tally->n_elsewhere,
+				   1, __ATOMIC_RELEASE);
 }
 
 static bool is_complete(const struct dpdk_tally *tally)
 {
 	return __atomic_load_n(&tally->n_elsewhere, __ATOMIC_ACQUIRE) >=
-	       tally->n_awaited;
+		       tally->n_awaited &&
+	       __atomic_load_n(&tally->n_inner_elsewhere, __ATOMIC_ACQUIRE) >=
+		       tally->n_inner_awaited;
 }
 
 static void end(struct dpdk_tally *tally)
@@ -72,11 +77,13 @@ struct dpdk_tally *mri_dpdk_tally_open(struct dpdk_view *view,
 	return NULL;
 }
 
-void mri_dpdk_tally_close(struct dpdk_tally *tally, uint64_t n_awaited)
+void mri_dpdk_tally_close(struct dpdk_tally *tally, uint64_t n_frames,
+			  uint64_t n_inner)
 {
 	if (tally == NULL)
 		return;
-	tally->n_awaited = n_awaited;
+	tally->n_awaited = n_frames;
+	tally->n_inner_awaited = n_inner;
 	tally->next = closed;
 	closed = tally;
 	mri_dpdk_tally_sweep();

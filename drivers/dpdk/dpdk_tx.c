@@ -31,6 +31,12 @@ static void count_accepted(struct dpdk_txq *txq, uint64_t n_frames,
 	mr_counter_add(&txq->base.stats.bytes, n_bytes);
 }
 
+static void count_completed(struct dpdk_txq *txq, const struct dpdk_call *call)
+{
+	mr_counter_add(&txq->base.stats.completed, call->n_done);
+	txq->n_inner -= call->n_inner;
+}
+
 /* Offer n mbufs to the device; how many it took. */
 static uint32_t offer(struct dpdk_txq *txq, struct mr_cache *cache,
 		      struct rte_mbuf **mbufs, uint32_t n)
@@ -42,7 +48,7 @@ static uint32_t offer(struct dpdk_txq *txq, struct mr_cache *cache,
 	n_sent = rte_eth_tx_burst(txq->port_id, (uint16_t)txq->base.queue.idx,
 				  mbufs, (uint16_t)n);
 	dpdk_call_end(&call);
-	mr_counter_add(&txq->base.stats.completed, call.n_done);
+	count_completed(txq, &call);
 	return n_sent;
 }
 
@@ -81,6 +87,7 @@ static __rte_noinline uint32_t offer_prepared(struct dpdk_txq *txq,
 			break;
 		if (n_done == n)
 			break;
+		txq->n_inner -= mbufs[n_done]->nb_segs - 1;
 		free_frame(txq, cache, mbufs[n_done++]);
 		mr_counter_add(&txq->base.stats.drops[MR_TX_DROP_DEVICE], 1);
 	}
@@ -101,10 +108,12 @@ static __rte_noinline void settle(struct dpdk_txq *txq, struct batch *batch,
 	for (uint32_t i = 0; i < batch->n_notes; i++) {
 		const struct dpdk_note *note = &batch->notes[i];
 
-		if (note->at < n_sent)
+		if (note->at < n_sent) {
 			count_events(txq, note->events);
-		else
+			txq->n_inner += note->n_inner;
+		} else {
 			mri_dpdk_unwrite(batch->mbufs[note->at], note);
+		}
 	}
 	batch->n_notes = 0;
 }
@@ -268,6 +277,7 @@ static __rte_noinline bool send_odd(struct dpdk_txq *txq,
 
 	if (shape == DPDK_POSTABLE) {
 		note->at = batch->n;
+		note->n_inner = mbuf->nb_segs - 1;
 		batch->n_notes++;
 		batch->mbufs[batch->n++] = mbuf;
 		batch->n_entries += n;
@@ -292,6 +302,7 @@ static __rte_noinline bool send_odd(struct dpdk_txq *txq,
 		return true;
 	}
 	count_events(txq, note->events);
+	txq->n_inner += mbuf->nb_segs - 1;
 	txq->held = mbuf;
 	(void)send_held(txq, cache);
 	return true;
@@ -336,7 +347,7 @@ static void collect(struct dpdk_txq *txq, struct mr_cache *cache)
 	dpdk_call_begin(&call, txq->view, cache, txq->tag, txq->spares);
 	rte_eth_tx_done_cleanup(txq->port_id, (uint16_t)txq->base.queue.idx, 0);
 	dpdk_call_end(&call);
-	mr_counter_add(&txq->base.stats.completed, call.n_done);
+	count_completed(txq, &call);
 }
 
 uint32_t mri_dpdk_tx_burst(struct mr_txq *base, struct mr_cache *cache,

@@ -137,7 +137,7 @@ void mri_dpdk_call_flush(struct dpdk_call *call)
 	const uint32_t n = call->n_freed;
 	uint64_t addrs[DPDK_CALL_ROOM];
 	uint16_t tags[DPDK_CALL_ROOM]; /* of other queues */
-	uint32_t n_tags = 0, n_done = 0;
+	uint32_t n_tags = 0, n_done = 0, n_inner = 0;
 
 	if (n == 0)
 		return;
@@ -148,11 +148,14 @@ void mri_dpdk_call_flush(struct dpdk_call *call)
 		addrs[i] = dpdk_addr(call->view, mbuf);
 		if (likely(tag == call->tag))
 			n_done++;
+		else if (tag == (call->tag | DPDK_INNER))
+			n_inner++;
 		else
 			tags[n_tags++] = tag;
 	}
 	mr_frag_free_bulk(call->cache, addrs, n);
 	call->n_done += n_done;
+	call->n_inner += n_inner;
 	call->n_freed = 0;
 	for (uint32_t i = 0; i < n_tags; i++)
 		mri_dpdk_completed(tags[i]);

@@ -331,6 +331,75 @@ static void clone_by_dpdk_keeps_the_page(void **state)
 	rte_mempool_free(theirs);
 }
 
+/*
+ * Who has a chain may free its segments one by one, the last one first, when
+ * the ports are closed: headers and view are there until all of them are back.
+ */
+static void chain_freed_in_pieces_keeps_its_headers(void **state)
+{
+	enum { N_SEGS = 5 };
+	const char *names[] = { "p", "q" };
+	struct pair pair = make_pair(names, "");
+	struct rte_mbuf *segs[N_SEGS];
+	struct mr_frame sent[N_SEGS];
+	void *mbuf = NULL;
+
+	(void)state;
+	make_frames(sent, N_SEGS);
+	for (int i = 0; i < N_SEGS; i++)
+		sent[i].flags = i + 1 < N_SEGS ? MR_FRAME_MORE : 0;
+	/* Two of them under spare headers. */
+	assert_int_equal(mr_frame_ref(cache, &sent[1], 2), 0);
+	send_all(pair.ports[0], sent, N_SEGS);
+	assert_int_equal(rte_ring_dequeue(pair.rings[1], &mbuf), 0);
+	for (int i = 0; i < N_SEGS; i++) {
+		segs[i] = mbuf;
+		assert_non_null(segs[i]);
+		mbuf = segs[i]->next;
+	}
+	mr_frame_free_bulk(cache, &sent[1], 2);
+	end_pair(&pair);
+	for (int i = N_SEGS; i-- > 0;) {
+		segs[i]->next = NULL;
+		segs[i]->nb_segs = 1;
+		rte_pktmbuf_free_seg(segs[i]);
+		assert_int_equal(n_in_flight(), i);
+		/* Whoever opens a port looks for what is complete. */
+		mr_port_close(open_port("dpdk:net_null0"));
+	}
+}
+
+/* Mempools of headers. */
+static void count_headers(struct rte_mempool *mempool, void *ret_n)
+{
+	if (strncmp(mempool->name, "millrace_pages", 14) == 0 ||
+	    strncmp(mempool->name, "millrace_spares", 15) == 0)
+		++*(uint32_t *)ret_n;
+}
+
+/* A chain that comes back within bursts leaves nothing to wait for. */
+static void chains_are_complete_at_close(void **state)
+{
+	const char *names[] = { "r", "s" };
+	struct pair pair = make_pair(names, ",sg=on");
+	struct mr_frame sent[BURST], got[BURST];
+	uint32_t n = 0;
+
+	(void)state;
+	for (int round = 0; round < 100; round++) {
+		make_frames(sent, BURST);
+		for (int i = 0; i < BURST; i++)
+			sent[i].flags = i % 4 < 3 ? MR_FRAME_MORE : 0;
+		send_all(pair.ports[0], sent, BURST);
+		assert_int_equal(receive(pair.ports[1], got), BURST);
+		mr_frame_free_bulk(cache, got, BURST);
+	}
+	assert_int_equal(tx_stats(pair.ports[0]).completed, 100 * BURST / 4);
+	end_pair(&pair);
+	rte_mempool_walk(count_headers, &n);
+	assert_int_equal(n, 0);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(eal_leaves_the_program_alone),
 	cmocka_unit_test(eal_that_does_not_start_is_a_reason),
@@ -341,6 +410,8 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(no_spare_header_is_back_pressure),
 	cmocka_unit_test(any_thread_completes),
 	cmocka_unit_test(clone_by_dpdk_keeps_the_page),
+	cmocka_unit_test(chain_freed_in_pieces_keeps_its_headers),
+	cmocka_unit_test(chains_are_complete_at_close),
 };
 
 int main(int argc, char **argv)
