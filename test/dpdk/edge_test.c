@@ -187,7 +187,78 @@ static void written_clone_is_a_copy(void **state)
 	end_pair(&pair);
 }
 
+/* ---- a pool with next to no headroom ---- */
+
+/* Another pool for the tests' ports; the old one goes, or the test's does. */
+static void replace_pool(const struct mr_pool_config *config)
+{
+	mr_cache_destroy(cache);
+	assert_int_equal(mr_pool_destroy(pool, NULL), 0);
+	assert_int_equal(mr_pool_create(ctx, config, &pool, NULL), 0);
+	assert_int_equal(mr_cache_create(pool, &cache, NULL), 0);
+	base = mr_region_base(mr_pool_region(pool));
+}
+
+/* A tag is put in front of a copy: within its page, however few bytes there
+ * the pool wants free. */
+static void tagged_copy_stays_in_its_page(void **state)
+{
+	struct mr_pool_config config = { .size = sizeof(config),
+					 .n_pages = N_PAGES };
+	struct mr_meta meta = { .valid = MR_META_VLAN, .vlan_tci = TCI };
+
+	(void)state;
+	for (uint32_t n = 1; n <= 3; n++) {
+		char one[] = "v1", other[] = "u1";
+		const char *names[] = { one, other };
+		struct mr_frame sent, got[BURST];
+		struct pair pair;
+
+		config.headroom_bytes = n;
+		replace_pool(&config);
+		one[1] = other[1] = (char)('0' + n);
+		pair = make_pair(names, "");
+		make_frames(&sent, 1);
+		assert_int_equal(mr_frame_ref(cache, &sent, 1), 0);
+		assert_int_equal(mr_tx_burst_meta(mr_port_txq(pair.ports[0], 0),
+						  cache, &sent, &meta, 1),
+				 1);
+		assert_int_equal(n_in_flight(), 2);
+		assert_int_equal(receive(pair.ports[1], got), 1);
+		assert_tagged(&got[0], LEN);
+		assert_true(got[0].addr % 4096 + got[0].len <= 4096);
+		mr_frame_free_bulk(cache, got, 1);
+		mr_frame_free_bulk(cache, &sent, 1);
+		assert_int_equal(n_in_flight(), 0);
+		end_pair(&pair);
+	}
+}
+
 /* ---- short bursts ---- */
+
+/*
+ * The cache has some pages and the pool none: the device is asked for as many
+ * frames as these are for, if each takes as much as a frame of this MTU may.
+ */
+static void few_pages_mean_few_long_frames(void **state)
+{
+	struct mr_port *port =
+		open_port("dpdk:net_null0,ring=64,mtu=9000,sg=on");
+	enum { N_LEFT = MR_BURST_MAX, MAX_SEGS = 3 };
+	struct mr_frame frames[MR_BURST_MAX];
+	static uint64_t addrs[MAX_PAGES];
+	uint32_t n = 0, n_rx;
+
+	(void)state;
+	while (mr_frag_alloc_bulk(cache, &addrs[n], 1, 4096) == 1)
+		n++;
+	mr_frag_free_bulk(cache, addrs, N_LEFT);
+	n_rx = mr_rx_burst(mr_port_rxq(port, 0), cache, frames, MR_BURST_MAX);
+	assert_int_equal(n_rx, N_LEFT / MAX_SEGS);
+	mr_frame_free_bulk(cache, frames, n_rx);
+	mr_frag_free_bulk(cache, addrs + N_LEFT, n - N_LEFT);
+	mr_port_close(port);
+}
 
 /*
  * Some devices give nothing to who asks for few frames: a burst of one asks for
@@ -463,6 +534,8 @@ static void device_without_a_port_goes(void **state)
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(refused_frame_is_as_it_was),
 	cmocka_unit_test(written_clone_is_a_copy),
+	cmocka_unit_test(tagged_copy_stays_in_its_page),
+	cmocka_unit_test(few_pages_mean_few_long_frames),
 	cmocka_unit_test(short_burst_asks_for_more),
 	cmocka_unit_test(later_segment_is_registered),
 	cmocka_unit_test(clone_sent_back_is_copied),
