@@ -19,6 +19,7 @@
 #include <millrace/millrace.h>
 #include <millrace/pci.h>
 
+#include "measured.h"
 #include "model/intel.h"
 #include "model/virtio.h"
 
@@ -89,30 +90,10 @@ static const struct nic *find_nic(const char *name)
 	errx(2, "%s: no such NIC", name);
 }
 
-/* Not inlined, each under its name: callgrind tells them apart by it. */
-__attribute__((noinline)) uint32_t measured_rx(struct mr_rxq *rxq,
-					       struct mr_cache *cache,
-					       struct mr_frame *frames,
-					       uint32_t n);
-__attribute__((noinline)) uint32_t measured_tx(struct mr_txq *txq,
-					       struct mr_cache *cache,
-					       const struct mr_frame *frames,
-					       uint32_t n);
+/* Not inlined, under its name: callgrind leaves it out by it. */
 __attribute__((noinline)) void trapped(struct model *m, uint32_t bar,
 				       uint64_t offset, uint32_t n_bytes,
 				       uint64_t value);
-
-uint32_t measured_rx(struct mr_rxq *rxq, struct mr_cache *cache,
-		     struct mr_frame *frames, uint32_t n)
-{
-	return mr_rx_burst(rxq, cache, frames, n);
-}
-
-uint32_t measured_tx(struct mr_txq *txq, struct mr_cache *cache,
-		     const struct mr_frame *frames, uint32_t n)
-{
-	return mr_tx_burst(txq, cache, frames, n);
-}
 
 void trapped(struct model *m, uint32_t bar, uint64_t offset, uint32_t n_bytes,
 	     uint64_t value)

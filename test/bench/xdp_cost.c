@@ -19,31 +19,10 @@
 
 #include <cmocka.h>
 
+#include "measured.h"
 #include "unit/xdp/fake_kernel.h"
 
 enum { FRAME_BYTES = 60, MAX_BURST = FAKE_RING };
-
-/* Not inlined, each under its name: callgrind tells them apart by it. */
-__attribute__((noinline)) uint32_t measured_rx(struct mr_rxq *rxq,
-					       struct mr_cache *cache,
-					       struct mr_frame *frames,
-					       uint32_t n);
-__attribute__((noinline)) uint32_t measured_tx(struct mr_txq *txq,
-					       struct mr_cache *cache,
-					       const struct mr_frame *frames,
-					       uint32_t n);
-
-uint32_t measured_rx(struct mr_rxq *rxq, struct mr_cache *cache,
-		     struct mr_frame *frames, uint32_t n)
-{
-	return mr_rx_burst(rxq, cache, frames, n);
-}
-
-uint32_t measured_tx(struct mr_txq *txq, struct mr_cache *cache,
-		     const struct mr_frame *frames, uint32_t n)
-{
-	return mr_tx_burst(txq, cache, frames, n);
-}
 
 static uint64_t receive(struct fake *fake, uint32_t burst, uint64_t n_frames)
 {
