@@ -153,7 +153,6 @@ struct dpdk_port {
 	struct dpdk_view *view;
 	struct dpdk_rxq *rxqs;
 	struct dpdk_txq *txqs;
-	void *tables;
 	uint32_t n_queues;
 	bool is_pinned, is_listening; /* the region */
 	bool is_growing;              /* its view, with the region */

@@ -24,15 +24,9 @@ static int alloc_queue(struct dpdk_port *port, uint32_t i)
 	rxq->port_id = txq->port_id = port->port_id;
 	rxq->region = base->base;
 	rxq->base.burst = mri_dpdk_rx_burst;
-	rxq->base.queue = (struct mr_queue){
-		.port = base, .arm = mri_dpdk_rx_arm, .fd = -1, .idx = i
-	};
+	rxq->base.queue.arm = mri_dpdk_rx_arm;
 	txq->base.burst = mri_dpdk_tx_burst;
-	txq->base.queue = (struct mr_queue){
-		.port = base, .arm = mri_dpdk_tx_arm, .fd = -1, .idx = i
-	};
-	base->rxqs[i] = &rxq->base;
-	base->txqs[i] = &txq->base;
+	txq->base.queue.arm = mri_dpdk_tx_arm;
 	rxq->stash =
 		mr_alloc(base->ctx, 0, MR_BURST_MAX * sizeof(rxq->stash[0]));
 	/* More than the ring takes: the device runs out of room, not we. */
@@ -49,24 +43,19 @@ static int alloc_queues(struct dpdk_port *port, struct mr_reason *reason)
 {
 	struct mr_port *base = port->base;
 	const uint32_t n = port->options.n_queues;
-	int err = 0;
+	int err = mr_port_make_queues(base, n, sizeof(port->rxqs[0]),
+				      sizeof(port->txqs[0]), reason);
 
-	port->rxqs = mr_alloc(base->ctx, 0, n * sizeof(port->rxqs[0]));
-	port->txqs = mr_alloc(base->ctx, 0, n * sizeof(port->txqs[0]));
-	port->tables = mr_alloc(base->ctx, 0, 2 * n * sizeof(void *));
-	if (port->rxqs == NULL || port->txqs == NULL || port->tables == NULL)
-		err = -ENOMEM;
-	if (err == 0) {
-		port->n_queues = n;
-		base->rxqs = port->tables;
-		base->txqs = (struct mr_txq **)port->tables + n;
-	}
+	if (err < 0)
+		return err;
+	port->rxqs = (struct dpdk_rxq *)base->rxqs[0];
+	port->txqs = (struct dpdk_txq *)base->txqs[0];
+	port->n_queues = n;
 	for (uint32_t i = 0; i < n && err == 0; i++)
 		err = alloc_queue(port, i);
 	if (err < 0)
 		return mr_fail(reason, err, "%s: no memory for %u queues",
 			       base->info.name, n);
-	base->info.n_rxqs = base->info.n_txqs = n;
 	return 0;
 }
 
@@ -83,9 +72,6 @@ static void free_queues(struct dpdk_port *port)
 					     mri_dpdk_tx_awaited(txq),
 					     txq->n_inner);
 	}
-	mr_free(ctx, port->rxqs);
-	mr_free(ctx, port->txqs);
-	mr_free(ctx, port->tables);
 }
 
 /* Undo whatever of opening was done. */

@@ -136,7 +136,6 @@ struct intel_port {
 	struct mr_bar bar;
 	struct intel_rxq *rxqs;
 	struct intel_txq *txqs;
-	void *tables;
 	uint32_t n_queues; /* that have memory */
 	uint32_t buf_bytes;
 	uint32_t mtu_bytes;

@@ -25,8 +25,6 @@ static int open_rxq(struct intel_port *port, uint32_t i,
 	const uint32_t n = port->options.n_rx_entries;
 	struct intel_rxq *rxq = &port->rxqs[i];
 
-	rxq->base.queue =
-		(struct mr_queue){ .port = &port->base, .fd = -1, .idx = i };
 	rxq->base.burst =
 		base->info.has_sg ? mri_intel_rx_burst_sg : mri_intel_rx_burst;
 	rxq->base.n_min = base->info.has_sg ? MR_MAX_SEGS : 1;
@@ -44,7 +42,6 @@ static int open_rxq(struct intel_port *port, uint32_t i,
 	if (rxq->bufs == NULL)
 		return mr_fail(reason, -ENOMEM, "%s: no memory for rx queue %u",
 			       base->info.name, i);
-	port->base.rxqs[i] = &rxq->base;
 	return mr_pci_dma_alloc(port->pci, n * sizeof(rxq->ring[0]), &rxq->dma,
 				reason);
 }
@@ -58,9 +55,7 @@ static int open_txq(struct intel_port *port, uint32_t i,
 	struct intel_txq *txq = &port->txqs[i];
 	int err;
 
-	txq->base.queue = (struct mr_queue){
-		.port = &port->base, .fd = -1, .arm = mri_intel_tx_arm, .idx = i
-	};
+	txq->base.queue.arm = mri_intel_tx_arm;
 	txq->base.burst = mri_intel_tx_burst;
 	txq->port = port;
 	txq->mask = n - 1;
@@ -79,7 +74,6 @@ static int open_txq(struct intel_port *port, uint32_t i,
 	if (txq->posted == NULL || txq->group_end == NULL)
 		return mr_fail(reason, -ENOMEM, "%s: no memory for tx queue %u",
 			       base->info.name, i);
-	port->base.txqs[i] = &txq->base;
 	err = mr_pci_dma_alloc(port->pci, ring_bytes + sizeof(uint64_t),
 			       &txq->dma, reason);
 	if (err < 0)
@@ -121,17 +115,14 @@ int mri_intel_queues_open(struct intel_port *port, struct mr_reason *reason)
 {
 	struct mr_port *base = &port->base;
 	const uint32_t n = port->options.n_queues;
-	int err = 0;
+	int err = mr_port_make_queues(base, n, sizeof(port->rxqs[0]),
+				      sizeof(port->txqs[0]), reason);
 
-	port->rxqs = mr_alloc(base->ctx, 0, n * sizeof(port->rxqs[0]));
-	port->txqs = mr_alloc(base->ctx, 0, n * sizeof(port->txqs[0]));
-	port->tables = mr_alloc(base->ctx, 0, 2 * n * sizeof(void *));
-	if (port->rxqs == NULL || port->txqs == NULL || port->tables == NULL)
-		return mr_fail(reason, -ENOMEM, "%s: no memory for %u queues",
-			       base->info.name, n);
+	if (err < 0)
+		return err;
+	port->rxqs = (struct intel_rxq *)base->rxqs[0];
+	port->txqs = (struct intel_txq *)base->txqs[0];
 	port->n_queues = n; /* from here on there are queues to close */
-	base->rxqs = port->tables;
-	base->txqs = (struct mr_txq **)port->tables + n;
 	for (uint32_t i = 0; i < n && err == 0; i++) {
 		err = open_rxq(port, i, reason);
 		if (err == 0)
@@ -139,7 +130,6 @@ int mri_intel_queues_open(struct intel_port *port, struct mr_reason *reason)
 		if (err == 0)
 			err = fill(port, &port->rxqs[i], reason);
 	}
-	base->info.n_rxqs = base->info.n_txqs = n;
 	return err;
 }
 
@@ -174,7 +164,4 @@ void mri_intel_queues_close(struct intel_port *port)
 		mr_free(ctx, txq->posted);
 		mr_free(ctx, txq->group_end);
 	}
-	mr_free(ctx, port->rxqs);
-	mr_free(ctx, port->txqs);
-	mr_free(ctx, port->tables);
 }

@@ -27,13 +27,6 @@ struct null_txq {
 	_Alignas(64) struct mr_txq base;
 };
 
-struct null_port {
-	struct mr_port base;
-	struct null_rxq *rxqs;
-	struct null_txq *txqs;
-	void *tables;
-};
-
 static uint32_t null_rx_burst(struct mr_rxq *base, struct mr_cache *cache,
 			      struct mr_frame *frames, struct mr_meta *meta,
 			      uint32_t n)
@@ -99,61 +92,41 @@ static int null_need(struct mr_ctx *ctx, const struct mr_spec *spec,
 static int null_open(struct mr_port *base, const struct mr_spec *spec,
 		     struct mr_reason *reterr_reason)
 {
-	struct null_port *port = (struct null_port *)base;
-	const uint32_t room = base->chunk_bytes - base->headroom_bytes -
-			      base->tailroom_bytes;
+	const uint32_t room =
+		base->chunk_bytes - base->headroom_bytes - base->tailroom_bytes;
 	uint32_t n, frame_bytes;
 	int err;
 
 	err = mr_spec_get_u32(spec, "queues", 1, 1, MAX_QUEUES, &n,
 			      reterr_reason);
 	if (err == 0)
-		err = mr_spec_get_u32(spec, "len", DEFAULT_FRAME_BYTES, 14, room,
-				      &frame_bytes, reterr_reason);
+		err = mr_spec_get_u32(spec, "len", DEFAULT_FRAME_BYTES, 14,
+				      room, &frame_bytes, reterr_reason);
+	if (err == 0)
+		err = mr_port_make_queues(base, n, sizeof(struct null_rxq),
+					  sizeof(struct null_txq),
+					  reterr_reason);
 	if (err < 0)
 		return err;
 
-	port->rxqs = mr_alloc(base->ctx, 0, n * sizeof(port->rxqs[0]));
-	port->txqs = mr_alloc(base->ctx, 0, n * sizeof(port->txqs[0]));
-	port->tables = mr_alloc(base->ctx, 0, 2 * n * sizeof(void *));
-	if (port->rxqs == NULL || port->txqs == NULL || port->tables == NULL) {
-		base->driver->close(base);
-		return mr_fail(reterr_reason, -ENOMEM,
-			       "no memory for %u queues", n);
-	}
-	base->rxqs = port->tables;
-	base->txqs = (struct mr_txq **)port->tables + n;
 	for (uint32_t i = 0; i < n; i++) {
-		port->rxqs[i] = (struct null_rxq){
-			.base = { .queue = { .port = base, .fd = -1, .idx = i },
-				  .burst = null_rx_burst,
-				  .n_min = 1 },
-			.frame_bytes = frame_bytes,
-			.buffer_bytes = base->chunk_bytes,
-			.data_offset = base->headroom_bytes,
-		};
-		port->txqs[i] = (struct null_txq){
-			.base = { .queue = { .port = base,
-					     .arm = null_tx_arm,
-					     .fd = -1,
-					     .idx = i },
-				  .burst = null_tx_burst },
-		};
-		base->rxqs[i] = &port->rxqs[i].base;
-		base->txqs[i] = &port->txqs[i].base;
+		struct null_rxq *rxq = (struct null_rxq *)base->rxqs[i];
+
+		rxq->base.burst = null_rx_burst;
+		rxq->base.n_min = 1;
+		rxq->frame_bytes = frame_bytes;
+		rxq->buffer_bytes = base->chunk_bytes;
+		rxq->data_offset = base->headroom_bytes;
+		base->txqs[i]->queue.arm = null_tx_arm;
+		base->txqs[i]->burst = null_tx_burst;
 	}
-	base->info.n_rxqs = base->info.n_txqs = n;
 	snprintf(base->info.mode, sizeof(base->info.mode), "memory");
 	return 0;
 }
 
 static void null_close(struct mr_port *base)
 {
-	struct null_port *port = (struct null_port *)base;
-
-	mr_free(base->ctx, port->tables);
-	mr_free(base->ctx, port->txqs);
-	mr_free(base->ctx, port->rxqs);
+	(void)base; /* its queues are all it had, and they are the library's */
 }
 
 static const char *const null_keys[] = { "queues", "len", NULL };
@@ -162,7 +135,7 @@ extern const struct mr_driver mr_driver_null;
 const struct mr_driver mr_driver_null = {
 	.name = "null",
 	.keys = null_keys,
-	.port_bytes = sizeof(struct null_port),
+	.port_bytes = sizeof(struct mr_port),
 	.need = null_need,
 	.open = null_open,
 	.close = null_close,

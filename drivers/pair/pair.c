@@ -37,7 +37,6 @@ struct pair_port {
 	uint32_t end;
 	struct pair_rxq *rxqs;
 	struct pair_txq *txqs;
-	void *tables;
 };
 
 struct pair_options {
@@ -329,50 +328,38 @@ static void make_queues(struct pair_port *port)
 	const uint32_t n = link->n_queues;
 	const uint32_t max_segs = link->has_sg ? MR_MAX_SEGS : 1;
 
-	base->rxqs = port->tables;
-	base->txqs = (struct mr_txq **)port->tables + n;
+	port->rxqs = (struct pair_rxq *)base->rxqs[0];
+	port->txqs = (struct pair_txq *)base->txqs[0];
 	for (uint32_t i = 0; i < n; i++) {
 		struct pair_lane *to = &link->lanes[port->end * n + i];
 		struct pair_lane *from = &link->lanes[!port->end * n + i];
 
-		port->rxqs[i] = (struct pair_rxq){
-			.base = { .queue = { .port = base,
-					     .arm = mri_pair_rx_arm,
-					     .fd = from->rx_bell.fd,
-					     .idx = i },
-				  .burst = mri_pair_rx_burst,
-				  .n_min = max_segs },
-			.lane = from,
-		};
-		port->txqs[i] = (struct pair_txq){
-			.base = { .queue = { .port = base,
-					     .arm = mri_pair_tx_arm,
-					     .fd = to->tx_bell.fd,
-					     .idx = i },
-				  .burst = mri_pair_tx_burst },
-			.lane = to,
-			.region = base->region,
-			.first_taken_frames =
-				mr_counter_get(&to->n_taken_frames),
-			.n_ring_entries = link->n_ring_entries,
-			.max_segs = max_segs,
-		};
-		base->rxqs[i] = &port->rxqs[i].base;
-		base->txqs[i] = &port->txqs[i].base;
+		struct pair_rxq *rxq = &port->rxqs[i];
+		struct pair_txq *txq = &port->txqs[i];
+
+		rxq->base.queue.arm = mri_pair_rx_arm;
+		rxq->base.queue.fd = from->rx_bell.fd;
+		rxq->base.burst = mri_pair_rx_burst;
+		rxq->base.n_min = max_segs;
+		rxq->lane = from;
+		txq->base.queue.arm = mri_pair_tx_arm;
+		txq->base.queue.fd = to->tx_bell.fd;
+		txq->base.burst = mri_pair_tx_burst;
+		txq->lane = to;
+		txq->region = base->region;
+		txq->first_taken_frames = mr_counter_get(&to->n_taken_frames);
+		txq->n_ring_entries = link->n_ring_entries;
+		txq->max_segs = max_segs;
 	}
-	base->info.n_rxqs = base->info.n_txqs = n;
 	base->info.has_sg = link->has_sg;
 	snprintf(base->info.mode, sizeof(base->info.mode), "memory");
 }
 
-static void free_port(struct pair_port *port)
+static void leave(struct pair_port *port)
 {
 	struct mr_ctx *ctx = port->base.ctx;
 	struct pair_link *link = port->link;
 
-	mr_free(ctx, port->tables);
-	mr_free(ctx, port->txqs);
-	mr_free(ctx, port->rxqs);
 	if (link != NULL && !link->is_open[0] && !link->is_open[1])
 		destroy_link(ctx, link);
 }
@@ -382,18 +369,15 @@ static int pair_open(struct mr_port *base, const struct mr_spec *spec,
 {
 	struct pair_port *port = (struct pair_port *)base;
 	int err = join(port, spec, reterr_reason);
-	uint32_t n;
 
 	if (err < 0)
 		return err;
-	n = port->link->n_queues;
-	port->rxqs = mr_alloc(base->ctx, 0, n * sizeof(port->rxqs[0]));
-	port->txqs = mr_alloc(base->ctx, 0, n * sizeof(port->txqs[0]));
-	port->tables = mr_alloc(base->ctx, 0, 2 * n * sizeof(void *));
-	if (port->rxqs == NULL || port->txqs == NULL || port->tables == NULL) {
-		free_port(port);
-		return mr_fail(reterr_reason, -ENOMEM,
-			       "no memory for %u queues", n);
+	err = mr_port_make_queues(base, port->link->n_queues,
+				  sizeof(port->rxqs[0]), sizeof(port->txqs[0]),
+				  reterr_reason);
+	if (err < 0) {
+		leave(port);
+		return err;
 	}
 	make_queues(port);
 	__atomic_store_n(&port->link->is_open[port->end], 1, __ATOMIC_RELEASE);
@@ -414,7 +398,7 @@ static void pair_close(struct mr_port *base)
 			drain(lane, NULL, base->pool);
 	}
 	__atomic_store_n(&link->is_open[port->end], 0, __ATOMIC_RELEASE);
-	free_port(port);
+	leave(port);
 }
 
 /* Carrier: the other end is open. */

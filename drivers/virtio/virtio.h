@@ -180,7 +180,6 @@ struct virtio_port {
 	struct virtio_ctrl ctrl;
 	struct virtio_rxq *rxqs;
 	struct virtio_txq *txqs;
-	void *tables;
 	int *irq_fds; /* n_irqs of them; 0: the configuration changed */
 	uint32_t n_irqs;
 	uint32_t generation;

@@ -145,9 +145,7 @@ static int alloc_rxq(struct virtio_port *port, uint32_t i,
 	int err;
 
 	rxq->port = port;
-	rxq->base.queue = (struct mr_queue){ .port = base,
-					     .arm = mri_virtio_rx_arm,
-					     .idx = i };
+	rxq->base.queue.arm = mri_virtio_rx_arm;
 	err = choose_entries(port, 2 * i, port->options.n_rx_entries,
 			     "an rx ring", &n, reason);
 	if (err == 0)
@@ -220,9 +218,7 @@ static int alloc_txq(struct virtio_port *port, uint32_t i,
 	int err;
 
 	txq->port = port;
-	txq->base.queue = (struct mr_queue){ .port = base,
-					     .arm = mri_virtio_tx_arm,
-					     .idx = i };
+	txq->base.queue.arm = mri_virtio_tx_arm;
 	err = choose_entries(port, 2 * i + 1, port->options.n_tx_entries,
 			     "a tx ring", &n, reason);
 	if (err == 0)
@@ -255,24 +251,18 @@ int mri_virtio_queues_alloc(struct virtio_port *port, struct mr_reason *reason)
 {
 	struct mr_port *base = &port->base;
 	const uint32_t n = port->options.n_queues;
-	int err = 0;
+	int err = mr_port_make_queues(base, n, sizeof(port->rxqs[0]),
+				      sizeof(port->txqs[0]), reason);
 
-	port->rxqs = mr_alloc(base->ctx, 0, n * sizeof(port->rxqs[0]));
-	port->txqs = mr_alloc(base->ctx, 0, n * sizeof(port->txqs[0]));
-	port->tables = mr_alloc(base->ctx, 0, 2 * n * sizeof(void *));
-	if (port->rxqs == NULL || port->txqs == NULL || port->tables == NULL)
-		return mr_fail(reason, -ENOMEM, "%s: no memory for %u queues",
-			       base->info.name, n);
-	base->rxqs = port->tables;
-	base->txqs = (struct mr_txq **)port->tables + n;
+	if (err < 0)
+		return err;
+	port->rxqs = (struct virtio_rxq *)base->rxqs[0];
+	port->txqs = (struct virtio_txq *)base->txqs[0];
 	for (uint32_t i = 0; i < n && err == 0; i++) {
-		base->rxqs[i] = &port->rxqs[i].base;
-		base->txqs[i] = &port->txqs[i].base;
 		err = alloc_rxq(port, i, reason);
 		if (err == 0)
 			err = alloc_txq(port, i, reason);
 	}
-	base->info.n_rxqs = base->info.n_txqs = n;
 	mri_virtio_queues_set_mtu(port, base->info.mtu_bytes);
 	return err;
 }
@@ -308,9 +298,7 @@ void mri_virtio_queues_fill(struct virtio_port *port)
 void mri_virtio_queues_free(struct virtio_port *port)
 {
 	const struct mr_ctx *ctx = port->base.ctx;
-	const uint32_t n = port->rxqs != NULL && port->txqs != NULL ?
-				   port->options.n_queues :
-				   0;
+	const uint32_t n = port->rxqs != NULL ? port->options.n_queues : 0;
 
 	for (uint32_t i = 0; i < n; i++) {
 		struct virtio_rxq *rxq = &port->rxqs[i];
@@ -325,9 +313,6 @@ void mri_virtio_queues_free(struct virtio_port *port)
 		mr_free(ctx, txq->bufs);
 		mr_free(ctx, txq->chains);
 	}
-	mr_free(ctx, port->rxqs);
-	mr_free(ctx, port->txqs);
-	mr_free(ctx, port->tables);
 }
 
 static void add_to(int fd)

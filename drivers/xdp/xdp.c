@@ -7,9 +7,9 @@
  * same backwards: no frame is steered to a socket that is being closed.
  */
 #include <errno.h>
-#include <sys/socket.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -35,8 +35,8 @@ static int read_options(const struct mr_spec *spec, struct xdp_options *o,
 				    reason)) < 0 ||
 	    (err = mr_spec_get_word(spec, "attach", attach_words, &o->attach,
 				    reason)) < 0 ||
-	    (err = mr_spec_get_word(spec, "sg", switch_words, &o->sg,
-				    reason)) < 0 ||
+	    (err = mr_spec_get_word(spec, "sg", switch_words, &o->sg, reason)) <
+		    0 ||
 	    (err = mr_spec_get_word(spec, "csum", switch_words, &o->csum,
 				    reason)) < 0 ||
 	    (err = mr_spec_get_u32(spec, "queues", 0, 1, MAX_QUEUES,
@@ -130,16 +130,12 @@ static void free_queues(struct xdp_port *port)
 {
 	const struct mr_ctx *ctx = port->base.ctx;
 
-	for (uint32_t i = 0; port->rxqs != NULL && i < port->n_queues; i++)
+	for (uint32_t i = 0; i < port->n_queues; i++) {
 		mr_free(ctx, port->rxqs[i].posted);
-	for (uint32_t i = 0; port->txqs != NULL && i < port->n_queues; i++) {
 		mr_free(ctx, port->txqs[i].postings);
 		mr_free(ctx, port->txqs[i].ends);
 	}
-	mr_free(ctx, port->rxqs);
-	mr_free(ctx, port->txqs);
 	mr_free(ctx, port->fds);
-	mr_free(ctx, port->tables);
 }
 
 static bool has_partial_csums(const struct xdp_port *port)
@@ -151,8 +147,7 @@ static bool has_partial_csums(const struct xdp_port *port)
 static int alloc_queue(struct xdp_port *port, uint32_t i)
 {
 	struct mr_port *base = &port->base;
-	const uint32_t chunk_shift =
-		(uint32_t)__builtin_ctz(base->chunk_bytes);
+	const uint32_t chunk_shift = (uint32_t)__builtin_ctz(base->chunk_bytes);
 	const uint64_t n_chunks = port->n_registered_bytes >> chunk_shift;
 	struct xdp_rxq *rxq = &port->rxqs[i];
 	struct xdp_txq *txq = &port->txqs[i];
@@ -163,20 +158,12 @@ static int alloc_queue(struct xdp_port *port, uint32_t i)
 	rxq->tailroom_bytes = base->tailroom_bytes;
 	rxq->has_partial_csums = has_partial_csums(port);
 	rxq->base.burst = mri_xdp_rx_burst;
-	rxq->base.queue = (struct mr_queue){ .port = base,
-					     .arm = mri_xdp_rx_arm,
-					     .fd = -1,
-					     .idx = i };
+	rxq->base.queue.arm = mri_xdp_rx_arm;
 	txq->base.burst = mri_xdp_tx_burst;
-	txq->base.queue = (struct mr_queue){ .port = base,
-					     .arm = mri_xdp_tx_arm,
-					     .fd = -1,
-					     .idx = i };
-	base->rxqs[i] = &rxq->base;
-	base->txqs[i] = &txq->base;
+	txq->base.queue.arm = mri_xdp_tx_arm;
 	rxq->posted = mr_alloc(base->ctx, 0, n_chunks);
-	txq->postings = mr_alloc(base->ctx, 0,
-				 xdp_posting(port->n_registered_bytes));
+	txq->postings =
+		mr_alloc(base->ctx, 0, xdp_posting(port->n_registered_bytes));
 	txq->ends = mr_alloc(base->ctx, 0,
 			     (port->options.ring_entries + 63) / 64 * 8);
 	if (rxq->posted == NULL || txq->postings == NULL || txq->ends == NULL)
@@ -197,8 +184,7 @@ static int alloc_queues(struct xdp_port *port, struct mr_reason *reason)
 			       "a lower safety level",
 			       base->info.name);
 	/* Looked up once: tables and registration must agree. */
-	port->n_registered_bytes =
-		mr_region_n_contiguous_bytes(base->region);
+	port->n_registered_bytes = mr_region_n_contiguous_bytes(base->region);
 	if (!mr_pool_is_below(base->pool, port->n_registered_bytes))
 		return mr_fail(reason, -EINVAL,
 			       "%s: its pool lies behind a gap of its region, "
@@ -206,19 +192,18 @@ static int alloc_queues(struct xdp_port *port, struct mr_reason *reason)
 			       "piece from the region's start: make that pool "
 			       "the first of the region, or give it a region",
 			       base->info.name);
-	port->rxqs = mr_alloc(base->ctx, 0, n * sizeof(port->rxqs[0]));
-	port->txqs = mr_alloc(base->ctx, 0, n * sizeof(port->txqs[0]));
+	err = mr_port_make_queues(base, n, sizeof(port->rxqs[0]),
+				  sizeof(port->txqs[0]), reason);
+	if (err < 0)
+		return err;
+	port->rxqs = (struct xdp_rxq *)base->rxqs[0];
+	port->txqs = (struct xdp_txq *)base->txqs[0];
 	port->fds = mr_alloc(base->ctx, 0, n * sizeof(port->fds[0]));
-	port->tables = mr_alloc(base->ctx, 0, 2 * n * sizeof(void *));
-	if (port->rxqs == NULL || port->txqs == NULL || port->fds == NULL ||
-	    port->tables == NULL)
-		err = -ENOMEM;
-	if (err == 0) {
-		port->n_queues = n; /* from here on tear_down() has queues */
-		base->rxqs = port->tables;
-		base->txqs = (struct mr_txq **)port->tables + n;
-		memset(port->fds, 0xff, n * sizeof(port->fds[0])); /* -1 */
-	}
+	if (port->fds == NULL)
+		return mr_fail(reason, -ENOMEM, "%s: no memory for %u queues",
+			       base->info.name, n);
+	memset(port->fds, 0xff, n * sizeof(port->fds[0])); /* -1 */
+	port->n_queues = n; /* from here on tear_down() has queues */
 	for (uint32_t i = 0; i < n && err == 0; i++)
 		err = alloc_queue(port, i);
 	if (err < 0)
@@ -252,8 +237,8 @@ static void wait_for_carrier(struct xdp_port *port)
 		nanosleep(&step, NULL);
 	}
 	mr_log(port->base.ctx, MR_LOG_WARNING,
-	       "%s: no carrier %d s after it was opened",
-	       port->base.info.name, CARRIER_WAIT_MS / 1000);
+	       "%s: no carrier %d s after it was opened", port->base.info.name,
+	       CARRIER_WAIT_MS / 1000);
 }
 
 static void fill_info(struct xdp_port *port)
@@ -400,10 +385,10 @@ static int xdp_link(const struct mr_port *base, struct mr_link *ret_link)
 	return 0;
 }
 
-static const char *const xdp_keys[] = { "mode",	  "attach", "queues", "start",
-					"ring",	  "mtu",    "promisc", "csum",
-					"sg",	  "force",  "partial", "budget",
-					"busy",	  NULL };
+static const char *const xdp_keys[] = { "mode", "attach", "queues",  "start",
+					"ring", "mtu",    "promisc", "csum",
+					"sg",   "force",  "partial", "budget",
+					"busy", NULL };
 
 extern const struct mr_driver mr_driver_xdp;
 const struct mr_driver mr_driver_xdp = {

@@ -150,7 +150,6 @@ struct xdp_port {
 	struct xdp_prog prog;
 	struct xdp_rxq *rxqs;
 	struct xdp_txq *txqs;
-	void *tables;
 	uint32_t n_queues; /* sockets */
 	int *fds;          /* one socket per queue */
 	int promisc_fd, allmulti_fd, filter_fd; /* -1: not set; end with us */

@@ -39,8 +39,8 @@ static int find_driver(struct mr_ctx *ctx, const struct mr_spec *spec,
 }
 
 /* Parse and look up: what opening and asking for the need begin with. */
-static int read_spec(struct mr_ctx *ctx, const char *text,
-		     struct mr_spec *spec, const struct mr_driver **ret_driver,
+static int read_spec(struct mr_ctx *ctx, const char *text, struct mr_spec *spec,
+		     const struct mr_driver **ret_driver,
 		     struct mr_reason *reterr_reason)
 {
 	int err = mri_spec_parse(spec, text, reterr_reason);
@@ -110,6 +110,41 @@ static void fill_head(struct mr_port *port, struct mr_ctx *ctx,
 			 spec->driver, spec->device);
 }
 
+int mr_port_make_queues(struct mr_port *port, uint32_t n, size_t rxq_bytes,
+			size_t txq_bytes, struct mr_reason *reterr_reason)
+{
+	const size_t rxqs_bytes = mri_round_up(n * rxq_bytes, MRI_CACHE_LINE);
+	const size_t txqs_bytes = mri_round_up(n * txq_bytes, MRI_CACHE_LINE);
+	uint8_t *at =
+		mr_alloc(port->ctx, MRI_CACHE_LINE,
+			 rxqs_bytes + txqs_bytes + 2 * n * sizeof(void *));
+
+	if (at == NULL)
+		return mr_fail(reterr_reason, -ENOMEM,
+			       "%s: no memory for %u queues", port->info.name,
+			       n);
+	port->queue_memory = at;
+	port->rxqs = (void *)(at + rxqs_bytes + txqs_bytes);
+	port->txqs = (struct mr_txq **)port->rxqs + n;
+	for (uint32_t i = 0; i < n; i++) {
+		const struct mr_queue queue = { .port = port,
+						.fd = -1,
+						.idx = i };
+
+		port->rxqs[i] = (void *)(at + i * rxq_bytes);
+		port->txqs[i] = (void *)(at + rxqs_bytes + i * txq_bytes);
+		port->rxqs[i]->queue = port->txqs[i]->queue = queue;
+	}
+	port->info.n_rxqs = port->info.n_txqs = n;
+	return 0;
+}
+
+static void free_port(struct mr_port *port)
+{
+	mr_free(port->ctx, port->queue_memory);
+	mr_free(port->ctx, port);
+}
+
 int mr_port_open(struct mr_ctx *ctx, const char *text,
 		 const struct mr_port_config *config, struct mr_port **ret_port,
 		 struct mr_reason *reterr_reason)
@@ -165,7 +200,7 @@ int mr_port_open(struct mr_ctx *ctx, const char *text,
 uncommit:
 	mri_pool_uncommit(c.pool, port->n_committed_pages);
 free_port:
-	mr_free(ctx, port);
+	free_port(port);
 	return err;
 }
 
@@ -175,7 +210,7 @@ void mr_port_close(struct mr_port *port)
 		return;
 	port->driver->close(port);
 	mri_pool_uncommit(port->pool, port->n_committed_pages);
-	mr_free(port->ctx, port);
+	free_port(port);
 }
 
 int mr_port_info(const struct mr_port *port, struct mr_port_info *info)

@@ -38,16 +38,17 @@ struct mr_port {
 	struct mr_ctx *ctx;
 	struct mr_pool *pool;
 	struct mr_region *region;
-	void *base;          /**< mr_region_base() */
-	uint32_t page_bytes; /**< of the pool */
+	void *base;           /**< mr_region_base() */
+	uint32_t page_bytes;  /**< of the pool */
 	uint32_t chunk_bytes; /**< of an rx buffer */
 	uint32_t headroom_bytes;
 	uint32_t tailroom_bytes;
 	uint32_t n_workers;
 	uint32_t n_committed_pages;
-	struct mr_rxq **rxqs; /**< info.n_rxqs of them; the driver's */
-	struct mr_txq **txqs; /**< info.n_txqs of them; the driver's */
-	int fd;               /**< for mr_port_fd(); -1 from the start */
+	struct mr_rxq **rxqs;     /**< info.n_rxqs of them */
+	struct mr_txq **txqs;     /**< info.n_txqs of them */
+	void *queue_memory;       /**< of mr_port_make_queues(), or NULL */
+	int fd;                   /**< for mr_port_fd(); -1 from the start */
 	struct mr_port_info info; /**< name is set; the driver fills the rest */
 };
 
@@ -182,6 +183,25 @@ MR_API bool mr_fd_guard(int fd);
 
 /** Close an fd, guarded or not; -1 is allowed. Thread: any. */
 MR_API void mr_fd_close(int fd);
+
+/**
+ * Give a port its queues: two arrays of the driver's own structs, each at a
+ * cache line, and the tables mr_port.rxqs and mr_port.txqs of them. A struct
+ * is zeroed but for its port, its idx and its fd, which is -1. Sets
+ * info.n_rxqs and info.n_txqs.
+ *
+ * @param n          of each
+ * @param rxq_bytes  of a struct that begins with struct mr_rxq
+ * @param txq_bytes  of one that begins with struct mr_txq
+ *
+ * @return 0, or -ENOMEM
+ *
+ * Owner:  the library; they go behind close(), or behind an open() that fails.
+ * Thread: in open().
+ */
+MR_API int mr_port_make_queues(struct mr_port *port, uint32_t n,
+			       size_t rxq_bytes, size_t txq_bytes,
+			       struct mr_reason *reterr_reason);
 
 /**
  * A pointer that the driver keeps in the context, NULL to begin with: what two

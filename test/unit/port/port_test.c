@@ -102,12 +102,42 @@ static const struct mr_driver bare_driver = {
 	.close = fake_close,
 };
 
+/* Queues of its own, on lines of their own. */
+struct made_rxq {
+	_Alignas(64) struct mr_rxq base;
+	uint8_t own[100];
+};
+
+struct made_txq {
+	struct mr_txq base;
+	uint64_t own[3];
+};
+
+static int made_open(struct mr_port *base, const struct mr_spec *spec,
+		     struct mr_reason *reterr_reason)
+{
+	int err = mr_port_make_queues(base, 3, sizeof(struct made_rxq),
+				      sizeof(struct made_txq), reterr_reason);
+
+	(void)spec;
+	return err == 0 ? fake.open_err : err;
+}
+
+static const struct mr_driver made_driver = {
+	.name = "made",
+	.port_bytes = sizeof(struct mr_port),
+	.need = fake_need,
+	.open = made_open,
+	.close = fake_close,
+};
+
 static void open_all(struct pool_fixture *f)
 {
 	memset(&fake, 0, sizeof(fake));
 	fixture_open(f, 1024, 4096, 2048);
 	assert_int_equal(mr_ctx_add_driver(f->ctx, &fake_driver), 0);
 	assert_int_equal(mr_ctx_add_driver(f->ctx, &bare_driver), 0);
+	assert_int_equal(mr_ctx_add_driver(f->ctx, &made_driver), 0);
 }
 
 static void open_gives_the_driver_its_head(void **state)
@@ -237,6 +267,72 @@ static void wrong_config_is_refused(void **state)
 	fixture_close(&f);
 }
 
+static void queues_are_arrays_of_the_drivers_structs(void **state)
+{
+	struct pool_fixture f;
+	struct mr_port_config config = { .size = sizeof(config) };
+	struct mr_port_info info = { .size = sizeof(info) };
+	struct mr_port *port;
+
+	(void)state;
+	open_all(&f);
+	config.pool = f.pool;
+	assert_int_equal(mr_port_open(f.ctx, "made:x", &config, &port, NULL),
+			 0);
+	mr_port_info(port, &info);
+	assert_int_equal(info.n_rxqs, 3);
+	assert_int_equal(info.n_txqs, 3);
+	for (uint32_t i = 0; i < 3; i++) {
+		struct made_rxq *rxq =
+			(struct made_rxq *)mr_port_rxq(port, 0) + i;
+		struct made_txq *txq =
+			(struct made_txq *)mr_port_txq(port, 0) + i;
+
+		assert_ptr_equal(mr_port_rxq(port, i), rxq);
+		assert_ptr_equal(mr_port_txq(port, i), txq);
+		assert_int_equal((uintptr_t)rxq % 64, 0);
+		assert_ptr_equal(rxq->base.queue.port, port);
+		assert_ptr_equal(txq->base.queue.port, port);
+		assert_int_equal(rxq->base.queue.idx, i);
+		assert_int_equal(txq->base.queue.idx, i);
+		assert_int_equal(rxq->base.queue.fd, -1);
+		assert_int_equal(txq->base.queue.fd, -1);
+		assert_null(txq->base.queue.arm);
+		/* Each byte is its own: none is in another's way. */
+		for (size_t b = 0; b < sizeof(rxq->own); b++)
+			assert_int_equal(rxq->own[b], 0);
+		memset(rxq->own, 0xff, sizeof(rxq->own));
+		assert_int_equal(txq->own[2], 0);
+		memset(txq->own, 0xff, sizeof(txq->own));
+	}
+	mr_port_close(port);
+	fixture_close(&f); /* nothing is left */
+}
+
+static void queues_of_a_failed_open_are_given_back(void **state)
+{
+	struct pool_fixture f;
+	struct mr_port_config config = { .size = sizeof(config) };
+	struct mr_reason why = { "" };
+	struct mr_port *port;
+	int32_t n_out;
+
+	(void)state;
+	open_all(&f);
+	config.pool = f.pool;
+	n_out = f.allocator.n_out;
+	fake.open_err = -EPERM;
+	assert_int_equal(mr_port_open(f.ctx, "made:x", &config, &port, NULL),
+			 -EPERM);
+	assert_int_equal(f.allocator.n_out, n_out);
+	f.allocator.fail_at = f.allocator.n_calls + 2; /* behind the port's */
+	assert_int_equal(mr_port_open(f.ctx, "made:x", &config, &port, &why),
+			 -ENOMEM);
+	assert_reason_has(&why, "made:x: no memory for 3 queues");
+	assert_int_equal(f.allocator.n_out, n_out);
+	fixture_close(&f);
+}
+
 static void need_is_the_drivers(void **state)
 {
 	struct pool_fixture f;
@@ -318,6 +414,8 @@ int main(void)
 		cmocka_unit_test(open_gives_the_driver_its_head),
 		cmocka_unit_test(failure_is_undone_and_has_its_reason),
 		cmocka_unit_test(wrong_config_is_refused),
+		cmocka_unit_test(queues_are_arrays_of_the_drivers_structs),
+		cmocka_unit_test(queues_of_a_failed_open_are_given_back),
 		cmocka_unit_test(need_is_the_drivers),
 		cmocka_unit_test(hooks_that_are_not_there_have_an_answer),
 		cmocka_unit_test(long_names_are_cut_off),
