@@ -25,6 +25,7 @@ enum {
 	OPTION_RESET,
 	OPTION_RESOLUTION,
 	MAX_COMMAND = 1024,
+	RESET_S = 60, /* for --reset to end */
 	/* Of the established rate, so that the table alone is the limit. */
 	SAFE_SHARE = 2,
 };
@@ -310,7 +311,9 @@ static int complain(const struct mr_reason *why, int status)
 /* Everything behind the options. */
 static int run_options(const struct nat_options *o, const char *line)
 {
-	struct nat_path path = { .plan = o->plan, .reset_command = o->reset };
+	struct nat_path path = { .plan = o->plan,
+				 .reset_command = o->reset,
+				 .reset_limit_s = RESET_S };
 	struct nat_run run = { .options = o };
 	struct mr_reason why = { .text = "" };
 	double max_pps = rate_pps(&o->traffic.trial.rate, NAT_FRAME_BYTES, 0);

@@ -4,12 +4,14 @@
  * answered on the way, so that a NAT needs no static neighbours.
  */
 #include <errno.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -307,17 +309,16 @@ static int validate(void *opaque, double pps, uint32_t n_skipped,
 }
 
 /*
- * As a shell runs it. What it prints is not in the way of a document, and
- * signals end it that wait here.
+ * As a shell runs it, in a process group of its own. What it prints is not in
+ * the way of a document, and signals end it that wait here.
  */
-static int run_command(const char *command, int *ret_status)
+static int start_command(const char *command, pid_t *ret_pid)
 {
 	char sh[] = "sh", minus_c[] = "-c";
 	char *const words[] = { sh, minus_c, (char *)command, NULL };
 	posix_spawn_file_actions_t files;
 	posix_spawnattr_t attr;
 	sigset_t none;
-	pid_t pid;
 	int err;
 
 	sigemptyset(&none);
@@ -325,32 +326,74 @@ static int run_command(const char *command, int *ret_status)
 	posix_spawn_file_actions_adddup2(&files, STDERR_FILENO, STDOUT_FILENO);
 	posix_spawnattr_init(&attr);
 	posix_spawnattr_setsigmask(&attr, &none);
-	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK);
-	err = posix_spawn(&pid, "/bin/sh", &files, &attr, words, environ);
+	posix_spawnattr_setpgroup(&attr, 0);
+	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK |
+						POSIX_SPAWN_SETPGROUP);
+	err = posix_spawn(ret_pid, "/bin/sh", &files, &attr, words, environ);
 	posix_spawnattr_destroy(&attr);
 	posix_spawn_file_actions_destroy(&files);
-	while (err == 0 && waitpid(pid, ret_status, 0) < 0)
-		err = errno == EINTR ? 0 : errno;
+	return -err;
+}
+
+/* Its end is seen at once, for the time until then is a figure. */
+static int await_end(pid_t pid, uint32_t limit_s, int *ret_status)
+{
+	const uint64_t until_ns =
+		clock_monotonic_ns() + limit_s * 1000 * (uint64_t)ms;
+	struct pollfd end = {
+		.fd = (int)syscall(SYS_pidfd_open, pid, 0),
+		.events = POLLIN,
+	};
+	int err = 0;
+
+	while (waitpid(pid, ret_status, WNOHANG) == 0 && err == 0) {
+		if (tester_is_ending())
+			err = -EINTR;
+		else if (clock_monotonic_ns() > until_ns)
+			err = -ETIMEDOUT;
+		else
+			poll(&end, 1, end.fd < 0 ? 1 : 100);
+	}
+	if (err != 0) {
+		kill(-pid, SIGKILL);
+		waitpid(pid, ret_status, 0);
+	}
+	if (end.fd >= 0)
+		close(end.fd);
 	return err;
+}
+
+static int complain_of_reset(const struct nat_path *path, int err, int status,
+			     struct mr_reason *why)
+{
+	if (err == -EINTR)
+		return fail_with(why, err, "ended by a signal");
+	if (err == -ETIMEDOUT)
+		return fail_with(why, err, "--reset '%s' runs longer than %u s",
+				 path->reset_command, path->reset_limit_s);
+	if (err != 0)
+		return fail_with(why, err, "--reset '%s' does not start: %s",
+				 path->reset_command, strerror(-err));
+	return fail_with(why, -EIO, "--reset '%s' ended with status %d",
+			 path->reset_command,
+			 WIFEXITED(status) ? WEXITSTATUS(status) : status);
 }
 
 static int reset(void *opaque, double *ret_seconds, struct mr_reason *why)
 {
 	struct nat_path *path = opaque;
 	const uint64_t before = clock_monotonic_ns();
-	int status = 0;
-	const int err = run_command(path->reset_command, &status);
+	int status = 0, err;
+	pid_t pid;
 
-	*ret_seconds = (double)(clock_monotonic_ns() - before) / 1e9;
 	path->is_emptied = true;
-	if (err != 0)
-		return fail_with(why, -err, "--reset '%s' does not start: %s",
-				 path->reset_command, strerror(err));
-	if (status == 0)
-		return 0;
-	return fail_with(why, -EIO, "--reset '%s' ended with status %d",
-			 path->reset_command,
-			 WIFEXITED(status) ? WEXITSTATUS(status) : status);
+	err = start_command(path->reset_command, &pid);
+	if (err == 0)
+		err = await_end(pid, path->reset_limit_s, &status);
+	*ret_seconds = (double)(clock_monotonic_ns() - before) / 1e9;
+	return err == 0 && status == 0 ?
+		       0 :
+		       complain_of_reset(path, err, status, why);
 }
 
 const struct nat_ops nat_path_ops = { establish, validate, reset };

@@ -33,6 +33,7 @@ struct nat_path {
 	struct nat_plan plan;
 	struct nat_side client, server;
 	const char *reset_command; /* NULL: none */
+	uint32_t reset_limit_s;    /* then it is killed */
 	struct nat_tuple *tuples;  /* by number */
 	uint8_t *states;           /* of them */
 	uint32_t n_room, n_known;  /* numbers: there is room for, in use */
@@ -44,7 +45,7 @@ struct nat_path {
 };
 
 /*
- * Open two ports and find the NAT by ARP. plan and reset_command are set by the
+ * Open two ports and find the NAT by ARP. plan and reset_... are set by the
  * caller, the rest is 0. Returns 0 or the exit status, with nothing left open.
  */
 int nat_path_open(struct nat_path *path, const struct dataplane_config *config,
