@@ -150,14 +150,28 @@ static void look_at_cores(struct machine *machine)
 	}
 }
 
+/* What a shell takes as it is. */
+static bool is_plain(const char *word)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyz"
+				    "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				    "0123456789_-+=:,./%@^";
+
+	return word[0] != '\0' && word[strspn(word, plain)] == '\0';
+}
+
 void machine_command(int argc, char *const *argv, char *ret, size_t n_bytes)
 {
 	size_t n = 0;
 
 	ret[0] = '\0';
 	for (int i = 0; i < argc && n < n_bytes; i++) {
-		const int k = snprintf(ret + n, n_bytes - n, "%s%s",
-				       i > 0 ? " " : "", argv[i]);
+		/* One with a quote in it is told from its neighbours, too. */
+		const char *quote = is_plain(argv[i])             ? "" :
+				    strchr(argv[i], '\'') == NULL ? "'" :
+								    "\"";
+		const int k = snprintf(ret + n, n_bytes - n, "%s%s%s%s",
+				       i > 0 ? " " : "", quote, argv[i], quote);
 
 		n += k > 0 ? (size_t)k : 0;
 	}

@@ -153,7 +153,9 @@ def write_report(args):
     files = [str(path) for path in done(args.folder)]
     if not files:
         return
-    call(args.bench, "report", *files, "-o", str(args.folder / "report.html"))
+    call(args.bench, "report", *files, "-o",
+         str(args.folder / "report.html"), "--title",
+         "Devices under test, one beside the other")
     text = table(args.folder)
     (args.folder / "table.md").write_text(text + "\n", encoding="utf-8")
     print(f"\n{text}\n\n{args.folder}/report.html, table.md, and a document "

@@ -143,6 +143,39 @@ def test_names_are_whole_as_a_plan_makes_them(pages):
     assert ">mr-l2fwd, throughput, 1518 bytes, round 2<" in text
 
 
+def test_rounds_of_a_step_have_one_colour(bench, tmp_path):
+    words = []
+    for label in ("a, round 1", "a, round 2", "b, round 1"):
+        words.append(tmp_path / f"{label}.json")
+        words[-1].write_text(json.dumps(sample_document(label)))
+    chart = bench("report", *words).out.split("<svg")[1].split("</svg>")[0]
+    colours = re.findall(r'<path[^>]*class="c(\d)', chart)
+    assert len(set(colours) - {"3"}) == 2  # c3 is for limits
+
+
+def test_lines_that_have_no_room_are_told(bench, tmp_path):
+    words = []
+    for i in range(13):  # of two goals each
+        words.append(tmp_path / f"{i}.json")
+        words[-1].write_text(json.dumps(made_up()[0] | {"label": f"d{i}"}))
+    out = bench("report", *words).out
+    assert "The chart has the first 24 lines" in out
+    assert "The chart has" not in bench("report", *words[:12]).out.split(
+        'id="latency"')[0]
+
+
+def test_other_results_are_marked_and_options_are_those_given(bench, tmp_path):
+    document = latency_document()
+    document["rows"][0]["is_limited_by_tester"] = True
+    document["config"] |= {"seed": 0, "virtual": False, "pdr": 0.005}
+    name = tmp_path / "a.json"
+    name.write_text(json.dumps(document))
+    out = bench("report", name).out
+    assert out.count("<td>\u2264 ") == 1
+    assert "<dt>pdr</dt><dd>0.005</dd>" in out
+    assert "<dt>seed</dt>" not in out and "<dt>virtual</dt>" not in out
+
+
 def test_what_is_not_complete_is_said_first(pages):
     text = pages["nasty"].read_text(encoding="utf-8")
     assert "not complete: &lt;script&gt;alert(1)" in text.split("<h2")[0]

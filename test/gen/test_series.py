@@ -54,7 +54,9 @@ def test_what_the_tester_limits_is_marked(tmp_path):
 
 
 def test_of_another_build_nothing_is_done(tmp_path):
-    args = types.SimpleNamespace(build=tmp_path / "b", folder=tmp_path)
+    args = types.SimpleNamespace(build=tmp_path / "b", folder=tmp_path,
+                                 plan=tmp_path / "plan.yaml")
+    (tmp_path / "plan.yaml").write_text("repeat: 3")
     names = ["apps/bench/mr-bench", "apps/l2fwd/mr-l2fwd", "apps/nat/mr-nat",
              "lib/link/libmillrace.so.0"]
     for name in names:
@@ -66,6 +68,10 @@ def test_of_another_build_nothing_is_done(tmp_path):
         series_bench.forget_other_builds(args)
         assert journal.exists()
     (args.build / names[1]).write_text("22")
+    series_bench.forget_other_builds(args)
+    assert not journal.exists()
+    journal.write_text("{}")
+    (tmp_path / "plan.yaml").write_text("repeat: 30")
     series_bench.forget_other_builds(args)
     assert not journal.exists()
 

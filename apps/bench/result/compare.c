@@ -40,7 +40,8 @@ static void print_value(const json_t *value, char *ret, size_t n)
 		snprintf(ret, n, "%.*s", (int)n - 1, json_string_value(value));
 		return;
 	}
-	text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+	text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT |
+					 JSON_REAL_PRECISION(10));
 	snprintf(ret, n, "%.*s", (int)n - 1, text != NULL ? text : "none");
 	free(text);
 }

@@ -141,6 +141,15 @@ struct plot_series *page_limit(struct page *page, const char *name)
 	return next_line(page, name, 3, PLOT_LIMIT);
 }
 
+void page_cut(struct page *page, uint32_t n_lines)
+{
+	if (n_lines > PAGE_MAX_LINES)
+		fprintf(page->to,
+			"<p class=\"soft\">The chart has the first %u lines; "
+			"the table has all.</p>\n",
+			PAGE_MAX_LINES);
+}
+
 void page_point(struct plot_series *series, double x, double y)
 {
 	if (series == NULL || series->n == PLOT_MAX_POINTS)
@@ -233,6 +242,30 @@ static void name_documents(struct page *page)
 	}
 }
 
+/* Without the round of a plan's step. */
+static size_t step_length(const char *name)
+{
+	const char *round = strstr(name, ", round ");
+
+	return round != NULL ? (size_t)(round - name) : strlen(name);
+}
+
+static void colour_documents(struct page *page)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < page->n_documents; i++) {
+		const char *name = page->names[i];
+		const size_t length = step_length(name);
+		uint32_t k = 0;
+
+		while (k < i && (step_length(page->names[k]) != length ||
+				 strncmp(page->names[k], name, length) != 0))
+			k++;
+		page->colours[i] = k < i ? page->colours[k] : n++;
+	}
+}
+
 static void write_head(struct page *page)
 {
 	fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n"
@@ -298,8 +331,8 @@ static void print_note(const json_t *root, uint32_t kind, char *ret, size_t n)
 			 json_text_of(root, "why_incomplete"));
 	else if (kind == 1 && is_any_limited(root))
 		snprintf(ret, n,
-			 "values with \u2265 are where the tester's own limit "
-			 "was; the device may do better");
+			 "values with \u2265 or \u2264 are where the tester's "
+			 "own limit was; the device may do better");
 	else if (kind == 2 &&
 		 strcmp(json_text_of(clock, "source"), "virtual") == 0)
 		snprintf(ret, n,
@@ -334,7 +367,7 @@ static void write_notes(struct page *page)
 				is_done[k] |= strcmp(note, other) == 0;
 				if (strcmp(note, other) != 0)
 					continue;
-				fputs(", ", page->to);
+				fputs("; ", page->to);
 				page_text(page, page->names[k]);
 			}
 			fputs(": ", page->to);
@@ -358,6 +391,7 @@ bool page_write(const struct read_document *documents, uint32_t n,
 	page->documents = documents;
 	page->n_documents = n;
 	name_documents(page);
+	colour_documents(page);
 	write_head(page);
 	write_documents(page);
 	write_notes(page);

@@ -14,14 +14,15 @@
 #include "plot.h"
 #include "result/read.h"
 
-enum { PAGE_MAX_DOCUMENTS = 1024, PAGE_MAX_LINES = 12 };
+enum { PAGE_MAX_DOCUMENTS = 1024, PAGE_MAX_LINES = 24 };
 
 struct page {
 	FILE *to;
 	const char *title;
 	const struct read_document *documents;
 	uint32_t n_documents;
-	char names[PAGE_MAX_DOCUMENTS][80]; /* unlike each other */
+	char names[PAGE_MAX_DOCUMENTS][80];   /* unlike each other */
+	uint32_t colours[PAGE_MAX_DOCUMENTS]; /* rounds of a step have one */
 	uint32_t n_charts;
 	/* Room for the chart that is being made. */
 	struct plot_series series[PLOT_MAX_SERIES];
@@ -60,6 +61,8 @@ void page_chart_begin(struct page *page);
 __attribute__((format(printf, 3, 4))) struct plot_series *
 page_line(struct page *page, uint32_t colour, const char *format, ...);
 struct plot_series *page_limit(struct page *page, const char *name);
+/* Say so, if a chart has not all of so many lines. */
+void page_cut(struct page *page, uint32_t n_lines);
 void page_point(struct plot_series *series, double x, double y);
 void page_chart(struct page *page, const struct page_chart *chart);
 

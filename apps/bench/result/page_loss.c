@@ -161,6 +161,7 @@ static bool is_same_line(const struct load *a, const struct load *b)
 static void loss_chart(struct page *page, const struct loads *loads)
 {
 	struct plot_series *line = NULL;
+	uint32_t n_lines = 0;
 
 	page_chart_begin(page);
 	for (uint32_t i = 0; i < loads->n; i++) {
@@ -168,6 +169,7 @@ static void loss_chart(struct page *page, const struct loads *loads)
 		char length[16];
 
 		if (i == 0 || !is_same_line(load, &loads->of[i - 1])) {
+			n_lines++;
 			if (page->n_series == PAGE_MAX_LINES)
 				break;
 			print_length(load, length, sizeof(length));
@@ -190,6 +192,7 @@ static void loss_chart(struct page *page, const struct loads *loads)
 			   .y_unit = "ratio",
 			   .x_scale = PLOT_LINEAR,
 			   .y_scale = PLOT_LINEAR });
+	page_cut(page, n_lines);
 }
 
 static void loss_table(struct page *page, const struct loads *loads)

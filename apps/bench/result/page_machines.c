@@ -135,8 +135,16 @@ static void port_facts(struct page *page, const json_t *port)
 	     text[0] != '\0' ? "; " : "", text);
 }
 
+/* What nobody asked for is 0, false or empty. */
+static bool is_default(const json_t *value)
+{
+	return json_is_false(value) ||
+	       (json_is_string(value) && json_string_length(value) == 0) ||
+	       (json_is_number(value) && json_number_value(value) == 0);
+}
+
 /* What was asked for, or measured beside the results, as JSON has it. */
-static void config_facts(struct page *page, json_t *config)
+static void config_facts(struct page *page, json_t *config, bool is_asked)
 {
 	const char *key;
 	json_t *value;
@@ -145,8 +153,14 @@ static void config_facts(struct page *page, json_t *config)
 	{
 		char *text = json_is_string(value) ?
 				     NULL :
-				     json_dumps(value, JSON_ENCODE_ANY);
+				     json_dumps(value,
+						JSON_ENCODE_ANY |
+							JSON_REAL_PRECISION(6));
 
+		if (is_asked && is_default(value)) {
+			free(text);
+			continue;
+		}
 		fact(page, key, "%s",
 		     text != NULL          ? text :
 		     json_is_string(value) ? json_string_value(value) :
@@ -212,15 +226,16 @@ static void document_facts(struct page *page, uint32_t d)
 	join(json_object_get(root, "streams"), "\n", streams, sizeof(streams));
 	fact(page, "Streams", "%s",
 	     streams[0] != '\0' ? streams : "the default one");
-	config_facts(page, json_object_get(root, "config"));
-	config_facts(page, json_object_get(root, "measured"));
+	config_facts(page, json_object_get(root, "config"), true);
+	config_facts(page, json_object_get(root, "measured"), false);
 	fputs("</dl>\n", page->to);
 }
 
 void page_machines(struct page *page)
 {
 	page_section(page, "machines", "What it was measured on",
-		     "Machine, ports and options, to measure it again.");
+		     "Machine, ports and options, to measure it again. Options "
+		     "that do not stand here had their defaults.");
 	for (uint32_t d = 0; d < page->n_documents; d++)
 		document_facts(page, d);
 }

@@ -128,7 +128,7 @@ static void add_line(struct page *page, const struct rates *rates, uint32_t d,
 {
 	const json_t *root = page->documents[d].root;
 	const uint32_t i = page->n_series;
-	const uint32_t colour = page->n_documents > 1 ? d : goal;
+	const uint32_t colour = page->n_documents > 1 ? page->colours[d] : goal;
 	struct plot_series *line = page_line(
 		page, colour, "%s %s", page->names[d], rates->goals[goal]);
 
@@ -172,13 +172,17 @@ static void add_limit(struct page *page, const struct rates *rates,
 
 static void chart(struct page *page, const struct rates *rates, bool is_bits)
 {
-	uint32_t n_lengths = 0;
+	uint32_t n_lengths = 0, n_lines = 0;
 
 	page_chart_begin(page);
 	for (uint32_t d = 0; d < page->n_documents; d++)
-		for (uint32_t g = 0; g < rates->n_goals; g++)
+		for (uint32_t g = 0; g < rates->n_goals; g++) {
+			if (!has_goal(page->documents[d].root, rates->goals[g]))
+				continue;
 			if (page->n_series < PAGE_MAX_LINES)
 				add_line(page, rates, d, g, is_bits);
+			n_lines++;
+		}
 	if (page->n_series == 0)
 		return;
 	for (uint32_t s = 0; s < rates->n_sizes; s++)
@@ -198,6 +202,7 @@ static void chart(struct page *page, const struct rates *rates, bool is_bits)
 			   .y_unit = is_bits ? "bit/s" : "frame/s",
 			   .x_scale = PLOT_EVEN,
 			   .is_bars = n_lengths == 1 });
+	page_cut(page, n_lines);
 }
 
 static void rate_cell(struct page *page, const json_t *row)
@@ -326,6 +331,9 @@ static void other_cell(struct page *page, const json_t *row)
 	unit_print(low, unit, a, sizeof(a));
 	unit_print(high, unit, b, sizeof(b));
 	fputs("<td>", page->to);
+	if (json_is_true(json_object_get(row, "is_limited_by_tester")))
+		fputs(unit_direction(unit) > 0 ? "\u2265 " : "\u2264 ",
+		      page->to);
 	page_text(page, value);
 	if (high > low)
 		fprintf(page->to, "<br><small>%s \u2013 %s</small>", a, b);
@@ -388,8 +396,7 @@ static void other_table(struct page *page, uint32_t d)
 			page_head(page, "%.0f B", rates.sizes[s] + FCS_BYTES);
 		else
 			page_head(page, "mix");
-	page_head(page, "Note");
-	fputs("</tr>\n", page->to);
+	fputs("<th class=\"text\">Note</th></tr>\n", page->to);
 	json_array_foreach(rows, i,
 			   row) if (!is_in_charts(row) && !is_repeated(rows, i))
 		other_line(page, root, &rates, row);

@@ -114,7 +114,7 @@ static void pick_all(const struct page *page, const char *key,
 static uint32_t colour_of(const struct page *page, const struct picks *picks,
 			  uint32_t i)
 {
-	return page->n_documents > 1 ? picks->of[i].document : i;
+	return page->n_documents > 1 ? page->colours[picks->of[i].document] : i;
 }
 
 /* 100 would be without end: the last value is half a value before it. */
@@ -208,26 +208,24 @@ static void histogram_chart(struct page *page, const struct picks *picks)
 	for (uint32_t i = 0; i < picks->n && page->n_series < MAX_HISTOGRAMS;
 	     i++)
 		add_histogram(page, picks, i);
-	page_chart(page, &(struct page_chart){
-				 .title = "Latency: how often",
-				 .what = "A histogram for each of the first "
-					 "trials. The table "
-					 "above has the percentiles.",
-				 .x_name = "latency",
-				 .y_name = "% of the frames by 3 % of latency",
-				 .x_unit = "ns",
-				 .y_unit = "ratio",
-				 .x_scale = PLOT_LOG,
-				 .y_scale = PLOT_LINEAR });
+	page_chart(
+		page,
+		&(struct page_chart){
+			.title = "Latency: how often",
+			.what = "A histogram for each of the first "
+				"trials. The table "
+				"above has the percentiles.",
+			.x_name = "latency",
+			.y_name = "% of the frames, per step of 3 % of latency",
+			.x_unit = "ns",
+			.y_unit = "ratio",
+			.x_scale = PLOT_LOG,
+			.y_scale = PLOT_LINEAR });
 }
 
 static void left_out(struct page *page, const struct picks *picks)
 {
-	if (picks->n > PAGE_MAX_LINES)
-		fprintf(page->to,
-			"<p class=\"soft\">The chart has the first %u; the "
-			"table has all.</p>\n",
-			PAGE_MAX_LINES);
+	page_cut(page, picks->n);
 	if (picks->n_left_out > 0)
 		fprintf(page->to,
 			"<p class=\"soft\">%u more trials are in the documents "
