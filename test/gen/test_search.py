@@ -110,6 +110,11 @@ def test_a_soak_counts_each_interval(document, bench):
     assert rows(measured, "intervals-with-loss")[60]["value"] == 1
     assert all(row["trials"] == [] for row in measured["rows"])
     assert bench(*soak, "--loss-tolerance", "0.1%").rc == 0
+    # The last one is as long as is left.
+    soak[soak.index("0.2")] = "0.4"
+    measured = document(*soak, rc=1)
+    assert [round(one["duration_s"], 2) for one in measured["series"]] == \
+        [0.4, 0.4, 0.2]
 
 
 def test_selftest_finds_what_was_injected(bench):

@@ -7,7 +7,7 @@
 #include "result/page.h"
 #include "result/units.h"
 
-enum { MAX_PICKS = 64, MAX_HISTOGRAMS = 4 };
+enum { MAX_PICKS = 64, MAX_HISTOGRAMS = 5 };
 
 /* Of the histogram's axis. */
 #define STEP 1.03

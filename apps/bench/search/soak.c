@@ -180,17 +180,18 @@ static int run(struct session *session, struct mr_reason *why)
 	struct trial_config config = session->search.trial;
 	struct trial_result *result = calloc(1, sizeof(*result));
 	struct soak soak = { .session = session };
+	uint64_t left_ns = whole_ns != 0 ? whole_ns : UINT64_MAX;
 	int err = 0;
 
 	if (result == NULL)
 		return fail_with(why, -ENOMEM, "out of memory");
-	config.duration_ns = o->interval_ns;
-	if (whole_ns != 0 && whole_ns < o->interval_ns)
-		config.duration_ns = whole_ns;
 	config.rate = (struct rate){ RATE_PPS, session->search.max_pps };
-	while (err == 0 &&
-	       (whole_ns == 0 || soak.n * config.duration_ns < whole_ns))
+	while (err == 0 && left_ns > 0) {
+		config.duration_ns =
+			left_ns < o->interval_ns ? left_ns : o->interval_ns;
 		err = one(&soak, &config, result, why);
+		left_ns -= whole_ns != 0 ? config.duration_ns : 0;
+	}
 	free(result);
 	summarize(&soak);
 	if (err == -EINTR && whole_ns == 0)

@@ -138,7 +138,7 @@ class Output(unittest.TestCase):
         self.assertIs(result["complete"], True)
         self.assertEqual(len(result["rows"]), 2 + 2)
         self.assertTrue(result["machine"]["command"].endswith(
-            "--json B01 B06/from=cache bulk=32 from=depot bulk=32"))
+            "--json B01 'B06/from=cache bulk=32' 'from=depot bulk=32'"))
         for row in result["rows"]:
             for player in row["players"]:
                 if "why_not" in player:
