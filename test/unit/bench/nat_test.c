@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Tests of apps/bench/search: nat_wire.c and nat_search.c, on a toy NAT that
- * translates real frames, and of which everything is known; and how nat_path.c
- * runs --reset, the rest of which is tested in test/netns.
+ * translates real frames, and of which everything is known.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -10,7 +9,6 @@
 
 #include "support/unit.h"
 
-#include "search/nat_path.h"
 #include "search/nat_search.h"
 #include "search/nat_wire.h"
 
@@ -472,29 +470,6 @@ static void arp_is_answered_for_our_addresses_alone(void **state)
 	assert_memory_equal(frame, macs.dst, 6);
 }
 
-/* A process group of its own is killed as a whole. */
-static void a_reset_has_an_end(void **state)
-{
-	struct nat_path path = { .reset_command = "sleep 0.1",
-				 .reset_limit_s = 1 };
-	struct mr_reason why = { .text = "" };
-	double seconds;
-
-	(void)state;
-	assert_int_equal(nat_path_ops.reset(&path, &seconds, &why), 0);
-	assert_true(path.is_emptied);
-	assert_true(seconds >= 0.1 && seconds < 0.9);
-	path.reset_command = "echo; exit 3";
-	assert_int_equal(nat_path_ops.reset(&path, &seconds, &why), -EIO);
-	assert_non_null(strstr(why.text, "ended with status 3"));
-	path.reset_command = "sleep 71.5; true";
-	assert_int_equal(nat_path_ops.reset(&path, &seconds, &why), -ETIMEDOUT);
-	assert_non_null(strstr(why.text, "'sleep 71.5; true' runs longer than "
-					 "1 s"));
-	assert_true(seconds < 10);
-	assert_int_not_equal(system("pgrep -xf 'sleep 71.5' >/dev/null"), 0);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -512,7 +487,6 @@ int main(void)
 		cmocka_unit_test(
 			connections_differ_and_frames_of_others_are_none),
 		cmocka_unit_test(arp_is_answered_for_our_addresses_alone),
-		cmocka_unit_test(a_reset_has_an_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

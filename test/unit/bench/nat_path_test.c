@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Tests of apps/bench/search/nat_path.c: how it runs --reset. Its frames are
+ * tested with a NAT, in test/netns/test_bench_search.py.
+ */
+#include <errno.h>
+
+#include "support/unit.h"
+
+#include "search/nat_path.h"
+
+/* A process group of its own is killed as a whole. */
+static void a_reset_has_an_end(void **state)
+{
+	struct nat_path path = { .reset_command = "sleep 0.1",
+				 .reset_limit_s = 1 };
+	struct mr_reason why = { .text = "" };
+	double seconds;
+
+	(void)state;
+	assert_int_equal(nat_path_ops.reset(&path, &seconds, &why), 0);
+	assert_true(path.is_emptied);
+	assert_true(seconds >= 0.1 && seconds < 0.9);
+	path.reset_command = "echo; exit 3";
+	assert_int_equal(nat_path_ops.reset(&path, &seconds, &why), -EIO);
+	assert_non_null(strstr(why.text, "ended with status 3"));
+	path.reset_command = "sleep 71.5; true";
+	assert_int_equal(nat_path_ops.reset(&path, &seconds, &why), -ETIMEDOUT);
+	assert_non_null(strstr(why.text, "'sleep 71.5; true' runs longer than "
+					 "1 s"));
+	assert_true(seconds < 10);
+	assert_int_not_equal(system("pgrep -xf 'sleep 71.5' >/dev/null"), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_reset_has_an_end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
