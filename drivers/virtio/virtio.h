@@ -7,6 +7,7 @@
  *     virtio_pci.c       registers: capabilities, status, queues
  *     virtio_queue.c     memory of the queues; starting and taking back
  *     virtio_ctrl.c      the control queue and its commands
+ *     virtio_stats.c     what the device counts
  *     virtio_event.c     link, announcements, a device in trouble; interrupts
  *     virtio_receive.h   the rx bursts; virtio_split_rx.c and
  *                        virtio_packed_rx.c are instances             (hot)
@@ -33,7 +34,9 @@ enum {
 	VIRTIO_HEADER_SLOT_BYTES = 32, /* of a header outside its frame */
 	VIRTIO_N_BARS = 6,
 	VIRTIO_DEFAULT_ENTRIES = 512,
-	VIRTIO_TICK_NS = 1000 * 1000, /* of what mr_port_poll() awaits */
+	VIRTIO_N_COUNTS = 48,          /* of the device's own */
+	VIRTIO_MAX_RESULT_BYTES = 256, /* of a command */
+	VIRTIO_TICK_NS = 1000 * 1000,  /* of what mr_port_poll() awaits */
 };
 
 /* What a queue is in. Handed over: its user breaks it, mr_port_poll() mends. */
@@ -182,6 +185,8 @@ struct virtio_port {
 	struct virtio_txq *txqs;
 	int *irq_fds; /* n_irqs of them; 0: the configuration changed */
 	uint32_t n_irqs;
+	uint64_t stats_types;             /* bits: what the device counts */
+	uint64_t counts[VIRTIO_N_COUNTS]; /* as it said last */
 	uint32_t generation;
 	uint32_t n_resets; /* of queues that are under way */
 	int timer_fd;      /* behind base.fd */
@@ -336,6 +341,13 @@ int mri_virtio_ctrl_setup(struct virtio_port *port, struct mr_reason *reason);
 bool mri_virtio_has_rss_enough(const struct virtio_port *port);
 int mri_virtio_ctrl_send(struct virtio_port *port, uint32_t command,
 			 const void *data, uint32_t n_bytes);
+/*
+ * The same, and what the device has to say then: n_ret_bytes at ret, at most
+ * VIRTIO_MAX_RESULT_BYTES; zeros behind what it wrote. 0, -ENODEV, -EIO.
+ */
+int mri_virtio_ctrl_ask(struct virtio_port *port, uint32_t command,
+			const void *data, uint32_t n_bytes, void *ret,
+			uint32_t n_ret_bytes);
 /* On each mr_port_poll(): acknowledge what is owed. Does not wait. */
 void mri_virtio_ctrl_tend(struct virtio_port *port);
 /* Whether that is to be looked at again. */
@@ -348,6 +360,12 @@ int mri_virtio_set_mac(struct mr_port *base, const uint8_t mac[6],
 		       struct mr_reason *reason);
 int mri_virtio_set_mac_filter(struct mr_port *base, const uint8_t (*macs)[6],
 			      uint32_t n, struct mr_reason *reason);
+
+/* virtio_stats.c */
+/* Which counters there are. */
+void mri_virtio_stats_setup(struct virtio_port *port);
+uint32_t mri_virtio_device_stats(const struct mr_port *base,
+				 struct mr_named_count *ret_counts, uint32_t n);
 
 /* virtio_event.c */
 int mri_virtio_events_open(struct virtio_port *port, struct mr_reason *reason);

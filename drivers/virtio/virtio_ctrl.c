@@ -3,7 +3,8 @@
  * The control queue: one command at a time, and the caller waits for it; but
  * mr_port_poll(), which a thread of frames may call, does not.
  *
- *     descriptor 1: class, command   2: what goes with it   3: its answer
+ *     descriptor 1: class, command   2: what goes with it
+ *                3: its answer       4: what it says besides
  *
  * Each part has a descriptor of its own: QEMU takes a header that shares one
  * for a missing one, and stops the machine.
@@ -20,7 +21,8 @@ enum {
 	/* Where the parts lie in their memory. */
 	HEADER_AT = 0,
 	ANSWER_AT = 64,
-	DATA_AT = 128,
+	RESULT_AT = 128,
+	DATA_AT = RESULT_AT + VIRTIO_MAX_RESULT_BYTES,
 	MEMORY_BYTES = 4096,
 	MAX_DATA_BYTES = MEMORY_BYTES - DATA_AT,
 
@@ -85,17 +87,31 @@ static void put(struct virtio_ctrl *ctrl, uint32_t number, uint32_t at,
 				      (uint16_t)((number + 1) & vq->mask) };
 }
 
-/* The last part first: the device goes by the first one. */
-static void put_all(struct virtio_ctrl *ctrl, uint32_t n_bytes)
+/* A command and what the device may write; how many descriptors. */
+static uint32_t put_all(struct virtio_ctrl *ctrl, uint32_t n_bytes,
+			uint32_t n_result_bytes)
 {
+	const struct {
+		uint32_t at, n_bytes, flags;
+	} parts[] = {
+		{ HEADER_AT, 2, 0 },
+		{ DATA_AT, n_bytes, 0 },
+		{ ANSWER_AT, 1, VIRTIO_DESC_WRITE },
+		{ RESULT_AT, n_result_bytes, VIRTIO_DESC_WRITE },
+	};
 	struct virtio_vq *vq = &ctrl->vq;
 	const uint32_t head = ctrl->n_put;
-	const uint32_t n = n_bytes > 0 ? 3 : 2;
+	const uint32_t n = 2 + (n_bytes > 0) + (n_result_bytes > 0);
+	uint32_t left = n;
 
-	put(ctrl, head + n - 1, ANSWER_AT, 1, VIRTIO_DESC_WRITE);
-	if (n_bytes > 0)
-		put(ctrl, head + 1, DATA_AT, n_bytes, VIRTIO_DESC_NEXT);
-	put(ctrl, head, HEADER_AT, 2, VIRTIO_DESC_NEXT);
+	/* The last part first: the device goes by the first one. */
+	for (uint32_t i = sizeof(parts) / sizeof(parts[0]); i-- > 0;) {
+		if (parts[i].n_bytes == 0)
+			continue;
+		left--;
+		put(ctrl, head + left, parts[i].at, parts[i].n_bytes,
+		    parts[i].flags | (left + 1 < n ? VIRTIO_DESC_NEXT : 0));
+	}
 	if (vq->is_packed) {
 		virtio_packed_publish(vq, n);
 	} else {
@@ -104,6 +120,7 @@ static void put_all(struct virtio_ctrl *ctrl, uint32_t n_bytes)
 		virtio_split_publish(vq, 1);
 	}
 	ctrl->n_put += n;
+	return n;
 }
 
 static bool is_answered(const struct virtio_vq *vq)
@@ -116,7 +133,7 @@ static bool is_answered(const struct virtio_vq *vq)
 
 /* A command to the device. */
 static void ask(struct virtio_port *port, uint32_t command, const void *data,
-		uint32_t n_bytes)
+		uint32_t n_bytes, uint32_t n_result_bytes)
 {
 	struct virtio_ctrl *ctrl = &port->ctrl;
 	uint8_t *memory = ctrl->memory.memory;
@@ -124,10 +141,10 @@ static void ask(struct virtio_port *port, uint32_t command, const void *data,
 	memory[HEADER_AT] = (uint8_t)(command >> 8);
 	memory[HEADER_AT + 1] = (uint8_t)command;
 	memory[ANSWER_AT] = UINT8_MAX;
+	memset(memory + RESULT_AT, 0, n_result_bytes);
 	if (n_bytes > 0)
 		memcpy(memory + DATA_AT, data, n_bytes);
-	put_all(ctrl, n_bytes);
-	ctrl->n_asked = n_bytes > 0 ? 3 : 2;
+	ctrl->n_asked = put_all(ctrl, n_bytes, n_result_bytes);
 	ctrl->until_ns = mr_ctx_now_ns(port->base.ctx) + TIMEOUT_NS;
 	ctrl->until_tick = port->n_ticks + TIMEOUT_TICKS;
 }
@@ -181,10 +198,12 @@ static int wait_for_answer(struct virtio_port *port)
 	return err;
 }
 
-int mri_virtio_ctrl_send(struct virtio_port *port, uint32_t command,
-			 const void *data, uint32_t n_bytes)
+int mri_virtio_ctrl_ask(struct virtio_port *port, uint32_t command,
+			const void *data, uint32_t n_bytes, void *ret,
+			uint32_t n_ret_bytes)
 {
 	struct virtio_ctrl *ctrl = &port->ctrl;
+	int err;
 
 	if (__atomic_load_n(&port->is_gone, __ATOMIC_RELAXED))
 		return -ENODEV;
@@ -193,8 +212,18 @@ int mri_virtio_ctrl_send(struct virtio_port *port, uint32_t command,
 		(void)wait_for_answer(port);
 	if (ctrl->is_stuck)
 		return -EIO;
-	ask(port, command, data, n_bytes);
-	return wait_for_answer(port);
+	ask(port, command, data, n_bytes, n_ret_bytes);
+	err = wait_for_answer(port);
+	if (err == 0 && n_ret_bytes > 0)
+		memcpy(ret, (uint8_t *)ctrl->memory.memory + RESULT_AT,
+		       n_ret_bytes);
+	return err;
+}
+
+int mri_virtio_ctrl_send(struct virtio_port *port, uint32_t command,
+			 const void *data, uint32_t n_bytes)
+{
+	return mri_virtio_ctrl_ask(port, command, data, n_bytes, NULL, 0);
 }
 
 void mri_virtio_ctrl_tend(struct virtio_port *port)
@@ -207,7 +236,7 @@ void mri_virtio_ctrl_tend(struct virtio_port *port)
 	if (!ctrl->owes_ack || ctrl->n_asked > 0 || ctrl->is_stuck)
 		return;
 	ctrl->owes_ack = false;
-	ask(port, VIRTIO_CTRL_ANNOUNCE_ACK, NULL, 0);
+	ask(port, VIRTIO_CTRL_ANNOUNCE_ACK, NULL, 0, 0);
 }
 
 bool mri_virtio_ctrl_waits(const struct virtio_ctrl *ctrl)
@@ -431,5 +460,7 @@ int mri_virtio_ctrl_setup(struct virtio_port *port, struct mr_reason *reason)
 	    (virtio_has(port, VIRTIO_F_CTRL_RX) || port->options.promisc))
 		err = mri_virtio_set_promisc(&port->base, port->options.promisc,
 					     reason);
+	if (err == 0)
+		mri_virtio_stats_setup(port);
 	return err;
 }

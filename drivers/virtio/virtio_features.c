@@ -38,6 +38,7 @@ static const struct need needs[] = {
 	{ VIRTIO_F_MQ, UINT64_C(1) << VIRTIO_F_CTRL_VQ },
 	{ VIRTIO_F_RSS, UINT64_C(1) << VIRTIO_F_CTRL_VQ },
 	{ VIRTIO_F_HASH_REPORT, UINT64_C(1) << VIRTIO_F_CTRL_VQ },
+	{ VIRTIO_F_DEVICE_STATS, UINT64_C(1) << VIRTIO_F_CTRL_VQ },
 	{ VIRTIO_F_NOTF_COAL, UINT64_C(1) << VIRTIO_F_CTRL_VQ },
 };
 
@@ -67,7 +68,8 @@ static uint64_t always(void)
 	       virtio_bit(VIRTIO_F_SPEED_DUPLEX) |
 	       virtio_bit(VIRTIO_F_CTRL_VQ) | virtio_bit(VIRTIO_F_CTRL_RX) |
 	       virtio_bit(VIRTIO_F_CTRL_MAC_ADDR) |
-	       virtio_bit(VIRTIO_F_GUEST_ANNOUNCE);
+	       virtio_bit(VIRTIO_F_GUEST_ANNOUNCE) |
+	       virtio_bit(VIRTIO_F_DEVICE_STATS);
 }
 
 static bool has_coalescing(const struct virtio_options *o)

@@ -33,6 +33,7 @@ uint64_t vnet_all_features(void)
 		VNET_MQ,
 		VNET_GUEST_ANNOUNCE,
 		VNET_NOTIF_CONFIG_DATA,
+		VNET_DEVICE_STATS,
 		VNET_CTRL_MAC_ADDR,
 		VNET_INDIRECT_DESC,
 		VNET_EVENT_IDX,
@@ -136,6 +137,7 @@ void vnet_reset(struct model *model)
 	v->nomulti = v->nouni = v->nobcast = false;
 	memset(v->vlans, 0, sizeof(v->vlans));
 	memset(v->coal, 0, sizeof(v->coal));
+	memset(v->counts, 0, sizeof(v->counts));
 	memset(&v->rss, 0, sizeof(v->rss));
 	v->n_active_pairs = 1;
 	v->has_rss = v->wants_announcement = false;

@@ -54,6 +54,7 @@ enum vnet_feature {
 	VNET_NOTIFICATION_DATA = 38,
 	VNET_NOTIF_CONFIG_DATA = 39,
 	VNET_RING_RESET = 40,
+	VNET_DEVICE_STATS = 50,
 	VNET_VQ_NOTF_COAL = 52,
 	VNET_NOTF_COAL = 53,
 	VNET_GUEST_USO4 = 54,
@@ -132,6 +133,7 @@ struct vnet_faults {
 	uint32_t doubled;     /* one in N is used twice */
 	uint32_t idx_jumps;   /* one in N: used index beyond the ring */
 	uint32_t bad_header;  /* one in N: offsets beyond the packet */
+	uint32_t bad_sizes;   /* one in N replies of statistics */
 	bool ctrl_refuses;    /* each command: VIRTIO_NET_ERR */
 	bool ctrl_hangs;      /* no command is ever answered */
 };

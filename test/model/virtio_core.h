@@ -115,6 +115,12 @@ struct vnet {
 		uint32_t max_packets, max_usecs;
 	} coal[2 * VNET_MAX_PAIRS];
 
+	/* What DEVICE_STATS tells, since the reset. */
+	struct vnet_counts {
+		uint64_t n_doorbells, n_packets, n_bytes, n_irqs, n_drops;
+		uint64_t n_summed; /* that asked for a sum, or were valid */
+	} counts[VNET_MAX_QUEUES];
+
 	struct vnet_queue queues[VNET_MAX_QUEUES];
 	struct vnet_backlog in, out;
 	uint8_t packet[VNET_MAX_PACKET_BYTES]; /* that is worked on */
@@ -153,6 +159,12 @@ static inline void vnet_put16(uint8_t *bytes, uint16_t value)
 {
 	bytes[0] = (uint8_t)value;
 	bytes[1] = (uint8_t)(value >> 8);
+}
+
+static inline void vnet_put64(uint8_t *bytes, uint64_t value)
+{
+	for (uint32_t i = 0; i < 8; i++)
+		bytes[i] = (uint8_t)(value >> 8 * i);
 }
 
 static inline void vnet_put32(uint8_t *bytes, uint32_t value)

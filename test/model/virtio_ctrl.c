@@ -29,6 +29,16 @@ enum {
 	COAL_RX_SET = 1,
 	COAL_VQ_SET = 2,
 	COAL_VQ_GET = 3,
+	STATS = 8,
+	STATS_QUERY = 0,
+	STATS_GET = 1,
+
+	/* Types of statistics that the model has. */
+	RX_BASIC = 0,
+	RX_CSUM = 1,
+	TX_BASIC = 16,
+	TX_CSUM = 17,
+	MAX_RESULT_BYTES = 2048,
 };
 
 /* A command as it came, and what goes back beside the acknowledgement. */
@@ -36,7 +46,7 @@ struct command {
 	uint8_t class, number;
 	const uint8_t *bytes;
 	uint32_t n_bytes;
-	uint8_t result[8];
+	uint8_t result[MAX_RESULT_BYTES];
 	uint32_t n_result;
 };
 
@@ -273,6 +283,73 @@ static uint8_t set_announced(struct vnet *v, const struct command *c)
 	return OK;
 }
 
+/* Which types queue `idx` has; where the feature that they need was taken. */
+static uint64_t types_of(const struct vnet *v, uint32_t idx)
+{
+	if (idx % 2 == 0)
+		return 1u << RX_BASIC | (uint32_t)vnet_has(v, VNET_GUEST_CSUM)
+						<< RX_CSUM;
+	return 1u << TX_BASIC | (uint32_t)vnet_has(v, VNET_CSUM) << TX_CSUM;
+}
+
+/* One type of a queue's counters, behind its header. */
+static void put_counts(struct vnet *v, struct command *c, uint16_t idx,
+		       uint8_t type)
+{
+	const struct vnet_counts *counts = &v->counts[idx];
+	const uint64_t basic[] = { counts->n_doorbells, counts->n_packets,
+				   counts->n_bytes,     counts->n_irqs,
+				   counts->n_drops,     0 };
+	const uint64_t plain = counts->n_packets - counts->n_summed;
+	const uint64_t rx_csum[] = { counts->n_summed, 0, plain, 0 };
+	const uint64_t tx_csum[] = { plain, counts->n_summed };
+	const uint64_t *const values = type == RX_CSUM ? rx_csum :
+				       type == TX_CSUM ? tx_csum :
+							 basic;
+	const uint32_t n = type == RX_CSUM ? 4 : type == TX_CSUM ? 2 : 6;
+	uint8_t *to = c->result + c->n_result;
+
+	if (c->n_result + 8 + 8 * n > sizeof(c->result))
+		return;
+	memset(to, 0, 8);
+	to[0] = type;
+	vnet_put16(to + 2, idx);
+	vnet_put16(to + 6, (uint16_t)(8 + 8 * n));
+	if (vnet_fault(v, v->faults.bad_sizes))
+		vnet_put16(to + 6, (uint16_t)(model_random(&v->model) % 300));
+	for (uint32_t i = 0; i < n; i++)
+		vnet_put64(to + 8 + 8 * i, values[i]);
+	c->n_result += 8 + 8 * n;
+}
+
+static uint8_t get_stats(struct vnet *v, struct command *c)
+{
+	if (!vnet_has(v, VNET_DEVICE_STATS) || c->number > STATS_GET)
+		return wrong(v, c, "without the feature");
+	if (c->number == STATS_QUERY) {
+		if (c->n_bytes != 0)
+			return wrong(v, c, "a query has no data");
+		vnet_put64(c->result, 1u << RX_BASIC | 1u << RX_CSUM |
+					      1u << TX_BASIC | 1u << TX_CSUM);
+		c->n_result = 8;
+		return OK;
+	}
+	if (c->n_bytes == 0 || c->n_bytes % 16 != 0)
+		return wrong(v, c, "no queues and types");
+	for (uint32_t i = 0; i < c->n_bytes; i += 16) {
+		const uint16_t idx = vnet_get16(c->bytes + i);
+		const uint64_t types = vnet_get64(c->bytes + i + 8);
+
+		if (idx >= 2 * v->config.n_pairs || types == 0 ||
+		    (types & ~types_of(v, idx)) != 0)
+			return wrong(v, c, "types that the queue has not");
+		for (uint8_t type = 0; type < 32; type++)
+			if (types >> type & 1)
+				put_counts(v, c, idx, type);
+	}
+	return OK;
+}
+
 static uint8_t obey(struct vnet *v, struct command *c)
 {
 	switch (c->class) {
@@ -290,9 +367,39 @@ static uint8_t obey(struct vnet *v, struct command *c)
 		return set_offloads(v, c);
 	case NOTF_COAL:
 		return set_coal(v, c);
+	case STATS:
+		return get_stats(v, c);
 	default:
 		return wrong(v, c, "unknown");
 	}
+}
+
+/*
+ * The acknowledgement comes first, and what is said besides behind it, as far
+ * as there is room. What COAL_VQ_GET gives is part of the command's data, which
+ * the acknowledgement ends.
+ */
+static void put_answer(struct vnet *v, struct vnet_queue *q,
+		       const struct command *c, uint8_t ack)
+{
+	const struct vnet_element *e = vnet_element(q, q->n_done);
+	const uint32_t room = vnet_capacity(e);
+	uint32_t n = c->n_result;
+
+	if (c->class == NOTF_COAL && c->number == COAL_VQ_GET) {
+		n = 8;
+		if (room != n + 1) {
+			vnet_give_up(v, q, "no room for a command's result");
+			return;
+		}
+		vnet_scatter(e, 0, c->result, n);
+		vnet_scatter(e, n, &ack, 1);
+	} else {
+		n = n < room - 1 ? n : room - 1;
+		vnet_scatter(e, 0, &ack, 1);
+		vnet_scatter(e, 1, c->result, n);
+	}
+	vnet_use(v, q, n + 1);
 }
 
 static void answer(struct vnet *v, struct vnet_queue *q)
@@ -319,13 +426,7 @@ static void answer(struct vnet *v, struct vnet_queue *q)
 	} else {
 		ack = obey(v, &c);
 	}
-	if (c.n_result + 1 > room) {
-		vnet_give_up(v, q, "no room for the result of a command");
-		return;
-	}
-	vnet_scatter(e, 0, c.result, c.n_result);
-	vnet_scatter(e, room - 1, &ack, 1);
-	vnet_use(v, q, room);
+	put_answer(v, q, &c, ack);
 }
 
 void vnet_step_ctrl(struct vnet *v, struct vnet_queue *q)

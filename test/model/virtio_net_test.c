@@ -399,6 +399,71 @@ static void settings_are_kept(void **state)
 	hand_end(&h);
 }
 
+/* A command and room for what it gives; the acknowledgement, and n bytes. */
+static uint8_t ask(struct hand *h, uint8_t class, uint8_t number,
+		   const void *bytes, uint32_t n_bytes, uint32_t n_room,
+		   uint32_t *ret_n)
+{
+	struct hand_queue *q = &h->queues[HAND_CTRL];
+	const uint16_t head = (uint16_t)(q->n_avail % q->size);
+	uint8_t *header = hand_buffer(h, 500), *data = hand_buffer(h, 501);
+	uint8_t *answer = hand_buffer(h, 502);
+	uint16_t id;
+
+	header[0] = class;
+	header[1] = number;
+	memcpy(data, bytes, n_bytes);
+	memset(answer, 0xee, n_room);
+	hand_desc(h, HAND_CTRL, header, 2, DESC_NEXT);
+	if (n_bytes > 0)
+		hand_desc(h, HAND_CTRL, data, n_bytes, DESC_NEXT);
+	hand_desc(h, HAND_CTRL, answer, n_room, DESC_WRITE);
+	hand_publish(h, HAND_CTRL, head);
+	hand_kick(h, HAND_CTRL);
+	assert_true(hand_poll(h, HAND_CTRL, &id, ret_n));
+	return class == 6 ? answer[8] : answer[0];
+}
+
+/* Behind the acknowledgement; what a get of COAL is, in front of it. */
+static void results_lie_where_the_specification_has_them(void **state)
+{
+	const uint8_t coal[12] = { 1, 0, 0, 0, 9, 0, 0, 0, 60 };
+	const uint8_t tx[16] = { 1, [10] = 1 }, rx[16] = { 0, [8] = 1 };
+	const uint8_t bad[16] = { 0, [10] = 1 };
+	struct hand h = hand_run(
+		VNET_BIT(VNET_CTRL_VQ) | VNET_BIT(VNET_DEVICE_STATS) |
+		VNET_BIT(VNET_NOTF_COAL) | VNET_BIT(VNET_VQ_NOTF_COAL));
+	const uint8_t *answer = hand_buffer(&h, 502);
+	const uint8_t header[12] = { 0 }, bytes[60] = { 2 };
+	uint32_t n;
+
+	(void)state;
+	assert_int_equal(hand_command(&h, 6, 2, coal, 12), 0);
+	assert_int_equal(ask(&h, 6, 3, coal, 4, 9, &n), 0);
+	assert_int_equal(n, 9);
+	assert_memory_equal(answer, coal + 4, 8);
+
+	assert_int_equal(ask(&h, 8, 0, NULL, 0, 9, &n), 0);
+	assert_int_equal(n, 9);
+	assert_int_equal(hand_get16(answer + 1), 3);
+	assert_int_equal(hand_get16(answer + 3), 3);
+	send(&h, header, bytes, sizeof(bytes));
+	assert_int_equal(ask(&h, 8, 1, tx, 16, 100, &n), 0);
+	assert_int_equal(n, 1 + 56);
+	assert_int_equal(answer[1], 16);
+	assert_int_equal(answer[3], 1);
+	assert_int_equal(answer[7], 56);
+	assert_int_equal(answer[1 + 8 + 8], 1);
+	assert_int_equal(answer[1 + 8 + 16], 60);
+	/* Cut off where there is no room for more. */
+	assert_int_equal(ask(&h, 8, 1, rx, 16, 20, &n), 0);
+	assert_int_equal(n, 20);
+	assert_int_equal(ask(&h, 8, 1, bad, 16, 100, &n), 1);
+	assert_int_equal(n, 1);
+	hand_blamed(&h, "types that the queue has not");
+	hand_end(&h);
+}
+
 static void control_queue_refuses_or_hangs(void **state)
 {
 	const struct vnet_faults refuses = { .ctrl_refuses = true };
@@ -502,6 +567,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(vlans_are_filtered),
 	cmocka_unit_test(commands_that_no_device_takes_are_blamed),
 	cmocka_unit_test(settings_are_kept),
+	cmocka_unit_test(results_lie_where_the_specification_has_them),
 	cmocka_unit_test(control_queue_refuses_or_hangs),
 	cmocka_unit_test(hash_is_that_of_the_verification_suite),
 	cmocka_unit_test(hash_is_reported),

@@ -240,6 +240,7 @@ static void notify(struct vnet *v, uint64_t offset, uint32_t n_bytes,
 	if (!v->model.was_master)
 		model_violation(&v->model, "a doorbell before bus mastering");
 	v->stats.n_doorbells++;
+	v->counts[idx].n_doorbells++;
 	q->is_kicked = true;
 	if (!vnet_is_running(v) || !vnet_queue_map(v, q))
 		return;

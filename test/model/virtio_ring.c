@@ -324,8 +324,10 @@ static void publish(struct vnet *v, struct vnet_queue *q,
 	else
 		vnet_split_used(v, q, used, n);
 	if (is_packed(v) ? vnet_packed_wants_irq(v, q) :
-			   vnet_split_wants_irq(v, q))
+			   vnet_split_wants_irq(v, q)) {
 		vnet_irq(v, q->vector, 1);
+		v->counts[q->idx].n_irqs += q->vector != VNET_NO_VECTOR;
+	}
 	q->told_pos = q->used_pos;
 }
 

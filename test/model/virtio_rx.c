@@ -141,6 +141,9 @@ static void put_packet(struct vnet *v, struct vnet_queue *q, uint32_t n_buffers,
 		n_put += n;
 		vnet_use(v, q, from + n);
 	}
+	v->counts[q->idx].n_packets++;
+	v->counts[q->idx].n_bytes += n_bytes;
+	v->counts[q->idx].n_summed += header[0] == VNET_DATA_VALID;
 	v->stats.n_received++;
 	v->stats.n_merged += n_buffers > 1;
 	v->stats.n_pair[q->idx / 2]++;
@@ -173,6 +176,7 @@ static bool deliver(struct vnet *v, const uint8_t *bytes, uint32_t n_bytes,
 	}
 	if (n_buffers == UINT32_MAX) {
 		v->stats.n_too_long++;
+		v->counts[q->idx].n_drops++;
 		return true;
 	}
 	if (offload != NULL)

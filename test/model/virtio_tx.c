@@ -84,7 +84,11 @@ static void send_one(struct vnet *v, struct vnet_queue *q)
 				    &offload, emit, v);
 	if (wrong != NULL) {
 		model_violation(&v->model, "queue %u: %s", q->idx, wrong);
+		v->counts[q->idx].n_drops++;
 	} else {
+		v->counts[q->idx].n_packets++;
+		v->counts[q->idx].n_bytes += n - n_header;
+		v->counts[q->idx].n_summed += offload.flags & VNET_NEEDS_CSUM;
 		v->stats.n_sent++;
 		v->stats.n_segmented += v->out.head - n_before > 1;
 		v->stats.n_summed += offload.flags & VNET_NEEDS_CSUM;

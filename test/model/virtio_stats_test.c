@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the device counts, by mr_port_device_stats() of the virtio driver. */
+#include "virtio_bed.h"
+
+static uint64_t count_of(const struct vbed *bed, const char *name)
+{
+	struct mr_named_count counts[64];
+	const uint32_t n = mr_port_device_stats(bed->port, counts, 64);
+
+	assert_true(n <= 64);
+	for (uint32_t i = 0; i < n; i++)
+		if (strcmp(counts[i].name, name) == 0)
+			return counts[i].value;
+	fail_msg("the device has no count of %s", name);
+	return 0;
+}
+
+static void device_counts_are_read(void **state)
+{
+	const struct vnet_config config = { .n_pairs = 2 };
+	const struct vnet_faults refuses = { .ctrl_refuses = true };
+	struct mr_named_count one = { "none", 99 };
+	struct vbed bed;
+
+	(void)state;
+	for (uint32_t k = 0; k < VBED_N_RINGS; k++) {
+		vbed_make(&bed, &config);
+		vbed_open(&bed, vbed_rings[k]);
+		assert_int_equal(mr_port_device_stats(bed.port, NULL, 0),
+				 6 + 6 + 2);
+		assert_int_equal(mr_port_device_stats(bed.port, &one, 1), 14);
+		assert_string_equal(one.name, "rx_notifications");
+		for (uint32_t i = 0; i < 40; i++) {
+			vbed_inject(&bed, 3);
+			assert_int_equal(vbed_drain(&bed), 3);
+			vbed_send(&bed, 2);
+			vbed_collect(&bed);
+		}
+		assert_int_equal(count_of(&bed, "rx_packets"), 120);
+		assert_int_equal(count_of(&bed, "rx_bytes"), 120 * 60);
+		assert_int_equal(count_of(&bed, "tx_packets"), 80);
+		assert_int_equal(count_of(&bed, "tx_bytes"), 80 * 60);
+		assert_int_equal(count_of(&bed, "tx_csum_none"), 80);
+		/* Not told any more: as it was. */
+		vnet_set_faults(bed.v, &refuses);
+		vbed_send(&bed, 2);
+		vbed_collect(&bed);
+		assert_int_equal(count_of(&bed, "tx_packets"), 80);
+		vbed_heal(&bed);
+		assert_int_equal(count_of(&bed, "tx_packets"), 82);
+		vbed_end(&bed);
+	}
+}
+
+static void counts_are_of_all_queues_and_of_what_was_negotiated(void **state)
+{
+	const struct vnet_config config = { .n_pairs = 2 };
+	const struct vnet_config without = {
+		.features = vnet_all_features() & ~VNET_BIT(VNET_DEVICE_STATS),
+	};
+	struct mr_named_count one;
+	struct vbed bed;
+
+	(void)state;
+	vbed_make(&bed, &config);
+	vbed_open(&bed, "queues=2,csum=on");
+	vbed_inject(&bed, 5);
+	assert_int_equal(vbed_drain(&bed), 5);
+	bed.txq = mr_port_txq(bed.port, 1);
+	assert_int_equal(vbed_send(&bed, 3), 3);
+	assert_int_equal(vbed_collect(&bed), 3);
+	assert_int_equal(count_of(&bed, "rx_packets"), 5);
+	assert_int_equal(count_of(&bed, "rx_csum_none"), 5);
+	assert_int_equal(count_of(&bed, "tx_packets"), 3);
+	vbed_end(&bed);
+	vbed_make(&bed, &without);
+	vbed_open(&bed, "");
+	assert_int_equal(mr_port_device_stats(bed.port, &one, 1), 0);
+	vbed_end(&bed);
+}
+
+/* Sizes that end nowhere, or beyond what there is room for. */
+static void counts_of_a_device_that_lies_are_taken_with_care(void **state)
+{
+	const struct vnet_faults lies = { .bad_sizes = 2 };
+	struct mr_named_count counts[64];
+	struct vbed bed;
+
+	(void)state;
+	vbed_make(&bed, &(const struct vnet_config){ 0 });
+	vbed_open(&bed, "");
+	vnet_set_faults(bed.v, &lies);
+	for (uint32_t i = 0; i < 500; i++)
+		assert_int_equal(mr_port_device_stats(bed.port, counts, 64),
+				 14);
+	assert_true(vnet_stats(bed.v).n_faults > 0);
+	vbed_heal(&bed);
+	vbed_inject(&bed, 5);
+	assert_int_equal(vbed_drain(&bed), 5);
+	assert_int_equal(count_of(&bed, "rx_packets"), 5);
+	vbed_end(&bed);
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(device_counts_are_read),
+	cmocka_unit_test(counts_are_of_all_queues_and_of_what_was_negotiated),
+	cmocka_unit_test(counts_of_a_device_that_lies_are_taken_with_care),
+};
+
+int main(void)
+{
+	return cmocka_run_group_tests_name("model/virtio_stats", tests, NULL,
+					   NULL);
+}
