@@ -160,6 +160,44 @@ def test_a_ceiling_marks_and_refuses(document, bench, tmp_path):
     assert "no ceiling for frames of 124 bytes" in done.err
 
 
+@pytest.mark.parametrize("change,words", [
+    (lambda d: d["machine"].update(cpu="Z80"),
+     "is of another machine, with a 'Z80'"),
+    (lambda d: d["config"].update(workers=7), "is of other --workers (7"),
+    (lambda d: d["ports"][0].update(mode="copy") or
+     d["ports"][1].update(mode="copy"), "no port of the mode"),
+    (lambda d: [port.update(tx_queues=4) for port in d["ports"]],
+     "driver and queues of pair:a"),
+])
+def test_a_ceiling_of_another_tester_is_refused(bench, tmp_path, change,
+                                                words):
+    path = tmp_path / "self.json"
+    assert bench("selftest", *VIRTUAL, "--out", path, "pair:a",
+                 "pair:a").rc == 0
+    measured = json.loads(path.read_text())
+    change(measured)
+    path.write_text(json.dumps(measured))
+    done = bench("throughput", *VIRTUAL, "--ceiling", path, "--device",
+                 "rate=100k,queue=8", *PORTS)
+    assert done.rc == 1
+    assert words in done.err and "mr-bench selftest" in done.err
+    assert len(done.err.splitlines()) == 1
+
+
+def test_a_ceiling_marks_losses_and_bursts(document):
+    loses = [*VIRTUAL, "--rate", "1M", "--device", "rate=650k,queue=8", *PORTS]
+    measured = document("frameloss", "--ceiling", "800k", *loses)
+    limited = [row["is_limited_by_tester"] for row in measured["rows"]]
+    assert limited == [True, True, True, False, False, False]
+    assert measured["rows"][0]["note"] == \
+        "above the tester's ceiling of 800000"
+    for ceiling, is_limited in (("2M", False), ("1M", True)):
+        measured = document("back2back", "--tests", "1", "--ceiling", ceiling,
+                            *loses)
+        assert {row["is_limited_by_tester"]
+                for row in measured["rows"]} == {is_limited}
+
+
 def test_a_ceiling_is_of_one_mix(bench, tmp_path):
     path = tmp_path / "self.json"
     mix = ["--stream", "size=60x1,1514x1"]

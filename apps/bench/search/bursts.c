@@ -22,8 +22,13 @@ static void print_found(struct session *session, const struct burst_found *b,
 }
 
 static void report(struct session *session, const struct burst_found *b,
-		   const char *note)
+		   const char *limit)
 {
+	char note[160], near[80] = "";
+	/* Bursts go at the highest rate. */
+	const bool is_near = session_is_near_ceiling(
+		session, session->search.max_pps, near, sizeof(near));
+	const bool is_limited = is_near || b->limit != LIMIT_DEVICE;
 	const struct document_row rows[] = {
 		{ .goal = "back2back",
 		  .unit = "frames",
@@ -31,14 +36,16 @@ static void report(struct session *session, const struct burst_found *b,
 		  .value = b->mean,
 		  .low = b->min,
 		  .high = b->max,
-		  .is_limited_by_tester = b->limit != LIMIT_DEVICE },
+		  .is_limited_by_tester = is_limited },
 		{ .goal = "buffer-time",
 		  .unit = "s",
 		  .note = "corrected as RFC 9004, 6 has it",
 		  .value = b->corrected_s,
-		  .is_limited_by_tester = b->limit != LIMIT_DEVICE },
+		  .is_limited_by_tester = is_limited },
 	};
 
+	snprintf(note, sizeof(note), "%s%s%s", limit,
+		 limit[0] != '\0' && is_near ? "; " : "", near);
 	print_found(session, b, note);
 	session_row(session, &rows[0]);
 	if (b->corrected_s > 0)
@@ -114,7 +121,7 @@ int back2back_main(int argc, char **argv)
 			 "frame is lost (RFC 9004),\n"
 			 "behind a search for the throughput.\n",
 		.groups = OPTIONS_SEARCH | OPTIONS_SIZES | OPTIONS_TRIAL |
-			  OPTIONS_BURSTS,
+			  OPTIONS_BURSTS | OPTIONS_CEILING,
 		.run = run,
 	};
 

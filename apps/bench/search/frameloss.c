@@ -9,17 +9,22 @@
 static void report(struct session *session, const struct outcome *point)
 {
 	const double share = point->asked_pps / session->search.max_pps;
-	char goal[32], rate[32];
-	const char *note = point->is_unsent ? "the sender did not keep up" :
-			   point->is_by_receiver ? "the receiver lost frames" :
-						   "";
-	const struct document_row row = {
+	char goal[32], rate[32], note[80] = "";
+	struct document_row row = {
 		.goal = goal,
 		.unit = "ratio",
 		.note = note,
 		.value = point->loss,
-		.is_limited_by_tester = note[0] != '\0',
 	};
+
+	if (point->is_unsent)
+		snprintf(note, sizeof(note), "the sender did not keep up");
+	else if (point->is_by_receiver)
+		snprintf(note, sizeof(note), "the receiver lost frames");
+	else
+		session_is_near_ceiling(session, point->load_pps, note,
+					sizeof(note));
+	row.is_limited_by_tester = note[0] != '\0';
 
 	if (session->n_rows == 0)
 		session_print(session, "%-7s %7s %15s %12s %12s %10s\n",
@@ -54,7 +59,8 @@ int frameloss_main(int argc, char **argv)
 			 "RX...]\n"
 			 "Loss by rate: from --rate, or the highest one, down "
 			 "in steps until two are clean.\n",
-		.groups = OPTIONS_SIZES | OPTIONS_TRIAL | OPTIONS_STEP,
+		.groups = OPTIONS_SIZES | OPTIONS_TRIAL | OPTIONS_STEP |
+			  OPTIONS_CEILING,
 		.run = run,
 	};
 

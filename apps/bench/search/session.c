@@ -174,6 +174,7 @@ static int run_size(struct session *session, uint32_t bytes,
 	session->ceiling_pps = 0;
 	if (session->options.ceiling != NULL) {
 		err = ceiling_read(session->options.ceiling,
+				   document_json(session->document),
 				   session->frame_bytes, session->mean_bytes,
 				   &session->ceiling_pps, why);
 		if (err != 0)

@@ -94,11 +94,11 @@ enum parse_result parse_percent(const char *name, const char *text, double max,
 
 /*
  * The ceiling for frames of a size: text is a rate, or the path of a document
- * whose selftest has the size, or a mix (frame_bytes 0) of that mean. -EINVAL:
- * neither; -ENOENT: not of this size.
+ * whose selftest has the size, made by a tester as ours, whose document is
+ * given. -EINVAL: neither, or of another tester; -ENOENT: not of this size.
  */
-int ceiling_read(const char *text, uint32_t frame_bytes, double mean_bytes,
-		 double *ret, struct mr_reason *why);
+int ceiling_read(const char *text, const json_t *ours, uint32_t frame_bytes,
+		 double mean_bytes, double *ret, struct mr_reason *why);
 
 /* Search for the rates that hold, by the method asked for. */
 enum { MAX_FOUND = 2 };
@@ -112,6 +112,10 @@ int session_throughput(struct session *session, struct found *ret,
  */
 bool session_judge(const struct session *session, double pps, enum limit limit,
 		   bool *ret_is_limited, char *note, size_t n_bytes);
+
+/* Whether a load is close to the ceiling, or above it; the note says so. */
+bool session_is_near_ceiling(const struct session *session, double pps,
+			     char *note, size_t n_bytes);
 
 /* A row of the document, and a line of the table. */
 void session_row(struct session *session, const struct document_row *row);
