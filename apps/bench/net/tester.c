@@ -28,11 +28,14 @@ int tester_info_of(const struct tester *tester, uint32_t number,
 	return at->ops->info(at->place, ret);
 }
 
-/* Where frames of a sending port are to go, as far as nobody said it. */
+/* Where frames of a sending port are to go, as far as nobody said it. With one
+ * port they come back from whoever reflects them, to no group: to nobody's
+ * address, which switches flood as well. */
 static void choose_macs(const struct tester *tester, uint32_t t,
 			struct stream_defaults *defaults)
 {
 	static const uint8_t ours[6] = { 2, 'm', 'r', 0, 0, 1 };
+	static const uint8_t nobody[6] = { 2, 'm', 'r', 0, 0, 2 };
 	struct mr_port_info info;
 
 	memcpy(defaults->src_mac, ours, 6);
@@ -44,8 +47,12 @@ static void choose_macs(const struct tester *tester, uint32_t t,
 		memcpy(defaults->dst_mac, tester->config.dst_mac, 6);
 		return;
 	}
-	if (t >= tester->n_rx || tester->rx[t] == tester->tx[t])
+	if (t >= tester->n_rx)
 		return;
+	if (tester->rx[t] == tester->tx[t]) {
+		memcpy(defaults->dst_mac, nobody, 6);
+		return;
+	}
 	tester_info_of(tester, tester->rx[t], &info);
 	if (info.has_mac)
 		memcpy(defaults->dst_mac, info.mac, 6);
