@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from conftest import BENCH
+from conftest import BENCH, TOP
 
 # $1 is mr-bench, $2 the command; "slow" takes its time, "bad" fails, "half"
 # when it has written its result.
@@ -77,6 +77,17 @@ def test_devices_take_turns_and_are_stopped(bench, plan):
     names = {path.stem for path in plan.results.glob("*.json")}
     assert names == {f"{d}+m+{s}+1M+{r}" for d in ("process", "setup")
                      for s in (60, 99) for r in (1, 2)}
+
+
+@pytest.mark.parametrize("file,n_steps", [
+    ("config/bench/forwarder.yaml", 50), ("test/bench/series.yaml", 30)])
+def test_our_own_plans_are_ones(bench, tmp_path, file, n_steps):
+    copy = tmp_path / "plan.yaml"
+    copy.write_text((TOP / file).read_text(encoding="utf-8"))
+    done = bench("plan", copy, "--dry-run")
+    assert done.rc == 0, done.err
+    assert f"{n_steps} steps" in done.out
+    assert list(tmp_path.iterdir()) == [copy]
 
 
 def test_a_dry_run_does_nothing(bench, plan):

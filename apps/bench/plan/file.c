@@ -194,6 +194,21 @@ static void join_lines(char *text)
 			*at = ' ';
 }
 
+/* Whether the command writes a document of one measurement with --out. */
+static bool has_document(const char *run)
+{
+	static const char *const without[] = { "mem",     "flow",    "fwd",
+					       "plan",    "compare", "report",
+					       "reflect", "replay" };
+
+	run += strspn(run, " ");
+	for (size_t i = 0; i < sizeof(without) / sizeof(without[0]); i++)
+		if (strlen(without[i]) == strcspn(run, " ") &&
+		    strncmp(run, without[i], strlen(without[i])) == 0)
+			return false;
+	return true;
+}
+
 /* {size} is in the command if there are sizes, and only then. */
 static const char *misfit(const struct plan_measure *measure)
 {
@@ -204,6 +219,10 @@ static const char *misfit(const struct plan_measure *measure)
 		return "a measure without a name; add 'name: ...'";
 	if (measure->run[0] == '\0')
 		return "a measure that runs nothing; add 'run: throughput ...'";
+	if (!has_document(measure->run))
+		return "run: that command writes no document of what was "
+		       "measured; a plan has tx, rx, loop, nat, selftest and "
+		       "those that search";
 	if (strstr(measure->run, "--out") != NULL)
 		return "run: --out is set here; leave it out";
 	if (has_size && measure->n_sizes == 0)
