@@ -123,7 +123,10 @@ static void what_is_awaited_wakes(void **state)
 	vbed_end(&bed);
 }
 
-/* Given up in the poll that learns of another link: it has none. */
+/*
+ * Given up in the poll that learns of another link: it has none, and is asked
+ * for nothing.
+ */
 static void port_that_was_given_up_has_no_link(void **state)
 {
 	const struct vnet_config config = {
@@ -131,6 +134,7 @@ static void port_that_was_given_up_has_no_link(void **state)
 	};
 	struct mr_link link = { 0 };
 	struct vbed bed;
+	uint64_t n_commands;
 
 	(void)state;
 	vbed_make(&bed, &config);
@@ -138,7 +142,10 @@ static void port_that_was_given_up_has_no_link(void **state)
 	break_rx(&bed);
 	set_link(&bed, false);
 	set_link(&bed, true);
+	vnet_announce(bed.v);
+	n_commands = vnet_stats(bed.v).n_commands;
 	assert_true(mr_port_poll(bed.port) > 0);
+	assert_int_equal(vnet_stats(bed.v).n_commands, n_commands);
 	assert_int_equal(mr_port_link(bed.port, &link), 0);
 	assert_true(link.is_gone);
 	assert_false(link.is_up);
