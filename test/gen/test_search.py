@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The searches of mr-bench find what a known device was told to do."""
 import json
+import os
+import pty
 import re
 import signal
 import subprocess
@@ -258,6 +260,38 @@ def test_errors_are_one_line(bench, rc, words, arguments):
     assert done.rc == rc
     assert words in done.err
     assert re.fullmatch(r"mr-bench: .*\n", done.err)
+
+
+def test_a_log_has_a_line_now_and_then(bench):
+    soak = ["soak", "--rate", "1k", "--interval", "0.5", "--duration", "11",
+            "pair:a", "pair:a"]
+    done = bench(*soak)
+    assert done.rc == 0
+    assert re.fullmatch(r"mr-bench: soak: \d+ intervals, \d+ with loss"
+                        r"(, about \d+ s left)?\n",
+                        done.err.split("receives on 1\n")[-1])
+
+
+def test_a_terminal_has_a_line_with_the_time_left(tmp_path):
+    """Of all sizes, not of the one at hand."""
+    master, slave = pty.openpty()
+    with subprocess.Popen([BENCH, "frameloss", "--trial", "0.2", "--rate",
+                           "1k", "--settle", "0.1", "--sizes", "64,128,256",
+                           "--json", "pair:a", "pair:a"], stderr=slave,
+                          stdout=subprocess.DEVNULL) as process:
+        os.close(slave)
+        said = b""
+        while True:
+            try:
+                said += os.read(master, 65536)
+            except OSError:  # all has been read, and it has ended
+                break
+    os.close(master)
+    assert process.returncode == 0
+    left = [int(n) for n in re.findall(rb"about (\d+) s left", said)]
+    # Ten steps of 0.3 s each are the most that the first size may have.
+    assert max(left) >= 4 and left[-1] <= 4, left
+    assert b"64 B: trial 1" in said and b"256 B: trial 2" in said
 
 
 def test_ctrl_c_gives_what_there_is(tmp_path):

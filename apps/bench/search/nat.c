@@ -47,6 +47,8 @@ struct nat_run {
 	const struct nat_options *options;
 	struct document *document;
 	struct nat_search search;
+	struct progress progress;
+	uint32_t n_told;
 };
 
 static const struct option_row rows[] = {
@@ -114,9 +116,22 @@ static enum parse_result take(const struct option_row *row, const char *arg,
 	}
 }
 
+static void show_progress(void *observer, const char *what, double value,
+			  uint32_t n_left)
+{
+	struct nat_run *run = observer;
+	const double so_far_s = progress_seconds(&run->progress);
+
+	progress_show(&run->progress,
+		      run->n_told > 0 ? so_far_s / run->n_told * n_left : 0,
+		      "trial %u: %s %.0f", run->n_told + 1, what, value);
+	run->n_told++;
+}
+
 static void say(const struct nat_run *run, const char *what, double value,
 		const char *unit, const char *note)
 {
+	progress_clear(&run->progress);
 	if (!run->options->traffic.is_json)
 		printf("%-24s %14.0f %-13s %s\n", what, value, unit, note);
 }
@@ -342,8 +357,12 @@ static int run_options(const struct nat_options *o, const char *line)
 		.resolution = o->resolution,
 		.n = o->n,
 		.n_max = o->n_max,
+		.on_trial = show_progress,
+		.observer = &run,
 	};
+	progress_open(&run.progress, o->traffic.is_quiet);
 	status = measure(&run, &why);
+	progress_clear(&run.progress);
 	if (status != 0) {
 		document_fail(run.document, why.text);
 		complain(&why, 1);

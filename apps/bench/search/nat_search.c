@@ -45,6 +45,26 @@ static int establish(struct nat_search *s, double pps, uint32_t n,
 	return err;
 }
 
+static void tell(const struct nat_search *s, const char *what, double value,
+		 uint32_t n_left)
+{
+	if (s->on_trial != NULL)
+		s->on_trial(s->observer, what, value, n_left);
+}
+
+/* Halvings until the interval is as narrow as the resolution; one, where it is
+ * not known that there are more. */
+static uint32_t n_halvings(const struct nat_search *s,
+			   const struct nat_rate *rate)
+{
+	uint32_t n = 1;
+
+	for (double width = rate->high - rate->low;
+	     rate->low > 0 && width > s->resolution * rate->high; width /= 2)
+		n++;
+	return n;
+}
+
 /* A trial of a rate: s->n new connections, then each asked from outside. */
 static int try_rate(struct nat_search *s, double pps,
 		    struct nat_counts *ret_made, struct nat_counts *ret_valid,
@@ -95,6 +115,8 @@ int search_nat_rate(struct nat_search *s, struct nat_rate *ret,
 	memset(ret, 0, sizeof(*ret));
 	for (;;) {
 		memset(&valid, 0, sizeof(valid));
+		tell(s, "set-up rate, connections per second", pps,
+		     n_halvings(s, ret));
 		err = try_rate(s, pps, &made, &valid, why);
 		if (err != 0)
 			return err;
@@ -147,6 +169,8 @@ int search_nat_capacity(struct nat_search *s, double pps,
 		err = count_answers(s, pps, s->n_made, &valid, why);
 	ret->n_made = ret->n = valid.arrived;
 	while (err == 0) {
+		tell(s, "table capacity, connections", (double)s->n_made + n,
+		     0);
 		err = establish(s, pps, n, &made, why);
 		n_expected = ret->n + n;
 		if (err == 0)
@@ -196,6 +220,7 @@ int search_nat_tear_down(struct nat_search *s, double pps,
 		return fail_with(why, -ENOTSUP,
 				 "tear-down is emptying the table: --reset is "
 				 "the command that does it");
+	tell(s, "tear-down, connections", n, 0);
 	err = time_empty(s, &ret->empty_seconds, why);
 	if (err == 0)
 		err = establish(s, pps, n, &made, why);

@@ -42,6 +42,11 @@ struct nat_search {
 	uint32_t n_max;    /* that are ever made: room for their tuples */
 	uint32_t n_made;   /* since the last reset */
 	uint32_t n_trials;
+	/* Is called before each trial: what is tried, and how many more like it
+	 * there are at most; 0: not known. NULL: nobody listens. */
+	void (*on_trial)(void *observer, const char *what, double value,
+			 uint32_t n_left);
+	void *observer;
 };
 
 struct nat_rate {

@@ -5,7 +5,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "machine.h"
 #include "net/describe.h"
@@ -44,27 +43,30 @@ void print_rate(double pps, char *ret, size_t n_bytes)
 		snprintf(ret, n_bytes, "%.1f ", pps);
 }
 
+/* The sizes to come take as long as those that were, and this one. */
+static double all_left_s(const struct session *session, double left_s)
+{
+	const double so_far_s = progress_seconds(&session->progress) + left_s;
+	const uint32_t n_begun = session->n_done + 1;
+
+	if (left_s <= 0 || session->options.n_sizes <= n_begun)
+		return left_s;
+	return left_s +
+	       so_far_s / n_begun * (session->options.n_sizes - n_begun);
+}
+
 static void show_progress(struct session *session, const struct search *s,
 			  const struct trial_result *r)
 {
 	char rate[32];
 
-	if (!session->is_terminal || session->options.traffic.is_quiet)
-		return;
 	print_rate(r->tx_pps, rate, sizeof(rate));
-	fprintf(stderr, "\r\033[K%s: trial %u, %sframe/s, lost %.4f %%",
-		session->size_text, s->n_trials + 1, rate,
-		r->sent > 0 ? 100 * (double)r->lost / (double)r->sent : 0);
-	if (s->left_ns > 0)
-		fprintf(stderr, ", about %.0f s left for this size",
-			(double)s->left_ns / 1e9);
-	fflush(stderr);
-}
-
-static void clear_progress(const struct session *session)
-{
-	if (session->is_terminal && !session->options.traffic.is_quiet)
-		fputs("\r\033[K", stderr);
+	progress_show(&session->progress,
+		      all_left_s(session, (double)s->left_ns / 1e9),
+		      "%s: trial %u, %sframe/s, lost %.4f %%",
+		      session->size_text, s->n_trials + 1, rate,
+		      r->sent > 0 ? 100 * (double)r->lost / (double)r->sent :
+				    0);
 }
 
 static int make_trial(void *opaque, const struct trial_config *config,
@@ -187,7 +189,7 @@ static int run_size(struct session *session, uint32_t bytes,
 	session->search.n_trials = session->search.n_before = 0;
 	if (err == 0)
 		err = session->command->run(session, why);
-	clear_progress(session);
+	progress_clear(&session->progress);
 	return err;
 }
 
@@ -207,6 +209,7 @@ static int run_sizes(struct session *session)
 			return err > 1 ? err : 1;
 		}
 		status |= err;
+		session->n_done++;
 	}
 	return status;
 }
@@ -357,6 +360,7 @@ static int run_and_write(struct session *session, const char *line)
 
 	session->document = document_new(session->command->name,
 					 label != NULL ? label : "", line);
+	progress_open(&session->progress, session->options.traffic.is_quiet);
 	record_config(session);
 	record_own_config(session);
 	if (session->command->before != NULL)
@@ -382,9 +386,7 @@ int search_command_main(const struct search_command *command, int argc,
 	int status;
 
 	machine_command(argc, argv, line, sizeof(line));
-	session = (struct session){ .command = command,
-				    .latency = &latency,
-				    .is_terminal = isatty(STDERR_FILENO) };
+	session = (struct session){ .command = command, .latency = &latency };
 	status = search_options_main(command, argc, argv, &session.options);
 	if (status >= 0)
 		return status;

@@ -8,6 +8,7 @@
 
 #include "net/options.h"
 #include "result/document.h"
+#include "search/progress.h"
 #include "search/search.h"
 
 enum { MAX_SIZES = 32, MAX_SHARES = 16 };
@@ -71,7 +72,8 @@ struct session {
 	struct hist *latency; /* of the last trial */
 	uint32_t n_rows;
 	bool has_no_result; /* no port could be opened: no document */
-	bool is_terminal;
+	struct progress progress;
+	uint32_t n_done;      /* sizes */
 	char size_text[16];   /* "64 B" */
 	char streams[8][256]; /* of imix, where "size=imix" was added */
 };

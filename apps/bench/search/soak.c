@@ -62,11 +62,25 @@ static void add(struct soak *soak, const struct trial_result *r)
 	}
 }
 
+/* Without --duration nobody knows when it ends. */
+static void show_progress(const struct soak *soak)
+{
+	struct session *session = soak->session;
+	const double whole_s =
+		(double)session->options.traffic.trial.duration_ns / 1e9;
+
+	progress_show(
+		&session->progress, whole_s - (double)soak->elapsed_ns / 1e9,
+		"soak: %u intervals, %u with loss", soak->n, soak->n_lossy);
+}
+
 static void print_interval(const struct soak *soak,
 			   const struct trial_result *r)
 {
 	const struct session *session = soak->session;
 	char rate[32];
+
+	progress_clear(&session->progress);
 
 	if (soak->n == 1)
 		session_print(session, "%9s %15s %12s %10s %10s %9s %9s %9s\n",
@@ -163,6 +177,7 @@ static int one(struct soak *soak, const struct trial_config *config,
 	add(soak, result);
 	document_interval(session->document, session->frame_bytes, result);
 	print_interval(soak, result);
+	show_progress(soak);
 	if (result->why_stopped[0] != '\0')
 		err = fail_with(why, -EIO, "it broke off: %s",
 				result->why_stopped);
