@@ -274,24 +274,24 @@ static int tell_gone(struct intel_port *port)
 	return 1;
 }
 
-/* What the kernel has to say. How many events, but for "gone". */
-static int handle_events(struct intel_port *port)
+/* What the kernel has to say: of a device that is about to go, or that cannot
+ * be believed any more. */
+static void handle_events(struct intel_port *port)
 {
 	const uint32_t events = mr_pci_events(port->pci);
 
-	if (events & MR_PCI_EVENT_REQ) {
+	if (events == 0)
+		return;
+	if (events & MR_PCI_EVENT_REQ)
 		mr_log(port->base.ctx, MR_LOG_WARNING,
 		       "%s: the device is to be unplugged: close the port",
 		       port->base.info.name);
-		__atomic_store_n(&port->is_gone, 1, __ATOMIC_RELAXED);
-		return 0;
-	}
-	if (events & MR_PCI_EVENT_ERR)
+	else
 		mr_log(port->base.ctx, MR_LOG_ERROR,
-		       "%s: an error on the bus; if frames stop, open the port "
-		       "again",
+		       "%s: the device had an error on the bus: close the port "
+		       "and open it again",
 		       port->base.info.name);
-	return events != 0;
+	__atomic_store_n(&port->is_gone, 1, __ATOMIC_RELAXED);
 }
 
 int mri_intel_poll(struct mr_port *base)
@@ -305,7 +305,7 @@ int mri_intel_poll(struct mr_port *base)
 	/* A device that is gone is not touched; what is ready is read off. */
 	for (int i = 0; i < n; i++) {
 		if (ready[i].data.u32 == SOURCE_EVENTS) {
-			n_events += handle_events(port);
+			handle_events(port);
 		} else if (ready[i].data.u32 == SOURCE_TIMER) {
 			drain(port->timer_fd);
 			is_tick = true;

@@ -262,13 +262,27 @@ static const struct offload {
 	{ VIRTIO_F_HASH_REPORT, MR_OFFLOAD_RSS_HASH },
 };
 
+/* As the kernel counts them: of the region, and of the queues. */
+static uint64_t count_locked(const struct virtio_port *port)
+{
+	uint64_t n_bytes = mr_pci_mapped_bytes(port->pci) +
+			   port->ctrl.vq.dma.n_bytes +
+			   port->ctrl.memory.n_bytes;
+
+	for (uint32_t i = 0; i < port->options.n_queues; i++)
+		n_bytes += port->rxqs[i].vq.dma.n_bytes +
+			   port->txqs[i].vq.dma.n_bytes +
+			   port->txqs[i].headers.n_bytes;
+	return n_bytes;
+}
+
 static void fill_info(struct virtio_port *port)
 {
 	struct mr_port_info *info = &port->base.info;
 	const struct mr_pci_info *device = mr_pci_device(port->pci);
 
 	info->numa_node = device->numa_node;
-	info->locked_bytes = mr_pci_mapped_bytes(port->pci);
+	info->locked_bytes = count_locked(port);
 	info->has_mac = port->facts.has_mac;
 	memcpy(info->mac, port->facts.mac, sizeof(info->mac));
 	for (uint32_t i = 0; i < sizeof(offloads) / sizeof(offloads[0]); i++)

@@ -335,6 +335,66 @@ static void device_that_is_gone_is_said_to_be(void **state)
 	}
 }
 
+/* AER: what it did with what it has, nobody knows. Opening begins anew. */
+static void device_with_an_error_on_the_bus_is_given_up(void **state)
+{
+	struct mr_link link = { 0 };
+	struct vbed bed;
+
+	(void)state;
+	for (uint32_t k = 0; k < VBED_N_RINGS; k++) {
+		make(&bed, NULL, NULL);
+		vbed_open(&bed, vbed_rings[k]);
+		run_traffic(&bed, 10);
+		model_pci_error(bed.m);
+		assert_int_equal(mr_port_poll(bed.port), 1);
+		assert_int_equal(mr_port_link(bed.port, &link), 0);
+		assert_true(link.is_gone && !link.is_up);
+		vbed_send(&bed, 5);
+		assert_int_equal(
+			vbed_tx_stats(&bed).drops[MR_TX_DROP_PORT_GONE], 5);
+		vbed_check_laws(&bed);
+		mr_port_close(bed.port);
+		vbed_open(&bed, vbed_rings[k]);
+		run_traffic(&bed, 10);
+		assert_true(vbed_rx_stats(&bed).delivered > 0);
+		vbed_end(&bed);
+	}
+}
+
+static void mtu_above_the_devices_is_refused(void **state)
+{
+	struct mr_reason why = { "" };
+	struct vbed bed;
+
+	(void)state;
+	make(&bed, NULL, NULL);
+	refuses(&bed, "mtu=1501", "the device takes at most 1500");
+	vbed_open(&bed, "mtu=1400");
+	assert_int_equal(mr_port_set_mtu(bed.port, 1501, &why), -EINVAL);
+	assert_reason_has(&why, "the device takes at most 1500");
+	assert_int_equal(mr_port_set_mtu(bed.port, 1500, &why), 0);
+	vbed_end(&bed);
+}
+
+/* Rings are locked as the region is. */
+static void locked_bytes_are_of_rings_too(void **state)
+{
+	struct mr_port_info info = { .size = sizeof(info) };
+	struct mr_region_stats stats = { .size = sizeof(stats) };
+	struct vbed bed;
+
+	(void)state;
+	make(&bed, NULL, NULL);
+	vbed_open(&bed, "rx-ring=256,tx-ring=256,packed=off");
+	assert_int_equal(mr_region_stats(bed.region, &stats), 0);
+	assert_int_equal(mr_port_info(bed.port, &info), 0);
+	/* Two rings of descriptors, and a header for each to be sent. */
+	assert_true(info.locked_bytes >=
+		    stats.n_bytes + 2 * 256 * 16 + 256 * 12);
+	vbed_end(&bed);
+}
+
 /* DEVICE_NEEDS_RESET: everything of it has to begin anew. */
 static void device_that_needs_a_reset_loses_no_page(void **state)
 {
@@ -413,6 +473,9 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(wrong_counts_of_merged_frames_are_counted),
 	cmocka_unit_test(late_completions_are_waited_for),
 	cmocka_unit_test(device_that_is_gone_is_said_to_be),
+	cmocka_unit_test(device_with_an_error_on_the_bus_is_given_up),
+	cmocka_unit_test(mtu_above_the_devices_is_refused),
+	cmocka_unit_test(locked_bytes_are_of_rings_too),
 	cmocka_unit_test(device_that_needs_a_reset_loses_no_page),
 	cmocka_unit_test(lost_and_spurious_interrupts_lose_no_frame),
 	cmocka_unit_test(device_without_vectors_is_refused_or_polled),

@@ -240,7 +240,8 @@ MR_API int mr_pci_set_irqs(struct mr_pci *pci, uint32_t n, int *ret_fds,
 /** Bits of mr_pci_events(). */
 enum {
 	MR_PCI_EVENT_REQ = 1, /**< it is to be unplugged: close it */
-	MR_PCI_EVENT_ERR = 2, /**< it had an error on the bus: reset it */
+	MR_PCI_EVENT_ERR = 2, /**< it had an error on the bus: use it no more,
+			       * close it; opening it again resets it */
 };
 
 /** @return an fd, readable while there are events; -1: none. Owner: @p pci.
