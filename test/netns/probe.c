@@ -264,6 +264,7 @@ static const struct {
 	{ "stats", 2, probe_stats },
 	{ "hold", 4, probe_hold },
 	{ "release", 1, probe_release },
+	{ "hashes", 4, probe_hashes },
 	{ "forward", 2, probe_forward },
 	{ "send", 5, probe_send },
 	{ "flush", 3, probe_flush },

@@ -38,6 +38,7 @@ json_t *probe_info(struct probe *probe, const struct arguments *a);
 json_t *probe_link(struct probe *probe, const struct arguments *a);
 json_t *probe_stats(struct probe *probe, const struct arguments *a);
 json_t *probe_hold(struct probe *probe, const struct arguments *a);
+json_t *probe_hashes(struct probe *probe, const struct arguments *a);
 json_t *probe_release(struct probe *probe, const struct arguments *a);
 json_t *probe_forward(struct probe *probe, const struct arguments *a);
 json_t *probe_send(struct probe *probe, const struct arguments *a);

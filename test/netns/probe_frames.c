@@ -151,6 +151,53 @@ json_t *probe_hold(struct probe *probe, const struct arguments *a)
 			 (int)probe->n_held);
 }
 
+/* Frames with the hash that chose this one of n_queues. */
+static uint32_t count_fitting(const struct mr_meta *meta, uint32_t n,
+			      uint32_t queue, uint32_t n_queues)
+{
+	uint32_t n_fitting = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		n_fitting += (meta[i].valid & MR_META_RSS_HASH) != 0 &&
+			     meta[i].rss_hash % n_queues == queue;
+	return n_fitting;
+}
+
+/*
+ * hashes PORT N MS: receive N frames of one entry and drop them; from each
+ * queue how many, and of how many the hash is of that queue: the tables of all
+ * our drivers have entry i for queue i % queues.
+ */
+json_t *probe_hashes(struct probe *probe, const struct arguments *a)
+{
+	const uint64_t p = number(a, 1, 0), n_want = number(a, 2, 0);
+	const uint64_t end_ms = now_ms() + number(a, 3, 0);
+	struct mr_cache *cache = probe->caches[probe->pool_of[p]];
+	struct mr_port_info info = { .size = sizeof(info) };
+	uint32_t n_of[64] = { 0 }, n_fitting[64] = { 0 }, n_got = 0;
+	json_t *queues = json_array();
+
+	mr_port_info(probe->ports[p], &info);
+	for (uint32_t i = 0; n_got < n_want && now_ms() < end_ms;
+	     i = (i + 1) % info.n_rxqs) {
+		struct mr_frame frames[BURST];
+		struct mr_meta meta[BURST];
+		const uint32_t n =
+			mr_rx_burst_meta(mr_port_rxq(probe->ports[p], i), cache,
+					 frames, meta, BURST);
+
+		n_of[i] += n;
+		n_fitting[i] += count_fitting(meta, n, i, info.n_rxqs);
+		n_got += n;
+		mr_frame_free_bulk(cache, frames, n);
+	}
+	for (uint32_t i = 0; i < info.n_rxqs; i++)
+		json_array_append_new(queues,
+				      json_pack("{s:i, s:i}", "n", (int)n_of[i],
+						"fitting", (int)n_fitting[i]));
+	return json_pack("{s:b, s:o}", "ok", n_got == n_want, "queues", queues);
+}
+
 /* release: give back all that is held. */
 json_t *probe_release(struct probe *probe, const struct arguments *a)
 {
