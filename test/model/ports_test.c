@@ -216,21 +216,25 @@ static bool receive_one(struct port_bed *bed, uint32_t q,
 
 static void hash_and_queue_are_what_the_nic_said(void **state)
 {
-	uint32_t n_of[2] = { 0, 0 };
+	const uint32_t n_queues = chip->n_queues;
+	uint32_t n_of[16] = { 0 };
+	char options[64];
 	struct port_bed bed;
 
 	(void)state;
-	make_port(&bed, ",queues=2,promisc");
-	for (uint32_t i = 0; i < 100; i++) {
-		uint8_t bytes[200], key[PACKET_KEY_BYTES];
+	snprintf(options, sizeof(options), ",queues=%u,ring=64,promisc",
+		 n_queues);
+	make_port(&bed, options);
+	for (uint32_t i = 0; i < 50 * n_queues; i++) {
+		uint8_t bytes[200], got[ROOM], key[PACKET_KEY_BYTES];
 		const uint32_t n =
 			packet_make(bytes, everyone, i % 2 ? 6 : 4, 6, 50);
 		const struct packet p = packet_parse(bytes, n);
 		struct mr_frame frame;
 		struct mr_meta meta;
-		uint32_t q;
+		uint32_t q = 0;
 
-		packet_put16(bytes + p.l4, 1000 + i * 7);
+		packet_put16(bytes + p.l4, (uint16_t)(1000 + i * 7));
 		packet_put16(bytes + p.l4 + 16, 0);
 		packet_put16(
 			bytes + p.l4 + 16,
@@ -243,16 +247,24 @@ static void hash_and_queue_are_what_the_nic_said(void **state)
 				(uint8_t)(bed.nics[0]->regs[(0x5c80 + k) / 4] >>
 					  8 * (k % 4));
 		assert_true(model_wire_send(bed.wire, 1, bytes, n));
-		q = bed.nics[0]->n_rx_of[1] > n_of[1];
+		while (q + 1 < n_queues && bed.nics[0]->n_rx_of[q] == n_of[q])
+			q++;
 		assert_true(receive_one(&bed, q, &frame, &meta));
 		assert_true(meta.valid & MR_META_RSS_HASH);
 		assert_int_equal(meta.rss_hash,
 				 packet_hash(key, bytes, &p, true));
+		assert_int_equal(meta.rss_hash % n_queues, q);
 		assert_true(frame.flags & MR_FRAME_CSUM_VALID);
-		mr_frame_free_bulk(bed.cache, &frame, 1);
+		/* And out by the same one. */
+		assert_int_equal(mr_tx_burst(mr_port_txq(bed.ports[0], q),
+					     bed.cache, &frame, 1),
+				 1);
+		assert_int_equal(model_wire_receive(bed.wire, 1, got, ROOM), n);
+		assert_memory_equal(got, bytes, n);
 		n_of[q]++;
 	}
-	assert_in_range(n_of[0], 20, 80);
+	for (uint32_t q = 0; q < n_queues; q++)
+		assert_in_range(n_of[q], 20, 90);
 	end(&bed);
 }
 
