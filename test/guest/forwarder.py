@@ -5,7 +5,7 @@ import time
 
 from lib import laws
 
-START_LIMIT_S = 30
+START_LIMIT_S = 60
 
 
 def start_l2fwd(guest, *arguments):
