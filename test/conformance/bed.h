@@ -90,7 +90,8 @@ struct rig {
 };
 
 extern const struct rig rig_null, rig_pair, rig_pcap, rig_xdp, rig_nic,
-	rig_vfio, rig_igb, rig_e1000e, rig_virtio, rig_virtio_plain;
+	rig_vfio, rig_vfio_queues, rig_igb, rig_e1000e, rig_virtio,
+	rig_virtio_plain;
 /* Its traits are known when it was probed. */
 extern struct rig rig_dpdk_nic;
 

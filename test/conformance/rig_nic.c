@@ -6,8 +6,9 @@
  * and after is the caller's.
  *
  * nic: MR_NIC is an interface, for the xdp driver.
- * vfio: MR_NIC is a PCI address that vfio-pci has, for a driver of ours.
- * dpdk-nic: the same, for DPDK's. Of these MR_NIC_LACKS may say what they have
+ * vfio: MR_NIC is a PCI address that vfio-pci has, for a driver of ours; and
+ * MR_NIC_FAR takes frames of 9014 bytes. vfio-queues: it has two queues, too.
+ * dpdk-nic: as vfio, for DPDK's. Of these MR_NIC_LACKS may say what they have
  * not: "cleanup", where one cannot be asked to look for what was sent, and
  * "irqs".
  */
@@ -71,13 +72,17 @@ const struct rig rig_nic = {
 static void setup_vfio(struct bed *bed)
 {
 	const char *options = getenv("MR_NIC_OPTIONS");
-	/* What QEMU's virtio has; other NICs take more. */
-	const uint32_t n_ring = ring_of(bed) < 256 ? ring_of(bed) : 256;
+	/* So many has QEMU's virtio for sending. For receiving it is told to
+	 * have more: what its ring has no room for, a NIC loses. */
+	const uint32_t n_tx = ring_of(bed) < 256 ? ring_of(bed) : 256;
 
 	far_socket_open(bed, getenv("MR_NIC_FAR"));
 	snprintf(bed->spec, sizeof(bed->spec),
-		 "vfio:%s,rx-ring=%u,tx-ring=%u,promisc%s%s", getenv("MR_NIC"),
-		 n_ring, n_ring, options[0] != '\0' ? "," : "", options);
+		 "vfio:%s,rx-ring=%u,tx-ring=%u,queues=%u,promisc%s%s%s",
+		 getenv("MR_NIC"), ring_of(bed), n_tx,
+		 bed->wish.n_queues != 0 ? bed->wish.n_queues : 1,
+		 bed->wish.is_sg ? ",sg=on,mtu=9000" : "",
+		 options[0] != '\0' ? "," : "", options);
 }
 
 static const struct bad_spec bad_vfio_specs[] = {
@@ -86,13 +91,34 @@ static const struct bad_spec bad_vfio_specs[] = {
 	{ NULL, 0, NULL },
 };
 
+enum {
+	VFIO_TRAITS = RIG_IN | RIG_OUT | RIG_LIVE | RIG_SG | RIG_CHECKS |
+		      RIG_REGISTERS | RIG_EXCLUSIVE | RIG_FILTERS,
+};
+
 const struct rig rig_vfio = {
 	.driver = "vfio",
-	.traits = RIG_IN | RIG_OUT | RIG_LIVE | RIG_CHECKS | RIG_REGISTERS |
-		  RIG_EXCLUSIVE,
+	.traits = VFIO_TRAITS,
 	.min_frame_bytes = 60,
 	.max_frame_bytes = 1514,
-	.max_sg_frame_bytes = 1514,
+	.max_sg_frame_bytes = 9014,
+	.n_sleeps = 2000,
+	.n_reopens = 3,
+	.bad_specs = bad_vfio_specs,
+	.probe = probe,
+	.setup = setup_vfio,
+	.teardown = far_socket_close,
+	.inject = far_socket_inject,
+	.collect = far_socket_collect,
+};
+
+const struct rig rig_vfio_queues = {
+	.driver = "vfio",
+	.name = "vfio-queues",
+	.traits = VFIO_TRAITS | RIG_QUEUES,
+	.min_frame_bytes = 60,
+	.max_frame_bytes = 1514,
+	.max_sg_frame_bytes = 9014,
 	.n_sleeps = 2000,
 	.n_reopens = 3,
 	.bad_specs = bad_vfio_specs,
