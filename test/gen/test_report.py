@@ -25,6 +25,27 @@ def made_up():
             frameloss_document(), soak_document()]
 
 
+def written(folder):
+    """What mr-bench itself wrote, of kinds without a chart of their own."""
+    virtual = ["--virtual", "--trial", "0.05"]
+    commands = [["imix", *virtual, "--device", "rate=100k,queue=8", "pair:a",
+                 "pair:b"], ["selftest", *virtual, "pair:a", "pair:a"],
+                ["tx", "--count", 1000, "null:"]]
+    documents = []
+    for words in commands:
+        name = folder / f"{words[0]}.json"
+        done = run(*words, "-Q", "--out", name)
+        assert done.rc == 0, done.err
+        documents.append(json.loads(name.read_text(encoding="utf-8")))
+    # A NAT's needs one: its rows are as nat's.
+    rows = [{"frame_bytes": 60, "goal": goal, "value": 1500, "unit": unit,
+             "low": 0, "high": 0, "is_limited_by_tester": True, "trials": [],
+             "note": "a note of nat"}
+            for goal, unit in (("set-up-rate", "connection/s"),
+                               ("table-capacity", "connections"))]
+    return documents + [dict(documents[0], kind="nat", rows=rows, trials=[])]
+
+
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
     """Pages by name, as files."""
@@ -41,7 +62,8 @@ def pages(tmp_path_factory):
                           "device under test " * 3 + "\u00b5" * 9)]
     sets = {"all": made_up(), "one": made_up()[:1], "nasty": [nasty],
             "one_size": [one_size], "long": long, "long_bars": long[2:],
-            "latency": [latency_document()], "soak": [soak_document()]}
+            "latency": [latency_document()], "soak": [soak_document()],
+            "written": written(folder)}
     files = {}
     for name, documents in sets.items():
         words = []
@@ -78,7 +100,7 @@ class Reader(html.parser.HTMLParser):
         assert self.open.pop() == tag
 
 
-@pytest.mark.parametrize("name", ["all", "one", "nasty", "one_size"])
+@pytest.mark.parametrize("name", ["all", "one", "nasty", "one_size", "written"])
 def test_the_page_is_whole_and_needs_nothing(pages, name):
     text = pages[name].read_text(encoding="utf-8")
     reader = Reader()
@@ -97,6 +119,13 @@ def test_the_page_is_whole_and_needs_nothing(pages, name):
         xml.dom.minidom.parseString(chart)
         assert "<title" in chart and "<desc" in chart
     assert not re.search(r"\b(nan|inf)\b", text)
+
+
+def test_what_has_no_chart_is_in_tables(pages):
+    text = pages["written"].read_text(encoding="utf-8")
+    for words in ("imix", "selftest", "known-loss-1000", "set-up-rate",
+                  "table-capacity", "a note of nat"):
+        assert words in text
 
 
 def test_each_chart_has_its_table(pages):
