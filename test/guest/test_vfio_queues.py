@@ -53,7 +53,7 @@ def hashed(guest, wire, spec):
 
     probe = Probe(guest)
     try:
-        probe.do("pool", 8192)
+        probe.do("pool", 16384)
         probe.do("open", spec)
         queues = probe.do("hashes", 0, N_HASHED, HASHED_LIMIT_MS,
                           meanwhile=send)["queues"]
