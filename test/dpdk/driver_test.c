@@ -9,6 +9,7 @@
  * EAL starts once per process, so each test is run in one of its own.
  */
 #include <dirent.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -369,6 +370,24 @@ static void chain_freed_in_pieces_keeps_its_headers(void **state)
 	}
 }
 
+/*
+ * net_null5 takes chains, which net_null does, too, and does not say. This is
+ * in place of DPDK's, since the program comes before its libraries.
+ */
+int rte_eth_dev_info_get(uint16_t id, struct rte_eth_dev_info *ret_info)
+{
+	static int (*theirs)(uint16_t, struct rte_eth_dev_info *);
+	int err;
+
+	if (theirs == NULL)
+		*(void **)&theirs = dlsym(RTLD_NEXT, "rte_eth_dev_info_get");
+	err = theirs(id, ret_info);
+	if (err == 0 &&
+	    strcmp(rte_dev_name(ret_info->device), "net_null5") == 0)
+		ret_info->tx_offload_capa |= RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
+	return err;
+}
+
 /* Mempools of headers. */
 static void count_headers(struct rte_mempool *mempool, void *ret_n)
 {
@@ -377,12 +396,14 @@ static void count_headers(struct rte_mempool *mempool, void *ret_n)
 		++*(uint32_t *)ret_n;
 }
 
-/* A chain that comes back within bursts leaves nothing to wait for. */
+/* Chains that are back, in a burst of the queue (net_null) or in one of another
+ * port, leave nothing to wait for. */
 static void chains_are_complete_at_close(void **state)
 {
 	const char *names[] = { "r", "s" };
 	struct pair pair = make_pair(names, ",sg=on");
 	struct mr_frame sent[BURST], got[BURST];
+	struct mr_port *sink = open_port("dpdk:net_null5,ring=64");
 	uint32_t n = 0;
 
 	(void)state;
@@ -392,8 +413,11 @@ static void chains_are_complete_at_close(void **state)
 			sent[i].flags = i % 4 < 3 ? MR_FRAME_MORE : 0;
 		send_all(pair.ports[0], sent, BURST);
 		assert_int_equal(receive(pair.ports[1], got), BURST);
-		mr_frame_free_bulk(cache, got, BURST);
+		send_all(sink, got, BURST);
 	}
+	assert_int_equal(tx_stats(sink).completed, 100 * BURST / 4);
+	assert_int_equal(tx_stats(sink).events[MR_TX_EVENT_EDGE_COPIED], 0);
+	mr_port_close(sink);
 	assert_int_equal(tx_stats(pair.ports[0]).completed, 100 * BURST / 4);
 	end_pair(&pair);
 	rte_mempool_walk(count_headers, &n);
