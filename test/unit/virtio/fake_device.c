@@ -393,13 +393,20 @@ void fake_open(struct fake *fake, struct fake_config config)
 	fake->txq = &fake->port->txqs[0];
 }
 
+void fake_free_port(struct fake *fake)
+{
+	mri_virtio_events_close(fake->port);
+	mri_virtio_queues_free(fake->port);
+	mr_free(fake->ctx, fake->port->base.queue_memory);
+	test_free(fake->port);
+}
+
 void fake_close(struct fake *fake)
 {
 	struct mr_pool_stats stats = { .size = sizeof(stats) };
 
 	fake_check_laws(fake);
-	mri_virtio_events_close(fake->port);
-	mri_virtio_queues_free(fake->port);
+	fake_free_port(fake);
 	mr_cache_flush(fake->cache);
 	mr_cache_destroy(fake->cache);
 	mr_pool_stats(fake->pool, &stats);
@@ -407,7 +414,6 @@ void fake_close(struct fake *fake)
 	assert_int_equal(stats.n_free, stats.n_pages);
 	assert_int_equal(
 		stats.free_invalid + stats.free_double + stats.free_over, 0);
-	test_free(fake->port);
 	assert_int_equal(mr_pool_destroy(fake->pool, NULL), 0);
 	mr_ctx_destroy(fake->ctx);
 }

@@ -55,6 +55,8 @@ struct fake_chain {
 void fake_open(struct fake *fake, struct fake_config config);
 /* As the driver closes; every page must have come back. */
 void fake_close(struct fake *fake);
+/* The part of it that ends the port. */
+void fake_free_port(struct fake *fake);
 
 /* The next chain of a queue; n 0: there is none. */
 struct fake_chain fake_take(struct fake *fake, uint32_t queue);

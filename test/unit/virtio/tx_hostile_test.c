@@ -54,10 +54,8 @@ static void invalid_entries_are_named_drops(void **state)
 	fake.port->base.pool = fake.pool;
 	assert_int_equal(fake_tx_stats(&fake).pending, 0);
 	/* Addresses of no page were given to the pool, which counts them. */
-	mri_virtio_events_close(fake.port);
-	mri_virtio_queues_free(fake.port);
+	fake_free_port(&fake);
 	mr_cache_destroy(fake.cache);
-	test_free(fake.port);
 	assert_int_equal(mr_pool_destroy(fake.pool, NULL), 0);
 	mr_ctx_destroy(fake.ctx);
 }
