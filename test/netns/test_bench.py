@@ -161,7 +161,7 @@ def test_ports_without_a_path_are_explained(lab):
     for i in range(2):
         lab.veth(tester, f"t{i}", middle, f"p{i}")
     trial, err = run(lab, tester, "loop", "--rate", "1k", "--count", "50",
-                     "t0", "t1")
+                     "t0", "t1", status=1)
     assert trial["rx"]["unique"] == 0
     assert "frames left xdp:t0 and none reached xdp:t1" in err
     assert "there is no path between them" in err

@@ -84,6 +84,11 @@ bool tester_explain(const struct tester *tester,
 		    const struct trial_result *result, char *ret,
 		    size_t n_bytes);
 
+/* Nothing came of what should have: of the frames that are sent here, or, where
+ * none are, of any. */
+bool tester_is_silent(const struct tester *tester,
+		      const struct trial_result *result);
+
 /*
  * Frames per second of all sending links together, at which the first of them
  * is full; 0: unknown.

@@ -118,6 +118,12 @@ static uint32_t frame_bytes_of(const struct tester *tester)
 	return (double)longest == streams_mean_bytes(streams) ? longest : 0;
 }
 
+/* Without a bound it is watched: frames may come later. */
+static bool is_bounded(const struct trial_config *trial)
+{
+	return trial->duration_ns > 0 || trial->n_frames > 0;
+}
+
 /* After a trial: tell, write, close. Returns the exit status. */
 static int finish(const struct traffic_options *options, struct tester *tester,
 		  struct document *document, const struct view *view,
@@ -136,6 +142,11 @@ static int finish(const struct traffic_options *options, struct tester *tester,
 	}
 	if (tester_explain(tester, result, line, sizeof(line)))
 		complain(line);
+	if (is_bounded(&options->trial) && !result->is_cut_short &&
+	    tester_is_silent(tester, result)) {
+		document_fail(document, "nothing came");
+		status = 1;
+	}
 	if (write_documents(options, document) != 0)
 		status = 1;
 	if (view->to != NULL && fflush(view->to) != 0)

@@ -65,6 +65,9 @@ struct trial_result {
 	struct trial_drop *drops;
 	uint32_t n_drops;
 	double cpu_share; /* of the tester's threads: in rounds with frames */
+	/* What a time of it may be wrong by: a reading, and the drift since its
+	 * begin; of a device's clock what it was compared within, too. */
+	uint64_t clock_error_ns;
 	/* CPU time of its threads: in the program, and in the kernel for it. */
 	uint64_t user_ns, system_ns;
 	bool is_cut_short;     /* by a signal, or by why_stopped */
