@@ -119,7 +119,8 @@ def trial(dice, frame_bytes, asked_pps, start_s, duration_s=10.0,
         "lateness": late[0], "latency": latency[0],
         "percentiles": {"lateness": late[1], "latency": latency[1]},
         "histogram": {"latency": latency[2]},
-        "streams": [], "cpu_share": 0.8, "complete": True, "why_stopped": "",
+        "clock_error_ns": 40, "streams": [], "cpu_share": 0.8,
+        "complete": True, "why_stopped": "",
         "drops": [{"port": "xdp:v1", "side": "dev", "name": "rx_missed",
                    "n": n_lost}] if n_lost else []}
 
@@ -132,7 +133,7 @@ def document(kind, label, rows, trials, series=()):
         "millrace": "0.1.0", "complete": True, "why_incomplete": "",
         "machine": machine(label), "ports": [port("p0"), port("p1")],
         "line_bps": LINE_BPS, "clock": {"source": "tsc", "error_ns": 41},
-        "device": "", "streams": ["size=60"],
+        "device": "", "streams": ["size=60"], "cores": [2, 3],
         "config": {"resolution": 0.005, "trial_s": 10},
         "measured": {},
         "selftest": [{"frame_bytes": size, "mean_bytes": size,

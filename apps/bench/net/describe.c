@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What was asked for, in a document. */
+#include <stdio.h>
+
 #include "net/describe.h"
 
 static void set_number(struct document *document, const char *key, uint64_t n)
@@ -12,13 +14,29 @@ static void set_seconds(struct document *document, const char *key, uint64_t ns)
 	document_set(document, key, json_real((double)ns / 1e9));
 }
 
+/* Those of --cores; none: auto. */
+static json_t *cores_asked(const struct dataplane_config *plane)
+{
+	json_t *cores = json_array();
+
+	for (uint32_t i = 0; i < plane->n_cores; i++)
+		json_array_append_new(cores, json_integer(plane->cores[i]));
+	return cores;
+}
+
 void traffic_describe(const struct traffic_options *options,
 		      struct document *document)
 {
 	static const char *const paces[] = { "constant", "poisson", "bursts" };
 	const struct tester_config *tester = &options->tester;
+	static const char *const promisc[] = {
+		[PROMISC_AUTO] = "auto",
+		[PROMISC_ON] = "on",
+		[PROMISC_OFF] = "off",
+	};
 	const struct trial_config *trial = &options->trial;
-	char rate[40];
+	const uint8_t *at = tester->dst_mac;
+	char rate[40], mac[18];
 
 	rate_print(&trial->rate, rate, sizeof(rate));
 	document_set(document, "rate", json_string(rate));
@@ -31,10 +49,19 @@ void traffic_describe(const struct traffic_options *options,
 	set_seconds(document, "max_lag_s", trial->max_lag_ns);
 	set_number(document, "size", tester->frame_bytes);
 	set_number(document, "seed", tester->seed);
+	snprintf(mac, sizeof(mac), "%02x:%02x:%02x:%02x:%02x:%02x", at[0],
+		 at[1], at[2], at[3], at[4], at[5]);
+	document_set(document, "dst_mac",
+		     json_string(tester->has_dst_mac ? mac : "auto"));
 	set_number(document, "queues", tester->plane.port.n_queues);
 	set_number(document, "workers", tester->plane.n_workers);
 	set_number(document, "burst", tester->plane.burst);
 	set_number(document, "ring", tester->plane.port.n_ring);
+	set_number(document, "page_bytes", tester->plane.page_bytes);
+	set_number(document, "pool_pages", tester->plane.n_pages);
+	document_set(document, "promisc",
+		     json_string(promisc[tester->plane.port.promisc]));
+	document_set(document, "cores", cores_asked(&tester->plane));
 	document_set(document, "virtual", json_boolean(tester->is_virtual));
 	document_set(document, "bidirectional",
 		     json_boolean(options->is_bidirectional));

@@ -84,6 +84,8 @@ static int read_offset(struct receiver *receiver, uint16_t clock_id)
 			(uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec -
 			(before + width / 2);
 	}
+	if (best_ns > receiver->device_clock.error_ns)
+		receiver->device_clock.error_ns = best_ns;
 	return 0;
 }
 

@@ -38,6 +38,7 @@ struct receiver {
 		uint16_t clock_id;
 		bool is_known, is_readable;
 		uint64_t offset_ns, read_at_ns;
+		uint64_t error_ns; /* of the offset, at most in the trial */
 	} device_clock;
 };
 

@@ -156,6 +156,7 @@ static int make_receivers(struct tester *tester, struct mr_reason *why)
 		receiver->n_received = receiver->n_foreign = 0;
 		receiver->n_lanes = 0;
 		receiver->device_clock.is_known = false;
+		receiver->device_clock.error_ns = 0;
 		receiver->first_ns = UINT64_MAX;
 		receiver->last_ns = 0;
 	}
@@ -212,10 +213,23 @@ static int prepare(struct tester *tester, const struct trial_config *config,
 	return status;
 }
 
+/* Of the receiver that knows its device's clock the least. */
+static uint64_t device_clock_error(const struct tester *tester)
+{
+	uint64_t most = 0;
+
+	for (uint32_t i = 0; i < tester->n_receivers; i++)
+		if (tester->receivers[i].device_clock.error_ns > most)
+			most = tester->receivers[i].device_clock.error_ns;
+	return most;
+}
+
 static void check_clock(const struct tester *tester, struct trial_result *ret)
 {
 	const uint64_t drift = clock_drift_ns(&tester->clock);
 
+	ret->clock_error_ns = clock_error_ns(&tester->clock) + drift +
+			      device_clock_error(tester);
 	if (clock_is_stable(&tester->clock, ret->whole_ns, drift))
 		return;
 	ret->is_cut_short = true;

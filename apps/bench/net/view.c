@@ -162,10 +162,9 @@ static void print_received(const struct view *view, const struct tester *tester,
 			"runs", r->n_runs);
 	print_times(view->to, "latency", &r->latency);
 	if (r->latency.n > 0 || r->lateness.n > 0)
-		fprintf(view->to, "%-10s %s, a reading is within %s\n", "clock",
+		fprintf(view->to, "%-10s %s, times are within %s\n", "clock",
 			tester_clock_source(tester),
-			view_time((double)tester_clock_error_ns(tester), error,
-				  TEXT));
+			view_time((double)r->clock_error_ns, error, TEXT));
 }
 
 static void print_streams(const struct view *view, const struct tester *tester,

@@ -129,6 +129,8 @@ static void look_at_pair(struct compare *compare, const struct read_document *a,
 	/* To be told, and no reason to refuse. */
 	look_at(compare, "label", json_object_get(a->root, "label"),
 		json_object_get(b->root, "label"), false);
+	look_at(compare, "cores", json_object_get(a->root, "cores"),
+		json_object_get(b->root, "cores"), false);
 	look_at(compare, "millrace",
 		json_object_get(a->schema == SCHEMA_MEM ?
 					json_object_get(a->root, "machine") :

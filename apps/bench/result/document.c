@@ -31,6 +31,7 @@ struct document *document_new(const char *kind, const char *label,
 	json_object_set_new(root, "why_incomplete", json_string(""));
 	json_object_set_new(root, "machine", machine_json(&machine));
 	json_object_set_new(root, "ports", json_array());
+	json_object_set_new(root, "cores", json_array());
 	json_object_set_new(root, "line_bps", document_real(0));
 	json_object_set_new(root, "clock", json_null());
 	json_object_set_new(root, "device", json_string(""));

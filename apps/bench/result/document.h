@@ -45,6 +45,10 @@ void document_port(struct document *document, const struct document_port *port);
 void document_clock(struct document *document, const char *source,
 		    uint64_t error_ns);
 
+/* The cores that the threads which measure ran on. */
+void document_cores(struct document *document, const uint32_t *cores,
+		    uint32_t n);
+
 /* All of a tester: ports, the clock, streams and the known device. Once. */
 void document_ports(struct document *document, const struct tester *tester);
 

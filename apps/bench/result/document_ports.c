@@ -36,6 +36,16 @@ static bool is_among(const char *const *specs, uint32_t n, const char *name)
 	return false;
 }
 
+void document_cores(struct document *document, const uint32_t *cores,
+		    uint32_t n)
+{
+	json_t *array = json_object_get(document->root, "cores");
+
+	json_array_clear(array);
+	for (uint32_t i = 0; i < n; i++)
+		json_array_append_new(array, document_count(cores[i]));
+}
+
 void document_port(struct document *document, const struct document_port *port)
 {
 	const struct mr_port_info *info = &port->info;
@@ -101,8 +111,11 @@ void document_ports(struct document *document, const struct tester *tester)
 {
 	const struct tester_config *config = tester_config_of(tester);
 	const struct streams *streams = tester_streams(tester);
+	uint32_t cores[MR_WORKERS_MAX];
 	json_t *root = document->root, *texts = json_array();
 
+	document_cores(document, cores,
+		       tester_cores(tester, cores, MR_WORKERS_MAX));
 	for (uint32_t i = 0; i < tester_n_ports(tester); i++)
 		add_port(document, tester, i);
 	for (uint32_t i = 0; config->n_tx > 0 && i < streams_n(streams); i++)

@@ -200,6 +200,8 @@ static json_t *trial_object(double start_s, uint32_t frame_bytes,
 				      percentiles(&r->latency)));
 	json_object_set_new(object, "histogram",
 			    json_pack("{s:o}", "latency", coarse(&r->latency)));
+	json_object_set_new(object, "clock_error_ns",
+			    document_count(r->clock_error_ns));
 	json_object_set_new(object, "streams", streams_array(r));
 	json_object_set_new(object, "drops", drops_array(r));
 	json_object_set_new(object, "cpu_share", document_real(r->cpu_share));

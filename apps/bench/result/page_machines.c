@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the figures belong to: enough to measure them again. */
+#include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -194,11 +195,24 @@ static uint32_t same_machine(const struct page *page, uint32_t d)
 	return same;
 }
 
+/* What a time of any of its trials may be wrong by. */
+static double clock_error_ns(const json_t *root)
+{
+	double most =
+		json_number_of(json_object_get(root, "clock"), "error_ns");
+	const json_t *trial;
+	size_t i;
+
+	json_array_foreach(json_object_get(root, "trials"), i, trial) most =
+		fmax(most, json_number_of(trial, "clock_error_ns"));
+	return most;
+}
+
 static void document_facts(struct page *page, uint32_t d)
 {
 	const json_t *root = page->documents[d].root;
 	const json_t *clock = json_object_get(root, "clock"), *port;
-	char streams[2048];
+	char streams[2048], *text;
 	uint32_t same;
 	size_t i;
 
@@ -217,9 +231,11 @@ static void document_facts(struct page *page, uint32_t d)
 	else
 		machine_facts(page, json_object_get(root, "machine"));
 	if (json_is_object(clock))
-		fact(page, "Clock", "%s, a reading is off by %.0f ns at most",
-		     json_text_of(clock, "source"),
-		     json_number_of(clock, "error_ns"));
+		fact(page, "Clock", "%s, times are within %.0f ns",
+		     json_text_of(clock, "source"), clock_error_ns(root));
+	text = json_dumps(json_object_get(root, "cores"), JSON_COMPACT);
+	fact(page, "Cores of the tester", "%s", text != NULL ? text : "");
+	free(text);
 	json_array_foreach(json_object_get(root, "ports"), i, port)
 		port_facts(page, port);
 	fact(page, "Known device", "%s", json_text_of(root, "device"));

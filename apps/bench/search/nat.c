@@ -263,6 +263,7 @@ static json_t *json_address(uint32_t address)
 static void describe_ports(const struct nat_path *path,
 			   struct document *document)
 {
+	document_cores(document, &path->core, path->has_core);
 	for (uint32_t p = 0; p < path->plane.n_ports; p++) {
 		struct document_port port = {
 			.info.size = sizeof(port.info),

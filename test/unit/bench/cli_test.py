@@ -340,9 +340,42 @@ class Traffic(unittest.TestCase):
         code, _, err = run("loop", "-Q", "--virtual", "--rate", "1M",
                            "--count", "100", "--device", "loss=1",
                            "pair:a", "pair:b")
-        self.assertEqual(code, 0)
+        self.assertEqual(code, 1)
         self.assertRegex(err, "^mr-bench: 100 frames left pair:a and none "
                          "reached pair:b.* there is no path")
+
+    def test_a_bounded_run_that_receives_nothing_has_failed(self):
+        # Its other end is there, and silent.
+        code, out, err = run("rx", "-Q", "--json", "--duration", "0.2",
+                             "pcap:tx=/dev/null")
+        self.assertEqual(code, 1, err)
+        self.assertRegex(err, r"^mr-bench: pcap:\S* received nothing in "
+                         r"0\.\d+ s: is the sender running.*\n$")
+        document = json.loads(out)
+        self.assertEqual((document["complete"], document["why_incomplete"]),
+                         (False, "nothing came"))
+
+    def test_what_figures_depend_on_is_in_the_document(self):
+        code, out, err = run("loop", "--json", "--count", "100", "--rate",
+                             "10k", "--cores", "0", "--dst-mac",
+                             "02:00:00:00:00:0A", "--page-bytes", "8192",
+                             "--pool-pages", "9000", "pair:a", "pair:a")
+        self.assertEqual(code, 0, err)
+        document = json.loads(out)
+        config = document["config"]
+        self.assertEqual(
+            [config[key] for key in ("cores", "dst_mac", "page_bytes",
+                                     "pool_pages", "promisc")],
+            [[0], "02:00:00:00:00:0a", 8192, 9000, "auto"])
+        self.assertEqual(document["cores"], [0])
+        self.assertGreater(document["trials"][0]["clock_error_ns"], 0)
+        code, out, err = run(*self.KNOWN, "--json")
+        self.assertEqual(code, 0, err)
+        document = json.loads(out)
+        self.assertEqual(document["config"]["dst_mac"], "auto")
+        self.assertEqual(document["config"]["cores"], [])
+        self.assertEqual(len(document["cores"]), 1)
+        self.assertEqual(document["trials"][0]["clock_error_ns"], 0)
 
     def test_a_terminal_has_a_live_view_and_q_ends_it(self):
         master, slave = pty.openpty()

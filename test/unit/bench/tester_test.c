@@ -20,7 +20,7 @@
 #include <cmocka.h>
 
 #include "net/device.h"
-#include "net/tester.h"
+#include "net/tester_parts.h"
 
 #define SECOND 1000000000ull
 
@@ -391,6 +391,70 @@ static void a_thread_that_cannot_start_ends_the_others(void **state)
 	assert_int_equal(tester_close(tester), 0);
 }
 
+/* What is injected is found within the error that the result states. */
+static void a_delay_is_found_by_the_real_clock(void **state)
+{
+	/* A few frames, and all the time to send them: machines are busy. */
+	const struct trial_config trial = { .rate = { RATE_PPS, 2e3 },
+					    .n_frames = 200,
+					    .max_lag_ns = SECOND,
+					    .settle_ns = SECOND };
+	struct tester *tester = open_real("delay=2ms");
+	struct mr_reason why;
+
+	(void)state;
+	assert_int_equal(tester_run(tester, &trial, &result, &why), 0);
+	assert_true(result.latency.n > 0);
+	assert_in_range(result.clock_error_ns, 1, 1000000);
+	/* What the machine does besides adds to it, nothing takes away. */
+	assert_true(result.latency.min + result.clock_error_ns >= 2000000);
+	trial_result_free(&result);
+	assert_int_equal(tester_close(tester), 0);
+}
+
+static uint64_t step_ns;
+
+/* As if CLOCK_MONOTONIC had been set forward meanwhile. */
+static void step_clock(void *opaque, const struct trial_result *so_far)
+{
+	struct tester *tester = opaque;
+
+	(void)so_far;
+	tester->clock.start_ns -= step_ns;
+	step_ns = 0;
+}
+
+/* Drift is part of the error, up to where the clock is none to measure by. */
+static void a_clock_that_drifts_says_so(void **state)
+{
+	const struct trial_config trial = { .rate = { RATE_PPS, 1e3 },
+					    .duration_ns = SECOND / 4 };
+	struct tester *tester = open_real("loss=1000");
+	struct mr_reason why;
+
+	(void)state;
+	if (!tester->clock.has_counter) {
+		assert_int_equal(tester_close(tester), 0);
+		skip();
+	}
+	tester_on_progress(tester, step_clock, tester);
+	step_ns = 80000;
+	assert_int_equal(tester_run(tester, &trial, &result, &why), 0);
+	assert_int_equal(step_ns, 0);
+	assert_false(result.is_cut_short);
+	/* Less the rest of what the counter came away by itself. */
+	assert_in_range(result.clock_error_ns, 50000, 1000000);
+	trial_result_free(&result);
+	step_ns = SECOND;
+	assert_int_equal(tester_run(tester, &trial, &result, &why), 0);
+	assert_true(result.is_cut_short);
+	assert_non_null(
+		strstr(result.why_stopped, "clock unstable: the tsc came "));
+	assert_true(result.clock_error_ns > SECOND - SECOND / 100);
+	trial_result_free(&result);
+	assert_int_equal(tester_close(tester), 0);
+}
+
 /* A queue has one user: a port twice in a list would be two. */
 static void a_port_is_in_a_list_but_once(void **state)
 {
@@ -499,6 +563,8 @@ int main(void)
 		cmocka_unit_test(what_cannot_be_is_refused),
 		cmocka_unit_test(it_does_not_lose_frames_by_the_real_clock),
 		cmocka_unit_test(a_thread_that_cannot_start_ends_the_others),
+		cmocka_unit_test(a_delay_is_found_by_the_real_clock),
+		cmocka_unit_test(a_clock_that_drifts_says_so),
 		cmocka_unit_test(a_port_is_in_a_list_but_once),
 		cmocka_unit_test(the_line_rate_is_that_of_all_links),
 		cmocka_unit_test(what_is_on_its_way_at_the_end_is_waited_for),
