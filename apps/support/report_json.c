@@ -211,6 +211,9 @@ static json_t *snapshot_object(const struct snapshot *snapshot)
 				    json_boolean(snapshot->laws_hold));
 		json_object_set_new(object, "conserved",
 				    json_boolean(snapshot->is_conserved));
+		if (snapshot->about != NULL)
+			json_object_set_new(object, "run",
+					    json_deep_copy(snapshot->about));
 	}
 	return object;
 }

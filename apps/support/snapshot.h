@@ -113,6 +113,9 @@ struct snapshot {
 	bool laws_hold;
 	bool is_conserved;
 	char broken_law[384]; /* "" if they hold */
+	/* Set by take(): what the application says of the whole run, an object
+	 * of the application's; NULL: nothing. */
+	const struct json_t *about;
 };
 
 /* NULL: no memory. */
@@ -122,7 +125,8 @@ void snapshot_destroy(struct snapshot *snapshot);
 /* app is what take() is called with. */
 void snapshot_take(struct snapshot *snapshot, const struct dataplane *plane,
 		   double t_s, void *app);
-/* The devices' own counters, before the ports are closed: some have hundreds. */
+/* The devices' own counters, before the ports are closed: some have hundreds.
+ */
 void snapshot_take_device_stats(struct snapshot *snapshot,
 				const struct dataplane *plane);
 /* The pool's part alone, when the ports are closed. */

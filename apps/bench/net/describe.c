@@ -24,16 +24,31 @@ static json_t *cores_asked(const struct dataplane_config *plane)
 	return cores;
 }
 
-void traffic_describe(const struct traffic_options *options,
-		      struct document *document)
+void plane_describe(const struct dataplane_config *plane,
+		    struct document *document)
 {
-	static const char *const paces[] = { "constant", "poisson", "bursts" };
-	const struct tester_config *tester = &options->tester;
 	static const char *const promisc[] = {
 		[PROMISC_AUTO] = "auto",
 		[PROMISC_ON] = "on",
 		[PROMISC_OFF] = "off",
 	};
+
+	set_number(document, "queues", plane->port.n_queues);
+	set_number(document, "workers", plane->n_workers);
+	set_number(document, "burst", plane->burst);
+	set_number(document, "ring", plane->port.n_ring);
+	set_number(document, "page_bytes", plane->page_bytes);
+	set_number(document, "pool_pages", plane->n_pages);
+	document_set(document, "promisc",
+		     json_string(promisc[plane->port.promisc]));
+	document_set(document, "cores", cores_asked(plane));
+}
+
+void traffic_describe(const struct traffic_options *options,
+		      struct document *document)
+{
+	static const char *const paces[] = { "constant", "poisson", "bursts" };
+	const struct tester_config *tester = &options->tester;
 	const struct trial_config *trial = &options->trial;
 	const uint8_t *at = tester->dst_mac;
 	char rate[40], mac[18];
@@ -53,15 +68,7 @@ void traffic_describe(const struct traffic_options *options,
 		 at[1], at[2], at[3], at[4], at[5]);
 	document_set(document, "dst_mac",
 		     json_string(tester->has_dst_mac ? mac : "auto"));
-	set_number(document, "queues", tester->plane.port.n_queues);
-	set_number(document, "workers", tester->plane.n_workers);
-	set_number(document, "burst", tester->plane.burst);
-	set_number(document, "ring", tester->plane.port.n_ring);
-	set_number(document, "page_bytes", tester->plane.page_bytes);
-	set_number(document, "pool_pages", tester->plane.n_pages);
-	document_set(document, "promisc",
-		     json_string(promisc[tester->plane.port.promisc]));
-	document_set(document, "cores", cores_asked(&tester->plane));
+	plane_describe(&tester->plane, document);
 	document_set(document, "virtual", json_boolean(tester->is_virtual));
 	document_set(document, "bidirectional",
 		     json_boolean(options->is_bidirectional));

@@ -10,4 +10,8 @@
 void traffic_describe(const struct traffic_options *options,
 		      struct document *document);
 
+/* Of these, what ports and threads are opened with. */
+void plane_describe(const struct dataplane_config *plane,
+		    struct document *document);
+
 #endif

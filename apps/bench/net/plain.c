@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "machine.h"
+#include "net/describe.h"
 #include "net/plain.h"
 
 enum { BURST = 64, PAGE_BYTES = 4096 };
@@ -57,7 +59,10 @@ int plain_options_main(const struct plain_command *command, int argc,
 		.n_shared_rows = N_RUN_OPTION_ROWS,
 	};
 	struct mr_reason why;
+	/* Options are sorted to the front meanwhile. */
+	char typed[sizeof(ret->typed)];
 
+	machine_command(argc, argv, typed, sizeof(typed));
 	memcpy(rows, command->rows, command->n_rows * sizeof(rows[0]));
 	memcpy(rows + command->n_rows, shared_rows, sizeof(shared_rows));
 	*ret = (struct plain_options){
@@ -65,6 +70,7 @@ int plain_options_main(const struct plain_command *command, int argc,
 			   .burst = BURST,
 			   .page_bytes = PAGE_BYTES },
 	};
+	memcpy(ret->typed, typed, sizeof(typed));
 	switch (option_table_parse(&table, argc - 1, argv + 1, &taker,
 				   ret_first, &why)) {
 	case PARSE_DONE:
@@ -78,4 +84,37 @@ int plain_options_main(const struct plain_command *command, int argc,
 	if (run_complete_options(&ret->run, &ret->plane, &why) != PARSE_RUN)
 		return plain_complain(command, 2, why.text);
 	return -1;
+}
+
+struct document *plain_document(const struct plain_command *command,
+				const struct plain_options *options,
+				const struct dataplane *plane, uint32_t sends,
+				uint32_t receives)
+{
+	struct document *document = document_new(
+		strchr(command->program, ' ') + 1,
+		options->label != NULL ? options->label : "", options->typed);
+	uint32_t cores[MR_WORKERS_MAX];
+
+	for (uint32_t w = 0; w < plane->n_workers; w++)
+		cores[w] = mr_workers_get(plane->workers, w)->core;
+	document_cores(document, cores, plane->n_workers);
+	for (uint32_t p = 0; p < plane->n_ports; p++) {
+		struct document_port port = {
+			.info.size = sizeof(port.info),
+			.sends = sends >> p & 1,
+			.receives = receives >> p & 1,
+			.cores = cores,
+			.n_cores = plane->n_workers,
+		};
+
+		mr_port_info(plane->ports[p], &port.info);
+		if (mr_port_link(plane->ports[p], &port.link) < 0)
+			port.link = (struct mr_link){ 0 };
+		document_port(document, &port);
+	}
+	plane_describe(&options->plane, document);
+	document_set(document, "duration_s",
+		     json_real((double)options->run.duration_ms / 1e3));
+	return document;
 }

@@ -6,11 +6,14 @@
 #ifndef NET_PLAIN_H
 #define NET_PLAIN_H
 
+#include "result/document.h"
 #include "support/run.h"
 
 struct plain_options {
 	struct dataplane_config plane;
 	struct run_options run;
+	const char *label; /* of the document; NULL: none */
+	char typed[512];   /* the command line */
 };
 
 /* Ids of a command's own options: from here on. */
@@ -33,6 +36,15 @@ struct plain_command {
  */
 int plain_options_main(const struct plain_command *command, int argc,
 		       char **argv, struct plain_options *ret, int *ret_first);
+
+/*
+ * What is measured, and on what, by an open plane; the ports that send and that
+ * receive are bits by their number. Owner: the caller, by document_free().
+ */
+struct document *plain_document(const struct plain_command *command,
+				const struct plain_options *options,
+				const struct dataplane *plane, uint32_t sends,
+				uint32_t receives);
 
 /* Print the line, and return the status. */
 int plain_complain(const struct plain_command *command, int status,

@@ -38,6 +38,7 @@ struct reflect {
 	uint32_t n_burst;
 	void *base;
 	struct reflector *reflectors;
+	struct document *document;
 };
 
 struct reflector {
@@ -168,6 +169,7 @@ static void take_counters(struct snapshot *snapshot, void *app)
 {
 	const struct reflect *reflect = app;
 
+	snapshot->about = document_json(reflect->document);
 	for (uint32_t w = 0; w < snapshot->n_workers; w++) {
 		const struct reflector *from = &reflect->reflectors[w];
 		struct worker_snapshot *to = &snapshot->workers[w];
@@ -223,6 +225,7 @@ static int reflect_ports(const struct plain_command *command,
 			 const struct plain_options *options)
 {
 	struct reflect *reflect = command->own;
+	const uint32_t all = UINT32_MAX;
 	struct mr_reason why;
 	struct run_config config = { .plane = &reflect->plane,
 				     .counters = &counters,
@@ -238,6 +241,12 @@ static int reflect_ports(const struct plain_command *command,
 	status = dataplane_open(&reflect->plane, &options->plane, &why);
 	if (status == 0) {
 		status = open_reflectors(reflect, &why);
+		reflect->document = plain_document(command, options,
+						   &reflect->plane, all, all);
+		document_set(reflect->document, "layer",
+			     json_integer(reflect->layer));
+		document_set(reflect->document, "arp",
+			     json_boolean(reflect->answers_arp));
 		config.workers = reflect->reflectors;
 		status = status == 0 ?
 				 run(&config) :
@@ -246,6 +255,7 @@ static int reflect_ports(const struct plain_command *command,
 	} else {
 		plain_complain(command, status, why.text);
 	}
+	document_free(reflect->document);
 	free(reflect->reflectors);
 	close(config.signal_fd);
 	return status;

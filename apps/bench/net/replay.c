@@ -18,6 +18,7 @@
 #include "net/commands.h"
 #include "net/hist.h"
 #include "net/plain.h"
+#include "net/trial.h"
 #include "support/counter.h"
 
 enum { CAPTURE_PORT, TO_PORT, N_PORTS };
@@ -29,7 +30,14 @@ static const char *const drop_names[N_DROPS] = {
 	[DROP_SHUTDOWN] = "shutdown",
 };
 
-enum { OPTION_SPEED = PLAIN_OWN, OPTION_LOOP, OPTION_MAX_LAG };
+enum {
+	OPTION_SPEED = PLAIN_OWN,
+	OPTION_LOOP,
+	OPTION_MAX_LAG,
+	OPTION_OUT,
+	OPTION_ROWS,
+	OPTION_LABEL,
+};
 
 enum {
 	MAX_PASSES = 1000000000, /* as the pcap driver has it */
@@ -62,10 +70,14 @@ struct replay {
 	uint32_t n, at, n_burst;
 	struct timing timing;
 	uint64_t n_bursts, n_entries;
+	uint64_t n_sent, n_sent_bytes, last_ns; /* frames; the last one's */
 	uint64_t n_passes; /* a copy, for the thread that reports */
 	uint64_t drops[N_DROPS];
 	struct hist lateness;
 	bool has_ended; /* the worker says so: lateness is at rest */
+	struct document *document;
+	const char *path;              /* of the capture */
+	const char *out, *csv, *label; /* NULL: none */
 	/* Of the thread that reports: copies of lateness meanwhile. */
 	struct hist seen, before;
 };
@@ -77,6 +89,9 @@ static const struct option_row rows[] = {
 	  "send the capture N times (default 1); 0: until told" },
 	{ "max-lag", OPTION_MAX_LAG, "S",
 	  "give up frames due longer ago than S seconds (default 0.01)" },
+	{ "out", OPTION_OUT, "FILE", "write the document of the run" },
+	{ "csv", OPTION_ROWS, "FILE", "write its trial as CSV" },
+	{ "label", OPTION_LABEL, "TEXT", "what reports call it" },
 };
 
 static enum parse_result parse_speed(const char *arg, double *ret,
@@ -109,6 +124,15 @@ static enum parse_result take(const struct option_row *row, const char *arg,
 	case OPTION_LOOP:
 		return parse_u32(row->name, arg, 0, MAX_PASSES,
 				 &replay->n_loops, error);
+	case OPTION_OUT:
+		replay->out = arg;
+		return PARSE_RUN;
+	case OPTION_ROWS:
+		replay->csv = arg;
+		return PARSE_RUN;
+	case OPTION_LABEL:
+		replay->label = arg;
+		return PARSE_RUN;
 	default:
 		result = parse_seconds(row->name, arg, &ms, error);
 		if (result == PARSE_RUN)
@@ -245,6 +269,12 @@ static void send_due(struct replay *replay, struct mr_worker *worker)
 		if (!(replay->frames[replay->at + i].flags & MR_FRAME_MORE))
 			hist_add(&replay->lateness,
 				 sent_ns - replay->due_ns[replay->at + i]);
+	if (n_sent > 0)
+		replay->last_ns = sent_ns;
+	counter_add(&replay->n_sent,
+		    mr_frame_n_frames(replay->frames + replay->at, n_sent));
+	counter_add(&replay->n_sent_bytes,
+		    mr_frame_n_bytes(replay->frames + replay->at, n_sent));
 	replay->at += n_sent;
 }
 
@@ -314,6 +344,7 @@ static void take_counters(struct snapshot *snapshot, void *app)
 	struct worker_snapshot *to = &snapshot->workers[0];
 	uint64_t *counts = snapshot->groups[0];
 
+	snapshot->about = document_json(replay->document);
 	snapshot_copy_counters(&to->bursts, &replay->n_bursts, 1);
 	snapshot_copy_counters(&to->entries, &replay->n_entries, 1);
 	snapshot_copy_counters(to->drops, replay->drops, N_DROPS);
@@ -334,6 +365,71 @@ static const struct app_counters counters = {
 	.n_groups = 1,
 	.take = take_counters,
 };
+
+/* The worker has ended: all of it is one trial. */
+static void add_trial(void *app)
+{
+	struct replay *replay = app;
+	struct trial_result *trial = calloc(1, sizeof(*trial));
+	const uint64_t n_unsent =
+		replay->drops[DROP_LATE] + replay->drops[DROP_SHUTDOWN];
+	const uint64_t due_ns =
+		replay->speed == 0 ? 0 :
+				     (uint64_t)((double)replay->timing.due_ns /
+						replay->speed);
+
+	/* As everywhere in an application: no memory is the end. */
+	if (trial == NULL)
+		abort();
+	trial->due = replay->n_sent + n_unsent;
+	trial->sent = replay->n_sent;
+	trial->unsent = n_unsent;
+	trial->tx_bytes = replay->n_sent_bytes;
+	trial->sending_ns = trial->whole_ns = replay->last_ns;
+	/* From the first to the last there is one gap less than frames. */
+	if (due_ns > 0)
+		trial->asked_pps =
+			(double)(trial->due - 1) * 1e9 / (double)due_ns;
+	if (trial->sent > 1)
+		trial->tx_pps = (double)(trial->sent - 1) * 1e9 /
+				(double)trial->sending_ns;
+	trial->lateness = replay->lateness;
+	trial->clock_error_ns =
+		clock_error_ns(&replay->clock) + clock_drift_ns(&replay->clock);
+	document_trial(replay->document, 0, trial);
+	free(trial);
+}
+
+static void describe(const struct plain_command *command,
+		     const struct plain_options *options, struct replay *replay)
+{
+	struct document *document =
+		plain_document(command, options, &replay->plane, 1 << TO_PORT,
+			       1 << CAPTURE_PORT);
+
+	document_set(document, "file", json_string(replay->path));
+	document_set(document, "speed", json_real(replay->speed));
+	document_set(document, "loop", json_integer(replay->n_loops));
+	document_set(document, "max_lag_s",
+		     json_real((double)replay->max_lag_ns / 1e9));
+	document_clock(document, clock_source(&replay->clock),
+		       clock_error_ns(&replay->clock));
+	replay->document = document;
+}
+
+/* Returns the exit status. */
+static int write_files(const struct plain_command *command,
+		       const struct replay *replay)
+{
+	struct mr_reason why;
+	int err = 0;
+
+	if (replay->out != NULL)
+		err = document_write(replay->document, replay->out, &why);
+	if (err == 0 && replay->csv != NULL)
+		err = document_write_csv(replay->document, replay->csv, &why);
+	return err < 0 ? plain_complain(command, 1, why.text) : 0;
+}
 
 /* The capture as a port: what a spec takes for its own has a backslash. */
 static bool make_spec(const char *path, uint32_t n_loops, char *ret)
@@ -361,6 +457,7 @@ static int replay_to_port(const struct plain_command *command,
 				     .drop = drop_at_end,
 				     .workers = replay,
 				     .app = replay,
+				     .give_up = add_trial,
 				     .fds = fds,
 				     .n_fds = 1 };
 	struct mr_reason why;
@@ -372,7 +469,11 @@ static int replay_to_port(const struct plain_command *command,
 	clock_open(&replay->clock, false);
 	status = dataplane_open(&replay->plane, &options->plane, &why);
 	if (status == 0) {
+		describe(command, options, replay);
 		status = run(&config);
+		if (write_files(command, replay) != 0)
+			status = 1;
+		document_free(replay->document);
 		dataplane_close(&replay->plane);
 	} else {
 		plain_complain(command, status, why.text);
@@ -400,6 +501,8 @@ static int parse_and_replay(const struct plain_command *command, int argc,
 	if (!make_spec(argv[first], replay->n_loops, spec))
 		return plain_complain(command, 2,
 				      "the file's name is too long");
+	replay->path = argv[first];
+	options.label = replay->label;
 	specs[CAPTURE_PORT] = spec;
 	specs[TO_PORT] = argv[first + 1];
 	options.plane.specs = specs;

@@ -98,6 +98,9 @@ static void add_trial(struct figures *figures, const json_t *trial,
 	const json_t *tx = json_object_get(trial, "tx");
 	const json_t *rx = json_object_get(trial, "rx");
 	const json_t *times = json_object_get(trial, "latency");
+	const json_t *late = json_object_get(trial, "lateness");
+	/* Who receives has it in the latency. */
+	const bool is_late = json_is_object(late) && !json_is_object(times);
 	const double asked = json_number_of(trial, "asked_pps");
 	const double sent = json_number_of(tx, "sent");
 	char size[16], load[64], name[224];
@@ -116,6 +119,8 @@ static void add_trial(struct figures *figures, const json_t *trial,
 		  json_is_object(times) },
 		{ "latency p99", "ns", json_number_of(times, "p99"),
 		  json_is_object(times) },
+		{ "late p50", "ns", json_number_of(late, "p50"), is_late },
+		{ "late p99", "ns", json_number_of(late, "p99"), is_late },
 	};
 
 	print_size(json_number_of(trial, "frame_bytes"), size, sizeof(size));

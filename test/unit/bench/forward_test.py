@@ -6,6 +6,7 @@ Covers net/plain.c, net/reflect.c, net/replay.c, net/swap.c and fwd/.
 usage: forward_test.py MR_BENCH SCHEMA
 """
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -45,6 +46,9 @@ def last_object(text):
         schema = json.loads(Path(SCHEMA).read_text("utf-8"))
         for each in objects:
             jsonschema.validate(each, schema)
+        net = Path(SCHEMA).with_name("mr-bench-net.schema.json")
+        jsonschema.validate(objects[-1]["run"],
+                            json.loads(net.read_text("utf-8")))
     return objects[-1]
 
 
@@ -125,6 +129,20 @@ class Reflect(Folder):
         self.assertEqual(bytes(back[4])[54], 129)
         self.assertEqual(bytes(back[5])[34:], bytes(frames[5])[34:])
 
+    def test_the_last_line_says_what_it_ran_on(self):
+        run_of = self.turned([Ether(bytes(ETH / Raw(bytes(50))))], "--layer",
+                             2, "--cores", 0)[1]["run"]
+        self.assertEqual(run_of["kind"], "reflect")
+        self.assertIn("reflect -j -d 0.3 --layer 2 --cores 0 ",
+                      run_of["command"])
+        self.assertEqual(run_of["machine"]["kernel"],
+                         f"Linux {os.uname().release}")
+        self.assertEqual(run_of["cores"], [0])
+        self.assertEqual(run_of["config"]["layer"], 2)
+        self.assertEqual([p["sends"] and p["receives"]
+                          for p in run_of["ports"]], [True])
+        self.assertEqual(run_of["trials"], [])
+
     def test_groups_are_dropped_by_name(self):
         frames = [Ether(src=A, dst="ff:ff:ff:ff:ff:ff") / Raw(bytes(50)),
                   Ether(src=A, dst="01:00:5e:00:00:01") / Raw(bytes(50)),
@@ -170,6 +188,46 @@ class Replay(Folder):
             self.assertGreater(after, i * 0.01 - late)
             self.assertLess(after, i * 0.01 + late)
 
+    def test_its_document_is_as_of_the_others(self):
+        self.write(self.FRAMES, gap_s=0.001)
+        out = self.out.with_name("a.json")
+        table = self.out.with_name("a.csv")
+        _, final = self.replayed("--max-lag", 5, "--speed", 0.5, "--out", out,
+                                 "--csv", table, "--label", "as it was")
+        document = json.loads(out.read_text("utf-8"))
+        self.assertEqual(document["machine"], final["run"]["machine"])
+        self.assertEqual(document["trials"][0]["tx"]["sent"],
+                         final["run"]["trials"][0]["tx"]["sent"])
+        self.assertEqual((document["kind"], document["label"]),
+                         ("replay", "as it was"))
+        self.assertEqual([(p["sends"], p["receives"])
+                          for p in document["ports"]],
+                         [(False, True), (True, False)])
+        self.assertEqual(document["config"]["speed"], 0.5)
+        self.assertEqual(document["config"]["file"], str(self.inp))
+        trial, = document["trials"]
+        self.assertEqual((trial["tx"]["due"], trial["tx"]["sent"],
+                          trial["tx"]["unsent"]), (60, 60, 0))
+        self.assertEqual(trial["tx"]["bytes"],
+                         sum(len(bytes(f)) for f in self.FRAMES))
+        # A frame each 2 ms.
+        self.assertAlmostEqual(trial["asked_pps"], 500, delta=1)
+        self.assertGreaterEqual(trial["duration_s"], 0.118)
+        self.assertEqual(trial["lateness"]["max"],
+                         final["replay"]["late_max_ns"])
+        self.assertGreater(trial["clock_error_ns"], 0)
+        self.assertEqual(len(table.read_text("utf-8").splitlines()), 2)
+        code, said, err = run("compare", "--threshold", 50, out, out)
+        self.assertEqual(code, 0, err)
+        self.assertRegex(said, r"mix at 500 frame/s: late p99")
+
+    def test_what_cannot_be_written_is_an_error(self):
+        self.write(self.FRAMES[:1])
+        code, _, err = run("replay", "-Q", "--out", "/nowhere/x", self.inp,
+                           "null:")
+        self.assertEqual(code, 1)
+        self.assertIn("/nowhere/x", err)
+
     def test_speed(self):
         self.write(self.FRAMES, gap_s=0.01)
         for speed, seconds in (("2", 0.295), ("0.5", 1.18)):
@@ -206,7 +264,7 @@ class Replay(Folder):
     def test_what_is_given_up_is_counted(self):
         # An end before the time of most of them.
         self.write(self.FRAMES, gap_s=1)
-        sent, final = self.replayed("-d", 0.5)
+        sent, final = self.replayed("-d", 0.5, "--max-lag", 0.4)
         self.assertEqual(len(sent), 1)
         self.assertEqual(final["replay"]["unsent"], 59)
         self.assertEqual(final["workers"][0]["drops"]["shutdown"], 59)
