@@ -23,6 +23,9 @@ struct sender_config {
 	/* Headroom and the longest frame. Less than a page: then frames begin
 	 * at different lines of it (mr_frag_alloc_bulk()). */
 	uint32_t buffer_bytes;
+	/* The device holds frames back until they are due: so long before it
+	 * they are handed to it. 0: it does not. */
+	uint64_t launch_lead_ns;
 };
 
 /* due = sent + unsent + those that wait. One thread writes, others read. */
@@ -32,6 +35,7 @@ struct sender {
 	struct builder *builder;
 	struct hist *lateness; /* of paced frames */
 	struct pacer pacer;
+	uint64_t lead_ns; /* of the trial: launch_lead_ns, if it is paced */
 	uint64_t max_lag_ns;
 	uint64_t n_sent, n_unsent;
 	uint64_t last_ns; /* when the last one left; at full speed its round */

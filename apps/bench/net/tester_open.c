@@ -11,6 +11,8 @@
 
 enum {
 	DEFAULT_PAGE_BYTES = 4096,
+	/* More than a thread is away for on a core of its own. */
+	LAUNCH_LEAD_NS = 100000,
 };
 
 static bool is_pair(const char *spec)
@@ -229,12 +231,14 @@ static int check_ports(struct tester *tester, struct mr_reason *why)
 static int find_queues(struct tester *tester, struct mr_reason *why)
 {
 	for (uint32_t t = 0; t < tester->n_tx; t++) {
+		struct mr_port_info info = { .size = sizeof(info) };
 		struct mr_port *port;
 		struct mr_txq *txq;
 
 		if (tester->tx[t] >= FIRST_PLACE)
 			continue;
 		port = tester->plane.ports[tester->tx[t]];
+		mr_port_info(port, &info);
 		for (uint32_t q = 0; (txq = mr_port_txq(port, q)) != NULL;
 		     q++) {
 			struct sender *sender =
@@ -247,6 +251,8 @@ static int find_queues(struct tester *tester, struct mr_reason *why)
 						 MAX_SENDERS);
 			tester->sender_port[tester->n_senders++] = t;
 			sender->config.txq = txq;
+			if (info.offloads & MR_OFFLOAD_LAUNCH_TIME)
+				sender->config.launch_lead_ns = LAUNCH_LEAD_NS;
 		}
 	}
 	for (uint32_t r = 0; r < tester->n_rx; r++) {
@@ -387,6 +393,9 @@ static bool has_kernel_times(const struct tester *tester)
 {
 	for (uint32_t i = 0; i < tester->n_receivers; i++)
 		if (tester->receivers[i].has_times)
+			return true;
+	for (uint32_t i = 0; i < tester->n_senders; i++)
+		if (tester->senders[i].config.launch_lead_ns > 0)
 			return true;
 	return tester->n_places > 0;
 }
