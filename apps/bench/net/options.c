@@ -382,6 +382,17 @@ static int check_files(const struct traffic_options *options,
 	return err;
 }
 
+/* The lengths of RFC 2544, which are with it. */
+static bool is_with_fcs(uint32_t bytes)
+{
+	static const uint32_t sizes[] = { 64, 128, 256, 512, 1024, 1280, 1518 };
+
+	for (uint32_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+		if (sizes[i] == bytes)
+			return true;
+	return false;
+}
+
 int traffic_options_main(const struct traffic_command *command, int argc,
 			 char **argv, struct traffic_options *ret)
 {
@@ -401,5 +412,12 @@ int traffic_options_main(const struct traffic_command *command, int argc,
 		fprintf(stderr, "mr-bench: %s\n", why.text);
 		return 1;
 	}
+	if (!ret->is_quiet && is_with_fcs(ret->tester.frame_bytes))
+		fprintf(stderr,
+			"mr-bench: --size is without the FCS: frames of %u "
+			"bytes on the wire; %u makes those of %u\n",
+			ret->tester.frame_bytes + FCS_BYTES,
+			ret->tester.frame_bytes - FCS_BYTES,
+			ret->tester.frame_bytes);
 	return -1;
 }

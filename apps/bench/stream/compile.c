@@ -10,10 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/specs.h"
 #include "stream/capture.h"
 #include "stream/compile.h"
 #include "stream/template.h"
+#include "support/specs.h"
+
+enum { N_FCS = 4 }; /* which lengths here are without, and --sizes with */
 
 struct turn {
 	double at;
@@ -298,8 +300,11 @@ static int make_frames(const struct words *words,
 		if (bytes[i] < n_least)
 			return fail_with(
 				why, -EINVAL,
-				"size=%u: headers%s need %u bytes", bytes[i],
-				n_stamp > 0 ? " and the stamp" : "", n_least);
+				"size=%u: headers%s need %u bytes: give such "
+				"sizes (size=, --size; --sizes from %u on)%s",
+				bytes[i], n_stamp > 0 ? " and the stamp" : "",
+				n_least, n_least + N_FCS,
+				n_stamp > 0 ? ", or --unstamped" : "");
 		ret->shapes[i] = (struct shape){ .bytes = malloc(bytes[i]),
 						 .n_bytes = bytes[i] };
 		if (ret->shapes[i].bytes == NULL)

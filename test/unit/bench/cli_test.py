@@ -336,6 +336,14 @@ class Traffic(unittest.TestCase):
                            "null:")
         self.assertEqual(out.count("\n"), 1)
 
+    def test_a_size_that_looks_like_one_with_fcs_is_pointed_at(self):
+        for words, hint in ((["--size", "64"], True), (["--size", "60"], False),
+                            (["--size", "64", "-Q"], False)):
+            code, _, err = run("tx", "--count", "10", *words, "null:")
+            self.assertEqual(code, 0, err)
+            self.assertEqual("--size is without the FCS: frames of 68 bytes on "
+                             "the wire; 60 makes those of 64\n" in err, hint)
+
     def test_nothing_received_is_explained(self):
         code, _, err = run("loop", "-Q", "--virtual", "--rate", "1M",
                            "--count", "100", "--device", "loss=1",

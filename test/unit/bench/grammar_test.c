@@ -103,8 +103,9 @@ static const struct {
 	{ "pcap=/no/such size=60",
 	  "pcap and size: frames of a capture have their sizes; leave "
 	  "size out" },
-	{ "tcp size=71", "size=71: headers and the stamp need 72 "
-			 "bytes" },
+	{ "tcp size=71", "size=71: headers and the stamp need 72 bytes: "
+			 "give such sizes (size=, --size; --sizes from "
+			 "76 on), or --unstamped" },
 };
 
 static void each_mistake_has_its_line(void **state)
