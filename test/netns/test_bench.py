@@ -156,6 +156,27 @@ def test_rx_ends_when_enough_has_come_from_anybody(lab):
     assert got["rx"]["foreign"] == got["rx"]["received"] >= 50
 
 
+def test_a_software_device_is_pointed_at_live_frames(lab):
+    source, sink = lab.namespace("s"), lab.namespace("r")
+    lab.veth(source, "t0", sink, "t1")
+    words = ("tx", "--count", "10", "--rate", "1k", "t0")
+    _, err = run(lab, source, *words)
+    assert err.count("mr-bench: live:t0 is faster than xdp:t0") == 1
+    _, err = run(lab, source, *words, "--quiet")
+    assert "live:" not in err
+
+
+def test_a_receiver_that_got_nothing_has_failed(lab):
+    source, sink = lab.namespace("s"), lab.namespace("r")
+    lab.veth(source, "t0", sink, "t1")
+    for namespace, name in ((source, "t0"), (sink, "t1")):
+        namespace.run("sysctl", "-qw",
+                      f"net.ipv6.conf.{name}.disable_ipv6=1")
+    trial, err = run(lab, sink, "rx", "--duration", "0.3", "t1", status=1)
+    assert trial["rx"]["received"] == 0
+    assert "xdp:t1 received nothing in 0.3" in err
+
+
 def test_ports_without_a_path_are_explained(lab):
     tester, middle = lab.namespace("t"), lab.namespace("d")
     for i in range(2):

@@ -21,6 +21,7 @@ from scapy.utils import RawPcapReader
 
 from lib.namespaces import wait_until
 from lib.process import BUILD, PASS_OBJECT, Process
+from lib.tap import Tap
 from lib.wire import Wire
 
 BENCH = BUILD / "apps/bench/mr-bench"
@@ -334,3 +335,22 @@ def test_a_page_that_a_router_changed_is_sent_as_the_first_time(lab):
     assert received > 1000
     wait_until("all of them have been forwarded",
                lambda: n_forwarded(router) - before == received)
+
+
+def test_a_taps_reader_gets_them(lab):
+    """As a virtual machine behind it would."""
+    if not os.path.exists("/dev/net/tun"):
+        pytest.skip("no /dev/net/tun")
+    source = lab.namespace("g")
+    tap = lab.closing(Tap(source, "t0"))
+    trial = tx(source, "live:t0", [f"udp.src=1-9 size=99 {MACS}"], "--count",
+               200, "--rate", "10k", "--max-lag", 5)
+    assert trial["tx"]["sent"] == 200
+    assert trial["drops"] == []
+    # The kernel's own (router solicitations) are between them.
+    frames = [data for data, _ in tap.receive(400, limit_s=1)
+              if data[6:12] == bytes.fromhex("020000000001")]
+    assert [stamp_of(data)[2] for data in frames] == list(range(200))
+    assert [Ether(data)[UDP].sport for data in frames] == \
+        [1 + i % 9 for i in range(200)]
+    assert all(len(data) == 99 and sums_are_right(data) for data in frames)

@@ -154,6 +154,36 @@ static int finish(const struct traffic_options *options, struct tester *tester,
 	return status;
 }
 
+/*
+ * Of a software device that takes redirected frames: a socket's are handed over
+ * one by one, and the kernel copies each.
+ */
+static void point_at_live(const struct document *document)
+{
+	const json_t *port;
+	size_t i;
+
+	json_array_foreach(json_object_get(document_json(document), "ports"), i,
+			   port)
+	{
+		const json_t *nic = json_object_get(port, "nic");
+		const char *driver =
+			json_string_value(json_object_get(nic, "driver"));
+		const char *name =
+			json_string_value(json_object_get(port, "name"));
+
+		if (driver == NULL || strncmp(name, "xdp:", 4) != 0 ||
+		    (strcmp(driver, "veth") != 0 && strcmp(driver, "tun") != 0))
+			continue;
+		fprintf(stderr,
+			"mr-bench: live:%s is faster than %s on this software "
+			"device: there the kernel makes the frames itself, and "
+			"copies none out of a socket (docs/streams.md: what it "
+			"can vary)\n",
+			name + 4, name);
+	}
+}
+
 static int run(const char *name, const struct traffic_options *options,
 	       struct tester *tester, struct document *document)
 {
@@ -177,6 +207,8 @@ static int run(const char *name, const struct traffic_options *options,
 	traffic_describe(options, document);
 	if (!options->is_quiet)
 		tester_print_map(tester, stderr);
+	if (!options->is_quiet && !view.has_rx)
+		point_at_live(document);
 	if (!options->is_quiet && !options->is_json)
 		screen = screen_open(name, tester, &options->trial,
 				     view.mean_bytes);
