@@ -315,11 +315,18 @@ static void put_counts(struct vnet *v, struct command *c, uint16_t idx,
 	to[0] = type;
 	vnet_put16(to + 2, idx);
 	vnet_put16(to + 6, (uint16_t)(8 + 8 * n));
-	if (vnet_fault(v, v->faults.bad_sizes))
-		vnet_put16(to + 6, (uint16_t)(model_random(&v->model) % 300));
 	for (uint32_t i = 0; i < n; i++)
 		vnet_put64(to + 8 + 8 * i, values[i]);
 	c->n_result += 8 + 8 * n;
+}
+
+/* Replies without an end, of which the first may have none, or any size. */
+static void spoil_sizes(struct vnet *v, struct command *c)
+{
+	for (uint32_t i = 0; i < sizeof(c->result); i += 8)
+		vnet_put64(c->result + i, (uint64_t)56 << 48);
+	vnet_put16(c->result + 6, (uint16_t)(model_random(&v->model) % 40 * 8));
+	c->n_result = sizeof(c->result);
 }
 
 static uint8_t get_stats(struct vnet *v, struct command *c)
@@ -347,6 +354,8 @@ static uint8_t get_stats(struct vnet *v, struct command *c)
 			if (types >> type & 1)
 				put_counts(v, c, idx, type);
 	}
+	if (vnet_fault(v, v->faults.bad_sizes))
+		spoil_sizes(v, c);
 	return OK;
 }
 
