@@ -112,6 +112,25 @@ def test_tx_and_rx_are_two_programs(lab):
     assert got["latency"] is None
 
 
+def test_a_receiver_that_is_away_loses_nothing(lab):
+    """More frames than a driver's rings have room for by themselves."""
+    source, sink = lab.namespace("s"), lab.namespace("r")
+    lab.veth(source, "t0", sink, "t1")
+    receiver = Process(lab, sink, [BENCH, "rx", "--queues", "1", "--json",
+                                   "t1"])
+    receiver.says("thread 0")
+    receiver.process.send_signal(signal.SIGSTOP)
+    trial, _ = run(lab, source, "tx", "--rate", "100k", "--count", "10000",
+                   "--max-lag", "9", "t0")
+    receiver.process.send_signal(signal.SIGCONT)
+    wait_until("all have come", lambda: sink.link("t1")["stats64"]["rx"][
+        "packets"] >= trial["tx"]["sent"])
+    receiver.process.send_signal(signal.SIGINT)
+    assert receiver.wait() == 0, receiver.err.text()
+    got, = json.loads(receiver.out.text())["trials"]
+    assert trial["tx"]["sent"] == 10000 == got["rx"]["unique"], got
+
+
 def test_runs_of_tx_are_told_apart(lab):
     source, sink = lab.namespace("s"), lab.namespace("r")
     lab.veth(source, "t0", sink, "t1", queues=2)

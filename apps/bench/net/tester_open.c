@@ -13,6 +13,11 @@ enum {
 	DEFAULT_PAGE_BYTES = 4096,
 	/* More than a thread is away for on a core of its own. */
 	LAUNCH_LEAD_NS = 100000,
+	/* Of an interface that only receives: entries of its rings, those of
+	 * all queues together, and what a port has by itself. */
+	DEEP_RING = 16384,
+	DEEP_ENTRIES = 32768,
+	USUAL_RING = 2048,
 };
 
 static bool is_pair(const char *spec)
@@ -146,26 +151,71 @@ static int choose_workers(const struct tester *tester,
 	return 0;
 }
 
-/* Frames that senders have built and no queue has taken. A NIC has a queue per
- * core, unless it is told. */
+/* A NIC has a queue per core, unless it is told. */
+static uint32_t most_queues(const struct dataplane_config *plane)
+{
+	return plane->port.n_queues > 0 ?
+		       plane->port.n_queues :
+		       (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
+}
+
+/* Frames that senders have built and no queue has taken. */
 static uint32_t most_built(const struct tester *tester,
 			   const struct dataplane_config *plane)
 {
-	const uint32_t n_each = plane->port.n_queues > 0 ?
-					plane->port.n_queues :
-					(uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
-	const uint32_t n = tester->n_tx * n_each;
+	const uint32_t n = tester->n_tx * most_queues(plane);
 
 	return (n < MAX_SENDERS ? n : MAX_SENDERS) * plane->burst;
+}
+
+static bool is_interface(const char *spec)
+{
+	return strncmp(spec, "xdp:", 4) == 0 || strchr(spec, ':') == NULL;
+}
+
+static bool is_sending(const struct tester *tester, uint32_t port)
+{
+	for (uint32_t t = 0; t < tester->n_tx; t++)
+		if (tester->tx[t] == port)
+			return true;
+	return false;
+}
+
+/*
+ * A receiver that is away for some milliseconds, as each virtual machine is now
+ * and then, loses what its rings have no room for, and that would be taken for
+ * the device's loss. So they are deep where nobody said how deep.
+ */
+static void deepen_rings(const struct tester *tester,
+			 struct dataplane_config *plane, const char **specs,
+			 char (*deep)[MAX_SPEC_BYTES])
+{
+	uint32_t n = DEEP_RING;
+
+	while (n > USUAL_RING && n * most_queues(plane) > DEEP_ENTRIES)
+		n /= 2;
+	for (uint32_t i = 0; i < tester->n_ports; i++) {
+		const char *spec = tester->specs[i];
+
+		if (plane->port.n_ring != 0 || n == USUAL_RING ||
+		    !is_interface(spec) || is_sending(tester, i) ||
+		    strstr(spec, ",ring=") != NULL ||
+		    strlen(spec) > MAX_SPEC_BYTES - sizeof(",ring=12345"))
+			continue;
+		snprintf(deep[i], sizeof(deep[i]), "%s,ring=%u", spec, n);
+		specs[i] = deep[i];
+	}
 }
 
 static int open_plane(struct tester *tester, struct mr_reason *why)
 {
 	struct dataplane_config plane = tester->config.plane;
 	const uint32_t n_device = tester->config.device != NULL ? 2 : 0;
+	char deep[MAX_PORTS][MAX_SPEC_BYTES];
+	const char *specs[MAX_PORTS];
 	int status;
 
-	plane.specs = tester->specs;
+	plane.specs = specs;
 	plane.n_ports = tester->n_ports + n_device;
 	if (plane.burst == 0)
 		plane.burst = DEFAULT_BURST;
@@ -179,6 +229,8 @@ static int open_plane(struct tester *tester, struct mr_reason *why)
 		tester->specs[0] = "null:";
 		plane.n_ports = 1;
 	}
+	memcpy(specs, tester->specs, sizeof(specs));
+	deepen_rings(tester, &plane, specs, deep);
 	if (n_device > 0)
 		plane.n_kept_pages += 2 * device_max_held(&tester->device);
 	plane.n_kept_pages += most_built(tester, &plane);
