@@ -19,6 +19,7 @@ from topology import BenchError, Topology, call
 
 RATES_MPPS = (0.4, 0.6, 0.8, 1.0, 1.2, 1.4)
 N_TRIALS = 7
+MOST_UNSENT = 0.01
 
 
 def receivers(args):
@@ -85,8 +86,22 @@ def trial(topology, args, receiver, read, mpps):
     return {"sent": sent, "unsent": unsent, "received": read(text)}
 
 
+def is_in_time(taken):
+    """The rate is what was sent, and not only what was asked for."""
+    return taken["unsent"] <= MOST_UNSENT * (taken["sent"] + taken["unsent"])
+
+
+def timely_trial(*args):
+    """A trial at its rate; one whose sender was held up is made again."""
+    for _ in range(3):
+        taken = trial(*args)
+        if is_in_time(taken):
+            break
+    return taken
+
+
 def is_clean(taken):
-    return 0 < taken["sent"] == taken["received"]
+    return is_in_time(taken) and 0 < taken["sent"] == taken["received"]
 
 
 def measure(args):
@@ -101,7 +116,7 @@ def measure(args):
                 turns = receivers(args)
                 for receiver, read in turns if i % 2 else reversed(turns):
                     row[receiver.name].append(
-                        trial(topology, args, receiver, read, mpps))
+                        timely_trial(topology, args, receiver, read, mpps))
             rows.append({"mpps": mpps, "trials": row})
             print(f"  {mpps:.1f} Mpps, trials without loss: " + ", ".join(
                 f"{name} {n_clean(rows[-1], name)} of {n_trials}"
