@@ -57,11 +57,15 @@ void traffic_describe(const struct traffic_options *options,
 	document_set(document, "rate", json_string(rate));
 	document_set(document, "pace", json_string(paces[trial->pace]));
 	if (trial->pace == PACE_BURSTS)
-		set_number(document, "pace_frames", trial->burst_frames);
+		set_number(document, "pace_frames",
+			   trial->burst_frames > 0 ? trial->burst_frames :
+						     DEFAULT_PACE_FRAMES);
 	set_seconds(document, "duration_s", trial->duration_ns);
 	set_number(document, "count", trial->n_frames);
 	set_seconds(document, "settle_s", trial->settle_ns);
-	set_seconds(document, "max_lag_s", trial->max_lag_ns);
+	set_seconds(document, "max_lag_s",
+		    trial->max_lag_ns > 0 ? trial->max_lag_ns :
+					    DEFAULT_LAG_MS * UINT64_C(1000000));
 	set_number(document, "size", tester->frame_bytes);
 	set_number(document, "seed", tester->seed);
 	snprintf(mac, sizeof(mac), "%02x:%02x:%02x:%02x:%02x:%02x", at[0],

@@ -41,7 +41,6 @@ enum {
 
 enum {
 	MAX_PASSES = 1000000000, /* as the pcap driver has it */
-	DEFAULT_LAG_MS = 10,
 	/* Further away than that the thread may sleep. */
 	SPIN_NS = 100000,
 	SLEEP_NS = 10000000,
@@ -75,6 +74,7 @@ struct replay {
 	uint64_t drops[N_DROPS];
 	struct hist lateness;
 	bool has_ended; /* the worker says so: lateness is at rest */
+	bool is_whole;  /* it read the capture's end; of no end, any part is */
 	struct document *document;
 	const char *path;              /* of the capture */
 	const char *out, *csv, *label; /* NULL: none */
@@ -293,6 +293,7 @@ static int replay_run(struct mr_worker *worker, void *opaque)
 		else
 			send_due(replay, worker);
 	} while (mr_worker_wait(worker, 1) && goes_on);
+	replay->is_whole = !goes_on || replay->n_loops == 0;
 	drop(replay, worker, replay->frames + replay->at,
 	     replay->n - replay->at, DROP_SHUTDOWN);
 	__atomic_store_n(&replay->has_ended, true, __ATOMIC_RELEASE);
@@ -396,6 +397,9 @@ static void add_trial(void *app)
 	trial->lateness = replay->lateness;
 	trial->clock_error_ns =
 		clock_error_ns(&replay->clock) + clock_drift_ns(&replay->clock);
+	trial->is_cut_short = !replay->is_whole;
+	if (trial->is_cut_short)
+		document_fail(replay->document, "ended before the capture");
 	document_trial(replay->document, 0, trial);
 	free(trial);
 }
@@ -471,6 +475,8 @@ static int replay_to_port(const struct plain_command *command,
 	if (status == 0) {
 		describe(command, options, replay);
 		status = run(&config);
+		if (!replay->has_ended)
+			document_fail(replay->document, "it did not run");
 		if (write_files(command, replay) != 0)
 			status = 1;
 		document_free(replay->document);

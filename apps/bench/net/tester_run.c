@@ -9,9 +9,7 @@
 #include "stream/stream.h"
 
 enum {
-	DEFAULT_BURST_FRAMES = 32,
 	DEFAULT_SETTLE_MS = 100,
-	DEFAULT_LAG_MS = 10,
 	/* Threads run before the first frame is due, and take away what is
 	 * left of an earlier trial. */
 	START_MS = 20,
@@ -75,7 +73,7 @@ static int choose_orders(struct tester *tester,
 		.pps = pps,
 		.burst_frames = config->burst_frames > 0 ?
 					config->burst_frames :
-					DEFAULT_BURST_FRAMES,
+					DEFAULT_PACE_FRAMES,
 		.start_ns = tester->config.is_virtual ? 0 :
 			    tester->n_places > 0      ? PLACE_START_MS * MS :
 							START_MS * MS,

@@ -11,6 +11,8 @@
 
 enum pace { PACE_CONSTANT, PACE_POISSON, PACE_BURSTS };
 
+enum { DEFAULT_PACE_FRAMES = 32, DEFAULT_LAG_MS = 10 };
+
 /* Zero is the default of each member: full speed, until a signal. */
 struct trial_config {
 	struct rate rate;

@@ -200,6 +200,8 @@ class Replay(Folder):
                          final["run"]["trials"][0]["tx"]["sent"])
         self.assertEqual((document["kind"], document["label"]),
                          ("replay", "as it was"))
+        self.assertTrue(document["complete"])
+        self.assertTrue(document["trials"][0]["complete"])
         self.assertEqual([(p["sends"], p["receives"])
                           for p in document["ports"]],
                          [(False, True), (True, False)])
@@ -264,10 +266,23 @@ class Replay(Folder):
     def test_what_is_given_up_is_counted(self):
         # An end before the time of most of them.
         self.write(self.FRAMES, gap_s=1)
-        sent, final = self.replayed("-d", 0.5, "--max-lag", 0.4)
+        out = self.out.with_name("a.json")
+        sent, final = self.replayed("-d", 0.5, "--max-lag", 0.4, "--out", out)
         self.assertEqual(len(sent), 1)
+        document = json.loads(out.read_text("utf-8"))
+        self.assertEqual((document["complete"], document["why_incomplete"]),
+                         (False, "ended before the capture"))
+        self.assertFalse(document["trials"][0]["complete"])
         self.assertEqual(final["replay"]["unsent"], 59)
         self.assertEqual(final["workers"][0]["drops"]["shutdown"], 59)
+
+    def test_what_has_no_end_is_whole_at_any_time(self):
+        self.write(self.FRAMES, gap_s=0.001)
+        out = self.out.with_name("a.json")
+        self.replayed("-d", 0.2, "--loop", 0, "--out", out)
+        document = json.loads(out.read_text("utf-8"))
+        self.assertTrue(document["complete"])
+        self.assertTrue(document["trials"][0]["complete"])
 
     def test_older_frames_follow_at_once(self):
         self.write(self.FRAMES[:5], gap_s=-0.01)
