@@ -36,6 +36,15 @@ static bool is_of_departures(const struct trial_drop *drop)
 	       strncmp(drop->name, "tx", 2) == 0;
 }
 
+/* What the kernel's pauses cost never left: it is unsent, and none of those
+ * that did and are missing. */
+static bool tells_of(const struct tester *tester, const struct trial_drop *drop)
+{
+	if (knows_losses(tester) && strcmp(drop->name, "kernel_set_up") == 0)
+		return false;
+	return is_of_arrivals(drop) || is_of_departures(drop);
+}
+
 /* The largest loss that a port counted, if it explains what is missing; else
  * NULL. */
 static const struct trial_drop *find_cause(const struct tester *tester,
@@ -43,9 +52,13 @@ static const struct trial_drop *find_cause(const struct tester *tester,
 {
 	const struct trial_drop *worst = NULL;
 
-	for (uint32_t i = 0; i < result->n_drops; i++)
-		if (worst == NULL || result->drops[i].n > worst->n)
-			worst = &result->drops[i];
+	for (uint32_t i = 0; i < result->n_drops; i++) {
+		const struct trial_drop *drop = &result->drops[i];
+
+		if (tells_of(tester, drop) &&
+		    (worst == NULL || drop->n > worst->n))
+			worst = drop;
+	}
 	return worst != NULL && is_cause(tester, result, worst) ? worst : NULL;
 }
 
@@ -134,7 +147,7 @@ bool tester_explain(const struct tester *tester, const struct trial_result *r,
 			 "%" PRIu64 " frames (%s); more --workers or --queues, "
 			 "or a longer --ring",
 			 cause->port, cause->n, cause->name);
-	else if (cause != NULL && is_of_departures(cause))
+	else if (cause != NULL)
 		snprintf(ret, n_bytes,
 			 "%s: %" PRIu64 " frames did not leave (%s)",
 			 cause->port, cause->n, cause->name);

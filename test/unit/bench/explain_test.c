@@ -109,6 +109,51 @@ static void the_receiver_is_not_blamed_for_more(void **state)
 	assert_int_equal(tester_close(tester), 0);
 }
 
+/* As said(), of two counters. */
+static const char *said_of_two(const struct tester *tester, uint64_t n_lost,
+			       const struct trial_drop *drops)
+{
+	struct trial_drop rows[] = { drops[0], drops[1] };
+
+	result = (struct trial_result){ .due = 1010000,
+					.sent = 1000000,
+					.unsent = 10000,
+					.received = 1000000 - n_lost,
+					.unique = 1000000 - n_lost,
+					.lost = n_lost,
+					.drops = rows,
+					.n_drops = 2 };
+	return tester_explain(tester, &result, line, sizeof(line)) ? line : "";
+}
+
+/* What never left is not among the lost, and what nobody receives is nobody's
+ * loss: neither hides the counter that tells. */
+static void a_larger_counter_does_not_hide_the_cause(void **state)
+{
+	const struct trial_drop paused[] = {
+		{ "live:t0", "tx", "kernel_set_up", 10000, false },
+		{ "xdp:t1", "rx", "ring_full", 500, true },
+	};
+	const struct trial_drop aside[] = {
+		{ "xdp:t0", "rx", "ring_full", 9000, false },
+		{ "xdp:t0", "tx", "device", 5000, false },
+	};
+	struct tester *tester = open_tester("pair:a", "pair:a", false);
+
+	(void)state;
+	assert_non_null(strstr(said_of_two(tester, 500, paused),
+			       "xdp:t1 dropped 500 frames (ring_full)"));
+	assert_string_equal(said_of_two(tester, 500, aside),
+			    "xdp:t0: 5000 frames did not leave (device)");
+	assert_int_equal(tester_close(tester), 0);
+	/* Where nobody receives it is a line of its own. */
+	tester = open_tester("null:", NULL, false);
+	assert_string_equal(
+		said_of_two(tester, 0, paused),
+		"live:t0: 10000 frames did not leave (kernel_set_up)");
+	assert_int_equal(tester_close(tester), 0);
+}
+
 /* Where the sender is another program nobody knows how many are missing. */
 static void a_share_is_worth_a_line_where_losses_are_not_known(void **state)
 {
@@ -209,6 +254,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_receiver_is_blamed_for_what_it_dropped),
 		cmocka_unit_test(the_receiver_is_not_blamed_for_more),
+		cmocka_unit_test(a_larger_counter_does_not_hide_the_cause),
 		cmocka_unit_test(
 			a_share_is_worth_a_line_where_losses_are_not_known),
 		cmocka_unit_test(frames_without_our_stamp_are_told),
