@@ -197,9 +197,9 @@ static void join_lines(char *text)
 /* Whether the command writes a document of one measurement with --out. */
 static bool has_document(const char *run)
 {
-	static const char *const without[] = { "mem",     "flow",    "fwd",
-					       "plan",    "compare", "report",
-					       "reflect", "replay" };
+	static const char *const without[] = { "mem",    "flow",    "fwd",
+					       "plan",   "compare", "report",
+					       "reflect" };
 
 	run += strspn(run, " ");
 	for (size_t i = 0; i < sizeof(without) / sizeof(without[0]); i++)
@@ -221,8 +221,8 @@ static const char *misfit(const struct plan_measure *measure)
 		return "a measure that runs nothing; add 'run: throughput ...'";
 	if (!has_document(measure->run))
 		return "run: that command writes no document of what was "
-		       "measured; a plan has tx, rx, loop, nat, selftest and "
-		       "those that search";
+		       "measured; a plan has tx, rx, loop, replay, nat, "
+		       "selftest and those that search";
 	if (strstr(measure->run, "--out") != NULL)
 		return "run: --out is set here; leave it out";
 	if (has_size && measure->n_sizes == 0)

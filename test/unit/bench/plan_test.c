@@ -52,6 +52,8 @@ static void test_a_short_plan_has_all_the_defaults(void **state)
 	assert_int_equal(plan.measures[0].time_s, 60);
 	assert_int_equal(plan.measures[0].limit_s, 660);
 	plan_free(&plan);
+	accept("measures:\n- name: t\n  run: replay f.pcap p\n", &plan);
+	plan_free(&plan);
 }
 
 static const char full[] =
@@ -152,6 +154,8 @@ static const struct {
 	{ "measures:\n- run: tx p\n", "f.yaml:2: a measure without a name" },
 	{ "measures:\n- name: t\n", "f.yaml:2: a measure that runs nothing" },
 	{ "measures:\n- {name: t, run: fwd W01}\n",
+	  "f.yaml:2: run: that command writes no document" },
+	{ "measures:\n- {name: t, run: reflect p}\n",
 	  "f.yaml:2: run: that command writes no document" },
 	{ "measures:\n- {name: t, run: '  mem'}\n",
 	  "f.yaml:2: run: that command writes no document" },
