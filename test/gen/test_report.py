@@ -196,13 +196,19 @@ def test_lines_that_have_no_room_are_told(bench, tmp_path):
 def test_other_results_are_marked_and_options_are_those_given(bench, tmp_path):
     document = latency_document()
     document["rows"][0]["is_limited_by_tester"] = True
-    document["config"] |= {"seed": 0, "virtual": False, "pdr": 0.005}
+    document["config"] |= {"seed": 0, "virtual": False, "pdr": 0.005,
+                           "verify": 0, "unsent_tolerance": 0.0, "loop": 0,
+                           "cores": [], "count": 0}
     name = tmp_path / "a.json"
     name.write_text(json.dumps(document))
     out = bench("report", name).out
     assert out.count("<td>\u2264 ") == 1
     assert "<dt>pdr</dt><dd>0.005</dd>" in out
-    assert "<dt>seed</dt>" not in out and "<dt>virtual</dt>" not in out
+    for key in ("seed", "virtual", "cores", "count"):
+        assert f"<dt>{key}</dt>" not in out
+    # Of these 0 is no default.
+    for key in ("verify", "unsent_tolerance", "loop"):
+        assert f"<dt>{key}</dt><dd>0" in out
 
 
 def test_what_is_not_complete_is_said_first(pages):

@@ -136,12 +136,25 @@ static void port_facts(struct page *page, const json_t *port)
 	     text[0] != '\0' ? "; " : "", text);
 }
 
-/* What nobody asked for is 0, false or empty. */
-static bool is_default(const json_t *value)
+/* What nobody asked for is false, empty, or the 0 of an option whose default
+ * that is; of others, as --verify, 0 is an answer. */
+static bool is_default(const char *key, const json_t *value)
 {
+	static const char *const zeros[] = {
+		"burst",          "confirm_s",  "count",      "duration_s",
+		"loss_tolerance", "page_bytes", "pool_pages", "queues",
+		"ring",           "seed",       "settle_s",   "size",
+		"workers",
+	};
+	bool may_be_zero = false;
+
+	for (size_t i = 0; i < sizeof(zeros) / sizeof(zeros[0]); i++)
+		may_be_zero |= strcmp(key, zeros[i]) == 0;
 	return json_is_false(value) ||
 	       (json_is_string(value) && json_string_length(value) == 0) ||
-	       (json_is_number(value) && json_number_value(value) == 0);
+	       (json_is_array(value) && json_array_size(value) == 0) ||
+	       (may_be_zero && json_is_number(value) &&
+		json_number_value(value) == 0);
 }
 
 /* What was asked for, or measured beside the results, as JSON has it. */
@@ -158,7 +171,7 @@ static void config_facts(struct page *page, json_t *config, bool is_asked)
 						JSON_ENCODE_ANY |
 							JSON_REAL_PRECISION(6));
 
-		if (is_asked && is_default(value)) {
+		if (is_asked && is_default(key, value)) {
 			free(text);
 			continue;
 		}
@@ -233,9 +246,12 @@ static void document_facts(struct page *page, uint32_t d)
 	if (json_is_object(clock))
 		fact(page, "Clock", "%s, times are within %.0f ns",
 		     json_text_of(clock, "source"), clock_error_ns(root));
-	text = json_dumps(json_object_get(root, "cores"), JSON_COMPACT);
-	fact(page, "Cores of the tester", "%s", text != NULL ? text : "");
-	free(text);
+	if (json_array_size(json_object_get(root, "cores")) > 0) {
+		text = json_dumps(json_object_get(root, "cores"), JSON_COMPACT);
+		fact(page, "Cores of the tester", "%s",
+		     text != NULL ? text : "");
+		free(text);
+	}
 	json_array_foreach(json_object_get(root, "ports"), i, port)
 		port_facts(page, port);
 	fact(page, "Known device", "%s", json_text_of(root, "device"));
