@@ -189,6 +189,20 @@ def test_longer_than_the_mtu_is_refused(lab):
     assert "frames are longer than its MTU lets pass" in done.stdout
 
 
+def test_gaps_have_a_bound(cable):
+    """Of what is due at once, not of frames; Poisson's are longer at times."""
+    source, _ = cable
+    trial = tx(source, "live:g0", [""], "--count", 100, "--rate", "10",
+               "--pace", "bursts", "--pace-frames", 100, "--max-lag", 5)
+    assert trial["tx"]["sent"] == 100
+    for words, seconds in ((["--rate", "0.01"], 60),
+                           (["--rate", "0.1", "--pace", "poisson"], 8)):
+        done = source.run(BENCH, "tx", "live:g0", "--quiet", "--count", 1,
+                          *words, check=False)
+        assert done.returncode == 2
+        assert f"due {seconds} seconds or more apart" in done.stdout
+
+
 def test_no_such_interface(cable):
     done = cable[0].run(BENCH, "tx", "live:g7", check=False)
     assert done.returncode == 1

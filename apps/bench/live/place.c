@@ -14,15 +14,17 @@
 #include "live/shape.h"
 #include "stream/compiled.h"
 #include "stream/stream.h"
+#include "support/specs.h"
 
 enum {
 	PREFIX_CHARS = sizeof("live:") - 1,
 	/* What the kernel lets pass above the MTU: an Ethernet header and a
 	 * VLAN tag (xdp_ok_fwd_dev()). */
 	MORE_THAN_MTU = 18,
+	MOST_GAP_S = 60, /* less is no rate, but a wrong unit */
 	/* Poisson's longest gap is 7.6 times that, as parts of ns times 2^12 in
 	 * 64 bits. */
-	MOST_GAP_S = 8,
+	MOST_MEAN_GAP_S = 8,
 	MOST_LAG_S = 86400, /* live_due_before() knows no longer ones */
 };
 
@@ -145,6 +147,24 @@ static int place_info(const struct place *place, struct mr_port_info *ret)
 	return 0;
 }
 
+/* Of one sender: all of them share the rate. */
+static int check_gap(const struct place *place,
+		     const struct send_orders *orders, double gap_ns,
+		     struct mr_reason *why)
+{
+	const int most_s =
+		orders->pace == PACE_POISSON ? MOST_MEAN_GAP_S : MOST_GAP_S;
+
+	if (gap_ns < 1e9 * most_s)
+		return 0;
+	return fail_with(
+		why, -EINVAL,
+		"%s: frames of a sender are due %d seconds or more "
+		"apart: give a higher --rate%s",
+		place->name, most_s,
+		orders->pace == PACE_BURSTS ? ", or fewer --pace-frames" : "");
+}
+
 static int place_begin(struct place *place, const struct streams *streams,
 		       const struct send_orders *orders, struct mr_reason *why)
 {
@@ -154,11 +174,10 @@ static int place_begin(struct place *place, const struct streams *streams,
 							1e9 / orders->pps :
 						0;
 	struct mr_port_info info;
-	int err;
+	int err = check_gap(place, orders, gap_ns, why);
 
-	if (gap_ns >= 1e9 * MOST_GAP_S)
-		return wrong(why, -EINVAL, place->name,
-			     "less than a frame in 8 seconds");
+	if (err < 0)
+		return err;
 	if (orders->max_lag_ns > 1000000000ull * MOST_LAG_S)
 		return wrong(why, -EINVAL, place->name,
 			     "--max-lag of more than a day");
