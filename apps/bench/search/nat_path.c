@@ -308,14 +308,35 @@ static int validate(void *opaque, double pps, uint32_t n_skipped,
 	return run_phase(path, &p, ret, why);
 }
 
+/* What the command starts, as a NAT, is not to share the tester's core. Neither
+ * call can fail: the cores have been those of this thread. */
+static int spawn(const struct nat_path *path,
+		 const posix_spawn_file_actions_t *files,
+		 const posix_spawnattr_t *attr, char *const *words,
+		 pid_t *ret_pid)
+{
+	cpu_set_t own;
+	int err;
+
+	if (!path->has_core)
+		return posix_spawn(ret_pid, "/bin/sh", files, attr, words,
+				   environ);
+	sched_getaffinity(0, sizeof(own), &own);
+	sched_setaffinity(0, sizeof(path->cores_before), &path->cores_before);
+	err = posix_spawn(ret_pid, "/bin/sh", files, attr, words, environ);
+	sched_setaffinity(0, sizeof(own), &own);
+	return err;
+}
+
 /*
  * As a shell runs it, in a process group of its own. What it prints is not in
  * the way of a document, and signals end it that wait here.
  */
-static int start_command(const char *command, pid_t *ret_pid)
+static int start_command(const struct nat_path *path, pid_t *ret_pid)
 {
 	char sh[] = "sh", minus_c[] = "-c";
-	char *const words[] = { sh, minus_c, (char *)command, NULL };
+	char *const words[] = { sh, minus_c, (char *)path->reset_command,
+				NULL };
 	posix_spawn_file_actions_t files;
 	posix_spawnattr_t attr;
 	sigset_t none;
@@ -329,7 +350,7 @@ static int start_command(const char *command, pid_t *ret_pid)
 	posix_spawnattr_setpgroup(&attr, 0);
 	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK |
 						POSIX_SPAWN_SETPGROUP);
-	err = posix_spawn(ret_pid, "/bin/sh", &files, &attr, words, environ);
+	err = spawn(path, &files, &attr, words, ret_pid);
 	posix_spawnattr_destroy(&attr);
 	posix_spawn_file_actions_destroy(&files);
 	return -err;
@@ -387,7 +408,7 @@ static int reset(void *opaque, double *ret_seconds, struct mr_reason *why)
 	pid_t pid;
 
 	path->is_emptied = true;
-	err = start_command(path->reset_command, &pid);
+	err = start_command(path, &pid);
 	if (err == 0)
 		err = await_end(pid, path->reset_limit_s, &status);
 	*ret_seconds = (double)(clock_monotonic_ns() - before) / 1e9;
@@ -491,7 +512,9 @@ static int take_core(struct nat_path *path,
 	path->has_core = true;
 	CPU_ZERO(&set);
 	CPU_SET(path->core, &set);
-	if (sched_setaffinity(0, sizeof(set), &set) < 0)
+	if (sched_getaffinity(0, sizeof(path->cores_before),
+			      &path->cores_before) < 0 ||
+	    sched_setaffinity(0, sizeof(set), &set) < 0)
 		return fail_with(why, 1, "--cores: core %u: %s", path->core,
 				 strerror(errno));
 	return 0;

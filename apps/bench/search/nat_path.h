@@ -6,6 +6,8 @@
 #ifndef SEARCH_NAT_PATH_H
 #define SEARCH_NAT_PATH_H
 
+#include <sched.h>
+
 #include "net/clock.h"
 #include "search/nat_search.h"
 #include "search/nat_wire.h"
@@ -29,6 +31,7 @@ struct nat_path {
 	void *base;
 	uint32_t core; /* of the thread, if it was asked for */
 	bool has_core;
+	cpu_set_t cores_before; /* then: of the program, and of --reset */
 	struct clock clock;
 	struct nat_plan plan;
 	struct nat_side client, server;

@@ -32,10 +32,40 @@ static void a_reset_has_an_end(void **state)
 	assert_int_not_equal(system("pgrep -xf 'sleep 71.5' >/dev/null"), 0);
 }
 
+/* The NAT that a command starts again would else share the tester's core. */
+static void a_reset_has_the_cores_of_before(void **state)
+{
+	struct nat_path path = { .reset_limit_s = 10, .has_core = true };
+	struct mr_reason why = { .text = "" };
+	cpu_set_t own;
+	char command[64];
+	double seconds;
+
+	(void)state;
+	assert_int_equal(sched_getaffinity(0, sizeof(path.cores_before),
+					   &path.cores_before),
+			 0);
+	snprintf(command, sizeof(command), "test $(nproc) = %d",
+		 CPU_COUNT(&path.cores_before));
+	path.reset_command = command;
+	CPU_ZERO(&own);
+	for (uint32_t core = 0; CPU_COUNT(&own) == 0; core++)
+		if (CPU_ISSET(core, &path.cores_before))
+			CPU_SET(core, &own);
+	assert_int_equal(sched_setaffinity(0, sizeof(own), &own), 0);
+	assert_int_equal(nat_path_ops.reset(&path, &seconds, &why), 0);
+	assert_int_equal(sched_getaffinity(0, sizeof(own), &own), 0);
+	assert_int_equal(CPU_COUNT(&own), 1);
+	assert_int_equal(sched_setaffinity(0, sizeof(path.cores_before),
+					   &path.cores_before),
+			 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_reset_has_an_end),
+		cmocka_unit_test(a_reset_has_the_cores_of_before),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
