@@ -130,6 +130,11 @@ static int complain(const struct tester *tester, const char *text)
 	return 1;
 }
 
+bool tester_is_hung(const struct tester *tester)
+{
+	return tester->is_hung;
+}
+
 int tester_close(struct tester *tester)
 {
 	struct dataplane *plane = &tester->plane;

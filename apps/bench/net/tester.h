@@ -70,6 +70,10 @@ int tester_run(struct tester *tester, const struct trial_config *config,
  */
 int tester_close(struct tester *tester);
 
+/* A thread of tester_run() did not end. Whoever has results writes them, for
+ * tester_close() ends the process. */
+bool tester_is_hung(const struct tester *tester);
+
 /* A signal came that ends the program: SIGINT, SIGTERM, SIGHUP. */
 bool tester_is_ending(void);
 

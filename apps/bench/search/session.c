@@ -335,6 +335,17 @@ static int open_tester(struct session *session)
 	return 0;
 }
 
+/* Returns 0 or 1, with a line on stderr. */
+static int write_or_complain(const struct session *session)
+{
+	struct mr_reason why;
+
+	if (session->has_no_result || write_files(session, &why) == 0)
+		return 0;
+	fprintf(stderr, "mr-bench: %s\n", why.text);
+	return 1;
+}
+
 /* The searches. Without ports, what came before them was all. */
 static int run_on_ports(struct session *session)
 {
@@ -348,6 +359,11 @@ static int run_on_ports(struct session *session)
 		return status;
 	}
 	status = run_sizes(session);
+	/* What there is, for it ends the process then. */
+	if (tester_is_hung(session->tester)) {
+		write_or_complain(session);
+		fflush(stdout);
+	}
 	return tester_close(session->tester) != 0 ? 1 : status;
 }
 
@@ -355,7 +371,6 @@ static int run_on_ports(struct session *session)
 static int run_and_write(struct session *session, const char *line)
 {
 	const char *const label = session->options.traffic.label;
-	struct mr_reason why = { .text = "" };
 	int status = 0;
 
 	session->document = document_new(session->command->name,
@@ -369,10 +384,8 @@ static int run_and_write(struct session *session, const char *line)
 		document_fail(session->document, "a check before it failed");
 	else
 		status = run_on_ports(session);
-	if (!session->has_no_result && write_files(session, &why) != 0) {
-		fprintf(stderr, "mr-bench: %s\n", why.text);
+	if (write_or_complain(session) != 0)
 		status = 1;
-	}
 	document_free(session->document);
 	return status;
 }
