@@ -245,7 +245,7 @@ def test_a_file_that_cannot_be_written_is_told_first(bench, tmp_path, option):
 ERRORS = [
     (1, "none of 100 frames came back: 100 frames left pair:a and none "
      "reached pair:b", ["--device", "loss=1", *PORTS]),
-    (2, "need 80 bytes: give such sizes (size=, --size; --sizes from 84 on)",
+    (2, "need 80 bytes: give such sizes (size=, --size; --sizes from 84 on)\n",
      ["--stream", "ip6", "--sizes", "64", "pair:a", "pair:a"]),
     (2, "has no partner", ["pair:a"]),
     (2, "is no number of 64 to 9728", ["--sizes", "12", *PORTS]),

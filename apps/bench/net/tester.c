@@ -73,6 +73,7 @@ int tester_set_streams(struct tester *tester, uint32_t frame_bytes,
 	struct stream_defaults defaults = {
 		.frame_bytes = frame_bytes,
 		.is_stamped = is_stamped,
+		.has_unstamped = config->has_unstamped,
 		.magic = tester->magic,
 		.run = tester->run,
 	};

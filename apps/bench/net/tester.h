@@ -36,6 +36,7 @@ struct tester_config {
 	const char *const *streams; /* none: one default stream */
 	uint32_t n_streams;
 	bool is_unstamped; /* frames as they are: nothing can be told of them */
+	bool has_unstamped; /* the command has an option for that */
 	uint64_t seed;
 	uint8_t dst_mac[6];
 	bool has_dst_mac;     /* else: of the receiving port, or broadcast */

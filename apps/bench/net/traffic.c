@@ -273,6 +273,7 @@ static int traffic_main(const struct traffic_command *command, int argc,
 		complain(why.text);
 		return 2;
 	}
+	options.tester.has_unstamped = true;
 	status = tester_open(&options.tester, &tester, &why);
 	if (status != 0) {
 		complain(why.text);

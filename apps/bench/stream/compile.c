@@ -304,7 +304,9 @@ static int make_frames(const struct words *words,
 				"sizes (size=, --size; --sizes from %u on)%s",
 				bytes[i], n_stamp > 0 ? " and the stamp" : "",
 				n_least, n_least + N_FCS,
-				n_stamp > 0 ? ", or --unstamped" : "");
+				n_stamp > 0 && defaults->has_unstamped ?
+					", or --unstamped" :
+					"");
 		ret->shapes[i] = (struct shape){ .bytes = malloc(bytes[i]),
 						 .n_bytes = bytes[i] };
 		if (ret->shapes[i].bytes == NULL)

@@ -28,9 +28,10 @@ struct stream_defaults {
 	uint8_t src_mac[6], dst_mac[6];
 	/* Of streams that do not say; 0: 60, or what their headers need. */
 	uint32_t frame_bytes;
-	bool is_stamped; /* room at the end is the stamp's */
-	uint32_t magic;  /* of this run */
-	uint16_t run;    /* for another program to receive; see stamp.h */
+	bool is_stamped;    /* room at the end is the stamp's */
+	bool has_unstamped; /* the command has an option for frames without */
+	uint32_t magic;     /* of this run */
+	uint16_t run;       /* for another program to receive; see stamp.h */
 };
 
 /*

@@ -15,7 +15,8 @@
 static int parse(const char *text, bool is_stamped, struct streams **ret,
 		 struct mr_reason *why)
 {
-	const struct stream_defaults defaults = { .is_stamped = is_stamped };
+	const struct stream_defaults defaults = { .is_stamped = is_stamped,
+						  .has_unstamped = true };
 
 	*ret = NULL;
 	return streams_parse(&text, 1, &defaults, ret, why);
