@@ -25,11 +25,17 @@ uint32_t runs_n(const struct runs *runs)
 	return __atomic_load_n(&runs->n, __ATOMIC_ACQUIRE);
 }
 
+/* Of one that another thread adds at this moment: 0 or its number. */
+static uint32_t number_of(const struct runs *runs, uint32_t run)
+{
+	return __atomic_load_n(&runs->numbers[run], __ATOMIC_RELAXED);
+}
+
 /* The newest first. RUNS_MAX: it is not there. */
 static uint32_t find(const struct runs *runs, uint32_t number)
 {
 	for (uint32_t i = runs_n(runs); i-- > 0;)
-		if (runs->numbers[i] == number)
+		if (number_of(runs, i) == number)
 			return i;
 	return RUNS_MAX;
 }
@@ -42,7 +48,8 @@ static uint32_t add_run(struct runs *runs, uint32_t number)
 	if (run < RUNS_MAX || runs->n == RUNS_MAX)
 		return run;
 	run = runs->n;
-	runs->numbers[run] = (uint16_t)number;
+	__atomic_store_n(&runs->numbers[run], (uint16_t)number,
+			 __ATOMIC_RELAXED);
 	__atomic_store_n(&runs->n, run + 1, __ATOMIC_RELEASE);
 	return run;
 }
@@ -67,7 +74,7 @@ uint32_t runs_lane(struct runs *runs, uint32_t *run_at, uint32_t number,
 	const uint32_t i = lane >> RUNS_BLOCK_BITS;
 	uint32_t run = *run_at, block;
 
-	if (runs->numbers[run] != number || number == 0) {
+	if (number_of(runs, run) != number || number == 0) {
 		run = find(runs, number);
 		if (run == RUNS_MAX && number != 0) {
 			pthread_mutex_lock(&runs->lock);
