@@ -140,7 +140,8 @@ def test_the_table_of_a_nat(lab, protocol, queues):
     assert not rows["table-capacity"]["is_limited_by_tester"]
     assert 0 < rows["set-up-rate"]["value"] <= 2000
     down = rows["tear-down-rate"]
-    assert 0 < down["value"] == down["low"]
+    assert 0 < down["value"]
+    assert down["low"] == (down["value"] if down["high"] > 0 else 0)
     # The command starts a program: that takes longer than 400 connections.
     assert down["is_limited_by_tester"]
     translator.process.terminate()
