@@ -296,7 +296,8 @@ void mri_dpdk_enter(struct mr_ctx *ctx);
 void mri_dpdk_leave(void);
 /* What follows is one question; deaf: an error is one of its good answers. */
 void mri_dpdk_ask(bool is_deaf);
-/* The first error that DPDK logged since then, else that of errno's value. */
+/* The first error that DPDK logged since then, else its last line; else, and on
+ * threads that have not entered, that of errno's value. */
 const char *mri_dpdk_why(int err);
 /* Ports whose context gets what DPDK logs on threads of its own. */
 void mri_dpdk_add_port(struct dpdk_port *port);
@@ -305,6 +306,8 @@ void mri_dpdk_remove_port(struct dpdk_port *port);
 struct dpdk_port *mri_dpdk_port_on(const struct rte_device *device);
 
 /* dpdk_memory.c */
+/* rte_dev_probe(); segments that come meanwhile wait. */
+int mri_dpdk_memory_probe(const char *devargs);
 /* The port gets its view; it grows with the region. */
 int mri_dpdk_memory_open(struct dpdk_port *port, struct mr_reason *reason);
 /* No device has it any more; the view is there still. */

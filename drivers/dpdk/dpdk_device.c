@@ -55,14 +55,19 @@ static void kernel_driver(const char *bus, const char *device, char *ret_name,
 	snprintf(ret_name, n_bytes, "%s", name != NULL ? name + 1 : "");
 }
 
-/* Whether DPDK drives it through the kernel's vfio-pci, or one beside that. */
+/*
+ * Whether DPDK drives it through the kernel's vfio-pci, or one beside that.
+ * Devices of other buses have no maps there, whatever their driver is called
+ * (vfio-fsl-mc).
+ */
 static bool is_vfio(const struct rte_device *device)
 {
+	const char *bus = rte_bus_name(rte_dev_bus(device));
 	char driver[64];
 
-	kernel_driver(rte_bus_name(rte_dev_bus(device)), rte_dev_name(device),
-		      driver, sizeof(driver));
-	return strncmp(driver, "vfio", strlen("vfio")) == 0;
+	kernel_driver(bus, rte_dev_name(device), driver, sizeof(driver));
+	return strcmp(bus, "pci") == 0 &&
+	       strncmp(driver, "vfio", strlen("vfio")) == 0;
 }
 
 static bool is_bdf(const char *name)
@@ -163,7 +168,7 @@ int mri_dpdk_device_find(struct dpdk_port *port, const char *devargs,
 	snprintf(name, sizeof(name), "%.*s", (int)strcspn(devargs, ","),
 		 devargs);
 	if (rte_eth_dev_get_port_by_name(name, &id) < 0) {
-		err = rte_dev_probe(devargs);
+		err = mri_dpdk_memory_probe(devargs);
 		if (err < 0)
 			return not_probed(port, name, err, reason);
 		port->did_probe = true;

@@ -140,6 +140,8 @@ void mri_dpdk_ask(bool is_deaf)
 
 const char *mri_dpdk_why(int err)
 {
+	if (my_listener == NULL)
+		return rte_strerror(err);
 	if (listener.first_error[0] != '\0')
 		return listener.first_error;
 	return listener.last_line[0] != '\0' ? listener.last_line :

@@ -17,7 +17,7 @@
  * A segment comes on any thread, in a burst as well, under the region's lock;
  * maybe on one that is in one of DPDK's control functions, which fill rings. So
  * what is here has a lock of its own, and nothing under it takes another one of
- * ours.
+ * ours, but that of DPDK's log.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -232,7 +232,7 @@ static bool needs_physical(const struct dpdk_port *port)
 	       strcmp(rte_bus_name(rte_dev_bus(port->device)), "vdev") != 0;
 }
 
-/* DPDK's own words are there while the port is opened. */
+/* DPDK's own words are there while the port is opened, on that thread. */
 static int refuse(const struct dpdk_port *port, int err, const char *what,
 		  struct mr_reason *reason)
 {
@@ -302,8 +302,11 @@ static void remove_segment(void *opaque, const struct mr_segment_info *info)
 
 	pthread_mutex_lock(&lock);
 	unmap_and_remove(port, base + info->addr);
+	/* Others may have it a little longer; what comes next is other memory.
+	 */
 	if (port->is_growing)
-		(void)mri_dpdk_view_resize(port->view, registered_end(base));
+		(void)mri_dpdk_view_resize(
+			port->view, RTE_MIN(registered_end(base), info->addr));
 	pthread_mutex_unlock(&lock);
 }
 
@@ -314,6 +317,7 @@ static int get_view(struct dpdk_port *port, struct mr_reason *reason)
 	struct dpdk_view *view;
 	int err;
 
+	mri_dpdk_ask(false);
 	(void)mr_region_stats(port->base->region, &stats);
 	view = mri_dpdk_view_get(port, stats.max_bytes, reason);
 	if (view == NULL)
@@ -330,6 +334,22 @@ static int get_view(struct dpdk_port *port, struct mr_reason *reason)
 		return 0;
 	mri_dpdk_view_put(view);
 	return refuse(port, err, "make headers for", reason);
+}
+
+/*
+ * With the first device of vfio, DPDK reads its list of memory under a lock,
+ * and takes that once more while it holds it; which it does not get if somebody
+ * waits to write meanwhile, as who registers a segment does. So that waits
+ * here.
+ */
+int mri_dpdk_memory_probe(const char *devargs)
+{
+	int err;
+
+	pthread_mutex_lock(&lock);
+	err = rte_dev_probe(devargs);
+	pthread_mutex_unlock(&lock);
+	return err;
 }
 
 int mri_dpdk_memory_open(struct dpdk_port *port, struct mr_reason *reason)
@@ -354,6 +374,7 @@ int mri_dpdk_memory_open(struct dpdk_port *port, struct mr_reason *reason)
 			       "make that pool the first of the region, or "
 			       "give it a region",
 			       base->info.name);
+	mri_dpdk_ask(false);
 	err = mr_region_listen(base->region, add_segment, remove_segment, port,
 			       reason);
 	if (err < 0)

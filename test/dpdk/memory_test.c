@@ -8,16 +8,21 @@
  * net_null1 and net_null2 have maps of their own, net_null8 and net_null9 those
  * of vfio, in common, and all others none, which is said as DPDK says it.
  */
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <rte_bus.h>
 #include <rte_dev.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
+#include <rte_log.h>
+#include <rte_memory.h>
 
 #include "rig.h"
 
@@ -37,6 +42,7 @@ static uint32_t n_maps;
 static uint32_t n_wrong; /* mapped twice, or unmapped and not there */
 static int n_until_failure = -1;
 static bool is_physical;
+static uint64_t physical_offset;
 
 static const char *owner_of(const struct rte_device *device)
 {
@@ -95,13 +101,78 @@ enum rte_iova_mode rte_eal_iova_mode(void)
 	return is_physical ? RTE_IOVA_PA : RTE_IOVA_VA;
 }
 
+rte_iova_t rte_mem_virt2iova(const void *addr)
+{
+	return (rte_iova_t)(uintptr_t)addr + physical_offset;
+}
+
+/* A device is looked for, and memory comes meanwhile, on another thread. */
+static bool is_probing; /* atomic */
+static uint32_t n_meanwhile;
+static bool grows_meanwhile;
+static pthread_t grower;
+
+static void *grow(void *opaque)
+{
+	int *ret_err = opaque;
+
+	*ret_err = mr_pool_grow(pool, 2048, NULL);
+	return NULL;
+}
+
+/* Says something that is no reason for what fails later. */
+int rte_dev_probe(const char *devargs)
+{
+	static int (*theirs)(const char *);
+	static int grow_err;
+	int err;
+
+	if (theirs == NULL)
+		*(void **)&theirs = dlsym(RTLD_NEXT, "rte_dev_probe");
+	__atomic_store_n(&is_probing, true, __ATOMIC_SEQ_CST);
+	if (grows_meanwhile) {
+		assert_int_equal(pthread_create(&grower, NULL, grow, &grow_err),
+				 0);
+		usleep(200000); /* it would be there by far */
+	}
+	err = theirs(devargs);
+	rte_log(RTE_LOG_NOTICE, RTE_LOGTYPE_EAL, "EAL: looked for it\n");
+	__atomic_store_n(&is_probing, false, __ATOMIC_SEQ_CST);
+	return err;
+}
+
+int rte_extmem_register(void *addr, size_t n_bytes, rte_iova_t iovas[],
+			unsigned int n_pages, size_t page_bytes)
+{
+	static int (*theirs)(void *, size_t, rte_iova_t[], unsigned int,
+			     size_t);
+
+	if (theirs == NULL)
+		*(void **)&theirs = dlsym(RTLD_NEXT, "rte_extmem_register");
+	n_meanwhile += __atomic_load_n(&is_probing, __ATOMIC_SEQ_CST);
+	return theirs(addr, n_bytes, iovas, n_pages, page_bytes);
+}
+
+/* Those of vfio are on PCI, net_null7 on another bus with such a driver. */
+const struct rte_bus *rte_dev_bus(const struct rte_device *device)
+{
+	static const struct rte_bus *(*theirs)(const struct rte_device *);
+
+	if (owner_of(device) == vfio)
+		return rte_bus_find_by_name("pci");
+	if (theirs == NULL)
+		*(void **)&theirs = dlsym(RTLD_NEXT, "rte_dev_bus");
+	return theirs(device);
+}
+
 /* The kernel's driver of a device is a link in /sys. */
 ssize_t readlink(const char *path, char *target, size_t n_bytes)
 {
 	static const char driver[] = "../../../../bus/pci/drivers/vfio-pci";
 
-	if (strcmp(path, "/sys/bus/vdev/devices/net_null8/driver") == 0 ||
-	    strcmp(path, "/sys/bus/vdev/devices/net_null9/driver") == 0) {
+	if (strcmp(path, "/sys/bus/pci/devices/net_null8/driver") == 0 ||
+	    strcmp(path, "/sys/bus/pci/devices/net_null9/driver") == 0 ||
+	    strcmp(path, "/sys/bus/vdev/devices/net_null7/driver") == 0) {
 		memcpy(target, driver, sizeof(driver));
 		return sizeof(driver) - 1;
 	}
@@ -178,6 +249,19 @@ static void devices_of_vfio_have_one_map(void **state)
 	mr_port_close(null);
 }
 
+/* It has none, and nothing is said of those that have. */
+static void driver_of_another_bus_is_not_theirs(void **state)
+{
+	struct mr_port *seven = open_port("dpdk:net_null7"), *eight;
+
+	(void)state;
+	eight = open_port("dpdk:net_null8");
+	assert_int_equal(n_of(vfio), n_segments());
+	mr_port_close(eight);
+	assert_none_is_left();
+	mr_port_close(seven);
+}
+
 /* No piece is left of a map that failed, and the next open maps all. */
 static void failed_map_is_undone(void **state)
 {
@@ -188,7 +272,8 @@ static void failed_map_is_undone(void **state)
 	is_physical = true;
 	n_until_failure = 2;
 	assert_int_equal(try_open("dpdk:net_null1", &port, &why), -EIO);
-	assert_non_null(strstr(why.text, "cannot map the pool's memory"));
+	assert_non_null(strstr(why.text, "cannot map the pool's memory: "
+					 "Input/output error"));
 	assert_int_equal(n_until_failure, -1);
 	assert_none_is_left();
 	is_physical = false;
@@ -221,6 +306,114 @@ static void later_segment_is_mapped_for_all_or_none(void **state)
 	for (size_t i = 0; i < RTE_DIM(ports); i++)
 		mr_port_close(ports[i]);
 	assert_none_is_left();
+}
+
+/* DPDK's lock of its memory is not to be asked for while it reads that. */
+static void segment_waits_for_a_device_that_is_probed(void **state)
+{
+	struct mr_port *null = open_port("dpdk:net_null0"), *port;
+	const uint32_t n = n_segments();
+
+	(void)state;
+	grows_meanwhile = true;
+	port = open_port("dpdk:net_null1");
+	grows_meanwhile = false;
+	pthread_join(grower, NULL);
+	assert_int_equal(n_meanwhile, 0);
+	assert_int_equal(n_segments(), n + 1);
+	assert_int_equal(n_of(own_1), n + 1);
+	mr_port_close(port);
+	mr_port_close(null);
+	assert_none_is_left();
+}
+
+/* ---- where a device finds a page ---- */
+
+enum { N_SHARED = 2048 };
+
+static struct mr_port *open_in(struct mr_pool *in, const char *spec)
+{
+	const struct mr_port_config config = { .size = sizeof(config),
+					       .pool = in };
+	struct mr_port *port = NULL;
+	struct mr_reason why;
+
+	if (mr_port_open(ctx, spec, &config, &port, &why) < 0)
+		fail_msg("%s: %s", spec, why.text);
+	return port;
+}
+
+/* The view that was made last. */
+static void keep_view(struct rte_mempool *mempool, void *ret_mempool)
+{
+	if (strncmp(mempool->name, "millrace_pages", 14) == 0)
+		*(struct rte_mempool **)ret_mempool = mempool;
+}
+
+/* Of pages behind end, with this offset, and of those before, with none. */
+static void assert_offsets(const uint8_t *end, uint64_t offset)
+{
+	static void *mbufs[N_SHARED + BURST];
+	struct rte_mempool *mempool = NULL;
+	uint32_t n_behind = 0;
+
+	rte_mempool_walk(keep_view, &mempool);
+	assert_non_null(mempool);
+	assert_int_equal(rte_mempool_get_bulk(mempool, mbufs, RTE_DIM(mbufs)),
+			 0);
+	for (size_t i = 0; i < RTE_DIM(mbufs); i++) {
+		const struct rte_mbuf *mbuf = mbufs[i];
+		const bool is_behind = (const uint8_t *)mbuf->buf_addr >= end;
+
+		n_behind += is_behind;
+		assert_int_equal(rte_mbuf_iova_get(mbuf),
+				 (uintptr_t)mbuf->buf_addr +
+					 (is_behind ? offset : 0));
+	}
+	assert_true(n_behind >= BURST);
+	rte_mempool_put_bulk(mempool, mbufs, RTE_DIM(mbufs));
+}
+
+/* Two pools of a region, and a third port that refuses a segment: the next one
+ * at its address is other memory. */
+static void refused_segment_leaves_no_address(void **state)
+{
+	struct mr_pool_config config = { .size = sizeof(config),
+					 .n_pages = N_SHARED };
+	struct mr_segment_info info;
+	struct mr_region *region;
+	struct mr_pool *pools[2];
+	struct mr_port *ports[3];
+	const uint8_t *end = NULL;
+
+	(void)state;
+	mr_port_close(open_port("dpdk:net_null0"));
+	assert_int_equal(mr_region_create(ctx, NULL, &region, NULL), 0);
+	config.region = region;
+	for (int i = 0; i < 2; i++) {
+		/* The second one grows, right behind what is there. */
+		config.max_pages = i == 0 ? N_SHARED : 4 * N_SHARED;
+		assert_int_equal(mr_pool_create(ctx, &config, &pools[i], NULL),
+				 0);
+	}
+	for (uint32_t i = 0; mr_region_segment(region, i, &info) == 0; i++)
+		end = (uint8_t *)mr_region_base(region) + info.addr +
+		      info.n_bytes;
+	is_physical = true;
+	ports[0] = open_in(pools[0], "dpdk:net_null3,ring=64");
+	ports[1] = open_in(pools[1], "dpdk:net_null4,ring=64");
+	ports[2] = open_in(pools[0], "dpdk:net_null1,ring=64");
+	n_until_failure = 0;
+	assert_true(mr_pool_grow(pools[1], N_SHARED, NULL) < 0);
+	assert_int_equal(n_until_failure, -1);
+	physical_offset = UINT64_C(1) << 40;
+	assert_int_equal(mr_pool_grow(pools[1], N_SHARED, NULL), 0);
+	assert_offsets(end, physical_offset);
+	for (int i = 0; i < 3; i++)
+		mr_port_close(ports[i]);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(mr_pool_destroy(pools[i], NULL), 0);
+	assert_int_equal(mr_region_destroy(region, NULL), 0);
 }
 
 /* ---- memory of the headers ---- */
@@ -274,6 +467,15 @@ static void read_sizes(uint64_t *ret_n_mib, uint64_t *ret_n_resident_mib)
 	*ret_n_resident_mib = n_resident / 256;
 }
 
+/* Or a limit that only shows at the first mapping behind mlockall(). */
+static bool may_lock(void)
+{
+	struct rlimit limit;
+
+	return geteuid() == 0 || (getrlimit(RLIMIT_MEMLOCK, &limit) == 0 &&
+				  limit.rlim_cur == RLIM_INFINITY);
+}
+
 /* All that is mapped from now on gets memory at once. */
 static void locked_process_has_headers_for_what_is_there(void **state)
 {
@@ -285,7 +487,7 @@ static void locked_process_has_headers_for_what_is_there(void **state)
 
 	(void)state;
 	read_sizes(&n_mib, &before_mib);
-	if (mlockall(MCL_FUTURE) < 0) {
+	if (!may_lock() || mlockall(MCL_FUTURE) < 0) {
 		end_large(large, region);
 		skip();
 	}
@@ -330,8 +532,11 @@ static void no_addresses_for_headers_is_a_reason(void **state)
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(maps_go_with_the_devices_last_port),
 	cmocka_unit_test(devices_of_vfio_have_one_map),
+	cmocka_unit_test(driver_of_another_bus_is_not_theirs),
 	cmocka_unit_test(failed_map_is_undone),
 	cmocka_unit_test(later_segment_is_mapped_for_all_or_none),
+	cmocka_unit_test(segment_waits_for_a_device_that_is_probed),
+	cmocka_unit_test(refused_segment_leaves_no_address),
 	cmocka_unit_test(locked_process_has_headers_for_what_is_there),
 	cmocka_unit_test(no_addresses_for_headers_is_a_reason),
 };
