@@ -394,12 +394,17 @@ static int try_start(struct mr_ctx *ctx, const char *options,
 int mri_dpdk_eal_start(struct mr_ctx *ctx, const char *options,
 		       struct mr_reason *reason)
 {
+	int err;
+
 	if (options != NULL && strlen(options) >= MAX_TEXT)
 		return mr_fail(reason, -EINVAL,
 			       "dpdk: option eal: longer than %d characters",
 			       MAX_TEXT - 1);
-	if (state == NOT_STARTED || state == FAILED)
-		return try_start(ctx, options, reason);
+	if (state == NOT_STARTED || state == FAILED) {
+		err = try_start(ctx, options, reason);
+		if (err < 0 || state == STARTED)
+			return err;
+	}
 	if (options != NULL &&
 	    (state == PROGRAMS_OWN || strcmp(options, options_used) != 0))
 		return mr_fail(reason, -EALREADY,

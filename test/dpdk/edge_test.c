@@ -445,6 +445,8 @@ static void program_keeps_its_log(void **state)
 				    "--lcores=0@0" };
 	char *argv[RTE_DIM(words) + 1] = { NULL };
 	FILE *log = tmpfile();
+	struct mr_port *port = NULL;
+	struct mr_reason why;
 
 	(void)state;
 	assert_non_null(log);
@@ -452,6 +454,13 @@ static void program_keeps_its_log(void **state)
 		argv[i] = words[i];
 	assert_true(rte_eal_init(RTE_DIM(words), argv) >= 0);
 	assert_int_equal(rte_openlog_stream(log), 0);
+	/* Words for EAL come too late, from the first port on. */
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(
+			try_open("dpdk:net_null0,eal=-m64", &port, &why),
+			-EALREADY);
+		assert_non_null(strstr(why.text, "by the program itself"));
+	}
 	mr_port_close(open_port("dpdk:net_null0"));
 	assert_ptr_equal(rte_log_get_stream(), log);
 	mr_port_close(open_port("dpdk:net_null0"));
