@@ -16,6 +16,7 @@
 #include <signal.h>
 
 #include <rte_dev.h>
+#include <rte_lcore.h>
 
 #include "rig.h"
 
@@ -52,7 +53,7 @@ static uint32_t list_threads(char names[MAX_THREADS][32])
 
 struct process {
 	cpu_set_t cpus;
-	struct sigaction actions[64];
+	struct sigaction actions[65];
 	sigset_t mask;
 };
 
@@ -61,7 +62,7 @@ static void look(struct process *process)
 	memset(process, 0, sizeof(*process));
 	assert_int_equal(
 		sched_getaffinity(0, sizeof(process->cpus), &process->cpus), 0);
-	for (int i = 1; i < 64; i++)
+	for (int i = 1; i <= SIGRTMAX; i++)
 		(void)sigaction(i, NULL, &process->actions[i]);
 	pthread_sigmask(SIG_SETMASK, NULL, &process->mask);
 }
@@ -72,9 +73,16 @@ static void assert_unchanged(const struct process *before)
 
 	look(&now);
 	assert_true(CPU_EQUAL(&before->cpus, &now.cpus));
-	for (int i = 1; i < 64; i++)
-		assert_ptr_equal(before->actions[i].sa_handler,
-				 now.actions[i].sa_handler);
+	for (int i = 1; i <= SIGRTMAX; i++) {
+		const struct sigaction *was = &before->actions[i];
+		const struct sigaction *is = &now.actions[i];
+
+		assert_ptr_equal(was->sa_handler, is->sa_handler);
+		assert_int_equal(was->sa_flags, is->sa_flags);
+		for (int k = 1; k <= SIGRTMAX; k++)
+			assert_int_equal(sigismember(&was->sa_mask, k),
+					 sigismember(&is->sa_mask, k));
+	}
 	assert_memory_equal(&before->mask, &now.mask, sizeof(now.mask));
 }
 
@@ -222,33 +230,52 @@ static void clone_to_two_ports_has_two_headers(void **state)
 	end_pair(&pair);
 }
 
+/* One frame's owners, until the port takes less than it is given. */
+static uint32_t send_some(struct mr_port *port, const struct mr_frame *frames,
+			  uint32_t n)
+{
+	uint32_t n_sent = 0, n_asked, k;
+
+	do {
+		n_asked = n - n_sent < BURST ? n - n_sent : BURST;
+		k = mr_tx_burst(mr_port_txq(port, 0), cache, frames, n_asked);
+		n_sent += k;
+	} while (k == n_asked && n_sent < n);
+	return n_sent;
+}
+
 /* All spare headers are under way: the rest stays the caller's, until some are
  * back. */
 static void no_spare_header_is_back_pressure(void **state)
 {
 	const char *names[] = { "b", "c" };
 	struct pair pair = make_pair(names, "");
+	enum { N_SPARES = 64 + MR_MAX_SEGS, N_CLONES = N_SPARES + BURST };
 	struct mr_frame sent[BURST], got[BURST];
-	uint32_t n_sent = 0, n_got = 0, n;
+	uint32_t n_got = 0, n;
 
 	(void)state;
+	/* Its ring takes 256, and it has spare headers for one of 64. */
+	mr_port_close(pair.ports[0]);
+	pair.ports[0] = open_port("dpdk:net_ring_b,ring=64");
 	make_frames(sent, 1);
-	for (int i = 0; i < 250; i++)
+	for (int i = 0; i < N_CLONES; i++)
 		assert_int_equal(mr_frame_ref(cache, sent, 1), 0);
 	for (uint32_t i = 1; i < BURST; i++)
 		sent[i] = sent[0];
-	/* 250 owners, on a ring of 256: so many may be there, and no more. */
-	do {
-		n = 250 - n_sent < BURST ? 250 - n_sent : BURST;
-		n = mr_tx_burst(mr_port_txq(pair.ports[0], 0), cache, sent, n);
-		n_sent += n;
-	} while (n > 0 && n_sent < 250);
-	assert_int_equal(n_sent, 250);
+	assert_int_equal(send_some(pair.ports[0], sent, N_CLONES), N_SPARES);
+	assert_int_equal(tx_stats(pair.ports[0]).events[MR_TX_EVENT_RING_FULL],
+			 1);
+	/* As many as came back go, by the other port's burst. */
+	assert_int_equal(receive(pair.ports[1], got), BURST);
+	mr_frame_free_bulk(cache, got, BURST);
+	assert_int_equal(send_some(pair.ports[0], sent, BURST), BURST);
+	assert_int_equal(send_some(pair.ports[0], sent, 1), 0);
 	while ((n = receive(pair.ports[1], got)) > 0) {
 		mr_frame_free_bulk(cache, got, n);
 		n_got += n;
 	}
-	assert_int_equal(n_got, 250);
+	assert_int_equal(n_got, N_SPARES);
 	mr_frame_free_bulk(cache, sent, 1);
 	assert_int_equal(n_in_flight(), 0);
 	end_pair(&pair);
@@ -270,7 +297,15 @@ static void *free_all(void *opaque)
 	return NULL;
 }
 
-/* A thread that DPDK has no number for, and that has no cache of ours. */
+static void *free_all_registered(void *opaque)
+{
+	assert_int_equal(rte_thread_register(), 0);
+	(void)free_all(opaque);
+	rte_thread_unregister();
+	return NULL;
+}
+
+/* A thread that DPDK has a number for or not, and that has no cache of ours. */
 static void any_thread_completes(void **state)
 {
 	const char *names[] = { "m", "n" };
@@ -280,9 +315,12 @@ static void any_thread_completes(void **state)
 
 	(void)state;
 	for (int round = 0; round < 100; round++) {
-		assert_int_equal(
-			pthread_create(&thread, NULL, free_all, pair.rings[1]),
-			0);
+		assert_int_equal(pthread_create(&thread, NULL,
+						round % 2 == 0 ?
+							free_all :
+							free_all_registered,
+						pair.rings[1]),
+				 0);
 		/* Under headers of their place, and under spare ones. */
 		make_frames(sent, BURST);
 		send_all(pair.ports[0], sent, BURST);

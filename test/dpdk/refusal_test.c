@@ -101,10 +101,20 @@ static void unknown_iova_mode_is_a_reason(void **state)
 	mr_port_close(open_port("dpdk:net_null0"));
 }
 
+/* Whether there are some or none, and nothing is taken of them. */
+static void too_few_huge_pages_is_a_reason(void **state)
+{
+	(void)state;
+	assert_refused("dpdk:net_null0,eal=-m 100000000", -EIO,
+		       "EAL does not start");
+	assert_alive();
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(another_primary_is_a_reason),
 	cmocka_unit_test(primary_that_is_not_there_is_a_reason),
 	cmocka_unit_test(unknown_iova_mode_is_a_reason),
+	cmocka_unit_test(too_few_huge_pages_is_a_reason),
 };
 
 int main(int argc, char **argv)
