@@ -13,6 +13,7 @@
 #include <rte_eal.h>
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,6 +25,7 @@ enum { N = 4096, PAGE = 4096, BURST = 32, ROOM = 1024 };
 static struct rte_mbuf *mbufs[ROOM];
 static struct mr_frame frames[ROOM];
 static uint8_t *base; /* of the region */
+static unsigned long n_sent;
 
 /* All pages of a pool lie beside each other: they are the mempool's buffers. */
 static struct rte_mempool *make_mempool(struct mr_pool *pool, uint64_t *pages)
@@ -76,8 +78,10 @@ static uint32_t pass(struct mr_txq *txq, struct mr_cache *cache, uint32_t n)
 		frames[i].addr = rte_pktmbuf_mtod(mbufs[i], uint8_t *) - base;
 		frames[i].len = rte_pktmbuf_data_len(mbufs[i]);
 	}
-	mr_frame_ref(cache, frames + n, n_rx); /* one for the port */
+	if (mr_frame_ref(cache, frames + n, n_rx) < 0) /* one for the port */
+		errx(1, "the device gave a buffer that is not the pool's");
 	n_tx = mr_tx_burst(txq, cache, frames + n, n_rx);
+	n_sent += n_tx;
 	mr_frame_free_bulk(cache, frames + n + n_tx, n_rx - n_tx);
 	return n_rx;
 }
@@ -116,5 +120,6 @@ int main(int argc, char **argv)
 		n_held = free_sent(buffer_cache, n_held);
 	}
 	mr_port_close(port);
-	return 0;
+	printf("%lu frames sent\n", n_sent);
+	return n_sent == 0;
 }
