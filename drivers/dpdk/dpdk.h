@@ -6,6 +6,7 @@
  *     dpdk_options.c  options of a spec, for both parts
  *     dpdk_port.c     the module's driver table: open, close
  *     dpdk_device.c   the device: found, configured, started, given back
+ *     dpdk_check.c    what a spec asks for, and the device cannot
  *     dpdk_control.c  what an open port is told, and tells
  *     dpdk_eal.c      EAL: started once; its log
  *     dpdk_memory.c   registration of the region's segments
@@ -413,6 +414,16 @@ int mri_dpdk_device_find(struct dpdk_port *port, const char *devargs,
 int mri_dpdk_device_start(struct dpdk_port *port, struct mr_reason *reason);
 void mri_dpdk_device_stop(struct dpdk_port *port);
 void mri_dpdk_device_give_back(struct dpdk_port *port);
+
+/* dpdk_check.c */
+/* -EINVAL or -ENOTSUP, and what the device cannot. */
+int mri_dpdk_check(const struct dpdk_port *port, struct mr_reason *reason);
+/* Kinds of flows that it spreads over the queues, of those that we ask for. */
+static inline uint64_t dpdk_rss_kinds(const struct dpdk_port *port)
+{
+	return port->info.flow_type_rss_offloads &
+	       (RTE_ETH_RSS_IP | RTE_ETH_RSS_TCP | RTE_ETH_RSS_UDP);
+}
 
 /* dpdk_control.c */
 int mri_dpdk_control_open(struct dpdk_port *port, struct mr_reason *reason);

@@ -124,6 +124,7 @@ static void fill_info(struct dpdk_port *port)
 {
 	struct mr_port_info *info = &port->base->info;
 	const char *driver = port->info.driver_name;
+	bool is_polled, is_not_spread;
 
 	info->mtu_bytes = port->mtu_bytes;
 	info->numa_node = rte_eth_dev_socket_id(port->port_id);
@@ -131,9 +132,14 @@ static void fill_info(struct dpdk_port *port)
 	info->has_mac = 1;
 	memcpy(info->mac, port->first_mac.addr_bytes, sizeof(info->mac));
 	snprintf(info->mode, sizeof(info->mode), "%s", driver);
-	if (port->rxqs[0].base.queue.fd < 0)
-		snprintf(info->why, sizeof(info->why),
-			 "no rx interrupts: it is polled");
+	is_polled = port->rxqs[0].base.queue.fd < 0;
+	is_not_spread = port->n_queues > 1 && dpdk_rss_kinds(port) == 0;
+	snprintf(info->why, sizeof(info->why), "%s%s%s",
+		 is_polled ? "no rx interrupts: it is polled" : "",
+		 is_polled && is_not_spread ? "; " : "",
+		 is_not_spread ? "no RSS: the device spreads no flows over its "
+				 "queues" :
+				 "");
 	mr_log(port->base->ctx, MR_LOG_INFO,
 	       "%s: %u headers of %u bytes for buffers, %u for each tx queue",
 	       info->name, port->view->mempool->size, port->view->header_stride,

@@ -215,37 +215,6 @@ static int choose_sg(struct dpdk_port *port, struct mr_reason *reason)
 	return 0;
 }
 
-/* Longest MTU that the device takes: it may say that in two ways. */
-static int check_mtu(const struct dpdk_port *port, struct mr_reason *reason)
-{
-	const struct rte_eth_dev_info *info = &port->info;
-	uint32_t max = info->max_mtu;
-
-	if (info->max_rx_pktlen < (uint32_t)max + RTE_ETHER_HDR_LEN)
-		max = info->max_rx_pktlen - RTE_ETHER_HDR_LEN;
-	if (port->mtu_bytes <= max)
-		return 0;
-	return mr_fail(reason, -EINVAL,
-		       "%s: mtu=%u: the device (driver %s) takes %u at most",
-		       port->base->info.name, port->mtu_bytes,
-		       info->driver_name, max);
-}
-
-static int check_queues(const struct dpdk_port *port, struct mr_reason *reason)
-{
-	const uint32_t n = port->options.n_queues;
-	const uint32_t n_max =
-		RTE_MIN(port->info.max_rx_queues, port->info.max_tx_queues);
-
-	if (n <= n_max)
-		return 0;
-	return mr_fail(reason, -EINVAL,
-		       "%s: queues=%u: the device (driver %s) has %u rx and %u "
-		       "tx queues",
-		       port->base->info.name, n, port->info.driver_name,
-		       port->info.max_rx_queues, port->info.max_tx_queues);
-}
-
 /* What we ask of it, of what it can. */
 static struct rte_eth_conf conf_of(const struct dpdk_port *port, bool has_irqs)
 {
@@ -267,9 +236,7 @@ static struct rte_eth_conf conf_of(const struct dpdk_port *port, bool has_irqs)
 	if (port->options.strip_vlan)
 		conf.rxmode.offloads |= RTE_ETH_RX_OFFLOAD_VLAN_STRIP;
 	if (is_many) {
-		conf.rx_adv_conf.rss_conf.rss_hf =
-			port->info.flow_type_rss_offloads &
-			(RTE_ETH_RSS_IP | RTE_ETH_RSS_TCP | RTE_ETH_RSS_UDP);
+		conf.rx_adv_conf.rss_conf.rss_hf = dpdk_rss_kinds(port);
 		if (conf.rx_adv_conf.rss_conf.rss_hf != 0) {
 			conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
 			conf.rxmode.offloads |= RTE_ETH_RX_OFFLOAD_RSS_HASH;
@@ -453,8 +420,7 @@ int mri_dpdk_device_start(struct dpdk_port *port, struct mr_reason *reason)
 	port->mtu_bytes = port->options.mtu_bytes != 0 ?
 				  port->options.mtu_bytes :
 				  mtu_bytes;
-	if ((err = check_queues(port, reason)) < 0 ||
-	    (err = check_mtu(port, reason)) < 0 ||
+	if ((err = mri_dpdk_check(port, reason)) < 0 ||
 	    (err = choose_sg(port, reason)) < 0)
 		return err;
 	err = start_with(port, has_irqs, reason);

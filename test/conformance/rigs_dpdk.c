@@ -64,6 +64,8 @@ static const struct bad_spec bad_null_specs[] = {
 	{ "dpdk:net_null0,mtu=9000,sg=off", -EINVAL, "sg=on" },
 	{ "dpdk:net_null0,irq=on", -ENOTSUP, "interrupts" },
 	{ "dpdk:net_null0,vlan=drop", -EINVAL, "drop" },
+	{ "dpdk:net_null0,vlan=strip", -ENOTSUP, "tags" },
+	{ "dpdk:net_null0,csum=on", -ENOTSUP, "sums" },
 	{ "dpdk:net_null0,eal=--no-huge", -EALREADY, "once per process" },
 	{ NULL, 0, NULL },
 };

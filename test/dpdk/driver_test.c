@@ -409,8 +409,9 @@ static void chain_freed_in_pieces_keeps_its_headers(void **state)
 }
 
 /*
- * net_null5 takes chains, which net_null does, too, and does not say. This is
- * in place of DPDK's, since the program comes before its libraries.
+ * net_null5 takes chains, which net_null does, too, and does not say; net_null6
+ * does not say that it spreads flows, which net_null does not. This is in place
+ * of DPDK's, since the program comes before its libraries.
  */
 int rte_eth_dev_info_get(uint16_t id, struct rte_eth_dev_info *ret_info)
 {
@@ -423,7 +424,33 @@ int rte_eth_dev_info_get(uint16_t id, struct rte_eth_dev_info *ret_info)
 	if (err == 0 &&
 	    strcmp(rte_dev_name(ret_info->device), "net_null5") == 0)
 		ret_info->tx_offload_capa |= RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
+	if (err == 0 &&
+	    strcmp(rte_dev_name(ret_info->device), "net_null6") == 0)
+		ret_info->flow_type_rss_offloads = 0;
 	return err;
+}
+
+/* Of a port with that spec: why it is not better. */
+static void assert_why(const char *spec, const char *why)
+{
+	struct mr_port_info info = { .size = sizeof(info) };
+	struct mr_port *port = open_port(spec);
+
+	assert_int_equal(mr_port_info(port, &info), 0);
+	assert_string_equal(info.why, why);
+	mr_port_close(port);
+}
+
+static void queues_without_rss_are_said(void **state)
+{
+	static const char polled[] = "no rx interrupts: it is polled";
+
+	(void)state;
+	assert_why("dpdk:net_null0,ring=64,queues=2", polled);
+	assert_why("dpdk:net_null6,ring=64", polled);
+	assert_why("dpdk:net_null6,ring=64,queues=2",
+		   "no rx interrupts: it is polled; no RSS: the device spreads "
+		   "no flows over its queues");
 }
 
 /* Mempools of headers. */
@@ -474,6 +501,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(clone_by_dpdk_keeps_the_page),
 	cmocka_unit_test(chain_freed_in_pieces_keeps_its_headers),
 	cmocka_unit_test(chains_are_complete_at_close),
+	cmocka_unit_test(queues_without_rss_are_said),
 };
 
 int main(int argc, char **argv)
