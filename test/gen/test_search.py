@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The searches of mr-bench find what a known device was told to do."""
+import ctypes
 import json
 import os
 import pty
@@ -7,11 +8,13 @@ import re
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 from conftest import BENCH
 
 PORTS = ["pair:a", "pair:b"]
+WALL = 0x40000000  # of waitpid(): threads, too
 VIRTUAL = ["--virtual", "--trial", "0.05"]
 
 
@@ -295,6 +298,41 @@ def test_a_terminal_has_a_line_with_the_time_left(tmp_path):
     # Ten steps of 0.3 s each are the most that the first size may have.
     assert max(left) >= 4 and left[-1] <= 4, left
     assert b"64 B: trial 1" in said and b"256 B: trial 2" in said
+
+
+def stop_thread(tid):
+    """That one alone, which no signal does. False: it is not allowed."""
+    seize, interrupt = 0x4206, 0x4207
+    return all(ctypes.CDLL(None).ptrace(request, tid, None, None) == 0
+               for request in (seize, interrupt))
+
+
+def test_a_thread_that_hangs_leaves_what_there_is(tmp_path):
+    """The process ends under it, but not before the files are written."""
+    path = tmp_path / "hung.json"
+    with subprocess.Popen(
+            [BENCH, "frameloss", "--trial", "0.2", "--rate", "1k", "--settle",
+             "0.1", "--sizes", "rfc2544", "--quiet", "--out", path,
+             "pair:a", "pair:a"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            text=True) as hung:
+        time.sleep(2.5)
+        tid = next(int(task.name)
+                   for task in Path(f"/proc/{hung.pid}/task").iterdir()
+                   if int(task.name) != hung.pid)
+        if not stop_thread(tid):
+            hung.kill()
+            pytest.skip("no thread of a child can be stopped here")
+        # Of a sender that hangs, who waits for it is told by a signal.
+        hung.send_signal(signal.SIGINT)
+        out, err = hung.stdout.read(), hung.stderr.read()
+        # A thread that is traced is the tracer's to bury, before its process.
+        while os.WIFSTOPPED(os.waitpid(tid, WALL)[1]):
+            pass
+    assert hung.returncode == 1
+    measured = json.loads(path.read_text())
+    assert not measured["complete"] and measured["trials"]
+    assert measured["why_incomplete"] in err
+    assert out.count("64 B ") >= 1  # of the table so far
 
 
 def test_ctrl_c_gives_what_there_is(tmp_path):
