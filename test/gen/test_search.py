@@ -316,9 +316,12 @@ def test_a_thread_that_hangs_leaves_what_there_is(tmp_path):
              "pair:a", "pair:a"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             text=True) as hung:
         time.sleep(2.5)
-        tid = next(int(task.name)
-                   for task in Path(f"/proc/{hung.pid}/task").iterdir()
-                   if int(task.name) != hung.pid)
+        tids = []
+        while not tids:  # each trial has its own
+            tids = [int(task.name)
+                    for task in Path(f"/proc/{hung.pid}/task").iterdir()
+                    if int(task.name) != hung.pid]
+        tid = tids[0]
         if not stop_thread(tid):
             hung.kill()
             pytest.skip("no thread of a child can be stopped here")
