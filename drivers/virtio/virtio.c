@@ -198,7 +198,7 @@ static int negotiate(struct virtio_port *port, struct mr_reason *reason)
 	err = mri_virtio_pci_begin(port, reason);
 	if (err < 0)
 		return err;
-	mri_virtio_pci_read_facts(port, &port->facts);
+	(void)mri_virtio_pci_read_facts(port, &port->facts);
 	err = choose_mtu(port, reason);
 	if (err < 0)
 		return err;

@@ -281,8 +281,11 @@ int mri_virtio_pci_accept(struct virtio_port *port, uint64_t features,
 uint32_t mri_virtio_pci_status(const struct virtio_port *port);
 void mri_virtio_pci_add_status(struct virtio_port *port, uint32_t bits);
 uint32_t mri_virtio_pci_generation(const struct virtio_port *port);
-void mri_virtio_pci_read_facts(struct virtio_port *port,
-			       struct virtio_facts *ret_facts);
+/* Returns the generation that they are of. */
+uint32_t mri_virtio_pci_read_facts(const struct virtio_port *port,
+				   struct virtio_facts *ret_facts);
+/* Whether the device says now that it has a link: one register. */
+bool mri_virtio_pci_has_link(const struct virtio_port *port);
 /* The largest size of queue `number`; 0: there is none. */
 uint32_t mri_virtio_pci_max_entries(const struct virtio_port *port,
 				    uint32_t number);

@@ -123,22 +123,42 @@ static bool follow_link(struct virtio_port *port,
 	       is_up;
 }
 
-/* A configuration that changed: what of it is ours to follow. */
+/*
+ * Whether there may be news in the configuration. The generation alone does not
+ * say so: a device may keep it until the change was read (4.1.4.3.1). So its
+ * interrupt counts, too; and the link is looked at where none may come, and
+ * while there is none, since nothing is sent then.
+ */
+static bool has_news(const struct virtio_port *port, bool is_told)
+{
+	if (is_told || mri_virtio_pci_generation(port) != port->generation)
+		return true;
+	return (!port->is_up || port->n_irqs == 0) &&
+	       mri_virtio_pci_has_link(port) != (port->is_up != 0);
+}
+
+/* A configuration that may have changed: what of it is ours to follow. */
 static int follow_config(struct virtio_port *port)
 {
+	const uint32_t generation = port->generation;
 	struct virtio_facts facts;
 	int n_events = 0;
 
-	mri_virtio_pci_read_facts(port, &facts);
+	port->generation = mri_virtio_pci_read_facts(port, &facts);
 	if (follow_link(port, &facts)) {
 		mr_log(port->base.ctx, MR_LOG_INFO, "%s: link %s",
 		       port->base.info.name, port->is_up ? "up" : "down");
 		mri_virtio_queues_link(port, port->is_up);
 		n_events++;
 	}
-	/* The frames that it asks for are the application's to send. */
+	/*
+	 * The frames that it asks for are the application's to send. Until it
+	 * has its answer it asks, which is no news.
+	 */
 	if (virtio_has(port, VIRTIO_F_GUEST_ANNOUNCE) &&
-	    facts.status & VIRTIO_NET_STATUS_ANNOUNCE) {
+	    facts.status & VIRTIO_NET_STATUS_ANNOUNCE &&
+	    (port->generation != generation ||
+	     !mri_virtio_ctrl_waits(&port->ctrl))) {
 		port->ctrl.owes_ack = true;
 		mr_log(port->base.ctx, MR_LOG_INFO,
 		       "%s: the device asks to be announced on its link",
@@ -152,8 +172,7 @@ void mri_virtio_read_link(struct virtio_port *port)
 {
 	struct virtio_facts facts;
 
-	port->generation = mri_virtio_pci_generation(port);
-	mri_virtio_pci_read_facts(port, &facts);
+	port->generation = mri_virtio_pci_read_facts(port, &facts);
 	follow_link(port, &facts);
 	mri_virtio_queues_link(port, port->is_up);
 }
@@ -172,10 +191,9 @@ static bool is_gone(const struct virtio_port *port)
 }
 
 /* What there is to do on a port that is not gone; how many events. */
-static int tend(struct virtio_port *port, uint32_t events)
+static int tend(struct virtio_port *port, uint32_t events, bool is_told)
 {
 	const uint32_t status = mri_virtio_pci_status(port);
-	uint32_t generation;
 	int n_events = 0;
 
 	if (status == VIRTIO_STATUS_GONE || events & MR_PCI_EVENT_REQ)
@@ -186,11 +204,8 @@ static int tend(struct virtio_port *port, uint32_t events)
 	if (status & VIRTIO_STATUS_NEEDS_RESET)
 		return lose(port, "the device is in error and needs a reset: "
 				  "close the port and open it again");
-	generation = mri_virtio_pci_generation(port);
-	if (generation != port->generation) {
-		port->generation = generation;
+	if (has_news(port, is_told))
 		n_events += follow_config(port);
-	}
 	n_events += (int)mri_virtio_queues_mend(port);
 	if (!is_gone(port))
 		mri_virtio_ctrl_tend(port);
@@ -200,17 +215,18 @@ static int tend(struct virtio_port *port, uint32_t events)
 int mri_virtio_poll(struct mr_port *base)
 {
 	struct virtio_port *port = (struct virtio_port *)base;
+	bool is_told = false;
 	uint32_t events;
 	int n_events;
 
 	if (port->n_irqs > 0)
-		drain(port->irq_fds[0]);
+		is_told = drain(port->irq_fds[0]) > 0;
 	events = mr_pci_events(port->pci);
 	if (is_gone(port))
 		return 0;
 	if (port->is_ticking)
 		port->n_ticks += drain(port->timer_fd);
-	n_events = tend(port, events);
+	n_events = tend(port, events, is_told);
 	tick(port, !is_gone(port) && (port->n_resets > 0 ||
 				      mri_virtio_ctrl_waits(&port->ctrl)));
 	return n_events;

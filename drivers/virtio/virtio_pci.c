@@ -286,8 +286,8 @@ static void read_facts_once(const struct virtio_port *port,
 		facts->speed_mbps = 0;
 }
 
-void mri_virtio_pci_read_facts(struct virtio_port *port,
-			       struct virtio_facts *ret_facts)
+uint32_t mri_virtio_pci_read_facts(const struct virtio_port *port,
+				   struct virtio_facts *ret_facts)
 {
 	uint32_t before, n_tries = 0;
 
@@ -297,6 +297,13 @@ void mri_virtio_pci_read_facts(struct virtio_port *port,
 		read_facts_once(port, ret_facts);
 	} while (mri_virtio_pci_generation(port) != before &&
 		 ++n_tries < MAX_TRIES);
+	return before;
+}
+
+bool mri_virtio_pci_has_link(const struct virtio_port *port)
+{
+	return !(port->offered & virtio_bit(VIRTIO_F_STATUS)) ||
+	       field(port, VIRTIO_NET_STATUS, 2) & VIRTIO_NET_STATUS_LINK_UP;
 }
 
 /* ---- queues ---- */

@@ -123,6 +123,7 @@ struct vnet_config {
 struct vnet_faults {
 	bool refuses_features;   /* FEATURES_OK does not stay */
 	bool generation_changes; /* at each look */
+	bool generation_lags;    /* until the change is read: 4.1.4.3.1 */
 	bool refuses_vectors;    /* reads back as none */
 	bool queues_missing;     /* queue_size reads 0 */
 	bool queue_reset_hangs; /* as long as this is so */

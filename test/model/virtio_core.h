@@ -101,6 +101,7 @@ struct vnet {
 	uint8_t status, isr, generation;
 	uint32_t n_reset_reads; /* left, until the status reads 0 */
 	bool link_is_up, wants_announcement;
+	bool has_unread_change; /* that the generation does not tell of yet */
 
 	/* What the control queue has set. */
 	uint8_t mac[6], macs[VNET_MAX_MACS][6];

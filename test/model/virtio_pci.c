@@ -140,7 +140,10 @@ void vnet_irq(struct vnet *v, uint16_t vector, uint8_t isr_bit)
 
 void vnet_config_changed(struct vnet *v)
 {
-	v->generation++;
+	if (v->faults.generation_lags)
+		v->has_unread_change = true;
+	else
+		v->generation++;
 	if ((v->status & VNET_DRIVER_OK) != 0)
 		vnet_irq(v, v->config_vector, 2);
 }
@@ -181,6 +184,8 @@ static uint64_t read_device(struct vnet *v, uint64_t offset, uint32_t n_bytes)
 				n_bytes, (unsigned)offset);
 		return 0;
 	}
+	v->generation += v->has_unread_change;
+	v->has_unread_change = false;
 	fill_device(v, bytes);
 	return vnet_get64(bytes + offset);
 }

@@ -234,6 +234,95 @@ static void port_opened_without_a_link_sends_when_it_comes(void **state)
 	}
 }
 
+/* The generation moves only once the change was read, or it is not heard. */
+static void link_is_followed_where_the_generation_lags(void **state)
+{
+	const struct vnet_faults lags = { .generation_lags = true };
+	const struct model_faults unheard = { .lost_irqs = 1 };
+	struct vbed bed;
+
+	(void)state;
+	make(&bed);
+	vnet_set_faults(bed.v, &lags);
+	set_link(&bed, false);
+	vbed_open(&bed, "");
+	assert_false(sends(&bed));
+	set_link(&bed, true);
+	assert_true(wait_and_poll(&bed));
+	assert_true(sends(&bed));
+	set_link(&bed, false);
+	assert_true(wait_and_poll(&bed));
+	assert_false(vbed_is_up(&bed));
+	assert_false(sends(&bed));
+	assert_int_equal(mr_port_poll(bed.port), 0);
+	/* It comes back, and its interrupt is lost. */
+	model_set_faults(bed.m, &unheard);
+	assert_int_equal(mr_port_poll(bed.port), 1);
+	assert_true(sends(&bed));
+	vbed_end(&bed);
+}
+
+/* The list of capabilities has none of that kind any more. */
+static void drop_msix(struct model *m)
+{
+	enum { LIST = 0x34, MSIX = 0x11, HOT_PLUG = 0x0c };
+	uint8_t at = m->config[LIST];
+
+	while (at != 0 && m->config[at] != MSIX)
+		at = m->config[at + 1];
+	assert_int_not_equal(at, 0);
+	m->config[at] = HOT_PLUG;
+}
+
+/* The link is looked at, then, down as well as up. */
+static void link_of_a_device_without_interrupts_is_followed(void **state)
+{
+	const struct vnet_faults lags = { .generation_lags = true };
+	struct vbed bed;
+
+	(void)state;
+	make(&bed);
+	drop_msix(bed.m);
+	vnet_set_faults(bed.v, &lags);
+	vbed_open(&bed, "");
+	assert_int_equal(mr_queue_arm(&bed.rxq->queue), 1);
+	for (int i = 0; i < 4; i++) {
+		assert_int_equal(mr_port_poll(bed.port), 0);
+		set_link(&bed, i % 2);
+		assert_int_equal(mr_port_poll(bed.port), 1);
+		assert_int_equal(vbed_is_up(&bed), i % 2);
+		assert_int_equal(sends(&bed), i % 2);
+	}
+	vbed_end(&bed);
+}
+
+/* Nor is it news while it waits, whatever else interrupts. */
+static void announcement_is_told_once(void **state)
+{
+	const struct vnet_faults hangs = { .generation_lags = true,
+					   .ctrl_hangs = true };
+	const struct model_faults spurious = { .spurious_irqs = 1 };
+	struct vbed bed;
+
+	(void)state;
+	make(&bed);
+	vbed_open(&bed, "");
+	vnet_set_faults(bed.v, &hangs);
+	vnet_announce(bed.v);
+	assert_int_equal(mr_port_poll(bed.port), 1);
+	model_set_faults(bed.m, &spurious);
+	for (int i = 0; i < 100; i++) {
+		model_step(bed.m);
+		assert_int_equal(mr_port_poll(bed.port), 0);
+	}
+	assert_true(vnet_state(bed.v).wants_announcement);
+	vbed_heal(&bed);
+	model_step(bed.m);
+	mr_port_poll(bed.port);
+	assert_false(vnet_state(bed.v).wants_announcement);
+	vbed_end(&bed);
+}
+
 /* The link goes while the reset of a tx queue is under way. */
 static void queue_that_is_mended_without_a_link_waits_for_it(void **state)
 {
@@ -299,6 +388,9 @@ static void queue_that_breaks_wakes(void **state)
 
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(port_opened_without_a_link_sends_when_it_comes),
+	cmocka_unit_test(link_is_followed_where_the_generation_lags),
+	cmocka_unit_test(link_of_a_device_without_interrupts_is_followed),
+	cmocka_unit_test(announcement_is_told_once),
 	cmocka_unit_test(queue_that_is_mended_without_a_link_waits_for_it),
 	cmocka_unit_test(queue_that_breaks_wakes),
 	cmocka_unit_test(reset_of_a_queue_is_not_waited_for),
