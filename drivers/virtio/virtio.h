@@ -49,9 +49,9 @@ enum virtio_state {
 };
 
 /*
- * By its user, as the last thing that he does in the burst: from here on its
- * ring is mr_port_poll()'s. One that is gone, as that may just have said, stays
- * so.
+ * By its user, as the last thing that he does with its ring in the burst: from
+ * here on it is mr_port_poll()'s. One that is gone, as that may just have said,
+ * stays so.
  */
 static inline void virtio_break(uint32_t *state)
 {
@@ -134,7 +134,7 @@ struct virtio_block {
 /* The control queue, one command at a time. */
 struct virtio_ctrl {
 	struct virtio_vq vq;
-	struct mr_dma memory; /* header, answer, data */
+	struct mr_dma memory; /* header, answer, result, data */
 	uint32_t n_put;       /* running number of descriptors */
 	uint32_t n_asked;     /* of a command not yet answered; 0: none */
 	uint64_t until_ns;    /* it is to be answered, for who waits */
@@ -365,8 +365,8 @@ int mri_virtio_set_mac_filter(struct mr_port *base, const uint8_t (*macs)[6],
 			      uint32_t n, struct mr_reason *reason);
 
 /* virtio_stats.c */
-/* Which counters there are. */
-void mri_virtio_stats_setup(struct virtio_port *port);
+/* Which counters there are. -EIO, -ENODEV: the device does not answer. */
+int mri_virtio_stats_setup(struct virtio_port *port, struct mr_reason *reason);
 uint32_t mri_virtio_device_stats(const struct mr_port *base,
 				 struct mr_named_count *ret_counts, uint32_t n);
 

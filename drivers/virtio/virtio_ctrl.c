@@ -461,6 +461,6 @@ int mri_virtio_ctrl_setup(struct virtio_port *port, struct mr_reason *reason)
 		err = mri_virtio_set_promisc(&port->base, port->options.promisc,
 					     reason);
 	if (err == 0)
-		mri_virtio_stats_setup(port);
+		err = mri_virtio_stats_setup(port, reason);
 	return err;
 }

@@ -11,6 +11,7 @@
  *
  * Source: virtio 1.4, 5.1.6.5 "Device Statistics".
  */
+#include <errno.h>
 #include <string.h>
 
 #include "virtio.h"
@@ -71,51 +72,72 @@ static bool has_type(const struct virtio_port *port, uint32_t number)
 	return port->stats_types >> number & 1;
 }
 
-void mri_virtio_stats_setup(struct virtio_port *port)
+int mri_virtio_stats_setup(struct virtio_port *port, struct mr_reason *reason)
 {
 	uint64_t offered = 0;
+	int err;
 
 	port->stats_types = 0;
-	if (!virtio_has(port, VIRTIO_F_DEVICE_STATS) ||
-	    mri_virtio_ctrl_ask(port, VIRTIO_CTRL_STATS_QUERY, NULL, 0,
-				&offered, sizeof(offered)) < 0)
-		return;
+	if (!virtio_has(port, VIRTIO_F_DEVICE_STATS))
+		return 0;
+	err = mri_virtio_ctrl_ask(port, VIRTIO_CTRL_STATS_QUERY, NULL, 0,
+				  &offered, sizeof(offered));
+	/* No later command would have an answer. */
+	if (port->ctrl.is_stuck)
+		return mr_fail(reason, err,
+			       "%s: its control queue does not answer",
+			       port->base.info.name);
+	if (err < 0)
+		return 0; /* it refuses: there are none */
 	for (uint32_t i = 0; i < N_TYPES; i++)
 		if (types[i].needs == 0 || port->features & types[i].needs)
 			port->stats_types |=
 				offered & UINT64_C(1) << types[i].number;
+	return 0;
 }
 
-/* The counters of one type, as many as the device says it has. */
-static void add_type(const uint8_t *bytes, uint32_t number, uint32_t n,
+/* The reply of one type, in n_bytes. False: its counters are not all there. */
+static bool add_type(const uint8_t *bytes, uint32_t n_bytes, uint32_t number,
 		     uint64_t *sums)
 {
-	for (uint32_t i = 0; i < N_TYPES; i++)
-		for (uint32_t k = 0; k < n && k < MAX_COUNTERS; k++) {
-			uint64_t value;
+	uint32_t i = 0, at = REPLY_BYTES;
+	uint64_t value;
 
-			if (types[i].number != number)
-				break;
-			memcpy(&value, bytes + k * sizeof(value),
-			       sizeof(value));
-			sums[i * MAX_COUNTERS + k] += value;
-		}
+	while (types[i].number != number)
+		i++;
+	for (uint32_t k = 0; types[i].names[k] != NULL; k++) {
+		if (at + sizeof(value) > n_bytes)
+			return false;
+		memcpy(&value, bytes + at, sizeof(value));
+		sums[i * MAX_COUNTERS + k] += value;
+		at += sizeof(value);
+	}
+	return true;
 }
 
-/* What the device has written: nothing of it is believed. */
-static void add_result(const uint8_t *bytes, uint64_t *sums)
+/*
+ * What the device has written: nothing of it is believed. -EIO: that is not one
+ * reply of each type that was asked for.
+ */
+static int add_result(const uint8_t *bytes, uint64_t asked, uint64_t *sums)
 {
-	uint32_t at = 0;
+	uint32_t at = 0, number;
 	uint16_t n_bytes;
 
-	while (at + REPLY_BYTES <= RESULT_BYTES) {
+	while (asked != 0) {
+		if (at + REPLY_BYTES > RESULT_BYTES)
+			return -EIO;
+		number = bytes[at];
+		if (number >= 64 || !(asked >> number & 1))
+			return -EIO;
 		memcpy(&n_bytes, bytes + at + SIZE_AT, sizeof(n_bytes));
-		if (n_bytes < REPLY_BYTES || n_bytes > RESULT_BYTES - at)
-			return;
-		add_type(bytes + at + REPLY_BYTES, bytes[at],
-			 (n_bytes - REPLY_BYTES) / sizeof(uint64_t), sums);
+		if (n_bytes > RESULT_BYTES - at ||
+		    !add_type(bytes + at, n_bytes, number, sums))
+			return -EIO;
+		asked &= ~(UINT64_C(1) << number);
 		at += n_bytes;
 	}
+	return 0;
 }
 
 static int ask_queue(struct virtio_port *port, uint32_t number, uint64_t *sums)
@@ -131,12 +153,11 @@ static int ask_queue(struct virtio_port *port, uint32_t number, uint64_t *sums)
 		return 0;
 	err = mri_virtio_ctrl_ask(port, VIRTIO_CTRL_STATS_GET, request,
 				  sizeof(request), result, sizeof(result));
-	if (err == 0)
-		add_result(result, sums);
-	return err;
+	return err < 0 ? err : add_result(result, request[1], sums);
 }
 
-/* Where a queue does not answer, all stays as it was said last. */
+/* Where a queue has no answer, or a wrong one, all stays as it was said last.
+ */
 static void read_all(struct virtio_port *port)
 {
 	uint64_t sums[VIRTIO_N_COUNTS] = { 0 };

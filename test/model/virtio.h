@@ -135,6 +135,7 @@ struct vnet_faults {
 	uint32_t idx_jumps;   /* one in N: used index beyond the ring */
 	uint32_t bad_header;  /* one in N: offsets beyond the packet */
 	uint32_t bad_sizes;   /* one in N replies of statistics */
+	uint32_t bad_types;   /* the same: of the one beside it */
 	bool ctrl_refuses;    /* each command: VIRTIO_NET_ERR */
 	bool ctrl_hangs;      /* no command is ever answered */
 };

@@ -313,6 +313,7 @@ static void put_counts(struct vnet *v, struct command *c, uint16_t idx,
 		return;
 	memset(to, 0, 8);
 	to[0] = type;
+	to[0] ^= (uint8_t)vnet_fault(v, v->faults.bad_types);
 	vnet_put16(to + 2, idx);
 	vnet_put16(to + 6, (uint16_t)(8 + 8 * n));
 	for (uint32_t i = 0; i < n; i++)

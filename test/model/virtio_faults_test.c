@@ -3,6 +3,8 @@
  * The virtio driver on a device that does not keep the specification: it says
  * so, counts each loss by name, gives every page back, and ends in time.
  */
+#include <unistd.h>
+
 #include "virtio_bed.h"
 
 enum { ROUNDS = 60, DEADLINE_MS = 4000 };
@@ -78,6 +80,29 @@ static void device_that_does_not_come_up_is_refused(void **state)
 		assert_int_equal(vbed_drain(&bed), 5);
 		vbed_end(&bed);
 	}
+}
+
+/* Where no other command comes before that for its statistics. */
+static void control_queue_that_does_not_answer_is_refused(void **state)
+{
+	const struct vnet_config config = {
+		.features = vnet_all_features() & ~VNET_BIT(VNET_MQ) &
+			    ~VNET_BIT(VNET_RSS) & ~VNET_BIT(VNET_CTRL_RX) &
+			    ~VNET_BIT(VNET_CTRL_RX_EXTRA),
+	};
+	const struct vnet_faults hangs = { .ctrl_hangs = true };
+	const struct vnet_faults no = { .ctrl_refuses = true };
+	struct vbed bed;
+
+	(void)state;
+	vbed_make(&bed, &config);
+	vnet_set_faults(bed.v, &hangs);
+	refuses(&bed, "", "control queue does not answer");
+	/* One that refuses is a device that does not count. */
+	vnet_set_faults(bed.v, &no);
+	vbed_open(&bed, "");
+	assert_int_equal(mr_port_device_stats(bed.port, NULL, 0), 0);
+	vbed_end(&bed);
 }
 
 /* By what it is: whichever of the options said so. */
@@ -377,6 +402,14 @@ static void mtu_above_the_devices_is_refused(void **state)
 	vbed_end(&bed);
 }
 
+/* As it is locked: in whole pages. */
+static uint64_t paged(uint64_t n_bytes)
+{
+	const uint64_t page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
+
+	return (n_bytes + page_bytes - 1) / page_bytes * page_bytes;
+}
+
 /* Rings are locked as the region is. */
 static void locked_bytes_are_of_rings_too(void **state)
 {
@@ -389,9 +422,12 @@ static void locked_bytes_are_of_rings_too(void **state)
 	vbed_open(&bed, "rx-ring=256,tx-ring=256,packed=off");
 	assert_int_equal(mr_region_stats(bed.region, &stats), 0);
 	assert_int_equal(mr_port_info(bed.port, &info), 0);
-	/* Two rings of descriptors, and a header for each to be sent. */
-	assert_true(info.locked_bytes >=
-		    stats.n_bytes + 2 * 256 * 16 + 256 * 12);
+	/* Two rings: 16, 2 and 8 bytes an entry, and what is beside these. */
+	/* A header of each to be sent, one of zeros; and the control queue. */
+	assert_int_equal(info.locked_bytes,
+			 stats.n_bytes + 2 * paged(256 * (16 + 2 + 8) + 130) +
+				 paged(257 * 32) + paged(64 * (16 + 2 + 8)) +
+				 paged(4096));
 	vbed_end(&bed);
 }
 
@@ -466,6 +502,7 @@ static void device_without_vectors_is_refused_or_polled(void **state)
 
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(device_that_does_not_come_up_is_refused),
+	cmocka_unit_test(control_queue_that_does_not_answer_is_refused),
 	cmocka_unit_test(ring_that_the_device_does_not_have_is_refused),
 	cmocka_unit_test(slow_or_restless_device_is_waited_for),
 	cmocka_unit_test(capability_lists_are_input),
