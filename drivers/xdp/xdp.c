@@ -209,7 +209,6 @@ static int alloc_queues(struct xdp_port *port, struct mr_reason *reason)
 	if (err < 0)
 		return mr_fail(reason, err, "%s: no memory for %u queues",
 			       base->info.name, n);
-	base->info.n_rxqs = n;
 	/* What leaves by queue i leaves by the device's queue i. */
 	base->info.n_txqs = n;
 	if (port->options.first_queue + n > port->dev.n_tx_channels)

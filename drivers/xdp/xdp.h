@@ -80,12 +80,13 @@ struct xdp_txq {
 	uint32_t n_outstanding; /* entries posted and not completed */
 	uint32_t n_posted;      /* running number of entries, for ends */
 	uint32_t n_reaped;
-	uint32_t n_lost; /* frames the device lost, not yet reaped */
+	uint32_t n_lost;      /* frames the device lost, not yet reaped */
 	uint32_t n_woken_for; /* of tx, when a zero-copy driver was woken */
 	uint32_t n_patient;   /* bursts since then that did not wake it */
-	uint64_t patient_ns;  /* when the first of them was */
+	uint64_t woken_ns;    /* when that was */
+	bool is_busy;         /* busy polling works */
 	bool has_sg;
-	bool has_csum; /* the kernel finishes partial sums */
+	bool has_csum;   /* the kernel finishes partial sums */
 	bool is_stalled; /* the last kick moved nothing and will not */
 	int fd;
 };
@@ -113,7 +114,7 @@ struct xdp_netdev {
 	uint32_t flags; /* IFF_* */
 	uint32_t mtu_bytes;
 	uint32_t max_mtu_bytes; /* 0: the kernel does not say */
-	uint32_t xdp_prog_id; /* attached by somebody, 0: none */
+	uint32_t xdp_prog_id;   /* attached by somebody, 0: none */
 	uint8_t mac[6];
 	char driver[32]; /* "veth", "igb", ... */
 	uint64_t counts[XDP_N_LINK_COUNTS];
@@ -150,8 +151,8 @@ struct xdp_port {
 	struct xdp_prog prog;
 	struct xdp_rxq *rxqs;
 	struct xdp_txq *txqs;
-	uint32_t n_queues; /* sockets */
-	int *fds;          /* one socket per queue */
+	uint32_t n_queues;                      /* sockets */
+	int *fds;                               /* one socket per queue */
 	int promisc_fd, allmulti_fd, filter_fd; /* -1: not set; end with us */
 	bool did_set_mtu, did_set_mac, did_set_up, is_pinned;
 	bool is_software; /* veth or tap: a kernel's frames, not a wire's */
@@ -246,6 +247,8 @@ struct xdp_rung {
  */
 int mri_xdp_sockets_open(struct xdp_port *port, struct xdp_rung rung,
 			 bool *ret_is_final, struct mr_reason *reterr_reason);
+/* Ask for busy polling, if the options do. False: there is none. */
+bool mri_xdp_busy_poll(const struct xdp_port *port, int fd);
 /* Close them, wait for the device, take back what they held. */
 void mri_xdp_sockets_close(struct xdp_port *port);
 

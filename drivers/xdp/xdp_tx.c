@@ -118,27 +118,21 @@ static void reap(struct xdp_txq *txq, struct mr_cache *cache)
  */
 static bool call_sends(const struct xdp_txq *txq)
 {
-	return txq->port->n_zc_queues == 0 || txq->port->options.busy != 0;
+	return txq->port->n_zc_queues == 0 || txq->is_busy;
 }
 
 /*
  * Whether a zero-copy driver knows already of all that it has not taken. It is
  * told once, by an interrupt that may take its time (igb: up to that of its
  * moderation), and again after some bursts, or some time, that find it idle.
- * The clock is read only where there was nothing new to post.
  */
 static bool was_woken(struct xdp_txq *txq)
 {
-	uint64_t now_ns;
-
 	if (call_sends(txq) || txq->is_stalled ||
 	    txq->n_woken_for != txq->tx.cached)
 		return false;
-	now_ns = mr_ctx_now_ns(txq->port->base.ctx);
-	if (txq->n_patient == 0)
-		txq->patient_ns = now_ns;
 	return ++txq->n_patient < PATIENT_BURSTS &&
-	       now_ns - txq->patient_ns < PATIENT_NS;
+	       mr_ctx_now_ns(txq->port->base.ctx) - txq->woken_ns < PATIENT_NS;
 }
 
 /*
@@ -151,10 +145,13 @@ static void kick(struct xdp_txq *txq, struct mr_cache *cache)
 	 */
 	uint32_t n_may_be_lost = xring_n_left(&txq->tx);
 	uint32_t n_kicks = 0;
+	/* The clock is read last, and only where there is something to do. */
+	const bool is_wanted = n_may_be_lost > 0 &&
+			       xring_needs_wakeup(&txq->tx) && !was_woken(txq);
 
-	if (was_woken(txq))
-		return;
 	txq->is_stalled = false;
+	if (!is_wanted)
+		return;
 	for (;;) {
 		const uint32_t n_before = xring_n_left(&txq->tx);
 		ssize_t sent;
@@ -186,6 +183,7 @@ static void kick(struct xdp_txq *txq, struct mr_cache *cache)
 			txq->n_woken_for =
 				sent < 0 ? txq->tx.cached - 1 : txq->tx.cached;
 			txq->n_patient = 0;
+			txq->woken_ns = mr_ctx_now_ns(txq->port->base.ctx);
 			return;
 		}
 		if (xring_n_left(&txq->tx) == n_before) {

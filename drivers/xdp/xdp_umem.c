@@ -75,15 +75,16 @@ static void unmap_ring(struct xring *ring)
 	ring->map = NULL;
 }
 
-static int map_rings(int fd, const struct xdp_options *options,
-		     uint32_t n_fill, struct xdp_rxq *rxq, struct xdp_txq *txq)
+static int map_rings(int fd, const struct xdp_options *options, uint32_t n_fill,
+		     struct xdp_rxq *rxq, struct xdp_txq *txq)
 {
 	const uint32_t n = options->ring_entries;
 	struct xsk_offsets offsets;
 	socklen_t n_bytes = sizeof(offsets);
 	int err;
 
-	if ((err = set_option(fd, XSK_FILL_RING, &n_fill, sizeof(n_fill))) < 0 ||
+	if ((err = set_option(fd, XSK_FILL_RING, &n_fill, sizeof(n_fill))) <
+		    0 ||
 	    (err = set_option(fd, XSK_COMP_RING, &n, sizeof(n))) < 0 ||
 	    (err = set_option(fd, XSK_RX_RING, &n, sizeof(n))) < 0 ||
 	    (err = set_option(fd, XSK_TX_RING, &n, sizeof(n))) < 0)
@@ -138,7 +139,8 @@ static int refuse_umem(const struct xdp_port *port, int err, uint64_t n_bytes,
 		       "%s: cannot lock %llu KiB of memory beside the %llu "
 		       "KiB of other ports, the limit is %llu KiB: raise it "
 		       "(ulimit -l %llu), or give CAP_IPC_LOCK",
-		       port->base.info.name, (unsigned long long)(n_bytes >> 10),
+		       port->base.info.name,
+		       (unsigned long long)(n_bytes >> 10),
 		       (unsigned long long)(n_others >> 10),
 		       (unsigned long long)(limit.rlim_cur >> 10),
 		       (unsigned long long)((n_bytes + n_others) >> 10));
@@ -195,9 +197,9 @@ static int register_memory(struct xdp_port *port, int fd,
 		config.flags = 0;
 	}
 	if (err == -EINVAL) /* without the last member, as before 6.8 */
-		err = register_patiently(fd, &config,
-					 offsetof(struct xsk_umem_config,
-						  tx_metadata_len));
+		err = register_patiently(
+			fd, &config,
+			offsetof(struct xsk_umem_config, tx_metadata_len));
 	if (err < 0)
 		return refuse_umem(port, err, n_bytes, reterr_reason);
 	return 0;
@@ -231,35 +233,41 @@ static int bind_queue(struct xdp_port *port, uint32_t i, struct xdp_rung rung)
 		address.flags = XSK_SHARED_UMEM;
 		address.shared_umem_fd = (uint32_t)port->fds[0];
 	} else {
-		address.flags = (uint16_t)(XSK_NEED_WAKEUP |
-					   (rung.is_zc ? XSK_ZEROCOPY :
-							 XSK_COPY) |
-					   (rung.has_sg ? XSK_USE_SG : 0));
+		address.flags =
+			(uint16_t)(XSK_NEED_WAKEUP |
+				   (rung.is_zc ? XSK_ZEROCOPY : XSK_COPY) |
+				   (rung.has_sg ? XSK_USE_SG : 0));
 	}
 	return bind_patiently(port->fds[i], &address);
 }
 
 /* Options that only make it faster: a kernel without them is no error. */
-static void tune_socket(const struct xdp_port *port, int fd)
+static void set_budget(const struct xdp_port *port, int fd)
+{
+	const uint32_t budget = port->options.budget != 0 ?
+					port->options.budget :
+					port->options.ring_entries;
+
+	(void)set_option(fd, XSK_MAX_TX_BUDGET, &budget, sizeof(budget));
+}
+
+bool mri_xdp_busy_poll(const struct xdp_port *port, int fd)
 {
 	const int one = 1, timeout = SOFT_BUSY_POLL_US;
 	const int budget = (int)port->options.busy;
-	const uint32_t tx_budget = port->options.budget != 0 ?
-					   port->options.budget :
-					   port->options.ring_entries;
 
-	(void)set_option(fd, XSK_MAX_TX_BUDGET, &tx_budget, sizeof(tx_budget));
 	if (budget == 0)
-		return;
-	if (setsockopt(fd, SOL_SOCKET, PREFER_BUSY_POLL, &one, sizeof(one)) <
-		    0 ||
+		return false;
+	if (setsockopt(fd, SOL_SOCKET, PREFER_BUSY_POLL, &one, sizeof(one)) ==
+		    0 &&
 	    setsockopt(fd, SOL_SOCKET, SO_BUSY_POLL, &timeout,
-		       sizeof(timeout)) < 0 ||
+		       sizeof(timeout)) == 0 &&
 	    setsockopt(fd, SOL_SOCKET, BUSY_POLL_BUDGET, &budget,
-		       sizeof(budget)) < 0)
-		mr_log(port->base.ctx, MR_LOG_WARNING,
-		       "%s: no busy polling: %s", port->base.info.name,
-		       strerror(errno));
+		       sizeof(budget)) == 0)
+		return true;
+	mr_log(port->base.ctx, MR_LOG_WARNING, "%s: no busy polling: %s",
+	       port->base.info.name, strerror(errno));
+	return false;
 }
 
 static int refuse_bind(const struct xdp_port *port, uint32_t i, int err,
@@ -364,7 +372,8 @@ static int open_queue(struct xdp_port *port, uint32_t i, struct xdp_rung rung,
 		return mr_fail(reason, err,
 			       "%s: cannot make rings of %u entries: %s", name,
 			       port->options.ring_entries, strerror(-err));
-	tune_socket(port, port->fds[i]);
+	set_budget(port, port->fds[i]);
+	port->txqs[i].is_busy = mri_xdp_busy_poll(port, port->fds[i]);
 	set_queue(port, i, rung);
 	if (mri_xdp_rx_fill(rxq) < 0)
 		return mr_fail(reason, -ENOMEM,

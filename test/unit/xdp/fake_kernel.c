@@ -13,6 +13,7 @@
 
 struct fake_answer fake_answers[16];
 uint32_t fake_n_answers, fake_n_sendto, fake_n_recvfrom;
+int fake_refused_option;
 
 static struct fake *current;
 static uint64_t held[4096];
@@ -22,6 +23,8 @@ ssize_t __wrap_sendto(int fd, const void *bytes, size_t n, int flags,
 		      const struct sockaddr *to, socklen_t n_to);
 ssize_t __wrap_recvfrom(int fd, void *bytes, size_t n, int flags,
 			struct sockaddr *from, socklen_t *n_from);
+int __wrap_setsockopt(int fd, int level, int option, const void *value,
+		      socklen_t n_bytes);
 
 static void complete_one(uint64_t addr)
 {
@@ -74,9 +77,20 @@ ssize_t __wrap_recvfrom(int fd, void *bytes, size_t n, int flags,
 	return -1;
 }
 
+int __wrap_setsockopt(int fd, int level, int option, const void *value,
+		      socklen_t n_bytes)
+{
+	(void)fd, (void)level, (void)value, (void)n_bytes;
+	errno = ENOPROTOOPT;
+	return option == fake_refused_option ? -1 : 0;
+}
+
 static uint64_t fake_clock(void *opaque)
 {
-	return ((struct fake *)opaque)->now_ns;
+	struct fake *fake = opaque;
+
+	fake->n_clock_reads++;
+	return fake->now_ns;
 }
 
 static void make_ring(struct xring *ring, uint32_t n_entries,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A port of the AF_XDP driver without a socket: rings in ordinary memory, and a
- * kernel that a test plays. sendto() and recvfrom() end here (--wrap).
+ * kernel that a test plays. sendto(), recvfrom() and setsockopt() end here
+ * (--wrap).
  */
 #ifndef FAKE_KERNEL_H
 #define FAKE_KERNEL_H
@@ -19,6 +20,7 @@ struct fake {
 	struct xdp_rxq *rxq;
 	struct xdp_txq *txq;
 	uint64_t now_ns; /* the clock of ctx */
+	uint32_t n_clock_reads;
 };
 
 struct fake_config {
@@ -37,6 +39,8 @@ struct fake_answer {
 extern struct fake_answer fake_answers[16];
 extern uint32_t fake_n_answers; /* behind the last: all, with 0 */
 extern uint32_t fake_n_sendto, fake_n_recvfrom;
+/* The socket option that the kernel refuses; 0: none. */
+extern int fake_refused_option;
 
 void fake_open(struct fake *fake, struct fake_config config);
 /* Closes as the driver does, and checks that every page came back. */

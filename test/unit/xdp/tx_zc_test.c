@@ -4,6 +4,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include <cmocka.h>
 
@@ -69,14 +70,49 @@ static void a_zero_copy_driver_is_woken_again_when_time_has_passed(void **state)
 	fake.now_ns += 1;
 	transmit(&fake, NULL, 0);
 	assert_int_equal(fake_n_sendto, 2);
-	/* And so on: each wake-up has its time. */
-	transmit(&fake, NULL, 0);
+	/* And so on: each wake-up has its time, from itself on. */
 	fake.now_ns += ms / 2;
 	transmit(&fake, NULL, 0);
 	assert_int_equal(fake_n_sendto, 2);
-	fake.now_ns += ms;
+	fake.now_ns += ms / 2;
 	transmit(&fake, NULL, 0);
 	assert_int_equal(fake_n_sendto, 3);
+	fake.now_ns += 100 * ms; /* it slept */
+	transmit(&fake, NULL, 0);
+	assert_int_equal(fake_n_sendto, 4);
+	fake_close(&fake);
+}
+
+/* Nothing is to be sent, or the driver works: time is of no interest. */
+static void idle_bursts_read_no_clock(void **state)
+{
+	struct mr_frame frames[2];
+	struct fake fake;
+	uint32_t n_reads;
+
+	(void)state;
+	fake_open(&fake, (struct fake_config){ 0 });
+	fake.port->n_zc_queues = 1;
+	fake_answers[0] = (struct fake_answer){ 0, 0, 1 };
+	fake_answers[1] = (struct fake_answer){ 0, 0, 0 };
+	fake_n_answers = 2;
+	frames[0] = fake_frame(&fake, 60, 0);
+	frames[1] = fake_frame(&fake, 60, 0);
+	assert_int_equal(transmit(&fake, frames, 1), 1);
+	n_reads = fake.n_clock_reads;
+	for (int i = 0; i < 40; i++)
+		transmit(&fake, NULL, 0);
+	assert_int_equal(transmit(&fake, frames + 1, 1), 1);
+	assert_int_equal(fake_n_sendto, 2);
+	n_reads += 1; /* of the wake-up */
+	*fake.txq->tx.flags = 0;
+	for (int i = 0; i < 40; i++)
+		transmit(&fake, NULL, 0);
+	assert_int_equal(fake.n_clock_reads, n_reads);
+	fake_complete(&fake, 1);
+	*fake.txq->tx.flags = XSK_RING_NEED_WAKEUP;
+	transmit(&fake, NULL, 0);
+	assert_int_equal(fake.n_clock_reads, n_reads + 1);
 	fake_close(&fake);
 }
 
@@ -90,7 +126,7 @@ a_zero_copy_driver_that_is_busy_polled_is_always_called(void **state)
 	(void)state;
 	fake_open(&fake, (struct fake_config){ 0 });
 	fake.port->n_zc_queues = 1;
-	fake.port->options.busy = 64;
+	fake.txq->is_busy = true;
 	for (uint32_t i = 0; i < 3; i++) {
 		frames[i] = fake_frame(&fake, 60, 0);
 		fake_answers[i] = (struct fake_answer){ 0, 1, 0 };
@@ -104,6 +140,33 @@ a_zero_copy_driver_that_is_busy_polled_is_always_called(void **state)
 	}
 	assert_int_equal(fake_tx_stats(&fake).completed, 3);
 	fake_check_laws(&fake);
+	fake_close(&fake);
+}
+
+/* Asked for alone, it is none: the driver is left alone as without. */
+static void busy_polling_that_is_refused_is_none(void **state)
+{
+	static const int options[] = { 69, SO_BUSY_POLL, 70 };
+	struct mr_frame frame;
+	struct fake fake;
+
+	(void)state;
+	fake_open(&fake, (struct fake_config){ 0 });
+	assert_false(mri_xdp_busy_poll(fake.port, -1)); /* nor asked for */
+	fake.port->options.busy = 64;
+	for (int i = 0; i < 3; i++) {
+		fake_refused_option = options[i];
+		assert_false(mri_xdp_busy_poll(fake.port, -1));
+	}
+	fake_refused_option = 0;
+	assert_true(mri_xdp_busy_poll(fake.port, -1));
+	fake.port->n_zc_queues = 1;
+	fake_answers[0] = (struct fake_answer){ 0, 0, 0 };
+	fake_n_answers = 1;
+	frame = fake_frame(&fake, 60, 0);
+	assert_int_equal(transmit(&fake, &frame, 1), 1);
+	transmit(&fake, NULL, 0);
+	assert_int_equal(fake_n_sendto, 1);
 	fake_close(&fake);
 }
 
@@ -143,6 +206,8 @@ int main(void)
 			a_zero_copy_driver_that_is_busy_polled_is_always_called),
 		cmocka_unit_test(
 			a_zero_copy_driver_that_refused_is_asked_again),
+		cmocka_unit_test(busy_polling_that_is_refused_is_none),
+		cmocka_unit_test(idle_bursts_read_no_clock),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
