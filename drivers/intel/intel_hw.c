@@ -55,8 +55,8 @@ int mri_intel_check(struct intel_port *port, struct mr_reason *reason)
 		__atomic_store_n(&port->is_gone, 1, __ATOMIC_RELAXED);
 	if (intel_is_gone(port))
 		return mr_fail(reason, -ENODEV,
-			       "%s: the device is gone: its registers read "
-			       "all ones",
+			       "%s: the device is gone, or had an error on "
+			       "the bus: close the port",
 			       port->base.info.name);
 	return 0;
 }

@@ -116,7 +116,11 @@ static void unmap_segment(void *opaque, const struct mr_segment_info *segment)
 	struct mri_space *space = opaque;
 
 	pthread_mutex_lock(&space->lock);
-	/* With the last device: what fails is unmapped with the container. */
+	/*
+	 * With the last device: what fails is unmapped with the container. On a
+	 * running port, where another one refused the segment: the IOMMU keeps
+	 * it, and refuses the next one there until the port is closed.
+	 */
 	(void)space->user->backend->unmap_dma(
 		space->user->device, space->region_span.first + segment->addr,
 		segment->n_bytes);

@@ -185,9 +185,10 @@ MR_API bool mr_fd_guard(int fd);
 MR_API void mr_fd_close(int fd);
 
 /**
- * Give a port its queues: two arrays of the driver's own structs, each at a
- * cache line, and the tables mr_port.rxqs and mr_port.txqs of them. A struct
- * is zeroed but for its port, its idx and its fd, which is -1. Sets
+ * Give a port its queues: two arrays of the driver's own structs, and the
+ * tables mr_port.rxqs and mr_port.txqs of them. An array begins a cache line;
+ * begin the structs with _Alignas(64), or the queues of two workers share one.
+ * A struct is zeroed but for its port, its idx and its fd, which is -1. Sets
  * info.n_rxqs and info.n_txqs.
  *
  * @param n          of each

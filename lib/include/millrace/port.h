@@ -190,7 +190,7 @@ struct mr_port_info {
 struct mr_link {
 	uint32_t is_up;       /**< carrier and administratively up */
 	uint32_t speed_mbps;  /**< 0: unknown */
-	uint32_t is_gone;     /**< 1: the device was deleted */
+	uint32_t is_gone;     /**< 1: deleted, or failed for good */
 	uint32_t reserved;
 };
 

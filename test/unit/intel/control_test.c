@@ -321,6 +321,7 @@ static void other_causes_are_cleared_and_moderated(void **state)
 /* The kernel wants it back: nothing more is written to it. */
 static void a_device_that_is_asked_back_is_gone(void **state)
 {
+	struct mr_reason why = { "" };
 	struct mr_link link;
 	struct mr_frame frame;
 	struct fake fake;
@@ -347,6 +348,8 @@ static void a_device_that_is_asked_back_is_gone(void **state)
 	assert_int_equal(mr_port_link(fake.port, &link), 0);
 	assert_int_equal(link.is_gone, 1);
 	assert_int_equal(mr_port_poll(fake.port), 0);
+	assert_int_equal(mr_port_set_promisc(fake.port, 1, &why), -ENODEV);
+	assert_non_null(strstr(why.text, "error on the bus"));
 	fake_close(&fake);
 }
 
