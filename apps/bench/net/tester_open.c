@@ -192,14 +192,15 @@ static void deepen_rings(const struct tester *tester,
 {
 	uint32_t n = DEEP_RING;
 
+	if (plane->port.n_ring != 0 || plane->n_pages != 0)
+		return; /* somebody did, or how many pages there are for it */
 	while (n > USUAL_RING && n * most_queues(plane) > DEEP_ENTRIES)
 		n /= 2;
 	for (uint32_t i = 0; i < tester->n_ports; i++) {
 		const char *spec = tester->specs[i];
 
-		if (plane->port.n_ring != 0 || n == USUAL_RING ||
-		    !is_interface(spec) || is_sending(tester, i) ||
-		    strstr(spec, ",ring=") != NULL ||
+		if (n == USUAL_RING || !is_interface(spec) ||
+		    is_sending(tester, i) || strstr(spec, ",ring=") != NULL ||
 		    strlen(spec) > MAX_SPEC_BYTES - sizeof(",ring=12345"))
 			continue;
 		snprintf(deep[i], sizeof(deep[i]), "%s,ring=%u", spec, n);
