@@ -45,12 +45,17 @@ static uint32_t n_refillable(struct dpdk_rxq *rxq, struct mr_cache *cache,
 	return RTE_MIN(n, n_got / rxq->max_segs);
 }
 
+/* NONE: not a sum of the bytes yet, as the other side of virtio leaves it. */
 static inline uint32_t flags_of(uint64_t ol_flags)
 {
-	return (ol_flags & RTE_MBUF_F_RX_L4_CKSUM_MASK) ==
-			       RTE_MBUF_F_RX_L4_CKSUM_GOOD ?
-		       MR_FRAME_CSUM_VALID :
-		       0;
+	switch (ol_flags & RTE_MBUF_F_RX_L4_CKSUM_MASK) {
+	case RTE_MBUF_F_RX_L4_CKSUM_GOOD:
+		return MR_FRAME_CSUM_VALID;
+	case RTE_MBUF_F_RX_L4_CKSUM_NONE:
+		return MR_FRAME_CSUM_PARTIAL;
+	default:
+		return 0;
+	}
 }
 
 static inline void fill_meta(const struct rte_mbuf *mbuf, struct mr_meta *meta)

@@ -187,6 +187,38 @@ static void written_clone_is_a_copy(void **state)
 	end_pair(&pair);
 }
 
+/* What a device says of a frame's sum, and what comes of it. */
+static void sum_is_told(void **state)
+{
+	static const struct {
+		uint64_t ol_flags;
+		uint32_t flags;
+	} cases[] = {
+		{ RTE_MBUF_F_RX_L4_CKSUM_UNKNOWN, 0 },
+		{ RTE_MBUF_F_RX_L4_CKSUM_BAD, 0 },
+		{ RTE_MBUF_F_RX_L4_CKSUM_GOOD, MR_FRAME_CSUM_VALID },
+		{ RTE_MBUF_F_RX_L4_CKSUM_NONE, MR_FRAME_CSUM_PARTIAL },
+	};
+	const char *names[] = { "cs", "ct" };
+	struct pair pair = make_pair(names, "");
+
+	(void)state;
+	for (size_t i = 0; i < RTE_DIM(cases); i++) {
+		struct mr_frame frame, got[BURST];
+		void *mbuf = NULL;
+
+		make_frames(&frame, 1);
+		send_all(pair.ports[0], &frame, 1);
+		assert_int_equal(rte_ring_dequeue(pair.rings[1], &mbuf), 0);
+		((struct rte_mbuf *)mbuf)->ol_flags |= cases[i].ol_flags;
+		assert_int_equal(rte_ring_enqueue(pair.rings[1], mbuf), 0);
+		assert_int_equal(receive(pair.ports[1], got), 1);
+		assert_int_equal(got[0].flags, cases[i].flags);
+		mr_frame_free_bulk(cache, got, 1);
+	}
+	end_pair(&pair);
+}
+
 /* ---- a pool with next to no headroom ---- */
 
 /* Another pool for the tests' ports; the old one goes, or the test's does. */
@@ -543,6 +575,7 @@ static void device_without_a_port_goes(void **state)
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(refused_frame_is_as_it_was),
 	cmocka_unit_test(written_clone_is_a_copy),
+	cmocka_unit_test(sum_is_told),
 	cmocka_unit_test(tagged_copy_stays_in_its_page),
 	cmocka_unit_test(few_pages_mean_few_long_frames),
 	cmocka_unit_test(short_burst_asks_for_more),
