@@ -168,7 +168,7 @@ struct dpdk_port {
 	struct rte_eth_stats first_stats;
 	struct rte_eth_xstat_name *stat_names;
 	uint32_t n_stats;
-	struct rte_ether_addr *filter; /* of unicast addresses added */
+	struct rte_ether_addr *filter; /* of addresses added */
 	uint32_t n_filter;
 	uint32_t mtu_bytes; /* atomic, as those below */
 	uint32_t is_up, is_gone, speed_mbps;

@@ -354,9 +354,9 @@ int mri_dpdk_set_mac(struct mr_port *base, const uint8_t mac[6],
 	return err;
 }
 
-/* The unicast addresses of a list, in the place of those before. */
-static int set_unicast(struct dpdk_port *port, const uint8_t (*macs)[6],
-		       uint32_t n)
+/* The addresses of a list, in the place of those before; groups, if asked. */
+static int set_addresses(struct dpdk_port *port, const uint8_t (*macs)[6],
+			 uint32_t n, bool has_groups)
 {
 	int err = 0;
 
@@ -366,7 +366,7 @@ static int set_unicast(struct dpdk_port *port, const uint8_t (*macs)[6],
 	for (uint32_t i = 0; i < n && err == 0; i++) {
 		struct rte_ether_addr *addr = &port->filter[port->n_filter];
 
-		if (macs[i][0] & 1)
+		if ((macs[i][0] & 1) && !has_groups)
 			continue;
 		if (port->n_filter + 1 >= port->info.max_mac_addrs)
 			return -ENOSPC;
@@ -407,16 +407,19 @@ static int set_filter(struct dpdk_port *port, const uint8_t (*macs)[6],
 	if (before != NULL) {
 		for (uint32_t i = 0; i < n_before; i++)
 			memcpy(before[i], port->filter[i].addr_bytes, 6);
-		err = set_unicast(port, macs, n);
+		err = set_addresses(port, macs, n, false);
 		if (err == 0)
 			err = set_groups(port, macs, n);
+		/* net_virtio has them all in one list. */
+		if (err == -ENOTSUP)
+			err = set_addresses(port, macs, n, true);
 		if (err < 0)
-			(void)set_unicast(port, before, n_before);
+			(void)set_addresses(port, before, n_before, true);
 	}
 	mr_free(port->base->ctx, before);
 	if (err == -ENOSPC)
 		return mr_fail(reason, err,
-			       "%s: more than the %u unicast addresses that "
+			       "%s: more than the %u addresses that "
 			       "the device holds",
 			       port->base->info.name, port->info.max_mac_addrs);
 	return err < 0 ? refuse(port->base, err, "the addresses cannot be set",
