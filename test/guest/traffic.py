@@ -229,3 +229,9 @@ def own_flow(i, n_bytes):
     udp = struct.pack("!HHHH", 1000 + i % 5000, 9, n_bytes - 34, 0)
     head = b"\x02\0\0\0\0\1\x02\0\0\0\0\2\x08\0" + ip + udp
     return head + frame(n_bytes, i)[len(head):]
+
+
+def tagged(data, i):
+    """It with a tag: each priority, drop eligible or not, many numbers."""
+    tci = i % 8 << 13 | i % 2 << 12 | (1 + i * 37) % 4095
+    return data[:12] + struct.pack("!HH", 0x8100, tci) + data[12:]
