@@ -9,8 +9,8 @@
  * vfio: MR_NIC is a PCI address that vfio-pci has, for a driver of ours; and
  * MR_NIC_FAR takes frames of 9014 bytes. vfio-queues: it has two queues, too.
  * dpdk-nic: as vfio, for DPDK's. Of these MR_NIC_LACKS may say what they have
- * not: "cleanup", where one cannot be asked to look for what was sent, and
- * "irqs".
+ * not: "cleanup", where one cannot be asked to look for what was sent, "irqs",
+ * and "queues", a second one.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -129,13 +129,16 @@ const struct rig rig_vfio_queues = {
 	.collect = far_socket_collect,
 };
 
-static void set_dpdk_spec(char *ret_spec, size_t n_bytes, uint32_t n_ring)
+static void set_dpdk_spec(const struct wish *wish, uint32_t n_ring,
+			  char *ret_spec, size_t n_bytes)
 {
 	const char *options = getenv("MR_NIC_OPTIONS");
 
-	snprintf(ret_spec, n_bytes, "dpdk:%s,ring=%u,promisc%s%s",
-		 getenv("MR_NIC"), n_ring, options[0] != '\0' ? "," : "",
-		 options);
+	snprintf(ret_spec, n_bytes, "dpdk:%s,ring=%u,queues=%u,promisc%s%s%s",
+		 getenv("MR_NIC"), n_ring,
+		 wish->n_queues != 0 ? wish->n_queues : 1,
+		 wish->is_sg ? ",sg=on,mtu=9000" : "",
+		 options[0] != '\0' ? "," : "", options);
 }
 
 static const struct bad_spec bad_dpdk_specs[] = {
@@ -147,21 +150,25 @@ static const char *probe_dpdk(void);
 
 static void setup_dpdk(struct bed *bed)
 {
-	const uint32_t n_ring = ring_of(bed) < 256 ? ring_of(bed) : 256;
+	/* So many has QEMU's virtio for sending; what a ring for receiving has
+	 * no room for is lost, and long frames take many places. */
+	const uint32_t n_ring =
+		ring_of(bed) < 256 || bed->wish.is_sg ? ring_of(bed) : 256;
 
 	far_socket_open(bed, getenv("MR_NIC_FAR"));
-	set_dpdk_spec(bed->spec, sizeof(bed->spec), n_ring);
+	set_dpdk_spec(&bed->wish, n_ring, bed->spec, sizeof(bed->spec));
 }
 
 struct rig rig_dpdk_nic = {
 	.driver = "dpdk",
 	.sink_spec = "dpdk:net_null7",
 	.name = "dpdk-nic",
-	.traits = RIG_IN | RIG_OUT | RIG_LIVE | RIG_CHECKS | RIG_REGISTERS |
-		  RIG_EXCLUSIVE | RIG_FOREIGN_FDS | RIG_FORK_HOLDS | RIG_LATE,
+	.traits = RIG_IN | RIG_OUT | RIG_LIVE | RIG_SG | RIG_CHECKS |
+		  RIG_REGISTERS | RIG_EXCLUSIVE | RIG_QUEUES | RIG_FILTERS |
+		  RIG_FOREIGN_FDS | RIG_FORK_HOLDS | RIG_LATE,
 	.min_frame_bytes = 60,
 	.max_frame_bytes = 1514,
-	.max_sg_frame_bytes = 1514,
+	.max_sg_frame_bytes = 9014,
 	.n_sleeps = 2000,
 	.n_reopens = 3,
 	.bad_specs = bad_dpdk_specs,
@@ -193,7 +200,9 @@ static const char *probe_dpdk(void)
 		rig_dpdk_nic.traits |= RIG_LAZY;
 	if (lacks != NULL && strstr(lacks, "irqs") != NULL)
 		rig_dpdk_nic.traits |= RIG_POLLED;
-	set_dpdk_spec(spec, sizeof(spec), 256);
+	if (lacks != NULL && strstr(lacks, "queues") != NULL)
+		rig_dpdk_nic.traits &= ~(uint32_t)RIG_QUEUES;
+	set_dpdk_spec(&(struct wish){ 0 }, 256, spec, sizeof(spec));
 	if (mr_ctx_create(NULL, &ctx, &why) < 0 ||
 	    mr_pool_create(ctx, &pool, &config.pool, &why) < 0)
 		return why.text;
