@@ -261,6 +261,7 @@ static const struct {
 	{ "close", 2, do_close },
 	{ "info", 2, probe_info },
 	{ "link", 2, probe_link },
+	{ "wake", 3, probe_wake },
 	{ "stats", 2, probe_stats },
 	{ "hold", 4, probe_hold },
 	{ "release", 1, probe_release },

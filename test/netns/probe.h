@@ -36,6 +36,7 @@ uint64_t number(const struct arguments *a, uint32_t i, uint64_t otherwise);
 
 json_t *probe_info(struct probe *probe, const struct arguments *a);
 json_t *probe_link(struct probe *probe, const struct arguments *a);
+json_t *probe_wake(struct probe *probe, const struct arguments *a);
 json_t *probe_stats(struct probe *probe, const struct arguments *a);
 json_t *probe_hold(struct probe *probe, const struct arguments *a);
 json_t *probe_hashes(struct probe *probe, const struct arguments *a);

@@ -38,6 +38,16 @@ json_t *probe_link(struct probe *probe, const struct arguments *a)
 			 "up", (int)link.is_up, "gone", (int)link.is_gone);
 }
 
+/* wake PORT MS: sleep until the port's fd says that something happened. */
+json_t *probe_wake(struct probe *probe, const struct arguments *a)
+{
+	struct pollfd fd = { .fd = mr_port_fd(probe->ports[number(a, 1, 0)]),
+			     .events = POLLIN };
+	const int n = poll(&fd, 1, (int)number(a, 2, 0));
+
+	return json_pack("{s:b}", "ok", n == 1);
+}
+
 static json_t *named(const uint64_t *counts, const char *(*name)(uint32_t))
 {
 	json_t *object = json_object();

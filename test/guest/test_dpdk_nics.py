@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What devices do for dpdk: ports, by DPDK's igb and virtio drivers: spreading
+frames, sums, segments, tags, word of the cable; and a port of our own driver
+beside them in one pool."""
+import pytest
+
+import dpdk
+from conftest import boot, check_log, forget_log, need_driver
+from guest import Nic
+from kernels import MTU_BYTES, tcp_through, two_kernels
+from probe import Probe, check_idle, wait_for_link
+from queues import hashed, spread
+from traffic import (WINDOW, Traffic, all_lengths, compare, cut_link, echo,
+                     run_all, tagged)
+
+WAKE_LIMIT_MS = 30000
+# enum mr_os_pages
+SMALL_PAGES, HUGE_PAGES = 4, 2
+# DPDK's net_virtio looks for what was sent only when it wants the room.
+LAZY = ["virtio-split"]
+
+
+def boot_dpdk(nics, **options):
+    """A guest with DPDK in it."""
+    return boot(nics, files=dpdk.files_of_ours(), **dpdk.MEMORY, **options)
+
+
+def bind(guest):
+    """All NICs are vfio-pci's."""
+    dpdk.prepare(guest)
+    for nic in guest.nics:
+        guest.bind(nic, "vfio-pci")
+    forget_log(guest)
+
+
+def copied(queue):
+    """Frames of a queue that were copied, both ways."""
+    return sum(n for way in ("rx", "tx")
+               for name, n in queue[way]["events"].items()
+               if name.endswith("copied"))
+
+
+def test_spread():
+    """igb's two queues: frames by their hash, which is in the metadata."""
+    with boot_dpdk([Nic("nic0", "igb"), Nic("nic1", "igb")],
+                   n_cpus=2) as guest:
+        bind(guest)
+        specs = [f"dpdk:{nic.bdf},queues=2,promisc" for nic in guest.nics]
+        spread(guest, list(guest.wires.values()), specs, 2)
+        hashed(guest, guest.wires["nic0"], specs[0])
+        check_log(guest)
+
+
+@pytest.mark.parametrize("kind", ["igb", "virtio-split"])
+def test_sums_and_segments(tmp_path, kind):
+    """What our virtio has received in segments and without sums, the device
+    sends as frames with sums; and back, with sums that it leaves to ours."""
+    need_driver("virtio-split")
+    is_virtio = kind.startswith("virtio")
+    with two_kernels(tmp_path, kind, files=dpdk.files_of_ours(),
+                     **dpdk.MEMORY) as (guest, near, far):
+        dpdk.prepare(guest)
+        near_nic, far_nic = guest.nics
+        for options, has_meta in ((",tso=on", 1), (",csum=on", 0)):
+            ours, theirs = tcp_through(
+                guest, near, far, [f"vfio:{near_nic.bdf},promisc{options}",
+                                   f"dpdk:{far_nic.bdf},promisc,csum=on"],
+                has_meta, kind in LAZY)
+            tx = theirs["tx"]
+            assert tx["bytes"] == ours["rx"]["bytes"]
+            assert (tx["bytes"] > tx["accepted"] * MTU_BYTES) == has_meta, tx
+            assert tx["events"]["csum_device"] > tx["accepted"] / 2, tx
+            assert tx["events"]["csum_software"] == 0, tx
+            # DPDK is not asked for frames longer than the wire's.
+            rx = theirs["rx"]
+            assert rx["bytes"] <= rx["delivered"] * MTU_BYTES, rx
+            # A plain tap's frames have their sums, virtio's have not.
+            assert (ours["tx"]["events"]["csum_device"] > 0) == is_virtio, ours
+            assert copied(ours) == copied(theirs) == 0, (ours, theirs)
+        ours, theirs = tcp_through(
+            guest, near, far, [f"vfio:{near_nic.bdf},promisc,csum=on",
+                               f"dpdk:{far_nic.bdf},promisc,csum=off"],
+            0, kind in LAZY)
+        assert theirs["tx"]["events"]["csum_device"] == 0, theirs
+        assert theirs["tx"]["events"]["csum_software"] > 0, theirs
+
+
+def test_vlan():
+    """A tag is taken out at one NIC and put in at the other, as it was; frames
+    without one stay so."""
+    frames = [tagged(data, i) if i % 3 else data
+              for i, data in enumerate(all_lengths(1501))]
+    n_tags = sum(i % 3 != 0 for i in range(len(frames)))
+    with boot_dpdk([Nic("nic0", "igb"), Nic("nic1", "igb")]) as guest:
+        bind(guest)
+        probe = Probe(guest)
+        try:
+            probe.do("pool", 8192)
+            for nic in guest.nics:
+                probe.do("open", f"dpdk:{nic.bdf},promisc,vlan=strip")
+            probe.begin("forward", 0, 1, 1)
+            got = Traffic(guest.wires["nic0"], guest.wires["nic1"], frames,
+                          WINDOW).run(len(frames))
+            probe.end_forward()
+            probe.flush(1)
+            compare(got, frames)
+            rx = check_idle(probe, 0)["queues"][0]["rx"]
+            # A wire has 60 bytes at least; without tags it is 4 less.
+            assert rx["bytes"] == sum(max(len(data), 60) for data in frames) \
+                - 4 * n_tags, rx
+            probe.close()
+        finally:
+            probe.kill()
+        check_log(guest)
+
+
+def test_link_down_and_up():
+    """The cable is pulled and put back: the port's fd wakes, and says so."""
+    with boot_dpdk([Nic("nic0", "igb")]) as guest:
+        bind(guest)
+        probe = Probe(guest)
+
+        def set_link(is_up):
+            while probe.do("link", 0)["events"]:
+                pass
+            guest.qmp("set_link", name="nic0", up=is_up)
+            probe.do("wake", 0, WAKE_LIMIT_MS)
+
+        try:
+            probe.do("pool", 8192)
+            probe.do("open", f"dpdk:{guest.nics[0].bdf},promisc")
+            wait_for_link(probe, True)
+            for _ in range(2):
+                cut_link(guest.wires["nic0"], probe, set_link)
+            check_idle(probe)
+            probe.close()
+        finally:
+            probe.kill()
+        check_log(guest)
+
+
+@pytest.mark.parametrize("ours,theirs", [("virtio-split", "igb"),
+                                         ("igb", "virtio-split")])
+def test_beside_ours(ours, theirs):
+    """vfio: and dpdk: in one process and pool: both ways, without copies."""
+    need_driver(ours)
+    with boot_dpdk([Nic("nic0", ours), Nic("nic1", theirs)]) as guest:
+        bind(guest)
+        one, other = guest.wires.values()
+        probe = Probe(guest)
+        try:
+            probe.do("pool", 8192)
+            probe.do("open", f"vfio:{guest.nics[0].bdf},promisc")
+            probe.do("open", f"dpdk:{guest.nics[1].bdf},promisc")
+            frames = all_lengths(1501)
+            ways = [Traffic(one, other, frames, WINDOW),
+                    Traffic(other, one, frames, WINDOW)]
+            probe.begin("forward", 0, 1)
+            run_all(ways, len(frames))
+            probe.end_forward()
+            if theirs not in LAZY:
+                probe.flush(1)
+            for way in ways:
+                compare(way.received, frames)
+            for port in (0, 1):
+                queue = check_idle(probe, port)["queues"][0]
+                assert queue["tx"]["accepted"] == len(frames), queue
+                assert copied(queue) == 0, queue
+            probe.close()
+        finally:
+            probe.kill()
+
+
+def test_physical_addresses():
+    """Where DPDK wants them: small pages are refused, huge ones are taken."""
+    with boot_dpdk([Nic("nic0", "igb")]) as guest:
+        bind(guest)
+        spec = f"dpdk:{guest.nics[0].bdf},promisc,eal=--iova-mode=pa"
+        for os_pages in (SMALL_PAGES, HUGE_PAGES):
+            probe = Probe(guest)
+            try:
+                probe.do("region", os_pages)
+                probe.do("pool", 8192)
+                answer = probe.ask("open", spec)
+                assert answer["ok"] == (os_pages == HUGE_PAGES), answer
+                if answer["ok"]:
+                    echo(guest.wires["nic0"], probe, all_lengths(1501))
+                    check_idle(probe)
+                else:
+                    assert "physical addresses" in answer["reason"], answer
+                    assert "huge pages" in answer["reason"], answer
+                probe.close()
+            finally:
+                probe.kill()
+        check_log(guest)
