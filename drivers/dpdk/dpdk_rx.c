@@ -17,6 +17,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <millrace/net.h>
+
 #include "dpdk.h"
 
 /*
@@ -45,17 +47,12 @@ static uint32_t n_refillable(struct dpdk_rxq *rxq, struct mr_cache *cache,
 	return RTE_MIN(n, n_got / rxq->max_segs);
 }
 
-/* NONE: not a sum of the bytes yet, as the other side of virtio leaves it. */
 static inline uint32_t flags_of(uint64_t ol_flags)
 {
-	switch (ol_flags & RTE_MBUF_F_RX_L4_CKSUM_MASK) {
-	case RTE_MBUF_F_RX_L4_CKSUM_GOOD:
-		return MR_FRAME_CSUM_VALID;
-	case RTE_MBUF_F_RX_L4_CKSUM_NONE:
-		return MR_FRAME_CSUM_PARTIAL;
-	default:
-		return 0;
-	}
+	return (ol_flags & RTE_MBUF_F_RX_L4_CKSUM_MASK) ==
+			       RTE_MBUF_F_RX_L4_CKSUM_GOOD ?
+		       MR_FRAME_CSUM_VALID :
+		       0;
 }
 
 static inline void fill_meta(const struct rte_mbuf *mbuf, struct mr_meta *meta)
@@ -93,7 +90,9 @@ static inline bool is_plain(const struct rte_mbuf *mbuf, uintptr_t headers,
 	return (uintptr_t)mbuf - headers < n_header_bytes &&
 	       mbuf->nb_segs == 1 && rte_mbuf_refcnt_read(mbuf) == 1 &&
 	       mbuf->data_len != 0 && !dpdk_is_tag(mbuf->port) &&
-	       (mbuf->ol_flags & keep_vlan) == 0;
+	       (mbuf->ol_flags & keep_vlan) == 0 &&
+	       (mbuf->ol_flags & RTE_MBUF_F_RX_L4_CKSUM_MASK) !=
+		       RTE_MBUF_F_RX_L4_CKSUM_NONE;
 }
 
 /*
@@ -253,6 +252,27 @@ static uint32_t n_entries(const struct dpdk_rxq *rxq,
 		       (mbuf->pkt_len + room_bytes - 1) / room_bytes;
 }
 
+/*
+ * Whether a frame of RTE_MBUF_F_RX_L4_CKSUM_NONE has a partial sum, as the
+ * other side of virtio leaves it. net_tap says so of UDP without a sum, and
+ * others may of what they did not check: the sum must be the pseudo-header's.
+ */
+static bool is_partial(const struct dpdk_rxq *rxq,
+		       const struct mr_frame *frames, uint32_t n)
+{
+	const uint8_t *bytes = mr_frame_data(rxq->region, frames);
+	struct mr_net_view view;
+	uint16_t pseudo, sum;
+
+	if (mr_net_parse(bytes, frames[0].len,
+			 (uint32_t)mr_frame_n_bytes(frames, n), &view) < 0 ||
+	    view.csum_bytes == 0)
+		return false;
+	pseudo = mr_csum_pseudo(bytes, &view);
+	memcpy(&sum, bytes + view.csum_bytes, sizeof(sum));
+	return sum == pseudo;
+}
+
 /* Deliver one frame that is not plain, as n entries; how many, 0: none. */
 static uint32_t deliver(struct dpdk_rxq *rxq, struct mr_cache *cache,
 			struct rte_mbuf *mbuf, struct mr_frame *frames,
@@ -277,6 +297,10 @@ static uint32_t deliver(struct dpdk_rxq *rxq, struct mr_cache *cache,
 			meta->valid &= ~(uint32_t)MR_META_VLAN;
 	}
 	frames[0].flags |= flags_of(ol_flags);
+	if ((ol_flags & RTE_MBUF_F_RX_L4_CKSUM_MASK) ==
+		    RTE_MBUF_F_RX_L4_CKSUM_NONE &&
+	    is_partial(rxq, frames, n))
+		frames[0].flags |= MR_FRAME_CSUM_PARTIAL;
 	return n;
 }
 
