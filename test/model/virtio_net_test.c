@@ -412,11 +412,12 @@ static uint8_t ask(struct hand *h, uint8_t class, uint8_t number,
 
 	header[0] = class;
 	header[1] = number;
-	memcpy(data, bytes, n_bytes);
 	memset(answer, 0xee, n_room);
 	hand_desc(h, HAND_CTRL, header, 2, DESC_NEXT);
-	if (n_bytes > 0)
+	if (n_bytes > 0) {
+		memcpy(data, bytes, n_bytes);
 		hand_desc(h, HAND_CTRL, data, n_bytes, DESC_NEXT);
+	}
 	hand_desc(h, HAND_CTRL, answer, n_room, DESC_WRITE);
 	hand_publish(h, HAND_CTRL, head);
 	hand_kick(h, HAND_CTRL);
