@@ -410,8 +410,8 @@ static int set_filter(struct dpdk_port *port, const uint8_t (*macs)[6],
 		err = set_addresses(port, macs, n, false);
 		if (err == 0)
 			err = set_groups(port, macs, n);
-		/* net_virtio has them all in one list. */
-		if (err == -ENOTSUP)
+		/* net_virtio has them all in one list; one holds its own. */
+		if (err == -ENOTSUP && port->info.max_mac_addrs > 1)
 			err = set_addresses(port, macs, n, true);
 		if (err < 0)
 			(void)set_addresses(port, before, n_before, true);
@@ -419,8 +419,8 @@ static int set_filter(struct dpdk_port *port, const uint8_t (*macs)[6],
 	mr_free(port->base->ctx, before);
 	if (err == -ENOSPC)
 		return mr_fail(reason, err,
-			       "%s: more than the %u addresses that "
-			       "the device holds",
+			       "%s: more than the %u addresses that the device "
+			       "holds, its own among them",
 			       port->base->info.name, port->info.max_mac_addrs);
 	return err < 0 ? refuse(port->base, err, "the addresses cannot be set",
 				reason) :
