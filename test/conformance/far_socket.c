@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -64,6 +65,28 @@ void far_socket_close(struct bed *bed)
 		close(far->fd);
 	free(far);
 	bed->far = NULL;
+}
+
+void far_socket_await_link(struct bed *bed, const char *interface)
+{
+	const struct far *far = bed->far;
+	const uint64_t until_ns =
+		bed_now_ns() + BED_DEADLINE_MS * UINT64_C(1000000);
+	struct ifreq link = { 0 };
+	char command[64];
+
+	if (far == NULL) /* a test without a far side */
+		return;
+	snprintf(link.ifr_name, sizeof(link.ifr_name), "%s", interface);
+	do {
+		if (bed_now_ns() > until_ns)
+			fail_msg("%s: no link", interface);
+		sched_yield();
+		assert_int_equal(ioctl(far->fd, SIOCGIFFLAGS, &link), 0);
+	} while (!(link.ifr_flags & IFF_RUNNING));
+	/* That is said first and done then, under the lock that this takes. */
+	snprintf(command, sizeof(command), "ip link set %s up", interface);
+	assert_true(far_run(command));
 }
 
 bool far_socket_inject(struct bed *bed, const uint8_t *bytes, uint32_t n_bytes)

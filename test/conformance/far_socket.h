@@ -7,6 +7,13 @@
 
 void far_socket_open(struct bed *bed, const char *interface);
 void far_socket_close(struct bed *bed);
+
+/*
+ * Wait until the interface sends: a tap that a queue came to drops frames until
+ * a thread of the kernel has looked at it, and tells nobody.
+ */
+void far_socket_await_link(struct bed *bed, const char *interface);
+
 bool far_socket_inject(struct bed *bed, const uint8_t *bytes, uint32_t n_bytes);
 uint32_t far_socket_collect(struct bed *bed, uint8_t *bytes, uint32_t room);
 

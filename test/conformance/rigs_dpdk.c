@@ -131,6 +131,11 @@ static void setup_tap(struct bed *bed)
 		 bed->wish.n_queues != 0 ? bed->wish.n_queues : 1);
 }
 
+static void opened_tap(struct bed *bed)
+{
+	far_socket_await_link(bed, "mrt");
+}
+
 static const struct bad_spec bad_tap_specs[] = {
 	{ "dpdk:net_tap0\\,iface=mrt,ring=64,queues=17", -EINVAL, "16 rx" },
 	{ "dpdk:net_tap0\\,iface=mrt,mtu=9000", -EINVAL, "1508" },
@@ -150,6 +155,7 @@ static const struct rig rig_dpdk_tap = {
 	.bad_specs = bad_tap_specs,
 	.probe = probe_tap,
 	.setup = setup_tap,
+	.opened = opened_tap,
 	.teardown = far_socket_close,
 	.inject = far_socket_inject,
 	.collect = far_socket_collect,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Sleeping and waking, and more than one thread. */
+#include <errno.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -14,12 +15,21 @@ static struct mr_queue *queue_of(struct mr_rxq *rxq)
 	return &rxq->queue;
 }
 
-/* Sleep until the queue's fd is readable. False: it never was. */
+/*
+ * Sleep until the queue's fd is readable. False: it never was. A tap of DPDK
+ * sends this process a signal for each frame, which ends a sleep too.
+ */
 static bool sleep_on(const struct mr_queue *queue, int timeout_ms)
 {
+	const uint64_t until_ns =
+		bed_now_ns() + (uint64_t)timeout_ms * UINT64_C(1000000);
 	struct pollfd fd = { .fd = queue->fd, .events = POLLIN };
+	int n;
 
-	return poll(&fd, 1, timeout_ms) == 1;
+	do
+		n = poll(&fd, 1, timeout_ms);
+	while (n < 0 && errno == EINTR && bed_now_ns() < until_ns);
+	return n == 1;
 }
 
 /* The far side of the rounds below, in a thread of its own. */
@@ -475,7 +485,8 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_teardown(arm_says_whether_there_is_work, bed_abandon),
 	cmocka_unit_test_teardown(armed_queue_without_work_stays_quiet,
 				  bed_abandon),
-	cmocka_unit_test_teardown(source_that_cannot_wake_always_has_work, bed_abandon),
+	cmocka_unit_test_teardown(source_that_cannot_wake_always_has_work,
+				  bed_abandon),
 	cmocka_unit_test_teardown(refused_sender_is_woken_when_there_is_room,
 				  bed_abandon),
 	cmocka_unit_test_teardown(queue_moves_to_another_thread_and_cache,
