@@ -19,7 +19,16 @@ BENCH = Path(os.environ.get("MR_BUILD", TOP / "build")) / "apps/bench/mr-bench"
 SCHEMA = TOP / "apps/bench/mr-bench-net.schema.json"
 LIMIT_S = 60
 
-Done = namedtuple("Done", "rc out err")
+
+class Done(namedtuple("Done", "rc out err")):
+    """How a program ended, and what it wrote."""
+
+    @property
+    def errors(self):
+        """Its lines on stderr but for warnings: there is one of memory on
+        each machine without huge pages."""
+        return [line for line in self.err.splitlines()
+                if ": warning: " not in line]
 
 
 def run(*arguments, timeout_s=LIMIT_S, **more):
