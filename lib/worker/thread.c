@@ -9,14 +9,27 @@
 
 #include "worker/worker.h"
 
+/* Sleeps until it is known whether all threads are there. */
+static bool have_all_started(struct mr_workers *workers)
+{
+	bool ret;
+
+	pthread_mutex_lock(&workers->starting);
+	ret = workers->has_started;
+	pthread_mutex_unlock(&workers->starting);
+	return ret;
+}
+
 static void *run(void *opaque)
 {
 	struct mri_worker *worker = opaque;
 	struct mr_workers *workers = worker->base.workers;
 
-	worker->base.cache = mr_cache_adopt(worker->base.cache);
-	mri_idle_begin(worker);
-	worker->result = workers->fn(&worker->base, workers->opaque);
+	if (have_all_started(workers)) {
+		worker->base.cache = mr_cache_adopt(worker->base.cache);
+		mri_idle_begin(worker);
+		worker->result = workers->fn(&worker->base, workers->opaque);
+	}
 	if (worker->result < 0)
 		mr_workers_stop(workers);
 	__atomic_store_n(&worker->has_ended, 1, __ATOMIC_RELEASE);
@@ -64,6 +77,7 @@ int mr_workers_start(struct mr_workers *workers, mr_worker_fn *fn, void *opaque,
 	workers->fn = fn;
 	workers->opaque = opaque;
 	__atomic_store_n(&workers->is_stopping, 0, __ATOMIC_RELEASE);
+	pthread_mutex_lock(&workers->starting);
 	for (uint32_t w = 0; w < workers->n_workers && err == 0; w++) {
 		workers->workers[w].result = 0;
 		workers->workers[w].has_ended = 0;
@@ -73,10 +87,11 @@ int mr_workers_start(struct mr_workers *workers, mr_worker_fn *fn, void *opaque,
 				"worker %u cannot start on core %u: %s", w,
 				workers->workers[w].base.core, strerror(err));
 	}
+	workers->has_started = err == 0;
+	pthread_mutex_unlock(&workers->starting);
 	if (err == 0)
 		return 0;
-	mr_workers_stop(workers);
-	/* They end after a round; a loop that does not is the caller's bug. */
+	/* At once: none of them is in the program's loop. */
 	mr_workers_join(workers, 10000, NULL);
 	return -err;
 }

@@ -123,6 +123,8 @@ struct mr_workers {
 	uint64_t spin_ns;
 	mr_worker_fn *fn;
 	void *opaque;
+	pthread_mutex_t starting; /* held until all have, or one cannot */
+	bool has_started;         /* all; under it */
 	struct mr_port **ports;
 	struct mri_map_port *map_ports;
 	struct mr_port_info *infos;

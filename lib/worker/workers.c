@@ -255,6 +255,7 @@ int mr_workers_create(struct mr_ctx *ctx,
 	if (workers == NULL)
 		return mr_fail(reterr_reason, -ENOMEM, "no memory for workers");
 	workers->ctx = ctx;
+	pthread_mutex_init(&workers->starting, NULL);
 	workers->idle = c.idle;
 	workers->spin_ns = (c.spin_us > 0 ? c.spin_us : MRI_SPIN_US) * 1000ull;
 	workers->n_handoff_entries =
@@ -297,6 +298,7 @@ void mr_workers_destroy(struct mr_workers *workers)
 	mr_free(workers->ctx, workers->map_ports);
 	mr_free(workers->ctx, workers->infos);
 	mr_free(workers->ctx, workers->ports);
+	pthread_mutex_destroy(&workers->starting);
 	mr_free(workers->ctx, workers);
 }
 

@@ -5,7 +5,6 @@
  */
 #include <errno.h>
 #include <poll.h>
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -89,27 +88,6 @@ static void count_usage(struct seat *seat)
 	seat->system_ns = ns_of(&usage.ru_stime) - seat->system_ns;
 }
 
-/*
- * Nobody begins before all have started: where one cannot, those that have are
- * told by the workers' own flag, which no round looks at. Nor before all have
- * left this: waiting flushes the queues of the worker, which are not those that
- * it has in a round.
- */
-static bool wait_for_all(struct tester *tester, struct mr_worker *worker)
-{
-	while (!__atomic_load_n(&tester->has_started, __ATOMIC_ACQUIRE))
-		if (!mr_worker_wait(worker, 1))
-			return false;
-	__atomic_add_fetch(&tester->n_ready, 1, __ATOMIC_ACQ_REL);
-	while (__atomic_load_n(&tester->n_ready, __ATOMIC_ACQUIRE) <
-	       tester->plane.n_workers) {
-		if (__atomic_load_n(&tester->is_stopping, __ATOMIC_RELAXED))
-			return false;
-		sched_yield();
-	}
-	return true;
-}
-
 static int sit(struct mr_worker *worker, void *opaque)
 {
 	struct tester *tester = opaque;
@@ -117,8 +95,6 @@ static int sit(struct mr_worker *worker, void *opaque)
 	bool has_begun = false;
 	uint64_t now;
 
-	if (!wait_for_all(tester, worker))
-		return 0;
 	now = clock_now(&tester->clock);
 	seat->busy_ns = seat->all_ns = seat->user_ns = seat->system_ns = 0;
 	if (seat->place != NULL) {
@@ -326,11 +302,8 @@ int tester_run_threads(struct tester *tester, const struct trial_config *config,
 	struct mr_reason said;
 	int err;
 
-	tester->has_started = 0;
-	tester->n_ready = 0;
 	if (mr_workers_start(workers, sit, tester, &said) < 0)
 		return fail_with(why, 1, "%s", said.text);
-	__atomic_store_n(&tester->has_started, 1, __ATOMIC_RELEASE);
 	watch(tester, config, ret);
 	__atomic_store_n(&tester->is_stopping, 1, __ATOMIC_RELAXED);
 	places_stop(tester);

@@ -86,8 +86,6 @@ struct tester {
 	struct hist *lateness[MAX_SENDERS], *latency[MAX_RECEIVERS];
 	struct trial_drop drops_before[MAX_DROP_ROWS];
 	uint64_t tx_bytes_before, rx_bytes_before;
-	uint32_t has_started; /* all threads */
-	uint32_t n_ready;     /* that wait for nobody any more */
 	uint32_t is_cut;      /* senders end, receivers go on */
 	uint32_t is_stopping; /* threads end their rounds */
 	bool is_ended;        /* tester_end() */

@@ -175,12 +175,13 @@ MR_API int mr_workers_line(const struct mr_workers *workers, uint32_t i,
 /**
  * Start one thread per worker, pinned to its core, all signals blocked.
  *
- * @param fn      runs on each of them with its worker and @p opaque
+ * @param fn      runs on each of them with its worker and @p opaque, once all
+ *                threads are there
  *
  * @return 0, or
  *   -EBUSY   they run already
  *   -EINVAL  a core went away
- *   -EAGAIN  no more threads. On failure none is left running
+ *   -EAGAIN  no more threads. On failure @p fn has run on none
  *
  * Owner: unchanged. Thread: one at a time.
  */

@@ -174,6 +174,45 @@ static void an_error_ends_all_and_is_joined(void **state)
 	rig_close(&rig);
 }
 
+static int count_itself(struct mr_worker *worker, void *opaque)
+{
+	uint32_t *n = opaque;
+
+	(void)worker;
+	__atomic_add_fetch(n, 1, __ATOMIC_RELAXED);
+	return 0;
+}
+
+/* The second one's core is gone: the first, whose thread is there, must not
+ * have begun. Once it is back all run. */
+static void none_runs_where_one_cannot_start(void **state)
+{
+	struct mr_reason why = { "" };
+	struct mr_worker *second;
+	uint32_t n = 0, core;
+	struct rig rig;
+
+	(void)state;
+	if (rig_n_cores() < 2) {
+		print_message("needs two cores\n");
+		skip();
+	}
+	rig_open(&rig, NULL, 2, MR_IDLE_POLL);
+	second = mr_workers_get(rig.workers, 1);
+	core = second->core;
+	second->core = CPU_SETSIZE - 1;
+	assert_int_equal(mr_workers_start(rig.workers, count_itself, &n, &why),
+			 -EINVAL);
+	assert_reason_has(&why, "worker 1 cannot start on core 1023");
+	assert_int_equal(n, 0);
+	second->core = core;
+	assert_int_equal(mr_workers_start(rig.workers, count_itself, &n, NULL),
+			 0);
+	assert_int_equal(mr_workers_join(rig.workers, 5000, NULL), 0);
+	assert_int_equal(n, 2);
+	rig_close(&rig);
+}
+
 static int wait_only(struct mr_worker *worker, void *opaque)
 {
 	(void)opaque;
@@ -326,6 +365,7 @@ int main(void)
 		cmocka_unit_test(frames_pass_in_order_with_interrupts),
 		cmocka_unit_test(each_worker_runs_on_its_core_alone),
 		cmocka_unit_test(an_error_ends_all_and_is_joined),
+		cmocka_unit_test(none_runs_where_one_cannot_start),
 		cmocka_unit_test(stop_wakes_a_sleeper_at_once),
 		cmocka_unit_test(wrong_configurations_say_why),
 		cmocka_unit_test(create_fails_cleanly_at_every_allocation),
