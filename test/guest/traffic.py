@@ -5,7 +5,7 @@ import struct
 import time
 
 from lib.wire import frame
-from probe import Probe, wait_for_link
+from probe import Probe, check_idle, wait_for_link
 
 # Ethernet's shortest frame without FCS: emulated NICs pad to it.
 MIN_BYTES = 60
@@ -235,3 +235,29 @@ def tagged(data, i):
     """It with a tag: each priority, drop eligible or not, many numbers."""
     tci = i % 8 << 13 | i % 2 << 12 | (1 + i * 37) % 4095
     return data[:12] + struct.pack("!HH", 0x8100, tci) + data[12:]
+
+
+def carry_tags(guest, specs):
+    """From the first of two NICs to the second: a tag is taken out at one and
+    put in at the other, as it was; frames without one stay so."""
+    source, sink = guest.wires.values()
+    frames = [tagged(data, i) if i % 3 else data
+              for i, data in enumerate(all_lengths(1501))]
+    n_tags = sum(i % 3 != 0 for i in range(len(frames)))
+    probe = Probe(guest)
+    try:
+        probe.do("pool", 8192)
+        for spec in specs:
+            probe.do("open", spec)
+        probe.begin("forward", 0, 1, 1)
+        got = Traffic(source, sink, frames, WINDOW).run(len(frames))
+        probe.end_forward()
+        probe.flush(1)
+        compare(got, frames)
+        rx = check_idle(probe, 0)["queues"][0]["rx"]
+        # A wire has 60 bytes at least; without tags it is 4 less.
+        assert rx["bytes"] == sum(max(len(data), MIN_BYTES)
+                                  for data in frames) - 4 * n_tags, rx
+        probe.close()
+    finally:
+        probe.kill()
