@@ -89,11 +89,10 @@ struct rig {
 	uint32_t (*collect)(struct bed *bed, uint8_t *bytes, uint32_t room);
 };
 
-extern const struct rig rig_null, rig_pair, rig_pcap, rig_xdp, rig_nic,
-	rig_vfio, rig_vfio_queues, rig_igb, rig_e1000e, rig_virtio,
-	rig_virtio_plain;
-/* Its traits are known when it was probed. */
-extern struct rig rig_dpdk_nic;
+extern const struct rig rig_null, rig_pair, rig_pcap, rig_xdp, rig_nic, rig_igb,
+	rig_e1000e, rig_virtio, rig_virtio_plain;
+/* Their traits are known when they were probed. */
+extern struct rig rig_vfio, rig_dpdk_nic;
 
 /* What a test wants. Zero is the default of each member. */
 struct wish {

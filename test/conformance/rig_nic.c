@@ -7,10 +7,10 @@
  *
  * nic: MR_NIC is an interface, for the xdp driver.
  * vfio: MR_NIC is a PCI address that vfio-pci has, for a driver of ours; and
- * MR_NIC_FAR takes frames of 9014 bytes. vfio-queues: it has two queues, too.
- * dpdk-nic: as vfio, for DPDK's. Of these MR_NIC_LACKS may say what they have
- * not: "cleanup", where one cannot be asked to look for what was sent, "irqs",
- * and "queues", a second one.
+ * MR_NIC_FAR takes frames of 9014 bytes. dpdk-nic: the same for DPDK's.
+ * MR_NIC_LACKS may say what such a NIC has not: "queues", a second one; and of
+ * DPDK's "irqs", and "cleanup", where one cannot be asked to look for what was
+ * sent.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -29,6 +29,14 @@ static const char *probe(void)
 			return "MR_NIC, MR_NIC_FAR and MR_NIC_OPTIONS name no "
 			       "NICs to test on";
 	return NULL;
+}
+
+/* Whether MR_NIC_LACKS says so. */
+static bool lacks(const char *what)
+{
+	const char *words = getenv("MR_NIC_LACKS");
+
+	return words != NULL && strstr(words, what) != NULL;
 }
 
 static uint32_t ring_of(const struct bed *bed)
@@ -91,43 +99,31 @@ static const struct bad_spec bad_vfio_specs[] = {
 	{ NULL, 0, NULL },
 };
 
-enum {
-	VFIO_TRAITS = RIG_IN | RIG_OUT | RIG_LIVE | RIG_SG | RIG_CHECKS |
-		      RIG_REGISTERS | RIG_EXCLUSIVE | RIG_FILTERS,
-};
+static const char *probe_vfio(void);
 
-const struct rig rig_vfio = {
+struct rig rig_vfio = {
 	.driver = "vfio",
-	.traits = VFIO_TRAITS,
+	.traits = RIG_IN | RIG_OUT | RIG_LIVE | RIG_SG | RIG_CHECKS |
+		  RIG_REGISTERS | RIG_EXCLUSIVE | RIG_QUEUES | RIG_FILTERS,
 	.min_frame_bytes = 60,
 	.max_frame_bytes = 1514,
 	.max_sg_frame_bytes = 9014,
 	.n_sleeps = 2000,
 	.n_reopens = 3,
 	.bad_specs = bad_vfio_specs,
-	.probe = probe,
+	.probe = probe_vfio,
 	.setup = setup_vfio,
 	.teardown = far_socket_close,
 	.inject = far_socket_inject,
 	.collect = far_socket_collect,
 };
 
-const struct rig rig_vfio_queues = {
-	.driver = "vfio",
-	.name = "vfio-queues",
-	.traits = VFIO_TRAITS | RIG_QUEUES,
-	.min_frame_bytes = 60,
-	.max_frame_bytes = 1514,
-	.max_sg_frame_bytes = 9014,
-	.n_sleeps = 2000,
-	.n_reopens = 3,
-	.bad_specs = bad_vfio_specs,
-	.probe = probe,
-	.setup = setup_vfio,
-	.teardown = far_socket_close,
-	.inject = far_socket_inject,
-	.collect = far_socket_collect,
-};
+static const char *probe_vfio(void)
+{
+	if (lacks("queues"))
+		rig_vfio.traits &= ~(uint32_t)RIG_QUEUES;
+	return probe();
+}
 
 static void set_dpdk_spec(const struct wish *wish, uint32_t n_ring,
 			  char *ret_spec, size_t n_bytes)
@@ -184,7 +180,6 @@ struct rig rig_dpdk_nic = {
  */
 static const char *probe_dpdk(void)
 {
-	const char *lacks = getenv("MR_NIC_LACKS");
 	static struct mr_reason why;
 	const struct mr_pool_config pool = { .size = sizeof(pool) };
 	struct mr_port_config config = { .size = sizeof(config) };
@@ -196,11 +191,11 @@ static const char *probe_dpdk(void)
 
 	if (why_not != NULL)
 		return why_not;
-	if (lacks != NULL && strstr(lacks, "cleanup") != NULL)
+	if (lacks("cleanup"))
 		rig_dpdk_nic.traits |= RIG_LAZY;
-	if (lacks != NULL && strstr(lacks, "irqs") != NULL)
+	if (lacks("irqs"))
 		rig_dpdk_nic.traits |= RIG_POLLED;
-	if (lacks != NULL && strstr(lacks, "queues") != NULL)
+	if (lacks("queues"))
 		rig_dpdk_nic.traits &= ~(uint32_t)RIG_QUEUES;
 	set_dpdk_spec(&(struct wish){ 0 }, 256, spec, sizeof(spec));
 	if (mr_ctx_create(NULL, &ctx, &why) < 0 ||
