@@ -105,6 +105,16 @@ static inline int vfio_try(struct vfio_fixture *f, const char *bdf,
 	return mr_pci_open(f->ctx, bdf, &config, ret_pci, reason);
 }
 
+/* Both functions: f->pci, and the other one. */
+static inline struct mr_pci *vfio_open_both(struct vfio_fixture *f)
+{
+	struct mr_pci *second = NULL;
+
+	assert_int_equal(vfio_try(f, NIC_0, MR_PCI_AUTO, &f->pci, NULL), 0);
+	assert_int_equal(vfio_try(f, NIC_1, MR_PCI_AUTO, &second, NULL), 0);
+	return second;
+}
+
 /* Nothing is open, mapped or armed. */
 static inline void assert_vfio_clean(const struct vfio_fixture *f)
 {

@@ -17,8 +17,8 @@ static void fail_next(const char *name)
 /* The device may still reach it: it stays, and nothing takes its place. */
 static void ring_memory_that_stays_mapped_is_kept(void **state)
 {
-	struct mr_pci *second = NULL;
 	struct vfio_fixture f;
+	struct mr_pci *second;
 	struct mr_dma a, b;
 	void *kept;
 
@@ -29,10 +29,7 @@ static void ring_memory_that_stays_mapped_is_kept(void **state)
 		vfio_prepare(&f);
 		if (has_cdev)
 			vfio_add_cdev(&f);
-		assert_int_equal(vfio_try(&f, NIC_0, MR_PCI_AUTO, &f.pci, NULL),
-				 0);
-		assert_int_equal(
-			vfio_try(&f, NIC_1, MR_PCI_AUTO, &second, NULL), 0);
+		second = vfio_open_both(&f);
 		assert_int_equal(mr_pci_dma_alloc(second, 4096, &a, NULL), 0);
 		kept = a.memory;
 		fail_next(unmap);

@@ -98,18 +98,15 @@ static void auto_takes_what_the_user_may_open(void **state)
 /* One mapping for two ports, which outlives each of them. */
 static void ports_of_a_region_share_its_mapping(void **state)
 {
-	struct mr_pci *second = NULL;
 	struct vfio_fixture f;
+	struct mr_pci *second;
 
 	(void)state;
 	for (int has_cdev = 0; has_cdev < 2; has_cdev++) {
 		vfio_prepare(&f);
 		if (has_cdev)
 			vfio_add_cdev(&f);
-		assert_int_equal(vfio_try(&f, NIC_0, MR_PCI_AUTO, &f.pci, NULL),
-				 0);
-		assert_int_equal(
-			vfio_try(&f, NIC_1, MR_PCI_AUTO, &second, NULL), 0);
+		second = vfio_open_both(&f);
 		assert_int_equal(fake_n_maps(), 1);
 		assert_int_equal(mr_pci_region_iova(f.pci),
 				 mr_pci_region_iova(second));
@@ -126,14 +123,13 @@ static void ports_of_a_region_share_its_mapping(void **state)
 
 static void ring_memory_of_two_ports_never_meets(void **state)
 {
-	struct mr_pci *second = NULL;
 	struct vfio_fixture f;
+	struct mr_pci *second;
 	struct mr_dma a, b;
 
 	(void)state;
 	vfio_prepare(&f);
-	assert_int_equal(vfio_try(&f, NIC_0, MR_PCI_AUTO, &f.pci, NULL), 0);
-	assert_int_equal(vfio_try(&f, NIC_1, MR_PCI_AUTO, &second, NULL), 0);
+	second = vfio_open_both(&f);
 	assert_int_equal(mr_pci_dma_alloc(f.pci, 8192, &a, NULL), 0);
 	assert_int_equal(mr_pci_dma_alloc(second, 4096, &b, NULL), 0);
 	assert_int_equal(b.iova, a.iova + 8192);
