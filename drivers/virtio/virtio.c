@@ -322,13 +322,39 @@ static int start(struct virtio_port *port, struct mr_reason *reason)
 	return mri_virtio_ctrl_setup(port, reason);
 }
 
-static void tear_down(struct virtio_port *port)
+static void stop(struct virtio_port *port)
 {
 	if (port->common.bar != NULL)
 		(void)mri_virtio_pci_reset(port);
 	/* Of a device that does not even reset, nothing gets through. */
 	if (port->pci != NULL)
 		(void)mr_pci_set_bus_master(port->pci, 0);
+}
+
+/*
+ * A command that was not answered in time may be answered yet, and be taken for
+ * the next one then: so all begins again, without the feature it is of.
+ */
+static int restart_without(struct virtio_port *port, uint32_t feature,
+			   struct mr_reason *reason)
+{
+	const uint64_t features = port->features & ~virtio_bit(feature);
+	int err;
+
+	stop(port);
+	if ((err = mri_virtio_pci_begin(port, reason)) < 0 ||
+	    (err = mri_virtio_pci_accept(port, features, reason)) < 0)
+		return err;
+	mri_virtio_queues_clear(port);
+	mri_virtio_ctrl_close(port);
+	port->ctrl = (struct virtio_ctrl){ 0 };
+	err = mri_virtio_ctrl_open(port, reason);
+	return err < 0 ? err : start(port, reason);
+}
+
+static void tear_down(struct virtio_port *port)
+{
+	stop(port);
 	mri_virtio_events_close(port);
 	mri_virtio_queues_free(port);
 	mri_virtio_ctrl_close(port);
@@ -362,6 +388,15 @@ static int open_steps(struct virtio_port *port, const char *bdf,
 	if ((err = mri_virtio_events_open(port, reason)) < 0 ||
 	    (err = start(port, reason)) < 0)
 		return err;
+	if (mri_virtio_stats_setup(port) < 0) {
+		mr_log(port->base.ctx, MR_LOG_WARNING,
+		       "%s: the device does not answer what it counts: opened "
+		       "without DEVICE_STATS",
+		       port->base.info.name);
+		err = restart_without(port, VIRTIO_F_DEVICE_STATS, reason);
+		if (err < 0)
+			return err;
+	}
 	mri_virtio_read_link(port);
 	fill_info(port);
 	return 0;

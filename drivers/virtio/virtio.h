@@ -310,6 +310,8 @@ int mri_virtio_vq_alloc(struct virtio_port *port, struct virtio_vq *vq,
 /* As the device finds a fresh one. */
 void mri_virtio_vq_clear(struct virtio_vq *vq);
 int mri_virtio_queues_alloc(struct virtio_port *port, struct mr_reason *reason);
+/* As a device finds fresh ones, that was reset before it used any. */
+void mri_virtio_queues_clear(struct virtio_port *port);
 /* Tell the device of them; and once it runs, give it buffers. */
 int mri_virtio_queues_start(struct virtio_port *port, struct mr_reason *reason);
 void mri_virtio_queues_fill(struct virtio_port *port);
@@ -365,8 +367,11 @@ int mri_virtio_set_mac_filter(struct mr_port *base, const uint8_t (*macs)[6],
 			      uint32_t n, struct mr_reason *reason);
 
 /* virtio_stats.c */
-/* Which counters there are. -EIO, -ENODEV: the device does not answer. */
-int mri_virtio_stats_setup(struct virtio_port *port, struct mr_reason *reason);
+/*
+ * Which counters there are. -EIO, -ENODEV: the device does not answer, and
+ * would not answer any later command.
+ */
+int mri_virtio_stats_setup(struct virtio_port *port);
 uint32_t mri_virtio_device_stats(const struct mr_port *base,
 				 struct mr_named_count *ret_counts, uint32_t n);
 

@@ -460,7 +460,5 @@ int mri_virtio_ctrl_setup(struct virtio_port *port, struct mr_reason *reason)
 	    (virtio_has(port, VIRTIO_F_CTRL_RX) || port->options.promisc))
 		err = mri_virtio_set_promisc(&port->base, port->options.promisc,
 					     reason);
-	if (err == 0)
-		err = mri_virtio_stats_setup(port, reason);
 	return err;
 }

@@ -267,6 +267,14 @@ int mri_virtio_queues_alloc(struct virtio_port *port, struct mr_reason *reason)
 	return err;
 }
 
+void mri_virtio_queues_clear(struct virtio_port *port)
+{
+	for (uint32_t i = 0; i < port->options.n_queues; i++) {
+		mri_virtio_vq_clear(&port->rxqs[i].vq);
+		mri_virtio_vq_clear(&port->txqs[i].vq);
+	}
+}
+
 int mri_virtio_queues_start(struct virtio_port *port, struct mr_reason *reason)
 {
 	int err = 0;

@@ -72,7 +72,7 @@ static bool has_type(const struct virtio_port *port, uint32_t number)
 	return port->stats_types >> number & 1;
 }
 
-int mri_virtio_stats_setup(struct virtio_port *port, struct mr_reason *reason)
+int mri_virtio_stats_setup(struct virtio_port *port)
 {
 	uint64_t offered = 0;
 	int err;
@@ -82,11 +82,8 @@ int mri_virtio_stats_setup(struct virtio_port *port, struct mr_reason *reason)
 		return 0;
 	err = mri_virtio_ctrl_ask(port, VIRTIO_CTRL_STATS_QUERY, NULL, 0,
 				  &offered, sizeof(offered));
-	/* No later command would have an answer. */
 	if (port->ctrl.is_stuck)
-		return mr_fail(reason, err,
-			       "%s: its control queue does not answer",
-			       port->base.info.name);
+		return err;
 	if (err < 0)
 		return 0; /* it refuses: there are none */
 	for (uint32_t i = 0; i < N_TYPES; i++)

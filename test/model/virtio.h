@@ -138,6 +138,7 @@ struct vnet_faults {
 	uint32_t bad_types;   /* the same: of the one beside it */
 	bool ctrl_refuses;    /* each command: VIRTIO_NET_ERR */
 	bool ctrl_hangs;      /* no command is ever answered */
+	bool query_hangs;     /* nor that for statistics, and none after it */
 };
 
 /* Offloads of one packet: struct virtio_net_hdr without num_buffers. */

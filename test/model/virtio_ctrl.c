@@ -412,7 +412,8 @@ static void put_answer(struct vnet *v, struct vnet_queue *q,
 	vnet_use(v, q, n + 1);
 }
 
-static void answer(struct vnet *v, struct vnet_queue *q)
+/* False: it is not answered. */
+static bool answer(struct vnet *v, struct vnet_queue *q)
 {
 	const struct vnet_element *e = vnet_element(q, q->n_done);
 	const uint32_t room = vnet_capacity(e);
@@ -423,11 +424,16 @@ static void answer(struct vnet *v, struct vnet_queue *q)
 
 	if (n == UINT32_MAX || n < 2 || room < 1) {
 		vnet_give_up(v, q, "no command, or no room for its answer");
-		return;
+		return false;
 	}
-	v->stats.n_commands++;
 	c.class = bytes[0];
 	c.number = bytes[1];
+	if (v->faults.query_hangs && c.class == STATS &&
+	    c.number == STATS_QUERY) {
+		v->stats.n_faults++;
+		return false;
+	}
+	v->stats.n_commands++;
 	c.bytes = bytes + 2;
 	c.n_bytes = n - 2;
 	if (v->faults.ctrl_refuses) {
@@ -437,6 +443,7 @@ static void answer(struct vnet *v, struct vnet_queue *q)
 		ack = obey(v, &c);
 	}
 	put_answer(v, q, &c, ack);
+	return true;
 }
 
 void vnet_step_ctrl(struct vnet *v, struct vnet_queue *q)
@@ -452,7 +459,7 @@ void vnet_step_ctrl(struct vnet *v, struct vnet_queue *q)
 		v->stats.n_faults += q->n_taken > q->n_done;
 		return;
 	}
-	while (q->n_done < q->n_taken && vnet_is_running(v))
-		answer(v, q);
+	while (q->n_done < q->n_taken && vnet_is_running(v) && answer(v, q))
+		;
 	vnet_tell(v, q);
 }

@@ -82,22 +82,30 @@ static void device_that_does_not_come_up_is_refused(void **state)
 	}
 }
 
-/* Where no other command comes before that for its statistics. */
-static void control_queue_that_does_not_answer_is_refused(void **state)
+/* Where no option needs it: what does is refused. */
+static void control_queue_that_does_not_answer_is_done_without(void **state)
 {
 	const struct vnet_config config = {
 		.features = vnet_all_features() & ~VNET_BIT(VNET_MQ) &
 			    ~VNET_BIT(VNET_RSS) & ~VNET_BIT(VNET_CTRL_RX) &
 			    ~VNET_BIT(VNET_CTRL_RX_EXTRA),
 	};
+	static const uint8_t mac[6] = { 2, 0, 0, 0, 0, 7 };
 	const struct vnet_faults hangs = { .ctrl_hangs = true };
 	const struct vnet_faults no = { .ctrl_refuses = true };
+	struct mr_reason why = { "" };
 	struct vbed bed;
 
 	(void)state;
 	vbed_make(&bed, &config);
 	vnet_set_faults(bed.v, &hangs);
-	refuses(&bed, "", "control queue does not answer");
+	vbed_open(&bed, "");
+	assert_int_equal(mr_port_device_stats(bed.port, NULL, 0), 0);
+	assert_int_equal(mr_port_set_mac(bed.port, mac, &why), -EIO);
+	assert_reason_has(&why, "does not answer");
+	vbed_inject(&bed, 5);
+	assert_int_equal(vbed_drain(&bed), 5);
+	mr_port_close(bed.port);
 	/* One that refuses is a device that does not count. */
 	vnet_set_faults(bed.v, &no);
 	vbed_open(&bed, "");
@@ -502,7 +510,7 @@ static void device_without_vectors_is_refused_or_polled(void **state)
 
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(device_that_does_not_come_up_is_refused),
-	cmocka_unit_test(control_queue_that_does_not_answer_is_refused),
+	cmocka_unit_test(control_queue_that_does_not_answer_is_done_without),
 	cmocka_unit_test(ring_that_the_device_does_not_have_is_refused),
 	cmocka_unit_test(slow_or_restless_device_is_waited_for),
 	cmocka_unit_test(capability_lists_are_input),

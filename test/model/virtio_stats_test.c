@@ -79,6 +79,33 @@ static void counts_are_of_all_queues_and_of_what_was_negotiated(void **state)
 	vbed_end(&bed);
 }
 
+/* Without them, and with all else: what it was asked is forgotten. */
+static void device_that_is_silent_of_its_counts_is_opened(void **state)
+{
+	const struct vnet_config config = { .n_pairs = 2 };
+	const struct vnet_faults silent = { .query_hangs = true };
+	struct vbed bed;
+
+	(void)state;
+	/* Each takes as long as an answer is waited for: split, and packed. */
+	for (uint32_t k = 0; k < VBED_N_RINGS; k += 2) {
+		vbed_make(&bed, &config);
+		vnet_set_faults(bed.v, &silent);
+		vbed_open(&bed, vbed_rings[k]);
+		assert_true(vnet_stats(bed.v).n_faults > 0);
+		assert_int_equal(mr_port_device_stats(bed.port, NULL, 0), 0);
+		assert_int_equal(mr_port_set_promisc(bed.port, 1, NULL), 0);
+		assert_true(vnet_state(bed.v).promisc);
+		for (uint32_t i = 0; i < 200; i++) {
+			vbed_inject(&bed, 3);
+			assert_int_equal(vbed_drain(&bed), 3);
+			assert_int_equal(vbed_send(&bed, 2), 2);
+			assert_int_equal(vbed_collect(&bed), 2);
+		}
+		vbed_end(&bed);
+	}
+}
+
 /*
  * Sizes that end nowhere, beyond what there is room for, or too soon; types
  * that were not asked for, or come twice. No count falls, or is more than was.
@@ -125,6 +152,7 @@ static void counts_of_a_device_that_lies_are_taken_with_care(void **state)
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(device_counts_are_read),
 	cmocka_unit_test(counts_are_of_all_queues_and_of_what_was_negotiated),
+	cmocka_unit_test(device_that_is_silent_of_its_counts_is_opened),
 	cmocka_unit_test(counts_of_a_device_that_lies_are_taken_with_care),
 };
 
