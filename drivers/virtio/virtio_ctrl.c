@@ -426,8 +426,9 @@ static int set_queues(struct virtio_port *port, struct mr_reason *reason)
 }
 
 /*
- * 5.1.6.5.7: both bound how long an interrupt waits, and 0 or 1 of either is
- * not at all; so without a number of frames it is all of the ring.
+ * "Notifications Coalescing": both bound how long an interrupt waits, and 0 or
+ * 1 of either is not at all; so without a number of frames it is all of the
+ * ring.
  */
 static int set_coalescing(struct virtio_port *port, struct mr_reason *reason)
 {

@@ -24,7 +24,7 @@
  * long as that, such a batch is written out in full, into the ring itself, and
  * then read like any other.
  *
- * Source: virtio 1.2, 2.7.8, 2.7.9, 2.8.7, 2.8.9; 5.1.6.4 "Processing of
+ * Source: virtio 1.2, 2.7.8, 2.7.9, 2.8.8, 2.8.9; 5.1.6.4 "Processing of
  * Incoming Packets".
  */
 #ifndef VIRTIO_VIRTIO_RECEIVE_H
