@@ -92,6 +92,12 @@ def test_both_ways_over_a_cable(lab):
     assert trial["tx"]["sent"] > 100
     assert lost == dropped(trial, "rx") + dropped(trial, "dev")
     assert trial["rx"]["duplicates"] == trial["rx"]["reordered"] == 0
+    there, back = trial["directions"]
+    assert (there["from"], back["from"]) == ("xdp:t0", "xdp:t1")
+    assert (there["to"], back["to"]) == ("xdp:t1", "xdp:t0")
+    for side, key in (("tx", "sent"), ("tx", "unsent"), ("rx", "unique"),
+                      ("rx", "lost")):
+        assert there[key] + back[key] == trial[side][key], key
 
 
 def test_tx_and_rx_are_two_programs(lab):

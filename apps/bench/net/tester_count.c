@@ -173,8 +173,7 @@ static uint64_t lost_of(const struct tester *tester, uint64_t sent,
 	return n > unique ? n - unique : 0;
 }
 
-/* The counters of a lane, of all receivers. */
-static void add_lane(const struct tester *tester, uint32_t lane,
+void tester_add_lane(const struct tester *tester, uint32_t lane,
 		     uint64_t n_sent, struct trial_lane *ret)
 {
 	uint64_t highest = 0, unique = 0;
@@ -250,7 +249,7 @@ void tester_count_so_far(const struct tester *tester, struct trial_result *ret)
 		ret->foreign += counter_get(&tester->receivers[i].n_foreign);
 	}
 	for (uint32_t l = 0; l < n_lanes; l++)
-		add_lane(tester, l, 0, &all);
+		tester_add_lane(tester, l, 0, &all);
 	ret->unique = ret->duplicates = ret->reordered = ret->too_old = 0;
 	ret->lost = 0;
 	add_to_sum(ret, &all);
@@ -282,7 +281,7 @@ static void count_drops(const struct tester *tester, struct trial_result *ret,
 	ret->drops = rows;
 }
 
-static uint64_t lane_sent(const struct tester *tester, uint32_t lane)
+uint64_t tester_lane_sent(const struct tester *tester, uint32_t lane)
 {
 	const uint32_t n = tester->n_sources;
 	const struct sending_place *at;
@@ -305,7 +304,7 @@ static void count_streams(const struct tester *tester, uint32_t n_lanes,
 	for (uint32_t l = 0; l < n_lanes; l++) {
 		struct trial_lane *lane = &ret->streams[l / n_sources];
 
-		add_lane(tester, l, lane_sent(tester, l), lane);
+		tester_add_lane(tester, l, tester_lane_sent(tester, l), lane);
 		lane->stream = l / n_sources;
 		if (tester->n_sources > 0 || runs_n(tester->runs) == 0)
 			continue;
@@ -354,7 +353,7 @@ int tester_count_all(struct tester *tester, struct trial_result *ret)
 	}
 	ret->cpu_share = all > 0 ? (double)busy / (double)all : 0;
 	count_drops(tester, ret, rows);
-	return 0;
+	return tester_count_directions(tester, n_lanes, ret);
 }
 
 void tester_latency_since(const struct tester *tester, struct hist *before,

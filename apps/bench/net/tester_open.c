@@ -321,6 +321,7 @@ static int find_queues(struct tester *tester, struct mr_reason *why)
 						 "more than %d rx queues; "
 						 "--queues makes fewer",
 						 MAX_RECEIVERS);
+			tester->receiver_port[tester->n_receivers] = r;
 			tester->receivers[tester->n_receivers].has_times =
 				(info.offloads & MR_OFFLOAD_TIME_RX) != 0;
 			tester->receivers[tester->n_receivers++].rxq = rxq;

@@ -68,6 +68,7 @@ struct tester {
 	uint32_t n_places;
 	uint32_t n_sources; /* senders, then places: who has lanes */
 	struct receiver *receivers;
+	uint32_t receiver_port[MAX_RECEIVERS]; /* place in rx */
 	uint32_t n_receivers;
 	struct device_config device;
 	struct crossing crossings[2];
@@ -120,6 +121,14 @@ void tester_count_before(struct tester *tester);
 void tester_count_so_far(const struct tester *tester, struct trial_result *ret);
 /* All of it, when the threads have ended. 0 or -ENOMEM. */
 int tester_count_all(struct tester *tester, struct trial_result *ret);
+/* A lane's counters, added: of all receivers, and of its sender. */
+void tester_add_lane(const struct tester *tester, uint32_t lane,
+		     uint64_t n_sent, struct trial_lane *ret);
+uint64_t tester_lane_sent(const struct tester *tester, uint32_t lane);
+/* directions.c: what each pair of ports had, where there are several. 0 or
+ * -ENOMEM. */
+int tester_count_directions(const struct tester *tester, uint32_t n_lanes,
+			    struct trial_result *ret);
 /* Of the trial's frames, how many came at least once. */
 uint64_t tester_n_unique(const struct tester *tester);
 uint64_t tester_n_sent(const struct tester *tester);

@@ -6,8 +6,10 @@
 void trial_result_free(struct trial_result *result)
 {
 	free(result->streams);
+	free(result->directions);
 	free(result->drops);
 	result->streams = NULL;
+	result->directions = NULL;
 	result->drops = NULL;
-	result->n_streams = result->n_drops = 0;
+	result->n_streams = result->n_directions = result->n_drops = 0;
 }

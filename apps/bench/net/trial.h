@@ -46,6 +46,16 @@ struct trial_drop {
 	bool is_receivers; /* its port is one of those that receive */
 };
 
+/* Of several pairs of ports, and of both ways of one: what a port sent,
+ * wherever it came. Latencies are of all that came at the other port. */
+struct trial_direction {
+	char from[64], to[64];
+	struct trial_lane sum; /* of all of its streams */
+	uint64_t unsent;
+	uint64_t n_latencies;
+	uint64_t latency_p50_ns, latency_p99_ns, latency_max_ns;
+};
+
 /*
  * due = sent + unsent; sent = unique + lost; received is foreign + those with a
  * stamp of this trial, which are unique + duplicates + too_old.
@@ -64,6 +74,8 @@ struct trial_result {
 	uint32_t n_runs;      /* of other programs that something came from */
 	struct trial_lane *streams;
 	uint32_t n_streams;
+	struct trial_direction *directions; /* 0 where there is but one */
+	uint32_t n_directions;
 	struct trial_drop *drops;
 	uint32_t n_drops;
 	double cpu_share; /* of the tester's threads: in rounds with frames */

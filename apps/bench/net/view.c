@@ -167,6 +167,35 @@ static void print_received(const struct view *view, const struct tester *tester,
 			view_time((double)r->clock_error_ns, error, TEXT));
 }
 
+static void print_directions(const struct view *view,
+			     const struct trial_result *r)
+{
+	char p50[TEXT], p99[TEXT], max[TEXT];
+
+	for (uint32_t i = 0; i < r->n_directions; i++) {
+		const struct trial_direction *d = &r->directions[i];
+
+		fprintf(view->to,
+			"%-10s %s to %s: sent %" PRIu64 ", unsent %" PRIu64
+			", received %" PRIu64 ", lost %" PRIu64
+			" (%.4g %%), twice %" PRIu64 ", out of order %" PRIu64,
+			"direction", d->from, d->to, d->sum.sent, d->unsent,
+			d->sum.unique + d->sum.duplicates + d->sum.too_old,
+			d->sum.lost,
+			d->sum.sent > 0 ? 100 * (double)d->sum.lost /
+						  (double)d->sum.sent :
+					  0,
+			d->sum.duplicates, d->sum.reordered);
+		if (d->n_latencies > 0)
+			fprintf(view->to, "; latency p50 %s  p99 %s  max %s",
+				view_time((double)d->latency_p50_ns, p50, TEXT),
+				view_time((double)d->latency_p99_ns, p99, TEXT),
+				view_time((double)d->latency_max_ns, max,
+					  TEXT));
+		fprintf(view->to, "\n");
+	}
+}
+
 static void print_streams(const struct view *view, const struct tester *tester,
 			  const struct trial_result *r)
 {
@@ -236,6 +265,7 @@ void view_summary(const struct view *view, const struct tester *tester,
 		print_sent(view, r);
 	if (view->has_rx)
 		print_received(view, tester, r);
+	print_directions(view, r);
 	print_streams(view, tester, r);
 	for (uint32_t i = 0; i < r->n_drops; i++)
 		fprintf(view->to, "%-10s %s %s %s: %" PRIu64 "\n", "dropped",

@@ -163,6 +163,43 @@ static json_t *streams_array(const struct trial_result *r)
 	return array;
 }
 
+static json_t *directions_array(const struct trial_result *r)
+{
+	json_t *array = json_array();
+
+	for (uint32_t i = 0; i < r->n_directions; i++) {
+		const struct trial_direction *d = &r->directions[i];
+		const struct trial_lane *sum = &d->sum;
+		json_t *latency =
+			d->n_latencies == 0 ?
+				json_null() :
+				json_pack("{s:o, s:o, s:o}", "p50",
+					  document_count(d->latency_p50_ns),
+					  "p99",
+					  document_count(d->latency_p99_ns),
+					  "max",
+					  document_count(d->latency_max_ns));
+
+		json_array_append_new(
+			array,
+			json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
+				  "s:o, s:o, s:o}",
+				  "from", document_text(d->from), "to",
+				  document_text(d->to), "sent",
+				  document_count(sum->sent), "unsent",
+				  document_count(d->unsent), "received",
+				  document_count(sum->unique + sum->duplicates +
+						 sum->too_old),
+				  "unique", document_count(sum->unique), "lost",
+				  document_count(sum->lost), "duplicates",
+				  document_count(sum->duplicates), "reordered",
+				  document_count(sum->reordered), "too_old",
+				  document_count(sum->too_old), "latency",
+				  latency));
+	}
+	return array;
+}
+
 static json_t *drops_array(const struct trial_result *r)
 {
 	json_t *array = json_array();
@@ -203,6 +240,7 @@ static json_t *trial_object(double start_s, uint32_t frame_bytes,
 	json_object_set_new(object, "clock_error_ns",
 			    document_count(r->clock_error_ns));
 	json_object_set_new(object, "streams", streams_array(r));
+	json_object_set_new(object, "directions", directions_array(r));
 	json_object_set_new(object, "drops", drops_array(r));
 	json_object_set_new(object, "cpu_share", document_real(r->cpu_share));
 	json_object_set_new(object, "complete", json_boolean(!r->is_cut_short));

@@ -32,7 +32,19 @@ static void fill(uint64_t n_latencies)
 		.port = "xdp:v0", .side = "dev", .name = "rx \"missed\"", .n = 7
 	};
 
+	static struct trial_direction way = { .from = "xdp:v0",
+					      .to = "xdp:v1",
+					      .sum = { .sent = 600,
+						       .unique = 590,
+						       .duplicates = 5,
+						       .lost = 10 },
+					      .unsent = 6,
+					      .n_latencies = 9,
+					      .latency_p99_ns = 77 };
+
 	memset(&result, 0, sizeof(result));
+	result.directions = &way;
+	result.n_directions = 1;
 	result.asked_pps = 1e6;
 	result.sending_ns = 2000000000;
 	result.whole_ns = 2100000000;
@@ -99,6 +111,7 @@ static void a_trial_has_the_figures_of_its_result(void **state)
 	const json_t *root = document_json(document);
 	const json_t *trial = at(root, "trials", 0);
 	const json_t *latency = json_object_get(trial, "latency");
+	const json_t *way;
 
 	(void)state;
 	assert_int_equal(number(json_object_get(trial, "tx"), "unsent"), 10);
@@ -109,6 +122,13 @@ static void a_trial_has_the_figures_of_its_result(void **state)
 	assert_int_equal(number(latency, "p50"),
 			 hist_at(&result.latency, 0) + 249087);
 	assert_int_equal(number(at(trial, "drops", 0), "n"), 7);
+	way = at(trial, "directions", 0);
+	assert_string_equal(json_string_value(json_object_get(way, "to")),
+			    "xdp:v1");
+	assert_int_equal(number(way, "received"), 595);
+	assert_int_equal(number(way, "lost"), 10);
+	assert_int_equal(number(way, "unsent"), 6);
+	assert_int_equal(number(json_object_get(way, "latency"), "p99"), 77);
 	/* The second begins where the first one ended, and had no arrivals. */
 	trial = at(root, "trials", 1);
 	assert_true(number(trial, "start_s") == 2.1);
