@@ -71,6 +71,40 @@ def test_a_mix_of_sizes(document):
     assert "size=imix" in measured["streams"][0]
 
 
+@pytest.mark.parametrize("stream, first", [
+    ("ip6", 80), ("tcp", 72), ("udp", 60),
+    # The most that headers take.
+    ("ip.options=40 tcp qinq.id=1 vlan.id=2", 120)])
+def test_sizes_of_rfc2544_have_what_headers_need(bench, stream, first):
+    done = bench("throughput", *VIRTUAL, "--sizes", "rfc2544", "--stream",
+                 stream, "--device", "rate=50k,queue=8", "--rate", "1M",
+                 "--json", *PORTS)
+    assert done.rc == 0, done.err
+    found = json.loads(done.out)["rows"]
+    assert [row["frame_bytes"] for row in found] == \
+        [first] + [size - 4 for size in (128, 256, 512, 1024, 1280, 1518)]
+    said = "frames of 64 bytes are too short for headers and the stamp: " \
+        f"{first + 4} instead"
+    is_raised = first > 60
+    assert [said in row["note"] for row in found] == [is_raised] + 6 * [False]
+    assert (f"mr-bench: rfc2544: {said}\n" in done.err) == is_raised
+
+
+def test_a_mix_is_as_short_as_headers_let_it_be(document, bench):
+    search = ["imix", *VIRTUAL, "--device", "rate=100k,queue=8", *PORTS]
+    measured = document(*search, "--stream", "ip6 udp.dst=1-9")
+    assert measured["streams"] == ["ip6 udp.dst=1-9 size=80x7,566x4,1514x1"]
+    said = "frames of 64 bytes are too short for headers and the stamp: 84 " \
+        "instead"
+    assert said in measured["rows"][0]["note"]
+    # It is what it says that it is.
+    again = document(*search, "--stream", measured["streams"][0])
+    assert again["rows"][0]["note"] == ""
+    assert again["rows"][0]["value"] == measured["rows"][0]["value"]
+    done = bench("tx", "--count", "12", "--stream", "ip6 size=imix", "null:")
+    assert (done.rc, done.errors.count("mr-bench: " + said)) == (0, 1)
+
+
 def test_the_loss_curve(document):
     measured = document("frameloss", *VIRTUAL, "--rate", "1M", "--device",
                         "rate=650k,queue=8", *PORTS)
@@ -248,8 +282,11 @@ def test_a_file_that_cannot_be_written_is_told_first(bench, tmp_path, option):
 ERRORS = [
     (1, "none of 100 frames came back: 100 frames left pair:a and none "
      "reached pair:b", ["--device", "loss=1", *PORTS]),
+    (2, "--sizes: 64 bytes: headers and the stamp need 84; rfc2544 takes "
+     "these instead\n",
+     ["--stream", "ip6", "--sizes", "1518,64", "pair:a", "pair:a"]),
     (2, "need 80 bytes: give such sizes (size=, --size; --sizes from 84 on)\n",
-     ["--stream", "ip6", "--sizes", "64", "pair:a", "pair:a"]),
+     ["--stream", "ip6", "--size", "60", "pair:a", "pair:a"]),
     (2, "has no partner", ["pair:a"]),
     (2, "is no number of 64 to 9728", ["--sizes", "12", *PORTS]),
     (2, "write per cent", ["--resolution", "0.5", *PORTS]),

@@ -78,3 +78,12 @@ void traffic_describe(const struct traffic_options *options,
 		     json_boolean(options->is_bidirectional));
 	document_set(document, "unstamped", json_boolean(tester->is_unstamped));
 }
+
+void raised_print(uint32_t from_bytes, uint32_t to_bytes, char *ret,
+		  size_t n_bytes)
+{
+	snprintf(ret, n_bytes,
+		 "frames of %u bytes are too short for headers and the stamp: "
+		 "%u instead",
+		 from_bytes + FCS_BYTES, to_bytes + FCS_BYTES);
+}

@@ -184,6 +184,18 @@ static void point_at_live(const struct document *document)
 	}
 }
 
+/* What was asked for as imix is another mix here. */
+static void tell_raised(const struct tester *tester)
+{
+	const uint32_t to = streams_raised_bytes(tester_streams(tester));
+	char line[120];
+
+	if (to == 0)
+		return;
+	raised_print(MR_ETH_MIN_BYTES, to, line, sizeof(line));
+	complain(line);
+}
+
 static int run(const char *name, const struct traffic_options *options,
 	       struct tester *tester, struct document *document)
 {
@@ -203,6 +215,8 @@ static int run(const char *name, const struct traffic_options *options,
 
 	if (result == NULL)
 		return complain("no memory for a result");
+	if (view.has_tx)
+		tell_raised(tester);
 	document_ports(document, tester);
 	traffic_describe(options, document);
 	if (!options->is_quiet)

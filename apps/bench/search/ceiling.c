@@ -191,8 +191,13 @@ bool session_judge(const struct session *session, double pps, enum limit limit,
 void session_row(struct session *session, const struct document_row *row)
 {
 	struct document_row with_trials = *row;
+	char note[448];
 
 	with_trials.frame_bytes = session->frame_bytes;
+	snprintf(note, sizeof(note), "%.320s%s%s", row->note,
+		 row->note[0] != '\0' && session->raised[0] != '\0' ? "; " : "",
+		 session->raised);
+	with_trials.note = note;
 	if (row->n_trials == 0) {
 		with_trials.trials = session->search.trials;
 		with_trials.n_trials = session->search.n_trials;

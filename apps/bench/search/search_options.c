@@ -218,6 +218,7 @@ static enum parse_result take(const struct option_row *row, const char *arg,
 
 	switch (row->id) {
 	case OPTION_SIZES:
+		o->is_rfc2544 = strcmp(arg, "rfc2544") == 0;
 		return parse_sizes(name, arg, o->sizes, &o->n_sizes, why);
 	case OPTION_TRIAL:
 		return parse_ns(name, arg, &o->trial_ns, why);

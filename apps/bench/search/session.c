@@ -193,15 +193,65 @@ static int run_size(struct session *session, uint32_t bytes,
 	return err;
 }
 
+/*
+ * Headers may need more than a size has. One that was named is the user's own;
+ * those of RFC 2544 were made for IPv4 and UDP: the shortest possible stands
+ * for their first, and the second has room for all headers. Streams, which say
+ * no lengths, were opened with the shortest.
+ */
+static int fit_sizes(struct session *session, struct mr_reason *why)
+{
+	struct search_options *o = &session->options;
+	const uint32_t n_least =
+		streams_max_bytes(tester_streams(session->tester));
+	uint32_t least = UINT32_MAX;
+
+	for (uint32_t i = 0; i < o->n_sizes; i++)
+		least = o->sizes[i] < least ? o->sizes[i] : least;
+	if (least >= n_least)
+		return 0;
+	if (!o->is_rfc2544)
+		return fail_with(why, 2,
+				 "--sizes: %u bytes: headers and the stamp "
+				 "need %u; rfc2544 takes these instead",
+				 least + FCS_BYTES, n_least + FCS_BYTES);
+	raised_print(least, n_least, session->raised, sizeof(session->raised));
+	fprintf(stderr, "mr-bench: rfc2544: %s\n", session->raised);
+	o->sizes[0] = n_least;
+	return 0;
+}
+
+/* Streams may have a mix, and that another one than was asked for. */
+static void tell_mix(struct session *session)
+{
+	const uint32_t to =
+		streams_raised_bytes(tester_streams(session->tester));
+
+	if (to == 0)
+		return;
+	raised_print(MR_ETH_MIN_BYTES, to, session->raised,
+		     sizeof(session->raised));
+	fprintf(stderr, "mr-bench: imix: %s\n", session->raised);
+}
+
 static int run_sizes(struct session *session)
 {
-	const uint32_t n = session->options.n_sizes;
+	const uint32_t *const sizes = session->options.sizes;
 	struct mr_reason why = { .text = "" };
 	int status = 0, err;
+	uint32_t n;
 
+	err = fit_sizes(session, &why);
+	if (err != 0) {
+		document_fail(session->document, why.text);
+		fprintf(stderr, "mr-bench: %s\n", why.text);
+		return err;
+	}
+	n = session->options.n_sizes;
+	if (n == 0)
+		tell_mix(session);
 	for (uint32_t i = 0; i < (n > 0 ? n : 1); i++) {
-		err = run_size(session, n > 0 ? session->options.sizes[i] : 0,
-			       &why);
+		err = run_size(session, n > 0 ? sizes[i] : 0, &why);
 		if (err < 0 || err > 1 || (err == 1 && why.text[0] != '\0')) {
 			document_fail(session->document, why.text);
 			fprintf(stderr, "mr-bench: %s: %s\n",
@@ -210,6 +260,7 @@ static int run_sizes(struct session *session)
 		}
 		status |= err;
 		session->n_done++;
+		session->raised[0] = '\0';
 	}
 	return status;
 }

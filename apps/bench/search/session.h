@@ -21,6 +21,7 @@ struct search_options {
 	enum method method;
 	uint32_t sizes[MAX_SIZES]; /* without FCS */
 	uint32_t n_sizes;          /* 0: as the streams are */
+	bool is_rfc2544;           /* they are those of that word */
 	double loss_tolerance, partial_tolerance;
 	double resolution, unsent_tolerance, exceed_ratio, step;
 	uint64_t trial_ns, confirm_ns, duration_sum_ns, interval_ns;
@@ -75,6 +76,7 @@ struct session {
 	struct progress progress;
 	uint32_t n_done;      /* sizes */
 	char size_text[16];   /* "64 B" */
+	char raised[120];     /* why it is not what the list has; "" */
 	char streams[8][256]; /* of imix, where "size=imix" was added */
 };
 

@@ -64,7 +64,8 @@ struct stream {
 	uint32_t n_sizes;
 	struct field *fields; /* the first one changes fastest */
 	uint32_t n_fields;
-	bool is_capture; /* shapes are frames of one */
+	bool is_capture;       /* shapes are frames of one */
+	uint32_t raised_bytes; /* of imix, in place of 60; 0: 60 it is */
 };
 
 struct streams {

@@ -243,7 +243,8 @@ static int take_sizes(struct words *words, char *text, struct mr_reason *why)
 		return fail_with(why, -EINVAL,
 				 "size is there twice; a mix is "
 				 "size=60x7,1514");
-	if (strcmp(text, "imix") == 0)
+	words->is_imix = strcmp(text, "imix") == 0;
+	if (words->is_imix)
 		text = imix;
 	for (char *size; (size = strsep(&text, ",")) != NULL;
 	     words->n_sizes++) {

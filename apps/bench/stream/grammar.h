@@ -38,6 +38,7 @@ struct words {
 		uint32_t n_bytes, weight;
 	} sizes[SIZES_MAX];
 	uint32_t n_sizes; /* 0: not said */
+	bool is_imix;     /* they are those of that word */
 	uint32_t weight;
 	char *capture; /* NULL: none */
 	uint8_t proto; /* IPPROTO_*; 0: not said */

@@ -49,8 +49,13 @@ uint32_t streams_n(const struct streams *streams); /* 1..STREAMS_MAX */
 /* Of the frames that are sent, by their weights. */
 double streams_mean_bytes(const struct streams *streams);
 uint32_t streams_max_bytes(const struct streams *streams);
-/* As given, for reports. */
+/* As given, for reports; an imix whose shortest frame was raised says its
+ * sizes.
+ */
 const char *streams_text(const struct streams *streams, uint32_t i);
+/* The length that headers and stamp raise an imix's 60 bytes to; 0: none does.
+ */
+uint32_t streams_raised_bytes(const struct streams *streams);
 
 /*
  * The share of one sender of n_senders, for one thread. The values of the field

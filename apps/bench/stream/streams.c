@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Sets of streams. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,6 +22,30 @@ static int fail_stream(uint32_t i, uint32_t n, int err, struct mr_reason *why)
 	return fail_with(why, err, "stream %u: %.360s", i + 1, what.text);
 }
 
+/* The text, for somebody who wants to send the same again. */
+static char *text_of(const char *text, const struct words *words,
+		     const struct stream *stream)
+{
+	static const char imix[] = "size=imix";
+	const char *at = strstr(text, imix);
+	const size_t n_bytes = strlen(text) + 64;
+	char *ret;
+	int n;
+
+	if (stream->raised_bytes == 0)
+		return strdup(text);
+	ret = malloc(n_bytes);
+	if (ret == NULL)
+		return NULL;
+	n = snprintf(ret, n_bytes, "%.*ssize=", (int)(at - text), text);
+	for (uint32_t i = 0; i < words->n_sizes; i++)
+		n += snprintf(ret + n, n_bytes - (size_t)n, "%s%ux%u",
+			      i > 0 ? "," : "", words->sizes[i].n_bytes,
+			      words->sizes[i].weight);
+	snprintf(ret + n, n_bytes - (size_t)n, "%s", at + strlen(imix));
+	return ret;
+}
+
 static int parse_one(const char *text, const struct stream_defaults *defaults,
 		     struct stream *ret, struct mr_reason *why)
 {
@@ -30,10 +55,12 @@ static int parse_one(const char *text, const struct stream_defaults *defaults,
 	if (err < 0)
 		return err;
 	ret->weight = words.weight;
-	ret->text = strdup(text);
-	err = ret->text != NULL ?
-		      stream_compile(&words, defaults, ret, why) :
-		      fail_with(why, -ENOMEM, "no memory for a stream");
+	err = stream_compile(&words, defaults, ret, why);
+	if (err == 0) {
+		ret->text = text_of(text, &words, ret);
+		if (ret->text == NULL)
+			err = fail_with(why, -ENOMEM, "no memory for a stream");
+	}
 	words_free(&words);
 	return err;
 }
@@ -137,4 +164,14 @@ uint32_t streams_max_bytes(const struct streams *streams)
 const char *streams_text(const struct streams *streams, uint32_t i)
 {
 	return streams->of[i].text;
+}
+
+uint32_t streams_raised_bytes(const struct streams *streams)
+{
+	uint32_t most = 0;
+
+	for (uint32_t i = 0; i < streams->n; i++)
+		if (streams->of[i].raised_bytes > most)
+			most = streams->of[i].raised_bytes;
+	return most;
 }

@@ -141,6 +141,33 @@ static void the_wrong_stream_of_several_is_named(void **state)
 	assert_string_equal(why.text, "1025 streams; there are at most 1024");
 }
 
+/* It says the sizes that it has; one that fits stays as it was written. */
+static void an_imix_is_as_short_as_headers_let_it_be(void **state)
+{
+	static const struct {
+		const char *text, *said;
+		uint32_t raised;
+	} cases[] = {
+		{ "size=imix udp", "size=imix udp", 0 },
+		{ "tcp size=imix tcp.dst=1-9",
+		  "tcp size=72x7,566x4,1514x1 tcp.dst=1-9", 72 },
+		{ "ip6 size=imix", "ip6 size=80x7,566x4,1514x1", 80 },
+	};
+
+	(void)state;
+	for (uint32_t i = 0; i < 3; i++) {
+		struct streams *streams = NULL;
+		struct mr_reason why;
+
+		if (parse(cases[i].text, true, &streams, &why) != 0)
+			fail_msg("%s", why.text);
+		assert_string_equal(streams_text(streams, 0), cases[i].said);
+		assert_int_equal(streams_raised_bytes(streams),
+				 cases[i].raised);
+		streams_free(streams);
+	}
+}
+
 static void sizes_that_are_not_said_fit_the_headers(void **state)
 {
 	const char *texts[] = { "tcp" };
@@ -347,6 +374,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_mistake_has_its_line),
 		cmocka_unit_test(the_wrong_stream_of_several_is_named),
+		cmocka_unit_test(an_imix_is_as_short_as_headers_let_it_be),
 		cmocka_unit_test(sizes_that_are_not_said_fit_the_headers),
 		cmocka_unit_test(values_are_read),
 		cmocka_unit_test(captures_are_read),
