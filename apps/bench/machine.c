@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <dirent.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -177,6 +178,54 @@ void machine_command(int argc, char *const *argv, char *ret, size_t n_bytes)
 	}
 }
 
+/* Whether a list with ", " between has the word. */
+static bool has_word(const char *list, const char *word)
+{
+	const size_t n = strlen(word);
+
+	for (const char *at = list; at[0] != '\0'; at += at[0] == ',' ? 2 : 0) {
+		const size_t length = strcspn(at, ",");
+
+		if (length == n && strncmp(at, word, n) == 0)
+			return true;
+		at += length;
+	}
+	return false;
+}
+
+void machine_governor(const char *sys, const uint32_t *cores, uint32_t n,
+		      char *ret, size_t n_bytes)
+{
+	ret[0] = '\0';
+	for (uint32_t i = 0; i < n; i++) {
+		const size_t at = strlen(ret);
+		char path[256], word[32];
+
+		snprintf(path, sizeof(path),
+			 "%s/devices/system/cpu/cpu%u/cpufreq/scaling_governor",
+			 sys, cores[i]);
+		read_line(path, NULL, word, sizeof(word));
+		if (!has_word(ret, word))
+			snprintf(ret + at, n_bytes - at, "%s%s",
+				 at > 0 ? ", " : "", word);
+	}
+}
+
+/* Until it is known which ones work. */
+static void look_at_governors(struct machine *machine)
+{
+	uint32_t cores[CPU_SETSIZE], n = 0;
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	sched_getaffinity(0, sizeof(set), &set);
+	for (uint32_t c = 0; c < CPU_SETSIZE; c++)
+		if (CPU_ISSET(c, &set))
+			cores[n++] = c;
+	machine_governor("/sys", cores, n, machine->governor,
+			 sizeof(machine->governor));
+}
+
 void machine_look(struct machine *machine, const char *command)
 {
 	const time_t now = time(NULL);
@@ -186,8 +235,7 @@ void machine_look(struct machine *machine, const char *command)
 	*machine = (struct machine){ 0 };
 	read_line("/proc/cpuinfo", "model name", machine->cpu,
 		  sizeof(machine->cpu));
-	read_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", NULL,
-		  machine->governor, sizeof(machine->governor));
+	look_at_governors(machine);
 	read_line("/proc/loadavg", NULL, machine->load, sizeof(machine->load));
 	if (uname(&name) == 0)
 		snprintf(machine->kernel, sizeof(machine->kernel),

@@ -10,7 +10,8 @@
 #include <jansson.h>
 
 struct machine {
-	char cpu[96], kernel[96], governor[32], load[32];
+	char cpu[96], kernel[96], load[32];
+	char governor[96]; /* of the cores: each that one of them has */
 	char microcode[32];
 	char kernel_words[1024];    /* its command line */
 	char isolated[64];          /* cores, as "2-7"; "" if none are */
@@ -30,8 +31,14 @@ struct machine {
 	char date[32];
 };
 
-/* command: as typed, before getopt() sorts the words. */
+/* command: as typed, before getopt() sorts the words. The governor is that of
+ * all cores that this thread may run on. */
 void machine_look(struct machine *machine, const char *command);
+
+/* Of the cores that work: "performance", "performance, powersave" where they do
+ * not agree. sys: "/sys", or what stands for it. */
+void machine_governor(const char *sys, const uint32_t *cores, uint32_t n,
+		      char *ret, size_t n_bytes);
 
 /* "machine" of the documents. Owner: the caller. */
 json_t *machine_json(const struct machine *machine);

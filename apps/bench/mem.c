@@ -144,6 +144,8 @@ static int run_all(struct bench *bench, const char *command)
 	int status = 0;
 
 	machine_look(&machine, command);
+	machine_governor("/sys", bench->cores, bench->n_cores, machine.governor,
+			 sizeof(machine.governor));
 	if (options->is_goals)
 		alarm(GOALS_LIMIT_S);
 	if (!options->is_json) {

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "machine.h"
 #include "net/tester.h"
 #include "result/document_parts.h"
 #include "result/nic.h"
@@ -40,7 +41,12 @@ void document_cores(struct document *document, const uint32_t *cores,
 		    uint32_t n)
 {
 	json_t *array = json_object_get(document->root, "cores");
+	char governor[96];
 
+	machine_governor("/sys", cores, n, governor, sizeof(governor));
+	if (n > 0)
+		json_object_set_new(json_object_get(document->root, "machine"),
+				    "governor", document_text(governor));
 	json_array_clear(array);
 	for (uint32_t i = 0; i < n; i++)
 		json_array_append_new(array, document_count(cores[i]));
