@@ -7,6 +7,7 @@ import pytest
 from conftest import boot, spec_of
 from forwarder import end_l2fwd, last_snapshot, start_l2fwd
 from guest import Nic
+from lib import laws
 from probe import Probe, check_idle, wait_for_link
 from traffic import (WINDOW, Traffic, all_lengths, clear, close_under_traffic,
                      compare, cut_link, echo, kill_under_traffic)
@@ -141,6 +142,23 @@ def test_refused(guest, probe, kind):
     guest.bind(nic, "vfio-pci")
     probe.do("open", spec_of(guest, kind))
     echo(guest.wires[kind], probe, all_lengths(100))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_in_use_by_another_process(guest, kind):
+    """The second is told so in one line, and the first goes on."""
+    other = "virtio-split" if kind != "virtio-split" else "virtio-packed"
+    frames = all_lengths(3000)
+    pid = start_l2fwd(guest, spec_of(guest, kind), spec_of(guest, other))
+    traffic = Traffic(guest.wires[kind], guest.wires[other], frames, WINDOW)
+    traffic.start(500)
+    status, text = guest.run(
+        f"mr-l2fwd --quiet --duration 1 {spec_of(guest, kind)} null: 2>&1")
+    assert status == 1 and text.count("\n") == 1, text
+    assert f"{guest.nic(kind).bdf} is in use by another process" in text
+    compare(traffic.run(len(frames)), frames)
+    final = end_l2fwd(guest, pid)
+    assert laws.total(final["ports"][1], "tx", "completed") == len(frames)
 
 
 def test_machine_reset(machine):
