@@ -275,6 +275,21 @@ static int pcap_port_link(const struct mr_port *base, struct mr_link *ret_link)
 	return 0;
 }
 
+static uint32_t pcap_port_device_stats(const struct mr_port *base,
+				       struct mr_named_count *ret_counts,
+				       uint32_t n)
+{
+	const struct pcap_port *port = (const struct pcap_port *)base;
+
+	if (!port->has_rx)
+		return 0;
+	if (n > 0)
+		ret_counts[0] = (struct mr_named_count){
+			"passes", mr_counter_get(&port->rxq.n_begun)
+		};
+	return 1;
+}
+
 static const char *const pcap_keys[] = { "rx", "tx", "loop", "sg", NULL };
 
 extern const struct mr_driver mr_driver_pcap;
@@ -286,4 +301,5 @@ const struct mr_driver mr_driver_pcap = {
 	.open = pcap_port_open,
 	.close = pcap_port_close,
 	.link = pcap_port_link,
+	.device_stats = pcap_port_device_stats,
 };

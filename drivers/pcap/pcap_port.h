@@ -18,6 +18,8 @@ struct pcap_rxq {
 	int fd;              /* the file; what pcap reads is a duplicate */
 	uint32_t is_at_end;  /* atomic */
 	uint32_t n_passes;   /* left, this one included; 0: for ever */
+	uint64_t n_begun;    /* atomic: passes that had a frame so far */
+	bool has_begun;      /* this one had */
 	uint32_t max_segs;   /* entries per frame */
 	uint32_t room_bytes; /* of a buffer, without head- and tailroom */
 	/* The record that is next, pcap's until it reads on. */

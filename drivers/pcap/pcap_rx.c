@@ -34,6 +34,7 @@ static void begin_again(struct pcap_rxq *rxq)
 	}
 	if (rxq->n_passes > 1)
 		rxq->n_passes--;
+	rxq->has_begun = false;
 	pcap_close(rxq->pcap);
 	rxq->pcap = mri_pcap_read_from_start(rxq->fd, error);
 	if (rxq->pcap != NULL)
@@ -74,6 +75,9 @@ static bool read_record(struct pcap_rxq *rxq)
 			continue;
 		}
 		rxq->record = record;
+		if (!rxq->has_begun)
+			mr_counter_add(&rxq->n_begun, 1);
+		rxq->has_begun = true;
 		return true;
 	}
 	return false;

@@ -52,8 +52,6 @@ struct timing {
 	uint64_t first_ns, last_ns; /* of the capture */
 	uint64_t gap_ns;            /* the last one that was one */
 	uint64_t due_ns;
-	uint64_t n_passes;
-	bool may_begin_anew; /* the last burst ended before it was full */
 };
 
 struct replay {
@@ -70,7 +68,6 @@ struct replay {
 	struct timing timing;
 	uint64_t n_bursts, n_entries;
 	uint64_t n_sent, n_sent_bytes, last_ns; /* frames; the last one's */
-	uint64_t n_passes; /* a copy, for the thread that reports */
 	uint64_t drops[N_DROPS];
 	struct hist lateness;
 	bool has_ended; /* the worker says so: lateness is at rest */
@@ -144,24 +141,18 @@ static enum parse_result take(const struct option_row *row, const char *arg,
 /*
  * When the frame that was captured at time_ns is due. One that is older than
  * its predecessor comes behind it at once. Where the capture begins anew its
- * last gap is repeated: it has none of its own there. No burst has frames of
- * two passes, by which one is seen where all frames have the same time.
+ * last gap is repeated: it has none of its own there.
  */
 static uint64_t due_of(struct timing *t, uint64_t time_ns)
 {
-	const bool begins_anew = t->last_ns > t->first_ns || t->may_begin_anew;
-
-	t->may_begin_anew = false;
 	if (!t->has_begun) {
 		t->has_begun = true;
 		t->first_ns = t->last_ns = time_ns;
-		t->n_passes = 1;
 		return 0;
 	}
-	if (time_ns == t->first_ns && begins_anew) {
+	if (time_ns == t->first_ns && t->last_ns > t->first_ns) {
 		t->due_ns += t->gap_ns;
 		t->last_ns = time_ns;
-		t->n_passes++;
 	} else if (time_ns > t->last_ns) {
 		t->gap_ns = time_ns - t->last_ns;
 		t->due_ns += t->gap_ns;
@@ -180,10 +171,8 @@ static bool read_burst(struct replay *replay, struct mr_worker *worker,
 	replay->at = 0;
 	replay->n = mr_rx_burst_meta(rxq, worker->cache, replay->frames, meta,
 				     replay->n_burst);
-	if (replay->n == 0) {
-		replay->timing.may_begin_anew = true;
+	if (replay->n == 0)
 		return mr_queue_arm(&rxq->queue) != 0;
-	}
 	counter_add(&replay->n_bursts, 1);
 	counter_add(&replay->n_entries, replay->n);
 	for (uint32_t i = 0; i < replay->n; i++) {
@@ -197,9 +186,6 @@ static bool read_burst(struct replay *replay, struct mr_worker *worker,
 				0 :
 				(uint64_t)((double)due_ns / replay->speed);
 	}
-	replay->timing.may_begin_anew = replay->n < replay->n_burst;
-	counter_add(&replay->n_passes,
-		    replay->timing.n_passes - replay->n_passes);
 	return true;
 }
 
@@ -338,6 +324,15 @@ static const struct hist *lateness_of(struct replay *replay)
 	return &replay->seen;
 }
 
+/* The capture's own count: times of frames do not tell passes apart. */
+static uint64_t n_passes(const struct replay *replay)
+{
+	struct mr_named_count passes = { .value = 0 };
+
+	mr_port_device_stats(replay->plane.ports[CAPTURE_PORT], &passes, 1);
+	return passes.value;
+}
+
 static void take_counters(struct snapshot *snapshot, void *app)
 {
 	struct replay *replay = app;
@@ -349,7 +344,7 @@ static void take_counters(struct snapshot *snapshot, void *app)
 	snapshot_copy_counters(&to->bursts, &replay->n_bursts, 1);
 	snapshot_copy_counters(&to->entries, &replay->n_entries, 1);
 	snapshot_copy_counters(to->drops, replay->drops, N_DROPS);
-	snapshot_copy_counters(&counts[0], &replay->n_passes, 1);
+	counts[0] = n_passes(replay);
 	counts[1] = to->drops[DROP_LATE] + to->drops[DROP_SHUTDOWN];
 	counts[2] = late->n;
 	counts[3] = (uint64_t)hist_mean(late);

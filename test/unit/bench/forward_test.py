@@ -261,6 +261,11 @@ class Replay(Folder):
                                         "--max-lag", 5)
             self.assertEqual(len(sent), 10 * n)
             self.assertEqual(final["replay"]["passes"], 10, (n, burst))
+        # Of several entries each: a burst ends where the next has no room.
+        self.write([ETH / IP4 / UDP() / bytes(9000)] * 50, gap_s=0)
+        sent, final = self.replayed("--loop", 4, "--max-lag", 5)
+        self.assertEqual(len(sent), 200)
+        self.assertEqual(final["replay"]["passes"], 4)
 
     def test_the_last_gap_is_between_passes(self):
         self.write(self.FRAMES[:3], gap_s=0.05)

@@ -200,15 +200,33 @@ static void pipes_are_refused_and_nobody_waits(void **state)
 	assert_true(try_open(options, &port, &why) < 0);
 }
 
+static uint64_t n_passes(const struct mr_port *port)
+{
+	struct mr_named_count passes;
+
+	assert_int_equal(mr_port_device_stats(port, &passes, 1), 1);
+	assert_string_equal(passes.name, "passes");
+	return passes.value;
+}
+
 static void file_is_read_as_often_as_asked(void **state)
 {
 	const struct record records[] = { { 60, 60, 0, 0 }, { 61, 61, 0, 0 } };
+	struct mr_frame frames[BURST];
 	struct mr_port *port;
 
 	(void)state;
 	write_input(DLT_EN10MB, records, 2);
 	port = open_port("rx", bench.in, ",loop=3");
-	assert_int_equal(receive_all(port), 6);
+	assert_int_equal(n_passes(port), 0);
+	assert_int_equal(
+		mr_rx_burst(mr_port_rxq(port, 0), bench.cache, frames, BURST),
+		2);
+	mr_frame_free_bulk(bench.cache, frames, 2);
+	/* The next one has been begun, but no frame of it. */
+	assert_int_equal(n_passes(port), 1);
+	assert_int_equal(receive_all(port), 4);
+	assert_int_equal(n_passes(port), 3);
 	mr_port_close(port);
 	/* For ever: as long as this test asks. */
 	port = open_port("rx", bench.in, ",loop=0");
@@ -233,6 +251,10 @@ static void capture_of_nothing_ends(void **state)
 		assert_int_equal(mr_rx_burst(mr_port_rxq(port, 0), bench.cache,
 					     frames, BURST),
 				 0);
+	assert_int_equal(n_passes(port), 0);
+	mr_port_close(port);
+	port = open_port("tx", bench.out, "");
+	assert_int_equal(mr_port_device_stats(port, NULL, 0), 0);
 	mr_port_close(port);
 }
 
