@@ -28,9 +28,9 @@ def rows(measured, goal):
 @pytest.mark.parametrize("rate", [200000, 1234567])
 def test_a_rate_is_found_within_half_a_per_cent(document, method, rate):
     # Its queue is short beside a trial: what waits there is no rate.
-    measured = document("throughput", *VIRTUAL, "--method", method,
-                        "--duration-sum", "0.25", "--device",
-                        f"rate={rate},queue=8", *PORTS)
+    own = ["--duration-sum", "0.25"] if method == "mlr" else []
+    measured = document("throughput", *VIRTUAL, "--method", method, *own,
+                        "--device", f"rate={rate},queue=8", *PORTS)
     row = rows(measured, "ndr")[60]
     assert abs(row["value"] - rate) <= 0.005 * rate
     assert row["low"] <= rate * 1.001 and row["high"] >= rate
@@ -260,8 +260,18 @@ def test_a_ceiling_is_of_one_mix(bench, tmp_path):
                                 "64"]),
     ("shorter than one --trial", ["throughput", "--method", "mlr",
                                   "--duration-sum", "0.5"]),
-    ("--loss-tolerance is of the others", ["throughput", "--method", "mlr",
-                                           "--loss-tolerance", "1%"])])
+    ("--loss-tolerance belongs to --method binary or tst009; this is mlr",
+     ["throughput", "--method", "mlr", "--loss-tolerance", "1%"]),
+    ("--confirm belongs to --method binary or tst009; this is mlr",
+     ["imix", "--confirm", "1", "--method", "mlr"]),
+    ("--verify belongs to --method tst009; this is binary",
+     ["throughput", "--verify", "0"]),
+    ("--pdr belongs to --method mlr; this is tst009",
+     ["latency", "--method", "tst009", "--pdr", "0.5%"]),
+    ("--duration-sum belongs to --method mlr; this is binary",
+     ["back2back", "--duration-sum", "21"]),
+    ("--exceed-ratio belongs to --method mlr; this is binary",
+     ["selftest", "--exceed-ratio", "50%"])])
 def test_what_would_not_be_obeyed_is_refused(bench, words, arguments):
     done = bench(*arguments, *PORTS)
     assert (done.rc, done.err.count("\n")) == (2, 1)

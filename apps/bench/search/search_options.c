@@ -52,7 +52,7 @@ static const struct {
 	    "of the rate found (default 0.5%)" } },
 	{ OPTIONS_SEARCH | OPTIONS_INTERVAL,
 	  { "loss-tolerance", OPTION_LOSS, "P%",
-	    "of the frames sent (default 0%)" } },
+	    "binary, tst009, soak: of the frames sent (default 0%)" } },
 	{ OPTIONS_SEARCH,
 	  { "pdr", OPTION_PARTIAL, "P%",
 	    "mlr: loss of its second goal (default 0.5%)" } },
@@ -88,6 +88,20 @@ enum { N_ROWS = sizeof(all_rows) / sizeof(all_rows[0]) };
 
 static const char *const methods[] = { "binary", "tst009", "mlr" };
 static const uint32_t rfc2544_sizes[] = { 64, 128, 256, 512, 1024, 1280, 1518 };
+
+static uint32_t given_bit(int id)
+{
+	return 1u << (id - TRAFFIC_OWN);
+}
+
+static const char *name_of(int id)
+{
+	uint32_t i = 0;
+
+	while (all_rows[i].row.id != id)
+		i++;
+	return all_rows[i].row.name;
+}
 
 enum parse_result parse_percent(const char *name, const char *text, double max,
 				double *ret, struct mr_reason *why)
@@ -216,6 +230,7 @@ static enum parse_result take(const struct option_row *row, const char *arg,
 	struct search_options *o = options;
 	const char *const name = row->name;
 
+	o->given |= given_bit(row->id);
 	switch (row->id) {
 	case OPTION_SIZES:
 		o->is_rfc2544 = strcmp(arg, "rfc2544") == 0;
@@ -279,6 +294,42 @@ static int check_sizes(const struct search_options *o, struct mr_reason *why)
 	return 0;
 }
 
+/* An option of another method would do nothing. */
+static int check_methods(const struct search_command *command,
+			 const struct search_options *o, struct mr_reason *why)
+{
+	enum {
+		BINARY = 1u << METHOD_BINARY,
+		TST009 = 1u << METHOD_TST009,
+		MLR = 1u << METHOD_MLR,
+	};
+	static const struct {
+		int id;
+		uint32_t methods;
+		const char *names;
+		uint32_t beside; /* groups that use it for themselves, too */
+	} rows[] = {
+		{ OPTION_CONFIRM, BINARY | TST009, "binary or tst009", 0 },
+		{ OPTION_VERIFY, TST009, "tst009", OPTIONS_BURSTS },
+		{ OPTION_LOSS, BINARY | TST009, "binary or tst009",
+		  OPTIONS_INTERVAL },
+		{ OPTION_PARTIAL, MLR, "mlr", 0 },
+		{ OPTION_SUM, MLR, "mlr", 0 },
+		{ OPTION_EXCEED, MLR, "mlr", 0 },
+	};
+
+	for (uint32_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		if ((o->given & given_bit(rows[i].id)) != 0 &&
+		    (rows[i].methods & 1u << o->method) == 0 &&
+		    (rows[i].beside & command->groups) == 0)
+			return fail_with(why, -EINVAL,
+					 "--%s belongs to --method %s; this is "
+					 "%s",
+					 name_of(rows[i].id), rows[i].names,
+					 methods[o->method]);
+	return 0;
+}
+
 /* What is taken one by one, and does not go together. */
 static int check(const struct search_command *command,
 		 const struct search_options *o, struct mr_reason *why)
@@ -290,14 +341,11 @@ static int check(const struct search_command *command,
 				 "--duration: %s makes trials of --trial "
 				 "seconds",
 				 command->name);
-	if (o->method == METHOD_MLR && o->loss_tolerance > 0)
-		return fail_with(why, -EINVAL,
-				 "--method mlr looks for no loss and for "
-				 "--pdr: --loss-tolerance is of the others");
 	if (o->duration_sum_ns != 0 && o->duration_sum_ns < o->trial_ns)
 		return fail_with(why, -EINVAL,
 				 "--duration-sum: shorter than one --trial");
-	return check_sizes(o, why);
+	return check_methods(command, o, why) < 0 ? -EINVAL :
+						    check_sizes(o, why);
 }
 
 int search_options_main(const struct search_command *command, int argc,

@@ -31,6 +31,7 @@ struct search_options {
 	uint32_t n_shares;
 	const char *ceiling; /* a rate, or a document of selftest */
 	uint32_t pid;        /* of the device; 0: none */
+	uint32_t given;      /* a bit for each that the command line has */
 };
 
 /* Groups of options: a command has some of them. */
