@@ -340,6 +340,37 @@ static void the_loss_curve_ends_behind_two_clean_steps(void **state)
 	assert_int_equal(curve.n, 10);
 }
 
+/* Bursts into the model's buffer; those that find no end are for the caller. */
+static struct burst_found
+bursts(struct model *m, const struct back2back *config, double resolution)
+{
+	struct search s = model_search(m);
+	struct mr_reason why = { .text = "" };
+	struct burst_found b;
+
+	s.resolution = resolution;
+	if (search_back2back(&s, config, &b, &why) != 0)
+		fail_msg("%s", why.text);
+	assert_true(b.is_complete);
+	assert_int_equal(b.n, config->n_tests);
+	assert_int_equal(s.n_trials, m->n_calls);
+	return b;
+}
+
+/* The reason for which there is no result. */
+static struct mr_reason no_bursts(struct model *m,
+				  const struct back2back *config,
+				  uint32_t max_trials, int err)
+{
+	struct search s = model_search(m);
+	struct mr_reason why = { .text = "" };
+	struct burst_found b;
+
+	s.max_trials = max_trials;
+	assert_int_equal(search_back2back(&s, config, &b, &why), err);
+	return why;
+}
+
 /* A burst of B / (1 - R / L) frames fills a buffer of B. */
 static void bursts_tell_the_buffer(void **state)
 {
@@ -347,15 +378,10 @@ static void bursts_tell_the_buffer(void **state)
 					  .max_burst_ns = 2000000000,
 					  .throughput_pps = 750000 };
 	struct model m = { .rate_pps = 750000, .buffer = 1024 };
-	struct search s = model_search(&m);
-	struct mr_reason why;
-	struct burst_found b;
+	struct burst_found b = bursts(&m, &config, 0.001);
 
 	(void)state;
-	s.resolution = 0.001;
-	assert_int_equal(search_back2back(&s, &config, &b, &why), 0);
-	assert_true(b.is_complete && b.limit == LIMIT_DEVICE);
-	assert_int_equal(b.n, 5);
+	assert_int_equal(b.limit, LIMIT_DEVICE);
 	assert_within(b.mean, 4096 * 0.999, 4097);
 	assert_true(m.n_seconds < 1);
 	assert_within(b.sd, 0, 0);
@@ -364,7 +390,7 @@ static void bursts_tell_the_buffer(void **state)
 	assert_within(b.corrected_s, 0.001022, 0.001025);
 	/* Nothing is lost at all: the longest burst, and it says so. */
 	m = (struct model){ 0 };
-	assert_int_equal(search_back2back(&s, &config, &b, &why), 0);
+	b = bursts(&m, &config, 0.001);
 	assert_int_equal(b.limit, LIMIT_HIGHEST);
 	assert_within(b.mean, 2000000, 2000000);
 }
@@ -376,19 +402,13 @@ static void many_tests_have_room(void **state)
 					  .max_burst_ns = 2000000000,
 					  .n_verify = 2 };
 	struct model m = { .rate_pps = 750000, .buffer = 1024 };
-	struct search s = model_search(&m);
 	struct mr_reason why;
-	struct burst_found b;
 
 	(void)state;
-	s.resolution = 0.0001;
-	if (search_back2back(&s, &config, &b, &why) != 0)
-		fail_msg("%s", why.text);
-	assert_int_equal(b.n, 1000);
-	assert_true(s.n_trials > 10 * MAX_TRIALS);
+	bursts(&m, &config, 0.0001);
+	assert_true(m.n_calls > 10 * MAX_TRIALS);
 	/* One that finds no end is still told. */
-	s.max_trials = 3;
-	assert_int_equal(search_back2back(&s, &config, &b, &why), -EAGAIN);
+	why = no_bursts(&m, &config, 3, -EAGAIN);
 	assert_non_null(strstr(why.text, "after 3 trials"));
 }
 
@@ -398,23 +418,21 @@ static void bursts_that_the_tester_ends_are_not_the_devices(void **state)
 	struct model m = { .rate_pps = 500000,
 			   .buffer = 512,
 			   .is_receiver = true };
-	struct search s = model_search(&m);
 	struct mr_reason why;
 	struct burst_found b;
 
 	(void)state;
-	assert_int_equal(search_back2back(&s, &config, &b, &why), 0);
-	assert_int_equal(b.limit, LIMIT_RECEIVER);
+	assert_int_equal(bursts(&m, &config, 0.005).limit, LIMIT_RECEIVER);
 	/* It takes twice as long for them: no burst at that rate ever left. */
 	m = (struct model){ .late_share = 1 };
-	assert_int_equal(search_back2back(&s, &config, &b, &why), 0);
+	b = bursts(&m, &config, 0.005);
 	assert_int_equal(b.limit, LIMIT_SENDER);
 	assert_true(b.mean < 100);
 	m = (struct model){ .late_share = 100 };
-	assert_int_equal(search_back2back(&s, &config, &b, &why), -EAGAIN);
+	why = no_bursts(&m, &config, MAX_TRIALS, -EAGAIN);
 	assert_non_null(strstr(why.text, "sends no burst"));
 	config.max_burst_ns = 999;
-	assert_int_equal(search_back2back(&s, &config, &b, &why), -EINVAL);
+	why = no_bursts(&m, &config, MAX_TRIALS, -EINVAL);
 	assert_non_null(strstr(why.text, "--max-burst"));
 }
 
@@ -436,23 +454,18 @@ static void confirming_stays_above_the_lowest_rate(void **state)
 
 static void bursts_of_a_flaky_device_spread(void **state)
 {
-	const struct back2back config = { .n_tests = 20,
-					  .max_burst_ns = 1000000000 };
-	const struct back2back verified = { .n_tests = 20,
-					    .max_burst_ns = 1000000000,
-					    .n_verify = 1 };
-	struct model m = { .rate_pps = 500000,
-			   .buffer = 512,
-			   .burst_every = 17 };
-	struct search s = model_search(&m);
-	struct mr_reason why;
-	struct burst_found b;
+	struct back2back config = { .n_tests = 20, .max_burst_ns = 1000000000 };
+	const struct model flaky = { .rate_pps = 500000,
+				     .buffer = 512,
+				     .burst_every = 17 };
+	struct model m = flaky;
+	struct burst_found b = bursts(&m, &config, 0.005);
 
 	(void)state;
-	assert_int_equal(search_back2back(&s, &config, &b, &why), 0);
 	assert_true(b.sd > 1 && b.min < b.mean && b.max > b.mean);
-	m.n_calls = 0;
-	assert_int_equal(search_back2back(&s, &verified, &b, &why), 0);
+	config.n_verify = 1;
+	m = flaky;
+	b = bursts(&m, &config, 0.005);
 	assert_within(b.mean, 1024 * 0.995, 1026);
 }
 
