@@ -190,12 +190,13 @@ bool session_judge(const struct session *session, double pps, enum limit limit,
 
 void session_row(struct session *session, const struct document_row *row)
 {
+	const char *const own = row->note != NULL ? row->note : "";
 	struct document_row with_trials = *row;
 	char note[448];
 
 	with_trials.frame_bytes = session->frame_bytes;
-	snprintf(note, sizeof(note), "%.320s%s%s", row->note,
-		 row->note[0] != '\0' && session->raised[0] != '\0' ? "; " : "",
+	snprintf(note, sizeof(note), "%.320s%s%s", own,
+		 own[0] != '\0' && session->raised[0] != '\0' ? "; " : "",
 		 session->raised);
 	with_trials.note = note;
 	if (row->n_trials == 0) {
