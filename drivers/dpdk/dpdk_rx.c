@@ -99,9 +99,11 @@ static inline bool is_plain(const struct rte_mbuf *mbuf, uintptr_t headers,
  * Frames out of the plain mbufs in front, up to n. A loop of its own, with no
  * call in it, so that all it needs stays in registers.
  */
-static __rte_noinline uint32_t convert_plain(
-	const struct dpdk_rxq *rxq, struct rte_mbuf *const *mbufs, uint32_t n,
-	struct mr_frame *frames, struct mr_meta *meta, uint64_t *n_bytes)
+static __rte_noinline uint32_t convert_plain(const struct dpdk_rxq *rxq,
+					     struct rte_mbuf *const *mbufs,
+					     uint32_t n,
+					     struct mr_frame *frames,
+					     uint64_t *n_bytes)
 {
 	const struct dpdk_view *view = rxq->view;
 	const uintptr_t headers = (uintptr_t)view->first;
@@ -117,12 +119,13 @@ static __rte_noinline uint32_t convert_plain(
 		if (unlikely(!is_plain(mbuf, headers, n_header_bytes,
 				       keep_vlan)))
 			break;
-		frames[i] = (struct mr_frame){ (uintptr_t)mbuf->buf_addr -
-						       region + mbuf->data_off,
-					       mbuf->data_len,
-					       flags_of(mbuf->ol_flags) };
-		if (meta != NULL)
-			fill_meta(mbuf, &meta[i]);
+		frames[i].addr =
+			(uintptr_t)mbuf->buf_addr - region + mbuf->data_off;
+		frames[i].len = mbuf->data_len;
+		/* One bit of the two: a plain frame has not both. */
+		frames[i].flags = mbuf->ol_flags & RTE_MBUF_F_RX_L4_CKSUM_GOOD ?
+					  MR_FRAME_CSUM_VALID :
+					  0;
 		sum += mbuf->data_len;
 	}
 	*n_bytes += sum;
@@ -340,9 +343,11 @@ static inline uint32_t convert(struct dpdk_rxq *rxq, struct mr_cache *cache,
 		struct mr_meta *m = meta != NULL ? &meta[n_out] : NULL;
 		const uint32_t n_plain = convert_plain(
 			rxq, mbufs + i, RTE_MIN(n - i, room - n_out),
-			frames + n_out, m, &n_bytes);
+			frames + n_out, &n_bytes);
 		uint32_t n_segs;
 
+		for (uint32_t k = 0; m != NULL && k < n_plain; k++)
+			fill_meta(mbufs[i + k], &m[k]);
 		i += n_plain;
 		n_out += n_plain;
 		n_frames += n_plain;

@@ -150,15 +150,16 @@ static bool flush(struct dpdk_txq *txq, struct mr_cache *cache,
  * pointers to for changed by that.
  */
 struct plain {
-	uint32_t max_bytes;  /* of the frame; it fits a buffer */
+	/* Of the frame, beyond the least: one compare for both bounds. The
+	 * most fits a buffer. */
+	uint32_t max_more_bytes;
 	uint32_t room_bytes; /* of a buffer, from mbuf.buf_addr on */
-	uint32_t shift_bytes;
 	uint32_t page_shift;
 	uint64_t n_pages; /* of the cache's pool: registered, one chunk each */
-	uint64_t pool_addr;
+	uint64_t first;   /* address of mbuf.buf_addr of page 0 */
 	const uint8_t *owners; /* by page, as the headers */
 	uint8_t *headers;
-	uint32_t header_stride;
+	uint64_t header_stride;
 	uint16_t tag;
 };
 
@@ -180,12 +181,12 @@ static inline struct plain plain_of(const struct dpdk_txq *txq,
 		   head->addr < n_registered))
 		n_pages = (n_registered - head->addr) >> view->chunk_shift;
 	return (struct plain){
-		.max_bytes = RTE_MIN(max_bytes, room_bytes),
+		.max_more_bytes =
+			RTE_MIN(max_bytes, room_bytes) - DPDK_MIN_FRAME_BYTES,
 		.room_bytes = room_bytes,
-		.shift_bytes = view->shift_bytes,
 		.page_shift = view->chunk_shift,
 		.n_pages = RTE_MIN(n_pages, (uint64_t)head->fast_pages),
-		.pool_addr = head->addr,
+		.first = head->addr + view->shift_bytes,
 		.owners = head->owners,
 		.headers = (uint8_t *)dpdk_header(view, head->addr),
 		.header_stride = view->header_stride,
@@ -204,24 +205,24 @@ static __rte_noinline uint32_t gather(const struct plain *of,
 				      uint64_t *n_bytes)
 {
 	const struct plain plain = *of;
-	const uint64_t chunk_mask = (UINT64_C(1) << plain.page_shift) - 1;
+	const uint64_t page_mask = (UINT64_C(1) << plain.page_shift) - 1;
 	uint64_t sum = 0;
 	uint32_t i;
 
 	for (i = 0; i < n; i++) {
 		const uint32_t len = frames[i].len;
-		const uint64_t at = frames[i].addr - plain.pool_addr;
+		const uint64_t at = frames[i].addr - plain.first;
 		const uint64_t page = at >> plain.page_shift;
-		/* In front of mbuf.buf_addr: a huge one. */
-		const uint32_t off =
-			(uint32_t)(at & chunk_mask) - plain.shift_bytes;
+		/* In front of mbuf.buf_addr: behind the room, of the page
+		 * before. */
+		const uint32_t off = (uint32_t)(at & page_mask);
 		struct rte_mbuf *mbuf;
 
 		if (unlikely((frames[i].flags &
 			      (MR_FRAME_MORE | MR_FRAME_CSUM_PARTIAL)) != 0 ||
-			     len < DPDK_MIN_FRAME_BYTES ||
-			     len > plain.max_bytes ||
-			     off > plain.room_bytes - len ||
+			     len - DPDK_MIN_FRAME_BYTES >
+				     plain.max_more_bytes ||
+			     off + len > plain.room_bytes ||
 			     page >= plain.n_pages ||
 			     __atomic_load_n(&plain.owners[page],
 					     __ATOMIC_ACQUIRE) != 0))
