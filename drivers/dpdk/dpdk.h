@@ -143,6 +143,7 @@ struct dpdk_txq {
 	bool was_refused;           /* the last burst, in part */
 	struct rte_mbuf *held;      /* a copy that the device had no room for */
 	uint64_t offloads;          /* RTE_ETH_TX_OFFLOAD_* */
+	uint64_t plain_flags;       /* mbuf.ol_flags of a plain frame */
 	uint64_t n_inner;           /* headers that no burst of ours got back */
 	struct dpdk_spares *spares; /* the tally's */
 	struct dpdk_tally *tally;
@@ -289,6 +290,8 @@ static inline void dpdk_count_done(struct dpdk_call *call, uint16_t tag)
 /* dpdk_eal.c */
 int mri_dpdk_eal_start(struct mr_ctx *ctx, const char *options,
 		       struct mr_reason *reason);
+/* Whether we started it; else the program did. */
+bool mri_dpdk_eal_is_ours(void);
 /*
  * Between these two, DPDK's control functions may be called by this thread and
  * no other, and its log goes to the context.

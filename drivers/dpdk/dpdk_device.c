@@ -389,6 +389,26 @@ static int check_scatter(struct dpdk_port *port, struct mr_reason *reason)
 	return 0;
 }
 
+/*
+ * Whether nobody but the device ever sees the headers that it is to send: it is
+ * ours alone, and either hardware, which reads the bytes, or one of those in
+ * software that copy or drop them. Others hand headers on: rings to programs,
+ * bonds to devices behind them.
+ */
+static bool keeps_headers_to_itself(const struct dpdk_port *port)
+{
+	static const char *const drivers[] = { "net_null", "net_tap",
+					       "net_pcap", "net_af_packet" };
+
+	/* A program that made the port, or runs EAL, may have callbacks. */
+	if (!port->did_probe || !mri_dpdk_eal_is_ours())
+		return false;
+	for (size_t i = 0; i < RTE_DIM(drivers); i++)
+		if (strcmp(port->info.driver_name, drivers[i]) == 0)
+			return true;
+	return strcmp(rte_bus_name(rte_dev_bus(port->device)), "pci") == 0;
+}
+
 /* What can be told only of a queue that runs. */
 static void finish_queue(struct dpdk_port *port, uint32_t i, bool has_irqs)
 {
@@ -403,6 +423,8 @@ static void finish_queue(struct dpdk_port *port, uint32_t i, bool has_irqs)
 		rxq->has_sg ?
 			(port->mtu_bytes + DPDK_LINK_BYTES + room - 1) / room :
 			1;
+	txq->plain_flags =
+		keeps_headers_to_itself(port) ? 0 : RTE_MBUF_F_EXTERNAL;
 	if (!port->options.strip_vlan)
 		rxq->keep_vlan = RTE_MBUF_F_RX_VLAN_STRIPPED;
 	txq->has_cleanup = rte_eth_tx_done_cleanup(port->port_id, id, 0) >= 0;

@@ -417,3 +417,8 @@ int mri_dpdk_eal_start(struct mr_ctx *ctx, const char *options,
 			       state == PROGRAMS_OWN ? "" : "'");
 	return 0;
 }
+
+bool mri_dpdk_eal_is_ours(void)
+{
+	return state == STARTED;
+}

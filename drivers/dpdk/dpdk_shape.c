@@ -331,6 +331,7 @@ static void write_headers(struct dpdk_txq *txq, struct rte_mbuf *mbuf,
 		}
 		mbuf->data_off = (uint16_t)(bytes - (uint8_t *)mbuf->buf_addr);
 		mbuf->data_len = (uint16_t)frames[i].len;
+		/* Always: others have it, or a device may cut it by clones. */
 		mbuf->ol_flags = RTE_MBUF_F_EXTERNAL;
 		mbuf->port = txq->tag | (i + 1 < n ? DPDK_INNER : 0);
 	}

@@ -8,6 +8,10 @@
  * header of its place: nobody else can have that, since whoever has a header
  * has a reference on its page. All others are shaped (dpdk_shape.c).
  *
+ * Where nobody can clone such a frame it is a direct mbuf, which a driver frees
+ * in fewer steps. Who clones a direct mbuf looks for its count in front of the
+ * buffer, and there another page ends.
+ *
  * Frames are gathered and handed to the device together. What it does not take
  * stays the caller's, from the first such frame on, and as it was: what had to
  * be written into such a frame is undone.
@@ -160,6 +164,7 @@ struct plain {
 	const uint8_t *owners; /* by page, as the headers */
 	uint8_t *headers;
 	uint64_t header_stride;
+	uint64_t ol_flags;
 	uint16_t tag;
 };
 
@@ -190,6 +195,7 @@ static inline struct plain plain_of(const struct dpdk_txq *txq,
 		.owners = head->owners,
 		.headers = (uint8_t *)dpdk_header(view, head->addr),
 		.header_stride = view->header_stride,
+		.ol_flags = txq->plain_flags,
 		.tag = txq->tag,
 	};
 }
@@ -233,7 +239,7 @@ static __rte_noinline uint32_t gather(const struct plain *of,
 		/* refcnt and nb_segs are 1 and next is NULL already. */
 		mbuf->data_off = (uint16_t)off;
 		mbuf->port = plain.tag;
-		mbuf->ol_flags = RTE_MBUF_F_EXTERNAL;
+		mbuf->ol_flags = plain.ol_flags;
 		mbuf->pkt_len = len;
 		mbuf->data_len = (uint16_t)len;
 		ret_mbufs[i] = mbuf;

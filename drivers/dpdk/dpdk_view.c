@@ -115,8 +115,13 @@ static int view_dequeue(struct rte_mempool *mempool, void **objs,
 		k = RTE_MIN(n - n_done, (uint32_t)MR_BURST_MAX);
 		const uint32_t n_got = alloc(view, call, addrs, k);
 
-		for (uint32_t i = 0; i < n_got; i++)
-			objs[n_done + i] = dpdk_header(view, addrs[i]);
+		for (uint32_t i = 0; i < n_got; i++) {
+			struct rte_mbuf *mbuf = dpdk_header(view, addrs[i]);
+
+			/* It may have left otherwise (dpdk_tx.c). */
+			mbuf->ol_flags = RTE_MBUF_F_EXTERNAL;
+			objs[n_done + i] = mbuf;
+		}
 		if (likely(n_got == k))
 			continue;
 		/* All or nothing. */

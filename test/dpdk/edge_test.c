@@ -12,7 +12,6 @@
 #include <pthread.h>
 
 #include <rte_dev.h>
-#include <rte_eal.h>
 #include <rte_log.h>
 
 #include <millrace/net.h>
@@ -474,20 +473,13 @@ static void close_waits_for_other_threads(void **state)
 
 static void program_keeps_its_log(void **state)
 {
-	static char words[][16] = { "edge",        "--no-huge",
-				    "-m64",        "--no-shconf",
-				    "--no-pci",    "--no-telemetry",
-				    "--lcores=0@0" };
-	char *argv[RTE_DIM(words) + 1] = { NULL };
 	FILE *log = tmpfile();
 	struct mr_port *port = NULL;
 	struct mr_reason why;
 
 	(void)state;
 	assert_non_null(log);
-	for (size_t i = 0; i < RTE_DIM(words); i++)
-		argv[i] = words[i];
-	assert_true(rte_eal_init(RTE_DIM(words), argv) >= 0);
+	start_programs_eal();
 	assert_int_equal(rte_openlog_stream(log), 0);
 	/* Words for EAL come too late, from the first port on. */
 	for (int i = 0; i < 2; i++) {

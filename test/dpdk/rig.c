@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What tests of the dpdk: driver have in common. */
+#include <rte_eal.h>
+
 #include "rig.h"
 
 struct mr_ctx *ctx;
@@ -81,6 +83,19 @@ struct mr_tx_stats tx_stats(struct mr_port *port)
 
 	assert_int_equal(mr_txq_stats(mr_port_txq(port, 0), &stats), 0);
 	return stats;
+}
+
+void start_programs_eal(void)
+{
+	static char words[][16] = { "test",        "--no-huge",
+				    "-m64",        "--no-shconf",
+				    "--no-pci",    "--no-telemetry",
+				    "--lcores=0@0" };
+	char *argv[RTE_DIM(words) + 1] = { NULL };
+
+	for (size_t i = 0; i < RTE_DIM(words); i++)
+		argv[i] = words[i];
+	assert_true(rte_eal_init(RTE_DIM(words), argv) >= 0);
 }
 
 struct pair make_pair(const char *names[2], const char *options)

@@ -41,6 +41,9 @@ struct mr_port *open_port(const char *spec);
 uint64_t n_in_flight(void);
 struct mr_tx_stats tx_stats(struct mr_port *port);
 
+/* EAL, as a program has it that uses DPDK itself. */
+void start_programs_eal(void);
+
 /* Two ports; what one sends the other receives: net_ring, crossed. */
 struct pair {
 	struct rte_ring *rings[2];
