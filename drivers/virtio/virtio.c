@@ -389,13 +389,13 @@ static int open_steps(struct virtio_port *port, const char *bdf,
 	    (err = start(port, reason)) < 0)
 		return err;
 	if (mri_virtio_stats_setup(port) < 0) {
+		err = restart_without(port, VIRTIO_F_DEVICE_STATS, reason);
+		if (err < 0)
+			return err;
 		mr_log(port->base.ctx, MR_LOG_WARNING,
 		       "%s: the device does not answer what it counts: opened "
 		       "without DEVICE_STATS",
 		       port->base.info.name);
-		err = restart_without(port, VIRTIO_F_DEVICE_STATS, reason);
-		if (err < 0)
-			return err;
 	}
 	mri_virtio_read_link(port);
 	fill_info(port);

@@ -43,6 +43,7 @@ def written(folder):
              "note": "a note of nat"}
             for goal, unit in (("set-up-rate", "connection/s"),
                                ("table-capacity", "connections"))]
+    rows.append(dict(rows[0], frame_bytes=124, note="of a length"))
     return documents + [dict(documents[0], kind="nat", rows=rows, trials=[])]
 
 
@@ -124,7 +125,7 @@ def test_the_page_is_whole_and_needs_nothing(pages, name):
 def test_what_has_no_chart_is_in_tables(pages):
     text = pages["written"].read_text(encoding="utf-8")
     for words in ("imix", "selftest", "known-loss-1000", "set-up-rate",
-                  "table-capacity", "a note of nat"):
+                  "table-capacity", "a note of nat; of a length"):
         assert words in text
 
 

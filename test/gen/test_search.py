@@ -103,6 +103,9 @@ def test_a_mix_is_as_short_as_headers_let_it_be(document, bench):
     assert again["rows"][0]["value"] == measured["rows"][0]["value"]
     done = bench("tx", "--count", "12", "--stream", "ip6 size=imix", "null:")
     assert (done.rc, done.errors.count("mr-bench: " + said)) == (0, 1)
+    done = bench("tx", "--count", "12", "--stream", "ip6 size=imix",
+                 "--stream", "size=imix", "null:")
+    assert "stamp: up to 84 instead\n" in done.err
 
 
 def test_the_loss_curve(document):

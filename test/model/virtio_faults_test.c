@@ -82,7 +82,7 @@ static void device_that_does_not_come_up_is_refused(void **state)
 	}
 }
 
-/* Where no option needs it: what does is refused. */
+/* Where no other command comes before: what needs one is refused. */
 static void control_queue_that_does_not_answer_is_done_without(void **state)
 {
 	const struct vnet_config config = {

@@ -79,11 +79,12 @@ void traffic_describe(const struct traffic_options *options,
 	document_set(document, "unstamped", json_boolean(tester->is_unstamped));
 }
 
-void raised_print(uint32_t from_bytes, uint32_t to_bytes, char *ret,
-		  size_t n_bytes)
+void raised_print(uint32_t from_bytes, uint32_t to_bytes, uint32_t n_streams,
+		  char *ret, size_t n_bytes)
 {
 	snprintf(ret, n_bytes,
 		 "frames of %u bytes are too short for headers and the stamp: "
-		 "%u instead",
-		 from_bytes + FCS_BYTES, to_bytes + FCS_BYTES);
+		 "%s%u instead",
+		 from_bytes + FCS_BYTES, n_streams > 1 ? "up to " : "",
+		 to_bytes + FCS_BYTES);
 }

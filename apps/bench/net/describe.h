@@ -10,10 +10,10 @@
 void traffic_describe(const struct traffic_options *options,
 		      struct document *document);
 
-/* The line on frames that are longer than the list of sizes has them; lengths
- * without FCS. */
-void raised_print(uint32_t from_bytes, uint32_t to_bytes, char *ret,
-		  size_t n_bytes);
+/* The line on frames that are longer than the list of sizes has them, in one or
+ * more of so many streams; lengths without FCS. */
+void raised_print(uint32_t from_bytes, uint32_t to_bytes, uint32_t n_streams,
+		  char *ret, size_t n_bytes);
 
 /* Of these, what ports and threads are opened with. */
 void plane_describe(const struct dataplane_config *plane,

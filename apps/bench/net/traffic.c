@@ -192,7 +192,8 @@ static void tell_raised(const struct tester *tester)
 
 	if (to == 0)
 		return;
-	raised_print(MR_ETH_MIN_BYTES, to, line, sizeof(line));
+	raised_print(MR_ETH_MIN_BYTES, to, streams_n(tester_streams(tester)),
+		     line, sizeof(line));
 	complain(line);
 }
 

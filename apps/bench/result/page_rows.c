@@ -340,25 +340,31 @@ static void other_cell(struct page *page, const json_t *row)
 	fputs("</td>", page->to);
 }
 
-/* A goal, its values by length, and the first note on one of them. */
+/* A goal, its values by length, and the notes on them. */
 static void other_line(struct page *page, const json_t *root,
 		       const struct rates *rates, const json_t *first)
 {
-	const char *note = "";
+	const char *const goal = json_text_of(first, "goal");
+	const char *const unit = json_text_of(first, "unit");
+	const char *last = "";
 
 	page_row(page);
-	page_head(page, "%s", json_text_of(first, "goal"));
-	for (uint32_t s = 0; s < rates->n_sizes; s++) {
-		const json_t *row = find_other(root, rates->sizes[s],
-					       json_text_of(first, "goal"),
-					       json_text_of(first, "unit"));
-
-		other_cell(page, row);
-		if (note[0] == '\0')
-			note = json_text_of(row, "note");
-	}
+	page_head(page, "%s", goal);
+	for (uint32_t s = 0; s < rates->n_sizes; s++)
+		other_cell(page, find_other(root, rates->sizes[s], goal, unit));
 	fputs("<td class=\"text\">", page->to);
-	page_text(page, note);
+	/* What holds for all lengths is said once. */
+	for (uint32_t s = 0; s < rates->n_sizes; s++) {
+		const char *note = json_text_of(
+			find_other(root, rates->sizes[s], goal, unit), "note");
+
+		if (note[0] == '\0' || strcmp(note, last) == 0)
+			continue;
+		if (last[0] != '\0')
+			page_text(page, "; ");
+		page_text(page, note);
+		last = note;
+	}
 	fputs("</td></tr>\n", page->to);
 }
 

@@ -215,7 +215,8 @@ static int fit_sizes(struct session *session, struct mr_reason *why)
 				 "--sizes: %u bytes: headers and the stamp "
 				 "need %u; rfc2544 takes these instead",
 				 least + FCS_BYTES, n_least + FCS_BYTES);
-	raised_print(least, n_least, session->raised, sizeof(session->raised));
+	raised_print(least, n_least, 1, session->raised,
+		     sizeof(session->raised));
 	fprintf(stderr, "mr-bench: rfc2544: %s\n", session->raised);
 	o->sizes[0] = n_least;
 	return 0;
@@ -224,12 +225,12 @@ static int fit_sizes(struct session *session, struct mr_reason *why)
 /* Streams may have a mix, and that another one than was asked for. */
 static void tell_mix(struct session *session)
 {
-	const uint32_t to =
-		streams_raised_bytes(tester_streams(session->tester));
+	const struct streams *streams = tester_streams(session->tester);
+	const uint32_t to = streams_raised_bytes(streams);
 
 	if (to == 0)
 		return;
-	raised_print(MR_ETH_MIN_BYTES, to, session->raised,
+	raised_print(MR_ETH_MIN_BYTES, to, streams_n(streams), session->raised,
 		     sizeof(session->raised));
 	fprintf(stderr, "mr-bench: imix: %s\n", session->raised);
 }
