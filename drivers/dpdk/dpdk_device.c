@@ -406,7 +406,9 @@ static bool keeps_headers_to_itself(const struct dpdk_port *port)
 	for (size_t i = 0; i < RTE_DIM(drivers); i++)
 		if (strcmp(port->info.driver_name, drivers[i]) == 0)
 			return true;
-	return strcmp(rte_bus_name(rte_dev_bus(port->device)), "pci") == 0;
+	/* A representor is another's: what it sends passes through that. */
+	return strcmp(rte_bus_name(rte_dev_bus(port->device)), "pci") == 0 &&
+	       !(*port->info.dev_flags & RTE_ETH_DEV_REPRESENTOR);
 }
 
 /* What can be told only of a queue that runs. */

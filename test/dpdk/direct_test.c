@@ -140,10 +140,19 @@ static void assert_pinned(const char *name)
 	mr_port_close(port);
 }
 
+/* Also where the same pages, those freed last, have just left as direct ones.
+ */
 static void frames_to_a_ring_are_pinned(void **state)
 {
+	struct mr_port *null = open_port("dpdk:net_null0");
+	struct mr_frame frames[BURST];
+
 	(void)state;
+	make_frames(frames, BURST);
+	assert_int_equal(send_seen(null, "net_null0", frames, BURST).n_direct,
+			 BURST);
 	assert_pinned("net_ring0");
+	mr_port_close(null);
 }
 
 static void frames_to_a_programs_port_are_pinned(void **state)
