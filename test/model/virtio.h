@@ -126,19 +126,21 @@ struct vnet_faults {
 	bool generation_lags;    /* until the change is read: 4.1.4.3.1 */
 	bool refuses_vectors;    /* reads back as none */
 	bool queues_missing;     /* queue_size reads 0 */
-	bool queue_reset_hangs; /* as long as this is so */
-	bool link_flaps;      /* between two reads of the configuration */
-	uint32_t reset_reads; /* status is 0 only after so many reads */
-	uint32_t needs_reset; /* after so many buffers used */
-	uint32_t reordered;   /* one in N buffers, unless IN_ORDER */
-	uint32_t doubled;     /* one in N is used twice */
-	uint32_t idx_jumps;   /* one in N: used index beyond the ring */
-	uint32_t bad_header;  /* one in N: offsets beyond the packet */
-	uint32_t bad_sizes;   /* one in N replies of statistics */
-	uint32_t bad_types;   /* the same: of the one beside it */
-	bool ctrl_refuses;    /* each command: VIRTIO_NET_ERR */
-	bool ctrl_hangs;      /* no command is ever answered */
-	bool query_hangs;     /* nor that for statistics, and none after it */
+	bool queue_reset_hangs;  /* as long as this is so */
+	bool link_flaps;         /* between two reads of the configuration */
+	uint32_t reset_reads;    /* status is 0 only after so many reads */
+	uint32_t needs_reset;    /* after so many buffers used */
+	uint32_t reordered;      /* one in N buffers, unless IN_ORDER */
+	uint32_t doubled;        /* one in N is used twice */
+	uint32_t idx_jumps;      /* one in N: used index beyond the ring */
+	uint32_t bad_header;     /* one in N: offsets beyond the packet */
+	uint32_t bad_sizes;      /* one in N replies of statistics */
+	uint32_t bad_types;      /* the same: of the one beside it */
+	bool ctrl_refuses;       /* each command: VIRTIO_NET_ERR */
+	bool ctrl_hangs;         /* no command is ever answered */
+	bool query_hangs; /* nor that for statistics, and none after it */
+	/* What goes wrong from that one on, in place of these; or NULL. */
+	const struct vnet_faults *behind_query;
 };
 
 /* Offloads of one packet: struct virtio_net_hdr without num_buffers. */

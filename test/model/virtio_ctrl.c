@@ -431,6 +431,8 @@ static bool answer(struct vnet *v, struct vnet_queue *q)
 	if (v->faults.query_hangs && c.class == STATS &&
 	    c.number == STATS_QUERY) {
 		v->stats.n_faults++;
+		if (v->faults.behind_query != NULL)
+			v->faults = *v->faults.behind_query;
 		return false;
 	}
 	v->stats.n_commands++;

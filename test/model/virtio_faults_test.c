@@ -7,7 +7,8 @@
 
 #include "virtio_bed.h"
 
-enum { ROUNDS = 60, DEADLINE_MS = 4000 };
+/* An open waits for an answer, 2 s, and for two resets at most. */
+enum { ROUNDS = 60, DEADLINE_MS = 7000 };
 
 /* With all features, and the faults that are given. */
 static void make_with_mtu(struct vbed *bed, uint16_t mtu_bytes,
@@ -49,6 +50,12 @@ static void refuses(struct vbed *bed, const char *options, const char *words)
 	assert_null(bed->port);
 }
 
+/* Begun anew without its counts, which it does not tell, it does not come up.
+ */
+static const struct vnet_faults no_reset = { .reset_reads = UINT32_MAX };
+static const struct vnet_faults no_features = { .refuses_features = true };
+static const struct vnet_faults no_queues = { .queues_missing = true };
+
 static void device_that_does_not_come_up_is_refused(void **state)
 {
 	static const struct {
@@ -66,6 +73,18 @@ static void device_that_does_not_come_up_is_refused(void **state)
 		{ { 0 }, { .ctrl_refuses = true }, "queues=2", "queues" },
 		{ { 0 }, { .ctrl_hangs = true }, "queues=2", "queues" },
 		{ { 0 }, { .reset_reads = UINT32_MAX }, "", "reset" },
+		{ { 0 },
+		  { .query_hangs = true, .behind_query = &no_reset },
+		  "",
+		  "reset" },
+		{ { 0 },
+		  { .query_hangs = true, .behind_query = &no_features },
+		  "",
+		  "refuses" },
+		{ { 0 },
+		  { .query_hangs = true, .behind_query = &no_queues },
+		  "",
+		  "queue" },
 	};
 	struct vbed bed;
 
