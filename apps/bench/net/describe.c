@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "net/describe.h"
+#include "stream/stream.h"
 
 static void set_number(struct document *document, const char *key, uint64_t n)
 {
@@ -87,4 +88,14 @@ void raised_print(uint32_t from_bytes, uint32_t to_bytes, uint32_t n_streams,
 		 "%s%u instead",
 		 from_bytes + FCS_BYTES, n_streams > 1 ? "up to " : "",
 		 to_bytes + FCS_BYTES);
+}
+
+bool imix_raised_print(const struct streams *streams, char *ret, size_t n_bytes)
+{
+	const uint32_t to = streams_raised_bytes(streams);
+
+	if (to > 0)
+		raised_print(MR_ETH_MIN_BYTES, to, streams_n(streams), ret,
+			     n_bytes);
+	return to > 0;
 }

@@ -14,6 +14,9 @@ void traffic_describe(const struct traffic_options *options,
  * more of so many streams; lengths without FCS. */
 void raised_print(uint32_t from_bytes, uint32_t to_bytes, uint32_t n_streams,
 		  char *ret, size_t n_bytes);
+/* The same of streams that have an imix. False: all frames are as asked. */
+bool imix_raised_print(const struct streams *streams, char *ret,
+		       size_t n_bytes);
 
 /* Of these, what ports and threads are opened with. */
 void plane_describe(const struct dataplane_config *plane,

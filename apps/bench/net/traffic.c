@@ -187,14 +187,10 @@ static void point_at_live(const struct document *document)
 /* What was asked for as imix is another mix here. */
 static void tell_raised(const struct tester *tester)
 {
-	const uint32_t to = streams_raised_bytes(tester_streams(tester));
 	char line[120];
 
-	if (to == 0)
-		return;
-	raised_print(MR_ETH_MIN_BYTES, to, streams_n(tester_streams(tester)),
-		     line, sizeof(line));
-	complain(line);
+	if (imix_raised_print(tester_streams(tester), line, sizeof(line)))
+		complain(line);
 }
 
 static int run(const char *name, const struct traffic_options *options,

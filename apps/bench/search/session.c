@@ -225,14 +225,9 @@ static int fit_sizes(struct session *session, struct mr_reason *why)
 /* Streams may have a mix, and that another one than was asked for. */
 static void tell_mix(struct session *session)
 {
-	const struct streams *streams = tester_streams(session->tester);
-	const uint32_t to = streams_raised_bytes(streams);
-
-	if (to == 0)
-		return;
-	raised_print(MR_ETH_MIN_BYTES, to, streams_n(streams), session->raised,
-		     sizeof(session->raised));
-	fprintf(stderr, "mr-bench: imix: %s\n", session->raised);
+	if (imix_raised_print(tester_streams(session->tester), session->raised,
+			      sizeof(session->raised)))
+		fprintf(stderr, "mr-bench: imix: %s\n", session->raised);
 }
 
 static int run_sizes(struct session *session)
