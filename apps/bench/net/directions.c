@@ -8,25 +8,17 @@
 #include "net/tester_parts.h"
 #include "support/counter.h"
 
-static const struct sending_place *place_of(const struct tester *tester,
-					    uint32_t source)
-{
-	return source < tester->n_senders ?
-		       NULL :
-		       &tester->places[source - tester->n_senders];
-}
-
 /* The port, by its place in tx, that a source sends by. */
 static uint32_t direction_of(const struct tester *tester, uint32_t source)
 {
-	const struct sending_place *at = place_of(tester, source);
+	const struct sending_place *at = tester_place_of(tester, source);
 
 	return at != NULL ? at->t : tester->sender_port[source];
 }
 
 static uint64_t n_unsent(const struct tester *tester, uint32_t source)
 {
-	const struct sending_place *at = place_of(tester, source);
+	const struct sending_place *at = tester_place_of(tester, source);
 	struct send_counts counts;
 
 	if (at == NULL)

@@ -193,6 +193,7 @@ void tester_add_lane(const struct tester *tester, uint32_t lane,
 	}
 	ret->sent += n_sent;
 	ret->unique += unique;
+	ret->received = ret->unique + ret->duplicates + ret->too_old;
 	if (tester->n_receivers > 0)
 		ret->lost += lost_of(tester, n_sent, highest, unique);
 }
@@ -281,6 +282,14 @@ static void count_drops(const struct tester *tester, struct trial_result *ret,
 	ret->drops = rows;
 }
 
+const struct sending_place *tester_place_of(const struct tester *tester,
+					    uint32_t source)
+{
+	return source < tester->n_senders ?
+		       NULL :
+		       &tester->places[source - tester->n_senders];
+}
+
 uint64_t tester_lane_sent(const struct tester *tester, uint32_t lane)
 {
 	const uint32_t n = tester->n_sources;
@@ -288,10 +297,10 @@ uint64_t tester_lane_sent(const struct tester *tester, uint32_t lane)
 
 	if (n == 0)
 		return 0;
-	if (lane % n < tester->n_senders)
-		return builder_n_sent(tester->builders[lane % n], lane / n);
-	at = &tester->places[lane % n - tester->n_senders];
-	return at->ops->n_sent(at->place, lane / n);
+	at = tester_place_of(tester, lane % n);
+	return at != NULL ?
+		       at->ops->n_sent(at->place, lane / n) :
+		       builder_n_sent(tester->builders[lane % n], lane / n);
 }
 
 /* Of what is sent here, by stream; of other programs, each lane of each run. */
@@ -314,8 +323,6 @@ static void count_streams(const struct tester *tester, uint32_t n_lanes,
 	for (uint32_t i = 0; i < n_lanes / n_sources; i++) {
 		struct trial_lane *lane = &ret->streams[i];
 
-		lane->received =
-			lane->unique + lane->duplicates + lane->too_old;
 		add_to_sum(ret, lane);
 		/* Between the lanes of two runs some have nothing. */
 		if (ret->n_runs <= 1 || lane->received > 0)

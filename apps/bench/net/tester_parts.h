@@ -125,6 +125,9 @@ int tester_count_all(struct tester *tester, struct trial_result *ret);
 void tester_add_lane(const struct tester *tester, uint32_t lane,
 		     uint64_t n_sent, struct trial_lane *ret);
 uint64_t tester_lane_sent(const struct tester *tester, uint32_t lane);
+/* Where a source sends that is no sender, else NULL. */
+const struct sending_place *tester_place_of(const struct tester *tester,
+					    uint32_t source);
 /* directions.c: what each pair of ports had, where there are several. 0 or
  * -ENOMEM. */
 int tester_count_directions(const struct tester *tester, uint32_t n_lanes,

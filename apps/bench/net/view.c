@@ -180,8 +180,7 @@ static void print_directions(const struct view *view,
 			", received %" PRIu64 ", lost %" PRIu64
 			" (%.4g %%), twice %" PRIu64 ", out of order %" PRIu64,
 			"direction", d->from, d->to, d->sum.sent, d->unsent,
-			d->sum.unique + d->sum.duplicates + d->sum.too_old,
-			d->sum.lost,
+			d->sum.received, d->sum.lost,
 			d->sum.sent > 0 ? 100 * (double)d->sum.lost /
 						  (double)d->sum.sent :
 					  0,

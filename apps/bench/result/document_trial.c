@@ -138,27 +138,41 @@ bool document_line(const struct trial_result *so_far, bool has_tx, bool has_rx,
 	return is_good;
 }
 
+/* What came of a lane's frames, or of those of several lanes. */
+static void set_arrivals(json_t *object, const struct trial_lane *lane)
+{
+	const struct {
+		const char *key;
+		uint64_t n;
+	} counts[] = {
+		{ "received", lane->received },
+		{ "unique", lane->unique },
+		{ "lost", lane->lost },
+		{ "duplicates", lane->duplicates },
+		{ "reordered", lane->reordered },
+		{ "too_old", lane->too_old },
+	};
+
+	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
+		json_object_set_new(object, counts[i].key,
+				    document_count(counts[i].n));
+}
+
 static json_t *streams_array(const struct trial_result *r)
 {
 	json_t *array = json_array();
 
 	for (uint32_t i = 0; i < r->n_streams; i++) {
 		const struct trial_lane *lane = &r->streams[i];
+		json_t *object = json_pack("{s:o, s:o, s:o}", "stream",
+					   document_count(lane->stream), "run",
+					   document_count(lane->run), "sent",
+					   document_count(lane->sent));
 
-		json_array_append_new(
-			array,
-			json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-				  "s:o, s:o}",
-				  "stream", document_count(lane->stream), "run",
-				  document_count(lane->run), "sent",
-				  document_count(lane->sent), "received",
-				  document_count(lane->received), "unique",
-				  document_count(lane->unique), "lost",
-				  document_count(lane->lost), "duplicates",
-				  document_count(lane->duplicates), "reordered",
-				  document_count(lane->reordered), "too_old",
-				  document_count(lane->too_old), "longest_gap",
-				  document_count(lane->longest_gap)));
+		set_arrivals(object, lane);
+		json_object_set_new(object, "longest_gap",
+				    document_count(lane->longest_gap));
+		json_array_append_new(array, object);
 	}
 	return array;
 }
@@ -169,7 +183,11 @@ static json_t *directions_array(const struct trial_result *r)
 
 	for (uint32_t i = 0; i < r->n_directions; i++) {
 		const struct trial_direction *d = &r->directions[i];
-		const struct trial_lane *sum = &d->sum;
+		json_t *object = json_pack("{s:o, s:o, s:o, s:o}", "from",
+					   document_text(d->from), "to",
+					   document_text(d->to), "sent",
+					   document_count(d->sum.sent),
+					   "unsent", document_count(d->unsent));
 		json_t *latency =
 			d->n_latencies == 0 ?
 				json_null() :
@@ -180,22 +198,9 @@ static json_t *directions_array(const struct trial_result *r)
 					  "max",
 					  document_count(d->latency_max_ns));
 
-		json_array_append_new(
-			array,
-			json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-				  "s:o, s:o, s:o}",
-				  "from", document_text(d->from), "to",
-				  document_text(d->to), "sent",
-				  document_count(sum->sent), "unsent",
-				  document_count(d->unsent), "received",
-				  document_count(sum->unique + sum->duplicates +
-						 sum->too_old),
-				  "unique", document_count(sum->unique), "lost",
-				  document_count(sum->lost), "duplicates",
-				  document_count(sum->duplicates), "reordered",
-				  document_count(sum->reordered), "too_old",
-				  document_count(sum->too_old), "latency",
-				  latency));
+		set_arrivals(object, &d->sum);
+		json_object_set_new(object, "latency", latency);
+		json_array_append_new(array, object);
 	}
 	return array;
 }

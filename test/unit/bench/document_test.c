@@ -35,6 +35,7 @@ static void fill(uint64_t n_latencies)
 	static struct trial_direction way = { .from = "xdp:v0",
 					      .to = "xdp:v1",
 					      .sum = { .sent = 600,
+						       .received = 595,
 						       .unique = 590,
 						       .duplicates = 5,
 						       .lost = 10 },
