@@ -15,6 +15,10 @@ import pytest
 sys.dont_write_bytecode = True
 
 TOP = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(TOP / "test/support"))
+
+from errors import errors_of  # noqa: E402 pylint: disable=wrong-import-position
+
 BENCH = Path(os.environ.get("MR_BUILD", TOP / "build")) / "apps/bench/mr-bench"
 SCHEMA = TOP / "apps/bench/mr-bench-net.schema.json"
 LIMIT_S = 60
@@ -25,10 +29,8 @@ class Done(namedtuple("Done", "rc out err")):
 
     @property
     def errors(self):
-        """Its lines on stderr but for warnings: there is one of memory on
-        each machine without huge pages."""
-        return [line for line in self.err.splitlines()
-                if ": warning: " not in line]
+        """Its lines on stderr but for warnings."""
+        return errors_of(self.err)
 
 
 def run(*arguments, timeout_s=LIMIT_S, **more):

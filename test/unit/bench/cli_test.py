@@ -17,6 +17,11 @@ import time
 import unittest
 import xml.dom.minidom
 
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
+
+from errors import errors_of  # noqa: E402 pylint: disable=wrong-import-position
+
 try:
     import jsonschema
 except ImportError:
@@ -32,11 +37,6 @@ def run(*arguments):
     done = subprocess.run([PROGRAM, *arguments], capture_output=True,
                           text=True, check=False, timeout=LIMIT_S)
     return done.returncode, done.stdout, done.stderr
-
-
-def errors_of(err):
-    """The lines that are errors: without huge pages there is a warning too."""
-    return [line for line in err.splitlines() if ": warning: " not in line]
 
 
 class Errors(unittest.TestCase):

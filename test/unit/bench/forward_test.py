@@ -14,6 +14,11 @@ import time
 import unittest
 from pathlib import Path
 
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "support"))
+
+from errors import errors_of  # noqa: E402 pylint: disable=wrong-import-position
+
 try:
     from scapy.all import (ARP, Dot1Q, Ether, ICMP, ICMPv6EchoRequest, IP,
                            IPv6, Raw, TCP, UDP, PcapWriter, rdpcap)
@@ -37,11 +42,6 @@ def run(*arguments, timeout=30):
     done = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True,
                           text=True, check=False, timeout=timeout)
     return done.returncode, done.stdout, done.stderr
-
-
-def errors_of(err):
-    """The lines that are errors: without huge pages there is a warning too."""
-    return [line for line in err.splitlines() if ": warning: " not in line]
 
 
 def last_object(text):

@@ -16,6 +16,12 @@ import sys
 import termios
 import time
 import unittest
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "support"))
+
+from errors import errors_of  # noqa: E402 pylint: disable=wrong-import-position
 
 PROGRAM = ""
 LIMIT_S = 30
@@ -60,8 +66,7 @@ class Errors(unittest.TestCase):
                 continue
             with self.subTest(arguments):
                 got, out, err = run(*arguments)
-                errors = [line for line in err.splitlines()
-                          if not line.startswith("mr-l2fwd: warning:")]
+                errors = errors_of(err)
                 self.assertEqual(got, code, err)
                 self.assertEqual(out, "")
                 self.assertEqual(len(errors), 1, err)

@@ -192,10 +192,7 @@ static void a_hand_off_is_not_slept_over(void **state)
 	struct rig rig;
 
 	(void)state;
-	if (rig_n_cores() < 2) {
-		print_message("needs two cores\n");
-		skip();
-	}
+	rig_need_two_cores();
 	rig_open(&rig, test_clock, 2, MR_IDLE_INTERRUPT);
 	for (uint32_t w = 0; w < 2; w++)
 		for (uint32_t p = 0; p < RIG_PORTS; p++)

@@ -34,6 +34,15 @@ static inline uint32_t rig_n_cores(void)
 	return (uint32_t)CPU_COUNT(&set);
 }
 
+/* Skips the test where there is one. */
+static inline void rig_need_two_cores(void)
+{
+	if (rig_n_cores() >= 2)
+		return;
+	print_message("needs two cores\n");
+	skip();
+}
+
 static inline struct mr_port *rig_port(struct rig *rig, uint32_t i)
 {
 	const struct mr_port_config config = { .size = sizeof(config),

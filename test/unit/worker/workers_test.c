@@ -83,10 +83,7 @@ static void run_mode(enum mr_idle_mode idle, uint32_t n_frames)
 {
 	struct rig rig;
 
-	if (rig_n_cores() < 2) {
-		print_message("needs two cores\n");
-		skip();
-	}
+	rig_need_two_cores();
 	rig_open(&rig, NULL, 2, idle);
 	assert_int_equal(
 		mr_workers_start(rig.workers, forward_to_next, NULL, NULL), 0);
@@ -132,10 +129,7 @@ static void each_worker_runs_on_its_core_alone(void **state)
 	struct rig rig;
 
 	(void)state;
-	if (rig_n_cores() < 2) {
-		print_message("needs two cores\n");
-		skip();
-	}
+	rig_need_two_cores();
 	rig_open(&rig, NULL, 2, MR_IDLE_POLL);
 	assert_int_equal(mr_workers_start(rig.workers, note_core, cores, NULL),
 			 0);
@@ -193,10 +187,7 @@ static void none_runs_where_one_cannot_start(void **state)
 	struct rig rig;
 
 	(void)state;
-	if (rig_n_cores() < 2) {
-		print_message("needs two cores\n");
-		skip();
-	}
+	rig_need_two_cores();
 	rig_open(&rig, NULL, 2, MR_IDLE_POLL);
 	second = mr_workers_get(rig.workers, 1);
 	core = second->core;
