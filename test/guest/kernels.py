@@ -49,6 +49,19 @@ def tcp_through(guest, near, far, specs, has_meta, is_lazy=False):
         probe.kill()
 
 
+def check_left_to_device(first, second, counter, has_meta):
+    """What the first queue had in segments, if has_meta, and without sums, the
+    second's device sent as frames with sums; and what came back were frames.
+
+    counter: of the second's tx, how many it has sent."""
+    tx, rx = second["tx"], second["rx"]
+    assert tx["bytes"] == first["rx"]["bytes"]
+    assert (tx["bytes"] > tx[counter] * MTU_BYTES) == has_meta, tx
+    assert tx["events"]["csum_device"] > tx[counter] / 2, tx
+    assert tx["events"]["csum_software"] == 0, tx
+    assert rx["bytes"] <= rx["delivered"] * MTU_BYTES, rx
+
+
 def make_nic(name, kind):
     """On a tap. What virtio can leave to others, Intel's NICs have to do."""
     if kind.startswith("virtio"):

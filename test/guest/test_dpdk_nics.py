@@ -7,7 +7,7 @@ import pytest
 import dpdk
 from conftest import boot, check_log, forget_log, need_driver
 from guest import Nic
-from kernels import MTU_BYTES, tcp_through, two_kernels
+from kernels import check_left_to_device, tcp_through, two_kernels
 from probe import Probe, check_idle, wait_for_link
 from queues import hashed, spread
 from traffic import (WINDOW, Traffic, all_lengths, carry_tags, compare,
@@ -66,14 +66,8 @@ def test_sums_and_segments(tmp_path, kind):
                 guest, near, far, [f"vfio:{near_nic.bdf},promisc{options}",
                                    f"dpdk:{far_nic.bdf},promisc,csum=on"],
                 has_meta, kind in LAZY)
-            tx = theirs["tx"]
-            assert tx["bytes"] == ours["rx"]["bytes"]
-            assert (tx["bytes"] > tx["accepted"] * MTU_BYTES) == has_meta, tx
-            assert tx["events"]["csum_device"] > tx["accepted"] / 2, tx
-            assert tx["events"]["csum_software"] == 0, tx
-            # DPDK is not asked for frames longer than the wire's.
-            rx = theirs["rx"]
-            assert rx["bytes"] <= rx["delivered"] * MTU_BYTES, rx
+            # DPDK is not asked to receive frames longer than the wire's.
+            check_left_to_device(ours, theirs, "accepted", has_meta)
             # A plain tap's frames have their sums, virtio's have not.
             assert (ours["tx"]["events"]["csum_device"] > 0) == is_virtio, ours
             assert copied(ours) == copied(theirs) == 0, (ours, theirs)

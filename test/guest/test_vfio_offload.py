@@ -13,7 +13,8 @@ import pytest
 
 from conftest import boot, check_log, forget_log, need_driver
 from guest import Nic
-from kernels import MTU_BYTES, tcp_through, two_kernels
+from kernels import (MTU_BYTES, check_left_to_device, tcp_through,
+                     two_kernels)
 from traffic import carry_tags
 
 
@@ -54,14 +55,8 @@ def test_intel(tmp_path, kind):
         for options, has_meta in ((",tso=on", 1), (",csum=on", 0)):
             virtio, intel = tcp_through(guest, near, far,
                                         specs(guest, options, ""), has_meta)
-            tx = intel["tx"]
-            assert tx["bytes"] == virtio["rx"]["bytes"]
-            assert (tx["bytes"] > tx["completed"] * MTU_BYTES) == has_meta, tx
-            assert tx["events"]["csum_device"] > tx["completed"] / 2, tx
-            assert tx["events"]["csum_software"] == 0, tx
             # A plain tap's frames are whole, and short.
-            rx = intel["rx"]
-            assert rx["bytes"] <= rx["delivered"] * MTU_BYTES, rx
+            check_left_to_device(virtio, intel, "completed", has_meta)
             assert virtio["tx"]["events"]["csum_device"] == 0
 
 
