@@ -24,6 +24,14 @@ CASES = {
         "virtio-split", "virtio-packed", "virtio-split-in-order",
         "virtio-packed-in-order")},
 }
+# A jumbo frame takes many places of a ring; a NIC loses what there is none for.
+# Not so many under the kernel's driver, which puts the used ring anywhere: of
+# an entry that lies on two pages QEMU writes the second half behind the first
+# in physical memory, whatever the IOMMU says (system/physmem.c,
+# address_space_write_continue_cached()), so one frame per page of the ring is
+# lost and other memory written, where the pages happen to lie apart. Entries
+# of 256 lie on one page; ours are aligned to their size.
+MANY_PLACES = "rx_queue_size=1024"
 # QEMU's igb and e1000e lose a frame of which one descriptor's bytes lie in two
 # places behind the IOMMU: it asks pci_dma_map() for the whole descriptor, gets
 # less, and skips the packet (hw/net/net_tx_pkt.c,
@@ -39,8 +47,8 @@ def test_suite(name):
     if rig == "vfio":
         need_driver(kind)
     is_virtio = kind.startswith("virtio")
-    more = "rx_queue_size=1024" if is_virtio else ""
-    cable = [Nic("nic0", kind, wire=0, options=more),
+    more = is_virtio and rig == "vfio"
+    cable = [Nic("nic0", kind, wire=0, options=MANY_PLACES if more else ""),
              Nic("far0", "virtio-net", wire=0)]
     with boot(cable, programs=[CONFORMANCE], **MEMORY) as guest:
         where = "nic0"
