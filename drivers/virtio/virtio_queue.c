@@ -47,7 +47,8 @@ static struct layout layout_of(uint32_t n, bool is_packed)
 					driver + 2 * LINE };
 	/* flags, idx, n places, used_event. */
 	device = round_up(driver + (3 + (uint64_t)n) * sizeof(uint16_t), LINE);
-	/* The ring, not its head, begins a line. */
+	/* The ring, not its head, begins a line: an entry is one load, and
+	 * never on two pages, where QEMU would tear it behind an IOMMU. */
 	device += LINE - sizeof(struct virtio_used);
 	return (struct layout){ driver, device,
 				device + sizeof(struct virtio_used) +

@@ -136,6 +136,8 @@ struct vnet_faults {
 	uint32_t bad_header;     /* one in N: offsets beyond the packet */
 	uint32_t bad_sizes;      /* one in N replies of statistics */
 	uint32_t bad_types;      /* the same: of the one beside it */
+	bool tears_entries;      /* of a used ring: what is on a second page
+				  * gets lost, as QEMU's behind an IOMMU */
 	bool ctrl_refuses;       /* each command: VIRTIO_NET_ERR */
 	bool ctrl_hangs;         /* no command is ever answered */
 	bool query_hangs; /* nor that for statistics, and none after it */

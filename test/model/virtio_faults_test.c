@@ -527,6 +527,32 @@ static void device_without_vectors_is_refused_or_polled(void **state)
 	vbed_end(&bed);
 }
 
+/* Three laps of a ring of several pages: no entry of it lies on two. */
+static void used_entries_are_never_torn(void **state)
+{
+	enum { RING = 1024, N_AT_ONCE = 64 };
+	const struct vnet_config config = {
+		.features = vnet_all_features() & ~VNET_BIT(VNET_RING_PACKED),
+		.queue_size = RING,
+	};
+	const struct vnet_faults torn = { .tears_entries = true };
+	struct vbed bed;
+
+	(void)state;
+	for (uint32_t i = 0; i < 2; i++) {
+		vbed_make(&bed, &config);
+		vnet_set_faults(bed.v, &torn);
+		vbed_open(&bed, i == 0 ? "ring=1024,in-order=off" :
+					 "ring=1024,in-order=on");
+		for (uint32_t n = 0; n < 3 * RING; n += N_AT_ONCE) {
+			vbed_inject(&bed, N_AT_ONCE);
+			assert_int_equal(vbed_drain(&bed), N_AT_ONCE);
+		}
+		assert_int_equal(laws_sum(vbed_rx_stats(&bed).drops), 0);
+		vbed_end(&bed);
+	}
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(device_that_does_not_come_up_is_refused),
 	cmocka_unit_test(control_queue_that_does_not_answer_is_done_without),
@@ -543,6 +569,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(device_that_needs_a_reset_loses_no_page),
 	cmocka_unit_test(lost_and_spurious_interrupts_lose_no_frame),
 	cmocka_unit_test(device_without_vectors_is_refused_or_polled),
+	cmocka_unit_test(used_entries_are_never_torn),
 };
 
 int main(void)

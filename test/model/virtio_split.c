@@ -90,16 +90,22 @@ int vnet_split_take(struct vnet *v, struct vnet_queue *q,
 	return walk(v, q, e, e->id) ? 1 : -1;
 }
 
+/* Whether the length of the used entry at this place lies on another page. */
+static bool is_torn(const struct vnet_queue *q, uint16_t place)
+{
+	return (q->device + RING + 8 * (uint64_t)place + 4) % 4096 == 0;
+}
+
 void vnet_split_used(struct vnet *v, struct vnet_queue *q,
 		     const struct vnet_used *used, uint32_t n)
 {
-	(void)v;
 	for (uint32_t i = 0; i < n; i++) {
 		const uint16_t place = (uint16_t)q->used_pos & (q->size - 1);
 		uint8_t *entry = q->device_area + RING + 8 * place;
 
 		vnet_put32(entry, used[i].id);
-		vnet_put32(entry + 4, used[i].n_written);
+		if (!v->faults.tears_entries || !is_torn(q, place))
+			vnet_put32(entry + 4, used[i].n_written);
 		q->used_pos += used[i].n_steps;
 	}
 	store16(q->device_area, IDX, (uint16_t)q->used_pos);
