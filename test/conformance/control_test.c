@@ -170,8 +170,7 @@ static void mac_is_told_and_put_back(void **state)
 /* One frame from the far side to this address. */
 static void inject_to(struct bed *bed, const uint8_t mac[6], uint32_t id)
 {
-	const uint64_t until_ns =
-		bed_now_ns() + BED_DEADLINE_MS * UINT64_C(1000000);
+	const uint64_t until_ns = bed_deadline_ns();
 	uint8_t bytes[60];
 
 	traffic_make(bytes, sizeof(bytes), id);
@@ -188,8 +187,7 @@ static void inject_to(struct bed *bed, const uint8_t mac[6], uint32_t id)
  */
 static bool arrives(struct bed *bed, const uint8_t mac[6])
 {
-	const uint64_t until_ns =
-		bed_now_ns() + BED_DEADLINE_MS * UINT64_C(1000000);
+	const uint64_t until_ns = bed_deadline_ns();
 	const struct mr_port_info info = info_of(bed);
 	bool is_there = false, is_done = false;
 
@@ -296,8 +294,8 @@ static void device_counts_what_is_sent(void **state)
 		assert_true(before[i].name[0] != '\0');
 	for (uint32_t i = 0; i < N_FRAMES; i++)
 		send_one(bed, 60, i);
-	assert_int_equal(bed_collect_rest(bed), N_FRAMES);
-	until_ns = bed_now_ns() + BED_DEADLINE_MS * UINT64_C(1000000);
+	bed_collect_last(bed, N_FRAMES);
+	until_ns = bed_deadline_ns();
 	do {
 		assert_int_equal(
 			mr_port_device_stats(bed->port, now, MAX_COUNTS), n);

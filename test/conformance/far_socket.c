@@ -70,8 +70,7 @@ void far_socket_close(struct bed *bed)
 void far_socket_await_link(struct bed *bed, const char *interface)
 {
 	const struct far *far = bed->far;
-	const uint64_t until_ns =
-		bed_now_ns() + BED_DEADLINE_MS * UINT64_C(1000000);
+	const uint64_t until_ns = bed_deadline_ns();
 	struct ifreq link = { 0 };
 	char command[64];
 

@@ -280,7 +280,7 @@ static void port_closed_under_clones_gives_back_its_own(void **state)
 		bed_tx(bed, frames, BURST);
 		bed_close(bed);
 		if (bed->rig->traits & RIG_KEEPS)
-			assert_int_equal(bed_collect_rest(bed), BURST);
+			bed_collect_last(bed, BURST);
 		assert_int_equal(bed_pool_stats(bed).n_in_flight, BURST);
 		for (uint32_t i = 0; i < BURST; i++) {
 			uint32_t n_segs, n_bytes;
@@ -301,7 +301,8 @@ static void port_closed_under_clones_gives_back_its_own(void **state)
 
 static void received_frames_survive_close_of_their_port(void **state)
 {
-	const struct wish wish = some(300);
+	/* All have arrived when it closes: the next test's are counted anew. */
+	const struct wish wish = some(200);
 	struct mr_frame frames[256];
 	struct bed *bed = bed_make(&wish);
 	uint32_t n = 0, n_segs, n_bytes;

@@ -291,11 +291,8 @@ static void accepted_is_completed_plus_pending_plus_drops(void **state)
 		if (round % 16 == 15 && bed->rig->traits & RIG_OUT)
 			n_collected += bed_collect_rest(bed);
 	}
-	if (bed->rig->traits & RIG_OUT) {
-		n_collected += bed_collect_rest(bed);
-		assert_int_equal(n_collected, n_sent);
-	}
-	mr_tx_burst(bed->txq, bed->cache, NULL, 0);
+	if (bed->rig->traits & RIG_OUT)
+		bed_collect_last(bed, n_sent - n_collected);
 	bed_assert_completed(bed, n_sent);
 	bed_end(bed);
 }
