@@ -26,6 +26,13 @@ SANITIZED_SUITES = ["unit", "conformance", "fuzz"]
 SUITE_LIMIT_S = 600
 # Of tests that are skipped for one reason; above that, how many.
 MAX_NAMES = 3
+# Of what a failed test said, at the end of all output, where people look and
+# what is kept of a long log: its end, and the lines before each complaint.
+MAX_SAID_LINES = 40
+N_LINES_BEFORE, N_LAST_LINES = 4, 12
+MAX_LINE = 300
+COMPLAINT = re.compile(r"\[ +(?:FAILED|ERROR) +\]|^E +assert |Error\b|error:"
+                       r"|Sanitizer:")
 # Sanitizers slow a test down by this much, about.
 SANITIZER_TIME_FACTOR = 4
 # Emulated machines: beside other work, and how many at once. They wait for
@@ -43,6 +50,17 @@ PYTEST_END = re.compile(
     r"|deselected|warnings?)(?:, )?)+) in [\d.]+s", re.M)
 # [how often] place: reason; the place is a line of the test.
 PYTEST_SKIPPED = re.compile(r"^SKIPPED \[(\d+)\] (\S+:\d+): (.*)$", re.M)
+
+
+def said_of_failure(output):
+    """The lines of a failed test's output that say most."""
+    lines = output.rstrip().splitlines()
+    n = len(lines)
+    wanted = set(range(max(0, n - N_LAST_LINES), n))
+    for i, line in enumerate(lines):
+        if COMPLAINT.search(line):
+            wanted.update(range(max(0, i - N_LINES_BEFORE), i + 1))
+    return [lines[i][:MAX_LINE] for i in sorted(wanted)[-MAX_SAID_LINES:]]
 
 
 class Result:
@@ -67,6 +85,7 @@ class Result:
         elif self.failed == 0:  # it crashed, hung, or ended with an error
             self.failed = 1
             self.name += f" ({outcome.lower()})"
+        self.said = said_of_failure(output) if self.failed else []
 
     def _count(self, output):
         for match in CMOCKA.finditer(output):
@@ -194,11 +213,13 @@ def report(results_by_suite):
         print(f"{label:{width}}  {counts[0]:6}  {counts[1]:6}  {counts[2]:7}")
     everything = [r for results in results_by_suite.values() for r in results]
     report_skips(everything)
-    failures = [r.name for r in everything if r.failed]
+    failures = [r for r in everything if r.failed]
     if failures:
         print("\nFailed:")
-        for name in failures:
-            print(f"  {name}")
+        for failure in failures:
+            print(f"  {failure.name}")
+            for line in failure.said:
+                print(f"    | {line}")
     if total[0] == 0 and total[1] == 0:
         print("\nnothing was tested")
         total[1] = 1
