@@ -39,6 +39,11 @@ static int open_socket(const char *interface)
 
 	assert_true(fd >= 0);
 	setsockopt(fd, SOL_PACKET, OPTION_IGNORE_OUTGOING, &one, sizeof(one));
+	/* A queue of the kernel's on the way may change the order of frames,
+	 * when the device's is full for a while. */
+	assert_int_equal(setsockopt(fd, SOL_PACKET, PACKET_QDISC_BYPASS, &one,
+				    sizeof(one)),
+			 0);
 	setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &n_bytes, sizeof(n_bytes));
 	setsockopt(fd, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &all, sizeof(all));
 	assert_int_equal(bind(fd, (const struct sockaddr *)&addr, sizeof(addr)),
