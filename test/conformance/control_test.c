@@ -294,7 +294,7 @@ static void device_counts_what_is_sent(void **state)
 		assert_true(before[i].name[0] != '\0');
 	for (uint32_t i = 0; i < N_FRAMES; i++)
 		send_one(bed, 60, i);
-	bed_collect_last(bed, N_FRAMES);
+	bed_collect_last(bed, N_FRAMES, 0);
 	until_ns = bed_deadline_ns();
 	do {
 		assert_int_equal(

@@ -201,7 +201,8 @@ static pid_t fork_sleeper(void)
 
 /*
  * The child has copies of all fds and sleeps; we go on without it. Opening
- * takes as long as without a child: in one round of some, on a busy machine.
+ * takes as long as without a child. One of four rounds has to show that: on a
+ * busy machine any of them may be late, and a queue that is held is in each.
  */
 static void forked_child_does_not_hold_the_queue(void **state)
 {

@@ -51,8 +51,7 @@ static void setup_82574l(struct bed *bed)
 static void opened(struct bed *bed)
 {
 	struct intel *nic = bed->far; /* NULL: nothing will be sent */
-	const uint64_t until_ns =
-		bed_now_ns() + BED_DEADLINE_MS * UINT64_C(1000000);
+	const uint64_t until_ns = bed_deadline_ns();
 	bool is_up = nic == NULL;
 
 	while (!is_up) {

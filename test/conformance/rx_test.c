@@ -73,23 +73,26 @@ static void zero_burst_is_a_no_op(void **state)
 }
 
 /*
- * In the n entries a frame is not the expected one: fail with all that tells a
- * lost frame from one in the wrong place or a page that was written twice.
+ * The first of these n entries is not the expected frame: fail with all that
+ * tells a lost frame from one in the wrong place or a page written twice.
  */
 static void fail_out_of_order(const struct bed *bed,
 			      const struct mr_frame *frames, uint32_t n,
 			      uint32_t expected)
 {
 	const struct mr_rx_stats stats = bed_rx_stats(bed);
+	uint32_t n_shown = 0;
 
-	for (uint32_t i = 0, n_segs, n_bytes; i < n; i += n_segs) {
+	for (uint32_t i = 0, n_segs, n_bytes; i < n && n_shown < 4;
+	     i += n_segs, n_shown++) {
 		const int64_t id =
 			bed_check_frame(bed, &frames[i], &n_segs, &n_bytes);
 
-		print_message("at %llx: frame %lld\n",
-			      (unsigned long long)frames[i].addr,
-			      (long long)id);
+		print_message("%sframe %lld at %llx", n_shown > 0 ? ", " : "",
+			      (long long)id,
+			      (unsigned long long)frames[i].addr);
 	}
+	print_message("\n");
 	for (uint32_t i = 0; i < MR_STATS_SLOTS; i++)
 		if (stats.drops[i] > 0)
 			print_message("dropped as %s: %llu\n",

@@ -292,7 +292,7 @@ static void accepted_is_completed_plus_pending_plus_drops(void **state)
 			n_collected += bed_collect_rest(bed);
 	}
 	if (bed->rig->traits & RIG_OUT)
-		bed_collect_last(bed, n_sent - n_collected);
+		bed_collect_last(bed, n_sent, n_collected);
 	bed_assert_completed(bed, n_sent);
 	bed_end(bed);
 }

@@ -5,7 +5,7 @@ import time
 
 from lib import laws
 
-START_LIMIT_S = 60
+START_LIMIT_S = 120
 
 
 def start_l2fwd(guest, *arguments):

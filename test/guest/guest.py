@@ -29,7 +29,7 @@ BUILD = Path(os.environ.get("MR_BUILD") or
 BOOT_LIMIT_S = 120
 PR_SET_PDEATHSIG = 1  # prctl(2)
 libc = ctypes.CDLL(None)
-COMMAND_LIMIT_S = 60
+COMMAND_LIMIT_S = 120
 END_LIMIT_S = 10
 # Serial lines for programs that are talked to; a PC has four, two are ours.
 N_CHANNELS = 2

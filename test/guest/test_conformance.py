@@ -8,7 +8,8 @@ import re
 
 import pytest
 
-from conftest import CONFORMANCE, boot, check_log, forget_log, need_driver
+from conftest import (CONFORMANCE, MANY_PLACES, boot, check_log, forget_log,
+                      need_driver)
 from guest import Nic
 
 # With igb most of it is opening: 1.5 s for its link each time, 3 minutes in
@@ -24,14 +25,6 @@ CASES = {
         "virtio-split", "virtio-packed", "virtio-split-in-order",
         "virtio-packed-in-order")},
 }
-# A jumbo frame takes many places of a ring; a NIC loses what there is none for.
-# Not so many under the kernel's driver, which puts the used ring anywhere: of
-# an entry that lies on two pages QEMU writes the second half behind the first
-# in physical memory, whatever the IOMMU says (system/physmem.c,
-# address_space_write_continue_cached()), so one frame per page of the ring is
-# lost and other memory written, where the pages happen to lie apart. Entries
-# of 256 lie on one page; ours are aligned to their size.
-MANY_PLACES = "rx_queue_size=1024"
 # QEMU's igb and e1000e lose a frame of which one descriptor's bytes lie in two
 # places behind the IOMMU: it asks pci_dma_map() for the whole descriptor, gets
 # less, and skips the packet (hw/net/net_tx_pkt.c,

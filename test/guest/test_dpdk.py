@@ -10,7 +10,7 @@ import re
 import pytest
 
 import dpdk
-from conftest import CONFORMANCE, PROGRAMS, boot, check_log
+from conftest import CONFORMANCE, MANY_PLACES, PROGRAMS, boot, check_log
 from forwarder import end_l2fwd, start_l2fwd
 from guest import Nic
 from traffic import Traffic, all_lengths, compare
@@ -34,7 +34,7 @@ RUNS_ON = ["virtio-split"]
 def test_suite(kind):
     """Every test of the suite passes, and the IOMMU has seen no fault."""
     options, lacks, n_least = CASES[kind]
-    more = "rx_queue_size=1024" if kind.startswith("virtio") else ""
+    more = MANY_PLACES if kind.startswith("virtio") else ""
     cable = [Nic("nic0", kind, wire=0, options=more),
              Nic("far0", "virtio-net", wire=0)]
     with boot(cable, programs=[CONFORMANCE], files=dpdk.files_of_ours(),
