@@ -23,16 +23,16 @@ FIRST = ["style", "unit", "conformance", "install", "fuzz", "netns"]
 SANITIZERS = {"asan": "address,undefined", "tsan": "thread"}
 SANITIZED_SUITES = ["unit", "conformance", "fuzz"]
 # A suite that takes longer than this hangs: no wait without a deadline.
-SUITE_LIMIT_S = 600
+SUITE_LIMIT_S = 1200
 # Of tests that are skipped for one reason; above that, how many.
 MAX_NAMES = 3
 # Of what a failed test said, at the end of all output, where people look and
-# what is kept of a long log: its end, and the lines before each complaint.
+# what is kept of a long log: its end, and the lines before each complaint, or
+# the stack behind a sanitizer's. Of too many, the first and the last.
 MAX_SAID_LINES = 40
 N_LINES_BEFORE, N_LAST_LINES = 4, 12
 MAX_LINE = 300
-COMPLAINT = re.compile(r"\[ +(?:FAILED|ERROR) +\]|^E +assert |Error\b|error:"
-                       r"|Sanitizer:")
+COMPLAINT = re.compile(r"\[ +(?:FAILED|ERROR) +\]|^E +assert |Error\b|error:")
 # Sanitizers slow a test down by this much, about.
 SANITIZER_TIME_FACTOR = 4
 # Emulated machines: beside other work, and how many at once. They wait for
@@ -58,9 +58,15 @@ def said_of_failure(output):
     n = len(lines)
     wanted = set(range(max(0, n - N_LAST_LINES), n))
     for i, line in enumerate(lines):
-        if COMPLAINT.search(line):
+        if "Sanitizer:" in line:
+            wanted.update(range(i, min(n, i + N_LAST_LINES)))
+        elif COMPLAINT.search(line):
             wanted.update(range(max(0, i - N_LINES_BEFORE), i + 1))
-    return [lines[i][:MAX_LINE] for i in sorted(wanted)[-MAX_SAID_LINES:]]
+    places = sorted(wanted)
+    if len(places) > MAX_SAID_LINES:
+        half = MAX_SAID_LINES // 2
+        places = places[:half] + places[-half:]
+    return [lines[i][:MAX_LINE] for i in places]
 
 
 class Result:
