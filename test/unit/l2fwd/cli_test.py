@@ -21,6 +21,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "support"))
 
+import signals  # noqa: E402 pylint: disable=wrong-import-position
 from errors import errors_of  # noqa: E402 pylint: disable=wrong-import-position
 
 PROGRAM = ""
@@ -167,6 +168,7 @@ class Output(unittest.TestCase):
                     [PROGRAM, "--quiet", "pair:a", "pair:b"],
                     stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                     text=True) as process:
+                signals.await_sigint(process)  # all three are blocked at once
                 time.sleep(0.5)
                 process.send_signal(number)
                 out, _ = process.communicate(timeout=LIMIT_S)

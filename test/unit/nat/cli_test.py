@@ -138,6 +138,12 @@ class Run(unittest.TestCase):
         self.assertEqual(list(Path(self.folder.name).iterdir()), [])
         return out, err
 
+    def n_reloads(self):
+        """Those that are over, taken up or refused."""
+        shown = run("--stats", "--json", env=self.environment)[1]
+        counts = json.loads(shown)["operation"]
+        return counts["reloads"] + counts["reloads_refused"]
+
     def test_frames_that_are_nobodys_are_counted(self):
         process = self.start("--json")
         time.sleep(1.2)
@@ -188,10 +194,14 @@ class Run(unittest.TestCase):
                     "inside: '10.0.0.9:1'}]\n")
         path.write_text(sides)
         process = self.start("--json", sides=["--config", str(path)])
-        for more in (forwards, "ping: no\n"):
+        for n, more in enumerate((forwards, "ping: no\n"), 1):
             path.write_text(sides + more)
             process.send_signal(signal.SIGHUP)
-            time.sleep(0.5)
+            # A signal that comes before this one was handled would be lost.
+            end_s = time.monotonic() + LIMIT_S
+            while self.n_reloads() < n:
+                self.assertLess(time.monotonic(), end_s, "it does not reload")
+                time.sleep(0.01)
         out, err = self.finish(process, signal.SIGTERM)
         self.assertIn("worker 0 goes on as before: 18000 static mappings", err)
         self.assertIn("nothing has changed", err)

@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""When a program that was started may be sent a signal."""
+import re
+import signal
+import time
+from pathlib import Path
+
+LIMIT_S = 20
+
+
+def await_sigint(process):
+    """Wait until it blocks or catches SIGINT, which kills it before that. For
+    LIMIT_S at most: what the signal does then is for the caller to see."""
+    end_s = time.monotonic() + LIMIT_S
+    while process.poll() is None and time.monotonic() < end_s:
+        status = Path(f"/proc/{process.pid}/status").read_text()
+        for mask in re.findall(r"(?m)^Sig(?:Blk|Cgt):\s+(\w+)$", status):
+            if int(mask, 16) & 1 << signal.SIGINT - 1:
+                return
+        time.sleep(0.01)
