@@ -48,7 +48,9 @@ def make_hosts(stack):
 def show_ping(host_a):
     """Ping host b from host a."""
     print(f"\nping {ADDRESS_B} from host a")
-    said = host_a.run("ping", "-c", "3", "-i", "0.2", "-w", "8", ADDRESS_B)
+    # All at once, so that ping waits 5 s for the last answer.
+    said = host_a.run("ping", "-c", "3", "-l", "3", "-i", "5", "-W", "8",
+                      ADDRESS_B)
     for line in said.splitlines():
         if "bytes from" in line or "packets transmitted" in line:
             print(f"  {line}")

@@ -8,7 +8,7 @@
 
 #include "probe.h"
 
-enum { BURST = 64, STEP_MS = 1, TEST_TYPE = 0x88b5 };
+enum { BURST = 64, STEP_MS = 1, SEND_MS = 2000, TEST_TYPE = 0x88b5 };
 
 /* info PORT */
 json_t *probe_info(struct probe *probe, const struct arguments *a)
@@ -132,7 +132,10 @@ static void wait_for_work(struct probe *probe, const uint64_t *ports,
 	(void)poll(fds, n, STEP_MS);
 }
 
-/* hold PORT N_ENTRIES MS: receive that many and keep them. */
+/*
+ * hold PORT N_ENTRIES MS: receive that many and keep them. It ends late, not
+ * early: when none is there after MS.
+ */
 json_t *probe_hold(struct probe *probe, const struct arguments *a)
 {
 	const uint64_t p = number(a, 1, 0), n_want = number(a, 2, 0);
@@ -140,8 +143,8 @@ json_t *probe_hold(struct probe *probe, const struct arguments *a)
 	struct mr_cache *cache = probe->caches[probe->pool_of[p]];
 	uint32_t n_got = 0;
 
-	while (n_got < n_want && now_ms() < end_ms &&
-	       probe->n_held + BURST <= MAX_HELD) {
+	while (n_got < n_want && probe->n_held + BURST <= MAX_HELD) {
+		const bool is_late = now_ms() >= end_ms;
 		uint32_t n_round = 0;
 
 		for (uint32_t i = 0; mr_port_rxq(probe->ports[p], i) != NULL;
@@ -154,6 +157,8 @@ json_t *probe_hold(struct probe *probe, const struct arguments *a)
 			n_round += n;
 		}
 		n_got += n_round;
+		if (n_round == 0 && is_late)
+			break;
 		if (n_round == 0)
 			wait_for_work(probe, &p, 1);
 	}
@@ -311,29 +316,35 @@ static bool make_frame(struct probe *probe, uint64_t pool, uint32_t n_bytes,
 	return true;
 }
 
-/* send PORT QUEUE N BYTES [OFFSET [POOL]]: frames of one entry each. */
+/*
+ * send PORT QUEUE N BYTES [OFFSET [POOL]]: frames of one entry each, until one
+ * is not taken for SEND_MS.
+ */
 json_t *probe_send(struct probe *probe, const struct arguments *a)
 {
 	const uint64_t p = number(a, 1, 0), n_want = number(a, 3, 1);
 	const uint64_t pool = number(a, 6, probe->pool_of[p]);
-	const uint64_t end_ms = now_ms() + 2000;
 	struct mr_cache *cache = probe->caches[probe->pool_of[p]];
 	struct mr_txq *txq =
 		mr_port_txq(probe->ports[p], (uint32_t)number(a, 2, 0));
 	const uint32_t first = probe->n_numbered;
 	uint64_t n_sent = 0;
 
-	while (n_sent < n_want && now_ms() < end_ms) {
+	while (n_sent < n_want) {
+		const uint64_t end_ms = now_ms() + SEND_MS;
 		struct mr_frame frame;
-		uint32_t n_taken = 0;
+		uint32_t n_taken;
 
 		if (!make_frame(probe, pool, (uint32_t)number(a, 4, 60),
 				(uint32_t)number(a, 5, 256), &frame))
 			break;
-		while (n_taken == 0 && now_ms() < end_ms)
+		do {
 			n_taken = mr_tx_burst(txq, cache, &frame, 1);
-		if (n_taken == 0)
+		} while (n_taken == 0 && now_ms() < end_ms);
+		if (n_taken == 0) {
 			mr_frame_free_bulk(cache, &frame, 1);
+			break;
+		}
 		n_sent += n_taken;
 	}
 	return json_pack("{s:b, s:i, s:i}", "ok", n_sent == n_want, "n",

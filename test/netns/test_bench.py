@@ -67,7 +67,7 @@ def test_a_bridge_loses_one_in_n(lab, bridge):
     path.write_text(TABLE.format(every=20), encoding="ascii")
     middle.run("nft", "-f", path)
     trial, _ = run(lab, tester, "loop", "--rate", "4k", "--count", "2000",
-                   "--settle", "1", "t0", "t1")
+                   "--max-lag", "5", "--settle", "1", "t0", "t1")
     said = json.loads(middle.run("nft", "-j", "list", "ruleset").stdout)
     lost, = [part["counter"]["packets"] for entry in said["nftables"]
              for part in entry.get("rule", {}).get("expr", [])
@@ -86,8 +86,9 @@ def test_both_ways_over_a_cable(lab):
     namespace = lab.namespace("t")
     lab.veth(namespace, "t0", namespace, "t1", queues=2)
     trial, _ = run(lab, namespace, "loop", "--bidirectional", "--queues", "2",
-                   "--rate", "10k", "--count", "4000", "--settle", "1",
-                   "--stream", "udp.src=1024-1279", "t0", "t1")
+                   "--rate", "10k", "--count", "4000", "--max-lag", "5",
+                   "--settle", "1", "--stream", "udp.src=1024-1279", "t0",
+                   "t1")
     lost = trial["rx"]["lost"]
     assert trial["tx"]["sent"] > 100
     assert lost == dropped(trial, "rx") + dropped(trial, "dev")
@@ -105,7 +106,8 @@ def test_tx_and_rx_are_two_programs(lab):
     lab.veth(source, "t0", sink, "t1")
     receiver = Process(lab, sink, [BENCH, "rx", "--json", "t1"])
     receiver.says("thread 0")
-    trial, _ = run(lab, source, "tx", "--rate", "5k", "--count", "2000", "t0")
+    trial, _ = run(lab, source, "tx", "--rate", "5k", "--count", "2000",
+                   "--max-lag", "5", "t0")
     wait_until("all have come", lambda: sink.link("t1")["stats64"]["rx"][
         "packets"] >= trial["tx"]["sent"])
     receiver.process.send_signal(signal.SIGINT)

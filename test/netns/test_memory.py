@@ -222,7 +222,7 @@ def test_a_pool_grows_under_a_bound_port(lab, star):
     source = lab.closing(Wire(star.hosts[0], "h0"))
     while True:
         source.send_all(frame(60, i) for i in range(64))
-        if probe.do("hold", 0, 64, 100)["n"] < 64:
+        if probe.do("hold", 0, 64, 2000)["n"] < 64:
             break
     events = probe.stats(0)["queues"][0]["rx"]["events"]
     assert events["unregistered"] > 0 and events["pool_empty"] > 0
@@ -271,7 +271,7 @@ def test_a_copy_without_a_page_is_a_named_drop(lab, star):
     n_held = 0
     while True:
         source.send_all(frame(60, i) for i in range(32))
-        n = probe.do("hold", 0, 32, 100)["n"]
+        n = probe.do("hold", 0, 32, 2000)["n"]
         n_held += n
         if n < 32:
             break

@@ -49,7 +49,7 @@ def test_with_the_command_line_alone(lab, house, echo):
         "--outside", f"xdp:p1={nat.OUTSIDE}/24,gw={nat.SERVER}"])
     talker = lab.closing(Talker(house.a))
     wait_until("it is there",
-               lambda: talk.ping(house.a, nat.INSIDE, 1) == 1, 15)
+               lambda: talk.ping(house.a, nat.INSIDE, 1, more=["-W", 2]) == 1)
     assert talker.ask()[0] == nat.OUTSIDE
     process.process.terminate()
     assert process.wait() == 0
@@ -58,7 +58,7 @@ def test_with_the_command_line_alone(lab, house, echo):
 
 def test_a_packet_whose_time_runs_out_is_answered(house):
     translator = Nat(house)
-    done = house.a.run("ping", "-n", "-c", 1, "-W", 2, "-t", 1, nat.SERVER,
+    done = house.a.run("ping", "-n", "-c", 1, "-W", 20, "-t", 1, nat.SERVER,
                        check=False)
     assert f"From {nat.INSIDE}" in done.stdout, done.stdout
     assert "Time to live exceeded" in done.stdout

@@ -167,7 +167,7 @@ def test_udp_learns_the_mtu_of_the_way(lab, town):
     assert raised.value.errno == errno.EMSGSIZE
     assert talker.socket.getsockopt(socket.IPPROTO_IP, IP_MTU) == FAR_MTU
     assert talker.ask(1000)[0] == nat.OUTSIDE
-    done = town.b.run("ping", "-n", "-c", 1, "-W", 2, "-M", "do", "-s", 1400,
+    done = town.b.run("ping", "-n", "-c", 1, "-W", 20, "-M", "do", "-s", 1400,
                       FAR, check=False)
     assert f"mtu={FAR_MTU}" in done.stdout.replace(" ", ""), done.stdout
 

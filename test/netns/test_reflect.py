@@ -40,7 +40,8 @@ def test_a_host_pings_whom_it_likes(lab):
     process = reflector(lab, port, "--arp")
     host.ip("address", "add", "10.9.0.1/24", "dev", "h0")
     for address in ("10.9.0.2", "10.9.0.77"):
-        said = host.run("ping", "-c", 5, "-i", 0.05, "-W", 2, address).stdout
+        said = host.run("ping", "-c", 5, "-l", 5, "-i", 20, "-W", 20,
+                        address).stdout
         assert "5 received" in said
         assert "corrupt" not in said
     final = end(process)

@@ -20,7 +20,7 @@ class Forwarder(Process):
         """The objects that it has printed, one per second."""
         return [json.loads(line) for line in self.out.text().splitlines()]
 
-    def next_snapshot(self, limit_s=3.0):
+    def next_snapshot(self, limit_s=15.0):
         """The next object that it prints."""
         line = self.out.wait(lambda line: True, limit_s, self.out.count())
         assert line is not None, f"no JSON in {limit_s} s"

@@ -40,7 +40,7 @@ def setns(fd):
         raise OSError(ctypes.get_errno(), "setns")
 
 
-def wait_until(what, condition, limit_s=5.0, step_s=0.01):
+def wait_until(what, condition, limit_s=20.0, step_s=0.01):
     """Poll until condition() is true; its value."""
     end_s = time.monotonic() + limit_s
     while True:

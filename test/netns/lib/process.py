@@ -71,7 +71,7 @@ class Process:
         self.out = Lines(self.process.stdout)
         self.err = Lines(self.process.stderr)
 
-    def says(self, text, limit_s=5.0):
+    def says(self, text, limit_s=20.0):
         """Wait for a line on stderr that has `text` in it; the line."""
         line = self.err.wait(lambda line: text in line, limit_s)
         assert line is not None, (

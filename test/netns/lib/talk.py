@@ -10,9 +10,10 @@ LIMIT_S = 20.0
 
 
 def ping(namespace, address, count=3, size=56, more=()):
-    """Ping; how many answers came."""
-    done = namespace.run("ping", "-n", "-c", count, "-i", "0.05", "-W", "2",
-                         "-s", size, *more, address, check=False)
+    """Ping; how many answers came. All at once, then up to 20 s for the last:
+    once one has come, ping waits for others no longer than an interval."""
+    done = namespace.run("ping", "-n", "-c", count, "-l", count, "-i", 20,
+                         "-W", 20, "-s", size, *more, address, check=False)
     match = re.search(r"(\d+) received", done.stdout)
     assert match, done.stdout
     return int(match.group(1))
@@ -75,7 +76,7 @@ class Udp:
         """Close it."""
         self.socket.close()
 
-    def receive(self, limit_s=2.0):
+    def receive(self, limit_s=15.0):
         """One datagram's bytes, or None if none came."""
         self.socket.settimeout(limit_s)
         try:
@@ -84,8 +85,10 @@ class Udp:
             return None
 
 
-def udp(sender, receiver, address, n=20, n_bytes=1200, port=5002):
-    """Send datagrams one by one; how many came as they were sent."""
+def udp(sender, receiver, address, n=20, n_bytes=1200, port=5002,
+        limit_s=15.0):
+    """Send datagrams one by one; how many came as they were sent, until one
+    did not."""
     server = Udp(receiver, address, port)
     n_good = 0
     try:
@@ -93,7 +96,9 @@ def udp(sender, receiver, address, n=20, n_bytes=1200, port=5002):
             for _ in range(n):
                 data = os.urandom(n_bytes)
                 client.sendto(data, (address, port))
-                n_good += server.receive() == data
+                if server.receive(limit_s) != data:
+                    break
+                n_good += 1
     finally:
         server.close()
     return n_good

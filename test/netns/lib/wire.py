@@ -116,9 +116,9 @@ class Wire:
         frames = []
         end_s = time.monotonic() + limit_s
         while len(frames) < n:
-            left_s = end_s - time.monotonic()
-            if left_s <= 0 or not select.select([self.socket], [], [],
-                                                left_s)[0]:
+            # Late or not, it looks once more.
+            left_s = max(0, end_s - time.monotonic())
+            if not select.select([self.socket], [], [], left_s)[0]:
                 break
             while len(frames) < n:
                 try:
@@ -130,12 +130,12 @@ class Wire:
                         raise
         return frames
 
-    def receive_until_quiet(self, quiet_s=0.3, limit_s=20.0):
+    def receive_until_quiet(self, quiet_s=2.0, limit_s=20.0):
         """All frames, until none came for quiet_s."""
         frames = []
         end_s = time.monotonic() + limit_s
         while time.monotonic() < end_s:
-            some = self.receive(1 << 20, quiet_s)
+            some = self.receive(1, quiet_s)
             if not some:
                 break
             frames += some
