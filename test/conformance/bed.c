@@ -291,9 +291,9 @@ void bed_assert_completed(struct bed *bed, uint64_t n)
 		/* A file or a ring in this process has no way to be late. */
 		if (!(bed->rig->traits & RIG_REGISTERS) ||
 		    bed_now_ns() > until_ns)
-			fail_msg("%llu frames do not complete for %d ms",
+			fail_msg("%llu of %llu frames do not complete",
 				 (unsigned long long)stats.pending,
-				 BED_DEADLINE_MS);
+				 (unsigned long long)n);
 		bed_nap();
 	}
 }

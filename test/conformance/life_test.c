@@ -31,19 +31,24 @@ static void send_some(struct bed *bed, uint32_t n)
 	bed_free(bed, frames + n_tx, n - n_tx);
 }
 
+static void receive_some(struct bed *bed)
+{
+	struct mr_frame frames[BURST];
+	const uint32_t n_rx = bed_rx(bed, frames, BURST);
+
+	assert_true(n_rx > 0);
+	bed_free(bed, frames, n_rx);
+}
+
 static void closed_and_reopened_it_works_again(void **state)
 {
 	const struct wish wish = some(200);
 	struct bed *bed = bed_make(&wish);
-	struct mr_frame frames[BURST];
 
 	(void)state;
 	for (uint32_t round = 0; round < bed->rig->n_reopens; round++) {
 		/* Some received, some on their way in both directions. */
-		const uint32_t n_rx = bed_rx(bed, frames, BURST);
-
-		assert_true(n_rx > 0);
-		bed_free(bed, frames, n_rx);
+		receive_some(bed);
 		send_some(bed, 1 + round % BURST);
 		bed_close(bed);
 		bed_open(bed);
@@ -59,7 +64,6 @@ static void closed_first_it_opens_on_the_next_pool(void **state)
 {
 	const struct wish wish = some(200);
 	const char *spec = bed_rig()->sink_spec;
-	struct mr_frame frames[BURST];
 	struct mr_reason why;
 	struct bed *bed;
 
@@ -70,14 +74,11 @@ static void closed_first_it_opens_on_the_next_pool(void **state)
 		const struct mr_port_config config = { .size = sizeof(config),
 						       .pool = bed->pool };
 		struct mr_port *sink;
-		uint32_t n_rx;
 
 		if (mr_port_open(bed->ctx, spec != NULL ? spec : "null:",
 				 &config, &sink, &why) < 0)
 			fail_msg("%s", why.text);
-		n_rx = bed_rx(bed, frames, BURST);
-		assert_true(n_rx > 0);
-		bed_free(bed, frames, n_rx);
+		receive_some(bed);
 		send_some(bed, BURST);
 		bed_close(bed);
 		if (bed->rig->traits & RIG_KEEPS)
@@ -165,15 +166,6 @@ static void every_fd_is_closed_on_exec(void **state)
 	find_inheritable(after);
 	assert_memory_equal(after, before, sizeof(after));
 	bed_end(bed);
-}
-
-static void receive_some(struct bed *bed)
-{
-	struct mr_frame frames[BURST];
-	const uint32_t n_rx = bed_rx(bed, frames, BURST);
-
-	assert_true(n_rx > 0);
-	bed_free(bed, frames, n_rx);
 }
 
 /* How long it takes to open a port that was just closed. */

@@ -40,6 +40,14 @@ struct sender {
 	bool failed;
 };
 
+/* Let the other side run. False: the sender has waited too long, and failed. */
+static bool may_wait(struct sender *sender, uint64_t until_ns)
+{
+	sender->failed = bed_now_ns() > until_ns;
+	sched_yield();
+	return !sender->failed;
+}
+
 /* Sends frame i as soon as frame i - 1 was received, or a little later. */
 static void *send_one_by_one(void *opaque)
 {
@@ -51,23 +59,17 @@ static void *send_one_by_one(void *opaque)
 		const uint64_t until_ns = bed_deadline_ns();
 
 		while (__atomic_load_n(&sender->n_received, __ATOMIC_ACQUIRE) <
-		       i) {
-			sender->failed = bed_now_ns() > until_ns;
-			if (sender->failed)
+		       i)
+			if (!may_wait(sender, until_ns))
 				return NULL;
-			sched_yield();
-		}
 		/* At each point of the other side's way into sleep. */
 		for (uint32_t k = traffic_random(&seed) % 256; k > 0; k--)
 			__atomic_signal_fence(__ATOMIC_SEQ_CST);
 		traffic_make(bytes, sizeof(bytes), i);
 		while (!sender->bed->rig->inject(sender->bed, bytes,
-						 sizeof(bytes))) {
-			sender->failed = bed_now_ns() > until_ns;
-			if (sender->failed)
+						 sizeof(bytes)))
+			if (!may_wait(sender, until_ns))
 				return NULL;
-			sched_yield();
-		}
 	}
 	return NULL;
 }
