@@ -4,7 +4,6 @@
  * it. Counters count from the start of the program; a reader takes differences.
  */
 #include <stdio.h>
-#include <string.h>
 
 #include <jansson.h>
 
@@ -26,7 +25,7 @@ static json_t *named(const uint64_t *slots, const char *(*name)(uint32_t))
 	return object;
 }
 
-/* Events of the rx and the tx side; wake-ups, which both have, by prefix. */
+/* Events of the rx and the tx side, told apart by prefix. */
 static json_t *events_of(const struct queue_snapshot *queue)
 {
 	json_t *object = json_object();
@@ -41,11 +40,8 @@ static json_t *events_of(const struct queue_snapshot *queue)
 					    integer(queue->rx.events[i]));
 		}
 		if (queue->has_tx && mr_tx_event_name(i) != NULL) {
-			const char *name = mr_tx_event_name(i);
-
-			snprintf(key, sizeof(key), "%s%s",
-				 strncmp(name, "tx_", 3) == 0 ? "" : "tx_",
-				 name);
+			snprintf(key, sizeof(key), "tx_%s",
+				 mr_tx_event_name(i));
 			json_object_set_new(object, key,
 					    integer(queue->tx.events[i]));
 		}

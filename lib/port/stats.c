@@ -20,7 +20,7 @@ static const char *const rx_events[MR_STATS_SLOTS] = {
 	[MR_RX_EVENT_STARVED_KICK] = "starved_kick",
 	[MR_RX_EVENT_CSUM_PARTIAL] = "csum_partial",
 	[MR_RX_EVENT_UNREGISTERED] = "unregistered",
-	[MR_RX_EVENT_FOREIGN_COPIED] = "rx_foreign_copied",
+	[MR_RX_EVENT_FOREIGN_COPIED] = "foreign_copied",
 };
 
 static const char *const tx_drops[MR_STATS_SLOTS] = {
@@ -34,7 +34,7 @@ static const char *const tx_drops[MR_STATS_SLOTS] = {
 static const char *const tx_events[MR_STATS_SLOTS] = {
 	[MR_TX_EVENT_WAKEUP] = "wakeup",
 	[MR_TX_EVENT_RING_FULL] = "ring_full",
-	[MR_TX_EVENT_FOREIGN_COPIED] = "tx_foreign_copied",
+	[MR_TX_EVENT_FOREIGN_COPIED] = "foreign_copied",
 	[MR_TX_EVENT_EDGE_COPIED] = "edge_copied",
 	[MR_TX_EVENT_EDGE_SPLIT] = "edge_split",
 	[MR_TX_EVENT_CSUM_DEVICE] = "csum_device",

@@ -93,7 +93,7 @@ def cross(guest, probe, one, other, n=1501):
 def test_beside_zero_copy(guest, probe, kind):
     """Our driver and AF_XDP zero-copy, one pool, no copy of ours."""
     for queue in cross(guest, probe, kind, "igb-xdp"):
-        assert queue["tx"]["events"]["tx_foreign_copied"] == 0, queue
+        assert queue["tx"]["events"]["foreign_copied"] == 0, queue
         assert queue["tx"]["events"]["edge_copied"] == 0, queue
     assert probe.do("info", 1)["mode"] == "zc"
 
@@ -102,7 +102,7 @@ def test_beside_zero_copy(guest, probe, kind):
 def test_beside_virtio_xdp(guest, probe, kind):
     """Our driver, and AF_XDP on a virtio NIC of the kernel's, and back."""
     for queue in cross(guest, probe, kind, "virtio-xdp"):
-        assert queue["tx"]["events"]["tx_foreign_copied"] == 0, queue
+        assert queue["tx"]["events"]["foreign_copied"] == 0, queue
 
 
 @pytest.mark.parametrize("one,other", UNLIKE)

@@ -72,10 +72,10 @@ def test_a_frame_of_a_later_pool_is_copied_and_counted(lab, star, options):
     probe.do("pool", 4096)
     probe.do("open", f"p0,{options},ring=256")
     pass_from_probe(lab, star, probe, 30, 1400)
-    assert probe.tx_events(0)["tx_foreign_copied"] == 0
+    assert probe.tx_events(0)["foreign_copied"] == 0
     later = probe.do("pool", 1024)["pool"]
     pass_from_probe(lab, star, probe, 30, 1400, 256, later)
-    assert probe.tx_events(0)["tx_foreign_copied"] == 30
+    assert probe.tx_events(0)["foreign_copied"] == 30
     no_tx_drop(probe)
     # The pages that were copied from are at home again.
     assert probe.do("pool-stats", later)["in_flight"] == 0
@@ -138,9 +138,9 @@ def test_frames_from_behind_a_gap_are_copied_and_leave(lab, star):
     pins = [s["pins"] for s in probe.do("segments")["segments"]]
     assert pins == [1, 0]
     pass_from_probe(lab, star, probe, 30, 1400)
-    assert probe.tx_events(0)["tx_foreign_copied"] == 0
+    assert probe.tx_events(0)["foreign_copied"] == 0
     pass_from_probe(lab, star, probe, 30, 1400, 256, behind)
-    assert probe.tx_events(0)["tx_foreign_copied"] == 30
+    assert probe.tx_events(0)["foreign_copied"] == 30
     no_tx_drop(probe)
     # Its pages are at home again, and the device never had them.
     probe.do("destroy-pool", behind)
@@ -159,7 +159,7 @@ def test_a_pinned_segment_is_refused_with_its_holder(lab, star):
     assert "xdp:p0" in reason
     # It still works as a pool.
     pass_from_probe(lab, star, probe, 10, 1000, 256, idle)
-    assert probe.tx_events(0)["tx_foreign_copied"] == 0
+    assert probe.tx_events(0)["foreign_copied"] == 0
     later = probe.do("pool", 1024)["pool"]
     probe.do("destroy-pool", later)  # opened after: not registered
     probe.do("close", 0)
@@ -255,7 +255,7 @@ def test_a_forwarded_frame_keeps_its_place(lab, star):
     probe.answer()
     events = probe.tx_events(1)
     assert not any(events[name] for name in (
-        "tx_foreign_copied", "edge_copied", "edge_split"))
+        "foreign_copied", "edge_copied", "edge_split"))
     probe.close()
 
 
