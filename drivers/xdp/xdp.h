@@ -231,6 +231,8 @@ uint32_t mri_xdp_reshape(struct xdp_txq *txq, struct mr_cache *cache,
 /* Whether frames have several buffers; -EINVAL, -ENOTSUP: not with this pool */
 int mri_xdp_choose_sg(const struct xdp_port *port, bool *ret_has_sg,
 		      struct mr_reason *reterr_reason);
+/* What requires several buffers per frame, for a message; with has_sg. */
+const char *mri_xdp_sg_cause(const struct xdp_port *port);
 /* Longest MTU in the mode that was reached; the device may take less. */
 uint32_t mri_xdp_max_mtu(const struct xdp_port *port);
 int mri_xdp_climb(struct xdp_port *port, bool has_sg,

@@ -57,6 +57,15 @@ int mri_xdp_choose_sg(const struct xdp_port *port, bool *ret_has_sg,
 	return 0;
 }
 
+const char *mri_xdp_sg_cause(const struct xdp_port *port)
+{
+	if (port->options.sg == XDP_ON)
+		return "sg=on";
+	if (port->mtu_bytes + XDP_LINK_BYTES > room_without_sg(port))
+		return "this MTU";
+	return "the peer's larger MTU";
+}
+
 /*
  * What a frame may have so that a zero-copy NIC puts it in one buffer. NICs
  * count the bytes of a buffer in steps, and the kernel tells no one which: a

@@ -285,10 +285,9 @@ static int refuse_bind(const struct xdp_port *port, uint32_t i, int err,
 	if (err == -EOPNOTSUPP && rung.is_zc && rung.has_sg)
 		return mr_fail(reason, -ENOTSUP,
 			       "%s: driver '%s' has no zero-copy here, or none "
-			       "with several buffers per frame, which MTU %u "
-			       "needs in chunks of %u",
-			       name, port->dev.driver, port->mtu_bytes,
-			       port->base.chunk_bytes);
+			       "with several buffers per frame, which %s "
+			       "requires",
+			       name, port->dev.driver, mri_xdp_sg_cause(port));
 	if (err == -EOPNOTSUPP && rung.is_zc)
 		return mr_fail(reason, -ENOTSUP,
 			       "%s: driver '%s' has no zero-copy here", name,

@@ -76,9 +76,18 @@ def test_no_such_interface(lab, star):
 
 
 @pytest.mark.usefixtures("unchanged")
-def test_zero_copy_on_a_veth_is_refused_with_the_reason(lab, star):
-    Refused(lab, star.middle, "p0,mode=zc", "p1").check(
-        1, "mode=zc", "veth", "zero-copy")
+@pytest.mark.parametrize("options, host_mtu, cause", [
+    ("", 1500, ""),
+    (",sg=on", 1500, "which sg=on requires"),
+    (",mtu=9000", 1500, "which this MTU requires"),
+    ("", 9000, "which the peer's larger MTU requires"),
+])
+def test_zero_copy_on_a_veth_is_refused_with_the_reason(
+        lab, star, options, host_mtu, cause):
+    for host in star.hosts:
+        host.ip("link", "set", "h0", "mtu", host_mtu)
+    Refused(lab, star.middle, f"p0,mode=zc{options}", "p1").check(
+        1, "mode=zc", "veth", "zero-copy", cause)
 
 
 @pytest.mark.parametrize("is_up", [True, False])
