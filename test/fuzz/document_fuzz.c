@@ -37,6 +37,9 @@ const struct fuzz_seed fuzz_seeds[] = {
 	SEED(HEAD "\"selftest\":[],\"rows\":[],\"trials\":[" TRIAL "],"
 		  "\"series\":[]}"),
 	SEED("{\"v\":1,\"command\":\"mem\",\"machine\":{},\"rows\":["
+	     "{\"workload\":\"<script>\",\"name\":\"x\",\"unit\":\"y\","
+	     "\"players\":[{\"name\":\"z\",\"ns\":{\"median\":1}}]}]}"),
+	SEED("{\"v\":1,\"command\":\"mem\",\"machine\":{},\"rows\":["
 	     "{\"workload\":\"B01\",\"name\":\"x\",\"unit\":\"y\","
 	     "\"players\":[{\"name\":\"z\",\"ns\":{\"median\":1}}]}]}"),
 	{ NULL, 0 },
@@ -68,7 +71,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
 	struct mr_reason why = { .text = "" };
 	struct read_document document;
 	char *text = NULL;
-	size_t n_text = 0;
+	size_t n_text = 0, page_at;
 	FILE *to;
 
 	if (document_read_bytes("x", bytes, n_bytes, &document, &why) < 0) {
@@ -79,10 +82,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
 	to = open_memstream(&text, &n_text);
 	FUZZ_CHECK(to != NULL);
 	compare(&document, to);
+	fflush(to);
+	page_at = n_text; /* only the rest is HTML */
 	if (document.schema == SCHEMA_NET)
 		FUZZ_CHECK(page_write(&document, 1, "title", to));
 	fclose(to);
-	FUZZ_CHECK(strstr(text, "<script") == NULL);
+	FUZZ_CHECK(strstr(text + page_at, "<script") == NULL);
 	free(text);
 	read_document_free(&document);
 	return 0;
