@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include "dataplane.h"
@@ -205,6 +206,17 @@ static int make_workers(struct dataplane *plane,
 	return 0;
 }
 
+/* A queue has several fds, and the soft limit is low for select()'s sake. */
+static void raise_file_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+		limit.rlim_cur = limit.rlim_max;
+		(void)setrlimit(RLIMIT_NOFILE, &limit);
+	}
+}
+
 int dataplane_open(struct dataplane *plane,
 		   const struct dataplane_config *config,
 		   struct mr_reason *ret_error)
@@ -221,6 +233,7 @@ int dataplane_open(struct dataplane *plane,
 	if (config->n_ports > MAX_PORTS)
 		return fail_with(ret_error, 2, "%u ports are more than %d",
 				 config->n_ports, MAX_PORTS);
+	raise_file_limit();
 	status = mr_ctx_create(&ctx, &plane->ctx, ret_error) < 0;
 	if (status == 0)
 		status = specs_make(plane->ctx, config->specs, config->n_ports,

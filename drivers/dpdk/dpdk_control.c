@@ -64,7 +64,7 @@ static int watch(struct dpdk_port *port, struct mr_reason *reason)
 	base->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (base->fd < 0)
 		return mr_fail(reason, -EIO, "%s: no eventfd: %s",
-			       base->info.name, strerror(errno));
+			       base->info.name, mr_strerror(errno));
 	port->has_callbacks = true;
 	for (size_t i = 0; i < RTE_DIM(events); i++)
 		(void)rte_eth_dev_callback_register(port->port_id, events[i],

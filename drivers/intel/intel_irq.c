@@ -128,7 +128,7 @@ int mri_intel_irq_open(struct intel_port *port, struct mr_reason *reason)
 	if (port->base.fd < 0 || port->timer_fd < 0 ||
 	    timerfd_settime(port->timer_fd, 0, &tick, NULL) < 0)
 		return mr_fail(reason, -EIO, "%s: no fd for its events: %s",
-			       port->base.info.name, strerror(errno));
+			       port->base.info.name, mr_strerror(errno));
 	err = watch(port, port->timer_fd, SOURCE_TIMER);
 	if (err == 0)
 		err = watch(port, mr_pci_event_fd(port->pci), SOURCE_EVENTS);
@@ -137,7 +137,7 @@ int mri_intel_irq_open(struct intel_port *port, struct mr_reason *reason)
 			    SOURCE_LINK);
 	if (err < 0)
 		return mr_fail(reason, -EIO, "%s: epoll_ctl: %s",
-			       port->base.info.name, strerror(-err));
+			       port->base.info.name, mr_strerror(-err));
 	return 0;
 }
 

@@ -223,7 +223,7 @@ static int make_lane(struct mr_ctx *ctx, struct pair_lane *lane,
 	lane->tx_bell.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (lane->rx_bell.fd < 0 || lane->tx_bell.fd < 0)
 		return mr_fail(reterr_reason, -EIO, "pair: no eventfd: %s",
-			       strerror(errno));
+			       mr_strerror(errno));
 	return mr_ring_spsc_create(ctx, n_entries, &lane->ring, reterr_reason);
 }
 

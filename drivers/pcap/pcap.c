@@ -31,7 +31,7 @@ static int file_error(const char *path, const char *verb,
 	if (errno == EACCES || errno == EPERM || errno == EROFS)
 		code = -EPERM;
 	return mr_fail(reterr_reason, code, "pcap: cannot %s '%s': %s", verb,
-		       path, strerror(errno));
+		       path, mr_strerror(errno));
 }
 
 /*
@@ -76,7 +76,7 @@ pcap_t *mri_pcap_read_from_start(int fd, char *ret_error)
 	if (copy >= 0 && lseek(fd, 0, SEEK_SET) == 0)
 		file = fdopen(copy, "r");
 	if (file == NULL) {
-		snprintf(ret_error, PCAP_ERRBUF_SIZE, "%s", strerror(errno));
+		snprintf(ret_error, PCAP_ERRBUF_SIZE, "%s", mr_strerror(errno));
 		if (copy >= 0)
 			close(copy);
 		return NULL;
@@ -249,7 +249,7 @@ static int pcap_port_open(struct mr_port *base, const struct mr_spec *spec,
 	port->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (port->fd < 0)
 		return mr_fail(reterr_reason, -EIO, "pcap: no eventfd: %s",
-			       strerror(errno));
+			       mr_strerror(errno));
 	err = read_options(port, spec, &rx, &tx, reterr_reason);
 	if (err == 0 && rx != NULL)
 		err = open_rx(port, rx, reterr_reason);

@@ -84,7 +84,7 @@ int mri_virtio_events_open(struct virtio_port *port, struct mr_reason *reason)
 	    watch(port->base.fd, config_fd) < 0 ||
 	    watch(port->base.fd, mr_pci_event_fd(port->pci)) < 0)
 		return mr_fail(reason, -EIO, "%s: no epoll or timer: %s",
-			       port->base.info.name, strerror(errno));
+			       port->base.info.name, mr_strerror(errno));
 	/* Best effort: with close-on-exec, as all of the library's. */
 	(void)mr_fd_guard(port->base.fd);
 	(void)mr_fd_guard(port->timer_fd);

@@ -302,7 +302,7 @@ static int open_steps(struct xdp_port *port, struct mr_reason *reason)
 	base->fd = mri_xdp_events_open();
 	if (base->fd < 0)
 		return mr_fail(reason, base->fd, "%s: no rtnetlink: %s",
-			       base->info.name, strerror(-base->fd));
+			       base->info.name, mr_strerror(-base->fd));
 	err = mri_xdp_prog_open(port, has_sg, reason);
 	if (err == -ERANGE && !has_sg && port->options.sg == XDP_AUTO) {
 		/* A peer whose MTU is larger than ours may send such frames. */

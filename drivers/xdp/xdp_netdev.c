@@ -189,19 +189,21 @@ int mri_xdp_netdev_find(const char *name, struct xdp_netdev *ret_dev,
 		return mr_fail(reterr_reason, -EINVAL,
 			       "xdp: no interface; for example xdp:eth0");
 	/* The kernel takes "eth0:1" for eth0: an alias of old, no interface. */
+	errno = ENODEV;
 	dev.ifindex = strlen(name) < IFNAMSIZ && strchr(name, ':') == NULL ?
 			      if_nametoindex(name) :
 			      0;
-	if (dev.ifindex == 0)
+	if (dev.ifindex == 0 && (errno == ENODEV || errno == ENXIO))
 		return mr_fail(reterr_reason, -ENODEV,
 			       "xdp:%s: no such network interface; 'ip link' "
 			       "lists those of this network namespace",
 			       name);
-	err = mri_xdp_netdev_read(dev.ifindex, &dev);
+	err = dev.ifindex == 0 ? -errno :
+				 mri_xdp_netdev_read(dev.ifindex, &dev);
 	if (err < 0)
 		return mr_fail(reterr_reason, err,
 			       "xdp:%s: cannot read the interface: %s", name,
-			       strerror(-err));
+			       mr_strerror(-err));
 	read_channels(&dev);
 	if (mri_xdp_netdev_ethtool(name, &info) == 0)
 		snprintf(dev.driver, sizeof(dev.driver), "%s", info.driver);
@@ -218,7 +220,7 @@ int mri_xdp_netdev_refuse(const char *port, int err, const char *what,
 			       "or setcap cap_net_raw,cap_net_admin,cap_bpf+ep "
 			       "on the program",
 			       port, what, capability);
-	return mr_fail(reason, err, "%s: %s: %s", port, what, strerror(-err));
+	return mr_fail(reason, err, "%s: %s: %s", port, what, mr_strerror(-err));
 }
 
 /* A line of /proc/net/route or ipv6_route that says "default" and the name. */

@@ -87,7 +87,7 @@ static int load(struct xdp_port *port, bool has_frags,
 			       port->base.info.name, missing_capability());
 	return mr_fail(reterr_reason, -EIO,
 		       "%s: the kernel does not load the XDP program: %s",
-		       port->base.info.name, strerror(-err));
+		       port->base.info.name, mr_strerror(-err));
 }
 
 static int prog_fd(const struct xdp_port *port, bool has_frags)
@@ -231,7 +231,7 @@ static int refuse_attach(const struct xdp_port *port, int err, bool is_generic,
 	return mr_fail(reason, err == -EOPNOTSUPP ? -ENOTSUP : -EIO,
 		       "%s: the XDP program cannot be attached in %s mode: "
 		       "%s%s",
-		       name, is_generic ? "generic" : "native", strerror(-err),
+		       name, is_generic ? "generic" : "native", mr_strerror(-err),
 		       err == -EINVAL ? " (driver: MTU too large for XDP, or "
 					"too few queues; or a kernel before "
 					"5.9)" :
@@ -280,7 +280,7 @@ int mri_xdp_prog_steer(struct xdp_port *port, struct mr_reason *reterr_reason)
 				       "%s: queue %u: cannot enter its socket "
 				       "into the XDP program's map: %s",
 				       port->base.info.name, queue,
-				       strerror(errno));
+				       mr_strerror(errno));
 	}
 	return 0;
 }

@@ -104,7 +104,7 @@ static int refuse(const struct xdp_port *port, int err, const char *what,
 	if (err == -EPERM)
 		return mri_xdp_netdev_refuse(name, err, what, capability,
 					     reason);
-	return mr_fail(reason, -EIO, "%s: %s: %s", name, what, strerror(-err));
+	return mr_fail(reason, -EIO, "%s: %s: %s", name, what, mr_strerror(-err));
 }
 
 /* The interface may have been renamed since, and another have its old name. */
@@ -194,7 +194,7 @@ static int change_mtu(struct xdp_port *port, uint32_t mtu_bytes,
 	if (err < 0)
 		return mr_fail(reason, -EINVAL,
 			       "%s: the device does not take an MTU of %u: %s",
-			       port->base.info.name, mtu_bytes, strerror(-err));
+			       port->base.info.name, mtu_bytes, mr_strerror(-err));
 	port->did_set_mtu = true;
 	/* Tx bursts look at it. */
 	__atomic_store_n(&port->mtu_bytes, mtu_bytes, __ATOMIC_RELAXED);

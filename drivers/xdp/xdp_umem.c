@@ -130,7 +130,7 @@ static int refuse_umem(const struct xdp_port *port, int err, uint64_t n_bytes,
 			       port->base.info.name,
 			       (unsigned long long)(n_bytes >> 10),
 			       port->base.chunk_bytes,
-			       port->umem_headroom_bytes, strerror(-err),
+			       port->umem_headroom_bytes, mr_strerror(-err),
 			       err == -EINVAL ? " (headroom at most the chunk "
 						"less 704 bytes)" :
 						"");
@@ -266,7 +266,7 @@ bool mri_xdp_busy_poll(const struct xdp_port *port, int fd)
 		       sizeof(budget)) == 0)
 		return true;
 	mr_log(port->base.ctx, MR_LOG_WARNING, "%s: no busy polling: %s",
-	       port->base.info.name, strerror(errno));
+	       port->base.info.name, mr_strerror(errno));
 	return false;
 }
 
@@ -296,10 +296,10 @@ static int refuse_bind(const struct xdp_port *port, uint32_t i, int err,
 		return mr_fail(reason, -ENOTSUP,
 			       "%s: queue %u: the kernel or the driver '%s' "
 			       "refuses this mode: %s",
-			       name, queue, port->dev.driver, strerror(-err));
+			       name, queue, port->dev.driver, mr_strerror(-err));
 	return mr_fail(reason, err == -EPERM ? -EPERM : -EIO,
 		       "%s: cannot bind to queue %u: %s", name, queue,
-		       strerror(-err));
+		       mr_strerror(-err));
 }
 
 static int open_socket(struct xdp_port *port, uint32_t i,
@@ -324,7 +324,7 @@ static int open_socket(struct xdp_port *port, uint32_t i,
 			       "(CONFIG_XDP_SOCKETS)",
 			       port->base.info.name);
 	return mr_fail(reason, -EIO, "%s: cannot make an AF_XDP socket: %s",
-		       port->base.info.name, strerror(errno));
+		       port->base.info.name, mr_strerror(errno));
 }
 
 static void set_queue(struct xdp_port *port, uint32_t i, struct xdp_rung rung)
@@ -370,7 +370,7 @@ static int open_queue(struct xdp_port *port, uint32_t i, struct xdp_rung rung,
 	if (err < 0)
 		return mr_fail(reason, err,
 			       "%s: cannot make rings of %u entries: %s", name,
-			       port->options.ring_entries, strerror(-err));
+			       port->options.ring_entries, mr_strerror(-err));
 	set_budget(port, port->fds[i]);
 	port->txqs[i].is_busy = mri_xdp_busy_poll(port, port->fds[i]);
 	set_queue(port, i, rung);

@@ -22,6 +22,19 @@ int mr_fail(struct mr_reason *reason, int error, const char *format, ...)
 	return error;
 }
 
+const char *mr_strerror(int error)
+{
+	switch (error) {
+	case EMFILE:
+		return "too many open files; raise the limit of this process "
+		       "(ulimit -n, or LimitNOFILE= in a systemd unit)";
+	case ENFILE:
+		return "too many open files in the system; raise fs.file-max";
+	default:
+		return strerror(error);
+	}
+}
+
 int mri_copy_sized(void *to, const void *from, uint32_t n_known_bytes,
 		   const char *what, struct mr_reason *reterr_reason)
 {

@@ -44,7 +44,7 @@ static int draw_seed(uint64_t *ret_seed, struct mr_reason *reterr_reason)
 	if (getrandom(ret_seed, sizeof(*ret_seed), GRND_NONBLOCK) < 0)
 		return mr_fail(reterr_reason, -EIO,
 			       "getrandom: %s; give a seed, or try later",
-			       strerror(errno));
+			       mr_strerror(errno));
 	return 0;
 }
 

@@ -70,7 +70,7 @@ int mr_region_create(struct mr_ctx *ctx, const struct mr_region_config *config,
 			      "cannot reserve %llu GiB of addresses: %s "
 			      "(ulimit -v?)",
 			      (unsigned long long)(region->max_bytes >> 30),
-			      strerror(errno));
+			      mr_strerror(errno));
 		pthread_mutex_destroy(&region->lock);
 		mr_free(ctx, region);
 		return err;
@@ -216,7 +216,7 @@ static void say_why(char *why, size_t n, enum mr_os_pages rung, int err)
 	else if (rung == MR_OS_PAGES_2M)
 		cure = " (set vm.nr_hugepages)";
 	snprintf(why, n, "no %s: %s%s", names[rung],
-		 err == -ENOSPC ? "no gap" : strerror(-err), cure);
+		 err == -ENOSPC ? "no gap" : mr_strerror(-err), cure);
 }
 
 /*
@@ -261,7 +261,7 @@ static int refuse_segment(const struct mr_region *region, uint64_t n_bytes,
 			       region->numa_node_plus_1 - 1);
 	return mr_fail(reterr_reason, -ENOMEM,
 		       "cannot get %llu KiB of memory for a segment: %s",
-		       (unsigned long long)(n_bytes >> 10), strerror(-err));
+		       (unsigned long long)(n_bytes >> 10), mr_strerror(-err));
 }
 
 /*
@@ -415,7 +415,7 @@ static int remove_locked(struct mr_region *region, uint64_t addr,
 		if (err < 0)
 			return mr_fail(reterr_reason, err,
 				       "cannot unmap a segment: %s",
-				       strerror(-err));
+				       mr_strerror(-err));
 		retract(region, addr);
 		region->n_segments--;
 		memmove(&region->segments[i], &region->segments[i + 1],

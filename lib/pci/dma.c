@@ -91,7 +91,7 @@ int mr_pci_dma_alloc(struct mr_pci *pci, uint64_t n_bytes,
 			reterr_reason, -ENOMEM,
 			"%s: no memory for a ring of %llu KiB%s: %s",
 			pci->info.bdf, (unsigned long long)(n_bytes >> 10),
-			flags != 0 ? " on huge pages" : "", strerror(-err));
+			flags != 0 ? " on huge pages" : "", mr_strerror(-err));
 	}
 	err = give_to_device(pci, dma, n_bytes, reterr_reason);
 	if (err < 0) {

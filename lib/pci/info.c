@@ -89,7 +89,7 @@ int mr_pci_list(struct mr_ctx *ctx, struct mr_pci_info *infos, uint32_t n,
 		return mr_fail(reterr_reason,
 			       errno == ENOMEM ? -ENOMEM : -ENOENT,
 			       "cannot list PCI devices: %s: %s", path,
-			       strerror(errno));
+			       mr_strerror(errno));
 	for (int i = 0; i < n_names; i++) {
 		known = (struct mr_pci_info){ .size = sizeof(known) };
 		/* One that is unplugged meanwhile is not there. */

@@ -111,16 +111,15 @@ int mr_pci_set_irqs(struct mr_pci *pci, uint32_t n, int *ret_fds,
 	err = open_fds(pci, mri_min_u32(n, n_vectors));
 	if (err < 0)
 		return mr_fail(reterr_reason, err,
-			       "%s: no eventfd for an interrupt: %s%s",
-			       pci->info.bdf, strerror(-err),
-			       err == -EMFILE ? " (ulimit -n)" : "");
+			       "%s: no eventfd for an interrupt: %s",
+			       pci->info.bdf, mr_strerror(-err));
 	err = arm(pci);
 	if (err < 0) {
 		close_fds(pci);
 		return mr_fail(reterr_reason, -EIO,
 			       "%s: cannot have %u interrupts: %s",
 			       pci->info.bdf, mri_min_u32(n, n_vectors),
-			       strerror(-err));
+			       mr_strerror(-err));
 	}
 	memcpy(ret_fds, pci->irq_fds, pci->n_irqs * sizeof(ret_fds[0]));
 	return (int)pci->n_irqs;

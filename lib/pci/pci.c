@@ -169,6 +169,6 @@ int mr_pci_reset(struct mr_pci *pci, struct mr_reason *reterr_reason)
 		err = mri_pci_rearm(pci);
 	if (err < 0)
 		return mr_fail(reterr_reason, -EIO, "%s: its reset failed: %s",
-			       pci->info.bdf, strerror(-err));
+			       pci->info.bdf, mr_strerror(-err));
 	return 0;
 }

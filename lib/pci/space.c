@@ -44,7 +44,7 @@ static int read_ranges(struct mr_pci *pci, struct mri_space *space,
 		return mr_fail(reterr_reason, -EIO,
 			       "%s: cannot read what addresses its IOMMU has: "
 			       "%s",
-			       pci->info.bdf, strerror(-n));
+			       pci->info.bdf, mr_strerror(-n));
 	mri_iova_set_ranges(&space->iova, ranges, (uint32_t)n);
 	return 0;
 }

@@ -212,7 +212,7 @@ int mri_vfio_map_bar(void *device, uint32_t idx, struct mr_bar *ret_bar,
 			reterr_reason, err == -ENOMEM ? -ENOMEM : -ENOTSUP,
 			"%s: cannot map BAR %u of %llu KiB: %s",
 			vfio->info->bdf, idx,
-			(unsigned long long)(info->size >> 10), strerror(-err));
+			(unsigned long long)(info->size >> 10), mr_strerror(-err));
 	ret_bar->base = vfio->bars[idx].map;
 	return 0;
 }

@@ -93,7 +93,7 @@ int mri_refuse_node(const struct mr_pci_info *info, const char *path, int err,
 			       "open (fuser -v %s names it)",
 			       info->bdf, path, path);
 	return mr_fail(reterr_reason, -EIO, "%s: cannot open %s: %s", info->bdf,
-		       path, strerror(-err));
+		       path, mr_strerror(-err));
 }
 
 /* Who of a group keeps it from being given away, "" if nobody seems to. */
@@ -151,17 +151,17 @@ int mri_refuse_call(const struct mr_pci_info *info, const char *call, int err,
 		return mr_fail(reterr_reason, err,
 			       "%s is in use by another process, or is just "
 			       "being given back (%s: %s)",
-			       info->bdf, call, strerror(-err));
+			       info->bdf, call, mr_strerror(-err));
 	if (err == -EPERM || err == -EACCES)
 		return mr_fail(reterr_reason, err,
 			       "%s: the kernel does not allow %s: %s",
-			       info->bdf, call, strerror(-err));
+			       info->bdf, call, mr_strerror(-err));
 	if (err == -ENODEV)
 		return mr_fail(reterr_reason, err,
 			       "%s is gone, or vfio does not have it (%s: %s)",
-			       info->bdf, call, strerror(-err));
+			       info->bdf, call, mr_strerror(-err));
 	return mr_fail(reterr_reason, -EIO, "%s: %s failed: %s", info->bdf,
-		       call, strerror(-err));
+		       call, mr_strerror(-err));
 }
 
 /* Bytes that the process has locked, as the kernel counts them for vfio. */
@@ -234,5 +234,5 @@ int mri_refuse_map(const struct mri_vfio *vfio, uint64_t n_bytes, int err,
 	return mr_fail(reterr_reason, err == -ENOMEM ? -ENOMEM : -EIO,
 		       "%s: cannot map %llu KiB for the device: %s",
 		       vfio->info->bdf, (unsigned long long)(n_bytes >> 10),
-		       strerror(-err));
+		       mr_strerror(-err));
 }

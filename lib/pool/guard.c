@@ -86,5 +86,5 @@ void mri_guard_page(struct mr_pool *pool, uint32_t page, bool is_out)
 		       pool->name, page,
 		       is_out ? "accessible: who uses it will fault" :
 				"inaccessible: who uses it goes unseen",
-		       strerror(errno));
+		       mr_strerror(errno));
 }

@@ -63,7 +63,7 @@ static int add_memory(struct mr_pool *pool, uint64_t addr, uint64_t n_bytes,
 		return mr_fail(reterr_reason, -ENOMEM,
 			       "cannot guard %llu KiB of pages: %s",
 			       (unsigned long long)(info.n_bytes >> 10),
-			       strerror(-err));
+			       mr_strerror(-err));
 	}
 	if (addr == MRI_ADDR_ANY)
 		pool->addr = info.addr;

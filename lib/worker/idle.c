@@ -44,7 +44,7 @@ int mri_idle_init(struct mri_worker *worker, struct mr_reason *reterr_reason)
 	worker->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (worker->wake_fd < 0)
 		return mr_fail(reterr_reason, -EIO, "worker %u: eventfd: %s",
-			       worker->base.idx, strerror(errno));
+			       worker->base.idx, mr_strerror(errno));
 	worker->fds = mr_alloc(
 		ctx, 0, (worker->base.n_rxqs + 1) * sizeof(worker->fds[0]));
 	if (worker->fds == NULL)

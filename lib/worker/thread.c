@@ -85,7 +85,7 @@ int mr_workers_start(struct mr_workers *workers, mr_worker_fn *fn, void *opaque,
 		if (err != 0)
 			mr_fail(reterr_reason, -err,
 				"worker %u cannot start on core %u: %s", w,
-				workers->workers[w].base.core, strerror(err));
+				workers->workers[w].base.core, mr_strerror(err));
 	}
 	workers->has_started = err == 0;
 	pthread_mutex_unlock(&workers->starting);
@@ -146,7 +146,7 @@ int mr_workers_join(struct mr_workers *workers, uint32_t timeout_ms,
 		result = workers->workers[w].result;
 		if (result < 0)
 			mr_fail(reterr_reason, result, "worker %u failed: %s",
-				w, strerror(-result));
+				w, mr_strerror(-result));
 	}
 	return result;
 }

@@ -63,7 +63,7 @@ static int place_workers(struct mr_workers *workers,
 
 	if (n_allowed == 0)
 		return mr_fail(reterr_reason, -EIO, "sched_getaffinity: %s",
-			       strerror(errno));
+			       mr_strerror(errno));
 	if (n == 0)
 		n = config->n_cores;
 	for (uint32_t p = 0; p < workers->n_ports && config->n_cores == 0 &&

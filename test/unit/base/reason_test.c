@@ -26,6 +26,14 @@ static void reason_is_one_line_and_cut_off(void **state)
 	assert_int_equal(mr_fail(NULL, -EBUSY, "%s", longer), -EBUSY);
 }
 
+static void too_many_files_has_its_remedy(void **state)
+{
+	(void)state;
+	assert_non_null(strstr(mr_strerror(EMFILE), "ulimit -n"));
+	assert_non_null(strstr(mr_strerror(ENFILE), "fs.file-max"));
+	assert_string_equal(mr_strerror(ENOENT), strerror(ENOENT));
+}
+
 static void config_is_copied_as_far_as_it_goes(void **state)
 {
 	static const struct {
@@ -114,6 +122,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reason_is_one_line_and_cut_off),
+		cmocka_unit_test(too_many_files_has_its_remedy),
 		cmocka_unit_test(config_is_copied_as_far_as_it_goes),
 		cmocka_unit_test(no_config_is_all_defaults),
 		cmocka_unit_test(statistics_fill_what_the_caller_knows),
