@@ -133,7 +133,7 @@ static void replace(struct nat_packet *packet, struct embedded *e,
 		memcpy(&before, e->l4 + offset, sizeof(before));
 		after = nat_fix_l4(
 			before, e->ip->proto == IPPROTO_ICMP ? 0 : addr_delta,
-			port_delta, false, e->ip->proto == IPPROTO_UDP);
+			port_delta, false, e->ip->proto);
 		memcpy(e->l4 + offset, &after, sizeof(after));
 		delta += mr_csum_delta16(before, after);
 	}

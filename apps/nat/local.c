@@ -25,8 +25,8 @@ static void echo(struct nat_path *path, struct nat_packet *packet)
 		memcpy(&before, icmp, sizeof(before)); /* type and code */
 		icmp->type = NAT_ICMP_ECHO_REPLY;
 		memcpy(&after, icmp, sizeof(after));
-		icmp->csum =
-			mr_csum_fix(icmp->csum, mr_csum_delta16(before, after));
+		icmp->csum = mr_csum_fix_nonzero(
+			icmp->csum, mr_csum_delta16(before, after));
 	}
 	/* The request is used up, the answer one of ours, in the same frame. */
 	counter_add(&path->stats.drops[NAT_TAKEN], 1);

@@ -390,10 +390,10 @@ static inline void translate(struct nat_path *path, const struct nat_map *map,
 	ip->csum = mr_csum_fix(ip->csum, ip_delta);
 	if (ip->proto == IPPROTO_UDP)
 		udp->csum = nat_fix_l4(udp->csum, addr_delta, port_delta,
-				       is_partial, true);
+				       is_partial, IPPROTO_UDP);
 	else
 		tcp->csum = nat_fix_l4(tcp->csum, addr_delta, port_delta,
-				       is_partial, false);
+				       is_partial, IPPROTO_TCP);
 }
 
 /* Stage 3, layer 2: false if there is no room for the header. */

@@ -127,7 +127,7 @@ static void rewrite_l4(struct nat_packet *packet, const struct nat_way *way,
 
 	if (packet->proto == IPPROTO_ICMP) {
 		if (packet->sport != way->sport) {
-			icmp->csum = mr_csum_fix(
+			icmp->csum = mr_csum_fix_nonzero(
 				icmp->csum,
 				mr_csum_delta16(icmp->id, way->sport));
 			icmp->id = way->sport;
@@ -144,7 +144,7 @@ static void rewrite_l4(struct nat_packet *packet, const struct nat_way *way,
 	}
 	memcpy(&csum, packet->l4 + offset, sizeof(csum));
 	csum = nat_fix_l4(csum, addr_delta, port_delta, packet->is_partial,
-			  packet->proto == IPPROTO_UDP);
+			  packet->proto);
 	memcpy(packet->l4 + offset, &csum, sizeof(csum));
 }
 

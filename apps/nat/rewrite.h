@@ -12,20 +12,21 @@
 #define NAT_TTL_DELTA mr_csum_delta16(htons(1 << 8), 0)
 
 /*
- * The sum of TCP or UDP after addresses and ports changed. A partial one is the
- * sum of the pseudo-header, not complemented, and knows no ports. UDP's 0 says
- * that there is none.
+ * A layer-4 sum after addresses and ports changed. A partial one is the sum of
+ * the pseudo-header, not complemented, and knows no ports. UDP's 0 says that
+ * there is none.
  */
 static inline uint16_t nat_fix_l4(uint16_t csum, uint32_t addr_delta,
 				  uint32_t port_delta, bool is_partial,
-				  bool is_udp)
+				  uint8_t proto)
 {
 	if (is_partial)
 		return mr_csum_fold32(csum + addr_delta);
-	if (is_udp && csum == 0)
+	if (proto == IPPROTO_TCP || proto == IPPROTO_DCCP)
+		return mr_csum_fix(csum, addr_delta + port_delta);
+	if (csum == 0 && proto != IPPROTO_ICMP)
 		return 0;
-	csum = mr_csum_fix(csum, addr_delta + port_delta);
-	return is_udp && csum == 0 ? UINT16_MAX : csum;
+	return mr_csum_fix_nonzero(csum, addr_delta + port_delta);
 }
 
 /* Our address, so our id: RFC 6864 5.3.1. What it adds to the sum. */

@@ -40,7 +40,7 @@ static void finish_sum(struct nat_path *path, struct nat_packet *packet)
 	csum = (uint16_t)~nat_sum_of(path, packet,
 				     packet->l2_bytes + packet->ip_bytes,
 				     packet->total_bytes - packet->ip_bytes);
-	if (csum == 0 && packet->proto == IPPROTO_UDP)
+	if (csum == 0 && packet->proto != IPPROTO_TCP)
 		csum = UINT16_MAX;
 	memcpy(packet->l4 + offset, &csum, sizeof(csum));
 }

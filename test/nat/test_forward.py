@@ -274,6 +274,17 @@ def test_other_protocols_by_address(nat_of):
     assert nat.outside(back).one[IP].dst == HOST
 
 
+@pytest.mark.parametrize("proto, csum", [(136, 0xffff), (33, 0)])
+def test_sum_that_becomes_zero(nat_of, proto, csum):
+    """UDP-Lite has no packets without a sum (RFC 3828, 3.1); DCCP may send 0."""
+    nat = nat_of(passes_other_protocols=True)
+    delta = 0xc000 + 0x0201 - 0x0a00 - 0x0002  # 10.0.0.2 to 192.0.2.1
+    body = bytes([0x13, 0x88, 0, 53, 0, 8]) + delta.to_bytes(2, "big") + \
+        bytes(4)
+    out = nat.inside(IP(raw(IP(src=HOST, dst=PEER, proto=proto) / body))).one
+    assert raw(out[IP])[26:28] == csum.to_bytes(2, "big")
+
+
 def test_hairpin(nat_of):
     """From the external address and port, to the inside ones: 4787 REQ-9."""
     nat = nat_of()

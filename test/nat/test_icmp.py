@@ -48,6 +48,32 @@ def test_error_about_a_query(nat):
     assert got[ICMPerror].chksum == ping(HOST, PEER, ident=7)[ICMP].chksum
 
 
+def test_sums_of_a_message_without_a_bit_set(nat):
+    """An echo reply with id 0: its checksum is 0xffff, 0 would be wrong."""
+    out = nat.inside(ping(HOST, PEER, ident=0, seq=0, payload=b"")).one
+    reply = IP(raw(IP(src=PEER, dst=OURS) /
+                   ICMP(type=0, id=out[ICMP].id, seq=0)))
+    got = nat.outside(reply).one
+    assert (got[ICMP].id, got[ICMP].chksum) == (0, 0xffff)
+    # An error quotes it, there and back again...
+    out = nat.inside(error(HOST, PEER, quoted(got))).one
+    assert out[ICMPerror].chksum == reply[ICMP].chksum
+    # ...and we answer a ping with one.
+    got = nat.outside(ping(PEER, OURS, ident=0, seq=0, payload=b"")).one
+    assert (got[ICMP].type, got[ICMP].chksum) == (0, 0xffff)
+
+
+def test_quoted_message_without_a_bit_set(nat):
+    """The same where it is quoted: a host answered a ping from outside."""
+    nat.inside(ping(HOST, PEER, ident=0, seq=0, payload=b""))
+    ident = nat.sessions[0]["outside_port"]
+    sent = IP(raw(IP(src=HOST, dst=PEER) / ICMP(type=0, id=0, seq=0)))
+    out = nat.inside(sent).one
+    assert out[ICMP].id == ident
+    got = nat.outside(error(ROUTER, OURS, quoted(out))).one
+    assert (got[ICMPerror].id, got[ICMPerror].chksum) == (0, 0xffff)
+
+
 def test_inner_options_are_skipped(nat):
     """RFC 5508 REQ-3c."""
     packet = IP(raw(IP(src=HOST, dst=PEER, options=[

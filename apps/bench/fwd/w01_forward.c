@@ -84,6 +84,8 @@ static void rewrite(uint8_t *bytes, uint32_t n_bytes)
 	memcpy(l3 + 10, &csum, sizeof(csum));
 	csum = fixed(bytes + view.csum_bytes,
 		     address_delta + mr_csum_delta16(port, port ^ htons(1)));
+	if (csum == 0)
+		csum = UINT16_MAX; /* UDP */
 	memcpy(bytes + view.csum_bytes, &csum, sizeof(csum));
 	address ^= htonl(1);
 	port ^= htons(1);

@@ -33,9 +33,9 @@ static void answer_echo(uint8_t *l4, uint8_t request, uint8_t answer)
 	if (l4[0] != request)
 		return;
 	memcpy(&csum, l4 + 2, sizeof(csum));
-	csum = mr_csum_fix(csum,
-			   mr_csum_delta16(htons((uint16_t)(request << 8)),
-					   htons((uint16_t)(answer << 8))));
+	csum = mr_csum_fix_nonzero(
+		csum, mr_csum_delta16(htons((uint16_t)(request << 8)),
+				      htons((uint16_t)(answer << 8))));
 	memcpy(l4 + 2, &csum, sizeof(csum));
 	l4[0] = answer;
 }

@@ -169,13 +169,30 @@ static inline uint16_t mr_csum_fold64(uint64_t sum)
  * @param csum   the field: a complemented sum
  * @param delta  sum of mr_csum_delta16() and mr_csum_delta32()
  *
- * @return the field's new value; 0 may come out, which UDP writes as 0xffff
+ * @return the field's new value. Right for IPv4 and TCP, whose sums always
+ * cover a word that is not 0; for others see mr_csum_fix_nonzero()
  *
  * Thread: any. Source: RFC 1624, equation 3.
  */
 static inline uint16_t mr_csum_fix(uint16_t csum, uint32_t delta)
 {
 	return (uint16_t)~mr_csum_fold32((uint16_t)~csum + delta);
+}
+
+/**
+ * The same for a field in which 0 would be wrong: 0xffff instead, the other
+ * zero of ones' complement. In UDP 0 means that there is no checksum, UDP-Lite
+ * forbids it, and the checksum of an ICMP message without a single bit set (an
+ * echo reply with identifier 0) is 0xffff.
+ *
+ * @return the field's new value, never 0
+ *
+ * Thread: any. Source: RFC 1624, equation 3; RFC 768; RFC 3828, 3.1; RFC 792.
+ */
+static inline uint16_t mr_csum_fix_nonzero(uint16_t csum, uint32_t delta)
+{
+	csum = mr_csum_fix(csum, delta);
+	return csum != 0 ? csum : UINT16_MAX;
 }
 
 #ifdef __cplusplus

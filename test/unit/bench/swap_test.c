@@ -96,6 +96,20 @@ static void ports_that_are_elsewhere_stay(void **state)
 	assert_int_equal(bytes[37], 1);
 }
 
+/* A ping of zeros: the answer has no bit set but those of its sum. */
+static void an_answer_of_zeros_has_a_sum(void **state)
+{
+	uint8_t bytes[42] = { 2,  0,    0, 0, 0,  1, 2, 0, 0, 0,  0,    2,   8,
+			      0,  0x45, 0, 0, 28, 0, 1, 0, 0, 64, 1,    0,   0,
+			      10, 0,    0, 1, 10, 0, 0, 2, 8, 0,  0xf7, 0xff };
+
+	(void)state;
+	assert_int_equal(swap_frame(bytes, 42, 42, SWAP_PORTS), SWAP_DONE);
+	assert_int_equal(bytes[34], 0);
+	assert_int_equal(bytes[36], 0xff);
+	assert_int_equal(bytes[37], 0xff);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -103,6 +117,7 @@ int main(void)
 		cmocka_unit_test(nothing_else_is_answered),
 		cmocka_unit_test(what_is_too_short_or_for_many_stays),
 		cmocka_unit_test(ports_that_are_elsewhere_stay),
+		cmocka_unit_test(an_answer_of_zeros_has_a_sum),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -78,6 +78,22 @@ static void example_of_rfc_1624(void **state)
 		0);
 }
 
+/* A message of zeros has the sum 0xffff, which verifies; 0 does not. */
+static void a_sum_over_zeros_is_not_zero(void **state)
+{
+	static const uint16_t before[] = { 0x0800, 1, 0xffff, 0 };
+
+	(void)state;
+	for (uint32_t i = 0; i < 4; i++) {
+		const uint16_t csum = (uint16_t)~before[i];
+		const uint32_t delta = mr_csum_delta16(before[i], 0);
+
+		assert_int_equal(mr_csum_fix_nonzero(csum, delta), 0xffff);
+	}
+	assert_int_equal(mr_csum_fix_nonzero(0xfffe, mr_csum_delta16(1, 2)),
+			 0xfffd);
+}
+
 static void folds_agree(void **state)
 {
 	(void)state;
@@ -101,6 +117,7 @@ int main(void)
 		cmocka_unit_test(headers_are_as_long_as_on_the_wire),
 		cmocka_unit_test(fixed_sum_is_that_of_all_words),
 		cmocka_unit_test(example_of_rfc_1624),
+		cmocka_unit_test(a_sum_over_zeros_is_not_zero),
 		cmocka_unit_test(folds_agree),
 	};
 
