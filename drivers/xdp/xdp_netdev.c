@@ -183,23 +183,25 @@ int mri_xdp_netdev_find(const char *name, struct xdp_netdev *ret_dev,
 {
 	struct ethtool_drvinfo info = { .cmd = ETHTOOL_GDRVINFO };
 	struct xdp_netdev dev = { 0 };
+	struct ifreq ifr = { 0 };
 	int err;
 
 	if (name[0] == '\0')
 		return mr_fail(reterr_reason, -EINVAL,
 			       "xdp: no interface; for example xdp:eth0");
 	/* The kernel takes "eth0:1" for eth0: an alias of old, no interface. */
-	errno = ENODEV;
-	dev.ifindex = strlen(name) < IFNAMSIZ && strchr(name, ':') == NULL ?
-			      if_nametoindex(name) :
-			      0;
-	if (dev.ifindex == 0 && (errno == ENODEV || errno == ENXIO))
-		return mr_fail(reterr_reason, -ENODEV,
+	err = strlen(name) < IFNAMSIZ && strchr(name, ':') == NULL ?
+		      mri_xdp_netdev_control(name, SIOCGIFINDEX, &ifr) :
+		      -ENODEV;
+	if (err == -ENODEV)
+		return mr_fail(reterr_reason, err,
 			       "xdp:%s: no such network interface; 'ip link' "
 			       "lists those of this network namespace",
 			       name);
-	err = dev.ifindex == 0 ? -errno :
-				 mri_xdp_netdev_read(dev.ifindex, &dev);
+	if (err == 0) {
+		dev.ifindex = (uint32_t)ifr.ifr_ifindex;
+		err = mri_xdp_netdev_read(dev.ifindex, &dev);
+	}
 	if (err < 0)
 		return mr_fail(reterr_reason, err,
 			       "xdp:%s: cannot read the interface: %s", name,
