@@ -53,17 +53,37 @@ double report_drop_rate(const struct snapshot *now,
 	       (seconds > 0 ? n_worker_drops / seconds : 0);
 }
 
-void report_rates_row(const char *name, const struct rates *rates, char *text,
-		      size_t n_bytes)
+void report_rates_row(const char *name, const struct rates *rates,
+		      int n_columns, char *text, size_t n_bytes)
 {
-	char rx[16], tx[16], rx_bits[16], tx_bits[16], drops[16];
+	static const char *const headings[] = { "rx frames/s", "rx bit/s",
+						"tx frames/s", "tx bit/s",
+						"drops/s" };
+	const double values[] = {
+		rates != NULL ? rates->rx_pps : 0,
+		rates != NULL ? rates->rx_bps : 0,
+		rates != NULL ? rates->tx_pps : 0,
+		rates != NULL ? rates->tx_bps : 0,
+		rates != NULL ? rates->drops : 0,
+	};
+	static const int widths[] = { 12, 9, 12, 9, 9 };
+	int n_left = n_columns < REPORT_MIN_COLUMNS ? REPORT_MIN_COLUMNS :
+		     n_columns > REPORT_MAX_COLUMNS ? REPORT_MAX_COLUMNS :
+						      n_columns;
+	size_t n = 0;
 
-	snprintf(text, n_bytes, "%-22.22s %7spps %7sbit/s %7spps %7sbit/s %8s",
-		 name, report_scaled(rates->rx_pps, rx, sizeof(rx)),
-		 report_scaled(rates->rx_bps, rx_bits, sizeof(rx_bits)),
-		 report_scaled(rates->tx_pps, tx, sizeof(tx)),
-		 report_scaled(rates->tx_bps, tx_bits, sizeof(tx_bits)),
-		 report_scaled(rates->drops, drops, sizeof(drops)));
+	for (uint32_t i = 0; i < 5; i++)
+		n_left -= widths[i];
+	n = (size_t)snprintf(text, n_bytes, "%-*.*s", n_left, n_left, name);
+	for (uint32_t i = 0; i < 5 && n < n_bytes; i++) {
+		char number[16];
+
+		n += (size_t)snprintf(text + n, n_bytes - n, "%*s", widths[i],
+				      rates == NULL ?
+					      headings[i] :
+					      report_scaled(values[i], number,
+							    sizeof(number)));
+	}
 }
 
 size_t report_fitting(const char *text, size_t width)

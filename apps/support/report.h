@@ -45,10 +45,14 @@ struct rates report_rates(const struct totals *now, const struct totals *before,
 double report_drop_rate(const struct snapshot *now,
 			const struct snapshot *before);
 
-/* A row of the live display: it fits the smallest terminal. */
-enum { REPORT_COLUMNS = 79 };
-void report_rates_row(const char *name, const struct rates *rates, char *text,
-		      size_t n_bytes);
+/*
+ * A row of the live display, or its heading if rates is NULL. The name takes
+ * the columns that the rates leave it, at least enough for vfio:BDF. A row
+ * shorter than the terminal does not wrap: the least is for one of 70.
+ */
+enum { REPORT_MIN_COLUMNS = 69, REPORT_MAX_COLUMNS = 88 };
+void report_rates_row(const char *name, const struct rates *rates,
+		      int n_columns, char *text, size_t n_bytes);
 
 /* How much of a text fits a line: up to a blank, if it has one there. */
 size_t report_fitting(const char *text, size_t width);

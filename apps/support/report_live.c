@@ -34,9 +34,9 @@ static bool live_is_quit(void)
 
 static void print_rates(const char *name, const struct rates *rates)
 {
-	char row[REPORT_COLUMNS + 1];
+	char row[REPORT_MAX_COLUMNS + 1];
 
-	report_rates_row(name, rates, row, sizeof(row));
+	report_rates_row(name, rates, getmaxx(stdscr) - 1, row, sizeof(row));
 	printw("%s\n", row);
 }
 
@@ -167,8 +167,7 @@ static bool live_show(const struct snapshot *now, const struct snapshot *before)
 	erase();
 	printw("%s, %.0f s; q ends\n\n", now->app->program, now->t_s);
 	attron(A_UNDERLINE);
-	printw("%-22s %10s %12s %10s %12s %8s\n", "port", "rx", "", "tx", "",
-	       "drops/s");
+	print_rates("port", NULL);
 	attroff(A_UNDERLINE);
 	for (uint32_t p = 0; p < now->n_ports; p++)
 		show_port(&now->ports[p],

@@ -24,7 +24,7 @@ static bool text_show(const struct snapshot *now, const struct snapshot *before)
 		idle += report_idle_percent(
 			&now->workers[w],
 			before != NULL ? &before->workers[w] : NULL);
-	printf("%6.1f s  rx %spps %sbit/s  tx %spps %sbit/s  drops %.0f/s  "
+	printf("%6.1f s  rx %sframes/s %sbit/s  tx %sframes/s %sbit/s  drops %.0f/s  "
 	       "idle %.0f %%\n",
 	       now->t_s, report_scaled(rates.rx_pps, rx, sizeof(rx)),
 	       report_scaled(rates.rx_bps, rx_bits, sizeof(rx_bits)),
@@ -48,8 +48,8 @@ static void print_port(const struct port_snapshot *port, double seconds)
 
 	if (seconds <= 0)
 		seconds = 1;
-	printf("%s (%s%s%s): rx %" PRIu64 " frames (%spps), tx %" PRIu64
-	       " frames (%spps)\n",
+	printf("%s (%s%s%s): rx %" PRIu64 " frames (%sframes/s), tx %" PRIu64
+	       " frames (%sframes/s)\n",
 	       port->info.name, port->info.mode,
 	       port->info.why[0] != '\0' ? "; " : "", port->info.why,
 	       t.rx_frames,
@@ -75,7 +75,7 @@ bool report_summary(const struct snapshot *final)
 	for (uint32_t i = 0; i < final->app->n_groups; i++)
 		if (report_group(final, NULL, i, false, group, sizeof(group)))
 			printf("%s\n", group);
-	printf("forwarded %" PRIu64 " frames in %.1f s: %sframe/s, %sbit/s\n",
+	printf("forwarded %" PRIu64 " frames in %.1f s: %sframes/s, %sbit/s\n",
 	       t.tx_frames, final->t_s,
 	       report_scaled(t.tx_frames / seconds, frames, sizeof(frames)),
 	       report_scaled(8 * t.tx_bytes / seconds, bits, sizeof(bits)));

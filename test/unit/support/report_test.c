@@ -123,8 +123,9 @@ static void text_sums_up(void **state)
 	assert_true(report_text.end(&now));
 	capture_end(&capture);
 	/* The workers' drops are as many in both. */
-	assert_has(capture.text, "   3.0 s  rx 4.000 kpps 3.200 Mbit/s  "
-				 "tx 3.000 kpps 0bit/s  drops 1/s");
+	assert_has(capture.text,
+		   "   3.0 s  rx 4.000 kframes/s 3.200 "
+		   "Mbit/s  tx 3.000 kframes/s 0bit/s  drops 1/s");
 	assert_has(capture.text, "  dropped workers: no_port 12\n");
 	assert_has(capture.text, "mean burst 10.0\n"
 				 "sessions: 500 open, 7000 created, 0 bytes of "
@@ -166,16 +167,25 @@ static void rows_fit_the_smallest_terminal(void **state)
 	const struct rates most = { 999.94e6, 999.94e9, 999.94e6, 999.94e9,
 				    999.94e6 };
 	const struct rates none = { 0 };
+	static const struct {
+		int n;
+		size_t n_used;
+	} columns[] = { { 20, 69 }, { 79, 79 }, { 200, 88 } };
 	char row[100];
 
 	(void)state;
-	report_rates_row("xdp:an-interface-with-a-long-name", &most, row,
+	report_rates_row("vfio:0000:03:00.0-and-more", &most, 69, row,
 			 sizeof(row));
-	assert_string_equal(row, "xdp:an-interface-with- 999.9 Mpps 999.9 "
-				 "Gbit/s 999.9 Mpps 999.9 Gbit/s  999.9 M");
-	assert_true(strlen(row) <= REPORT_COLUMNS);
-	report_rates_row("  queue 1", &none, row, sizeof(row));
-	assert_int_equal(strlen(row), REPORT_COLUMNS);
+	assert_string_equal(row, "vfio:0000:03:00.0-     999.9 M  999.9 G"
+				 "     999.9 M  999.9 G  999.9 M");
+	report_rates_row("port", NULL, 69, row, sizeof(row));
+	assert_string_equal(row, "port               rx frames/s rx bit/s"
+				 " tx frames/s tx bit/s  drops/s");
+	for (size_t i = 0; i < sizeof(columns) / sizeof(columns[0]); i++) {
+		report_rates_row("  queue 1", &none, columns[i].n, row,
+				 sizeof(row));
+		assert_int_equal(strlen(row), columns[i].n_used);
+	}
 }
 
 static void lines_end_at_a_blank(void **state)
