@@ -234,10 +234,12 @@ static void fill_info(struct intel_port *port)
 {
 	struct mr_port_info *info = &port->base.info;
 	const char *const mode = mr_pci_mode(port->pci);
+	struct mr_region_stats region = { .size = sizeof(region) };
 
 	info->mtu_bytes = port->mtu_bytes;
 	info->numa_node = mr_pci_device(port->pci)->numa_node;
-	info->locked_bytes = mr_pci_mapped_bytes(port->pci);
+	(void)mr_region_stats(port->base.region, &region);
+	info->locked_bytes = region.n_bytes;
 	for (uint32_t i = 0; i < port->n_queues; i++)
 		info->locked_bytes +=
 			port->rxqs[i].dma.n_bytes + port->txqs[i].dma.n_bytes;

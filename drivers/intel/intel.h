@@ -100,7 +100,8 @@ struct intel_txq {
 	uint32_t mask;
 	uint32_t n_special; /* places that are not all of a frame */
 	uint64_t region_iova;
-	uint64_t mapped_bytes; /* entries lie in [0, that) */
+	uint64_t segment_begin; /* of the region: the one last sent from */
+	uint64_t segment_bytes;
 	uint64_t command;      /* second word of a frame of one entry, and */
 	uint64_t per_byte;     /* what each of its bytes adds to it */
 	struct intel_port *port;
@@ -261,15 +262,19 @@ struct intel_tx_burst {
 	uint64_t n_bytes;
 };
 
-/* Whether the device can read an entry of a length that it takes. */
+/*
+ * Whether an entry, which is not longer than a segment, lies in the segment
+ * last sent from.
+ */
 static inline bool intel_tx_is_mapped(const struct intel_txq *txq,
 				      const struct mr_frame *entry)
 {
-	return entry->addr <= txq->mapped_bytes - entry->len;
+	return entry->addr - txq->segment_begin <=
+	       txq->segment_bytes - entry->len;
 }
-/* The same after another look: the region may have a new segment. */
-bool mri_intel_tx_is_mapped_now(struct intel_txq *txq,
-				const struct mr_frame *entry);
+/* The same after a search in all segments. */
+bool mri_intel_tx_find_segment(struct intel_txq *txq,
+			       const struct mr_frame *entry);
 
 /* intel_frame.c */
 /*

@@ -51,9 +51,8 @@ static int check_entries(struct intel_txq *txq, const struct job *job)
 
 		if (entry->len > txq->max_entry_bytes)
 			return MR_TX_DROP_TOO_LONG;
-		if (entry->len == 0 ||
-		    (!intel_tx_is_mapped(txq, entry) &&
-		     !mri_intel_tx_is_mapped_now(txq, entry)))
+		if (entry->len == 0 || (!intel_tx_is_mapped(txq, entry) &&
+					!mri_intel_tx_find_segment(txq, entry)))
 			return MR_TX_DROP_INVALID;
 	}
 	return job->n_bytes < MR_ETH_BYTES ? MR_TX_DROP_INVALID : KEEP;

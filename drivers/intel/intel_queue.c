@@ -53,14 +53,18 @@ static int open_txq(struct intel_port *port, uint32_t i,
 	const uint32_t n = port->options.n_tx_entries;
 	const uint64_t ring_bytes = n * sizeof(struct intel_desc);
 	struct intel_txq *txq = &port->txqs[i];
-	int err;
+	struct mr_segment_info segment;
+	int err = mr_region_segment(base->region, 0, &segment);
 
+	if (err < 0)
+		return err; /* not while a pool is there */
 	txq->base.queue.arm = mri_intel_tx_arm;
 	txq->base.burst = mri_intel_tx_burst;
 	txq->port = port;
 	txq->mask = n - 1;
 	txq->region_iova = mr_pci_region_iova(port->pci);
-	txq->mapped_bytes = mr_pci_mapped_bytes(port->pci);
+	txq->segment_begin = segment.addr;
+	txq->segment_bytes = segment.n_bytes;
 	txq->tail_reg = intel_tx_ring(i) + INTEL_DT;
 	txq->max_bytes = port->mtu_bytes + INTEL_LINK_BYTES;
 	txq->is_igb = port->chip->is_igb;

@@ -110,10 +110,16 @@ __attribute__((noinline)) static void reap(struct intel_txq *txq,
 }
 
 __attribute__((noinline, cold)) bool
-mri_intel_tx_is_mapped_now(struct intel_txq *txq, const struct mr_frame *entry)
+mri_intel_tx_find_segment(struct intel_txq *txq, const struct mr_frame *entry)
 {
-	txq->mapped_bytes = mr_pci_mapped_bytes(txq->port->pci);
-	return intel_tx_is_mapped(txq, entry);
+	uint64_t begin, end;
+
+	if (!mr_region_find(txq->port->base.region, entry->addr, entry->len,
+			    &begin, &end))
+		return false;
+	txq->segment_begin = begin;
+	txq->segment_bytes = end - begin;
+	return true;
 }
 
 /*

@@ -265,10 +265,12 @@ static const struct offload {
 /* As the kernel counts them: of the region, and of the queues. */
 static uint64_t count_locked(const struct virtio_port *port)
 {
-	uint64_t n_bytes = mr_pci_mapped_bytes(port->pci) +
-			   port->ctrl.vq.dma.n_bytes +
-			   port->ctrl.memory.n_bytes;
+	struct mr_region_stats region = { .size = sizeof(region) };
+	uint64_t n_bytes =
+		port->ctrl.vq.dma.n_bytes + port->ctrl.memory.n_bytes;
 
+	(void)mr_region_stats(port->base.region, &region);
+	n_bytes += region.n_bytes;
 	for (uint32_t i = 0; i < port->options.n_queues; i++)
 		n_bytes += port->rxqs[i].vq.dma.n_bytes +
 			   port->txqs[i].vq.dma.n_bytes +

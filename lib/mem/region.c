@@ -265,7 +265,7 @@ static int refuse_segment(const struct mr_region *region, uint64_t n_bytes,
 }
 
 /*
- * Order: the release of end pairs with the acquire in mr_region_is_backed().
+ * Order: the release of end pairs with the acquire in mr_region_find().
  * Nobody asks for a segment that is being removed: its pool has no page in
  * flight then.
  */
@@ -291,8 +291,8 @@ static void retract(struct mr_region *region, uint64_t begin)
 					 __ATOMIC_RELEASE);
 }
 
-bool mr_region_is_backed(const struct mr_region *region, uint64_t addr,
-			 uint64_t n_bytes)
+bool mr_region_find(const struct mr_region *region, uint64_t addr,
+		    uint64_t n_bytes, uint64_t *ret_begin, uint64_t *ret_end)
 {
 	for (uint32_t i = 0; i < MRI_MAX_SEGMENTS; i++) {
 		const struct mri_extent *extent = &region->extents[i];
@@ -301,10 +301,21 @@ bool mr_region_is_backed(const struct mr_region *region, uint64_t addr,
 		const uint64_t begin =
 			__atomic_load_n(&extent->begin, __ATOMIC_RELAXED);
 
-		if (addr >= begin && addr < end && n_bytes <= end - addr)
-			return true;
+		if (addr < begin || addr >= end || n_bytes > end - addr)
+			continue;
+		*ret_begin = begin;
+		*ret_end = end;
+		return true;
 	}
 	return false;
+}
+
+bool mr_region_is_backed(const struct mr_region *region, uint64_t addr,
+			 uint64_t n_bytes)
+{
+	uint64_t begin, end;
+
+	return mr_region_find(region, addr, n_bytes, &begin, &end);
 }
 
 static int add_locked(struct mr_region *region,

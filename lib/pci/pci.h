@@ -75,7 +75,6 @@ struct mri_space {
 	struct mri_iova iova;
 	struct mri_iova_span region_span;
 	struct mri_dma *stuck; /* could not be unmapped */
-	uint64_t mapped_bytes; /* atomic: grows under a running port */
 	/* A segment may come while its user goes: then another maps it. */
 	pthread_mutex_t lock;
 	struct mr_pci *user;

@@ -105,8 +105,6 @@ static int map_segment(void *opaque, const struct mr_segment_info *segment,
 			space->user->device, base + segment->addr,
 			space->region_span.first + segment->addr,
 			segment->n_bytes, reterr_reason);
-	if (err == 0 && end > space->mapped_bytes)
-		__atomic_store_n(&space->mapped_bytes, end, __ATOMIC_RELEASE);
 	pthread_mutex_unlock(&space->lock);
 	return err;
 }
@@ -294,9 +292,4 @@ void mri_space_leave(struct mr_pci *pci)
 uint64_t mr_pci_region_iova(const struct mr_pci *pci)
 {
 	return pci->space->region_span.first;
-}
-
-uint64_t mr_pci_mapped_bytes(const struct mr_pci *pci)
-{
-	return __atomic_load_n(&pci->space->mapped_bytes, __ATOMIC_ACQUIRE);
 }

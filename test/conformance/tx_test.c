@@ -192,25 +192,51 @@ static void full_queue_refuses_the_rest(void **state)
 	bed_end(bed);
 }
 
+/*
+ * Two more pools: one that may grow, of one segment so far, and one behind what
+ * that may grow to. Returns an address in the gap between their segments.
+ */
+static uint64_t make_gap(struct bed *bed, struct mr_pool *pools[2])
+{
+	struct mr_pool_config config = { .size = sizeof(config),
+					 .n_pages = 256,
+					 .max_pages = 16384,
+					 .region = bed->region };
+	struct mr_region_stats region = { .size = sizeof(region) };
+	struct mr_segment_info first, last;
+
+	mr_region_stats(bed->region, &region);
+	for (uint32_t i = 0; i < 2; i++, config.max_pages = 0)
+		assert_int_equal(
+			mr_pool_create(bed->ctx, &config, &pools[i], NULL), 0);
+	mr_region_segment(bed->region, region.n_segments, &first);
+	mr_region_segment(bed->region, region.n_segments + 1, &last);
+	assert_true(last.addr > first.addr + first.n_bytes + (2 << 20));
+	return last.addr - (1 << 20);
+}
+
 /* Bad entries, each alone and in the middle of a burst of good frames. */
 static void bad_entries_are_named_drops(void **state)
 {
-	static const struct mr_frame bad[] = {
+	struct mr_frame bad[] = {
 		{ UINT64_MAX - 100, 60, 0 },         /* wraps */
 		{ UINT64_C(1) << 50, 60, 0 },        /* outside the region */
 		{ (UINT64_C(1) << 30) - 64, 60, 0 }, /* no memory behind it */
+		{ 0, 60, 0 },                        /* between segments */
 	};
 	enum { N_BAD = sizeof(bad) / sizeof(bad[0]) };
 	const struct wish wish = { .n_in = 0 };
 	const uint32_t lens[] = { 60, 60, 60, 60, 60 };
 	struct mr_frame frames[2 * N_BAD + 3];
 	struct mr_tx_stats stats;
+	struct mr_pool *pools[2];
 	struct bed *bed;
 	uint32_t n = 0;
 
 	(void)state;
 	bed_need(RIG_CHECKS, "it is a sink that looks at nothing");
 	bed = bed_make(&wish);
+	bad[N_BAD - 1].addr = make_gap(bed, pools);
 	for (uint32_t i = 0; i < N_BAD; i++) {
 		bed_make_frame(bed, &frames[n++], 1, 128, 60, i);
 		frames[n++] = bad[i];
@@ -234,6 +260,9 @@ static void bad_entries_are_named_drops(void **state)
 				 stats.drops[MR_TX_DROP_TOO_LONG],
 			 N_BAD + 2);
 	assert_int_equal(laws_sum(stats.drops), N_BAD + 2);
+	bed_close(bed);
+	for (uint32_t i = 0; i < 2; i++)
+		assert_int_equal(mr_pool_destroy(pools[i], NULL), 0);
 	bed_end(bed);
 }
 

@@ -364,6 +364,19 @@ MR_API bool mr_region_is_backed(const struct mr_region *region, uint64_t addr,
 				uint64_t n_bytes);
 
 /**
+ * As mr_region_is_backed(), and where that segment lies, so that a burst need
+ * not search again. A driver has every segment that can be found mapped.
+ *
+ * @param[out] ret_begin  address of its first byte; set if true
+ * @param[out] ret_end    address behind its last byte; set if true
+ *
+ * Thread, Cost: as mr_region_is_backed().
+ */
+MR_API bool mr_region_find(const struct mr_region *region, uint64_t addr,
+			   uint64_t n_bytes, uint64_t *ret_begin,
+			   uint64_t *ret_end);
+
+/**
  * How far the region is backed by segments without a gap.
  *
  * @return bytes from address 0

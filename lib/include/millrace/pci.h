@@ -188,9 +188,6 @@ MR_API int mr_pci_wait32(struct mr_pci *pci, const struct mr_bar *bar,
  */
 MR_API uint64_t mr_pci_region_iova(const struct mr_pci *pci);
 
-/** @return the end of the highest segment that is mapped. Thread: any. */
-MR_API uint64_t mr_pci_mapped_bytes(const struct mr_pci *pci);
-
 /** Memory that a device and its driver share, beside the region. */
 struct mr_dma {
 	void *memory;

@@ -199,26 +199,27 @@ static void the_longest_frame_leaves(void **state)
 	fake_close(&fake);
 }
 
-/* An entry that ends where the mapped memory did; and one that ends behind. */
-static void the_end_of_what_is_mapped_is_looked_at_again(void **state)
+/* An entry that ends where the known segment does; and one that ends behind. */
+static void what_ends_behind_the_known_segment_is_searched_for(void **state)
 {
 	struct mr_frame frame;
 	struct intel_txq *txq;
 	struct fake fake;
-	uint64_t mapped_bytes;
+	uint64_t segment_bytes;
 
 	(void)state;
 	fake_open(&fake, (struct fake_config){ 0 });
 	txq = &fake.intel->txqs[0];
-	mapped_bytes = txq->mapped_bytes;
+	assert_int_equal(txq->segment_begin, 0);
+	segment_bytes = txq->segment_bytes;
 	frame = fake_frame(&fake, 100);
-	txq->mapped_bytes = frame.addr + 100;
+	txq->segment_bytes = frame.addr + 100;
 	assert_int_equal(send(&fake, &frame, 1), 1);
-	assert_int_equal(txq->mapped_bytes, frame.addr + 100);
+	assert_int_equal(txq->segment_bytes, frame.addr + 100);
 	frame = fake_frame(&fake, 100);
-	txq->mapped_bytes = frame.addr + 99;
+	txq->segment_bytes = frame.addr + 99;
 	assert_int_equal(send(&fake, &frame, 1), 1);
-	assert_int_equal(txq->mapped_bytes, mapped_bytes);
+	assert_int_equal(txq->segment_bytes, segment_bytes);
 	assert_int_equal(fake_send(&fake), 2);
 	fake_close(&fake);
 }
@@ -236,7 +237,7 @@ static void memory_that_came_later_is_sent_from(void **state)
 	beside = pool_beside(&fake.f, 256, 4096);
 	assert_int_equal(mr_cache_create(beside, &cache, NULL), 0);
 	frame = (struct mr_frame){ .addr = alloc_one(cache, 4096), .len = 60 };
-	assert_true(frame.addr >= fake.intel->txqs[0].mapped_bytes);
+	assert_true(frame.addr >= fake.intel->txqs[0].segment_bytes);
 	assert_int_equal(send(&fake, &frame, 1), 1);
 	assert_int_equal(fake_send(&fake), 1);
 	assert_int_equal(fake_tx_stats(&fake).pending, 1);
@@ -328,7 +329,8 @@ int main(void)
 		cmocka_unit_test(a_report_that_makes_no_sense_is_no_progress),
 		cmocka_unit_test(frames_that_no_device_may_see_are_named_drops),
 		cmocka_unit_test(the_longest_frame_leaves),
-		cmocka_unit_test(the_end_of_what_is_mapped_is_looked_at_again),
+		cmocka_unit_test(
+			what_ends_behind_the_known_segment_is_searched_for),
 		cmocka_unit_test(memory_that_came_later_is_sent_from),
 		cmocka_unit_test(
 			frames_of_a_device_that_is_gone_are_lost_by_name),

@@ -16,7 +16,6 @@ int __wrap_mr_pci_dma_alloc(struct mr_pci *pci, uint64_t n_bytes,
 			    struct mr_dma *ret_dma, struct mr_reason *reason);
 void __wrap_mr_pci_dma_free(struct mr_pci *pci, struct mr_dma *dma);
 uint64_t __wrap_mr_pci_region_iova(const struct mr_pci *pci);
-uint64_t __wrap_mr_pci_mapped_bytes(const struct mr_pci *pci);
 uint32_t __wrap_mr_pci_events(struct mr_pci *pci);
 int __wrap_mr_pci_event_fd(const struct mr_pci *pci);
 
@@ -45,13 +44,6 @@ uint64_t __wrap_mr_pci_region_iova(const struct mr_pci *pci)
 	const struct fake *fake = (const struct fake *)pci;
 
 	return (uintptr_t)fake->port->base.base;
-}
-
-uint64_t __wrap_mr_pci_mapped_bytes(const struct mr_pci *pci)
-{
-	const struct fake *fake = (const struct fake *)pci;
-
-	return mr_region_n_contiguous_bytes(fake->port->base.region);
 }
 
 uint32_t __wrap_mr_pci_events(struct mr_pci *pci)
