@@ -62,9 +62,12 @@ void mri_pick_cores(const struct mri_core *allowed, uint32_t n_allowed,
 			/* demand / n_on_node against the best, in integers */
 			more = (int64_t)demand * best_n -
 			       (int64_t)best_demand * n_on_node;
-			if (best == none || more > 0 ||
-			    (more == 0 &&
-			     is_better(&allowed[i], &allowed[best]))) {
+			if (best == none ||
+			    allowed[i].n_pollers < allowed[best].n_pollers ||
+			    (allowed[i].n_pollers == allowed[best].n_pollers &&
+			     (more > 0 ||
+			      (more == 0 &&
+			       is_better(&allowed[i], &allowed[best]))))) {
 				best = i;
 				best_demand = demand;
 				best_n = n_on_node;

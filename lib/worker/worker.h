@@ -3,6 +3,7 @@
  * Inside of lib/worker.
  *
  *   topology.c  which cores there are
+ *   pollers.c   who else polls on them
  *   core_map.c  who works where, on which queues: pure, no system call
  *   workers.c   create and destroy
  *   thread.c    start, stop, join
@@ -34,10 +35,26 @@ struct mri_core {
 	uint32_t id;
 	int32_t numa_node;     /* -1: unknown */
 	uint32_t sibling_rank; /* 0: the first allowed thread of its core */
+	uint32_t n_pollers;    /* threads that keep it to themselves */
 };
 
 /* topology.c: the cores that the calling thread may use; how many. */
 uint32_t mri_cores_allowed(struct mri_core *cores, uint32_t n);
+
+/* A thread that keeps a core to itself. */
+struct mri_poller {
+	uint32_t core;
+	int32_t pid, tid;
+	char name[17]; /* of its process */
+};
+
+enum { MRI_MAX_POLLERS = 256 };
+
+/*
+ * pollers.c: those that there are, but for the calling thread; how many. Reads
+ * /proc; takes 20 ms if a thread looks like one.
+ */
+uint32_t mri_find_pollers(struct mri_poller *pollers, uint32_t room);
 
 /* What the map is made from. */
 struct mri_map_port {
@@ -64,9 +81,10 @@ struct mri_core_map {
 };
 
 /*
- * Choose n cores for the rx queues of the ports: nodes in proportion to their
- * rx queues; within a node whole cores before second threads, and core 0 last,
- * where kernels do their housekeeping.
+ * Choose n cores for the rx queues of the ports: first those on which nobody
+ * polls; of them nodes in proportion to their rx queues; within a node whole
+ * cores before second threads, and core 0 last, where kernels do their
+ * housekeeping.
  */
 void mri_pick_cores(const struct mri_core *allowed, uint32_t n_allowed,
 		    const struct mri_map_port *ports, uint32_t n_ports,

@@ -49,6 +49,46 @@ static int take_cores(struct mri_core_map *map, const uint32_t *cores,
 	return 0;
 }
 
+/* Name the processes that poll where a worker will run. */
+static void warn_of_pollers(const struct mr_workers *workers,
+			    const struct mri_poller *pollers, uint32_t n)
+{
+	for (uint32_t w = 0; w < workers->n_workers; w++) {
+		const uint32_t core = workers->map.cores[w].id;
+		int32_t last_pid = 0; /* one line per process */
+
+		for (uint32_t i = 0; i < n; i++) {
+			if (pollers[i].core != core ||
+			    pollers[i].pid == last_pid)
+				continue;
+			last_pid = pollers[i].pid;
+			mr_log(workers->ctx, MR_LOG_WARNING,
+			       "worker %u shares core %u with %s (process %d), "
+			       "which polls there: frames wait milliseconds for "
+			       "their turn; give each a core of its own",
+			       w, core, pollers[i].name, last_pid);
+		}
+	}
+}
+
+/* One per core that was named, else one per rx queue of the port with most. */
+static uint32_t count_workers(const struct mr_workers *workers,
+			      const struct mr_workers_config *config,
+			      uint32_t n_cores)
+{
+	uint32_t n = 1; /* ports that only send */
+
+	if (config->n_workers > 0)
+		return config->n_workers;
+	if (config->n_cores > 0)
+		return config->n_cores;
+	for (uint32_t p = 0; p < workers->n_ports; p++)
+		if (workers->map_ports[p].n_rxqs > n)
+			n = mri_min_u32(workers->map_ports[p].n_rxqs,
+					mri_min_u32(n_cores, MR_WORKERS_MAX));
+	return n;
+}
+
 /* How many workers, and where. */
 static int place_workers(struct mr_workers *workers,
 			 const struct mr_workers_config *config,
@@ -56,24 +96,17 @@ static int place_workers(struct mr_workers *workers,
 {
 	struct mri_core_map *map = &workers->map;
 	struct mri_core allowed[MRI_MAX_CORES];
+	struct mri_poller pollers[MRI_MAX_POLLERS];
 	const uint32_t n_allowed = mri_cores_allowed(allowed, MRI_MAX_CORES);
 	const uint32_t n_cores =
 		config->n_cores > 0 ? config->n_cores : n_allowed;
-	uint32_t n = config->n_workers;
+	const uint32_t n = count_workers(workers, config, n_cores);
+	uint32_t n_pollers;
+	int err = 0;
 
 	if (n_allowed == 0)
 		return mr_fail(reterr_reason, -EIO, "sched_getaffinity: %s",
-			       mr_strerror(errno));
-	if (n == 0)
-		n = config->n_cores;
-	for (uint32_t p = 0; p < workers->n_ports && config->n_cores == 0 &&
-			     config->n_workers == 0;
-	     p++)
-		if (workers->map_ports[p].n_rxqs > n)
-			n = mri_min_u32(workers->map_ports[p].n_rxqs,
-					mri_min_u32(n_cores, MR_WORKERS_MAX));
-	if (n == 0)
-		n = 1; /* ports that only send */
+			       strerror(errno));
 	if (n > n_cores)
 		return mr_fail(reterr_reason, -EINVAL,
 			       "%u workers need %u cores, there are %u to use",
@@ -83,12 +116,20 @@ static int place_workers(struct mr_workers *workers,
 			       "%u workers are more than %d", n,
 			       MR_WORKERS_MAX);
 	workers->n_workers = map->n_workers = n;
+	n_pollers = mri_find_pollers(pollers, MRI_MAX_POLLERS);
+	for (uint32_t i = 0; i < n_allowed; i++)
+		for (uint32_t k = 0; k < n_pollers; k++)
+			allowed[i].n_pollers +=
+				pollers[k].core == allowed[i].id;
 	if (config->n_cores > 0)
-		return take_cores(map, config->cores, allowed, n_allowed,
-				  reterr_reason);
-	mri_pick_cores(allowed, n_allowed, map->ports, map->n_ports, map->cores,
-		       n);
-	return 0;
+		err = take_cores(map, config->cores, allowed, n_allowed,
+				 reterr_reason);
+	else
+		mri_pick_cores(allowed, n_allowed, map->ports, map->n_ports,
+			       map->cores, n);
+	if (err == 0)
+		warn_of_pollers(workers, pollers, n_pollers);
+	return err;
 }
 
 static int check(const struct mr_workers_config *config,

@@ -122,7 +122,9 @@ typedef int mr_worker_fn(struct mr_worker *worker, void *opaque);
 
 /**
  * Make the core map, and what the workers need: a cache each, hand-off rings,
- * an fd to wake them. Starts nothing.
+ * an fd to wake them. Starts nothing. Cores on which another thread polls, or
+ * a worker of another program runs, are chosen last; where a worker shares one
+ * with such a thread, whoever chose it, a warning in the log names the program.
  *
  * @param      config  copied; the ports and the pool must outlive the workers
  *
@@ -135,7 +137,7 @@ typedef int mr_worker_fn(struct mr_worker *worker, void *opaque);
  *   -EIO     a system call failed in another way; the reason has it
  *
  * Owner:  the caller, of the workers.
- * Thread: any. Cost: reads /sys; system calls.
+ * Thread: any. Cost: reads /sys and /proc; up to 20 ms.
  */
 MR_API int mr_workers_create(struct mr_ctx *ctx,
 			     const struct mr_workers_config *config,

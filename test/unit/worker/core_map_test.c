@@ -134,7 +134,7 @@ static void rx_queues_go_to_workers_of_their_node(void **state)
 		.n_workers = 3,
 		.n_ports = 2,
 		.ports = ports,
-		.cores = { { 1, 0, 0 }, { 8, 1, 0 }, { 9, 1, 0 } }
+		.cores = { { 1, 0, 0, 0 }, { 8, 1, 0, 0 }, { 9, 1, 0, 0 } }
 	};
 	struct mr_ctx *ctx = make_ctx();
 
@@ -190,10 +190,10 @@ static void every_shape_is_a_map(void **state)
 static void whole_cores_come_first_and_core_0_last(void **state)
 {
 	const struct mri_core allowed[] = {
-		{ 0, 0, 0 },
-		{ 1, 0, 0 },
-		{ 2, 0, 1 },
-		{ 3, 0, 1 },
+		{ 0, 0, 0, 0 },
+		{ 1, 0, 0, 0 },
+		{ 2, 0, 1, 0 },
+		{ 3, 0, 1, 0 },
 	};
 	const struct mri_map_port port = { "a", 4, 4, -1, ANY };
 	struct mri_core picked[4];
@@ -206,11 +206,31 @@ static void whole_cores_come_first_and_core_0_last(void **state)
 	assert_int_equal(picked[3].id, 3);
 }
 
+/* Rather far, or a second thread, or core 0, than beside a poller. */
+static void cores_on_which_others_poll_come_last(void **state)
+{
+	const struct mri_core allowed[] = {
+		{ 0, 0, 0, 0 },
+		{ 1, 1, 0, 1 },
+		{ 2, 1, 1, 0 },
+		{ 3, 1, 0, 2 },
+	};
+	const struct mri_map_port port = { "a", 4, 4, 1, ANY };
+	struct mri_core picked[4];
+
+	(void)state;
+	mri_pick_cores(allowed, 4, &port, 1, picked, 4);
+	assert_int_equal(picked[0].id, 2);
+	assert_int_equal(picked[1].id, 0);
+	assert_int_equal(picked[2].id, 1);
+	assert_int_equal(picked[3].id, 3);
+}
+
 static void cores_are_picked_near_the_ports(void **state)
 {
 	const struct mri_core allowed[] = {
-		{ 0, 0, 0 }, { 1, 0, 0 }, { 2, 0, 0 },
-		{ 8, 1, 0 }, { 9, 1, 0 }, { 10, 1, 0 },
+		{ 0, 0, 0, 0 }, { 1, 0, 0, 0 }, { 2, 0, 0, 0 },
+		{ 8, 1, 0, 0 }, { 9, 1, 0, 0 }, { 10, 1, 0, 0 },
 	};
 	/* Two thirds of the queues are on node 1. */
 	const struct mri_map_port ports[] = { { "a", 4, 4, 1, ANY },
@@ -263,6 +283,7 @@ int main(void)
 		cmocka_unit_test(a_port_without_tx_queue_has_no_way),
 		cmocka_unit_test(every_shape_is_a_map),
 		cmocka_unit_test(whole_cores_come_first_and_core_0_last),
+		cmocka_unit_test(cores_on_which_others_poll_come_last),
 		cmocka_unit_test(cores_are_picked_near_the_ports),
 		cmocka_unit_test(a_line_is_cut_off_not_overrun),
 	};

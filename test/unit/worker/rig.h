@@ -24,7 +24,19 @@ struct rig {
 	struct mr_cache *cache; /* the test's own */
 	struct mr_workers *workers;
 	uint32_t n_ports;
+	char warnings[2048];
 };
+
+static inline void rig_log(void *opaque, enum mr_log_level level,
+			   const char *line)
+{
+	struct rig *rig = opaque;
+	const size_t n = strlen(rig->warnings);
+
+	if (level == MR_LOG_WARNING)
+		snprintf(rig->warnings + n, sizeof(rig->warnings) - n, "%s\n",
+			 line);
+}
 
 static inline uint32_t rig_n_cores(void)
 {
@@ -62,6 +74,8 @@ static inline void rig_open(struct rig *rig, mr_clock_fn *clock,
 			    uint32_t n_workers, enum mr_idle_mode idle)
 {
 	const struct mr_ctx_config ctx_config = { .size = sizeof(ctx_config),
+						  .opaque = rig,
+						  .log = rig_log,
 						  .clock = clock };
 	const struct mr_pool_config pool_config = { .size = sizeof(pool_config),
 						    .n_pages = RIG_PAGES };

@@ -3,7 +3,9 @@
  * Tests of lib/worker/workers.c, thread.c and topology.c: made, pinned, run,
  * stopped, joined; and frames through real threads, in every idle mode.
  */
+#include <fcntl.h>
 #include <pthread.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -110,6 +112,100 @@ static void frames_pass_in_order_with_interrupts(void **state)
 {
 	(void)state;
 	run_mode(MR_IDLE_INTERRUPT, N_FRAMES);
+}
+
+/* A process that polls on a core; ended by closing the pipe to it. */
+struct other {
+	pid_t pid;
+	int fd;
+};
+
+static struct other poll_on(uint32_t core)
+{
+	struct other other;
+	int to[2], from[2];
+	cpu_set_t set;
+	char byte = 0;
+
+	CPU_ZERO(&set);
+	CPU_SET(core, &set);
+	assert_int_equal(pipe2(to, O_NONBLOCK | O_CLOEXEC), 0);
+	assert_int_equal(pipe2(from, O_CLOEXEC), 0);
+	other.pid = fork();
+	if (other.pid == 0) {
+		close(to[1]);
+		if (sched_setaffinity(0, sizeof(set), &set) < 0 ||
+		    write(from[1], &byte, 1) != 1)
+			_exit(1);
+		while (read(to[0], &byte, 1) < 0)
+			;
+		_exit(0);
+	}
+	assert_true(other.pid > 0);
+	assert_int_equal(read(from[0], &byte, 1), 1);
+	close(from[0]);
+	close(from[1]);
+	close(to[0]);
+	other.fd = to[1];
+	return other;
+}
+
+static void end_other(const struct other *other)
+{
+	int status;
+
+	close(other->fd);
+	assert_int_equal(waitpid(other->pid, &status, 0), other->pid);
+	assert_int_equal(status, 0);
+}
+
+static const struct mri_poller *find_poller(const struct mri_poller *pollers,
+					    uint32_t n, pid_t pid)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (pollers[i].pid == pid)
+			return &pollers[i];
+	return NULL;
+}
+
+/* Its name is in the warning where all cores are like that. */
+static void who_polls_on_a_core_is_found(void **state)
+{
+	struct mri_poller pollers[MRI_MAX_POLLERS];
+	const struct mri_poller *found;
+	struct other other;
+	char who[64];
+	struct rig rig;
+	uint32_t n, core;
+
+	(void)state;
+	rig_open(&rig, NULL, mri_min_u32(rig_n_cores(), MR_WORKERS_MAX),
+		 MR_IDLE_INTERRUPT);
+	core = mr_workers_get(rig.workers, 0)->core;
+	n = mri_find_pollers(pollers, MRI_MAX_POLLERS);
+	assert_null(find_poller(pollers, n, getpid()));
+	/* Workers count while they sleep, too. */
+	assert_int_equal(
+		mr_workers_start(rig.workers, forward_to_next, NULL, NULL), 0);
+	n = mri_find_pollers(pollers, MRI_MAX_POLLERS);
+	assert_non_null(find_poller(pollers, n, getpid()));
+	mr_workers_stop(rig.workers);
+	assert_int_equal(mr_workers_join(rig.workers, 5000, NULL), 0);
+	rig_close(&rig);
+
+	other = poll_on(core);
+	rig_open(&rig, NULL, mri_min_u32(rig_n_cores(), MR_WORKERS_MAX),
+		 MR_IDLE_INTERRUPT);
+	n = mri_find_pollers(pollers, MRI_MAX_POLLERS);
+	found = find_poller(pollers, n, other.pid);
+	assert_non_null(found);
+	assert_int_equal(found->core, core);
+	snprintf(who, sizeof(who), "core %u with %s (process %d)", core,
+		 found->name, other.pid);
+	if (strstr(rig.warnings, who) == NULL)
+		fail_msg("no \"%s\" in \"%s\"", who, rig.warnings);
+	rig_close(&rig);
+	end_other(&other);
 }
 
 static int note_core(struct mr_worker *worker, void *opaque)
@@ -354,6 +450,7 @@ int main(void)
 		cmocka_unit_test(frames_pass_in_order_polling),
 		cmocka_unit_test(frames_pass_in_order_adaptive),
 		cmocka_unit_test(frames_pass_in_order_with_interrupts),
+		cmocka_unit_test(who_polls_on_a_core_is_found),
 		cmocka_unit_test(each_worker_runs_on_its_core_alone),
 		cmocka_unit_test(an_error_ends_all_and_is_joined),
 		cmocka_unit_test(none_runs_where_one_cannot_start),
