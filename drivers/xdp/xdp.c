@@ -244,7 +244,6 @@ static void fill_info(struct xdp_port *port)
 {
 	struct mr_port_info *info = &port->base.info;
 
-	info->mtu_bytes = port->mtu_bytes;
 	info->numa_node = mri_xdp_netdev_numa_node(port->dev.name);
 	info->has_sg = port->has_sg;
 	memcpy(info->mac, port->dev.mac, sizeof(info->mac));

@@ -162,8 +162,8 @@ struct xdp_port {
 	uint32_t umem_headroom_bytes;
 	uint32_t n_stats; /* the driver's own counters: ethtool -S */
 	char (*stat_names)[XDP_STAT_NAME_BYTES];
-	/* Written by mr_port_poll(), read by anybody: atomic. */
-	uint32_t mtu_bytes;
+	/* As base.info.mtu_bytes: mr_port_poll() writes, anybody reads; atomic.
+	 */
 	uint32_t is_up;
 	uint32_t is_gone;
 	uint32_t speed_mbps;
@@ -179,6 +179,13 @@ static inline bool xdp_netdev_has_link(const struct xdp_netdev *dev)
 	const uint32_t wanted = IFF_UP | IFF_RUNNING | XDP_IFF_LOWER_UP;
 
 	return (dev->flags & wanted) == wanted;
+}
+
+/* The longest frame that the interface takes now. */
+static inline uint32_t xdp_max_bytes(const struct xdp_port *port)
+{
+	return __atomic_load_n(&port->base.info.mtu_bytes, __ATOMIC_RELAXED) +
+	       XDP_LINK_BYTES;
 }
 
 static inline struct xdp_rxq *xdp_rxq_of(struct mr_rxq *base)

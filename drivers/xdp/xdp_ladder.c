@@ -27,7 +27,7 @@ static uint32_t room_without_sg(const struct xdp_port *port)
 int mri_xdp_choose_sg(const struct xdp_port *port, bool *ret_has_sg,
 		      struct mr_reason *reason)
 {
-	const uint32_t longest = port->mtu_bytes + XDP_LINK_BYTES;
+	const uint32_t longest = port->base.info.mtu_bytes + XDP_LINK_BYTES;
 	const uint32_t room = room_without_sg(port);
 
 	if (room < XDP_LINK_BYTES + MIN_MTU_BYTES)
@@ -44,7 +44,7 @@ int mri_xdp_choose_sg(const struct xdp_port *port, bool *ret_has_sg,
 			       "%s: MTU %u is too large for one chunk of %u "
 			       "bytes: %u with headroom %u and tailroom %u; "
 			       "lower it, or leave sg=off out",
-			       port->base.info.name, port->mtu_bytes,
+			       port->base.info.name, port->base.info.mtu_bytes,
 			       port->base.chunk_bytes, room - XDP_LINK_BYTES,
 			       port->base.headroom_bytes,
 			       port->base.tailroom_bytes);
@@ -61,7 +61,7 @@ const char *mri_xdp_sg_cause(const struct xdp_port *port)
 {
 	if (port->options.sg == XDP_ON)
 		return "sg=on";
-	if (port->mtu_bytes + XDP_LINK_BYTES > room_without_sg(port))
+	if (port->base.info.mtu_bytes + XDP_LINK_BYTES > room_without_sg(port))
 		return "this MTU";
 	return "the peer's larger MTU";
 }
@@ -112,13 +112,15 @@ static int climb_zc(struct xdp_port *port, bool has_sg, bool *ret_is_final,
 		return mr_fail(why, -ENOTSUP,
 			       "the program is attached in generic mode, "
 			       "zero-copy needs native");
-	if (!has_sg && port->mtu_bytes + XDP_LINK_BYTES > room_of_zc(port))
+	if (!has_sg &&
+	    port->base.info.mtu_bytes + XDP_LINK_BYTES > room_of_zc(port))
 		return mr_fail(why, -ENOTSUP,
 			       "driver '%s' puts at most %u bytes into a chunk "
 			       "of %u without a copy, too few for MTU %u: "
 			       "larger pages or a smaller MTU",
 			       port->dev.driver, room_of_zc(port),
-			       port->base.chunk_bytes, port->mtu_bytes);
+			       port->base.chunk_bytes,
+			       port->base.info.mtu_bytes);
 	return mri_xdp_sockets_open(port, rung, ret_is_final, why);
 }
 

@@ -197,7 +197,8 @@ static int change_mtu(struct xdp_port *port, uint32_t mtu_bytes,
 			       port->base.info.name, mtu_bytes, mr_strerror(-err));
 	port->did_set_mtu = true;
 	/* Tx bursts look at it. */
-	__atomic_store_n(&port->mtu_bytes, mtu_bytes, __ATOMIC_RELAXED);
+	__atomic_store_n(&port->base.info.mtu_bytes, mtu_bytes,
+			 __ATOMIC_RELAXED);
 	return 0;
 }
 
@@ -251,7 +252,7 @@ int mri_xdp_settings_open(struct xdp_port *port, struct mr_reason *reason)
 
 	port->is_software = strcmp(port->dev.driver, "veth") == 0 ||
 			    strcmp(port->dev.driver, "tun") == 0;
-	port->mtu_bytes = port->dev.mtu_bytes;
+	port->base.info.mtu_bytes = port->dev.mtu_bytes;
 	if (o->mtu_bytes != 0 && o->mtu_bytes != port->dev.mtu_bytes)
 		err = change_mtu(port, o->mtu_bytes, reason);
 	if (err < 0)

@@ -309,8 +309,7 @@ static uint32_t post_plain(const struct xdp_txq *base, uint32_t place,
 	};
 	const uint32_t asks = MR_FRAME_MORE | MR_FRAME_CSUM_PARTIAL;
 	const uint32_t max_above =
-		__atomic_load_n(&base->port->mtu_bytes, __ATOMIC_RELAXED) +
-		XDP_LINK_BYTES - XDP_MIN_FRAME_BYTES;
+		xdp_max_bytes(base->port) - XDP_MIN_FRAME_BYTES;
 	uint64_t n_sum_bytes = 0;
 	uint32_t i;
 
@@ -348,9 +347,7 @@ static bool send_frame(struct xdp_txq *txq, struct mr_cache *cache,
 		return false;
 	burst->n_frames++;
 	burst->n_bytes += mr_frame_n_bytes(frames, n);
-	if (mr_frame_n_bytes(frames, n) >
-	    __atomic_load_n(&txq->port->mtu_bytes, __ATOMIC_RELAXED) +
-		    XDP_LINK_BYTES) {
+	if (mr_frame_n_bytes(frames, n) > xdp_max_bytes(txq->port)) {
 		count_drop(txq, MR_TX_DROP_TOO_LONG, 1);
 		mr_frame_free_bulk(cache, frames, n);
 		burst->n_dropped_frames++;

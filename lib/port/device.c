@@ -51,7 +51,8 @@ int mr_port_set_mtu(struct mr_port *port, uint32_t mtu_bytes,
 		return refuse(port, "the MTU", reterr_reason);
 	err = port->driver->set_mtu(port, mtu_bytes, reterr_reason);
 	if (err == 0)
-		port->info.mtu_bytes = mtu_bytes;
+		__atomic_store_n(&port->info.mtu_bytes, mtu_bytes,
+				 __ATOMIC_RELAXED);
 	return err;
 }
 

@@ -215,7 +215,17 @@ void mr_port_close(struct mr_port *port)
 
 int mr_port_info(const struct mr_port *port, struct mr_port_info *info)
 {
-	return mri_fill_sized(info, &port->info, sizeof(port->info));
+	const size_t behind =
+		offsetof(struct mr_port_info, mtu_bytes) + sizeof(uint32_t);
+	const uint8_t *from = (const uint8_t *)&port->info;
+	struct mr_port_info now;
+
+	/* In parts: mr_port_poll() may change the MTU meanwhile. */
+	memcpy(&now, from, offsetof(struct mr_port_info, mtu_bytes));
+	now.mtu_bytes =
+		__atomic_load_n(&port->info.mtu_bytes, __ATOMIC_RELAXED);
+	memcpy((uint8_t *)&now + behind, from + behind, sizeof(now) - behind);
+	return mri_fill_sized(info, &now, sizeof(now));
 }
 
 struct mr_rxq *mr_port_rxq(struct mr_port *port, uint32_t i)

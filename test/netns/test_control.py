@@ -89,6 +89,13 @@ def test_the_mtu_is_set_within_the_mode(star, probe):
     assert "MTU is now" not in probe.err.text()
 
 
+def test_the_mtu_of_the_port_follows_the_interface(star, probe):
+    for mtu in (1400, 3000, 1500):
+        star.middle.ip("link", "set", "p0", "mtu", mtu)
+        probe.do("link", 0)
+        assert probe.do("info", 0)["mtu"] == mtu
+
+
 def test_an_mtu_that_the_device_refuses(lab, star):
     """A tap takes no more than 65521."""
     star.middle.ip("tuntap", "add", "t0", "mode", "tap")

@@ -170,7 +170,7 @@ struct mr_port_info {
 	uint32_t size;        /**< sizeof(struct mr_port_info) */
 	uint32_t n_rxqs;
 	uint32_t n_txqs;
-	uint32_t mtu_bytes;   /**< longest layer-3 packet; 0: no such limit */
+	uint32_t mtu_bytes;   /**< longest layer-3 packet now; 0: no limit */
 	int32_t numa_node;    /**< -1: unknown */
 	uint32_t has_sg;      /**< 1: frames of several entries; see n_min */
 	uint32_t offloads;    /**< enum mr_offload: what the device does */
@@ -263,7 +263,7 @@ MR_API int mr_port_takes_option(struct mr_ctx *ctx, const char *spec,
 MR_API void mr_port_close(struct mr_port *port);
 
 /**
- * Describe @p port.
+ * Describe @p port. The MTU is as the last mr_port_poll() left it.
  *
  * @param[in,out] info  size set by the caller
  *
