@@ -145,6 +145,8 @@ static void kick(struct xdp_txq *txq, struct mr_cache *cache)
 	 */
 	uint32_t n_may_be_lost = xring_n_left(&txq->tx);
 	uint32_t n_kicks = 0;
+	/* A zero-copy driver that is busy drops nothing. */
+	const bool is_copying = txq->port->n_zc_queues == 0;
 	/* The clock is read last, and only where there is something to do. */
 	const bool is_wanted = n_may_be_lost > 0 &&
 			       xring_needs_wakeup(&txq->tx) && !was_woken(txq);
@@ -161,7 +163,8 @@ static void kick(struct xdp_txq *txq, struct mr_cache *cache)
 			return;
 		sent = sendto(txq->fd, NULL, 0, MSG_DONTWAIT, NULL, 0);
 		count_event(txq, MR_TX_EVENT_WAKEUP, 1);
-		if (sent < 0 && errno == EBUSY && n_may_be_lost > 0) {
+		if (sent < 0 && errno == EBUSY && is_copying &&
+		    n_may_be_lost > 0) {
 			txq->n_lost++; /* dropped and completed; go on */
 			n_may_be_lost--;
 			continue;
@@ -169,7 +172,7 @@ static void kick(struct xdp_txq *txq, struct mr_cache *cache)
 		n_kicks++;
 		if (sent < 0 && (errno == ENXIO || errno == ENETDOWN)) {
 			/* A zero-copy driver says ENXIO in a reset, too. */
-			if (errno == ENXIO && txq->port->n_zc_queues == 0)
+			if (errno == ENXIO && is_copying)
 				__atomic_store_n(&txq->port->is_gone, 1,
 						 __ATOMIC_RELAXED);
 			txq->is_stalled = true;
@@ -177,7 +180,7 @@ static void kick(struct xdp_txq *txq, struct mr_cache *cache)
 		}
 		if (sent < 0)
 			count_event(txq, MR_TX_EVENT_AGAIN, 1);
-		if (txq->port->n_zc_queues > 0) {
+		if (!is_copying) {
 			/* The driver works on its own from here, if it said so.
 			 */
 			txq->n_woken_for =
