@@ -2,15 +2,13 @@
 /* "machine", the same in every document; both schemas describe it. */
 #include <string.h>
 
+#include "support/json_text.h"
+
 #include "machine.h"
 
 static void set(json_t *object, const char *key, const char *text)
 {
-	json_t *string = json_string(text);
-
-	/* A file of the kernel's need not be UTF-8. */
-	json_object_set_new(object, key,
-			    string != NULL ? string : json_string("unknown"));
+	json_object_set_new(object, key, json_text(text));
 }
 
 static void set_number(json_t *object, const char *key, uint64_t n)

@@ -3,12 +3,14 @@
 
 #include <jansson.h>
 
+#include "support/json_text.h"
+
 #include "show.h"
 
 /* What is not there is null, so that each member is always there. */
 static json_t *text_or_null(const char *text)
 {
-	return text != NULL && text[0] != '\0' ? json_string(text) :
+	return text != NULL && text[0] != '\0' ? json_text(text) :
 						 json_null();
 }
 

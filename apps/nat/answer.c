@@ -9,6 +9,8 @@
 
 #include <jansson.h>
 
+#include "support/json_text.h"
+
 #include "answer.h"
 #include "app.h"
 #include "tcp.h"
@@ -110,7 +112,7 @@ void nat_answer_session(struct nat_answer *answer, const struct nat_session *s)
 
 void nat_answer_error(struct nat_answer *answer, const char *text)
 {
-	add_line(answer, json_pack("{s:s}", "error", text));
+	add_line(answer, json_pack("{s:o}", "error", json_text(text)));
 }
 
 void nat_answer_end(struct nat_answer *answer, const char *what, uint64_t n)

@@ -7,6 +7,7 @@
 
 #include <jansson.h>
 
+#include "json_text.h"
 #include "report.h"
 
 static json_t *integer(uint64_t n)
@@ -96,8 +97,10 @@ static json_t *port_object(const struct port_snapshot *port)
 				    integer(port->device_drops[i].value));
 	for (uint32_t i = 0; i < port->n_queues; i++)
 		json_array_append_new(queues, queue_object(&port->queues[i]));
-	object = json_pack("{s:s, s:s, s:s, s:o, s:o}", "port", port->info.name,
-			   "mode", port->info.mode, "why", port->info.why,
+	object = json_pack("{s:o, s:o, s:o, s:o, s:o}", "port",
+			   json_text(port->info.name), "mode",
+			   json_text(port->info.mode), "why",
+			   json_text(port->info.why),
 			   "device_drops", device_drops, "queues", queues);
 	if (port->n_device_stats > 0)
 		json_object_set_new(object, "device_stats",

@@ -159,7 +159,7 @@ static json_t *files_json(const struct compare *compare, uint32_t side)
 		if (compare->sides[i] == side)
 			json_array_append_new(
 				array,
-				document_text(compare->documents[i].name));
+				json_text(compare->documents[i].name));
 	return array;
 }
 
@@ -174,8 +174,8 @@ bool compare_print_json(const struct compare *compare, FILE *to)
 		json_array_append_new(
 			differences,
 			json_pack("{s:s, s:o, s:o, s:b}", "what", d->what,
-				  "baseline", document_text(d->values[0]),
-				  "compared", document_text(d->values[1]),
+				  "baseline", json_text(d->values[0]),
+				  "compared", json_text(d->values[1]),
 				  "is_refused", d->is_refused));
 	}
 	for (uint32_t i = 0;

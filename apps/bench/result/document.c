@@ -22,11 +22,11 @@ struct document *document_new(const char *kind, const char *label,
 	document->start_s = (double)time(NULL);
 	json_object_set_new(root, "schema", json_string(DOCUMENT_SCHEMA));
 	json_object_set_new(root, "v", json_integer(DOCUMENT_VERSION));
-	json_object_set_new(root, "kind", document_text(kind));
-	json_object_set_new(root, "label", document_text(label));
-	json_object_set_new(root, "date", document_text(machine.date));
-	json_object_set_new(root, "command", document_text(command));
-	json_object_set_new(root, "millrace", document_text(machine.millrace));
+	json_object_set_new(root, "kind", json_text(kind));
+	json_object_set_new(root, "label", json_text(label));
+	json_object_set_new(root, "date", json_text(machine.date));
+	json_object_set_new(root, "command", json_text(command));
+	json_object_set_new(root, "millrace", json_text(machine.millrace));
 	json_object_set_new(root, "complete", json_true());
 	json_object_set_new(root, "why_incomplete", json_string(""));
 	json_object_set_new(root, "machine", machine_json(&machine));
@@ -93,15 +93,15 @@ void document_row(struct document *document, const struct document_row *row)
 		json_array_append_new(trials, document_count(row->trials[i]));
 	json_object_set_new(object, "frame_bytes",
 			    document_count(row->frame_bytes));
-	json_object_set_new(object, "goal", document_text(row->goal));
+	json_object_set_new(object, "goal", json_text(row->goal));
 	json_object_set_new(object, "value", document_real(row->value));
-	json_object_set_new(object, "unit", document_text(row->unit));
+	json_object_set_new(object, "unit", json_text(row->unit));
 	json_object_set_new(object, "low", document_real(row->low));
 	json_object_set_new(object, "high", document_real(row->high));
 	json_object_set_new(object, "is_limited_by_tester",
 			    json_boolean(row->is_limited_by_tester));
 	json_object_set_new(object, "trials", trials);
-	json_object_set_new(object, "note", document_text(row->note));
+	json_object_set_new(object, "note", json_text(row->note));
 	json_array_append_new(json_object_get(document->root, "rows"), object);
 }
 
@@ -111,5 +111,5 @@ void document_fail(struct document *document, const char *why)
 		return;
 	json_object_set_new(document->root, "complete", json_false());
 	json_object_set_new(document->root, "why_incomplete",
-			    document_text(why));
+			    json_text(why));
 }

@@ -4,6 +4,7 @@
 #define RESULT_DOCUMENT_PARTS_H
 
 #include "result/document.h"
+#include "support/json_text.h"
 
 #define DOCUMENT_SCHEMA "mr-bench-net"
 #define DOCUMENT_VERSION 1
@@ -22,9 +23,6 @@ struct document {
 	struct document_hdr *hdr; /* by trial */
 	uint32_t n_hdr;
 };
-
-/* Strings that are UTF-8, whatever is given. */
-json_t *document_text(const char *text);
 
 json_t *document_count(uint64_t n);
 

@@ -46,7 +46,7 @@ void document_cores(struct document *document, const uint32_t *cores,
 	machine_governor("/sys", cores, n, governor, sizeof(governor));
 	if (n > 0)
 		json_object_set_new(json_object_get(document->root, "machine"),
-				    "governor", document_text(governor));
+				    "governor", json_text(governor));
 	json_array_clear(array);
 	for (uint32_t i = 0; i < n; i++)
 		json_array_append_new(array, document_count(cores[i]));
@@ -57,11 +57,11 @@ void document_port(struct document *document, const struct document_port *port)
 	const struct mr_port_info *info = &port->info;
 	json_t *object = json_object();
 
-	json_object_set_new(object, "name", document_text(info->name));
+	json_object_set_new(object, "name", json_text(info->name));
 	json_object_set_new(object, "sends", json_boolean(port->sends));
 	json_object_set_new(object, "receives", json_boolean(port->receives));
-	json_object_set_new(object, "mode", document_text(info->mode));
-	json_object_set_new(object, "why", document_text(info->why));
+	json_object_set_new(object, "mode", json_text(info->mode));
+	json_object_set_new(object, "why", json_text(info->why));
 	json_object_set_new(object, "rx_queues", document_count(info->n_rxqs));
 	json_object_set_new(object, "tx_queues", document_count(info->n_txqs));
 	json_object_set_new(object, "mtu", document_count(info->mtu_bytes));
@@ -126,10 +126,10 @@ void document_ports(struct document *document, const struct tester *tester)
 		add_port(document, tester, i);
 	for (uint32_t i = 0; config->n_tx > 0 && i < streams_n(streams); i++)
 		json_array_append_new(texts,
-				      document_text(streams_text(streams, i)));
+				      json_text(streams_text(streams, i)));
 	json_object_set_new(root, "line_bps", document_real(line_bps(tester)));
 	document_clock(document, tester_clock_source(tester),
 		       tester_clock_error_ns(tester));
-	json_object_set_new(root, "device", document_text(config->device));
+	json_object_set_new(root, "device", json_text(config->device));
 	json_object_set_new(root, "streams", texts);
 }

@@ -184,8 +184,8 @@ static json_t *directions_array(const struct trial_result *r)
 	for (uint32_t i = 0; i < r->n_directions; i++) {
 		const struct trial_direction *d = &r->directions[i];
 		json_t *object = json_pack("{s:o, s:o, s:o, s:o}", "from",
-					   document_text(d->from), "to",
-					   document_text(d->to), "sent",
+					   json_text(d->from), "to",
+					   json_text(d->to), "sent",
 					   document_count(d->sum.sent),
 					   "unsent", document_count(d->unsent));
 		json_t *latency =
@@ -213,9 +213,9 @@ static json_t *drops_array(const struct trial_result *r)
 		json_array_append_new(
 			array,
 			json_pack("{s:o, s:o, s:o, s:o}", "port",
-				  document_text(r->drops[i].port), "side",
-				  document_text(r->drops[i].side), "name",
-				  document_text(r->drops[i].name), "n",
+				  json_text(r->drops[i].port), "side",
+				  json_text(r->drops[i].side), "name",
+				  json_text(r->drops[i].name), "n",
 				  document_count(r->drops[i].n)));
 	return array;
 }
@@ -250,7 +250,7 @@ static json_t *trial_object(double start_s, uint32_t frame_bytes,
 	json_object_set_new(object, "cpu_share", document_real(r->cpu_share));
 	json_object_set_new(object, "complete", json_boolean(!r->is_cut_short));
 	json_object_set_new(object, "why_stopped",
-			    document_text(r->why_stopped));
+			    json_text(r->why_stopped));
 	return object;
 }
 

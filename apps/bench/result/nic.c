@@ -50,7 +50,7 @@ static void set_file(json_t *object, const char *key, const char *folder,
 	char text[128];
 
 	read_file(folder, name, text, sizeof(text));
-	json_object_set_new(object, key, document_text(text));
+	json_object_set_new(object, key, json_text(text));
 }
 
 /* The last part of what a link leads to. */
@@ -82,7 +82,7 @@ static json_t *pci_object(const char *folder)
 	set_file(object, "subsystem_vendor", folder, "subsystem_vendor");
 	set_file(object, "subsystem_device", folder, "subsystem_device");
 	set_file(object, "revision", folder, "revision");
-	json_object_set_new(object, "driver", document_text(driver));
+	json_object_set_new(object, "driver", json_text(driver));
 	set_file(object, "link_speed", folder, "current_link_speed");
 	set_file(object, "link_width", folder, "current_link_width");
 	set_file(object, "max_link_speed", folder, "max_link_speed");
@@ -108,11 +108,11 @@ static void add_ethtool(json_t *object, const char *netdev)
 
 	if (ask_kernel(fd, netdev, &driver) == 0) {
 		json_object_set_new(object, "driver",
-				    document_text(driver.driver));
+				    json_text(driver.driver));
 		json_object_set_new(object, "driver_version",
-				    document_text(driver.version));
+				    json_text(driver.version));
 		json_object_set_new(object, "firmware",
-				    document_text(driver.fw_version));
+				    json_text(driver.fw_version));
 	}
 	if (ask_kernel(fd, netdev, &rings) == 0)
 		json_object_set_new(object, "rings",

@@ -102,6 +102,28 @@ static void json_has_the_application_s_own(void **state)
 				 "\"conserved\":true}\n");
 }
 
+static void a_name_that_is_no_utf_8_is_escaped(void **state)
+{
+	static const struct {
+		const char *name, *json;
+	} cases[] = {
+		{ "pcap:\xc3\xa4", "\"port\":\"pcap:\xc3\xa4\"," },
+		{ "pcap:\xff\xc3\xa4\xc3", "\"port\":\"pcap:\\\\xff\xc3\xa4"
+					   "\\\\xc3\"," },
+		{ "\xf0\x9f\x8c\x8a\x80", "\"port\":\"\xf0\x9f\x8c\x8a"
+					  "\\\\x80\"," },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		strcpy(now.ports[0].info.name, cases[i].name);
+		capture_begin(&capture);
+		assert_true(report_json.show(&now, &before));
+		capture_end(&capture);
+		assert_has(capture.text, cases[i].json);
+	}
+}
+
 static void csv_has_a_line_per_queue(void **state)
 {
 	(void)state;
@@ -226,6 +248,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(groups_are_lines_for_people, make),
 		cmocka_unit_test_setup(json_has_the_application_s_own, make),
+		cmocka_unit_test_setup(a_name_that_is_no_utf_8_is_escaped,
+				       make),
 		cmocka_unit_test_setup(csv_has_a_line_per_queue, make),
 		cmocka_unit_test_setup(text_sums_up, make),
 		cmocka_unit_test_setup(the_live_display_has_rates, make),

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "json_text.h"
+
+enum { MAX_UTF8_BYTES = 4, ESCAPED_BYTES = 4 /* \xHH */ };
+
+/* Length of the character at the beginning of text; 0: there is none. */
+static size_t character_bytes(const char *text)
+{
+	const size_t n_text = strlen(text);
+
+	for (size_t n = 1; n <= MAX_UTF8_BYTES && n <= n_text; n++) {
+		json_t *character = json_stringn(text, n);
+
+		json_decref(character);
+		if (character != NULL)
+			return n;
+	}
+	return 0;
+}
+
+json_t *json_text(const char *text)
+{
+	json_t *string = json_string(text != NULL ? text : "");
+	char *escaped, *to;
+
+	if (string != NULL)
+		return string;
+	to = escaped = malloc(ESCAPED_BYTES * strlen(text) + 1);
+	if (escaped == NULL)
+		return NULL;
+	while (*text != '\0') {
+		const size_t n = character_bytes(text);
+
+		memcpy(to, text, n);
+		to += n > 0 ? n :
+			      (size_t)sprintf(to, "\\x%02x",
+					      (unsigned char)*text);
+		text += n > 0 ? n : 1;
+	}
+	*to = '\0';
+	string = json_string(escaped);
+	free(escaped);
+	return string;
+}
