@@ -136,7 +136,8 @@ static int forward_until_told(struct running *run)
 				return 1;
 			if (run->config->each_second != NULL)
 				run->config->each_second(run->config->app);
-			next_ms += REPORT_MS;
+			/* After a stall, one line: not one per second of it. */
+			next_ms = now - now % REPORT_MS + REPORT_MS;
 			continue;
 		}
 		if (wait_for_event(run, end_ms > 0 && end_ms < next_ms ?

@@ -22,6 +22,7 @@ struct app {
 	int end_fd;
 	int signals[2]; /* sent in the first and the second call */
 	uint32_t n_seconds, n_events, n_hang_ups, n_given_up;
+	uint32_t stall_us; /* of the first second */
 };
 
 static void take(struct snapshot *snapshot, void *opaque)
@@ -80,7 +81,8 @@ static void each_second(void *opaque)
 
 	if (app->n_seconds < 2 && app->signals[app->n_seconds] != 0)
 		kill(getpid(), app->signals[app->n_seconds]);
-	app->n_seconds++;
+	if (app->n_seconds++ == 0 && app->stall_us > 0)
+		usleep(app->stall_us);
 	/* On a machine that stalls a second may go by without any event. */
 	if (app->end_fd > 0 && app->n_events >= 3)
 		eventfd_write(app->end_fd, 1);
@@ -203,6 +205,15 @@ static void it_reports_each_second(void **state)
 	close(app.end_fd);
 }
 
+static void after_a_stall_it_reports_once(void **state)
+{
+	struct app app = { .stall_us = 2100000 };
+
+	(void)state;
+	assert_int_equal(run_app(&app, 3500, false), 0);
+	assert_in_range(app.n_seconds, 1, 2); /* at 1 s and 3.1 s */
+}
+
 static void an_fd_of_the_application_may_end_it(void **state)
 {
 	struct app app = { .end_fd = eventfd(1, EFD_CLOEXEC) };
@@ -262,6 +273,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(it_ends_after_its_time),
 		cmocka_unit_test(it_reports_each_second),
+		cmocka_unit_test(after_a_stall_it_reports_once),
 		cmocka_unit_test(an_fd_of_the_application_may_end_it),
 		cmocka_unit_test(hanging_up_ends_it_or_is_handed_on),
 		cmocka_unit_test(a_frame_that_is_not_counted_is_found),
