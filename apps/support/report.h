@@ -10,15 +10,16 @@
 enum output { OUTPUT_AUTO, OUTPUT_JSON, OUTPUT_CSV };
 
 /*
- * A form. now and before are a second apart; before is NULL in the first one
- * and in the final one, which begins with t_s 0. Each returns false when stdout
- * takes no more.
+ * A form. now and before are a second apart, or more if stdout did not take
+ * what was between them; before is NULL in the first one and in the final one,
+ * which begins with t_s 0. Each returns false, with errno, when stdout fails.
  */
 struct report {
 	bool (*begin)(void);
 	bool (*show)(const struct snapshot *now, const struct snapshot *before);
 	bool (*end)(const struct snapshot *final);
-	/* A key that ends the program was pressed. NULL: keys are not read. */
+	/* A key that ends the program was pressed; any thread. NULL: keys are
+	 * not read. */
 	bool (*is_quit)(void);
 };
 

@@ -197,9 +197,11 @@ static json_t *snapshot_object(const struct snapshot *snapshot)
 		json_array_append_new(
 			workers,
 			worker_object(&snapshot->workers[w], snapshot->app));
-	object = json_pack("{s:i, s:f, s:o, s:o, s:o}", "v", 1, "t",
-			   snapshot->t_s, "ports", ports, "workers", workers,
-			   "pool", pool_object(&snapshot->pool));
+	object = json_pack("{s:i, s:f, s:o, s:o, s:o, s:o}", "v", 1, "t",
+			   snapshot->t_s, "skipped",
+			   integer(snapshot->n_skipped), "ports", ports,
+			   "workers", workers, "pool",
+			   pool_object(&snapshot->pool));
 	for (uint32_t i = 0; i < snapshot->app->n_groups; i++)
 		json_object_set_new(object, snapshot->app->groups[i].name,
 				    group_object(&snapshot->app->groups[i],

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The live display on a terminal. It leaves the terminal as it was. */
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include <curses.h>
 
@@ -20,16 +23,28 @@ static bool live_begin(void)
 	cbreak();
 	noecho();
 	curs_set(0);
-	nodelay(stdscr, TRUE);
-	keypad(stdscr, TRUE);
 	return true;
 }
 
+/* Not by ncurses, which the writer may be in. Other keys begin with ESC. */
 static bool live_is_quit(void)
 {
-	const int key = getch();
+	struct pollfd in = { .fd = STDIN_FILENO, .events = POLLIN };
+	char keys[16];
 
-	return key == 'q' || key == 'Q';
+	return poll(&in, 1, 0) == 1 && (in.revents & POLLIN) != 0 &&
+	       read(STDIN_FILENO, keys, sizeof(keys)) > 0 &&
+	       (keys[0] == 'q' || keys[0] == 'Q');
+}
+
+/* ncurses does that itself only for those who read keys by it. */
+static void follow_size(void)
+{
+	struct winsize size;
+
+	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 &&
+	    is_term_resized(size.ws_row, size.ws_col))
+		resizeterm(size.ws_row, size.ws_col);
 }
 
 static void print_rates(const char *name, const struct rates *rates)
@@ -164,6 +179,7 @@ static bool live_show(const struct snapshot *now, const struct snapshot *before)
 	static const struct mr_pool_stats no_stats;
 	const double seconds = now->t_s - (before != NULL ? before->t_s : 0);
 
+	follow_size();
 	erase();
 	printw("%s, %.0f s; q ends\n\n", now->app->program, now->t_s);
 	attron(A_UNDERLINE);

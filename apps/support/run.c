@@ -1,28 +1,50 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* From the start of the workers to the last report. */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdio_ext.h>
+#include <string.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <termios.h>
 #include <unistd.h>
 
+#include "background.h"
 #include "run.h"
 
 enum {
 	REPORT_MS = 1000,
 	MAX_WAIT_MS = 100, /* also how often link events are looked for */
 	JOIN_MS = 5000,
+	STDOUT_MS = 5000, /* for what is left to write at the end */
+};
+
+/*
+ * Only the writer thread writes to stdout, so that nobody else waits for
+ * whoever reads it. While it is busy, it owns this struct.
+ */
+struct display {
+	const struct report *report;
+	struct snapshot *now, *before; /* before: the last one shown, if any */
+	bool has_before;
+	int err; /* why stdout did not take the last one; 0: it did */
+	uint64_t n_failed;
 };
 
 struct running {
 	const struct run_config *config;
 	struct dataplane *plane;
-	const struct report *report; /* NULL: quiet */
-	const struct report *last;   /* form of the end */
-	struct snapshot *now, *before;
+	struct background *writer;
+	struct display display;
+	struct snapshot *next; /* the snapshot that the writer does not have */
 	uint64_t start_ns;
-	bool is_mute; /* stdout takes no more */
+	uint64_t n_skipped; /* while the writer was busy */
+	bool is_live;
+	struct termios terminal; /* as it was, if is_live */
+	bool is_warned;          /* that stdout fails, or blocks */
 };
 
 static int complain(const struct running *run, const char *text)
@@ -52,22 +74,102 @@ int run_open_signals(void)
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-static bool show(struct running *run)
+/*
+ * Messages must not wait for their reader either. O_NONBLOCK belongs to the
+ * open file, which other processes share, so take one of our own where that is
+ * possible: not for a socket. What does not fit is lost.
+ */
+static void unblock_stderr(void)
 {
-	struct snapshot *swap = run->before;
-	bool is_first = run->now->t_s == 0;
-	bool is_shown;
+	struct stat stat;
+	int fd;
 
-	run->before = run->now;
-	run->now = swap;
-	snapshot_take(run->now, run->plane, now_ms(run) / 1000.0,
+	if (fstat(STDERR_FILENO, &stat) < 0 ||
+	    !(S_ISFIFO(stat.st_mode) || S_ISCHR(stat.st_mode)))
+		return;
+	fd = open("/proc/self/fd/2",
+		  O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	dup2(fd, STDERR_FILENO);
+	close(fd);
+}
+
+/* What stdout did not take must not come later, in pieces. */
+static void note_written(struct display *display, bool is_written)
+{
+	display->err = is_written ? 0 : errno;
+	if (is_written)
+		return;
+	display->n_failed++;
+	__fpurge(stdout);
+	clearerr(stdout);
+}
+
+/* Jobs of the writer. */
+static void write_begin(void *opaque)
+{
+	struct display *display = opaque;
+
+	note_written(display, display->report->begin());
+}
+
+static void write_next(void *opaque)
+{
+	struct display *display = opaque;
+
+	note_written(display, display->report->show(display->now,
+						    display->has_before ?
+							    display->before :
+							    NULL));
+	display->has_before = true;
+}
+
+static void write_last(void *opaque)
+{
+	struct display *display = opaque;
+
+	note_written(display, display->report->end(display->now));
+}
+
+/* Give run->next to the writer, which is idle, in return for an older one. */
+static void hand_over(struct running *run, void (*job)(void *))
+{
+	struct display *display = &run->display;
+	struct snapshot *oldest = display->before;
+
+	run->next->n_skipped = run->n_skipped + display->n_failed;
+	display->before = display->now;
+	display->now = run->next;
+	run->next = oldest;
+	background_do(run->writer, job, display);
+}
+
+/* Once: stderr may be where stdout is. */
+static void warn(struct running *run, const char *why)
+{
+	if (!run->is_warned)
+		fprintf(stderr,
+			"%s: stdout: %s; reports that it does not take are "
+			"skipped and counted\n",
+			run->plane->program, why);
+	run->is_warned = true;
+}
+
+static void show(struct running *run)
+{
+	snapshot_take(run->next, run->plane, now_ms(run) / 1000.0,
 		      run->config->app);
-	if (run->report == NULL)
-		return true;
-	is_shown = run->report->show(run->now, is_first ? NULL : run->before);
-	if (!is_shown)
-		run->is_mute = true;
-	return is_shown;
+	if (run->config->options.is_quiet)
+		return;
+	if (!background_is_idle(run->writer)) {
+		run->n_skipped++;
+		warn(run, "nobody reads it");
+		return;
+	}
+	if (run->display.err != 0)
+		warn(run, strerror(run->display.err));
+	hand_over(run, write_next);
 }
 
 /* True: end. */
@@ -114,14 +216,12 @@ static bool wait_for_event(struct running *run, uint64_t until_ms)
 		if (config->port_event != NULL)
 			config->port_event(config->app, p);
 	}
-	if (run->report != NULL && run->report->is_quit != NULL &&
-	    run->report->is_quit())
+	if (run->is_live && report_live.is_quit())
 		return true;
 	return take_signal(run);
 }
 
-/* Returns 0, or 1 if stdout takes no more. */
-static int forward_until_told(struct running *run)
+static void forward_until_told(struct running *run)
 {
 	const uint64_t end_ms = run->config->options.duration_ms;
 	uint64_t next_ms = REPORT_MS;
@@ -130,10 +230,9 @@ static int forward_until_told(struct running *run)
 		const uint64_t now = now_ms(run);
 
 		if (end_ms > 0 && now >= end_ms)
-			return 0;
+			return;
 		if (now >= next_ms) {
-			if (!show(run))
-				return 1;
+			show(run);
 			if (run->config->each_second != NULL)
 				run->config->each_second(run->config->app);
 			/* After a stall, one line: not one per second of it. */
@@ -143,20 +242,73 @@ static int forward_until_told(struct running *run)
 		if (wait_for_event(run, end_ms > 0 && end_ms < next_ms ?
 						end_ms :
 						next_ms))
-			return 0;
+			return;
 	}
 }
 
+/* A terminal that ncurses does not know gets lines. */
+static void begin_output(struct running *run)
+{
+	struct display *display = &run->display;
+
+	if (run->config->options.is_quiet)
+		return;
+	if (display->report != &report_live) {
+		background_do(run->writer, write_begin, display);
+		return;
+	}
+	run->is_live = tcgetattr(STDOUT_FILENO, &run->terminal) == 0 &&
+		       report_live.begin();
+	if (!run->is_live)
+		display->report = &report_text;
+}
+
+/* The last report. Returns the exit status. */
+static int end_output(struct running *run, int status)
+{
+	struct display *display = &run->display;
+	const bool is_idle = background_wait(run->writer, STDOUT_MS);
+
+	if (is_idle)
+		hand_over(run, write_last);
+	if (!is_idle || !background_wait(run->writer, STDOUT_MS)) {
+		if (background_destroy(run->writer))
+			run->writer = NULL;
+		if (run->is_live)
+			tcsetattr(STDOUT_FILENO, TCSANOW, &run->terminal);
+		__fpurge(stdout); /* exit() would wait, too */
+		return complain(run, "stdout: nobody reads it; the last report "
+				     "is lost");
+	}
+	if (display->err == 0)
+		return status;
+	fprintf(stderr, "%s: cannot write to stdout: %s\n", run->plane->program,
+		strerror(display->err));
+	return 1;
+}
+
+/* The last counters, and whether they add up. Closes the ports. */
+static void take_last(struct running *run, double t_s)
+{
+	struct snapshot *last = run->next;
+
+	snapshot_take(last, run->plane, t_s, run->config->app);
+	snapshot_take_device_stats(last, run->plane);
+	snapshot_check_laws(last);
+	dataplane_close_ports(run->plane);
+	snapshot_take_pool(last, run->plane);
+	last->is_final = true;
+}
+
 /* Stop, drain, close, and look whether everything adds up. */
-static int finish(struct running *run, int status)
+static int finish(struct running *run)
 {
 	struct dataplane *plane = run->plane;
-	struct snapshot *final = run->now;
+	struct snapshot *final = run->next;
+	const double t_s = now_ms(run) / 1000.0;
 	struct mr_reason why;
-	double t_s;
-	int err;
+	int err, status = 0;
 
-	t_s = now_ms(run) / 1000.0;
 	mr_workers_stop(plane->workers);
 	err = mr_workers_join(plane->workers, JOIN_MS, &why);
 	if (err == -ETIMEDOUT) {
@@ -170,14 +322,8 @@ static int finish(struct running *run, int status)
 	if (run->config->give_up != NULL)
 		run->config->give_up(run->config->app);
 	dataplane_drain(plane, run->config->drop, run->config->workers);
-	snapshot_take(final, plane, t_s, run->config->app);
-	snapshot_take_device_stats(final, plane);
-	snapshot_check_laws(final);
-	dataplane_close_ports(plane);
-	snapshot_take_pool(final, plane);
-	final->is_final = true;
-	if (!run->last->end(final) || run->is_mute)
-		status = complain(run, "cannot write to stdout");
+	take_last(run, t_s);
+	status = end_output(run, status);
 	if (!final->laws_hold) {
 		fprintf(stderr, "%s: accounting: %s\n", plane->program,
 			final->broken_law);
@@ -199,21 +345,26 @@ static int forward(struct running *run)
 	const struct run_config *config = run->config;
 	struct mr_reason why;
 
-	if (run->now == NULL || run->before == NULL)
+	if (run->next == NULL || run->display.now == NULL ||
+	    run->display.before == NULL)
 		return complain(run, "no memory for statistics");
+	if (run->writer == NULL)
+		return complain(run, "no thread for stdout");
 	if (!config->options.is_quiet)
 		dataplane_print_map(run->plane, stderr);
+	unblock_stderr();
 	run->start_ns = mr_ctx_now_ns(run->plane->ctx);
 	if (mr_workers_start(run->plane->workers, config->work, config->workers,
 			     &why) < 0)
 		return complain(run, why.text);
-	/* A terminal that ncurses does not know gets lines. */
-	if (run->report == &report_live && !report_live.begin())
-		run->report = run->last = &report_text;
-	if (run->report != NULL && run->report != &report_live &&
-	    !run->report->begin())
-		run->report = NULL; /* the first line will say so */
-	return finish(run, forward_until_told(run));
+	begin_output(run);
+	forward_until_told(run);
+	return finish(run);
+}
+
+static struct snapshot *new_snapshot(const struct run_config *config)
+{
+	return snapshot_create(config->plane, config->counters);
 }
 
 int run(const struct run_config *config)
@@ -221,16 +372,19 @@ int run(const struct run_config *config)
 	struct running all = {
 		.config = config,
 		.plane = config->plane,
-		.last = report_choose(config->options.output,
-				      config->options.is_quiet),
-		.now = snapshot_create(config->plane, config->counters),
-		.before = snapshot_create(config->plane, config->counters),
+		.writer = background_create(),
+		.display = { .report = report_choose(config->options.output,
+						     config->options.is_quiet),
+			     .now = new_snapshot(config),
+			     .before = new_snapshot(config) },
+		.next = new_snapshot(config),
 	};
-	int status;
+	const int status = forward(&all);
 
-	all.report = config->options.is_quiet ? NULL : all.last;
-	status = forward(&all);
-	snapshot_destroy(all.before);
-	snapshot_destroy(all.now);
+	if (!background_destroy(all.writer))
+		return status; /* which still uses the rest */
+	snapshot_destroy(all.display.before);
+	snapshot_destroy(all.display.now);
+	snapshot_destroy(all.next);
 	return status;
 }

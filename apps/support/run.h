@@ -3,7 +3,9 @@
  * From the start of the workers to the last report.
  *
  * The workers forward; the calling thread waits for signals, link events and
- * the next report, and never touches a frame before the workers have ended.
+ * the next report, and never touches a frame before the workers have ended. It
+ * never waits for stdout, which a thread of its own writes, nor for a stderr
+ * that is a pipe or a terminal.
  */
 #ifndef SUPPORT_RUN_H
 #define SUPPORT_RUN_H
@@ -64,9 +66,11 @@ int run_open_signals(void);
 /*
  * Start the workers, report, wait for the end; then stop, drain, close ports
  * and workers, and look whether everything adds up. Returns the exit status: 1
- * if a worker failed, stdout took no more, a law of accounting does not hold or
- * a page did not come back; stderr has a line for each. A worker that does not
- * end within five seconds ends the process: nothing may be freed under it.
+ * if a worker failed, stdout did not take the last report, a law of accounting
+ * does not hold or a page did not come back; stderr has a line for each. Reports
+ * before the last one that stdout does not take are skipped, and counted in the
+ * next one. A worker that does not end within five seconds ends the process:
+ * nothing may be freed under it.
  */
 int run(const struct run_config *config);
 

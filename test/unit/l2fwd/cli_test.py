@@ -83,13 +83,15 @@ class Errors(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn("cannot write to stdout", done.stderr)
 
-    def test_a_reader_that_goes_away_ends_it(self):
-        with subprocess.Popen([PROGRAM, "--csv", "null:", "null:"],
+    def test_a_reader_that_goes_away_does_not_end_it(self):
+        started = time.monotonic()
+        with subprocess.Popen([PROGRAM, "--csv", "-d", "3", "null:", "null:"],
                               stdout=subprocess.PIPE,
                               stderr=subprocess.DEVNULL) as process:
             process.stdout.readline()
             process.stdout.close()
             self.assertEqual(process.wait(LIMIT_S), 1)
+        self.assertGreaterEqual(time.monotonic() - started, 3)
 
 
 class Output(unittest.TestCase):

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of apps/support/run.c: what ends it, and what it finds at the end. */
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/eventfd.h>
 
@@ -20,7 +21,9 @@ struct app {
 	const char *spec; /* NULL: null: */
 	bool is_keeping, is_freeing, is_losing, is_sending;
 	int end_fd;
-	int signals[2]; /* sent in the first and the second call */
+	int signals[2];   /* sent in the first and the second call */
+	int stdout_fd;    /* > 0: instead of the capture's file */
+	bool is_widening; /* the pipe stdout_fd, in the second call */
 	uint32_t n_seconds, n_events, n_hang_ups, n_given_up;
 	uint32_t stall_us; /* of the first second */
 };
@@ -79,6 +82,8 @@ static void each_second(void *opaque)
 {
 	struct app *app = opaque;
 
+	if (app->n_seconds == 1 && app->is_widening)
+		assert_true(fcntl(app->stdout_fd, F_SETPIPE_SZ, 1 << 16) > 0);
 	if (app->n_seconds < 2 && app->signals[app->n_seconds] != 0)
 		kill(getpid(), app->signals[app->n_seconds]);
 	if (app->n_seconds++ == 0 && app->stall_us > 0)
@@ -169,6 +174,8 @@ static int run_app(struct app *app, uint64_t duration_ms, bool has_hang_up)
 		fail_msg("%s", error.text);
 	start_ns = mr_ctx_now_ns(app->plane.ctx);
 	capture_begin(&capture);
+	if (app->stdout_fd > 0)
+		dup2(app->stdout_fd, STDOUT_FILENO);
 	status = run(&config);
 	capture_end(&capture);
 	assert_true(app->n_seconds * 1000000000ull <=
@@ -268,6 +275,80 @@ static void a_page_in_a_queue_is_not_lost(void **state)
 	assert_has(capture.text, "\"laws_hold\":true,\"conserved\":true}\n");
 }
 
+/* What must go on whatever becomes of stdout: seconds and signals. */
+static int run_with_stdout(struct app *app, int fd)
+{
+	int status;
+
+	app->stdout_fd = fd;
+	app->signals[0] = SIGHUP;
+	app->signals[1] = SIGTERM;
+	status = run_app(app, 20000, true);
+	assert_in_range(app->n_seconds, 2, MAX_SECONDS);
+	assert_int_equal(app->n_hang_ups, 1);
+	return status;
+}
+
+/* The write end of a pipe of one page that is full. */
+static int open_full_pipe(int *ret_read_fd)
+{
+	static const char page[4096];
+	int fds[2];
+
+	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+	assert_int_equal(fcntl(fds[1], F_SETPIPE_SZ, sizeof(page)),
+			 sizeof(page));
+	assert_int_equal(write(fds[1], page, sizeof(page)), sizeof(page));
+	*ret_read_fd = fds[0];
+	return fds[1];
+}
+
+static void a_stdout_that_fails_or_blocks_ends_nothing(void **state)
+{
+	enum { FULL_DISK, CLOSED_PIPE, FULL_PIPE, N_KINDS };
+
+	(void)state;
+	for (int kind = 0; kind < N_KINDS; kind++) {
+		struct app app = { 0 };
+		int read_fd = -1;
+		int fd = kind == FULL_DISK ? open("/dev/full", O_WRONLY) :
+					     open_full_pipe(&read_fd);
+
+		assert_true(fd > 0);
+		if (kind == CLOSED_PIPE)
+			close(read_fd);
+		assert_int_equal(run_with_stdout(&app, fd), 1);
+		assert_string_equal(capture.text, "");
+		close(fd);
+		if (kind == FULL_PIPE)
+			close(read_fd);
+	}
+}
+
+static void reports_that_stdout_did_not_take_are_counted(void **state)
+{
+	struct app app = { .is_widening = true };
+	static char text[1 << 16];
+	int read_fd;
+	const int fd = open_full_pipe(&read_fd);
+	char *last;
+	ssize_t n;
+
+	(void)state;
+	assert_int_equal(run_with_stdout(&app, fd), 0);
+	close(fd);
+	n = read(read_fd, text, sizeof(text) - 1);
+	close(read_fd);
+	assert_true(n > 4096);
+	/* The first line is written once there is room, the others are not. */
+	last = strstr(text + 4096, "\n{\"v\":1");
+	assert_non_null(last);
+	assert_null(strstr(last + 1, "\n{"));
+	assert_has(last, "\"skipped\":");
+	assert_null(strstr(last, "\"skipped\":0"));
+	assert_has(last, "\"laws_hold\":true,\"conserved\":true}\n");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -279,6 +360,8 @@ int main(void)
 		cmocka_unit_test(a_frame_that_is_not_counted_is_found),
 		cmocka_unit_test(a_page_that_does_not_come_back_is_found),
 		cmocka_unit_test(a_page_in_a_queue_is_not_lost),
+		cmocka_unit_test(a_stdout_that_fails_or_blocks_ends_nothing),
+		cmocka_unit_test(reports_that_stdout_did_not_take_are_counted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
