@@ -209,6 +209,11 @@ void mri_xdp_rx_take_back(struct xdp_rxq *rxq);
 /* xdp_tx.c */
 mr_tx_burst_fn mri_xdp_tx_burst;
 int mri_xdp_tx_arm(struct mr_queue *queue);
+/*
+ * Wait, until deadline_ns of the context's clock, for what the kernel has taken
+ * from the ring. Returns the buffers that it still holds.
+ */
+uint32_t mri_xdp_tx_wait(struct xdp_txq *txq, uint64_t deadline_ns);
 void mri_xdp_tx_take_back(struct xdp_txq *txq);
 
 /* xdp_csum.c */

@@ -20,6 +20,7 @@
  */
 #include <errno.h>
 #include <sys/socket.h>
+#include <time.h>
 
 #include "xdp.h"
 
@@ -30,6 +31,7 @@ enum {
 	 * for how long: who sleeps in between has few of them. */
 	PATIENT_BURSTS = 16,
 	PATIENT_NS = 1000 * 1000,
+	WAIT_STEP_NS = 200 * 1000,
 };
 
 static void count_event(struct xdp_txq *txq, enum mr_tx_event event, uint64_t n)
@@ -94,7 +96,7 @@ static uint32_t take_ours(struct xdp_txq *txq, uint64_t *addrs, uint32_t n)
 	return n_ours;
 }
 
-/* Completed buffers to the caller's cache. */
+/* Completed buffers to the caller's cache; without one, to the pool. */
 static void reap(struct xdp_txq *txq, struct mr_cache *cache)
 {
 	uint64_t addrs[MR_BURST_MAX];
@@ -105,7 +107,10 @@ static void reap(struct xdp_txq *txq, struct mr_cache *cache)
 		if (n == 0)
 			return;
 		n = take_ours(txq, addrs, n);
-		mr_frag_free_bulk(cache, addrs, n);
+		if (cache != NULL)
+			mr_frag_free_bulk(cache, addrs, n);
+		else
+			mr_pool_frag_free_bulk(txq->port->base.pool, addrs, n);
 		count_reaped(txq, n_frames_reaped(txq, n));
 		txq->n_reaped += n;
 		txq->n_outstanding -= n;
@@ -433,6 +438,24 @@ int mri_xdp_tx_arm(struct mr_queue *queue)
 
 	/* A device that is down keeps its entries: waiting for them is idle. */
 	return txq->n_outstanding > 0 && !txq->is_stalled;
+}
+
+uint32_t mri_xdp_tx_wait(struct xdp_txq *txq, uint64_t deadline_ns)
+{
+	const struct timespec step = { .tv_nsec = WAIT_STEP_NS };
+	uint32_t n_left;
+
+	for (;;) {
+		reap(txq, NULL);
+		if (txq->n_outstanding == 0)
+			return 0;
+		n_left = xring_n_left(&txq->tx);
+		if (txq->n_outstanding <= n_left)
+			return 0;
+		if (mr_ctx_now_ns(txq->port->base.ctx) >= deadline_ns)
+			return txq->n_outstanding - n_left;
+		nanosleep(&step, NULL);
+	}
 }
 
 void mri_xdp_tx_take_back(struct xdp_txq *txq)

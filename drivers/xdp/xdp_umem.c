@@ -32,6 +32,7 @@ enum {
 	FAMILY_XDP = 44, /* AF_XDP */
 	BIND_WAIT_MS = 1000,
 	BIND_STEP_MS = 2,
+	CLOSE_WAIT_MS = 1000,
 	KERNEL_BYTES_PER_CHUNK = 128, /* measured, Linux 6.18 */
 	SOFT_BUSY_POLL_US = 20,
 	PREFER_BUSY_POLL = 69, /* SO_PREFER_BUSY_POLL, 5.11 */
@@ -452,8 +453,31 @@ static void wait_for_release(const struct xdp_port *port)
 	munmap(page, 4096);
 }
 
+/*
+ * Copy mode does not copy on each device: where the kernel likes its skbs in
+ * fragments (virtio_net, IFF_TX_SKB_NO_LINEAR) they point to our pages, which
+ * must not change before they are sent.
+ */
+static void wait_for_completions(struct xdp_port *port)
+{
+	const uint64_t deadline_ns = mr_ctx_now_ns(port->base.ctx) +
+				     CLOSE_WAIT_MS * UINT64_C(1000000);
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < port->n_queues; i++)
+		n += mri_xdp_tx_wait(&port->txqs[i], deadline_ns);
+	/* The release of a zero-copy queue takes back what it still has. */
+	if (n > 0 && port->n_zc_queues == 0)
+		mr_log(port->base.ctx, MR_LOG_WARNING,
+		       "%s: after %d ms the kernel still holds %u buffers that "
+		       "it was given to send; their bytes may change before "
+		       "they leave",
+		       port->base.info.name, CLOSE_WAIT_MS, n);
+}
+
 void mri_xdp_sockets_close(struct xdp_port *port)
 {
+	wait_for_completions(port);
 	for (uint32_t i = 0; i < port->n_queues; i++) {
 		unmap_ring(&port->rxqs[i].rx);
 		unmap_ring(&port->rxqs[i].fill);

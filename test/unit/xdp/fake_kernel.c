@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -13,6 +14,7 @@
 
 struct fake_answer fake_answers[16];
 uint32_t fake_n_answers, fake_n_sendto, fake_n_recvfrom;
+uint32_t fake_n_completed_per_sleep;
 int fake_refused_option;
 
 static struct fake *current;
@@ -25,6 +27,7 @@ ssize_t __wrap_recvfrom(int fd, void *bytes, size_t n, int flags,
 			struct sockaddr *from, socklen_t *n_from);
 int __wrap_setsockopt(int fd, int level, int option, const void *value,
 		      socklen_t n_bytes);
+int __wrap_nanosleep(const struct timespec *time, struct timespec *ret_rest);
 
 static void complete_one(uint64_t addr)
 {
@@ -83,6 +86,14 @@ int __wrap_setsockopt(int fd, int level, int option, const void *value,
 	(void)fd, (void)level, (void)value, (void)n_bytes;
 	errno = ENOPROTOOPT;
 	return option == fake_refused_option ? -1 : 0;
+}
+
+int __wrap_nanosleep(const struct timespec *time, struct timespec *ret_rest)
+{
+	(void)ret_rest;
+	fake_complete(current, fake_n_completed_per_sleep);
+	current->now_ns += (uint64_t)time->tv_nsec;
+	return 0;
 }
 
 static uint64_t fake_clock(void *opaque)
@@ -159,6 +170,7 @@ void fake_open(struct fake *fake, struct fake_config config)
 
 	memset(fake, 0, sizeof(*fake));
 	fake_n_answers = fake_n_sendto = fake_n_recvfrom = n_held = 0;
+	fake_n_completed_per_sleep = 0;
 	current = fake;
 	assert_int_equal(mr_ctx_create(&ctx_config, &fake->ctx, NULL), 0);
 	assert_int_equal(mr_region_create(fake->ctx, &region_config,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A port of the AF_XDP driver without a socket: rings in ordinary memory, and a
- * kernel that a test plays. sendto(), recvfrom() and setsockopt() end here
- * (--wrap).
+ * kernel that a test plays. sendto(), recvfrom(), setsockopt() and nanosleep()
+ * end here (--wrap).
  */
 #ifndef FAKE_KERNEL_H
 #define FAKE_KERNEL_H
@@ -39,6 +39,8 @@ struct fake_answer {
 extern struct fake_answer fake_answers[16];
 extern uint32_t fake_n_answers; /* behind the last: all, with 0 */
 extern uint32_t fake_n_sendto, fake_n_recvfrom;
+/* What the kernel completes while the driver sleeps. */
+extern uint32_t fake_n_completed_per_sleep;
 /* The socket option that the kernel refuses; 0: none. */
 extern int fake_refused_option;
 
