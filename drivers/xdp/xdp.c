@@ -2,9 +2,10 @@
 /*
  * The AF_XDP driver: options, opening, closing.
  *
- * Opening: interface -> its settings -> program attached -> buffers in the fill
- * rings -> sockets bound -> sockets in the program's map. Closing is the
- * same backwards: no frame is steered to a socket that is being closed.
+ * Opening: interface, without what a killed process had set -> its settings ->
+ * program attached -> buffers in the fill rings -> sockets bound -> sockets in
+ * the program's map. Closing is the same backwards: no frame is steered to a
+ * socket that is being closed.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -291,9 +292,11 @@ static int open_steps(struct xdp_port *port, struct mr_reason *reason)
 {
 	struct mr_port *base = &port->base;
 	bool has_sg;
-	int err;
+	int err = mri_xdp_record_open(port, reason);
 
-	if ((err = mri_xdp_settings_open(port, reason)) < 0 ||
+	if (err > 0)
+		err = mri_xdp_netdev_read(port->dev.ifindex, &port->dev);
+	if (err < 0 || (err = mri_xdp_settings_open(port, reason)) < 0 ||
 	    (err = mri_xdp_choose_sg(port, &has_sg, reason)) < 0 ||
 	    (err = alloc_queues(port, reason)) < 0 ||
 	    (err = mri_xdp_stats_open(port, reason)) < 0)
@@ -338,6 +341,7 @@ static int xdp_open(struct mr_port *base, const struct mr_spec *spec,
 
 	port->promisc_fd = port->allmulti_fd = port->filter_fd = -1;
 	port->prog.link_fd = -1;
+	port->record.fd = -1;
 	if ((err = read_options(spec, &port->options, reterr_reason)) < 0 ||
 	    (err = mri_xdp_netdev_find(mr_spec_device(spec), &port->dev,
 				       reterr_reason)) < 0 ||

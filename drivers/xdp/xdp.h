@@ -11,7 +11,8 @@
  *     xdp_umem.c    memory registration, sockets and their rings
  *     xdp_prog.c    the XDP program and where it is attached
  *     xdp_netdev.c  the network interface: facts and events
- *     xdp_settings.c  what we set on it and give back
+ *     xdp_settings.c  what we set on it
+ *     xdp_record.c  what was set, and goes back, after a kill too
  *     xdp_stats.c   counters of the kernel and of the interface
  */
 #ifndef XDP_XDP_H
@@ -129,6 +130,30 @@ struct xdp_prog {
 	bool is_native;
 };
 
+/* What the port changes of its interface; goes back at close or after a kill */
+enum xdp_setting {
+	XDP_SETTING_MTU,
+	XDP_SETTING_MAC, /* its bytes in the order of memory */
+	XDP_SETTING_UP,
+	XDP_N_SETTINGS,
+};
+
+enum { XDP_MAX_CHANGES = XDP_N_SETTINGS };
+
+struct xdp_change {
+	uint32_t setting;
+	uint32_t id; /* of what part of the interface; 0: all of it */
+	uint64_t before, since;
+	bool is_undone;
+};
+
+struct xdp_record {
+	int fd; /* of its file, locked; -1: there is none */
+	uint32_t n;
+	char path[64];
+	struct xdp_change changes[XDP_MAX_CHANGES];
+};
+
 enum xdp_mode { XDP_MODE_AUTO, XDP_MODE_ZC, XDP_MODE_COPY };
 enum xdp_attach { XDP_ATTACH_AUTO, XDP_ATTACH_NATIVE, XDP_ATTACH_GENERIC };
 enum xdp_switch { XDP_AUTO, XDP_ON, XDP_OFF };
@@ -154,7 +179,8 @@ struct xdp_port {
 	uint32_t n_queues;                      /* sockets */
 	int *fds;                               /* one socket per queue */
 	int promisc_fd, allmulti_fd, filter_fd; /* -1: not set; end with us */
-	bool did_set_mtu, did_set_mac, did_set_up, is_pinned;
+	struct xdp_record record;
+	bool is_pinned;
 	bool is_software; /* veth or tap: a kernel's frames, not a wire's */
 	bool has_sg, has_tx_metadata;
 	uint32_t n_zc_queues; /* bound without copies: all, or none at all */
@@ -294,7 +320,24 @@ int32_t mri_xdp_netdev_numa_node(const char *name);
 int mri_xdp_events_open(void);
 int mri_xdp_events_poll(struct xdp_port *port);
 
+/* xdp_record.c */
+/*
+ * Undo what a process that was killed has left: 1 if there was a record of it,
+ * then the interface may have changed; -EBUSY: it is alive.
+ */
+int mri_xdp_record_open(struct xdp_port *port, struct mr_reason *reterr_reason);
+/* Set something, to be undone; 0 or -errno. */
+int mri_xdp_change(struct xdp_port *port, enum xdp_setting setting, uint32_t id,
+		   uint64_t value);
+/* Undo all that was changed and is still so. */
+void mri_xdp_record_close(struct xdp_port *port);
+
 /* xdp_settings.c */
+/* What a change is of, as it is now: 0 or -errno, -ENOENT: it is no more. */
+int mri_xdp_setting_read(const struct xdp_port *port,
+			 const struct xdp_change *change, uint64_t *ret_value);
+int mri_xdp_setting_write(const struct xdp_port *port,
+			  const struct xdp_change *change, uint64_t value);
 /* What the options ask for. */
 int mri_xdp_settings_open(struct xdp_port *port,
 			  struct mr_reason *reterr_reason);

@@ -4,7 +4,8 @@
  *
  * Promiscuity and filters are memberships of a packet socket: they end with the
  * socket, so a killed process leaves none behind, and they add to what others
- * ask for. MTU, address and up are the interface's own and have no such owner.
+ * ask for. MTU, address and up are the interface's own and have no such owner:
+ * xdp_record.c gives them back.
  *
  * Source: packet(7), netdevice(7).
  */
@@ -18,29 +19,54 @@
 
 #include "xdp.h"
 
-static int write_mtu(const char *name, uint32_t mtu_bytes)
+int mri_xdp_setting_read(const struct xdp_port *port,
+			 const struct xdp_change *change, uint64_t *ret_value)
 {
-	struct ifreq ifr = { .ifr_mtu = (int)mtu_bytes };
+	static const unsigned long requests[] = {
+		[XDP_SETTING_MTU] = SIOCGIFMTU,
+		[XDP_SETTING_MAC] = SIOCGIFHWADDR,
+		[XDP_SETTING_UP] = SIOCGIFFLAGS,
+	};
+	struct ifreq ifr = { 0 };
+	char name[IF_NAMESIZE];
+	int err;
 
-	return mri_xdp_netdev_control(name, SIOCSIFMTU, &ifr);
+	/* It may have been renamed, and another have its name. */
+	if (if_indextoname(port->dev.ifindex, name) == NULL)
+		return -errno;
+	err = mri_xdp_netdev_control(name, requests[change->setting], &ifr);
+	*ret_value = 0;
+	if (change->setting == XDP_SETTING_MTU)
+		*ret_value = (uint32_t)ifr.ifr_mtu;
+	else if (change->setting == XDP_SETTING_MAC)
+		memcpy(ret_value, ifr.ifr_hwaddr.sa_data, 6);
+	else
+		*ret_value = (ifr.ifr_flags & IFF_UP) != 0;
+	return err;
 }
 
-static int write_mac(const char *name, const uint8_t mac[6])
-{
-	struct ifreq ifr = { .ifr_hwaddr = { .sa_family = ARPHRD_ETHER } };
-
-	memcpy(ifr.ifr_hwaddr.sa_data, mac, 6);
-	return mri_xdp_netdev_control(name, SIOCSIFHWADDR, &ifr);
-}
-
-static int write_up(const char *name, bool is_up)
+int mri_xdp_setting_write(const struct xdp_port *port,
+			  const struct xdp_change *change, uint64_t value)
 {
 	struct ifreq ifr = { 0 };
-	int err = mri_xdp_netdev_control(name, SIOCGIFFLAGS, &ifr);
+	char name[IF_NAMESIZE];
+	int err;
 
+	if (if_indextoname(port->dev.ifindex, name) == NULL)
+		return -errno;
+	if (change->setting == XDP_SETTING_MTU) {
+		ifr.ifr_mtu = (int)value;
+		return mri_xdp_netdev_control(name, SIOCSIFMTU, &ifr);
+	}
+	if (change->setting == XDP_SETTING_MAC) {
+		ifr.ifr_hwaddr.sa_family = ARPHRD_ETHER;
+		memcpy(ifr.ifr_hwaddr.sa_data, &value, 6);
+		return mri_xdp_netdev_control(name, SIOCSIFHWADDR, &ifr);
+	}
+	err = mri_xdp_netdev_control(name, SIOCGIFFLAGS, &ifr);
 	if (err < 0)
 		return err;
-	if (is_up)
+	if (value)
 		ifr.ifr_flags |= IFF_UP;
 	else
 		ifr.ifr_flags &= (short)~IFF_UP;
@@ -107,15 +133,6 @@ static int refuse(const struct xdp_port *port, int err, const char *what,
 	return mr_fail(reason, -EIO, "%s: %s: %s", name, what, mr_strerror(-err));
 }
 
-/* The interface may have been renamed since, and another have its old name. */
-static int find_name(const struct xdp_port *port, const char *what, char *name,
-		     struct mr_reason *reason)
-{
-	if (if_indextoname(port->dev.ifindex, name) == NULL)
-		return refuse(port, -errno, what, "CAP_NET_ADMIN", reason);
-	return 0;
-}
-
 /* Hold or let go what one socket stands for. */
 static int set_membership(struct xdp_port *port, int *fd, uint16_t type,
 			  bool is_on, const char *what,
@@ -177,13 +194,9 @@ static int change_mtu(struct xdp_port *port, uint32_t mtu_bytes,
 		      struct mr_reason *reason)
 {
 	const uint32_t max_bytes = port->dev.max_mtu_bytes;
-	char name[IF_NAMESIZE];
-	int err = find_name(port, "cannot set the MTU", name, reason);
+	const int err = mri_xdp_change(port, XDP_SETTING_MTU, 0, mtu_bytes);
 
-	if (err < 0)
-		return err;
-	err = write_mtu(name, mtu_bytes);
-	if (err == -EPERM || err == -ENODEV)
+	if (err == -EPERM || err == -ENODEV || err == -ENXIO)
 		return refuse(port, err, "cannot set the MTU", "CAP_NET_ADMIN",
 			      reason);
 	if (err < 0 && max_bytes != 0 && mtu_bytes > max_bytes)
@@ -195,7 +208,6 @@ static int change_mtu(struct xdp_port *port, uint32_t mtu_bytes,
 		return mr_fail(reason, -EINVAL,
 			       "%s: the device does not take an MTU of %u: %s",
 			       port->base.info.name, mtu_bytes, mr_strerror(-err));
-	port->did_set_mtu = true;
 	/* Tx bursts look at it. */
 	__atomic_store_n(&port->base.info.mtu_bytes, mtu_bytes,
 			 __ATOMIC_RELAXED);
@@ -222,26 +234,24 @@ int mri_xdp_set_mac(struct mr_port *base, const uint8_t mac[6],
 		    struct mr_reason *reason)
 {
 	struct xdp_port *port = (struct xdp_port *)base;
-	const char *const what = "cannot set the MAC address";
-	char name[IF_NAMESIZE];
-	int err = find_name(port, what, name, reason);
+	uint64_t value = 0;
+	int err;
 
-	if (err < 0)
-		return err;
-	err = write_mac(name, mac);
+	memcpy(&value, mac, 6);
+	err = mri_xdp_change(port, XDP_SETTING_MAC, 0, value);
 	if (err == -EBUSY)
 		return mr_fail(reason, err,
 			       "%s: the device changes its MAC address only "
 			       "while it is down: 'ip link set %s down', then "
 			       "address, before the port is opened",
-			       base->info.name, name);
+			       base->info.name, port->dev.name);
 	if (err == -EOPNOTSUPP)
 		return mr_fail(reason, err,
 			       "%s: the device has no MAC address to set",
 			       base->info.name);
 	if (err < 0)
-		return refuse(port, err, what, "CAP_NET_ADMIN", reason);
-	port->did_set_mac = true;
+		return refuse(port, err, "cannot set the MAC address",
+			      "CAP_NET_ADMIN", reason);
 	return 0;
 }
 
@@ -259,31 +269,20 @@ int mri_xdp_settings_open(struct xdp_port *port, struct mr_reason *reason)
 		return err;
 	/* Binding zero-copy to a device that is down crashes some drivers. */
 	if (!(port->dev.flags & IFF_UP)) {
-		err = write_up(port->dev.name, true);
+		err = mri_xdp_change(port, XDP_SETTING_UP, 0, 1);
 		if (err < 0)
 			return mri_xdp_netdev_refuse(
 				port->base.info.name, err,
 				"cannot bring the interface up",
 				"CAP_NET_ADMIN", reason);
-		port->did_set_up = true;
 	}
 	return o->promisc ? mri_xdp_set_promisc(&port->base, 1, reason) : 0;
 }
 
 void mri_xdp_settings_close(struct xdp_port *port)
 {
-	char name[IF_NAMESIZE];
-
 	mr_fd_close(port->promisc_fd);
 	mr_fd_close(port->allmulti_fd);
 	mr_fd_close(port->filter_fd);
-	/* Another interface may have the old name by now. */
-	if (if_indextoname(port->dev.ifindex, name) == NULL)
-		return;
-	if (port->did_set_mtu)
-		(void)write_mtu(name, port->dev.mtu_bytes);
-	if (port->did_set_mac)
-		(void)write_mac(name, port->dev.mac);
-	if (port->did_set_up)
-		(void)write_up(name, false);
+	mri_xdp_record_close(port);
 }

@@ -2,6 +2,7 @@
 """What a program sets on the interface of an open port, and gives back."""
 import signal
 import time
+from pathlib import Path
 
 import pytest
 from lib.namespaces import wait_until
@@ -125,6 +126,71 @@ def test_what_the_port_set_goes_back_to_a_renamed_interface(lab, star):
     assert state(star.middle, "new0")["mtu"] == 1400
     probe.close()
     assert state(star.middle, "new0") == before
+
+
+def records():
+    """Of changed interfaces, in all namespaces."""
+    return set(Path("/run/millrace").glob("xdp-*"))
+
+
+def killed_probe(lab, namespace):
+    """MTU, address and up were set by a process that was killed."""
+    namespace.ip("link", "set", "p0", "down")
+    probe = Probe(lab, namespace)
+    probe.do("pool", 8192)
+    probe.do("open", "p0,mtu=1400")
+    probe.do("mac", 0, MAC)
+    probe.process.send_signal(signal.SIGKILL)
+    probe.process.wait(10)
+    left = namespace.link("p0")
+    assert left["mtu"] == 1400 and left["address"] == MAC
+    assert "UP" in left["flags"]
+
+
+@pytest.mark.parametrize("since, mtu", [(None, 1500), (1300, 1300)])
+def test_what_a_killed_program_had_set_goes_back(lab, star, since, mtu):
+    """But not what somebody else has set since."""
+    had = records()
+    before = state(star.middle)
+    killed_probe(lab, star.middle)
+    assert len(records() - had) == 1
+    if since:
+        star.middle.ip("link", "set", "p0", "mtu", since)
+    probe = Probe(lab, star.middle)
+    probe.do("pool", 8192)
+    probe.do("open", "p0")
+    assert probe.do("info", 0)["mtu"] == mtu
+    assert state(star.middle) == {**before, "mtu": mtu}
+    assert ("back to 'mtu 1500' from 'mtu 1400': a program that had set it "
+            "was killed" in probe.err.text()) == (since is None)
+    probe.close()
+    assert "UP" not in star.middle.link("p0")["flags"]
+    assert records() == had
+
+
+def test_what_a_program_that_lives_has_set_stays(lab, star):
+    probes = [Probe(lab, star.middle) for _ in range(2)]
+    for probe in probes:
+        probe.do("pool", 8192)
+    probes[0].do("open", "p0,mtu=1400")
+    assert "another program that uses Millrace" in probes[1].refused(
+        "open", "p0,mtu=1300")
+    assert star.middle.link("p0")["mtu"] == 1400
+    for probe in probes:
+        probe.close()
+    assert star.middle.link("p0")["mtu"] == 1500
+
+
+def test_without_a_record_it_says_what_to_do(lab, star):
+    probe = Probe(lab, star.middle, wrap=[
+        "unshare", "-m", "sh", "-c",
+        "mount -t tmpfs -o ro tmpfs /run && exec $0"])
+    probe.do("pool", 8192)
+    probe.do("open", "p0,mtu=1400")
+    assert ("Read-only file system): if this program is killed, go back to "
+            "'mtu 1500' by hand" in probe.err.text())
+    probe.close()
+    assert star.middle.link("p0")["mtu"] == 1500
 
 
 def test_nothing_of_it_outlives_a_killed_program(lab, star):

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the port has changed of its interface, and how it goes back: at close,
+ * and when the next port is opened after a process was killed.
+ *
+ * The list of changes is in memory and, from the first one on, in a file of the
+ * interface: a line per change, written before the change is made. The file
+ * is locked while its port is open. So who finds it and gets the lock knows
+ * that the owner is dead, and undoes what is still as the owner has left it; a
+ * change that somebody else has made since stays.
+ *
+ *     /run/millrace/xdp-COOKIE-IFINDEX:  SETTING ID BEFORE SINCE
+ *
+ * The cookie is that of the network namespace, which no other has until the
+ * next boot. A file is only removed by who has its lock, and whoever gets the
+ * lock of a removed file looks again. Where none can be written, a warning says
+ * what to do by hand.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "xdp.h"
+
+#define FOLDER "/run/millrace"
+
+enum {
+	NETNS_COOKIE = 71, /* SO_NETNS_COOKIE, Linux 5.14 */
+	/* A process that was killed is not dead at once. */
+	LOCK_WAIT_MS = 1000,
+	LOCK_STEP_MS = 2,
+	/* Of one width, so that a later line takes the place of its former. */
+	LINE_BYTES = 80,
+};
+
+static const char *const names[XDP_N_SETTINGS] = {
+	[XDP_SETTING_MTU] = "mtu",
+	[XDP_SETTING_MAC] = "address",
+	[XDP_SETTING_UP] = "up",
+};
+
+/* As ip(8) has it. */
+static const char *describe(const struct xdp_change *change, uint64_t value,
+			    char text[64])
+{
+	const uint8_t *mac = (const uint8_t *)&value;
+
+	if (change->setting == XDP_SETTING_UP)
+		return value ? "up" : "down";
+	if (change->setting == XDP_SETTING_MAC)
+		snprintf(text, 64, "address %02x:%02x:%02x:%02x:%02x:%02x",
+			 mac[0], mac[1], mac[2], mac[3], mac[4], mac[5]);
+	else
+		snprintf(text, 64, "%s %llu", names[change->setting],
+			 (unsigned long long)value);
+	return text;
+}
+
+static int find_path(struct xdp_port *port)
+{
+	const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	uint64_t cookie;
+	socklen_t n_bytes = sizeof(cookie);
+	int err = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (getsockopt(fd, SOL_SOCKET, NETNS_COOKIE, &cookie, &n_bytes) < 0)
+		err = -errno;
+	close(fd);
+	snprintf(port->record.path, sizeof(port->record.path),
+		 FOLDER "/xdp-%llu-%u", (unsigned long long)cookie,
+		 port->dev.ifindex);
+	return err;
+}
+
+/*
+ * The interface's file, locked: an fd, or -errno: -ENOENT if there is none and
+ * none is to be made, -EBUSY if the process that has it lives.
+ */
+static int open_locked(const char *path, int flags, int wait_ms)
+{
+	const struct timespec step = { .tv_nsec = LOCK_STEP_MS * 1000000 };
+	struct stat status;
+	int fd;
+
+	for (int ms = 0; ms <= wait_ms; ms += LOCK_STEP_MS) {
+		fd = open(path, flags | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600);
+		if (fd < 0)
+			return -errno;
+		if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
+			if (fstat(fd, &status) == 0 && status.st_nlink > 0) {
+				(void)mr_fd_guard(fd);
+				return fd;
+			}
+			wait_ms += LOCK_STEP_MS; /* it was just removed */
+		}
+		close(fd);
+		if (ms < wait_ms)
+			nanosleep(&step, NULL);
+	}
+	return -EBUSY;
+}
+
+/* Write the line of a change. */
+static int note(struct xdp_port *port, const struct xdp_change *change)
+{
+	struct xdp_record *record = &port->record;
+	const size_t i = (size_t)(change - record->changes);
+	char line[LINE_BYTES + 1];
+	int err;
+
+	if (record->fd < 0) {
+		err = find_path(port);
+		if (err < 0)
+			return err;
+		if (mkdir(FOLDER, 0755) < 0 && errno != EEXIST)
+			return -errno;
+		record->fd = open_locked(record->path, O_CREAT, LOCK_STEP_MS);
+		if (record->fd < 0)
+			return record->fd;
+	}
+	snprintf(line, sizeof(line), "%-20s %10u %20llu %20llu      \n",
+		 names[change->setting], change->id,
+		 (unsigned long long)change->before,
+		 (unsigned long long)change->since);
+	if (pwrite(record->fd, line, LINE_BYTES, (off_t)(i * LINE_BYTES)) < 0)
+		return -errno;
+	return 0;
+}
+
+static struct xdp_change *find(struct xdp_record *record,
+			       enum xdp_setting setting, uint32_t id)
+{
+	for (uint32_t i = 0; i < record->n; i++)
+		if (record->changes[i].setting == setting &&
+		    record->changes[i].id == id)
+			return &record->changes[i];
+	return NULL;
+}
+
+int mri_xdp_change(struct xdp_port *port, enum xdp_setting setting, uint32_t id,
+		   uint64_t value)
+{
+	struct xdp_record *record = &port->record;
+	struct xdp_change *change = find(record, setting, id);
+	char text[64];
+	uint64_t was;
+	int err;
+
+	if (change == NULL) {
+		if (record->n == XDP_MAX_CHANGES)
+			return -ENOSPC;
+		change = &record->changes[record->n];
+		*change = (struct xdp_change){ .setting = setting, .id = id };
+		err = mri_xdp_setting_read(port, change, &change->before);
+		if (err < 0)
+			return err;
+		change->since = change->before;
+		record->n++;
+	}
+	was = change->since;
+	change->since = value;
+	err = note(port, change);
+	if (err == -EBUSY)
+		change->since = was;
+	if (err == -EBUSY)
+		return err;
+	if (err < 0)
+		mr_log(port->base.ctx, MR_LOG_WARNING,
+		       "%s: no record in " FOLDER " (%s): if this program is "
+		       "killed, go back to '%s' by hand",
+		       port->base.info.name, strerror(-err),
+		       describe(change, change->before, text));
+	err = mri_xdp_setting_write(port, change, value);
+	if (err < 0) {
+		change->since = was;
+		(void)note(port, change);
+	}
+	return err;
+}
+
+/* Put back what is still as it was set: 1; 0: it is not; or -errno. */
+static int undo(const struct xdp_port *port, const struct xdp_change *change)
+{
+	const struct timespec step = { .tv_nsec = LOCK_STEP_MS * 1000000 };
+	uint64_t now;
+	int err = mri_xdp_setting_read(port, change, &now);
+
+	/* An interface, or a NAPI of it, that is no more. */
+	if (err == -ENODEV || err == -ENXIO || err == -ENOENT)
+		return 0;
+	if (err < 0 || now != change->since || now == change->before)
+		return err;
+	/* The program of a process that was killed may still be attached. */
+	for (int ms = 0; ms < LOCK_WAIT_MS; ms += LOCK_STEP_MS) {
+		err = mri_xdp_setting_write(port, change, change->before);
+		if (err != -EINVAL && err != -ERANGE && err != -EBUSY)
+			break;
+		nanosleep(&step, NULL);
+	}
+	return err < 0 ? err : 1;
+}
+
+/* Whether that is done. why: to be told to the user, or NULL. */
+static bool undo_and_tell(const struct xdp_port *port,
+			  const struct xdp_change *change, const char *why)
+{
+	const char *const name = port->base.info.name;
+	const int err = undo(port, change);
+	char before[64], since[64];
+
+	if (err < 0)
+		mr_log(port->base.ctx, MR_LOG_WARNING,
+		       "%s: cannot go back to '%s': %s; do so by hand", name,
+		       describe(change, change->before, before),
+		       strerror(-err));
+	else if (err > 0 && why != NULL)
+		mr_log(port->base.ctx, MR_LOG_WARNING,
+		       "%s: back to '%s' from '%s': %s", name,
+		       describe(change, change->before, before),
+		       describe(change, change->since, since), why);
+	return err >= 0;
+}
+
+/* The changes that are not undone, to the head of the list and the file. */
+static void keep_rest(struct xdp_port *port)
+{
+	struct xdp_record *record = &port->record;
+	uint32_t n_kept = 0;
+
+	for (uint32_t i = 0; i < record->n; i++)
+		if (!record->changes[i].is_undone)
+			record->changes[n_kept++] = record->changes[i];
+	record->n = n_kept;
+	if (record->fd < 0)
+		return;
+	for (uint32_t i = 0; i < n_kept; i++)
+		(void)note(port, &record->changes[i]);
+	if (n_kept > 0 &&
+	    ftruncate(record->fd, (off_t)n_kept * LINE_BYTES) == 0)
+		return;
+	(void)unlink(record->path);
+	mr_fd_close(record->fd);
+	record->fd = -1;
+}
+
+/* Lines that are none of ours, and behind them, are left out. */
+static void read_changes(struct xdp_record *record)
+{
+	char line[LINE_BYTES + 1] = "";
+	unsigned long long before, since;
+	char name[32];
+	uint32_t id, k;
+
+	record->n = 0;
+	while (record->n < XDP_MAX_CHANGES &&
+	       pread(record->fd, line, LINE_BYTES,
+		     (off_t)(record->n * LINE_BYTES)) == LINE_BYTES &&
+	       sscanf(line, "%31s %u %llu %llu", name, &id, &before, &since) ==
+		       4) {
+		for (k = 0; k < XDP_N_SETTINGS; k++)
+			if (strcmp(name, names[k]) == 0)
+				break;
+		if (k == XDP_N_SETTINGS)
+			return;
+		record->changes[record->n++] = (struct xdp_change){
+			.setting = k, .id = id, .before = before, .since = since
+		};
+	}
+}
+
+int mri_xdp_record_open(struct xdp_port *port, struct mr_reason *reason)
+{
+	struct xdp_record *record = &port->record;
+	int fd = find_path(port);
+
+	if (fd == 0)
+		fd = open_locked(record->path, 0, LOCK_WAIT_MS);
+	if (fd == -EBUSY)
+		return mr_fail(reason, fd,
+			       "%s: another program that uses Millrace has "
+			       "this interface ('fuser %s' names its process)",
+			       port->base.info.name, record->path);
+	if (fd == -EACCES)
+		mr_log(port->base.ctx, MR_LOG_WARNING,
+		       "%s: cannot read %s: what a program that was killed had "
+		       "set stays",
+		       port->base.info.name, record->path);
+	if (fd < 0)
+		return 0;
+	record->fd = fd;
+	read_changes(record);
+	for (uint32_t i = record->n; i-- > 0;) {
+		struct xdp_change *change = &record->changes[i];
+
+		/* Up is what this port needs, too; closing it undoes that. */
+		change->is_undone =
+			change->setting != XDP_SETTING_UP &&
+			undo_and_tell(port, change,
+				      "a program that had set it was killed");
+	}
+	keep_rest(port);
+	return 1;
+}
+
+void mri_xdp_record_close(struct xdp_port *port)
+{
+	struct xdp_record *record = &port->record;
+
+	/* The last one first. */
+	for (uint32_t i = record->n; i-- > 0;)
+		record->changes[i].is_undone =
+			undo_and_tell(port, &record->changes[i], NULL);
+	keep_rest(port);
+	mr_fd_close(record->fd);
+	record->fd = -1;
+}
