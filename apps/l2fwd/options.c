@@ -20,6 +20,8 @@ static const struct option_row rows[] = {
 	{ "promisc", OPTION_PROMISC, "auto|on|off",
 	  "promiscuous (auto: on in patch and learn)" },
 	{ "idle", OPTION_IDLE, "HOW", "poll, adaptive (default) or interrupt" },
+	{ "max-cpu", OPTION_MAX_CPU, "PERCENT",
+	  "adaptive: sleep rather than use more of a core (100)" },
 	{ "count", 'n', "N", "end after N frames, up to a burst more" },
 	{ "age", 'a', "S", "learn: forget an address after S (default 300)" },
 	{ "fdb-limit", 'l', "N", "learn: addresses kept (default 8192)" },

@@ -36,6 +36,8 @@ static const struct option_row rows[] = {
 	{ "burst", OPTION_BURST, "N",
 	  "entries per burst, 1 to 256 (default 256)" },
 	{ "idle", OPTION_IDLE, "HOW", "poll, adaptive (default) or interrupt" },
+	{ "max-cpu", OPTION_MAX_CPU, "PERCENT",
+	  "adaptive: sleep rather than use more of a core (100)" },
 	{ "json", OPTION_JSON, NULL,
 	  "one JSON object per second, or per session" },
 	{ "csv", OPTION_CSV, NULL,

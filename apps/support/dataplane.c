@@ -183,6 +183,7 @@ static int make_workers(struct dataplane *plane,
 		.n_cores = config->n_cores,
 		.handoff_entries = handoff_entries(config),
 		.idle = config->idle,
+		.cpu_percent = config->cpu_percent,
 	};
 	struct mr_reason why;
 	int err;

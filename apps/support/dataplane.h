@@ -31,6 +31,7 @@ struct dataplane_config {
 	uint32_t page_bytes;
 	enum mr_safety safety;
 	enum mr_idle_mode idle;
+	uint32_t cpu_percent;     /* of a core, at most, if adaptive; 0: 100 */
 	uint32_t handoff_entries; /* of each ring; 0: 1024 */
 	/* Port that the frames of each port go to, or MR_SENDS_TO_ANY; NULL:
 	 * any, all. Read by dataplane_open() only. */
@@ -95,6 +96,7 @@ enum {
 	OPTION_RING = 'r',
 	OPTION_SAFETY = 's',
 	OPTION_WORKERS = 'w',
+	OPTION_MAX_CPU = 'x',
 };
 
 /* Take one of them. */

@@ -67,6 +67,8 @@ enum parse_result dataplane_take_option(const struct option_row *row,
 	case OPTION_CORES:
 		return parse_cores(name, arg, true, c->cores, &c->n_cores,
 				   ret_error);
+	case OPTION_MAX_CPU:
+		return parse_u32(name, arg, 1, 100, &c->cpu_percent, ret_error);
 	case OPTION_BURST:
 		return parse_u32(name, arg, 1, MR_BURST_MAX, &c->burst,
 				 ret_error);
@@ -92,6 +94,9 @@ enum parse_result dataplane_check_options(const struct dataplane_config *c,
 		return parse_wrong(ret_error,
 				   "--ring: %u is not a power of two",
 				   c->port.n_ring);
+	if (c->cpu_percent > 0 && c->idle != MR_IDLE_ADAPTIVE)
+		return parse_wrong(ret_error,
+				   "--max-cpu goes with --idle adaptive only");
 	if (c->n_cores > 0 && c->n_workers > c->n_cores)
 		return parse_wrong(ret_error,
 				   "--workers %u: --cores has %u; one for each",

@@ -129,6 +129,18 @@ double report_idle_percent(const struct worker_snapshot *now,
 	return busy + idle == 0 ? 100 : 100.0 * idle / (busy + idle);
 }
 
+double report_awake_percent(const struct worker_snapshot *now,
+			    const struct worker_snapshot *before)
+{
+	const struct mr_worker_stats none = { 0 };
+	const struct mr_worker_stats *n = &now->stats;
+	const struct mr_worker_stats *b = before ? &before->stats : &none;
+	const uint64_t all = n->busy_ns - b->busy_ns + n->idle_ns - b->idle_ns;
+
+	return all == 0 ? 0 :
+			  100 - 100.0 * (n->asleep_ns - b->asleep_ns) / all;
+}
+
 double report_mean_burst(const struct worker_snapshot *now,
 			 const struct worker_snapshot *before)
 {

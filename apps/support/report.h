@@ -61,9 +61,11 @@ size_t report_fitting(const char *text, size_t width);
 /* "12.3 M" of 12300000, in a buffer of the caller. */
 const char *report_scaled(double value, char *text, size_t n_bytes);
 
-/* Share of time without work, 0 to 100, and frames per burst. */
+/* Share of time without work and awake, 0 to 100, and frames per burst. */
 double report_idle_percent(const struct worker_snapshot *now,
 			   const struct worker_snapshot *before);
+double report_awake_percent(const struct worker_snapshot *now,
+			    const struct worker_snapshot *before);
 double report_mean_burst(const struct worker_snapshot *now,
 			 const struct worker_snapshot *before);
 

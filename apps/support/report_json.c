@@ -129,6 +129,7 @@ static json_t *worker_object(const struct worker_snapshot *worker,
 			    json_integer(worker->numa_node));
 	json_object_set_new(object, "busy_ns", integer(s->busy_ns));
 	json_object_set_new(object, "idle_ns", integer(s->idle_ns));
+	json_object_set_new(object, "asleep_ns", integer(s->asleep_ns));
 	json_object_set_new(object, "rounds", integer(s->rounds));
 	json_object_set_new(object, "empty_rounds", integer(s->empty_rounds));
 	json_object_set_new(object, "sleeps", integer(s->sleeps));

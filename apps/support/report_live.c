@@ -124,10 +124,11 @@ static void show_workers(const struct snapshot *now,
 			before != NULL ? &before->workers[w] : NULL;
 
 		printw("worker %-3" PRIu32 "core %-3" PRIu32
-		       " idle %5.1f %%   mean burst %6.1f   sleeps %" PRIu64
-		       "\n",
+		       " idle %3.0f %%  awake %3.0f %%  burst %5.1f  "
+		       "sleeps %" PRIu64 "\n",
 		       w, now->workers[w].core,
 		       report_idle_percent(&now->workers[w], b),
+		       report_awake_percent(&now->workers[w], b),
 		       report_mean_burst(&now->workers[w], b),
 		       now->workers[w].stats.sleeps -
 			       (b != NULL ? b->stats.sleeps : 0));

@@ -17,20 +17,24 @@ static bool text_show(const struct snapshot *now, const struct snapshot *before)
 		before != NULL ? snapshot_totals(before) : (struct totals){ 0 };
 	const double seconds = now->t_s - (before != NULL ? before->t_s : 0);
 	const struct rates rates = report_rates(&t, &b, seconds);
-	double idle = 0;
+	double idle = 0, awake = 0;
 	char rx[16], tx[16], rx_bits[16], tx_bits[16];
 
-	for (uint32_t w = 0; w < now->n_workers; w++)
-		idle += report_idle_percent(
-			&now->workers[w],
-			before != NULL ? &before->workers[w] : NULL);
+	for (uint32_t w = 0; w < now->n_workers; w++) {
+		const struct worker_snapshot *then =
+			before != NULL ? &before->workers[w] : NULL;
+
+		idle += report_idle_percent(&now->workers[w], then);
+		awake += report_awake_percent(&now->workers[w], then);
+	}
 	printf("%6.1f s  rx %sframes/s %sbit/s  tx %sframes/s %sbit/s  drops %.0f/s  "
-	       "idle %.0f %%\n",
+	       "idle %.0f %%, awake %.0f %%\n",
 	       now->t_s, report_scaled(rates.rx_pps, rx, sizeof(rx)),
 	       report_scaled(rates.rx_bps, rx_bits, sizeof(rx_bits)),
 	       report_scaled(rates.tx_pps, tx, sizeof(tx)),
 	       report_scaled(rates.tx_bps, tx_bits, sizeof(tx_bits)),
-	       report_drop_rate(now, before), idle / now->n_workers);
+	       report_drop_rate(now, before), idle / now->n_workers,
+	       awake / now->n_workers);
 	return fflush(stdout) == 0;
 }
 
@@ -68,9 +72,11 @@ bool report_summary(const struct snapshot *final)
 		print_port(&final->ports[p], final->t_s);
 	report_each_drop(final, print_drop, NULL);
 	for (uint32_t w = 0; w < final->n_workers; w++)
-		printf("worker %u: core %u, idle %.1f %%, mean burst %.1f\n", w,
-		       final->workers[w].core,
+		printf("worker %u: core %u, idle %.1f %%, awake %.1f %%, "
+		       "mean burst %.1f\n",
+		       w, final->workers[w].core,
 		       report_idle_percent(&final->workers[w], NULL),
+		       report_awake_percent(&final->workers[w], NULL),
 		       report_mean_burst(&final->workers[w], NULL));
 	for (uint32_t i = 0; i < final->app->n_groups; i++)
 		if (report_group(final, NULL, i, false, group, sizeof(group)))

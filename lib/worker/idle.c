@@ -25,6 +25,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "worker/worker.h"
@@ -76,10 +77,16 @@ void mri_idle_fini(struct mri_worker *worker)
 
 void mri_idle_begin(struct mri_worker *worker)
 {
+	const int slack_ns = prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0);
+
 	worker->stamp_ns = mr_ctx_now_ns(worker->base.workers->ctx);
 	worker->worked_ns = worker->stamp_ns;
 	worker->n_empty = 0;
 	worker->tick_ms = 1;
+	worker->has_slept = false;
+	worker->slack_ns = slack_ns > 0 ? (uint32_t)slack_ns : 0;
+	mri_adapt_begin(&worker->adapt, worker->stamp_ns,
+			worker->base.workers->cpu_percent);
 }
 
 void mri_idle_wake(struct mri_worker *worker)
@@ -154,10 +161,36 @@ static void handle(struct mri_worker *worker)
 			worker->fds[i].fd = -1; /* poll() skips it */
 }
 
+/*
+ * A sleep to its end tells what a wake-up costs: how late it is, less the slack
+ * of timers (prctl(2)), which poll() takes as a thousandth of long times.
+ */
+static int sleep_for(struct mri_worker *worker, uint32_t tick_ms)
+{
+	const struct mr_ctx *ctx = worker->base.workers->ctx;
+	const uint64_t tick_ns = tick_ms * 1000000ull;
+	const uint64_t slack_ns = tick_ns / 1000 > worker->slack_ns ?
+					  tick_ns / 1000 :
+					  worker->slack_ns;
+	const uint64_t begin = mr_ctx_now_ns(ctx);
+	const int n = poll(worker->fds, worker->n_fds, (int)tick_ms);
+	const uint64_t slept = mr_ctx_now_ns(ctx) - begin;
+
+	mr_counter_add(&worker->stats.sleeps, 1);
+	mr_counter_add(&worker->stats.asleep_ns, slept);
+	worker->has_slept = true;
+	if (n == 0 && slept >= tick_ns)
+		mri_adapt_wake(&worker->adapt,
+			       slept > tick_ns + slack_ns ?
+				       slept - tick_ns - slack_ns :
+				       0);
+	return n;
+}
+
 static void sleep_until_work(struct mri_worker *worker)
 {
 	uint32_t tick_ms = worker->tick_ms;
-	int n = 0;
+	int n;
 
 	__atomic_exchange_n(&worker->is_asleep, 1, __ATOMIC_ACQ_REL);
 	/* With a tx queue that is full, its ring is no work: try on each tick.
@@ -168,8 +201,7 @@ static void sleep_until_work(struct mri_worker *worker)
 	    arm_all(worker)) {
 		if (worker->has_fdless_rxq || worker->is_stuck)
 			tick_ms = 1;
-		n = poll(worker->fds, worker->n_fds, (int)tick_ms);
-		mr_counter_add(&worker->stats.sleeps, 1);
+		n = sleep_for(worker, tick_ms);
 		if (n > 0)
 			handle(worker);
 		else if (worker->tick_ms < MAX_TICK_MS)
@@ -179,11 +211,22 @@ static void sleep_until_work(struct mri_worker *worker)
 	__atomic_exchange_n(&worker->is_asleep, 0, __ATOMIC_ACQ_REL);
 }
 
+/* Poll on, rather than sleep? */
+static bool polls_on(struct mri_worker *worker, uint64_t now)
+{
+	struct mri_adapt *adapt = &worker->adapt;
+
+	if (worker->base.workers->idle != MR_IDLE_ADAPTIVE)
+		return worker->base.workers->idle == MR_IDLE_POLL;
+	mri_adapt_time(adapt, now, 0);
+	return !adapt->is_spent && now - worker->worked_ns < adapt->limit_ns;
+}
+
 static void end_empty_round(struct mri_worker *worker)
 {
-	const struct mr_workers *workers = worker->base.workers;
 	struct mr_worker_stats *stats = &worker->stats;
 	const bool was_busy = worker->n_empty++ == 0;
+	const uint64_t asleep_ns = stats->asleep_ns;
 	uint64_t now =
 		stamp(worker, was_busy ? &stats->busy_ns : &stats->idle_ns);
 
@@ -194,13 +237,22 @@ static void end_empty_round(struct mri_worker *worker)
 	}
 	if (worker->n_empty % IDLE_FLUSH_ROUNDS == 1)
 		flush(worker);
-	if (workers->idle == MR_IDLE_POLL ||
-	    (workers->idle == MR_IDLE_ADAPTIVE &&
-	     now - worker->worked_ns < workers->spin_ns))
+	if (polls_on(worker, now))
 		return;
 	flush(worker);
 	sleep_until_work(worker);
-	stamp(worker, &stats->idle_ns);
+	now = stamp(worker, &stats->idle_ns);
+	mri_adapt_time(&worker->adapt, now, stats->asleep_ns - asleep_ns);
+}
+
+/* The round before this one, which found work, was the last of the gap. */
+static void end_gap(struct mri_worker *worker, uint32_t n_moved)
+{
+	if (worker->base.workers->idle == MR_IDLE_ADAPTIVE)
+		mri_adapt_gap(&worker->adapt,
+			      worker->stamp_ns - worker->worked_ns,
+			      worker->has_slept ? n_moved : 0);
+	worker->has_slept = false;
 }
 
 int mr_worker_wait(struct mr_worker *base, uint32_t n_moved)
@@ -212,6 +264,8 @@ int mr_worker_wait(struct mr_worker *base, uint32_t n_moved)
 	if (n_moved == 0) {
 		end_empty_round(worker);
 	} else {
+		if (worker->n_empty > 0)
+			end_gap(worker, n_moved);
 		if (worker->n_empty > 0 || rounds % BUSY_STAMP_ROUNDS == 0)
 			stamp(worker, &worker->stats.busy_ns);
 		worker->n_empty = 0;

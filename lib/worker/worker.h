@@ -9,6 +9,7 @@
  *   thread.c    start, stop, join
  *   handoff.c   rings between workers
  *   idle.c      the end of a round: time, completions, sleep
+ *   adapt.c     how long to poll before a sleep: pure, no system call
  */
 #ifndef WORKER_WORKER_H
 #define WORKER_WORKER_H
@@ -27,7 +28,6 @@ enum {
 	MRI_MAX_CORES = 1024,
 	MRI_MAX_PORTS = 64,
 	MRI_HANDOFF_ENTRIES = 1024, /* default */
-	MRI_SPIN_US = 50,           /* default */
 };
 
 /* A core that may be used. */
@@ -108,6 +108,33 @@ struct mri_inbound {
 	struct mr_txq *txq;
 };
 
+/*
+ * What an adaptive worker has learned. Bucket b has the gaps of up to 2^b us,
+ * the last one all longer ones.
+ */
+enum { MRI_GAP_BUCKETS = 13 };
+
+struct mri_adapt {
+	uint64_t limit_ns; /* poll so long after the last work */
+	bool is_spent;     /* the share of CPU is used up: do not poll */
+	uint32_t n_new;    /* gaps since all were halved */
+	uint64_t n_gaps[MRI_GAP_BUCKETS], sum_ns[MRI_GAP_BUCKETS];
+	uint64_t wake_ns; /* delay of a wake-up, the mean of some */
+	uint64_t last_ns;
+	int64_t credit_ns;
+	uint32_t cpu_percent;
+};
+
+/* adapt.c. Times are of any clock that runs evenly. */
+void mri_adapt_begin(struct mri_adapt *a, uint64_t now_ns,
+		     uint32_t cpu_percent);
+/* Work came after gap_ns; of n_slept_for frames, if it ended a sleep; else 0. */
+void mri_adapt_gap(struct mri_adapt *a, uint64_t gap_ns, uint32_t n_slept_for);
+/* A sleep ended so long after it should have. */
+void mri_adapt_wake(struct mri_adapt *a, uint64_t late_ns);
+/* It is now_ns, and since the last call the worker slept so long. */
+void mri_adapt_time(struct mri_adapt *a, uint64_t now_ns, uint64_t asleep_ns);
+
 struct mri_worker {
 	_Alignas(MRI_CACHE_LINE) struct mr_worker base;
 	/* Its own, written each round. */
@@ -116,6 +143,9 @@ struct mri_worker {
 	uint64_t worked_ns; /* end of the last round that moved something */
 	uint32_t n_empty;   /* empty rounds in a row */
 	uint32_t tick_ms;   /* longest next sleep */
+	bool has_slept;     /* since the last work */
+	uint32_t slack_ns;  /* that the kernel adds to a sleep */
+	struct mri_adapt adapt;
 	bool is_stuck;      /* a tx queue did not take all of an inbound ring */
 	/* Set before a sleep, taken by whoever wakes it. */
 	_Alignas(MRI_CACHE_LINE) uint32_t is_asleep; /* atomic */
@@ -138,7 +168,7 @@ struct mr_workers {
 	struct mr_ctx *ctx;
 	uint32_t n_workers, n_ports, n_handoff_entries;
 	enum mr_idle_mode idle;
-	uint64_t spin_ns;
+	uint32_t cpu_percent;
 	mr_worker_fn *fn;
 	void *opaque;
 	pthread_mutex_t starting; /* held until all have, or one cannot */

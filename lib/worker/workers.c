@@ -149,6 +149,11 @@ static int check(const struct mr_workers_config *config,
 		return mr_fail(reterr_reason, -EINVAL,
 			       "mr_workers_config: no idle mode %d",
 			       (int)config->idle);
+	if (config->cpu_percent > 100)
+		return mr_fail(reterr_reason, -EINVAL,
+			       "mr_workers_config: cpu_percent is %u, at most "
+			       "100",
+			       config->cpu_percent);
 	for (uint32_t p = 0; p < config->n_ports && config->sends_to; p++)
 		if (config->sends_to[p] >= config->n_ports &&
 		    config->sends_to[p] != MR_SENDS_TO_ANY)
@@ -298,7 +303,7 @@ int mr_workers_create(struct mr_ctx *ctx,
 	workers->ctx = ctx;
 	pthread_mutex_init(&workers->starting, NULL);
 	workers->idle = c.idle;
-	workers->spin_ns = (c.spin_us > 0 ? c.spin_us : MRI_SPIN_US) * 1000ull;
+	workers->cpu_percent = c.cpu_percent > 0 ? c.cpu_percent : 100;
 	workers->n_handoff_entries =
 		c.handoff_entries > 0 ? c.handoff_entries : MRI_HANDOFF_ENTRIES;
 
@@ -366,6 +371,7 @@ int mr_worker_stats(const struct mr_worker *base, struct mr_worker_stats *stats)
 		.rounds = mr_counter_get(&s->rounds),
 		.empty_rounds = mr_counter_get(&s->empty_rounds),
 		.sleeps = mr_counter_get(&s->sleeps),
+		.asleep_ns = mr_counter_get(&s->asleep_ns),
 		.handed_off = mr_counter_get(&s->handed_off),
 		.handoff_full = mr_counter_get(&s->handoff_full),
 	};

@@ -50,7 +50,8 @@ enum {
 
 /** What a worker does in a round that found no work. */
 enum mr_idle_mode {
-	MR_IDLE_ADAPTIVE = 0,  /**< poll for spin_us, then sleep */
+	MR_IDLE_ADAPTIVE = 0,  /**< poll or sleep, as the gaps between frames
+				*   and the cost of a wake-up suggest */
 	MR_IDLE_POLL = 1,      /**< poll on */
 	MR_IDLE_INTERRUPT = 2, /**< sleep at once */
 };
@@ -71,7 +72,8 @@ struct mr_workers_config {
 	uint32_t n_cores;
 	uint32_t handoff_entries; /**< of each ring, a power of two; 0: 1024 */
 	enum mr_idle_mode idle;
-	uint32_t spin_us;  /**< MR_IDLE_ADAPTIVE; 0: 50 */
+	uint32_t cpu_percent; /**< MR_IDLE_ADAPTIVE: sleep rather than poll
+			       *   while more of a core is used; 0: 100 */
 	uint32_t reserved; /**< 0 */
 };
 
@@ -115,6 +117,7 @@ struct mr_worker_stats {
 	uint64_t sleeps;
 	uint64_t handed_off;   /**< frames that went into hand-off rings */
 	uint64_t handoff_full; /**< frames that did not fit into one */
+	uint64_t asleep_ns;    /**< of idle_ns; the rest of all is CPU time */
 };
 
 /** The loop of a worker. @return 0, or -errno, for mr_workers_join() */

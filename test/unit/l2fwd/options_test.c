@@ -114,6 +114,8 @@ static const struct {
 	{ "--count 0 a b", "--count: 0 is out of range" },
 	{ "--cores 0-64 a b", "--cores: more than 64" },
 	{ "--cores 1 --workers 2 a b", "--workers 2: --cores has 1" },
+	{ "--max-cpu 50 --idle poll a b", "--max-cpu goes with --idle" },
+	{ "--max-cpu 101 a b", "--max-cpu" },
 	{ "--fdb-limit 0 a b", "--fdb-limit: 0 is out of range" },
 	{ "--age 0 a b", "--age: 0 is out of range" },
 	{ "--nonsense a b", "no option '--nonsense'; mr-l2fwd --help" },

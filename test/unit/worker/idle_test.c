@@ -9,11 +9,19 @@
 
 static uint64_t now_ns;
 static uint32_t n_clock_reads;
+/* Its clock moves on between the two readings around poll(). */
+static const struct mri_worker *sleeper;
+static uint64_t sleeper_wakes_ns;
+static uint32_t n_reads_asleep;
 
 static uint64_t test_clock(void *opaque)
 {
 	(void)opaque;
 	n_clock_reads++;
+	if (sleeper == NULL || !sleeper->is_asleep)
+		n_reads_asleep = 0;
+	else if (++n_reads_asleep == 2 && now_ns < sleeper_wakes_ns)
+		now_ns = sleeper_wakes_ns;
 	return now_ns;
 }
 
@@ -94,19 +102,92 @@ static void polling_never_sleeps(void **state)
 	rig_close(&rig);
 }
 
-static void adaptive_polls_on_for_50_us_then_sleeps(void **state)
+static void the_gaps_and_the_cost_of_a_wake_up_decide(void **state)
+{
+	static const struct {
+		uint64_t gap_us, wake_us;
+		bool sleeps;
+	} rows[] = {
+		{ 1, 0, false },     { 100, 0, false },    { 100, 1000, false },
+		{ 1000, 10, true },  { 1000, 50, true },   { 1000, 200, false },
+		{ 10000, 10, true }, { 10000, 5000, true },
+	};
+
+	(void)state;
+	for (size_t r = 0; r < sizeof(rows) / sizeof(rows[0]); r++) {
+		const uint64_t gap_ns = rows[r].gap_us * 1000;
+		struct mri_adapt a;
+
+		mri_adapt_begin(&a, 0, 100);
+		for (uint32_t i = 0; i < 50; i++)
+			mri_adapt_wake(&a, rows[r].wake_us * 1000);
+		assert_in_range(a.limit_ns, 200000, 2000000);
+		for (uint32_t i = 0; i < 1000; i++)
+			mri_adapt_gap(&a, gap_ns, 0);
+		assert_int_equal(a.limit_ns < gap_ns, rows[r].sleeps);
+	}
+}
+
+/*
+ * A frame each gap_ns, and rounds of 1 us until all n were forwarded. A sleep
+ * ends wake_ns after the next frame came. Returns how many sleeps there were.
+ */
+static uint64_t forward(struct mr_worker *worker, uint64_t gap_ns,
+			uint64_t wake_ns, uint32_t n)
+{
+	const uint64_t one = 1, n_before = stats_of(worker).sleeps;
+	uint64_t due_ns = now_ns + gap_ns;
+
+	sleeper = mri_worker_of(worker);
+	while (n > 0) {
+		uint32_t n_due = 0;
+
+		sleeper_wakes_ns = due_ns + wake_ns;
+		/* A sleep of the test takes no time: its poll() returns. */
+		assert_int_equal(write(sleeper->wake_fd, &one, sizeof(one)),
+				 sizeof(one));
+		while (n > n_due && due_ns <= now_ns) {
+			due_ns += gap_ns;
+			n_due++;
+		}
+		round_of(worker, n_due, 1000);
+		n -= n_due;
+	}
+	sleeper = NULL;
+	return stats_of(worker).sleeps - n_before;
+}
+
+static void adaptive_learns_when_to_sleep(void **state)
 {
 	struct rig rig;
 	struct mr_worker *worker = begin(&rig, MR_IDLE_ADAPTIVE);
 
 	(void)state;
-	round_of(worker, 1, 1000);
-	round_of(worker, 0, 1000);
-	for (uint32_t i = 0; i < 49; i++)
-		round_of(worker, 0, 1000);
-	assert_int_equal(stats_of(worker).sleeps, 0);
-	round_of(worker, 0, 1000);
-	assert_int_equal(stats_of(worker).sleeps, 1);
+	assert_int_equal(forward(worker, 100000, 60000, 5000), 0);
+	forward(worker, 10000000, 60000, 100);
+	assert_int_equal(forward(worker, 10000000, 60000, 100), 100);
+	/* 10,000 frames/s again, now with wake-ups that take 7 gaps. */
+	forward(worker, 100000, 700000, 1000);
+	assert_int_equal(forward(worker, 100000, 700000, 5000), 0);
+	rig_close(&rig);
+}
+
+static void adaptive_keeps_to_its_share_of_cpu(void **state)
+{
+	struct rig rig;
+	struct mr_worker *worker = begin(&rig, MR_IDLE_ADAPTIVE);
+	struct mr_worker_stats stats;
+	double awake;
+
+	(void)state;
+	rig.workers->cpu_percent = 30;
+	mri_idle_begin(mri_worker_of(worker));
+	forward(worker, 100000, 10000, 10000);
+	stats = stats_of(worker);
+	awake = 1 - (double)stats.asleep_ns /
+			    (double)(stats.busy_ns + stats.idle_ns);
+	/* Within a window's worth of 1 s, and most of it is used. */
+	assert_true(awake > 0.2 && awake < 0.35);
 	rig_close(&rig);
 }
 
@@ -228,7 +309,9 @@ int main(void)
 		cmocka_unit_test(busy_and_idle_time_add_up),
 		cmocka_unit_test(the_clock_is_not_read_at_full_load),
 		cmocka_unit_test(polling_never_sleeps),
-		cmocka_unit_test(adaptive_polls_on_for_50_us_then_sleeps),
+		cmocka_unit_test(the_gaps_and_the_cost_of_a_wake_up_decide),
+		cmocka_unit_test(adaptive_learns_when_to_sleep),
+		cmocka_unit_test(adaptive_keeps_to_its_share_of_cpu),
 		cmocka_unit_test(interrupt_sleeps_at_once_and_longer_each_time),
 		cmocka_unit_test(work_that_came_before_the_sleep_prevents_it),
 		cmocka_unit_test(a_call_prevents_one_sleep),

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * How long an adaptive worker polls before it sleeps.
+ *
+ * A gap is the time from the end of one piece of work to the next. Polling
+ * costs the gap in CPU time; sleeping costs the wake-up, which delays the
+ * frame. The worker counts the gaps that it sees by length and takes the limit
+ * at which both together would have cost least:
+ *
+ *     cost(limit) = time polled in gaps up to limit
+ *                   + longer gaps x (limit + price of a wake-up)
+ *
+ * The price is PRICE_FACTOR times the delay of a wake-up: we pay that much CPU
+ * time for latency. The delay is how late the kernel ends the sleeps that no
+ * frame ends. With a constant gap of up to MIN_PRICE_NS the limit is above it,
+ * whatever a wake-up costs, so at 5000 frames/s and more there is no sleep.
+ */
+#include "worker/worker.h"
+
+enum {
+	PRICE_FACTOR = 10,
+	MIN_PRICE_NS = 200000,
+	MAX_PRICE_NS = 2000000,
+	FIRST_WAKE_NS = 50000, /* until one was measured */
+	FORGET_GAPS = 128,     /* so many, and all before count half */
+	LONG_GAP_NS = 32000,   /* the limit follows each of these at once */
+	WINDOW_NS = 100000000, /* in which the share of CPU holds */
+};
+
+static uint64_t edge_ns(uint32_t bucket)
+{
+	return 1000ull << bucket;
+}
+
+static uint32_t bucket_of(uint64_t gap_ns)
+{
+	uint32_t bucket = 0;
+
+	while (bucket < MRI_GAP_BUCKETS - 1 && gap_ns > edge_ns(bucket))
+		bucket++;
+	return bucket;
+}
+
+static uint64_t price_of(uint64_t wake_ns)
+{
+	const uint64_t ns = PRICE_FACTOR * wake_ns;
+
+	if (ns < MIN_PRICE_NS)
+		return MIN_PRICE_NS;
+	return ns < MAX_PRICE_NS ? ns : MAX_PRICE_NS;
+}
+
+/* Of limits that cost the same the longest; without gaps to learn from the
+ * price, which never costs more than twice what the best limit does. */
+static uint64_t best_limit(const struct mri_adapt *a)
+{
+	const uint64_t price = price_of(a->wake_ns);
+	uint64_t n_longer = 0, polled = 0, best = 0, best_cost;
+
+	for (uint32_t b = 0; b < MRI_GAP_BUCKETS; b++)
+		n_longer += a->n_gaps[b];
+	if (n_longer == 0)
+		return price;
+	best_cost = n_longer * price;
+	for (uint32_t b = 0; b < MRI_GAP_BUCKETS - 1; b++) {
+		uint64_t cost;
+
+		polled += a->sum_ns[b];
+		n_longer -= a->n_gaps[b];
+		cost = polled + n_longer * (edge_ns(b) + price);
+		if (cost > best_cost)
+			continue;
+		best_cost = cost;
+		best = edge_ns(b);
+	}
+	return best;
+}
+
+void mri_adapt_begin(struct mri_adapt *a, uint64_t now_ns, uint32_t cpu_percent)
+{
+	*a = (struct mri_adapt){ .wake_ns = FIRST_WAKE_NS,
+				 .last_ns = now_ns,
+				 .cpu_percent = cpu_percent };
+	a->limit_ns = best_limit(a);
+}
+
+void mri_adapt_gap(struct mri_adapt *a, uint64_t gap_ns, uint32_t n_slept_for)
+{
+	uint32_t bucket;
+
+	/* Frames that came during a wake-up had shorter gaps than we saw. */
+	if (n_slept_for > 1 && gap_ns < edge_ns(MRI_GAP_BUCKETS - 2))
+		gap_ns /= n_slept_for;
+	bucket = bucket_of(gap_ns);
+	a->n_gaps[bucket]++;
+	a->sum_ns[bucket] += gap_ns;
+	if (++a->n_new < FORGET_GAPS) {
+		if (gap_ns >= LONG_GAP_NS)
+			a->limit_ns = best_limit(a);
+		return;
+	}
+	a->limit_ns = best_limit(a);
+	a->n_new = 0;
+	for (uint32_t b = 0; b < MRI_GAP_BUCKETS; b++) {
+		a->n_gaps[b] /= 2;
+		a->sum_ns[b] /= 2;
+	}
+}
+
+void mri_adapt_wake(struct mri_adapt *a, uint64_t late_ns)
+{
+	if (late_ns > MAX_PRICE_NS)
+		late_ns = MAX_PRICE_NS;
+	a->wake_ns = (7 * a->wake_ns + late_ns) / 8;
+	a->limit_ns = best_limit(a);
+}
+
+/*
+ * Credit grows with all time and is used up by time awake. Who has none left
+ * sleeps until there is half of a window's, then polls whole gaps again: half
+ * of a gap would cost as much, and the frame would be late all the same.
+ */
+void mri_adapt_time(struct mri_adapt *a, uint64_t now_ns, uint64_t asleep_ns)
+{
+	const int64_t most = WINDOW_NS / 100 * (int64_t)a->cpu_percent;
+	const uint64_t ns = now_ns - a->last_ns;
+
+	a->last_ns = now_ns;
+	if (a->cpu_percent >= 100)
+		return;
+	a->credit_ns += (int64_t)(ns * a->cpu_percent / 100) -
+			(int64_t)(ns - asleep_ns);
+	if (a->credit_ns > most)
+		a->credit_ns = most;
+	if (a->credit_ns < -most)
+		a->credit_ns = -most;
+	if (a->credit_ns <= 0)
+		a->is_spent = true;
+	else if (a->credit_ns >= most / 2)
+		a->is_spent = false;
+}
