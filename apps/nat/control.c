@@ -24,10 +24,9 @@ enum {
 };
 
 struct client {
-	int fd;        /* -1: the place is free */
-	bool is_gone;  /* but its question is still with a worker */
+	int fd;        /* -1: none, or gone before its question was done */
 	bool is_asked; /* a worker has its question */
-	bool is_busy;  /* it waits for an answer */
+	bool is_busy;  /* its question is not done */
 	bool has_line;
 	enum nat_question question;
 	struct nat_filter filter;
@@ -41,7 +40,7 @@ struct client {
 
 struct nat_control {
 	struct app *app;
-	int epoll_fd, listen_fd, lock_fd;
+	int epoll_fd, listen_fd;
 	char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
 	struct client clients[MAX_CLIENTS];
 };
@@ -71,23 +70,28 @@ static int fail(struct mr_reason *ret_why, const char *path, const char *what)
 
 /*
  * Who has the lock has the name: a socket that was left behind by a killed one
- * can be told from one in use.
+ * can be told from one in use. The file stays: whoever opened it before it was
+ * unlinked would get a lock that nobody else sees.
  */
-static int lock(struct nat_control *c, const char *instance,
-		struct mr_reason *ret_why)
+int nat_control_lock(const char *instance, struct mr_reason *ret_why)
 {
-	char path[sizeof(c->path) + 8];
+	char path[sizeof(((struct nat_control *)0)->path) + 8];
+	int fd;
 
-	snprintf(path, sizeof(path), "%s", c->path);
+	errno = ENAMETOOLONG;
+	if (!nat_control_path(instance, path, sizeof(path) - 8))
+		return fail(ret_why, instance, "");
 	*strrchr(path, '/') = '\0';
 	if (mkdir(path, 0755) < 0 && errno != EEXIST)
 		return fail(ret_why, path, "");
-	snprintf(path, sizeof(path), "%s.lock", c->path);
-	c->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-	if (c->lock_fd < 0)
+	nat_control_path(instance, path, sizeof(path) - 8);
+	strcat(path, ".lock");
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (fd < 0)
 		return fail(ret_why, path, "");
-	if (flock(c->lock_fd, LOCK_EX | LOCK_NB) == 0)
-		return 0;
+	if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+		return fd;
+	close(fd);
 	if (errno != EWOULDBLOCK)
 		return fail(ret_why, path, "");
 	snprintf(ret_why->text, sizeof(ret_why->text),
@@ -143,7 +147,7 @@ int nat_control_create(struct app *app, const char *instance,
 		return fail(ret_why, instance, "");
 	}
 	c->app = app;
-	c->epoll_fd = c->listen_fd = c->lock_fd = -1;
+	c->epoll_fd = c->listen_fd = -1;
 	for (uint32_t i = 0; i < MAX_CLIENTS; i++)
 		c->clients[i].fd = -1;
 	errno = ENAMETOOLONG;
@@ -151,9 +155,7 @@ int nat_control_create(struct app *app, const char *instance,
 		free(c);
 		return fail(ret_why, instance, "");
 	}
-	err = lock(c, instance, ret_why);
-	if (err == 0)
-		err = listen_at(c, ret_why);
+	err = listen_at(c, ret_why);
 	if (err < 0) {
 		nat_control_destroy(c);
 		return err;
@@ -164,8 +166,6 @@ int nat_control_create(struct app *app, const char *instance,
 
 void nat_control_destroy(struct nat_control *c)
 {
-	char path[sizeof(c->path) + 8];
-
 	for (uint32_t i = 0; i < MAX_CLIENTS; i++) {
 		nat_answer_free(&c->clients[i].answer);
 		if (c->clients[i].fd >= 0)
@@ -177,12 +177,6 @@ void nat_control_destroy(struct nat_control *c)
 	}
 	if (c->epoll_fd >= 0)
 		close(c->epoll_fd);
-	if (c->lock_fd >= 0) {
-		snprintf(path, sizeof(path), "%s.lock", c->path);
-		if (c->listen_fd >= 0)
-			unlink(path);
-		close(c->lock_fd);
-	}
 	free(c);
 }
 
@@ -191,14 +185,14 @@ int nat_control_fd(const struct nat_control *c)
 	return c->epoll_fd;
 }
 
-/* The place is free again once no worker has its question. */
+/* What it asked to be done is done nevertheless; nobody needs a list then. */
 static void drop_client(struct client *client)
 {
 	if (client->fd >= 0)
 		close(client->fd); /* which takes it out of the epoll set */
 	client->fd = -1;
-	client->is_busy = false;
-	client->is_gone = client->is_asked;
+	if (client->question != NAT_ASK_CLEAR)
+		client->is_busy = false;
 	nat_answer_free(&client->answer);
 }
 
@@ -212,7 +206,7 @@ static void accept_client(struct nat_control *c)
 	for (uint32_t i = 0; i < MAX_CLIENTS; i++) {
 		struct client *client = &c->clients[i];
 
-		if (client->fd >= 0 || client->is_gone)
+		if (client->fd >= 0 || client->is_busy || client->is_asked)
 			continue;
 		*client = (struct client){ .fd = fd };
 		if (watch(c, fd, EPOLLIN, i, EPOLL_CTL_ADD) < 0)
@@ -325,7 +319,6 @@ static void take_answer(struct nat_control *c, uint32_t worker_idx)
 		if (!client->is_asked || client->worker != worker_idx)
 			continue;
 		client->is_asked = false;
-		client->is_gone = false;
 		client->cursor = mail->cursor;
 		client->n += mail->n;
 		for (uint32_t s = 0; s < mail->n && client->fd >= 0 &&
@@ -365,9 +358,11 @@ static void serve(struct nat_control *c, uint32_t i)
 	struct client *client = &c->clients[i];
 	uint32_t events;
 
-	if (client->fd < 0)
-		return;
 	ask_more(c, client);
+	if (client->fd < 0) {
+		nat_answer_free(&client->answer);
+		return;
+	}
 	if (nat_answer_send(&client->answer, client->fd) < 0 ||
 	    (client->has_line && !client->is_busy && client->answer.n == 0)) {
 		drop_client(client);
@@ -394,11 +389,11 @@ bool nat_control_ready(void *opaque)
 			accept_client(c);
 		else if (what == WHAT_ANSWERED)
 			take_answers(c);
+		else if (c->clients[what].fd >= 0 && !c->clients[what].has_line)
+			read_client(c, &c->clients[what]);
 		else if (c->clients[what].fd >= 0 &&
 			 (events[i].events & (EPOLLERR | EPOLLHUP)))
 			drop_client(&c->clients[what]);
-		else if (c->clients[what].fd >= 0 && !c->clients[what].has_line)
-			read_client(c, &c->clients[what]);
 	}
 	for (uint32_t i = 0; i < MAX_CLIENTS; i++)
 		serve(c, i);

@@ -24,7 +24,13 @@ struct nat_control;
 /* The socket of an instance; only its owner may connect. False: too long. */
 bool nat_control_path(const char *instance, char *ret_path, size_t n_bytes);
 
-/* 0, or -errno with a line: -EADDRINUSE if the instance runs already. */
+/*
+ * Take the name of an instance, until the fd that is returned is closed; or
+ * -errno with a line: -EADDRINUSE if the instance runs already.
+ */
+int nat_control_lock(const char *instance, struct mr_reason *ret_why);
+
+/* Whoever has the lock: listen. 0, or -errno with a line. */
 int nat_control_create(struct app *app, const char *instance,
 		       struct nat_control **ret_control,
 		       struct mr_reason *ret_why);

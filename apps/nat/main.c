@@ -61,7 +61,7 @@ static int serve(const struct options *options)
 	struct nat_config config;
 	struct mr_reason error;
 	struct app app;
-	int signal_fd, status;
+	int lock_fd, signal_fd, status;
 
 	status = options_config(options, &config, &error);
 	if (status != 0) {
@@ -74,6 +74,12 @@ static int serve(const struct options *options)
 		printf("the configuration is good\n");
 		return fflush(stdout) == 0 ? 0 : complain("cannot write");
 	}
+	/* First, or a port that is in use would hide why. */
+	lock_fd = nat_control_lock(options->instance, &error);
+	if (lock_fd < 0) {
+		nat_config_free(&config);
+		return complain(error.text);
+	}
 	signal_fd = run_open_signals();
 	if (signal_fd < 0)
 		return complain("no signalfd");
@@ -85,6 +91,7 @@ static int serve(const struct options *options)
 	status = translate(&app, signal_fd, &error);
 	app_close(&app);
 	close(signal_fd);
+	close(lock_fd);
 	return status;
 }
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """mr-nat with the kernels of real hosts on both sides."""
 import json
+import signal
+import socket
 from pathlib import Path
 
 import pytest
@@ -120,16 +122,30 @@ def test_sessions_are_listed_filtered_and_cleared(lab, house, echo):
     translator.stop()
 
 
+def test_a_command_is_carried_out_after_its_sender_has_gone(lab, house):
+    translator = Nat(house)
+    assert talk.ping(house.a, nat.SERVER) == 3
+    for _ in range(200):  # a worker ends 64 at a time
+        lab.closing(Talker(house.a)).socket.sendto(b"x", (nat.SERVER, 9))
+    wait_until("they are there", lambda: len(translator.sessions()) > 64)
+    translator.process.send_signal(signal.SIGSTOP)
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(str(lab.tmp_path / "nat-nat.sock"))
+        client.sendall(b"clear all\n")
+    translator.process.send_signal(signal.SIGCONT)
+    wait_until("they are gone", lambda: translator.sessions() == [])
+    translator.stop()
+
+
 def test_a_second_instance_needs_a_name(lab, house):
     translator = Nat(house)
     other = Process(lab, house.middle, [
-        *translator.environment(), NAT, "--inside", "null:=10.0.0.1/24",
-        "--outside", "null:=192.0.2.1/24"])
+        *translator.environment(), NAT, "--config", translator.config])
     assert other.wait() == 1
     assert "an instance 'nat' is running" in other.err.text()
     assert translator.sessions() == []  # its socket is still there
     translator.stop()
-    assert not list(lab.tmp_path.glob("nat-*.sock*"))
+    assert not list(lab.tmp_path.glob("nat-*.sock"))
     assert "no instance of this name runs" in translator.ask(
         "--stats", check=False)
 

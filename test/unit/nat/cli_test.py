@@ -135,7 +135,8 @@ class Run(unittest.TestCase):
         process.send_signal(sig)
         out, err = process.communicate(timeout=LIMIT_S)
         self.assertEqual(process.returncode, 0, err)
-        self.assertEqual(list(Path(self.folder.name).iterdir()), [])
+        self.assertEqual([p.name for p in Path(self.folder.name).iterdir()],
+                         ["nat-nat.sock.lock"])
         return out, err
 
     def n_reloads(self):
@@ -208,6 +209,14 @@ class Run(unittest.TestCase):
         self.assertIn("reload: done", err)
         final = json.loads(out.splitlines()[-1])["operation"]
         self.assertEqual((final["reloads"], final["reloads_refused"]), (1, 1))
+
+    def test_the_file_of_the_lock_stays(self):
+        """Else two that start at once could have a lock each."""
+        inodes = set()
+        for _ in range(2):
+            self.finish(self.start("--quiet"))
+            inodes.add(next(Path(self.folder.name).iterdir()).stat().st_ino)
+        self.assertEqual(len(inodes), 1)
 
     def test_a_socket_that_was_left_behind_is_no_hindrance(self):
         process = self.start("--quiet")
