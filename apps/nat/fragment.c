@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 #include "core.h"
+#include "datagrams.h"
 
 enum {
 	MIN_DATAGRAMS = 64,
@@ -23,7 +24,6 @@ enum {
 };
 
 enum state {
-	STATE_FREE,
 	STATE_WAITING, /* for the first fragment */
 	STATE_KNOWN,   /* way holds */
 	STATE_LOCAL,   /* for ourselves */
@@ -31,51 +31,38 @@ enum state {
 };
 
 struct datagram {
-	uint32_t src, dst;
-	uint16_t id;
-	uint8_t proto, from;
 	uint8_t state;
 	uint8_t reason; /* enum nat_reason */
-	uint32_t next;  /* with the same hash, or NONE */
-	uint64_t end_ns;
 	struct nat_way way;
 	struct nat_fifo waiting;
 	uint64_t seen[N_WORDS];
 };
 
-enum { NONE = UINT32_MAX };
-
 struct nat_fragments {
-	struct datagram *ring; /* n, a power of two; oldest at tail */
-	uint32_t *heads;       /* n: by hash */
-	uint32_t n;
-	uint32_t head, tail; /* free-running */
+	struct nat_datagrams index;
+	struct datagram *datagrams; /* by slot of index */
 	uint32_t n_waiting, max_waiting;
 	uint64_t keep_ns;
-	uint64_t seeds[2]; /* odd; of the hash */
 };
 
 struct nat_fragments *nat_fragments_create(const struct nat_config *config,
 					   struct nat_random *random)
 {
 	struct nat_fragments *f = calloc(1, sizeof(*f));
+	uint32_t n = MIN_DATAGRAMS;
 
 	if (f == NULL)
 		return NULL;
-	for (uint32_t i = 0; i < 2; i++)
-		f->seeds[i] = nat_random_u64(random) | 1;
 	f->max_waiting = config->max_fragments;
 	f->keep_ns = config->timeouts.fragment_s * UINT64_C(1000000000);
-	f->n = MIN_DATAGRAMS;
-	while (f->n < f->max_waiting && f->n < MAX_DATAGRAMS)
-		f->n *= 2;
-	f->ring = calloc(f->n, sizeof(*f->ring));
-	f->heads = malloc(f->n * sizeof(*f->heads));
-	if (f->ring == NULL || f->heads == NULL) {
+	while (n < f->max_waiting && n < MAX_DATAGRAMS)
+		n *= 2;
+	f->datagrams = calloc(n, sizeof(*f->datagrams));
+	if (f->datagrams == NULL ||
+	    nat_datagrams_init(&f->index, n, random) < 0) {
 		nat_fragments_destroy(f);
 		return NULL;
 	}
-	memset(f->heads, 0xff, f->n * sizeof(*f->heads)); /* NONE */
 	return f;
 }
 
@@ -83,21 +70,9 @@ void nat_fragments_destroy(struct nat_fragments *f)
 {
 	if (f == NULL)
 		return;
-	free(f->ring);
-	free(f->heads);
+	nat_datagrams_end(&f->index);
+	free(f->datagrams);
 	free(f);
-}
-
-/* Keyed: whoever chooses addresses and ids does not choose which ones meet. */
-static uint32_t hash_of(const struct nat_fragments *f, uint32_t src,
-			uint32_t dst, uint16_t id)
-{
-	const uint64_t sum = ((uint64_t)src << 32 | dst) * f->seeds[0] +
-			     (uint64_t)id * f->seeds[1];
-
-	return (uint32_t)((sum ^ sum >> 32) * UINT64_C(0xd6e8feb86659fd93) >>
-			  40) &
-	       (f->n - 1);
 }
 
 /* Frames that wait end as what became of their datagram. */
@@ -116,23 +91,14 @@ static void drop_waiting(struct nat_path *path, struct datagram *d,
 static void forget_oldest(struct nat_path *path)
 {
 	struct nat_fragments *f = path->fragments;
-	const uint32_t at = f->tail++ & (f->n - 1);
-	struct datagram *d = &f->ring[at];
-	uint32_t *link = &f->heads[hash_of(f, d->src, d->dst, d->id)];
 
-	drop_waiting(path, d, NAT_DROP_FRAGMENT_OLD);
-	while (*link != at)
-		link = &f->ring[*link].next;
-	*link = d->next;
-	d->state = STATE_FREE;
+	drop_waiting(path, &f->datagrams[nat_datagrams_forget(&f->index)],
+		     NAT_DROP_FRAGMENT_OLD);
 }
 
 void nat_fragments_tick(struct nat_path *path)
 {
-	struct nat_fragments *f = path->fragments;
-
-	while (f->tail != f->head &&
-	       f->ring[f->tail & (f->n - 1)].end_ns <= path->now_ns)
+	while (nat_datagrams_is_due(&path->fragments->index, path->now_ns))
 		forget_oldest(path);
 }
 
@@ -142,31 +108,19 @@ static struct datagram *find(struct nat_path *path,
 {
 	struct nat_fragments *f = path->fragments;
 	const struct mr_ipv4 *ip = packet->ip;
-	uint32_t *link = &f->heads[hash_of(f, ip->src, ip->dst, ip->id)];
-	struct datagram *d;
-	uint32_t at;
+	const struct nat_datagram_key key = { ip->src, ip->dst, ip->id,
+					      ip->proto, packet->from };
+	uint32_t at = nat_datagrams_find(&f->index, &key);
 
-	for (at = *link; at != NONE; at = d->next) {
-		d = &f->ring[at];
-		if (d->src == ip->src && d->dst == ip->dst && d->id == ip->id &&
-		    d->proto == ip->proto && d->from == packet->from)
-			return d;
+	if (at == NAT_DATAGRAM_NONE) {
+		if (nat_datagrams_is_full(&f->index))
+			forget_oldest(path);
+		at = nat_datagrams_add(&f->index, &key,
+				       path->now_ns + f->keep_ns);
+		f->datagrams[at] = (struct datagram){ .state = STATE_WAITING };
+		nat_fifo_init(&f->datagrams[at].waiting);
 	}
-	if (f->head - f->tail == f->n)
-		forget_oldest(path);
-	at = f->head++ & (f->n - 1);
-	d = &f->ring[at];
-	*d = (struct datagram){ .src = ip->src,
-				.dst = ip->dst,
-				.id = ip->id,
-				.proto = ip->proto,
-				.from = packet->from,
-				.state = STATE_WAITING,
-				.next = *link,
-				.end_ns = path->now_ns + f->keep_ns };
-	nat_fifo_init(&d->waiting);
-	*link = at;
-	return d;
+	return &f->datagrams[at];
 }
 
 /* Lengths that no honest sender makes; n: bytes behind the IP header. */
