@@ -19,6 +19,7 @@ enum {
 	MIN_DATAGRAMS = 64,
 	MAX_DATAGRAMS = 4096,
 	MAX_WAITING = 48,   /* of one: 64 KiB by 1500 */
+	MAX_EXPIRED = 64,   /* datagrams per tick; the rest follows */
 	MAX_PACKET = 65535, /* bytes, of IPv4 */
 	N_WORDS = (MAX_PACKET + 1) / 8 / 64,
 };
@@ -98,8 +99,12 @@ static void forget_oldest(struct nat_path *path)
 
 void nat_fragments_tick(struct nat_path *path)
 {
-	while (nat_datagrams_is_due(&path->fragments->index, path->now_ns))
+	for (uint32_t i = 0; i < MAX_EXPIRED; i++) {
+		if (!nat_datagrams_is_due(&path->fragments->index,
+					  path->now_ns))
+			return;
 		forget_oldest(path);
+	}
 }
 
 /* The datagram that a fragment belongs to, new if need be. */

@@ -1,36 +1,41 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Rings between workers, and the place where fragments meet. */
+/*
+ * Rings between workers, and the place where fragments meet: each waits with
+ * its datagram until the first one tells the owner. Whatever fragments come,
+ * one costs a lookup, and at most one older datagram, which gives way to it.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "datagrams.h"
 #include "steer.h"
 #include "support/counter.h"
 
 enum {
-	MAX_DATAGRAMS = 64, /* whose owner is remembered; the oldest goes */
-	MAX_WAITING = 64,   /* frames before their first fragment, in all */
+	MAX_DATAGRAMS = 256, /* known at a time; the oldest gives way */
+	MAX_WAITING = 64,    /* frames before their first fragment; the same */
+	MAX_EXPIRED = 16,    /* datagrams per call; the rest follows */
 	NO_OWNER = UINT32_MAX,
-};
-
-/* RFC 791: what the pieces of a datagram have in common. */
-struct datagram_key {
-	uint32_t src, dst;
-	uint16_t id;
-	uint8_t proto, is_used;
-};
-
-struct datagram {
-	struct datagram_key key;
-	uint32_t owner; /* NO_OWNER: the first one has not come */
-	uint64_t end_ns;
+	NONE = UINT32_MAX,
 };
 
 struct waiting {
-	struct datagram_key key;
-	uint32_t n;
+	uint32_t next;     /* in its queue, or NONE */
+	uint32_t owner;    /* NO_OWNER: it is in the queue of its... */
+	uint32_t datagram; /* ...datagram; else in that of those ready */
+	uint32_t n;        /* entries; 0: free */
 	struct mr_frame frames[MR_MAX_SEGS];
+};
+
+struct queue {
+	uint32_t first, last; /* of waiting; NONE: empty */
+};
+
+struct datagram {
+	uint32_t owner; /* NO_OWNER: the first one has not come */
+	struct queue waiting;
 };
 
 /* Frames for one ring, put there once per burst. */
@@ -49,11 +54,11 @@ struct nat_steer {
 	struct stage *stages; /* n_workers * NAT_LANES */
 	uint32_t next_ring;   /* to look at, so that none waits for others */
 	/* Where fragments meet. */
-	uint32_t n_waiting, next_datagram;
-	uint64_t release_ns; /* when one of them is due: its owner has become
-			      * known, or it has waited too long */
-	struct datagram datagrams[MAX_DATAGRAMS];
-	struct waiting waiting[MAX_WAITING];
+	struct nat_datagrams index;
+	struct datagram datagrams[MAX_DATAGRAMS]; /* by slot of index */
+	struct waiting waiting[MAX_WAITING];      /* a ring */
+	uint32_t next_waiting;
+	struct queue ready;
 };
 
 struct nat_steering {
@@ -87,9 +92,40 @@ static int make_rings(struct nat_steering *s, struct mr_ctx *ctx,
 	return 0;
 }
 
+static void append(struct nat_steer *steer, struct queue *queue, uint32_t at)
+{
+	steer->waiting[at].next = NONE;
+	if (queue->first == NONE)
+		queue->first = at;
+	else
+		steer->waiting[queue->last].next = at;
+	queue->last = at;
+}
+
+static uint32_t take(struct nat_steer *steer, struct queue *queue)
+{
+	const uint32_t at = queue->first;
+
+	if (at != NONE)
+		queue->first = steer->waiting[at].next;
+	return at;
+}
+
+static int make_meeting_place(struct nat_steer *steer)
+{
+	struct nat_random random;
+
+	steer->ready.first = NONE;
+	if (nat_random_init(&random, 0) < 0)
+		return -EIO;
+	return nat_datagrams_init(&steer->index, MAX_DATAGRAMS, &random);
+}
+
 static int make_steers(struct nat_steering *s, const struct nat_config *config)
 {
-	for (uint32_t w = 0; w < s->n_workers; w++) {
+	int err = 0;
+
+	for (uint32_t w = 0; w < s->n_workers && err == 0; w++) {
 		struct nat_steer *steer = &s->steers[w];
 		struct mr_worker *worker = mr_workers_get(s->workers, w);
 
@@ -100,10 +136,10 @@ static int make_steers(struct nat_steering *s, const struct nat_config *config)
 		steer->keep_ns = config->timeouts.fragment_s * 1000000000ull;
 		steer->stages = calloc((size_t)s->n_workers * NAT_LANES,
 				       sizeof(steer->stages[0]));
-		if (steer->stages == NULL)
-			return -ENOMEM;
+		err = steer->stages == NULL ? -ENOMEM :
+					      make_meeting_place(steer);
 	}
-	return 0;
+	return err;
 }
 
 int nat_steering_create(struct mr_ctx *ctx, const struct nat_config *config,
@@ -125,7 +161,8 @@ int nat_steering_create(struct mr_ctx *ctx, const struct nat_config *config,
 			memset(s->steers, 0, n_workers * sizeof(s->steers[0]));
 	}
 	snprintf(ret_why->text, sizeof(ret_why->text),
-		 "no memory for rings between %u workers", n_workers);
+		 "no memory or random numbers for rings between %u workers",
+		 n_workers);
 	if (s != NULL && s->rings != NULL && s->steers != NULL)
 		err = make_rings(s, ctx, ret_why);
 	if (err == 0)
@@ -145,8 +182,10 @@ void nat_steering_destroy(struct nat_steering *s)
 	for (uint32_t i = 0;
 	     s->rings && i < s->n_workers * s->n_workers * NAT_LANES; i++)
 		mr_ring_spsc_destroy(s->rings[i]);
-	for (uint32_t w = 0; s->steers && w < s->n_workers; w++)
+	for (uint32_t w = 0; s->steers && w < s->n_workers; w++) {
+		nat_datagrams_end(&s->steers[w].index);
 		free(s->steers[w].stages);
+	}
 	free(s->steers);
 	free(s->rings);
 	free(s);
@@ -227,10 +266,10 @@ static void hand_over(struct nat_steer *steer, struct nat_stats *stats,
 	stage->n += n;
 }
 
-static struct datagram_key key_of(const uint8_t *bytes, bool *ret_is_first)
+static struct nat_datagram_key key_of(const uint8_t *bytes, bool *ret_is_first)
 {
 	const uint8_t *ip = bytes + MR_ETH_BYTES;
-	struct datagram_key key = { .is_used = 1 };
+	struct nat_datagram_key key = { .from = NAT_OUTSIDE };
 
 	if (bytes[12] == 0x81 && bytes[13] == 0)
 		ip += MR_VLAN_BYTES;
@@ -242,53 +281,85 @@ static struct datagram_key key_of(const uint8_t *bytes, bool *ret_is_first)
 	return key;
 }
 
-/* The owner of a datagram, if its first fragment has come. */
-static struct datagram *find_datagram(struct nat_steer *steer,
-				      const struct datagram_key *key,
-				      uint64_t now_ns)
+static void drop_waiting(struct nat_steer *steer, struct nat_stats *stats,
+			 enum nat_reason reason, uint32_t at)
 {
-	for (uint32_t i = 0; i < MAX_DATAGRAMS; i++) {
-		struct datagram *d = &steer->datagrams[i];
+	struct waiting *w = &steer->waiting[at];
 
-		if (memcmp(&d->key, key, sizeof(*key)) == 0 &&
-		    now_ns < d->end_ns)
-			return d;
-	}
-	return NULL;
+	if (w->n > 0)
+		drop(steer, stats, NAT_OUTSIDE, reason, w->frames, w->n);
+	w->n = 0;
 }
 
-/* What waited too long for its first fragment. */
-static void expire(struct nat_steer *steer, uint64_t now_ns,
-		   struct nat_stats *stats)
-{
-	uint32_t n_left = 0;
-
-	for (uint32_t i = 0; i < steer->n_waiting; i++) {
-		struct waiting *w = &steer->waiting[i];
-
-		if (find_datagram(steer, &w->key, now_ns) == NULL)
-			drop(steer, stats, NAT_OUTSIDE, NAT_DROP_FRAGMENT_OLD,
-			     w->frames, w->n);
-		else if (n_left++ != i)
-			steer->waiting[n_left - 1] = *w;
-	}
-	steer->n_waiting = n_left;
-}
-
-static struct datagram *add_datagram(struct nat_steer *steer,
-				     const struct datagram_key *key,
-				     uint64_t now_ns)
+/* What waited too long for its first fragment, or gives way. */
+static void forget_oldest(struct nat_steer *steer, struct nat_stats *stats)
 {
 	struct datagram *d =
-		&steer->datagrams[steer->next_datagram++ % MAX_DATAGRAMS];
+		&steer->datagrams[nat_datagrams_forget(&steer->index)];
+	uint32_t at;
 
-	*d = (struct datagram){ *key, NO_OWNER, now_ns + steer->keep_ns };
-	return d;
+	while ((at = take(steer, &d->waiting)) != NONE)
+		drop_waiting(steer, stats, NAT_DROP_FRAGMENT_OLD, at);
+}
+
+static struct datagram *find_datagram(struct nat_steer *steer,
+				      const struct nat_datagram_key *key,
+				      uint64_t now_ns, struct nat_stats *stats)
+{
+	uint32_t at = nat_datagrams_find(&steer->index, key);
+
+	if (at == NAT_DATAGRAM_NONE) {
+		if (nat_datagrams_is_full(&steer->index) ||
+		    nat_datagrams_is_due(&steer->index, now_ns))
+			forget_oldest(steer, stats);
+		at = nat_datagrams_add(&steer->index, key,
+				       now_ns + steer->keep_ns);
+		steer->datagrams[at] =
+			(struct datagram){ .owner = NO_OWNER,
+					   .waiting.first = NONE };
+	}
+	return &steer->datagrams[at];
+}
+
+/* The frame that has waited longest gives way: the first one of its datagram.
+ */
+static void wait_for_first(struct nat_steer *steer, struct datagram *d,
+			   const struct mr_frame *frames, uint32_t n,
+			   struct nat_stats *stats)
+{
+	const uint32_t at = steer->next_waiting % MAX_WAITING;
+	struct waiting *w = &steer->waiting[at];
+
+	if (w->n > 0 && w->owner != NO_OWNER) { /* it is ready to leave */
+		drop(steer, stats, NAT_OUTSIDE, NAT_DROP_FRAGMENT_FULL, frames,
+		     n);
+		return;
+	}
+	if (w->n > 0)
+		take(steer, &steer->datagrams[w->datagram].waiting);
+	drop_waiting(steer, stats, NAT_DROP_FRAGMENT_FULL, at);
+	steer->next_waiting++;
+	w->owner = NO_OWNER;
+	w->datagram = (uint32_t)(d - steer->datagrams);
+	w->n = n;
+	memcpy(w->frames, frames, n * sizeof(frames[0]));
+	append(steer, &d->waiting, at);
+}
+
+/* Its owner is known: what waits for it goes there next. */
+static void make_ready(struct nat_steer *steer, struct datagram *d)
+{
+	uint32_t at;
+
+	while ((at = take(steer, &d->waiting)) != NONE) {
+		steer->waiting[at].owner = d->owner;
+		append(steer, &steer->ready, at);
+	}
 }
 
 /*
- * A fragment from outside has come to where its pieces meet. Returns its owner,
- * or NO_OWNER: it was kept, or dropped.
+ * A fragment from outside has come to where its datagram's meet. Returns its
+ * owner, or NO_OWNER: it was kept, or dropped.
  */
 static uint32_t meet(struct nat_steer *steer, const struct mr_frame *frames,
 		     uint32_t n, uint64_t now_ns, struct nat_stats *stats)
@@ -296,34 +367,18 @@ static uint32_t meet(struct nat_steer *steer, const struct mr_frame *frames,
 	const uint8_t *bytes = mr_frame_data(steer->base, frames);
 	enum nat_lane lane = NAT_LANE_FRAGMENT;
 	bool is_first;
-	const struct datagram_key key = key_of(bytes, &is_first);
-	struct datagram *d = find_datagram(steer, &key, now_ns);
-	struct waiting *w = &steer->waiting[steer->n_waiting];
+	const struct nat_datagram_key key = key_of(bytes, &is_first);
+	struct datagram *d = find_datagram(steer, &key, now_ns, stats);
 
-	if (d == NULL)
-		d = add_datagram(steer, &key, now_ns);
 	if (is_first) {
 		d->owner = nat_routes_owner(steer->routes, NAT_OUTSIDE, bytes,
 					    frames->len, steer->worker->idx,
 					    &lane);
-		steer->release_ns = 0;
+		make_ready(steer, d);
 	}
-	if (d->owner != NO_OWNER)
-		return d->owner;
-	if (steer->n_waiting == MAX_WAITING)
-		expire(steer, now_ns, stats);
-	if (steer->n_waiting == MAX_WAITING) {
-		drop(steer, stats, NAT_OUTSIDE, NAT_DROP_FRAGMENT_FULL, frames,
-		     n);
-		return NO_OWNER;
-	}
-	if (steer->n_waiting == 0 || d->end_ns < steer->release_ns)
-		steer->release_ns = d->end_ns;
-	w = &steer->waiting[steer->n_waiting++];
-	w->key = key;
-	w->n = n;
-	memcpy(w->frames, frames, n * sizeof(frames[0]));
-	return NO_OWNER;
+	if (d->owner == NO_OWNER)
+		wait_for_first(steer, d, frames, n, stats);
+	return d->owner;
 }
 
 /* A frame that belongs to this worker; else it is handed over. */
@@ -371,36 +426,35 @@ uint32_t nat_steer_split(struct nat_steer *steer, enum nat_side from,
 
 /* Frames that waited, and whose owner is known by now. */
 static uint32_t release(struct nat_steer *steer, struct mr_frame *frames,
-			uint32_t n, uint64_t now_ns, struct nat_stats *stats)
+			uint32_t n, struct nat_stats *stats)
 {
-	uint32_t n_own = 0, n_left = 0;
+	uint32_t n_own = 0, at;
 
-	steer->release_ns = UINT64_MAX;
-	for (uint32_t i = 0; i < steer->n_waiting; i++) {
-		struct waiting *w = &steer->waiting[i];
-		struct datagram *d = find_datagram(steer, &w->key, now_ns);
+	while ((at = steer->ready.first) != NONE &&
+	       n_own + steer->waiting[at].n <= n) {
+		struct waiting *w = &steer->waiting[at];
 
-		if (d == NULL) {
-			drop(steer, stats, NAT_OUTSIDE, NAT_DROP_FRAGMENT_OLD,
-			     w->frames, w->n);
-		} else if (d->owner == NO_OWNER || n_own + w->n > n) {
-			const uint64_t due_ns =
-				d->owner == NO_OWNER ? d->end_ns : 0;
-
-			if (due_ns < steer->release_ns)
-				steer->release_ns = due_ns;
-			if (n_left++ != i)
-				steer->waiting[n_left - 1] = *w;
-		} else if (is_own(steer, stats, d->owner, NAT_LANE_OUTSIDE,
-				  w->frames, w->n)) {
+		take(steer, &steer->ready);
+		if (is_own(steer, stats, w->owner, NAT_LANE_OUTSIDE, w->frames,
+			   w->n)) {
 			memcpy(frames + n_own, w->frames,
 			       w->n * sizeof(frames[0]));
 			n_own += w->n;
 		}
+		w->n = 0;
 	}
-	steer->n_waiting = n_left;
 	flush(steer, stats);
 	return n_own;
+}
+
+static void expire(struct nat_steer *steer, uint64_t now_ns,
+		   struct nat_stats *stats)
+{
+	for (uint32_t i = 0; i < MAX_EXPIRED; i++) {
+		if (!nat_datagrams_is_due(&steer->index, now_ns))
+			return;
+		forget_oldest(steer, stats);
+	}
 }
 
 /* Fragments that others sent here to meet. */
@@ -432,8 +486,9 @@ uint32_t nat_steer_receive(struct nat_steer *steer, enum nat_side *ret_from,
 	const struct nat_steering *s = steer->steering;
 	const uint32_t n_rings = s->n_workers * NAT_LANES;
 
-	if (steer->n_waiting > 0 && now_ns >= steer->release_ns) {
-		const uint32_t n_own = release(steer, frames, n, now_ns, stats);
+	expire(steer, now_ns, stats);
+	if (steer->ready.first != NONE) {
+		const uint32_t n_own = release(steer, frames, n, stats);
 
 		*ret_from = NAT_OUTSIDE;
 		if (n_own > 0)
@@ -465,10 +520,8 @@ void nat_steer_give_up(struct nat_steer *steer, struct nat_stats *stats)
 	const struct nat_steering *s = steer->steering;
 	struct mr_frame frames[MR_BURST_MAX];
 
-	for (uint32_t i = 0; i < steer->n_waiting; i++)
-		drop(steer, stats, NAT_OUTSIDE, NAT_DROP_SHUTDOWN,
-		     steer->waiting[i].frames, steer->waiting[i].n);
-	steer->n_waiting = 0;
+	for (uint32_t i = 0; i < MAX_WAITING; i++)
+		drop_waiting(steer, stats, NAT_DROP_SHUTDOWN, i);
 	for (uint32_t r = 0; r < s->n_workers * NAT_LANES; r++) {
 		const enum nat_lane lane = (enum nat_lane)(r % NAT_LANES);
 		struct mr_ring_spsc *ring =

@@ -10,7 +10,9 @@
  * One worker's packet path, half of the frames in each direction. Modes: nat,
  * all of it; drop, the source alone: frames are written and freed; forward,
  * written and sent; find, written, looked up and freed; check, nat with both
- * sums of each frame verified, and where it goes; create, mappings until no
+ * sums of each frame verified, and where it goes; workers, nat by way of two
+ * workers' rings, with a tenth more frames that are not counted; flood, the
+ * same where these are fragments without a first one; create, mappings until no
  * port is left; sustain, sessions that come and go in simulated time. Prints
  * one line of JSON; times are core time.
  */
@@ -24,6 +26,7 @@
 #include <time.h>
 
 #include "arp.h"
+#include "nat_flood.h"
 #include "nat_traffic.h"
 #include "path.h"
 
@@ -36,6 +39,7 @@ enum {
 	INSIDE_NET = 0x0a000000, /* 10.0.0.0/24, hosts are behind a router */
 	INSIDE_GATEWAY = 0x0a0000fe,
 	HOSTS_NET = 0x64400000, /* 100.64.0.0/10 */
+	REGION_BYTES = 1 << 30, /* few addresses: it runs under valgrind */
 };
 
 static const uint64_t second_ns = 1000000000;
@@ -43,13 +47,14 @@ static const uint64_t second_ns = 1000000000;
 struct bench {
 	const char *mode;
 	uint32_t n_sessions, burst, n_addrs;
-	bool is_zipf, checks;
+	bool is_zipf, checks, is_flood;
 	double seconds;
 
 	struct nat_config config;
 	struct nat_range pool_range;
 	struct nat_prefix hosts;
 	struct mr_ctx *ctx;
+	struct mr_region *region;
 	struct mr_pool *pool;
 	struct mr_cache *cache;
 	uint8_t *base;
@@ -57,6 +62,7 @@ struct bench {
 	struct nat_neighbours *neighbours;
 	struct nat_maps *maps;
 	struct nat_path *path;
+	struct flood *flood; /* NULL: one worker */
 	uint8_t macs[NAT_SIDES][6];
 	struct traffic traffic;
 	uint32_t at[NAT_SIDES]; /* in the traces */
@@ -102,7 +108,11 @@ static void configure(struct bench *b)
 
 static void start(struct bench *b)
 {
-	struct mr_port_config port_config = { .size = sizeof(port_config) };
+	const struct mr_region_config region_config = {
+		.size = sizeof(region_config), .max_bytes = REGION_BYTES
+	};
+	struct mr_port_config port_config = { .size = sizeof(port_config),
+					      .n_workers = 2 };
 	struct mr_pool_config pool_config = { .size = sizeof(pool_config) };
 	struct nat_maps_config maps_config = {
 		.config = &b->config, .n_shards = 1, .seed = 1, .now_s = BEGIN_S
@@ -115,7 +125,10 @@ static void start(struct bench *b)
 	memcpy(b->macs, (uint8_t[2][6]){ { 2, 0xa }, { 2, 0xb } },
 	       sizeof(b->macs));
 	if (mr_ctx_create(NULL, &b->ctx, &why) < 0 ||
-	    mr_pool_create(b->ctx, &pool_config, &b->pool, &why) < 0 ||
+	    mr_region_create(b->ctx, &region_config, &b->region, &why) < 0)
+		errx(1, "%s", why.text);
+	pool_config.region = b->region;
+	if (mr_pool_create(b->ctx, &pool_config, &b->pool, &why) < 0 ||
 	    mr_cache_create(b->pool, &b->cache, &why) < 0)
 		errx(1, "%s", why.text);
 	b->base = mr_region_base(mr_pool_region(b->pool));
@@ -156,13 +169,15 @@ static void finish(struct bench *b)
 	struct mr_reason why;
 
 	empty_outboxes(b);
+	flood_close(b->flood);
 	nat_path_destroy(b->path);
 	nat_maps_destroy(b->maps);
 	nat_neighbours_destroy(b->neighbours);
 	for (uint32_t side = 0; side < NAT_SIDES; side++)
 		mr_port_close(b->ports[side]);
 	mr_cache_destroy(b->cache);
-	if (mr_pool_destroy(b->pool, &why) < 0)
+	if (mr_pool_destroy(b->pool, &why) < 0 ||
+	    mr_region_destroy(b->region, &why) < 0)
 		errx(1, "%s", why.text);
 	mr_ctx_destroy(b->ctx);
 	traffic_end(&b->traffic);
@@ -253,7 +268,11 @@ static uint32_t round_nat(struct bench *b)
 			&b->traffic.traces[side][b->at[side]];
 		const uint32_t n = receive_next(b, side, frames);
 
-		nat_burst(b->path, side, frames, n);
+		if (b->flood != NULL)
+			flood_burst(b->flood, side, frames, n, n / 5,
+				    !b->is_flood, b->now_ns);
+		else
+			nat_burst(b->path, side, frames, n);
 		if (b->checks)
 			check(b, side, headers, n);
 		transmit_outbox(b, side ^ 1);
@@ -481,7 +500,8 @@ static const struct mode {
 } modes[] = {
 	{ "nat", round_nat, NULL },         { "drop", round_drop, NULL },
 	{ "forward", round_forward, NULL }, { "find", round_find, NULL },
-	{ "check", round_nat, NULL },       { "create", NULL, create },
+	{ "check", round_nat, NULL },       { "workers", round_nat, NULL },
+	{ "flood", round_nat, NULL },       { "create", NULL, create },
 	{ "sustain", NULL, sustain },
 };
 
@@ -541,7 +561,11 @@ int main(int argc, char **argv)
 	if (mode == NULL)
 		errx(2, "%s: no such mode", b.mode);
 	b.checks = strcmp(b.mode, "check") == 0;
+	b.is_flood = strcmp(b.mode, "flood") == 0;
 	start(&b);
+	if (b.is_flood || strcmp(b.mode, "workers") == 0)
+		b.flood = flood_open(b.ctx, b.pool, b.ports, &b.config, b.path,
+				     b.cache);
 	if (mode->run != NULL)
 		mode->run(&b);
 	else

@@ -114,6 +114,9 @@ def goals(result):
         found.append(("1 M mappings at 1 M/s",
                       f"{created_per_s(null) / 1e6:.2f}",
                       created_per_s(null) >= GOAL_CREATED_PER_S))
+        found.append(("0.9 of the rate while a tenth more fragments come that "
+                      "belong to nothing", f"{null['flood']:.3f}",
+                      null["flood"] >= 0.9))
         found.append(("both sums right in all output",
                       f"{null['check']['wrong']} wrong",
                       null["check"]["wrong"] == 0))

@@ -41,6 +41,13 @@ class NatBench(unittest.TestCase):
             self.assertEqual(taken["translated"], 3000)
             self.assertGreater(taken["frames"], 0)
 
+    def test_a_flood_loses_no_packet_and_no_page(self):
+        for mode in ("workers", "flood"):
+            taken = sample(mode, "--sessions", "3000")
+            rounds, left = divmod(taken["translated"] - 3000, 128)
+            self.assertEqual(left, 0)
+            self.assertGreaterEqual(rounds * 128, taken["frames"])
+
     def test_creates_until_no_port_is_left(self):
         taken = sample("create", "--addresses", "1", "--sessions",
                        str(PORTS + 1000))

@@ -55,6 +55,13 @@ def stages(program, n, **how):
             "transmit": ns["forward"] - ns["drop"]}
 
 
+def ratio(program, mode, than, n, **how):
+    """Median of n ratios of rates, mode's to than's, taken in pairs."""
+    return statistics.median(
+        run(program, than, **how)["ns_per_frame"] /
+        run(program, mode, **how)["ns_per_frame"] for _ in range(n))
+
+
 def measure(args, build):
     """All of it; lines of progress meanwhile."""
     program = build / "test/bench/nat_bench"
@@ -70,6 +77,8 @@ def measure(args, build):
               f"burst {burst:3}: source {row['drop']:.1f}, all "
               f"{row['nat']:.1f} ns per packet", flush=True)
     result["stages"] = stages(program, n, seconds=seconds)
+    result["flood"] = ratio(program, "flood", "workers", 3 * n,
+                            sessions=10000, seconds=seconds / 3)
     result["check"] = run(program, "check", seconds=seconds)
     result["create"] = [
         run(program, "create", burst=256, addresses=CREATE_ADDRESSES,

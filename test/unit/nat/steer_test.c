@@ -59,7 +59,7 @@ static void put16(uint8_t *at, uint32_t value)
 }
 
 /* A UDP packet from outside, or a piece of one; its number is in the TTL. */
-static struct mr_frame frame_of(struct both *b, uint16_t port,
+static struct mr_frame piece_of(struct both *b, uint16_t id, uint16_t port,
 				uint16_t fragment, uint8_t number)
 {
 	struct mr_frame frame;
@@ -70,7 +70,7 @@ static struct mr_frame frame_of(struct both *b, uint16_t port,
 	memset(bytes, 0, 64);
 	put16(bytes + 12, 0x0800);
 	bytes[14] = 0x45;
-	put16(bytes + 18, 4711); /* the datagram's id */
+	put16(bytes + 18, id);
 	put16(bytes + 20, fragment);
 	bytes[22] = number;
 	bytes[23] = 17;
@@ -81,6 +81,12 @@ static struct mr_frame frame_of(struct both *b, uint16_t port,
 	if ((fragment & 0x1fff) == 0)
 		put16(bytes + 36, port);
 	return frame;
+}
+
+static struct mr_frame frame_of(struct both *b, uint16_t port,
+				uint16_t fragment, uint8_t number)
+{
+	return piece_of(b, 4711, port, fragment, number);
 }
 
 static uint8_t number_of(struct both *b, const struct mr_frame *frame)
@@ -245,6 +251,51 @@ static void test_a_flood_of_fragments(void **state)
 	assert_int_equal(drops(&b, NAT_DROP_SHUTDOWN), 64);
 }
 
+/* From outside, by way of the first worker: how many came to their owners. */
+static uint32_t pass(struct both *b, struct mr_frame frame)
+{
+	struct mr_frame frames[MR_BURST_MAX] = { frame };
+	uint32_t n = split(b, 0, frames, 1), n_all = 0;
+
+	for (uint32_t turn = 0; turn < 8; turn++) {
+		free_frames(b, frames, n);
+		n_all += n;
+		n = receive(b, turn % 2, frames);
+	}
+	return n_all;
+}
+
+/* Whoever sends fragments of ever new datagrams does not keep others out: what
+ * has waited longest gives way. */
+static void survive(uint16_t kinds)
+{
+	struct both b;
+
+	open_both(&b);
+	for (uint16_t id = 0; id < 3000; id++)
+		assert_int_equal(pass(&b, piece_of(&b, id % kinds, 0, 100, 0)),
+				 0);
+	for (uint16_t w = 0; w < 2; w++) {
+		const uint16_t id = 4000 + w;
+
+		assert_int_equal(pass(&b, piece_of(&b, id, 0, 100, 1)), 0);
+		assert_int_equal(
+			pass(&b, piece_of(&b, id, port_of(w), 0x2000, 2)), 2);
+	}
+	close_both(&b);
+	assert_int_equal(drops(&b, NAT_DROP_FRAGMENT_FULL) +
+				 drops(&b, NAT_DROP_SHUTDOWN),
+			 3000);
+}
+
+static void test_a_flood_keeps_nobody_out(void **state)
+{
+	(void)state;
+	survive(1);
+	survive(64);
+	survive(3000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -253,6 +304,7 @@ int main(void)
 		cmocka_unit_test(test_fragments_in_any_order_meet),
 		cmocka_unit_test(test_a_first_fragment_that_never_comes),
 		cmocka_unit_test(test_a_flood_of_fragments),
+		cmocka_unit_test(test_a_flood_keeps_nobody_out),
 	};
 
 	if (rig_n_cores() < 2) {

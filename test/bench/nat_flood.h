@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Two workers of a translator on one thread, and a flood of fragments that
+ * belong to nothing: each of another datagram, its first fragment never comes.
+ */
+#ifndef NAT_FLOOD_H
+#define NAT_FLOOD_H
+
+#include "steer.h"
+
+struct flood;
+
+/* Frames are of cache and, as all of what is measured, in the one thread. */
+struct flood *flood_open(struct mr_ctx *ctx, struct mr_pool *pool,
+			 struct mr_port *const *ports,
+			 const struct nat_config *config, struct nat_path *path,
+			 struct mr_cache *cache);
+void flood_close(struct flood *flood);
+
+/*
+ * A burst of a side, by way of both workers into the path; behind one from
+ * outside n_fragments, or frames that are freed as soon as they are received.
+ */
+void flood_burst(struct flood *flood, enum nat_side from,
+		 const struct mr_frame *frames, uint32_t n,
+		 uint32_t n_fragments, bool is_freed, uint64_t now_ns);
+
+#endif
