@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
+#include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,6 +80,23 @@ static int check_owner(const struct machine *machine,
 			    device->pci.bdf);
 }
 
+/* What the kernel uses it for besides; of another root it knows nothing. */
+static int check_use(const struct machine *machine, const struct device *device,
+		     struct mr_reason *reason)
+{
+	const char *const name = device->pci.netdev;
+	const uint32_t ifindex =
+		machine->root[0] == '\0' ? if_nametoindex(name) : 0;
+	struct mr_reason why;
+
+	if (ifindex == 0 || mr_netdev_use(ifindex, &why) != MR_NETDEV_IN_USE)
+		return 0;
+	return machine_fail(reason, -EBUSY,
+			    "%s: its interface %s %s; --force takes it all the "
+			    "same",
+			    device->pci.bdf, name, why.text);
+}
+
 static int check(const struct machine *machine, const struct device *device,
 		 const struct device *devices, uint32_t n,
 		 const struct bind_options *options, struct mr_reason *reason)
@@ -99,6 +117,9 @@ static int check(const struct machine *machine, const struct device *device,
 			"of this machine, which would be cut off; "
 			"--force takes it all the same",
 			pci->bdf, device->default_route);
+	err = options->is_forced ? 0 : check_use(machine, device, reason);
+	if (err < 0)
+		return err;
 	if (!machine_exists(
 		    machine_path(machine, "/sys/bus/pci/drivers/vfio-pci")))
 		return machine_fail(

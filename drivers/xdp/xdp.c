@@ -333,6 +333,23 @@ static int open_steps(struct xdp_port *port, struct mr_reason *reason)
 	return 0;
 }
 
+/* What this machine uses is taken only by those who say so. */
+static int refuse_used(const struct xdp_port *port,
+		       struct mr_reason *reterr_reason)
+{
+	struct mr_reason why;
+	const enum mr_netdev_use use = mr_netdev_use(port->dev.ifindex, &why);
+
+	if (use == MR_NETDEV_HAS_ADDRESS)
+		mr_log(port->base.ctx, MR_LOG_WARNING, "%s: %s",
+		       port->base.info.name, why.text);
+	if (use != MR_NETDEV_IN_USE)
+		return 0;
+	return mr_fail(reterr_reason, -EBUSY,
+		       "%s: %s; the option 'force' takes it all the same",
+		       port->base.info.name, why.text);
+}
+
 static int xdp_open(struct mr_port *base, const struct mr_spec *spec,
 		    struct mr_reason *reterr_reason)
 {
@@ -349,12 +366,8 @@ static int xdp_open(struct mr_port *base, const struct mr_spec *spec,
 		    0)
 		return err;
 	if (!port->options.force &&
-	    mri_xdp_netdev_has_default_route(port->dev.name))
-		return mr_fail(reterr_reason, -EBUSY,
-			       "%s: carries the default route of this machine, "
-			       "and would be cut off from it; the option "
-			       "'force' takes it all the same",
-			       base->info.name);
+	    (err = refuse_used(port, reterr_reason)) < 0)
+		return err;
 	if (base->headroom_bytes > XSK_PACKET_HEADROOM)
 		port->umem_headroom_bytes =
 			base->headroom_bytes - XSK_PACKET_HEADROOM;

@@ -314,7 +314,6 @@ int mri_xdp_netdev_refuse(const char *port, int err, const char *what,
 int mri_xdp_netdev_control(const char *name, unsigned long request,
 			   struct ifreq *ifr);
 int mri_xdp_netdev_ethtool(const char *name, void *command);
-bool mri_xdp_netdev_has_default_route(const char *name);
 int32_t mri_xdp_netdev_numa_node(const char *name);
 /* rtnetlink events; an fd or -errno. */
 int mri_xdp_events_open(void);

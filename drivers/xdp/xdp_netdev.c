@@ -225,46 +225,6 @@ int mri_xdp_netdev_refuse(const char *port, int err, const char *what,
 	return mr_fail(reason, err, "%s: %s: %s", port, what, mr_strerror(-err));
 }
 
-/* A line of /proc/net/route or ipv6_route that says "default" and the name. */
-static bool is_default_route(const char *line, const char *name, bool is_v6)
-{
-	char first[64], rest[10][64], *interface;
-	int n;
-
-	if (!is_v6)
-		return sscanf(line, "%63s %63s", first, rest[0]) == 2 &&
-		       strcmp(first, name) == 0 &&
-		       strcmp(rest[0], "00000000") == 0;
-	n = sscanf(line, "%63s %63s %63s %63s %63s %63s %63s %63s %63s %63s",
-		   first, rest[0], rest[1], rest[2], rest[3], rest[4], rest[5],
-		   rest[6], rest[7], rest[8]);
-	if (n != 10)
-		return false;
-	interface = rest[8];
-	/* The kernel keeps a reject route to ::/0 on lo: that is none. */
-	return strcmp(rest[0], "00") == 0 && strcmp(interface, name) == 0 &&
-	       strcmp(name, "lo") != 0;
-}
-
-bool mri_xdp_netdev_has_default_route(const char *name)
-{
-	static const char *const files[] = { "/proc/thread-self/net/route",
-					     "/proc/thread-self/net/ipv6_route" };
-	bool has = false;
-
-	for (int v6 = 0; v6 < 2; v6++) {
-		FILE *file = fopen(files[v6], "re");
-		char line[256];
-
-		if (file == NULL)
-			continue;
-		while (!has && fgets(line, sizeof(line), file) != NULL)
-			has = is_default_route(line, name, v6 == 1);
-		fclose(file);
-	}
-	return has;
-}
-
 int32_t mri_xdp_netdev_numa_node(const char *name)
 {
 	char path[128];

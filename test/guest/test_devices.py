@@ -94,6 +94,18 @@ def test_the_default_route_is_not_cut_off(guest):
     assert devices(guest)[bdf]["default_route"] is False
 
 
+def test_a_member_of_a_bridge_is_not_taken(guest):
+    bdf = guest.nics[1].bdf
+    name = devices(guest)[bdf]["interface"]
+    if guest.run("ip link add br0 type bridge")[0] != 0:
+        pytest.skip("this guest's kernel has no bridges")
+    assert guest.run(f"ip link set {name} master br0")[0] == 0
+    assert f"{name} is a member of br0" in refused(guest, "bind", bdf)
+    assert guest.run("ip link del br0")[0] == 0
+    do(guest, "bind", bdf)
+    do(guest, "unbind", bdf)
+
+
 def test_what_is_no_nic_stays(guest):
     status, text = guest.run("mr-devices --all --json")
     assert status == 0

@@ -5,6 +5,7 @@ Exit status 2 for usage, 1 for the rest; nothing is left behind.
 """
 import re
 import signal
+import socket
 
 import pytest
 from lib import talk
@@ -227,6 +228,82 @@ def test_the_interface_of_the_default_route_needs_force(lab, star):
     assert state(star) == before
     forwarder = Forwarder(lab, middle, "p0,force", "p1")
     assert talk.ping(star.hosts[0], star.address(1)) == 3
+    forwarder.stop()
+
+
+def bridge(_lab, middle, _host):
+    """p0 is a port of a bridge."""
+    middle.ip("link", "add", "br0", "type", "bridge")
+    middle.ip("link", "set", "p0", "master", "br0")
+
+
+def gateways(_lab, middle, _host):
+    """p0 leads to one of two gateways."""
+    for i in range(2):
+        middle.ip("address", "add", f"10.{88 + i}.0.1/24", "dev", f"p{i}")
+    middle.ip("route", "add", "default", "nexthop", "via", "10.89.0.2",
+              "nexthop", "via", "10.88.0.2")
+
+
+def upper(_lab, middle, _host):
+    """What lies on p0 has the default route."""
+    middle.ip("link", "add", "link", "p0", "name", "m0", "type", "macvlan")
+    middle.ip("link", "set", "m0", "up")
+    middle.ip("route", "add", "default", "dev", "m0")
+
+
+def connection(lab, middle, host, family=socket.AF_INET, scope="global"):
+    """Somebody is connected to an address of p0."""
+    middle.ip("address", "add", "10.88.0.1/24", "dev", "p0", "scope", scope)
+    host.ip("address", "add", "10.88.0.2/24", "dev", "h0")
+    with middle:
+        server = lab.closing(socket.create_server(
+            ("", 7), family=family, dualstack_ipv6=family == socket.AF_INET6))
+    with host:
+        lab.closing(socket.create_connection(("10.88.0.1", 7), 10))
+    lab.closing(server.accept()[0])
+
+
+def mapped(lab, middle, host):
+    """The same, by a server for IPv6 and IPv4."""
+    connection(lab, middle, host, socket.AF_INET6)
+
+
+def near(lab, middle, host):
+    """The address is good on this link only."""
+    connection(lab, middle, host, scope="link")
+
+
+def address(_lab, middle, _host):
+    """An address that nobody uses."""
+    middle.ip("address", "add", "10.88.0.1/24", "dev", "p0")
+
+
+@pytest.mark.parametrize(("prepare", "parts"), [
+    (bridge, ["is a member of br0 (bridge)"]),
+    (gateways, ["default route", "dev p0"]),
+    (upper, ["default route", "dev m0"]),
+    (connection, ["10.88.0.1", "TCP", "10.88.0.2"]),
+    (mapped, ["10.88.0.1", "TCP", "10.88.0.2"])])
+def test_an_interface_in_use_needs_force(lab, star, prepare, parts):
+    prepare(lab, star.middle, star.hosts[0])
+    before = state(star)
+    Refused(lab, star.middle, "p0", "null:").check(1, *parts, "'force'")
+    assert state(star) == before
+    Forwarder(lab, star.middle, "p0,force", "null:").stop()
+
+
+def test_loopback_needs_force(lab, star):
+    Refused(lab, star.middle, "lo", "null:").check(1, "loopback", "'force'")
+
+
+@pytest.mark.parametrize(("prepare", "n_warnings"), [(address, 1), (near, 0)])
+def test_an_address_alone_is_a_warning(lab, star, prepare, n_warnings):
+    prepare(lab, star.middle, star.hosts[0])
+    forwarder = Forwarder(lab, star.middle, "p0", "null:")
+    said = [line for line in forwarder.err.text().splitlines()
+            if "has the address" in line]
+    assert len(said) == n_warnings, said
     forwarder.stop()
 
 

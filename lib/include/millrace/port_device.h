@@ -50,6 +50,33 @@ struct mr_named_count {
 	uint64_t value;
 };
 
+/** What a host uses a network interface for. */
+enum mr_netdev_use {
+	MR_NETDEV_UNUSED = 0,
+	MR_NETDEV_HAS_ADDRESS = 1, /**< an address, and no connection */
+	MR_NETDEV_IN_USE = 2,      /**< a port on it would cut something off */
+};
+
+/**
+ * What this host uses a network interface for. In use are loopback, a member of
+ * a bridge, bond or team, one that carries a default route, and one with a
+ * global address that an established TCP connection uses; VLANs and the like on
+ * the interface count as the interface. Unless told to force it, xdp: refuses
+ * such an interface and mr-devices does not bind its device.
+ *
+ * @param      ifindex  in the caller's network namespace
+ * @param[out] ret_why  a verb and what follows, "carries the default route
+ * ..."; set unless unused; or NULL
+ *
+ * @return enum mr_netdev_use; MR_NETDEV_IN_USE if the kernel does not tell
+ *
+ * Thread: any.
+ * Cost:   dumps of the kernel's routes, addresses, and TCP connections for each
+ *         address of the interface. Needs no capability.
+ */
+MR_API enum mr_netdev_use mr_netdev_use(uint32_t ifindex,
+					struct mr_reason *ret_why);
+
 /** Smallest MTU that mr_port_set_mtu() takes (RFC 791, section 3.2). */
 enum { MR_MTU_MIN_BYTES = 68 };
 
