@@ -133,7 +133,7 @@ class Output(unittest.TestCase):
     def test_text_has_a_line_per_second_and_a_summary(self):
         code, out, err = run("-d", "1.3", "null:", "null:")
         self.assertEqual(code, 0)
-        self.assertRegex(out, r"(?m)^ +1\.0 s  rx \S+ \S+ .* idle \d+ %$")
+        self.assertRegex(out, r"(?m)^ +1\.0 s  rx \S+ \S+ .* idle \d+ %, awake \d+ %$")
         self.assertRegex(out, r"(?m)^accounting laws hold$")
         pages = re.search(r"(?m)^pages: (\d+) of (\d+) came back$", out)
         self.assertEqual(pages[1], pages[2])
