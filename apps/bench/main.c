@@ -14,6 +14,7 @@
 #include "result/compare.h"
 #include "result/report.h"
 #include "search/commands.h"
+#include "support/text.h"
 
 /* mr-bench mem, flow, fwd: argv[1] is the command. */
 static int workloads_main(int argc, char **argv)
@@ -27,7 +28,7 @@ static int workloads_main(int argc, char **argv)
 	case PARSE_DONE:
 		return 0;
 	case PARSE_WRONG:
-		fprintf(stderr, "mr-bench: %s\n", why.text);
+		print_error("mr-bench: %s", why.text);
 		return 2;
 	case PARSE_RUN:
 		break;
@@ -85,12 +86,15 @@ static int print_help(void)
 
 static int complain(const char *word)
 {
-	fprintf(stderr, "mr-bench: no command%s%s%s; there are:",
-		word != NULL ? " '" : "", word != NULL ? word : "",
-		word != NULL ? "'" : "");
+	char names[512];
+	size_t at = 0;
+
 	for (uint32_t i = 0; i < N_COMMANDS; i++)
-		fprintf(stderr, " %s", commands[i].name);
-	fprintf(stderr, "\n");
+		at += (size_t)snprintf(names + at, sizeof(names) - at, " %s",
+				       commands[i].name);
+	print_error("mr-bench: no command%s%s%s; there are:%s",
+		    word != NULL ? " '" : "", word != NULL ? word : "",
+		    word != NULL ? "'" : "", names);
 	return 2;
 }
 

@@ -12,6 +12,7 @@
 #include "mem.h"
 #include "peer_dpdk.h"
 #include "report.h"
+#include "support/text.h"
 #include "team.h"
 #include "workloads.h"
 
@@ -46,7 +47,7 @@ static const struct workload *const *workloads_of(const struct options *options)
 
 static int complain(const char *text)
 {
-	fprintf(stderr, "mr-bench: %s\n", text);
+	print_error("mr-bench: %s", text);
 	return 1;
 }
 

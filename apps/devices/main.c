@@ -10,10 +10,11 @@
 #include "options.h"
 #include "show.h"
 #include "state.h"
+#include "support/text.h"
 
 static int complain(const char *text)
 {
-	fprintf(stderr, "mr-devices: %s\n", text);
+	print_error("mr-devices: %s", text);
 	return 1;
 }
 

@@ -6,10 +6,11 @@
 #include "support/run.h"
 
 #include "session.h"
+#include "support/text.h"
 
 static int complain(const char *text)
 {
-	fprintf(stderr, "mr-l2fwd: %s\n", text);
+	print_error("mr-l2fwd: %s", text);
 	return 1;
 }
 

@@ -10,6 +10,7 @@
 
 #include "app.h"
 #include "save.h"
+#include "support/text.h"
 
 enum {
 	STEER_ENTRIES = 1024, /* of each ring between workers */
@@ -151,11 +152,10 @@ static int restore_all(struct app *app, struct mr_reason *ret_error)
 		return 0;
 	if (err < 0)
 		return 1;
-	fprintf(stderr,
-		"mr-nat: %s: %llu sessions taken up, %llu not (the "
-		"configuration or the number of workers is another)\n",
-		path, (unsigned long long)restored.n,
-		(unsigned long long)restored.n_refused);
+	print_error("mr-nat: %s: %llu sessions taken up, %llu not (the "
+		    "configuration or the number of workers is another)",
+		    path, (unsigned long long)restored.n,
+		    (unsigned long long)restored.n_refused);
 	return 0;
 }
 
@@ -168,7 +168,7 @@ static void save_all(const struct app *app)
 	if (path[0] == '\0')
 		return;
 	if (nat_save_begin(path, &save, &why) < 0) {
-		fprintf(stderr, "mr-nat: %s\n", why.text);
+		print_error("mr-nat: %s", why.text);
 		return;
 	}
 	for (uint32_t w = 0; w < app->n_workers; w++) {
@@ -184,7 +184,7 @@ static void save_all(const struct app *app)
 					nat_save_put(save, &sessions[i]);
 	}
 	if (nat_save_end(save, (uint64_t)time(NULL), &why) < 0)
-		fprintf(stderr, "mr-nat: %s\n", why.text);
+		print_error("mr-nat: %s", why.text);
 }
 
 /* An earlier configuration. */
@@ -327,7 +327,7 @@ void app_each_second(void *opaque)
 	struct mr_reason why;
 
 	if (!nat_log_write(app->log, now_s(app), &why))
-		fprintf(stderr, "mr-nat: %s\n", why.text);
+		print_error("mr-nat: %s", why.text);
 }
 
 static void refuse(struct app *app, const char *why)
@@ -372,7 +372,7 @@ void app_hang_up(void *opaque)
 	struct mr_reason why;
 
 	if (nat_log_reopen(app->log, &why) < 0)
-		fprintf(stderr, "mr-nat: %s\n", why.text);
+		print_error("mr-nat: %s", why.text);
 	if (app->next != NULL) {
 		refuse(app, "the last one is still being taken up");
 		return;
@@ -443,9 +443,8 @@ void app_reload_answered(struct app *app, uint32_t worker_idx)
 	struct nat_worker *w = &app->workers[worker_idx];
 
 	if (w->mail.err < 0)
-		fprintf(stderr,
-			"mr-nat: reload: worker %u goes on as before: %s\n",
-			worker_idx, w->mail.why.text);
+		print_error("mr-nat: reload: worker %u goes on as before: %s",
+			    worker_idx, w->mail.why.text);
 	else
 		w->config = w->mail.config;
 	w->has_news = false;

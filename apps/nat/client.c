@@ -10,11 +10,11 @@
 
 #include "client.h"
 #include "control.h"
+#include "support/text.h"
 
 static int complain(const char *what, const char *why)
 {
-	fprintf(stderr, "mr-nat: %s%s%s\n", what, why[0] != '\0' ? ": " : "",
-		why);
+	print_error("mr-nat: %s%s%s", what, why[0] != '\0' ? ": " : "", why);
 	return 1;
 }
 

@@ -8,10 +8,11 @@
 #include "app.h"
 #include "client.h"
 #include "control.h"
+#include "support/text.h"
 
 static int complain(const char *text)
 {
-	fprintf(stderr, "mr-nat: %s\n", text);
+	print_error("mr-nat: %s", text);
 	return 1;
 }
 
@@ -20,7 +21,7 @@ static void advise(const struct nat_config *config)
 	struct mr_reason advice;
 
 	for (uint32_t i = 0; nat_config_advice(config, i, &advice); i++)
-		fprintf(stderr, "mr-nat: note: %s\n", advice.text);
+		print_error("mr-nat: note: %s", advice.text);
 }
 
 static int translate(struct app *app, int signal_fd, struct mr_reason *error)

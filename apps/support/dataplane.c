@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "dataplane.h"
+#include "text.h"
 
 enum {
 	HANDOFF_ENTRIES = 1024, /* where the configuration has none */
@@ -21,8 +22,7 @@ static void print_log(void *opaque, enum mr_log_level level, const char *line)
 					     "debug" };
 
 	if (level <= plane->log_level)
-		fprintf(stderr, "%s: %s: %s\n", plane->program, names[level],
-			line);
+		print_error("%s: %s: %s", plane->program, names[level], line);
 }
 
 /* An error in a spec is one of the command line. */
@@ -325,6 +325,16 @@ void dataplane_close(struct dataplane *plane)
 	*plane = (struct dataplane){ 0 };
 }
 
+void dataplane_print_port(const struct mr_port_info *info, FILE *to)
+{
+	char name[4 * sizeof(info->name)];
+
+	fprintf(to, "port %s  mode %s%s%s%s, %u rx, %u tx queues\n",
+		text_escape(info->name, name, sizeof(name)), info->mode,
+		info->why[0] ? " (" : "", info->why, info->why[0] ? ")" : "",
+		info->n_rxqs, info->n_txqs);
+}
+
 void dataplane_print_map(const struct dataplane *plane, FILE *to)
 {
 	char line[1024];
@@ -333,9 +343,7 @@ void dataplane_print_map(const struct dataplane *plane, FILE *to)
 		struct mr_port_info info = { .size = sizeof(info) };
 
 		mr_port_info(plane->ports[p], &info);
-		fprintf(to, "port %s  mode %s%s%s%s, %u rx, %u tx queues\n",
-			info.name, info.mode, info.why[0] ? " (" : "", info.why,
-			info.why[0] ? ")" : "", info.n_rxqs, info.n_txqs);
+		dataplane_print_port(&info, to);
 	}
 	for (uint32_t i = 0;
 	     mr_workers_line(plane->workers, i, line, sizeof(line)) == 0; i++)

@@ -78,6 +78,8 @@ void dataplane_close_ports(struct dataplane *plane);
 void dataplane_close(struct dataplane *plane);
 
 /* What was opened and who works where, for people. */
+/* One line of it: a port, its mode, and why not a better one. */
+void dataplane_print_port(const struct mr_port_info *info, FILE *to);
 void dataplane_print_map(const struct dataplane *plane, FILE *to);
 
 /*

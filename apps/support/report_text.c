@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "report.h"
+#include "text.h"
 
 static bool text_begin(void)
 {
@@ -42,21 +43,24 @@ static void print_drop(void *opaque, const char *where, const char *name,
 		       uint64_t n_frames)
 {
 	(void)opaque;
-	printf("  dropped %s: %s %" PRIu64 "\n", where, name, n_frames);
+	char escaped[4 * sizeof(((struct mr_port_info *)NULL)->name)];
+
+	printf("  dropped %s: %s %" PRIu64 "\n",
+	       text_escape(where, escaped, sizeof(escaped)), name, n_frames);
 }
 
 static void print_port(const struct port_snapshot *port, double seconds)
 {
 	const struct totals t = snapshot_port_totals(port);
-	char rx[16], tx[16];
+	char rx[16], tx[16], name[4 * sizeof(port->info.name)];
 
 	if (seconds <= 0)
 		seconds = 1;
 	printf("%s (%s%s%s): rx %" PRIu64 " frames (%sframes/s), tx %" PRIu64
 	       " frames (%sframes/s)\n",
-	       port->info.name, port->info.mode,
-	       port->info.why[0] != '\0' ? "; " : "", port->info.why,
-	       t.rx_frames,
+	       text_escape(port->info.name, name, sizeof(name)),
+	       port->info.mode, port->info.why[0] != '\0' ? "; " : "",
+	       port->info.why, t.rx_frames,
 	       report_scaled(t.rx_frames / seconds, rx, sizeof(rx)),
 	       t.tx_frames,
 	       report_scaled(t.tx_frames / seconds, tx, sizeof(tx)));

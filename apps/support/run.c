@@ -14,6 +14,7 @@
 
 #include "background.h"
 #include "run.h"
+#include "text.h"
 
 enum {
 	REPORT_MS = 1000,
@@ -49,7 +50,7 @@ struct running {
 
 static int complain(const struct running *run, const char *text)
 {
-	fprintf(stderr, "%s: %s\n", run->plane->program, text);
+	print_error("%s: %s", run->plane->program, text);
 	return 1;
 }
 
@@ -325,8 +326,8 @@ static int finish(struct running *run)
 	take_last(run, t_s);
 	status = end_output(run, status);
 	if (!final->laws_hold) {
-		fprintf(stderr, "%s: accounting: %s\n", plane->program,
-			final->broken_law);
+		print_error("%s: accounting: %s", plane->program,
+			    final->broken_law);
 		status = 1;
 	}
 	if (!final->is_conserved) {

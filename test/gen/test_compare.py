@@ -38,8 +38,71 @@ def scaled(factor, change=None):
     return document
 
 
+def twice(a, b):
+    """Two runs a side, which is what a verdict takes."""
+    return ["--baseline", a, "--baseline", a, b, b]
+
+
+def test_one_run_a_side_is_unclear(bench, files):
+    for factor in (1, 0.5):
+        names = files(scaled(1), scaled(factor))
+        done = bench("compare", *names)
+        assert done.rc == 3, done.out
+        assert "unclear" in done.out and "worse" not in done.out
+        assert bench("compare", "--baseline", names[0], names[0],
+                     names[1]).rc == 3
+
+
+def lost(n):
+    """Trials without rows: n of a million frames lost."""
+    def change(document):
+        document["rows"] = []
+        document["trials"] = document["trials"][:1]
+        trial = document["trials"][0]
+        trial["tx"] |= {"sent": 1000000}
+        trial["rx"] |= {"lost": n}
+    return scaled(1, change)
+
+
+@pytest.mark.parametrize("n,rc", [(1, 0), (10, 0), (100, 1)])
+def test_a_frame_lost_against_none_is_no_verdict(bench, files, n, rc):
+    done = bench("compare", *twice(*files(lost(0), lost(n))))
+    assert done.rc == rc, done.out
+
+
+EVIL = "a\x1b[31mb\nc\x7f"
+ESCAPED = r"a\x1b[31mb\nc\x7f"
+
+
+def test_control_characters_are_escaped(bench, files, tmp_path):
+    def change(document):
+        document["label"] = EVIL
+        document["rows"][0]["goal"] = EVIL
+    evil = tmp_path / EVIL
+    evil.write_text(json.dumps(scaled(1, change)), encoding="utf-8")
+    done = bench("compare", *files(scaled(1)), evil)
+    assert done.out.count(ESCAPED) == 3 and done.out.isascii(), done.out
+    assert not set(done.out) & {"\x1b", "\x7f"}
+
+
+@pytest.mark.parametrize("words", [
+    [EVIL], ["compare", EVIL, EVIL], ["report", EVIL], ["plan", EVIL],
+    ["tx", f"pcap:{EVIL}"], ["tx", EVIL],
+    ["tx", "null:", EVIL], ["tx", "null:", "--rate", EVIL],
+    ["throughput", EVIL, EVIL], ["nat", EVIL], ["replay", EVIL, "null:"]])
+def test_errors_are_one_line_whatever_was_typed(bench, words):
+    done = bench(*words)
+    assert done.rc != 0 and len(done.errors) == 1, done.err
+    assert not {*done.err} & {"\x1b", "\x7f"}, done.err
+
+
+def test_names_of_ports_are_escaped(bench):
+    done = bench("tx", f"null:{EVIL}", "--count", 1)
+    assert done.rc == 0 and f"port null:{ESCAPED} " in done.err
+
+
 def test_itself_is_no_difference(bench, files):
-    done = bench("compare", *files(scaled(1), scaled(1)))
+    done = bench("compare", *twice(*files(scaled(1), scaled(1))))
     assert done.rc == 0, done.err
     assert " no difference; changes up to 1 % " in done.out
     assert "worse" not in done.out
@@ -50,7 +113,7 @@ def test_itself_is_no_difference(bench, files):
     (0.9, 15, 0, "no difference"), (0.996, 0.2, 0, "unclear")])
 def test_exit_status_is_for_ci(bench, files, factor, threshold, rc, verdict):
     done = bench("compare", "--threshold", threshold,
-                 *files(scaled(1), scaled(factor)))
+                 *twice(*files(scaled(1), scaled(factor))))
     assert done.rc == rc, done.out
     assert verdict in done.out
 
@@ -98,7 +161,7 @@ def test_what_was_measured_differently_is_refused(bench, files, change, word):
     assert (done.rc, done.err.count("\n")) == (2, 1)
     assert word in done.out and "--anyway" in done.err
     assert "verdict" not in done.out
-    done = bench("compare", "--anyway", *names)
+    done = bench("compare", "--anyway", *twice(*names))
     assert done.rc == 1 and word in done.out and "worse" in done.out
 
 
@@ -113,12 +176,12 @@ def test_a_search_that_was_ended_early_is_refused(bench, files, ends):
     done = bench("compare", *names)
     assert done.rc == 2
     assert "complete" in done.out and "ended by a signal" in done.out
-    assert bench("compare", "--anyway", *names).rc == 0
+    assert bench("compare", "--anyway", *twice(*names)).rc == 0
 
 
 def verdicts(bench, names):
     """Of 64-byte rates and latency."""
-    said = json.loads(bench("compare", "--json", *names).out)
+    said = json.loads(bench("compare", "--json", *twice(*names)).out)
     found = {f["figure"]: f["verdict"] for f in said["figures"]}
     return [found.get(f"64 B {goal}") for goal in ("ndr", "latency-p99")]
 
@@ -172,7 +235,7 @@ def another_load(document):
 
 
 def test_another_version_is_told_and_compared(bench, files):
-    done = bench("compare", *files(scaled(1), scaled(1, another_load)))
+    done = bench("compare", *twice(*files(scaled(1), scaled(1, another_load))))
     assert done.rc == 0
     assert "9.9.9" in done.out and "9.99" not in done.out
 
@@ -186,7 +249,7 @@ def test_documents_of_workloads(bench, tmp_path, command, side, row, line):
         done = bench(command, "--quick", "--samples", 3, "--sample-ms", 1,
                      "--only", side, "--json", row)
         name.write_text(done.out, encoding="utf-8")
-    done = bench("compare", "--threshold", 1000, *names)
+    done = bench("compare", "--threshold", 1000, *twice(*names))
     assert done.rc == 0, done.out + done.err
     assert line in done.out
     whole = json.loads(names[0].read_text(encoding="utf-8"))
@@ -194,7 +257,7 @@ def test_documents_of_workloads(bench, tmp_path, command, side, row, line):
         for key in ("median", "low", "high"):
             player["ns"][key] *= 100
     names[1].write_text(json.dumps(whole), encoding="utf-8")
-    done = bench("compare", *names)
+    done = bench("compare", *twice(*names))
     assert done.rc == 1 and "+9900" in done.out
 
 

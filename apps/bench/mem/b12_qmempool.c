@@ -12,6 +12,7 @@
 #include "model_qmempool.h"
 #include "ours.h"
 #include "peer_dpdk.h"
+#include "support/text.h"
 #include "workloads.h"
 #ifdef BENCH_DPDK
 #include <rte_errno.h>
@@ -34,7 +35,7 @@ static void free_objects(struct objects *o)
 	for (uint32_t i = 0; i < o->n_caches; i++)
 		mr_objcache_destroy(o->caches[i]);
 	if (mr_objpool_destroy(o->pool, &why) < 0)
-		fprintf(stderr, "mr-bench: %s\n", why.text);
+		print_error("mr-bench: %s", why.text);
 	free(o);
 }
 

@@ -4,6 +4,7 @@
 
 #include "ours.h"
 #include "peer_dpdk.h"
+#include "support/text.h"
 
 int ours_small_region(struct bench *bench, struct mr_region **ret_region,
 		      struct mr_reason *why)
@@ -58,7 +59,7 @@ void ours_free(struct ours *ours)
 	/* Every benchmark is a test of conservation, too. */
 	if (mr_pool_destroy(ours->pool, &why) < 0 ||
 	    mr_region_destroy(ours->region, &why) < 0)
-		fprintf(stderr, "mr-bench: %s\n", why.text);
+		print_error("mr-bench: %s", why.text);
 }
 
 void count_huge(struct mr_pool *pool, struct counts *counts)

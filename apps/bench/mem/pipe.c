@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "pipe.h"
+#include "support/text.h"
 
 static struct round *make_round(void)
 {
@@ -95,8 +96,7 @@ void pipe_free(struct player *player)
 	struct pipe *pipe = player->state;
 
 	if (pipe->is_dead)
-		fprintf(stderr, "mr-bench: %s: no progress for 2 s\n",
-			player->name);
+		print_error("mr-bench: %s: no progress for 2 s", player->name);
 	drain(player, pipe->hop, pipe->pool);
 	drain(player, pipe->back, pipe->pool);
 	free_pipe(player->side, pipe);

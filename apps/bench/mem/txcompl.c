@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>
 
+#include "support/text.h"
 #include "txcompl.h"
 #ifdef BENCH_DPDK
 #include <rte_errno.h>
@@ -38,9 +39,9 @@ static void free_our_pools(struct txcompl *tx)
 			mr_cache_destroy(tx->caches[p][t]);
 	for (uint32_t p = MAX_POOLS; p > 0; p--)
 		if (mr_pool_destroy(tx->pools[p - 1], &why) < 0)
-			fprintf(stderr, "mr-bench: %s\n", why.text);
+			print_error("mr-bench: %s", why.text);
 	if (mr_region_destroy(tx->region, &why) < 0)
-		fprintf(stderr, "mr-bench: %s\n", why.text);
+		print_error("mr-bench: %s", why.text);
 }
 
 #ifdef BENCH_DPDK

@@ -6,6 +6,7 @@
 
 #include "net/options.h"
 #include "result/file.h"
+#include "support/text.h"
 
 enum {
 	OPTION_RATE = 'R',
@@ -406,13 +407,13 @@ int traffic_options_main(const struct traffic_command *command, int argc,
 	case PARSE_DONE:
 		return fflush(stdout) == 0 ? 0 : 1;
 	case PARSE_WRONG:
-		fprintf(stderr, "mr-bench: %s\n", why.text);
+		print_error("mr-bench: %s", why.text);
 		return 2;
 	case PARSE_RUN:
 		break;
 	}
 	if (check_files(ret, &why) < 0) {
-		fprintf(stderr, "mr-bench: %s\n", why.text);
+		print_error("mr-bench: %s", why.text);
 		return 1;
 	}
 	if (!ret->is_quiet && is_with_fcs(ret->tester.frame_bytes))

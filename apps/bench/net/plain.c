@@ -6,6 +6,7 @@
 #include "machine.h"
 #include "net/describe.h"
 #include "net/plain.h"
+#include "support/text.h"
 
 enum { BURST = 64, PAGE_BYTES = 4096 };
 
@@ -40,7 +41,7 @@ static enum parse_result take(const struct option_row *row, const char *arg,
 int plain_complain(const struct plain_command *command, int status,
 		   const char *line)
 {
-	fprintf(stderr, "%s: %s\n", command->program, line);
+	print_error("%s: %s", command->program, line);
 	return status;
 }
 

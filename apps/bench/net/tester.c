@@ -8,6 +8,7 @@
 
 #include "net/tester_parts.h"
 #include "stream/stream.h"
+#include "support/text.h"
 
 enum {
 	LEAST_FRAME_BYTES = 60,
@@ -127,7 +128,7 @@ static void drop_handed_off(void *opaque, struct mr_worker *worker,
 
 static int complain(const struct tester *tester, const char *text)
 {
-	fprintf(stderr, "%s: %s\n", tester->plane.program, text);
+	print_error("%s: %s", tester->plane.program, text);
 	return 1;
 }
 
@@ -292,9 +293,7 @@ void tester_print_map(const struct tester *tester, FILE *to)
 		struct mr_port_info info;
 
 		tester_port_info(tester, p, &info);
-		fprintf(to, "port %s  mode %s%s%s%s, %u rx, %u tx queues\n",
-			info.name, info.mode, info.why[0] ? " (" : "", info.why,
-			info.why[0] ? ")" : "", info.n_rxqs, info.n_txqs);
+		dataplane_print_port(&info, to);
 	}
 	for (uint32_t w = 0; w < tester->plane.n_workers; w++) {
 		const struct seat *seat = &tester->seats[w];

@@ -11,6 +11,7 @@
 #include "net/view.h"
 #include "result/document.h"
 #include "stream/stream.h"
+#include "support/text.h"
 
 enum { OPTION_JSON_LINES = TRAFFIC_OWN };
 
@@ -63,7 +64,7 @@ static const struct traffic_command loop_command = {
 
 static int complain(const char *text)
 {
-	fprintf(stderr, "mr-bench: %s\n", text);
+	print_error("mr-bench: %s", text);
 	return 1;
 }
 
@@ -175,11 +176,11 @@ static void point_at_live(const struct document *document)
 		if (driver == NULL || strncmp(name, "xdp:", 4) != 0 ||
 		    (strcmp(driver, "veth") != 0 && strcmp(driver, "tun") != 0))
 			continue;
-		fprintf(stderr,
+		print_error(
 			"mr-bench: live:%s is faster than %s on this software "
 			"device: there the kernel makes the frames itself, and "
 			"copies none out of a socket (docs/streams.md: what it "
-			"can vary)\n",
+			"can vary)",
 			name + 4, name);
 	}
 }

@@ -11,6 +11,7 @@
 #include "plan/plan_main.h"
 #include "plan/series.h"
 #include "support/options.h"
+#include "support/text.h"
 #include "support/yaml_keys.h"
 
 struct options {
@@ -62,7 +63,7 @@ static const struct option_table table = {
 
 static int complain(const struct mr_reason *why)
 {
-	fprintf(stderr, "mr-bench: %s\n", why->text);
+	print_error("mr-bench: %s", why->text);
 	return 1;
 }
 

@@ -8,6 +8,7 @@
 
 #include "plan/child.h"
 #include "plan/series.h"
+#include "support/text.h"
 
 enum {
 	PATH_CHARS = PLAN_PATH_CHARS + 4 * PLAN_NAME_CHARS + 16,
@@ -72,8 +73,8 @@ static void complain(const char *who, int status, const char *log)
 	char line[200];
 
 	last_line(log, line, sizeof(line));
-	fprintf(stderr, "mr-bench: plan: %s: exit status %d: %s (%s)\n", who,
-		status, line, log);
+	print_error("mr-bench: plan: %s: exit status %d: %s (%s)", who, status,
+		    line, log);
 }
 
 /* before, after, stop: to the end, whatever signal comes. */
@@ -184,7 +185,7 @@ static bool start_device(struct run *run, const struct step *step)
 	log_path(run, is->name, log, sizeof(log));
 	device->pid = child_start(is->start, log, &why);
 	if (device->pid < 0) {
-		fprintf(stderr, "mr-bench: plan: %s\n", why.text);
+		print_error("mr-bench: plan: %s", why.text);
 		device->pid = 0;
 		return false;
 	}
@@ -302,8 +303,8 @@ static int look_behind(struct run *run, const struct step *step, int status)
 	if (child_is_ending() || check_device(run))
 		return status;
 	run->device.is_failed = true;
-	fprintf(stderr,
-		"mr-bench: plan: %s: the device ended while it was measured\n",
+	print_error(
+		"mr-bench: plan: %s: the device ended while it was measured",
 		step->name);
 	return status != 0 ? status : 1;
 }

@@ -4,6 +4,7 @@
 
 #include "result/compare.h"
 #include "support/options.h"
+#include "support/text.h"
 
 /* What figures hang on. The version of Millrace is what one wants to compare,
  * and when and how busy a machine was is said by the spread. */
@@ -217,7 +218,9 @@ static const char usage[] =
 	"Compare what mr-bench --json wrote. Several files of one side are "
 	"runs\n"
 	"of the same thing, and make its median and its interval.\n"
-	"Exit status: 1 if something is worse, 2 if they cannot be compared.\n";
+	"Exit status: 1 if something is worse, 2 if they cannot be compared,\n"
+	"3 if nothing is worse and a side has one run, so that all is "
+	"unclear.\n";
 
 static enum parse_result take_threshold(const char *arg,
 					struct compare_options *options,
@@ -261,7 +264,7 @@ static enum parse_result take(const struct option_row *row, const char *arg,
 
 static int complain(const char *text)
 {
-	fprintf(stderr, "mr-bench compare: %s\n", text);
+	print_error("mr-bench compare: %s", text);
 	return 2;
 }
 
@@ -307,7 +310,12 @@ static int status_of(const struct compare *compare)
 				"--anyway does");
 	if (compare->figures.n == compare->n_by_verdict[VERDICT_ALONE])
 		return complain("no figure is on both sides");
-	return compare->n_by_verdict[VERDICT_WORSE] > 0 ? 1 : 0;
+	if (compare->n_by_verdict[VERDICT_WORSE] > 0)
+		return 1;
+	for (uint32_t i = 0; i < compare->figures.n; i++)
+		if (compare->comparisons[i].has_few_runs)
+			return 3;
+	return 0;
 }
 
 static int run(struct compare *compare, const struct compare_options *options,

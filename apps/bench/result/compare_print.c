@@ -6,16 +6,21 @@
 #include "result/compare.h"
 #include "result/document_parts.h"
 #include "result/units.h"
+#include "support/text.h"
 
 static const char *const side_names[] = { "baseline", "compared" };
 
 static void print_files(const struct compare *compare, FILE *to)
 {
+	char name[4096];
+
 	for (uint32_t side = 0; side < 2; side++) {
 		fprintf(to, "%s:", side_names[side]);
 		for (uint32_t i = 0; i < compare->n_documents; i++)
 			if (compare->sides[i] == side)
-				fprintf(to, " %s", compare->documents[i].name);
+				fprintf(to, " %s",
+					text_escape(compare->documents[i].name,
+						    name, sizeof(name)));
 		fputc('\n', to);
 	}
 }
@@ -26,10 +31,15 @@ static void print_differences(const struct compare *compare, FILE *to)
 		fprintf(to, "\nNot the same:\n");
 	for (uint32_t i = 0; i < compare->n_differences; i++) {
 		const struct difference *d = &compare->differences[i];
+		char values[2][4 * sizeof(d->values[0])];
 
-		fprintf(to, "  %-24s %s\n  %24s %s\n", d->what,
-			d->values[0][0] != '\0' ? d->values[0] : "(none)", "",
-			d->values[1][0] != '\0' ? d->values[1] : "(none)");
+		for (uint32_t side = 0; side < 2; side++)
+			text_escape(d->values[side][0] != '\0' ?
+					    d->values[side] :
+					    "(none)",
+				    values[side], sizeof(values[side]));
+		fprintf(to, "  %-24s %s\n  %24s %s\n", d->what, values[0], "",
+			values[1]);
 	}
 }
 
@@ -50,21 +60,25 @@ static void print_interval(const struct comparison *c, char *ret, size_t n)
 		snprintf(ret, n, "-");
 }
 
+enum { NAME_CHARS = 4 * sizeof(((struct figure *)NULL)->name) };
+
 static int longest_name(const struct figures *figures)
 {
-	int n = 6;
+	char name[NAME_CHARS];
+	size_t n = 6;
 
-	for (uint32_t i = 0; i < figures->n; i++)
-		n = (int)strlen(figures->of[i]->name) > n ?
-			    (int)strlen(figures->of[i]->name) :
-			    n;
-	return n;
+	for (uint32_t i = 0; i < figures->n; i++) {
+		text_escape(figures->of[i]->name, name, sizeof(name));
+		n = strlen(name) > n ? strlen(name) : n;
+	}
+	return (int)n;
 }
 
 static void print_row(const struct figure *figure, const struct comparison *c,
 		      int width, FILE *to)
 {
 	char values[2][40] = { "-", "-" }, change[24], interval[48];
+	char name[NAME_CHARS];
 	const bool is_tester = figure->sides[0].is_limited_by_tester ||
 			       figure->sides[1].is_limited_by_tester;
 
@@ -75,9 +89,10 @@ static void print_row(const struct figure *figure, const struct comparison *c,
 	print_change(c, change, sizeof(change));
 	print_interval(c, interval, sizeof(interval));
 	fprintf(to, "%-*s %18s %18s %10s %22s %3u:%-3u %s%s\n", width,
-		figure->name, values[0], values[1], change, interval,
-		figure->sides[0].n, figure->sides[1].n,
-		verdict_name(c->verdict), is_tester ? " (tester's limit)" : "");
+		text_escape(figure->name, name, sizeof(name)), values[0],
+		values[1], change, interval, figure->sides[0].n,
+		figure->sides[1].n, verdict_name(c->verdict),
+		is_tester ? " (tester's limit)" : "");
 }
 
 static void print_figures(const struct compare *compare, FILE *to)
@@ -105,7 +120,8 @@ static void print_figures(const struct compare *compare, FILE *to)
 	if (has_few)
 		fprintf(to, "Where a side has fewer than 5 runs, the interval "
 			    "is from the lowest to the highest\nratio of any "
-			    "two; one run does not show how runs differ.\n");
+			    "two, and wider for 2 or 3 runs. One run a side is "
+			    "unclear: it does not show\nhow runs differ.\n");
 }
 
 bool compare_print(const struct compare *compare, FILE *to)

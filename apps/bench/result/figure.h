@@ -24,6 +24,8 @@ struct figure_side {
 struct figure {
 	char name[224]; /* "64 B ndr", "B06 bulk=32: array" */
 	char unit[24];
+	/* A change up to that much is none; 0: that of the unit. */
+	double floor;
 	struct figure_side sides[2]; /* baseline, compared */
 };
 
@@ -44,8 +46,9 @@ enum verdict {
 	VERDICT_SAME, /* differs by no more than the threshold */
 	VERDICT_BETTER,
 	VERDICT_WORSE,
-	VERDICT_UNCLEAR, /* differs, but by no more than runs do, or one of
-			  * them is the tester's limit */
+	VERDICT_UNCLEAR, /* a side has one run, or the difference is no
+			  * larger than that of runs, or one of them is the
+			  * tester's limit */
 	VERDICT_ALONE,   /* one side does not have it */
 };
 
@@ -55,8 +58,10 @@ struct comparison {
 	/* value 0: no ratio, for the baseline is 0. */
 	struct ratio ratio;
 	/* The interval is 95 % of bootstrap; else from the lowest to the
-	 * highest ratio of any two runs, with their own bounds. */
+	 * highest ratio of any two runs, with their own bounds, and wider
+	 * where a side has 2 or 3 runs. */
 	bool is_bootstrap;
+	bool has_few_runs; /* on a side: one, which shows no spread */
 	enum verdict verdict;
 };
 

@@ -14,11 +14,19 @@ enum { MAX_BYTES = 256 << 20 };
 static const struct {
 	const char *unit;
 	int direction;
+	double floor;
 } units[] = {
-	{ "frame/s", 1 },      { "bit/s", 1 },         { "frames", 1 },
-	{ "connection/s", 1 }, { "connections", 1 },   { "ns", -1 },
-	{ "ns/frame", -1 },    { "cycles/frame", -1 }, { "s", -1 },
-	{ "ratio", -1 },       { "frames lost", -1 },
+	{ "frame/s", 1, 1 },
+	{ "bit/s", 1, 1 },
+	{ "frames", 1, 1 },
+	{ "connection/s", 1, 1 },
+	{ "connections", 1, 1 },
+	{ "ns", -1, 1 },
+	{ "ns/frame", -1, 0 },
+	{ "cycles/frame", -1, 0 },
+	{ "s", -1, 1e-9 },
+	{ "ratio", -1, 1e-9 },
+	{ "frames lost", -1, FLOOR_FRAMES },
 };
 
 int unit_direction(const char *unit)
@@ -26,6 +34,14 @@ int unit_direction(const char *unit)
 	for (uint32_t i = 0; i < sizeof(units) / sizeof(*units); i++)
 		if (strcmp(units[i].unit, unit) == 0)
 			return units[i].direction;
+	return 0;
+}
+
+double unit_floor(const char *unit)
+{
+	for (uint32_t i = 0; i < sizeof(units) / sizeof(*units); i++)
+		if (strcmp(units[i].unit, unit) == 0)
+			return units[i].floor;
 	return 0;
 }
 

@@ -9,6 +9,9 @@
 
 #include <millrace/error.h>
 
+/* A loss of so few frames more or less is chance. */
+enum { FLOOR_FRAMES = 10 };
+
 enum document_schema {
 	SCHEMA_NET, /* of the commands that send and receive */
 	SCHEMA_MEM, /* of mr-bench mem and flow */
@@ -39,5 +42,7 @@ double json_number_of(const json_t *object, const char *key);
 
 /* 1: more of it is better; -1: less; 0: no such unit. */
 int unit_direction(const char *unit);
+/* A change up to that much is none, whatever its share: 10 frames lost. */
+double unit_floor(const char *unit);
 
 #endif

@@ -5,6 +5,7 @@
 #include "result/page.h"
 #include "result/report.h"
 #include "support/options.h"
+#include "support/text.h"
 
 struct report {
 	struct read_document documents[PAGE_MAX_DOCUMENTS];
@@ -40,7 +41,7 @@ static enum parse_result take(const struct option_row *row, const char *arg,
 
 static int complain(const char *text, int status)
 {
-	fprintf(stderr, "mr-bench report: %s\n", text);
+	print_error("mr-bench report: %s", text);
 	return status;
 }
 

@@ -13,6 +13,7 @@
 #include "search/commands.h"
 #include "search/nat_path.h"
 #include "search/session.h"
+#include "support/text.h"
 
 enum {
 	OPTION_CLIENT = TRAFFIC_OWN,
@@ -322,7 +323,7 @@ static int write_files(const struct nat_run *run, struct mr_reason *why)
 
 static int complain(const struct mr_reason *why, int status)
 {
-	fprintf(stderr, "mr-bench: %s\n", why->text);
+	print_error("mr-bench: %s", why->text);
 	return status;
 }
 

@@ -18,6 +18,7 @@
 
 #include "net/tester.h"
 #include "search/nat_path.h"
+#include "support/text.h"
 
 enum {
 	BURST = 32,
@@ -552,7 +553,7 @@ int nat_path_close(struct nat_path *path)
 	mr_cache_destroy(path->cache);
 	if (path->plane.pool != NULL &&
 	    mr_pool_destroy(path->plane.pool, &why) < 0) {
-		fprintf(stderr, "mr-bench: %s\n", why.text);
+		print_error("mr-bench: %s", why.text);
 		status = 1;
 	} else {
 		path->plane.pool = NULL;

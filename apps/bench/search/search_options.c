@@ -7,6 +7,7 @@
 
 #include "search/session.h"
 #include "support/specs.h"
+#include "support/text.h"
 
 enum {
 	OPTION_METHOD = TRAFFIC_OWN,
@@ -373,7 +374,7 @@ int search_options_main(const struct search_command *command, int argc,
 	if (status >= 0)
 		return status;
 	if (check(command, ret, &why) < 0) {
-		fprintf(stderr, "mr-bench: %s\n", why.text);
+		print_error("mr-bench: %s", why.text);
 		return 2;
 	}
 	if (ret->resolution < 1e-5)

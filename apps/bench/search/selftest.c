@@ -11,6 +11,7 @@
 #include "search/commands.h"
 #include "search/known.h"
 #include "search/session.h"
+#include "support/text.h"
 
 static int try_case(const struct search_options *o, const struct known_case *c,
 		    double *ret_found, struct mr_reason *why)
@@ -83,8 +84,7 @@ static int check_known(struct session *session)
 		const int err = try_case(&session->options, c, &found, &why);
 
 		if (err != 0) {
-			fprintf(stderr, "mr-bench: %s: %s\n", c->device,
-				why.text);
+			print_error("mr-bench: %s: %s", c->device, why.text);
 			return err;
 		}
 		session_print(
@@ -93,10 +93,9 @@ static int check_known(struct session *session)
 			c->error, known_agrees(c, found) ? "" : "  WRONG");
 		add_row(session, c, found);
 		if (!known_agrees(c, found)) {
-			fprintf(stderr,
-				"mr-bench: %s: %g %s were injected, "
-				"and %g found\n",
-				c->device, c->injected, c->unit, found);
+			print_error("mr-bench: %s: %g %s were injected, "
+				    "and %g found",
+				    c->device, c->injected, c->unit, found);
 			status = 1;
 		}
 	}

@@ -10,6 +10,7 @@
 #include "net/describe.h"
 #include "search/session.h"
 #include "stream/stream.h"
+#include "support/text.h"
 
 static const uint64_t ms = 1000000;
 
@@ -217,7 +218,7 @@ static int fit_sizes(struct session *session, struct mr_reason *why)
 				 least + FCS_BYTES, n_least + FCS_BYTES);
 	raised_print(least, n_least, 1, session->raised,
 		     sizeof(session->raised));
-	fprintf(stderr, "mr-bench: rfc2544: %s\n", session->raised);
+	print_error("mr-bench: rfc2544: %s", session->raised);
 	o->sizes[0] = n_least;
 	return 0;
 }
@@ -227,7 +228,7 @@ static void tell_mix(struct session *session)
 {
 	if (imix_raised_print(tester_streams(session->tester), session->raised,
 			      sizeof(session->raised)))
-		fprintf(stderr, "mr-bench: imix: %s\n", session->raised);
+		print_error("mr-bench: imix: %s", session->raised);
 }
 
 static int run_sizes(struct session *session)
@@ -240,7 +241,7 @@ static int run_sizes(struct session *session)
 	err = fit_sizes(session, &why);
 	if (err != 0) {
 		document_fail(session->document, why.text);
-		fprintf(stderr, "mr-bench: %s\n", why.text);
+		print_error("mr-bench: %s", why.text);
 		return err;
 	}
 	n = session->options.n_sizes;
@@ -250,8 +251,8 @@ static int run_sizes(struct session *session)
 		err = run_size(session, n > 0 ? sizes[i] : 0, &why);
 		if (err < 0 || err > 1 || (err == 1 && why.text[0] != '\0')) {
 			document_fail(session->document, why.text);
-			fprintf(stderr, "mr-bench: %s: %s\n",
-				session->size_text, why.text);
+			print_error("mr-bench: %s: %s", session->size_text,
+				    why.text);
 			return err > 1 ? err : 1;
 		}
 		status |= err;
@@ -375,7 +376,7 @@ static int open_tester(struct session *session)
 	if (status == 0)
 		status = tester_open(&o->tester, &session->tester, &why);
 	if (status != 0) {
-		fprintf(stderr, "mr-bench: %s\n", why.text);
+		print_error("mr-bench: %s", why.text);
 		return status;
 	}
 	document_ports(session->document, session->tester);
@@ -389,7 +390,7 @@ static int write_or_complain(const struct session *session)
 
 	if (session->has_no_result || write_files(session, &why) == 0)
 		return 0;
-	fprintf(stderr, "mr-bench: %s\n", why.text);
+	print_error("mr-bench: %s", why.text);
 	return 1;
 }
 

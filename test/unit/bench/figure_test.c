@@ -20,17 +20,24 @@ static void side(uint32_t i, uint32_t n, const double *values, double bound)
 	}
 }
 
-/* One run a side, each known to 1 % of itself; changes up to 2 % are none. */
-static enum verdict judged(const char *unit, double a, double b)
+/* Each run is known to 1 % of itself; changes up to 2 % are none. */
+static enum verdict judged_runs(const char *unit, uint32_t n_a, const double *a,
+				uint32_t n_b, const double *b)
 {
 	struct comparison c;
 
 	snprintf(figure.unit, sizeof(figure.unit), "%s", unit);
-	side(0, 1, &a, 0.01);
-	side(1, 1, &b, 0.01);
+	side(0, n_a, a, 0.01);
+	side(1, n_b, b, 0.01);
 	figure_compare(&figure, 0.02, &c);
 	assert_false(c.is_bootstrap);
 	return c.verdict;
+}
+
+/* Two equal runs a side. */
+static enum verdict judged(const char *unit, double a, double b)
+{
+	return judged_runs(unit, 2, (double[]){ a, a }, 2, (double[]){ b, b });
 }
 
 static void more_is_better_of_rates_and_worse_of_times(void **state)
@@ -40,7 +47,7 @@ static void more_is_better_of_rates_and_worse_of_times(void **state)
 	assert_int_equal(judged("frame/s", 100, 90), VERDICT_WORSE);
 	assert_int_equal(judged("ns", 100, 110), VERDICT_WORSE);
 	assert_int_equal(judged("ns", 100, 90), VERDICT_BETTER);
-	assert_int_equal(judged("frames lost", 5, 6), VERDICT_WORSE);
+	assert_int_equal(judged("frames lost", 50, 65), VERDICT_WORSE);
 }
 
 /* 1.9 %: below the threshold. 2.01 %: above, but 100..102 is about what one
@@ -54,14 +61,43 @@ static void what_runs_differ_by_is_no_verdict(void **state)
 	assert_int_equal(judged("frame/s", 100, 98.01), VERDICT_SAME);
 }
 
-static void of_zero_any_change_is_one(void **state)
+static void one_run_a_side_is_unclear(void **state)
+{
+	const double a[] = { 100, 100 }, b[] = { 200, 200 };
+
+	(void)state;
+	assert_int_equal(judged_runs("ns", 1, a, 1, b), VERDICT_UNCLEAR);
+	assert_int_equal(judged_runs("ns", 1, a, 1, a), VERDICT_UNCLEAR);
+	assert_int_equal(judged_runs("ns", 1, a, 2, b), VERDICT_UNCLEAR);
+	assert_int_equal(judged_runs("ns", 2, a, 1, b), VERDICT_UNCLEAR);
+	assert_int_equal(judged_runs("ns", 2, a, 2, b), VERDICT_WORSE);
+}
+
+/* By chance, all runs of one side are above those of the other in 1 of 6. */
+static void two_runs_a_side_must_be_further_apart_than_runs_are(void **state)
+{
+	const double a[] = { 100, 110 }, near[] = { 120, 130 };
+	const double far[] = { 200, 210 };
+
+	(void)state;
+	assert_int_equal(judged_runs("ns", 2, a, 2, near), VERDICT_UNCLEAR);
+	assert_int_equal(judged_runs("ns", 2, a, 2, far), VERDICT_WORSE);
+}
+
+static void of_zero_a_change_must_exceed_the_floor(void **state)
 {
 	(void)state;
+	figure.floor = 1e-5; /* of 1,000,000 frames */
 	assert_int_equal(judged("ratio", 0, 0), VERDICT_SAME);
-	assert_int_equal(judged("ratio", 0, 1e-9), VERDICT_WORSE);
-	assert_int_equal(judged("ratio", 1e-9, 0), VERDICT_BETTER);
-	assert_int_equal(judged("frame/s", 0, 1), VERDICT_BETTER);
-	assert_int_equal(judged("frame/s", 1, 0), VERDICT_WORSE);
+	assert_int_equal(judged("ratio", 0, 1e-6), VERDICT_SAME);
+	assert_int_equal(judged("ratio", 1e-6, 2e-6), VERDICT_SAME);
+	assert_int_equal(judged("ratio", 0, 2e-5), VERDICT_WORSE);
+	assert_int_equal(judged("ratio", 2e-5, 0), VERDICT_BETTER);
+	figure.floor = 0;
+	assert_int_equal(judged("frames lost", 0, 1), VERDICT_SAME);
+	assert_int_equal(judged("frames lost", 0, 20), VERDICT_WORSE);
+	assert_int_equal(judged("frame/s", 0, 100), VERDICT_BETTER);
+	assert_int_equal(judged("frame/s", 100, 0), VERDICT_WORSE);
 }
 
 /* Most runs of both sides lose nothing: a median of a bit more is no verdict.
@@ -69,7 +105,7 @@ static void of_zero_any_change_is_one(void **state)
 static void of_zero_the_sides_must_be_apart(void **state)
 {
 	const double a[] = { 0, 0, 0, 0, 1e-5 };
-	const double b[] = { 0, 0, 1e-9, 1e-9, 1e-9 };
+	const double b[] = { 0, 0, 1e-7, 1e-7, 1e-7 };
 	const double more[] = { 1e-4, 2e-5, 2e-5, 2e-5, 2e-5 };
 	struct comparison c;
 
@@ -164,6 +200,7 @@ static void rows_are_figures_or_else_trials_are(void **state)
 	assert_true(figures.of[0]->sides[0].values[1] == 6);
 	assert_string_equal(figures.of[2]->unit, "ratio");
 	assert_true(figures.of[2]->sides[0].values[0] == 0.1);
+	assert_true(figures.of[2]->floor == 0.01); /* 10 of 1,000 frames */
 	figures_free(&figures);
 	read_document_free(&document);
 }
@@ -245,7 +282,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(more_is_better_of_rates_and_worse_of_times),
 		cmocka_unit_test(what_runs_differ_by_is_no_verdict),
-		cmocka_unit_test(of_zero_any_change_is_one),
+		cmocka_unit_test(one_run_a_side_is_unclear),
+		cmocka_unit_test(
+			two_runs_a_side_must_be_further_apart_than_runs_are),
+		cmocka_unit_test(of_zero_a_change_must_exceed_the_floor),
 		cmocka_unit_test(of_zero_the_sides_must_be_apart),
 		cmocka_unit_test(five_runs_a_side_make_a_bootstrap_interval),
 		cmocka_unit_test(rows_are_figures_or_else_trials_are),
