@@ -246,7 +246,7 @@ static void fill_info(struct xdp_port *port)
 	struct mr_port_info *info = &port->base.info;
 
 	info->numa_node = mri_xdp_netdev_numa_node(port->dev.name);
-	info->has_sg = port->has_sg;
+	info->has_sg = port->max_segs > 1;
 	memcpy(info->mac, port->dev.mac, sizeof(info->mac));
 	info->has_mac = 1;
 	info->offloads = port->txqs[0].has_csum ? MR_OFFLOAD_CSUM_TX : 0;
@@ -423,4 +423,5 @@ const struct mr_driver mr_driver_xdp = {
 	.set_mac_filter = mri_xdp_set_mac_filter,
 	.device_stats = mri_xdp_device_stats,
 	.rxq_stats = mri_xdp_rxq_stats,
+	.txq_stats = mri_xdp_txq_stats,
 };

@@ -11,6 +11,7 @@
  *     xdp_umem.c    memory registration, sockets and their rings
  *     xdp_prog.c    the XDP program and where it is attached
  *     xdp_netdev.c  the network interface: facts and events
+ *     xdp_genl.c    more facts, by generic netlink
  *     xdp_settings.c  what we set on it
  *     xdp_record.c  what was set, and goes back, after a kill too
  *     xdp_stats.c   counters of the kernel and of the interface
@@ -86,7 +87,7 @@ struct xdp_txq {
 	uint32_t n_patient;   /* bursts since then that did not wake it */
 	uint64_t woken_ns;    /* when that was */
 	bool is_busy;         /* busy polling works */
-	bool has_sg;
+	uint32_t max_segs;    /* descriptors of a frame */
 	bool has_csum;   /* the kernel finishes partial sums */
 	bool is_stalled; /* the last kick moved nothing and will not */
 	int fd;
@@ -182,7 +183,8 @@ struct xdp_port {
 	struct xdp_record record;
 	bool is_pinned;
 	bool is_software; /* veth or tap: a kernel's frames, not a wire's */
-	bool has_sg, has_tx_metadata;
+	bool has_tx_metadata;
+	uint32_t max_segs;    /* descriptors of a frame, 1: no SG */
 	uint32_t n_zc_queues; /* bound without copies: all, or none at all */
 	uint64_t n_registered_bytes;
 	uint32_t umem_headroom_bytes;
@@ -279,7 +281,8 @@ int mri_xdp_climb(struct xdp_port *port, bool has_sg,
 /* xdp_umem.c */
 /* One way to bind; the ladder tries several. */
 struct xdp_rung {
-	bool is_zc, has_sg;
+	bool is_zc;
+	uint32_t max_segs; /* 1: without SG */
 };
 /*
  * Sockets, registration, rings, buffers and bind of all queues. On failure
@@ -300,7 +303,13 @@ int mri_xdp_prog_steer(struct xdp_port *port, struct mr_reason *reterr_reason);
 void mri_xdp_prog_unsteer(struct xdp_port *port);
 void mri_xdp_prog_close(struct xdp_port *port);
 
+/* xdp_genl.c */
+/* Most descriptors of a frame that is sent or received without copies. */
+uint32_t mri_xdp_zc_max_segs(uint32_t ifindex);
+
 /* xdp_netdev.c */
+/* A netlink socket whose recv() has a deadline; an fd or -errno. */
+int mri_xdp_netlink_open(int protocol, uint32_t groups);
 int mri_xdp_netdev_find(const char *name, struct xdp_netdev *ret_dev,
 			struct mr_reason *reterr_reason);
 /* As the kernel sees it now, by rtnetlink; 0 or -errno. */
@@ -358,6 +367,7 @@ int mri_xdp_set_mac_filter(struct mr_port *base, const uint8_t (*macs)[6],
 int mri_xdp_stats_open(struct xdp_port *port, struct mr_reason *reterr_reason);
 void mri_xdp_stats_close(struct xdp_port *port);
 void mri_xdp_rxq_stats(const struct mr_rxq *base, struct mr_rx_stats *stats);
+void mri_xdp_txq_stats(const struct mr_txq *base, struct mr_tx_stats *stats);
 uint32_t mri_xdp_device_drops(const struct mr_port *base,
 			      struct mr_named_count *ret_counts, uint32_t n);
 uint32_t mri_xdp_device_stats(const struct mr_port *base,

@@ -36,7 +36,7 @@ static bool can_split(const struct xdp_txq *txq, const struct mr_frame *in,
 {
 	uint32_t n_out = 0;
 
-	if (!txq->has_sg || txq->n_front_bytes > 0 ||
+	if (txq->max_segs == 1 || txq->n_front_bytes > 0 ||
 	    (in[0].flags & MR_FRAME_CSUM_PARTIAL))
 		return false;
 	for (uint32_t i = 0; i < n; i++) {
@@ -56,7 +56,7 @@ static bool can_split(const struct xdp_txq *txq, const struct mr_frame *in,
 		}
 		n_out += (uint32_t)(last - first) + 1;
 	}
-	return n_out <= MR_MAX_SEGS;
+	return n_out <= txq->max_segs;
 }
 
 /* Undo the references that a split has added to in[0..n), n_refs[] each. */
@@ -151,7 +151,7 @@ static uint32_t copy(struct xdp_txq *txq, struct mr_cache *cache,
 	uint64_t addrs[MR_MAX_SEGS];
 	uint32_t n_out, from = 0, from_at = 0;
 
-	if (n_bytes > (uint64_t)room * (txq->has_sg ? MR_MAX_SEGS : 1)) {
+	if (n_bytes > (uint64_t)room * txq->max_segs) {
 		drop(txq, cache, in, n, MR_TX_DROP_TOO_LONG);
 		return 0;
 	}

@@ -87,23 +87,32 @@ static uint32_t room_of_zc(const struct xdp_port *port)
 	return room < room_without_sg(port) ? room : room_without_sg(port);
 }
 
+/* The longest frame that one way to bind takes, in both directions. */
+static uint32_t max_bytes(const struct xdp_port *port, struct xdp_rung rung)
+{
+	uint32_t room = port->base.chunk_bytes - XSK_PACKET_HEADROOM -
+			port->umem_headroom_bytes;
+
+	if (rung.max_segs == 1)
+		return rung.is_zc ? room_of_zc(port) : room_without_sg(port);
+	if (rung.is_zc) /* xsk_pool_get_rx_frame_size() of a pool with SG */
+		room = (room - XSK_SG_TAILROOM) / 128 * 128;
+	return rung.max_segs * room;
+}
+
 uint32_t mri_xdp_max_mtu(const struct xdp_port *port)
 {
-	uint32_t room = port->n_zc_queues > 0 ? room_of_zc(port) :
-						room_without_sg(port);
+	const struct xdp_rung rung = { .is_zc = port->n_zc_queues > 0,
+				       .max_segs = port->max_segs };
 
-	if (port->has_sg)
-		room = MR_MAX_SEGS *
-		       (port->base.chunk_bytes - XSK_PACKET_HEADROOM -
-			port->umem_headroom_bytes);
-	return room - XDP_LINK_BYTES;
+	return max_bytes(port, rung) - XDP_LINK_BYTES;
 }
 
 /* The upper rung. *ret_is_final: the lower one would fail as well. */
 static int climb_zc(struct xdp_port *port, bool has_sg, bool *ret_is_final,
 		    struct mr_reason *why)
 {
-	const struct xdp_rung rung = { .is_zc = true, .has_sg = has_sg };
+	struct xdp_rung rung = { .is_zc = true, .max_segs = 1 };
 
 	*ret_is_final = false;
 	if (port->options.mode == XDP_MODE_COPY)
@@ -112,14 +121,21 @@ static int climb_zc(struct xdp_port *port, bool has_sg, bool *ret_is_final,
 		return mr_fail(why, -ENOTSUP,
 			       "the program is attached in generic mode, "
 			       "zero-copy needs native");
-	if (!has_sg &&
-	    port->base.info.mtu_bytes + XDP_LINK_BYTES > room_of_zc(port))
+	if (has_sg)
+		rung.max_segs = mri_xdp_zc_max_segs(port->dev.ifindex);
+	if (has_sg && rung.max_segs == 1)
 		return mr_fail(why, -ENOTSUP,
-			       "driver '%s' puts at most %u bytes into a chunk "
-			       "of %u without a copy, too few for MTU %u: "
-			       "larger pages or a smaller MTU",
-			       port->dev.driver, room_of_zc(port),
-			       port->base.chunk_bytes,
+			       "driver '%s' has no zero-copy here, or none "
+			       "with several buffers per frame, which %s "
+			       "requires",
+			       port->dev.driver, mri_xdp_sg_cause(port));
+	if (xdp_max_bytes(port) > max_bytes(port, rung))
+		return mr_fail(why, -ENOTSUP,
+			       "driver '%s' puts at most %u bytes into %u "
+			       "chunks of %u without a copy, too few for MTU "
+			       "%u: larger pages or a smaller MTU",
+			       port->dev.driver, max_bytes(port, rung),
+			       rung.max_segs, port->base.chunk_bytes,
 			       port->base.info.mtu_bytes);
 	return mri_xdp_sockets_open(port, rung, ret_is_final, why);
 }
@@ -140,7 +156,7 @@ int mri_xdp_climb(struct xdp_port *port, bool has_sg, struct mr_reason *reason)
 {
 	struct mr_port_info *info = &port->base.info;
 	struct mr_reason why = { "" };
-	const struct xdp_rung copy = { .is_zc = false, .has_sg = has_sg };
+	const struct xdp_rung copy = { .max_segs = has_sg ? MR_MAX_SEGS : 1 };
 	bool is_final;
 	int err = climb_zc(port, has_sg, &is_final, &why);
 

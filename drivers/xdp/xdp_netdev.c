@@ -106,13 +106,12 @@ static void read_attributes(const struct nlmsghdr *message,
 	}
 }
 
-static int netlink_open(uint32_t groups)
+int mri_xdp_netlink_open(int protocol, uint32_t groups)
 {
 	const struct timeval wait = { .tv_usec = NETLINK_WAIT_MS * 1000 - 1 };
 	struct sockaddr_nl address = { .nl_family = AF_NETLINK,
 				       .nl_groups = groups };
-	const int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC,
-			      NETLINK_ROUTE);
+	const int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol);
 
 	if (fd < 0)
 		return -errno;
@@ -139,7 +138,7 @@ int mri_xdp_netdev_read(uint32_t ifindex, struct xdp_netdev *dev)
 	};
 	_Alignas(struct nlmsghdr) char reply[REPLY_BYTES];
 	const struct nlmsghdr *message = (const struct nlmsghdr *)reply;
-	const int fd = netlink_open(0);
+	const int fd = mri_xdp_netlink_open(NETLINK_ROUTE, 0);
 	ssize_t n;
 	int err = 0;
 
@@ -264,7 +263,7 @@ uint32_t mri_xdp_netdev_speed_mbps(const char *name)
 
 int mri_xdp_events_open(void)
 {
-	return netlink_open(RTMGRP_LINK);
+	return mri_xdp_netlink_open(NETLINK_ROUTE, RTMGRP_LINK);
 }
 
 /* An event may be older than a change that the port has made itself. */

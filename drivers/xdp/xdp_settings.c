@@ -225,7 +225,7 @@ int mri_xdp_set_mtu(struct mr_port *base, uint32_t mtu_bytes,
 			       "%s: an MTU of %u does not fit mode %s%s: at "
 			       "most %u; open it anew with the option mtu=%u",
 			       base->info.name, mtu_bytes, base->info.mode,
-			       port->has_sg ? " with sg" : " without sg",
+			       port->max_segs > 1 ? " with sg" : " without sg",
 			       max_bytes, mtu_bytes);
 	return change_mtu(port, mtu_bytes, reason);
 }

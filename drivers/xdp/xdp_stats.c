@@ -79,14 +79,40 @@ void mri_xdp_stats_close(struct xdp_port *port)
 	mr_free(port->base.ctx, port->stat_names);
 }
 
-void mri_xdp_rxq_stats(const struct mr_rxq *base, struct mr_rx_stats *stats)
+/* Those of a socket; 0 where the kernel does not say. */
+static struct xsk_statistics read_socket(int fd)
 {
-	const struct xdp_rxq *rxq = (const struct xdp_rxq *)base;
 	struct xsk_statistics kernel = { 0 };
 	socklen_t n_bytes = sizeof(kernel);
 
-	if (getsockopt(rxq->fd, SOL_XSK, XSK_STATISTICS, &kernel, &n_bytes) < 0)
-		return;
+	(void)getsockopt(fd, SOL_XSK, XSK_STATISTICS, &kernel, &n_bytes);
+	return kernel;
+}
+
+/*
+ * What the kernel found invalid, though we had checked it. Newer kernels
+ * complete it, older ones never do: then it is pending until close.
+ */
+void mri_xdp_txq_stats(const struct mr_txq *base, struct mr_tx_stats *stats)
+{
+	const int fd = ((const struct xdp_txq *)base)->fd;
+	const uint64_t n_most = stats->pending + stats->completed;
+	uint64_t n = read_socket(fd).tx_invalid_descs;
+	uint64_t n_pending;
+
+	if (n > n_most) /* it counts descriptors, and we frames */
+		n = n_most;
+	n_pending = n < stats->pending ? n : stats->pending;
+	stats->drops[MR_TX_DROP_INVALID] += n;
+	stats->pending -= n_pending;
+	stats->completed -= n - n_pending;
+}
+
+void mri_xdp_rxq_stats(const struct mr_rxq *base, struct mr_rx_stats *stats)
+{
+	const int fd = ((const struct xdp_rxq *)base)->fd;
+	const struct xsk_statistics kernel = read_socket(fd);
+
 	stats->drops[MR_RX_DROP_NO_BUFFER] += kernel.rx_dropped;
 	stats->drops[MR_RX_DROP_RING_FULL] += kernel.rx_ring_full;
 	stats->received += kernel.rx_dropped + kernel.rx_ring_full;

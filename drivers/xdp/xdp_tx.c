@@ -49,7 +49,7 @@ static uint32_t n_frames_reaped(struct xdp_txq *txq, uint32_t n)
 {
 	uint32_t n_frames = 0;
 
-	if (!txq->has_sg)
+	if (txq->max_segs == 1)
 		return n;
 	for (uint32_t i = 0; i < n; i++) {
 		const uint32_t place = (txq->n_reaped + i) & txq->tx.mask;
@@ -256,7 +256,7 @@ prepare(struct xdp_txq *txq, struct mr_cache *cache, const struct mr_frame *in,
 	struct mr_frame out[MR_MAX_SEGS])
 {
 	const bool is_partial = in[0].flags & MR_FRAME_CSUM_PARTIAL;
-	bool is_fit = n <= MR_MAX_SEGS && (n == 1 || txq->has_sg) &&
+	bool is_fit = n <= txq->max_segs &&
 		      mr_frame_n_bytes(in, n) >= XDP_MIN_FRAME_BYTES;
 
 	for (uint32_t i = 0; i < n && is_fit; i++)
@@ -370,7 +370,7 @@ static bool send_frame(struct xdp_txq *txq, struct mr_cache *cache,
 
 static void submit(struct xdp_txq *txq, const struct burst *burst)
 {
-	if (txq->has_sg)
+	if (txq->max_segs > 1)
 		mark_ends(txq, 0, burst->n_descriptors);
 	xring_submit(&txq->tx, burst->n_descriptors);
 	txq->n_posted += burst->n_descriptors;

@@ -237,7 +237,7 @@ static int bind_queue(struct xdp_port *port, uint32_t i, struct xdp_rung rung)
 		address.flags =
 			(uint16_t)(XSK_NEED_WAKEUP |
 				   (rung.is_zc ? XSK_ZEROCOPY : XSK_COPY) |
-				   (rung.has_sg ? XSK_USE_SG : 0));
+				   (rung.max_segs > 1 ? XSK_USE_SG : 0));
 	}
 	return bind_patiently(port->fds[i], &address);
 }
@@ -283,12 +283,6 @@ static int refuse_bind(const struct xdp_port *port, uint32_t i, int err,
 			       "socket; end that program, or take another "
 			       "queue (start=)",
 			       name, queue);
-	if (err == -EOPNOTSUPP && rung.is_zc && rung.has_sg)
-		return mr_fail(reason, -ENOTSUP,
-			       "%s: driver '%s' has no zero-copy here, or none "
-			       "with several buffers per frame, which %s "
-			       "requires",
-			       name, port->dev.driver, mri_xdp_sg_cause(port));
 	if (err == -EOPNOTSUPP && rung.is_zc)
 		return mr_fail(reason, -ENOTSUP,
 			       "%s: driver '%s' has no zero-copy here", name,
@@ -335,7 +329,7 @@ static void set_queue(struct xdp_port *port, uint32_t i, struct xdp_rung rung)
 
 	rxq->fd = txq->fd = port->fds[i];
 	rxq->base.queue.fd = txq->base.queue.fd = port->fds[i];
-	rxq->base.n_min = rung.has_sg ? MR_MAX_SEGS : 1;
+	rxq->base.n_min = rung.max_segs > 1 ? MR_MAX_SEGS : 1;
 	/*
 	 * In copy mode a buffer is in the fill ring or in the rx ring. A
 	 * zero-copy device has a ring of its own between them.
@@ -344,7 +338,7 @@ static void set_queue(struct xdp_port *port, uint32_t i, struct xdp_rung rung)
 	txq->n_registered_bytes = port->n_registered_bytes;
 	txq->n_front_bytes =
 		port->has_tx_metadata ? sizeof(struct xsk_tx_meta) : 0;
-	txq->has_sg = rung.has_sg;
+	txq->max_segs = rung.max_segs;
 	txq->has_csum = port->has_tx_metadata;
 }
 
@@ -401,7 +395,7 @@ int mri_xdp_sockets_open(struct xdp_port *port, struct xdp_rung rung,
 		mri_xdp_sockets_close(port);
 		return err;
 	}
-	port->has_sg = rung.has_sg;
+	port->max_segs = rung.max_segs;
 	port->base.info.locked_bytes = port->n_registered_bytes;
 	port->base.info.kernel_bytes =
 		(port->n_registered_bytes / port->base.chunk_bytes) *

@@ -163,7 +163,8 @@ static void a_partial_sum_is_finished_wherever_the_frame_is_cut(void **state)
 		uint8_t out[MAX_FRAME];
 		uint32_t n, at = 0;
 
-		fake_open(&fake, (struct fake_config){ .has_sg = true });
+		fake_open(&fake,
+			  (struct fake_config){ .max_segs = MR_MAX_SEGS });
 		n = to_frames(&fake, &p, cut, frames);
 		assert_int_equal(
 			mri_xdp_csum_mark(&fake.port->base, frames, n), 1);

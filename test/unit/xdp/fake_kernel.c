@@ -7,6 +7,9 @@
 #include <sys/socket.h>
 #include <time.h>
 
+#include <linux/genetlink.h>
+#include <linux/rtnetlink.h>
+
 #include <cmocka.h>
 
 #include "fake_kernel.h"
@@ -15,6 +18,7 @@
 struct fake_answer fake_answers[16];
 uint32_t fake_n_answers, fake_n_sendto, fake_n_recvfrom;
 uint32_t fake_n_completed_per_sleep;
+uint32_t fake_n_invalid_descs, fake_zc_max_segs;
 int fake_refused_option;
 
 static struct fake *current;
@@ -28,6 +32,10 @@ ssize_t __wrap_recvfrom(int fd, void *bytes, size_t n, int flags,
 int __wrap_setsockopt(int fd, int level, int option, const void *value,
 		      socklen_t n_bytes);
 int __wrap_nanosleep(const struct timespec *time, struct timespec *ret_rest);
+int __wrap_getsockopt(int fd, int level, int option, void *value,
+		      socklen_t *n_bytes);
+ssize_t __wrap_send(int fd, const void *bytes, size_t n, int flags);
+ssize_t __wrap_recv(int fd, void *bytes, size_t n, int flags);
 
 static void complete_one(uint64_t addr)
 {
@@ -96,6 +104,60 @@ int __wrap_nanosleep(const struct timespec *time, struct timespec *ret_rest)
 	return 0;
 }
 
+int __wrap_getsockopt(int fd, int level, int option, void *value,
+		      socklen_t *n_bytes)
+{
+	struct xsk_statistics *statistics = value;
+
+	(void)fd;
+	assert_int_equal(level, SOL_XSK);
+	assert_int_equal(option, XSK_STATISTICS);
+	assert_int_equal(*n_bytes, sizeof(*statistics));
+	statistics->tx_invalid_descs = fake_n_invalid_descs;
+	return 0;
+}
+
+/*
+ * Generic netlink: the controller is asked for the family, the family for an
+ * interface. Each has one attribute in its answer.
+ */
+static struct {
+	struct nlmsghdr header;
+	struct genlmsghdr command;
+	struct rtattr attribute;
+	uint32_t value;
+	struct nlmsghdr end;
+	struct nlmsgerr error;
+} fake_answer;
+
+ssize_t __wrap_send(int fd, const void *bytes, size_t n, int flags)
+{
+	enum { FAMILY = 77, ZC_MAX_SEGS = 4 };
+	const struct nlmsghdr *request = bytes;
+	const bool is_control = request->nlmsg_type == GENL_ID_CTRL;
+
+	(void)fd, (void)flags;
+	fake_answer.header.nlmsg_len = offsetof(typeof(fake_answer), end);
+	fake_answer.header.nlmsg_type = request->nlmsg_type;
+	fake_answer.end.nlmsg_type = NLMSG_ERROR; /* with 0: an ACK */
+	fake_answer.end.nlmsg_len = NLMSG_LENGTH(sizeof(struct nlmsgerr));
+	fake_answer.error.error = is_control && fake_zc_max_segs == 0 ? -2 : 0;
+	fake_answer.attribute.rta_len =
+		RTA_LENGTH(is_control ? sizeof(uint16_t) : sizeof(uint32_t));
+	fake_answer.attribute.rta_type =
+		is_control ? CTRL_ATTR_FAMILY_ID : ZC_MAX_SEGS;
+	fake_answer.value = is_control ? FAMILY : fake_zc_max_segs;
+	assert_true(is_control || request->nlmsg_type == FAMILY);
+	return (ssize_t)n;
+}
+
+ssize_t __wrap_recv(int fd, void *bytes, size_t n, int flags)
+{
+	(void)fd, (void)n, (void)flags;
+	memcpy(bytes, &fake_answer, sizeof(fake_answer));
+	return sizeof(fake_answer);
+}
+
 static uint64_t fake_clock(void *opaque)
 {
 	struct fake *fake = opaque;
@@ -138,14 +200,14 @@ static void make_queues(struct fake *fake, struct fake_config config)
 	rxq->chunk_shift = txq->chunk_shift =
 		(uint32_t)__builtin_ctz(fake->port->base.chunk_bytes);
 	rxq->n_bufs = FAKE_RING;
-	rxq->base.n_min = config.has_sg ? MR_MAX_SEGS : 1;
+	rxq->base.n_min = config.max_segs > 1 ? MR_MAX_SEGS : 1;
 	rxq->base.burst = mri_xdp_rx_burst;
 	rxq->base.queue.port = &fake->port->base;
 	rxq->posted = test_calloc(4096 * 64, 1);
 	txq->base.burst = mri_xdp_tx_burst;
 	txq->base.queue.port = &fake->port->base;
 	txq->chunk_mask = fake->port->base.chunk_bytes - 1;
-	txq->has_sg = config.has_sg;
+	txq->max_segs = config.max_segs != 0 ? config.max_segs : 1;
 	txq->has_csum = config.has_csum;
 	txq->n_front_bytes = config.has_csum ? sizeof(struct xsk_tx_meta) : 0;
 	txq->n_registered_bytes = fake->port->n_registered_bytes;
@@ -170,7 +232,7 @@ void fake_open(struct fake *fake, struct fake_config config)
 
 	memset(fake, 0, sizeof(*fake));
 	fake_n_answers = fake_n_sendto = fake_n_recvfrom = n_held = 0;
-	fake_n_completed_per_sleep = 0;
+	fake_n_completed_per_sleep = fake_n_invalid_descs = 0;
 	current = fake;
 	assert_int_equal(mr_ctx_create(&ctx_config, &fake->ctx, NULL), 0);
 	assert_int_equal(mr_region_create(fake->ctx, &region_config,

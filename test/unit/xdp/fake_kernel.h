@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A port of the AF_XDP driver without a socket: rings in ordinary memory, and a
- * kernel that a test plays. sendto(), recvfrom(), setsockopt() and nanosleep()
- * end here (--wrap).
+ * kernel that a test plays. sendto(), recvfrom(), setsockopt() and others end
+ * here (--wrap); send() and recv() are its netlink.
  */
 #ifndef FAKE_KERNEL_H
 #define FAKE_KERNEL_H
@@ -25,7 +25,7 @@ struct fake {
 
 struct fake_config {
 	uint32_t page_bytes;
-	bool has_sg;
+	uint32_t max_segs; /* 0: 1, without SG */
 	bool has_csum; /* tx metadata is registered */
 };
 
@@ -39,6 +39,9 @@ struct fake_answer {
 extern struct fake_answer fake_answers[16];
 extern uint32_t fake_n_answers; /* behind the last: all, with 0 */
 extern uint32_t fake_n_sendto, fake_n_recvfrom;
+extern uint32_t fake_n_invalid_descs; /* of XDP_STATISTICS */
+/* The family "netdev" has it of each interface; 0: there is no such family. */
+extern uint32_t fake_zc_max_segs;
 /* What the kernel completes while the driver sleeps. */
 extern uint32_t fake_n_completed_per_sleep;
 /* The socket option that the kernel refuses; 0: none. */

@@ -39,7 +39,7 @@ static void a_frame_that_is_not_whole_waits_in_the_ring(void **state)
 	struct fake fake;
 
 	(void)state;
-	fake_open(&fake, (struct fake_config){ .has_sg = true });
+	fake_open(&fake, (struct fake_config){ .max_segs = MR_MAX_SEGS });
 	fake_receive(&fake, 60, 0);
 	fake_receive(&fake, 3840, XSK_PKT_CONTD);
 	fake_receive(&fake, 3840, XSK_PKT_CONTD);
@@ -61,7 +61,7 @@ static void a_frame_that_does_not_fit_the_burst_waits(void **state)
 	struct fake fake;
 
 	(void)state;
-	fake_open(&fake, (struct fake_config){ .has_sg = true });
+	fake_open(&fake, (struct fake_config){ .max_segs = MR_MAX_SEGS });
 	for (int i = 0; i < 10; i++) {
 		fake_receive(&fake, 3840, XSK_PKT_CONTD);
 		fake_receive(&fake, 3840, XSK_PKT_CONTD);
@@ -80,7 +80,7 @@ static void a_frame_of_too_many_entries_is_dropped_by_name(void **state)
 	struct fake fake;
 
 	(void)state;
-	fake_open(&fake, (struct fake_config){ .has_sg = true });
+	fake_open(&fake, (struct fake_config){ .max_segs = MR_MAX_SEGS });
 	for (int i = 0; i < MR_MAX_SEGS - 1; i++)
 		fake_receive(&fake, 100, XSK_PKT_CONTD);
 	fake_receive(&fake, 100, 0);

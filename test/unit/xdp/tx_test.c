@@ -173,7 +173,7 @@ static void invalid_entries_are_named_drops(void **state)
 	struct mr_frame good, bad;
 	struct fake fake;
 
-	fake_open(&fake, (struct fake_config){ .has_sg = true });
+	fake_open(&fake, (struct fake_config){ .max_segs = MR_MAX_SEGS });
 	good = fake_frame(&fake, 60, 0);
 	bad = fake_frame(&fake, 60, 0);
 	const struct mr_frame saved = bad;
@@ -213,7 +213,7 @@ static void flags_of_several_entries_are_masked_too(void **state)
 	struct fake fake;
 
 	(void)state;
-	fake_open(&fake, (struct fake_config){ .has_sg = true });
+	fake_open(&fake, (struct fake_config){ .max_segs = MR_MAX_SEGS });
 	frames[0] = fake_frame(&fake, 100, 0);
 	frames[1] = fake_frame(&fake, 100, 0);
 	frames[0].flags = MR_FRAME_MORE | XSK_TX_METADATA | 0x8000;
@@ -326,8 +326,9 @@ static void an_entry_over_chunk_edges_is_split(void **state)
 		struct mr_frame frame = { .len = 9000 };
 		uint32_t n_sent;
 
-		fake_open(&fake, (struct fake_config){ .page_bytes = 32768,
-						       .has_sg = true });
+		fake_open(&fake,
+			  (struct fake_config){ .page_bytes = 32768,
+						.max_segs = MR_MAX_SEGS });
 		assert_int_equal(
 			mr_frag_alloc_bulk(fake.cache, &frame.addr, 1, 32768),
 			1);
@@ -422,7 +423,7 @@ static void frames_of_several_entries_count_as_one(void **state)
 	struct fake fake;
 
 	(void)state;
-	fake_open(&fake, (struct fake_config){ .has_sg = true });
+	fake_open(&fake, (struct fake_config){ .max_segs = MR_MAX_SEGS });
 	for (int i = 0; i <= MR_MAX_SEGS; i++) {
 		frames[i] = fake_frame(&fake, 100, 0);
 		frames[i].flags = i + 1 < MR_MAX_SEGS ? MR_FRAME_MORE : 0;
@@ -446,8 +447,9 @@ static void postings_of_a_place_do_not_overflow(void **state)
 
 	(void)state;
 	for (int i = 0; i < 2; i++) {
-		fake_open(&fake, (struct fake_config){ .page_bytes = 32768,
-						       .has_sg = true });
+		fake_open(&fake,
+			  (struct fake_config){ .page_bytes = 32768,
+						.max_segs = MR_MAX_SEGS });
 		frames[0] = (struct mr_frame){ .len = lens[i] };
 		assert_int_equal(mr_frag_alloc_bulk(fake.cache, &frames[0].addr,
 						    1, 32768),

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "fake_kernel.h"
+#include "support/laws.h"
 
 static uint32_t transmit(struct fake *fake, const struct mr_frame *frames,
 			 uint32_t n)
@@ -196,6 +197,81 @@ static void a_zero_copy_driver_that_refused_is_asked_again(void **state)
 	fake_close(&fake);
 }
 
+/* What netdev netlink says; nothing is not more than one. */
+static void the_drivers_longest_frame_is_asked_for(void **state)
+{
+	static const uint32_t said[] = { 0, 1, 5, 18, 19, 1000 };
+	static const uint32_t meant[] = { 1, 1, 5, 18, 18, 18 };
+
+	(void)state;
+	for (int i = 0; i < 6; i++) {
+		fake_zc_max_segs = said[i];
+		assert_int_equal(mri_xdp_zc_max_segs(1), meant[i]);
+	}
+}
+
+/* A driver that takes 3 descriptors of a frame never sees more. */
+static void a_frame_of_too_many_descriptors_is_copied_or_dropped(void **state)
+{
+	enum { MAX = 3, N = 5 };
+	static const struct {
+		uint32_t n_bytes; /* of each of N entries */
+		uint32_t n_sent;
+	} cases[] = { { 100, 1 }, { 1500, 2 }, { 2200, 3 }, { 3000, 0 } };
+	struct mr_frame frames[N];
+	struct mr_tx_stats stats;
+	struct fake fake;
+
+	(void)state;
+	fake_open(&fake, (struct fake_config){ .max_segs = MAX });
+	fake.port->base.info.mtu_bytes = 65535;
+	for (uint32_t c = 0, at = 0; c < 4; at += cases[c++].n_sent) {
+		uint32_t n_bytes = 0;
+
+		for (uint32_t i = 0; i < N; i++) {
+			frames[i] = fake_frame(&fake, cases[c].n_bytes, 0);
+			frames[i].flags = i + 1 < N ? MR_FRAME_MORE : 0;
+		}
+		assert_int_equal(transmit(&fake, frames, N), N);
+		assert_int_equal(*fake.txq->tx.producer, at + cases[c].n_sent);
+		for (uint32_t i = 0; i < cases[c].n_sent; i++)
+			n_bytes += fake_sent(&fake, at + i).len;
+		assert_int_equal(n_bytes, cases[c].n_sent == 0 ?
+						  0 :
+						  N * cases[c].n_bytes);
+	}
+	stats = fake_tx_stats(&fake);
+	assert_int_equal(stats.completed, 3);
+	assert_int_equal(stats.drops[MR_TX_DROP_TOO_LONG], 1);
+	fake_check_laws(&fake);
+	fake_close(&fake);
+}
+
+/* Completed or not, depending on the kernel; and the laws hold. */
+static void what_the_kernel_finds_invalid_is_summed(void **state)
+{
+	struct mr_frame frames[4];
+	struct mr_tx_stats stats;
+	struct fake fake;
+
+	(void)state;
+	fake_open(&fake, (struct fake_config){ 0 });
+	fake_answers[0] = (struct fake_answer){ 0, 2, 2 };
+	fake_n_answers = 1;
+	for (int i = 0; i < 4; i++)
+		frames[i] = fake_frame(&fake, 60, 0);
+	assert_int_equal(transmit(&fake, frames, 4), 4);
+	for (uint32_t n = 0; n < 6; n++) {
+		fake_n_invalid_descs = n;
+		stats = fake_tx_stats(&fake);
+		mri_xdp_txq_stats(&fake.txq->base, &stats);
+		assert_int_equal(stats.drops[MR_TX_DROP_INVALID],
+				 n < 4 ? n : 4);
+		assert_true(laws_of_tx_hold(&stats));
+	}
+	fake_close(&fake);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -209,6 +285,10 @@ int main(void)
 			a_zero_copy_driver_that_refused_is_asked_again),
 		cmocka_unit_test(busy_polling_that_is_refused_is_none),
 		cmocka_unit_test(idle_bursts_read_no_clock),
+		cmocka_unit_test(the_drivers_longest_frame_is_asked_for),
+		cmocka_unit_test(
+			a_frame_of_too_many_descriptors_is_copied_or_dropped),
+		cmocka_unit_test(what_the_kernel_finds_invalid_is_summed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

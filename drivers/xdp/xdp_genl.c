@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the kernel says of an interface by the generic netlink family "netdev".
+ * A kernel without the family, or the command, is an error like any other.
+ *
+ * Source: linux/Documentation/netlink/specs/netdev.yaml; genetlink.h. Numbers
+ * are in own words, as in xdp_uapi.h.
+ */
+#include <errno.h>
+#include <linux/genetlink.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "xdp.h"
+
+enum {
+	DEV_GET = 1, /* Linux 6.3 */
+	DEV_IFINDEX = 1,
+	DEV_ZC_MAX_SEGS = 4, /* 6.6 */
+
+	REPLY_BYTES = 16384,
+};
+
+struct request {
+	struct nlmsghdr header;
+	struct genlmsghdr command;
+	uint8_t attributes[64];
+};
+
+/* Attributes are those of rtnetlink, but for their name. */
+typedef void answer_fn(const struct rtattr *first, int n_bytes, void *opaque);
+
+static void begin(struct request *request, uint16_t family, uint8_t command)
+{
+	*request = (struct request){
+		.header = { .nlmsg_len = NLMSG_LENGTH(GENL_HDRLEN),
+			    .nlmsg_type = family,
+			    .nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK },
+		.command = { .cmd = command, .version = 1 },
+	};
+}
+
+static void put(struct request *request, uint16_t type, const void *value,
+		uint16_t n_bytes)
+{
+	const uint32_t at = NLMSG_ALIGN(request->header.nlmsg_len);
+	struct rtattr *attribute = (void *)((uint8_t *)request + at);
+
+	attribute->rta_type = type;
+	attribute->rta_len = (uint16_t)RTA_LENGTH(n_bytes);
+	memcpy(RTA_DATA(attribute), value, n_bytes);
+	request->header.nlmsg_len = at + RTA_ALIGN(attribute->rta_len);
+}
+
+/* An integer of 4 or 8 bytes; unchanged if it is not there. */
+static void get(const struct rtattr *attribute, int n_left, uint16_t type,
+		uint64_t *value)
+{
+	for (; RTA_OK(attribute, n_left);
+	     attribute = RTA_NEXT(attribute, n_left)) {
+		const size_t n = RTA_PAYLOAD(attribute);
+
+		if ((attribute->rta_type & NLA_TYPE_MASK) != type ||
+		    n > sizeof(*value))
+			continue;
+		*value = 0; /* little-endian, as all that this runs on */
+		memcpy(value, RTA_DATA(attribute), n);
+	}
+}
+
+/* Send it and pass what comes to answer, to the end; 0 or -errno. */
+static int ask(int fd, const struct request *request, answer_fn *answer,
+	       void *opaque)
+{
+	_Alignas(struct nlmsghdr) char reply[REPLY_BYTES];
+
+	if (send(fd, request, request->header.nlmsg_len, 0) < 0)
+		return -errno;
+	for (;;) {
+		const struct nlmsghdr *message = (const void *)reply;
+		ssize_t n = recv(fd, reply, sizeof(reply), 0);
+
+		if (n < 0)
+			return -errno;
+		for (; NLMSG_OK(message, n); message = NLMSG_NEXT(message, n)) {
+			const struct nlmsgerr *error = NLMSG_DATA(message);
+			const int n_bytes = (int)(message->nlmsg_len -
+						  NLMSG_LENGTH(GENL_HDRLEN));
+
+			if (message->nlmsg_type == NLMSG_ERROR)
+				return error->error;
+			if (message->nlmsg_type == NLMSG_DONE)
+				return 0;
+			if (answer != NULL && n_bytes > 0)
+				answer((const void *)((const uint8_t *)error +
+						      GENL_HDRLEN),
+				       n_bytes, opaque);
+		}
+	}
+}
+
+static void take_family(const struct rtattr *first, int n_bytes, void *opaque)
+{
+	get(first, n_bytes, CTRL_ATTR_FAMILY_ID, opaque);
+}
+
+/* A socket, and a request of the family "netdev" for it; or -errno. */
+static int open_request(struct request *request, uint8_t command)
+{
+	const int fd = mri_xdp_netlink_open(NETLINK_GENERIC, 0);
+	uint64_t family = 0;
+	int err;
+
+	if (fd < 0)
+		return fd;
+	begin(request, GENL_ID_CTRL, CTRL_CMD_GETFAMILY);
+	put(request, CTRL_ATTR_FAMILY_NAME, "netdev", sizeof("netdev"));
+	err = ask(fd, request, take_family, &family);
+	if (err < 0 || family == 0) {
+		close(fd);
+		return err < 0 ? err : -ENOENT;
+	}
+	begin(request, (uint16_t)family, command);
+	return fd;
+}
+
+static void take_max_segs(const struct rtattr *first, int n_bytes, void *opaque)
+{
+	get(first, n_bytes, DEV_ZC_MAX_SEGS, opaque);
+}
+
+uint32_t mri_xdp_zc_max_segs(uint32_t ifindex)
+{
+	struct request request;
+	uint64_t n = 1;
+	const int fd = open_request(&request, DEV_GET);
+
+	if (fd < 0)
+		return 1;
+	put(&request, DEV_IFINDEX, &ifindex, sizeof(ifindex));
+	(void)ask(fd, &request, take_max_segs, &n);
+	close(fd);
+	return n < MR_MAX_SEGS ? (uint32_t)n : MR_MAX_SEGS;
+}
