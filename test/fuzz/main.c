@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Runs a fuzz target without a fuzzer: seeds, changed at random.
+ * Runs a fuzz target without a fuzzer: seeds, changed at random. Takes some of
+ * libFuzzer's flags and ignores the others:
  *
- *     fuzz-spec [--seconds S] [--seed N] [FILE...]
- *     fuzz-spec --seeds-to FOLDER            (for test/fuzz/run and libFuzzer)
+ *     fuzz-spec [-runs=N] [-max_total_time=S] [-seed=N] [-artifact_prefix=P]
+ *     fuzz-spec FILE...
  *
- * FILEs are run as they are, and nothing else then. The input that is being
- * tried lies in a file, so that it is still there after a crash; its name is
- * printed first. The same seed gives the same inputs.
+ * The input that is being tried lies in a file, so that it is still there after
+ * a crash; its name is printed first. The same seed gives the same inputs.
  */
 #include <err.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -29,6 +28,12 @@ enum { MAX_BYTES = 4096, MAX_CHANGES = 8 };
 struct trial {
 	uint64_t n_bytes;
 	uint8_t bytes[MAX_BYTES];
+};
+
+struct options {
+	uint64_t n_runs, seed;
+	double seconds;
+	const char *prefix; /* of the file that has the input */
 };
 
 /* xorshift64 (G. Marsaglia, 2003): all that a mutation needs. */
@@ -129,18 +134,23 @@ static void run_file(struct trial *trial, const char *path)
 	run(trial);
 }
 
-static uint64_t run_random(struct trial *trial, double seconds, uint64_t seed)
+static double now_s(void)
 {
-	uint64_t state = seed * 2 + 1, n = 0; /* never 0 */
-	size_t n_seeds = 0;
 	struct timespec now;
-	double end;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+static uint64_t run_random(struct trial *trial, const struct options *o)
+{
+	const double end_s = now_s() + o->seconds;
+	uint64_t state = o->seed * 2 + 1, n; /* never 0 */
+	size_t n_seeds = 0;
 
 	while (fuzz_seeds[n_seeds].bytes != NULL)
 		n_seeds++;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	end = (double)now.tv_sec + (double)now.tv_nsec / 1e9 + seconds;
-	do {
+	for (n = 0; n < o->n_runs && now_s() < end_s; n++) {
 		const struct fuzz_seed *from = &fuzz_seeds[n % n_seeds];
 
 		trial->n_bytes = from->n_bytes;
@@ -150,60 +160,58 @@ static uint64_t run_random(struct trial *trial, double seconds, uint64_t seed)
 		     i > 0; i--)
 			change(trial, &state);
 		run(trial);
-		n++;
-		clock_gettime(CLOCK_MONOTONIC, &now);
-	} while ((double)now.tv_sec + (double)now.tv_nsec / 1e9 < end);
+	}
 	return n;
 }
 
-static void write_seeds(const char *folder)
+/* The value of a flag, or NULL if the argument is another. */
+static const char *value_of(const char *argument, const char *flag)
 {
-	for (size_t i = 0; fuzz_seeds[i].bytes != NULL; i++) {
-		char path[512];
-		FILE *file;
+	const size_t n = strlen(flag);
 
-		snprintf(path, sizeof(path), "%s/seed-%zu", folder, i);
-		file = fopen(path, "wbe");
-		if (file == NULL ||
-		    fwrite(fuzz_seeds[i].bytes, 1, fuzz_seeds[i].n_bytes,
-			   file) != fuzz_seeds[i].n_bytes ||
-		    fclose(file) != 0)
-			err(1, "%s", path);
-	}
+	return strncmp(argument, flag, n) == 0 ? argument + n : NULL;
+}
+
+/* Whether it is a flag, which need not be one of ours. */
+static bool read_flag(struct options *o, const char *argument)
+{
+	const char *value;
+
+	if ((value = value_of(argument, "-runs=")) != NULL)
+		o->n_runs = strtoull(value, NULL, 10);
+	else if ((value = value_of(argument, "-max_total_time=")) != NULL)
+		o->seconds = strtod(value, NULL);
+	else if ((value = value_of(argument, "-seed=")) != NULL)
+		o->seed = strtoull(value, NULL, 10);
+	else if ((value = value_of(argument, "-artifact_prefix=")) != NULL)
+		o->prefix = value;
+	return argument[0] == '-';
 }
 
 int main(int argc, char **argv)
 {
-	static const struct option names[] = { { "seconds", 1, NULL, 't' },
-					       { "seed", 1, NULL, 's' },
-					       { "seeds-to", 1, NULL, 'w' },
-					       { NULL, 0, NULL, 0 } };
-	char path[] = "/tmp/mr-fuzz-XXXXXX";
-	double seconds = 3;
-	uint64_t seed = 1;
+	struct options o = { .n_runs = UINT64_MAX,
+			     .seed = 1,
+			     .seconds = 1e9,
+			     .prefix = "/tmp/mr-fuzz-" };
 	struct trial *trial;
-	int c;
+	int n_files = 0;
+	char *path;
 
-	while ((c = getopt_long(argc, argv, "", names, NULL)) != -1) {
-		if (c == 'w') {
-			write_seeds(optarg);
-			return 0;
-		}
-		if (c == 't')
-			seconds = strtod(optarg, NULL);
-		else if (c == 's')
-			seed = strtoull(optarg, NULL, 10);
-		else
-			errx(2, "usage: %s [--seconds S] [--seed N] [FILE...]",
-			     argv[0]);
+	for (int i = 1; i < argc; i++) {
+		if (!read_flag(&o, argv[i]))
+			argv[n_files++] = argv[i];
 	}
+	if (asprintf(&path, "%sXXXXXX", o.prefix) < 0)
+		err(1, "no memory");
 	trial = map_trial(path);
 	printf("the input that is tried is in %s\n", path);
 	fflush(stdout);
-	for (int i = optind; i < argc; i++)
+	for (int i = 0; i < n_files; i++)
 		run_file(trial, argv[i]);
-	if (optind == argc)
-		printf("%" PRIu64 " inputs\n", run_random(trial, seconds, seed));
+	if (n_files == 0)
+		printf("%" PRIu64 " inputs\n", run_random(trial, &o));
 	unlink(path);
+	free(path);
 	return 0;
 }

@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Run the test suites and count what they did: ./mr test [SUITE...].
 
-Every suite that meson knows is run but for the benchmarks, and two more that
+Every suite that meson knows is run but for the benchmarks, and three more that
 are builds: asan and tsan run the unit, conformance and fuzz tests of a build
-under the sanitizers. A test that needs what the machine lacks is skipped and
-says why; the last line of output counts passed, failed and skipped tests.
+under the sanitizers, libfuzzer the fuzz tests with libFuzzer. A test that needs
+what the machine lacks is skipped and says why; the last line of output counts
+passed, failed and skipped tests.
 """
 import json
 import os
@@ -20,8 +21,16 @@ TOP = Path(__file__).resolve().parents[2]
 NOT_BY_DEFAULT = {"bench"}
 # What runs first tells most about what comes after it.
 FIRST = ["style", "unit", "conformance", "install", "fuzz", "netns"]
-SANITIZERS = {"asan": "address,undefined", "tsan": "thread"}
-SANITIZED_SUITES = ["unit", "conformance", "fuzz"]
+# Builds of their own: what meson is told, what ninja builds, the suites run.
+BUILDS = {
+    "asan": (["-Db_sanitize=address,undefined"], "all",
+             ["unit", "conformance", "fuzz"]),
+    "libfuzzer": (["-Db_sanitize=address,undefined", "-Dlibfuzzer=true",
+                   "-Dbuildtype=plain", "-Doptimization=1", "-Ddebug=true",
+                   "-Dwerror=false", "-Ddrivers=null,intel,pcap,virtio"],
+                  "fuzzers", ["fuzz"]),
+    "tsan": (["-Db_sanitize=thread"], "all", ["unit", "conformance", "fuzz"]),
+}
 # A suite that takes longer than this hangs: no wait without a deadline.
 SUITE_LIMIT_S = 1200
 # Of tests that are skipped for one reason; above that, how many.
@@ -148,23 +157,41 @@ def run_suite(build, meson_suites, label, factor=1, prefix=(), words=()):
             for line in log.read_text().splitlines()]
 
 
-def run_sanitized(label):
-    """Build under a sanitizer and run what can be run there."""
+def has_libfuzzer():
+    """Whether clang is here, and its runtimes, which are another package."""
+    return shutil.which("clang") is not None and subprocess.run(
+        ["clang", "-fsanitize=fuzzer,address,undefined", "-x", "c", "-",
+         "-o", "/dev/null"],
+        input="int LLVMFuzzerTestOneInput(void) { return 0; }\n",
+        capture_output=True, text=True, check=False).returncode == 0
+
+
+def run_build(label):
+    """Build as BUILDS says and run what can be run there."""
     build = TOP / f"build-{label}"
-    steps = [["ninja", "-C", str(build)]]
+    flags, targets, suites = BUILDS[label]
+    environment = dict(os.environ)
+    if label == "libfuzzer":
+        if not has_libfuzzer():
+            return [Result(label, {"name": "clang", "result": "SKIP",
+                                   "stdout": "clang or its libFuzzer "
+                                   "(libclang-rt-dev) is missing"})]
+        environment["CC"] = "clang"
+    steps = [["ninja", "-C", str(build), targets]]
     if not (build / "build.ninja").exists():
         steps.insert(0, ["meson", "setup", str(build), str(TOP),
                          "-Dbuildtype=debugoptimized", "-Db_lundef=false",
-                         f"-Db_sanitize={SANITIZERS[label]}"])
+                         *flags])
     print(f"\n=== {label}: building", flush=True)
     for step in steps:
         done = subprocess.run(step, capture_output=True, text=True,
-                              check=False, timeout=SUITE_LIMIT_S)
+                              env=environment, check=False,
+                              timeout=SUITE_LIMIT_S)
         if done.returncode != 0:
             print(done.stdout[-4000:], done.stderr[-4000:], sep="")
             return [Result(label, {"name": " ".join(step[:2]),
                                    "result": "ERROR"})]
-    wanted = [s for s in SANITIZED_SUITES if s in suites_of(build)]
+    wanted = [s for s in suites if s in suites_of(build)]
     if not wanted:
         return [Result(label, {"name": "tests", "result": "SKIP",
                                "stdout": "no test is in a suite for it"})]
@@ -192,7 +219,7 @@ def report_skips(results):
         tests_by_reason = {}
         for reason, test in result.why:
             reason = re.sub(r"^skipped(?: on \w+)?: *", "", reason)
-            if suite in SANITIZERS and (name, reason, test) in seen:
+            if suite in BUILDS and (name, reason, test) in seen:
                 n_again += 1
                 continue
             seen.add((name, reason, test))
@@ -236,19 +263,19 @@ def report(results_by_suite):
 
 def main(wanted):
     build = TOP / "build"
-    known = suites_of(build) | set(SANITIZERS)
+    known = suites_of(build) | set(BUILDS)
     unknown = [suite for suite in wanted if suite not in known]
     if unknown:
         print(f"no suite {', '.join(unknown)}; there are: "
               f"{', '.join(sorted(known))}", file=sys.stderr)
         return 2
     if not wanted:
-        rest = sorted(known - set(FIRST) - set(SANITIZERS) - NOT_BY_DEFAULT)
-        wanted = [s for s in FIRST if s in known] + rest + sorted(SANITIZERS)
+        rest = sorted(known - set(FIRST) - set(BUILDS) - NOT_BY_DEFAULT)
+        wanted = [s for s in FIRST if s in known] + rest + sorted(BUILDS)
     results = {}
     for suite in wanted:
-        if suite in SANITIZERS:
-            results[suite] = run_sanitized(suite)
+        if suite in BUILDS:
+            results[suite] = run_build(suite)
         elif suite == "guest":
             results[suite] = run_suite(
                 build, [suite], suite, GUEST_TIME_FACTOR,
