@@ -148,7 +148,8 @@ int nat_client_ask(const struct options *options)
 		close(fd);
 		return complain("fdopen", strerror(errno));
 	}
-	fprintf(stream, "%s%s%s\n", questions[options->command],
+	fprintf(stream, "%s%s%s%s\n", questions[options->command],
+		options->is_now ? " --now" : "",
 		options->filter != NULL ? " " : "",
 		options->filter != NULL ? options->filter : "");
 	if (fflush(stream) != 0)

@@ -30,6 +30,7 @@ struct client {
 	bool has_line;
 	enum nat_question question;
 	struct nat_filter filter;
+	bool is_now;     /* clear empties hold-down, too */
 	uint32_t worker; /* that is asked next */
 	uint64_t cursor;
 	uint64_t n; /* sessions, for the last line */
@@ -232,6 +233,9 @@ static void take_line(struct nat_control *c, struct client *client)
 
 	if (*rest != '\0')
 		*rest++ = '\0';
+	client->is_now = strncmp(rest, "--now ", 6) == 0;
+	if (client->is_now)
+		rest += 6;
 	client->n = 0;
 	client->worker = 0;
 	client->cursor = 0;
@@ -302,6 +306,7 @@ static void ask_more(struct nat_control *c, struct client *client)
 			return; /* another one's; its answer wakes us */
 		w->mail.question = client->question;
 		w->mail.filter = client->filter;
+		w->mail.is_now = client->is_now;
 		w->mail.cursor = client->cursor;
 		client->is_asked = true;
 		nat_mail_ask(&w->mail);

@@ -3,9 +3,9 @@
  * The control socket of a running instance: a stream, a line asks, lines of
  * JSON answer. For people there is mr-nat --sessions; for the rest, nc -U.
  *
- *     sessions [FILTER]   an object per session
- *     clear FILTER|all    ends them
- *     stats               counters
+ *     sessions [FILTER]           an object per session
+ *     clear [--now] FILTER|all    ends them
+ *     stats                       counters
  *
  * The last line of an answer has "end" or "error". The main thread serves it;
  * workers answer its mail between bursts.

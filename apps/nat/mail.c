@@ -73,6 +73,10 @@ static void clear(struct nat_mail *mail, const struct nat_mail_to *to)
 		n_ended++;
 	}
 	mail->n = n_ended;
+	if (mail->is_end && mail->is_now)
+		mail->is_end =
+			nat_ports_release_all(to->maps->ports, to->now_s,
+					      NAT_MAIL_PORTS) < NAT_MAIL_PORTS;
 }
 
 static void reload(struct nat_mail *mail, const struct nat_mail_to *to)

@@ -13,7 +13,10 @@
 #include "path.h"
 #include "steer.h"
 
-enum { NAT_MAIL_SESSIONS = 64 }; /* that are looked at per round */
+enum {
+	NAT_MAIL_SESSIONS = 64, /* that are looked at per round */
+	NAT_MAIL_PORTS = 1024,  /* that leave hold-down per round */
+};
 
 enum nat_question {
 	NAT_ASK_LIST,   /* the next sessions behind cursor that filter has */
@@ -33,6 +36,7 @@ struct nat_mail {
 	const struct nat_config *config;
 	const struct nat_routes *routes;
 	uint64_t cursor; /* of nat_maps_list() */
+	bool is_now;     /* to clear: ports leave hold-down as well */
 	/* The answer. */
 	bool is_end; /* of the list */
 	int err;

@@ -13,6 +13,7 @@ enum {
 	ID_CHECK,
 	ID_SESSIONS,
 	ID_CLEAR,
+	ID_NOW,
 	ID_STATS,
 	ID_CORES, /* -c is the configuration's */
 };
@@ -29,6 +30,7 @@ static const struct option_row rows[] = {
 	{ "stats", ID_STATS, NULL, "print counters of a running one" },
 	{ "clear", ID_CLEAR, "WHICH",
 	  "end sessions of a running one: a filter, or all" },
+	{ "now", ID_NOW, NULL, "with --clear: empty hold-down as well" },
 	{ "filter", 'F', "FILTER", "list only those sessions" },
 	{ "workers", OPTION_WORKERS, "N", "threads (default 1)" },
 	{ "cores", ID_CORES, "LIST",
@@ -181,6 +183,9 @@ static enum parse_result take(const struct option_row *row, const char *arg,
 	case ID_CLEAR:
 		o->filter = arg;
 		return take_command(NAT_CLEAR, o, error);
+	case ID_NOW:
+		o->is_now = true;
+		return PARSE_RUN;
 	case ID_CORES:
 		return parse_cores(row->name, arg, true, o->plane.cores,
 				   &o->plane.n_cores, error);
@@ -218,6 +223,8 @@ static enum parse_result check_together(struct options *o,
 	if (o->filter != NULL && o->command != NAT_SESSIONS &&
 	    o->command != NAT_CLEAR)
 		return parse_wrong(error, "--filter goes with --sessions");
+	if (o->is_now && o->command != NAT_CLEAR)
+		return parse_wrong(error, "--now goes with --clear");
 	if (o->command >= NAT_SESSIONS)
 		return PARSE_RUN;
 	if (o->config_path != NULL && has_sides)

@@ -214,6 +214,9 @@ void nat_ports_free(struct nat_ports *ports, uint32_t place, uint32_t now_s);
 
 /* Free what has been long enough in quarantine, at most n; how many. */
 uint32_t nat_ports_release(struct nat_ports *ports, uint32_t now_s, uint32_t n);
+/* The same, however short they have been there. */
+uint32_t nat_ports_release_all(struct nat_ports *ports, uint32_t now_s,
+			       uint32_t n);
 
 /* Take over the quarantine of ports of an earlier configuration. */
 void nat_ports_inherit(struct nat_ports *ports, const struct nat_ports *old,

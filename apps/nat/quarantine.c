@@ -50,7 +50,9 @@ void nat_ports_free(struct nat_ports *ports, uint32_t place, uint32_t now_s)
 		push(ports, batch_of(ports, now_s), place);
 }
 
-uint32_t nat_ports_release(struct nat_ports *ports, uint32_t now_s, uint32_t n)
+/* Those that have waited longer than age_s; -1: all. */
+static uint32_t release(struct nat_ports *ports, uint32_t now_s, int32_t age_s,
+			uint32_t n)
 {
 	uint32_t n_done = 0;
 
@@ -58,8 +60,7 @@ uint32_t nat_ports_release(struct nat_ports *ports, uint32_t now_s, uint32_t n)
 		struct nat_batch *batch = batch_at(ports, 0);
 
 		/* A port freed late in its second must not wait less. */
-		if ((int32_t)(now_s - batch->freed_s) <=
-		    (int32_t)ports->quarantine_s)
+		if (age_s >= 0 && (int32_t)(now_s - batch->freed_s) <= age_s)
 			return n_done;
 		while (batch->head != QUARANTINE_END) {
 			uint32_t place = batch->head;
@@ -77,6 +78,17 @@ uint32_t nat_ports_release(struct nat_ports *ports, uint32_t now_s, uint32_t n)
 		ports->n_batches--;
 	}
 	return n_done;
+}
+
+uint32_t nat_ports_release(struct nat_ports *ports, uint32_t now_s, uint32_t n)
+{
+	return release(ports, now_s, (int32_t)ports->quarantine_s, n);
+}
+
+uint32_t nat_ports_release_all(struct nat_ports *ports, uint32_t now_s,
+			       uint32_t n)
+{
+	return release(ports, now_s, -1, n);
 }
 
 /* One port of an earlier configuration, if this one has it and it is free. */

@@ -108,6 +108,37 @@ def test_nothing_forwards(wire):
                         process.err.text().strip().splitlines()[-1])
 
 
+@pytest.mark.parametrize("now", [False, True])
+def test_ports_in_hold_down_are_no_rate(lab, now):
+    """One address of 300 ports: --clear alone leaves them in hold-down."""
+    wire = Wire(lab, 1)
+    config = wire.lab.tmp_path / "nat.yaml"
+    config.write_text("inside: {port: d0, addresses: 10.0.0.1/24}\n"
+                      "outside: {port: d1, addresses: 192.0.2.1/24, "
+                      "gateway: 192.0.2.2}\n"
+                      "ports: {range: 2000-2299}\n")
+    environment = ["env", f"RUNTIME_DIRECTORY={wire.lab.tmp_path}"]
+    translator = Process(wire.lab, wire.device,
+                         [*environment, NAT, "--json", "--config", config])
+    assert translator.err.wait(lambda line: line.startswith("worker "), 15)
+    clear = " ".join(map(str, [*environment, NAT, "--clear", "all",
+                               "--now" * now, ">/dev/null"]))
+    options = ["--rate", "1k", "--connections", "200", "--resolution", "50%",
+               "--max-connections", "2000", "--clients", "1",
+               "--reset", clear, "t0", "t1"]
+    if now:
+        rows = {row["goal"]: row["value"]
+                for row in wire.bench("nat", *options)["rows"]}
+        assert rows["table-capacity"] == 300 and rows["set-up-rate"] > 0
+    else:
+        bench = Process(wire.lab, wire.tester, [BENCH, "nat", *options])
+        assert bench.wait(60) == 1
+        assert "refused all 200" in bench.err.text()
+        assert "--now" in bench.err.text()
+    translator.process.terminate()
+    assert translator.wait() == 0
+
+
 @pytest.mark.parametrize("protocol,queues", [("udp", 1), ("tcp", 1),
                                              ("udp", 2)])
 def test_the_table_of_a_nat(lab, protocol, queues):

@@ -67,7 +67,7 @@ static const struct option_row rows[] = {
 	{ "max-connections", OPTION_MAX_CONNECTIONS, "N",
 	  "ever at once (default 1048576)" },
 	{ "reset", OPTION_RESET, "COMMAND",
-	  "empties the NAT's table, as 'mr-nat --clear all'" },
+	  "empties the NAT's table, as 'mr-nat --clear all --now'" },
 	{ "resolution", OPTION_RESOLUTION, "P%",
 	  "of the rate found (default 1%)" },
 };
@@ -203,6 +203,12 @@ static int measure_capacity(struct nat_run *run, double pps,
 				    "the others; a longer --ring" :
 		 c.is_full        ? "" :
 				    ": there may be room for more");
+	if (c.n == 0)
+		return fail_with(why, 1,
+				 "table capacity: none of %llu connections "
+				 "answers from outside: does the NAT let "
+				 "answers of --server in?",
+				 (unsigned long long)c.n_made);
 	say(run, "table capacity", (double)c.n, "connections", note);
 	add_row(run, "table-capacity", "connections", (double)c.n, 0, 0,
 		!c.is_full || c.is_by_receiver, note);
@@ -229,6 +235,11 @@ static int measure_tear_down(struct nat_run *run, double pps,
 		 "%llu in %.3f s, of which the command takes up to %.3f s on "
 		 "an empty table",
 		 (unsigned long long)t.n, t.seconds, t.empty_seconds);
+	if (t.n == 0)
+		return fail_with(why, 1,
+				 "tear-down rate: no connection answers from "
+				 "outside: does the NAT let answers of "
+				 "--server in?");
 	if (t.n_after > 0)
 		return fail_with(why, 1,
 				 "--reset does not empty the table: %llu of "

@@ -65,6 +65,30 @@ static uint32_t n_halvings(const struct nat_search *s,
 	return n;
 }
 
+static bool is_most(uint64_t n, uint64_t of)
+{
+	return of > 0 && 2 * n >= of;
+}
+
+/* Not one of them came through: the table is full, whatever the rate. */
+static int check_refused(const struct nat_search *s, double pps,
+			 const struct nat_counts *made, struct mr_reason *why)
+{
+	if (made->sent == 0 || made->arrived > 0 || made->is_unsent ||
+	    is_most(made->n_dropped_here, made->sent))
+		return 0;
+	return fail_with(
+		why, -EIO,
+		"the NAT refused all %llu connections of a trial at "
+		"%.0f connections/s: %s",
+		(unsigned long long)made->sent, pps,
+		s->ops->reset != NULL ?
+			"--reset must empty its table and free the "
+			"ports, as 'mr-nat --clear all --now' does" :
+			"its table is full, or ports are in hold-down; "
+			"give --reset");
+}
+
 /* A trial of a rate: s->n new connections, then each asked from outside. */
 static int try_rate(struct nat_search *s, double pps,
 		    struct nat_counts *ret_made, struct nat_counts *ret_valid,
@@ -80,16 +104,13 @@ static int try_rate(struct nat_search *s, double pps,
 		if (err != 0 || !ret_made->is_unsent)
 			break;
 	}
+	if (err == 0)
+		err = check_refused(s, pps, ret_made, why);
 	if (err != 0 || ret_made->is_unsent)
 		return err;
 	/* Answers need no new entry: at half of the rate they get through. */
 	return s->ops->validate(s->opaque, pps / 2, s->n_made - s->n, ret_valid,
 				why);
-}
-
-static bool is_most(uint64_t n, uint64_t of)
-{
-	return of > 0 && 2 * n >= of;
 }
 
 /* What a trial that did not hold says of the rates above. */
@@ -173,6 +194,8 @@ int search_nat_capacity(struct nat_search *s, double pps,
 		     0);
 		err = establish(s, pps, n, &made, why);
 		n_expected = ret->n + n;
+		if (err == 0 && ret->n == 0)
+			err = check_refused(s, pps, &made, why);
 		if (err == 0)
 			err = count_answers(s, pps, n_expected, &valid, why);
 		if (err != 0)
@@ -224,6 +247,8 @@ int search_nat_tear_down(struct nat_search *s, double pps,
 	err = time_empty(s, &ret->empty_seconds, why);
 	if (err == 0)
 		err = establish(s, pps, n, &made, why);
+	if (err == 0)
+		err = check_refused(s, pps, &made, why);
 	if (err == 0)
 		err = s->ops->validate(s->opaque, pps, 0, &valid, why);
 	if (err != 0)

@@ -34,6 +34,7 @@ struct toy {
 	double reset_s, start_s;    /* of a full table, and of any */
 	uint32_t n_dropped_here;    /* of those that the path loses */
 	bool keeps_on_reset;
+	bool holds_down; /* no slot is used again, whatever is emptied */
 	/* What the tester knows. */
 	struct nat_tuple tuples[TABLE];
 	bool is_seen[TABLE];
@@ -68,10 +69,11 @@ static bool sums_are_good(uint8_t *frame)
 /* Outwards: false: dropped. */
 static bool translate(struct toy *toy, uint8_t *frame)
 {
-	const uint32_t slot = toy->n_entries % toy->capacity;
+	uint32_t slot;
 
 	if (toy->n_entries >= toy->capacity && !toy->evicts)
 		return false;
+	slot = toy->n_entries % toy->capacity;
 	toy->entries[slot] =
 		(struct entry){ ip_of(frame)->src, l4_of(frame)->src };
 	toy->n_entries++;
@@ -165,6 +167,8 @@ static int reset(void *opaque, double *ret_seconds, struct mr_reason *why)
 
 	(void)why;
 	*ret_seconds = toy->start_s + (toy->n_entries > 0 ? toy->reset_s : 0);
+	if (toy->holds_down)
+		toy->capacity -= toy->n_entries;
 	if (!toy->keeps_on_reset)
 		toy->n_entries = 0;
 	return 0;
@@ -297,6 +301,31 @@ static void what_was_dropped_again_does_not_answer(void **state)
 	assert_true(rate.pps <= 0);
 	assert_int_equal(rate.n_lost_above, 0);
 	assert_int_equal(rate.n_stale_above, 300);
+}
+
+/* Ports in hold-down: trials soon find none free, which no rate explains. */
+static void a_trial_that_was_refused_is_an_error(void **state)
+{
+	struct mr_reason why;
+
+	(void)state;
+	for (uint32_t i = 0; i < 3; i++) {
+		struct toy *toy = make_toy(false);
+		struct nat_search s = search_of(toy, &with_reset);
+		struct nat_rate rate;
+		struct nat_tear_down t;
+		struct nat_capacity c;
+
+		toy->max_pps = 123456;
+		toy->capacity = i == 0 ? 2500 : 0;
+		toy->holds_down = true;
+		assert_true((i == 0 ? search_nat_rate(&s, &rate, &why) :
+			     i == 1 ? search_nat_tear_down(&s, 1e3, &t, &why) :
+				      search_nat_capacity(&s, 1e3, &c, &why)) <
+			    0);
+		assert_non_null(strstr(why.text, "refused all 1000"));
+		assert_non_null(strstr(why.text, "--clear all --now"));
+	}
 }
 
 static void the_capacity_is_what_answers(void **state)
@@ -478,6 +507,7 @@ int main(void)
 			a_sender_that_is_too_slow_is_told_from_the_nat),
 		cmocka_unit_test(a_receiver_that_drops_is_told_from_the_nat),
 		cmocka_unit_test(what_was_dropped_again_does_not_answer),
+		cmocka_unit_test(a_trial_that_was_refused_is_an_error),
 		cmocka_unit_test(the_capacity_is_what_answers),
 		cmocka_unit_test(what_trials_of_the_rate_lost_is_not_missing),
 		cmocka_unit_test(

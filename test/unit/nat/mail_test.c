@@ -8,12 +8,14 @@
 #include "mail.h"
 
 /* How many the worker says it has ended, asked until it is through. */
-static uint32_t clear(const struct rig *rig, const char *filter)
+static uint32_t clear_how(const struct rig *rig, const char *filter,
+			  bool is_now)
 {
 	const struct nat_mail_to to = { .maps = rig->maps,
 					.now_s = rig->now_s };
 	struct nat_mail mail = { .answered_fd = eventfd(0, EFD_CLOEXEC),
-				 .question = NAT_ASK_CLEAR };
+				 .question = NAT_ASK_CLEAR,
+				 .is_now = is_now };
 	struct mr_reason why;
 	uint32_t n = 0;
 
@@ -28,6 +30,29 @@ static uint32_t clear(const struct rig *rig, const char *filter)
 	} while (!mail.is_end);
 	close(mail.answered_fd);
 	return n;
+}
+
+static uint32_t clear(const struct rig *rig, const char *filter)
+{
+	return clear_how(rig, filter, false);
+}
+
+static void ports_wait_unless_it_is_to_be_now(void **state)
+{
+	struct rig rig;
+
+	(void)state;
+	rig_init(&rig);
+	rig_start(&rig);
+	for (uint32_t i = 0; i < NAT_MAIL_PORTS + 10; i++)
+		rig_map(&rig, UDP, INSIDE, (uint16_t)(1000 + i));
+	assert_int_equal(clear(&rig, "all"), NAT_MAIL_PORTS + 10);
+	assert_int_equal(rig_stats(&rig).n_quarantined, NAT_MAIL_PORTS + 10);
+	rig_map(&rig, UDP, INSIDE, 1);
+	assert_int_equal(clear_how(&rig, "all", true), 1);
+	assert_int_equal(rig_stats(&rig).n_quarantined, 0);
+	rig_check_ports(&rig);
+	rig_end(&rig);
 }
 
 static void what_the_filter_has_ends_with_all_its_sessions(void **state)
@@ -87,6 +112,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(
 			what_the_filter_has_ends_with_all_its_sessions),
+		cmocka_unit_test(ports_wait_unless_it_is_to_be_now),
 		cmocka_unit_test(a_forward_stays_but_its_sessions_end),
 	};
 
