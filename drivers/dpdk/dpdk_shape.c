@@ -177,16 +177,16 @@ static bool can_post(const struct dpdk_txq *txq, const struct mr_cache *cache,
 		     const struct mr_frame *frames, uint32_t n,
 		     const struct plan *plan)
 {
-	const uint32_t at =
-		(uint32_t)frames[0].addr & ((1u << txq->view->chunk_shift) - 1);
 	const bool will_write = plan->finish_sum || plan->insert_tag ||
 				plan->fix_pseudo || plan->ol_flags != 0;
+	struct mr_room room;
 
 	if (n > max_entries(txq, plan))
 		return false;
-	if (plan->insert_tag && (at < VLAN_BYTES || frames[0].len < 12))
+	if (mr_frame_room(cache, &frames[0], &room) < 0 && will_write)
 		return false;
-	if (will_write && !mr_frame_is_sole(cache, &frames[0]))
+	if (plan->insert_tag &&
+	    (room.front_bytes < VLAN_BYTES || frames[0].len < 12))
 		return false;
 	for (uint32_t i = 0; i < n; i++)
 		if (!is_registered(txq, &frames[i]) ||
@@ -245,15 +245,21 @@ static uint32_t copy(struct dpdk_txq *txq, struct mr_cache *cache,
 	return n;
 }
 
-/* Whether an entry may use the header of its place. */
+/*
+ * Whether an entry may use the header of its place: nobody else has a part of
+ * the chunk. A frag of a frag cache has no room in front.
+ */
 static bool fits_place(const struct dpdk_txq *txq, const struct mr_cache *cache,
 		       const struct mr_frame *entry)
 {
 	const uint32_t chunk_bytes = 1u << txq->view->chunk_shift;
 	const uint32_t at = (uint32_t)entry->addr & (chunk_bytes - 1);
+	struct mr_room room;
 
-	return at >= txq->view->shift_bytes + 4 &&
-	       at + entry->len <= chunk_bytes && mr_frame_is_sole(cache, entry);
+	mr_frame_room(cache, entry, &room);
+	return room.front_bytes >= VLAN_BYTES &&
+	       at >= txq->view->shift_bytes + VLAN_BYTES &&
+	       at + entry->len <= chunk_bytes;
 }
 
 void mri_dpdk_unwrite(struct rte_mbuf *mbuf, const struct dpdk_note *note)

@@ -157,12 +157,9 @@ struct plain {
 	/* Of the frame, beyond the least: one compare for both bounds. The
 	 * most fits a buffer. */
 	uint32_t max_more_bytes;
-	uint32_t room_bytes; /* of a buffer, from mbuf.buf_addr on */
-	uint32_t page_shift;
-	uint64_t n_pages; /* of the cache's pool: registered, one chunk each */
-	uint64_t first;   /* address of mbuf.buf_addr of page 0 */
-	const uint8_t *owners; /* by page, as the headers */
-	uint8_t *headers;
+	uint32_t shift_bytes;  /* from the page to mbuf.buf_addr */
+	struct mr_pages pages; /* registered, one chunk each */
+	uint8_t *headers;      /* of those */
 	uint64_t header_stride;
 	uint64_t ol_flags;
 	uint16_t tag;
@@ -171,8 +168,7 @@ struct plain {
 static inline struct plain plain_of(const struct dpdk_txq *txq,
 				    const struct mr_cache *cache)
 {
-	const struct mr_cache_head *head =
-		(const struct mr_cache_head *)(const void *)cache;
+	struct mr_pages pages = mr_cache_pages(cache);
 	const struct dpdk_view *view = txq->view;
 	const uint32_t room_bytes =
 		(1u << view->chunk_shift) - view->shift_bytes;
@@ -182,18 +178,16 @@ static inline struct plain plain_of(const struct dpdk_txq *txq,
 	const uint64_t n_registered = dpdk_n_registered(view);
 	uint64_t n_pages = 0;
 
-	if (likely(head->page_shift == view->chunk_shift &&
-		   head->addr < n_registered))
-		n_pages = (n_registered - head->addr) >> view->chunk_shift;
+	if (likely(pages.shift == view->chunk_shift &&
+		   pages.addr < n_registered))
+		n_pages = (n_registered - pages.addr) >> view->chunk_shift;
+	pages.n = (uint32_t)RTE_MIN(n_pages, (uint64_t)pages.n);
 	return (struct plain){
 		.max_more_bytes =
 			RTE_MIN(max_bytes, room_bytes) - DPDK_MIN_FRAME_BYTES,
-		.room_bytes = room_bytes,
-		.page_shift = view->chunk_shift,
-		.n_pages = RTE_MIN(n_pages, (uint64_t)head->fast_pages),
-		.first = head->addr + view->shift_bytes,
-		.owners = head->owners,
-		.headers = (uint8_t *)dpdk_header(view, head->addr),
+		.shift_bytes = view->shift_bytes,
+		.pages = pages,
+		.headers = (uint8_t *)dpdk_header(view, pages.addr),
 		.header_stride = view->header_stride,
 		.ol_flags = txq->plain_flags,
 		.tag = txq->tag,
@@ -211,33 +205,29 @@ static __rte_noinline uint32_t gather(const struct plain *of,
 				      uint64_t *n_bytes)
 {
 	const struct plain plain = *of;
-	const uint64_t page_mask = (UINT64_C(1) << plain.page_shift) - 1;
 	uint64_t sum = 0;
 	uint32_t i;
 
 	for (i = 0; i < n; i++) {
 		const uint32_t len = frames[i].len;
-		const uint64_t at = frames[i].addr - plain.first;
-		const uint64_t page = at >> plain.page_shift;
-		/* In front of mbuf.buf_addr: behind the room, of the page
-		 * before. */
-		const uint32_t off = (uint32_t)(at & page_mask);
+		const uint64_t page = (frames[i].addr - plain.pages.addr) >>
+				      plain.pages.shift;
 		struct rte_mbuf *mbuf;
+		struct mr_room room;
 
 		if (unlikely((frames[i].flags &
 			      (MR_FRAME_MORE | MR_FRAME_CSUM_PARTIAL)) != 0 ||
 			     len - DPDK_MIN_FRAME_BYTES >
 				     plain.max_more_bytes ||
-			     off + len > plain.room_bytes ||
-			     page >= plain.n_pages ||
-			     __atomic_load_n(&plain.owners[page],
-					     __ATOMIC_ACQUIRE) != 0))
+			     !mr_pages_room(&plain.pages, &frames[i], &room) ||
+			     room.front_bytes < plain.shift_bytes))
 			break;
 		if (meta != NULL && meta[i].valid != 0)
 			break;
 		mbuf = (void *)(plain.headers + page * plain.header_stride);
 		/* refcnt and nb_segs are 1 and next is NULL already. */
-		mbuf->data_off = (uint16_t)off;
+		mbuf->data_off =
+			(uint16_t)(room.front_bytes - plain.shift_bytes);
 		mbuf->port = plain.tag;
 		mbuf->ol_flags = plain.ol_flags;
 		mbuf->pkt_len = len;

@@ -29,19 +29,14 @@ static bool is_mapped(const struct virtio_txq *txq,
 						     entry->addr, entry->len);
 }
 
-/*
- * A buffer of any pool of the region is aligned to its size, and has at least a
- * chunk; what lies before that is somebody else's.
- */
 static bool is_ours_in_front(const struct virtio_txq *txq,
 			     const struct mr_cache *cache,
 			     const struct mr_frame *entry)
 {
-	const struct mr_cache_head *head = (const struct mr_cache_head *)cache;
+	struct mr_room room;
 
-	return mr_frame_is_sole(cache, entry) &&
-	       ((entry->addr - head->addr) &
-		(txq->port->base.chunk_bytes - 1)) >= txq->header_bytes;
+	mr_frame_room(cache, entry, &room);
+	return room.front_bytes >= txq->header_bytes;
 }
 
 bool mri_virtio_has_room(const struct virtio_txq *txq,

@@ -247,19 +247,15 @@ static void write_desc(struct virtio_txq *txq, uint32_t head, uint64_t iova,
 
 /*
  * How many of n entries are plain: a frame each, of a length that may be sent,
- * in one page that has one owner, behind room for a header. All of that is in
- * the entry and in what the caller's cache shows of its pages; others are asked
- * for, one by one.
+ * behind room for a header. Entries that have a page to themselves take no
+ * call.
  */
 static inline uint32_t n_plain(const struct virtio_txq *txq,
 			       const struct mr_cache *cache,
 			       const struct mr_frame *frames, uint32_t n,
 			       const uint32_t header_bytes)
 {
-	const struct mr_cache_head *head = (const struct mr_cache_head *)cache;
-	const uint64_t n_pages = head->fast_pages;
-	const uint32_t page_shift = head->page_shift;
-	const uint64_t page_mask = (UINT64_C(1) << page_shift) - 1;
+	const struct mr_pages pages = mr_cache_pages(cache);
 	const uint32_t least = VIRTIO_MIN_FRAME_BYTES;
 	const uint32_t span =
 		__atomic_load_n(&txq->max_plain_bytes, __ATOMIC_RELAXED) -
@@ -268,19 +264,13 @@ static inline uint32_t n_plain(const struct virtio_txq *txq,
 
 	for (i = 0; i < n; i++) {
 		const struct mr_frame *frame = &frames[i];
-		const uint32_t len = frame->len;
-		const uint64_t offset = frame->addr - head->addr;
-		const uint64_t page = offset >> page_shift;
-		/* Of the header in the page; less than 0 is a lot. */
-		const uint64_t begin = (offset & page_mask) - header_bytes;
+		struct mr_room room;
 
 		if (frame->flags & (MR_FRAME_MORE | MR_FRAME_CSUM_PARTIAL) ||
-		    len - least > span)
+		    frame->len - least > span)
 			break;
-		if (page < n_pages &&
-		    __atomic_load_n(&head->owners[page], __ATOMIC_ACQUIRE) ==
-			    0 &&
-		    begin <= page_mask + 1 - header_bytes - len)
+		if (mr_pages_room(&pages, frame, &room) &&
+		    room.front_bytes >= header_bytes)
 			continue;
 		if (!mri_virtio_has_room(txq, cache, frame))
 			break;

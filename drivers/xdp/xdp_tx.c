@@ -256,13 +256,18 @@ prepare(struct xdp_txq *txq, struct mr_cache *cache, const struct mr_frame *in,
 	struct mr_frame out[MR_MAX_SEGS])
 {
 	const bool is_partial = in[0].flags & MR_FRAME_CSUM_PARTIAL;
-	bool is_fit = n <= txq->max_segs &&
-		      mr_frame_n_bytes(in, n) >= XDP_MIN_FRAME_BYTES;
+	struct mr_room room;
+	/* The sum is written to the first entry, or a request in front of it.
+	 */
+	bool is_fit =
+		n <= txq->max_segs &&
+		mr_frame_n_bytes(in, n) >= XDP_MIN_FRAME_BYTES &&
+		(!is_partial || (mr_frame_room(cache, &in[0], &room) == 0 &&
+				 room.front_bytes >= txq->n_front_bytes));
 
 	for (uint32_t i = 0; i < n && is_fit; i++)
 		is_fit = in[i].len > 0 &&
-			 is_plain(txq, in[i].addr, in[i].len, n) &&
-			 (!is_partial || mr_frame_is_sole(cache, &in[i]));
+			 is_plain(txq, in[i].addr, in[i].len, n);
 	if (is_fit) {
 		for (uint32_t i = 0; i < n; i++)
 			out[i] = in[i];

@@ -16,21 +16,6 @@ static bool is_sole(const struct mr_pool *pool, uint64_t addr)
 		       owners == 0;
 }
 
-bool mr_frame_is_sole(const struct mr_cache *cache,
-		      const struct mr_frame *frame)
-{
-	return mri_pool_has(cache->pool, frame->addr) &&
-	       is_sole(cache->pool, frame->addr);
-}
-
-static int check_writable(const struct mr_cache *cache,
-			  const struct mr_frame *frame)
-{
-	if (!mri_pool_has(cache->pool, frame->addr))
-		return -EINVAL;
-	return is_sole(cache->pool, frame->addr) ? 0 : -EROFS;
-}
-
 /*
  * The buffer that an address lies in: a whole page, a chunk of one, or a block.
  * What is before and behind it is another frame's. 0 if only its first owner
@@ -50,24 +35,37 @@ static uint32_t buffer_bytes_at(const struct mr_pool *pool, uint64_t addr)
 	return pool->chunk_bytes;
 }
 
-/* Buffers are aligned to their size in the pool. */
-static uint64_t offset_in_buffer(const struct mr_pool *pool, uint64_t addr,
-				 uint32_t n_buffer)
+int mr_frame_room(const struct mr_cache *cache, const struct mr_frame *frame,
+		  struct mr_room *ret_room)
 {
-	return (addr - pool->addr) & (n_buffer - 1);
+	const struct mr_pool *pool = cache->pool;
+	uint32_t n_buffer, at;
+
+	*ret_room = (struct mr_room){ 0 };
+	if (!mri_pool_has(pool, frame->addr))
+		return -EINVAL;
+	if (!is_sole(pool, frame->addr))
+		return -EROFS;
+	n_buffer = buffer_bytes_at(pool, frame->addr);
+	if (n_buffer == 0)
+		return 0;
+	/* Buffers are aligned to their size in the pool. */
+	at = (uint32_t)(frame->addr - pool->addr) & (n_buffer - 1);
+	ret_room->front_bytes = at;
+	if (frame->len < n_buffer - at)
+		ret_room->back_bytes = n_buffer - at - frame->len;
+	return 0;
 }
 
 int mr_frame_push(struct mr_cache *cache, struct mr_frame *frame,
 		  uint32_t n_bytes)
 {
-	const int err = check_writable(cache, frame);
-	uint32_t n_buffer;
+	struct mr_room room;
+	const int err = mr_frame_room(cache, frame, &room);
 
 	if (err < 0)
 		return err;
-	n_buffer = buffer_bytes_at(cache->pool, frame->addr);
-	if (n_buffer == 0 ||
-	    offset_in_buffer(cache->pool, frame->addr, n_buffer) < n_bytes)
+	if (n_bytes > room.front_bytes)
 		return -ENOSPC;
 	frame->addr -= n_bytes;
 	frame->len += n_bytes;
@@ -77,16 +75,12 @@ int mr_frame_push(struct mr_cache *cache, struct mr_frame *frame,
 int mr_frame_put(struct mr_cache *cache, struct mr_frame *frame,
 		 uint32_t n_bytes)
 {
-	const int err = check_writable(cache, frame);
-	uint64_t n_used;
-	uint32_t n_buffer;
+	struct mr_room room;
+	const int err = mr_frame_room(cache, frame, &room);
 
 	if (err < 0)
 		return err;
-	n_buffer = buffer_bytes_at(cache->pool, frame->addr);
-	n_used = offset_in_buffer(cache->pool, frame->addr, n_buffer) +
-		 frame->len;
-	if (n_buffer == 0 || n_used + n_bytes > n_buffer)
+	if (n_bytes > room.back_bytes)
 		return -ENOSPC;
 	frame->len += n_bytes;
 	return 0;

@@ -381,12 +381,19 @@ bool bed_rx_is_done(struct bed *bed)
 
 void bed_tx(struct bed *bed, const struct mr_frame *frames, uint32_t n)
 {
+	bed_tx_meta(bed, frames, NULL, n);
+}
+
+void bed_tx_meta(struct bed *bed, const struct mr_frame *frames,
+		 const struct mr_meta *meta, uint32_t n)
+{
 	const uint64_t until_ns = bed_deadline_ns();
 	uint32_t n_sent = 0;
 
 	while (n_sent < n) {
-		const uint32_t n_tx = mr_tx_burst(bed->txq, bed->cache,
-						  frames + n_sent, n - n_sent);
+		const uint32_t n_tx = mr_tx_burst_meta(
+			bed->txq, bed->cache, frames + n_sent,
+			meta != NULL ? meta + n_sent : NULL, n - n_sent);
 
 		assert_true(n_tx <= n - n_sent);
 		n_sent += n_tx;
@@ -398,19 +405,26 @@ void bed_tx(struct bed *bed, const struct mr_frame *frames, uint32_t n)
 	}
 }
 
-int64_t bed_collect(struct bed *bed, uint32_t *ret_n_bytes)
+uint32_t bed_collect_bytes(struct bed *bed, uint8_t *bytes)
 {
 	const uint64_t until_ns = bed_deadline_ns();
-	uint8_t bytes[BED_MAX_BYTES];
+	uint32_t n_bytes;
 
-	while ((*ret_n_bytes = bed->rig->collect(bed, bytes, sizeof(bytes))) ==
-	       0) {
+	while ((n_bytes = bed->rig->collect(bed, bytes, BED_MAX_BYTES)) == 0) {
 		if (bed_now_ns() > until_ns)
 			fail_msg("nothing arrived for %d ms", BED_DEADLINE_MS);
 		if (bed->txq != NULL)
 			mr_tx_burst(bed->txq, bed->cache, NULL, 0);
 		bed_nap();
 	}
+	return n_bytes;
+}
+
+int64_t bed_collect(struct bed *bed, uint32_t *ret_n_bytes)
+{
+	uint8_t bytes[BED_MAX_BYTES];
+
+	*ret_n_bytes = bed_collect_bytes(bed, bytes);
 	return traffic_check(bytes, *ret_n_bytes);
 }
 

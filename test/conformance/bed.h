@@ -180,7 +180,14 @@ bool bed_rx_is_done(struct bed *bed);
 /* Send all entries; waits for room while the far side collects and checks. */
 void bed_tx(struct bed *bed, const struct mr_frame *frames, uint32_t n);
 
-/* What the far side gets next, with a deadline; its number. -1: damaged. */
+/* The same with metadata beside them, or NULL. */
+void bed_tx_meta(struct bed *bed, const struct mr_frame *frames,
+		 const struct mr_meta *meta, uint32_t n);
+
+/* What the far side gets next, with a deadline; how many bytes. */
+uint32_t bed_collect_bytes(struct bed *bed, uint8_t *bytes);
+
+/* The same as a frame of traffic.h; its number. -1: damaged. */
 int64_t bed_collect(struct bed *bed, uint32_t *ret_n_bytes);
 
 /* Get and check frames of the far side until none came for some 20 ms; how

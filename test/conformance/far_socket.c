@@ -44,6 +44,9 @@ static int open_socket(const char *interface)
 	assert_int_equal(setsockopt(fd, SOL_PACKET, PACKET_QDISC_BYPASS, &one,
 				    sizeof(one)),
 			 0);
+	assert_int_equal(
+		setsockopt(fd, SOL_PACKET, PACKET_AUXDATA, &one, sizeof(one)),
+		0);
 	setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &n_bytes, sizeof(n_bytes));
 	setsockopt(fd, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &all, sizeof(all));
 	assert_int_equal(bind(fd, (const struct sockaddr *)&addr, sizeof(addr)),
@@ -104,15 +107,54 @@ bool far_socket_inject(struct bed *bed, const uint8_t *bytes, uint32_t n_bytes)
 	return false;
 }
 
+/*
+ * The kernel takes a tag out of the frame, and leaves a sum unfinished that no
+ * wire needs: as a wire would have had it. Returns the frame's bytes.
+ */
+static uint32_t undo(const struct tpacket_auxdata *aux, uint8_t *bytes,
+		     uint32_t n_bytes)
+{
+	const uint16_t tag[] = { htons(aux->tp_vlan_tpid),
+				 htons(aux->tp_vlan_tci) };
+	struct mr_net_view view;
+
+	if (aux->tp_status & TP_STATUS_CSUMNOTREADY &&
+	    mr_net_parse(bytes, n_bytes, n_bytes, &view) == 0 &&
+	    view.csum_bytes != 0) {
+		const uint16_t sum = (uint16_t)~mr_csum_fold(mr_csum_add(
+			bytes + view.l4_bytes, view.l4_len_bytes, 0));
+
+		memcpy(bytes + view.csum_bytes, &sum, sizeof(sum));
+	}
+	if (!(aux->tp_status & TP_STATUS_VLAN_VALID))
+		return n_bytes;
+	memmove(bytes + 12 + sizeof(tag), bytes + 12, n_bytes - 12);
+	memcpy(bytes + 12, tag, sizeof(tag));
+	return n_bytes + sizeof(tag);
+}
+
 uint32_t far_socket_collect(struct bed *bed, uint8_t *bytes, uint32_t room)
 {
+	union {
+		char bytes[CMSG_SPACE(sizeof(struct tpacket_auxdata))];
+		struct cmsghdr header;
+	} control;
+	struct iovec data = { bytes, room - MR_VLAN_BYTES };
 	const struct far *far = bed->far;
 	ssize_t n;
 
-	while ((n = recv(far->fd, bytes, room, 0)) > 0)
-		if (traffic_is_ours(bytes, (uint32_t)n))
-			return (uint32_t)n;
-	return 0;
+	do {
+		struct msghdr message = { .msg_iov = &data,
+					  .msg_iovlen = 1,
+					  .msg_control = &control,
+					  .msg_controllen = sizeof(control) };
+
+		n = recvmsg(far->fd, &message, 0);
+		if (n <= 0)
+			return 0;
+	} while (!traffic_is_ours(bytes, (uint32_t)n));
+	return undo((struct tpacket_auxdata *)CMSG_DATA(&control.header), bytes,
+		    (uint32_t)n);
 }
 
 bool far_run(const char *command)

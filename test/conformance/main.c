@@ -13,7 +13,8 @@
 
 static const struct part *const parts[] = { &part_rx,    &part_tx,
 					    &part_owner, &part_life,
-					    &part_wait,  &part_control };
+					    &part_wait,  &part_control,
+					    &part_frag };
 
 static const char *name_of(const struct rig *rig)
 {

@@ -15,6 +15,6 @@ struct part {
 extern const struct rig *const suite_rigs[];
 
 extern const struct part part_rx, part_tx, part_owner, part_life, part_wait,
-	part_control;
+	part_control, part_frag;
 
 #endif

@@ -36,9 +36,12 @@ void traffic_make(uint8_t *bytes, uint32_t n_bytes, uint32_t id)
 
 bool traffic_is_ours(const uint8_t *bytes, uint32_t n_bytes)
 {
+	static const uint8_t to_and_from[] = {
+		0x02, 0, 0, 0, 0, 0x01, 0x02, 0
+	};
+
 	return n_bytes >= TRAFFIC_MIN_BYTES &&
-	       bytes[12] == TRAFFIC_ETHER_TYPE >> 8 &&
-	       bytes[13] == (TRAFFIC_ETHER_TYPE & 0xff);
+	       memcmp(bytes, to_and_from, sizeof(to_and_from)) == 0;
 }
 
 int64_t traffic_check(const uint8_t *bytes, uint32_t n_bytes)

@@ -9,8 +9,9 @@ LAYERS = [
     {"flow", "worker"},
 ]
 RANK = {module: rank for rank, row in enumerate(LAYERS) for module in row}
-FOR_DRIVERS = ("<millrace/driver.h>", "<millrace/driver_spec.h>",
-               "<millrace/pci.h>", "<millrace/pci_bar.h>")
+FOR_DRIVERS = ("<millrace/driver.h>", "<millrace/driver_frame.h>",
+               "<millrace/driver_spec.h>", "<millrace/pci.h>",
+               "<millrace/pci_bar.h>")
 INCLUDE = re.compile(r'^\s*#\s*include\s+(<[^>]+>|"[^"]+")', re.M)
 
 

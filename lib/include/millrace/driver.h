@@ -9,6 +9,7 @@
 
 #include <millrace/api.h>
 #include <millrace/ctx.h>
+#include <millrace/driver_frame.h>
 #include <millrace/driver_spec.h>
 #include <millrace/error.h>
 #include <millrace/frame.h>
@@ -240,49 +241,6 @@ MR_API uint32_t mr_pool_frag_alloc_bulk(struct mr_pool *pool, uint64_t *addrs,
 /** The other direction. Owner: the pool. Thread: any. Cost: may lock. */
 MR_API void mr_pool_frag_free_bulk(struct mr_pool *pool, const uint64_t *addrs,
 				   uint32_t n);
-
-/**
- * Whether the caller is the only owner of the page under @p frame.
- *
- * @return false as well if the page is not of the pool of @p cache
- *
- * Thread: the one that uses @p cache. Cost: one load.
- */
-MR_API bool mr_frame_is_sole(const struct mr_cache *cache,
-			     const struct mr_frame *frame);
-
-/** A partial checksum: what has to be summed, and where the sum goes. */
-struct mr_partial {
-	uint32_t start_bytes; /**< from the first byte of the frame */
-	uint32_t n_bytes;     /**< from there */
-	uint32_t field_bytes; /**< from the first byte; in the first entry */
-	uint32_t has_no_zero; /**< 1: a sum of 0 is sent as 0xffff */
-};
-
-/**
- * What is partial of a frame: as its metadata says; without, by its headers,
- * whose sum is partial if it is that of the pseudo-header.
- *
- * @param base    mr_region_base() of the frame's region
- * @param frames  the entries of one frame
- * @param meta    of it, or NULL
- *
- * @return 0, or -ENOENT: nothing is; or the field is not in the first entry
- *
- * Owner:  unchanged. Thread: the owner's.
- * Cost:   without metadata, reads the headers.
- */
-MR_API int mr_partial_find(void *base, const struct mr_frame *frames,
-			   const struct mr_meta *meta,
-			   struct mr_partial *ret_partial);
-
-/**
- * Finish it here. The first entry must be writable.
- *
- * Owner: unchanged. Thread: the owner's. Cost: reads all that is summed.
- */
-MR_API void mr_partial_finish(void *base, const struct mr_frame *frames,
-			      const struct mr_partial *partial);
 
 /**
  * Pin the segments of a region that begin in [0, n_bytes): they cannot be

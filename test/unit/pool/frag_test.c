@@ -276,6 +276,8 @@ static void frag_as_a_frame(void **state)
 {
 	struct frag_fixture f;
 	struct mr_frame frames[3];
+	struct mr_pages pages;
+	struct mr_room room;
 	uint64_t a;
 
 	(void)state;
@@ -285,7 +287,12 @@ static void frag_as_a_frame(void **state)
 		memset(f.p.base + frames[i].addr, 'a' + i, 100);
 	}
 	a = frames[1].addr;
+	pages = mr_cache_pages(f.p.cache);
 	assert_true(mr_frame_is_sole(f.p.cache, &frames[1]));
+	assert_false(mr_pages_room(&pages, &frames[1], &room));
+	assert_int_equal(mr_frame_room(f.p.cache, &frames[1], &room), 0);
+	assert_int_equal(room.front_bytes, 0);
+	assert_int_equal(room.back_bytes, 0);
 	assert_int_equal(mr_frame_push(f.p.cache, &frames[1], 1), -ENOSPC);
 	assert_int_equal(mr_frame_put(f.p.cache, &frames[1], 1), -ENOSPC);
 	assert_int_equal(mr_frame_pull(&frames[1], 20), 0);

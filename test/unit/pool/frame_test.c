@@ -28,6 +28,21 @@ static void n_whole_leaves_out_the_frame_that_is_cut_off(void **state)
 	}
 }
 
+static void assert_room(const struct pool_fixture *f,
+			const struct mr_frame *frame, uint32_t front,
+			uint32_t back, bool is_page)
+{
+	const struct mr_pages pages = mr_cache_pages(f->cache);
+	struct mr_room room, fast;
+
+	assert_int_equal(mr_frame_room(f->cache, frame, &room), 0);
+	assert_int_equal(room.front_bytes, front);
+	assert_int_equal(room.back_bytes, back);
+	assert_int_equal(mr_pages_room(&pages, frame, &fast), is_page);
+	if (is_page)
+		assert_memory_equal(&fast, &room, sizeof(room));
+}
+
 /* Room before and behind the data, to the byte, in chunks and whole pages. */
 static void room_ends_where_the_buffer_ends(void **state)
 {
@@ -47,6 +62,8 @@ static void room_ends_where_the_buffer_ends(void **state)
 		fixture_open(&f, 64, cases[i].page, cases[i].chunk);
 		mr_frag_alloc_bulk(f.cache, addrs, 3, buffer);
 		frame = frame_at(addrs[1] + 100, buffer - 150);
+		assert_room(&f, &frame, 100, 50,
+			    cases[i].page == cases[i].chunk);
 		assert_int_equal(mr_frame_push(f.cache, &frame, 101), -ENOSPC);
 		assert_int_equal(mr_frame_push(f.cache, &frame, UINT32_MAX),
 				 -ENOSPC);
@@ -61,6 +78,7 @@ static void room_ends_where_the_buffer_ends(void **state)
 		assert_int_equal(mr_frame_put(f.cache, &frame, 1), 0);
 		assert_int_equal(frame.addr, addrs[1]);
 		assert_int_equal(frame.len, buffer);
+		assert_room(&f, &frame, 0, 0, cases[i].page == cases[i].chunk);
 		assert_int_equal(mr_frame_push(f.cache, &frame, 1), -ENOSPC);
 		assert_int_equal(mr_frame_put(f.cache, &frame, 1), -ENOSPC);
 		assert_int_equal(mr_frame_push(f.cache, &frame, 0), 0);
@@ -99,13 +117,21 @@ static void shared_frame_is_read_only(void **state)
 {
 	struct pool_fixture f;
 	struct mr_frame frame;
+	struct mr_pages pages;
+	struct mr_room room;
 
 	(void)state;
 	fixture_open(&f, 64, 4096, 4096);
 	frame = frame_at(alloc_one(f.cache, 4096) + 128, 60);
+	pages = mr_cache_pages(f.cache);
 	assert_true(mr_frame_is_sole(f.cache, &frame));
+	assert_true(mr_pages_room(&pages, &frame, &room));
 	assert_int_equal(mr_frame_ref(f.cache, &frame, 1), 0);
 	assert_false(mr_frame_is_sole(f.cache, &frame));
+	assert_false(mr_pages_room(&pages, &frame, &room));
+	assert_int_equal(mr_frame_room(f.cache, &frame, &room), -EROFS);
+	assert_int_equal(room.front_bytes, 0);
+	assert_int_equal(room.back_bytes, 0);
 	assert_int_equal(mr_frame_push(f.cache, &frame, 1), -EROFS);
 	assert_int_equal(mr_frame_put(f.cache, &frame, 1), -EROFS);
 	assert_int_equal(mr_frame_pull(&frame, 1), 0); /* only this view */
@@ -150,11 +176,17 @@ static void frames_of_no_pool_are_einval(void **state)
 	struct mr_pool *beside;
 	struct mr_cache *cache;
 	struct mr_frame frame, before;
+	struct mr_pages pages;
+	struct mr_room room;
 
 	(void)state;
 	fixture_open(&f, 64, 4096, 4096);
 	frame = frame_at(64 * 4096 + 128, 60); /* the first byte behind it */
 	before = frame;
+	pages = mr_cache_pages(f.cache);
+	assert_false(mr_pages_room(&pages, &frame, &room));
+	assert_int_equal(mr_frame_room(f.cache, &frame, &room), -EINVAL);
+	assert_int_equal(room.front_bytes, 0);
 	assert_int_equal(mr_frame_push(f.cache, &frame, 1), -EINVAL);
 	assert_int_equal(mr_frame_put(f.cache, &frame, 1), -EINVAL);
 	assert_int_equal(mr_frame_ref(f.cache, &frame, 1), -EINVAL);

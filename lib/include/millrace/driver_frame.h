@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef MILLRACE_DRIVER_FRAME_H
+#define MILLRACE_DRIVER_FRAME_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <millrace/api.h>
+#include <millrace/frame.h>
+#include <millrace/pool.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/**
+ * @file
+ * For authors of drivers: the room around a frame, and its partial checksum.
+ */
+
+/** Bytes around an entry that belong to it alone. */
+struct mr_room {
+	uint32_t front_bytes; /**< before its first byte */
+	uint32_t back_bytes;  /**< behind its last byte */
+};
+
+/**
+ * How much room one entry has: what its owner may write to besides its bytes.
+ * A driver that writes there, or that keeps state per chunk, asks this first.
+ *
+ * @param      frame     one entry
+ * @param[out] ret_room  always set; both 0 for a frag of a frag cache, whose
+ *                       neighbours share its chunk, and on failure
+ *
+ * @return 0: the caller is the only owner; or
+ *   -EROFS   the entry has another owner
+ *   -EINVAL  the entry is not of the pool of @p cache
+ *
+ * Owner:  unchanged. Thread: the one that uses @p cache.
+ * Cost:   a few loads, none of packet memory.
+ */
+MR_API int mr_frame_room(const struct mr_cache *cache,
+			 const struct mr_frame *frame,
+			 struct mr_room *ret_room);
+
+/**
+ * Whether the caller is the only owner of @p frame, and may write to its bytes.
+ *
+ * @return whether mr_frame_room() is 0
+ *
+ * Owner: unchanged. Thread, cost: as mr_frame_room().
+ */
+static inline bool mr_frame_is_sole(const struct mr_cache *cache,
+				    const struct mr_frame *frame)
+{
+	struct mr_room room;
+
+	return mr_frame_room(cache, frame, &room) == 0;
+}
+
+/**
+ * The pages that mr_pages_room() knows about. A loop over frames takes a copy,
+ * which stays in registers.
+ */
+struct mr_pages {
+	uint64_t addr;         /**< of page 0 */
+	const uint8_t *owners; /**< by page, besides the first */
+	uint32_t n;
+	uint32_t shift; /**< page size: 1 << shift */
+};
+
+/**
+ * The pages of @p cache.
+ *
+ * @return valid until the next call that takes @p cache
+ *
+ * Owner: unchanged. Thread: the one that uses @p cache. Cost: four loads.
+ */
+static inline struct mr_pages mr_cache_pages(const struct mr_cache *cache)
+{
+	const struct mr_cache_head *head = (const struct mr_cache_head *)cache;
+	struct mr_pages pages;
+
+	pages.addr = head->addr;
+	pages.owners = head->owners;
+	pages.n = head->fast_pages;
+	pages.shift = head->page_shift;
+	return pages;
+}
+
+/**
+ * mr_frame_room() inline, for the common case: the entry has a page to itself.
+ *
+ * @param[out] ret_room  set if the result is true
+ *
+ * @return false: mr_frame_room() has the answer
+ *
+ * Owner: unchanged. Thread: the one that uses the cache. Cost: one load.
+ */
+static inline bool mr_pages_room(const struct mr_pages *pages,
+				 const struct mr_frame *frame,
+				 struct mr_room *ret_room)
+{
+	const uint32_t page_bytes = 1u << pages->shift;
+	const uint64_t offset = frame->addr - pages->addr;
+	const uint64_t page = offset >> pages->shift;
+	const uint32_t front = (uint32_t)offset & (page_bytes - 1);
+	const uint64_t end = (uint64_t)front + frame->len;
+
+	ret_room->front_bytes = front;
+	ret_room->back_bytes = page_bytes - (uint32_t)end;
+	return page < pages->n && end <= page_bytes &&
+	       __atomic_load_n(&pages->owners[page], __ATOMIC_ACQUIRE) == 0;
+}
+
+/** A partial checksum: what has to be summed, and where the sum goes. */
+struct mr_partial {
+	uint32_t start_bytes; /**< from the first byte of the frame */
+	uint32_t n_bytes;     /**< from there */
+	uint32_t field_bytes; /**< from the first byte; in the first entry */
+	uint32_t has_no_zero; /**< 1: a sum of 0 is sent as 0xffff */
+};
+
+/**
+ * What is partial of a frame: as its metadata says; without, by its headers,
+ * whose sum is partial if it is that of the pseudo-header.
+ *
+ * @param base    mr_region_base() of the frame's region
+ * @param frames  the entries of one frame
+ * @param meta    of it, or NULL
+ *
+ * @return 0, or -ENOENT: nothing is; or the field is not in the first entry
+ *
+ * Owner:  unchanged. Thread: the owner's.
+ * Cost:   without metadata, reads the headers.
+ */
+MR_API int mr_partial_find(void *base, const struct mr_frame *frames,
+			   const struct mr_meta *meta,
+			   struct mr_partial *ret_partial);
+
+/**
+ * Finish it here. The first entry must be writable.
+ *
+ * Owner: unchanged. Thread: the owner's. Cost: reads all that is summed.
+ */
+MR_API void mr_partial_finish(void *base, const struct mr_frame *frames,
+			      const struct mr_partial *partial);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
