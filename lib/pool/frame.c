@@ -35,6 +35,13 @@ static uint32_t buffer_bytes_at(const struct mr_pool *pool, uint64_t addr)
 	return pool->chunk_bytes;
 }
 
+/* Buffers are aligned to their size in the pool. */
+static uint32_t offset_in_buffer(const struct mr_pool *pool, uint64_t addr,
+				 uint32_t n_buffer)
+{
+	return (uint32_t)(addr - pool->addr) & (n_buffer - 1);
+}
+
 int mr_frame_room(const struct mr_cache *cache, const struct mr_frame *frame,
 		  struct mr_room *ret_room)
 {
@@ -49,8 +56,7 @@ int mr_frame_room(const struct mr_cache *cache, const struct mr_frame *frame,
 	n_buffer = buffer_bytes_at(pool, frame->addr);
 	if (n_buffer == 0)
 		return 0;
-	/* Buffers are aligned to their size in the pool. */
-	at = (uint32_t)(frame->addr - pool->addr) & (n_buffer - 1);
+	at = offset_in_buffer(pool, frame->addr, n_buffer);
 	ret_room->front_bytes = at;
 	if (frame->len < n_buffer - at)
 		ret_room->back_bytes = n_buffer - at - frame->len;
@@ -153,19 +159,38 @@ static bool is_frame_sole(const struct mr_cache *cache,
 	return true;
 }
 
-/* Where a copy of one entry begins in its fresh buffer of buffer_bytes. */
-static uint32_t copy_offset(const struct mr_pool *pool, uint32_t len,
-			    uint32_t buffer_bytes)
-{
-	return mri_min_u32(pool->headroom_bytes, buffer_bytes - len);
-}
+/* A buffer for a copy of one entry, and where the copy begins in it. */
+struct place {
+	uint32_t n_buffer, at;
+};
 
-/* Longer than that no frame there is. */
-static uint32_t max_bytes_at(const struct mr_pool *pool, uint64_t addr)
+/*
+ * The same place in a buffer of the same size: the copy keeps its room. A frag
+ * has none to keep; its copy gets the pool's headroom, if that fits. n_buffer
+ * is 0 if the entry is longer than what it lies in.
+ */
+static struct place place_of_copy(const struct mr_pool *pool,
+				  const struct mr_frame *frame)
 {
-	return mri_is_block(pool, addr) ?
-		       pool->page_bytes << mri_block_of(pool, addr)->order :
-		       pool->page_bytes;
+	struct place place = { buffer_bytes_at(pool, frame->addr), 0 };
+	const bool is_frag = place.n_buffer == 0;
+
+	if (is_frag)
+		place.n_buffer = pool->page_bytes
+				 << mri_block_of(pool, frame->addr)->order;
+	else
+		place.at = offset_in_buffer(pool, frame->addr, place.n_buffer);
+	if (frame->len > place.n_buffer - place.at)
+		return (struct place){ 0 };
+	if (is_frag && frame->len <= pool->page_bytes) {
+		place.n_buffer =
+			frame->len + pool->headroom_bytes > pool->chunk_bytes ?
+				pool->page_bytes :
+				pool->chunk_bytes;
+		place.at = mri_min_u32(pool->headroom_bytes,
+				       place.n_buffer - frame->len);
+	}
+	return place;
 }
 
 int mr_frame_unshare(struct mr_cache *cache, struct mr_frame *frames,
@@ -174,34 +199,29 @@ int mr_frame_unshare(struct mr_cache *cache, struct mr_frame *frames,
 	const struct mr_pool *pool = cache->pool;
 	uint8_t *base = pool->region->base;
 	struct mr_frame copy[MR_MAX_SEGS];
+	struct place places[MR_MAX_SEGS];
 
 	if (n == 0 || n > MR_MAX_SEGS)
 		return -EINVAL;
-	for (uint32_t i = 0; i < n; i++)
-		if (!mri_pool_has(pool, frames[i].addr) ||
-		    frames[i].len > max_bytes_at(pool, frames[i].addr))
+	for (uint32_t i = 0; i < n; i++) {
+		if (!mri_pool_has(pool, frames[i].addr))
 			return -EINVAL;
+		places[i] = place_of_copy(pool, &frames[i]);
+		if (places[i].n_buffer == 0)
+			return -EINVAL;
+	}
 	if (is_frame_sole(cache, frames, n))
 		return 0;
-	/* It goes entry by entry, and the largest buffer is a page. */
-	for (uint32_t i = 0; i < n; i++)
-		if (frames[i].len > pool->page_bytes)
-			return -ENOMEM;
 
 	for (uint32_t i = 0; i < n; i++) {
-		const uint32_t buffer_bytes =
-			frames[i].len + pool->headroom_bytes >
-					pool->chunk_bytes ?
-				pool->page_bytes :
-				pool->chunk_bytes;
-
 		copy[i] = frames[i];
-		if (mr_frag_alloc_bulk(cache, &copy[i].addr, 1, buffer_bytes) ==
-		    0) {
+		/* Of more than a page there is none. */
+		if (mr_frag_alloc_bulk(cache, &copy[i].addr, 1,
+				       places[i].n_buffer) == 0) {
 			mr_frame_free_bulk(cache, copy, i);
 			return -ENOMEM;
 		}
-		copy[i].addr += copy_offset(pool, frames[i].len, buffer_bytes);
+		copy[i].addr += places[i].at;
 		memcpy(base + copy[i].addr, base + frames[i].addr,
 		       frames[i].len);
 	}

@@ -214,9 +214,9 @@ static void do_write(struct model *m, uint32_t cache_idx, uint32_t i)
 
 		*h = m->held[--m->n_held];
 		FUZZ_CHECK(copy.len == before.frame.len);
-		/* All that is copied here fits a chunk with its headroom. */
-		hold(m, copy.addr - 128, m->chunk_bytes[before.pool_idx],
-		     before.pool_idx);
+		/* At the same place of a buffer of the same size. */
+		hold(m, copy.addr - (before.frame.addr - before.buffer),
+		     before.buffer_bytes, before.pool_idx);
 		m->held[m->n_held - 1].frame = copy;
 	} else {
 		FUZZ_CHECK(err == (is_sole ? 0 : -ENOMEM));

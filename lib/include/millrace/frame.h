@@ -248,15 +248,17 @@ MR_API int mr_frame_ref(struct mr_cache *cache, const struct mr_frame *frames,
 
 /**
  * Make the frame of @p n entries writable: if it has other owners, copy it to
- * fresh buffers and give this owner's references back.
+ * fresh buffers and give this owner's references back. Each entry keeps as much
+ * room before and behind it as it has in its buffer.
  *
  * @param[in,out] frames  one whole frame; addresses change if it was copied
  * @param         n       its entries, 1..MR_MAX_SEGS
  *
- * @return 0, or
- *   -ENOMEM  no free page, or an entry is longer than one (a frag or block
- *            of several pages); nothing was changed
- *   -EINVAL  the frame is not of the pool of @p cache, or n is out of range
+ * @return 0, or, with nothing changed,
+ *   -ENOMEM  no free page, or an entry needs more than one: it lies in a block
+ *            of several pages, or is a frag longer than a page
+ *   -EINVAL  the frame is not of the pool of @p cache, n is out of range, or
+ *            an entry is longer than its buffer
  *
  * Owner:  the caller, and after success the only one.
  * Thread: the one that uses @p cache.

@@ -2,6 +2,8 @@
 /* Tests of lib/pool/frame.c: one function per promise in <millrace/frame.h>. */
 #include "support/pool_unit.h"
 
+#include <millrace/page.h>
+
 static struct mr_frame frame_at(uint64_t addr, uint32_t len)
 {
 	return (struct mr_frame){ .addr = addr, .len = len };
@@ -261,8 +263,35 @@ static void unshare_of_a_sole_frame_does_nothing(void **state)
 	fixture_close(&f);
 }
 
-/* Each length, in pages of one and of several chunks: copied to the byte. */
-static void unshare_copies_and_restores_headroom(void **state)
+/* Shared and unshared: copied to the byte, with the room that it had. */
+static void check_unshare(struct pool_fixture *f, uint32_t buffer, uint32_t at,
+			  uint32_t len)
+{
+	struct mr_frame frame = frame_at(alloc_one(f->cache, buffer) + at, len);
+	struct mr_frame copy;
+	struct mr_room room;
+
+	frame.flags = MR_FRAME_CSUM_PARTIAL;
+	for (uint32_t b = 0; b < len; b++)
+		f->base[frame.addr + b] = (uint8_t)(b * 7 + len);
+	assert_int_equal(mr_frame_ref(f->cache, &frame, 1), 0);
+	copy = frame;
+	assert_int_equal(mr_frame_unshare(f->cache, &copy, 1), 0);
+	assert_int_not_equal(copy.addr, frame.addr);
+	assert_int_equal(copy.len, len);
+	assert_int_equal(copy.flags, frame.flags);
+	assert_memory_equal(f->base + copy.addr, f->base + frame.addr, len);
+	assert_int_equal(mr_frame_room(f->cache, &copy, &room), 0);
+	assert_int_equal(room.front_bytes, at);
+	assert_int_equal(room.back_bytes, buffer - at - len);
+	assert_true(mr_frame_is_sole(f->cache, &frame));
+	mr_frame_free_bulk(f->cache, &copy, 1);
+	mr_frame_free_bulk(f->cache, &frame, 1);
+	assert_in_flight(f->pool, 0);
+}
+
+/* Each length, at each end of chunks and pages of one and several of them. */
+static void unshare_copies_and_keeps_room(void **state)
 {
 	static const uint32_t pages[] = { 2048, 4096, 8192, 32768 };
 
@@ -271,33 +300,37 @@ static void unshare_copies_and_restores_headroom(void **state)
 		struct pool_fixture f;
 
 		fixture_open(&f, 64, pages[i], 0);
-		for (uint32_t len = 1; len <= pages[i]; len += 61) {
-			struct mr_frame frame, copy;
+		for (uint32_t n = 1; n <= pages[i]; n += 61) {
+			const uint32_t chunk = f.pool->chunk_bytes;
+			const uint32_t len = mri_min_u32(n, chunk);
 
-			frame = frame_at(alloc_one(f.cache, pages[i]), len);
-			frame.flags = MR_FRAME_CSUM_PARTIAL;
-			for (uint32_t b = 0; b < len; b++)
-				f.base[frame.addr + b] = (uint8_t)(b * 7 + len);
-			assert_int_equal(mr_frame_ref(f.cache, &frame, 1), 0);
-			copy = frame;
-			assert_int_equal(mr_frame_unshare(f.cache, &copy, 1),
-					 0);
-			assert_int_not_equal(copy.addr, frame.addr);
-			assert_int_equal(copy.len, len);
-			assert_int_equal(copy.flags, frame.flags);
-			assert_memory_equal(f.base + copy.addr,
-					    f.base + frame.addr, len);
-			assert_true(mr_frame_is_sole(f.cache, &copy));
-			assert_true(mr_frame_is_sole(f.cache, &frame));
-			if (len + 128 <= f.pool->chunk_bytes)
-				assert_int_equal(
-					mr_frame_push(f.cache, &copy, 128), 0);
-			mr_frame_free_bulk(f.cache, &copy, 1);
-			mr_frame_free_bulk(f.cache, &frame, 1);
-			assert_in_flight(f.pool, 0);
+			check_unshare(&f, pages[i], 0, n);
+			check_unshare(&f, pages[i], pages[i] - n, n);
+			check_unshare(&f, chunk, (chunk - len) / 2, len);
 		}
 		fixture_close(&f);
 	}
+}
+
+/* A copy of as much room would take several pages. */
+static void unshare_of_a_shared_block_is_enomem(void **state)
+{
+	struct pool_fixture f;
+	struct mr_frame frame, before;
+	uint64_t block;
+
+	(void)state;
+	fixture_open(&f, 64, 4096, 4096);
+	assert_int_equal(mr_page_alloc_bulk(f.pool, 1, &block, 1), 1);
+	frame = before = frame_at(block + 128, 60);
+	assert_int_equal(mr_frame_unshare(f.cache, &frame, 1), 0);
+	assert_int_equal(mr_frame_ref(f.cache, &frame, 1), 0);
+	assert_int_equal(mr_frame_unshare(f.cache, &frame, 1), -ENOMEM);
+	assert_memory_equal(&frame, &before, sizeof(frame));
+	mr_frame_free_bulk(f.cache, &frame, 1);
+	mr_frame_free_bulk(f.cache, &frame, 1);
+	assert_in_flight(f.pool, 0);
+	fixture_close(&f);
 }
 
 static void unshare_takes_a_frame_of_18_entries(void **state)
@@ -365,7 +398,8 @@ int main(void)
 		cmocka_unit_test(frames_of_no_pool_are_einval),
 		cmocka_unit_test(owners_are_counted_to_255),
 		cmocka_unit_test(unshare_of_a_sole_frame_does_nothing),
-		cmocka_unit_test(unshare_copies_and_restores_headroom),
+		cmocka_unit_test(unshare_copies_and_keeps_room),
+		cmocka_unit_test(unshare_of_a_shared_block_is_enomem),
 		cmocka_unit_test(unshare_takes_a_frame_of_18_entries),
 		cmocka_unit_test(unshare_without_a_page_changes_nothing),
 	};
