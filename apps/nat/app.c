@@ -5,11 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "app.h"
-#include "save.h"
+#include "keep.h"
 #include "support/text.h"
 
 enum {
@@ -116,77 +115,6 @@ static int make_workers(struct app *app, struct mr_reason *ret_error)
 	return status;
 }
 
-struct restored {
-	struct app *app;
-	uint64_t n, n_refused;
-};
-
-static bool restore(void *opaque, const struct nat_session *saved)
-{
-	struct restored *restored = opaque;
-	struct app *app = restored->app;
-	const uint32_t owner =
-		nat_steer_subscriber(saved->inside.addr, app->n_workers);
-	const int err =
-		nat_maps_restore(app->workers[owner].maps, saved, now_s(app));
-
-	if (err == 0)
-		restored->n++;
-	else
-		restored->n_refused++;
-	return true;
-}
-
-/* A file that is not there is one that nobody has written yet. */
-static int restore_all(struct app *app, struct mr_reason *ret_error)
-{
-	const char *path = app->config->state_path;
-	struct restored restored = { .app = app };
-	int err;
-
-	if (path[0] == '\0')
-		return 0;
-	err = nat_saved_read(path, (uint64_t)time(NULL), restore, &restored,
-			     ret_error);
-	if (err == -ENOENT)
-		return 0;
-	if (err < 0)
-		return 1;
-	print_error("mr-nat: %s: %llu sessions taken up, %llu not (the "
-		    "configuration or the number of workers is another)",
-		    path, (unsigned long long)restored.n,
-		    (unsigned long long)restored.n_refused);
-	return 0;
-}
-
-static void save_all(const struct app *app)
-{
-	const char *path = app->config->state_path;
-	struct nat_save *save;
-	struct mr_reason why;
-
-	if (path[0] == '\0')
-		return;
-	if (nat_save_begin(path, &save, &why) < 0) {
-		print_error("mr-nat: %s", why.text);
-		return;
-	}
-	for (uint32_t w = 0; w < app->n_workers; w++) {
-		struct nat_session sessions[NAT_MAIL_SESSIONS];
-		uint64_t cursor = 0;
-		uint32_t n;
-
-		while ((n = nat_maps_list(app->workers[w].maps, &cursor,
-					  now_s(app), sessions,
-					  NAT_MAIL_SESSIONS)) > 0)
-			for (uint32_t i = 0; i < n; i++)
-				if ((sessions[i].flags & NAT_MAP_STATIC) == 0)
-					nat_save_put(save, &sessions[i]);
-	}
-	if (nat_save_end(save, (uint64_t)time(NULL), &why) < 0)
-		print_error("mr-nat: %s", why.text);
-}
-
 /* An earlier configuration. */
 struct app_kept {
 	struct nat_config *config;
@@ -252,7 +180,8 @@ int app_open(struct app *app, const struct options *options,
 	if (status == 0)
 		status = make_workers(app, ret_error);
 	if (status == 0)
-		status = restore_all(app, ret_error);
+		status = nat_keep_create(app, &app->keep, ret_error) < 0 ||
+			 nat_keep_restore(app->keep, ret_error) < 0;
 	if (status != 0)
 		app_close(app);
 	return status;
@@ -260,6 +189,7 @@ int app_open(struct app *app, const struct options *options,
 
 void app_close(struct app *app)
 {
+	nat_keep_destroy(app->keep);
 	for (uint32_t w = 0; w < app->n_workers; w++) {
 		nat_path_destroy(app->workers[w].path);
 		nat_maps_destroy(app->workers[w].maps);
@@ -306,7 +236,7 @@ void app_give_up(void *opaque)
 		nat_path_give_up(w->path);
 		nat_work_publish(w);
 	}
-	save_all(app);
+	nat_keep_end(app->keep);
 }
 
 /* Sent, but left in a ring to the worker that has the queue. */
@@ -328,6 +258,7 @@ void app_each_second(void *opaque)
 
 	if (!nat_log_write(app->log, now_s(app), &why))
 		print_error("mr-nat: %s", why.text);
+	nat_keep_advance(app->keep);
 }
 
 static void refuse(struct app *app, const char *why)

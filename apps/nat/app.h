@@ -15,14 +15,15 @@ struct app {
 	const struct options *options;
 	struct nat_config *config; /* the current one */
 	struct nat_config *next;   /* being taken up; NULL: none is */
-	struct app_kept *kept; /* earlier ones that a worker goes by, which
-				* could not take up the current one */
+	struct app_kept *kept;     /* earlier ones that a worker goes by, which
+				    * could not take up the current one */
 	struct dataplane plane;
 	struct nat_neighbours *neighbours;
 	struct nat_routes *routes, *next_routes; /* NULL: one worker */
 	struct app_kept *next_kept; /* room for the current one when it goes */
-	struct nat_steering *steering;           /* the same */
+	struct nat_steering *steering; /* the same */
 	struct nat_log *log;
+	struct nat_keep *keep;
 	struct nat_worker *workers; /* by index */
 	uint32_t n_workers;
 	int answered_fd;               /* mail was answered */

@@ -36,6 +36,7 @@ void nat_config_init(struct nat_config *config)
 		.hairpins = true,
 		.answers_ping = true,
 		.max_fragments = 256,
+		.state_interval_s = 30,
 	};
 }
 

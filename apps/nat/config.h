@@ -127,6 +127,7 @@ struct nat_config {
 	char log_path[256];          /* JSON lines; "": none */
 	bool logs_sessions;          /* else blocks and errors only */
 	char state_path[256];        /* sessions saved and restored; "" none */
+	uint32_t state_interval_s;   /* 30: between snapshots */
 };
 
 /* So many of each list at most: what is told by hand is short. */

@@ -15,6 +15,7 @@
 #include "answer.h"
 #include "app.h"
 #include "control.h"
+#include "keep.h"
 
 enum {
 	MAX_CLIENTS = 8,
@@ -33,7 +34,8 @@ struct client {
 	bool is_now;     /* clear empties hold-down, too */
 	uint32_t worker; /* that is asked next */
 	uint64_t cursor;
-	uint64_t n; /* sessions, for the last line */
+	uint64_t n;        /* sessions, for the last line */
+	uint64_t snapshot; /* that lacks what it cleared; 0: not yet known */
 	char line[MAX_LINE];
 	size_t n_line;
 	struct nat_answer answer;
@@ -217,6 +219,16 @@ static void accept_client(struct nat_control *c)
 	close(fd); /* too many at once */
 }
 
+/* What was cleared must not come back after a crash: first the snapshot. */
+static bool is_saved(struct nat_control *c, struct client *client)
+{
+	if (client->question != NAT_ASK_CLEAR)
+		return true;
+	if (client->snapshot == 0)
+		client->snapshot = nat_keep_want(c->app->keep);
+	return nat_keep_has(c->app->keep, client->snapshot);
+}
+
 static void end_answer(struct client *client)
 {
 	nat_answer_end(&client->answer,
@@ -236,7 +248,7 @@ static void take_line(struct nat_control *c, struct client *client)
 	client->is_now = strncmp(rest, "--now ", 6) == 0;
 	if (client->is_now)
 		rest += 6;
-	client->n = 0;
+	client->n = client->snapshot = 0;
 	client->worker = 0;
 	client->cursor = 0;
 	if (strcmp(client->line, "stats") == 0) {
@@ -298,7 +310,8 @@ static void ask_more(struct nat_control *c, struct client *client)
 		struct nat_worker *w;
 
 		if (client->worker == app->n_workers) {
-			end_answer(client);
+			if (is_saved(c, client))
+				end_answer(client);
 			return;
 		}
 		w = &app->workers[client->worker];
@@ -351,6 +364,8 @@ static void take_answers(struct nat_control *c)
 			continue;
 		if (app->workers[w].mail.question == NAT_ASK_RELOAD)
 			app_reload_answered(app, w);
+		else if (app->workers[w].mail.question == NAT_ASK_SAVE)
+			nat_keep_answered(app->keep, w);
 		else
 			take_answer(c, w);
 	}
@@ -402,5 +417,6 @@ bool nat_control_ready(void *opaque)
 	}
 	for (uint32_t i = 0; i < MAX_CLIENTS; i++)
 		serve(c, i);
+	nat_keep_advance(app->keep); /* clients' questions first */
 	return false;
 }

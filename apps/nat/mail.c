@@ -98,6 +98,7 @@ void nat_mail_answer(struct nat_mail *mail, const struct nat_mail_to *to)
 		return;
 	switch (mail->question) {
 	case NAT_ASK_LIST:
+	case NAT_ASK_SAVE:
 		list(mail, to);
 		break;
 	case NAT_ASK_CLEAR:

@@ -20,6 +20,7 @@ enum {
 
 enum nat_question {
 	NAT_ASK_LIST,   /* the next sessions behind cursor that filter has */
+	NAT_ASK_SAVE,   /* the same, for keep.h */
 	NAT_ASK_CLEAR,  /* end them */
 	NAT_ASK_RELOAD, /* config and routes are new */
 };

@@ -8,6 +8,7 @@
 #include "app.h"
 #include "client.h"
 #include "control.h"
+#include "keep.h"
 #include "support/text.h"
 
 static int complain(const char *text)
@@ -71,7 +72,10 @@ static int serve(const struct options *options)
 	}
 	advise(&config);
 	if (options->command == NAT_CHECK) {
+		status = nat_keep_check(config.state_path, &error);
 		nat_config_free(&config);
+		if (status < 0)
+			return complain(error.text);
 		printf("the configuration is good\n");
 		return fflush(stdout) == 0 ? 0 : complain("cannot write");
 	}

@@ -34,13 +34,6 @@ struct record {
 _Static_assert(sizeof(struct header) == 32 && sizeof(struct record) == 40,
 	       "no holes: they are written as they lie");
 
-struct nat_save {
-	FILE *file;
-	uint64_t n, sum;
-	bool is_broken;
-	char path[256], temporary[272];
-};
-
 /* FNV-1a, by words of 8 bytes: for accidents, not for adversaries. */
 static uint64_t add_sum(uint64_t sum, const void *bytes, size_t n_bytes)
 {
@@ -65,33 +58,20 @@ static int fail_io(struct mr_reason *ret_why, const char *path)
 	return -err;
 }
 
-int nat_save_begin(const char *path, struct nat_save **ret_save,
-		   struct mr_reason *ret_why)
+static void add(struct nat_save *save, const void *bytes, size_t n)
 {
-	struct nat_save *save = calloc(1, sizeof(*save));
-	const struct header room = { .n = 0 };
-	int fd;
+	if (save->n_bytes + n > save->n_max) {
+		const size_t n_max = 2 * (save->n_bytes + n) + 4096;
+		uint8_t *more = realloc(save->bytes, n_max);
 
-	if (save == NULL) {
-		errno = ENOMEM;
-		return fail_io(ret_why, path);
+		save->is_broken |= more == NULL;
+		if (more == NULL)
+			return;
+		save->bytes = more;
+		save->n_max = n_max;
 	}
-	snprintf(save->path, sizeof(save->path), "%s", path);
-	snprintf(save->temporary, sizeof(save->temporary), "%s.new", path);
-	/* Who talked to whom is nobody else's business. */
-	fd = open(save->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC,
-		  0600);
-	if (fd >= 0)
-		save->file = fdopen(fd, "w");
-	if (save->file == NULL) {
-		const int err = fail_io(ret_why, save->temporary);
-
-		free(save);
-		return err;
-	}
-	save->is_broken = fwrite(&room, sizeof(room), 1, save->file) != 1;
-	*ret_save = save;
-	return 0;
+	memcpy(save->bytes + save->n_bytes, bytes, n);
+	save->n_bytes += n;
 }
 
 void nat_save_put(struct nat_save *save, const struct nat_session *s)
@@ -114,45 +94,79 @@ void nat_save_put(struct nat_save *save, const struct nat_session *s)
 	};
 
 	save->sum = add_sum(save->sum, &record, sizeof(record));
-	save->is_broken |= fwrite(&record, sizeof(record), 1, save->file) != 1;
+	add(save, &record, sizeof(record));
 	save->n++;
 }
 
-int nat_save_end(struct nat_save *save, uint64_t time_s,
-		 struct mr_reason *ret_why)
+void nat_save_free(struct nat_save *save)
+{
+	free(save->bytes);
+	*save = (struct nat_save){ 0 };
+}
+
+/* Header, sessions and sum. 0, or -1 with errno. */
+static int write_all(const struct nat_save *save, int fd, uint64_t time_s)
 {
 	struct header header = { .version = htole32(VERSION),
 				 .record_bytes = htole32(sizeof(struct record)),
 				 .time_s = htole64(time_s),
 				 .n = htole64(save->n) };
+	FILE *file = fdopen(fd, "w");
 	uint64_t sum;
-	int err = 0;
+	bool is_good;
 
+	if (file == NULL) {
+		close(fd);
+		return -1;
+	}
 	memcpy(header.magic, magic, sizeof(magic));
 	sum = htole64(add_sum(save->sum, &header, sizeof(header)));
 	errno = EIO;
-	save->is_broken |= fwrite(&sum, sizeof(sum), 1, save->file) != 1;
-	save->is_broken |= fseek(save->file, 0, SEEK_SET) != 0;
-	save->is_broken |= fwrite(&header, sizeof(header), 1, save->file) != 1;
-	save->is_broken |= fflush(save->file) != 0;
-	save->is_broken |= fsync(fileno(save->file)) != 0;
-	if (save->is_broken)
-		err = fail_io(ret_why, save->temporary);
-	fclose(save->file);
-	if (err == 0 && rename(save->temporary, save->path) != 0)
-		err = fail_io(ret_why, save->path);
-	if (err < 0)
-		unlink(save->temporary);
-	free(save);
+	is_good =
+		fwrite(&header, sizeof(header), 1, file) == 1 &&
+		fwrite(save->bytes, 1, save->n_bytes, file) == save->n_bytes &&
+		fwrite(&sum, sizeof(sum), 1, file) == 1 && fflush(file) == 0 &&
+		fsync(fd) == 0;
+	fclose(file);
+	return is_good ? 0 : -1;
+}
+
+int nat_save_end(struct nat_save *save, const char *path, uint64_t time_s,
+		 struct mr_reason *ret_why)
+{
+	char temporary[272];
+	int fd = -1, err = 0;
+
+	snprintf(temporary, sizeof(temporary), "%s.new", path);
+	errno = ENOMEM;
+	/* Who talked to whom is nobody else's business. */
+	if (!save->is_broken)
+		fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC,
+			  0600);
+	if (fd < 0 || write_all(save, fd, time_s) < 0 ||
+	    rename(temporary, path) != 0) {
+		err = fail_io(ret_why, path);
+		unlink(temporary);
+	}
+	nat_save_free(save);
 	return err;
 }
 
+/* Ours, but of no use. */
 static int damaged(struct mr_reason *ret_why, const char *name,
 		   const char *what)
 {
-	snprintf(ret_why->text, sizeof(ret_why->text),
-		 "state: %.200s: %s; remove it to start without sessions", name,
+	snprintf(ret_why->text, sizeof(ret_why->text), "state: %.200s %s", name,
 		 what);
+	return -EBADMSG;
+}
+
+static int foreign(struct mr_reason *ret_why, const char *name)
+{
+	snprintf(ret_why->text, sizeof(ret_why->text),
+		 "state: %.200s has no sessions of mr-nat; name another file, "
+		 "or remove it",
+		 name);
 	return -EINVAL;
 }
 
@@ -181,8 +195,11 @@ int nat_saved_parse(const char *name, const uint8_t *bytes, size_t n_bytes,
 	struct header header;
 	uint64_t n, sum = 0, gone_s;
 
-	if (n_bytes < sizeof(magic) || memcmp(bytes, magic, sizeof(magic)) != 0)
-		return damaged(ret_why, name, "has no sessions of mr-nat");
+	if (n_bytes == 0)
+		return damaged(ret_why, name, "is empty");
+	if (memcmp(bytes, magic,
+		   n_bytes < sizeof(magic) ? n_bytes : sizeof(magic)) != 0)
+		return foreign(ret_why, name);
 	if (n_bytes < sizeof(header) + sizeof(sum))
 		return damaged(ret_why, name, "is cut off");
 	memcpy(&header, bytes, sizeof(header));
@@ -229,8 +246,7 @@ int nat_saved_read(const char *path, uint64_t time_s, nat_saved_fn *fn,
 	if (fstat(fileno(file), &stat) < 0) {
 		err = fail_io(ret_why, path);
 	} else if (!S_ISREG(stat.st_mode) || stat.st_size > MAX_FILE) {
-		err = damaged(ret_why, path,
-			      "is no file of a size that can be");
+		err = foreign(ret_why, path);
 	} else {
 		const size_t n = (size_t)stat.st_size;
 

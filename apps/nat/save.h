@@ -13,6 +13,7 @@
 #ifndef NAT_SAVE_H
 #define NAT_SAVE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,14 +21,22 @@
 
 #include "map.h"
 
-struct nat_save;
+/* What is to be written: begins as zeros. */
+struct nat_save {
+	uint8_t *bytes; /* the file, but for the sum */
+	size_t n_bytes, n_max;
+	uint64_t n, sum;
+	bool is_broken; /* no memory for one of them */
+};
 
-/* Begin to write path. 0 or -errno with a line. */
-int nat_save_begin(const char *path, struct nat_save **ret_save,
-		   struct mr_reason *ret_why);
 void nat_save_put(struct nat_save *save, const struct nat_session *session);
-/* End it, with the time of day. It replaces path only if all was written. */
-int nat_save_end(struct nat_save *save, uint64_t time_s,
+/* Forget what was put. */
+void nat_save_free(struct nat_save *save);
+/*
+ * Write all to path, with the time of day, and forget it. It replaces what is
+ * there only once it is on the disk. 0 or -errno with a line. May block.
+ */
+int nat_save_end(struct nat_save *save, const char *path, uint64_t time_s,
 		 struct mr_reason *ret_why);
 
 /* One session of a file; false: the reader is to stop. */
@@ -35,8 +44,9 @@ typedef bool nat_saved_fn(void *opaque, const struct nat_session *session);
 
 /*
  * Call fn with each session that has not ended meanwhile, as it is at time_s.
- * 0, -ENOENT, -EINVAL if the file is none of ours or damaged, or the errno of
- * reading; with a line. fn is called only if all of the file is good.
+ * 0, -ENOENT, -EINVAL if the file is none of ours, -EBADMSG if it is ours but
+ * empty, cut off, damaged or of another version, or the errno of reading; with
+ * a line. fn is called only if all of the file is good.
  */
 int nat_saved_read(const char *path, uint64_t time_s, nat_saved_fn *fn,
 		   void *opaque, struct mr_reason *ret_why);

@@ -379,6 +379,10 @@ static const struct yaml_key top_keys[] = {
 	  .take = yaml_take_text,
 	  .offset = offsetof(struct nat_config, state_path),
 	  .max = sizeof(((struct nat_config *)0)->state_path) },
+	{ .name = "state_interval",
+	  .take = yaml_take_value,
+	  .read = read_duration,
+	  .offset = offsetof(struct nat_config, state_interval_s) },
 	{ .name = NULL },
 };
 

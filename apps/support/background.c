@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
 #include <time.h>
 
 #include "background.h"
@@ -17,6 +18,7 @@ struct background {
 	void (*fn)(void *opaque); /* NULL: idle */
 	void *opaque;
 	bool is_ending;
+	int done_fd; /* -1: none */
 };
 
 static void *serve(void *opaque)
@@ -39,12 +41,14 @@ static void *serve(void *opaque)
 		pthread_mutex_lock(&b->lock);
 		b->fn = NULL;
 		pthread_cond_broadcast(&b->changed);
+		if (b->done_fd >= 0)
+			eventfd_write(b->done_fd, 1);
 	}
 	pthread_mutex_unlock(&b->lock);
 	return NULL;
 }
 
-struct background *background_create(void)
+struct background *background_create(int done_fd)
 {
 	struct background *b = calloc(1, sizeof(*b));
 	sigset_t all, before;
@@ -52,6 +56,7 @@ struct background *background_create(void)
 
 	if (b == NULL)
 		return NULL;
+	b->done_fd = done_fd;
 	pthread_mutex_init(&b->lock, NULL);
 	pthread_cond_init(&b->changed, NULL);
 	sigfillset(&all);

@@ -11,8 +11,11 @@
 
 struct background;
 
-/* NULL, with errno: no memory, or no thread. Signals are blocked in it. */
-struct background *background_create(void);
+/*
+ * done_fd: -1, or an eventfd that becomes readable after each job. NULL, with
+ * errno: no memory, or no thread. Signals are blocked in it.
+ */
+struct background *background_create(int done_fd);
 
 /* Whether the last job is done; what it wrote is then visible here. */
 bool background_is_idle(struct background *background);

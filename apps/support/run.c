@@ -373,7 +373,7 @@ int run(const struct run_config *config)
 	struct running all = {
 		.config = config,
 		.plane = config->plane,
-		.writer = background_create(),
+		.writer = background_create(-1),
 		.display = { .report = report_choose(config->options.output,
 						     config->options.is_quiet),
 			     .now = new_snapshot(config),

@@ -3,6 +3,7 @@
 import json
 import signal
 import socket
+import time
 from pathlib import Path
 
 import pytest
@@ -186,12 +187,55 @@ def test_sessions_live_through_a_restart(lab, house, echo, workers):
     translator.says("20 sessions taken up, 0 not")
     assert [talker.ask() for talker in talkers] == seen
     translator.stop()
-    # A file that is damaged is refused, not forgotten.
-    state.write_bytes(state.read_bytes()[:-1])
-    process = Process(lab, house.middle, [
-        *translator.environment(), NAT, "--config", translator.config])
-    assert process.wait() == 1
-    assert "is cut off; remove it" in process.err.text()
+
+
+def test_a_killed_one_loses_what_came_after_the_snapshot(lab, house, echo):
+    state = lab.tmp_path / "state"
+    config = RANDOM_PORTS + f"state: {state}\nstate_interval: 1s\n"
+    translator = Nat(house, "--workers", 2, config=config)
+    talkers = [lab.closing(Talker(host)) for host in (house.a, house.b)]
+    seen = [talker.ask() for talker in talkers]
+    written_s = time.time()
+    for _ in range(2):  # the first may have been begun before
+        wait_until("a snapshot",
+                   lambda: state.stat().st_mtime > written_s)
+        written_s = state.stat().st_mtime
+    translator.kill()
+    translator = Nat(house, "--workers", 2, config=config)
+    translator.says("2 sessions taken up, 0 not")
+    assert [talker.ask() for talker in talkers] == seen
+    # What was cleared does not come back, however soon the end comes.
+    config = RANDOM_PORTS + f"state: {state}\nstate_interval: 1h\n"
+    translator.reload(config)
+    assert translator.ask("--clear", "inside=10.0.0.2").strip() == "1 ended"
+    translator.kill()
+    translator = Nat(house, "--workers", 2, config=config)
+    translator.says("1 sessions taken up, 0 not")
+    assert talkers[1].ask() == seen[1]
+    translator.kill()
+    # An interval of an hour: the file is the one of the start, read once.
+    translator = Nat(house, "--workers", 2, config=config)
+    translator.says("1 sessions taken up, 0 not")
+    translator.stop()
+
+
+@pytest.mark.parametrize("damage, why", [
+    (lambda data: b"", "is empty"), (lambda data: data[:-1], "is cut off"),
+    (lambda data: data[:-1] + b"?", "is damaged")])
+def test_a_damaged_state_is_a_warning(lab, house, damage, why):
+    state = lab.tmp_path / "state"
+    config = f"state: {state}\n"
+    Nat(house, config=config).stop()
+    state.write_bytes(damage(state.read_bytes()))
+    check = [*Nat.environment_of(lab), NAT, "--check", "--config",
+             lab.tmp_path / "nat.yaml"]
+    done = house.middle.run(*check, check=False)
+    assert done.returncode == 1 and why in done.stdout
+    translator = Nat(house, config=config)
+    translator.says(f"warning: state: {state} {why}; no sessions")
+    assert house.middle.run(*check).returncode == 0
+    assert state.with_suffix(".old").exists()
+    translator.stop()
 
 
 def test_the_log_has_a_line_per_mapping(lab, house, echo):

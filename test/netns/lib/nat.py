@@ -54,7 +54,6 @@ class Nat(Process):
     """A running mr-nat. stop() checks laws and conservation."""
 
     def __init__(self, house, *options, config=""):
-        self.folder = house.lab.tmp_path
         self.house = house
         self.config = house.write(config)
         super().__init__(house.lab, house.middle,
@@ -63,9 +62,19 @@ class Nat(Process):
         ready = self.err.wait(lambda line: line.startswith("worker "), 15)
         assert ready is not None, f"it did not start:\n{self.err.text()}"
 
-    def environment(self):
+    @staticmethod
+    def environment_of(lab):
         """Its control socket is in the test's own folder."""
-        return ["env", f"RUNTIME_DIRECTORY={self.folder}"]
+        return ["env", f"RUNTIME_DIRECTORY={lab.tmp_path}"]
+
+    def environment(self):
+        """The same, of this one."""
+        return self.environment_of(self.house.lab)
+
+    def kill(self):
+        """As a crash would."""
+        self.process.kill()
+        self.wait()
 
     def ask(self, *words, check=True):
         """A question from the command line; its output."""

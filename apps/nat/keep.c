@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Snapshots of the sessions, and taking them up. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "app.h"
+#include "keep.h"
+#include "save.h"
+#include "support/background.h"
+#include "support/text.h"
+
+enum { DISK_MS = 5000 }; /* to wait for it at the end */
+
+struct nat_keep {
+	struct app *app;
+	struct background *disk;
+	enum { KEEP_IDLE, KEEP_GATHERING, KEEP_WRITING } state;
+	struct nat_save save; /* what is gathered */
+	uint32_t worker;      /* that is asked next */
+	uint64_t cursor;
+	bool is_asked;
+	uint64_t n_begun, n_done; /* snapshots */
+	uint64_t wanted;          /* due at once, up to that number */
+	uint32_t next_s;          /* when the next one is due */
+	bool has_failed;          /* the last one; said */
+	char path[256];           /* of the last one that was written */
+	/* The disk's, while it is busy. */
+	char to[256];
+	int err;
+	struct mr_reason why;
+};
+
+static uint32_t now_s(const struct nat_keep *keep)
+{
+	return (uint32_t)(mr_ctx_now_ns(keep->app->plane.ctx) / 1000000000u);
+}
+
+int nat_keep_create(struct app *app, struct nat_keep **ret_keep,
+		    struct mr_reason *ret_why)
+{
+	struct nat_keep *keep = calloc(1, sizeof(*keep));
+
+	if (keep != NULL) {
+		keep->app = app;
+		keep->disk = background_create(app->answered_fd);
+	}
+	if (keep == NULL || keep->disk == NULL) {
+		free(keep);
+		snprintf(ret_why->text, sizeof(ret_why->text),
+			 "no memory for saving sessions");
+		return -ENOMEM;
+	}
+	*ret_keep = keep;
+	return 0;
+}
+
+void nat_keep_destroy(struct nat_keep *keep)
+{
+	if (keep == NULL || !background_destroy(keep->disk))
+		return; /* the disk still uses it */
+	nat_save_free(&keep->save);
+	free(keep);
+}
+
+static void put(struct nat_keep *keep, const struct nat_session *sessions,
+		uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if ((sessions[i].flags & NAT_MAP_STATIC) == 0)
+			nat_save_put(&keep->save, &sessions[i]);
+}
+
+static void begin(struct nat_keep *keep)
+{
+	keep->n_begun++;
+	nat_save_free(&keep->save);
+	keep->worker = 0;
+	keep->cursor = 0;
+	keep->state = KEEP_GATHERING;
+}
+
+/* All sessions, from workers that do not run. */
+static void gather(struct nat_keep *keep)
+{
+	struct nat_session sessions[NAT_MAIL_SESSIONS];
+
+	begin(keep);
+	for (uint32_t w = 0; w < keep->app->n_workers; w++) {
+		uint64_t cursor = 0;
+		uint32_t n;
+
+		while ((n = nat_maps_list(keep->app->workers[w].maps, &cursor,
+					  now_s(keep), sessions,
+					  NAT_MAIL_SESSIONS)) > 0)
+			put(keep, sessions, n);
+	}
+}
+
+/* The job of the disk's thread. */
+static void write_save(void *opaque)
+{
+	struct nat_keep *keep = opaque;
+
+	keep->err = nat_save_end(&keep->save, keep->to, (uint64_t)time(NULL),
+				 &keep->why);
+}
+
+static void write_begin(struct nat_keep *keep)
+{
+	snprintf(keep->to, sizeof(keep->to), "%s",
+		 keep->app->config->state_path);
+	keep->state = KEEP_WRITING;
+	background_do(keep->disk, write_save, keep);
+}
+
+/* What the last one has is old: nobody may take it up. */
+static int retire(const char *path, struct mr_reason *ret_why)
+{
+	char old[sizeof(((struct nat_keep *)0)->path) + 8];
+	int err;
+
+	snprintf(old, sizeof(old), "%s.old", path);
+	if (rename(path, old) == 0 || errno == ENOENT)
+		return 0;
+	err = -errno;
+	snprintf(ret_why->text, sizeof(ret_why->text),
+		 "state: %.200s: %s; sessions that end would come back: make "
+		 "its folder writable",
+		 path, strerror(errno));
+	return err;
+}
+
+static void write_end(struct nat_keep *keep)
+{
+	struct mr_reason why;
+
+	keep->state = KEEP_IDLE;
+	keep->n_done = keep->n_begun;
+	keep->next_s = now_s(keep) + keep->app->config->state_interval_s;
+	if (keep->err < 0) {
+		if (!keep->has_failed)
+			print_error("mr-nat: %s", keep->why.text);
+		keep->has_failed = true;
+		/* It still has what was cleared. */
+		if (keep->wanted >= keep->n_done && keep->path[0] != '\0' &&
+		    retire(keep->path, &why) < 0)
+			print_error("mr-nat: %s", why.text);
+		return;
+	}
+	keep->has_failed = false;
+	/* A reload named another file: the first one is out of date. */
+	if (keep->path[0] != '\0' && strcmp(keep->path, keep->to) != 0)
+		unlink(keep->path);
+	memcpy(keep->path, keep->to, sizeof(keep->path));
+}
+
+/* Now, and wait for it. */
+static int write_now(struct nat_keep *keep)
+{
+	gather(keep);
+	write_begin(keep);
+	if (!background_wait(keep->disk, DISK_MS))
+		return -ETIMEDOUT;
+	write_end(keep);
+	return keep->err;
+}
+
+struct restored {
+	struct nat_keep *keep;
+	uint64_t n, n_refused;
+};
+
+static bool restore(void *opaque, const struct nat_session *saved)
+{
+	struct restored *restored = opaque;
+	struct app *app = restored->keep->app;
+	const uint32_t owner =
+		nat_steer_subscriber(saved->inside.addr, app->n_workers);
+	const int err = nat_maps_restore(app->workers[owner].maps, saved,
+					 now_s(restored->keep));
+
+	if (err == 0)
+		restored->n++;
+	else
+		restored->n_refused++;
+	return true;
+}
+
+int nat_keep_restore(struct nat_keep *keep, struct mr_reason *ret_why)
+{
+	const char *path = keep->app->config->state_path;
+	struct restored restored = { .keep = keep };
+	int err;
+
+	if (path[0] == '\0')
+		return 0;
+	err = nat_saved_read(path, (uint64_t)time(NULL), restore, &restored,
+			     ret_why);
+	/* A file that is not there is one that nobody has written yet. */
+	if (err == 0)
+		print_error(
+			"mr-nat: %s: %llu sessions taken up, %llu not (the "
+			"configuration or the number of workers is another)",
+			path, (unsigned long long)restored.n,
+			(unsigned long long)restored.n_refused);
+	else if (err == -EBADMSG)
+		print_error(
+			"mr-nat: warning: %s; no sessions are taken up, the "
+			"file is moved to %s.old",
+			ret_why->text, path);
+	else if (err != -ENOENT)
+		return err;
+	if (err == -EBADMSG || write_now(keep) < 0)
+		return retire(path, ret_why);
+	return 0;
+}
+
+static bool ignore(void *opaque, const struct nat_session *saved)
+{
+	(void)opaque;
+	(void)saved;
+	return false;
+}
+
+int nat_keep_check(const char *path, struct mr_reason *ret_why)
+{
+	const int err = path[0] == '\0' ?
+				0 :
+				nat_saved_read(path, 0, ignore, NULL, ret_why);
+
+	return err == -ENOENT ? 0 : err;
+}
+
+/* One question at a time; those of others come first. */
+static void ask(struct nat_keep *keep)
+{
+	struct nat_worker *w = &keep->app->workers[keep->worker];
+
+	if (keep->is_asked || !nat_mail_is_free(&w->mail))
+		return;
+	keep->is_asked = true;
+	w->mail.question = NAT_ASK_SAVE;
+	w->mail.filter = (struct nat_filter){ 0 };
+	w->mail.cursor = keep->cursor;
+	nat_mail_ask(&w->mail);
+	mr_worker_wake(w->worker);
+}
+
+void nat_keep_answered(struct nat_keep *keep, uint32_t worker_idx)
+{
+	struct nat_mail *mail = &keep->app->workers[worker_idx].mail;
+
+	keep->is_asked = false;
+	keep->cursor = mail->cursor;
+	put(keep, mail->sessions, mail->n);
+	if (mail->is_end) {
+		keep->worker++;
+		keep->cursor = 0;
+	}
+	nat_mail_done(mail);
+}
+
+uint64_t nat_keep_want(struct nat_keep *keep)
+{
+	if (keep->app->config->state_path[0] == '\0')
+		return 0;
+	keep->wanted = keep->n_begun + 1;
+	return keep->wanted;
+}
+
+bool nat_keep_has(struct nat_keep *keep, uint64_t number)
+{
+	if (keep->state == KEEP_WRITING && background_is_idle(keep->disk))
+		write_end(keep);
+	return keep->n_done >= number;
+}
+
+void nat_keep_advance(struct nat_keep *keep)
+{
+	if (nat_keep_has(keep, keep->n_begun) &&
+	    keep->app->config->state_path[0] != '\0' &&
+	    (keep->n_begun < keep->wanted || now_s(keep) >= keep->next_s))
+		begin(keep);
+	if (keep->state != KEEP_GATHERING)
+		return;
+	if (keep->worker < keep->app->n_workers)
+		ask(keep);
+	else
+		write_begin(keep);
+}
+
+void nat_keep_end(struct nat_keep *keep)
+{
+	if (keep->app->config->state_path[0] == '\0')
+		return;
+	if (!background_wait(keep->disk, DISK_MS) ||
+	    write_now(keep) == -ETIMEDOUT)
+		print_error("mr-nat: state: %s: the disk does not answer; the "
+			    "last snapshot is not written",
+			    keep->app->config->state_path);
+}
