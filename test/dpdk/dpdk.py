@@ -92,13 +92,20 @@ class SmallPages:
         return ["--no-huge", "--no-shconf", "-m", str(mib)]
 
 
+def why_no_plugin():
+    """Why EAL does not load our plug-in, or ''."""
+    for folder in PLUGIN.resolve().parents:
+        if folder.stat().st_mode & stat.S_IWOTH:
+            return f"{folder} is world-writable: EAL loads no plug-in below it"
+    return ""
+
+
 def why_not(program):
     """What is missing for a run of program, or ''."""
     if not shutil.which(program):
         return f"{program} is missing (package dpdk-dev, on Fedora dpdk)"
-    for folder in PLUGIN.resolve().parents:
-        if folder.stat().st_mode & stat.S_IWOTH:
-            return f"{folder} is world-writable: EAL loads no plug-in below it"
+    if why_no_plugin():
+        return why_no_plugin()
     if meminfo("MemAvailable") // 1024 < NEEDED_MIB + SPARE_MIB:
         return f"less than {NEEDED_MIB + SPARE_MIB} MiB of memory are free"
     return ""
