@@ -26,7 +26,8 @@ from fetch import QEMU_MIN, Cache, qemu_major
 
 BUILD = Path(os.environ.get("MR_BUILD") or
              Path(__file__).resolve().parents[2] / "build")
-BOOT_LIMIT_S = 120
+# A busy host takes most of the time away for minutes.
+BOOT_LIMIT_S = 240
 PR_SET_PDEATHSIG = 1  # prctl(2)
 libc = ctypes.CDLL(None)
 COMMAND_LIMIT_S = 120
@@ -288,6 +289,7 @@ class Guest:
         self.n_cpus = n_cpus
         self.memory_mb = memory_mb
         self.accel = accel
+        self.say = say
         cache = Cache(say=say)
         self.kernel = cache.kernel(kernel)
         self.busybox = cache.busybox()
@@ -297,17 +299,27 @@ class Guest:
         self.qemu_version = qemu_major(self.qemu, self.env)
         self.nics = [nic for nic in nics
                      if self.qemu_version >= KINDS_SINCE.get(nic.kind, 0)]
-        self.folder = self.keeper = None
-        self.process = None
+        self._forget_boot()
+
+    def _forget_boot(self):
+        self.folder = self.keeper = self.process = self.qmp_stream = None
         self.wires = {}
         self.channels = []
         self.pending = b""
-        self.qmp_stream = None
         self.events = []
 
     def __enter__(self):
         # As Ctrl-C: what was made is taken away.
         signal.signal(signal.SIGTERM, signal.default_int_handler)
+        try:
+            self._boot()
+        except TimeoutError as why:
+            self.say(f"guest: booting once more: {why}")
+            self._forget_boot()
+            self._boot()
+        return self
+
+    def _boot(self):
         self.folder, self.keeper = keep_folder()
         try:
             for nic in self.nics:
@@ -325,7 +337,6 @@ class Guest:
         except BaseException:
             self.__exit__()
             raise
-        return self
 
     def __exit__(self, *_):
         if self.process is not None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from conftest import boot
-from guest import BOOT_LIMIT_S, END_LIMIT_S
+from guest import BOOT_LIMIT_S, END_LIMIT_S, Guest
 
 HERE = Path(__file__).resolve().parent
 
@@ -56,3 +56,14 @@ def test_an_orphan_that_ends_takes_no_words_away():
         time.sleep(2)
         guest.start("of it")
         assert guest.finish() == (0, "all of it\n")
+
+
+def test_a_boot_that_hangs_is_tried_again(monkeypatch):
+    """Once; the first has no time here."""
+    limits_s = iter([0.1, BOOT_LIMIT_S])
+    read = Guest._read_until
+    monkeypatch.setattr(Guest, "_read_until", lambda self, mark, limit_s: read(
+        self, mark, next(limits_s) if mark == b"@@ready\n" else limit_s))
+    with boot(()) as guest:
+        assert guest.run("true") == (0, "")
+    assert next(limits_s, None) is None
