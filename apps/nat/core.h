@@ -133,6 +133,19 @@ static inline bool nat_has_ports(uint8_t proto)
 	return proto == IPPROTO_UDP || proto == IPPROTO_TCP;
 }
 
+/* Of a segment that is n_bytes long, header included; no SYN. */
+static inline struct nat_segment nat_segment_of(const struct mr_tcp *tcp,
+						uint32_t n_bytes)
+{
+	return (struct nat_segment){ .seq = ntohl(tcp->seq),
+				     .ack = ntohl(tcp->ack),
+				     .n_bytes = n_bytes -
+						(tcp->offset >> 4) * 4u +
+						(tcp->flags & MR_TCP_FIN),
+				     .window = ntohs(tcp->window),
+				     .flags = tcp->flags };
+}
+
 /* Free the frame of a packet and count why. */
 void nat_drop(struct nat_path *path, struct nat_packet *packet,
 	      enum nat_reason reason);
@@ -182,6 +195,9 @@ void nat_forward_to(struct nat_path *path, struct nat_packet *packet,
 /* Put addresses, ports, id and TTL of way into the headers. */
 void nat_rewrite(struct nat_path *path, struct nat_packet *packet,
 		 const struct nat_way *way);
+/* The option of this kind and length in a header of n_bytes, or NULL. */
+uint8_t *nat_tcp_option(const struct mr_tcp *tcp, uint32_t n_bytes,
+			uint8_t kind, uint8_t n_option);
 /* Lower the MSS option of a SYN. */
 void nat_clamp_mss(uint16_t mss, struct mr_tcp *tcp, uint32_t n_bytes,
 		   bool is_partial);

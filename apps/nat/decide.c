@@ -16,6 +16,26 @@ static bool is_syn(const struct nat_packet *packet)
 	       MR_TCP_SYN;
 }
 
+/* What the state of TCP depends on. Of others it says nothing. */
+static struct nat_segment segment_of(const struct nat_packet *packet)
+{
+	enum { SCALE = 3, SCALE_BYTES = 3 }; /* RFC 7323 2.2 */
+	const struct mr_tcp *tcp = (const void *)packet->l4;
+	struct nat_segment segment = { 0 };
+	const uint8_t *option;
+
+	if (packet->proto != IPPROTO_TCP)
+		return segment;
+	segment = nat_segment_of(tcp, packet->total_bytes - packet->ip_bytes);
+	if (tcp->flags & MR_TCP_SYN) {
+		segment.n_bytes++;
+		option = nat_tcp_option(tcp, (tcp->offset >> 4) * 4u, SCALE,
+					SCALE_BYTES);
+		segment.shift = option != NULL ? option[2] + 1 : 0;
+	}
+	return segment;
+}
+
 static bool is_echo(const struct nat_packet *packet)
 {
 	return packet->proto == IPPROTO_ICMP &&
@@ -122,6 +142,7 @@ static enum nat_reason decide_hairpin(struct nat_path *path,
 				      const struct nat_map *source,
 				      struct nat_way *way)
 {
+	const struct nat_segment segment = segment_of(packet);
 	struct nat_map *target;
 	enum nat_reason reason;
 	uint32_t id;
@@ -136,8 +157,8 @@ static enum nat_reason decide_hairpin(struct nat_path *path,
 	if (id == MR_FLOW_NONE)
 		return NAT_DROP_NO_MAPPING;
 	reason = nat_maps_in(path->maps, id,
-			     remote_of(packet, way->src, way->sport),
-			     packet->tcp_flags, path->now_s);
+			     remote_of(packet, way->src, way->sport), &segment,
+			     path->now_s);
 	target = nat_maps_at(path->maps, id);
 	target->n_in += reason == NAT_OK;
 	way->to = NAT_INSIDE;
@@ -171,6 +192,7 @@ static enum nat_reason decide_out(struct nat_path *path,
 	const struct nat_addrs *addrs = &path->addrs;
 	const uint32_t dst = packet->ip->dst;
 	const bool is_external = nat_addrs_is_external(addrs, dst);
+	const struct nat_segment segment = segment_of(packet);
 	struct nat_map *map;
 	enum nat_reason reason;
 	uint32_t id;
@@ -201,8 +223,8 @@ static enum nat_reason decide_out(struct nat_path *path,
 	if (packet->proto == IPPROTO_ICMP)
 		way->dport = way->sport;
 	reason = nat_maps_out(path->maps, id,
-			      remote_of(packet, dst, packet->dport),
-			      packet->tcp_flags, path->now_s);
+			      remote_of(packet, dst, packet->dport), &segment,
+			      path->now_s);
 	map->n_out += reason == NAT_OK;
 	if (reason == NAT_OK && is_external)
 		reason = decide_hairpin(path, packet, map, way);
@@ -237,6 +259,7 @@ static enum nat_reason decide_in(struct nat_path *path,
 				 struct nat_way *way)
 {
 	const uint32_t id = find_target(path, packet, NULL);
+	const struct nat_segment segment = segment_of(packet);
 	enum nat_reason reason;
 	struct nat_map *map;
 
@@ -258,7 +281,7 @@ static enum nat_reason decide_in(struct nat_path *path,
 		way->sport = way->dport;
 	reason = nat_maps_in(path->maps, id,
 			     remote_of(packet, packet->ip->src, packet->sport),
-			     packet->tcp_flags, path->now_s);
+			     &segment, path->now_s);
 	map->n_in += reason == NAT_OK;
 	return reason;
 }

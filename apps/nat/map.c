@@ -57,6 +57,14 @@ static int make_tables(struct nat_maps *maps, uint32_t now_s,
 	uint32_t n_subscribers = clamp(2ull * n_maps);
 	int err;
 
+	/* The kernel gives memory for those that are of TCP. */
+	maps->windows = calloc(n_maps, sizeof(*maps->windows));
+	if (maps->windows == NULL) {
+		snprintf(reterr_why->text, sizeof(reterr_why->text),
+			 "no memory for the windows of %u TCP connections",
+			 n_maps);
+		return -ENOMEM;
+	}
 	err = make_table(maps, sizeof(struct nat_tuple), sizeof(struct nat_map),
 			 n_maps, &maps->table, reterr_why);
 	if (err == 0)
@@ -186,12 +194,24 @@ void nat_maps_destroy(struct nat_maps *maps)
 	mr_flow_destroy(maps->sessions);
 	mr_flow_destroy(maps->others);
 	mr_flow_destroy(maps->table);
+	free(maps->windows);
 	free(maps);
 }
 
 struct nat_map *nat_maps_at(struct nat_maps *maps, uint32_t id)
 {
 	return nat_map_at(maps, id);
+}
+
+struct nat_map *nat_maps_fetch(struct nat_maps *maps, uint32_t id,
+			       uint8_t proto)
+{
+	struct nat_map *map = nat_map_at(maps, id);
+
+	__builtin_prefetch(map, 1);
+	if (proto == IPPROTO_TCP)
+		__builtin_prefetch(&maps->windows[id], 1);
+	return map;
 }
 
 bool nat_maps_is_elsewhere(const struct nat_maps *maps, uint32_t id)

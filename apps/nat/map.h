@@ -40,6 +40,15 @@ struct nat_remote {
 	uint16_t port; /* ICMP: 0 */
 };
 
+/* What there is to know of a TCP segment; host order. */
+struct nat_segment {
+	uint32_t seq, ack;
+	uint32_t n_bytes; /* of sequence numbers that it takes */
+	uint16_t window;
+	uint8_t flags; /* enum nat_tcp_flag */
+	uint8_t shift; /* window scale of a SYN, plus 1; 0: no such option */
+};
+
 enum {
 	NAT_MAP_STATIC = 1 << 0,   /* a port forward or one-to-one: no timer */
 	NAT_MAP_ADDRESS = 1 << 1,  /* address only: the port is not changed */
@@ -141,6 +150,10 @@ int nat_maps_reload(struct nat_maps *maps, const struct nat_config *config,
 		    uint32_t now_s, struct mr_reason *reterr_why);
 
 struct nat_map *nat_maps_at(struct nat_maps *maps, uint32_t id);
+/* The same; what a packet of proto is going to read is on its way into the
+ * cache. */
+struct nat_map *nat_maps_fetch(struct nat_maps *maps, uint32_t id,
+			       uint8_t proto);
 
 /*
  * A static mapping whose inside host is another worker's. All have all of them,
@@ -168,17 +181,19 @@ enum nat_reason nat_maps_open(struct nat_maps *maps,
 
 /*
  * A packet of a mapping goes out to remote, or comes in from it: looks at the
- * filter (in only; static mappings have none), the session and TCP's state, and refreshes what RFC 4787
- * REQ-6 and RFC 7857 let it refresh. tcp_flags: of the header, else 0. NAT_OK,
- * or why it must be dropped: NAT_DROP_FILTERED, _TABLE_FULL, _QUOTA,
- * _UNSOLICITED_SYN (in: the caller holds it).
+ * filter (in only; static mappings have none), the session and TCP's state, and
+ * refreshes what RFC 4787 REQ-6 and RFC 7857 let it refresh. segment: of TCP,
+ * others: not looked at. One whose numbers are out of its session's windows is
+ * let through, but changes nothing. NAT_OK, or why it must be dropped:
+ * NAT_DROP_FILTERED, _TABLE_FULL, _QUOTA, _UNSOLICITED_SYN (in: the caller
+ * holds it).
  */
 enum nat_reason nat_maps_out(struct nat_maps *maps, uint32_t id,
-			     struct nat_remote remote, uint8_t tcp_flags,
-			     uint32_t now_s);
+			     struct nat_remote remote,
+			     const struct nat_segment *segment, uint32_t now_s);
 enum nat_reason nat_maps_in(struct nat_maps *maps, uint32_t id,
-			    struct nat_remote remote, uint8_t tcp_flags,
-			    uint32_t now_s);
+			    struct nat_remote remote,
+			    const struct nat_segment *segment, uint32_t now_s);
 
 /* For an ICMP error about a packet of this mapping: the filter, no refresh. */
 bool nat_maps_may_in(const struct nat_maps *maps, uint32_t id, uint32_t addr);

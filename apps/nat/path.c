@@ -326,8 +326,8 @@ static void look_up(struct nat_path *path, enum nat_side from,
 		flight->maps[i] = NULL;
 		if (flight->ids[i] == MR_FLOW_NONE)
 			continue;
-		flight->maps[i] = nat_maps_at(path->maps, flight->ids[i]);
-		__builtin_prefetch(flight->maps[i], 1);
+		flight->maps[i] = nat_maps_fetch(path->maps, flight->ids[i],
+						 flight->tuples[i].proto);
 	}
 	for (uint32_t i = 0; i < flight->n; i++)
 		if (flight->maps[i] != NULL)
@@ -423,17 +423,23 @@ static inline enum nat_reason use_map(struct nat_path *path, enum nat_side from,
 				      uint32_t id, const struct mr_ipv4 *ip)
 {
 	const struct mr_tcp *tcp = (const void *)(ip + 1);
-	const uint8_t flags = ip->proto == IPPROTO_TCP ? tcp->flags : 0;
+	const struct nat_segment *segment = NULL;
+	struct nat_segment of_tcp;
 
+	if (ip->proto == IPPROTO_TCP) {
+		of_tcp = nat_segment_of(tcp, ntohs(ip->total_bytes) -
+						     (uint32_t)sizeof(*ip));
+		segment = &of_tcp;
+	}
 	if (from == NAT_INSIDE)
 		return nat_maps_out(path->maps, id,
 				    (struct nat_remote){ .addr = ip->dst,
 							 .port = tcp->dst },
-				    flags, path->now_s);
+				    segment, path->now_s);
 	return nat_maps_in(
 		path->maps, id,
-		(struct nat_remote){ .addr = ip->src, .port = tcp->src }, flags,
-		path->now_s);
+		(struct nat_remote){ .addr = ip->src, .port = tcp->src },
+		segment, path->now_s);
 }
 
 /* Stage 3. NAT_OK: it is in the outbox. NAT_TAKEN: it is not plain after all.

@@ -17,6 +17,7 @@
 #include "static.h"
 #include "subscriber.h"
 #include "tcp.h"
+#include "window.h"
 
 enum { NAT_KIND_SESSION, NAT_KIND_PERMIT };
 
@@ -34,6 +35,7 @@ struct nat_further {
 	uint32_t n_same;     /* of a permit: sessions with the address */
 	uint8_t tcp_state;
 	uint8_t reserved[3];
+	struct nat_window window;
 };
 
 /* Outside ends that the array of ports has no place for: address-only
@@ -47,6 +49,7 @@ struct nat_other {
 struct nat_maps {
 	/* What every packet reads. */
 	struct mr_flow_table *table; /* struct nat_map by inside tuple */
+	struct nat_window *windows;  /* of first sessions, by mapping */
 	struct nat_ports *ports;
 	uint8_t filtering[NAT_PROTOS];
 	bool refreshes_inbound;

@@ -55,6 +55,14 @@ enum nat_tcp nat_tcp_next(enum nat_tcp state, enum nat_direction direction,
  */
 bool nat_tcp_refreshes(enum nat_tcp state, uint8_t flags);
 
+/* Whether a session that goes from one state to the other is a new connection
+ * between the same ends. */
+static inline bool nat_tcp_begins(enum nat_tcp was, enum nat_tcp is)
+{
+	return (was == NAT_TCP_CLOSING || was == NAT_TCP_RESET) &&
+	       (is == NAT_TCP_OPENING || is == NAT_TCP_ANSWERED);
+}
+
 /* How long a session may be idle, in seconds. */
 uint32_t nat_tcp_timeout(const struct nat_timeouts *timeouts,
 			 enum nat_tcp state);

@@ -23,44 +23,61 @@ void nat_map_set_first(struct nat_maps *maps, uint32_t id,
 	map->remote.port = remote.port;
 	map->remote_last_s = last_s;
 	map->tcp_state = (uint8_t)state;
-	if (map->inside.proto == IPPROTO_TCP)
-		nat_map_set_timer(maps, id);
+	if (map->inside.proto != IPPROTO_TCP)
+		return;
+	maps->windows[id] = (struct nat_window){ 0 };
+	nat_map_set_timer(maps, id);
 }
+
+/* What a session keeps, wherever it is. */
+struct session {
+	uint8_t *state;
+	uint32_t *last_s;
+	struct nat_window *window;
+};
 
 /*
  * A segment of a session. Returns whether it now ends earlier than the wheel
  * knows; that it ends later the wheel finds out itself.
  */
-static bool step(const struct nat_maps *maps, uint8_t *state, uint32_t *last_s,
-		 enum nat_direction direction, uint8_t flags, uint32_t now_s)
+static bool step(const struct nat_maps *maps, struct session session,
+		 enum nat_direction direction,
+		 const struct nat_segment *segment, uint32_t now_s)
 {
-	enum nat_tcp was = (enum nat_tcp) * state;
-	enum nat_tcp is = nat_tcp_next(was, direction, flags);
+	enum nat_tcp was = (enum nat_tcp) * session.state;
+	enum nat_tcp is = nat_tcp_next(was, direction, segment->flags);
 
+	if (nat_tcp_begins(was, is)) /* another connection of these ends */
+		*session.window = (struct nat_window){ 0 };
+	if (!nat_window_see(session.window, direction, segment))
+		return false;
 	if (is != was) {
-		*state = (uint8_t)is;
-		*last_s = now_s;
+		*session.state = (uint8_t)is;
+		*session.last_s = now_s;
 		return nat_tcp_timeout(&maps->timeouts, is) <
 		       nat_tcp_timeout(&maps->timeouts, was);
 	}
 	if ((direction == NAT_OUT || maps->refreshes_inbound) &&
-	    nat_tcp_refreshes(is, flags))
-		*last_s = now_s;
+	    nat_tcp_refreshes(is, segment->flags))
+		*session.last_s = now_s;
 	return false;
 }
 
 /* A segment of a session that there is; false: there is none. */
 static bool step_session(struct nat_maps *maps, uint32_t id,
 			 struct nat_remote remote, enum nat_direction direction,
-			 uint8_t flags, uint32_t now_s)
+			 const struct nat_segment *segment, uint32_t now_s)
 {
 	struct nat_map *map = nat_map_at(maps, id);
 	struct nat_further *further;
 	uint32_t further_id;
 
 	if (is_first(map, remote) && nat_first_is_live(maps, map, now_s)) {
-		if (step(maps, &map->tcp_state, &map->remote_last_s, direction,
-			 flags, now_s))
+		const struct session first = { &map->tcp_state,
+					       &map->remote_last_s,
+					       &maps->windows[id] };
+
+		if (step(maps, first, direction, segment, now_s))
 			nat_map_set_timer(maps, id);
 		return true;
 	}
@@ -70,30 +87,42 @@ static bool step_session(struct nat_maps *maps, uint32_t id,
 	if (further_id == MR_FLOW_NONE)
 		return false;
 	further = nat_further_at(maps, further_id);
-	if (step(maps, &further->tcp_state, &further->last_s, direction, flags,
-		 now_s))
+	if (step(maps,
+		 (struct session){ &further->tcp_state, &further->last_s,
+				   &further->window },
+		 direction, segment, now_s))
 		mr_wheel_set(maps->session_wheel, further_id,
 			     nat_further_due(maps, further_id));
 	return true;
 }
 
 static enum nat_reason tcp_out(struct nat_maps *maps, uint32_t id,
-			       struct nat_remote remote, uint8_t flags,
+			       struct nat_remote remote,
+			       const struct nat_segment *segment,
 			       uint32_t now_s)
 {
 	const struct nat_map *map = nat_map_at(maps, id);
+	struct nat_window *window = &maps->windows[id];
+	enum nat_reason reason;
 	enum nat_tcp state;
 
-	if (step_session(maps, id, remote, NAT_OUT, flags, now_s))
+	if (step_session(maps, id, remote, NAT_OUT, segment, now_s))
 		return NAT_OK;
-	state = nat_tcp_next(NAT_TCP_CLOSED, NAT_OUT, flags);
+	state = nat_tcp_next(NAT_TCP_CLOSED, NAT_OUT, segment->flags);
 	/* RFC 6146 section 3.5.2.2: where there is a mapping, what belongs to
 	 * no session is translated, and changes nothing. An RST must be. */
 	if (state == NAT_TCP_CLOSED)
 		return NAT_OK;
-	if (nat_first_is_live(maps, map, now_s))
-		return nat_further_add(maps, id, remote, (uint8_t)state, now_s);
-	nat_map_set_first(maps, id, remote, state, now_s);
+	if (nat_first_is_live(maps, map, now_s)) {
+		reason = nat_further_add(maps, id, remote, (uint8_t)state,
+					 now_s);
+		if (reason != NAT_OK)
+			return reason;
+		window = &nat_further_at(maps, map->sessions - 1)->window;
+	} else {
+		nat_map_set_first(maps, id, remote, state, now_s);
+	}
+	nat_window_see(window, NAT_OUT, segment);
 	return NAT_OK;
 }
 
@@ -109,19 +138,19 @@ static bool knows_addr(const struct nat_maps *maps, uint32_t id, uint32_t addr,
 }
 
 static enum nat_reason tcp_in(struct nat_maps *maps, uint32_t id,
-			      struct nat_remote remote, uint8_t flags,
-			      uint32_t now_s)
+			      struct nat_remote remote,
+			      const struct nat_segment *segment, uint32_t now_s)
 {
 	const struct nat_map *map = nat_map_at(maps, id);
 
-	if (step_session(maps, id, remote, NAT_IN, flags, now_s) ||
+	if (step_session(maps, id, remote, NAT_IN, segment, now_s) ||
 	    (map->flags & NAT_MAP_STATIC) ||
 	    maps->filtering[NAT_TCP] == NAT_FILTER_NONE)
 		return NAT_OK;
 	if (maps->filtering[NAT_TCP] == NAT_FILTER_ADDRESS &&
 	    knows_addr(maps, id, remote.addr, now_s))
 		return NAT_OK;
-	return (flags & (NAT_TCP_SYN | NAT_TCP_ACK | NAT_TCP_RST)) ==
+	return (segment->flags & (NAT_TCP_SYN | NAT_TCP_ACK | NAT_TCP_RST)) ==
 			       NAT_TCP_SYN ?
 		       NAT_DROP_UNSOLICITED_SYN :
 		       NAT_DROP_FILTERED;
@@ -163,8 +192,8 @@ static enum nat_reason remember(struct nat_maps *maps, uint32_t id,
 }
 
 enum nat_reason nat_maps_out(struct nat_maps *maps, uint32_t id,
-			     struct nat_remote remote, uint8_t tcp_flags,
-			     uint32_t now_s)
+			     struct nat_remote remote,
+			     const struct nat_segment *segment, uint32_t now_s)
 {
 	struct nat_map *map = nat_map_at(maps, id);
 	uint32_t proto = nat_proto_of(map->inside.proto);
@@ -172,7 +201,7 @@ enum nat_reason nat_maps_out(struct nat_maps *maps, uint32_t id,
 	if (nat_is_one_to_one(map))
 		return NAT_OK;
 	if (proto == NAT_TCP)
-		return tcp_out(maps, id, remote, tcp_flags, now_s);
+		return tcp_out(maps, id, remote, segment, now_s);
 	map->last_s = now_s;
 	if (proto != NAT_PROTOS && maps->filtering[proto] != NAT_FILTER_NONE)
 		return remember(maps, id, proto, remote, now_s);
@@ -205,8 +234,8 @@ static bool may_send(struct nat_maps *maps, uint32_t id, uint32_t proto,
 }
 
 enum nat_reason nat_maps_in(struct nat_maps *maps, uint32_t id,
-			    struct nat_remote remote, uint8_t tcp_flags,
-			    uint32_t now_s)
+			    struct nat_remote remote,
+			    const struct nat_segment *segment, uint32_t now_s)
 {
 	struct nat_map *map = nat_map_at(maps, id);
 	uint32_t proto = nat_proto_of(map->inside.proto);
@@ -214,7 +243,7 @@ enum nat_reason nat_maps_in(struct nat_maps *maps, uint32_t id,
 	if (nat_is_one_to_one(map))
 		return NAT_OK;
 	if (proto == NAT_TCP)
-		return tcp_in(maps, id, remote, tcp_flags, now_s);
+		return tcp_in(maps, id, remote, segment, now_s);
 	if (proto != NAT_PROTOS && maps->filtering[proto] != NAT_FILTER_NONE &&
 	    !may_send(maps, id, proto, remote, now_s) &&
 	    (map->flags & NAT_MAP_STATIC) == 0)

@@ -128,11 +128,11 @@ static double exchange(struct bench *b, bool is_in, bool is_used)
 		else
 			nat_maps_find_out(b->maps, tuples, BURST, ids);
 		for (uint32_t k = 0; is_used && k < BURST; k++)
-			n_wrong +=
-				(is_in ? nat_maps_in(b->maps, ids[k], remote, 0,
-						     b->now_s) :
-					 nat_maps_out(b->maps, ids[k], remote,
-						      0, b->now_s)) != NAT_OK;
+			n_wrong += (is_in ? nat_maps_in(b->maps, ids[k], remote,
+							NULL, b->now_s) :
+					    nat_maps_out(b->maps, ids[k],
+							 remote, NULL,
+							 b->now_s)) != NAT_OK;
 		ns += now_ns() - begin;
 		n_wrong += ids[0] == MR_FLOW_NONE;
 	}

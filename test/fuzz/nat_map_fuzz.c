@@ -275,22 +275,23 @@ static void open_one(struct model *model, struct entry *entry)
 static void send_one(struct model *model, struct entry *entry,
 		     const uint8_t *op, bool is_out)
 {
+	const struct nat_segment segment = { .flags = flags_of(op) };
 	uint32_t id = find(model, entry);
 	enum nat_reason reason;
 
 	if (id == MR_FLOW_NONE)
 		return;
 	if (is_out)
-		reason = nat_maps_out(model->maps, id, remote_of(op),
-				      flags_of(op), model->now_s);
+		reason = nat_maps_out(model->maps, id, remote_of(op), &segment,
+				      model->now_s);
 	else
-		reason = nat_maps_in(model->maps, id, remote_of(op),
-				     flags_of(op), model->now_s);
+		reason = nat_maps_in(model->maps, id, remote_of(op), &segment,
+				     model->now_s);
 	if (is_out && entry->inside.proto != 6)
 		entry->last_s = model->now_s;
 	/* The answer to what went out is let in. */
 	if (is_out && reason == NAT_OK && entry->inside.proto != 6)
-		FUZZ_CHECK(nat_maps_in(model->maps, id, remote_of(op), 0,
+		FUZZ_CHECK(nat_maps_in(model->maps, id, remote_of(op), &segment,
 				       model->now_s) == NAT_OK);
 }
 

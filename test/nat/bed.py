@@ -371,10 +371,13 @@ def udp(src, sport, dst, dport, payload=b"hello", **ip):
                   UDP(sport=sport, dport=dport) / payload))
 
 
-def tcp(src, sport, dst, dport, flags="S", payload=b"", **ip):
+def tcp(src, sport, dst, dport, flags="S", payload=b"", **fields):
     """A TCP packet, built."""
-    return IP(raw(IP(src=src, dst=dst, **ip) /
-                  TCP(sport=sport, dport=dport, flags=flags) / payload))
+    segment = {name: fields.pop(name) for name in
+               ("seq", "ack", "window", "options") if name in fields}
+    return IP(raw(IP(src=src, dst=dst, **fields) /
+                  TCP(sport=sport, dport=dport, flags=flags, **segment) /
+                  payload))
 
 
 def ping(src, dst, ident=7, seq=1, payload=b"ping", **ip):

@@ -19,7 +19,8 @@ HERE = Path(__file__).resolve().parent
 PAGE = HERE.parents[1] / "docs/nat-compliance.md"
 UNTESTED = ("not met", "not used", "does not apply")
 PARTLY = "partly"
-LEVELS = ("MUST", "MUST NOT", "SHOULD", "SHOULD NOT", "RECOMMENDED", "MAY")
+LEVELS = ("MUST", "MUST NOT", "SHOULD", "SHOULD NOT", "RECOMMENDED", "MAY",
+          "note")
 HEAD = """# What the RFCs ask of a NAT, and what `mr-nat` does
 
 Made from the results of the tests in `test/nat` by `test/nat/compliance.py

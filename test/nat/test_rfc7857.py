@@ -96,6 +96,7 @@ def test_rst_is_translated(nat):
 
 
 @requirement("2.2 wait")
+@requirement("2.2 note 2")
 @pytest.mark.parametrize("rst", [">R", "<RA"])
 def test_behind_an_rst(nat_of, rst):
     flow = walk(nat_of(), ">S <SA >A " + rst)
@@ -105,6 +106,68 @@ def test_behind_an_rst(nat_of, rst):
     flow.nat.advance(239)
     assert flow.out(PEER, 80, flags="PA").outside
     assert ends_after(flow, 7440, peer_port=80, flags="A")
+
+
+def established(nat, scale=None):
+    """A connection: HOST has sent 1000, and gets 3000; PEER 5000, and 4000."""
+    flow = Flow(nat, "tcp")
+    options = [] if scale is None else [("WScale", scale)]
+    more = 0 if scale is None else scale
+    flow.out(PEER, 80, flags="S", seq=999, window=65535, options=options)
+    flow.back(PEER, 80, flags="SA", seq=4999, ack=1000, window=65535,
+              options=options)
+    flow.out(PEER, 80, flags="A", seq=1000, ack=5000, window=3000 >> more)
+    flow.back(PEER, 80, flags="A", seq=5000, ack=1000, window=4000 >> more)
+    return flow
+
+
+def state_of(nat):
+    """"open" or "reset", and the seconds that are left."""
+    row, = nat.sessions
+    return {2: "open", 6: "reset"}[row["tcp_state"]], row["left_s"]
+
+
+# By direction, where a segment may begin.
+WINDOWS = {"out": (1000, 4000), "back": (5000, 3000)}
+
+
+@requirement("2.2 note 1")
+@pytest.mark.parametrize("scale", [None, 3])
+@pytest.mark.parametrize("way", ["out", "back"])
+@pytest.mark.parametrize("flags", ["R", "RA"])
+def test_rst_outside_of_the_window(nat_of, way, flags, scale):
+    """It is translated, and the connection goes on (RFC 5961 3.2)."""
+    first, n = WINDOWS[way]
+    for seq in (first - 1, first + n + 1, first + 70000, first + 2 ** 31):
+        nat = nat_of()
+        flow = established(nat, scale)
+        nat.advance(100)
+        assert len(getattr(flow, way)(PEER, 80, flags=flags, seq=seq)) == 1
+        state, left = state_of(nat)
+        assert state == "open" and left < 7440 - 90
+    for seq in (first, first + n):
+        nat = nat_of()
+        assert len(getattr(established(nat, scale), way)(
+            PEER, 80, flags=flags, seq=seq)) == 1
+        state, left = state_of(nat)
+        assert state == "reset" and 230 < left <= 241
+
+
+@requirement("2.2 note 1")
+@pytest.mark.parametrize("way", ["out", "back"])
+@pytest.mark.parametrize("flags", ["A", "PA", "S", "FA"])
+def test_segments_outside_of_the_window_do_not_refresh(nat_of, way, flags):
+    nat = nat_of(refreshes_inbound=True)
+    flow = established(nat)
+    first, n = WINDOWS[way]
+    nat.advance(100)
+    for seq in (first - 2 ** 17, first + n + 1, first + 2 ** 31):
+        getattr(flow, way)(PEER, 80, flags=flags, seq=seq % 2 ** 32, ack=77)
+        state, left = state_of(nat)
+        assert state == "open" and left < 7440 - 90
+    getattr(flow, way)(PEER, 80, flags="PA", seq=first, payload=b"x",
+                       ack=5000 if way == "out" else 1000, window=3000)
+    assert state_of(nat)[1] > 7440 - 10
 
 
 @requirement("4")

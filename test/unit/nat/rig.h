@@ -171,7 +171,8 @@ static inline enum nat_reason rig_out(struct rig *rig, uint32_t id,
 				      uint32_t addr, uint16_t port,
 				      uint8_t flags)
 {
-	return nat_maps_out(rig->maps, id, remote(addr, port), flags,
+	return nat_maps_out(rig->maps, id, remote(addr, port),
+			    &(struct nat_segment){ .flags = flags },
 			    rig->now_s);
 }
 
@@ -179,8 +180,8 @@ static inline enum nat_reason rig_in(struct rig *rig, uint32_t id,
 				     uint32_t addr, uint16_t port,
 				     uint8_t flags)
 {
-	return nat_maps_in(rig->maps, id, remote(addr, port), flags,
-			   rig->now_s);
+	return nat_maps_in(rig->maps, id, remote(addr, port),
+			   &(struct nat_segment){ .flags = flags }, rig->now_s);
 }
 
 /* All that is due at this time. Returns how many mappings ended. */

@@ -199,6 +199,75 @@ static void each_state_has_its_timer_and_name(void **state)
 	assert_null(nat_tcp_name(UINT32_MAX));
 }
 
+enum { N_SEEN = 8, MAX_WINDOW = 65535 << 14 };
+
+/* Segments that come one after the other, and which of them belong. */
+static const struct {
+	const char *what;
+	struct {
+		enum nat_direction direction;
+		struct nat_segment segment;
+		bool belongs;
+	} seen[N_SEEN]; /* up to one with flags 0 */
+} windows[] = {
+	{ "what is seen first belongs",
+	  { { NAT_IN, { 70000, 0, 0, 0, RST, 0 }, true },
+	    { NAT_OUT, { 9, 0, 0, 0, RST, 0 }, true } } },
+	{ "an end whose scale nobody saw may have the largest window",
+	  { { NAT_OUT, { 100, 500, 0, 10, ACK, 0 }, true },
+	    { NAT_IN, { 500 + MAX_WINDOW, 0, 0, 0, RST, 0 }, true },
+	    { NAT_IN, { 501 + MAX_WINDOW, 0, 0, 0, RST, 0 }, false },
+	    { NAT_IN, { 499, 0, 0, 0, RST, 0 }, false } } },
+	{ "one SYN without the option is for both",
+	  { { NAT_OUT, { 100, 0, 1, 1000, SYN, 8 }, true },
+	    { NAT_IN, { 500, 101, 1, 1000, SYN | ACK, 0 }, true },
+	    { NAT_OUT, { 101, 501, 0, 10, ACK, 0 }, true },
+	    { NAT_IN, { 511, 0, 0, 0, RST, 0 }, true },
+	    { NAT_IN, { 512, 0, 0, 0, RST, 0 }, false } } },
+	{ "windows are scaled, those of SYNs are not",
+	  { { NAT_OUT, { 100, 0, 1, 65535, SYN, 8 }, true },
+	    { NAT_IN, { 500, 101, 1, 128, SYN | ACK, 8 }, true },
+	    { NAT_OUT, { 102 + 256, 0, 0, 0, RST, 0 }, false },
+	    { NAT_OUT, { 101, 501, 0, 10, ACK, 0 }, true },
+	    { NAT_IN, { 501 + 1280, 0, 0, 0, RST, 0 }, true },
+	    { NAT_IN, { 502 + 1280, 0, 0, 0, RST, 0 }, false } } },
+	{ "numbers wrap",
+	  { { NAT_OUT, { 100, 0, 1, 100, SYN, 0 }, true },
+	    { NAT_IN, { UINT32_MAX, 101, 1, 100, SYN | ACK, 0 }, true },
+	    { NAT_OUT, { 101, 0, 0, 100, ACK, 0 }, true },
+	    { NAT_IN, { 100, 101, 50, 100, ACK, 0 }, true },
+	    { NAT_IN, { UINT32_MAX - 5, 101, 5, 100, ACK, 0 }, true },
+	    { NAT_IN, { 101, 101, 5, 100, ACK, 0 }, false } } },
+	{ "an old acknowledgement does not take back a newer one",
+	  { { NAT_OUT, { 100, 0, 1, 100, SYN, 0 }, true },
+	    { NAT_IN, { 500, 101, 1, 100, SYN | ACK, 0 }, true },
+	    { NAT_OUT, { 101, 551, 0, 100, ACK, 0 }, true },
+	    { NAT_OUT, { 101, 501, 0, 100, ACK, 0 }, true },
+	    { NAT_IN, { 550, 0, 0, 0, RST, 0 }, false },
+	    { NAT_IN, { 551, 0, 0, 0, RST, 0 }, true } } },
+	{ "a first segment that the other end contradicts is forgotten",
+	  { { NAT_IN, { 7000, 99999, 0, 100, ACK, 1 }, true },
+	    { NAT_OUT, { 99999u + MAX_WINDOW * 2u, 0, 0, 0, RST, 0 }, false },
+	    { NAT_OUT, { 99999u + MAX_WINDOW * 2u, 6, 9, 9, ACK, 0 }, true },
+	    { NAT_IN, { 6, 99999u + MAX_WINDOW * 2u, 0, 9, ACK, 0 }, true },
+	    { NAT_IN, { 7u + MAX_WINDOW, 0, 0, 0, ACK, 0 }, false } } },
+};
+
+static void segments_belong_where_they_are_expected(void **state)
+{
+	(void)state;
+	for (uint32_t i = 0; i < sizeof(windows) / sizeof(*windows); i++) {
+		struct nat_window window = { 0 };
+
+		for (uint32_t k = 0; windows[i].seen[k].segment.flags; k++)
+			if (nat_window_see(&window,
+					   windows[i].seen[k].direction,
+					   &windows[i].seen[k].segment) !=
+			    windows[i].seen[k].belongs)
+				fail_msg("%s: segment %u", windows[i].what, k);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -206,6 +275,7 @@ int main(void)
 		cmocka_unit_test(no_segment_closes),
 		cmocka_unit_test(what_refreshes),
 		cmocka_unit_test(each_state_has_its_timer_and_name),
+		cmocka_unit_test(segments_belong_where_they_are_expected),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
