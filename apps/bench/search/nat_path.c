@@ -173,10 +173,11 @@ static uint64_t dropped_here(const struct nat_path *path)
 	return dropped_by(&path->client) + dropped_by(&path->server);
 }
 
-/* A phase: n frames at pps, one for each number from first on. */
+/* A phase: frames at pps, one for each of n numbers from first on. */
 struct phase {
 	struct nat_side *side;
 	bool is_answer;
+	bool is_again; /* only those that have not arrived */
 	double pps;
 	uint32_t first, n, n_done;
 	uint64_t n_sent;
@@ -184,22 +185,37 @@ struct phase {
 };
 
 /* A connection that was never seen cannot be asked. */
+static bool is_wanted(const struct nat_path *path, const struct phase *p,
+		      uint32_t number)
+{
+	const uint8_t state = path->states[number];
+
+	if (p->is_again && (state & path->awaited) != 0)
+		return false;
+	return !p->is_answer || (state & STATE_SEEN) != 0;
+}
+
+/* At most n frames, of numbers before end. */
 static uint32_t build(struct nat_path *path, struct phase *p,
-		      struct mr_frame *frames, uint32_t n)
+		      struct mr_frame *frames, uint32_t n, uint32_t end)
 {
 	uint32_t n_built = 0;
 
 	n = take_buffers(path, frames, n);
-	for (uint32_t i = 0; i < n; i++) {
+	while (n_built < n && p->n_done < p->n && p->first + p->n_done < end) {
 		const uint32_t number = p->first + p->n_done++;
+		uint8_t *bytes = bytes_of(path, &frames[n_built]);
 
-		if (!p->is_answer)
-			nat_wire_query(&path->plan, number, &p->side->macs,
-				       bytes_of(path, &frames[n_built++]));
-		else if ((path->states[number] & STATE_SEEN) != 0)
+		if (!is_wanted(path, p, number))
+			continue;
+		n_built++;
+		if (p->is_answer)
 			nat_wire_answer(&path->plan, number,
 					&path->tuples[number], &p->side->macs,
-					bytes_of(path, &frames[n_built++]));
+					bytes);
+		else
+			nat_wire_query(&path->plan, number, &p->side->macs,
+				       bytes);
 	}
 	mr_frame_free_bulk(path->cache, frames + n_built, n - n_built);
 	return n_built;
@@ -212,16 +228,19 @@ static void send_due(struct nat_path *path, struct phase *p, uint64_t now_ns)
 	const uint32_t n_due = due < p->n ? (uint32_t)due : p->n;
 	struct mr_frame frames[BURST];
 	const uint64_t until_ns = now_ns + stuck_ns;
-	const uint32_t number = p->first + p->n_done;
+	struct mr_txq *txq;
+	uint32_t n, group;
+
+	while (p->n_done < p->n && !is_wanted(path, p, p->first + p->n_done))
+		p->n_done++;
+	if (p->n_done == p->n || n_due <= p->n_sent)
+		return;
 	/* A connection's queue is the same one each time, as a NIC's of a host
 	 * would be: neighbours share it, so that bursts are long. */
-	const uint32_t n_neighbours = BURST - number % BURST;
-	struct mr_txq *txq = p->side->txqs[number / BURST % p->side->n_txqs];
-	uint32_t n = n_due - p->n_done;
-
-	if (n_due <= p->n_done)
-		return;
-	n = build(path, p, frames, n < n_neighbours ? n : n_neighbours);
+	group = (p->first + p->n_done) / BURST;
+	txq = p->side->txqs[group % p->side->n_txqs];
+	n = n_due - (uint32_t)p->n_sent;
+	n = build(path, p, frames, n < BURST ? n : BURST, (group + 1) * BURST);
 	/* It is tried until it is taken: how late that is, is judged below. A
 	 * port that takes nothing at all is gone. */
 	for (uint32_t n_out = 0; n_out < n; receive_both(path)) {
@@ -271,8 +290,8 @@ static int run_phase(struct nat_path *path, struct phase *p,
 	ret->n_dropped_here =
 		dropped > dropped_before ? dropped - dropped_before : 0;
 	/* 2 % and 10 ms: the rate was not what it should have been. */
-	ret->is_unsent =
-		(double)sent_ns > 1.02e9 * p->n / p->pps + 10.0 * (double)ms;
+	ret->is_unsent = (double)sent_ns > 1.02e9 * (double)p->n_sent / p->pps +
+						   10.0 * (double)ms;
 	return 0;
 }
 
@@ -291,6 +310,7 @@ static int establish(void *opaque, double pps, uint32_t n,
 	p.first = path->n_known;
 	path->n_known += n;
 	memset(path->states + p.first, 0, n);
+	path->n_last = n;
 	return run_phase(path, &p, ret, why);
 }
 
@@ -306,6 +326,22 @@ static int validate(void *opaque, double pps, uint32_t n_skipped,
 
 	for (uint32_t i = 0; i < path->n_known; i++)
 		path->states[i] &= (uint8_t)~STATE_ANSWERED;
+	path->n_last = p.n;
+	return run_phase(path, &p, ret, why);
+}
+
+static int again(void *opaque, double pps, struct nat_counts *ret,
+		 struct mr_reason *why)
+{
+	struct nat_path *path = opaque;
+	const bool is_answer = path->awaited == STATE_ANSWERED;
+	struct phase p = { .side = is_answer ? &path->server : &path->client,
+			   .is_answer = is_answer,
+			   .is_again = true,
+			   .pps = pps,
+			   .first = path->first,
+			   .n = path->n_last };
+
 	return run_phase(path, &p, ret, why);
 }
 
@@ -418,8 +454,9 @@ static int reset(void *opaque, double *ret_seconds, struct mr_reason *why)
 		       complain_of_reset(path, err, status, why);
 }
 
-const struct nat_ops nat_path_ops = { establish, validate, reset };
-const struct nat_ops nat_path_ops_without_reset = { establish, validate, NULL };
+const struct nat_ops nat_path_ops = { establish, validate, again, reset };
+const struct nat_ops nat_path_ops_without_reset = { establish, validate, again,
+						    NULL };
 
 /* The gateway's address is asked for, on the clients' side. */
 static int find_nat(struct nat_path *path, struct mr_reason *why)

@@ -42,7 +42,7 @@ struct nat_path {
 	uint32_t n_room, n_known;  /* numbers: there is room for, in use */
 	bool is_emptied;           /* the next connection has number 0 again */
 	uint8_t awaited;           /* state, of the phase at hand, */
-	uint32_t first;            /* and its first number */
+	uint32_t first, n_last;    /* and its numbers */
 	uint64_t n_arrived;        /* of it, each number once */
 	uint64_t n_other;          /* frames that were none of ours */
 };

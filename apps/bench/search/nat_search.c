@@ -7,7 +7,8 @@
 
 enum {
 	N_UNSENT_REPEATS = 2,
-	N_ASKED = 2,          /* times, while some do not answer */
+	N_AGAIN = 10,         /* rounds of sending what did not arrive, */
+	N_IDLE = 2,           /* or so many in a row that bring nothing */
 	N_EMPTY = 3,          /* times that an empty table is emptied */
 	LEAST_SHARE = 100000, /* of the highest rate: the lowest */
 };
@@ -154,25 +155,35 @@ int search_nat_rate(struct nat_search *s, struct nat_rate *ret,
 	}
 }
 
-/*
- * How many of all connections answer; fewer than n_expected are asked again,
- * and the best counts. A sender that is late does not matter: nothing is due
- * at a time.
- */
+/* Send again what did not arrive: the path may have lost it. A sender that is
+ * late does not matter: nothing is due at a time. */
+static int insist(struct nat_search *s, double pps, uint64_t n_expected,
+		  struct nat_counts *counts, struct mr_reason *why)
+{
+	struct nat_counts more;
+	uint32_t n_idle = 0;
+	int err = 0;
+
+	for (uint32_t i = 0; i < N_AGAIN && n_idle < N_IDLE && err == 0 &&
+			     counts->arrived < n_expected;
+	     i++) {
+		err = s->ops->again(s->opaque, pps, &more, why);
+		if (err != 0)
+			return err;
+		n_idle = more.arrived > 0 ? 0 : n_idle + 1;
+		counts->arrived += more.arrived;
+		counts->n_dropped_here = more.n_dropped_here;
+	}
+	return err;
+}
+
+/* How many of all connections answer. */
 static int count_answers(struct nat_search *s, double pps, uint64_t n_expected,
 			 struct nat_counts *ret, struct mr_reason *why)
 {
-	struct nat_counts valid;
-	int err = 0;
+	int err = s->ops->validate(s->opaque, pps, 0, ret, why);
 
-	memset(ret, 0, sizeof(*ret));
-	for (uint32_t i = 0;
-	     i < N_ASKED && err == 0 && ret->arrived < n_expected; i++) {
-		err = s->ops->validate(s->opaque, pps, 0, &valid, why);
-		if (err == 0 && valid.arrived >= ret->arrived)
-			*ret = valid;
-	}
-	return err;
+	return err == 0 ? insist(s, pps, n_expected, ret, why) : err;
 }
 
 int search_nat_capacity(struct nat_search *s, double pps,
@@ -194,6 +205,8 @@ int search_nat_capacity(struct nat_search *s, double pps,
 		     0);
 		err = establish(s, pps, n, &made, why);
 		n_expected = ret->n + n;
+		if (err == 0)
+			err = insist(s, pps, n, &made, why);
 		if (err == 0 && ret->n == 0)
 			err = check_refused(s, pps, &made, why);
 		if (err == 0)
