@@ -274,6 +274,8 @@ static void tear_down(struct xdp_port *port)
 {
 	if (port->prog.skeleton != NULL)
 		mri_xdp_prog_unsteer(port);
+	/* NAPIs may go with the program. */
+	mri_xdp_record_undo(port, XDP_SETTING_DEFER);
 	if (port->fds != NULL)
 		mri_xdp_sockets_close(port);
 	if (port->prog.skeleton != NULL)
@@ -323,6 +325,7 @@ static int open_steps(struct xdp_port *port, struct mr_reason *reason)
 	err = mri_xdp_climb(port, has_sg, reason);
 	if (err < 0)
 		return err;
+	mri_xdp_busy_open(port);
 	err = mri_xdp_prog_steer(port, reason);
 	if (err < 0)
 		return err;

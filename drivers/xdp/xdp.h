@@ -8,6 +8,7 @@
  *     xdp_tx.c      tx ring, completion ring, the kick         (hot)
  *     xdp_csum.c    partial checksums of veth and tap
  *     xdp_copy.c    frames that the kernel would not take as they lie
+ *     xdp_busy.c    busy polling in place of interrupts
  *     xdp_umem.c    memory registration, sockets and their rings
  *     xdp_prog.c    the XDP program and where it is attached
  *     xdp_netdev.c  the network interface: facts and events
@@ -38,6 +39,11 @@ enum {
 	XDP_POSTING_SHIFT = 11,
 	/* ETH_GSTRING_LEN, and an end, which the kernel may leave out. */
 	XDP_STAT_NAME_BYTES = 32 + 1,
+	/*
+	 * Between the busy polls of a queue that has nothing for us: a NAPI
+	 * that is polled without a pause does little else.
+	 */
+	XDP_BUSY_INTERVAL_NS = 5000,
 	XDP_IFF_LOWER_UP = 1 << 16, /* linux/if.h, which net/if.h excludes */
 };
 
@@ -55,10 +61,12 @@ struct xdp_rxq {
 	uint32_t tailroom_bytes;
 	bool has_partial_csums;
 	bool in_long_frame; /* its first part was dropped, the rest follows */
+	bool is_busy;       /* our calls run the device's NAPI */
 	int fd;
 	/* Idle. */
 	uint32_t n_idle_polls;
 	uint64_t idle_since_ns;
+	uint64_t polled_ns; /* the end of the last busy poll */
 };
 
 /* The place in postings[] of an entry that begins at addr. */
@@ -85,6 +93,7 @@ struct xdp_txq {
 	uint32_t n_lost;      /* frames the device lost, not yet reaped */
 	uint32_t n_woken_for; /* of tx, when a zero-copy driver was woken */
 	uint32_t n_patient;   /* bursts since then that did not wake it */
+	uint32_t n_left_before; /* in the ring, when it was */
 	uint64_t woken_ns;    /* when that was */
 	bool is_busy;         /* busy polling works */
 	uint32_t max_segs;    /* descriptors of a frame */
@@ -136,14 +145,20 @@ enum xdp_setting {
 	XDP_SETTING_MTU,
 	XDP_SETTING_MAC, /* its bytes in the order of memory */
 	XDP_SETTING_UP,
+	/* napi_defer_hard_irqs, gro_flush_timeout; of a NAPI, or of all. */
+	XDP_SETTING_DEFER,
+	XDP_SETTING_FLUSH,
 	XDP_N_SETTINGS,
 };
 
-enum { XDP_MAX_CHANGES = XDP_N_SETTINGS };
+enum {
+	XDP_MAX_NAPIS = 64,
+	XDP_MAX_CHANGES = XDP_N_SETTINGS + 2 * XDP_MAX_NAPIS,
+};
 
 struct xdp_change {
 	uint32_t setting;
-	uint32_t id; /* of what part of the interface; 0: all of it */
+	uint32_t id; /* of the NAPI; 0: the whole interface */
 	uint64_t before, since;
 	bool is_undone;
 };
@@ -290,8 +305,6 @@ struct xdp_rung {
  */
 int mri_xdp_sockets_open(struct xdp_port *port, struct xdp_rung rung,
 			 bool *ret_is_final, struct mr_reason *reterr_reason);
-/* Ask for busy polling, if the options do. False: there is none. */
-bool mri_xdp_busy_poll(const struct xdp_port *port, int fd);
 /* Close them, wait for the device, take back what they held. */
 void mri_xdp_sockets_close(struct xdp_port *port);
 
@@ -306,6 +319,25 @@ void mri_xdp_prog_close(struct xdp_port *port);
 /* xdp_genl.c */
 /* Most descriptors of a frame that is sent or received without copies. */
 uint32_t mri_xdp_zc_max_segs(uint32_t ifindex);
+/* Ids of the interface's NAPIs: how many, or -errno. */
+int mri_xdp_napi_list(uint32_t ifindex, uint32_t *ret_ids, uint32_t n_max);
+/* That of an rx queue, 0: the driver does not say. */
+uint32_t mri_xdp_queue_napi(uint32_t ifindex, uint32_t queue);
+/* 0, -ENOENT: it is no more, -EOPNOTSUPP: before Linux 6.13; or -errno. */
+int mri_xdp_napi_read(uint32_t id, enum xdp_setting setting,
+		      uint64_t *ret_value);
+int mri_xdp_napi_write(uint32_t id, enum xdp_setting setting, uint64_t value);
+
+/* xdp_busy.c */
+/* Busy polling of all queues, if the options ask for it and it is of use. */
+void mri_xdp_busy_open(struct xdp_port *port);
+/* Ask for busy polling of a socket. False: there is none. */
+bool mri_xdp_busy_poll(const struct xdp_port *port, int fd);
+/* Settings that defer interrupts; as mri_xdp_setting_read() and its kin. */
+int mri_xdp_deferral_read(const struct xdp_port *port, const char *name,
+			  const struct xdp_change *change, uint64_t *ret_value);
+int mri_xdp_deferral_write(const struct xdp_port *port, const char *name,
+			   const struct xdp_change *change, uint64_t value);
 
 /* xdp_netdev.c */
 /* A netlink socket whose recv() has a deadline; an fd or -errno. */
@@ -337,8 +369,8 @@ int mri_xdp_record_open(struct xdp_port *port, struct mr_reason *reterr_reason);
 /* Set something, to be undone; 0 or -errno. */
 int mri_xdp_change(struct xdp_port *port, enum xdp_setting setting, uint32_t id,
 		   uint64_t value);
-/* Undo all that was changed and is still so. */
-void mri_xdp_record_close(struct xdp_port *port);
+/* Undo what was changed, from one setting on, and is still so. */
+void mri_xdp_record_undo(struct xdp_port *port, enum xdp_setting first);
 
 /* xdp_settings.c */
 /* What a change is of, as it is now: 0 or -errno, -ENOENT: it is no more. */

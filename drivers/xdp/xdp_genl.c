@@ -20,6 +20,17 @@ enum {
 	DEV_GET = 1, /* Linux 6.3 */
 	DEV_IFINDEX = 1,
 	DEV_ZC_MAX_SEGS = 4, /* 6.6 */
+	QUEUE_GET = 10,      /* 6.8 */
+	QUEUE_ID = 1,
+	QUEUE_IFINDEX = 2,
+	QUEUE_TYPE = 3,
+	QUEUE_NAPI_ID = 4,
+	NAPI_GET = 11, /* 6.8 */
+	NAPI_SET = 14, /* 6.13 */
+	NAPI_IFINDEX = 1,
+	NAPI_ID = 2,
+	NAPI_DEFER_HARD_IRQS = 5,
+	NAPI_GRO_FLUSH_TIMEOUT = 6,
 
 	REPLY_BYTES = 16384,
 };
@@ -28,6 +39,16 @@ struct request {
 	struct nlmsghdr header;
 	struct genlmsghdr command;
 	uint8_t attributes[64];
+};
+
+struct napis {
+	uint32_t *ids;
+	uint32_t n, n_max;
+};
+
+struct napi_setting {
+	uint16_t attribute;
+	uint64_t value;
 };
 
 /* Attributes are those of rtnetlink, but for their name. */
@@ -144,4 +165,97 @@ uint32_t mri_xdp_zc_max_segs(uint32_t ifindex)
 	(void)ask(fd, &request, take_max_segs, &n);
 	close(fd);
 	return n < MR_MAX_SEGS ? (uint32_t)n : MR_MAX_SEGS;
+}
+
+static void take_napi(const struct rtattr *first, int n_bytes, void *opaque)
+{
+	struct napis *napis = opaque;
+	uint64_t id = 0;
+
+	get(first, n_bytes, NAPI_ID, &id);
+	if (id != 0 && napis->n < napis->n_max)
+		napis->ids[napis->n++] = (uint32_t)id;
+}
+
+int mri_xdp_napi_list(uint32_t ifindex, uint32_t *ret_ids, uint32_t n_max)
+{
+	struct napis napis = { .ids = ret_ids, .n_max = n_max };
+	struct request request;
+	const int fd = open_request(&request, NAPI_GET);
+	int err;
+
+	if (fd < 0)
+		return fd;
+	request.header.nlmsg_flags |= NLM_F_DUMP;
+	put(&request, NAPI_IFINDEX, &ifindex, sizeof(ifindex));
+	err = ask(fd, &request, take_napi, &napis);
+	close(fd);
+	return err < 0 ? err : (int)napis.n;
+}
+
+static void take_queue(const struct rtattr *first, int n_bytes, void *opaque)
+{
+	get(first, n_bytes, QUEUE_NAPI_ID, opaque);
+}
+
+uint32_t mri_xdp_queue_napi(uint32_t ifindex, uint32_t queue)
+{
+	const uint32_t rx = 0;
+	struct request request;
+	uint64_t id = 0;
+	const int fd = open_request(&request, QUEUE_GET);
+
+	if (fd < 0)
+		return 0;
+	put(&request, QUEUE_IFINDEX, &ifindex, sizeof(ifindex));
+	put(&request, QUEUE_TYPE, &rx, sizeof(rx));
+	put(&request, QUEUE_ID, &queue, sizeof(queue));
+	(void)ask(fd, &request, take_queue, &id);
+	close(fd);
+	return (uint32_t)id;
+}
+
+static const uint16_t napi_attributes[XDP_N_SETTINGS] = {
+	[XDP_SETTING_DEFER] = NAPI_DEFER_HARD_IRQS,
+	[XDP_SETTING_FLUSH] = NAPI_GRO_FLUSH_TIMEOUT,
+};
+
+static void take_setting(const struct rtattr *first, int n_bytes, void *opaque)
+{
+	struct napi_setting *setting = opaque;
+
+	get(first, n_bytes, setting->attribute, &setting->value);
+}
+
+int mri_xdp_napi_read(uint32_t id, enum xdp_setting setting,
+		      uint64_t *ret_value)
+{
+	struct napi_setting s = { napi_attributes[setting], UINT64_MAX };
+	struct request request;
+	const int fd = open_request(&request, NAPI_GET);
+	int err;
+
+	if (fd < 0)
+		return fd;
+	put(&request, NAPI_ID, &id, sizeof(id));
+	err = ask(fd, &request, take_setting, &s);
+	close(fd);
+	*ret_value = s.value;
+	return err == 0 && s.value == UINT64_MAX ? -EOPNOTSUPP : err;
+}
+
+int mri_xdp_napi_write(uint32_t id, enum xdp_setting setting, uint64_t value)
+{
+	const uint32_t word = (uint32_t)value;
+	struct request request;
+	const int fd = open_request(&request, NAPI_SET);
+	int err;
+
+	if (fd < 0)
+		return fd;
+	put(&request, NAPI_ID, &id, sizeof(id));
+	put(&request, napi_attributes[setting], &word, sizeof(word));
+	err = ask(fd, &request, NULL, NULL);
+	close(fd);
+	return err;
 }

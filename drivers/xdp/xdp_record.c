@@ -43,9 +43,11 @@ static const char *const names[XDP_N_SETTINGS] = {
 	[XDP_SETTING_MTU] = "mtu",
 	[XDP_SETTING_MAC] = "address",
 	[XDP_SETTING_UP] = "up",
+	[XDP_SETTING_DEFER] = "napi_defer_hard_irqs",
+	[XDP_SETTING_FLUSH] = "gro_flush_timeout",
 };
 
-/* As ip(8) has it. */
+/* As ip(8) and sysfs have it. */
 static const char *describe(const struct xdp_change *change, uint64_t value,
 			    char text[64])
 {
@@ -310,15 +312,14 @@ int mri_xdp_record_open(struct xdp_port *port, struct mr_reason *reason)
 	return 1;
 }
 
-void mri_xdp_record_close(struct xdp_port *port)
+void mri_xdp_record_undo(struct xdp_port *port, enum xdp_setting first)
 {
 	struct xdp_record *record = &port->record;
 
 	/* The last one first. */
 	for (uint32_t i = record->n; i-- > 0;)
 		record->changes[i].is_undone =
+			record->changes[i].setting >= first &&
 			undo_and_tell(port, &record->changes[i], NULL);
 	keep_rest(port);
-	mr_fd_close(record->fd);
-	record->fd = -1;
 }

@@ -60,6 +60,17 @@ static void idle(struct xdp_rxq *rxq)
 	wake_kernel(rxq);
 }
 
+/* An empty burst, where our calls are what runs the device. */
+static void poll_device(struct xdp_rxq *rxq)
+{
+	const struct mr_ctx *ctx = rxq->port->base.ctx;
+
+	if (mr_ctx_now_ns(ctx) - rxq->polled_ns < XDP_BUSY_INTERVAL_NS)
+		return;
+	wake_kernel(rxq);
+	rxq->polled_ns = mr_ctx_now_ns(ctx);
+}
+
 /*
  * Entries at the head of the ring that make up whole frames of at most
  * MR_MAX_SEGS entries. 0 of MR_MAX_SEGS or more: the first frame is longer.
@@ -257,7 +268,9 @@ uint32_t mri_xdp_rx_burst(struct mr_rxq *base, struct mr_cache *cache,
 
 	if (xring_needs_wakeup(&rxq->fill))
 		wake_kernel(rxq);
-	if (n_ready == 0)
+	if (n_ready == 0 && rxq->is_busy)
+		poll_device(rxq);
+	else if (n_ready == 0)
 		idle(rxq);
 	if (rxq->has_partial_csums && n_rx > 0)
 		mr_counter_add(

@@ -34,6 +34,8 @@ int mri_xdp_setting_read(const struct xdp_port *port,
 	/* It may have been renamed, and another have its name. */
 	if (if_indextoname(port->dev.ifindex, name) == NULL)
 		return -errno;
+	if (change->setting >= XDP_SETTING_DEFER)
+		return mri_xdp_deferral_read(port, name, change, ret_value);
 	err = mri_xdp_netdev_control(name, requests[change->setting], &ifr);
 	*ret_value = 0;
 	if (change->setting == XDP_SETTING_MTU)
@@ -54,6 +56,8 @@ int mri_xdp_setting_write(const struct xdp_port *port,
 
 	if (if_indextoname(port->dev.ifindex, name) == NULL)
 		return -errno;
+	if (change->setting >= XDP_SETTING_DEFER)
+		return mri_xdp_deferral_write(port, name, change, value);
 	if (change->setting == XDP_SETTING_MTU) {
 		ifr.ifr_mtu = (int)value;
 		return mri_xdp_netdev_control(name, SIOCSIFMTU, &ifr);
@@ -284,5 +288,6 @@ void mri_xdp_settings_close(struct xdp_port *port)
 	mr_fd_close(port->promisc_fd);
 	mr_fd_close(port->allmulti_fd);
 	mr_fd_close(port->filter_fd);
-	mri_xdp_record_close(port);
+	mri_xdp_record_undo(port, XDP_SETTING_MTU);
+	mr_fd_close(port->record.fd);
 }

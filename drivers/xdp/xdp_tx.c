@@ -130,12 +130,17 @@ static bool call_sends(const struct xdp_txq *txq)
  * Whether a zero-copy driver knows already of all that it has not taken. It is
  * told once, by an interrupt that may take its time (igb: up to that of its
  * moderation), and again after some bursts, or some time, that find it idle.
+ * With busy polling it is called while that moves frames, else now and then.
  */
 static bool was_woken(struct xdp_txq *txq)
 {
-	if (call_sends(txq) || txq->is_stalled ||
-	    txq->n_woken_for != txq->tx.cached)
+	if (txq->is_stalled || txq->n_woken_for != txq->tx.cached ||
+	    txq->port->n_zc_queues == 0)
 		return false;
+	if (txq->is_busy)
+		return xring_n_left(&txq->tx) == txq->n_left_before &&
+		       mr_ctx_now_ns(txq->port->base.ctx) - txq->woken_ns <
+			       XDP_BUSY_INTERVAL_NS;
 	return ++txq->n_patient < PATIENT_BURSTS &&
 	       mr_ctx_now_ns(txq->port->base.ctx) - txq->woken_ns < PATIENT_NS;
 }
@@ -191,6 +196,7 @@ static void kick(struct xdp_txq *txq, struct mr_cache *cache)
 			txq->n_woken_for =
 				sent < 0 ? txq->tx.cached - 1 : txq->tx.cached;
 			txq->n_patient = 0;
+			txq->n_left_before = n_before;
 			txq->woken_ns = mr_ctx_now_ns(txq->port->base.ctx);
 			return;
 		}

@@ -34,9 +34,6 @@ enum {
 	BIND_STEP_MS = 2,
 	CLOSE_WAIT_MS = 1000,
 	KERNEL_BYTES_PER_CHUNK = 128, /* measured, Linux 6.18 */
-	SOFT_BUSY_POLL_US = 20,
-	PREFER_BUSY_POLL = 69, /* SO_PREFER_BUSY_POLL, 5.11 */
-	BUSY_POLL_BUDGET = 70, /* SO_BUSY_POLL_BUDGET, 5.11 */
 };
 
 static int set_option(int fd, int option, const void *value, socklen_t n_bytes)
@@ -252,25 +249,6 @@ static void set_budget(const struct xdp_port *port, int fd)
 	(void)set_option(fd, XSK_MAX_TX_BUDGET, &budget, sizeof(budget));
 }
 
-bool mri_xdp_busy_poll(const struct xdp_port *port, int fd)
-{
-	const int one = 1, timeout = SOFT_BUSY_POLL_US;
-	const int budget = (int)port->options.busy;
-
-	if (budget == 0)
-		return false;
-	if (setsockopt(fd, SOL_SOCKET, PREFER_BUSY_POLL, &one, sizeof(one)) ==
-		    0 &&
-	    setsockopt(fd, SOL_SOCKET, SO_BUSY_POLL, &timeout,
-		       sizeof(timeout)) == 0 &&
-	    setsockopt(fd, SOL_SOCKET, BUSY_POLL_BUDGET, &budget,
-		       sizeof(budget)) == 0)
-		return true;
-	mr_log(port->base.ctx, MR_LOG_WARNING, "%s: no busy polling: %s",
-	       port->base.info.name, mr_strerror(errno));
-	return false;
-}
-
 static int refuse_bind(const struct xdp_port *port, uint32_t i, int err,
 		       struct xdp_rung rung, struct mr_reason *reason)
 {
@@ -367,7 +345,6 @@ static int open_queue(struct xdp_port *port, uint32_t i, struct xdp_rung rung,
 			       "%s: cannot make rings of %u entries: %s", name,
 			       port->options.ring_entries, mr_strerror(-err));
 	set_budget(port, port->fds[i]);
-	port->txqs[i].is_busy = mri_xdp_busy_poll(port, port->fds[i]);
 	set_queue(port, i, rung);
 	if (mri_xdp_rx_fill(rxq) < 0)
 		return mr_fail(reason, -ENOMEM,

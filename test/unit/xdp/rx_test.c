@@ -168,6 +168,30 @@ static void an_idle_queue_is_kicked_each_millisecond(void **state)
 	fake_close(&fake);
 }
 
+/* Then our calls are what makes the device deliver; but not all the time. */
+static void a_busy_polled_queue_is_polled_while_it_is_empty(void **state)
+{
+	struct mr_frame frames[MR_MAX_SEGS];
+	struct fake fake;
+
+	(void)state;
+	fake_open(&fake, (struct fake_config){ 0 });
+	fake.rxq->is_busy = true;
+	fake.now_ns = XDP_BUSY_INTERVAL_NS;
+	for (uint32_t i = 1; i < 4; i++) {
+		for (int k = 0; k < 100; k++)
+			receive(&fake, frames, 1);
+		assert_int_equal(fake_n_recvfrom, i);
+		fake.now_ns += XDP_BUSY_INTERVAL_NS;
+		fake_receive(&fake, 60, 0);
+		assert_int_equal(receive(&fake, frames, 1), 1);
+		mr_frame_free_bulk(fake.cache, frames, 1);
+		assert_int_equal(fake_n_recvfrom, i);
+	}
+	fake_check_laws(&fake);
+	fake_close(&fake);
+}
+
 static void arming_sees_a_frame_that_is_there(void **state)
 {
 	struct mr_frame frames[MR_BURST_MAX];
@@ -211,10 +235,14 @@ int main(void)
 		cmocka_unit_test(every_received_buffer_is_replaced),
 		cmocka_unit_test(a_frame_that_is_not_whole_waits_in_the_ring),
 		cmocka_unit_test(a_frame_that_does_not_fit_the_burst_waits),
-		cmocka_unit_test(a_frame_of_too_many_entries_is_dropped_by_name),
-		cmocka_unit_test(an_empty_pool_cuts_the_burst_and_loses_nothing),
+		cmocka_unit_test(
+			a_frame_of_too_many_entries_is_dropped_by_name),
+		cmocka_unit_test(
+			an_empty_pool_cuts_the_burst_and_loses_nothing),
 		cmocka_unit_test(the_kernel_is_woken_when_it_asks),
 		cmocka_unit_test(an_idle_queue_is_kicked_each_millisecond),
+		cmocka_unit_test(
+			a_busy_polled_queue_is_polled_while_it_is_empty),
 		cmocka_unit_test(arming_sees_a_frame_that_is_there),
 		cmocka_unit_test(a_frame_in_the_tailroom_is_a_named_drop),
 	};

@@ -140,6 +140,20 @@ a_zero_copy_driver_that_is_busy_polled_is_always_called(void **state)
 		transmit(&fake, NULL, 0);
 	}
 	assert_int_equal(fake_tx_stats(&fake).completed, 3);
+	/* One that moves nothing is left alone for a while. */
+	frames[0] = fake_frame(&fake, 60, 0);
+	fake_answers[3] = fake_answers[4] = (struct fake_answer){ 0, 0, 0 };
+	fake_n_answers = 5;
+	assert_int_equal(transmit(&fake, frames, 1), 1);
+	for (uint32_t i = 4; i < 6; i++) {
+		fake.now_ns += XDP_BUSY_INTERVAL_NS - 1;
+		transmit(&fake, NULL, 0);
+		assert_int_equal(fake_n_sendto, i);
+		fake.now_ns++;
+		transmit(&fake, NULL, 0);
+		assert_int_equal(fake_n_sendto, i + 1);
+	}
+	assert_int_equal(fake_tx_stats(&fake).completed, 4);
 	fake_check_laws(&fake);
 	fake_close(&fake);
 }

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Busy polling: our system calls run the device's NAPI, in place of its
+ * interrupts.
+ *
+ * The kernel leaves a NAPI to us for as long as we poll it once in
+ * gro_flush_timeout, and only if napi_defer_hard_irqs is set as well. Both are
+ * set for the NAPIs of the port's queues (Linux 6.13), else for the whole
+ * interface (sysfs), and given back by xdp_record.c.
+ *
+ * Source: linux/Documentation/networking/napi.rst, "Busy polling" and "IRQ
+ * mitigation"; Documentation/networking/af_xdp.rst.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "xdp.h"
+
+enum {
+	SOFT_BUSY_POLL_US = 20,
+	PREFER_BUSY_POLL = 69, /* SO_PREFER_BUSY_POLL, 5.11 */
+	BUSY_POLL_BUDGET = 70, /* SO_BUSY_POLL_BUDGET, 5.11 */
+
+	/* Those of napi.rst: empty polls, and how long they count. */
+	DEFER_HARD_IRQS = 2,
+	GRO_FLUSH_TIMEOUT_NS = 200000,
+};
+
+bool mri_xdp_busy_poll(const struct xdp_port *port, int fd)
+{
+	const int one = 1, timeout = SOFT_BUSY_POLL_US;
+	const int budget = (int)port->options.busy;
+
+	if (budget == 0)
+		return false;
+	if (setsockopt(fd, SOL_SOCKET, PREFER_BUSY_POLL, &one, sizeof(one)) ==
+		    0 &&
+	    setsockopt(fd, SOL_SOCKET, SO_BUSY_POLL, &timeout,
+		       sizeof(timeout)) == 0 &&
+	    setsockopt(fd, SOL_SOCKET, BUSY_POLL_BUDGET, &budget,
+		       sizeof(budget)) == 0)
+		return true;
+	mr_log(port->base.ctx, MR_LOG_WARNING, "%s: no busy polling: %s",
+	       port->base.info.name, strerror(errno));
+	return false;
+}
+
+/* Read or write the number in a file of the interface; 0 or -errno. */
+static int use_file(const char *name, const char *file, int flags,
+		    uint64_t *value)
+{
+	char path[128], text[32] = "";
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/sys/class/net/%s/%s", name, file);
+	fd = open(path, flags | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	if (flags == O_RDONLY) {
+		n = read(fd, text, sizeof(text) - 1);
+		*value = strtoull(text, NULL, 10);
+	} else {
+		n = snprintf(text, sizeof(text), "%llu\n",
+			     (unsigned long long)*value);
+		n = write(fd, text, (size_t)n);
+	}
+	n = n < 0 ? -errno : 0;
+	close(fd);
+	return (int)n;
+}
+
+static int use_deferral(const struct xdp_port *port, const char *name,
+			enum xdp_setting setting, int flags, uint64_t *value)
+{
+	static const char *const files[] = {
+		[XDP_SETTING_DEFER] = "napi_defer_hard_irqs",
+		[XDP_SETTING_FLUSH] = "gro_flush_timeout",
+	};
+	uint64_t ifindex = 0;
+	const int err = use_file(name, "ifindex", O_RDONLY, &ifindex);
+
+	/* /sys may show another network namespace. */
+	if (err == 0 && ifindex != port->dev.ifindex)
+		return -ENOENT;
+	return err < 0 ? err : use_file(name, files[setting], flags, value);
+}
+
+int mri_xdp_deferral_read(const struct xdp_port *port, const char *name,
+			  const struct xdp_change *change, uint64_t *ret_value)
+{
+	if (change->id != 0)
+		return mri_xdp_napi_read(change->id, change->setting,
+					 ret_value);
+	return use_deferral(port, name, change->setting, O_RDONLY, ret_value);
+}
+
+int mri_xdp_deferral_write(const struct xdp_port *port, const char *name,
+			   const struct xdp_change *change, uint64_t value)
+{
+	if (change->id != 0)
+		return mri_xdp_napi_write(change->id, change->setting, value);
+	return use_deferral(port, name, change->setting, O_WRONLY, &value);
+}
+
+/*
+ * The NAPIs of the port's queues; if the driver does not say which, all of the
+ * interface. How many, or -errno.
+ */
+static int find_napis(const struct xdp_port *port, uint32_t *ids)
+{
+	const uint32_t ifindex = port->dev.ifindex;
+	uint32_t n = 0, k;
+
+	for (uint32_t i = 0; i < port->n_queues; i++) {
+		const uint32_t id = mri_xdp_queue_napi(
+			ifindex, port->options.first_queue + i);
+
+		if (id == 0)
+			return mri_xdp_napi_list(ifindex, ids, XDP_MAX_NAPIS);
+		for (k = 0; k < n && ids[k] != id; k++)
+			;
+		ids[k] = id;
+		n += k == n;
+	}
+	return (int)n;
+}
+
+static int defer(struct xdp_port *port, uint32_t napi)
+{
+	const int err =
+		mri_xdp_change(port, XDP_SETTING_DEFER, napi, DEFER_HARD_IRQS);
+
+	return err < 0 ? err :
+			 mri_xdp_change(port, XDP_SETTING_FLUSH, napi,
+					GRO_FLUSH_TIMEOUT_NS);
+}
+
+void mri_xdp_busy_open(struct xdp_port *port)
+{
+	const char *const name = port->base.info.name;
+	uint32_t ids[XDP_MAX_NAPIS];
+	int n = 0, err = 0;
+
+	if (port->options.busy == 0)
+		return;
+	if (port->prog.is_native)
+		n = find_napis(port, ids);
+	if (n == 0) {
+		mr_log(port->base.ctx, MR_LOG_WARNING,
+		       "%s: busy=%u has no effect: %s, so there is no NAPI to "
+		       "poll",
+		       name, port->options.busy,
+		       port->prog.is_native ?
+			       "the driver has none" :
+			       "the program is attached in generic mode");
+		return;
+	}
+	for (uint32_t i = 0; i < port->n_queues; i++) {
+		if (!mri_xdp_busy_poll(port, port->fds[i]))
+			return;
+		port->rxqs[i].is_busy = port->txqs[i].is_busy = true;
+	}
+	for (int i = 0; i < n && err == 0; i++)
+		err = defer(port, ids[i]);
+	if (n < 0 || err == -EOPNOTSUPP)
+		err = defer(port, 0);
+	if (err < 0)
+		mr_log(port->base.ctx, MR_LOG_WARNING,
+		       "%s: interrupts are not deferred (%s), so they take "
+		       "frames before busy polling does: set "
+		       "napi_defer_hard_irqs and gro_flush_timeout in "
+		       "/sys/class/net",
+		       name, strerror(-err));
+}
