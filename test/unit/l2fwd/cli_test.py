@@ -202,8 +202,8 @@ class Live(unittest.TestCase):
                 shown += os.read(master, 65536)
         self.assertEqual(process.returncode, 0)
         text = re.sub(rb"\x1b[\[()][0-9;?]*[A-Za-z]", b"", shown).decode()
-        for words in "pps", "bit/s", "queue 1", "idle", "awake", "mean burst", \
-                "in flight", "dropped", "accounting laws hold":
+        for words in "frames/s", "bit/s", "queue 1", "idle", "awake", \
+                "mean burst", "in flight", "dropped", "accounting laws hold":
             self.assertIn(words, text)
         self.assertIn(b"\x1b[?1049l", shown)  # back to the first screen
         self.assertEqual(termios.tcgetattr(slave), before)
