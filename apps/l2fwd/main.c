@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "support/run.h"
+#include "support/signals.h"
 
 #include "session.h"
 #include "support/text.h"
@@ -59,7 +60,7 @@ int main(int argc, char **argv)
 	default:
 		break;
 	}
-	signal_fd = run_open_signals();
+	signal_fd = signals_open();
 	if (signal_fd < 0)
 		return complain("no signalfd");
 	status = session_open(&session, &options, &error);

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "support/run.h"
+#include "support/signals.h"
 
 #include "app.h"
 #include "client.h"
@@ -85,7 +86,7 @@ static int serve(const struct options *options)
 		nat_config_free(&config);
 		return complain(error.text);
 	}
-	signal_fd = run_open_signals();
+	signal_fd = signals_open();
 	if (signal_fd < 0)
 		return complain("no signalfd");
 	status = app_open(&app, options, &config, &error);

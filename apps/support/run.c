@@ -3,17 +3,16 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdio_ext.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <termios.h>
 #include <unistd.h>
 
 #include "background.h"
 #include "run.h"
+#include "signals.h"
 #include "text.h"
 
 enum {
@@ -57,22 +56,6 @@ static int complain(const struct running *run, const char *text)
 static uint64_t now_ms(const struct running *run)
 {
 	return (mr_ctx_now_ns(run->plane->ctx) - run->start_ns) / 1000000;
-}
-
-/* Signals come by fd, so nothing is ever interrupted half-way. */
-int run_open_signals(void)
-{
-	sigset_t set;
-
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
-	/* A reader that went away is a write error, not a signal. */
-	signal(SIGPIPE, SIG_IGN);
-	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
-		return -1;
-	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
 /*
@@ -176,14 +159,18 @@ static void show(struct running *run)
 /* True: end. */
 static bool take_signal(struct running *run)
 {
-	struct signalfd_siginfo info;
-
-	if (read(run->config->signal_fd, &info, sizeof(info)) != sizeof(info))
-		return false;
-	if (info.ssi_signo != SIGHUP || run->config->hang_up == NULL)
+	switch (signals_take(run->config->signal_fd)) {
+	case SIGNALS_END:
 		return true;
-	run->config->hang_up(run->config->app);
-	return false;
+	case SIGNALS_RELOAD:
+		if (run->config->hang_up != NULL)
+			run->config->hang_up(run->config->app);
+		else
+			complain(run, "SIGHUP: no configuration to read again");
+		return false;
+	default:
+		return false;
+	}
 }
 
 /* Wait for a signal, an event, or until until_ms. True: end. */

@@ -41,7 +41,7 @@ struct run_config {
 	struct dataplane *plane;
 	const struct app_counters *counters;
 	struct run_options options;
-	int signal_fd;      /* of run_open_signals() */
+	int signal_fd;      /* of signals_open() */
 	mr_worker_fn *work; /* the loop of each worker */
 	dataplane_drop_fn *drop;
 	void *workers; /* opaque argument of work() and drop() */
@@ -50,18 +50,12 @@ struct run_config {
 	void (*each_second)(void *app);
 	/* After mr_port_poll(); 10 times a second and at each event. */
 	void (*port_event)(void *app, uint32_t port_idx);
-	void (*hang_up)(void *app); /* SIGHUP; NULL: it ends the program */
+	void (*hang_up)(void *app); /* SIGHUP: read the configuration again */
 	/* The workers have ended: drop the frames that are kept in queues. */
 	void (*give_up)(void *app);
 	const struct run_fd *fds;
 	uint32_t n_fds; /* at most MAX_RUN_FDS */
 };
-
-/*
- * Block the signals that end a program, and return an fd where they arrive, or
- * -1. Before any thread is started, so that nothing is interrupted half-way.
- */
-int run_open_signals(void);
 
 /*
  * Start the workers, report, wait for the end; then stop, drain, close ports

@@ -4,11 +4,9 @@
  * interrupted half-way; the second one ends it at once.
  */
 #include <signal.h>
-#include <sys/signalfd.h>
-#include <unistd.h>
 
 #include "net/tester_parts.h"
-#include "support/run.h"
+#include "support/signals.h"
 
 /* Signals are the process's, and so is this. */
 static int signal_fd = -1;
@@ -17,17 +15,16 @@ static bool is_ending;
 int ending_open(void)
 {
 	if (signal_fd < 0)
-		signal_fd = run_open_signals();
+		signal_fd = signals_open();
 	return signal_fd;
 }
 
 bool tester_is_ending(void)
 {
-	struct signalfd_siginfo info;
 	sigset_t set;
 
 	if (is_ending || signal_fd < 0 ||
-	    read(signal_fd, &info, sizeof(info)) != sizeof(info))
+	    signals_take(signal_fd) != SIGNALS_END)
 		return is_ending;
 	is_ending = true;
 	sigemptyset(&set);

@@ -11,6 +11,7 @@
 #include "net/plain.h"
 #include "net/swap.h"
 #include "support/counter.h"
+#include "support/signals.h"
 
 enum reflect_drop {
 	DROP_RUNT,
@@ -235,7 +236,7 @@ static int reflect_ports(const struct plain_command *command,
 				     .app = reflect };
 	int status;
 
-	config.signal_fd = run_open_signals();
+	config.signal_fd = signals_open();
 	if (config.signal_fd < 0)
 		return plain_complain(command, 1, "no signalfd");
 	status = dataplane_open(&reflect->plane, &options->plane, &why);

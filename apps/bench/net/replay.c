@@ -20,6 +20,7 @@
 #include "net/plain.h"
 #include "net/trial.h"
 #include "support/counter.h"
+#include "support/signals.h"
 
 enum { CAPTURE_PORT, TO_PORT, N_PORTS };
 
@@ -462,7 +463,7 @@ static int replay_to_port(const struct plain_command *command,
 	struct mr_reason why;
 	int status;
 
-	config.signal_fd = run_open_signals();
+	config.signal_fd = signals_open();
 	if (config.signal_fd < 0)
 		return plain_complain(command, 1, "no signalfd");
 	clock_open(&replay->clock, false);

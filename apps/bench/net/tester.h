@@ -75,7 +75,7 @@ int tester_close(struct tester *tester);
  * tester_close() ends the process. */
 bool tester_is_hung(const struct tester *tester);
 
-/* A signal came that ends the program: SIGINT, SIGTERM, SIGHUP. */
+/* A signal came that ends the program: see support/signals.h. */
 bool tester_is_ending(void);
 
 /* End the trial that runs, as a signal would: for tester_on_progress(). */

@@ -165,7 +165,7 @@ class Output(unittest.TestCase):
         self.assertIn(n_frames, range(10000, 10000 + 256))
 
     def test_signals_end_it_with_a_summary(self):
-        for number in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
+        for number in signal.SIGINT, signal.SIGTERM:
             with self.subTest(number), subprocess.Popen(
                     [PROGRAM, "--quiet", "pair:a", "pair:b"],
                     stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
@@ -176,6 +176,21 @@ class Output(unittest.TestCase):
                 out, _ = process.communicate(timeout=LIMIT_S)
                 self.assertEqual(process.returncode, 0)
                 self.assertIn("accounting laws hold", out)
+
+
+    def test_sighup_ends_it_with_its_terminal_only(self):
+        pid, master = pty.fork()
+        if pid == 0:  # the terminal is its controlling one
+            os.execv(PROGRAM, [PROGRAM, "--json", "pair:a", "pair:b"])
+        said = b""
+        while b"\nworker 0" not in said:
+            said += os.read(master, 65536)
+        os.kill(pid, signal.SIGHUP)
+        while b"no configuration" not in said:
+            said += os.read(master, 65536)
+        self.assertEqual(os.waitpid(pid, os.WNOHANG), (0, 0))
+        os.close(master)  # the kernel sends SIGHUP
+        self.assertEqual(os.waitpid(pid, 0)[0], pid)
 
 
 class Live(unittest.TestCase):

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "signals.h"
+
+/* Signals are the process's, and so is its terminal. */
+static bool had_terminal;
+
+static bool has_terminal(void)
+{
+	const int fd = open("/dev/tty", O_RDONLY | O_NOCTTY | O_CLOEXEC);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
+int signals_open(void)
+{
+	struct sigaction hang_up;
+	sigset_t set;
+
+	had_terminal = has_terminal();
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	if (sigaction(SIGHUP, NULL, &hang_up) == 0 &&
+	    hang_up.sa_handler != SIG_IGN)
+		sigaddset(&set, SIGHUP);
+	/* A reader that went away is a write error, not a signal. */
+	signal(SIGPIPE, SIG_IGN);
+	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+		return -1;
+	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+enum signals_what signals_take(int fd)
+{
+	struct signalfd_siginfo info;
+
+	if (read(fd, &info, sizeof(info)) != sizeof(info))
+		return SIGNALS_NONE;
+	if (info.ssi_signo == SIGHUP && (!had_terminal || has_terminal()))
+		return SIGNALS_RELOAD;
+	return SIGNALS_END;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Signals, which mean the same in every program. */
+#ifndef SUPPORT_SIGNALS_H
+#define SUPPORT_SIGNALS_H
+
+enum signals_what { SIGNALS_NONE, SIGNALS_END, SIGNALS_RELOAD };
+
+/*
+ * Block SIGINT, SIGTERM and SIGHUP, and return an fd where they arrive, or -1.
+ * Call before any thread is started, so that nothing is interrupted half-way.
+ * A SIGHUP that is ignored (nohup) stays ignored.
+ */
+int signals_open(void);
+
+/*
+ * The next signal of that fd. SIGHUP asks to read the configuration again, for
+ * programs that have one, unless the terminal is gone: that ends the program.
+ */
+enum signals_what signals_take(int fd);
+
+#endif
