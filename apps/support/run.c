@@ -14,6 +14,7 @@
 #include "run.h"
 #include "signals.h"
 #include "text.h"
+#include "watch.h"
 
 enum {
 	REPORT_MS = 1000,
@@ -45,6 +46,8 @@ struct running {
 	bool is_live;
 	struct termios terminal; /* as it was, if is_live */
 	bool is_warned;          /* that stdout fails, or blocks */
+	struct watch watch;
+	bool is_lost; /* a port, and --exit-on-port-loss */
 };
 
 static int complain(const struct running *run, const char *text)
@@ -173,6 +176,22 @@ static bool take_signal(struct running *run)
 	}
 }
 
+/* Report what became of a port. True: end. */
+static bool look_at_port(struct running *run, uint32_t p)
+{
+	const char *name = run->next->ports[p].info.name;
+	const enum watch_change change =
+		watch_port(&run->watch, run->plane, p);
+	const bool is_loss = change == WATCH_DOWN || change == WATCH_GONE;
+
+	if (change == WATCH_SAME)
+		return false;
+	print_error("%s: %s: %s", run->plane->program, name,
+		    watch_text(change));
+	run->is_lost = is_loss && run->config->options.is_ending_on_loss;
+	return run->is_lost;
+}
+
 /* Wait for a signal, an event, or until until_ms. True: end. */
 static bool wait_for_event(struct running *run, uint64_t until_ms)
 {
@@ -203,7 +222,11 @@ static bool wait_for_event(struct running *run, uint64_t until_ms)
 		mr_port_poll(run->plane->ports[p]);
 		if (config->port_event != NULL)
 			config->port_event(config->app, p);
+		if (look_at_port(run, p))
+			return true;
 	}
+	if (watch_is_ended(&run->watch, run->plane))
+		return true;
 	if (run->is_live && report_live.is_quit())
 		return true;
 	return take_signal(run);
@@ -295,7 +318,7 @@ static int finish(struct running *run)
 	struct snapshot *final = run->next;
 	const double t_s = now_ms(run) / 1000.0;
 	struct mr_reason why;
-	int err, status = 0;
+	int err, status = run->is_lost;
 
 	mr_workers_stop(plane->workers);
 	err = mr_workers_join(plane->workers, JOIN_MS, &why);
@@ -345,6 +368,7 @@ static int forward(struct running *run)
 	if (mr_workers_start(run->plane->workers, config->work, config->workers,
 			     &why) < 0)
 		return complain(run, why.text);
+	watch_begin(&run->watch, run->plane);
 	begin_output(run);
 	forward_until_told(run);
 	return finish(run);

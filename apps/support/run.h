@@ -34,6 +34,7 @@ struct run_options {
 	bool is_quiet;        /* no report before the last one */
 	uint32_t n_verbose;   /* times that -v was given */
 	uint64_t duration_ms; /* 0: no end */
+	bool is_ending_on_loss; /* of a port's link or device */
 };
 
 /* What is NULL or 0 is not there. */
@@ -60,11 +61,11 @@ struct run_config {
 /*
  * Start the workers, report, wait for the end; then stop, drain, close ports
  * and workers, and look whether everything adds up. Returns the exit status: 1
- * if a worker failed, stdout did not take the last report, a law of accounting
- * does not hold or a page did not come back; stderr has a line for each. Reports
- * before the last one that stdout does not take are skipped, and counted in the
- * next one. A worker that does not end within five seconds ends the process:
- * nothing may be freed under it.
+ * if --exit-on-port-loss ended it, a worker failed, stdout did not take the last
+ * report, a law of accounting does not hold or a page did not come back; stderr
+ * has a line for each. Reports before the last one that stdout does not take are
+ * skipped, and counted in the next one. A worker that does not end within five
+ * seconds ends the process: nothing may be freed under it.
  */
 int run(const struct run_config *config);
 
@@ -75,10 +76,11 @@ enum {
 	OPTION_JSON = 'j',
 	OPTION_QUIET = 'Q',
 	OPTION_VERBOSE = 'v',
+	OPTION_EXIT_ON_PORT_LOSS = OPTION_LONG + 100, /* no short form */
 };
 
 /* Those that every application has, and with the same help. */
-enum { N_RUN_OPTION_ROWS = 10 };
+enum { N_RUN_OPTION_ROWS = 11 };
 extern const struct option_row run_option_rows[N_RUN_OPTION_ROWS];
 
 /* Take one of them, or one of the data plane's. */

@@ -15,6 +15,8 @@ const struct option_row run_option_rows[N_RUN_OPTION_ROWS] = {
 	  "counts (default), states, poison or guard" },
 	{ "duration", OPTION_DURATION, "S",
 	  "end after S seconds, as 10 or 0.5" },
+	{ "exit-on-port-loss", OPTION_EXIT_ON_PORT_LOSS, NULL,
+	  "end, with status 1, when a port goes down or disappears" },
 	{ "quiet", OPTION_QUIET, NULL,
 	  "only errors and the summary at the end" },
 	{ "verbose", OPTION_VERBOSE, NULL,
@@ -37,6 +39,9 @@ enum parse_result run_take_option(const struct option_row *row, const char *arg,
 		return PARSE_RUN;
 	case OPTION_CSV:
 		run->output = OUTPUT_CSV;
+		return PARSE_RUN;
+	case OPTION_EXIT_ON_PORT_LOSS:
+		run->is_ending_on_loss = true;
 		return PARSE_RUN;
 	case OPTION_QUIET:
 		run->is_quiet = true;

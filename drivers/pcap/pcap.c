@@ -267,11 +267,11 @@ static int pcap_port_open(struct mr_port *base, const struct mr_spec *spec,
 static int pcap_port_link(const struct mr_port *base, struct mr_link *ret_link)
 {
 	const struct pcap_port *port = (const struct pcap_port *)base;
+	const bool is_ended =
+		__atomic_load_n(&port->rxq.is_at_end, __ATOMIC_ACQUIRE);
 
-	*ret_link = (struct mr_link){
-		.is_up = !port->has_rx || !__atomic_load_n(&port->rxq.is_at_end,
-							   __ATOMIC_ACQUIRE),
-	};
+	*ret_link = (struct mr_link){ .is_up = !port->has_rx || !is_ended,
+				      .is_ended = is_ended };
 	return 0;
 }
 

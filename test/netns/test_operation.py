@@ -157,6 +157,27 @@ def test_the_peer_is_gone_with_its_namespace(lab, star):
     assert not star.has_program("p0")
 
 
+@pytest.mark.parametrize("change, text", [
+    (("set", "p1", "down"), "link down"),
+    (("delete", "p1"), "the device is gone"),
+])
+def test_the_loss_of_a_port_is_said_and_may_end_it(lab, star, change, text):
+    ends = Forwarder(lab, star.middle, *star.ports,
+                     options=["--exit-on-port-loss"])
+    star.middle.ip("link", *change)
+    assert ends.wait(20) == 1
+    assert f"mr-l2fwd: xdp:p1: {text}" in ends.err.text()
+
+
+def test_a_link_that_comes_back_is_said(lab, star):
+    forwarder = Forwarder(lab, star.middle, *star.ports)
+    for state in "down", "up", "down":
+        star.hosts[1].ip("link", "set", "h0", state)
+        wait_until(f"link {state}", lambda: forwarder.err.text().
+                   rstrip().endswith(f"mr-l2fwd: xdp:p1: link {state}"))
+    forwarder.stop()
+
+
 def test_moved_to_another_namespace_is_gone(lab, star):
     away = lab.namespace("away")
     forwarder = Forwarder(lab, star.middle, *star.ports)

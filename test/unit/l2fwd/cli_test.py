@@ -11,8 +11,10 @@ import pty
 import re
 import select
 import signal
+import struct
 import subprocess
 import sys
+import tempfile
 import termios
 import time
 import unittest
@@ -191,6 +193,26 @@ class Output(unittest.TestCase):
         self.assertEqual(os.waitpid(pid, os.WNOHANG), (0, 0))
         os.close(master)  # the kernel sends SIGHUP
         self.assertEqual(os.waitpid(pid, 0)[0], pid)
+
+    def test_captures_that_are_read_end_it(self):
+        frame = bytes(range(60))
+        with tempfile.TemporaryDirectory() as folder:
+            captures = [f"{folder}/{name}" for name in "abcd"]
+            for path in captures[:2]:
+                with open(path, "wb") as capture:
+                    capture.write(struct.pack("<IHHiIII", 0xa1b2c3d4, 2, 4, 0,
+                                              0, 65535, 1))
+                    capture.write(100 * (struct.pack("<IIII", 0, 0, 60, 60) +
+                                         frame))
+            a, b, c, d = captures
+            for ports, n in (((f"pcap:rx={a}", f"pcap:tx={c}"), 100),
+                             ((f"pcap:rx={a},tx={c}",
+                               f"pcap:rx={b},tx={d}"), 200)):
+                code, out, err = run("--json", "--quiet", *ports)
+                self.assertEqual((code, err), (0, ""))
+                final = json.loads(out)
+                self.assertEqual(sum(port["queues"][0]["tx"]["completed"]
+                                     for port in final["ports"]), n)
 
 
 class Live(unittest.TestCase):
