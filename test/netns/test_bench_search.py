@@ -96,6 +96,12 @@ def test_latency_through_a_bridge(wire, l2fwd):
         assert values[0] > 0
     for trial in measured["trials"]:
         assert trial["latency"]["n"] == trial["rx"]["unique"]
+        tail = trial["tail"]
+        assert tail["waited_ns"] + tail["still_ns"] + tail["called_ns"] <= \
+            tail["late_ns"]
+    own = [measured["measured"][f"own_{point}_ns"]
+           for point in ("p50", "p99", "p999", "max")]
+    assert 0 < own[0] and own == sorted(own)
     check_counts(measured, l2fwd)
 
 

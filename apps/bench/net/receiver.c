@@ -38,8 +38,16 @@ static inline bool see(struct receiver *receiver, const uint8_t *end,
 				 __ATOMIC_RELAXED);
 	track_see(&receiver->tracks[stamp.lane], receiver->tracker, stamp.lane,
 		  stamp.seq);
-	if (receiver->latency != NULL)
-		hist_add(receiver->latency, age_of(stamp.due_ns, now_ns));
+	if (receiver->latency != NULL) {
+		const uint64_t age = age_of(stamp.due_ns, now_ns);
+		struct span *latest = &receiver->latest;
+
+		hist_add(receiver->latency, age);
+		if (age > latest->end_ns - latest->start_ns)
+			*latest = (struct span){ .start_ns = now_ns - age,
+						 .end_ns = now_ns,
+						 .lane = stamp.lane };
+	}
 	return true;
 }
 
@@ -137,6 +145,7 @@ uint32_t receiver_step(struct receiver *receiver)
 
 	if (n == 0)
 		return 0;
+	receiver->latest.start_ns = receiver->latest.end_ns;
 	now = clock_now(receiver->clock);
 	for (uint32_t i = 0; i < n; i++)
 		__builtin_prefetch(receiver->base + frames[i].addr +
@@ -150,6 +159,8 @@ uint32_t receiver_step(struct receiver *receiver)
 		n_frames++;
 	}
 	mr_frame_free_bulk(receiver->cache, frames, n);
+	if (receiver->late != NULL)
+		spans_add(receiver->late, &receiver->latest);
 	if (n_ours > 0) {
 		if (receiver->first_ns == UINT64_MAX)
 			__atomic_store_n(&receiver->first_ns, now,

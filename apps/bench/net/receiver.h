@@ -8,6 +8,7 @@
 
 #include <millrace/millrace.h>
 
+#include "net/away.h"
 #include "net/clock.h"
 #include "net/hist.h"
 #include "net/runs.h"
@@ -27,6 +28,8 @@ struct receiver {
 	uint32_t run_at;      /* the last one's; see runs.h */
 	struct track *tracks; /* by lane */
 	struct hist *latency; /* NULL: the sender's clock is another */
+	struct spans *late;   /* the latest of each burst; NULL: none are kept */
+	struct span latest;   /* of the burst at hand */
 	uint64_t n_received, n_foreign;
 	uint32_t n_lanes; /* one more than the highest that came */
 	/* Arrivals of the trial's frames; UINT64_MAX and 0: none yet. */

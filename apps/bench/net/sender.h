@@ -60,6 +60,14 @@ uint32_t sender_step(struct sender *sender, uint64_t now_ns);
 /* Give up what was due and waits: it is unsent. */
 void sender_end(struct sender *sender, uint64_t now_ns);
 
+/* Frames were due at that time, and have not left. */
+static inline bool sender_is_behind(const struct sender *sender, uint64_t ns)
+{
+	return !sender->is_done && sender->pacer.is_paced &&
+	       (sender->pacer.next_ns < ns ||
+		(sender->n_due > 0 && sender->due_ns[0] < ns));
+}
+
 /* When there will be something to do, nothing else happening. */
 uint64_t sender_next_ns(const struct sender *sender);
 

@@ -88,6 +88,14 @@ static void count_usage(struct seat *seat)
 	seat->system_ns = ns_of(&usage.ru_stime) - seat->system_ns;
 }
 
+static bool is_behind(const struct seat *seat, uint64_t before_ns)
+{
+	for (uint32_t i = 0; i < seat->n_senders; i++)
+		if (sender_is_behind(seat->senders[i], before_ns))
+			return true;
+	return false;
+}
+
 static int sit(struct mr_worker *worker, void *opaque)
 {
 	struct tester *tester = opaque;
@@ -103,6 +111,7 @@ static int sit(struct mr_worker *worker, void *opaque)
 		count_usage(seat);
 		return 0;
 	}
+	away_begin(&seat->away);
 	while (!__atomic_load_n(&tester->is_stopping, __ATOMIC_RELAXED)) {
 		const uint32_t n = round_of(seat, worker->cache, now);
 		const uint64_t then = now;
@@ -117,7 +126,11 @@ static int sit(struct mr_worker *worker, void *opaque)
 			has_begun = true;
 			count_usage(seat);
 		}
+		if (has_begun)
+			away_round(&seat->away, then, now, n > 0,
+				   is_behind(seat, then));
 	}
+	away_end(&seat->away);
 	count_usage(seat);
 	end_senders(seat, now);
 	take_the_rest(seat);

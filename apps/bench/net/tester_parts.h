@@ -3,6 +3,7 @@
 #ifndef NET_TESTER_PARTS_H
 #define NET_TESTER_PARTS_H
 
+#include "net/away.h"
 #include "net/device.h"
 #include "net/receiver.h"
 #include "net/sender.h"
@@ -47,6 +48,7 @@ struct seat {
 	bool has_device;
 	uint64_t busy_ns, all_ns; /* of the trial; it writes them */
 	uint64_t user_ns, system_ns;
+	struct away away;
 };
 
 struct tester {

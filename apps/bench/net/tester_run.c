@@ -151,6 +151,14 @@ static int make_receivers(struct tester *tester, struct mr_reason *why)
 		/* Another program's clock began at another time. */
 		receiver->latency =
 			tester->n_sources > 0 ? tester->latency[i] : NULL;
+		receiver->late = NULL;
+		if (receiver->latency != NULL && !tester->config.is_virtual) {
+			receiver->late = calloc(1, sizeof(*receiver->late));
+			if (receiver->late == NULL)
+				return fail_with(why, 1,
+						 "no memory for late frames");
+			receiver->late->least_ns = LATE_NS;
+		}
 		receiver->n_received = receiver->n_foreign = 0;
 		receiver->n_lanes = 0;
 		receiver->device_clock.is_known = false;
@@ -171,6 +179,8 @@ static void free_trial(struct tester *tester)
 	}
 	for (uint32_t i = 0; i < tester->n_receivers; i++) {
 		free(tester->receivers[i].tracks);
+		free(tester->receivers[i].late);
+		tester->receivers[i].late = NULL;
 		free(tester->latency[i]);
 		tester->receivers[i].tracks = NULL;
 		tester->latency[i] = NULL;

@@ -57,6 +57,21 @@ struct trial_direction {
 };
 
 /*
+ * What late frames waited for in the tester. Of each burst whose first frame
+ * took the 99.9th percentile or longer, the time of that frame: late_ns in all,
+ * and of it the part in which a thread of the tester waited for its core, stood
+ * still, or was in calls that send and receive (away.h). The rest is the
+ * device's, and of the kernel on the way.
+ */
+struct trial_tail {
+	uint64_t late_ns, waited_ns, still_ns, called_ns;
+	/* Longest time between two polls: of threads that send, that receive. */
+	uint64_t tx_away_ns, rx_away_ns;
+	/* Of all threads in all of the trial. */
+	uint64_t all_waited_ns, all_still_ns;
+};
+
+/*
  * due = sent + unsent; sent = unique + lost; received is foreign + those with a
  * stamp of this trial, which are unique + duplicates + too_old.
  */
@@ -71,6 +86,7 @@ struct trial_result {
 	double rx_pps;        /* unique ones, first to last arrival */
 	struct hist lateness; /* departure - due: the pacing error */
 	struct hist latency;  /* arrival - due */
+	struct trial_tail tail; /* of latency */
 	uint32_t n_runs;      /* of other programs that something came from */
 	struct trial_lane *streams;
 	uint32_t n_streams;

@@ -220,6 +220,30 @@ static json_t *drops_array(const struct trial_result *r)
 	return array;
 }
 
+/* What the tester itself has a part in. */
+static json_t *tail_object(const struct trial_result *r)
+{
+	const struct {
+		const char *key;
+		uint64_t ns;
+	} times[] = {
+		{ "late_ns", r->tail.late_ns },
+		{ "waited_ns", r->tail.waited_ns },
+		{ "still_ns", r->tail.still_ns },
+		{ "called_ns", r->tail.called_ns },
+		{ "tx_away_ns", r->tail.tx_away_ns },
+		{ "rx_away_ns", r->tail.rx_away_ns },
+		{ "all_waited_ns", r->tail.all_waited_ns },
+		{ "all_still_ns", r->tail.all_still_ns },
+	};
+	json_t *object = json_object();
+
+	for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++)
+		json_object_set_new(object, times[i].key,
+				    document_count(times[i].ns));
+	return object;
+}
+
 static json_t *trial_object(double start_s, uint32_t frame_bytes,
 			    const struct trial_result *r)
 {
@@ -236,6 +260,7 @@ static json_t *trial_object(double start_s, uint32_t frame_bytes,
 	json_object_set_new(object, "rx", rx_object(r));
 	json_object_set_new(object, "lateness", summary(&r->lateness));
 	json_object_set_new(object, "latency", summary(&r->latency));
+	json_object_set_new(object, "tail", tail_object(r));
 	json_object_set_new(object, "percentiles",
 			    json_pack("{s:o, s:o}", "lateness",
 				      percentiles(&r->lateness), "latency",

@@ -4,6 +4,7 @@
 
 #include "search/commands.h"
 #include "search/session.h"
+#include "search/tail.h"
 #include "support/specs.h"
 
 static const struct {
@@ -68,6 +69,7 @@ static void report(struct session *session, double share,
 	}
 	session_print(session, " %10llu\n",
 		      (unsigned long long)outcome->n_lost);
+	tail_print(session);
 }
 
 /* What the shares are of: --rate, or what a search finds. */
@@ -88,6 +90,15 @@ static int find_whole(struct session *session, double *ret_pps,
 	return err;
 }
 
+static double most_of(const struct search_options *o)
+{
+	double most = 0;
+
+	for (uint32_t i = 0; i < o->n_shares; i++)
+		most = o->shares[i] > most ? o->shares[i] : most;
+	return most;
+}
+
 static int run(struct session *session, struct mr_reason *why)
 {
 	const struct search_options *o = &session->options;
@@ -95,6 +106,8 @@ static int run(struct session *session, struct mr_reason *why)
 	double whole;
 	int err = find_whole(session, &whole, why);
 
+	if (err == 0 && session->n_done == 0 && !o->traffic.tester.is_virtual)
+		err = tail_measure_own(session, whole * most_of(o), why);
 	for (uint32_t i = 0; err == 0 && i < o->n_shares; i++) {
 		err = search_trial(&session->search, whole * o->shares[i],
 				   o->trial_ns, 0, &outcome, why);

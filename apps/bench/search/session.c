@@ -84,6 +84,7 @@ static uint32_t on_trial(void *observer, const struct search *s,
 	struct session *session = observer;
 
 	*session->latency = result->latency;
+	session->tail = result->tail;
 	show_progress(session, s, result);
 	return document_trial(session->document, session->frame_bytes, result);
 }

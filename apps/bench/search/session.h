@@ -72,6 +72,7 @@ struct session {
 	double ceiling_pps;   /* of the tester for it; 0: not known */
 	bool is_own_ceiling;  /* the highest rate is what the sender can do */
 	struct hist *latency; /* of the last trial */
+	struct trial_tail tail;
 	uint32_t n_rows;
 	bool has_no_result; /* no port could be opened: no document */
 	struct progress progress;

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the tester itself adds to latencies: when its threads did not poll, and
+ * how much of the time that late frames took lies there.
+ *
+ * A thread is away between two rounds that are too far apart. It waited for its
+ * core (the kernel counts that, /proc/PID/task/TID/schedstat), it stood still
+ * though it had the core and made no call (the host took the core, or a signal
+ * stopped it), or it was in calls that send and receive. A sender that is
+ * behind afterwards is away until it has caught up.
+ */
+#ifndef NET_AWAY_H
+#define NET_AWAY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "net/trial.h"
+
+enum {
+	MAX_SPANS = 4096,
+	AWAY_NS = 20000, /* a round without frames takes some 100 ns */
+	AWAY_MOVING_NS = 100000,
+	LATE_NS = 20000, /* frames that took less need no explanation */
+};
+
+struct span {
+	uint64_t start_ns, end_ns;
+	uint64_t waited_ns; /* of a thread: for its core */
+	uint32_t lane;      /* of a frame */
+	bool is_moving;     /* of a thread: it sent or received meanwhile */
+};
+
+/* In the order of time. Where there is no more room, the short ones go. */
+struct spans {
+	uint64_t least_ns;
+	uint32_t n;
+	struct span all[MAX_SPANS];
+};
+
+void spans_add(struct spans *spans, const struct span *span);
+
+/* Of one thread, which alone writes it. */
+struct away {
+	struct spans spans;
+	uint64_t longest_ns;          /* between two rounds */
+	uint64_t waited_ns, still_ns; /* in all of the trial */
+	uint64_t waited_read_ns;      /* the kernel's count, last read */
+	uint64_t waited_before_ns;    /* of it, when the trial began */
+	int schedstat_fd;             /* -1: the kernel does not count */
+};
+
+/* On the thread. */
+void away_begin(struct away *away);
+void away_end(struct away *away);
+
+/* The out-of-line part of away_round(). */
+void away_note(struct away *away, uint64_t then_ns, uint64_t now_ns,
+	       bool is_moving, bool is_behind);
+
+/* A round began at then and the next one at now. is_behind: what it should have
+ * sent still waits. */
+static inline void away_round(struct away *away, uint64_t then_ns,
+			      uint64_t now_ns, bool is_moving, bool is_behind)
+{
+	if (now_ns - then_ns >= (is_moving ? AWAY_MOVING_NS : AWAY_NS) ||
+	    is_behind)
+		away_note(away, then_ns, now_ns, is_moving, is_behind);
+}
+
+/* Add what a late frame's time consists of; one of the threads may be NULL. */
+void tail_add(struct trial_tail *tail, const struct span *late,
+	      const struct away *sender, const struct away *receiver);
+
+#endif

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What of a latency is the tester's own. */
+#ifndef SEARCH_TAIL_H
+#define SEARCH_TAIL_H
+
+#include "search/session.h"
+
+/* Two lines under a row of latencies: what explains its last percentiles. */
+void tail_print(const struct session *session);
+
+/*
+ * Latencies of the tester alone at that rate: the same cores and streams, but
+ * frames go through memory. A line of text, and figures in "measured". Returns
+ * 0, or the exit status.
+ */
+int tail_measure_own(struct session *session, double pps,
+		     struct mr_reason *why);
+
+#endif
