@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The dpdk: driver and the link of its device, which is what these tests say:
- * the calls that ask for it are ours here, since the program comes before
- * DPDK's libraries.
+ * The dpdk: driver and the link of its device, and its interrupts, which are
+ * what these tests say: the calls that ask for them are ours here, since the
+ * program comes before DPDK's libraries.
  *
  *     link_test TEST
  */
+#include <dlfcn.h>
 #include <pthread.h>
+#include <sys/eventfd.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "rig.h"
 
@@ -39,6 +42,37 @@ int rte_eth_dev_callback_register(uint16_t id, enum rte_eth_event_type event,
 		on_removal_opaque = opaque;
 	}
 	return 0;
+}
+
+static int irq_fd = -1;
+static uint32_t n_pool_stats;
+
+int rte_eth_dev_rx_intr_ctl_q_get_fd(uint16_t id, uint16_t queue)
+{
+	(void)id, (void)queue;
+	return irq_fd;
+}
+
+int rte_eth_dev_rx_intr_enable(uint16_t id, uint16_t queue)
+{
+	(void)id, (void)queue;
+	return 0;
+}
+
+int rte_eth_dev_rx_intr_disable(uint16_t id, uint16_t queue)
+{
+	(void)id, (void)queue;
+	return 0;
+}
+
+/* Looks at each magazine of the pool. */
+int mr_pool_stats(const struct mr_pool *of, struct mr_pool_stats *stats)
+{
+	int (*real)(const struct mr_pool *, struct mr_pool_stats *);
+
+	*(void **)&real = dlsym(RTLD_NEXT, "mr_pool_stats");
+	n_pool_stats++;
+	return real(of, stats);
 }
 
 static uint64_t now_s(void)
@@ -137,10 +171,39 @@ static void link_that_stays_down_is_said(void **state)
 	assert_true(n_asked >= 10);
 }
 
+/* But it knows whether there are pages in exchange for what it asks for. */
+static void arming_looks_at_no_magazine(void **state)
+{
+	static uint64_t addrs[MAX_PAGES];
+	struct mr_port *port;
+	struct mr_queue *queue;
+	uint32_t n = 0, n_got;
+
+	(void)state;
+	is_up = 1;
+	irq_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	port = open_port("dpdk:net_null1\\,no-rx=1,ring=64");
+	queue = (struct mr_queue *)mr_port_rxq(port, 0);
+	n_pool_stats = 0;
+	assert_int_equal(mr_queue_arm(queue), 0);
+	do {
+		n_got = mr_frag_alloc_bulk(cache, addrs + n, BURST, 4096);
+		n += n_got;
+	} while (n_got > 0);
+	assert_int_equal(mr_queue_arm(queue), 1);
+	mr_frag_free_bulk(cache, addrs, n);
+	mr_cache_flush(cache);
+	assert_int_equal(mr_queue_arm(queue), 0);
+	assert_int_equal(n_pool_stats, 0);
+	mr_port_close(port);
+	close(irq_fd);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(others_do_not_wait_for_the_link),
 	cmocka_unit_test(removed_device_is_not_waited_for),
 	cmocka_unit_test(link_that_stays_down_is_said),
+	cmocka_unit_test(arming_looks_at_no_magazine),
 };
 
 int main(int argc, char **argv)
