@@ -1,0 +1,233 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""./mr bench latency: tails of forwarders between two namespaces, in turns.
+
+mr-l2fwd, idle adaptive and poll, mr-nat, dpdk-testpmd and the kernel's bridge,
+and a veth with no device at all, at 10,000 and 100,000 frames/s of 64 bytes.
+Rounds go there and back until --minutes are over. Needs root and a quiet
+machine: what the host took away is printed.
+"""
+import argparse
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import command
+import contestants as who
+import nat_wire
+from series_device import Bridge
+from topology import BenchError, Topology, call
+
+TOP = pathlib.Path(__file__).resolve().parent.parent.parent
+RATES = {"10k": "10%", "100k": "100%"}
+POINTS = ("p50", "p99", "p99.9", "max")
+# (name, ours, theirs, rate, point, most): medians of the ratio in each round.
+GOALS = tuple(
+    (f"{ours} / {theirs} at {rate}, {point}", ours, theirs, rate, point, most)
+    for ours, theirs, rate, points, most in (
+        ("l2fwd", "testpmd", "100k", ("p99", "p99.9"), 0.8),
+        ("l2fwd", "l2fwd-poll", "10k", ("p50", "p99"), 1.3),
+        ("nat", "l2fwd", "100k", ("p50", "p99"), 1.2))
+    for point in points)
+
+
+def parse(argv):
+    parser = argparse.ArgumentParser(prog="mr bench latency",
+                                     description=__doc__.splitlines()[0])
+    parser.add_argument("--minutes", type=float, default=7.5,
+                        help="begin no round that would end later (7.5)")
+    parser.add_argument("--trial", type=float, default=3,
+                        help="seconds at each rate (3)")
+    parser.add_argument("--quick", action="store_true",
+                        help="one round; for a look, not for a figure")
+    parser.add_argument("--json", metavar="FILE", help="every sample")
+    parser.add_argument("--build", default=str(TOP / "build"))
+    args = parser.parse_args(argv)
+    args.build = pathlib.Path(args.build).resolve()
+    return args
+
+
+def tester_cores():
+    """Not the forwarder's; one to send and one to receive where there are."""
+    others = sorted(os.sched_getaffinity(0) - {who.FORWARDER_CORE})
+    return others[-2:] if len(others) > 2 else others[:1]
+
+
+class Cable:
+    """No device: the tester and the kernel alone."""
+
+    ports = ("xdp:c0", "xdp:c1")
+
+    def __init__(self, topology):
+        self.ip = ("ip", "-n", topology.namespaces["g"], "link")
+        call(*self.ip, "add", "c0", "numtxqueues", "1", "numrxqueues", "1",
+             "type", "veth", "peer", "name", "c1", "numtxqueues", "1",
+             "numrxqueues", "1")
+        for dev in ("c0", "c1"):
+            call(*self.ip, "set", dev, "arp", "off", "up")
+
+    def stop(self):
+        call(*self.ip, "delete", "c0")
+
+
+def start(name, topology, argv):
+    """The device under test, and what it has waited for its core so far."""
+    if name == "cable":
+        return Cable(topology)
+    if name == "bridge":
+        return Bridge(topology.namespaces["f"])
+    running = who.Contestant(name, argv).start(topology)
+    try:
+        who.wait_until_attached(topology, running)
+    except BaseException:
+        running.stop()
+        raise
+    return running
+
+
+def waited_s(running):
+    return running.scheduled()[1] if hasattr(running, "scheduled") else 0
+
+
+def sample(name, topology, argv, args):
+    """One run of mr-bench through a device: figures by rate."""
+    running = start(name, topology, argv)
+    try:
+        waited = waited_s(running)
+        done = subprocess.run(
+            ["ip", "netns", "exec", topology.namespaces["g"],
+             str(args.build / "apps/bench/mr-bench"), "latency",
+             *getattr(running, "ports", ("xdp:g0", "xdp:s0")), "--quiet",
+             "--json", "--cores", ",".join(map(str, tester_cores())),
+             "--sizes", "64", "--rate", "100k", "--shares", "10,100",
+             "--trial", str(args.trial), "--settle", "0.2",
+             "--dst-mac", who.ROUTER_MAC, "--stream",
+             "ip.src=198.18.0.1-198.18.0.10 udp.src=1024-1123"],
+            capture_output=True, text=True, check=False, timeout=120)
+        waited = waited_s(running) - waited
+    finally:
+        running.stop()
+    if done.returncode != 0:
+        lines = done.stderr.strip().splitlines() or ["no message"]
+        raise BenchError(f"{name}: mr-bench: {lines[-1]}")
+    document = json.loads(done.stdout)
+    found = {"device": name, "device_waited_s": waited}
+    for rate, share in RATES.items():
+        values = {row["goal"]: row["value"] for row in document["rows"]}
+        found[rate] = {point: values[f"latency-{point}-at-{share}"]
+                       for point in POINTS}
+    for rate, trial in zip(RATES, document["trials"][-2:]):
+        found[rate].update(trial["tail"], whole_s=trial["whole_s"])
+    return found
+
+
+def rounds(topology, devices, args):
+    """Samples by round, there and back; a device that fails is left out."""
+    taken, begin = [], time.monotonic()
+    end = begin + 60 * args.minutes
+    while not taken or (not args.quick and time.monotonic() +
+                        (time.monotonic() - begin) / len(taken) < end):
+        names = list(devices) if len(taken) % 2 == 0 else \
+            list(devices)[::-1]
+        found = {}
+        for name in names:
+            try:
+                found[name] = sample(name, topology, devices[name], args)
+            except BenchError as error:
+                print(f"  {error}", file=sys.stderr, flush=True)
+        taken.append(found)
+        print(f"  round {len(taken)}, {time.monotonic() - begin:.0f} s",
+              flush=True)
+    return taken
+
+
+def share(part, whole):
+    return 100 * part / whole if whole else 0
+
+
+def show(taken, devices):
+    """Medians of the rounds, and what of the tails the tester explains."""
+    print(f"\n{'device':11} {'frames/s':>8} " +
+          " ".join(f"{point + ', us':>10}" for point in POINTS) +
+          f" {'tester away':>12} {'host':>7} {'device waited':>14}")
+    for name in devices:
+        for rate in RATES:
+            rows = [found[name][rate] for found in taken if name in found]
+            if not rows:
+                continue
+            away = statistics.median(
+                share(row["waited_ns"] + row["still_ns"] + row["called_ns"],
+                      row["late_ns"]) for row in rows)
+            host = statistics.median(
+                share(row["all_still_ns"] / 1e9, row["whole_s"])
+                for row in rows)
+            waited = statistics.median(
+                found[name]["device_waited_s"]
+                for found in taken if name in found)
+            print(f"{name:11} {rate:>8} " + " ".join(
+                f"{statistics.median(row[p] for row in rows) / 1e3:10.1f}"
+                for p in POINTS) +
+                f" {away:10.0f} % {host:5.1f} % {1e3 * waited:11.1f} ms")
+    print("tester away: of the time of frames at p99.9 and above, with a "
+          "thread of the tester away;\nhost: stopped, by gaps of 20 us and "
+          "more that the polling tester saw; 1 to 2 % is a quiet host")
+
+
+def goals(taken):
+    """(goal, median ratio, reached) of what was measured."""
+    found = []
+    for name, ours, theirs, rate, point, most in GOALS:
+        ratios = [one[ours][rate][point] / one[theirs][rate][point]
+                  for one in taken if ours in one and theirs in one]
+        if ratios:
+            ratio = statistics.median(ratios)
+            found.append((f"{name} at most {most}", ratio, ratio <= most))
+    return found
+
+
+def measure(args):
+    core = str(who.FORWARDER_CORE)
+    programs = args.build / "apps"
+    l2fwd = [str(programs / "l2fwd/mr-l2fwd"), "--quiet", "--cores", core,
+             "xdp:p0", "xdp:p1"]
+    with tempfile.TemporaryDirectory(prefix="mrb") as folder, \
+            who.HugePages() as huge_pages, Topology(is_two=True) as topology:
+        config = pathlib.Path(folder) / "nat.yaml"
+        config.write_text(nat_wire.NAT_YAML, encoding="ascii")
+        call("ip", "-n", topology.namespaces["f"], "link", "set", "p0",
+             "address", who.ROUTER_MAC)
+        devices = {
+            "cable": None,
+            "bridge": None,
+            "testpmd": who.testpmd_command(
+                ["net_af_xdp0,iface=p0", "net_af_xdp1,iface=p1"],
+                huge_pages=huge_pages.top_up()),
+            "l2fwd": l2fwd,
+            "l2fwd-poll": [*l2fwd, "--idle", "poll"],
+            "nat": [str(programs / "nat/mr-nat"), "--quiet", "--instance",
+                    f"mrb{os.getpid()}", "--cores", core, "--config",
+                    str(config)],
+        }
+        taken = rounds(topology, devices, args)
+    show(taken, devices)
+    print("\nGoals, medians of the ratio in each round")
+    for goal, ratio, reached in goals(taken):
+        print(f"  {'reached' if reached else 'MISSED':8} {goal}: {ratio:.2f}")
+    command.write_json(args.json, taken)
+    return 0
+
+
+def main():
+    args = parse(sys.argv[1:])
+    command.need_root()
+    command.need_program("dpdk-testpmd", "dpdk-dev")
+    return measure(args)
+
+
+if __name__ == "__main__":
+    sys.exit(command.run("latency", main))
