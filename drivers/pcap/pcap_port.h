@@ -20,6 +20,7 @@ struct pcap_rxq {
 	uint32_t n_passes;   /* left, this one included; 0: for ever */
 	uint64_t n_begun;    /* atomic: passes that had a frame so far */
 	bool has_begun;      /* this one had */
+	bool is_damaged;     /* the file, which was logged */
 	uint32_t max_segs;   /* entries per frame */
 	uint32_t room_bytes; /* of a buffer, without head- and tailroom */
 	/* The record that is next, pcap's until it reads on. */

@@ -5,10 +5,8 @@
 
 #include "pcap_port.h"
 
-/*
- * Records that one burst throws away at most: a capture of nothing else is read
- * in pieces, and one of nothing at all is begun again once per burst.
- */
+/* Records that one burst throws away at most: a capture of nothing else is read
+ * in pieces. */
 enum { MAX_BAD_RECORDS = 256 };
 
 static void drop(struct pcap_rxq *rxq, enum mr_rx_drop why)
@@ -22,13 +20,14 @@ static void end(struct pcap_rxq *rxq)
 	__atomic_store_n(&rxq->is_at_end, 1, __ATOMIC_RELEASE);
 }
 
-/* The next pass over the file, if there is one. */
+/* The next pass over the file, if there is one. After a pass without a frame
+ * there is none: the next would be the same. */
 static void begin_again(struct pcap_rxq *rxq)
 {
 	struct mr_port *port = rxq->base.queue.port;
 	char error[PCAP_ERRBUF_SIZE];
 
-	if (rxq->n_passes == 1) {
+	if (rxq->n_passes == 1 || !rxq->has_begun) {
 		end(rxq);
 		return;
 	}
@@ -59,8 +58,12 @@ static bool read_record(struct pcap_rxq *rxq)
 			begin_again(rxq);
 			return false;
 		default: /* the file ends within a record, or is damaged */
-			mr_log(port->ctx, MR_LOG_WARNING, "%s: %s",
-			       port->info.name, pcap_geterr(rxq->pcap));
+			if (!rxq->is_damaged)
+				mr_log(port->ctx, MR_LOG_WARNING,
+				       "%s: the capture is damaged, its rest "
+				       "cannot be read: %s",
+				       port->info.name, pcap_geterr(rxq->pcap));
+			rxq->is_damaged = true;
 			drop(rxq, MR_RX_DROP_INVALID);
 			begin_again(rxq);
 			return false;

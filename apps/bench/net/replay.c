@@ -72,6 +72,7 @@ struct replay {
 	uint64_t drops[N_DROPS];
 	struct hist lateness;
 	bool has_ended; /* the worker says so: lateness is at rest */
+	uint64_t n_unread; /* records that are no whole frames */
 	bool is_whole;  /* it read the capture's end; of no end, any part is */
 	struct document *document;
 	const char *path;              /* of the capture */
@@ -363,10 +364,23 @@ static const struct app_counters counters = {
 	.take = take_counters,
 };
 
+/* Records of the capture that were no whole frame, so far. */
+static uint64_t n_unread(const struct replay *replay)
+{
+	struct mr_rx_stats stats = { .size = sizeof(stats) };
+	uint64_t n = 0;
+
+	mr_rxq_stats(mr_port_rxq(replay->plane.ports[CAPTURE_PORT], 0), &stats);
+	for (uint32_t i = 0; i < MR_STATS_SLOTS; i++)
+		n += stats.drops[i];
+	return n;
+}
+
 /* The worker has ended: all of it is one trial. */
 static void add_trial(void *app)
 {
 	struct replay *replay = app;
+	struct mr_reason why;
 	struct trial_result *trial = calloc(1, sizeof(*trial));
 	const uint64_t n_unsent =
 		replay->drops[DROP_LATE] + replay->drops[DROP_SHUTDOWN];
@@ -394,8 +408,17 @@ static void add_trial(void *app)
 	trial->clock_error_ns =
 		clock_error_ns(&replay->clock) + clock_drift_ns(&replay->clock);
 	trial->is_cut_short = !replay->is_whole;
-	if (trial->is_cut_short)
+	replay->n_unread = n_unread(replay);
+	if (trial->is_cut_short) {
 		document_fail(replay->document, "ended before the capture");
+	} else if (replay->n_unread > 0) {
+		trial->is_cut_short = true;
+		fail_with(&why, 0,
+			  "%llu records of the capture are damaged, cut off or "
+			  "too long, and were not sent",
+			  (unsigned long long)replay->n_unread);
+		document_fail(replay->document, why.text);
+	}
 	document_trial(replay->document, 0, trial);
 	free(trial);
 }
@@ -473,6 +496,12 @@ static int replay_to_port(const struct plain_command *command,
 		status = run(&config);
 		if (!replay->has_ended)
 			document_fail(replay->document, "it did not run");
+		if (status == 0 && replay->n_unread > 0)
+			status = plain_complain(command, 1,
+						"not all of the capture was "
+						"sent: records are damaged, "
+						"cut off or too long; capture "
+						"again, with -s 0");
 		if (write_files(command, replay) != 0)
 			status = 1;
 		document_free(replay->document);

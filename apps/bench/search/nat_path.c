@@ -29,7 +29,6 @@ enum {
 	MAX_COUNTERS = 32, /* of losses, of a device */
 };
 
-static const uint64_t ms = 1000000;
 static const uint64_t arp_wait_ns = 100 * 1000000ull;
 /* How long late frames are waited for, and what a sender may be late. */
 static const uint64_t settle_ns = 500 * 1000000ull;
@@ -290,8 +289,8 @@ static int run_phase(struct nat_path *path, struct phase *p,
 	ret->n_dropped_here =
 		dropped > dropped_before ? dropped - dropped_before : 0;
 	/* 2 % and 10 ms: the rate was not what it should have been. */
-	ret->is_unsent = (double)sent_ns > 1.02e9 * (double)p->n_sent / p->pps +
-						   10.0 * (double)ms;
+	ret->is_unsent =
+		(double)sent_ns > 1.02e9 * (double)p->n_sent / p->pps + 1e7;
 	return 0;
 }
 
@@ -335,13 +334,12 @@ static int again(void *opaque, double pps, struct nat_counts *ret,
 {
 	struct nat_path *path = opaque;
 	const bool is_answer = path->awaited == STATE_ANSWERED;
-	struct phase p = { .side = is_answer ? &path->server : &path->client,
-			   .is_answer = is_answer,
-			   .is_again = true,
-			   .pps = pps,
-			   .first = path->first,
-			   .n = path->n_last };
+	struct phase p = { .is_answer = is_answer, .is_again = true };
 
+	p.side = is_answer ? &path->server : &path->client;
+	p.pps = pps;
+	p.first = path->first;
+	p.n = path->n_last;
 	return run_phase(path, &p, ret, why);
 }
 
@@ -397,7 +395,7 @@ static int start_command(const struct nat_path *path, pid_t *ret_pid)
 static int await_end(pid_t pid, uint32_t limit_s, int *ret_status)
 {
 	const uint64_t until_ns =
-		clock_monotonic_ns() + limit_s * 1000 * (uint64_t)ms;
+		clock_monotonic_ns() + limit_s * UINT64_C(1000000000);
 	struct pollfd end = {
 		.fd = (int)syscall(SYS_pidfd_open, pid, 0),
 		.events = POLLIN,

@@ -224,7 +224,8 @@ class Replay(Folder):
                          final["replay"]["late_max_ns"])
         self.assertGreater(trial["clock_error_ns"], 0)
         self.assertEqual(len(table.read_text("utf-8").splitlines()), 2)
-        code, said, err = run("compare", "--threshold", 50, out, out)
+        code, said, err = run("compare", "--threshold", 50, "-b", out, "-b",
+                              out, out, out)
         self.assertEqual(code, 0, err)
         self.assertRegex(said, r"mix at 500 frame/s: late p99")
 
@@ -293,6 +294,21 @@ class Replay(Folder):
         document = json.loads(out.read_text("utf-8"))
         self.assertTrue(document["complete"])
         self.assertTrue(document["trials"][0]["complete"])
+
+    def test_a_damaged_capture_is_not_whole(self):
+        out = self.out.with_name("a.json")
+        for n, loops in ((60, 3), (1, 0)):
+            self.write(self.FRAMES[:n], gap_s=0)
+            os.truncate(self.inp, self.inp.stat().st_size - 1)
+            code, _, err = run("replay", "--speed", "max", "--loop", loops,
+                               "--out", out, self.inp, f"pcap:tx={self.out}")
+            self.assertEqual(code, 1)
+            self.assertEqual(err.count("the capture is damaged"), 1, err)
+            self.assertIn("not all of the capture was sent", err)
+            self.assertEqual(len(rdpcap(str(self.out))), (n - 1) * loops)
+            document = json.loads(out.read_text("utf-8"))
+            self.assertFalse(document["complete"])
+            self.assertIn("damaged", document["why_incomplete"])
 
     def test_older_frames_follow_at_once(self):
         self.write(self.FRAMES[:5], gap_s=-0.01)
