@@ -105,9 +105,9 @@ static int make_workers(struct app *app, struct mr_reason *ret_error)
 	if (n > 1) {
 		if (nat_routes_create(app->config, n, &app->routes) < 0)
 			return fail_with(ret_error, 1, "no memory for ways");
-		if (nat_steering_create(app->plane.ctx, app->config,
-					app->plane.workers, n, STEER_ENTRIES,
-					&app->steering, ret_error) < 0)
+		if (nat_steering_create(app->plane.ctx, app->plane.workers, n,
+					STEER_ENTRIES, &app->steering,
+					ret_error) < 0)
 			return 1;
 	}
 	for (uint32_t i = 0; i < n && status == 0; i++)
@@ -334,6 +334,10 @@ static void finish_reload(struct app *app)
 		refuse(app, "no worker took it up");
 		return;
 	}
+	if (!nat_neighbours_follow(app->neighbours, app->config, app->next,
+				   now_s(app)))
+		print_error("mr-nat: reload: neighbours: no room for one of "
+			    "them; it is asked by ARP");
 	*app->next_kept =
 		(struct app_kept){ app->config, app->routes, app->kept };
 	app->kept = app->next_kept;

@@ -45,25 +45,6 @@ static uint32_t place_of(const struct nat_neighbours *neighbours,
 	       i % BUCKET;
 }
 
-/* false: too many of them fell into one bucket. */
-static bool add_fixed(struct nat_neighbours *neighbours,
-		      const struct nat_side_config *c, enum nat_side side)
-{
-	for (uint32_t i = 0; i < c->n_neighbours; i++) {
-		const uint32_t slot = nat_neighbours_add(
-			neighbours, side, htonl(c->neighbours[i].addr), false,
-			0);
-
-		if (slot == NAT_SLOT_NONE)
-			return false;
-		neighbours->slots[slot].mac =
-			word_of(NAT_NEIGHBOUR_FIXED,
-				generation_of(neighbours->slots[slot].key),
-				nat_mac(c->neighbours[i].mac));
-	}
-	return true;
-}
-
 int nat_neighbours_create(const struct nat_config *config,
 			  struct nat_neighbours **ret_neighbours,
 			  struct mr_reason *reterr_why)
@@ -88,10 +69,7 @@ int nat_neighbours_create(const struct nat_config *config,
 		    0)
 			neighbours->seed = UINT64_C(0x9e3779b97f4a7c15);
 		neighbours->seed |= 1;
-	} while (!add_fixed(neighbours, &config->sides[NAT_INSIDE],
-			    NAT_INSIDE) ||
-		 !add_fixed(neighbours, &config->sides[NAT_OUTSIDE],
-			    NAT_OUTSIDE));
+	} while (!nat_neighbours_follow(neighbours, NULL, config, 0));
 	*ret_neighbours = neighbours;
 	return 0;
 }
@@ -246,4 +224,71 @@ bool nat_neighbours_move(struct nat_neighbours *neighbours, uint32_t slot,
 	if (to == NAT_NEIGHBOUR_FAILED || to == NAT_NEIGHBOUR_INCOMPLETE)
 		__atomic_store_n(&n->confirmed_s, now_s, __ATOMIC_RELAXED);
 	return true;
+}
+
+/* false: too many of them fell into one bucket. */
+static bool fix(struct nat_neighbours *neighbours, enum nat_side side,
+		const struct nat_fixed_neighbour *fixed, uint32_t now_s)
+{
+	const uint32_t addr = htonl(fixed->addr);
+	const uint64_t mac = nat_mac(fixed->mac);
+	struct nat_neighbour *n;
+	uint64_t old;
+	uint32_t slot;
+
+	do { /* again if a worker changed it meanwhile */
+		slot = nat_neighbours_add(neighbours, side, addr, true, now_s);
+		if (slot == NAT_SLOT_NONE)
+			return false;
+		n = &neighbours->slots[slot];
+		old = __atomic_load_n(&n->mac, __ATOMIC_ACQUIRE);
+	} while (
+		!change(n, side, addr, old,
+			word_of(NAT_NEIGHBOUR_FIXED, generation_of(old), mac)));
+	return true;
+}
+
+/* It is no longer fixed: whoever needs it next asks it, and uses it meanwhile.
+ */
+static void unfix(struct nat_neighbours *neighbours, enum nat_side side,
+		  uint32_t addr, uint32_t now_s)
+{
+	const uint32_t slot = nat_neighbours_find(neighbours, side, addr);
+
+	if (slot != NAT_SLOT_NONE &&
+	    nat_neighbours_move(neighbours, slot, side, addr,
+				NAT_NEIGHBOUR_FIXED, NAT_NEIGHBOUR_REACHABLE,
+				now_s))
+		__atomic_store_n(&neighbours->slots[slot].confirmed_s,
+				 now_s - NAT_REACHABLE_S - 1, __ATOMIC_RELAXED);
+}
+
+static bool is_among(const struct nat_side_config *c, uint32_t addr)
+{
+	for (uint32_t i = 0; i < c->n_neighbours; i++)
+		if (c->neighbours[i].addr == addr)
+			return true;
+	return false;
+}
+
+bool nat_neighbours_follow(struct nat_neighbours *neighbours,
+			   const struct nat_config *before,
+			   const struct nat_config *config, uint32_t now_s)
+{
+	bool is_complete = true;
+
+	for (enum nat_side side = 0; side < NAT_SIDES; side++) {
+		const struct nat_side_config *c = &config->sides[side];
+		const struct nat_side_config *b =
+			before != NULL ? &before->sides[side] : NULL;
+
+		for (uint32_t i = 0; b != NULL && i < b->n_neighbours; i++)
+			if (!is_among(c, b->neighbours[i].addr))
+				unfix(neighbours, side,
+				      htonl(b->neighbours[i].addr), now_s);
+		for (uint32_t i = 0; i < c->n_neighbours; i++)
+			is_complete &=
+				fix(neighbours, side, &c->neighbours[i], now_s);
+	}
+	return is_complete;
 }

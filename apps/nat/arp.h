@@ -61,6 +61,14 @@ int nat_neighbours_create(const struct nat_config *config,
 			  struct mr_reason *reterr_why);
 void nat_neighbours_destroy(struct nat_neighbours *neighbours);
 
+/*
+ * Those that are fixed are now config's, and no longer those of before (NULL:
+ * none). Workers may run. False: there was no room for one of them.
+ */
+bool nat_neighbours_follow(struct nat_neighbours *neighbours,
+			   const struct nat_config *before,
+			   const struct nat_config *config, uint32_t now_s);
+
 /* addr below: network order. The slot of an address, or NAT_SLOT_NONE. */
 uint32_t nat_neighbours_find(const struct nat_neighbours *neighbours,
 			     enum nat_side side, uint32_t addr);

@@ -43,7 +43,6 @@ struct nat_fragments {
 	struct nat_datagrams index;
 	struct datagram *datagrams; /* by slot of index */
 	uint32_t n_waiting, max_waiting;
-	uint64_t keep_ns;
 };
 
 struct nat_fragments *nat_fragments_create(const struct nat_config *config,
@@ -55,7 +54,6 @@ struct nat_fragments *nat_fragments_create(const struct nat_config *config,
 	if (f == NULL)
 		return NULL;
 	f->max_waiting = config->max_fragments;
-	f->keep_ns = config->timeouts.fragment_s * UINT64_C(1000000000);
 	while (n < f->max_waiting && n < MAX_DATAGRAMS)
 		n *= 2;
 	f->datagrams = calloc(n, sizeof(*f->datagrams));
@@ -111,6 +109,8 @@ void nat_fragments_tick(struct nat_path *path)
 static struct datagram *find(struct nat_path *path,
 			     const struct nat_packet *packet)
 {
+	const uint64_t keep_ns =
+		path->config->timeouts.fragment_s * UINT64_C(1000000000);
 	struct nat_fragments *f = path->fragments;
 	const struct mr_ipv4 *ip = packet->ip;
 	const struct nat_datagram_key key = { ip->src, ip->dst, ip->id,
@@ -120,8 +120,7 @@ static struct datagram *find(struct nat_path *path,
 	if (at == NAT_DATAGRAM_NONE) {
 		if (nat_datagrams_is_full(&f->index))
 			forget_oldest(path);
-		at = nat_datagrams_add(&f->index, &key,
-				       path->now_ns + f->keep_ns);
+		at = nat_datagrams_add(&f->index, &key, path->now_ns + keep_ns);
 		f->datagrams[at] = (struct datagram){ .state = STATE_WAITING };
 		nat_fifo_init(&f->datagrams[at].waiting);
 	}

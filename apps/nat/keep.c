@@ -25,7 +25,7 @@ struct nat_keep {
 	bool is_asked;
 	uint64_t n_begun, n_done; /* snapshots */
 	uint64_t wanted;          /* due at once, up to that number */
-	uint32_t next_s;          /* when the next one is due */
+	uint32_t last_s;          /* when the last one was done */
 	bool has_failed;          /* the last one; said */
 	char path[256];           /* of the last one that was written */
 	/* The disk's, while it is busy. */
@@ -140,7 +140,7 @@ static void write_end(struct nat_keep *keep)
 
 	keep->state = KEEP_IDLE;
 	keep->n_done = keep->n_begun;
-	keep->next_s = now_s(keep) + keep->app->config->state_interval_s;
+	keep->last_s = now_s(keep);
 	if (keep->err < 0) {
 		if (!keep->has_failed)
 			print_error("mr-nat: %s", keep->why.text);
@@ -279,12 +279,33 @@ bool nat_keep_has(struct nat_keep *keep, uint64_t number)
 	return keep->n_done >= number;
 }
 
+/* Of the configuration, which a reload may have changed meanwhile. */
+static bool is_due(const struct nat_keep *keep)
+{
+	const struct nat_config *config = keep->app->config;
+
+	return config->state_path[0] != '\0' &&
+	       (keep->n_begun < keep->wanted ||
+		now_s(keep) - keep->last_s >= config->state_interval_s ||
+		strcmp(config->state_path, keep->to) != 0);
+}
+
+/* No file any more: the one there is gets out of date. */
+static void forget_file(struct nat_keep *keep)
+{
+	if (keep->path[0] != '\0')
+		unlink(keep->path);
+	keep->path[0] = keep->to[0] = '\0';
+}
+
 void nat_keep_advance(struct nat_keep *keep)
 {
-	if (nat_keep_has(keep, keep->n_begun) &&
-	    keep->app->config->state_path[0] != '\0' &&
-	    (keep->n_begun < keep->wanted || now_s(keep) >= keep->next_s))
-		begin(keep);
+	if (nat_keep_has(keep, keep->n_begun)) {
+		if (is_due(keep))
+			begin(keep);
+		else if (keep->app->config->state_path[0] == '\0')
+			forget_file(keep);
+	}
 	if (keep->state != KEEP_GATHERING)
 		return;
 	if (keep->worker < keep->app->n_workers)

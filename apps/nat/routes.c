@@ -28,6 +28,7 @@ struct nat_routes {
 	uint32_t n_fixed;
 	struct nat_prefix *subscribers; /* who is reached as they are */
 	uint32_t n_subscribers;
+	uint64_t keep_ns;
 	struct fixed fixed[]; /* in order of address and first port */
 };
 
@@ -74,6 +75,7 @@ int nat_routes_create(const struct nat_config *config, uint32_t n_workers,
 	if (routes == NULL)
 		return -ENOMEM;
 	routes->n_workers = n_workers;
+	routes->keep_ns = config->timeouts.fragment_s * UINT64_C(1000000000);
 	routes->n_fixed = add_forwards(config, routes->fixed);
 	for (uint32_t i = 0; i < config->n_one_to_ones; i++)
 		routes->fixed[routes->n_fixed++] = (struct fixed){
@@ -95,6 +97,11 @@ int nat_routes_create(const struct nat_config *config, uint32_t n_workers,
 	routes->n_subscribers = config->n_subscribers;
 	*ret_routes = routes;
 	return 0;
+}
+
+uint64_t nat_routes_keep_ns(const struct nat_routes *routes)
+{
+	return routes->keep_ns;
 }
 
 void nat_routes_destroy(struct nat_routes *routes)

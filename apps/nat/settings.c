@@ -386,6 +386,11 @@ static const struct yaml_key top_keys[] = {
 	{ .name = NULL },
 };
 
+const struct yaml_key *nat_settings_keys(void)
+{
+	return top_keys;
+}
+
 /* An objection of the check, with the line that it is about. */
 static int object(struct yaml_reader *reader,
 		  const struct nat_objection *objection)

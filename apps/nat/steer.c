@@ -121,7 +121,7 @@ static int make_meeting_place(struct nat_steer *steer)
 	return nat_datagrams_init(&steer->index, MAX_DATAGRAMS, &random);
 }
 
-static int make_steers(struct nat_steering *s, const struct nat_config *config)
+static int make_steers(struct nat_steering *s)
 {
 	int err = 0;
 
@@ -133,7 +133,6 @@ static int make_steers(struct nat_steering *s, const struct nat_config *config)
 		steer->worker = worker;
 		steer->base = mr_region_base(
 			mr_pool_region(mr_cache_pool(worker->cache)));
-		steer->keep_ns = config->timeouts.fragment_s * 1000000000ull;
 		steer->stages = calloc((size_t)s->n_workers * NAT_LANES,
 				       sizeof(steer->stages[0]));
 		err = steer->stages == NULL ? -ENOMEM :
@@ -142,9 +141,9 @@ static int make_steers(struct nat_steering *s, const struct nat_config *config)
 	return err;
 }
 
-int nat_steering_create(struct mr_ctx *ctx, const struct nat_config *config,
-			struct mr_workers *workers, uint32_t n_workers,
-			uint32_t n_entries, struct nat_steering **ret_steering,
+int nat_steering_create(struct mr_ctx *ctx, struct mr_workers *workers,
+			uint32_t n_workers, uint32_t n_entries,
+			struct nat_steering **ret_steering,
 			struct mr_reason *ret_why)
 {
 	struct nat_steering *s = calloc(1, sizeof(*s));
@@ -166,7 +165,7 @@ int nat_steering_create(struct mr_ctx *ctx, const struct nat_config *config,
 	if (s != NULL && s->rings != NULL && s->steers != NULL)
 		err = make_rings(s, ctx, ret_why);
 	if (err == 0)
-		err = make_steers(s, config);
+		err = make_steers(s);
 	if (err < 0) {
 		nat_steering_destroy(s);
 		return err;
@@ -199,6 +198,7 @@ struct nat_steer *nat_steer_of(struct nat_steering *steering, uint32_t idx)
 void nat_steer_follow(struct nat_steer *steer, const struct nat_routes *routes)
 {
 	steer->routes = routes;
+	steer->keep_ns = nat_routes_keep_ns(routes);
 }
 
 const struct nat_steer_stats *nat_steer_stats(const struct nat_steer *steer)

@@ -48,12 +48,15 @@ uint32_t nat_routes_owner(const struct nat_routes *routes, enum nat_side from,
 			  const uint8_t *bytes, uint32_t n_bytes,
 			  uint32_t receiver, enum nat_lane *ret_lane);
 
+/* How long fragments wait for the first one. */
+uint64_t nat_routes_keep_ns(const struct nat_routes *routes);
+
 /* Rings between all workers. */
 struct nat_steering;
 
-int nat_steering_create(struct mr_ctx *ctx, const struct nat_config *config,
-			struct mr_workers *workers, uint32_t n_workers,
-			uint32_t n_entries, struct nat_steering **ret_steering,
+int nat_steering_create(struct mr_ctx *ctx, struct mr_workers *workers,
+			uint32_t n_workers, uint32_t n_entries,
+			struct nat_steering **ret_steering,
 			struct mr_reason *ret_why);
 void nat_steering_destroy(struct nat_steering *steering);
 

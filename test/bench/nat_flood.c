@@ -43,7 +43,7 @@ struct flood *flood_open(struct mr_ctx *ctx, struct mr_pool *pool,
 	f->base = mr_region_base(mr_pool_region(pool));
 	f->dst = htonl(config->pool[0].first);
 	if (nat_routes_create(config, N_WORKERS, &f->routes) < 0 ||
-	    nat_steering_create(ctx, config, f->workers, N_WORKERS, N_ENTRIES,
+	    nat_steering_create(ctx, f->workers, N_WORKERS, N_ENTRIES,
 				&f->steering, &why) < 0)
 		errx(1, "%s", why.text);
 	for (uint32_t w = 0; w < N_WORKERS; w++)

@@ -23,7 +23,7 @@ struct out {
 };
 
 struct bed {
-	struct nat_config config;
+	struct nat_config config, next; /* next: of a reload */
 	struct mr_ctx *ctx;
 	struct mr_pool *pool;
 	struct mr_cache *cache;
@@ -228,6 +228,12 @@ void bed_exclude(struct bed *bed, uint32_t addr, uint32_t n_bits,
 					 .last_port = (uint16_t)last_port };
 }
 
+int bed_parse(struct bed *bed, const char *text, char *why, uint32_t n_why)
+{
+	nat_config_free(&bed->config);
+	return bed_read(text, bed->n_shards, &bed->config, why, n_why);
+}
+
 static void keep_event(void *opaque, const struct nat_log_event *event)
 {
 	struct bed *bed = opaque;
@@ -322,6 +328,26 @@ int bed_start(struct bed *bed, char *why, uint32_t n_why)
 failed:
 	snprintf(why, n_why, "%s", reason.text);
 	return -1;
+}
+
+/* As app.c and mail.c do it. */
+int bed_reload(struct bed *bed, const char *text, char *why, uint32_t n_why)
+{
+	const uint32_t now_s = (uint32_t)(bed->now_ns / 1000000000);
+	struct mr_reason reason;
+	const char *setting = reason.text;
+
+	if (bed_read(text, bed->n_shards, &bed->next, why, n_why) < 0)
+		return -1;
+	if (!nat_config_can_follow(&bed->config, &bed->next, &setting) ||
+	    nat_maps_reload(bed->maps, &bed->next, now_s, &reason) < 0) {
+		snprintf(why, n_why, "%s", setting);
+		return -1;
+	}
+	nat_path_reload(bed->path, &bed->next);
+	nat_neighbours_follow(bed->neighbours, &bed->config, &bed->next, now_s);
+	collect(bed);
+	return 0;
 }
 
 /* Entries of at most n_first, n_rest, n_rest, ... bytes (0: all there is). */
@@ -561,11 +587,8 @@ int64_t bed_free(struct bed *bed)
 	for (uint32_t side = 0; side < BED_OUTS; side++)
 		while (bed_recv(bed, side, &byte, 1, &flags) > 0)
 			;
-	free(bed->config.pool);
-	free(bed->config.subscribers);
-	free(bed->config.forwards);
-	free(bed->config.one_to_ones);
-	free(bed->config.excludes);
+	nat_config_free(&bed->config);
+	nat_config_free(&bed->next);
 	free(bed);
 	return n_left;
 }

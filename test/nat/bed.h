@@ -6,6 +6,7 @@
 #ifndef NAT_BED_H
 #define NAT_BED_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct bed;
@@ -38,8 +39,20 @@ void bed_one_to_one(struct bed *bed, uint32_t outside_addr,
 void bed_exclude(struct bed *bed, uint32_t addr, uint32_t n_bits,
 		 uint32_t proto, uint32_t first_port, uint32_t last_port);
 
+struct nat_config;
+int bed_read(const char *text, uint32_t n_workers,
+	     struct nat_config *ret_config, char *why, uint32_t n_why);
+/* Instead of all these: a configuration file. 0, or -1 and why. */
+int bed_parse(struct bed *bed, const char *text, char *why, uint32_t n_why);
+/* The i-th key of such a file, as "timeouts.udp"; false behind the last one. */
+bool bed_key(uint32_t i, char *ret_name, uint32_t n_max);
+
 /* 0, or -1 and why. */
 int bed_start(struct bed *bed, char *why, uint32_t n_why);
+
+/* Once: another configuration file. 0, or -1 and why: if it is the name of a
+ * setting, that cannot change. */
+int bed_reload(struct bed *bed, const char *text, char *why, uint32_t n_why);
 
 /* flags: BED_SHARED, MR_FRAME_CSUM_*. Entries have n_first, n_rest, ... bytes.
  */

@@ -44,6 +44,7 @@ def load():
     lib = ctypes.CDLL(os.environ.get("NAT_BED") or str(
         Path(os.environ["MR_BUILD"]) / "test/nat/libnatbed.so"))
     lib.bed_new.restype = ctypes.c_void_p
+    lib.bed_key.restype = ctypes.c_bool
     lib.bed_reason_name.restype = ctypes.c_char_p
     for name in ("counter", "law", "pages_in_use", "free"):
         getattr(lib, "bed_" + name).restype = ctypes.c_int64
@@ -119,6 +120,14 @@ def wrong_sums(frame):
     return wrong
 
 
+def keys():
+    """All keys of a configuration file, as "timeouts.udp"."""
+    name = ctypes.create_string_buffer(80)
+    i = -1
+    while LIB.bed_key(i := i + 1, name, 80):
+        yield name.value.decode()
+
+
 class Nat:
     """One worker.
 
@@ -137,6 +146,8 @@ class Nat:
     each number of struct nat_config: `hairpins`, `timeouts_udp_s`,
     `ports_first` ...
 
+    Instead of all these, file="...": the text of a configuration file.
+
     answers_arp: neighbours answer the translator's requests by themselves
     (mac_of()), and such requests are not in what comes out.
     checks_sums: every sum of what comes out must be right. Switch it off, or
@@ -148,14 +159,29 @@ class Nat:
         self.bed = ctypes.c_void_p(LIB.bed_new())
         self.vlans = [options.pop(f"{side}_vlan", 0) for side in SIDES]
         self.announced = []  # gratuitous ARP of the start
-        self._addresses(options)
-        self._rules(options)
-        self._numbers(options)
         why = ctypes.create_string_buffer(400)
+        if "file" in options:
+            self._parse(LIB.bed_parse, options.pop("file"))
+            assert not options
+        else:
+            self._addresses(options)
+            self._rules(options)
+            self._numbers(options)
         if LIB.bed_start(self.bed, why, 400) != 0:
             LIB.bed_free(self.bed)
             raise ValueError(why.value.decode())
         self.announced = self._collect()
+
+    def _parse(self, function, text):
+        """Give it a configuration file; ValueError has what it says."""
+        why = ctypes.create_string_buffer(400)
+        if function(self.bed, text.encode(), why, 400) != 0:
+            raise ValueError(why.value.decode())
+
+    def reload(self, text):
+        """Another configuration file, once."""
+        self._parse(LIB.bed_reload, text)
+        return self._collect()
 
     def _addresses(self, options):
         defaults = {"inside": ["10.0.0.1/24"], "outside": ["192.0.2.1/24"],

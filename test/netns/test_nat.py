@@ -216,6 +216,13 @@ def test_a_killed_one_loses_what_came_after_the_snapshot(lab, house, echo):
     # An interval of an hour: the file is the one of the start, read once.
     translator = Nat(house, "--workers", 2, config=config)
     translator.says("1 sessions taken up, 0 not")
+    # A reload may name another file.
+    other = lab.tmp_path / "other"
+    translator.reload(RANDOM_PORTS + f"state: {other}\n")
+    wait_until("it is written, and the old one gone",
+               lambda: other.exists() and not state.exists())
+    translator.reload(RANDOM_PORTS)
+    wait_until("none is left", lambda: not other.exists())
     translator.stop()
 
 

@@ -32,9 +32,8 @@ static void open_both(struct both *b)
 	b->now_ns = second_ns;
 	rig_open(&b->rig, NULL, 2, MR_IDLE_POLL);
 	assert_int_equal(nat_routes_create(&config, 2, &b->routes), 0);
-	assert_int_equal(nat_steering_create(b->rig.ctx, &config,
-					     b->rig.workers, 2, N_ENTRIES,
-					     &b->steering, &why),
+	assert_int_equal(nat_steering_create(b->rig.ctx, b->rig.workers, 2,
+					     N_ENTRIES, &b->steering, &why),
 			 0);
 	for (uint32_t w = 0; w < 2; w++) {
 		b->steers[w] = nat_steer_of(b->steering, w);

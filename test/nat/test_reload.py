@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Each key of the configuration is applied by a reload, or refused by name."""
+import json
+
+import pytest
+from scapy.all import IP, TCP, IPerror, raw
+
+from bed import keys, mac_of, ping, tcp, udp
+from rfc import HOST, OTHER, OURS, OURS2, PEER, PEER2, Flow
+
+BASE = {
+    "inside": {"port": "p0", "addresses": "10.0.0.1/24", "mtu": 1500,
+               "gateway": "10.0.0.254"},
+    "outside": {"port": "p1", "addresses": "192.0.2.1/24", "mtu": 1500,
+                "gateway": "192.0.2.254"},
+    "subscribers": "10.0.0.0/16",
+    "limits": {"mappings": 4096, "sessions": 4096},
+    "log": {"path": "/log"},
+}
+FAR = "10.0.1.5"  # by way of the inside gateway
+
+
+def text_of(*settings):
+    """A configuration file: BASE, and {"timeouts.udp": 5} on top of it."""
+    config = json.loads(json.dumps(BASE))
+    for key, value in [item for more in settings for item in more.items()]:
+        section, _, name = key.rpartition(".")
+        (config.setdefault(section, {}) if section else config)[name] = value
+    return json.dumps(config)
+
+
+def count(send, packet, side):
+    """A probe: how many frames come out on a side, but for ICMP errors."""
+    return lambda nat: sum(
+        IPerror not in frame for frame in getattr(getattr(nat, send)(packet), side))
+
+
+def back_to(host):
+    """Where the answer to a host is sent."""
+    def probe(nat):
+        flow = Flow(nat, "udp", host)
+        flow.out()
+        return flow.back().inside[0].dst
+    return probe
+
+
+def sources(n, port=5000, step=2):
+    """External ends of n flows of a host; fewer if some are refused."""
+    def probe(nat):
+        flows = [Flow(nat, "udp", port=port + step * i) for i in range(n)]
+        return [(flow.addr, flow.ident) for flow in flows
+                if flow.out().outside]
+    return probe
+
+
+def that(test, *made):
+    """Whether all external ends of a probe are so."""
+    return lambda nat: all(test(*end) for end in sources(*made)(nat))
+
+
+def permits(proto):
+    """Whether somebody else may send to a mapping."""
+    def probe(nat):
+        flow = Flow(nat, proto)
+        flow.out()
+        return len(flow.back(PEER2, 99, **{"flags": "S"} if proto == "tcp"
+                             else {}).inside)
+    return probe
+
+
+def left(packet=None, handshake=None):
+    """How long a session has left."""
+    def probe(nat):
+        if packet is not None:
+            assert nat.inside(packet).outside
+        else:
+            flow = Flow(nat, "tcp")
+            sent = 101  # sequence numbers: 100 and 200 for the SYNs
+            assert flow.out(flags="S", seq=100).outside
+            assert flow.back(flags="SA", seq=200, ack=sent).inside
+            assert flow.out(flags="A", seq=sent, ack=201).outside
+            for side, flags in handshake:
+                if side == "out":
+                    flow.out(flags=flags, seq=sent, ack=201)
+                else:
+                    flow.back(flags=flags, seq=201, ack=sent)
+        return max(row["left_s"] for row in nat.sessions)
+    return probe
+
+
+
+def refreshed(nat):
+    """Whether what comes in prolongs a session."""
+    flow = Flow(nat, "udp")
+    flow.out()
+    nat.advance(100)
+    flow.back()
+    return nat.sessions[0]["left_s"] > 250
+
+
+def rests(nat):
+    """Whether a port that was freed is still held down."""
+    Flow(nat, "udp").out()
+    nat.advance(30)
+    return nat.counter("quarantined")
+
+
+def waits(nat):
+    """Whether a fragment still waits for the first one after 3 s."""
+    nat.inside(IP(raw(IP(src=HOST, dst=PEER, frag=3, proto=17) / (b"x" * 8))))
+    nat.advance(3)
+    return nat.counter("held")
+
+
+def held_syn(nat):
+    """Whether an unsolicited SYN has been answered after 4 s."""
+    nat.outside(tcp(PEER, 99, OURS, 4444))
+    return sum(IP in frame for frame in nat.advance(4).outside)
+
+
+def clamped(nat):
+    """The MSS that the server sees."""
+    syn = IP(raw(IP(src=HOST, dst=PEER) / TCP(
+        sport=5000, dport=80, flags="S", options=[("MSS", 1460)])))
+    return nat.inside(syn).outside[0][TCP].options[0][1]
+
+
+def hairpin(nat):
+    """Whether a host reaches the external end of another one."""
+    flow = Flow(nat, "udp")
+    flow.out()
+    return count("inside", udp(OTHER, 1, flow.addr, flow.ident),
+                 "inside")(nat)
+
+
+def events(*names):
+    """How many events of these names are logged."""
+    def probe(nat):
+        before = len(nat.events)
+        sources(3)(nat)
+        return sum(e["what"] in names for e in nat.events[before:])
+    return probe
+
+
+def sessions(nat):
+    """Peers that one socket of a host gets to."""
+    return sum(bool(Flow(nat, "udp").out(peer=f"198.51.100.{i}").outside)
+               for i in range(1, 9))
+
+
+GRE = IP(raw(IP(src=HOST, dst=PEER, proto=47) / b"12345678"))
+RANDOM = {"ports.keep_port": "no"}
+FIXED = "02:00:00:00:00:99"
+
+# key: (before, after, probe, other settings). A probe sees what the key does.
+APPLIED = {
+    "inside.addresses": ("10.0.0.1/24", ["10.0.0.1/24", "10.0.0.9/24"],
+                         count("inside", ping(HOST, "10.0.0.9"), "inside"), {}),
+    "inside.gateway": ("10.0.0.254", "10.0.0.253", back_to(FAR), {}),
+    "inside.neighbours": ([f"{OTHER} {FIXED}"], [f"{HOST} {FIXED}"],
+                          back_to(HOST), {}),
+    "outside.addresses": ("192.0.2.1/24", ["192.0.2.1/24", "192.0.2.9/24"],
+                          count("outside", ping(PEER, "192.0.2.9"), "outside"), {}),
+    "outside.gateway": ("192.0.2.254", "192.0.2.253",
+                        lambda nat: Flow(nat, "udp").out().outside[0].dst, {}),
+    "outside.neighbours": (
+        [f"192.0.2.77 {FIXED}"], [f"192.0.2.254 {FIXED}"],
+        lambda nat: Flow(nat, "udp").out().outside[0].dst, {}),
+    "pool": (OURS, OURS2, sources(1), {}),
+    "subscribers": ("10.0.0.0/16", "10.0.1.0/24",
+                    count("inside", udp(HOST, 1, PEER, 2), "outside"), {}),
+    "forwards": ([{"outside": f"{OURS}:80", "inside": f"{HOST}:80"}],
+                 [{"outside": f"{OURS}:81", "inside": f"{HOST}:80"}],
+                 count("outside", udp(PEER, 1, OURS, 81), "inside"), {}),
+    "one_to_one": ([{"outside": OURS2, "inside": HOST}],
+                   [{"outside": OURS2, "inside": OTHER}],
+                   lambda nat: nat.outside(udp(PEER, 1, OURS2, 5))
+                   .inside[0][IP].dst, {}),
+    "exclude": ([{"to": "198.51.100.8/32"}], [{"to": "198.51.100.7/32"}],
+                lambda nat: nat.inside(udp(HOST, 1, PEER, 2))
+                .outside[0][IP].src, {}),
+    "filtering.udp": ("none", "address", permits("udp"), {}),
+    "filtering.tcp": ("none", "address-port", permits("tcp"), {}),
+    "filtering.icmp": ("none", "address", permits("icmp"), {}),
+    "timeouts.udp": ("300s", "200s", left(udp(HOST, 1, PEER, 2)), {}),
+    "timeouts.tcp_opening": ("240s", "250s", left(tcp(HOST, 1, PEER, 2)), {}),
+    "timeouts.tcp_open": ("7440s", "7500s", left(handshake=[]), {}),
+    "timeouts.tcp_closing": (
+        "240s", "250s", left(handshake=[("out", "FA"), ("back", "FA")]), {}),
+    "timeouts.tcp_reset": ("240s", "250s",
+                           left(handshake=[("back", "R")]), {}),
+    "timeouts.tcp_unsolicited": ("6s", "3s", held_syn, {}),
+    "timeouts.icmp": ("60s", "70s", left(ping(HOST, PEER)), {}),
+    "timeouts.other": ("300s", "310s", left(GRE), {"other_protocols": "yes"}),
+    "timeouts.fragment": ("2s", "5s", waits, {}),
+    "timeouts.quarantine": ("120s", "5s", rests, {"timeouts.udp": "10s"}),
+    "ports.range": ("1024-65535", "2048-3000",
+                    that(lambda _, port: port <= 3000, 4), RANDOM),
+    "ports.keep_port": ("yes", "no", that(lambda _, port: 5000 <= port < 5020,
+                                          10), {}),
+    "ports.keep_parity": ("yes", "no", that(lambda _, port: port % 2 == 0, 40),
+                          RANDOM),
+    "ports.keep_class": ("yes", "no", that(lambda _, port: port < 1024, 20,
+                                           100),
+                         {"ports.range": "1-65535", **RANDOM}),
+    "ports.block": (64, 1024, lambda nat: [
+        e["n_ports"] for e in (sources(1)(nat), nat.events)[1]][-1],
+                    {"subscribers": "10.0.0.0/28"}),
+    "ports.max_blocks": (1, 2, lambda nat: len(sources(80)(nat)),
+                         {"subscribers": "10.0.0.0/28", "ports.block": 64,
+                          "ports.keep_parity": "no"}),
+    "ports.deterministic": ("no", "yes", events("block_begin"),
+                            {"subscribers": "10.0.0.0/28", "ports.block": 64}),
+    "limits.per_subscriber": (3, 5, lambda nat: len(sources(8)(nat)), {}),
+    "limits.sessions_per_subscriber": (3, 5, sessions,
+                                        {"filtering.udp": "address"}),
+    "pairing": ("yes", "no", lambda nat: len({
+        addr for addr, _ in sources(40)(nat)}) > 1,
+                {"pool": "192.0.2.1-192.0.2.4", **RANDOM}),
+    "hairpin": ("yes", "no", hairpin, {}),
+    "inbound_refresh": ("no", "yes", refreshed, {}),
+    "other_protocols": ("no", "yes", count("inside", GRE, "outside"), {}),
+    "ping": ("yes", "no", count("outside", ping(PEER, OURS), "outside"), {}),
+    "mss": ("no", 1200, clamped, {}),
+    "log.sessions": ("no", "yes", events("mapping_begin"), {}),
+}
+# What tables, rings and files were made from: (before, after).
+REFUSED = {
+    "inside.port": ("p0", "p9"), "outside.port": ("p1", "p9"),
+    "inside.vlan": (5, 6), "outside.vlan": (5, 6),
+    "inside.mtu": (1500, 1400), "outside.mtu": (1500, 1400),
+    "limits.mappings": (4096, 4097), "limits.sessions": (4096, 4097),
+    "limits.fragments": (256, 257), "log.path": ("/log", "/other"),
+}
+# Applied by the main thread: test_nat.py of test/netns.
+OF_THE_PROGRAM = {"state", "state_interval"}
+
+
+def test_all_keys_are_here():
+    assert set(keys()) == {*APPLIED, *REFUSED, *OF_THE_PROGRAM}
+
+
+@pytest.mark.parametrize("key", APPLIED)
+def test_a_reload_applies(nat_of, key):
+    before, after, probe, more = APPLIED[key]
+    old, new = (text_of(more, {key: value}) for value in (before, after))
+    is_so = probe(nat_of(file=new))
+    assert probe(nat_of(file=old)) != is_so, "the probe does not see it"
+    nat = nat_of(file=old)
+    nat.reload(new)
+    assert probe(nat) == is_so
+
+
+@pytest.mark.parametrize("key", REFUSED)
+def test_a_reload_refuses(nat_of, key):
+    old, new = (text_of({key: value}) for value in REFUSED[key])
+    nat = nat_of(file=old)
+    with pytest.raises(ValueError, match=f"^{key.replace('.', ': ')}$"):
+        nat.reload(new)
