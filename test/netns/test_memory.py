@@ -297,3 +297,27 @@ def test_what_no_port_can_send_is_a_named_drop(lab, star):
         assert laws.drops(probe.stats(0), "tx")[name] == before + 3
     pass_from_probe(lab, star, probe, 3, 1514)
     probe.close()
+
+
+def test_closing_waits_for_what_the_kernel_is_sending(lab, star):
+    """Behind the port is one that sends 2000 bytes a second."""
+    host = star.hosts[0]
+    host.ip("link", "add", "slow0", "type", "veth", "peer", "name", "slow1")
+    for name in ("slow0", "slow1"):
+        host.ip("link", "set", name, "up")
+    host.run("tc", "qdisc", "add", "dev", "slow0", "root", "tbf", "rate",
+             "16kbit", "burst", "1600", "latency", "10s")
+    host.run("tc", "qdisc", "add", "dev", "h0", "ingress")
+    if host.run("tc", "filter", "add", "dev", "h0", "parent", "ffff:",
+                "protocol", "all", "u32", "match", "u8", "0", "0", "action",
+                "mirred", "egress", "redirect", "dev", "slow0",
+                check=False).returncode != 0:
+        pytest.skip("no u32 classifier, or no mirred action")
+    probe = Probe(lab, star.middle)
+    probe.do("pool", 8192)
+    probe.do("open", "p0")
+    probe.do("send", 0, 0, 2, 1400)
+    assert probe.stats(0)["queues"][0]["tx"]["pending"] == 1
+    assert probe.do("close", 0)["ms"] > 200
+    assert "still holds" not in probe.err.text()
+    probe.close()
