@@ -146,6 +146,14 @@ def test_jumbo_falls_back(guest, probe):
     echo(guest.wires["nic0"], probe, all_lengths(300))
 
 
+def test_busy_polled(guest, probe):
+    """Our calls run the driver; its interrupts are deferred."""
+    probe.do("open", SPEC + ",busy=64")
+    echo(guest.wires["nic0"], probe, all_lengths(1000))
+    events = check_idle(probe)["queues"][0]["rx"]["events"]
+    assert events["wakeup"] > 0, events
+
+
 def test_two_nics(guest, probe):
     """Two zero-copy ports in one pool, both ways at once."""
     probe.do("open", SPEC)
