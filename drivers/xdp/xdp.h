@@ -8,13 +8,13 @@
  *     xdp_tx.c      tx ring, completion ring, the kick         (hot)
  *     xdp_csum.c    partial checksums of veth and tap
  *     xdp_copy.c    frames that the kernel would not take as they lie
- *     xdp_busy.c    busy polling in place of interrupts
+ *     xdp_busy.c    busy polling instead of interrupts
  *     xdp_umem.c    memory registration, sockets and their rings
  *     xdp_prog.c    the XDP program and where it is attached
  *     xdp_netdev.c  the network interface: facts and events
  *     xdp_genl.c    more facts, by generic netlink
  *     xdp_settings.c  what we set on it
- *     xdp_record.c  what was set, and goes back, after a kill too
+ *     xdp_record.c  what was changed, and how it is restored
  *     xdp_stats.c   counters of the kernel and of the interface
  */
 #ifndef XDP_XDP_H
@@ -40,8 +40,8 @@ enum {
 	/* ETH_GSTRING_LEN, and an end, which the kernel may leave out. */
 	XDP_STAT_NAME_BYTES = 32 + 1,
 	/*
-	 * Between the busy polls of a queue that has nothing for us: a NAPI
-	 * that is polled without a pause does little else.
+	 * Least time between two busy polls that find nothing: a NAPI that is
+	 * polled without a pause starves what else it has to do.
 	 */
 	XDP_BUSY_INTERVAL_NS = 5000,
 	XDP_IFF_LOWER_UP = 1 << 16, /* linux/if.h, which net/if.h excludes */
@@ -140,12 +140,12 @@ struct xdp_prog {
 	bool is_native;
 };
 
-/* What the port changes of its interface; goes back at close or after a kill */
+/* What a port may change on its interface, to be restored. */
 enum xdp_setting {
 	XDP_SETTING_MTU,
-	XDP_SETTING_MAC, /* its bytes in the order of memory */
+	XDP_SETTING_MAC, /* 6 bytes in memory order */
 	XDP_SETTING_UP,
-	/* napi_defer_hard_irqs, gro_flush_timeout; of a NAPI, or of all. */
+	/* napi_defer_hard_irqs and gro_flush_timeout. */
 	XDP_SETTING_DEFER,
 	XDP_SETTING_FLUSH,
 	XDP_N_SETTINGS,
@@ -253,8 +253,8 @@ void mri_xdp_rx_take_back(struct xdp_rxq *rxq);
 mr_tx_burst_fn mri_xdp_tx_burst;
 int mri_xdp_tx_arm(struct mr_queue *queue);
 /*
- * Wait, until deadline_ns of the context's clock, for what the kernel has taken
- * from the ring. Returns the buffers that it still holds.
+ * Wait until the kernel has completed all that it took from the ring, or until
+ * deadline_ns of the context's clock. Returns how many buffers it still holds.
  */
 uint32_t mri_xdp_tx_wait(struct xdp_txq *txq, uint64_t deadline_ns);
 void mri_xdp_tx_take_back(struct xdp_txq *txq);
@@ -317,23 +317,23 @@ void mri_xdp_prog_unsteer(struct xdp_port *port);
 void mri_xdp_prog_close(struct xdp_port *port);
 
 /* xdp_genl.c */
-/* Most descriptors of a frame that is sent or received without copies. */
+/* Most descriptors of a frame in zero-copy mode; 1 if the driver has no SG. */
 uint32_t mri_xdp_zc_max_segs(uint32_t ifindex);
 /* Ids of the interface's NAPIs: how many, or -errno. */
 int mri_xdp_napi_list(uint32_t ifindex, uint32_t *ret_ids, uint32_t n_max);
-/* That of an rx queue, 0: the driver does not say. */
+/* The NAPI of an rx queue; 0: the driver does not report it. */
 uint32_t mri_xdp_queue_napi(uint32_t ifindex, uint32_t queue);
-/* 0, -ENOENT: it is no more, -EOPNOTSUPP: before Linux 6.13; or -errno. */
+/* 0, -ENOENT: it is gone, -EOPNOTSUPP: before Linux 6.13; or -errno. */
 int mri_xdp_napi_read(uint32_t id, enum xdp_setting setting,
 		      uint64_t *ret_value);
 int mri_xdp_napi_write(uint32_t id, enum xdp_setting setting, uint64_t value);
 
 /* xdp_busy.c */
-/* Busy polling of all queues, if the options ask for it and it is of use. */
+/* Start busy polling on all queues, if the options ask for it and it helps. */
 void mri_xdp_busy_open(struct xdp_port *port);
 /* Ask for busy polling of a socket. False: there is none. */
 bool mri_xdp_busy_poll(const struct xdp_port *port, int fd);
-/* Settings that defer interrupts; as mri_xdp_setting_read() and its kin. */
+/* Deferral of interrupts; contracts of mri_xdp_setting_read() and _write(). */
 int mri_xdp_deferral_read(const struct xdp_port *port, const char *name,
 			  const struct xdp_change *change, uint64_t *ret_value);
 int mri_xdp_deferral_write(const struct xdp_port *port, const char *name,
@@ -362,18 +362,18 @@ int mri_xdp_events_poll(struct xdp_port *port);
 
 /* xdp_record.c */
 /*
- * Undo what a process that was killed has left: 1 if there was a record of it,
- * then the interface may have changed; -EBUSY: it is alive.
+ * Restore what a killed process had changed. 1: there was a record, and the
+ * interface may have changed; 0: there was none; -EBUSY: the process lives.
  */
 int mri_xdp_record_open(struct xdp_port *port, struct mr_reason *reterr_reason);
-/* Set something, to be undone; 0 or -errno. */
+/* Set something and record it; 0 or -errno. */
 int mri_xdp_change(struct xdp_port *port, enum xdp_setting setting, uint32_t id,
 		   uint64_t value);
-/* Undo what was changed, from one setting on, and is still so. */
+/* Restore the settings from this one on, unless others changed them since. */
 void mri_xdp_record_undo(struct xdp_port *port, enum xdp_setting first);
 
 /* xdp_settings.c */
-/* What a change is of, as it is now: 0 or -errno, -ENOENT: it is no more. */
+/* The setting of a change as it is now: 0 or -errno; -ENOENT: it is gone. */
 int mri_xdp_setting_read(const struct xdp_port *port,
 			 const struct xdp_change *change, uint64_t *ret_value);
 int mri_xdp_setting_write(const struct xdp_port *port,

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Busy polling: our system calls run the device's NAPI, in place of its
- * interrupts.
+ * Busy polling: our system calls run the device's NAPI, instead of interrupts.
  *
- * The kernel leaves a NAPI to us for as long as we poll it once in
- * gro_flush_timeout, and only if napi_defer_hard_irqs is set as well. Both are
- * set for the NAPIs of the port's queues (Linux 6.13), else for the whole
- * interface (sysfs), and given back by xdp_record.c.
+ * The kernel leaves a NAPI to us as long as we poll it at least once per
+ * gro_flush_timeout, provided that napi_defer_hard_irqs is set as well. Both
+ * are set for the NAPIs of the port's queues (Linux 6.13), else for the whole
+ * interface (sysfs); xdp_record.c restores them.
  *
  * Source: linux/Documentation/networking/napi.rst, "Busy polling" and "IRQ
  * mitigation"; Documentation/networking/af_xdp.rst.
@@ -26,7 +25,7 @@ enum {
 	PREFER_BUSY_POLL = 69, /* SO_PREFER_BUSY_POLL, 5.11 */
 	BUSY_POLL_BUDGET = 70, /* SO_BUSY_POLL_BUDGET, 5.11 */
 
-	/* Those of napi.rst: empty polls, and how long they count. */
+	/* The values that napi.rst and af_xdp.rst use. */
 	DEFER_HARD_IRQS = 2,
 	GRO_FLUSH_TIMEOUT_NS = 200000,
 };
@@ -109,8 +108,8 @@ int mri_xdp_deferral_write(const struct xdp_port *port, const char *name,
 }
 
 /*
- * The NAPIs of the port's queues; if the driver does not say which, all of the
- * interface. How many, or -errno.
+ * The NAPIs of the port's queues or, if the driver does not report them, all of
+ * the interface. Returns how many, or -errno.
  */
 static int find_napis(const struct xdp_port *port, uint32_t *ids)
 {
@@ -153,12 +152,12 @@ void mri_xdp_busy_open(struct xdp_port *port)
 		n = find_napis(port, ids);
 	if (n == 0) {
 		mr_log(port->base.ctx, MR_LOG_WARNING,
-		       "%s: busy=%u has no effect: %s, so there is no NAPI to "
-		       "poll",
+		       "%s: busy=%u has no effect: there is no NAPI to poll "
+		       "%s",
 		       name, port->options.busy,
 		       port->prog.is_native ?
-			       "the driver has none" :
-			       "the program is attached in generic mode");
+			       "with this driver" :
+			       "if the program is attached in generic mode");
 		return;
 	}
 	for (uint32_t i = 0; i < port->n_queues; i++) {
@@ -172,9 +171,8 @@ void mri_xdp_busy_open(struct xdp_port *port)
 		err = defer(port, 0);
 	if (err < 0)
 		mr_log(port->base.ctx, MR_LOG_WARNING,
-		       "%s: interrupts are not deferred (%s), so they take "
-		       "frames before busy polling does: set "
-		       "napi_defer_hard_irqs and gro_flush_timeout in "
-		       "/sys/class/net",
+		       "%s: cannot defer interrupts (%s), which compete with "
+		       "busy polling: set napi_defer_hard_irqs and "
+		       "gro_flush_timeout in /sys/class/net",
 		       name, strerror(-err));
 }

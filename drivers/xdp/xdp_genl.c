@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the kernel says of an interface by the generic netlink family "netdev".
- * A kernel without the family, or the command, is an error like any other.
+ * The generic netlink family "netdev": facts about an interface, its queues and
+ * NAPIs. A kernel that lacks the family or a command returns an error.
  *
- * Source: linux/Documentation/netlink/specs/netdev.yaml; genetlink.h. Numbers
- * are in own words, as in xdp_uapi.h.
+ * Source: linux/Documentation/netlink/specs/netdev.yaml; genetlink.h. The
+ * numbers are copied here for the reason that xdp_uapi.h gives.
  */
 #include <errno.h>
 #include <linux/genetlink.h>
@@ -51,7 +51,7 @@ struct napi_setting {
 	uint64_t value;
 };
 
-/* Attributes are those of rtnetlink, but for their name. */
+/* struct nlattr has the layout of struct rtattr. */
 typedef void answer_fn(const struct rtattr *first, int n_bytes, void *opaque);
 
 static void begin(struct request *request, uint16_t family, uint8_t command)
@@ -87,12 +87,12 @@ static void get(const struct rtattr *attribute, int n_left, uint16_t type,
 		if ((attribute->rta_type & NLA_TYPE_MASK) != type ||
 		    n > sizeof(*value))
 			continue;
-		*value = 0; /* little-endian, as all that this runs on */
+		*value = 0; /* the machine is little-endian */
 		memcpy(value, RTA_DATA(attribute), n);
 	}
 }
 
-/* Send it and pass what comes to answer, to the end; 0 or -errno. */
+/* Send the request and call answer for each reply; 0 or -errno. */
 static int ask(int fd, const struct request *request, answer_fn *answer,
 	       void *opaque)
 {

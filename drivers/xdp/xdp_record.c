@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the port has changed of its interface, and how it goes back: at close,
- * and when the next port is opened after a process was killed.
+ * What the port has changed on its interface, and how that is restored: at
+ * close or, if the process was killed, when a port is next opened on it.
  *
- * The list of changes is in memory and, from the first one on, in a file of the
- * interface: a line per change, written before the change is made. The file
- * is locked while its port is open. So who finds it and gets the lock knows
- * that the owner is dead, and undoes what is still as the owner has left it; a
- * change that somebody else has made since stays.
+ * The changes are listed in memory and in a file per interface, one line each,
+ * written before the change is made. The file is locked while its port is open,
+ * so whoever gets the lock of a file knows that its owner is dead. It restores
+ * what is still as the owner left it; what somebody else has changed since
+ * stays.
  *
  *     /run/millrace/xdp-COOKIE-IFINDEX:  SETTING ID BEFORE SINCE
  *
- * The cookie is that of the network namespace, which no other has until the
- * next boot. A file is only removed by who has its lock, and whoever gets the
- * lock of a removed file looks again. Where none can be written, a warning says
- * what to do by hand.
+ * The cookie identifies the network namespace, until the next boot. Only the
+ * holder of the lock removes a file, and whoever locks a file that has been
+ * removed opens it again. If no file can be written, a warning says what to do
+ * by hand.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -35,7 +35,7 @@ enum {
 	/* A process that was killed is not dead at once. */
 	LOCK_WAIT_MS = 1000,
 	LOCK_STEP_MS = 2,
-	/* Of one width, so that a later line takes the place of its former. */
+	/* All of one width, so that a line can be overwritten in place. */
 	LINE_BYTES = 80,
 };
 
@@ -83,8 +83,8 @@ static int find_path(struct xdp_port *port)
 }
 
 /*
- * The interface's file, locked: an fd, or -errno: -ENOENT if there is none and
- * none is to be made, -EBUSY if the process that has it lives.
+ * Open and lock the interface's file: an fd, -EBUSY if a live process has it
+ * locked, -ENOENT if there is none and flags do not create it, or -errno.
  */
 static int open_locked(const char *path, int flags, int wait_ms)
 {
@@ -170,14 +170,14 @@ int mri_xdp_change(struct xdp_port *port, enum xdp_setting setting, uint32_t id,
 	was = change->since;
 	change->since = value;
 	err = note(port, change);
-	if (err == -EBUSY)
+	if (err == -EBUSY) {
 		change->since = was;
-	if (err == -EBUSY)
 		return err;
+	}
 	if (err < 0)
 		mr_log(port->base.ctx, MR_LOG_WARNING,
 		       "%s: no record in " FOLDER " (%s): if this program is "
-		       "killed, go back to '%s' by hand",
+		       "killed, restore '%s' by hand",
 		       port->base.info.name, strerror(-err),
 		       describe(change, change->before, text));
 	err = mri_xdp_setting_write(port, change, value);
@@ -188,14 +188,14 @@ int mri_xdp_change(struct xdp_port *port, enum xdp_setting setting, uint32_t id,
 	return err;
 }
 
-/* Put back what is still as it was set: 1; 0: it is not; or -errno. */
+/* 1: restored; 0: it is not as it was left, or gone; or -errno. */
 static int undo(const struct xdp_port *port, const struct xdp_change *change)
 {
 	const struct timespec step = { .tv_nsec = LOCK_STEP_MS * 1000000 };
 	uint64_t now;
 	int err = mri_xdp_setting_read(port, change, &now);
 
-	/* An interface, or a NAPI of it, that is no more. */
+	/* The interface, or its NAPI, is gone. */
 	if (err == -ENODEV || err == -ENXIO || err == -ENOENT)
 		return 0;
 	if (err < 0 || now != change->since || now == change->before)
@@ -210,7 +210,7 @@ static int undo(const struct xdp_port *port, const struct xdp_change *change)
 	return err < 0 ? err : 1;
 }
 
-/* Whether that is done. why: to be told to the user, or NULL. */
+/* False: it is still to be done. why: for the log; NULL: success is silent. */
 static bool undo_and_tell(const struct xdp_port *port,
 			  const struct xdp_change *change, const char *why)
 {
@@ -220,18 +220,18 @@ static bool undo_and_tell(const struct xdp_port *port,
 
 	if (err < 0)
 		mr_log(port->base.ctx, MR_LOG_WARNING,
-		       "%s: cannot go back to '%s': %s; do so by hand", name,
+		       "%s: cannot restore '%s': %s; do so by hand", name,
 		       describe(change, change->before, before),
 		       strerror(-err));
 	else if (err > 0 && why != NULL)
 		mr_log(port->base.ctx, MR_LOG_WARNING,
-		       "%s: back to '%s' from '%s': %s", name,
+		       "%s: restored '%s', it was '%s': %s", name,
 		       describe(change, change->before, before),
 		       describe(change, change->since, since), why);
 	return err >= 0;
 }
 
-/* The changes that are not undone, to the head of the list and the file. */
+/* Keep only the changes that are not undone, in the list and in the file. */
 static void keep_rest(struct xdp_port *port)
 {
 	struct xdp_record *record = &port->record;
@@ -253,7 +253,7 @@ static void keep_rest(struct xdp_port *port)
 	record->fd = -1;
 }
 
-/* Lines that are none of ours, and behind them, are left out. */
+/* Up to the first line that is not one of ours. */
 static void read_changes(struct xdp_record *record)
 {
 	char line[LINE_BYTES + 1] = "";
@@ -292,8 +292,8 @@ int mri_xdp_record_open(struct xdp_port *port, struct mr_reason *reason)
 			       port->base.info.name, record->path);
 	if (fd == -EACCES)
 		mr_log(port->base.ctx, MR_LOG_WARNING,
-		       "%s: cannot read %s: what a program that was killed had "
-		       "set stays",
+		       "%s: cannot read %s: what a killed program had set is "
+		       "not restored; run as its user or as root",
 		       port->base.info.name, record->path);
 	if (fd < 0)
 		return 0;
@@ -302,7 +302,7 @@ int mri_xdp_record_open(struct xdp_port *port, struct mr_reason *reason)
 	for (uint32_t i = record->n; i-- > 0;) {
 		struct xdp_change *change = &record->changes[i];
 
-		/* Up is what this port needs, too; closing it undoes that. */
+		/* This port needs the link up, too, and undoes it at close. */
 		change->is_undone =
 			change->setting != XDP_SETTING_UP &&
 			undo_and_tell(port, change,

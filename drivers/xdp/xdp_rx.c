@@ -60,7 +60,7 @@ static void idle(struct xdp_rxq *rxq)
 	wake_kernel(rxq);
 }
 
-/* An empty burst, where our calls are what runs the device. */
+/* An empty burst of a busy-polled queue: nothing else runs its NAPI. */
 static void poll_device(struct xdp_rxq *rxq)
 {
 	const struct mr_ctx *ctx = rxq->port->base.ctx;

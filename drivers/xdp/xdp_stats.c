@@ -90,8 +90,8 @@ static struct xsk_statistics read_socket(int fd)
 }
 
 /*
- * What the kernel found invalid, though we had checked it. Newer kernels
- * complete it, older ones never do: then it is pending until close.
+ * Adds what the kernel found invalid although we had checked it. Newer kernels
+ * complete such descriptors; older ones never do, and they are pending.
  */
 void mri_xdp_txq_stats(const struct mr_txq *base, struct mr_tx_stats *stats)
 {

@@ -425,9 +425,9 @@ static void wait_for_release(const struct xdp_port *port)
 }
 
 /*
- * Copy mode does not copy on each device: where the kernel likes its skbs in
- * fragments (virtio_net, IFF_TX_SKB_NO_LINEAR) they point to our pages, which
- * must not change before they are sent.
+ * Copy mode does not copy on every device: where the kernel sends skbs without
+ * a linear part (virtio_net, IFF_TX_SKB_NO_LINEAR) they point to our pages,
+ * which must not change before they have left.
  */
 static void wait_for_completions(struct xdp_port *port)
 {
@@ -437,13 +437,12 @@ static void wait_for_completions(struct xdp_port *port)
 
 	for (uint32_t i = 0; i < port->n_queues; i++)
 		n += mri_xdp_tx_wait(&port->txqs[i], deadline_ns);
-	/* The release of a zero-copy queue takes back what it still has. */
+	/* A zero-copy queue gives them up when it is released, below. */
 	if (n > 0 && port->n_zc_queues == 0)
 		mr_log(port->base.ctx, MR_LOG_WARNING,
-		       "%s: after %d ms the kernel still holds %u buffers that "
-		       "it was given to send; their bytes may change before "
-		       "they leave",
-		       port->base.info.name, CLOSE_WAIT_MS, n);
+		       "%s: the kernel has not sent %u buffers within %d ms; "
+		       "they are reused now, so what leaves may be damaged",
+		       port->base.info.name, n, CLOSE_WAIT_MS);
 }
 
 void mri_xdp_sockets_close(struct xdp_port *port)

@@ -45,7 +45,7 @@ def test_after_a_kill_the_next_start_undoes_it(lab, star, before):
     assert napi.deferrals(star.middle, "p0") != before
     probe = open_busy(lab, star, "p0")
     assert napi.deferrals(star.middle, "p0") == before
-    assert "back to 'napi_defer_hard_irqs 0'" in probe.err.text()
+    assert "restored 'napi_defer_hard_irqs 0'" in probe.err.text()
     probe.close()
 
 

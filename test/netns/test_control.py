@@ -162,8 +162,8 @@ def test_what_a_killed_program_had_set_goes_back(lab, star, since, mtu):
     probe.do("open", "p0")
     assert probe.do("info", 0)["mtu"] == mtu
     assert state(star.middle) == {**before, "mtu": mtu}
-    assert ("back to 'mtu 1500' from 'mtu 1400': a program that had set it "
-            "was killed" in probe.err.text()) == (since is None)
+    assert ("restored 'mtu 1500', it was 'mtu 1400': a program that had set "
+            "it was killed" in probe.err.text()) == (since is None)
     probe.close()
     assert "UP" not in star.middle.link("p0")["flags"]
     assert records() == had
@@ -188,7 +188,7 @@ def test_without_a_record_it_says_what_to_do(lab, star):
         "mount -t tmpfs -o ro tmpfs /run && exec $0"])
     probe.do("pool", 8192)
     probe.do("open", "p0,mtu=1400")
-    assert ("Read-only file system): if this program is killed, go back to "
+    assert ("Read-only file system): if this program is killed, restore "
             "'mtu 1500' by hand" in probe.err.text())
     probe.close()
     assert star.middle.link("p0")["mtu"] == 1500

@@ -168,7 +168,7 @@ static void an_idle_queue_is_kicked_each_millisecond(void **state)
 	fake_close(&fake);
 }
 
-/* Then our calls are what makes the device deliver; but not all the time. */
+/* Nothing else makes the device deliver; but there is a least interval. */
 static void a_busy_polled_queue_is_polled_while_it_is_empty(void **state)
 {
 	struct mr_frame frames[MR_MAX_SEGS];
