@@ -32,6 +32,35 @@ int yaml_wrong(struct yaml_reader *reader, const yaml_node_t *node,
 	return fail_at(reader, node->start_mark.line + 1, text);
 }
 
+static int fail_parse(struct yaml_reader *reader, const yaml_parser_t *parser)
+{
+	char text[200];
+
+	snprintf(text, sizeof(text), "no YAML: %s%s%s",
+		 parser->problem != NULL ? parser->problem : "no memory",
+		 parser->context != NULL ? ", " : "",
+		 parser->context != NULL ? parser->context : "");
+	return fail_at(reader, parser->problem_mark.line + 1, text);
+}
+
+/* A second document would be ignored without a word. */
+static int check_end(struct yaml_reader *reader, yaml_parser_t *parser)
+{
+	yaml_document_t next;
+	yaml_node_t *root;
+	int err = 0;
+
+	if (!yaml_parser_load(parser, &next))
+		return fail_parse(reader, parser);
+	root = yaml_document_get_root_node(&next);
+	if (root != NULL)
+		err = yaml_wrong(reader, root,
+				 "a second document begins here; a file has "
+				 "one, so leave the '---' out");
+	yaml_document_delete(&next);
+	return err;
+}
+
 int yaml_open(struct yaml_reader *reader, const char *name, const char *bytes,
 	      size_t n_bytes, struct mr_reason *ret_why)
 {
@@ -47,14 +76,11 @@ int yaml_open(struct yaml_reader *reader, const char *name, const char *bytes,
 	yaml_parser_set_input_string(&parser, (const unsigned char *)bytes,
 				     n_bytes);
 	if (!yaml_parser_load(&parser, &reader->document)) {
-		const size_t line = parser.problem_mark.line + 1;
-		char text[200];
-
-		snprintf(text, sizeof(text), "no YAML: %s%s%s",
-			 parser.problem != NULL ? parser.problem : "no memory",
-			 parser.context != NULL ? ", " : "",
-			 parser.context != NULL ? parser.context : "");
-		err = fail_at(reader, line, text);
+		err = fail_parse(reader, &parser);
+	} else if (yaml_root(reader) != NULL) {
+		err = check_end(reader, &parser);
+		if (err < 0)
+			yaml_close(reader);
 	}
 	yaml_parser_delete(&parser);
 	return err;

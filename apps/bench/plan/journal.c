@@ -97,7 +97,7 @@ static int read_root(struct journal *journal, struct mr_reason *why)
 			       0 :
 			       fail(why, -ENOMEM, path, "no memory");
 	}
-	journal->root = json_load_file(path, 0, &error);
+	journal->root = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
 	if (is_ours(journal->root))
 		return 0;
 	return fail(why, -EBADMSG, path,

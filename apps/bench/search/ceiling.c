@@ -118,7 +118,7 @@ int ceiling_read(const char *text, const json_t *ours, uint32_t frame_bytes,
 				 "second, or a document of selftest",
 				 text);
 	}
-	root = json_load_file(text, 0, &error);
+	root = json_load_file(text, JSON_REJECT_DUPLICATES, &error);
 	if (root == NULL)
 		return fail_with(why, -EINVAL,
 				 "--ceiling %s: no rate, and no document: %s",

@@ -189,6 +189,7 @@ static const struct {
 	{ "measures:\n- {name: t, run: tx, time: soon}\n",
 	  "f.yaml:2: time: 'soon' is no time" },
 	{ "measures: [\n", "f.yaml:2: no YAML" },
+	{ MEASURE "---\ntitle: x\n", "f.yaml:3: a second document begins" },
 };
 
 static void test_each_mistake_has_its_line_and_its_cure(void **state)

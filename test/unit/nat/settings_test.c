@@ -168,6 +168,9 @@ static const struct {
 	{ "\tping: no\n", "f:7: no YAML: " },
 	{ "ping: \"\\0\"\n", "f:7: ping: has a zero byte" },
 	{ "&a ping: *b\n", "f:7: no YAML: " },
+	{ "---\nping: no\n", "f:8: a second document begins here" },
+	{ "...\n---\n[]\n...\n", "f:9: a second document begins here" },
+	{ "...\n---\n[\n", "f:10: no YAML: " },
 };
 
 static const struct {
