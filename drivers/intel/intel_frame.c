@@ -219,16 +219,14 @@ static int finish_sum(struct intel_txq *txq, struct mr_cache *cache,
 	return has_segments ? segment(txq, job, &view, meta) : KEEP;
 }
 
-/* Have the device insert a tag. */
-static int insert_tag(const struct intel_txq *txq, struct job *job,
-		      uint64_t tci)
+/* Have the device insert a tag; only where the port has said that it does. */
+static void insert_tag(const struct intel_txq *txq, struct job *job,
+		       uint64_t tci)
 {
-	if (!txq->has_vlan)
-		return MR_TX_DROP_INVALID; /* it would leave without it */
 	job->command |= INTEL_TX_VLE;
 	if (!txq->is_igb) {
 		job->command |= tci << INTEL_TX_VLAN_82574_SHIFT;
-		return KEEP;
+		return;
 	}
 	if (!job->has_context) {
 		job->has_context = true;
@@ -236,7 +234,6 @@ static int insert_tag(const struct intel_txq *txq, struct job *job,
 		job->context[1] = INTEL_TX_DTYP_CTXT | INTEL_TX_DEXT;
 	}
 	job->context[0] |= tci << INTEL_CTX_VLAN_SHIFT;
-	return KEEP;
 }
 
 /* What the frame needs, or the drop that it deserves. */
@@ -252,7 +249,7 @@ static int prepare(struct intel_txq *txq, struct mr_cache *cache,
 	else if (job->entries[0].flags & MR_FRAME_CSUM_PARTIAL)
 		drop = finish_sum(txq, cache, job, meta);
 	if (drop == KEEP && meta != NULL && (meta->valid & MR_META_VLAN))
-		drop = insert_tag(txq, job, meta->vlan_tci);
+		insert_tag(txq, job, meta->vlan_tci);
 	if (drop == KEEP && job->header_bytes == 0 &&
 	    job->n_bytes > __atomic_load_n(&txq->max_bytes, __ATOMIC_RELAXED))
 		drop = MR_TX_DROP_TOO_LONG;

@@ -8,6 +8,7 @@
 
 #include "base/base.h"
 #include "pool/pool.h"
+#include "port/offload.h"
 #include "port/pci_match.h"
 #include "port/spec.h"
 
@@ -145,6 +146,26 @@ static void free_port(struct mr_port *port)
 	mr_free(port->ctx, port);
 }
 
+static int open_device(struct mr_port *port, const struct mr_spec *spec,
+		       struct mr_reason *reterr_reason)
+{
+	const struct mr_port_info *info = &port->info;
+	int err = port->driver->open(port, spec, reterr_reason);
+
+	if (err < 0)
+		return err;
+	err = mri_offload_open(port, reterr_reason);
+	if (err < 0) {
+		port->driver->close(port);
+		return err;
+	}
+	mr_log(port->ctx, MR_LOG_INFO,
+	       "%s: mode %s%s%s%s, %u rx and %u tx queues", info->name,
+	       info->mode, info->why[0] != '\0' ? " (" : "", info->why,
+	       info->why[0] != '\0' ? ")" : "", info->n_rxqs, info->n_txqs);
+	return 0;
+}
+
 int mr_port_open(struct mr_ctx *ctx, const char *text,
 		 const struct mr_port_config *config, struct mr_port **ret_port,
 		 struct mr_reason *reterr_reason)
@@ -186,14 +207,9 @@ int mr_port_open(struct mr_ctx *ctx, const char *text,
 	if (err < 0)
 		goto free_port;
 	port->n_committed_pages = (uint32_t)n_committed; /* a pool has fewer */
-	err = driver->open(port, &spec, reterr_reason);
+	err = open_device(port, &spec, reterr_reason);
 	if (err < 0)
 		goto uncommit;
-	mr_log(ctx, MR_LOG_INFO, "%s: mode %s%s%s%s, %u rx and %u tx queues",
-	       port->info.name, port->info.mode,
-	       port->info.why[0] != '\0' ? " (" : "", port->info.why,
-	       port->info.why[0] != '\0' ? ")" : "", port->info.n_rxqs,
-	       port->info.n_txqs);
 	*ret_port = port;
 	return 0;
 
@@ -208,6 +224,7 @@ void mr_port_close(struct mr_port *port)
 {
 	if (port == NULL)
 		return;
+	mri_offload_close(port);
 	port->driver->close(port);
 	mri_pool_uncommit(port->pool, port->n_committed_pages);
 	free_port(port);

@@ -40,6 +40,8 @@ static const char *const tx_events[MR_STATS_SLOTS] = {
 	[MR_TX_EVENT_CSUM_DEVICE] = "csum_device",
 	[MR_TX_EVENT_CSUM_SOFTWARE] = "csum_software",
 	[MR_TX_EVENT_AGAIN] = "again",
+	[MR_TX_EVENT_GSO_SOFTWARE] = "gso_software",
+	[MR_TX_EVENT_VLAN_SOFTWARE] = "vlan_software",
 };
 
 const char *mr_rx_drop_name(uint32_t i)

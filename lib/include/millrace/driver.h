@@ -49,6 +49,7 @@ struct mr_port {
 	struct mr_rxq **rxqs;     /**< info.n_rxqs of them */
 	struct mr_txq **txqs;     /**< info.n_txqs of them */
 	void *queue_memory;       /**< of mr_port_make_queues(), or NULL */
+	void *offload;            /**< what lib/port does for the device */
 	int fd;                   /**< for mr_port_fd(); -1 from the start */
 	struct mr_port_info info; /**< name is set; the driver fills the rest */
 };

@@ -65,10 +65,11 @@ enum {
 };
 
 /**
- * How the device cuts a frame that is longer than the MTU. It has
- * MR_FRAME_CSUM_PARTIAL, MR_META_CSUM and MR_META_GSO, and the pseudo-header's
- * sum, with the length of the whole, in its checksum, as Linux leaves it.
- * Source: the values of struct virtio_net_hdr (VIRTIO 1.2, section 5.1.6).
+ * How a frame that is longer than the MTU is cut: by the device or, if it does
+ * not, by mr_tx_burst_meta(). It has MR_FRAME_CSUM_PARTIAL, MR_META_CSUM and
+ * MR_META_GSO, and the pseudo-header's sum, with the length of the whole, in
+ * its checksum, as Linux leaves it. Source: the values of struct virtio_net_hdr
+ * (VIRTIO 1.2, section 5.1.6).
  */
 enum mr_gso_type {
 	MR_GSO_TCPV4 = 1,

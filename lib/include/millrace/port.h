@@ -88,12 +88,15 @@ enum mr_tx_drop {
 enum mr_tx_event {
 	MR_TX_EVENT_WAKEUP,         /**< system calls to make the device send */
 	MR_TX_EVENT_RING_FULL,      /**< bursts cut short by a full ring */
-	MR_TX_EVENT_FOREIGN_COPIED, /**< frames copied: segment not registered */
+	MR_TX_EVENT_FOREIGN_COPIED, /**< frames copied: segment not registered
+				     */
 	MR_TX_EVENT_EDGE_COPIED,    /**< frames copied: crossed a chunk edge */
 	MR_TX_EVENT_EDGE_SPLIT,     /**< entries split at a chunk edge */
 	MR_TX_EVENT_CSUM_DEVICE,    /**< partial sums handed on to the device */
 	MR_TX_EVENT_CSUM_SOFTWARE,  /**< partial sums finished here */
 	MR_TX_EVENT_AGAIN,          /**< the device asked to try again later */
+	MR_TX_EVENT_GSO_SOFTWARE,   /**< frames cut into segments here */
+	MR_TX_EVENT_VLAN_SOFTWARE,  /**< tags written into frames here */
 };
 
 /** Room in the arrays below; unused places have no name and stay 0. */
@@ -393,12 +396,29 @@ static inline uint32_t mr_rx_burst(struct mr_rxq *rxq, struct mr_cache *cache,
 }
 
 /**
+ * What mr_tx_burst_meta() calls; programs call that.
+ *
+ * @return as mr_tx_burst_meta(). Owner, Thread, Cost: as that.
+ */
+MR_API uint32_t mr_tx_burst_offload(struct mr_txq *txq, struct mr_cache *cache,
+				    const struct mr_frame *frames,
+				    const struct mr_meta *meta, uint32_t n);
+
+/**
  * mr_tx_burst() with metadata: @p meta is NULL, or has @p n elements parallel
  * to @p frames; those beside the first entry of a frame are read.
  *
+ * Of MR_META_GSO and MR_META_VLAN the library does what the device does not
+ * (mr_port_info.offloads). A frame that is cut here is counted as its segments;
+ * if the queue has room for some of them only, it is taken, and the rest is
+ * sent first by the next bursts. Without a page for a copy it is lost:
+ * MR_TX_DROP_NO_BUFFER.
+ *
  * @return entries taken, 0..n; the last one ends a frame
  *
- * Owner, Lost, Thread, Cost: as mr_tx_burst().
+ * Owner, Lost, Thread: as mr_tx_burst().
+ * Cost:   as mr_tx_burst(); and a copy of each frame that is cut, or is tagged
+ *         and shared or without headroom.
  */
 static inline uint32_t mr_tx_burst_meta(struct mr_txq *txq,
 					struct mr_cache *cache,
@@ -406,7 +426,9 @@ static inline uint32_t mr_tx_burst_meta(struct mr_txq *txq,
 					const struct mr_meta *meta, uint32_t n)
 {
 	assert(n <= MR_BURST_MAX);
-	return txq->burst(txq, cache, frames, meta, n);
+	if (meta != NULL)
+		return mr_tx_burst_offload(txq, cache, frames, meta, n);
+	return txq->burst(txq, cache, frames, NULL, n);
 }
 
 /**

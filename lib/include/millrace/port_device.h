@@ -22,7 +22,8 @@ extern "C" {
 
 /** What a device does for the frames of a port: mr_port_info.offloads. */
 enum mr_offload {
-	/** Finishes sums of MR_FRAME_CSUM_PARTIAL; else it is done here. */
+	/** Finishes sums of MR_FRAME_CSUM_PARTIAL. Without it the driver does,
+	 * and without those below mr_tx_burst_meta() cuts and tags. */
 	MR_OFFLOAD_CSUM_TX = 1u << 0,
 	/** Checks sums: MR_FRAME_CSUM_VALID. */
 	MR_OFFLOAD_CSUM_RX = 1u << 1,

@@ -457,7 +457,6 @@ static void segments_that_cannot_be_are_refused(void **state)
 	} cases[] = {
 		{ IPPROTO_TCP, 1000, MR_GSO_TCPV6, 0, MR_TX_DROP_INVALID },
 		{ IPPROTO_TCP, 1000, MR_GSO_UDP, 0, MR_TX_DROP_INVALID },
-		{ IPPROTO_UDP, 1000, MR_GSO_UDP, 0, MR_TX_DROP_INVALID },
 		{ IPPROTO_UDP, 1000, MR_GSO_TCPV4, 0, MR_TX_DROP_INVALID },
 		{ IPPROTO_TCP, 1000, MR_GSO_TCPV4, 1, MR_TX_DROP_INVALID },
 		/* 34 + 32 + 1453 is more than 1518. */
@@ -513,10 +512,11 @@ static void a_tag_is_inserted_by_the_device(void **state)
 	fake_close(&fake);
 }
 
-/* It would leave without its tag, whatever the chip. */
-static void a_tag_is_not_inserted_without_the_option(void **state)
+/* The library writes it, whatever the chip, and cuts UDP. */
+static void what_the_chip_does_not_do_is_done(void **state)
 {
 	const struct mr_meta meta = { .valid = MR_META_VLAN };
+	struct mr_meta udp = gso(false);
 	const struct fake_config configs[] = { igb, e1000e };
 
 	(void)state;
@@ -532,9 +532,18 @@ static void a_tag_is_not_inserted_without_the_option(void **state)
 				 0);
 		frame = fake_frame(&fake, 60);
 		assert_int_equal(send_meta(&fake, &frame, &meta, 1), 1);
-		assert_int_equal(fake_send(&fake), 0);
-		assert_int_equal(fake_tx_stats(&fake).drops[MR_TX_DROP_INVALID],
-				 1);
+		assert_int_equal(fake_send(&fake), 1);
+		assert_int_equal((uint16_t)dword(&fake, 0, 2), 64);
+		frame.addr -= 4;
+		assert_memory_equal(fake_bytes(&fake, &frame) + 12, "\x81\0",
+				    3);
+		udp.gso_type = MR_GSO_UDP;
+		frame = packet(&fake, false, IPPROTO_UDP, 2500);
+		assert_int_equal(send_meta(&fake, &frame, &udp, 1), 1);
+		/* A context, and three datagrams. */
+		assert_int_equal(fake_send(&fake), 4);
+		assert_int_equal((uint16_t)dword(&fake, 4, 2),
+				 14 + 20 + 8 + 500);
 		fake_close(&fake);
 	}
 }
@@ -577,7 +586,7 @@ int main(void)
 		cmocka_unit_test(closing_takes_back_what_was_not_sent),
 		cmocka_unit_test(segments_that_cannot_be_are_refused),
 		cmocka_unit_test(a_tag_is_inserted_by_the_device),
-		cmocka_unit_test(a_tag_is_not_inserted_without_the_option),
+		cmocka_unit_test(what_the_chip_does_not_do_is_done),
 		cmocka_unit_test(a_tag_and_a_sum_share_a_context),
 	};
 

@@ -1,0 +1,475 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a device lacks, done for all drivers before they see the frame: segments
+ * are cut (MR_META_GSO) and tags written (MR_META_VLAN). Checksums stay
+ * partial: each driver knows how its device finishes them, or finishes them
+ * itself.
+ *
+ *     frames + metadata --> as they lie ----------------------> driver's burst
+ *                       --> tag, written into the headroom --/
+ *                       --> held: copied, piece by piece ---/
+ *
+ * A tag in the headroom is taken out again where the driver refuses the frame,
+ * which then is the caller's as it was. A frame that is cut, or has no room for
+ * its tag, is held, one per queue: a burst takes it and sends as much as there
+ * is room for, and the following ones begin with the rest. Until then the queue
+ * has our burst and arm functions in place of the driver's.
+ *
+ * The queue's counters are of what the driver sees, which is segments. What is
+ * lost here is counted as if the driver had taken it.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include <millrace/driver.h>
+#include <millrace/port_device.h>
+
+#include "net/net.h"
+#include "port/offload.h"
+
+enum {
+	MACS_BYTES = 12,
+	MIN_FRAME_BYTES = 14,
+	PIECES = 64, /* entries that are copied before the driver is called */
+};
+
+/* Of one queue. */
+struct mri_offload {
+	mr_tx_burst_fn *burst; /* the driver's, while a frame is held */
+	int (*arm)(struct mr_queue *queue);
+	uint32_t n;    /* entries of the frame held; 0: none is */
+	uint32_t done; /* bytes of its payload that were sent */
+	bool is_over;  /* all were */
+	struct mr_frame frame[MR_MAX_SEGS];
+	struct mr_meta meta; /* of each piece */
+	struct mri_gso gso;
+};
+
+/* Copies, and what they cost: parallel arrays for the driver. */
+struct pieces {
+	uint32_t n;
+	struct mr_frame frames[PIECES];
+	struct mr_meta metas[PIECES];
+};
+
+static struct mri_offload *state_of(const struct mr_txq *txq)
+{
+	struct mri_offload *states = txq->queue.port->offload;
+
+	return states != NULL ? &states[txq->queue.idx] : NULL;
+}
+
+static uint32_t cuts_by(uint16_t gso_type)
+{
+	switch (gso_type) {
+	case MR_GSO_TCPV4:
+		return MR_OFFLOAD_TSO4;
+	case MR_GSO_TCPV6:
+		return MR_OFFLOAD_TSO6;
+	case MR_GSO_UDP:
+		return MR_OFFLOAD_USO;
+	default:
+		return 0;
+	}
+}
+
+/* MR_META_VLAN and MR_META_GSO, as far as the device does not do them. */
+static uint32_t lacks(const struct mr_txq *txq, const struct mr_meta *meta)
+{
+	const uint32_t offloads = txq->queue.port->info.offloads;
+	uint32_t todo = meta->valid & (MR_META_VLAN | MR_META_GSO);
+
+	if (offloads & MR_OFFLOAD_VLAN_TX)
+		todo &= ~(uint32_t)MR_META_VLAN;
+	if (meta->gso_bytes == 0 || offloads & cuts_by(meta->gso_type))
+		todo &= ~(uint32_t)MR_META_GSO;
+	return todo;
+}
+
+/* Whether we may read it; what we may not is for the driver to refuse. */
+static bool is_readable(const struct mr_port *port,
+			const struct mr_frame *frames, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (frames[i].len == 0 ||
+		    !mr_region_is_backed(port->region, frames[i].addr,
+					 frames[i].len))
+			return false;
+	return n <= MR_MAX_SEGS &&
+	       mr_frame_n_bytes(frames, n) >= MIN_FRAME_BYTES;
+}
+
+/* Copy n_bytes from an offset in a frame. */
+static void gather(void *base, const struct mr_frame *frames, uint32_t at,
+		   uint8_t *to, uint32_t n_bytes)
+{
+	for (; n_bytes > 0; frames++) {
+		uint32_t n;
+
+		if (at >= frames->len) {
+			at -= frames->len;
+			continue;
+		}
+		n = frames->len - at;
+		n = n < n_bytes ? n : n_bytes;
+		memcpy(to, mr_frame_data(base, frames) + at, n);
+		to += n;
+		n_bytes -= n;
+		at = 0;
+	}
+}
+
+static void lose(struct mr_txq *txq, struct mr_cache *cache,
+		 const struct mr_frame *frames, uint32_t n,
+		 enum mr_tx_drop drop)
+{
+	mr_counter_add(&txq->stats.accepted, 1);
+	mr_counter_add(&txq->stats.bytes, mr_frame_n_bytes(frames, n));
+	mr_counter_add(&txq->stats.drops[drop], 1);
+	mr_frame_free_bulk(cache, frames, n);
+}
+
+/* ---- a frame that is held ---- */
+
+static mr_tx_burst_fn burst_while_held;
+static int arm_while_held(struct mr_queue *queue);
+
+static mr_tx_burst_fn *burst_of(const struct mr_txq *txq)
+{
+	return txq->burst == burst_while_held ? state_of(txq)->burst :
+						txq->burst;
+}
+
+static void stand_in(struct mr_txq *txq, struct mri_offload *o)
+{
+	if (txq->burst == burst_while_held)
+		return;
+	o->burst = txq->burst;
+	o->arm = txq->queue.arm;
+	txq->burst = burst_while_held;
+	txq->queue.arm = arm_while_held;
+}
+
+static void step_back(struct mr_txq *txq, const struct mri_offload *o)
+{
+	if (txq->burst != burst_while_held)
+		return;
+	txq->burst = o->burst;
+	txq->queue.arm = o->arm;
+}
+
+/* Hold the frame, which is readable and needs `todo`. False: it is lost. */
+static bool hold(struct mr_txq *txq, struct mr_cache *cache,
+		 const struct mr_frame *frames, uint32_t n,
+		 const struct mr_meta *meta, uint32_t todo)
+{
+	struct mri_offload *o = state_of(txq);
+	const uint32_t n_frame = (uint32_t)mr_frame_n_bytes(frames, n);
+	const uint32_t n_bytes =
+		n_frame < MRI_GSO_HEADER_BYTES ? n_frame : MRI_GSO_HEADER_BYTES;
+	uint8_t bytes[MRI_GSO_HEADER_BYTES];
+
+	gather(txq->queue.port->base, frames, 0, bytes, n_bytes);
+	o->meta = *meta;
+	if (!(todo & MR_META_GSO)) {
+		mri_gso_whole(&o->gso, bytes, n_frame);
+	} else if (mri_gso_begin(&o->gso, bytes, n_bytes, n_frame, meta) < 0) {
+		lose(txq, cache, frames, n, MR_TX_DROP_INVALID);
+		return false;
+	} else {
+		o->meta.valid |= MR_META_CSUM;
+		o->meta.csum_start_bytes = o->gso.view.l4_bytes;
+		o->meta.csum_offset_bytes =
+			o->gso.view.csum_bytes - o->gso.view.l4_bytes;
+	}
+	if (todo & MR_META_VLAN) {
+		mri_gso_tag(&o->gso, meta->vlan_tci);
+		o->meta.csum_start_bytes += MR_VLAN_BYTES;
+		mr_counter_add(&txq->stats.events[MR_TX_EVENT_VLAN_SOFTWARE],
+			       1);
+	}
+	if (todo & MR_META_GSO)
+		mr_counter_add(&txq->stats.events[MR_TX_EVENT_GSO_SOFTWARE], 1);
+	o->meta.valid &= ~todo;
+	memcpy(o->frame, frames, n * sizeof(frames[0]));
+	o->n = n;
+	o->done = 0;
+	o->is_over = false;
+	return true;
+}
+
+/*
+ * Append the piece behind `done` bytes of payload. Returns its payload, or -1:
+ * no room in the array, or *ret_drop.
+ */
+static int64_t append(struct mr_txq *txq, struct mr_cache *cache,
+		      const struct mri_offload *o, uint32_t done,
+		      struct pieces *pieces, int *ret_drop)
+{
+	const struct mr_port *port = txq->queue.port;
+	const uint32_t room =
+		port->chunk_bytes - port->headroom_bytes - port->tailroom_bytes;
+	const uint32_t n_header = o->gso.n_header_bytes;
+	uint8_t header[MRI_GSO_HEADER_BYTES];
+	const uint32_t n_payload = mri_gso_header(&o->gso, done, header);
+	const uint32_t n = (n_header + n_payload + room - 1) / room;
+	struct mr_frame *out = &pieces->frames[pieces->n];
+	uint32_t at = o->gso.payload_at + done, n_left = n_payload, n_got;
+	uint64_t addrs[MR_MAX_SEGS];
+
+	*ret_drop = MR_TX_DROP_TOO_LONG;
+	if (n > MR_MAX_SEGS)
+		return -1;
+	*ret_drop = -1;
+	if (pieces->n + n > PIECES)
+		return -1;
+	n_got = mr_frag_alloc_bulk(cache, addrs, n, port->chunk_bytes);
+	if (n_got < n) {
+		mr_frag_free_bulk(cache, addrs, n_got);
+		*ret_drop = MR_TX_DROP_NO_BUFFER;
+		return -1;
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		const uint32_t skip = i == 0 ? n_header : 0;
+		const uint32_t k = n_left < room - skip ? n_left : room - skip;
+		uint8_t *to;
+
+		out[i] = (struct mr_frame){
+			.addr = addrs[i] + port->headroom_bytes,
+			.len = skip + k,
+			.flags = i + 1 < n ? MR_FRAME_MORE : 0,
+		};
+		to = mr_frame_data(port->base, &out[i]);
+		memcpy(to, header, skip);
+		gather(port->base, o->frame, at, to + skip, k);
+		at += k;
+		n_left -= k;
+	}
+	out[0].flags |= o->gso.n_segment_bytes != 0 ?
+				MR_FRAME_CSUM_PARTIAL :
+				o->frame[0].flags & ~(uint32_t)MR_FRAME_MORE;
+	pieces->metas[pieces->n] = o->meta;
+	pieces->n += n;
+	return n_payload;
+}
+
+/* The first n entries of the pieces are the driver's. */
+static void advance(struct mri_offload *o, const struct pieces *pieces,
+		    uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		o->done += pieces->frames[i].len;
+		if (pieces->frames[i].flags & MR_FRAME_MORE)
+			continue;
+		o->done -= o->gso.n_header_bytes;
+		o->is_over = o->done == o->gso.n_payload_bytes;
+	}
+}
+
+/* Copy some pieces and offer them. False: the driver has no more room. */
+static bool send_some(struct mr_txq *txq, struct mr_cache *cache,
+		      struct mri_offload *o, int *ret_drop)
+{
+	uint32_t next = o->done, n_sent;
+	struct pieces pieces;
+	int64_t n_payload;
+
+	pieces.n = 0;
+	do {
+		n_payload = append(txq, cache, o, next, &pieces, ret_drop);
+		next += n_payload > 0 ? (uint32_t)n_payload : 0;
+	} while (n_payload >= 0 && next < o->gso.n_payload_bytes);
+	if (pieces.n == 0)
+		return true;
+	*ret_drop = -1; /* what was sent may bring pages back */
+	n_sent = burst_of(txq)(txq, cache, pieces.frames, pieces.metas,
+			       pieces.n);
+	advance(o, &pieces, n_sent);
+	mr_frame_free_bulk(cache, pieces.frames + n_sent, pieces.n - n_sent);
+	return n_sent == pieces.n;
+}
+
+/* Send what is left of the frame held. False: it is held on. */
+static bool go_on(struct mr_txq *txq, struct mr_cache *cache)
+{
+	struct mri_offload *o = state_of(txq);
+	int drop = -1;
+
+	while (!o->is_over && drop < 0)
+		if (!send_some(txq, cache, o, &drop)) {
+			stand_in(txq, o);
+			return false;
+		}
+	step_back(txq, o);
+	if (o->is_over)
+		mr_frame_free_bulk(cache, o->frame, o->n);
+	else
+		lose(txq, cache, o->frame, o->n, (enum mr_tx_drop)drop);
+	o->n = 0;
+	return true;
+}
+
+static uint32_t burst_while_held(struct mr_txq *txq, struct mr_cache *cache,
+				 const struct mr_frame *frames,
+				 const struct mr_meta *meta, uint32_t n)
+{
+	if (!go_on(txq, cache))
+		return 0;
+	return meta != NULL ? mr_tx_burst_offload(txq, cache, frames, meta, n) :
+			      txq->burst(txq, cache, frames, NULL, n);
+}
+
+/* The driver wakes us while it has frames; if it has none, go on at once. */
+static int arm_while_held(struct mr_queue *queue)
+{
+	struct mr_txq *txq = (struct mr_txq *)queue;
+	struct mr_tx_stats stats = { .size = sizeof(stats) };
+	const struct mri_offload *o = state_of(txq);
+
+	if (o->arm == NULL || o->arm(queue) != 0)
+		return 1;
+	(void)mr_txq_stats(txq, &stats);
+	return stats.pending == 0;
+}
+
+/* ---- bursts ---- */
+
+/* Frames that go as one call: entries of our own, where one has a tag now. */
+struct run {
+	uint32_t n, n_tags;
+	struct mr_frame frames[MR_BURST_MAX];
+	struct mr_meta metas[MR_BURST_MAX];
+};
+
+/* Write the tag into the headroom. False: there is none, or others read it. */
+static bool write_tag(struct mr_txq *txq, struct mr_cache *cache,
+		      struct mr_frame *frame, struct mr_meta *meta)
+{
+	uint8_t *bytes;
+
+	if (frame->len < MACS_BYTES ||
+	    mr_frame_push(cache, frame, MR_VLAN_BYTES) < 0)
+		return false;
+	bytes = mr_frame_data(txq->queue.port->base, frame);
+	memmove(bytes, bytes + MR_VLAN_BYTES, MACS_BYTES);
+	mri_tag_write(bytes + MACS_BYTES, meta->vlan_tci);
+	meta->valid &= ~(uint32_t)MR_META_VLAN;
+	meta->csum_start_bytes += MR_VLAN_BYTES;
+	return true;
+}
+
+/* Frames in front that need no more than a tag in their headroom. */
+static void collect(struct mr_txq *txq, struct mr_cache *cache,
+		    const struct mr_frame *frames, const struct mr_meta *meta,
+		    uint32_t n, struct run *run)
+{
+	run->n = run->n_tags = 0;
+	while (run->n < n) {
+		const uint32_t at = run->n;
+		const uint32_t k = mr_frame_n_entries(&frames[at]);
+		const uint32_t todo = lacks(txq, &meta[at]);
+
+		memcpy(&run->frames[at], &frames[at], k * sizeof(frames[0]));
+		run->metas[at] = meta[at];
+		if (todo != 0 && is_readable(txq->queue.port, &frames[at], k)) {
+			if (todo & MR_META_GSO ||
+			    !write_tag(txq, cache, &run->frames[at],
+				       &run->metas[at]))
+				return;
+			run->n_tags++;
+		}
+		run->n += k;
+	}
+}
+
+/* Frames that the driver left are as they were. */
+static void undo(struct mr_txq *txq, const struct mr_frame *frames,
+		 struct run *run, uint32_t n_sent)
+{
+	for (uint32_t i = n_sent; i < run->n; i++) {
+		uint8_t *bytes =
+			mr_frame_data(txq->queue.port->base, &run->frames[i]);
+
+		if (run->frames[i].addr == frames[i].addr)
+			continue;
+		memmove(bytes + MR_VLAN_BYTES, bytes, MACS_BYTES);
+		run->n_tags--;
+	}
+	mr_counter_add(&txq->stats.events[MR_TX_EVENT_VLAN_SOFTWARE],
+		       run->n_tags);
+}
+
+/* A burst of which something is to be done here. */
+__attribute__((noinline)) static uint32_t
+send_mixed(struct mr_txq *txq, struct mr_cache *cache,
+	   const struct mr_frame *frames, const struct mr_meta *meta,
+	   uint32_t n)
+{
+	struct run run;
+	uint32_t i = 0;
+
+	while (i < n) {
+		uint32_t n_sent = 0, k;
+
+		collect(txq, cache, frames + i, meta + i, n - i, &run);
+		if (run.n > 0) {
+			n_sent = txq->burst(txq, cache, run.frames, run.metas,
+					    run.n);
+			undo(txq, frames + i, &run, n_sent);
+		}
+		i += n_sent;
+		if (n_sent < run.n || i == n)
+			break;
+		k = mr_frame_n_entries(&frames[i]);
+		i += k;
+		if (hold(txq, cache, &frames[i - k], k, &meta[i - k],
+			 lacks(txq, &meta[i - k])) &&
+		    !go_on(txq, cache))
+			break;
+	}
+	return i;
+}
+
+uint32_t mr_tx_burst_offload(struct mr_txq *txq, struct mr_cache *cache,
+			     const struct mr_frame *frames,
+			     const struct mr_meta *meta, uint32_t n)
+{
+	const struct mri_offload *o = state_of(txq);
+	uint32_t i = 0;
+
+	if (o == NULL || o->n > 0)
+		return txq->burst(txq, cache, frames, meta, n);
+	n = mr_frame_n_whole(frames, n);
+	for (bool is_first = true; i < n; i++) {
+		if (is_first && lacks(txq, &meta[i]) != 0)
+			return send_mixed(txq, cache, frames, meta, n);
+		is_first = !(frames[i].flags & MR_FRAME_MORE);
+	}
+	return txq->burst(txq, cache, frames, meta, n);
+}
+
+/* ---- life ---- */
+
+int mri_offload_open(struct mr_port *port, struct mr_reason *reterr_reason)
+{
+	if (port->info.n_txqs == 0)
+		return 0;
+	port->offload = mr_alloc(
+		port->ctx, 0, port->info.n_txqs * sizeof(struct mri_offload));
+	if (port->offload == NULL)
+		return mr_fail(reterr_reason, -ENOMEM,
+			       "%s: no memory for its tx queues",
+			       port->info.name);
+	return 0;
+}
+
+void mri_offload_close(struct mr_port *port)
+{
+	const struct mri_offload *states = port->offload;
+
+	for (uint32_t i = 0; states != NULL && i < port->info.n_txqs; i++)
+		for (uint32_t k = 0; k < states[i].n; k++)
+			mr_pool_frag_free_bulk(port->pool,
+					       &states[i].frame[k].addr, 1);
+	mr_free(port->ctx, port->offload);
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a device lacks, done in front of its driver: lib/port/offload.c. */
+#ifndef PORT_OFFLOAD_H
+#define PORT_OFFLOAD_H
+
+#include <millrace/driver.h>
+
+/* Behind the driver's open(), and in front of its close(). 0 or -ENOMEM. */
+int mri_offload_open(struct mr_port *port, struct mr_reason *reterr_reason);
+void mri_offload_close(struct mr_port *port);
+
+#endif

@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Tests of lib/port/offload.c, in front of a driver that does nothing for a
+ * frame: pair. What devices make of it: test/conformance.
+ */
+#include <arpa/inet.h>
+#include <stdbool.h>
+
+#include <millrace/net.h>
+#include <millrace/port.h>
+
+#include "support/laws.h"
+#include "support/pool_unit.h"
+
+enum {
+	RING = 64,
+	PAGES = 1024,
+	PAGE = 2048,
+	MSS = 1000,
+	TCI = 0x2005,
+	MAX_BYTES = 20000,
+	MAX_PIECES = 256,
+};
+
+struct bench {
+	struct pool_fixture f;
+	struct mr_port *near, *far;
+	struct mr_txq *txq;
+	struct mr_frame got[MAX_PIECES];
+	uint32_t n_got;
+};
+
+struct kind {
+	bool is_v6, is_udp;
+};
+
+static void open_with(struct bench *b, uint32_t n_pages)
+{
+	struct mr_port_config config = { .size = sizeof(config) };
+
+	fixture_open(&b->f, n_pages, PAGE, PAGE);
+	config.pool = b->f.pool;
+	assert_int_equal(mr_port_open(b->f.ctx, "pair:o,ring=64,sg=on", &config,
+				      &b->near, NULL),
+			 0);
+	assert_int_equal(mr_port_open(b->f.ctx, "pair:o,ring=64,sg=on", &config,
+				      &b->far, NULL),
+			 0);
+	b->txq = mr_port_txq(b->near, 0);
+	b->n_got = 0;
+}
+
+static void end(struct bench *b)
+{
+	mr_frame_free_bulk(b->f.cache, b->got, b->n_got);
+	mr_port_close(b->near);
+	mr_port_close(b->far);
+	fixture_close(&b->f);
+}
+
+static struct mr_tx_stats tx_stats(const struct bench *b)
+{
+	struct mr_tx_stats stats = { .size = sizeof(stats) };
+
+	assert_int_equal(mr_txq_stats(b->txq, &stats), 0);
+	assert_true(laws_of_tx_hold(&stats));
+	return stats;
+}
+
+/* What is in the ring now. */
+static uint32_t receive(struct bench *b)
+{
+	const uint32_t n =
+		mr_rx_burst(mr_port_rxq(b->far, 0), b->f.cache,
+			    b->got + b->n_got, MAX_PIECES - b->n_got);
+
+	b->n_got += n;
+	return n;
+}
+
+/* Bytes of the frame, FIN, PSH, CWR and ACK on, whatever sum. */
+static uint32_t make(uint8_t *bytes, struct kind kind, uint32_t n_payload)
+{
+	const uint32_t n_ip = kind.is_v6 ? 40 : 20;
+	const uint32_t n_l4 = (kind.is_udp ? 8 : 20) + n_payload;
+	uint8_t *ip = bytes + 14, *l4 = ip + n_ip;
+	const uint16_t len = htons((uint16_t)(kind.is_v6 ? n_l4 : n_ip + n_l4));
+	const uint16_t n_udp = htons((uint16_t)n_l4);
+
+	memset(bytes, 0, 14 + n_ip + n_l4);
+	memset(bytes, 2, 12);
+	bytes[12] = kind.is_v6 ? 0x86 : 0x08;
+	bytes[13] = kind.is_v6 ? 0xdd : 0x00;
+	ip[0] = kind.is_v6 ? 0x60 : 0x45;
+	memcpy(ip + (kind.is_v6 ? 4 : 2), &len, 2);
+	ip[kind.is_v6 ? 6 : 9] = kind.is_udp ? 17 : 6;
+	if (!kind.is_v6)
+		ip[5] = 0xff; /* the identification: it wraps in a byte */
+	if (kind.is_udp) {
+		memcpy(l4 + 4, &n_udp, 2);
+		l4[6] = 1; /* 0 would be: no sum */
+	} else {
+		memset(l4 + 4, 0xff, 4);
+		l4[12] = 0x50;
+		l4[13] = 0x99;
+	}
+	for (uint32_t i = 0; i < n_payload; i++)
+		l4[n_l4 - n_payload + i] = (uint8_t)(i * 31 + i / 256);
+	return 14 + n_ip + n_l4;
+}
+
+/* The bytes in entries of a page each, at most; how many. */
+static uint32_t put(struct bench *b, const uint8_t *bytes, uint32_t n_bytes,
+		    uint32_t n_each, struct mr_frame *frames)
+{
+	uint32_t n = 0;
+
+	for (uint32_t at = 0; at < n_bytes; at += n_each, n++) {
+		const uint32_t k =
+			n_bytes - at < n_each ? n_bytes - at : n_each;
+
+		frames[n] =
+			(struct mr_frame){ alloc_one(b->f.cache, PAGE) + 128, k,
+					   MR_FRAME_MORE };
+		memcpy(b->f.base + frames[n].addr, bytes + at, k);
+	}
+	frames[n - 1].flags = 0;
+	return n;
+}
+
+static struct mr_meta gso(struct kind kind, bool has_tag)
+{
+	return (struct mr_meta){
+		.valid = MR_META_GSO | MR_META_CSUM |
+			 (has_tag ? MR_META_VLAN : 0u),
+		.gso_bytes = MSS,
+		.gso_type = kind.is_udp ? MR_GSO_UDP :
+			    kind.is_v6  ? MR_GSO_TCPV6 :
+					  MR_GSO_TCPV4,
+		.vlan_tci = TCI,
+	};
+}
+
+/* Of frame i of n: its headers, and its part of the payload. */
+static uint32_t check_piece(const struct bench *b, uint32_t i, uint32_t n,
+			    const uint8_t *whole, uint32_t n_whole,
+			    struct kind kind, bool has_tag)
+{
+	const uint32_t tag = has_tag ? 4 : 0;
+	const uint32_t l4 = 14 + (kind.is_v6 ? 40u : 20u);
+	const uint32_t n_header = l4 + (kind.is_udp ? 8 : 20);
+	const uint8_t *bytes = b->f.base + b->got[i].addr;
+	const uint32_t n_bytes = b->got[i].len;
+	const uint32_t n_payload = n_bytes - n_header - tag;
+	struct mr_net_view view;
+	uint32_t seq, seq_of_whole;
+	uint16_t sum;
+
+	assert_true(b->got[i].flags & MR_FRAME_CSUM_PARTIAL);
+	assert_int_equal(mr_net_parse(bytes, n_bytes, n_bytes, &view), 0);
+	assert_int_equal(view.l4_bytes, l4 + tag);
+	assert_int_equal(view.l4_bytes + view.l4_len_bytes, n_bytes);
+	assert_memory_equal(bytes, whole, 12);
+	if (has_tag)
+		assert_memory_equal(bytes + 12, "\x81\x00\x20\x05", 4);
+	memcpy(&sum, bytes + view.csum_bytes, 2);
+	assert_int_equal(sum, mr_csum_pseudo(bytes, &view));
+	if (!kind.is_v6) {
+		assert_int_equal(
+			mr_csum_fold(mr_csum_add(bytes + 14 + tag, 20, 0)),
+			0xffff);
+		assert_int_equal(bytes[18 + tag] << 8 | bytes[19 + tag],
+				 0xff + i);
+	}
+	if (!kind.is_udp) {
+		memcpy(&seq, bytes + l4 + tag + 4, 4);
+		memcpy(&seq_of_whole, whole + l4 + 4, 4);
+		assert_int_equal(ntohl(seq), ntohl(seq_of_whole) + i * MSS);
+		assert_int_equal(bytes[l4 + tag + 13],
+				 0x10 | (i == 0 ? 0x80 : 0) |
+					 (i + 1 == n ? 9 : 0));
+	}
+	assert_int_equal(n_payload,
+			 i + 1 < n ? MSS : n_whole - n_header - i * MSS);
+	assert_memory_equal(bytes + n_header + tag,
+			    whole + n_header + (size_t)i * MSS, n_payload);
+	return n_payload;
+}
+
+static void long_frames_are_cut(void **state)
+{
+	static const uint32_t lens[] = { 1, MSS, MSS + 1, 5 * MSS };
+	uint8_t bytes[MAX_BYTES];
+	struct bench b;
+
+	(void)state;
+	for (uint32_t c = 0; c < 4 * 2 * 2 * 2; c++) {
+		const struct kind kind = { c & 4, c & 8 };
+		const bool has_tag = c & 16;
+		const uint32_t n_payload = lens[c & 3];
+		const uint32_t n = (n_payload + MSS - 1) / MSS;
+		const struct mr_meta meta = gso(kind, has_tag);
+		struct mr_frame frames[MR_MAX_SEGS];
+		struct mr_meta metas[MR_MAX_SEGS] = { meta };
+		uint32_t n_bytes, n_entries;
+
+		open_with(&b, PAGES);
+		n_bytes = make(bytes, kind, n_payload);
+		/* Headers end in the first entry, or in a later one. */
+		n_entries = put(&b, bytes, n_bytes, c % 3 == 0 ? 333 : 1900,
+				frames);
+		assert_int_equal(mr_tx_burst_meta(b.txq, b.f.cache, frames,
+						  metas, n_entries),
+				 n_entries);
+		assert_int_equal(receive(&b), n);
+		for (uint32_t i = 0; i < n; i++)
+			check_piece(&b, i, n, bytes, n_bytes, kind, has_tag);
+		assert_int_equal(tx_stats(&b).accepted, n);
+		assert_int_equal(tx_stats(&b).events[MR_TX_EVENT_GSO_SOFTWARE],
+				 1);
+		assert_int_equal(tx_stats(&b).events[MR_TX_EVENT_VLAN_SOFTWARE],
+				 has_tag);
+		end(&b);
+	}
+}
+
+/* The queue takes the frame, sends what fits, and goes on with the rest. */
+static void what_does_not_fit_is_sent_later(void **state)
+{
+	const struct kind kind = { 0 };
+	const uint32_t n_before = RING - 3, n = 15;
+	struct mr_frame frames[RING], plain;
+	struct mr_meta metas[RING] = { gso(kind, false) };
+	uint8_t bytes[MAX_BYTES];
+	uint32_t n_entries, n_bytes;
+	struct bench b;
+
+	(void)state;
+	open_with(&b, PAGES);
+	for (uint32_t i = 0; i < n_before; i++) {
+		(void)put(&b, bytes, 60, 60, &plain);
+		assert_int_equal(mr_tx_burst(b.txq, b.f.cache, &plain, 1), 1);
+	}
+	n_bytes = make(bytes, kind, n * MSS);
+	n_entries = put(&b, bytes, n_bytes, 1900, frames);
+	(void)put(&b, bytes, 60, 60, &frames[n_entries]);
+	plain = frames[n_entries];
+	assert_int_equal(mr_tx_burst_meta(b.txq, b.f.cache, frames, metas,
+					  n_entries + 1),
+			 n_entries);
+	assert_int_equal(tx_stats(&b).accepted, RING);
+	/* Without metadata, too, nothing overtakes it. */
+	assert_int_equal(mr_tx_burst(b.txq, b.f.cache, &plain, 1), 0);
+	assert_int_equal(mr_queue_arm(&b.txq->queue), 0);
+	assert_int_equal(receive(&b), RING);
+	assert_int_equal(mr_queue_arm(&b.txq->queue), 1);
+	mr_frame_free_bulk(b.f.cache, b.got, n_before);
+	memmove(b.got, b.got + n_before, 3 * sizeof(b.got[0]));
+	b.n_got = 3;
+	assert_int_equal(mr_tx_burst(b.txq, b.f.cache, &plain, 1), 1);
+	assert_int_equal(receive(&b), n - 3 + 1);
+	for (uint32_t i = 0; i < n; i++)
+		check_piece(&b, i, n, bytes, n_bytes, kind, false);
+	assert_int_equal(b.got[n].len, 60);
+	assert_int_equal(mr_queue_arm(&b.txq->queue), 0);
+	/* One that is held when the port closes goes with it. */
+	n_entries = put(&b, bytes, n_bytes, 1900, frames);
+	for (uint32_t i = 0; i < RING; i++) {
+		(void)put(&b, bytes, 60, 60, &plain);
+		assert_int_equal(mr_tx_burst(b.txq, b.f.cache, &plain, 1), 1);
+	}
+	assert_int_equal(
+		mr_tx_burst_meta(b.txq, b.f.cache, frames, metas, n_entries),
+		n_entries);
+	end(&b);
+}
+
+static void without_pages_it_is_a_named_drop(void **state)
+{
+	const struct kind kind = { 0 };
+	struct mr_frame frames[MR_MAX_SEGS];
+	struct mr_meta metas[MR_MAX_SEGS] = { gso(kind, false) };
+	uint64_t addrs[PAGES];
+	uint8_t bytes[MAX_BYTES];
+	uint32_t n_entries, n;
+	struct bench b;
+
+	(void)state;
+	open_with(&b, PAGES);
+	n_entries = put(&b, bytes, make(bytes, kind, 9 * MSS), 1900, frames);
+	n = mr_frag_alloc_bulk(b.f.cache, addrs, PAGES, PAGE);
+	mr_frag_free_bulk(b.f.cache, addrs, 2);
+	/* Two segments have pages, which the other end does not give back. */
+	assert_int_equal(
+		mr_tx_burst_meta(b.txq, b.f.cache, frames, metas, n_entries),
+		n_entries);
+	assert_int_equal(receive(&b), 2);
+	assert_int_equal(tx_stats(&b).accepted, 3);
+	assert_int_equal(tx_stats(&b).drops[MR_TX_DROP_NO_BUFFER], 1);
+	mr_frag_free_bulk(b.f.cache, addrs + 2, n - 2);
+	end(&b);
+}
+
+static void what_cannot_be_cut_is_a_named_drop(void **state)
+{
+	struct mr_meta meta = gso((struct kind){ .is_v6 = true }, false);
+	struct mr_frame frame;
+	uint8_t bytes[MAX_BYTES];
+	struct bench b;
+
+	(void)state;
+	open_with(&b, PAGES);
+	for (uint32_t i = 0; i < 2; i++, meta.gso_type = 77) {
+		(void)put(&b, bytes, make(bytes, (struct kind){ 0 }, 1500),
+			  1900, &frame);
+		assert_int_equal(
+			mr_tx_burst_meta(b.txq, b.f.cache, &frame, &meta, 1),
+			1);
+	}
+	assert_int_equal(receive(&b), 0);
+	assert_int_equal(tx_stats(&b).drops[MR_TX_DROP_INVALID], 2);
+	end(&b);
+}
+
+/* Into the headroom; or, without it or shared, in a copy. */
+static void tags_are_written(void **state)
+{
+	struct mr_frame frames[5], own[5];
+	struct mr_meta metas[5];
+	uint8_t bytes[100];
+	struct bench b;
+
+	(void)state;
+	open_with(&b, PAGES);
+	memset(bytes, 0x11, sizeof(bytes));
+	for (uint32_t i = 0; i < 5; i++) {
+		metas[i] = (struct mr_meta){ .valid = i != 4 ? MR_META_VLAN : 0,
+					     .vlan_tci = TCI };
+		(void)put(&b, bytes, 60 + i, 100, &frames[i]);
+	}
+	frames[1].addr -= 128 - 3;
+	memcpy(b.f.base + frames[1].addr, bytes, 61);
+	assert_int_equal(mr_frame_ref(b.f.cache, &frames[2], 1), 0);
+	memcpy(own, frames, sizeof(own));
+	assert_int_equal(mr_tx_burst_meta(b.txq, b.f.cache, frames, metas, 5),
+			 5);
+	assert_int_equal(receive(&b), 5);
+	for (uint32_t i = 0; i < 5; i++) {
+		const uint8_t *got = b.f.base + b.got[i].addr;
+		const uint32_t tag = i != 4 ? 4 : 0;
+
+		assert_int_equal(b.got[i].len, 60 + i + tag);
+		assert_memory_equal(got, bytes, 12);
+		if (tag != 0)
+			assert_memory_equal(got + 12, "\x81\x00\x20\x05", 4);
+		assert_memory_equal(got + 12 + tag, bytes, 48 + i);
+	}
+	assert_int_equal(b.got[0].addr, own[0].addr - 4);
+	/* Its other owner sees what it saw. */
+	assert_memory_equal(b.f.base + own[2].addr, bytes, 62);
+	mr_frame_free_bulk(b.f.cache, &own[2], 1);
+	assert_int_equal(tx_stats(&b).events[MR_TX_EVENT_VLAN_SOFTWARE], 4);
+	end(&b);
+}
+
+/* What the driver does not take is as it was, tag and all. */
+static void a_frame_that_is_refused_has_no_tag(void **state)
+{
+	struct mr_frame frames[RING + 2], before[RING + 2];
+	struct mr_meta metas[RING + 2];
+	uint8_t bytes[100];
+	struct bench b;
+
+	(void)state;
+	open_with(&b, PAGES);
+	memset(bytes, 0x11, sizeof(bytes));
+	bytes[0] = 0x22;
+	for (uint32_t i = 0; i < RING + 2; i++) {
+		metas[i] = (struct mr_meta){ .valid = MR_META_VLAN };
+		(void)put(&b, bytes, 60, 100, &frames[i]);
+	}
+	memcpy(before, frames, sizeof(frames));
+	assert_int_equal(
+		mr_tx_burst_meta(b.txq, b.f.cache, frames, metas, RING + 2),
+		RING);
+	assert_memory_equal(frames, before, sizeof(frames));
+	assert_memory_equal(b.f.base + frames[RING].addr, bytes, 60);
+	assert_int_equal(tx_stats(&b).events[MR_TX_EVENT_VLAN_SOFTWARE], RING);
+	mr_frame_free_bulk(b.f.cache, frames + RING, 2);
+	end(&b);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(long_frames_are_cut),
+		cmocka_unit_test(what_does_not_fit_is_sent_later),
+		cmocka_unit_test(without_pages_it_is_a_named_drop),
+		cmocka_unit_test(what_cannot_be_cut_is_a_named_drop),
+		cmocka_unit_test(tags_are_written),
+		cmocka_unit_test(a_frame_that_is_refused_has_no_tag),
+	};
+
+	return cmocka_run_group_tests_name("offload", tests, NULL, NULL);
+}
