@@ -184,6 +184,7 @@ static int make_workers(struct dataplane *plane,
 		.handoff_entries = handoff_entries(config),
 		.idle = config->idle,
 		.cpu_percent = config->cpu_percent,
+		.may_be_fewer = config->may_be_fewer,
 	};
 	struct mr_reason why;
 	int err;

@@ -22,6 +22,7 @@ struct dataplane_config {
 	uint32_t n_ports;
 	struct port_options port; /* of all ports */
 	uint32_t n_workers;       /* 0: the queues of a port, or n_cores */
+	bool may_be_fewer;        /* n_workers is the most: mr_workers_config */
 	uint32_t n_cores;         /* 0: any */
 	uint32_t cores[MR_WORKERS_MAX];
 	uint32_t burst;   /* entries, checked against the ports' frames */

@@ -74,10 +74,13 @@ static void warn_of_pollers(const struct mr_workers *workers,
 /* One per core that was named, else one per rx queue of the port with most. */
 static uint32_t count_workers(const struct mr_workers *workers,
 			      const struct mr_workers_config *config,
-			      uint32_t n_cores)
+			      uint32_t n_cores, uint32_t n_free)
 {
 	uint32_t n = 1; /* ports that only send */
 
+	if (config->n_workers > n_free && config->n_cores == 0 &&
+	    config->may_be_fewer)
+		return n_free > 0 ? n_free : 1;
 	if (config->n_workers > 0)
 		return config->n_workers;
 	if (config->n_cores > 0)
@@ -100,13 +103,20 @@ static int place_workers(struct mr_workers *workers,
 	const uint32_t n_allowed = mri_cores_allowed(allowed, MRI_MAX_CORES);
 	const uint32_t n_cores =
 		config->n_cores > 0 ? config->n_cores : n_allowed;
-	const uint32_t n = count_workers(workers, config, n_cores);
-	uint32_t n_pollers;
+	uint32_t n, n_pollers, n_free = 0;
 	int err = 0;
 
 	if (n_allowed == 0)
 		return mr_fail(reterr_reason, -EIO, "sched_getaffinity: %s",
 			       strerror(errno));
+	n_pollers = mri_find_pollers(pollers, MRI_MAX_POLLERS);
+	for (uint32_t i = 0; i < n_allowed; i++) {
+		for (uint32_t k = 0; k < n_pollers; k++)
+			allowed[i].n_pollers +=
+				pollers[k].core == allowed[i].id;
+		n_free += allowed[i].n_pollers == 0;
+	}
+	n = count_workers(workers, config, n_cores, n_free);
 	if (n > n_cores)
 		return mr_fail(reterr_reason, -EINVAL,
 			       "%u workers need %u cores, there are %u to use",
@@ -116,11 +126,6 @@ static int place_workers(struct mr_workers *workers,
 			       "%u workers are more than %d", n,
 			       MR_WORKERS_MAX);
 	workers->n_workers = map->n_workers = n;
-	n_pollers = mri_find_pollers(pollers, MRI_MAX_POLLERS);
-	for (uint32_t i = 0; i < n_allowed; i++)
-		for (uint32_t k = 0; k < n_pollers; k++)
-			allowed[i].n_pollers +=
-				pollers[k].core == allowed[i].id;
 	if (config->n_cores > 0)
 		err = take_cores(map, config->cores, allowed, n_allowed,
 				 reterr_reason);

@@ -127,7 +127,8 @@ static int check_virtual(const struct tester *tester, struct mr_reason *why)
 }
 
 /* A place has its thread for itself. Else one that sends and one that
- * receives, where there are two cores. */
+ * receives, where there are two cores; beside a device that polls on one of
+ * them a single thread does both. */
 static int choose_workers(const struct tester *tester,
 			  struct dataplane_config *plane, struct mr_reason *why)
 {
@@ -141,8 +142,10 @@ static int choose_workers(const struct tester *tester,
 	else if (n_places > 0 && n_asked == 0)
 		plane->n_workers = n_least;
 	else if (n_asked == 0 && tester->n_tx > 0 && tester->n_rx > 0 &&
-		 sysconf(_SC_NPROCESSORS_ONLN) > 1)
+		 sysconf(_SC_NPROCESSORS_ONLN) > 1) {
 		plane->n_workers = 2;
+		plane->may_be_fewer = true;
+	}
 	if (n_places > 0 && n_asked > 0 && n_asked < n_least)
 		return fail_with(why, 2,
 				 "%u threads are too few: each live: has one "

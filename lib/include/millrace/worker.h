@@ -74,7 +74,9 @@ struct mr_workers_config {
 	enum mr_idle_mode idle;
 	uint32_t cpu_percent; /**< MR_IDLE_ADAPTIVE: sleep rather than poll
 			       *   while more of a core is used; 0: 100 */
-	uint32_t reserved; /**< 0 */
+	uint32_t may_be_fewer; /**< 1: rather fewer than n_workers, unless cores
+				*   are named, than one on a core on which
+				*   another thread polls */
 };
 
 /** An rx queue of a worker. */

@@ -208,6 +208,32 @@ static void who_polls_on_a_core_is_found(void **state)
 	end_other(&other);
 }
 
+static void there_are_fewer_rather_than_beside_a_poller(void **state)
+{
+	const uint32_t n_cores = mri_min_u32(rig_n_cores(), MR_WORKERS_MAX);
+	struct mr_workers_config config = { .size = sizeof(config),
+					    .n_workers = n_cores,
+					    .n_ports = RIG_PORTS,
+					    .may_be_fewer = 1 };
+	struct mr_workers *workers;
+	struct other other;
+	struct rig rig;
+
+	(void)state;
+	rig_need_two_cores();
+	rig_open(&rig, NULL, n_cores, MR_IDLE_INTERRUPT);
+	other = poll_on(mr_workers_get(rig.workers, 0)->core);
+	config.pool = rig.pool;
+	config.ports = rig.near;
+	assert_int_equal(
+		mr_workers_create(rig.ctx, &config, &workers, NULL), 0);
+	assert_non_null(mr_workers_get(workers, 0));
+	assert_null(mr_workers_get(workers, n_cores - 1));
+	mr_workers_destroy(workers);
+	end_other(&other);
+	rig_close(&rig);
+}
+
 static int note_core(struct mr_worker *worker, void *opaque)
 {
 	int *cores = opaque;
@@ -451,6 +477,7 @@ int main(void)
 		cmocka_unit_test(frames_pass_in_order_adaptive),
 		cmocka_unit_test(frames_pass_in_order_with_interrupts),
 		cmocka_unit_test(who_polls_on_a_core_is_found),
+		cmocka_unit_test(there_are_fewer_rather_than_beside_a_poller),
 		cmocka_unit_test(each_worker_runs_on_its_core_alone),
 		cmocka_unit_test(an_error_ends_all_and_is_joined),
 		cmocka_unit_test(none_runs_where_one_cannot_start),
