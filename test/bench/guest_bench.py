@@ -24,7 +24,7 @@ sys.path[:0] = [str(HERE.parent / "guest")]
 import command  # noqa: E402
 import dpdk  # noqa: E402
 import guest_contestants as who  # noqa: E402
-import wire_bench  # noqa: E402
+import wire_rows  # noqa: E402
 from fetch import Missing  # noqa: E402
 from guest import Guest, Nic  # noqa: E402
 from topology import BenchError  # noqa: E402
@@ -265,7 +265,7 @@ def goals(results):
 
 def measure_wire(args):
     program = pathlib.Path(args.build) / "apps/bench/mr-bench"
-    documents = wire_bench.measure(program, args.ports, args.seconds)
+    documents = wire_rows.measure(program, args.ports, args.seconds)
     command.write_json(args.json, documents)
     return 0
 

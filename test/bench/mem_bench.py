@@ -91,7 +91,9 @@ def run_plots(command, folder):
 def main():
     arguments = sys.argv[1:]
     if "--help" in arguments:
-        print(__doc__)
+        print(__doc__, flush=True)
+        program = TOP / "build/apps/bench/mr-bench"
+        return run([program, "mem", "--help"]) if program.exists() else 0
     build = build_native() if taken(arguments, "--native") else TOP / "build"
     if "--goals" in arguments and "--out" not in arguments:
         arguments += ["--out", str(TOP / "build/bench-goals")]

@@ -21,15 +21,15 @@ TOP = Path(__file__).resolve().parents[2]
 NOT_BY_DEFAULT = {"bench"}
 # What runs first tells most about what comes after it.
 FIRST = ["style", "unit", "conformance", "install", "fuzz", "netns"]
-# Builds of their own: what meson is told, what ninja builds, the suites run.
+# Builds of their own: what meson is told, the suites run.
 BUILDS = {
-    "asan": (["-Db_sanitize=address,undefined"], "all",
+    "asan": (["-Db_sanitize=address,undefined"],
              ["unit", "conformance", "fuzz"]),
     "libfuzzer": (["-Db_sanitize=address,undefined", "-Dlibfuzzer=true",
                    "-Dbuildtype=plain", "-Doptimization=1", "-Ddebug=true",
                    "-Dwerror=false", "-Ddrivers=null,intel,pcap,virtio"],
-                  "fuzzers", ["fuzz"]),
-    "tsan": (["-Db_sanitize=thread"], "all", ["unit", "conformance", "fuzz"]),
+                  ["fuzz"]),
+    "tsan": (["-Db_sanitize=thread"], ["unit", "conformance", "fuzz"]),
 }
 # A suite that takes longer than this hangs: no wait without a deadline.
 SUITE_LIMIT_S = 1200
@@ -125,16 +125,51 @@ class Result:
                      PYTEST_SKIPPED.findall(output) for _ in range(int(n))]
 
 
+def introspect(build, what):
+    """What meson knows of a build."""
+    return json.loads(subprocess.run(
+        ["meson", "introspect", "--" + what, str(build)],
+        check=True, capture_output=True, text=True).stdout)
+
+
+def is_in(test, suites):
+    """Whether a test of introspect() is in one of the suites."""
+    return any(suite.split(":")[-1] in suites for suite in test["suite"])
+
+
 def suites_of(build):
     """The suites that a build has tests in."""
-    tests = json.loads(subprocess.run(
-        ["meson", "introspect", "--tests", str(build)],
-        check=True, capture_output=True, text=True).stdout)
-    return {suite.split(":")[-1] for test in tests for suite in test["suite"]}
+    return {suite.split(":")[-1] for test in introspect(build, "tests")
+            for suite in test["suite"]}
+
+
+def built(label, command, environment=None):
+    """Run a command of a build; what went wrong, as a list of Results."""
+    done = subprocess.run(command, capture_output=True, text=True,
+                          env=environment, check=False, timeout=SUITE_LIMIT_S)
+    if done.returncode == 0:
+        return []
+    print(done.stdout[-4000:], done.stderr[-4000:], sep="")
+    return [Result(label, {"name": " ".join(command[:2]), "result": "ERROR"})]
+
+
+def build_suites(build, suites, label):
+    """Build what the tests of some suites need; as built()."""
+    needed = {target for test in introspect(build, "tests")
+              if is_in(test, suites) for target in test["depends"]}
+    files = [os.path.relpath(name, build)
+             for target in introspect(build, "targets")
+             if target["id"] in needed for name in target["filename"]]
+    print(f"\n=== {label}: building", flush=True)
+    return built(label, ["ninja", "-C", str(build),
+                         *([] if label in BUILDS else ["programs"]), *files])
 
 
 def run_suite(build, meson_suites, label, factor=1, prefix=(), words=()):
     """Run suites of a build, with more words for meson; a list of Results."""
+    failed = build_suites(build, meson_suites, label)
+    if failed:
+        return failed
     log = build / "meson-logs" / f"{label}.json"
     log.unlink(missing_ok=True)
     command = [*prefix, "meson", "test", "-C", str(build), "--no-rebuild",
@@ -169,7 +204,7 @@ def has_libfuzzer():
 def run_build(label):
     """Build as BUILDS says and run what can be run there."""
     build = TOP / f"build-{label}"
-    flags, targets, suites = BUILDS[label]
+    flags, suites = BUILDS[label]
     environment = dict(os.environ)
     if label == "libfuzzer":
         if not has_libfuzzer():
@@ -177,20 +212,12 @@ def run_build(label):
                                    "stdout": "clang or its libFuzzer "
                                    "(libclang-rt-dev) is missing"})]
         environment["CC"] = "clang"
-    steps = [["ninja", "-C", str(build), targets]]
     if not (build / "build.ninja").exists():
-        steps.insert(0, ["meson", "setup", str(build), str(TOP),
-                         "-Dbuildtype=debugoptimized", "-Db_lundef=false",
-                         *flags])
-    print(f"\n=== {label}: building", flush=True)
-    for step in steps:
-        done = subprocess.run(step, capture_output=True, text=True,
-                              env=environment, check=False,
-                              timeout=SUITE_LIMIT_S)
-        if done.returncode != 0:
-            print(done.stdout[-4000:], done.stderr[-4000:], sep="")
-            return [Result(label, {"name": " ".join(step[:2]),
-                                   "result": "ERROR"})]
+        failed = built(label, ["meson", "setup", str(build), str(TOP),
+                               "-Dbuildtype=debugoptimized",
+                               "-Db_lundef=false", *flags], environment)
+        if failed:
+            return failed
     wanted = [s for s in suites if s in suites_of(build)]
     if not wanted:
         return [Result(label, {"name": "tests", "result": "SKIP",
@@ -262,6 +289,9 @@ def report(results_by_suite):
 
 
 def main(wanted):
+    if {"-h", "--help"} & set(wanted):
+        print(__doc__.strip())
+        return 0
     build = TOP / "build"
     known = suites_of(build) | set(BUILDS)
     unknown = [suite for suite in wanted if suite not in known]
