@@ -36,9 +36,10 @@ json_t *json_text(const char *text)
 		const size_t n = character_bytes(text);
 
 		memcpy(to, text, n);
-		to += n > 0 ? n :
-			      (size_t)sprintf(to, "\\x%02x",
-					      (unsigned char)*text);
+		if (n == 0)
+			snprintf(to, ESCAPED_BYTES + 1, "\\x%02x",
+				 (unsigned char)*text);
+		to += n > 0 ? n : ESCAPED_BYTES;
 		text += n > 0 ? n : 1;
 	}
 	*to = '\0';

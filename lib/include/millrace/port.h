@@ -194,8 +194,7 @@ struct mr_link {
 	uint32_t is_up;       /**< carrier and administratively up */
 	uint32_t speed_mbps;  /**< 0: unknown */
 	uint32_t is_gone;     /**< 1: deleted, or failed for good */
-	uint32_t is_ended;    /**< 1: nothing more can arrive: a capture was
-			       *   read to its end, or is only written */
+	uint32_t is_ended;    /**< 1: nothing more can arrive (capture read) */
 };
 
 /**
