@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "app.h"
+#include "control.h"
 #include "keep.h"
 #include "support/text.h"
 
@@ -259,6 +260,7 @@ void app_each_second(void *opaque)
 	if (!nat_log_write(app->log, now_s(app), &why))
 		print_error("mr-nat: %s", why.text);
 	nat_keep_advance(app->keep);
+	nat_control_drop_idle(app->control);
 }
 
 static void refuse(struct app *app, const char *why)

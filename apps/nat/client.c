@@ -129,12 +129,20 @@ int nat_client_ask(const struct options *options)
 						 [NAT_CLEAR] = "clear",
 						 [NAT_STATS] = "stats" };
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	char question[512];
 	FILE *stream;
-	int fd, status;
+	int fd, n, status;
 
 	if (!nat_control_path(options->instance, addr.sun_path,
 			      sizeof(addr.sun_path)))
 		return complain(options->instance, "the name is too long");
+	n = snprintf(question, sizeof(question), "%s%s%s%s\n",
+		     questions[options->command],
+		     options->is_now ? " --now" : "",
+		     options->filter != NULL ? " " : "",
+		     options->filter != NULL ? options->filter : "");
+	if ((size_t)n >= sizeof(question))
+		return complain("the filter is too long", "");
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return complain("socket", strerror(errno));
@@ -143,16 +151,13 @@ int nat_client_ask(const struct options *options)
 		close(fd);
 		return status;
 	}
-	stream = fdopen(fd, "r+");
+	stream = fdopen(fd, "r");
 	if (stream == NULL) {
 		close(fd);
 		return complain("fdopen", strerror(errno));
 	}
-	fprintf(stream, "%s%s%s%s\n", questions[options->command],
-		options->is_now ? " --now" : "",
-		options->filter != NULL ? " " : "",
-		options->filter != NULL ? options->filter : "");
-	if (fflush(stream) != 0)
+	/* EPIPE: it has answered already, and says why. */
+	if (send(fd, question, (size_t)n, MSG_NOSIGNAL) < 0 && errno != EPIPE)
 		status = complain(addr.sun_path, strerror(errno));
 	else
 		status = read_answer(options, stream);

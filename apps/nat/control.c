@@ -22,6 +22,9 @@ enum {
 	MAX_LINE = 512,
 	/* A client that does not read is not asked for more. */
 	MAX_PENDING = 1 << 16,
+	/* A client may take so long for its line, and to read an answer. */
+	LINE_S = 5,
+	READ_S = 60,
 };
 
 struct client {
@@ -38,6 +41,7 @@ struct client {
 	uint64_t snapshot; /* that lacks what it cleared; 0: not yet known */
 	char line[MAX_LINE];
 	size_t n_line;
+	uint64_t since_ns; /* when it came, asked, or last read something */
 	struct nat_answer answer;
 };
 
@@ -199,6 +203,39 @@ static void drop_client(struct client *client)
 	nat_answer_free(&client->answer);
 }
 
+/* The one line that a client gets that is not served. */
+static void turn_away(int fd, const char *why)
+{
+	struct nat_answer answer = { 0 };
+
+	nat_answer_error(&answer, why);
+	nat_answer_send(&answer, fd);
+	nat_answer_free(&answer);
+}
+
+static uint64_t now_ns(const struct nat_control *c)
+{
+	return mr_ctx_now_ns(c->app->plane.ctx);
+}
+
+void nat_control_drop_idle(struct nat_control *c)
+{
+	for (uint32_t i = 0; i < MAX_CLIENTS; i++) {
+		struct client *client = &c->clients[i];
+		const uint64_t idle_s =
+			(now_ns(c) - client->since_ns) / 1000000000;
+
+		if (client->fd < 0)
+			continue;
+		if (!client->has_line && idle_s >= LINE_S) {
+			turn_away(client->fd, "no question within 5 seconds");
+			drop_client(client);
+		} else if (client->answer.n > 0 && idle_s >= READ_S) {
+			drop_client(client);
+		}
+	}
+}
+
 static void accept_client(struct nat_control *c)
 {
 	const int fd =
@@ -211,12 +248,14 @@ static void accept_client(struct nat_control *c)
 
 		if (client->fd >= 0 || client->is_busy || client->is_asked)
 			continue;
-		*client = (struct client){ .fd = fd };
+		*client = (struct client){ .fd = fd, .since_ns = now_ns(c) };
 		if (watch(c, fd, EPOLLIN, i, EPOLL_CTL_ADD) < 0)
 			drop_client(client);
 		return;
 	}
-	close(fd); /* too many at once */
+	turn_away(fd, "too many clients; those that ask nothing are "
+		      "disconnected after 5 seconds: try again");
+	close(fd);
 }
 
 /* What was cleared must not come back after a crash: first the snapshot. */
@@ -297,6 +336,7 @@ static void read_client(struct nat_control *c, struct client *client)
 	if (end != NULL)
 		*end = '\0';
 	client->has_line = true; /* one per connection */
+	client->since_ns = now_ns(c);
 	take_line(c, client);
 }
 
@@ -376,6 +416,7 @@ static void take_answers(struct nat_control *c)
 static void serve(struct nat_control *c, uint32_t i)
 {
 	struct client *client = &c->clients[i];
+	const size_t n_before = client->answer.n;
 	uint32_t events;
 
 	ask_more(c, client);
@@ -388,6 +429,8 @@ static void serve(struct nat_control *c, uint32_t i)
 		drop_client(client);
 		return;
 	}
+	if (client->answer.n < n_before)
+		client->since_ns = now_ns(c);
 	ask_more(c, client);
 	events = client->answer.n > 0 ? EPOLLOUT : 0;
 	if (!client->has_line)

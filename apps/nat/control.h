@@ -7,7 +7,8 @@
  *     clear [--now] FILTER|all    ends them
  *     stats                       counters
  *
- * The last line of an answer has "end" or "error". The main thread serves it;
+ * The last line of an answer has "end" or "error". Eight clients at a time; one
+ * that asks nothing for 5 s, or reads nothing for 60 s, is disconnected. The main thread serves it;
  * workers answer its mail between bursts.
  */
 #ifndef NAT_CONTROL_H
@@ -39,5 +40,8 @@ void nat_control_destroy(struct nat_control *control);
 /* Readable when there is something to do; then call ready() with the app. */
 int nat_control_fd(const struct nat_control *control);
 bool nat_control_ready(void *app);
+
+/* Each second: disconnect clients that do not ask, or do not read. */
+void nat_control_drop_idle(struct nat_control *control);
 
 #endif

@@ -6,6 +6,7 @@ usage: cli_test.py MR_NAT      (no privileges, no interfaces)
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -209,6 +210,28 @@ class Run(unittest.TestCase):
         self.assertIn("reload: done", err)
         final = json.loads(out.splitlines()[-1])["operation"]
         self.assertEqual((final["reloads"], final["reloads_refused"]), (1, 1))
+
+    def test_idle_clients_do_not_lock_the_operator_out(self):
+        process = self.start("--quiet")
+        idle = [socket.socket(socket.AF_UNIX) for _ in range(8)]
+        for client in idle:
+            client.connect(str(Path(self.folder.name) / "nat-nat.sock"))
+        began_s = time.monotonic()
+        # The answer comes before the question, or after it.
+        for _ in range(20):
+            status, _, err = run("--stats", env=self.environment)
+            if time.monotonic() - began_s > 4:
+                break  # they may be gone
+            self.assertEqual(status, 1)
+            self.assertIn("too many clients; those that ask nothing", err)
+        end_s = time.monotonic() + LIMIT_S
+        while run("--stats", env=self.environment)[0] != 0:
+            self.assertLess(time.monotonic(), end_s)
+            time.sleep(0.1)
+        for client in idle:
+            self.assertIn(b"no question within", client.recv(200))
+            client.close()
+        self.finish(process)
 
     def test_the_file_of_the_lock_stays(self):
         """Else two that start at once could have a lock each."""
