@@ -35,6 +35,8 @@ static bool is_better(const struct mri_core *a, const struct mri_core *b)
 {
 	if (a->sibling_rank != b->sibling_rank)
 		return a->sibling_rank < b->sibling_rank;
+	if (a->has_irqs != b->has_irqs)
+		return b->has_irqs;
 	if ((a->id == 0) != (b->id == 0))
 		return b->id == 0;
 	return a->id < b->id;

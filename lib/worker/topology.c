@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Cores: which ones may be used, on which NUMA node, and who shares one.
+ * Cores: which ones may be used, on which NUMA node, who shares one, and where
+ * interrupts go.
  *
- * Source: Documentation/ABI/stable/sysfs-devices-system-cpu and
- * Documentation/admin-guide/cputopology.rst. Where /sys says nothing, a core
+ * Source: Documentation/ABI/stable/sysfs-devices-system-cpu,
+ * Documentation/ABI/testing/sysfs-bus-pci (msi_irqs),
+ * Documentation/admin-guide/cputopology.rst and
+ * Documentation/core-api/irq/irq-affinity.rst. Where /sys says nothing, a core
  * has no known node and shares with nobody.
  */
 #include <dirent.h>
@@ -11,6 +14,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "worker/worker.h"
@@ -33,25 +37,72 @@ static int32_t numa_node_of(uint32_t core)
 	return node;
 }
 
+/* Read a short file. False: there is none, or nothing in it. */
+static bool read_line(const char *path, char *text, size_t n_bytes)
+{
+	const int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n;
+
+	if (fd < 0)
+		return false;
+	n = read(fd, text, n_bytes - 1);
+	close(fd);
+	text[n > 0 ? n : 0] = '\0';
+	return n > 0;
+}
+
 /* The lowest thread of the core: a name for the core itself. */
 static uint32_t first_sibling_of(uint32_t core)
 {
 	char path[96], text[32];
-	ssize_t n;
-	int fd;
 
 	snprintf(path, sizeof(path),
 		 "/sys/devices/system/cpu/cpu%u/topology/thread_siblings_list",
 		 core);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
+	if (!read_line(path, text, sizeof(text)))
 		return core;
-	n = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	if (n <= 0)
-		return core;
-	text[n] = '\0';
 	return (uint32_t)strtoul(text, NULL, 10);
+}
+
+/* "1,4-7" */
+static void mark_list(const char *text, struct mri_core *cores, uint32_t n)
+{
+	while (*text >= '0' && *text <= '9') {
+		char *end;
+		const unsigned long first = strtoul(text, &end, 10);
+		const unsigned long last =
+			*end == '-' ? strtoul(end + 1, &end, 10) : first;
+
+		for (uint32_t i = 0; i < n; i++)
+			if (cores[i].id >= first && cores[i].id <= last)
+				cores[i].has_irqs = true;
+		text = *end == ',' ? end + 1 : end;
+	}
+}
+
+void mri_mark_irq_cores(const char *root, const char *port_name,
+			struct mri_core *cores, uint32_t n)
+{
+	const char *device = strchr(port_name, ':');
+	char path[320], text[256];
+	struct dirent *entry;
+	DIR *dir;
+
+	if (device == NULL || strchr(device, '/') != NULL)
+		return;
+	snprintf(path, sizeof(path), "%s/sys/class/net/%s/device/msi_irqs",
+		 root, device + 1);
+	dir = opendir(path); /* sets close-on-exec */
+	if (dir == NULL)
+		return;
+	while ((entry = readdir(dir)) != NULL) {
+		snprintf(path, sizeof(path),
+			 "%s/proc/irq/%.16s/effective_affinity_list", root,
+			 entry->d_name);
+		if (read_line(path, text, sizeof(text)))
+			mark_list(text, cores, n);
+	}
+	closedir(dir);
 }
 
 uint32_t mri_cores_allowed(struct mri_core *cores, uint32_t n)

@@ -36,10 +36,19 @@ struct mri_core {
 	int32_t numa_node;     /* -1: unknown */
 	uint32_t sibling_rank; /* 0: the first allowed thread of its core */
 	uint32_t n_pollers;    /* threads that keep it to themselves */
+	bool has_irqs;         /* of one of the ports */
 };
 
 /* topology.c: the cores that the calling thread may use; how many. */
 uint32_t mri_cores_allowed(struct mri_core *cores, uint32_t n);
+
+/*
+ * Mark the cores that take interrupts of a port, if that is a network
+ * interface: its softirqs run there. root: "", or where a test has its /proc
+ * and /sys.
+ */
+void mri_mark_irq_cores(const char *root, const char *port_name,
+			struct mri_core *cores, uint32_t n);
 
 /* A thread that keeps a core to itself. */
 struct mri_poller {
@@ -83,8 +92,8 @@ struct mri_core_map {
 /*
  * Choose n cores for the rx queues of the ports: first those on which nobody
  * polls; of them nodes in proportion to their rx queues; within a node whole
- * cores before second threads, and core 0 last, where kernels do their
- * housekeeping.
+ * cores before second threads, those without interrupts of the ports first, and
+ * core 0 last, where kernels do their housekeeping.
  */
 void mri_pick_cores(const struct mri_core *allowed, uint32_t n_allowed,
 		    const struct mri_map_port *ports, uint32_t n_ports,
@@ -128,7 +137,8 @@ struct mri_adapt {
 /* adapt.c. Times are of any clock that runs evenly. */
 void mri_adapt_begin(struct mri_adapt *a, uint64_t now_ns,
 		     uint32_t cpu_percent);
-/* Work came after gap_ns; of n_slept_for frames, if it ended a sleep; else 0. */
+/* Work came after gap_ns; of n_slept_for frames, if it ended a sleep; else 0.
+ */
 void mri_adapt_gap(struct mri_adapt *a, uint64_t gap_ns, uint32_t n_slept_for);
 /* A sleep ended so long after it should have. */
 void mri_adapt_wake(struct mri_adapt *a, uint64_t late_ns);
@@ -146,7 +156,7 @@ struct mri_worker {
 	bool has_slept;     /* since the last work */
 	uint32_t slack_ns;  /* that the kernel adds to a sleep */
 	struct mri_adapt adapt;
-	bool is_stuck;      /* a tx queue did not take all of an inbound ring */
+	bool is_stuck; /* a tx queue did not take all of an inbound ring */
 	/* Set before a sleep, taken by whoever wakes it. */
 	_Alignas(MRI_CACHE_LINE) uint32_t is_asleep; /* atomic */
 	uint32_t is_called; /* atomic: mr_worker_wake() since the last sleep */

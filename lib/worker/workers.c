@@ -64,7 +64,8 @@ static void warn_of_pollers(const struct mr_workers *workers,
 			last_pid = pollers[i].pid;
 			mr_log(workers->ctx, MR_LOG_WARNING,
 			       "worker %u shares core %u with %s (process %d), "
-			       "which polls there: frames wait milliseconds for "
+			       "which polls there: frames wait milliseconds "
+			       "for "
 			       "their turn; give each a core of its own",
 			       w, core, pollers[i].name, last_pid);
 		}
@@ -109,6 +110,9 @@ static int place_workers(struct mr_workers *workers,
 	if (n_allowed == 0)
 		return mr_fail(reterr_reason, -EIO, "sched_getaffinity: %s",
 			       strerror(errno));
+	for (uint32_t p = 0; p < workers->n_ports; p++)
+		mri_mark_irq_cores("", workers->map_ports[p].name, allowed,
+				   n_allowed);
 	n_pollers = mri_find_pollers(pollers, MRI_MAX_POLLERS);
 	for (uint32_t i = 0; i < n_allowed; i++) {
 		for (uint32_t k = 0; k < n_pollers; k++)

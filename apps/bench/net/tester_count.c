@@ -341,8 +341,8 @@ static const struct away *sender_away(const struct tester *tester, uint32_t i)
 
 static void explain_receiver(const struct tester *tester,
 			     const struct away *away,
-			     const struct receiver *receiver,
-			     uint64_t least_ns, struct trial_tail *ret)
+			     const struct receiver *receiver, uint64_t least_ns,
+			     struct trial_tail *ret)
 {
 	const struct spans *late = receiver->late;
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/worker/core_map.c: who works where, on which queues. */
+#include <stdio.h>
+#include <stdlib.h>
+
 #include "support/unit.h"
 
 #include "worker/worker.h"
@@ -130,12 +133,12 @@ static void rx_queues_go_to_workers_of_their_node(void **state)
 {
 	const struct mri_map_port ports[] = { { "a", 2, 2, 1, ANY },
 					      { "b", 2, 2, 0, ANY } };
-	struct mri_core_map map = {
-		.n_workers = 3,
-		.n_ports = 2,
-		.ports = ports,
-		.cores = { { 1, 0, 0, 0 }, { 8, 1, 0, 0 }, { 9, 1, 0, 0 } }
-	};
+	struct mri_core_map map = { .n_workers = 3,
+				    .n_ports = 2,
+				    .ports = ports,
+				    .cores = { { 1, 0, 0, 0, false },
+					       { 8, 1, 0, 0, false },
+					       { 9, 1, 0, 0, false } } };
 	struct mr_ctx *ctx = make_ctx();
 
 	(void)state;
@@ -190,10 +193,10 @@ static void every_shape_is_a_map(void **state)
 static void whole_cores_come_first_and_core_0_last(void **state)
 {
 	const struct mri_core allowed[] = {
-		{ 0, 0, 0, 0 },
-		{ 1, 0, 0, 0 },
-		{ 2, 0, 1, 0 },
-		{ 3, 0, 1, 0 },
+		{ 0, 0, 0, 0, false },
+		{ 1, 0, 0, 0, false },
+		{ 2, 0, 1, 0, false },
+		{ 3, 0, 1, 0, false },
 	};
 	const struct mri_map_port port = { "a", 4, 4, -1, ANY };
 	struct mri_core picked[4];
@@ -206,14 +209,48 @@ static void whole_cores_come_first_and_core_0_last(void **state)
 	assert_int_equal(picked[3].id, 3);
 }
 
+static void cores_without_interrupts_of_the_ports_come_first(void **state)
+{
+	static const char *const files[] = {
+		"mkdir -p %1$s/sys/class/net/eth9/device/msi_irqs/40",
+		"mkdir -p %1$s/sys/class/net/eth9/device/msi_irqs/41",
+		"mkdir -p %1$s/proc/irq/40 %1$s/proc/irq/41",
+		"echo 1 >%1$s/proc/irq/40/effective_affinity_list",
+		"echo 3-4,6 >%1$s/proc/irq/41/effective_affinity_list",
+	};
+	const struct mri_map_port port = { "xdp:eth9", 4, 4, -1, ANY };
+	struct mri_core cores[8] = { 0 }, picked[8];
+	char root[] = "/tmp/core-map-XXXXXX", command[256];
+
+	(void)state;
+	assert_non_null(mkdtemp(root));
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		snprintf(command, sizeof(command), files[i], root);
+		assert_int_equal(system(command), 0);
+	}
+	for (uint32_t i = 0; i < 8; i++)
+		cores[i].id = i;
+	mri_mark_irq_cores(root, "null:", cores, 8);
+	mri_mark_irq_cores(root, port.name, cores, 8);
+	for (uint32_t i = 0; i < 8; i++)
+		assert_int_equal(cores[i].has_irqs,
+				 i == 1 || i == 3 || i == 4 || i == 6);
+	mri_pick_cores(cores, 8, &port, 1, picked, 8);
+	assert_int_equal(picked[0].id, 2);
+	assert_int_equal(picked[3].id, 0);
+	assert_int_equal(picked[4].id, 1);
+	snprintf(command, sizeof(command), "rm -r %s", root);
+	assert_int_equal(system(command), 0);
+}
+
 /* Rather far, or a second thread, or core 0, than beside a poller. */
 static void cores_on_which_others_poll_come_last(void **state)
 {
 	const struct mri_core allowed[] = {
-		{ 0, 0, 0, 0 },
-		{ 1, 1, 0, 1 },
-		{ 2, 1, 1, 0 },
-		{ 3, 1, 0, 2 },
+		{ 0, 0, 0, 0, false },
+		{ 1, 1, 0, 1, false },
+		{ 2, 1, 1, 0, false },
+		{ 3, 1, 0, 2, false },
 	};
 	const struct mri_map_port port = { "a", 4, 4, 1, ANY };
 	struct mri_core picked[4];
@@ -229,8 +266,9 @@ static void cores_on_which_others_poll_come_last(void **state)
 static void cores_are_picked_near_the_ports(void **state)
 {
 	const struct mri_core allowed[] = {
-		{ 0, 0, 0, 0 }, { 1, 0, 0, 0 }, { 2, 0, 0, 0 },
-		{ 8, 1, 0, 0 }, { 9, 1, 0, 0 }, { 10, 1, 0, 0 },
+		{ 0, 0, 0, 0, false }, { 1, 0, 0, 0, false },
+		{ 2, 0, 0, 0, false }, { 8, 1, 0, 0, false },
+		{ 9, 1, 0, 0, false }, { 10, 1, 0, 0, false },
 	};
 	/* Two thirds of the queues are on node 1. */
 	const struct mri_map_port ports[] = { { "a", 4, 4, 1, ANY },
@@ -283,6 +321,8 @@ int main(void)
 		cmocka_unit_test(a_port_without_tx_queue_has_no_way),
 		cmocka_unit_test(every_shape_is_a_map),
 		cmocka_unit_test(whole_cores_come_first_and_core_0_last),
+		cmocka_unit_test(
+			cores_without_interrupts_of_the_ports_come_first),
 		cmocka_unit_test(cores_on_which_others_poll_come_last),
 		cmocka_unit_test(cores_are_picked_near_the_ports),
 		cmocka_unit_test(a_line_is_cut_off_not_overrun),

@@ -108,9 +108,10 @@ static void the_gaps_and_the_cost_of_a_wake_up_decide(void **state)
 		uint64_t gap_us, wake_us;
 		bool sleeps;
 	} rows[] = {
-		{ 1, 0, false },     { 100, 0, false },    { 100, 1000, false },
-		{ 1000, 10, true },  { 1000, 50, true },   { 1000, 200, false },
-		{ 10000, 10, true }, { 10000, 5000, true },
+		{ 1, 0, false },      { 100, 0, false },
+		{ 100, 1000, false }, { 1000, 10, true },
+		{ 1000, 50, true },   { 1000, 200, false },
+		{ 10000, 10, true },  { 10000, 5000, true },
 	};
 
 	(void)state;

@@ -225,8 +225,8 @@ static void there_are_fewer_rather_than_beside_a_poller(void **state)
 	other = poll_on(mr_workers_get(rig.workers, 0)->core);
 	config.pool = rig.pool;
 	config.ports = rig.near;
-	assert_int_equal(
-		mr_workers_create(rig.ctx, &config, &workers, NULL), 0);
+	assert_int_equal(mr_workers_create(rig.ctx, &config, &workers, NULL),
+			 0);
 	assert_non_null(mr_workers_get(workers, 0));
 	assert_null(mr_workers_get(workers, n_cores - 1));
 	mr_workers_destroy(workers);
