@@ -38,6 +38,13 @@ static int open_plane(struct app *app, struct mr_reason *ret_error)
 	return dataplane_open(&app->plane, &plane, ret_error);
 }
 
+static uint16_t mtu_of(const struct mr_port_info *info)
+{
+	return info->mtu_bytes > 0 && info->mtu_bytes < 65535 ?
+		       (uint16_t)info->mtu_bytes :
+		       DEFAULT_MTU;
+}
+
 /* A port without an address of its own gets a local one. */
 static void describe_ports(const struct app *app, struct nat_path_config *path)
 {
@@ -47,9 +54,7 @@ static void describe_ports(const struct app *app, struct nat_path_config *path)
 
 		mr_port_info(app->plane.ports[s], &info);
 		memcpy(path->macs[s], info.has_mac ? info.mac : local, 6);
-		path->mtus[s] = info.mtu_bytes > 0 && info.mtu_bytes < 65535 ?
-					(uint16_t)info.mtu_bytes :
-					DEFAULT_MTU;
+		path->mtus[s] = mtu_of(&info);
 	}
 }
 
@@ -252,10 +257,25 @@ void app_drop(void *opaque, struct mr_worker *worker,
 	mr_frame_free_bulk(worker->cache, frames, n);
 }
 
+/* The MTU of an interface may change while it is used. */
+static void follow_mtus(const struct app *app)
+{
+	for (uint32_t s = 0; s < NAT_SIDES; s++) {
+		struct mr_port_info info = { .size = sizeof(info) };
+
+		mr_port_info(app->plane.ports[s], &info);
+		for (uint32_t i = 0; i < app->n_workers; i++)
+			nat_path_set_mtu(app->workers[i].path, s,
+					 mtu_of(&info));
+	}
+}
+
 void app_each_second(void *opaque)
 {
 	struct app *app = opaque;
 	struct mr_reason why;
+
+	follow_mtus(app);
 
 	if (!nat_log_write(app->log, now_s(app), &why))
 		print_error("mr-nat: %s", why.text);

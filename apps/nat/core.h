@@ -100,6 +100,7 @@ struct nat_path {
 	uint32_t n_announced;
 	bool is_announced;
 	bool has_peers;
+	uint16_t port_mtus[NAT_SIDES]; /* atomic: nat_path_set_mtu() */
 	struct nat_outbox outboxes[NAT_SIDES];
 	struct nat_outbox loop; /* last: it is touched for hairpins alone */
 };

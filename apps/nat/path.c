@@ -35,12 +35,11 @@ struct flight {
 static const uint64_t second_ns = 1000000000;
 
 static void init_link(struct nat_link *link, const struct nat_side_config *c,
-		      uint64_t mac, uint16_t mtu)
+		      uint64_t mac)
 {
 	*link = (struct nat_link){
 		.mac = mac,
 		.vlan = htons(c->vlan),
-		.mtu = mtu,
 		.l2_bytes = (uint16_t)(MR_ETH_BYTES +
 				       (c->vlan != 0 ? MR_VLAN_BYTES : 0)),
 		.own = htonl(c->addrs[0]),
@@ -74,15 +73,23 @@ static uint16_t mtu_of(const struct nat_side_config *side, uint16_t port_mtu)
 		       port_mtu;
 }
 
+static void follow_mtus(struct nat_path *path)
+{
+	for (uint32_t s = 0; s < NAT_SIDES; s++)
+		path->links[s].mtu = mtu_of(
+			&path->config->sides[s],
+			__atomic_load_n(&path->port_mtus[s], __ATOMIC_RELAXED));
+	path->mss = mss_of(path);
+}
+
 static void follow(struct nat_path *path, const struct nat_config *config)
 {
 	path->config = config;
 	nat_addrs_init(&path->addrs, config);
 	for (uint32_t s = 0; s < NAT_SIDES; s++)
 		init_link(&path->links[s], &config->sides[s],
-			  path->links[s].mac,
-			  mtu_of(&config->sides[s], path->links[s].mtu));
-	path->mss = mss_of(path);
+			  path->links[s].mac);
+	follow_mtus(path);
 	/* External addresses may be others; one worker says it for all. */
 	path->n_announced = 0;
 	path->is_announced = path->worker_idx != 0;
@@ -140,7 +147,7 @@ int nat_path_create(const struct nat_path_config *config,
 	path->has_peers = config->n_workers > 1;
 	for (uint32_t s = 0; s < NAT_SIDES; s++) {
 		path->links[s].mac = nat_mac(config->macs[s]);
-		path->links[s].mtu = config->mtus[s];
+		path->port_mtus[s] = config->mtus[s];
 	}
 	follow(path, config->config);
 	if (create_parts(path, config->n_workers) == 0) {
@@ -153,6 +160,11 @@ no_memory:
 		 "no memory or random numbers for the packet path of worker %u",
 		 config->worker_idx);
 	return -ENOMEM;
+}
+
+void nat_path_set_mtu(struct nat_path *path, enum nat_side side, uint16_t mtu)
+{
+	__atomic_store_n(&path->port_mtus[side], mtu, __ATOMIC_RELAXED);
 }
 
 void nat_path_destroy(struct nat_path *path)
@@ -199,6 +211,7 @@ void nat_path_tick(struct nat_path *path, uint64_t now_ns)
 	if (now_ns >= path->next_s_ns) {
 		path->now_s = (uint32_t)(now_ns / second_ns);
 		path->next_s_ns = (path->now_s + UINT64_C(1)) * second_ns;
+		follow_mtus(path);
 	}
 	if (!path->is_announced)
 		nat_announce(path);

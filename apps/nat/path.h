@@ -66,6 +66,10 @@ struct nat_path;
 
 int nat_path_create(const struct nat_path_config *config,
 		    struct nat_path **ret_path, struct mr_reason *reterr_why);
+/* The MTU of a port has changed. Any thread; it takes effect within a second.
+ */
+void nat_path_set_mtu(struct nat_path *path, enum nat_side side, uint16_t mtu);
+
 /* Frames that it holds are freed as NAT_DROP_SHUTDOWN. */
 void nat_path_destroy(struct nat_path *path);
 

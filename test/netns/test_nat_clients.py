@@ -11,7 +11,7 @@ import socket
 
 import pytest
 from lib import nat, servers, talk
-from lib.namespaces import Lab
+from lib.namespaces import Lab, wait_until
 from lib.nat import House, Nat
 
 FAR = "198.51.100.2"
@@ -152,6 +152,20 @@ def test_tcp_learns_the_mtu_of_the_way(town):
     sender = nat.tcp_between(town.a, town.far, FAR, 9000, 9000, 1 << 18)
     assert sender[0] == nat.OUTSIDE
     assert learned_mtu(town.a) == FAR_MTU
+
+
+def test_the_mtu_of_a_port_is_followed(town):
+    """It changes while it is in use: a host inside is told of it at once."""
+    def ping():
+        done = town.a.run("ping", "-n", "-c", 1, "-W", 1, "-M", "do", "-s",
+                          1400, nat.SERVER, check=False)
+        town.a.ip("route", "flush", "cache")  # it learns this anew
+        return done.stdout.replace(" ", "")
+
+    for mtu, answer in ((1300, "mtu=1300"), (1200, "mtu=1200"),
+                        (1500, ",0%packetloss")):
+        town.middle.ip("link", "set", "p1", "mtu", mtu)
+        wait_until(answer, lambda wanted=answer: wanted in ping())
 
 
 def test_udp_learns_the_mtu_of_the_way(lab, town):
