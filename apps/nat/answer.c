@@ -13,6 +13,7 @@
 
 #include "answer.h"
 #include "app.h"
+#include "support/report.h"
 #include "tcp.h"
 
 struct end {
@@ -121,30 +122,20 @@ void nat_answer_end(struct nat_answer *answer, const char *what, uint64_t n)
 		 json_pack("{s:b, s:I}", "end", 1, what, (json_int_t)n));
 }
 
-/* The counters that workers have, and those of groups, by name. */
+/* All of a line of --json, and sums over the workers. */
 void nat_answer_stats(struct nat_answer *answer, struct app *app)
 {
 	const struct app_counters *counters = app_counters();
 	struct snapshot *now = snapshot_create(&app->plane, counters);
-	json_t *object = json_object(), *drops = json_object();
+	json_t *object, *drops = json_object();
 
 	if (now == NULL) {
-		json_decref(object);
 		json_decref(drops);
 		nat_answer_error(answer, "no memory");
 		return;
 	}
 	snapshot_take(now, &app->plane, 0, app);
-	for (uint32_t g = 0; g < counters->n_groups; g++) {
-		const struct count_group *group = &counters->groups[g];
-		json_t *to = json_object();
-
-		for (uint32_t i = 0; i < group->n_rows; i++)
-			json_object_set_new(
-				to, group->rows[i].name,
-				json_integer((json_int_t)now->groups[g][i]));
-		json_object_set_new(object, group->name, to);
-	}
+	object = report_json_object(now);
 	for (uint32_t i = 0; i < counters->n_worker_rows; i++) {
 		uint64_t sum = 0;
 
@@ -158,11 +149,13 @@ void nat_answer_stats(struct nat_answer *answer, struct app *app)
 
 		for (uint32_t w = 0; w < now->n_workers; w++)
 			sum += now->workers[w].drops[d];
-		if (sum > 0)
-			json_object_set_new(drops, counters->drop_names[d],
-					    json_integer((json_int_t)sum));
+		json_object_set_new(drops, counters->drop_names[d],
+				    json_integer((json_int_t)sum));
 	}
 	json_object_set_new(object, "drops", drops);
+	/* They are of lines. */
+	json_object_del(object, "t");
+	json_object_del(object, "skipped");
 	snapshot_destroy(now);
 	add_line(answer, object);
 	add_line(answer, json_pack("{s:b}", "end", 1));

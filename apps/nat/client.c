@@ -46,19 +46,30 @@ static void print_session(json_t *o)
 	       number_of(o, "out"), number_of(o, "in"));
 }
 
-static void print_counters(json_t *object, const char *prefix)
+/* A line per number; "xdp:eth0 queues 0 rx received 7" for one of a port. */
+static void print_counters(json_t *value, const char *name)
 {
+	char within[128];
 	const char *key;
-	json_t *value;
+	json_t *item;
+	size_t i;
 
-	json_object_foreach(object, key, value)
+	if (json_is_integer(value))
+		printf("%s %lld\n", name, (long long)json_integer_value(value));
+	json_object_foreach(value, key, item)
 	{
-		if (json_is_object(value))
-			print_counters(value, key);
+		snprintf(within, sizeof(within), "%s%s%s", name,
+			 name[0] != '\0' ? " " : "", key);
+		print_counters(item, within);
+	}
+	json_array_foreach(value, i, item)
+	{
+		key = text_of(item, "port");
+		if (key[0] != '\0')
+			snprintf(within, sizeof(within), "%s", key);
 		else
-			printf("%s%s%s %lld\n", prefix,
-			       prefix[0] != '\0' ? " " : "", key,
-			       (long long)json_integer_value(value));
+			snprintf(within, sizeof(within), "%s %zu", name, i);
+		print_counters(item, within);
 	}
 }
 

@@ -563,8 +563,7 @@ static int check_rest(const struct nat_config *config,
 			      config->max_sessions_per_subscriber,
 			      config->max_sessions);
 	if (config->state_interval_s == 0)
-		return object(ret, "state_interval", NULL, NAT_WHOLE,
-			      "0: the least is 1 s");
+		return object(ret, "state_interval", NULL, NAT_WHOLE, "is 0");
 	if (config->logs_sessions && config->log_path[0] == '\0')
 		return object(ret, "log", "sessions", NAT_WHOLE,
 			      "needs a file to write them to; set path");

@@ -2,10 +2,12 @@
 /* The log: rings of events, and JSON lines. */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "log.h"
@@ -61,6 +63,22 @@ static int fail_open(const struct nat_log *log, struct mr_reason *ret_why)
 	return -err;
 }
 
+/* To append to. Who talked to whom is nobody else's business, also where the
+ * file is there already. */
+static FILE *open_file(const char *path)
+{
+	const int fd =
+		open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+	struct stat stat;
+
+	if (fd < 0)
+		return NULL;
+	if (fstat(fd, &stat) == 0 && S_ISREG(stat.st_mode) &&
+	    (stat.st_mode & S_IRWXO) != 0)
+		fchmod(fd, stat.st_mode & ~S_IRWXO & 07777);
+	return fdopen(fd, "a");
+}
+
 static void set_epoch(struct nat_log *log, uint32_t now_s)
 {
 	log->epoch_s = (int64_t)time(NULL) - now_s;
@@ -86,7 +104,7 @@ int nat_log_create(struct mr_ctx *ctx, const char *path, uint32_t n_workers,
 		err = mr_ring_spsc_create(ctx, RING_ENTRIES,
 					  &log->rings[w].ring, ret_why);
 	if (err == 0 && path[0] != '\0') {
-		log->file = fopen(path, "ae");
+		log->file = open_file(path);
 		if (log->file == NULL)
 			err = fail_open(log, ret_why);
 	}
@@ -235,7 +253,7 @@ int nat_log_reopen(struct nat_log *log, struct mr_reason *ret_why)
 
 	if (log->path[0] == '\0')
 		return 0;
-	file = fopen(log->path, "ae");
+	file = open_file(log->path);
 	if (file == NULL)
 		return fail_open(log, ret_why);
 	fclose(log->file);

@@ -31,6 +31,9 @@ extern const struct report report_live;
 /* OUTPUT_AUTO: live on a terminal, unless quiet; else text. */
 const struct report *report_choose(enum output output, bool is_quiet);
 
+/* What report_json prints: the caller's; NULL: no memory. */
+struct json_t *report_json_object(const struct snapshot *snapshot);
+
 /* The summary for people; the text and the live form end with it. */
 bool report_summary(const struct snapshot *final);
 

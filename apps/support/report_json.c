@@ -186,7 +186,7 @@ static json_t *group_object(const struct count_group *group,
 	return object;
 }
 
-static json_t *snapshot_object(const struct snapshot *snapshot)
+json_t *report_json_object(const struct snapshot *snapshot)
 {
 	json_t *ports = json_array();
 	json_t *workers = json_array();
@@ -222,7 +222,7 @@ static json_t *snapshot_object(const struct snapshot *snapshot)
 
 static bool print(const struct snapshot *snapshot)
 {
-	json_t *object = snapshot_object(snapshot);
+	json_t *object = report_json_object(snapshot);
 	const bool is_printed =
 		object != NULL &&
 		json_dumpf(object, stdout,

@@ -179,6 +179,13 @@ class Run(unittest.TestCase):
         time.sleep(1.2)
         shown = json.loads(run("--stats", "--json", env=self.environment)[1])
         self.assertGreater(shown["received"], 0)
+        text = run("--stats", env=self.environment)[1]
+        # Of ports, queues, drops and the pool, what is 0 as well.
+        for words in ("null: queues 0 rx received ",
+                      "null: queues 0 rx drops no_buffer 0\n",
+                      "null: queues 0 tx drops ", "pool n_free ",
+                      "workers 0 busy_ns ", "drops no_port 0\n"):
+            self.assertIn(words, text)
         out, _ = self.finish(process, signal.SIGTERM)
         one = json.loads(out.splitlines()[-1])["workers"][0]
         self.assertGreaterEqual(one["received"], shown["received"])

@@ -3,6 +3,7 @@
 #include "support/unit.h"
 
 #include <arpa/inet.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -192,9 +193,35 @@ static int end(void **state)
 	return rmdir(folder);
 }
 
+/* Who talked to whom; a file that is there keeps its group. */
+static void test_others_cannot_read_it(void **state)
+{
+	static const mode_t modes[][2] = { { 0, 0600 },
+					   { 0644, 0640 },
+					   { 0660, 0660 } };
+	struct test_allocator allocator = { 0 };
+	struct mr_ctx *ctx = test_ctx(&allocator);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
+		struct stat stat_;
+
+		unlink(path);
+		if (modes[i][0] != 0) {
+			assert_int_equal(mknod(path, S_IFREG, 0), 0);
+			assert_int_equal(chmod(path, modes[i][0]), 0);
+		}
+		nat_log_destroy(open_log(ctx, path));
+		assert_int_equal(stat(path, &stat_), 0);
+		assert_int_equal(stat_.st_mode & 0777, modes[i][1]);
+	}
+	mr_ctx_destroy(ctx);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_others_cannot_read_it),
 		cmocka_unit_test(test_events_become_lines),
 		cmocka_unit_test(test_what_does_not_fit_is_counted_and_said),
 		cmocka_unit_test(test_it_goes_on_in_another_file),
