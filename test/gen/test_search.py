@@ -160,6 +160,14 @@ def test_a_soak_counts_each_interval(document, bench):
         [0.4, 0.4, 0.2]
 
 
+def test_the_known_device_goes_on_through_a_soak(document):
+    """It loses one frame in 50,000: 2 of 100,000, in 5 intervals of 20,000."""
+    measured = document("soak", "--virtual", "--rate", "100k", "--duration",
+                        "1", "--interval", "0.2", "--device", "loss=50000",
+                        *PORTS, rc=1)
+    assert [one["lost"] for one in measured["series"]] == [0, 0, 1, 0, 1]
+
+
 def test_selftest_finds_what_was_injected(bench):
     done = bench("selftest")
     assert done.rc == 0, done.err

@@ -253,19 +253,22 @@ void device_counts(const struct device *device, struct device_counts *ret)
 	ret->held = device->n + (device->n_to_wait > 0);
 }
 
-void device_reset(struct device *device, struct mr_cache *cache)
+void device_empty(struct device *device, struct mr_cache *cache)
 {
 	if (device->n_to_wait > 0)
 		put_aside(device, cache);
 	for (uint32_t i = 0; i < device->n; i++)
-		mr_frame_free_bulk(
-			cache,
-			&device->ring[(device->first + i) % device->room].frame,
-			1);
+		drop(&device->ring[(device->first + i) % device->room].frame,
+		     cache, &device->counts.lost);
 	device->n = device->first = 0;
+	device->free_ns = 0;
+}
+
+void device_reset(struct device *device, struct mr_cache *cache)
+{
+	device_empty(device, cache);
 	device->counts = (struct device_counts){ 0 };
 	device->n_passed = device->n_queued = device->n_put = 0;
-	device->free_ns = 0;
 }
 
 void device_close(struct device *device, struct mr_cache *cache)

@@ -191,13 +191,14 @@ static void free_trial(struct tester *tester)
 	tester->n_lanes = 0;
 }
 
-static void reset_device(struct tester *tester)
+static void reset_device(struct tester *tester, bool goes_on)
 {
 	struct mr_cache *cache =
 		mr_workers_get(tester->plane.workers, 0)->cache;
 
 	for (uint32_t i = 0; i < tester->n_crossings; i++)
-		device_reset(tester->crossings[i].device, cache);
+		(goes_on ? device_empty :
+			   device_reset)(tester->crossings[i].device, cache);
 }
 
 static int prepare(struct tester *tester, const struct trial_config *config,
@@ -259,7 +260,7 @@ int tester_run(struct tester *tester, const struct trial_config *config,
 	if (status == 0)
 		status = places_begin(tester, why);
 	if (status == 0) {
-		reset_device(tester);
+		reset_device(tester, config->goes_on);
 		tester_count_before(tester);
 		clock_start(&tester->clock);
 		status = places_begin(tester, why);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * MLRsearch. How a load is classified is in the words of the RFC's appendix A,
- * which load is tried next is ours: each goal is first looked for with few
- * seconds and wide steps, then in levels that are finer.
+ * which load is tried next is ours: each goal is first looked for with single
+ * trials, then the bounds found get more of them, level by level. Seconds are
+ * spent on few loads: of two goals, one's upper bound is the other's lower one
+ * wherever that can be.
  */
 #include <errno.h>
 #include <math.h>
@@ -13,7 +15,10 @@
 #include "search/mlr.h"
 #include "support/specs.h"
 
-enum { N_LEVELS = 3 };
+enum {
+	N_LEVELS = 3,
+	N_WIDE = 4, /* widths of the first step of the first level */
+};
 
 struct mlr {
 	struct search *search;
@@ -110,7 +115,7 @@ double mlr_conditional_throughput(const struct mlr_goal *goal, double pps,
 	return loss < 0 || remaining > 1e-9 ? 0 : pps * (1 - loss);
 }
 
-/* The goal as it is looked for at a level: fewer seconds, wider. */
+/* The goal as it is looked for at a level: with fewer seconds. */
 static struct mlr_goal at_level(const struct mlr_goal *goal, uint32_t level,
 				uint64_t initial_ns)
 {
@@ -120,7 +125,6 @@ static struct mlr_goal at_level(const struct mlr_goal *goal, uint32_t level,
 
 	if (level == 0)
 		return g;
-	g.width = goal->width * (1 << level);
 	g.final_trial_ns = initial_ns;
 	g.duration_sum_ns =
 		(uint64_t)(first * pow(last / first,
@@ -182,16 +186,25 @@ static double undecided_between(const struct mlr *m,
 	return good > 0 && (bad <= 0 || good < bad) ? good : bad;
 }
 
+/* Between two bounds: about the middle, a whole number of widths from below,
+ * so that other goals' bounds can be the same loads. */
+static double between(const struct mlr_goal *goal, const struct bounds *b)
+{
+	const double n = (b->upper - b->lower) / (goal->width * b->lower);
+
+	return b->lower * (1 + goal->width * fmax(1, floor(n / 2)));
+}
+
 /*
- * The next load; 0: the bounds are narrow enough. Without a lower bound the
- * step down doubles: n_out of them were made.
+ * The next load; 0: the bounds are narrow enough. Steps away from what is known
+ * double: *step is the next, a share of the load.
  */
 static double next_load(const struct mlr *m, const struct mlr_goal *goal,
-			uint32_t *n_out)
+			double *step)
 {
 	const struct search *s = m->search;
 	const struct bounds b = bounds_of(m, goal);
-	const double step = goal->width * (double)(1u << *n_out);
+	const double share = *step;
 	double pps;
 
 	if (b.lower >= s->max_pps ||
@@ -202,14 +215,18 @@ static double next_load(const struct mlr *m, const struct mlr_goal *goal,
 	pps = undecided_between(m, goal, &b);
 	if (pps > 0)
 		return pps;
+	*step = fmin(2 * share, 1);
+	/* The highest load bounds every goal, and is far away. */
 	if (b.lower > 0 && b.upper > 0)
-		return (b.lower + b.upper) / 2;
-	*n_out += *n_out < 20;
+		return b.upper >= s->max_pps &&
+				       share < (b.upper / b.lower - 1) / 2 ?
+			       b.lower * (1 + share) :
+			       between(goal, &b);
 	if (b.lower <= 0 && b.upper <= 0)
 		return s->max_pps;
 	if (b.lower <= 0)
-		return fmax(s->min_pps, b.upper * fmax(1 - step, 0.5));
-	return fmin(s->max_pps, b.lower * (1 + step));
+		return fmax(s->min_pps, b.upper * fmax(1 - share, 0.5));
+	return fmin(s->max_pps, b.lower * (1 + share));
 }
 
 static int measure(struct mlr *m, double pps, uint64_t duration_ns,
@@ -236,14 +253,13 @@ static int measure(struct mlr *m, double pps, uint64_t duration_ns,
 }
 
 /* A goal at one level, until its bounds are as near as the level wants. */
-static int narrow(struct mlr *m, const struct mlr_goal *goal,
+static int narrow(struct mlr *m, const struct mlr_goal *goal, double step,
 		  struct mr_reason *why)
 {
-	uint32_t n_out = 0;
 	int err;
 
 	for (;;) {
-		const double pps = next_load(m, goal, &n_out);
+		const double pps = next_load(m, goal, &step);
 
 		if (pps <= 0)
 			return 0;
@@ -254,10 +270,13 @@ static int narrow(struct mlr *m, const struct mlr_goal *goal,
 }
 
 /*
- * The first loads: the highest, then the rate at which it came through, which
- * is near the goals of a device that drops what is too much.
+ * The first loads: the highest, then half a width below the rate at which it
+ * came through: that is near the goals of a device that drops what is too much,
+ * and a width above it is an upper bound of the one and a lower one of the
+ * other.
  */
-static int begin(struct mlr *m, uint64_t initial_ns, struct mr_reason *why)
+static int begin(struct mlr *m, double width, uint64_t initial_ns,
+		 struct mr_reason *why)
 {
 	const struct search *s = m->search;
 	double rx_pps;
@@ -265,7 +284,7 @@ static int begin(struct mlr *m, uint64_t initial_ns, struct mr_reason *why)
 
 	if (err != 0 || m->n == 0 || m->trials[0].loss <= 0)
 		return err;
-	rx_pps = s->max_pps * (1 - m->trials[0].loss);
+	rx_pps = s->max_pps * (1 - m->trials[0].loss) * (1 - width / 2);
 	return rx_pps > s->min_pps ? measure(m, rx_pps, initial_ns, why) : 0;
 }
 
@@ -330,7 +349,7 @@ static int search_levels(struct mlr *m, const struct mlr_goal *goals,
 			 uint32_t n, uint64_t initial_ns, struct found *ret,
 			 struct mr_reason *why)
 {
-	int err = begin(m, initial_ns, why);
+	int err = begin(m, goals[0].width, initial_ns, why);
 
 	for (uint32_t level = N_LEVELS; err == 0 && level-- > 0;) {
 		/* A disturbance does not bound what comes behind it. */
@@ -341,7 +360,11 @@ static int search_levels(struct mlr *m, const struct mlr_goal *goals,
 
 			m->search->left_ns =
 				time_left(goals, n, g, level, initial_ns);
-			err = narrow(m, &goal, why);
+			err = narrow(m, &goal,
+				     goal.width * (level == N_LEVELS - 1 ?
+							   N_WIDE :
+							   1),
+				     why);
 			ret[g].is_complete = err == 0 && level == 0;
 		}
 	}

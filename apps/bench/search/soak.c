@@ -205,6 +205,7 @@ static int run(struct session *session, struct mr_reason *why)
 		config.duration_ns =
 			left_ns < o->interval_ns ? left_ns : o->interval_ns;
 		err = one(&soak, &config, result, why);
+		config.goes_on = true;
 		left_ns -= whole_ns != 0 ? config.duration_ns : 0;
 	}
 	free(result);
