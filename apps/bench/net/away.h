@@ -14,6 +14,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "net/trial.h"
 
@@ -71,5 +72,8 @@ static inline void away_round(struct away *away, uint64_t then_ns,
 /* Add what a late frame's time consists of; one of the threads may be NULL. */
 void tail_add(struct trial_tail *tail, const struct span *late,
 	      const struct away *sender, const struct away *receiver);
+
+/* Two lines under latencies: what explains the last of their percentiles. */
+void tail_print(const struct trial_tail *tail, const char *head, FILE *to);
 
 #endif

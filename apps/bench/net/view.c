@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "net/away.h"
 #include "net/device.h"
 #include "net/view.h"
 #include "stream/stream.h"
@@ -161,6 +162,8 @@ static void print_received(const struct view *view, const struct tester *tester,
 		fprintf(view->to, "%-10s %" PRIu32 " of tx, apart below\n",
 			"runs", r->n_runs);
 	print_times(view->to, "latency", &r->latency);
+	if (r->latency.n > 0 && r->tail.rx_away_ns > 0)
+		tail_print(&r->tail, "          ", view->to);
 	if (r->latency.n > 0 || r->lateness.n > 0)
 		fprintf(view->to, "%-10s %s, times are within %s\n", "clock",
 			tester_clock_source(tester),

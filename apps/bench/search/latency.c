@@ -2,6 +2,7 @@
 /* mr-bench latency: at shares of the throughput. */
 #include <stdio.h>
 
+#include "net/away.h"
 #include "search/commands.h"
 #include "search/session.h"
 #include "search/tail.h"
@@ -69,7 +70,8 @@ static void report(struct session *session, double share,
 	}
 	session_print(session, " %10llu\n",
 		      (unsigned long long)outcome->n_lost);
-	tail_print(session);
+	if (!session->options.traffic.is_json)
+		tail_print(&session->tail, "       ", stdout);
 }
 
 /* What the shares are of: --rate, or what a search finds. */

@@ -3,35 +3,6 @@
 
 enum { OWN_TRIAL_MS = 1000 };
 
-static double percent(uint64_t part, uint64_t whole)
-{
-	return whole > 0 ? 100.0 * (double)part / (double)whole : 0;
-}
-
-void tail_print(const struct session *session)
-{
-	const struct trial_tail *t = &session->tail;
-
-	if (t->late_ns > 0)
-		session_print(
-			session,
-			"        p99.9 and longer: %.0f %% of the time the "
-			"tester was away (%.0f %% waiting for a core, "
-			"%.0f %% stopped by the host, %.0f %% in calls)\n",
-			percent(t->waited_ns + t->still_ns + t->called_ns,
-				t->late_ns),
-			percent(t->waited_ns, t->late_ns),
-			percent(t->still_ns, t->late_ns),
-			percent(t->called_ns, t->late_ns));
-	session_print(session,
-		      "        longest between two polls: %.1f us sending, "
-		      "%.1f us receiving; in all %.1f ms waiting for cores, "
-		      "%.1f ms stopped by the host\n",
-		      (double)t->tx_away_ns / 1e3, (double)t->rx_away_ns / 1e3,
-		      (double)t->all_waited_ns / 1e6,
-		      (double)t->all_still_ns / 1e6);
-}
-
 static void report_own(const struct session *session,
 		       const struct trial_result *result)
 {

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What of a latency is the tester's own. */
+/* The latencies of the tester alone. */
 #ifndef SEARCH_TAIL_H
 #define SEARCH_TAIL_H
 
 #include "search/session.h"
-
-/* Two lines under a row of latencies: what explains its last percentiles. */
-void tail_print(const struct session *session);
 
 /*
  * Latencies of the tester alone at that rate: the same cores and streams, but
