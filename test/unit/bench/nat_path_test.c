@@ -45,6 +45,10 @@ static void a_reset_has_the_cores_of_before(void **state)
 	assert_int_equal(sched_getaffinity(0, sizeof(path.cores_before),
 					   &path.cores_before),
 			 0);
+	if (CPU_COUNT(&path.cores_before) < 2) {
+		print_message("needs two cores\n");
+		skip();
+	}
 	snprintf(command, sizeof(command), "test $(nproc) = %d",
 		 CPU_COUNT(&path.cores_before));
 	path.reset_command = command;

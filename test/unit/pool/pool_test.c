@@ -354,14 +354,32 @@ static void commitments_add_up_and_are_refused_with_the_number(void **state)
 	fixture_close(&f);
 }
 
-/* A cache that cuts pages into chunks has one more: the one that it cuts. */
+/*
+ * A cache that cuts pages into chunks has one more: the one that it cuts. When
+ * it holds as many as it can, a port still gets all that was promised.
+ */
 static void open_page_is_committed_too(void **state)
 {
+	enum { N_PAGES = 300, N_CACHED = 128, N_PORT = N_PAGES - N_CACHED - 1 };
 	struct pool_fixture f;
+	uint64_t addrs[N_PAGES], chunk;
 
 	(void)state;
-	fixture_open(&f, 300, 8192, 2048);
-	assert_int_equal(pool_stats(f.pool).n_committed, 129);
+	fixture_open(&f, N_PAGES, 8192, 2048);
+	assert_int_equal(mri_pool_commit(f.pool, "a", N_PORT + 1, NULL),
+			 -ENOMEM);
+	assert_int_equal(mri_pool_commit(f.pool, "a", N_PORT, NULL), 0);
+	/* Whole magazines, so that none is left half full in the cache. */
+	chunk = mr_frag_alloc(f.cache, 2048);
+	assert_int_equal(mr_frag_alloc_bulk(f.cache, addrs, 191, 8192), 191);
+	mr_pool_frag_free_bulk(f.pool, addrs + N_CACHED, 191 - N_CACHED);
+	mr_frag_free_bulk(f.cache, addrs, N_CACHED);
+	assert_int_equal(pool_stats(f.pool).n_cached, N_CACHED);
+	assert_int_equal(mr_pool_frag_alloc_bulk(f.pool, addrs, N_PAGES, 8192),
+			 N_PORT);
+	mr_pool_frag_free_bulk(f.pool, addrs, N_PORT);
+	mr_frag_free(f.cache, chunk);
+	mri_pool_uncommit(f.pool, N_PORT);
 	fixture_close(&f);
 }
 
