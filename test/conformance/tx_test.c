@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What mr_tx_burst() promises. */
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <string.h>
 
 #include "suite.h"
 
-enum { BURST = 32 };
+enum { BURST = 32, TCP_HEADERS = 14 + 20 + 20 };
 
 /*
  * Frames that were sent, collected by the far side: ids first to first + n in
@@ -291,6 +293,98 @@ static void frame_of_too_many_entries_is_a_named_drop(void **state)
 	bed_end(bed);
 }
 
+/* A TCP packet over IPv4 with a partial sum; its bytes. */
+static uint32_t make_tcp(uint8_t *bytes, uint32_t n_payload)
+{
+	const uint32_t n_bytes = TCP_HEADERS + n_payload;
+	struct mr_ipv4 *ip = (struct mr_ipv4 *)(bytes + MR_ETH_BYTES);
+	struct mr_tcp *tcp = (struct mr_tcp *)(ip + 1);
+	struct mr_net_view view;
+
+	traffic_make(bytes, n_bytes, 0);
+	((struct mr_eth *)bytes)->type = htons(MR_ETHER_IPV4);
+	*ip = (struct mr_ipv4){
+		.version_ihl = 0x45,
+		.total_bytes = htons((uint16_t)(n_bytes - MR_ETH_BYTES)),
+		.ttl = 64,
+		.proto = IPPROTO_TCP,
+		.src = htonl(0x0a000001),
+		.dst = htonl(0x0a000002),
+	};
+	ip->csum = (uint16_t)~mr_csum_fold(
+		mr_csum_add((uint8_t *)ip, sizeof(*ip), 0));
+	*tcp = (struct mr_tcp){ .offset = 0x50, .flags = MR_TCP_ACK };
+	assert_int_equal(mr_net_parse(bytes, n_bytes, n_bytes, &view), 0);
+	tcp->csum = mr_csum_pseudo(bytes, &view);
+	return n_bytes;
+}
+
+/* A piece of it with `done` bytes in front; its payload. */
+static uint32_t check_piece(const uint8_t *bytes, uint32_t n_bytes,
+			    const uint8_t *whole, uint32_t done, bool is_summed)
+{
+	const struct mr_ipv4 *ip =
+		(const struct mr_ipv4 *)(bytes + MR_ETH_BYTES);
+	const struct mr_tcp *tcp = (const struct mr_tcp *)(ip + 1);
+	struct mr_net_view view;
+	uint64_t sum;
+
+	assert_int_equal(mr_net_parse(bytes, n_bytes, n_bytes, &view), 0);
+	assert_int_equal(view.l4_bytes + view.l4_len_bytes, n_bytes);
+	assert_int_equal(ntohl(tcp->seq), done);
+	assert_int_equal(
+		mr_csum_fold(mr_csum_add((const uint8_t *)ip, sizeof(*ip), 0)),
+		0xffff);
+	sum = mr_csum_add((const uint8_t *)tcp, view.l4_len_bytes,
+			  mr_csum_pseudo(bytes, &view));
+	assert_true(is_summed ? mr_csum_fold(sum) == 0xffff :
+				tcp->csum == mr_csum_pseudo(bytes, &view));
+	assert_memory_equal(bytes + TCP_HEADERS, whole + TCP_HEADERS + done,
+			    n_bytes - TCP_HEADERS);
+	return n_bytes - TCP_HEADERS;
+}
+
+/* By the device, or else by the library. */
+static void a_long_tcp_packet_leaves_in_segments(void **state)
+{
+	enum { MSS = 1000, N_PAYLOAD = 5 * MSS + 7, N_SEGS = 3 };
+	const struct wish wish = { .is_sg = bed_rig()->traits & RIG_SG };
+	const struct mr_meta meta = {
+		.valid = MR_META_CSUM | MR_META_GSO,
+		.csum_start_bytes = TCP_HEADERS - sizeof(struct mr_tcp),
+		.csum_offset_bytes = offsetof(struct mr_tcp, csum),
+		.gso_bytes = MSS,
+		.gso_type = MR_GSO_TCPV4,
+	};
+	struct mr_meta metas[N_SEGS] = { meta };
+	struct mr_frame frames[N_SEGS];
+	uint8_t whole[BED_MAX_BYTES], bytes[BED_MAX_BYTES];
+	uint32_t n_bytes, at = 0, done = 0;
+	struct bed *bed;
+	bool is_summed;
+
+	(void)state;
+	bed_need(RIG_OUT, "its far side sees nothing");
+	bed = bed_make(&wish);
+	n_bytes = make_tcp(whole, N_PAYLOAD);
+	bed_make_frame(bed, frames, N_SEGS, 128, n_bytes, 0);
+	for (uint32_t i = 0; i < N_SEGS; at += frames[i++].len)
+		memcpy(bed->base + frames[i].addr, whole + at, frames[i].len);
+	frames[0].flags |= MR_FRAME_CSUM_PARTIAL;
+	bed_tx_meta(bed, frames, metas, N_SEGS);
+	/* A port in memory leaves sums to who receives. */
+	is_summed =
+		bed_tx_stats(bed).events[MR_TX_EVENT_CSUM_DEVICE] +
+			bed_tx_stats(bed).events[MR_TX_EVENT_CSUM_SOFTWARE] >
+		0;
+	while (done < N_PAYLOAD) {
+		n_bytes = bed_collect_bytes(bed, bytes);
+		done += check_piece(bytes, n_bytes, whole, done, is_summed);
+	}
+	assert_int_equal(laws_sum(bed_tx_stats(bed).drops), 0);
+	bed_end(bed);
+}
+
 /* The law while frames are under way, and at rest. */
 static void accepted_is_completed_plus_pending_plus_drops(void **state)
 {
@@ -337,6 +431,8 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_teardown(full_queue_refuses_the_rest, bed_abandon),
 	cmocka_unit_test_teardown(bad_entries_are_named_drops, bed_abandon),
 	cmocka_unit_test_teardown(frame_of_too_many_entries_is_a_named_drop,
+				  bed_abandon),
+	cmocka_unit_test_teardown(a_long_tcp_packet_leaves_in_segments,
 				  bed_abandon),
 	cmocka_unit_test_teardown(accepted_is_completed_plus_pending_plus_drops,
 				  bed_abandon),
