@@ -14,6 +14,7 @@
 
 enum { N_FRAMES = 24, KEPT_BYTES = 40, TCI = 0x2abc, N_SEGS = 3 };
 
+/* By the device or, where it does not, in software. */
 enum { HAS_SUM = 1, HAS_TAG = 2 };
 
 /* Frags of one row. */
