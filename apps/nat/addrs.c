@@ -1,174 +1,225 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What an address is: addrs.h. Sources: RFC 1122 3.2.1.3, RFC 6890. */
+#include <errno.h>
 #include <netinet/in.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "addrs.h"
 
-enum { LINK_LOCAL = 0xa9fe0000u }; /* 169.254.0.0/16 */
-
-/* Flag the octets that the addresses first to last (host order) begin with. */
-static void flag(uint8_t *table, uint32_t first, uint32_t last)
+/* Addresses first to last (host order) are this; not just hosts out there. */
+static int add(struct nat_addrs *addrs, uint32_t first, uint32_t last,
+	       uint32_t class)
 {
 	for (uint32_t octet = first >> 24; octet <= last >> 24; octet++)
-		table[octet] = 1;
+		addrs->octets[octet] = 1;
+	return nat_classes_add(&addrs->classes, first, last, class);
 }
 
-static void flag_prefix(uint8_t *table, const struct nat_prefix *prefix)
+static int add_prefix(struct nat_addrs *addrs, const struct nat_prefix *prefix,
+		      uint32_t class)
 {
-	flag(table, prefix->addr, prefix->addr | ~prefix->mask);
+	return add(addrs, prefix->addr, prefix->addr | ~prefix->mask, class);
 }
 
 /* Addresses that no packet comes from or goes to, wherever. */
-static void flag_martians(uint8_t *table)
+static int add_martians(struct nat_addrs *addrs)
 {
-	flag(table, 0, 0);
-	flag(table, INADDR_LOOPBACK, INADDR_LOOPBACK);
-	flag(table, LINK_LOCAL, LINK_LOCAL);
-	flag(table, INADDR_UNSPEC_GROUP, INADDR_BROADCAST);
+	static const struct {
+		uint32_t first, last, class;
+	} rows[] = {
+		{ 0, 0x00ffffff, NAT_ADDR_MARTIAN },
+		{ 0x7f000000, 0x7fffffff, NAT_ADDR_MARTIAN },
+		{ INADDR_UNSPEC_GROUP, INADDR_BROADCAST, NAT_ADDR_MARTIAN },
+		{ 0xa9fe0000, 0xa9feffff, NAT_ADDR_LINK_LOCAL },
+	};
+	int err = 0;
+
+	for (uint32_t i = 0; err == 0 && i < sizeof(rows) / sizeof(*rows); i++)
+		err = add(addrs, rows[i].first, rows[i].last, rows[i].class);
+	return err;
 }
 
-static void flag_external(uint8_t *table, const struct nat_config *config)
+static int add_external(struct nat_addrs *addrs,
+			const struct nat_config *config)
 {
-	for (uint32_t i = 0; i < config->n_pool; i++)
-		flag(table, config->pool[i].first, config->pool[i].last);
-	for (uint32_t i = 0; i < config->n_forwards; i++)
-		flag(table, config->forwards[i].outside_addr,
-		     config->forwards[i].outside_addr);
-	for (uint32_t i = 0; i < config->n_one_to_ones; i++)
-		flag(table, config->one_to_ones[i].outside_addr,
-		     config->one_to_ones[i].outside_addr);
+	int err = 0;
+
+	for (uint32_t i = 0; err == 0 && i < config->n_pool; i++)
+		err = add(addrs, config->pool[i].first, config->pool[i].last,
+			  NAT_ADDR_EXTERNAL);
+	for (uint32_t i = 0; err == 0 && i < config->n_forwards; i++)
+		err = add(addrs, config->forwards[i].outside_addr,
+			  config->forwards[i].outside_addr, NAT_ADDR_EXTERNAL);
+	for (uint32_t i = 0; err == 0 && i < config->n_one_to_ones; i++)
+		err = add(addrs, config->one_to_ones[i].outside_addr,
+			  config->one_to_ones[i].outside_addr,
+			  NAT_ADDR_EXTERNAL);
+	return err;
 }
 
-void nat_addrs_init(struct nat_addrs *addrs, const struct nat_config *config)
+static int add_side(struct nat_addrs *addrs, const struct nat_side_config *c,
+		    enum nat_side side)
 {
-	memset(addrs, 0, sizeof(*addrs));
-	addrs->config = config;
-	flag_martians(addrs->octets);
-	flag_external(addrs->octets, config);
-	for (uint32_t side = 0; side < NAT_SIDES; side++) {
-		const struct nat_side_config *c = &config->sides[side];
+	const uint32_t here =
+		side == NAT_INSIDE ? NAT_ADDR_INSIDE : NAT_ADDR_EXTERNAL;
+	int err = 0;
 
-		for (uint32_t i = 0; i < c->n_addrs; i++) {
-			flag(addrs->octets, c->addrs[i], c->addrs[i]);
-			flag_prefix(addrs->octets, &c->nets[i]);
-		}
-	}
-	for (uint32_t i = 0; i < config->n_subscribers; i++)
-		flag_prefix(addrs->octets, &config->subscribers[i]);
-	for (uint32_t i = 0; i < config->n_excludes; i++)
-		flag_prefix(addrs->octets, &config->excludes[i].to);
-}
+	for (uint32_t i = 0; err == 0 && i < c->n_addrs; i++) {
+		const uint32_t first = c->nets[i].addr,
+			       last = first | ~c->nets[i].mask;
 
-bool nat_addrs_is_own(const struct nat_addrs *addrs, enum nat_side side,
-		      uint32_t addr)
-{
-	const struct nat_side_config *c = &addrs->config->sides[side];
-
-	for (uint32_t i = 0; i < c->n_addrs; i++)
-		if (c->addrs[i] == ntohl(addr))
-			return true;
-	return false;
-}
-
-bool nat_addrs_is_external(const struct nat_addrs *addrs, uint32_t addr)
-{
-	const struct nat_config *config = addrs->config;
-	const uint32_t host = ntohl(addr);
-
-	for (uint32_t i = 0; i < config->n_pool; i++)
-		if (config->pool[i].first <= host &&
-		    host <= config->pool[i].last)
-			return true;
-	for (uint32_t i = 0; i < config->n_forwards; i++)
-		if (config->forwards[i].outside_addr == host)
-			return true;
-	for (uint32_t i = 0; i < config->n_one_to_ones; i++)
-		if (config->one_to_ones[i].outside_addr == host)
-			return true;
-	return nat_addrs_is_own(addrs, NAT_OUTSIDE, addr);
-}
-
-bool nat_addrs_is_subscriber(const struct nat_addrs *addrs, uint32_t addr)
-{
-	for (uint32_t i = 0; i < addrs->config->n_subscribers; i++)
-		if (nat_prefix_has(&addrs->config->subscribers[i], ntohl(addr)))
-			return true;
-	return false;
-}
-
-bool nat_addrs_is_on_link(const struct nat_addrs *addrs, enum nat_side side,
-			  uint32_t addr)
-{
-	const struct nat_side_config *c = &addrs->config->sides[side];
-
-	for (uint32_t i = 0; i < c->n_addrs; i++)
-		if (nat_prefix_has(&c->nets[i], ntohl(addr)))
-			return true;
-	return false;
-}
-
-bool nat_addrs_is_inside(const struct nat_addrs *addrs, uint32_t addr)
-{
-	for (uint32_t i = 0; i < addrs->config->n_subscribers; i++)
-		if (addrs->config->subscribers[i].mask != 0 &&
-		    nat_prefix_has(&addrs->config->subscribers[i], ntohl(addr)))
-			return true;
-	return nat_addrs_is_on_link(addrs, NAT_INSIDE, addr);
-}
-
-bool nat_addrs_is_martian(const struct nat_addrs *addrs, enum nat_side side,
-			  uint32_t addr)
-{
-	const struct nat_side_config *c = &addrs->config->sides[side];
-	const uint32_t host = ntohl(addr);
-
-	if (host >> 24 == 0 || host >> 24 == IN_LOOPBACKNET ||
-	    host >= INADDR_UNSPEC_GROUP)
-		return true;
-	/* RFC 3927 7: it stays on its link. */
-	if (host >> 16 == LINK_LOCAL >> 16 &&
-	    !nat_addrs_is_on_link(addrs, side, addr))
-		return true;
-	for (uint32_t i = 0; i < c->n_addrs; i++) {
-		const uint32_t rest = ~c->nets[i].mask;
-
+		err = add(addrs, first, last,
+			  NAT_ADDR_LINK << side |
+				  (side == NAT_INSIDE ? NAT_ADDR_INSIDE : 0));
+		if (err == 0)
+			err = add(addrs, c->addrs[i], c->addrs[i],
+				  NAT_ADDR_OWN << side | here);
 		/* A link of two or one has no broadcast: RFC 3021. */
-		if (rest > 1 && nat_prefix_has(&c->nets[i], host) &&
-		    ((host & rest) == rest || (host & rest) == 0))
-			return true;
+		if (err == 0 && last - first > 1)
+			err = add(addrs, first, first,
+				  NAT_ADDR_BROADCAST << side);
+		if (err == 0 && last - first > 1)
+			err = add(addrs, last, last,
+				  NAT_ADDR_BROADCAST << side);
 	}
-	return false;
+	return err;
+}
+
+/* Where they are in the list: a number for each but its last port. */
+static uint64_t key_of(uint32_t net, uint8_t proto, uint16_t port)
+{
+	return (uint64_t)net << 32 | (uint32_t)proto << 16 | port;
+}
+
+static int compare_excludes(const void *a, const void *b)
+{
+	const struct nat_exclude *e = a, *f = b;
+	const uint64_t at_e = key_of(e->to.addr, e->proto, e->first_port);
+	const uint64_t at_f = key_of(f->to.addr, f->proto, f->first_port);
+
+	if (e->to.mask != f->to.mask)
+		return e->to.mask < f->to.mask ? -1 : 1;
+	return at_e < at_f ? -1 : at_e > at_f;
+}
+
+/* Of one network and protocol no two have a port in common then. */
+static void merge_excludes(struct nat_addrs *addrs)
+{
+	struct nat_exclude *to = addrs->excludes;
+
+	for (uint32_t i = 1; i < addrs->n_excludes; i++) {
+		const struct nat_exclude *e = &addrs->excludes[i];
+
+		if (e->to.addr != to->to.addr || e->to.mask != to->to.mask ||
+		    e->proto != to->proto || e->first_port > to->last_port)
+			*++to = *e;
+		else if (e->last_port > to->last_port)
+			to->last_port = e->last_port;
+	}
+	if (addrs->n_excludes > 0)
+		addrs->n_excludes = (uint32_t)(to - addrs->excludes) + 1;
+}
+
+static int add_excludes(struct nat_addrs *addrs,
+			const struct nat_config *config)
+{
+	int err = 0;
+
+	addrs->excludes =
+		calloc(config->n_excludes + 1u, sizeof(*addrs->excludes));
+	if (addrs->excludes == NULL)
+		return -ENOMEM;
+	for (uint32_t i = 0; err == 0 && i < config->n_excludes; i++) {
+		const struct nat_exclude *e = &config->excludes[i];
+		const bool is_whole = e->proto == 0 && e->first_port == 0 &&
+				      e->last_port == UINT16_MAX;
+
+		err = add_prefix(addrs, &e->to,
+				 is_whole ? NAT_ADDR_EXCLUDED :
+					    NAT_ADDR_EXCLUDED_PORTS);
+		if (is_whole)
+			continue;
+		addrs->excludes[addrs->n_excludes++] = *e;
+		addrs->masks |= UINT64_C(1) << __builtin_popcount(e->to.mask);
+	}
+	qsort(addrs->excludes, addrs->n_excludes, sizeof(*addrs->excludes),
+	      compare_excludes);
+	merge_excludes(addrs);
+	return err;
+}
+
+int nat_addrs_init(struct nat_addrs *addrs, const struct nat_config *config)
+{
+	int err;
+
+	*addrs = (struct nat_addrs){ 0 };
+	err = nat_classes_init(&addrs->classes);
+	if (err == 0)
+		err = add_martians(addrs);
+	if (err == 0)
+		err = add_external(addrs, config);
+	for (uint32_t side = 0; err == 0 && side < NAT_SIDES; side++)
+		err = add_side(addrs, &config->sides[side],
+			       (enum nat_side)side);
+	for (uint32_t i = 0; err == 0 && i < config->n_subscribers; i++)
+		err = add_prefix(addrs, &config->subscribers[i],
+				 config->subscribers[i].mask != 0 ?
+					 NAT_ADDR_SUBSCRIBER | NAT_ADDR_INSIDE :
+					 NAT_ADDR_SUBSCRIBER);
+	if (err == 0)
+		err = add_excludes(addrs, config);
+	if (err < 0)
+		nat_addrs_end(addrs);
+	return err;
+}
+
+void nat_addrs_end(struct nat_addrs *addrs)
+{
+	nat_classes_end(&addrs->classes);
+	free(addrs->excludes);
+	*addrs = (struct nat_addrs){ 0 };
+}
+
+/* Whether the last one that begins at or before it has it. */
+static bool has_port(const struct nat_addrs *addrs,
+		     const struct nat_exclude *what)
+{
+	const struct nat_exclude *e = addrs->excludes;
+
+	for (uint32_t n = addrs->n_excludes; n > 1;) {
+		const uint32_t half = n / 2;
+
+		e += compare_excludes(&e[half], what) <= 0 ? half : 0;
+		n -= half;
+	}
+	return e->to.addr == what->to.addr && e->to.mask == what->to.mask &&
+	       e->proto == what->proto && e->first_port <= what->first_port &&
+	       what->first_port <= e->last_port;
 }
 
 bool nat_addrs_is_excluded(const struct nat_addrs *addrs, uint32_t addr,
 			   uint8_t proto, uint16_t port)
 {
-	for (uint32_t i = 0; i < addrs->config->n_excludes; i++) {
-		const struct nat_exclude *e = &addrs->config->excludes[i];
+	const uint32_t is = nat_addrs_of(addrs, addr);
 
-		if (nat_prefix_has(&e->to, ntohl(addr)) &&
-		    (e->proto == 0 || e->proto == proto) &&
-		    e->first_port <= ntohs(port) && ntohs(port) <= e->last_port)
+	if (is & NAT_ADDR_EXCLUDED)
+		return true;
+	if ((is & NAT_ADDR_EXCLUDED_PORTS) == 0)
+		return false;
+	for (uint64_t left = addrs->masks; left != 0; left &= left - 1) {
+		const uint32_t n_bits = (uint32_t)__builtin_ctzll(left);
+		const uint32_t mask =
+			n_bits == 0 ? 0 : UINT32_MAX << (32 - n_bits);
+		struct nat_exclude what = { .to = { ntohl(addr) & mask, mask },
+					    .proto = proto,
+					    .first_port = ntohs(port) };
+
+		if (has_port(addrs, &what))
+			return true;
+		what.proto = 0;
+		if (has_port(addrs, &what))
 			return true;
 	}
 	return false;
-}
-
-static bool is_excluded_host(const struct nat_addrs *addrs, uint32_t addr)
-{
-	for (uint32_t i = 0; i < addrs->config->n_excludes; i++)
-		if (nat_prefix_has(&addrs->config->excludes[i].to, ntohl(addr)))
-			return true;
-	return false;
-}
-
-bool nat_addrs_is_odd(const struct nat_addrs *addrs, uint32_t addr)
-{
-	return nat_addrs_is_martian(addrs, NAT_INSIDE, addr) ||
-	       nat_addrs_is_martian(addrs, NAT_OUTSIDE, addr) ||
-	       nat_addrs_is_own(addrs, NAT_INSIDE, addr) ||
-	       nat_addrs_is_inside(addrs, addr) ||
-	       nat_addrs_is_external(addrs, addr) ||
-	       is_excluded_host(addrs, addr);
 }

@@ -5,7 +5,7 @@
  *
  * Most packets come from or go to addresses that are nothing of all that. A
  * table by the first octet says so with one load; only what it flags is looked
- * at.
+ * up.
  */
 #ifndef NAT_ADDRS_H
 #define NAT_ADDRS_H
@@ -14,38 +14,99 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "classes.h"
 #include "config.h"
 
+/* Those of a side are shifted by it. */
+enum nat_addr_class {
+	NAT_ADDR_OWN = 1 << 0,
+	NAT_ADDR_LINK = 1 << 2,      /* a network on the link */
+	NAT_ADDR_BROADCAST = 1 << 4, /* of such a network */
+	NAT_ADDR_MARTIAN = 1 << 6,   /* wherever */
+	NAT_ADDR_LINK_LOCAL = 1 << 7,
+	NAT_ADDR_EXTERNAL = 1 << 8,
+	NAT_ADDR_SUBSCRIBER = 1 << 9,
+	NAT_ADDR_INSIDE = 1 << 10,
+	NAT_ADDR_EXCLUDED = 1 << 11,
+	NAT_ADDR_EXCLUDED_PORTS = 1 << 12, /* some of its ports are */
+};
+
 struct nat_addrs {
-	const struct nat_config *config;
+	struct nat_classes classes;
+	struct nat_exclude *excludes; /* those of ports: by network and port */
+	uint32_t n_excludes;
+	uint64_t masks;      /* bit i: there are networks of i bits */
 	uint8_t octets[256]; /* by the first octet: may it be odd? */
 };
 
-/* config must live as long. */
-void nat_addrs_init(struct nat_addrs *addrs, const struct nat_config *config);
+/* 0, or -ENOMEM: there is nothing to end then. */
+int nat_addrs_init(struct nat_addrs *addrs, const struct nat_config *config);
+void nat_addrs_end(struct nat_addrs *addrs);
 
 /* All addresses below are in network order. */
 
+static inline uint32_t nat_addrs_of(const struct nat_addrs *addrs,
+				    uint32_t addr)
+{
+	return nat_classes_of(&addrs->classes, ntohl(addr));
+}
+
 /* One of the translator's own on that side. */
-bool nat_addrs_is_own(const struct nat_addrs *addrs, enum nat_side side,
-		      uint32_t addr);
+static inline bool nat_addrs_is_own(const struct nat_addrs *addrs,
+				    enum nat_side side, uint32_t addr)
+{
+	return nat_addrs_of(addrs, addr) & NAT_ADDR_OWN << side;
+}
+
 /* Own ones outside, the pool's, those of forwards and one-to-one mappings. */
-bool nat_addrs_is_external(const struct nat_addrs *addrs, uint32_t addr);
-bool nat_addrs_is_subscriber(const struct nat_addrs *addrs, uint32_t addr);
+static inline bool nat_addrs_is_external(const struct nat_addrs *addrs,
+					 uint32_t addr)
+{
+	return nat_addrs_of(addrs, addr) & NAT_ADDR_EXTERNAL;
+}
+
+static inline bool nat_addrs_is_subscriber(const struct nat_addrs *addrs,
+					   uint32_t addr)
+{
+	return nat_addrs_of(addrs, addr) & NAT_ADDR_SUBSCRIBER;
+}
+
 /* On the link of that side. */
-bool nat_addrs_is_on_link(const struct nat_addrs *addrs, enum nat_side side,
-			  uint32_t addr);
+static inline bool nat_addrs_is_on_link(const struct nat_addrs *addrs,
+					enum nat_side side, uint32_t addr)
+{
+	return nat_addrs_of(addrs, addr) & NAT_ADDR_LINK << side;
+}
+
 /* On the inside link, or in a network of subscribers (0.0.0.0/0 is none). */
-bool nat_addrs_is_inside(const struct nat_addrs *addrs, uint32_t addr);
+static inline bool nat_addrs_is_inside(const struct nat_addrs *addrs,
+				       uint32_t addr)
+{
+	return nat_addrs_of(addrs, addr) & NAT_ADDR_INSIDE;
+}
+
 /* No host has it: multicast, loopback, broadcast also of that side's links. */
-bool nat_addrs_is_martian(const struct nat_addrs *addrs, enum nat_side side,
-			  uint32_t addr);
+static inline bool nat_addrs_is_martian(const struct nat_addrs *addrs,
+					enum nat_side side, uint32_t addr)
+{
+	const uint32_t is = nat_addrs_of(addrs, addr);
+
+	/* RFC 3927 7: what is link-local stays on its link. */
+	return is & (NAT_ADDR_MARTIAN | NAT_ADDR_BROADCAST << side) ||
+	       (is & (NAT_ADDR_LINK_LOCAL | NAT_ADDR_LINK << side)) ==
+		       NAT_ADDR_LINK_LOCAL;
+}
+
 /* Packets to it are not translated; port: of the destination. */
 bool nat_addrs_is_excluded(const struct nat_addrs *addrs, uint32_t addr,
 			   uint8_t proto, uint16_t port);
 
 /* Whether it is anything of this, or inside: not just a host out there. */
-bool nat_addrs_is_odd(const struct nat_addrs *addrs, uint32_t addr);
+static inline bool nat_addrs_is_odd(const struct nat_addrs *addrs,
+				    uint32_t addr)
+{
+	return nat_addrs_of(addrs, addr) & ~(NAT_ADDR_LINK << NAT_OUTSIDE);
+}
 
 /* false: certainly not. */
 static inline bool nat_addrs_may_be_odd(const struct nat_addrs *addrs,

@@ -178,12 +178,14 @@ static enum nat_reason revert_source(struct nat_path *path,
 }
 
 /* The mapped address of who sends an error, if all of it is mapped: REQ-5. */
-static uint32_t basic_addr(const struct nat_config *config, uint32_t addr)
+static uint32_t basic_addr(const struct nat_path *path, uint32_t addr)
 {
-	for (uint32_t i = 0; i < config->n_one_to_ones; i++)
-		if (config->one_to_ones[i].inside_addr == ntohl(addr))
-			return htonl(config->one_to_ones[i].outside_addr);
-	return 0;
+	const struct nat_tuple any = { .addr = addr };
+	uint32_t id;
+
+	nat_maps_find_out(path->maps, &any, 1, &id);
+	return id != MR_FLOW_NONE ? nat_maps_at(path->maps, id)->outside_addr :
+				    0;
 }
 
 /* From inside: the packet came in to what inside tells. */
@@ -195,7 +197,7 @@ static enum nat_reason revert_destination(struct nat_path *path,
 	const struct nat_tuple inside = { .addr = e->ip->dst,
 					  .port = e->dport,
 					  .proto = e->ip->proto };
-	const uint32_t basic = basic_addr(path->config, packet->ip->src);
+	const uint32_t basic = basic_addr(path, packet->ip->src);
 	const struct nat_map *map;
 	uint32_t id;
 

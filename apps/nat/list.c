@@ -239,8 +239,8 @@ static int restore_new(struct nat_maps *maps, const struct nat_session *session,
 int nat_maps_restore(struct nat_maps *maps, const struct nat_session *session,
 		     uint32_t now_s)
 {
-	uint32_t ordinal =
-		nat_subscriber_ordinal(maps->config, session->inside.addr);
+	uint32_t ordinal = nat_subscriber_ordinal(&maps->static_ends.ordinals,
+						  session->inside.addr);
 	uint32_t last_s = now_s - session->age_s, id;
 	const struct nat_map *map;
 	int err;

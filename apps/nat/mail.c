@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the main thread asks of a worker. */
+#include <stdio.h>
 #include <unistd.h>
 
+#include "addrs.h"
 #include "mail.h"
 #include "session.h"
 
@@ -81,11 +83,20 @@ static void clear(struct nat_mail *mail, const struct nat_mail_to *to)
 
 static void reload(struct nat_mail *mail, const struct nat_mail_to *to)
 {
-	mail->err =
-		nat_maps_reload(to->maps, mail->config, to->now_s, &mail->why);
+	struct nat_addrs addrs;
+
+	snprintf(mail->why.text, sizeof(mail->why.text),
+		 "no memory for what addresses are");
+	mail->err = nat_addrs_init(&addrs, mail->config);
 	if (mail->err < 0)
 		return;
-	nat_path_reload(to->path, mail->config);
+	mail->err =
+		nat_maps_reload(to->maps, mail->config, to->now_s, &mail->why);
+	if (mail->err < 0) {
+		nat_addrs_end(&addrs);
+		return;
+	}
+	nat_path_reload(to->path, mail->config, &addrs);
 	if (to->steer != NULL)
 		nat_steer_follow(to->steer, mail->routes);
 }

@@ -234,7 +234,8 @@ enum nat_reason nat_maps_open(struct nat_maps *maps,
 	nat_maps_find_out(maps, inside, 1, ret_id);
 	if (*ret_id != MR_FLOW_NONE)
 		return NAT_OK;
-	ordinal = nat_subscriber_ordinal(maps->config, inside->addr);
+	ordinal = nat_subscriber_ordinal(&maps->static_ends.ordinals,
+					 inside->addr);
 	if (ordinal == NAT_NO_ORDINAL)
 		return NAT_DROP_SPOOFED;
 	/* Protocol 0 without a port is the key of a one-to-one. */

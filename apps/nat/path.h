@@ -20,6 +20,7 @@
 #include "map.h"
 #include "reason.h"
 
+struct nat_addrs;      /* of a configuration; addrs.h */
 struct nat_neighbours; /* of both sides, shared by all workers; arp.h */
 
 enum { NAT_OUTBOX_MAX = 4 * MR_BURST_MAX };
@@ -75,9 +76,11 @@ void nat_path_destroy(struct nat_path *path);
 
 /*
  * Another configuration from now on; it must live as long. What ports and
- * queues were made from (nat_config_can_follow()) is as it was.
+ * queues were made from (nat_config_can_follow()) is as it was. addrs: of that
+ * configuration, the path's from now on.
  */
-void nat_path_reload(struct nat_path *path, const struct nat_config *config);
+void nat_path_reload(struct nat_path *path, const struct nat_config *config,
+		     const struct nat_addrs *addrs);
 
 /* No more bursts will come: frames that it holds are freed as
  * NAT_DROP_SHUTDOWN. */

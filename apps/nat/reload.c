@@ -62,8 +62,8 @@ static bool may_stay(const struct nat_maps *maps, const struct change *change,
 {
 	if (map->flags & NAT_MAP_STATIC)
 		return nat_static_has(&change->given, map);
-	return nat_subscriber_ordinal(change->config, map->inside.addr) !=
-		       NAT_NO_ORDINAL &&
+	return nat_subscriber_ordinal(&change->given.ordinals,
+				      map->inside.addr) != NAT_NO_ORDINAL &&
 	       has_outside(maps, change, map) && !is_in_the_way(change, map);
 }
 
@@ -89,8 +89,8 @@ static void unpair(struct nat_maps *maps, const struct change *change)
 
 		nat_blocks_forget(maps->ports, id, change->now_s);
 		subscriber->external = 0;
-		subscriber->ordinal = nat_subscriber_ordinal(change->config,
-							     subscriber->addr);
+		subscriber->ordinal = nat_subscriber_ordinal(
+			&change->given.ordinals, subscriber->addr);
 	}
 }
 
@@ -243,8 +243,8 @@ static bool is_allowed(const struct nat_maps *maps, const struct nat_map *map)
 
 	if (map->flags & NAT_MAP_STATIC)
 		return true;
-	return nat_subscriber_ordinal(maps->config, map->inside.addr) !=
-		       NAT_NO_ORDINAL &&
+	return nat_subscriber_ordinal(&maps->static_ends.ordinals,
+				      map->inside.addr) != NAT_NO_ORDINAL &&
 	       (nat_proto_of(map->inside.proto) != NAT_PROTOS ||
 		maps->config->passes_other_protocols) &&
 	       (maps->n_one_to_ones == 0 ||

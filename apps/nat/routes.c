@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "classes.h"
 #include "steer.h"
 
 enum {
@@ -18,33 +19,46 @@ enum {
 
 /* A part of an external address that is one inside address's; host order. */
 struct fixed {
-	uint32_t outside_addr, inside_addr;
-	uint16_t first, last;
-	uint8_t proto; /* enum nat_proto; NAT_PROTOS: any protocol and port */
+	uint32_t inside_addr;
+	uint16_t last;
+};
+
+/* What an address is. */
+enum {
+	CLASS_SUBSCRIBER = 1 << 0, /* reached as it is */
+	CLASS_FORWARDS = 1 << 1,   /* some of its ports are fixed */
+	CLASS_ONE_TO_ONE = 1 << 2, /* all of it is */
 };
 
 struct nat_routes {
 	uint32_t n_workers;
+	struct nat_classes classes;
 	uint32_t n_fixed;
-	struct nat_prefix *subscribers; /* who is reached as they are */
-	uint32_t n_subscribers;
 	uint64_t keep_ns;
-	struct fixed fixed[]; /* in order of address and first port */
+	uint64_t *keys; /* in order: where each of fixed begins */
+	struct fixed *fixed;
 };
 
-static int compare_fixed(const void *a, const void *b)
+/* proto: enum nat_proto; NAT_PROTOS: any protocol and port. */
+static uint64_t key_of(uint32_t outside_addr, uint8_t proto, uint16_t port)
 {
-	const struct fixed *f = a, *g = b;
-
-	if (f->outside_addr != g->outside_addr)
-		return f->outside_addr < g->outside_addr ? -1 : 1;
-	if (f->proto != g->proto)
-		return f->proto < g->proto ? -1 : 1;
-	return f->first < g->first ? -1 : f->first > g->first;
+	return (uint64_t)outside_addr << 32 | (uint32_t)proto << 16 | port;
 }
 
-static uint32_t add_forwards(const struct nat_config *config,
-			     struct fixed *fixed)
+/* Until they are in order, a key and what it is the key of are together. */
+struct entry {
+	uint64_t key;
+	struct fixed fixed;
+};
+
+static int compare_entries(const void *a, const void *b)
+{
+	const struct entry *e = a, *f = b;
+
+	return e->key < f->key ? -1 : e->key > f->key;
+}
+
+static uint32_t list(const struct nat_config *config, struct entry *entries)
 {
 	uint32_t n = 0;
 
@@ -53,48 +67,82 @@ static uint32_t add_forwards(const struct nat_config *config,
 
 		for (uint8_t p = 0; p < NAT_PROTOS; p++)
 			if (f->proto_mask & 1u << p)
-				fixed[n++] = (struct fixed){
-					.outside_addr = f->outside_addr,
-					.inside_addr = f->inside_addr,
-					.first = f->outside_first,
-					.last = f->outside_last,
-					.proto = p,
+				entries[n++] = (struct entry){
+					key_of(f->outside_addr, p,
+					       f->outside_first),
+					{ f->inside_addr, f->outside_last }
 				};
 	}
+	for (uint32_t i = 0; i < config->n_one_to_ones; i++)
+		entries[n++] = (struct entry){
+			key_of(config->one_to_ones[i].outside_addr, NAT_PROTOS,
+			       0),
+			{ config->one_to_ones[i].inside_addr, UINT16_MAX }
+		};
+	qsort(entries, n, sizeof(*entries), compare_entries);
 	return n;
+}
+
+static int make_fixed(struct nat_routes *routes,
+		      const struct nat_config *config)
+{
+	const size_t n_most = (size_t)config->n_forwards * NAT_PROTOS +
+			      config->n_one_to_ones + 1;
+	struct entry *entries = calloc(n_most, sizeof(*entries));
+
+	routes->keys = calloc(n_most, sizeof(*routes->keys));
+	routes->fixed = calloc(n_most, sizeof(*routes->fixed));
+	if (entries == NULL || routes->keys == NULL || routes->fixed == NULL) {
+		free(entries);
+		return -ENOMEM;
+	}
+	routes->n_fixed = list(config, entries);
+	for (uint32_t i = 0; i < routes->n_fixed; i++) {
+		routes->keys[i] = entries[i].key;
+		routes->fixed[i] = entries[i].fixed;
+	}
+	free(entries);
+	return 0;
+}
+
+static int make_classes(struct nat_routes *routes,
+			const struct nat_config *config)
+{
+	struct nat_classes *classes = &routes->classes;
+	int err = nat_classes_init(classes);
+
+	for (uint32_t i = 0; err == 0 && i < config->n_forwards; i++)
+		err = nat_classes_add(classes, config->forwards[i].outside_addr,
+				      config->forwards[i].outside_addr,
+				      CLASS_FORWARDS);
+	for (uint32_t i = 0; err == 0 && i < config->n_one_to_ones; i++)
+		err = nat_classes_add(
+			classes, config->one_to_ones[i].outside_addr,
+			config->one_to_ones[i].outside_addr, CLASS_ONE_TO_ONE);
+	for (uint32_t i = 0; err == 0 && i < config->n_subscribers; i++) {
+		const struct nat_prefix *prefix = &config->subscribers[i];
+
+		err = nat_classes_add(classes, prefix->addr,
+				      prefix->addr | ~prefix->mask,
+				      CLASS_SUBSCRIBER);
+	}
+	return err;
 }
 
 int nat_routes_create(const struct nat_config *config, uint32_t n_workers,
 		      struct nat_routes **ret_routes)
 {
-	const size_t n_most =
-		(size_t)config->n_forwards * NAT_PROTOS + config->n_one_to_ones;
-	struct nat_routes *routes =
-		calloc(1, sizeof(*routes) + n_most * sizeof(struct fixed));
+	struct nat_routes *routes = calloc(1, sizeof(*routes));
 
 	if (routes == NULL)
 		return -ENOMEM;
 	routes->n_workers = n_workers;
 	routes->keep_ns = config->timeouts.fragment_s * UINT64_C(1000000000);
-	routes->n_fixed = add_forwards(config, routes->fixed);
-	for (uint32_t i = 0; i < config->n_one_to_ones; i++)
-		routes->fixed[routes->n_fixed++] = (struct fixed){
-			.outside_addr = config->one_to_ones[i].outside_addr,
-			.inside_addr = config->one_to_ones[i].inside_addr,
-			.last = 65535,
-			.proto = NAT_PROTOS,
-		};
-	qsort(routes->fixed, routes->n_fixed, sizeof(routes->fixed[0]),
-	      compare_fixed);
-	routes->subscribers = calloc(config->n_subscribers + 1,
-				     sizeof(routes->subscribers[0]));
-	if (routes->subscribers == NULL) {
-		free(routes);
+	if (make_fixed(routes, config) < 0 ||
+	    make_classes(routes, config) < 0) {
+		nat_routes_destroy(routes);
 		return -ENOMEM;
 	}
-	memcpy(routes->subscribers, config->subscribers,
-	       config->n_subscribers * sizeof(routes->subscribers[0]));
-	routes->n_subscribers = config->n_subscribers;
 	*ret_routes = routes;
 	return 0;
 }
@@ -106,8 +154,11 @@ uint64_t nat_routes_keep_ns(const struct nat_routes *routes)
 
 void nat_routes_destroy(struct nat_routes *routes)
 {
-	if (routes != NULL)
-		free(routes->subscribers);
+	if (routes == NULL)
+		return;
+	nat_classes_end(&routes->classes);
+	free(routes->keys);
+	free(routes->fixed);
 	free(routes);
 }
 
@@ -116,34 +167,19 @@ static const struct fixed *find_fixed(const struct nat_routes *routes,
 				      uint32_t addr, uint8_t proto,
 				      uint16_t port)
 {
-	const struct fixed key = { .outside_addr = addr,
-				   .first = port,
-				   .proto = proto };
-	uint32_t low = 0, high = routes->n_fixed;
+	const uint64_t key = key_of(addr, proto, port);
+	const uint64_t *at = routes->keys;
 	const struct fixed *f;
 
-	while (low < high) {
-		const uint32_t middle = (low + high) / 2;
+	for (uint32_t n = routes->n_fixed; n > 1;) {
+		const uint32_t half = n / 2;
 
-		if (compare_fixed(&routes->fixed[middle], &key) <= 0)
-			low = middle + 1;
-		else
-			high = middle;
+		at += at[half] <= key ? half : 0;
+		n -= half;
 	}
-	if (low == 0)
-		return NULL;
-	f = &routes->fixed[low - 1];
-	return f->outside_addr == addr && f->proto == proto && port <= f->last ?
-		       f :
-		       NULL;
-}
-
-static bool is_subscriber(const struct nat_routes *routes, uint32_t addr)
-{
-	for (uint32_t i = 0; i < routes->n_subscribers; i++)
-		if (nat_prefix_has(&routes->subscribers[i], addr))
-			return true;
-	return false;
+	f = &routes->fixed[at - routes->keys];
+	return *at <= key && *at >> 16 == key >> 16 && port <= f->last ? f :
+									 NULL;
 }
 
 static uint16_t get16(const uint8_t *at)
@@ -212,22 +248,25 @@ static uint32_t owner_of_end(const struct nat_routes *routes,
 			     uint32_t at)
 {
 	const uint32_t host_addr = ntohl(addr);
-	const struct fixed *fixed =
-		find_fixed(routes, host_addr, NAT_PROTOS, 0);
+	const uint32_t is = nat_classes_of(&routes->classes, host_addr);
 	const uint8_t proto = packet->proto == IPPROTO_UDP  ? NAT_UDP :
 			      packet->proto == IPPROTO_TCP  ? NAT_TCP :
 			      packet->proto == IPPROTO_ICMP ? NAT_ICMP :
 							      NAT_PROTOS;
+	const struct fixed *fixed = NULL;
 	uint16_t port;
 
-	if (fixed == NULL && is_subscriber(routes, host_addr))
+	if (is & CLASS_ONE_TO_ONE)
+		fixed = find_fixed(routes, host_addr, NAT_PROTOS, 0);
+	if (fixed == NULL && is & CLASS_SUBSCRIBER)
 		return nat_steer_subscriber(addr, routes->n_workers);
 	if (fixed == NULL &&
 	    (proto == NAT_PROTOS || packet->n < packet->n_header + at + 2))
 		return nat_other_shard(host_addr, routes->n_workers);
 	if (fixed == NULL) {
 		port = get16(packet->bytes + packet->n_header + at);
-		fixed = find_fixed(routes, host_addr, proto, port);
+		if (is & CLASS_FORWARDS)
+			fixed = find_fixed(routes, host_addr, proto, port);
 		if (fixed == NULL)
 			return (port >> NAT_SLICE_BITS) % routes->n_workers;
 	}

@@ -136,6 +136,12 @@ int nat_static_set_init(struct nat_static_set *given, struct mr_ctx *ctx,
 	int err;
 
 	*given = (struct nat_static_set){ 0 };
+	if (nat_ordinals_init(&given->ordinals, config) < 0) {
+		snprintf(reterr_why->text, sizeof(reterr_why->text),
+			 "no memory for %u networks of subscribers",
+			 config->n_subscribers);
+		return -ENOMEM;
+	}
 	err = mr_flow_create(ctx, &table, &given->by_inside, reterr_why);
 	table.record_bytes = sizeof(struct nat_static_end);
 	if (err == 0)
@@ -152,6 +158,7 @@ void nat_static_set_fini(struct nat_static_set *given)
 {
 	mr_flow_destroy(given->by_outside);
 	mr_flow_destroy(given->by_inside);
+	nat_externals_fini(&given->ordinals);
 	*given = (struct nat_static_set){ 0 };
 }
 

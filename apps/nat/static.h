@@ -10,6 +10,7 @@
 #include <millrace/flow.h>
 
 #include "config.h"
+#include "external.h"
 #include "map.h"
 
 struct nat_static {
@@ -25,6 +26,7 @@ struct nat_static_set {
 	struct mr_flow_table *by_inside;  /* struct nat_static */
 	struct mr_flow_table *by_outside; /* struct nat_static_end */
 	uint32_t n, n_one_to_ones;
+	struct nat_externals ordinals; /* of its subscribers */
 };
 
 struct nat_static_end {

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The table of subscribers; subscriber.h says what one is. */
 #include <arpa/inet.h>
+#include <errno.h>
 #include <stddef.h>
+#include <stdlib.h>
 
 #include "subscriber.h"
 
@@ -42,18 +44,34 @@ void nat_subscriber_put(struct mr_flow_table *table, uint32_t id)
 		mr_flow_remove(table, id);
 }
 
-uint32_t nat_subscriber_ordinal(const struct nat_config *config, uint32_t addr)
+static int by_first(const void *a, const void *b)
 {
-	uint32_t host = ntohl(addr), n_before = 0;
+	const struct nat_external_range *r = a, *q = b;
 
-	for (uint32_t i = 0; i < config->n_subscribers; i++) {
+	return r->first < q->first ? -1 : r->first > q->first;
+}
+
+int nat_ordinals_init(struct nat_externals *ordinals,
+		      const struct nat_config *config)
+{
+	const uint32_t n = config->n_subscribers;
+	uint32_t n_before = 0;
+
+	*ordinals = (struct nat_externals){ .n_ranges = n };
+	ordinals->ranges = calloc(n + 1u, sizeof(*ordinals->ranges));
+	if (ordinals->ranges == NULL)
+		return -ENOMEM;
+	ordinals->ranges[n] = (struct nat_external_range){ 1, 0, 0 };
+	for (uint32_t i = 0; i < n; i++) {
 		const struct nat_prefix *prefix = &config->subscribers[i];
 
-		if ((host & prefix->mask) == prefix->addr)
-			return n_before + (host & ~prefix->mask);
+		ordinals->ranges[i] = (struct nat_external_range){
+			prefix->addr, prefix->addr | ~prefix->mask, n_before
+		};
 		n_before += ~prefix->mask + 1;
 	}
-	return NAT_NO_ORDINAL;
+	qsort(ordinals->ranges, n, sizeof(*ordinals->ranges), by_first);
+	return 0;
 }
 
 uint64_t nat_subscriber_count(const struct nat_config *config)

@@ -6,6 +6,7 @@
 #ifndef NAT_SUBSCRIBER_H
 #define NAT_SUBSCRIBER_H
 
+#include <arpa/inet.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -13,6 +14,7 @@
 #include <millrace/millrace.h>
 
 #include "config.h"
+#include "external.h"
 
 struct nat_subscriber {
 	uint32_t addr; /* network order; with realm the key */
@@ -47,14 +49,21 @@ nat_subscriber_at(const struct mr_flow_table *table, uint32_t id)
 	return mr_flow_record(table, id);
 }
 
-enum { NAT_NO_ORDINAL = UINT32_MAX };
+enum { NAT_NO_ORDINAL = NAT_EXTERNAL_NONE };
 
 /*
  * Its place among all addresses of the inside networks, in the order of the
  * configuration: what deterministic ports are computed from (RFC 7422).
- * NAT_NO_ORDINAL: in none of them, spoofed. addr in network order.
+ * NAT_NO_ORDINAL: in none of them, spoofed. addr in network order. ordinals:
+ * of nat_ordinals_init(); 0 or -ENOMEM; nat_externals_fini() it.
  */
-uint32_t nat_subscriber_ordinal(const struct nat_config *config, uint32_t addr);
+static inline uint32_t
+nat_subscriber_ordinal(const struct nat_externals *ordinals, uint32_t addr)
+{
+	return nat_external_index(ordinals, ntohl(addr));
+}
+int nat_ordinals_init(struct nat_externals *ordinals,
+		      const struct nat_config *config);
 
 /* How many addresses the inside networks have. */
 uint64_t nat_subscriber_count(const struct nat_config *config);

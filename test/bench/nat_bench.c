@@ -5,7 +5,7 @@
  *     null: --> headers of a trace --> nat_burst() --> null:   and back
  *
  *     nat_bench [--mode nat] [--sessions 1000000] [--burst 64] [--zipf]
- *               [--addresses 32] [--seconds 1]
+ *               [--addresses 32] [--seconds 1] [--rules N]
  *
  * One worker's packet path, half of the frames in each direction. Modes: nat,
  * all of it; drop, the source alone: frames are written and freed; forward,
@@ -46,7 +46,7 @@ static const uint64_t second_ns = 1000000000;
 
 struct bench {
 	const char *mode;
-	uint32_t n_sessions, burst, n_addrs;
+	uint32_t n_sessions, burst, n_addrs, n_rules;
 	bool is_zipf, checks, is_flood;
 	double seconds;
 
@@ -104,6 +104,8 @@ static void configure(struct bench *b)
 	b->config.subscribers = &b->hosts;
 	b->config.n_subscribers = 1;
 	b->config.max_mappings = 1 << 22;
+	if (b->n_rules > 0)
+		traffic_rules(&b->config, b->n_rules);
 }
 
 static void start(struct bench *b)
@@ -521,7 +523,7 @@ static void parse(struct bench *b, int argc, char **argv)
 		{ "mode", 1, NULL, 'm' },      { "sessions", 1, NULL, 'n' },
 		{ "burst", 1, NULL, 'b' },     { "zipf", 0, NULL, 'z' },
 		{ "addresses", 1, NULL, 'a' }, { "seconds", 1, NULL, 's' },
-		{ NULL, 0, NULL, 0 },
+		{ "rules", 1, NULL, 'r' },     { NULL, 0, NULL, 0 },
 	};
 	int c;
 
@@ -536,6 +538,8 @@ static void parse(struct bench *b, int argc, char **argv)
 			b->is_zipf = true;
 		else if (c == 'a')
 			b->n_addrs = (uint32_t)number(optarg, 1, 200);
+		else if (c == 'r')
+			b->n_rules = (uint32_t)number(optarg, 1, NAT_MAX_ITEMS);
 		else if (c == 's')
 			b->seconds = number(optarg, 0.001, 3600);
 		else

@@ -48,6 +48,11 @@ class NatBench(unittest.TestCase):
             self.assertEqual(left, 0)
             self.assertGreaterEqual(rounds * 128, taken["frames"])
 
+    def test_rules_change_nothing(self):
+        taken = sample("check", "--sessions", "3000", "--rules", "4096")
+        self.assertEqual(taken["wrong"], 0)
+        self.assertGreater(taken["checked"], 0)
+
     def test_creates_until_no_port_is_left(self):
         taken = sample("create", "--addresses", "1", "--sessions",
                        str(PORTS + 1000))

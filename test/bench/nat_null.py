@@ -17,11 +17,13 @@ ROWS = ((MILLION, 64, False), (MILLION, 64, True), (MILLION, 32, False),
 
 
 def run(program, mode, *, sessions=MILLION, burst=64, zipf=False,
-        addresses=ADDRESSES, seconds=1.0):
+        addresses=ADDRESSES, seconds=1.0, rules=0):
     """One sample of nat_bench; what it prints."""
     argv = ["taskset", "-c", str(who.FORWARDER_CORE), str(program),
             "--mode", mode, "--sessions", str(sessions), "--burst", str(burst),
             "--addresses", str(addresses), "--seconds", str(seconds)]
+    if rules:
+        argv += ["--rules", str(rules)]
     done = subprocess.run(argv + ["--zipf"] * zipf, text=True, check=False,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           timeout=300)
@@ -55,11 +57,11 @@ def stages(program, n, **how):
             "transmit": ns["forward"] - ns["drop"]}
 
 
-def ratio(program, mode, than, n, **how):
-    """Median of n ratios of rates, mode's to than's, taken in pairs."""
+def ratio(program, n, one, other, **how):
+    """Median of n ratios of rates, one's to the other's, taken in pairs."""
     return statistics.median(
-        run(program, than, **how)["ns_per_frame"] /
-        run(program, mode, **how)["ns_per_frame"] for _ in range(n))
+        run(program, **other, **how)["ns_per_frame"] /
+        run(program, **one, **how)["ns_per_frame"] for _ in range(n))
 
 
 def measure(args, build):
@@ -77,8 +79,11 @@ def measure(args, build):
               f"burst {burst:3}: source {row['drop']:.1f}, all "
               f"{row['nat']:.1f} ns per packet", flush=True)
     result["stages"] = stages(program, n, seconds=seconds)
-    result["flood"] = ratio(program, "flood", "workers", 3 * n,
-                            sessions=10000, seconds=seconds / 3)
+    how = {"sessions": 10000, "seconds": seconds / 3}
+    result["flood"] = ratio(program, 3 * n, {"mode": "flood"},
+                            {"mode": "workers"}, **how)
+    result["rules"] = ratio(program, 3 * n, {"rules": 4096}, {"rules": 4},
+                            mode="workers", **how)
     result["check"] = run(program, "check", seconds=seconds)
     result["create"] = [
         run(program, "create", burst=256, addresses=CREATE_ADDRESSES,

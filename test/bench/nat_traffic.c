@@ -31,6 +31,40 @@ static void *take(size_t n_bytes)
 	return memory;
 }
 
+void traffic_rules(struct nat_config *config, uint32_t n)
+{
+	struct nat_prefix *hosts = take(n * sizeof(*hosts));
+
+	config->forwards = take(n * sizeof(*config->forwards));
+	config->one_to_ones = take(n * sizeof(*config->one_to_ones));
+	config->excludes = take(n * sizeof(*config->excludes));
+	for (uint32_t i = 0; i < n; i++) {
+		config->forwards[i] = (struct nat_forward){
+			.outside_addr = 0xcb100000 + i / 4,
+			.inside_addr = 0x0a100000 + i,
+			.outside_first = 80 + i % 4,
+			.outside_last = 80 + i % 4,
+			.inside_first = 80,
+			.proto_mask = 1 << NAT_UDP,
+		};
+		config->one_to_ones[i] =
+			(struct nat_one_to_one){ 0xcb200000 + i,
+						 0x0a200000 + i };
+		config->excludes[i] =
+			(struct nat_exclude){ { FIRST_REMOTE + 0x20000 + 16 * i,
+						0xfffffff0 },
+					      IPPROTO_TCP,
+					      80,
+					      89 };
+		hosts[i] =
+			(struct nat_prefix){ 0x0a300000 + 16 * i, 0xfffffff0 };
+	}
+	hosts[n - 1] = config->subscribers[0];
+	config->subscribers = hosts;
+	config->n_forwards = config->n_one_to_ones = config->n_excludes =
+		config->n_subscribers = n;
+}
+
 /* splitmix64 (G. L. Steele, D. Lea, C. H. Flood, 2014). */
 static uint64_t draw(struct traffic *traffic)
 {

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "addrs.h"
 #include "arp.h"
 #include "bed.h"
 #include "map.h"
@@ -336,6 +337,7 @@ int bed_reload(struct bed *bed, const char *text, char *why, uint32_t n_why)
 	const uint32_t now_s = (uint32_t)(bed->now_ns / 1000000000);
 	struct mr_reason reason;
 	const char *setting = reason.text;
+	struct nat_addrs addrs;
 
 	if (bed_read(text, bed->n_shards, &bed->next, why, n_why) < 0)
 		return -1;
@@ -344,7 +346,9 @@ int bed_reload(struct bed *bed, const char *text, char *why, uint32_t n_why)
 		snprintf(why, n_why, "%s", setting);
 		return -1;
 	}
-	nat_path_reload(bed->path, &bed->next);
+	if (nat_addrs_init(&addrs, &bed->next) < 0)
+		return -1;
+	nat_path_reload(bed->path, &bed->next, &addrs);
 	nat_neighbours_follow(bed->neighbours, &bed->config, &bed->next, now_s);
 	collect(bed);
 	return 0;

@@ -159,18 +159,22 @@ static void subscribers_have_a_place_in_their_networks(void **state)
 				     { 0xc0a80000, 0xfffffffc } };
 	const struct nat_config config = { .subscribers = nets,
 					   .n_subscribers = 2 };
+	struct nat_externals ordinals;
 
 	(void)state;
-	assert_int_equal(nat_subscriber_ordinal(&config, htonl(0x0a000000)), 0);
-	assert_int_equal(nat_subscriber_ordinal(&config, htonl(0x0a0000ff)),
+	assert_int_equal(nat_ordinals_init(&ordinals, &config), 0);
+	assert_int_equal(nat_subscriber_ordinal(&ordinals, htonl(0x0a000000)),
+			 0);
+	assert_int_equal(nat_subscriber_ordinal(&ordinals, htonl(0x0a0000ff)),
 			 255);
-	assert_int_equal(nat_subscriber_ordinal(&config, htonl(0xc0a80001)),
+	assert_int_equal(nat_subscriber_ordinal(&ordinals, htonl(0xc0a80001)),
 			 257);
-	assert_int_equal(nat_subscriber_ordinal(&config, htonl(0xc0a80004)),
+	assert_int_equal(nat_subscriber_ordinal(&ordinals, htonl(0xc0a80004)),
 			 NAT_NO_ORDINAL);
-	assert_int_equal(nat_subscriber_ordinal(&config, htonl(0x09ffffff)),
+	assert_int_equal(nat_subscriber_ordinal(&ordinals, htonl(0x09ffffff)),
 			 NAT_NO_ORDINAL);
 	assert_int_equal(nat_subscriber_count(&config), 260);
+	nat_externals_fini(&ordinals);
 }
 
 static void reasons_have_names_of_their_own(void **state)
