@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <libgen.h>
 #include <limits.h>
+#include <link.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -23,14 +24,21 @@ static const char module_file[] = "libmillrace-dpdk.so";
 
 extern const struct mr_driver mr_driver_dpdk;
 
-/* Beside the library that this is in; else where the loader looks. */
+/*
+ * Beside the library that this is in; else where the loader looks. Of a program
+ * that has the library in itself, dladdr(3) knows only argv[0], which is the
+ * caller's choice: a program with capabilities would load a module of theirs.
+ */
 static void *load(void)
 {
 	char path[PATH_MAX], whole[PATH_MAX + sizeof(module_file) + 1];
-	Dl_info us;
+	struct link_map *us;
+	Dl_info info;
 
-	if (dladdr(&mr_driver_dpdk, &us) != 0 && us.dli_fname != NULL) {
-		snprintf(path, sizeof(path), "%s", us.dli_fname);
+	if (dladdr1(&mr_driver_dpdk, &info, (void **)&us, RTLD_DL_LINKMAP) !=
+		    0 &&
+	    us->l_name[0] != '\0') {
+		snprintf(path, sizeof(path), "%s", us->l_name);
 		snprintf(whole, sizeof(whole), "%s/%s", dirname(path),
 			 module_file);
 		/* The loader's reason is that of the last file it tried. */

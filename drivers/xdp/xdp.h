@@ -31,6 +31,11 @@
 _Static_assert((int)XSK_PKT_CONTD == (int)MR_FRAME_MORE,
 	       "an rx descriptor is a struct mr_frame");
 
+/* What lets a user run a program without root; the last is for UMEMs. */
+#define XDP_SETCAP                                                             \
+	"setcap cap_net_raw,cap_net_admin,cap_bpf,cap_ipc_lock+ep on the "     \
+	"program"
+
 enum {
 	XDP_MIN_FRAME_BYTES = 14, /* an Ethernet header */
 	/* Linux devices take an MTU, an Ethernet header and a VLAN tag. */

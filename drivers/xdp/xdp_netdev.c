@@ -218,8 +218,7 @@ int mri_xdp_netdev_refuse(const char *port, int err, const char *what,
 	if (err == -EPERM)
 		return mr_fail(reason, err,
 			       "%s: %s: capability %s is missing: run as root, "
-			       "or setcap cap_net_raw,cap_net_admin,cap_bpf+ep "
-			       "on the program",
+			       "or " XDP_SETCAP,
 			       port, what, capability);
 	return mr_fail(reason, err, "%s: %s: %s", port, what, mr_strerror(-err));
 }

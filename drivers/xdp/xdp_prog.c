@@ -81,9 +81,8 @@ static int load(struct xdp_port *port, bool has_frags,
 	if (err == -EPERM || err == -EACCES)
 		return mr_fail(reterr_reason, -EPERM,
 			       "%s: capability %s is missing, which loading "
-			       "the XDP program needs: run as root, or setcap "
-			       "cap_net_raw,cap_net_admin,cap_bpf+ep on the "
-			       "program",
+			       "the XDP program needs: run as root, or "
+			       XDP_SETCAP,
 			       port->base.info.name, missing_capability());
 	return mr_fail(reterr_reason, -EIO,
 		       "%s: the kernel does not load the XDP program: %s",
@@ -226,7 +225,8 @@ static int refuse_attach(const struct xdp_port *port, int err, bool is_generic,
 	if (err == -EPERM)
 		return mr_fail(reason, -EPERM,
 			       "%s: capability CAP_NET_ADMIN is missing, which "
-			       "attaching the XDP program needs",
+			       "attaching the XDP program needs: run as root, "
+			       "or " XDP_SETCAP,
 			       name);
 	return mr_fail(reason, err == -EOPNOTSUPP ? -ENOTSUP : -EIO,
 		       "%s: the XDP program cannot be attached in %s mode: "

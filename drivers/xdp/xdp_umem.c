@@ -136,7 +136,7 @@ static int refuse_umem(const struct xdp_port *port, int err, uint64_t n_bytes,
 	return mr_fail(reason, -ENOMEM,
 		       "%s: cannot lock %llu KiB of memory beside the %llu "
 		       "KiB of other ports, the limit is %llu KiB: raise it "
-		       "(ulimit -l %llu), or give CAP_IPC_LOCK",
+		       "(ulimit -l %llu), or give CAP_IPC_LOCK: " XDP_SETCAP,
 		       port->base.info.name,
 		       (unsigned long long)(n_bytes >> 10),
 		       (unsigned long long)(n_others >> 10),
@@ -288,8 +288,7 @@ static int open_socket(struct xdp_port *port, uint32_t i,
 	if (errno == EPERM)
 		return mr_fail(reason, -EPERM,
 			       "%s: capability CAP_NET_RAW is missing: run as "
-			       "root, or setcap cap_net_raw,cap_net_admin,"
-			       "cap_bpf+ep on the program",
+			       "root, or " XDP_SETCAP,
 			       port->base.info.name);
 	if (errno == EAFNOSUPPORT)
 		return mr_fail(reason, -ENOTSUP,

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Where DPDK, or our module for it, is not there or of another version.
 
-A copy of the library, with a module of ours beside it that is like the one that
-would be installed: the port is refused in one line, and the rest works.
+A copy of a program that looks for libraries in a folder where a module of ours
+is like the one that would be installed: the port is refused in one line, and
+the rest works.
 """
 import os
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -19,12 +19,14 @@ HEADERS = Path(__file__).resolve().parents[2] / "drivers" / "dpdk"
 
 @pytest.fixture
 def folder(tmp_path):
-    """With libmillrace.so alone."""
-    for path in (BUILD / "lib" / "link").glob("libmillrace.so*"):
-        if path.is_file():
-            shutil.copy(path, tmp_path / path.name)
+    """With the program alone, whose RUNPATH is nowhere."""
     if not L2FWD.exists():
         pytest.skip("mr-l2fwd is not built")
+    runpath = os.fsencode(BUILD / "lib" / "link")
+    program = tmp_path / L2FWD.name
+    program.write_bytes(L2FWD.read_bytes().replace(
+        runpath, b"/nowhere".ljust(len(runpath), b"_")))
+    program.chmod(0o755)
     return tmp_path
 
 
@@ -36,12 +38,22 @@ def cc(source, *arguments):
 
 
 def l2fwd(folder, port):
-    """What mr-l2fwd says on that library: (status, lines)."""
+    """What mr-l2fwd says there: (status, lines)."""
     env = {**os.environ, "LD_LIBRARY_PATH": str(folder)}
-    done = subprocess.run([L2FWD, "--duration", "1", port, "null:"], env=env,
+    done = subprocess.run([folder / L2FWD.name, "--duration", "1", port, "null:"], env=env,
                           stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                           text=True, timeout=30, check=False)
     return done.returncode, done.stderr.splitlines()
+
+
+def test_argv_does_not_choose_the_module(folder):
+    """A program with capabilities must not load what its caller names."""
+    cc("", "-o", folder / MODULE)
+    done = subprocess.run([folder / "chosen", "--duration", "1",
+                           "dpdk:net_null0", "null:"], text=True,
+                          executable=folder / L2FWD.name, timeout=30,
+                          capture_output=True, check=False)
+    assert f"{MODULE}: cannot open shared object" in done.stderr, done.stderr
 
 
 def refused(folder, *words):

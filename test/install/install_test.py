@@ -46,6 +46,8 @@ class Installed:
             raise SystemExit(f"{len(found)} libmillrace.pc were installed")
         self.library = found[0].parents[1]
         self.include = next(self.root.rglob("millrace/millrace.h")).parents[1]
+        # Programs run as they are; what is built against the library here
+        # is not where the loader looks.
         self.env = {**os.environ,
                     "PKG_CONFIG_PATH": str(found[0].parent),
                     "PKG_CONFIG_SYSROOT_DIR": str(self.root),
@@ -95,6 +97,51 @@ def check_examples(installed):
     return len(programs)
 
 
+def check_programs(installed):
+    """They need no library of ours, so capabilities do no harm."""
+    programs = sorted(next(installed.root.rglob("bin")).glob("mr-*"))
+    env = {name: value for name, value in os.environ.items()
+           if name != "LD_LIBRARY_PATH"}
+    for program in programs:
+        assert program.name in run(program, "--version", env=env), program
+    return len(programs)
+
+
+# In a mount namespace: /usr/local is empty, /etc has a cache of the loader that
+# knows no library of ours. $1: the build, $2: the source, $3: a folder.
+BARE = """
+set -e
+mount --make-rprivate /
+mkdir "$3/etc"
+cp -a /etc/. "$3/etc"
+mount --bind "$3/etc" /etc
+mount -t tmpfs bare /usr/local
+mount -t tmpfs bare /var/cache/ldconfig
+ldconfig
+meson install -C "$1" --no-rebuild --quiet
+for program in /usr/local/bin/mr-*; do "$program" --version; done
+cc -o "$3/embed" "$2/examples/embed.c" \
+    $(pkg-config --cflags --libs libmillrace)
+"$3/embed" null:
+ninja -C "$1" uninstall
+left=$(find /usr/local -name '*mr-*' -o -name '*millrace*' -type f)
+[ -z "$left" ] || { echo "uninstall left $left"; exit 1; }
+"""
+
+
+def check_bare_system(build, folder):
+    """The commands of docs/start.md, where nothing of ours is installed."""
+    if os.geteuid() != 0 or subprocess.run(["unshare", "-m", "true"],
+                                           check=False).returncode != 0:
+        return "not root: not checked"
+    env = {name: value for name, value in os.environ.items()
+           if name not in ("LD_LIBRARY_PATH", "PKG_CONFIG_PATH")}
+    said = run("unshare", "-m", "sh", "-c", BARE, "sh", build, TOP, folder,
+               env=env)
+    assert "32 entries, 60 bytes in the first" in said, said
+    return "installed, run, uninstalled"
+
+
 def count(installed, program):
     """Count the frames of a capture that is made here: three of IPv4."""
     frame = bytes(12) + b"\x08\x00" + bytes(46)
@@ -134,6 +181,8 @@ def main():
     with tempfile.TemporaryDirectory(prefix="mr-install-") as folder:
         installed = Installed(sys.argv[1], folder)
         check_files(installed)
+        print(f"{check_programs(installed)} programs ran")
+        print("bare system:", check_bare_system(sys.argv[1], folder))
         n = check_examples(installed)
         print(f"{n} examples built, all ran")
         print("C++:", check_cxx(installed))
