@@ -10,12 +10,14 @@
 #include "app.h"
 #include "control.h"
 #include "keep.h"
+#include "support/background.h"
 #include "support/text.h"
 
 enum {
 	STEER_ENTRIES = 1024, /* of each ring between workers */
 	HELD_PAGES = 1024,    /* of each worker: queues of path.h */
 	DEFAULT_MTU = 1500,
+	LOG_MS = 5000, /* for the last lines of the log */
 };
 
 static uint32_t now_s(const struct app *app)
@@ -162,6 +164,58 @@ static void free_unused(struct app *app)
 	}
 }
 
+static int create_log_writer(struct app *app, struct mr_reason *ret_error)
+{
+	app->log_writer = background_create(-1);
+	return app->log_writer != NULL ?
+		       0 :
+		       fail_with(ret_error, 1, "no thread for the log");
+}
+
+/* Jobs of the log's writer: neither a disk nor a pipe holds up the rest. */
+static void write_log(void *opaque)
+{
+	struct app *app = opaque;
+	struct mr_reason why;
+
+	if (__atomic_exchange_n(&app->moves_log, false, __ATOMIC_RELAXED) &&
+	    nat_log_reopen(app->log, &why) < 0)
+		print_error("mr-nat: %s", why.text);
+	if (!nat_log_write(app->log, now_s(app), &why))
+		print_error("mr-nat: %s", why.text);
+}
+
+/* If it is still at the last one, the rings keep what comes. */
+static void start_log_write(struct app *app)
+{
+	if (background_is_idle(app->log_writer))
+		background_do(app->log_writer, write_log, app);
+}
+
+static void end_log(void *opaque)
+{
+	struct app *app = opaque;
+
+	nat_log_destroy(app->log);
+	app->log = NULL;
+}
+
+static void close_log(struct app *app)
+{
+	struct background *writer = app->log_writer;
+
+	if (writer == NULL) {
+		nat_log_destroy(app->log);
+		return;
+	}
+	if (background_wait(writer, LOG_MS))
+		background_do(writer, end_log, app);
+	if (!background_wait(writer, LOG_MS))
+		print_error("mr-nat: log: %s: nothing takes its last lines",
+			    app->config->log_path);
+	background_destroy(writer);
+}
+
 int app_open(struct app *app, const struct options *options,
 	     const struct nat_config *config, struct mr_reason *ret_error)
 {
@@ -180,6 +234,8 @@ int app_open(struct app *app, const struct options *options,
 		status = nat_log_create(app->plane.ctx, config->log_path,
 					app->plane.n_workers, now_s(app),
 					&app->log, ret_error) < 0;
+	if (status == 0)
+		status = create_log_writer(app, ret_error);
 	if (status == 0)
 		status = nat_neighbours_create(app->config, &app->neighbours,
 					       ret_error) < 0;
@@ -203,7 +259,7 @@ void app_close(struct app *app)
 	free(app->workers);
 	nat_steering_destroy(app->steering);
 	nat_neighbours_destroy(app->neighbours);
-	nat_log_destroy(app->log);
+	close_log(app);
 	if (app->plane.ctx != NULL)
 		dataplane_close(&app->plane);
 	if (app->answered_fd >= 0)
@@ -273,12 +329,9 @@ static void follow_mtus(const struct app *app)
 void app_each_second(void *opaque)
 {
 	struct app *app = opaque;
-	struct mr_reason why;
 
 	follow_mtus(app);
-
-	if (!nat_log_write(app->log, now_s(app), &why))
-		print_error("mr-nat: %s", why.text);
+	start_log_write(app);
 	nat_keep_advance(app->keep);
 	nat_control_drop_idle(app->control);
 }
@@ -322,10 +375,9 @@ static void forget_next(struct app *app)
 void app_hang_up(void *opaque)
 {
 	struct app *app = opaque;
-	struct mr_reason why;
 
-	if (nat_log_reopen(app->log, &why) < 0)
-		print_error("mr-nat: %s", why.text);
+	__atomic_store_n(&app->moves_log, true, __ATOMIC_RELAXED);
+	start_log_write(app);
 	if (app->next != NULL) {
 		refuse(app, "the last one is still being taken up");
 		return;

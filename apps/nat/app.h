@@ -22,7 +22,9 @@ struct app {
 	struct nat_routes *routes, *next_routes; /* NULL: one worker */
 	struct app_kept *next_kept; /* room for the current one when it goes */
 	struct nat_steering *steering; /* the same */
-	struct nat_log *log;
+	struct nat_log *log;           /* of log_writer, while that is busy */
+	struct background *log_writer;
+	bool moves_log; /* atomic: begin another file */
 	struct nat_keep *keep;
 	struct nat_worker *workers; /* by index */
 	uint32_t n_workers;

@@ -82,25 +82,29 @@ static int fail(struct mr_reason *ret_why, const char *path, const char *what)
  */
 int nat_control_lock(const char *instance, struct mr_reason *ret_why)
 {
-	char path[sizeof(((struct nat_control *)0)->path) + 8];
+	char folder[sizeof(((struct nat_control *)0)->path)];
+	char path[sizeof(folder) + 8];
+	bool is_taken;
 	int fd;
 
 	errno = ENAMETOOLONG;
-	if (!nat_control_path(instance, path, sizeof(path) - 8))
+	if (!nat_control_path(instance, folder, sizeof(folder)))
 		return fail(ret_why, instance, "");
-	*strrchr(path, '/') = '\0';
-	if (mkdir(path, 0755) < 0 && errno != EEXIST)
-		return fail(ret_why, path, "");
-	nat_control_path(instance, path, sizeof(path) - 8);
-	strcat(path, ".lock");
+	snprintf(path, sizeof(path), "%s.lock", folder);
+	*strrchr(folder, '/') = '\0';
+	if (mkdir(folder, 0755) < 0 && errno != EEXIST)
+		return fail(ret_why, folder, "");
 	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return fail(ret_why, path, "");
 	if (flock(fd, LOCK_EX | LOCK_NB) == 0)
 		return fd;
+	is_taken = errno == EWOULDBLOCK;
+	if (!is_taken)
+		fail(ret_why, path, "");
 	close(fd);
-	if (errno != EWOULDBLOCK)
-		return fail(ret_why, path, "");
+	if (!is_taken)
+		return -EIO;
 	snprintf(ret_why->text, sizeof(ret_why->text),
 		 "an instance '%s' is running; give this one another name with "
 		 "--instance",

@@ -31,7 +31,7 @@ _Static_assert(sizeof(union slot) == EVENT_ENTRIES * sizeof(struct mr_frame),
 struct nat_log_ring {
 	struct mr_ring_spsc *ring;
 	uint64_t n_lost;      /* written by the worker */
-	uint64_t n_lost_said; /* by the main thread */
+	uint64_t n_lost_said; /* by who writes the file */
 };
 
 struct nat_log {
@@ -195,7 +195,8 @@ static bool flush(struct nat_log *log)
 {
 	const bool is_good = fflush(log->file) == 0 && !ferror(log->file);
 
-	*(is_good ? &log->n_written : &log->n_failed) += log->n_buffered;
+	counter_add(is_good ? &log->n_written : &log->n_failed,
+		    log->n_buffered);
 	log->n_buffered = 0;
 	return is_good;
 }
@@ -264,8 +265,10 @@ int nat_log_reopen(struct nat_log *log, struct mr_reason *ret_why)
 
 struct nat_log_stats nat_log_stats(const struct nat_log *log)
 {
-	struct nat_log_stats stats = { .n_written = log->n_written,
-				       .n_lost = log->n_failed };
+	struct nat_log_stats stats = {
+		.n_written = counter_get(&log->n_written),
+		.n_lost = counter_get(&log->n_failed),
+	};
 
 	for (uint32_t w = 0; w < log->n_workers; w++)
 		stats.n_lost += __atomic_load_n(&log->rings[w].n_lost,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The log: JSON lines about blocks and mappings, written by the main thread.
+ * The log: JSON lines about blocks and mappings, written by a thread that may wait.
  *
- *     worker --> bounded ring --> main thread --> file
+ *     worker --> bounded ring --> the log's thread --> file
  *
  * A worker never waits for it: what does not fit is counted, and the log says
  * how many lines are missing. docs/nat-log.schema.json says what is in a line.
@@ -34,7 +34,7 @@ struct nat_log_ring *nat_log_ring(struct nat_log *log, uint32_t worker_idx);
 /* nat_log_fn of a worker; opaque is its ring. */
 void nat_log_put(void *opaque, const struct nat_log_event *event);
 
-/* Main thread: write what the workers said. now_s is their tick: the clock of
+/* One thread at a time: write what the workers said. now_s is their tick: the clock of
  * the lines may have been set meanwhile. False: the file takes no more; said
  * once per opening. */
 bool nat_log_write(struct nat_log *log, uint32_t now_s,

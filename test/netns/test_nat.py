@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """mr-nat with the kernels of real hosts on both sides."""
 import json
+import os
 import signal
 import socket
 import time
@@ -265,6 +266,27 @@ def test_the_log_has_a_line_per_mapping(lab, house, echo):
     translator.reload(config)
     lab.closing(Talker(house.b)).ask()
     wait_until("the new one has the next line",
-               lambda: "10.0.0.4" in path.read_text())
+               lambda: path.exists() and "10.0.0.4" in path.read_text())
     assert "10.0.0.4" not in (lab.tmp_path / "log.1").read_text()
     translator.stop()
+
+
+def test_a_log_that_nobody_reads_holds_up_nothing(lab, house, echo):
+    path = lab.tmp_path / "log"
+    os.mkfifo(path)
+    fifo = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+    n_bytes = os.write(fifo, b"\n" * (1 << 20))  # as much as it takes
+    config = RANDOM_PORTS + f"log: {{path: {path}, sessions: yes}}\n"
+    translator = Nat(house, config=config)
+    talkers = [lab.closing(Talker(house.a)) for _ in range(2)]
+    seen = [talkers[0].ask()]
+    translator.out.wait(lambda line: False, 2)  # it has tried to write
+    seen.append(talkers[1].ask())
+    assert len(translator.sessions("proto=udp")) == 2
+    while n_bytes > 0:
+        n_bytes -= len(os.read(fifo, n_bytes))
+    translator.stop()
+    lines = os.read(fifo, 1 << 16).decode().splitlines()
+    assert [json.loads(line)["outside_port"] for line in lines
+            if "mapping_begin" in line] == [port for _, port in seen]
+    os.close(fifo)
