@@ -144,6 +144,14 @@ def test_latency_at_shares_of_a_rate(document):
         6 * [[1]] + 6 * [[2]]
 
 
+def test_the_tester_alone_has_no_known_device(bench):
+    done = bench("latency", "--rate", "10k", "--shares", "10", "--trial",
+                 "0.1", "--device", "delay=1us", *PORTS)
+    assert done.rc == 0, done.err
+    assert done.err.count("the tester alone") + \
+        done.out.count("the tester alone") == 1
+
+
 def test_a_soak_counts_each_interval(document, bench):
     soak = ["soak", "--virtual", "--rate", "100k", "--duration", "1",
             "--interval", "0.2", "--device", "loss=5000", *PORTS]

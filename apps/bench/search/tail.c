@@ -41,6 +41,7 @@ int tail_measure_own(struct session *session, double pps, struct mr_reason *why)
 
 	config.tx = config.rx = ports;
 	config.n_tx = config.n_rx = 1;
+	config.device = NULL; /* of the ports that are measured */
 	config.plane.port = (struct port_options){ 0 };
 	config.plane.n_pages = 0;
 	config.plane.log_level = MR_LOG_ERROR;
