@@ -254,13 +254,14 @@ static double last(const struct plot_series *s)
 	return s->n == 0 ? 0 : s->y[s->n - 1];
 }
 
-/* Its name, and where it ends. */
+/* Its name, and its value: of a chart of its own, where it ends. */
 static void legend_text(const struct plot *plot, const struct plot_series *s,
 			char *ret, size_t n)
 {
 	char value[32];
 
-	if (s->look == PLOT_STEPS) {
+	/* On a page, where a line ends is not all that there is of it. */
+	if (s->look == PLOT_STEPS || (plot->id != NULL && s->n > 1)) {
 		snprintf(ret, n, "%s", s->name);
 		return;
 	}

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Opening and closing, in this order and back: pool, ports, workers. */
+#include <dirent.h>
 #include <errno.h>
 #include <sched.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <time.h>
 
@@ -288,6 +290,95 @@ static void drop_handed_off(struct dataplane *plane, uint32_t w,
 						       MR_BURST_MAX)) > 0)
 			drop(opaque, worker, frames, n);
 	}
+}
+
+/* A line of a file in a thread's folder of /proc; "" if there is none. */
+static void read_of_task(const char *tid, const char *file, char *ret, size_t n)
+{
+	char path[300];
+	FILE *from;
+
+	ret[0] = '\0';
+	snprintf(path, sizeof(path), "/proc/self/task/%s/%s", tid, file);
+	from = fopen(path, "re");
+	if (from == NULL)
+		return;
+	if (fgets(ret, (int)n, from) == NULL)
+		ret[0] = '\0';
+	fclose(from);
+	ret[strcspn(ret, "\n")] = '\0';
+}
+
+/* Time on a core, and time waiting for one, so far. */
+static void sched_times(const char *tid, unsigned long long ret[2])
+{
+	char line[128];
+
+	read_of_task(tid, "schedstat", line, sizeof(line));
+	ret[0] = ret[1] = 0;
+	sscanf(line, "%llu %llu", &ret[0], &ret[1]);
+}
+
+static void explain_task(const char *tid, char *ret, size_t n)
+{
+	const struct timespec look = { .tv_nsec = 50000000 };
+	unsigned long long before[2], after[2];
+	char line[512], wchan[64];
+	const char *state;
+
+	read_of_task(tid, "stat", line, sizeof(line));
+	state = strrchr(line, ')'); /* behind the name: " S ..." */
+	if (state != NULL && state[1] == ' ' && state[2] != 'R') {
+		read_of_task(tid, "wchan", wchan, sizeof(wchan));
+		snprintf(ret, n,
+			 "it waits in the kernel (%s): a device or a file does "
+			 "not answer; dmesg may say more",
+			 wchan[0] > '0' ? wchan : "no name");
+		return;
+	}
+	sched_times(tid, before);
+	nanosleep(&look, NULL);
+	sched_times(tid, after);
+	snprintf(ret, n, "%s",
+		 after[1] - before[1] > after[0] - before[0] ?
+			 "another thread has its core: --cores gives it one of "
+			 "its own" :
+			 "it still uses its core: please report this");
+}
+
+void dataplane_why_stuck(uint32_t worker_idx, char *ret, size_t n)
+{
+	DIR *tasks = opendir("/proc/self/task");
+	const struct dirent *task;
+	char wanted[32], name[32];
+
+	ret[0] = '\0';
+	snprintf(wanted, sizeof(wanted), "mr-worker-%u", worker_idx);
+	while (tasks != NULL && (task = readdir(tasks)) != NULL) {
+		read_of_task(task->d_name, "comm", name, sizeof(name));
+		if (strcmp(name, wanted) == 0)
+			explain_task(task->d_name, ret, n);
+	}
+	if (tasks != NULL)
+		closedir(tasks);
+}
+
+int dataplane_join(struct dataplane *plane, struct mr_reason *ret_error)
+{
+	const int err =
+		mr_workers_join(plane->workers, DATAPLANE_JOIN_MS, ret_error);
+	uint32_t idx;
+	char why[200];
+	size_t n;
+
+	if (err != -ETIMEDOUT ||
+	    sscanf(ret_error->text, "worker %u", &idx) != 1)
+		return err;
+	dataplane_why_stuck(idx, why, sizeof(why));
+	n = strlen(ret_error->text);
+	snprintf(ret_error->text + n, sizeof(ret_error->text) - n,
+		 " after %d s: %s", DATAPLANE_JOIN_MS / 1000, why);
+	return err;
 }
 
 void dataplane_drain(struct dataplane *plane, dataplane_drop_fn *drop,

@@ -72,15 +72,25 @@ void dataplane_drain(struct dataplane *plane, dataplane_drop_fn *drop,
 		     void *opaque);
 
 /*
+ * Wait until all workers have ended. As mr_workers_join() after 5 s; the line
+ * of -ETIMEDOUT says what keeps the worker, and what helps.
+ */
+enum { DATAPLANE_JOIN_MS = 5000 };
+
+int dataplane_join(struct dataplane *plane, struct mr_reason *ret_error);
+/* What keeps a worker's thread, and what helps; "": there is no such thread. */
+void dataplane_why_stuck(uint32_t worker_idx, char *ret, size_t n);
+
+/*
  * Close ports and workers; the pool stays, to be looked at, until
  * dataplane_close(), which also closes what is open.
  */
 void dataplane_close_ports(struct dataplane *plane);
 void dataplane_close(struct dataplane *plane);
 
-/* What was opened and who works where, for people. */
-/* One line of it: a port, its mode, and why not a better one. */
+/* A port, its mode, and why not a better one: a line for people. */
 void dataplane_print_port(const struct mr_port_info *info, FILE *to);
+/* What was opened and who works where. */
 void dataplane_print_map(const struct dataplane *plane, FILE *to);
 
 /*

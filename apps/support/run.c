@@ -19,8 +19,7 @@
 enum {
 	REPORT_MS = 1000,
 	MAX_WAIT_MS = 100, /* also how often link events are looked for */
-	JOIN_MS = 5000,
-	STDOUT_MS = 5000, /* for what is left to write at the end */
+	STDOUT_MS = 5000,  /* for what is left to write at the end */
 };
 
 /*
@@ -321,7 +320,7 @@ static int finish(struct running *run)
 	int err, status = run->is_lost;
 
 	mr_workers_stop(plane->workers);
-	err = mr_workers_join(plane->workers, JOIN_MS, &why);
+	err = dataplane_join(plane, &why);
 	if (err == -ETIMEDOUT) {
 		/* It still uses its queues: nothing may be freed under it. The
 		 * kernel takes back what the process holds. */

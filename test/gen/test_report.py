@@ -168,6 +168,40 @@ def test_a_trial_is_shown_if_a_row_rests_on_it(pages, section):
     assert f'id="{section}"' not in pages["soak"].read_text(encoding="utf-8")
 
 
+def test_a_rate_that_the_sender_missed_is_marked(bench, tmp_path):
+    document = latency_document()
+    document["trials"][1]["tx"]["pps"] *= 0.17
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps(document), encoding="utf-8")
+    text = bench("report", path).out.split('id="latency"')[1]
+    table = text.split("</table>")[0]
+    assert "<th>Asked</th><th>Sent</th>" in table
+    rows = re.findall(r"<tr><th>(64 B, .*?)</tr>", table, re.S)
+    assert [row.count("missed") for row in rows] == [2, 0, 0]
+    # The curve, too: in the legend.
+    assert "k frame/s (missed)" in text.split("<svg")[1].split("</svg>")[0] \
+        or "kframe/s (missed)" in text.split("<svg")[1].split("</svg>")[0]
+
+
+def test_curves_of_many_trials_are_of_several_charts(bench, tmp_path):
+    """Nine curves in one chart cannot be told apart."""
+    words = []
+    for i in range(3):
+        words.append(tmp_path / f"{i}.json")
+        words[-1].write_text(json.dumps(latency_document(f"d{i}", seed=i)),
+                             encoding="utf-8")
+    text = bench("report", *words).out.split('id="latency"')[1]
+    charts = [chart.split("</svg>")[0] for chart in text.split("<svg")[1:]
+              if "Latency by percentile" in chart]
+    assert len(charts) == 3
+    for i, chart in enumerate(charts):
+        assert f"Latency by percentile ({i + 1} of 3)" in chart
+        names = re.findall(r">(d\d 64 B, [^<]*)<", chart)
+        assert len(names) == 3 and len({name[:2] for name in names}) == 3
+        # The end of a curve is not its value.
+        assert not any(":" in name for name in names)
+
+
 def test_names_are_whole_as_a_plan_makes_them(pages):
     text = pages["long"].read_text(encoding="utf-8")
     assert ">mr-l2fwd, throughput, 1518 bytes, round 2<" in text

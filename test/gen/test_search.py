@@ -144,6 +144,20 @@ def test_latency_at_shares_of_a_rate(document):
         6 * [[1]] + 6 * [[2]]
 
 
+def test_a_rate_that_the_sender_missed_is_marked(bench):
+    """No memory carries a thousand million frames per second."""
+    done = bench("latency", "--rate", "1G", "--shares", "100", "--trial",
+                 "0.1", "pair:a", "pair:a")
+    assert done.rc == 0, done.err
+    row = next(line for line in done.out.splitlines()
+               if line.startswith("64 B "))
+    assert "asked frame/s    sent frame/s" in done.out
+    # Less than 900 M, in whatever unit.
+    assert re.match(r"64 B +100.0 % +1000.0000 M +"
+                    r"(\d{1,2}\.\d+ M|[1-8]\d\d\.\d+ M|\d+\.\d+ k?) ", row), row
+    assert row.endswith("the sender missed its rate")
+
+
 def test_the_tester_alone_has_no_known_device(bench):
     done = bench("latency", "--rate", "10k", "--shares", "10", "--trial",
                  "0.1", "--device", "delay=1us", *PORTS)

@@ -19,7 +19,6 @@ enum {
 	MOST_SETTLES = 10, /* as long as frames come */
 	LOOK_MS = 5,       /* how often the calling thread looks */
 	PROGRESS_MS = 100,
-	JOIN_MS = 5000,
 	VIRTUAL_ROUNDS = 1024, /* between two looks at signals */
 	WAIT_NS = 1000,
 	LAST_BURSTS = 1024, /* more than any ring holds */
@@ -270,7 +269,8 @@ static void watch(struct tester *tester, const struct trial_config *config,
 				      &all_here_at, now))
 			break;
 		/* A thread that hangs is the join's to tell. */
-		if (cut_at > 0 && sent_at == 0 && now > cut_at + JOIN_MS * MS)
+		if (cut_at > 0 && sent_at == 0 &&
+		    now > cut_at + DATAPLANE_JOIN_MS * MS)
 			break;
 		if (now >= next_show) {
 			look_at_ports(tester, ret);
@@ -320,7 +320,7 @@ int tester_run_threads(struct tester *tester, const struct trial_config *config,
 	watch(tester, config, ret);
 	__atomic_store_n(&tester->is_stopping, 1, __ATOMIC_RELAXED);
 	places_stop(tester);
-	err = mr_workers_join(workers, JOIN_MS, &said);
+	err = dataplane_join(&tester->plane, &said);
 	tester->is_hung = err == -ETIMEDOUT;
 	if (err < 0)
 		return fail_with(why, 1, "%s", said.text);

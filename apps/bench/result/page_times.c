@@ -7,22 +7,34 @@
 #include "result/page.h"
 #include "result/units.h"
 
-enum { MAX_PICKS = 64, MAX_HISTOGRAMS = 5 };
+enum { MAX_PICKS = 64, MAX_CURVES = 5 /* of a chart */ };
 
 /* Of the histogram's axis. */
 #define STEP 1.03
+
+/* So much less than its rate a sender may send. */
+static const double missed_share = 0.01;
 
 /* A trial that is shown, of a document. */
 struct pick {
 	uint32_t document;
 	const json_t *trial;
-	char name[160];
+	char name[176];
 };
 
 struct picks {
 	struct pick of[MAX_PICKS];
 	uint32_t n, n_left_out;
 };
+
+/* A sender that did not send what it was asked for: a trial of another rate. */
+static bool is_missed(const json_t *trial)
+{
+	const double asked = json_number_of(trial, "asked_pps");
+	const double sent = json_number_of(json_object_get(trial, "tx"), "pps");
+
+	return asked > 0 && sent < (1 - missed_share) * asked;
+}
 
 static void pick(struct picks *picks, const struct page *page, uint32_t d,
 		 const json_t *trial, const char *key)
@@ -44,9 +56,10 @@ static void pick(struct picks *picks, const struct page *page, uint32_t d,
 		snprintf(length, sizeof(length), "%.0f B", size + FCS_BYTES);
 	p->document = d;
 	p->trial = trial;
-	snprintf(p->name, sizeof(p->name), "%s%s%s, %s",
+	snprintf(p->name, sizeof(p->name), "%s%s%s, %s%s",
 		 page->n_documents > 1 ? page->names[d] : "",
-		 page->n_documents > 1 ? " " : "", length, load);
+		 page->n_documents > 1 ? " " : "", length, load,
+		 is_missed(trial) ? " (missed)" : "");
 	picks->n++;
 }
 
@@ -146,21 +159,39 @@ static void add_percentiles(struct page *page, const struct picks *picks,
 		page->n_series--;
 }
 
-static void percentile_chart(struct page *page, const struct picks *picks,
-			     const char *key, const char *title)
+/* Trials of all documents at one load are neighbours: they share a chart. */
+static uint32_t curves_per_chart(const struct page *page)
 {
-	page_chart_begin(page);
-	for (uint32_t i = 0; i < picks->n && page->n_series < PAGE_MAX_LINES;
-	     i++)
-		add_percentiles(page, picks, i, key);
-	page_chart(page, &(struct page_chart){
-				 .title = title,
-				 .what = "A curve for each trial. The table "
-					 "below has the figures.",
-				 .x_name = "of all frames",
-				 .y_name = "no more than",
-				 .y_unit = "ns",
-				 .x_scale = PLOT_PERCENTILE });
+	const uint32_t n = page->n_documents;
+
+	return n >= MAX_CURVES ? MAX_CURVES : MAX_CURVES / n * n;
+}
+
+static void percentile_charts(struct page *page, const struct picks *picks,
+			      const char *key, const char *what)
+{
+	const uint32_t n_each = curves_per_chart(page);
+	char title[80];
+
+	for (uint32_t from = 0; from < picks->n; from += n_each) {
+		const uint32_t to =
+			picks->n - from < n_each ? picks->n : from + n_each;
+
+		snprintf(title, sizeof(title),
+			 picks->n > n_each ? "%s (%u of %u)" : "%s", what,
+			 from / n_each + 1, (picks->n + n_each - 1) / n_each);
+		page_chart_begin(page);
+		for (uint32_t i = from; i < to; i++)
+			add_percentiles(page, picks, i, key);
+		page_chart(page, &(struct page_chart){
+					 .title = title,
+					 .what = "A curve for each trial. The "
+						 "table below has the figures.",
+					 .x_name = "of all frames",
+					 .y_name = "no more than",
+					 .y_unit = "ns",
+					 .x_scale = PLOT_PERCENTILE });
+	}
 }
 
 /* Buckets double their width with each power of two, and the axis does not:
@@ -205,8 +236,7 @@ static void add_histogram(struct page *page, const struct picks *picks,
 static void histogram_chart(struct page *page, const struct picks *picks)
 {
 	page_chart_begin(page);
-	for (uint32_t i = 0; i < picks->n && page->n_series < MAX_HISTOGRAMS;
-	     i++)
+	for (uint32_t i = 0; i < picks->n && page->n_series < MAX_CURVES; i++)
 		add_histogram(page, picks, i);
 	page_chart(
 		page,
@@ -225,12 +255,25 @@ static void histogram_chart(struct page *page, const struct picks *picks)
 
 static void left_out(struct page *page, const struct picks *picks)
 {
-	page_cut(page, picks->n);
 	if (picks->n_left_out > 0)
 		fprintf(page->to,
 			"<p class=\"soft\">%u more trials are in the documents "
 			"alone.</p>\n",
 			picks->n_left_out);
+}
+
+/* What it was to send, and what it sent. */
+static void rate_cells(struct page *page, const json_t *trial)
+{
+	const double asked = json_number_of(trial, "asked_pps");
+	const double sent = json_number_of(json_object_get(trial, "tx"), "pps");
+	char text[32] = "\u2013";
+
+	if (asked > 0)
+		unit_print(asked, "frame/s", text, sizeof(text));
+	page_cell(page, "%s", text);
+	unit_print(sent, "frame/s", text, sizeof(text));
+	page_cell(page, "%s%s", text, is_missed(trial) ? ", missed" : "");
 }
 
 static void latency_table(struct page *page, const struct picks *picks)
@@ -239,7 +282,8 @@ static void latency_table(struct page *page, const struct picks *picks)
 					    "p999", "p9999", "max" };
 
 	page_table(page, "Latency: no more than, for that share of the frames");
-	fputs("<tr><th>Trial</th><th>Frames</th><th>Lowest</th><th>50 %</th>"
+	fputs("<tr><th>Trial</th><th>Asked</th><th>Sent</th><th>Frames</th>"
+	      "<th>Lowest</th><th>50 %</th>"
 	      "<th>90 %</th><th>99 %</th><th>99.9 %</th><th>99.99 %</th>"
 	      "<th>Highest</th><th>Mean</th></tr>\n",
 	      page->to);
@@ -249,6 +293,7 @@ static void latency_table(struct page *page, const struct picks *picks)
 
 		page_row(page);
 		page_head(page, "%s", picks->of[i].name);
+		rate_cells(page, picks->of[i].trial);
 		page_cell(page, "%.0f", json_number_of(times, "n"));
 		for (uint32_t k = 0; k < sizeof(keys) / sizeof(*keys); k++)
 			page_value(page, json_number_of(times, keys[k]), "ns");
@@ -297,7 +342,7 @@ static void show(struct page *page, const struct times *times)
 	if (picks.n == 0)
 		return;
 	page_section(page, times->id, times->title, times->what);
-	percentile_chart(page, &picks, times->key, times->chart_title);
+	percentile_charts(page, &picks, times->key, times->chart_title);
 	left_out(page, &picks);
 	times->table(page, &picks);
 	if (times->has_histogram)
@@ -312,7 +357,8 @@ void page_latency(struct page *page)
 			   .title = "Latency",
 			   .what = "From when a frame was due, not from when "
 				   "it left: what waited for a slow sender "
-				   "counts.",
+				   "counts. Where the sender missed its rate, "
+				   "the figures are of the rate sent.",
 			   .chart_title = "Latency by percentile",
 			   .table = latency_table,
 			   .has_histogram = true });

@@ -27,7 +27,8 @@ static double value_at(const struct hist *hist, uint32_t point)
 
 static void print_head(const struct session *session)
 {
-	session_print(session, "%-7s %7s %15s", "frames", "share", "frame/s");
+	session_print(session, "%-7s %7s %15s %15s", "frames", "share",
+		      "asked frame/s", "sent frame/s");
 	for (uint32_t i = 0; i < N_POINTS; i++)
 		session_print(session, " %9s us", points[i].name);
 	session_print(session, " %10s\n", "lost");
@@ -38,15 +39,16 @@ static void report(struct session *session, double share,
 {
 	const struct hist *hist = session->latency;
 	const uint32_t last = session->search.n_trials - 1;
-	char rate[32], goal[48], note[96] = "";
+	char asked[32], rate[32], goal[48], note[96] = "";
 
 	if (session->n_rows == 0)
 		print_head(session);
 	print_rate(outcome->load_pps, rate, sizeof(rate));
-	session_print(session, "%-7s %5.1f %% %15s", session->size_text,
-		      100 * share, rate);
+	print_rate(outcome->asked_pps, asked, sizeof(asked));
+	session_print(session, "%-7s %5.1f %% %15s %15s", session->size_text,
+		      100 * share, asked, rate);
 	if (outcome->is_unsent)
-		snprintf(note, sizeof(note), "the sender did not keep up");
+		snprintf(note, sizeof(note), "the sender missed its rate");
 	else if (outcome->n_lost > 0)
 		snprintf(note, sizeof(note),
 			 "of the frames that came; %llu "
@@ -68,8 +70,9 @@ static void report(struct session *session, double share,
 		session_print(session, " %12.3f", row.value / 1e3);
 		session_row(session, &row);
 	}
-	session_print(session, " %10llu\n",
-		      (unsigned long long)outcome->n_lost);
+	session_print(session, " %10llu%s\n",
+		      (unsigned long long)outcome->n_lost,
+		      outcome->is_unsent ? "  the sender missed its rate" : "");
 	if (!session->options.traffic.is_json)
 		tail_print(&session->tail, "       ", stdout);
 }

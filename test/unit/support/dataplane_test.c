@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of apps/support: dataplane.c and dataplane_options.c. */
+#include <poll.h>
+#include <pthread.h>
 #include <sched.h>
 
 #include "support/unit.h"
@@ -294,6 +296,52 @@ static void options_have_to_go_together(void **state)
 	assert_reason_has(&error, "--workers 2: --cores has 1");
 }
 
+static bool is_over; /* atomic */
+
+static void *spin(void *opaque)
+{
+	while (!__atomic_load_n(&is_over, __ATOMIC_RELAXED))
+		;
+	return opaque;
+}
+
+static void *sleep_long(void *opaque)
+{
+	while (!__atomic_load_n(&is_over, __ATOMIC_RELAXED))
+		poll(NULL, 0, 200);
+	return opaque;
+}
+
+static void what_keeps_a_worker_is_told(void **state)
+{
+	static const struct {
+		void *(*work)(void *);
+		const char *words;
+	} cases[] = { { spin, "core" }, { sleep_long, "waits in the kernel" } };
+	char why[200];
+
+	(void)state;
+	dataplane_why_stuck(63, why, sizeof(why));
+	assert_string_equal(why, "");
+	for (uint32_t i = 0; i < 2; i++) {
+		pthread_t thread;
+
+		__atomic_store_n(&is_over, false, __ATOMIC_RELAXED);
+		assert_int_equal(
+			pthread_create(&thread, NULL, cases[i].work, NULL), 0);
+		assert_int_equal(pthread_setname_np(thread, "mr-worker-63"), 0);
+		/* Until it has come as far as its work. */
+		for (uint32_t k = 0; k < 200; k++) {
+			dataplane_why_stuck(63, why, sizeof(why));
+			if (strstr(why, cases[i].words) != NULL)
+				break;
+		}
+		__atomic_store_n(&is_over, true, __ATOMIC_RELAXED);
+		pthread_join(thread, NULL);
+		assert_non_null(strstr(why, cases[i].words));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -302,6 +350,7 @@ int main(void)
 		cmocka_unit_test(what_cannot_be_is_refused_and_leaves_nothing),
 		cmocka_unit_test(the_map_has_a_line_per_port_and_worker),
 		cmocka_unit_test(the_end_sends_what_it_can_and_counts_the_rest),
+		cmocka_unit_test(what_keeps_a_worker_is_told),
 		cmocka_unit_test(every_option_arrives),
 		cmocka_unit_test(values_out_of_range_are_refused),
 		cmocka_unit_test(options_have_to_go_together),
