@@ -9,10 +9,12 @@
 #include "core.h"
 
 enum {
-	MAX_WATCHED = 64, /* neighbours that are asked for */
+	MAX_WATCHED = 64, /* neighbours that are asked for... */
+	MAX_SHARE = 8,    /* ...because of one host */
 	MAX_WAITING = 16, /* frames for one of them */
 	MAX_WAITING_ALL = 256,
 	MAX_TRIES = 3,
+	HOPELESS_TRIES = 2,   /* who is there answers the first one */
 	RETRY_S = 1,          /* after it failed */
 	ANNOUNCE_BURST = 32,  /* per tick */
 	MAX_ANNOUNCED = 1024, /* external addresses */
@@ -23,6 +25,8 @@ static const uint64_t retry_ns = 1000000000;
 struct watch {
 	uint32_t slot, addr;
 	uint8_t side, n_tries;
+	uint64_t asker; /* asker_of(); 0: nobody's alone */
+	uint64_t begin_ns;
 	uint64_t next_ns;
 	struct nat_fifo waiting;
 };
@@ -104,19 +108,123 @@ static struct watch *find_watch(struct nat_resolver *resolver, uint32_t slot)
 	return NULL;
 }
 
+/*
+ * Whose packet it is: the MAC address that it came from, for a source address
+ * may be forged; behind a router, the source address.
+ */
+static uint64_t asker_of(const struct nat_path *path,
+			 const struct nat_packet *packet)
+{
+	const enum nat_side from = (enum nat_side)packet->from;
+	const struct mr_eth *eth =
+		(const void *)mr_frame_data(path->base, packet->frames);
+	const uint32_t gateway = nat_neighbours_find(path->neighbours, from,
+						     path->links[from].gateway);
+	const uint64_t mac = nat_mac(eth->src);
+	uint64_t router;
+
+	if (packet->is_looped ||
+	    (gateway != NAT_SLOT_NONE &&
+	     nat_neighbours_look(path->neighbours, gateway, from,
+				 path->links[from].gateway,
+				 &router) != NAT_NEIGHBOUR_NONE &&
+	     router == mac))
+		return UINT64_C(1) << NAT_MAC_BITS | packet->ip->src;
+	return mac;
+}
+
+/* All that waits for it goes out, or is refused; the watch ends. */
+static void end_watch(struct nat_path *path, uint32_t i, bool is_known,
+		      uint64_t mac)
+{
+	struct nat_resolver *resolver = path->resolver;
+	struct nat_fifo waiting = resolver->watches[i].waiting;
+	struct nat_packet packet;
+	struct nat_way way;
+
+	resolver->watches[i] = resolver->watches[--resolver->n];
+	while (nat_fifo_take(&path->hold, &waiting, &packet, &way)) {
+		resolver->n_waiting--;
+		counter_sub(&path->stats.held, 1);
+		if (is_known)
+			nat_forward_to(path, &packet, &way, mac);
+		else
+			nat_refuse(path, &packet, NAT_DROP_NEIGHBOUR);
+	}
+}
+
+static void give_up(struct nat_path *path, uint32_t i,
+		    enum nat_neighbour_state state)
+{
+	const struct watch *watch = &path->resolver->watches[i];
+
+	nat_neighbours_move(path->neighbours, watch->slot, watch->side,
+			    watch->addr, state, NAT_NEIGHBOUR_FAILED,
+			    path->now_s);
+	end_watch(path, i, false, 0);
+}
+
+/*
+ * Room for one more query of an asker, 0: for the gateway. The oldest one that
+ * nobody answers gives way: of the asker's own if it has its share, else of any
+ * host's; to the gateway, the oldest one. false: there is none.
+ */
+static bool make_room(struct nat_path *path, uint64_t asker)
+{
+	const struct nat_resolver *resolver = path->resolver;
+	uint32_t n_own = 0, own = MAX_WATCHED, any = MAX_WATCHED;
+
+	for (uint32_t i = 0; i < resolver->n; i++) {
+		const struct watch *watch = &resolver->watches[i];
+		const bool is_own = asker != 0 && watch->asker == asker;
+
+		n_own += is_own;
+		if (watch->asker == 0 ||
+		    (asker != 0 && watch->n_tries < HOPELESS_TRIES))
+			continue;
+		if (is_own &&
+		    (own == MAX_WATCHED ||
+		     watch->begin_ns < resolver->watches[own].begin_ns))
+			own = i;
+		if (any == MAX_WATCHED ||
+		    watch->begin_ns < resolver->watches[any].begin_ns)
+			any = i;
+	}
+	if (n_own < MAX_SHARE && resolver->n < MAX_WATCHED)
+		return true;
+	if (n_own >= MAX_SHARE)
+		any = own;
+	if (any == MAX_WATCHED)
+		return false;
+	give_up(path, any, NAT_NEIGHBOUR_INCOMPLETE);
+	return true;
+}
+
 static struct watch *add_watch(struct nat_path *path, uint32_t slot,
 			       enum nat_side side, uint32_t addr, uint64_t mac)
 {
 	struct nat_resolver *resolver = path->resolver;
 	struct watch *watch;
 
-	if (resolver->n == MAX_WATCHED)
-		return NULL;
 	watch = &resolver->watches[resolver->n++];
-	*watch = (struct watch){ .slot = slot, .addr = addr, .side = side };
+	*watch = (struct watch){ .slot = slot,
+				 .addr = addr,
+				 .side = side,
+				 .begin_ns = path->now_ns };
 	nat_fifo_init(&watch->waiting);
 	ask(path, watch, mac);
 	return watch;
+}
+
+/* Whether there is room to ask for addr because of this packet. */
+static bool may_ask(struct nat_path *path, const struct nat_packet *packet,
+		    const struct nat_way *way, uint32_t addr,
+		    uint64_t *ret_asker)
+{
+	*ret_asker = addr == path->links[way->to].gateway ?
+			     0 :
+			     asker_of(path, packet);
+	return make_room(path, *ret_asker);
 }
 
 static enum nat_reason hold_for(struct nat_path *path, uint32_t slot,
@@ -125,10 +233,15 @@ static enum nat_reason hold_for(struct nat_path *path, uint32_t slot,
 {
 	struct nat_resolver *resolver = path->resolver;
 	struct watch *watch = find_watch(resolver, slot);
+	uint64_t asker;
 
-	if (watch == NULL)
+	if (watch == NULL) {
+		if (!may_ask(path, packet, way, addr, &asker))
+			return NAT_DROP_NEIGHBOUR_FULL;
 		watch = add_watch(path, slot, way->to, addr, 0);
-	if (watch == NULL || watch->waiting.n == MAX_WAITING ||
+		watch->asker = asker;
+	}
+	if (watch->waiting.n == MAX_WAITING ||
 	    resolver->n_waiting == MAX_WAITING_ALL ||
 	    !nat_fifo_put(&path->hold, &watch->waiting, packet, way))
 		return NAT_DROP_NEIGHBOUR_FULL;
@@ -142,11 +255,16 @@ enum nat_reason nat_resolve(struct nat_path *path, struct nat_packet *packet,
 {
 	struct nat_neighbours *neighbours = path->neighbours;
 	const uint32_t addr = nat_next_hop(path, way->to, way->dst);
+	uint64_t asker;
 	uint32_t slot;
 
 	if (addr == 0)
 		return NAT_DROP_NO_ROUTE;
-	slot = nat_neighbours_add(neighbours, way->to, addr, true, path->now_s);
+	slot = nat_neighbours_find(neighbours, way->to, addr);
+	/* What nobody may ask for takes no slot either. */
+	if (slot == NAT_SLOT_NONE && may_ask(path, packet, way, addr, &asker))
+		slot = nat_neighbours_add(neighbours, way->to, addr, true,
+					  path->now_s);
 	if (slot == NAT_SLOT_NONE)
 		return NAT_DROP_NEIGHBOUR_FULL;
 	if (nat_neighbours_is_fresh(neighbours, slot, way->to, addr,
@@ -172,26 +290,6 @@ enum nat_reason nat_resolve(struct nat_path *path, struct nat_packet *packet,
 		return hold_for(path, slot, packet, way, addr);
 	default:
 		return hold_for(path, slot, packet, way, addr);
-	}
-}
-
-/* All that waits for it goes out, or is refused; the watch ends. */
-static void end_watch(struct nat_path *path, uint32_t i, bool is_known,
-		      uint64_t mac)
-{
-	struct nat_resolver *resolver = path->resolver;
-	struct nat_fifo waiting = resolver->watches[i].waiting;
-	struct nat_packet packet;
-	struct nat_way way;
-
-	resolver->watches[i] = resolver->watches[--resolver->n];
-	while (nat_fifo_take(&path->hold, &waiting, &packet, &way)) {
-		resolver->n_waiting--;
-		counter_sub(&path->stats.held, 1);
-		if (is_known)
-			nat_forward_to(path, &packet, &way, mac);
-		else
-			nat_refuse(path, &packet, NAT_DROP_NEIGHBOUR);
 	}
 }
 
@@ -240,10 +338,7 @@ void nat_resolver_tick(struct nat_path *path)
 			i++;
 			continue;
 		}
-		nat_neighbours_move(path->neighbours, watch->slot, watch->side,
-				    watch->addr, state, NAT_NEIGHBOUR_FAILED,
-				    path->now_s);
-		end_watch(path, i, false, 0);
+		give_up(path, i, state);
 	}
 }
 

@@ -130,9 +130,49 @@ def test_waiting_is_bounded(quiet):
     assert quiet.drops == {"neighbour_full": 4}
     for i in range(100):  # a scan of the link
         quiet.inside(udp(HOST, 5000, f"192.0.2.{i + 10}", 53))
-    assert quiet.counter("held") == 16 + 63
-    assert quiet.drops == {"neighbour_full": 4 + 37}
+    assert quiet.counter("held") == 16 + 8
+    assert quiet.drops == {"neighbour_full": 4 + 92}
     assert len(quiet.outside(reply(GATEWAY, OURS, OUTSIDE)).outside) == 16
+
+
+def asks(nat, mac, src, dst):
+    """Whether a packet from a host makes a request for dst."""
+    frame = Ether(src=mac, dst=MACS[INSIDE]) / udp(src, 5000, dst, 53)
+    return any(ARP in p and p[ARP].pdst == dst
+               for p in nat.inside(frame).outside)
+
+
+def test_a_scan_has_its_share(quiet):
+    """Whatever source it forges, its host asks for 8 at a time."""
+    scanner = mac_of(HOST)
+    asked = [asks(quiet, scanner, f"10.0.0.{i + 10}", f"192.0.2.{i + 10}")
+             for i in range(200)]
+    assert asked == [True] * 8 + [False] * 192
+    assert asks(quiet, mac_of("10.0.0.3"), "10.0.0.3", "192.0.2.250")
+    assert UDP in quiet.outside(reply("192.0.2.250", OURS, OUTSIDE)).one
+    quiet.advance(1.1)  # who is there has answered by now: others have a turn
+    assert asks(quiet, scanner, HOST, "192.0.2.249")
+
+
+def test_the_oldest_query_without_hope_gives_way(quiet):
+    for i in range(64):
+        host = f"10.0.0.{i // 8 + 10}"
+        assert asks(quiet, mac_of(host), host, f"192.0.2.{i + 10}")
+    assert not asks(quiet, mac_of(HOST), HOST, "192.0.2.200")
+    assert quiet.drops == {"neighbour_full": 1}
+    quiet.advance(1.1)
+    assert asks(quiet, mac_of(HOST), HOST, "192.0.2.201")
+    assert UDP in quiet.outside(reply("192.0.2.201", OURS, OUTSIDE)).one
+    assert quiet.drops == {"neighbour_full": 1, "neighbour": 1}
+
+
+def test_the_gateway_is_asked_though_all_queries_are_taken(quiet):
+    for i in range(64):
+        host = f"10.0.0.{i // 8 + 10}"
+        assert asks(quiet, mac_of(host), host, f"192.0.2.{i + 10}")
+    got = quiet.inside(udp(HOST, 5000, PEER, 53))
+    assert GATEWAY in [p[ARP].pdst for p in got.outside if ARP in p]
+    assert UDP in quiet.outside(reply(GATEWAY, OURS, OUTSIDE)).one
 
 
 def test_stale_and_probed(quiet):
