@@ -398,7 +398,6 @@ struct dpdk_note {
 	uint16_t ip_at;
 	uint16_t l4_sum; /* ... and what they were */
 	uint16_t ip_sum;
-	bool has_tag; /* that is ours */
 };
 
 enum dpdk_shape mri_dpdk_shape(struct dpdk_txq *txq, struct mr_cache *cache,

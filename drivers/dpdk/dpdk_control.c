@@ -89,7 +89,7 @@ static uint32_t offloads_of(const struct dpdk_port *port)
 		{ RTE_ETH_RX_OFFLOAD_VLAN_STRIP, 0, MR_OFFLOAD_VLAN_RX },
 	};
 	struct rte_eth_conf conf;
-	uint32_t ours = MR_OFFLOAD_VLAN_TX; /* dpdk_shape.c does it */
+	uint32_t ours = 0;
 
 	if (rte_eth_dev_conf_get(port->port_id, &conf) < 0)
 		return ours;

@@ -4,10 +4,10 @@
  *
  * Each entry gets a header: that of its place if the entry has its page for
  * itself, else a spare one. What the device is to do (sums, segments) is told
- * in the first header, where the device can; else, and tags always, it is done
- * here, which needs a frame that nobody else reads. Copied are frames that must
- * be written and are not, those in a segment that DPDK does not know, and those
- * of more entries than the device takes.
+ * in the first header, where the device can; else sums are finished here, which
+ * needs a frame that nobody else reads. Copied are frames that must be written
+ * and are not, those in a segment that DPDK does not know, and those of more
+ * entries than the device takes.
  */
 #include <netinet/in.h>
 #include <string.h>
@@ -18,18 +18,14 @@
 
 #include "dpdk.h"
 
-enum { VLAN_BYTES = 4 };
-
 /* What a frame needs besides being sent. */
 struct plan {
 	uint64_t ol_flags;   /* for the device */
 	uint64_t tx_offload; /* the same */
 	bool fix_pseudo;     /* the device wants the sum without the length */
 	bool finish_sum;     /* here: partial */
-	bool insert_tag;     /* here */
 	struct mr_net_view view;
 	struct mr_partial partial;
-	uint16_t tci;
 };
 
 static uint8_t *data_of(const struct dpdk_txq *txq,
@@ -116,22 +112,6 @@ static bool plan_sum(const struct dpdk_txq *txq, const struct mr_frame *frames,
 	return true;
 }
 
-/*
- * Always here: a device that says it inserts tags may be one whose driver does
- * so with rte_vlan_insert(), which takes no buffer that is pinned.
- */
-static void plan_tag(const struct mr_meta *meta, struct plan *plan)
-{
-	const struct rte_mbuf words = { .l2_len = VLAN_BYTES };
-
-	if (meta == NULL || !(meta->valid & MR_META_VLAN))
-		return;
-	plan->tci = meta->vlan_tci;
-	plan->insert_tag = true;
-	if (plan->tx_offload != 0)
-		plan->tx_offload += words.tx_offload;
-}
-
 /* Entries that the device takes in such a frame. */
 static uint32_t max_entries(const struct dpdk_txq *txq, const struct plan *plan)
 {
@@ -158,39 +138,22 @@ static void fix_pseudo(const struct dpdk_txq *txq,
 	memcpy(bytes + plan->view.csum_bytes, &sum, sizeof(sum));
 }
 
-/* A tag, in front: the addresses move to make room. */
-static void insert_tag(const struct dpdk_txq *txq, struct mr_frame *frame,
-		       uint16_t tci)
-{
-	const uint8_t tag[VLAN_BYTES] = { 0x81, 0x00, (uint8_t)(tci >> 8),
-					  (uint8_t)tci };
-	uint8_t *bytes = data_of(txq, frame) - sizeof(tag);
-
-	memmove(bytes, bytes + sizeof(tag), 12);
-	memcpy(bytes + 12, tag, sizeof(tag));
-	frame->addr -= sizeof(tag);
-	frame->len += sizeof(tag);
-}
-
 /* Whether the frame's entries may go to the device as they lie. */
 static bool can_post(const struct dpdk_txq *txq, const struct mr_cache *cache,
 		     const struct mr_frame *frames, uint32_t n,
 		     const struct plan *plan)
 {
-	const bool will_write = plan->finish_sum || plan->insert_tag ||
-				plan->fix_pseudo || plan->ol_flags != 0;
+	const bool will_write =
+		plan->finish_sum || plan->fix_pseudo || plan->ol_flags != 0;
 	struct mr_room room;
 
 	if (n > max_entries(txq, plan))
 		return false;
 	if (mr_frame_room(cache, &frames[0], &room) < 0 && will_write)
 		return false;
-	if (plan->insert_tag &&
-	    (room.front_bytes < VLAN_BYTES || frames[0].len < 12))
-		return false;
 	for (uint32_t i = 0; i < n; i++)
 		if (!is_registered(txq, &frames[i]) ||
-		    frames[i].len > UINT16_MAX - VLAN_BYTES)
+		    frames[i].len > UINT16_MAX)
 			return false;
 	return true;
 }
@@ -201,9 +164,7 @@ static uint32_t copy(struct dpdk_txq *txq, struct mr_cache *cache,
 		     struct mr_frame *out, enum dpdk_shape *ret_why)
 {
 	const struct mr_port *base = txq->port->base;
-	/* A tag goes in front, and what is in front of the page is not ours. */
-	const uint32_t headroom =
-		RTE_MAX(base->headroom_bytes, (uint32_t)VLAN_BYTES);
+	const uint32_t headroom = base->headroom_bytes;
 	const uint32_t room =
 		base->chunk_bytes - headroom - base->tailroom_bytes;
 	const uint64_t n_bytes = mr_frame_n_bytes(in, n_in);
@@ -257,8 +218,7 @@ static bool fits_place(const struct dpdk_txq *txq, const struct mr_cache *cache,
 	struct mr_room room;
 
 	mr_frame_room(cache, entry, &room);
-	return room.front_bytes >= VLAN_BYTES &&
-	       at >= txq->view->shift_bytes + VLAN_BYTES &&
+	return room.front_bytes > 0 && at >= txq->view->shift_bytes &&
 	       at + entry->len <= chunk_bytes;
 }
 
@@ -266,11 +226,6 @@ void mri_dpdk_unwrite(struct rte_mbuf *mbuf, const struct dpdk_note *note)
 {
 	uint8_t *bytes = rte_pktmbuf_mtod(mbuf, uint8_t *);
 
-	if (note->has_tag) {
-		memmove(bytes + VLAN_BYTES, bytes, 12);
-		bytes += VLAN_BYTES;
-		mbuf->pkt_len -= VLAN_BYTES;
-	}
 	if (note->l4_at != 0)
 		memcpy(bytes + note->l4_at, &note->l4_sum, 2);
 	if (note->ip_at != 0)
@@ -382,7 +337,6 @@ static void take_note(const uint8_t *bytes, const struct plan *plan,
 		note->ip_at = plan->view.l3_bytes + 10;
 	memcpy(&note->l4_sum, bytes + note->l4_at, 2);
 	memcpy(&note->ip_sum, bytes + note->ip_at, 2);
-	note->has_tag = plan->insert_tag;
 	if (plan->finish_sum)
 		note->events |= 1u << MR_TX_EVENT_CSUM_SOFTWARE;
 	else if (note->l4_at != 0)
@@ -396,8 +350,6 @@ static void write_frame(struct dpdk_txq *txq, struct mr_frame *frames,
 		mr_partial_finish(txq->view->base, frames, &plan->partial);
 	if (plan->fix_pseudo)
 		fix_pseudo(txq, frames, plan);
-	if (plan->insert_tag)
-		insert_tag(txq, frames, plan->tci);
 }
 
 enum dpdk_shape mri_dpdk_shape(struct dpdk_txq *txq, struct mr_cache *cache,
@@ -417,7 +369,6 @@ enum dpdk_shape mri_dpdk_shape(struct dpdk_txq *txq, struct mr_cache *cache,
 	if (!plan_sum(txq, frames, (uint32_t)mr_frame_n_bytes(frames, n), meta,
 		      &plan))
 		return DPDK_TOO_LONG; /* nobody cuts it */
-	plan_tag(meta, &plan);
 	if (can_post(txq, cache, frames, n, &plan)) {
 		memcpy(own, frames, n * sizeof(own[0]));
 	} else {
