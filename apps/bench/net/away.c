@@ -44,19 +44,21 @@ static uint64_t read_waited(const struct away *away)
 	return sscanf(text, "%*u %llu", &waited) == 1 ? waited : 0;
 }
 
-void away_begin(struct away *away)
+void away_begin(struct away *away, uint64_t start_ns, uint64_t now_ns)
 {
 	away->spans.n = 0;
 	away->spans.least_ns = AWAY_NS;
 	away->longest_ns = away->waited_ns = away->still_ns = 0;
 	away->schedstat_fd =
 		open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
-	away->waited_read_ns = away->waited_before_ns = read_waited(away);
+	away->waited_read_ns = 0;
+	if (now_ns > start_ns)
+		away_round(away, start_ns, now_ns, false, false);
 }
 
 void away_end(struct away *away)
 {
-	away->waited_ns = read_waited(away) - away->waited_before_ns;
+	away->waited_ns = read_waited(away);
 	if (away->schedstat_fd >= 0)
 		close(away->schedstat_fd);
 	away->schedstat_fd = -1;

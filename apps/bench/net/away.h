@@ -45,14 +45,13 @@ void spans_add(struct spans *spans, const struct span *span);
 struct away {
 	struct spans spans;
 	uint64_t longest_ns;          /* between two rounds */
-	uint64_t waited_ns, still_ns; /* in all of the trial */
+	uint64_t waited_ns, still_ns; /* since the thread began */
 	uint64_t waited_read_ns;      /* the kernel's count, last read */
-	uint64_t waited_before_ns;    /* of it, when the trial began */
 	int schedstat_fd;             /* -1: the kernel does not count */
 };
 
-/* On the thread. */
-void away_begin(struct away *away);
+/* On the thread, which is new. It was away if the trial has begun before. */
+void away_begin(struct away *away, uint64_t start_ns, uint64_t now_ns);
 void away_end(struct away *away);
 
 /* The out-of-line part of away_round(). */

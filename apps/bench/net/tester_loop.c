@@ -110,7 +110,7 @@ static int sit(struct mr_worker *worker, void *opaque)
 		count_usage(seat);
 		return 0;
 	}
-	away_begin(&seat->away);
+	away_begin(&seat->away, tester->orders.start_ns, now);
 	while (!__atomic_load_n(&tester->is_stopping, __ATOMIC_RELAXED)) {
 		const uint32_t n = round_of(seat, worker->cache, now);
 		const uint64_t then = now;
