@@ -6,13 +6,10 @@
  * read. If the file takes no more, the burst's frames are the device's drops,
  * and what was written of them is cut off again, so that the capture stays one.
  */
-#include <netinet/in.h>
 #include <stdio_ext.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-
-#include <millrace/net.h>
 
 #include "pcap_port.h"
 
@@ -44,20 +41,17 @@ static int objection(const struct pcap_txq *txq, const struct mr_frame *frames,
 		       -1;
 }
 
-/* No device will do it later. A UDP sum of 0 means none: RFC 768. */
-static void finish_csum(struct pcap_txq *txq, uint32_t n_bytes)
+/* No device will do it later. The frame lies in one piece at txq->frame. */
+static void finish_csum(struct pcap_txq *txq, const struct mr_frame *frame,
+			const struct mr_meta *meta, uint32_t n_bytes)
 {
-	struct mr_net_view view;
-	uint16_t sum;
+	const struct mr_frame whole = { .len = n_bytes };
+	struct mr_partial partial;
 
-	if (mr_net_parse(txq->frame, n_bytes, n_bytes, &view) < 0 ||
-	    view.csum_bytes == 0)
+	if (!(frame->flags & MR_FRAME_CSUM_PARTIAL) ||
+	    mr_partial_find(txq->frame, &whole, meta, &partial) < 0)
 		return;
-	sum = (uint16_t)~mr_csum_fold(
-		mr_csum_add(txq->frame + view.l4_bytes, view.l4_len_bytes, 0));
-	if (sum == 0 && view.l4_proto == IPPROTO_UDP)
-		sum = UINT16_MAX;
-	memcpy(txq->frame + view.csum_bytes, &sum, sizeof(sum));
+	mr_partial_finish(txq->frame, &whole, &partial);
 	mr_counter_add(&txq->base.stats.events[MR_TX_EVENT_CSUM_SOFTWARE], 1);
 }
 
@@ -76,9 +70,10 @@ static struct timeval time_of(const struct mr_meta *meta,
 
 /* One good frame of n entries into the file's buffer. */
 static void dump(struct pcap_txq *txq, const struct mr_frame *frames,
-		 uint32_t n, uint32_t n_bytes, struct timeval time)
+		 uint32_t n, uint32_t n_bytes, const struct mr_meta *meta,
+		 const struct timespec *now)
 {
-	const struct pcap_pkthdr record = { .ts = time,
+	const struct pcap_pkthdr record = { .ts = time_of(meta, now),
 					    .caplen = n_bytes,
 					    .len = n_bytes };
 	void *base = txq->base.queue.port->base;
@@ -94,8 +89,7 @@ static void dump(struct pcap_txq *txq, const struct mr_frame *frames,
 		}
 		bytes = txq->frame;
 	}
-	if (frames[0].flags & MR_FRAME_CSUM_PARTIAL)
-		finish_csum(txq, n_bytes);
+	finish_csum(txq, frames, meta, n_bytes);
 	pcap_dump((u_char *)txq->dumper, &record, bytes);
 }
 
@@ -138,7 +132,7 @@ uint32_t mri_pcap_tx_burst(struct mr_txq *base, struct mr_cache *cache,
 			why = MR_TX_DROP_DEVICE;
 		if (why < 0) {
 			dump(txq, frames + i, n_segs, (uint32_t)len,
-			     time_of(meta == NULL ? NULL : meta + i, &now));
+			     meta == NULL ? NULL : meta + i, &now);
 			n_file_bytes += RECORD_BYTES + len;
 			n_good++;
 		} else {

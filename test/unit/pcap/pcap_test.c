@@ -367,6 +367,37 @@ static void partial_sum_is_finished(void **state)
 	assert_memory_equal(record, frame, sizeof(frame));
 }
 
+/* Where the metadata says, whatever the headers are. */
+static void sum_of_the_metadata_is_finished(void **state)
+{
+	const struct mr_meta meta = { .valid = MR_META_CSUM,
+				      .csum_start_bytes = 14,
+				      .csum_offset_bytes = 2 };
+	uint8_t record[60], *bytes;
+	struct mr_frame f;
+	struct mr_port *port;
+	FILE *file;
+
+	(void)state;
+	port = open_port("tx", bench.out, "");
+	make(&f, 1, sizeof(record));
+	f.flags = MR_FRAME_CSUM_PARTIAL;
+	bytes = mr_frame_data(mr_region_base(mr_pool_region(bench.pool)), &f);
+	memset(bytes, 0, sizeof(record));
+	memcpy(bytes + 12, "\x88\xb5\x12\x34", 4);
+	assert_int_equal(mr_tx_burst_meta(mr_port_txq(port, 0), bench.cache, &f,
+					  &meta, 1),
+			 1);
+	mr_port_close(port);
+	file = fopen(bench.out, "re");
+	assert_non_null(file);
+	assert_int_equal(fseek(file, 24 + 16, SEEK_SET), 0);
+	assert_int_equal(fread(record, 1, sizeof(record), file),
+			 sizeof(record));
+	fclose(file);
+	assert_memory_equal(record + 14, "\x12\x34\xed\xcb\0", 5);
+}
+
 /* The file may grow no more, for a while. */
 static void full_disk_is_a_named_drop_and_the_capture_stays_whole(void **state)
 {
@@ -443,6 +474,7 @@ int main(void)
 		TEST(capture_of_nothing_ends),
 		TEST(forwarded_with_its_time_the_capture_is_the_same),
 		TEST(partial_sum_is_finished),
+		TEST(sum_of_the_metadata_is_finished),
 		TEST(full_disk_is_a_named_drop_and_the_capture_stays_whole),
 		TEST(side_without_a_file_loses_nothing_unnamed),
 	};
