@@ -90,8 +90,20 @@ def start(name, topology, argv):
     return running
 
 
+def read_comm(path):
+    try:
+        return path.read_text()
+    except OSError:
+        return ""  # it has ended
+
+
 def waited_s(running):
-    return running.scheduled()[1] if hasattr(running, "scheduled") else 0
+    """Seconds so far that (the device, softirqs) waited for a core."""
+    device = running.scheduled()[1] if hasattr(running, "scheduled") else 0
+    softirqs = [path.parent.name
+                for path in pathlib.Path("/proc").glob("[0-9]*/comm")
+                if read_comm(path).startswith("ksoftirqd/")]
+    return device, sum(who.scheduled_of(pid)[1] for pid in softirqs)
 
 
 def sample(name, topology, argv, args):
@@ -109,14 +121,16 @@ def sample(name, topology, argv, args):
              "--dst-mac", who.ROUTER_MAC, "--stream",
              "ip.src=198.18.0.1-198.18.0.10 udp.src=1024-1123"],
             capture_output=True, text=True, check=False, timeout=120)
-        waited = waited_s(running) - waited
+        waited = [after - before for after, before in
+                  zip(waited_s(running), waited)]
     finally:
         running.stop()
     if done.returncode != 0:
         lines = done.stderr.strip().splitlines() or ["no message"]
         raise BenchError(f"{name}: mr-bench: {lines[-1]}")
     document = json.loads(done.stdout)
-    found = {"device": name, "device_waited_s": waited}
+    found = {"device": name, "device_waited_s": waited[0],
+             "softirqs_waited_s": waited[1]}
     for rate, share in RATES.items():
         values = {row["goal"]: row["value"] for row in document["rows"]}
         found[rate] = {point: values[f"latency-{point}-at-{share}"]
@@ -154,7 +168,8 @@ def show(taken, devices):
     """Medians of the rounds, and what of the tails the tester explains."""
     print(f"\n{'device':11} {'frames/s':>8} " +
           " ".join(f"{point + ', us':>10}" for point in POINTS) +
-          f" {'tester away':>12} {'host':>7} {'device waited':>14}")
+          f" {'tester away':>12} {'host':>7} {'device waited':>14}"
+          f" {'softirqs waited':>16}")
     for name in devices:
         for rate in RATES:
             rows = [found[name][rate] for found in taken if name in found]
@@ -166,16 +181,19 @@ def show(taken, devices):
             host = statistics.median(
                 share(row["all_still_ns"] / 1e9, row["whole_s"])
                 for row in rows)
-            waited = statistics.median(
-                found[name]["device_waited_s"]
-                for found in taken if name in found)
+            device, softirqs = (
+                1e3 * statistics.median(found[name][key]
+                                        for found in taken if name in found)
+                for key in ("device_waited_s", "softirqs_waited_s"))
             print(f"{name:11} {rate:>8} " + " ".join(
                 f"{statistics.median(row[p] for row in rows) / 1e3:10.1f}"
                 for p in POINTS) +
-                f" {away:10.0f} % {host:5.1f} % {1e3 * waited:11.1f} ms")
+                f" {away:10.0f} % {host:5.1f} % {device:11.1f} ms"
+                f" {softirqs:13.1f} ms")
     print("tester away: of the time of frames at p99.9 and above, with a "
           "thread of the tester away;\nhost: stopped, by gaps of 20 us and "
-          "more that the polling tester saw; 1 to 2 % is a quiet host")
+          "more that the polling tester saw; 1 to 2 % is a quiet host;\n"
+          "waited: for a core, in the whole run at both rates")
 
 
 def goals(taken):
