@@ -119,7 +119,8 @@ static const struct app_counters counters = {
 
 const struct app_counters *app_counters(void)
 {
-	for (uint32_t i = 0; i < NAT_TAKEN; i++)
+	/* Once: the thread that writes stdout reads them later. */
+	for (uint32_t i = 0; i < NAT_TAKEN && drop_names[i] == NULL; i++)
 		drop_names[i] = nat_reason_name(i);
 	return &counters;
 }
