@@ -29,6 +29,7 @@ enum nat_addr_class {
 	NAT_ADDR_INSIDE = 1 << 10,
 	NAT_ADDR_EXCLUDED = 1 << 11,
 	NAT_ADDR_EXCLUDED_PORTS = 1 << 12, /* some of its ports are */
+	NAT_ADDR_GIVEN = 1 << 13, /* external, and hosts inside may have it */
 };
 
 struct nat_addrs {
@@ -63,6 +64,17 @@ static inline bool nat_addrs_is_external(const struct nat_addrs *addrs,
 					 uint32_t addr)
 {
 	return nat_addrs_of(addrs, addr) & NAT_ADDR_EXTERNAL;
+}
+
+/* An own one that packets to hosts inside never have. */
+static inline bool nat_addrs_is_ours_alone(const struct nat_addrs *addrs,
+					   uint32_t addr)
+{
+	const uint32_t is = nat_addrs_of(addrs, addr);
+
+	return is & (NAT_ADDR_OWN << NAT_INSIDE | NAT_ADDR_OWN
+							  << NAT_OUTSIDE) &&
+	       (is & NAT_ADDR_GIVEN) == 0;
 }
 
 static inline bool nat_addrs_is_subscriber(const struct nat_addrs *addrs,

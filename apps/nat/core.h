@@ -249,6 +249,9 @@ bool nat_icmp_is_reply(uint8_t type);
 /* Tell the sender of packet, if it may be told. The packet is unchanged. */
 void nat_icmp_tell(struct nat_path *path, const struct nat_packet *packet,
 		   uint8_t type, uint8_t code, uint16_t mtu);
+/* Whether one more answer that nobody asked for may be sent: there is a rate.
+ */
+bool nat_may_tell(struct nat_path *path);
 /* Tell it what reason calls for, and drop. */
 void nat_refuse(struct nat_path *path, struct nat_packet *packet,
 		enum nat_reason reason);

@@ -198,6 +198,7 @@ static enum nat_reason decide_out(struct nat_path *path,
 	uint32_t id;
 
 	if (nat_addrs_is_own(addrs, NAT_INSIDE, dst) ||
+	    (is_syn(packet) && nat_addrs_is_ours_alone(addrs, dst)) ||
 	    (is_echo(packet) && nat_addrs_is_own(addrs, NAT_OUTSIDE, dst) &&
 	     find_target(path, packet, NULL) == MR_FLOW_NONE))
 		return NAT_TAKEN;
@@ -242,6 +243,11 @@ static enum nat_reason decide_unmapped(const struct nat_path *path,
 
 	if (nat_addrs_is_own(addrs, NAT_OUTSIDE, packet->ip->dst) &&
 	    is_echo(packet))
+		return NAT_TAKEN;
+	/* Nobody inside can open it from there: no need to wait. */
+	if (nat_addrs_is_ours_alone(addrs, packet->ip->dst) &&
+	    nat_addrs_is_own(addrs, NAT_OUTSIDE, packet->ip->dst) &&
+	    is_syn(packet))
 		return NAT_TAKEN;
 	if (nat_addrs_is_external(addrs, packet->ip->dst))
 		return is_syn(packet) ? NAT_DROP_UNSOLICITED_SYN :

@@ -256,7 +256,7 @@ enum nat_reason nat_icmp_translate(struct nat_path *path,
 }
 
 /* A bucket of ERRORS_BURST that fills with ERRORS_PER_S: no division. */
-static bool may_tell(struct nat_path *path)
+bool nat_may_tell(struct nat_path *path)
 {
 	const uint64_t one_ns = 1000000000 / ERRORS_PER_S;
 
@@ -290,7 +290,7 @@ void nat_icmp_tell(struct nat_path *path, const struct nat_packet *packet,
 	struct mr_icmp *icmp;
 	struct mr_ipv4 *ip;
 
-	if (!is_tellable(packet, mac) || !may_tell(path) ||
+	if (!is_tellable(packet, mac) || !nat_may_tell(path) ||
 	    !nat_make(path, &answer, n_head + n_quote))
 		return;
 	ip = (void *)(mr_frame_data(path->base, answer.frames) +

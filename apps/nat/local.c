@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Packets to our own addresses: ping is answered, fragment by fragment. */
+/*
+ * Packets to our own addresses: ping is answered, fragment by fragment; a SYN
+ * is refused, for no service listens. Source: RFC 9293 3.10.7.1.
+ */
 #include "core.h"
 #include "rewrite.h"
 
@@ -34,6 +37,60 @@ static void echo(struct nat_path *path, struct nat_packet *packet)
 	nat_send(path, packet, packet->from, mac);
 }
 
+/* What a segment's sum begins with: RFC 9293 3.1. */
+static uint64_t pseudo_sum(const struct mr_ipv4 *ip, uint32_t n_l4)
+{
+	return mr_csum_add((const uint8_t *)&ip->src, 2 * sizeof(ip->src),
+			   htons(ip->proto)) +
+	       htons((uint16_t)n_l4);
+}
+
+/* Refuse a SYN, if its sum is right. The packet is unchanged. */
+static void reset(struct nat_path *path, const struct nat_packet *packet)
+{
+	const struct mr_eth *eth =
+		(const void *)mr_frame_data(path->base, packet->frames);
+	const struct mr_tcp *syn = (const void *)packet->l4;
+	const uint32_t n_l4 = packet->total_bytes - packet->ip_bytes;
+	const uint64_t mac = nat_mac(eth->src);
+	struct nat_packet answer;
+	struct mr_ipv4 *ip;
+	struct mr_tcp *tcp;
+
+	if ((!packet->is_partial &&
+	     mr_csum_fold(pseudo_sum(packet->ip, n_l4) +
+			  nat_sum_of(path, packet,
+				     packet->l2_bytes + packet->ip_bytes,
+				     n_l4)) != UINT16_MAX) ||
+	    !nat_may_tell(path) ||
+	    !nat_make(path, &answer, sizeof(*ip) + sizeof(*tcp)))
+		return;
+	ip = (void *)(mr_frame_data(path->base, answer.frames) +
+		      answer.l2_bytes);
+	tcp = (void *)(ip + 1);
+	*ip = (struct mr_ipv4){ .version_ihl = 0x45,
+				.total_bytes =
+					htons(sizeof(*ip) + sizeof(*tcp)),
+				.fragment = htons(MR_IPV4_DF),
+				.ttl = OUR_TTL,
+				.proto = IPPROTO_TCP,
+				.src = packet->ip->dst,
+				.dst = packet->ip->src };
+	ip->csum = (uint16_t)~mr_csum_fold(
+		mr_csum_add((const uint8_t *)ip, sizeof(*ip), 0));
+	*tcp = (struct mr_tcp){ .src = syn->dst,
+				.dst = syn->src,
+				.ack = htonl(ntohl(syn->seq) + n_l4 -
+					     (syn->offset >> 4) * 4u + 1 +
+					     (syn->flags & MR_TCP_FIN)),
+				.offset = sizeof(*tcp) / 4 << 4,
+				.flags = MR_TCP_RST | MR_TCP_ACK };
+	tcp->csum = (uint16_t)~mr_csum_fold(
+		mr_csum_add((const uint8_t *)tcp, sizeof(*tcp),
+			    pseudo_sum(ip, sizeof(*tcp))));
+	nat_send(path, &answer, packet->from, mac);
+}
+
 void nat_local(struct nat_path *path, struct nat_packet *packet)
 {
 	const struct mr_icmp *icmp = (const void *)packet->l4;
@@ -43,6 +100,10 @@ void nat_local(struct nat_path *path, struct nat_packet *packet)
 		echo(path, packet);
 		return;
 	}
+	if ((packet->tcp_flags & (MR_TCP_SYN | MR_TCP_ACK | MR_TCP_RST)) ==
+		    MR_TCP_SYN &&
+	    !packet->has_more && !packet->is_looped)
+		reset(path, packet);
 	/* Traceroute's last step, from inside: RFC 1122 3.2.2.1. */
 	if (packet->from == NAT_INSIDE && packet->proto == IPPROTO_UDP)
 		nat_icmp_tell(path, packet, NAT_ICMP_UNREACHABLE,

@@ -106,6 +106,28 @@ def test_from_outside(nat, packet, reason):
     assert nat.drops == {reason: 1}
 
 
+def test_syn_to_ourselves_is_refused(nat_of):
+    """No service listens; from outside, where the address is ours alone."""
+    nat = nat_of(outside=["192.0.2.1/24", "192.0.2.9/24"])
+    for send, source, ours in ((nat.inside, HOST, "10.0.0.1"),
+                               (nat.inside, HOST, "192.0.2.9"),
+                               (nat.outside, PEER, "192.0.2.9")):
+        got = send(tcp(source, 4000, ours, 22, "S", seq=0xffffffff)).one
+        assert (got[IP].src, got[IP].dst) == (ours, source)
+        assert (got[TCP].sport, got[TCP].dport) == (22, 4000)
+        assert (got[TCP].flags, got[TCP].seq, got[TCP].ack) == ("RA", 0, 0)
+    assert not nat.outside(tcp(PEER, 4000, OURS, 22, "S"))  # RFC 5382 REQ-4
+    for flags in ("R", "A", "SA"):
+        assert not nat.outside(tcp(PEER, 4000, "192.0.2.9", 22, flags))
+    wrong = tcp(PEER, 4000, "192.0.2.9", 22, "S")
+    wrong[TCP].chksum ^= 1
+    assert not nat.outside(wrong)
+    n = sum(len(nat.outside(tcp(PEER, i, "192.0.2.9", 22, "S")))
+            for i in range(1, 200))
+    assert 0 < n < 150  # at a rate
+    nat.advance(10)
+
+
 @pytest.mark.parametrize("option", [b"\x44\0", b"\x44\1", b"\x44\x09",
                                     b"\1\1\1\x44"])
 def test_broken_options(nat, option):
