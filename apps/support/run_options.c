@@ -16,7 +16,7 @@ const struct option_row run_option_rows[N_RUN_OPTION_ROWS] = {
 	{ "duration", OPTION_DURATION, "S",
 	  "end after S seconds, as 10 or 0.5" },
 	{ "exit-on-port-loss", OPTION_EXIT_ON_PORT_LOSS, NULL,
-	  "end, with status 1, when a port goes down or disappears" },
+	  "end, with status 1, when a port is down or gone" },
 	{ "quiet", OPTION_QUIET, NULL,
 	  "only errors and the summary at the end" },
 	{ "verbose", OPTION_VERBOSE, NULL,
