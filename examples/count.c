@@ -47,7 +47,7 @@ static uint32_t count(const struct mr_frame *frames, uint8_t *base)
  */
 static int wait_for_work(struct mr_port *port, struct mr_rxq *rxq)
 {
-	struct pollfd fd = { .fd = rxq->queue.fd, .events = POLLIN };
+	struct pollfd fd = { .fd = mr_queue_fd(&rxq->queue), .events = POLLIN };
 	struct mr_link link;
 
 	if (mr_queue_arm(&rxq->queue) == 1)

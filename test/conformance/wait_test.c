@@ -23,7 +23,7 @@ static bool sleep_on(const struct mr_queue *queue, int timeout_ms)
 {
 	const uint64_t until_ns =
 		bed_now_ns() + (uint64_t)timeout_ms * UINT64_C(1000000);
-	struct pollfd fd = { .fd = queue->fd, .events = POLLIN };
+	struct pollfd fd = { .fd = mr_queue_fd(queue), .events = POLLIN };
 	int n;
 
 	do

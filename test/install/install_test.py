@@ -78,6 +78,10 @@ def check_files(installed):
     links = {p.name for p in installed.library.glob("libmillrace.so*")}
     assert f"libmillrace.so.{version}" in links, links
     assert "libmillrace.so" in links, links
+    share = installed.include.parent / "share"
+    assert (share / "doc/millrace/port-specs.md").exists()
+    page = (share / "man/man7/mr-ports.7").read_text()
+    assert "\\fBlink\\-wait\\fP" in page, page
 
 
 def check_examples(installed):

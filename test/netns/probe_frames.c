@@ -125,7 +125,7 @@ static void wait_for_work(struct probe *probe, const uint64_t *ports,
 
 			if (mr_queue_arm(queue) == 1)
 				return;
-			fds[n++] = (struct pollfd){ .fd = queue->fd,
+			fds[n++] = (struct pollfd){ .fd = mr_queue_fd(queue),
 						    .events = POLLIN };
 		}
 	}

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Fail on an #include that goes against the layer order of the design."""
+"""Fail on an #include that goes against the layer order of the design, and on
+a member that the headers keep for drivers where a program reads it."""
 import re
 
 import tree
@@ -13,6 +14,16 @@ FOR_DRIVERS = ("<millrace/driver.h>", "<millrace/driver_frame.h>",
                "<millrace/driver_spec.h>", "<millrace/pci.h>",
                "<millrace/pci_bar.h>")
 INCLUDE = re.compile(r'^\s*#\s*include\s+(<[^>]+>|"[^"]+")', re.M)
+
+# Of struct mr_queue, mr_rxq and mr_txq.
+FOR_DRIVERS_ONLY = re.compile(r"\bqueue(?:->|\.)(?:port|arm|fd|idx)\b"
+                              r"|\b[rt]xq->(?:burst|n_min|stats)\b")
+
+
+def is_program(path):
+    """Whether it shows what others may use."""
+    return path.parts[0] == "examples" or \
+        path.parts[:2] == ("test", "conformance")
 
 
 def objection(path, target):
@@ -58,6 +69,9 @@ def main():
             why = objection(path, match.group(1))
             if why:
                 wrong.add(path, f"{match.group(1)}: {why}")
+        for match in FOR_DRIVERS_ONLY.finditer(tree.text(path)):
+            if is_program(path):
+                wrong.add(path, f"{match.group(0)} is for drivers only")
     wrong.end(n, "includes")
 
 

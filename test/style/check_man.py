@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The options of a man page are those of --help, and the page is sound.
+"""The options of a man page are those of --help, and the page is sound and
+complete.
 
 usage: check_man.py PROGRAM PAGE
 """
@@ -46,8 +47,11 @@ def main():
         wrong.add(page, f"--{name} is missing")
     for name in sorted(in_page - in_help):
         wrong.add(page, f"--{name} is not in --help")
-    if not re.search(r"^\.SH \"?EXIT STATUS", text, re.M | re.I):
-        wrong.add(page, "no section EXIT STATUS")
+    for section in "EXIT STATUS", "FILES", "SEE ALSO":
+        if not re.search(rf"^\.SH \"?{section}", text, re.M | re.I):
+            wrong.add(page, f"no section {section}")
+    if not re.search(r"^\.BR mr-ports \(7\)", text, re.M):
+        wrong.add(page, "does not refer to mr-ports(7), the port specs")
     if shutil.which("groff"):
         said = subprocess.run(["groff", "-mandoc", "-ww", "-z", page],
                               capture_output=True, text=True, check=False)

@@ -144,7 +144,7 @@ typedef uint32_t mr_tx_burst_fn(struct mr_txq *txq, struct mr_cache *cache,
 				const struct mr_frame *frames,
 				const struct mr_meta *meta, uint32_t n);
 
-/** What rx and tx queues have in common. */
+/** What rx and tx queues have in common. Members are for drivers only. */
 struct mr_queue {
 	struct mr_port *port;
 	int (*arm)(struct mr_queue *queue); /**< NULL: there is always work */
@@ -152,7 +152,7 @@ struct mr_queue {
 	uint32_t idx; /**< 0.. within its port */
 };
 
-/** Rx queue. The members are for mr_rx_burst() and for drivers only. */
+/** Rx queue. But for @c queue, members are for mr_rx_burst() and drivers. */
 struct mr_rxq {
 	struct mr_queue queue;
 	mr_rx_burst_fn *burst;
@@ -161,7 +161,7 @@ struct mr_rxq {
 	struct mr_rx_stats stats; /**< its user thread writes it */
 };
 
-/** Tx queue. The members are for mr_tx_burst() and for drivers only. */
+/** Tx queue. But for @c queue, members are for mr_tx_burst() and drivers. */
 struct mr_txq {
 	struct mr_queue queue;
 	mr_tx_burst_fn *burst;
@@ -175,7 +175,7 @@ struct mr_port_info {
 	uint32_t n_txqs;
 	uint32_t mtu_bytes;   /**< longest layer-3 packet now; 0: no limit */
 	int32_t numa_node;    /**< -1: unknown */
-	uint32_t has_sg;      /**< 1: frames of several entries; see n_min */
+	uint32_t has_sg;      /**< 1: frames of up to MR_MAX_SEGS entries */
 	uint32_t offloads;    /**< enum mr_offload: what the device does */
 	uint32_t reserved;
 	uint64_t locked_bytes; /**< memory that opening locked */
@@ -473,6 +473,13 @@ static inline uint32_t mr_tx_burst(struct mr_txq *txq, struct mr_cache *cache,
 static inline int mr_queue_arm(struct mr_queue *queue)
 {
 	return queue->arm == NULL ? 1 : queue->arm(queue);
+}
+
+/** @return the fd of @p queue, CLOEXEC, owned by the port and with a meaning
+ *  only while armed; -1: none, mr_queue_arm() returns 1. Thread: any. */
+static inline int mr_queue_fd(const struct mr_queue *queue)
+{
+	return queue->fd;
 }
 
 #ifdef __cplusplus
