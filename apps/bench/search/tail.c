@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "net/away.h"
 #include "search/tail.h"
 
 enum { OWN_TRIAL_MS = 1000 };
@@ -28,6 +29,8 @@ static void report_own(const struct session *session,
 		document_measured(session->document, points[i].key, ns);
 	}
 	session_print(session, "\n");
+	if (!session->options.traffic.is_json)
+		tail_print(&result->tail, "       ", stdout);
 }
 
 int tail_measure_own(struct session *session, double pps, struct mr_reason *why)
