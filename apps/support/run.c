@@ -224,7 +224,7 @@ static bool wait_for_event(struct running *run, uint64_t until_ms)
 		if (look_at_port(run, p))
 			return true;
 	}
-	if (watch_is_ended(&run->watch, run->plane))
+	if (!config->ends_by_fd && watch_is_ended(&run->watch, run->plane))
 		return true;
 	if (run->is_live && report_live.is_quit())
 		return true;

@@ -56,6 +56,9 @@ struct run_config {
 	void (*give_up)(void *app);
 	const struct run_fd *fds;
 	uint32_t n_fds; /* at most MAX_RUN_FDS */
+	/* One of fds says when it is done; captures that were read do not: their
+	 * last frames may be due much later. */
+	bool ends_by_fd;
 };
 
 /*

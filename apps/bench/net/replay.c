@@ -482,7 +482,8 @@ static int replay_to_port(const struct plain_command *command,
 				     .app = replay,
 				     .give_up = add_trial,
 				     .fds = fds,
-				     .n_fds = 1 };
+				     .n_fds = 1,
+				     .ends_by_fd = true };
 	struct mr_reason why;
 	int status;
 
