@@ -70,6 +70,14 @@ class Forwarder:
         status = end(self.process, signal.SIGINT, STOP_LIMIT_S)
         return self.final(status)
 
+    def wait(self, limit_s):
+        """Its final object, when it has ended by itself: captures do."""
+        try:
+            return self.final(self.process.wait(limit_s))
+        except subprocess.TimeoutExpired:
+            raise Failed(f"the forwarder still runs after {limit_s} s") \
+                from None
+
     def final(self, status):
         """Its final object, once it has ended."""
         self.reader.join(STOP_LIMIT_S)

@@ -9,7 +9,6 @@ import ipaddress
 import shutil
 import struct
 import tempfile
-import time
 from pathlib import Path
 
 from forwarder import Display, Failed, Forwarder, summary
@@ -123,16 +122,7 @@ def show_conversation(stack, program):
           "between pcap: ports")
     forwarder = Forwarder([program, "--json", *ports])
     stack.callback(forwarder.close)
-    forwarder.wait_ready()
-    wanted = sum(map(len, sent.values()))
-    limit_s = time.monotonic() + LIMIT_S
-    while time.monotonic() < limit_s:
-        forwarder.check()
-        if sum(queue["tx"]["completed"] for port in forwarder.lines[-1]["ports"]
-               for queue in port["queues"]) >= wanted:
-            break
-        time.sleep(0.1)
-    final = forwarder.stop()
+    final = forwarder.wait(LIMIT_S)
     for to, source in (("a", "b"), ("b", "a")):
         got = read_pcap(folder / f"{to}-gets.pcap")
         if got != sent[source]:
