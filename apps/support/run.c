@@ -360,9 +360,9 @@ static int forward(struct running *run)
 		return complain(run, "no memory for statistics");
 	if (run->writer == NULL)
 		return complain(run, "no thread for stdout");
+	unblock_stderr();
 	if (!config->options.is_quiet)
 		dataplane_print_map(run->plane, stderr);
-	unblock_stderr();
 	run->start_ns = mr_ctx_now_ns(run->plane->ctx);
 	if (mr_workers_start(run->plane->workers, config->work, config->workers,
 			     &why) < 0)

@@ -247,6 +247,23 @@ class Live(unittest.TestCase):
         os.close(master)
         os.close(slave)
 
+    def test_a_terminal_that_is_stopped_holds_up_nothing(self):
+        master, slave = pty.openpty()
+        before = termios.tcgetattr(slave)
+        with subprocess.Popen([PROGRAM, "null:", "null:"],
+                              stdin=slave, stdout=slave, stderr=slave,
+                              env=os.environ | {"TERM": "xterm"}) as process:
+            shown = b""
+            while b"in flight" not in shown:
+                shown += os.read(master, 65536)
+            termios.tcflow(slave, termios.TCOOFF)  # as ^S does
+            time.sleep(2.5)  # a report is due meanwhile
+            process.send_signal(signal.SIGTERM)
+            self.assertEqual(process.wait(LIMIT_S), 1)
+        self.assertEqual(termios.tcgetattr(slave), before)
+        os.close(master)
+        os.close(slave)
+
 
 if __name__ == "__main__":
     PROGRAM = sys.argv.pop(1)
