@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of apps/support/values.c; what yaml_keys.c says of a file is tested
- * with mr-nat's, in test/unit/nat/settings_test.c. */
+/* Tests of apps/support/values.c and text.c; what yaml_keys.c says of a file is
+ * tested with mr-nat's, in test/unit/nat/settings_test.c. */
 #include "support/unit.h"
 
+#include "support/text.h"
 #include "support/values.h"
 
 static void test_durations_have_units(void **state)
@@ -66,12 +67,35 @@ static void test_the_nearest_word(void **state)
 		"a word that is much longer than any of them is", words));
 }
 
+static void test_control_characters_are_escaped(void **state)
+{
+	static const char *const cases[][2] = {
+		{ "plain \xc3\xa4", "plain \xc3\xa4" },
+		{ "a\nb\tc", "a\\nb\\tc" },
+		{ "\x1b[31m\x7f", "\\x1b[31m\\x7f" },
+		{ "\xc2\x9b"
+		  "2J\xc2\xa0\xc2",
+		  "\\x9b"
+		  "2J\xc2\xa0\xc2" },
+	};
+	char escaped[40];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		assert_string_equal(
+			text_escape(cases[i][0], escaped, sizeof(escaped)),
+			cases[i][1]);
+	/* An escape is never cut in two. */
+	assert_string_equal(text_escape("ab\x1b", escaped, 6), "ab");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_durations_have_units),
 		cmocka_unit_test(test_numbers_have_a_range),
 		cmocka_unit_test(test_the_nearest_word),
+		cmocka_unit_test(test_control_characters_are_escaped),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

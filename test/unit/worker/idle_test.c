@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tests of lib/worker/idle.c, on one thread and with a clock that the test
+ * Tests of lib/worker/idle.c and adapt.c, on one thread and with a clock that the test
  * moves: what a worker does at the end of a round.
  */
 #include <unistd.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tests of lib/worker/workers.c, thread.c and topology.c: made, pinned, run,
- * stopped, joined; and frames through real threads, in every idle mode.
+ * Tests of lib/worker/workers.c, thread.c, topology.c and pollers.c: made,
+ * pinned, run, stopped, joined; and frames through real threads, in every idle mode.
  */
 #include <fcntl.h>
 #include <pthread.h>
