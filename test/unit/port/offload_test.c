@@ -224,6 +224,13 @@ static void long_frames_are_cut(void **state)
 	}
 }
 
+/* A driver that wakes nobody. */
+static int arm_nothing(struct mr_queue *queue)
+{
+	(void)queue;
+	return 0;
+}
+
 /* The queue takes the frame, sends what fits, and goes on with the rest. */
 static void what_does_not_fit_is_sent_later(void **state)
 {
@@ -237,6 +244,7 @@ static void what_does_not_fit_is_sent_later(void **state)
 
 	(void)state;
 	open_with(&b, PAGES);
+	b.txq->queue.arm = arm_nothing;
 	for (uint32_t i = 0; i < n_before; i++) {
 		(void)put(&b, bytes, 60, 60, &plain);
 		assert_int_equal(mr_tx_burst(b.txq, b.f.cache, &plain, 1), 1);
@@ -298,6 +306,29 @@ static void without_pages_it_is_a_named_drop(void **state)
 	assert_int_equal(tx_stats(&b).accepted, 3);
 	assert_int_equal(tx_stats(&b).drops[MR_TX_DROP_NO_BUFFER], 1);
 	mr_frag_free_bulk(b.f.cache, addrs + 2, n - 2);
+	end(&b);
+}
+
+/* A copy of two pages, for which there is one. */
+static void a_page_too_few_is_given_back(void **state)
+{
+	const struct mr_meta metas[2] = { { .valid = MR_META_VLAN } };
+	struct mr_frame frames[2];
+	uint64_t addrs[PAGES];
+	uint8_t bytes[3000] = { 0 };
+	struct bench b;
+	uint32_t n;
+
+	(void)state;
+	open_with(&b, PAGES);
+	assert_int_equal(put(&b, bytes, sizeof(bytes), 1900, frames), 2);
+	frames[0].addr -= 128; /* no room for the tag */
+	n = mr_frag_alloc_bulk(b.f.cache, addrs, PAGES, PAGE);
+	mr_frag_free_bulk(b.f.cache, addrs, 1);
+	assert_int_equal(mr_tx_burst_meta(b.txq, b.f.cache, frames, metas, 2),
+			 2);
+	assert_int_equal(tx_stats(&b).drops[MR_TX_DROP_NO_BUFFER], 1);
+	mr_frag_free_bulk(b.f.cache, addrs + 1, n - 1);
 	end(&b);
 }
 
@@ -396,6 +427,7 @@ int main(void)
 		cmocka_unit_test(long_frames_are_cut),
 		cmocka_unit_test(what_does_not_fit_is_sent_later),
 		cmocka_unit_test(without_pages_it_is_a_named_drop),
+		cmocka_unit_test(a_page_too_few_is_given_back),
 		cmocka_unit_test(what_cannot_be_cut_is_a_named_drop),
 		cmocka_unit_test(tags_are_written),
 		cmocka_unit_test(a_frame_that_is_refused_has_no_tag),
