@@ -246,6 +246,10 @@ static struct rte_eth_conf conf_of(const struct dpdk_port *port, bool has_irqs)
 	conf.txmode.offloads = RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
 	if (port->options.csum != DPDK_OFF)
 		conf.txmode.offloads |= tx_sums;
+	/* It cuts frames by librte_gso, which marks the headers of segments as
+	 * external where ours are, and crashes when it frees them (22.11). */
+	if (strcmp(port->info.driver_name, "net_tap") == 0)
+		conf.txmode.offloads &= ~RTE_ETH_TX_OFFLOAD_TCP_TSO;
 	conf.txmode.offloads &= port->info.tx_offload_capa;
 	conf.intr_conf.lsc = (flags & RTE_ETH_DEV_INTR_LSC) != 0;
 	conf.intr_conf.rmv = (flags & RTE_ETH_DEV_INTR_RMV) != 0;
