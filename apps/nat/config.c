@@ -35,6 +35,8 @@ void nat_config_init(struct nat_config *config)
 		.is_paired = true,
 		.hairpins = true,
 		.answers_ping = true,
+		.fills_options = true,
+		.follows_source_routes = true,
 		.max_fragments = 256,
 		.state_interval_s = 30,
 	};

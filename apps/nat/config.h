@@ -122,6 +122,8 @@ struct nat_config {
 	bool refreshes_inbound;      /* 4787 REQ-6a; false */
 	bool passes_other_protocols; /* address-only mappings; false */
 	bool answers_ping;           /* true */
+	bool fills_options;          /* Record Route, Timestamp; true */
+	bool follows_source_routes;  /* 1812 5.3.13.4; true */
 	uint16_t mss;                /* clamp; 0: none, 1: by the MTU */
 	uint16_t max_fragments;      /* held out of order, each worker */
 	char log_path[256];          /* JSON lines; "": none */

@@ -7,6 +7,7 @@
  *     one.c       any other frame, by way of
  *         parse.c     where its headers are, whether they are right
  *         decide.c    where it goes, and as what
+ *         ip_options.c    what a router writes into them
  *         rewrite.c   doing it; split.c where it is too big for the link
  *         resolve.c   next hops, ARP
  *         fragment.c, icmp.c, syn.c, local.c: what each is about
@@ -236,6 +237,7 @@ enum {
 	NAT_ICMP_NO_HOST = 1,
 	NAT_ICMP_NO_PORT = 3,
 	NAT_ICMP_TOO_BIG = 4,
+	NAT_ICMP_ROUTE_FAILED = 5,
 	NAT_ICMP_PROHIBITED = 13,
 };
 
@@ -255,6 +257,21 @@ bool nat_may_tell(struct nat_path *path);
 /* Tell it what reason calls for, and drop. */
 void nat_refuse(struct nat_path *path, struct nat_packet *packet,
 		enum nat_reason reason);
+
+/*
+ * ip_options.c, for packets with options. A source route that comes by way of
+ * us: its next stop is the destination now. NAT_OK, or why it is dropped.
+ */
+enum nat_reason nat_options_route(struct nat_path *path,
+				  struct nat_packet *packet);
+/* Our address and the time, where Record Route and Timestamp ask for them.
+ * false: one of them is wrong. */
+bool nat_options_fill(struct nat_path *path, struct nat_packet *packet,
+		      enum nat_side to);
+/* The same on its way, if so configured; a strict route has to be kept to. */
+enum nat_reason nat_options_forward(struct nat_path *path,
+				    struct nat_packet *packet,
+				    const struct nat_way *way);
 
 /* local.c: packets to our own addresses. */
 void nat_local(struct nat_path *path, struct nat_packet *packet);

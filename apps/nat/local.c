@@ -24,6 +24,8 @@ static void echo(struct nat_path *path, struct nat_packet *packet)
 	ip->csum = mr_csum_fix(ip->csum, mr_csum_delta16(before, after));
 	ip->src = ip->dst;
 	ip->dst = src;
+	if (packet->ip_bytes > sizeof(*ip)) /* RFC 1812 4.3.3.6 */
+		nat_options_fill(path, packet, (enum nat_side)packet->from);
 	if (icmp != NULL) {
 		memcpy(&before, icmp, sizeof(before)); /* type and code */
 		icmp->type = NAT_ICMP_ECHO_REPLY;

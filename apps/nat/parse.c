@@ -6,7 +6,7 @@
  */
 #include "core.h"
 
-enum { OPTION_END = 0, OPTION_NOP = 1, OPTION_LSRR = 131, OPTION_SSRR = 137 };
+enum { OPTION_END = 0, OPTION_NOP = 1 };
 
 /* Move k bytes of the entries behind the first one into it. */
 static bool move_up(struct nat_path *path, struct nat_packet *packet,
@@ -163,8 +163,6 @@ static enum nat_reason check_options(const uint8_t *option, uint32_t n)
 				return NAT_DROP_MALFORMED;
 			n_option = option[1];
 		}
-		if (*option == OPTION_LSRR || *option == OPTION_SSRR)
-			return NAT_DROP_SOURCE_ROUTE;
 		option += n_option;
 		n -= n_option;
 	}
@@ -223,6 +221,8 @@ enum nat_reason nat_parse_ip(struct nat_path *path, struct nat_packet *packet)
 	packet->tcp_flags = 0;
 	reason = check_options((const uint8_t *)(ip + 1),
 			       packet->ip_bytes - (uint32_t)sizeof(*ip));
+	if (reason == NAT_OK && packet->ip_bytes > sizeof(*ip))
+		reason = nat_options_route(path, packet);
 	if (reason == NAT_OK)
 		reason = check_addrs(path, packet);
 	if (reason == NAT_OK)

@@ -20,7 +20,8 @@ enum nat_reason {
 	NAT_DROP_MARTIAN,         /* an address that cannot be there */
 	NAT_DROP_SPOOFED,         /* inside address that is no subscriber's,
 				   * or an inside or own one from outside */
-	NAT_DROP_SOURCE_ROUTE,    /* IPv4 option; RFC 7126 */
+	NAT_DROP_SOURCE_ROUTE,    /* it ends here, cannot be kept to, or is
+				   * not wanted */
 	NAT_DROP_TTL,             /* ran out; answered */
 	NAT_DROP_PROTOCOL,        /* not translated */
 	NAT_DROP_NO_MAPPING,      /* from outside, nobody asked for it */

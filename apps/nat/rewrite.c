@@ -194,11 +194,18 @@ void nat_forward_to(struct nat_path *path, struct nat_packet *packet,
 {
 	const uint16_t mtu = path->links[way->to].mtu;
 	const bool is_too_big = packet->total_bytes > mtu;
+	enum nat_reason reason = NAT_OK;
 
 	if (is_too_big && (packet->ip->fragment & htons(MR_IPV4_DF))) {
 		nat_icmp_tell(path, packet, NAT_ICMP_UNREACHABLE,
 			      NAT_ICMP_TOO_BIG, mtu);
 		nat_drop(path, packet, NAT_DROP_TOO_BIG);
+		return;
+	}
+	if (packet->ip_bytes > sizeof(*packet->ip))
+		reason = nat_options_forward(path, packet, way);
+	if (reason != NAT_OK) {
+		nat_refuse(path, packet, reason);
 		return;
 	}
 	if ((packet->tcp_flags & MR_TCP_SYN) && path->mss != 0)

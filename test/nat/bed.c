@@ -85,6 +85,8 @@ static const struct field fields[] = {
 	FIELD(refreshes_inbound),
 	FIELD(passes_other_protocols),
 	FIELD(answers_ping),
+	FIELD(fills_options),
+	FIELD(follows_source_routes),
 	FIELD(mss),
 	FIELD(max_fragments),
 	FIELD(logs_sessions),

@@ -2,11 +2,12 @@
 """What is refused, by name: bad input, wrong addresses."""
 import pytest
 from scapy.all import (ICMP, IP, TCP, UDP, Dot1Q, Ether, IPOption_LSRR,
-                       IPOption_SSRR, IPv6, raw)
+                       IPv6, raw)
 
 from bed import INSIDE, MACS, mac_of, tcp, udp
 
 HOST, PEER, OURS = "10.0.0.2", "198.51.100.7", "192.0.2.1"
+ROUTER = "203.0.113.9"
 
 
 def changed(packet, **fields):
@@ -77,10 +78,10 @@ GOOD = udp(HOST, 5000, PEER, 53)
     (udp(HOST, 1, "169.254.7.7", 2), "martian"),
     (IP(raw(IP(src=HOST, dst=PEER) / ICMP(type=0, id=1))), "no_mapping"),
     (IP(raw(IP(src=HOST, dst=PEER) / ICMP(type=5))), "icmp_type"),
-    (IP(raw(IP(src=HOST, dst=PEER, options=[IPOption_LSRR(
-        routers=[OURS])]) / UDP())), "source_route"),
-    (IP(raw(IP(src=HOST, dst=PEER, options=[IPOption_SSRR(
-        routers=[OURS])]) / UDP())), "source_route"),
+    (IP(raw(IP(src=HOST, dst="10.0.0.1", options=[IPOption_LSRR(
+        routers=[ROUTER], pointer=8)]) / ICMP())), "source_route"),
+    (IP(raw(IP(src=HOST, dst="10.0.0.1", options=[IPOption_LSRR(
+        routers=["224.0.0.1"])]) / UDP())), "martian"),
 ])
 def test_from_inside(nat, packet, reason):
     out = nat.inside(packet)

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from scapy.all import IP, TCP, IPerror, raw
+from scapy.all import IP, TCP, UDP, IPerror, IPOption_LSRR, IPOption_RR, raw
 
 from bed import keys, mac_of, ping, tcp, udp
 from rfc import HOST, OTHER, OURS, OURS2, PEER, PEER2, Flow
@@ -125,6 +125,13 @@ def clamped(nat):
     return nat.inside(syn).outside[0][TCP].options[0][1]
 
 
+def recorded(nat):
+    """Whether our address is put into a record of the route."""
+    sent = IP(raw(IP(src=HOST, dst=PEER, options=[IPOption_RR(
+        length=7, routers=["0.0.0.0"])]) / UDP(sport=5000, dport=53)))
+    return nat.inside(sent).outside[0][IP].options[0].pointer
+
+
 def hairpin(nat):
     """Whether a host reaches the external end of another one."""
     flow = Flow(nat, "udp")
@@ -149,6 +156,8 @@ def sessions(nat):
 
 
 GRE = IP(raw(IP(src=HOST, dst=PEER, proto=47) / b"12345678"))
+ROUTED = IP(raw(IP(src=HOST, dst=PEER, options=[IPOption_LSRR(
+    routers=[PEER2])]) / UDP(sport=5000, dport=53)))
 RANDOM = {"ports.keep_port": "no"}
 FIXED = "02:00:00:00:00:99"
 
@@ -222,6 +231,8 @@ APPLIED = {
     "other_protocols": ("no", "yes", count("inside", GRE, "outside"), {}),
     "ping": ("yes", "no", count("outside", ping(PEER, OURS), "outside"), {}),
     "mss": ("no", 1200, clamped, {}),
+    "fill_options": ("yes", "no", recorded, {}),
+    "source_routes": ("yes", "no", count("inside", ROUTED, "outside"), {}),
     "log.sessions": ("no", "yes", events("mapping_begin"), {}),
 }
 # What tables, rings and files were made from: (before, after).

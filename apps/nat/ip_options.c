@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Options of IPv4 that a router has a part in: source routes, Record Route and
+ * Timestamp. Lengths were checked by parse.c. Sources: RFC 791 3.1, RFC 1812
+ * 5.3.13.4 to 5.3.13.6.
+ */
+#include <time.h>
+
+#include "core.h"
+
+enum {
+	OPTION_END = 0,
+	OPTION_NOP = 1,
+	OPTION_RECORD_ROUTE = 7,
+	OPTION_TIMESTAMP = 68,
+	OPTION_LSRR = 131,
+	OPTION_SSRR = 137,
+};
+
+/* Flags of a timestamp, in the lower half of its fourth byte. */
+enum { STAMP_ALONE = 0, STAMP_WITH_ADDR = 1, STAMP_OF_ADDR = 3 };
+
+static uint8_t *end_of(const struct nat_packet *packet)
+{
+	return (uint8_t *)packet->ip + packet->ip_bytes;
+}
+
+static uint8_t *next_of(uint8_t *option)
+{
+	return option + (*option == OPTION_NOP ? 1 : option[1]);
+}
+
+static void fix_sum(const struct nat_packet *packet)
+{
+	packet->ip->csum = 0;
+	packet->ip->csum = (uint16_t)~mr_csum_fold(
+		mr_csum_add((const uint8_t *)packet->ip, packet->ip_bytes, 0));
+}
+
+enum nat_reason nat_options_route(struct nat_path *path,
+				  struct nat_packet *packet)
+{
+	const uint32_t is = nat_addrs_of(&path->addrs, packet->ip->dst);
+	uint8_t *option = (uint8_t *)(packet->ip + 1);
+	const uint8_t *end = end_of(packet);
+	uint32_t addr;
+
+	while (option < end && *option != OPTION_END &&
+	       *option != OPTION_LSRR && *option != OPTION_SSRR)
+		option = next_of(option);
+	if (option >= end || *option == OPTION_END)
+		return NAT_OK;
+	if (!path->config->follows_source_routes)
+		return NAT_DROP_SOURCE_ROUTE;
+	if ((is & (NAT_ADDR_OWN << NAT_INSIDE | NAT_ADDR_OWN << NAT_OUTSIDE)) ==
+	    0)
+		return NAT_OK; /* we are no stop of it */
+	/* What ends here we do not answer along the reverse route. */
+	if (option[1] < 3 || option[2] < 4 || option[2] + 3 > option[1])
+		return NAT_DROP_SOURCE_ROUTE;
+	memcpy(&addr, option + option[2] - 1, sizeof(addr));
+	packet->ip->dst = addr;
+	addr = path->links[nat_addrs_is_inside(&path->addrs, addr) ?
+				   NAT_INSIDE :
+				   NAT_OUTSIDE]
+		       .own;
+	memcpy(option + option[2] - 1, &addr, sizeof(addr));
+	option[2] += sizeof(addr);
+	fix_sum(packet);
+	return NAT_OK;
+}
+
+/* Milliseconds since midnight UT, network order. */
+static uint32_t stamp(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return htonl(
+		(uint32_t)(now.tv_sec % 86400 * 1000 + now.tv_nsec / 1000000));
+}
+
+/* n bytes into an option; false: there is room, but not for so many. */
+static bool put(uint8_t *option, const void *from, uint32_t n)
+{
+	if (option[2] > option[1])
+		return true; /* full */
+	if (option[2] - 1u + n > option[1])
+		return false;
+	memcpy(option + option[2] - 1, from, n);
+	option[2] = (uint8_t)(option[2] + n);
+	return true;
+}
+
+static bool put_stamp(const struct nat_path *path, uint8_t *option,
+		      uint32_t own)
+{
+	const uint32_t words[] = { own, stamp() };
+	uint32_t addr;
+
+	if (option[1] < 4 || option[2] < 5)
+		return false;
+	switch (option[3] & 15) {
+	case STAMP_ALONE:
+	case STAMP_WITH_ADDR:
+		if (option[2] > option[1]) { /* it counts who had no room */
+			option[3] = (uint8_t)(option[3] + 16);
+			return option[3] >= 16;
+		}
+		return (option[3] & 15) == STAMP_ALONE ?
+			       put(option, &words[1], sizeof(words[1])) :
+			       put(option, words, sizeof(words));
+	case STAMP_OF_ADDR:
+		if (option[2] + 7u > option[1])
+			return option[2] > option[1];
+		memcpy(&addr, option + option[2] - 1, sizeof(addr));
+		return (nat_addrs_of(&path->addrs, addr) &
+			(NAT_ADDR_OWN << NAT_INSIDE |
+			 NAT_ADDR_OWN << NAT_OUTSIDE)) == 0 ||
+		       put(option, (uint32_t[]){ addr, words[1] },
+			   sizeof(words));
+	default:
+		return true;
+	}
+}
+
+bool nat_options_fill(struct nat_path *path, struct nat_packet *packet,
+		      enum nat_side to)
+{
+	const uint32_t own = path->links[to].own;
+	const uint8_t *end = end_of(packet);
+	bool is_right = true;
+
+	for (uint8_t *option = (uint8_t *)(packet->ip + 1);
+	     is_right && option < end && *option != OPTION_END;
+	     option = next_of(option)) {
+		if (*option == OPTION_RECORD_ROUTE)
+			is_right = option[1] >= 3 && option[2] >= 4 &&
+				   put(option, &own, sizeof(own));
+		else if (*option == OPTION_TIMESTAMP)
+			is_right = put_stamp(path, option, own);
+	}
+	fix_sum(packet);
+	return is_right;
+}
+
+enum nat_reason nat_options_forward(struct nat_path *path,
+				    struct nat_packet *packet,
+				    const struct nat_way *way)
+{
+	const enum nat_side to = (enum nat_side)way->to;
+	uint8_t *option = (uint8_t *)(packet->ip + 1);
+	const uint8_t *end = end_of(packet);
+
+	while (option < end && *option != OPTION_END && *option != OPTION_SSRR)
+		option = next_of(option);
+	if (option < end && *option == OPTION_SSRR &&
+	    nat_next_hop(path, to, way->dst) != way->dst)
+		return NAT_DROP_SOURCE_ROUTE;
+	if (path->config->fills_options && !nat_options_fill(path, packet, to))
+		return NAT_DROP_MALFORMED;
+	return NAT_OK;
+}
