@@ -24,7 +24,7 @@
 	"\"percentiles\":{\"latency\":[[0,1],[50,7],[100,9]]},"                \
 	"\"histogram\":{\"latency\":[[1,2,4],[8,9,5]]}}"
 #define ROW                                                                    \
-	"{\"frame_bytes\":60,\"goal\":\"ndr\",\"unit\":\"frame/s\","           \
+	"{\"frame_bytes\":60,\"goal\":\"ndr\",\"unit\":\"frames/s\","          \
 	"\"value\":9,\"low\":8,\"high\":10,\"trials\":[0]}"
 #define POINT                                                                  \
 	"{\"frame_bytes\":60,\"start_s\":1,\"tx_pps\":9,\"rx_pps\":9,"         \

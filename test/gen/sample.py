@@ -159,7 +159,7 @@ def sample_document(label="bridge", share=1.0, seed=1):
         for goal, pps in (("ndr", most * 0.97), ("pdr", most)):
             trials.append(trial(dice, size, pps, len(trials) * 11.0,
                                 most_pps=most))
-            rows.append(row(size, goal, pps, "frame/s", [len(trials) - 1]))
+            rows.append(row(size, goal, pps, "frames/s", [len(trials) - 1]))
         at_line = most >= line_pps(size) * 0.995
         rows[-1]["is_limited_by_tester"] = at_line
         rows.append(row(size, "latency-p99",

@@ -30,7 +30,7 @@ def scaled(factor, change=None):
     """The sample with rates by a factor, and something else changed."""
     document = copy.deepcopy(sample())
     for row in document["rows"]:
-        if row["unit"] == "frame/s":
+        if row["unit"] == "frames/s":
             for key in ("value", "low", "high"):
                 row[key] *= factor
     if change:

@@ -41,7 +41,7 @@ def written(folder):
     rows = [{"frame_bytes": 60, "goal": goal, "value": 1500, "unit": unit,
              "low": 0, "high": 0, "is_limited_by_tester": True, "trials": [],
              "note": "a note of nat"}
-            for goal, unit in (("set-up-rate", "connection/s"),
+            for goal, unit in (("set-up-rate", "connections/s"),
                                ("table-capacity", "connections"))]
     rows.append(dict(rows[0], frame_bytes=124, note="of a length"))
     return documents + [dict(documents[0], kind="nat", rows=rows, trials=[])]
@@ -162,7 +162,7 @@ def test_a_trial_is_shown_if_a_row_rests_on_it(pages, section):
     text = pages["latency"].read_text(encoding="utf-8")
     table = text.split(f'id="{section}"')[1].split("</table>")[0]
     assert re.findall(r"<tr><th>(64 B, [^<]*)</th>", table) == [
-        f"64 B, {load}frame/s"
+        f"64 B, {load}frames/s"
         for load in ("910.0 k", "4.550 M", "8.190 M")]
     # A soak has intervals, and no trials that were its own.
     assert f'id="{section}"' not in pages["soak"].read_text(encoding="utf-8")
@@ -179,8 +179,8 @@ def test_a_rate_that_the_sender_missed_is_marked(bench, tmp_path):
     rows = re.findall(r"<tr><th>(64 B, .*?)</tr>", table, re.S)
     assert [row.count("missed") for row in rows] == [2, 0, 0]
     # The curve, too: in the legend.
-    assert "k frame/s (missed)" in text.split("<svg")[1].split("</svg>")[0] \
-        or "kframe/s (missed)" in text.split("<svg")[1].split("</svg>")[0]
+    assert "k frames/s (missed)" in text.split("<svg")[1].split("</svg>")[0] \
+        or "kframes/s (missed)" in text.split("<svg")[1].split("</svg>")[0]
 
 
 def test_curves_of_many_trials_are_of_several_charts(bench, tmp_path):

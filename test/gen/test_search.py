@@ -151,7 +151,7 @@ def test_a_rate_that_the_sender_missed_is_marked(bench):
     assert done.rc == 0, done.err
     row = next(line for line in done.out.splitlines()
                if line.startswith("64 B "))
-    assert "asked frame/s    sent frame/s" in done.out
+    assert "asked frames/s    sent frames/s" in done.out
     # Less than 900 M, in whatever unit.
     assert re.match(r"64 B +100.0 % +1000.0000 M +"
                     r"(\d{1,2}\.\d+ M|[1-8]\d\d\.\d+ M|\d+\.\d+ k?) ", row), row

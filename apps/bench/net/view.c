@@ -70,7 +70,7 @@ void view_progress(void *opaque, const struct trial_result *r)
 	if (view->has_tx) {
 		const double pps = (double)(r->sent - view->sent) / seconds;
 
-		fprintf(view->to, "  tx %spps %sbit/s",
+		fprintf(view->to, "  tx %sframes/s %sbit/s",
 			view_scaled(pps, rate, TEXT),
 			view_scaled(rate_l1_bps(pps, view->mean_bytes), bits,
 				    TEXT));
@@ -79,7 +79,7 @@ void view_progress(void *opaque, const struct trial_result *r)
 				r->unsent - view->unsent);
 	}
 	if (view->has_rx) {
-		fprintf(view->to, "  rx %spps",
+		fprintf(view->to, "  rx %sframes/s",
 			view_scaled((double)(r->unique - view->unique) /
 					    seconds,
 				    rate, TEXT));
@@ -130,7 +130,7 @@ static void print_sent(const struct view *view, const struct trial_result *r)
 	char rate[TEXT], l1[TEXT], l2[TEXT], asked[TEXT];
 
 	fprintf(view->to,
-		"%-10s %" PRIu64 " frames in %.3f s: %spps, %sbit/s with "
+		"%-10s %" PRIu64 " frames in %.3f s: %sframes/s, %sbit/s with "
 		"preamble, gap and FCS, %sbit/s with FCS\n",
 		"sent", r->sent, (double)r->sending_ns / 1e9,
 		view_scaled(r->tx_pps, rate, TEXT),
@@ -139,7 +139,8 @@ static void print_sent(const struct view *view, const struct trial_result *r)
 			    TEXT));
 	if (r->asked_pps == 0)
 		return;
-	fprintf(view->to, "%-10s %spps; unsent %" PRIu64 " of %" PRIu64 "\n",
+	fprintf(view->to,
+		"%-10s %sframes/s; unsent %" PRIu64 " of %" PRIu64 "\n",
 		"asked", view_scaled(r->asked_pps, asked, TEXT), r->unsent,
 		r->due);
 	print_times(view->to, "late by", &r->lateness);
@@ -152,7 +153,7 @@ static void print_received(const struct view *view, const struct tester *tester,
 	char rate[TEXT], error[TEXT];
 
 	fprintf(view->to,
-		"%-10s %" PRIu64 ": %spps; lost %" PRIu64
+		"%-10s %" PRIu64 ": %sframes/s; lost %" PRIu64
 		" (%.4g %%), twice %" PRIu64 ", out of order %" PRIu64
 		", too old to tell %" PRIu64 ", foreign %" PRIu64 "\n",
 		"received", r->received, view_scaled(r->rx_pps, rate, TEXT),

@@ -140,8 +140,8 @@ static void add_trial(struct figures *figures, const json_t *trial,
 		double value;
 		bool is_there;
 	} parts[] = {
-		{ "sent", "frame/s", json_number_of(tx, "pps"), sent > 0 },
-		{ "received", "frame/s", json_number_of(rx, "pps"),
+		{ "sent", "frames/s", json_number_of(tx, "pps"), sent > 0 },
+		{ "received", "frames/s", json_number_of(rx, "pps"),
 		  json_number_of(rx, "received") > 0 },
 		{ "loss", "ratio",
 		  sent > 0 ? json_number_of(rx, "lost") / sent : 0,
@@ -156,7 +156,7 @@ static void add_trial(struct figures *figures, const json_t *trial,
 
 	print_size(json_number_of(trial, "frame_bytes"), size, sizeof(size));
 	if (asked > 0)
-		snprintf(load, sizeof(load), "%.6g frame/s", asked);
+		snprintf(load, sizeof(load), "%.6g frames/s", asked);
 	else
 		snprintf(load, sizeof(load), "full speed");
 	for (uint32_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {

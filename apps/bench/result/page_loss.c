@@ -186,9 +186,9 @@ static void loss_chart(struct page *page, const struct loads *loads)
 			   .what = "A line for each size. The table below has "
 				   "the figures.",
 			   .x_name = loads->has_line ? "load, % of the line" :
-						       "load, frame/s",
+						       "load, frames/s",
 			   .y_name = "loss, % of the frames sent",
-			   .x_unit = loads->has_line ? NULL : "frame/s",
+			   .x_unit = loads->has_line ? NULL : "frames/s",
 			   .y_unit = "ratio",
 			   .x_scale = PLOT_LINEAR,
 			   .y_scale = PLOT_LINEAR });
@@ -209,7 +209,7 @@ static void loss_table(struct page *page, const struct loads *loads)
 		page_row(page);
 		page_head(page, "%s", page->names[load->document]);
 		page_cell(page, "%s", length);
-		page_value(page, load->pps, "frame/s");
+		page_value(page, load->pps, "frames/s");
 		if (load->line_share > 0)
 			page_cell(page, "%.1f %%", 100 * load->line_share);
 		else
@@ -291,7 +291,7 @@ static void time_charts(struct page *page, uint32_t d, const json_t *series)
 	add_times(page, series, 0, "received", "rx_pps", true);
 	snprintf(title, sizeof(title), "%s: frames per second over time",
 		 page->names[d]);
-	chart.y_name = chart.y_unit = "frame/s";
+	chart.y_name = chart.y_unit = "frames/s";
 	page_chart(page, &chart);
 
 	page_chart_begin(page);
@@ -359,8 +359,8 @@ void page_series(struct page *page)
 		fputs("<tr><th>Of an interval</th><th>Lowest</th><th>Mean</th>"
 		      "<th>Highest</th></tr>\n",
 		      page->to);
-		time_row(page, series, "sent", "tx_pps", "frame/s");
-		time_row(page, series, "received", "rx_pps", "frame/s");
+		time_row(page, series, "sent", "tx_pps", "frames/s");
+		time_row(page, series, "received", "rx_pps", "frames/s");
 		time_row(page, series, "lost", "lost", "frames");
 		time_row(page, series, "not sent", "unsent", "frames");
 		time_row(page, series, "latency 50 %", "latency.p50", "ns");

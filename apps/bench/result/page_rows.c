@@ -42,7 +42,7 @@ static void add_goal(struct rates *rates, const char *goal)
 
 static bool is_rate(const json_t *row)
 {
-	return strcmp(json_text_of(row, "unit"), "frame/s") == 0;
+	return strcmp(json_text_of(row, "unit"), "frames/s") == 0;
 }
 
 static void look(const struct page *page, struct rates *rates)
@@ -198,8 +198,8 @@ static void chart(struct page *page, const struct rates *rates, bool is_bits)
 				   "figures.",
 			   .x_name = "bytes of a frame, with FCS",
 			   .y_name = is_bits ? "bit/s, with preamble and gap" :
-					       "frame/s",
-			   .y_unit = is_bits ? "bit/s" : "frame/s",
+					       "frames/s",
+			   .y_unit = is_bits ? "bit/s" : "frames/s",
 			   .x_scale = PLOT_EVEN,
 			   .is_bars = n_lengths == 1 });
 	page_cut(page, n_lines);
@@ -215,10 +215,10 @@ static void rate_cell(struct page *page, const json_t *row)
 		page_cell(page, "\u2013");
 		return;
 	}
-	unit_print_number(json_number_of(row, "value"), "frame/s", value,
+	unit_print_number(json_number_of(row, "value"), "frames/s", value,
 			  sizeof(value));
-	unit_print_number(low, "frame/s", a, sizeof(a));
-	unit_print_number(high, "frame/s", b, sizeof(b));
+	unit_print_number(low, "frames/s", a, sizeof(a));
+	unit_print_number(high, "frames/s", b, sizeof(b));
 	fprintf(page->to, "<td>%s%s",
 		json_is_true(json_object_get(row, "is_limited_by_tester")) ?
 			"\u2265 " :
@@ -234,7 +234,7 @@ static void limit_cell(struct page *page, double pps)
 	char text[32] = "\u2013";
 
 	if (pps > 0)
-		unit_print_number(pps, "frame/s", text, sizeof(text));
+		unit_print_number(pps, "frames/s", text, sizeof(text));
 	page_cell(page, "%s", text);
 }
 

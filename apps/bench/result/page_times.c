@@ -50,7 +50,7 @@ static void pick(struct picks *picks, const struct page *page, uint32_t d,
 		return;
 	}
 	if (json_number_of(trial, "asked_pps") > 0)
-		unit_print(json_number_of(trial, "asked_pps"), "frame/s", load,
+		unit_print(json_number_of(trial, "asked_pps"), "frames/s", load,
 			   sizeof(load));
 	if (size > 0)
 		snprintf(length, sizeof(length), "%.0f B", size + FCS_BYTES);
@@ -270,9 +270,9 @@ static void rate_cells(struct page *page, const json_t *trial)
 	char text[32] = "\u2013";
 
 	if (asked > 0)
-		unit_print(asked, "frame/s", text, sizeof(text));
+		unit_print(asked, "frames/s", text, sizeof(text));
 	page_cell(page, "%s", text);
-	unit_print(sent, "frame/s", text, sizeof(text));
+	unit_print(sent, "frames/s", text, sizeof(text));
 	page_cell(page, "%s%s", text, is_missed(trial) ? ", missed" : "");
 }
 

@@ -16,10 +16,10 @@ static const struct {
 	int direction;
 	double floor;
 } units[] = {
-	{ "frame/s", 1, 1 },
+	{ "frames/s", 1, 1 },
 	{ "bit/s", 1, 1 },
 	{ "frames", 1, 1 },
-	{ "connection/s", 1, 1 },
+	{ "connections/s", 1, 1 },
 	{ "connections", 1, 1 },
 	{ "ns", -1, 1 },
 	{ "ns/frame", -1, 0 },

@@ -28,7 +28,7 @@ static void report(struct session *session, const struct outcome *point)
 
 	if (session->n_rows == 0)
 		session_print(session, "%-7s %7s %15s %12s %12s %10s\n",
-			      "frames", "share", "frame/s", "sent", "lost",
+			      "frames", "share", "frames/s", "sent", "lost",
 			      "loss");
 	snprintf(goal, sizeof(goal), "loss-at-%g%%", 100 * share);
 	print_rate(point->load_pps, rate, sizeof(rate));

@@ -45,7 +45,7 @@ static const struct known_case cases[] = {
 	  median_us },
 	{ "delay=2ms", "latency, median", "us", "ns", 1000, 1e6, 2000, 3,
 	  median_us },
-	{ "rate=400k", "received", "kframe/s", "frame/s", 1000, 1e6, 400, 2,
+	{ "rate=400k", "received", "kframes/s", "frames/s", 1000, 1e6, 400, 2,
 	  received_kpps },
 };
 

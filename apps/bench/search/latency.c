@@ -28,7 +28,7 @@ static double value_at(const struct hist *hist, uint32_t point)
 static void print_head(const struct session *session)
 {
 	session_print(session, "%-7s %7s %15s %15s", "frames", "share",
-		      "asked frame/s", "sent frame/s");
+		      "asked frames/s", "sent frames/s");
 	for (uint32_t i = 0; i < N_POINTS; i++)
 		session_print(session, " %9s us", points[i].name);
 	session_print(session, " %10s\n", "lost");

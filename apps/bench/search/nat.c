@@ -175,8 +175,8 @@ static int measure_rate(struct nat_run *run, double *ret_pps,
 			 "answer from there",
 			 rate.high, (unsigned long long)rate.n_lost_above,
 			 (unsigned long long)rate.n_stale_above);
-	say(run, "set-up rate", rate.pps, "connection/s", note);
-	add_row(run, "set-up-rate", "connection/s", rate.pps, rate.low,
+	say(run, "set-up rate", rate.pps, "connections/s", note);
+	add_row(run, "set-up-rate", "connections/s", rate.pps, rate.low,
 		rate.high,
 		rate.is_by_sender || rate.is_by_receiver || rate.high <= 0,
 		note);
@@ -223,7 +223,7 @@ static int measure_tear_down(struct nat_run *run, double pps,
 	int err;
 
 	if (run->search.ops->reset == NULL) {
-		say(run, "tear-down rate", 0, "connection/s",
+		say(run, "tear-down rate", 0, "connections/s",
 		    "not measured: --reset is the command that empties the "
 		    "table");
 		return 0;
@@ -246,9 +246,9 @@ static int measure_tear_down(struct nat_run *run, double pps,
 				 "%llu connections still answer",
 				 (unsigned long long)t.n_after,
 				 (unsigned long long)t.n);
-	say(run, "tear-down rate", t.pps, "connection/s", note);
+	say(run, "tear-down rate", t.pps, "connections/s", note);
 	/* Where an empty table takes as long nobody knows how fast it is. */
-	add_row(run, "tear-down-rate", "connection/s", t.pps,
+	add_row(run, "tear-down-rate", "connections/s", t.pps,
 		t.high_pps > 0 ? t.pps : 0, t.high_pps,
 		t.empty_seconds > own_share * t.seconds, note);
 	return 0;

@@ -107,7 +107,7 @@ static int run(struct session *session, struct mr_reason *why)
 {
 	const char *const words[] = { "", " (the link)", " (the sender)",
 				      " (the receiver)" };
-	struct document_row row = { .goal = "ceiling", .unit = "frame/s" };
+	struct document_row row = { .goal = "ceiling", .unit = "frames/s" };
 	struct found f[MAX_FOUND];
 	char rate[32];
 	uint32_t n;
@@ -120,7 +120,7 @@ static int run(struct session *session, struct mr_reason *why)
 	print_rate(row.value, rate, sizeof(rate));
 	if (session->n_rows == 0)
 		session_print(session, "\n%-7s %15s\n", "frames", "ceiling");
-	session_print(session, "%-7s %15s frame/s%s\n", session->size_text,
+	session_print(session, "%-7s %15s frames/s%s\n", session->size_text,
 		      rate, words[f[0].limit]);
 	session_row(session, &row);
 	if (err == 0)

@@ -84,7 +84,7 @@ static void print_interval(const struct soak *soak,
 
 	if (soak->n == 1)
 		session_print(session, "%9s %15s %12s %10s %10s %9s %9s %9s\n",
-			      "interval", "frame/s", "sent", "lost", "unsent",
+			      "interval", "frames/s", "sent", "lost", "unsent",
 			      "p50 us", "p99 us", "memory");
 	print_rate(r->tx_pps, rate, sizeof(rate));
 	session_print(

@@ -57,7 +57,7 @@ static void print_line(struct session *session, const struct found *f,
 
 	if (session->n_rows == 0)
 		session_print(session, "%-7s %-5s %15s %13s %9s %28s %7s\n",
-			      "frames", "goal", "frame/s", "layer 1", "loss",
+			      "frames", "goal", "frames/s", "layer 1", "loss",
 			      "holds .. does not", "trials");
 	print_rate(row->value, value, sizeof(value));
 	print_rate(f->low, low, sizeof(low));
@@ -77,7 +77,7 @@ static int report(struct session *session, struct found *f)
 {
 	char note[320] = "", judged[160] = "";
 	struct document_row row = { .goal = f->goal,
-				    .unit = "frame/s",
+				    .unit = "frames/s",
 				    .note = note,
 				    .value = f->value,
 				    .low = f->low,

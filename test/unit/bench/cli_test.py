@@ -297,8 +297,8 @@ class Traffic(unittest.TestCase):
         code, out, err = run(*self.KNOWN)
         self.assertEqual(code, 0, err)
         self.assertRegex(out, r"(?m)^sent +100000 frames in 0\.100 s: "
-                         r"1\.000 Mpps, 672\.0 Mbit/s .* 512\.0 Mbit/s ")
-        self.assertRegex(out, r"(?m)^asked +1\.000 Mpps; unsent 0 of 100000$")
+                         r"1\.000 Mframes/s, 672\.0 Mbit/s .* 512\.0 Mbit/s ")
+        self.assertRegex(out, r"(?m)^asked +1\.000 Mframes/s; unsent 0 of 100000$")
         self.assertRegex(out, r"(?m)^received +99900: .* lost 100 \(0\.1 %\)")
         self.assertRegex(out, r"(?m)^latency +min 50\.00 us .* max 50\.00 us$")
         self.assertRegex(out, r"(?m)^device +there: received 100000, "

@@ -74,7 +74,7 @@ static struct document *filled(void)
 	uint32_t trials[2];
 	struct document_row row = { .frame_bytes = 60,
 				    .goal = "ndr",
-				    .unit = "frame/s",
+				    .unit = "frames/s",
 				    .note = "comma, \"quote\"",
 				    .value = 1234567.5,
 				    .low = 1234000,

@@ -126,7 +126,7 @@ class Forms(Written):
         self.assertEqual(rows[0]["label"], 'a "b"')
         self.assertEqual(rows[0]["note"], 'comma, "quote"')
         self.assertEqual(float(rows[0]["value"]), 1234567.5)
-        self.assertEqual(rows[0]["unit"], "frame/s")
+        self.assertEqual(rows[0]["unit"], "frames/s")
 
     def test_percentiles_are_of_the_values(self):
         trial = self.json["trials"][0]

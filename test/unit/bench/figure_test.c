@@ -43,8 +43,8 @@ static enum verdict judged(const char *unit, double a, double b)
 static void more_is_better_of_rates_and_worse_of_times(void **state)
 {
 	(void)state;
-	assert_int_equal(judged("frame/s", 100, 110), VERDICT_BETTER);
-	assert_int_equal(judged("frame/s", 100, 90), VERDICT_WORSE);
+	assert_int_equal(judged("frames/s", 100, 110), VERDICT_BETTER);
+	assert_int_equal(judged("frames/s", 100, 90), VERDICT_WORSE);
 	assert_int_equal(judged("ns", 100, 110), VERDICT_WORSE);
 	assert_int_equal(judged("ns", 100, 90), VERDICT_BETTER);
 	assert_int_equal(judged("frames lost", 50, 65), VERDICT_WORSE);
@@ -55,10 +55,10 @@ static void more_is_better_of_rates_and_worse_of_times(void **state)
 static void what_runs_differ_by_is_no_verdict(void **state)
 {
 	(void)state;
-	assert_int_equal(judged("frame/s", 100, 101.9), VERDICT_SAME);
-	assert_int_equal(judged("frame/s", 100, 102.01), VERDICT_UNCLEAR);
-	assert_int_equal(judged("frame/s", 100, 102.1), VERDICT_BETTER);
-	assert_int_equal(judged("frame/s", 100, 98.01), VERDICT_SAME);
+	assert_int_equal(judged("frames/s", 100, 101.9), VERDICT_SAME);
+	assert_int_equal(judged("frames/s", 100, 102.01), VERDICT_UNCLEAR);
+	assert_int_equal(judged("frames/s", 100, 102.1), VERDICT_BETTER);
+	assert_int_equal(judged("frames/s", 100, 98.01), VERDICT_SAME);
 }
 
 static void one_run_a_side_is_unclear(void **state)
@@ -96,8 +96,8 @@ static void of_zero_a_change_must_exceed_the_floor(void **state)
 	figure.floor = 0;
 	assert_int_equal(judged("frames lost", 0, 1), VERDICT_SAME);
 	assert_int_equal(judged("frames lost", 0, 20), VERDICT_WORSE);
-	assert_int_equal(judged("frame/s", 0, 100), VERDICT_BETTER);
-	assert_int_equal(judged("frame/s", 100, 0), VERDICT_WORSE);
+	assert_int_equal(judged("frames/s", 0, 100), VERDICT_BETTER);
+	assert_int_equal(judged("frames/s", 100, 0), VERDICT_WORSE);
 }
 
 /* Most runs of both sides lose nothing: a median of a bit more is no verdict.
@@ -127,7 +127,7 @@ static void five_runs_a_side_make_a_bootstrap_interval(void **state)
 	struct comparison c;
 
 	(void)state;
-	snprintf(figure.unit, sizeof(figure.unit), "frame/s");
+	snprintf(figure.unit, sizeof(figure.unit), "frames/s");
 	side(0, 5, a, 0);
 	side(1, 5, b, 0);
 	figure_compare(&figure, 0.01, &c);
@@ -172,7 +172,7 @@ static int read_text(const char *text, struct read_document *ret,
 static void rows_are_figures_or_else_trials_are(void **state)
 {
 	static const char row[] =
-		"{\"goal\": \"ndr\", \"unit\": \"frame/s\", \"value\": 7, "
+		"{\"goal\": \"ndr\", \"unit\": \"frames/s\", \"value\": 7, "
 		"\"frame_bytes\": 1514, \"low\": 6, \"high\": 8}";
 	struct figures figures = { 0 };
 	struct read_document document;
@@ -195,7 +195,8 @@ static void rows_are_figures_or_else_trials_are(void **state)
 			 0);
 	figures_add(&figures, &document, 0);
 	assert_int_equal(figures.n, 3);
-	assert_string_equal(figures.of[0]->name, "64 B at 1e+06 frame/s: sent");
+	assert_string_equal(figures.of[0]->name,
+			    "64 B at 1e+06 frames/s: sent");
 	assert_int_equal(figures.of[0]->sides[0].n, 2);
 	assert_true(figures.of[0]->sides[0].values[1] == 6);
 	assert_string_equal(figures.of[2]->unit, "ratio");
@@ -257,11 +258,11 @@ static void values_are_as_people_read_them(void **state)
 		double value;
 		const char *unit, *text;
 	} cases[] = {
-		{ 1234567.5, "frame/s", "1.235 Mframe/s" },
-		{ 999.9, "frame/s", "999.9 frame/s" },
+		{ 1234567.5, "frames/s", "1.235 Mframes/s" },
+		{ 999.9, "frames/s", "999.9 frames/s" },
 		{ 999999, "bit/s", "1.000 Mbit/s" },
 		{ 25e9, "bit/s", "25.00 Gbit/s" },
-		{ 0, "frame/s", "0 frame/s" },
+		{ 0, "frames/s", "0 frames/s" },
 		{ 3.7, "ns/frame", "3.700 ns/frame" },
 		{ 1500, "ns", "1.500 us" },
 		{ 0.25, "s", "250.0 ms" },

@@ -227,7 +227,7 @@ class Replay(Folder):
         code, said, err = run("compare", "--threshold", 50, "-b", out, "-b",
                               out, out, out)
         self.assertEqual(code, 0, err)
-        self.assertRegex(said, r"mix at 500 frame/s: late p99")
+        self.assertRegex(said, r"mix at 500 frames/s: late p99")
 
     def test_what_cannot_be_written_is_an_error(self):
         self.write(self.FRAMES[:1])
