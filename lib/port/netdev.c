@@ -42,6 +42,7 @@ struct question {
 	enum mr_netdev_use use;
 	struct mr_reason *why;
 	struct address local; /* of the connections that are looked for */
+	int err;              /* of what had to be asked on the way */
 };
 
 typedef void message_fn(struct question *question,
@@ -77,9 +78,9 @@ static int take_part(int fd, message_fn *take, struct question *question)
 	for (; NLMSG_OK(message, n); message = NLMSG_NEXT(message, n)) {
 		const struct nlmsgerr *error = NLMSG_DATA(message);
 
-		if (message->nlmsg_type == NLMSG_DONE)
-			return 0;
-		if (message->nlmsg_type == NLMSG_ERROR)
+		/* Both begin with an error; that of a dump comes in DONE. */
+		if (message->nlmsg_type == NLMSG_DONE ||
+		    message->nlmsg_type == NLMSG_ERROR)
 			return error->error;
 		take(question, message);
 		if (!(message->nlmsg_flags & NLM_F_MULTI))
@@ -207,23 +208,25 @@ static void take_lower(struct question *question,
 }
 
 /* Whether it is the interface asked for, or a VLAN or the like on it. */
-static bool sits_on(uint32_t ifindex, const struct question *question)
+static bool sits_on(uint32_t ifindex, struct question *question)
 {
 	struct question lower = { .ifindex = ifindex };
+	int err = 0;
 
-	for (int i = 0; i < MAX_DEPTH; i++) {
+	for (int i = 0; i < MAX_DEPTH && err == 0; i++) {
 		if (lower.ifindex == question->ifindex)
 			return true;
-		if (lower.ifindex == 0 ||
-		    ask_link(lower.ifindex, take_lower, &lower) < 0)
+		if (lower.ifindex == 0)
 			return false;
+		err = ask_link(lower.ifindex, take_lower, &lower);
 	}
+	if (err < 0 && err != -ENODEV) /* it may be gone by now */
+		question->err = err;
 	return false;
 }
 
 /* Of several gateways any may be reached through the interface. */
-static uint32_t find_hop(const struct rtattr *hops,
-			 const struct question *question)
+static uint32_t find_hop(const struct rtattr *hops, struct question *question)
 {
 	const struct rtnexthop *hop = RTA_DATA(hops);
 	int n_left = (int)RTA_PAYLOAD(hops);
@@ -319,11 +322,12 @@ static int ask_connections(struct question *question)
 	int err = ask(NETLINK_SOCK_DIAG, &request, sizeof(request),
 		      take_connection, question);
 
+	if (err < 0)
+		return err;
 	/* A server for both has IPv4 connections on sockets of IPv6. */
 	request.diag.sdiag_family = AF_INET6;
-	if (err == 0)
-		err = ask(NETLINK_SOCK_DIAG, &request, sizeof(request),
-			  take_connection, question);
+	err = ask(NETLINK_SOCK_DIAG, &request, sizeof(request), take_connection,
+		  question);
 	return err == -ENOENT ? 0 : err; /* no IPv6 */
 }
 
@@ -345,15 +349,15 @@ static void take_address(struct question *question,
 	question->local = map(info->ifa_family, RTA_DATA(address));
 	question->use =
 		mr_fail(question->why, MR_NETDEV_HAS_ADDRESS,
-			"has the address %s, by which this machine is not "
-			"reached while the port is open",
+			"has the address %s; this machine cannot be reached at "
+			"it while the port is open",
 			print(&question->local, text));
 	err = ask_connections(question);
 	if (err < 0)
 		question->use =
 			mr_fail(question->why, MR_NETDEV_IN_USE,
-				"has the address %s, and cannot tell whether "
-				"somebody is logged in by it: %s",
+				"has the address %s, and it is unknown whether "
+				"somebody is logged in through it: %s",
 				text, mr_strerror(-err));
 }
 
@@ -369,9 +373,12 @@ static int ask_all(uint16_t type, message_fn *take, struct question *question)
 		.route = { .rtm_family = AF_UNSPEC },
 	};
 
+	int err;
+
 	if (question->use == MR_NETDEV_IN_USE)
 		return 0;
-	return ask(NETLINK_ROUTE, &request, sizeof(request), take, question);
+	err = ask(NETLINK_ROUTE, &request, sizeof(request), take, question);
+	return err < 0 ? err : question->err;
 }
 
 enum mr_netdev_use mr_netdev_use(uint32_t ifindex, struct mr_reason *ret_why)

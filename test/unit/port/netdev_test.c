@@ -1,10 +1,159 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/port/netdev.c; on real interfaces: test/netns/test_open.py. */
+#include <errno.h>
+#include <linux/if_addr.h>
+#include <linux/rtnetlink.h>
+#include <linux/sock_diag.h>
 #include <net/if.h>
+#include <string.h>
+#include <sys/socket.h>
 
 #include <millrace/port_device.h>
 
 #include "support/unit.h"
+
+enum { ASKED = 7, OTHER = 8, MAX_FDS = 1024 };
+
+/* How a kernel answers that has one address. */
+struct kernel {
+	uint32_t ifindex; /* of the address */
+	int tcp4, tcp6;   /* the error in the DONE of their dumps */
+	int tcp6_error;   /* or in an ERROR */
+	int link;         /* the error for the interface OTHER */
+	int routes;       /* the error in the DONE of this dump */
+	enum mr_netdev_use use;
+	const char *why;
+};
+
+static const struct kernel *kernel; /* NULL: the real one */
+
+static struct {
+	struct nlmsghdr header;
+	uint8_t family;
+	uint32_t ifindex;
+} asked[MAX_FDS];
+
+struct answer {
+	struct nlmsghdr header;
+	union {
+		int error;
+		struct ifinfomsg link;
+		struct {
+			struct ifaddrmsg info;
+			struct rtattr attribute;
+			uint8_t bytes[4];
+		} address;
+	};
+};
+
+ssize_t __real_send(int fd, const void *bytes, size_t n, int flags);
+ssize_t __real_recv(int fd, void *bytes, size_t n, int flags);
+ssize_t __wrap_send(int fd, const void *bytes, size_t n, int flags);
+ssize_t __wrap_recv(int fd, void *bytes, size_t n, int flags);
+
+ssize_t __wrap_send(int fd, const void *bytes, size_t n, int flags)
+{
+	const struct nlmsghdr *header = bytes;
+	const struct ifinfomsg *link = NLMSG_DATA(header);
+
+	if (kernel == NULL)
+		return __real_send(fd, bytes, n, flags);
+	assert_in_range(fd, 0, MAX_FDS - 1);
+	asked[fd].header = *header;
+	asked[fd].family = link->ifi_family;
+	if (header->nlmsg_type == RTM_GETLINK)
+		asked[fd].ifindex = (uint32_t)link->ifi_index;
+	return (ssize_t)n;
+}
+
+static ssize_t say(struct answer *answer, uint16_t type, int error)
+{
+	answer->header.nlmsg_type = type;
+	answer->header.nlmsg_len = NLMSG_LENGTH(
+		type == NLMSG_ERROR ? sizeof(struct nlmsgerr) : sizeof(int));
+	answer->error = error;
+	return answer->header.nlmsg_len;
+}
+
+static ssize_t say_address(struct answer *answer)
+{
+	answer->header.nlmsg_type = RTM_NEWADDR;
+	answer->header.nlmsg_flags = NLM_F_MULTI;
+	answer->header.nlmsg_len =
+		NLMSG_LENGTH(sizeof(struct ifaddrmsg) + RTA_LENGTH(4));
+	answer->address.info.ifa_family = AF_INET;
+	answer->address.info.ifa_index = kernel->ifindex;
+	answer->address.attribute = (struct rtattr){ RTA_LENGTH(4), IFA_LOCAL };
+	memcpy(answer->address.bytes, "\xc0\x00\x02\x01", 4);
+	return answer->header.nlmsg_len;
+}
+
+ssize_t __wrap_recv(int fd, void *bytes, size_t n, int flags)
+{
+	struct answer *answers = bytes;
+	ssize_t n_first;
+
+	if (kernel == NULL)
+		return __real_recv(fd, bytes, n, flags);
+	memset(bytes, 0, 2 * sizeof(*answers));
+	switch (asked[fd].header.nlmsg_type) {
+	case RTM_GETLINK:
+		if (asked[fd].ifindex == OTHER && kernel->link != 0)
+			return say(answers, NLMSG_ERROR, kernel->link);
+		answers->header.nlmsg_len = NLMSG_LENGTH(sizeof(answers->link));
+		return answers->header.nlmsg_len;
+	case RTM_GETROUTE:
+		return say(answers, NLMSG_DONE, kernel->routes);
+	case RTM_GETADDR:
+		n_first = say_address(answers);
+		return n_first +
+		       say((void *)((char *)bytes + n_first), NLMSG_DONE, 0);
+	case SOCK_DIAG_BY_FAMILY:
+		if (asked[fd].family == AF_INET)
+			return say(answers, NLMSG_DONE, kernel->tcp4);
+		if (kernel->tcp6_error != 0)
+			return say(answers, NLMSG_ERROR, kernel->tcp6_error);
+		return say(answers, NLMSG_DONE, kernel->tcp6);
+	default:
+		fail_msg("an unknown request");
+		return -1;
+	}
+}
+
+static void an_answer_that_fails_is_in_use(void **state)
+{
+	static const struct kernel kernels[] = {
+		{ ASKED, .use = MR_NETDEV_HAS_ADDRESS, .why = "192.0.2.1" },
+		/* inet_diag or tcp_diag is not there. */
+		{ ASKED, .tcp4 = -ENOENT, .use = MR_NETDEV_IN_USE,
+		  .why = "unknown whether" },
+		/* IPv6 is not there. */
+		{ ASKED, .tcp6 = -ENOENT, .use = MR_NETDEV_HAS_ADDRESS,
+		  .why = "192.0.2.1" },
+		{ ASKED, .tcp6_error = -ENOENT, .use = MR_NETDEV_HAS_ADDRESS,
+		  .why = "192.0.2.1" },
+		{ ASKED, .tcp6 = -EPERM, .use = MR_NETDEV_IN_USE,
+		  .why = "unknown whether" },
+		{ ASKED, .routes = -EPERM, .use = MR_NETDEV_IN_USE,
+		  .why = "cannot tell" },
+		/* Of another interface: what is it on? */
+		{ OTHER, .use = MR_NETDEV_UNUSED },
+		{ OTHER, .link = -ENODEV, .use = MR_NETDEV_UNUSED },
+		{ OTHER, .link = -EMFILE, .use = MR_NETDEV_IN_USE,
+		  .why = "cannot tell" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(kernels) / sizeof(kernels[0]); i++) {
+		struct mr_reason why;
+
+		kernel = &kernels[i];
+		assert_int_equal(mr_netdev_use(ASKED, &why), kernel->use);
+		if (kernel->why != NULL)
+			assert_non_null(strstr(why.text, kernel->why));
+	}
+	kernel = NULL;
+}
 
 static void loopback_is_in_use(void **state)
 {
@@ -33,6 +182,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(loopback_is_in_use),
 		cmocka_unit_test(what_the_kernel_does_not_tell_is_in_use),
+		cmocka_unit_test(an_answer_that_fails_is_in_use),
 	};
 
 	return cmocka_run_group_tests_name("netdev", tests, NULL, NULL);
