@@ -4,8 +4,8 @@
 
 usage: man_ports.py TOP
 
-A key of the table in port-specs.md that the driver's page does not explain, or
-the other way round, is an error.
+The table in port-specs.md and the drivers' pages must list the same keys; a key
+that is in only one of them is an error.
 """
 import re
 import sys
@@ -28,9 +28,9 @@ TAIL = r""".SH FILES
 The same as one table.
 .TP
 .I /run/millrace/xdp\-*
-What open
+Changes that open
 .B xdp:
-ports changed on interfaces; after a kill, the next start restores it.
+ports have made to interfaces; after SIGKILL, the next start undoes them.
 .SH SEE ALSO
 .BR mr-l2fwd (1),
 .BR mr-nat (1),
@@ -40,7 +40,7 @@ ports changed on interfaces; after a kill, the next start restores it.
 
 
 def roff(text):
-    """Markdown's marks as fonts."""
+    """Turn Markdown's marks into fonts."""
     text = text.strip().replace("\\|", "|").replace("\\", r"\e")
     text = text.replace("-", r"\-")
     text = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", text)
@@ -51,7 +51,7 @@ def roff(text):
 
 
 def cells(line):
-    """Of a row of a table."""
+    """The cells of a table row."""
     return [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
 
 
@@ -71,7 +71,7 @@ def options(page):
 
 
 def driver(top, row):
-    """A section of the page for a row of port-specs.md."""
+    """The section of the page for a row of port-specs.md."""
     name, device, keys, more = row
     page = (top / "docs" / re.search(r"\((.*)\)", more).group(1)).read_text()
     found = list(options(page))
