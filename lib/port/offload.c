@@ -119,6 +119,12 @@ static void gather(void *base, const struct mr_frame *frames, uint32_t at,
 	}
 }
 
+/* Of a page, for a frame. */
+static uint32_t room_of(const struct mr_port *port)
+{
+	return port->chunk_bytes - port->headroom_bytes - port->tailroom_bytes;
+}
+
 static void lose(struct mr_txq *txq, struct mr_cache *cache,
 		 const struct mr_frame *frames, uint32_t n,
 		 enum mr_tx_drop drop)
@@ -185,9 +191,14 @@ static bool hold(struct mr_txq *txq, struct mr_cache *cache,
 	if (todo & MR_META_VLAN) {
 		mri_gso_tag(&o->gso, meta->vlan_tci);
 		o->meta.csum_start_bytes += MR_VLAN_BYTES;
+	}
+	if (o->gso.n_header_bytes > room_of(txq->queue.port)) {
+		lose(txq, cache, frames, n, MR_TX_DROP_TOO_LONG);
+		return false;
+	}
+	if (todo & MR_META_VLAN)
 		mr_counter_add(&txq->stats.events[MR_TX_EVENT_VLAN_SOFTWARE],
 			       1);
-	}
 	if (todo & MR_META_GSO)
 		mr_counter_add(&txq->stats.events[MR_TX_EVENT_GSO_SOFTWARE], 1);
 	o->meta.valid &= ~todo;
@@ -207,8 +218,7 @@ static int64_t append(struct mr_txq *txq, struct mr_cache *cache,
 		      struct pieces *pieces, int *ret_drop)
 {
 	const struct mr_port *port = txq->queue.port;
-	const uint32_t room =
-		port->chunk_bytes - port->headroom_bytes - port->tailroom_bytes;
+	const uint32_t room = room_of(port);
 	const uint32_t n_header = o->gso.n_header_bytes;
 	uint8_t header[MRI_GSO_HEADER_BYTES];
 	const uint32_t n_payload = mri_gso_header(&o->gso, done, header);

@@ -34,11 +34,16 @@ struct kind {
 	bool is_v6, is_udp;
 };
 
-static void open_with(struct bench *b, uint32_t n_pages)
+static void open_behind(struct bench *b, uint32_t n_pages,
+			uint32_t headroom_bytes)
 {
 	struct mr_port_config config = { .size = sizeof(config) };
 
-	fixture_open(&b->f, n_pages, PAGE, PAGE);
+	fixture_open_with(&b->f, (struct mr_pool_config){
+					 .n_pages = n_pages,
+					 .page_bytes = PAGE,
+					 .chunk_bytes = PAGE,
+					 .headroom_bytes = headroom_bytes });
 	config.pool = b->f.pool;
 	assert_int_equal(mr_port_open(b->f.ctx, "pair:o,ring=64,sg=on", &config,
 				      &b->near, NULL),
@@ -48,6 +53,11 @@ static void open_with(struct bench *b, uint32_t n_pages)
 			 0);
 	b->txq = mr_port_txq(b->near, 0);
 	b->n_got = 0;
+}
+
+static void open_with(struct bench *b, uint32_t n_pages)
+{
+	open_behind(b, n_pages, 0);
 }
 
 static void end(struct bench *b)
@@ -353,6 +363,30 @@ static void what_cannot_be_cut_is_a_named_drop(void **state)
 	end(&b);
 }
 
+/* The headroom leaves 88 bytes of a page: headers of 66 fit, of 94 not. */
+static void headers_longer_than_a_page_are_a_named_drop(void **state)
+{
+	const struct mr_meta meta = gso((struct kind){ 0 }, false);
+	struct mr_frame frame;
+	uint8_t bytes[MAX_BYTES];
+	struct bench b;
+
+	(void)state;
+	open_behind(&b, PAGES, PAGE - 88);
+	for (uint32_t i = 0; i < 2; i++) {
+		const uint32_t n_bytes = make(bytes, (struct kind){ 0 }, 1500);
+
+		bytes[14 + 20 + 12] = i == 0 ? 0xf0 : 0x80;
+		(void)put(&b, bytes, n_bytes, 1900, &frame);
+		assert_int_equal(
+			mr_tx_burst_meta(b.txq, b.f.cache, &frame, &meta, 1),
+			1);
+	}
+	assert_int_equal(tx_stats(&b).drops[MR_TX_DROP_TOO_LONG], 1);
+	assert_int_equal(receive(&b), 13 + 7); /* 1066 bytes and 554 */
+	end(&b);
+}
+
 /* Into the headroom; or, without it or shared, in a copy. */
 static void tags_are_written(void **state)
 {
@@ -429,6 +463,7 @@ int main(void)
 		cmocka_unit_test(without_pages_it_is_a_named_drop),
 		cmocka_unit_test(a_page_too_few_is_given_back),
 		cmocka_unit_test(what_cannot_be_cut_is_a_named_drop),
+		cmocka_unit_test(headers_longer_than_a_page_are_a_named_drop),
 		cmocka_unit_test(tags_are_written),
 		cmocka_unit_test(a_frame_that_is_refused_has_no_tag),
 	};
