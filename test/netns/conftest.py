@@ -2,6 +2,7 @@
 """Fixtures of the tests on real interfaces, and what they need to run."""
 import os
 import shutil
+import signal
 import sys
 from pathlib import Path
 
@@ -17,6 +18,8 @@ from lib.process import L2FWD, PASS_OBJECT, PROBE, TAG_OBJECT  # noqa: E402
 
 NEEDED = {"ip": "iproute2", "ethtool": "ethtool", "tc": "iproute2"}
 os.environ["PATH"] += ":/usr/sbin:/sbin"
+# Ignored, as under nohup, it would be ignored by programs that tests start.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def why_not():

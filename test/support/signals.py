@@ -6,6 +6,8 @@ import time
 from pathlib import Path
 
 LIMIT_S = 20
+# Ignored, as under nohup, it would be ignored by programs that tests start.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def await_sigint(process):

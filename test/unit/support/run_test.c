@@ -365,5 +365,6 @@ int main(void)
 		cmocka_unit_test(reports_that_stdout_did_not_take_are_counted),
 	};
 
+	signal(SIGHUP, SIG_DFL); /* nohup ignores it */
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
