@@ -327,10 +327,8 @@ int mri_dpdk_set_mtu(struct mr_port *base, uint32_t mtu_bytes,
 			err = refuse(base, err, "the MTU cannot be set",
 				     reason);
 	}
-	if (err == 0) {
+	if (err == 0)
 		__atomic_store_n(&port->mtu_bytes, mtu_bytes, __ATOMIC_RELAXED);
-		base->info.mtu_bytes = mtu_bytes;
-	}
 	mri_dpdk_leave();
 	return err;
 }
@@ -348,8 +346,6 @@ int mri_dpdk_set_mac(struct mr_port *base, const uint8_t mac[6],
 		err = refuse(base, err, "the address cannot be set", reason);
 	else
 		port->did_set_mac = true;
-	if (err == 0)
-		memcpy(base->info.mac, mac, sizeof(base->info.mac));
 	mri_dpdk_leave();
 	return err;
 }

@@ -212,9 +212,6 @@ static int change_mtu(struct xdp_port *port, uint32_t mtu_bytes,
 		return mr_fail(reason, -EINVAL,
 			       "%s: the device does not take an MTU of %u: %s",
 			       port->base.info.name, mtu_bytes, mr_strerror(-err));
-	/* Tx bursts look at it. */
-	__atomic_store_n(&port->base.info.mtu_bytes, mtu_bytes,
-			 __ATOMIC_RELAXED);
 	return 0;
 }
 
@@ -266,8 +263,9 @@ int mri_xdp_settings_open(struct xdp_port *port, struct mr_reason *reason)
 
 	port->is_software = strcmp(port->dev.driver, "veth") == 0 ||
 			    strcmp(port->dev.driver, "tun") == 0;
-	port->base.info.mtu_bytes = port->dev.mtu_bytes;
-	if (o->mtu_bytes != 0 && o->mtu_bytes != port->dev.mtu_bytes)
+	port->base.info.mtu_bytes =
+		o->mtu_bytes != 0 ? o->mtu_bytes : port->dev.mtu_bytes;
+	if (port->base.info.mtu_bytes != port->dev.mtu_bytes)
 		err = change_mtu(port, o->mtu_bytes, reason);
 	if (err < 0)
 		return err;
