@@ -171,6 +171,7 @@ struct xdp_change {
 struct xdp_record {
 	int fd; /* of its file, locked; -1: there is none */
 	uint32_t n;
+	bool is_refused; /* a change could not be recorded, which was logged */
 	char path[64];
 	struct xdp_change changes[XDP_MAX_CHANGES];
 };
@@ -371,7 +372,10 @@ int mri_xdp_events_poll(struct xdp_port *port);
  * interface may have changed; 0: there was none; -EBUSY: the process lives.
  */
 int mri_xdp_record_open(struct xdp_port *port, struct mr_reason *reterr_reason);
-/* Set something and record it; 0 or -errno. */
+/* The reason for -EBUSY of the one, and for -EALREADY of mri_xdp_change(). */
+int mri_xdp_record_refuse(const struct xdp_port *port,
+			  struct mr_reason *reterr_reason);
+/* Set something and record it; -EALREADY: another has the record; -errno. */
 int mri_xdp_change(struct xdp_port *port, enum xdp_setting setting, uint32_t id,
 		   uint64_t value);
 /* Restore the settings from this one on, unless others changed them since. */

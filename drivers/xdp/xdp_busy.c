@@ -45,7 +45,7 @@ bool mri_xdp_busy_poll(const struct xdp_port *port, int fd)
 		       sizeof(budget)) == 0)
 		return true;
 	mr_log(port->base.ctx, MR_LOG_WARNING, "%s: no busy polling: %s",
-	       port->base.info.name, strerror(errno));
+	       port->base.info.name, mr_strerror(errno));
 	return false;
 }
 
@@ -174,5 +174,8 @@ void mri_xdp_busy_open(struct xdp_port *port)
 		       "%s: cannot defer interrupts (%s), which compete with "
 		       "busy polling: set napi_defer_hard_irqs and "
 		       "gro_flush_timeout in /sys/class/net",
-		       name, strerror(-err));
+		       name,
+		       err == -EALREADY ? "another Millrace program is using "
+					  "this interface" :
+					  mr_strerror(-err));
 }

@@ -34,6 +34,7 @@ enum {
 	NETNS_COOKIE = 71, /* SO_NETNS_COOKIE, Linux 5.14 */
 	/* A process that was killed is not dead at once. */
 	LOCK_WAIT_MS = 1000,
+	UNDO_WAIT_MS = 1000, /* for all changes together */
 	LOCK_STEP_MS = 2,
 	/* All of one width, so that a line can be overwritten in place. */
 	LINE_BYTES = 80,
@@ -76,10 +77,12 @@ static int find_path(struct xdp_port *port)
 	if (getsockopt(fd, SOL_SOCKET, NETNS_COOKIE, &cookie, &n_bytes) < 0)
 		err = -errno;
 	close(fd);
+	if (err < 0)
+		return err;
 	snprintf(port->record.path, sizeof(port->record.path),
 		 FOLDER "/xdp-%llu-%u", (unsigned long long)cookie,
 		 port->dev.ifindex);
-	return err;
+	return 0;
 }
 
 /*
@@ -172,14 +175,15 @@ int mri_xdp_change(struct xdp_port *port, enum xdp_setting setting, uint32_t id,
 	err = note(port, change);
 	if (err == -EBUSY) {
 		change->since = was;
-		return err;
+		return -EALREADY;
 	}
-	if (err < 0)
+	if (err < 0 && !record->is_refused)
 		mr_log(port->base.ctx, MR_LOG_WARNING,
 		       "%s: no record in " FOLDER " (%s): if this program is "
-		       "killed, restore '%s' by hand",
-		       port->base.info.name, strerror(-err),
+		       "killed, restore '%s', and what it sets later, by hand",
+		       port->base.info.name, mr_strerror(-err),
 		       describe(change, change->before, text));
+	record->is_refused = err < 0;
 	err = mri_xdp_setting_write(port, change, value);
 	if (err < 0) {
 		change->since = was;
@@ -188,8 +192,13 @@ int mri_xdp_change(struct xdp_port *port, enum xdp_setting setting, uint32_t id,
 	return err;
 }
 
-/* 1: restored; 0: it is not as it was left, or gone; or -errno. */
-static int undo(const struct xdp_port *port, const struct xdp_change *change)
+/*
+ * 1: restored; 0: it is not as it was left, or gone; or -errno. Drivers refuse
+ * an MTU while the program of a process that was killed is still attached:
+ * that is tried again until deadline_ns.
+ */
+static int undo(const struct xdp_port *port, const struct xdp_change *change,
+		uint64_t deadline_ns)
 {
 	const struct timespec step = { .tv_nsec = LOCK_STEP_MS * 1000000 };
 	uint64_t now;
@@ -200,35 +209,43 @@ static int undo(const struct xdp_port *port, const struct xdp_change *change)
 		return 0;
 	if (err < 0 || now != change->since || now == change->before)
 		return err;
-	/* The program of a process that was killed may still be attached. */
-	for (int ms = 0; ms < LOCK_WAIT_MS; ms += LOCK_STEP_MS) {
+	for (;;) {
 		err = mri_xdp_setting_write(port, change, change->before);
-		if (err != -EINVAL && err != -ERANGE && err != -EBUSY)
-			break;
+		if (err == 0)
+			return 1;
+		if (change->setting != XDP_SETTING_MTU ||
+		    (err != -EINVAL && err != -ERANGE && err != -EBUSY) ||
+		    mr_ctx_now_ns(port->base.ctx) >= deadline_ns)
+			return err;
 		nanosleep(&step, NULL);
 	}
-	return err < 0 ? err : 1;
 }
 
 /* False: it is still to be done. why: for the log; NULL: success is silent. */
 static bool undo_and_tell(const struct xdp_port *port,
-			  const struct xdp_change *change, const char *why)
+			  const struct xdp_change *change, uint64_t deadline_ns,
+			  const char *why)
 {
 	const char *const name = port->base.info.name;
-	const int err = undo(port, change);
+	const int err = undo(port, change, deadline_ns);
 	char before[64], since[64];
 
 	if (err < 0)
 		mr_log(port->base.ctx, MR_LOG_WARNING,
 		       "%s: cannot restore '%s': %s; do so by hand", name,
 		       describe(change, change->before, before),
-		       strerror(-err));
+		       mr_strerror(-err));
 	else if (err > 0 && why != NULL)
 		mr_log(port->base.ctx, MR_LOG_WARNING,
 		       "%s: restored '%s', it was '%s': %s", name,
 		       describe(change, change->before, before),
 		       describe(change, change->since, since), why);
 	return err >= 0;
+}
+
+static uint64_t undo_deadline_ns(const struct xdp_port *port)
+{
+	return mr_ctx_now_ns(port->base.ctx) + UNDO_WAIT_MS * UINT64_C(1000000);
 }
 
 /* Keep only the changes that are not undone, in the list and in the file. */
@@ -245,8 +262,8 @@ static void keep_rest(struct xdp_port *port)
 		return;
 	for (uint32_t i = 0; i < n_kept; i++)
 		(void)note(port, &record->changes[i]);
-	if (n_kept > 0 &&
-	    ftruncate(record->fd, (off_t)n_kept * LINE_BYTES) == 0)
+	/* First: a file that cannot be removed must not keep old lines. */
+	if (ftruncate(record->fd, (off_t)n_kept * LINE_BYTES) < 0 || n_kept > 0)
 		return;
 	(void)unlink(record->path);
 	mr_fd_close(record->fd);
@@ -278,26 +295,34 @@ static void read_changes(struct xdp_record *record)
 	}
 }
 
+int mri_xdp_record_refuse(const struct xdp_port *port, struct mr_reason *reason)
+{
+	return mr_fail(reason, -EBUSY,
+		       "%s: another Millrace program is using this interface "
+		       "('fuser %s' names its process)",
+		       port->base.info.name, port->record.path);
+}
+
 int mri_xdp_record_open(struct xdp_port *port, struct mr_reason *reason)
 {
 	struct xdp_record *record = &port->record;
+	uint64_t deadline_ns;
 	int fd = find_path(port);
 
 	if (fd == 0)
 		fd = open_locked(record->path, 0, LOCK_WAIT_MS);
 	if (fd == -EBUSY)
-		return mr_fail(reason, fd,
-			       "%s: another program that uses Millrace has "
-			       "this interface ('fuser %s' names its process)",
-			       port->base.info.name, record->path);
+		return mri_xdp_record_refuse(port, reason);
 	if (fd == -EACCES)
 		mr_log(port->base.ctx, MR_LOG_WARNING,
-		       "%s: cannot read %s: what a killed program had set is "
-		       "not restored; run as its user or as root",
+		       "%s: cannot read %s: settings that a killed program "
+		       "left behind are not restored; run as its user or as "
+		       "root",
 		       port->base.info.name, record->path);
 	if (fd < 0)
 		return 0;
 	record->fd = fd;
+	deadline_ns = undo_deadline_ns(port);
 	read_changes(record);
 	for (uint32_t i = record->n; i-- > 0;) {
 		struct xdp_change *change = &record->changes[i];
@@ -305,7 +330,7 @@ int mri_xdp_record_open(struct xdp_port *port, struct mr_reason *reason)
 		/* This port needs the link up, too, and undoes it at close. */
 		change->is_undone =
 			change->setting != XDP_SETTING_UP &&
-			undo_and_tell(port, change,
+			undo_and_tell(port, change, deadline_ns,
 				      "a program that had set it was killed");
 	}
 	keep_rest(port);
@@ -315,11 +340,13 @@ int mri_xdp_record_open(struct xdp_port *port, struct mr_reason *reason)
 void mri_xdp_record_undo(struct xdp_port *port, enum xdp_setting first)
 {
 	struct xdp_record *record = &port->record;
+	const uint64_t deadline_ns = undo_deadline_ns(port);
 
 	/* The last one first. */
 	for (uint32_t i = record->n; i-- > 0;)
 		record->changes[i].is_undone =
 			record->changes[i].setting >= first &&
-			undo_and_tell(port, &record->changes[i], NULL);
+			undo_and_tell(port, &record->changes[i], deadline_ns,
+				      NULL);
 	keep_rest(port);
 }

@@ -126,6 +126,8 @@ static int refuse(const struct xdp_port *port, int err, const char *what,
 {
 	const char *const name = port->base.info.name;
 
+	if (err == -EALREADY)
+		return mri_xdp_record_refuse(port, reason);
 	if (err == -ENODEV || err == -ENXIO)
 		return mr_fail(reason, -ENODEV,
 			       "%s: %s: the interface was deleted, or moved to "
@@ -134,7 +136,8 @@ static int refuse(const struct xdp_port *port, int err, const char *what,
 	if (err == -EPERM)
 		return mri_xdp_netdev_refuse(name, err, what, capability,
 					     reason);
-	return mr_fail(reason, -EIO, "%s: %s: %s", name, what, mr_strerror(-err));
+	return mr_fail(reason, -EIO, "%s: %s: %s", name, what,
+		       mr_strerror(-err));
 }
 
 /* Hold or let go what one socket stands for. */
@@ -200,7 +203,8 @@ static int change_mtu(struct xdp_port *port, uint32_t mtu_bytes,
 	const uint32_t max_bytes = port->dev.max_mtu_bytes;
 	const int err = mri_xdp_change(port, XDP_SETTING_MTU, 0, mtu_bytes);
 
-	if (err == -EPERM || err == -ENODEV || err == -ENXIO)
+	if (err == -EALREADY || err == -EPERM || err == -ENODEV ||
+	    err == -ENXIO)
 		return refuse(port, err, "cannot set the MTU", "CAP_NET_ADMIN",
 			      reason);
 	if (err < 0 && max_bytes != 0 && mtu_bytes > max_bytes)
@@ -211,7 +215,8 @@ static int change_mtu(struct xdp_port *port, uint32_t mtu_bytes,
 	if (err < 0)
 		return mr_fail(reason, -EINVAL,
 			       "%s: the device does not take an MTU of %u: %s",
-			       port->base.info.name, mtu_bytes, mr_strerror(-err));
+			       port->base.info.name, mtu_bytes,
+			       mr_strerror(-err));
 	return 0;
 }
 
@@ -273,10 +278,9 @@ int mri_xdp_settings_open(struct xdp_port *port, struct mr_reason *reason)
 	if (!(port->dev.flags & IFF_UP)) {
 		err = mri_xdp_change(port, XDP_SETTING_UP, 0, 1);
 		if (err < 0)
-			return mri_xdp_netdev_refuse(
-				port->base.info.name, err,
-				"cannot bring the interface up",
-				"CAP_NET_ADMIN", reason);
+			return refuse(port, err,
+				      "cannot bring the interface up",
+				      "CAP_NET_ADMIN", reason);
 	}
 	return o->promisc ? mri_xdp_set_promisc(&port->base, 1, reason) : 0;
 }

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What a program sets on the interface of an open port, and gives back."""
+import fcntl
 import os
 import signal
 import time
@@ -174,7 +175,7 @@ def test_what_a_program_that_lives_has_set_stays(lab, star):
     for probe in probes:
         probe.do("pool", 8192)
     probes[0].do("open", "p0,mtu=1400")
-    assert "another program that uses Millrace" in probes[1].refused(
+    assert "another Millrace program is using this interface" in probes[1].refused(
         "open", "p0,mtu=1300")
     assert star.middle.link("p0")["mtu"] == 1400
     for probe in probes:
@@ -182,16 +183,54 @@ def test_what_a_program_that_lives_has_set_stays(lab, star):
     assert star.middle.link("p0")["mtu"] == 1500
 
 
-def test_without_a_record_it_says_what_to_do(lab, star):
+def test_a_record_of_another_program_is_named(lab, star):
+    """Both opened the interface, and the other one changed something first."""
+    had = records()
+    probes = [Probe(lab, star.middle) for _ in range(2)]
+    for probe in probes:
+        probe.do("pool", 8192)
+        probe.do("open", "p0")
+        if probe is probes[0]:
+            probe.do("mtu", 0, 1400)
+            [path] = records() - had
+            probe.close()
+    with path.open("w", encoding="ascii") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        for command in ("mtu", 0, 1400), ("mac", 0, MAC):
+            assert ("another Millrace program is using this interface"
+                    in probe.refused(*command))
+        path.unlink()
+    probe.close()
+
+
+def test_a_record_that_cannot_be_removed_is_empty(lab, star):
+    had = records()
+    killed_probe(lab, star.middle)
+    [path] = records() - had
+    probe = Probe(lab, star.middle, wrap=[
+        "unshare", "-m", "sh", "-c",
+        f"mount --bind {path} {path} && exec $0"])
+    probe.do("pool", 8192)
+    probe.do("open", "p0")
+    probe.close()
+    assert path.read_text(encoding="ascii") == ""
+    path.unlink()
+    star.middle.ip("link", "set", "p0", "up")
+
+
+def test_without_a_record_it_says_once_what_to_do(lab, star):
+    star.middle.ip("link", "set", "p0", "down")
     probe = Probe(lab, star.middle, wrap=[
         "unshare", "-m", "sh", "-c",
         "mount -t tmpfs -o ro tmpfs /run && exec $0"])
     probe.do("pool", 8192)
     probe.do("open", "p0,mtu=1400")
     assert ("Read-only file system): if this program is killed, restore "
-            "'mtu 1500' by hand" in probe.err.text())
+            "'mtu 1500', and what it sets later, by hand" in probe.err.text())
+    assert probe.err.text().count("if this program is killed") == 1
     probe.close()
     assert star.middle.link("p0")["mtu"] == 1500
+    star.middle.ip("link", "set", "p0", "up")
 
 
 def test_nothing_of_it_outlives_a_killed_program(lab, star):
