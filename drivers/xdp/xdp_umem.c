@@ -427,6 +427,9 @@ static void wait_for_release(const struct xdp_port *port)
  * Copy mode does not copy on every device: where the kernel sends skbs without
  * a linear part (virtio_net, IFF_TX_SKB_NO_LINEAR) they point to our pages,
  * which must not change before they have left.
+ *
+ * Zero-copy queues give up what they hold when they are released, which
+ * wait_for_release() awaits; without a carrier they complete nothing before.
  */
 static void wait_for_completions(struct xdp_port *port)
 {
@@ -434,10 +437,11 @@ static void wait_for_completions(struct xdp_port *port)
 				     CLOSE_WAIT_MS * UINT64_C(1000000);
 	uint32_t n = 0;
 
+	if (port->n_zc_queues > 0)
+		return;
 	for (uint32_t i = 0; i < port->n_queues; i++)
 		n += mri_xdp_tx_wait(&port->txqs[i], deadline_ns);
-	/* A zero-copy queue gives them up when it is released, below. */
-	if (n > 0 && port->n_zc_queues == 0)
+	if (n > 0)
 		mr_log(port->base.ctx, MR_LOG_WARNING,
 		       "%s: the kernel has not sent %u buffers within %d ms; "
 		       "they are reused now, so what leaves may be damaged",
