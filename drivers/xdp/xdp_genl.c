@@ -111,10 +111,10 @@ static int ask(int fd, const struct request *request, answer_fn *answer,
 			const int n_bytes = (int)(message->nlmsg_len -
 						  NLMSG_LENGTH(GENL_HDRLEN));
 
-			if (message->nlmsg_type == NLMSG_ERROR)
-				return error->error;
-			if (message->nlmsg_type == NLMSG_DONE)
-				return 0;
+			/* The end of a dump has its error as well. */
+			if (message->nlmsg_type == NLMSG_ERROR ||
+			    message->nlmsg_type == NLMSG_DONE)
+				return n_bytes >= 0 ? error->error : 0;
 			if (answer != NULL && n_bytes > 0)
 				answer((const void *)((const uint8_t *)error +
 						      GENL_HDRLEN),

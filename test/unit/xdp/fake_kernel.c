@@ -19,6 +19,7 @@ struct fake_answer fake_answers[16];
 uint32_t fake_n_answers, fake_n_sendto, fake_n_recvfrom;
 uint32_t fake_n_completed_per_sleep;
 uint32_t fake_n_invalid_descs, fake_zc_max_segs;
+int fake_dump_error;
 int fake_refused_option;
 
 static struct fake *current;
@@ -143,9 +144,13 @@ ssize_t __wrap_send(int fd, const void *bytes, size_t n, int flags)
 	(void)fd, (void)flags;
 	fake_answer.header.nlmsg_len = offsetof(typeof(fake_answer), end);
 	fake_answer.header.nlmsg_type = request->nlmsg_type;
-	fake_answer.end.nlmsg_type = NLMSG_ERROR; /* with 0: an ACK */
+	/* Both with 0: an ACK, or the end of a dump. */
+	fake_answer.end.nlmsg_type =
+		is_control || fake_dump_error == 0 ? NLMSG_ERROR : NLMSG_DONE;
 	fake_answer.end.nlmsg_len = NLMSG_LENGTH(sizeof(struct nlmsgerr));
-	fake_answer.error.error = is_control && fake_zc_max_segs == 0 ? -2 : 0;
+	fake_answer.error.error = !is_control           ? fake_dump_error :
+				  fake_zc_max_segs == 0 ? -2 :
+							  0;
 	fake_answer.attribute.rta_len =
 		RTA_LENGTH(is_control ? sizeof(uint16_t) : sizeof(uint32_t));
 	fake_answer.attribute.rta_type =

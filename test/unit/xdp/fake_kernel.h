@@ -42,6 +42,7 @@ extern uint32_t fake_n_sendto, fake_n_recvfrom;
 extern uint32_t fake_n_invalid_descs; /* of XDP_STATISTICS */
 /* The family "netdev" has it of each interface; 0: there is no such family. */
 extern uint32_t fake_zc_max_segs;
+extern int fake_dump_error; /* at the end of its dumps: 0 or -errno */
 /* What the kernel completes while the driver sleeps. */
 extern uint32_t fake_n_completed_per_sleep;
 /* The socket option that the kernel refuses; 0: none. */

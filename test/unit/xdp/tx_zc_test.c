@@ -224,6 +224,18 @@ static void the_drivers_longest_frame_is_asked_for(void **state)
 	}
 }
 
+static void a_dump_that_fails_is_no_empty_one(void **state)
+{
+	uint32_t ids[4];
+
+	(void)state;
+	fake_zc_max_segs = 1;
+	assert_int_equal(mri_xdp_napi_list(1, ids, 4), 0);
+	fake_dump_error = -ENOMEM;
+	assert_int_equal(mri_xdp_napi_list(1, ids, 4), -ENOMEM);
+	fake_dump_error = 0;
+}
+
 /* A driver that takes 3 descriptors of a frame never sees more. */
 static void a_frame_of_too_many_descriptors_is_copied_or_dropped(void **state)
 {
@@ -300,6 +312,7 @@ int main(void)
 		cmocka_unit_test(busy_polling_that_is_refused_is_none),
 		cmocka_unit_test(idle_bursts_read_no_clock),
 		cmocka_unit_test(the_drivers_longest_frame_is_asked_for),
+		cmocka_unit_test(a_dump_that_fails_is_no_empty_one),
 		cmocka_unit_test(
 			a_frame_of_too_many_descriptors_is_copied_or_dropped),
 		cmocka_unit_test(what_the_kernel_finds_invalid_is_summed),
