@@ -105,6 +105,7 @@ struct xdp_txq {
 	bool has_csum;   /* the kernel finishes partial sums */
 	bool is_stalled; /* the last kick moved nothing and will not */
 	int fd;
+	uint64_t n_told; /* completed, as in the last statistics; atomic */
 };
 
 /* Whether a frame may have n entries in that place, and all are counted. */

@@ -79,6 +79,11 @@ void mri_xdp_stats_close(struct xdp_port *port)
 	mr_free(port->base.ctx, port->stat_names);
 }
 
+static uint64_t above(uint64_t now, uint64_t before)
+{
+	return now > before ? now - before : 0;
+}
+
 /* Those of a socket; 0 where the kernel does not say. */
 static struct xsk_statistics read_socket(int fd)
 {
@@ -90,22 +95,31 @@ static struct xsk_statistics read_socket(int fd)
 }
 
 /*
- * Adds what the kernel found invalid although we had checked it. Newer kernels
- * complete such descriptors; older ones never do, and they are pending.
+ * Adds what the kernel found invalid although we had checked it. Newer
+ * kernels complete such descriptors, older ones never do. They are taken from
+ * what was completed since the last call, so that completed never runs
+ * backwards, else from pending.
  */
 void mri_xdp_txq_stats(const struct mr_txq *base, struct mr_tx_stats *stats)
 {
-	const int fd = ((const struct xdp_txq *)base)->fd;
-	const uint64_t n_most = stats->pending + stats->completed;
-	uint64_t n = read_socket(fd).tx_invalid_descs;
-	uint64_t n_pending;
+	struct xdp_txq *txq = (struct xdp_txq *)base;
+	/* It counts descriptors, and we frames: there may be too many. */
+	const uint64_t n = read_socket(txq->fd).tx_invalid_descs;
+	uint64_t told = __atomic_load_n(&txq->n_told, __ATOMIC_RELAXED);
+	const uint64_t n_new = above(stats->completed, told);
+	const uint64_t n_completed = n < n_new ? n : n_new;
+	const uint64_t n_pending = n - n_completed < stats->pending ?
+					   n - n_completed :
+					   stats->pending;
 
-	if (n > n_most) /* it counts descriptors, and we frames */
-		n = n_most;
-	n_pending = n < stats->pending ? n : stats->pending;
-	stats->drops[MR_TX_DROP_INVALID] += n;
+	stats->drops[MR_TX_DROP_INVALID] += n_completed + n_pending;
 	stats->pending -= n_pending;
-	stats->completed -= n - n_pending;
+	stats->completed -= n_completed;
+	while (told < stats->completed &&
+	       !__atomic_compare_exchange_n(&txq->n_told, &told,
+					    stats->completed, true,
+					    __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
 }
 
 void mri_xdp_rxq_stats(const struct mr_rxq *base, struct mr_rx_stats *stats)
@@ -118,11 +132,6 @@ void mri_xdp_rxq_stats(const struct mr_rxq *base, struct mr_rx_stats *stats)
 	stats->received += kernel.rx_dropped + kernel.rx_ring_full;
 	/* An event: each such frame is in rx_dropped already. */
 	stats->events[MR_RX_EVENT_FILL_RING_EMPTY] += kernel.rx_fill_ring_empty;
-}
-
-static uint64_t above(uint64_t now, uint64_t before)
-{
-	return now > before ? now - before : 0;
 }
 
 static uint64_t since_open(const struct xdp_port *port,
