@@ -15,8 +15,9 @@
  * is room for, and the following ones begin with the rest. Until then the queue
  * has our burst and arm functions in place of the driver's.
  *
- * The queue's counters are of what the driver sees, which is segments. What is
- * lost here is counted as if the driver had taken it.
+ * The queue's counters count what the driver sees: segments. A frame lost here
+ * is counted as accepted and dropped; while one is held it is accepted and
+ * pending, so that a queue which drains is not taken for empty.
  */
 #include <errno.h>
 #include <string.h>
@@ -37,7 +38,7 @@ enum {
 struct mri_offload {
 	mr_tx_burst_fn *burst; /* the driver's, while a frame is held */
 	int (*arm)(struct mr_queue *queue);
-	uint32_t n;    /* entries of the frame held; 0: none is */
+	uint32_t n;    /* entries of the frame held; 0: none is; atomic */
 	uint32_t done; /* bytes of its payload that were sent */
 	bool is_over;  /* all were */
 	struct mr_frame frame[MR_MAX_SEGS];
@@ -203,7 +204,7 @@ static bool hold(struct mr_txq *txq, struct mr_cache *cache,
 		mr_counter_add(&txq->stats.events[MR_TX_EVENT_GSO_SOFTWARE], 1);
 	o->meta.valid &= ~todo;
 	memcpy(o->frame, frames, n * sizeof(frames[0]));
-	o->n = n;
+	__atomic_store_n(&o->n, n, __ATOMIC_RELAXED);
 	o->done = 0;
 	o->is_over = false;
 	return true;
@@ -315,7 +316,7 @@ static bool go_on(struct mr_txq *txq, struct mr_cache *cache)
 		mr_frame_free_bulk(cache, o->frame, o->n);
 	else
 		lose(txq, cache, o->frame, o->n, (enum mr_tx_drop)drop);
-	o->n = 0;
+	__atomic_store_n(&o->n, 0, __ATOMIC_RELAXED);
 	return true;
 }
 
@@ -339,7 +340,14 @@ static int arm_while_held(struct mr_queue *queue)
 	if (o->arm == NULL || o->arm(queue) != 0)
 		return 1;
 	(void)mr_txq_stats(txq, &stats);
-	return stats.pending == 0;
+	return stats.pending == 1; /* the one that is held */
+}
+
+uint32_t mri_offload_n_held(const struct mr_txq *txq)
+{
+	const struct mri_offload *o = state_of(txq);
+
+	return o != NULL && __atomic_load_n(&o->n, __ATOMIC_RELAXED) > 0;
 }
 
 /* ---- bursts ---- */

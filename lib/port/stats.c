@@ -5,6 +5,7 @@
 #include <millrace/driver.h>
 
 #include "base/base.h"
+#include "port/offload.h"
 
 static const char *const rx_drops[MR_STATS_SLOTS] = {
 	[MR_RX_DROP_NO_BUFFER] = "no_buffer",
@@ -88,10 +89,13 @@ int mr_rxq_stats(const struct mr_rxq *rxq, struct mr_rx_stats *stats)
 int mr_txq_stats(const struct mr_txq *txq, struct mr_tx_stats *stats)
 {
 	const struct mr_driver *driver = txq->queue.port->driver;
+	const uint32_t n_held = mri_offload_n_held(txq);
 	struct mr_tx_stats s = { 0 };
 
 	copy_counters(&s, &txq->stats, sizeof(s));
 	if (driver->txq_stats != NULL)
 		driver->txq_stats(txq, &s);
+	s.accepted += n_held;
+	s.pending += n_held;
 	return mri_fill_sized(stats, &s, sizeof(s));
 }

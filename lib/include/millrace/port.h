@@ -409,8 +409,9 @@ MR_API uint32_t mr_tx_burst_offload(struct mr_txq *txq, struct mr_cache *cache,
  *
  * Of MR_META_GSO and MR_META_VLAN the library does what the device does not
  * (mr_port_info.offloads). A frame that is cut here is counted as its segments;
- * if the queue has room for some of them only, it is taken, and the rest is
- * sent first by the next bursts. Without a page for a copy it is lost:
+ * if the queue has room for some only, the next bursts send the rest first, and
+ * until then the frame is one more that is pending. Its pages, MR_MAX_SEGS at
+ * most, are beyond mr_port_need_pages(). Without a page for a copy it is lost:
  * MR_TX_DROP_NO_BUFFER.
  *
  * @return entries taken, 0..n; the last one ends a frame
