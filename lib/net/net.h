@@ -33,7 +33,7 @@ int mri_gso_begin(struct mri_gso *gso, const uint8_t *bytes, uint32_t n_bytes,
 		  uint32_t n_frame, const struct mr_meta *meta);
 /* One "segment" with all of a frame, of 14 bytes or more, as it is. */
 void mri_gso_whole(struct mri_gso *gso, const uint8_t *bytes, uint32_t n_frame);
-/* Each header has this tag; once. */
+/* Insert this tag into every header. Call at most once. */
 void mri_gso_tag(struct mri_gso *gso, uint16_t tci);
 /*
  * The header, n_header_bytes, of the segment behind `done` bytes of payload,

@@ -46,7 +46,7 @@ struct mri_offload {
 	struct mri_gso gso;
 };
 
-/* Copies, and what they cost: parallel arrays for the driver. */
+/* Copied pieces with their metadata: parallel arrays for the driver. */
 struct pieces {
 	uint32_t n;
 	struct mr_frame frames[PIECES];
@@ -264,7 +264,7 @@ static int64_t append(struct mr_txq *txq, struct mr_cache *cache,
 	return n_payload;
 }
 
-/* The first n entries of the pieces are the driver's. */
+/* The driver took the first n entries. */
 static void advance(struct mri_offload *o, const struct pieces *pieces,
 		    uint32_t n)
 {
@@ -300,7 +300,7 @@ static bool send_some(struct mr_txq *txq, struct mr_cache *cache,
 	return n_sent == pieces.n;
 }
 
-/* Send what is left of the frame held. False: it is held on. */
+/* Send what is left of the frame held. False: it is still held. */
 static bool go_on(struct mr_txq *txq, struct mr_cache *cache)
 {
 	struct mri_offload *o = state_of(txq);
@@ -376,7 +376,7 @@ static bool write_tag(struct mr_txq *txq, struct mr_cache *cache,
 	return true;
 }
 
-/* Frames in front that need no more than a tag in their headroom. */
+/* Collect leading frames that need at most a tag in their headroom. */
 static void collect(struct mr_txq *txq, struct mr_cache *cache,
 		    const struct mr_frame *frames, const struct mr_meta *meta,
 		    uint32_t n, struct run *run)

@@ -324,7 +324,8 @@ MR_API bool mr_region_is_backed(const struct mr_region *region, uint64_t addr,
 
 /**
  * As mr_region_is_backed(), and where that segment lies, so that a burst need
- * not search again. A driver has every segment that can be found mapped.
+ * not search again. Every segment found this way is already mapped for each
+ * driver that listens.
  *
  * @param[out] ret_begin  address of its first byte; set if true
  * @param[out] ret_end    address behind its last byte; set if true

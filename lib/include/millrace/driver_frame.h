@@ -91,7 +91,7 @@ static inline struct mr_pages mr_cache_pages(const struct mr_cache *cache)
 /**
  * mr_frame_room() inline, for the common case: the entry has a page to itself.
  *
- * @param[out] ret_room  set if the result is true
+ * @param[out] ret_room  meaningless if the result is false
  *
  * @return false: mr_frame_room() has the answer
  *
@@ -122,8 +122,8 @@ struct mr_partial {
 };
 
 /**
- * What is partial of a frame: as its metadata says; without, by its headers,
- * whose sum is partial if it is that of the pseudo-header.
+ * Find the partial checksum of a frame: from its metadata or, without any, from
+ * its headers; a checksum equal to the pseudo-header's is taken as partial.
  *
  * @param base    mr_region_base() of the frame's region
  * @param frames  the entries of one frame

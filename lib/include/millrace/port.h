@@ -88,8 +88,7 @@ enum mr_tx_drop {
 enum mr_tx_event {
 	MR_TX_EVENT_WAKEUP,         /**< system calls to make the device send */
 	MR_TX_EVENT_RING_FULL,      /**< bursts cut short by a full ring */
-	MR_TX_EVENT_FOREIGN_COPIED, /**< frames copied: segment not registered
-				     */
+	MR_TX_EVENT_FOREIGN_COPIED, /**< copied: segment not registered */
 	MR_TX_EVENT_EDGE_COPIED,    /**< frames copied: crossed a chunk edge */
 	MR_TX_EVENT_EDGE_SPLIT,     /**< entries split at a chunk edge */
 	MR_TX_EVENT_CSUM_DEVICE,    /**< partial sums handed on to the device */

@@ -59,15 +59,15 @@ enum mr_netdev_use {
 };
 
 /**
- * What this host uses a network interface for. In use are loopback, a member of
- * a bridge, bond or team, one that carries a default route, and one with a
- * global address that an established TCP connection uses; VLANs and the like on
- * the interface count as the interface. Unless told to force it, xdp: refuses
- * such an interface and mr-devices does not bind its device.
+ * What this host uses a network interface for. An interface is in use if it is
+ * loopback, a member of a bridge, bond or team, carries a default route, or has
+ * a global address that an established TCP connection uses; VLANs and the like
+ * on the interface count as the interface. Unless told to force it, xdp:
+ * refuses such an interface and mr-devices does not bind its device.
  *
  * @param      ifindex  in the caller's network namespace
- * @param[out] ret_why  a verb and what follows, "carries the default route
- * ..."; set unless unused; or NULL
+ * @param[out] ret_why  a predicate to follow the interface's name, such as
+ * "carries the default route ..."; set unless unused; or NULL
  *
  * @return enum mr_netdev_use; MR_NETDEV_IN_USE if the kernel does not tell
  *
