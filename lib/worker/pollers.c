@@ -13,7 +13,6 @@
  */
 #include <ctype.h>
 #include <dirent.h>
-#include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,20 +40,6 @@ struct candidates {
 	bool has_others; /* besides workers */
 };
 
-/* Returns the text's length, 0 if there is none. */
-static size_t read_text(const char *path, char *text, size_t n_bytes)
-{
-	const int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n;
-
-	if (fd < 0)
-		return 0;
-	n = read(fd, text, n_bytes - 1);
-	close(fd);
-	text[n > 0 ? n : 0] = '\0';
-	return n > 0 ? (size_t)n : 0;
-}
-
 /* False: the thread is not there, or it is one of the kernel's. */
 static bool read_thread(const char *path, char *state, char *name,
 			size_t n_bytes)
@@ -63,7 +48,7 @@ static bool read_thread(const char *path, char *state, char *name,
 	const char *open_at, *close_at;
 	unsigned int flags;
 
-	if (read_text(path, text, sizeof(text)) == 0)
+	if (mri_read_text(path, text, sizeof(text)) == 0)
 		return false;
 	open_at = strchr(text, '(');
 	close_at = strrchr(text, ')'); /* a name may have one, too */
@@ -83,7 +68,7 @@ static uint64_t count_switches(const struct mri_poller *poller)
 
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/status", poller->pid,
 		 poller->tid);
-	if (read_text(path, text, sizeof(text)) == 0)
+	if (mri_read_text(path, text, sizeof(text)) == 0)
 		return 0;
 	at = strstr(text, key);
 	return at != NULL ? strtoull(at + sizeof(key) - 1, NULL, 10) : 0;
@@ -174,7 +159,8 @@ uint32_t mri_find_pollers(struct mri_poller *pollers, uint32_t room)
 		if (!found.all[i].is_worker && !is_still_polling(&found.all[i]))
 			continue;
 		snprintf(path, sizeof(path), "/proc/%d/comm", poller->pid);
-		n_bytes = read_text(path, poller->name, sizeof(poller->name));
+		n_bytes =
+			mri_read_text(path, poller->name, sizeof(poller->name));
 		if (n_bytes > 0 && poller->name[n_bytes - 1] == '\n')
 			poller->name[n_bytes - 1] = '\0';
 		pollers[n++] = *poller;

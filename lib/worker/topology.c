@@ -37,18 +37,17 @@ static int32_t numa_node_of(uint32_t core)
 	return node;
 }
 
-/* Read a short file. False: there is none, or nothing in it. */
-static bool read_line(const char *path, char *text, size_t n_bytes)
+size_t mri_read_text(const char *path, char *text, size_t n_bytes)
 {
 	const int fd = open(path, O_RDONLY | O_CLOEXEC);
 	ssize_t n;
 
 	if (fd < 0)
-		return false;
+		return 0;
 	n = read(fd, text, n_bytes - 1);
 	close(fd);
 	text[n > 0 ? n : 0] = '\0';
-	return n > 0;
+	return n > 0 ? (size_t)n : 0;
 }
 
 /* The lowest thread of the core: a name for the core itself. */
@@ -59,7 +58,7 @@ static uint32_t first_sibling_of(uint32_t core)
 	snprintf(path, sizeof(path),
 		 "/sys/devices/system/cpu/cpu%u/topology/thread_siblings_list",
 		 core);
-	if (!read_line(path, text, sizeof(text)))
+	if (mri_read_text(path, text, sizeof(text)) == 0)
 		return core;
 	return (uint32_t)strtoul(text, NULL, 10);
 }
@@ -86,20 +85,24 @@ void mri_mark_irq_cores(const char *root, const char *port_name,
 	const char *device = strchr(port_name, ':');
 	char path[320], text[256];
 	struct dirent *entry;
-	DIR *dir;
+	DIR *dir = NULL;
 
 	if (device == NULL || strchr(device, '/') != NULL)
 		return;
-	snprintf(path, sizeof(path), "%s/sys/class/net/%s/device/msi_irqs",
-		 root, device + 1);
-	dir = opendir(path); /* sets close-on-exec */
+	/* A virtio device is below its PCI function, which has the vectors. */
+	for (int i = 0; i < 2 && dir == NULL; i++) {
+		snprintf(path, sizeof(path),
+			 "%s/sys/class/net/%s/device/%smsi_irqs", root,
+			 device + 1, i > 0 ? "../" : "");
+		dir = opendir(path); /* sets close-on-exec */
+	}
 	if (dir == NULL)
 		return;
 	while ((entry = readdir(dir)) != NULL) {
 		snprintf(path, sizeof(path),
 			 "%s/proc/irq/%.16s/effective_affinity_list", root,
 			 entry->d_name);
-		if (read_line(path, text, sizeof(text)))
+		if (mri_read_text(path, text, sizeof(text)) > 0)
 			mark_list(text, cores, n);
 	}
 	closedir(dir);

@@ -42,6 +42,9 @@ struct mri_core {
 /* topology.c: the cores that the calling thread may use; how many. */
 uint32_t mri_cores_allowed(struct mri_core *cores, uint32_t n);
 
+/* Up to n_bytes - 1 of a file, and a NUL; how many, 0: there is none. */
+size_t mri_read_text(const char *path, char *text, size_t n_bytes);
+
 /*
  * Mark the cores that take interrupts of a port, if that is a network
  * interface: its softirqs run there. root: "", or where a test has its /proc

@@ -109,7 +109,7 @@ static int place_workers(struct mr_workers *workers,
 
 	if (n_allowed == 0)
 		return mr_fail(reterr_reason, -EIO, "sched_getaffinity: %s",
-			       strerror(errno));
+			       mr_strerror(errno));
 	for (uint32_t p = 0; p < workers->n_ports; p++)
 		mri_mark_irq_cores("", workers->map_ports[p].name, allowed,
 				   n_allowed);

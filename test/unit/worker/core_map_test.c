@@ -212,14 +212,18 @@ static void whole_cores_come_first_and_core_0_last(void **state)
 static void cores_without_interrupts_of_the_ports_come_first(void **state)
 {
 	static const char *const files[] = {
-		"mkdir -p %1$s/sys/class/net/eth9/device/msi_irqs/40",
-		"mkdir -p %1$s/sys/class/net/eth9/device/msi_irqs/41",
+		"mkdir -p %1$s/sys/class/net/eth9 %1$s/sys/class/net/eth8",
+		"mkdir -p %1$s/sys/pci/msi_irqs/40 %1$s/sys/pci/msi_irqs/41",
+		"mkdir -p %1$s/sys/pci/virtio0",
+		"ln -s ../../../pci %1$s/sys/class/net/eth9/device",
+		"ln -s ../../../pci/virtio0 %1$s/sys/class/net/eth8/device",
 		"mkdir -p %1$s/proc/irq/40 %1$s/proc/irq/41",
 		"echo 1 >%1$s/proc/irq/40/effective_affinity_list",
 		"echo 3-4,6 >%1$s/proc/irq/41/effective_affinity_list",
 	};
 	const struct mri_map_port port = { "xdp:eth9", 4, 4, -1, ANY };
-	struct mri_core cores[8] = { 0 }, picked[8];
+	static const char *const names[] = { "xdp:eth9", "xdp:eth8" };
+	struct mri_core cores[8], picked[8];
 	char root[] = "/tmp/core-map-XXXXXX", command[256];
 
 	(void)state;
@@ -228,13 +232,15 @@ static void cores_without_interrupts_of_the_ports_come_first(void **state)
 		snprintf(command, sizeof(command), files[i], root);
 		assert_int_equal(system(command), 0);
 	}
-	for (uint32_t i = 0; i < 8; i++)
-		cores[i].id = i;
-	mri_mark_irq_cores(root, "null:", cores, 8);
-	mri_mark_irq_cores(root, port.name, cores, 8);
-	for (uint32_t i = 0; i < 8; i++)
-		assert_int_equal(cores[i].has_irqs,
-				 i == 1 || i == 3 || i == 4 || i == 6);
+	for (uint32_t k = 0; k < 2; k++) {
+		for (uint32_t i = 0; i < 8; i++)
+			cores[i] = (struct mri_core){ .id = i };
+		mri_mark_irq_cores(root, "null:", cores, 8);
+		mri_mark_irq_cores(root, names[k], cores, 8);
+		for (uint32_t i = 0; i < 8; i++)
+			assert_int_equal(cores[i].has_irqs,
+					 i == 1 || i == 3 || i == 4 || i == 6);
+	}
 	mri_pick_cores(cores, 8, &port, 1, picked, 8);
 	assert_int_equal(picked[0].id, 2);
 	assert_int_equal(picked[3].id, 0);
