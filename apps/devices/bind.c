@@ -115,7 +115,7 @@ static int check(const struct machine *machine, const struct device *device,
 			reason, -EBUSY,
 			"%s: its interface %s carries the default route "
 			"of this machine, which would be cut off; "
-			"--force takes it all the same",
+			"add --force to bind it anyway",
 			pci->bdf, device->default_route);
 	err = options->is_forced ? 0 : check_use(machine, device, reason);
 	if (err < 0)

@@ -349,7 +349,7 @@ static int refuse_used(const struct xdp_port *port,
 	if (use != MR_NETDEV_IN_USE)
 		return 0;
 	return mr_fail(reterr_reason, -EBUSY,
-		       "%s: %s; the option 'force' takes it all the same",
+		       "%s: %s; add the option 'force' to take it anyway",
 		       port->base.info.name, why.text);
 }
 

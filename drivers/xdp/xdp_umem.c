@@ -136,7 +136,7 @@ static int refuse_umem(const struct xdp_port *port, int err, uint64_t n_bytes,
 	return mr_fail(reason, -ENOMEM,
 		       "%s: cannot lock %llu KiB of memory beside the %llu "
 		       "KiB of other ports, the limit is %llu KiB: raise it "
-		       "(ulimit -l %llu), or give CAP_IPC_LOCK: " XDP_SETCAP,
+		       "(ulimit -l %llu), or grant CAP_IPC_LOCK: " XDP_SETCAP,
 		       port->base.info.name,
 		       (unsigned long long)(n_bytes >> 10),
 		       (unsigned long long)(n_others >> 10),

@@ -201,7 +201,7 @@ static int refuse_limit(const struct mri_vfio *vfio, uint64_t n_bytes,
 	return mr_fail(reterr_reason, -ENOMEM,
 		       "%s: the device needs %llu KiB of locked memory, and "
 		       "for its rings up to %d more, the limit is %llu KiB: "
-		       "raise it (ulimit -l %llu), or give CAP_IPC_LOCK",
+		       "raise it (ulimit -l %llu), or grant CAP_IPC_LOCK",
 		       vfio->info->bdf, (unsigned long long)(n_wanted >> 10),
 		       RINGS_KIB, (unsigned long long)(limit->rlim_cur >> 10),
 		       (unsigned long long)(n_wanted >> 10) + RINGS_KIB);

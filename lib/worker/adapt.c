@@ -22,7 +22,8 @@ enum {
 	MIN_PRICE_NS = 200000,
 	MAX_PRICE_NS = 2000000,
 	FIRST_WAKE_NS = 50000, /* until one was measured */
-	FORGET_GAPS = 128,     /* so many, and all before count half */
+	/* After this many gaps, the weight of earlier ones is halved. */
+	FORGET_GAPS = 128,
 	LONG_GAP_NS = 32000,   /* the limit follows each of these at once */
 	WINDOW_NS = 100000000, /* in which the share of CPU holds */
 };
@@ -50,8 +51,8 @@ static uint64_t price_of(uint64_t wake_ns)
 	return ns < MAX_PRICE_NS ? ns : MAX_PRICE_NS;
 }
 
-/* Of limits that cost the same the longest; without gaps to learn from the
- * price, which never costs more than twice what the best limit does. */
+/* Of limits with equal cost, the longest. With no gaps seen yet, the price,
+ * which never costs more than twice what the best limit does. */
 static uint64_t best_limit(const struct mri_adapt *a)
 {
 	const uint64_t price = price_of(a->wake_ns);
@@ -116,9 +117,10 @@ void mri_adapt_wake(struct mri_adapt *a, uint64_t late_ns)
 }
 
 /*
- * Credit grows with all time and is used up by time awake. Who has none left
- * sleeps until there is half of a window's, then polls whole gaps again: half
- * of a gap would cost as much, and the frame would be late all the same.
+ * Credit grows with all time and is used up by time awake. A worker without
+ * credit sleeps until it has half a window's worth, then polls through whole
+ * gaps again: half of a gap would cost as much, and the frame would be late all
+ * the same.
  */
 void mri_adapt_time(struct mri_adapt *a, uint64_t now_ns, uint64_t asleep_ns)
 {

@@ -64,7 +64,7 @@ enum { MRI_MAX_POLLERS = 256 };
 
 /*
  * pollers.c: those that there are, but for the calling thread; how many. Reads
- * /proc; takes 20 ms if a thread looks like one.
+ * /proc, once per thread of the host, and takes 20 ms if one looks like one.
  */
 uint32_t mri_find_pollers(struct mri_poller *pollers, uint32_t room);
 
@@ -140,12 +140,13 @@ struct mri_adapt {
 /* adapt.c. Times are of any clock that runs evenly. */
 void mri_adapt_begin(struct mri_adapt *a, uint64_t now_ns,
 		     uint32_t cpu_percent);
-/* Work came after gap_ns; of n_slept_for frames, if it ended a sleep; else 0.
+/* Work came after gap_ns. n_slept_for: its frames if it ended a sleep, else 0.
  */
 void mri_adapt_gap(struct mri_adapt *a, uint64_t gap_ns, uint32_t n_slept_for);
 /* A sleep ended so long after it should have. */
 void mri_adapt_wake(struct mri_adapt *a, uint64_t late_ns);
-/* It is now_ns, and since the last call the worker slept so long. */
+/* The time is now_ns; of the time since the last call the worker slept
+ * asleep_ns. */
 void mri_adapt_time(struct mri_adapt *a, uint64_t now_ns, uint64_t asleep_ns);
 
 struct mri_worker {

@@ -193,7 +193,8 @@ struct mr_link {
 	uint32_t is_up;       /**< carrier and administratively up */
 	uint32_t speed_mbps;  /**< 0: unknown */
 	uint32_t is_gone;     /**< 1: deleted, or failed for good */
-	uint32_t is_ended;    /**< 1: nothing more can arrive (capture read) */
+	uint32_t is_ended;    /**< 1: nothing more can arrive (the capture has
+			       *   been read to its end) */
 };
 
 /**

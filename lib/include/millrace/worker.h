@@ -72,11 +72,12 @@ struct mr_workers_config {
 	uint32_t n_cores;
 	uint32_t handoff_entries; /**< of each ring, a power of two; 0: 1024 */
 	enum mr_idle_mode idle;
-	uint32_t cpu_percent; /**< MR_IDLE_ADAPTIVE: sleep rather than poll
-			       *   while more of a core is used; 0: 100 */
-	uint32_t may_be_fewer; /**< 1: rather fewer than n_workers, unless cores
-				*   are named, than one on a core on which
-				*   another thread polls */
+	uint32_t cpu_percent; /**< upper limit of the CPU share, in percent of a
+			       *   core: above it, sleep instead of polling;
+			       *   0: 100 */
+	uint32_t may_be_fewer; /**< 1: start fewer than n_workers rather than
+				*   put one on a core where another thread
+				*   polls; no effect if cores are named */
 };
 
 /** An rx queue of a worker. */
@@ -128,8 +129,9 @@ typedef int mr_worker_fn(struct mr_worker *worker, void *opaque);
 /**
  * Make the core map, and what the workers need: a cache each, hand-off rings,
  * an fd to wake them. Starts nothing. Cores on which another thread polls, or
- * a worker of another program runs, are chosen last; where a worker shares one
- * with such a thread, whoever chose it, a warning in the log names the program.
+ * a worker of another program runs, are chosen last; if a worker must share
+ * one, even a core that the caller named, a log warning names the other
+ * program.
  *
  * @param      config  copied; the ports and the pool must outlive the workers
  *
@@ -142,7 +144,7 @@ typedef int mr_worker_fn(struct mr_worker *worker, void *opaque);
  *   -EIO     a system call failed in another way; the reason has it
  *
  * Owner:  the caller, of the workers.
- * Thread: any. Cost: reads /sys and /proc; up to 20 ms.
+ * Thread: any. Cost: a read in /proc per thread of the host, and 20 ms.
  */
 MR_API int mr_workers_create(struct mr_ctx *ctx,
 			     const struct mr_workers_config *config,

@@ -211,7 +211,7 @@ static void locked_memory_is_said_in_kib(void **state)
 	assert_refused(&f, MR_PCI_AUTO, -ENOMEM,
 		       "needs 192 KiB of locked memory, and for its rings up "
 		       "to 1024 more, the limit is 60 KiB: raise it (ulimit -l "
-		       "1216), or give CAP_IPC_LOCK");
+		       "1216), or grant CAP_IPC_LOCK");
 	fake.locked_limit = 192 << 10;
 	assert_int_equal(vfio_try(&f, NIC_0, MR_PCI_AUTO, &f.pci, NULL), 0);
 	assert_int_equal(mr_pci_dma_alloc(f.pci, 8192, &dma, &why), -ENOMEM);
