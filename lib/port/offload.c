@@ -7,13 +7,15 @@
  *
  *     frames + metadata --> as they lie ----------------------> driver's burst
  *                       --> tag, written into the headroom --/
+ *                       --> tag, written into a copy -------/
  *                       --> held: copied, piece by piece ---/
  *
- * A tag in the headroom is taken out again where the driver refuses the frame,
- * which then is the caller's as it was. A frame that is cut, or has no room for
- * its tag, is held, one per queue: a burst takes it and sends as much as there
- * is room for, and the following ones begin with the rest. Until then the queue
- * has our burst and arm functions in place of the driver's.
+ * A frame that is shared or has no headroom is copied for its tag, if the copy
+ * is one entry as well. Where the driver refuses a frame, its tag or its copy
+ * goes, and it is the caller's as it was. Other frames that are cut or tagged
+ * are held, one per queue: a burst takes it and sends as much as there is room
+ * for, and the following ones begin with the rest. Until then the queue has our
+ * burst and arm functions in place of the driver's.
  *
  * The queue's counters count what the driver sees: segments. A frame lost here
  * is counted as accepted and dropped; while one is held it is accepted and
@@ -354,35 +356,66 @@ uint32_t mri_offload_n_held(const struct mr_txq *txq)
 
 /* Frames that go as one call: entries of our own, where one has a tag now. */
 struct run {
-	uint32_t n, n_tags;
+	uint32_t n, n_tags, n_copies;
 	struct mr_frame frames[MR_BURST_MAX];
 	struct mr_meta metas[MR_BURST_MAX];
 };
 
-/* Write the tag into the headroom. False: there is none, or others read it. */
+/* Make the frame a copy with a gap for a tag. False: it stays as it is. */
+static bool copy_apart(const struct mr_port *port, struct mr_cache *cache,
+		       struct mr_frame *frame)
+{
+	const uint8_t *from = mr_frame_data(port->base, frame);
+	uint64_t addr;
+	uint8_t *to;
+
+	if (frame->flags & MR_FRAME_MORE ||
+	    frame->len > room_of(port) - MR_VLAN_BYTES ||
+	    mr_frag_alloc_bulk(cache, &addr, 1, port->chunk_bytes) == 0)
+		return false;
+	frame->addr = addr + port->headroom_bytes;
+	to = mr_frame_data(port->base, frame);
+	memcpy(to, from, MACS_BYTES);
+	memcpy(to + MACS_BYTES + MR_VLAN_BYTES, from + MACS_BYTES,
+	       frame->len - MACS_BYTES);
+	frame->len += MR_VLAN_BYTES;
+	return true;
+}
+
+static bool is_copy(const struct mr_frame *frame, const struct mr_frame *of)
+{
+	return frame->addr != of->addr &&
+	       frame->addr != of->addr - MR_VLAN_BYTES;
+}
+
+/* Write the tag, in place or in a copy. False: there is no room for it. */
 static bool write_tag(struct mr_txq *txq, struct mr_cache *cache,
 		      struct mr_frame *frame, struct mr_meta *meta)
 {
+	const struct mr_port *port = txq->queue.port;
 	uint8_t *bytes;
 
-	if (frame->len < MACS_BYTES ||
-	    mr_frame_push(cache, frame, MR_VLAN_BYTES) < 0)
+	if (frame->len >= MACS_BYTES &&
+	    mr_frame_push(cache, frame, MR_VLAN_BYTES) == 0) {
+		bytes = mr_frame_data(port->base, frame);
+		memmove(bytes, bytes + MR_VLAN_BYTES, MACS_BYTES);
+	} else if (!copy_apart(port, cache, frame)) {
 		return false;
-	bytes = mr_frame_data(txq->queue.port->base, frame);
-	memmove(bytes, bytes + MR_VLAN_BYTES, MACS_BYTES);
+	}
+	bytes = mr_frame_data(port->base, frame);
 	mri_tag_write(bytes + MACS_BYTES, meta->vlan_tci);
 	meta->valid &= ~(uint32_t)MR_META_VLAN;
 	meta->csum_start_bytes += MR_VLAN_BYTES;
 	return true;
 }
 
-/* Collect leading frames that need at most a tag in their headroom. */
+/* Collect leading frames that need at most a tag; of copies not too many. */
 static void collect(struct mr_txq *txq, struct mr_cache *cache,
 		    const struct mr_frame *frames, const struct mr_meta *meta,
 		    uint32_t n, struct run *run)
 {
-	run->n = run->n_tags = 0;
-	while (run->n < n) {
+	run->n = run->n_tags = run->n_copies = 0;
+	while (run->n < n && run->n_copies < PIECES) {
 		const uint32_t at = run->n;
 		const uint32_t k = mr_frame_n_entries(&frames[at]);
 		const uint32_t todo = lacks(txq, &meta[at]);
@@ -395,22 +428,30 @@ static void collect(struct mr_txq *txq, struct mr_cache *cache,
 				       &run->metas[at]))
 				return;
 			run->n_tags++;
+			run->n_copies += is_copy(&run->frames[at], &frames[at]);
 		}
 		run->n += k;
 	}
 }
 
-/* Frames that the driver left are as they were. */
-static void undo(struct mr_txq *txq, const struct mr_frame *frames,
-		 struct run *run, uint32_t n_sent)
+/* Free what was copied and sent; frames that the driver left are as before. */
+static void settle(struct mr_txq *txq, struct mr_cache *cache,
+		   const struct mr_frame *frames, struct run *run,
+		   uint32_t n_sent)
 {
+	for (uint32_t i = 0; i < n_sent && run->n_copies > 0; i++)
+		if (is_copy(&run->frames[i], &frames[i]))
+			mr_frame_free_bulk(cache, &frames[i], 1);
 	for (uint32_t i = n_sent; i < run->n; i++) {
 		uint8_t *bytes =
 			mr_frame_data(txq->queue.port->base, &run->frames[i]);
 
 		if (run->frames[i].addr == frames[i].addr)
 			continue;
-		memmove(bytes + MR_VLAN_BYTES, bytes, MACS_BYTES);
+		if (is_copy(&run->frames[i], &frames[i]))
+			mr_frame_free_bulk(cache, &run->frames[i], 1);
+		else
+			memmove(bytes + MR_VLAN_BYTES, bytes, MACS_BYTES);
 		run->n_tags--;
 	}
 	mr_counter_add(&txq->stats.events[MR_TX_EVENT_VLAN_SOFTWARE],
@@ -427,17 +468,18 @@ send_mixed(struct mr_txq *txq, struct mr_cache *cache,
 	uint32_t i = 0;
 
 	while (i < n) {
-		uint32_t n_sent = 0, k;
+		uint32_t n_sent, k;
 
 		collect(txq, cache, frames + i, meta + i, n - i, &run);
 		if (run.n > 0) {
 			n_sent = txq->burst(txq, cache, run.frames, run.metas,
 					    run.n);
-			undo(txq, frames + i, &run, n_sent);
+			settle(txq, cache, frames + i, &run, n_sent);
+			i += n_sent;
+			if (n_sent < run.n)
+				break;
+			continue;
 		}
-		i += n_sent;
-		if (n_sent < run.n || i == n)
-			break;
 		k = mr_frame_n_entries(&frames[i]);
 		i += k;
 		if (hold(txq, cache, &frames[i - k], k, &meta[i - k],

@@ -391,7 +391,18 @@ static void headers_longer_than_a_page_are_a_named_drop(void **state)
 	end(&b);
 }
 
-/* Into the headroom; or, without it or shared, in a copy. */
+static mr_tx_burst_fn *burst_of_driver;
+static uint32_t n_bursts;
+
+static uint32_t count_bursts(struct mr_txq *txq, struct mr_cache *cache,
+			     const struct mr_frame *frames,
+			     const struct mr_meta *meta, uint32_t n)
+{
+	n_bursts++;
+	return burst_of_driver(txq, cache, frames, meta, n);
+}
+
+/* Into the headroom; or, without it or shared, in a copy; all in one burst. */
 static void tags_are_written(void **state)
 {
 	struct mr_frame frames[5], own[5];
@@ -411,8 +422,12 @@ static void tags_are_written(void **state)
 	memcpy(b.f.base + frames[1].addr, bytes, 61);
 	assert_int_equal(mr_frame_ref(b.f.cache, &frames[2], 1), 0);
 	memcpy(own, frames, sizeof(own));
+	burst_of_driver = b.txq->burst;
+	b.txq->burst = count_bursts;
+	n_bursts = 0;
 	assert_int_equal(mr_tx_burst_meta(b.txq, b.f.cache, frames, metas, 5),
 			 5);
+	assert_int_equal(n_bursts, 1);
 	assert_int_equal(receive(&b), 5);
 	for (uint32_t i = 0; i < 5; i++) {
 		const uint8_t *got = b.f.base + b.got[i].addr;
@@ -432,15 +447,14 @@ static void tags_are_written(void **state)
 	end(&b);
 }
 
-/* What the driver does not take is as it was, tag and all. */
-static void a_frame_that_is_refused_has_no_tag(void **state)
+/* What the driver does not take is as it was: tagged in place, or a copy. */
+static void refuse(bool is_shared)
 {
 	struct mr_frame frames[RING + 2], before[RING + 2];
 	struct mr_meta metas[RING + 2];
 	uint8_t bytes[100];
 	struct bench b;
 
-	(void)state;
 	open_with(&b, PAGES);
 	memset(bytes, 0x11, sizeof(bytes));
 	bytes[0] = 0x22;
@@ -449,6 +463,8 @@ static void a_frame_that_is_refused_has_no_tag(void **state)
 		(void)put(&b, bytes, 60, 100, &frames[i]);
 	}
 	memcpy(before, frames, sizeof(frames));
+	if (is_shared)
+		assert_int_equal(mr_frame_ref(b.f.cache, frames, RING + 2), 0);
 	assert_int_equal(
 		mr_tx_burst_meta(b.txq, b.f.cache, frames, metas, RING + 2),
 		RING);
@@ -456,7 +472,17 @@ static void a_frame_that_is_refused_has_no_tag(void **state)
 	assert_memory_equal(b.f.base + frames[RING].addr, bytes, 60);
 	assert_int_equal(tx_stats(&b).events[MR_TX_EVENT_VLAN_SOFTWARE], RING);
 	mr_frame_free_bulk(b.f.cache, frames + RING, 2);
+	if (is_shared)
+		mr_frame_free_bulk(b.f.cache, frames, RING + 2);
+	assert_int_equal(receive(&b), RING);
 	end(&b);
+}
+
+static void a_frame_that_is_refused_has_no_tag(void **state)
+{
+	(void)state;
+	refuse(false);
+	refuse(true);
 }
 
 int main(void)
