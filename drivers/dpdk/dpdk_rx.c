@@ -448,14 +448,7 @@ static void clear(const struct dpdk_rxq *rxq)
  */
 static bool may_have_frames(struct dpdk_rxq *rxq)
 {
-	const uint32_t n = DPDK_MIN_ASKED * rxq->max_segs;
-	struct mr_pool *pool = rxq->view->pool;
-	uint64_t addrs[DPDK_MIN_ASKED * MR_MAX_SEGS];
-	const uint32_t n_got = mr_pool_frag_alloc_bulk(
-		pool, addrs, n, 1u << rxq->view->chunk_shift);
-
-	mr_pool_frag_free_bulk(pool, addrs, n_got);
-	if (n_got < n)
+	if (mr_pool_n_direct(rxq->view->pool) < DPDK_MIN_ASKED * rxq->max_segs)
 		return true;
 	rxq->stash_at = 0;
 	rxq->n_stashed =

@@ -144,6 +144,15 @@ uint32_t mr_pool_frag_alloc_bulk(struct mr_pool *pool, uint64_t *addrs,
 	return n_done;
 }
 
+uint64_t mr_pool_n_direct(const struct mr_pool *pool)
+{
+	uint64_t n_pages = mri_page_alloc_n_free(&pool->page_alloc);
+
+	if (!mri_stack_is_empty(&pool->depot.filled))
+		n_pages += mri_magazine_pages(pool);
+	return n_pages << (pool->page_shift - pool->chunk_shift);
+}
+
 void mr_pool_frag_free_bulk(struct mr_pool *pool, const uint64_t *addrs,
 			    uint32_t n)
 {

@@ -305,14 +305,11 @@ static void shrink(struct round *r, uint64_t now_ns, uint64_t n_keep,
 static void grow_ahead(struct round *r)
 {
 	struct mr_pool *pool = r->pool;
-	struct mri_page_alloc *pa = &pool->page_alloc;
+	const struct mri_page_alloc *pa = &pool->page_alloc;
 	const uint32_t n_before = mri_page_alloc_n_pages(pa);
-	uint32_t n_free;
 
-	mri_lock_take(&pa->lock);
-	n_free = pa->n_free;
-	mri_lock_give(&pa->lock);
-	if (n_free >= pa->low_pages || n_before == pa->max_pages)
+	if (mri_page_alloc_n_free(pa) >= pa->low_pages ||
+	    n_before == pa->max_pages)
 		return;
 	if (mr_pool_grow(pool, 0, NULL) == 0)
 		r->report.n_pages_grown = mri_page_alloc_n_pages(pa) - n_before;

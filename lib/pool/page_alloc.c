@@ -121,7 +121,7 @@ static inline void add_free(struct mri_page_alloc *pa, uint32_t g,
 	if (segment->n_free == 0)
 		pa->with_free |= 1u << group->segment;
 	segment->n_free += n;
-	pa->n_free += n;
+	__atomic_store_n(&pa->n_free, pa->n_free + n, __ATOMIC_RELAXED);
 	group->free = (uint16_t)free;
 	if (group->bucket == MRI_BUCKET_NONE) {
 		link_group(pa, g);
@@ -140,7 +140,7 @@ static inline void sub_free(struct mri_page_alloc *pa, uint32_t g,
 	struct mri_page_segment *segment = &pa->segments[group->segment];
 
 	segment->n_free -= n;
-	pa->n_free -= n;
+	__atomic_store_n(&pa->n_free, pa->n_free - n, __ATOMIC_RELAXED);
 	if (segment->n_free == 0)
 		pa->with_free &= ~(1u << group->segment);
 	group->free = (uint16_t)free;
@@ -401,7 +401,7 @@ bool mri_page_alloc_remove_last(struct mri_page_alloc *pa)
 
 	if (segment->n_free < n_pages)
 		return false;
-	pa->n_free -= n_pages;
+	__atomic_store_n(&pa->n_free, pa->n_free - n_pages, __ATOMIC_RELAXED);
 	pa->with_free &= ~(1u << s);
 	pa->n_segments--;
 	__atomic_store_n(&pa->n_pages, segment->first_page, __ATOMIC_RELAXED);

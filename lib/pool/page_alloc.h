@@ -74,11 +74,11 @@ struct mri_page_counters {
 struct mri_page_alloc {
 	struct mri_lock lock;
 	uint32_t group_shift; /* pages of a group; also the largest order */
-	uint32_t n_free;
-	uint32_t with_free; /* bit s: segment s has free pages */
-	uint32_t near;      /* bit s: segment s is where the pool wants it;
-			     * atomic, written under the lock */
-	uint32_t n_pages;   /* population; atomic, written under the lock */
+	uint32_t n_free;      /* atomic, written under the lock */
+	uint32_t with_free;   /* bit s: segment s has free pages */
+	uint32_t near;        /* bit s: segment s is where the pool wants it;
+			       * atomic, written under the lock */
+	uint32_t n_pages;     /* population; atomic, written under the lock */
 	uint32_t max_pages;
 	uint32_t low_pages;
 	uint32_t n_segments;
@@ -134,6 +134,12 @@ bool mri_page_back_one(struct mri_page_alloc *pa, uint32_t page);
 static inline uint32_t mri_page_alloc_n_pages(const struct mri_page_alloc *pa)
 {
 	return __atomic_load_n(&pa->n_pages, __ATOMIC_RELAXED);
+}
+
+/* Pages that are free in it. Thread: any. */
+static inline uint32_t mri_page_alloc_n_free(const struct mri_page_alloc *pa)
+{
+	return __atomic_load_n(&pa->n_free, __ATOMIC_RELAXED);
 }
 
 /*

@@ -171,6 +171,22 @@ static void link_that_stays_down_is_said(void **state)
 	assert_true(n_asked >= 10);
 }
 
+/* Arm a queue, which looks at no magazine and allocates nothing. */
+static int arm(struct mr_queue *queue)
+{
+	struct mr_pool_stats before = { .size = sizeof(before) };
+	struct mr_pool_stats after = { .size = sizeof(after) };
+	int result;
+
+	assert_int_equal(mr_pool_stats(pool, &before), 0);
+	n_pool_stats = 0;
+	result = mr_queue_arm(queue);
+	assert_int_equal(n_pool_stats, 0);
+	assert_int_equal(mr_pool_stats(pool, &after), 0);
+	assert_memory_equal(&before, &after, sizeof(before));
+	return result;
+}
+
 /* But it knows whether there are pages in exchange for what it asks for. */
 static void arming_looks_at_no_magazine(void **state)
 {
@@ -184,17 +200,15 @@ static void arming_looks_at_no_magazine(void **state)
 	irq_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	port = open_port("dpdk:net_null1\\,no-rx=1,ring=64");
 	queue = (struct mr_queue *)mr_port_rxq(port, 0);
-	n_pool_stats = 0;
-	assert_int_equal(mr_queue_arm(queue), 0);
+	assert_int_equal(arm(queue), 0);
 	do {
 		n_got = mr_frag_alloc_bulk(cache, addrs + n, BURST, 4096);
 		n += n_got;
 	} while (n_got > 0);
-	assert_int_equal(mr_queue_arm(queue), 1);
+	assert_int_equal(arm(queue), 1);
 	mr_frag_free_bulk(cache, addrs, n);
 	mr_cache_flush(cache);
-	assert_int_equal(mr_queue_arm(queue), 0);
-	assert_int_equal(n_pool_stats, 0);
+	assert_int_equal(arm(queue), 0);
 	mr_port_close(port);
 	close(irq_fd);
 }

@@ -239,6 +239,15 @@ MR_API void **mr_ctx_driver_slot(struct mr_ctx *ctx,
 MR_API uint32_t mr_pool_frag_alloc_bulk(struct mr_pool *pool, uint64_t *addrs,
 					uint32_t n, uint32_t n_bytes);
 
+/**
+ * @return about how many buffers of chunk_bytes mr_pool_frag_alloc_bulk() would
+ *         find at once; not counted are those in caches, beyond one magazine in
+ *         the depot, and of segments to come
+ *
+ * Thread: any; others may take them. Cost: two loads.
+ */
+MR_API uint64_t mr_pool_n_direct(const struct mr_pool *pool);
+
 /** The other direction. Owner: the pool. Thread: any. Cost: may lock. */
 MR_API void mr_pool_frag_free_bulk(struct mr_pool *pool, const uint64_t *addrs,
 				   uint32_t n);
