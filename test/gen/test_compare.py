@@ -108,6 +108,16 @@ def test_itself_is_no_difference(bench, files):
     assert "worse" not in done.out
 
 
+def old_units(document):
+    for row in document["rows"]:
+        row["unit"] = row["unit"].replace("frames/s", "frame/s")
+
+
+def test_documents_with_units_of_before_are_read(bench, files):
+    done = bench("compare", *twice(*files(scaled(1, old_units), scaled(1))))
+    assert done.rc == 0, done.err
+
+
 @pytest.mark.parametrize("factor,threshold,rc,verdict", [
     (0.9, 1, 1, "worse"), (1.1, 1, 0, "better"),
     (0.9, 15, 0, "no difference"), (0.996, 0.2, 0, "unclear")])
@@ -262,7 +272,7 @@ def test_documents_of_workloads(bench, tmp_path, command, side, row, line):
 
 
 @pytest.mark.parametrize("text,words", [
-    ("", "cut off, or no JSON"), ("{\"schema\": \"mr-be", "cut off"),
+    ("", "truncated or not JSON"), ("{\"schema\": \"mr-be", "truncated"),
     ("{}", "no document of mr-bench"),
     ("{\"schema\": \"mr-bench-net\", \"v\": 9, \"millrace\": \"3.2.1\"}",
      "version 9 of the schema, and this program reads 1; use the mr-bench "

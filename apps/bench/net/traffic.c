@@ -72,6 +72,7 @@ static int complain(const char *text)
 struct lines {
 	bool has_tx, has_rx;
 	uint64_t next_ns;
+	uint64_t n_skipped; /* stdout would have had to be waited for */
 };
 
 static void write_line(void *opaque, const struct trial_result *so_far)
@@ -80,8 +81,11 @@ static void write_line(void *opaque, const struct trial_result *so_far)
 
 	if (so_far->whole_ns < lines->next_ns)
 		return;
-	/* What cannot be written now the document will tell. */
-	document_line(so_far, lines->has_tx, lines->has_rx, stdout);
+	if (view_can_write(stdout))
+		document_line(so_far, lines->has_tx, lines->has_rx,
+			      lines->n_skipped, stdout);
+	else
+		lines->n_skipped++;
 	while (lines->next_ns <= so_far->whole_ns)
 		lines->next_ns += SECOND;
 }
@@ -206,7 +210,9 @@ static int run(const char *name, const struct traffic_options *options,
 		.mean_bytes = streams_mean_bytes(tester_streams(tester)),
 		.duration_ns = options->trial.duration_ns,
 	};
-	struct lines lines = { view.has_tx, view.has_rx, SECOND };
+	struct lines lines = { .has_tx = view.has_tx,
+			       .has_rx = view.has_rx,
+			       .next_ns = SECOND };
 	struct screen *screen = NULL;
 	struct mr_reason why;
 	int status;

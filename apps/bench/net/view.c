@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What tx, rx and loop show. */
 #include <inttypes.h>
+#include <poll.h>
 #include <string.h>
 
 #include "net/away.h"
@@ -49,6 +50,14 @@ static void print_left(const struct view *view, uint64_t now_ns)
 			(double)(view->duration_ns - now_ns) / 1e9);
 }
 
+bool view_can_write(FILE *to)
+{
+	/* A pipe is ready if it has room for a page: no line is longer. */
+	struct pollfd fd = { .fd = fileno(to), .events = POLLOUT };
+
+	return poll(&fd, 1, 0) == 1;
+}
+
 void view_progress(void *opaque, const struct trial_result *r)
 {
 	struct view *view = opaque;
@@ -58,7 +67,8 @@ void view_progress(void *opaque, const struct trial_result *r)
 
 	if (view->next_ns == 0)
 		view->next_ns = SECOND;
-	if (view->to == NULL || now < view->next_ns)
+	if (view->to == NULL || now < view->next_ns ||
+	    !view_can_write(view->to))
 		return;
 	if (r->n_runs > view->n_runs && r->n_runs > 1)
 		fprintf(view->to,

@@ -21,6 +21,9 @@ struct view {
 /* A tester_progress_fn: opaque is the view. */
 void view_progress(void *view, const struct trial_result *so_far);
 
+/* Whether a line can be written without waiting for its reader. */
+bool view_can_write(FILE *to);
+
 /* "1.234 M" of 1234000. In a buffer of the caller. */
 const char *view_scaled(double value, char *text, size_t n_bytes);
 

@@ -73,7 +73,7 @@ uint32_t document_trial(struct document *document, uint32_t frame_bytes,
  * the schema. Returns false: it was not written.
  */
 bool document_line(const struct trial_result *so_far, bool has_tx, bool has_rx,
-		   FILE *to);
+		   uint64_t n_skipped, FILE *to);
 
 /* A point of a time series, where a trial would say too much. */
 void document_interval(struct document *document, uint32_t frame_bytes,

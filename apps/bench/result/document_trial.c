@@ -118,12 +118,14 @@ static json_t *rx_object(const struct trial_result *r)
 }
 
 bool document_line(const struct trial_result *so_far, bool has_tx, bool has_rx,
-		   FILE *to)
+		   uint64_t n_skipped, FILE *to)
 {
 	json_t *line = json_pack("{s:i, s:o}", "v", DOCUMENT_VERSION, "t",
 				 document_real(seconds(so_far->whole_ns)));
 	bool is_good;
 
+	if (n_skipped > 0)
+		json_object_set_new(line, "skipped", document_count(n_skipped));
 	if (has_tx)
 		json_object_set_new(line, "tx", tx_object(so_far));
 	if (has_rx)

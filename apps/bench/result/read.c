@@ -144,18 +144,32 @@ static int check_shapes(const char *name, const json_t *root,
 	return 0;
 }
 
+/* Units that documents before November 2026 spell differently. */
+static void rename_unit(json_t *row)
+{
+	const char *unit = json_text_of(row, "unit");
+
+	if (strcmp(unit, "frame/s") == 0)
+		json_object_set_new(row, "unit", json_string("frames/s"));
+	else if (strcmp(unit, "connection/s") == 0)
+		json_object_set_new(row, "unit", json_string("connections/s"));
+}
+
 static int check_units(const char *name, const json_t *root,
 		       struct mr_reason *why)
 {
-	const json_t *row;
+	json_t *row;
 	size_t i;
 
-	json_array_foreach(json_object_get(root, "rows"), i, row) if (
-		unit_direction(json_text_of(row, "unit")) ==
-		0) return wrong(name, why,
-				"rows[%zu].unit \"%.40s\" is none that "
-				"this program knows; measure again",
-				i, json_text_of(row, "unit"));
+	json_array_foreach(json_object_get(root, "rows"), i, row)
+		rename_unit(row);
+	json_array_foreach(
+		json_object_get(root, "rows"), i,
+		row) if (unit_direction(json_text_of(row, "unit")) ==
+			 0) return wrong(name, why,
+					 "rows[%zu].unit \"%.40s\" is unknown "
+					 "to this program; measure again",
+					 i, json_text_of(row, "unit"));
 	return 0;
 }
 
@@ -202,7 +216,7 @@ int document_read_bytes(const char *name, const void *bytes, size_t n_bytes,
 		abort();
 	if (ret->root == NULL)
 		status = wrong(name, why,
-			       "line %d: %.80s; it is cut off, or no JSON: "
+			       "line %d: %.80s; it is truncated or not JSON: "
 			       "measure again",
 			       error.line, error.text);
 	else

@@ -3,6 +3,7 @@
 
 usage: cli_test.py MR_BENCH SCHEMA NET_SCHEMA     (no privileges, no huge pages)
 """
+import fcntl
 import json
 import os
 import pathlib
@@ -342,6 +343,24 @@ class Traffic(unittest.TestCase):
         code, out, _ = run("tx", "--json-lines", "--quiet", "--count", "10",
                            "null:")
         self.assertEqual(out.count("\n"), 1)
+
+    def test_lines_that_are_not_read_do_not_hold_up_signals(self):
+        out, stdout = os.pipe()
+        fcntl.fcntl(stdout, fcntl.F_SETPIPE_SZ, 4096)
+        os.write(stdout, b"\n" * 4096)
+        with subprocess.Popen([PROGRAM, "tx", "--json-lines", "--rate", "1k",
+                               "null:"], stdout=stdout) as process:
+            signals.await_sigint(process)
+            time.sleep(1.5)  # the first line is due
+            end_s = time.monotonic() + 60
+            # The first ends the trial, the second one the last document.
+            while process.poll() is None and time.monotonic() < end_s:
+                process.send_signal(signal.SIGINT)
+                time.sleep(0.05)
+            process.kill()
+        os.close(out)
+        os.close(stdout)
+        self.assertEqual(process.returncode, -signal.SIGINT)
 
     def test_a_size_that_looks_like_one_with_fcs_is_pointed_at(self):
         for words, hint in ((["--size", "64"], True), (["--size", "60"], False),
