@@ -4,6 +4,7 @@
  * to one of our external addresses, which is both (hairpinning).
  */
 #include "core.h"
+#include "window.h"
 
 static struct nat_tuple tuple_of(uint32_t addr, uint16_t port, uint8_t proto)
 {
@@ -31,7 +32,8 @@ static struct nat_segment segment_of(const struct nat_packet *packet)
 		segment.n_bytes++;
 		option = nat_tcp_option(tcp, (tcp->offset >> 4) * 4u, SCALE,
 					SCALE_BYTES);
-		segment.shift = option != NULL ? option[2] + 1 : 0;
+		segment.shift =
+			option != NULL ? nat_window_shift(option[2]) : 0;
 	}
 	return segment;
 }

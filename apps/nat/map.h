@@ -46,7 +46,7 @@ struct nat_segment {
 	uint32_t n_bytes; /* of sequence numbers that it takes */
 	uint16_t window;
 	uint8_t flags; /* enum nat_tcp_flag */
-	uint8_t shift; /* window scale of a SYN, plus 1; 0: no such option */
+	uint8_t shift; /* nat_window_shift() of a SYN; 0: it has no scale */
 };
 
 enum {

@@ -8,7 +8,8 @@
  *     an RST:         |-- belongs ------------------|
  *     others:   |--------- belong, repeated ones too --|
  *
- * Sources: RFC 9293 3.10.7.4, RFC 5961 3.2 and 4.2, RFC 7323 2.2.
+ * Sources: RFC 9293 3.10.7.4, RFC 5961 3.2 and 4.2, RFC 7323 2.2
+ * and 2.3.
  */
 #ifndef NAT_WINDOW_H
 #define NAT_WINDOW_H
@@ -33,14 +34,19 @@ struct nat_window {
 	struct nat_window_end ends[2]; /* by the direction that they send in */
 };
 
+enum { NAT_SCALE_MAX = 14 };
+
+/* nat_segment.shift of a window scale option: RFC 7323 2.3. */
+static inline uint8_t nat_window_shift(uint8_t scale)
+{
+	return 1 + (scale < NAT_SCALE_MAX ? scale : NAT_SCALE_MAX);
+}
+
 static inline uint32_t nat_window_bytes(const struct nat_window_end *end)
 {
-	enum { SHIFT_MAX = 14 }; /* RFC 7323 2.2 */
-
 	if (end->shift == 0)
-		return (uint32_t)UINT16_MAX << SHIFT_MAX;
-	return (uint32_t)end->window
-	       << (end->shift - 1 < SHIFT_MAX ? end->shift - 1 : SHIFT_MAX);
+		return (uint32_t)UINT16_MAX << NAT_SCALE_MAX;
+	return (uint32_t)end->window << (end->shift - 1);
 }
 
 /* Whether a segment is where its receiver expects one. */

@@ -154,6 +154,21 @@ def test_rst_outside_of_the_window(nat_of, way, flags, scale):
 
 
 @requirement("2.2 note 1")
+@pytest.mark.parametrize("scale", [14, 15, 255])
+def test_window_scales_end_at_14(nat_of, scale):
+    """RFC 7323 2.3: what is above counts as 14, and is known."""
+    flow = Flow(nat_of(), "tcp")
+    options = [("WScale", scale)]
+    flow.out(PEER, 80, flags="S", seq=999, options=options)
+    flow.back(PEER, 80, flags="SA", seq=4999, ack=1000, options=options)
+    flow.out(PEER, 80, flags="A", seq=1000, ack=5000, window=2)
+    flow.back(PEER, 80, flags="R", seq=5001 + (2 << 14))
+    assert state_of(flow.nat)[0] == "open"
+    flow.back(PEER, 80, flags="R", seq=5000 + (2 << 14))
+    assert state_of(flow.nat)[0] == "reset"
+
+
+@requirement("2.2 note 1")
 @pytest.mark.parametrize("way", ["out", "back"])
 @pytest.mark.parametrize("flags", ["A", "PA", "S", "FA"])
 def test_segments_outside_of_the_window_do_not_refresh(nat_of, way, flags):

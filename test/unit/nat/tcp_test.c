@@ -268,6 +268,33 @@ static void segments_belong_where_they_are_expected(void **state)
 	}
 }
 
+/* RFC 7323 2.3: what is above 14 counts as 14. */
+static void scales_end_at_14(void **state)
+{
+	static const struct {
+		uint8_t scale;
+		uint32_t bytes;
+	} want[] = { { 0, 2 },       { 14, 2 << 14 },  { 15, 2 << 14 },
+		     { 33, 2 << 14 }, { 255, 2 << 14 } };
+
+	(void)state;
+	for (uint32_t i = 0; i < sizeof(want) / sizeof(*want); i++) {
+		const uint8_t shift = nat_window_shift(want[i].scale);
+		struct nat_window window = { 0 };
+
+		nat_window_see(
+			&window, NAT_OUT,
+			&(struct nat_segment){ 9, 0, 1, 2, SYN, shift });
+		nat_window_see(
+			&window, NAT_IN,
+			&(struct nat_segment){ 9, 10, 1, 2, SYN | ACK, shift });
+		nat_window_see(&window, NAT_OUT,
+			       &(struct nat_segment){ 10, 10, 0, 2, ACK, 0 });
+		assert_int_equal(nat_window_bytes(&window.ends[NAT_OUT]),
+				 want[i].bytes);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -276,6 +303,7 @@ int main(void)
 		cmocka_unit_test(what_refreshes),
 		cmocka_unit_test(each_state_has_its_timer_and_name),
 		cmocka_unit_test(segments_belong_where_they_are_expected),
+		cmocka_unit_test(scales_end_at_14),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
