@@ -63,6 +63,13 @@ static inline bool nat_tcp_begins(enum nat_tcp was, enum nat_tcp is)
 	       (is == NAT_TCP_OPENING || is == NAT_TCP_ANSWERED);
 }
 
+/* Whether the handshake may still be on its way. */
+static inline bool nat_tcp_is_opening(enum nat_tcp state)
+{
+	return state == NAT_TCP_CLOSED || state == NAT_TCP_OPENING ||
+	       state == NAT_TCP_ANSWERED;
+}
+
 /* How long a session may be idle, in seconds. */
 uint32_t nat_tcp_timeout(const struct nat_timeouts *timeouts,
 			 enum nat_tcp state);

@@ -47,9 +47,12 @@ static bool step(const struct nat_maps *maps, struct session session,
 	enum nat_tcp was = (enum nat_tcp) * session.state;
 	enum nat_tcp is = nat_tcp_next(was, direction, segment->flags);
 
-	if (nat_tcp_begins(was, is)) /* another connection of these ends */
+	const bool begins = nat_tcp_begins(was, is);
+
+	if (begins) /* another connection of these ends */
 		*session.window = (struct nat_window){ 0 };
-	if (!nat_window_see(session.window, direction, segment))
+	if (!nat_window_see(session.window, direction, segment,
+			    begins || nat_tcp_is_opening(was)))
 		return false;
 	if (is != was) {
 		*session.state = (uint8_t)is;
@@ -122,7 +125,7 @@ static enum nat_reason tcp_out(struct nat_maps *maps, uint32_t id,
 	} else {
 		nat_map_set_first(maps, id, remote, state, now_s);
 	}
-	nat_window_see(window, NAT_OUT, segment);
+	nat_window_see(window, NAT_OUT, segment, true);
 	return NAT_OK;
 }
 

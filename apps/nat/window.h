@@ -19,15 +19,18 @@
 
 /* All zero: nothing has been seen. */
 struct nat_window_end {
-	uint32_t ack;
-	uint16_t window; /* as in the header */
-	uint8_t shift;   /* of it, plus 1; 0: not known, so as much as can be */
+	uint32_t ack;    /* the newest that the other end's segments allow */
+	uint32_t end;    /* behind the last sequence number that it sent */
+	uint16_t window; /* the largest, unscaled: its right edge never moves
+			  * back, and a forged 0 must not shut it */
+	uint8_t shift;   /* of it, plus 1; 0: unknown, so assume the largest */
 	uint8_t seen;
 };
 
 enum {
 	NAT_END_SEEN = 1,      /* ack and window are there... */
 	NAT_END_CONFIRMED = 2, /* ...and the other end has kept to them */
+	NAT_END_SENT = 4,      /* end is there */
 };
 
 struct nat_window {
@@ -67,28 +70,47 @@ static inline void nat_window_scale(struct nat_window *window,
 				    enum nat_direction direction,
 				    const struct nat_segment *segment)
 {
-	struct nat_window_end *from = &window->ends[direction];
+	window->ends[direction].shift = segment->shift;
+	if (segment->shift == 0)
+		window->ends[NAT_OUT].shift = window->ends[NAT_IN].shift = 1;
+}
 
-	from->shift = segment->shift;
-	if (segment->shift != 0)
-		/* A SYN's own window is not scaled. */
-		from->window = (uint16_t)((from->window >>
-					   (segment->shift - 1)) + 1);
-	else
-		from->shift = window->ends[!direction].shift = 1;
+/* What an end that sends this expects. An acknowledgement of what the other end
+ * never sent is forged, or we missed a part: nothing is learned from it. */
+static inline void nat_window_learn(struct nat_window_end *from,
+				    const struct nat_window_end *to,
+				    const struct nat_segment *segment)
+{
+	uint32_t window = segment->window;
+
+	if ((from->seen & NAT_END_SEEN &&
+	     (int32_t)(segment->ack - from->ack) < 0) ||
+	    (to->seen & NAT_END_SENT && (int32_t)(segment->ack - to->end) > 0))
+		return;
+	/* A SYN's own window is not scaled. */
+	if (segment->flags & NAT_TCP_SYN && from->shift > 1)
+		window = (window + (1u << (from->shift - 1)) - 1) >>
+			 (from->shift - 1);
+	from->ack = segment->ack;
+	if (from->window < window)
+		from->window = (uint16_t)window;
+	from->seen |= NAT_END_SEEN;
 }
 
 /*
- * Look at a segment and learn from it. false: it does not belong to the
- * connection. What the first segment of an end has said is forgotten when the
- * other end does not keep to it: it may have been anybody's.
+ * Look at a segment and learn from it; is_opening: of a handshake. false: it
+ * does not belong to the connection. What the first segment of an end has said
+ * is forgotten when the other end does not keep to it: it may have been
+ * anybody's.
  */
 static inline bool nat_window_see(struct nat_window *window,
 				  enum nat_direction direction,
-				  const struct nat_segment *segment)
+				  const struct nat_segment *segment,
+				  bool is_opening)
 {
 	struct nat_window_end *from = &window->ends[direction];
 	struct nat_window_end *to = &window->ends[!direction];
+	const uint32_t end = segment->seq + segment->n_bytes;
 
 	if (to->seen & NAT_END_SEEN) {
 		if (nat_window_fits(to, segment))
@@ -97,18 +119,17 @@ static inline bool nat_window_see(struct nat_window *window,
 			 segment->flags & NAT_TCP_RST)
 			return false;
 		else
-			to->seen = 0;
+			*to = (struct nat_window_end){ .shift = to->shift };
 	}
 	if (segment->flags & NAT_TCP_RST)
 		return true;
-	if (segment->flags & NAT_TCP_ACK &&
-	    (from->seen == 0 || (int32_t)(segment->ack - from->ack) >= 0)) {
-		from->ack = segment->ack;
-		from->window = segment->window;
-		from->seen |= NAT_END_SEEN;
-	}
-	if (segment->flags & NAT_TCP_SYN)
+	if (!(from->seen & NAT_END_SENT) || (int32_t)(end - from->end) > 0)
+		from->end = end;
+	from->seen |= NAT_END_SENT;
+	if (segment->flags & NAT_TCP_SYN && is_opening)
 		nat_window_scale(window, direction, segment);
+	if (segment->flags & NAT_TCP_ACK)
+		nat_window_learn(from, to, segment);
 	return true;
 }
 

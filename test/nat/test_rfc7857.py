@@ -113,8 +113,8 @@ def established(nat, scale=None):
     flow = Flow(nat, "tcp")
     options = [] if scale is None else [("WScale", scale)]
     more = 0 if scale is None else scale
-    flow.out(PEER, 80, flags="S", seq=999, window=65535, options=options)
-    flow.back(PEER, 80, flags="SA", seq=4999, ack=1000, window=65535,
+    flow.out(PEER, 80, flags="S", seq=999, window=3000, options=options)
+    flow.back(PEER, 80, flags="SA", seq=4999, ack=1000, window=4000,
               options=options)
     flow.out(PEER, 80, flags="A", seq=1000, ack=5000, window=3000 >> more)
     flow.back(PEER, 80, flags="A", seq=5000, ack=1000, window=4000 >> more)
@@ -151,6 +151,27 @@ def test_rst_outside_of_the_window(nat_of, way, flags, scale):
             PEER, 80, flags=flags, seq=seq)) == 1
         state, left = state_of(nat)
         assert state == "reset" and 230 < left <= 241
+
+
+@requirement("2.2 note 1")
+@pytest.mark.parametrize("forged", [
+    {"flags": "A", "ack": 1000 + 2 ** 30, "window": 9},
+    {"flags": "A", "ack": 1000, "window": 0},
+    {"flags": "S", "ack": 0, "window": 0}])
+def test_a_forged_segment_does_not_cut_a_connection(nat_of, forged):
+    """One that hits the window: the ends go on, and are followed."""
+    nat = nat_of()
+    flow = established(nat, 3)
+    flow.back(PEER, 80, seq=5000, **forged)
+    for i in range(10):
+        nat.advance(1000)
+        flow.out(PEER, 80, flags="PA", seq=2500 + 500 * i, ack=5000,
+                 window=375, payload=b"x" * 500)
+        assert state_of(nat)[1] > 7440 - 10
+        flow.back(PEER, 80, flags="A", seq=5000, ack=1000 + 500 * i,
+                  window=500)
+    flow.back(PEER, 80, flags="R", seq=5000)
+    assert state_of(nat)[0] == "reset"
 
 
 @requirement("2.2 note 1")

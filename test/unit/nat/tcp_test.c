@@ -241,10 +241,30 @@ static const struct {
 	{ "an old acknowledgement does not take back a newer one",
 	  { { NAT_OUT, { 100, 0, 1, 100, SYN, 0 }, true },
 	    { NAT_IN, { 500, 101, 1, 100, SYN | ACK, 0 }, true },
+	    { NAT_IN, { 501, 101, 50, 100, ACK, 0 }, true },
 	    { NAT_OUT, { 101, 551, 0, 100, ACK, 0 }, true },
 	    { NAT_OUT, { 101, 501, 0, 100, ACK, 0 }, true },
 	    { NAT_IN, { 550, 0, 0, 0, RST, 0 }, false },
 	    { NAT_IN, { 551, 0, 0, 0, RST, 0 }, true } } },
+	{ "an acknowledgement of what was not sent is not learned",
+	  { { NAT_OUT, { 100, 0, 1, 100, SYN, 0 }, true },
+	    { NAT_IN, { 500, 101, 1, 100, SYN | ACK, 0 }, true },
+	    { NAT_OUT, { 101, 501, 50, 100, ACK, 0 }, true },
+	    { NAT_IN, { 501, 152, 0, 100, ACK, 0 }, true },
+	    { NAT_IN, { 501, 100000, 1, 100, ACK, 0 }, true },
+	    { NAT_OUT, { 101, 501, 50, 100, ACK, 0 }, true },
+	    { NAT_OUT, { 101, 0, 0, 0, RST, 0 }, true } } },
+	{ "a window of 0 does not shut one that was open",
+	  { { NAT_OUT, { 100, 0, 1, 100, SYN, 0 }, true },
+	    { NAT_IN, { 500, 101, 1, 100, SYN | ACK, 0 }, true },
+	    { NAT_IN, { 501, 101, 0, 0, ACK, 0 }, true },
+	    { NAT_OUT, { 151, 501, 50, 100, ACK, 0 }, true } } },
+	{ "a SYN behind the handshake changes no scale",
+	  { { NAT_OUT, { 100, 0, 1, 100, SYN, 8 }, true },
+	    { NAT_IN, { 500, 101, 1, 100, SYN | ACK, 8 }, true },
+	    { NAT_OUT, { 101, 501, 0, 10, ACK, 0 }, true },
+	    { NAT_IN, { 501, 101, 1, 10, SYN | ACK, 0 }, true },
+	    { NAT_IN, { 501 + 1280, 0, 1, 0, ACK, 0 }, true } } },
 	{ "a first segment that the other end contradicts is forgotten",
 	  { { NAT_IN, { 7000, 99999, 0, 100, ACK, 1 }, true },
 	    { NAT_OUT, { 99999u + MAX_WINDOW * 2u, 0, 0, 0, RST, 0 }, false },
@@ -262,7 +282,8 @@ static void segments_belong_where_they_are_expected(void **state)
 		for (uint32_t k = 0; windows[i].seen[k].segment.flags; k++)
 			if (nat_window_see(&window,
 					   windows[i].seen[k].direction,
-					   &windows[i].seen[k].segment) !=
+					   &windows[i].seen[k].segment,
+					   k < 2) !=
 			    windows[i].seen[k].belongs)
 				fail_msg("%s: segment %u", windows[i].what, k);
 	}
@@ -284,12 +305,15 @@ static void scales_end_at_14(void **state)
 
 		nat_window_see(
 			&window, NAT_OUT,
-			&(struct nat_segment){ 9, 0, 1, 2, SYN, shift });
+			&(struct nat_segment){ 9, 0, 1, 2, SYN, shift },
+			true);
 		nat_window_see(
 			&window, NAT_IN,
-			&(struct nat_segment){ 9, 10, 1, 2, SYN | ACK, shift });
+			&(struct nat_segment){ 9, 10, 1, 2, SYN | ACK, shift },
+			true);
 		nat_window_see(&window, NAT_OUT,
-			       &(struct nat_segment){ 10, 10, 0, 2, ACK, 0 });
+			       &(struct nat_segment){ 10, 10, 0, 2, ACK, 0 },
+			       false);
 		assert_int_equal(nat_window_bytes(&window.ends[NAT_OUT]),
 				 want[i].bytes);
 	}
