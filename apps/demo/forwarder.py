@@ -71,7 +71,7 @@ class Forwarder:
         return self.final(status)
 
     def wait(self, limit_s):
-        """Its final object, when it has ended by itself: captures do."""
+        """Its final object, once it has ended by itself (as captures do)."""
         try:
             return self.final(self.process.wait(limit_s))
         except subprocess.TimeoutExpired:

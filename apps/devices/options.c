@@ -7,8 +7,7 @@
 enum { OPTION_ROOT = OPTION_LONG, MAX_BDFS = 64, MAX_ROOT_BYTES = 128 };
 
 static const struct option_row rows[] = {
-	{ "all", 'a', NULL,
-	  "list: not only network devices; unbind: all that were bound" },
+	{ "all", 'a', NULL, "list: any device, not only NICs; unbind: all" },
 	{ "json", 'j', NULL, "list, info: one JSON object on stdout" },
 	{ "force", 'f', NULL, "bind: also a device that this machine uses" },
 	{ "owner", 'o', "USER",

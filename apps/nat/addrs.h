@@ -22,7 +22,7 @@ enum nat_addr_class {
 	NAT_ADDR_OWN = 1 << 0,
 	NAT_ADDR_LINK = 1 << 2,      /* a network on the link */
 	NAT_ADDR_BROADCAST = 1 << 4, /* of such a network */
-	NAT_ADDR_MARTIAN = 1 << 6,   /* wherever */
+	NAT_ADDR_MARTIAN = 1 << 6,   /* on any link */
 	NAT_ADDR_LINK_LOCAL = 1 << 7,
 	NAT_ADDR_EXTERNAL = 1 << 8,
 	NAT_ADDR_SUBSCRIBER = 1 << 9,
@@ -66,7 +66,7 @@ static inline bool nat_addrs_is_external(const struct nat_addrs *addrs,
 	return nat_addrs_of(addrs, addr) & NAT_ADDR_EXTERNAL;
 }
 
-/* An own one that packets to hosts inside never have. */
+/* An own one that is never the destination of packets to hosts inside. */
 static inline bool nat_addrs_is_ours_alone(const struct nat_addrs *addrs,
 					   uint32_t addr)
 {
@@ -103,7 +103,7 @@ static inline bool nat_addrs_is_martian(const struct nat_addrs *addrs,
 {
 	const uint32_t is = nat_addrs_of(addrs, addr);
 
-	/* RFC 3927 7: what is link-local stays on its link. */
+	/* RFC 3927 7: link-local addresses stay on their link. */
 	return is & (NAT_ADDR_MARTIAN | NAT_ADDR_BROADCAST << side) ||
 	       (is & (NAT_ADDR_LINK_LOCAL | NAT_ADDR_LINK << side)) ==
 		       NAT_ADDR_LINK_LOCAL;

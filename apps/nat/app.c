@@ -211,7 +211,7 @@ static void close_log(struct app *app)
 	if (background_wait(writer, LOG_MS))
 		background_do(writer, end_log, app);
 	if (!background_wait(writer, LOG_MS))
-		print_error("mr-nat: log: %s: nothing takes its last lines",
+		print_error("mr-nat: log: %s: cannot write the last lines",
 			    app->config->log_path);
 	background_destroy(writer);
 }
@@ -410,8 +410,8 @@ static void finish_reload(struct app *app)
 	}
 	if (!nat_neighbours_follow(app->neighbours, app->config, app->next,
 				   now_s(app)))
-		print_error("mr-nat: reload: neighbours: no room for one of "
-			    "them; it is asked by ARP");
+		print_error("mr-nat: reload: neighbours: no room for a fixed "
+			    "one; it will be resolved by ARP");
 	*app->next_kept =
 		(struct app_kept){ app->config, app->routes, app->kept };
 	app->kept = app->next_kept;
@@ -452,7 +452,8 @@ void app_reload_answered(struct app *app, uint32_t worker_idx)
 	struct nat_worker *w = &app->workers[worker_idx];
 
 	if (w->mail.err < 0)
-		print_error("mr-nat: reload: worker %u goes on as before: %s",
+		print_error("mr-nat: reload: worker %u keeps the old "
+			    "configuration: %s",
 			    worker_idx, w->mail.why.text);
 	else
 		w->config = w->mail.config;

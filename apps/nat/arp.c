@@ -248,7 +248,7 @@ static bool fix(struct nat_neighbours *neighbours, enum nat_side side,
 	return true;
 }
 
-/* It is no longer fixed: whoever needs it next asks it, and uses it meanwhile.
+/* It is no longer fixed: the next user sends it a query, and uses it meanwhile.
  */
 static void unfix(struct nat_neighbours *neighbours, enum nat_side side,
 		  uint32_t addr, uint32_t now_s)

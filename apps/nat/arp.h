@@ -62,8 +62,8 @@ int nat_neighbours_create(const struct nat_config *config,
 void nat_neighbours_destroy(struct nat_neighbours *neighbours);
 
 /*
- * Those that are fixed are now config's, and no longer those of before (NULL:
- * none). Workers may run. False: there was no room for one of them.
+ * Replace the fixed neighbours of before (NULL: none) by those of config.
+ * Workers may run. False: there was no room for one of them.
  */
 bool nat_neighbours_follow(struct nat_neighbours *neighbours,
 			   const struct nat_config *before,

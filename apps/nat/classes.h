@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which classes an address belongs to: ranges of addresses with bits, and a
- * lookup of three loads at most, however many ranges there are.
+ * Which classes an address belongs to: ranges of addresses with bits. A lookup
+ * takes three loads at most, however many ranges there are.
  *
  *     slot of the upper 16 bits --> 256 slots of the next 8 --> 256 of the last
  *
@@ -23,7 +23,7 @@ struct nat_classes {
 int nat_classes_init(struct nat_classes *classes);
 void nat_classes_end(struct nat_classes *classes);
 
-/* Addresses first to last, host order, have these bits, too. */
+/* Add these bits to addresses first to last, host order. */
 int nat_classes_add(struct nat_classes *classes, uint32_t first, uint32_t last,
 		    uint32_t bits);
 

@@ -78,7 +78,7 @@ static int fail(struct mr_reason *ret_why, const char *path, const char *what)
 /*
  * Who has the lock has the name: a socket that was left behind by a killed one
  * can be told from one in use. The file stays: whoever opened it before it was
- * unlinked would get a lock that nobody else sees.
+ * unlinked would hold a lock that no one else checks.
  */
 int nat_control_lock(const char *instance, struct mr_reason *ret_why)
 {
@@ -196,7 +196,7 @@ int nat_control_fd(const struct nat_control *c)
 	return c->epoll_fd;
 }
 
-/* What it asked to be done is done nevertheless; nobody needs a list then. */
+/* Its request is still carried out, but its answer is no longer needed. */
 static void drop_client(struct client *client)
 {
 	if (client->fd >= 0)
@@ -207,7 +207,7 @@ static void drop_client(struct client *client)
 	nat_answer_free(&client->answer);
 }
 
-/* The one line that a client gets that is not served. */
+/* The only line that a rejected client gets. */
 static void turn_away(int fd, const char *why)
 {
 	struct nat_answer answer = { 0 };
@@ -232,7 +232,7 @@ void nat_control_drop_idle(struct nat_control *c)
 		if (client->fd < 0)
 			continue;
 		if (!client->has_line && idle_s >= LINE_S) {
-			turn_away(client->fd, "no question within 5 seconds");
+			turn_away(client->fd, "no request within 5 seconds");
 			drop_client(client);
 		} else if (client->answer.n > 0 && idle_s >= READ_S) {
 			drop_client(client);
@@ -257,12 +257,12 @@ static void accept_client(struct nat_control *c)
 			drop_client(client);
 		return;
 	}
-	turn_away(fd, "too many clients; those that ask nothing are "
-		      "disconnected after 5 seconds: try again");
+	turn_away(fd, "too many clients; idle ones are disconnected after "
+		      "5 seconds: try again");
 	close(fd);
 }
 
-/* What was cleared must not come back after a crash: first the snapshot. */
+/* Wait for the snapshot: cleared sessions must not return after a crash. */
 static bool is_saved(struct nat_control *c, struct client *client)
 {
 	if (client->question != NAT_ASK_CLEAR)

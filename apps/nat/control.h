@@ -7,9 +7,10 @@
  *     clear [--now] FILTER|all    ends them
  *     stats                       counters
  *
- * The last line of an answer has "end" or "error". Eight clients at a time; one
- * that asks nothing for 5 s, or reads nothing for 60 s, is disconnected. The main thread serves it;
- * workers answer its mail between bursts.
+ * The last line of an answer has "end" or "error". Up to eight clients are
+ * served at a time; one that sends no request for 5 s, or reads nothing for
+ * 60 s, is disconnected. The main thread serves them; workers answer its mail
+ * between bursts.
  */
 #ifndef NAT_CONTROL_H
 #define NAT_CONTROL_H
@@ -26,12 +27,12 @@ struct nat_control;
 bool nat_control_path(const char *instance, char *ret_path, size_t n_bytes);
 
 /*
- * Take the name of an instance, until the fd that is returned is closed; or
- * -errno with a line: -EADDRINUSE if the instance runs already.
+ * Lock the name of an instance until the returned fd is closed. Or -errno with
+ * a line: -EADDRINUSE if the instance is already running.
  */
 int nat_control_lock(const char *instance, struct mr_reason *ret_why);
 
-/* Whoever has the lock: listen. 0, or -errno with a line. */
+/* Listen; the caller holds the lock. 0, or -errno with a line. */
 int nat_control_create(struct app *app, const char *instance,
 		       struct nat_control **ret_control,
 		       struct mr_reason *ret_why);
@@ -41,7 +42,7 @@ void nat_control_destroy(struct nat_control *control);
 int nat_control_fd(const struct nat_control *control);
 bool nat_control_ready(void *app);
 
-/* Each second: disconnect clients that do not ask, or do not read. */
+/* Call each second: disconnects clients that send or read nothing. */
 void nat_control_drop_idle(struct nat_control *control);
 
 #endif

@@ -251,24 +251,23 @@ bool nat_icmp_is_reply(uint8_t type);
 /* Tell the sender of packet, if it may be told. The packet is unchanged. */
 void nat_icmp_tell(struct nat_path *path, const struct nat_packet *packet,
 		   uint8_t type, uint8_t code, uint16_t mtu);
-/* Whether one more answer that nobody asked for may be sent: there is a rate.
- */
+/* Whether the rate limit allows another unsolicited answer. */
 bool nat_may_tell(struct nat_path *path);
 /* Tell it what reason calls for, and drop. */
 void nat_refuse(struct nat_path *path, struct nat_packet *packet,
 		enum nat_reason reason);
 
 /*
- * ip_options.c, for packets with options. A source route that comes by way of
- * us: its next stop is the destination now. NAT_OK, or why it is dropped.
+ * ip_options.c, for packets with options. If a source route leads through us,
+ * its next stop becomes the destination. NAT_OK, or why it is dropped.
  */
 enum nat_reason nat_options_route(struct nat_path *path,
 				  struct nat_packet *packet);
-/* Our address and the time, where Record Route and Timestamp ask for them.
- * false: one of them is wrong. */
+/* Fill in our address and the time where Record Route and Timestamp ask for
+ * them. false: an option is malformed. */
 bool nat_options_fill(struct nat_path *path, struct nat_packet *packet,
 		      enum nat_side to);
-/* The same on its way, if so configured; a strict route has to be kept to. */
+/* The same for a packet to forward, if configured; obeys strict routes. */
 enum nat_reason nat_options_forward(struct nat_path *path,
 				    struct nat_packet *packet,
 				    const struct nat_way *way);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Datagrams that arrive as fragments: found by what their fragments have in
- * common, forgotten in the order they began in.
+ * Datagrams that arrive as fragments: found by the key that their fragments
+ * share, forgotten oldest first.
  *
  *     key --hash--> slot --> next slot with the same hash
  *     ring of slots:  tail, the oldest ... head, the newest
@@ -48,7 +48,7 @@ void nat_datagrams_end(struct nat_datagrams *d);
 /* The slot of a datagram, 0..n-1, or NAT_DATAGRAM_NONE. */
 uint32_t nat_datagrams_find(const struct nat_datagrams *d,
 			    const struct nat_datagram_key *key);
-/* A slot for one that is not there; there must be room. */
+/* A slot for a new one; there must be room. */
 uint32_t nat_datagrams_add(struct nat_datagrams *d,
 			   const struct nat_datagram_key *key, uint64_t end_ns);
 /* Forget the oldest one; its slot, or NAT_DATAGRAM_NONE: there is none. */
@@ -59,7 +59,7 @@ static inline bool nat_datagrams_is_full(const struct nat_datagrams *d)
 	return d->head - d->tail == d->n;
 }
 
-/* Whether the oldest one has reached its end. */
+/* Whether the oldest one has expired. */
 static inline bool nat_datagrams_is_due(const struct nat_datagrams *d,
 					uint64_t now_ns)
 {

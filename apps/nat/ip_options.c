@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Options of IPv4 that a router has a part in: source routes, Record Route and
- * Timestamp. Lengths were checked by parse.c. Sources: RFC 791 3.1, RFC 1812
+ * IPv4 options that a router processes: source routes, Record Route and
+ * Timestamp. parse.c has checked their lengths. Sources: RFC 791 3.1, RFC 1812
  * 5.3.13.4 to 5.3.13.6.
  */
 #include <time.h>
@@ -54,8 +54,8 @@ enum nat_reason nat_options_route(struct nat_path *path,
 		return NAT_DROP_SOURCE_ROUTE;
 	if ((is & (NAT_ADDR_OWN << NAT_INSIDE | NAT_ADDR_OWN << NAT_OUTSIDE)) ==
 	    0)
-		return NAT_OK; /* we are no stop of it */
-	/* What ends here we do not answer along the reverse route. */
+		return NAT_OK; /* we are not a stop on it */
+	/* If it ends here, we do not answer along the reverse route. */
 	if (option[1] < 3 || option[2] < 4 || option[2] + 3 > option[1])
 		return NAT_DROP_SOURCE_ROUTE;
 	memcpy(&addr, option + option[2] - 1, sizeof(addr));
@@ -103,7 +103,7 @@ static bool put_stamp(const struct nat_path *path, uint8_t *option,
 	switch (option[3] & 15) {
 	case STAMP_ALONE:
 	case STAMP_WITH_ADDR:
-		if (option[2] > option[1]) { /* it counts who had no room */
+		if (option[2] > option[1]) { /* full: count the overflow */
 			option[3] = (uint8_t)(option[3] + 16);
 			return option[3] >= 16;
 		}

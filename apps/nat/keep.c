@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Snapshots of the sessions, and taking them up. */
+/* Writes snapshots of the sessions, and restores them. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -117,7 +117,7 @@ static void write_begin(struct nat_keep *keep)
 	background_do(keep->disk, write_save, keep);
 }
 
-/* What the last one has is old: nobody may take it up. */
+/* The last snapshot is out of date and must not be restored. */
 static int retire(const char *path, struct mr_reason *ret_why)
 {
 	char old[sizeof(((struct nat_keep *)0)->path) + 8];
@@ -200,16 +200,16 @@ int nat_keep_restore(struct nat_keep *keep, struct mr_reason *ret_why)
 		return 0;
 	err = nat_saved_read(path, (uint64_t)time(NULL), restore, &restored,
 			     ret_why);
-	/* A file that is not there is one that nobody has written yet. */
+	/* -ENOENT: no snapshot has been written yet. */
 	if (err == 0)
 		print_error(
-			"mr-nat: %s: %llu sessions taken up, %llu not (the "
-			"configuration or the number of workers is another)",
+			"mr-nat: %s: %llu sessions restored, %llu not (they do "
+			"not fit the configuration or the number of workers)",
 			path, (unsigned long long)restored.n,
 			(unsigned long long)restored.n_refused);
 	else if (err == -EBADMSG)
 		print_error(
-			"mr-nat: warning: %s; no sessions are taken up, the "
+			"mr-nat: warning: %s; no sessions are restored, the "
 			"file is moved to %s.old",
 			ret_why->text, path);
 	else if (err != -ENOENT)
@@ -290,7 +290,7 @@ static bool is_due(const struct nat_keep *keep)
 		strcmp(config->state_path, keep->to) != 0);
 }
 
-/* No file any more: the one there is gets out of date. */
+/* There is no file any more; an old one is out of date. */
 static void forget_file(struct nat_keep *keep)
 {
 	if (keep->path[0] != '\0')
@@ -321,6 +321,6 @@ void nat_keep_end(struct nat_keep *keep)
 	if (!background_wait(keep->disk, DISK_MS) ||
 	    write_now(keep) == -ETIMEDOUT)
 		print_error("mr-nat: state: %s: the disk does not answer; the "
-			    "last snapshot is not written",
+			    "last snapshot was not written",
 			    keep->app->config->state_path);
 }

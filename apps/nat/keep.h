@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The sessions that outlive the process: a snapshot of them is written every
- * state_interval, after each clear, and at the end.
+ * Keeps sessions across restarts: a snapshot of them is written every
+ * state_interval, after each clear, and at exit.
  *
  *     workers --mail, 64 at a time--> main thread --> memory --> disk's thread
  *
  * A file is read once: the first snapshot, taken before the workers start,
- * replaces it. So sessions that ended or were cleared do not come back, but for
- * those that ended within the last interval before a crash.
+ * replaces it. So sessions that ended or were cleared do not come back, except
+ * those that ended in the last interval before a crash.
  */
 #ifndef NAT_KEEP_H
 #define NAT_KEEP_H
@@ -23,32 +23,32 @@ struct nat_keep;
 /* 0, or -errno with a line. */
 int nat_keep_create(struct app *app, struct nat_keep **ret_keep,
 		    struct mr_reason *ret_why);
-/* Waits a few seconds for the disk at most. */
+/* Waits for the disk, a few seconds at most. */
 void nat_keep_destroy(struct nat_keep *keep);
 
 /*
- * Before the workers start: take up what the file has. One that is empty, cut
- * off or damaged is a warning, and moved to PATH.old. Returns 0, or -errno with
- * a line if it cannot be read, is not a file of sessions, or can be neither
- * replaced nor moved.
+ * Restore the file's sessions, before the workers start. A file that is empty,
+ * cut off or damaged causes a warning and is moved to PATH.old. Returns 0, or
+ * -errno with a line if the file cannot be read, has no sessions, or cannot be
+ * replaced or moved.
  */
 int nat_keep_restore(struct nat_keep *keep, struct mr_reason *ret_why);
 
-/* Whether the file, if there is one, could be taken up: 0 or -errno. */
+/* Whether the file, if there is one, can be restored: 0 or -errno. */
 int nat_keep_check(const char *path, struct mr_reason *ret_why);
 
-/* Each second, and whenever mail was answered. */
+/* Call each second, and whenever mail has been answered. */
 void nat_keep_advance(struct nat_keep *keep);
 
-/* The mail of that worker is the answer to NAT_ASK_SAVE. */
+/* The worker has answered NAT_ASK_SAVE in its mail. */
 void nat_keep_answered(struct nat_keep *keep, uint32_t worker_idx);
 
-/* Sessions were cleared: the number of the snapshot that lacks them, which is
- * begun at once; 0 if none are kept. */
+/* Sessions were cleared: start a snapshot without them and return its number;
+ * 0 if no snapshots are kept. */
 uint64_t nat_keep_want(struct nat_keep *keep);
 bool nat_keep_has(struct nat_keep *keep, uint64_t number);
 
-/* The last snapshot; the workers have ended. */
+/* Write the last snapshot; the workers have ended. */
 void nat_keep_end(struct nat_keep *keep);
 
 #endif

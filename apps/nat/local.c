@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Packets to our own addresses: ping is answered, fragment by fragment; a SYN
- * is refused, for no service listens. Source: RFC 9293 3.10.7.1.
+ * Packets to our own addresses: a ping is answered, fragment by fragment; a SYN
+ * is refused, because no service listens. Source: RFC 9293 3.10.7.1.
  */
 #include "core.h"
 #include "rewrite.h"

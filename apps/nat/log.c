@@ -63,8 +63,8 @@ static int fail_open(const struct nat_log *log, struct mr_reason *ret_why)
 	return -err;
 }
 
-/* To append to. Who talked to whom is nobody else's business, also where the
- * file is there already. */
+/* Open for appending. Only the owner may see who talked to whom, even if the
+ * file existed. */
 static FILE *open_file(const char *path)
 {
 	const int fd =

@@ -150,8 +150,7 @@ int nat_maps_reload(struct nat_maps *maps, const struct nat_config *config,
 		    uint32_t now_s, struct mr_reason *reterr_why);
 
 struct nat_map *nat_maps_at(struct nat_maps *maps, uint32_t id);
-/* The same; what a packet of proto is going to read is on its way into the
- * cache. */
+/* The same, and prefetch what a packet of proto is going to read. */
 struct nat_map *nat_maps_fetch(struct nat_maps *maps, uint32_t id,
 			       uint8_t proto);
 
@@ -182,9 +181,9 @@ enum nat_reason nat_maps_open(struct nat_maps *maps,
 /*
  * A packet of a mapping goes out to remote, or comes in from it: looks at the
  * filter (in only; static mappings have none), the session and TCP's state, and
- * refreshes what RFC 4787 REQ-6 and RFC 7857 let it refresh. segment: of TCP,
- * others: not looked at. One whose numbers are out of its session's windows is
- * let through, but changes nothing. NAT_OK, or why it must be dropped:
+ * refreshes what RFC 4787 REQ-6 and RFC 7857 let it refresh. segment: used for
+ * TCP only. One outside its session's windows is let through, but changes
+ * nothing. NAT_OK, or why it must be dropped:
  * NAT_DROP_FILTERED, _TABLE_FULL, _QUOTA, _UNSOLICITED_SYN (in: the caller
  * holds it).
  */

@@ -75,9 +75,8 @@ void nat_path_set_mtu(struct nat_path *path, enum nat_side side, uint16_t mtu);
 void nat_path_destroy(struct nat_path *path);
 
 /*
- * Another configuration from now on; it must live as long. What ports and
- * queues were made from (nat_config_can_follow()) is as it was. addrs: of that
- * configuration, the path's from now on.
+ * Switch to another configuration, which must outlive the path. It must satisfy
+ * nat_config_can_follow(). addrs: made from it; the path takes ownership.
  */
 void nat_path_reload(struct nat_path *path, const struct nat_config *config,
 		     const struct nat_addrs *addrs);

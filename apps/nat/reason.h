@@ -24,7 +24,7 @@ enum nat_reason {
 				   * not wanted */
 	NAT_DROP_TTL,             /* ran out; answered */
 	NAT_DROP_PROTOCOL,        /* not translated */
-	NAT_DROP_NO_MAPPING,      /* from outside, nobody asked for it */
+	NAT_DROP_NO_MAPPING,      /* from outside, unsolicited */
 	NAT_DROP_FILTERED,        /* mapping there, sender not allowed */
 	NAT_DROP_TCP_STATE,       /* no SYN, and no session */
 	NAT_DROP_UNSOLICITED_SYN, /* held for 6 s, then answered */
@@ -49,7 +49,7 @@ enum nat_reason {
 	NAT_DROP_TX_FULL,
 	NAT_DROP_HANDOFF_FULL, /* the ring to the worker that owns it */
 	NAT_DROP_SHUTDOWN,
-	NAT_TAKEN, /* a frame for ourselves, used: ARP, ping. Counted, no loss
+	NAT_TAKEN, /* a frame for us: ARP, ping. Counted, but not a drop
 		    */
 	NAT_REASONS,
 };

@@ -109,8 +109,8 @@ static struct watch *find_watch(struct nat_resolver *resolver, uint32_t slot)
 }
 
 /*
- * Whose packet it is: the MAC address that it came from, for a source address
- * may be forged; behind a router, the source address.
+ * Who sent a packet: its source MAC address, because the IP address may be
+ * forged; behind a router, the IP address.
  */
 static uint64_t asker_of(const struct nat_path *path,
 			 const struct nat_packet *packet)
@@ -165,9 +165,10 @@ static void give_up(struct nat_path *path, uint32_t i,
 }
 
 /*
- * Room for one more query of an asker, 0: for the gateway. The oldest one that
- * nobody answers gives way: of the asker's own if it has its share, else of any
- * host's; to the gateway, the oldest one. false: there is none.
+ * Make room for another query of an asker (0: a query for the gateway). The
+ * oldest unanswered query is dropped: one of the asker's own if it has used up
+ * its share, otherwise any host's; for the gateway, the oldest of all. false:
+ * there is none.
  */
 static bool make_room(struct nat_path *path, uint64_t asker)
 {
@@ -261,7 +262,7 @@ enum nat_reason nat_resolve(struct nat_path *path, struct nat_packet *packet,
 	if (addr == 0)
 		return NAT_DROP_NO_ROUTE;
 	slot = nat_neighbours_find(neighbours, way->to, addr);
-	/* What nobody may ask for takes no slot either. */
+	/* Without permission to ask, take no slot either. */
 	if (slot == NAT_SLOT_NONE && may_ask(path, packet, way, addr, &asker))
 		slot = nat_neighbours_add(neighbours, way->to, addr, true,
 					  path->now_s);

@@ -13,8 +13,8 @@
 
 /*
  * A layer-4 sum after addresses and ports changed. A partial one is the sum of
- * the pseudo-header, not complemented, and knows no ports. UDP's 0 says that
- * there is none.
+ * the pseudo-header, not complemented, and does not cover ports. In UDP, 0
+ * means no checksum.
  */
 static inline uint16_t nat_fix_l4(uint16_t csum, uint32_t addr_delta,
 				  uint32_t port_delta, bool is_partial,

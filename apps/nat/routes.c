@@ -45,7 +45,7 @@ static uint64_t key_of(uint32_t outside_addr, uint8_t proto, uint16_t port)
 	return (uint64_t)outside_addr << 32 | (uint32_t)proto << 16 | port;
 }
 
-/* Until they are in order, a key and what it is the key of are together. */
+/* A key and its value, together until they have been sorted. */
 struct entry {
 	uint64_t key;
 	struct fixed fixed;

@@ -139,7 +139,7 @@ int nat_save_end(struct nat_save *save, const char *path, uint64_t time_s,
 
 	snprintf(temporary, sizeof(temporary), "%s.new", path);
 	errno = ENOMEM;
-	/* Who talked to whom is nobody else's business. */
+	/* Only the owner may see who talked to whom. */
 	if (!save->is_broken)
 		fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC,
 			  0600);
@@ -164,7 +164,7 @@ static int damaged(struct mr_reason *ret_why, const char *name,
 static int foreign(struct mr_reason *ret_why, const char *name)
 {
 	snprintf(ret_why->text, sizeof(ret_why->text),
-		 "state: %.200s has no sessions of mr-nat; name another file, "
+		 "state: %.200s was not written by mr-nat; name another file, "
 		 "or remove it",
 		 name);
 	return -EINVAL;

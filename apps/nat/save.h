@@ -21,20 +21,21 @@
 
 #include "map.h"
 
-/* What is to be written: begins as zeros. */
+/* A file in the making; all zeros at first. */
 struct nat_save {
 	uint8_t *bytes; /* the file, but for the sum */
 	size_t n_bytes, n_max;
 	uint64_t n, sum;
-	bool is_broken; /* no memory for one of them */
+	bool is_broken; /* out of memory */
 };
 
 void nat_save_put(struct nat_save *save, const struct nat_session *session);
-/* Forget what was put. */
+/* Discard what was put. */
 void nat_save_free(struct nat_save *save);
 /*
- * Write all to path, with the time of day, and forget it. It replaces what is
- * there only once it is on the disk. 0 or -errno with a line. May block.
+ * Write everything to path, with the time of day, and discard it. An existing
+ * file is replaced only when the new one is on disk. 0 or -errno with a line.
+ * May block.
  */
 int nat_save_end(struct nat_save *save, const char *path, uint64_t time_s,
 		 struct mr_reason *ret_why);
@@ -44,9 +45,9 @@ typedef bool nat_saved_fn(void *opaque, const struct nat_session *session);
 
 /*
  * Call fn with each session that has not ended meanwhile, as it is at time_s.
- * 0, -ENOENT, -EINVAL if the file is none of ours, -EBADMSG if it is ours but
+ * 0, -ENOENT, -EINVAL if the file is not ours, -EBADMSG if it is ours but
  * empty, cut off, damaged or of another version, or the errno of reading; with
- * a line. fn is called only if all of the file is good.
+ * a line. fn is called only if the whole file is valid.
  */
 int nat_saved_read(const char *path, uint64_t time_s, nat_saved_fn *fn,
 		   void *opaque, struct mr_reason *ret_why);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Rings between workers, and the place where fragments meet: each waits with
- * its datagram until the first one tells the owner. Whatever fragments come,
- * one costs a lookup, and at most one older datagram, which gives way to it.
+ * its datagram until the first fragment tells the owner. Whatever arrives, a
+ * fragment costs one lookup and displaces at most one older datagram.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -291,7 +291,7 @@ static void drop_waiting(struct nat_steer *steer, struct nat_stats *stats,
 	w->n = 0;
 }
 
-/* What waited too long for its first fragment, or gives way. */
+/* Drop what waited too long for its first fragment, or is displaced. */
 static void forget_oldest(struct nat_steer *steer, struct nat_stats *stats)
 {
 	struct datagram *d =
@@ -321,7 +321,7 @@ static struct datagram *find_datagram(struct nat_steer *steer,
 	return &steer->datagrams[at];
 }
 
-/* The frame that has waited longest gives way: the first one of its datagram.
+/* Displace the frame that has waited longest: the first one of its datagram.
  */
 static void wait_for_first(struct nat_steer *steer, struct datagram *d,
 			   const struct mr_frame *frames, uint32_t n,
@@ -346,7 +346,7 @@ static void wait_for_first(struct nat_steer *steer, struct datagram *d,
 	append(steer, &d->waiting, at);
 }
 
-/* Its owner is known: what waits for it goes there next. */
+/* Its owner is known: the fragments that wait can go there. */
 static void make_ready(struct nat_steer *steer, struct datagram *d)
 {
 	uint32_t at;
@@ -358,8 +358,8 @@ static void make_ready(struct nat_steer *steer, struct datagram *d)
 }
 
 /*
- * A fragment from outside has come to where its datagram's meet. Returns its
- * owner, or NO_OWNER: it was kept, or dropped.
+ * A fragment from outside has reached the worker where its datagram's fragments
+ * meet. Returns its owner, or NO_OWNER: it was kept, or dropped.
  */
 static uint32_t meet(struct nat_steer *steer, const struct mr_frame *frames,
 		     uint32_t n, uint64_t now_ns, struct nat_stats *stats)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A thread for work that may block: writing to a terminal, a pipe or a disk.
- * It does one job at a time; the thread that gives the jobs never waits.
+ * It does one job at a time; the thread that submits jobs never waits.
  */
 #ifndef SUPPORT_BACKGROUND_H
 #define SUPPORT_BACKGROUND_H
@@ -12,8 +12,8 @@
 struct background;
 
 /*
- * done_fd: -1, or an eventfd that becomes readable after each job. NULL, with
- * errno: no memory, or no thread. Signals are blocked in it.
+ * done_fd: -1, or an eventfd that becomes readable after each job. Returns
+ * NULL, with errno, without memory or a thread. The thread blocks all signals.
  */
 struct background *background_create(int done_fd);
 
@@ -28,9 +28,9 @@ void background_do(struct background *background, void (*fn)(void *opaque),
 bool background_wait(struct background *background, uint32_t timeout_ms);
 
 /*
- * End the thread; NULL is fine. A job that still runs is cancelled where it
- * blocks, and keeps what it has. False: it does not end, so what the job uses
- * must not be freed.
+ * End the thread; NULL is fine. A job that is still running is cancelled where
+ * it blocks, and its resources leak. False: it does not end, so what the job
+ * uses must not be freed.
  */
 bool background_destroy(struct background *background);
 

@@ -341,8 +341,8 @@ static void explain_task(const char *tid, char *ret, size_t n)
 	sched_times(tid, after);
 	snprintf(ret, n, "%s",
 		 after[1] - before[1] > after[0] - before[0] ?
-			 "another thread has its core: --cores gives it one of "
-			 "its own" :
+			 "another thread uses its core: give it one of its own "
+			 "with --cores" :
 			 "it still uses its core: please report this");
 }
 

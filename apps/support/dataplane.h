@@ -72,13 +72,13 @@ void dataplane_drain(struct dataplane *plane, dataplane_drop_fn *drop,
 		     void *opaque);
 
 /*
- * Wait until all workers have ended. As mr_workers_join() after 5 s; the line
- * of -ETIMEDOUT says what keeps the worker, and what helps.
+ * Wait up to 5 s until all workers have ended, as mr_workers_join(). The line
+ * of -ETIMEDOUT says what keeps the worker, and the remedy.
  */
 enum { DATAPLANE_JOIN_MS = 5000 };
 
 int dataplane_join(struct dataplane *plane, struct mr_reason *ret_error);
-/* What keeps a worker's thread, and what helps; "": there is no such thread. */
+/* What keeps a worker's thread, and the remedy; "": there is no such thread. */
 void dataplane_why_stuck(uint32_t worker_idx, char *ret, size_t n);
 
 /*

@@ -10,16 +10,16 @@
 enum output { OUTPUT_AUTO, OUTPUT_JSON, OUTPUT_CSV };
 
 /*
- * A form. now and before are a second apart, or more if stdout did not take
- * what was between them; before is NULL in the first one and in the final one,
- * which begins with t_s 0. Each returns false, with errno, when stdout fails.
+ * A form. now and before are a second apart, or more if reports in between
+ * were skipped; before is NULL in the first one and in the final one, which
+ * begins with t_s 0. Each returns false, with errno, when stdout fails.
  */
 struct report {
 	bool (*begin)(void);
 	bool (*show)(const struct snapshot *now, const struct snapshot *before);
 	bool (*end)(const struct snapshot *final);
-	/* A key that ends the program was pressed; any thread. NULL: keys are
-	 * not read. */
+	/* Whether a key that ends the program was pressed; any thread. NULL:
+	 * keys are not read. */
 	bool (*is_quit)(void);
 };
 
@@ -31,7 +31,7 @@ extern const struct report report_live;
 /* OUTPUT_AUTO: live on a terminal, unless quiet; else text. */
 const struct report *report_choose(enum output output, bool is_quiet);
 
-/* What report_json prints: the caller's; NULL: no memory. */
+/* What report_json prints. The caller owns it; NULL: no memory. */
 struct json_t *report_json_object(const struct snapshot *snapshot);
 
 /* The summary for people; the text and the live form end with it. */
@@ -50,9 +50,9 @@ double report_drop_rate(const struct snapshot *now,
 			const struct snapshot *before);
 
 /*
- * A row of the live display, or its heading if rates is NULL. The name takes
- * the columns that the rates leave it, at least enough for vfio:BDF. A row
- * shorter than the terminal does not wrap: the least is for one of 70.
+ * A row of the live display, or its heading if rates is NULL. The name gets the
+ * columns that the rates leave, at least enough for vfio:BDF. A row must be
+ * shorter than the terminal, or it wraps: the minimum fits 70 columns.
  */
 enum { REPORT_MIN_COLUMNS = 69, REPORT_MAX_COLUMNS = 88 };
 void report_rates_row(const char *name, const struct rates *rates,

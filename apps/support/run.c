@@ -136,8 +136,8 @@ static void warn(struct running *run, const char *why)
 {
 	if (!run->is_warned)
 		fprintf(stderr,
-			"%s: stdout: %s; reports that it does not take are "
-			"skipped and counted\n",
+			"%s: stdout: %s; reports that cannot be written "
+			"are skipped and counted\n",
 			run->plane->program, why);
 	run->is_warned = true;
 }
@@ -150,7 +150,7 @@ static void show(struct running *run)
 		return;
 	if (!background_is_idle(run->writer)) {
 		run->n_skipped++;
-		warn(run, "nobody reads it");
+		warn(run, "nothing is reading it");
 		return;
 	}
 	if (run->display.err != 0)
@@ -168,7 +168,7 @@ static bool take_signal(struct running *run)
 		if (run->config->hang_up != NULL)
 			run->config->hang_up(run->config->app);
 		else
-			complain(run, "SIGHUP: no configuration to read again");
+			complain(run, "SIGHUP: no configuration to reload");
 		return false;
 	default:
 		return false;
@@ -287,8 +287,8 @@ static int end_output(struct running *run, int status)
 		if (run->is_live)
 			tcsetattr(STDOUT_FILENO, TCSANOW, &run->terminal);
 		__fpurge(stdout); /* exit() would wait, too */
-		return complain(run, "stdout: nobody reads it; the last report "
-				     "is lost");
+		return complain(run, "stdout: nothing is reading it; the last "
+				     "report is lost");
 	}
 	if (display->err == 0)
 		return status;

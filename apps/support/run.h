@@ -51,7 +51,7 @@ struct run_config {
 	void (*each_second)(void *app);
 	/* After mr_port_poll(); 10 times a second and at each event. */
 	void (*port_event)(void *app, uint32_t port_idx);
-	void (*hang_up)(void *app); /* SIGHUP: read the configuration again */
+	void (*hang_up)(void *app); /* SIGHUP: reload the configuration */
 	/* The workers have ended: drop the frames that are kept in queues. */
 	void (*give_up)(void *app);
 	const struct run_fd *fds;
@@ -63,12 +63,12 @@ struct run_config {
 
 /*
  * Start the workers, report, wait for the end; then stop, drain, close ports
- * and workers, and look whether everything adds up. Returns the exit status: 1
- * if --exit-on-port-loss ended it, a worker failed, stdout did not take the last
- * report, a law of accounting does not hold or a page did not come back; stderr
- * has a line for each. Reports before the last one that stdout does not take are
- * skipped, and counted in the next one. A worker that does not end within five
- * seconds ends the process: nothing may be freed under it.
+ * and workers, and check that everything adds up. Returns the exit status: 1 if
+ * --exit-on-port-loss ended it, a worker failed, the last report could not be
+ * written, counters do not add up or a page did not come back; stderr has a
+ * line for each. Earlier reports that cannot be written are skipped and counted
+ * in the next one. If a worker does not end within five seconds, the process
+ * exits: nothing that the worker uses may be freed.
  */
 int run(const struct run_config *config);
 

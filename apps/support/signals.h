@@ -6,15 +6,15 @@
 enum signals_what { SIGNALS_NONE, SIGNALS_END, SIGNALS_RELOAD };
 
 /*
- * Block SIGINT, SIGTERM and SIGHUP, and return an fd where they arrive, or -1.
- * Call before any thread is started, so that nothing is interrupted half-way.
+ * Block SIGINT, SIGTERM and SIGHUP, and return an fd that receives them, or -1.
+ * Call before any thread is started, so that nothing is interrupted halfway.
  * A SIGHUP that is ignored (nohup) stays ignored.
  */
 int signals_open(void);
 
 /*
- * The next signal of that fd. SIGHUP asks to read the configuration again, for
- * programs that have one, unless the terminal is gone: that ends the program.
+ * The next signal of that fd. SIGHUP means reload the configuration, if the
+ * program has one, unless the terminal is gone: then it ends the program.
  */
 enum signals_what signals_take(int fd);
 

@@ -108,7 +108,7 @@ struct snapshot {
 	struct worker_snapshot workers[MR_WORKERS_MAX];
 	struct mr_pool_stats pool;
 	uint64_t groups[MAX_GROUPS][MAX_COUNTS];
-	uint64_t n_skipped; /* reports before it that stdout did not take */
+	uint64_t n_skipped; /* reports before it that were skipped */
 	/* Of the last one only. */
 	bool is_final;
 	bool laws_hold;

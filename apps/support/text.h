@@ -8,11 +8,11 @@
 
 #include <stddef.h>
 
-/* Control characters become \n, \t or \x1b. Cuts what does not fit in n bytes;
- * 4 bytes per byte of text always fit. Returns ret. */
+/* Write control characters as \n, \t or \x1b. Truncates to n bytes; 4 bytes per
+ * byte of text always suffice. Returns ret. */
 char *text_escape(const char *text, char *ret, size_t n);
 
-/* Print one line to stderr, escaped; longer than 2 KiB, it is cut. */
+/* Print one line to stderr, escaped and truncated to 2 KiB. */
 void print_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

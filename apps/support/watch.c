@@ -19,7 +19,7 @@ enum watch_change watch_port(struct watch *watch, const struct dataplane *plane,
 		return WATCH_SAME;
 	if (now->is_gone)
 		return WATCH_GONE;
-	/* A capture that has been read is no lost link. */
+	/* The end of a capture is not a lost link. */
 	if (now->is_up == before.is_up || now->is_ended)
 		return WATCH_SAME;
 	return now->is_up ? WATCH_UP : WATCH_DOWN;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What becomes of the ports while a program runs. */
+/* Watches the links of the ports while a program runs. */
 #ifndef SUPPORT_WATCH_H
 #define SUPPORT_WATCH_H
 
@@ -25,7 +25,7 @@ enum watch_change watch_port(struct watch *watch, const struct dataplane *plane,
 /* "link down", for a line. */
 const char *watch_text(enum watch_change change);
 
-/* Whether no port can ever receive again: all captures were read. */
+/* Whether no port can receive any more: all captures have been read. */
 bool watch_is_ended(const struct watch *watch, const struct dataplane *plane);
 
 #endif

@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""./mr bench latency: tails of forwarders between two namespaces, in turns.
+"""./mr bench latency: tails of forwarders between two namespaces, in turn.
 
 mr-l2fwd, idle adaptive and poll, mr-nat, dpdk-testpmd and the kernel's bridge,
 and a veth with no device at all, at 10,000 and 100,000 frames/s of 64 bytes.
-Rounds go there and back until --minutes are over. Needs root and a quiet
-machine: what the host took away is printed.
+Rounds alternate in direction until --minutes are over. Needs root and a quiet
+machine; it prints how much time the host took.
 """
 import argparse
 import json
@@ -53,7 +53,7 @@ def parse(argv):
 
 
 def tester_cores():
-    """Not the forwarder's; one to send and one to receive where there are."""
+    """Not the forwarder's: one to send and one to receive, if available."""
     others = sorted(os.sched_getaffinity(0) - {who.FORWARDER_CORE})
     return others[-2:] if len(others) > 2 else others[:1]
 
@@ -76,7 +76,7 @@ class Cable:
 
 
 def start(name, topology, argv):
-    """The device under test, and what it has waited for its core so far."""
+    """The device under test, and how long it has waited for its core."""
     if name == "cable":
         return Cable(topology)
     if name == "bridge":
@@ -141,7 +141,7 @@ def sample(name, topology, argv, args):
 
 
 def rounds(topology, devices, args):
-    """Samples by round, there and back; a device that fails is left out."""
+    """Samples by round, in alternating order; devices that fail are skipped."""
     taken, begin = [], time.monotonic()
     end = begin + 60 * args.minutes
     while not taken or (not args.quick and time.monotonic() +
@@ -165,7 +165,7 @@ def share(part, whole):
 
 
 def show(taken, devices):
-    """Medians of the rounds, and what of the tails the tester explains."""
+    """Medians of the rounds, and how much of the tails the tester explains."""
     print(f"\n{'device':11} {'frames/s':>8} " +
           " ".join(f"{point + ', us':>10}" for point in POINTS) +
           f" {'tester away':>12} {'host':>7} {'device waited':>14}"

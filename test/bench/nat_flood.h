@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Two workers of a translator on one thread, and a flood of fragments that
- * belong to nothing: each of another datagram, its first fragment never comes.
+ * Two workers of a translator on one thread, and a flood of fragments: each one
+ * belongs to another datagram, whose first fragment never arrives.
  */
 #ifndef NAT_FLOOD_H
 #define NAT_FLOOD_H
@@ -10,7 +10,7 @@
 
 struct flood;
 
-/* Frames are of cache and, as all of what is measured, in the one thread. */
+/* Frames come from cache; everything measured runs in the one thread. */
 struct flood *flood_open(struct mr_ctx *ctx, struct mr_pool *pool,
 			 struct mr_port *const *ports,
 			 const struct nat_config *config, struct nat_path *path,

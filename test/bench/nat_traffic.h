@@ -40,7 +40,7 @@ struct traffic {
  * is no memory. */
 void traffic_init(struct traffic *traffic, uint32_t n_sessions,
 		  uint8_t macs[NAT_SIDES][6]);
-/* Lists of n rules each that none of these packets has to do with. */
+/* Lists of n rules each that match none of these packets. */
 void traffic_rules(struct nat_config *config, uint32_t n);
 /* The packets that come back: the session's external end is known now. */
 void traffic_set_outside(struct traffic *traffic, uint32_t session,

@@ -108,8 +108,8 @@ bool far_socket_inject(struct bed *bed, const uint8_t *bytes, uint32_t n_bytes)
 }
 
 /*
- * The kernel takes a tag out of the frame, and leaves a sum unfinished that no
- * wire needs: as a wire would have had it. Returns the frame's bytes.
+ * Restore the frame as on a wire: the kernel takes out its tag, and does not
+ * finish a sum that needs no wire. Returns the frame's bytes.
  */
 static uint32_t undo(const struct tpacket_auxdata *aux, uint8_t *bytes,
 		     uint32_t n_bytes)

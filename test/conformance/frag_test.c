@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Frames of frags, cut one behind the other. What a driver writes around one of
- * them would be in its neighbour: the next to be sent, or one that was kept.
+ * Frames made of frags that lie side by side. If a driver writes around one, it
+ * damages a neighbour: the next frame to be sent, or one that was kept.
  *
  *     kept | frame | frame | frame | ... | kept
  *     kept | frame | kept | frame | kept | ...
@@ -127,7 +127,7 @@ static void cut_frame(struct bed *bed, struct mr_frag_cache *frags,
 					  .vlan_tci = TCI };
 }
 
-/* Each frame arrived as it was, but for what was left to the driver. */
+/* Each frame arrived unchanged, except for what was left to the driver. */
 static void check_sent(struct bed *bed, const struct row *row, bool is_finished)
 {
 	uint8_t sent[BED_MAX_BYTES], wanted[BED_MAX_BYTES];
@@ -161,7 +161,7 @@ static void send_row(struct bed *bed, struct mr_frag_cache *frags,
 		     before.events[MR_TX_EVENT_CSUM_DEVICE] +
 		     after.events[MR_TX_EVENT_CSUM_SOFTWARE] -
 		     before.events[MR_TX_EVENT_CSUM_SOFTWARE];
-	/* A port in memory leaves sums to who receives. */
+	/* A port in memory leaves sums to the receiver. */
 	if (n_finished != 0)
 		assert_int_equal(n_finished, needs & HAS_SUM ? N_FRAMES : 0);
 	if (bed->rig->traits & RIG_OUT)

@@ -15,7 +15,7 @@ enum { TRAFFIC_MIN_BYTES = 14, TRAFFIC_ETHER_TYPE = 0x88b5 };
 /* Write frame number id of n_bytes, 14 or more. */
 void traffic_make(uint8_t *bytes, uint32_t n_bytes, uint32_t id);
 
-/* Whether its addresses are ours; what a kernel sends of its own has others. */
+/* Whether its addresses are ours; frames from the kernel have others. */
 bool traffic_is_ours(const uint8_t *bytes, uint32_t n_bytes);
 
 /* The number of a frame that is intact, or -1. */

@@ -195,8 +195,8 @@ static void full_queue_refuses_the_rest(void **state)
 }
 
 /*
- * Two more pools: one that may grow, of one segment so far, and one behind what
- * that may grow to. Returns an address in the gap between their segments.
+ * Two more pools: one that may grow and has one segment so far, and one behind
+ * its maximum size. Returns an address in the gap between their segments.
  */
 static uint64_t make_gap(struct bed *bed, struct mr_pool *pools[2])
 {
@@ -372,7 +372,7 @@ static void a_long_tcp_packet_leaves_in_segments(void **state)
 		memcpy(bed->base + frames[i].addr, whole + at, frames[i].len);
 	frames[0].flags |= MR_FRAME_CSUM_PARTIAL;
 	bed_tx_meta(bed, frames, metas, N_SEGS);
-	/* A port in memory leaves sums to who receives. */
+	/* A port in memory leaves sums to the receiver. */
 	is_summed =
 		bed_tx_stats(bed).events[MR_TX_EVENT_CSUM_DEVICE] +
 			bed_tx_stats(bed).events[MR_TX_EVENT_CSUM_SOFTWARE] >

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Runs a fuzz target without a fuzzer: seeds, changed at random. Takes some of
+ * Runs a fuzz target without a fuzzer, on randomly mutated seeds. Takes some of
  * libFuzzer's flags and ignores the others:
  *
  *     fuzz-spec [-runs=N] [-max_total_time=S] [-seed=N] [-artifact_prefix=P]
  *     fuzz-spec FILE...
  *
- * The input that is being tried lies in a file, so that it is still there after
- * a crash; its name is printed first. The same seed gives the same inputs.
+ * The current input is kept in a file, so that it survives a crash; the file's
+ * name is printed first. The same seed gives the same inputs.
  */
 #include <err.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""test/fuzz/run fails for what fails again, and only for that."""
+"""test/fuzz/run fails if a failure can be reproduced, and only then."""
 import subprocess
 import sys
 import tempfile

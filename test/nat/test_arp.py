@@ -143,7 +143,7 @@ def asks(nat, mac, src, dst):
 
 
 def test_a_scan_has_its_share(quiet):
-    """Whatever source it forges, its host asks for 8 at a time."""
+    """Whatever source it forges, a host gets 8 queries at a time."""
     scanner = mac_of(HOST)
     asked = [asks(quiet, scanner, f"10.0.0.{i + 10}", f"192.0.2.{i + 10}")
              for i in range(200)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Options of IPv4 that a router has a part in: RFC 1812 5.3.13.4 to 5.3.13.6."""
+"""IPv4 options that a router processes: RFC 1812 5.3.13.4 to 5.3.13.6."""
 import time
 
 import pytest
@@ -68,7 +68,7 @@ def test_on_the_way_in_and_in_answers_of_our_own(nat):
     b"\x44\x0c\x0a\x00" + NONE * 2, b"\x44\x08\x05\x01" + NONE,
     b"\x44\x08\x04\x00" + NONE, b"\x44\x08\x09\xf0" + NONE])
 def test_no_room_for_all_of_it(nat, option):
-    """Some room but not enough, or too many who had none: RFC 791."""
+    """Room, but not enough, or an overflow of the counter: RFC 791."""
     assert not nat.inside(sent(option)).outside
     assert nat.drops == {"malformed": 1}
 

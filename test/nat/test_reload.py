@@ -54,12 +54,12 @@ def sources(n, port=5000, step=2):
 
 
 def that(test, *made):
-    """Whether all external ends of a probe are so."""
+    """Whether all external ends of a probe satisfy this."""
     return lambda nat: all(test(*end) for end in sources(*made)(nat))
 
 
 def permits(proto):
-    """Whether somebody else may send to a mapping."""
+    """Whether another host may send to a mapping."""
     def probe(nat):
         flow = Flow(nat, proto)
         flow.out()
@@ -150,7 +150,7 @@ def events(*names):
 
 
 def sessions(nat):
-    """Peers that one socket of a host gets to."""
+    """Peers that one socket of a host can reach."""
     return sum(bool(Flow(nat, "udp").out(peer=f"198.51.100.{i}").outside)
                for i in range(1, 9))
 

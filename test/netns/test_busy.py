@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Busy polling: what is set for it, and given back; when it is of no use."""
+"""Busy polling: what it sets and restores, and when it has no effect."""
 import signal
 
 import pytest

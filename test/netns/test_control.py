@@ -151,7 +151,7 @@ def killed_probe(lab, namespace):
 
 @pytest.mark.parametrize("since, mtu", [(None, 1500), (1300, 1300)])
 def test_what_a_killed_program_had_set_goes_back(lab, star, since, mtu):
-    """But not what somebody else has set since."""
+    """But not what someone else has changed since."""
     had = records()
     before = state(star.middle)
     killed_probe(lab, star.middle)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The commands of README and docs/start.md start as they stand there.
+"""The commands in README and docs/start.md work as written.
 
 ./mr demo has a test of its own, test/demo.
 """
@@ -72,7 +72,7 @@ def test_a_command_starts_without_force(lab, router, line):
 
 
 def test_the_nat_in_five_minutes_starts(lab):
-    """ip netns exec has mounts of its own: these names are nobody else's."""
+    """ip netns exec has its own mounts, so no one else sees these names."""
     lines = [line.replace("sudo ", "").replace("build/", f"{BUILD}/")
              for line in script().splitlines()
              if not line.startswith("./mr ")]

@@ -185,7 +185,7 @@ def test_sessions_live_through_a_restart(lab, house, echo, workers):
     seen = [talker.ask() for talker in talkers]
     translator.stop()
     translator = Nat(house, "--workers", workers, config=config)
-    translator.says("20 sessions taken up, 0 not")
+    translator.says("20 sessions restored, 0 not")
     assert [talker.ask() for talker in talkers] == seen
     translator.stop()
 
@@ -203,7 +203,7 @@ def test_a_killed_one_loses_what_came_after_the_snapshot(lab, house, echo):
         written_s = state.stat().st_mtime
     translator.kill()
     translator = Nat(house, "--workers", 2, config=config)
-    translator.says("2 sessions taken up, 0 not")
+    translator.says("2 sessions restored, 0 not")
     assert [talker.ask() for talker in talkers] == seen
     # What was cleared does not come back, however soon the end comes.
     config = RANDOM_PORTS + f"state: {state}\nstate_interval: 1h\n"
@@ -211,12 +211,12 @@ def test_a_killed_one_loses_what_came_after_the_snapshot(lab, house, echo):
     assert translator.ask("--clear", "inside=10.0.0.2").strip() == "1 ended"
     translator.kill()
     translator = Nat(house, "--workers", 2, config=config)
-    translator.says("1 sessions taken up, 0 not")
+    translator.says("1 sessions restored, 0 not")
     assert talkers[1].ask() == seen[1]
     translator.kill()
     # An interval of an hour: the file is the one of the start, read once.
     translator = Nat(house, "--workers", 2, config=config)
-    translator.says("1 sessions taken up, 0 not")
+    translator.says("1 sessions restored, 0 not")
     # A reload may name another file.
     other = lab.tmp_path / "other"
     translator.reload(RANDOM_PORTS + f"state: {other}\n")

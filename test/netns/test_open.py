@@ -247,14 +247,14 @@ def gateways(_lab, middle, _host):
 
 
 def upper(_lab, middle, _host):
-    """What lies on p0 has the default route."""
+    """A device on top of p0 has the default route."""
     middle.ip("link", "add", "link", "p0", "name", "m0", "type", "macvlan")
     middle.ip("link", "set", "m0", "up")
     middle.ip("route", "add", "default", "dev", "m0")
 
 
 def connection(lab, middle, host, family=socket.AF_INET, scope="global"):
-    """Somebody is connected to an address of p0."""
+    """A client is connected to an address of p0."""
     middle.ip("address", "add", "10.88.0.1/24", "dev", "p0", "scope", scope)
     host.ip("address", "add", "10.88.0.2/24", "dev", "h0")
     with middle:
@@ -276,7 +276,7 @@ def near(lab, middle, host):
 
 
 def address(_lab, middle, _host):
-    """An address that nobody uses."""
+    """An address without connections."""
     middle.ip("address", "add", "10.88.0.1/24", "dev", "p0")
 
 

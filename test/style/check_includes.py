@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Fail on an #include that goes against the layer order of the design, and on
-a member that the headers keep for drivers where a program reads it."""
+"""Fail on an #include that violates the layer order of the design, and on a
+program that uses a member reserved for drivers."""
 import re
 
 import tree

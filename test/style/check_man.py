@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The options of a man page are those of --help, and the page is sound and
-complete.
+"""A man page has the same options as --help, and is well-formed and complete.
 
 usage: check_man.py PROGRAM PAGE
 """

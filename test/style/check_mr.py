@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""./mr on a machine without a package: help works, a misspelt command is said
-to be one."""
+"""./mr on a machine without our packages: --help works, and a misspelt command
+is reported."""
 import os
 import re
 import subprocess

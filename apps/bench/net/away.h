@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What the tester itself adds to latencies: when its threads did not poll, and
- * how much of the time that late frames took lies there.
+ * how much of the latency of late frames that explains.
  *
  * A thread is away between two rounds that are too far apart. It waited for its
- * core (the kernel counts that, /proc/PID/task/TID/schedstat), it stood still
- * though it had the core and made no call (the host took the core, or a signal
- * stopped it), or it was in calls that send and receive. A sender that is
- * behind afterwards is away until it has caught up.
+ * core (/proc/PID/task/TID/schedstat counts that), it was stopped while it had
+ * the core and made no call (by the host or a signal), or it was in calls that
+ * send and receive. A sender that falls behind is away until it has caught up.
  */
 #ifndef NET_AWAY_H
 #define NET_AWAY_H
@@ -22,7 +21,7 @@ enum {
 	MAX_SPANS = 4096,
 	AWAY_NS = 20000, /* a round without frames takes some 100 ns */
 	AWAY_MOVING_NS = 100000,
-	LATE_NS = 20000, /* frames that took less need no explanation */
+	LATE_NS = 20000, /* faster frames need no explanation */
 };
 
 struct span {
@@ -32,7 +31,7 @@ struct span {
 	bool is_moving;     /* of a thread: it sent or received meanwhile */
 };
 
-/* In the order of time. Where there is no more room, the short ones go. */
+/* Ordered by time. When they are full, the shortest ones are dropped. */
 struct spans {
 	uint64_t least_ns;
 	uint32_t n;
@@ -50,7 +49,7 @@ struct away {
 	int schedstat_fd;             /* -1: the kernel does not count */
 };
 
-/* On the thread, which is new. It was away if the trial has begun before. */
+/* Call on the new thread. If the trial has already begun, it was away. */
 void away_begin(struct away *away, uint64_t start_ns, uint64_t now_ns);
 void away_end(struct away *away);
 
@@ -58,8 +57,8 @@ void away_end(struct away *away);
 void away_note(struct away *away, uint64_t then_ns, uint64_t now_ns,
 	       bool is_moving, bool is_behind);
 
-/* A round began at then and the next one at now. is_behind: what it should have
- * sent still waits. */
+/* One round began at then_ns and the next at now_ns. is_behind: frames that are
+ * due have not been sent. */
 static inline void away_round(struct away *away, uint64_t then_ns,
 			      uint64_t now_ns, bool is_moving, bool is_behind)
 {
@@ -68,11 +67,11 @@ static inline void away_round(struct away *away, uint64_t then_ns,
 		away_note(away, then_ns, now_ns, is_moving, is_behind);
 }
 
-/* Add what a late frame's time consists of; one of the threads may be NULL. */
+/* Add the parts of a late frame's latency; one of the threads may be NULL. */
 void tail_add(struct trial_tail *tail, const struct span *late,
 	      const struct away *sender, const struct away *receiver);
 
-/* Two lines under latencies: what explains the last of their percentiles. */
+/* Print two lines below latencies that explain the highest percentiles. */
 void tail_print(const struct trial_tail *tail, const char *head, FILE *to);
 
 #endif

@@ -127,8 +127,8 @@ static int check_virtual(const struct tester *tester, struct mr_reason *why)
 }
 
 /* A place has its thread for itself. Else one that sends and one that
- * receives, where there are two cores; beside a device that polls on one of
- * them a single thread does both. */
+ * receives, if there are two cores; if a device polls on one of them, a single
+ * thread does both. */
 static int choose_workers(const struct tester *tester,
 			  struct dataplane_config *plane, struct mr_reason *why)
 {

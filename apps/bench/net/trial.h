@@ -59,11 +59,11 @@ struct trial_direction {
 };
 
 /*
- * What late frames waited for in the tester. Of each burst whose first frame
- * took the 99.9th percentile or longer, the time of that frame: late_ns in all,
- * and of it the part in which a thread of the tester waited for its core, stood
- * still, or was in calls that send and receive (away.h). The rest is the
- * device's, and of the kernel on the way.
+ * What late frames waited for in the tester. late_ns: the sum of the latencies
+ * of the first frames of bursts that took the 99.9th percentile or longer. The
+ * others: parts of it in which a thread of the tester waited for its core, was
+ * stopped, or was in calls that send and receive (away.h). The rest belongs to
+ * the device and to the kernel in between.
  */
 struct trial_tail {
 	uint64_t late_ns, waited_ns, still_ns, called_ns;

@@ -219,8 +219,8 @@ static const char usage[] =
 	"runs\n"
 	"of the same thing, and make its median and its interval.\n"
 	"Exit status: 1 if something is worse, 2 if they cannot be compared,\n"
-	"3 if nothing is worse and a side has one run, so that all is "
-	"unclear.\n";
+	"3 if nothing is worse but figures are unclear, as a side has one "
+	"run.\n";
 
 static enum parse_result take_threshold(const char *arg,
 					struct compare_options *options,

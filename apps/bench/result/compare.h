@@ -44,7 +44,7 @@ bool compare_print(const struct compare *compare, FILE *to);
 bool compare_print_json(const struct compare *compare, FILE *to);
 
 /* Exit status: 0; 1: something is worse; 2: there is nothing to compare;
- * 3: nothing is worse, and some figure has one run a side. */
+ * 3: nothing is worse, but some figure has only one run on a side. */
 int compare_main(int argc, char **argv);
 
 #endif

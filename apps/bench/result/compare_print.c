@@ -120,8 +120,8 @@ static void print_figures(const struct compare *compare, FILE *to)
 	if (has_few)
 		fprintf(to, "Where a side has fewer than 5 runs, the interval "
 			    "is from the lowest to the highest\nratio of any "
-			    "two, and wider for 2 or 3 runs. One run a side is "
-			    "unclear: it does not show\nhow runs differ.\n");
+			    "two, and wider for 2 or 3 runs. With one run a "
+			    "side, every figure is unclear.\n");
 }
 
 bool compare_print(const struct compare *compare, FILE *to)

@@ -222,9 +222,9 @@ void figures_free(struct figures *figures)
 }
 
 /*
- * Two sides of the same thing are apart by chance in 1 of 3 comparisons of 2
- * runs each, in 1 of 10 of 3, and in 3 % of 4. With these shares of what runs
- * differ by added at both ends, it is 3 to 4 % for all.
+ * Two sides with the same distribution do not overlap, by chance, in 1 of 3
+ * comparisons of 2 runs each, in 1 of 10 of 3 runs, and in 3 % of 4. Adding
+ * these shares of the runs' spread at both ends makes it 3 to 4 % for all.
  */
 static double margin(const struct figure_side *side)
 {

@@ -24,7 +24,7 @@ struct figure_side {
 struct figure {
 	char name[224]; /* "64 B ndr", "B06 bulk=32: array" */
 	char unit[24];
-	/* A change up to that much is none; 0: that of the unit. */
+	/* Changes up to this count as none; 0: use the unit's floor. */
 	double floor;
 	struct figure_side sides[2]; /* baseline, compared */
 };
@@ -61,7 +61,7 @@ struct comparison {
 	 * highest ratio of any two runs, with their own bounds, and wider
 	 * where a side has 2 or 3 runs. */
 	bool is_bootstrap;
-	bool has_few_runs; /* on a side: one, which shows no spread */
+	bool has_few_runs; /* a side has one run, which shows no spread */
 	enum verdict verdict;
 };
 

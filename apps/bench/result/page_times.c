@@ -12,7 +12,7 @@ enum { MAX_PICKS = 64, MAX_CURVES = 5 /* of a chart */ };
 /* Of the histogram's axis. */
 #define STEP 1.03
 
-/* So much less than its rate a sender may send. */
+/* By how much a sender may miss its rate. */
 static const double missed_share = 0.01;
 
 /* A trial that is shown, of a document. */
@@ -27,7 +27,7 @@ struct picks {
 	uint32_t n, n_left_out;
 };
 
-/* A sender that did not send what it was asked for: a trial of another rate. */
+/* Whether the sender missed its rate: then it is a trial of another rate. */
 static bool is_missed(const json_t *trial)
 {
 	const double asked = json_number_of(trial, "asked_pps");

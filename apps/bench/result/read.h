@@ -9,7 +9,7 @@
 
 #include <millrace/error.h>
 
-/* A loss of so few frames more or less is chance. */
+/* A difference of this many lost frames may be chance. */
 enum { FLOOR_FRAMES = 10 };
 
 enum document_schema {
@@ -42,7 +42,7 @@ double json_number_of(const json_t *object, const char *key);
 
 /* 1: more of it is better; -1: less; 0: no such unit. */
 int unit_direction(const char *unit);
-/* A change up to that much is none, whatever its share: 10 frames lost. */
+/* Changes up to this count as none, whatever their share: 10 frames lost. */
 double unit_floor(const char *unit);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * MLRsearch. How a load is classified is in the words of the RFC's appendix A,
- * which load is tried next is ours: each goal is first looked for with single
- * trials, then the bounds found get more of them, level by level. Seconds are
- * spent on few loads: of two goals, one's upper bound is the other's lower one
- * wherever that can be.
+ * which load is tried next is ours: first single trials find each goal, then
+ * the bounds that they found are measured longer, level by level. To spend the
+ * time on few loads, one goal's upper bound is another's lower bound wherever
+ * possible.
  */
 #include <errno.h>
 #include <math.h>
@@ -115,7 +115,7 @@ double mlr_conditional_throughput(const struct mlr_goal *goal, double pps,
 	return loss < 0 || remaining > 1e-9 ? 0 : pps * (1 - loss);
 }
 
-/* The goal as it is looked for at a level: with fewer seconds. */
+/* The goal at a level: early levels measure for fewer seconds. */
 static struct mlr_goal at_level(const struct mlr_goal *goal, uint32_t level,
 				uint64_t initial_ns)
 {
@@ -270,10 +270,9 @@ static int narrow(struct mlr *m, const struct mlr_goal *goal, double step,
 }
 
 /*
- * The first loads: the highest, then half a width below the rate at which it
- * came through: that is near the goals of a device that drops what is too much,
- * and a width above it is an upper bound of the one and a lower one of the
- * other.
+ * The first loads: the highest, then half a width below the rate that came
+ * through. That is near the goals of a device that drops the excess, and a
+ * width above it is an upper bound of one goal and a lower bound of the other.
  */
 static int begin(struct mlr *m, double width, uint64_t initial_ns,
 		 struct mr_reason *why)

@@ -205,9 +205,9 @@ static int measure_capacity(struct nat_run *run, double pps,
 				    ": there may be room for more");
 	if (c.n == 0)
 		return fail_with(why, 1,
-				 "table capacity: none of %llu connections "
-				 "answers from outside: does the NAT let "
-				 "answers of --server in?",
+				 "table capacity: none of %llu connections is "
+				 "reachable from outside: does the NAT let "
+				 "packets from --server in?",
 				 (unsigned long long)c.n_made);
 	say(run, "table capacity", (double)c.n, "connections", note);
 	add_row(run, "table-capacity", "connections", (double)c.n, 0, 0,
@@ -237,8 +237,8 @@ static int measure_tear_down(struct nat_run *run, double pps,
 		 (unsigned long long)t.n, t.seconds, t.empty_seconds);
 	if (t.n == 0)
 		return fail_with(why, 1,
-				 "tear-down rate: no connection answers from "
-				 "outside: does the NAT let answers of "
+				 "tear-down rate: no connection is reachable "
+				 "from outside: does the NAT let packets from "
 				 "--server in?");
 	if (t.n_after > 0)
 		return fail_with(why, 1,

@@ -71,7 +71,7 @@ static bool is_most(uint64_t n, uint64_t of)
 	return of > 0 && 2 * n >= of;
 }
 
-/* Not one of them came through: the table is full, whatever the rate. */
+/* None of them got through: the table is full, whatever the rate. */
 static int check_refused(const struct nat_search *s, double pps,
 			 const struct nat_counts *made, struct mr_reason *why)
 {
@@ -155,8 +155,8 @@ int search_nat_rate(struct nat_search *s, struct nat_rate *ret,
 	}
 }
 
-/* Send again what did not arrive: the path may have lost it. A sender that is
- * late does not matter: nothing is due at a time. */
+/* Resend what did not arrive: the path may have lost it. It does not matter if
+ * the sender is late: no frame is due at a given time. */
 static int insist(struct nat_search *s, double pps, uint64_t n_expected,
 		  struct nat_counts *counts, struct mr_reason *why)
 {

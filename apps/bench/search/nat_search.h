@@ -29,8 +29,8 @@ struct nat_ops {
 	/* Ask all connections but the first n_skipped, from outside. */
 	int (*validate)(void *opaque, double pps, uint32_t n_skipped,
 			struct nat_counts *ret, struct mr_reason *why);
-	/* Send once more what the last of these two sent and what has not
-	 * arrived; what of it does. */
+	/* Resend the frames of the last of these two that have not arrived,
+	 * and count those that now do. */
 	int (*again)(void *opaque, double pps, struct nat_counts *ret,
 		     struct mr_reason *why);
 	/* Empty its table; how long that took. NULL: nobody can. */
@@ -81,9 +81,9 @@ struct nat_capacity {
 
 /*
  * RFC 9693, 4.8, from outside: the number of connections doubles until more
- * than 1 % no longer answer; those that do are what the table holds, whether
- * it refuses new ones or drops old ones. Frames that do not arrive are sent
- * again first: the path may have lost them. Where nothing empties the table, it
+ * than 1 % no longer answer. Those that do are the table's capacity, whether it
+ * refuses new ones or drops old ones. Before that, frames that do not arrive
+ * are resent: the path may have lost them. If nothing empties the table, it
  * begins with those of earlier trials that answer.
  */
 int search_nat_capacity(struct nat_search *s, double pps,

@@ -6,9 +6,9 @@
 #include "search/session.h"
 
 /*
- * Latencies of the tester alone at that rate: the same cores and streams, but
- * frames go through memory. A line of text, and figures in "measured". Returns
- * 0, or the exit status.
+ * Measure the latencies of the tester alone at that rate: the same cores and
+ * streams, but frames pass through memory. Prints a line, and adds figures to
+ * "measured". Returns 0, or the exit status.
  */
 int tail_measure_own(struct session *session, double pps,
 		     struct mr_reason *why);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of away.c: stalls that the test causes, and what is said of them. */
+/* Tests of away.c: stalls that the test causes, and how they are reported. */
 #include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -105,8 +105,8 @@ static pid_t stall(enum stall how, uint32_t core)
 }
 
 /*
- * Frames over memory, so that all of the latency is the tester's: at least 90 %
- * of the time of late frames has its cause.
+ * Frames over memory, so that all latency is the tester's: at least 90 % of the
+ * latency of late frames is explained.
  */
 static void stalls_are_attributed(void **state)
 {

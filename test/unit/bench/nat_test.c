@@ -334,7 +334,7 @@ static void what_was_dropped_again_does_not_answer(void **state)
 	assert_int_equal(rate.n_stale_above, 300);
 }
 
-/* Ports in hold-down: trials soon find none free, which no rate explains. */
+/* Ports in hold-down: trials soon find none free, whatever the rate. */
 static void a_trial_that_was_refused_is_an_error(void **state)
 {
 	struct mr_reason why;
@@ -420,7 +420,7 @@ static void frames_lost_on_the_way_do_not_fill_the_table(void **state)
 	}
 }
 
-/* Half a per cent never gets through, which is no sign of a full table. */
+/* Half a per cent never gets through: that does not mean a full table. */
 static void a_few_that_are_missing_do_not_fill_the_table(void **state)
 {
 	struct toy *toy = make_toy(false);

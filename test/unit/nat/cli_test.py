@@ -212,7 +212,8 @@ class Run(unittest.TestCase):
                 self.assertLess(time.monotonic(), end_s, "it does not reload")
                 time.sleep(0.01)
         out, err = self.finish(process, signal.SIGTERM)
-        self.assertIn("worker 0 goes on as before: 18000 static mappings", err)
+        self.assertIn("worker 0 keeps the old configuration: 18000 static "
+                      "mappings", err)
         self.assertIn("nothing has changed", err)
         self.assertIn("reload: done", err)
         final = json.loads(out.splitlines()[-1])["operation"]
@@ -230,13 +231,13 @@ class Run(unittest.TestCase):
             if time.monotonic() - began_s > 4:
                 break  # they may be gone
             self.assertEqual(status, 1)
-            self.assertIn("too many clients; those that ask nothing", err)
+            self.assertIn("too many clients; idle ones", err)
         end_s = time.monotonic() + LIMIT_S
         while run("--stats", env=self.environment)[0] != 0:
             self.assertLess(time.monotonic(), end_s)
             time.sleep(0.1)
         for client in idle:
-            self.assertIn(b"no question within", client.recv(200))
+            self.assertIn(b"no request within", client.recv(200))
             client.close()
         self.finish(process)
 

@@ -264,8 +264,8 @@ static uint32_t pass(struct both *b, struct mr_frame frame)
 	return n_all;
 }
 
-/* Whoever sends fragments of ever new datagrams does not keep others out: what
- * has waited longest gives way. */
+/* A sender of fragments of ever new datagrams does not keep others out: the one
+ * that has waited longest is dropped. */
 static void survive(uint16_t kinds)
 {
 	struct both b;

@@ -355,8 +355,8 @@ static void commitments_add_up_and_are_refused_with_the_number(void **state)
 }
 
 /*
- * A cache that cuts pages into chunks has one more: the one that it cuts. When
- * it holds as many as it can, a port still gets all that was promised.
+ * A cache that cuts pages into chunks has one more page: the one being cut.
+ * When it is full, a port still gets all the pages that were promised.
  */
 static void open_page_is_committed_too(void **state)
 {

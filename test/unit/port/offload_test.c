@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tests of lib/port/offload.c, in front of a driver that does nothing for a
- * frame: pair. What devices make of it: test/conformance.
+ * Tests of lib/port/offload.c on a driver without offloads: pair. Devices are
+ * tested by test/conformance.
  */
 #include <arpa/inet.h>
 #include <stdbool.h>
@@ -234,7 +234,7 @@ static void long_frames_are_cut(void **state)
 	}
 }
 
-/* A driver that wakes nobody. */
+/* A driver without wake-ups. */
 static int arm_nothing(struct mr_queue *queue)
 {
 	(void)queue;

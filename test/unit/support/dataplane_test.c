@@ -330,7 +330,7 @@ static void what_keeps_a_worker_is_told(void **state)
 		assert_int_equal(
 			pthread_create(&thread, NULL, cases[i].work, NULL), 0);
 		assert_int_equal(pthread_setname_np(thread, "mr-worker-63"), 0);
-		/* Until it has come as far as its work. */
+		/* Wait until it has begun its work. */
 		for (uint32_t k = 0; k < 200; k++) {
 			dataplane_why_stuck(63, why, sizeof(why));
 			if (strstr(why, cases[i].words) != NULL)

@@ -96,7 +96,7 @@ static void an_older_kernel_is_told_by_sysfs(void **state)
 	open_busy(&fake, "1\n");
 	assert_file("napi_defer_hard_irqs", "2\n");
 	assert_file("gro_flush_timeout", "200000\n");
-	/* What somebody else has set since stays. */
+	/* What someone else has changed since stays. */
 	write_file("gro_flush_timeout", "300000\n");
 	mri_xdp_record_undo(fake.port, XDP_SETTING_DEFER);
 	assert_file("napi_defer_hard_irqs", "1\n");
