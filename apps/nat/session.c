@@ -4,7 +4,7 @@
 
 #include "session.h"
 
-_Static_assert(sizeof(struct nat_further) == 56 &&
+_Static_assert(sizeof(struct nat_further) == 64 &&
 		       sizeof(struct nat_further_key) == 12,
 	       "records are times 8, keys have no holes");
 

@@ -46,11 +46,15 @@ static bool step(const struct nat_maps *maps, struct session session,
 {
 	enum nat_tcp was = (enum nat_tcp) * session.state;
 	enum nat_tcp is = nat_tcp_next(was, direction, segment->flags);
+	bool begins = nat_tcp_begins(was, is);
 
-	const bool begins = nat_tcp_begins(was, is);
-
-	if (begins) /* another connection of these ends */
+	if (begins) { /* another connection of these ends */
 		*session.window = (struct nat_window){ 0 };
+	} else if (nat_window_moves(session.window, direction, segment) &&
+		   segment->flags & NAT_TCP_SYN) {
+		begins = true;
+		is = direction == NAT_OUT ? NAT_TCP_ANSWERED : NAT_TCP_OPEN;
+	}
 	if (!nat_window_see(session.window, direction, segment,
 			    begins || nat_tcp_is_opening(was)))
 		return false;

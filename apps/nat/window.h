@@ -23,14 +23,17 @@ struct nat_window_end {
 	uint32_t end;    /* behind the last sequence number that it sent */
 	uint16_t window; /* the largest, unscaled: its right edge never moves
 			  * back, and a forged 0 must not shut it */
-	uint8_t shift;   /* of it, plus 1; 0: unknown, so assume the largest */
+	uint8_t shift : 4; /* of it, plus 1; 0: unknown, so assume the largest */
+	uint8_t stray_shift : 4; /* of stray, if that is a SYN */
 	uint8_t seen;
+	uint32_t stray; /* behind the last segment that did not belong */
 };
 
 enum {
 	NAT_END_SEEN = 1,      /* ack and window are there... */
 	NAT_END_CONFIRMED = 2, /* ...and the other end has kept to them */
 	NAT_END_SENT = 4,      /* end is there */
+	NAT_END_STRAY = 8,     /* stray is there, and nothing behind it */
 };
 
 struct nat_window {
@@ -98,6 +101,45 @@ static inline void nat_window_learn(struct nat_window_end *from,
 }
 
 /*
+ * An end acknowledges just what did not belong: both are where we do not know
+ * of, in another connection or behind a part of this one that went elsewhere.
+ * What we knew is forgotten then.
+ */
+static inline bool nat_window_moves(struct nat_window *window,
+				    enum nat_direction direction,
+				    const struct nat_segment *segment)
+{
+	const struct nat_window_end to = window->ends[!direction];
+
+	if (!(to.seen & NAT_END_STRAY) || segment->ack != to.stray ||
+	    (segment->flags & (NAT_TCP_ACK | NAT_TCP_RST)) != NAT_TCP_ACK)
+		return false;
+	*window = (struct nat_window){ 0 };
+	window->ends[!direction].shift = to.stray_shift;
+	return true;
+}
+
+/* Behind the handshake a SYN with a new number is of another connection. */
+static inline bool nat_window_is_new(const struct nat_window_end *from,
+				     const struct nat_segment *segment)
+{
+	return segment->flags & NAT_TCP_SYN && from->seen & NAT_END_SENT &&
+	       (int32_t)(segment->seq + segment->n_bytes - from->end) > 0;
+}
+
+/* Remember what did not belong. Always false. */
+static inline bool nat_window_stray(struct nat_window_end *from,
+				    const struct nat_segment *segment)
+{
+	if (segment->flags & NAT_TCP_RST)
+		return false;
+	from->stray = segment->seq + segment->n_bytes;
+	from->stray_shift = segment->shift & 15;
+	from->seen |= NAT_END_STRAY;
+	return false;
+}
+
+/*
  * Look at a segment and learn from it; is_opening: of a handshake. false: it
  * does not belong to the connection. What the first segment of an end has said
  * is forgotten when the other end does not keep to it: it may have been
@@ -113,11 +155,12 @@ static inline bool nat_window_see(struct nat_window *window,
 	const uint32_t end = segment->seq + segment->n_bytes;
 
 	if (to->seen & NAT_END_SEEN) {
-		if (nat_window_fits(to, segment))
+		if (nat_window_fits(to, segment) &&
+		    (is_opening || !nat_window_is_new(from, segment)))
 			to->seen |= NAT_END_CONFIRMED;
 		else if (to->seen & NAT_END_CONFIRMED ||
 			 segment->flags & NAT_TCP_RST)
-			return false;
+			return nat_window_stray(from, segment);
 		else
 			*to = (struct nat_window_end){ .shift = to->shift };
 	}
@@ -125,7 +168,7 @@ static inline bool nat_window_see(struct nat_window *window,
 		return true;
 	if (!(from->seen & NAT_END_SENT) || (int32_t)(end - from->end) > 0)
 		from->end = end;
-	from->seen |= NAT_END_SENT;
+	from->seen = (from->seen & ~NAT_END_STRAY) | NAT_END_SENT;
 	if (segment->flags & NAT_TCP_SYN && is_opening)
 		nat_window_scale(window, direction, segment);
 	if (segment->flags & NAT_TCP_ACK)

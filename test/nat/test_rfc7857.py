@@ -122,9 +122,10 @@ def established(nat, scale=None):
 
 
 def state_of(nat):
-    """"open" or "reset", and the seconds that are left."""
+    """A name, and the seconds that are left."""
     row, = nat.sessions
-    return {2: "open", 6: "reset"}[row["tcp_state"]], row["left_s"]
+    names = {2: "open", 3: "half-out", 4: "half-in", 6: "reset"}
+    return names[row["tcp_state"]], row["left_s"]
 
 
 # By direction, where a segment may begin.
@@ -172,6 +173,55 @@ def test_a_forged_segment_does_not_cut_a_connection(nat_of, forged):
                   window=500)
     flow.back(PEER, 80, flags="R", seq=5000)
     assert state_of(nat)[0] == "reset"
+
+
+@requirement("2.2 note 1")
+@pytest.mark.parametrize("ahead", [1000, 10 ** 6, 2 ** 31])
+@pytest.mark.parametrize("fin", ["", "out", "back"])
+@pytest.mark.parametrize("first", ["out", "back"])
+def test_a_connection_follows_one_that_vanished(nat_of, first, fin, ahead):
+    """The same ends, other numbers, and no FIN or RST between."""
+    nat = nat_of(refreshes_inbound=True)
+    flow = established(nat, 3)
+    if fin:
+        getattr(flow, fin)(PEER, 80, flags="FA", ack=WINDOWS["back"][0] if
+                           fin == "out" else 1000, window=500,
+                           seq=WINDOWS[fin][0])
+    nat.advance(3000)
+    one, other = (getattr(flow, way) for way in
+                  (first, {"out": "back", "back": "out"}[first]))
+    seq, peer, options = WINDOWS[first][0] + ahead, 77 * 10 ** 6, [("WScale", 3)]
+    one(PEER, 80, flags="S", seq=seq, window=100, options=options)
+    assert state_of(nat)[1] < 7440 - 2990
+    other(PEER, 80, flags="SA", seq=peer, ack=seq + 1, window=100,
+          options=options)
+    one(PEER, 80, flags="A", seq=seq + 1, ack=peer + 1, window=100)
+    assert state_of(nat) == ("open", pytest.approx(7440, abs=5))
+    nat.advance(3000)
+    one(PEER, 80, flags="PA", seq=seq + 1, ack=peer + 1, window=100,
+        payload=b"x")
+    assert state_of(nat) == ("open", pytest.approx(7440, abs=5))
+    other(PEER, 80, flags="R", seq=peer + 1 + 801)  # scaled
+    assert state_of(nat)[0] == "open"
+    other(PEER, 80, flags="R", seq=peer + 1 + 800)
+    assert state_of(nat)[0] == "reset"
+
+
+@requirement("2.2 note 1")
+def test_a_connection_that_went_elsewhere_comes_back(nat_of):
+    """Both ends are far ahead; a stranger alone moves nothing."""
+    nat = nat_of()
+    flow = established(nat)
+    flow.back(PEER, 80, flags="A", seq=10 ** 6, ack=10 ** 7, payload=b"x")
+    flow.out(PEER, 80, flags="PA", seq=10 ** 7, ack=5000, payload=b"abc")
+    nat.advance(3000)
+    flow.back(PEER, 80, flags="A", seq=10 ** 8, ack=10 ** 7 + 2, window=100)
+    flow.back(PEER, 80, flags="R", seq=10 ** 8, ack=10 ** 7 + 3)
+    flow.out(PEER, 80, flags="PA", seq=10 ** 7, ack=5000, payload=b"abc")
+    assert state_of(nat)[1] < 7440 - 2990
+    flow.back(PEER, 80, flags="A", seq=10 ** 8, ack=10 ** 7 + 3, window=100)
+    flow.out(PEER, 80, flags="A", seq=10 ** 7 + 3, ack=10 ** 8, window=100)
+    assert state_of(nat)[1] > 7440 - 5
 
 
 @requirement("2.2 note 1")
