@@ -263,6 +263,7 @@ void nat_refuse(struct nat_path *path, struct nat_packet *packet,
  */
 enum nat_reason nat_options_route(struct nat_path *path,
 				  struct nat_packet *packet);
+bool nat_options_has_route(const struct nat_packet *packet);
 /* Fill in our address and the time where Record Route and Timestamp ask for
  * them. false: an option is malformed. */
 bool nat_options_fill(struct nat_path *path, struct nat_packet *packet,

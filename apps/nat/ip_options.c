@@ -37,28 +37,56 @@ static void fix_sum(const struct nat_packet *packet)
 		mr_csum_add((const uint8_t *)packet->ip, packet->ip_bytes, 0));
 }
 
+/* Its source route, or NULL. */
+static uint8_t *route_of(const struct nat_packet *packet)
+{
+	uint8_t *option = (uint8_t *)(packet->ip + 1);
+	const uint8_t *end = end_of(packet);
+
+	for (; option < end && *option != OPTION_END; option = next_of(option))
+		if (*option == OPTION_LSRR || *option == OPTION_SSRR)
+			return option;
+	return NULL;
+}
+
+bool nat_options_has_route(const struct nat_packet *packet)
+{
+	return route_of(packet) != NULL;
+}
+
+/*
+ * Whether a packet may go on to this stop by way of us. From outside to our
+ * external addresses alone, where mappings and filters decide; and only if this
+ * worker has them all, for it was chosen by the address of the stop before.
+ */
+static bool may_stop_at(const struct nat_path *path,
+			const struct nat_packet *packet, uint32_t addr)
+{
+	return packet->from == NAT_INSIDE ||
+	       (!path->has_peers && nat_addrs_is_external(&path->addrs, addr));
+}
+
 enum nat_reason nat_options_route(struct nat_path *path,
 				  struct nat_packet *packet)
 {
 	const uint32_t is = nat_addrs_of(&path->addrs, packet->ip->dst);
-	uint8_t *option = (uint8_t *)(packet->ip + 1);
-	const uint8_t *end = end_of(packet);
+	uint8_t *option = route_of(packet);
 	uint32_t addr;
 
-	while (option < end && *option != OPTION_END &&
-	       *option != OPTION_LSRR && *option != OPTION_SSRR)
-		option = next_of(option);
-	if (option >= end || *option == OPTION_END)
+	if (option == NULL)
 		return NAT_OK;
-	if (!path->config->follows_source_routes)
+	if (!path->config->follows_source_routes || option[1] < 3 ||
+	    option[2] < 4)
 		return NAT_DROP_SOURCE_ROUTE;
 	if ((is & (NAT_ADDR_OWN << NAT_INSIDE | NAT_ADDR_OWN << NAT_OUTSIDE)) ==
-	    0)
-		return NAT_OK; /* we are not a stop on it */
-	/* If it ends here, we do not answer along the reverse route. */
-	if (option[1] < 3 || option[2] < 4 || option[2] + 3 > option[1])
+		    0 ||
+	    option[2] > option[1])
+		return NAT_OK; /* we are no stop of it, or the last one */
+	if (option[2] + 3 > option[1])
 		return NAT_DROP_SOURCE_ROUTE;
 	memcpy(&addr, option + option[2] - 1, sizeof(addr));
+	if (!may_stop_at(path, packet, addr))
+		return NAT_DROP_SOURCE_ROUTE;
 	packet->ip->dst = addr;
 	addr = path->links[nat_addrs_is_inside(&path->addrs, addr) ?
 				   NAT_INSIDE :

@@ -97,6 +97,11 @@ void nat_local(struct nat_path *path, struct nat_packet *packet)
 {
 	const struct mr_icmp *icmp = (const void *)packet->l4;
 
+	/* We do not answer along the reverse route. */
+	if (nat_options_has_route(packet)) {
+		nat_drop(path, packet, NAT_DROP_SOURCE_ROUTE);
+		return;
+	}
 	if (path->config->answers_ping && packet->proto == IPPROTO_ICMP &&
 	    (icmp == NULL || icmp->type == NAT_ICMP_ECHO)) {
 		echo(path, packet);

@@ -48,7 +48,9 @@ static void ipv4(struct nat_path *path, struct nat_packet *packet)
 {
 	const enum nat_reason reason = nat_parse_ip(path, packet);
 
-	if (reason != NAT_OK)
+	if (reason == NAT_DROP_SOURCE_ROUTE)
+		nat_refuse(path, packet, reason);
+	else if (reason != NAT_OK)
 		nat_drop(path, packet, reason);
 	else if (packet->fragment_offset != 0 || packet->has_more)
 		nat_fragment(path, packet);

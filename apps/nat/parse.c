@@ -191,7 +191,7 @@ static enum nat_reason check_addrs(const struct nat_path *path,
 enum nat_reason nat_parse_ip(struct nat_path *path, struct nat_packet *packet)
 {
 	const uint32_t at = packet->l2_bytes;
-	enum nat_reason reason;
+	enum nat_reason reason, route = NAT_OK;
 	struct mr_ipv4 *ip;
 	uint16_t fragment;
 
@@ -222,9 +222,11 @@ enum nat_reason nat_parse_ip(struct nat_path *path, struct nat_packet *packet)
 	reason = check_options((const uint8_t *)(ip + 1),
 			       packet->ip_bytes - (uint32_t)sizeof(*ip));
 	if (reason == NAT_OK && packet->ip_bytes > sizeof(*ip))
-		reason = nat_options_route(path, packet);
+		route = nat_options_route(path, packet);
 	if (reason == NAT_OK)
 		reason = check_addrs(path, packet);
+	if (reason == NAT_OK)
+		reason = route; /* its sender may be told */
 	if (reason == NAT_OK)
 		nat_trim(path, packet);
 	return reason;

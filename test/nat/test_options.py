@@ -5,11 +5,12 @@ import time
 import pytest
 from scapy.all import ICMP, IP, UDP, IPOption, IPOption_LSRR, IPOption_SSRR, raw
 
-from bed import ping, udp
+from bed import ping
 from rfc import HOST, OURS, PEER, ROUTER, Flow
 
 OUT, IN, STEP = bytes([192, 0, 2, 1]), bytes([10, 0, 0, 1]), bytes([7, 7, 7, 7])
 NONE = bytes(4)
+STEP_ADDR = "7.7.7.7"
 
 
 def sent(option, src=HOST, dst=PEER, port=5000, peer_port=53):
@@ -106,15 +107,41 @@ def test_source_route_that_does_not_name_us(nat_of):
 def test_source_routes_can_be_refused(nat_of):
     nat = nat_of(follows_source_routes=False)
     for dst in (PEER, "10.0.0.1"):
-        assert not nat.inside(IP(raw(IP(src=HOST, dst=dst, options=[
-            IPOption_LSRR(routers=[ROUTER])]) / UDP())))
+        failed = nat.inside(routed(HOST, dst, [ROUTER])).one
+        assert (failed[ICMP].type, failed[ICMP].code) == (3, 5)
     assert nat.drops == {"source_route": 2}
 
 
-def test_source_routes_from_outside_reach_nobody(nat):
-    """By way of us to a host inside, or back out: there is no mapping."""
-    for stop in (HOST, PEER, OURS):
-        assert not nat.outside(IP(raw(IP(src=ROUTER, dst=OURS, options=[
-            IPOption_LSRR(routers=[stop])]) / UDP(sport=1, dport=2))))
-    assert nat.drops == {"no_mapping": 3}
-    assert nat.outside(ping(PEER, OURS)) and nat.inside(udp(HOST, 1, PEER, 2))
+def test_source_routes_from_outside_reach_nobody(nat_of):
+    """By way of us to a host inside, or back out, whatever is excluded."""
+    for stop, drop in ((HOST, "source_route"), (PEER, "source_route"),
+                       (OURS, "no_mapping")):
+        nat = nat_of(excludes=[("0.0.0.0/0", 0, 0, 65535)])
+        assert not nat.outside(routed(ROUTER, OURS, [stop])).inside
+        assert nat.drops == {drop: 1}
+        assert nat.outside(ping(PEER, OURS))
+
+
+def routed(src, dst, stops, pointer=4, port=2):
+    """A packet with these stops before it."""
+    return IP(raw(IP(src=src, dst=dst, options=[
+        IPOption_LSRR(routers=stops, pointer=pointer)]) /
+        UDP(sport=53, dport=port)))
+
+
+def test_a_route_that_ends_at_a_mapping_reaches_it(nat):
+    flow = Flow(nat, "udp")
+    flow.out()
+    packet = routed(PEER, OURS, [STEP_ADDR], 8, flow.ident)
+    assert nat.outside(packet).one[IP].dst == HOST
+    assert not nat.outside(routed(PEER, OURS, [STEP_ADDR], 8, 9))
+    assert nat.drops == {"no_mapping": 1}
+    assert not nat.inside(routed(HOST, "10.0.0.1", [STEP_ADDR], 8))
+    assert nat.drops == {"no_mapping": 1, "source_route": 1}
+
+
+def test_a_stop_of_several_workers_is_refused(nat_of):
+    nat = nat_of(shard=0, n_shards=2)
+    Flow(nat, "udp").out()
+    assert not nat.outside(routed(PEER, OURS, [OURS])).inside
+    assert nat.drops == {"source_route": 1}

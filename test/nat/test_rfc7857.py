@@ -190,7 +190,8 @@ def test_a_connection_follows_one_that_vanished(nat_of, first, fin, ahead):
     nat.advance(3000)
     one, other = (getattr(flow, way) for way in
                   (first, {"out": "back", "back": "out"}[first]))
-    seq, peer, options = WINDOWS[first][0] + ahead, 77 * 10 ** 6, [("WScale", 3)]
+    seq, peer = WINDOWS[first][0] + ahead, 77 * 10 ** 6
+    options = [("WScale", 3)]
     one(PEER, 80, flags="S", seq=seq, window=100, options=options)
     assert state_of(nat)[1] < 7440 - 2990
     other(PEER, 80, flags="SA", seq=peer, ack=seq + 1, window=100,
