@@ -272,17 +272,17 @@ void app_close(struct app *app)
 	*app = (struct app){ .answered_fd = -1 };
 }
 
-void app_print_steering(const struct app *app, FILE *to)
+void app_print_steering(const struct app *app)
 {
 	if (app->n_workers == 1)
-		fprintf(to, "steering: one worker has all, nothing is handed "
-			    "over\n");
+		print_error("steering: one worker has all, nothing is handed "
+			    "over");
 	else
-		fprintf(to,
+		print_error(
 			"steering: %u workers, by rings between them: no "
 			"driver here gives frames to queues by source address "
 			"and by slices of ports, so a worker keeps what is its "
-			"own and hands over the rest\n",
+			"own and hands over the rest",
 			app->n_workers);
 }
 
@@ -339,7 +339,7 @@ void app_each_second(void *opaque)
 static void refuse(struct app *app, const char *why)
 {
 	app->n_refused++;
-	fprintf(stderr, "mr-nat: reload: %s; nothing has changed\n", why);
+	print_error("mr-nat: reload: %s; nothing has changed", why);
 }
 
 static struct nat_config *read_again(struct app *app)
@@ -423,12 +423,11 @@ static void finish_reload(struct app *app)
 	free_unused(app);
 	app->n_reloads++;
 	if (n == app->n_workers)
-		fprintf(stderr, "mr-nat: reload: done\n");
+		print_error("mr-nat: reload: done");
 	else
-		fprintf(stderr,
-			"mr-nat: reload: %u of %u workers took it up; reload "
-			"again for the others\n",
-			n, app->n_workers);
+		print_error("mr-nat: reload: %u of %u workers took it up; "
+			    "reload again for the others",
+			    n, app->n_workers);
 }
 
 void app_ask_reload(struct app *app)

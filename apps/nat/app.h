@@ -42,7 +42,7 @@ int app_open(struct app *app, const struct options *options,
 void app_close(struct app *app);
 
 /* How frames get to their workers, and why so. */
-void app_print_steering(const struct app *app, FILE *to);
+void app_print_steering(const struct app *app);
 
 /* For run(). */
 void app_give_up(void *app);

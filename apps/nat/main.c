@@ -53,7 +53,7 @@ static int translate(struct app *app, int signal_fd, struct mr_reason *error)
 	app->control = control;
 	fds[0].fd = nat_control_fd(control);
 	if (!app->options->run.is_quiet)
-		app_print_steering(app, stderr);
+		app_print_steering(app);
 	status = run(&config);
 	nat_control_destroy(control);
 	return status;

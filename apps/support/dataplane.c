@@ -417,17 +417,14 @@ void dataplane_close(struct dataplane *plane)
 	*plane = (struct dataplane){ 0 };
 }
 
-void dataplane_print_port(const struct mr_port_info *info, FILE *to)
+void dataplane_print_port(const struct mr_port_info *info)
 {
-	char name[4 * sizeof(info->name)];
-
-	fprintf(to, "port %s  mode %s%s%s%s, %u rx, %u tx queues\n",
-		text_escape(info->name, name, sizeof(name)), info->mode,
-		info->why[0] ? " (" : "", info->why, info->why[0] ? ")" : "",
-		info->n_rxqs, info->n_txqs);
+	print_error("port %s  mode %s%s%s%s, %u rx, %u tx queues", info->name,
+		    info->mode, info->why[0] ? " (" : "", info->why,
+		    info->why[0] ? ")" : "", info->n_rxqs, info->n_txqs);
 }
 
-void dataplane_print_map(const struct dataplane *plane, FILE *to)
+void dataplane_print_map(const struct dataplane *plane)
 {
 	char line[1024];
 
@@ -435,9 +432,9 @@ void dataplane_print_map(const struct dataplane *plane, FILE *to)
 		struct mr_port_info info = { .size = sizeof(info) };
 
 		mr_port_info(plane->ports[p], &info);
-		dataplane_print_port(&info, to);
+		dataplane_print_port(&info);
 	}
 	for (uint32_t i = 0;
 	     mr_workers_line(plane->workers, i, line, sizeof(line)) == 0; i++)
-		fprintf(to, "%s\n", line);
+		print_error("%s", line);
 }

@@ -88,10 +88,10 @@ void dataplane_why_stuck(uint32_t worker_idx, char *ret, size_t n);
 void dataplane_close_ports(struct dataplane *plane);
 void dataplane_close(struct dataplane *plane);
 
-/* A port, its mode, and why not a better one: a line for people. */
-void dataplane_print_port(const struct mr_port_info *info, FILE *to);
-/* What was opened and who works where. */
-void dataplane_print_map(const struct dataplane *plane, FILE *to);
+/* A port, its mode, and why not a better one: a line on stderr. */
+void dataplane_print_port(const struct mr_port_info *info);
+/* What was opened and who works where, on stderr. */
+void dataplane_print_map(const struct dataplane *plane);
 
 /*
  * Options that fill the configuration, for the tables of applications: those

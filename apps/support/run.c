@@ -61,9 +61,9 @@ static uint64_t now_ms(const struct running *run)
 }
 
 /*
- * Messages must not wait for their reader either. O_NONBLOCK belongs to the
- * open file, which other processes share, so take one of our own where that is
- * possible: not for a socket. What does not fit is lost.
+ * Between print_error()'s poll() and write() another process may fill the
+ * pipe. O_NONBLOCK belongs to the open file, which other processes share, so
+ * take one of our own where that is possible.
  */
 static void unblock_stderr(void)
 {
@@ -135,10 +135,9 @@ static void hand_over(struct running *run, void (*job)(void *))
 static void warn(struct running *run, const char *why)
 {
 	if (!run->is_warned)
-		fprintf(stderr,
-			"%s: stdout: %s; reports that cannot be written "
-			"are skipped and counted\n",
-			run->plane->program, why);
+		print_error("%s: stdout: %s; reports that cannot be written "
+			    "are skipped and counted",
+			    run->plane->program, why);
 	run->is_warned = true;
 }
 
@@ -292,8 +291,8 @@ static int end_output(struct running *run, int status)
 	}
 	if (display->err == 0)
 		return status;
-	fprintf(stderr, "%s: cannot write to stdout: %s\n", run->plane->program,
-		strerror(display->err));
+	print_error("%s: cannot write to stdout: %s", run->plane->program,
+		    strerror(display->err));
 	return 1;
 }
 
@@ -340,11 +339,11 @@ static int finish(struct running *run)
 		status = 1;
 	}
 	if (!final->is_conserved) {
-		fprintf(stderr, "%s: %llu of %llu pages did not come back\n",
-			plane->program,
-			(unsigned long long)(final->pool.n_pages -
-					     final->pool.n_free),
-			(unsigned long long) final->pool.n_pages);
+		print_error("%s: %llu of %llu pages did not come back",
+			    plane->program,
+			    (unsigned long long)(final->pool.n_pages -
+						 final->pool.n_free),
+			    (unsigned long long)final->pool.n_pages);
 		status = 1;
 	}
 	return status;
@@ -362,7 +361,7 @@ static int forward(struct running *run)
 		return complain(run, "no thread for stdout");
 	unblock_stderr();
 	if (!config->options.is_quiet)
-		dataplane_print_map(run->plane, stderr);
+		dataplane_print_map(run->plane);
 	run->start_ns = mr_ctx_now_ns(run->plane->ctx);
 	if (mr_workers_start(run->plane->workers, config->work, config->workers,
 			     &why) < 0)

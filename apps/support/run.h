@@ -4,8 +4,8 @@
  *
  * The workers forward; the calling thread waits for signals, link events and
  * the next report, and never touches a frame before the workers have ended. It
- * never waits for stdout, which a thread of its own writes, nor for a stderr
- * that is a pipe or a terminal.
+ * never waits for stdout, which a thread of its own writes, nor for stderr:
+ * messages go through print_error().
  */
 #ifndef SUPPORT_RUN_H
 #define SUPPORT_RUN_H

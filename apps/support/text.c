@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "text.h"
 
@@ -36,13 +42,32 @@ char *text_escape(const char *text, char *ret, size_t n)
 	return ret;
 }
 
+/*
+ * O_NONBLOCK belongs to the open file, which other processes share, so ask
+ * first: a pipe that is writable has room for PIPE_BUF bytes.
+ */
+static void write_message(const char *line, size_t n)
+{
+	struct pollfd fd = { .fd = STDERR_FILENO, .events = POLLOUT };
+
+	if (send(fd.fd, line, n, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0 ||
+	    errno != ENOTSOCK)
+		return;
+	if (poll(&fd, 1, 0) == 1 && (fd.revents & POLLOUT) != 0 &&
+	    write(fd.fd, line, n) < 0)
+		return;
+}
+
 void print_error(const char *format, ...)
 {
-	char text[2048], escaped[4 * sizeof(text)];
+	char text[2048], line[PIPE_BUF];
 	va_list args;
+	size_t n;
 
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	fprintf(stderr, "%s\n", text_escape(text, escaped, sizeof(escaped)));
+	n = strlen(text_escape(text, line, sizeof(line) - 1));
+	line[n++] = '\n';
+	write_message(line, n);
 }

@@ -12,7 +12,10 @@
  * byte of text always suffice. Returns ret. */
 char *text_escape(const char *text, char *ret, size_t n);
 
-/* Print one line to stderr, escaped and truncated to 2 KiB. */
+/*
+ * Print one line to stderr, escaped and truncated to 2 KiB, or to PIPE_BUF
+ * bytes once escaped. It is lost if stderr cannot take it at once.
+ */
 void print_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

@@ -287,13 +287,13 @@ bool tester_device_counts(const struct tester *tester, uint32_t direction,
 	return true;
 }
 
-void tester_print_map(const struct tester *tester, FILE *to)
+void tester_print_map(const struct tester *tester)
 {
 	for (uint32_t p = 0; p < tester_n_ports(tester); p++) {
 		struct mr_port_info info;
 
 		tester_port_info(tester, p, &info);
-		dataplane_print_port(&info, to);
+		dataplane_print_port(&info);
 	}
 	for (uint32_t w = 0; w < tester->plane.n_workers; w++) {
 		const struct seat *seat = &tester->seats[w];
@@ -301,13 +301,13 @@ void tester_print_map(const struct tester *tester, FILE *to)
 			mr_workers_get(tester->plane.workers, w);
 
 		if (seat->place != NULL) {
-			fprintf(to, "thread %u on core %u: in the kernel\n", w,
-				worker->core);
+			print_error("thread %u on core %u: in the kernel", w,
+				    worker->core);
 			continue;
 		}
-		fprintf(to,
-			"thread %u on core %u: sends on %u queues, "
-			"receives on %u\n",
-			w, worker->core, seat->n_senders, seat->n_receivers);
+		print_error("thread %u on core %u: sends on %u queues, "
+			    "receives on %u",
+			    w, worker->core, seat->n_senders,
+			    seat->n_receivers);
 	}
 }

@@ -122,8 +122,8 @@ struct device_counts;
 bool tester_device_counts(const struct tester *tester, uint32_t direction,
 			  struct device_counts *ret);
 
-/* The map of ports and threads, for people. */
-void tester_print_map(const struct tester *tester, FILE *to);
+/* The map of ports and threads, for people, on stderr. */
+void tester_print_map(const struct tester *tester);
 
 /*
  * Called on the calling thread of tester_run(), each 100 ms at most, with the

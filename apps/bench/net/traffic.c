@@ -224,7 +224,7 @@ static int run(const char *name, const struct traffic_options *options,
 	document_ports(document, tester);
 	traffic_describe(options, document);
 	if (!options->is_quiet)
-		tester_print_map(tester, stderr);
+		tester_print_map(tester);
 	if (!options->is_quiet && !view.has_rx)
 		point_at_live(document);
 	if (!options->is_quiet && !options->is_json)

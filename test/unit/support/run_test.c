@@ -3,11 +3,13 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 
 #include "capture.h"
 
 #include "support/run.h"
 #include "support/signals.h"
+#include "support/text.h"
 
 /* Far from the 20 that a run may take; more than one where the machine stalls.
  */
@@ -23,7 +25,7 @@ struct app {
 	bool is_keeping, is_freeing, is_losing, is_sending;
 	int end_fd;
 	int signals[2];   /* sent in the first and the second call */
-	int stdout_fd;    /* > 0: instead of the capture's file */
+	int stdout_fd;    /* > 0: stdout and stderr */
 	bool is_widening; /* the pipe stdout_fd, in the second call */
 	uint32_t n_seconds, n_events, n_hang_ups, n_given_up;
 	uint32_t stall_us; /* of the first second */
@@ -166,6 +168,7 @@ static int run_app(struct app *app, uint64_t duration_ms, bool has_hang_up)
 		.fds = fds,
 		.n_fds = app->end_fd > 0,
 	};
+	const int stderr_fd = dup(STDERR_FILENO);
 	struct mr_reason error;
 	uint64_t start_ns;
 	int status;
@@ -175,10 +178,14 @@ static int run_app(struct app *app, uint64_t duration_ms, bool has_hang_up)
 		fail_msg("%s", error.text);
 	start_ns = mr_ctx_now_ns(app->plane.ctx);
 	capture_begin(&capture);
-	if (app->stdout_fd > 0)
+	if (app->stdout_fd > 0) {
 		dup2(app->stdout_fd, STDOUT_FILENO);
+		dup2(app->stdout_fd, STDERR_FILENO);
+	}
 	status = run(&config);
 	capture_end(&capture);
+	dup2(stderr_fd, STDERR_FILENO);
+	close(stderr_fd);
 	assert_true(app->n_seconds * 1000000000ull <=
 		    mr_ctx_now_ns(app->plane.ctx) - start_ns);
 	if (app->is_keeping && !app->is_freeing)
@@ -304,26 +311,68 @@ static int open_full_pipe(int *ret_read_fd)
 	return fds[1];
 }
 
+/* As the journal's, when it has stopped reading. */
+static int open_full_socket(int *ret_read_fd)
+{
+	static const char page[4096];
+	int fds[2];
+
+	assert_int_equal(
+		socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+	for (size_t n = sizeof(page); n > 0; n /= 2)
+		while (send(fds[1], page, n, MSG_DONTWAIT) > 0)
+			;
+	*ret_read_fd = fds[0];
+	return fds[1];
+}
+
+enum { FULL_DISK, CLOSED_PIPE, FULL_PIPE, FULL_SOCKET, N_KINDS };
+
+static int open_kind(int kind, int *ret_read_fd)
+{
+	int fd = kind == FULL_DISK   ? open("/dev/full", O_WRONLY) :
+		 kind == FULL_SOCKET ? open_full_socket(ret_read_fd) :
+				       open_full_pipe(ret_read_fd);
+
+	assert_true(fd > 0);
+	if (kind == CLOSED_PIPE)
+		close(*ret_read_fd);
+	return fd;
+}
+
 static void a_stdout_that_fails_or_blocks_ends_nothing(void **state)
 {
-	enum { FULL_DISK, CLOSED_PIPE, FULL_PIPE, N_KINDS };
-
 	(void)state;
 	for (int kind = 0; kind < N_KINDS; kind++) {
 		struct app app = { 0 };
 		int read_fd = -1;
-		int fd = kind == FULL_DISK ? open("/dev/full", O_WRONLY) :
-					     open_full_pipe(&read_fd);
+		const int fd = open_kind(kind, &read_fd);
 
-		assert_true(fd > 0);
-		if (kind == CLOSED_PIPE)
-			close(read_fd);
 		assert_int_equal(run_with_stdout(&app, fd), 1);
 		assert_string_equal(capture.text, "");
 		close(fd);
-		if (kind == FULL_PIPE)
+		if (kind >= FULL_PIPE)
 			close(read_fd);
 	}
+}
+
+/* Where stderr cannot be opened again, too. */
+static void a_message_never_waits_for_its_reader(void **state)
+{
+	const int stderr_fd = dup(STDERR_FILENO);
+
+	(void)state;
+	for (int kind = FULL_PIPE; kind < N_KINDS; kind++) {
+		int read_fd;
+		const int fd = open_kind(kind, &read_fd);
+
+		dup2(fd, STDERR_FILENO);
+		print_error("lost");
+		dup2(stderr_fd, STDERR_FILENO);
+		close(fd);
+		close(read_fd);
+	}
+	close(stderr_fd);
 }
 
 static void reports_that_stdout_did_not_take_are_counted(void **state)
@@ -362,6 +411,7 @@ int main(void)
 		cmocka_unit_test(a_page_that_does_not_come_back_is_found),
 		cmocka_unit_test(a_page_in_a_queue_is_not_lost),
 		cmocka_unit_test(a_stdout_that_fails_or_blocks_ends_nothing),
+		cmocka_unit_test(a_message_never_waits_for_its_reader),
 		cmocka_unit_test(reports_that_stdout_did_not_take_are_counted),
 	};
 
