@@ -371,9 +371,17 @@ static uint32_t meet(struct nat_steer *steer, const struct mr_frame *frames,
 	struct datagram *d = find_datagram(steer, &key, now_ns, stats);
 
 	if (is_first) {
-		d->owner = nat_routes_owner(steer->routes, NAT_OUTSIDE, bytes,
-					    frames->len, steer->worker->idx,
-					    &lane);
+		const uint32_t owner = nat_routes_owner(
+			steer->routes, NAT_OUTSIDE, bytes, frames->len,
+			steer->worker->idx, &lane);
+
+		/* Another first one does not move the datagram. */
+		if (d->owner != NO_OWNER && d->owner != owner) {
+			drop(steer, stats, NAT_OUTSIDE, NAT_DROP_FRAGMENT_WRONG,
+			     frames, n);
+			return NO_OWNER;
+		}
+		d->owner = owner;
 		make_ready(steer, d);
 	}
 	if (d->owner == NO_OWNER)

@@ -208,6 +208,30 @@ static uint64_t drops(const struct both *b, enum nat_reason reason)
 	return b->stats[0].drops[reason] + b->stats[1].drops[reason];
 }
 
+static void test_a_second_first_fragment_moves_nothing(void **state)
+{
+	struct mr_frame frames[MR_BURST_MAX];
+	uint32_t n_got, n[2] = { 0 };
+	struct both b;
+
+	(void)state;
+	open_both(&b);
+	frames[0] = frame_of(&b, port_of(0), 0x2000, 0);
+	frames[1] = frame_of(&b, port_of(1), 0x2000, 1);
+	frames[2] = frame_of(&b, 0, 100, 2);
+	n_got = split(&b, 0, frames, 3);
+	for (uint32_t round = 0; round < 8; round++) {
+		if (round > 0)
+			n_got = receive(&b, round % 2, frames);
+		n[round % 2] += n_got;
+		free_frames(&b, frames, n_got);
+	}
+	assert_int_equal(n[0], 2);
+	assert_int_equal(n[1], 0);
+	assert_int_equal(drops(&b, NAT_DROP_FRAGMENT_WRONG), 1);
+	close_both(&b);
+}
+
 static void test_a_first_fragment_that_never_comes(void **state)
 {
 	struct mr_frame frames[MR_BURST_MAX];
@@ -301,6 +325,7 @@ int main(void)
 		cmocka_unit_test(test_each_gets_its_own_in_order),
 		cmocka_unit_test(test_what_does_not_fit_is_counted),
 		cmocka_unit_test(test_fragments_in_any_order_meet),
+		cmocka_unit_test(test_a_second_first_fragment_moves_nothing),
 		cmocka_unit_test(test_a_first_fragment_that_never_comes),
 		cmocka_unit_test(test_a_flood_of_fragments),
 		cmocka_unit_test(test_a_flood_keeps_nobody_out),
