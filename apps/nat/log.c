@@ -59,7 +59,9 @@ static int fail_open(const struct nat_log *log, struct mr_reason *ret_why)
 	const int err = errno;
 
 	snprintf(ret_why->text, sizeof(ret_why->text), "log: %s: %s", log->path,
-		 strerror(err));
+		 err == ENXIO ? "a FIFO without a reader; start its reader "
+				"first, or name a file" :
+				strerror(err));
 	return -err;
 }
 
@@ -67,12 +69,16 @@ static int fail_open(const struct nat_log *log, struct mr_reason *ret_why)
  * file existed. */
 static FILE *open_file(const char *path)
 {
-	const int fd =
-		open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+	/* Not to wait for the reader of a FIFO; writing may wait. */
+	const int fd = open(path,
+			    O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC |
+				    O_NONBLOCK,
+			    0600);
 	struct stat stat;
 
 	if (fd < 0)
 		return NULL;
+	fcntl(fd, F_SETFL, O_APPEND);
 	if (fstat(fd, &stat) == 0 && S_ISREG(stat.st_mode) &&
 	    (stat.st_mode & S_IRWXO) != 0)
 		fchmod(fd, stat.st_mode & ~S_IRWXO & 07777);

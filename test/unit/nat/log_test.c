@@ -3,6 +3,7 @@
 #include "support/unit.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -150,6 +151,30 @@ static void test_a_file_that_takes_no_more_is_said_once(void **state)
 	assert_int_equal(allocator.n_out, 0);
 }
 
+static void test_a_fifo_needs_a_reader(void **state)
+{
+	struct test_allocator allocator = { 0 };
+	struct mr_ctx *ctx = test_ctx(&allocator);
+	struct nat_log *log = NULL;
+	struct mr_reason why;
+	int fd;
+
+	(void)state;
+	assert_int_equal(mkfifo(path, 0600), 0);
+	alarm(30);
+	assert_int_equal(nat_log_create(ctx, path, 1, 0, &log, &why), -ENXIO);
+	assert_non_null(strstr(why.text, "start its reader first"));
+	fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	log = open_log(ctx, path);
+	nat_log_put(nat_log_ring(log, 0), &mapping);
+	assert_true(nat_log_write(log, 100, &why));
+	alarm(0);
+	nat_log_destroy(log);
+	mr_ctx_destroy(ctx);
+	close(fd);
+	unlink(path);
+}
+
 /* The log was begun at tick 100; at tick 500 the clock has been set back by the
  * 400 s between, as this test does not wait for them. */
 static void test_a_line_has_the_time_of_the_clock_now(void **state)
@@ -224,6 +249,7 @@ int main(void)
 		cmocka_unit_test(test_what_does_not_fit_is_counted_and_said),
 		cmocka_unit_test(test_it_goes_on_in_another_file),
 		cmocka_unit_test(test_a_file_that_takes_no_more_is_said_once),
+		cmocka_unit_test(test_a_fifo_needs_a_reader),
 		cmocka_unit_test(test_a_line_has_the_time_of_the_clock_now),
 	};
 
