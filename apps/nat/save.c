@@ -3,6 +3,7 @@
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +12,7 @@
 
 #include "save.h"
 
-enum { VERSION = 1, MAX_FILE = 1 << 30 };
+enum { VERSION = 1 };
 
 static const char magic[8] = "mr-nat\n"; /* its 0 is the last byte */
 
@@ -131,6 +132,24 @@ static int write_all(const struct nat_save *save, int fd, uint64_t time_s)
 	return is_good ? 0 : -1;
 }
 
+/*
+ * Make the rename durable. Some file systems cannot sync a directory: EINVAL.
+ * Returns 0, or -1 with errno.
+ */
+static int sync_folder(const char *path)
+{
+	char copy[272];
+	int fd, err;
+
+	snprintf(copy, sizeof(copy), "%s", path);
+	fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return -1;
+	err = fsync(fd) < 0 && errno != EINVAL ? -1 : 0;
+	close(fd);
+	return err;
+}
+
 int nat_save_end(struct nat_save *save, const char *path, uint64_t time_s,
 		 struct mr_reason *ret_why)
 {
@@ -141,10 +160,13 @@ int nat_save_end(struct nat_save *save, const char *path, uint64_t time_s,
 	errno = ENOMEM;
 	/* Only the owner may see who talked to whom. */
 	if (!save->is_broken)
-		fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC,
+		fd = open(temporary,
+			  O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
 			  0600);
+	if (fd >= 0)
+		fchmod(fd, 0600);
 	if (fd < 0 || write_all(save, fd, time_s) < 0 ||
-	    rename(temporary, path) != 0) {
+	    rename(temporary, path) != 0 || sync_folder(path) < 0) {
 		err = fail_io(ret_why, path);
 		unlink(temporary);
 	}
@@ -245,7 +267,7 @@ int nat_saved_read(const char *path, uint64_t time_s, nat_saved_fn *fn,
 		return fail_io(ret_why, path);
 	if (fstat(fileno(file), &stat) < 0) {
 		err = fail_io(ret_why, path);
-	} else if (!S_ISREG(stat.st_mode) || stat.st_size > MAX_FILE) {
+	} else if (!S_ISREG(stat.st_mode)) {
 		err = foreign(ret_why, path);
 	} else {
 		const size_t n = (size_t)stat.st_size;

@@ -2,6 +2,7 @@
 /* Tests of apps/nat/save.c. */
 #include "support/unit.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -182,6 +183,28 @@ static void test_an_old_file_stays_until_the_new_one_is_whole(void **state)
 	assert_int_equal(got.n, 0);
 }
 
+/* What is at PATH.new already is neither followed nor left readable. */
+static void test_the_temporary_file_is_ours_alone(void **state)
+{
+	struct nat_save save = { 0 };
+	struct mr_reason why;
+	struct stat stat_;
+	char other[80];
+	int fd;
+
+	(void)state;
+	snprintf(other, sizeof(other), "%s.new", path);
+	assert_int_equal(symlink("victim", other), 0);
+	assert_int_equal(nat_save_end(&save, path, NOW_S, &why), -ELOOP);
+	fd = open(other, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+	assert_true(fd >= 0);
+	fchmod(fd, 0666);
+	close(fd);
+	assert_int_equal(nat_save_end(&save, path, NOW_S, &why), 0);
+	assert_int_equal(stat(path, &stat_), 0);
+	assert_int_equal(stat_.st_mode & 0777, 0600);
+}
+
 static void test_a_place_that_cannot_be_written(void **state)
 {
 	struct nat_save save = { 0 };
@@ -221,6 +244,7 @@ int main(void)
 		cmocka_unit_test(test_each_byte_and_each_length_counts),
 		cmocka_unit_test(
 			test_an_old_file_stays_until_the_new_one_is_whole),
+		cmocka_unit_test(test_the_temporary_file_is_ours_alone),
 		cmocka_unit_test(test_a_place_that_cannot_be_written),
 	};
 
