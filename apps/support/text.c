@@ -3,7 +3,6 @@
 #include <limits.h>
 #include <poll.h>
 #include <stdarg.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -11,32 +10,51 @@
 
 #include "text.h"
 
-/* C0, DEL, and C1, which in UTF-8 is C2 80 to C2 9F. */
-static bool is_control(const unsigned char *at)
+/* Bytes of the UTF-8 character at at that may be printed; 0: escape it. */
+static size_t printable(const unsigned char *at)
 {
-	return *at < 0x20 || *at == 0x7f ||
-	       (*at == 0xc2 && at[1] >= 0x80 && at[1] < 0xa0);
+	const size_t n = *at < 0x80                ? 1 :
+			 *at >= 0xc2 && *at < 0xe0 ? 2 :
+			 (*at & 0xf0) == 0xe0      ? 3 :
+			 *at >= 0xf0 && *at < 0xf5 ? 4 :
+						     0;
+
+	if (n == 1)
+		return *at >= 0x20 && *at != 0x7f;
+	for (size_t i = 1; i < n; i++)
+		if ((at[i] & 0xc0) != 0x80)
+			return 0;
+	/* C1, overlong forms, surrogates, and beyond U+10FFFF. */
+	if ((*at == 0xc2 && at[1] < 0xa0) || (*at == 0xe0 && at[1] < 0xa0) ||
+	    (*at == 0xed && at[1] >= 0xa0) || (*at == 0xf0 && at[1] < 0x90) ||
+	    (*at == 0xf4 && at[1] >= 0x90))
+		return 0;
+	return n;
 }
 
 char *text_escape(const char *text, char *ret, size_t n)
 {
+	const unsigned char *c = (const unsigned char *)text;
 	size_t at = 0;
 
-	for (const unsigned char *c = (const unsigned char *)text; *c != '\0';
-	     c++) {
-		char one[5] = { (char)*c };
-		int n_one = 1;
+	while (*c != '\0') {
+		const size_t n_char = printable(c);
+		char one[5];
+		size_t n_one = n_char;
 
-		if (*c == '\n' || *c == '\t')
-			n_one = snprintf(one, sizeof(one), "\\%c",
-					 *c == '\n' ? 'n' : 't');
-		else if (is_control(c))
-			n_one = snprintf(one, sizeof(one), "\\x%02x",
-					 *c == 0xc2 ? *++c : *c);
-		if (at + (size_t)n_one >= n)
+		if (n_char > 0)
+			memcpy(one, c, n_char);
+		else if (*c == '\n' || *c == '\t')
+			n_one = (size_t)snprintf(one, sizeof(one), "\\%c",
+						 *c == '\n' ? 'n' : 't');
+		else
+			n_one = (size_t)snprintf(one, sizeof(one), "\\x%02x",
+						 *c);
+		if (at + n_one >= n)
 			break;
-		for (int i = 0; i < n_one; i++)
-			ret[at++] = one[i];
+		memcpy(ret + at, one, n_one);
+		at += n_one;
+		c += n_char > 0 ? n_char : 1;
 	}
 	ret[at] = '\0';
 	return ret;

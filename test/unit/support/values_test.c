@@ -75,8 +75,14 @@ static void test_control_characters_are_escaped(void **state)
 		{ "\x1b[31m\x7f", "\\x1b[31m\\x7f" },
 		{ "\xc2\x9b"
 		  "2J\xc2\xa0\xc2",
+		  "\\xc2\\x9b"
+		  "2J\xc2\xa0\\xc2" },
+		{ "\x9b"
+		  "2J\xc0\xaf\xed\xa0\x80",
 		  "\\x9b"
-		  "2J\xc2\xa0\xc2" },
+		  "2J\\xc0\\xaf\\xed\\xa0\\x80" },
+		{ "\xe2\x82\xac\xf0\x9f\x98\x80\xe2\x82",
+		  "\xe2\x82\xac\xf0\x9f\x98\x80\\xe2\\x82" },
 	};
 	char escaped[40];
 
@@ -85,8 +91,9 @@ static void test_control_characters_are_escaped(void **state)
 		assert_string_equal(
 			text_escape(cases[i][0], escaped, sizeof(escaped)),
 			cases[i][1]);
-	/* An escape is never cut in two. */
+	/* Neither an escape nor a character is cut in two. */
 	assert_string_equal(text_escape("ab\x1b", escaped, 6), "ab");
+	assert_string_equal(text_escape("ab\xe2\x82\xac", escaped, 5), "ab");
 }
 
 int main(void)
