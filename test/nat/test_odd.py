@@ -432,7 +432,8 @@ def test_a_second_first_fragment_is_refused(nat):
 @pytest.mark.parametrize("option", [
     IPOption_RR(length=39, pointer=4, routers=["0.0.0.0"] * 9),
     IPOption(b"\x44\x08\x05\0\0\0\0\0"), IPOption_NOP()])
-def test_options_of_all_kinds(nat, option):
+def test_options_of_all_kinds(nat_of, option):
+    nat = nat_of(fills_options=False)
     for body in (UDP(sport=5000, dport=53) / b"x",
                  TCP(sport=5000, dport=80, flags="S"), ICMP(id=9)):
         sent = IP(raw(IP(src=HOST, dst=PEER, options=[option]) / body))
