@@ -92,7 +92,7 @@ struct nat_path {
 	struct nat_addrs addrs;
 	struct nat_stats stats;
 	uint64_t next_s_ns;     /* when now_s changes */
-	uint64_t icmp_ready_ns; /* rate of ICMP errors: icmp.c */
+	uint64_t tell_ready_ns[NAT_SIDES]; /* rate of answers: icmp.c */
 	struct nat_hold hold;
 	struct nat_resolver *resolver;
 	struct nat_fragments *fragments;
@@ -252,7 +252,7 @@ bool nat_icmp_is_reply(uint8_t type);
 void nat_icmp_tell(struct nat_path *path, const struct nat_packet *packet,
 		   uint8_t type, uint8_t code, uint16_t mtu);
 /* Whether the rate limit allows another unsolicited answer. */
-bool nat_may_tell(struct nat_path *path);
+bool nat_may_tell(struct nat_path *path, const struct nat_packet *packet);
 /* Tell it what reason calls for, and drop. */
 void nat_refuse(struct nat_path *path, struct nat_packet *packet,
 		enum nat_reason reason);

@@ -255,16 +255,18 @@ enum nat_reason nat_icmp_translate(struct nat_path *path,
 			revert_source(path, packet, &e, e.ip->dst, ret_way);
 }
 
-/* A bucket of ERRORS_BURST that fills with ERRORS_PER_S: no division. */
-bool nat_may_tell(struct nat_path *path)
+/* A bucket of ERRORS_BURST that fills with ERRORS_PER_S: no division. Each side
+ * has its own: strangers outside do not use up what subscribers are told. */
+bool nat_may_tell(struct nat_path *path, const struct nat_packet *packet)
 {
 	const uint64_t one_ns = 1000000000 / ERRORS_PER_S;
+	uint64_t *ready_ns = &path->tell_ready_ns[packet->from];
 
-	if (path->icmp_ready_ns < path->now_ns)
-		path->icmp_ready_ns = path->now_ns;
-	if (path->icmp_ready_ns - path->now_ns >= ERRORS_BURST * one_ns)
+	if (*ready_ns < path->now_ns)
+		*ready_ns = path->now_ns;
+	if (*ready_ns - path->now_ns >= ERRORS_BURST * one_ns)
 		return false;
-	path->icmp_ready_ns += one_ns;
+	*ready_ns += one_ns;
 	return true;
 }
 
@@ -290,7 +292,7 @@ void nat_icmp_tell(struct nat_path *path, const struct nat_packet *packet,
 	struct mr_icmp *icmp;
 	struct mr_ipv4 *ip;
 
-	if (!is_tellable(packet, mac) || !nat_may_tell(path) ||
+	if (!is_tellable(packet, mac) || !nat_may_tell(path, packet) ||
 	    !nat_make(path, &answer, n_head + n_quote))
 		return;
 	ip = (void *)(mr_frame_data(path->base, answer.frames) +

@@ -59,12 +59,13 @@ static void reset(struct nat_path *path, const struct nat_packet *packet)
 	struct mr_ipv4 *ip;
 	struct mr_tcp *tcp;
 
-	if ((!packet->is_partial &&
+	if ((mac & 1) != 0 || /* a group */
+	    (!packet->is_partial &&
 	     mr_csum_fold(pseudo_sum(packet->ip, n_l4) +
 			  nat_sum_of(path, packet,
 				     packet->l2_bytes + packet->ip_bytes,
 				     n_l4)) != UINT16_MAX) ||
-	    !nat_may_tell(path) ||
+	    !nat_may_tell(path, packet) ||
 	    !nat_make(path, &answer, sizeof(*ip) + sizeof(*tcp)))
 		return;
 	ip = (void *)(mr_frame_data(path->base, answer.frames) +

@@ -304,3 +304,13 @@ def test_no_errors_about_errors_and_later_fragments(nat):
     unknown = IP(raw(IP(src=HOST, dst=PEER) / ICMP(type=10)))
     assert not nat.inside(unknown)
     assert nat.drops["icmp_type"] == 1
+
+
+def test_strangers_do_not_use_up_what_subscribers_are_told(nat_of):
+    """Answers to each side have a rate of their own."""
+    nat = nat_of(pool=["192.0.2.9"])
+    rsts = sum(len(nat.outside(tcp(PEER, 1000 + i, OURS, 80, "S")))
+               for i in range(60))
+    assert rsts == 50
+    told = nat.inside(IP(src=HOST, dst=PEER, ttl=1) / UDP()).one
+    assert told[ICMP].type == 11
