@@ -116,10 +116,14 @@ void nat_answer_error(struct nat_answer *answer, const char *text)
 	add_line(answer, json_pack("{s:o}", "error", json_text(text)));
 }
 
-void nat_answer_end(struct nat_answer *answer, const char *what, uint64_t n)
+void nat_answer_end(struct nat_answer *answer, const char *what, uint64_t n,
+		    bool is_saved)
 {
-	add_line(answer,
-		 json_pack("{s:b, s:I}", "end", 1, what, (json_int_t)n));
+	json_t *end = json_pack("{s:b, s:I}", "end", 1, what, (json_int_t)n);
+
+	if (!is_saved)
+		json_object_set_new(end, "saved", json_false());
+	add_line(answer, end);
 }
 
 /* All of a line of --json, and sums over the workers. */

@@ -4,6 +4,7 @@
 #define NAT_ANSWER_H
 
 #include <stddef.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "map.h"
@@ -22,7 +23,8 @@ void nat_answer_session(struct nat_answer *answer,
 void nat_answer_stats(struct nat_answer *answer, struct app *app);
 void nat_answer_error(struct nat_answer *answer, const char *text);
 /* {"end":true,"listed":3} */
-void nat_answer_end(struct nat_answer *answer, const char *what, uint64_t n);
+void nat_answer_end(struct nat_answer *answer, const char *what, uint64_t n,
+		    bool is_saved);
 
 /* As much as the socket takes: 0, or -1 if it is broken. */
 int nat_answer_send(struct nat_answer *answer, int fd);

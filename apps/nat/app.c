@@ -332,7 +332,7 @@ void app_each_second(void *opaque)
 
 	follow_mtus(app);
 	start_log_write(app);
-	nat_keep_advance(app->keep);
+	nat_control_ready(app);
 	nat_control_drop_idle(app->control);
 }
 

@@ -89,6 +89,9 @@ static int take_line(const struct options *options, const char *line,
 		result = 1;
 		if (options->command == NAT_CLEAR)
 			printf("%lld ended\n", number_of(object, "cleared"));
+		if (json_is_false(json_object_get(object, "saved")))
+			complain("the state file could not be written",
+				 "after a crash these sessions may return");
 	} else if (options->run.output == OUTPUT_JSON) {
 		fputs(line, stdout);
 	} else if (options->command == NAT_STATS) {

@@ -25,6 +25,7 @@ enum {
 	/* A client may take so long for its line, and to read an answer. */
 	LINE_S = 5,
 	READ_S = 60,
+	SAVE_S = 5, /* for the disk to take what was cleared */
 };
 
 struct client {
@@ -267,16 +268,21 @@ static bool is_saved(struct nat_control *c, struct client *client)
 {
 	if (client->question != NAT_ASK_CLEAR)
 		return true;
-	if (client->snapshot == 0)
+	if (client->snapshot == 0) {
 		client->snapshot = nat_keep_want(c->app->keep);
-	return nat_keep_has(c->app->keep, client->snapshot);
+		client->since_ns = now_ns(c);
+	}
+	return nat_keep_has(c->app->keep, client->snapshot) ||
+	       now_ns(c) - client->since_ns >= SAVE_S * 1000000000ull;
 }
 
-static void end_answer(struct client *client)
+static void end_answer(struct nat_control *c, struct client *client)
 {
 	nat_answer_end(&client->answer,
 		       client->question == NAT_ASK_CLEAR ? "cleared" : "listed",
-		       client->n);
+		       client->n,
+		       client->question != NAT_ASK_CLEAR ||
+			       nat_keep_saved(c->app->keep, client->snapshot));
 	client->is_busy = false;
 }
 
@@ -355,7 +361,7 @@ static void ask_more(struct nat_control *c, struct client *client)
 
 		if (client->worker == app->n_workers) {
 			if (is_saved(c, client))
-				end_answer(client);
+				end_answer(c, client);
 			return;
 		}
 		w = &app->workers[client->worker];

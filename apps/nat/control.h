@@ -7,9 +7,10 @@
  *     clear [--now] FILTER|all    ends them
  *     stats                       counters
  *
- * The last line of an answer has "end" or "error". Up to eight clients are
- * served at a time; one that sends no request for 5 s, or reads nothing for
- * 60 s, is disconnected. The main thread serves them; workers answer its mail
+ * The last line of an answer has "end" or "error"; that of clear also has
+ * "saved": false if the state file could not be written within 5 s. At most 8
+ * clients are served; one is disconnected if it sends no request for 5 s or
+ * reads nothing for 60 s. The main thread serves them; workers answer its mail
  * between bursts.
  */
 #ifndef NAT_CONTROL_H

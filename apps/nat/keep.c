@@ -24,6 +24,7 @@ struct nat_keep {
 	uint64_t cursor;
 	bool is_asked;
 	uint64_t n_begun, n_done; /* snapshots */
+	uint64_t n_saved;         /* the last one that was written */
 	uint64_t wanted;          /* due at once, up to that number */
 	uint32_t last_s;          /* when the last one was done */
 	bool has_failed;          /* the last one; said */
@@ -152,6 +153,7 @@ static void write_end(struct nat_keep *keep)
 		return;
 	}
 	keep->has_failed = false;
+	keep->n_saved = keep->n_done;
 	/* A reload named another file: the first one is out of date. */
 	if (keep->path[0] != '\0' && strcmp(keep->path, keep->to) != 0)
 		unlink(keep->path);
@@ -276,7 +278,14 @@ bool nat_keep_has(struct nat_keep *keep, uint64_t number)
 {
 	if (keep->state == KEEP_WRITING && background_is_idle(keep->disk))
 		write_end(keep);
-	return keep->n_done >= number;
+	return keep->n_done >= number ||
+	       keep->app->config->state_path[0] == '\0';
+}
+
+bool nat_keep_saved(const struct nat_keep *keep, uint64_t number)
+{
+	return keep->n_saved >= number ||
+	       keep->app->config->state_path[0] == '\0';
 }
 
 /* Of the configuration, which a reload may have changed meanwhile. */
@@ -300,7 +309,8 @@ static void forget_file(struct nat_keep *keep)
 
 void nat_keep_advance(struct nat_keep *keep)
 {
-	if (nat_keep_has(keep, keep->n_begun)) {
+	nat_keep_has(keep, keep->n_begun);
+	if (keep->state == KEEP_IDLE) {
 		if (is_due(keep))
 			begin(keep);
 		else if (keep->app->config->state_path[0] == '\0')

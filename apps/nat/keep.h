@@ -47,6 +47,8 @@ void nat_keep_answered(struct nat_keep *keep, uint32_t worker_idx);
  * 0 if no snapshots are kept. */
 uint64_t nat_keep_want(struct nat_keep *keep);
 bool nat_keep_has(struct nat_keep *keep, uint64_t number);
+/* Whether the file lacks them, too; or there is none. */
+bool nat_keep_saved(const struct nat_keep *keep, uint64_t number);
 
 /* Write the last snapshot; the workers have ended. */
 void nat_keep_end(struct nat_keep *keep);

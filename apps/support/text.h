@@ -9,7 +9,8 @@
 #include <stddef.h>
 
 /* Write control characters, and bytes that are not UTF-8, as \n, \t or \x1b.
- * Truncates to n bytes; 4 bytes per byte of text always suffice. Returns ret. */
+ * Truncates to n bytes; 4 bytes per byte of text always suffice. Returns
+ * ret. */
 char *text_escape(const char *text, char *ret, size_t n);
 
 /*

@@ -241,6 +241,25 @@ class Run(unittest.TestCase):
             client.close()
         self.finish(process)
 
+    def test_clear_does_not_wait_for_a_hung_disk(self):
+        """A FIFO without a reader blocks its writer, as such a disk does."""
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        path = Path(folder.name) / "nat.yaml"
+        state = Path(folder.name) / "state"
+        path.write_text(
+            "inside: {port: 'null:', addresses: 10.0.0.1/24}\n"
+            "outside: {port: 'null:', addresses: 192.0.2.1/24}\n"
+            f"state: {state}\n")
+        process = self.start("--quiet", sides=["--config", str(path)])
+        os.mkfifo(f"{state}.new")
+        status, out, err = run("--clear", "all", env=self.environment)
+        self.assertEqual((status, out), (0, "0 ended\n"))
+        self.assertIn("could not be written", err)
+        os.unlink(f"{state}.new")
+        process.kill()
+        process.communicate(timeout=LIMIT_S)
+
     def test_the_file_of_the_lock_stays(self):
         """Else two that start at once could have a lock each."""
         inodes = set()
