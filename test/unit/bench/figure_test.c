@@ -211,8 +211,8 @@ static void what_is_no_document_is_one_line_with_a_cure(void **state)
 	static const struct {
 		const char *text, *words;
 	} cases[] = {
-		{ "", "cut off" },
-		{ "{\"schema\": \"mr-bench-net\", \"v\": 1", "cut off" },
+		{ "", "truncated" },
+		{ "{\"schema\": \"mr-bench-net\", \"v\": 1", "truncated" },
 		{ "[]", "no document of mr-bench" },
 		{ "{\"schema\": \"other\"}", "no document of mr-bench" },
 		{ "{\"schema\": \"mr-bench-net\", \"v\": 2}",
@@ -230,7 +230,7 @@ static void what_is_no_document_is_one_line_with_a_cure(void **state)
 		  "rows[0].value is no number" },
 		{ "{\"goal\": \"a\", \"unit\": \"miles\", \"frame_bytes\": 1, "
 		  "\"value\": 7, \"low\": 0, \"high\": 0}",
-		  "rows[0].unit \"miles\" is none" },
+		  "rows[0].unit \"miles\" is unknown" },
 	};
 	struct read_document document;
 	struct mr_reason why;
