@@ -112,7 +112,8 @@ static int make_workers(struct app *app, struct mr_reason *ret_error)
 	app->n_workers = n;
 	if (n > 1) {
 		if (nat_routes_create(app->config, n, &app->routes) < 0)
-			return fail_with(ret_error, 1, "no memory for ways");
+			return fail_with(ret_error, 1, "no memory for the "
+						       "routes between workers");
 		if (nat_steering_create(app->plane.ctx, app->plane.workers, n,
 					STEER_ENTRIES, &app->steering,
 					ret_error) < 0)
@@ -379,7 +380,7 @@ void app_hang_up(void *opaque)
 	__atomic_store_n(&app->moves_log, true, __ATOMIC_RELAXED);
 	start_log_write(app);
 	if (app->next != NULL) {
-		refuse(app, "the last one is still being taken up");
+		refuse(app, "the previous reload is still in progress");
 		return;
 	}
 	app->next = read_again(app);
@@ -405,7 +406,7 @@ static void finish_reload(struct app *app)
 
 	if (n == 0) {
 		forget_next(app);
-		refuse(app, "no worker took it up");
+		refuse(app, "no worker applied it");
 		return;
 	}
 	if (!nat_neighbours_follow(app->neighbours, app->config, app->next,
@@ -425,8 +426,8 @@ static void finish_reload(struct app *app)
 	if (n == app->n_workers)
 		print_error("mr-nat: reload: done");
 	else
-		print_error("mr-nat: reload: %u of %u workers took it up; "
-			    "reload again for the others",
+		print_error("mr-nat: reload: %u of %u workers applied it; "
+			    "reload again to retry the others",
 			    n, app->n_workers);
 }
 

@@ -119,7 +119,7 @@ static int read_answer(const struct options *options, FILE *from)
 		result = take_line(options, line, &is_first);
 	free(line);
 	if (result == 0)
-		return complain("the answer is cut off", "");
+		return complain("the answer is incomplete", "");
 	if (fflush(stdout) != 0)
 		return complain("cannot write to stdout", "");
 	return result == 1 ? 0 : 1;

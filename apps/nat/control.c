@@ -313,7 +313,7 @@ static void take_line(struct nat_control *c, struct client *client)
 				 "clear, stats");
 	else if (client->question == NAT_ASK_CLEAR && *rest == '\0')
 		nat_answer_error(&client->answer,
-				 "clear: which? a filter, or all");
+				 "clear: give a filter, or all");
 	else if (!nat_filter_parse(rest, &client->filter, &why))
 		nat_answer_error(&client->answer, why.text);
 	else

@@ -223,15 +223,15 @@ int nat_saved_parse(const char *name, const uint8_t *bytes, size_t n_bytes,
 		   n_bytes < sizeof(magic) ? n_bytes : sizeof(magic)) != 0)
 		return foreign(ret_why, name);
 	if (n_bytes < sizeof(header) + sizeof(sum))
-		return damaged(ret_why, name, "is cut off");
+		return damaged(ret_why, name, "is truncated");
 	memcpy(&header, bytes, sizeof(header));
 	if (le32toh(header.version) != VERSION ||
 	    le32toh(header.record_bytes) != sizeof(struct record))
-		return damaged(ret_why, name, "is of another version");
+		return damaged(ret_why, name, "has an unsupported version");
 	n = le64toh(header.n);
 	if (n_room % sizeof(struct record) != 0 ||
 	    n != n_room / sizeof(struct record))
-		return damaged(ret_why, name, "is cut off");
+		return damaged(ret_why, name, "is truncated");
 	bytes += sizeof(header);
 	memcpy(&sum, bytes + n_room, sizeof(sum));
 	if (le64toh(sum) !=

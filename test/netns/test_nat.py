@@ -228,7 +228,7 @@ def test_a_killed_one_loses_what_came_after_the_snapshot(lab, house, echo):
 
 
 @pytest.mark.parametrize("damage, why", [
-    (lambda data: b"", "is empty"), (lambda data: data[:-1], "is cut off"),
+    (lambda data: b"", "is empty"), (lambda data: data[:-1], "is truncated"),
     (lambda data: data[:-1] + b"?", "is damaged")])
 def test_a_damaged_state_is_a_warning(lab, house, damage, why):
     state = lab.tmp_path / "state"
