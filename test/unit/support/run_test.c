@@ -392,7 +392,10 @@ static void reports_that_stdout_did_not_take_are_counted(void **state)
 	assert_true(n > 4096);
 	/* The first line is written once there is room, the others are not. */
 	last = strstr(text + 4096, "\n{\"v\":1");
-	assert_non_null(last);
+	if (last == NULL) { /* a sanitizer's compiler wants to see it */
+		fail_msg("no line in '%s'", text + 4096);
+		return;
+	}
 	assert_null(strstr(last + 1, "\n{"));
 	assert_has(last, "\"skipped\":");
 	assert_null(strstr(last, "\"skipped\":0"));
