@@ -125,7 +125,8 @@ static int write_all(const struct nat_save *save, int fd, uint64_t time_s)
 	errno = EIO;
 	is_good =
 		fwrite(&header, sizeof(header), 1, file) == 1 &&
-		fwrite(save->bytes, 1, save->n_bytes, file) == save->n_bytes &&
+		(save->n_bytes == 0 || /* no session, no memory */
+		 fwrite(save->bytes, save->n_bytes, 1, file) == 1) &&
 		fwrite(&sum, sizeof(sum), 1, file) == 1 && fflush(file) == 0 &&
 		fsync(fd) == 0;
 	fclose(file);

@@ -3,7 +3,9 @@
  * JSON, version 1: one object per line; the schema of the application describes
  * it. Counters count from the start of the program; a reader takes differences.
  */
+#include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include <jansson.h>
 
@@ -223,13 +225,16 @@ json_t *report_json_object(const struct snapshot *snapshot)
 static bool print(const struct snapshot *snapshot)
 {
 	json_t *object = report_json_object(snapshot);
-	const bool is_printed =
-		object != NULL &&
-		json_dumpf(object, stdout,
-			   JSON_COMPACT | JSON_REAL_PRECISION(9)) == 0 &&
-		fputc('\n', stdout) != EOF && fflush(stdout) == 0;
+	char *text = json_dumps(object,
+				JSON_COMPACT | JSON_REAL_PRECISION(9));
+	bool is_printed;
 
 	json_decref(object);
+	/* Whoever waits here for a reader may be cancelled. */
+	pthread_cleanup_push(free, text);
+	is_printed = text != NULL && fputs(text, stdout) != EOF &&
+		     fputc('\n', stdout) != EOF && fflush(stdout) == 0;
+	pthread_cleanup_pop(1);
 	return is_printed;
 }
 
