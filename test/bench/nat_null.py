@@ -19,7 +19,10 @@ ROWS = ((MILLION, 64, False), (MILLION, 64, True), (MILLION, 32, False),
 def run(program, mode, *, sessions=MILLION, burst=64, zipf=False,
         addresses=ADDRESSES, seconds=1.0, rules=0):
     """One sample of nat_bench; what it prints."""
-    argv = ["taskset", "-c", str(who.FORWARDER_CORE), str(program),
+    # Two workers need two cores, even if one thread plays both.
+    cores = ("0", "1") if mode in ("workers", "flood") else (
+        str(who.FORWARDER_CORE),)
+    argv = ["taskset", "-c", ",".join(cores), str(program),
             "--mode", mode, "--sessions", str(sessions), "--burst", str(burst),
             "--addresses", str(addresses), "--seconds", str(seconds)]
     if rules:
