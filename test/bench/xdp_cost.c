@@ -11,15 +11,12 @@
  */
 #include <err.h>
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "measured.h"
+#include "support/test.h"
 #include "unit/xdp/fake_kernel.h"
 
 enum { FRAME_BYTES = 60, MAX_BURST = FAKE_RING };

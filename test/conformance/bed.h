@@ -12,17 +12,12 @@
 #ifndef CONFORMANCE_BED_H
 #define CONFORMANCE_BED_H
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <millrace/millrace.h>
 
 #include "support/laws.h"
+#include "support/test.h"
 #include "traffic.h"
 
 struct bed;
@@ -143,6 +138,8 @@ void bed_renew_pool(struct bed *bed);
 
 /* Takes away what a failed test left. For cmocka: teardown of each test. */
 int bed_abandon(void **state);
+
+#define BED_TEST(name) TEST_WITH(NULL, bed_abandon, name)
 
 /* Frames are this long at least, so that nothing on the way pads them. */
 uint32_t bed_min_bytes(void);

@@ -48,13 +48,12 @@ static void allow(const struct bed *bed, int err, const struct mr_reason *why)
 		check_reason(bed, why);
 }
 
-static void each_setting_is_made_or_refused_with_a_reason(void **state)
+BED_TEST(each_setting_is_made_or_refused_with_a_reason)
 {
 	static const uint8_t group[1][6] = { { 1, 0, 0x5e, 0, 0, 1 } };
 	struct bed *bed = bed_make(&(struct wish){ 0 });
 	struct mr_reason why = { "" };
 
-	(void)state;
 	for (uint32_t on = 0; on < 4; on++) {
 		allow(bed, mr_port_set_promisc(bed->port, on % 2, &why), &why);
 		allow(bed, mr_port_set_allmulti(bed->port, on % 2, &why), &why);
@@ -65,7 +64,7 @@ static void each_setting_is_made_or_refused_with_a_reason(void **state)
 	bed_end(bed);
 }
 
-static void nonsense_is_refused_and_changes_nothing(void **state)
+BED_TEST(nonsense_is_refused_and_changes_nothing)
 {
 	static const uint8_t group[6] = { 1, 0, 0x5e, 0, 0, 1 };
 	static const uint8_t zero[1][6] = { { 0 } };
@@ -74,7 +73,6 @@ static void nonsense_is_refused_and_changes_nothing(void **state)
 	struct mr_port_info after;
 	struct mr_reason why = { "" };
 
-	(void)state;
 	assert_int_equal(mr_port_set_mtu(bed->port, 67, &why), -EINVAL);
 	check_reason(bed, &why);
 	assert_int_equal(mr_port_set_mtu(bed->port, 65536, &why), -EINVAL);
@@ -90,14 +88,13 @@ static void nonsense_is_refused_and_changes_nothing(void **state)
 	bed_end(bed);
 }
 
-static void mtu_is_told_and_put_back(void **state)
+BED_TEST(mtu_is_told_and_put_back)
 {
 	struct bed *bed = bed_make(&(struct wish){ 0 });
 	const uint32_t before = info_of(bed).mtu_bytes;
 	struct mr_reason why = { "" };
 	int err;
 
-	(void)state;
 	need_done(bed, mr_port_set_mtu(bed->port, SHORT_MTU, &why), &why);
 	assert_int_equal(info_of(bed).mtu_bytes, SHORT_MTU);
 	/* The longest there is: taken, or refused with the limit. */
@@ -122,14 +119,13 @@ static void send_one(struct bed *bed, uint32_t n_bytes, uint32_t id)
 }
 
 /* A frame may have a VLAN tag on top of the MTU, and not a byte more. */
-static void mtu_holds_for_what_is_sent(void **state)
+BED_TEST(mtu_holds_for_what_is_sent)
 {
 	struct bed *bed;
 	struct mr_reason why = { "" };
 	struct mr_tx_stats stats;
 	uint32_t n_bytes;
 
-	(void)state;
 	bed_need(RIG_OUT | RIG_LIVE, "the far side does not see frames");
 	bed = bed_make(&(struct wish){ 0 });
 	need_done(bed, mr_port_set_mtu(bed->port, SHORT_MTU, &why), &why);
@@ -146,7 +142,7 @@ static void mtu_holds_for_what_is_sent(void **state)
 	bed_end(bed);
 }
 
-static void mac_is_told_and_put_back(void **state)
+BED_TEST(mac_is_told_and_put_back)
 {
 	static const uint8_t mac[6] = { 0x02, 0xaa, 0xbb, 0xcc, 0xdd, 0xee };
 	struct bed *bed = bed_make(&(struct wish){ 0 });
@@ -154,7 +150,6 @@ static void mac_is_told_and_put_back(void **state)
 	struct mr_port_info now;
 	struct mr_reason why = { "" };
 
-	(void)state;
 	need_done(bed, mr_port_set_mac(bed->port, mac, &why), &why);
 	now = info_of(bed);
 	assert_int_equal(now.has_mac, 1);
@@ -213,7 +208,7 @@ static bool arrives(struct bed *bed, const uint8_t mac[6])
 	return is_there;
 }
 
-static void device_receives_what_it_was_told_to(void **state)
+BED_TEST(device_receives_what_it_was_told_to)
 {
 	static const uint8_t macs[2][6] = { { 0x02, 9, 8, 7, 6, 5 },
 					    { 0x01, 0, 0x5e, 1, 2, 3 } };
@@ -221,7 +216,6 @@ static void device_receives_what_it_was_told_to(void **state)
 	struct mr_reason why = { "" };
 	struct bed *bed;
 
-	(void)state;
 	bed_need(RIG_IN | RIG_LIVE | RIG_FILTERS,
 		 "its device passes frames to all addresses");
 	bed = bed_make(&(struct wish){ 0 });
@@ -271,7 +265,7 @@ static bool have_grown(const struct mr_named_count *now,
 	return false;
 }
 
-static void device_counts_what_is_sent(void **state)
+BED_TEST(device_counts_what_is_sent)
 {
 	enum { N_FRAMES = 100 };
 	static struct mr_named_count before[MAX_COUNTS], now[MAX_COUNTS];
@@ -279,7 +273,6 @@ static void device_counts_what_is_sent(void **state)
 	uint32_t n;
 	struct bed *bed;
 
-	(void)state;
 	bed_need(RIG_OUT | RIG_LIVE, "the far side does not see frames");
 	bed = bed_make(&(struct wish){ 0 });
 	n = mr_port_device_stats(bed->port, before, MAX_COUNTS);
@@ -303,19 +296,3 @@ static void device_counts_what_is_sent(void **state)
 	} while (!have_grown(now, before, n, N_FRAMES));
 	bed_end(bed);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test_teardown(each_setting_is_made_or_refused_with_a_reason,
-				  bed_abandon),
-	cmocka_unit_test_teardown(nonsense_is_refused_and_changes_nothing,
-				  bed_abandon),
-	cmocka_unit_test_teardown(mtu_is_told_and_put_back, bed_abandon),
-	cmocka_unit_test_teardown(mtu_holds_for_what_is_sent, bed_abandon),
-	cmocka_unit_test_teardown(mac_is_told_and_put_back, bed_abandon),
-	cmocka_unit_test_teardown(device_receives_what_it_was_told_to,
-				  bed_abandon),
-	cmocka_unit_test_teardown(device_counts_what_is_sent, bed_abandon),
-};
-
-const struct part part_control = { "control", tests,
-				   sizeof(tests) / sizeof(tests[0]) };

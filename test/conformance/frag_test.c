@@ -197,24 +197,13 @@ static void send_rows(uint32_t n_segs)
 	}
 }
 
-static void adjacent_frags_leave_intact(void **state)
+BED_TEST(adjacent_frags_leave_intact)
 {
-	(void)state;
 	send_rows(1);
 }
 
-static void frames_of_adjacent_frags_leave_intact(void **state)
+BED_TEST(frames_of_adjacent_frags_leave_intact)
 {
-	(void)state;
 	bed_need(RIG_SG, "it has no frames of several entries");
 	send_rows(N_SEGS);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test_teardown(adjacent_frags_leave_intact, bed_abandon),
-	cmocka_unit_test_teardown(frames_of_adjacent_frags_leave_intact,
-				  bed_abandon),
-};
-
-const struct part part_frag = { "frag", tests,
-				sizeof(tests) / sizeof(tests[0]) };

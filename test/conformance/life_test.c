@@ -38,12 +38,11 @@ static void receive_some(struct bed *bed)
 	bed_free(bed, frames, n_rx);
 }
 
-static void closed_and_reopened_it_works_again(void **state)
+BED_TEST(closed_and_reopened_it_works_again)
 {
 	const struct wish wish = some(200);
 	struct bed *bed = bed_make(&wish);
 
-	(void)state;
 	for (uint32_t round = 0; round < bed->rig->n_reopens; round++) {
 		/* Some received, some on their way in both directions. */
 		receive_some(bed);
@@ -60,14 +59,13 @@ static void closed_and_reopened_it_works_again(void **state)
  * Closed before another port on its pool, it leaves nothing behind: that port
  * and the pool go, and on the next pool, elsewhere in memory, it works again.
  */
-static void closed_first_it_opens_on_the_next_pool(void **state)
+BED_TEST(closed_first_it_opens_on_the_next_pool)
 {
 	const struct wish wish = some(200);
 	const char *spec = bed_rig()->sink_spec;
 	struct mr_reason why;
 	struct bed *bed;
 
-	(void)state;
 	bed_lack(RIG_SAME_POOL, "its far side has the pool");
 	bed = bed_make(&wish);
 	for (uint32_t round = 0; round < bed->rig->n_reopens; round++) {
@@ -122,13 +120,12 @@ static bool open_with_failure(struct bed *bed, int64_t k)
 	return false;
 }
 
-static void open_fails_cleanly_at_every_allocation(void **state)
+BED_TEST(open_fails_cleanly_at_every_allocation)
 {
 	const struct wish wish = { .is_closed = true };
 	struct bed *bed = bed_make(&wish);
 	int64_t k;
 
-	(void)state;
 	for (k = 1; !open_with_failure(bed, k); k++)
 		assert_true(k < 1000);
 	/* There is at least the port itself. */
@@ -153,13 +150,12 @@ static void find_inheritable(bool *ret_is)
 	}
 }
 
-static void every_fd_is_closed_on_exec(void **state)
+BED_TEST(every_fd_is_closed_on_exec)
 {
 	const struct wish wish = some(10);
 	bool before[MAX_FDS], after[MAX_FDS];
 	struct bed *bed;
 
-	(void)state;
 	bed_lack(RIG_FOREIGN_FDS, "its fds are another library's");
 	find_inheritable(before); /* what the runner of this test left open */
 	bed = bed_make(&wish);
@@ -196,14 +192,13 @@ static pid_t fork_sleeper(void)
  * takes as long as without a child. One of four rounds has to show that: on a
  * busy machine any of them may be late, and a queue that is held is in each.
  */
-static void forked_child_does_not_hold_the_queue(void **state)
+BED_TEST(forked_child_does_not_hold_the_queue)
 {
 	enum { MORE_NS = 1000000000, N_ROUNDS = 4 };
 	const struct wish wish = some(200);
 	bool is_held = true;
 	struct bed *bed;
 
-	(void)state;
 	bed_lack(RIG_FORK_HOLDS, "its files are another library's");
 	bed = bed_make(&wish);
 	receive_some(bed);
@@ -220,20 +215,19 @@ static void forked_child_does_not_hold_the_queue(void **state)
 	bed_end(bed);
 }
 
-static void pool_is_not_destroyed_under_a_port(void **state)
+BED_TEST(pool_is_not_destroyed_under_a_port)
 {
 	const struct wish wish = some(10);
 	struct bed *bed = bed_make(&wish);
 	struct mr_reason why;
 
-	(void)state;
 	assert_int_equal(mr_pool_destroy(bed->pool, &why), -EBUSY);
 	assert_non_null(strstr(why.text, "port"));
 	bed_end(bed);
 }
 
 /* A segment that is in the device's hands is not given back. */
-static void registered_segment_is_pinned(void **state)
+BED_TEST(registered_segment_is_pinned)
 {
 	const struct wish wish = { .is_closed = true };
 	struct mr_segment_info info;
@@ -242,7 +236,6 @@ static void registered_segment_is_pinned(void **state)
 	struct mr_reason why;
 	struct bed *bed;
 
-	(void)state;
 	bed_need(RIG_REGISTERS, "no device has its memory registered");
 	bed = bed_make(&wish);
 	const struct mr_pool_config config = { .size = sizeof(config),
@@ -291,13 +284,12 @@ static void refuse(struct bed *bed, const char *spec, int error,
 	assert_int_equal(bed_pool_stats(bed).n_free, n_free);
 }
 
-static void refused_spec_names_its_reason(void **state)
+BED_TEST(refused_spec_names_its_reason)
 {
 	const struct wish wish = { .is_closed = true };
 	struct bed *bed = bed_make(&wish);
 	char spec[300];
 
-	(void)state;
 	for (const struct bad_spec *bad = bed->rig->bad_specs;
 	     bad->spec != NULL; bad++)
 		refuse(bed, bad->spec, bad->error, bad->word);
@@ -311,19 +303,18 @@ static void refused_spec_names_its_reason(void **state)
 	bed_end(bed);
 }
 
-static void same_port_twice_is_refused(void **state)
+BED_TEST(same_port_twice_is_refused)
 {
 	const struct wish wish = some(10);
 	struct bed *bed;
 
-	(void)state;
 	bed_need(RIG_EXCLUSIVE, "there is any number of it");
 	bed = bed_make(&wish);
 	refuse(bed, bed->spec, -EBUSY, "");
 	bed_end(bed);
 }
 
-static void pool_too_small_is_refused_with_the_number(void **state)
+BED_TEST(pool_too_small_is_refused_with_the_number)
 {
 	const struct wish wish = { .is_closed = true, .n_pages = 2048 };
 	struct bed *bed = bed_make(&wish);
@@ -336,7 +327,6 @@ static void pool_too_small_is_refused_with_the_number(void **state)
 	uint32_t n_need = 0;
 	char number[16];
 
-	(void)state;
 	assert_int_equal(
 		mr_pool_create(bed->ctx, &pool_config, &config.pool, NULL), 0);
 	assert_int_equal(
@@ -352,14 +342,13 @@ static void pool_too_small_is_refused_with_the_number(void **state)
 	bed_end(bed);
 }
 
-static void info_says_what_the_port_is(void **state)
+BED_TEST(info_says_what_the_port_is)
 {
 	const struct wish wish = some(10);
 	struct bed *bed = bed_make(&wish);
 	struct mr_port_info info = { .size = sizeof(info) };
 	struct mr_port_info none = { .size = 0 };
 
-	(void)state;
 	assert_int_equal(mr_port_info(bed->port, &none), -EINVAL);
 	assert_int_equal(mr_port_info(bed->port, &info), 0);
 	assert_true(info.n_rxqs >= 1 && info.n_txqs >= 1);
@@ -373,26 +362,3 @@ static void info_says_what_the_port_is(void **state)
 	assert_true(mr_port_poll(bed->port) >= 0);
 	bed_end(bed);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test_teardown(closed_and_reopened_it_works_again,
-				  bed_abandon),
-	cmocka_unit_test_teardown(closed_first_it_opens_on_the_next_pool,
-				  bed_abandon),
-	cmocka_unit_test_teardown(open_fails_cleanly_at_every_allocation,
-				  bed_abandon),
-	cmocka_unit_test_teardown(every_fd_is_closed_on_exec, bed_abandon),
-	cmocka_unit_test_teardown(forked_child_does_not_hold_the_queue,
-				  bed_abandon),
-	cmocka_unit_test_teardown(pool_is_not_destroyed_under_a_port,
-				  bed_abandon),
-	cmocka_unit_test_teardown(registered_segment_is_pinned, bed_abandon),
-	cmocka_unit_test_teardown(refused_spec_names_its_reason, bed_abandon),
-	cmocka_unit_test_teardown(same_port_twice_is_refused, bed_abandon),
-	cmocka_unit_test_teardown(pool_too_small_is_refused_with_the_number,
-				  bed_abandon),
-	cmocka_unit_test_teardown(info_says_what_the_port_is, bed_abandon),
-};
-
-const struct part part_life = { "life", tests,
-				sizeof(tests) / sizeof(tests[0]) };

@@ -11,11 +11,6 @@
 
 #include "suite.h"
 
-static const struct part *const parts[] = { &part_rx,    &part_tx,
-					    &part_owner, &part_life,
-					    &part_wait,  &part_control,
-					    &part_frag };
-
 static const char *name_of(const struct rig *rig)
 {
 	return rig->name != NULL ? rig->name : rig->driver;
@@ -44,7 +39,6 @@ int main(int argc, char **argv)
 	const size_t n = argc > 1 ? strcspn(argv[1], ",") : 0;
 	const struct rig *rig = argc > 1 ? find_rig(argv[1], n) : NULL;
 	const char *why_not;
-	int n_failed = 0;
 
 	if (rig == NULL)
 		return complain(argv[0]);
@@ -56,12 +50,5 @@ int main(int argc, char **argv)
 	bed_set_rig(rig, argv[1] + n);
 	if (argc > 2)
 		cmocka_set_test_filter(argv[2]);
-	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
-		char name[64];
-
-		snprintf(name, sizeof(name), "%s: %s", argv[1], parts[i]->name);
-		n_failed += _cmocka_run_group_tests(name, parts[i]->tests,
-						    parts[i]->n, NULL, NULL);
-	}
-	return n_failed > 0;
+	return test_run(argv[1], NULL, NULL) > 0;
 }

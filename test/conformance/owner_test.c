@@ -19,7 +19,7 @@ static struct wish some(uint32_t n)
 }
 
 /* Received, sent, freed, held over a while, in a random mix. */
-static void pages_are_conserved(void **state)
+BED_TEST(pages_are_conserved)
 {
 	enum { N_HELD = 256 };
 	const struct wish wish = some(5000);
@@ -27,7 +27,6 @@ static void pages_are_conserved(void **state)
 	struct bed *bed = bed_make(&wish);
 	uint32_t n_held = 0, seed = 3;
 
-	(void)state;
 	for (uint32_t round = 0; round < 500; round++) {
 		const uint32_t n_rx = bed_rx(bed, frames, 64);
 		uint32_t n_tx;
@@ -82,11 +81,10 @@ static void check_rooms(struct bed *bed, const struct mr_frame *frame,
  * tailroom and filled; no other frame of the burst may change by it. In pages
  * above 4 KiB the neighbour may be in the same page.
  */
-static void headroom_and_tailroom_belong_to_the_frame(void **state)
+BED_TEST(headroom_and_tailroom_belong_to_the_frame)
 {
 	struct mr_frame frames[64], longer[64];
 
-	(void)state;
 	for (uint32_t page = 2048; page <= 32768; page *= 2) {
 		struct wish wish = some(640);
 		struct bed *bed;
@@ -120,7 +118,7 @@ static void headroom_and_tailroom_belong_to_the_frame(void **state)
 	}
 }
 
-static void shared_frame_is_read_only(void **state)
+BED_TEST(shared_frame_is_read_only)
 {
 	const struct wish wish = some(50);
 	struct bed *bed = bed_make(&wish);
@@ -128,7 +126,6 @@ static void shared_frame_is_read_only(void **state)
 	const uint32_t n_rx = bed_rx(bed, frames, BURST);
 	uint32_t n_segs, n_bytes;
 
-	(void)state;
 	assert_true(n_rx > 0);
 	copy = frames[0];
 	assert_int_equal(mr_frame_ref(bed->cache, frames, 1), 0);
@@ -148,14 +145,13 @@ static void shared_frame_is_read_only(void **state)
 }
 
 /* Flooding: each frame leaves four times, by reference. */
-static void clones_leave_intact(void **state)
+BED_TEST(clones_leave_intact)
 {
 	enum { N_CLONES = 4 };
 	const struct wish wish = { .n_in = 0 };
 	struct mr_frame frames[BURST];
 	struct bed *bed;
 
-	(void)state;
 	bed_need(RIG_OUT, "its far side sees nothing");
 	bed = bed_make(&wish);
 	for (uint32_t round = 0; round < 20; round++) {
@@ -192,7 +188,7 @@ static void collect_all(struct bed *bed, const struct mr_frame *frames,
  * Flooding: each frame leaves through this port and another one, first through
  * the one, then through the other, and once more by its last owner.
  */
-static void flood_to_two_ports_is_intact_on_both(void **state)
+BED_TEST(flood_to_two_ports_is_intact_on_both)
 {
 	const struct wish wish = { .n_in = 0 };
 	struct bed *bed = bed_make(&wish);
@@ -204,7 +200,6 @@ static void flood_to_two_ports_is_intact_on_both(void **state)
 	struct mr_reason why;
 	struct mr_port *sink;
 
-	(void)state;
 	if (mr_port_open(bed->ctx, spec != NULL ? spec : "null:", &config,
 			 &sink, &why) < 0)
 		fail_msg("%s", why.text);
@@ -236,14 +231,13 @@ static void flood_to_two_ports_is_intact_on_both(void **state)
 }
 
 /* Two frames in each page, in one burst: neither is taken for the other. */
-static void two_frames_of_one_page_leave_intact(void **state)
+BED_TEST(two_frames_of_one_page_leave_intact)
 {
 	enum { SECOND_AT = 1000 };
 	const struct wish wish = { .n_in = 0 };
 	struct bed *bed = bed_make(&wish);
 	struct mr_frame frames[BURST];
 
-	(void)state;
 	for (uint32_t round = 0; round < 20; round++) {
 		for (uint32_t i = 0; i < BURST; i += 2) {
 			struct mr_frame *two = &frames[i];
@@ -266,13 +260,12 @@ static void two_frames_of_one_page_leave_intact(void **state)
  * Clones are on their way out when the port is closed: it gives back its own
  * references and no others, at once.
  */
-static void port_closed_under_clones_gives_back_its_own(void **state)
+BED_TEST(port_closed_under_clones_gives_back_its_own)
 {
 	const struct wish wish = { .n_in = 0 };
 	struct mr_frame frames[BURST];
 	struct bed *bed = bed_make(&wish);
 
-	(void)state;
 	for (uint32_t round = 0; round < 10; round++) {
 		for (uint32_t i = 0; i < BURST; i++)
 			bed_make_frame(bed, &frames[i], 1, 128, LEN, i);
@@ -299,7 +292,7 @@ static void port_closed_under_clones_gives_back_its_own(void **state)
 	bed_end(bed);
 }
 
-static void received_frames_survive_close_of_their_port(void **state)
+BED_TEST(received_frames_survive_close_of_their_port)
 {
 	/* All arrive before it closes: one that came later would be taken for
 	 * the next test's. */
@@ -308,7 +301,6 @@ static void received_frames_survive_close_of_their_port(void **state)
 	struct bed *bed = bed_make(&wish);
 	uint32_t n = 0, n_segs, n_bytes;
 
-	(void)state;
 	while (n <= 256 - BURST) {
 		const uint32_t n_rx = bed_rx(bed, frames + n, BURST);
 
@@ -328,7 +320,7 @@ static void received_frames_survive_close_of_their_port(void **state)
 }
 
 /* Frames of one port, on their way through another, when theirs closes. */
-static void frame_survives_close_of_other_port(void **state)
+BED_TEST(frame_survives_close_of_other_port)
 {
 	struct mr_port_config config = { .size = sizeof(config) };
 	const struct wish wish = some(100);
@@ -338,7 +330,6 @@ static void frame_survives_close_of_other_port(void **state)
 	struct mr_reason why;
 	uint32_t n_rx, n_segs, n_bytes;
 
-	(void)state;
 	config.pool = bed->pool;
 	for (int i = 0; i < 2; i++)
 		if (mr_port_open(bed->ctx, "pair:between", &config, &other[i],
@@ -365,24 +356,3 @@ static void frame_survives_close_of_other_port(void **state)
 		mr_port_close(other[i]);
 	bed_end(bed);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test_teardown(pages_are_conserved, bed_abandon),
-	cmocka_unit_test_teardown(headroom_and_tailroom_belong_to_the_frame,
-				  bed_abandon),
-	cmocka_unit_test_teardown(shared_frame_is_read_only, bed_abandon),
-	cmocka_unit_test_teardown(clones_leave_intact, bed_abandon),
-	cmocka_unit_test_teardown(flood_to_two_ports_is_intact_on_both,
-				  bed_abandon),
-	cmocka_unit_test_teardown(two_frames_of_one_page_leave_intact,
-				  bed_abandon),
-	cmocka_unit_test_teardown(port_closed_under_clones_gives_back_its_own,
-				  bed_abandon),
-	cmocka_unit_test_teardown(received_frames_survive_close_of_their_port,
-				  bed_abandon),
-	cmocka_unit_test_teardown(frame_survives_close_of_other_port,
-				  bed_abandon),
-};
-
-const struct part part_owner = { "owner", tests,
-				 sizeof(tests) / sizeof(tests[0]) };

@@ -22,13 +22,12 @@ static struct wish some(uint32_t n)
 	};
 }
 
-static void burst_of_n_returns_at_most_n(void **state)
+BED_TEST(burst_of_n_returns_at_most_n)
 {
 	const struct wish wish = some(4000);
 	struct bed *bed = bed_make(&wish);
 	struct mr_frame frames[MR_BURST_MAX + 1], canary;
 
-	(void)state;
 	memset(&canary, CANARY, sizeof(canary));
 	for (uint32_t n = n_min_of(bed); n <= MR_BURST_MAX;
 	     n += n < 34 ? 1 : 37) {
@@ -47,7 +46,7 @@ static void burst_of_n_returns_at_most_n(void **state)
 	bed_end(bed);
 }
 
-static void zero_burst_is_a_no_op(void **state)
+BED_TEST(zero_burst_is_a_no_op)
 {
 	const struct wish wish = some(100);
 	struct bed *bed = bed_make(&wish);
@@ -56,7 +55,6 @@ static void zero_burst_is_a_no_op(void **state)
 	const struct mr_rx_stats rx = bed_rx_stats(bed);
 	const uint64_t n_in_flight = bed_pool_stats(bed).n_in_flight;
 
-	(void)state;
 	for (int i = 0; i < 100; i++) {
 		assert_int_equal(mr_rx_burst(bed->rxq, bed->cache, NULL, 0), 0);
 		assert_int_equal(mr_tx_burst(bed->txq, bed->cache, NULL, 0), 0);
@@ -142,11 +140,10 @@ static uint32_t each_length(uint32_t id)
 	return bed_min_bytes() + id;
 }
 
-static void frames_arrive_intact_at_every_length(void **state)
+BED_TEST(frames_arrive_intact_at_every_length)
 {
 	const uint32_t max = bed_rig()->max_frame_bytes;
 
-	(void)state;
 	bed_need(RIG_IN, "it has no far side that sends");
 	for (uint32_t page_bytes = 4096; page_bytes <= 32768; page_bytes *= 2) {
 		const struct wish wish = {
@@ -169,9 +166,8 @@ static uint32_t jumbo_length(uint32_t id)
 	return id % 3 == 0 ? 60 + id % 7 : max - id * 13 % (max - 1500);
 }
 
-static void jumbo_frames_arrive_intact(void **state)
+BED_TEST(jumbo_frames_arrive_intact)
 {
-	(void)state;
 	bed_need(RIG_IN | RIG_SG, "it has no frames of several entries");
 	for (uint32_t page_bytes = 4096; page_bytes <= 32768; page_bytes *= 2) {
 		const struct wish wish = {
@@ -192,7 +188,7 @@ static void jumbo_frames_arrive_intact(void **state)
  * The shortest bursts that are legal: most of them have room left that the next
  * frame does not fit into. It must wait in the ring, whole.
  */
-static void frame_that_does_not_fit_waits(void **state)
+BED_TEST(frame_that_does_not_fit_waits)
 {
 	const struct wish wish = {
 		.is_sg = 1,
@@ -201,7 +197,6 @@ static void frame_that_does_not_fit_waits(void **state)
 	};
 	struct bed *bed;
 
-	(void)state;
 	bed_need(RIG_IN | RIG_SG, "it has no frames of several entries");
 	bed = bed_make(&wish);
 	assert_int_equal(receive_in_order(bed, MR_MAX_SEGS, MR_MAX_SEGS + 2),
@@ -210,12 +205,11 @@ static void frame_that_does_not_fit_waits(void **state)
 	bed_end(bed);
 }
 
-static void order_is_kept(void **state)
+BED_TEST(order_is_kept)
 {
 	const struct wish wish = { .n_in = 20000 };
 	struct bed *bed;
 
-	(void)state;
 	bed_need(RIG_IN, "it has no far side that sends");
 	bed = bed_make(&wish);
 	assert_int_equal(receive_in_order(bed, 1, MR_BURST_MAX), wish.n_in);
@@ -223,7 +217,7 @@ static void order_is_kept(void **state)
 }
 
 /* Counted at the far side, not by the port. */
-static void received_is_delivered_plus_drops(void **state)
+BED_TEST(received_is_delivered_plus_drops)
 {
 	const struct wish wish = some(3000);
 	struct bed *bed = bed_make(&wish);
@@ -231,7 +225,6 @@ static void received_is_delivered_plus_drops(void **state)
 	struct mr_frame frames[64];
 	struct mr_rx_stats stats;
 
-	(void)state;
 	for (int i = 0; i < 1000; i++) {
 		const uint32_t n_rx = bed_rx(bed, frames, 64);
 
@@ -256,7 +249,7 @@ static uint32_t overlong_length(uint32_t id)
 }
 
 /* 60000 bytes do not fit 18 buffers of 2 KiB: consumed, freed, counted. */
-static void frame_of_too_many_entries_is_a_named_drop(void **state)
+BED_TEST(frame_of_too_many_entries_is_a_named_drop)
 {
 	const struct wish wish = {
 		.page_bytes = 2048,
@@ -269,7 +262,6 @@ static void frame_of_too_many_entries_is_a_named_drop(void **state)
 	struct bed *bed;
 	uint32_t n_rx;
 
-	(void)state;
 	bed_need(RIG_OVERLONG, "such a frame cannot reach it");
 	bed = bed_make(&wish);
 	while ((n_rx = bed_rx(bed, frames, 64)) > 0)
@@ -285,7 +277,7 @@ static void frame_of_too_many_entries_is_a_named_drop(void **state)
  * A receiver that frees nothing uses the pool up. Then it may lose frames, but
  * none without a name; and as soon as it frees, frames come again.
  */
-static void exhausted_pool_loses_nothing_without_a_name(void **state)
+BED_TEST(exhausted_pool_loses_nothing_without_a_name)
 {
 	enum { N_PAGES = 1536 };
 	static struct mr_frame held[4 * N_PAGES];
@@ -296,7 +288,6 @@ static void exhausted_pool_loses_nothing_without_a_name(void **state)
 	uint64_t until_ns;
 	struct bed *bed;
 
-	(void)state;
 	wish.n_pages = N_PAGES;
 	wish.ring_entries = 256;
 	bed = bed_make(&wish);
@@ -337,7 +328,7 @@ static void exhausted_pool_loses_nothing_without_a_name(void **state)
 	bed_end(bed);
 }
 
-static void metadata_says_what_is_set(void **state)
+BED_TEST(metadata_says_what_is_set)
 {
 	const uint32_t known = MR_META_RSS_HASH | MR_META_TIME | MR_META_VLAN |
 			       MR_META_CSUM | MR_META_GSO;
@@ -348,7 +339,6 @@ static void metadata_says_what_is_set(void **state)
 	struct mr_meta meta[64];
 	uint32_t n_rx = 0;
 
-	(void)state;
 	memset(meta, CANARY, sizeof(meta));
 	while (n_rx == 0) {
 		assert_true(bed_now_ns() < until_ns);
@@ -362,22 +352,3 @@ static void metadata_says_what_is_set(void **state)
 	bed_free(bed, frames, n_rx);
 	bed_end(bed);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test_teardown(burst_of_n_returns_at_most_n, bed_abandon),
-	cmocka_unit_test_teardown(zero_burst_is_a_no_op, bed_abandon),
-	cmocka_unit_test_teardown(frames_arrive_intact_at_every_length,
-				  bed_abandon),
-	cmocka_unit_test_teardown(jumbo_frames_arrive_intact, bed_abandon),
-	cmocka_unit_test_teardown(frame_that_does_not_fit_waits, bed_abandon),
-	cmocka_unit_test_teardown(order_is_kept, bed_abandon),
-	cmocka_unit_test_teardown(received_is_delivered_plus_drops,
-				  bed_abandon),
-	cmocka_unit_test_teardown(frame_of_too_many_entries_is_a_named_drop,
-				  bed_abandon),
-	cmocka_unit_test_teardown(exhausted_pool_loses_nothing_without_a_name,
-				  bed_abandon),
-	cmocka_unit_test_teardown(metadata_says_what_is_set, bed_abandon),
-};
-
-const struct part part_rx = { "rx", tests, sizeof(tests) / sizeof(tests[0]) };

@@ -23,7 +23,7 @@ static void collect_in_order(struct bed *bed, const uint32_t *lens, uint32_t n,
 	}
 }
 
-static void frames_leave_intact_at_every_length(void **state)
+BED_TEST(frames_leave_intact_at_every_length)
 {
 	const uint32_t max = bed_rig()->max_frame_bytes;
 	const struct wish wish = { .n_in = 0 };
@@ -31,7 +31,6 @@ static void frames_leave_intact_at_every_length(void **state)
 	uint32_t lens[BURST], id = 0;
 	struct bed *bed;
 
-	(void)state;
 	bed_need(RIG_OUT, "its far side sees nothing");
 	bed = bed_make(&wish);
 	for (uint32_t len = bed_min_bytes(); len <= max;) {
@@ -63,14 +62,13 @@ static void send_at(struct bed *bed, uint32_t offset, uint32_t n_segs,
  * Aligned and odd, at the page's first and last byte, at each chunk edge and
  * across it: chunks are 2048 or 4096 bytes, whatever the page is.
  */
-static void frames_leave_intact_at_every_offset(void **state)
+BED_TEST(frames_leave_intact_at_every_offset)
 {
 	static const uint32_t lens[] = { 14, 60, 61, 64, 127, 512, 1514 };
 	static const uint32_t starts[] = { 0,  1,  2,  3,   7,   8,   31, 63,
 					   64, 65, 66, 127, 128, 255, 256 };
 	uint32_t id = 0;
 
-	(void)state;
 	bed_need(RIG_OUT, "its far side sees nothing");
 	for (uint32_t page = 4096; page <= 32768; page *= 2) {
 		const struct wish wish = { .page_bytes = page,
@@ -96,13 +94,12 @@ static void frames_leave_intact_at_every_offset(void **state)
 	}
 }
 
-static void frames_of_several_entries_leave_intact(void **state)
+BED_TEST(frames_of_several_entries_leave_intact)
 {
 	const uint32_t max = bed_rig()->max_sg_frame_bytes;
 	const uint32_t lens[] = { 64, 1514, 2000, 4096, 5000, max };
 	uint32_t id = 0, seed = 7;
 
-	(void)state;
 	bed_need(RIG_OUT | RIG_SG, "it has no frames of several entries");
 	for (uint32_t page = 4096; page <= 32768; page *= 2) {
 		const struct wish wish = { .page_bytes = page,
@@ -126,7 +123,7 @@ static void frames_of_several_entries_leave_intact(void **state)
 }
 
 /* An array that ends within a frame: that frame stays the caller's. */
-static void tx_takes_whole_frames_only(void **state)
+BED_TEST(tx_takes_whole_frames_only)
 {
 	const bool is_sg = bed_rig()->traits & RIG_SG;
 	const struct wish wish = { .is_sg = is_sg };
@@ -135,7 +132,6 @@ static void tx_takes_whole_frames_only(void **state)
 	const uint32_t lens[] = { 60, 61, 62 };
 	uint32_t n_tx;
 
-	(void)state;
 	for (uint32_t i = 0; i < 3; i++)
 		bed_make_frame(bed, &frames[i], 1, 128, lens[i], i);
 	bed_make_frame(bed, &frames[3], 5, 128, 900, 3);
@@ -155,7 +151,7 @@ static void tx_takes_whole_frames_only(void **state)
 	bed_end(bed);
 }
 
-static void full_queue_refuses_the_rest(void **state)
+BED_TEST(full_queue_refuses_the_rest)
 {
 	enum { RING = 64, N = 200 };
 	const struct wish wish = { .ring_entries = RING };
@@ -164,7 +160,6 @@ static void full_queue_refuses_the_rest(void **state)
 	struct mr_tx_stats stats;
 	struct bed *bed;
 
-	(void)state;
 	bed_need(RIG_STALLS, "its far side takes all");
 	bed = bed_make(&wish);
 	for (uint32_t i = 0; i < N; i++) {
@@ -218,7 +213,7 @@ static uint64_t make_gap(struct bed *bed, struct mr_pool *pools[2])
 }
 
 /* Bad entries, each alone and in the middle of a burst of good frames. */
-static void bad_entries_are_named_drops(void **state)
+BED_TEST(bad_entries_are_named_drops)
 {
 	struct mr_frame bad[] = {
 		{ UINT64_MAX - 100, 60, 0 },         /* wraps */
@@ -235,7 +230,6 @@ static void bad_entries_are_named_drops(void **state)
 	struct bed *bed;
 	uint32_t n = 0;
 
-	(void)state;
 	bed_need(RIG_CHECKS, "it is a sink that looks at nothing");
 	bed = bed_make(&wish);
 	bad[N_BAD - 1].addr = make_gap(bed, pools);
@@ -269,7 +263,7 @@ static void bad_entries_are_named_drops(void **state)
 }
 
 /* Longer than the port takes: more entries than it was opened for. */
-static void frame_of_too_many_entries_is_a_named_drop(void **state)
+BED_TEST(frame_of_too_many_entries_is_a_named_drop)
 {
 	const struct wish wish = { .is_sg = 1 };
 	struct mr_frame frames[MR_MAX_SEGS + 1 + 1];
@@ -277,7 +271,6 @@ static void frame_of_too_many_entries_is_a_named_drop(void **state)
 	struct mr_tx_stats stats;
 	struct bed *bed;
 
-	(void)state;
 	bed_need(RIG_CHECKS | RIG_SG, "it takes any number of entries");
 	bed = bed_make(&wish);
 	bed_make_frame(bed, frames, MR_MAX_SEGS, 128, 1800, 0);
@@ -345,7 +338,7 @@ static uint32_t check_piece(const uint8_t *bytes, uint32_t n_bytes,
 }
 
 /* By the device, or else by the library. */
-static void a_long_tcp_packet_leaves_in_segments(void **state)
+BED_TEST(a_long_tcp_packet_leaves_in_segments)
 {
 	enum { MSS = 1000, N_PAYLOAD = 5 * MSS + 7, N_SEGS = 3 };
 	const struct wish wish = { .is_sg = bed_rig()->traits & RIG_SG };
@@ -363,7 +356,6 @@ static void a_long_tcp_packet_leaves_in_segments(void **state)
 	struct bed *bed;
 	bool is_summed;
 
-	(void)state;
 	bed_need(RIG_OUT, "its far side sees nothing");
 	bed = bed_make(&wish);
 	n_bytes = make_tcp(whole, N_PAYLOAD);
@@ -386,7 +378,7 @@ static void a_long_tcp_packet_leaves_in_segments(void **state)
 }
 
 /* The law while frames are under way, and at rest. */
-static void accepted_is_completed_plus_pending_plus_drops(void **state)
+BED_TEST(accepted_is_completed_plus_pending_plus_drops)
 {
 	const struct wish wish = { .ring_entries = 256 };
 	struct mr_frame frames[BURST];
@@ -395,7 +387,6 @@ static void accepted_is_completed_plus_pending_plus_drops(void **state)
 	uint32_t n_collected = 0;
 	struct mr_tx_stats stats;
 
-	(void)state;
 	for (uint32_t round = 0; round < 100; round++) {
 		const uint32_t n = 1 + round % BURST;
 		uint32_t n_tx;
@@ -419,23 +410,3 @@ static void accepted_is_completed_plus_pending_plus_drops(void **state)
 	bed_assert_completed(bed, n_sent);
 	bed_end(bed);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test_teardown(frames_leave_intact_at_every_length,
-				  bed_abandon),
-	cmocka_unit_test_teardown(frames_leave_intact_at_every_offset,
-				  bed_abandon),
-	cmocka_unit_test_teardown(frames_of_several_entries_leave_intact,
-				  bed_abandon),
-	cmocka_unit_test_teardown(tx_takes_whole_frames_only, bed_abandon),
-	cmocka_unit_test_teardown(full_queue_refuses_the_rest, bed_abandon),
-	cmocka_unit_test_teardown(bad_entries_are_named_drops, bed_abandon),
-	cmocka_unit_test_teardown(frame_of_too_many_entries_is_a_named_drop,
-				  bed_abandon),
-	cmocka_unit_test_teardown(a_long_tcp_packet_leaves_in_segments,
-				  bed_abandon),
-	cmocka_unit_test_teardown(accepted_is_completed_plus_pending_plus_drops,
-				  bed_abandon),
-};
-
-const struct part part_tx = { "tx", tests, sizeof(tests) / sizeof(tests[0]) };

@@ -78,7 +78,7 @@ static void *send_one_by_one(void *opaque)
  * n rounds of: nothing there, arm, sleep, wake, receive. A wake-up that gets
  * lost between arming and sleeping shows as a sleep that does not end.
  */
-static void armed_fd_wakes(void **state)
+BED_TEST(armed_fd_wakes)
 {
 	const struct wish wish = { .n_in = 0 };
 	struct mr_frame frames[BURST];
@@ -87,7 +87,6 @@ static void armed_fd_wakes(void **state)
 	pthread_t thread;
 	struct bed *bed;
 
-	(void)state;
 	bed_need(RIG_IN | RIG_LIVE, "its far side sends nothing later");
 	bed_lack(RIG_POLLED, "nothing wakes");
 	bed = bed_make(&wish);
@@ -133,14 +132,13 @@ static bool sleep_until_work(struct mr_queue *queue)
 }
 
 /* Arming says 1 exactly where there is something to receive. */
-static void arm_says_whether_there_is_work(void **state)
+BED_TEST(arm_says_whether_there_is_work)
 {
 	const struct wish wish = { .n_in = 0 };
 	struct mr_frame frames[BURST];
 	uint8_t bytes[60];
 	struct bed *bed;
 
-	(void)state;
 	bed_need(RIG_IN | RIG_LIVE, "its far side sends nothing later");
 	bed_lack(RIG_POLLED, "it always says that there is");
 	bed = bed_make(&wish);
@@ -158,7 +156,7 @@ static void arm_says_whether_there_is_work(void **state)
 }
 
 /* Nothing will come: a sleeper is not woken for nothing. */
-static void armed_queue_without_work_stays_quiet(void **state)
+BED_TEST(armed_queue_without_work_stays_quiet)
 {
 	const struct wish wish = {
 		.n_in = bed_rig()->traits & RIG_IN ? 100 : 0,
@@ -167,7 +165,6 @@ static void armed_queue_without_work_stays_quiet(void **state)
 	struct bed *bed;
 	uint32_t n_rx;
 
-	(void)state;
 	if (bed_rig()->traits & RIG_ENDLESS)
 		bed_need(RIG_IN, "there is always work");
 	bed_lack(RIG_POLLED, "it always says that there is work");
@@ -184,12 +181,11 @@ static void armed_queue_without_work_stays_quiet(void **state)
 	bed_end(bed);
 }
 
-static void source_that_cannot_wake_always_has_work(void **state)
+BED_TEST(source_that_cannot_wake_always_has_work)
 {
 	const struct wish wish = { .n_in = 0 };
 	struct bed *bed;
 
-	(void)state;
 	if (!(bed_rig()->traits & RIG_POLLED))
 		bed_need(RIG_ENDLESS, "it is not endless");
 	bed = bed_make(&wish);
@@ -227,7 +223,7 @@ static void *collect_slowly(void *opaque)
 }
 
 /* A sender that found no room sleeps until there is some. */
-static void refused_sender_is_woken_when_there_is_room(void **state)
+BED_TEST(refused_sender_is_woken_when_there_is_room)
 {
 	enum { N = 100000 };
 	const struct wish wish = { .ring_entries = 64 };
@@ -237,7 +233,6 @@ static void refused_sender_is_woken_when_there_is_room(void **state)
 	pthread_t thread;
 	struct bed *bed;
 
-	(void)state;
 	bed_need(RIG_STALLS, "its far side takes all");
 	bed = bed_make(&wish);
 	collector.bed = bed;
@@ -291,7 +286,7 @@ static void *use_queues(void *opaque)
 	return NULL;
 }
 
-static void queue_moves_to_another_thread_and_cache(void **state)
+BED_TEST(queue_moves_to_another_thread_and_cache)
 {
 	const struct wish wish = {
 		.n_in = bed_rig()->traits & RIG_IN ? 3000 : 0,
@@ -300,7 +295,6 @@ static void queue_moves_to_another_thread_and_cache(void **state)
 	struct mr_frame frames[BURST];
 	uint32_t n_rx;
 
-	(void)state;
 	for (int i = 0; i < 50; i++) {
 		pthread_t thread;
 		void *failed;
@@ -386,7 +380,7 @@ static uint64_t attend(struct bed *bed, const pthread_t *threads, uint32_t n)
 }
 
 /* Nothing is shared and nothing locked: each has its queues and its cache. */
-static void two_queues_are_used_by_two_threads(void **state)
+BED_TEST(two_queues_are_used_by_two_threads)
 {
 	const struct wish wish = { .n_queues = 2 };
 	struct worker workers[2] = { { .i = 0 }, { .i = 1 } };
@@ -394,7 +388,6 @@ static void two_queues_are_used_by_two_threads(void **state)
 	uint64_t n_collected;
 	struct bed *bed;
 
-	(void)state;
 	bed_need(RIG_QUEUES, "it has one queue each way");
 	bed = bed_make(&wish);
 	for (int i = 0; i < 2; i++) {
@@ -448,7 +441,7 @@ static void *send_and_collect(void *opaque)
 }
 
 /* Closing and opening beside a far side that is in the middle of bursts. */
-static void port_closes_beside_a_busy_far_side(void **state)
+BED_TEST(port_closes_beside_a_busy_far_side)
 {
 	const struct wish wish = { .n_in = 0 };
 	struct busy_far far = { .stop = false };
@@ -456,7 +449,6 @@ static void port_closes_beside_a_busy_far_side(void **state)
 	pthread_t thread;
 	struct bed *bed;
 
-	(void)state;
 	bed_need(RIG_IN | RIG_OUT | RIG_LIVE, "its far side is not alive");
 	bed = bed_make(&wish);
 	far.bed = bed;
@@ -482,23 +474,3 @@ static void port_closes_beside_a_busy_far_side(void **state)
 	assert_int_equal(far.n_damaged, 0);
 	bed_end(bed);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test_teardown(armed_fd_wakes, bed_abandon),
-	cmocka_unit_test_teardown(arm_says_whether_there_is_work, bed_abandon),
-	cmocka_unit_test_teardown(armed_queue_without_work_stays_quiet,
-				  bed_abandon),
-	cmocka_unit_test_teardown(source_that_cannot_wake_always_has_work,
-				  bed_abandon),
-	cmocka_unit_test_teardown(refused_sender_is_woken_when_there_is_room,
-				  bed_abandon),
-	cmocka_unit_test_teardown(queue_moves_to_another_thread_and_cache,
-				  bed_abandon),
-	cmocka_unit_test_teardown(two_queues_are_used_by_two_threads,
-				  bed_abandon),
-	cmocka_unit_test_teardown(port_closes_beside_a_busy_far_side,
-				  bed_abandon),
-};
-
-const struct part part_wait = { "wait", tests,
-				sizeof(tests) / sizeof(tests[0]) };

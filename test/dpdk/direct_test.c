@@ -78,13 +78,12 @@ static struct seen receive_seen(struct mr_port *port, const char *name)
 	return seen;
 }
 
-static void plain_frames_are_direct_headers_come_back_pinned(void **state)
+TEST(plain_frames_are_direct_headers_come_back_pinned)
 {
 	struct mr_port *port = open_port("dpdk:net_null0");
 	struct mr_frame frames[BURST];
 	struct seen seen;
 
-	(void)state;
 	for (int round = 0; round < 100; round++) {
 		make_frames(frames, BURST);
 		seen = send_seen(port, "net_null0", frames, BURST);
@@ -100,13 +99,12 @@ static void plain_frames_are_direct_headers_come_back_pinned(void **state)
 	mr_port_close(port);
 }
 
-static void shared_and_shaped_frames_are_pinned(void **state)
+TEST(shared_and_shaped_frames_are_pinned)
 {
 	struct mr_port *port = open_port("dpdk:net_null0");
 	struct mr_frame frames[2];
 	struct seen seen;
 
-	(void)state;
 	/* Somebody else may write it, or read it. */
 	make_frames(frames, 1);
 	assert_int_equal(mr_frame_ref(cache, frames, 1), 0);
@@ -142,12 +140,11 @@ static void assert_pinned(const char *name)
 
 /* Also where the same pages, those freed last, have just left as direct ones.
  */
-static void frames_to_a_ring_are_pinned(void **state)
+TEST(frames_to_a_ring_are_pinned)
 {
 	struct mr_port *null = open_port("dpdk:net_null0");
 	struct mr_frame frames[BURST];
 
-	(void)state;
 	make_frames(frames, BURST);
 	assert_int_equal(send_seen(null, "net_null0", frames, BURST).n_direct,
 			 BURST);
@@ -155,31 +152,16 @@ static void frames_to_a_ring_are_pinned(void **state)
 	mr_port_close(null);
 }
 
-static void frames_to_a_programs_port_are_pinned(void **state)
+TEST(frames_to_a_programs_port_are_pinned)
 {
-	(void)state;
 	mr_port_close(open_port("dpdk:net_null0"));
 	assert_int_equal(rte_dev_probe("net_null7"), 0);
 	assert_pinned("net_null7");
 	assert_int_equal(rte_eth_dev_close(id_of("net_null7")), 0);
 }
 
-static void frames_in_a_programs_eal_are_pinned(void **state)
+TEST(frames_in_a_programs_eal_are_pinned)
 {
-	(void)state;
 	start_programs_eal();
 	assert_pinned("net_null0");
-}
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(plain_frames_are_direct_headers_come_back_pinned),
-	cmocka_unit_test(shared_and_shaped_frames_are_pinned),
-	cmocka_unit_test(frames_to_a_ring_are_pinned),
-	cmocka_unit_test(frames_to_a_programs_port_are_pinned),
-	cmocka_unit_test(frames_in_a_programs_eal_are_pinned),
-};
-
-int main(int argc, char **argv)
-{
-	return run_one(argc, argv, tests, RTE_DIM(tests));
 }

@@ -96,7 +96,7 @@ static void *see_affinity(void *opaque)
  * Affinity, signal handlers and mask stay; one thread is left, EAL's own; and a
  * hundred opens and closes later it is still that.
  */
-static void eal_leaves_the_program_alone(void **state)
+TEST(eal_leaves_the_program_alone)
 {
 	static char threads[MAX_THREADS][32];
 	struct process before;
@@ -104,7 +104,6 @@ static void eal_leaves_the_program_alone(void **state)
 	pthread_t thread;
 	uint32_t n;
 
-	(void)state;
 	look(&before);
 	assert_int_equal(list_threads(threads), 1);
 	mr_port_close(open_port("dpdk:net_null0"));
@@ -125,12 +124,11 @@ static void eal_leaves_the_program_alone(void **state)
 }
 
 /* An option that EAL does not know, then one that it does, then another. */
-static void eal_that_does_not_start_is_a_reason(void **state)
+TEST(eal_that_does_not_start_is_a_reason)
 {
 	struct mr_port *port = NULL;
 	struct mr_reason why = { .text = "" };
 
-	(void)state;
 	assert_int_equal(
 		try_open("dpdk:net_null0,eal=--no-such-option", &port, &why),
 		-EIO);
@@ -140,13 +138,12 @@ static void eal_that_does_not_start_is_a_reason(void **state)
 	mr_port_close(open_port("dpdk:net_null0"));
 }
 
-static void other_options_come_too_late(void **state)
+TEST(other_options_come_too_late)
 {
 	struct mr_port *port = open_port("dpdk:net_null0,eal=--no-huge -m 100");
 	struct mr_port *other = NULL;
 	struct mr_reason why = { .text = "" };
 
-	(void)state;
 	mr_port_close(open_port("dpdk:net_null1,eal=--no-huge -m 100"));
 	mr_port_close(open_port("dpdk:net_null1"));
 	assert_int_equal(
@@ -157,12 +154,11 @@ static void other_options_come_too_late(void **state)
 }
 
 /* More memory than there is: EAL gives up, and says that it runs, later. */
-static void eal_without_memory_is_a_reason(void **state)
+TEST(eal_without_memory_is_a_reason)
 {
 	struct mr_reason first, second;
 	struct mr_port *port = NULL;
 
-	(void)state;
 	assert_int_equal(try_open("dpdk:net_null0,eal=--no-huge -m 100000000",
 				  &port, &first),
 			 -EIO);
@@ -174,13 +170,12 @@ static void eal_without_memory_is_a_reason(void **state)
 /* ---- frames between ports ---- */
 
 /* Through a port and out of another: the same bytes in the same place. */
-static void frame_passes_by_its_address(void **state)
+TEST(frame_passes_by_its_address)
 {
 	const char *names[] = { "p", "q" };
 	struct pair pair = make_pair(names, "");
 	struct mr_frame sent[BURST], got[BURST];
 
-	(void)state;
 	for (int round = 0; round < 100; round++) {
 		make_frames(sent, BURST);
 		send_all(pair.ports[0], sent, BURST);
@@ -199,13 +194,12 @@ static void frame_passes_by_its_address(void **state)
 }
 
 /* To both ports at once: two headers for each page, and one page less each. */
-static void clone_to_two_ports_has_two_headers(void **state)
+TEST(clone_to_two_ports_has_two_headers)
 {
 	const char *names[] = { "f", "g" };
 	struct pair pair = make_pair(names, "");
 	struct mr_frame sent[BURST], got[2][BURST];
 
-	(void)state;
 	for (int round = 0; round < 100; round++) {
 		make_frames(sent, BURST);
 		assert_int_equal(mr_frame_ref(cache, sent, BURST), 0);
@@ -246,7 +240,7 @@ static uint32_t send_some(struct mr_port *port, const struct mr_frame *frames,
 
 /* All spare headers are under way: the rest stays the caller's, until some are
  * back. */
-static void no_spare_header_is_back_pressure(void **state)
+TEST(no_spare_header_is_back_pressure)
 {
 	const char *names[] = { "b", "c" };
 	struct pair pair = make_pair(names, "");
@@ -254,7 +248,6 @@ static void no_spare_header_is_back_pressure(void **state)
 	struct mr_frame sent[BURST], got[BURST];
 	uint32_t n_got = 0, n;
 
-	(void)state;
 	/* Its ring takes 256, and it has spare headers for one of 64. */
 	mr_port_close(pair.ports[0]);
 	pair.ports[0] = open_port("dpdk:net_ring_b,ring=64");
@@ -306,14 +299,13 @@ static void *free_all_registered(void *opaque)
 }
 
 /* A thread that DPDK has a number for or not, and that has no cache of ours. */
-static void any_thread_completes(void **state)
+TEST(any_thread_completes)
 {
 	const char *names[] = { "m", "n" };
 	struct pair pair = make_pair(names, "");
 	struct mr_frame sent[BURST];
 	pthread_t thread;
 
-	(void)state;
 	for (int round = 0; round < 100; round++) {
 		assert_int_equal(pthread_create(&thread, NULL,
 						round % 2 == 0 ?
@@ -338,14 +330,13 @@ static void any_thread_completes(void **state)
 }
 
 /* Somebody clones a header of ours, and frees both, in either order. */
-static void clone_by_dpdk_keeps_the_page(void **state)
+TEST(clone_by_dpdk_keeps_the_page)
 {
 	const char *names[] = { "k", "l" };
 	struct pair pair = make_pair(names, "");
 	struct rte_mempool *theirs = rte_pktmbuf_pool_create(
 		"theirs", 63, 0, 0, RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
 
-	(void)state;
 	assert_non_null(theirs);
 	for (int order = 0; order < 2; order++) {
 		struct rte_mbuf *mbufs[2];
@@ -374,7 +365,7 @@ static void clone_by_dpdk_keeps_the_page(void **state)
  * Who has a chain may free its segments one by one, the last one first, when
  * the ports are closed: headers and view are there until all of them are back.
  */
-static void chain_freed_in_pieces_keeps_its_headers(void **state)
+TEST(chain_freed_in_pieces_keeps_its_headers)
 {
 	enum { N_SEGS = 5 };
 	const char *names[] = { "p", "q" };
@@ -383,7 +374,6 @@ static void chain_freed_in_pieces_keeps_its_headers(void **state)
 	struct mr_frame sent[N_SEGS];
 	void *mbuf = NULL;
 
-	(void)state;
 	make_frames(sent, N_SEGS);
 	for (int i = 0; i < N_SEGS; i++)
 		sent[i].flags = i + 1 < N_SEGS ? MR_FRAME_MORE : 0;
@@ -441,11 +431,10 @@ static void assert_why(const char *spec, const char *why)
 	mr_port_close(port);
 }
 
-static void queues_without_rss_are_said(void **state)
+TEST(queues_without_rss_are_said)
 {
 	static const char polled[] = "no rx interrupts: it is polled";
 
-	(void)state;
 	assert_why("dpdk:net_null0,ring=64,queues=2", polled);
 	assert_why("dpdk:net_null6,ring=64", polled);
 	assert_why("dpdk:net_null6,ring=64,queues=2",
@@ -463,7 +452,7 @@ static void count_headers(struct rte_mempool *mempool, void *ret_n)
 
 /* Chains that are back, in a burst of the queue (net_null) or in one of another
  * port, leave nothing to wait for. */
-static void chains_are_complete_at_close(void **state)
+TEST(chains_are_complete_at_close)
 {
 	const char *names[] = { "r", "s" };
 	struct pair pair = make_pair(names, ",sg=on");
@@ -471,7 +460,6 @@ static void chains_are_complete_at_close(void **state)
 	struct mr_port *sink = open_port("dpdk:net_null5,ring=64");
 	uint32_t n = 0;
 
-	(void)state;
 	for (int round = 0; round < 100; round++) {
 		make_frames(sent, BURST);
 		for (int i = 0; i < BURST; i++)
@@ -487,24 +475,4 @@ static void chains_are_complete_at_close(void **state)
 	end_pair(&pair);
 	rte_mempool_walk(count_headers, &n);
 	assert_int_equal(n, 0);
-}
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(eal_leaves_the_program_alone),
-	cmocka_unit_test(eal_that_does_not_start_is_a_reason),
-	cmocka_unit_test(other_options_come_too_late),
-	cmocka_unit_test(eal_without_memory_is_a_reason),
-	cmocka_unit_test(frame_passes_by_its_address),
-	cmocka_unit_test(clone_to_two_ports_has_two_headers),
-	cmocka_unit_test(no_spare_header_is_back_pressure),
-	cmocka_unit_test(any_thread_completes),
-	cmocka_unit_test(clone_by_dpdk_keeps_the_page),
-	cmocka_unit_test(chain_freed_in_pieces_keeps_its_headers),
-	cmocka_unit_test(chains_are_complete_at_close),
-	cmocka_unit_test(queues_without_rss_are_said),
-};
-
-int main(int argc, char **argv)
-{
-	return run_one(argc, argv, tests, RTE_DIM(tests));
 }

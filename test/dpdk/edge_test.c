@@ -114,7 +114,7 @@ static void make_written(struct mr_frame *frames, struct mr_meta *meta)
  * What the device has no room for stays the caller's as it was, however often,
  * and goes out right when there is room.
  */
-static void refused_frame_is_as_it_was(void **state)
+TEST(refused_frame_is_as_it_was)
 {
 	const char *names[] = { "w", "x" };
 	struct pair pair = make_pair(names, "");
@@ -124,7 +124,6 @@ static void refused_frame_is_as_it_was(void **state)
 	struct mr_meta meta[N_WRITTEN];
 	uint64_t n_bytes;
 
-	(void)state;
 	fill_ring(pair.ports[0]);
 	n_bytes = tx_stats(pair.ports[0]).bytes;
 	make_written(sent, meta);
@@ -156,7 +155,7 @@ static void refused_frame_is_as_it_was(void **state)
 }
 
 /* Others see the bytes: written is a copy, counted when it is taken. */
-static void written_clone_is_a_copy(void **state)
+TEST(written_clone_is_a_copy)
 {
 	const char *names[] = { "y", "z" };
 	struct pair pair = make_pair(names, "");
@@ -164,7 +163,6 @@ static void written_clone_is_a_copy(void **state)
 	struct mr_frame sent[2], got[BURST];
 	uint8_t before[TCP_LEN];
 
-	(void)state;
 	fill_ring(pair.ports[0]);
 	make_frames(sent, 1);
 	sent[1] = make_partial(0x22);
@@ -187,7 +185,7 @@ static void written_clone_is_a_copy(void **state)
 }
 
 /* What a device says of a frame's sum, and what comes of it. */
-static void sum_is_told(void **state)
+TEST(sum_is_told)
 {
 	static const struct {
 		uint64_t ol_flags;
@@ -203,7 +201,6 @@ static void sum_is_told(void **state)
 	const char *names[] = { "cs", "ct" };
 	struct pair pair = make_pair(names, "");
 
-	(void)state;
 	for (size_t i = 0; i < RTE_DIM(cases); i++) {
 		struct mr_frame frame = make_partial(0), got[BURST];
 		void *mbuf = NULL;
@@ -235,13 +232,12 @@ static void replace_pool(const struct mr_pool_config *config)
 
 /* A tag is put in front of a copy: within its page, however few bytes there
  * the pool wants free. */
-static void tagged_copy_stays_in_its_page(void **state)
+TEST(tagged_copy_stays_in_its_page)
 {
 	struct mr_pool_config config = { .size = sizeof(config),
 					 .n_pages = N_PAGES };
 	struct mr_meta meta = { .valid = MR_META_VLAN, .vlan_tci = TCI };
 
-	(void)state;
 	for (uint32_t n = 1; n <= 3; n++) {
 		char one[] = "v1", other[] = "u1";
 		const char *names[] = { one, other };
@@ -274,7 +270,7 @@ static void tagged_copy_stays_in_its_page(void **state)
  * The cache has some pages and the pool none: the device is asked for as many
  * frames as these are for, if each takes as much as a frame of this MTU may.
  */
-static void few_pages_mean_few_long_frames(void **state)
+TEST(few_pages_mean_few_long_frames)
 {
 	struct mr_port *port =
 		open_port("dpdk:net_null0,ring=64,mtu=9000,sg=on");
@@ -283,7 +279,6 @@ static void few_pages_mean_few_long_frames(void **state)
 	static uint64_t addrs[MAX_PAGES];
 	uint32_t n = 0, n_rx;
 
-	(void)state;
 	while (mr_frag_alloc_bulk(cache, &addrs[n], 1, 4096) == 1)
 		n++;
 	mr_frag_free_bulk(cache, addrs, N_LEFT);
@@ -298,13 +293,12 @@ static void few_pages_mean_few_long_frames(void **state)
  * Some devices give nothing to who asks for few frames: a burst of one asks for
  * more, and keeps them.
  */
-static void short_burst_asks_for_more(void **state)
+TEST(short_burst_asks_for_more)
 {
 	const char *names[] = { "n", "o" };
 	struct pair pair = make_pair(names, "");
 	struct mr_frame sent[BURST], got;
 
-	(void)state;
 	make_frames(sent, BURST);
 	send_all(pair.ports[0], sent, BURST);
 	for (int i = 0; i < BURST; i++) {
@@ -342,7 +336,7 @@ static uint32_t take_below(uint64_t end, uint64_t *ret_addrs)
  * Pages of a segment that came after the ports: sent under their own headers
  * and not copied, and what an rx ring is filled with.
  */
-static void later_segment_is_registered(void **state)
+TEST(later_segment_is_registered)
 {
 	const char *names[] = { "gr", "gs" };
 	struct pair pair = make_pair(names, "");
@@ -354,7 +348,6 @@ static void later_segment_is_registered(void **state)
 	uint32_t n, n_segments = 0;
 	uint64_t end = 0;
 
-	(void)state;
 	source = open_port("dpdk:net_null1,ring=64");
 	for (; mr_region_segment(region, n_segments, &info) == 0; n_segments++)
 		end = info.addr + info.n_bytes;
@@ -389,7 +382,7 @@ static void later_segment_is_registered(void **state)
 /* ---- headers that others have as well ---- */
 
 /* Cloned, and sent into a port of ours: its bytes come, the page stays. */
-static void clone_sent_back_is_copied(void **state)
+TEST(clone_sent_back_is_copied)
 {
 	const char *names[] = { "h", "i" };
 	struct pair pair = make_pair(names, "");
@@ -400,7 +393,6 @@ static void clone_sent_back_is_copied(void **state)
 	struct rte_mbuf *clone;
 	void *mbuf = NULL;
 
-	(void)state;
 	assert_non_null(theirs);
 	make_frames(&frame, 1);
 	memset(base + frame.addr, 0x55, LEN);
@@ -440,13 +432,12 @@ static void *free_some(void *opaque)
 	return NULL;
 }
 
-static void close_waits_for_other_threads(void **state)
+TEST(close_waits_for_other_threads)
 {
 	const char *names[] = { "j", "k" };
 	struct pair pair = make_pair(names, "");
 	char spec[128];
 
-	(void)state;
 	snprintf(spec, sizeof(spec), "dpdk:net_ring_j,ring=%d", RING);
 	for (int round = 0; round < 200; round++) {
 		struct mr_frame sent[BURST];
@@ -471,13 +462,12 @@ static void close_waits_for_other_threads(void **state)
 
 /* ---- a program that has DPDK of its own ---- */
 
-static void program_keeps_its_log(void **state)
+TEST(program_keeps_its_log)
 {
 	FILE *log = tmpfile();
 	struct mr_port *port = NULL;
 	struct mr_reason why;
 
-	(void)state;
 	assert_non_null(log);
 	start_programs_eal();
 	assert_int_equal(rte_openlog_stream(log), 0);
@@ -497,7 +487,7 @@ static void program_keeps_its_log(void **state)
 }
 
 /* We have had it, and the program starts it again: with no memory of ours. */
-static void programs_port_is_left_without_our_memory(void **state)
+TEST(programs_port_is_left_without_our_memory)
 {
 	struct mr_frame frames[BURST];
 	struct rte_mbuf *mbuf = NULL;
@@ -505,7 +495,6 @@ static void programs_port_is_left_without_our_memory(void **state)
 	uint32_t n;
 	uint16_t id;
 
-	(void)state;
 	mr_port_close(open_port("dpdk:net_null0"));
 	assert_int_equal(rte_dev_probe("net_null7"), 0);
 	assert_int_equal(rte_eth_dev_get_port_by_name("net_null7", &id), 0);
@@ -534,13 +523,12 @@ static void assert_refused(const char *spec, int err, struct mr_reason *ret_why)
 }
 
 /* However often, and however long the words: the next start is a new one. */
-static void refused_starts_leave_room(void **state)
+TEST(refused_starts_leave_room)
 {
 	char spec[1100] = "dpdk:net_null0,eal=--no-such-";
 	struct mr_reason why;
 	size_t n = strlen(spec);
 
-	(void)state;
 	memset(spec + n, 'x', 800);
 	for (int i = 0; i < 40; i++) {
 		spec[n + (i < 12 ? 800 : 1)] = '\0';
@@ -556,34 +544,12 @@ static void refused_starts_leave_room(void **state)
 }
 
 /* It is taken back: the second try is told the same. */
-static void device_without_a_port_goes(void **state)
+TEST(device_without_a_port_goes)
 {
 	struct mr_reason first, second;
 
-	(void)state;
 	assert_refused("dpdk:crypto_null0", -ENODEV, &first);
 	assert_non_null(strstr(first.text, "no Ethernet port"));
 	assert_refused("dpdk:crypto_null0", -ENODEV, &second);
 	assert_string_equal(first.text, second.text);
-}
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(refused_frame_is_as_it_was),
-	cmocka_unit_test(written_clone_is_a_copy),
-	cmocka_unit_test(sum_is_told),
-	cmocka_unit_test(tagged_copy_stays_in_its_page),
-	cmocka_unit_test(few_pages_mean_few_long_frames),
-	cmocka_unit_test(short_burst_asks_for_more),
-	cmocka_unit_test(later_segment_is_registered),
-	cmocka_unit_test(clone_sent_back_is_copied),
-	cmocka_unit_test(close_waits_for_other_threads),
-	cmocka_unit_test(program_keeps_its_log),
-	cmocka_unit_test(programs_port_is_left_without_our_memory),
-	cmocka_unit_test(refused_starts_leave_room),
-	cmocka_unit_test(device_without_a_port_goes),
-};
-
-int main(int argc, char **argv)
-{
-	return run_one(argc, argv, tests, RTE_DIM(tests));
 }

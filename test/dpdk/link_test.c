@@ -118,7 +118,7 @@ static void *open_and_wait(void *opaque)
 }
 
 /* Else the link would come up only when nobody waits for it any more. */
-static void others_do_not_wait_for_the_link(void **state)
+TEST(others_do_not_wait_for_the_link)
 {
 	const struct timespec nap = { .tv_nsec = 1000000 };
 	struct waiter waiter = { 0 };
@@ -126,7 +126,6 @@ static void others_do_not_wait_for_the_link(void **state)
 	struct mr_port *port;
 	pthread_t thread;
 
-	(void)state;
 	assert_int_equal(pthread_create(&thread, NULL, open_and_wait, &waiter),
 			 0);
 	while (__atomic_load_n(&n_asked, __ATOMIC_RELAXED) < 3)
@@ -141,14 +140,13 @@ static void others_do_not_wait_for_the_link(void **state)
 }
 
 /* Pulled out while it is waited for: the port is open, and says so. */
-static void removed_device_is_not_waited_for(void **state)
+TEST(removed_device_is_not_waited_for)
 {
 	struct mr_frame frames[BURST];
 	const uint64_t t_s = now_s();
 	struct mr_link link;
 	struct mr_port *port;
 
-	(void)state;
 	n_until_gone = 3;
 	port = open_port("dpdk:net_null1,ring=64,link-wait=60000");
 	assert_true(now_s() - t_s < LIMIT_S);
@@ -163,9 +161,8 @@ static void removed_device_is_not_waited_for(void **state)
 	mr_port_close(port);
 }
 
-static void link_that_stays_down_is_said(void **state)
+TEST(link_that_stays_down_is_said)
 {
-	(void)state;
 	mr_port_close(open_port("dpdk:net_null1,ring=64,link-wait=100"));
 	assert_non_null(strstr(log_text, "no link 100 ms after"));
 	assert_true(n_asked >= 10);
@@ -188,14 +185,13 @@ static int arm(struct mr_queue *queue)
 }
 
 /* But it knows whether there are pages in exchange for what it asks for. */
-static void arming_looks_at_no_magazine(void **state)
+TEST(arming_looks_at_no_magazine)
 {
 	static uint64_t addrs[MAX_PAGES];
 	struct mr_port *port;
 	struct mr_queue *queue;
 	uint32_t n = 0, n_got;
 
-	(void)state;
 	is_up = 1;
 	irq_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	port = open_port("dpdk:net_null1\\,no-rx=1,ring=64");
@@ -211,16 +207,4 @@ static void arming_looks_at_no_magazine(void **state)
 	assert_int_equal(arm(queue), 0);
 	mr_port_close(port);
 	close(irq_fd);
-}
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(others_do_not_wait_for_the_link),
-	cmocka_unit_test(removed_device_is_not_waited_for),
-	cmocka_unit_test(link_that_stays_down_is_said),
-	cmocka_unit_test(arming_looks_at_no_magazine),
-};
-
-int main(int argc, char **argv)
-{
-	return run_one(argc, argv, tests, RTE_DIM(tests));
 }

@@ -207,13 +207,12 @@ static void assert_none_is_left(void)
 /* ---- tests ---- */
 
 /* Whichever other ports are left, and however often the device is opened. */
-static void maps_go_with_the_devices_last_port(void **state)
+TEST(maps_go_with_the_devices_last_port)
 {
 	struct mr_port *null = open_port("dpdk:net_null0");
 	struct mr_port *two = open_port("dpdk:net_null2"), *one;
 	const uint32_t n = n_segments();
 
-	(void)state;
 	assert_true(n > 0);
 	for (int round = 0; round < 3; round++) {
 		one = open_port("dpdk:net_null1");
@@ -228,12 +227,11 @@ static void maps_go_with_the_devices_last_port(void **state)
 }
 
 /* What one of them unmaps, the others had no more: the last one does it. */
-static void devices_of_vfio_have_one_map(void **state)
+TEST(devices_of_vfio_have_one_map)
 {
 	struct mr_port *null = open_port("dpdk:net_null0");
 	struct mr_port *eight = open_port("dpdk:net_null8"), *nine;
 
-	(void)state;
 	for (int round = 0; round < 3; round++) {
 		nine = open_port("dpdk:net_null9");
 		assert_int_equal(n_of(vfio), n_segments());
@@ -250,11 +248,10 @@ static void devices_of_vfio_have_one_map(void **state)
 }
 
 /* It has none, and nothing is said of those that have. */
-static void driver_of_another_bus_is_not_theirs(void **state)
+TEST(driver_of_another_bus_is_not_theirs)
 {
 	struct mr_port *seven = open_port("dpdk:net_null7"), *eight;
 
-	(void)state;
 	eight = open_port("dpdk:net_null8");
 	assert_int_equal(n_of(vfio), n_segments());
 	mr_port_close(eight);
@@ -263,12 +260,11 @@ static void driver_of_another_bus_is_not_theirs(void **state)
 }
 
 /* No piece is left of a map that failed, and the next open maps all. */
-static void failed_map_is_undone(void **state)
+TEST(failed_map_is_undone)
 {
 	struct mr_port *null = open_port("dpdk:net_null0"), *port;
 	struct mr_reason why;
 
-	(void)state;
 	is_physical = true;
 	n_until_failure = 2;
 	assert_int_equal(try_open("dpdk:net_null1", &port, &why), -EIO);
@@ -285,7 +281,7 @@ static void failed_map_is_undone(void **state)
 }
 
 /* For all devices or for none, before a page of it is given out. */
-static void later_segment_is_mapped_for_all_or_none(void **state)
+TEST(later_segment_is_mapped_for_all_or_none)
 {
 	struct mr_port *ports[] = { open_port("dpdk:net_null1,ring=64"),
 				    open_port("dpdk:net_null8,ring=64"),
@@ -293,7 +289,6 @@ static void later_segment_is_mapped_for_all_or_none(void **state)
 				    open_port("dpdk:net_null2,ring=64") };
 	const uint32_t n = n_segments();
 
-	(void)state;
 	for (int k = 0; k < 3; k++) {
 		n_until_failure = k;
 		assert_true(mr_pool_grow(pool, 2048, NULL) < 0);
@@ -309,12 +304,11 @@ static void later_segment_is_mapped_for_all_or_none(void **state)
 }
 
 /* DPDK's lock of its memory is not to be asked for while it reads that. */
-static void segment_waits_for_a_device_that_is_probed(void **state)
+TEST(segment_waits_for_a_device_that_is_probed)
 {
 	struct mr_port *null = open_port("dpdk:net_null0"), *port;
 	const uint32_t n = n_segments();
 
-	(void)state;
 	grows_meanwhile = true;
 	port = open_port("dpdk:net_null1");
 	grows_meanwhile = false;
@@ -376,7 +370,7 @@ static void assert_offsets(const uint8_t *end, uint64_t offset)
 
 /* Two pools of a region, and a third port that refuses a segment: the next one
  * at its address is other memory. */
-static void refused_segment_leaves_no_address(void **state)
+TEST(refused_segment_leaves_no_address)
 {
 	struct mr_pool_config config = { .size = sizeof(config),
 					 .n_pages = N_SHARED };
@@ -386,7 +380,6 @@ static void refused_segment_leaves_no_address(void **state)
 	struct mr_port *ports[3];
 	const uint8_t *end = NULL;
 
-	(void)state;
 	mr_port_close(open_port("dpdk:net_null0"));
 	assert_int_equal(mr_region_create(ctx, NULL, &region, NULL), 0);
 	config.region = region;
@@ -477,7 +470,7 @@ static bool may_lock(void)
 }
 
 /* All that is mapped from now on gets memory at once. */
-static void locked_process_has_headers_for_what_is_there(void **state)
+TEST(locked_process_has_headers_for_what_is_there)
 {
 	struct mr_region *region;
 	struct mr_pool *large = make_large(&region);
@@ -485,7 +478,6 @@ static void locked_process_has_headers_for_what_is_there(void **state)
 	struct mr_port *port;
 	struct mr_reason why;
 
-	(void)state;
 	read_sizes(&n_mib, &before_mib);
 	if (!may_lock() || mlockall(MCL_FUTURE) < 0) {
 		end_large(large, region);
@@ -504,7 +496,7 @@ static void locked_process_has_headers_for_what_is_there(void **state)
 	end_large(large, region);
 }
 
-static void no_addresses_for_headers_is_a_reason(void **state)
+TEST(no_addresses_for_headers_is_a_reason)
 {
 	struct rlimit limit, low;
 	struct mr_region *region;
@@ -514,7 +506,6 @@ static void no_addresses_for_headers_is_a_reason(void **state)
 	struct mr_reason why;
 	int err;
 
-	(void)state;
 	read_sizes(&n_mib, &n_resident_mib);
 	assert_int_equal(getrlimit(RLIMIT_AS, &limit), 0);
 	low = limit;
@@ -527,21 +518,4 @@ static void no_addresses_for_headers_is_a_reason(void **state)
 	assert_int_equal(open_on(large, &port, &why), 0);
 	mr_port_close(port);
 	end_large(large, region);
-}
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(maps_go_with_the_devices_last_port),
-	cmocka_unit_test(devices_of_vfio_have_one_map),
-	cmocka_unit_test(driver_of_another_bus_is_not_theirs),
-	cmocka_unit_test(failed_map_is_undone),
-	cmocka_unit_test(later_segment_is_mapped_for_all_or_none),
-	cmocka_unit_test(segment_waits_for_a_device_that_is_probed),
-	cmocka_unit_test(refused_segment_leaves_no_address),
-	cmocka_unit_test(locked_process_has_headers_for_what_is_there),
-	cmocka_unit_test(no_addresses_for_headers_is_a_reason),
-};
-
-int main(int argc, char **argv)
-{
-	return run_one(argc, argv, tests, RTE_DIM(tests));
 }

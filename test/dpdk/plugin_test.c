@@ -8,8 +8,6 @@
  */
 #include <pthread.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "support/test.h"
 
 #include <rte_eal.h>
 #include <rte_errno.h>
@@ -103,12 +101,11 @@ static void *take_and_put_unregistered(void *arg)
 	return (void *)(intptr_t)take_and_put(arg);
 }
 
-static void test_all_to_one_lcore(void **state)
+TEST(test_all_to_one_lcore)
 {
 	struct rte_mempool *mp = make();
 	unsigned int lcore;
 
-	(void)state;
 	for (int round = 0; round < 10; round++) {
 		RTE_LCORE_FOREACH_WORKER(lcore)
 		assert_int_equal(rte_eal_remote_launch(take_and_put, mp, lcore),
@@ -121,11 +118,10 @@ static void test_all_to_one_lcore(void **state)
 	rte_mempool_free(mp);
 }
 
-static void test_all_or_nothing(void **state)
+TEST(test_all_or_nothing)
 {
 	struct rte_mempool *mp = make();
 
-	(void)state;
 	assert_int_equal(rte_mempool_get_bulk(mp, objects, N_OBJECTS + 1),
 			 -ENOBUFS);
 	assert_int_equal(rte_mempool_avail_count(mp), N_OBJECTS);
@@ -138,13 +134,12 @@ static void test_all_or_nothing(void **state)
 	rte_mempool_free(mp);
 }
 
-static void test_thread_without_lcore(void **state)
+TEST(test_thread_without_lcore)
 {
 	struct rte_mempool *mp = make();
 	pthread_t thread;
 	void *failed;
 
-	(void)state;
 	for (int round = 0; round < 10; round++) {
 		assert_int_equal(pthread_create(&thread, NULL,
 						take_and_put_unregistered, mp),
@@ -199,14 +194,13 @@ static void *take_and_put_at_random_unregistered(void *arg)
 	return (void *)(intptr_t)take_and_put_at_random(arg);
 }
 
-static void test_lcores_and_thread_at_once(void **state)
+TEST(test_lcores_and_thread_at_once)
 {
 	struct rte_mempool *mp = make();
 	pthread_t thread;
 	unsigned int lcore;
 	void *n_wrong;
 
-	(void)state;
 	assert_int_equal(rte_mempool_get_bulk(mp, objects, N_OBJECTS), 0);
 	for (int i = 0; i < N_OBJECTS; i++)
 		memset(objects[i], 0, 256);
@@ -229,7 +223,7 @@ static void test_lcores_and_thread_at_once(void **state)
 }
 
 /* Any number of chunks, in any order of addresses, 8-byte aligned objects. */
-static void test_chunks(void **state)
+TEST(test_chunks)
 {
 	struct rte_mempool *mp = make_empty(
 		200, RTE_MEMPOOL_F_NO_CACHE_ALIGN | RTE_MEMPOOL_F_NO_SPREAD);
@@ -239,7 +233,6 @@ static void test_chunks(void **state)
 			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	int n_done = 0;
 
-	(void)state;
 	assert_ptr_not_equal(memory, MAP_FAILED);
 	for (size_t i = 0; i < n_pages && n_done < N_OBJECTS; i++) {
 		const size_t page = i * 7 % n_pages; /* n_pages is even */
@@ -257,7 +250,7 @@ static void test_chunks(void **state)
 }
 
 /* Chunks so far apart that no number reaches both. */
-static void test_too_far(void **state)
+TEST(test_too_far)
 {
 	const size_t n_bytes = 64 * OS_PAGE;
 	char *near =
@@ -270,7 +263,6 @@ static void test_too_far(void **state)
 	FILE *log;
 	int n;
 
-	(void)state;
 	assert_ptr_not_equal(near, MAP_FAILED);
 	assert_ptr_not_equal(far, MAP_FAILED);
 	assert_true(far - near > 1ll << 38 || near - far > 1ll << 38);
@@ -299,9 +291,8 @@ static void test_too_far(void **state)
 }
 
 /* DPDK frees a mempool whatever is still out. */
-static void test_freed_while_in_use(void **state)
+TEST(test_freed_while_in_use)
 {
-	(void)state;
 	for (int i = 0; i < 3; i++) {
 		struct rte_mempool *mp = make();
 
@@ -312,11 +303,10 @@ static void test_freed_while_in_use(void **state)
 }
 
 /* Before it has memory: no objects, and no crash. */
-static void test_not_populated(void **state)
+TEST(test_not_populated)
 {
 	struct rte_mempool *mp = make_empty(256, 0);
 
-	(void)state;
 	assert_int_equal(rte_mempool_avail_count(mp), 0);
 	rte_mempool_free(mp);
 }
@@ -382,16 +372,6 @@ static bool is_safe(const char *plugin)
 
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_all_to_one_lcore),
-		cmocka_unit_test(test_all_or_nothing),
-		cmocka_unit_test(test_thread_without_lcore),
-		cmocka_unit_test(test_lcores_and_thread_at_once),
-		cmocka_unit_test(test_chunks),
-		cmocka_unit_test(test_too_far),
-		cmocka_unit_test(test_freed_while_in_use),
-		cmocka_unit_test(test_not_populated),
-	};
 	int n_failed;
 
 	if (argc != 2) {
@@ -404,8 +384,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "rte_eal_init: %s\n", rte_strerror(rte_errno));
 		return 1;
 	}
-	n_failed =
-		cmocka_run_group_tests_name("dpdk plug-in", tests, NULL, NULL);
+	n_failed = test_run("dpdk plug-in", NULL, NULL);
 	rte_eal_cleanup();
 	return n_failed;
 }

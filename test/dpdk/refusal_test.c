@@ -65,12 +65,11 @@ static pid_t start_primary(const char *spec)
 }
 
 /* Who asks for files in common with others may find them in use. */
-static void another_primary_is_a_reason(void **state)
+TEST(another_primary_is_a_reason)
 {
 	char spec[128];
 	pid_t pid;
 
-	(void)state;
 	snprintf(spec, sizeof(spec),
 		 "dpdk:net_null0,eal=--no-huge -m 64 --file-prefix=mrtest%d",
 		 (int)getpid());
@@ -83,9 +82,8 @@ static void another_primary_is_a_reason(void **state)
 	assert_refused("dpdk:net_null0", -EIO, "another primary process");
 }
 
-static void primary_that_is_not_there_is_a_reason(void **state)
+TEST(primary_that_is_not_there_is_a_reason)
 {
-	(void)state;
 	assert_refused("dpdk:net_null0,eal=--no-huge --file-prefix=mrnone "
 		       "--proc-type=secondary",
 		       -EIO, "config");
@@ -93,31 +91,17 @@ static void primary_that_is_not_there_is_a_reason(void **state)
 }
 
 /* Then without: EAL gave up early enough to be started again. */
-static void unknown_iova_mode_is_a_reason(void **state)
+TEST(unknown_iova_mode_is_a_reason)
 {
-	(void)state;
 	assert_refused("dpdk:net_null0,eal=--iova-mode=xa", -EIO, "iova-mode");
 	assert_alive();
 	mr_port_close(open_port("dpdk:net_null0"));
 }
 
 /* Whether there are some or none, and nothing is taken of them. */
-static void too_few_huge_pages_is_a_reason(void **state)
+TEST(too_few_huge_pages_is_a_reason)
 {
-	(void)state;
 	assert_refused("dpdk:net_null0,eal=-m 100000000", -EIO,
 		       "EAL does not start");
 	assert_alive();
-}
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(another_primary_is_a_reason),
-	cmocka_unit_test(primary_that_is_not_there_is_a_reason),
-	cmocka_unit_test(unknown_iova_mode_is_a_reason),
-	cmocka_unit_test(too_few_huge_pages_is_a_reason),
-};
-
-int main(int argc, char **argv)
-{
-	return run_one(argc, argv, tests, RTE_DIM(tests));
 }

@@ -154,12 +154,12 @@ uint32_t receive(struct mr_port *port, struct mr_frame *frames)
 	return mr_rx_burst(mr_port_rxq(port, 0), cache, frames, BURST);
 }
 
-int run_one(int argc, char **argv, const struct CMUnitTest *tests, size_t n)
+int main(int argc, char **argv)
 {
 	if (argc != 2) {
 		fprintf(stderr, "usage: %s TEST\n", argv[0]);
 		return 2;
 	}
 	cmocka_set_test_filter(argv[1]);
-	return _cmocka_run_group_tests(argv[1], tests, n, set_up, tear_down);
+	return test_run(argv[1], set_up, tear_down);
 }

@@ -3,27 +3,20 @@
 #ifndef TEST_DPDK_RIG_H
 #define TEST_DPDK_RIG_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include <rte_eth_ring.h>
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
 #include <rte_ring.h>
 
+#include "support/test.h"
+
 #include <millrace/millrace.h>
 
 enum { BURST = 32, LEN = 200, N_PAGES = 8192, MAX_PAGES = 16384, RING = 256 };
-
-/* main(): the test that argv names, between set_up() and tear_down(). */
-int run_one(int argc, char **argv, const struct CMUnitTest *tests, size_t n);
 
 extern struct mr_ctx *ctx;
 extern struct mr_pool *pool;
@@ -31,6 +24,7 @@ extern struct mr_cache *cache;
 extern uint8_t *base;
 extern char log_text[65536];
 
+/* main() runs the test that argv names between these. */
 int set_up(void **state);
 /* Nothing is left over: each page is free. */
 int tear_down(void **state);

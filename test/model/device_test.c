@@ -177,7 +177,7 @@ static void assert_violation(struct model *m, const char *words)
 	assert_string_equal(model_violations(m), "");
 }
 
-static void config_space_lists_what_was_added(void **state)
+TEST(config_space_lists_what_was_added)
 {
 	struct stand *stand = stand_up(false);
 	struct model *m = &stand->toy.m;
@@ -186,7 +186,6 @@ static void config_space_lists_what_was_added(void **state)
 	uint32_t word;
 	uint16_t half;
 
-	(void)state;
 	model_read_config(m, 0, &word, 4);
 	assert_int_equal(word, 0x56781234);
 	model_read_config(m, 8, &word, 4);
@@ -222,25 +221,23 @@ static void config_space_lists_what_was_added(void **state)
 	tear_down(stand);
 }
 
-static void only_one_has_it(void **state)
+TEST(only_one_has_it)
 {
 	struct stand *stand = stand_up(false);
 	struct model *m = &stand->toy.m;
 
-	(void)state;
 	assert_int_equal(model_open(m), -EBUSY);
 	tear_down(stand);
 	/* Closing resets, as the kernel does. */
 	assert_int_equal(stand->toy.n_resets, 1);
 }
 
-static void mappings_are_whole_pages_that_do_not_overlap(void **state)
+TEST(mappings_are_whole_pages_that_do_not_overlap)
 {
 	struct stand *stand = stand_up(false);
 	struct model *m = &stand->toy.m;
 	uint8_t *page = stand->page;
 
-	(void)state;
 	assert_int_equal(model_map_dma(m, page, 0x20000, 100), -EINVAL);
 	assert_int_equal(model_map_dma(m, page, 0x20010, PAGE), -EINVAL);
 	assert_int_equal(model_map_dma(m, page, 0x20000, 0), -EINVAL);
@@ -263,13 +260,12 @@ static void mappings_are_whole_pages_that_do_not_overlap(void **state)
 	tear_down(stand);
 }
 
-static void frames_go_both_ways_and_interrupt(void **state)
+TEST(frames_go_both_ways_and_interrupt)
 {
 	struct stand *stand = stand_up(false);
 	struct model *m = &stand->toy.m;
 	uint8_t bytes[64] = "hello", got[64];
 
-	(void)state;
 	model_write(m, 0, REG_ADDRESS, 4, 0x10000);
 	assert_true(model_wire_send(stand->wire, 1, bytes, 64));
 	assert_int_equal(model_read(m, 0, REG_RECEIVED, 4), 64);
@@ -285,13 +281,12 @@ static void frames_go_both_ways_and_interrupt(void **state)
 	tear_down(stand);
 }
 
-static void full_wire_pushes_back(void **state)
+TEST(full_wire_pushes_back)
 {
 	struct stand *stand = stand_up(false);
 	struct model *m = &stand->toy.m;
 	uint8_t got[64];
 
-	(void)state;
 	model_write(m, 0, REG_ADDRESS, 4, 0x10000);
 	for (uint8_t i = 0; i < 5; i++) {
 		stand->page[0] = i;
@@ -309,12 +304,11 @@ static void full_wire_pushes_back(void **state)
 	tear_down(stand);
 }
 
-static void lossy_wire_counts_what_it_drops(void **state)
+TEST(lossy_wire_counts_what_it_drops)
 {
 	struct stand *stand = stand_up(true);
 	const uint8_t bytes[60] = { 0 };
 
-	(void)state;
 	for (int i = 0; i < 7; i++)
 		assert_true(model_wire_send(stand->wire, 1, bytes, 60));
 	assert_int_equal(model_wire_n(stand->wire, 0), 4);
@@ -324,13 +318,12 @@ static void lossy_wire_counts_what_it_drops(void **state)
 }
 
 /* One sends to the other as soon as its register is written. */
-static void two_models_step_each_other(void **state)
+TEST(two_models_step_each_other)
 {
 	struct stand *stand = stand_up(false);
 	struct toy other = { .n_send = 0 };
 	uint8_t *page = stand->page + PAGE;
 
-	(void)state;
 	model_init(&other.m, &toy_ops, &toy_id);
 	model_add_bar(&other.m, 0, 4096);
 	model_wire_attach(stand->wire, 1, &other.m);
@@ -351,12 +344,11 @@ static void two_models_step_each_other(void **state)
 	tear_down(stand);
 }
 
-static void what_is_forbidden_is_told(void **state)
+TEST(what_is_forbidden_is_told)
 {
 	struct stand *stand = stand_up(false);
 	struct model *m = &stand->toy.m;
 
-	(void)state;
 	model_write(m, 0, REG_ADDRESS, 4, 0x20000);
 	model_write(m, 0, REG_SEND, 4, 60);
 	assert_violation(m, "DMA of 60 bytes at 0x20000: not mapped");
@@ -390,12 +382,11 @@ static void what_is_forbidden_is_told(void **state)
 	tear_down(stand);
 }
 
-static void only_the_first_violations_are_kept(void **state)
+TEST(only_the_first_violations_are_kept)
 {
 	struct stand *stand = stand_up(false);
 	struct model *m = &stand->toy.m;
 
-	(void)state;
 	for (int i = 0; i < 1000; i++)
 		model_read(m, 1, 0, 4);
 	assert_int_equal(m->n_violations, 1000);
@@ -406,12 +397,11 @@ static void only_the_first_violations_are_kept(void **state)
 	tear_down(stand);
 }
 
-static void reset_is_the_functions_own(void **state)
+TEST(reset_is_the_functions_own)
 {
 	struct stand *stand = stand_up(false);
 	struct model *m = &stand->toy.m;
 
-	(void)state;
 	assert_int_equal(model_reset(m), 0);
 	assert_int_equal(stand->toy.n_resets, 1);
 	assert_int_equal(m->n_irqs, 0); /* to be armed anew */
@@ -422,14 +412,13 @@ static void reset_is_the_functions_own(void **state)
 	tear_down(stand);
 }
 
-static void gone_it_reads_all_ones(void **state)
+TEST(gone_it_reads_all_ones)
 {
 	struct stand *stand = stand_up(false);
 	const struct model_faults gone = { .all_ones = 1 }, none = { 0 };
 	struct model *m = &stand->toy.m;
 	uint16_t id;
 
-	(void)state;
 	model_set_faults(m, &gone);
 	assert_int_equal(model_read(m, 0, REG_RECEIVED, 4), 0xffffffff);
 	model_write(m, 0, REG_ADDRESS, 4, 0x20000);
@@ -442,13 +431,12 @@ static void gone_it_reads_all_ones(void **state)
 	tear_down(stand);
 }
 
-static void interrupts_get_lost_and_come_for_nothing(void **state)
+TEST(interrupts_get_lost_and_come_for_nothing)
 {
 	struct stand *stand = stand_up(false);
 	struct model_faults faults = { .lost_irqs = 1 };
 	struct model *m = &stand->toy.m;
 
-	(void)state;
 	model_set_faults(m, &faults);
 	model_write(m, 0, REG_TIMER, 4, 0);
 	assert_int_equal(count(stand->fds[1]), 0);
@@ -471,13 +459,12 @@ static void interrupts_get_lost_and_come_for_nothing(void **state)
 }
 
 /* Nobody writes a register, and the time comes all the same. */
-static void thread_steps_what_is_due(void **state)
+TEST(thread_steps_what_is_due)
 {
 	struct stand *stand = stand_up(false);
 	struct pollfd fd = { .fd = stand->fds[1], .events = POLLIN };
 	struct model *m = &stand->toy.m;
 
-	(void)state;
 	assert_int_equal(model_start(m), 0);
 	for (int i = 0; i < 3; i++) {
 		model_write(m, 0, REG_TIMER, 4, 2000);
@@ -488,12 +475,11 @@ static void thread_steps_what_is_due(void **state)
 	tear_down(stand);
 }
 
-static void lazy_it_waits_for_the_test(void **state)
+TEST(lazy_it_waits_for_the_test)
 {
 	struct stand *stand = stand_up(false);
 	struct model *m = &stand->toy.m;
 
-	(void)state;
 	m->is_lazy = true;
 	model_write(m, 0, REG_ADDRESS, 4, 0x10000);
 	model_write(m, 0, REG_SEND, 4, 60);
@@ -503,12 +489,11 @@ static void lazy_it_waits_for_the_test(void **state)
 	tear_down(stand);
 }
 
-static void events_reach_their_fds(void **state)
+TEST(events_reach_their_fds)
 {
 	struct stand *stand = stand_up(false);
 	struct model *m = &stand->toy.m;
 
-	(void)state;
 	model_request(m); /* nobody listens */
 	model_set_events(m, stand->fds[0], stand->fds[1]);
 	model_request(m);
@@ -517,27 +502,4 @@ static void events_reach_their_fds(void **state)
 	model_pci_error(m);
 	assert_int_equal(count(stand->fds[1]), 1);
 	tear_down(stand);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(config_space_lists_what_was_added),
-		cmocka_unit_test(only_one_has_it),
-		cmocka_unit_test(mappings_are_whole_pages_that_do_not_overlap),
-		cmocka_unit_test(frames_go_both_ways_and_interrupt),
-		cmocka_unit_test(full_wire_pushes_back),
-		cmocka_unit_test(lossy_wire_counts_what_it_drops),
-		cmocka_unit_test(two_models_step_each_other),
-		cmocka_unit_test(what_is_forbidden_is_told),
-		cmocka_unit_test(only_the_first_violations_are_kept),
-		cmocka_unit_test(reset_is_the_functions_own),
-		cmocka_unit_test(gone_it_reads_all_ones),
-		cmocka_unit_test(interrupts_get_lost_and_come_for_nothing),
-		cmocka_unit_test(thread_steps_what_is_due),
-		cmocka_unit_test(lazy_it_waits_for_the_test),
-		cmocka_unit_test(events_reach_their_fds),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -170,24 +170,22 @@ static void lose_nothing(const struct model_faults *faults)
 	end(&bed);
 }
 
-static void sound_nic_loses_nothing(void **state)
+TEST(sound_nic_loses_nothing)
 {
 	const struct model_faults none = { .late_completions = 0 };
 
-	(void)state;
 	lose_nothing(&none);
 }
 
-static void late_completions_lose_nothing(void **state)
+TEST(late_completions_lose_nothing)
 {
 	const struct model_faults faults = { .late_completions = 5 };
 
-	(void)state;
 	lose_nothing(&faults);
 }
 
 /* Frames that the NIC says are bad, or that make no sense: each a drop. */
-static void bad_descriptors_are_named_drops(void **state)
+TEST(bad_descriptors_are_named_drops)
 {
 	static const struct {
 		const char *name;
@@ -203,7 +201,6 @@ static void bad_descriptors_are_named_drops(void **state)
 	};
 	struct port_bed bed;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
 		const struct model_faults none = { .late_completions = 0 };
 		struct mr_rx_stats stats;
@@ -231,7 +228,7 @@ static void bad_descriptors_are_named_drops(void **state)
 }
 
 /* Whatever it claims: no page is lost, and nothing is read outside. */
-static void lies_cost_no_page(void **state)
+TEST(lies_cost_no_page)
 {
 	static const struct model_faults table[] = {
 		{ .bad_id = 16 },
@@ -253,7 +250,6 @@ static void lies_cost_no_page(void **state)
 	static const char *const options[] = { "", ",sg=on,mtu=9000" };
 	struct port_bed bed;
 
-	(void)state;
 	for (size_t i = 0; i < 2 * sizeof(table) / sizeof(table[0]); i++) {
 		make_port(&bed, options[i % 2]);
 		model_set_faults(&bed.nics[0]->m, &table[i / 2]);
@@ -264,13 +260,12 @@ static void lies_cost_no_page(void **state)
 }
 
 /* Bits that say nothing true about a frame leave its bytes alone. */
-static void random_hash_and_type_lose_no_frame(void **state)
+TEST(random_hash_and_type_lose_no_frame)
 {
 	const struct model_faults faults = { .bad_hash = 1 };
 	struct port_bed bed;
 	struct traffic t;
 
-	(void)state;
 	make_port(&bed, "");
 	model_set_faults(&bed.nics[0]->m, &faults);
 	t = run(&bed, N_FRAMES, 20000);
@@ -293,24 +288,22 @@ static void refuse(const struct model_faults *faults, const char *words)
 	end(&bed);
 }
 
-static void reset_that_never_ends_has_a_deadline(void **state)
+TEST(reset_that_never_ends_has_a_deadline)
 {
 	const struct model_faults faults = { .reset_never_ends = 1 };
 
-	(void)state;
 	refuse(&faults, "reset");
 }
 
-static void dead_device_is_refused(void **state)
+TEST(dead_device_is_refused)
 {
 	const struct model_faults faults = { .all_ones = 1 };
 
-	(void)state;
 	refuse(&faults, "nic0");
 }
 
 /* Pulled out under traffic: it says so, takes no more, and closes at once. */
-static void unplugged_device_is_gone(void **state)
+TEST(unplugged_device_is_gone)
 {
 	const struct model_faults faults = { .all_ones = 1 };
 	struct mr_link link = { .is_up = 1 };
@@ -318,7 +311,6 @@ static void unplugged_device_is_gone(void **state)
 	uint64_t start_ms;
 	struct traffic t;
 
-	(void)state;
 	make_port(&bed, "");
 	t = run(&bed, 100, 5000);
 	assert_int_equal(t.n_intact, 100);
@@ -339,13 +331,12 @@ static void unplugged_device_is_gone(void **state)
 }
 
 /* The kernel asks for the device: the port's fd wakes, and it is gone. */
-static void requested_device_is_gone(void **state)
+TEST(requested_device_is_gone)
 {
 	struct mr_link link = { .is_up = 1 };
 	struct port_bed bed;
 	struct pollfd fd;
 
-	(void)state;
 	make_port(&bed, "");
 	fd = (struct pollfd){ .fd = mr_port_fd(bed.ports[0]),
 			      .events = POLLIN };
@@ -359,13 +350,12 @@ static void requested_device_is_gone(void **state)
 	end(&bed);
 }
 
-static void link_comes_and_goes(void **state)
+TEST(link_comes_and_goes)
 {
 	const struct model_faults cut = { .link_down = 1 }, whole = { 0 };
 	struct port_bed bed;
 	struct traffic t;
 
-	(void)state;
 	make_port(&bed, "");
 	for (int i = 0; i < 5; i++) {
 		t = run(&bed, 200, 10000);
@@ -382,7 +372,7 @@ static void link_comes_and_goes(void **state)
 }
 
 /* Half of all interrupts are lost: a sleeper with a timeout gets it all. */
-static void lost_and_spurious_interrupts_lose_no_frame(void **state)
+TEST(lost_and_spurious_interrupts_lose_no_frame)
 {
 	const struct model_faults faults = { .lost_irqs = 2,
 					     .spurious_irqs = 3 };
@@ -390,7 +380,6 @@ static void lost_and_spurious_interrupts_lose_no_frame(void **state)
 	uint8_t bytes[FRAME_BYTES];
 	struct port_bed bed;
 
-	(void)state;
 	make_port(&bed, "");
 	model_set_faults(&bed.nics[0]->m, &faults);
 	for (uint32_t i = 0; i < 300; i++) {
@@ -415,7 +404,7 @@ static void lost_and_spurious_interrupts_lose_no_frame(void **state)
 }
 
 /* A sender that found no room sleeps until the NIC has sent. */
-static void refused_sender_is_woken(void **state)
+TEST(refused_sender_is_woken)
 {
 	uint8_t bytes[WIRE_MAX_BYTES];
 	struct mr_frame frame;
@@ -424,7 +413,6 @@ static void refused_sender_is_woken(void **state)
 	struct pollfd fd;
 	uint32_t n = 0;
 
-	(void)state;
 	make_port(&bed, ",tx-ring=64");
 	queue = &mr_port_txq(bed.ports[0], 0)->queue;
 	/* The wire takes 512 frames, the ring 63 or fewer. */
@@ -455,26 +443,11 @@ int main(void)
 {
 	static const struct intel_chip *const chips[] = { &chip_82574l,
 							  &chip_82576 };
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sound_nic_loses_nothing),
-		cmocka_unit_test(late_completions_lose_nothing),
-		cmocka_unit_test(bad_descriptors_are_named_drops),
-		cmocka_unit_test(lies_cost_no_page),
-		cmocka_unit_test(random_hash_and_type_lose_no_frame),
-		cmocka_unit_test(reset_that_never_ends_has_a_deadline),
-		cmocka_unit_test(dead_device_is_refused),
-		cmocka_unit_test(unplugged_device_is_gone),
-		cmocka_unit_test(requested_device_is_gone),
-		cmocka_unit_test(link_comes_and_goes),
-		cmocka_unit_test(lost_and_spurious_interrupts_lose_no_frame),
-		cmocka_unit_test(refused_sender_is_woken),
-	};
 	int n_failed = 0;
 
 	for (size_t i = 0; i < sizeof(chips) / sizeof(chips[0]); i++) {
 		chip = chips[i];
-		n_failed += cmocka_run_group_tests_name(chip->name, tests, NULL,
-							NULL);
+		n_failed += test_run(chip->name, NULL, NULL);
 	}
 	return n_failed;
 }

@@ -7,13 +7,12 @@
 
 static const struct intel_chip *chip;
 
-static void right_order_is_no_violation(void **state)
+TEST(right_order_is_no_violation)
 {
 	struct mini_rx rx;
 	struct mini d;
 	uint8_t bytes[200], got[200];
 
-	(void)state;
 	mini_open(&d, chip);
 	mini_start(&d,
 		   MINI_RSS | MINI_IRQS | (chip->is_82574 ? 0 : MINI_HEADS));
@@ -28,7 +27,7 @@ static void right_order_is_no_violation(void **state)
 	mini_close(&d);
 }
 
-static void every_flaw_is_told(void **state)
+TEST(every_flaw_is_told)
 {
 	static const struct {
 		uint32_t flaws;
@@ -57,7 +56,6 @@ static void every_flaw_is_told(void **state)
 	};
 	struct mini d;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
 		if (chip->is_82574 ? table[i].not_82574 : table[i].only_82574)
 			continue;
@@ -69,11 +67,10 @@ static void every_flaw_is_told(void **state)
 }
 
 /* The next time round a tail may not pass the head. */
-static void full_ring_is_told(void **state)
+TEST(full_ring_is_told)
 {
 	struct mini d;
 
-	(void)state;
 	mini_open(&d, chip);
 	mini_start(&d, 0);
 	/* 31 are given; one more makes head and tail equal. */
@@ -82,11 +79,10 @@ static void full_ring_is_told(void **state)
 	mini_close(&d);
 }
 
-static void running_ring_is_left_alone(void **state)
+TEST(running_ring_is_left_alone)
 {
 	struct mini d;
 
-	(void)state;
 	mini_open(&d, chip);
 	mini_start(&d, 0);
 	mini_write(&d, REG_RX_RINGS + RING_BAL, MINI_IOVA);
@@ -102,12 +98,11 @@ static void running_ring_is_left_alone(void **state)
 	mini_close(&d);
 }
 
-static void descriptor_that_changes_is_told(void **state)
+TEST(descriptor_that_changes_is_told)
 {
 	const uint8_t bytes[60] = { 2, 1, 2, 3, 4, 5 };
 	struct mini d;
 
-	(void)state;
 	mini_open(&d, chip);
 	mini_start(&d, 0);
 	mini_desc(&d, false, 0, 0)->low += MINI_BUFFER;
@@ -121,13 +116,12 @@ static void descriptor_that_changes_is_told(void **state)
 	mini_close(&d);
 }
 
-static void long_frame_fills_several_buffers(void **state)
+TEST(long_frame_fills_several_buffers)
 {
 	static uint8_t bytes[9000];
 	static struct mini_rx rx;
 	struct mini d;
 
-	(void)state;
 	for (uint32_t i = 0; i < sizeof(bytes); i++)
 		bytes[i] = (uint8_t)(i * 13 + i / 256);
 	memcpy(bytes, mini_mac, 6);
@@ -158,13 +152,12 @@ static void long_frame_fills_several_buffers(void **state)
 	mini_close(&d);
 }
 
-static void frames_wait_for_buffers(void **state)
+TEST(frames_wait_for_buffers)
 {
 	const uint8_t bytes[60] = { 2, 1, 2, 3, 4, 5 };
 	struct mini_rx rx;
 	struct mini d;
 
-	(void)state;
 	mini_open(&d, chip);
 	mini_start(&d, 0);
 	for (int i = 0; i < 40; i++)
@@ -180,12 +173,11 @@ static void frames_wait_for_buffers(void **state)
 }
 
 /* Of the 82574L: though IMS has no RXO. */
-static void an_overrun_is_told_by_other(void **state)
+TEST(an_overrun_is_told_by_other)
 {
 	const uint8_t bytes[60] = { 2, 1, 2, 3, 4, 5 };
 	struct mini d;
 
-	(void)state;
 	if (!chip->is_82574)
 		return;
 	mini_open(&d, chip);
@@ -200,7 +192,7 @@ static void an_overrun_is_told_by_other(void **state)
 	mini_close(&d);
 }
 
-static void filters_let_in_what_they_should(void **state)
+TEST(filters_let_in_what_they_should)
 {
 	/* MO 0: bits 47:36 of the address; here 0x563. */
 	static const uint8_t group[6] = { 1, 0, 0x5e, 0, 0x30, 0x56 };
@@ -228,7 +220,6 @@ static void filters_let_in_what_they_should(void **state)
 		{ mini_mac, 0, 0, 0, true, true },
 	};
 
-	(void)state;
 	mini_open(&d, chip);
 	mini_start(&d, 0);
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
@@ -247,12 +238,11 @@ static void filters_let_in_what_they_should(void **state)
 	mini_close(&d);
 }
 
-static void counters_clear_when_they_are_read(void **state)
+TEST(counters_clear_when_they_are_read)
 {
 	uint8_t bytes[100] = { 2, 1, 2, 3, 4, 5 }, got[100];
 	struct mini d;
 
-	(void)state;
 	mini_open(&d, chip);
 	mini_start(&d, 0);
 	for (int i = 0; i < 3; i++)
@@ -277,13 +267,12 @@ static void counters_clear_when_they_are_read(void **state)
 	mini_close(&d);
 }
 
-static void short_frame_is_padded_and_long_one_refused(void **state)
+TEST(short_frame_is_padded_and_long_one_refused)
 {
 	static uint8_t bytes[16000] = { 2, 1, 2, 3, 4, 5 };
 	uint8_t got[64];
 	struct mini d;
 
-	(void)state;
 	mini_open(&d, chip);
 	mini_start(&d, 0);
 	mini_send(&d, bytes, 20);
@@ -299,13 +288,12 @@ static void short_frame_is_padded_and_long_one_refused(void **state)
 	mini_close(&d);
 }
 
-static void sender_hears_of_what_it_asked_for(void **state)
+TEST(sender_hears_of_what_it_asked_for)
 {
 	const uint8_t bytes[60] = { 2, 1, 2, 3, 4, 5 };
 	uint32_t *head;
 	struct mini d;
 
-	(void)state;
 	mini_open(&d, chip);
 	mini_start(&d, chip->is_82574 ? 0 : MINI_HEADS);
 	head = (uint32_t *)(d.arena + MINI_WB);
@@ -325,13 +313,12 @@ static void sender_hears_of_what_it_asked_for(void **state)
 	mini_close(&d);
 }
 
-static void interrupts_keep_their_distance(void **state)
+TEST(interrupts_keep_their_distance)
 {
 	const uint32_t itr = chip->is_82574 ? REG_EITR_82574 : REG_EITR;
 	const uint8_t bytes[60] = { 2, 1, 2, 3, 4, 5 };
 	struct mini d;
 
-	(void)state;
 	mini_open(&d, chip);
 	mini_start(&d, MINI_IRQS);
 	mini_count(d.fds[0]);
@@ -361,12 +348,11 @@ static void interrupts_keep_their_distance(void **state)
 	mini_close(&d);
 }
 
-static void queues_have_vectors_of_their_own(void **state)
+TEST(queues_have_vectors_of_their_own)
 {
 	const uint8_t bytes[60] = { 2, 1, 2, 3, 4, 5 };
 	struct mini d;
 
-	(void)state;
 	mini_open(&d, chip);
 	mini_start(&d, MINI_IRQS | MINI_RSS);
 	for (int i = 0; i < 5; i++)
@@ -384,12 +370,11 @@ static void queues_have_vectors_of_their_own(void **state)
 	mini_close(&d);
 }
 
-static void link_takes_its_time_and_interrupts(void **state)
+TEST(link_takes_its_time_and_interrupts)
 {
 	const struct model_faults cut = { .link_down = 1 }, whole = { 0 };
 	struct mini d;
 
-	(void)state;
 	mini_open(&d, chip);
 	d.nic->link_delay_ns = 5000000;
 	mini_start(&d, MINI_IRQS);
@@ -419,11 +404,10 @@ static void link_takes_its_time_and_interrupts(void **state)
 	mini_close(&d);
 }
 
-static void address_is_in_the_nvm(void **state)
+TEST(address_is_in_the_nvm)
 {
 	struct mini d;
 
-	(void)state;
 	mini_open(&d, chip);
 	mini_start(&d, 0);
 	assert_int_equal(mini_read(&d, REG_RAL), 0x03020102);
@@ -439,30 +423,11 @@ int main(void)
 	static const struct intel_chip *const chips[] = {
 		&chip_82574l, &chip_82576, &chip_i210, &chip_i350
 	};
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(right_order_is_no_violation),
-		cmocka_unit_test(every_flaw_is_told),
-		cmocka_unit_test(full_ring_is_told),
-		cmocka_unit_test(running_ring_is_left_alone),
-		cmocka_unit_test(descriptor_that_changes_is_told),
-		cmocka_unit_test(long_frame_fills_several_buffers),
-		cmocka_unit_test(frames_wait_for_buffers),
-		cmocka_unit_test(an_overrun_is_told_by_other),
-		cmocka_unit_test(filters_let_in_what_they_should),
-		cmocka_unit_test(counters_clear_when_they_are_read),
-		cmocka_unit_test(short_frame_is_padded_and_long_one_refused),
-		cmocka_unit_test(sender_hears_of_what_it_asked_for),
-		cmocka_unit_test(interrupts_keep_their_distance),
-		cmocka_unit_test(queues_have_vectors_of_their_own),
-		cmocka_unit_test(link_takes_its_time_and_interrupts),
-		cmocka_unit_test(address_is_in_the_nvm),
-	};
 	int n_failed = 0;
 
 	for (size_t i = 0; i < sizeof(chips) / sizeof(chips[0]); i++) {
 		chip = chips[i];
-		n_failed += cmocka_run_group_tests_name(chip->name, tests, NULL,
-							NULL);
+		n_failed += test_run(chip->name, NULL, NULL);
 	}
 	return n_failed;
 }

@@ -8,7 +8,7 @@
 static const struct intel_chip *chip;
 
 /* "Verifying the RSS Hash Calculation", Microsoft: its first two examples. */
-static void hash_is_that_of_the_published_vectors(void **state)
+TEST(hash_is_that_of_the_published_vectors)
 {
 	static const uint8_t key[40] = {
 		0x6d, 0x5a, 0x56, 0xda, 0x25, 0x5b, 0x0e, 0xc2, 0x41, 0x67,
@@ -19,7 +19,6 @@ static void hash_is_that_of_the_published_vectors(void **state)
 	uint8_t bytes[200];
 	struct packet p;
 
-	(void)state;
 	p = packet_parse(bytes, mini_packet(bytes, 4, 6, 10));
 	assert_int_equal(packet_hash(key, bytes, &p, true), 0x51ccc178);
 	assert_int_equal(packet_hash(key, bytes, &p, false), 0x323e8fc2);
@@ -32,24 +31,22 @@ static void hash_is_that_of_the_published_vectors(void **state)
 }
 
 /* RFC 1071 section 3, and the check value of CRC-32. */
-static void sums_are_those_of_the_published_vectors(void **state)
+TEST(sums_are_those_of_the_published_vectors)
 {
 	static const uint8_t words[] = { 0x00, 0x01, 0xf2, 0x03,
 					 0xf4, 0xf5, 0xf6, 0xf7 };
 
-	(void)state;
 	assert_int_equal(packet_sum(words, 8, 0), 0xddf2);
 	assert_int_equal(packet_sum(words, 7, 0), 0xddf2 - 0xf7);
 	assert_int_equal(packet_fcs((const uint8_t *)"123456789", 9),
 			 0xcbf43926);
 }
 
-static void odd_packets_are_no_packets(void **state)
+TEST(odd_packets_are_no_packets)
 {
 	uint8_t bytes[200];
 	const uint32_t n = mini_packet(bytes, 4, 6, 100);
 
-	(void)state;
 	assert_int_equal(packet_parse(bytes, n).protocol, 6);
 	assert_int_equal(packet_parse(bytes, n - 1).version, 0);
 	bytes[20] = 0x20; /* more fragments */
@@ -61,14 +58,13 @@ static void odd_packets_are_no_packets(void **state)
 	assert_int_equal(packet_parse(bytes, 17).version, 0);
 }
 
-static void queue_and_hash_follow_the_table(void **state)
+TEST(queue_and_hash_follow_the_table)
 {
 	uint32_t n_of[2] = { 0, 0 };
 	uint8_t bytes[200];
 	struct mini_rx rx;
 	struct mini d;
 
-	(void)state;
 	mini_open(&d, chip);
 	mini_start(&d, MINI_RSS);
 	/* 0x51ccc178 & 127 is 120: an even entry, queue 0. */
@@ -105,7 +101,7 @@ static void queue_and_hash_follow_the_table(void **state)
 	mini_close(&d);
 }
 
-static void wrong_sums_are_told(void **state)
+TEST(wrong_sums_are_told)
 {
 	static const struct {
 		uint32_t version, protocol, at, status;
@@ -122,7 +118,6 @@ static void wrong_sums_are_told(void **state)
 	struct mini_rx rx;
 	struct mini d;
 
-	(void)state;
 	mini_open(&d, chip);
 	mini_start(&d, 0);
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
@@ -172,12 +167,11 @@ static void put_context(struct mini *d, uint32_t version, bool is_tcp,
 	mini_put(d, low, high);
 }
 
-static void sums_are_put_in(void **state)
+TEST(sums_are_put_in)
 {
 	uint8_t bytes[200], want[200], got[200];
 	struct mini d;
 
-	(void)state;
 	mini_open(&d, chip);
 	mini_start(&d, 0);
 	for (uint32_t i = 0; i < 4; i++) {
@@ -209,11 +203,10 @@ static void sums_are_put_in(void **state)
 	mini_close(&d);
 }
 
-static void offload_needs_its_context(void **state)
+TEST(offload_needs_its_context)
 {
 	struct mini d;
 
-	(void)state;
 	mini_open(&d, chip);
 	mini_start(&d, 0);
 	mini_put_data(&d, 0, 100, 100, TXD_EOP | TXD_RS, TXD_TXSM);
@@ -264,12 +257,11 @@ static void check_segments(struct mini *d, const uint8_t *bytes, uint32_t n,
 	assert_int_equal(model_wire_n(d->wire, 1), 0);
 }
 
-static void long_packet_leaves_in_segments(void **state)
+TEST(long_packet_leaves_in_segments)
 {
 	static uint8_t bytes[40000];
 	struct mini d;
 
-	(void)state;
 	mini_open(&d, chip);
 	mini_start(&d, 0);
 	for (uint32_t version = 4; version <= 6; version += 2) {
@@ -297,13 +289,12 @@ static void long_packet_leaves_in_segments(void **state)
 }
 
 /* More segments than the wire takes: the rest follows, none twice. */
-static void segments_wait_for_the_wire(void **state)
+TEST(segments_wait_for_the_wire)
 {
 	static uint8_t bytes[40000];
 	uint32_t n;
 	struct mini d;
 
-	(void)state;
 	mini_open(&d, chip);
 	mini_start(&d, 0);
 	n = mini_packet(bytes, 4, 6, 30000);
@@ -321,14 +312,13 @@ static void segments_wait_for_the_wire(void **state)
 	mini_close(&d);
 }
 
-static void tags_go_out_and_come_in_beside_the_frame(void **state)
+TEST(tags_go_out_and_come_in_beside_the_frame)
 {
 	uint8_t bytes[200], got[200];
 	struct mini_rx rx;
 	struct mini d;
 	uint32_t n;
 
-	(void)state;
 	mini_open(&d, chip);
 	mini_start(&d, 0);
 	mini_write(&d, REG_CTRL, CTRL_SLU | CTRL_VME);
@@ -371,26 +361,11 @@ int main(void)
 	static const struct intel_chip *const chips[] = {
 		&chip_82574l, &chip_82576, &chip_i210, &chip_i350
 	};
-	const struct CMUnitTest packets[] = {
-		cmocka_unit_test(hash_is_that_of_the_published_vectors),
-		cmocka_unit_test(sums_are_those_of_the_published_vectors),
-		cmocka_unit_test(odd_packets_are_no_packets),
-	};
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(queue_and_hash_follow_the_table),
-		cmocka_unit_test(wrong_sums_are_told),
-		cmocka_unit_test(sums_are_put_in),
-		cmocka_unit_test(offload_needs_its_context),
-		cmocka_unit_test(long_packet_leaves_in_segments),
-		cmocka_unit_test(segments_wait_for_the_wire),
-		cmocka_unit_test(tags_go_out_and_come_in_beside_the_frame),
-	};
-	int n_failed = cmocka_run_group_tests(packets, NULL, NULL);
+	int n_failed = 0;
 
 	for (size_t i = 0; i < sizeof(chips) / sizeof(chips[0]); i++) {
 		chip = chips[i];
-		n_failed += cmocka_run_group_tests_name(chip->name, tests, NULL,
-							NULL);
+		n_failed += test_run(chip->name, NULL, NULL);
 	}
 	return n_failed;
 }

@@ -56,7 +56,7 @@ static const struct vnet_faults no_reset = { .reset_reads = UINT32_MAX };
 static const struct vnet_faults no_features = { .refuses_features = true };
 static const struct vnet_faults no_queues = { .queues_missing = true };
 
-static void device_that_does_not_come_up_is_refused(void **state)
+TEST(device_that_does_not_come_up_is_refused)
 {
 	static const struct {
 		struct model_faults faults;
@@ -88,7 +88,6 @@ static void device_that_does_not_come_up_is_refused(void **state)
 	};
 	struct vbed bed;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		make(&bed, &cases[i].faults, &cases[i].more);
 		refuses(&bed, cases[i].options, cases[i].words);
@@ -102,7 +101,7 @@ static void device_that_does_not_come_up_is_refused(void **state)
 }
 
 /* Where no other command comes before: what needs one is refused. */
-static void control_queue_that_does_not_answer_is_done_without(void **state)
+TEST(control_queue_that_does_not_answer_is_done_without)
 {
 	const struct vnet_config config = {
 		.features = vnet_all_features() & ~VNET_BIT(VNET_MQ) &
@@ -115,7 +114,6 @@ static void control_queue_that_does_not_answer_is_done_without(void **state)
 	struct mr_reason why = { "" };
 	struct vbed bed;
 
-	(void)state;
 	vbed_make(&bed, &config);
 	vnet_set_faults(bed.v, &hangs);
 	vbed_open(&bed, "");
@@ -133,12 +131,11 @@ static void control_queue_that_does_not_answer_is_done_without(void **state)
 }
 
 /* By what it is: whichever of the options said so. */
-static void ring_that_the_device_does_not_have_is_refused(void **state)
+TEST(ring_that_the_device_does_not_have_is_refused)
 {
 	const char *const ring = "rx ring of 1024: the device has at most 256";
 	struct vbed bed;
 
-	(void)state;
 	make(&bed, NULL, NULL);
 	refuses(&bed, "ring=1024", ring);
 	refuses(&bed, "rx-ring=1024", ring);
@@ -147,7 +144,7 @@ static void ring_that_the_device_does_not_have_is_refused(void **state)
 	vbed_end(&bed);
 }
 
-static void slow_or_restless_device_is_waited_for(void **state)
+TEST(slow_or_restless_device_is_waited_for)
 {
 	static const struct vnet_faults slow[] = {
 		{ .reset_reads = 20 },
@@ -156,7 +153,6 @@ static void slow_or_restless_device_is_waited_for(void **state)
 	};
 	struct vbed bed;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(slow) / sizeof(slow[0]); i++) {
 		const uint64_t start_ms = vbed_now_ms();
 
@@ -172,13 +168,12 @@ static void slow_or_restless_device_is_waited_for(void **state)
 }
 
 /* Each list of capabilities: refused, or used where it is good enough. */
-static void capability_lists_are_input(void **state)
+TEST(capability_lists_are_input)
 {
 	const uint64_t needs_registers =
 		VNET_BIT(VNET_RING_RESET) | VNET_BIT(VNET_NOTIF_CONFIG_DATA);
 	struct vbed bed;
 
-	(void)state;
 	for (uint32_t caps = 0; caps < VNET_N_CAPS; caps++) {
 		const struct vnet_config config = { .caps = caps };
 
@@ -252,7 +247,7 @@ static void try_fault(const struct fault_case *c, const char *rings,
 	vbed_end(&bed);
 }
 
-static void wrong_completions_are_counted_and_mended(void **state)
+TEST(wrong_completions_are_counted_and_mended)
 {
 	static const struct fault_case cases[] = {
 		{ .name = "bad id 7",
@@ -289,7 +284,6 @@ static void wrong_completions_are_counted_and_mended(void **state)
 		  .is_mended = true },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		for (uint32_t k = 0; k < VBED_N_RINGS; k++) {
 			struct fault_case c = cases[i];
@@ -307,7 +301,7 @@ static void wrong_completions_are_counted_and_mended(void **state)
 		}
 }
 
-static void wrong_counts_of_merged_frames_are_counted(void **state)
+TEST(wrong_counts_of_merged_frames_are_counted)
 {
 	static const struct fault_case cases[] = {
 		{ .name = "bad count 5",
@@ -320,19 +314,17 @@ static void wrong_counts_of_merged_frames_are_counted(void **state)
 		  .mtu_bytes = 9000 },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		for (uint32_t k = 0; k < VBED_N_RINGS; k++)
 			try_fault(&cases[i], vbed_rings[k], "");
 }
 
-static void late_completions_are_waited_for(void **state)
+TEST(late_completions_are_waited_for)
 {
 	const struct model_faults late = { .late_completions = 5000 };
 	struct mr_tx_stats stats;
 	struct vbed bed;
 
-	(void)state;
 	for (uint32_t k = 0; k < VBED_N_RINGS; k++) {
 		make(&bed, NULL, NULL);
 		vbed_open(&bed, vbed_rings[k]);
@@ -355,14 +347,13 @@ static void late_completions_are_waited_for(void **state)
 }
 
 /* Unplugged in the middle of traffic. */
-static void device_that_is_gone_is_said_to_be(void **state)
+TEST(device_that_is_gone_is_said_to_be)
 {
 	const struct model_faults gone = { .all_ones = 1 };
 	struct mr_link link = { 0 };
 	struct vbed bed;
 	uint64_t start_ms;
 
-	(void)state;
 	for (uint32_t k = 0; k < VBED_N_RINGS; k++) {
 		make(&bed, NULL, NULL);
 		vbed_open(&bed, vbed_rings[k]);
@@ -388,12 +379,11 @@ static void device_that_is_gone_is_said_to_be(void **state)
 }
 
 /* AER: what it did with what it has, nobody knows. Opening begins anew. */
-static void device_with_an_error_on_the_bus_is_given_up(void **state)
+TEST(device_with_an_error_on_the_bus_is_given_up)
 {
 	struct mr_link link = { 0 };
 	struct vbed bed;
 
-	(void)state;
 	for (uint32_t k = 0; k < VBED_N_RINGS; k++) {
 		make(&bed, NULL, NULL);
 		vbed_open(&bed, vbed_rings[k]);
@@ -414,12 +404,11 @@ static void device_with_an_error_on_the_bus_is_given_up(void **state)
 	}
 }
 
-static void mtu_above_the_devices_is_refused(void **state)
+TEST(mtu_above_the_devices_is_refused)
 {
 	struct mr_reason why = { "" };
 	struct vbed bed;
 
-	(void)state;
 	make(&bed, NULL, NULL);
 	refuses(&bed, "mtu=1501", "the device takes at most 1500");
 	vbed_open(&bed, "mtu=1400");
@@ -438,13 +427,12 @@ static uint64_t paged(uint64_t n_bytes)
 }
 
 /* Rings are locked as the region is. */
-static void locked_bytes_are_of_rings_too(void **state)
+TEST(locked_bytes_are_of_rings_too)
 {
 	struct mr_port_info info = { .size = sizeof(info) };
 	struct mr_region_stats stats = { .size = sizeof(stats) };
 	struct vbed bed;
 
-	(void)state;
 	make(&bed, NULL, NULL);
 	vbed_open(&bed, "rx-ring=256,tx-ring=256,packed=off");
 	assert_int_equal(mr_region_stats(bed.region, &stats), 0);
@@ -459,13 +447,12 @@ static void locked_bytes_are_of_rings_too(void **state)
 }
 
 /* DEVICE_NEEDS_RESET: everything of it has to begin anew. */
-static void device_that_needs_a_reset_loses_no_page(void **state)
+TEST(device_that_needs_a_reset_loses_no_page)
 {
 	const struct vnet_faults faults = { .needs_reset = 40 };
 	struct vbed bed;
 	uint64_t n_before;
 
-	(void)state;
 	for (uint32_t k = 0; k < VBED_N_RINGS; k++) {
 		make(&bed, NULL, &faults);
 		vbed_open(&bed, vbed_rings[k]);
@@ -479,13 +466,12 @@ static void device_that_needs_a_reset_loses_no_page(void **state)
 	}
 }
 
-static void lost_and_spurious_interrupts_lose_no_frame(void **state)
+TEST(lost_and_spurious_interrupts_lose_no_frame)
 {
 	const struct model_faults lost = { .lost_irqs = 1 };
 	const struct model_faults spurious = { .spurious_irqs = 1 };
 	struct vbed bed;
 
-	(void)state;
 	for (uint32_t k = 0; k < VBED_N_RINGS; k++) {
 		make(&bed, NULL, NULL);
 		vbed_open(&bed, vbed_rings[k]);
@@ -509,13 +495,12 @@ static void lost_and_spurious_interrupts_lose_no_frame(void **state)
 	}
 }
 
-static void device_without_vectors_is_refused(void **state)
+TEST(device_without_vectors_is_refused)
 {
 	const struct vnet_faults faults = { .refuses_vectors = true };
 	struct mr_reason why = { "" };
 	struct vbed bed;
 
-	(void)state;
 	make(&bed, NULL, &faults);
 	assert_int_equal(vbed_try_open(&bed, "", &why), -EIO);
 	assert_reason_has(&why, "interrupt");
@@ -523,7 +508,7 @@ static void device_without_vectors_is_refused(void **state)
 }
 
 /* Three laps of a ring of several pages: no entry of it lies on two. */
-static void used_entries_are_never_torn(void **state)
+TEST(used_entries_are_never_torn)
 {
 	enum { RING = 1024, N_AT_ONCE = 64 };
 	const struct vnet_config config = {
@@ -533,7 +518,6 @@ static void used_entries_are_never_torn(void **state)
 	const struct vnet_faults torn = { .tears_entries = true };
 	struct vbed bed;
 
-	(void)state;
 	for (uint32_t i = 0; i < 2; i++) {
 		vbed_make(&bed, &config);
 		vnet_set_faults(bed.v, &torn);
@@ -546,29 +530,4 @@ static void used_entries_are_never_torn(void **state)
 		assert_int_equal(laws_sum(vbed_rx_stats(&bed).drops), 0);
 		vbed_end(&bed);
 	}
-}
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(device_that_does_not_come_up_is_refused),
-	cmocka_unit_test(control_queue_that_does_not_answer_is_done_without),
-	cmocka_unit_test(ring_that_the_device_does_not_have_is_refused),
-	cmocka_unit_test(slow_or_restless_device_is_waited_for),
-	cmocka_unit_test(capability_lists_are_input),
-	cmocka_unit_test(wrong_completions_are_counted_and_mended),
-	cmocka_unit_test(wrong_counts_of_merged_frames_are_counted),
-	cmocka_unit_test(late_completions_are_waited_for),
-	cmocka_unit_test(device_that_is_gone_is_said_to_be),
-	cmocka_unit_test(device_with_an_error_on_the_bus_is_given_up),
-	cmocka_unit_test(mtu_above_the_devices_is_refused),
-	cmocka_unit_test(locked_bytes_are_of_rings_too),
-	cmocka_unit_test(device_that_needs_a_reset_loses_no_page),
-	cmocka_unit_test(lost_and_spurious_interrupts_lose_no_frame),
-	cmocka_unit_test(device_without_vectors_is_refused),
-	cmocka_unit_test(used_entries_are_never_torn),
-};
-
-int main(void)
-{
-	return cmocka_run_group_tests_name("model/virtio_faults", tests, NULL,
-					   NULL);
 }

@@ -95,7 +95,7 @@ static void blame(const struct mistake *mistakes, size_t n, uint64_t features)
 	}
 }
 
-static void mistakes_are_blamed_in_each_layout(void **state)
+TEST(mistakes_are_blamed_in_each_layout)
 {
 	static const struct mistake mistakes[] = {
 		{ post_twice, "posted twice" },
@@ -111,7 +111,6 @@ static void mistakes_are_blamed_in_each_layout(void **state)
 		{ post_too_long, "MTU" },
 	};
 
-	(void)state;
 	for (size_t k = 0; k < HAND_N_LAYOUTS; k++)
 		blame(mistakes, sizeof(mistakes) / sizeof(mistakes[0]),
 		      hand_layouts[k]);
@@ -153,7 +152,7 @@ static void split_next_outside(struct hand *h)
 	hand_kick(h, HAND_TX);
 }
 
-static void mistakes_in_split_rings_are_blamed(void **state)
+TEST(mistakes_in_split_rings_are_blamed)
 {
 	static const struct mistake mistakes[] = {
 		{ split_idx_too_far, "more than the ring ahead" },
@@ -163,7 +162,6 @@ static void mistakes_in_split_rings_are_blamed(void **state)
 		{ split_next_outside, "no such descriptor" },
 	};
 
-	(void)state;
 	blame(mistakes, sizeof(mistakes) / sizeof(mistakes[0]), 0);
 }
 
@@ -188,7 +186,7 @@ static void packed_id_beyond(struct hand *h)
 	hand_kick(h, HAND_RX);
 }
 
-static void mistakes_in_packed_rings_are_blamed(void **state)
+TEST(mistakes_in_packed_rings_are_blamed)
 {
 	static const struct mistake mistakes[] = {
 		{ packed_first_too_early, "before the others" },
@@ -196,19 +194,6 @@ static void mistakes_in_packed_rings_are_blamed(void **state)
 		{ packed_id_beyond, "beyond the ring" },
 	};
 
-	(void)state;
 	blame(mistakes, sizeof(mistakes) / sizeof(mistakes[0]),
 	      VNET_BIT(VNET_RING_PACKED));
-}
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(mistakes_are_blamed_in_each_layout),
-	cmocka_unit_test(mistakes_in_split_rings_are_blamed),
-	cmocka_unit_test(mistakes_in_packed_rings_are_blamed),
-};
-
-int main(void)
-{
-	return cmocka_run_group_tests_name("model/virtio_mistakes", tests, NULL,
-					   NULL);
 }

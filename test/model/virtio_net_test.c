@@ -30,12 +30,11 @@ static void send(struct hand *h, const uint8_t *header, const uint8_t *bytes,
 	hand_kick(h, HAND_TX);
 }
 
-static void checksums_are_completed(void **state)
+TEST(checksums_are_completed)
 {
 	uint8_t bytes[2048], header[12];
 	struct hand h = hand_run(VNET_BIT(VNET_CSUM));
 
-	(void)state;
 	for (uint32_t i = 0; i < 400; i++) {
 		const struct packet_kind kind = {
 			.is_v6 = i & 1,
@@ -92,14 +91,13 @@ static void cut_up(struct hand *h, const struct packet_kind *kind,
 	assert_int_equal(n_done, kind->n_payload);
 }
 
-static void big_packets_are_cut_up(void **state)
+TEST(big_packets_are_cut_up)
 {
 	const uint32_t lens[] = { 1, 1460, 1461, 2920, 5000, 60000 };
 	struct hand h =
 		hand_run(VNET_BIT(VNET_CSUM) | VNET_BIT(VNET_HOST_TSO4) |
 			 VNET_BIT(VNET_HOST_TSO6) | VNET_BIT(VNET_HOST_USO));
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
 		const struct packet_kind tcp4 = { .n_payload = lens[i] };
 		const struct packet_kind tcp6 = { .is_v6 = true,
@@ -116,7 +114,7 @@ static void big_packets_are_cut_up(void **state)
 }
 
 /* Each header that no driver may send, and what is said of it. */
-static void wrong_headers_are_blamed(void **state)
+TEST(wrong_headers_are_blamed)
 {
 	static const struct {
 		uint64_t features;
@@ -140,7 +138,6 @@ static void wrong_headers_are_blamed(void **state)
 	const struct packet_kind kind = { .n_payload = 1000 };
 	uint8_t bytes[2048], header[12];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct hand h = hand_run(cases[i].features);
 		const uint32_t n = packet_of(bytes, &kind, true);
@@ -154,14 +151,13 @@ static void wrong_headers_are_blamed(void **state)
 	}
 }
 
-static void partial_sum_must_be_that_of_the_pseudo_header(void **state)
+TEST(partial_sum_must_be_that_of_the_pseudo_header)
 {
 	const struct packet_kind kind = { .n_payload = 100 };
 	struct hand h = hand_run(VNET_BIT(VNET_CSUM));
 	uint8_t bytes[256], header[12];
 	const uint32_t n = packet_of(bytes, &kind, true);
 
-	(void)state;
 	fill_header(header, &kind, 0, 0);
 	bytes[34 + 16] ^= 1;
 	send(&h, header, bytes, n);
@@ -176,13 +172,12 @@ static void post_rx(struct hand *h, uint32_t n, uint32_t n_bytes)
 }
 
 /* A good sum is said to be good only where the driver asked for it. */
-static void good_sums_are_said_to_be(void **state)
+TEST(good_sums_are_said_to_be)
 {
 	const struct packet_kind kind = { .n_payload = 100 };
 	uint8_t bytes[256];
 	const uint32_t n = packet_of(bytes, &kind, false);
 
-	(void)state;
 	for (int is_on = 0; is_on < 2; is_on++) {
 		struct hand h = hand_run(is_on ? VNET_BIT(VNET_GUEST_CSUM) : 0);
 
@@ -199,7 +194,7 @@ static void good_sums_are_said_to_be(void **state)
 }
 
 /* One big packet towards a driver that takes those, or does not. */
-static void big_packets_come_as_they_are_or_cut_up(void **state)
+TEST(big_packets_come_as_they_are_or_cut_up)
 {
 	const uint64_t guest = VNET_BIT(VNET_GUEST_CSUM) |
 			       VNET_BIT(VNET_GUEST_TSO4) |
@@ -217,7 +212,6 @@ static void big_packets_come_as_they_are_or_cut_up(void **state)
 	const uint32_t n = packet_of(bytes, &kind, true);
 	struct hand h = hand_run(guest);
 
-	(void)state;
 	post_rx(&h, 32, 2048);
 	assert_true(vnet_inject(h.v, bytes, n, &offload));
 	assert_int_equal(*hand_buffer(&h, 0), VNET_NEEDS_CSUM);
@@ -236,14 +230,13 @@ static void big_packets_come_as_they_are_or_cut_up(void **state)
 	hand_end(&h);
 }
 
-static void packets_are_merged_over_small_buffers(void **state)
+TEST(packets_are_merged_over_small_buffers)
 {
 	struct hand h = hand_run(VNET_BIT(VNET_MRG_RXBUF));
 	uint8_t bytes[1000] = { 2, 0, 0, 0, 0, 1 };
 	uint32_t n_bytes = 0, n_total = 0;
 	uint16_t id = 0;
 
-	(void)state;
 	post_rx(&h, 10, 100);
 	model_wire_send(h.wire, 1, bytes, 1000);
 	assert_false(hand_poll(&h, HAND_RX, &id, &n_bytes)); /* 1012 bytes */
@@ -258,12 +251,11 @@ static void packets_are_merged_over_small_buffers(void **state)
 	hand_end(&h);
 }
 
-static void what_fits_no_buffer_is_dropped(void **state)
+TEST(what_fits_no_buffer_is_dropped)
 {
 	struct hand h = hand_run(0);
 	uint8_t bytes[3000] = { 2, 0, 0, 0, 0, 1 };
 
-	(void)state;
 	post_rx(&h, 4, 2048);
 	model_wire_send(h.wire, 1, bytes, sizeof(bytes));
 	model_wire_send(h.wire, 1, bytes, 60);
@@ -291,7 +283,7 @@ static uint64_t arrive(struct hand *h, const uint8_t *mac, uint16_t vlan)
 	return vnet_stats(h->v).n_received - n_before;
 }
 
-static void addresses_are_filtered(void **state)
+TEST(addresses_are_filtered)
 {
 	static const uint8_t own[6] = { 2, 0, 0, 0, 0, 1 };
 	static const uint8_t other[6] = { 2, 0, 0, 0, 0, 9 };
@@ -303,7 +295,6 @@ static void addresses_are_filtered(void **state)
 		hand_run(VNET_BIT(VNET_CTRL_VQ) | VNET_BIT(VNET_CTRL_RX) |
 			 VNET_BIT(VNET_CTRL_MAC_ADDR));
 
-	(void)state;
 	post_rx(&h, 16, 2048);
 	assert_int_equal(arrive(&h, own, 0), 1);
 	assert_int_equal(arrive(&h, other, 0), 0);
@@ -329,7 +320,7 @@ static void addresses_are_filtered(void **state)
 	hand_end(&h);
 }
 
-static void vlans_are_filtered(void **state)
+TEST(vlans_are_filtered)
 {
 	static const uint8_t own[6] = { 2, 0, 0, 0, 0, 1 };
 	const uint8_t vlan[2] = { 100, 0 };
@@ -337,7 +328,6 @@ static void vlans_are_filtered(void **state)
 		hand_run(VNET_BIT(VNET_CTRL_VQ) | VNET_BIT(VNET_CTRL_RX) |
 			 VNET_BIT(VNET_CTRL_VLAN) | VNET_BIT(VNET_RING_PACKED));
 
-	(void)state;
 	post_rx(&h, 16, 2048);
 	assert_int_equal(arrive(&h, own, 100), 0);
 	assert_int_equal(hand_command(&h, 2, 0, vlan, 2), 0);
@@ -349,7 +339,7 @@ static void vlans_are_filtered(void **state)
 	hand_end(&h);
 }
 
-static void commands_that_no_device_takes_are_blamed(void **state)
+TEST(commands_that_no_device_takes_are_blamed)
 {
 	static const struct {
 		uint8_t class, number;
@@ -363,7 +353,6 @@ static void commands_that_no_device_takes_are_blamed(void **state)
 	const struct vnet_config config = { .features = 0 };
 	struct hand h = hand_make(&config);
 
-	(void)state;
 	hand_start(&h, HAND_ALL);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		assert_int_equal(hand_command(&h, cases[i].class,
@@ -375,7 +364,7 @@ static void commands_that_no_device_takes_are_blamed(void **state)
 	hand_end(&h);
 }
 
-static void settings_are_kept(void **state)
+TEST(settings_are_kept)
 {
 	const uint8_t coal[8] = { 7, 0, 0, 0, 50 };
 	const uint8_t queue[12] = { 1, 0, 0, 0, 9, 0, 0, 0, 60 };
@@ -384,7 +373,6 @@ static void settings_are_kept(void **state)
 	struct hand h = hand_make(&config);
 	struct vnet_state now;
 
-	(void)state;
 	hand_start(&h, HAND_ALL);
 	assert_int_equal(hand_command(&h, 6, 1, coal, 8), 0);
 	assert_int_equal(hand_command(&h, 6, 0, coal, 8), 0);
@@ -426,7 +414,7 @@ static uint8_t ask(struct hand *h, uint8_t class, uint8_t number,
 }
 
 /* Behind the acknowledgement; what a get of COAL is, in front of it. */
-static void results_lie_where_the_specification_has_them(void **state)
+TEST(results_lie_where_the_specification_has_them)
 {
 	const uint8_t coal[12] = { 1, 0, 0, 0, 9, 0, 0, 0, 60 };
 	const uint8_t tx[16] = { 1, [10] = 1 }, rx[16] = { 0, [8] = 1 };
@@ -438,7 +426,6 @@ static void results_lie_where_the_specification_has_them(void **state)
 	const uint8_t header[12] = { 0 }, bytes[60] = { 2 };
 	uint32_t n;
 
-	(void)state;
 	assert_int_equal(hand_command(&h, 6, 2, coal, 12), 0);
 	assert_int_equal(ask(&h, 6, 3, coal, 4, 9, &n), 0);
 	assert_int_equal(n, 9);
@@ -465,7 +452,7 @@ static void results_lie_where_the_specification_has_them(void **state)
 	hand_end(&h);
 }
 
-static void control_queue_refuses_or_hangs(void **state)
+TEST(control_queue_refuses_or_hangs)
 {
 	const struct vnet_faults refuses = { .ctrl_refuses = true };
 	const struct vnet_faults hangs = { .ctrl_hangs = true };
@@ -475,7 +462,6 @@ static void control_queue_refuses_or_hangs(void **state)
 	uint32_t n_bytes = 0;
 	uint16_t id = 0;
 
-	(void)state;
 	vnet_set_faults(h.v, &refuses);
 	assert_int_equal(hand_command(&h, 0, 0, &on, 1), 1);
 	assert_false(vnet_state(h.v).promisc);
@@ -492,7 +478,7 @@ static void control_queue_refuses_or_hangs(void **state)
  * "Verifying the RSS Hash Calculation", the vectors that makers of NICs test
  * against (learn.microsoft.com, network drivers).
  */
-static void hash_is_that_of_the_verification_suite(void **state)
+TEST(hash_is_that_of_the_verification_suite)
 {
 	static const uint8_t key[VNET_KEY_BYTES] = {
 		0x6d, 0x5a, 0x56, 0xda, 0x25, 0x5b, 0x0e, 0xc2, 0x41, 0x67,
@@ -505,7 +491,6 @@ static void hash_is_that_of_the_verification_suite(void **state)
 	uint32_t n = packet_of(bytes, &kind, false);
 	uint16_t type;
 
-	(void)state;
 	memcpy(bytes + 26, "\x42\x09\x95\xbb\xa1\x8e\x64\x50", 8);
 	assert_int_equal(vnet_hash(key, 0x3f, bytes, n, &type), 0x51ccc178);
 	assert_int_equal(type, 2);
@@ -527,7 +512,7 @@ static void hash_is_that_of_the_verification_suite(void **state)
 }
 
 /* As the driver set it: the table and the hash, which is reported. */
-static void hash_is_reported(void **state)
+TEST(hash_is_reported)
 {
 	const struct packet_kind kind = { .n_payload = 10, .from_port = 5 };
 	const uint64_t features = VNET_BIT(VNET_CTRL_VQ) | VNET_BIT(VNET_RSS) |
@@ -539,7 +524,6 @@ static void hash_is_reported(void **state)
 	uint32_t hash;
 	uint16_t type;
 
-	(void)state;
 	rss[12] = 1;
 	rss[14] = 40;
 	for (uint32_t i = 0; i < 40; i++)
@@ -553,29 +537,4 @@ static void hash_is_reported(void **state)
 	assert_int_equal(hand_get16(hand_buffer(&h, 0) + 16), 2);
 	assert_memory_equal(hand_buffer(&h, 0) + 20, bytes, n);
 	hand_end(&h);
-}
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(checksums_are_completed),
-	cmocka_unit_test(big_packets_are_cut_up),
-	cmocka_unit_test(wrong_headers_are_blamed),
-	cmocka_unit_test(partial_sum_must_be_that_of_the_pseudo_header),
-	cmocka_unit_test(good_sums_are_said_to_be),
-	cmocka_unit_test(big_packets_come_as_they_are_or_cut_up),
-	cmocka_unit_test(packets_are_merged_over_small_buffers),
-	cmocka_unit_test(what_fits_no_buffer_is_dropped),
-	cmocka_unit_test(addresses_are_filtered),
-	cmocka_unit_test(vlans_are_filtered),
-	cmocka_unit_test(commands_that_no_device_takes_are_blamed),
-	cmocka_unit_test(settings_are_kept),
-	cmocka_unit_test(results_lie_where_the_specification_has_them),
-	cmocka_unit_test(control_queue_refuses_or_hangs),
-	cmocka_unit_test(hash_is_that_of_the_verification_suite),
-	cmocka_unit_test(hash_is_reported),
-};
-
-int main(void)
-{
-	return cmocka_run_group_tests_name("model/virtio_net", tests, NULL,
-					   NULL);
 }

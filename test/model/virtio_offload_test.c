@@ -60,11 +60,10 @@ static void send_each_kind(struct vbed *bed)
 	}
 }
 
-static void partial_sums_are_finished_on_the_way(void **state)
+TEST(partial_sums_are_finished_on_the_way)
 {
 	struct vbed bed;
 
-	(void)state;
 	for (uint32_t k = 0; k < VBED_N_RINGS; k++) {
 		make(&bed, 0, 1);
 		vbed_open(&bed, vbed_rings[k]);
@@ -104,13 +103,12 @@ static void receive_pieces(struct vbed *bed, const struct packet_kind *kind,
 	assert_int_equal(n_done, kind->n_payload);
 }
 
-static void long_frames_leave_in_segments(void **state)
+TEST(long_frames_leave_in_segments)
 {
 	static const uint32_t lens[] = { 100, 1460, 3000, 9000, 60000 };
 	static uint8_t bytes[65536];
 	struct vbed bed;
 
-	(void)state;
 	for (uint32_t k = 0; k < VBED_N_RINGS; k++) {
 		make(&bed, 0, 1);
 		vbed_open(&bed, vbed_rings[k]);
@@ -148,14 +146,13 @@ static uint32_t receive(struct vbed *bed, struct mr_frame *frames,
 	return n;
 }
 
-static void sums_that_the_device_checked_are_flagged(void **state)
+TEST(sums_that_the_device_checked_are_flagged)
 {
 	struct mr_frame frames[VBED_BURST];
 	struct mr_meta meta[VBED_BURST];
 	uint8_t bytes[2048];
 	struct vbed bed;
 
-	(void)state;
 	for (uint32_t k = 0; k < VBED_N_RINGS; k++) {
 		char options[64];
 
@@ -194,7 +191,7 @@ static void sums_that_the_device_checked_are_flagged(void **state)
 }
 
 /* What a device cannot leave to the driver, it finishes; no flag then. */
-static void sums_are_right_where_they_are_not_flagged(void **state)
+TEST(sums_are_right_where_they_are_not_flagged)
 {
 	const struct vnet_offload offload = { .flags = VNET_NEEDS_CSUM,
 					      .csum_start = 34,
@@ -205,7 +202,6 @@ static void sums_are_right_where_they_are_not_flagged(void **state)
 	struct vbed bed;
 	uint32_t n;
 
-	(void)state;
 	make(&bed, 0, 1);
 	vbed_open(&bed, "csum=off");
 	n = packet_of(bytes, &kinds[0], true);
@@ -217,7 +213,7 @@ static void sums_are_right_where_they_are_not_flagged(void **state)
 	vbed_end(&bed);
 }
 
-static void merged_segments_arrive_as_one_frame(void **state)
+TEST(merged_segments_arrive_as_one_frame)
 {
 	const struct packet_kind kind = { .n_payload = 40000 };
 	const struct vnet_offload offload = {
@@ -234,7 +230,6 @@ static void merged_segments_arrive_as_one_frame(void **state)
 	struct mr_meta meta[VBED_BURST];
 	struct vbed bed;
 
-	(void)state;
 	for (uint32_t k = 0; k < VBED_N_RINGS; k++) {
 		char options[64];
 		uint32_t n_entries;
@@ -255,14 +250,13 @@ static void merged_segments_arrive_as_one_frame(void **state)
 	}
 }
 
-static void hashes_are_the_devices(void **state)
+TEST(hashes_are_the_devices)
 {
 	struct mr_frame frames[VBED_BURST];
 	struct mr_meta meta[VBED_BURST];
 	uint8_t bytes[2048];
 	struct vbed bed;
 
-	(void)state;
 	for (uint32_t k = 0; k < VBED_N_RINGS; k++) {
 		char options[64];
 
@@ -332,22 +326,20 @@ static void flows_are_spread(const char *options, bool has_rss)
 	vbed_end(&bed);
 }
 
-static void flows_are_spread_over_queues(void **state)
+TEST(flows_are_spread_over_queues)
 {
-	(void)state;
 	flows_are_spread("queues=4,rx-ring=64,tx-ring=64,rss=on", true);
 	flows_are_spread("queues=4,rx-ring=64,tx-ring=64,rss=off", false);
 	flows_are_spread("queues=4,rx-ring=64,tx-ring=64,hash=on", true);
 }
 
 /* RSS by itself is no more than the device can; asked for, it is refused. */
-static void small_rss_table_leaves_the_choice_to_the_device(void **state)
+TEST(small_rss_table_leaves_the_choice_to_the_device)
 {
 	const struct vnet_config config = { .n_pairs = 4, .rss_table = 2 };
 	struct mr_reason why = { "" };
 	struct vbed bed;
 
-	(void)state;
 	vbed_make(&bed, &config);
 	assert_int_equal(vbed_try_open(&bed,
 				       "queues=4,rx-ring=64,tx-ring=64,rss=on",
@@ -361,13 +353,12 @@ static void small_rss_table_leaves_the_choice_to_the_device(void **state)
 }
 
 /* One frame at most would be no waiting at all. */
-static void coalescing_by_time_is_not_ended_by_one_frame(void **state)
+TEST(coalescing_by_time_is_not_ended_by_one_frame)
 {
 	struct mr_reason why = { "" };
 	struct vnet_state now;
 	struct vbed bed;
 
-	(void)state;
 	make(&bed, 0, 1);
 	assert_int_equal(vbed_try_open(&bed, "rx-frames=30", &why), -EINVAL);
 	assert_reason_has(&why, "say rx-usecs");
@@ -384,7 +375,7 @@ static void coalescing_by_time_is_not_ended_by_one_frame(void **state)
 	vbed_end(&bed);
 }
 
-static void settings_reach_the_device(void **state)
+TEST(settings_reach_the_device)
 {
 	static const uint8_t mac[6] = { 2, 9, 9, 9, 9, 9 };
 	static const uint8_t macs[3][6] = { { 2, 1, 1, 1, 1, 1 },
@@ -393,7 +384,6 @@ static void settings_reach_the_device(void **state)
 	struct vnet_state now;
 	struct vbed bed;
 
-	(void)state;
 	make(&bed, 0, 1);
 	vbed_open(&bed, "rx-usecs=20,rx-frames=30,tx-usecs=40,tx-frames=50");
 	now = vnet_state(bed.v);
@@ -417,11 +407,10 @@ static void settings_reach_the_device(void **state)
 	vbed_end(&bed);
 }
 
-static void announcement_is_acknowledged(void **state)
+TEST(announcement_is_acknowledged)
 {
 	struct vbed bed;
 
-	(void)state;
 	make(&bed, 0, 1);
 	vbed_open(&bed, "");
 	vnet_announce(bed.v);
@@ -431,12 +420,11 @@ static void announcement_is_acknowledged(void **state)
 	vbed_end(&bed);
 }
 
-static void device_past_the_iommu_is_refused(void **state)
+TEST(device_past_the_iommu_is_refused)
 {
 	struct mr_reason why = { "" };
 	struct vbed bed;
 
-	(void)state;
 	make(&bed, vnet_all_features() & ~VNET_BIT(VNET_ACCESS_PLATFORM), 1);
 	assert_int_equal(vbed_try_open(&bed, "", &why), -ENOTSUP);
 	assert_reason_has(&why, "ACCESS_PLATFORM");
@@ -470,14 +458,13 @@ static void exchange(struct vbed *bed, uint32_t n)
 }
 
 /* Any part of the features, whether it makes sense or not. */
-static void any_device_can_be_driven(void **state)
+TEST(any_device_can_be_driven)
 {
 	const uint64_t must =
 		VNET_BIT(VNET_VERSION_1) | VNET_BIT(VNET_ACCESS_PLATFORM);
 	uint64_t random = 88172645463325252u;
 	struct vbed bed;
 
-	(void)state;
 	for (int i = 0; i < 400; i++) {
 		struct vnet_config config = { .n_pairs = 1 };
 
@@ -497,11 +484,10 @@ static void any_device_can_be_driven(void **state)
 	}
 }
 
-static void rings_of_any_size_go_round(void **state)
+TEST(rings_of_any_size_go_round)
 {
 	struct vbed bed;
 
-	(void)state;
 	for (uint32_t k = 0; k < VBED_N_RINGS; k++)
 		for (uint32_t size = 32; size <= VNET_MAX_RING; size *= 2) {
 			const struct vnet_config config = { .queue_size =
@@ -512,27 +498,4 @@ static void rings_of_any_size_go_round(void **state)
 			exchange(&bed, 3 * size + 7);
 			vbed_end(&bed);
 		}
-}
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(partial_sums_are_finished_on_the_way),
-	cmocka_unit_test(long_frames_leave_in_segments),
-	cmocka_unit_test(sums_that_the_device_checked_are_flagged),
-	cmocka_unit_test(sums_are_right_where_they_are_not_flagged),
-	cmocka_unit_test(merged_segments_arrive_as_one_frame),
-	cmocka_unit_test(hashes_are_the_devices),
-	cmocka_unit_test(flows_are_spread_over_queues),
-	cmocka_unit_test(small_rss_table_leaves_the_choice_to_the_device),
-	cmocka_unit_test(coalescing_by_time_is_not_ended_by_one_frame),
-	cmocka_unit_test(settings_reach_the_device),
-	cmocka_unit_test(announcement_is_acknowledged),
-	cmocka_unit_test(device_past_the_iommu_is_refused),
-	cmocka_unit_test(any_device_can_be_driven),
-	cmocka_unit_test(rings_of_any_size_go_round),
-};
-
-int main(void)
-{
-	return cmocka_run_group_tests_name("model/virtio_offload", tests, NULL,
-					   NULL);
 }

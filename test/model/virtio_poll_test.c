@@ -51,13 +51,12 @@ static void break_rx(struct vbed *bed)
 	vbed_drain(bed);
 }
 
-static void reset_of_a_queue_is_not_waited_for(void **state)
+TEST(reset_of_a_queue_is_not_waited_for)
 {
 	struct mr_link link = { 0 };
 	struct vbed bed;
 	uint64_t start_ms;
 
-	(void)state;
 	for (int ends = 0; ends < 2; ends++) {
 		make(&bed);
 		vbed_open(&bed, "packed=off");
@@ -95,12 +94,11 @@ static bool wait_and_poll(struct vbed *bed)
 	return true;
 }
 
-static void what_is_awaited_wakes(void **state)
+TEST(what_is_awaited_wakes)
 {
 	const struct vnet_faults hangs = { .ctrl_hangs = true };
 	struct vbed bed;
 
-	(void)state;
 	make(&bed);
 	vbed_open(&bed, "packed=off");
 	assert_false(wait_and_poll(&bed));
@@ -134,7 +132,7 @@ static void what_is_awaited_wakes(void **state)
  * Given up in the poll that learns of another link: it has none, and is asked
  * for nothing.
  */
-static void port_that_was_given_up_has_no_link(void **state)
+TEST(port_that_was_given_up_has_no_link)
 {
 	const struct vnet_config config = {
 		.features = vnet_all_features() & ~VNET_BIT(VNET_RING_RESET),
@@ -143,7 +141,6 @@ static void port_that_was_given_up_has_no_link(void **state)
 	struct vbed bed;
 	uint64_t n_commands;
 
-	(void)state;
 	vbed_make(&bed, &config);
 	vbed_open(&bed, "packed=off");
 	break_rx(&bed);
@@ -160,12 +157,11 @@ static void port_that_was_given_up_has_no_link(void **state)
 	vbed_end(&bed);
 }
 
-static void acknowledgement_is_not_waited_for(void **state)
+TEST(acknowledgement_is_not_waited_for)
 {
 	const struct vnet_faults faults = { .ctrl_hangs = true };
 	struct vbed bed;
 
-	(void)state;
 	make(&bed);
 	vbed_open(&bed, "");
 	vnet_set_faults(bed.v, &faults);
@@ -187,13 +183,12 @@ static void acknowledgement_is_not_waited_for(void **state)
 }
 
 /* The link as applications see it, and the fd that tells of it. */
-static void link_changes_wake_and_are_seen(void **state)
+TEST(link_changes_wake_and_are_seen)
 {
 	struct pollfd fd = { .events = POLLIN };
 	struct mr_link link;
 	struct vbed bed;
 
-	(void)state;
 	make(&bed);
 	vbed_open(&bed, "");
 	fd.fd = mr_port_fd(bed.port);
@@ -223,11 +218,10 @@ static bool sends(struct vbed *bed)
 	return n > 0;
 }
 
-static void port_opened_without_a_link_sends_when_it_comes(void **state)
+TEST(port_opened_without_a_link_sends_when_it_comes)
 {
 	struct vbed bed;
 
-	(void)state;
 	for (uint32_t k = 0; k < VBED_N_RINGS; k++) {
 		make(&bed);
 		set_link(&bed, false);
@@ -242,13 +236,12 @@ static void port_opened_without_a_link_sends_when_it_comes(void **state)
 }
 
 /* The generation moves only once the change was read, or it is not heard. */
-static void link_is_followed_where_the_generation_lags(void **state)
+TEST(link_is_followed_where_the_generation_lags)
 {
 	const struct vnet_faults lags = { .generation_lags = true };
 	const struct model_faults unheard = { .lost_irqs = 1 };
 	struct vbed bed;
 
-	(void)state;
 	make(&bed);
 	vnet_set_faults(bed.v, &lags);
 	set_link(&bed, false);
@@ -282,12 +275,11 @@ static void drop_msix(struct model *m)
 }
 
 /* The link is looked at, then, down as well as up. */
-static void link_of_a_device_without_interrupts_is_followed(void **state)
+TEST(link_of_a_device_without_interrupts_is_followed)
 {
 	const struct vnet_faults lags = { .generation_lags = true };
 	struct vbed bed;
 
-	(void)state;
 	make(&bed);
 	drop_msix(bed.m);
 	vnet_set_faults(bed.v, &lags);
@@ -304,14 +296,13 @@ static void link_of_a_device_without_interrupts_is_followed(void **state)
 }
 
 /* Nor is it news while it waits, whatever else interrupts. */
-static void announcement_is_told_once(void **state)
+TEST(announcement_is_told_once)
 {
 	const struct vnet_faults hangs = { .generation_lags = true,
 					   .ctrl_hangs = true };
 	const struct model_faults spurious = { .spurious_irqs = 1 };
 	struct vbed bed;
 
-	(void)state;
 	make(&bed);
 	vbed_open(&bed, "");
 	vnet_set_faults(bed.v, &hangs);
@@ -331,13 +322,12 @@ static void announcement_is_told_once(void **state)
 }
 
 /* The link goes while the reset of a tx queue is under way. */
-static void queue_that_is_mended_without_a_link_waits_for_it(void **state)
+TEST(queue_that_is_mended_without_a_link_waits_for_it)
 {
 	const struct vnet_faults faults = { .idx_jumps = 1,
 					    .queue_reset_hangs = true };
 	struct vbed bed;
 
-	(void)state;
 	for (int is_late = 0; is_late < 2; is_late++) {
 		make(&bed);
 		vbed_open(&bed, "packed=off");
@@ -365,12 +355,11 @@ static void queue_that_is_mended_without_a_link_waits_for_it(void **state)
 }
 
 /* Who polls by the fd alone learns of it. */
-static void queue_that_breaks_wakes(void **state)
+TEST(queue_that_breaks_wakes)
 {
 	const struct vnet_faults jumps = { .idx_jumps = 1 };
 	struct vbed bed;
 
-	(void)state;
 	make(&bed);
 	vbed_open(&bed, "packed=off");
 	for (int is_tx = 0; is_tx < 2; is_tx++) {
@@ -391,24 +380,4 @@ static void queue_that_breaks_wakes(void **state)
 		assert_true(sends(&bed));
 	}
 	vbed_end(&bed);
-}
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(port_opened_without_a_link_sends_when_it_comes),
-	cmocka_unit_test(link_is_followed_where_the_generation_lags),
-	cmocka_unit_test(link_of_a_device_without_interrupts_is_followed),
-	cmocka_unit_test(announcement_is_told_once),
-	cmocka_unit_test(queue_that_is_mended_without_a_link_waits_for_it),
-	cmocka_unit_test(queue_that_breaks_wakes),
-	cmocka_unit_test(reset_of_a_queue_is_not_waited_for),
-	cmocka_unit_test(acknowledgement_is_not_waited_for),
-	cmocka_unit_test(what_is_awaited_wakes),
-	cmocka_unit_test(port_that_was_given_up_has_no_link),
-	cmocka_unit_test(link_changes_wake_and_are_seen),
-};
-
-int main(void)
-{
-	return cmocka_run_group_tests_name("model/virtio_poll", tests, NULL,
-					   NULL);
 }

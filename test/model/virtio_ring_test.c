@@ -45,9 +45,8 @@ static uint32_t poll_batch(struct hand *h, bool in_order)
 	return n;
 }
 
-static void packets_leave_in_order_and_buffers_come_back(void **state)
+TEST(packets_leave_in_order_and_buffers_come_back)
 {
-	(void)state;
 	for (size_t k = 0; k < HAND_N_LAYOUTS; k++) {
 		const bool in_order = hand_layouts[k] >> VNET_IN_ORDER & 1;
 		struct hand h = hand_run(hand_layouts[k]);
@@ -76,9 +75,8 @@ static void packets_leave_in_order_and_buffers_come_back(void **state)
 	}
 }
 
-static void packets_arrive_in_order(void **state)
+TEST(packets_arrive_in_order)
 {
-	(void)state;
 	for (size_t k = 0; k < HAND_N_LAYOUTS; k++) {
 		struct hand h = hand_run(hand_layouts[k]);
 		uint32_t n = 0, n_bytes;
@@ -108,9 +106,8 @@ static void packets_arrive_in_order(void **state)
 }
 
 /* Without a buffer a packet waits, and a doorbell is what it waits for. */
-static void packet_waits_for_a_buffer(void **state)
+TEST(packet_waits_for_a_buffer)
 {
-	(void)state;
 	for (size_t k = 0; k < HAND_N_LAYOUTS; k++) {
 		struct hand h = hand_run(hand_layouts[k]);
 		const uint8_t bytes[60] = { 2, 0, 0, 0, 0, 1 };
@@ -127,9 +124,8 @@ static void packet_waits_for_a_buffer(void **state)
 }
 
 /* With EVENT_IDX, the interrupt comes when the event passes, and only then. */
-static void interrupt_comes_at_the_event(void **state)
+TEST(interrupt_comes_at_the_event)
 {
-	(void)state;
 	for (size_t k = 0; k < HAND_N_LAYOUTS; k++) {
 		struct hand h =
 			hand_run((hand_layouts[k] & ~VNET_BIT(VNET_IN_ORDER)) |
@@ -160,9 +156,8 @@ static void interrupt_comes_at_the_event(void **state)
 	}
 }
 
-static void interrupts_can_be_turned_off(void **state)
+TEST(interrupts_can_be_turned_off)
 {
-	(void)state;
 	for (size_t k = 0; k < HAND_N_LAYOUTS; k++) {
 		struct hand h = hand_run(hand_layouts[k]);
 		uint8_t *flags =
@@ -180,13 +175,12 @@ static void interrupts_can_be_turned_off(void **state)
 }
 
 /* A device that polls asks for no doorbells, and needs none. */
-static void polling_device_needs_no_doorbells(void **state)
+TEST(polling_device_needs_no_doorbells)
 {
 	const struct vnet_config config = { .features = HAND_PLAIN,
 					    .polls_tx = true };
 	struct hand h = hand_make(&config);
 
-	(void)state;
 	hand_start(&h, HAND_PLAIN);
 	model_step(h.m);
 	assert_int_equal(hand_get16(h.queues[HAND_TX].device), 1);
@@ -197,12 +191,11 @@ static void polling_device_needs_no_doorbells(void **state)
 }
 
 /* A wire that is full holds up the queue; nothing is lost. */
-static void full_wire_pushes_back(void **state)
+TEST(full_wire_pushes_back)
 {
 	struct hand h = hand_run(0);
 	uint32_t n = 0, n_got = 0;
 
-	(void)state;
 	for (int round = 0; round < 4; round++) {
 		for (uint32_t i = 0; i < 40; i++)
 			send_numbered(&h, n++);
@@ -216,9 +209,8 @@ static void full_wire_pushes_back(void **state)
 	hand_end(&h);
 }
 
-static void indirect_tables_are_followed(void **state)
+TEST(indirect_tables_are_followed)
 {
-	(void)state;
 	for (size_t k = 0; k < HAND_N_LAYOUTS; k++) {
 		struct hand h = hand_run(hand_layouts[k] |
 					 VNET_BIT(VNET_INDIRECT_DESC));
@@ -243,9 +235,8 @@ static void indirect_tables_are_followed(void **state)
 	}
 }
 
-static void notification_data_must_be_right(void **state)
+TEST(notification_data_must_be_right)
 {
-	(void)state;
 	for (size_t k = 0; k < HAND_N_LAYOUTS; k++) {
 		struct hand h = hand_run(hand_layouts[k] |
 					 VNET_BIT(VNET_NOTIFICATION_DATA));
@@ -267,12 +258,11 @@ static void notification_data_must_be_right(void **state)
 	}
 }
 
-static void completions_come_late(void **state)
+TEST(completions_come_late)
 {
 	const struct model_faults faults = { .late_completions = 3 };
 	struct hand h = hand_run(0);
 
-	(void)state;
 	model_set_faults(h.m, &faults);
 	send_numbered(&h, 0);
 	hand_kick(&h, HAND_TX);
@@ -302,7 +292,7 @@ static void told(uint64_t features, const struct model_faults *faults,
 	hand_end(&h);
 }
 
-static void faults_are_what_they_say(void **state)
+TEST(faults_are_what_they_say)
 {
 	const struct model_faults id = { .bad_id = 1 };
 	const struct model_faults length = { .bad_length = 1 };
@@ -311,7 +301,6 @@ static void faults_are_what_they_say(void **state)
 	uint16_t ret_id, n_buffers;
 	uint32_t n_bytes = 0;
 
-	(void)state;
 	for (size_t k = 0; k < HAND_N_LAYOUTS; k++) {
 		told(hand_layouts[k], &id, &ret_id, &n_bytes, &n_buffers);
 		assert_true(ret_id >= HAND_QUEUE_SIZE);
@@ -324,12 +313,11 @@ static void faults_are_what_they_say(void **state)
 	}
 }
 
-static void used_index_jumps_beyond_the_ring(void **state)
+TEST(used_index_jumps_beyond_the_ring)
 {
 	const struct vnet_faults faults = { .idx_jumps = 1 };
 	struct hand h = hand_run(0);
 
-	(void)state;
 	vnet_set_faults(h.v, &faults);
 	send_numbered(&h, 0);
 	hand_kick(&h, HAND_TX);
@@ -338,7 +326,7 @@ static void used_index_jumps_beyond_the_ring(void **state)
 	hand_end(&h);
 }
 
-static void buffers_are_used_twice_or_out_of_order(void **state)
+TEST(buffers_are_used_twice_or_out_of_order)
 {
 	const struct vnet_faults twice = { .doubled = 1 };
 	const struct vnet_faults mixed = { .reordered = 1 };
@@ -346,7 +334,6 @@ static void buffers_are_used_twice_or_out_of_order(void **state)
 	struct hand h = hand_run(0);
 	uint16_t id = 0;
 
-	(void)state;
 	vnet_set_faults(h.v, &twice);
 	send_numbered(&h, 0);
 	hand_kick(&h, HAND_TX);
@@ -369,12 +356,11 @@ static void buffers_are_used_twice_or_out_of_order(void **state)
 	hand_end(&h);
 }
 
-static void device_breaks_after_some_buffers(void **state)
+TEST(device_breaks_after_some_buffers)
 {
 	const struct vnet_faults faults = { .needs_reset = 3 };
 	struct hand h = hand_run(0);
 
-	(void)state;
 	vnet_set_faults(h.v, &faults);
 	for (uint32_t i = 0; i < 5; i++) {
 		assert_int_equal(hand_read(&h, 0x14, 1) & 64, i < 3 ? 0 : 64);
@@ -383,27 +369,4 @@ static void device_breaks_after_some_buffers(void **state)
 	}
 	assert_int_equal(vnet_stats(h.v).n_sent, 3);
 	hand_end(&h);
-}
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(packets_leave_in_order_and_buffers_come_back),
-	cmocka_unit_test(packets_arrive_in_order),
-	cmocka_unit_test(packet_waits_for_a_buffer),
-	cmocka_unit_test(interrupt_comes_at_the_event),
-	cmocka_unit_test(interrupts_can_be_turned_off),
-	cmocka_unit_test(polling_device_needs_no_doorbells),
-	cmocka_unit_test(full_wire_pushes_back),
-	cmocka_unit_test(indirect_tables_are_followed),
-	cmocka_unit_test(notification_data_must_be_right),
-	cmocka_unit_test(completions_come_late),
-	cmocka_unit_test(faults_are_what_they_say),
-	cmocka_unit_test(used_index_jumps_beyond_the_ring),
-	cmocka_unit_test(buffers_are_used_twice_or_out_of_order),
-	cmocka_unit_test(device_breaks_after_some_buffers),
-};
-
-int main(void)
-{
-	return cmocka_run_group_tests_name("model/virtio_ring", tests, NULL,
-					   NULL);
 }

@@ -15,14 +15,13 @@ static uint64_t count_of(const struct vbed *bed, const char *name)
 	return 0;
 }
 
-static void device_counts_are_read(void **state)
+TEST(device_counts_are_read)
 {
 	const struct vnet_config config = { .n_pairs = 2 };
 	const struct vnet_faults refuses = { .ctrl_refuses = true };
 	struct mr_named_count one = { "none", 99 };
 	struct vbed bed;
 
-	(void)state;
 	for (uint32_t k = 0; k < VBED_N_RINGS; k++) {
 		vbed_make(&bed, &config);
 		vbed_open(&bed, vbed_rings[k]);
@@ -52,7 +51,7 @@ static void device_counts_are_read(void **state)
 	}
 }
 
-static void counts_are_of_all_queues_and_of_what_was_negotiated(void **state)
+TEST(counts_are_of_all_queues_and_of_what_was_negotiated)
 {
 	const struct vnet_config config = { .n_pairs = 2 };
 	const struct vnet_config without = {
@@ -61,7 +60,6 @@ static void counts_are_of_all_queues_and_of_what_was_negotiated(void **state)
 	struct mr_named_count one;
 	struct vbed bed;
 
-	(void)state;
 	vbed_make(&bed, &config);
 	vbed_open(&bed, "queues=2,csum=on");
 	vbed_inject(&bed, 5);
@@ -80,13 +78,12 @@ static void counts_are_of_all_queues_and_of_what_was_negotiated(void **state)
 }
 
 /* Without them, and with all else: what it was asked is forgotten. */
-static void device_that_is_silent_of_its_counts_is_opened(void **state)
+TEST(device_that_is_silent_of_its_counts_is_opened)
 {
 	const struct vnet_config config = { .n_pairs = 2 };
 	const struct vnet_faults silent = { .query_hangs = true };
 	struct vbed bed;
 
-	(void)state;
 	/* Each takes as long as an answer is waited for: split, and packed. */
 	for (uint32_t k = 0; k < VBED_N_RINGS; k += 2) {
 		vbed_make(&bed, &config);
@@ -110,7 +107,7 @@ static void device_that_is_silent_of_its_counts_is_opened(void **state)
  * Sizes that end nowhere, beyond what there is room for, or too soon; types
  * that were not asked for, or come twice. No count falls, or is more than was.
  */
-static void counts_of_a_device_that_lies_are_taken_with_care(void **state)
+TEST(counts_of_a_device_that_lies_are_taken_with_care)
 {
 	static const struct vnet_faults lies[] = {
 		{ .bad_sizes = 1 },
@@ -121,7 +118,6 @@ static void counts_of_a_device_that_lies_are_taken_with_care(void **state)
 	uint64_t n_before, n_now = 0, n_last;
 	struct vbed bed;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
 		vbed_make(&bed, &(const struct vnet_config){ 0 });
 		vbed_open(&bed, "csum=on");
@@ -147,17 +143,4 @@ static void counts_of_a_device_that_lies_are_taken_with_care(void **state)
 		assert_int_equal(count_of(&bed, "rx_csum_none"), 205);
 		vbed_end(&bed);
 	}
-}
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(device_counts_are_read),
-	cmocka_unit_test(counts_are_of_all_queues_and_of_what_was_negotiated),
-	cmocka_unit_test(device_that_is_silent_of_its_counts_is_opened),
-	cmocka_unit_test(counts_of_a_device_that_lies_are_taken_with_care),
-};
-
-int main(void)
-{
-	return cmocka_run_group_tests_name("model/virtio_stats", tests, NULL,
-					   NULL);
 }

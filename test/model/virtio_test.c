@@ -9,11 +9,10 @@
 static const struct vnet_config all = { .features = 0 };
 static const struct vnet_config plain = { .features = HAND_PLAIN };
 
-static void device_comes_up_in_order(void **state)
+TEST(device_comes_up_in_order)
 {
 	struct hand h = hand_make(&all);
 
-	(void)state;
 	hand_start(&h, HAND_ALL);
 	assert_int_equal(vnet_state(h.v).status, 15);
 	hand_status(&h, 0);
@@ -21,7 +20,7 @@ static void device_comes_up_in_order(void **state)
 	hand_end(&h);
 }
 
-static void features_without_what_they_need_are_refused(void **state)
+TEST(features_without_what_they_need_are_refused)
 {
 	static const struct {
 		uint64_t offered, taken;
@@ -37,7 +36,6 @@ static void features_without_what_they_need_are_refused(void **state)
 		{ HAND_PLAIN, VNET_BIT(VNET_CSUM), "not offered" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const struct vnet_config config = {
 			.features = cases[i].offered & vnet_all_features(),
@@ -50,11 +48,10 @@ static void features_without_what_they_need_are_refused(void **state)
 	}
 }
 
-static void access_platform_must_be_taken(void **state)
+TEST(access_platform_must_be_taken)
 {
 	struct hand h = hand_make(&plain);
 
-	(void)state;
 	assert_false(hand_negotiate(&h, VNET_BIT(VNET_VERSION_1)));
 	hand_blamed(&h, "ACCESS_PLATFORM");
 	assert_false(hand_negotiate(&h, VNET_BIT(VNET_ACCESS_PLATFORM)));
@@ -62,11 +59,10 @@ static void access_platform_must_be_taken(void **state)
 	hand_end(&h);
 }
 
-static void steps_out_of_order_are_blamed(void **state)
+TEST(steps_out_of_order_are_blamed)
 {
 	struct hand h = hand_make(&plain);
 
-	(void)state;
 	hand_status(&h, 2);
 	hand_blamed(&h, "status 0x2 follows 0");
 	hand_status(&h, 0);
@@ -81,11 +77,10 @@ static void steps_out_of_order_are_blamed(void **state)
 	hand_end(&h);
 }
 
-static void registers_have_one_width(void **state)
+TEST(registers_have_one_width)
 {
 	struct hand h = hand_make(&plain);
 
-	(void)state;
 	hand_read(&h, 0x00, 2);
 	hand_blamed(&h, "read of 2 bytes");
 	hand_read(&h, 0x14, 4);
@@ -101,7 +96,7 @@ static void registers_have_one_width(void **state)
 	hand_end(&h);
 }
 
-static void rings_are_looked_at_when_they_are_enabled(void **state)
+TEST(rings_are_looked_at_when_they_are_enabled)
 {
 	static const struct {
 		uint64_t offset, value;
@@ -118,7 +113,6 @@ static void rings_are_looked_at_when_they_are_enabled(void **state)
 		{ 0x18, 512, 2, "out of range" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct hand h = hand_make(&plain);
 
@@ -133,11 +127,10 @@ static void rings_are_looked_at_when_they_are_enabled(void **state)
 	}
 }
 
-static void queue_registers_have_their_time(void **state)
+TEST(queue_registers_have_their_time)
 {
 	struct hand h = hand_make(&plain);
 
-	(void)state;
 	hand_write(&h, 0x16, 2, 0);
 	hand_write(&h, 0x18, 2, 64);
 	hand_blamed(&h, "wrong time");
@@ -158,11 +151,10 @@ static void queue_registers_have_their_time(void **state)
 	hand_end(&h);
 }
 
-static void doorbells_are_looked_at(void **state)
+TEST(doorbells_are_looked_at)
 {
 	struct hand h = hand_make(&plain);
 
-	(void)state;
 	model_write(h.m, HAND_NOTIFY_BAR, HAND_NOTIFY, 2, 0);
 	hand_blamed(&h, "before DRIVER_OK");
 	hand_start(&h, HAND_PLAIN);
@@ -178,14 +170,13 @@ static void doorbells_are_looked_at(void **state)
 	hand_end(&h);
 }
 
-static void doorbells_name_their_queue_as_they_are_told(void **state)
+TEST(doorbells_name_their_queue_as_they_are_told)
 {
 	const uint64_t features = HAND_PLAIN | VNET_BIT(VNET_NOTIF_CONFIG_DATA);
 	const struct vnet_config config = { .features = features };
 	struct hand h = hand_make(&config);
 	uint32_t data;
 
-	(void)state;
 	hand_start(&h, features);
 	hand_write(&h, 0x16, 2, HAND_TX);
 	data = hand_read(&h, 0x38, 2);
@@ -197,11 +188,10 @@ static void doorbells_name_their_queue_as_they_are_told(void **state)
 	hand_end(&h);
 }
 
-static void announcement_is_asked_for(void **state)
+TEST(announcement_is_asked_for)
 {
 	struct hand h = hand_make(&all);
 
-	(void)state;
 	hand_start(&h, HAND_ALL);
 	vnet_announce(h.v);
 	assert_int_equal(hand_irqs(&h, 0), 1);
@@ -210,11 +200,10 @@ static void announcement_is_asked_for(void **state)
 	hand_end(&h);
 }
 
-static void nothing_moves_without_bus_mastering(void **state)
+TEST(nothing_moves_without_bus_mastering)
 {
 	struct hand h = hand_make(&plain);
 
-	(void)state;
 	assert_true(hand_negotiate(&h, HAND_PLAIN));
 	for (uint16_t i = 0; i < 2; i++) {
 		hand_set_queue(&h, i, 64);
@@ -231,13 +220,12 @@ static void nothing_moves_without_bus_mastering(void **state)
 	hand_end(&h);
 }
 
-static void reset_takes_its_time_or_never_ends(void **state)
+TEST(reset_takes_its_time_or_never_ends)
 {
 	const struct vnet_faults slow = { .reset_reads = 3 };
 	const struct model_faults never = { .reset_never_ends = 1 };
 	struct hand h = hand_make(&plain);
 
-	(void)state;
 	hand_start(&h, HAND_PLAIN);
 	vnet_set_faults(h.v, &slow);
 	hand_status(&h, 0);
@@ -251,14 +239,13 @@ static void reset_takes_its_time_or_never_ends(void **state)
 	hand_end(&h);
 }
 
-static void queue_is_reset_alone(void **state)
+TEST(queue_is_reset_alone)
 {
 	const uint64_t features = HAND_PLAIN | VNET_BIT(VNET_RING_RESET);
 	const struct vnet_config config = { .features = features };
 	const struct vnet_faults hangs = { .queue_reset_hangs = true };
 	struct hand h = hand_make(&config);
 
-	(void)state;
 	hand_start(&h, features);
 	hand_write(&h, 0x16, 2, 1);
 	hand_write(&h, 0x3a, 2, 1);
@@ -282,12 +269,11 @@ static void queue_is_reset_alone(void **state)
 	hand_end(&h);
 }
 
-static void vectors_can_be_refused(void **state)
+TEST(vectors_can_be_refused)
 {
 	const struct vnet_faults faults = { .refuses_vectors = true };
 	struct hand h = hand_make(&plain);
 
-	(void)state;
 	assert_true(hand_negotiate(&h, HAND_PLAIN));
 	hand_write(&h, 0x10, 2, 0);
 	assert_int_equal(hand_read(&h, 0x10, 2), 0);
@@ -299,14 +285,13 @@ static void vectors_can_be_refused(void **state)
 	hand_end(&h);
 }
 
-static void link_changes_are_told(void **state)
+TEST(link_changes_are_told)
 {
 	const struct model_faults down = { .link_down = 1 }, none = { 0 };
 	const struct vnet_faults flaps = { .link_flaps = true };
 	struct hand h = hand_make(&plain);
 	uint32_t generation;
 
-	(void)state;
 	hand_start(&h, HAND_PLAIN);
 	generation = hand_read(&h, 0x15, 1);
 	assert_int_equal(hand_read(&h, HAND_DEVICE + 6, 2), 1);
@@ -326,11 +311,10 @@ static void link_changes_are_told(void **state)
 	hand_end(&h);
 }
 
-static void device_asks_to_be_reset(void **state)
+TEST(device_asks_to_be_reset)
 {
 	struct hand h = hand_make(&plain);
 
-	(void)state;
 	hand_start(&h, HAND_PLAIN);
 	vnet_need_reset(h.v);
 	assert_int_equal(hand_read(&h, 0x14, 1), 0x4f);
@@ -343,12 +327,11 @@ static void device_asks_to_be_reset(void **state)
 	hand_end(&h);
 }
 
-static void unplugged_device_reads_all_ones(void **state)
+TEST(unplugged_device_reads_all_ones)
 {
 	const struct model_faults gone = { .all_ones = 1 }, none = { 0 };
 	struct hand h = hand_make(&plain);
 
-	(void)state;
 	hand_start(&h, HAND_PLAIN);
 	model_set_faults(h.m, &gone);
 	assert_int_equal(hand_read(&h, 0x14, 1), 0xff);
@@ -378,13 +361,12 @@ static uint32_t get32(const uint8_t *at)
 	return hand_get16(at) | (uint32_t)hand_get16(at + 2) << 16;
 }
 
-static void capabilities_say_where_registers_are(void **state)
+TEST(capabilities_say_where_registers_are)
 {
 	struct hand h = hand_make(&plain);
 	const uint8_t *config = h.m->config;
 	uint32_t at;
 
-	(void)state;
 	assert_int_equal(hand_get16(config), 0x1af4);
 	assert_int_equal(hand_get16(config + 2), 0x1041);
 	for (uint8_t type = 1; type <= 4; type++) {
@@ -402,7 +384,7 @@ static void capabilities_say_where_registers_are(void **state)
 }
 
 /* Each list is bad in its way, or the faults test nothing. */
-static void hostile_capabilities_are_what_they_say(void **state)
+TEST(hostile_capabilities_are_what_they_say)
 {
 	static const struct {
 		enum vnet_caps caps;
@@ -425,7 +407,6 @@ static void hostile_capabilities_are_what_they_say(void **state)
 	struct vnet_config config = plain;
 	struct hand h;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const uint8_t *at;
 
@@ -451,31 +432,4 @@ static void hostile_capabilities_are_what_they_say(void **state)
 	h = hand_make(&config);
 	assert_int_equal(get32(h.m->config + find_cap(&h, 2) + 16), 0x10000000);
 	hand_end(&h);
-}
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(device_comes_up_in_order),
-	cmocka_unit_test(features_without_what_they_need_are_refused),
-	cmocka_unit_test(access_platform_must_be_taken),
-	cmocka_unit_test(steps_out_of_order_are_blamed),
-	cmocka_unit_test(registers_have_one_width),
-	cmocka_unit_test(rings_are_looked_at_when_they_are_enabled),
-	cmocka_unit_test(queue_registers_have_their_time),
-	cmocka_unit_test(doorbells_are_looked_at),
-	cmocka_unit_test(doorbells_name_their_queue_as_they_are_told),
-	cmocka_unit_test(announcement_is_asked_for),
-	cmocka_unit_test(nothing_moves_without_bus_mastering),
-	cmocka_unit_test(reset_takes_its_time_or_never_ends),
-	cmocka_unit_test(queue_is_reset_alone),
-	cmocka_unit_test(vectors_can_be_refused),
-	cmocka_unit_test(link_changes_are_told),
-	cmocka_unit_test(device_asks_to_be_reset),
-	cmocka_unit_test(unplugged_device_reads_all_ones),
-	cmocka_unit_test(capabilities_say_where_registers_are),
-	cmocka_unit_test(hostile_capabilities_are_what_they_say),
-};
-
-int main(void)
-{
-	return cmocka_run_group_tests_name("model/virtio", tests, NULL, NULL);
 }

@@ -4,15 +4,11 @@
 #define SUPPORT_UNIT_H
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "support/test.h"
 
 #include <millrace/ctx.h>
 #include <millrace/error.h>

@@ -6,13 +6,12 @@
 
 #include "base/base.h"
 
-static void no_config_means_defaults(void **state)
+TEST(no_config_means_defaults)
 {
 	struct mr_ctx *ctx = NULL;
 	uint64_t t0, t1;
 	void *memory;
 
-	(void)state;
 	assert_int_equal(mr_ctx_create(NULL, &ctx, NULL), 0);
 	t0 = mr_ctx_now_ns(ctx);
 	t1 = mr_ctx_now_ns(ctx);
@@ -24,7 +23,7 @@ static void no_config_means_defaults(void **state)
 	mr_ctx_destroy(ctx);
 }
 
-static void wrong_config_is_refused_with_a_reason(void **state)
+TEST(wrong_config_is_refused_with_a_reason)
 {
 	static const struct {
 		struct mr_ctx_config config;
@@ -39,7 +38,6 @@ static void wrong_config_is_refused_with_a_reason(void **state)
 		  "alloc and free" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct mr_ctx *ctx = (struct mr_ctx *)1;
 		struct mr_reason why = { "" };
@@ -54,7 +52,7 @@ static void wrong_config_is_refused_with_a_reason(void **state)
 }
 
 /* A program that was built when the struct ended behind opaque. */
-static void shorter_config_is_completed_with_defaults(void **state)
+TEST(shorter_config_is_completed_with_defaults)
 {
 	struct {
 		uint32_t size, reserved;
@@ -63,7 +61,6 @@ static void shorter_config_is_completed_with_defaults(void **state)
 	} old = { 16, 0, &old, { 1, 2, 3, 4 } };
 	struct mr_ctx *ctx = NULL;
 
-	(void)state;
 	assert_int_equal(
 		mr_ctx_create((struct mr_ctx_config *)&old, &ctx, NULL), 0);
 	assert_true(mr_ctx_now_ns(ctx) > 4);
@@ -75,7 +72,7 @@ static uint64_t fixed_clock(void *opaque)
 	return *(uint64_t *)opaque;
 }
 
-static void clock_hook_is_asked(void **state)
+TEST(clock_hook_is_asked)
 {
 	uint64_t now = 42;
 	const struct mr_ctx_config config = { .size = sizeof(config),
@@ -83,7 +80,6 @@ static void clock_hook_is_asked(void **state)
 					      .clock = fixed_clock };
 	struct mr_ctx *ctx = NULL;
 
-	(void)state;
 	assert_int_equal(mr_ctx_create(&config, &ctx, NULL), 0);
 	assert_int_equal(mr_ctx_now_ns(ctx), 42);
 	now = 43;
@@ -91,13 +87,12 @@ static void clock_hook_is_asked(void **state)
 	mr_ctx_destroy(ctx);
 }
 
-static void allocator_hook_gets_and_takes_all_memory(void **state)
+TEST(allocator_hook_gets_and_takes_all_memory)
 {
 	struct test_allocator a = { 0 };
 	struct mr_ctx *ctx = test_ctx(&a);
 	uint8_t *memory = mr_alloc(ctx, 0, 1000);
 
-	(void)state;
 	assert_int_equal(a.n_out, 2);
 	assert_int_equal((uintptr_t)memory % 64, 0);
 	for (int i = 0; i < 1000; i++)
@@ -112,7 +107,7 @@ static void allocator_hook_gets_and_takes_all_memory(void **state)
 	mr_ctx_destroy(NULL);
 }
 
-static void no_memory_is_enomem(void **state)
+TEST(no_memory_is_enomem)
 {
 	struct test_allocator a = { .fail_at = 1 };
 	const struct mr_ctx_config config = { .size = sizeof(config),
@@ -122,20 +117,18 @@ static void no_memory_is_enomem(void **state)
 	struct mr_ctx *ctx = NULL;
 	struct mr_reason why = { "" };
 
-	(void)state;
 	assert_int_equal(mr_ctx_create(&config, &ctx, &why), -ENOMEM);
 	assert_reason_has(&why, "memory");
 	assert_null(ctx);
 	assert_int_equal(a.n_out, 0);
 }
 
-static void log_hook_gets_one_line(void **state)
+TEST(log_hook_gets_one_line)
 {
 	struct test_allocator a = { 0 };
 	struct mr_ctx *ctx = test_ctx(&a);
 	char longer[1000];
 
-	(void)state;
 	mr_log(ctx, MR_LOG_INFO, "%d frames", 3);
 	assert_string_equal(a.last_line, "3 frames");
 	assert_int_equal(a.n_lines, 1);
@@ -179,13 +172,12 @@ static struct mr_driver driver_named(const char *name)
 				   .close = no_close };
 }
 
-static void driver_without_its_parts_is_refused(void **state)
+TEST(driver_without_its_parts_is_refused)
 {
 	struct test_allocator a = { 0 };
 	struct mr_ctx *ctx = test_ctx(&a);
 	struct mr_driver d;
 
-	(void)state;
 	d = driver_named(NULL);
 	assert_int_equal(mr_ctx_add_driver(ctx, &d), -EINVAL);
 	d = driver_named("x");
@@ -205,7 +197,7 @@ static void driver_without_its_parts_is_refused(void **state)
 	mr_ctx_destroy(ctx);
 }
 
-static void list_has_room_for_32_drivers(void **state)
+TEST(list_has_room_for_32_drivers)
 {
 	struct test_allocator a = { 0 };
 	struct mr_ctx *ctx = test_ctx(&a);
@@ -213,7 +205,6 @@ static void list_has_room_for_32_drivers(void **state)
 	char names[33][8];
 	uint32_t n_built_in = 0, n;
 
-	(void)state;
 	while (mr_ctx_driver_name(ctx, n_built_in) != NULL)
 		n_built_in++;
 	assert_true(n_built_in >= 1);
@@ -231,14 +222,13 @@ static void list_has_room_for_32_drivers(void **state)
 	mr_ctx_destroy(ctx);
 }
 
-static void each_driver_has_a_slot_of_its_own(void **state)
+TEST(each_driver_has_a_slot_of_its_own)
 {
 	struct test_allocator a = { 0 };
 	struct mr_ctx *ctx = test_ctx(&a);
 	const struct mr_driver d1 = driver_named("d1"), d2 = driver_named("d2");
 	void **s1, **s2;
 
-	(void)state;
 	assert_int_equal(mr_ctx_add_driver(ctx, &d1), 0);
 	assert_int_equal(mr_ctx_add_driver(ctx, &d2), 0);
 	s1 = mr_ctx_driver_slot(ctx, &d1);
@@ -254,30 +244,10 @@ static void each_driver_has_a_slot_of_its_own(void **state)
 }
 
 /* Counters wrap, and the one that is read later may be ahead. */
-static void a_distance_goes_over_the_wrap(void **state)
+TEST(a_distance_goes_over_the_wrap)
 {
-	(void)state;
 	assert_int_equal(mri_distance(10, 17), 7);
 	assert_int_equal(mri_distance(17, 10), 0);
 	assert_int_equal(mri_distance(UINT64_MAX - 2, 4), 7);
 	assert_int_equal(mri_distance(4, UINT64_MAX - 2), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(no_config_means_defaults),
-		cmocka_unit_test(wrong_config_is_refused_with_a_reason),
-		cmocka_unit_test(shorter_config_is_completed_with_defaults),
-		cmocka_unit_test(clock_hook_is_asked),
-		cmocka_unit_test(allocator_hook_gets_and_takes_all_memory),
-		cmocka_unit_test(no_memory_is_enomem),
-		cmocka_unit_test(log_hook_gets_one_line),
-		cmocka_unit_test(driver_without_its_parts_is_refused),
-		cmocka_unit_test(list_has_room_for_32_drivers),
-		cmocka_unit_test(each_driver_has_a_slot_of_its_own),
-		cmocka_unit_test(a_distance_goes_over_the_wrap),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -32,11 +32,10 @@ static int fds_in_child(int fd0, int fd1)
 	return WEXITSTATUS(status);
 }
 
-static void child_has_no_guarded_fd(void **state)
+TEST(child_has_no_guarded_fd)
 {
 	const int guarded = any_fd(), other = any_fd();
 
-	(void)state;
 	assert_int_equal(fds_in_child(guarded, other), 3);
 	assert_true(mr_fd_guard(guarded));
 	assert_int_equal(fds_in_child(guarded, other), 2);
@@ -50,25 +49,14 @@ static void child_has_no_guarded_fd(void **state)
 }
 
 /* The number of a closed fd may be somebody else's fd now. */
-static void closed_fd_is_guarded_no_more(void **state)
+TEST(closed_fd_is_guarded_no_more)
 {
 	int fd = any_fd(), again;
 
-	(void)state;
 	assert_true(mr_fd_guard(fd));
 	mr_fd_close(fd);
 	again = any_fd();
 	assert_int_equal(again, fd);
 	assert_int_equal(fds_in_child(again, again), 3);
 	mr_fd_close(again);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(child_has_no_guarded_fd),
-		cmocka_unit_test(closed_fd_is_guarded_no_more),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

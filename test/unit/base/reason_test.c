@@ -11,12 +11,11 @@ struct sized {
 	uint32_t size, a, b, c;
 };
 
-static void reason_is_one_line_and_cut_off(void **state)
+TEST(reason_is_one_line_and_cut_off)
 {
 	struct mr_reason why;
 	char longer[600];
 
-	(void)state;
 	assert_int_equal(mr_fail(&why, -EIO, "two\nlines %d", 1), -EIO);
 	assert_string_equal(why.text, "two lines 1");
 	memset(longer, 'y', sizeof(longer) - 1);
@@ -26,15 +25,14 @@ static void reason_is_one_line_and_cut_off(void **state)
 	assert_int_equal(mr_fail(NULL, -EBUSY, "%s", longer), -EBUSY);
 }
 
-static void too_many_files_has_its_remedy(void **state)
+TEST(too_many_files_has_its_remedy)
 {
-	(void)state;
 	assert_non_null(strstr(mr_strerror(EMFILE), "ulimit -n"));
 	assert_non_null(strstr(mr_strerror(ENFILE), "fs.file-max"));
 	assert_string_equal(mr_strerror(ENOENT), strerror(ENOENT));
 }
 
-static void config_is_copied_as_far_as_it_goes(void **state)
+TEST(config_is_copied_as_far_as_it_goes)
 {
 	static const struct {
 		uint32_t size;
@@ -48,7 +46,6 @@ static void config_is_copied_as_far_as_it_goes(void **state)
 		{ UINT32_MAX, -EINVAL, { 0 } },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const struct sized from = { cases[i].size, 1, 2, 3 };
 		struct sized to = { 9, 9, 9, 9 };
@@ -63,12 +60,11 @@ static void config_is_copied_as_far_as_it_goes(void **state)
 	}
 }
 
-static void no_config_is_all_defaults(void **state)
+TEST(no_config_is_all_defaults)
 {
 	const struct sized want = { sizeof(want), 0, 0, 0 };
 	struct sized to = { 9, 9, 9, 9 };
 
-	(void)state;
 	assert_int_equal(mri_copy_sized(&to, NULL, sizeof(to), "sized", NULL),
 			 0);
 	assert_memory_equal(&to, &want, sizeof(to));
@@ -76,7 +72,7 @@ static void no_config_is_all_defaults(void **state)
 
 /* A caller of an older version has a shorter struct, of a newer one a longer.
  */
-static void statistics_fill_what_the_caller_knows(void **state)
+TEST(statistics_fill_what_the_caller_knows)
 {
 	static const struct {
 		uint32_t size;
@@ -93,7 +89,6 @@ static void statistics_fill_what_the_caller_knows(void **state)
 	};
 	const struct sized from = { 77, 1, 2, 3 };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		uint32_t to[6] = { cases[i].size, 9, 9, 9, 9, 9 };
 
@@ -103,9 +98,8 @@ static void statistics_fill_what_the_caller_knows(void **state)
 	}
 }
 
-static void rounding_goes_up_and_powers_are_powers(void **state)
+TEST(rounding_goes_up_and_powers_are_powers)
 {
-	(void)state;
 	assert_int_equal(mri_round_up(0, 64), 0);
 	assert_int_equal(mri_round_up(1, 64), 64);
 	assert_int_equal(mri_round_up(64, 64), 64);
@@ -116,18 +110,4 @@ static void rounding_goes_up_and_powers_are_powers(void **state)
 	assert_false(mri_is_power_of_two(3));
 	assert_true(mri_is_power_of_two(UINT64_C(1) << 63));
 	assert_int_equal(mri_min_u32(UINT32_MAX, 1), 1);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(reason_is_one_line_and_cut_off),
-		cmocka_unit_test(too_many_files_has_its_remedy),
-		cmocka_unit_test(config_is_copied_as_far_as_it_goes),
-		cmocka_unit_test(no_config_is_all_defaults),
-		cmocka_unit_test(statistics_fill_what_the_caller_knows),
-		cmocka_unit_test(rounding_goes_up_and_powers_are_powers),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

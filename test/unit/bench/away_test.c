@@ -1,24 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of away.c: stalls that the test causes, and how they are reported. */
 #include <sched.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "net/away.h"
 #include "net/tester.h"
+#include "support/test.h"
 
 #define MS 1000000ull
 
-static void a_late_frame_is_divided_among_causes(void **state)
+TEST(a_late_frame_is_divided_among_causes)
 {
 	/* Threads were away at 100..200, half of it waiting, and 300..400; and
 	 * the other one at 150..250. */
@@ -43,7 +38,6 @@ static void a_late_frame_is_divided_among_causes(void **state)
 		{ { 260, 310, 0, 0, 0 }, false, 0, 0, 10 },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct trial_tail tail = { 0 };
 
@@ -57,11 +51,10 @@ static void a_late_frame_is_divided_among_causes(void **state)
 	}
 }
 
-static void the_longest_spans_stay(void **state)
+TEST(the_longest_spans_stay)
 {
 	static struct spans spans = { .least_ns = 10 };
 
-	(void)state;
 	for (uint64_t i = 0; i < 10 * MAX_SPANS; i++) {
 		const uint64_t ns = i % 1000 == 0 ? 1000000 : i % 100;
 		const struct span span = { .start_ns = 1000000 * i,
@@ -108,7 +101,7 @@ static pid_t stall(enum stall how, uint32_t core)
  * Frames over memory, so that all latency is the tester's: at least 90 % of the
  * latency of late frames is explained.
  */
-static void stalls_are_attributed(void **state)
+TEST(stalls_are_attributed)
 {
 	static const char *const ports[] = { "pair:a" };
 	static const struct {
@@ -120,7 +113,6 @@ static void stalls_are_attributed(void **state)
 					    .duration_ns = 500 * MS,
 					    .max_lag_ns = 1000 * MS };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		const struct tester_config config = {
 			.tx = ports,
@@ -163,15 +155,4 @@ static void stalls_are_attributed(void **state)
 		trial_result_free(&result);
 		assert_int_equal(tester_close(tester), 0);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_late_frame_is_divided_among_causes),
-		cmocka_unit_test(the_longest_spans_stay),
-		cmocka_unit_test(stalls_are_attributed),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The run's clock beside CLOCK_MONOTONIC, and the virtual one. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 
 #include "net/clock.h"
+#include "support/test.h"
 
 static void nap(long ns)
 {
@@ -16,11 +12,10 @@ static void nap(long ns)
 }
 
 /* A reading lies between two of CLOCK_MONOTONIC, give or take its error. */
-static void it_agrees_with_the_monotonic_clock(void **state)
+TEST(it_agrees_with_the_monotonic_clock)
 {
 	struct clock clock;
 
-	(void)state;
 	clock_open(&clock, false);
 	for (int i = 0; i < 5; i++) {
 		const uint64_t slack =
@@ -40,11 +35,10 @@ static void it_agrees_with_the_monotonic_clock(void **state)
 }
 
 /* Then there is nothing between them. */
-static void it_can_be_the_monotonic_clock(void **state)
+TEST(it_can_be_the_monotonic_clock)
 {
 	struct clock clock;
 
-	(void)state;
 	clock_open(&clock, false);
 	clock_use_kernel(&clock);
 	clock_start(&clock);
@@ -61,12 +55,11 @@ static void it_can_be_the_monotonic_clock(void **state)
 	assert_int_equal(clock_drift_ns(&clock), 0);
 }
 
-static void a_run_begins_at_zero(void **state)
+TEST(a_run_begins_at_zero)
 {
 	struct clock clock;
 	uint64_t first;
 
-	(void)state;
 	clock_open(&clock, false);
 	nap(30000000);
 	assert_true(clock_now(&clock) >= 30000000);
@@ -76,11 +69,10 @@ static void a_run_begins_at_zero(void **state)
 	assert_true(clock_now(&clock) >= first);
 }
 
-static void a_clock_that_jumps_is_not_stable(void **state)
+TEST(a_clock_that_jumps_is_not_stable)
 {
 	struct clock clock;
 
-	(void)state;
 	clock_open(&clock, false);
 	if (!clock.has_counter)
 		skip();
@@ -94,11 +86,10 @@ static void a_clock_that_jumps_is_not_stable(void **state)
 		clock_is_stable(&clock, 1000000000, clock_drift_ns(&clock)));
 }
 
-static void a_virtual_one_moves_when_it_is_told_to(void **state)
+TEST(a_virtual_one_moves_when_it_is_told_to)
 {
 	struct clock clock;
 
-	(void)state;
 	clock_open(&clock, true);
 	assert_true(clock_is_virtual(&clock));
 	assert_string_equal(clock_source(&clock), "virtual");
@@ -109,17 +100,4 @@ static void a_virtual_one_moves_when_it_is_told_to(void **state)
 	assert_int_equal(clock_error_ns(&clock), 0);
 	clock_start(&clock);
 	assert_int_equal(clock_now(&clock), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(it_agrees_with_the_monotonic_clock),
-		cmocka_unit_test(it_can_be_the_monotonic_clock),
-		cmocka_unit_test(a_run_begins_at_zero),
-		cmocka_unit_test(a_clock_that_jumps_is_not_stable),
-		cmocka_unit_test(a_virtual_one_moves_when_it_is_told_to),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

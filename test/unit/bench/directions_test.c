@@ -67,13 +67,12 @@ static void end(struct tester *tester)
 }
 
 /* The device loses each 501st of a direction, which but one of them has. */
-static void each_way_has_its_own_losses(void **state)
+TEST(each_way_has_its_own_losses)
 {
 	static const char *const tx[] = { "pair:a", "pair:b" };
 	static const char *const rx[] = { "pair:b", "pair:a" };
 	struct tester *tester = open_with(2, tx, rx, "loss=501,delay=20us");
 
-	(void)state;
 	run(tester, 1001);
 	assert_int_equal(result.n_directions, 2);
 	assert_int_equal(result.lost, 1);
@@ -96,12 +95,11 @@ static void each_way_has_its_own_losses(void **state)
 }
 
 /* Two cables beside each other; the odd frame is the first one's. */
-static void each_pair_has_its_own_frames(void **state)
+TEST(each_pair_has_its_own_frames)
 {
 	static const char *const ports[] = { "pair:a", "pair:b" };
 	struct tester *tester = open_with(2, ports, ports, NULL);
 
-	(void)state;
 	run(tester, 1001);
 	assert_int_equal(result.n_directions, 2);
 	assert_string_equal(result.directions[1].to, "pair:b");
@@ -110,25 +108,13 @@ static void each_pair_has_its_own_frames(void **state)
 	end(tester);
 }
 
-static void one_direction_is_the_whole(void **state)
+TEST(one_direction_is_the_whole)
 {
 	static const char *const tx[] = { "pair:a" };
 	struct tester *tester = open_with(1, tx, tx, NULL);
 
-	(void)state;
 	run(tester, 100);
 	assert_int_equal(result.unique, 100);
 	assert_int_equal(result.n_directions, 0);
 	end(tester);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_way_has_its_own_losses),
-		cmocka_unit_test(each_pair_has_its_own_frames),
-		cmocka_unit_test(one_direction_is_the_whole),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -106,7 +106,7 @@ static double number(const json_t *object, const char *key)
 	return json_number_value(json_object_get(object, key));
 }
 
-static void a_trial_has_the_figures_of_its_result(void **state)
+TEST(a_trial_has_the_figures_of_its_result)
 {
 	struct document *document = filled();
 	const json_t *root = document_json(document);
@@ -114,7 +114,6 @@ static void a_trial_has_the_figures_of_its_result(void **state)
 	const json_t *latency = json_object_get(trial, "latency");
 	const json_t *way;
 
-	(void)state;
 	assert_int_equal(number(json_object_get(trial, "tx"), "unsent"), 10);
 	assert_int_equal(number(json_object_get(trial, "rx"), "lost"), 10);
 	assert_true(number(json_object_get(trial, "rx"), "pps") == 495.25);
@@ -139,14 +138,13 @@ static void a_trial_has_the_figures_of_its_result(void **state)
 }
 
 /* Coarser buckets lie side by side and have all values. */
-static void the_coarse_histogram_loses_no_value(void **state)
+TEST(the_coarse_histogram_loses_no_value)
 {
 	struct document *document = document_new("tx", NULL, "mr-bench tx");
 	const json_t *histogram, *bucket;
 	double n = 0, end = 0;
 	size_t i;
 
-	(void)state;
 	fill(0);
 	for (uint64_t ns = 1; ns < 1ull << 41; ns = ns * 21 / 20 + 1)
 		hist_add(&result.latency, ns);
@@ -172,12 +170,11 @@ static void the_coarse_histogram_loses_no_value(void **state)
 	document_free(document);
 }
 
-static void only_the_first_reason_stays(void **state)
+TEST(only_the_first_reason_stays)
 {
 	struct document *document = document_new("tx", NULL, "mr-bench tx");
 	const json_t *root = document_json(document);
 
-	(void)state;
 	assert_true(json_is_true(json_object_get(root, "complete")));
 	document_fail(document, "link down");
 	document_fail(document, "later");
@@ -189,7 +186,7 @@ static void only_the_first_reason_stays(void **state)
 }
 
 /* A trial of no time has no rate, and the document no infinity. */
-static void what_is_not_finite_is_0(void **state)
+TEST(what_is_not_finite_is_0)
 {
 	struct document *document = document_new("tx", NULL, "mr-bench tx");
 	const struct document_row row = {
@@ -197,7 +194,6 @@ static void what_is_not_finite_is_0(void **state)
 	};
 	const json_t *root = document_json(document);
 
-	(void)state;
 	fill(0);
 	result.tx_pps = result.rx_pps = INFINITY;
 	document_trial(document, 60, &result);
@@ -216,11 +212,10 @@ static void what_is_not_finite_is_0(void **state)
 	document_free(document);
 }
 
-static void bytes_that_are_no_text_are_not_lost(void **state)
+TEST(bytes_that_are_no_text_are_not_lost)
 {
 	struct document *document = document_new("tx", "\xff", "mr-bench tx");
 
-	(void)state;
 	assert_string_equal(json_string_value(json_object_get(
 				    document_json(document), "label")),
 			    "\\xff");
@@ -233,14 +228,13 @@ static bool half(const void *opaque, FILE *to)
 	return false;
 }
 
-static void a_file_is_whole_or_as_it_was(void **state)
+TEST(a_file_is_whole_or_as_it_was)
 {
 	struct document *document = document_new("tx", NULL, "mr-bench tx");
 	struct mr_reason why = { .text = "" };
 	char path[64], text[8] = "";
 	int fd;
 
-	(void)state;
 	snprintf(path, sizeof(path), "%s/x.json", folder);
 	fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
 	assert_int_equal(write(fd, "old", 3), 3);
@@ -295,16 +289,8 @@ static int write_all_forms(const char *to)
 
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_trial_has_the_figures_of_its_result),
-		cmocka_unit_test(the_coarse_histogram_loses_no_value),
-		cmocka_unit_test(only_the_first_reason_stays),
-		cmocka_unit_test(what_is_not_finite_is_0),
-		cmocka_unit_test(bytes_that_are_no_text_are_not_lost),
-		cmocka_unit_test(a_file_is_whole_or_as_it_was),
-	};
 
 	if (argc > 1)
 		return write_all_forms(argv[1]);
-	return cmocka_run_group_tests(tests, make_folder, remove_folder);
+	return test_run(NULL, make_folder, remove_folder);
 }

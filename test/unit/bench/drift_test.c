@@ -15,11 +15,10 @@ static int is_near(double a, double b)
 	return fabs(a - b) <= 1e-6 * fabs(b) + 1e-9;
 }
 
-static void a_line_has_its_slope(void **state)
+TEST(a_line_has_its_slope)
 {
 	struct drift d = { 0 };
 
-	(void)state;
 	/* Far from 0, where sums of squares would cancel. */
 	for (int i = 0; i < 100; i++)
 		drift_add(&d, 1e6 + i, 1e9 - 3.0 * i);
@@ -29,12 +28,11 @@ static void a_line_has_its_slope(void **state)
 	assert_true(is_near(d.min, d.last) && is_near(d.max, d.first));
 }
 
-static void noise_does_not_drift(void **state)
+TEST(noise_does_not_drift)
 {
 	struct drift noise = { 0 }, both = { 0 };
 	uint32_t random = 1;
 
-	(void)state;
 	for (int i = 0; i < 200; i++) {
 		random = random * 1664525 + 1013904223;
 		drift_add(&noise, i, (double)(random >> 16));
@@ -45,11 +43,10 @@ static void noise_does_not_drift(void **state)
 	assert_true(fabs(drift_slope(&both) - 1000) < 100);
 }
 
-static void few_values_say_nothing(void **state)
+TEST(few_values_say_nothing)
 {
 	struct drift d = { 0 };
 
-	(void)state;
 	for (int i = 0; i < 4; i++) {
 		assert_false(drift_is_real(&d));
 		drift_add(&d, i, i);
@@ -65,13 +62,12 @@ static void few_values_say_nothing(void **state)
 }
 
 /* Nothing found at all agrees with none of the cases. */
-static void a_tester_that_finds_nothing_is_wrong(void **state)
+TEST(a_tester_that_finds_nothing_is_wrong)
 {
 	static struct trial_result none; /* large */
 	const struct known_case *cases;
 	uint32_t n;
 
-	(void)state;
 	cases = known_cases(&n);
 	assert_true(n >= 5);
 	for (uint32_t i = 0; i < n; i++) {
@@ -83,16 +79,4 @@ static void a_tester_that_finds_nothing_is_wrong(void **state)
 		assert_false(known_agrees(c, c->injected + c->error + 1));
 		assert_true(c->error <= 0.03 * c->injected);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_line_has_its_slope),
-		cmocka_unit_test(noise_does_not_drift),
-		cmocka_unit_test(few_values_say_nothing),
-		cmocka_unit_test(a_tester_that_finds_nothing_is_wrong),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,15 +3,11 @@
  * The line behind a trial: who is to blame, by whose counter. Results are made
  * up; the tester has the ports that they name.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "net/tester_parts.h"
+#include "support/test.h"
 
 #define SECOND 1000000000ull
 
@@ -62,7 +58,7 @@ static const char *said(const struct tester *tester, uint64_t n_lost,
 	return line;
 }
 
-static void the_receiver_is_blamed_for_what_it_dropped(void **state)
+TEST(the_receiver_is_blamed_for_what_it_dropped)
 {
 	struct tester *tester = open_tester("pair:a", "pair:a", false);
 	const struct trial_drop drops[] = {
@@ -70,7 +66,6 @@ static void the_receiver_is_blamed_for_what_it_dropped(void **state)
 		{ "xdp:t1", "dev", "rx_missed", 600, true },
 	};
 
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		const char *text = said(tester, 1000, &drops[i]);
 
@@ -84,7 +79,7 @@ static void the_receiver_is_blamed_for_what_it_dropped(void **state)
 
 /* Nor for what the sending port lost, nor for one frame where a thousand are
  * missing, nor where none is. */
-static void the_receiver_is_not_blamed_for_more(void **state)
+TEST(the_receiver_is_not_blamed_for_more)
 {
 	struct tester *tester = open_tester("pair:a", "pair:a", false);
 	const struct trial_drop one = { "xdp:t1", "dev", "rx_missed", 1, true };
@@ -98,7 +93,6 @@ static void the_receiver_is_not_blamed_for_more(void **state)
 	const struct trial_drop refused = { "live:t0", "tx", "no_xdp_xmit", 700,
 					    false };
 
-	(void)state;
 	assert_string_equal(said(tester, 1000, &one), "");
 	assert_string_equal(said(tester, 1000, &other), "");
 	assert_string_equal(said(tester, 0, &none), "");
@@ -128,7 +122,7 @@ static const char *said_of_two(const struct tester *tester, uint64_t n_lost,
 
 /* What never left is not among the lost, and what nobody receives is nobody's
  * loss: neither hides the counter that tells. */
-static void a_larger_counter_does_not_hide_the_cause(void **state)
+TEST(a_larger_counter_does_not_hide_the_cause)
 {
 	const struct trial_drop paused[] = {
 		{ "live:t0", "tx", "kernel_set_up", 10000, false },
@@ -140,7 +134,6 @@ static void a_larger_counter_does_not_hide_the_cause(void **state)
 	};
 	struct tester *tester = open_tester("pair:a", "pair:a", false);
 
-	(void)state;
 	assert_non_null(strstr(said_of_two(tester, 500, paused),
 			       "xdp:t1 dropped 500 frames (ring_full)"));
 	assert_string_equal(said_of_two(tester, 500, aside),
@@ -155,14 +148,13 @@ static void a_larger_counter_does_not_hide_the_cause(void **state)
 }
 
 /* Where the sender is another program nobody knows how many are missing. */
-static void a_share_is_worth_a_line_where_losses_are_not_known(void **state)
+TEST(a_share_is_worth_a_line_where_losses_are_not_known)
 {
 	struct tester *tester = open_tester(NULL, "null:", false);
 	const struct trial_drop few = { "null:", "rx", "ring_full", 999, true };
 	const struct trial_drop many = { "null:", "rx", "ring_full", 1000,
 					 true };
 
-	(void)state;
 	assert_string_equal(said(tester, 0, &few), "");
 	/* Of a million sent, and a million that came. */
 	assert_string_equal(said(tester, 0, &many), "");
@@ -171,11 +163,10 @@ static void a_share_is_worth_a_line_where_losses_are_not_known(void **state)
 	assert_int_equal(tester_close(tester), 0);
 }
 
-static void frames_without_our_stamp_are_told(void **state)
+TEST(frames_without_our_stamp_are_told)
 {
 	struct tester *tester = open_tester("pair:a", "pair:a", false);
 
-	(void)state;
 	result.due = result.sent = result.lost = 100;
 	result.received = result.foreign = 51;
 	assert_true(tester_is_silent(tester, &result));
@@ -192,13 +183,12 @@ static void frames_without_our_stamp_are_told(void **state)
 }
 
 /* What the queue took stays in its ring, as nobody takes it out. */
-static void a_device_that_does_not_transmit_is_told(void **state)
+TEST(a_device_that_does_not_transmit_is_told)
 {
 	struct tester *tester = open_tester("pair:a", "pair:a", false);
 	struct mr_cache *cache = tester->senders[0].config.cache;
 	struct mr_frame frame = { .len = 60 };
 
-	(void)state;
 	assert_int_equal(mr_frag_alloc_bulk(cache, &frame.addr, 1, 256), 1);
 	frame.addr += 128;
 	memset((uint8_t *)tester->base + frame.addr, 0, 60);
@@ -215,11 +205,10 @@ static void a_device_that_does_not_transmit_is_told(void **state)
 	assert_int_equal(tester_close(tester), 0);
 }
 
-static void silence_is_told(void **state)
+TEST(silence_is_told)
 {
 	struct tester *tester = open_tester(NULL, "null:", false);
 
-	(void)state;
 	result.whole_ns = SECOND;
 	assert_true(tester_is_silent(tester, &result));
 	assert_true(tester_explain(tester, &result, line, sizeof(line)));
@@ -247,20 +236,4 @@ static void silence_is_told(void **state)
 	assert_false(tester_is_silent(tester, &result));
 	assert_false(tester_explain(tester, &result, line, sizeof(line)));
 	assert_int_equal(tester_close(tester), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_receiver_is_blamed_for_what_it_dropped),
-		cmocka_unit_test(the_receiver_is_not_blamed_for_more),
-		cmocka_unit_test(a_larger_counter_does_not_hide_the_cause),
-		cmocka_unit_test(
-			a_share_is_worth_a_line_where_losses_are_not_known),
-		cmocka_unit_test(frames_without_our_stamp_are_told),
-		cmocka_unit_test(a_device_that_does_not_transmit_is_told),
-		cmocka_unit_test(silence_is_told),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

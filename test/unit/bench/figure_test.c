@@ -40,9 +40,8 @@ static enum verdict judged(const char *unit, double a, double b)
 	return judged_runs(unit, 2, (double[]){ a, a }, 2, (double[]){ b, b });
 }
 
-static void more_is_better_of_rates_and_worse_of_times(void **state)
+TEST(more_is_better_of_rates_and_worse_of_times)
 {
-	(void)state;
 	assert_int_equal(judged("frames/s", 100, 110), VERDICT_BETTER);
 	assert_int_equal(judged("frames/s", 100, 90), VERDICT_WORSE);
 	assert_int_equal(judged("ns", 100, 110), VERDICT_WORSE);
@@ -52,20 +51,18 @@ static void more_is_better_of_rates_and_worse_of_times(void **state)
 
 /* 1.9 %: below the threshold. 2.01 %: above, but 100..102 is about what one
  * run may be wrong by, so bounds decide. */
-static void what_runs_differ_by_is_no_verdict(void **state)
+TEST(what_runs_differ_by_is_no_verdict)
 {
-	(void)state;
 	assert_int_equal(judged("frames/s", 100, 101.9), VERDICT_SAME);
 	assert_int_equal(judged("frames/s", 100, 102.01), VERDICT_UNCLEAR);
 	assert_int_equal(judged("frames/s", 100, 102.1), VERDICT_BETTER);
 	assert_int_equal(judged("frames/s", 100, 98.01), VERDICT_SAME);
 }
 
-static void one_run_a_side_is_unclear(void **state)
+TEST(one_run_a_side_is_unclear)
 {
 	const double a[] = { 100, 100 }, b[] = { 200, 200 };
 
-	(void)state;
 	assert_int_equal(judged_runs("ns", 1, a, 1, b), VERDICT_UNCLEAR);
 	assert_int_equal(judged_runs("ns", 1, a, 1, a), VERDICT_UNCLEAR);
 	assert_int_equal(judged_runs("ns", 1, a, 2, b), VERDICT_UNCLEAR);
@@ -74,19 +71,17 @@ static void one_run_a_side_is_unclear(void **state)
 }
 
 /* By chance, all runs of one side are above those of the other in 1 of 6. */
-static void two_runs_a_side_must_be_further_apart_than_runs_are(void **state)
+TEST(two_runs_a_side_must_be_further_apart_than_runs_are)
 {
 	const double a[] = { 100, 110 }, near[] = { 120, 130 };
 	const double far[] = { 200, 210 };
 
-	(void)state;
 	assert_int_equal(judged_runs("ns", 2, a, 2, near), VERDICT_UNCLEAR);
 	assert_int_equal(judged_runs("ns", 2, a, 2, far), VERDICT_WORSE);
 }
 
-static void of_zero_a_change_must_exceed_the_floor(void **state)
+TEST(of_zero_a_change_must_exceed_the_floor)
 {
-	(void)state;
 	figure.floor = 1e-5; /* of 1,000,000 frames */
 	assert_int_equal(judged("ratio", 0, 0), VERDICT_SAME);
 	assert_int_equal(judged("ratio", 0, 1e-6), VERDICT_SAME);
@@ -102,14 +97,13 @@ static void of_zero_a_change_must_exceed_the_floor(void **state)
 
 /* Most runs of both sides lose nothing: a median of a bit more is no verdict.
  */
-static void of_zero_the_sides_must_be_apart(void **state)
+TEST(of_zero_the_sides_must_be_apart)
 {
 	const double a[] = { 0, 0, 0, 0, 1e-5 };
 	const double b[] = { 0, 0, 1e-7, 1e-7, 1e-7 };
 	const double more[] = { 1e-4, 2e-5, 2e-5, 2e-5, 2e-5 };
 	struct comparison c;
 
-	(void)state;
 	snprintf(figure.unit, sizeof(figure.unit), "ratio");
 	side(0, 5, a, 0);
 	side(1, 5, b, 0);
@@ -120,13 +114,12 @@ static void of_zero_the_sides_must_be_apart(void **state)
 	assert_int_equal(c.verdict, VERDICT_WORSE);
 }
 
-static void five_runs_a_side_make_a_bootstrap_interval(void **state)
+TEST(five_runs_a_side_make_a_bootstrap_interval)
 {
 	const double a[] = { 100, 101, 99, 100.5, 99.5 };
 	const double b[] = { 105, 106, 104, 105.5, 104.5 };
 	struct comparison c;
 
-	(void)state;
 	snprintf(figure.unit, sizeof(figure.unit), "frames/s");
 	side(0, 5, a, 0);
 	side(1, 5, b, 0);
@@ -169,7 +162,7 @@ static int read_text(const char *text, struct read_document *ret,
 	"\"rx\": {\"received\": 900, \"lost\": 100, \"pps\": 9e5}, "           \
 	"\"percentiles\": {}, \"histogram\": {}, \"latency\": null}"
 
-static void rows_are_figures_or_else_trials_are(void **state)
+TEST(rows_are_figures_or_else_trials_are)
 {
 	static const char row[] =
 		"{\"goal\": \"ndr\", \"unit\": \"frames/s\", \"value\": 7, "
@@ -178,7 +171,6 @@ static void rows_are_figures_or_else_trials_are(void **state)
 	struct read_document document;
 	struct mr_reason why;
 
-	(void)state;
 	assert_int_equal(read_text(text_of(row, TRIAL("5")), &document, &why),
 			 0);
 	figures_add(&figures, &document, 0);
@@ -206,7 +198,7 @@ static void rows_are_figures_or_else_trials_are(void **state)
 	read_document_free(&document);
 }
 
-static void what_is_no_document_is_one_line_with_a_cure(void **state)
+TEST(what_is_no_document_is_one_line_with_a_cure)
 {
 	static const struct {
 		const char *text, *words;
@@ -235,7 +227,6 @@ static void what_is_no_document_is_one_line_with_a_cure(void **state)
 	struct read_document document;
 	struct mr_reason why;
 
-	(void)state;
 	for (uint32_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		assert_true(read_text(cases[i].text, &document, &why) < 0);
 		assert_int_equal(strncmp(why.text, "x.json: ", 8), 0);
@@ -252,7 +243,7 @@ static void what_is_no_document_is_one_line_with_a_cure(void **state)
 	assert_int_equal(document_read("/", &document, &why), -EISDIR);
 }
 
-static void values_are_as_people_read_them(void **state)
+TEST(values_are_as_people_read_them)
 {
 	static const struct {
 		double value;
@@ -271,28 +262,8 @@ static void values_are_as_people_read_them(void **state)
 	};
 	char text[48];
 
-	(void)state;
 	for (uint32_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		unit_print(cases[i].value, cases[i].unit, text, sizeof(text));
 		assert_string_equal(text, cases[i].text);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(more_is_better_of_rates_and_worse_of_times),
-		cmocka_unit_test(what_runs_differ_by_is_no_verdict),
-		cmocka_unit_test(one_run_a_side_is_unclear),
-		cmocka_unit_test(
-			two_runs_a_side_must_be_further_apart_than_runs_are),
-		cmocka_unit_test(of_zero_a_change_must_exceed_the_floor),
-		cmocka_unit_test(of_zero_the_sides_must_be_apart),
-		cmocka_unit_test(five_runs_a_side_make_a_bootstrap_interval),
-		cmocka_unit_test(rows_are_figures_or_else_trials_are),
-		cmocka_unit_test(what_is_no_document_is_one_line_with_a_cure),
-		cmocka_unit_test(values_are_as_people_read_them),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -49,14 +49,13 @@ static uint32_t look(struct row_result *rows, uint32_t n,
 	return goals_look(&(struct results){ .rows = rows, .n_rows = n }, ret);
 }
 
-static void time_is_compared_with_its_limit(void **state)
+TEST(time_is_compared_with_its_limit)
 {
 	struct player_result p[] = { player("array", SIDE_OURS, 0.9, 1),
 				     player("single", SIDE_OURS, 2.5, 2.7) };
 	struct row_result r = row(&b06, "from=cache bulk=1", p, 2);
 	struct goal_result goals[MAX_GOALS];
 
-	(void)state;
 	assert_int_equal(look(&r, 1, goals), 1);
 	assert_string_equal(goals[0].goal->what, "2: single from the cache");
 	assert_string_equal(goal_unit(goals[0].goal), "ns");
@@ -71,13 +70,12 @@ static void time_is_compared_with_its_limit(void **state)
 	assert_true(goals[0].is_close);
 }
 
-static void a_row_that_was_not_run_is_not_judged(void **state)
+TEST(a_row_that_was_not_run_is_not_judged)
 {
 	struct player_result p = player("single", SIDE_OURS, 1, 1);
 	struct row_result r = row(&b06, "from=cache bulk=2", &p, 1);
 	struct goal_result goals[MAX_GOALS];
 
-	(void)state;
 	assert_int_equal(look(&r, 1, goals), 0);
 	strcpy(r.name, "from=cache bulk=1");
 	assert_int_equal(look(&r, 1, goals), 1);
@@ -85,7 +83,7 @@ static void a_row_that_was_not_run_is_not_judged(void **state)
 	assert_int_equal(look(&r, 1, goals), 0);
 }
 
-static void the_worst_row_and_player_count(void **state)
+TEST(the_worst_row_and_player_count)
 {
 	struct player_result a[] = { player("frag cache", SIDE_OURS, 4, 1),
 				     player("frag cache, aligned", SIDE_OURS,
@@ -99,7 +97,6 @@ static void the_worst_row_and_player_count(void **state)
 	};
 	struct goal_result goals[MAX_GOALS];
 
-	(void)state;
 	assert_int_equal(look(rows, 2, goals), 2);
 	assert_int_equal(goals[0].n_rows, 2);
 	assert_ptr_equal(goals[0].player, &b[0]);
@@ -110,14 +107,13 @@ static void the_worst_row_and_player_count(void **state)
 	assert_true(goals[1].is_close);
 }
 
-static void a_figure_beside_the_time_is_compared(void **state)
+TEST(a_figure_beside_the_time_is_compared)
 {
 	struct player_result p[] = { player("return=local", SIDE_OURS, 2, 1),
 				     player("return=home", SIDE_OURS, 2, 1) };
 	struct row_result r = row(&b17, "burst=32 pools=1", p, 2);
 	struct goal_result goals[MAX_GOALS];
 
-	(void)state;
 	assert_int_equal(look(&r, 1, goals), 0);
 	p[0].counts = depot_ops(0.5);
 	p[1].counts = depot_ops(7); /* no default */
@@ -133,7 +129,7 @@ static void a_figure_beside_the_time_is_compared(void **state)
 	assert_false(goals[0].is_close); /* it has no interval */
 }
 
-static void the_best_of_dpdk_is_what_counts(void **state)
+TEST(the_best_of_dpdk_is_what_counts)
 {
 	struct player_result p[] = { player("addresses", SIDE_OURS, 1, 1),
 				     player("frames", SIDE_OURS, 4, 4),
@@ -144,7 +140,6 @@ static void the_best_of_dpdk_is_what_counts(void **state)
 	struct row_result r = row(&b08, "drop burst=64", p, 6);
 	struct goal_result goals[MAX_GOALS];
 
-	(void)state;
 	p[4].ns.n = 0;
 	assert_ptr_equal(goals_best_of_dpdk(&r), &p[3]);
 	assert_ptr_equal(goals_best_of_ours(&r), &p[0]);
@@ -172,7 +167,7 @@ static struct row_result point(struct player_result *player, const char *plot,
 	return r;
 }
 
-static void growth_is_by_the_same_player_on_one_thread(void **state)
+TEST(growth_is_by_the_same_player_on_one_thread)
 {
 	struct player_result one = player("millrace objects", SIDE_OURS, 4, 1),
 			     two = player("millrace objects", SIDE_OURS, 4.4,
@@ -187,7 +182,6 @@ static void growth_is_by_the_same_player_on_one_thread(void **state)
 				     point(&other, "N=128", 1) };
 	struct goal_result goals[MAX_GOALS];
 
-	(void)state;
 	assert_int_equal(look(rows, 1, goals), 0); /* nothing to compare */
 	assert_int_equal(look(rows, 2, goals), 1);
 	assert_true(goals[0].measured > 1.0999 && goals[0].measured < 1.1001);
@@ -211,7 +205,7 @@ static const struct goal_result *of(const struct goal_result *goals, uint32_t n,
 	return NULL;
 }
 
-static void all_goals_of_a_command_are_listed(void **state)
+TEST(all_goals_of_a_command_are_listed)
 {
 	struct player_result p = player("single", SIDE_OURS, 1, 1);
 	struct row_result r = row(&b06, "from=pages bulk=64", &p, 1);
@@ -222,7 +216,6 @@ static void all_goals_of_a_command_are_listed(void **state)
 	struct goal_result goals[MAX_GOALS];
 	uint32_t n;
 
-	(void)state;
 	n = goals_look(&results, goals);
 	assert_true(n > 30);
 	assert_string_equal(goal_state(of(goals, n, "burst of 32 by address")),
@@ -239,9 +232,8 @@ static void all_goals_of_a_command_are_listed(void **state)
 	assert_int_equal(goals[0].n_rows, 0);
 }
 
-static void goals_choose_rows_and_players(void **state)
+TEST(goals_choose_rows_and_players)
 {
-	(void)state;
 	assert_true(goals_want_row("B06", "from=pages bulk=1"));
 	assert_false(goals_want_row("B06", "from=pages bulk=2"));
 	assert_false(goals_want_row("B01", "1 core"));
@@ -252,7 +244,7 @@ static void goals_choose_rows_and_players(void **state)
 	assert_false(goals_want_player("return=home, magazines of 64"));
 }
 
-static void slower_rows_are_counted(void **state)
+TEST(slower_rows_are_counted)
 {
 	struct player_result a[] = { player("ours", SIDE_OURS, 1, 1),
 				     player("ring", SIDE_DPDK, 0.9, 0.9) };
@@ -268,26 +260,8 @@ static void slower_rows_are_counted(void **state)
 	};
 	uint32_t n_rows, n_slower;
 
-	(void)state;
 	goals_count_slower(&(struct results){ .rows = rows, .n_rows = 4 },
 			   &n_rows, &n_slower);
 	assert_int_equal(n_rows, 2);
 	assert_int_equal(n_slower, 1);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(time_is_compared_with_its_limit),
-		cmocka_unit_test(a_row_that_was_not_run_is_not_judged),
-		cmocka_unit_test(the_worst_row_and_player_count),
-		cmocka_unit_test(a_figure_beside_the_time_is_compared),
-		cmocka_unit_test(the_best_of_dpdk_is_what_counts),
-		cmocka_unit_test(slower_rows_are_counted),
-		cmocka_unit_test(growth_is_by_the_same_player_on_one_thread),
-		cmocka_unit_test(all_goals_of_a_command_are_listed),
-		cmocka_unit_test(goals_choose_rows_and_players),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -109,13 +109,12 @@ static const struct {
 			 "76 on), or --unstamped" },
 };
 
-static void each_mistake_has_its_line(void **state)
+TEST(each_mistake_has_its_line)
 {
 	struct mr_reason why;
 	struct streams *streams;
 	char line[sizeof(why.text)];
 
-	(void)state;
 	for (uint32_t i = 0; i < sizeof(mistakes) / sizeof(mistakes[0]); i++) {
 		assert_true(parse(mistakes[i].text, true, &streams, &why) < 0);
 		assert_null(streams);
@@ -124,14 +123,13 @@ static void each_mistake_has_its_line(void **state)
 	}
 }
 
-static void the_wrong_stream_of_several_is_named(void **state)
+TEST(the_wrong_stream_of_several_is_named)
 {
 	static const char *const texts[] = { "tcp", "size=imix", "size=x" };
 	const struct stream_defaults defaults = { .is_stamped = true };
 	struct streams *streams = NULL;
 	struct mr_reason why;
 
-	(void)state;
 	assert_int_equal(streams_parse(texts, 3, &defaults, &streams, &why),
 			 -EINVAL);
 	assert_memory_equal(why.text, "stream 3: size=x ", 17);
@@ -142,7 +140,7 @@ static void the_wrong_stream_of_several_is_named(void **state)
 }
 
 /* It says the sizes that it has; one that fits stays as it was written. */
-static void an_imix_is_as_short_as_headers_let_it_be(void **state)
+TEST(an_imix_is_as_short_as_headers_let_it_be)
 {
 	static const struct {
 		const char *text, *said;
@@ -154,7 +152,6 @@ static void an_imix_is_as_short_as_headers_let_it_be(void **state)
 		{ "ip6 size=imix", "ip6 size=80x7,566x4,1514x1", 80 },
 	};
 
-	(void)state;
 	for (uint32_t i = 0; i < 3; i++) {
 		struct streams *streams = NULL;
 		struct mr_reason why;
@@ -168,14 +165,13 @@ static void an_imix_is_as_short_as_headers_let_it_be(void **state)
 	}
 }
 
-static void sizes_that_are_not_said_fit_the_headers(void **state)
+TEST(sizes_that_are_not_said_fit_the_headers)
 {
 	const char *texts[] = { "tcp" };
 	struct stream_defaults defaults = { .is_stamped = true };
 	struct streams *streams;
 	struct mr_reason why;
 
-	(void)state;
 	assert_int_equal(streams_parse(texts, 1, &defaults, &streams, &why), 0);
 	assert_int_equal(streams_max_bytes(streams), 72);
 	streams_free(streams);
@@ -192,7 +188,7 @@ static void sizes_that_are_not_said_fit_the_headers(void **state)
 	streams_free(streams);
 }
 
-static void values_are_read(void **state)
+TEST(values_are_read)
 {
 	static const struct {
 		const char *text;
@@ -214,7 +210,6 @@ static void values_are_read(void **state)
 		{ "tcp.flags=syn,fin+ack,0x12", 3, { 2, 17, 18 } },
 	};
 
-	(void)state;
 	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct streams *streams;
 		struct mr_reason why;
@@ -284,7 +279,7 @@ static const char *capture_error(const char *path, const char *words,
 	return why.text + strlen("stream: pcap=") + strlen(path);
 }
 
-static void captures_are_read(void **state)
+TEST(captures_are_read)
 {
 	const uint8_t *const frames[] = { udp_frame, arp_frame };
 	const uint32_t n_bytes[] = { sizeof(udp_frame), sizeof(arp_frame) };
@@ -293,7 +288,6 @@ static void captures_are_read(void **state)
 	struct mr_reason why;
 	char text[256];
 
-	(void)state;
 	snprintf(text, sizeof(text), "pcap=%s", path);
 	assert_int_equal(parse(text, false, &streams, &why), 0);
 	assert_int_equal(streams->of[0].n_shapes, 2);
@@ -317,7 +311,7 @@ static void captures_are_read(void **state)
 }
 
 /* VLAN tags with other priorities, and a field that shares their word. */
-static void what_is_beside_a_field_is_the_same_in_all(void **state)
+TEST(what_is_beside_a_field_is_the_same_in_all)
 {
 	uint8_t first[60] = { 2, 0, 0, 0,    0, 1,    2, 0,    0,
 			      0, 0, 2, 0x81, 0, 0x20, 5, 0x88, 0xb5 };
@@ -326,7 +320,6 @@ static void what_is_beside_a_field_is_the_same_in_all(void **state)
 	const uint32_t n_bytes[] = { sizeof(first), sizeof(other) };
 	const char *path;
 
-	(void)state;
 	memcpy(other, first, sizeof(other));
 	other[15] = 6; /* another id: it varies */
 	path = captured(frames, n_bytes, 2, 0, DLT_EN10MB);
@@ -341,14 +334,13 @@ static void what_is_beside_a_field_is_the_same_in_all(void **state)
 	unlink(path);
 }
 
-static void what_is_no_capture_is_refused(void **state)
+TEST(what_is_no_capture_is_refused)
 {
 	const uint8_t *const frames[] = { udp_frame };
 	const uint32_t n_bytes[] = { sizeof(udp_frame) };
 	const uint32_t n_short[] = { 13 };
 	const char *path;
 
-	(void)state;
 	path = captured(frames, n_bytes, 0, 0, DLT_EN10MB);
 	assert_string_equal(capture_error(path, "", false), " has no frame");
 	unlink(path);
@@ -367,20 +359,4 @@ static void what_is_no_capture_is_refused(void **state)
 			    " has no Ethernet frames; capture on an interface, "
 			    "not on 'any'");
 	unlink(path);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_mistake_has_its_line),
-		cmocka_unit_test(the_wrong_stream_of_several_is_named),
-		cmocka_unit_test(an_imix_is_as_short_as_headers_let_it_be),
-		cmocka_unit_test(sizes_that_are_not_said_fit_the_headers),
-		cmocka_unit_test(values_are_read),
-		cmocka_unit_test(captures_are_read),
-		cmocka_unit_test(what_is_beside_a_field_is_the_same_in_all),
-		cmocka_unit_test(what_is_no_capture_is_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

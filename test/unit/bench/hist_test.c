@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The histogram: its buckets, and what it tells of values it was given. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
 #include "net/hist.h"
+#include "support/test.h"
 
 static struct hist hist, other;
 
@@ -19,9 +15,8 @@ static int clear(void **state)
 	return 0;
 }
 
-static void each_value_is_in_its_bucket(void **state)
+TEST_WITH(clear, NULL, each_value_is_in_its_bucket)
 {
-	(void)state;
 	for (uint64_t v = 0; v < 5000; v++) {
 		const uint32_t b = hist_bucket(v);
 
@@ -41,9 +36,8 @@ static void each_value_is_in_its_bucket(void **state)
 }
 
 /* Three digits: a bucket is narrower than a thousandth of its values. */
-static void buckets_are_narrow_and_without_gaps(void **state)
+TEST_WITH(clear, NULL, buckets_are_narrow_and_without_gaps)
 {
-	(void)state;
 	for (uint32_t b = 0; b < HIST_BUCKETS; b++) {
 		const uint64_t low = hist_low(b), next = hist_low(b + 1);
 
@@ -54,9 +48,8 @@ static void buckets_are_narrow_and_without_gaps(void **state)
 	}
 }
 
-static void percentiles_are_those_of_the_values(void **state)
+TEST_WITH(clear, NULL, percentiles_are_those_of_the_values)
 {
-	(void)state;
 	for (uint64_t v = 1; v <= 1000; v++)
 		hist_add(&hist, v);
 	assert_int_equal(hist_at(&hist, 0), 1);
@@ -71,17 +64,15 @@ static void percentiles_are_those_of_the_values(void **state)
 	assert_int_equal(hist.max, 1000);
 }
 
-static void nothing_is_zero(void **state)
+TEST_WITH(clear, NULL, nothing_is_zero)
 {
-	(void)state;
 	assert_int_equal(hist_at(&hist, 50), 0);
 	assert_float_equal(hist_mean(&hist), 0, 0);
 	assert_float_equal(hist_stddev(&hist), 0, 0);
 }
 
-static void what_is_above_the_range_is_counted(void **state)
+TEST_WITH(clear, NULL, what_is_above_the_range_is_counted)
 {
-	(void)state;
 	hist_add(&hist, 5);
 	hist_add(&hist, 1ull << 50);
 	assert_int_equal(hist.n, 2);
@@ -90,11 +81,10 @@ static void what_is_above_the_range_is_counted(void **state)
 	assert_int_equal(hist_at(&hist, 100), 1ull << 50);
 }
 
-static void merged_ones_are_as_one(void **state)
+TEST_WITH(clear, NULL, merged_ones_are_as_one)
 {
 	static struct hist both;
 
-	(void)state;
 	both = (struct hist){ 0 };
 	srand(1);
 	for (int i = 0; i < 20000; i++) {
@@ -114,11 +104,10 @@ static void merged_ones_are_as_one(void **state)
 	assert_int_equal(hist.min, both.min);
 }
 
-static void since_tells_what_came_between(void **state)
+TEST_WITH(clear, NULL, since_tells_what_came_between)
 {
 	static struct hist before, between;
 
-	(void)state;
 	before = between = (struct hist){ 0 };
 	for (uint64_t v = 1; v <= 100; v++)
 		hist_add(&hist, v);
@@ -135,22 +124,4 @@ static void since_tells_what_came_between(void **state)
 	between = (struct hist){ 0 };
 	hist_since(&hist, &before, &between);
 	assert_int_equal(between.n, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(each_value_is_in_its_bucket, clear),
-		cmocka_unit_test_setup(buckets_are_narrow_and_without_gaps,
-				       clear),
-		cmocka_unit_test_setup(percentiles_are_those_of_the_values,
-				       clear),
-		cmocka_unit_test_setup(nothing_is_zero, clear),
-		cmocka_unit_test_setup(what_is_above_the_range_is_counted,
-				       clear),
-		cmocka_unit_test_setup(merged_ones_are_as_one, clear),
-		cmocka_unit_test_setup(since_tells_what_came_between, clear),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

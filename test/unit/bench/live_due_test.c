@@ -1,36 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* When the kernel's bursts are due, up to and past what 64 bits would hold. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "live/live_due.h"
+#include "support/test.h"
 
 #define HOUR 3600000000000ull
 
 enum { PART = 1 << 16 };
 
 /* A third of a ns, three times, is no ns less for being whole in the end. */
-static void fractions_add_up(void **state)
+TEST(fractions_add_up)
 {
 	struct live_due due = { .ns = 7 };
 
-	(void)state;
 	for (int i = 0; i < PART; i++)
 		live_due_add(&due, 100ull * PART + 3);
 	assert_int_equal(due.ns, 7 + 100ull * PART + 3);
 	assert_int_equal(due.part, 0);
 }
 
-static void a_week_is_no_end(void **state)
+TEST(a_week_is_no_end)
 {
 	const uint64_t gap = 1000ull * PART;
 	struct live_due due = { .ns = 0 };
 
-	(void)state;
 	for (uint64_t hour = 1; hour <= 200; hour++) {
 		/* At most 39 of them at once. */
 		assert_int_equal(live_due_before(&due, hour * HOUR, gap),
@@ -40,7 +33,7 @@ static void a_week_is_no_end(void **state)
 	}
 }
 
-static void what_is_due_before_a_time_is_counted(void **state)
+TEST(what_is_due_before_a_time_is_counted)
 {
 	const struct live_due due = { .ns = 1000, .part = PART / 2 };
 	static const struct {
@@ -51,21 +44,9 @@ static void what_is_due_before_a_time_is_counted(void **state)
 		{ 1020, 2 }, { 1021, 3 }, { 2001, 101 },
 	};
 
-	(void)state;
 	/* 1000.5, 1010.5, ... */
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		assert_int_equal(
 			live_due_before(&due, cases[i].until_ns, 10ull * PART),
 			cases[i].n);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(fractions_add_up),
-		cmocka_unit_test(a_week_is_no_end),
-		cmocka_unit_test(what_is_due_before_a_time_is_counted),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

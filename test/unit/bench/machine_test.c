@@ -64,7 +64,7 @@ static int remove_sys(void **state)
 	return system(command);
 }
 
-static void the_governor_is_that_of_the_cores_that_work(void **state)
+TEST(the_governor_is_that_of_the_cores_that_work)
 {
 	static const struct {
 		uint32_t n, cores[4];
@@ -77,7 +77,6 @@ static void the_governor_is_that_of_the_cores_that_work(void **state)
 		{ 1, { 3 }, "unknown" },
 	};
 
-	(void)state;
 	for (uint32_t i = 0; i < 5; i++) {
 		char text[96];
 
@@ -88,23 +87,21 @@ static void the_governor_is_that_of_the_cores_that_work(void **state)
 }
 
 /* A text that is too long for its place is cut, and ends. */
-static void a_short_place_is_not_overrun(void **state)
+TEST(a_short_place_is_not_overrun)
 {
 	static const uint32_t cores[] = { 1, 0 };
 	char text[16] = "xxxxxxxxxxxxxxx";
 
-	(void)state;
 	machine_governor(sys, cores, 2, text, 14);
 	assert_string_equal(text, "performance, ");
 	assert_int_equal(text[14], 'x');
 }
 
-static void a_machine_has_all_of_its_members(void **state)
+TEST(a_machine_has_all_of_its_members)
 {
 	struct machine machine;
 	json_t *json;
 
-	(void)state;
 	machine_look(&machine, "mr-bench x");
 	json = machine_json(&machine);
 	assert_string_equal(
@@ -119,11 +116,5 @@ static void a_machine_has_all_of_its_members(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_governor_is_that_of_the_cores_that_work),
-		cmocka_unit_test(a_short_place_is_not_overrun),
-		cmocka_unit_test(a_machine_has_all_of_its_members),
-	};
-
-	return cmocka_run_group_tests(tests, make_sys, remove_sys);
+	return test_run(NULL, make_sys, remove_sys);
 }

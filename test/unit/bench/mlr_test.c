@@ -46,9 +46,8 @@ static struct load_sums sums_of(uint32_t moment, uint32_t goal)
 	return sums;
 }
 
-static void loads_are_classified_as_in_the_rfc(void **state)
+TEST(loads_are_classified_as_in_the_rfc)
 {
-	(void)state;
 	for (uint32_t i = 0; i < 6; i++) {
 		for (uint32_t g = 0; g < 4; g++) {
 			const struct load_sums sums = sums_of(i, g);
@@ -61,12 +60,11 @@ static void loads_are_classified_as_in_the_rfc(void **state)
 	}
 }
 
-static void throughput_is_conditional_as_in_the_rfc(void **state)
+TEST(throughput_is_conditional_as_in_the_rfc)
 {
 	struct mlr_trial trials[122];
 	uint32_t n = 0;
 
-	(void)state;
 	for (uint32_t i = 0; i < 60; i++) {
 		trials[n++] = (struct mlr_trial){ 1e6, 0.01, second };
 		trials[n++] = (struct mlr_trial){ 1e6, 0, second };
@@ -102,11 +100,10 @@ static void run(struct model *m, struct found *ret)
 	assert_string_equal(ret[1].goal, "pdr");
 }
 
-static void a_hard_limit_is_found_for_both_goals(void **state)
+TEST(a_hard_limit_is_found_for_both_goals)
 {
 	static const double rates[] = { 990000, 777777, 500000, 12345, 2500 };
 
-	(void)state;
 	for (uint32_t i = 0; i < 5; i++) {
 		struct model m = { .rate_pps = rates[i] };
 		struct found f[2];
@@ -129,7 +126,7 @@ static void a_hard_limit_is_found_for_both_goals(void **state)
  * goals, its warm-up included: initial and final trials of 1 s, 21 s in all,
  * two preceding targets, factor 2.
  */
-static void trials_are_no_more_than_of_csit(void **state)
+TEST(trials_are_no_more_than_of_csit)
 {
 	static const struct {
 		struct model model;
@@ -163,7 +160,6 @@ static void trials_are_no_more_than_of_csit(void **state)
 	};
 	struct found f[2];
 
-	(void)state;
 	for (uint32_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		struct model m = cases[i].model;
 
@@ -174,115 +170,87 @@ static void trials_are_no_more_than_of_csit(void **state)
 	}
 }
 
-static void goals_with_other_losses_differ(void **state)
+TEST(goals_with_other_losses_differ)
 {
 	struct model m = { .rate_pps = 800000,
 			   .soft_loss = 0.001,
 			   .soft_from = 300000 };
 	struct found f[2];
 
-	(void)state;
 	run(&m, f);
 	assert_within(f[0].value, 300000 * 0.995, 300000);
 	assert_within(f[1].value, 795000, 800100);
 }
 
 /* Bad trials are less than half of the time: they decide nothing. */
-static void rare_bursts_do_not_decide(void **state)
+TEST(rare_bursts_do_not_decide)
 {
 	struct model m = { .rate_pps = 600000, .burst_every = 3 };
 	struct found f[2];
 
-	(void)state;
 	run(&m, f);
 	assert_within(f[0].value, 600000 * 0.995, 600000);
 }
 
-static void with_drift_the_bounds_follow(void **state)
+TEST(with_drift_the_bounds_follow)
 {
 	struct model m = { .rate_pps = 600000, .drift = 0.0002 };
 	struct found f[2];
 
-	(void)state;
 	run(&m, f);
 	assert_within(f[0].value, m.rate_pps * 0.98, 600000);
 }
 
-static void a_sender_that_fails_bounds_the_search(void **state)
+TEST(a_sender_that_fails_bounds_the_search)
 {
 	struct model m = { .rate_pps = 900000, .sender_pps = 400000 };
 	struct found f[2];
 
-	(void)state;
 	run(&m, f);
 	assert_int_equal(f[0].limit, LIMIT_SENDER);
 	assert_within(f[0].value, 398000, 402100);
 }
 
 /* It fails three times in turn, and then never again. */
-static void a_sender_that_was_disturbed_bounds_nothing(void **state)
+TEST(a_sender_that_was_disturbed_bounds_nothing)
 {
 	struct model m = { .is_unsent_once = 3 };
 	struct found f[2];
 
-	(void)state;
 	run(&m, f);
 	assert_int_equal(f[0].limit, LIMIT_HIGHEST);
 	assert_within(f[0].value, MODEL_MAX_PPS, MODEL_MAX_PPS);
 }
 
-static void the_highest_load_may_be_the_result(void **state)
+TEST(the_highest_load_may_be_the_result)
 {
 	struct model m = { 0 };
 	struct found f[2];
 
-	(void)state;
 	run(&m, f);
 	assert_int_equal(f[0].limit, LIMIT_HIGHEST);
 	assert_within(f[0].value, MODEL_MAX_PPS, MODEL_MAX_PPS);
 }
 
-static void a_goal_that_no_load_meets_has_no_value(void **state)
+TEST(a_goal_that_no_load_meets_has_no_value)
 {
 	struct model m = { .rate_pps = 700000, .soft_loss = 0.001 };
 	struct found f[2];
 
-	(void)state;
 	run(&m, f);
 	assert_within(f[0].value, 0, 0);
 	assert_non_null(strstr(f[0].note, "missed at all loads"));
 	assert_within(f[1].value, 690000, 701000);
 }
 
-static void a_signal_leaves_the_bounds_so_far(void **state)
+TEST(a_signal_leaves_the_bounds_so_far)
 {
 	struct model m = { .rate_pps = 600000, .cut_at = 9 };
 	struct search s = model_search(&m);
 	struct mr_reason why;
 	struct found f[2];
 
-	(void)state;
 	assert_int_equal(search_mlr(&s, goals, 2, second, f, &why), -EINTR);
 	assert_false(f[0].is_complete || f[1].is_complete);
 	assert_true(f[0].high > 0 && f[0].high <= MODEL_MAX_PPS);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(loads_are_classified_as_in_the_rfc),
-		cmocka_unit_test(throughput_is_conditional_as_in_the_rfc),
-		cmocka_unit_test(a_hard_limit_is_found_for_both_goals),
-		cmocka_unit_test(trials_are_no_more_than_of_csit),
-		cmocka_unit_test(goals_with_other_losses_differ),
-		cmocka_unit_test(rare_bursts_do_not_decide),
-		cmocka_unit_test(with_drift_the_bounds_follow),
-		cmocka_unit_test(a_sender_that_fails_bounds_the_search),
-		cmocka_unit_test(a_sender_that_was_disturbed_bounds_nothing),
-		cmocka_unit_test(the_highest_load_may_be_the_result),
-		cmocka_unit_test(a_goal_that_no_load_meets_has_no_value),
-		cmocka_unit_test(a_signal_leaves_the_bounds_so_far),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,14 +10,13 @@
 #include "search/nat_path.h"
 
 /* A process group of its own is killed as a whole. */
-static void a_reset_has_an_end(void **state)
+TEST(a_reset_has_an_end)
 {
 	struct nat_path path = { .reset_command = "sleep 0.1",
 				 .reset_limit_s = 1 };
 	struct mr_reason why = { .text = "" };
 	double seconds;
 
-	(void)state;
 	assert_int_equal(nat_path_ops.reset(&path, &seconds, &why), 0);
 	assert_true(path.is_emptied);
 	assert_true(seconds >= 0.1 && seconds < 0.9);
@@ -33,7 +32,7 @@ static void a_reset_has_an_end(void **state)
 }
 
 /* The NAT that a command starts again would else share the tester's core. */
-static void a_reset_has_the_cores_of_before(void **state)
+TEST(a_reset_has_the_cores_of_before)
 {
 	struct nat_path path = { .reset_limit_s = 10, .has_core = true };
 	struct mr_reason why = { .text = "" };
@@ -41,7 +40,6 @@ static void a_reset_has_the_cores_of_before(void **state)
 	char command[64];
 	double seconds;
 
-	(void)state;
 	assert_int_equal(sched_getaffinity(0, sizeof(path.cores_before),
 					   &path.cores_before),
 			 0);
@@ -63,14 +61,4 @@ static void a_reset_has_the_cores_of_before(void **state)
 	assert_int_equal(sched_setaffinity(0, sizeof(path.cores_before),
 					   &path.cores_before),
 			 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_reset_has_an_end),
-		cmocka_unit_test(a_reset_has_the_cores_of_before),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -260,12 +260,11 @@ static struct nat_search search_of(struct toy *toy, const struct nat_ops *ops)
 				    .n_max = TABLE };
 }
 
-static void the_set_up_rate_is_found(void **state)
+TEST(the_set_up_rate_is_found)
 {
 	struct mr_reason why;
 	struct nat_rate rate;
 
-	(void)state;
 	for (int is_tcp = 0; is_tcp < 2; is_tcp++) {
 		for (int has_reset = 0; has_reset < 2; has_reset++) {
 			struct toy *toy = make_toy(is_tcp);
@@ -283,14 +282,13 @@ static void the_set_up_rate_is_found(void **state)
 	}
 }
 
-static void a_sender_that_is_too_slow_is_told_from_the_nat(void **state)
+TEST(a_sender_that_is_too_slow_is_told_from_the_nat)
 {
 	struct toy *toy = make_toy(false);
 	struct nat_search s = search_of(toy, &with_reset);
 	struct mr_reason why;
 	struct nat_rate rate;
 
-	(void)state;
 	toy->sender_pps = 50000;
 	assert_int_equal(search_nat_rate(&s, &rate, &why), 0);
 	assert_true(rate.is_by_sender);
@@ -298,12 +296,11 @@ static void a_sender_that_is_too_slow_is_told_from_the_nat(void **state)
 }
 
 /* A frame that the tester's own port dropped is no loss of the NAT. */
-static void a_receiver_that_drops_is_told_from_the_nat(void **state)
+TEST(a_receiver_that_drops_is_told_from_the_nat)
 {
 	struct mr_reason why;
 	struct nat_rate rate;
 
-	(void)state;
 	for (uint32_t is_most = 0; is_most < 2; is_most++) {
 		struct toy *toy = make_toy(false);
 		struct nat_search s = search_of(toy, &with_reset);
@@ -318,14 +315,13 @@ static void a_receiver_that_drops_is_told_from_the_nat(void **state)
 }
 
 /* It makes room for new ones: all are seen outside, and some are gone. */
-static void what_was_dropped_again_does_not_answer(void **state)
+TEST(what_was_dropped_again_does_not_answer)
 {
 	struct toy *toy = make_toy(false);
 	struct nat_search s = search_of(toy, &with_reset);
 	struct mr_reason why;
 	struct nat_rate rate;
 
-	(void)state;
 	toy->capacity = 700;
 	toy->evicts = true;
 	assert_int_equal(search_nat_rate(&s, &rate, &why), 0);
@@ -335,11 +331,10 @@ static void what_was_dropped_again_does_not_answer(void **state)
 }
 
 /* Ports in hold-down: trials soon find none free, whatever the rate. */
-static void a_trial_that_was_refused_is_an_error(void **state)
+TEST(a_trial_that_was_refused_is_an_error)
 {
 	struct mr_reason why;
 
-	(void)state;
 	for (uint32_t i = 0; i < 3; i++) {
 		struct toy *toy = make_toy(false);
 		struct nat_search s = search_of(toy, &with_reset);
@@ -359,12 +354,11 @@ static void a_trial_that_was_refused_is_an_error(void **state)
 	}
 }
 
-static void the_capacity_is_what_answers(void **state)
+TEST(the_capacity_is_what_answers)
 {
 	struct mr_reason why;
 	struct nat_capacity c;
 
-	(void)state;
 	for (int evicts = 0; evicts < 2; evicts++) {
 		struct toy *toy = make_toy(evicts);
 		struct nat_search s = search_of(toy, &without_reset);
@@ -379,7 +373,7 @@ static void the_capacity_is_what_answers(void **state)
 }
 
 /* Those that were lost at too high a rate never were in the table. */
-static void what_trials_of_the_rate_lost_is_not_missing(void **state)
+TEST(what_trials_of_the_rate_lost_is_not_missing)
 {
 	struct toy *toy = make_toy(false);
 	struct nat_search s = search_of(toy, &without_reset);
@@ -387,7 +381,6 @@ static void what_trials_of_the_rate_lost_is_not_missing(void **state)
 	struct nat_rate rate;
 	struct nat_capacity c;
 
-	(void)state;
 	toy->max_pps = 123456;
 	toy->capacity = 34567;
 	assert_int_equal(search_nat_rate(&s, &rate, &why), 0);
@@ -398,12 +391,11 @@ static void what_trials_of_the_rate_lost_is_not_missing(void **state)
 }
 
 /* Each third frame is lost, there or back; each connection is tried again. */
-static void frames_lost_on_the_way_do_not_fill_the_table(void **state)
+TEST(frames_lost_on_the_way_do_not_fill_the_table)
 {
 	struct mr_reason why;
 	struct nat_capacity c;
 
-	(void)state;
 	for (uint32_t i = 0; i < 4; i++) {
 		struct toy *toy = make_toy(false);
 		struct nat_search s = search_of(toy, &without_reset);
@@ -421,14 +413,13 @@ static void frames_lost_on_the_way_do_not_fill_the_table(void **state)
 }
 
 /* Half a per cent never gets through: that does not mean a full table. */
-static void a_few_that_are_missing_do_not_fill_the_table(void **state)
+TEST(a_few_that_are_missing_do_not_fill_the_table)
 {
 	struct toy *toy = make_toy(false);
 	struct nat_search s = search_of(toy, &without_reset);
 	struct mr_reason why;
 	struct nat_capacity c;
 
-	(void)state;
 	toy->capacity = 5000;
 	toy->dead_every = 200;
 	assert_int_equal(search_nat_capacity(&s, 1000, &c, &why), 0);
@@ -436,14 +427,13 @@ static void a_few_that_are_missing_do_not_fill_the_table(void **state)
 	assert_int_equal(c.n, 5000);
 }
 
-static void a_table_that_is_never_full_says_so(void **state)
+TEST(a_table_that_is_never_full_says_so)
 {
 	struct toy *toy = make_toy(false);
 	struct nat_search s = search_of(toy, &without_reset);
 	struct mr_reason why;
 	struct nat_capacity c;
 
-	(void)state;
 	s.n_max = 5000;
 	assert_int_equal(search_nat_capacity(&s, 1000, &c, &why), 0);
 	assert_false(c.is_full);
@@ -454,14 +444,13 @@ static void a_table_that_is_never_full_says_so(void **state)
 	assert_non_null(strstr(why.text, "--reset"));
 }
 
-static void tear_down_is_seen_from_outside(void **state)
+TEST(tear_down_is_seen_from_outside)
 {
 	struct toy *toy = make_toy(false);
 	struct nat_search s = search_of(toy, &with_reset);
 	struct mr_reason why;
 	struct nat_tear_down t;
 
-	(void)state;
 	toy->reset_s = 0.2;
 	toy->start_s = 0.05;
 	/* What trials of the rate left is not an empty table. */
@@ -485,13 +474,12 @@ static void tear_down_is_seen_from_outside(void **state)
 	assert_int_equal(search_nat_tear_down(&s, 1000, &t, &why), -ENOTSUP);
 }
 
-static void connections_differ_and_frames_of_others_are_none(void **state)
+TEST(connections_differ_and_frames_of_others_are_none)
 {
 	struct toy *toy = make_toy(false);
 	uint8_t a[NAT_FRAME_BYTES], b[NAT_FRAME_BYTES];
 	struct nat_seen seen;
 
-	(void)state;
 	/* The client first, then its ports, then the server's. */
 	nat_wire_query(&toy->plan, 1, &macs, a);
 	assert_int_equal(ntohl(ip_of(a)->src), 0x0a000003);
@@ -519,13 +507,12 @@ static void connections_differ_and_frames_of_others_are_none(void **state)
 			 NAT_OTHER);
 }
 
-static void arp_is_answered_for_our_addresses_alone(void **state)
+TEST(arp_is_answered_for_our_addresses_alone)
 {
 	struct toy *toy = make_toy(false);
 	uint8_t frame[NAT_FRAME_BYTES];
 	struct nat_seen seen;
 
-	(void)state;
 	for (uint32_t i = 0; i < 5; i++) {
 		const uint32_t asked = toy->plan.client - 1 + i;
 
@@ -548,27 +535,4 @@ static void arp_is_answered_for_our_addresses_alone(void **state)
 		nat_wire_read(&toy->plan, true, frame, sizeof(frame), &seen),
 		NAT_ARP_REPLY);
 	assert_memory_equal(frame, macs.dst, 6);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_set_up_rate_is_found),
-		cmocka_unit_test(
-			a_sender_that_is_too_slow_is_told_from_the_nat),
-		cmocka_unit_test(a_receiver_that_drops_is_told_from_the_nat),
-		cmocka_unit_test(what_was_dropped_again_does_not_answer),
-		cmocka_unit_test(a_trial_that_was_refused_is_an_error),
-		cmocka_unit_test(the_capacity_is_what_answers),
-		cmocka_unit_test(what_trials_of_the_rate_lost_is_not_missing),
-		cmocka_unit_test(frames_lost_on_the_way_do_not_fill_the_table),
-		cmocka_unit_test(a_few_that_are_missing_do_not_fill_the_table),
-		cmocka_unit_test(a_table_that_is_never_full_says_so),
-		cmocka_unit_test(tear_down_is_seen_from_outside),
-		cmocka_unit_test(
-			connections_differ_and_frames_of_others_are_none),
-		cmocka_unit_test(arp_is_answered_for_our_addresses_alone),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

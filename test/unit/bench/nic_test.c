@@ -84,13 +84,12 @@ static json_int_t number(const json_t *object, const char *key)
 	return json_integer_value(json_object_get(object, key));
 }
 
-static void a_pci_address_has_its_slot_and_distance(void **state)
+TEST(a_pci_address_has_its_slot_and_distance)
 {
 	const uint32_t both[] = { 1, 0 }, near[] = { 1 }, nowhere[] = { 7 };
 	json_t *nic = nic_json(root, "0000:41:00.0", both, 2);
 	const json_t *pci = json_object_get(nic, "pci");
 
-	(void)state;
 	assert_string_equal(text(pci, "device"), "0x1592");
 	assert_string_equal(text(pci, "driver"), "vfio-pci");
 	assert_string_equal(text(pci, "link_width"), "8");
@@ -106,12 +105,11 @@ static void a_pci_address_has_its_slot_and_distance(void **state)
 	json_decref(nic);
 }
 
-static void an_interface_of_virtio_has_the_slot_above_it(void **state)
+TEST(an_interface_of_virtio_has_the_slot_above_it)
 {
 	json_t *nic = nic_json(root, "none0", NULL, 0);
 	const json_t *pci = json_object_get(nic, "pci");
 
-	(void)state;
 	assert_string_equal(text(pci, "link_width"), "1");
 	assert_int_equal(number(nic, "link_mbps"), 25000);
 	assert_int_equal(number(nic, "napi_defer_hard_irqs"), 2);
@@ -120,21 +118,19 @@ static void an_interface_of_virtio_has_the_slot_above_it(void **state)
 }
 
 /* What the kernel does not know is left out or 0, never made up. */
-static void a_software_interface_has_no_slot(void **state)
+TEST(a_software_interface_has_no_slot)
 {
 	json_t *nic = nic_json(root, "lo", NULL, 0);
 
-	(void)state;
 	assert_true(json_is_null(json_object_get(nic, "pci")));
 	assert_int_equal(number(nic, "link_mbps"), 0);
 	json_decref(nic);
 }
 
-static void a_port_in_memory_has_no_nic(void **state)
+TEST(a_port_in_memory_has_no_nic)
 {
 	static const char *const names[] = { "", "a", "../../etc", "x/y" };
 
-	(void)state;
 	for (uint32_t i = 0; i < 4; i++) {
 		json_t *nic = nic_json(root, names[i], NULL, 0);
 
@@ -145,12 +141,5 @@ static void a_port_in_memory_has_no_nic(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_pci_address_has_its_slot_and_distance),
-		cmocka_unit_test(an_interface_of_virtio_has_the_slot_above_it),
-		cmocka_unit_test(a_software_interface_has_no_slot),
-		cmocka_unit_test(a_port_in_memory_has_no_nic),
-	};
-
-	return cmocka_run_group_tests(tests, make_sysfs, remove_sysfs);
+	return test_run(NULL, make_sysfs, remove_sysfs);
 }

@@ -16,12 +16,11 @@ static enum parse_result parse(const char *line, struct options *options,
 	return options_parse(words.n, words.argv, options, error);
 }
 
-static void the_defaults_are_those_of_the_man_page(void **state)
+TEST(the_defaults_are_those_of_the_man_page)
 {
 	struct mr_reason error;
 	struct options o;
 
-	(void)state;
 	assert_int_equal(parse("mem", &o, &error), PARSE_RUN);
 	assert_string_equal(o.command, "mem");
 	assert_int_equal(o.n_names, 0);
@@ -42,12 +41,11 @@ static void the_defaults_are_those_of_the_man_page(void **state)
 	assert_int_equal(o.sample_ms, 5);
 }
 
-static void every_option_arrives(void **state)
+TEST(every_option_arrives)
 {
 	struct mr_reason error;
 	struct options o;
 
-	(void)state;
 	assert_int_equal(parse("--list --samples 9 mem --sample-ms 3 --quick "
 			       "--only ours,plain --cores 2,4-5 --json --out d "
 			       "--quiet B01 B06",
@@ -68,7 +66,7 @@ static void every_option_arrives(void **state)
 	assert_int_equal(o.sides, 1u << SIDE_OURS);
 }
 
-static void what_is_wrong_is_said(void **state)
+TEST(what_is_wrong_is_said)
 {
 	static const struct {
 		const char *line, *words;
@@ -87,21 +85,9 @@ static void what_is_wrong_is_said(void **state)
 	struct mr_reason error;
 	struct options o;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		assert_int_equal(parse(cases[i].line, &o, &error), PARSE_WRONG);
 		if (strstr(error.text, cases[i].words) == NULL)
 			fail_msg("%s: '%s'", cases[i].line, error.text);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_defaults_are_those_of_the_man_page),
-		cmocka_unit_test(every_option_arrives),
-		cmocka_unit_test(what_is_wrong_is_said),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

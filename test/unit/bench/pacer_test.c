@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* When frames are due: the pace that was ordered, however often one looks. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
 #include "net/pacer.h"
+#include "support/test.h"
 
 enum { MAX_DUE = 100000 };
 
@@ -54,12 +50,11 @@ static uint32_t take_all(const struct send_orders *orders, uint64_t step_ns,
 	return n;
 }
 
-static void constant_frames_are_a_period_apart(void **state)
+TEST(constant_frames_are_a_period_apart)
 {
 	const struct send_orders orders = orders_of(3e6);
 	uint32_t n;
 
-	(void)state;
 	n = take_all(&orders, 777, 1000 + 10000000);
 	/* The first one at once, and one at the very end. */
 	assert_in_range(n, 29999, 30001);
@@ -68,12 +63,11 @@ static void constant_frames_are_a_period_apart(void **state)
 }
 
 /* 3 senders of a third each are as one, the frames evenly apart. */
-static void senders_share_a_rate(void **state)
+TEST(senders_share_a_rate)
 {
 	struct send_orders orders = orders_of(1e6);
 	uint32_t n;
 
-	(void)state;
 	orders.n_senders = 3;
 	n = take_all(&orders, 5000, 1000 + 9999999);
 	assert_int_equal(n, 10000);
@@ -81,12 +75,11 @@ static void senders_share_a_rate(void **state)
 		assert_int_equal(due[i], 1000 + 1000 * i);
 }
 
-static void nothing_is_due_at_the_end_or_above_the_number(void **state)
+TEST(nothing_is_due_at_the_end_or_above_the_number)
 {
 	struct send_orders orders = orders_of(1e6);
 	uint32_t n;
 
-	(void)state;
 	orders.end_ns = 1000 + 50000;
 	assert_int_equal(take_all(&orders, 100, 200000), 50);
 	orders.end_ns = UINT64_MAX;
@@ -99,12 +92,11 @@ static void nothing_is_due_at_the_end_or_above_the_number(void **state)
 	}
 }
 
-static void bursts_are_due_at_once(void **state)
+TEST(bursts_are_due_at_once)
 {
 	struct send_orders orders = orders_of(1e6);
 	uint32_t n;
 
-	(void)state;
 	orders.pace = PACE_BURSTS;
 	orders.burst_frames = 10;
 	orders.n_senders = 2;
@@ -115,13 +107,12 @@ static void bursts_are_due_at_once(void **state)
 }
 
 /* Gaps have the mean, and the spread, of an exponential distribution. */
-static void poisson_has_its_mean_and_spread(void **state)
+TEST(poisson_has_its_mean_and_spread)
 {
 	struct send_orders orders = orders_of(1e6);
 	double sum = 0, sum_sq = 0;
 	uint32_t n;
 
-	(void)state;
 	orders.pace = PACE_POISSON;
 	orders.n_senders = 2;
 	n = take_all(&orders, 5000, 50000000);
@@ -139,12 +130,11 @@ static void poisson_has_its_mean_and_spread(void **state)
 	assert_int_equal(take_all(&orders, 5000, 50000000), 1000);
 }
 
-static void full_speed_is_due_now(void **state)
+TEST(full_speed_is_due_now)
 {
 	struct send_orders orders = orders_of(0);
 	struct pacer pacer;
 
-	(void)state;
 	orders.end_ns = 5000;
 	orders.n_frames = 100;
 	pacer_begin(&pacer, &orders);
@@ -162,12 +152,11 @@ static void full_speed_is_due_now(void **state)
 	assert_true(pacer_is_done(&pacer, 5000));
 }
 
-static void what_was_skipped_is_counted(void **state)
+TEST(what_was_skipped_is_counted)
 {
 	struct send_orders orders = orders_of(1e6);
 	struct pacer pacer;
 
-	(void)state;
 	orders.n_frames = 100;
 	pacer_begin(&pacer, &orders);
 	assert_int_equal(pacer_skip(&pacer, 1000), 0);
@@ -179,12 +168,11 @@ static void what_was_skipped_is_counted(void **state)
 }
 
 /* However many they are, the rest is as if each had been walked. */
-static void skipping_many_takes_no_time(void **state)
+TEST(skipping_many_takes_no_time)
 {
 	struct send_orders orders = orders_of(1e12);
 	struct pacer pacer, walked;
 
-	(void)state;
 	orders.end_ns = 1000 + 10000000000;
 	pacer_begin(&pacer, &orders);
 	assert_int_equal(pacer_skip(&pacer, UINT64_MAX), 10000000000000);
@@ -201,20 +189,4 @@ static void skipping_many_takes_no_time(void **state)
 				 pacer_skip(&pacer, 17777778));
 		assert_memory_equal(&pacer, &walked, sizeof(pacer));
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(constant_frames_are_a_period_apart),
-		cmocka_unit_test(senders_share_a_rate),
-		cmocka_unit_test(nothing_is_due_at_the_end_or_above_the_number),
-		cmocka_unit_test(bursts_are_due_at_once),
-		cmocka_unit_test(poisson_has_its_mean_and_spread),
-		cmocka_unit_test(full_speed_is_due_now),
-		cmocka_unit_test(what_was_skipped_is_counted),
-		cmocka_unit_test(skipping_many_takes_no_time),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,17 +2,13 @@
 /* Places to send to that are no ports, as a part of the tester:
  * tester_places.c. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "net/place.h"
 #include "net/tester.h"
 #include "stream/stream.h"
+#include "support/test.h"
 
 #define SECOND 1000000000ull
 
@@ -138,7 +134,7 @@ static const struct place_ops place_ops = {
 };
 
 /* Beside a port, and alone. */
-static void a_place_is_a_sender_as_any(void **state)
+TEST(a_place_is_a_sender_as_any)
 {
 	static const char *const specs[] = { "counting:one", "null:" };
 	const struct trial_config trial = {
@@ -146,7 +142,6 @@ static void a_place_is_a_sender_as_any(void **state)
 		.duration_ns = SECOND / 50,
 	};
 
-	(void)state;
 	for (uint32_t n_tx = 1; n_tx <= 2; n_tx++) {
 		const struct tester_config config = {
 			.tx = specs,
@@ -186,7 +181,7 @@ static void a_place_is_a_sender_as_any(void **state)
 }
 
 /* It ends before the first frame is due: no time has passed. */
-static void a_place_that_fails_ends_the_trial_and_says_why(void **state)
+TEST(a_place_that_fails_ends_the_trial_and_says_why)
 {
 	static const char *const specs[] = { "counting:one", "null:" };
 	const struct tester_config config = {
@@ -203,7 +198,6 @@ static void a_place_that_fails_ends_the_trial_and_says_why(void **state)
 	struct tester *tester = NULL;
 	struct mr_reason why;
 
-	(void)state;
 	assert_int_equal(tester_open(&config, &tester, &why), 0);
 	the_place.is_failing = true;
 	assert_int_equal(tester_run(tester, &trial, &result, &why), 0);
@@ -215,7 +209,7 @@ static void a_place_that_fails_ends_the_trial_and_says_why(void **state)
 	assert_int_equal(tester_close(tester), 0);
 }
 
-static void a_place_needs_a_thread_for_itself(void **state)
+TEST(a_place_needs_a_thread_for_itself)
 {
 	static const char *const specs[] = { "counting:one", "null:" };
 	struct tester_config config = {
@@ -230,23 +224,10 @@ static void a_place_needs_a_thread_for_itself(void **state)
 	struct tester *tester = NULL;
 	struct mr_reason why;
 
-	(void)state;
 	assert_int_equal(tester_open(&config, &tester, &why), 2);
 	assert_non_null(strstr(why.text, "--workers 2"));
 	config.tx = wrong;
 	config.n_tx = 1;
 	assert_int_equal(tester_open(&config, &tester, &why), 2);
 	assert_string_equal(why.text, "no such place");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_place_is_a_sender_as_any),
-		cmocka_unit_test(
-			a_place_that_fails_ends_the_trial_and_says_why),
-		cmocka_unit_test(a_place_needs_a_thread_for_itself),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,11 +36,10 @@ static void accept(const char *text, struct plan *ret)
 		fail_msg("%s", why.text);
 }
 
-static void test_a_short_plan_has_all_the_defaults(void **state)
+TEST(test_a_short_plan_has_all_the_defaults)
 {
 	struct plan plan;
 
-	(void)state;
 	accept("measures:\n- name: t\n  run: tx p\n", &plan);
 	assert_string_equal(plan.folder, "dir/f.results");
 	assert_int_equal(plan.repeat, 1);
@@ -74,11 +73,10 @@ static const char full[] =
 	"  limit: 2m\n"
 	"- {name: l, run: latency x y}\n";
 
-static void test_every_key_is_taken(void **state)
+TEST(test_every_key_is_taken)
 {
 	struct plan plan;
 
-	(void)state;
 	accept(full, &plan);
 	assert_string_equal(plan.folder, "out");
 	assert_string_equal(plan.before, "make");
@@ -98,11 +96,10 @@ static void test_every_key_is_taken(void **state)
 	plan_free(&plan);
 }
 
-static void test_a_command_may_have_lines(void **state)
+TEST(test_a_command_may_have_lines)
 {
 	struct plan plan;
 
-	(void)state;
 	accept("prefix: |\n  a\n  b\n"
 	       "measures:\n- name: t\n  run: >\n    tx p\n    --size 60\n",
 	       &plan);
@@ -111,7 +108,7 @@ static void test_a_command_may_have_lines(void **state)
 	plan_free(&plan);
 }
 
-static void test_rounds_go_there_and_back(void **state)
+TEST(test_rounds_go_there_and_back)
 {
 	static const char *const names[] = {
 		"a+t+60+1M+1",    "a+t+60+25%+1",  "a+t+1514+1M+1",
@@ -124,7 +121,6 @@ static void test_rounds_go_there_and_back(void **state)
 	char text[200];
 	uint32_t n;
 
-	(void)state;
 	accept(full, &plan);
 	assert_int_equal(steps_make(&plan, &steps, &n), 0);
 	assert_int_equal(n, 20);
@@ -192,12 +188,11 @@ static const struct {
 	{ MEASURE "---\ntitle: x\n", "f.yaml:3: a second document begins" },
 };
 
-static void test_each_mistake_has_its_line_and_its_cure(void **state)
+TEST(test_each_mistake_has_its_line_and_its_cure)
 {
 	struct mr_reason why;
 	struct plan plan;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(mistakes) / sizeof(mistakes[0]); i++) {
 		why.text[0] = '\0';
 		assert_int_equal(parse(mistakes[i].text, &plan, &why), -EINVAL);
@@ -207,12 +202,11 @@ static void test_each_mistake_has_its_line_and_its_cure(void **state)
 	}
 }
 
-static void test_a_plan_has_an_end(void **state)
+TEST(test_a_plan_has_an_end)
 {
 	struct mr_reason why = { "" };
 	struct plan plan;
 
-	(void)state;
 	assert_int_equal(
 		parse("repeat: 100\n"
 		      "devices: [{name: a}, {name: b}, {name: c}, {name: d},\n"
@@ -225,7 +219,7 @@ static void test_a_plan_has_an_end(void **state)
 	assert_non_null(strstr(why.text, "more than 10000 steps"));
 }
 
-static void test_what_is_done_is_known_after_a_restart(void **state)
+TEST(test_what_is_done_is_known_after_a_restart)
 {
 	char folder[] = "/tmp/mr-plan-XXXXXX", inner[60], path[300];
 	const struct journal_key key = { "tx p", "start: d", "1" };
@@ -237,7 +231,6 @@ static void test_what_is_done_is_known_after_a_restart(void **state)
 	struct mr_reason why;
 	FILE *file;
 
-	(void)state;
 	assert_non_null(mkdtemp(folder));
 	snprintf(inner, sizeof(inner), "%s/a/b", folder);
 	assert_int_equal(journal_open(inner, true, &journal, &why), 0);
@@ -276,13 +269,12 @@ static void test_what_is_done_is_known_after_a_restart(void **state)
 	rmdir(folder);
 }
 
-static void test_a_folder_is_for_one_at_a_time(void **state)
+TEST(test_a_folder_is_for_one_at_a_time)
 {
 	char folder[] = "/tmp/mr-plan-XXXXXX";
 	struct journal first, second;
 	struct mr_reason why;
 
-	(void)state;
 	assert_non_null(mkdtemp(folder));
 	assert_int_equal(journal_open(folder, true, &first, &why), 0);
 	assert_int_equal(journal_open(folder, true, &second, &why),
@@ -295,20 +287,4 @@ static void test_a_folder_is_for_one_at_a_time(void **state)
 	assert_int_equal(journal_open(folder, true, &second, &why), 0);
 	journal_close(&second);
 	rmdir(folder);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_a_short_plan_has_all_the_defaults),
-		cmocka_unit_test(test_every_key_is_taken),
-		cmocka_unit_test(test_a_command_may_have_lines),
-		cmocka_unit_test(test_rounds_go_there_and_back),
-		cmocka_unit_test(test_each_mistake_has_its_line_and_its_cure),
-		cmocka_unit_test(test_a_plan_has_an_end),
-		cmocka_unit_test(test_what_is_done_is_known_after_a_restart),
-		cmocka_unit_test(test_a_folder_is_for_one_at_a_time),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

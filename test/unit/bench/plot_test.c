@@ -49,11 +49,10 @@ static uint32_t n_of(const char *text, const char *words)
 	return n;
 }
 
-static void lines_have_their_points_and_say_their_scale(void **state)
+TEST(lines_have_their_points_and_say_their_scale)
 {
 	char *text = drawn(plot_lines, true);
 
-	(void)state;
 	assert_non_null(strstr(text, "<svg xmlns="));
 	assert_non_null(strstr(text, "</svg>"));
 	assert_non_null(strstr(text, "a&lt;b &amp; c"));
@@ -66,7 +65,7 @@ static void lines_have_their_points_and_say_their_scale(void **state)
 	free(text);
 }
 
-static void many_lines_of_a_group_are_summed_up(void **state)
+TEST(many_lines_of_a_group_are_summed_up)
 {
 	struct plot_series many[4] = {
 		{ .group = 1, .n = 2, .x = { 1, 2 }, .y = { 5, 3 } },
@@ -75,7 +74,6 @@ static void many_lines_of_a_group_are_summed_up(void **state)
 	};
 	uint32_t n = 3;
 
-	(void)state;
 	plot_sum_up(many, &n, 0, "alone");
 	assert_int_equal(n, 3);
 	assert_false(many[1].is_pale);
@@ -90,11 +88,10 @@ static void many_lines_of_a_group_are_summed_up(void **state)
 		    many[3].y[2] == 7);
 }
 
-static void bars_have_their_values(void **state)
+TEST(bars_have_their_values)
 {
 	char *text = drawn(plot_bars, true);
 
-	(void)state;
 	assert_int_equal(n_of(text, "<rect"), 1 + 2); /* the paper, and bars */
 	assert_non_null(strstr(text, ">50</text>"));
 	assert_non_null(strstr(text, ">1</text>"));
@@ -113,7 +110,7 @@ static struct axis x_of(enum plot_scale scale, struct plot_series *s)
 	return axis;
 }
 
-static void percentiles_have_a_step_for_each_nine(void **state)
+TEST(percentiles_have_a_step_for_each_nine)
 {
 	struct plot_series s = { .n = 3,
 				 .x = { 0, 50, 99.99 },
@@ -122,7 +119,6 @@ static void percentiles_have_a_step_for_each_nine(void **state)
 	struct tick ticks[PLOT_MAX_TICKS];
 	const uint32_t n = axis_ticks(&axis, true, ticks);
 
-	(void)state;
 	assert_true(axis_place(&axis, 0) == 0);
 	assert_float_equal(axis_place(&axis, 90), 0.25, 1e-6);
 	assert_float_equal(axis_place(&axis, 99), 0.5, 1e-6);
@@ -133,7 +129,7 @@ static void percentiles_have_a_step_for_each_nine(void **state)
 	assert_string_equal(ticks[4].text, "99.99 %");
 }
 
-static void values_of_an_even_axis_have_equal_steps(void **state)
+TEST(values_of_an_even_axis_have_equal_steps)
 {
 	struct plot_series s = { .n = 4,
 				 .x = { 1518, 64, 1280, 64 },
@@ -141,7 +137,6 @@ static void values_of_an_even_axis_have_equal_steps(void **state)
 	const struct axis axis = x_of(PLOT_EVEN, &s);
 	struct tick ticks[PLOT_MAX_TICKS];
 
-	(void)state;
 	assert_int_equal(axis.n_values, 3);
 	assert_float_equal(axis_place(&axis, 64), 0.5 / 3, 1e-6);
 	assert_float_equal(axis_place(&axis, 1280), 1.5 / 3, 1e-6);
@@ -151,13 +146,12 @@ static void values_of_an_even_axis_have_equal_steps(void **state)
 }
 
 /* 0 % of loss is a figure; on a logarithmic axis it has no place. */
-static void zero_is_shown_where_it_has_a_place(void **state)
+TEST(zero_is_shown_where_it_has_a_place)
 {
 	struct plot_series s = { .n = 3, .x = { 1, 2, 3 }, .y = { 0, 0, 5 } };
 	struct plot plot = { .series = &s, .n_series = 1 };
 	struct axis axis;
 
-	(void)state;
 	plot.y_scale = PLOT_LINEAR;
 	axis_of(&plot, false, &axis);
 	assert_true(axis_shows(&axis, 0));
@@ -170,7 +164,7 @@ static void zero_is_shown_where_it_has_a_place(void **state)
 	assert_true(axis.min > 0);
 }
 
-static void ticks_have_the_unit(void **state)
+TEST(ticks_have_the_unit)
 {
 	struct plot_series s = { .n = 2, .x = { 1, 2 }, .y = { 1e3, 1e6 } };
 	struct plot plot = { .series = &s, .n_series = 1, .y_unit = "ns" };
@@ -178,7 +172,6 @@ static void ticks_have_the_unit(void **state)
 	struct axis axis;
 	uint32_t n, n_found = 0;
 
-	(void)state;
 	axis_of(&plot, false, &axis);
 	assert_int_equal(axis.scale, PLOT_LOG);
 	n = axis_ticks(&axis, false, ticks);
@@ -189,7 +182,7 @@ static void ticks_have_the_unit(void **state)
 }
 
 /* Steps that touch share an edge; a gap goes down to the bottom. */
-static void steps_and_bounds_are_drawn(void **state)
+TEST(steps_and_bounds_are_drawn)
 {
 	const double to[] = { 2, 3, 9 }, low[] = { 1, 2, 3 };
 	const double high[] = { 3, 4, 5 };
@@ -215,7 +208,6 @@ static void steps_and_bounds_are_drawn(void **state)
 	};
 	char *text;
 
-	(void)state;
 	two = (struct plot){ .title = "a<b",
 			     .desc = "c&d",
 			     .id = "x7",
@@ -237,28 +229,10 @@ static void steps_and_bounds_are_drawn(void **state)
 	free(text);
 }
 
-static void nothing_is_no_chart(void **state)
+TEST(nothing_is_no_chart)
 {
-	(void)state;
 	two.n_series = 0;
 	free(drawn(plot_lines, false));
 	free(drawn(plot_bars, false));
 	two.n_series = 2;
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(lines_have_their_points_and_say_their_scale),
-		cmocka_unit_test(many_lines_of_a_group_are_summed_up),
-		cmocka_unit_test(bars_have_their_values),
-		cmocka_unit_test(nothing_is_no_chart),
-		cmocka_unit_test(percentiles_have_a_step_for_each_nine),
-		cmocka_unit_test(values_of_an_even_axis_have_equal_steps),
-		cmocka_unit_test(zero_is_shown_where_it_has_a_place),
-		cmocka_unit_test(ticks_have_the_unit),
-		cmocka_unit_test(steps_and_bounds_are_drawn),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

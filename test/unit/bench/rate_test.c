@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Rates as people write them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "net/rate.h"
+#include "support/test.h"
 
-static void all_units_are_read(void **state)
+TEST(all_units_are_read)
 {
 	static const struct {
 		const char *text;
@@ -30,7 +26,6 @@ static void all_units_are_read(void **state)
 	struct mr_reason why;
 	char text[32];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct rate rate;
 
@@ -43,7 +38,7 @@ static void all_units_are_read(void **state)
 	}
 }
 
-static void what_is_no_rate_is_refused(void **state)
+TEST(what_is_no_rate_is_refused)
 {
 	static const char *const texts[] = { "",      "M",   "-1",  "0",
 					     "nan",   "inf", "1x",  "10Gbyte",
@@ -51,7 +46,6 @@ static void what_is_no_rate_is_refused(void **state)
 					     "100G",  "101%" };
 	struct mr_reason why;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
 		struct rate rate = { RATE_PPS, 42 };
 
@@ -64,14 +58,13 @@ static void what_is_no_rate_is_refused(void **state)
 }
 
 /* 10 Gbit/s are 14.88 million frames of 64 bytes, 812743 of 1518. */
-static void rates_of_a_wire_are_those_of_ethernet(void **state)
+TEST(rates_of_a_wire_are_those_of_ethernet)
 {
 	const struct rate l1 = { RATE_L1_BPS, 10e9 },
 			  l2 = { RATE_L2_BPS, 10e9 };
 	const struct rate quarter = { RATE_PERCENT, 25 };
 	const struct rate full = { RATE_FULL, 0 };
 
-	(void)state;
 	assert_float_equal(rate_pps(&l1, 60, 0), 14880952.38, 0.01);
 	assert_float_equal(rate_pps(&l1, 1514, 0), 812743.82, 0.01);
 	assert_float_equal(rate_pps(&l2, 60, 0), 19531250, 0.01);
@@ -80,15 +73,4 @@ static void rates_of_a_wire_are_those_of_ethernet(void **state)
 	assert_float_equal(rate_pps(&full, 60, 4e6), 0, 0);
 	assert_float_equal(rate_l1_bps(14880952.381, 60), 10e9, 1);
 	assert_float_equal(rate_l2_bps(19531250, 60), 10e9, 1);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(all_units_are_read),
-		cmocka_unit_test(what_is_no_rate_is_refused),
-		cmocka_unit_test(rates_of_a_wire_are_those_of_ethernet),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a receiver makes of frames: whole, in pieces, foreign, with a device's
  * timestamps. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "net/receiver.h"
 #include "stream/stamp.h"
+#include "support/test.h"
 
 enum { MAGIC = 0x12345678, MAX_QUEUED = 8 };
 
@@ -107,9 +103,8 @@ static void put(uint32_t len, uint32_t n_behind, uint32_t flags, uint32_t magic,
 	memcpy(base + frame->addr, bytes + 64 - n_behind - len, len);
 }
 
-static void whole_frames_are_counted_by_their_stamp(void **state)
+TEST_WITH(open_all, close_all, whole_frames_are_counted_by_their_stamp)
 {
-	(void)state;
 	put(60, 0, 0, MAGIC, 0);
 	put(60, 0, 0, MAGIC, 2);
 	put(60, 0, 0, MAGIC, 2);
@@ -130,9 +125,8 @@ static void whole_frames_are_counted_by_their_stamp(void **state)
 }
 
 /* Of the stamp's 18 bytes so many are in the last entry. */
-static void a_stamp_may_lie_in_several_entries(void **state)
+TEST_WITH(open_all, close_all, a_stamp_may_lie_in_several_entries)
 {
-	(void)state;
 	for (uint32_t n_last = 1; n_last <= 20; n_last++) {
 		put(30, n_last, MR_FRAME_MORE, MAGIC, n_last);
 		put(n_last, 0, 0, MAGIC, n_last);
@@ -148,9 +142,8 @@ static void a_stamp_may_lie_in_several_entries(void **state)
 	assert_int_equal(receiver.n_received, 21);
 }
 
-static void a_lane_that_is_none_is_foreign(void **state)
+TEST_WITH(open_all, close_all, a_lane_that_is_none_is_foreign)
 {
-	(void)state;
 	tracker.n_lanes = 0;
 	put(60, 0, 0, MAGIC, 0);
 	assert_int_equal(receiver_step(&receiver), 1);
@@ -159,11 +152,10 @@ static void a_lane_that_is_none_is_foreign(void **state)
 }
 
 /* A device that says that its frame came 300 us before it was taken. */
-static void a_device_knows_better_when_a_frame_came(void **state)
+TEST_WITH(open_all, close_all, a_device_knows_better_when_a_frame_came)
 {
 	struct timespec t;
 
-	(void)state;
 	clock_open(&run_clock, false);
 	while (clock_now(&run_clock) < 5000000)
 		;
@@ -189,23 +181,4 @@ static void a_device_knows_better_when_a_frame_came(void **state)
 	metas[0].time_ns = 1;
 	assert_int_equal(receiver_step(&receiver), 1);
 	assert_true(latency.max < 1000000000000);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			whole_frames_are_counted_by_their_stamp, open_all,
-			close_all),
-		cmocka_unit_test_setup_teardown(
-			a_stamp_may_lie_in_several_entries, open_all,
-			close_all),
-		cmocka_unit_test_setup_teardown(a_lane_that_is_none_is_foreign,
-						open_all, close_all),
-		cmocka_unit_test_setup_teardown(
-			a_device_knows_better_when_a_frame_came, open_all,
-			close_all),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Runs of tx: each has its lanes, and keeps them. */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
 #include "net/runs.h"
+#include "support/test.h"
 
-static void each_run_has_its_own_lanes(void **state)
+TEST(each_run_has_its_own_lanes)
 {
 	static const struct {
 		uint32_t number, lane, want;
@@ -23,7 +19,6 @@ static void each_run_has_its_own_lanes(void **state)
 	struct runs *runs = runs_new();
 	uint32_t run_at = 0, run, lane;
 
-	(void)state;
 	assert_int_equal(runs_n(runs), 0);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		assert_int_equal(runs_lane(runs, &run_at, cases[i].number,
@@ -39,12 +34,11 @@ static void each_run_has_its_own_lanes(void **state)
 	runs_free(runs);
 }
 
-static void there_is_an_end_of_them(void **state)
+TEST(there_is_an_end_of_them)
 {
 	struct runs *runs = runs_new();
 	uint32_t run_at = 0;
 
-	(void)state;
 	for (uint32_t i = 0; i < RUNS_MAX; i++)
 		assert_int_equal(runs_lane(runs, &run_at, 1 + i, 5),
 				 i * RUNS_BLOCK_LANES + 5);
@@ -73,13 +67,12 @@ static void *look(void *opaque)
 	return NULL;
 }
 
-static void threads_agree(void **state)
+TEST(threads_agree)
 {
 	static struct looker lookers[2];
 	struct runs *runs = runs_new();
 	pthread_t threads[2];
 
-	(void)state;
 	for (uint32_t t = 0; t < 2; t++) {
 		lookers[t].runs = runs;
 		assert_int_equal(
@@ -92,15 +85,4 @@ static void threads_agree(void **state)
 	for (uint32_t i = 0; i < N_NUMBERS; i++)
 		assert_int_equal(lookers[0].lanes[i], lookers[1].lanes[i]);
 	runs_free(runs);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_run_has_its_own_lanes),
-		cmocka_unit_test(there_is_an_end_of_them),
-		cmocka_unit_test(threads_agree),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

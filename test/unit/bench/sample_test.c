@@ -11,12 +11,11 @@ static int is_near(double a, double b)
 	return a - b < 1e-9 && b - a < 1e-9;
 }
 
-static void the_median_is_the_middle_of_any_order(void **state)
+TEST(the_median_is_the_middle_of_any_order)
 {
 	const double odd[] = { 5, 1, 9, 3, 7 };
 	const double even[] = { 4, 1, 3, 2 };
 
-	(void)state;
 	assert_true(is_near(sample_median(odd, 5), 5));
 	assert_true(is_near(sample_median(even, 4), 2.5));
 	assert_true(is_near(sample_median(odd, 1), 5));
@@ -24,12 +23,11 @@ static void the_median_is_the_middle_of_any_order(void **state)
 	assert_true(is_near(odd[0], 5)); /* the order stays */
 }
 
-static void a_summary_has_what_the_samples_have(void **state)
+TEST(a_summary_has_what_the_samples_have)
 {
 	const double values[] = { 10, 12, 11, 100, 9 };
 	struct summary summary;
 
-	(void)state;
 	sample_summary(values, 5, &summary);
 	assert_int_equal(summary.n, 5);
 	assert_true(is_near(summary.median, 11));
@@ -40,35 +38,32 @@ static void a_summary_has_what_the_samples_have(void **state)
 	assert_true(summary.high >= 11 && summary.high <= 100);
 }
 
-static void no_samples_are_no_figures(void **state)
+TEST(no_samples_are_no_figures)
 {
 	struct summary summary;
 
-	(void)state;
 	sample_summary(NULL, 0, &summary);
 	assert_int_equal(summary.n, 0);
 	assert_true(is_near(sample_ratio(NULL, 0, NULL, 0).value, 0));
 }
 
-static void equal_samples_leave_no_doubt(void **state)
+TEST(equal_samples_leave_no_doubt)
 {
 	const double twos[] = { 2, 2, 2, 2, 2, 2, 2 };
 	const double fours[] = { 4, 4, 4, 4, 4, 4, 4 };
 	const struct ratio ratio = sample_ratio(fours, 7, twos, 7);
 
-	(void)state;
 	assert_true(is_near(ratio.value, 2));
 	assert_true(is_near(ratio.low, 2));
 	assert_true(is_near(ratio.high, 2));
 }
 
 /* 31 values around 100 and 31 around 150: 1.5, and 1 far outside. */
-static void the_interval_holds_the_ratio_and_no_more(void **state)
+TEST(the_interval_holds_the_ratio_and_no_more)
 {
 	double a[31], b[31];
 	struct ratio ratio;
 
-	(void)state;
 	for (int i = 0; i < 31; i++) {
 		a[i] = 150 + i * 7 % 31 - 15;
 		b[i] = 100 + i * 11 % 31 - 15;
@@ -80,25 +75,23 @@ static void the_interval_holds_the_ratio_and_no_more(void **state)
 }
 
 /* Where a resample of the divisor is 0, the ratio has no end. */
-static void a_divisor_that_may_be_zero_leaves_the_ratio_open(void **state)
+TEST(a_divisor_that_may_be_zero_leaves_the_ratio_open)
 {
 	const double ones[] = { 1, 1, 1, 1, 1 };
 	const double twos[] = { 0, 0, 2, 2, 2 };
 	const struct ratio ratio = sample_ratio(ones, 5, twos, 5);
 
-	(void)state;
 	assert_true(is_near(ratio.value, 0.5));
 	assert_true(is_near(ratio.low, 0.5));
 	assert_true(isinf(ratio.high));
 }
 
 /* A wider spread makes a wider interval: it is not a constant. */
-static void the_interval_follows_the_spread(void **state)
+TEST(the_interval_follows_the_spread)
 {
 	double narrow[31], wide[31];
 	struct summary a, b;
 
-	(void)state;
 	for (int i = 0; i < 31; i++) {
 		narrow[i] = 100 + i * 7 % 31 - 15;
 		wide[i] = 100 + 4 * (i * 7 % 31 - 15);
@@ -107,20 +100,4 @@ static void the_interval_follows_the_spread(void **state)
 	sample_summary(wide, 31, &b);
 	assert_true(a.high > a.low);
 	assert_true(b.high - b.low > 2 * (a.high - a.low));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_median_is_the_middle_of_any_order),
-		cmocka_unit_test(a_summary_has_what_the_samples_have),
-		cmocka_unit_test(no_samples_are_no_figures),
-		cmocka_unit_test(equal_samples_leave_no_doubt),
-		cmocka_unit_test(
-			a_divisor_that_may_be_zero_leaves_the_ratio_open),
-		cmocka_unit_test(the_interval_holds_the_ratio_and_no_more),
-		cmocka_unit_test(the_interval_follows_the_spread),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,11 +18,10 @@ static struct found binary(struct model *m, uint32_t n_verify)
 	return found;
 }
 
-static void a_hard_limit_is_found_to_the_resolution(void **state)
+TEST(a_hard_limit_is_found_to_the_resolution)
 {
 	static const double rates[] = { 999000, 777777, 500000, 12345, 2500 };
 
-	(void)state;
 	for (uint32_t i = 0; i < 5; i++) {
 		for (uint32_t n_verify = 0; n_verify < 3; n_verify++) {
 			struct model m = { .rate_pps = rates[i] };
@@ -37,13 +36,12 @@ static void a_hard_limit_is_found_to_the_resolution(void **state)
 }
 
 /* 0.1 % of all frames above 300000, all above 800000. */
-static void the_tolerated_loss_moves_the_result(void **state)
+TEST(the_tolerated_loss_moves_the_result)
 {
 	static const struct {
 		double tolerance, pps;
 	} cases[] = { { 0, 300000 }, { 0.0009, 300000 }, { 0.0011, 800880 } };
 
-	(void)state;
 	for (uint32_t i = 0; i < 3; i++) {
 		struct model m = { .rate_pps = 800000,
 				   .soft_loss = 0.001,
@@ -59,26 +57,24 @@ static void the_tolerated_loss_moves_the_result(void **state)
 }
 
 /* A few frames are lost in each 3rd trial, whatever the rate. */
-static void verification_outlives_rare_bursts(void **state)
+TEST(verification_outlives_rare_bursts)
 {
 	struct model m = { .rate_pps = 600000, .burst_every = 3 };
 	const struct found f = binary(&m, 2);
 
-	(void)state;
 	assert_within(f.value, 600000 * 0.995, 600000);
 	m = (struct model){ .rate_pps = 600000, .burst_every = 3 };
 	assert_true(binary(&m, 0).value < 600000 * 0.99);
 }
 
 /* Each trial takes 2 % off: what held at the first does not at the last. */
-static void what_does_not_hold_again_is_no_result(void **state)
+TEST(what_does_not_hold_again_is_no_result)
 {
 	struct model m = { .rate_pps = 600000, .drift = 0.02 };
 	struct search s = model_search(&m);
 	struct mr_reason why;
 	struct found f;
 
-	(void)state;
 	assert_int_equal(search_binary(&s, 0, 0, &f, &why), -EAGAIN);
 	assert_non_null(strstr(why.text, "does not converge"));
 	assert_non_null(strstr(why.text, "--method mlr"));
@@ -87,21 +83,19 @@ static void what_does_not_hold_again_is_no_result(void **state)
 }
 
 /* It settles some steps lower where the drift is less than that. */
-static void a_slow_drift_is_followed_down(void **state)
+TEST(a_slow_drift_is_followed_down)
 {
 	struct model m = { .rate_pps = 600000, .drift = 0.0008 };
 	const struct found f = binary(&m, 0);
 
-	(void)state;
 	assert_within(f.value, m.rate_pps * 0.99, m.rate_pps * 1.001);
 }
 
-static void a_sender_that_fails_is_not_the_device(void **state)
+TEST(a_sender_that_fails_is_not_the_device)
 {
 	struct model m = { .rate_pps = 900000, .sender_pps = 400000 };
 	struct found f = binary(&m, 0);
 
-	(void)state;
 	assert_int_equal(f.limit, LIMIT_SENDER);
 	/* Half a per cent unsent is let pass; the value is what was sent. */
 	assert_within(f.value, 398000, 400000);
@@ -113,14 +107,13 @@ static void a_sender_that_fails_is_not_the_device(void **state)
 }
 
 /* All frames were sent, but it took 1 or 0.2 % longer than asked. */
-static void a_load_is_what_left_in_time(void **state)
+TEST(a_load_is_what_left_in_time)
 {
 	struct model m = { .late_share = 0.01 };
 	struct search s = model_search(&m);
 	struct mr_reason why;
 	struct outcome o;
 
-	(void)state;
 	assert_int_equal(
 		search_trial(&s, 200000, s.trial.duration_ns, 0, &o, &why), 0);
 	assert_true(o.is_unsent);
@@ -133,7 +126,7 @@ static void a_load_is_what_left_in_time(void **state)
 }
 
 /* Where it can do far more, something else is at fault. */
-static void a_disturbed_sender_is_told_from_a_slow_one(void **state)
+TEST(a_disturbed_sender_is_told_from_a_slow_one)
 {
 	struct model m = { .rate_pps = 300000, .is_unsent_once = 9 };
 	struct search s = model_search(&m);
@@ -141,7 +134,6 @@ static void a_disturbed_sender_is_told_from_a_slow_one(void **state)
 	struct outcome o;
 	struct found f;
 
-	(void)state;
 	s.sender_pps = MODEL_MAX_PPS;
 	assert_int_equal(
 		search_trial(&s, 200000, s.trial.duration_ns, 0, &o, &why), 0);
@@ -159,11 +151,10 @@ static void a_disturbed_sender_is_told_from_a_slow_one(void **state)
 	assert_non_null(strstr(why.text, "kept no rate up"));
 }
 
-static void losses_of_the_receiver_are_told_from_the_devices(void **state)
+TEST(losses_of_the_receiver_are_told_from_the_devices)
 {
 	struct model m = { .rate_pps = 500000, .is_receiver = true };
 
-	(void)state;
 	assert_int_equal(binary(&m, 0).limit, LIMIT_RECEIVER);
 	/* Most of what its ring had no room for was not ours. */
 	m = (struct model){ .rate_pps = 500000,
@@ -178,7 +169,7 @@ static void losses_of_the_receiver_are_told_from_the_devices(void **state)
 }
 
 /* Also where --rate said what the highest rate is. */
-static void a_rate_that_was_kept_tells_what_the_sender_can_do(void **state)
+TEST(a_rate_that_was_kept_tells_what_the_sender_can_do)
 {
 	struct model m = { .rate_pps = 300000 };
 	struct search s = model_search(&m);
@@ -186,7 +177,6 @@ static void a_rate_that_was_kept_tells_what_the_sender_can_do(void **state)
 	struct outcome o;
 	struct found f;
 
-	(void)state;
 	assert_int_equal(
 		search_trial(&s, 500000, s.trial.duration_ns, 0, &o, &why), 0);
 	m.is_unsent_once = 9;
@@ -204,63 +194,58 @@ static void a_rate_that_was_kept_tells_what_the_sender_can_do(void **state)
 	assert_int_equal(f.limit, LIMIT_SENDER);
 }
 
-static void the_highest_rate_is_tried_first(void **state)
+TEST(the_highest_rate_is_tried_first)
 {
 	struct model m = { 0 };
 	const struct found f = binary(&m, 0);
 
-	(void)state;
 	assert_int_equal(f.limit, LIMIT_HIGHEST);
 	assert_within(f.value, MODEL_MAX_PPS, MODEL_MAX_PPS);
 	assert_true(f.high <= 0);
 	assert_int_equal(m.n_calls, 2); /* and once more */
 }
 
-static void a_device_that_always_loses_has_no_rate(void **state)
+TEST(a_device_that_always_loses_has_no_rate)
 {
 	struct model m = { .soft_loss = 0.01 };
 	struct found f = binary(&m, 0);
 
-	(void)state;
 	assert_true(f.value <= 0);
 	assert_true(f.high > 0);
 	assert_non_null(strstr(f.note, "more than the tolerated loss"));
 }
 
-static void a_signal_leaves_what_there_is(void **state)
+TEST(a_signal_leaves_what_there_is)
 {
 	struct model m = { .rate_pps = 600000, .cut_at = 4 };
 	struct search s = model_search(&m);
 	struct mr_reason why;
 	struct found f;
 
-	(void)state;
 	assert_int_equal(search_binary(&s, 0, 0, &f, &why), -EINTR);
 	assert_false(f.is_complete);
 	assert_within(600000, f.low, f.high);
 	assert_within(f.low, 500000, 500000);
 }
 
-static void a_trial_that_broke_off_says_why(void **state)
+TEST(a_trial_that_broke_off_says_why)
 {
 	struct model m = { .stop = "veth0: link down" };
 	struct search s = model_search(&m);
 	struct mr_reason why;
 	struct found f;
 
-	(void)state;
 	assert_int_equal(search_binary(&s, 0, 0, &f, &why), -EIO);
 	assert_non_null(strstr(why.text, "veth0: link down"));
 }
 
-static void trials_have_an_end(void **state)
+TEST(trials_have_an_end)
 {
 	struct model m = { .rate_pps = 600000 };
 	struct search s = model_search(&m);
 	struct mr_reason why;
 	struct found f;
 
-	(void)state;
 	s.max_trials = 5;
 	assert_int_equal(search_binary(&s, 0, 0, &f, &why), -EAGAIN);
 	assert_int_equal(m.n_calls, 5);
@@ -276,13 +261,12 @@ static bool explain(void *opaque, const struct trial_result *result, char *ret,
 	return true;
 }
 
-static void a_dead_device_is_noticed_first(void **state)
+TEST(a_dead_device_is_noticed_first)
 {
 	struct model m = { .is_dead = true };
 	struct search s = model_search(&m);
 	struct mr_reason why = { .text = "" };
 
-	(void)state;
 	assert_int_equal(search_check_path(&s, &why), -ENOLINK);
 	assert_non_null(strstr(why.text, "none of 100 frames came back"));
 	assert_non_null(strstr(why.text, "--dst-mac"));
@@ -302,7 +286,7 @@ static uint32_t number(void *observer, const struct search *s,
 	return 100 + (*(uint32_t *)observer)++;
 }
 
-static void each_trial_is_seen_by_the_observer(void **state)
+TEST(each_trial_is_seen_by_the_observer)
 {
 	struct model m = { .rate_pps = 600000 };
 	struct search s = model_search(&m);
@@ -310,7 +294,6 @@ static void each_trial_is_seen_by_the_observer(void **state)
 	struct found f;
 	uint32_t n = 0;
 
-	(void)state;
 	s.on_trial = number;
 	s.observer = &n;
 	assert_int_equal(search_binary(&s, 0, 0, &f, &why), 0);
@@ -320,14 +303,13 @@ static void each_trial_is_seen_by_the_observer(void **state)
 	assert_int_equal(s.left_ns, 0);
 }
 
-static void the_loss_curve_ends_behind_two_clean_steps(void **state)
+TEST(the_loss_curve_ends_behind_two_clean_steps)
 {
 	struct model m = { .rate_pps = 650000 };
 	struct search s = model_search(&m);
 	struct mr_reason why;
 	struct loss_curve curve;
 
-	(void)state;
 	assert_int_equal(search_frame_loss(&s, 0.1, &curve, &why), 0);
 	assert_true(curve.is_complete);
 	assert_int_equal(curve.n, 6); /* 100 to 50 % */
@@ -372,7 +354,7 @@ static struct mr_reason no_bursts(struct model *m,
 }
 
 /* A burst of B / (1 - R / L) frames fills a buffer of B. */
-static void bursts_tell_the_buffer(void **state)
+TEST(bursts_tell_the_buffer)
 {
 	const struct back2back config = { .n_tests = 5,
 					  .max_burst_ns = 2000000000,
@@ -380,7 +362,6 @@ static void bursts_tell_the_buffer(void **state)
 	struct model m = { .rate_pps = 750000, .buffer = 1024 };
 	struct burst_found b = bursts(&m, &config, 0.001);
 
-	(void)state;
 	assert_int_equal(b.limit, LIMIT_DEVICE);
 	assert_within(b.mean, 4096 * 0.999, 4097);
 	assert_true(m.n_seconds < 1);
@@ -396,7 +377,7 @@ static void bursts_tell_the_buffer(void **state)
 }
 
 /* Trials are limited for each of them. */
-static void many_tests_have_room(void **state)
+TEST(many_tests_have_room)
 {
 	const struct back2back config = { .n_tests = 1000,
 					  .max_burst_ns = 2000000000,
@@ -404,7 +385,6 @@ static void many_tests_have_room(void **state)
 	struct model m = { .rate_pps = 750000, .buffer = 1024 };
 	struct mr_reason why;
 
-	(void)state;
 	bursts(&m, &config, 0.0001);
 	assert_true(m.n_calls > 10 * MAX_TRIALS);
 	/* One that finds no end is still told. */
@@ -412,7 +392,7 @@ static void many_tests_have_room(void **state)
 	assert_non_null(strstr(why.text, "after 3 trials"));
 }
 
-static void bursts_that_the_tester_ends_are_not_the_devices(void **state)
+TEST(bursts_that_the_tester_ends_are_not_the_devices)
 {
 	struct back2back config = { .n_tests = 2, .max_burst_ns = 1000000000 };
 	struct model m = { .rate_pps = 500000,
@@ -421,7 +401,6 @@ static void bursts_that_the_tester_ends_are_not_the_devices(void **state)
 	struct mr_reason why;
 	struct burst_found b;
 
-	(void)state;
 	assert_int_equal(bursts(&m, &config, 0.005).limit, LIMIT_RECEIVER);
 	/* It takes twice as long for them: no burst at that rate ever left. */
 	m = (struct model){ .late_share = 1 };
@@ -437,14 +416,13 @@ static void bursts_that_the_tester_ends_are_not_the_devices(void **state)
 }
 
 /* Steps down never reach 0, which would be full speed. */
-static void confirming_stays_above_the_lowest_rate(void **state)
+TEST(confirming_stays_above_the_lowest_rate)
 {
 	struct model m = { .rate_pps = 600000, .drift = 0.9 };
 	struct search s = model_search(&m);
 	struct mr_reason why;
 	struct found f;
 
-	(void)state;
 	s.resolution = 0.5;
 	s.max_pps = 500000;
 	assert_int_equal(search_binary(&s, 0, 0, &f, &why), -EAGAIN);
@@ -452,7 +430,7 @@ static void confirming_stays_above_the_lowest_rate(void **state)
 	assert_true(f.high >= s.min_pps);
 }
 
-static void bursts_of_a_flaky_device_spread(void **state)
+TEST(bursts_of_a_flaky_device_spread)
 {
 	struct back2back config = { .n_tests = 20, .max_burst_ns = 1000000000 };
 	const struct model flaky = { .rate_pps = 500000,
@@ -461,44 +439,9 @@ static void bursts_of_a_flaky_device_spread(void **state)
 	struct model m = flaky;
 	struct burst_found b = bursts(&m, &config, 0.005);
 
-	(void)state;
 	assert_true(b.sd > 1 && b.min < b.mean && b.max > b.mean);
 	config.n_verify = 1;
 	m = flaky;
 	b = bursts(&m, &config, 0.005);
 	assert_within(b.mean, 1024 * 0.995, 1026);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_hard_limit_is_found_to_the_resolution),
-		cmocka_unit_test(the_tolerated_loss_moves_the_result),
-		cmocka_unit_test(verification_outlives_rare_bursts),
-		cmocka_unit_test(what_does_not_hold_again_is_no_result),
-		cmocka_unit_test(a_slow_drift_is_followed_down),
-		cmocka_unit_test(a_sender_that_fails_is_not_the_device),
-		cmocka_unit_test(a_load_is_what_left_in_time),
-		cmocka_unit_test(a_disturbed_sender_is_told_from_a_slow_one),
-		cmocka_unit_test(
-			losses_of_the_receiver_are_told_from_the_devices),
-		cmocka_unit_test(
-			a_rate_that_was_kept_tells_what_the_sender_can_do),
-		cmocka_unit_test(the_highest_rate_is_tried_first),
-		cmocka_unit_test(a_device_that_always_loses_has_no_rate),
-		cmocka_unit_test(a_signal_leaves_what_there_is),
-		cmocka_unit_test(a_trial_that_broke_off_says_why),
-		cmocka_unit_test(trials_have_an_end),
-		cmocka_unit_test(a_dead_device_is_noticed_first),
-		cmocka_unit_test(each_trial_is_seen_by_the_observer),
-		cmocka_unit_test(the_loss_curve_ends_behind_two_clean_steps),
-		cmocka_unit_test(bursts_tell_the_buffer),
-		cmocka_unit_test(many_tests_have_room),
-		cmocka_unit_test(
-			bursts_that_the_tester_ends_are_not_the_devices),
-		cmocka_unit_test(confirming_stays_above_the_lowest_rate),
-		cmocka_unit_test(bursts_of_a_flaky_device_spread),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A sender behind its end: what the queue took has to leave; and one whose
  * device sends by itself when frames are due. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <time.h>
 
-#include <cmocka.h>
-
 #include "net/tester_parts.h"
+#include "support/test.h"
 
 static uint32_t n_calls, n_offered;
 
@@ -29,13 +25,12 @@ static struct mr_txq queue = { .burst = burst };
 static struct sender sender;
 
 /* A driver that stopped at a full device goes on with the next call only. */
-static void its_queue_is_called_behind_the_end(void **state)
+TEST(its_queue_is_called_behind_the_end)
 {
 	/* No frame at all: it is done at once. */
 	struct send_orders orders = { .end_ns = UINT64_MAX, .n_senders = 1 };
 	struct clock clock;
 
-	(void)state;
 	clock_open(&clock, true);
 	clock_move(&clock, 2000);
 	orders.clock = &clock;
@@ -85,7 +80,7 @@ static uint32_t launch_burst(struct mr_txq *txq, struct mr_cache *cache,
 
 /* It has them ahead of their time, and is told when that is; another one is
  * told nothing. */
-static void a_device_that_launches_frames_is_told_when(void **state)
+TEST(a_device_that_launches_frames_is_told_when)
 {
 	const char *spec = "pair:a";
 	const struct tester_config config = {
@@ -105,7 +100,6 @@ static void a_device_that_launches_frames_is_told_when(void **state)
 	struct tester *tester;
 	struct sender *first;
 
-	(void)state;
 	assert_int_equal(tester_open(&config, &tester, &why), 0);
 	first = &tester->senders[0];
 	launcher.tester = tester;
@@ -127,14 +121,4 @@ static void a_device_that_launches_frames_is_told_when(void **state)
 	assert_int_equal(launcher.n_without, 1000);
 	trial_result_free(&result);
 	assert_int_equal(tester_close(tester), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(its_queue_is_called_behind_the_end),
-		cmocka_unit_test(a_device_that_launches_frames_is_told_when),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -117,14 +117,13 @@ static uint32_t get32(const uint8_t *bytes)
 	return get16(bytes) << 16 | get16(bytes + 2);
 }
 
-static void without_words_there_is_one_stream(void **state)
+TEST(without_words_there_is_one_stream)
 {
 	struct streams *streams = parsed(NULL, 0, true);
 	struct builder *builder = opened(streams, 0, 1);
 	struct frames *frames = frames_new();
 	const uint64_t due[2] = { 5, (UINT64_C(1) << 48) + 6 };
 
-	(void)state;
 	assert_int_equal(streams_n(streams), 1);
 	assert_int_equal(streams->of[0].n_fields, 0);
 	assert_string_equal(streams_text(streams, 0),
@@ -157,7 +156,7 @@ static void without_words_there_is_one_stream(void **state)
 	streams_free(streams);
 }
 
-static void all_sums_are_right(void **state)
+TEST(all_sums_are_right)
 {
 	static const char *const texts[] = {
 		"ip.src=10.0.0.0/16:random ip.ttl=1-255:random",
@@ -172,7 +171,6 @@ static void all_sums_are_right(void **state)
 		"qinq.id=1-4094 vlan.id=3 vlan.pcp=7 udp.dst=1-9:zipf=2",
 	};
 
-	(void)state;
 	for (int is_stamped = 0; is_stamped < 2; is_stamped++) {
 		for (uint32_t t = 0; t < sizeof(texts) / sizeof(*texts); t++) {
 			const char *text = texts[t];
@@ -199,7 +197,7 @@ static void all_sums_are_right(void **state)
 }
 
 /* A sum that comes out as 0 is written as 0xffff: 0 would be none (RFC 768). */
-static void no_udp_frame_is_without_a_sum(void **state)
+TEST(no_udp_frame_is_without_a_sum)
 {
 	const char *text = "udp.src=0-65535";
 	struct streams *streams = parsed(&text, 1, true);
@@ -207,7 +205,6 @@ static void no_udp_frame_is_without_a_sum(void **state)
 	struct frames *frames = frames_new();
 	uint32_t n_ones = 0;
 
-	(void)state;
 	for (uint32_t n = 0; n < 65536; n += MAX_FRAMES) {
 		builder_fill(builder, frames->base, frames->of, NULL,
 			     MAX_FRAMES);
@@ -224,14 +221,13 @@ static void no_udp_frame_is_without_a_sum(void **state)
 	streams_free(streams);
 }
 
-static void fields_count_like_digits(void **state)
+TEST(fields_count_like_digits)
 {
 	const char *text = "udp.src=10-12 udp.dst=53,80 ip.ttl=7:step=9";
 	struct streams *streams = parsed(&text, 1, false);
 	struct builder *builder = opened(streams, 0, 1);
 	struct frames *frames = frames_new();
 
-	(void)state;
 	builder_fill(builder, frames->base, frames->of, NULL, 200);
 	for (uint32_t i = 0; i < 200; i++) {
 		const uint8_t *bytes = bytes_of(frames, i);
@@ -246,7 +242,7 @@ static void fields_count_like_digits(void **state)
 }
 
 /* A burst of any length, and what came of it: none, some or all sent. */
-static void taken_back_frames_are_made_again(void **state)
+TEST(taken_back_frames_are_made_again)
 {
 	static const char *const texts[] = {
 		"udp.src=1000-1100 ip.ttl=1,2,3 size=60x2,100 weight=3",
@@ -259,7 +255,6 @@ static void taken_back_frames_are_made_again(void **state)
 	struct frames *plain = frames_new(), *frames = frames_new();
 	uint32_t n = 0;
 
-	(void)state;
 	srand(1);
 	builder_fill(once, plain->base, plain->of, NULL, MAX_FRAMES);
 	while (n < MAX_FRAMES) {
@@ -288,7 +283,7 @@ static void taken_back_frames_are_made_again(void **state)
 	streams_free(streams);
 }
 
-static void turns_follow_weights_and_lanes_count_alone(void **state)
+TEST(turns_follow_weights_and_lanes_count_alone)
 {
 	static const char *const texts[] = { "weight=6 size=60",
 					     "weight=3 size=100", "size=200",
@@ -298,7 +293,6 @@ static void turns_follow_weights_and_lanes_count_alone(void **state)
 	struct frames *frames = frames_new();
 	uint64_t seqs[4] = { 0 };
 
-	(void)state;
 	assert_true(streams_mean_bytes(streams) ==
 		    (6 * 60 + 3 * 100 + 200 + 2 * 70) / 12.0);
 	assert_int_equal(streams_max_bytes(streams), 200);
@@ -325,7 +319,7 @@ static void turns_follow_weights_and_lanes_count_alone(void **state)
 }
 
 /* All senders together have each flow, and no two have the same. */
-static void flows_are_dealt_out(void **state)
+TEST(flows_are_dealt_out)
 {
 	static const char *const texts[] = {
 		"udp.dst=53,80 udp.src=1000-1016",
@@ -334,7 +328,6 @@ static void flows_are_dealt_out(void **state)
 	};
 	enum { N_SENDERS = 5, N_FLOWS = 34 };
 
-	(void)state;
 	for (uint32_t t = 0; t < 3; t++) {
 		struct streams *streams = parsed(&texts[t], 1, false);
 		struct frames *frames = frames_new();
@@ -364,13 +357,12 @@ static void flows_are_dealt_out(void **state)
 	}
 }
 
-static void fewer_values_than_senders_are_shared(void **state)
+TEST(fewer_values_than_senders_are_shared)
 {
 	const char *text = "udp.dst=53,80";
 	struct streams *streams = parsed(&text, 1, false);
 	struct frames *frames = frames_new();
 
-	(void)state;
 	for (uint32_t s = 0; s < 4; s++) {
 		struct builder *builder = opened(streams, s, 4);
 
@@ -385,7 +377,7 @@ static void fewer_values_than_senders_are_shared(void **state)
 }
 
 /* Draws have the distribution that was asked for: chi-squared, 0.1 %. */
-static void draws_are_distributed_as_asked(void **state)
+TEST(draws_are_distributed_as_asked)
 {
 	static const struct {
 		const char *text;
@@ -402,7 +394,6 @@ static void draws_are_distributed_as_asked(void **state)
 		  0.00771352, 0.00552427, 0.00411523, 0.00316228 }
 	};
 
-	(void)state;
 	for (uint32_t t = 0; t < 3; t++) {
 		struct streams *streams = parsed(&cases[t].text, 1, false);
 		struct builder *builder = opened(streams, 0, 1);
@@ -432,7 +423,7 @@ static void draws_are_distributed_as_asked(void **state)
 	}
 }
 
-static void mixes_have_their_shares(void **state)
+TEST(mixes_have_their_shares)
 {
 	const char *text = "size=imix";
 	struct streams *streams = parsed(&text, 1, true);
@@ -440,7 +431,6 @@ static void mixes_have_their_shares(void **state)
 	struct frames *frames = frames_new();
 	uint32_t n_60 = 0, n_566 = 0, n_1514 = 0;
 
-	(void)state;
 	builder_fill(builder, frames->base, frames->of, NULL, 1200);
 	for (uint32_t i = 0; i < 1200; i++) {
 		n_60 += frames->of[i].len == 60;
@@ -456,13 +446,12 @@ static void mixes_have_their_shares(void **state)
 	streams_free(streams);
 }
 
-static void senders_that_there_are_not_are_refused(void **state)
+TEST(senders_that_there_are_not_are_refused)
 {
 	struct streams *streams = parsed(NULL, 0, false);
 	struct builder *builder = NULL;
 	struct mr_reason why = { .text = "" };
 
-	(void)state;
 	assert_int_equal(builder_open(streams, 0, 0, 1, &builder, &why),
 			 -EINVAL);
 	assert_int_equal(builder_open(streams, 2, 2, 1, &builder, &why),
@@ -474,23 +463,4 @@ static void senders_that_there_are_not_are_refused(void **state)
 	builder_free(NULL);
 	streams_free(streams);
 	streams_free(NULL);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(without_words_there_is_one_stream),
-		cmocka_unit_test(all_sums_are_right),
-		cmocka_unit_test(no_udp_frame_is_without_a_sum),
-		cmocka_unit_test(fields_count_like_digits),
-		cmocka_unit_test(taken_back_frames_are_made_again),
-		cmocka_unit_test(turns_follow_weights_and_lanes_count_alone),
-		cmocka_unit_test(flows_are_dealt_out),
-		cmocka_unit_test(fewer_values_than_senders_are_shared),
-		cmocka_unit_test(draws_are_distributed_as_asked),
-		cmocka_unit_test(mixes_have_their_shares),
-		cmocka_unit_test(senders_that_there_are_not_are_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,11 +18,10 @@ static const uint8_t answer[42] = {
 	2, 2, 0, 0, 0, 0, 9, 10, 0, 0, 2, 2, 0, 0, 0, 0, 1, 10, 0, 0, 1
 };
 
-static void a_request_is_answered(void **state)
+TEST(a_request_is_answered)
 {
 	uint8_t bytes[60] = { 0 };
 
-	(void)state;
 	memcpy(bytes, request, sizeof(request));
 	assert_int_equal(swap_arp(bytes, sizeof(bytes), ours), 1);
 	assert_memory_equal(bytes, answer, sizeof(answer));
@@ -32,7 +31,7 @@ static void a_request_is_answered(void **state)
 }
 
 /* Each of these differs from a request in one place. */
-static void nothing_else_is_answered(void **state)
+TEST(nothing_else_is_answered)
 {
 	static const struct {
 		uint8_t at, value;
@@ -45,7 +44,6 @@ static void nothing_else_is_answered(void **state)
 	};
 	uint8_t bytes[42];
 
-	(void)state;
 	for (uint32_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
 		memcpy(bytes, request, sizeof(bytes));
 		bytes[changes[i].at] = changes[i].value;
@@ -59,12 +57,11 @@ static void nothing_else_is_answered(void **state)
 	assert_memory_equal(bytes, request, sizeof(bytes));
 }
 
-static void what_is_too_short_or_for_many_stays(void **state)
+TEST(what_is_too_short_or_for_many_stays)
 {
 	uint8_t bytes[14] = { 2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0 };
 	uint8_t before[14];
 
-	(void)state;
 	memcpy(before, bytes, sizeof(bytes));
 	assert_int_equal(swap_frame(bytes, 13, 13, SWAP_PORTS), SWAP_RUNT);
 	assert_memory_equal(bytes, before, sizeof(bytes));
@@ -79,13 +76,12 @@ static void what_is_too_short_or_for_many_stays(void **state)
 }
 
 /* Ports that are not in the frame's first entry are left alone. */
-static void ports_that_are_elsewhere_stay(void **state)
+TEST(ports_that_are_elsewhere_stay)
 {
 	uint8_t bytes[38] = { 2, 0,    0, 0, 0,  1, 2, 0,    0, 0,  0,  2, 8,
 			      0, 0x45, 0, 0, 40, 0, 0, 0x20, 0, 64, 17, 0, 0,
 			      1, 2,    3, 4, 5,  6, 7, 8,    0, 1,  0,  2 };
 
-	(void)state;
 	/* The first fragment of a longer packet. */
 	assert_int_equal(swap_frame(bytes, 36, 54, SWAP_PORTS), SWAP_DONE);
 	assert_int_equal(bytes[26], 5);
@@ -97,28 +93,14 @@ static void ports_that_are_elsewhere_stay(void **state)
 }
 
 /* A ping of zeros: the answer has no bit set but those of its sum. */
-static void an_answer_of_zeros_has_a_sum(void **state)
+TEST(an_answer_of_zeros_has_a_sum)
 {
 	uint8_t bytes[42] = { 2,  0,    0, 0, 0,  1, 2, 0, 0, 0,  0,    2,   8,
 			      0,  0x45, 0, 0, 28, 0, 1, 0, 0, 64, 1,    0,   0,
 			      10, 0,    0, 1, 10, 0, 0, 2, 8, 0,  0xf7, 0xff };
 
-	(void)state;
 	assert_int_equal(swap_frame(bytes, 42, 42, SWAP_PORTS), SWAP_DONE);
 	assert_int_equal(bytes[34], 0);
 	assert_int_equal(bytes[36], 0xff);
 	assert_int_equal(bytes[37], 0xff);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_request_is_answered),
-		cmocka_unit_test(nothing_else_is_answered),
-		cmocka_unit_test(what_is_too_short_or_for_many_stays),
-		cmocka_unit_test(ports_that_are_elsewhere_stay),
-		cmocka_unit_test(an_answer_of_zeros_has_a_sum),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

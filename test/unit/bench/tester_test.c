@@ -9,18 +9,14 @@
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include <cmocka.h>
-
 #include "net/device.h"
 #include "net/tester_parts.h"
+#include "support/test.h"
 
 #define SECOND 1000000000ull
 
@@ -89,11 +85,10 @@ static struct device_counts run_device(const char *device, double pps)
 	return counts;
 }
 
-static void a_cable_loses_nothing_and_takes_no_time(void **state)
+TEST(a_cable_loses_nothing_and_takes_no_time)
 {
 	struct tester *tester = open_with(NULL, "pair:a", "pair:a", NULL, 0);
 
-	(void)state;
 	for (int i = 0; i < 3; i++) {
 		run(tester, 1e6, PACE_CONSTANT);
 		assert_int_equal(result.sent, 100000);
@@ -113,11 +108,10 @@ static void a_cable_loses_nothing_and_takes_no_time(void **state)
 	assert_int_equal(tester_close(tester), 0);
 }
 
-static void one_in_n_is_lost(void **state)
+TEST(one_in_n_is_lost)
 {
 	struct device_counts counts;
 
-	(void)state;
 	counts = run_device("loss=1000", 1e6);
 	assert_int_equal(counts.lost, 100);
 	assert_int_equal(result.lost, 100);
@@ -128,11 +122,10 @@ static void one_in_n_is_lost(void **state)
 }
 
 /* Every frame that is overtaken is seen, whatever else happens to it. */
-static void duplicates_and_reordering_are_found_exactly(void **state)
+TEST(duplicates_and_reordering_are_found_exactly)
 {
 	struct device_counts counts;
 
-	(void)state;
 	counts = run_device("dup=500", 1e6);
 	assert_int_equal(counts.duplicated, 200);
 	assert_int_equal(result.duplicates, 200);
@@ -150,20 +143,18 @@ static void duplicates_and_reordering_are_found_exactly(void **state)
 			counts.reordered);
 }
 
-static void corruption_is_foreign_and_lost(void **state)
+TEST(corruption_is_foreign_and_lost)
 {
 	struct device_counts counts;
 
-	(void)state;
 	counts = run_device("corrupt=400", 1e6);
 	assert_int_equal(counts.corrupted, 250);
 	assert_int_equal(result.foreign, 250);
 	assert_int_equal(result.lost, 250);
 }
 
-static void a_delay_is_the_latency(void **state)
+TEST(a_delay_is_the_latency)
 {
-	(void)state;
 	run_device("delay=50us", 1e6);
 	assert_int_equal(result.latency.min, 50000);
 	assert_int_equal(result.latency.max, 50000);
@@ -172,9 +163,8 @@ static void a_delay_is_the_latency(void **state)
 }
 
 /* Above its rate a device drops, and its queue is the latency. */
-static void a_rate_is_what_gets_through(void **state)
+TEST(a_rate_is_what_gets_through)
 {
-	(void)state;
 	run_device("rate=800k,queue=10", 800e3);
 	assert_int_equal(result.lost, 0);
 	run_device("rate=800k,queue=10", 1e6);
@@ -184,14 +174,13 @@ static void a_rate_is_what_gets_through(void **state)
 	assert_true(result.latency.max > 9 * 1250);
 }
 
-static void each_stream_has_its_own_figures(void **state)
+TEST(each_stream_has_its_own_figures)
 {
 	static const char *const streams[] = { "weight=3", "size=1000" };
 	struct tester *tester =
 		open_with("loss=999", "pair:a", "pair:b", streams, 2);
 	uint64_t lost = 0;
 
-	(void)state;
 	run(tester, 1e6, PACE_POISSON);
 	assert_int_equal(result.n_streams, 2);
 	assert_true(result.streams[0].sent > 2 * result.streams[1].sent);
@@ -212,11 +201,10 @@ static void each_stream_has_its_own_figures(void **state)
 }
 
 /* The same run again is the same, to the last frame. */
-static void a_run_can_be_repeated(void **state)
+TEST(a_run_can_be_repeated)
 {
 	static struct trial_result before;
 
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		struct tester *tester =
 			open_with("loss=13,delay=7us,rate=1M,queue=3", "pair:a",
@@ -236,13 +224,12 @@ static void a_run_can_be_repeated(void **state)
 }
 
 /* 10 Gbit/s, of which a frame of 60 bytes takes 84 bytes' time. */
-static void full_speed_is_that_of_the_virtual_cable(void **state)
+TEST(full_speed_is_that_of_the_virtual_cable)
 {
 	struct tester *tester = open_with(NULL, "pair:a", "pair:a", NULL, 0);
 	const struct trial_config config = { .n_frames = 1000 };
 	struct mr_reason why;
 
-	(void)state;
 	assert_float_equal(tester_line_rate_pps(tester, 60), 14880952.38, 0.01);
 	assert_int_equal(tester_run(tester, &config, &result, &why), 0);
 	assert_int_equal(result.sent, 1000);
@@ -253,7 +240,7 @@ static void full_speed_is_that_of_the_virtual_cable(void **state)
 	assert_int_equal(tester_close(tester), 0);
 }
 
-static void what_cannot_be_is_refused(void **state)
+TEST(what_cannot_be_is_refused)
 {
 	static const struct {
 		const char *tx, *rx, *device, *words;
@@ -277,7 +264,6 @@ static void what_cannot_be_is_refused(void **state)
 		{ "live:g0", "pair:b", NULL, "a clock of its own", false, 2 },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const struct tester_config config = {
 			.tx = &cases[i].tx,
@@ -323,7 +309,7 @@ static struct tester *open_real(const char *device)
 }
 
 /* Nothing is lost on the way, and what is not sent in time is counted. */
-static void it_does_not_lose_frames_by_the_real_clock(void **state)
+TEST(it_does_not_lose_frames_by_the_real_clock)
 {
 	const struct trial_config trial = {
 		.rate = { RATE_PPS, 200e3 },
@@ -334,7 +320,6 @@ static void it_does_not_lose_frames_by_the_real_clock(void **state)
 	struct device_counts counts;
 	struct mr_reason why;
 
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(tester_run(tester, &trial, &result, &why), 0);
 		assert_true(tester_device_counts(tester, 0, &counts));
@@ -367,7 +352,7 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attr,
 }
 
 /* The first one must have ended when it is told: it uses what is freed. */
-static void a_thread_that_cannot_start_ends_the_others(void **state)
+TEST(a_thread_that_cannot_start_ends_the_others)
 {
 	const struct trial_config trial = {
 		.rate = { RATE_PPS, 20e3 },
@@ -377,7 +362,6 @@ static void a_thread_that_cannot_start_ends_the_others(void **state)
 	struct timespec then, now;
 	struct mr_reason why;
 
-	(void)state;
 	clock_gettime(CLOCK_MONOTONIC, &then);
 	n_startable = 1;
 	assert_int_equal(tester_run(tester, &trial, &result, &why), 1);
@@ -392,7 +376,7 @@ static void a_thread_that_cannot_start_ends_the_others(void **state)
 }
 
 /* What is injected is found within the error that the result states. */
-static void a_delay_is_found_by_the_real_clock(void **state)
+TEST(a_delay_is_found_by_the_real_clock)
 {
 	/* A few frames, and all the time to send them: machines are busy. */
 	const struct trial_config trial = { .rate = { RATE_PPS, 2e3 },
@@ -402,7 +386,6 @@ static void a_delay_is_found_by_the_real_clock(void **state)
 	struct tester *tester = open_real("delay=2ms");
 	struct mr_reason why;
 
-	(void)state;
 	assert_int_equal(tester_run(tester, &trial, &result, &why), 0);
 	assert_true(result.latency.n > 0);
 	assert_in_range(result.clock_error_ns, 1, 1000000);
@@ -425,14 +408,13 @@ static void step_clock(void *opaque, const struct trial_result *so_far)
 }
 
 /* Drift is part of the error, up to where the clock is none to measure by. */
-static void a_clock_that_drifts_says_so(void **state)
+TEST(a_clock_that_drifts_says_so)
 {
 	const struct trial_config trial = { .rate = { RATE_PPS, 1e3 },
 					    .duration_ns = SECOND / 4 };
 	struct tester *tester = open_real("loss=1000");
 	struct mr_reason why;
 
-	(void)state;
 	if (!tester->clock.has_counter) {
 		assert_int_equal(tester_close(tester), 0);
 		skip();
@@ -456,12 +438,11 @@ static void a_clock_that_drifts_says_so(void **state)
 }
 
 /* A queue has one user: a port twice in a list would be two. */
-static void a_port_is_in_a_list_but_once(void **state)
+TEST(a_port_is_in_a_list_but_once)
 {
 	static const char *const twice[] = { "null:", "pair:a", "null:" };
 	static const char *const others[] = { "pair:a", "pair:b", "pair:c" };
 
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		const struct tester_config config = {
 			.tx = i == 0 ? twice : others,
@@ -484,7 +465,7 @@ static void a_port_is_in_a_list_but_once(void **state)
 }
 
 /* A rate is that of all ports, and so is what the links take. */
-static void the_line_rate_is_that_of_all_links(void **state)
+TEST(the_line_rate_is_that_of_all_links)
 {
 	static const char *const specs[] = { "pair:a", "pair:b" };
 	const struct tester_config config = {
@@ -503,7 +484,6 @@ static void the_line_rate_is_that_of_all_links(void **state)
 	struct tester *tester;
 	struct mr_reason why;
 
-	(void)state;
 	assert_int_equal(tester_open(&config, &tester, &why), 0);
 	assert_float_equal(tester_line_rate_pps(tester, 60), 2 * 14880952.38,
 			   0.01);
@@ -521,7 +501,7 @@ static void end_soon(void *opaque, const struct trial_result *so_far)
 
 /* As Ctrl-C: 20 ms of frames, 400, are in the device by then, and come still.
  */
-static void what_is_on_its_way_at_the_end_is_waited_for(void **state)
+TEST(what_is_on_its_way_at_the_end_is_waited_for)
 {
 	const struct trial_config trial = {
 		.rate = { RATE_PPS, 20e3 },
@@ -531,7 +511,6 @@ static void what_is_on_its_way_at_the_end_is_waited_for(void **state)
 	struct device_counts counts;
 	struct mr_reason why;
 
-	(void)state;
 	tester_on_progress(tester, end_soon, tester);
 	assert_int_equal(tester_run(tester, &trial, &result, &why), 0);
 	assert_true(result.is_cut_short);
@@ -546,29 +525,4 @@ static void what_is_on_its_way_at_the_end_is_waited_for(void **state)
 	assert_true(result.sending_ns < result.whole_ns);
 	trial_result_free(&result);
 	assert_int_equal(tester_close(tester), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_cable_loses_nothing_and_takes_no_time),
-		cmocka_unit_test(one_in_n_is_lost),
-		cmocka_unit_test(duplicates_and_reordering_are_found_exactly),
-		cmocka_unit_test(corruption_is_foreign_and_lost),
-		cmocka_unit_test(a_delay_is_the_latency),
-		cmocka_unit_test(a_rate_is_what_gets_through),
-		cmocka_unit_test(each_stream_has_its_own_figures),
-		cmocka_unit_test(a_run_can_be_repeated),
-		cmocka_unit_test(full_speed_is_that_of_the_virtual_cable),
-		cmocka_unit_test(what_cannot_be_is_refused),
-		cmocka_unit_test(it_does_not_lose_frames_by_the_real_clock),
-		cmocka_unit_test(a_thread_that_cannot_start_ends_the_others),
-		cmocka_unit_test(a_delay_is_found_by_the_real_clock),
-		cmocka_unit_test(a_clock_that_drifts_says_so),
-		cmocka_unit_test(a_port_is_in_a_list_but_once),
-		cmocka_unit_test(the_line_rate_is_that_of_all_links),
-		cmocka_unit_test(what_is_on_its_way_at_the_end_is_waited_for),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Sequence numbers: what is new, what came twice, late, or too late. */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
 #include "net/tracker.h"
+#include "support/test.h"
 
 static struct tracker tracker;
 static struct track track;
@@ -27,9 +23,8 @@ static int close_it(void **state)
 	return 0;
 }
 
-static void in_order_all_are_new(void **state)
+TEST_WITH(open_one, close_it, in_order_all_are_new)
 {
-	(void)state;
 	for (uint64_t i = 0; i < 3 * tracker_window(&tracker); i++)
 		track_see(&track, &tracker, 1, i);
 	assert_int_equal(track.unique, 3 * tracker_window(&tracker));
@@ -38,11 +33,10 @@ static void in_order_all_are_new(void **state)
 	assert_int_equal(track.longest_gap, 0);
 }
 
-static void lanes_do_not_know_each_other(void **state)
+TEST_WITH(open_one, close_it, lanes_do_not_know_each_other)
 {
 	struct track other = { 0 };
 
-	(void)state;
 	track_see(&track, &tracker, 0, 5);
 	track_see(&other, &tracker, 1, 5);
 	assert_int_equal(track.unique, 1);
@@ -51,9 +45,8 @@ static void lanes_do_not_know_each_other(void **state)
 	assert_int_equal(other.duplicates, 1);
 }
 
-static void each_fault_has_its_counter(void **state)
+TEST_WITH(open_one, close_it, each_fault_has_its_counter)
 {
-	(void)state;
 	track_see(&track, &tracker, 0, 0);
 	track_see(&track, &tracker, 0, 3); /* 1 and 2 are missing */
 	track_see(&track, &tracker, 0, 2); /* late */
@@ -67,11 +60,10 @@ static void each_fault_has_its_counter(void **state)
 	assert_int_equal(track.next, 5);
 }
 
-static void behind_the_window_nobody_knows(void **state)
+TEST_WITH(open_one, close_it, behind_the_window_nobody_knows)
 {
 	const uint64_t window = tracker_window(&tracker);
 
-	(void)state;
 	track_see(&track, &tracker, 0, 5);
 	track_see(&track, &tracker, 0, window + 4); /* 5's word is kept */
 	track_see(&track, &tracker, 0, 6);
@@ -83,11 +75,10 @@ static void behind_the_window_nobody_knows(void **state)
 }
 
 /* The highest numbers that a stamp has room for. */
-static void numbers_of_48_bits_fit(void **state)
+TEST_WITH(open_one, close_it, numbers_of_48_bits_fit)
 {
 	const uint64_t last = (1ull << 48) - 1;
 
-	(void)state;
 	track_see(&track, &tracker, 0, last - 1);
 	track_see(&track, &tracker, 0, last);
 	track_see(&track, &tracker, 0, last);
@@ -96,13 +87,12 @@ static void numbers_of_48_bits_fit(void **state)
 }
 
 /* What a bitmap of everything says, about a stream with all faults. */
-static void it_agrees_with_a_bitmap_of_all(void **state)
+TEST_WITH(open_one, close_it, it_agrees_with_a_bitmap_of_all)
 {
 	enum { N = 200000 };
 	uint8_t *seen = calloc(N + 100, 1);
 	uint64_t unique = 0, duplicates = 0, reordered = 0, next = 0;
 
-	(void)state;
 	srand(3);
 	for (uint64_t i = 0; i < N; i++) {
 		const uint64_t back = (uint64_t)rand() % 100;
@@ -138,13 +128,12 @@ static void *see_all(void *own)
 
 /* Each number is new to one of the receivers, and to one only, as long as none
  * falls a window behind. */
-static void a_number_is_new_to_one_receiver_only(void **state)
+TEST_WITH(open_one, close_it, a_number_is_new_to_one_receiver_only)
 {
 	struct track tracks[N_THREADS] = { 0 };
 	pthread_t threads[N_THREADS];
 	uint64_t unique = 0, duplicates = 0, too_old = 0;
 
-	(void)state;
 	tracker_close(&tracker);
 	assert_int_equal(tracker_open(&tracker, 1, true), 0);
 	assert_true(N_NUMBERS <= tracker_window(&tracker));
@@ -161,27 +150,4 @@ static void a_number_is_new_to_one_receiver_only(void **state)
 	assert_int_equal(unique, N_NUMBERS);
 	assert_int_equal(duplicates, (N_THREADS - 1) * N_NUMBERS);
 	assert_int_equal(too_old, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(in_order_all_are_new, open_one,
-						close_it),
-		cmocka_unit_test_setup_teardown(lanes_do_not_know_each_other,
-						open_one, close_it),
-		cmocka_unit_test_setup_teardown(each_fault_has_its_counter,
-						open_one, close_it),
-		cmocka_unit_test_setup_teardown(behind_the_window_nobody_knows,
-						open_one, close_it),
-		cmocka_unit_test_setup_teardown(numbers_of_48_bits_fit,
-						open_one, close_it),
-		cmocka_unit_test_setup_teardown(it_agrees_with_a_bitmap_of_all,
-						open_one, close_it),
-		cmocka_unit_test_setup_teardown(
-			a_number_is_new_to_one_receiver_only, open_one,
-			close_it),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

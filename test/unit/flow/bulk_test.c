@@ -40,13 +40,12 @@ static void assert_bulk_is_single(const struct mr_flow_table *table,
 	}
 }
 
-static void bulk_is_single_for_all_keys(void **state)
+TEST(bulk_is_single_for_all_keys)
 {
 	struct test_allocator a = { 0 };
 	struct mr_ctx *ctx = test_ctx(&a);
 	uint8_t *keys = malloc(N * MR_FLOW_KEY_MAX);
 
-	(void)state;
 	assert_non_null(keys);
 	for (uint32_t n_bytes = 4; n_bytes <= MR_FLOW_KEY_MAX; n_bytes += 4) {
 		const struct mr_flow_config config = {
@@ -75,7 +74,7 @@ static void bulk_is_single_for_all_keys(void **state)
 	assert_int_equal(a.n_out, 0);
 }
 
-static void bulk_is_single_in_one_chain(void **state)
+TEST(bulk_is_single_in_one_chain)
 {
 	enum { N_SAME = 200 };
 	struct test_allocator a = { 0 };
@@ -83,7 +82,6 @@ static void bulk_is_single_in_one_chain(void **state)
 	struct mr_flow_table *table = flow_table(ctx, N_SAME, 0);
 	uint64_t keys[2 * N_SAME][2];
 
-	(void)state;
 	for (uint32_t i = 0; i < 2 * N_SAME; i++) {
 		keys[i][0] = flow_colliding(table);
 		keys[i][1] = i;
@@ -93,14 +91,4 @@ static void bulk_is_single_in_one_chain(void **state)
 	assert_bulk_is_single(table, (const uint8_t *)keys, 2 * N_SAME, 16);
 	mr_flow_destroy(table);
 	mr_ctx_destroy(ctx);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(bulk_is_single_for_all_keys),
-		cmocka_unit_test(bulk_is_single_in_one_chain),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

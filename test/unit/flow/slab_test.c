@@ -36,13 +36,12 @@ static uint64_t in_memory(const struct mri_slab *slab)
 	return resident_bytes(slab->space.base, slab->space.max_bytes);
 }
 
-static void numbers_are_dense_and_come_back(void **state)
+TEST(numbers_are_dense_and_come_back)
 {
 	struct test_allocator a = { 0 };
 	struct mr_ctx *ctx = test_ctx(&a);
 	struct mri_slab slab;
 
-	(void)state;
 	assert_int_equal(mri_slab_init(&slab, ctx, 1000, ITEM, 0), 0);
 	for (uint32_t i = 0; i < 1000; i++)
 		assert_int_equal(mri_slab_take(&slab), i);
@@ -65,14 +64,13 @@ static void numbers_are_dense_and_come_back(void **state)
 	assert_int_equal(a.n_out, 0);
 }
 
-static void chunks_end_at_a_huge_page(void **state)
+TEST(chunks_end_at_a_huge_page)
 {
 	static const uint32_t sizes[] = { 8, 24, 64, 72, 96, 4096, 4088 };
 	struct test_allocator a = { 0 };
 	struct mr_ctx *ctx = test_ctx(&a);
 	struct mri_slab slab;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		assert_int_equal(mri_slab_init(&slab, ctx, 10, sizes[i], 0), 0);
 		assert_int_equal(((uint64_t)sizes[i] << slab.chunk_shift) %
@@ -88,13 +86,12 @@ static void chunks_end_at_a_huge_page(void **state)
 	assert_int_equal(a.n_out, 0);
 }
 
-static void an_empty_chunk_goes_back(void **state)
+TEST(an_empty_chunk_goes_back)
 {
 	struct test_allocator a = { 0 };
 	struct mr_ctx *ctx = test_ctx(&a);
 	struct mri_slab slab;
 
-	(void)state;
 	assert_int_equal(mri_slab_init(&slab, ctx, 3 * CHUNK, ITEM, 0), 0);
 	take(&slab, 3 * CHUNK);
 	assert_int_equal(in_memory(&slab), 6 * MIB);
@@ -123,13 +120,12 @@ static void an_empty_chunk_goes_back(void **state)
 	assert_int_equal(a.n_out, 0);
 }
 
-static void a_little_stays(void **state)
+TEST(a_little_stays)
 {
 	struct test_allocator a = { 0 };
 	struct mr_ctx *ctx = test_ctx(&a);
 	struct mri_slab slab;
 
-	(void)state;
 	assert_int_equal(mri_slab_init(&slab, ctx, CHUNK, ITEM, 0), 0);
 	take(&slab, 16);
 	put(&slab, 0, 16);
@@ -143,14 +139,13 @@ static void a_little_stays(void **state)
 	mr_ctx_destroy(ctx);
 }
 
-static void what_it_started_with_stays(void **state)
+TEST(what_it_started_with_stays)
 {
 	const uint32_t n_start = CHUNK / 2;
 	struct test_allocator a = { 0 };
 	struct mr_ctx *ctx = test_ctx(&a);
 	struct mri_slab slab;
 
-	(void)state;
 	assert_int_equal(mri_slab_init(&slab, ctx, 2 * CHUNK, ITEM, n_start),
 			 0);
 	assert_int_equal(in_memory(&slab), 1 * MIB);
@@ -167,13 +162,12 @@ static void what_it_started_with_stays(void **state)
 	mr_ctx_destroy(ctx);
 }
 
-static void no_memory_is_said_and_harmless(void **state)
+TEST(no_memory_is_said_and_harmless)
 {
 	struct test_allocator a = { 0 };
 	struct mr_ctx *ctx = test_ctx(&a);
 	struct mri_slab slab;
 
-	(void)state;
 	a.fail_at = a.n_calls + 1;
 	assert_int_equal(mri_slab_init(&slab, ctx, 10, ITEM, 0), -ENOMEM);
 	has_no_memory = true;
@@ -197,18 +191,4 @@ static void no_memory_is_said_and_harmless(void **state)
 	mri_slab_fini(&slab, ctx);
 	mr_ctx_destroy(ctx);
 	assert_int_equal(a.n_out, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(numbers_are_dense_and_come_back),
-		cmocka_unit_test(chunks_end_at_a_huge_page),
-		cmocka_unit_test(an_empty_chunk_goes_back),
-		cmocka_unit_test(a_little_stays),
-		cmocka_unit_test(what_it_started_with_stays),
-		cmocka_unit_test(no_memory_is_said_and_harmless),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

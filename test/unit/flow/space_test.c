@@ -37,11 +37,10 @@ int __wrap_madvise(void *at, size_t n, int advice)
 	return __real_madvise(at, n, advice);
 }
 
-static void memory_comes_by_steps(void **state)
+TEST(memory_comes_by_steps)
 {
 	struct mri_space space;
 
-	(void)state;
 	assert_int_equal(mri_space_reserve(&space, 5 * MIB), 0);
 	assert_int_equal((uintptr_t)space.base % MRI_SPACE_STEP, 0);
 	assert_int_equal(space.max_bytes, 6 * MIB);
@@ -63,11 +62,10 @@ static void memory_comes_by_steps(void **state)
 	mri_space_free(&space);
 }
 
-static void memory_goes_back(void **state)
+TEST(memory_goes_back)
 {
 	struct mri_space space;
 
-	(void)state;
 	assert_int_equal(mri_space_reserve(&space, 4 * MIB), 0);
 	assert_true(mri_space_ready(&space, 4 * MIB));
 	memset(space.base, 0xff, 4 * MIB);
@@ -83,11 +81,10 @@ static void memory_goes_back(void **state)
 	mri_space_free(&space);
 }
 
-static void touched_memory_is_there(void **state)
+TEST(touched_memory_is_there)
 {
 	struct mri_space space;
 
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		has_no_populate = i == 1;
 		assert_int_equal(mri_space_reserve(&space, 4 * MIB), 0);
@@ -103,11 +100,10 @@ static void touched_memory_is_there(void **state)
 	has_no_populate = false;
 }
 
-static void what_fails_can_be_tried_again(void **state)
+TEST(what_fails_can_be_tried_again)
 {
 	struct mri_space space = { 0 };
 
-	(void)state;
 	has_no_addresses = true;
 	assert_int_equal(mri_space_reserve(&space, 4 * MIB), -ENOMEM);
 	has_no_addresses = false;
@@ -124,14 +120,13 @@ static void what_fails_can_be_tried_again(void **state)
 	mri_space_free(&space);
 }
 
-static void a_child_has_none_of_it(void **state)
+TEST(a_child_has_none_of_it)
 {
 	struct mri_space space;
 	unsigned char page;
 	int status;
 	pid_t pid;
 
-	(void)state;
 #ifdef __SANITIZE_THREAD__
 	skip(); /* its own memory in the child may lie in the hole */
 #endif
@@ -146,9 +141,8 @@ static void a_child_has_none_of_it(void **state)
 	mri_space_free(&space);
 }
 
-static void what_is_taken_is_whole_pages(void **state)
+TEST(what_is_taken_is_whole_pages)
 {
-	(void)state;
 	assert_int_equal(mri_space_taken(0, 0), 0);
 	assert_int_equal(mri_space_taken(0, 1), 4096);
 	assert_int_equal(mri_space_taken(0, 4097), 8192);
@@ -156,18 +150,4 @@ static void what_is_taken_is_whole_pages(void **state)
 	assert_int_equal(mri_space_taken(0, 2 * MIB + 1), 4 * MIB);
 	assert_int_equal(mri_space_taken(2 * MIB, 2 * MIB), 0);
 	assert_int_equal(mri_space_taken(2 * MIB, 2 * MIB + 1), 2 * MIB);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(memory_comes_by_steps),
-		cmocka_unit_test(memory_goes_back),
-		cmocka_unit_test(touched_memory_is_there),
-		cmocka_unit_test(what_fails_can_be_tried_again),
-		cmocka_unit_test(a_child_has_none_of_it),
-		cmocka_unit_test(what_is_taken_is_whole_pages),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -40,14 +40,13 @@ static void assert_chains(const struct mr_flow_table *table)
 	assert_int_equal(n_overflows, table->overflows.n);
 }
 
-static void it_grows_by_one_and_shrinks_by_one(void **state)
+TEST(it_grows_by_one_and_shrinks_by_one)
 {
 	struct test_allocator a = { 0 };
 	struct mr_ctx *ctx = test_ctx(&a);
 	struct mr_flow_table *table = flow_table(ctx, N, 0);
 	uint32_t *ids = malloc(N * sizeof(ids[0]));
 
-	(void)state;
 	assert_non_null(ids);
 	for (uint32_t i = 0; i < N; i++) {
 		const uint32_t n = table->n_buckets;
@@ -80,7 +79,7 @@ static void it_grows_by_one_and_shrinks_by_one(void **state)
 	assert_int_equal(a.n_out, 0);
 }
 
-static void one_hash_for_all_still_works(void **state)
+TEST(one_hash_for_all_still_works)
 {
 	enum { N_SAME = 1000 };
 	struct test_allocator a = { 0 };
@@ -89,7 +88,6 @@ static void one_hash_for_all_still_works(void **state)
 	const uint64_t same = flow_colliding(table);
 	uint32_t ids[N_SAME];
 
-	(void)state;
 	for (uint32_t i = 0; i < N_SAME; i++)
 		ids[i] = flow_add(table, same, i);
 	assert_chains(table);
@@ -110,7 +108,7 @@ static void one_hash_for_all_still_works(void **state)
 	mr_ctx_destroy(ctx);
 }
 
-static void without_memory_chains_get_longer(void **state)
+TEST(without_memory_chains_get_longer)
 {
 	struct test_allocator a = { 0 };
 	struct mr_ctx *ctx = test_ctx(&a);
@@ -119,7 +117,6 @@ static void without_memory_chains_get_longer(void **state)
 	uint32_t n_buckets, n, id;
 	int err = 0;
 
-	(void)state;
 	/* All three parts have their first 2 MiB, the buckets 32768. */
 	for (n = 0; table->overflows.n == 0; n++)
 		flow_add(table, n, 0);
@@ -161,7 +158,7 @@ static void without_memory_chains_get_longer(void **state)
 	mr_ctx_destroy(ctx);
 }
 
-static void what_finds_no_place_is_not_kept(void **state)
+TEST(what_finds_no_place_is_not_kept)
 {
 	struct test_allocator a = { 0 };
 	struct mr_ctx *ctx = test_ctx(&a);
@@ -169,7 +166,6 @@ static void what_finds_no_place_is_not_kept(void **state)
 	const uint64_t key[2] = { flow_colliding(table), 7 };
 	uint32_t id = 77;
 
-	(void)state;
 	for (uint32_t i = 0; i < MRI_BUCKET_ENTRIES; i++)
 		flow_add(table, key[0], i);
 	has_no_memory = true;
@@ -183,7 +179,7 @@ static void what_finds_no_place_is_not_kept(void **state)
 	mr_ctx_destroy(ctx);
 }
 
-static void memory_of_buckets_goes_back(void **state)
+TEST(memory_of_buckets_goes_back)
 {
 	enum { N_MANY = 1 << 20, N_FEW = N_MANY / 8 };
 	struct test_allocator a = { 0 };
@@ -192,7 +188,6 @@ static void memory_of_buckets_goes_back(void **state)
 	const uint64_t n_bytes = table->bucket_space.max_bytes;
 	const uint64_t step = MRI_SPACE_STEP;
 
-	(void)state;
 	for (uint32_t i = 0; i < N_MANY; i++)
 		assert_int_equal(flow_add(table, i, 0), i);
 	assert_true(resident_bytes(table->bucket_space.base, n_bytes) >=
@@ -214,17 +209,4 @@ static void memory_of_buckets_goes_back(void **state)
 	assert_chains(table);
 	mr_flow_destroy(table);
 	mr_ctx_destroy(ctx);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(it_grows_by_one_and_shrinks_by_one),
-		cmocka_unit_test(one_hash_for_all_still_works),
-		cmocka_unit_test(without_memory_chains_get_longer),
-		cmocka_unit_test(what_finds_no_place_is_not_kept),
-		cmocka_unit_test(memory_of_buckets_goes_back),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,7 +8,7 @@ static const struct mr_flow_config good = { .size = sizeof(good),
 					    .n_max = 1000,
 					    .seed = SEED };
 
-static void wrong_configs_are_refused(void **state)
+TEST(wrong_configs_are_refused)
 {
 	static const struct {
 		uint32_t key, record, n_max, n_start, reserved;
@@ -31,7 +31,6 @@ static void wrong_configs_are_refused(void **state)
 	struct mr_flow_config config = good;
 	struct mr_reason why;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		config.key_bytes = wrong[i].key;
 		config.record_bytes = wrong[i].record;
@@ -54,14 +53,13 @@ static void wrong_configs_are_refused(void **state)
 	assert_int_equal(a.n_out, 0);
 }
 
-static void without_memory_there_is_no_table(void **state)
+TEST(without_memory_there_is_no_table)
 {
 	struct test_allocator a = { 0 };
 	struct mr_ctx *ctx = test_ctx(&a);
 	struct mr_flow_table *table = NULL;
 	struct mr_reason why;
 
-	(void)state;
 	for (uint32_t i = 1; i <= 3; i++) {
 		a.fail_at = a.n_calls + i;
 		assert_int_equal(mr_flow_create(ctx, &good, &table, &why),
@@ -73,7 +71,7 @@ static void without_memory_there_is_no_table(void **state)
 	assert_int_equal(a.n_out, 0);
 }
 
-static void the_largest_is_only_addresses(void **state)
+TEST(the_largest_is_only_addresses)
 {
 	struct mr_flow_config config = good;
 	struct test_allocator a = { 0 };
@@ -81,7 +79,6 @@ static void the_largest_is_only_addresses(void **state)
 	struct mr_flow_table *table = NULL;
 	uint32_t id;
 
-	(void)state;
 	config.n_max = INT32_MAX;
 	assert_int_equal(mr_flow_create(ctx, &config, &table, NULL), 0);
 	id = flow_add(table, 1, 2);
@@ -93,7 +90,7 @@ static void the_largest_is_only_addresses(void **state)
 	mr_ctx_destroy(ctx);
 }
 
-static void records_are_found_until_removed(void **state)
+TEST(records_are_found_until_removed)
 {
 	struct test_allocator a = { 0 };
 	struct mr_ctx *ctx = test_ctx(&a);
@@ -102,7 +99,6 @@ static void records_are_found_until_removed(void **state)
 	struct flow *flow;
 	uint32_t id, again = 77;
 
-	(void)state;
 	mr_flow_remove(table, 0); /* never used: nothing happens */
 	mr_flow_remove(table, MR_FLOW_NONE);
 	assert_int_equal(mr_flow_find(table, key), MR_FLOW_NONE);
@@ -138,12 +134,11 @@ static void records_are_found_until_removed(void **state)
 }
 
 /* Each byte of a key counts, at each length, aligned or not. */
-static void each_byte_of_a_key_counts(void **state)
+TEST(each_byte_of_a_key_counts)
 {
 	struct test_allocator a = { 0 };
 	struct mr_ctx *ctx = test_ctx(&a);
 
-	(void)state;
 	for (uint32_t n = 4; n <= MR_FLOW_KEY_MAX; n += 4) {
 		struct mr_flow_config config = good;
 		uint8_t bytes[MR_FLOW_KEY_MAX + 1] = { 0 };
@@ -178,12 +173,11 @@ static uint32_t difference(const uint64_t keys[4], uint32_t bit)
 	return before ^ mri_hash(keys, key, sizeof(key));
 }
 
-static void seeds_decide_which_keys_meet(void **state)
+TEST(seeds_decide_which_keys_meet)
 {
 	uint64_t keys[4], other_keys[4];
 	uint32_t n_flipped = 0, n_same = 0;
 
-	(void)state;
 	mri_hash_init(keys, 1);
 	mri_hash_init(other_keys, 2);
 	for (uint32_t i = 0; i < 128; i++) {
@@ -197,7 +191,7 @@ static void seeds_decide_which_keys_meet(void **state)
 	assert_in_range(n_flipped, 128 * 14, 128 * 18);
 }
 
-static void lists_are_in_order(void **state)
+TEST(lists_are_in_order)
 {
 	enum { N = 40000 };
 	struct test_allocator a = { 0 };
@@ -205,7 +199,6 @@ static void lists_are_in_order(void **state)
 	struct mr_flow_table *table = flow_table(ctx, N, 0);
 	uint32_t id, n = 0;
 
-	(void)state;
 	assert_int_equal(mr_flow_next(table, MR_FLOW_NONE), MR_FLOW_NONE);
 	for (uint32_t i = 0; i < N; i++)
 		assert_int_equal(flow_add(table, i, i), i);
@@ -231,7 +224,7 @@ static void lists_are_in_order(void **state)
 	mr_ctx_destroy(ctx);
 }
 
-static void memory_comes_and_goes(void **state)
+TEST(memory_comes_and_goes)
 {
 	enum { N = 300000 };
 	struct test_allocator a = { 0 };
@@ -240,7 +233,6 @@ static void memory_comes_and_goes(void **state)
 	const struct mr_flow_stats before = flow_stats(table);
 	struct mr_flow_stats s;
 
-	(void)state;
 	assert_int_equal(before.n_max, N);
 	assert_int_equal(before.n_buckets, 8);
 	assert_true(before.bytes <= 8192);
@@ -269,7 +261,7 @@ static void memory_comes_and_goes(void **state)
 	mr_ctx_destroy(ctx);
 }
 
-static void what_it_started_with_needs_no_memory(void **state)
+TEST(what_it_started_with_needs_no_memory)
 {
 	enum { N = 60000 };
 	struct test_allocator a = { 0 };
@@ -282,7 +274,6 @@ static void what_it_started_with_needs_no_memory(void **state)
 		resident_bytes(table->overflows.space.base,
 			       table->overflows.space.max_bytes);
 
-	(void)state;
 	assert_true(in_memory >= N * UINT64_C(64));
 	for (uint32_t i = 0; i < N; i++)
 		flow_add(table, i, 0);
@@ -299,21 +290,4 @@ static void what_it_started_with_needs_no_memory(void **state)
 			n_bytes + MRI_SMALL_STEP);
 	mr_flow_destroy(table);
 	mr_ctx_destroy(ctx);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(wrong_configs_are_refused),
-		cmocka_unit_test(without_memory_there_is_no_table),
-		cmocka_unit_test(the_largest_is_only_addresses),
-		cmocka_unit_test(records_are_found_until_removed),
-		cmocka_unit_test(each_byte_of_a_key_counts),
-		cmocka_unit_test(seeds_decide_which_keys_meet),
-		cmocka_unit_test(lists_are_in_order),
-		cmocka_unit_test(memory_comes_and_goes),
-		cmocka_unit_test(what_it_started_with_needs_no_memory),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

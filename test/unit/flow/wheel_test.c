@@ -31,7 +31,7 @@ static struct mr_wheel *wheel_at(struct mr_ctx *ctx, uint32_t tick)
 	return wheel;
 }
 
-static void wrong_sizes_are_refused(void **state)
+TEST(wrong_sizes_are_refused)
 {
 	static const struct {
 		uint32_t n_max, n_slots;
@@ -49,7 +49,6 @@ static void wrong_sizes_are_refused(void **state)
 	struct mr_wheel *wheel = NULL;
 	struct mr_reason why;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		assert_int_equal(mr_wheel_create(ctx, wrong[i].n_max,
 						 wrong[i].n_slots, 0, &wheel,
@@ -69,13 +68,12 @@ static void wrong_sizes_are_refused(void **state)
 	assert_int_equal(a.n_out, 0);
 }
 
-static void ids_come_when_they_are_due(void **state)
+TEST(ids_come_when_they_are_due)
 {
 	struct test_allocator a = { 0 };
 	struct mr_ctx *ctx = test_ctx(&a);
 	uint32_t ids[BURST];
 
-	(void)state;
 	for (size_t s = 0; s < sizeof(starts) / sizeof(starts[0]); s++) {
 		const uint32_t t = starts[s];
 		struct mr_wheel *wheel = wheel_at(ctx, t);
@@ -110,14 +108,13 @@ static void ids_come_when_they_are_due(void **state)
 	assert_int_equal(a.n_out, 0);
 }
 
-static void set_again_moves_and_cancel_takes_off(void **state)
+TEST(set_again_moves_and_cancel_takes_off)
 {
 	struct test_allocator a = { 0 };
 	struct mr_ctx *ctx = test_ctx(&a);
 	struct mr_wheel *wheel = wheel_at(ctx, 7);
 	uint32_t ids[BURST];
 
-	(void)state;
 	mr_wheel_cancel(wheel, 3); /* nothing */
 	for (uint32_t i = 0; i < 5; i++)
 		mr_wheel_set(wheel, i, 9);
@@ -135,14 +132,13 @@ static void set_again_moves_and_cancel_takes_off(void **state)
 	mr_ctx_destroy(ctx);
 }
 
-static void a_call_is_bounded(void **state)
+TEST(a_call_is_bounded)
 {
 	struct test_allocator a = { 0 };
 	struct mr_ctx *ctx = test_ctx(&a);
 	struct mr_wheel *wheel = wheel_at(ctx, 0);
 	uint32_t ids[BURST], n_calls = 1, n;
 
-	(void)state;
 	for (uint32_t i = 0; i < N_IDS; i++)
 		mr_wheel_set(wheel, i, i > 0 ? 100 : 15);
 	/* 299 that are far are looked at before the one that is due. */
@@ -164,7 +160,7 @@ static void a_call_is_bounded(void **state)
 	mr_ctx_destroy(ctx);
 }
 
-static void an_empty_wheel_has_no_memory(void **state)
+TEST(an_empty_wheel_has_no_memory)
 {
 	enum { N = 100000 };
 	struct test_allocator a = { 0 };
@@ -172,7 +168,6 @@ static void an_empty_wheel_has_no_memory(void **state)
 	struct mr_wheel *wheel = NULL;
 	uint32_t ids[BURST], n, n_out = 0;
 
-	(void)state;
 	assert_int_equal(mr_wheel_create(ctx, N, N_SLOTS, 0, &wheel, NULL), 0);
 	for (int round = 0; round < 2; round++) {
 		for (uint32_t i = 0; i < N; i++)
@@ -253,13 +248,12 @@ static void expire(struct model *m, uint64_t *random)
 			    (int32_t)(m->due[id] - m->now) >= 0);
 }
 
-static void the_model_agrees(void **state)
+TEST(the_model_agrees)
 {
 	struct test_allocator a = { 0 };
 	struct mr_ctx *ctx = test_ctx(&a);
 	uint64_t random = 99;
 
-	(void)state;
 	for (size_t s = 0; s < sizeof(starts) / sizeof(starts[0]); s++) {
 		struct model m = { .now = starts[s] - 50 };
 
@@ -283,18 +277,4 @@ static void the_model_agrees(void **state)
 	}
 	mr_ctx_destroy(ctx);
 	assert_int_equal(a.n_out, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(wrong_sizes_are_refused),
-		cmocka_unit_test(ids_come_when_they_are_due),
-		cmocka_unit_test(set_again_moves_and_cancel_takes_off),
-		cmocka_unit_test(a_call_is_bounded),
-		cmocka_unit_test(an_empty_wheel_has_no_memory),
-		cmocka_unit_test(the_model_agrees),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,7 +5,7 @@
  */
 #include "fake_nic.h"
 
-static void addresses_are_compared_or_looked_up(void **state)
+TEST(addresses_are_compared_or_looked_up)
 {
 	static const uint8_t macs[][6] = {
 		{ 2, 1, 2, 3, 4, 5 },
@@ -16,7 +16,6 @@ static void addresses_are_compared_or_looked_up(void **state)
 	struct mr_port_info info = { .size = sizeof(info) };
 	struct fake fake;
 
-	(void)state;
 	fake_open(&fake, (struct fake_config){ 0 });
 	assert_int_equal(mr_port_info(fake.port, &info), 0);
 	assert_memory_equal(info.mac, "\x52\x00\x02\x03\x04\x05", 6);
@@ -43,13 +42,12 @@ static void addresses_are_compared_or_looked_up(void **state)
 	fake_close(&fake);
 }
 
-static void more_addresses_than_there_are_places_are_refused(void **state)
+TEST(more_addresses_than_there_are_places_are_refused)
 {
 	uint8_t macs[16][6] = { 0 };
 	struct mr_reason reason;
 	struct fake fake;
 
-	(void)state;
 	fake_open(&fake, (struct fake_config){ .device_id = FAKE_I210 });
 	for (uint8_t i = 0; i < 16; i++) {
 		macs[i][0] = 2;
@@ -65,11 +63,10 @@ static void more_addresses_than_there_are_places_are_refused(void **state)
 	fake_close(&fake);
 }
 
-static void all_frames_or_all_groups(void **state)
+TEST(all_frames_or_all_groups)
 {
 	struct fake fake;
 
-	(void)state;
 	fake_open(&fake, (struct fake_config){ 0 });
 	assert_int_equal(*fake_reg(&fake, INTEL_RCTL) &
 				 (INTEL_RCTL_UPE | INTEL_RCTL_MPE),
@@ -102,14 +99,13 @@ static void all_frames_or_all_groups(void **state)
 	fake_close(&fake);
 }
 
-static void an_mtu_is_what_buffers_and_device_take(void **state)
+TEST(an_mtu_is_what_buffers_and_device_take)
 {
 	struct mr_port_info info = { .size = sizeof(info) };
 	struct mr_reason reason;
 	struct mr_frame frame;
 	struct fake fake;
 
-	(void)state;
 	fake_open(&fake, (struct fake_config){ 0 });
 	assert_int_equal(*fake_reg(&fake, INTEL_RLPML), 1522);
 	/* 3072 bytes of a chunk are the device's. */
@@ -139,14 +135,13 @@ static void an_mtu_is_what_buffers_and_device_take(void **state)
 	fake_close(&fake);
 }
 
-static void nothing_is_told_to_a_device_that_is_gone(void **state)
+TEST(nothing_is_told_to_a_device_that_is_gone)
 {
 	static const uint8_t mac[1][6] = { { 2, 1, 2, 3, 4, 5 } };
 	struct mr_named_count counts[32];
 	struct mr_reason reason;
 	struct fake fake;
 
-	(void)state;
 	fake_open(&fake, (struct fake_config){ 0 });
 	*fake_reg(&fake, 0x4010) = 5;
 	fake.nic.pci.is_gone = true;
@@ -175,12 +170,11 @@ static uint64_t count_of(struct fake *fake, const char *name)
 }
 
 /* Registers are cleared by reading, and are all in 64 bits here. */
-static void the_devices_counts_add_up(void **state)
+TEST(the_devices_counts_add_up)
 {
 	struct mr_named_count drops[4];
 	struct fake fake;
 
-	(void)state;
 	fake_open(&fake, (struct fake_config){ .options = "queues=2" });
 	for (uint64_t round = 1; round <= 3; round++) {
 		*fake_reg(&fake, 0x4074) = 0xfffffffe;
@@ -203,12 +197,11 @@ static void the_devices_counts_add_up(void **state)
 }
 
 /* The I210 does not clear what a full queue dropped: it is told to. */
-static void drops_of_full_queues_count_once(void **state)
+TEST(drops_of_full_queues_count_once)
 {
 	struct mr_named_count drops[4];
 	struct fake fake;
 
-	(void)state;
 	fake_open(&fake, (struct fake_config){ .device_id = FAKE_I210,
 					       .options = "queues=2" });
 	*fake_reg(&fake, intel_rx_ring(1) + INTEL_RQDPC) = 9;
@@ -231,12 +224,11 @@ static void read_beside(void *opaque)
 	assert_int_equal(drops[1].value, 0);
 }
 
-static void two_readers_do_not_count_a_drop_twice(void **state)
+TEST(two_readers_do_not_count_a_drop_twice)
 {
 	struct mr_named_count drops[4];
 	struct fake fake;
 
-	(void)state;
 	fake_open(&fake, (struct fake_config){ .device_id = FAKE_I210 });
 	*fake_reg(&fake, intel_rx_ring(0) + INTEL_RQDPC) = 9;
 	fake.nic.read_hook_offset = intel_rx_ring(0) + INTEL_RQDPC;
@@ -259,12 +251,11 @@ static void fire(int fd)
 	assert_int_equal(write(fd, &one, sizeof(one)), sizeof(one));
 }
 
-static void a_change_of_the_link_is_an_event(void **state)
+TEST(a_change_of_the_link_is_an_event)
 {
 	struct mr_link link;
 	struct fake fake;
 
-	(void)state;
 	fake_open(&fake, (struct fake_config){ 0 });
 	*fake_reg(&fake, INTEL_STATUS) = 2u << 6; /* 1000 */
 	assert_int_equal(mr_port_poll(fake.port), 0);
@@ -291,12 +282,11 @@ static void a_change_of_the_link_is_an_event(void **state)
 }
 
 /* The 82574's vector of the link fires for overruns, too: not in a row. */
-static void other_causes_are_cleared_and_moderated(void **state)
+TEST(other_causes_are_cleared_and_moderated)
 {
 	struct fake fake;
 	uint32_t at;
 
-	(void)state;
 	fake_open(&fake, (struct fake_config){ .device_id = FAKE_82574,
 					       .options = "itr=0" });
 	assert_int_equal(*fake_reg(&fake, INTEL_EITR_82574 + 4 * 1), 0);
@@ -319,7 +309,7 @@ static void other_causes_are_cleared_and_moderated(void **state)
 }
 
 /* The kernel wants it back: nothing more is written to it. */
-static void a_device_that_is_asked_back_is_gone(void **state)
+TEST(a_device_that_is_asked_back_is_gone)
 {
 	struct mr_reason why = { "" };
 	struct mr_link link;
@@ -327,7 +317,6 @@ static void a_device_that_is_asked_back_is_gone(void **state)
 	struct fake fake;
 	uint32_t n_writes;
 
-	(void)state;
 	fake_open(&fake, (struct fake_config){ 0 });
 	fire(fake.nic.pci.req_fd);
 	n_writes = fake.nic.n_writes;
@@ -354,9 +343,8 @@ static void a_device_that_is_asked_back_is_gone(void **state)
 }
 
 /* Who finds that it is gone: its poll, a control call, or a worker's arm. */
-static void a_device_that_is_gone_is_one_event(void **state)
+TEST(a_device_that_is_gone_is_one_event)
 {
-	(void)state;
 	for (int who = 0; who < 3; who++) {
 		struct mr_link link;
 		struct fake fake;
@@ -378,25 +366,4 @@ static void a_device_that_is_gone_is_one_event(void **state)
 		assert_int_equal(mr_port_poll(fake.port), 0);
 		fake_close(&fake);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(addresses_are_compared_or_looked_up),
-		cmocka_unit_test(
-			more_addresses_than_there_are_places_are_refused),
-		cmocka_unit_test(all_frames_or_all_groups),
-		cmocka_unit_test(an_mtu_is_what_buffers_and_device_take),
-		cmocka_unit_test(nothing_is_told_to_a_device_that_is_gone),
-		cmocka_unit_test(the_devices_counts_add_up),
-		cmocka_unit_test(drops_of_full_queues_count_once),
-		cmocka_unit_test(two_readers_do_not_count_a_drop_twice),
-		cmocka_unit_test(a_change_of_the_link_is_an_event),
-		cmocka_unit_test(other_causes_are_cleared_and_moderated),
-		cmocka_unit_test(a_device_that_is_asked_back_is_gone),
-		cmocka_unit_test(a_device_that_is_gone_is_one_event),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

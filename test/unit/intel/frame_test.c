@@ -64,12 +64,11 @@ static struct mr_frame packet(struct fake *fake, bool is_ipv6, uint8_t proto,
 	return frame;
 }
 
-static void a_frame_of_several_entries_is_several_descriptors(void **state)
+TEST(a_frame_of_several_entries_is_several_descriptors)
 {
 	struct mr_frame frames[4];
 	struct fake fake;
 
-	(void)state;
 	fake_open(&fake, igb);
 	for (int round = 0; round < 60; round++) {
 		const uint32_t first = fake.n_sent;
@@ -94,12 +93,11 @@ static void a_frame_of_several_entries_is_several_descriptors(void **state)
 	fake_close(&fake);
 }
 
-static void a_frame_without_room_stays_the_callers(void **state)
+TEST(a_frame_without_room_stays_the_callers)
 {
 	struct mr_frame frames[MR_BURST_MAX];
 	struct fake fake;
 
-	(void)state;
 	fake_open(&fake, igb);
 	for (uint32_t i = 0; i < 60 + MR_MAX_SEGS; i++)
 		frames[i] = fake_frame(&fake, 60);
@@ -112,12 +110,11 @@ static void a_frame_without_room_stays_the_callers(void **state)
 }
 
 /* 18 entries leave, 19 do not. */
-static void too_many_entries_are_a_named_drop(void **state)
+TEST(too_many_entries_are_a_named_drop)
 {
 	struct mr_frame frames[MR_MAX_SEGS + 1];
 	struct fake fake;
 
-	(void)state;
 	fake_open(&fake, igb);
 	for (uint32_t n = MR_MAX_SEGS; n <= MR_MAX_SEGS + 1; n++) {
 		for (uint32_t i = 0; i < n; i++) {
@@ -134,11 +131,10 @@ static void too_many_entries_are_a_named_drop(void **state)
 }
 
 /* TCTL.PSP does not: 14 to 16 bytes, in one entry or several. */
-static void what_the_device_cannot_pad_is_padded(void **state)
+TEST(what_the_device_cannot_pad_is_padded)
 {
 	struct fake fake;
 
-	(void)state;
 	fake_open(&fake, igb);
 	for (uint32_t n = 14; n < 17; n++) {
 		for (int has_two = 0; has_two < 2; has_two++) {
@@ -171,7 +167,7 @@ static void what_the_device_cannot_pad_is_padded(void **state)
 	fake_close(&fake);
 }
 
-static void sums_are_the_devices_work_on_igb(void **state)
+TEST(sums_are_the_devices_work_on_igb)
 {
 	static const struct {
 		bool is_ipv6;
@@ -184,7 +180,6 @@ static void sums_are_the_devices_work_on_igb(void **state)
 		{ true, IPPROTO_UDP, 40 | 14 << 9, 0x20200000 },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < 4; i++) {
 		struct mr_frame frames[3];
 		struct fake fake;
@@ -215,12 +210,11 @@ static void sums_are_the_devices_work_on_igb(void **state)
 	}
 }
 
-static void sums_are_the_devices_work_on_the_82574(void **state)
+TEST(sums_are_the_devices_work_on_the_82574)
 {
 	struct mr_frame frames[2];
 	struct fake fake;
 
-	(void)state;
 	fake_open(&fake, e1000e);
 	frames[0] = packet(&fake, false, IPPROTO_TCP, 100);
 	frames[1] = packet(&fake, true, IPPROTO_UDP, 100);
@@ -247,7 +241,7 @@ static uint16_t sum_of(struct fake *fake, const struct mr_frame *frame,
 }
 
 /* By metadata: what the headers do not say as well, is finished here. */
-static void sums_that_the_device_cannot_make_are_made_here(void **state)
+TEST(sums_that_the_device_cannot_make_are_made_here)
 {
 	struct mr_meta meta = { .valid = MR_META_CSUM,
 				.csum_start_bytes = V4_L4,
@@ -255,7 +249,6 @@ static void sums_that_the_device_cannot_make_are_made_here(void **state)
 	struct mr_frame frame;
 	struct fake fake;
 
-	(void)state;
 	fake_open(&fake, igb);
 	frame = packet(&fake, false, IPPROTO_TCP, 10);
 	assert_int_equal(send_meta(&fake, &frame, &meta, 1), 1);
@@ -291,12 +284,11 @@ static void sums_that_the_device_cannot_make_are_made_here(void **state)
 }
 
 /* Without metadata: rewritten since it was marked, it leaves as it is. */
-static void a_sum_that_is_no_longer_partial_is_left(void **state)
+TEST(a_sum_that_is_no_longer_partial_is_left)
 {
 	struct mr_frame frame;
 	struct fake fake;
 
-	(void)state;
 	fake_open(&fake, igb);
 	frame = packet(&fake, false, IPPROTO_TCP, 10);
 	fake_bytes(&fake, &frame)[V4_L4 + 16] ^= 1;
@@ -331,9 +323,8 @@ static uint16_t sum_without_length(struct mr_net_view view,
 	return mr_csum_pseudo(bytes, &view);
 }
 
-static void segments_are_the_devices_work(void **state)
+TEST(segments_are_the_devices_work)
 {
-	(void)state;
 	for (int k = 0; k < 4; k++) {
 		const bool is_ipv6 = k & 1, is_igb = k & 2;
 		const uint32_t l4 = is_ipv6 ? V6_L4 : V4_L4;
@@ -381,14 +372,13 @@ static void segments_are_the_devices_work(void **state)
 }
 
 /* Headers are edited in a copy if somebody else has the frame, too. */
-static void a_shared_frame_is_not_edited(void **state)
+TEST(a_shared_frame_is_not_edited)
 {
 	const struct mr_meta meta = gso(false);
 	struct mr_frame frame;
 	struct fake fake;
 	uint8_t before[V4_L4 + TCP_HEADER];
 
-	(void)state;
 	fake_open(&fake, igb);
 	frame = packet(&fake, false, IPPROTO_TCP, 3000);
 	memcpy(before, fake_bytes(&fake, &frame), sizeof(before));
@@ -405,13 +395,12 @@ static void a_shared_frame_is_not_edited(void **state)
 }
 
 /* It was copied, and then refused: the copy goes, the other owner's stays. */
-static void a_shared_frame_that_is_refused_is_given_back_once(void **state)
+TEST(a_shared_frame_that_is_refused_is_given_back_once)
 {
 	struct mr_meta meta = gso(false);
 	struct mr_frame frame;
 	struct fake fake;
 
-	(void)state;
 	fake_open(&fake, igb);
 	meta.gso_bytes = 1453;
 	frame = packet(&fake, false, IPPROTO_TCP, 3000);
@@ -426,12 +415,11 @@ static void a_shared_frame_that_is_refused_is_given_back_once(void **state)
 }
 
 /* Contexts, entries that go on and entries that end: each once. */
-static void closing_takes_back_what_was_not_sent(void **state)
+TEST(closing_takes_back_what_was_not_sent)
 {
 	struct mr_frame frames[4];
 	struct fake fake;
 
-	(void)state;
 	fake_open(&fake, igb);
 	for (int i = 0; i < 3; i++) {
 		frames[i] = fake_frame(&fake, 100);
@@ -447,7 +435,7 @@ static void closing_takes_back_what_was_not_sent(void **state)
 	fake_close(&fake);
 }
 
-static void segments_that_cannot_be_are_refused(void **state)
+TEST(segments_that_cannot_be_are_refused)
 {
 	static const struct {
 		uint8_t proto;
@@ -464,7 +452,6 @@ static void segments_that_cannot_be_are_refused(void **state)
 		{ IPPROTO_TCP, 0, MR_GSO_TCPV4, 0, MR_TX_DROP_TOO_LONG },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct mr_meta meta = gso(false);
 		struct mr_frame frame;
@@ -484,14 +471,13 @@ static void segments_that_cannot_be_are_refused(void **state)
 	}
 }
 
-static void a_tag_is_inserted_by_the_device(void **state)
+TEST(a_tag_is_inserted_by_the_device)
 {
 	const struct mr_meta meta = { .valid = MR_META_VLAN,
 				      .vlan_tci = 0xa123 };
 	struct mr_frame frame;
 	struct fake fake;
 
-	(void)state;
 	fake_open(&fake, (struct fake_config){ .options = "vlan" });
 	for (int i = 0; i < 2; i++) {
 		frame = fake_frame(&fake, 60);
@@ -513,13 +499,12 @@ static void a_tag_is_inserted_by_the_device(void **state)
 }
 
 /* The library writes it, whatever the chip, and cuts UDP. */
-static void what_the_chip_does_not_do_is_done(void **state)
+TEST(what_the_chip_does_not_do_is_done)
 {
 	const struct mr_meta meta = { .valid = MR_META_VLAN };
 	struct mr_meta udp = gso(false);
 	const struct fake_config configs[] = { igb, e1000e };
 
-	(void)state;
 	for (size_t i = 0; i < 2; i++) {
 		struct mr_port_info info = { .size = sizeof(info) };
 		struct mr_frame frame;
@@ -549,13 +534,12 @@ static void what_the_chip_does_not_do_is_done(void **state)
 }
 
 /* With a sum as well, igb has both in one context. */
-static void a_tag_and_a_sum_share_a_context(void **state)
+TEST(a_tag_and_a_sum_share_a_context)
 {
 	const struct mr_meta meta = { .valid = MR_META_VLAN, .vlan_tci = 5 };
 	struct mr_frame frame;
 	struct fake fake;
 
-	(void)state;
 	fake_open(&fake, (struct fake_config){ .options = "vlan" });
 	frame = packet(&fake, false, IPPROTO_UDP, 30);
 	assert_int_equal(send_meta(&fake, &frame, &meta, 1), 1);
@@ -564,31 +548,4 @@ static void a_tag_and_a_sum_share_a_context(void **state)
 	assert_int_equal(dword(&fake, 1, 2), 0x6b300000 | frame.len);
 	assert_int_equal(dword(&fake, 1, 3), frame.len << 14 | 2 << 8);
 	fake_close(&fake);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(
-			a_frame_of_several_entries_is_several_descriptors),
-		cmocka_unit_test(a_frame_without_room_stays_the_callers),
-		cmocka_unit_test(too_many_entries_are_a_named_drop),
-		cmocka_unit_test(what_the_device_cannot_pad_is_padded),
-		cmocka_unit_test(sums_are_the_devices_work_on_igb),
-		cmocka_unit_test(sums_are_the_devices_work_on_the_82574),
-		cmocka_unit_test(
-			sums_that_the_device_cannot_make_are_made_here),
-		cmocka_unit_test(a_sum_that_is_no_longer_partial_is_left),
-		cmocka_unit_test(segments_are_the_devices_work),
-		cmocka_unit_test(a_shared_frame_is_not_edited),
-		cmocka_unit_test(
-			a_shared_frame_that_is_refused_is_given_back_once),
-		cmocka_unit_test(closing_takes_back_what_was_not_sent),
-		cmocka_unit_test(segments_that_cannot_be_are_refused),
-		cmocka_unit_test(a_tag_is_inserted_by_the_device),
-		cmocka_unit_test(what_the_chip_does_not_do_is_done),
-		cmocka_unit_test(a_tag_and_a_sum_share_a_context),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

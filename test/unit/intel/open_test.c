@@ -18,13 +18,12 @@ static void refused(const struct fake_config config, const char *options,
 	fake_close(&fake);
 }
 
-static void what_a_device_does_not_have_is_refused(void **state)
+TEST(what_a_device_does_not_have_is_refused)
 {
 	const struct fake_config igb = { 0 };
 	const struct fake_config e1000e = { .device_id = FAKE_82574 };
 	const struct fake_config i210 = { .device_id = FAKE_I210 };
 
-	(void)state;
 	refused(igb, "queues=17", -EINVAL, "16");
 	refused(igb, "queues=0", -EINVAL, "queues");
 	refused(e1000e, "queues=3", -EINVAL, "which is 2");
@@ -42,7 +41,7 @@ static void what_a_device_does_not_have_is_refused(void **state)
 }
 
 /* By the name that a refusal has. */
-static void each_id_is_its_chip(void **state)
+TEST(each_id_is_its_chip)
 {
 	static const struct {
 		uint16_t device_id;
@@ -57,13 +56,12 @@ static void each_id_is_its_chip(void **state)
 		{ 0x1539, "I211 takes" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		refused((struct fake_config){ .device_id = cases[i].device_id },
 			"mtu=9217", -EINVAL, cases[i].words);
 }
 
-static void rings_are_powers_of_two(void **state)
+TEST(rings_are_powers_of_two)
 {
 	const struct mr_port_config config = { .size = sizeof(config) };
 	struct mr_port_config c = config;
@@ -72,7 +70,6 @@ static void rings_are_powers_of_two(void **state)
 	struct fake fake;
 	uint32_t n;
 
-	(void)state;
 	fake_prepare(&fake, (struct fake_config){ 0 });
 	c.pool = fake.f.pool;
 	assert_int_equal(mr_port_open(fake.f.ctx, "vfio:nic,rx-ring=100", &c,
@@ -102,7 +99,7 @@ static void rings_are_powers_of_two(void **state)
 }
 
 /* Headroom, tailroom and the device's units decide what a buffer has. */
-static void buffers_are_what_a_chunk_leaves(void **state)
+TEST(buffers_are_what_a_chunk_leaves)
 {
 	static const struct {
 		struct fake_config config;
@@ -122,7 +119,6 @@ static void buffers_are_what_a_chunk_leaves(void **state)
 		{ { .options = "mtu=9216" }, 3072, true },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct mr_port_info info = { .size = sizeof(info) };
 		struct fake fake;
@@ -152,7 +148,7 @@ static void buffers_are_what_a_chunk_leaves(void **state)
 }
 
 /* The order of reference/drivers.md 6.6. */
-static void a_device_is_told_in_order(void **state)
+TEST(a_device_is_told_in_order)
 {
 	static const uint32_t order[] = {
 		INTEL_IMC,           INTEL_EIMC,          INTEL_RCTL,
@@ -167,7 +163,6 @@ static void a_device_is_told_in_order(void **state)
 	struct fake fake;
 	uint32_t at = 0;
 
-	(void)state;
 	fake_open(&fake, (struct fake_config){ 0 });
 	for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++)
 		at = fake_find_write(&fake, at, order[i]) + 1;
@@ -180,11 +175,10 @@ static void a_device_is_told_in_order(void **state)
 }
 
 /* Each queue has its rings, its vectors and its share of the hashes. */
-static void queues_are_apart(void **state)
+TEST(queues_are_apart)
 {
 	struct fake fake;
 
-	(void)state;
 	fake_open(&fake, (struct fake_config){ .options = "queues=3" });
 	for (uint32_t q = 0; q < 3; q++) {
 		assert_int_equal(
@@ -235,14 +229,13 @@ static void queues_are_apart(void **state)
 }
 
 /* EICR has 25 bits, however many vectors the device says it has. */
-static void vectors_are_no_more_than_eicr_has_bits(void **state)
+TEST(vectors_are_no_more_than_eicr_has_bits)
 {
 	static const struct {
 		const char *options;
 		uint32_t n_vectors;
 	} cases[] = { { "queues=12", 25 }, { "queues=13", 14 } };
 
-	(void)state;
 	for (size_t i = 0; i < 2; i++) {
 		const uint32_t n = cases[i].n_vectors;
 		struct fake fake;
@@ -259,11 +252,10 @@ static void vectors_are_no_more_than_eicr_has_bits(void **state)
 	}
 }
 
-static void a_machine_without_interrupts_is_polled(void **state)
+TEST(a_machine_without_interrupts_is_polled)
 {
 	struct fake fake;
 
-	(void)state;
 	fake_prepare(&fake, (struct fake_config){ 0 });
 	fake.nic.pci.irq_err = -EIO;
 	assert_int_equal(fake_try(&fake, NULL, NULL), 0);
@@ -273,12 +265,11 @@ static void a_machine_without_interrupts_is_polled(void **state)
 	fake_close(&fake);
 }
 
-static void a_reset_that_does_not_end_is_an_error(void **state)
+TEST(a_reset_that_does_not_end_is_an_error)
 {
 	struct mr_reason reason;
 	struct fake fake;
 
-	(void)state;
 	fake_prepare(&fake, (struct fake_config){ 0 });
 	fake.nic.has_reset = false;
 	assert_int_equal(fake_try(&fake, NULL, &reason), -EIO);
@@ -295,12 +286,11 @@ static bool wrote(const struct fake *fake, uint32_t offset)
 }
 
 /* Firmware of an 82574 has the PHY for a while, or for good. */
-static void the_phy_is_asked_for_until_firmware_lets_go(void **state)
+TEST(the_phy_is_asked_for_until_firmware_lets_go)
 {
 	struct fake fake;
 	uint32_t n_lines;
 
-	(void)state;
 	fake_prepare(&fake, (struct fake_config){ .device_id = FAKE_82574 });
 	fake.nic.n_mdio_refused = 9;
 	assert_int_equal(fake_try(&fake, NULL, NULL), 0);
@@ -319,12 +309,11 @@ static void the_phy_is_asked_for_until_firmware_lets_go(void **state)
 	fake_close(&fake);
 }
 
-static void a_queue_that_does_not_start_is_an_error(void **state)
+TEST(a_queue_that_does_not_start_is_an_error)
 {
 	struct mr_reason reason;
 	struct fake fake;
 
-	(void)state;
 	fake_prepare(&fake, (struct fake_config){ 0 });
 	fake.nic.has_queues = false;
 	assert_int_equal(fake_try(&fake, NULL, &reason), -EIO);
@@ -334,14 +323,13 @@ static void a_queue_that_does_not_start_is_an_error(void **state)
 }
 
 /* A cable that is out is no error, and is not waited for without end. */
-static void without_a_link_it_is_open(void **state)
+TEST(without_a_link_it_is_open)
 {
 	struct mr_link link;
 	struct fake fake;
 	uint32_t n_lines;
 	uint64_t slept_ms;
 
-	(void)state;
 	fake_open(&fake, (struct fake_config){ 0 });
 	n_lines = fake.f.allocator.n_lines;
 	fake_close(&fake);
@@ -356,12 +344,11 @@ static void without_a_link_it_is_open(void **state)
 	fake_close(&fake);
 }
 
-static void an_address_that_is_none_is_not_used(void **state)
+TEST(an_address_that_is_none_is_not_used)
 {
 	struct mr_port_info info = { .size = sizeof(info) };
 	struct fake fake;
 
-	(void)state;
 	fake_prepare(&fake, (struct fake_config){ 0 });
 	*fake_reg(&fake, INTEL_RAL) = *fake_reg(&fake, INTEL_RAH) = 0;
 	assert_int_equal(fake_try(&fake, NULL, NULL), 0);
@@ -377,13 +364,12 @@ static void go(void *opaque)
 }
 
 /* Behind a write of each of these; the device is looked at before it is open */
-static void a_device_that_goes_while_it_is_opened_is_an_error(void **state)
+TEST(a_device_that_goes_while_it_is_opened_is_an_error)
 {
 	static const uint32_t at[] = { INTEL_TCTL, INTEL_EIMC, INTEL_EIMS };
 	struct mr_reason reason;
 	struct fake fake;
 
-	(void)state;
 	fake_prepare(&fake, (struct fake_config){ 0 });
 	go(&fake);
 	assert_true(fake_try(&fake, NULL, &reason) < 0);
@@ -402,12 +388,11 @@ static void a_device_that_goes_while_it_is_opened_is_an_error(void **state)
 }
 
 /* Allocation k fails, k = 1, 2, ... until all succeed. */
-static void nothing_is_left_where_memory_runs_out(void **state)
+TEST(nothing_is_left_where_memory_runs_out)
 {
 	uint32_t k = 1;
 	int err;
 
-	(void)state;
 	do {
 		struct mr_reason reason;
 		struct fake fake;
@@ -425,12 +410,11 @@ static void nothing_is_left_where_memory_runs_out(void **state)
 	assert_true(k > 8);
 }
 
-static void nothing_is_left_where_a_mapping_fails(void **state)
+TEST(nothing_is_left_where_a_mapping_fails)
 {
 	uint32_t k = 1;
 	int err;
 
-	(void)state;
 	do {
 		struct mr_reason reason;
 		struct fake fake;
@@ -445,39 +429,12 @@ static void nothing_is_left_where_a_mapping_fails(void **state)
 	assert_true(k > 5); /* the region, and four rings */
 }
 
-static void a_pool_that_is_too_small_is_refused(void **state)
+TEST(a_pool_that_is_too_small_is_refused)
 {
 	struct mr_reason reason;
 	struct fake fake;
 
-	(void)state;
 	fake_prepare(&fake, (struct fake_config){ 0 });
 	assert_int_equal(fake_try(&fake, "queues=16", &reason), -ENOMEM);
 	fake_close(&fake);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_a_device_does_not_have_is_refused),
-		cmocka_unit_test(each_id_is_its_chip),
-		cmocka_unit_test(rings_are_powers_of_two),
-		cmocka_unit_test(buffers_are_what_a_chunk_leaves),
-		cmocka_unit_test(a_device_is_told_in_order),
-		cmocka_unit_test(queues_are_apart),
-		cmocka_unit_test(vectors_are_no_more_than_eicr_has_bits),
-		cmocka_unit_test(a_machine_without_interrupts_is_polled),
-		cmocka_unit_test(a_reset_that_does_not_end_is_an_error),
-		cmocka_unit_test(the_phy_is_asked_for_until_firmware_lets_go),
-		cmocka_unit_test(a_queue_that_does_not_start_is_an_error),
-		cmocka_unit_test(without_a_link_it_is_open),
-		cmocka_unit_test(an_address_that_is_none_is_not_used),
-		cmocka_unit_test(
-			a_device_that_goes_while_it_is_opened_is_an_error),
-		cmocka_unit_test(nothing_is_left_where_memory_runs_out),
-		cmocka_unit_test(nothing_is_left_where_a_mapping_fails),
-		cmocka_unit_test(a_pool_that_is_too_small_is_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

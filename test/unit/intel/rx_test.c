@@ -15,12 +15,11 @@ static void check_laws(const struct fake *fake)
 	assert_true(laws_of_rx_hold(&s));
 }
 
-static void every_received_buffer_is_replaced(void **state)
+TEST(every_received_buffer_is_replaced)
 {
 	struct mr_frame frames[MR_BURST_MAX];
 	struct fake fake;
 
-	(void)state;
 	fake_open(&fake, (struct fake_config){ 0 });
 	assert_in_flight(fake.f.pool, FAKE_RING);
 	for (uint32_t round = 0; round < 40; round++) {
@@ -44,13 +43,12 @@ static void every_received_buffer_is_replaced(void **state)
 }
 
 /* RDT moves for 16 places at a time here, and never to where RDH is. */
-static void the_device_is_told_of_several_buffers_at_once(void **state)
+TEST(the_device_is_told_of_several_buffers_at_once)
 {
 	const uint32_t tail = intel_rx_ring(0) + INTEL_DT;
 	struct mr_frame frames[32];
 	struct fake fake;
 
-	(void)state;
 	fake_open(&fake, (struct fake_config){ 0 });
 	assert_int_equal(*fake_reg(&fake, tail), FAKE_RING - 1);
 	for (uint32_t i = 0; i < 15; i++) {
@@ -69,7 +67,7 @@ static void the_device_is_told_of_several_buffers_at_once(void **state)
 	fake_close(&fake);
 }
 
-static void sums_that_were_looked_at_and_right_are_valid(void **state)
+TEST(sums_that_were_looked_at_and_right_are_valid)
 {
 	static const struct {
 		uint32_t status;
@@ -91,7 +89,6 @@ static void sums_that_were_looked_at_and_right_are_valid(void **state)
 	};
 	struct fake fake;
 
-	(void)state;
 	fake_open(&fake, (struct fake_config){ 0 });
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct mr_frame frame;
@@ -105,13 +102,12 @@ static void sums_that_were_looked_at_and_right_are_valid(void **state)
 	fake_close(&fake);
 }
 
-static void hash_and_tag_are_metadata_where_there_are_any(void **state)
+TEST(hash_and_tag_are_metadata_where_there_are_any)
 {
 	struct mr_frame frames[4];
 	struct mr_meta meta[4];
 	struct fake fake;
 
-	(void)state;
 	fake_open(&fake, (struct fake_config){ .options = "vlan" });
 	fake_receive_on(&fake, 0, UINT64_C(0xdeadbeef) << 32 | 1, INTEL_RX_EOP,
 			60, 0x123);
@@ -137,7 +133,7 @@ static void hash_and_tag_are_metadata_where_there_are_any(void **state)
 }
 
 /* Buffers of 3 KiB here. Each costs the frame, none the one behind it. */
-static void what_a_device_should_not_write_costs_the_frame(void **state)
+TEST(what_a_device_should_not_write_costs_the_frame)
 {
 	static const struct {
 		uint32_t status, n_bytes;
@@ -154,7 +150,6 @@ static void what_a_device_should_not_write_costs_the_frame(void **state)
 	};
 	static const char *const modes[] = { NULL, "sg=on" };
 
-	(void)state;
 	for (size_t m = 0; m < 2; m++) {
 		for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 			struct mr_frame frames[32];
@@ -182,12 +177,11 @@ static void what_a_device_should_not_write_costs_the_frame(void **state)
 }
 
 /* Its end comes later than the bursts that drop it. */
-static void a_frame_of_several_buffers_is_dropped_without_sg(void **state)
+TEST(a_frame_of_several_buffers_is_dropped_without_sg)
 {
 	struct mr_frame frames[4];
 	struct fake fake;
 
-	(void)state;
 	fake_open(&fake, (struct fake_config){ 0 });
 	fake_receive_on(&fake, 0, 0, 0, 3072, 0);
 	assert_int_equal(receive(&fake, frames, 4), 0);
@@ -204,13 +198,12 @@ static void a_frame_of_several_buffers_is_dropped_without_sg(void **state)
 	fake_close(&fake);
 }
 
-static void a_frame_that_is_not_whole_waits_in_the_ring(void **state)
+TEST(a_frame_that_is_not_whole_waits_in_the_ring)
 {
 	struct mr_frame frames[32];
 	struct mr_meta meta[32];
 	struct fake fake;
 
-	(void)state;
 	fake_open(&fake, (struct fake_config){ .options = "mtu=9000" });
 	fake_receive(&fake, 60);
 	fake_receive_on(&fake, 0, 0, 0, 3072, 0);
@@ -233,12 +226,11 @@ static void a_frame_that_is_not_whole_waits_in_the_ring(void **state)
 	fake_close(&fake);
 }
 
-static void a_frame_that_does_not_fit_the_burst_waits(void **state)
+TEST(a_frame_that_does_not_fit_the_burst_waits)
 {
 	struct mr_frame frames[64];
 	struct fake fake;
 
-	(void)state;
 	fake_open(&fake, (struct fake_config){ .options = "sg=on" });
 	for (int i = 0; i < 10; i++) {
 		fake_receive_on(&fake, 0, 0, 0, 3072, 0);
@@ -253,12 +245,11 @@ static void a_frame_that_does_not_fit_the_burst_waits(void **state)
 }
 
 /* 18 entries are delivered, 19 are one named drop. */
-static void a_frame_of_too_many_entries_is_dropped_by_name(void **state)
+TEST(a_frame_of_too_many_entries_is_dropped_by_name)
 {
 	struct mr_frame frames[64];
 	struct fake fake;
 
-	(void)state;
 	fake_open(&fake, (struct fake_config){ .options = "sg=on" });
 	for (int i = 0; i < MR_MAX_SEGS - 1; i++)
 		fake_receive_on(&fake, 0, 0, 0, 100, 0);
@@ -281,12 +272,11 @@ static void a_frame_of_too_many_entries_is_dropped_by_name(void **state)
 }
 
 /* A frame of two entries and one fresh buffer: neither is taken. */
-static void an_empty_pool_cuts_the_burst_and_loses_nothing(void **state)
+TEST(an_empty_pool_cuts_the_burst_and_loses_nothing)
 {
 	static const char *const modes[] = { NULL, "sg=on" };
 	static uint64_t addrs[FAKE_PAGES];
 
-	(void)state;
 	for (size_t m = 0; m < 2; m++) {
 		const uint32_t status = m == 0 ? INTEL_RX_EOP : 0;
 		struct mr_frame frames[32];
@@ -314,12 +304,11 @@ static void an_empty_pool_cuts_the_burst_and_loses_nothing(void **state)
 	}
 }
 
-static void nothing_is_taken_by_a_burst_of_none(void **state)
+TEST(nothing_is_taken_by_a_burst_of_none)
 {
 	struct mr_frame frame;
 	struct fake fake;
 
-	(void)state;
 	fake_open(&fake, (struct fake_config){ 0 });
 	fake_receive_on(&fake, 0, 0, INTEL_RX_EOP, 0, 0); /* an invalid one */
 	assert_int_equal(receive(&fake, &frame, 0), 0);
@@ -332,13 +321,12 @@ static void receive_one(void *opaque)
 	fake_receive(opaque, 60);
 }
 
-static void armed_is_what_has_nothing_and_is_told_of_the_next(void **state)
+TEST(armed_is_what_has_nothing_and_is_told_of_the_next)
 {
 	struct mr_frame frame;
 	struct fake fake;
 	uint32_t n_before;
 
-	(void)state;
 	fake_open(&fake, (struct fake_config){ 0 });
 	assert_true(fake.rxq->queue.fd >= 0);
 	*fake_reg(&fake, INTEL_EIMS) = 0;
@@ -362,13 +350,12 @@ static void armed_is_what_has_nothing_and_is_told_of_the_next(void **state)
 }
 
 /* A cause that is pending would wake a sleeper for frames that he had. */
-static void what_was_received_wakes_nobody(void **state)
+TEST(what_was_received_wakes_nobody)
 {
 	struct mr_frame frame;
 	struct fake fake;
 	uint32_t at;
 
-	(void)state;
 	fake_open(&fake, (struct fake_config){ 0 });
 	at = fake.nic.n_writes;
 	assert_int_equal(mr_queue_arm(&fake.rxq->queue), 0);
@@ -395,42 +382,14 @@ static void what_was_received_wakes_nobody(void **state)
 }
 
 /* An eventfd that fired before is emptied: it would say "work" for ever. */
-static void an_old_wake_up_is_read_off(void **state)
+TEST(an_old_wake_up_is_read_off)
 {
 	uint64_t n = 1;
 	struct fake fake;
 
-	(void)state;
 	fake_open(&fake, (struct fake_config){ 0 });
 	assert_int_equal(write(fake.rxq->queue.fd, &n, sizeof(n)), sizeof(n));
 	assert_int_equal(mr_queue_arm(&fake.rxq->queue), 0);
 	assert_true(read(fake.rxq->queue.fd, &n, sizeof(n)) < 0);
 	fake_close(&fake);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_received_buffer_is_replaced),
-		cmocka_unit_test(the_device_is_told_of_several_buffers_at_once),
-		cmocka_unit_test(sums_that_were_looked_at_and_right_are_valid),
-		cmocka_unit_test(hash_and_tag_are_metadata_where_there_are_any),
-		cmocka_unit_test(
-			what_a_device_should_not_write_costs_the_frame),
-		cmocka_unit_test(
-			a_frame_of_several_buffers_is_dropped_without_sg),
-		cmocka_unit_test(a_frame_that_is_not_whole_waits_in_the_ring),
-		cmocka_unit_test(a_frame_that_does_not_fit_the_burst_waits),
-		cmocka_unit_test(
-			a_frame_of_too_many_entries_is_dropped_by_name),
-		cmocka_unit_test(
-			an_empty_pool_cuts_the_burst_and_loses_nothing),
-		cmocka_unit_test(nothing_is_taken_by_a_burst_of_none),
-		cmocka_unit_test(
-			armed_is_what_has_nothing_and_is_told_of_the_next),
-		cmocka_unit_test(what_was_received_wakes_nobody),
-		cmocka_unit_test(an_old_wake_up_is_read_off),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,13 +28,12 @@ static void check_laws(const struct fake *fake)
 	assert_true(laws_of_tx_hold(&s));
 }
 
-static void a_plain_frame_is_one_descriptor(void **state)
+TEST(a_plain_frame_is_one_descriptor)
 {
 	struct mr_frame frame;
 	struct fake fake;
 	uint64_t iova;
 
-	(void)state;
 	fake_open(&fake, (struct fake_config){ 0 });
 	frame = fake_frame(&fake, 1000);
 	frame.flags = MR_FRAME_CSUM_VALID | 0xff00; /* not for the device */
@@ -56,13 +55,12 @@ static void a_plain_frame_is_one_descriptor(void **state)
 }
 
 /* One report for each burst, at its end, however it is made. */
-static void the_last_descriptor_asks_for_the_report(void **state)
+TEST(the_last_descriptor_asks_for_the_report)
 {
 	static const struct fake_config configs[] = {
 		{ 0 }, { .options = "head-wb=off" }, { .device_id = FAKE_82574 }
 	};
 
-	(void)state;
 	for (size_t c = 0; c < 3; c++) {
 		struct fake fake;
 		uint32_t n_sent = 0;
@@ -90,11 +88,10 @@ static void the_last_descriptor_asks_for_the_report(void **state)
 }
 
 /* Below INTEL_TX_REAP nothing is collected but by a burst of none. */
-static void sent_buffers_come_back_in_bulk(void **state)
+TEST(sent_buffers_come_back_in_bulk)
 {
 	struct fake fake;
 
-	(void)state;
 	fake_open(&fake, (struct fake_config){ 0 });
 	for (int i = 0; i < 31; i++) {
 		assert_int_equal(send_some(&fake, 1), 1);
@@ -114,11 +111,10 @@ static void sent_buffers_come_back_in_bulk(void **state)
 	fake_close(&fake);
 }
 
-static void a_full_ring_takes_what_fits(void **state)
+TEST(a_full_ring_takes_what_fits)
 {
 	struct fake fake;
 
-	(void)state;
 	fake_open(&fake, (struct fake_config){ 0 });
 	assert_int_equal(send_some(&fake, 40), 40);
 	assert_int_equal(send_some(&fake, 40), 23); /* one place stays free */
@@ -133,12 +129,11 @@ static void a_full_ring_takes_what_fits(void **state)
 }
 
 /* A head that was never given, or that stands still. */
-static void a_report_that_makes_no_sense_is_no_progress(void **state)
+TEST(a_report_that_makes_no_sense_is_no_progress)
 {
 	struct fake fake;
 	uint32_t *head;
 
-	(void)state;
 	fake_open(&fake, (struct fake_config){ 0 });
 	head = (uint32_t *)fake.intel->txqs[0].head;
 	assert_int_equal(send_some(&fake, 10), 10);
@@ -156,12 +151,11 @@ static void a_report_that_makes_no_sense_is_no_progress(void **state)
 	fake_close(&fake);
 }
 
-static void frames_that_no_device_may_see_are_named_drops(void **state)
+TEST(frames_that_no_device_may_see_are_named_drops)
 {
 	struct mr_frame frames[6];
 	struct fake fake;
 
-	(void)state;
 	fake_open(&fake, (struct fake_config){ 0 });
 	for (int i = 0; i < 6; i++)
 		frames[i] = fake_frame(&fake, 60);
@@ -183,12 +177,11 @@ static void frames_that_no_device_may_see_are_named_drops(void **state)
 }
 
 /* One of MTU, header and tag leaves. */
-static void the_longest_frame_leaves(void **state)
+TEST(the_longest_frame_leaves)
 {
 	struct mr_frame frame;
 	struct fake fake;
 
-	(void)state;
 	fake_open(&fake, (struct fake_config){ 0 });
 	frame = fake_frame(&fake, 1518);
 	assert_int_equal(send(&fake, &frame, 1), 1);
@@ -200,14 +193,13 @@ static void the_longest_frame_leaves(void **state)
 }
 
 /* An entry that ends where the known segment does; and one that ends behind. */
-static void what_ends_behind_the_known_segment_is_searched_for(void **state)
+TEST(what_ends_behind_the_known_segment_is_searched_for)
 {
 	struct mr_frame frame;
 	struct intel_txq *txq;
 	struct fake fake;
 	uint64_t segment_bytes;
 
-	(void)state;
 	fake_open(&fake, (struct fake_config){ 0 });
 	txq = &fake.intel->txqs[0];
 	assert_int_equal(txq->segment_begin, 0);
@@ -225,14 +217,13 @@ static void what_ends_behind_the_known_segment_is_searched_for(void **state)
 }
 
 /* The region grows while the port is open: its new pages are mapped. */
-static void memory_that_came_later_is_sent_from(void **state)
+TEST(memory_that_came_later_is_sent_from)
 {
 	struct mr_frame frame;
 	struct mr_pool *beside;
 	struct mr_cache *cache;
 	struct fake fake;
 
-	(void)state;
 	fake_open(&fake, (struct fake_config){ 0 });
 	beside = pool_beside(&fake.f, 256, 4096);
 	assert_int_equal(mr_cache_create(beside, &cache, NULL), 0);
@@ -251,12 +242,11 @@ static void memory_that_came_later_is_sent_from(void **state)
 	fixture_close(&fake.f);
 }
 
-static void frames_of_a_device_that_is_gone_are_lost_by_name(void **state)
+TEST(frames_of_a_device_that_is_gone_are_lost_by_name)
 {
 	struct mr_link link;
 	struct fake fake;
 
-	(void)state;
 	fake_open(&fake, (struct fake_config){ 0 });
 	assert_int_equal(send_some(&fake, 5), 5);
 	fake.nic.pci.is_gone = true;
@@ -278,11 +268,10 @@ static void send_all(void *opaque)
 	fake_send(opaque);
 }
 
-static void armed_is_what_waits_for_a_report(void **state)
+TEST(armed_is_what_waits_for_a_report)
 {
 	struct fake fake;
 
-	(void)state;
 	fake_open(&fake, (struct fake_config){ 0 });
 	assert_int_equal(mr_queue_arm(&fake.txq->queue), 0); /* nothing to do */
 	send_some(&fake, 3);
@@ -300,11 +289,10 @@ static void armed_is_what_waits_for_a_report(void **state)
 }
 
 /* Too few vectors: tx queues have none, and no fd to wait on. */
-static void without_a_vector_a_queue_is_looked_at(void **state)
+TEST(without_a_vector_a_queue_is_looked_at)
 {
 	struct fake fake;
 
-	(void)state;
 	fake_prepare(&fake, (struct fake_config){ 0 });
 	fake.nic.pci.most_irqs = 2;
 	fake.nic.pci.config[0x42] = 1;
@@ -317,26 +305,4 @@ static void without_a_vector_a_queue_is_looked_at(void **state)
 	assert_int_equal(mr_port_poll(fake.port), 1);
 	assert_int_equal(mr_queue_arm(&fake.txq->queue), 0);
 	fake_close(&fake);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_plain_frame_is_one_descriptor),
-		cmocka_unit_test(the_last_descriptor_asks_for_the_report),
-		cmocka_unit_test(sent_buffers_come_back_in_bulk),
-		cmocka_unit_test(a_full_ring_takes_what_fits),
-		cmocka_unit_test(a_report_that_makes_no_sense_is_no_progress),
-		cmocka_unit_test(frames_that_no_device_may_see_are_named_drops),
-		cmocka_unit_test(the_longest_frame_leaves),
-		cmocka_unit_test(
-			what_ends_behind_the_known_segment_is_searched_for),
-		cmocka_unit_test(memory_that_came_later_is_sent_from),
-		cmocka_unit_test(
-			frames_of_a_device_that_is_gone_are_lost_by_name),
-		cmocka_unit_test(armed_is_what_waits_for_a_report),
-		cmocka_unit_test(without_a_vector_a_queue_is_looked_at),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,12 +8,11 @@
 
 static const uint64_t alice = 0x020000000001, bob = 0x020000000002;
 
-static void what_was_learned_is_found_and_nothing_else(void **state)
+TEST(what_was_learned_is_found_and_nothing_else)
 {
 	struct fdb *fdb = fdb_create(100, 300, 42);
 	struct fdb_stats stats;
 
-	(void)state;
 	assert_int_equal(fdb_find(fdb, alice), FDB_NOWHERE);
 	fdb_learn(fdb, alice, 0, 10);
 	fdb_learn(fdb, bob, 31, 10);
@@ -30,12 +29,11 @@ static void what_was_learned_is_found_and_nothing_else(void **state)
 	fdb_destroy(NULL);
 }
 
-static void an_address_moves_with_its_host(void **state)
+TEST(an_address_moves_with_its_host)
 {
 	struct fdb *fdb = fdb_create(100, 300, 42);
 	struct fdb_stats stats;
 
-	(void)state;
 	fdb_learn(fdb, alice, 0, 10);
 	fdb_learn(fdb, alice, 1, 11);
 	fdb_learn(fdb, alice, 1, 12);
@@ -47,12 +45,11 @@ static void an_address_moves_with_its_host(void **state)
 	fdb_destroy(fdb);
 }
 
-static void what_is_silent_is_forgotten_after_the_age(void **state)
+TEST(what_is_silent_is_forgotten_after_the_age)
 {
 	struct fdb *fdb = fdb_create(100, 300, 42);
 	struct fdb_stats stats;
 
-	(void)state;
 	fdb_learn(fdb, alice, 0, 1000);
 	fdb_learn(fdb, bob, 1, 1000);
 	fdb_learn(fdb, alice, 0, 1200); /* seen again */
@@ -71,11 +68,10 @@ static void what_is_silent_is_forgotten_after_the_age(void **state)
 	fdb_destroy(fdb);
 }
 
-static void a_port_can_be_forgotten(void **state)
+TEST(a_port_can_be_forgotten)
 {
 	struct fdb *fdb = fdb_create(100, 300, 42);
 
-	(void)state;
 	fdb_learn(fdb, alice, 0, 1);
 	fdb_learn(fdb, bob, 1, 1);
 	fdb_forget_port(fdb, 0);
@@ -84,13 +80,12 @@ static void a_port_can_be_forgotten(void **state)
 	fdb_destroy(fdb);
 }
 
-static void the_limit_holds_and_known_ones_stay(void **state)
+TEST(the_limit_holds_and_known_ones_stay)
 {
 	struct fdb *fdb = fdb_create(10, 300, 42);
 	struct fdb_stats stats;
 	uint32_t n_found = 0;
 
-	(void)state;
 	for (uint32_t i = 0; i < 1000; i++)
 		fdb_learn(fdb, alice + i, i % 4, 1);
 	for (uint32_t i = 0; i < 1000; i++)
@@ -109,13 +104,12 @@ static void the_limit_holds_and_known_ones_stay(void **state)
 }
 
 /* The size is right: nearly all of a full table's addresses find a place. */
-static void a_table_at_its_limit_has_room_in_its_buckets(void **state)
+TEST(a_table_at_its_limit_has_room_in_its_buckets)
 {
 	enum { LIMIT = 8192 };
 	struct fdb *fdb = fdb_create(LIMIT, 300, 42);
 	struct fdb_stats stats;
 
-	(void)state;
 	for (uint32_t i = 0; i < LIMIT; i++)
 		fdb_learn(fdb, 0x0050560000000000 >> 8 | i * 7919u, i % 4, 1);
 	fdb_stats(fdb, &stats);
@@ -123,11 +117,10 @@ static void a_table_at_its_limit_has_room_in_its_buckets(void **state)
 	fdb_destroy(fdb);
 }
 
-static void the_seed_decides_who_shares_a_bucket(void **state)
+TEST(the_seed_decides_who_shares_a_bucket)
 {
 	uint32_t n_differ = 0;
 
-	(void)state;
 	/* Eight addresses fill one bucket at most once in a while; which ones
 	 * are refused depends on the seed. */
 	struct fdb *a = fdb_create(1000, 300, 1), *b = fdb_create(1000, 300, 2);
@@ -170,14 +163,13 @@ static void *race(void *opaque)
 	return NULL;
 }
 
-static void workers_that_race_leave_a_sound_table(void **state)
+TEST(workers_that_race_leave_a_sound_table)
 {
 	struct fdb *fdb = fdb_create(1000, 300, 42);
 	struct racer racers[N_THREADS];
 	pthread_t threads[N_THREADS];
 	struct fdb_stats stats;
 
-	(void)state;
 	for (uint32_t i = 0; i < N_THREADS; i++) {
 		racers[i] = (struct racer){ fdb, i, 0 };
 		assert_int_equal(
@@ -194,20 +186,4 @@ static void workers_that_race_leave_a_sound_table(void **state)
 	for (uint32_t i = 0; i < 64; i++)
 		assert_int_equal(fdb_find(fdb, alice + i), FDB_NOWHERE);
 	fdb_destroy(fdb);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_was_learned_is_found_and_nothing_else),
-		cmocka_unit_test(an_address_moves_with_its_host),
-		cmocka_unit_test(what_is_silent_is_forgotten_after_the_age),
-		cmocka_unit_test(a_port_can_be_forgotten),
-		cmocka_unit_test(the_limit_holds_and_known_ones_stay),
-		cmocka_unit_test(a_table_at_its_limit_has_room_in_its_buckets),
-		cmocka_unit_test(the_seed_decides_who_shares_a_bucket),
-		cmocka_unit_test(workers_that_race_leave_a_sound_table),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

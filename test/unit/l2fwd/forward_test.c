@@ -180,13 +180,12 @@ static void receive(struct bed *bed, uint32_t n)
 static const uint64_t a = 0x02000000000a, b = 0x02000000000b,
 		      all = 0xffffffffffff;
 
-static void patch_passes_frames_as_they_are(void **state)
+TEST(patch_passes_frames_as_they_are)
 {
 	struct snapshot *last;
 	struct mr_frame sent;
 	struct bed bed;
 
-	(void)state;
 	open_bed(&bed, "patch", 2, "1");
 	sent = send_frame(&bed, 0, b, a, 3);
 	receive(&bed, 3);
@@ -203,14 +202,13 @@ static void patch_passes_frames_as_they_are(void **state)
 	snapshot_destroy(last);
 }
 
-static void macswap_swaps_and_drops_runts(void **state)
+TEST(macswap_swaps_and_drops_runts)
 {
 	struct snapshot *last;
 	struct mr_frame sent;
 	uint8_t *bytes;
 	struct bed bed;
 
-	(void)state;
 	open_bed(&bed, "macswap", 2, "1");
 	sent = send_frame(&bed, 0, b, a, 2);
 	receive(&bed, 2);
@@ -232,13 +230,12 @@ static void macswap_swaps_and_drops_runts(void **state)
 }
 
 /* The sender still owns the page: the copy is swapped, not the original. */
-static void macswap_unshares_what_another_owns(void **state)
+TEST(macswap_unshares_what_another_owns)
 {
 	struct snapshot *last;
 	struct mr_frame kept;
 	struct bed bed;
 
-	(void)state;
 	open_bed(&bed, "macswap", 2, "1");
 	kept = send_frame(&bed, 0, b, a, 1);
 	receive(&bed, 1);
@@ -304,17 +301,15 @@ static void learn_on(const char *n_workers)
 	snapshot_destroy(last);
 }
 
-static void learn_floods_by_reference_and_then_finds(void **state)
+TEST(learn_floods_by_reference_and_then_finds)
 {
-	(void)state;
 	learn_on("1");
 }
 
-static void learn_does_the_same_over_hand_off_rings(void **state)
+TEST(learn_does_the_same_over_hand_off_rings)
 {
 	cpu_set_t set;
 
-	(void)state;
 	assert_int_equal(sched_getaffinity(0, sizeof(set), &set), 0);
 	if (CPU_COUNT(&set) < 2) {
 		print_message("needs two cores\n");
@@ -323,12 +318,11 @@ static void learn_does_the_same_over_hand_off_rings(void **state)
 	learn_on("2");
 }
 
-static void drop_takes_all_and_sends_nothing(void **state)
+TEST(drop_takes_all_and_sends_nothing)
 {
 	struct snapshot *last;
 	struct bed bed;
 
-	(void)state;
 	open_bed(&bed, "drop", 1, "1");
 	for (uint32_t i = 0; i < 5; i++)
 		send_frame(&bed, 0, b, a, 2);
@@ -340,7 +334,7 @@ static void drop_takes_all_and_sends_nothing(void **state)
 
 /* A port that nobody empties: its frames are dropped by name, not the others'
  */
-static void a_stalled_port_stops_no_other(void **state)
+TEST(a_stalled_port_stops_no_other)
 {
 	enum { N = 2000 };
 	const struct timespec pause = { .tv_nsec = 100000 };
@@ -348,7 +342,6 @@ static void a_stalled_port_stops_no_other(void **state)
 	struct bed bed;
 	uint32_t n_got = 0;
 
-	(void)state;
 	open_bed(&bed, "learn", 3, "1");
 	send_frame(&bed, 1, all, b, 1);
 	receive(&bed, 2);
@@ -381,19 +374,4 @@ static void a_stalled_port_stops_no_other(void **state)
 	assert_int_equal(snapshot_port_totals(&last->ports[1]).tx_frames,
 			 N + 1);
 	snapshot_destroy(last);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(patch_passes_frames_as_they_are),
-		cmocka_unit_test(macswap_swaps_and_drops_runts),
-		cmocka_unit_test(macswap_unshares_what_another_owns),
-		cmocka_unit_test(learn_floods_by_reference_and_then_finds),
-		cmocka_unit_test(learn_does_the_same_over_hand_off_rings),
-		cmocka_unit_test(drop_takes_all_and_sends_nothing),
-		cmocka_unit_test(a_stalled_port_stops_no_other),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

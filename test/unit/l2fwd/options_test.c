@@ -16,12 +16,11 @@ static enum parse_result parse(const char *line, struct options *options,
 	return options_parse(words.n, words.argv, options, error);
 }
 
-static void the_defaults_are_those_of_the_man_page(void **state)
+TEST(the_defaults_are_those_of_the_man_page)
 {
 	struct mr_reason error;
 	struct options o;
 
-	(void)state;
 	assert_int_equal(parse("eth0 eth1", &o, &error), PARSE_RUN);
 	assert_int_equal(o.plane.n_ports, 2);
 	assert_string_equal(o.plane.specs[0], "eth0");
@@ -41,12 +40,11 @@ static void the_defaults_are_those_of_the_man_page(void **state)
 	assert_int_equal(o.plane.log_level, MR_LOG_WARNING);
 }
 
-static void every_option_arrives(void **state)
+TEST(every_option_arrives)
 {
 	struct mr_reason error;
 	struct options o;
 
-	(void)state;
 	assert_int_equal(
 		parse("--mode learn --queues 2 --workers 3 --cores 1,4-6 "
 		      "--burst 64 --ring 2048 --pool-pages 100 --page-bytes "
@@ -80,12 +78,11 @@ static void every_option_arrives(void **state)
 	assert_int_equal(o.plane.n_ports, 3);
 }
 
-static void options_may_stand_behind_the_ports(void **state)
+TEST(options_may_stand_behind_the_ports)
 {
 	struct mr_reason error;
 	struct options o;
 
-	(void)state;
 	assert_int_equal(parse("a --cores auto b -m drop --csv", &o, &error),
 			 PARSE_RUN);
 	assert_int_equal(o.plane.n_ports, 2);
@@ -121,9 +118,8 @@ static const struct {
 	{ "--nonsense a b", "no option '--nonsense'; mr-l2fwd --help" },
 };
 
-static void what_is_wrong_is_said_in_one_line(void **state)
+TEST(what_is_wrong_is_said_in_one_line)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof(wrong_lines) / sizeof(wrong_lines[0]);
 	     i++) {
 		struct mr_reason error;
@@ -135,7 +131,7 @@ static void what_is_wrong_is_said_in_one_line(void **state)
 	}
 }
 
-static void help_names_every_option_and_fits_a_terminal(void **state)
+TEST(help_names_every_option_and_fits_a_terminal)
 {
 	static const char *const names[] = {
 		"--mode",    "--queues",  "--workers",    "--cores",
@@ -149,7 +145,6 @@ static void help_names_every_option_and_fits_a_terminal(void **state)
 	size_t n_bytes = 0;
 	FILE *to = open_memstream(&text, &n_bytes);
 
-	(void)state;
 	options_print_help(to);
 	fclose(to);
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
@@ -159,17 +154,4 @@ static void help_names_every_option_and_fits_a_terminal(void **state)
 	     line = strtok(NULL, "\n"))
 		assert_true(strlen(line) <= 80);
 	free(text);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_defaults_are_those_of_the_man_page),
-		cmocka_unit_test(every_option_arrives),
-		cmocka_unit_test(options_may_stand_behind_the_ports),
-		cmocka_unit_test(what_is_wrong_is_said_in_one_line),
-		cmocka_unit_test(help_names_every_option_and_fits_a_terminal),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

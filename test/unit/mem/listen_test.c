@@ -56,14 +56,13 @@ static struct mr_region *make_region(struct mr_ctx *ctx)
 	return region;
 }
 
-static void a_listener_knows_all_segments(void **state)
+TEST(a_listener_knows_all_segments)
 {
 	struct test_allocator allocator = { 0 };
 	struct mr_ctx *ctx = test_ctx(&allocator);
 	struct mr_region *region = make_region(ctx);
 	struct ear ear = { .region = region };
 
-	(void)state;
 	assert_int_equal(mr_region_listen(region, hear, forget, &ear, NULL), 0);
 	assert_int_equal(ear.known, 3);
 	assert_int_equal(grow(region, NULL), 0);
@@ -78,7 +77,7 @@ static void a_listener_knows_all_segments(void **state)
 	assert_int_equal(allocator.n_out, 0);
 }
 
-static void one_that_refuses_has_none(void **state)
+TEST(one_that_refuses_has_none)
 {
 	struct test_allocator allocator = { 0 };
 	struct mr_ctx *ctx = test_ctx(&allocator);
@@ -86,7 +85,6 @@ static void one_that_refuses_has_none(void **state)
 	struct ear ear = { .region = region, .err = -EIO, .refuses = 65536 };
 	struct mr_reason why = { "" };
 
-	(void)state;
 	assert_int_equal(mr_region_listen(region, hear, forget, &ear, &why),
 			 -EIO);
 	assert_reason_has(&why, "not that one");
@@ -97,7 +95,7 @@ static void one_that_refuses_has_none(void **state)
 	mr_ctx_destroy(ctx);
 }
 
-static void a_segment_is_for_all_or_for_none(void **state)
+TEST(a_segment_is_for_all_or_for_none)
 {
 	struct test_allocator allocator = { 0 };
 	struct mr_ctx *ctx = test_ctx(&allocator);
@@ -110,7 +108,6 @@ static void a_segment_is_for_all_or_for_none(void **state)
 	struct mr_segment_info info;
 	struct mr_reason why = { "" };
 
-	(void)state;
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(
 			mr_region_listen(region, hear, forget, &ears[i], NULL),
@@ -132,7 +129,7 @@ static void a_segment_is_for_all_or_for_none(void **state)
 	mr_ctx_destroy(ctx);
 }
 
-static void there_is_room_for_so_many(void **state)
+TEST(there_is_room_for_so_many)
 {
 	struct test_allocator allocator = { 0 };
 	struct mr_ctx *ctx = test_ctx(&allocator);
@@ -140,7 +137,6 @@ static void there_is_room_for_so_many(void **state)
 	struct ear ears[MRI_MAX_LISTENERS + 1] = { { 0 } };
 	struct mr_reason why = { "" };
 
-	(void)state;
 	for (int i = 0; i <= MRI_MAX_LISTENERS; i++) {
 		ears[i].region = region;
 		assert_int_equal(
@@ -153,16 +149,4 @@ static void there_is_room_for_so_many(void **state)
 		mr_region_unlisten(region, &ears[i]);
 	assert_int_equal(mr_region_destroy(region, NULL), 0);
 	mr_ctx_destroy(ctx);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_listener_knows_all_segments),
-		cmocka_unit_test(one_that_refuses_has_none),
-		cmocka_unit_test(a_segment_is_for_all_or_for_none),
-		cmocka_unit_test(there_is_room_for_so_many),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

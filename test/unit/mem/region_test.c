@@ -67,7 +67,7 @@ static uint64_t add(struct fixture *f, uint64_t n_bytes)
 	return addr;
 }
 
-static void wrong_config_is_refused_with_a_reason(void **state)
+TEST_WITH(setup, teardown, wrong_config_is_refused_with_a_reason)
 {
 	static const struct {
 		struct mr_region_config config;
@@ -102,7 +102,7 @@ static void wrong_config_is_refused_with_a_reason(void **state)
 	}
 }
 
-static void shorter_config_is_completed_with_defaults(void **state)
+TEST_WITH(setup, teardown, shorter_config_is_completed_with_defaults)
 {
 	struct fixture *f = *state;
 	const struct mr_region_config old = { .size = 8,
@@ -118,7 +118,7 @@ static void shorter_config_is_completed_with_defaults(void **state)
 	assert_int_equal(mr_region_destroy(NULL, NULL), 0);
 }
 
-static void no_memory_is_enomem_and_leaves_nothing(void **state)
+TEST_WITH(setup, teardown, no_memory_is_enomem_and_leaves_nothing)
 {
 	struct fixture *f = *state;
 	const int32_t n_out = f->allocator.n_out;
@@ -134,7 +134,7 @@ static void no_memory_is_enomem_and_leaves_nothing(void **state)
 }
 
 /* 128 TiB of addresses are all that a process has on x86-64. */
-static void addresses_used_up_is_enomem(void **state)
+TEST_WITH(setup, teardown, addresses_used_up_is_enomem)
 {
 	struct fixture *f = *state;
 	const struct mr_region_config config = { .size = sizeof(config),
@@ -158,7 +158,7 @@ static void addresses_used_up_is_enomem(void **state)
 	assert_int_equal(f->allocator.n_out, n_out);
 }
 
-static void segments_take_the_lowest_gap(void **state)
+TEST_WITH(setup, teardown, segments_take_the_lowest_gap)
 {
 	struct fixture *f = *state;
 
@@ -179,7 +179,7 @@ static void segments_take_the_lowest_gap(void **state)
 	assert_int_equal(mr_region_n_contiguous_bytes(f->region), 0);
 }
 
-static void segments_are_described_in_order_of_address(void **state)
+TEST_WITH(setup, teardown, segments_are_described_in_order_of_address)
 {
 	struct fixture *f = *state;
 	struct mr_segment_info info;
@@ -205,7 +205,7 @@ static void segments_are_described_in_order_of_address(void **state)
 	assert_reason_has(&why, "no segment at 0x1000");
 }
 
-static void base_is_aligned_and_stays(void **state)
+TEST_WITH(setup, teardown, base_is_aligned_and_stays)
 {
 	struct fixture *f = *state;
 	uint8_t *base = mr_region_base(f->region);
@@ -223,7 +223,7 @@ static void base_is_aligned_and_stays(void **state)
 	assert_int_equal(base[0], 0); /* new memory is zeroed */
 }
 
-static void statistics_add_up(void **state)
+TEST_WITH(setup, teardown, statistics_add_up)
 {
 	struct fixture *f = *state;
 	struct mr_region_stats stats = { .size = sizeof(stats) };
@@ -244,7 +244,7 @@ static void statistics_add_up(void **state)
 	assert_int_equal(mr_region_stats(f->region, &stats), -EINVAL);
 }
 
-static void range_used_up_is_enomem(void **state)
+TEST_WITH(setup, teardown, range_used_up_is_enomem)
 {
 	struct fixture *f = *state;
 	struct mr_reason why = { "" };
@@ -258,7 +258,7 @@ static void range_used_up_is_enomem(void **state)
 }
 
 /* Nobody else's segments come into a reservation; its owner's do. */
-static void reservation_is_kept_free(void **state)
+TEST_WITH(setup, teardown, reservation_is_kept_free)
 {
 	struct fixture *f = *state;
 	struct mri_segment_wish wish = { .n_bytes = 1 };
@@ -311,7 +311,7 @@ static void reservation_is_kept_free(void **state)
 	assert_int_equal(add(f, KIB(64)), addr);
 }
 
-static void too_many_reservations_are_enomem(void **state)
+TEST_WITH(setup, teardown, too_many_reservations_are_enomem)
 {
 	struct fixture *f = *state;
 	struct mr_reason why = { "" };
@@ -328,7 +328,7 @@ static void too_many_reservations_are_enomem(void **state)
 	assert_int_equal(addr, 0);
 }
 
-static void table_of_segments_full_is_enomem(void **state)
+TEST_WITH(setup, teardown, table_of_segments_full_is_enomem)
 {
 	struct fixture *f = *state;
 	struct mr_reason why = { "" };
@@ -343,7 +343,7 @@ static void table_of_segments_full_is_enomem(void **state)
 	assert_int_equal(add(f, 1), KIB(64));
 }
 
-static void registered_segment_is_pinned(void **state)
+TEST_WITH(setup, teardown, registered_segment_is_pinned)
 {
 	struct fixture *f = *state;
 	struct mr_segment_info info;
@@ -378,7 +378,7 @@ static void registered_segment_is_pinned(void **state)
 }
 
 /* Two queues of one port pin twice, and unpin twice. */
-static void pins_of_one_holder_count(void **state)
+TEST_WITH(setup, teardown, pins_of_one_holder_count)
 {
 	struct fixture *f = *state;
 	char name[200];
@@ -394,7 +394,7 @@ static void pins_of_one_holder_count(void **state)
 	assert_int_equal(mri_region_remove_segment(f->region, 0, NULL), 0);
 }
 
-static void room_for_64_pins(void **state)
+TEST_WITH(setup, teardown, room_for_64_pins)
 {
 	struct fixture *f = *state;
 
@@ -407,7 +407,7 @@ static void room_for_64_pins(void **state)
 	mr_region_unpin(f->region, "p", KIB(64));
 }
 
-static void region_with_a_pool_is_busy(void **state)
+TEST_WITH(setup, teardown, region_with_a_pool_is_busy)
 {
 	struct fixture *f = *state;
 	const struct mr_pool_config config = { .size = sizeof(config),
@@ -420,30 +420,4 @@ static void region_with_a_pool_is_busy(void **state)
 	assert_int_equal(mr_region_destroy(f->region, &why), -EBUSY);
 	assert_reason_has(&why, "pool");
 	assert_int_equal(mr_pool_destroy(pool, NULL), 0);
-}
-
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(wrong_config_is_refused_with_a_reason),
-		TEST(shorter_config_is_completed_with_defaults),
-		TEST(no_memory_is_enomem_and_leaves_nothing),
-		TEST(addresses_used_up_is_enomem),
-		TEST(segments_take_the_lowest_gap),
-		TEST(segments_are_described_in_order_of_address),
-		TEST(base_is_aligned_and_stays),
-		TEST(statistics_add_up),
-		TEST(range_used_up_is_enomem),
-		TEST(table_of_segments_full_is_enomem),
-		TEST(reservation_is_kept_free),
-		TEST(too_many_reservations_are_enomem),
-		TEST(registered_segment_is_pinned),
-		TEST(pins_of_one_holder_count),
-		TEST(room_for_64_pins),
-		TEST(region_with_a_pool_is_busy),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -178,7 +178,7 @@ static uint32_t n_fds(void)
 	return n;
 }
 
-static void best_rung_wastes_less_than_half(void **state)
+TEST_WITH(setup, teardown, best_rung_wastes_less_than_half)
 {
 	static const struct {
 		uint64_t n_bytes;
@@ -195,14 +195,13 @@ static void best_rung_wastes_less_than_half(void **state)
 		{ GIB(3), MR_OS_PAGES_THP, MR_OS_PAGES_THP },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		assert_int_equal(
 			mri_segment_best(cases[i].n_bytes, cases[i].wanted),
 			cases[i].best);
 }
 
-static void ladder_falls_back_and_says_why(void **state)
+TEST_WITH(setup, teardown, ladder_falls_back_and_says_why)
 {
 	struct fixture *f = *state;
 	struct mr_segment_info info;
@@ -223,7 +222,7 @@ static void ladder_falls_back_and_says_why(void **state)
 	assert_int_equal(info.n_bytes, MIB(3)); /* rounded to 64 KiB only */
 }
 
-static void segment_of_huge_pages_counts_as_huge(void **state)
+TEST_WITH(setup, teardown, segment_of_huge_pages_counts_as_huge)
 {
 	struct fixture *f = *state;
 	struct mr_region_stats stats = { .size = sizeof(stats) };
@@ -239,7 +238,7 @@ static void segment_of_huge_pages_counts_as_huge(void **state)
 }
 
 /* 600 MiB must not become 1 GiB for a huge page that was not to be had. */
-static void fallback_does_not_keep_the_rounding(void **state)
+TEST_WITH(setup, teardown, fallback_does_not_keep_the_rounding)
 {
 	struct fixture *f = *state;
 	struct mr_segment_info info;
@@ -252,7 +251,7 @@ static void fallback_does_not_keep_the_rounding(void **state)
 }
 
 /* A gap that is too short for 1 GiB pages may do for smaller ones. */
-static void rung_without_a_gap_is_left_out(void **state)
+TEST_WITH(setup, teardown, rung_without_a_gap_is_left_out)
 {
 	struct fixture *f = *state;
 	struct mr_segment_info info;
@@ -271,7 +270,7 @@ static void rung_without_a_gap_is_left_out(void **state)
 			    "(mr_region_config.max_bytes)");
 }
 
-static void transparent_pages_are_not_promised(void **state)
+TEST_WITH(setup, teardown, transparent_pages_are_not_promised)
 {
 	struct fixture *f = *state;
 	struct mr_segment_info info;
@@ -282,7 +281,7 @@ static void transparent_pages_are_not_promised(void **state)
 	assert_non_null(strstr(info.why, "transparent huge pages"));
 }
 
-static void no_rung_holds_is_enomem_and_range_stays_reserved(void **state)
+TEST_WITH(setup, teardown, no_rung_holds_is_enomem_and_range_stays_reserved)
 {
 	static const int hints[] = { 23 /* MADV_POPULATE_WRITE */,
 				     MADV_DONTFORK };
@@ -308,7 +307,7 @@ static void no_rung_holds_is_enomem_and_range_stays_reserved(void **state)
 }
 
 /* Before Linux 5.14 pages are touched one by one. */
-static void old_kernel_touches_pages_itself(void **state)
+TEST_WITH(setup, teardown, old_kernel_touches_pages_itself)
 {
 	struct fixture *f = *state;
 	struct mr_segment_info info;
@@ -323,7 +322,7 @@ static void old_kernel_touches_pages_itself(void **state)
 	assert_int_equal(strtoul(line + 4, NULL, 10), 128);
 }
 
-static void mapping_is_dontfork_and_the_fd_is_gone(void **state)
+TEST_WITH(setup, teardown, mapping_is_dontfork_and_the_fd_is_gone)
 {
 	struct fixture *f = *state;
 	const uint32_t n_fds_before = n_fds();
@@ -346,7 +345,7 @@ static void mapping_is_dontfork_and_the_fd_is_gone(void **state)
 	assert_int_equal(strtoul(line + 4, NULL, 10), 64); /* all touched */
 }
 
-static void removed_segment_gives_its_memory_back(void **state)
+TEST_WITH(setup, teardown, removed_segment_gives_its_memory_back)
 {
 	struct fixture *f = *state;
 	struct mr_segment_info info;
@@ -358,7 +357,7 @@ static void removed_segment_gives_its_memory_back(void **state)
 	assert_int_equal(n_mappings(), 0);
 }
 
-static void memory_is_bound_to_its_numa_node(void **state)
+TEST_WITH(setup, teardown, memory_is_bound_to_its_numa_node)
 {
 	struct fixture *f = *state;
 	struct mr_segment_info info;
@@ -374,25 +373,4 @@ static void memory_is_bound_to_its_numa_node(void **state)
 	make_region(f, MR_OS_PAGES_4K, 256); /* node 255: hardly anywhere */
 	assert_int_equal(add(f, KIB(64), &info, &why), -ENOMEM);
 	assert_reason_has(&why, "NUMA node 255");
-}
-
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(best_rung_wastes_less_than_half),
-		TEST(ladder_falls_back_and_says_why),
-		TEST(segment_of_huge_pages_counts_as_huge),
-		TEST(fallback_does_not_keep_the_rounding),
-		TEST(rung_without_a_gap_is_left_out),
-		TEST(transparent_pages_are_not_promised),
-		TEST(no_rung_holds_is_enomem_and_range_stays_reserved),
-		TEST(old_kernel_touches_pages_itself),
-		TEST(mapping_is_dontfork_and_the_fd_is_gone),
-		TEST(removed_segment_gives_its_memory_back),
-		TEST(memory_is_bound_to_its_numa_node),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -158,7 +158,7 @@ static void compare(const struct nat_addrs *addrs, const struct nat_config *c)
 			    nat_addrs_is_odd(addrs, addr));
 }
 
-static void lookups_find_what_scans_find(void **state)
+TEST(lookups_find_what_scans_find)
 {
 	static struct nat_range pool[N_LIST];
 	static struct nat_prefix subscribers[N_LIST];
@@ -174,7 +174,6 @@ static void lookups_find_what_scans_find(void **state)
 					   { .n_addrs = 2 } } };
 	struct nat_addrs addrs;
 
-	(void)state;
 	for (uint32_t i = 0; i < N_CONFIGS; i++) {
 		fill(&c);
 		assert_int_equal(nat_addrs_init(&addrs, &c), 0);
@@ -182,13 +181,4 @@ static void lookups_find_what_scans_find(void **state)
 			compare(&addrs, &c);
 		nat_addrs_end(&addrs);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(lookups_find_what_scans_find),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,14 +2,13 @@
 /* Tests of apps/nat/age.c: when things end, and what makes them last. */
 #include "rig.h"
 
-static void nothing_ends_early_nor_a_tick_late(void **state)
+TEST(nothing_ends_early_nor_a_tick_late)
 {
 	static const struct {
 		uint8_t proto;
 		uint32_t lasts_s;
 	} rows[] = { { UDP, 300 }, { TCP, 240 }, { ICMP, 60 } };
 
-	(void)state;
 	for (uint32_t i = 0; i < 3; i++) {
 		struct rig rig;
 
@@ -27,12 +26,11 @@ static void nothing_ends_early_nor_a_tick_late(void **state)
 	}
 }
 
-static void packets_out_make_it_last(void **state)
+TEST(packets_out_make_it_last)
 {
 	struct rig rig;
 	uint32_t id;
 
-	(void)state;
 	rig_init(&rig);
 	rig_start(&rig);
 	id = rig_map(&rig, UDP, INSIDE + 1, 1);
@@ -45,9 +43,8 @@ static void packets_out_make_it_last(void **state)
 	rig_end(&rig);
 }
 
-static void packets_in_do_so_if_it_is_wanted(void **state)
+TEST(packets_in_do_so_if_it_is_wanted)
 {
-	(void)state;
 	for (uint32_t wanted = 0; wanted < 2; wanted++) {
 		struct rig rig;
 		uint32_t id;
@@ -64,12 +61,11 @@ static void packets_in_do_so_if_it_is_wanted(void **state)
 	}
 }
 
-static void a_call_does_a_bounded_part(void **state)
+TEST(a_call_does_a_bounded_part)
 {
 	struct rig rig;
 	uint32_t n = 0;
 
-	(void)state;
 	rig_init(&rig);
 	rig_start(&rig);
 	for (uint32_t i = 0; i < 1000; i++)
@@ -95,13 +91,12 @@ static void a_call_does_a_bounded_part(void **state)
 	rig_end(&rig);
 }
 
-static void a_freed_port_waits_and_comes_back(void **state)
+TEST(a_freed_port_waits_and_comes_back)
 {
 	struct nat_ports_stats stats;
 	struct rig rig;
 	uint32_t id;
 
-	(void)state;
 	rig_init(&rig);
 	rig.config.ports.last = 1024 + 99;
 	rig_start(&rig);
@@ -124,17 +119,4 @@ static void a_freed_port_waits_and_comes_back(void **state)
 		rig_map(&rig, UDP, INSIDE + 1, (uint16_t)i);
 	rig_check_ports(&rig);
 	rig_end(&rig);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nothing_ends_early_nor_a_tick_late),
-		cmocka_unit_test(packets_out_make_it_last),
-		cmocka_unit_test(packets_in_do_so_if_it_is_wanted),
-		cmocka_unit_test(a_call_does_a_bounded_part),
-		cmocka_unit_test(a_freed_port_waits_and_comes_back),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

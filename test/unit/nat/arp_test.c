@@ -19,9 +19,8 @@ static struct nat_neighbours *table(const struct nat_config *config)
 }
 
 /* Addresses of a link follow each other; each finds a place, whatever seed. */
-static void a_large_link_has_room(void **state)
+TEST(a_large_link_has_room)
 {
-	(void)state;
 	for (uint32_t round = 0; round < 20; round++) {
 		struct nat_neighbours *neighbours = table(NULL);
 
@@ -42,14 +41,13 @@ static void a_large_link_has_room(void **state)
 	}
 }
 
-static void learned_fresh_and_stale(void **state)
+TEST(learned_fresh_and_stale)
 {
 	struct nat_neighbours *n = table(NULL);
 	const uint32_t addr = htonl(0x0a000002);
 	const uint32_t slot = nat_neighbours_add(n, NAT_INSIDE, addr, true, 10);
 	uint64_t mac = 0;
 
-	(void)state;
 	assert_false(
 		nat_neighbours_is_fresh(n, slot, NAT_INSIDE, addr, 10, &mac));
 	nat_neighbours_learn(n, slot, NAT_INSIDE, addr, 0x112233445566, 10);
@@ -65,14 +63,13 @@ static void learned_fresh_and_stale(void **state)
 
 /* Who kept the number of a slot that went to another address is not fooled. */
 /* Workers are up to a second apart. */
-static void who_is_ahead_makes_nothing_stale(void **state)
+TEST(who_is_ahead_makes_nothing_stale)
 {
 	struct nat_neighbours *n = table(NULL);
 	const uint32_t addr = htonl(0x0a000002);
 	const uint32_t slot = nat_neighbours_add(n, NAT_INSIDE, addr, true, 10);
 	uint64_t mac = 0;
 
-	(void)state;
 	nat_neighbours_learn(n, slot, NAT_INSIDE, addr, 0x112233445566, 11);
 	assert_true(
 		nat_neighbours_is_fresh(n, slot, NAT_INSIDE, addr, 10, &mac));
@@ -80,12 +77,11 @@ static void who_is_ahead_makes_nothing_stale(void **state)
 }
 
 /* Somebody scans a link: where no answer comes others find a place later. */
-static void who_was_asked_in_vain_gives_way(void **state)
+TEST(who_was_asked_in_vain_gives_way)
 {
 	struct nat_neighbours *n = table(NULL);
 	uint32_t addr = 0x0a000000;
 
-	(void)state;
 	while (nat_neighbours_add(n, NAT_INSIDE, htonl(addr), true, 10) !=
 	       NAT_SLOT_NONE)
 		addr++;
@@ -98,7 +94,7 @@ static void who_was_asked_in_vain_gives_way(void **state)
 	nat_neighbours_destroy(n);
 }
 
-static void a_slot_that_went_to_another_is_seen(void **state)
+TEST(a_slot_that_went_to_another_is_seen)
 {
 	struct nat_neighbours *n = table(NULL);
 	const uint32_t old = htonl(0x0a000002);
@@ -106,7 +102,6 @@ static void a_slot_that_went_to_another_is_seen(void **state)
 	uint32_t other = 0, next;
 	uint64_t mac = 0;
 
-	(void)state;
 	assert_true(nat_neighbours_move(n, slot, NAT_INSIDE, old,
 					NAT_NEIGHBOUR_INCOMPLETE,
 					NAT_NEIGHBOUR_FAILED, 10));
@@ -127,13 +122,12 @@ static void a_slot_that_went_to_another_is_seen(void **state)
 	nat_neighbours_destroy(n);
 }
 
-static void what_is_fixed_is_not_learned(void **state)
+TEST(what_is_fixed_is_not_learned)
 {
 	static struct nat_config config;
 	struct nat_neighbours *n;
 	uint64_t mac = 0;
 
-	(void)state;
 	config.sides[NAT_OUTSIDE].n_neighbours = NAT_MAX_NEIGHBOURS;
 	for (uint32_t i = 0; i < NAT_MAX_NEIGHBOURS; i++) {
 		config.sides[NAT_OUTSIDE].neighbours[i].addr = 0xc0000200 + i;
@@ -150,18 +144,4 @@ static void what_is_fixed_is_not_learned(void **state)
 		assert_int_equal(mac >> 40, i);
 	}
 	nat_neighbours_destroy(n);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_large_link_has_room),
-		cmocka_unit_test(learned_fresh_and_stale),
-		cmocka_unit_test(who_is_ahead_makes_nothing_stale),
-		cmocka_unit_test(who_was_asked_in_vain_gives_way),
-		cmocka_unit_test(a_slot_that_went_to_another_is_seen),
-		cmocka_unit_test(what_is_fixed_is_not_learned),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

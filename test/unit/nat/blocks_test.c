@@ -2,12 +2,11 @@
 /* Tests of apps/nat/blocks.c: RFC 6888 REQ-14, RFC 7422, and the log. */
 #include "rig.h"
 
-static void a_subscriber_has_its_ports_in_blocks(void **state)
+TEST(a_subscriber_has_its_ports_in_blocks)
 {
 	struct rig rig;
 	uint32_t id;
 
-	(void)state;
 	rig_init(&rig);
 	rig.config.ports.block = 64;
 	rig.config.ports.max_blocks = 2;
@@ -41,12 +40,11 @@ static void a_subscriber_has_its_ports_in_blocks(void **state)
 }
 
 /* It stays the subscriber's as long as a port of it waits. */
-static void a_block_ends_behind_the_quarantine(void **state)
+TEST(a_block_ends_behind_the_quarantine)
 {
 	struct rig rig;
 	uint32_t id, first;
 
-	(void)state;
 	rig_init(&rig);
 	rig.config.ports.block = 64;
 	rig.config.ports.max_blocks = 1;
@@ -73,13 +71,12 @@ static void a_block_ends_behind_the_quarantine(void **state)
 }
 
 /* As many as there are; then none, until one comes back. */
-static void blocks_run_out_and_come_back(void **state)
+TEST(blocks_run_out_and_come_back)
 {
 	static bool has[1024];
 	struct rig rig;
 	uint32_t id;
 
-	(void)state;
 	memset(has, 0, sizeof(has));
 	rig_init(&rig);
 	rig.config.ports.block = 64;
@@ -102,12 +99,11 @@ static void blocks_run_out_and_come_back(void **state)
 }
 
 /* Blocks at the edges of the range are smaller, and say so. */
-static void blocks_are_cut_by_the_range_and_by_forwards(void **state)
+TEST(blocks_are_cut_by_the_range_and_by_forwards)
 {
 	struct rig rig;
 	uint32_t n = 0, id;
 
-	(void)state;
 	rig_init(&rig);
 	rig.config.ports.block = 64;
 	rig.config.ports.max_blocks = 9;
@@ -129,12 +125,11 @@ static void blocks_are_cut_by_the_range_and_by_forwards(void **state)
 }
 
 /* Several workers: a block is in their slices, an event for each. */
-static void blocks_of_several_workers_are_logged_by_slice(void **state)
+TEST(blocks_of_several_workers_are_logged_by_slice)
 {
 	struct rig rig;
 	uint32_t id;
 
-	(void)state;
 	rig_init(&rig);
 	rig.config.ports.block = 256;
 	assert_int_equal(rig_try(&rig, 1, 2, NULL), 0);
@@ -155,12 +150,11 @@ static void blocks_of_several_workers_are_logged_by_slice(void **state)
 	rig_end(&rig);
 }
 
-static void the_inside_port_is_kept_within_a_block(void **state)
+TEST(the_inside_port_is_kept_within_a_block)
 {
 	uint32_t first, n_kept = 0;
 	struct rig rig;
 
-	(void)state;
 	rig_init(&rig);
 	rig.config.ports.block = 64;
 	rig.config.ports.keeps_port = true;
@@ -175,12 +169,11 @@ static void the_inside_port_is_kept_within_a_block(void **state)
 }
 
 /* The block is known without a log, and is the same each time. */
-static void deterministic_ports_follow_from_the_address(void **state)
+TEST(deterministic_ports_follow_from_the_address)
 {
 	struct rig rig;
 	uint32_t id;
 
-	(void)state;
 	rig_init(&rig);
 	rig.pool[0].last = POOL + 1;
 	rig.subscribers[0] = (struct nat_prefix){ INSIDE, 0xfffffff0 };
@@ -204,12 +197,11 @@ static void deterministic_ports_follow_from_the_address(void **state)
 	rig_end(&rig);
 }
 
-static void a_deterministic_block_is_all_there_is(void **state)
+TEST(a_deterministic_block_is_all_there_is)
 {
 	struct rig rig;
 	uint32_t id;
 
-	(void)state;
 	rig_init(&rig);
 	/* Of 8192 ports there are seven, of 16384 only three: four need one. */
 	rig.subscribers[0] = (struct nat_prefix){ INSIDE, 0xfffffffc };
@@ -223,12 +215,11 @@ static void a_deterministic_block_is_all_there_is(void **state)
 	rig_end(&rig);
 }
 
-static void blocks_that_cannot_be_are_refused(void **state)
+TEST(blocks_that_cannot_be_are_refused)
 {
 	struct mr_reason why;
 	struct rig rig;
 
-	(void)state;
 	rig_init(&rig);
 	rig.config.ports.block = 100;
 	assert_int_equal(rig_try(&rig, 0, 1, &why), -EINVAL);
@@ -252,12 +243,11 @@ static void blocks_that_cannot_be_are_refused(void **state)
 	rig_end(&rig);
 }
 
-static void mappings_are_logged_on_request(void **state)
+TEST(mappings_are_logged_on_request)
 {
 	struct rig rig;
 	uint32_t id;
 
-	(void)state;
 	rig_init(&rig);
 	rig.config.logs_sessions = true;
 	rig_start(&rig);
@@ -275,12 +265,11 @@ static void mappings_are_logged_on_request(void **state)
 }
 
 /* A host that is refused a million times is a line a minute. */
-static void refusals_are_logged_now_and_then(void **state)
+TEST(refusals_are_logged_now_and_then)
 {
 	struct rig rig;
 	uint32_t id;
 
-	(void)state;
 	rig_init(&rig);
 	rig.config.max_per_subscriber = 1;
 	rig_start(&rig);
@@ -294,23 +283,4 @@ static void refusals_are_logged_now_and_then(void **state)
 	assert_int_equal(rig.events[0].what, NAT_LOG_QUOTA);
 	assert_int_equal(rig.events[1].now_s, 1060);
 	rig_end(&rig);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_subscriber_has_its_ports_in_blocks),
-		cmocka_unit_test(a_block_ends_behind_the_quarantine),
-		cmocka_unit_test(blocks_run_out_and_come_back),
-		cmocka_unit_test(blocks_are_cut_by_the_range_and_by_forwards),
-		cmocka_unit_test(blocks_of_several_workers_are_logged_by_slice),
-		cmocka_unit_test(the_inside_port_is_kept_within_a_block),
-		cmocka_unit_test(deterministic_ports_follow_from_the_address),
-		cmocka_unit_test(a_deterministic_block_is_all_there_is),
-		cmocka_unit_test(blocks_that_cannot_be_are_refused),
-		cmocka_unit_test(mappings_are_logged_on_request),
-		cmocka_unit_test(refusals_are_logged_now_and_then),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,12 +5,11 @@
 
 #include "config.h"
 
-static void test_defaults_are_those_of_the_rfcs(void **state)
+TEST(test_defaults_are_those_of_the_rfcs)
 {
 	struct nat_config config;
 	struct mr_reason advice;
 
-	(void)state;
 	nat_config_init(&config);
 	config.sides[NAT_OUTSIDE].gateway = 0xc00002fe;
 	assert_false(nat_config_advice(&config, 0, &advice));
@@ -23,12 +22,11 @@ static void test_defaults_are_those_of_the_rfcs(void **state)
 	nat_config_free(&config);
 }
 
-static void test_what_is_less_than_an_rfc_asks_is_said(void **state)
+TEST(test_what_is_less_than_an_rfc_asks_is_said)
 {
 	struct nat_config config;
 	struct mr_reason advice;
 
-	(void)state;
 	nat_config_init(&config);
 	config.timeouts.udp_s = 119;
 	config.timeouts.quarantine_s = 1;
@@ -47,12 +45,11 @@ static void test_what_is_less_than_an_rfc_asks_is_said(void **state)
 	assert_false(nat_config_advice(&config, 5, &advice));
 }
 
-static void test_what_is_left_out_follows(void **state)
+TEST(test_what_is_left_out_follows)
 {
 	struct nat_config config;
 	struct nat_side_config *in, *out;
 
-	(void)state;
 	nat_config_init(&config);
 	in = &config.sides[NAT_INSIDE];
 	out = &config.sides[NAT_OUTSIDE];
@@ -80,12 +77,11 @@ static void test_what_is_left_out_follows(void **state)
 	assert_null(config.pool);
 }
 
-static void test_some_settings_need_a_restart(void **state)
+TEST(test_some_settings_need_a_restart)
 {
 	struct nat_config a, b;
 	const char *setting = NULL;
 
-	(void)state;
 	nat_config_init(&a);
 	nat_config_init(&b);
 	b.timeouts.udp_s = 600;
@@ -102,16 +98,4 @@ static void test_some_settings_need_a_restart(void **state)
 	b.max_mappings--;
 	assert_false(nat_config_can_follow(&a, &b, &setting));
 	assert_string_equal(setting, "limits: mappings");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_defaults_are_those_of_the_rfcs),
-		cmocka_unit_test(test_what_is_less_than_an_rfc_asks_is_said),
-		cmocka_unit_test(test_what_is_left_out_follows),
-		cmocka_unit_test(test_some_settings_need_a_restart),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,7 +27,7 @@ static bool has(const char *text)
 	return nat_filter_has(&filter, &session);
 }
 
-static void test_all_conditions_hold(void **state)
+TEST(test_all_conditions_hold)
 {
 	static const char *const good[] = {
 		NULL,
@@ -51,14 +51,13 @@ static void test_all_conditions_hold(void **state)
 		"proto=1",           "proto=udp,port=54",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
 		assert_true(has(good[i]));
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		assert_false(has(bad[i]));
 }
 
-static void test_what_is_no_filter_is_said(void **state)
+TEST(test_what_is_no_filter_is_said)
 {
 	static const struct {
 		const char *text, *why;
@@ -74,7 +73,6 @@ static void test_what_is_no_filter_is_said(void **state)
 		  "is too long" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		struct nat_filter filter;
 		struct mr_reason why;
@@ -83,14 +81,4 @@ static void test_what_is_no_filter_is_said(void **state)
 		if (strstr(why.text, wrong[i].why) == NULL)
 			fail_msg("'%s': %s", wrong[i].text, why.text);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_all_conditions_hold),
-		cmocka_unit_test(test_what_is_no_filter_is_said),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

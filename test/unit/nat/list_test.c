@@ -56,13 +56,12 @@ static int by_ends(const void *a, const void *b)
 	return order != 0 ? order : (p > q) - (p < q);
 }
 
-static void every_session_is_listed_once(void **state)
+TEST(every_session_is_listed_once)
 {
 	static struct nat_session by_one[MAX], by_many[MAX];
 	struct rig rig;
 	uint32_t n;
 
-	(void)state;
 	memset(by_one, 0, sizeof(by_one));
 	memset(by_many, 0, sizeof(by_many));
 	rig_init(&rig);
@@ -80,13 +79,12 @@ static void every_session_is_listed_once(void **state)
 	rig_end(&rig);
 }
 
-static void a_list_says_how_old_and_how_long(void **state)
+TEST(a_list_says_how_old_and_how_long)
 {
 	struct nat_session sessions[MAX];
 	struct rig rig;
 	uint32_t id;
 
-	(void)state;
 	rig_init(&rig);
 	rig_start(&rig);
 	id = rig_map(&rig, UDP, INSIDE + 3, 7);
@@ -126,13 +124,12 @@ static void a_list_says_how_old_and_how_long(void **state)
 }
 
 /* Else it would be let in again behind a restart. */
-static void a_remote_end_that_is_forgotten_is_not_listed(void **state)
+TEST(a_remote_end_that_is_forgotten_is_not_listed)
 {
 	struct nat_session sessions[MAX];
 	struct rig rig;
 	uint32_t id;
 
-	(void)state;
 	rig_init(&rig);
 	rig.config.filtering[NAT_UDP] = NAT_FILTER_ADDRESS;
 	rig_start(&rig);
@@ -148,13 +145,12 @@ static void a_remote_end_that_is_forgotten_is_not_listed(void **state)
 	rig_end(&rig);
 }
 
-static void static_ones_are_listed_without_a_time(void **state)
+TEST(static_ones_are_listed_without_a_time)
 {
 	struct nat_session sessions[MAX];
 	struct rig rig;
 	uint32_t id;
 
-	(void)state;
 	rig_init(&rig);
 	rig.forwards[0] = (struct nat_forward){
 		POOL, INSIDE + 5, 80, 80, 80, 1 << NAT_TCP
@@ -177,12 +173,11 @@ static void static_ones_are_listed_without_a_time(void **state)
 }
 
 /* Into another translator, as at a restart; in any order. */
-static void what_was_listed_is_restored(void **state)
+TEST(what_was_listed_is_restored)
 {
 	static struct nat_session before[MAX], after[MAX];
 	static const uint16_t blocks[] = { 0, 64 };
 
-	(void)state;
 	for (uint32_t b = 0; b < 2; b++) {
 		struct rig old, new;
 		uint32_t n;
@@ -237,7 +232,7 @@ static int restore(struct rig *rig, struct nat_session session)
 	return nat_maps_restore(rig->maps, &session, rig->now_s);
 }
 
-static void what_cannot_be_restored_is_refused(void **state)
+TEST(what_cannot_be_restored_is_refused)
 {
 	const struct nat_session good = {
 		.inside = tuple(UDP, INSIDE + 1, 5),
@@ -249,7 +244,6 @@ static void what_cannot_be_restored_is_refused(void **state)
 	struct rig rig;
 	uint32_t n_subscribers;
 
-	(void)state;
 	rig_init(&rig);
 	rig.config.max_mappings = 2;
 	rig_start(&rig);
@@ -288,7 +282,7 @@ static void what_cannot_be_restored_is_refused(void **state)
 	rig_end(&rig);
 }
 
-static void further_sessions_are_restored_within_limits(void **state)
+TEST(further_sessions_are_restored_within_limits)
 {
 	struct nat_session s = {
 		.inside = tuple(TCP, INSIDE + 1, 5),
@@ -298,7 +292,6 @@ static void further_sessions_are_restored_within_limits(void **state)
 	};
 	struct rig rig;
 
-	(void)state;
 	rig_init(&rig);
 	rig.config.max_sessions = 1;
 	rig_start(&rig);
@@ -309,19 +302,4 @@ static void further_sessions_are_restored_within_limits(void **state)
 	s.remote.port = htons(55);
 	assert_int_equal(restore(&rig, s), -ENOSPC);
 	rig_end(&rig);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_session_is_listed_once),
-		cmocka_unit_test(a_list_says_how_old_and_how_long),
-		cmocka_unit_test(a_remote_end_that_is_forgotten_is_not_listed),
-		cmocka_unit_test(static_ones_are_listed_without_a_time),
-		cmocka_unit_test(what_was_listed_is_restored),
-		cmocka_unit_test(what_cannot_be_restored_is_refused),
-		cmocka_unit_test(further_sessions_are_restored_within_limits),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

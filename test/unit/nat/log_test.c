@@ -44,7 +44,7 @@ static uint32_t read_lines(const char *name, char *ret_first, size_t n_bytes)
 	return n;
 }
 
-static void test_events_become_lines(void **state)
+TEST(test_events_become_lines)
 {
 	struct test_allocator allocator = { 0 };
 	struct mr_ctx *ctx = test_ctx(&allocator);
@@ -53,7 +53,6 @@ static void test_events_become_lines(void **state)
 	struct mr_reason why;
 	char line[512];
 
-	(void)state;
 	event.inside_addr = htonl(0x0a000005);
 	event.inside_port = htons(1234);
 	event.outside_addr = htonl(0xc0000201);
@@ -77,7 +76,7 @@ static void test_events_become_lines(void **state)
 	unlink(path);
 }
 
-static void test_what_does_not_fit_is_counted_and_said(void **state)
+TEST(test_what_does_not_fit_is_counted_and_said)
 {
 	struct test_allocator allocator = { 0 };
 	struct mr_ctx *ctx = test_ctx(&allocator);
@@ -86,7 +85,6 @@ static void test_what_does_not_fit_is_counted_and_said(void **state)
 	uint64_t n_lost;
 	char line[512];
 
-	(void)state;
 	for (uint32_t i = 0; i < 20000; i++)
 		nat_log_put(nat_log_ring(log, 0), &mapping);
 	n_lost = nat_log_stats(log).n_lost;
@@ -103,7 +101,7 @@ static void test_what_does_not_fit_is_counted_and_said(void **state)
 	unlink(path);
 }
 
-static void test_it_goes_on_in_another_file(void **state)
+TEST(test_it_goes_on_in_another_file)
 {
 	struct test_allocator allocator = { 0 };
 	struct mr_ctx *ctx = test_ctx(&allocator);
@@ -111,7 +109,6 @@ static void test_it_goes_on_in_another_file(void **state)
 	struct mr_reason why;
 	char line[512], old[80];
 
-	(void)state;
 	nat_log_put(nat_log_ring(log, 0), &mapping);
 	assert_true(nat_log_write(log, 100, &why));
 	snprintf(old, sizeof(old), "%s.1", path);
@@ -127,14 +124,13 @@ static void test_it_goes_on_in_another_file(void **state)
 	unlink(old);
 }
 
-static void test_a_file_that_takes_no_more_is_said_once(void **state)
+TEST(test_a_file_that_takes_no_more_is_said_once)
 {
 	struct test_allocator allocator = { 0 };
 	struct mr_ctx *ctx = test_ctx(&allocator);
 	struct nat_log *log = NULL;
 	struct mr_reason why;
 
-	(void)state;
 	assert_int_equal(nat_log_create(ctx, "/nowhere/x", 1, 0, &log, &why),
 			 -ENOENT);
 	assert_string_equal(why.text,
@@ -151,7 +147,7 @@ static void test_a_file_that_takes_no_more_is_said_once(void **state)
 	assert_int_equal(allocator.n_out, 0);
 }
 
-static void test_a_fifo_needs_a_reader(void **state)
+TEST(test_a_fifo_needs_a_reader)
 {
 	struct test_allocator allocator = { 0 };
 	struct mr_ctx *ctx = test_ctx(&allocator);
@@ -159,7 +155,6 @@ static void test_a_fifo_needs_a_reader(void **state)
 	struct mr_reason why;
 	int fd;
 
-	(void)state;
 	assert_int_equal(mkfifo(path, 0600), 0);
 	alarm(30);
 	assert_int_equal(nat_log_create(ctx, path, 1, 0, &log, &why), -ENXIO);
@@ -177,7 +172,7 @@ static void test_a_fifo_needs_a_reader(void **state)
 
 /* The log was begun at tick 100; at tick 500 the clock has been set back by the
  * 400 s between, as this test does not wait for them. */
-static void test_a_line_has_the_time_of_the_clock_now(void **state)
+TEST(test_a_line_has_the_time_of_the_clock_now)
 {
 	struct test_allocator allocator = { 0 };
 	struct mr_ctx *ctx = test_ctx(&allocator);
@@ -188,7 +183,6 @@ static void test_a_line_has_the_time_of_the_clock_now(void **state)
 	char line[512];
 	time_t t;
 
-	(void)state;
 	event.now_s = 500;
 	nat_log_put(nat_log_ring(log, 0), &event);
 	assert_true(nat_log_write(log, 500, &why));
@@ -217,7 +211,7 @@ static int end(void **state)
 }
 
 /* Who talked to whom; a file that is there keeps its group. */
-static void test_others_cannot_read_it(void **state)
+TEST(test_others_cannot_read_it)
 {
 	static const mode_t modes[][2] = { { 0, 0600 },
 					   { 0644, 0640 },
@@ -225,7 +219,6 @@ static void test_others_cannot_read_it(void **state)
 	struct test_allocator allocator = { 0 };
 	struct mr_ctx *ctx = test_ctx(&allocator);
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
 		struct stat stat_;
 
@@ -243,15 +236,5 @@ static void test_others_cannot_read_it(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_others_cannot_read_it),
-		cmocka_unit_test(test_events_become_lines),
-		cmocka_unit_test(test_what_does_not_fit_is_counted_and_said),
-		cmocka_unit_test(test_it_goes_on_in_another_file),
-		cmocka_unit_test(test_a_file_that_takes_no_more_is_said_once),
-		cmocka_unit_test(test_a_fifo_needs_a_reader),
-		cmocka_unit_test(test_a_line_has_the_time_of_the_clock_now),
-	};
-
-	return cmocka_run_group_tests(tests, begin, end);
+	return test_run(NULL, begin, end);
 }

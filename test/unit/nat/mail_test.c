@@ -37,11 +37,10 @@ static uint32_t clear(const struct rig *rig, const char *filter)
 	return clear_how(rig, filter, false);
 }
 
-static void ports_wait_unless_it_is_to_be_now(void **state)
+TEST(ports_wait_unless_it_is_to_be_now)
 {
 	struct rig rig;
 
-	(void)state;
 	rig_init(&rig);
 	rig_start(&rig);
 	for (uint32_t i = 0; i < NAT_MAIL_PORTS + 10; i++)
@@ -55,12 +54,11 @@ static void ports_wait_unless_it_is_to_be_now(void **state)
 	rig_end(&rig);
 }
 
-static void what_the_filter_has_ends_with_all_its_sessions(void **state)
+TEST(what_the_filter_has_ends_with_all_its_sessions)
 {
 	struct rig rig;
 	uint32_t id;
 
-	(void)state;
 	rig_init(&rig);
 	rig_start(&rig);
 	id = rig_map(&rig, TCP, INSIDE, 1);
@@ -76,7 +74,7 @@ static void what_the_filter_has_ends_with_all_its_sessions(void **state)
 	rig_end(&rig);
 }
 
-static void a_forward_stays_but_its_sessions_end(void **state)
+TEST(a_forward_stays_but_its_sessions_end)
 {
 	const struct nat_forward forward = {
 		.proto_mask = 1 << NAT_TCP,
@@ -89,7 +87,6 @@ static void a_forward_stays_but_its_sessions_end(void **state)
 	struct rig rig;
 	uint32_t id;
 
-	(void)state;
 	rig_init(&rig);
 	rig.config.filtering[NAT_TCP] = NAT_FILTER_ADDRESS;
 	rig.forwards[rig.config.n_forwards++] = forward;
@@ -105,16 +102,4 @@ static void a_forward_stays_but_its_sessions_end(void **state)
 	assert_int_equal(rig_in(&rig, id, REMOTE, 1, SYN),
 			 NAT_OK); /* a new one */
 	rig_end(&rig);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(
-			what_the_filter_has_ends_with_all_its_sessions),
-		cmocka_unit_test(ports_wait_unless_it_is_to_be_now),
-		cmocka_unit_test(a_forward_stays_but_its_sessions_end),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,11 +4,10 @@
 
 static const uint8_t protos[] = { UDP, TCP, ICMP };
 
-static void a_mapping_is_found_in_both_directions(void **state)
+TEST(a_mapping_is_found_in_both_directions)
 {
 	struct rig rig;
 
-	(void)state;
 	rig_init(&rig);
 	rig_start(&rig);
 	for (uint32_t i = 0; i < 3; i++) {
@@ -32,13 +31,12 @@ static void a_mapping_is_found_in_both_directions(void **state)
 	rig_end(&rig);
 }
 
-static void what_is_not_mapped_is_not_found(void **state)
+TEST(what_is_not_mapped_is_not_found)
 {
 	struct rig rig;
 	uint32_t id;
 	uint16_t port;
 
-	(void)state;
 	rig_init(&rig);
 	rig_start(&rig);
 	id = rig_map(&rig, UDP, INSIDE + 1, 5000);
@@ -60,14 +58,13 @@ static void what_is_not_mapped_is_not_found(void **state)
 }
 
 /* Longer than a table's own bursts, and not all of it there. */
-static void lookups_take_any_burst(void **state)
+TEST(lookups_take_any_burst)
 {
 	enum { N = 3 * MR_FLOW_BURST_MAX + 7 };
 	static struct nat_tuple inside[N], outside[N];
 	static uint32_t ids[N], found[N];
 	struct rig rig;
 
-	(void)state;
 	rig_init(&rig);
 	rig_start(&rig);
 	for (uint32_t i = 0; i < N; i++) {
@@ -100,11 +97,10 @@ static uint16_t sum_of(const void *bytes, uint32_t n_bytes)
 	return (uint16_t)sum;
 }
 
-static void deltas_turn_one_sum_into_the_other(void **state)
+TEST(deltas_turn_one_sum_into_the_other)
 {
 	struct rig rig;
 
-	(void)state;
 	rig_init(&rig);
 	rig_start(&rig);
 	for (uint32_t i = 0; i < 1000; i++) {
@@ -125,12 +121,11 @@ static void deltas_turn_one_sum_into_the_other(void **state)
 	rig_end(&rig);
 }
 
-static void strangers_and_other_protocols_are_refused(void **state)
+TEST(strangers_and_other_protocols_are_refused)
 {
 	struct rig rig;
 	uint32_t id;
 
-	(void)state;
 	rig_init(&rig);
 	rig_start(&rig);
 	assert_int_equal(rig_open(&rig, UDP, 0x0b000001, 1, &id),
@@ -143,12 +138,11 @@ static void strangers_and_other_protocols_are_refused(void **state)
 	rig_end(&rig);
 }
 
-static void limits_hold_and_are_given_back(void **state)
+TEST(limits_hold_and_are_given_back)
 {
 	struct rig rig;
 	uint32_t id;
 
-	(void)state;
 	rig_init(&rig);
 	rig.config.max_mappings = 3;
 	rig.config.max_per_subscriber = 2;
@@ -169,13 +163,12 @@ static void limits_hold_and_are_given_back(void **state)
 	rig_end(&rig);
 }
 
-static void a_closed_mapping_is_gone_and_its_port_waits(void **state)
+TEST(a_closed_mapping_is_gone_and_its_port_waits)
 {
 	struct rig rig;
 	uint32_t id;
 	uint16_t port;
 
-	(void)state;
 	rig_init(&rig);
 	rig_start(&rig);
 	id = rig_map(&rig, UDP, INSIDE + 1, 5000);
@@ -192,12 +185,11 @@ static void a_closed_mapping_is_gone_and_its_port_waits(void **state)
 	rig_end(&rig);
 }
 
-static void workers_that_cannot_be_are_refused(void **state)
+TEST(workers_that_cannot_be_are_refused)
 {
 	struct mr_reason why;
 	struct rig rig;
 
-	(void)state;
 	rig_init(&rig);
 	assert_int_equal(rig_try(&rig, 0, 0, &why), -EINVAL);
 	assert_reason_has(&why, "worker 0 of 0");
@@ -209,12 +201,11 @@ static void workers_that_cannot_be_are_refused(void **state)
 }
 
 /* Ports of workers are apart, and all of them together are all. */
-static void workers_have_their_slices(void **state)
+TEST(workers_have_their_slices)
 {
 	static uint8_t owners[65536];
 	uint32_t n_all = 0;
 
-	(void)state;
 	memset(owners, 0xff, sizeof(owners));
 	for (uint32_t shard = 0; shard < 3; shard++) {
 		struct nat_ports_stats stats;
@@ -249,12 +240,11 @@ static void workers_have_their_slices(void **state)
 }
 
 /* Whatever allocation fails, it is said, and nothing is left. */
-static void memory_may_run_out_at_create(void **state)
+TEST(memory_may_run_out_at_create)
 {
 	uint32_t fail_at = 0;
 	int err;
 
-	(void)state;
 	do {
 		struct mr_reason why = { "" };
 		struct rig rig;
@@ -270,22 +260,4 @@ static void memory_may_run_out_at_create(void **state)
 		rig_end(&rig);
 	} while (err != 0);
 	assert_true(fail_at > 5);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_mapping_is_found_in_both_directions),
-		cmocka_unit_test(what_is_not_mapped_is_not_found),
-		cmocka_unit_test(lookups_take_any_burst),
-		cmocka_unit_test(deltas_turn_one_sum_into_the_other),
-		cmocka_unit_test(strangers_and_other_protocols_are_refused),
-		cmocka_unit_test(limits_hold_and_are_given_back),
-		cmocka_unit_test(a_closed_mapping_is_gone_and_its_port_waits),
-		cmocka_unit_test(workers_that_cannot_be_are_refused),
-		cmocka_unit_test(workers_have_their_slices),
-		cmocka_unit_test(memory_may_run_out_at_create),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -48,14 +48,13 @@ static void open_and_use(struct rig *rig, uint32_t n)
 	}
 }
 
-static void memory_is_back_where_it_was(void **state)
+TEST(memory_is_back_where_it_was)
 {
 	uint32_t n = n_sessions();
 	struct nat_maps_stats before, full, after;
 	uint64_t resident_before, resident_full, resident_after;
 	struct rig rig;
 
-	(void)state;
 	rig_init(&rig);
 	rig.pool[0].last = POOL + 31;
 	rig_start(&rig);
@@ -90,13 +89,4 @@ static void memory_is_back_where_it_was(void **state)
 				    (resident_full - resident_before) / 4);
 	rig_check_ports(&rig);
 	rig_end(&rig);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(memory_is_back_where_it_was),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

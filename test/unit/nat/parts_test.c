@@ -2,7 +2,7 @@
 /* Tests of apps/nat/random.c, external.c, subscriber.c, reason.c and bits.h. */
 #include "rig.h"
 
-static void a_set_finds_what_a_scan_finds(void **state)
+TEST(a_set_finds_what_a_scan_finds)
 {
 	enum { N = 700 };
 	uint64_t memory[16] = { 0 };
@@ -10,7 +10,6 @@ static void a_set_finds_what_a_scan_finds(void **state)
 	bool has[N] = { false };
 	struct nat_random random;
 
-	(void)state;
 	assert_in_range(nat_bits_memory(N), 12, 16);
 	nat_random_init(&random, 1);
 	for (uint32_t step = 0; step < 20000; step++) {
@@ -36,12 +35,11 @@ static void a_set_finds_what_a_scan_finds(void **state)
 	}
 }
 
-static void a_full_set_has_nothing(void **state)
+TEST(a_full_set_has_nothing)
 {
 	static uint64_t memory[2048];
 	struct nat_bits bits = nat_bits_at(memory, 32768);
 
-	(void)state;
 	for (uint32_t i = 0; i < 32768; i++)
 		nat_bits_add(&bits, i);
 	assert_int_equal(nat_bits_find(&bits, 0, 32768), NAT_BITS_NONE);
@@ -53,23 +51,21 @@ static void a_full_set_has_nothing(void **state)
 
 /* SipHash-2-4 of its paper's appendix A is of 15 bytes; this one, of 8 bytes
  * 00 to 07 under the key 00 to 0f, is in the reference's vectors. */
-static void numbers_are_those_of_siphash(void **state)
+TEST(numbers_are_those_of_siphash)
 {
 	struct nat_random random = {
 		.keys = { 0x0706050403020100, 0x0f0e0d0c0b0a0908 },
 		.counter = 0x0706050403020100,
 	};
 
-	(void)state;
 	assert_int_equal(nat_random_u64(&random), 0x93f5f5799a932462);
 }
 
-static void numbers_are_even_and_of_a_seed(void **state)
+TEST(numbers_are_even_and_of_a_seed)
 {
 	struct nat_random a, b, c;
 	uint32_t counts[10] = { 0 }, n_same = 0;
 
-	(void)state;
 	assert_int_equal(nat_random_init(&a, 7), 0);
 	assert_int_equal(nat_random_init(&b, 7), 0);
 	assert_int_equal(nat_random_init(&c, 0), 0);
@@ -89,7 +85,7 @@ static void numbers_are_even_and_of_a_seed(void **state)
 	assert_int_equal(nat_random_below(&a, 1), 0);
 }
 
-static void externals_have_indexes_without_gaps(void **state)
+TEST(externals_have_indexes_without_gaps)
 {
 	struct nat_range pool[] = { { 500, 509 },
 				    { 100, 119 },
@@ -106,7 +102,6 @@ static void externals_have_indexes_without_gaps(void **state)
 	struct nat_externals externals, again;
 	uint32_t n = 0;
 
-	(void)state;
 	assert_int_equal(nat_externals_init(&externals, &config), 0);
 	for (uint32_t addr = 0; addr < 1000; addr++) {
 		bool is_in = (addr > 100 && addr < 129) ||
@@ -132,13 +127,12 @@ static void externals_have_indexes_without_gaps(void **state)
 	nat_externals_fini(&externals);
 }
 
-static void externals_may_be_none_or_too_many(void **state)
+TEST(externals_may_be_none_or_too_many)
 {
 	struct nat_range all = { 0, UINT32_MAX };
 	struct nat_config config = { .pool = &all };
 	struct nat_externals externals;
 
-	(void)state;
 	assert_int_equal(nat_externals_init(&externals, &config), 0);
 	assert_int_equal(externals.n_addrs, 0);
 	assert_int_equal(nat_external_index(&externals, 0), NAT_EXTERNAL_NONE);
@@ -153,7 +147,7 @@ static void externals_may_be_none_or_too_many(void **state)
 	nat_externals_fini(&externals);
 }
 
-static void subscribers_have_a_place_in_their_networks(void **state)
+TEST(subscribers_have_a_place_in_their_networks)
 {
 	struct nat_prefix nets[] = { { 0x0a000000, 0xffffff00 },
 				     { 0xc0a80000, 0xfffffffc } };
@@ -161,7 +155,6 @@ static void subscribers_have_a_place_in_their_networks(void **state)
 					   .n_subscribers = 2 };
 	struct nat_externals ordinals;
 
-	(void)state;
 	assert_int_equal(nat_ordinals_init(&ordinals, &config), 0);
 	assert_int_equal(nat_subscriber_ordinal(&ordinals, htonl(0x0a000000)),
 			 0);
@@ -177,9 +170,8 @@ static void subscribers_have_a_place_in_their_networks(void **state)
 	nat_externals_fini(&ordinals);
 }
 
-static void reasons_have_names_of_their_own(void **state)
+TEST(reasons_have_names_of_their_own)
 {
-	(void)state;
 	for (uint32_t i = 0; i < NAT_REASONS; i++) {
 		assert_non_null(nat_reason_name(i));
 		for (uint32_t k = 0; k < i; k++)
@@ -188,20 +180,4 @@ static void reasons_have_names_of_their_own(void **state)
 	}
 	assert_string_equal(nat_reason_name(NAT_DROP_TTL), "ttl");
 	assert_null(nat_reason_name(NAT_REASONS));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_set_finds_what_a_scan_finds),
-		cmocka_unit_test(a_full_set_has_nothing),
-		cmocka_unit_test(numbers_are_those_of_siphash),
-		cmocka_unit_test(numbers_are_even_and_of_a_seed),
-		cmocka_unit_test(externals_have_indexes_without_gaps),
-		cmocka_unit_test(externals_may_be_none_or_too_many),
-		cmocka_unit_test(subscribers_have_a_place_in_their_networks),
-		cmocka_unit_test(reasons_have_names_of_their_own),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

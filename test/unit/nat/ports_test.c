@@ -2,13 +2,12 @@
 /* Tests of apps/nat/ports.c and quarantine.c: which port is given to whom. */
 #include "rig.h"
 
-static void no_port_is_given_twice_and_all_are_given(void **state)
+TEST(no_port_is_given_twice_and_all_are_given)
 {
 	static bool used[65536];
 	struct rig rig;
 	uint32_t id;
 
-	(void)state;
 	memset(used, 0, sizeof(used));
 	rig_init(&rig);
 	rig_start(&rig);
@@ -28,12 +27,11 @@ static void no_port_is_given_twice_and_all_are_given(void **state)
 }
 
 /* RFC 6056: neither in order, nor near the one before. */
-static void choice_is_hard_to_guess(void **state)
+TEST(choice_is_hard_to_guess)
 {
 	uint32_t n_next = 0, n_near = 0, last = 0, low = 0;
 	struct rig rig;
 
-	(void)state;
 	rig_init(&rig);
 	rig_start(&rig);
 	for (uint32_t i = 0; i < 10000; i++) {
@@ -51,12 +49,11 @@ static void choice_is_hard_to_guess(void **state)
 	rig_end(&rig);
 }
 
-static void the_inside_port_is_kept_if_it_is_free(void **state)
+TEST(the_inside_port_is_kept_if_it_is_free)
 {
 	struct rig rig;
 	uint32_t id;
 
-	(void)state;
 	rig_init(&rig);
 	rig.config.ports.keeps_port = true;
 	rig_start(&rig);
@@ -74,12 +71,11 @@ static void the_inside_port_is_kept_if_it_is_free(void **state)
 	rig_end(&rig);
 }
 
-static void parity_is_kept_until_there_is_no_other_port(void **state)
+TEST(parity_is_kept_until_there_is_no_other_port)
 {
 	struct rig rig;
 	uint32_t n_odd = 0;
 
-	(void)state;
 	rig_init(&rig);
 	rig.config.ports.keeps_parity = true;
 	rig.config.ports.last = 1024 + 199;
@@ -94,12 +90,11 @@ static void parity_is_kept_until_there_is_no_other_port(void **state)
 	rig_end(&rig);
 }
 
-static void low_ports_stay_low_where_there_are_some(void **state)
+TEST(low_ports_stay_low_where_there_are_some)
 {
 	struct rig rig;
 	uint32_t id;
 
-	(void)state;
 	rig_init(&rig);
 	rig.config.ports.first = 1;
 	rig.config.ports.keeps_class = true;
@@ -116,13 +111,12 @@ static void low_ports_stay_low_where_there_are_some(void **state)
 	rig_end(&rig);
 }
 
-static void port_0_is_never_given(void **state)
+TEST(port_0_is_never_given)
 {
 	struct nat_ports_stats stats;
 	struct rig rig;
 	uint32_t id;
 
-	(void)state;
 	rig_init(&rig);
 	rig.config.ports.first = 0;
 	rig.config.ports.last = 63;
@@ -139,12 +133,11 @@ static void port_0_is_never_given(void **state)
 }
 
 /* RFC 6888 REQ-2; and REQ-3: ranges with gaps. */
-static void a_subscriber_keeps_its_address_even_if_it_is_full(void **state)
+TEST(a_subscriber_keeps_its_address_even_if_it_is_full)
 {
 	struct rig rig;
 	uint32_t counts[3] = { 0 }, first, id;
 
-	(void)state;
 	rig_init(&rig);
 	rig.pool[0] = (struct nat_range){ POOL, POOL + 1 };
 	rig.pool[1] = (struct nat_range){ POOL + 9, POOL + 9 };
@@ -173,12 +166,11 @@ static void a_subscriber_keeps_its_address_even_if_it_is_full(void **state)
 	rig_end(&rig);
 }
 
-static void without_pairing_all_addresses_fill_up(void **state)
+TEST(without_pairing_all_addresses_fill_up)
 {
 	struct rig rig;
 	uint32_t id;
 
-	(void)state;
 	rig_init(&rig);
 	rig.pool[0].last = POOL + 19; /* more than are compared */
 	rig.config.ports.last = 1024 + 9;
@@ -192,12 +184,11 @@ static void without_pairing_all_addresses_fill_up(void **state)
 	rig_end(&rig);
 }
 
-static void a_pool_of_none_gives_none(void **state)
+TEST(a_pool_of_none_gives_none)
 {
 	struct rig rig;
 	uint32_t id;
 
-	(void)state;
 	rig_init(&rig);
 	rig.config.n_pool = 0;
 	rig.config.passes_other_protocols = true;
@@ -208,12 +199,11 @@ static void a_pool_of_none_gives_none(void **state)
 	rig_end(&rig);
 }
 
-static void ranges_that_leave_nothing_are_refused(void **state)
+TEST(ranges_that_leave_nothing_are_refused)
 {
 	struct mr_reason why;
 	struct rig rig;
 
-	(void)state;
 	rig_init(&rig);
 	rig.config.ports.last = 1024 + 63;
 	assert_int_equal(rig_try(&rig, 1, 3, &why), 0); /* slice 16 */
@@ -232,11 +222,10 @@ static void ranges_that_leave_nothing_are_refused(void **state)
 }
 
 /* Batches are fewer than seconds: nothing may be freed early for it. */
-static void a_quarantine_that_nobody_empties_keeps_what_it_has(void **state)
+TEST(a_quarantine_that_nobody_empties_keeps_what_it_has)
 {
 	struct rig rig;
 
-	(void)state;
 	rig_init(&rig);
 	rig.config.timeouts.quarantine_s = 5;
 	rig_start(&rig);
@@ -257,11 +246,10 @@ static void a_quarantine_that_nobody_empties_keeps_what_it_has(void **state)
 	rig_end(&rig);
 }
 
-static void release_is_bounded_and_0_means_none(void **state)
+TEST(release_is_bounded_and_0_means_none)
 {
 	struct rig rig;
 
-	(void)state;
 	rig_init(&rig);
 	rig_start(&rig);
 	for (uint32_t i = 0; i < 10; i++)
@@ -278,26 +266,4 @@ static void release_is_bounded_and_0_means_none(void **state)
 	assert_int_equal(rig_stats(&rig).n_quarantined, 0);
 	rig_check_ports(&rig);
 	rig_end(&rig);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(no_port_is_given_twice_and_all_are_given),
-		cmocka_unit_test(choice_is_hard_to_guess),
-		cmocka_unit_test(the_inside_port_is_kept_if_it_is_free),
-		cmocka_unit_test(parity_is_kept_until_there_is_no_other_port),
-		cmocka_unit_test(low_ports_stay_low_where_there_are_some),
-		cmocka_unit_test(port_0_is_never_given),
-		cmocka_unit_test(
-			a_subscriber_keeps_its_address_even_if_it_is_full),
-		cmocka_unit_test(without_pairing_all_addresses_fill_up),
-		cmocka_unit_test(a_pool_of_none_gives_none),
-		cmocka_unit_test(ranges_that_leave_nothing_are_refused),
-		cmocka_unit_test(
-			a_quarantine_that_nobody_empties_keeps_what_it_has),
-		cmocka_unit_test(release_is_bounded_and_0_means_none),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

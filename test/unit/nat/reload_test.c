@@ -35,13 +35,12 @@ static void reload(struct rig *rig, struct next *next)
 	rig_check_ports(rig);
 }
 
-static void the_same_again_changes_nothing(void **state)
+TEST(the_same_again_changes_nothing)
 {
 	struct next next;
 	struct rig rig;
 	uint32_t ids[3];
 
-	(void)state;
 	rig_init(&rig);
 	rig.config.ports.block = 64;
 	rig.config.ports.max_blocks = 4;
@@ -121,27 +120,24 @@ static void live_on_in_a_larger_pool(uint16_t last_port)
 	rig_end(&rig);
 }
 
-static void mappings_live_on_in_a_larger_pool(void **state)
+TEST(mappings_live_on_in_a_larger_pool)
 {
-	(void)state;
 	live_on_in_a_larger_pool(65535);
 }
 
-static void mappings_live_on_in_other_ports(void **state)
+TEST(mappings_live_on_in_other_ports)
 {
-	(void)state;
 	live_on_in_a_larger_pool(65534);
 }
 
 /* A reload is done with what changed, however many mappings there are. */
-static void what_stays_is_not_walked(void **state)
+TEST(what_stays_is_not_walked)
 {
 	struct nat_ports *ports;
 	struct next next;
 	struct rig rig;
 	uint32_t n_new = 0;
 
-	(void)state;
 	rig_init(&rig);
 	rig_start(&rig);
 	for (uint32_t i = 0; i < 5000; i++)
@@ -178,13 +174,12 @@ static void what_stays_is_not_walked(void **state)
 }
 
 /* What may end is looked at in parts. */
-static void an_end_is_not_that_of_all_at_once(void **state)
+TEST(an_end_is_not_that_of_all_at_once)
 {
 	struct next next;
 	struct rig rig;
 	uint32_t n_ended, n_calls = 0;
 
-	(void)state;
 	rig_init(&rig);
 	rig_start(&rig);
 	for (uint32_t i = 0; i < 5000; i++)
@@ -205,13 +200,12 @@ static void an_end_is_not_that_of_all_at_once(void **state)
 }
 
 /* Its external end was found by hash, and has a place from now on. */
-static void a_forwards_address_comes_into_the_pool(void **state)
+TEST(a_forwards_address_comes_into_the_pool)
 {
 	struct next next;
 	struct rig rig;
 	uint32_t id;
 
-	(void)state;
 	rig_init(&rig);
 	rig.forwards[0] =
 		(struct nat_forward){ POOL + 9, INSIDE + 5, 2000,
@@ -232,14 +226,13 @@ static void a_forwards_address_comes_into_the_pool(void **state)
 }
 
 /* Another host behind a port, and another port of a host. */
-static void forwards_change_hands(void **state)
+TEST(forwards_change_hands)
 {
 	struct nat_ports *ports;
 	struct next next;
 	struct rig rig;
 	uint32_t id;
 
-	(void)state;
 	rig_init(&rig);
 	rig.forwards[0] = (struct nat_forward){
 		POOL, INSIDE + 5, 80, 80, 80, 1 << NAT_TCP
@@ -274,14 +267,13 @@ static void forwards_change_hands(void **state)
 }
 
 /* No room for one of them: the old configuration stays in force. */
-static void static_ones_are_made_before_others_end(void **state)
+TEST(static_ones_are_made_before_others_end)
 {
 	struct mr_reason why;
 	struct next next;
 	struct rig rig;
 	uint32_t id, n = 0;
 
-	(void)state;
 	rig_init(&rig);
 	rig.forwards[0] = (struct nat_forward){
 		POOL, INSIDE + 5, 80, 80, 80, 1 << NAT_TCP
@@ -315,13 +307,12 @@ static void static_ones_are_made_before_others_end(void **state)
 	rig_end(&rig);
 }
 
-static void what_is_no_longer_allowed_ends(void **state)
+TEST(what_is_no_longer_allowed_ends)
 {
 	struct next next;
 	struct rig rig;
 	uint32_t n_kept = 0;
 
-	(void)state;
 	rig_init(&rig);
 	rig.pool[0].last = POOL + 1;
 	rig.config.logs_sessions = true;
@@ -351,13 +342,12 @@ static void what_is_no_longer_allowed_ends(void **state)
 	rig_end(&rig);
 }
 
-static void static_ones_come_go_and_stay(void **state)
+TEST(static_ones_come_go_and_stay)
 {
 	struct next next;
 	struct rig rig;
 	uint32_t id, inside, outside, host;
 
-	(void)state;
 	rig_init(&rig);
 	rig.forwards[0] = (struct nat_forward){
 		POOL, INSIDE + 5, 80, 80, 80, 1 << NAT_TCP
@@ -412,13 +402,12 @@ static void static_ones_come_go_and_stay(void **state)
 	rig_end(&rig);
 }
 
-static void a_shorter_timer_counts_at_once(void **state)
+TEST(a_shorter_timer_counts_at_once)
 {
 	struct next next;
 	struct rig rig;
 	uint32_t id;
 
-	(void)state;
 	rig_init(&rig);
 	rig_start(&rig);
 	rig_map(&rig, UDP, INSIDE, 1);
@@ -438,13 +427,12 @@ static void a_shorter_timer_counts_at_once(void **state)
 	rig_end(&rig);
 }
 
-static void filters_change_with_what_they_know(void **state)
+TEST(filters_change_with_what_they_know)
 {
 	struct next next;
 	struct rig rig;
 	uint32_t udp, tcp;
 
-	(void)state;
 	rig_init(&rig);
 	rig.config.filtering[NAT_UDP] = NAT_FILTER_ADDRESS;
 	rig_start(&rig);
@@ -481,13 +469,12 @@ static void filters_change_with_what_they_know(void **state)
 }
 
 /* Their owners are told to the log again; whose do not fit any more, end. */
-static void blocks_change_their_size(void **state)
+TEST(blocks_change_their_size)
 {
 	struct next next;
 	struct rig rig;
 	uint32_t n_ended;
 
-	(void)state;
 	rig_init(&rig);
 	rig.config.ports.block = 64;
 	rig_start(&rig);
@@ -519,14 +506,13 @@ static void blocks_change_their_size(void **state)
 	rig_end(&rig);
 }
 
-static void a_bad_configuration_leaves_all_as_it_was(void **state)
+TEST(a_bad_configuration_leaves_all_as_it_was)
 {
 	struct mr_reason why;
 	struct next next;
 	struct rig rig;
 	uint32_t id;
 
-	(void)state;
 	rig_init(&rig);
 	rig.config.max_mappings = 10;
 	rig_start(&rig);
@@ -566,26 +552,4 @@ static void a_bad_configuration_leaves_all_as_it_was(void **state)
 	assert_int_equal(rig_open(&rig, UDP, INSIDE, 2, &id),
 			 NAT_DROP_TABLE_FULL);
 	rig_end(&rig);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_same_again_changes_nothing),
-		cmocka_unit_test(mappings_live_on_in_a_larger_pool),
-		cmocka_unit_test(mappings_live_on_in_other_ports),
-		cmocka_unit_test(what_stays_is_not_walked),
-		cmocka_unit_test(an_end_is_not_that_of_all_at_once),
-		cmocka_unit_test(a_forwards_address_comes_into_the_pool),
-		cmocka_unit_test(forwards_change_hands),
-		cmocka_unit_test(static_ones_are_made_before_others_end),
-		cmocka_unit_test(what_is_no_longer_allowed_ends),
-		cmocka_unit_test(static_ones_come_go_and_stay),
-		cmocka_unit_test(a_shorter_timer_counts_at_once),
-		cmocka_unit_test(filters_change_with_what_they_know),
-		cmocka_unit_test(blocks_change_their_size),
-		cmocka_unit_test(a_bad_configuration_leaves_all_as_it_was),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

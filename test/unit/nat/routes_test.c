@@ -91,13 +91,12 @@ static uint32_t owner_of_port(uint16_t port)
 	return (port >> NAT_SLICE_BITS) % N_WORKERS;
 }
 
-static void test_from_inside_by_the_source_alone(void **state)
+TEST(test_from_inside_by_the_source_alone)
 {
 	struct nat_routes *routes = routes_of();
 	uint32_t n_seen[N_WORKERS] = { 0 };
 	uint8_t bytes[128];
 
-	(void)state;
 	for (uint32_t i = 0; i < 256; i++) {
 		const uint32_t src = (inside_host & ~0xffu) + i;
 		const uint32_t w = nat_steer_subscriber(htonl(src), N_WORKERS);
@@ -116,12 +115,11 @@ static void test_from_inside_by_the_source_alone(void **state)
 	nat_routes_destroy(routes);
 }
 
-static void test_from_outside_by_the_slice_of_the_port(void **state)
+TEST(test_from_outside_by_the_slice_of_the_port)
 {
 	struct nat_routes *routes = routes_of();
 	uint8_t bytes[128];
 
-	(void)state;
 	for (uint32_t port = 1024; port < 65536; port += 61) {
 		if (port / 10 == 800)
 			continue; /* forwarded */
@@ -141,7 +139,7 @@ static void test_from_outside_by_the_slice_of_the_port(void **state)
 	nat_routes_destroy(routes);
 }
 
-static void test_fixed_ends_are_their_hosts(void **state)
+TEST(test_fixed_ends_are_their_hosts)
 {
 	struct nat_routes *routes = routes_of();
 	const uint32_t of_forward =
@@ -150,7 +148,6 @@ static void test_fixed_ends_are_their_hosts(void **state)
 		nat_steer_subscriber(htonl(one_inside), N_WORKERS);
 	uint8_t bytes[128];
 
-	(void)state;
 	for (uint16_t port = 7999; port <= 8010; port++) {
 		const bool is_forwarded = port >= 8000 && port <= 8009;
 
@@ -176,14 +173,13 @@ static void test_fixed_ends_are_their_hosts(void **state)
 	nat_routes_destroy(routes);
 }
 
-static void test_icmp_errors_go_where_their_packet_came_from(void **state)
+TEST(test_icmp_errors_go_where_their_packet_came_from)
 {
 	struct nat_routes *routes = routes_of();
 	uint8_t bytes[128];
 	uint8_t *icmp = bytes + MR_ETH_BYTES + 20;
 	uint32_t n;
 
-	(void)state;
 	for (uint16_t port = 2000; port < 3000; port += 100) {
 		/* A router outside, about what we sent from our port. */
 		put_frame(bytes, 1, remote + 7, external, 0, 0);
@@ -205,14 +201,13 @@ static void test_icmp_errors_go_where_their_packet_came_from(void **state)
 	nat_routes_destroy(routes);
 }
 
-static void test_fragments_meet(void **state)
+TEST(test_fragments_meet)
 {
 	struct nat_routes *routes = routes_of();
 	enum nat_lane lane;
 	uint32_t at[3];
 	uint8_t bytes[128];
 
-	(void)state;
 	for (uint32_t i = 0; i < 3; i++) {
 		const uint32_t n = put_frame(bytes, 17, remote, external, 53,
 					     (uint16_t)(2000 + 64 * i));
@@ -239,13 +234,12 @@ static void test_fragments_meet(void **state)
 }
 
 /* Each length, of a buffer of that size, so that ASan sees a byte too far. */
-static void test_what_is_cut_off_is_somebodys(void **state)
+TEST(test_what_is_cut_off_is_somebodys)
 {
 	struct nat_routes *routes = routes_of();
 	uint8_t bytes[128];
 	const uint32_t n_icmp = MR_ETH_BYTES + 56;
 
-	(void)state;
 	put_frame(bytes, 1, remote, external, 0, 0);
 	bytes[MR_ETH_BYTES + 20] = 3;
 	put_packet(bytes + MR_ETH_BYTES + 28, 17, external, remote, 2000, 53);
@@ -265,19 +259,4 @@ static void test_what_is_cut_off_is_somebodys(void **state)
 	bytes[MR_ETH_BYTES] = 0x44;
 	assert_int_equal(owner(routes, NAT_OUTSIDE, bytes, n_icmp), RECEIVER);
 	nat_routes_destroy(routes);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_from_inside_by_the_source_alone),
-		cmocka_unit_test(test_from_outside_by_the_slice_of_the_port),
-		cmocka_unit_test(test_fixed_ends_are_their_hosts),
-		cmocka_unit_test(
-			test_icmp_errors_go_where_their_packet_came_from),
-		cmocka_unit_test(test_fragments_meet),
-		cmocka_unit_test(test_what_is_cut_off_is_somebodys),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -57,13 +57,12 @@ static bool take(void *opaque, const struct nat_session *session)
 	return got->n != got->n_most;
 }
 
-static void test_what_is_written_is_read(void **state)
+TEST(test_what_is_written_is_read)
 {
 	struct got got = { 0 };
 	struct mr_reason why;
 	struct stat stat_;
 
-	(void)state;
 	write_file();
 	assert_int_equal(nat_saved_read(path, NOW_S, take, &got, &why), 0);
 	assert_int_equal(got.n, N);
@@ -86,12 +85,11 @@ static void test_what_is_written_is_read(void **state)
 	assert_int_equal(stat_.st_mode & 0777, 0600);
 }
 
-static void test_time_goes_on_while_nobody_runs(void **state)
+TEST(test_time_goes_on_while_nobody_runs)
 {
 	struct got got = { 0 };
 	struct mr_reason why;
 
-	(void)state;
 	write_file();
 	/* 10 and 20 s were left for the first two: they have ended. */
 	assert_int_equal(nat_saved_read(path, NOW_S + 20, take, &got, &why), 0);
@@ -121,14 +119,13 @@ static uint8_t *read_all(size_t *ret_n)
 	return bytes;
 }
 
-static void test_each_byte_and_each_length_counts(void **state)
+TEST(test_each_byte_and_each_length_counts)
 {
 	struct got got = { 0 };
 	struct mr_reason why;
 	uint8_t *bytes;
 	size_t n;
 
-	(void)state;
 	write_file();
 	bytes = read_all(&n);
 	assert_int_equal(n, 32 + N * 40 + 8);
@@ -153,7 +150,7 @@ static void test_each_byte_and_each_length_counts(void **state)
 }
 
 /* As after a crash in the middle of writing: the old file counts. */
-static void test_an_old_file_stays_until_the_new_one_is_whole(void **state)
+TEST(test_an_old_file_stays_until_the_new_one_is_whole)
 {
 	const struct nat_session session = session_of(0);
 	struct rlimit limit = { 100, RLIM_INFINITY };
@@ -162,7 +159,6 @@ static void test_an_old_file_stays_until_the_new_one_is_whole(void **state)
 	struct mr_reason why;
 	char other[80];
 
-	(void)state;
 	write_file();
 	signal(SIGXFSZ, SIG_IGN);
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
@@ -184,7 +180,7 @@ static void test_an_old_file_stays_until_the_new_one_is_whole(void **state)
 }
 
 /* What is at PATH.new already is neither followed nor left readable. */
-static void test_the_temporary_file_is_ours_alone(void **state)
+TEST(test_the_temporary_file_is_ours_alone)
 {
 	struct nat_save save = { 0 };
 	struct mr_reason why;
@@ -192,7 +188,6 @@ static void test_the_temporary_file_is_ours_alone(void **state)
 	char other[80];
 	int fd;
 
-	(void)state;
 	snprintf(other, sizeof(other), "%s.new", path);
 	assert_int_equal(symlink("victim", other), 0);
 	assert_int_equal(nat_save_end(&save, path, NOW_S, &why), -ELOOP);
@@ -205,13 +200,12 @@ static void test_the_temporary_file_is_ours_alone(void **state)
 	assert_int_equal(stat_.st_mode & 0777, 0600);
 }
 
-static void test_a_place_that_cannot_be_written(void **state)
+TEST(test_a_place_that_cannot_be_written)
 {
 	struct nat_save save = { 0 };
 	struct mr_reason why;
 	struct got got = { 0 };
 
-	(void)state;
 	assert_int_equal(nat_save_end(&save, "/nowhere/x", 0, &why), -ENOENT);
 	assert_non_null(strstr(why.text, "/nowhere/x"));
 	assert_int_equal(nat_saved_read("/nowhere/x", 0, take, &got, &why),
@@ -238,15 +232,5 @@ static int end(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_what_is_written_is_read),
-		cmocka_unit_test(test_time_goes_on_while_nobody_runs),
-		cmocka_unit_test(test_each_byte_and_each_length_counts),
-		cmocka_unit_test(
-			test_an_old_file_stays_until_the_new_one_is_whole),
-		cmocka_unit_test(test_the_temporary_file_is_ours_alone),
-		cmocka_unit_test(test_a_place_that_cannot_be_written),
-	};
-
-	return cmocka_run_group_tests(tests, begin, end);
+	return test_run(NULL, begin, end);
 }

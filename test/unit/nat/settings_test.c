@@ -31,12 +31,11 @@ static int parse(const char *text, uint32_t n_workers,
 	return err;
 }
 
-static void test_a_short_file_has_all_the_defaults(void **state)
+TEST(test_a_short_file_has_all_the_defaults)
 {
 	struct nat_config config;
 	struct mr_reason why = { "" };
 
-	(void)state;
 	if (parse(SIDES, 1, &config, &why) != 0)
 		fail_msg("%s", why.text);
 	assert_string_equal(config.sides[NAT_INSIDE].spec, "eth1");
@@ -90,7 +89,7 @@ static void check_all(const struct nat_config *c)
 	assert_string_equal(c->state_path, "/s");
 }
 
-static void test_every_key_sets_its_member(void **state)
+TEST(test_every_key_sets_its_member)
 {
 	static const char text[] =
 		"inside:\n"
@@ -123,7 +122,6 @@ static void test_every_key_sets_its_member(void **state)
 	struct nat_config config;
 	struct mr_reason why = { "" };
 
-	(void)state;
 	if (parse(text, 1, &config, &why) != 0)
 		fail_msg("%s", why.text);
 	check_all(&config);
@@ -305,11 +303,10 @@ static void refuse(const char *text, const char *wanted)
 			 why.text, wanted);
 }
 
-static void test_each_error_names_its_line(void **state)
+TEST(test_each_error_names_its_line)
 {
 	char text[1024];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(wrong_values) / sizeof(wrong_values[0]);
 	     i++) {
 		snprintf(text, sizeof(text), "%s%s", SIDES,
@@ -327,12 +324,11 @@ static void test_each_error_names_its_line(void **state)
 		refuse(wrong_sides[i].text, wrong_sides[i].wanted);
 }
 
-static void test_deterministic_blocks_are_enough_for_all(void **state)
+TEST(test_deterministic_blocks_are_enough_for_all)
 {
 	struct nat_config config;
 	struct mr_reason why;
 
-	(void)state;
 	assert_int_equal(parse(SIDES
 			       "ports: {deterministic: yes, block: 512}\n",
 			       1, &config, &why),
@@ -348,44 +344,28 @@ static void test_deterministic_blocks_are_enough_for_all(void **state)
 	nat_config_free(&config);
 }
 
-static void test_a_file_that_cannot_be_read(void **state)
+TEST(test_a_file_that_cannot_be_read)
 {
 	struct nat_config config;
 	struct mr_reason why;
 
-	(void)state;
 	assert_int_equal(nat_settings_read("/nowhere/x", 1, &config, &why),
 			 -ENOENT);
 	assert_string_equal(why.text, "/nowhere/x: No such file or directory");
 	assert_int_equal(nat_settings_read("/", 1, &config, &why), -EISDIR);
 }
 
-static void test_a_file_that_is_too_large(void **state)
+TEST(test_a_file_that_is_too_large)
 {
 	const size_t n = (1 << 20) + 1;
 	char *text = malloc(n);
 	struct nat_config config;
 	struct mr_reason why;
 
-	(void)state;
 	assert_non_null(text);
 	memset(text, '#', n);
 	assert_int_equal(nat_settings_parse("f", text, n, 1, &config, &why),
 			 -EINVAL);
 	assert_string_equal(why.text, "f:1: the file is larger than 1 MiB");
 	free(text);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_a_short_file_has_all_the_defaults),
-		cmocka_unit_test(test_every_key_sets_its_member),
-		cmocka_unit_test(test_each_error_names_its_line),
-		cmocka_unit_test(test_deterministic_blocks_are_enough_for_all),
-		cmocka_unit_test(test_a_file_that_cannot_be_read),
-		cmocka_unit_test(test_a_file_that_is_too_large),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

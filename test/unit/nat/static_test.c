@@ -11,12 +11,11 @@ static void forward(struct rig *rig, uint32_t outside_addr, uint16_t first,
 				      last,         inside_first, proto_mask };
 }
 
-static void a_forward_works_both_ways_and_for_ever(void **state)
+TEST(a_forward_works_both_ways_and_for_ever)
 {
 	struct nat_ports_stats ports;
 	struct rig rig;
 
-	(void)state;
 	rig_init(&rig);
 	/* In the range of ports, below it, and not an address of the pool. */
 	forward(&rig, POOL, 8000, 8009, INSIDE + 5, 80,
@@ -56,12 +55,11 @@ static void a_forward_works_both_ways_and_for_ever(void **state)
 	rig_end(&rig);
 }
 
-static void forwarded_ports_are_never_given_out(void **state)
+TEST(forwarded_ports_are_never_given_out)
 {
 	struct rig rig;
 	uint32_t id;
 
-	(void)state;
 	rig_init(&rig);
 	rig.config.ports.last = 1024 + 99;
 	forward(&rig, POOL, 1030, 1059, INSIDE + 5, 1030, 1 << NAT_UDP);
@@ -78,11 +76,10 @@ static void forwarded_ports_are_never_given_out(void **state)
 }
 
 /* Paired: what the host opens comes from where it is reached. */
-static void who_is_forwarded_to_is_paired_with_that_address(void **state)
+TEST(who_is_forwarded_to_is_paired_with_that_address)
 {
 	struct rig rig;
 
-	(void)state;
 	rig_init(&rig);
 	rig.pool[0].last = POOL + 15;
 	forward(&rig, POOL + 11, 80, 80, INSIDE + 5, 80, 1 << NAT_TCP);
@@ -96,12 +93,11 @@ static void who_is_forwarded_to_is_paired_with_that_address(void **state)
 
 /* Who may come to a forward is said by having one. Filtered or not, what a host
  * talks to from there is known for a time. */
-static void a_forward_has_no_filter_and_its_sessions_end(void **state)
+TEST(a_forward_has_no_filter_and_its_sessions_end)
 {
 	struct rig rig;
 	uint32_t id;
 
-	(void)state;
 	rig_init(&rig);
 	for (uint32_t proto = 0; proto < NAT_PROTOS; proto++)
 		rig.config.filtering[proto] = NAT_FILTER_ADDRESS_PORT;
@@ -130,13 +126,12 @@ static void a_forward_has_no_filter_and_its_sessions_end(void **state)
 	rig_end(&rig);
 }
 
-static void one_to_one_is_for_all_protocols_and_ports(void **state)
+TEST(one_to_one_is_for_all_protocols_and_ports)
 {
 	static const uint8_t protos[] = { UDP, TCP, ICMP, GRE };
 	struct rig rig;
 	uint32_t id;
 
-	(void)state;
 	rig_init(&rig);
 	rig.pool[0].last = POOL + 1;
 	rig.one_to_ones[rig.config.n_one_to_ones++] =
@@ -167,12 +162,11 @@ static void one_to_one_is_for_all_protocols_and_ports(void **state)
 	rig_end(&rig);
 }
 
-static void what_is_given_twice_is_refused(void **state)
+TEST(what_is_given_twice_is_refused)
 {
 	struct mr_reason why;
 	struct rig rig;
 
-	(void)state;
 	rig_init(&rig);
 	forward(&rig, POOL, 80, 90, INSIDE + 5, 80, 1 << NAT_TCP);
 	forward(&rig, POOL, 90, 90, INSIDE + 6, 80, 1 << NAT_TCP);
@@ -188,9 +182,8 @@ static void what_is_given_twice_is_refused(void **state)
 }
 
 /* Each worker has all of them, whosever slice the port is in. */
-static void every_worker_has_all_forwards(void **state)
+TEST(every_worker_has_all_forwards)
 {
-	(void)state;
 	for (uint32_t shard = 0; shard < 4; shard++) {
 		struct rig rig;
 
@@ -207,12 +200,11 @@ static void every_worker_has_all_forwards(void **state)
 	}
 }
 
-static void other_protocols_get_an_address_to_themselves(void **state)
+TEST(other_protocols_get_an_address_to_themselves)
 {
 	struct rig rig;
 	uint32_t a, b, c;
 
-	(void)state;
 	rig_init(&rig);
 	rig.pool[0].last = POOL + 1;
 	rig.config.passes_other_protocols = true;
@@ -238,9 +230,8 @@ static void other_protocols_get_an_address_to_themselves(void **state)
 }
 
 /* Of an external address one worker has them, as anyone can compute. */
-static void other_protocols_are_shared_out_by_address(void **state)
+TEST(other_protocols_are_shared_out_by_address)
 {
-	(void)state;
 	for (uint32_t shard = 0; shard < 2; shard++) {
 		struct rig rig;
 		uint32_t id;
@@ -261,12 +252,11 @@ static void other_protocols_are_shared_out_by_address(void **state)
 }
 
 /* It would have a one-to-one's key: all that comes to the address. */
-static void protocol_0_opens_nothing(void **state)
+TEST(protocol_0_opens_nothing)
 {
 	struct rig rig;
 	uint32_t id;
 
-	(void)state;
 	rig_init(&rig);
 	rig.pool[0].last = POOL + 1;
 	rig.one_to_ones[rig.config.n_one_to_ones++] =
@@ -280,23 +270,4 @@ static void protocol_0_opens_nothing(void **state)
 	assert_int_equal(rig_map(&rig, 0, INSIDE + 5, 0),
 			 rig_find_in(&rig, TCP, POOL + 1, 22));
 	rig_end(&rig);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_forward_works_both_ways_and_for_ever),
-		cmocka_unit_test(forwarded_ports_are_never_given_out),
-		cmocka_unit_test(
-			who_is_forwarded_to_is_paired_with_that_address),
-		cmocka_unit_test(a_forward_has_no_filter_and_its_sessions_end),
-		cmocka_unit_test(one_to_one_is_for_all_protocols_and_ports),
-		cmocka_unit_test(protocol_0_opens_nothing),
-		cmocka_unit_test(what_is_given_twice_is_refused),
-		cmocka_unit_test(every_worker_has_all_forwards),
-		cmocka_unit_test(other_protocols_get_an_address_to_themselves),
-		cmocka_unit_test(other_protocols_are_shared_out_by_address),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

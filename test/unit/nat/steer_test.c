@@ -123,12 +123,11 @@ static void free_frames(struct both *b, struct mr_frame *frames, uint32_t n)
 	mr_frame_free_bulk(b->rig.cache, frames, n);
 }
 
-static void test_each_gets_its_own_in_order(void **state)
+TEST(test_each_gets_its_own_in_order)
 {
 	struct mr_frame frames[MR_BURST_MAX];
 	struct both b;
 
-	(void)state;
 	open_both(&b);
 	for (uint8_t i = 0; i < 10; i++)
 		frames[i] = frame_of(&b, port_of(i % 2), 0, i);
@@ -145,12 +144,11 @@ static void test_each_gets_its_own_in_order(void **state)
 	close_both(&b);
 }
 
-static void test_what_does_not_fit_is_counted(void **state)
+TEST(test_what_does_not_fit_is_counted)
 {
 	struct mr_frame frames[MR_BURST_MAX];
 	struct both b;
 
-	(void)state;
 	open_both(&b);
 	for (uint8_t i = 0; i < N_ENTRIES + 3; i++)
 		frames[i] = frame_of(&b, port_of(1), 0, i);
@@ -196,9 +194,8 @@ static void meet(uint32_t owner)
 			 0);
 }
 
-static void test_fragments_in_any_order_meet(void **state)
+TEST(test_fragments_in_any_order_meet)
 {
-	(void)state;
 	meet(0);
 	meet(1);
 }
@@ -208,13 +205,12 @@ static uint64_t drops(const struct both *b, enum nat_reason reason)
 	return b->stats[0].drops[reason] + b->stats[1].drops[reason];
 }
 
-static void test_a_second_first_fragment_moves_nothing(void **state)
+TEST(test_a_second_first_fragment_moves_nothing)
 {
 	struct mr_frame frames[MR_BURST_MAX];
 	uint32_t n_got, n[2] = { 0 };
 	struct both b;
 
-	(void)state;
 	open_both(&b);
 	frames[0] = frame_of(&b, port_of(0), 0x2000, 0);
 	frames[1] = frame_of(&b, port_of(1), 0x2000, 1);
@@ -232,12 +228,11 @@ static void test_a_second_first_fragment_moves_nothing(void **state)
 	close_both(&b);
 }
 
-static void test_a_first_fragment_that_never_comes(void **state)
+TEST(test_a_first_fragment_that_never_comes)
 {
 	struct mr_frame frames[MR_BURST_MAX];
 	struct both b;
 
-	(void)state;
 	open_both(&b);
 	frames[0] = frame_of(&b, 0, 100, 0);
 	assert_int_equal(split(&b, 0, frames, 1), 0);
@@ -255,12 +250,11 @@ static void test_a_first_fragment_that_never_comes(void **state)
 }
 
 /* A flood of pieces is bounded, and what is left at the end is counted. */
-static void test_a_flood_of_fragments(void **state)
+TEST(test_a_flood_of_fragments)
 {
 	struct mr_frame frame;
 	struct both b;
 
-	(void)state;
 	open_both(&b);
 	for (uint32_t i = 0; i < 200; i++) {
 		struct mr_frame got[MR_BURST_MAX];
@@ -311,9 +305,8 @@ static void survive(uint16_t kinds)
 			 3000);
 }
 
-static void test_a_flood_keeps_nobody_out(void **state)
+TEST(test_a_flood_keeps_nobody_out)
 {
-	(void)state;
 	survive(1);
 	survive(64);
 	survive(3000);
@@ -321,19 +314,9 @@ static void test_a_flood_keeps_nobody_out(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_each_gets_its_own_in_order),
-		cmocka_unit_test(test_what_does_not_fit_is_counted),
-		cmocka_unit_test(test_fragments_in_any_order_meet),
-		cmocka_unit_test(test_a_second_first_fragment_moves_nothing),
-		cmocka_unit_test(test_a_first_fragment_that_never_comes),
-		cmocka_unit_test(test_a_flood_of_fragments),
-		cmocka_unit_test(test_a_flood_keeps_nobody_out),
-	};
-
 	if (rig_n_cores() < 2) {
 		printf("one core: two workers need two\n");
 		return 77;
 	}
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return test_run(NULL, NULL, NULL);
 }

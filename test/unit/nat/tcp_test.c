@@ -131,9 +131,8 @@ static const struct {
 	  NAT_TCP_ANSWERED },
 };
 
-static void conversations_end_where_they_should(void **state)
+TEST(conversations_end_where_they_should)
 {
-	(void)state;
 	for (uint32_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		enum nat_tcp tcp = NAT_TCP_CLOSED;
 
@@ -148,9 +147,8 @@ static void conversations_end_where_they_should(void **state)
 }
 
 /* Once open, nothing but the wheel ends a session. */
-static void no_segment_closes(void **state)
+TEST(no_segment_closes)
 {
-	(void)state;
 	for (uint32_t tcp = NAT_TCP_OPENING; tcp < NAT_TCP_STATES; tcp++)
 		for (uint32_t flags = 0; flags < 256; flags++)
 			for (uint32_t d = 0; d < 2; d++)
@@ -159,9 +157,8 @@ static void no_segment_closes(void **state)
 					NAT_TCP_OPENING, NAT_TCP_ANSWERED);
 }
 
-static void what_refreshes(void **state)
+TEST(what_refreshes)
 {
-	(void)state;
 	assert_false(nat_tcp_refreshes(NAT_TCP_CLOSED, ACK));
 	assert_true(nat_tcp_refreshes(NAT_TCP_OPENING, SYN));
 	assert_false(nat_tcp_refreshes(NAT_TCP_OPENING, ACK));
@@ -177,7 +174,7 @@ static void what_refreshes(void **state)
 	assert_false(nat_tcp_refreshes(NAT_TCP_RESET, ACK));
 }
 
-static void each_state_has_its_timer_and_name(void **state)
+TEST(each_state_has_its_timer_and_name)
 {
 	const struct nat_timeouts t = { .tcp_opening_s = 1,
 					.tcp_open_s = 2,
@@ -190,7 +187,6 @@ static void each_state_has_its_timer_and_name(void **state)
 		     { 2, "half-out" }, { 2, "half-in" }, { 3, "closing" },
 		     { 4, "reset" },    { 1, "answered" } };
 
-	(void)state;
 	for (uint32_t i = 0; i < NAT_TCP_STATES; i++) {
 		assert_int_equal(nat_tcp_timeout(&t, i), want[i].lasts_s);
 		assert_string_equal(nat_tcp_name(i), want[i].name);
@@ -273,9 +269,8 @@ static const struct {
 	    { NAT_IN, { 7u + MAX_WINDOW, 0, 0, 0, ACK, 0 }, false } } },
 };
 
-static void segments_belong_where_they_are_expected(void **state)
+TEST(segments_belong_where_they_are_expected)
 {
-	(void)state;
 	for (uint32_t i = 0; i < sizeof(windows) / sizeof(*windows); i++) {
 		struct nat_window window = { 0 };
 
@@ -290,7 +285,7 @@ static void segments_belong_where_they_are_expected(void **state)
 }
 
 /* RFC 7323 2.3: what is above 14 counts as 14. */
-static void scales_end_at_14(void **state)
+TEST(scales_end_at_14)
 {
 	static const struct {
 		uint8_t scale;
@@ -298,7 +293,6 @@ static void scales_end_at_14(void **state)
 	} want[] = { { 0, 2 },       { 14, 2 << 14 },  { 15, 2 << 14 },
 		     { 33, 2 << 14 }, { 255, 2 << 14 } };
 
-	(void)state;
 	for (uint32_t i = 0; i < sizeof(want) / sizeof(*want); i++) {
 		const uint8_t shift = nat_window_shift(want[i].scale);
 		struct nat_window window = { 0 };
@@ -317,18 +311,4 @@ static void scales_end_at_14(void **state)
 		assert_int_equal(nat_window_bytes(&window.ends[NAT_OUT]),
 				 want[i].bytes);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(conversations_end_where_they_should),
-		cmocka_unit_test(no_segment_closes),
-		cmocka_unit_test(what_refreshes),
-		cmocka_unit_test(each_state_has_its_timer_and_name),
-		cmocka_unit_test(segments_belong_where_they_are_expected),
-		cmocka_unit_test(scales_end_at_14),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

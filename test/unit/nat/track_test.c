@@ -3,12 +3,11 @@
  */
 #include "rig.h"
 
-static void without_a_filter_anyone_may_send(void **state)
+TEST(without_a_filter_anyone_may_send)
 {
 	static const uint8_t protos[] = { UDP, TCP, ICMP };
 	struct rig rig;
 
-	(void)state;
 	rig_init(&rig);
 	rig_start(&rig);
 	for (uint32_t i = 0; i < 3; i++) {
@@ -24,11 +23,10 @@ static void without_a_filter_anyone_may_send(void **state)
 }
 
 /* First and further remote ends alike. */
-static void filters_let_in_who_was_sent_to(void **state)
+TEST(filters_let_in_who_was_sent_to)
 {
 	static const uint8_t protos[] = { UDP, TCP };
 
-	(void)state;
 	for (uint32_t i = 0; i < 4; i++) {
 		bool is_by_port = i & 1;
 		uint32_t p = i / 2;
@@ -73,12 +71,11 @@ static void filters_let_in_who_was_sent_to(void **state)
 	}
 }
 
-static void icmp_is_filtered_by_address(void **state)
+TEST(icmp_is_filtered_by_address)
 {
 	struct rig rig;
 	uint32_t id;
 
-	(void)state;
 	rig_init(&rig);
 	rig.config.filtering[NAT_ICMP] = NAT_FILTER_ADDRESS_PORT;
 	rig_start(&rig);
@@ -91,12 +88,11 @@ static void icmp_is_filtered_by_address(void **state)
 	rig_end(&rig);
 }
 
-static void a_permit_ends_with_its_last_session(void **state)
+TEST(a_permit_ends_with_its_last_session)
 {
 	struct rig rig;
 	uint32_t id;
 
-	(void)state;
 	rig_init(&rig);
 	rig.config.filtering[NAT_TCP] = NAT_FILTER_ADDRESS;
 	rig_start(&rig);
@@ -118,12 +114,11 @@ static void a_permit_ends_with_its_last_session(void **state)
 }
 
 /* A UDP filter forgets what was not sent to for as long as a mapping lasts. */
-static void filters_forget_in_time(void **state)
+TEST(filters_forget_in_time)
 {
 	struct rig rig;
 	uint32_t id;
 
-	(void)state;
 	rig_init(&rig);
 	rig.config.filtering[NAT_UDP] = NAT_FILTER_ADDRESS;
 	rig_start(&rig);
@@ -151,9 +146,8 @@ static void filters_forget_in_time(void **state)
 	rig_end(&rig);
 }
 
-static void inbound_refreshes_sessions_where_wanted(void **state)
+TEST(inbound_refreshes_sessions_where_wanted)
 {
-	(void)state;
 	for (uint32_t wanted = 0; wanted < 2; wanted++) {
 		struct rig rig;
 		uint32_t id;
@@ -219,9 +213,8 @@ static const struct tcp_row tcp_rows[] = {
 };
 
 /* Of the first session, and of a further one, which keeps the mapping then. */
-static void tcp_ends_in_its_time(void **state)
+TEST(tcp_ends_in_its_time)
 {
-	(void)state;
 	for (uint32_t i = 0; i < 2 * sizeof(tcp_rows) / sizeof(tcp_rows[0]);
 	     i++) {
 		const struct tcp_row *row = &tcp_rows[i / 2];
@@ -258,9 +251,8 @@ static void tcp_ends_in_its_time(void **state)
 	}
 }
 
-static void tcp_is_refreshed_by_what_goes_out(void **state)
+TEST(tcp_is_refreshed_by_what_goes_out)
 {
-	(void)state;
 	for (uint32_t wanted = 0; wanted < 2; wanted++) {
 		struct rig rig;
 		uint32_t id;
@@ -283,12 +275,11 @@ static void tcp_is_refreshed_by_what_goes_out(void **state)
 }
 
 /* RFC 7857: no RST deletes, and another one does not make it last. */
-static void an_rst_is_waited_for_once(void **state)
+TEST(an_rst_is_waited_for_once)
 {
 	struct rig rig;
 	uint32_t id;
 
-	(void)state;
 	rig_init(&rig);
 	rig_start(&rig);
 	id = rig_map(&rig, TCP, INSIDE, 1);
@@ -303,12 +294,11 @@ static void an_rst_is_waited_for_once(void **state)
 	rig_end(&rig);
 }
 
-static void strays_pass_a_mapping_and_leave_no_trace(void **state)
+TEST(strays_pass_a_mapping_and_leave_no_trace)
 {
 	struct rig rig;
 	uint32_t id;
 
-	(void)state;
 	rig_init(&rig);
 	rig_start(&rig);
 	id = rig_map(&rig, TCP, INSIDE, 1);
@@ -322,12 +312,11 @@ static void strays_pass_a_mapping_and_leave_no_trace(void **state)
 }
 
 /* REQ-11 of RFC 6888: what is there is not disturbed. */
-static void session_limits_hold(void **state)
+TEST(session_limits_hold)
 {
 	struct rig rig;
 	uint32_t a, b;
 
-	(void)state;
 	rig_init(&rig);
 	rig.config.max_sessions = 3;
 	rig.config.max_sessions_per_subscriber = 2;
@@ -349,12 +338,11 @@ static void session_limits_hold(void **state)
 }
 
 /* Removed from the middle and from both ends of the mapping's list. */
-static void sessions_end_in_any_order(void **state)
+TEST(sessions_end_in_any_order)
 {
 	struct rig rig;
 	uint32_t id, n = 50;
 
-	(void)state;
 	rig_init(&rig);
 	rig.config.filtering[NAT_UDP] = NAT_FILTER_ADDRESS_PORT;
 	rig_start(&rig);
@@ -375,24 +363,4 @@ static void sessions_end_in_any_order(void **state)
 	}
 	assert_int_equal(nat_map_at(rig.maps, id)->sessions, 0);
 	rig_end(&rig);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(without_a_filter_anyone_may_send),
-		cmocka_unit_test(filters_let_in_who_was_sent_to),
-		cmocka_unit_test(icmp_is_filtered_by_address),
-		cmocka_unit_test(a_permit_ends_with_its_last_session),
-		cmocka_unit_test(filters_forget_in_time),
-		cmocka_unit_test(inbound_refreshes_sessions_where_wanted),
-		cmocka_unit_test(tcp_ends_in_its_time),
-		cmocka_unit_test(tcp_is_refreshed_by_what_goes_out),
-		cmocka_unit_test(an_rst_is_waited_for_once),
-		cmocka_unit_test(strays_pass_a_mapping_and_leave_no_trace),
-		cmocka_unit_test(session_limits_hold),
-		cmocka_unit_test(sessions_end_in_any_order),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,12 +4,11 @@
 
 #include "values.h"
 
-static void test_a_prefix_has_no_host_bits(void **state)
+TEST(test_a_prefix_has_no_host_bits)
 {
 	struct nat_prefix prefix;
 	struct mr_reason why;
 
-	(void)state;
 	assert_true(value_prefix("10.0.0.0/8", &prefix, &why));
 	assert_int_equal(prefix.addr, 0x0a000000);
 	assert_int_equal(prefix.mask, 0xff000000);
@@ -25,13 +24,12 @@ static void test_a_prefix_has_no_host_bits(void **state)
 	assert_false(value_prefix("10.0.0/8", &prefix, &why));
 }
 
-static void test_a_host_has_an_address_and_a_network(void **state)
+TEST(test_a_host_has_an_address_and_a_network)
 {
 	struct nat_prefix net;
 	struct mr_reason why;
 	uint32_t addr;
 
-	(void)state;
 	assert_true(value_host("10.0.0.1/24", &addr, &net, &why));
 	assert_int_equal(addr, 0x0a000001);
 	assert_int_equal(net.addr, 0x0a000000);
@@ -41,12 +39,11 @@ static void test_a_host_has_an_address_and_a_network(void **state)
 	assert_non_null(strstr(why.text, "as 10.0.0.1/24"));
 }
 
-static void test_ranges_come_in_three_forms(void **state)
+TEST(test_ranges_come_in_three_forms)
 {
 	struct nat_range range;
 	struct mr_reason why;
 
-	(void)state;
 	assert_true(value_range("192.0.2.1", &range, &why));
 	assert_int_equal(nat_range_n(&range), 1);
 	assert_true(value_range("192.0.2.1-192.0.2.9", &range, &why));
@@ -60,13 +57,12 @@ static void test_ranges_come_in_three_forms(void **state)
 	assert_false(value_range("192.0.2.17/28", &range, &why));
 }
 
-static void test_ends_have_ports(void **state)
+TEST(test_ends_have_ports)
 {
 	struct mr_reason why;
 	uint16_t first, last;
 	uint32_t addr;
 
-	(void)state;
 	assert_true(value_end("192.0.2.1:80", &addr, &first, &last, &why));
 	assert_int_equal(first, 80);
 	assert_int_equal(last, 80);
@@ -79,7 +75,7 @@ static void test_ends_have_ports(void **state)
 	assert_false(value_end(":80", &addr, &first, &last, &why));
 }
 
-static void test_mac_addresses(void **state)
+TEST(test_mac_addresses)
 {
 	static const char *const bad[] = {
 		"02:00:00:00:00",    "02:00:00:00:00:01:02", "2:0:0:0:0:1",
@@ -88,23 +84,9 @@ static void test_mac_addresses(void **state)
 	uint8_t mac[6];
 	struct mr_reason why;
 
-	(void)state;
 	assert_true(value_mac("02:00:5e:00:00:Ff", mac, &why));
 	assert_memory_equal(mac, "\x02\x00\x5e\x00\x00\xff", 6);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		assert_false(value_mac(bad[i], mac, &why));
 	assert_memory_equal(mac, "\x02\x00\x5e\x00\x00\xff", 6);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_a_prefix_has_no_host_bits),
-		cmocka_unit_test(test_a_host_has_an_address_and_a_network),
-		cmocka_unit_test(test_ranges_come_in_three_forms),
-		cmocka_unit_test(test_ends_have_ports),
-		cmocka_unit_test(test_mac_addresses),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,20 +22,18 @@ static uint16_t plain_sum(const uint8_t *bytes, uint32_t n)
 	return (uint16_t)sum;
 }
 
-static void example_of_rfc_1071(void **state)
+TEST(example_of_rfc_1071)
 {
 	static const uint8_t bytes[] = { 0x00, 0x01, 0xf2, 0x03,
 					 0xf4, 0xf5, 0xf6, 0xf7 };
 
-	(void)state;
 	assert_int_equal(ntohs(mr_csum_fold(mr_csum_add(bytes, 8, 0))), 0xddf2);
 }
 
-static void every_length_and_alignment(void **state)
+TEST(every_length_and_alignment)
 {
 	uint8_t bytes[300];
 
-	(void)state;
 	for (uint32_t i = 0; i < sizeof(bytes); i++)
 		bytes[i] = (uint8_t)(i * 151 + 37);
 	for (uint32_t at = 0; at < 8; at++)
@@ -45,11 +43,10 @@ static void every_length_and_alignment(void **state)
 					 plain_sum(bytes + at, n));
 }
 
-static void sum_goes_on_where_it_stopped(void **state)
+TEST(sum_goes_on_where_it_stopped)
 {
 	uint8_t bytes[64];
 
-	(void)state;
 	for (uint32_t i = 0; i < sizeof(bytes); i++)
 		bytes[i] = (uint8_t)(255 - i);
 	for (uint32_t cut = 0; cut <= 63; cut += 2) {
@@ -62,7 +59,7 @@ static void sum_goes_on_where_it_stopped(void **state)
 }
 
 /* Every fold that could lose a carry. */
-static void no_carry_is_lost(void **state)
+TEST(no_carry_is_lost)
 {
 	static const struct {
 		uint64_t sum;
@@ -83,7 +80,6 @@ static void no_carry_is_lost(void **state)
 	};
 	static uint8_t ones[65536];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		assert_int_equal(mr_csum_fold(cases[i].sum), cases[i].folded);
 	memset(ones, 0xff, sizeof(ones));
@@ -92,17 +88,16 @@ static void no_carry_is_lost(void **state)
 }
 
 /* An IPv4 header has the sum 0xffff if it is good: Wikipedia's classic one. */
-static void good_ipv4_header_sums_to_ones(void **state)
+TEST(good_ipv4_header_sums_to_ones)
 {
 	static const uint8_t ip[] = { 0x45, 0x00, 0x00, 0x73, 0x00, 0x00, 0x40,
 				      0x00, 0x40, 0x11, 0xb8, 0x61, 0xc0, 0xa8,
 				      0x00, 0x01, 0xc0, 0xa8, 0x00, 0xc7 };
 
-	(void)state;
 	assert_int_equal(mr_csum_fold(mr_csum_add(ip, sizeof(ip), 0)), 0xffff);
 }
 
-static void pseudo_header_of_ipv4(void **state)
+TEST(pseudo_header_of_ipv4)
 {
 	/* 192.0.2.1 to 198.51.100.2, TCP, 20 bytes. */
 	static const uint8_t pseudo[] = { 192, 0, 2, 1, 198, 51,
@@ -114,13 +109,12 @@ static void pseudo_header_of_ipv4(void **state)
 					  .l4_proto = IPPROTO_TCP,
 					  .l4_len_bytes = 20 };
 
-	(void)state;
 	memcpy(frame + 14 + 12, pseudo, 8);
 	assert_int_equal(ntohs(mr_csum_pseudo(frame, &view)),
 			 plain_sum(pseudo, sizeof(pseudo)));
 }
 
-static void pseudo_header_of_ipv6(void **state)
+TEST(pseudo_header_of_ipv6)
 {
 	uint8_t pseudo[40], frame[14 + 40] = { 0 };
 	const struct mr_net_view view = { .ether_type = 0x86dd,
@@ -129,7 +123,6 @@ static void pseudo_header_of_ipv6(void **state)
 					  .l4_proto = IPPROTO_UDP,
 					  .l4_len_bytes = 65000 };
 
-	(void)state;
 	for (int i = 0; i < 32; i++)
 		pseudo[i] = (uint8_t)(0xf0 + i);
 	memcpy(frame + 14 + 8, pseudo, 32);
@@ -139,19 +132,4 @@ static void pseudo_header_of_ipv6(void **state)
 	pseudo[39] = IPPROTO_UDP;
 	assert_int_equal(ntohs(mr_csum_pseudo(frame, &view)),
 			 plain_sum(pseudo, sizeof(pseudo)));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(example_of_rfc_1071),
-		cmocka_unit_test(every_length_and_alignment),
-		cmocka_unit_test(sum_goes_on_where_it_stopped),
-		cmocka_unit_test(no_carry_is_lost),
-		cmocka_unit_test(good_ipv4_header_sums_to_ones),
-		cmocka_unit_test(pseudo_header_of_ipv4),
-		cmocka_unit_test(pseudo_header_of_ipv6),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,7 +17,7 @@ static uint32_t make_tcp(uint8_t *bytes, uint32_t n)
 	return 54 + n;
 }
 
-static void other_frames_are_refused(void **state)
+TEST(other_frames_are_refused)
 {
 	static const struct {
 		uint32_t at;
@@ -35,7 +35,6 @@ static void other_frames_are_refused(void **state)
 	struct mri_gso gso;
 	uint8_t bytes[128];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const uint32_t n = make_tcp(bytes, 30);
 
@@ -52,7 +51,7 @@ static void other_frames_are_refused(void **state)
 }
 
 /* The first of three segments, one in the middle, and the last. */
-static void headers_go_on(void **state)
+TEST(headers_go_on)
 {
 	static const struct {
 		uint8_t id, seq, flags, n;
@@ -65,7 +64,6 @@ static void headers_go_on(void **state)
 	struct mri_gso gso;
 	const uint32_t n = make_tcp(bytes, 20);
 
-	(void)state;
 	bytes[19] = 7;    /* identification */
 	bytes[41] = 9;    /* sequence number */
 	bytes[47] = 0x99; /* CWR, ACK, PSH, FIN */
@@ -78,14 +76,4 @@ static void headers_go_on(void **state)
 		assert_int_equal(header[41], cases[i].seq);
 		assert_int_equal(header[47], cases[i].flags);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(other_frames_are_refused),
-		cmocka_unit_test(headers_go_on),
-	};
-
-	return cmocka_run_group_tests_name("gso", tests, NULL, NULL);
 }

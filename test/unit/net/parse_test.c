@@ -182,9 +182,8 @@ static uint32_t from_hex(const char *hex, uint8_t *bytes)
 	return n;
 }
 
-static void headers_are_found(void **state)
+TEST(headers_are_found)
 {
-	(void)state;
 	for (uint32_t i = 0; i < N_CASES; i++) {
 		uint8_t bytes[MAX_BYTES];
 		const uint32_t n = from_hex(cases[i].hex, bytes);
@@ -229,9 +228,8 @@ static uint32_t n_header_bytes(const struct frame_case *c)
 }
 
 /* Each cut is its own allocation, so that ASan sees a byte read too far. */
-static void cut_off_frames_are_no_danger(void **state)
+TEST(cut_off_frames_are_no_danger)
 {
-	(void)state;
 	for (uint32_t i = 0; i < N_CASES; i++) {
 		uint8_t bytes[MAX_BYTES];
 		const uint32_t n = from_hex(cases[i].hex, bytes);
@@ -254,13 +252,12 @@ static void cut_off_frames_are_no_danger(void **state)
 }
 
 /* What the headers need is in the first entry, the payload in the next. */
-static void payload_may_be_in_other_entries(void **state)
+TEST(payload_may_be_in_other_entries)
 {
 	uint8_t bytes[MAX_BYTES];
 	struct mr_net_view view;
 	const uint32_t n = from_hex(ETH IP4("1028", "0000", "06") TCP, bytes);
 
-	(void)state;
 	assert_int_equal(mr_net_parse(bytes, n, n + 4096, &view), 0);
 	assert_int_equal(view.l4_len_bytes, 20 + 4096);
 	assert_int_equal(mr_net_parse(bytes, n, n + 4095, &view), -EBADMSG);
@@ -268,28 +265,15 @@ static void payload_may_be_in_other_entries(void **state)
 	assert_int_equal(view.ether_type, 0);
 }
 
-static void frame_beyond_16_bits_of_offset(void **state)
+TEST(frame_beyond_16_bits_of_offset)
 {
 	static uint8_t bytes[70000];
 	struct mr_net_view view;
 
-	(void)state;
 	from_hex(ETH IP6("ffff", "00"), bytes);
 	bytes[54] = IPPROTO_UDP;
 	assert_int_equal(
 		mr_net_parse(bytes, sizeof(bytes), sizeof(bytes), &view), 0);
 	assert_int_equal(view.l4_len_bytes, 65535 - 8);
 	check_view(&view, sizeof(bytes), sizeof(bytes));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(headers_are_found),
-		cmocka_unit_test(cut_off_frames_are_no_danger),
-		cmocka_unit_test(payload_may_be_in_other_entries),
-		cmocka_unit_test(frame_beyond_16_bits_of_offset),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

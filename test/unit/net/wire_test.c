@@ -7,9 +7,8 @@
 #include <millrace/net.h>
 #include <millrace/wire.h>
 
-static void headers_are_as_long_as_on_the_wire(void **state)
+TEST(headers_are_as_long_as_on_the_wire)
 {
-	(void)state;
 	assert_int_equal(sizeof(struct mr_eth), 14);
 	assert_int_equal(sizeof(struct mr_vlan), 4);
 	assert_int_equal(sizeof(struct mr_arp), 28);
@@ -39,9 +38,8 @@ static uint16_t random_word(void)
 }
 
 /* A header whose sum is right has a right one after any words changed. */
-static void fixed_sum_is_that_of_all_words(void **state)
+TEST(fixed_sum_is_that_of_all_words)
 {
-	(void)state;
 	for (uint32_t i = 0; i < 200000; i++) {
 		uint16_t words[8], before, csum;
 		uint32_t delta = 0, before32, after32;
@@ -69,9 +67,8 @@ static void fixed_sum_is_that_of_all_words(void **state)
 
 /* RFC 1624 section 4: 0xdd2f, 0x5555 becomes 0x3285; the answer is 0, not ~0.
  */
-static void example_of_rfc_1624(void **state)
+TEST(example_of_rfc_1624)
 {
-	(void)state;
 	assert_int_equal(
 		mr_csum_fix(htons(0xdd2f),
 			    mr_csum_delta16(htons(0x5555), htons(0x3285))),
@@ -79,11 +76,10 @@ static void example_of_rfc_1624(void **state)
 }
 
 /* A message of zeros has the sum 0xffff, which verifies; 0 does not. */
-static void a_sum_over_zeros_is_not_zero(void **state)
+TEST(a_sum_over_zeros_is_not_zero)
 {
 	static const uint16_t before[] = { 0x0800, 1, 0xffff, 0 };
 
-	(void)state;
 	for (uint32_t i = 0; i < 4; i++) {
 		const uint16_t csum = (uint16_t)~before[i];
 		const uint32_t delta = mr_csum_delta16(before[i], 0);
@@ -94,9 +90,8 @@ static void a_sum_over_zeros_is_not_zero(void **state)
 			 0xfffd);
 }
 
-static void folds_agree(void **state)
+TEST(folds_agree)
 {
-	(void)state;
 	for (uint32_t i = 0; i < 100000; i++) {
 		const uint32_t sum =
 			(uint32_t)random_word() << 16 | random_word();
@@ -109,17 +104,4 @@ static void folds_agree(void **state)
 	assert_int_equal(mr_csum_fold64(UINT64_MAX), 0xffff);
 	assert_int_equal(mr_csum_fold64(UINT64_C(0x0001000200030004)), 10);
 	assert_int_equal(mr_csum_fold32(0xffff0001), 1);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(headers_are_as_long_as_on_the_wire),
-		cmocka_unit_test(fixed_sum_is_that_of_all_words),
-		cmocka_unit_test(example_of_rfc_1624),
-		cmocka_unit_test(a_sum_over_zeros_is_not_zero),
-		cmocka_unit_test(folds_agree),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

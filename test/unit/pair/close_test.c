@@ -78,7 +78,7 @@ static void fill(struct bench *bench, struct mr_port *port, uint32_t n)
  * What the closed end had sent is either received or given back, once: a page
  * that was lost, or freed twice, shows in the pool's count.
  */
-static void each_frame_is_received_or_given_back(void **state)
+TEST(each_frame_is_received_or_given_back)
 {
 	const struct mr_pool_config config = { .size = sizeof(config),
 					       .n_pages = 16384 };
@@ -88,7 +88,6 @@ static void each_frame_is_received_or_given_back(void **state)
 	pthread_t thread;
 	void *failed;
 
-	(void)state;
 	assert_int_equal(mr_ctx_create(NULL, &bench.ctx, NULL), 0);
 	assert_int_equal(mr_pool_create(bench.ctx, &config, &bench.pool, NULL),
 			 0);
@@ -112,13 +111,4 @@ static void each_frame_is_received_or_given_back(void **state)
 	if (mr_pool_destroy(bench.pool, &why) < 0)
 		fail_msg("%s", why.text);
 	mr_ctx_destroy(bench.ctx);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_frame_is_received_or_given_back),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -154,7 +154,7 @@ static uint32_t make(struct mr_frame *frames, uint32_t n, uint32_t len)
 	return n;
 }
 
-static void cut_off_records_are_named_drops(void **state)
+TEST_WITH(set_up, tear_down, cut_off_records_are_named_drops)
 {
 	const struct record records[] = {
 		{ 60, 60, 0, 0 },
@@ -166,7 +166,6 @@ static void cut_off_records_are_named_drops(void **state)
 	struct mr_link link;
 	struct mr_port *port;
 
-	(void)state;
 	write_input(DLT_EN10MB, records, 5);
 	/* The last record loses its last byte. */
 	assert_int_equal(
@@ -183,14 +182,13 @@ static void cut_off_records_are_named_drops(void **state)
 	mr_port_close(port);
 }
 
-static void other_link_types_are_refused_by_name(void **state)
+TEST_WITH(set_up, tear_down, other_link_types_are_refused_by_name)
 {
 	const struct record record = { 60, 60, 0, 0 };
 	struct mr_reason why;
 	struct mr_port *port;
 	char options[128];
 
-	(void)state;
 	write_input(DLT_LINUX_SLL, &record, 1);
 	snprintf(options, sizeof(options), "rx=%s", bench.in);
 	assert_int_equal(try_open(options, &port, &why), -ENOTSUP);
@@ -198,13 +196,12 @@ static void other_link_types_are_refused_by_name(void **state)
 	assert_non_null(strstr(why.text, bench.in));
 }
 
-static void pipes_are_refused_and_nobody_waits(void **state)
+TEST_WITH(set_up, tear_down, pipes_are_refused_and_nobody_waits)
 {
 	struct mr_reason why;
 	struct mr_port *port;
 	char options[128];
 
-	(void)state;
 	assert_int_equal(mkfifo(bench.in, 0600), 0);
 	snprintf(options, sizeof(options), "rx=%s", bench.in);
 	assert_int_equal(try_open(options, &port, &why), -EINVAL);
@@ -222,13 +219,12 @@ static uint64_t n_passes(const struct mr_port *port)
 	return passes.value;
 }
 
-static void file_is_read_as_often_as_asked(void **state)
+TEST_WITH(set_up, tear_down, file_is_read_as_often_as_asked)
 {
 	const struct record records[] = { { 60, 60, 0, 0 }, { 61, 61, 0, 0 } };
 	struct mr_frame frames[BURST];
 	struct mr_port *port;
 
-	(void)state;
 	write_input(DLT_EN10MB, records, 2);
 	port = open_port("rx", bench.in, ",loop=3");
 	assert_int_equal(n_passes(port), 0);
@@ -247,12 +243,11 @@ static void file_is_read_as_often_as_asked(void **state)
 	mr_port_close(port);
 }
 
-static void damaged_capture_is_one_warning(void **state)
+TEST_WITH(set_up, tear_down, damaged_capture_is_one_warning)
 {
 	const struct record record = { 60, 60, 0, 0 };
 	struct mr_port *port;
 
-	(void)state;
 	write_input(DLT_EN10MB, &record, 1);
 	assert_int_equal(truncate(bench.in, 24 + 16 + 59), 0);
 	n_warnings = 0;
@@ -263,11 +258,10 @@ static void damaged_capture_is_one_warning(void **state)
 	assert_int_equal(n_warnings, 1);
 }
 
-static void capture_of_nothing_ends(void **state)
+TEST_WITH(set_up, tear_down, capture_of_nothing_ends)
 {
 	struct mr_port *port;
 
-	(void)state;
 	write_input(DLT_EN10MB, NULL, 0);
 	port = open_port("rx", bench.in, "");
 	assert_int_equal(receive_all(port), 0);
@@ -285,7 +279,7 @@ static void capture_of_nothing_ends(void **state)
 }
 
 /* The same bytes: what is received with its time leaves with it. */
-static void forwarded_with_its_time_the_capture_is_the_same(void **state)
+TEST_WITH(set_up, tear_down, forwarded_with_its_time_the_capture_is_the_same)
 {
 	const struct record records[] = {
 		{ 60, 60, 1700000000, 123456789 },
@@ -298,7 +292,6 @@ static void forwarded_with_its_time_the_capture_is_the_same(void **state)
 	char command[256];
 	uint32_t n;
 
-	(void)state;
 	write_input(DLT_EN10MB, records, 3);
 	from = open_port("rx", bench.in, "");
 	to = open_port("tx", bench.out, "");
@@ -323,7 +316,7 @@ static void forwarded_with_its_time_the_capture_is_the_same(void **state)
  * Ethernet, IPv4, UDP with the sum of the pseudo-header alone, by hand:
  * 0a00 + 0001 + 0a00 + 0002 + 0011 + 000e = 1422.
  */
-static void partial_sum_is_finished(void **state)
+TEST_WITH(set_up, tear_down, partial_sum_is_finished)
 {
 	static const uint8_t
 		frame
@@ -346,7 +339,6 @@ static void partial_sum_is_finished(void **state)
 	struct mr_port *port;
 	FILE *file;
 
-	(void)state;
 	port = open_port("tx", bench.out, "");
 	make(&f, 1, sizeof(frame));
 	memcpy(mr_frame_data(mr_region_base(mr_pool_region(bench.pool)), &f),
@@ -368,7 +360,7 @@ static void partial_sum_is_finished(void **state)
 }
 
 /* Where the metadata says, whatever the headers are. */
-static void sum_of_the_metadata_is_finished(void **state)
+TEST_WITH(set_up, tear_down, sum_of_the_metadata_is_finished)
 {
 	const struct mr_meta meta = { .valid = MR_META_CSUM,
 				      .csum_start_bytes = 14,
@@ -378,7 +370,6 @@ static void sum_of_the_metadata_is_finished(void **state)
 	struct mr_port *port;
 	FILE *file;
 
-	(void)state;
 	port = open_port("tx", bench.out, "");
 	make(&f, 1, sizeof(record));
 	f.flags = MR_FRAME_CSUM_PARTIAL;
@@ -399,7 +390,8 @@ static void sum_of_the_metadata_is_finished(void **state)
 }
 
 /* The file may grow no more, for a while. */
-static void full_disk_is_a_named_drop_and_the_capture_stays_whole(void **state)
+TEST_WITH(set_up, tear_down,
+	  full_disk_is_a_named_drop_and_the_capture_stays_whole)
 {
 	const struct rlimit little = { 5000, RLIM_INFINITY };
 	const struct rlimit enough = { RLIM_INFINITY, RLIM_INFINITY };
@@ -409,7 +401,6 @@ static void full_disk_is_a_named_drop_and_the_capture_stays_whole(void **state)
 	struct stat st;
 	void (*old)(int) = signal(SIGXFSZ, SIG_IGN);
 
-	(void)state;
 	port = open_port("tx", bench.out, "");
 	setrlimit(RLIMIT_FSIZE, &little);
 	for (int i = 0; i < 10; i++)
@@ -439,13 +430,12 @@ static void full_disk_is_a_named_drop_and_the_capture_stays_whole(void **state)
 }
 
 /* Half a port: the other half is there, and says what it does not do. */
-static void side_without_a_file_loses_nothing_unnamed(void **state)
+TEST_WITH(set_up, tear_down, side_without_a_file_loses_nothing_unnamed)
 {
 	const struct record record = { 60, 60, 0, 0 };
 	struct mr_frame frames[BURST];
 	struct mr_port *port;
 
-	(void)state;
 	write_input(DLT_EN10MB, &record, 1);
 	port = open_port("rx", bench.in, "");
 	assert_int_equal(mr_tx_burst(mr_port_txq(port, 0), bench.cache, frames,
@@ -459,25 +449,4 @@ static void side_without_a_file_loses_nothing_unnamed(void **state)
 	assert_int_equal(receive_all(port), 0);
 	assert_int_equal(mr_queue_arm(&mr_port_rxq(port, 0)->queue), 0);
 	mr_port_close(port);
-}
-
-#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(cut_off_records_are_named_drops),
-		TEST(other_link_types_are_refused_by_name),
-		TEST(pipes_are_refused_and_nobody_waits),
-		TEST(file_is_read_as_often_as_asked),
-		TEST(damaged_capture_is_one_warning),
-		TEST(capture_of_nothing_ends),
-		TEST(forwarded_with_its_time_the_capture_is_the_same),
-		TEST(partial_sum_is_finished),
-		TEST(sum_of_the_metadata_is_finished),
-		TEST(full_disk_is_a_named_drop_and_the_capture_stays_whole),
-		TEST(side_without_a_file_loses_nothing_unnamed),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,12 +8,11 @@ static void set_cap(struct soft_pci *nic, uint8_t at, uint8_t id, uint8_t next)
 	nic->config[at + 1] = next;
 }
 
-static void capabilities_are_found_in_order(void **state)
+TEST(capabilities_are_found_in_order)
 {
 	struct pci_fixture f;
 	uint32_t at = 0;
 
-	(void)state;
 	pci_open(&f);
 	set_cap(&f.nic, 0x40, 0x11, 0x53); /* two low bits are reserved */
 	set_cap(&f.nic, 0x50, 0x09, 0x60);
@@ -32,12 +31,11 @@ static void capabilities_are_found_in_order(void **state)
 	pci_finish(&f);
 }
 
-static void a_list_without_end_has_one(void **state)
+TEST(a_list_without_end_has_one)
 {
 	struct pci_fixture f;
 	uint32_t at = 0;
 
-	(void)state;
 	pci_open(&f);
 	set_cap(&f.nic, 0x40, 0x11, 0x40);
 	assert_int_equal(mr_pci_find_cap(f.pci, 0x05, 0, &at), -ENOENT);
@@ -69,13 +67,12 @@ static void a_list_without_end_has_one(void **state)
 	pci_finish(&f);
 }
 
-static void config_space_is_read_and_written(void **state)
+TEST(config_space_is_read_and_written)
 {
 	const uint32_t value = 0x12345678;
 	struct pci_fixture f;
 	uint32_t read = 0;
 
-	(void)state;
 	pci_open(&f);
 	assert_int_equal(mr_pci_write_config(f.pci, 0x80, &value, 4), 0);
 	assert_int_equal(mr_pci_read_config(f.pci, 0x80, &read, 4), 0);
@@ -90,13 +87,12 @@ static void config_space_is_read_and_written(void **state)
 	pci_finish(&f);
 }
 
-static void registers_are_called(void **state)
+TEST(registers_are_called)
 {
 	struct mr_reason why = { "" };
 	struct mr_bar bar, again;
 	struct pci_fixture f;
 
-	(void)state;
 	pci_open(&f);
 	assert_int_equal(mr_pci_map_bar(f.pci, 0, &bar, NULL), 0);
 	assert_int_equal(bar.idx, 0);
@@ -121,13 +117,12 @@ static void registers_are_called(void **state)
 	pci_finish(&f);
 }
 
-static void memory_is_a_bar_too(void **state)
+TEST(memory_is_a_bar_too)
 {
 	uint32_t memory[4] = { 0 };
 	const struct mr_bar bar = { .base = (uint8_t *)memory,
 				    .n_bytes = sizeof(memory) };
 
-	(void)state;
 	mr_bar_write32(&bar, 0, 0x11223344);
 	mr_bar_write16(&bar, 4, 0xabcd);
 	mr_bar_write8(&bar, 6, 0xef);
@@ -141,13 +136,12 @@ static void memory_is_a_bar_too(void **state)
 	assert_int_equal(mr_bar_read8(&bar, 1), 0x33);
 }
 
-static void waiting_ends(void **state)
+TEST(waiting_ends)
 {
 	struct pci_fixture f;
 	struct mr_bar bar;
 	uint64_t begin_ns;
 
-	(void)state;
 	pci_open(&f);
 	assert_int_equal(mr_pci_map_bar(f.pci, 0, &bar, NULL), 0);
 	f.nic.regs[1] = 0x80;
@@ -173,31 +167,15 @@ static uint64_t clock_that_stands(void *opaque)
 	return 7;
 }
 
-static void waiting_ends_without_a_clock(void **state)
+TEST(waiting_ends_without_a_clock)
 {
 	struct pci_fixture f;
 	struct mr_bar bar;
 
-	(void)state;
 	pci_open(&f);
 	f.ctx->config.clock = clock_that_stands;
 	assert_int_equal(mr_pci_map_bar(f.pci, 0, &bar, NULL), 0);
 	assert_int_equal(mr_pci_wait32(f.pci, &bar, 4, 1, 1, 100), -ETIMEDOUT);
 	assert_in_range(f.nic.n_reads, 100, 200);
 	pci_finish(&f);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(capabilities_are_found_in_order),
-		cmocka_unit_test(a_list_without_end_has_one),
-		cmocka_unit_test(config_space_is_read_and_written),
-		cmocka_unit_test(registers_are_called),
-		cmocka_unit_test(memory_is_a_bar_too),
-		cmocka_unit_test(waiting_ends),
-		cmocka_unit_test(waiting_ends_without_a_clock),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,7 +4,7 @@
 
 #include <millrace/pci.h>
 
-static void the_kernel_s_rule_says_who_uses_it(void **state)
+TEST(the_kernel_s_rule_says_who_uses_it)
 {
 	/* Config space up to the header type: of a function, of a bridge, of
 	 * one with several functions. */
@@ -31,7 +31,6 @@ static void the_kernel_s_rule_says_who_uses_it(void **state)
 	struct fake_sysfs sysfs;
 	struct mr_ctx *ctx;
 
-	(void)state;
 	fake_sysfs_open(&sysfs);
 	config.sysfs = sysfs.root;
 	assert_int_equal(mr_ctx_create(&config, &ctx, NULL), 0);
@@ -48,13 +47,4 @@ static void the_kernel_s_rule_says_who_uses_it(void **state)
 	}
 	mr_ctx_destroy(ctx);
 	fake_sysfs_close(&sysfs);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_kernel_s_rule_says_who_uses_it),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,12 +8,11 @@ static const struct mr_pci_range x86[] = {
 	{ 0xfef00000, (UINT64_C(1) << 39) - 1 },
 };
 
-static void the_lowest_gap_is_taken(void **state)
+TEST(the_lowest_gap_is_taken)
 {
 	struct mri_iova iova = { 0 };
 	struct mri_iova_span a, b, c, d;
 
-	(void)state;
 	mri_iova_set_ranges(&iova, x86, 2);
 	assert_int_equal(mri_iova_take(&iova, &a, 4096, 4096, 1 << 20), 0);
 	assert_int_equal(a.first, 1 << 20);
@@ -27,12 +26,11 @@ static void the_lowest_gap_is_taken(void **state)
 	assert_int_equal(d.first, 1 << 20);
 }
 
-static void what_is_reserved_is_stepped_over(void **state)
+TEST(what_is_reserved_is_stepped_over)
 {
 	struct mri_iova iova = { 0 };
 	struct mri_iova_span low, high;
 
-	(void)state;
 	mri_iova_set_ranges(&iova, x86, 2);
 	assert_int_equal(
 		mri_iova_take(&iova, &low, 0x100000, 0x100000, 0xfed00000), 0);
@@ -48,13 +46,12 @@ static void what_is_reserved_is_stepped_over(void **state)
 	assert_int_equal(high.first, UINT64_C(4) << 30);
 }
 
-static void the_width_of_the_iommu_is_its_end(void **state)
+TEST(the_width_of_the_iommu_is_its_end)
 {
 	const struct mr_pci_range all = { 0, UINT64_MAX };
 	struct mri_iova iova = { 0 };
 	struct mri_iova_span a, b;
 
-	(void)state;
 	mri_iova_set_ranges(&iova, x86, 2);
 	assert_int_equal(mri_iova_take(&iova, &a, UINT64_C(1) << 39, 4096, 0),
 			 -ENOSPC);
@@ -78,14 +75,13 @@ static void the_width_of_the_iommu_is_its_end(void **state)
 		-ENOSPC);
 }
 
-static void ranges_that_make_no_sense_are_none(void **state)
+TEST(ranges_that_make_no_sense_are_none)
 {
 	const struct mr_pci_range odd[] = { { 5, 4 }, { 4096, 8191 } };
 	struct mr_pci_range many[MRI_PCI_MAX_RANGES + 1] = { { 0, 0 } };
 	struct mri_iova iova = { 0 };
 	struct mri_iova_span span, again;
 
-	(void)state;
 	mri_iova_set_ranges(&iova, odd, 2);
 	assert_int_equal(iova.n_ranges, 1);
 	assert_int_equal(mri_iova_take(&iova, &span, 4096, 4096, 0), 0);
@@ -100,14 +96,13 @@ static void ranges_that_make_no_sense_are_none(void **state)
 }
 
 /* Against a map of 64 pages, by a walk that is always the same. */
-static void what_is_out_never_meets(void **state)
+TEST(what_is_out_never_meets)
 {
 	const struct mr_pci_range range = { 0, 64 * 4096 - 1 };
 	struct mri_iova_span spans[64] = { { 0 } };
 	uint64_t busy = 0, x = 1;
 	struct mri_iova iova = { 0 };
 
-	(void)state;
 	mri_iova_set_ranges(&iova, &range, 1);
 	for (int i = 0; i < 20000; i++) {
 		struct mri_iova_span *s;
@@ -136,17 +131,4 @@ static void what_is_out_never_meets(void **state)
 					    (((UINT64_C(1) << n) - 1) << at));
 		}
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_lowest_gap_is_taken),
-		cmocka_unit_test(what_is_reserved_is_stepped_over),
-		cmocka_unit_test(the_width_of_the_iommu_is_its_end),
-		cmocka_unit_test(ranges_that_make_no_sense_are_none),
-		cmocka_unit_test(what_is_out_never_meets),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,13 +20,12 @@ static bool is_readable(int fd)
 	return poll(&p, 1, 0) == 1;
 }
 
-static void vectors_are_fds_that_become_readable(void **state)
+TEST(vectors_are_fds_that_become_readable)
 {
 	struct pci_fixture f;
 	int fds[3];
 	uint64_t n;
 
-	(void)state;
 	pci_open(&f);
 	assert_int_equal(mr_pci_set_irqs(f.pci, 3, fds, NULL), 3);
 	assert_int_equal(f.nic.n_irqs, 3);
@@ -48,12 +47,11 @@ static void vectors_are_fds_that_become_readable(void **state)
 	pci_finish(&f);
 }
 
-static void fewer_are_had_than_wanted(void **state)
+TEST(fewer_are_had_than_wanted)
 {
 	struct pci_fixture f;
 	int fds[SOFT_MAX_IRQS + 1];
 
-	(void)state;
 	pci_open(&f);
 	/* The table of MSI-X has no more. */
 	assert_int_equal(mr_pci_set_irqs(f.pci, SOFT_MAX_IRQS + 1, fds, NULL),
@@ -67,14 +65,13 @@ static void fewer_are_had_than_wanted(void **state)
 	pci_finish(&f);
 }
 
-static void failure_leaves_no_interrupt(void **state)
+TEST(failure_leaves_no_interrupt)
 {
 	struct mr_reason why = { "" };
 	struct pci_fixture f;
 	uint32_t n_fds;
 	int fds[4];
 
-	(void)state;
 	pci_open(&f);
 	n_fds = n_open_fds();
 	f.nic.irq_err = -EBUSY;
@@ -93,13 +90,12 @@ static void failure_leaves_no_interrupt(void **state)
 	pci_finish(&f);
 }
 
-static void a_wrong_number_leaves_what_there_is(void **state)
+TEST(a_wrong_number_leaves_what_there_is)
 {
 	struct mr_reason why = { "" };
 	struct pci_fixture f;
 	int fds[2], others[2];
 
-	(void)state;
 	pci_open(&f);
 	assert_int_equal(mr_pci_set_irqs(f.pci, 2, fds, NULL), 2);
 	assert_int_equal(mr_pci_set_irqs(f.pci, 2049, others, &why), -EINVAL);
@@ -111,13 +107,12 @@ static void a_wrong_number_leaves_what_there_is(void **state)
 }
 
 /* The list of capabilities can be read, the one of MSI-X cannot. */
-static void a_table_size_that_cannot_be_read_is_an_error(void **state)
+TEST(a_table_size_that_cannot_be_read_is_an_error)
 {
 	struct mr_reason why = { "" };
 	struct pci_fixture f;
 	int fds[1];
 
-	(void)state;
 	pci_open(&f);
 	f.nic.dead_config = 0x42;
 	assert_int_equal(mr_pci_set_irqs(f.pci, 1, fds, &why), -EIO);
@@ -135,7 +130,7 @@ static int lowest_free_fd(void)
 	return fd;
 }
 
-static void no_more_fds_is_an_error(void **state)
+TEST(no_more_fds_is_an_error)
 {
 	struct mr_reason why = { "" };
 	struct rlimit limit, small;
@@ -143,7 +138,6 @@ static void no_more_fds_is_an_error(void **state)
 	uint32_t n_fds;
 	int fds[4];
 
-	(void)state;
 	pci_open(&f);
 	n_fds = n_open_fds();
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
@@ -159,11 +153,10 @@ static void no_more_fds_is_an_error(void **state)
 	pci_finish(&f);
 }
 
-static void one_fd_tells_of_both_events(void **state)
+TEST(one_fd_tells_of_both_events)
 {
 	struct pci_fixture f;
 
-	(void)state;
 	pci_open(&f);
 	assert_false(is_readable(mr_pci_event_fd(f.pci)));
 	assert_int_equal(mr_pci_events(f.pci), 0);
@@ -181,11 +174,10 @@ static void one_fd_tells_of_both_events(void **state)
 }
 
 /* It works without, and says so. */
-static void a_device_may_refuse_events(void **state)
+TEST(a_device_may_refuse_events)
 {
 	struct pci_fixture f;
 
-	(void)state;
 	pci_prepare(&f);
 	f.nic.events_err = -EINVAL;
 	assert_int_equal(pci_try(&f, "nic", &f.pci, NULL), 0);
@@ -194,20 +186,4 @@ static void a_device_may_refuse_events(void **state)
 	assert_non_null(strstr(f.allocator.last_line, "nic: no events"));
 	assert_int_equal(n_open_fds(), f.n_fds);
 	pci_finish(&f);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(vectors_are_fds_that_become_readable),
-		cmocka_unit_test(fewer_are_had_than_wanted),
-		cmocka_unit_test(failure_leaves_no_interrupt),
-		cmocka_unit_test(a_wrong_number_leaves_what_there_is),
-		cmocka_unit_test(a_table_size_that_cannot_be_read_is_an_error),
-		cmocka_unit_test(no_more_fds_is_an_error),
-		cmocka_unit_test(one_fd_tells_of_both_events),
-		cmocka_unit_test(a_device_may_refuse_events),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,11 +2,10 @@
 /* Tests of lib/pci/pci.c, soft.c and info.c, on a device in software. */
 #include "support/pci_unit.h"
 
-static void open_gives_what_there_is_and_close_takes_it_back(void **state)
+TEST(open_gives_what_there_is_and_close_takes_it_back)
 {
 	struct pci_fixture f;
 
-	(void)state;
 	pci_open(&f);
 	assert_string_equal(mr_pci_mode(f.pci), "soft");
 	assert_string_equal(mr_pci_device(f.pci)->bdf, "nic");
@@ -21,13 +20,12 @@ static void open_gives_what_there_is_and_close_takes_it_back(void **state)
 	mr_pci_close(NULL);
 }
 
-static void info_is_what_config_space_says(void **state)
+TEST(info_is_what_config_space_says)
 {
 	struct mr_pci_info info = { .size = sizeof(info) };
 	struct mr_reason why = { "" };
 	struct pci_fixture f;
 
-	(void)state;
 	pci_prepare(&f);
 	assert_int_equal(mr_pci_info(f.ctx, "nic", &info, NULL), 0);
 	assert_int_equal(info.size, sizeof(info));
@@ -50,13 +48,12 @@ static void info_is_what_config_space_says(void **state)
 	pci_finish(&f);
 }
 
-static void a_device_is_one_port_s(void **state)
+TEST(a_device_is_one_port_s)
 {
 	struct mr_pci *second = NULL;
 	struct mr_reason why = { "" };
 	struct pci_fixture f;
 
-	(void)state;
 	pci_open(&f);
 	assert_int_equal(pci_try(&f, "nic", &second, &why), -EBUSY);
 	assert_reason_has(&why, "nic is in use by vfio:nic");
@@ -64,7 +61,7 @@ static void a_device_is_one_port_s(void **state)
 	pci_finish(&f);
 }
 
-static void failure_is_undone_and_has_its_reason(void **state)
+TEST(failure_is_undone_and_has_its_reason)
 {
 	static const struct {
 		int open_err, config_err, map_err, ranges_err;
@@ -80,7 +77,6 @@ static void failure_is_undone_and_has_its_reason(void **state)
 	};
 	struct pci_fixture f;
 
-	(void)state;
 	pci_prepare(&f);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct mr_reason why = { "" };
@@ -104,12 +100,11 @@ static void failure_is_undone_and_has_its_reason(void **state)
 }
 
 /* Whatever allocation fails, opening does, and leaves nothing. */
-static void no_memory_is_an_error(void **state)
+TEST(no_memory_is_an_error)
 {
 	struct pci_fixture f;
 	uint32_t n_failed = 0;
 
-	(void)state;
 	pci_prepare(&f);
 	for (;;) {
 		const int32_t n_out = f.allocator.n_out;
@@ -128,13 +123,12 @@ static void no_memory_is_an_error(void **state)
 	pci_finish(&f);
 }
 
-static void wrong_values_are_refused(void **state)
+TEST(wrong_values_are_refused)
 {
 	struct mr_pci_config config = { .size = sizeof(config) };
 	struct mr_reason why = { "" };
 	struct pci_fixture f;
 
-	(void)state;
 	pci_prepare(&f);
 	config.access = 4;
 	assert_int_equal(mr_pci_open(f.ctx, "nic", &config, &f.pci, &why),
@@ -147,13 +141,12 @@ static void wrong_values_are_refused(void **state)
 	pci_finish(&f);
 }
 
-static void reset_arms_again_and_leaves_bus_mastering_off(void **state)
+TEST(reset_arms_again_and_leaves_bus_mastering_off)
 {
 	struct mr_reason why = { "" };
 	struct pci_fixture f;
 	int fds[2];
 
-	(void)state;
 	pci_open(&f);
 	assert_int_equal(mr_pci_set_irqs(f.pci, 2, fds, NULL), 2);
 	assert_int_equal(mr_pci_set_bus_master(f.pci, 1), 0);
@@ -175,13 +168,12 @@ static void reset_arms_again_and_leaves_bus_mastering_off(void **state)
 	pci_finish(&f);
 }
 
-static void names_are_checked(void **state)
+TEST(names_are_checked)
 {
 	struct mr_pci_backend half = soft_backend;
 	struct pci_fixture f;
 	char name[8];
 
-	(void)state;
 	pci_prepare(&f);
 	assert_int_equal(mr_ctx_add_pci_device(f.ctx, "", &soft_backend, &f),
 			 -EINVAL);
@@ -205,14 +197,13 @@ static void names_are_checked(void **state)
 }
 
 /* A device that needs none of the calls that may be missing. */
-static void a_bare_backend_is_enough(void **state)
+TEST(a_bare_backend_is_enough)
 {
 	struct mr_pci_backend bare = soft_backend;
 	struct mr_reason why = { "" };
 	struct pci_fixture f;
 	int fd;
 
-	(void)state;
 	pci_prepare(&f);
 	bare.open = NULL;
 	bare.close = NULL;
@@ -229,22 +220,4 @@ static void a_bare_backend_is_enough(void **state)
 	assert_int_equal(mr_pci_reset(f.pci, &why), -ENOTSUP);
 	assert_int_equal(soft_n_mapped(&f.nic), 1);
 	pci_finish(&f);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(
-			open_gives_what_there_is_and_close_takes_it_back),
-		cmocka_unit_test(info_is_what_config_space_says),
-		cmocka_unit_test(a_device_is_one_port_s),
-		cmocka_unit_test(failure_is_undone_and_has_its_reason),
-		cmocka_unit_test(no_memory_is_an_error),
-		cmocka_unit_test(wrong_values_are_refused),
-		cmocka_unit_test(reset_arms_again_and_leaves_bus_mastering_off),
-		cmocka_unit_test(names_are_checked),
-		cmocka_unit_test(a_bare_backend_is_enough),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

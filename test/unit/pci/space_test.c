@@ -4,12 +4,11 @@
 
 #include <sys/wait.h>
 
-static void the_region_is_reached_at_base_and_address(void **state)
+TEST(the_region_is_reached_at_base_and_address)
 {
 	struct pci_fixture f;
 	uint8_t *base;
 
-	(void)state;
 	pci_open(&f);
 	base = mr_region_base(f.region);
 	assert_int_equal(mr_pci_region_iova(f.pci) % (1 << 30), 0);
@@ -23,13 +22,12 @@ static void the_region_is_reached_at_base_and_address(void **state)
 	pci_finish(&f);
 }
 
-static void a_segment_that_cannot_be_mapped_is_refused(void **state)
+TEST(a_segment_that_cannot_be_mapped_is_refused)
 {
 	struct mr_reason why = { "" };
 	struct mr_segment_info info;
 	struct pci_fixture f;
 
-	(void)state;
 	pci_open(&f);
 	f.nic.map_err = -ENOMEM;
 	assert_int_equal(pci_grow(&f, &why), -ENOMEM);
@@ -44,12 +42,11 @@ static void a_segment_that_cannot_be_mapped_is_refused(void **state)
 }
 
 /* The second of three mappings fails: the first is taken back. */
-static void a_region_is_mapped_whole_or_not(void **state)
+TEST(a_region_is_mapped_whole_or_not)
 {
 	struct mr_reason why = { "" };
 	struct pci_fixture f;
 
-	(void)state;
 	pci_prepare(&f);
 	assert_int_equal(pci_grow(&f, NULL), 0);
 	assert_int_equal(pci_grow(&f, NULL), 0);
@@ -63,12 +60,11 @@ static void a_region_is_mapped_whole_or_not(void **state)
 	pci_finish(&f);
 }
 
-static void the_region_is_held_while_it_is_mapped(void **state)
+TEST(the_region_is_held_while_it_is_mapped)
 {
 	struct mr_reason why = { "" };
 	struct pci_fixture f;
 
-	(void)state;
 	pci_open(&f);
 	assert_int_equal(mri_region_remove_segment(f.region, 0, &why), -EBUSY);
 	assert_reason_has(&why, "vfio:nic");
@@ -79,7 +75,7 @@ static void the_region_is_held_while_it_is_mapped(void **state)
 }
 
 /* An IOMMU of 32 bits, whose upper part is taken by MSI. */
-static void a_narrow_iommu_gets_a_part_of_the_region(void **state)
+TEST(a_narrow_iommu_gets_a_part_of_the_region)
 {
 	struct mr_reason why = { "" };
 	struct mri_segment_wish wish = { MRI_ADDR_ANY, 65536, 0 };
@@ -87,7 +83,6 @@ static void a_narrow_iommu_gets_a_part_of_the_region(void **state)
 	struct pci_fixture f;
 	uint64_t addr;
 
-	(void)state;
 	pci_prepare(&f);
 	f.nic.ranges[0].last = 0xfedfffff;
 	assert_int_equal(pci_try(&f, "nic", &f.pci, NULL), 0);
@@ -107,12 +102,11 @@ static void a_narrow_iommu_gets_a_part_of_the_region(void **state)
 	pci_finish(&f);
 }
 
-static void a_guarded_region_is_refused(void **state)
+TEST(a_guarded_region_is_refused)
 {
 	struct mr_reason why = { "" };
 	struct pci_fixture f;
 
-	(void)state;
 	pci_prepare(&f);
 	f.region->n_guarded = 1;
 	assert_int_equal(pci_try(&f, "nic", &f.pci, &why), -ENOTSUP);
@@ -127,12 +121,11 @@ static void a_guarded_region_is_refused(void **state)
 	pci_finish(&f);
 }
 
-static void ring_memory_is_zeroed_and_reached(void **state)
+TEST(ring_memory_is_zeroed_and_reached)
 {
 	struct pci_fixture f;
 	struct mr_dma a, b;
 
-	(void)state;
 	pci_open(&f);
 	assert_int_equal(mr_pci_dma_alloc(f.pci, 5000, &a, NULL), 0);
 	assert_int_equal(mr_pci_dma_alloc(f.pci, 0, &b, NULL), 0);
@@ -154,14 +147,13 @@ static void ring_memory_is_zeroed_and_reached(void **state)
 	pci_finish(&f);
 }
 
-static void ring_memory_that_is_not_to_be_had_is_undone(void **state)
+TEST(ring_memory_that_is_not_to_be_had_is_undone)
 {
 	struct mr_reason why = { "" };
 	struct pci_fixture f;
 	struct mr_dma dma;
 	int32_t n_out;
 
-	(void)state;
 	pci_prepare(&f);
 	/* Room for the region, and for two pages below 1 GiB. */
 	f.nic.n_ranges = 2;
@@ -187,14 +179,13 @@ static void ring_memory_that_is_not_to_be_had_is_undone(void **state)
 }
 
 /* A child that shared it would make our next store go to a copy. */
-static void ring_memory_is_in_no_child(void **state)
+TEST(ring_memory_is_in_no_child)
 {
 	struct pci_fixture f;
 	struct mr_dma dma;
 	int status;
 	pid_t child;
 
-	(void)state;
 	pci_open(&f);
 	assert_int_equal(mr_pci_dma_alloc(f.pci, 4096, &dma, NULL), 0);
 	child = fork();
@@ -210,34 +201,15 @@ static void ring_memory_is_in_no_child(void **state)
 }
 
 /* A device that reaches no region: ring memory alone. */
-static void no_region_is_allowed(void **state)
+TEST(no_region_is_allowed)
 {
 	const struct mr_pci_config config = { .size = sizeof(config) };
 	struct pci_fixture f;
 	struct mr_dma dma;
 
-	(void)state;
 	pci_prepare(&f);
 	assert_int_equal(mr_pci_open(f.ctx, "nic", &config, &f.pci, NULL), 0);
 	assert_int_equal(soft_n_mapped(&f.nic), 0);
 	assert_int_equal(mr_pci_dma_alloc(f.pci, 4096, &dma, NULL), 0);
 	pci_finish(&f);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_region_is_reached_at_base_and_address),
-		cmocka_unit_test(a_segment_that_cannot_be_mapped_is_refused),
-		cmocka_unit_test(a_region_is_mapped_whole_or_not),
-		cmocka_unit_test(the_region_is_held_while_it_is_mapped),
-		cmocka_unit_test(a_narrow_iommu_gets_a_part_of_the_region),
-		cmocka_unit_test(a_guarded_region_is_refused),
-		cmocka_unit_test(ring_memory_is_zeroed_and_reached),
-		cmocka_unit_test(ring_memory_that_is_not_to_be_had_is_undone),
-		cmocka_unit_test(ring_memory_is_in_no_child),
-		cmocka_unit_test(no_region_is_allowed),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

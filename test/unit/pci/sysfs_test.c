@@ -27,12 +27,11 @@ static void end(struct fixture *f)
 	fake_sysfs_close(&f->sysfs);
 }
 
-static void a_function_is_described(void **state)
+TEST(a_function_is_described)
 {
 	struct mr_pci_info info = { .size = sizeof(info) };
 	struct fixture f;
 
-	(void)state;
 	begin(&f);
 	fake_nic(&f.sysfs, "0000:03:00.0", "0x8086", "0x10c9", "igb", "14");
 	fake_file(&f.sysfs, "0000:03:00.0/subsystem_vendor", "0x1af4\n");
@@ -56,12 +55,11 @@ static void a_function_is_described(void **state)
 	end(&f);
 }
 
-static void what_sysfs_does_not_say_is_left_out(void **state)
+TEST(what_sysfs_does_not_say_is_left_out)
 {
 	struct mr_pci_info info = { .size = sizeof(info) };
 	struct fixture f;
 
-	(void)state;
 	begin(&f);
 	fake_nic(&f.sysfs, "10000:e1:00.7", "0x1af4", "0x1041", NULL, NULL);
 	fake_file(&f.sysfs, "10000:e1:00.7/numa_node", "\n");
@@ -75,12 +73,11 @@ static void what_sysfs_does_not_say_is_left_out(void **state)
 	end(&f);
 }
 
-static void the_interface_may_be_below_virtio(void **state)
+TEST(the_interface_may_be_below_virtio)
 {
 	struct mr_pci_info info = { .size = sizeof(info) };
 	struct fixture f;
 
-	(void)state;
 	begin(&f);
 	fake_nic(&f.sysfs, "0000:00:02.0", "0x1af4", "0x1041", "virtio-pci",
 		 "3");
@@ -91,14 +88,13 @@ static void the_interface_may_be_below_virtio(void **state)
 }
 
 /* Two ports on one function: the same one each time, whatever came first. */
-static void the_first_of_several_interfaces_is_named(void **state)
+TEST(the_first_of_several_interfaces_is_named)
 {
 	static const char *const names[] = { "eth3", "eth1", "eth2" };
 	struct mr_pci_info info = { .size = sizeof(info) };
 	char path[FAKE_PATH_BYTES];
 	struct fixture f;
 
-	(void)state;
 	begin(&f);
 	fake_nic(&f.sysfs, "0000:03:00.0", "0x15b3", "0x1007", "mlx4_core",
 		 NULL);
@@ -112,12 +108,11 @@ static void the_first_of_several_interfaces_is_named(void **state)
 	end(&f);
 }
 
-static void the_cdev_of_vfio_is_found(void **state)
+TEST(the_cdev_of_vfio_is_found)
 {
 	struct mr_pci_info info = { .size = sizeof(info) };
 	struct fixture f;
 
-	(void)state;
 	begin(&f);
 	fake_nic(&f.sysfs, "0000:00:02.0", "0x1af4", "0x1041", "vfio-pci", "3");
 	fake_file(&f.sysfs, "0000:00:02.0/vfio-dev/vfio7/power", "on\n");
@@ -129,7 +124,7 @@ static void the_cdev_of_vfio_is_found(void **state)
 	end(&f);
 }
 
-static void what_is_no_address_is_refused(void **state)
+TEST(what_is_no_address_is_refused)
 {
 	static const char *const odd[] = {
 		"",
@@ -149,7 +144,6 @@ static void what_is_no_address_is_refused(void **state)
 	struct mr_reason why = { "" };
 	struct fixture f;
 
-	(void)state;
 	begin(&f);
 	fake_nic(&f.sysfs, "0000:03:00.0", "0x8086", "0x10c9", NULL, NULL);
 	for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
@@ -163,13 +157,12 @@ static void what_is_no_address_is_refused(void **state)
 	end(&f);
 }
 
-static void network_controllers_are_listed_in_order(void **state)
+TEST(network_controllers_are_listed_in_order)
 {
 	struct mr_pci_info infos[3];
 	struct mr_reason why = { "" };
 	struct fixture f;
 
-	(void)state;
 	begin(&f);
 	fake_nic(&f.sysfs, "0000:03:00.0", "0x8086", "0x10d3", "e1000e", "14");
 	fake_nic(&f.sysfs, "0000:01:00.0", "0x8086", "0x10c9", NULL, NULL);
@@ -194,32 +187,15 @@ static void network_controllers_are_listed_in_order(void **state)
 	end(&f);
 }
 
-static void no_sysfs_is_an_error(void **state)
+TEST(no_sysfs_is_an_error)
 {
 	struct mr_ctx_config config = { .size = sizeof(config),
 					.sysfs = "/nowhere" };
 	struct mr_reason why = { "" };
 	struct mr_ctx *ctx;
 
-	(void)state;
 	assert_int_equal(mr_ctx_create(&config, &ctx, NULL), 0);
 	assert_int_equal(mr_pci_list(ctx, NULL, 0, &why), -ENOENT);
 	assert_reason_has(&why, "/nowhere/bus/pci/devices");
 	mr_ctx_destroy(ctx);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_function_is_described),
-		cmocka_unit_test(what_sysfs_does_not_say_is_left_out),
-		cmocka_unit_test(the_interface_may_be_below_virtio),
-		cmocka_unit_test(the_first_of_several_interfaces_is_named),
-		cmocka_unit_test(the_cdev_of_vfio_is_found),
-		cmocka_unit_test(what_is_no_address_is_refused),
-		cmocka_unit_test(network_controllers_are_listed_in_order),
-		cmocka_unit_test(no_sysfs_is_an_error),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -48,12 +48,11 @@ static void put_table(uint32_t idx, uint32_t offset)
 	memcpy(fake.devices[0].config + 0x44, &where, 4);
 }
 
-static void a_bar_is_the_device_s(void **state)
+TEST(a_bar_is_the_device_s)
 {
 	struct vfio_fixture f;
 	struct mr_bar bar;
 
-	(void)state;
 	open_with(&f, 0,
 		  (struct fake_bar){ .size = 131072,
 				     .can_mmap = true,
@@ -66,12 +65,11 @@ static void a_bar_is_the_device_s(void **state)
 	vfio_finish(&f);
 }
 
-static void the_areas_of_the_kernel_are_mapped(void **state)
+TEST(the_areas_of_the_kernel_are_mapped)
 {
 	struct vfio_fixture f;
 	struct mr_bar bar;
 
-	(void)state;
 	open_with(&f, 4,
 		  (struct fake_bar){
 			  .size = 32768,
@@ -95,7 +93,7 @@ static void the_areas_of_the_kernel_are_mapped(void **state)
 }
 
 /* Not in order, and one within another. */
-static void areas_may_come_in_any_order(void **state)
+TEST(areas_may_come_in_any_order)
 {
 	static const struct vfio_area lists[][2] = {
 		{ { 16384, 8192 }, { 4096, 4096 } },
@@ -104,7 +102,6 @@ static void areas_may_come_in_any_order(void **state)
 	struct vfio_fixture f;
 	struct mr_bar bar;
 
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		struct fake_bar parts = { .size = 32768,
 					  .can_mmap = true,
@@ -123,12 +120,11 @@ static void areas_may_come_in_any_order(void **state)
 	}
 }
 
-static void areas_outside_of_the_bar_are_not(void **state)
+TEST(areas_outside_of_the_bar_are_not)
 {
 	struct vfio_fixture f;
 	struct mr_bar bar;
 
-	(void)state;
 	open_with(&f, 4,
 		  (struct fake_bar){
 			  .size = 16384,
@@ -141,12 +137,11 @@ static void areas_outside_of_the_bar_are_not(void **state)
 }
 
 /* Before 4.16: the pages of the table are left out, whatever else is there. */
-static void the_table_is_mapped_around(void **state)
+TEST(the_table_is_mapped_around)
 {
 	struct vfio_fixture f;
 	struct mr_bar bar;
 
-	(void)state;
 	vfio_prepare(&f);
 	put_table(3, 0x2800); /* in the page at 8192 */
 	fake.devices[0].bars[3] =
@@ -166,12 +161,11 @@ static void the_table_is_mapped_around(void **state)
 	vfio_finish(&f);
 }
 
-static void a_table_on_each_page_leaves_nothing(void **state)
+TEST(a_table_on_each_page_leaves_nothing)
 {
 	struct vfio_fixture f;
 	struct mr_bar bar;
 
-	(void)state;
 	vfio_prepare(&f);
 	put_table(3, 0);
 	fake.devices[0].bars[3] =
@@ -183,12 +177,11 @@ static void a_table_on_each_page_leaves_nothing(void **state)
 }
 
 /* What is behind the BAR in memory is not the device's to take. */
-static void a_table_past_the_end_maps_no_more_than_the_bar(void **state)
+TEST(a_table_past_the_end_maps_no_more_than_the_bar)
 {
 	struct vfio_fixture f;
 	struct mr_bar bar;
 
-	(void)state;
 	vfio_prepare(&f);
 	put_table(3, 0x100000);
 	fake.devices[0].bars[3] =
@@ -201,13 +194,12 @@ static void a_table_past_the_end_maps_no_more_than_the_bar(void **state)
 	vfio_finish(&f);
 }
 
-static void a_bar_that_cannot_be_mapped_says_why(void **state)
+TEST(a_bar_that_cannot_be_mapped_says_why)
 {
 	struct mr_reason why = { "" };
 	struct vfio_fixture f;
 	struct mr_bar bar;
 
-	(void)state;
 	open_with(&f, 2, (struct fake_bar){ .size = 256 });
 	assert_int_equal(mr_pci_map_bar(f.pci, 1, &bar, &why), -EINVAL);
 	assert_reason_has(&why, "BAR 1 is empty");
@@ -231,14 +223,13 @@ static void a_bar_that_cannot_be_mapped_says_why(void **state)
 }
 
 /* Registers of a device are not a child's. */
-static void a_bar_is_in_no_child(void **state)
+TEST(a_bar_is_in_no_child)
 {
 	struct vfio_fixture f;
 	struct mr_bar bar;
 	int status;
 	pid_t child;
 
-	(void)state;
 	open_with(&f, 0,
 		  (struct fake_bar){ .size = 4096,
 				     .can_mmap = true,
@@ -255,22 +246,4 @@ static void a_bar_is_in_no_child(void **state)
 	assert_true(WIFSIGNALED(status) || WEXITSTATUS(status) != 0);
 	assert_int_equal(behind(&f, 0, 0), 0);
 	vfio_finish(&f);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_bar_is_the_device_s),
-		cmocka_unit_test(the_areas_of_the_kernel_are_mapped),
-		cmocka_unit_test(areas_may_come_in_any_order),
-		cmocka_unit_test(areas_outside_of_the_bar_are_not),
-		cmocka_unit_test(the_table_is_mapped_around),
-		cmocka_unit_test(a_table_on_each_page_leaves_nothing),
-		cmocka_unit_test(
-			a_table_past_the_end_maps_no_more_than_the_bar),
-		cmocka_unit_test(a_bar_that_cannot_be_mapped_says_why),
-		cmocka_unit_test(a_bar_is_in_no_child),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -35,14 +35,13 @@ static bool is_kept(const void *memory)
 }
 
 /* The device may still reach it: it stays, and nothing takes its place. */
-static void ring_memory_that_stays_mapped_is_kept(void **state)
+TEST(ring_memory_that_stays_mapped_is_kept)
 {
 	struct vfio_fixture f;
 	struct mr_pci *second;
 	struct mr_dma a, b;
 	void *kept;
 
-	(void)state;
 	for (int has_cdev = 0; has_cdev < 2; has_cdev++) {
 		const char *unmap = has_cdev ? "IOAS_UNMAP" : "UNMAP_DMA";
 
@@ -70,12 +69,11 @@ static void ring_memory_that_stays_mapped_is_kept(void **state)
 	}
 }
 
-static void what_is_not_there_is_done_without(void **state)
+TEST(what_is_not_there_is_done_without)
 {
 	struct mr_reason why = { "" };
 	struct vfio_fixture f;
 
-	(void)state;
 	vfio_prepare(&f);
 	fail_next("CHECK_EXTENSION"); /* version 2: then it is version 1 */
 	fail_next("GET_IRQ_INFO");    /* ERR: then there is REQ */
@@ -94,14 +92,4 @@ static void what_is_not_there_is_done_without(void **state)
 	assert_vfio_clean(&f);
 	assert_int_equal(vfio_try(&f, NIC_0, MR_PCI_AUTO, &f.pci, NULL), 0);
 	vfio_finish(&f);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(ring_memory_that_stays_mapped_is_kept),
-		cmocka_unit_test(what_is_not_there_is_done_without),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,11 +18,10 @@ static void assert_refused(struct vfio_fixture *f, enum mr_pci_access kind,
 	assert_vfio_clean(f);
 }
 
-static void a_kernel_driver_is_named_with_the_command(void **state)
+TEST(a_kernel_driver_is_named_with_the_command)
 {
 	struct vfio_fixture f;
 
-	(void)state;
 	vfio_prepare(&f);
 	fake_bind(&f.sysfs, NIC_0, "igb");
 	assert_refused(&f, MR_PCI_AUTO, -ENODEV,
@@ -37,11 +36,10 @@ static void a_kernel_driver_is_named_with_the_command(void **state)
 	vfio_finish(&f);
 }
 
-static void other_members_of_the_group_are_named(void **state)
+TEST(other_members_of_the_group_are_named)
 {
 	struct vfio_fixture f;
 
-	(void)state;
 	vfio_prepare(&f);
 	fake.is_not_viable = true;
 	assert_refused(&f, MR_PCI_AUTO, -EBUSY, "belongs to someone else");
@@ -64,11 +62,10 @@ static void other_members_of_the_group_are_named(void **state)
 	vfio_finish(&f);
 }
 
-static void no_iommu_says_where_it_is_switched_on(void **state)
+TEST(no_iommu_says_where_it_is_switched_on)
 {
 	struct vfio_fixture f;
 
-	(void)state;
 	vfio_prepare(&f);
 	fake_nic(&f.sysfs, "0000:04:00.0", "0x8086", "0x10c9", "vfio-pci",
 		 NULL);
@@ -85,7 +82,7 @@ static void no_iommu_says_where_it_is_switched_on(void **state)
 	vfio_finish(&f);
 }
 
-static void nodes_that_cannot_be_opened_say_why(void **state)
+TEST(nodes_that_cannot_be_opened_say_why)
 {
 	static const struct {
 		enum fake_kind kind;
@@ -118,7 +115,6 @@ static void nodes_that_cannot_be_opened_say_why(void **state)
 	};
 	struct vfio_fixture f;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		vfio_prepare(&f);
 		if (cases[i].access == MR_PCI_IOMMUFD)
@@ -136,11 +132,10 @@ static void nodes_that_cannot_be_opened_say_why(void **state)
 	vfio_finish(&f);
 }
 
-static void who_may_not_open_a_node_is_told_what_helps(void **state)
+TEST(who_may_not_open_a_node_is_told_what_helps)
 {
 	struct vfio_fixture f;
 
-	(void)state;
 	vfio_prepare(&f);
 	fake.open_errno[FAKE_GROUP] = EACCES;
 	assert_refused(&f, MR_PCI_AUTO, -EACCES,
@@ -158,7 +153,7 @@ static void who_may_not_open_a_node_is_told_what_helps(void **state)
 	vfio_finish(&f);
 }
 
-static void calls_that_are_refused_say_why(void **state)
+TEST(calls_that_are_refused_say_why)
 {
 	static const struct {
 		const char *call;
@@ -177,7 +172,6 @@ static void calls_that_are_refused_say_why(void **state)
 	};
 	struct vfio_fixture f;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		vfio_prepare(&f);
 		fake_call(cases[i].call)->fail_at = 1;
@@ -192,14 +186,13 @@ static void calls_that_are_refused_say_why(void **state)
 }
 
 /* The number is the whole of it, though the first segment was refused. */
-static void locked_memory_is_said_in_kib(void **state)
+TEST(locked_memory_is_said_in_kib)
 {
 	struct mr_reason why = { "" };
 	struct rlimit limit, small;
 	struct vfio_fixture f;
 	struct mr_dma dma;
 
-	(void)state;
 	vfio_prepare(&f);
 	assert_int_equal(vfio_grow(f.region, NULL), 0);
 	assert_int_equal(vfio_grow(f.region, NULL), 0);
@@ -220,19 +213,4 @@ static void locked_memory_is_said_in_kib(void **state)
 	assert_reason_has(&why, "needs 256 KiB of locked memory");
 	assert_int_equal(setrlimit(RLIMIT_MEMLOCK, &limit), 0);
 	vfio_finish(&f);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_kernel_driver_is_named_with_the_command),
-		cmocka_unit_test(other_members_of_the_group_are_named),
-		cmocka_unit_test(no_iommu_says_where_it_is_switched_on),
-		cmocka_unit_test(nodes_that_cannot_be_opened_say_why),
-		cmocka_unit_test(who_may_not_open_a_node_is_told_what_helps),
-		cmocka_unit_test(calls_that_are_refused_say_why),
-		cmocka_unit_test(locked_memory_is_said_in_kib),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -49,7 +49,7 @@ static void use(struct vfio_fixture *f)
 	assert_int_equal(read_command(f->pci), 1 << 1 | 1 << 2 | 1 << 10);
 }
 
-static void each_way_opens_works_and_leaves_nothing(void **state)
+TEST(each_way_opens_works_and_leaves_nothing)
 {
 	static const struct {
 		enum mr_pci_access access;
@@ -65,7 +65,6 @@ static void each_way_opens_works_and_leaves_nothing(void **state)
 	};
 	struct vfio_fixture f;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
 		vfio_prepare(&f);
 		fake.types[1] = ways[i].type;
@@ -82,11 +81,10 @@ static void each_way_opens_works_and_leaves_nothing(void **state)
 	}
 }
 
-static void auto_takes_what_the_user_may_open(void **state)
+TEST(auto_takes_what_the_user_may_open)
 {
 	struct vfio_fixture f;
 
-	(void)state;
 	vfio_prepare(&f);
 	vfio_add_cdev(&f);
 	fake.open_errno[FAKE_IOMMUFD] = EACCES;
@@ -96,12 +94,11 @@ static void auto_takes_what_the_user_may_open(void **state)
 }
 
 /* One mapping for two ports, which outlives each of them. */
-static void ports_of_a_region_share_its_mapping(void **state)
+TEST(ports_of_a_region_share_its_mapping)
 {
 	struct vfio_fixture f;
 	struct mr_pci *second;
 
-	(void)state;
 	for (int has_cdev = 0; has_cdev < 2; has_cdev++) {
 		vfio_prepare(&f);
 		if (has_cdev)
@@ -120,13 +117,12 @@ static void ports_of_a_region_share_its_mapping(void **state)
 	}
 }
 
-static void ring_memory_of_two_ports_never_meets(void **state)
+TEST(ring_memory_of_two_ports_never_meets)
 {
 	struct vfio_fixture f;
 	struct mr_pci *second;
 	struct mr_dma a, b;
 
-	(void)state;
 	vfio_prepare(&f);
 	second = vfio_open_both(&f);
 	assert_int_equal(mr_pci_dma_alloc(f.pci, 8192, &a, NULL), 0);
@@ -138,14 +134,13 @@ static void ring_memory_of_two_ports_never_meets(void **state)
 	vfio_finish(&f);
 }
 
-static void a_group_has_one_region(void **state)
+TEST(a_group_has_one_region)
 {
 	struct mr_reason why = { "" };
 	struct mr_pci *second = NULL;
 	struct mr_region *first;
 	struct vfio_fixture f;
 
-	(void)state;
 	vfio_prepare(&f);
 	assert_int_equal(vfio_try(&f, NIC_0, MR_PCI_AUTO, &f.pci, NULL), 0);
 	first = f.region;
@@ -159,13 +154,12 @@ static void a_group_has_one_region(void **state)
 }
 
 /* With a group of its own, another region has a container of its own. */
-static void two_regions_have_two_containers(void **state)
+TEST(two_regions_have_two_containers)
 {
 	struct mr_region *first;
 	struct mr_pci *second = NULL;
 	struct vfio_fixture f;
 
-	(void)state;
 	vfio_prepare(&f);
 	fake_nic(&f.sysfs, NIC_1, "0x8086", "0x10c9", "vfio-pci", "15");
 	fake.devices[1].group = 15;
@@ -195,12 +189,11 @@ static bool is_needless(const char *name)
 	return false;
 }
 
-static void each_call_that_fails_is_undone_and_has_its_reason(void **state)
+TEST(each_call_that_fails_is_undone_and_has_its_reason)
 {
 	struct vfio_fixture f;
 	uint32_t n_failed = 0;
 
-	(void)state;
 	for (int i = 0; i < 2 * FAKE_CALLS; i++) {
 		struct fake_call *call = &fake_calls[i / 2];
 		struct mr_reason why = { "" };
@@ -233,11 +226,10 @@ static void each_call_that_fails_is_undone_and_has_its_reason(void **state)
 	assert_int_equal(n_failed, 7 + 5 + 2 * 2);
 }
 
-static void no_memory_is_an_error(void **state)
+TEST(no_memory_is_an_error)
 {
 	struct vfio_fixture f;
 
-	(void)state;
 	for (int has_cdev = 0; has_cdev < 2; has_cdev++) {
 		uint32_t n_failed = 0;
 
@@ -263,11 +255,10 @@ static void no_memory_is_an_error(void **state)
 	}
 }
 
-static void a_kernel_that_says_no_ranges_has_39_bits(void **state)
+TEST(a_kernel_that_says_no_ranges_has_39_bits)
 {
 	struct vfio_fixture f;
 
-	(void)state;
 	vfio_prepare(&f);
 	fake.says_no_ranges = true;
 	assert_int_equal(vfio_try(&f, NIC_0, MR_PCI_AUTO, &f.pci, NULL), 0);
@@ -277,11 +268,10 @@ static void a_kernel_that_says_no_ranges_has_39_bits(void **state)
 	vfio_finish(&f);
 }
 
-static void a_chain_that_loops_has_no_ranges(void **state)
+TEST(a_chain_that_loops_has_no_ranges)
 {
 	struct vfio_fixture f;
 
-	(void)state;
 	vfio_prepare(&f);
 	fake.chain_loops = true;
 	fake.ranges[1].last = UINT64_MAX;
@@ -291,12 +281,11 @@ static void a_chain_that_loops_has_no_ranges(void **state)
 	vfio_finish(&f);
 }
 
-static void ranges_are_as_many_as_there_is_room_for(void **state)
+TEST(ranges_are_as_many_as_there_is_room_for)
 {
 	struct mr_pci_range range;
 	struct vfio_fixture f;
 
-	(void)state;
 	for (int has_cdev = 0; has_cdev < 2; has_cdev++) {
 		vfio_prepare(&f);
 		if (has_cdev)
@@ -311,12 +300,11 @@ static void ranges_are_as_many_as_there_is_room_for(void **state)
 	}
 }
 
-static void an_irq_may_be_msi_alone_or_fewer(void **state)
+TEST(an_irq_may_be_msi_alone_or_fewer)
 {
 	struct vfio_fixture f;
 	int fds[4];
 
-	(void)state;
 	vfio_prepare(&f);
 	assert_int_equal(vfio_try(&f, NIC_0, MR_PCI_AUTO, &f.pci, NULL), 0);
 	fake.devices[0].n_free_vectors = 2;
@@ -332,11 +320,10 @@ static void an_irq_may_be_msi_alone_or_fewer(void **state)
 }
 
 /* No PCI Express, so no ERR; REQ all the same. */
-static void events_are_what_the_device_has(void **state)
+TEST(events_are_what_the_device_has)
 {
 	struct vfio_fixture f;
 
-	(void)state;
 	vfio_prepare(&f);
 	fake.devices[0].n_vectors[VFIO_IRQ_ERR] = 0;
 	assert_int_equal(vfio_try(&f, NIC_0, MR_PCI_AUTO, &f.pci, NULL), 0);
@@ -352,12 +339,11 @@ static void events_are_what_the_device_has(void **state)
 	vfio_finish(&f);
 }
 
-static void a_device_may_have_no_reset(void **state)
+TEST(a_device_may_have_no_reset)
 {
 	struct mr_reason why = { "" };
 	struct vfio_fixture f;
 
-	(void)state;
 	vfio_prepare(&f);
 	fake.devices[0].flags = VFIO_DEVICE_IS_PCI;
 	assert_int_equal(vfio_try(&f, NIC_0, MR_PCI_AUTO, &f.pci, NULL), 0);
@@ -371,13 +357,12 @@ static void a_device_may_have_no_reset(void **state)
 }
 
 /* A child that kept them would keep the device busy. */
-static void no_fd_is_open_in_a_child(void **state)
+TEST(no_fd_is_open_in_a_child)
 {
 	struct vfio_fixture f;
 	int status;
 	pid_t child;
 
-	(void)state;
 	vfio_prepare(&f);
 	assert_int_equal(vfio_try(&f, NIC_0, MR_PCI_AUTO, &f.pci, NULL), 0);
 	child = fork();
@@ -418,12 +403,11 @@ static void open_pagemap(struct vfio_fixture *f)
 	f->region->segments[0].os_page_bytes = 2 << 20;
 }
 
-static void without_an_iommu_memory_is_where_it_is(void **state)
+TEST(without_an_iommu_memory_is_where_it_is)
 {
 	struct vfio_fixture f;
 	uint8_t *base;
 
-	(void)state;
 	vfio_prepare(&f);
 	open_pagemap(&f);
 	base = mr_region_base(f.region);
@@ -446,12 +430,11 @@ static void without_an_iommu_memory_is_where_it_is(void **state)
 	vfio_finish(&f);
 }
 
-static void without_an_iommu_memory_has_to_be_found(void **state)
+TEST(without_an_iommu_memory_has_to_be_found)
 {
 	struct mr_reason why = { "" };
 	struct vfio_fixture f;
 
-	(void)state;
 	vfio_prepare(&f);
 	open_pagemap(&f);
 	set_frame(mr_region_base(f.region), 0); /* no CAP_SYS_ADMIN */
@@ -475,14 +458,13 @@ static void without_an_iommu_memory_has_to_be_found(void **state)
 	vfio_finish(&f);
 }
 
-static void memory_in_pieces_is_noticed(void **state)
+TEST(memory_in_pieces_is_noticed)
 {
 	const uint64_t huge = 2 << 20;
 	struct vfio_fixture f;
 	uint64_t address = 0;
 	uint8_t *const at = (uint8_t *)(uintptr_t)(UINT64_C(1) << 40);
 
-	(void)state;
 	vfio_prepare(&f);
 	open_pagemap(&f);
 	set_frame(at, 512);
@@ -497,31 +479,4 @@ static void memory_in_pieces_is_noticed(void **state)
 	__real_close(fake.pagemap);
 	f.n_fds--;
 	vfio_finish(&f);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_way_opens_works_and_leaves_nothing),
-		cmocka_unit_test(auto_takes_what_the_user_may_open),
-		cmocka_unit_test(ports_of_a_region_share_its_mapping),
-		cmocka_unit_test(ring_memory_of_two_ports_never_meets),
-		cmocka_unit_test(a_group_has_one_region),
-		cmocka_unit_test(two_regions_have_two_containers),
-		cmocka_unit_test(
-			each_call_that_fails_is_undone_and_has_its_reason),
-		cmocka_unit_test(no_memory_is_an_error),
-		cmocka_unit_test(a_kernel_that_says_no_ranges_has_39_bits),
-		cmocka_unit_test(a_chain_that_loops_has_no_ranges),
-		cmocka_unit_test(ranges_are_as_many_as_there_is_room_for),
-		cmocka_unit_test(an_irq_may_be_msi_alone_or_fewer),
-		cmocka_unit_test(events_are_what_the_device_has),
-		cmocka_unit_test(a_device_may_have_no_reset),
-		cmocka_unit_test(no_fd_is_open_in_a_child),
-		cmocka_unit_test(without_an_iommu_memory_is_where_it_is),
-		cmocka_unit_test(without_an_iommu_memory_has_to_be_found),
-		cmocka_unit_test(memory_in_pieces_is_noticed),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

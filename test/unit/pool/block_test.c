@@ -47,13 +47,12 @@ static void leave_block(struct block_fixture *f, uint64_t rest[2])
 	rest[1] = cut(f, 1);
 }
 
-static void all_pages_of_a_block_say_so(void **state)
+TEST(all_pages_of_a_block_say_so)
 {
 	static const uint32_t sizes[][2] = {
 		{ 2048, 2048 }, { 4096, 4096 }, { 8192, 2048 }, { 32768, 4096 }
 	};
 
-	(void)state;
 	for (int i = 0; i < 4; i++) {
 		const uint32_t page_bytes = sizes[i][0];
 		const uint32_t n_pages = 32768 / page_bytes;
@@ -76,13 +75,12 @@ static void all_pages_of_a_block_say_so(void **state)
 }
 
 /* Local frees and the begin over again: shared is not written. */
-static void owner_who_frees_all_cuts_the_same_block_again(void **state)
+TEST(owner_who_frees_all_cuts_the_same_block_again)
 {
 	struct block_fixture f;
 	const struct mri_block *block;
 	uint64_t first, addr;
 
-	(void)state;
 	open_blocks(&f, 64, 4096, 4096);
 	first = cut(&f, 2048);
 	mr_frag_free_bulk(f.p.cache, &first, 1);
@@ -100,13 +98,12 @@ static void owner_who_frees_all_cuts_the_same_block_again(void **state)
 }
 
 /* One subtraction for all that comes back together, in however many calls. */
-static void run_of_frees_is_one_subtraction(void **state)
+TEST(run_of_frees_is_one_subtraction)
 {
 	struct block_fixture f;
 	struct mri_block *block;
 	uint64_t addrs[8], rest[2], page;
 
-	(void)state;
 	open_blocks(&f, 256, 4096, 4096);
 	page = alloc_one(f.other, 4096);
 	mr_frag_cache_alloc_bulk(f.frags, addrs, 8, 100, 0);
@@ -133,12 +130,11 @@ static void run_of_frees_is_one_subtraction(void **state)
 }
 
 /* Two caches hold back a half each: no page is counted twice. */
-static void runs_of_two_caches_add_up(void **state)
+TEST(runs_of_two_caches_add_up)
 {
 	struct block_fixture f;
 	uint64_t addrs[3], rest[2];
 
-	(void)state;
 	open_blocks(&f, 64, 4096, 4096);
 	mr_frag_cache_alloc_bulk(f.frags, addrs, 3, 100, 0);
 	leave_block(&f, rest);
@@ -161,13 +157,12 @@ static void runs_of_two_caches_add_up(void **state)
 }
 
 /* Whoever gives the last one back, in whatever way, the block is there once. */
-static void last_free_brings_the_block_back(void **state)
+TEST(last_free_brings_the_block_back)
 {
 	struct block_fixture f;
 	struct mr_pool *beside;
 	struct mr_cache *foreign;
 
-	(void)state;
 	open_blocks(&f, 64, 4096, 4096);
 	beside = pool_beside(&f.p, 64, 4096);
 	mr_cache_create(beside, &foreign, NULL);
@@ -208,13 +203,12 @@ static void last_free_brings_the_block_back(void **state)
 }
 
 /* A cache that ends gives what it held back; so does a drained frag cache. */
-static void nothing_is_lost_with_a_cache(void **state)
+TEST(nothing_is_lost_with_a_cache)
 {
 	struct block_fixture f;
 	struct mr_cache *third;
 	uint64_t addrs[4];
 
-	(void)state;
 	open_blocks(&f, 64, 4096, 4096);
 	mr_cache_create(f.p.pool, &third, NULL);
 	mr_frag_cache_alloc_bulk(f.frags, addrs, 4, 30000, 0);
@@ -230,13 +224,12 @@ static void nothing_is_lost_with_a_cache(void **state)
 	close_blocks(&f);
 }
 
-static void more_frees_than_cuts_are_counted_and_break_nothing(void **state)
+TEST(more_frees_than_cuts_are_counted_and_break_nothing)
 {
 	struct block_fixture f;
 	struct mri_block *block;
 	uint64_t addr, rest[2];
 
-	(void)state;
 	open_blocks(&f, 64, 4096, 4096);
 	/* By the owner, who finds it when he begins again. */
 	addr = cut(&f, 100);
@@ -289,13 +282,12 @@ static void more_frees_than_cuts_are_counted_and_break_nothing(void **state)
 }
 
 /* Without end: they cannot bring a block back that is still being cut. */
-static void a_storm_of_frees_does_not_take_the_block_away(void **state)
+TEST(a_storm_of_frees_does_not_take_the_block_away)
 {
 	struct block_fixture f;
 	struct mri_block *block;
 	uint64_t addr;
 
-	(void)state;
 	open_blocks(&f, 64, 4096, 4096);
 	addr = cut(&f, 100);
 	block = f.frags->block;
@@ -310,14 +302,13 @@ static void a_storm_of_frees_does_not_take_the_block_away(void **state)
 	close_blocks(&f);
 }
 
-static void pages_are_had_from_blocks_that_lie_free(void **state)
+TEST(pages_are_had_from_blocks_that_lie_free)
 {
 	static uint64_t addrs[65];
 	struct block_fixture f;
 	uint64_t cuts[6];
 	uint32_t n;
 
-	(void)state;
 	open_blocks(&f, 64, 4096, 4096);
 	/* All blocks: six are out, one is begun, one is fetched. */
 	assert_int_equal(mr_frag_cache_alloc_bulk(f.frags, cuts, 6, 32768, 0),
@@ -360,9 +351,8 @@ static void open_whole(struct block_fixture *f, uint32_t order,
 }
 
 /* What mr_page_alloc_bulk() hands out is a buffer like any other. */
-static void block_in_one_piece_is_a_buffer(void **state)
+TEST(block_in_one_piece_is_a_buffer)
 {
-	(void)state;
 	for (uint32_t order = 1; order <= 3; order++) {
 		const uint32_t n_bytes = 4096u << order;
 		struct block_fixture f;
@@ -395,7 +385,7 @@ static void block_in_one_piece_is_a_buffer(void **state)
 	}
 }
 
-static void only_a_block_in_one_piece_is_closed(void **state)
+TEST(only_a_block_in_one_piece_is_closed)
 {
 	struct block_fixture f;
 	struct mr_pool *pool;
@@ -404,7 +394,6 @@ static void only_a_block_in_one_piece_is_closed(void **state)
 	uint32_t first;
 	bool is_block;
 
-	(void)state;
 	open_blocks(&f, 64, 4096, 4096);
 	pool = f.p.pool;
 	open_whole(&f, 2, &addr);
@@ -441,14 +430,13 @@ static void only_a_block_in_one_piece_is_closed(void **state)
 }
 
 /* There is an end to owners, and nobody is added beyond it. */
-static void too_many_owners_are_refused(void **state)
+TEST(too_many_owners_are_refused)
 {
 	struct block_fixture f;
 	struct mr_frame frame = { 0, 1, 0 };
 	struct mri_block *block;
 	int32_t n;
 
-	(void)state;
 	open_blocks(&f, 64, 4096, 4096);
 	frame.addr = cut(&f, 1);
 	block = f.frags->block;
@@ -464,25 +452,4 @@ static void too_many_owners_are_refused(void **state)
 	assert_in_flight(f.p.pool, 0);
 	assert_int_equal(pool_stats(f.p.pool).free_over, 0);
 	close_blocks(&f);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(all_pages_of_a_block_say_so),
-		cmocka_unit_test(owner_who_frees_all_cuts_the_same_block_again),
-		cmocka_unit_test(run_of_frees_is_one_subtraction),
-		cmocka_unit_test(runs_of_two_caches_add_up),
-		cmocka_unit_test(last_free_brings_the_block_back),
-		cmocka_unit_test(nothing_is_lost_with_a_cache),
-		cmocka_unit_test(
-			more_frees_than_cuts_are_counted_and_break_nothing),
-		cmocka_unit_test(a_storm_of_frees_does_not_take_the_block_away),
-		cmocka_unit_test(pages_are_had_from_blocks_that_lie_free),
-		cmocka_unit_test(block_in_one_piece_is_a_buffer),
-		cmocka_unit_test(only_a_block_in_one_piece_is_closed),
-		cmocka_unit_test(too_many_owners_are_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,12 +6,11 @@
 
 enum { MAG = MR_MAGAZINE_PAGES };
 
-static void bursts_of_every_length_conserve_pages(void **state)
+TEST(bursts_of_every_length_conserve_pages)
 {
 	struct pool_fixture f;
 	uint64_t addrs[300];
 
-	(void)state;
 	fixture_open(&f, 1024, 4096, 4096);
 	for (uint32_t n = 0; n <= 300; n++) {
 		/* Of half of them, what other CPUs do. */
@@ -28,13 +27,12 @@ static void bursts_of_every_length_conserve_pages(void **state)
 }
 
 /* As frames, with the address anywhere in the buffer. */
-static void any_byte_of_a_buffer_names_it(void **state)
+TEST(any_byte_of_a_buffer_names_it)
 {
 	struct pool_fixture f;
 	struct mr_frame frames[200];
 	uint64_t addrs[200];
 
-	(void)state;
 	fixture_open(&f, 256, 2048, 2048);
 	mr_frag_alloc_bulk(f.cache, addrs, 200, 2048);
 	for (uint32_t i = 0; i < 200; i++)
@@ -47,13 +45,12 @@ static void any_byte_of_a_buffer_names_it(void **state)
 	fixture_close(&f);
 }
 
-static void other_sizes_get_nothing(void **state)
+TEST(other_sizes_get_nothing)
 {
 	static const uint32_t sizes[] = { 0, 8193, 16384, UINT32_MAX };
 	struct pool_fixture f;
 	uint64_t addr;
 
-	(void)state;
 	fixture_open(&f, 64, 8192, 4096);
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
 		assert_int_equal(
@@ -61,12 +58,11 @@ static void other_sizes_get_nothing(void **state)
 	fixture_close(&f);
 }
 
-static void empty_pool_gives_what_it_has_and_counts_the_rest(void **state)
+TEST(empty_pool_gives_what_it_has_and_counts_the_rest)
 {
 	struct pool_fixture f;
 	uint64_t addrs[200];
 
-	(void)state;
 	fixture_open(&f, 100, 4096, 4096);
 	assert_int_equal(mr_frag_alloc_bulk(f.cache, addrs, 150, 4096), 100);
 	assert_int_equal(pool_stats(f.pool).alloc_empty, 50);
@@ -76,12 +72,11 @@ static void empty_pool_gives_what_it_has_and_counts_the_rest(void **state)
 	fixture_close(&f);
 }
 
-static void page_freed_last_is_allocated_first(void **state)
+TEST(page_freed_last_is_allocated_first)
 {
 	struct pool_fixture f;
 	uint64_t addrs[10], again[3];
 
-	(void)state;
 	fixture_open(&f, 256, 4096, 4096);
 	mr_frag_alloc_bulk(f.cache, addrs, 10, 4096);
 	mr_frag_free_bulk(f.cache, addrs, 10);
@@ -94,13 +89,12 @@ static void page_freed_last_is_allocated_first(void **state)
 }
 
 /* One trip to the depot per 64 pages, whatever the order of alloc and free. */
-static void two_magazines_keep_the_depot_away(void **state)
+TEST(two_magazines_keep_the_depot_away)
 {
 	struct pool_fixture f;
 	struct mr_pool_stats s, t;
 	uint64_t addrs[4 * MAG];
 
-	(void)state;
 	fixture_open(&f, 1024, 4096, 4096);
 	mr_frag_alloc_bulk(f.cache, addrs, 4 * MAG, 4096);
 	mr_frag_free_bulk(f.cache, addrs, 4 * MAG);
@@ -129,13 +123,12 @@ static void two_magazines_keep_the_depot_away(void **state)
 	fixture_close(&f);
 }
 
-static void pages_go_from_one_cache_to_the_other_by_the_depot(void **state)
+TEST(pages_go_from_one_cache_to_the_other_by_the_depot)
 {
 	struct pool_fixture f;
 	struct mr_cache *other;
 	uint64_t addrs[MAG];
 
-	(void)state;
 	fixture_open(&f, 8 * MAG, 4096, 4096);
 	mr_cache_create(f.pool, &other, NULL);
 	for (int i = 0; i < 1000; i++) {
@@ -152,14 +145,13 @@ static void pages_go_from_one_cache_to_the_other_by_the_depot(void **state)
 
 /* Cannot happen with the magazines there are; must not lose pages if it does.
  */
-static void no_empty_magazine_sends_pages_to_the_allocator(void **state)
+TEST(no_empty_magazine_sends_pages_to_the_allocator)
 {
 	struct pool_fixture f;
 	uint64_t addrs[5 * MAG], n_failed = 0;
 	int64_t places[1000];
 	uint32_t n = 0;
 
-	(void)state;
 	fixture_open(&f, 5 * MAG, 4096, 4096);
 	while ((places[n] = mri_stack_pop(&f.pool->depot.empty, &n_failed)) >=
 	       0)
@@ -175,7 +167,7 @@ static void no_empty_magazine_sends_pages_to_the_allocator(void **state)
 	fixture_close(&f);
 }
 
-static void caches_are_limited_and_their_places_used_again(void **state)
+TEST(caches_are_limited_and_their_places_used_again)
 {
 	const struct mr_pool_config config = { .size = sizeof(config),
 					       .n_pages = 64,
@@ -186,7 +178,6 @@ static void caches_are_limited_and_their_places_used_again(void **state)
 	struct mr_reason why = { "" };
 	struct mr_pool *pool;
 
-	(void)state;
 	assert_int_equal(mr_pool_create(ctx, &config, &pool, NULL), 0);
 	for (int round = 0; round < 50; round++) {
 		for (int i = 0; i < 3; i++) {
@@ -211,13 +202,12 @@ static void caches_are_limited_and_their_places_used_again(void **state)
 	assert_int_equal(a.n_out, 0);
 }
 
-static void destroyed_cache_leaves_pages_and_counters(void **state)
+TEST(destroyed_cache_leaves_pages_and_counters)
 {
 	struct pool_fixture f;
 	struct mr_pool_stats s, t;
 	uint64_t addrs[150];
 
-	(void)state;
 	fixture_open(&f, 256, 4096, 4096);
 	mr_frag_alloc_bulk(f.cache, addrs, 150, 4096);
 	mr_frag_free_bulk(f.cache, addrs, 100);
@@ -237,12 +227,11 @@ static void destroyed_cache_leaves_pages_and_counters(void **state)
 	fixture_close(&f);
 }
 
-static void adopted_cache_goes_on(void **state)
+TEST(adopted_cache_goes_on)
 {
 	struct pool_fixture f;
 	uint64_t addrs[40];
 
-	(void)state;
 	fixture_open(&f, 64, 4096, 4096);
 	mr_frag_alloc_bulk(f.cache, addrs, 40, 4096);
 	f.cache = mr_cache_adopt(f.cache);
@@ -266,14 +255,13 @@ static void *work_and_end(void *opaque)
 }
 
 /* Its thread ended with pages in the cache, in flight, and open. */
-static void cache_of_a_thread_that_ended_is_adopted(void **state)
+TEST(cache_of_a_thread_that_ended_is_adopted)
 {
 	struct pool_fixture f;
 	struct mr_pool *beside;
 	struct worker w;
 	pthread_t thread;
 
-	(void)state;
 	fixture_open(&f, 256, 4096, 4096);
 	beside = pool_beside(&f, 256, 4096);
 	assert_int_equal(mr_cache_create(beside, &w.cache, NULL), 0);
@@ -302,7 +290,7 @@ static uint64_t test_clock(void *opaque)
 }
 
 /* Idle since somebody first saw it as it is; looking costs the cache nothing. */
-static void idle_time_is_what_was_seen(void **state)
+TEST(idle_time_is_what_was_seen)
 {
 	const struct mr_ctx_config ctx_config = { .size = sizeof(ctx_config),
 						  .clock = test_clock };
@@ -314,7 +302,6 @@ static void idle_time_is_what_was_seen(void **state)
 	struct mr_ctx *ctx;
 	uint64_t addr;
 
-	(void)state;
 	test_now_ns = 1000;
 	assert_int_equal(mr_ctx_create(&ctx_config, &ctx, NULL), 0);
 	assert_int_equal(mr_pool_create(ctx, &config, &pool, NULL), 0);
@@ -340,12 +327,11 @@ static void idle_time_is_what_was_seen(void **state)
 }
 
 /* One page comes back twice, with nothing else out. */
-static void more_freed_than_allocated_is_seen(void **state)
+TEST(more_freed_than_allocated_is_seen)
 {
 	struct pool_fixture f;
 	uint64_t addr;
 
-	(void)state;
 	fixture_open(&f, 256, 4096, 4096);
 	addr = alloc_one(f.cache, 4096);
 	mr_frag_free_bulk(f.cache, &addr, 1);
@@ -359,7 +345,7 @@ static void more_freed_than_allocated_is_seen(void **state)
 	fixture_close(&f);
 }
 
-static void invalid_addresses_are_counted_and_nothing_else(void **state)
+TEST(invalid_addresses_are_counted_and_nothing_else)
 {
 	static const uint64_t wrong[] = { 64 * 4096, UINT64_MAX,
 					  (uint64_t)1 << 63,
@@ -367,7 +353,6 @@ static void invalid_addresses_are_counted_and_nothing_else(void **state)
 	struct pool_fixture f;
 	uint64_t addrs[5];
 
-	(void)state;
 	fixture_open(&f, 64, 4096, 4096);
 	/* At each place of a burst of five good ones. */
 	for (uint32_t w = 0; w < 4; w++) {
@@ -388,14 +373,13 @@ static void invalid_addresses_are_counted_and_nothing_else(void **state)
 }
 
 /* Page 0 of the second pool begins where the first one ends. */
-static void frames_of_another_pool_go_home(void **state)
+TEST(frames_of_another_pool_go_home)
 {
 	struct pool_fixture f;
 	struct mr_pool *beside;
 	struct mr_cache *cache;
 	uint64_t mixed[64];
 
-	(void)state;
 	fixture_open(&f, 64, 4096, 4096);
 	beside = pool_beside(&f, 64, 2048);
 	mr_cache_create(beside, &cache, NULL);
@@ -423,12 +407,11 @@ static void frames_of_another_pool_go_home(void **state)
 }
 
 /* What is shared stays out, wherever it stands in the burst and the magazine. */
-static void shared_pages_stay_out_wherever_they_stand(void **state)
+TEST(shared_pages_stay_out_wherever_they_stand)
 {
 	struct pool_fixture f;
 	uint64_t addrs[256];
 
-	(void)state;
 	fixture_open(&f, 256, 4096, 4096);
 	for (uint32_t n_before = 0; n_before <= MAG; n_before += 8) {
 		const uint64_t *burst = addrs + n_before;
@@ -464,14 +447,13 @@ static void shared_pages_stay_out_wherever_they_stand(void **state)
  * Until the first page is shared, nobody looks whether one is; from then on
  * everybody does, in this cache and in all others.
  */
-static void first_page_that_is_shared_counts(void **state)
+TEST(first_page_that_is_shared_counts)
 {
 	struct pool_fixture f;
 	struct mr_cache *other;
 	struct mr_frame frames[32] = { { 0 } };
 	uint64_t addrs[32];
 
-	(void)state;
 	fixture_open(&f, 256, 4096, 4096);
 	assert_int_equal(mr_cache_create(f.pool, &other, NULL), 0);
 	for (uint32_t i = 0; i < 5000; i++) {
@@ -493,12 +475,11 @@ static void first_page_that_is_shared_counts(void **state)
 }
 
 /* All entries of a burst are the same page: as many owners as entries. */
-static void one_page_many_times_in_a_burst(void **state)
+TEST(one_page_many_times_in_a_burst)
 {
 	struct pool_fixture f;
 	struct mr_frame frames[20];
 
-	(void)state;
 	fixture_open(&f, 64, 4096, 4096);
 	frames[0] = (struct mr_frame){ alloc_one(f.cache, 4096), 9, 0 };
 	for (int i = 1; i < 20; i++)
@@ -511,14 +492,13 @@ static void one_page_many_times_in_a_burst(void **state)
 }
 
 /* The inline calls do what the others do, and leave to them what is odd. */
-static void one_at_a_time_inline(void **state)
+TEST(one_at_a_time_inline)
 {
 	const uint32_t n = 3 * MAG;
 	struct pool_fixture f;
 	uint64_t addrs[3 * MAG + 1];
 	struct mr_frame frame = { .len = 60 };
 
-	(void)state;
 	fixture_open(&f, n, 4096, 4096);
 	for (uint32_t i = 0; i < n; i++) {
 		addrs[i] = mr_frag_alloc(f.cache, 4096);
@@ -545,12 +525,11 @@ static void one_at_a_time_inline(void **state)
 	fixture_close(&f);
 }
 
-static void one_at_a_time_inline_where_it_is_not_simple(void **state)
+TEST(one_at_a_time_inline_where_it_is_not_simple)
 {
 	struct pool_fixture f;
 	uint64_t a, b;
 
-	(void)state;
 	fixture_open(&f, 64, 8192, 4096);
 	a = mr_frag_alloc(f.cache, 4096);
 	b = mr_frag_alloc(f.cache, 4096);
@@ -560,38 +539,4 @@ static void one_at_a_time_inline_where_it_is_not_simple(void **state)
 	mr_frag_free(f.cache, b);
 	assert_in_flight(f.pool, 0);
 	fixture_close(&f);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_at_a_time_inline),
-		cmocka_unit_test(one_at_a_time_inline_where_it_is_not_simple),
-		cmocka_unit_test(bursts_of_every_length_conserve_pages),
-		cmocka_unit_test(any_byte_of_a_buffer_names_it),
-		cmocka_unit_test(other_sizes_get_nothing),
-		cmocka_unit_test(
-			empty_pool_gives_what_it_has_and_counts_the_rest),
-		cmocka_unit_test(page_freed_last_is_allocated_first),
-		cmocka_unit_test(two_magazines_keep_the_depot_away),
-		cmocka_unit_test(
-			pages_go_from_one_cache_to_the_other_by_the_depot),
-		cmocka_unit_test(
-			no_empty_magazine_sends_pages_to_the_allocator),
-		cmocka_unit_test(
-			caches_are_limited_and_their_places_used_again),
-		cmocka_unit_test(destroyed_cache_leaves_pages_and_counters),
-		cmocka_unit_test(adopted_cache_goes_on),
-		cmocka_unit_test(cache_of_a_thread_that_ended_is_adopted),
-		cmocka_unit_test(idle_time_is_what_was_seen),
-		cmocka_unit_test(more_freed_than_allocated_is_seen),
-		cmocka_unit_test(
-			invalid_addresses_are_counted_and_nothing_else),
-		cmocka_unit_test(frames_of_another_pool_go_home),
-		cmocka_unit_test(shared_pages_stay_out_wherever_they_stand),
-		cmocka_unit_test(first_page_that_is_shared_counts),
-		cmocka_unit_test(one_page_many_times_in_a_burst),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,13 +2,12 @@
 /* Tests of lib/pool/chunk.c: where a page holds several chunks. */
 #include "support/pool_unit.h"
 
-static void chunks_are_aligned_and_each_is_there_once(void **state)
+TEST(chunks_are_aligned_and_each_is_there_once)
 {
 	struct pool_fixture f;
 	static uint64_t addrs[64 * 16 + 1];
 	static bool is_seen[64 * 16];
 
-	(void)state;
 	fixture_open(&f, 64, 32768, 2048);
 	for (uint32_t burst = 1; burst <= 40; burst += 13) {
 		uint32_t n = 0, k;
@@ -33,14 +32,13 @@ static void chunks_are_aligned_and_each_is_there_once(void **state)
 }
 
 /* The page is free when its last chunk is, in whatever order they come. */
-static void page_returns_with_its_last_chunk(void **state)
+TEST(page_returns_with_its_last_chunk)
 {
 	static const uint8_t orders[][4] = {
 		{ 0, 1, 2, 3 }, { 3, 2, 1, 0 }, { 1, 3, 0, 2 }, { 2, 0, 3, 1 }
 	};
 	struct pool_fixture f;
 
-	(void)state;
 	fixture_open(&f, 64, 8192, 2048);
 	for (int o = 0; o < 4; o++) {
 		uint64_t addrs[4];
@@ -57,12 +55,11 @@ static void page_returns_with_its_last_chunk(void **state)
 }
 
 /* Chunks of three pages in every mixture of neighbours. */
-static void bursts_of_mixed_pages_count_right(void **state)
+TEST(bursts_of_mixed_pages_count_right)
 {
 	struct pool_fixture f;
 	uint64_t addrs[12], mixed[12];
 
-	(void)state;
 	fixture_open(&f, 64, 8192, 2048);
 	for (uint32_t step = 1; step < 12; step++) {
 		if (12 % step == 0 && step != 1)
@@ -84,12 +81,11 @@ static void bursts_of_mixed_pages_count_right(void **state)
 }
 
 /* A page that is being cut counts as free if none of its frags is out. */
-static void page_being_cut_is_free_when_its_frags_are(void **state)
+TEST(page_being_cut_is_free_when_its_frags_are)
 {
 	struct pool_fixture f;
 	uint64_t addrs[4];
 
-	(void)state;
 	fixture_open(&f, 64, 8192, 2048);
 	for (uint32_t n = 1; n <= 3; n++) {
 		mr_frag_alloc_bulk(f.cache, addrs, n, 2048);
@@ -101,12 +97,11 @@ static void page_being_cut_is_free_when_its_frags_are(void **state)
 	fixture_close(&f);
 }
 
-static void destroyed_cache_closes_the_page_that_it_cut(void **state)
+TEST(destroyed_cache_closes_the_page_that_it_cut)
 {
 	struct pool_fixture f;
 	uint64_t addrs[3];
 
-	(void)state;
 	fixture_open(&f, 64, 32768, 4096);
 	for (uint32_t n = 0; n <= 3; n++) {
 		assert_int_equal(mr_frag_alloc_bulk(f.cache, addrs, n, 4096),
@@ -125,13 +120,12 @@ static void destroyed_cache_closes_the_page_that_it_cut(void **state)
 }
 
 /* Whole pages and chunks of one pool, in one burst, some of them shared. */
-static void whole_pages_and_chunks_mix(void **state)
+TEST(whole_pages_and_chunks_mix)
 {
 	struct pool_fixture f;
 	struct mr_frame frames[9];
 	uint64_t chunks[5], pages[4];
 
-	(void)state;
 	fixture_open(&f, 64, 16384, 4096);
 	for (int round = 0; round < 20; round++) {
 		mr_frag_alloc_bulk(f.cache, chunks, 5, 4096);
@@ -154,13 +148,12 @@ static void whole_pages_and_chunks_mix(void **state)
 }
 
 /* A page in one piece has one count of owners, whichever byte names it. */
-static void whole_page_has_one_count(void **state)
+TEST(whole_page_has_one_count)
 {
 	struct pool_fixture f;
 	struct mr_frame frame;
 	uint64_t addr;
 
-	(void)state;
 	fixture_open(&f, 64, 16384, 4096);
 	addr = alloc_one(f.cache, 16384);
 	frame = (struct mr_frame){ addr + 9000, 7000, 0 };
@@ -176,14 +169,13 @@ static void whole_page_has_one_count(void **state)
 	fixture_close(&f);
 }
 
-static void invalid_and_foreign_addresses_among_chunks(void **state)
+TEST(invalid_and_foreign_addresses_among_chunks)
 {
 	struct pool_fixture f;
 	struct mr_pool *beside;
 	struct mr_cache *cache;
 	uint64_t addrs[6];
 
-	(void)state;
 	fixture_open(&f, 64, 8192, 4096);
 	beside = pool_beside(&f, 64, 8192);
 	mr_cache_create(beside, &cache, NULL);
@@ -203,12 +195,11 @@ static void invalid_and_foreign_addresses_among_chunks(void **state)
 	fixture_close(&f);
 }
 
-static void empty_pool_gives_the_chunks_it_has(void **state)
+TEST(empty_pool_gives_the_chunks_it_has)
 {
 	struct pool_fixture f;
 	uint64_t addrs[100];
 
-	(void)state;
 	fixture_open(&f, 10, 8192, 2048);
 	assert_int_equal(mr_frag_alloc_bulk(f.cache, addrs, 3, 2048), 3);
 	assert_int_equal(mr_frag_alloc_bulk(f.cache, addrs + 3, 97, 2048), 37);
@@ -217,21 +208,4 @@ static void empty_pool_gives_the_chunks_it_has(void **state)
 	mr_frag_free_bulk(f.cache, addrs, 40);
 	assert_in_flight(f.pool, 0);
 	fixture_close(&f);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(chunks_are_aligned_and_each_is_there_once),
-		cmocka_unit_test(page_returns_with_its_last_chunk),
-		cmocka_unit_test(bursts_of_mixed_pages_count_right),
-		cmocka_unit_test(page_being_cut_is_free_when_its_frags_are),
-		cmocka_unit_test(destroyed_cache_closes_the_page_that_it_cut),
-		cmocka_unit_test(whole_pages_and_chunks_mix),
-		cmocka_unit_test(whole_page_has_one_count),
-		cmocka_unit_test(invalid_and_foreign_addresses_among_chunks),
-		cmocka_unit_test(empty_pool_gives_the_chunks_it_has),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -53,12 +53,11 @@ static struct lines take_all(struct pool_fixture *f, uint32_t burst,
 }
 
 /* Whatever the burst, and by the loops of any CPU: all lines, evenly. */
-static void short_frags_use_all_lines_that_are_left(void **state)
+TEST(short_frags_use_all_lines_that_are_left)
 {
 	static const uint32_t bursts[] = { 1, 7, 8, 32, 40, 64, 100, 512 };
 	struct pool_fixture f;
 
-	(void)state;
 	fixture_open(&f, N_PAGES, 2048, 2048);
 	for (uint32_t i = 0; i < 16; i++) {
 		struct lines lines;
@@ -74,13 +73,12 @@ static void short_frags_use_all_lines_that_are_left(void **state)
 }
 
 /* Those that share sets of a first-level cache, and of a second-level one. */
-static void pages_of_one_set_differ(void **state)
+TEST(pages_of_one_set_differ)
 {
 	static const uint32_t n_sets[] = { 2, 32 };
 	static uint64_t addrs[N_PAGES];
 	struct pool_fixture f;
 
-	(void)state;
 	fixture_open(&f, N_PAGES, 2048, 2048);
 	assert_int_equal(mr_frag_alloc_bulk(f.cache, addrs, N_PAGES, FRAME),
 			 N_PAGES);
@@ -99,12 +97,11 @@ static void pages_of_one_set_differ(void **state)
 	fixture_close(&f);
 }
 
-static void whole_buffers_are_aligned(void **state)
+TEST(whole_buffers_are_aligned)
 {
 	struct pool_fixture f;
 	struct lines lines;
 
-	(void)state;
 	fixture_open(&f, N_PAGES, 4096, 2048);
 	lines = take_all(&f, 32, 2048, 2048);
 	assert_int_equal(lines.n[0], 2 * N_PAGES);
@@ -122,12 +119,11 @@ static void whole_buffers_are_aligned(void **state)
 }
 
 /* What is in front of a frag is headroom, what is behind it tailroom. */
-static void frames_in_short_frags_have_all_of_the_buffer(void **state)
+TEST(frames_in_short_frags_have_all_of_the_buffer)
 {
 	struct pool_fixture f;
 	uint64_t addrs[32];
 
-	(void)state;
 	fixture_open(&f, N_PAGES, 2048, 2048);
 	assert_int_equal(mr_frag_alloc_bulk(f.cache, addrs, 32, FRAME), 32);
 	for (uint32_t i = 0; i < 32; i++) {
@@ -150,9 +146,8 @@ static void frames_in_short_frags_have_all_of_the_buffer(void **state)
 	fixture_close(&f);
 }
 
-static void checked_pools_do_it_too(void **state)
+TEST(checked_pools_do_it_too)
 {
-	(void)state;
 	for (enum mr_safety level = MR_SAFETY_STATES; level <= MR_SAFETY_POISON;
 	     level++) {
 		struct pool_fixture f;
@@ -167,17 +162,4 @@ static void checked_pools_do_it_too(void **state)
 		assert_int_equal(pool_stats(f.pool).free_double, 0);
 		fixture_close(&f);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(short_frags_use_all_lines_that_are_left),
-		cmocka_unit_test(pages_of_one_set_differ),
-		cmocka_unit_test(whole_buffers_are_aligned),
-		cmocka_unit_test(frames_in_short_frags_have_all_of_the_buffer),
-		cmocka_unit_test(checked_pools_do_it_too),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

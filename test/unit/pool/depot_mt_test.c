@@ -53,11 +53,10 @@ static void take_and_give(struct mt_thread *thread)
 	}
 }
 
-static void each_magazine_is_in_one_place(void **state)
+TEST(each_magazine_is_in_one_place)
 {
 	static const uint32_t n_magazines[] = { 1, 2, 3, 64 };
 
-	(void)state;
 	for (size_t c = 0; c < 4; c++) {
 		static struct shared shared;
 		struct mt_run run = { .body = take_and_give,
@@ -94,13 +93,4 @@ static void each_magazine_is_in_one_place(void **state)
 		}
 		assert_int_equal(n, n_magazines[c]);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_magazine_is_in_one_place),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,13 +4,12 @@
 
 enum { N = 4 };
 
-static void last_in_first_out(void **state)
+TEST(last_in_first_out)
 {
 	struct mri_magazine all[N] = { 0 };
 	struct mri_stack stack;
 	uint64_t n_failed = 0;
 
-	(void)state;
 	mri_stack_init(&stack, all, sizeof(all[0]));
 	assert_int_equal(mri_stack_pop(&stack, &n_failed), -1);
 	for (uint32_t i = 0; i < N; i++)
@@ -25,13 +24,12 @@ static void last_in_first_out(void **state)
  * A thread that slept between its load of the head and its swap must not take
  * a head that went and came back for the one that it saw: its next is old.
  */
-static void head_that_came_back_is_another(void **state)
+TEST(head_that_came_back_is_another)
 {
 	struct mri_magazine all[N] = { 0 };
 	struct mri_stack stack;
 	uint64_t n_failed = 0, seen;
 
-	(void)state;
 	mri_stack_init(&stack, all, sizeof(all[0]));
 	mri_stack_push(&stack, 0, &n_failed);
 	mri_stack_push(&stack, 1, &n_failed);
@@ -44,13 +42,12 @@ static void head_that_came_back_is_another(void **state)
 }
 
 /* Pops alone change the tag too: pop, pop, push of the first one. */
-static void pops_change_the_tag(void **state)
+TEST(pops_change_the_tag)
 {
 	struct mri_magazine all[N] = { 0 };
 	struct mri_stack stack;
 	uint64_t n_failed = 0, seen;
 
-	(void)state;
 	mri_stack_init(&stack, all, sizeof(all[0]));
 	for (uint32_t i = 0; i < 3; i++)
 		mri_stack_push(&stack, i, &n_failed);
@@ -63,13 +60,12 @@ static void pops_change_the_tag(void **state)
 	assert_int_equal(stack.head >> 32, seen + 3); /* nothing happened */
 }
 
-static void tag_wraps_without_touching_the_place(void **state)
+TEST(tag_wraps_without_touching_the_place)
 {
 	struct mri_magazine all[N] = { 0 };
 	struct mri_stack stack;
 	uint64_t n_failed = 0;
 
-	(void)state;
 	mri_stack_init(&stack, all, sizeof(all[0]));
 	stack.head = (uint64_t)UINT32_MAX << 32;
 	mri_stack_push(&stack, 3, &n_failed);
@@ -80,14 +76,13 @@ static void tag_wraps_without_touching_the_place(void **state)
 	assert_int_equal(mri_stack_pop(&stack, &n_failed), -1);
 }
 
-static void several_are_popped_in_one_swap(void **state)
+TEST(several_are_popped_in_one_swap)
 {
 	struct mri_magazine all[N] = { 0 };
 	struct mri_stack stack;
 	uint64_t n_failed = 0;
 	uint32_t places[N];
 
-	(void)state;
 	mri_stack_init(&stack, all, sizeof(all[0]));
 	assert_int_equal(mri_stack_pop_bulk(&stack, places, N, &n_failed), 0);
 	for (uint32_t n = 1; n <= N; n++) {
@@ -107,17 +102,4 @@ static void several_are_popped_in_one_swap(void **state)
 		assert_int_equal((uint32_t)stack.head, 0);
 	}
 	assert_int_equal(n_failed, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(last_in_first_out),
-		cmocka_unit_test(head_that_came_back_is_another),
-		cmocka_unit_test(pops_change_the_tag),
-		cmocka_unit_test(tag_wraps_without_touching_the_place),
-		cmocka_unit_test(several_are_popped_in_one_swap),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,14 +28,13 @@ static uint64_t n_locks(const struct mr_pool *pool)
 	return n + s.alloc_calls + s.free_calls;
 }
 
-static void only_page_and_chunk_sizes_are_had(void **state)
+TEST(only_page_and_chunk_sizes_are_had)
 {
 	static const uint32_t sizes[] = { 0,    1,     2047,      2049,
 					  4096, 16384, UINT32_MAX };
 	struct pool_fixture f;
 	uint64_t addrs[2];
 
-	(void)state;
 	fixture_open(&f, 64, 8192, 2048);
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
 		assert_int_equal(
@@ -46,7 +45,7 @@ static void only_page_and_chunk_sizes_are_had(void **state)
 	fixture_close(&f);
 }
 
-static void buffers_of_every_count_conserve_pages(void **state)
+TEST(buffers_of_every_count_conserve_pages)
 {
 	static uint64_t addrs[600];
 	static const struct {
@@ -56,7 +55,6 @@ static void buffers_of_every_count_conserve_pages(void **state)
 		      { 8192, 4096, 8192 },
 		      { 32768, 2048, 2048 } };
 
-	(void)state;
 	for (size_t c = 0; c < 4; c++) {
 		const uint32_t n_per_page = cases[c].page / cases[c].buffer;
 		struct pool_fixture f;
@@ -86,13 +84,12 @@ static void buffers_of_every_count_conserve_pages(void **state)
 	}
 }
 
-static void one_lock_per_64_pages(void **state)
+TEST(one_lock_per_64_pages)
 {
 	struct pool_fixture f;
 	static uint64_t addrs[1024];
 	uint64_t n;
 
-	(void)state;
 	fixture_open(&f, 1024, 4096, 4096);
 	n = n_locks(f.pool);
 	assert_int_equal(mr_pool_frag_alloc_bulk(f.pool, addrs, 1024, 4096),
@@ -105,13 +102,12 @@ static void one_lock_per_64_pages(void **state)
 }
 
 /* Bursts take no lock, once the pages went round. */
-static void bursts_take_no_lock(void **state)
+TEST(bursts_take_no_lock)
 {
 	struct pool_fixture f;
 	static uint64_t addrs[512];
 	uint64_t n;
 
-	(void)state;
 	fixture_open(&f, 1024, 4096, 4096);
 	mr_frag_alloc_bulk(f.cache, addrs, 512, 4096);
 	mr_frag_free_bulk(f.cache, addrs, 512);
@@ -124,13 +120,12 @@ static void bursts_take_no_lock(void **state)
 	fixture_close(&f);
 }
 
-static void pages_in_the_depot_are_had_too(void **state)
+TEST(pages_in_the_depot_are_had_too)
 {
 	struct pool_fixture f;
 	static uint64_t addrs[512], more[512];
 	struct mr_pool_stats s;
 
-	(void)state;
 	fixture_open(&f, 512, 4096, 4096);
 	mr_frag_alloc_bulk(f.cache, addrs, 512, 4096);
 	mr_frag_free_bulk(f.cache, addrs, 512);
@@ -149,13 +144,12 @@ static void pages_in_the_depot_are_had_too(void **state)
 	fixture_close(&f);
 }
 
-static void counters_tell_caches_from_direct_calls(void **state)
+TEST(counters_tell_caches_from_direct_calls)
 {
 	struct pool_fixture f;
 	struct mr_pool_stats s;
 	uint64_t addrs[100];
 
-	(void)state;
 	fixture_open(&f, 256, 4096, 4096);
 	mr_pool_frag_alloc_bulk(f.pool, addrs, 100, 4096);
 	s = pool_stats(f.pool);
@@ -166,14 +160,13 @@ static void counters_tell_caches_from_direct_calls(void **state)
 	fixture_close(&f);
 }
 
-static void shared_foreign_and_invalid_buffers(void **state)
+TEST(shared_foreign_and_invalid_buffers)
 {
 	struct pool_fixture f;
 	struct mr_pool *beside;
 	struct mr_frame shared;
 	uint64_t addrs[4];
 
-	(void)state;
 	fixture_open(&f, 64, 4096, 4096);
 	beside = pool_beside(&f, 64, 4096);
 	mr_pool_frag_alloc_bulk(f.pool, addrs, 2, 4096);
@@ -191,19 +184,4 @@ static void shared_foreign_and_invalid_buffers(void **state)
 	assert_in_flight(f.pool, 0);
 	assert_int_equal(mr_pool_destroy(beside, NULL), 0);
 	fixture_close(&f);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(only_page_and_chunk_sizes_are_had),
-		cmocka_unit_test(buffers_of_every_count_conserve_pages),
-		cmocka_unit_test(one_lock_per_64_pages),
-		cmocka_unit_test(bursts_take_no_lock),
-		cmocka_unit_test(pages_in_the_depot_are_had_too),
-		cmocka_unit_test(counters_tell_caches_from_direct_calls),
-		cmocka_unit_test(shared_foreign_and_invalid_buffers),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

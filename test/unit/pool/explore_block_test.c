@@ -154,22 +154,20 @@ static struct explore explore_block(bool is_split, void (*owner)(void *))
 	return e;
 }
 
-static void a_block_comes_back_once(void **state)
+TEST(a_block_comes_back_once)
 {
 	struct explore e;
 
-	(void)state;
 	e = explore_block(false, frees_one_and_retires);
 	assert_right(&e, 1000);
 	e = explore_block(false, retires_and_frees_one);
 	assert_right(&e, 1000);
 }
 
-static void a_subtraction_in_two_steps_is_found(void **state)
+TEST(a_subtraction_in_two_steps_is_found)
 {
 	struct explore e;
 
-	(void)state;
 	e = explore_block(true, frees_one_and_retires);
 	assert_true(e.n_failures > 0);
 	e = explore_block(true, retires_and_frees_one);
@@ -281,26 +279,14 @@ static struct explore explore_home(const struct stepped_fault *fault)
 	return e;
 }
 
-static void what_is_sent_home_is_not_lost(void **state)
+TEST(what_is_sent_home_is_not_lost)
 {
 	const struct stepped_fault right = { 0 };
 	const struct stepped_fault compares_nothing = { .is_blind = true };
 	struct explore e;
 
-	(void)state;
 	e = explore_home(&right);
 	assert_right(&e, 1000);
 	e = explore_home(&compares_nothing);
 	assert_true(e.n_failures > 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_block_comes_back_once),
-		cmocka_unit_test(a_subtraction_in_two_steps_is_found),
-		cmocka_unit_test(what_is_sent_home_is_not_lost),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -163,11 +163,10 @@ static void assert_right(const struct explore *e, uint64_t n_least)
 	assert_true(e->n_runs >= n_least);
 }
 
-static void the_depot_is_right(void **state)
+TEST(the_depot_is_right)
 {
 	struct explore e;
 
-	(void)state;
 	e = explore_stack(&right, 3, pops_one, pops_two_pushes_the_first, NULL,
 			  4);
 	assert_right(&e, 100);
@@ -185,13 +184,12 @@ static void the_depot_is_right(void **state)
 	assert_right(&e, 100);
 }
 
-static void faults_of_the_depot_are_found(void **state)
+TEST(faults_of_the_depot_are_found)
 {
 	const struct stepped_fault *faults[] = { &compares_no_tag,
 						 &compares_nothing,
 						 &tag_not_advanced };
 
-	(void)state;
 	for (uint32_t i = 0; i < 3; i++) {
 		struct explore e;
 
@@ -205,11 +203,10 @@ static void faults_of_the_depot_are_found(void **state)
 }
 
 /* A tag that comes round in 16 operations, and one that does not. */
-static void a_tag_of_4_bits_is_found(void **state)
+TEST(a_tag_of_4_bits_is_found)
 {
 	struct explore e;
 
-	(void)state;
 	e = explore_stack(&tag_of_4_bits, 3, pops_one,
 			  pops_two_pushes_the_first, NULL, 4);
 	assert_right(&e, 100); /* 3 operations are not enough for it */
@@ -247,11 +244,10 @@ static void pops_and_pushes_for_long(void *shared)
 }
 
 /* 2^20 operations at random: 4 bits of tag fail, 32 do not. */
-static void a_million_operations(void **state)
+TEST(a_million_operations)
 {
 	const struct stepped_fault *faults[] = { &right, &tag_of_4_bits };
 
-	(void)state;
 	for (uint32_t i = 0; i < 2; i++) {
 		struct explore e = {
 			.begin = begin_stack,
@@ -348,7 +344,7 @@ static void end_caches(void *shared)
 		      N_OBJECTS);
 }
 
-static void never_used_objects_go_to_one(void **state)
+TEST(never_used_objects_go_to_one)
 {
 	struct explore e = { .begin = begin_caches,
 			     .threads = { allocs_in_first, allocs_in_second },
@@ -357,7 +353,6 @@ static void never_used_objects_go_to_one(void **state)
 			     .n_threads = 2,
 			     .max_preemptions = 3 };
 
-	(void)state;
 	caches.ctx = test_ctx(&caches.allocator);
 	explore_all(&e);
 	assert_right(&e, 100);
@@ -371,17 +366,4 @@ static void never_used_objects_go_to_one(void **state)
 	assert_int_equal(mr_objpool_destroy(caches.pool, NULL), 0);
 	mr_ctx_destroy(caches.ctx);
 	assert_int_equal(caches.allocator.n_out, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_depot_is_right),
-		cmocka_unit_test(faults_of_the_depot_are_found),
-		cmocka_unit_test(a_tag_of_4_bits_is_found),
-		cmocka_unit_test(a_million_operations),
-		cmocka_unit_test(never_used_objects_go_to_one),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,12 +3,11 @@
 #include "support/frag_unit.h"
 
 /* The last of a bulk is the last cut. */
-static void bulk_counts_for_abort(void **state)
+TEST(bulk_counts_for_abort)
 {
 	struct frag_fixture f;
 	uint64_t addrs[3];
 
-	(void)state;
 	open_frags(&f, 256, 4096, 4096);
 	mr_frag_cache_alloc_bulk(f.frags, addrs, 3, 100, 64);
 	assert_int_equal(mr_frag_cache_abort(f.frags, addrs[1], 100), -EINVAL);
@@ -20,12 +19,11 @@ static void bulk_counts_for_abort(void **state)
 	close_frags(&f);
 }
 
-static void only_the_last_cut_is_aborted_once(void **state)
+TEST(only_the_last_cut_is_aborted_once)
 {
 	struct frag_fixture f;
 	uint64_t a, b, c;
 
-	(void)state;
 	open_frags(&f, 256, 4096, 4096);
 	assert_int_equal(mr_frag_cache_abort(f.frags, 0, 1), -EINVAL);
 	a = cut(&f, 100, 0);
@@ -61,12 +59,11 @@ static void only_the_last_cut_is_aborted_once(void **state)
 	close_frags(&f);
 }
 
-static void aborted_reference_leaves_the_bytes(void **state)
+TEST(aborted_reference_leaves_the_bytes)
 {
 	struct frag_fixture f;
 	uint64_t a;
 
-	(void)state;
 	open_frags(&f, 256, 4096, 4096);
 	a = cut(&f, 100, 0);
 	assert_int_equal(mr_frag_cache_abort_ref(f.frags, a, 99), -EINVAL);
@@ -85,12 +82,11 @@ static void aborted_reference_leaves_the_bytes(void **state)
 	close_frags(&f);
 }
 
-static void shared_frag_is_not_aborted(void **state)
+TEST(shared_frag_is_not_aborted)
 {
 	struct frag_fixture f;
 	struct mr_frame frame = { 0, 10, 0 };
 
-	(void)state;
 	open_frags(&f, 256, 4096, 4096);
 	frame.addr = cut(&f, 10, 0);
 	assert_int_equal(mr_frame_ref(f.p.cache, &frame, 1), 0);
@@ -107,13 +103,12 @@ static void shared_frag_is_not_aborted(void **state)
 	close_frags(&f);
 }
 
-static void prepare_takes_nothing_and_probe_sees_the_same(void **state)
+TEST(prepare_takes_nothing_and_probe_sees_the_same)
 {
 	struct frag_fixture f;
 	struct mr_frag a = { 0 }, b = { 0 };
 	uint64_t addr;
 
-	(void)state;
 	open_frags(&f, 256, 4096, 4096);
 	assert_false(mr_frag_cache_probe(f.frags, 1, 0, &b));
 	assert_in_flight(f.p.pool, 0);
@@ -144,13 +139,12 @@ static void prepare_takes_nothing_and_probe_sees_the_same(void **state)
 	close_frags(&f);
 }
 
-static void commit_takes_what_is_used_and_says_how_much(void **state)
+TEST(commit_takes_what_is_used_and_says_how_much)
 {
 	struct frag_fixture f;
 	struct mr_frag frag;
 	uint64_t addr;
 
-	(void)state;
 	open_frags(&f, 256, 4096, 4096);
 	addr = cut(&f, 10, 0);
 	mr_frag_cache_prepare(f.frags, 100, 64, &frag);
@@ -175,13 +169,12 @@ static void commit_takes_what_is_used_and_says_how_much(void **state)
 }
 
 /* Whatever cuts, commits, aborts or drains makes a prepared frag stale. */
-static void stale_prepare_is_refused(void **state)
+TEST(stale_prepare_is_refused)
 {
 	struct frag_fixture f;
 	struct mr_frag frag, other, zero = { 0 };
 	uint64_t addr;
 
-	(void)state;
 	open_frags(&f, 256, 4096, 4096);
 	assert_int_equal(mr_frag_cache_commit(f.frags, &zero, 1), -ESTALE);
 	for (int way = 0; way < 7; way++) {
@@ -233,13 +226,12 @@ static void stale_prepare_is_refused(void **state)
 }
 
 /* What the caller wrote into the struct is not believed. */
-static void forged_prepare_is_refused(void **state)
+TEST(forged_prepare_is_refused)
 {
 	struct frag_fixture f;
 	struct mr_frag frag, forged;
 	uint64_t addr;
 
-	(void)state;
 	open_frags(&f, 256, 4096, 4096);
 	addr = cut(&f, 100, 0);
 	mr_frag_cache_prepare(f.frags, 1, 0, &frag);
@@ -264,13 +256,12 @@ static void forged_prepare_is_refused(void **state)
 	close_frags(&f);
 }
 
-static void commit_without_reference_lengthens_the_last_one(void **state)
+TEST(commit_without_reference_lengthens_the_last_one)
 {
 	struct frag_fixture f;
 	struct mr_frag frag;
 	uint64_t addr;
 
-	(void)state;
 	open_frags(&f, 256, 4096, 4096);
 	/* There is none before. */
 	mr_frag_cache_prepare(f.frags, 1, 0, &frag);
@@ -308,12 +299,11 @@ static void commit_without_reference_lengthens_the_last_one(void **state)
 }
 
 /* Generations wrap; so do the counts of nothing else that lives long. */
-static void generation_wraps(void **state)
+TEST(generation_wraps)
 {
 	struct frag_fixture f;
 	struct mr_frag frag;
 
-	(void)state;
 	open_frags(&f, 64, 4096, 4096);
 	f.frags->generation = UINT32_MAX;
 	assert_int_equal(mr_frag_cache_prepare(f.frags, 1, 0, &frag), 0);
@@ -323,23 +313,4 @@ static void generation_wraps(void **state)
 	assert_int_equal(mr_frag_cache_commit(f.frags, &frag, 1), -ESTALE);
 	give_back(&f, frag.addr);
 	close_frags(&f);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(bulk_counts_for_abort),
-		cmocka_unit_test(only_the_last_cut_is_aborted_once),
-		cmocka_unit_test(aborted_reference_leaves_the_bytes),
-		cmocka_unit_test(shared_frag_is_not_aborted),
-		cmocka_unit_test(prepare_takes_nothing_and_probe_sees_the_same),
-		cmocka_unit_test(commit_takes_what_is_used_and_says_how_much),
-		cmocka_unit_test(stale_prepare_is_refused),
-		cmocka_unit_test(forged_prepare_is_refused),
-		cmocka_unit_test(
-			commit_without_reference_lengthens_the_last_one),
-		cmocka_unit_test(generation_wraps),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,31 +36,19 @@ static void frags_do_as_the_model_says(uint32_t n_pages, uint32_t page_bytes,
 	fixture_close(&f);
 }
 
-static void plenty_of_pages(void **state)
+TEST(plenty_of_pages)
 {
-	(void)state;
 	frags_do_as_the_model_says(4096, 4096, 4096, 1);
 	frags_do_as_the_model_says(1024, 8192, 2048, 2);
 	frags_do_as_the_model_says(4096, 2048, 2048, 3);
 	frags_do_as_the_model_says(512, 32768, 4096, 4);
 }
 
-static void too_few_pages(void **state)
+TEST(too_few_pages)
 {
-	(void)state;
 	frags_do_as_the_model_says(40, 4096, 4096, 5);
 	frags_do_as_the_model_says(7, 4096, 2048, 6);
 	frags_do_as_the_model_says(3, 16384, 4096, 7);
 	frags_do_as_the_model_says(90, 2048, 2048, 8);
 	frags_do_as_the_model_says(1, 32768, 2048, 9);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(plenty_of_pages),
-		cmocka_unit_test(too_few_pages),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -285,12 +285,11 @@ static void body(struct mt_thread *thread)
 	__atomic_fetch_sub(&shared->n_looking, 1, __ATOMIC_RELAXED);
 }
 
-static void frags_wander_and_all_blocks_come_back(void **state)
+TEST(frags_wander_and_all_blocks_come_back)
 {
 	/* Little enough that blocks, and then pages, run out. */
 	static const uint32_t n_pages[] = { 700, 90 };
 
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		static struct shared shared;
 		struct mt_run run = { .body = body,
@@ -394,13 +393,12 @@ static void push_or_pop(struct mt_thread *thread)
 	mr_cache_destroy(cache);
 }
 
-static void one_cuts_and_one_frees(void **state)
+TEST(one_cuts_and_one_frees)
 {
 	static const uint32_t cases[][2] = {
 		{ 12, 1 }, { 12, 64 }, { 75, 1 }, { 2048, 1 }, { 2048, 64 }
 	};
 
-	(void)state;
 	for (int i = 0; i < 5; i++) {
 		static struct shared shared;
 		struct mt_run run = { .body = push_or_pop,
@@ -421,14 +419,4 @@ static void one_cuts_and_one_frees(void **state)
 		assert_in_flight(shared.f.pool, 0);
 		fixture_close(&shared.f);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(frags_wander_and_all_blocks_come_back),
-		cmocka_unit_test(one_cuts_and_one_frees),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

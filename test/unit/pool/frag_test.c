@@ -2,7 +2,7 @@
 /* Tests of lib/pool/frag.c: cutting, and frags as frames. */
 #include "support/frag_unit.h"
 
-static void values_out_of_range_are_refused(void **state)
+TEST(values_out_of_range_are_refused)
 {
 	static const struct {
 		uint32_t n_bytes, align_bytes;
@@ -22,7 +22,6 @@ static void values_out_of_range_are_refused(void **state)
 	};
 	struct frag_fixture f;
 
-	(void)state;
 	open_frags(&f, 256, 4096, 4096);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const uint32_t n_bytes = cases[i].n_bytes;
@@ -54,12 +53,11 @@ static void values_out_of_range_are_refused(void **state)
 	close_frags(&f);
 }
 
-static void frags_lie_behind_each_other_as_aligned(void **state)
+TEST(frags_lie_behind_each_other_as_aligned)
 {
 	struct frag_fixture f;
 	uint64_t first;
 
-	(void)state;
 	open_frags(&f, 256, 4096, 4096);
 	first = cut(&f, 1, 0);
 	assert_int_equal(first % 4096, 0);
@@ -75,12 +73,11 @@ static void frags_lie_behind_each_other_as_aligned(void **state)
 }
 
 /* A descriptor of AF_XDP may not cross a chunk. What is longer has to. */
-static void frag_of_a_chunk_does_not_cross_its_edge(void **state)
+TEST(frag_of_a_chunk_does_not_cross_its_edge)
 {
 	struct frag_fixture f;
 	uint64_t first;
 
-	(void)state;
 	open_frags(&f, 256, 8192, 2048);
 	first = cut(&f, 2000, 0);
 	assert_int_equal(cut(&f, 48, 0), first + 2000);
@@ -98,7 +95,7 @@ static void frag_of_a_chunk_does_not_cross_its_edge(void **state)
 	close_frags(&f);
 }
 
-static void bulk_is_as_many_single_ones(void **state)
+TEST(bulk_is_as_many_single_ones)
 {
 	static const uint32_t sizes[][2] = {
 		{ 1, 0 },       { 12, 64 },  { 75, 0 },    { 2048, 64 },
@@ -106,7 +103,6 @@ static void bulk_is_as_many_single_ones(void **state)
 	};
 	struct frag_fixture one, bulk;
 
-	(void)state;
 	open_frags(&one, 1024, 4096, 4096);
 	open_frags(&bulk, 1024, 4096, 4096);
 	for (int i = 0; i < 8; i++) {
@@ -130,13 +126,12 @@ static void bulk_is_as_many_single_ones(void **state)
 }
 
 /* No block: a page does, and what it cannot hold fails and changes nothing. */
-static void page_is_the_fallback_and_is_kept(void **state)
+TEST(page_is_the_fallback_and_is_kept)
 {
 	struct frag_fixture f;
 	struct mr_frag frag;
 	uint64_t addr = 0, first;
 
-	(void)state;
 	open_frags(&f, 7, 4096, 4096); /* a page less than a block */
 	assert_int_equal(mr_frag_cache_alloc(f.frags, 4097, 0, &addr), -ENOMEM);
 	assert_int_equal(mr_frag_cache_prepare(f.frags, 32768, 0, &frag),
@@ -169,7 +164,7 @@ static void page_is_the_fallback_and_is_kept(void **state)
 }
 
 /* Until the last byte, then -ENOMEM; and all over when they are back. */
-static void pool_is_cut_up_and_comes_back(void **state)
+TEST(pool_is_cut_up_and_comes_back)
 {
 	static const uint32_t shapes[][3] = {
 		{ 7, 4096, 4096 },  { 64, 2048, 2048 }, { 67, 4096, 4096 },
@@ -177,7 +172,6 @@ static void pool_is_cut_up_and_comes_back(void **state)
 	};
 	static uint64_t addrs[40000];
 
-	(void)state;
 	for (int i = 0; i < 6; i++) {
 		struct frag_fixture f;
 		uint64_t addr;
@@ -203,13 +197,12 @@ static void pool_is_cut_up_and_comes_back(void **state)
 }
 
 /* Pages that were taken one by one are had as pages, and blocks as blocks. */
-static void block_replaces_the_page_when_there_is_one(void **state)
+TEST(block_replaces_the_page_when_there_is_one)
 {
 	struct frag_fixture f;
 	static uint64_t pages[64];
 	uint64_t addr;
 
-	(void)state;
 	open_frags(&f, 64, 4096, 4096);
 	assert_int_equal(mr_frag_alloc_bulk(f.p.cache, pages, 63, 4096), 63);
 	addr = cut(&f, 3000, 0);
@@ -227,13 +220,12 @@ static void block_replaces_the_page_when_there_is_one(void **state)
 	close_frags(&f);
 }
 
-static void no_memory_for_a_frag_cache(void **state)
+TEST(no_memory_for_a_frag_cache)
 {
 	struct frag_fixture f;
 	struct mr_frag_cache *frags = NULL;
 	struct mr_reason reason;
 
-	(void)state;
 	open_frags(&f, 64, 4096, 4096);
 	f.p.allocator.fail_at = f.p.allocator.n_calls + 1;
 	assert_int_equal(mr_frag_cache_create(f.p.cache, &frags, &reason),
@@ -245,13 +237,12 @@ static void no_memory_for_a_frag_cache(void **state)
 }
 
 /* One cache may have several, for sizes that should not pin each other. */
-static void frag_caches_of_one_cache_do_not_mix(void **state)
+TEST(frag_caches_of_one_cache_do_not_mix)
 {
 	struct frag_fixture f;
 	struct mr_frag_cache *frags[3];
 	uint64_t addrs[3];
 
-	(void)state;
 	open_frags(&f, 256, 4096, 4096);
 	for (int i = 0; i < 3; i++) {
 		assert_int_equal(
@@ -272,7 +263,7 @@ static void frag_caches_of_one_cache_do_not_mix(void **state)
 }
 
 /* Its neighbours are other frames: there is no room around it to grow into. */
-static void frag_as_a_frame(void **state)
+TEST(frag_as_a_frame)
 {
 	struct frag_fixture f;
 	struct mr_frame frames[3];
@@ -280,7 +271,6 @@ static void frag_as_a_frame(void **state)
 	struct mr_room room;
 	uint64_t a;
 
-	(void)state;
 	open_frags(&f, 256, 4096, 2048);
 	for (int i = 0; i < 3; i++) {
 		frames[i] = (struct mr_frame){ cut(&f, 100, 0), 100, 0 };
@@ -322,12 +312,11 @@ static void frag_as_a_frame(void **state)
 }
 
 /* Longer than any buffer that a copy could go to. */
-static void long_frag_is_unshared_only_if_it_is_not_shared(void **state)
+TEST(long_frag_is_unshared_only_if_it_is_not_shared)
 {
 	struct frag_fixture f;
 	struct mr_frame frame = { 0, 5000, 0 };
 
-	(void)state;
 	open_frags(&f, 256, 4096, 4096);
 	frame.addr = cut(&f, 5000, 0);
 	assert_int_equal(mr_frame_unshare(f.p.cache, &frame, 1), 0);
@@ -342,14 +331,13 @@ static void long_frag_is_unshared_only_if_it_is_not_shared(void **state)
 }
 
 /* What a frag cache may hold, no port may count on. */
-static void a_frag_cache_is_promised_its_blocks(void **state)
+TEST(a_frag_cache_is_promised_its_blocks)
 {
 	struct mr_frag_cache *frags;
 	struct mr_reason why = { "" };
 	struct pool_fixture f;
 	uint64_t addr;
 
-	(void)state;
 	fixture_open(&f, 256, 4096, 4096);
 	assert_int_equal(mri_pool_commit(f.pool, "xdp:a", 97, NULL), 0);
 	assert_int_equal(mr_frag_cache_create(f.cache, &frags, &why), -ENOMEM);
@@ -377,7 +365,7 @@ static void a_frag_cache_is_promised_its_blocks(void **state)
 }
 
 /* The wrong order of two calls is told, and leaves nothing dangling. */
-static void cache_that_ends_first_leaves_an_empty_frag_cache(void **state)
+TEST(cache_that_ends_first_leaves_an_empty_frag_cache)
 {
 	struct frag_fixture f;
 	struct mr_cache *cache;
@@ -386,7 +374,6 @@ static void cache_that_ends_first_leaves_an_empty_frag_cache(void **state)
 	uint64_t addr, again;
 	uint32_t n_lines;
 
-	(void)state;
 	open_frags(&f, 256, 4096, 4096);
 	assert_int_equal(mr_cache_create(f.p.pool, &cache, NULL), 0);
 	assert_int_equal(mr_frag_cache_create(cache, &frags, NULL), 0);
@@ -401,27 +388,4 @@ static void cache_that_ends_first_leaves_an_empty_frag_cache(void **state)
 	assert_in_flight(f.p.pool, 0);
 	mr_frag_cache_destroy(frags);
 	close_frags(&f);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(values_out_of_range_are_refused),
-		cmocka_unit_test(frags_lie_behind_each_other_as_aligned),
-		cmocka_unit_test(frag_of_a_chunk_does_not_cross_its_edge),
-		cmocka_unit_test(bulk_is_as_many_single_ones),
-		cmocka_unit_test(page_is_the_fallback_and_is_kept),
-		cmocka_unit_test(pool_is_cut_up_and_comes_back),
-		cmocka_unit_test(block_replaces_the_page_when_there_is_one),
-		cmocka_unit_test(no_memory_for_a_frag_cache),
-		cmocka_unit_test(frag_caches_of_one_cache_do_not_mix),
-		cmocka_unit_test(frag_as_a_frame),
-		cmocka_unit_test(
-			long_frag_is_unshared_only_if_it_is_not_shared),
-		cmocka_unit_test(a_frag_cache_is_promised_its_blocks),
-		cmocka_unit_test(
-			cache_that_ends_first_leaves_an_empty_frag_cache),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,7 +9,7 @@ static struct mr_frame frame_at(uint64_t addr, uint32_t len)
 	return (struct mr_frame){ .addr = addr, .len = len };
 }
 
-static void n_whole_leaves_out_the_frame_that_is_cut_off(void **state)
+TEST(n_whole_leaves_out_the_frame_that_is_cut_off)
 {
 	static const struct {
 		const char *more; /* 1: goes on in the next entry */
@@ -18,7 +18,6 @@ static void n_whole_leaves_out_the_frame_that_is_cut_off(void **state)
 		      { "00", 2 },   { "01", 1 },   { "10", 2 },
 		      { "0111", 1 }, { "0110", 4 }, { "111", 0 } };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct mr_frame frames[8] = { { 0 } };
 		const uint32_t n = (uint32_t)strlen(cases[i].more);
@@ -46,7 +45,7 @@ static void assert_room(const struct pool_fixture *f,
 }
 
 /* Room before and behind the data, to the byte, in chunks and whole pages. */
-static void room_ends_where_the_buffer_ends(void **state)
+TEST(room_ends_where_the_buffer_ends)
 {
 	static const struct {
 		uint32_t page, chunk, buffer;
@@ -54,7 +53,6 @@ static void room_ends_where_the_buffer_ends(void **state)
 		      { 8192, 2048, 2048 },  { 8192, 4096, 8192 },
 		      { 32768, 4096, 4096 }, { 32768, 2048, 32768 } };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const uint32_t buffer = cases[i].buffer;
 		struct pool_fixture f;
@@ -90,11 +88,10 @@ static void room_ends_where_the_buffer_ends(void **state)
 	}
 }
 
-static void pull_and_trim_leave_one_byte(void **state)
+TEST(pull_and_trim_leave_one_byte)
 {
 	struct mr_frame frame = frame_at(1000, 61), odd = frame;
 
-	(void)state;
 	assert_int_equal(mr_frame_pull(&odd, 14), 0);
 	assert_int_equal(odd.addr, 1014);
 	assert_int_equal(odd.len, 47);
@@ -115,14 +112,13 @@ static void pull_and_trim_leave_one_byte(void **state)
 	assert_int_equal(mr_frame_trim(&frame, 0), 0);
 }
 
-static void shared_frame_is_read_only(void **state)
+TEST(shared_frame_is_read_only)
 {
 	struct pool_fixture f;
 	struct mr_frame frame;
 	struct mr_pages pages;
 	struct mr_room room;
 
-	(void)state;
 	fixture_open(&f, 64, 4096, 4096);
 	frame = frame_at(alloc_one(f.cache, 4096) + 128, 60);
 	pages = mr_cache_pages(f.cache);
@@ -149,13 +145,12 @@ static void shared_frame_is_read_only(void **state)
 }
 
 /* Sharing one chunk of a page says nothing of its neighbours. */
-static void chunks_of_a_page_have_owners_of_their_own(void **state)
+TEST(chunks_of_a_page_have_owners_of_their_own)
 {
 	struct pool_fixture f;
 	struct mr_frame frames[4];
 	uint64_t addrs[4];
 
-	(void)state;
 	fixture_open(&f, 64, 8192, 2048);
 	mr_frag_alloc_bulk(f.cache, addrs, 4, 2048);
 	for (int i = 0; i < 4; i++)
@@ -172,7 +167,7 @@ static void chunks_of_a_page_have_owners_of_their_own(void **state)
 	fixture_close(&f);
 }
 
-static void frames_of_no_pool_are_einval(void **state)
+TEST(frames_of_no_pool_are_einval)
 {
 	struct pool_fixture f;
 	struct mr_pool *beside;
@@ -181,7 +176,6 @@ static void frames_of_no_pool_are_einval(void **state)
 	struct mr_pages pages;
 	struct mr_room room;
 
-	(void)state;
 	fixture_open(&f, 64, 4096, 4096);
 	frame = frame_at(64 * 4096 + 128, 60); /* the first byte behind it */
 	before = frame;
@@ -213,13 +207,12 @@ static void frames_of_no_pool_are_einval(void **state)
 	fixture_close(&f);
 }
 
-static void owners_are_counted_to_255(void **state)
+TEST(owners_are_counted_to_255)
 {
 	struct pool_fixture f;
 	struct mr_frame frames[3];
 	uint64_t addrs[3];
 
-	(void)state;
 	fixture_open(&f, 64, 4096, 4096);
 	mr_frag_alloc_bulk(f.cache, addrs, 3, 4096);
 	for (int i = 0; i < 3; i++)
@@ -244,12 +237,11 @@ static void owners_are_counted_to_255(void **state)
 	fixture_close(&f);
 }
 
-static void unshare_of_a_sole_frame_does_nothing(void **state)
+TEST(unshare_of_a_sole_frame_does_nothing)
 {
 	struct pool_fixture f;
 	struct mr_frame frame, before;
 
-	(void)state;
 	fixture_open(&f, 64, 4096, 4096);
 	frame = before = frame_at(alloc_one(f.cache, 4096) + 1, 60);
 	assert_int_equal(mr_frame_unshare(f.cache, &frame, 1), 0);
@@ -291,11 +283,10 @@ static void check_unshare(struct pool_fixture *f, uint32_t buffer, uint32_t at,
 }
 
 /* Each length, at each end of chunks and pages of one and several of them. */
-static void unshare_copies_and_keeps_room(void **state)
+TEST(unshare_copies_and_keeps_room)
 {
 	static const uint32_t pages[] = { 2048, 4096, 8192, 32768 };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(pages) / sizeof(pages[0]); i++) {
 		struct pool_fixture f;
 
@@ -313,13 +304,12 @@ static void unshare_copies_and_keeps_room(void **state)
 }
 
 /* A copy of as much room would take several pages. */
-static void unshare_of_a_shared_block_is_enomem(void **state)
+TEST(unshare_of_a_shared_block_is_enomem)
 {
 	struct pool_fixture f;
 	struct mr_frame frame, before;
 	uint64_t block;
 
-	(void)state;
 	fixture_open(&f, 64, 4096, 4096);
 	assert_int_equal(mr_page_alloc_bulk(f.pool, 1, &block, 1), 1);
 	frame = before = frame_at(block + 128, 60);
@@ -333,13 +323,12 @@ static void unshare_of_a_shared_block_is_enomem(void **state)
 	fixture_close(&f);
 }
 
-static void unshare_takes_a_frame_of_18_entries(void **state)
+TEST(unshare_takes_a_frame_of_18_entries)
 {
 	struct pool_fixture f;
 	struct mr_frame frames[MR_MAX_SEGS], shared[MR_MAX_SEGS];
 	uint64_t addrs[MR_MAX_SEGS];
 
-	(void)state;
 	fixture_open(&f, 64, 2048, 2048);
 	mr_frag_alloc_bulk(f.cache, addrs, MR_MAX_SEGS, 2048);
 	for (int i = 0; i < MR_MAX_SEGS; i++) {
@@ -363,13 +352,12 @@ static void unshare_takes_a_frame_of_18_entries(void **state)
 	fixture_close(&f);
 }
 
-static void unshare_without_a_page_changes_nothing(void **state)
+TEST(unshare_without_a_page_changes_nothing)
 {
 	struct pool_fixture f;
 	struct mr_frame frames[2], before[2];
 	uint64_t addrs[8];
 
-	(void)state;
 	fixture_open(&f, 3, 4096, 4096);
 	assert_int_equal(mr_frag_alloc_bulk(f.cache, addrs, 2, 4096), 2);
 	for (int i = 0; i < 2; i++)
@@ -385,24 +373,4 @@ static void unshare_without_a_page_changes_nothing(void **state)
 	mr_frame_free_bulk(f.cache, frames, 2);
 	mr_frame_free_bulk(f.cache, frames, 2);
 	fixture_close(&f);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(n_whole_leaves_out_the_frame_that_is_cut_off),
-		cmocka_unit_test(room_ends_where_the_buffer_ends),
-		cmocka_unit_test(pull_and_trim_leave_one_byte),
-		cmocka_unit_test(shared_frame_is_read_only),
-		cmocka_unit_test(chunks_of_a_page_have_owners_of_their_own),
-		cmocka_unit_test(frames_of_no_pool_are_einval),
-		cmocka_unit_test(owners_are_counted_to_255),
-		cmocka_unit_test(unshare_of_a_sole_frame_does_nothing),
-		cmocka_unit_test(unshare_copies_and_keeps_room),
-		cmocka_unit_test(unshare_of_a_shared_block_is_enomem),
-		cmocka_unit_test(unshare_takes_a_frame_of_18_entries),
-		cmocka_unit_test(unshare_without_a_page_changes_nothing),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -70,11 +70,10 @@ static bool is_fatal(uint32_t page_bytes, int64_t offset, bool is_freed)
 	return false;
 }
 
-static void a_fault_ends_it(void **state)
+TEST(a_fault_ends_it)
 {
 	static const uint32_t sizes[] = { 4096, 8192, 32768 };
 
-	(void)state;
 	for (uint32_t i = 0; i < 3; i++) {
 		const int64_t last = sizes[i] - 1;
 
@@ -91,13 +90,12 @@ static void a_fault_ends_it(void **state)
 	}
 }
 
-static void it_is_a_pool_like_others(void **state)
+TEST(it_is_a_pool_like_others)
 {
 	struct mr_frag_cache *frags;
 	struct pool_fixture f;
 	uint64_t addrs[N_PAGES + 1], addr;
 
-	(void)state;
 	make(&f, 4096);
 	for (uint32_t round = 0; round < 3; round++) {
 		assert_int_equal(mr_frag_alloc_bulk(f.cache, addrs,
@@ -130,12 +128,11 @@ static void it_is_a_pool_like_others(void **state)
 }
 
 /* A guard is no page: whoever gives its address back has counted too far. */
-static void the_address_of_a_guard_is_refused(void **state)
+TEST(the_address_of_a_guard_is_refused)
 {
 	struct pool_fixture f;
 	uint64_t addrs[2];
 
-	(void)state;
 	make(&f, 4096);
 	assert_int_equal(mr_page_alloc_bulk(f.pool, 0, addrs, 2), 2);
 	for (uint32_t i = 0; i < 2; i++) {
@@ -150,18 +147,17 @@ static void the_address_of_a_guard_is_refused(void **state)
 	unmake(&f);
 }
 
-static void devices_cannot_register_it(void **state)
+TEST(devices_cannot_register_it)
 {
 	struct pool_fixture f;
 
-	(void)state;
 	make(&f, 4096);
 	assert_int_equal(mr_region_pin(f.region, "xdp:eth0", 4096), -ENOTSUP);
 	assert_int_equal(mr_region_pin(f.region, "xdp:eth0", 0), -ENOTSUP);
 	unmake(&f);
 }
 
-static void what_cannot_be_guarded(void **state)
+TEST(what_cannot_be_guarded)
 {
 	static const struct {
 		struct mr_pool_config config;
@@ -176,7 +172,6 @@ static void what_cannot_be_guarded(void **state)
 	struct mr_reason reason;
 	struct mr_pool *pool;
 
-	(void)state;
 	fixture_open(&f, N_PAGES, 4096, 4096);
 	for (uint32_t i = 0; i < 3; i++) {
 		struct mr_pool_config c = cases[i].config;
@@ -190,7 +185,7 @@ static void what_cannot_be_guarded(void **state)
 	fixture_close(&f);
 }
 
-static void where_nothing_can_be_guarded(void **state)
+TEST(where_nothing_can_be_guarded)
 {
 	struct pool_fixture f;
 	struct mr_region_config region_config = {
@@ -203,7 +198,6 @@ static void where_nothing_can_be_guarded(void **state)
 	struct mr_reason reason;
 	struct mr_pool *pool;
 
-	(void)state;
 	fixture_open(&f, N_PAGES, 4096, 4096);
 	/* Beside what a device has registered; and then, where it has not. */
 	config.region = f.region;
@@ -228,11 +222,10 @@ static void where_nothing_can_be_guarded(void **state)
 	fixture_close(&f);
 }
 
-static void a_layout_that_no_pool_gets_or_loses(void **state)
+TEST(a_layout_that_no_pool_gets_or_loses)
 {
 	struct pool_fixture f;
 
-	(void)state;
 	fixture_open(&f, N_PAGES, 4096, 4096);
 	mr_cache_destroy(f.cache);
 	assert_int_equal(mr_pool_set_safety(f.pool, MR_SAFETY_GUARD, NULL),
@@ -246,19 +239,4 @@ static void a_layout_that_no_pool_gets_or_loses(void **state)
 	assert_int_equal(mr_pool_set_safety(f.pool, MR_SAFETY_GUARD, NULL), 0);
 	f.cache = NULL;
 	unmake(&f);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_fault_ends_it),
-		cmocka_unit_test(it_is_a_pool_like_others),
-		cmocka_unit_test(the_address_of_a_guard_is_refused),
-		cmocka_unit_test(devices_cannot_register_it),
-		cmocka_unit_test(what_cannot_be_guarded),
-		cmocka_unit_test(where_nothing_can_be_guarded),
-		cmocka_unit_test(a_layout_that_no_pool_gets_or_loses),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

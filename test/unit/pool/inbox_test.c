@@ -24,13 +24,12 @@ static struct mr_cache *one_more(struct pool_fixture *f)
 	return cache;
 }
 
-static void pages_come_back_to_the_cache_that_took_them(void **state)
+TEST(pages_come_back_to_the_cache_that_took_them)
 {
 	struct pool_fixture f;
 	struct mr_cache *other;
 	uint64_t addrs[MAG], again[MAG];
 
-	(void)state;
 	open_home(&f, 4096);
 	other = one_more(&f);
 	mr_frag_alloc_bulk(f.cache, addrs, MAG, 4096);
@@ -91,14 +90,13 @@ static void take_list(struct mr_pool *pool, uint64_t *addrs)
 }
 
 /* Who takes pages without a cache is not the cache that had them before. */
-static void pages_taken_without_a_cache_have_no_home(void **state)
+TEST(pages_taken_without_a_cache_have_no_home)
 {
 	static void (*const take[])(struct mr_pool *, uint64_t *) = {
 		take_for_a_port, take_array, take_one_by_one, take_slots,
 		take_list,
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(take) / sizeof(take[0]); i++) {
 		struct pool_fixture f;
 		struct mr_cache *other;
@@ -121,13 +119,12 @@ static void pages_taken_without_a_cache_have_no_home(void **state)
 }
 
 /* One's own pages stay, whatever stands beside them in the burst. */
-static void each_page_of_a_burst_goes_to_its_own_home(void **state)
+TEST(each_page_of_a_burst_goes_to_its_own_home)
 {
 	struct pool_fixture f;
 	struct mr_cache *caches[6];
 	uint64_t addrs[6][20], burst[120];
 
-	(void)state;
 	open_home(&f, 4096);
 	caches[0] = f.cache;
 	for (int c = 1; c < 6; c++)
@@ -169,13 +166,12 @@ static void each_page_of_a_burst_goes_to_its_own_home(void **state)
 }
 
 /* A burst that does not fit what is open fills one magazine and opens more. */
-static void long_bursts_go_home_in_whole_magazines(void **state)
+TEST(long_bursts_go_home_in_whole_magazines)
 {
 	struct pool_fixture f;
 	struct mr_cache *other;
 	uint64_t addrs[256];
 
-	(void)state;
 	open_home(&f, 4096);
 	other = one_more(&f);
 	for (uint32_t n_before = 0; n_before < MAG; n_before += 7) {
@@ -192,11 +188,10 @@ static void long_bursts_go_home_in_whole_magazines(void **state)
 }
 
 /* References, and pages of several chunks, find home as well. */
-static void odd_references_go_home(void **state)
+TEST(odd_references_go_home)
 {
 	static const uint32_t chunk_bytes[] = { 4096, 2048 };
 
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		struct pool_fixture f;
 		struct mr_cache *other;
@@ -218,13 +213,12 @@ static void odd_references_go_home(void **state)
 	}
 }
 
-static void empty_handed_cache_takes_what_is_on_its_way(void **state)
+TEST(empty_handed_cache_takes_what_is_on_its_way)
 {
 	struct pool_fixture f;
 	struct mr_cache *other, *third;
 	uint64_t addrs[N_PAGES];
 
-	(void)state;
 	open_home(&f, 4096);
 	other = one_more(&f);
 	third = one_more(&f);
@@ -250,14 +244,13 @@ static void empty_handed_cache_takes_what_is_on_its_way(void **state)
 	fixture_close(&f);
 }
 
-static void inbox_of_a_cache_that_is_gone_is_emptied(void **state)
+TEST(inbox_of_a_cache_that_is_gone_is_emptied)
 {
 	struct pool_fixture f;
 	struct mr_cache *other;
 	struct mr_pool_stats s;
 	uint64_t addrs[3 * MAG];
 
-	(void)state;
 	open_home(&f, 4096);
 	other = one_more(&f);
 	mr_frag_alloc_bulk(other, addrs, 3 * MAG, 4096);
@@ -284,13 +277,12 @@ static void inbox_of_a_cache_that_is_gone_is_emptied(void **state)
 	fixture_close(&f);
 }
 
-static void pages_in_inboxes_are_there_for_direct_calls(void **state)
+TEST(pages_in_inboxes_are_there_for_direct_calls)
 {
 	struct pool_fixture f;
 	struct mr_cache *other;
 	uint64_t addrs[N_PAGES];
 
-	(void)state;
 	open_home(&f, 4096);
 	other = one_more(&f);
 	mr_frag_alloc_bulk(other, addrs, N_PAGES, 4096);
@@ -306,13 +298,12 @@ static void pages_in_inboxes_are_there_for_direct_calls(void **state)
 }
 
 /* Pages that never left by a cache have no home: they stay. */
-static void pages_without_a_home_stay(void **state)
+TEST(pages_without_a_home_stay)
 {
 	struct pool_fixture f;
 	struct mr_cache *second;
 	uint64_t addrs[10];
 
-	(void)state;
 	open_home(&f, 4096);
 	second = one_more(&f);
 	assert_int_equal(mr_pool_frag_alloc_bulk(f.pool, addrs, 10, 4096), 10);
@@ -324,14 +315,13 @@ static void pages_without_a_home_stay(void **state)
 }
 
 /* A cache of another pool sends each page to the inbox of its home. */
-static void pages_of_another_pool_go_to_the_home_in_it(void **state)
+TEST(pages_of_another_pool_go_to_the_home_in_it)
 {
 	struct pool_fixture f;
 	struct mr_pool *beside;
 	struct mr_cache *stranger;
 	uint64_t addrs[MAG];
 
-	(void)state;
 	open_home(&f, 4096);
 	beside = pool_beside(&f, 64, 4096);
 	mr_cache_create(beside, &stranger, NULL);
@@ -348,14 +338,13 @@ static void pages_of_another_pool_go_to_the_home_in_it(void **state)
 	fixture_close(&f);
 }
 
-static void no_memory_for_inboxes(void **state)
+TEST(no_memory_for_inboxes)
 {
 	struct pool_fixture f;
 	const struct mr_pool_config config = { .size = sizeof(config),
 					       .n_pages = 64,
 					       .returns = MR_RETURN_HOME };
 
-	(void)state;
 	open_home(&f, 4096);
 	for (uint32_t i = 1; i <= 6; i++) {
 		const int64_t n_out = f.allocator.n_out;
@@ -371,13 +360,12 @@ static void no_memory_for_inboxes(void **state)
 }
 
 /* What the last look sends to the depot, it finds there. */
-static void own_open_pages_for_a_dead_cache_are_found(void **state)
+TEST(own_open_pages_for_a_dead_cache_are_found)
 {
 	struct pool_fixture f;
 	struct mr_cache *dead;
 	uint64_t addrs[N_PAGES], addr;
 
-	(void)state;
 	open_home(&f, 4096);
 	dead = one_more(&f);
 	assert_int_equal(mr_frag_alloc_bulk(dead, addrs, N_PAGES, 4096),
@@ -393,13 +381,12 @@ static void own_open_pages_for_a_dead_cache_are_found(void **state)
 }
 
 /* Who starves gets all that is open, whatever its home. */
-static void starving_pool_gets_what_is_open_for_all_homes(void **state)
+TEST(starving_pool_gets_what_is_open_for_all_homes)
 {
 	struct pool_fixture f;
 	struct mr_cache *other, *third;
 	uint64_t addrs[N_PAGES], addr;
 
-	(void)state;
 	open_home(&f, 4096);
 	other = one_more(&f);
 	third = one_more(&f);
@@ -417,25 +404,4 @@ static void starving_pool_gets_what_is_open_for_all_homes(void **state)
 	mr_cache_destroy(third);
 	mr_cache_destroy(other);
 	fixture_close(&f);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(pages_come_back_to_the_cache_that_took_them),
-		cmocka_unit_test(pages_taken_without_a_cache_have_no_home),
-		cmocka_unit_test(each_page_of_a_burst_goes_to_its_own_home),
-		cmocka_unit_test(long_bursts_go_home_in_whole_magazines),
-		cmocka_unit_test(odd_references_go_home),
-		cmocka_unit_test(empty_handed_cache_takes_what_is_on_its_way),
-		cmocka_unit_test(own_open_pages_for_a_dead_cache_are_found),
-		cmocka_unit_test(starving_pool_gets_what_is_open_for_all_homes),
-		cmocka_unit_test(inbox_of_a_cache_that_is_gone_is_emptied),
-		cmocka_unit_test(pages_in_inboxes_are_there_for_direct_calls),
-		cmocka_unit_test(pages_without_a_home_stay),
-		cmocka_unit_test(pages_of_another_pool_go_to_the_home_in_it),
-		cmocka_unit_test(no_memory_for_inboxes),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -83,7 +83,7 @@ static void churn(struct mr_cache *cache, uint64_t *addrs, uint32_t n)
 	mr_frag_free_bulk(cache, addrs, n);
 }
 
-static void magazines_are_sorted(void **state)
+TEST(magazines_are_sorted)
 {
 	struct pool_fixture f;
 	uint64_t addrs[N_PAGES], n_failed = 0;
@@ -91,7 +91,6 @@ static void magazines_are_sorted(void **state)
 	struct mri_magazine *magazine;
 	uint32_t next = 0;
 
-	(void)state;
 	fixture_open(&f, N_PAGES, 4096, 4096);
 	churn(f.cache, addrs, N_PAGES);
 	/* What was in use just now may be needed again: none of it is idle. */
@@ -122,12 +121,11 @@ static void magazines_are_sorted(void **state)
 }
 
 /* However many blocks lie beside them. */
-static void half_of_the_magazines_stay(void **state)
+TEST(half_of_the_magazines_stay)
 {
 	struct frag_fixture f;
 	uint64_t addrs[N_PAGES];
 
-	(void)state;
 	open_frags(&f, N_PAGES, 4096, 4096);
 	for (uint32_t i = 0; i < 64; i++)
 		addrs[i] = cut(&f, 32768, 0);
@@ -142,7 +140,7 @@ static void half_of_the_magazines_stay(void **state)
 	close_frags(&f);
 }
 
-static void it_looks_at_no_more_than_it_may(void **state)
+TEST(it_looks_at_no_more_than_it_may)
 {
 	const struct mr_tend_config three = { .size = sizeof(three),
 					      .max_magazines = 3 };
@@ -151,7 +149,6 @@ static void it_looks_at_no_more_than_it_may(void **state)
 	struct pool_fixture f;
 	uint64_t addrs[N_PAGES];
 
-	(void)state;
 	fixture_open(&f, N_PAGES, 4096, 4096);
 	assert_int_equal(tend(f.pool, NULL).n_magazines, 0);
 	churn(f.cache, addrs, N_PAGES);
@@ -170,12 +167,11 @@ static void it_looks_at_no_more_than_it_may(void **state)
 }
 
 /* At level 0 nobody sees a double free, but the janitor, later. */
-static void duplicates_are_dropped(void **state)
+TEST(duplicates_are_dropped)
 {
 	struct pool_fixture f;
 	uint64_t addrs[N_PAGES], n_found = 0;
 
-	(void)state;
 	fixture_open(&f, N_PAGES, 4096, 4096);
 	assert_int_equal(mr_frag_alloc_bulk(f.cache, addrs, N_PAGES, 4096),
 			 N_PAGES);
@@ -212,7 +208,7 @@ static uint64_t resident_bytes(void)
 }
 
 /* A burst to 32 MiB, and back to what the pool began with. */
-static void a_burst_goes_back_to_the_system(void **state)
+TEST(a_burst_goes_back_to_the_system)
 {
 	enum { N_BURST = 8192, N_SMALL = 512 };
 	struct mr_pool_config config = { .size = sizeof(config),
@@ -225,7 +221,6 @@ static void a_burst_goes_back_to_the_system(void **state)
 	uint64_t n_resident;
 	uint32_t n_calls = 0;
 
-	(void)state;
 	clocked_open(&c, &config);
 	churn(c.cache, addrs, N_BURST);
 	assert_int_equal(pool_stats(c.pool).n_pages, N_BURST);
@@ -254,7 +249,7 @@ static void a_burst_goes_back_to_the_system(void **state)
 	free(addrs);
 }
 
-static void a_port_keeps_what_it_registered(void **state)
+TEST(a_port_keeps_what_it_registered)
 {
 	const struct mr_tend_config now = { .size = sizeof(now), .idle_ns = 1 };
 	struct mr_pool_config config = { .size = sizeof(config),
@@ -264,7 +259,6 @@ static void a_port_keeps_what_it_registered(void **state)
 	struct mr_tend_report report;
 	struct clocked c;
 
-	(void)state;
 	clocked_open(&c, &config);
 	assert_int_equal(mr_pool_grow(c.pool, 0, NULL), 0);
 	assert_int_equal(mr_region_pin(c.region, "xdp:eth7", 64 << 20), 0);
@@ -281,7 +275,7 @@ static void a_port_keeps_what_it_registered(void **state)
 	clocked_close(&c);
 }
 
-static void it_grows_ahead(void **state)
+TEST(it_grows_ahead)
 {
 	struct mr_pool_config config = { .size = sizeof(config),
 					 .n_pages = 512,
@@ -291,7 +285,6 @@ static void it_grows_ahead(void **state)
 	struct clocked c;
 	uint64_t addrs[448];
 
-	(void)state;
 	clocked_open(&c, &config);
 	assert_int_equal(tend(c.pool, NULL).n_pages_grown, 0);
 	assert_int_equal(mr_frag_alloc_bulk(c.cache, addrs, 448, 4096), 448);
@@ -301,7 +294,7 @@ static void it_grows_ahead(void **state)
 	clocked_close(&c);
 }
 
-static void idle_caches_grow_old(void **state)
+TEST(idle_caches_grow_old)
 {
 	struct mr_pool_config config = { .size = sizeof(config),
 					 .n_pages = 512 };
@@ -309,7 +302,6 @@ static void idle_caches_grow_old(void **state)
 	struct clocked c;
 	uint64_t addr;
 
-	(void)state;
 	clocked_open(&c, &config);
 	addr = alloc_one(c.cache, 4096);
 	tend(c.pool, NULL);
@@ -344,14 +336,13 @@ static struct mr_cache_stats stats_of(const struct mr_cache *cache)
 	return stats;
 }
 
-static void idle_caches_give_back_when_flushed(void **state)
+TEST(idle_caches_give_back_when_flushed)
 {
 	struct mr_pool_config config = { .size = sizeof(config),
 					 .n_pages = 512 };
 	struct clocked c;
 	uint64_t addrs[100];
 
-	(void)state;
 	clocked_open(&c, &config);
 	churn(c.cache, addrs, 100);
 	mr_cache_flush(c.cache);
@@ -376,7 +367,7 @@ static void idle_caches_give_back_when_flushed(void **state)
 	clocked_close(&c);
 }
 
-static void idle_caches_give_what_came_home(void **state)
+TEST(idle_caches_give_what_came_home)
 {
 	struct mr_pool_config config = { .size = sizeof(config),
 					 .n_pages = 512,
@@ -387,7 +378,6 @@ static void idle_caches_give_what_came_home(void **state)
 	struct clocked c;
 	uint64_t addrs[100];
 
-	(void)state;
 	clocked_open(&c, &config);
 	assert_int_equal(mr_cache_create(c.pool, &other, NULL), 0);
 	assert_int_equal(mr_frag_alloc_bulk(c.cache, addrs, 100, 4096), 100);
@@ -404,7 +394,7 @@ static void idle_caches_give_what_came_home(void **state)
 	clocked_close(&c);
 }
 
-static void segments_of_idle_caches_go(void **state)
+TEST(segments_of_idle_caches_go)
 {
 	struct mr_pool_config config = { .size = sizeof(config),
 					 .n_pages = 512,
@@ -413,7 +403,6 @@ static void segments_of_idle_caches_go(void **state)
 	uint64_t addrs[4096];
 	struct clocked c;
 
-	(void)state;
 	clocked_open(&c, &config);
 	churn(c.cache, addrs, 4096);
 	for (uint32_t i = 0; i < 100; i++) {
@@ -425,7 +414,7 @@ static void segments_of_idle_caches_go(void **state)
 	clocked_close(&c);
 }
 
-static void old_pages_leave_quarantine(void **state)
+TEST(old_pages_leave_quarantine)
 {
 	struct mr_pool_config config = { .size = sizeof(config),
 					 .n_pages = 512,
@@ -435,7 +424,6 @@ static void old_pages_leave_quarantine(void **state)
 	struct clocked c;
 	uint64_t addrs[100];
 
-	(void)state;
 	clocked_open(&c, &config);
 	assert_int_equal(mr_frag_alloc_bulk(c.cache, addrs, 100, 4096), 100);
 	tend(c.pool, &idle);
@@ -521,7 +509,7 @@ static void work_or_tend(struct mt_thread *thread)
 	__atomic_fetch_sub(&shared->n_working, 1, __ATOMIC_RELAXED);
 }
 
-static void workers_go_on_meanwhile(void **state)
+TEST(workers_go_on_meanwhile)
 {
 	static struct shared shared;
 	struct mr_pool_config config = { .size = sizeof(config),
@@ -533,7 +521,6 @@ static void workers_go_on_meanwhile(void **state)
 			      .n_threads = N_WORKERS + 1,
 			      .n_ops = mt_n_ops(3000) };
 
-	(void)state;
 	/* A pool that grows and shrinks all the time. */
 	fixture_open(&shared.f, 64, 4096, 4096);
 	mr_cache_destroy(shared.f.cache);
@@ -548,25 +535,4 @@ static void workers_go_on_meanwhile(void **state)
 	assert_in_flight(shared.f.pool, 0);
 	assert_int_equal(pool_stats(shared.f.pool).free_double, 0);
 	fixture_close(&shared.f);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(magazines_are_sorted),
-		cmocka_unit_test(half_of_the_magazines_stay),
-		cmocka_unit_test(it_looks_at_no_more_than_it_may),
-		cmocka_unit_test(duplicates_are_dropped),
-		cmocka_unit_test(a_burst_goes_back_to_the_system),
-		cmocka_unit_test(a_port_keeps_what_it_registered),
-		cmocka_unit_test(it_grows_ahead),
-		cmocka_unit_test(idle_caches_grow_old),
-		cmocka_unit_test(idle_caches_give_back_when_flushed),
-		cmocka_unit_test(idle_caches_give_what_came_home),
-		cmocka_unit_test(segments_of_idle_caches_go),
-		cmocka_unit_test(old_pages_leave_quarantine),
-		cmocka_unit_test(workers_go_on_meanwhile),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

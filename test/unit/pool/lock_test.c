@@ -25,7 +25,7 @@ static void add(struct mt_thread *thread)
 	}
 }
 
-static void one_at_a_time(void **state)
+TEST(one_at_a_time)
 {
 	struct guarded g = { 0 };
 	struct mt_run run = { .body = add,
@@ -33,7 +33,6 @@ static void one_at_a_time(void **state)
 			      .n_threads = 8,
 			      .n_ops = mt_n_ops(20000) };
 
-	(void)state;
 	assert_int_equal(mt_run(&run), 0);
 	assert_int_equal(g.n, 2 * 8 * run.n_ops);
 	assert_true(mri_lock_try(&g.lock));
@@ -50,7 +49,7 @@ static void *take(void *opaque)
 }
 
 /* A holder that is stopped: the other one waits, and nearly all of it asleep. */
-static void waiting_burns_no_core(void **state)
+TEST(waiting_burns_no_core)
 {
 	const struct timespec hold = { .tv_nsec = 300 * 1000 * 1000 };
 	struct guarded g = { 0 };
@@ -58,7 +57,6 @@ static void waiting_burns_no_core(void **state)
 	pthread_t other;
 	clockid_t clock;
 
-	(void)state;
 	mri_lock_take(&g.lock);
 	assert_int_equal(pthread_create(&other, NULL, take, &g), 0);
 	nanosleep(&hold, NULL);
@@ -68,14 +66,4 @@ static void waiting_burns_no_core(void **state)
 	assert_int_equal(pthread_join(other, NULL), 0);
 	/* It spun through less than a half, whatever the machine. */
 	assert_true(cpu.tv_sec == 0 && cpu.tv_nsec < hold.tv_nsec / 2);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_at_a_time),
-		cmocka_unit_test(waiting_burns_no_core),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

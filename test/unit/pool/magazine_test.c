@@ -26,13 +26,12 @@ static uint32_t cache_n_pages(const struct mr_cache *cache)
 	return stats.n_pages;
 }
 
-static void sizes_out_of_range_are_refused(void **state)
+TEST(sizes_out_of_range_are_refused)
 {
 	static const uint32_t sizes[] = { 1, 32, 65, 96, 1024, UINT32_MAX };
 	struct test_allocator a = { 0 };
 	struct mr_ctx *ctx = test_ctx(&a);
 
-	(void)state;
 	for (uint32_t i = 0; i < 6; i++) {
 		const struct mr_pool_config config = { .size = sizeof(config),
 						       .magazine_pages =
@@ -48,7 +47,7 @@ static void sizes_out_of_range_are_refused(void **state)
 	assert_int_equal(a.n_out, 0);
 }
 
-static void sizes_go_with_the_pool(void **state)
+TEST(sizes_go_with_the_pool)
 {
 	static const uint32_t n_pages[] = { 1,    4095,  4096,  8191,
 					    8192, 16384, 65536, UINT32_MAX };
@@ -65,7 +64,6 @@ static void sizes_go_with_the_pool(void **state)
 	};
 	struct pool_fixture f;
 
-	(void)state;
 	for (uint32_t i = 0; i < 8; i++)
 		assert_int_equal(mr_magazine_default_pages(n_pages[i], 1),
 				 sizes[i]);
@@ -90,12 +88,11 @@ static void sizes_go_with_the_pool(void **state)
 }
 
 /* Without max_caches the CPUs that are online count. */
-static void caches_that_nobody_counted_are_cpus(void **state)
+TEST(caches_that_nobody_counted_are_cpus)
 {
 	const long n_cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	struct pool_fixture f;
 
-	(void)state;
 	fixture_open_with(&f,
 			  (struct mr_pool_config){ .n_pages = N_PAGES,
 						   .page_bytes = PAGE_BYTES });
@@ -106,14 +103,13 @@ static void caches_that_nobody_counted_are_cpus(void **state)
 }
 
 /* Idle caches with full magazines leave something for the last one. */
-static void idle_caches_do_not_hold_the_pool(void **state)
+TEST(idle_caches_do_not_hold_the_pool)
 {
 	enum { N_CACHES = 32 };
 	static uint64_t addrs[N_PAGES / 16];
 	struct mr_cache *caches[N_CACHES];
 	struct pool_fixture f;
 
-	(void)state;
 	fixture_open_with(&f,
 			  (struct mr_pool_config){ .n_pages = N_PAGES,
 						   .page_bytes = PAGE_BYTES,
@@ -136,12 +132,11 @@ static void idle_caches_do_not_hold_the_pool(void **state)
 }
 
 /* Bursts of all sizes over the edges of magazines; each page is there once. */
-static void pages_are_there_once_with_every_size(void **state)
+TEST(pages_are_there_once_with_every_size)
 {
 	static uint64_t addrs[N_PAGES + 1];
 	static bool is_seen[N_PAGES];
 
-	(void)state;
 	for (uint32_t size = 64; size <= 512; size *= 2) {
 		struct pool_fixture f;
 
@@ -175,11 +170,10 @@ static void pages_are_there_once_with_every_size(void **state)
 }
 
 /* What a cache keeps is two magazines, and an exchange is one. */
-static void cache_keeps_two_and_exchanges_one(void **state)
+TEST(cache_keeps_two_and_exchanges_one)
 {
 	static uint64_t addrs[N_PAGES];
 
-	(void)state;
 	for (uint32_t size = 64; size <= 512; size *= 2) {
 		struct pool_fixture f;
 		struct mr_pool_stats s;
@@ -203,7 +197,7 @@ static void cache_keeps_two_and_exchanges_one(void **state)
 }
 
 /* A cache keeps no more of others than it has room for, in all four. */
-static void max_pages_holds_beside_larger_magazines(void **state)
+TEST(max_pages_holds_beside_larger_magazines)
 {
 	enum { N = 500 };
 	struct mr_pool_config config = { .size = sizeof(config),
@@ -212,7 +206,6 @@ static void max_pages_holds_beside_larger_magazines(void **state)
 	struct pool_fixture f;
 	uint32_t n_open = 0;
 
-	(void)state;
 	for (uint32_t size = 64; size <= 512; size *= 8) {
 		struct mr_cache_stats s = { .size = sizeof(s) };
 		struct mr_cache *caches[MR_OPEN_MAGAZINES];
@@ -255,7 +248,7 @@ static void max_pages_holds_beside_larger_magazines(void **state)
 }
 
 /* Open magazines fit those of their own pool and of the cache. */
-static void pools_of_two_sizes_in_one_burst(void **state)
+TEST(pools_of_two_sizes_in_one_burst)
 {
 	enum { N = 700 };
 	struct mr_pool_config config = { .size = sizeof(config),
@@ -267,7 +260,6 @@ static void pools_of_two_sizes_in_one_burst(void **state)
 	struct mr_pool *other;
 	uint64_t addrs[2 * N], mixed[2 * N];
 
-	(void)state;
 	open_with(&f, 256, MR_RETURN_LOCAL);
 	config.region = f.region;
 	assert_int_equal(mr_pool_create(f.ctx, &config, &other, NULL), 0);
@@ -293,14 +285,13 @@ static void pools_of_two_sizes_in_one_burst(void **state)
 	fixture_close(&f);
 }
 
-static void pages_go_home_in_magazines_of_that_size(void **state)
+TEST(pages_go_home_in_magazines_of_that_size)
 {
 	enum { N = 2000 };
 	struct pool_fixture f;
 	struct mr_cache *away;
 	static uint64_t addrs[N];
 
-	(void)state;
 	open_with(&f, 128, MR_RETURN_HOME);
 	assert_int_equal(mr_cache_create(f.pool, &away, NULL), 0);
 	assert_int_equal(mr_frag_alloc_bulk(f.cache, addrs, N, PAGE_BYTES), N);
@@ -314,11 +305,10 @@ static void pages_go_home_in_magazines_of_that_size(void **state)
 }
 
 /* The janitor packs what it took into magazines as large, and loses none. */
-static void janitor_packs_magazines_of_that_size(void **state)
+TEST(janitor_packs_magazines_of_that_size)
 {
 	static uint64_t addrs[N_PAGES];
 
-	(void)state;
 	for (uint32_t size = 64; size <= 512; size *= 2) {
 		const struct mr_tend_config config = { .size = sizeof(config) };
 		struct pool_fixture f;
@@ -339,22 +329,4 @@ static void janitor_packs_magazines_of_that_size(void **state)
 		}
 		fixture_close(&f);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sizes_go_with_the_pool),
-		cmocka_unit_test(caches_that_nobody_counted_are_cpus),
-		cmocka_unit_test(idle_caches_do_not_hold_the_pool),
-		cmocka_unit_test(sizes_out_of_range_are_refused),
-		cmocka_unit_test(pages_are_there_once_with_every_size),
-		cmocka_unit_test(cache_keeps_two_and_exchanges_one),
-		cmocka_unit_test(max_pages_holds_beside_larger_magazines),
-		cmocka_unit_test(pools_of_two_sizes_in_one_burst),
-		cmocka_unit_test(pages_go_home_in_magazines_of_that_size),
-		cmocka_unit_test(janitor_packs_magazines_of_that_size),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

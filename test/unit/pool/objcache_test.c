@@ -4,7 +4,7 @@
 
 enum { M = MR_MAGAZINE_PAGES };
 
-static void bursts_of_every_length(void **state)
+TEST(bursts_of_every_length)
 {
 	static const uint32_t lengths[] = { 0,     1,         2,     31,
 					    M - 1, M,         M + 1, 2 * M - 1,
@@ -16,7 +16,6 @@ static void bursts_of_every_length(void **state)
 	void *objects[1001];
 	struct objects f;
 
-	(void)state;
 	objects_open(&f, &config);
 	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
 		for (size_t k = 0; k < sizeof(lengths) / sizeof(lengths[0]);
@@ -46,14 +45,13 @@ static void bursts_of_every_length(void **state)
 }
 
 /* What came back last leaves first, across magazines too. */
-static void last_in_first_out(void **state)
+TEST(last_in_first_out)
 {
 	const struct mr_objpool_config config = { .object_bytes = 8,
 						  .n_objects = 6 * M };
 	void *objects[3 * M], *again;
 	struct objects f;
 
-	(void)state;
 	objects_open(&f, &config);
 	assert_int_equal(mr_obj_alloc_bulk(f.cache, objects, 3 * M), 3 * M);
 	for (uint32_t i = 0; i < 3 * M; i++)
@@ -67,7 +65,7 @@ static void last_in_first_out(void **state)
 }
 
 /* Two magazines: at their border no sequence goes to the depot each time. */
-static void the_depot_is_asked_once_per_magazine(void **state)
+TEST(the_depot_is_asked_once_per_magazine)
 {
 	const struct mr_objpool_config config = { .object_bytes = 8,
 						  .n_objects = 10 * M };
@@ -75,7 +73,6 @@ static void the_depot_is_asked_once_per_magazine(void **state)
 	struct mr_objpool_stats s;
 	struct objects f;
 
-	(void)state;
 	objects_open(&f, &config);
 	assert_int_equal(mr_obj_alloc_bulk(f.cache, objects, 5 * M), 5 * M);
 	assert_int_equal(obj_stats(f.pool).alloc_refill, 0); /* never used */
@@ -103,13 +100,12 @@ static void the_depot_is_asked_once_per_magazine(void **state)
 
 /* Bursts over the edges of magazines of each size: each object is there once.
  */
-static void objects_are_there_once_with_every_size(void **state)
+TEST(objects_are_there_once_with_every_size)
 {
 	enum { N = 5000 };
 	static void *objects[N + 1];
 	static bool is_seen[N];
 
-	(void)state;
 	for (uint32_t size = 64; size <= 512; size *= 2) {
 		const struct mr_objpool_config config = { .object_bytes = 8,
 							  .align_bytes = 8,
@@ -146,7 +142,7 @@ static void objects_are_there_once_with_every_size(void **state)
 }
 
 /* The cursor of what was never used: its last magazine is a short one. */
-static void never_used_objects_leave_by_magazines(void **state)
+TEST(never_used_objects_leave_by_magazines)
 {
 	const struct mr_objpool_config config = { .object_bytes = 64,
 						  .n_objects = 2 * M + 3 };
@@ -154,7 +150,6 @@ static void never_used_objects_leave_by_magazines(void **state)
 	void *objects[3][M];
 	struct objects f;
 
-	(void)state;
 	objects_open(&f, &config);
 	for (uint32_t i = 0; i < 3; i++) {
 		assert_int_equal(mr_objcache_create(f.pool, &caches[i], NULL),
@@ -210,14 +205,13 @@ static void check_bad_among_good(uint32_t object_bytes)
 }
 
 /* Units that are a power of two have a loop of their own. */
-static void bad_addresses_among_good_ones(void **state)
+TEST(bad_addresses_among_good_ones)
 {
-	(void)state;
 	check_bad_among_good(192);
 	check_bad_among_good(256);
 }
 
-static void no_more_caches_than_agreed(void **state)
+TEST(no_more_caches_than_agreed)
 {
 	const struct mr_objpool_config config = { .object_bytes = 8,
 						  .n_objects = 1,
@@ -226,7 +220,6 @@ static void no_more_caches_than_agreed(void **state)
 	struct mr_reason why = { "" };
 	struct objects f;
 
-	(void)state;
 	objects_open(&f, &config);
 	for (uint32_t i = 0; i < 2; i++)
 		assert_int_equal(mr_objcache_create(f.pool, &caches[i], NULL),
@@ -247,7 +240,7 @@ static void no_more_caches_than_agreed(void **state)
  * with next to nothing in them, and a cache after the other has ended with odd
  * numbers left. Still each object that is freed finds a place.
  */
-static void there_is_always_an_empty_magazine(void **state)
+TEST(there_is_always_an_empty_magazine)
 {
 	enum { MAX_CACHES = 5, N = 10 * M + 7 };
 	const struct mr_objpool_config config = { .object_bytes = 8,
@@ -257,7 +250,6 @@ static void there_is_always_an_empty_magazine(void **state)
 	void *objects[N];
 	struct objects f;
 
-	(void)state;
 	objects_open(&f, &config);
 	caches[0] = f.cache;
 	assert_int_equal(mr_obj_alloc_bulk(f.cache, objects, N), N);
@@ -307,7 +299,7 @@ static void there_is_always_an_empty_magazine(void **state)
 }
 
 /* More than n_objects is a bug of the caller's: refused, not lost, counted. */
-static void more_objects_than_agreed_are_refused(void **state)
+TEST(more_objects_than_agreed_are_refused)
 {
 	static char memory[64 * 2000] __attribute__((aligned(64)));
 	const struct mr_objpool_config config = { .object_bytes = 64,
@@ -321,7 +313,6 @@ static void more_objects_than_agreed_are_refused(void **state)
 	struct objects f;
 	uint32_t n;
 
-	(void)state;
 	for (uint32_t i = 0; i < 2000; i++)
 		objects[i] = memory + i * 64;
 	objects_open(&f, &config);
@@ -340,7 +331,7 @@ static void more_objects_than_agreed_are_refused(void **state)
  * Freed twice, and twice again, until no magazine is empty. A cache that cannot
  * be made then leaves what there is, and can be made when there is room.
  */
-static void no_cache_without_empty_magazines(void **state)
+TEST(no_cache_without_empty_magazines)
 {
 	const struct mr_objpool_config config = { .object_bytes = 8,
 						  .n_objects = M,
@@ -350,7 +341,6 @@ static void no_cache_without_empty_magazines(void **state)
 	struct objects f;
 	void *objects[2 * M + 1];
 
-	(void)state;
 	objects_open(&f, &config);
 	objects[0] = alloc_object(f.cache);
 	while (obj_stats(f.pool).free_invalid == 0)
@@ -372,22 +362,4 @@ static void no_cache_without_empty_magazines(void **state)
 		;
 	mr_obj_free_bulk(f.cache, objects, M);
 	objects_close(&f);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(bursts_of_every_length),
-		cmocka_unit_test(last_in_first_out),
-		cmocka_unit_test(the_depot_is_asked_once_per_magazine),
-		cmocka_unit_test(objects_are_there_once_with_every_size),
-		cmocka_unit_test(never_used_objects_leave_by_magazines),
-		cmocka_unit_test(bad_addresses_among_good_ones),
-		cmocka_unit_test(no_more_caches_than_agreed),
-		cmocka_unit_test(there_is_always_an_empty_magazine),
-		cmocka_unit_test(more_objects_than_agreed_are_refused),
-		cmocka_unit_test(no_cache_without_empty_magazines),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

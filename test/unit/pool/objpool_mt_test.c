@@ -90,7 +90,7 @@ static void alloc_and_free(struct mt_thread *thread)
 	mr_objcache_destroy(cache);
 }
 
-static void each_object_has_one_owner(void **state)
+TEST(each_object_has_one_owner)
 {
 	const struct mr_objpool_config config = {
 		.object_bytes = WORDS * 8,
@@ -104,7 +104,6 @@ static void each_object_has_one_owner(void **state)
 			      .n_ops = mt_n_ops(10000) };
 	struct objects f;
 
-	(void)state;
 	memset(&shared, 0, sizeof(shared));
 	objects_open(&f, &config);
 	shared.pool = f.pool;
@@ -112,13 +111,4 @@ static void each_object_has_one_owner(void **state)
 	assert_obj_in_flight(f.pool, 0);
 	assert_int_equal(obj_stats(f.pool).free_invalid, 0);
 	objects_close(&f);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_object_has_one_owner),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

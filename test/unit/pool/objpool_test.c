@@ -4,14 +4,13 @@
 
 static char some_memory[4096] __attribute__((aligned(4096)));
 
-static void only_sane_magazines(void **state)
+TEST(only_sane_magazines)
 {
 	static const uint32_t wrong[] = { 1, 32, 96, 1024, UINT32_MAX };
 	struct test_allocator a = { 0 };
 	struct mr_ctx *ctx = test_ctx(&a);
 	struct mr_objpool *pool = NULL;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		const struct mr_objpool_config config = {
 			.size = sizeof(config),
@@ -29,7 +28,7 @@ static void only_sane_magazines(void **state)
 	mr_ctx_destroy(ctx);
 }
 
-static void only_sane_values_make_a_pool(void **state)
+TEST(only_sane_values_make_a_pool)
 {
 	const struct {
 		struct mr_objpool_config config;
@@ -70,7 +69,6 @@ static void only_sane_values_make_a_pool(void **state)
 	struct mr_ctx *ctx = test_ctx(&a);
 	struct mr_objpool *pool = NULL;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		struct mr_objpool_config config = wrong[i].config;
 		struct mr_reason why = { "" };
@@ -90,7 +88,7 @@ static void only_sane_values_make_a_pool(void **state)
 	assert_int_equal(a.n_out, 0);
 }
 
-static void the_last_byte_is_enough(void **state)
+TEST(the_last_byte_is_enough)
 {
 	static char memory[321] __attribute__((aligned(64)));
 	const struct mr_objpool_config config = { .object_bytes = 65,
@@ -99,7 +97,6 @@ static void the_last_byte_is_enough(void **state)
 						  .memory_bytes = 321 };
 	struct objects f;
 
-	(void)state;
 	objects_open(&f, &config);
 	assert_int_equal(obj_stats(f.pool).object_bytes, 128);
 	free_object(f.cache, memory + 256); /* to its last byte */
@@ -110,7 +107,7 @@ static void the_last_byte_is_enough(void **state)
 	objects_close(&f);
 }
 
-static void memory_that_is_not_there(void **state)
+TEST(memory_that_is_not_there)
 {
 	const struct mr_objpool_config config = { .size = sizeof(config),
 						  .object_bytes = 64,
@@ -121,7 +118,6 @@ static void memory_that_is_not_there(void **state)
 	struct mr_objcache *cache = NULL;
 	struct mr_reason why = { "" };
 
-	(void)state;
 	for (uint32_t i = 1; i <= 3; i++) {
 		a.fail_at = a.n_calls + i;
 		assert_int_equal(mr_objpool_create(ctx, &config, &pool, &why),
@@ -141,7 +137,7 @@ static void memory_that_is_not_there(void **state)
 }
 
 /* Sizes whose odd part is 1, 3, 5, 49...: the division is exact in each. */
-static void every_object_is_there_once(void **state)
+TEST(every_object_is_there_once)
 {
 	static const uint32_t sizes[][2] = {
 		{ 8, 8 },   { 1, 8 },   { 24, 8 },      { 40, 8 },  { 392, 8 },
@@ -149,7 +145,6 @@ static void every_object_is_there_once(void **state)
 	};
 	enum { N = 1000 };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		const struct mr_objpool_config config = { .object_bytes =
 								  sizes[i][0],
@@ -186,12 +181,11 @@ static void every_object_is_there_once(void **state)
 }
 
 /* All that is near an object, and far from it, but none. */
-static void what_is_no_object_is_left_alone(void **state)
+TEST(what_is_no_object_is_left_alone)
 {
 	static const uint32_t sizes[] = { 64, 192, 320, 4160 };
 	enum { N = 3 };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		const struct mr_objpool_config config = { .object_bytes =
 								  sizes[i],
@@ -231,7 +225,7 @@ static void what_is_no_object_is_left_alone(void **state)
 	}
 }
 
-static void a_pool_in_use_is_not_destroyed(void **state)
+TEST(a_pool_in_use_is_not_destroyed)
 {
 	const struct mr_objpool_config config = { .object_bytes = 8,
 						  .n_objects = 10,
@@ -240,7 +234,6 @@ static void a_pool_in_use_is_not_destroyed(void **state)
 	struct objects f;
 	void *object;
 
-	(void)state;
 	objects_open(&f, &config);
 	object = alloc_object(f.cache);
 	assert_int_equal(mr_objpool_destroy(f.pool, &why), -EBUSY);
@@ -254,7 +247,7 @@ static void a_pool_in_use_is_not_destroyed(void **state)
 }
 
 /* In the caller's memory objects are where he frees the first ones. */
-static void memory_of_the_callers(void **state)
+TEST(memory_of_the_callers)
 {
 	static char memory[64 * 100] __attribute__((aligned(64)));
 	const struct mr_objpool_config config = { .object_bytes = 100,
@@ -266,7 +259,6 @@ static void memory_of_the_callers(void **state)
 	void *objects[10];
 	struct objects f;
 
-	(void)state;
 	objects_open(&f, &config);
 	assert_int_equal(mr_obj_alloc_bulk(f.cache, objects, 4), 0);
 	assert_int_equal(obj_stats(f.pool).n_free, 0);
@@ -287,14 +279,13 @@ static void memory_of_the_callers(void **state)
 	objects_close(&f); /* objects that are out hold nothing up */
 }
 
-static void statistics_of_any_size(void **state)
+TEST(statistics_of_any_size)
 {
 	const struct mr_objpool_config config = { .object_bytes = 8,
 						  .n_objects = 10 };
 	struct mr_objpool_stats s = { 0 };
 	struct objects f;
 
-	(void)state;
 	objects_open(&f, &config);
 	assert_int_equal(mr_objpool_stats(f.pool, &s), -EINVAL);
 	s.size = offsetof(struct mr_objpool_stats, n_free);
@@ -310,14 +301,13 @@ static void statistics_of_any_size(void **state)
 }
 
 /* Sums of counters that have wrapped at 2^64 still have the right distance. */
-static void counters_wrap(void **state)
+TEST(counters_wrap)
 {
 	const struct mr_objpool_config config = { .object_bytes = 8,
 						  .n_objects = 10 };
 	struct objects f;
 	void *objects[5];
 
-	(void)state;
 	objects_open(&f, &config);
 	f.pool->counters.n_alloc = f.pool->counters.n_free = UINT64_MAX - 2;
 	assert_obj_in_flight(f.pool, 0);
@@ -327,22 +317,4 @@ static void counters_wrap(void **state)
 	assert_obj_in_flight(f.pool, 3);
 	mr_obj_free_bulk(f.cache, objects + 2, 3);
 	objects_close(&f);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(only_sane_magazines),
-		cmocka_unit_test(only_sane_values_make_a_pool),
-		cmocka_unit_test(the_last_byte_is_enough),
-		cmocka_unit_test(memory_that_is_not_there),
-		cmocka_unit_test(every_object_is_there_once),
-		cmocka_unit_test(what_is_no_object_is_left_alone),
-		cmocka_unit_test(a_pool_in_use_is_not_destroyed),
-		cmocka_unit_test(memory_of_the_callers),
-		cmocka_unit_test(statistics_of_any_size),
-		cmocka_unit_test(counters_wrap),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -397,45 +397,27 @@ static void consult_all(enum pattern pattern)
 	}
 }
 
-static void run_to_completion(void **state)
+TEST(run_to_completion)
 {
-	(void)state;
 	consult_all(RUN_TO_COMPLETION);
 }
 
-static void pipeline(void **state)
+TEST(pipeline)
 {
-	(void)state;
 	consult_all(PIPELINE);
 }
 
-static void all_to_all(void **state)
+TEST(all_to_all)
 {
-	(void)state;
 	consult_all(ALL_TO_ALL);
 }
 
-static void shared_references(void **state)
+TEST(shared_references)
 {
-	(void)state;
 	consult_all(SHARED_REFERENCES);
 }
 
-static void pages_and_objects(void **state)
+TEST(pages_and_objects)
 {
-	(void)state;
 	consult_all(PAGES_AND_OBJECTS);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(run_to_completion),
-		cmocka_unit_test(pipeline),
-		cmocka_unit_test(all_to_all),
-		cmocka_unit_test(shared_references),
-		cmocka_unit_test(pages_and_objects),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

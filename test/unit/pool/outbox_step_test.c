@@ -67,12 +67,11 @@ static uint32_t send_pages(struct pool_fixture *f, uint32_t n, uint32_t at)
 	return n_steps;
 }
 
-static void pool_is_kept_until_its_last_page_is_back(void **state)
+TEST(pool_is_kept_until_its_last_page_is_back)
 {
 	static const uint32_t counts[] = { 1, 2, MR_MAGAZINE_PAGES };
 	struct pool_fixture f;
 
-	(void)state;
 	fixture_open(&f, 64, 4096, 4096);
 	for (uint32_t i = 0; i < 3; i++) {
 		const uint32_t n_steps = send_pages(&f, counts[i], 0);
@@ -84,13 +83,4 @@ static void pool_is_kept_until_its_last_page_is_back(void **state)
 					 n_steps);
 	}
 	fixture_close(&f);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(pool_is_kept_until_its_last_page_is_back),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

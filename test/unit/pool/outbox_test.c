@@ -54,11 +54,10 @@ static void expect(const struct beside *b, int i, uint64_t n_open,
 	assert_int_equal(s.n_free + s.n_in_flight, s.n_pages);
 }
 
-static void full_magazine_goes_to_the_depot_of_its_pool(void **state)
+TEST(full_magazine_goes_to_the_depot_of_its_pool)
 {
 	static struct beside b;
 
-	(void)state;
 	open_beside(&b);
 	mr_frag_free_bulk(b.f.cache, b.addrs[0], MAG - 1);
 	expect(&b, 0, MAG - 1, 0);
@@ -77,12 +76,11 @@ static void full_magazine_goes_to_the_depot_of_its_pool(void **state)
 }
 
 /* The magazine that was sent half full is used like any other. */
-static void partial_magazine_is_fetched_and_counted(void **state)
+TEST(partial_magazine_is_fetched_and_counted)
 {
 	static struct beside b;
 	uint64_t again[256];
 
-	(void)state;
 	open_beside(&b);
 	mr_frag_free_bulk(b.f.cache, b.addrs[0], 10);
 	mr_cache_flush(b.f.cache);
@@ -118,11 +116,10 @@ static uint64_t n_idle_calls_until_sent(struct beside *b)
 }
 
 /* A core that is idle for a moment between bursts sends full magazines. */
-static void idle_calls_wait_for_more_but_not_for_ever(void **state)
+TEST(idle_calls_wait_for_more_but_not_for_ever)
 {
 	static struct beside b;
 
-	(void)state;
 	open_beside(&b);
 	mr_cache_idle(b.f.cache); /* nothing is open */
 	for (uint32_t i = 0; i < MAG; i += 4) {
@@ -147,13 +144,12 @@ static void idle_calls_wait_for_more_but_not_for_ever(void **state)
 }
 
 /* One more than there are places: what comes sends away what is there. */
-static void five_pools_pass_through_four_places(void **state)
+TEST(five_pools_pass_through_four_places)
 {
 	static struct beside b;
 	uint64_t burst[N_BESIDE], n_open = 0;
 	uint32_t n_pools_open = 0;
 
-	(void)state;
 	open_beside(&b);
 	for (int k = 0; k < 256; k++) {
 		for (int i = 0; i < N_BESIDE; i++)
@@ -175,11 +171,10 @@ static void five_pools_pass_through_four_places(void **state)
 }
 
 /* As many as there are places: each travels in whole magazines. */
-static void four_pools_do_not_meet(void **state)
+TEST(four_pools_do_not_meet)
 {
 	static struct beside b;
 
-	(void)state;
 	open_beside(&b);
 	for (int k = 0; k < 256; k++)
 		for (int i = 0; i < N_BESIDE; i++)
@@ -201,12 +196,11 @@ static void four_pools_do_not_meet(void **state)
 	close_beside(&b);
 }
 
-static void every_call_is_simple_again_when_nothing_is_open(void **state)
+TEST(every_call_is_simple_again_when_nothing_is_open)
 {
 	static struct beside b;
 	uint64_t own[32];
 
-	(void)state;
 	open_beside(&b);
 	assert_int_equal(b.f.cache->fast_pages, 256);
 	mr_frag_free_bulk(b.f.cache, b.addrs[0], 1);
@@ -223,13 +217,12 @@ static void every_call_is_simple_again_when_nothing_is_open(void **state)
 }
 
 /* Free calls that add nothing send it away after two ticks, not before. */
-static void what_stays_the_same_is_sent_after_two_ticks(void **state)
+TEST(what_stays_the_same_is_sent_after_two_ticks)
 {
 	static struct beside b;
 	uint64_t own;
 	int n_calls = 0;
 
-	(void)state;
 	open_beside(&b);
 	mr_frag_free_bulk(b.f.cache, b.addrs[0], 3);
 	while (pool_stats(b.pools[0]).n_open > 0) {
@@ -256,12 +249,11 @@ static void what_stays_the_same_is_sent_after_two_ticks(void **state)
 }
 
 /* Who finds no page says so, and gets what is open with the next free call. */
-static void starving_cache_is_heard(void **state)
+TEST(starving_cache_is_heard)
 {
 	static struct beside b;
 	uint64_t own = 0, addr;
 
-	(void)state;
 	open_beside(&b);
 	own = alloc_one(b.f.cache, 4096);
 	mr_frag_free_bulk(b.f.cache, b.addrs[0], 3);
@@ -282,11 +274,10 @@ static void starving_cache_is_heard(void **state)
 	close_beside(&b);
 }
 
-static void destroyed_cache_sends_what_it_has_open(void **state)
+TEST(destroyed_cache_sends_what_it_has_open)
 {
 	static struct beside b;
 
-	(void)state;
 	open_beside(&b);
 	for (int i = 0; i < N_BESIDE; i++)
 		mr_frag_free_bulk(b.f.cache, b.addrs[i], 3);
@@ -299,14 +290,13 @@ static void destroyed_cache_sends_what_it_has_open(void **state)
 	close_beside(&b);
 }
 
-static void without_empty_magazines_pages_go_one_by_one(void **state)
+TEST(without_empty_magazines_pages_go_one_by_one)
 {
 	static struct beside b;
 	static int64_t places[10000];
 	uint64_t n_failed = 0;
 	uint32_t n = 0;
 
-	(void)state;
 	open_beside(&b);
 	while ((places[n] = mri_stack_pop(&b.pools[0]->depot.empty,
 					  &n_failed)) >= 0)
@@ -326,13 +316,12 @@ static void without_empty_magazines_pages_go_one_by_one(void **state)
 }
 
 /* A place of the region's list is found by what is there now. */
-static void pools_are_found_after_others_have_gone(void **state)
+TEST(pools_are_found_after_others_have_gone)
 {
 	static struct beside b;
 	struct mr_pool *late;
 	uint64_t addr;
 
-	(void)state;
 	open_beside(&b);
 	for (int i = 0; i < N_BESIDE; i++)
 		mr_frag_free_bulk(b.caches[i], b.addrs[i], 256);
@@ -352,7 +341,7 @@ static void pools_are_found_after_others_have_gone(void **state)
 }
 
 /* Each flush sends a magazine of one page, until there are no empty ones. */
-static void cache_is_made_from_a_depot_of_small_magazines(void **state)
+TEST(cache_is_made_from_a_depot_of_small_magazines)
 {
 	struct mr_pool_config config = { .size = sizeof(config),
 					 .n_pages = 64,
@@ -362,7 +351,6 @@ static void cache_is_made_from_a_depot_of_small_magazines(void **state)
 	struct mr_cache *cache;
 	uint64_t addrs[64];
 
-	(void)state;
 	fixture_open(&f, 256, 4096, 4096);
 	config.region = f.region;
 	assert_int_equal(mr_pool_create(f.ctx, &config, &small, NULL), 0);
@@ -410,12 +398,11 @@ static void *free_all(void *opaque)
 }
 
 /* Not before the last page is where it belongs, nor while it is on its way. */
-static void pool_is_destroyed_when_its_pages_are_back(void **state)
+TEST(pool_is_destroyed_when_its_pages_are_back)
 {
 	struct pool_fixture f;
 	struct leaving l;
 
-	(void)state;
 	fixture_open(&f, 256, 4096, 4096);
 	l.cache = f.cache;
 	for (uint32_t round = 0; round < 200; round++) {
@@ -437,26 +424,4 @@ static void pool_is_destroyed_when_its_pages_are_back(void **state)
 	}
 	assert_int_equal(pool_stats(f.pool).free_invalid, 0);
 	fixture_close(&f);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(full_magazine_goes_to_the_depot_of_its_pool),
-		cmocka_unit_test(partial_magazine_is_fetched_and_counted),
-		cmocka_unit_test(idle_calls_wait_for_more_but_not_for_ever),
-		cmocka_unit_test(five_pools_pass_through_four_places),
-		cmocka_unit_test(four_pools_do_not_meet),
-		cmocka_unit_test(
-			every_call_is_simple_again_when_nothing_is_open),
-		cmocka_unit_test(what_stays_the_same_is_sent_after_two_ticks),
-		cmocka_unit_test(starving_cache_is_heard),
-		cmocka_unit_test(destroyed_cache_sends_what_it_has_open),
-		cmocka_unit_test(without_empty_magazines_pages_go_one_by_one),
-		cmocka_unit_test(cache_is_made_from_a_depot_of_small_magazines),
-		cmocka_unit_test(pools_are_found_after_others_have_gone),
-		cmocka_unit_test(pool_is_destroyed_when_its_pages_are_back),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

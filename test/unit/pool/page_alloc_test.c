@@ -210,9 +210,8 @@ static void traffic(struct fixture *f, uint32_t n_rounds)
 	}
 }
 
-static void random_traffic_agrees_with_a_set(void **state)
+TEST(random_traffic_agrees_with_a_set)
 {
-	(void)state;
 	for (uint32_t shift = 11; shift <= 15; shift++) {
 		static const uint32_t sizes[][2] = {
 			{ 1, 1 << 10 },	   { 15, 1 << 10 }, { 100, 1 << 10 },
@@ -232,9 +231,8 @@ static void random_traffic_agrees_with_a_set(void **state)
 }
 
 /* What is freed page by page can be had as a block. */
-static void neighbours_coalesce(void **state)
+TEST(neighbours_coalesce)
 {
-	(void)state;
 	for (uint32_t shift = 11; shift <= 15; shift++) {
 		static uint32_t pages[MAX_PAGES];
 		struct fixture f;
@@ -252,9 +250,8 @@ static void neighbours_coalesce(void **state)
 	}
 }
 
-static void fresh_pages_come_in_the_order_of_addresses(void **state)
+TEST(fresh_pages_come_in_the_order_of_addresses)
 {
-	(void)state;
 	for (uint32_t shift = 11; shift <= 15; shift++) {
 		struct fixture f;
 		uint32_t pages[65];
@@ -270,12 +267,11 @@ static void fresh_pages_come_in_the_order_of_addresses(void **state)
 }
 
 /* 0, 1, M-1, M, M+1, 2M, more than there are. */
-static void every_count_is_served(void **state)
+TEST(every_count_is_served)
 {
 	static const uint32_t counts[] = { 0, 1, 63, 64, 65, 128, 1001 };
 	static uint32_t pages[1001];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
 		struct fixture f;
 		uint32_t n;
@@ -295,12 +291,11 @@ static void every_count_is_served(void **state)
 }
 
 /* Pages come from where a large block is lost already. */
-static void fragmented_groups_are_used_first(void **state)
+TEST(fragmented_groups_are_used_first)
 {
 	struct fixture f;
 	uint32_t one, two, pages[8];
 
-	(void)state;
 	open_pages(&f, 12, 64, 64);
 	assert_int_equal(take(&f, 0, &one, 1), 1);
 	assert_int_equal(take(&f, 0, pages, 7), 7);
@@ -316,12 +311,11 @@ static void fragmented_groups_are_used_first(void **state)
 }
 
 /* What is freed last is warm still. */
-static void whole_groups_are_used_last_in_first_out(void **state)
+TEST(whole_groups_are_used_last_in_first_out)
 {
 	struct fixture f;
 	uint32_t blocks[4], again;
 
-	(void)state;
 	open_pages(&f, 12, 64, 64);
 	assert_int_equal(take(&f, 3, blocks, 4), 4);
 	give(&f, 3, &blocks[2], 1);
@@ -333,13 +327,12 @@ static void whole_groups_are_used_last_in_first_out(void **state)
 	close_pages(&f);
 }
 
-static void low_segments_come_first(void **state)
+TEST(low_segments_come_first)
 {
 	struct fixture f;
 	static uint32_t pages[256];
 	uint32_t one;
 
-	(void)state;
 	open_pages(&f, 12, 256, 64);
 	assert_int_equal(take(&f, 0, pages, 256), 256);
 	give(&f, 0, &pages[200], 8); /* a whole group, high up */
@@ -354,12 +347,11 @@ static void low_segments_come_first(void **state)
 }
 
 /* Near before low; far before nothing. */
-static void near_segments_come_before_low_ones(void **state)
+TEST(near_segments_come_before_low_ones)
 {
 	struct fixture f;
 	uint32_t pages[64], n_near = 0;
 
-	(void)state;
 	open_pages(&f, 12, 192, 64);
 	f.pa.near = 1u << 1;
 	assert_int_equal(take(&f, 0, pages, 60), 60);
@@ -374,14 +366,13 @@ static void near_segments_come_before_low_ones(void **state)
 	close_pages(&f);
 }
 
-static void double_frees_are_counted_and_left_alone(void **state)
+TEST(double_frees_are_counted_and_left_alone)
 {
 	struct fixture f;
 	uint32_t pages[3], block;
 	const uint32_t twice[] = { 0, 0 };
 	const uint32_t wrong[] = { 64, UINT32_MAX };
 
-	(void)state;
 	open_pages(&f, 12, 64, 64);
 	/* Never allocated. */
 	mri_page_free_bulk(&f.pa, twice, 1);
@@ -409,9 +400,8 @@ static void double_frees_are_counted_and_left_alone(void **state)
 	close_pages(&f);
 }
 
-static void orders_that_do_not_exist_have_no_block(void **state)
+TEST(orders_that_do_not_exist_have_no_block)
 {
-	(void)state;
 	for (uint32_t shift = 11; shift <= 15; shift++) {
 		struct fixture f;
 		uint32_t page;
@@ -426,12 +416,11 @@ static void orders_that_do_not_exist_have_no_block(void **state)
 }
 
 /* A segment goes when all of it is free, and no earlier. */
-static void last_segment_is_removed_when_it_is_free(void **state)
+TEST(last_segment_is_removed_when_it_is_free)
 {
 	struct fixture f;
 	static uint32_t pages[192];
 
-	(void)state;
 	open_pages(&f, 12, 192, 64);
 	assert_int_equal(take(&f, 0, pages, 192), 192);
 	give(&f, 0, pages + 128, 63);
@@ -458,9 +447,8 @@ static void last_segment_is_removed_when_it_is_free(void **state)
 	close_pages(&f);
 }
 
-static void no_memory_is_enomem(void **state)
+TEST(no_memory_is_enomem)
 {
-	(void)state;
 	for (uint32_t k = 1; k <= 2; k++) {
 		struct test_allocator a = { 0 };
 		struct mr_ctx *ctx = test_ctx(&a);
@@ -472,24 +460,4 @@ static void no_memory_is_enomem(void **state)
 		assert_int_equal(a.n_out, 1);
 		mr_ctx_destroy(ctx);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(random_traffic_agrees_with_a_set),
-		cmocka_unit_test(neighbours_coalesce),
-		cmocka_unit_test(fresh_pages_come_in_the_order_of_addresses),
-		cmocka_unit_test(every_count_is_served),
-		cmocka_unit_test(fragmented_groups_are_used_first),
-		cmocka_unit_test(whole_groups_are_used_last_in_first_out),
-		cmocka_unit_test(low_segments_come_first),
-		cmocka_unit_test(near_segments_come_before_low_ones),
-		cmocka_unit_test(double_frees_are_counted_and_left_alone),
-		cmocka_unit_test(orders_that_do_not_exist_have_no_block),
-		cmocka_unit_test(last_segment_is_removed_when_it_is_free),
-		cmocka_unit_test(no_memory_is_enomem),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

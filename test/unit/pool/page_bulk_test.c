@@ -7,11 +7,10 @@
 
 static uint64_t addrs[600];
 
-static void every_count_of_every_order_is_served(void **state)
+TEST(every_count_of_every_order_is_served)
 {
 	static const uint32_t counts[] = { 0, 1, 63, 64, 65, 128, 513 };
 
-	(void)state;
 	for (uint32_t page = 2048; page <= 32768; page *= 2) {
 		for (uint32_t order = 0; page << order <= 32768; order++) {
 			struct pool_fixture f;
@@ -40,11 +39,10 @@ static void every_count_of_every_order_is_served(void **state)
 }
 
 /* Orders that there are not: nothing, and counted. */
-static void too_large_an_order_has_no_block(void **state)
+TEST(too_large_an_order_has_no_block)
 {
 	struct pool_fixture f;
 
-	(void)state;
 	fixture_open(&f, 64, 4096, 4096);
 	assert_int_equal(page_stats(f.pool).max_order, 3);
 	assert_int_equal(mr_page_alloc_bulk(f.pool, 4, addrs, 2), 0);
@@ -59,12 +57,11 @@ static void too_large_an_order_has_no_block(void **state)
 }
 
 /* No 32 KiB in one piece: what is smaller is to be had. */
-static void orders_fall_back(void **state)
+TEST(orders_fall_back)
 {
 	struct pool_fixture f;
 	uint64_t block;
 
-	(void)state;
 	fixture_open(&f, 64, 4096, 4096);
 	assert_int_equal(mr_page_alloc_bulk(f.pool, 0, addrs, 64), 64);
 	for (uint32_t i = 0; i < 64; i++)
@@ -82,12 +79,11 @@ static void orders_fall_back(void **state)
 	fixture_close(&f);
 }
 
-static void one_block_is_tried_below_the_watermark(void **state)
+TEST(one_block_is_tried_below_the_watermark)
 {
 	struct pool_fixture f;
 	uint32_t n;
 
-	(void)state;
 	fixture_open(&f, 100, 4096, 4096);
 	f.pool->page_alloc.low_pages = 30;
 	assert_int_equal(mr_page_alloc_bulk(f.pool, 0, addrs, 71), 1);
@@ -111,12 +107,11 @@ static void one_block_is_tried_below_the_watermark(void **state)
 }
 
 /* Alone it goes a shorter way than in a burst, which has the same bounds. */
-static void one_page_that_the_pool_has_not_is_refused(void **state)
+TEST(one_page_that_the_pool_has_not_is_refused)
 {
 	struct pool_fixture f;
 	uint64_t beyond;
 
-	(void)state;
 	fixture_open_with(&f, (struct mr_pool_config){ .n_pages = 60,
 						       .max_pages = 2048,
 						       .segment_pages = 512 });
@@ -141,11 +136,10 @@ static void one_page_that_the_pool_has_not_is_refused(void **state)
 	fixture_close(&f);
 }
 
-static void one_page_below_the_watermark_is_counted(void **state)
+TEST(one_page_below_the_watermark_is_counted)
 {
 	struct pool_fixture f;
 
-	(void)state;
 	fixture_open(&f, 100, 4096, 4096);
 	f.pool->page_alloc.low_pages = 30;
 	for (uint32_t i = 0; i < 75; i++) {
@@ -160,13 +154,12 @@ static void one_page_below_the_watermark_is_counted(void **state)
 }
 
 /* Only empty slots are filled; what was there counts, and stays. */
-static void slots_are_filled_as_the_kernel_does(void **state)
+TEST(slots_are_filled_as_the_kernel_does)
 {
 	static const uint64_t mine = 0x1234567;
 	struct pool_fixture f;
 	uint32_t n_calls;
 
-	(void)state;
 	fixture_open(&f, 64, 4096, 4096);
 	/* A full array, and one of none: Linux 5.13 returned 0 and hung NFS. */
 	for (uint32_t i = 0; i < 40; i++)
@@ -207,12 +200,11 @@ static void slots_are_filled_as_the_kernel_does(void **state)
 	fixture_close(&f);
 }
 
-static void pages_go_back_by_any_way(void **state)
+TEST(pages_go_back_by_any_way)
 {
 	static const uint32_t chunks[] = { 8192, 2048 };
 	struct pool_fixture f;
 
-	(void)state;
 	for (size_t c = 0; c < 2; c++) {
 		fixture_open(&f, 128, 8192, mri_min_u32(chunks[c], 4096));
 		assert_int_equal(mr_page_alloc_bulk(f.pool, 0, addrs, 30), 30);
@@ -230,9 +222,8 @@ static void pages_go_back_by_any_way(void **state)
 }
 
 /* A block is like any buffer: any thread's cache takes it, or none. */
-static void blocks_go_back_by_any_way(void **state)
+TEST(blocks_go_back_by_any_way)
 {
-	(void)state;
 	for (uint32_t order = 1; order <= 3; order++) {
 		struct pool_fixture f;
 		uint64_t inside;
@@ -284,9 +275,8 @@ static void alloc_all(struct mr_pool *pool, uint32_t order, uint32_t n)
  * Who frees a block of any order asks the page allocator, and its lock, for
  * nothing; and its pages are had when there are no others.
  */
-static void freed_blocks_wait_without_the_lock(void **state)
+TEST(freed_blocks_wait_without_the_lock)
 {
-	(void)state;
 	for (uint32_t order = 1; order <= 3; order++) {
 		const uint32_t n = 64u >> order;
 		struct mr_tend_report report = { .size = sizeof(report) };
@@ -327,12 +317,11 @@ static void freed_blocks_wait_without_the_lock(void **state)
 	}
 }
 
-static void shared_pages_stay_until_the_last_owner(void **state)
+TEST(shared_pages_stay_until_the_last_owner)
 {
 	struct pool_fixture f;
 	struct mr_frame frame;
 
-	(void)state;
 	fixture_open(&f, 64, 4096, 4096);
 	mr_page_alloc_bulk(f.pool, 0, addrs, 1);
 	frame = (struct mr_frame){ .addr = addrs[0], .len = 1 };
@@ -346,11 +335,10 @@ static void shared_pages_stay_until_the_last_owner(void **state)
 }
 
 /* A pool that is checked knows pages and blocks that come and go here. */
-static void checked_pools_know_what_is_out(void **state)
+TEST(checked_pools_know_what_is_out)
 {
 	struct mr_page_list list = { 0 };
 
-	(void)state;
 	for (int level = MR_SAFETY_STATES; level <= MR_SAFETY_POISON; level++) {
 		struct pool_fixture f;
 
@@ -395,11 +383,10 @@ static void checked_pools_know_what_is_out(void **state)
 }
 
 /* A single page too: it is known to be free, so not twice. */
-static void one_page_of_a_checked_pool_is_checked(void **state)
+TEST(one_page_of_a_checked_pool_is_checked)
 {
 	struct pool_fixture f;
 
-	(void)state;
 	fixture_open_with(
 		&f, (struct mr_pool_config){ .n_pages = 64,
 					     .safety = MR_SAFETY_POISON });
@@ -413,12 +400,11 @@ static void one_page_of_a_checked_pool_is_checked(void **state)
 }
 
 /* What is wrong beside what is right, in one burst and one group. */
-static void wrong_pages_of_a_burst_are_found(void **state)
+TEST(wrong_pages_of_a_burst_are_found)
 {
 	struct pool_fixture f;
 	uint64_t burst[4], block;
 
-	(void)state;
 	fixture_open_with(&f, (struct mr_pool_config){ .n_pages = 60,
 						       .max_pages = 2048,
 						       .segment_pages = 512 });
@@ -452,12 +438,11 @@ static void wrong_pages_of_a_burst_are_found(void **state)
 }
 
 /* A pool that may grow does so when nothing lies idle in it any more. */
-static void idle_pages_are_had_before_the_pool_grows(void **state)
+TEST(idle_pages_are_had_before_the_pool_grows)
 {
 	struct pool_fixture f;
 	struct mr_page_list list = { 0 };
 
-	(void)state;
 	fixture_open_with(&f, (struct mr_pool_config){ .n_pages = 512,
 						       .max_pages = 1024,
 						       .segment_pages = 512 });
@@ -482,13 +467,12 @@ static void idle_pages_are_had_before_the_pool_grows(void **state)
 }
 
 /* The same of what else lies idle: blocks, and pages in quarantine. */
-static void idle_blocks_and_held_pages_are_had_too(void **state)
+TEST(idle_blocks_and_held_pages_are_had_too)
 {
 	struct frag_fixture f;
 	struct pool_fixture q;
 	uint64_t block;
 
-	(void)state;
 	open_frags(&f, 64, 4096, 4096);
 	for (uint32_t i = 0; i < 8; i++)
 		addrs[i] = cut(&f, 32768, 0);
@@ -510,12 +494,11 @@ static void idle_blocks_and_held_pages_are_had_too(void **state)
 	fixture_close(&q);
 }
 
-static void what_is_no_block_is_counted_and_left_alone(void **state)
+TEST(what_is_no_block_is_counted_and_left_alone)
 {
 	struct pool_fixture f;
 	uint64_t frag, wrong[5];
 
-	(void)state;
 	fixture_open(&f, 64, 8192, 2048);
 	mr_page_alloc_bulk(f.pool, 0, addrs, 1);
 	frag = alloc_one(f.cache, 2048);
@@ -533,29 +516,4 @@ static void what_is_no_block_is_counted_and_left_alone(void **state)
 	mr_frag_free_bulk(f.cache, &frag, 1);
 	assert_in_flight(f.pool, 0);
 	fixture_close(&f);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_count_of_every_order_is_served),
-		cmocka_unit_test(too_large_an_order_has_no_block),
-		cmocka_unit_test(orders_fall_back),
-		cmocka_unit_test(one_block_is_tried_below_the_watermark),
-		cmocka_unit_test(one_page_that_the_pool_has_not_is_refused),
-		cmocka_unit_test(one_page_below_the_watermark_is_counted),
-		cmocka_unit_test(slots_are_filled_as_the_kernel_does),
-		cmocka_unit_test(pages_go_back_by_any_way),
-		cmocka_unit_test(blocks_go_back_by_any_way),
-		cmocka_unit_test(freed_blocks_wait_without_the_lock),
-		cmocka_unit_test(shared_pages_stay_until_the_last_owner),
-		cmocka_unit_test(checked_pools_know_what_is_out),
-		cmocka_unit_test(one_page_of_a_checked_pool_is_checked),
-		cmocka_unit_test(wrong_pages_of_a_burst_are_found),
-		cmocka_unit_test(idle_pages_are_had_before_the_pool_grows),
-		cmocka_unit_test(idle_blocks_and_held_pages_are_had_too),
-		cmocka_unit_test(what_is_no_block_is_counted_and_left_alone),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

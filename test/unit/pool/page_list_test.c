@@ -2,14 +2,13 @@
 /* Tests of lib/pool/page_list.c. */
 #include "support/page_unit.h"
 
-static void lists_hold_what_was_put_on_them(void **state)
+TEST(lists_hold_what_was_put_on_them)
 {
 	static bool is_seen[128];
 	struct mr_page_list list = { 0 };
 	struct pool_fixture f;
 	uint64_t addr;
 
-	(void)state;
 	fixture_open(&f, 128, 4096, 4096);
 	assert_false(mr_page_list_pop(f.pool, &list, &addr));
 	assert_int_equal(mr_page_alloc_list(f.pool, 0, 0, &list), 0);
@@ -38,13 +37,12 @@ static void lists_hold_what_was_put_on_them(void **state)
 	fixture_close(&f);
 }
 
-static void lists_are_of_one_order(void **state)
+TEST(lists_are_of_one_order)
 {
 	struct mr_page_list list = { 0 };
 	struct pool_fixture f;
 	uint64_t addr;
 
-	(void)state;
 	fixture_open(&f, 128, 4096, 4096);
 	assert_int_equal(mr_page_alloc_list(f.pool, 4, 1, &list), 0);
 	assert_int_equal(mr_page_alloc_list(f.pool, 2, 5, &list), 5);
@@ -61,12 +59,11 @@ static void lists_are_of_one_order(void **state)
 	fixture_close(&f);
 }
 
-static void watermark_holds_for_lists(void **state)
+TEST(watermark_holds_for_lists)
 {
 	struct mr_page_list list = { 0 };
 	struct pool_fixture f;
 
-	(void)state;
 	fixture_open(&f, 64, 4096, 4096);
 	f.pool->page_alloc.low_pages = 10;
 	assert_int_equal(mr_page_alloc_list(f.pool, 0, 55, &list), 1);
@@ -74,15 +71,4 @@ static void watermark_holds_for_lists(void **state)
 	mr_page_free_list(f.pool, &list);
 	f.pool->page_alloc.low_pages = 0;
 	fixture_close(&f);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(lists_hold_what_was_put_on_them),
-		cmocka_unit_test(lists_are_of_one_order),
-		cmocka_unit_test(watermark_holds_for_lists),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -179,7 +179,7 @@ static void body(struct mt_thread *thread)
 		grow_and_shrink(thread, shared);
 }
 
-static void segments_come_and_go_under_traffic(void **state)
+TEST(segments_come_and_go_under_traffic)
 {
 	static struct shared shared;
 	static struct mt_run run = { .body = body,
@@ -187,7 +187,6 @@ static void segments_come_and_go_under_traffic(void **state)
 				     .n_threads = N_THREADS };
 	struct mr_page_stats s;
 
-	(void)state;
 	memset(&shared, 0, sizeof(shared));
 	shared.n_working = N_WORKERS;
 	run.n_ops = mt_n_ops(8000);
@@ -214,13 +213,4 @@ static void segments_come_and_go_under_traffic(void **state)
 	assert_int_equal(mr_region_destroy(shared.f.region, NULL), 0);
 	mr_ctx_destroy(shared.f.ctx);
 	assert_int_equal(shared.f.allocator.n_out, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(segments_come_and_go_under_traffic),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -55,14 +55,13 @@ static bool is_backed(const struct pool_fixture *f, uint64_t page)
 				   f->pool->page_bytes);
 }
 
-static void pool_grows_to_its_limit_and_shrinks(void **state)
+TEST(pool_grows_to_its_limit_and_shrinks)
 {
 	struct pool_fixture f;
 	struct mr_reason why = { "" };
 	struct mr_page_stats s;
 	uint64_t n_back;
 
-	(void)state;
 	grow_open(&f, (struct mr_pool_config){ .n_pages = 100,
 					       .max_pages = 1000,
 					       .segment_pages = 200 });
@@ -115,12 +114,11 @@ static void pool_grows_to_its_limit_and_shrinks(void **state)
 }
 
 /* Whatever a pool is asked with when it is empty, it grows first. */
-static void empty_pool_grows_by_itself(void **state)
+TEST(empty_pool_grows_by_itself)
 {
 	struct pool_fixture f;
 	uint32_t n;
 
-	(void)state;
 	grow_open(&f, (struct mr_pool_config){ .n_pages = 64,
 					       .max_pages = MAX_PAGES,
 					       .segment_pages = 64 });
@@ -149,11 +147,10 @@ static void empty_pool_grows_by_itself(void **state)
 }
 
 /* Low segments are used first, so that the high ones drain. */
-static void pages_in_use_are_in_low_segments(void **state)
+TEST(pages_in_use_are_in_low_segments)
 {
 	struct pool_fixture f;
 
-	(void)state;
 	grow_open(&f, (struct mr_pool_config){ .n_pages = 64,
 					       .max_pages = 1024 });
 	assert_int_equal(mr_pool_grow(f.pool, 960, NULL), 0);
@@ -166,13 +163,12 @@ static void pages_in_use_are_in_low_segments(void **state)
 	grow_close(&f);
 }
 
-static void registered_segment_is_not_given_back(void **state)
+TEST(registered_segment_is_not_given_back)
 {
 	struct pool_fixture f;
 	struct mr_reason why = { "" };
 	uint64_t n_back = 7, n_pages;
 
-	(void)state;
 	grow_open(&f, (struct mr_pool_config){ .n_pages = 64,
 					       .max_pages = 640 });
 	assert_int_equal(mr_pool_grow(f.pool, 64, NULL), 0);
@@ -200,12 +196,11 @@ static void registered_segment_is_not_given_back(void **state)
 	grow_close(&f);
 }
 
-static void pinned_pool_of_several_segments_is_not_destroyed(void **state)
+TEST(pinned_pool_of_several_segments_is_not_destroyed)
 {
 	struct pool_fixture f;
 	struct mr_reason why = { "" };
 
-	(void)state;
 	grow_open(&f, (struct mr_pool_config){ .n_pages = 64,
 					       .max_pages = 640 });
 	assert_int_equal(mr_pool_grow(f.pool, 64, NULL), 0);
@@ -222,12 +217,11 @@ static void pinned_pool_of_several_segments_is_not_destroyed(void **state)
 }
 
 /* What ports were promised stays. */
-static void committed_pages_are_not_given_back(void **state)
+TEST(committed_pages_are_not_given_back)
 {
 	struct pool_fixture f;
 	uint64_t n_back;
 
-	(void)state;
 	grow_open(&f, (struct mr_pool_config){ .n_pages = 256,
 					       .max_pages = 1024 });
 	assert_int_equal(mri_pool_commit(f.pool, "p", 300, NULL), -ENOMEM);
@@ -242,12 +236,11 @@ static void committed_pages_are_not_given_back(void **state)
 }
 
 /* Others in the region stay out of a pool's range. */
-static void range_of_a_pool_is_its_own(void **state)
+TEST(range_of_a_pool_is_its_own)
 {
 	struct pool_fixture f;
 	struct mr_pool *beside;
 
-	(void)state;
 	grow_open(&f, (struct mr_pool_config){ .n_pages = 64,
 					       .max_pages = 1024 });
 	beside = pool_beside(&f, 64, 4096);
@@ -258,12 +251,11 @@ static void range_of_a_pool_is_its_own(void **state)
 	grow_close(&f);
 }
 
-static void pool_knows_what_lies_below(void **state)
+TEST(pool_knows_what_lies_below)
 {
 	struct pool_fixture f;
 	uint64_t n_bytes;
 
-	(void)state;
 	grow_open(&f, (struct mr_pool_config){ .n_pages = 64,
 					       .max_pages = 1024 });
 	n_bytes = mr_region_n_contiguous_bytes(f.region);
@@ -274,7 +266,7 @@ static void pool_knows_what_lies_below(void **state)
 }
 
 /* Memory that is not to be had: nothing changes, and nobody asks each time. */
-static void no_memory_for_a_segment_is_enomem(void **state)
+TEST(no_memory_for_a_segment_is_enomem)
 {
 	const struct mr_region_config region_config = {
 		.size = sizeof(region_config),
@@ -291,7 +283,6 @@ static void no_memory_for_a_segment_is_enomem(void **state)
 	struct mr_reason why = { "" };
 	uint32_t n_lines;
 
-	(void)state;
 	/* A range that the region does not have. */
 	assert_int_equal(mr_region_create(ctx, &region_config, &region, NULL),
 			 0);
@@ -331,13 +322,12 @@ static void no_memory_for_a_segment_is_enomem(void **state)
 }
 
 /* page_pool's waive, by magazines: with node numbers that are made up. */
-static void magazine_of_a_far_node_is_waived(void **state)
+TEST(magazine_of_a_far_node_is_waived)
 {
 	struct mri_page_alloc *pa;
 	struct pool_fixture f;
 	struct mr_pool_stats s;
 
-	(void)state;
 	grow_open(&f, (struct mr_pool_config){ .n_pages = 512,
 					       .max_pages = 1024,
 					       .numa_node_plus_1 = 1 });
@@ -364,11 +354,10 @@ static void magazine_of_a_far_node_is_waived(void **state)
 }
 
 /* A pool that prefers nothing waives nothing. */
-static void pool_without_preference_waives_nothing(void **state)
+TEST(pool_without_preference_waives_nothing)
 {
 	struct pool_fixture f;
 
-	(void)state;
 	grow_open(&f, (struct mr_pool_config){ .n_pages = 512 });
 	f.pool->page_alloc.segments[0].numa_node = 3;
 	mr_frag_alloc_bulk(f.cache, addrs, 512, 4096);
@@ -380,11 +369,10 @@ static void pool_without_preference_waives_nothing(void **state)
 }
 
 /* A node that there is not: the memory is somewhere, and works. */
-static void preferred_node_is_a_wish(void **state)
+TEST(preferred_node_is_a_wish)
 {
 	struct pool_fixture f;
 
-	(void)state;
 	grow_open(&f, (struct mr_pool_config){ .n_pages = 64,
 					       .numa_node_plus_1 = 200 });
 	assert_int_equal(mr_page_alloc_bulk(f.pool, 0, addrs, 64), 64);
@@ -392,12 +380,11 @@ static void preferred_node_is_a_wish(void **state)
 	grow_close(&f);
 }
 
-static void statistics_need_a_size(void **state)
+TEST(statistics_need_a_size)
 {
 	struct mr_page_stats s = { .size = 0 };
 	struct pool_fixture f;
 
-	(void)state;
 	fixture_open(&f, 70, 4096, 4096);
 	assert_int_equal(mr_page_stats(f.pool, &s), -EINVAL);
 	s = page_stats(f.pool);
@@ -409,12 +396,11 @@ static void statistics_need_a_size(void **state)
 }
 
 /* Free pages that are no such block are no reason to look for ever. */
-static void pool_without_a_block_grows_by_one(void **state)
+TEST(pool_without_a_block_grows_by_one)
 {
 	struct pool_fixture f;
 	uint64_t blocks[2];
 
-	(void)state;
 	for (int safety = 0; safety < 2; safety++) {
 		grow_open(&f, (struct mr_pool_config){
 				      .n_pages = 64,
@@ -445,7 +431,7 @@ static void pool_without_a_block_grows_by_one(void **state)
 }
 
 /* Addresses of a pool that may grow have no page behind them before it did. */
-static void pages_that_are_not_there_yet_are_invalid(void **state)
+TEST(pages_that_are_not_there_yet_are_invalid)
 {
 	enum { N = 64, MAX = 2048 };
 	struct pool_fixture f;
@@ -455,7 +441,6 @@ static void pages_that_are_not_there_yet_are_invalid(void **state)
 	uint64_t wrong[8];
 	uint32_t n;
 
-	(void)state;
 	for (int home = MR_RETURN_LOCAL; home <= MR_RETURN_HOME; home++) {
 		grow_open(&f, (struct mr_pool_config){
 					      .n_pages = N,
@@ -491,28 +476,4 @@ static void pages_that_are_not_there_yet_are_invalid(void **state)
 		assert_int_equal(mr_pool_destroy(beside, NULL), 0);
 		grow_close(&f);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(pool_grows_to_its_limit_and_shrinks),
-		cmocka_unit_test(empty_pool_grows_by_itself),
-		cmocka_unit_test(pool_without_a_block_grows_by_one),
-		cmocka_unit_test(pages_in_use_are_in_low_segments),
-		cmocka_unit_test(registered_segment_is_not_given_back),
-		cmocka_unit_test(
-			pinned_pool_of_several_segments_is_not_destroyed),
-		cmocka_unit_test(committed_pages_are_not_given_back),
-		cmocka_unit_test(range_of_a_pool_is_its_own),
-		cmocka_unit_test(pool_knows_what_lies_below),
-		cmocka_unit_test(no_memory_for_a_segment_is_enomem),
-		cmocka_unit_test(magazine_of_a_far_node_is_waived),
-		cmocka_unit_test(pool_without_preference_waives_nothing),
-		cmocka_unit_test(preferred_node_is_a_wish),
-		cmocka_unit_test(statistics_need_a_size),
-		cmocka_unit_test(pages_that_are_not_there_yet_are_invalid),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,12 +22,11 @@ write_at(struct pool_fixture *f, uint64_t addr, uint8_t byte)
 	__atomic_store_n(f->base + addr, byte, __ATOMIC_RELAXED);
 }
 
-static void freed_pages_are_filled(void **state)
+TEST(freed_pages_are_filled)
 {
 	struct pool_fixture f;
 	uint64_t addr;
 
-	(void)state;
 	checked_open(&f, MR_SAFETY_POISON, N_PAGES, 4096, 4096);
 	addr = alloc_one(f.cache, 4096);
 	memset(f.base + addr, 1, 4096);
@@ -39,14 +38,13 @@ static void freed_pages_are_filled(void **state)
 }
 
 /* Each byte counts. */
-static void a_write_after_free_is_found(void **state)
+TEST(a_write_after_free_is_found)
 {
 	static const uint32_t places[] = { 0, 1, 7, 8, 2047, 4088, 4095 };
 	struct pool_fixture f;
 	uint64_t addrs[N_PAGES];
 	uint64_t n_broken = 0;
 
-	(void)state;
 	for (uint32_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
 		checked_open(&f, MR_SAFETY_POISON, N_PAGES, 4096, 4096);
 		addrs[0] = alloc_one(f.cache, 4096);
@@ -69,12 +67,11 @@ static void a_write_after_free_is_found(void **state)
 }
 
 /* Through a frame's address, in a page of several chunks, with no cache. */
-static void chunks_are_filled_too(void **state)
+TEST(chunks_are_filled_too)
 {
 	struct pool_fixture f;
 	uint64_t addrs[N_PAGES], first;
 
-	(void)state;
 	checked_open(&f, MR_SAFETY_POISON, N_PAGES, 8192, 2048);
 	first = alloc_one(f.cache, 2048);
 	addrs[0] = alloc_one(f.cache, 2048);
@@ -97,13 +94,12 @@ static void chunks_are_filled_too(void **state)
 	fixture_close(&f);
 }
 
-static void the_oldest_are_used_again_first(void **state)
+TEST(the_oldest_are_used_again_first)
 {
 	struct pool_fixture f;
 	uint64_t order[3 * N_PAGES], all[N_PAGES];
 	const uint32_t bound = N_PAGES / 4;
 
-	(void)state;
 	checked_open(&f, MR_SAFETY_POISON, N_PAGES, 4096, 4096);
 	/* Fresh pages first; then as they came back. */
 	for (uint32_t i = 0; i < 3 * N_PAGES; i++) {
@@ -168,12 +164,11 @@ static void write_before_free(struct pool_fixture *f)
 	}
 }
 
-static void asan_sees_a_read_after_free(void **state)
+TEST(asan_sees_a_read_after_free)
 {
 	struct pool_fixture f;
 	int status;
 
-	(void)state;
 	if (!IS_ASAN)
 		skip();
 	status = end_of_child(read_after_free, &f);
@@ -206,11 +201,10 @@ static void write_and_read(struct mt_thread *thread)
 	mr_cache_destroy(cache);
 }
 
-static void threads_do_not_meet(void **state)
+TEST(threads_do_not_meet)
 {
 	static const uint32_t pages[] = { 2048, 8192 };
 
-	(void)state;
 	for (uint32_t i = 0; i < 2; i++) {
 		struct pool_fixture f;
 		struct mt_run run = { .body = write_and_read,
@@ -224,18 +218,4 @@ static void threads_do_not_meet(void **state)
 		assert_int_equal(pool_stats(f.pool).poison_broken, 0);
 		fixture_close(&f);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(freed_pages_are_filled),
-		cmocka_unit_test(a_write_after_free_is_found),
-		cmocka_unit_test(chunks_are_filled_too),
-		cmocka_unit_test(the_oldest_are_used_again_first),
-		cmocka_unit_test(asan_sees_a_read_after_free),
-		cmocka_unit_test(threads_do_not_meet),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

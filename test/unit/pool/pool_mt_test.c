@@ -338,24 +338,12 @@ static void frames_wander_and_all_pages_come_back(uint32_t page_bytes,
 	fixture_close(&shared.f);
 }
 
-static void pages_of_one_chunk(void **state)
+TEST(pages_of_one_chunk)
 {
-	(void)state;
 	frames_wander_and_all_pages_come_back(2048, 2048);
 }
 
-static void pages_of_four_chunks(void **state)
+TEST(pages_of_four_chunks)
 {
-	(void)state;
 	frames_wander_and_all_pages_come_back(8192, 2048);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(pages_of_one_chunk),
-		cmocka_unit_test(pages_of_four_chunks),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

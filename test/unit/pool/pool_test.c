@@ -6,7 +6,7 @@
 
 #define SIZE .size = sizeof(struct mr_pool_config)
 
-static void wrong_config_is_refused_with_a_reason(void **state)
+TEST(wrong_config_is_refused_with_a_reason)
 {
 	static const struct {
 		struct mr_pool_config config;
@@ -40,7 +40,6 @@ static void wrong_config_is_refused_with_a_reason(void **state)
 	struct test_allocator a = { 0 };
 	struct mr_ctx *ctx = test_ctx(&a);
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct mr_pool *pool = (struct mr_pool *)1;
 		struct mr_reason why = { "" };
@@ -55,7 +54,7 @@ static void wrong_config_is_refused_with_a_reason(void **state)
 	mr_ctx_destroy(ctx);
 }
 
-static void defaults_are_what_the_header_says(void **state)
+TEST(defaults_are_what_the_header_says)
 {
 	const struct mr_pool_config old = { .size = 8,
 					    .n_pages = 100,
@@ -66,7 +65,6 @@ static void defaults_are_what_the_header_says(void **state)
 	struct mr_pool_stats s;
 	struct mr_pool *pool;
 
-	(void)state;
 	assert_int_equal(mr_pool_create(ctx, NULL, &pool, NULL), 0);
 	s = pool_stats(pool);
 	assert_int_equal(s.n_pages, 8192);
@@ -87,9 +85,8 @@ static void defaults_are_what_the_header_says(void **state)
 	assert_int_equal(a.n_out, 0);
 }
 
-static void every_page_and_chunk_size_works(void **state)
+TEST(every_page_and_chunk_size_works)
 {
-	(void)state;
 	for (uint32_t page = 2048; page <= 32768; page *= 2) {
 		for (uint32_t chunk = 2048; chunk <= 4096; chunk *= 2) {
 			struct pool_fixture f;
@@ -110,7 +107,7 @@ static void every_page_and_chunk_size_works(void **state)
 	}
 }
 
-static void every_allocation_may_fail(void **state)
+TEST(every_allocation_may_fail)
 {
 	const struct mr_pool_config config = { SIZE, .n_pages = 100,
 					       .page_bytes = 8192 };
@@ -118,7 +115,6 @@ static void every_allocation_may_fail(void **state)
 	struct mr_reason why;
 	int err = -1;
 
-	(void)state;
 	for (uint32_t k = 1; err < 0; k++) {
 		struct test_allocator a = { 0 };
 		struct mr_ctx *ctx = test_ctx(&a);
@@ -142,7 +138,7 @@ static void every_allocation_may_fail(void **state)
 	}
 }
 
-static void pools_share_a_region_until_it_is_full(void **state)
+TEST(pools_share_a_region_until_it_is_full)
 {
 	struct mr_pool *pools[MRI_MAX_POOLS];
 	struct mr_pool_config config = { SIZE, .n_pages = 16 };
@@ -151,7 +147,6 @@ static void pools_share_a_region_until_it_is_full(void **state)
 	struct pool_fixture f;
 	struct mr_reason why = { "" };
 
-	(void)state;
 	fixture_open(&f, 16, 2048, 2048);
 	assert_ptr_equal(mr_pool_region(f.pool), f.region);
 	for (int i = 1; i < MRI_MAX_POOLS; i++)
@@ -170,7 +165,7 @@ static void pools_share_a_region_until_it_is_full(void **state)
 	fixture_close(&f);
 }
 
-static void region_used_up_is_enomem(void **state)
+TEST(region_used_up_is_enomem)
 {
 	const struct mr_region_config region_config = {
 		.size = sizeof(region_config), .max_bytes = 1
@@ -181,7 +176,6 @@ static void region_used_up_is_enomem(void **state)
 	struct mr_pool *pool = NULL;
 	struct mr_reason why = { "" };
 
-	(void)state;
 	mr_region_create(ctx, &region_config, &config.region, NULL);
 	assert_int_equal(mr_pool_create(ctx, &config, &pool, &why), -ENOMEM);
 	assert_reason_has(&why, "no room for");
@@ -191,13 +185,12 @@ static void region_used_up_is_enomem(void **state)
 	assert_int_equal(a.n_out, 0);
 }
 
-static void pool_in_use_is_not_destroyed(void **state)
+TEST(pool_in_use_is_not_destroyed)
 {
 	struct pool_fixture f;
 	struct mr_reason why = { "" };
 	uint64_t addrs[3];
 
-	(void)state;
 	fixture_open(&f, 256, 4096, 4096);
 	assert_int_equal(mr_pool_destroy(f.pool, &why), -EBUSY);
 	assert_reason_has(&why, "0 ports and 1 caches");
@@ -217,7 +210,7 @@ static void pool_in_use_is_not_destroyed(void **state)
 }
 
 /* Each place that a page can be in has its number in the reason. */
-static void destroying_says_where_the_pages_are(void **state)
+TEST(destroying_says_where_the_pages_are)
 {
 	struct mr_frag_cache *frags;
 	struct mr_reason why = { "" };
@@ -226,7 +219,6 @@ static void destroying_says_where_the_pages_are(void **state)
 	struct pool_fixture f;
 	uint64_t addrs[256], frag;
 
-	(void)state;
 	fixture_open_with(&f,
 			  (struct mr_pool_config){ .n_pages = 1000,
 						   .returns = MR_RETURN_HOME });
@@ -272,13 +264,12 @@ static void destroying_says_where_the_pages_are(void **state)
 }
 
 /* And so has the quarantine. */
-static void destroying_names_the_quarantine(void **state)
+TEST(destroying_names_the_quarantine)
 {
 	struct mr_reason why = { "" };
 	struct pool_fixture f;
 	uint64_t addrs[40];
 
-	(void)state;
 	fixture_open_with(&f,
 			  (struct mr_pool_config){ .n_pages = 100,
 						   .safety = MR_SAFETY_POISON });
@@ -292,7 +283,7 @@ static void destroying_names_the_quarantine(void **state)
 }
 
 /* A port of another pool has the whole region registered. */
-static void pinned_pool_is_not_destroyed_and_still_found(void **state)
+TEST(pinned_pool_is_not_destroyed_and_still_found)
 {
 	struct pool_fixture f;
 	struct mr_pool *beside;
@@ -300,7 +291,6 @@ static void pinned_pool_is_not_destroyed_and_still_found(void **state)
 	struct mr_reason why = { "" };
 	uint64_t addr;
 
-	(void)state;
 	fixture_open(&f, 64, 4096, 4096);
 	beside = pool_beside(&f, 64, 4096);
 	mr_region_pin(f.region, "xdp:lan", 1 << 20);
@@ -323,13 +313,12 @@ static void pinned_pool_is_not_destroyed_and_still_found(void **state)
 	fixture_close(&f);
 }
 
-static void commitments_add_up_and_are_refused_with_the_number(void **state)
+TEST(commitments_add_up_and_are_refused_with_the_number)
 {
 	struct pool_fixture f;
 	struct mr_cache *cache;
 	struct mr_reason why = { "" };
 
-	(void)state;
 	fixture_open(&f, 1000, 4096, 4096);
 	assert_int_equal(pool_stats(f.pool).n_committed, 128);
 	assert_int_equal(mri_pool_commit(f.pool, "xdp:a", 873, &why), -ENOMEM);
@@ -358,13 +347,12 @@ static void commitments_add_up_and_are_refused_with_the_number(void **state)
  * A cache that cuts pages into chunks has one more page: the one being cut.
  * When it is full, a port still gets all the pages that were promised.
  */
-static void open_page_is_committed_too(void **state)
+TEST(open_page_is_committed_too)
 {
 	enum { N_PAGES = 300, N_CACHED = 128, N_PORT = N_PAGES - N_CACHED - 1 };
 	struct pool_fixture f;
 	uint64_t addrs[N_PAGES], chunk;
 
-	(void)state;
 	fixture_open(&f, N_PAGES, 8192, 2048);
 	assert_int_equal(mri_pool_commit(f.pool, "a", N_PORT + 1, NULL),
 			 -ENOMEM);
@@ -383,7 +371,7 @@ static void open_page_is_committed_too(void **state)
 	fixture_close(&f);
 }
 
-static void pool_names_itself_in_the_memory_map(void **state)
+TEST(pool_names_itself_in_the_memory_map)
 {
 	const struct mr_pool_config config = { SIZE, .n_pages = 16,
 					       .name = "unit-pool-name" };
@@ -394,7 +382,6 @@ static void pool_names_itself_in_the_memory_map(void **state)
 	char line[512];
 	int n_found = 0;
 
-	(void)state;
 	assert_int_equal(mr_pool_create(ctx, &config, &pool, NULL), 0);
 	while (fgets(line, sizeof(line), maps) != NULL)
 		n_found += strstr(line, "memfd:unit-pool-name") != NULL;
@@ -402,26 +389,4 @@ static void pool_names_itself_in_the_memory_map(void **state)
 	assert_int_equal(n_found, 1);
 	assert_int_equal(mr_pool_destroy(pool, NULL), 0);
 	mr_ctx_destroy(ctx);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(wrong_config_is_refused_with_a_reason),
-		cmocka_unit_test(defaults_are_what_the_header_says),
-		cmocka_unit_test(every_page_and_chunk_size_works),
-		cmocka_unit_test(every_allocation_may_fail),
-		cmocka_unit_test(pools_share_a_region_until_it_is_full),
-		cmocka_unit_test(region_used_up_is_enomem),
-		cmocka_unit_test(pool_in_use_is_not_destroyed),
-		cmocka_unit_test(pinned_pool_is_not_destroyed_and_still_found),
-		cmocka_unit_test(
-			commitments_add_up_and_are_refused_with_the_number),
-		cmocka_unit_test(open_page_is_committed_too),
-		cmocka_unit_test(pool_names_itself_in_the_memory_map),
-		cmocka_unit_test(destroying_says_where_the_pages_are),
-		cmocka_unit_test(destroying_names_the_quarantine),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -300,52 +300,32 @@ static void run_pattern(enum pattern pattern, enum mr_return returns)
 	fixture_close(&shared.f);
 }
 
-static void pipeline_local(void **state)
+TEST(pipeline_local)
 {
-	(void)state;
 	run_pattern(PIPELINE, MR_RETURN_LOCAL);
 }
 
-static void pipeline_home(void **state)
+TEST(pipeline_home)
 {
-	(void)state;
 	run_pattern(PIPELINE, MR_RETURN_HOME);
 }
 
-static void all_to_all_local(void **state)
+TEST(all_to_all_local)
 {
-	(void)state;
 	run_pattern(ALL_TO_ALL, MR_RETURN_LOCAL);
 }
 
-static void all_to_all_home(void **state)
+TEST(all_to_all_home)
 {
-	(void)state;
 	run_pattern(ALL_TO_ALL, MR_RETURN_HOME);
 }
 
-static void hand_over_local(void **state)
+TEST(hand_over_local)
 {
-	(void)state;
 	run_pattern(HAND_OVER, MR_RETURN_LOCAL);
 }
 
-static void hand_over_home(void **state)
+TEST(hand_over_home)
 {
-	(void)state;
 	run_pattern(HAND_OVER, MR_RETURN_HOME);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(pipeline_local),
-		cmocka_unit_test(pipeline_home),
-		cmocka_unit_test(all_to_all_local),
-		cmocka_unit_test(all_to_all_home),
-		cmocka_unit_test(hand_over_local),
-		cmocka_unit_test(hand_over_home),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

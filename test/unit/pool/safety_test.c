@@ -31,12 +31,11 @@ static void assert_all_differ(struct pool_fixture *f, uint32_t n_bytes)
 	free(is_seen);
 }
 
-static void a_page_is_freed_twice(void **state)
+TEST(a_page_is_freed_twice)
 {
 	struct pool_fixture f;
 	uint64_t addrs[3];
 
-	(void)state;
 	for (int level = MR_SAFETY_STATES; level <= MR_SAFETY_POISON; level++) {
 		checked_open(&f, (enum mr_safety)level, N_PAGES, 4096, 4096);
 		/* One by one. */
@@ -66,12 +65,11 @@ static void a_page_is_freed_twice(void **state)
 	}
 }
 
-static void each_place_is_told_once(void **state)
+TEST(each_place_is_told_once)
 {
 	struct pool_fixture f;
 	uint64_t addr;
 
-	(void)state;
 	checked_open(&f, MR_SAFETY_STATES, N_PAGES, 4096, 4096);
 	addr = alloc_one(f.cache, 4096);
 	for (uint32_t i = 0; i < 10; i++)
@@ -105,12 +103,11 @@ static void *free_again(void *opaque)
 	return NULL;
 }
 
-static void another_thread_frees_again(void **state)
+TEST(another_thread_frees_again)
 {
 	struct pool_fixture f;
 	uint64_t addr;
 
-	(void)state;
 	checked_open(&f, MR_SAFETY_STATES, N_PAGES, 4096, 4096);
 	addr = alloc_one(f.cache, 4096);
 	freed_addr = addr;
@@ -121,12 +118,11 @@ static void another_thread_frees_again(void **state)
 	fixture_close(&f);
 }
 
-static void chunks_are_freed_twice(void **state)
+TEST(chunks_are_freed_twice)
 {
 	struct pool_fixture f;
 	uint64_t addrs[8], page;
 
-	(void)state;
 	for (int level = MR_SAFETY_STATES; level <= MR_SAFETY_POISON; level++) {
 		checked_open(&f, (enum mr_safety)level, N_PAGES, 8192, 2048);
 		assert_int_equal(mr_frag_alloc_bulk(f.cache, addrs, 8, 2048),
@@ -164,12 +160,11 @@ static void chunks_are_freed_twice(void **state)
 	}
 }
 
-static void shared_pages_have_as_many_frees(void **state)
+TEST(shared_pages_have_as_many_frees)
 {
 	struct pool_fixture f;
 	struct mr_frame frame = { .len = 60 };
 
-	(void)state;
 	checked_open(&f, MR_SAFETY_STATES, N_PAGES, 4096, 4096);
 	frame.addr = alloc_one(f.cache, 4096) + 128;
 	for (uint32_t i = 0; i < 3; i++)
@@ -183,14 +178,13 @@ static void shared_pages_have_as_many_frees(void **state)
 	fixture_close(&f);
 }
 
-static void other_pools_are_checked_too(void **state)
+TEST(other_pools_are_checked_too)
 {
 	struct pool_fixture f;
 	struct mr_pool *beside;
 	struct mr_cache *cache;
 	uint64_t addr;
 
-	(void)state;
 	checked_open(&f, MR_SAFETY_STATES, N_PAGES, 4096, 4096);
 	beside = pool_beside(&f, 64, 4096);
 	assert_int_equal(mr_cache_create(beside, &cache, NULL), 0);
@@ -231,11 +225,10 @@ static void *adopt_and_use(void *opaque)
 	return alloc_and_free(mr_cache_adopt(opaque));
 }
 
-static void a_cache_knows_its_thread(void **state)
+TEST(a_cache_knows_its_thread)
 {
 	struct pool_fixture f;
 
-	(void)state;
 	checked_open(&f, MR_SAFETY_STATES, N_PAGES, 4096, 4096);
 	/* Who made it does not matter, but who uses it. */
 	on_thread(alloc_and_free, f.cache);
@@ -252,13 +245,12 @@ static void a_cache_knows_its_thread(void **state)
 	fixture_close(&f);
 }
 
-static void the_level_changes_at_rest_only(void **state)
+TEST(the_level_changes_at_rest_only)
 {
 	struct mr_reason reason;
 	struct pool_fixture f;
 	uint64_t addr;
 
-	(void)state;
 	fixture_open(&f, N_PAGES, 4096, 4096);
 	assert_int_equal(mr_pool_set_safety(f.pool, MR_SAFETY_STATES, &reason),
 			 -EBUSY);
@@ -334,11 +326,10 @@ static void free_the_same(struct mt_thread *thread)
 	mr_cache_destroy(cache);
 }
 
-static void one_of_many_is_right(void **state)
+TEST(one_of_many_is_right)
 {
 	static const uint32_t pages[][2] = { { 4096, 4096 }, { 8192, 2048 } };
 
-	(void)state;
 	for (uint32_t i = 0; i < 2; i++) {
 		struct race race = { .chunk_bytes = pages[i][1] };
 		struct mt_run run = { .body = free_the_same,
@@ -358,21 +349,4 @@ static void one_of_many_is_right(void **state)
 		fixture_close(&race.f);
 		pthread_barrier_destroy(&race.barrier);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_page_is_freed_twice),
-		cmocka_unit_test(each_place_is_told_once),
-		cmocka_unit_test(another_thread_frees_again),
-		cmocka_unit_test(chunks_are_freed_twice),
-		cmocka_unit_test(shared_pages_have_as_many_frees),
-		cmocka_unit_test(other_pools_are_checked_too),
-		cmocka_unit_test(a_cache_knows_its_thread),
-		cmocka_unit_test(the_level_changes_at_rest_only),
-		cmocka_unit_test(one_of_many_is_right),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,7 +27,7 @@ __attribute__((noinline)) static void take_there(struct mr_pool *pool,
 	assert_int_equal(mr_pool_frag_alloc_bulk(pool, addrs, n, 4096), n);
 }
 
-static void leaks_have_place_and_age(void **state)
+TEST(leaks_have_place_and_age)
 {
 	struct clocked clocked = { .now_ns = 5000000000 };
 	const struct mr_ctx_config ctx_config = { .size = sizeof(ctx_config),
@@ -46,7 +46,6 @@ static void leaks_have_place_and_age(void **state)
 	struct mr_ctx *ctx;
 	uint64_t addrs[8];
 
-	(void)state;
 	assert_int_equal(mr_ctx_create(&ctx_config, &ctx, NULL), 0);
 	assert_int_equal(mr_pool_create(ctx, &config, &pool, NULL), 0);
 	assert_int_equal(mr_cache_create(pool, &cache, NULL), 0);
@@ -124,7 +123,7 @@ __attribute__((noinline)) static void map_one(struct mr_frag_cache *frags)
 
 /* The call that took a block, whole or of one page, is the one that is named.
  */
-static void frags_are_on_the_name_of_who_cut_them(void **state)
+TEST(frags_are_on_the_name_of_who_cut_them)
 {
 	static void (*const cutters[])(struct mr_frag_cache *) = {
 		cut_one,
@@ -133,7 +132,6 @@ static void frags_are_on_the_name_of_who_cut_them(void **state)
 		map_one,
 	};
 
-	(void)state;
 	for (uint32_t i = 0; i < 8; i++) {
 		const bool is_page = i % 2 == 1;
 		const uintptr_t cutter = (uintptr_t)cutters[i / 2];
@@ -168,13 +166,12 @@ static void frags_are_on_the_name_of_who_cut_them(void **state)
 	}
 }
 
-static void unchecked_pools_know_nobody(void **state)
+TEST(unchecked_pools_know_nobody)
 {
 	struct pool_fixture f;
 	struct mr_leak leak;
 	uint64_t addr;
 
-	(void)state;
 	fixture_open(&f, 64, 4096, 4096);
 	addr = alloc_one(f.cache, 4096);
 	assert_int_equal(mr_pool_leaks(f.pool, &leak, 1), 0);
@@ -183,12 +180,11 @@ static void unchecked_pools_know_nobody(void **state)
 }
 
 /* More places than there is room for: each is found again, or is nobody. */
-static void places_may_run_out(void **state)
+TEST(places_may_run_out)
 {
 	struct mri_safety *safety = calloc(1, sizeof(*safety));
 	uint32_t n_nobody = 0;
 
-	(void)state;
 	assert_int_equal(mri_site_find(safety, NULL), 0);
 	for (uintptr_t i = 1; i <= 2 * MRI_SITES; i++) {
 		const void *site = (const void *)(i * 37);
@@ -205,12 +201,11 @@ static void places_may_run_out(void **state)
 	free(safety);
 }
 
-static void a_place_that_nobody_knows(void **state)
+TEST(a_place_that_nobody_knows)
 {
 	struct mri_safety *safety = calloc(1, sizeof(*safety));
 	char text[MRI_SITE_TEXT];
 
-	(void)state;
 	mri_site_say(safety, 0, text);
 	assert_string_equal(text, "a place unknown");
 	mri_site_say(safety, mri_site_find(safety, (const void *)16), text);
@@ -220,17 +215,4 @@ static void a_place_that_nobody_knows(void **state)
 	assert_true(mri_site_tell(safety, 3, MRI_TOLD_BROKEN));
 	assert_true(mri_site_tell(safety, 4, MRI_TOLD_DOUBLE));
 	free(safety);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(leaks_have_place_and_age),
-		cmocka_unit_test(frags_are_on_the_name_of_who_cut_them),
-		cmocka_unit_test(unchecked_pools_know_nobody),
-		cmocka_unit_test(places_may_run_out),
-		cmocka_unit_test(a_place_that_nobody_knows),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

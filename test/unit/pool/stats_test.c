@@ -2,7 +2,7 @@
 /* Tests of lib/pool/stats.c. */
 #include "support/pool_unit.h"
 
-static void size_says_what_the_caller_knows(void **state)
+TEST(size_says_what_the_caller_knows)
 {
 	struct pool_fixture f;
 	struct mr_pool_stats s;
@@ -11,7 +11,6 @@ static void size_says_what_the_caller_knows(void **state)
 		uint64_t later[2]; /* of a version to come */
 	} newer = { .known = { .size = sizeof(newer) }, .later = { 7, 7 } };
 
-	(void)state;
 	fixture_open(&f, 100, 4096, 4096);
 	memset(&s, 0x77, sizeof(s));
 	s.size = offsetof(struct mr_pool_stats, n_free);
@@ -30,13 +29,12 @@ static void size_says_what_the_caller_knows(void **state)
 }
 
 /* Where each page is, after each step of its way round. */
-static void every_place_is_counted(void **state)
+TEST(every_place_is_counted)
 {
 	struct pool_fixture f;
 	struct mr_pool_stats s;
 	static uint64_t addrs[300];
 
-	(void)state;
 	fixture_open(&f, 512, 4096, 4096);
 	mr_frag_alloc_bulk(f.cache, addrs, 300, 4096);
 	s = pool_stats(f.pool);
@@ -59,11 +57,10 @@ static void every_place_is_counted(void **state)
 }
 
 /* Read while they run, two sums may cross; then nothing is less than none. */
-static void crossed_sums_do_not_wrap(void **state)
+TEST(crossed_sums_do_not_wrap)
 {
 	struct pool_fixture f;
 
-	(void)state;
 	fixture_open(&f, 64, 4096, 4096);
 	f.cache->counters.n_free += 5; /* as if n_alloc had been read before */
 	f.cache->counters.n_from_depot += 64;
@@ -75,12 +72,11 @@ static void crossed_sums_do_not_wrap(void **state)
 }
 
 /* What is in flight comes out right behind the end of each counter. */
-static void counters_may_wrap(void **state)
+TEST(counters_may_wrap)
 {
 	struct pool_fixture f;
 	uint64_t addrs[300];
 
-	(void)state;
 	fixture_open(&f, 512, 4096, 4096);
 	f.cache->pair.top |= UINT64_MAX << MR_TOP_BITS; /* 2^54 - 1 pages left */
 	f.cache->n_fetched -= 100;
@@ -99,12 +95,11 @@ static void counters_may_wrap(void **state)
 }
 
 /* The next frag of the last page of a pool may be behind its end. */
-static void open_page_at_the_end_of_the_pool(void **state)
+TEST(open_page_at_the_end_of_the_pool)
 {
 	struct pool_fixture f;
 	uint64_t addrs[8];
 
-	(void)state;
 	fixture_open(&f, 2, 8192, 2048);
 	assert_int_equal(mr_frag_alloc_bulk(f.cache, addrs, 8, 2048), 8);
 	/* What a reader sees between the owner's two stores. */
@@ -114,17 +109,4 @@ static void open_page_at_the_end_of_the_pool(void **state)
 	f.cache->n_open_left = 0;
 	mr_frag_free_bulk(f.cache, addrs, 8);
 	fixture_close(&f);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(size_says_what_the_caller_knows),
-		cmocka_unit_test(every_place_is_counted),
-		cmocka_unit_test(crossed_sums_do_not_wrap),
-		cmocka_unit_test(counters_may_wrap),
-		cmocka_unit_test(open_page_at_the_end_of_the_pool),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

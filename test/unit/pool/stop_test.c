@@ -94,12 +94,11 @@ static uint32_t take_all(struct stacks *s)
 	return n;
 }
 
-static void stopped_at_the_depot(void **state)
+TEST(stopped_at_the_depot)
 {
 	uint32_t n_in_hand[3] = { 0 };
 	pid_t pid;
 
-	(void)state;
 	for (uint64_t k = 1;; k++) {
 		struct stacks *s = open_stacks();
 		const bool is_stopped =
@@ -207,14 +206,13 @@ static uint32_t alloc_all(struct users *u, void **objects)
 	return n;
 }
 
-static void stopped_with_magazines_in_hand(void **state)
+TEST(stopped_with_magazines_in_hand)
 {
 	struct arena *arena = stop_share(sizeof(*arena));
 	void *objects[N_OBJECTS];
 	uint32_t n_least = N_OBJECTS;
 	pid_t pid;
 
-	(void)state;
 	for (uint64_t k = 1;; k++) {
 		struct users u = open_users(arena);
 		const bool is_stopped =
@@ -247,14 +245,4 @@ static void stopped_with_magazines_in_hand(void **state)
 	}
 	assert_true(n_least < N_OBJECTS - 2 * M);
 	munmap(arena, sizeof(*arena));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(stopped_at_the_depot),
-		cmocka_unit_test(stopped_with_magazines_in_hand),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

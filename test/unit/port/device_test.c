@@ -92,13 +92,12 @@ static struct mr_port port_of(const struct mr_driver *driver)
 					   .mtu_bytes = 1500 } };
 }
 
-static void settings_reach_the_driver(void **state)
+TEST(settings_reach_the_driver)
 {
 	static const uint8_t macs[2][6] = { { 1, 2, 3, 4, 5, 6 },
 					    { 2, 2, 3, 4, 5, 6 } };
 	struct mr_port port = port_of(&whole);
 
-	(void)state;
 	assert_int_equal(mr_port_set_promisc(&port, 7, NULL), 0);
 	assert_int_equal(told.promisc, 1);
 	assert_int_equal(mr_port_set_promisc(&port, 0, NULL), 0);
@@ -113,12 +112,11 @@ static void settings_reach_the_driver(void **state)
 	assert_int_equal(told.n_calls, 5);
 }
 
-static void info_follows_success_alone(void **state)
+TEST(info_follows_success_alone)
 {
 	struct mr_port port = port_of(&whole);
 	struct mr_reason why = { "" };
 
-	(void)state;
 	told.err = -EIO;
 	assert_int_equal(mr_port_set_mtu(&port, 9000, &why), -EIO);
 	assert_reason_has(&why, "not today");
@@ -137,14 +135,13 @@ static void info_follows_success_alone(void **state)
 	assert_int_equal(port.info.has_mac, 1);
 }
 
-static void no_driver_sees_a_wrong_argument(void **state)
+TEST(no_driver_sees_a_wrong_argument)
 {
 	static const uint8_t macs[2][6] = { { 1, 2, 3, 4, 5, 6 }, { 0 } };
 	static const uint32_t mtus[] = { 0, 67, 65536, UINT32_MAX };
 	struct mr_port port = port_of(&whole);
 	struct mr_reason why = { "" };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(mtus) / sizeof(mtus[0]); i++) {
 		assert_int_equal(mr_port_set_mtu(&port, mtus[i], &why),
 				 -EINVAL);
@@ -165,12 +162,11 @@ static void no_driver_sees_a_wrong_argument(void **state)
 	assert_int_equal(mr_port_set_mtu(&port, 65535, NULL), 0);
 }
 
-static void a_driver_that_cannot_is_named(void **state)
+TEST(a_driver_that_cannot_is_named)
 {
 	struct mr_port port = port_of(&bare);
 	struct mr_reason why = { "" };
 
-	(void)state;
 	assert_int_equal(mr_port_set_promisc(&port, 1, &why), -ENOTSUP);
 	assert_reason_has(&why, "fake:dev: driver bare cannot set promiscuous "
 				"mode of this device");
@@ -185,12 +181,11 @@ static void a_driver_that_cannot_is_named(void **state)
 	assert_reason_has(&why, "a MAC filter");
 }
 
-static void counters_are_the_devices(void **state)
+TEST(counters_are_the_devices)
 {
 	struct mr_named_count counts[1] = { { "untouched", 1 } };
 	struct mr_port port = port_of(&bare);
 
-	(void)state;
 	assert_int_equal(mr_port_device_stats(&port, counts, 1), 0);
 	assert_string_equal(counts[0].name, "untouched");
 	port.driver = &whole;
@@ -198,17 +193,4 @@ static void counters_are_the_devices(void **state)
 	assert_int_equal(mr_port_device_stats(&port, counts, 1), 3);
 	assert_string_equal(counts[0].name, "good_octets");
 	assert_int_equal(counts[0].value, 64);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(settings_reach_the_driver),
-		cmocka_unit_test(info_follows_success_alone),
-		cmocka_unit_test(no_driver_sees_a_wrong_argument),
-		cmocka_unit_test(a_driver_that_cannot_is_named),
-		cmocka_unit_test(counters_are_the_devices),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -120,7 +120,7 @@ ssize_t __wrap_recv(int fd, void *bytes, size_t n, int flags)
 	}
 }
 
-static void an_answer_that_fails_is_in_use(void **state)
+TEST(an_answer_that_fails_is_in_use)
 {
 	static const struct kernel kernels[] = {
 		{ ASKED, .use = MR_NETDEV_HAS_ADDRESS, .why = "192.0.2.1" },
@@ -143,7 +143,6 @@ static void an_answer_that_fails_is_in_use(void **state)
 		  .why = "cannot tell" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(kernels) / sizeof(kernels[0]); i++) {
 		struct mr_reason why;
 
@@ -155,11 +154,10 @@ static void an_answer_that_fails_is_in_use(void **state)
 	kernel = NULL;
 }
 
-static void loopback_is_in_use(void **state)
+TEST(loopback_is_in_use)
 {
 	struct mr_reason why;
 
-	(void)state;
 	assert_int_equal(mr_netdev_use(if_nametoindex("lo"), &why),
 			 MR_NETDEV_IN_USE);
 	assert_non_null(strstr(why.text, "loopback"));
@@ -167,23 +165,11 @@ static void loopback_is_in_use(void **state)
 			 MR_NETDEV_IN_USE);
 }
 
-static void what_the_kernel_does_not_tell_is_in_use(void **state)
+TEST(what_the_kernel_does_not_tell_is_in_use)
 {
 	struct mr_reason why;
 
-	(void)state;
 	assert_int_equal(mr_netdev_use(INT32_MAX, &why), MR_NETDEV_IN_USE);
 	assert_non_null(strstr(why.text, "cannot tell"));
 	assert_non_null(strstr(why.text, "No such device"));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(loopback_is_in_use),
-		cmocka_unit_test(what_the_kernel_does_not_tell_is_in_use),
-		cmocka_unit_test(an_answer_that_fails_is_in_use),
-	};
-
-	return cmocka_run_group_tests_name("netdev", tests, NULL, NULL);
 }

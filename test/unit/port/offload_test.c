@@ -197,13 +197,12 @@ static uint32_t check_piece(const struct bench *b, uint32_t i, uint32_t n,
 	return n_payload;
 }
 
-static void long_frames_are_cut(void **state)
+TEST(long_frames_are_cut)
 {
 	static const uint32_t lens[] = { 1, MSS, MSS + 1, 5 * MSS };
 	uint8_t bytes[MAX_BYTES];
 	struct bench b;
 
-	(void)state;
 	for (uint32_t c = 0; c < 4 * 2 * 2 * 2; c++) {
 		const struct kind kind = { c & 4, c & 8 };
 		const bool has_tag = c & 16;
@@ -242,7 +241,7 @@ static int arm_nothing(struct mr_queue *queue)
 }
 
 /* The queue takes the frame, sends what fits, and goes on with the rest. */
-static void what_does_not_fit_is_sent_later(void **state)
+TEST(what_does_not_fit_is_sent_later)
 {
 	const struct kind kind = { 0 };
 	const uint32_t n_before = RING - 3, n = 15;
@@ -252,7 +251,6 @@ static void what_does_not_fit_is_sent_later(void **state)
 	uint32_t n_entries, n_bytes;
 	struct bench b;
 
-	(void)state;
 	open_with(&b, PAGES);
 	b.txq->queue.arm = arm_nothing;
 	for (uint32_t i = 0; i < n_before; i++) {
@@ -297,7 +295,7 @@ static void what_does_not_fit_is_sent_later(void **state)
 	end(&b);
 }
 
-static void without_pages_it_is_a_named_drop(void **state)
+TEST(without_pages_it_is_a_named_drop)
 {
 	const struct kind kind = { 0 };
 	struct mr_frame frames[MR_MAX_SEGS];
@@ -307,7 +305,6 @@ static void without_pages_it_is_a_named_drop(void **state)
 	uint32_t n_entries, n;
 	struct bench b;
 
-	(void)state;
 	open_with(&b, PAGES);
 	n_entries = put(&b, bytes, make(bytes, kind, 9 * MSS), 1900, frames);
 	n = mr_frag_alloc_bulk(b.f.cache, addrs, PAGES, PAGE);
@@ -324,7 +321,7 @@ static void without_pages_it_is_a_named_drop(void **state)
 }
 
 /* A copy of two pages, for which there is one. */
-static void a_page_too_few_is_given_back(void **state)
+TEST(a_page_too_few_is_given_back)
 {
 	const struct mr_meta metas[2] = { { .valid = MR_META_VLAN } };
 	struct mr_frame frames[2];
@@ -333,7 +330,6 @@ static void a_page_too_few_is_given_back(void **state)
 	struct bench b;
 	uint32_t n;
 
-	(void)state;
 	open_with(&b, PAGES);
 	assert_int_equal(put(&b, bytes, sizeof(bytes), 1900, frames), 2);
 	frames[0].addr -= 128; /* no room for the tag */
@@ -346,14 +342,13 @@ static void a_page_too_few_is_given_back(void **state)
 	end(&b);
 }
 
-static void what_cannot_be_cut_is_a_named_drop(void **state)
+TEST(what_cannot_be_cut_is_a_named_drop)
 {
 	struct mr_meta meta = gso((struct kind){ .is_v6 = true }, false);
 	struct mr_frame frame;
 	uint8_t bytes[MAX_BYTES];
 	struct bench b;
 
-	(void)state;
 	open_with(&b, PAGES);
 	for (uint32_t i = 0; i < 2; i++, meta.gso_type = 77) {
 		(void)put(&b, bytes, make(bytes, (struct kind){ 0 }, 1500),
@@ -368,14 +363,13 @@ static void what_cannot_be_cut_is_a_named_drop(void **state)
 }
 
 /* The headroom leaves 88 bytes of a page: headers of 66 fit, of 94 not. */
-static void headers_longer_than_a_page_are_a_named_drop(void **state)
+TEST(headers_longer_than_a_page_are_a_named_drop)
 {
 	const struct mr_meta meta = gso((struct kind){ 0 }, false);
 	struct mr_frame frame;
 	uint8_t bytes[MAX_BYTES];
 	struct bench b;
 
-	(void)state;
 	open_behind(&b, PAGES, PAGE - 88);
 	for (uint32_t i = 0; i < 2; i++) {
 		const uint32_t n_bytes = make(bytes, (struct kind){ 0 }, 1500);
@@ -403,14 +397,13 @@ static uint32_t count_bursts(struct mr_txq *txq, struct mr_cache *cache,
 }
 
 /* Into the headroom; or, without it or shared, in a copy; all in one burst. */
-static void tags_are_written(void **state)
+TEST(tags_are_written)
 {
 	struct mr_frame frames[5], own[5];
 	struct mr_meta metas[5];
 	uint8_t bytes[100];
 	struct bench b;
 
-	(void)state;
 	open_with(&b, PAGES);
 	memset(bytes, 0x11, sizeof(bytes));
 	for (uint32_t i = 0; i < 5; i++) {
@@ -478,25 +471,8 @@ static void refuse(bool is_shared)
 	end(&b);
 }
 
-static void a_frame_that_is_refused_has_no_tag(void **state)
+TEST(a_frame_that_is_refused_has_no_tag)
 {
-	(void)state;
 	refuse(false);
 	refuse(true);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(long_frames_are_cut),
-		cmocka_unit_test(what_does_not_fit_is_sent_later),
-		cmocka_unit_test(without_pages_it_is_a_named_drop),
-		cmocka_unit_test(a_page_too_few_is_given_back),
-		cmocka_unit_test(what_cannot_be_cut_is_a_named_drop),
-		cmocka_unit_test(headers_longer_than_a_page_are_a_named_drop),
-		cmocka_unit_test(tags_are_written),
-		cmocka_unit_test(a_frame_that_is_refused_has_no_tag),
-	};
-
-	return cmocka_run_group_tests_name("offload", tests, NULL, NULL);
 }

@@ -73,13 +73,12 @@ static void assert_is_finished(const uint8_t *memory, uint32_t at)
 	assert_int_equal(memory[at + 1], SUM_LOW);
 }
 
-static void a_sum_is_found_by_the_headers(void **state)
+TEST(a_sum_is_found_by_the_headers)
 {
 	uint8_t memory[N_FRAME];
 	const struct mr_frame frame = { 0, N_FRAME, 0 };
 	struct mr_partial partial;
 
-	(void)state;
 	memcpy(memory, packet, sizeof(packet));
 	assert_int_equal(mr_partial_find(memory, &frame, NULL, &partial), 0);
 	assert_int_equal(partial.start_bytes, L4);
@@ -93,7 +92,7 @@ static void a_sum_is_found_by_the_headers(void **state)
 			 -ENOENT);
 }
 
-static void metadata_goes_before_headers(void **state)
+TEST(metadata_goes_before_headers)
 {
 	struct mr_meta meta = { .valid = MR_META_CSUM,
 				.csum_start_bytes = L4,
@@ -102,7 +101,6 @@ static void metadata_goes_before_headers(void **state)
 	struct mr_frame frame = { 0, N_FRAME, 0 };
 	struct mr_partial partial;
 
-	(void)state;
 	memcpy(memory, packet, sizeof(packet));
 	memory[12] = 0x88; /* no protocol that we know */
 	assert_int_equal(mr_partial_find(memory, &frame, NULL, &partial),
@@ -123,9 +121,8 @@ static void metadata_goes_before_headers(void **state)
 }
 
 /* Cut in two at each place behind the field, odd ones too; and in three. */
-static void a_sum_goes_over_entries(void **state)
+TEST(a_sum_goes_over_entries)
 {
-	(void)state;
 	for (uint32_t cut = FIELD + 2; cut < N_FRAME; cut++) {
 		uint8_t memory[256] = { 0 };
 		const struct mr_frame frames[] = {
@@ -145,13 +142,12 @@ static void a_sum_goes_over_entries(void **state)
 	}
 }
 
-static void a_sum_of_zero_is_sent_as_ones(void **state)
+TEST(a_sum_of_zero_is_sent_as_ones)
 {
 	uint8_t memory[] = { 0xff, 0xff, 0, 0 };
 	const struct mr_frame frame = { 0, sizeof(memory), 0 };
 	struct mr_partial partial = { 0, 4, 2, 0 };
 
-	(void)state;
 	mr_partial_finish(memory, &frame, &partial);
 	assert_int_equal(memory[2] | memory[3], 0);
 	partial.has_no_zero = 1;
@@ -160,30 +156,16 @@ static void a_sum_of_zero_is_sent_as_ones(void **state)
 }
 
 /* What somebody made up must not be read beyond the frame. */
-static void a_length_that_lies_ends_with_the_frame(void **state)
+TEST(a_length_that_lies_ends_with_the_frame)
 {
 	uint8_t *memory = malloc(4); /* so that ASan sees one byte more */
 	const struct mr_frame frame = { 0, 4, 0 };
 	const struct mr_partial partial = { 0, 4000, 2, 0 };
 
-	(void)state;
 	memset(memory, 0, 4);
 	memory[0] = 0x12;
 	mr_partial_finish(memory, &frame, &partial);
 	assert_int_equal(memory[2], 0xed);
 	assert_int_equal(memory[3], 0xff);
 	free(memory);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_sum_is_found_by_the_headers),
-		cmocka_unit_test(metadata_goes_before_headers),
-		cmocka_unit_test(a_sum_goes_over_entries),
-		cmocka_unit_test(a_sum_of_zero_is_sent_as_ones),
-		cmocka_unit_test(a_length_that_lies_ends_with_the_frame),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -62,7 +62,7 @@ static const struct mr_driver eighteen = { .name = "eighteen",
 					   .close = never_close,
 					   .pci_ids = ids_18 };
 
-static void the_ids_choose_the_driver(void **state)
+TEST(the_ids_choose_the_driver)
 {
 	struct test_allocator allocator = { 0 };
 	struct mr_ctx *ctx = test_ctx(&allocator);
@@ -71,7 +71,6 @@ static void the_ids_choose_the_driver(void **state)
 	struct soft_pci nic;
 	uint32_t n = 0;
 
-	(void)state;
 	soft_init(&nic);
 	nic.config[3] = 0xfe;
 	assert_int_equal(mr_ctx_add_pci_device(ctx, "nic", &soft_backend, &nic),
@@ -100,27 +99,16 @@ static void the_ids_choose_the_driver(void **state)
 	mr_ctx_destroy(ctx);
 }
 
-static void a_device_that_is_not_there_is_named(void **state)
+TEST(a_device_that_is_not_there_is_named)
 {
 	struct test_allocator allocator = { 0 };
 	struct mr_ctx *ctx = test_ctx(&allocator);
 	struct mr_reason why = { "" };
 	uint32_t n = 0;
 
-	(void)state;
 	assert_int_equal(
 		mr_port_need_pages(ctx, "ffff:ff:1f.7", 4096, &n, &why),
 		-ENODEV);
 	assert_reason_has(&why, "no PCI device ffff:ff:1f.7");
 	mr_ctx_destroy(ctx);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_ids_choose_the_driver),
-		cmocka_unit_test(a_device_that_is_not_there_is_named),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

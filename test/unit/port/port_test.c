@@ -140,7 +140,7 @@ static void open_all(struct pool_fixture *f)
 	assert_int_equal(mr_ctx_add_driver(f->ctx, &made_driver), 0);
 }
 
-static void open_gives_the_driver_its_head(void **state)
+TEST(open_gives_the_driver_its_head)
 {
 	struct pool_fixture f;
 	struct mr_port_config config = { .size = sizeof(config),
@@ -148,7 +148,6 @@ static void open_gives_the_driver_its_head(void **state)
 	struct mr_port_info info = { .size = sizeof(info) };
 	struct mr_port *port = NULL;
 
-	(void)state;
 	open_all(&f);
 	config.pool = f.pool;
 	fake.n_need = 100;
@@ -184,7 +183,7 @@ static void open_gives_the_driver_its_head(void **state)
 	fixture_close(&f);
 }
 
-static void failure_is_undone_and_has_its_reason(void **state)
+TEST(failure_is_undone_and_has_its_reason)
 {
 	static const struct {
 		const char *spec;
@@ -209,7 +208,6 @@ static void failure_is_undone_and_has_its_reason(void **state)
 	struct pool_fixture f;
 	struct mr_port_config config = { .size = sizeof(config) };
 
-	(void)state;
 	open_all(&f);
 	config.pool = f.pool;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -233,14 +231,13 @@ static void failure_is_undone_and_has_its_reason(void **state)
 	fixture_close(&f);
 }
 
-static void wrong_config_is_refused(void **state)
+TEST(wrong_config_is_refused)
 {
 	struct pool_fixture f;
 	struct mr_port_config config = { .size = sizeof(config) };
 	struct mr_reason why = { "" };
 	struct mr_port *port = NULL;
 
-	(void)state;
 	open_all(&f);
 	assert_int_equal(mr_port_open(f.ctx, "fake:x", NULL, &port, &why),
 			 -EINVAL);
@@ -267,14 +264,13 @@ static void wrong_config_is_refused(void **state)
 	fixture_close(&f);
 }
 
-static void queues_are_arrays_of_the_drivers_structs(void **state)
+TEST(queues_are_arrays_of_the_drivers_structs)
 {
 	struct pool_fixture f;
 	struct mr_port_config config = { .size = sizeof(config) };
 	struct mr_port_info info = { .size = sizeof(info) };
 	struct mr_port *port;
 
-	(void)state;
 	open_all(&f);
 	config.pool = f.pool;
 	assert_int_equal(mr_port_open(f.ctx, "made:x", &config, &port, NULL),
@@ -309,7 +305,7 @@ static void queues_are_arrays_of_the_drivers_structs(void **state)
 	fixture_close(&f); /* nothing is left */
 }
 
-static void queues_of_a_failed_open_are_given_back(void **state)
+TEST(queues_of_a_failed_open_are_given_back)
 {
 	struct pool_fixture f;
 	struct mr_port_config config = { .size = sizeof(config) };
@@ -317,7 +313,6 @@ static void queues_of_a_failed_open_are_given_back(void **state)
 	struct mr_port *port;
 	int32_t n_out;
 
-	(void)state;
 	open_all(&f);
 	config.pool = f.pool;
 	n_out = f.allocator.n_out;
@@ -333,13 +328,12 @@ static void queues_of_a_failed_open_are_given_back(void **state)
 	fixture_close(&f);
 }
 
-static void need_is_the_drivers(void **state)
+TEST(need_is_the_drivers)
 {
 	struct pool_fixture f;
 	struct mr_reason why = { "" };
 	uint32_t n = 77;
 
-	(void)state;
 	open_all(&f);
 	fake.n_need = 123;
 	assert_int_equal(mr_port_need_pages(f.ctx, "fake:x", 4096, &n, NULL),
@@ -357,7 +351,7 @@ static void need_is_the_drivers(void **state)
 	fixture_close(&f);
 }
 
-static void hooks_that_are_not_there_have_an_answer(void **state)
+TEST(hooks_that_are_not_there_have_an_answer)
 {
 	struct pool_fixture f;
 	struct mr_port_config config = { .size = sizeof(config) };
@@ -365,7 +359,6 @@ static void hooks_that_are_not_there_have_an_answer(void **state)
 	struct mr_link link = { 0 };
 	struct mr_port *port;
 
-	(void)state;
 	open_all(&f);
 	config.pool = f.pool;
 	assert_int_equal(mr_port_open(f.ctx, "fake:x", &config, &port, NULL),
@@ -389,7 +382,7 @@ static void hooks_that_are_not_there_have_an_answer(void **state)
 	fixture_close(&f);
 }
 
-static void long_names_are_cut_off(void **state)
+TEST(long_names_are_cut_off)
 {
 	struct pool_fixture f;
 	struct mr_port_config config = { .size = sizeof(config) };
@@ -397,7 +390,6 @@ static void long_names_are_cut_off(void **state)
 	struct mr_port *port;
 	char spec[200] = "fake:";
 
-	(void)state;
 	open_all(&f);
 	memset(spec + 5, 'n', 150);
 	config.pool = f.pool;
@@ -406,20 +398,4 @@ static void long_names_are_cut_off(void **state)
 	assert_int_equal(strlen(info.name), sizeof(info.name) - 1);
 	mr_port_close(port);
 	fixture_close(&f);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(open_gives_the_driver_its_head),
-		cmocka_unit_test(failure_is_undone_and_has_its_reason),
-		cmocka_unit_test(wrong_config_is_refused),
-		cmocka_unit_test(queues_are_arrays_of_the_drivers_structs),
-		cmocka_unit_test(queues_of_a_failed_open_are_given_back),
-		cmocka_unit_test(need_is_the_drivers),
-		cmocka_unit_test(hooks_that_are_not_there_have_an_answer),
-		cmocka_unit_test(long_names_are_cut_off),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -58,9 +58,8 @@ static const struct {
 	{ "xdp:eth0,a,a", "option 'a' is there twice" },
 };
 
-static void texts_mean_what_the_grammar_says(void **state)
+TEST(texts_mean_what_the_grammar_says)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
 		struct mr_spec spec;
 		struct mr_reason why = { "" };
@@ -80,9 +79,8 @@ static void texts_mean_what_the_grammar_says(void **state)
 	}
 }
 
-static void broken_texts_are_refused_with_a_reason(void **state)
+TEST(broken_texts_are_refused_with_a_reason)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		struct mr_spec spec;
 		struct mr_reason why = { "" };
@@ -93,14 +91,13 @@ static void broken_texts_are_refused_with_a_reason(void **state)
 	}
 }
 
-static void length_and_number_of_options_are_limited(void **state)
+TEST(length_and_number_of_options_are_limited)
 {
 	struct mr_spec spec;
 	struct mr_reason why = { "" };
 	char text[2000];
 	size_t n;
 
-	(void)state;
 	/* "xdp:" goes before a bare name and counts. */
 	memset(text, 'e', sizeof(text));
 	text[MRI_SPEC_MAX_BYTES - 1 - 4] = '\0';
@@ -121,11 +118,10 @@ static void length_and_number_of_options_are_limited(void **state)
 	assert_reason_has(&why, "more than 32 options");
 }
 
-static void options_are_found_by_their_whole_name(void **state)
+TEST(options_are_found_by_their_whole_name)
 {
 	struct mr_spec spec;
 
-	(void)state;
 	mri_spec_parse(&spec, "null:queues=2,force", NULL);
 	assert_string_equal(mr_spec_get(&spec, "queues"), "2");
 	assert_string_equal(mr_spec_get(&spec, "force"), "");
@@ -134,13 +130,12 @@ static void options_are_found_by_their_whole_name(void **state)
 	assert_null(mr_spec_get(&spec, ""));
 }
 
-static void unknown_options_are_named_with_those_there_are(void **state)
+TEST(unknown_options_are_named_with_those_there_are)
 {
 	static const char *const keys[] = { "queues", "mode", NULL };
 	struct mr_reason why = { "" };
 	struct mr_spec spec;
 
-	(void)state;
 	mri_spec_parse(&spec, "xdp:eth0,mode=zc,queues=1", NULL);
 	assert_int_equal(mri_spec_check_keys(&spec, keys, NULL), 0);
 	mri_spec_parse(&spec, "xdp:eth0,mode=zc,quest=1", NULL);
@@ -153,7 +148,7 @@ static void unknown_options_are_named_with_those_there_are(void **state)
 	assert_int_equal(mri_spec_check_keys(&spec, NULL, NULL), 0);
 }
 
-static void numbers_are_read_and_their_range_is_checked(void **state)
+TEST(numbers_are_read_and_their_range_is_checked)
 {
 	static const struct {
 		const char *value;
@@ -191,7 +186,6 @@ static void numbers_are_read_and_their_range_is_checked(void **state)
 		{ "ten", -EINVAL, 0, "not a number" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct mr_reason why = { "" };
 		struct mr_spec spec;
@@ -210,13 +204,12 @@ static void numbers_are_read_and_their_range_is_checked(void **state)
 	}
 }
 
-static void range_includes_its_ends_and_absence_is_the_default(void **state)
+TEST(range_includes_its_ends_and_absence_is_the_default)
 {
 	struct mr_reason why = { "" };
 	struct mr_spec spec;
 	uint32_t n = 0;
 
-	(void)state;
 	mri_spec_parse(&spec, "null:a=3,b=2,c=6,d=7", NULL);
 	assert_int_equal(mr_spec_get_u32(&spec, "a", 0, 3, 6, &n, NULL), 0);
 	assert_int_equal(mr_spec_get_u32(&spec, "b", 0, 3, 6, &n, &why),
@@ -230,14 +223,13 @@ static void range_includes_its_ends_and_absence_is_the_default(void **state)
 	assert_int_equal(n, 4);
 }
 
-static void words_are_matched_whole(void **state)
+TEST(words_are_matched_whole)
 {
 	static const char *const words[] = { "auto", "zc", "copy", NULL };
 	struct mr_reason why = { "" };
 	struct mr_spec spec;
 	uint32_t i = 77;
 
-	(void)state;
 	mri_spec_parse(&spec, "xdp:e,mode=copy,m2=cop,m3", NULL);
 	assert_int_equal(mr_spec_get_word(&spec, "mode", words, &i, NULL), 0);
 	assert_int_equal(i, 2);
@@ -252,13 +244,12 @@ static void words_are_matched_whole(void **state)
 	assert_int_equal(i, 0);
 }
 
-static void powers_of_two_are_nothing_else(void **state)
+TEST(powers_of_two_are_nothing_else)
 {
 	struct mr_reason why = { "" };
 	struct mr_spec spec;
 	uint32_t n = 77;
 
-	(void)state;
 	mri_spec_parse(&spec, "null:a=64,b=96,c=0,d=128", NULL);
 	assert_int_equal(mr_spec_get_pow2(&spec, "a", 0, 64, 64, &n, NULL), 0);
 	assert_int_equal(n, 64);
@@ -275,7 +266,7 @@ static void powers_of_two_are_nothing_else(void **state)
 	assert_int_equal(n, 100);
 }
 
-static void on_and_off_have_some_names_each(void **state)
+TEST(on_and_off_have_some_names_each)
 {
 	static const char *const names[2][5] = {
 		{ "=off", "=no", "=false", "=0", NULL },
@@ -286,7 +277,6 @@ static void on_and_off_have_some_names_each(void **state)
 	char text[32];
 	bool is_on;
 
-	(void)state;
 	for (int on = 0; on < 2; on++)
 		for (int i = 0; i < 5 && names[on][i] != NULL; i++) {
 			snprintf(text, sizeof(text), "null:,a%s", names[on][i]);
@@ -302,24 +292,4 @@ static void on_and_off_have_some_names_each(void **state)
 	mri_spec_parse(&spec, "null:,a=2", NULL);
 	assert_int_equal(mr_spec_get_bool(&spec, "a", &is_on, &why), -EINVAL);
 	assert_reason_has(&why, "null: option a: no such value '2'");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(texts_mean_what_the_grammar_says),
-		cmocka_unit_test(broken_texts_are_refused_with_a_reason),
-		cmocka_unit_test(length_and_number_of_options_are_limited),
-		cmocka_unit_test(options_are_found_by_their_whole_name),
-		cmocka_unit_test(
-			unknown_options_are_named_with_those_there_are),
-		cmocka_unit_test(numbers_are_read_and_their_range_is_checked),
-		cmocka_unit_test(
-			range_includes_its_ends_and_absence_is_the_default),
-		cmocka_unit_test(words_are_matched_whole),
-		cmocka_unit_test(powers_of_two_are_nothing_else),
-		cmocka_unit_test(on_and_off_have_some_names_each),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,7 +8,7 @@
 
 typedef const char *name_fn(uint32_t i);
 
-static void every_counter_has_a_name_of_its_own(void **state)
+TEST(every_counter_has_a_name_of_its_own)
 {
 	static const struct {
 		name_fn *name;
@@ -20,7 +20,6 @@ static void every_counter_has_a_name_of_its_own(void **state)
 		{ mr_tx_event_name, MR_TX_EVENT_AGAIN },
 	};
 
-	(void)state;
 	for (size_t c = 0; c < 4; c++) {
 		uint32_t n = 0;
 
@@ -57,7 +56,7 @@ static void more_tx(const struct mr_txq *txq, struct mr_tx_stats *stats)
 }
 
 /* All members, by the driver completed, as far as the caller knows them. */
-static void copies_are_complete(void **state)
+TEST(copies_are_complete)
 {
 	struct mr_driver driver = { .name = "fake" };
 	struct mr_port port = { .driver = &driver };
@@ -68,7 +67,6 @@ static void copies_are_complete(void **state)
 	uint64_t *r = &rxq.stats.received, *t = &txq.stats.accepted;
 	const uint32_t n_rx = (sizeof(rx) - 8) / 8, n_tx = (sizeof(tx) - 8) / 8;
 
-	(void)state;
 	for (uint32_t i = 0; i < n_rx; i++)
 		r[i] = i + 1;
 	for (uint32_t i = 0; i < n_tx; i++)
@@ -92,14 +90,4 @@ static void copies_are_complete(void **state)
 	rx.size = tx.size = 0;
 	assert_int_equal(mr_rxq_stats(&rxq, &rx), -EINVAL);
 	assert_int_equal(mr_txq_stats(&txq, &tx), -EINVAL);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_counter_has_a_name_of_its_own),
-		cmocka_unit_test(copies_are_complete),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -186,11 +186,10 @@ static void assert_right(const struct explore *e, uint64_t n_least)
 	assert_true(e->n_runs >= n_least);
 }
 
-static void mpmc_is_right(void **state)
+TEST(mpmc_is_right)
 {
 	struct explore e;
 
-	(void)state;
 	e = explore_mpmc(false, false, enqueues_two_and_one,
 			 enqueues_one_and_two, NULL, 6);
 	assert_right(&e, 1000);
@@ -205,11 +204,10 @@ static void mpmc_is_right(void **state)
 	assert_right(&e, 1000);
 }
 
-static void faults_of_mpmc_are_found(void **state)
+TEST(faults_of_mpmc_are_found)
 {
 	struct explore e;
 
-	(void)state;
 	e = explore_mpmc(true, false, enqueues_two_and_one,
 			 dequeues_two_and_one, NULL, 2);
 	assert_true(e.n_failures > 0);
@@ -252,7 +250,7 @@ static void end_spsc(void *shared)
 		explore_check(r->out[i] == i);
 }
 
-static void spsc_is_right(void **state)
+TEST(spsc_is_right)
 {
 	struct explore e = { .begin = begin_rings,
 			     .threads = { produces, consumes },
@@ -261,18 +259,6 @@ static void spsc_is_right(void **state)
 			     .n_threads = 2,
 			     .max_preemptions = 4 };
 
-	(void)state;
 	explore_all(&e);
 	assert_right(&e, 1000);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(mpmc_is_right),
-		cmocka_unit_test(faults_of_mpmc_are_found),
-		cmocka_unit_test(spsc_is_right),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

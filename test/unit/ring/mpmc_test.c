@@ -28,7 +28,7 @@ static void fill(struct mr_frame *frames, uint32_t n, uint64_t first)
 					       ~(uint32_t)(first + i) };
 }
 
-static void only_powers_of_two_are_sizes(void **state)
+TEST(only_powers_of_two_are_sizes)
 {
 	static const uint32_t wrong[] = { 0,        1,       3,
 					  6,        1000,    (1u << 20) + 1,
@@ -38,7 +38,6 @@ static void only_powers_of_two_are_sizes(void **state)
 	struct mr_ring_mpmc *ring = NULL;
 	struct mr_reason why = { "" };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		assert_int_equal(
 			mr_ring_mpmc_create(ctx, wrong[i], &ring, &why),
@@ -60,13 +59,12 @@ static void only_powers_of_two_are_sizes(void **state)
 	assert_int_equal(a.n_out, 0);
 }
 
-static void order_and_capacity_hold(void **state)
+TEST(order_and_capacity_hold)
 {
 	struct mr_frame in[CAPACITY + 4], out[CAPACITY + 4];
 	struct test_allocator a = { 0 };
 	struct mr_ctx *ctx = test_ctx(&a);
 
-	(void)state;
 	fill(in, CAPACITY + 4, 100);
 	for (size_t s = 0; s < sizeof(starts) / sizeof(starts[0]); s++) {
 		/* 2 is the least: full and empty are one turn apart there. */
@@ -101,13 +99,12 @@ static void order_and_capacity_hold(void **state)
 	assert_int_equal(a.n_out, 0);
 }
 
-static void bursts_of_every_length_keep_order(void **state)
+TEST(bursts_of_every_length_keep_order)
 {
 	struct mr_frame in[CAPACITY + 1], out[CAPACITY + 1], want[CAPACITY + 1];
 	struct test_allocator a = { 0 };
 	struct mr_ctx *ctx = test_ctx(&a);
 
-	(void)state;
 	for (uint32_t n_in = 1; n_in <= CAPACITY + 1; n_in++) {
 		for (uint32_t n_out = 1; n_out <= CAPACITY + 1; n_out++) {
 			struct mr_ring_mpmc *ring =
@@ -138,14 +135,13 @@ static void bursts_of_every_length_keep_order(void **state)
  * A producer that is stopped between its swap and its last store: consumers
  * take what is before it and get 0 at its entry; nobody waits.
  */
-static void stopped_producer_delays_nobody_before_it(void **state)
+TEST(stopped_producer_delays_nobody_before_it)
 {
 	struct test_allocator a = { 0 };
 	struct mr_ctx *ctx = test_ctx(&a);
 	struct mr_ring_mpmc *ring = ring_at(ctx, CAPACITY, UINT32_MAX);
 	struct mr_frame in[4], out[4];
 
-	(void)state;
 	fill(in, 4, 1);
 	assert_int_equal(mr_ring_mpmc_enqueue_burst(ring, in, 2), 2);
 	ring->head++; /* it has claimed a place, and stands */
@@ -158,16 +154,4 @@ static void stopped_producer_delays_nobody_before_it(void **state)
 	assert_memory_equal(out, in + 2, 2 * sizeof(in[0]));
 	mr_ring_mpmc_destroy(ring);
 	mr_ctx_destroy(ctx);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(only_powers_of_two_are_sizes),
-		cmocka_unit_test(order_and_capacity_hold),
-		cmocka_unit_test(bursts_of_every_length_keep_order),
-		cmocka_unit_test(stopped_producer_delays_nobody_before_it),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -96,7 +96,7 @@ static void spsc_body(struct mt_thread *thread)
 	mt_check(run, mr_ring_spsc_count(shared->spsc) == 0);
 }
 
-static void spsc_keeps_order_under_load(void **state)
+TEST(spsc_keeps_order_under_load)
 {
 	struct test_allocator a = { 0 };
 	struct mr_ctx *ctx = test_ctx(&a);
@@ -105,7 +105,6 @@ static void spsc_keeps_order_under_load(void **state)
 			      .shared = &shared,
 			      .n_threads = 2 };
 
-	(void)state;
 	assert_int_equal(mr_ring_spsc_create(ctx, CAPACITY, &shared.spsc, NULL),
 			 0);
 	mri_ring_spsc_start_at(shared.spsc, UINT32_MAX - 10000);
@@ -160,13 +159,12 @@ static void mpmc_body(struct mt_thread *thread)
 		consume_mpmc(thread);
 }
 
-static void mpmc_loses_and_doubles_nothing(void **state)
+TEST(mpmc_loses_and_doubles_nothing)
 {
 	static const uint32_t capacities[] = { 2, CAPACITY };
 	struct test_allocator a = { 0 };
 	struct mr_ctx *ctx = test_ctx(&a);
 
-	(void)state;
 	for (size_t c = 0; c < 2; c++) {
 		struct shared shared = {
 			.n_entries = mt_n_ops(c == 0 ? 200000 : 1000000) *
@@ -187,14 +185,4 @@ static void mpmc_loses_and_doubles_nothing(void **state)
 		free(shared.is_taken);
 	}
 	mr_ctx_destroy(ctx);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(spsc_keeps_order_under_load),
-		cmocka_unit_test(mpmc_loses_and_doubles_nothing),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

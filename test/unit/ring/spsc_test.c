@@ -44,7 +44,7 @@ static void fill(struct mr_frame *frames, uint32_t n, uint64_t first)
 					       ~(uint32_t)(first + i) };
 }
 
-static void only_powers_of_two_are_sizes(void **state)
+TEST(only_powers_of_two_are_sizes)
 {
 	static const uint32_t wrong[] = { 0,        1,       3,
 					  6,        1000,    (1u << 20) + 1,
@@ -54,7 +54,6 @@ static void only_powers_of_two_are_sizes(void **state)
 	struct mr_ring_spsc *ring = NULL;
 	struct mr_reason why = { "" };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		assert_int_equal(
 			mr_ring_spsc_create(ctx, wrong[i], &ring, &why),
@@ -76,11 +75,10 @@ static void only_powers_of_two_are_sizes(void **state)
 	assert_int_equal(a.n_out, 0);
 }
 
-static void order_and_capacity_hold(void **state)
+TEST(order_and_capacity_hold)
 {
 	struct mr_frame in[CAPACITY + 4], out[CAPACITY + 4];
 
-	(void)state;
 	for (size_t s = 0; s < sizeof(starts) / sizeof(starts[0]); s++) {
 		struct fixture f;
 
@@ -105,11 +103,10 @@ static void order_and_capacity_hold(void **state)
 }
 
 /* Every pair of burst lengths, long enough to go round several times. */
-static void bursts_of_every_length_keep_order(void **state)
+TEST(bursts_of_every_length_keep_order)
 {
 	struct mr_frame in[CAPACITY + 1], out[CAPACITY + 1], want[CAPACITY + 1];
 
-	(void)state;
 	for (uint32_t n_in = 1; n_in <= CAPACITY + 1; n_in++) {
 		for (uint32_t n_out = 1; n_out <= CAPACITY + 1; n_out++) {
 			uint64_t next_in = 0, next_out = 0;
@@ -137,11 +134,10 @@ static void bursts_of_every_length_keep_order(void **state)
 	}
 }
 
-static void peek_takes_nothing_until_release(void **state)
+TEST(peek_takes_nothing_until_release)
 {
 	struct mr_frame in[6], out[6];
 
-	(void)state;
 	for (size_t s = 0; s < sizeof(starts) / sizeof(starts[0]); s++) {
 		struct fixture f;
 
@@ -160,16 +156,4 @@ static void peek_takes_nothing_until_release(void **state)
 		assert_memory_equal(out, in + 2, 4 * sizeof(in[0]));
 		close_it(&f);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(only_powers_of_two_are_sizes),
-		cmocka_unit_test(order_and_capacity_hold),
-		cmocka_unit_test(bursts_of_every_length_keep_order),
-		cmocka_unit_test(peek_takes_nothing_until_release),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

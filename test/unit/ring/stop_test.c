@@ -124,12 +124,11 @@ static void assert_order(const uint64_t *numbers, uint32_t n)
 		assert_int_equal(numbers[i], want[i]);
 }
 
-static void stopped_producer(void **state)
+TEST(stopped_producer)
 {
 	uint32_t n_reserved = 0, n_stops = 0;
 	pid_t pid;
 
-	(void)state;
 	for (uint64_t k = 1;; k++) {
 		struct shared *s = open_ring(UINT32_MAX - 3);
 		uint64_t numbers[2 * CAPACITY];
@@ -162,12 +161,11 @@ static void stopped_producer(void **state)
 	assert_int_equal(n_reserved, 2);
 }
 
-static void stopped_consumer(void **state)
+TEST(stopped_consumer)
 {
 	uint32_t n_reserved = 0, n_stops = 0;
 	pid_t pid;
 
-	(void)state;
 	for (uint64_t k = 1;; k++) {
 		struct shared *s = open_ring(UINT32_MAX - 3);
 		uint64_t numbers[3 * CAPACITY];
@@ -204,14 +202,4 @@ static void stopped_consumer(void **state)
 	}
 	assert_true(n_stops > N_CHILD + 1);
 	assert_int_equal(n_reserved, N_CHILD);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(stopped_producer),
-		cmocka_unit_test(stopped_consumer),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -46,14 +46,13 @@ static void close_plane(struct dataplane *plane)
 	assert_null(plane->ctx);
 }
 
-static void the_pool_holds_what_is_needed(void **state)
+TEST(the_pool_holds_what_is_needed)
 {
 	struct dataplane_config config = config_of(nulls, 2);
 	struct mr_reason error;
 	struct dataplane plane;
 	uint32_t n_pages;
 
-	(void)state;
 	open_plane(&plane, &config);
 	assert_int_equal(plane.n_ports, 2);
 	assert_int_equal(plane.n_workers, 1);
@@ -75,18 +74,17 @@ static void the_pool_holds_what_is_needed(void **state)
 	assert_reason_has(&error, "is too small");
 }
 
-static void a_short_burst_will_do_for_frames_of_one_entry(void **state)
+TEST(a_short_burst_will_do_for_frames_of_one_entry)
 {
 	struct dataplane_config config = config_of(nulls, 2);
 	struct dataplane plane;
 
-	(void)state;
 	config.burst = 1;
 	open_plane(&plane, &config);
 	close_plane(&plane);
 }
 
-static void what_cannot_be_is_refused_and_leaves_nothing(void **state)
+TEST(what_cannot_be_is_refused_and_leaves_nothing)
 {
 	static const char *const sg[] = { "pair:sg,sg=on" };
 	static const char *const none[] = { "nodriver:x" };
@@ -110,7 +108,6 @@ static void what_cannot_be_is_refused_and_leaves_nothing(void **state)
 		"33 ports are more than 32",
 	};
 
-	(void)state;
 	configs[0].n_pages = 30;
 	configs[1].burst = MR_MAX_SEGS - 1;
 	configs[3].port.mtu_bytes = 1500;
@@ -129,7 +126,7 @@ static void what_cannot_be_is_refused_and_leaves_nothing(void **state)
 	}
 }
 
-static void the_map_has_a_line_per_port_and_worker(void **state)
+TEST(the_map_has_a_line_per_port_and_worker)
 {
 	const struct dataplane_config config = config_of(nulls, 2);
 	struct dataplane plane;
@@ -137,7 +134,6 @@ static void the_map_has_a_line_per_port_and_worker(void **state)
 	FILE *to = tmpfile();
 	const int stderr_fd = dup(STDERR_FILENO);
 
-	(void)state;
 	open_plane(&plane, &config);
 	dup2(fileno(to), STDERR_FILENO);
 	dataplane_print_map(&plane);
@@ -162,7 +158,7 @@ static void count_and_free(void *opaque, struct mr_worker *worker,
 }
 
 /* A worker has no tx queue of its own, and the peer of the port is slow. */
-static void the_end_sends_what_it_can_and_counts_the_rest(void **state)
+TEST(the_end_sends_what_it_can_and_counts_the_rest)
 {
 	static const char *const specs[] = { "pair:in,queues=2",
 					     "pair:out,ring=64" };
@@ -176,7 +172,6 @@ static void the_end_sends_what_it_can_and_counts_the_rest(void **state)
 	uint64_t n_dropped = 0, addrs[N_SENT];
 	cpu_set_t set;
 
-	(void)state;
 	assert_int_equal(sched_getaffinity(0, sizeof(set), &set), 0);
 	if (CPU_COUNT(&set) < 2) {
 		print_message("needs two cores\n");
@@ -240,7 +235,7 @@ static uint32_t take_all(struct dataplane_config *config,
 	return wrong;
 }
 
-static void every_option_arrives(void **state)
+TEST(every_option_arrives)
 {
 	static const char *const values[N_ROWS] = { "2",    "3",        "1,4-6",
 						    "64",   "2048",     "100",
@@ -248,7 +243,6 @@ static void every_option_arrives(void **state)
 						    "off",  "interrupt" };
 	struct dataplane_config c = { 0 };
 
-	(void)state;
 	assert_int_equal(take_all(&c, values), 0);
 	assert_int_equal(c.port.n_queues, 2);
 	assert_int_equal(c.n_workers, 3);
@@ -265,7 +259,7 @@ static void every_option_arrives(void **state)
 	assert_int_equal(dataplane_check_options(&c, NULL), PARSE_RUN);
 }
 
-static void values_out_of_range_are_refused(void **state)
+TEST(values_out_of_range_are_refused)
 {
 	static const char *const low[N_ROWS] = { "0",  "0", "",     "0",
 						 "63", "0", "2047", "",
@@ -276,17 +270,15 @@ static void values_out_of_range_are_refused(void **state)
 						  "maybe", "never" };
 	struct dataplane_config c = { 0 };
 
-	(void)state;
 	assert_int_equal(take_all(&c, low), (1u << N_ROWS) - 1);
 	assert_int_equal(take_all(&c, high), (1u << N_ROWS) - 1);
 }
 
-static void options_have_to_go_together(void **state)
+TEST(options_have_to_go_together)
 {
 	struct dataplane_config c = { .page_bytes = 4096 };
 	struct mr_reason error;
 
-	(void)state;
 	c.page_bytes = 3000;
 	assert_int_equal(dataplane_check_options(&c, &error), PARSE_WRONG);
 	assert_reason_has(&error, "3000 is not a power of two");
@@ -317,7 +309,7 @@ static void *sleep_long(void *opaque)
 	return opaque;
 }
 
-static void what_keeps_a_worker_is_told(void **state)
+TEST(what_keeps_a_worker_is_told)
 {
 	static const struct {
 		void *(*work)(void *);
@@ -325,7 +317,6 @@ static void what_keeps_a_worker_is_told(void **state)
 	} cases[] = { { spin, "core" }, { sleep_long, "waits in the kernel" } };
 	char why[200];
 
-	(void)state;
 	dataplane_why_stuck(63, why, sizeof(why));
 	assert_string_equal(why, "");
 	for (uint32_t i = 0; i < 2; i++) {
@@ -345,21 +336,4 @@ static void what_keeps_a_worker_is_told(void **state)
 		pthread_join(thread, NULL);
 		assert_non_null(strstr(why, cases[i].words));
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_pool_holds_what_is_needed),
-		cmocka_unit_test(a_short_burst_will_do_for_frames_of_one_entry),
-		cmocka_unit_test(what_cannot_be_is_refused_and_leaves_nothing),
-		cmocka_unit_test(the_map_has_a_line_per_port_and_worker),
-		cmocka_unit_test(the_end_sends_what_it_can_and_counts_the_rest),
-		cmocka_unit_test(what_keeps_a_worker_is_told),
-		cmocka_unit_test(every_option_arrives),
-		cmocka_unit_test(values_out_of_range_are_refused),
-		cmocka_unit_test(options_have_to_go_together),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

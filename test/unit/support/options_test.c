@@ -71,11 +71,10 @@ static enum parse_result parse(struct run *run, const char *line)
 				  &run->options, &run->first, &run->error);
 }
 
-static void short_and_long_options_stand_anywhere(void **state)
+TEST(short_and_long_options_stand_anywhere)
 {
 	struct run run;
 
-	(void)state;
 	assert_int_equal(parse(&run, "eth0 -b 7 --check eth1"), PARSE_RUN);
 	assert_int_equal(run.options.burst, 7);
 	assert_true(run.options.is_check);
@@ -89,11 +88,10 @@ static void short_and_long_options_stand_anywhere(void **state)
 }
 
 /* As mr-nat --inside eth0=10.0.0.1/24 --inside eth1=10.0.1.1/24 */
-static void an_option_may_be_given_again(void **state)
+TEST(an_option_may_be_given_again)
 {
 	struct run run;
 
-	(void)state;
 	assert_int_equal(parse(&run, "--inside a=1 -b 2 --inside=b=3,gw=4"),
 			 PARSE_RUN);
 	assert_int_equal(run.options.n_sides, 2);
@@ -105,7 +103,7 @@ static void an_option_may_be_given_again(void **state)
 	assert_reason_has(&run.error, "--inside: more than 3");
 }
 
-static void what_the_table_lacks_is_refused(void **state)
+TEST(what_the_table_lacks_is_refused)
 {
 	static const struct {
 		const char *line, *says;
@@ -118,7 +116,6 @@ static void what_the_table_lacks_is_refused(void **state)
 		{ "-b 257", "--burst: 257 is out of range, 1 to 256" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct run run;
 
@@ -128,13 +125,12 @@ static void what_the_table_lacks_is_refused(void **state)
 	}
 }
 
-static void help_lists_the_table(void **state)
+TEST(help_lists_the_table)
 {
 	char *text = NULL;
 	size_t n_bytes = 0;
 	FILE *to = open_memstream(&text, &n_bytes);
 
-	(void)state;
 	option_table_print_help(&table, to);
 	fclose(to);
 	assert_string_equal(
@@ -151,12 +147,11 @@ static void help_lists_the_table(void **state)
 	free(text);
 }
 
-static void help_and_version_are_printed(void **state)
+TEST(help_and_version_are_printed)
 {
 	static struct capture capture;
 	struct run run;
 
-	(void)state;
 	capture_begin(&capture);
 	assert_int_equal(parse(&run, "-b 3 -h --nope"), PARSE_DONE);
 	capture_end(&capture);
@@ -168,7 +163,7 @@ static void help_and_version_are_printed(void **state)
 	assert_has(capture.text, mr_version());
 }
 
-static void numbers_have_a_range(void **state)
+TEST(numbers_have_a_range)
 {
 	static const char *const none[] = { "",   "x",  "1x",  "-1",
 					    " 1", "+1", "0x1", "1.5" };
@@ -176,7 +171,6 @@ static void numbers_have_a_range(void **state)
 	uint64_t big = 5;
 	uint32_t n = 5;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
 		assert_int_equal(parse_u32("n", none[i], 0, 9, &n, &error),
 				 PARSE_WRONG);
@@ -200,7 +194,7 @@ static void numbers_have_a_range(void **state)
 	assert_true(big == UINT64_MAX);
 }
 
-static void seconds_are_read_to_the_millisecond(void **state)
+TEST(seconds_are_read_to_the_millisecond)
 {
 	static const char *const none[] = {
 		"", "0", "-1", "nan", "1s", "1e10"
@@ -208,7 +202,6 @@ static void seconds_are_read_to_the_millisecond(void **state)
 	struct mr_reason error;
 	uint64_t ms = 5;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
 		assert_int_equal(parse_seconds("age", none[i], &ms, &error),
 				 PARSE_WRONG);
@@ -222,13 +215,12 @@ static void seconds_are_read_to_the_millisecond(void **state)
 	assert_int_equal(ms, 300000);
 }
 
-static void words_are_whole(void **state)
+TEST(words_are_whole)
 {
 	static const char *const words[] = { "on", "off", "auto" };
 	struct mr_reason error;
 	uint32_t n = 9;
 
-	(void)state;
 	assert_int_equal(parse_word("p", "of", words, 3, &n, &error),
 			 PARSE_WRONG);
 	assert_reason_has(&error, "--p: no 'of'; there are: on off auto");
@@ -248,7 +240,7 @@ static void words_are_whole(void **state)
 	assert_int_equal(n, 1u << 2 | 1u << 0);
 }
 
-static void cores_are_numbers_and_spans(void **state)
+TEST(cores_are_numbers_and_spans)
 {
 	static const char *const none[] = { "",    ",",    "1,",   "1-",
 					    "3-1", "1024", "1;2",  "-1",
@@ -256,7 +248,6 @@ static void cores_are_numbers_and_spans(void **state)
 	uint32_t cores[MR_WORKERS_MAX], n = 9;
 	struct mr_reason error;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
 		assert_int_equal(
 			parse_cores("cores", none[i], false, cores, &n, &error),
@@ -280,30 +271,11 @@ static void cores_are_numbers_and_spans(void **state)
 	assert_int_equal(n, 0);
 }
 
-static void verbose_outdoes_quiet(void **state)
+TEST(verbose_outdoes_quiet)
 {
-	(void)state;
 	assert_int_equal(option_log_level(0, false), MR_LOG_WARNING);
 	assert_int_equal(option_log_level(0, true), MR_LOG_ERROR);
 	assert_int_equal(option_log_level(1, true), MR_LOG_INFO);
 	assert_int_equal(option_log_level(2, false), MR_LOG_DEBUG);
 	assert_int_equal(option_log_level(3, false), MR_LOG_DEBUG);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(short_and_long_options_stand_anywhere),
-		cmocka_unit_test(an_option_may_be_given_again),
-		cmocka_unit_test(what_the_table_lacks_is_refused),
-		cmocka_unit_test(help_lists_the_table),
-		cmocka_unit_test(help_and_version_are_printed),
-		cmocka_unit_test(numbers_have_a_range),
-		cmocka_unit_test(seconds_are_read_to_the_millisecond),
-		cmocka_unit_test(words_are_whole),
-		cmocka_unit_test(cores_are_numbers_and_spans),
-		cmocka_unit_test(verbose_outdoes_quiet),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -57,11 +57,10 @@ static int make(void **state)
 	return 0;
 }
 
-static void groups_are_lines_for_people(void **state)
+TEST_WITH(make, NULL, groups_are_lines_for_people)
 {
 	char text[200];
 
-	(void)state;
 	assert_true(report_group(&now, NULL, 0, false, text, sizeof(text)));
 	assert_string_equal(text, "sessions: 500 open, 7000 created, 0 bytes "
 				  "of memory");
@@ -72,11 +71,10 @@ static void groups_are_lines_for_people(void **state)
 	assert_false(report_group(&now, &before, 1, true, text, sizeof(text)));
 }
 
-static void json_has_the_application_s_own(void **state)
+TEST_WITH(make, NULL, json_has_the_application_s_own)
 {
 	struct device_stat stats[2] = { { "gprc", 7 }, { "Tx Bytes", 8 } };
 
-	(void)state;
 	capture_begin(&capture);
 	assert_true(report_json.show(&now, &before));
 	capture_end(&capture);
@@ -102,7 +100,7 @@ static void json_has_the_application_s_own(void **state)
 				 "\"conserved\":true}\n");
 }
 
-static void a_name_that_is_no_utf_8_is_escaped(void **state)
+TEST_WITH(make, NULL, a_name_that_is_no_utf_8_is_escaped)
 {
 	static const struct {
 		const char *name, *json;
@@ -114,7 +112,6 @@ static void a_name_that_is_no_utf_8_is_escaped(void **state)
 					  "\\\\x80\"," },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		strcpy(now.ports[0].info.name, cases[i].name);
 		capture_begin(&capture);
@@ -124,9 +121,8 @@ static void a_name_that_is_no_utf_8_is_escaped(void **state)
 	}
 }
 
-static void csv_has_a_line_per_queue(void **state)
+TEST_WITH(make, NULL, csv_has_a_line_per_queue)
 {
-	(void)state;
 	capture_begin(&capture);
 	assert_true(report_csv.begin());
 	assert_true(report_csv.show(&now, &before));
@@ -137,9 +133,8 @@ static void csv_has_a_line_per_queue(void **state)
 				 "1,");
 }
 
-static void text_sums_up(void **state)
+TEST_WITH(make, NULL, text_sums_up)
 {
-	(void)state;
 	capture_begin(&capture);
 	assert_true(report_text.show(&now, &before));
 	assert_true(report_text.end(&now));
@@ -157,9 +152,8 @@ static void text_sums_up(void **state)
 	assert_has(capture.text, "accounting laws hold\n");
 }
 
-static void the_live_display_has_rates(void **state)
+TEST_WITH(make, NULL, the_live_display_has_rates)
 {
-	(void)state;
 	setenv("TERM", "xterm", 1);
 	setenv("LINES", "24", 1);
 	setenv("COLUMNS", "100", 1);
@@ -174,9 +168,8 @@ static void the_live_display_has_rates(void **state)
 	assert_has(capture.text, "accounting laws hold\n");
 }
 
-static void drops_of_workers_are_in_the_rate(void **state)
+TEST_WITH(make, NULL, drops_of_workers_are_in_the_rate)
 {
-	(void)state;
 	now.workers[0].drops[1] = 30;
 	assert_true(report_drop_rate(&now, &before) == 31);
 	now.t_s = 4;
@@ -184,7 +177,7 @@ static void drops_of_workers_are_in_the_rate(void **state)
 	assert_true(report_drop_rate(&now, &now) == 0);
 }
 
-static void rows_fit_the_smallest_terminal(void **state)
+TEST(rows_fit_the_smallest_terminal)
 {
 	const struct rates most = { 999.94e6, 999.94e9, 999.94e6, 999.94e9,
 				    999.94e6 };
@@ -195,7 +188,6 @@ static void rows_fit_the_smallest_terminal(void **state)
 	} columns[] = { { 20, 69 }, { 79, 79 }, { 200, 88 } };
 	char row[100];
 
-	(void)state;
 	report_rates_row("vfio:0000:03:00.0-and-more", &most, 69, row,
 			 sizeof(row));
 	assert_string_equal(row, "vfio:0000:03:00.0-     999.9 M  999.9 G"
@@ -210,9 +202,8 @@ static void rows_fit_the_smallest_terminal(void **state)
 	}
 }
 
-static void lines_end_at_a_blank(void **state)
+TEST(lines_end_at_a_blank)
 {
-	(void)state;
 	assert_int_equal(report_fitting("one two", 7), 7);
 	assert_int_equal(report_fitting("one two", 6), 3);
 	assert_int_equal(report_fitting("one two", 3), 3);
@@ -221,11 +212,10 @@ static void lines_end_at_a_blank(void **state)
 	assert_int_equal(report_fitting("", 4), 0);
 }
 
-static void numbers_are_scaled_for_people(void **state)
+TEST(numbers_are_scaled_for_people)
 {
 	char text[16];
 
-	(void)state;
 	assert_string_equal(report_scaled(0, text, sizeof(text)), "0");
 	assert_string_equal(report_scaled(999, text, sizeof(text)), "999");
 	assert_string_equal(report_scaled(1000, text, sizeof(text)), "1.000 k");
@@ -235,30 +225,9 @@ static void numbers_are_scaled_for_people(void **state)
 			    "123.5 G");
 }
 
-static void the_form_is_chosen(void **state)
+TEST(the_form_is_chosen)
 {
-	(void)state;
 	assert_ptr_equal(report_choose(OUTPUT_JSON, false), &report_json);
 	assert_ptr_equal(report_choose(OUTPUT_CSV, true), &report_csv);
 	assert_ptr_equal(report_choose(OUTPUT_AUTO, true), &report_text);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(groups_are_lines_for_people, make),
-		cmocka_unit_test_setup(json_has_the_application_s_own, make),
-		cmocka_unit_test_setup(a_name_that_is_no_utf_8_is_escaped,
-				       make),
-		cmocka_unit_test_setup(csv_has_a_line_per_queue, make),
-		cmocka_unit_test_setup(text_sums_up, make),
-		cmocka_unit_test_setup(the_live_display_has_rates, make),
-		cmocka_unit_test_setup(drops_of_workers_are_in_the_rate, make),
-		cmocka_unit_test(rows_fit_the_smallest_terminal),
-		cmocka_unit_test(lines_end_at_a_blank),
-		cmocka_unit_test(numbers_are_scaled_for_people),
-		cmocka_unit_test(the_form_is_chosen),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -51,12 +51,11 @@ static enum parse_result parse(const char *line, struct options *ret,
 		       result;
 }
 
-static void every_option_arrives(void **state)
+TEST(every_option_arrives)
 {
 	struct mr_reason error;
 	struct options o;
 
-	(void)state;
 	assert_int_equal(parse("-q 2 -r 512 -p 99 -P 8192 -s guard -d 1.5 -j "
 			       "-Q -w 3",
 			       &o, &error),
@@ -77,7 +76,7 @@ static void every_option_arrives(void **state)
 	assert_false(o.run.is_quiet);
 }
 
-static void the_level_of_the_log_is_what_was_asked_for(void **state)
+TEST(the_level_of_the_log_is_what_was_asked_for)
 {
 	static const struct {
 		const char *line;
@@ -91,14 +90,13 @@ static void the_level_of_the_log_is_what_was_asked_for(void **state)
 	struct mr_reason error;
 	struct options o;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		assert_int_equal(parse(cases[i].line, &o, &error), PARSE_RUN);
 		assert_int_equal(o.plane.log_level, cases[i].level);
 	}
 }
 
-static void options_that_contradict_are_refused(void **state)
+TEST(options_that_contradict_are_refused)
 {
 	static const struct {
 		const char *line, *says;
@@ -111,20 +109,8 @@ static void options_that_contradict_are_refused(void **state)
 	struct mr_reason error;
 	struct options o;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		assert_int_equal(parse(cases[i].line, &o, &error), PARSE_WRONG);
 		assert_reason_has(&error, cases[i].says);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_option_arrives),
-		cmocka_unit_test(the_level_of_the_log_is_what_was_asked_for),
-		cmocka_unit_test(options_that_contradict_are_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -195,21 +195,19 @@ static int run_app(struct app *app, uint64_t duration_ms, bool has_hang_up)
 	return status;
 }
 
-static void it_ends_after_its_time(void **state)
+TEST(it_ends_after_its_time)
 {
 	struct app app = { 0 };
 
-	(void)state;
 	assert_int_equal(run_app(&app, 100, false), 0);
 	assert_int_equal(app.n_seconds, 0);
 	assert_int_equal(app.n_given_up, 1);
 }
 
-static void it_reports_each_second(void **state)
+TEST(it_reports_each_second)
 {
 	struct app app = { .end_fd = eventfd(0, EFD_CLOEXEC) };
 
-	(void)state;
 	assert_int_equal(run_app(&app, 20000, false), 0);
 	assert_true(app.n_frames > 0);
 	assert_in_range(app.n_seconds, 1, MAX_SECONDS);
@@ -220,31 +218,28 @@ static void it_reports_each_second(void **state)
 	close(app.end_fd);
 }
 
-static void after_a_stall_it_reports_once(void **state)
+TEST(after_a_stall_it_reports_once)
 {
 	struct app app = { .stall_us = 2100000 };
 
-	(void)state;
 	assert_int_equal(run_app(&app, 3500, false), 0);
 	assert_in_range(app.n_seconds, 1, 2); /* at 1 s and 3.1 s */
 }
 
-static void an_fd_of_the_application_may_end_it(void **state)
+TEST(an_fd_of_the_application_may_end_it)
 {
 	struct app app = { .end_fd = eventfd(1, EFD_CLOEXEC) };
 
-	(void)state;
 	assert_int_equal(run_app(&app, 20000, false), 0);
 	assert_int_equal(app.n_seconds, 0);
 	close(app.end_fd);
 }
 
-static void sighup_never_ends_it(void **state)
+TEST(sighup_never_ends_it)
 {
 	struct app has_no_config = { .signals = { SIGHUP, SIGTERM } };
 	struct app has_config = { .signals = { SIGHUP, SIGTERM } };
 
-	(void)state;
 	assert_int_equal(run_app(&has_no_config, 20000, false), 0);
 	assert_in_range(has_no_config.n_seconds, 2, MAX_SECONDS);
 	assert_int_equal(run_app(&has_config, 20000, true), 0);
@@ -252,32 +247,29 @@ static void sighup_never_ends_it(void **state)
 	assert_int_equal(has_config.n_hang_ups, 1);
 }
 
-static void a_frame_that_is_not_counted_is_found(void **state)
+TEST(a_frame_that_is_not_counted_is_found)
 {
 	struct app app = { .is_losing = true };
 
-	(void)state;
 	assert_int_equal(run_app(&app, 100, false), 1);
 	assert_has(capture.text, "\"laws_hold\":false,\"conserved\":true}\n");
 }
 
-static void a_page_that_does_not_come_back_is_found(void **state)
+TEST(a_page_that_does_not_come_back_is_found)
 {
 	struct app keeps = { .is_keeping = true };
 	struct app frees = { .is_keeping = true, .is_freeing = true };
 
-	(void)state;
 	assert_int_equal(run_app(&frees, 100, false), 0);
 	assert_int_equal(run_app(&keeps, 100, false), 1);
 	assert_has(capture.text, "\"laws_hold\":true,\"conserved\":false}\n");
 }
 
 /* What a port holds comes back when it is closed, and is looked for then. */
-static void a_page_in_a_queue_is_not_lost(void **state)
+TEST(a_page_in_a_queue_is_not_lost)
 {
 	struct app app = { .spec = "pair:alone", .is_sending = true };
 
-	(void)state;
 	assert_int_equal(run_app(&app, 100, false), 0);
 	assert_has(capture.text, "\"pending\":1");
 	assert_has(capture.text, "\"laws_hold\":true,\"conserved\":true}\n");
@@ -340,9 +332,8 @@ static int open_kind(int kind, int *ret_read_fd)
 	return fd;
 }
 
-static void a_stdout_that_fails_or_blocks_ends_nothing(void **state)
+TEST(a_stdout_that_fails_or_blocks_ends_nothing)
 {
-	(void)state;
 	for (int kind = 0; kind < N_KINDS; kind++) {
 		struct app app = { 0 };
 		int read_fd = -1;
@@ -357,11 +348,10 @@ static void a_stdout_that_fails_or_blocks_ends_nothing(void **state)
 }
 
 /* Where stderr cannot be opened again, too. */
-static void a_message_never_waits_for_its_reader(void **state)
+TEST(a_message_never_waits_for_its_reader)
 {
 	const int stderr_fd = dup(STDERR_FILENO);
 
-	(void)state;
 	for (int kind = FULL_PIPE; kind < N_KINDS; kind++) {
 		int read_fd;
 		const int fd = open_kind(kind, &read_fd);
@@ -375,7 +365,7 @@ static void a_message_never_waits_for_its_reader(void **state)
 	close(stderr_fd);
 }
 
-static void reports_that_stdout_did_not_take_are_counted(void **state)
+TEST(reports_that_stdout_did_not_take_are_counted)
 {
 	struct app app = { .is_widening = true };
 	static char text[1 << 16];
@@ -384,7 +374,6 @@ static void reports_that_stdout_did_not_take_are_counted(void **state)
 	char *last;
 	ssize_t n;
 
-	(void)state;
 	assert_int_equal(run_with_stdout(&app, fd), 0);
 	close(fd);
 	n = read(read_fd, text, sizeof(text) - 1);
@@ -404,20 +393,6 @@ static void reports_that_stdout_did_not_take_are_counted(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(it_ends_after_its_time),
-		cmocka_unit_test(it_reports_each_second),
-		cmocka_unit_test(after_a_stall_it_reports_once),
-		cmocka_unit_test(an_fd_of_the_application_may_end_it),
-		cmocka_unit_test(sighup_never_ends_it),
-		cmocka_unit_test(a_frame_that_is_not_counted_is_found),
-		cmocka_unit_test(a_page_that_does_not_come_back_is_found),
-		cmocka_unit_test(a_page_in_a_queue_is_not_lost),
-		cmocka_unit_test(a_stdout_that_fails_or_blocks_ends_nothing),
-		cmocka_unit_test(a_message_never_waits_for_its_reader),
-		cmocka_unit_test(reports_that_stdout_did_not_take_are_counted),
-	};
-
 	signal(SIGHUP, SIG_DFL); /* nohup ignores it */
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return test_run(NULL, NULL, NULL);
 }

@@ -58,12 +58,11 @@ static void make(struct sums *sums)
 	s->workers[1].drops[1] = 1;
 }
 
-static void sums_are_over_queues_and_workers(void **state)
+TEST(sums_are_over_queues_and_workers)
 {
 	struct sums sums;
 	struct totals t;
 
-	(void)state;
 	make(&sums);
 	sums.snapshot.ports[0].n_device_drops = 1;
 	sums.snapshot.ports[0].device_drops[0].value = 5;
@@ -86,14 +85,13 @@ static void broken(struct sums *sums, const char *says)
 	make(sums);
 }
 
-static void a_frame_too_many_breaks_a_law(void **state)
+TEST(a_frame_too_many_breaks_a_law)
 {
 	static const char program[] = "workers/0: delivered + icmp_made = "
 				      "accepted + drops + for_us: ";
 	struct sums sums;
 	char says[160];
 
-	(void)state;
 	make(&sums);
 	snapshot_check_laws(&sums.snapshot);
 	assert_true(sums.snapshot.laws_hold);
@@ -114,7 +112,7 @@ static void a_frame_too_many_breaks_a_law(void **state)
 	broken(&sums, says);
 }
 
-static void it_is_taken_from_what_is_open(void **state)
+TEST(it_is_taken_from_what_is_open)
 {
 	static const char *const specs[] = { "null:queues=2", "null:" };
 	const struct dataplane_config config = { .program = "test",
@@ -131,7 +129,6 @@ static void it_is_taken_from_what_is_open(void **state)
 	uint64_t n_open = 41;
 	uint32_t n;
 
-	(void)state;
 	if (dataplane_open(&plane, &config, &error) != 0)
 		fail_msg("%s", error.text);
 	s = snapshot_create(&plane, &nat);
@@ -183,7 +180,7 @@ static uint32_t fake_stats(const struct mr_port *port,
 	return n_fake_stats;
 }
 
-static void device_stats_outlive_the_port(void **state)
+TEST(device_stats_outlive_the_port)
 {
 	const struct mr_driver driver = { .name = "fake",
 					  .device_stats = fake_stats };
@@ -195,7 +192,6 @@ static void device_stats_outlive_the_port(void **state)
 	struct snapshot *s = calloc(1, sizeof(*s));
 	struct mr_named_count last;
 
-	(void)state;
 	assert_non_null(s);
 	s->n_ports = 2;
 	n_fake_stats = 2;
@@ -210,16 +206,4 @@ static void device_stats_outlive_the_port(void **state)
 	snapshot_take_device_stats(s, &plane);
 	assert_int_equal(s->ports[0].n_device_stats, 0);
 	snapshot_destroy(s);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sums_are_over_queues_and_workers),
-		cmocka_unit_test(a_frame_too_many_breaks_a_law),
-		cmocka_unit_test(it_is_taken_from_what_is_open),
-		cmocka_unit_test(device_stats_outlive_the_port),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

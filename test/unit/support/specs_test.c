@@ -21,12 +21,11 @@ static void check(struct mr_ctx *ctx, const char *first, const char *second,
 	assert_string_equal(made[1], want_second);
 }
 
-static void options_go_to_ports_that_know_them(void **state)
+TEST(options_go_to_ports_that_know_them)
 {
 	struct test_allocator allocator = { 0 };
 	struct mr_ctx *ctx = test_ctx(&allocator);
 
-	(void)state;
 	check(ctx, "null:", "pair:x", (struct port_options){ 0 },
 	      "null:", "pair:x");
 	check(ctx, "null:", "pair:x", (struct port_options){ .n_queues = 2 },
@@ -63,14 +62,13 @@ static void refuse(struct mr_ctx *ctx, const char *spec,
 	assert_reason_has(&error, says);
 }
 
-static void what_no_port_takes_is_refused_if_asked_for(void **state)
+TEST(what_no_port_takes_is_refused_if_asked_for)
 {
 	const struct port_options off = { .promisc = PROMISC_OFF };
 	struct test_allocator allocator = { 0 };
 	struct mr_ctx *ctx = test_ctx(&allocator);
 	char too_long[MAX_SPEC_BYTES + 10] = "null:";
 
-	(void)state;
 	refuse(ctx, "null:", (struct port_options){ .mtu_bytes = 1500 },
 	       "--mtu: none of these ports has such an option");
 	refuse(ctx, "null:", (struct port_options){ .promisc = PROMISC_ON },
@@ -89,7 +87,7 @@ static void what_no_port_takes_is_refused_if_asked_for(void **state)
 	mr_ctx_destroy(ctx);
 }
 
-static void a_device_is_there_once(void **state)
+TEST(a_device_is_there_once)
 {
 	static const struct {
 		const char *specs[N];
@@ -108,7 +106,6 @@ static void a_device_is_there_once(void **state)
 		{ { "pcap:rx=a", "pcap:rx=a" }, NULL },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct mr_reason error = { "" };
 
@@ -119,27 +116,14 @@ static void a_device_is_there_once(void **state)
 	}
 }
 
-static void the_name_is_said_once(void **state)
+TEST(the_name_is_said_once)
 {
 	const struct mr_reason with = { "eth0: no such device" };
 	const struct mr_reason without = { "no such device" };
 	struct mr_reason error;
 
-	(void)state;
 	assert_int_equal(fail_port(&error, 7, "eth0,queues=2", &with), 7);
 	assert_string_equal(error.text, "eth0: no such device");
 	assert_int_equal(fail_port(&error, 1, "eth0,queues=2", &without), 1);
 	assert_string_equal(error.text, "eth0,queues=2: no such device");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(options_go_to_ports_that_know_them),
-		cmocka_unit_test(what_no_port_takes_is_refused_if_asked_for),
-		cmocka_unit_test(a_device_is_there_once),
-		cmocka_unit_test(the_name_is_said_once),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,7 +6,7 @@
 #include "support/text.h"
 #include "support/values.h"
 
-static void test_durations_have_units(void **state)
+TEST(test_durations_have_units)
 {
 	static const struct {
 		const char *text;
@@ -21,7 +21,6 @@ static void test_durations_have_units(void **state)
 	struct mr_reason why;
 	uint32_t s;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
 		assert_true(value_duration(good[i].text, &s, &why));
 		assert_int_equal(s, good[i].s);
@@ -34,7 +33,7 @@ static void test_durations_have_units(void **state)
 	}
 }
 
-static void test_numbers_have_a_range(void **state)
+TEST(test_numbers_have_a_range)
 {
 	static const char *const bad[] = {
 		"", "-1", "4294967296", "1x", "0", "11", "99999999999999999999"
@@ -42,7 +41,6 @@ static void test_numbers_have_a_range(void **state)
 	struct mr_reason why;
 	uint32_t n = 7;
 
-	(void)state;
 	assert_true(value_number("10", 1, 10, &n, &why));
 	assert_int_equal(n, 10);
 	assert_true(value_number("4294967295", 0, UINT32_MAX, &n, &why));
@@ -52,12 +50,11 @@ static void test_numbers_have_a_range(void **state)
 	assert_int_equal(n, UINT32_MAX);
 }
 
-static void test_the_nearest_word(void **state)
+TEST(test_the_nearest_word)
 {
 	static const char *const words[] = { "gateway", "addresses", "mtu",
 					     NULL };
 
-	(void)state;
 	assert_string_equal(value_nearest("gatewax", words), "gateway");
 	assert_string_equal(value_nearest("address", words), "addresses");
 	assert_string_equal(value_nearest("mut", words), "mtu");
@@ -67,7 +64,7 @@ static void test_the_nearest_word(void **state)
 		"a word that is much longer than any of them is", words));
 }
 
-static void test_control_characters_are_escaped(void **state)
+TEST(test_control_characters_are_escaped)
 {
 	static const char *const cases[][2] = {
 		{ "plain \xc3\xa4", "plain \xc3\xa4" },
@@ -86,7 +83,6 @@ static void test_control_characters_are_escaped(void **state)
 	};
 	char escaped[40];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		assert_string_equal(
 			text_escape(cases[i][0], escaped, sizeof(escaped)),
@@ -94,16 +90,4 @@ static void test_control_characters_are_escaped(void **state)
 	/* Neither an escape nor a character is cut in two. */
 	assert_string_equal(text_escape("ab\x1b", escaped, 6), "ab");
 	assert_string_equal(text_escape("ab\xe2\x82\xac", escaped, 5), "ab");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_durations_have_units),
-		cmocka_unit_test(test_numbers_have_a_range),
-		cmocka_unit_test(test_the_nearest_word),
-		cmocka_unit_test(test_control_characters_are_escaped),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

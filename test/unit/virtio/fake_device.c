@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The device's side is written from the specification, not from the driver. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "fake_device.h"
+#include "support/test.h"
 
 enum { DOORBELLS_AT = 0x1000, DEVICE_AT = 0x800, BAR_BYTES = 0x2000 };
 

@@ -78,13 +78,12 @@ static bool has(uint64_t features, uint32_t feature)
 	return features & virtio_bit(feature);
 }
 
-static void nothing_is_accepted_that_was_not_offered(void **state)
+TEST(nothing_is_accepted_that_was_not_offered)
 {
 	const struct virtio_options options = { .n_queues = 1 };
 	const uint64_t least = virtio_bit(VIRTIO_F_VERSION_1) |
 			       virtio_bit(VIRTIO_F_ACCESS_PLATFORM);
 
-	(void)state;
 	assert_int_equal(chosen(least, &options, false), least);
 	/* Nor any of what is of no use. */
 	assert_int_equal(chosen(least | virtio_bit(19) | virtio_bit(28) |
@@ -93,12 +92,11 @@ static void nothing_is_accepted_that_was_not_offered(void **state)
 			 least);
 }
 
-static void by_default_headers_say_nothing(void **state)
+TEST(by_default_headers_say_nothing)
 {
 	const struct virtio_options options = { .n_queues = 1 };
 	const uint64_t features = chosen(all_offered(), &options, false);
 
-	(void)state;
 	assert_false(has(features, VIRTIO_F_GUEST_CSUM));
 	assert_false(has(features, VIRTIO_F_MRG_RXBUF));
 	assert_false(has(features, VIRTIO_F_HASH_REPORT));
@@ -115,12 +113,11 @@ static void by_default_headers_say_nothing(void **state)
 }
 
 /* Each option, and what it turns on; and off. */
-static void options_turn_features_on_and_off(void **state)
+TEST(options_turn_features_on_and_off)
 {
 	struct virtio_options o = { .n_queues = 1 };
 	uint64_t features;
 
-	(void)state;
 	o.csum = VIRTIO_CSUM_ON;
 	features = chosen(all_offered(), &o, false);
 	assert_true(has(features, VIRTIO_F_GUEST_CSUM));
@@ -175,9 +172,8 @@ static const uint32_t dependencies[][2] = {
 	{ VIRTIO_F_NOTF_COAL, VIRTIO_F_CTRL_VQ },
 };
 
-static void a_feature_whose_companion_is_missing_is_left_out(void **state)
+TEST(a_feature_whose_companion_is_missing_is_left_out)
 {
-	(void)state;
 	for (uint32_t i = 0; i < sizeof(dependencies) / sizeof(dependencies[0]);
 	     i++) {
 		const uint64_t feature = virtio_bit(dependencies[i][0]);
@@ -190,11 +186,10 @@ static void a_feature_whose_companion_is_missing_is_left_out(void **state)
 }
 
 /* One goes, and with it what had just been complete. */
-static void what_is_left_is_complete(void **state)
+TEST(what_is_left_is_complete)
 {
 	const struct virtio_options options = { .n_queues = 1 };
 
-	(void)state;
 	for (uint32_t feature = 0; feature < 64; feature++) {
 		const uint64_t offered =
 			(all_offered() & ~virtio_bit(feature)) |
@@ -248,9 +243,8 @@ static const struct refusal refusals[] = {
 	  "tx-frames" },
 };
 
-static void what_was_asked_for_and_is_not_there_is_refused(void **state)
+TEST(what_was_asked_for_and_is_not_there_is_refused)
 {
-	(void)state;
 	for (uint32_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
 		const struct refusal *r = &refusals[i];
 		uint64_t features = 4711;
@@ -269,33 +263,14 @@ static void what_was_asked_for_and_is_not_there_is_refused(void **state)
 }
 
 /* Without an IOMMU there is none to go past. */
-static void without_an_iommu_access_platform_is_not_asked_for(void **state)
+TEST(without_an_iommu_access_platform_is_not_asked_for)
 {
 	const struct virtio_options options = { .n_queues = 1 };
 	uint64_t features;
 
-	(void)state;
 	assert_int_equal(
 		mri_virtio_choose(
 			all_offered() & ~virtio_bit(VIRTIO_F_ACCESS_PLATFORM),
 			&options, false, false, "vfio:x", &features, NULL),
 		0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nothing_is_accepted_that_was_not_offered),
-		cmocka_unit_test(by_default_headers_say_nothing),
-		cmocka_unit_test(options_turn_features_on_and_off),
-		cmocka_unit_test(
-			a_feature_whose_companion_is_missing_is_left_out),
-		cmocka_unit_test(what_is_left_is_complete),
-		cmocka_unit_test(
-			what_was_asked_for_and_is_not_there_is_refused),
-		cmocka_unit_test(
-			without_an_iommu_access_platform_is_not_asked_for),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,13 +3,10 @@
 #ifndef RINGS_H
 #define RINGS_H
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 
-#include <cmocka.h>
-
 #include "fake_device.h"
+#include "support/test.h"
 
 enum {
 	F_EVENT_IDX = 1, /* the columns of the table, as bits */

@@ -33,7 +33,7 @@ static struct mr_ctx *make_ctx(void)
 	return ctx;
 }
 
-static void queue_i_of_all_ports_meets_in_one_worker(void **state)
+TEST(queue_i_of_all_ports_meets_in_one_worker)
 {
 	const struct mri_map_port ports[] = {
 		{ "a", 4, 4, -1, ANY },
@@ -43,7 +43,6 @@ static void queue_i_of_all_ports_meets_in_one_worker(void **state)
 	struct mr_ctx *ctx = make_ctx();
 	struct mri_core_map map = make_map(ctx, ports, 3, 4);
 
-	(void)state;
 	for (uint32_t p = 0; p < 3; p++)
 		for (uint32_t w = 0; w < 4; w++) {
 			assert_int_equal(map.rx_owner[map.first_rxq[p] + w], w);
@@ -86,7 +85,7 @@ static void check_map(const struct mri_core_map *map)
 	}
 }
 
-static void three_one_queue_ports_on_two_workers_hand_off(void **state)
+TEST(three_one_queue_ports_on_two_workers_hand_off)
 {
 	const struct mri_map_port ports[] = {
 		{ "a", 1, 1, -1, ANY },
@@ -97,7 +96,6 @@ static void three_one_queue_ports_on_two_workers_hand_off(void **state)
 	struct mri_core_map map = make_map(ctx, ports, 3, 2);
 	uint32_t n_handoffs = 0;
 
-	(void)state;
 	check_map(&map);
 	for (uint32_t p = 0; p < 3; p++)
 		for (uint32_t w = 0; w < 2; w++)
@@ -110,14 +108,13 @@ static void three_one_queue_ports_on_two_workers_hand_off(void **state)
 }
 
 /* Worker 0 reads a and sends to b: it needs b's tx queue, not a's. */
-static void a_pair_on_two_workers_needs_no_hand_off(void **state)
+TEST(a_pair_on_two_workers_needs_no_hand_off)
 {
 	const struct mri_map_port ports[] = { { "a", 1, 1, -1, 1 },
 					      { "b", 1, 1, -1, 0 } };
 	struct mr_ctx *ctx = make_ctx();
 	struct mri_core_map map = make_map(ctx, ports, 2, 2);
 
-	(void)state;
 	check_map(&map);
 	assert_int_equal(map.rx_owner[0], 0);
 	assert_int_equal(map.rx_owner[1], 1);
@@ -129,7 +126,7 @@ static void a_pair_on_two_workers_needs_no_hand_off(void **state)
 	mr_ctx_destroy(ctx);
 }
 
-static void rx_queues_go_to_workers_of_their_node(void **state)
+TEST(rx_queues_go_to_workers_of_their_node)
 {
 	const struct mri_map_port ports[] = { { "a", 2, 2, 1, ANY },
 					      { "b", 2, 2, 0, ANY } };
@@ -141,7 +138,6 @@ static void rx_queues_go_to_workers_of_their_node(void **state)
 					       { 9, 1, 0, 0, false } } };
 	struct mr_ctx *ctx = make_ctx();
 
-	(void)state;
 	assert_int_equal(mri_core_map_init(&map, ctx), 0);
 	check_map(&map);
 	assert_int_equal(map.rx_owner[0], 1);
@@ -152,14 +148,13 @@ static void rx_queues_go_to_workers_of_their_node(void **state)
 	mr_ctx_destroy(ctx);
 }
 
-static void a_port_without_tx_queue_has_no_way(void **state)
+TEST(a_port_without_tx_queue_has_no_way)
 {
 	const struct mri_map_port ports[] = { { "a", 1, 0, -1, ANY },
 					      { "b", 1, 1, -1, ANY } };
 	struct mr_ctx *ctx = make_ctx();
 	struct mri_core_map map = make_map(ctx, ports, 2, 1);
 
-	(void)state;
 	check_map(&map);
 	assert_false(mri_map_route(&map, 0, 0)->is_own);
 	assert_int_equal(mri_map_route(&map, 0, 0)->owner, UINT32_MAX);
@@ -168,11 +163,10 @@ static void a_port_without_tx_queue_has_no_way(void **state)
 	mr_ctx_destroy(ctx);
 }
 
-static void every_shape_is_a_map(void **state)
+TEST(every_shape_is_a_map)
 {
 	struct mr_ctx *ctx = make_ctx();
 
-	(void)state;
 	for (uint32_t n_workers = 1; n_workers <= 5; n_workers++)
 		for (uint32_t n_rxqs = 0; n_rxqs <= 5; n_rxqs++)
 			for (uint32_t n_txqs = 0; n_txqs <= 5; n_txqs++) {
@@ -190,7 +184,7 @@ static void every_shape_is_a_map(void **state)
 	mr_ctx_destroy(ctx);
 }
 
-static void whole_cores_come_first_and_core_0_last(void **state)
+TEST(whole_cores_come_first_and_core_0_last)
 {
 	const struct mri_core allowed[] = {
 		{ 0, 0, 0, 0, false },
@@ -201,7 +195,6 @@ static void whole_cores_come_first_and_core_0_last(void **state)
 	const struct mri_map_port port = { "a", 4, 4, -1, ANY };
 	struct mri_core picked[4];
 
-	(void)state;
 	mri_pick_cores(allowed, 4, &port, 1, picked, 4);
 	assert_int_equal(picked[0].id, 1);
 	assert_int_equal(picked[1].id, 0);
@@ -209,7 +202,7 @@ static void whole_cores_come_first_and_core_0_last(void **state)
 	assert_int_equal(picked[3].id, 3);
 }
 
-static void cores_without_interrupts_of_the_ports_come_first(void **state)
+TEST(cores_without_interrupts_of_the_ports_come_first)
 {
 	static const char *const files[] = {
 		"mkdir -p %1$s/sys/class/net/eth9 %1$s/sys/class/net/eth8",
@@ -226,7 +219,6 @@ static void cores_without_interrupts_of_the_ports_come_first(void **state)
 	struct mri_core cores[8], picked[8];
 	char root[] = "/tmp/core-map-XXXXXX", command[256];
 
-	(void)state;
 	assert_non_null(mkdtemp(root));
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
 		snprintf(command, sizeof(command), files[i], root);
@@ -250,7 +242,7 @@ static void cores_without_interrupts_of_the_ports_come_first(void **state)
 }
 
 /* Rather far, or a second thread, or core 0, than beside a poller. */
-static void cores_on_which_others_poll_come_last(void **state)
+TEST(cores_on_which_others_poll_come_last)
 {
 	const struct mri_core allowed[] = {
 		{ 0, 0, 0, 0, false },
@@ -261,7 +253,6 @@ static void cores_on_which_others_poll_come_last(void **state)
 	const struct mri_map_port port = { "a", 4, 4, 1, ANY };
 	struct mri_core picked[4];
 
-	(void)state;
 	mri_pick_cores(allowed, 4, &port, 1, picked, 4);
 	assert_int_equal(picked[0].id, 2);
 	assert_int_equal(picked[1].id, 0);
@@ -269,7 +260,7 @@ static void cores_on_which_others_poll_come_last(void **state)
 	assert_int_equal(picked[3].id, 3);
 }
 
-static void cores_are_picked_near_the_ports(void **state)
+TEST(cores_are_picked_near_the_ports)
 {
 	const struct mri_core allowed[] = {
 		{ 0, 0, 0, 0, false }, { 1, 0, 0, 0, false },
@@ -282,7 +273,6 @@ static void cores_are_picked_near_the_ports(void **state)
 	struct mri_core picked[3];
 	uint32_t n_near = 0;
 
-	(void)state;
 	mri_pick_cores(allowed, 6, ports, 1, picked, 3);
 	for (uint32_t i = 0; i < 3; i++)
 		assert_int_equal(picked[i].numa_node, 1);
@@ -292,7 +282,7 @@ static void cores_are_picked_near_the_ports(void **state)
 	assert_int_equal(n_near, 2);
 }
 
-static void a_line_is_cut_off_not_overrun(void **state)
+TEST(a_line_is_cut_off_not_overrun)
 {
 	const struct mri_map_port ports[] = { { "xdp:a", 1, 1, -1, ANY },
 					      { "xdp:b", 1, 1, -1, ANY } };
@@ -300,7 +290,6 @@ static void a_line_is_cut_off_not_overrun(void **state)
 	struct mri_core_map map = make_map(ctx, ports, 2, 2);
 	char text[200];
 
-	(void)state;
 	mri_core_map_line(&map, 0, text, sizeof(text));
 	assert_string_equal(text, "worker 0: core 10, rx xdp:a/0, tx xdp:a/0, "
 				  "hands xdp:b/0 to worker 1");
@@ -315,24 +304,4 @@ static void a_line_is_cut_off_not_overrun(void **state)
 	}
 	mri_core_map_fini(&map, ctx);
 	mr_ctx_destroy(ctx);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(queue_i_of_all_ports_meets_in_one_worker),
-		cmocka_unit_test(three_one_queue_ports_on_two_workers_hand_off),
-		cmocka_unit_test(a_pair_on_two_workers_needs_no_hand_off),
-		cmocka_unit_test(rx_queues_go_to_workers_of_their_node),
-		cmocka_unit_test(a_port_without_tx_queue_has_no_way),
-		cmocka_unit_test(every_shape_is_a_map),
-		cmocka_unit_test(whole_cores_come_first_and_core_0_last),
-		cmocka_unit_test(
-			cores_without_interrupts_of_the_ports_come_first),
-		cmocka_unit_test(cores_on_which_others_poll_come_last),
-		cmocka_unit_test(cores_are_picked_near_the_ports),
-		cmocka_unit_test(a_line_is_cut_off_not_overrun),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

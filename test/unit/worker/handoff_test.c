@@ -59,7 +59,7 @@ static struct rig *rig_of(void **state)
 	return *state;
 }
 
-static void handed_over_frames_leave_through_the_owners_queue(void **state)
+TEST_WITH(setup, teardown, handed_over_frames_leave_through_the_owners_queue)
 {
 	struct rig *rig = rig_of(state);
 	struct mr_frame frames[20], got[32];
@@ -88,7 +88,7 @@ static void handed_over_frames_leave_through_the_owners_queue(void **state)
 }
 
 /* The ring of the rig has 64 places. */
-static void what_does_not_fit_stays_the_callers_and_is_counted(void **state)
+TEST_WITH(setup, teardown, what_does_not_fit_stays_the_callers_and_is_counted)
 {
 	struct rig *rig = rig_of(state);
 	struct mr_frame frames[100];
@@ -105,7 +105,7 @@ static void what_does_not_fit_stays_the_callers_and_is_counted(void **state)
 	/* What is in the ring comes back with the workers: see rig_close(). */
 }
 
-static void a_frame_is_never_cut_by_a_full_ring(void **state)
+TEST_WITH(setup, teardown, a_frame_is_never_cut_by_a_full_ring)
 {
 	struct rig *rig = rig_of(state);
 	struct mr_frame frames[100];
@@ -123,7 +123,7 @@ static void a_frame_is_never_cut_by_a_full_ring(void **state)
 }
 
 /* A tx queue that takes nothing: its frames wait in the ring, in order. */
-static void a_stalled_port_keeps_its_ring_and_no_other(void **state)
+TEST_WITH(setup, teardown, a_stalled_port_keeps_its_ring_and_no_other)
 {
 	struct rig *rig = rig_of(state);
 	struct mr_frame frames[RIG_RING], got[MR_BURST_MAX];
@@ -154,23 +154,4 @@ static void a_stalled_port_keeps_its_ring_and_no_other(void **state)
 	for (uint32_t i = 0; i < 10; i++)
 		assert_int_equal(*rig_number(rig, &got[i]), 100 + i);
 	mr_frame_free_bulk(rig->cache, got, 10);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			handed_over_frames_leave_through_the_owners_queue,
-			setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			what_does_not_fit_stays_the_callers_and_is_counted,
-			setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			a_frame_is_never_cut_by_a_full_ring, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			a_stalled_port_keeps_its_ring_and_no_other, setup,
-			teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

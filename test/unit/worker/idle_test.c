@@ -51,13 +51,12 @@ static struct mr_worker *begin(struct rig *rig, enum mr_idle_mode idle)
 	return worker;
 }
 
-static void busy_and_idle_time_add_up(void **state)
+TEST(busy_and_idle_time_add_up)
 {
 	struct rig rig;
 	struct mr_worker *worker = begin(&rig, MR_IDLE_POLL);
 	struct mr_worker_stats stats;
 
-	(void)state;
 	round_of(worker, 0, 100); /* the first: idle, but for its beginning */
 	round_of(worker, 0, 100);
 	round_of(worker, 5, 700);
@@ -76,12 +75,11 @@ static void busy_and_idle_time_add_up(void **state)
 	rig_close(&rig);
 }
 
-static void the_clock_is_not_read_at_full_load(void **state)
+TEST(the_clock_is_not_read_at_full_load)
 {
 	struct rig rig;
 	struct mr_worker *worker = begin(&rig, MR_IDLE_ADAPTIVE);
 
-	(void)state;
 	n_clock_reads = 0;
 	for (uint32_t i = 0; i < 2560; i++)
 		round_of(worker, 256, 1000);
@@ -90,19 +88,18 @@ static void the_clock_is_not_read_at_full_load(void **state)
 	rig_close(&rig);
 }
 
-static void polling_never_sleeps(void **state)
+TEST(polling_never_sleeps)
 {
 	struct rig rig;
 	struct mr_worker *worker = begin(&rig, MR_IDLE_POLL);
 
-	(void)state;
 	for (uint32_t i = 0; i < 1000; i++)
 		round_of(worker, 0, 1000000);
 	assert_int_equal(stats_of(worker).sleeps, 0);
 	rig_close(&rig);
 }
 
-static void the_gaps_and_the_cost_of_a_wake_up_decide(void **state)
+TEST(the_gaps_and_the_cost_of_a_wake_up_decide)
 {
 	static const struct {
 		uint64_t gap_us, wake_us;
@@ -114,7 +111,6 @@ static void the_gaps_and_the_cost_of_a_wake_up_decide(void **state)
 		{ 10000, 10, true },  { 10000, 5000, true },
 	};
 
-	(void)state;
 	for (size_t r = 0; r < sizeof(rows) / sizeof(rows[0]); r++) {
 		const uint64_t gap_ns = rows[r].gap_us * 1000;
 		struct mri_adapt a;
@@ -158,12 +154,11 @@ static uint64_t forward(struct mr_worker *worker, uint64_t gap_ns,
 	return stats_of(worker).sleeps - n_before;
 }
 
-static void adaptive_learns_when_to_sleep(void **state)
+TEST(adaptive_learns_when_to_sleep)
 {
 	struct rig rig;
 	struct mr_worker *worker = begin(&rig, MR_IDLE_ADAPTIVE);
 
-	(void)state;
 	assert_int_equal(forward(worker, 100000, 60000, 5000), 0);
 	forward(worker, 10000000, 60000, 100);
 	assert_int_equal(forward(worker, 10000000, 60000, 100), 100);
@@ -173,14 +168,13 @@ static void adaptive_learns_when_to_sleep(void **state)
 	rig_close(&rig);
 }
 
-static void adaptive_keeps_to_its_share_of_cpu(void **state)
+TEST(adaptive_keeps_to_its_share_of_cpu)
 {
 	struct rig rig;
 	struct mr_worker *worker = begin(&rig, MR_IDLE_ADAPTIVE);
 	struct mr_worker_stats stats;
 	double awake;
 
-	(void)state;
 	rig.workers->cpu_percent = 30;
 	mri_idle_begin(mri_worker_of(worker));
 	forward(worker, 100000, 10000, 10000);
@@ -192,12 +186,11 @@ static void adaptive_keeps_to_its_share_of_cpu(void **state)
 	rig_close(&rig);
 }
 
-static void interrupt_sleeps_at_once_and_longer_each_time(void **state)
+TEST(interrupt_sleeps_at_once_and_longer_each_time)
 {
 	struct rig rig;
 	struct mr_worker *worker = begin(&rig, MR_IDLE_INTERRUPT);
 
-	(void)state;
 	for (uint32_t i = 0; i < 4; i++)
 		round_of(worker, 0, 1000);
 	assert_int_equal(stats_of(worker).sleeps, 4);
@@ -209,13 +202,12 @@ static void interrupt_sleeps_at_once_and_longer_each_time(void **state)
 }
 
 /* A frame in an rx queue: arming says so, and there is no sleep. */
-static void work_that_came_before_the_sleep_prevents_it(void **state)
+TEST(work_that_came_before_the_sleep_prevents_it)
 {
 	struct rig rig;
 	struct mr_worker *worker = begin(&rig, MR_IDLE_INTERRUPT);
 	struct mr_frame frame;
 
-	(void)state;
 	rig_frames(&rig, rig.cache, &frame, 1);
 	assert_int_equal(
 		mr_tx_burst(mr_port_txq(rig.far[1], 0), rig.cache, &frame, 1),
@@ -225,12 +217,11 @@ static void work_that_came_before_the_sleep_prevents_it(void **state)
 	rig_close(&rig);
 }
 
-static void a_call_prevents_one_sleep(void **state)
+TEST(a_call_prevents_one_sleep)
 {
 	struct rig rig;
 	struct mr_worker *worker = begin(&rig, MR_IDLE_INTERRUPT);
 
-	(void)state;
 	mr_worker_wake(worker);
 	mr_worker_wake(worker);
 	round_of(worker, 0, 1000);
@@ -241,12 +232,11 @@ static void a_call_prevents_one_sleep(void **state)
 	rig_close(&rig);
 }
 
-static void stop_prevents_a_sleep_and_ends_the_loop(void **state)
+TEST(stop_prevents_a_sleep_and_ends_the_loop)
 {
 	struct rig rig;
 	struct mr_worker *worker = begin(&rig, MR_IDLE_INTERRUPT);
 
-	(void)state;
 	mr_workers_stop(rig.workers);
 	assert_int_equal(mr_worker_wait(worker, 0), 0);
 	assert_int_equal(mr_worker_wait(worker, 1), 0);
@@ -265,7 +255,7 @@ static bool is_readable(int fd)
  * Both orders of the hand-off's two exchanges. A producer that comes second
  * finds the sleeper; a sleeper that comes second finds the frames.
  */
-static void a_hand_off_is_not_slept_over(void **state)
+TEST(a_hand_off_is_not_slept_over)
 {
 	struct mr_worker *from = NULL, *owner;
 	struct mri_worker *inside;
@@ -273,7 +263,6 @@ static void a_hand_off_is_not_slept_over(void **state)
 	uint32_t port = 0;
 	struct rig rig;
 
-	(void)state;
 	rig_need_two_cores();
 	rig_open(&rig, test_clock, 2, MR_IDLE_INTERRUPT);
 	for (uint32_t w = 0; w < 2; w++)
@@ -302,23 +291,4 @@ static void a_hand_off_is_not_slept_over(void **state)
 	assert_int_equal(mr_worker_send(from, port, &frame, 1), 1);
 	assert_false(is_readable(inside->wake_fd));
 	rig_close(&rig);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(busy_and_idle_time_add_up),
-		cmocka_unit_test(the_clock_is_not_read_at_full_load),
-		cmocka_unit_test(polling_never_sleeps),
-		cmocka_unit_test(the_gaps_and_the_cost_of_a_wake_up_decide),
-		cmocka_unit_test(adaptive_learns_when_to_sleep),
-		cmocka_unit_test(adaptive_keeps_to_its_share_of_cpu),
-		cmocka_unit_test(interrupt_sleeps_at_once_and_longer_each_time),
-		cmocka_unit_test(work_that_came_before_the_sleep_prevents_it),
-		cmocka_unit_test(a_call_prevents_one_sleep),
-		cmocka_unit_test(stop_prevents_a_sleep_and_ends_the_loop),
-		cmocka_unit_test(a_hand_off_is_not_slept_over),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

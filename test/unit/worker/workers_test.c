@@ -96,21 +96,18 @@ static void run_mode(enum mr_idle_mode idle, uint32_t n_frames)
 	rig_close(&rig);
 }
 
-static void frames_pass_in_order_polling(void **state)
+TEST(frames_pass_in_order_polling)
 {
-	(void)state;
 	run_mode(MR_IDLE_POLL, N_FRAMES);
 }
 
-static void frames_pass_in_order_adaptive(void **state)
+TEST(frames_pass_in_order_adaptive)
 {
-	(void)state;
 	run_mode(MR_IDLE_ADAPTIVE, N_FRAMES);
 }
 
-static void frames_pass_in_order_with_interrupts(void **state)
+TEST(frames_pass_in_order_with_interrupts)
 {
-	(void)state;
 	run_mode(MR_IDLE_INTERRUPT, N_FRAMES);
 }
 
@@ -169,7 +166,7 @@ static const struct mri_poller *find_poller(const struct mri_poller *pollers,
 }
 
 /* Its name is in the warning where all cores are like that. */
-static void who_polls_on_a_core_is_found(void **state)
+TEST(who_polls_on_a_core_is_found)
 {
 	struct mri_poller pollers[MRI_MAX_POLLERS];
 	const struct mri_poller *found;
@@ -178,7 +175,6 @@ static void who_polls_on_a_core_is_found(void **state)
 	struct rig rig;
 	uint32_t n, core;
 
-	(void)state;
 	rig_open(&rig, NULL, mri_min_u32(rig_n_cores(), MR_WORKERS_MAX),
 		 MR_IDLE_INTERRUPT);
 	core = mr_workers_get(rig.workers, 0)->core;
@@ -208,7 +204,7 @@ static void who_polls_on_a_core_is_found(void **state)
 	end_other(&other);
 }
 
-static void there_are_fewer_rather_than_beside_a_poller(void **state)
+TEST(there_are_fewer_rather_than_beside_a_poller)
 {
 	const uint32_t n_cores = mri_min_u32(rig_n_cores(), MR_WORKERS_MAX);
 	struct mr_workers_config config = { .size = sizeof(config),
@@ -219,7 +215,6 @@ static void there_are_fewer_rather_than_beside_a_poller(void **state)
 	struct other other;
 	struct rig rig;
 
-	(void)state;
 	rig_need_two_cores();
 	rig_open(&rig, NULL, n_cores, MR_IDLE_INTERRUPT);
 	other = poll_on(mr_workers_get(rig.workers, 0)->core);
@@ -245,12 +240,11 @@ static int note_core(struct mr_worker *worker, void *opaque)
 	return 0;
 }
 
-static void each_worker_runs_on_its_core_alone(void **state)
+TEST(each_worker_runs_on_its_core_alone)
 {
 	int cores[2] = { -2, -2 };
 	struct rig rig;
 
-	(void)state;
 	rig_need_two_cores();
 	rig_open(&rig, NULL, 2, MR_IDLE_POLL);
 	assert_int_equal(mr_workers_start(rig.workers, note_core, cores, NULL),
@@ -273,12 +267,11 @@ static int fail_or_wait(struct mr_worker *worker, void *opaque)
 	return 0;
 }
 
-static void an_error_ends_all_and_is_joined(void **state)
+TEST(an_error_ends_all_and_is_joined)
 {
 	struct mr_reason why = { "" };
 	struct rig rig;
 
-	(void)state;
 	rig_open(&rig, NULL, rig_n_cores() < 2 ? 1 : 2, MR_IDLE_INTERRUPT);
 	assert_int_equal(
 		mr_workers_start(rig.workers, fail_or_wait, NULL, NULL), 0);
@@ -301,14 +294,13 @@ static int count_itself(struct mr_worker *worker, void *opaque)
 
 /* The second one's core is gone: the first, whose thread is there, must not
  * have begun. Once it is back all run. */
-static void none_runs_where_one_cannot_start(void **state)
+TEST(none_runs_where_one_cannot_start)
 {
 	struct mr_reason why = { "" };
 	struct mr_worker *second;
 	uint32_t n = 0, core;
 	struct rig rig;
 
-	(void)state;
 	rig_need_two_cores();
 	rig_open(&rig, NULL, 2, MR_IDLE_POLL);
 	second = mr_workers_get(rig.workers, 1);
@@ -335,12 +327,11 @@ static int wait_only(struct mr_worker *worker, void *opaque)
 }
 
 /* Asleep for up to 100 ms by then: the wake-up must be what ends it. */
-static void stop_wakes_a_sleeper_at_once(void **state)
+TEST(stop_wakes_a_sleeper_at_once)
 {
 	uint64_t fastest_ns = UINT64_MAX;
 	struct rig rig;
 
-	(void)state;
 	rig_open(&rig, NULL, 1, MR_IDLE_INTERRUPT);
 	for (uint32_t i = 0; i < 3; i++) {
 		uint64_t start_ns;
@@ -360,7 +351,7 @@ static void stop_wakes_a_sleeper_at_once(void **state)
 	rig_close(&rig);
 }
 
-static void wrong_configurations_say_why(void **state)
+TEST(wrong_configurations_say_why)
 {
 	const uint32_t no_core[] = { 1023 }, twice[] = { 0, 0 };
 	struct mr_workers_config config = { .size = sizeof(config) };
@@ -369,7 +360,6 @@ static void wrong_configurations_say_why(void **state)
 	struct mr_reason why = { "" };
 	struct rig rig;
 
-	(void)state;
 	rig_open(&rig, NULL, 1, MR_IDLE_POLL);
 	assert_int_equal(mr_workers_create(rig.ctx, &config, &workers, &why),
 			 -EINVAL);
@@ -405,7 +395,7 @@ static void wrong_configurations_say_why(void **state)
 }
 
 /* Allocation k fails, k = 1, 2, ...: an error each time, and nothing is lost */
-static void create_fails_cleanly_at_every_allocation(void **state)
+TEST(create_fails_cleanly_at_every_allocation)
 {
 	struct test_allocator allocator = { 0 };
 	const struct mr_pool_config pool_config = { .size = sizeof(pool_config),
@@ -421,7 +411,6 @@ static void create_fails_cleanly_at_every_allocation(void **state)
 	uint32_t n_failed = 0;
 	int err = -1;
 
-	(void)state;
 	assert_int_equal(
 		mr_pool_create(ctx, &pool_config, &port_config.pool, NULL), 0);
 	config.pool = port_config.pool;
@@ -454,13 +443,12 @@ static void create_fails_cleanly_at_every_allocation(void **state)
 	assert_int_equal(allocator.n_out, 0);
 }
 
-static void allowed_cores_are_those_of_the_thread(void **state)
+TEST(allowed_cores_are_those_of_the_thread)
 {
 	struct mri_core cores[MRI_MAX_CORES];
 	cpu_set_t set;
 	const uint32_t n = mri_cores_allowed(cores, MRI_MAX_CORES);
 
-	(void)state;
 	assert_int_equal(sched_getaffinity(0, sizeof(set), &set), 0);
 	assert_int_equal(n, CPU_COUNT(&set));
 	for (uint32_t i = 0; i < n; i++) {
@@ -468,24 +456,4 @@ static void allowed_cores_are_those_of_the_thread(void **state)
 		assert_true(i == 0 || cores[i].id > cores[i - 1].id);
 	}
 	assert_int_equal(cores[0].sibling_rank, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(frames_pass_in_order_polling),
-		cmocka_unit_test(frames_pass_in_order_adaptive),
-		cmocka_unit_test(frames_pass_in_order_with_interrupts),
-		cmocka_unit_test(who_polls_on_a_core_is_found),
-		cmocka_unit_test(there_are_fewer_rather_than_beside_a_poller),
-		cmocka_unit_test(each_worker_runs_on_its_core_alone),
-		cmocka_unit_test(an_error_ends_all_and_is_joined),
-		cmocka_unit_test(none_runs_where_one_cannot_start),
-		cmocka_unit_test(stop_wakes_a_sleeper_at_once),
-		cmocka_unit_test(wrong_configurations_say_why),
-		cmocka_unit_test(create_fails_cleanly_at_every_allocation),
-		cmocka_unit_test(allowed_cores_are_those_of_the_thread),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

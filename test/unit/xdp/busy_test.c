@@ -5,17 +5,14 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "fake_kernel.h"
+#include "support/test.h"
 
 enum { LO = 1 }; /* its ifindex, in every network namespace */
 
@@ -88,11 +85,10 @@ static void open_busy(struct fake *fake, const char *ifindex)
 	assert_true(fake->txq->is_busy);
 }
 
-static void an_older_kernel_is_told_by_sysfs(void **state)
+TEST(an_older_kernel_is_told_by_sysfs)
 {
 	struct fake fake;
 
-	(void)state;
 	open_busy(&fake, "1\n");
 	assert_file("napi_defer_hard_irqs", "2\n");
 	assert_file("gro_flush_timeout", "200000\n");
@@ -105,11 +101,10 @@ static void an_older_kernel_is_told_by_sysfs(void **state)
 }
 
 /* It may have an interface of the same name. */
-static void sysfs_of_another_namespace_is_left_alone(void **state)
+TEST(sysfs_of_another_namespace_is_left_alone)
 {
 	struct fake fake;
 
-	(void)state;
 	open_busy(&fake, "7\n");
 	assert_file("napi_defer_hard_irqs", "1\n");
 	assert_file("gro_flush_timeout", "0\n");
@@ -133,14 +128,9 @@ static int remove_folder(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_older_kernel_is_told_by_sysfs),
-		cmocka_unit_test(sysfs_of_another_namespace_is_left_alone),
-	};
-
 	/* Else it is another open() that would have to be wrapped. */
 	if (open("/run/millrace/", O_RDONLY | O_CLOEXEC) >= 0 ||
 	    errno != EACCES || mkdtemp(folder) == NULL)
 		return 1;
-	return cmocka_run_group_tests(tests, NULL, remove_folder);
+	return test_run(NULL, NULL, remove_folder);
 }

@@ -2,11 +2,10 @@
 /* Tests of drivers/xdp/xdp_csum.c: partial checksums above a fake kernel. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
-#include <setjmp.h>
-#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "support/test.h"
 
 #include <millrace/net.h>
 
@@ -244,12 +243,11 @@ static void a_shared_frame_is_copied_before_it_is_written(void **state)
 }
 
 /* With metadata registered the kernel wants 24 bytes before every entry. */
-static void an_entry_without_room_in_front_is_copied(void **state)
+TEST(an_entry_without_room_in_front_is_copied)
 {
 	struct mr_frame frame;
 	struct fake fake;
 
-	(void)state;
 	fake_open(&fake, (struct fake_config){ .has_csum = true });
 	frame = fake_frame(&fake, 60, 9);
 	assert_int_equal(mr_frame_push(fake.cache, &frame, 110), 0);
@@ -261,14 +259,13 @@ static void an_entry_without_room_in_front_is_copied(void **state)
 	fake_close(&fake);
 }
 
-static void a_udp_sum_of_zero_is_sent_as_ffff(void **state)
+TEST(a_udp_sum_of_zero_is_sent_as_ffff)
 {
 	const struct shape shape = { "", false, IPPROTO_UDP, false };
 	struct mr_frame frame;
 	struct packet p;
 	struct fake fake;
 
-	(void)state;
 	fake_open(&fake, (struct fake_config){ 0 });
 	build(&p, &shape, 2);
 	/* Two bytes of payload that make the sum 0xffff, its complement 0. */
@@ -291,7 +288,7 @@ static void a_udp_sum_of_zero_is_sent_as_ffff(void **state)
 }
 
 /* A sum that no header parser would find, where the caller says it is. */
-static void metadata_says_where_the_sum_is(void **state)
+TEST(metadata_says_where_the_sum_is)
 {
 	struct mr_meta meta = { .valid = MR_META_CSUM,
 				.csum_start_bytes = 20,
@@ -300,7 +297,6 @@ static void metadata_says_where_the_sum_is(void **state)
 	struct fake fake;
 	uint8_t *bytes;
 
-	(void)state;
 	fake_open(&fake, (struct fake_config){ 0 });
 	frame = fake_frame(&fake, 61, 1);
 	frame.flags = MR_FRAME_CSUM_PARTIAL;
@@ -342,23 +338,16 @@ int main(void)
 		"a_partial_sum_is_handed_on_where_the_kernel_can",
 		"a_shared_frame_is_copied_before_it_is_written",
 	};
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_entry_without_room_in_front_is_copied),
-		cmocka_unit_test(a_udp_sum_of_zero_is_sent_as_ffff),
-		cmocka_unit_test(metadata_says_where_the_sum_is),
-	};
-	int n_failed = cmocka_run_group_tests(tests, NULL, NULL);
 
-	for (int f = 0; f < 4; f++) {
-		struct CMUnitTest cases[N];
+	for (int f = 0; f < 4; f++)
+		for (int i = 0; i < N; i++) {
+			static char texts[4 * N][160];
 
-		for (int i = 0; i < N; i++)
-			cases[i] = (struct CMUnitTest){ shapes[i].name,
-							for_shapes[f], NULL,
-							NULL,
-							(void *)&shapes[i] };
-		n_failed += _cmocka_run_group_tests(names[f], cases, N, NULL,
-						    NULL);
-	}
-	return n_failed;
+			snprintf(texts[f * N + i], sizeof(texts[0]), "%s: %s",
+				 names[f], shapes[i].name);
+			test_register((struct CMUnitTest){
+				texts[f * N + i], for_shapes[f], NULL, NULL,
+				(void *)&shapes[i] });
+		}
+	return test_run(NULL, NULL, NULL);
 }

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -10,10 +8,9 @@
 #include <linux/genetlink.h>
 #include <linux/rtnetlink.h>
 
-#include <cmocka.h>
-
 #include "fake_kernel.h"
 #include "support/laws.h"
+#include "support/test.h"
 
 struct fake_answer fake_answers[16];
 uint32_t fake_n_answers, fake_n_sendto, fake_n_recvfrom;

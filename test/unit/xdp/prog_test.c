@@ -8,18 +8,15 @@
  */
 #include <errno.h>
 #include <linux/if_link.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <xdp/libxdp.h>
 
+#include "support/test.h"
 #include "xdp.h"
 
 /* What the kernel and libxdp answer. */
@@ -282,12 +279,9 @@ static void each_answer_has_its_result(void **state)
 
 int main(void)
 {
-	enum { N = sizeof(cases) / sizeof(cases[0]) };
-	struct CMUnitTest tests[N];
-
-	for (int i = 0; i < N; i++)
-		tests[i] = (struct CMUnitTest){ cases[i].name,
-						each_answer_has_its_result,
-						NULL, NULL, (void *)&cases[i] };
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		test_register((struct CMUnitTest){
+			cases[i].name, each_answer_has_its_result, NULL, NULL,
+			(void *)&cases[i] });
+	return test_run(NULL, NULL, NULL);
 }

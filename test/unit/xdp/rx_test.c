@@ -1,24 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of drivers/xdp/xdp_rx.c above a fake kernel. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "fake_kernel.h"
+#include "support/test.h"
 
 static uint32_t receive(struct fake *fake, struct mr_frame *frames, uint32_t n)
 {
 	return mr_rx_burst(&fake->rxq->base, fake->cache, frames, n);
 }
 
-static void every_received_buffer_is_replaced(void **state)
+TEST(every_received_buffer_is_replaced)
 {
 	struct mr_frame frames[MR_BURST_MAX];
 	struct fake fake;
 
-	(void)state;
 	fake_open(&fake, (struct fake_config){ 0 });
 	for (int round = 0; round < 20; round++) {
 		for (int i = 0; i < 50; i++)
@@ -33,12 +29,11 @@ static void every_received_buffer_is_replaced(void **state)
 	fake_close(&fake);
 }
 
-static void a_frame_that_is_not_whole_waits_in_the_ring(void **state)
+TEST(a_frame_that_is_not_whole_waits_in_the_ring)
 {
 	struct mr_frame frames[MR_BURST_MAX];
 	struct fake fake;
 
-	(void)state;
 	fake_open(&fake, (struct fake_config){ .max_segs = MR_MAX_SEGS });
 	fake_receive(&fake, 60, 0);
 	fake_receive(&fake, 3840, XSK_PKT_CONTD);
@@ -55,12 +50,11 @@ static void a_frame_that_is_not_whole_waits_in_the_ring(void **state)
 	fake_close(&fake);
 }
 
-static void a_frame_that_does_not_fit_the_burst_waits(void **state)
+TEST(a_frame_that_does_not_fit_the_burst_waits)
 {
 	struct mr_frame frames[MR_BURST_MAX];
 	struct fake fake;
 
-	(void)state;
 	fake_open(&fake, (struct fake_config){ .max_segs = MR_MAX_SEGS });
 	for (int i = 0; i < 10; i++) {
 		fake_receive(&fake, 3840, XSK_PKT_CONTD);
@@ -74,12 +68,11 @@ static void a_frame_that_does_not_fit_the_burst_waits(void **state)
 }
 
 /* 18 entries are delivered, 19 are one named drop, wherever the ring ends. */
-static void a_frame_of_too_many_entries_is_dropped_by_name(void **state)
+TEST(a_frame_of_too_many_entries_is_dropped_by_name)
 {
 	struct mr_frame frames[MR_BURST_MAX];
 	struct fake fake;
 
-	(void)state;
 	fake_open(&fake, (struct fake_config){ .max_segs = MR_MAX_SEGS });
 	for (int i = 0; i < MR_MAX_SEGS - 1; i++)
 		fake_receive(&fake, 100, XSK_PKT_CONTD);
@@ -103,14 +96,13 @@ static void a_frame_of_too_many_entries_is_dropped_by_name(void **state)
 	fake_close(&fake);
 }
 
-static void an_empty_pool_cuts_the_burst_and_loses_nothing(void **state)
+TEST(an_empty_pool_cuts_the_burst_and_loses_nothing)
 {
 	struct mr_frame frames[MR_BURST_MAX];
 	uint64_t addrs[FAKE_PAGES];
 	struct fake fake;
 	uint32_t n;
 
-	(void)state;
 	fake_open(&fake, (struct fake_config){ 0 });
 	n = mr_frag_alloc_bulk(fake.cache, addrs, FAKE_PAGES, 4096);
 	mr_frag_free_bulk(fake.cache, addrs + n - 3, 3);
@@ -127,12 +119,11 @@ static void an_empty_pool_cuts_the_burst_and_loses_nothing(void **state)
 	fake_close(&fake);
 }
 
-static void the_kernel_is_woken_when_it_asks(void **state)
+TEST(the_kernel_is_woken_when_it_asks)
 {
 	struct mr_frame frames[MR_BURST_MAX];
 	struct fake fake;
 
-	(void)state;
 	fake_open(&fake, (struct fake_config){ 0 });
 	receive(&fake, frames, 32);
 	assert_int_equal(fake_n_recvfrom, 0);
@@ -142,12 +133,11 @@ static void the_kernel_is_woken_when_it_asks(void **state)
 	fake_close(&fake);
 }
 
-static void an_idle_queue_is_kicked_each_millisecond(void **state)
+TEST(an_idle_queue_is_kicked_each_millisecond)
 {
 	struct mr_frame frames[MR_BURST_MAX];
 	struct fake fake;
 
-	(void)state;
 	fake_open(&fake, (struct fake_config){ 0 });
 	for (int ms = 0; ms < 10; ms++) {
 		fake.now_ns += 1000000;
@@ -169,12 +159,11 @@ static void an_idle_queue_is_kicked_each_millisecond(void **state)
 }
 
 /* Nothing else makes the device deliver; but there is a least interval. */
-static void a_busy_polled_queue_is_polled_while_it_is_empty(void **state)
+TEST(a_busy_polled_queue_is_polled_while_it_is_empty)
 {
 	struct mr_frame frames[MR_MAX_SEGS];
 	struct fake fake;
 
-	(void)state;
 	fake_open(&fake, (struct fake_config){ 0 });
 	fake.rxq->is_busy = true;
 	fake.now_ns = XDP_BUSY_INTERVAL_NS;
@@ -192,12 +181,11 @@ static void a_busy_polled_queue_is_polled_while_it_is_empty(void **state)
 	fake_close(&fake);
 }
 
-static void arming_sees_a_frame_that_is_there(void **state)
+TEST(arming_sees_a_frame_that_is_there)
 {
 	struct mr_frame frames[MR_BURST_MAX];
 	struct fake fake;
 
-	(void)state;
 	fake_open(&fake, (struct fake_config){ 0 });
 	assert_int_equal(mri_xdp_rx_arm(&fake.rxq->base.queue), 0);
 	fake_receive(&fake, 60, 0);
@@ -208,12 +196,11 @@ static void arming_sees_a_frame_that_is_there(void **state)
 	fake_close(&fake);
 }
 
-static void a_frame_in_the_tailroom_is_a_named_drop(void **state)
+TEST(a_frame_in_the_tailroom_is_a_named_drop)
 {
 	struct mr_frame frames[MR_BURST_MAX];
 	struct fake fake;
 
-	(void)state;
 	fake_open(&fake, (struct fake_config){ 0 });
 	fake.rxq->tailroom_bytes = 64;
 	fake_receive(&fake, 60, 0);
@@ -227,25 +214,4 @@ static void a_frame_in_the_tailroom_is_a_named_drop(void **state)
 	mr_frame_free_bulk(fake.cache, frames, 2);
 	fake_check_laws(&fake);
 	fake_close(&fake);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_received_buffer_is_replaced),
-		cmocka_unit_test(a_frame_that_is_not_whole_waits_in_the_ring),
-		cmocka_unit_test(a_frame_that_does_not_fit_the_burst_waits),
-		cmocka_unit_test(
-			a_frame_of_too_many_entries_is_dropped_by_name),
-		cmocka_unit_test(
-			an_empty_pool_cuts_the_burst_and_loses_nothing),
-		cmocka_unit_test(the_kernel_is_woken_when_it_asks),
-		cmocka_unit_test(an_idle_queue_is_kicked_each_millisecond),
-		cmocka_unit_test(
-			a_busy_polled_queue_is_polled_while_it_is_empty),
-		cmocka_unit_test(arming_sees_a_frame_that_is_there),
-		cmocka_unit_test(a_frame_in_the_tailroom_is_a_named_drop),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of drivers/xdp/xdp_tx.c and xdp_copy.c above a fake kernel. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "fake_kernel.h"
+#include "support/test.h"
 
 static uint32_t transmit(struct fake *fake, const struct mr_frame *frames,
 			 uint32_t n)
@@ -15,12 +12,11 @@ static uint32_t transmit(struct fake *fake, const struct mr_frame *frames,
 	return mr_tx_burst(&fake->txq->base, fake->cache, frames, n);
 }
 
-static void a_burst_is_one_system_call(void **state)
+TEST(a_burst_is_one_system_call)
 {
 	struct mr_frame frames[FAKE_RING];
 	struct fake fake;
 
-	(void)state;
 	fake_open(&fake, (struct fake_config){ 0 });
 	for (int i = 0; i < FAKE_RING; i++)
 		frames[i] = fake_frame(&fake, 60, 0);
@@ -106,12 +102,11 @@ static void answers_of_the_kernel_are_understood(void **state)
 	fake_close(&fake);
 }
 
-static void a_full_ring_takes_no_more_and_the_rest_stays_ours(void **state)
+TEST(a_full_ring_takes_no_more_and_the_rest_stays_ours)
 {
 	struct mr_frame frames[FAKE_RING + 5];
 	struct fake fake;
 
-	(void)state;
 	fake_open(&fake, (struct fake_config){ 0 });
 	fake_answers[0] = (struct fake_answer){ 0, 0, FAKE_RING };
 	fake_n_answers = 1;
@@ -128,12 +123,11 @@ static void a_full_ring_takes_no_more_and_the_rest_stays_ours(void **state)
 	fake_close(&fake);
 }
 
-static void a_deleted_device_takes_frames_and_names_the_loss(void **state)
+TEST(a_deleted_device_takes_frames_and_names_the_loss)
 {
 	struct mr_frame frames[4];
 	struct fake fake;
 
-	(void)state;
 	fake_open(&fake, (struct fake_config){ 0 });
 	fake_answers[0] = (struct fake_answer){ ENXIO, 0, 0 };
 	fake_n_answers = 1;
@@ -192,12 +186,11 @@ static void invalid_entries_are_named_drops(void **state)
 	fake_close(&fake);
 }
 
-static void flags_that_the_kernel_does_not_know_are_masked(void **state)
+TEST(flags_that_the_kernel_does_not_know_are_masked)
 {
 	struct mr_frame frame;
 	struct fake fake;
 
-	(void)state;
 	fake_open(&fake, (struct fake_config){ 0 });
 	frame = fake_frame(&fake, 60, 0);
 	frame.flags = MR_FRAME_CSUM_VALID | 0x100;
@@ -207,12 +200,11 @@ static void flags_that_the_kernel_does_not_know_are_masked(void **state)
 }
 
 /* Bit 1 would be a request for tx metadata that nobody has written. */
-static void flags_of_several_entries_are_masked_too(void **state)
+TEST(flags_of_several_entries_are_masked_too)
 {
 	struct mr_frame frames[2];
 	struct fake fake;
 
-	(void)state;
 	fake_open(&fake, (struct fake_config){ .max_segs = MR_MAX_SEGS });
 	frames[0] = fake_frame(&fake, 100, 0);
 	frames[1] = fake_frame(&fake, 100, 0);
@@ -225,12 +217,11 @@ static void flags_of_several_entries_are_masked_too(void **state)
 	fake_close(&fake);
 }
 
-static void a_completion_of_what_was_not_posted_frees_nothing(void **state)
+TEST(a_completion_of_what_was_not_posted_frees_nothing)
 {
 	struct mr_frame sent, kept;
 	struct fake fake;
 
-	(void)state;
 	fake_open(&fake, (struct fake_config){ 0 });
 	sent = fake_frame(&fake, 60, 0);
 	kept = fake_frame(&fake, 60, 0);
@@ -250,7 +241,7 @@ static void a_completion_of_what_was_not_posted_frees_nothing(void **state)
 }
 
 /* Two frames of 2 KiB pages in one chunk of the port's pool. */
-static void closing_takes_back_frames_of_smaller_pages(void **state)
+TEST(closing_takes_back_frames_of_smaller_pages)
 {
 	struct mr_pool_config config = { .size = sizeof(config),
 					 .n_pages = 1024,
@@ -261,7 +252,6 @@ static void closing_takes_back_frames_of_smaller_pages(void **state)
 	uint64_t addrs[8];
 	struct fake fake;
 
-	(void)state;
 	fake_open(&fake, (struct fake_config){ 0 });
 	config.region = fake.port->base.region;
 	assert_int_equal(mr_pool_create(fake.ctx, &config, &small, NULL), 0);
@@ -315,12 +305,11 @@ static uint32_t sent_bytes(const struct fake *fake, uint32_t n, uint8_t *out)
 }
 
 /* One entry over several chunks of a 32 KiB page, at offsets of all classes. */
-static void an_entry_over_chunk_edges_is_split(void **state)
+TEST(an_entry_over_chunk_edges_is_split)
 {
 	static const uint32_t offsets[] = { 0, 1, 128, 4095, 4096, 4090 };
 	uint8_t out[9000];
 
-	(void)state;
 	for (size_t k = 0; k < sizeof(offsets) / sizeof(offsets[0]); k++) {
 		struct fake fake;
 		struct mr_frame frame = { .len = 9000 };
@@ -363,13 +352,12 @@ static void an_entry_over_chunk_edges_is_split(void **state)
 	}
 }
 
-static void without_sg_an_entry_over_an_edge_is_copied(void **state)
+TEST(without_sg_an_entry_over_an_edge_is_copied)
 {
 	uint8_t out[4096];
 	struct fake fake;
 	struct mr_frame frame = { .len = 1000 };
 
-	(void)state;
 	fake_open(&fake, (struct fake_config){ .page_bytes = 8192 });
 	assert_int_equal(mr_frag_alloc_bulk(fake.cache, &frame.addr, 1, 8192),
 			 1);
@@ -387,7 +375,7 @@ static void without_sg_an_entry_over_an_edge_is_copied(void **state)
 	fake_close(&fake);
 }
 
-static void a_frame_of_another_segment_is_copied_and_counted(void **state)
+TEST(a_frame_of_another_segment_is_copied_and_counted)
 {
 	struct fake fake;
 	struct mr_frame frame = { .len = 60 };
@@ -396,7 +384,6 @@ static void a_frame_of_another_segment_is_copied_and_counted(void **state)
 	struct mr_pool *later;
 	struct mr_cache *cache;
 
-	(void)state;
 	fake_open(&fake, (struct fake_config){ 0 });
 	config.region = fake.port->base.region;
 	assert_int_equal(mr_pool_create(fake.ctx, &config, &later, NULL), 0);
@@ -417,12 +404,11 @@ static void a_frame_of_another_segment_is_copied_and_counted(void **state)
 	fake_close(&fake);
 }
 
-static void frames_of_several_entries_count_as_one(void **state)
+TEST(frames_of_several_entries_count_as_one)
 {
 	struct mr_frame frames[MR_MAX_SEGS + 1];
 	struct fake fake;
 
-	(void)state;
 	fake_open(&fake, (struct fake_config){ .max_segs = MR_MAX_SEGS });
 	for (int i = 0; i <= MR_MAX_SEGS; i++) {
 		frames[i] = fake_frame(&fake, 100, 0);
@@ -438,14 +424,13 @@ static void frames_of_several_entries_count_as_one(void **state)
 }
 
 /* Two entries of a frame in one place, where one more could be counted. */
-static void postings_of_a_place_do_not_overflow(void **state)
+TEST(postings_of_a_place_do_not_overflow)
 {
 	static const uint32_t lens[] = { 60, 200 }; /* over no edge, over one */
 	struct mr_frame frames[2];
 	struct fake fake;
 	uint8_t *n_postings;
 
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		fake_open(&fake,
 			  (struct fake_config){ .page_bytes = 32768,
@@ -469,12 +454,11 @@ static void postings_of_a_place_do_not_overflow(void **state)
 	}
 }
 
-static void closing_takes_back_exactly_its_own_references(void **state)
+TEST(closing_takes_back_exactly_its_own_references)
 {
 	struct mr_frame frame, copies[3];
 	struct fake fake;
 
-	(void)state;
 	fake_open(&fake, (struct fake_config){ 0 });
 	frame = fake_frame(&fake, 60, 0);
 	copies[0] = copies[1] = copies[2] = frame;
@@ -491,13 +475,12 @@ static void closing_takes_back_exactly_its_own_references(void **state)
 }
 
 /* Some devices send from our pages in copy mode, too. */
-static void closing_waits_for_what_the_kernel_has_taken(void **state)
+TEST(closing_waits_for_what_the_kernel_has_taken)
 {
 	const uint64_t ms = 1000000;
 	struct mr_frame frames[5];
 	struct fake fake;
 
-	(void)state;
 	fake_open(&fake, (struct fake_config){ 0 });
 	assert_int_equal(mri_xdp_tx_wait(fake.txq, 0), 0); /* of nothing */
 	/* One is sent, three are under way, one is left in the ring. */
@@ -521,45 +504,16 @@ static void closing_waits_for_what_the_kernel_has_taken(void **state)
 
 int main(void)
 {
-	enum { N_ANSWERS = sizeof(answer_cases) / sizeof(answer_cases[0]) };
-	enum { N_INVALID = sizeof(invalid_cases) / sizeof(invalid_cases[0]) };
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_burst_is_one_system_call),
-		cmocka_unit_test(
-			a_full_ring_takes_no_more_and_the_rest_stays_ours),
-		cmocka_unit_test(
-			a_deleted_device_takes_frames_and_names_the_loss),
-		cmocka_unit_test(
-			flags_that_the_kernel_does_not_know_are_masked),
-		cmocka_unit_test(flags_of_several_entries_are_masked_too),
-		cmocka_unit_test(
-			a_completion_of_what_was_not_posted_frees_nothing),
-		cmocka_unit_test(closing_takes_back_frames_of_smaller_pages),
-		cmocka_unit_test(an_entry_over_chunk_edges_is_split),
-		cmocka_unit_test(without_sg_an_entry_over_an_edge_is_copied),
-		cmocka_unit_test(
-			a_frame_of_another_segment_is_copied_and_counted),
-		cmocka_unit_test(frames_of_several_entries_count_as_one),
-		cmocka_unit_test(postings_of_a_place_do_not_overflow),
-		cmocka_unit_test(closing_takes_back_exactly_its_own_references),
-		cmocka_unit_test(closing_waits_for_what_the_kernel_has_taken),
-	};
-	struct CMUnitTest answers[N_ANSWERS], invalid[N_INVALID];
-	int n_failed;
-
-	for (int i = 0; i < N_ANSWERS; i++)
-		answers[i] = (struct CMUnitTest){
+	for (size_t i = 0; i < sizeof(answer_cases) / sizeof(answer_cases[0]);
+	     i++)
+		test_register((struct CMUnitTest){
 			answer_cases[i].name,
 			answers_of_the_kernel_are_understood, NULL, NULL,
-			(void *)&answer_cases[i]
-		};
-	for (int i = 0; i < N_INVALID; i++)
-		invalid[i] = (struct CMUnitTest){
+			(void *)&answer_cases[i] });
+	for (size_t i = 0; i < sizeof(invalid_cases) / sizeof(invalid_cases[0]);
+	     i++)
+		test_register((struct CMUnitTest){
 			invalid_cases[i].name, invalid_entries_are_named_drops,
-			NULL, NULL, (void *)&invalid_cases[i]
-		};
-	n_failed = cmocka_run_group_tests(tests, NULL, NULL);
-	n_failed += cmocka_run_group_tests(answers, NULL, NULL);
-	n_failed += cmocka_run_group_tests(invalid, NULL, NULL);
-	return n_failed;
+			NULL, NULL, (void *)&invalid_cases[i] });
+	return test_run(NULL, NULL, NULL);
 }

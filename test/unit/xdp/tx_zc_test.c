@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* drivers/xdp/xdp_tx.c above a kernel whose driver sends without copies. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 #include <sys/socket.h>
 
-#include <cmocka.h>
-
 #include "fake_kernel.h"
 #include "support/laws.h"
+#include "support/test.h"
 
 static uint32_t transmit(struct fake *fake, const struct mr_frame *frames,
 			 uint32_t n)
@@ -18,13 +15,12 @@ static uint32_t transmit(struct fake *fake, const struct mr_frame *frames,
 }
 
 /* One that the driver has not answered yet, by taking entries, is enough. */
-static void a_zero_copy_driver_is_woken_once_for_what_is_new(void **state)
+TEST(a_zero_copy_driver_is_woken_once_for_what_is_new)
 {
 	struct mr_frame frames[4];
 	struct fake fake;
 	int n_bursts;
 
-	(void)state;
 	fake_open(&fake, (struct fake_config){ 0 });
 	fake.port->n_zc_queues = 1;
 	memset(fake_answers, 0, sizeof(fake_answers)); /* nothing is taken */
@@ -51,13 +47,12 @@ static void a_zero_copy_driver_is_woken_once_for_what_is_new(void **state)
 }
 
 /* A sleeping worker looks once in a while: bursts alone are no time. */
-static void a_zero_copy_driver_is_woken_again_when_time_has_passed(void **state)
+TEST(a_zero_copy_driver_is_woken_again_when_time_has_passed)
 {
 	const uint64_t ms = 1000000;
 	struct mr_frame frame;
 	struct fake fake;
 
-	(void)state;
 	fake_open(&fake, (struct fake_config){ 0 });
 	fake.port->n_zc_queues = 1;
 	memset(fake_answers, 0, sizeof(fake_answers)); /* nothing is taken */
@@ -85,13 +80,12 @@ static void a_zero_copy_driver_is_woken_again_when_time_has_passed(void **state)
 }
 
 /* Nothing is to be sent, or the driver works: time is of no interest. */
-static void idle_bursts_read_no_clock(void **state)
+TEST(idle_bursts_read_no_clock)
 {
 	struct mr_frame frames[2];
 	struct fake fake;
 	uint32_t n_reads;
 
-	(void)state;
 	fake_open(&fake, (struct fake_config){ 0 });
 	fake.port->n_zc_queues = 1;
 	fake_answers[0] = (struct fake_answer){ 0, 0, 1 };
@@ -118,13 +112,11 @@ static void idle_bursts_read_no_clock(void **state)
 }
 
 /* There the call is what moves frames, one budget of them; and reaps. */
-static void
-a_zero_copy_driver_that_is_busy_polled_is_always_called(void **state)
+TEST(a_zero_copy_driver_that_is_busy_polled_is_always_called)
 {
 	struct mr_frame frames[3];
 	struct fake fake;
 
-	(void)state;
 	fake_open(&fake, (struct fake_config){ 0 });
 	fake.port->n_zc_queues = 1;
 	fake.txq->is_busy = true;
@@ -159,13 +151,12 @@ a_zero_copy_driver_that_is_busy_polled_is_always_called(void **state)
 }
 
 /* Asked for alone, it is none: the driver is left alone as without. */
-static void busy_polling_that_is_refused_is_none(void **state)
+TEST(busy_polling_that_is_refused_is_none)
 {
 	static const int options[] = { 69, SO_BUSY_POLL, 70 };
 	struct mr_frame frame;
 	struct fake fake;
 
-	(void)state;
 	fake_open(&fake, (struct fake_config){ 0 });
 	assert_false(mri_xdp_busy_poll(fake.port, -1)); /* nor asked for */
 	fake.port->options.busy = 64;
@@ -185,14 +176,13 @@ static void busy_polling_that_is_refused_is_none(void **state)
 	fake_close(&fake);
 }
 
-static void a_zero_copy_driver_that_refused_is_asked_again(void **state)
+TEST(a_zero_copy_driver_that_refused_is_asked_again)
 {
 	/* EBUSY, too: only the kernel's own copy says so of a lost frame. */
 	static const int errors[] = { ENETDOWN, ENXIO, EAGAIN, EBUSY };
 	struct mr_frame frame;
 	struct fake fake;
 
-	(void)state;
 	fake_open(&fake, (struct fake_config){ 0 });
 	fake.port->n_zc_queues = 1;
 	for (int i = 0; i < 4; i++) {
@@ -212,23 +202,21 @@ static void a_zero_copy_driver_that_refused_is_asked_again(void **state)
 }
 
 /* What netdev netlink says; nothing is not more than one. */
-static void the_drivers_longest_frame_is_asked_for(void **state)
+TEST(the_drivers_longest_frame_is_asked_for)
 {
 	static const uint32_t said[] = { 0, 1, 5, 18, 19, 1000 };
 	static const uint32_t meant[] = { 1, 1, 5, 18, 18, 18 };
 
-	(void)state;
 	for (int i = 0; i < 6; i++) {
 		fake_zc_max_segs = said[i];
 		assert_int_equal(mri_xdp_zc_max_segs(1), meant[i]);
 	}
 }
 
-static void a_dump_that_fails_is_no_empty_one(void **state)
+TEST(a_dump_that_fails_is_no_empty_one)
 {
 	uint32_t ids[4];
 
-	(void)state;
 	fake_zc_max_segs = 1;
 	assert_int_equal(mri_xdp_napi_list(1, ids, 4), 0);
 	fake_dump_error = -ENOMEM;
@@ -237,7 +225,7 @@ static void a_dump_that_fails_is_no_empty_one(void **state)
 }
 
 /* A driver that takes 3 descriptors of a frame never sees more. */
-static void a_frame_of_too_many_descriptors_is_copied_or_dropped(void **state)
+TEST(a_frame_of_too_many_descriptors_is_copied_or_dropped)
 {
 	enum { MAX = 3, N = 5 };
 	static const struct {
@@ -248,7 +236,6 @@ static void a_frame_of_too_many_descriptors_is_copied_or_dropped(void **state)
 	struct mr_tx_stats stats;
 	struct fake fake;
 
-	(void)state;
 	fake_open(&fake, (struct fake_config){ .max_segs = MAX });
 	fake.port->base.info.mtu_bytes = 65535;
 	for (uint32_t c = 0, at = 0; c < 4; at += cases[c++].n_sent) {
@@ -274,7 +261,7 @@ static void a_frame_of_too_many_descriptors_is_copied_or_dropped(void **state)
 }
 
 /* It is in flight first and completed later. The laws hold. */
-static void what_the_kernel_finds_invalid_is_summed(void **state)
+TEST(what_the_kernel_finds_invalid_is_summed)
 {
 	static const struct {
 		uint32_t n_completed; /* now */
@@ -288,7 +275,6 @@ static void what_the_kernel_finds_invalid_is_summed(void **state)
 	struct mr_tx_stats stats;
 	struct fake fake;
 
-	(void)state;
 	fake_open(&fake, (struct fake_config){ 0 });
 	fake_answers[0] = (struct fake_answer){ 0, 2, 2 };
 	fake_n_answers = 1;
@@ -308,27 +294,4 @@ static void what_the_kernel_finds_invalid_is_summed(void **state)
 		assert_true(laws_of_tx_hold(&stats));
 	}
 	fake_close(&fake);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(
-			a_zero_copy_driver_is_woken_once_for_what_is_new),
-		cmocka_unit_test(
-			a_zero_copy_driver_is_woken_again_when_time_has_passed),
-		cmocka_unit_test(
-			a_zero_copy_driver_that_is_busy_polled_is_always_called),
-		cmocka_unit_test(
-			a_zero_copy_driver_that_refused_is_asked_again),
-		cmocka_unit_test(busy_polling_that_is_refused_is_none),
-		cmocka_unit_test(idle_bursts_read_no_clock),
-		cmocka_unit_test(the_drivers_longest_frame_is_asked_for),
-		cmocka_unit_test(a_dump_that_fails_is_no_empty_one),
-		cmocka_unit_test(
-			a_frame_of_too_many_descriptors_is_copied_or_dropped),
-		cmocka_unit_test(what_the_kernel_finds_invalid_is_summed),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }
