@@ -177,61 +177,6 @@ static void assert_violation(struct model *m, const char *words)
 	assert_string_equal(model_violations(m), "");
 }
 
-TEST(config_space_lists_what_was_added)
-{
-	struct stand *stand = stand_up(false);
-	struct model *m = &stand->toy.m;
-	const uint16_t all = 0xffff;
-	uint8_t at, id, next;
-	uint32_t word;
-	uint16_t half;
-
-	model_read_config(m, 0, &word, 4);
-	assert_int_equal(word, 0x56781234);
-	model_read_config(m, 8, &word, 4);
-	assert_int_equal(word, 0x02000007);
-	model_read_config(m, 0x2c, &word, 4);
-	assert_int_equal(word, 0xdef09abc);
-	model_read_config(m, 6, &half, 2);
-	assert_int_equal(half & 0x10, 0x10);
-	/* Two capabilities, in the order in which they were added. */
-	model_read_config(m, 0x34, &at, 1);
-	model_read_config(m, at, &id, 1);
-	assert_int_equal(id, 0x10);
-	model_read_config(m, at + 4u, &word, 4);
-	assert_int_equal(word >> 28 & 1, 1);
-	model_read_config(m, at + 1u, &next, 1);
-	model_read_config(m, next, &id, 1);
-	assert_int_equal(id, 0x11);
-	model_read_config(m, next + 2u, &half, 2);
-	assert_int_equal(half & 0x7ff, 1);
-	model_read_config(m, next + 1u, &id, 1);
-	assert_int_equal(id, 0);
-	/* Ids and pointers are read-only, command bits are those there are. */
-	model_write_config(m, 0, &all, 2);
-	model_write_config(m, 0x34, &all, 1);
-	command(m, 0xffff);
-	model_read_config(m, 0, &half, 2);
-	assert_int_equal(half, 0x1234);
-	model_read_config(m, 0x34, &id, 1);
-	assert_int_equal(id, at);
-	model_read_config(m, 4, &half, 2);
-	assert_int_equal(half, 0x406);
-	assert_int_equal(model_read_config(m, 4095, &half, 2), -EINVAL);
-	tear_down(stand);
-}
-
-TEST(only_one_has_it)
-{
-	struct stand *stand = stand_up(false);
-	struct model *m = &stand->toy.m;
-
-	assert_int_equal(model_open(m), -EBUSY);
-	tear_down(stand);
-	/* Closing resets, as the kernel does. */
-	assert_int_equal(stand->toy.n_resets, 1);
-}
-
 TEST(mappings_are_whole_pages_that_do_not_overlap)
 {
 	struct stand *stand = stand_up(false);
@@ -260,50 +205,6 @@ TEST(mappings_are_whole_pages_that_do_not_overlap)
 	tear_down(stand);
 }
 
-TEST(frames_go_both_ways_and_interrupt)
-{
-	struct stand *stand = stand_up(false);
-	struct model *m = &stand->toy.m;
-	uint8_t bytes[64] = "hello", got[64];
-
-	model_write(m, 0, REG_ADDRESS, 4, 0x10000);
-	assert_true(model_wire_send(stand->wire, 1, bytes, 64));
-	assert_int_equal(model_read(m, 0, REG_RECEIVED, 4), 64);
-	assert_memory_equal(stand->page, bytes, 64);
-	assert_int_equal(count(stand->fds[0]), 1);
-	assert_int_equal(count(stand->fds[1]), 0);
-	memcpy(stand->page, "answer", 7);
-	model_write(m, 0, REG_SEND, 4, 60);
-	assert_int_equal(model_wire_n(stand->wire, 1), 1);
-	assert_int_equal(model_wire_receive(stand->wire, 1, got, 64), 60);
-	assert_string_equal(got, "answer");
-	assert_int_equal(model_wire_receive(stand->wire, 1, got, 64), 0);
-	tear_down(stand);
-}
-
-TEST(full_wire_pushes_back)
-{
-	struct stand *stand = stand_up(false);
-	struct model *m = &stand->toy.m;
-	uint8_t got[64];
-
-	model_write(m, 0, REG_ADDRESS, 4, 0x10000);
-	for (uint8_t i = 0; i < 5; i++) {
-		stand->page[0] = i;
-		model_write(m, 0, REG_SEND, 4, 60);
-	}
-	assert_int_equal(model_wire_n(stand->wire, 1), 4);
-	assert_int_equal(stand->toy.n_send, 60);
-	/* Room: it is stepped, and the fifth goes. */
-	for (uint8_t i = 0; i < 5; i++) {
-		assert_int_equal(model_wire_receive(stand->wire, 1, got, 64),
-				 60);
-		assert_int_equal(got[0], i);
-	}
-	assert_int_equal(stand->toy.n_send, 0);
-	tear_down(stand);
-}
-
 TEST(lossy_wire_counts_what_it_drops)
 {
 	struct stand *stand = stand_up(true);
@@ -314,33 +215,6 @@ TEST(lossy_wire_counts_what_it_drops)
 	assert_int_equal(model_wire_n(stand->wire, 0), 4);
 	assert_int_equal(wire_take_lost(stand->wire, 0), 3);
 	assert_int_equal(wire_take_lost(stand->wire, 0), 0);
-	tear_down(stand);
-}
-
-/* One sends to the other as soon as its register is written. */
-TEST(two_models_step_each_other)
-{
-	struct stand *stand = stand_up(false);
-	struct toy other = { .n_send = 0 };
-	uint8_t *page = stand->page + PAGE;
-
-	model_init(&other.m, &toy_ops, &toy_id);
-	model_add_bar(&other.m, 0, 4096);
-	model_wire_attach(stand->wire, 1, &other.m);
-	assert_int_equal(model_open(&other.m), 0);
-	assert_int_equal(model_map_dma(&other.m, page, 0x40000, PAGE), 0);
-	command(&other.m, 6);
-	model_write(&other.m, 0, REG_ADDRESS, 4, 0x40000);
-	model_write(&stand->toy.m, 0, REG_ADDRESS, 4, 0x10000);
-	memcpy(stand->page, "over", 5);
-	model_write(&stand->toy.m, 0, REG_SEND, 4, 60);
-	assert_int_equal(other.n_received, 60);
-	assert_string_equal(page, "over");
-	command(&other.m, 2);
-	model_close(&other.m);
-	assert_string_equal(model_violations(&other.m), "");
-	model_wire_attach(stand->wire, 1, NULL);
-	model_deinit(&other.m);
 	tear_down(stand);
 }
 
@@ -412,25 +286,6 @@ TEST(reset_is_the_functions_own)
 	tear_down(stand);
 }
 
-TEST(gone_it_reads_all_ones)
-{
-	struct stand *stand = stand_up(false);
-	const struct model_faults gone = { .all_ones = 1 }, none = { 0 };
-	struct model *m = &stand->toy.m;
-	uint16_t id;
-
-	model_set_faults(m, &gone);
-	assert_int_equal(model_read(m, 0, REG_RECEIVED, 4), 0xffffffff);
-	model_write(m, 0, REG_ADDRESS, 4, 0x20000);
-	assert_int_equal(stand->toy.address, 0);
-	model_read_config(m, 0, &id, 2);
-	assert_int_equal(id, 0xffff);
-	model_set_faults(m, &none);
-	model_read_config(m, 0, &id, 2);
-	assert_int_equal(id, 0x1234);
-	tear_down(stand);
-}
-
 TEST(interrupts_get_lost_and_come_for_nothing)
 {
 	struct stand *stand = stand_up(false);
@@ -472,34 +327,5 @@ TEST(thread_steps_what_is_due)
 		assert_int_equal(count(fd.fd), 1);
 	}
 	model_stop(m);
-	tear_down(stand);
-}
-
-TEST(lazy_it_waits_for_the_test)
-{
-	struct stand *stand = stand_up(false);
-	struct model *m = &stand->toy.m;
-
-	m->is_lazy = true;
-	model_write(m, 0, REG_ADDRESS, 4, 0x10000);
-	model_write(m, 0, REG_SEND, 4, 60);
-	assert_int_equal(model_wire_n(stand->wire, 1), 0);
-	model_step(m);
-	assert_int_equal(model_wire_n(stand->wire, 1), 1);
-	tear_down(stand);
-}
-
-TEST(events_reach_their_fds)
-{
-	struct stand *stand = stand_up(false);
-	struct model *m = &stand->toy.m;
-
-	model_request(m); /* nobody listens */
-	model_set_events(m, stand->fds[0], stand->fds[1]);
-	model_request(m);
-	assert_int_equal(count(stand->fds[0]), 1);
-	assert_int_equal(count(stand->fds[1]), 0);
-	model_pci_error(m);
-	assert_int_equal(count(stand->fds[1]), 1);
 	tear_down(stand);
 }

@@ -7,10 +7,7 @@
 #ifndef MODEL_MINI_H
 #define MODEL_MINI_H
 
-#include <sys/eventfd.h>
 #include <sys/mman.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "model/intel.h"
 #include "model/intel_regs.h"
@@ -23,7 +20,6 @@ enum {
 	MINI_IOVA = 0x100000,
 	MINI_RX = 0, /* rings, from the start of the arena */
 	MINI_TX = 0x10000,
-	MINI_WB = 0x20000,    /* heads written back */
 	MINI_DATA = 0x100000, /* receive buffers of queue 0, 1, ... */
 	MINI_OUT = 0x200000,  /* frames to send */
 };
@@ -34,9 +30,8 @@ struct mini {
 	struct model_wire *wire; /* the test is at end 1 */
 	uint8_t *arena;
 	uint32_t n_queues;
-	uint32_t rx_at, rx_tail, tx_tail; /* of queue 0 */
+	uint32_t tx_tail; /* of queue 0 */
 	uint64_t now_ns;
-	int fds[8];
 };
 
 /* What of the sequence to leave out or to do wrong. */
@@ -50,21 +45,21 @@ enum {
 	MINI_NO_POLL = 1 << 6,    /* of QUEUE_ENABLE */
 	MINI_TAIL_FIRST = 1 << 7, /* before RCTL.EN */
 	MINI_NO_MASTER = 1 << 8,
-	MINI_LEGACY = 1 << 9, /* receive descriptors */
-	MINI_FULL_RING = 1 << 10,
+	MINI_LATE_MASTER = 1 << 9,
+	MINI_LEGACY = 1 << 10, /* receive descriptors */
 	MINI_TAIL_OUTSIDE = 1 << 11,
 	MINI_NO_BIT22 = 1 << 12,
-	MINI_RSS = 1 << 13,   /* not wrong: two queues */
-	MINI_IRQS = 1 << 14,  /* not wrong: MSI-X */
-	MINI_HEADS = 1 << 15, /* not wrong: head write-back */
-	MINI_NO_PCSD = 1 << 16,
-	MINI_BAD_RETA = 1 << 17,
-	MINI_SAME_BUFFER = 1 << 18,
-	MINI_STALE = 1 << 19, /* a status left in a descriptor */
-	MINI_LATE_MASTER = 1 << 20,
+	MINI_RSS = 1 << 13, /* not wrong: two queues */
+	MINI_NO_PCSD = 1 << 14,
+	MINI_BAD_RETA = 1 << 15,
+	MINI_SAME_BUFFER = 1 << 16,
+	MINI_STALE = 1 << 17, /* a status left in a descriptor */
 };
 
 static const uint8_t mini_mac[6] = { 0x02, 1, 2, 3, 4, 5 };
+/* For it; an EtherType that nobody looks into. */
+static const uint8_t mini_frame[60] = { 2, 1, 2, 3, 4, 5,    0,
+					0, 0, 0, 0, 0, 0x88, 0xb5 };
 
 static inline uint64_t mini_clock(void *arg)
 {
@@ -126,11 +121,6 @@ static inline void mini_ring(struct mini *d, bool is_tx, uint32_t q,
 		   flaws & MINI_SHORT_RING ? 128 : MINI_RING * 16);
 	mini_write(d, base + RING_HEAD, 0);
 	mini_write(d, base + RING_TAIL, 0);
-	if (is_tx && (flaws & MINI_HEADS)) {
-		mini_write(d, base + RING_WBAH, 0);
-		mini_write(d, base + RING_WBAL,
-			   (MINI_IOVA + MINI_WB + 64 * q) | 1);
-	}
 	if (is_82574(d)) {
 		if (is_tx)
 			mini_write(d, base + RING_CONTROL,
@@ -195,9 +185,7 @@ static inline void mini_give(struct mini *d, uint32_t q, uint32_t flaws)
 		};
 	}
 	mini_write(d, intel_ring_base(false, q) + RING_TAIL,
-		   flaws & MINI_TAIL_OUTSIDE ? MINI_RING :
-		   flaws & MINI_FULL_RING    ? 0 :
-					       MINI_RING - 1);
+		   flaws & MINI_TAIL_OUTSIDE ? MINI_RING : MINI_RING - 1);
 }
 
 static inline void mini_wait_enabled(struct mini *d, bool is_tx, uint32_t q)
@@ -210,35 +198,11 @@ static inline void mini_wait_enabled(struct mini *d, bool is_tx, uint32_t q)
 	assert_true(is_82574(d));
 }
 
-static inline void mini_irqs(struct mini *d)
-{
-	if (is_82574(d)) {
-		/* rx 0, 1 -> vectors 0, 1; tx 0, 1 -> 2, 3; other -> 4 */
-		mini_write(d, REG_IVAR_82574, 0xcba98);
-		mini_write(d, REG_EIAC_82574, 0x01f00000);
-		mini_write(d, REG_IMS, 0x01f00004);
-		return;
-	}
-	mini_write(d, REG_GPIE, GPIE_MSIX_MODE | GPIE_EIAME);
-	mini_write(d, REG_EIAC, 0x1f);
-	mini_write(d, REG_EIAM, 0);
-	if (d->nic->chip->has_i210_ivar) {
-		mini_write(d, REG_IVAR, 0x83818280);
-	} else {
-		mini_write(d, REG_IVAR, 0x8280);
-		mini_write(d, REG_IVAR + 4, 0x8381);
-	}
-	mini_write(d, REG_IVAR_MISC, 0x8400);
-	mini_write(d, REG_IMS, CAUSE_LSC);
-	mini_write(d, REG_EIMS, 0x1f);
-}
-
 static inline void mini_start(struct mini *d, uint32_t flaws)
 {
 	mini_reset(d, flaws);
 	d->n_queues = flaws & MINI_RSS ? 2 : 1;
-	d->rx_at = d->tx_tail = 0;
-	d->rx_tail = MINI_RING - 1;
+	d->tx_tail = 0;
 	for (uint32_t q = 0; q < d->n_queues; q++) {
 		mini_ring(d, false, q, flaws);
 		mini_ring(d, true, q, flaws);
@@ -267,8 +231,6 @@ static inline void mini_start(struct mini *d, uint32_t flaws)
 	}
 	if (flaws & MINI_LATE_MASTER)
 		mini_command(d, 6);
-	if (flaws & MINI_IRQS)
-		mini_irqs(d);
 }
 
 /* A device that is open and mapped; mini_start() comes next. */
@@ -290,9 +252,6 @@ static inline void mini_open(struct mini *d, const struct intel_chip *chip)
 	assert_int_equal(model_open(d->m), 0);
 	assert_int_equal(model_map_dma(d->m, d->arena, MINI_IOVA, MINI_ARENA),
 			 0);
-	for (int i = 0; i < 5; i++)
-		d->fds[i] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	assert_int_equal(model_set_irqs(d->m, 5, d->fds), 0);
 	mini_command(d, 2);
 }
 
@@ -302,8 +261,6 @@ static inline void mini_close(struct mini *d)
 	mini_command(d, 2);
 	model_close(d->m);
 	assert_string_equal(model_violations(d->m), "");
-	for (int i = 0; i < 5; i++)
-		close(d->fds[i]);
 	munmap(d->arena, MINI_ARENA);
 	intel_destroy(d->nic);
 	model_wire_destroy(d->wire);
@@ -315,52 +272,6 @@ static inline void assert_violation(struct mini *d, const char *words)
 		fail_msg("%s: '%s' is not in '%s'", d->nic->chip->name, words,
 			 model_violations(d->m));
 	model_forgive(d->m);
-}
-
-static inline uint64_t mini_count(int fd)
-{
-	uint64_t n = 0;
-
-	return read(fd, &n, sizeof(n)) == (ssize_t)sizeof(n) ? n : 0;
-}
-
-/* ---- frames ---- */
-
-struct mini_rx {
-	uint32_t n_bytes, n_descs, status, type, hash, packet_type, vlan_tci;
-	uint8_t bytes[WIRE_MAX_BYTES + 64];
-};
-
-/* The next frame of queue 0, or of queue q from its first descriptor on. */
-static inline bool mini_receive(struct mini *d, uint32_t q, struct mini_rx *rx)
-{
-	uint32_t i = q == 0 ? d->rx_at : 0;
-
-	memset(rx, 0, sizeof(*rx));
-	do {
-		struct intel_desc *at = mini_desc(d, false, q, i);
-		const uint32_t n = at->high >> 32 & 0xffff;
-
-		if (!(at->high & RXD_DD))
-			return false;
-		rx->status = (uint32_t)at->high;
-		rx->type = at->low & 15;
-		rx->packet_type = at->low & 0xfff0;
-		rx->hash = (uint32_t)(at->low >> 32);
-		rx->vlan_tci = (uint32_t)(at->high >> 48);
-		memcpy(rx->bytes + rx->n_bytes, d->arena + mini_buffer(q, i),
-		       n);
-		rx->n_bytes += n;
-		rx->n_descs++;
-		*at = (struct intel_desc){ MINI_IOVA + mini_buffer(q, i), 0 };
-		i = (i + 1) % MINI_RING;
-	} while (!(rx->status & RXD_EOP));
-	if (q > 0)
-		return true;
-	d->rx_at = i;
-	d->rx_tail = (d->rx_tail + rx->n_descs) % MINI_RING;
-	mini_write(d, intel_ring_base(false, 0) + RING_TAIL, d->rx_tail);
-	return true;
 }
 
 /* Put a descriptor into transmit ring 0; the tail moves with mini_kick(). */
@@ -390,19 +301,23 @@ static inline void mini_put_data(struct mini *d, uint32_t at, uint32_t n,
 	mini_put(d, MINI_IOVA + MINI_OUT + at, high);
 }
 
-/* A frame of one descriptor. */
-static inline void mini_send(struct mini *d, const uint8_t *bytes, uint32_t n)
+/* A frame of one descriptor, of whatever lies at MINI_OUT. */
+static inline void mini_send(struct mini *d, uint32_t n)
 {
-	memcpy(d->arena + MINI_OUT, bytes, n);
 	mini_put_data(d, 0, n, n, TXD_EOP | TXD_RS, 0);
 	mini_kick(d);
 }
 
-/* A packet that goes to the NIC. */
-static inline uint32_t mini_packet(uint8_t *bytes, uint32_t version,
-				   uint32_t protocol, uint32_t n_payload)
+/* A context for the sum of a TCP packet over IPv4. */
+static inline void mini_put_tcp_context(struct mini *d)
 {
-	return packet_make(bytes, mini_mac, version, protocol, n_payload);
+	if (is_82574(d))
+		mini_put(d, 14 | 24 << 8 | 33 << 16 | 34ull << 32 | 50ull << 40,
+			 TXD_DEXT | TXD_82574_TCP | TXD_82574_IP);
+	else
+		mini_put(d, 20 | 14 << 9,
+			 TXD_DEXT | TXD_82576_CONTEXT | TUCMD_TCP | TUCMD_IPV4 |
+				 20ull << 40);
 }
 
 #endif

@@ -121,14 +121,6 @@ static inline struct hand hand_make(const struct vnet_config *config)
 	return h;
 }
 
-/* How often the model rang vector @p i since this was last asked. */
-static inline uint64_t hand_irqs(struct hand *h, int i)
-{
-	uint64_t n = 0;
-
-	return read(h->irq_fds[i], &n, sizeof(n)) == sizeof(n) ? n : 0;
-}
-
 static inline void hand_end(struct hand *h)
 {
 	hand_master(h, false);
