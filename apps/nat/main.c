@@ -6,10 +6,10 @@
 #include "support/run.h"
 #include "support/signals.h"
 
-#include "app.h"
-#include "client.h"
-#include "control.h"
-#include "keep.h"
+#include "control/app.h"
+#include "control/client.h"
+#include "control/control.h"
+#include "control/keep.h"
 #include "support/text.h"
 
 static int complain(const char *text)

@@ -25,10 +25,10 @@
 #include <string.h>
 #include <time.h>
 
-#include "arp.h"
+#include "datapath/arp.h"
+#include "datapath/path.h"
 #include "nat_flood.h"
 #include "nat_traffic.h"
-#include "path.h"
 
 enum {
 	ROUNDS_PER_CLOCK = 64,

@@ -6,7 +6,7 @@
 #ifndef NAT_FLOOD_H
 #define NAT_FLOOD_H
 
-#include "steer.h"
+#include "datapath/steer.h"
 
 struct flood;
 

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "session.h"
+#include "mapping/session.h"
 
 enum { BURST = 64, PER_HOST = 63, ROUNDS = 5, N_PACKETS = 4000000 };
 

@@ -13,7 +13,7 @@
 
 #include <millrace/millrace.h>
 
-#include "config.h"
+#include "config/config.h"
 
 enum {
 	TRAFFIC_FRAME_BYTES = 60,

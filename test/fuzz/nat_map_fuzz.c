@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "session.h"
+#include "mapping/session.h"
 
 #define SEED(text)                                                             \
 	{                                                                      \

@@ -2,8 +2,8 @@
 /* Saved sessions from anywhere: all of them, or none and a reason. */
 #include <string.h>
 
+#include "control/save.h"
 #include "fuzz.h"
-#include "save.h"
 
 /* An empty file of ours, but for its sum, and the beginning of one with a
  * session. */

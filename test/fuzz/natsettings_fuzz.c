@@ -3,8 +3,8 @@
  * line with the file's name. */
 #include <string.h>
 
+#include "config/settings.h"
 #include "fuzz.h"
-#include "settings.h"
 
 #define SEED(text)                                                             \
 	{                                                                      \

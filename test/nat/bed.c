@@ -9,11 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "addrs.h"
-#include "arp.h"
 #include "bed.h"
-#include "map.h"
-#include "path.h"
+#include "config/addrs.h"
+#include "datapath/arp.h"
+#include "datapath/path.h"
+#include "mapping/map.h"
 
 enum { N_PAGES = 2048, MAX_OUT = 65536, MAX_EVENTS = 65536 };
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "bed.h"
-#include "settings.h"
+#include "config/settings.h"
 #include "support/yaml_keys.h"
 
 /* Count down to the key with that number. */

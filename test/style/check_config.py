@@ -59,7 +59,7 @@ def check_nat(wrong, paths, program):
             wrong.add(path, done.stderr.strip())
     page = tree.text("docs/nat-config.md")
     for name in ("rules", "settings"):
-        keys = re.findall(r'\.name = "(\w+)"', tree.text(f"apps/nat/{name}.c"))
+        keys = re.findall(r'\.name = "(\w+)"', tree.text(f"apps/nat/config/{name}.c"))
         for key in keys:
             if not re.search(rf"`{key}`|\b{key}: ", page):
                 wrong.add("docs/nat-config.md", f"says nothing about {key}")

@@ -10,6 +10,8 @@ LAYERS = [
     {"flow", "worker"},
 ]
 RANK = {module: rank for rank, row in enumerate(LAYERS) for module in row}
+# Of mr-nat: data flows one way. What is not in a folder includes any.
+NAT = ["config", "ports", "mapping", "datapath", "control"]
 FOR_DRIVERS = ("<millrace/driver.h>", "<millrace/driver_frame.h>",
                "<millrace/driver_spec.h>", "<millrace/pci.h>",
                "<millrace/pci_bar.h>")
@@ -47,6 +49,10 @@ def objection(path, target):
     if top == "apps" and module != "support" and name.startswith("support/"):
         return ""  # what the applications share; it knows none of them
     if top == "apps" and (tree.TOP / top / module / name).exists():
+        other = name.split("/")[0]
+        if module == "nat" and path.parts[2] in NAT and \
+                NAT.index(other) > NAT.index(path.parts[2]):
+            return f"{path.parts[2]} may not look at {other}"
         return ""  # a folder of its own folder
     if top != "lib":
         return f"{top}/ sees only <millrace/...> and its own folder"

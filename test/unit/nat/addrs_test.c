@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of apps/nat/addrs.c and classes.c against a scan of all lists. */
+/* Tests of apps/nat/config/addrs.c and classes.c against a scan of all lists.
+ */
 #include "support/unit.h"
 
 #include <netinet/in.h>
 
-#include "addrs.h"
+#include "config/addrs.h"
 
 enum { N_CONFIGS = 30, N_LIST = 40, N_ASKED = 4000 };
 

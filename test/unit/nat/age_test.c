@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of apps/nat/age.c: when things end, and what makes them last. */
+/* Tests of apps/nat/mapping/age.c: when things end, and what makes them last.
+ */
 #include "rig.h"
 
 TEST(nothing_ends_early_nor_a_tick_late)

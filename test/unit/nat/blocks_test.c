@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of apps/nat/blocks.c: RFC 6888 REQ-14, RFC 7422, and the log. */
+/* Tests of apps/nat/ports/blocks.c: RFC 6888 REQ-14, RFC 7422, and the log. */
 #include "rig.h"
 
 TEST(a_subscriber_has_its_ports_in_blocks)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of apps/nat/config.c: defaults, advice, what may change. What
+/* Tests of apps/nat/config/config.c: defaults, advice, what may change. What
  * config_check.c refuses is in settings_test.c, with the line it names. */
 #include "support/unit.h"
 
-#include "config.h"
+#include "config/config.h"
 
 TEST(test_defaults_are_those_of_the_rfcs)
 {

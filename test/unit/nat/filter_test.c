@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of apps/nat/filter.c. */
+/* Tests of apps/nat/mapping/filter.c. */
 #include "support/unit.h"
 
 #include <arpa/inet.h>
 
-#include "filter.h"
+#include "mapping/filter.h"
 
 /* 10.0.0.5:1234 <-> 192.0.2.1:5678 <-> 203.0.113.9:53, UDP */
 static struct nat_session example(void)

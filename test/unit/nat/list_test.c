@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of apps/nat/list.c: what lists say, and taking it up again. */
+/* Tests of apps/nat/mapping/list.c: what lists say, and taking it up again. */
 #include "rig.h"
 
 enum { MAX = 400 };

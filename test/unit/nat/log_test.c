@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of apps/nat/log.c: events in, JSON lines out. */
+/* Tests of apps/nat/control/log.c: events in, JSON lines out. */
 #include "support/unit.h"
 
 #include <arpa/inet.h>
@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "log.h"
+#include "control/log.h"
 
 static char folder[] = "/tmp/nat-log-XXXXXX";
 static char path[64];

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of apps/nat/mail.c: what a worker is asked to end. */
+/* Tests of apps/nat/control/mail.c: what a worker is asked to end. */
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "rig.h"
 
-#include "mail.h"
+#include "control/mail.h"
 
 /* How many the worker says it has ended, asked until it is through. */
 static uint32_t clear_how(const struct rig *rig, const char *filter,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of apps/nat/map.c and open.c: mappings, both ways, and their limits. */
+/* Tests of apps/nat/mapping/map.c and open.c: mappings, both ways, and their
+ * limits. */
 #include "rig.h"
 
 static const uint8_t protos[] = { UDP, TCP, ICMP };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Many sessions are made, used and aged out, and memory is back where it was
- * (of apps/nat/ports.c the trimming too). 10^5 of them; with
+ * (of apps/nat/ports/ports.c the trimming too). 10^5 of them; with
  * MR_TEST_OPS_FACTOR=10 the million.
  */
 #include <unistd.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of apps/nat/ports.c and quarantine.c: which port is given to whom. */
+/* Tests of apps/nat/ports/ports.c and quarantine.c: which port is given to
+ * whom. */
 #include "rig.h"
 
 TEST(no_port_is_given_twice_and_all_are_given)

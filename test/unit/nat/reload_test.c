@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of apps/nat/reload.c: what lives on, what ends, and nothing by half. */
+/* Tests of apps/nat/mapping/reload.c: what lives on, what ends, and nothing by
+ * half. */
 #include <errno.h>
 
 #include "rig.h"

@@ -7,7 +7,7 @@
 
 #include "support/unit.h"
 
-#include "session.h"
+#include "mapping/session.h"
 
 enum {
 	UDP = 17,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of apps/nat/routes.c: which worker a frame belongs to. */
+/* Tests of apps/nat/datapath/routes.c: which worker a frame belongs to. */
 #include "support/unit.h"
 
 #include <arpa/inet.h>
 
-#include "steer.h"
+#include "datapath/steer.h"
 
 enum { N_WORKERS = 4, RECEIVER = 3 };
 

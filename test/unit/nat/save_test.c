@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of apps/nat/save.c. */
+/* Tests of apps/nat/control/save.c. */
 #include "support/unit.h"
 
 #include <fcntl.h>
@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "save.h"
+#include "control/save.h"
 
 enum { N = 5, NOW_S = 1000000 };
 

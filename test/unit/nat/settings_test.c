@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tests of apps/nat/settings.c, rules.c, yaml_keys.c and config_check.c: what a
- * configuration file sets, and each error with its line.
+ * Tests of apps/nat/config/settings.c, rules.c, yaml_keys.c and config_check.c:
+ * what a configuration file sets, and each error with its line.
  */
 #include "support/unit.h"
 
-#include "settings.h"
+#include "config/settings.h"
 
 /* Lines 1 to 6; what a test adds begins in line 7. */
 #define SIDES                                                                  \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of apps/nat/static.c, and of address-only mappings (open.c). */
+/* Tests of apps/nat/mapping/static.c, and of address-only mappings (open.c). */
 #include "rig.h"
 
 static void forward(struct rig *rig, uint32_t outside_addr, uint16_t first,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of apps/nat/steer.c: two workers' rings, on one thread. */
+/* Tests of apps/nat/datapath/steer.c: two workers' rings, on one thread. */
 #include "worker/rig.h"
 
 #include <arpa/inet.h>
 
-#include "steer.h"
+#include "datapath/steer.h"
 
 enum { N_ENTRIES = 16, KEEP_S = 2 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of apps/nat/tcp.c: RFC 7857 figure 1, arrow by arrow. */
+/* Tests of apps/nat/mapping/tcp.c: RFC 7857 figure 1, arrow by arrow. */
 #include "rig.h"
 
 enum { MAX_STEPS = 6 };

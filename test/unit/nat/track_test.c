@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of apps/nat/track.c and session.c: filters, sessions, and TCP's time.
+/* Tests of apps/nat/mapping/track.c and session.c: filters, sessions, and TCP's
+ * time.
  */
 #include "rig.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of apps/nat/values.c. */
+/* Tests of apps/nat/config/values.c. */
 #include "support/unit.h"
 
-#include "values.h"
+#include "config/values.h"
 
 TEST(test_a_prefix_has_no_host_bits)
 {

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a translator is told: the result of the configuration file or of the
+ * command line, checked, without names of options in it. It never changes; a
+ * reload makes another one. Addresses and ports are in network order where they
+ * say so (be), else in host order.
+ */
+#ifndef NAT_CONFIG_H
+#define NAT_CONFIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <millrace/millrace.h>
+
+enum nat_side { NAT_INSIDE, NAT_OUTSIDE, NAT_SIDES };
+
+/* What has ports of its own outside; the index of many arrays. */
+enum nat_proto { NAT_UDP, NAT_TCP, NAT_ICMP, NAT_PROTOS };
+
+/* RFC 4787 section 5: who may send to a mapping from outside. */
+enum nat_filtering {
+	NAT_FILTER_NONE,         /* endpoint-independent: anyone */
+	NAT_FILTER_ADDRESS,      /* hosts that were sent to */
+	NAT_FILTER_ADDRESS_PORT, /* hosts and ports that were sent to */
+};
+
+struct nat_prefix {
+	uint32_t addr; /* host order, bits behind the prefix are 0 */
+	uint32_t mask;
+};
+
+struct nat_range {
+	uint32_t first, last; /* host order, both included */
+};
+
+enum { NAT_MAX_ADDRS = 16, NAT_MAX_NEIGHBOURS = 64 };
+
+struct nat_fixed_neighbour {
+	uint32_t addr; /* host order */
+	uint8_t mac[6];
+};
+
+/* One side, a port on the wire. */
+struct nat_side_config {
+	char spec[512];
+	uint32_t n_addrs; /* own addresses, the first one is the source of
+			   * what we send */
+	uint32_t addrs[NAT_MAX_ADDRS];         /* host order */
+	struct nat_prefix nets[NAT_MAX_ADDRS]; /* on the link */
+	uint32_t gateway;                      /* host order; 0: none */
+	uint16_t vlan;                         /* 0: untagged */
+	uint16_t mtu;                          /* 0: the port's */
+	uint32_t n_neighbours;                 /* static ARP entries */
+	struct nat_fixed_neighbour neighbours[NAT_MAX_NEIGHBOURS];
+};
+
+/* A port or range forwarded from outside; proto_mask: 1 << enum nat_proto. */
+struct nat_forward {
+	uint32_t outside_addr, inside_addr; /* host order */
+	uint16_t outside_first, outside_last, inside_first;
+	uint8_t proto_mask;
+};
+
+/* All protocols and ports of one address. */
+struct nat_one_to_one {
+	uint32_t outside_addr, inside_addr; /* host order */
+};
+
+/* Destinations that are forwarded as they are (RFC 6888 REQ-6). */
+struct nat_exclude {
+	struct nat_prefix to;
+	uint8_t proto;                  /* IPPROTO_*; 0: any */
+	uint16_t first_port, last_port; /* 0, 65535: any */
+};
+
+struct nat_timeouts {
+	uint32_t udp_s;             /* 300; 4787 REQ-5 */
+	uint32_t tcp_opening_s;     /* 240; 5382 REQ-5, 7857 section 2 */
+	uint32_t tcp_open_s;        /* 7440 */
+	uint32_t tcp_closing_s;     /* 240 */
+	uint32_t tcp_reset_s;       /* 240 behind an RST; 7857 section 2 */
+	uint32_t tcp_unsolicited_s; /* 6: an unsolicited SYN is held */
+	uint32_t icmp_s;            /* 60; 5508 REQ-2 */
+	uint32_t other_s;           /* 300: address-only mappings */
+	uint32_t fragment_s;        /* 2 */
+	uint32_t quarantine_s; /* 120: a port is not used again; 6888 REQ-8 */
+};
+
+struct nat_port_config {
+	uint16_t first, last; /* 1024, 65535 */
+	bool keeps_port;      /* try the inside port first */
+	bool keeps_parity;    /* 4787 REQ-4 */
+	bool keeps_class;     /* 0-1023 stays in 1-1023, where that is in
+			       * an external range; 4787 REQ-3a */
+	uint16_t block;       /* ports of a block, power of two; 0: no blocks */
+	uint16_t max_blocks;  /* per subscriber and protocol */
+	bool is_deterministic; /* RFC 7422: block computed from the address */
+};
+
+struct nat_config {
+	struct nat_side_config sides[NAT_SIDES];
+	struct nat_range *pool; /* external addresses, host order */
+	uint32_t n_pool;
+	struct nat_prefix
+		*subscribers; /* inside networks; others are spoofed */
+	uint32_t n_subscribers;
+	struct nat_forward *forwards;
+	uint32_t n_forwards;
+	struct nat_one_to_one *one_to_ones;
+	uint32_t n_one_to_ones;
+	struct nat_exclude *excludes;
+	uint32_t n_excludes;
+	enum nat_filtering filtering[NAT_PROTOS];
+	struct nat_timeouts timeouts;
+	struct nat_port_config ports;
+	uint32_t max_mappings;       /* of all workers */
+	uint32_t max_sessions;       /* besides the first one of a mapping */
+	uint32_t max_per_subscriber; /* mappings; 0: no limit */
+	uint32_t max_sessions_per_subscriber; /* the same; 0: no limit */
+	bool is_paired;                       /* 6888 REQ-2; true */
+	bool hairpins;                        /* true */
+	bool refreshes_inbound;               /* 4787 REQ-6a; false */
+	bool passes_other_protocols;          /* address-only mappings; false */
+	bool answers_ping;                    /* true */
+	bool fills_options;         /* Record Route, Timestamp; true */
+	bool follows_source_routes; /* 1812 5.3.13.4; true */
+	uint16_t mss;               /* clamp; 0: none, 1: by the MTU */
+	uint16_t max_fragments;     /* held out of order, each worker */
+	char log_path[256];         /* JSON lines; "": none */
+	bool logs_sessions;         /* else blocks and errors only */
+	char state_path[256];       /* sessions saved and restored; "" none */
+	uint32_t state_interval_s;  /* 30: between snapshots */
+};
+
+/* So many of each list at most: what is told by hand is short. */
+enum { NAT_MAX_ITEMS = 4096 };
+
+/* What a check objects to, by its place in the configuration file. */
+struct nat_objection {
+	const char *section; /* "forwards" */
+	const char *key;     /* "addresses"; NULL: the section itself */
+	uint32_t idx;        /* in a list; NAT_WHOLE: all of it */
+	struct mr_reason why;
+};
+enum { NAT_WHOLE = UINT32_MAX };
+
+/* The defaults of the RFCs, everything else empty. */
+void nat_config_init(struct nat_config *config);
+
+/* Frees the lists, not the struct. */
+void nat_config_free(struct nat_config *config);
+
+/*
+ * Derive what was left out: the external addresses are the first one of the
+ * outside, subscribers are those on the inside's links. 0, -ENOMEM.
+ */
+int nat_config_complete(struct nat_config *config);
+
+/*
+ * Whether it makes sense as a whole, for n_workers: 0, or -EINVAL with the
+ * first thing that does not. It is complete.
+ */
+int nat_config_check(const struct nat_config *config, uint32_t n_workers,
+		     struct nat_objection *ret_objection);
+
+/* What is legal, but less than an RFC asks for: line i; false behind the last.
+ */
+bool nat_config_advice(const struct nat_config *config, uint32_t i,
+		       struct mr_reason *ret_advice);
+
+/*
+ * What a running translator cannot change: false, and the name of the first
+ * setting that differs.
+ */
+bool nat_config_can_follow(const struct nat_config *config,
+			   const struct nat_config *next,
+			   const char **ret_setting);
+
+/* Addresses of a range. */
+static inline uint64_t nat_range_n(const struct nat_range *range)
+{
+	return (uint64_t)range->last - range->first + 1;
+}
+
+static inline bool nat_prefix_has(const struct nat_prefix *prefix,
+				  uint32_t addr)
+{
+	return (addr & prefix->mask) == prefix->addr;
+}
+
+#endif

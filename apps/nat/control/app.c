@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Opening and closing a translator, and taking up another configuration. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "app.h"
+#include "control.h"
+#include "keep.h"
+#include "support/background.h"
+#include "support/text.h"
+
+enum {
+	STEER_ENTRIES = 1024, /* of each ring between workers */
+	HELD_PAGES = 1024,    /* of each worker: queues of path.h */
+	DEFAULT_MTU = 1500,
+	LOG_MS = 5000, /* for the last lines of the log */
+};
+
+static uint32_t now_s(const struct app *app)
+{
+	return (uint32_t)(mr_ctx_now_ns(app->plane.ctx) / 1000000000u);
+}
+
+static int open_plane(struct app *app, struct mr_reason *ret_error)
+{
+	const struct nat_config *c = app->config;
+	const char *const specs[NAT_SIDES] = { c->sides[NAT_INSIDE].spec,
+					       c->sides[NAT_OUTSIDE].spec };
+	/* Answers go back where the question came from: any to any. */
+	struct dataplane_config plane = app->options->plane;
+	const uint32_t n = options_n_workers(app->options);
+
+	plane.specs = specs;
+	plane.n_kept_pages = n * (HELD_PAGES + c->max_fragments) +
+			     n * (n - 1) * STEER_ENTRIES;
+	return dataplane_open(&app->plane, &plane, ret_error);
+}
+
+static uint16_t mtu_of(const struct mr_port_info *info)
+{
+	return info->mtu_bytes > 0 && info->mtu_bytes < 65535 ?
+		       (uint16_t)info->mtu_bytes :
+		       DEFAULT_MTU;
+}
+
+/* A port without an address of its own gets a local one. */
+static void describe_ports(const struct app *app, struct nat_path_config *path)
+{
+	for (uint32_t s = 0; s < NAT_SIDES; s++) {
+		struct mr_port_info info = { .size = sizeof(info) };
+		const uint8_t local[6] = { 2, 'm', 'r', 'n', 't', (uint8_t)s };
+
+		mr_port_info(app->plane.ports[s], &info);
+		memcpy(path->macs[s], info.has_mac ? info.mac : local, 6);
+		path->mtus[s] = mtu_of(&info);
+	}
+}
+
+static int make_worker(struct app *app, uint32_t i, struct mr_reason *ret_error)
+{
+	struct nat_worker *w = &app->workers[i];
+	const struct nat_maps_config maps = {
+		.ctx = app->plane.ctx,
+		.config = app->config,
+		.shard = i,
+		.n_shards = app->n_workers,
+		.now_s = now_s(app),
+		.log = app->config->log_path[0] != '\0' ? nat_log_put : NULL,
+		.opaque = nat_log_ring(app->log, i),
+	};
+	struct nat_path_config path = {
+		.ctx = app->plane.ctx,
+		.config = app->config,
+		.neighbours = app->neighbours,
+		.worker_idx = i,
+		.n_workers = app->n_workers,
+	};
+	int err;
+
+	w->ctx = app->plane.ctx;
+	w->config = app->config;
+	w->worker = mr_workers_get(app->plane.workers, i);
+	w->n_burst = app->options->plane.burst;
+	w->mail.answered_fd = app->answered_fd;
+	if (app->steering != NULL) {
+		w->steer = nat_steer_of(app->steering, i);
+		nat_steer_follow(w->steer, app->routes);
+	}
+	err = nat_maps_create(&maps, &w->maps, ret_error);
+	if (err < 0)
+		return err == -EINVAL ? 2 : 1;
+	path.maps = w->maps;
+	path.cache = w->worker->cache;
+	path.base = mr_region_base(mr_pool_region(app->plane.pool));
+	describe_ports(app, &path);
+	return nat_path_create(&path, &w->path, ret_error) < 0;
+}
+
+static int make_workers(struct app *app, struct mr_reason *ret_error)
+{
+	const uint32_t n = app->plane.n_workers;
+	int status = 0;
+
+	app->workers = aligned_alloc(64, n * sizeof(app->workers[0]));
+	if (app->workers == NULL)
+		return fail_with(ret_error, 1, "no memory for %u workers", n);
+	memset(app->workers, 0, n * sizeof(app->workers[0]));
+	app->n_workers = n;
+	if (n > 1) {
+		if (nat_routes_create(app->config, n, &app->routes) < 0)
+			return fail_with(ret_error, 1,
+					 "no memory for the "
+					 "routes between workers");
+		if (nat_steering_create(app->plane.ctx, app->plane.workers, n,
+					STEER_ENTRIES, &app->steering,
+					ret_error) < 0)
+			return 1;
+	}
+	for (uint32_t i = 0; i < n && status == 0; i++)
+		status = make_worker(app, i, ret_error);
+	return status;
+}
+
+/* An earlier configuration. */
+struct app_kept {
+	struct nat_config *config;
+	struct nat_routes *routes;
+	struct app_kept *next;
+};
+
+static void free_setup(struct nat_config *config, struct nat_routes *routes)
+{
+	if (config != NULL)
+		nat_config_free(config);
+	free(config);
+	nat_routes_destroy(routes);
+}
+
+/* How many workers go by it. */
+static uint32_t n_users(const struct app *app, const struct nat_config *config)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < app->n_workers; i++)
+		n += app->workers[i].config == config;
+	return n;
+}
+
+/* All that no worker goes by any more. */
+static void free_unused(struct app *app)
+{
+	struct app_kept **link = &app->kept, *kept;
+
+	while ((kept = *link) != NULL) {
+		if (n_users(app, kept->config) > 0) {
+			link = &kept->next;
+			continue;
+		}
+		*link = kept->next;
+		free_setup(kept->config, kept->routes);
+		free(kept);
+	}
+}
+
+static int create_log_writer(struct app *app, struct mr_reason *ret_error)
+{
+	app->log_writer = background_create(-1);
+	return app->log_writer != NULL ?
+		       0 :
+		       fail_with(ret_error, 1, "no thread for the log");
+}
+
+/* Jobs of the log's writer: neither a disk nor a pipe holds up the rest. */
+static void write_log(void *opaque)
+{
+	struct app *app = opaque;
+	struct mr_reason why;
+
+	if (__atomic_exchange_n(&app->moves_log, false, __ATOMIC_RELAXED) &&
+	    nat_log_reopen(app->log, &why) < 0)
+		print_error("mr-nat: %s", why.text);
+	if (!nat_log_write(app->log, now_s(app), &why))
+		print_error("mr-nat: %s", why.text);
+}
+
+/* If it is still at the last one, the rings keep what comes. */
+static void start_log_write(struct app *app)
+{
+	if (background_is_idle(app->log_writer))
+		background_do(app->log_writer, write_log, app);
+}
+
+static void end_log(void *opaque)
+{
+	struct app *app = opaque;
+
+	nat_log_destroy(app->log);
+	app->log = NULL;
+}
+
+static void close_log(struct app *app)
+{
+	struct background *writer = app->log_writer;
+
+	if (writer == NULL) {
+		nat_log_destroy(app->log);
+		return;
+	}
+	if (background_wait(writer, LOG_MS))
+		background_do(writer, end_log, app);
+	if (!background_wait(writer, LOG_MS))
+		print_error("mr-nat: log: %s: cannot write the last lines",
+			    app->config->log_path);
+	background_destroy(writer);
+}
+
+int app_open(struct app *app, const struct options *options,
+	     const struct nat_config *config, struct mr_reason *ret_error)
+{
+	int status;
+
+	*app = (struct app){ .options = options, .answered_fd = -1 };
+	app->config = malloc(sizeof(*config));
+	if (app->config == NULL)
+		return fail_with(ret_error, 1, "no memory");
+	*app->config = *config;
+	app->answered_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (app->answered_fd < 0)
+		return fail_with(ret_error, 1, "eventfd: %s", strerror(errno));
+	status = open_plane(app, ret_error);
+	if (status == 0)
+		status = nat_log_create(app->plane.ctx, config->log_path,
+					app->plane.n_workers, now_s(app),
+					&app->log, ret_error) < 0;
+	if (status == 0)
+		status = create_log_writer(app, ret_error);
+	if (status == 0)
+		status = nat_neighbours_create(app->config, &app->neighbours,
+					       ret_error) < 0;
+	if (status == 0)
+		status = make_workers(app, ret_error);
+	if (status == 0)
+		status = nat_keep_create(app, &app->keep, ret_error) < 0 ||
+			 nat_keep_restore(app->keep, ret_error) < 0;
+	if (status != 0)
+		app_close(app);
+	return status;
+}
+
+void app_close(struct app *app)
+{
+	nat_keep_destroy(app->keep);
+	for (uint32_t w = 0; w < app->n_workers; w++) {
+		nat_path_destroy(app->workers[w].path);
+		nat_maps_destroy(app->workers[w].maps);
+	}
+	free(app->workers);
+	nat_steering_destroy(app->steering);
+	nat_neighbours_destroy(app->neighbours);
+	close_log(app);
+	if (app->plane.ctx != NULL)
+		dataplane_close(&app->plane);
+	if (app->answered_fd >= 0)
+		close(app->answered_fd);
+	free_setup(app->config, app->routes);
+	free_setup(app->next, app->next_routes);
+	free(app->next_kept);
+	app->n_workers = 0;
+	free_unused(app);
+	*app = (struct app){ .answered_fd = -1 };
+}
+
+void app_print_steering(const struct app *app)
+{
+	if (app->n_workers == 1)
+		print_error("steering: one worker has all, nothing is handed "
+			    "over");
+	else
+		print_error(
+			"steering: %u workers, by rings between them: no "
+			"driver here gives frames to queues by source address "
+			"and by slices of ports, so a worker keeps what is its "
+			"own and hands over the rest",
+			app->n_workers);
+}
+
+void app_give_up(void *opaque)
+{
+	struct app *app = opaque;
+
+	for (uint32_t i = 0; i < app->n_workers; i++) {
+		struct nat_worker *w = &app->workers[i];
+
+		if (w->steer != NULL)
+			nat_steer_give_up(w->steer, nat_path_stats(w->path));
+		nat_path_give_up(w->path);
+		nat_work_publish(w);
+	}
+	nat_keep_end(app->keep);
+}
+
+/* Sent, but left in a ring to the worker that has the queue. */
+void app_drop(void *opaque, struct mr_worker *worker,
+	      const struct mr_frame *frames, uint32_t n)
+{
+	struct nat_worker *w = (struct nat_worker *)opaque + worker->idx;
+	struct nat_stats *stats = nat_path_stats(w->path);
+	const uint32_t n_frames = mr_frame_n_frames(frames, n);
+
+	stats->drops[NAT_DROP_SHUTDOWN] += n_frames;
+	mr_frame_free_bulk(worker->cache, frames, n);
+}
+
+/* The MTU of an interface may change while it is used. */
+static void follow_mtus(const struct app *app)
+{
+	for (uint32_t s = 0; s < NAT_SIDES; s++) {
+		struct mr_port_info info = { .size = sizeof(info) };
+
+		mr_port_info(app->plane.ports[s], &info);
+		for (uint32_t i = 0; i < app->n_workers; i++)
+			nat_path_set_mtu(app->workers[i].path, s,
+					 mtu_of(&info));
+	}
+}
+
+void app_each_second(void *opaque)
+{
+	struct app *app = opaque;
+
+	follow_mtus(app);
+	start_log_write(app);
+	nat_control_ready(app);
+	nat_control_drop_idle(app->control);
+}
+
+static void refuse(struct app *app, const char *why)
+{
+	app->n_refused++;
+	print_error("mr-nat: reload: %s; nothing has changed", why);
+}
+
+static struct nat_config *read_again(struct app *app)
+{
+	struct nat_config *next = malloc(sizeof(*next));
+	struct mr_reason error = { "no memory" };
+	const char *setting;
+
+	if (next == NULL || options_config(app->options, next, &error) != 0) {
+		free(next);
+		refuse(app, error.text);
+		return NULL;
+	}
+	if (nat_config_can_follow(app->config, next, &setting))
+		return next;
+	nat_config_free(next);
+	free(next);
+	snprintf(error.text, sizeof(error.text),
+		 "%s: cannot change while it runs; restart for it", setting);
+	refuse(app, error.text);
+	return NULL;
+}
+
+static void forget_next(struct app *app)
+{
+	free_setup(app->next, app->next_routes);
+	free(app->next_kept);
+	app->next = NULL;
+	app->next_routes = NULL;
+	app->next_kept = NULL;
+}
+
+void app_hang_up(void *opaque)
+{
+	struct app *app = opaque;
+
+	__atomic_store_n(&app->moves_log, true, __ATOMIC_RELAXED);
+	start_log_write(app);
+	if (app->next != NULL) {
+		refuse(app, "the previous reload is still in progress");
+		return;
+	}
+	app->next = read_again(app);
+	if (app->next == NULL)
+		return;
+	app->next_kept = calloc(1, sizeof(*app->next_kept));
+	if (app->next_kept == NULL ||
+	    (app->n_workers > 1 && nat_routes_create(app->next, app->n_workers,
+						     &app->next_routes) < 0)) {
+		forget_next(app);
+		refuse(app, "no memory");
+		return;
+	}
+	for (uint32_t w = 0; w < app->n_workers; w++)
+		app->workers[w].has_news = true;
+	app_ask_reload(app);
+}
+
+/* Whoever could not follow reads what he had, until a later one is taken up. */
+static void finish_reload(struct app *app)
+{
+	const uint32_t n = n_users(app, app->next);
+
+	if (n == 0) {
+		forget_next(app);
+		refuse(app, "no worker applied it");
+		return;
+	}
+	if (!nat_neighbours_follow(app->neighbours, app->config, app->next,
+				   now_s(app)))
+		print_error("mr-nat: reload: neighbours: no room for a fixed "
+			    "one; it will be resolved by ARP");
+	*app->next_kept =
+		(struct app_kept){ app->config, app->routes, app->kept };
+	app->kept = app->next_kept;
+	app->config = app->next;
+	app->routes = app->next_routes;
+	app->next = NULL;
+	app->next_routes = NULL;
+	app->next_kept = NULL;
+	free_unused(app);
+	app->n_reloads++;
+	if (n == app->n_workers)
+		print_error("mr-nat: reload: done");
+	else
+		print_error("mr-nat: reload: %u of %u workers applied it; "
+			    "reload again to retry the others",
+			    n, app->n_workers);
+}
+
+void app_ask_reload(struct app *app)
+{
+	for (uint32_t i = 0; i < app->n_workers; i++) {
+		struct nat_worker *w = &app->workers[i];
+
+		if (!w->has_news || !nat_mail_is_free(&w->mail))
+			continue;
+		w->mail.question = NAT_ASK_RELOAD;
+		w->mail.config = app->next;
+		w->mail.routes = app->next_routes;
+		nat_mail_ask(&w->mail);
+		mr_worker_wake(w->worker);
+	}
+}
+
+/* With the last answer the reload is over. */
+void app_reload_answered(struct app *app, uint32_t worker_idx)
+{
+	struct nat_worker *w = &app->workers[worker_idx];
+
+	if (w->mail.err < 0)
+		print_error("mr-nat: reload: worker %u keeps the old "
+			    "configuration: %s",
+			    worker_idx, w->mail.why.text);
+	else
+		w->config = w->mail.config;
+	w->has_news = false;
+	nat_mail_done(&w->mail);
+	for (uint32_t i = 0; i < app->n_workers; i++)
+		if (app->workers[i].has_news)
+			return;
+	finish_reload(app);
+}

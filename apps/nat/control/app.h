@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a running translator is made of. */
+#ifndef NAT_APP_H
+#define NAT_APP_H
+
+#include "support/dataplane.h"
+#include "support/snapshot.h"
+
+#include "datapath/arp.h"
+#include "log.h"
+#include "options.h"
+#include "work.h"
+
+struct app {
+	const struct options *options;
+	struct nat_config *config; /* the current one */
+	struct nat_config *next;   /* being taken up; NULL: none is */
+	struct app_kept *kept;     /* earlier ones that a worker goes by, which
+				    * could not take up the current one */
+	struct dataplane plane;
+	struct nat_neighbours *neighbours;
+	struct nat_routes *routes, *next_routes; /* NULL: one worker */
+	struct app_kept *next_kept; /* room for the current one when it goes */
+	struct nat_steering *steering; /* the same */
+	struct nat_log *log;           /* of log_writer, while that is busy */
+	struct background *log_writer;
+	bool moves_log; /* atomic: begin another file */
+	struct nat_keep *keep;
+	struct nat_worker *workers; /* by index */
+	uint32_t n_workers;
+	int answered_fd;               /* mail was answered */
+	struct nat_control *control;   /* main()'s, for its events */
+	uint32_t n_reloads, n_refused; /* configurations */
+};
+
+/*
+ * Open all, and take up saved sessions. config is the app's from now on,
+ * also on failure. Returns 0, or the exit status with a line.
+ */
+int app_open(struct app *app, const struct options *options,
+	     const struct nat_config *config, struct mr_reason *ret_error);
+void app_close(struct app *app);
+
+/* How frames get to their workers, and why so. */
+void app_print_steering(const struct app *app);
+
+/* For run(). */
+void app_give_up(void *app);
+void app_drop(void *workers, struct mr_worker *worker,
+	      const struct mr_frame *frames, uint32_t n);
+void app_each_second(void *app);
+/* SIGHUP: read the configuration again, and reopen the log. */
+void app_hang_up(void *app);
+/* Ask each worker that has not taken it up, and whose mail is free. */
+void app_ask_reload(struct app *app);
+/* Mail was answered: the part of it that is about a reload. */
+void app_reload_answered(struct app *app, uint32_t worker_idx);
+
+/* counters.c */
+const struct app_counters *app_counters(void);
+
+#endif

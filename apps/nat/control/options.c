@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The command line of mr-nat. */
+#include <errno.h>
+#include <string.h>
+
+#include "config/settings.h"
+#include "config/values.h"
+#include "options.h"
+
+enum {
+	ID_INSIDE = OPTION_LONG,
+	ID_OUTSIDE,
+	ID_CHECK,
+	ID_SESSIONS,
+	ID_CLEAR,
+	ID_NOW,
+	ID_STATS,
+	ID_CORES, /* -c is the configuration's */
+};
+
+static const struct option_row rows[] = {
+	{ "config", 'c', "FILE", "what to do, in YAML" },
+	{ "inside", ID_INSIDE, "SIDE",
+	  "without a file: the subscribers' side" },
+	{ "outside", ID_OUTSIDE, "SIDE", "and the other one" },
+	{ "check", ID_CHECK, NULL, "say whether the configuration is good" },
+	{ "instance", 'I', "NAME",
+	  "what it is called, to find it again (default nat)" },
+	{ "sessions", ID_SESSIONS, NULL, "list sessions of a running one" },
+	{ "stats", ID_STATS, NULL, "print counters of a running one" },
+	{ "clear", ID_CLEAR, "WHICH",
+	  "end sessions of a running one: a filter, or all" },
+	{ "now", ID_NOW, NULL, "with --clear: empty hold-down as well" },
+	{ "filter", 'F', "FILTER", "list only those sessions" },
+	{ "workers", OPTION_WORKERS, "N", "threads (default 1)" },
+	{ "cores", ID_CORES, "LIST",
+	  "cores for them, as 1,3-5, or auto (default)" },
+	{ "burst", OPTION_BURST, "N",
+	  "entries per burst, 1 to 256 (default 256)" },
+	{ "idle", OPTION_IDLE, "HOW", "poll, adaptive (default) or interrupt" },
+	{ "max-cpu", OPTION_MAX_CPU, "PERCENT",
+	  "adaptive: sleep rather than use more of a core (100)" },
+	{ "json", OPTION_JSON, NULL,
+	  "one JSON object per second, or per session" },
+	{ "csv", OPTION_CSV, NULL,
+	  "CSV lines, one per queue and second, on stdout" },
+};
+
+static const char usage[] =
+	"usage: mr-nat --inside SIDE --outside SIDE [options]\n"
+	"       mr-nat --config FILE [options]\n"
+	"       mr-nat --sessions | --stats | --clear WHICH [--instance NAME]\n"
+	"Translate addresses (NAT44) between two ports, as the RFCs want it.\n"
+	"\n"
+	"  mr-nat --inside eth1=10.0.0.1/24 \\\n"
+	"         --outside eth2=192.0.2.1/24,gw=192.0.2.254\n"
+	"\n"
+	"SIDE is PORT=ADDRESS/LENGTH with our address there; behind commas "
+	"more\n"
+	"addresses, gw=ADDRESS (the gateway of that side) and vlan=N. PORT is "
+	"an\n"
+	"interface name, or driver:device[,key=value...]. FILE is YAML with "
+	"the same\n"
+	"and more: port forwards, pools, limits, a log. FILTER is conditions "
+	"with commas\n"
+	"between them: inside=, outside=, remote= (an address or a network), "
+	"port=,\n"
+	"proto=.\n";
+
+/* What stands behind a comma of --inside and --outside. */
+static bool take_piece(struct nat_side_config *side, const char *piece,
+		       struct mr_reason *why)
+{
+	uint32_t value;
+
+	if (strncmp(piece, "gw=", 3) == 0)
+		return value_addr(piece + 3, &side->gateway, why);
+	if (strncmp(piece, "vlan=", 5) == 0) {
+		if (!value_number(piece + 5, 1, 4094, &value, why))
+			return false;
+		side->vlan = (uint16_t)value;
+		return true;
+	}
+	if (strchr(piece, '=') != NULL)
+		return value_wrong(why,
+				   "'%s': behind the port go addresses, "
+				   "gw=ADDRESS and vlan=N",
+				   piece);
+	if (side->n_addrs == NAT_MAX_ADDRS)
+		return value_wrong(why, "more than %d addresses",
+				   NAT_MAX_ADDRS);
+	if (!value_host(piece, &side->addrs[side->n_addrs],
+			&side->nets[side->n_addrs], why))
+		return false;
+	side->n_addrs++;
+	return true;
+}
+
+/* The = in front of the first address: a spec may have some of its own. */
+static const char *find_address(const char *text)
+{
+	for (const char *at = strchr(text, '='); at != NULL;
+	     at = strchr(at + 1, '=')) {
+		char piece[64];
+		struct nat_prefix net;
+		struct mr_reason why;
+		uint32_t addr;
+
+		snprintf(piece, sizeof(piece), "%.*s",
+			 (int)strcspn(at + 1, ","), at + 1);
+		if (value_host(piece, &addr, &net, &why))
+			return at;
+	}
+	return NULL;
+}
+
+static enum parse_result take_side(const struct option_row *row,
+				   const char *text, struct options *o,
+				   struct mr_reason *error)
+{
+	const enum nat_side which =
+		row->id == ID_INSIDE ? NAT_INSIDE : NAT_OUTSIDE;
+	struct nat_side_config *side = &o->sides.sides[which];
+	const char *at = find_address(text);
+
+	*side = (struct nat_side_config){ 0 };
+	if (at == NULL || at == text ||
+	    (size_t)(at - text) >= sizeof(side->spec))
+		return parse_wrong(
+			error,
+			strchr(text, '=') != NULL && at != text ?
+				"--%s: '%s' has no IPv4 address with "
+				"its length behind the port, as "
+				"eth0=192.0.2.1/24" :
+				"--%s: '%s' is no port with its "
+				"address, as eth0=192.0.2.1/24",
+			row->name, text);
+	memcpy(side->spec, text, (size_t)(at - text));
+	do {
+		char piece[64];
+		struct mr_reason why;
+		const size_t n = strcspn(++at, ",");
+
+		snprintf(piece, sizeof(piece), "%.*s", (int)n, at);
+		if (!take_piece(side, piece, &why))
+			return parse_wrong(error, "--%s: %s", row->name,
+					   why.text);
+		at += n;
+	} while (*at != '\0');
+	o->has_side[which] = true;
+	return PARSE_RUN;
+}
+
+static enum parse_result take_command(enum nat_command command,
+				      struct options *o,
+				      struct mr_reason *error)
+{
+	if (o->command != NAT_RUN)
+		return parse_wrong(error, "one of --check, --sessions, --clear "
+					  "and --stats at a time");
+	o->command = command;
+	return PARSE_RUN;
+}
+
+static enum parse_result take(const struct option_row *row, const char *arg,
+			      void *options, struct mr_reason *error)
+{
+	struct options *o = options;
+
+	switch (row->id) {
+	case 'c':
+		o->config_path = arg;
+		return PARSE_RUN;
+	case ID_INSIDE:
+	case ID_OUTSIDE:
+		return take_side(row, arg, o, error);
+	case ID_CHECK:
+		return take_command(NAT_CHECK, o, error);
+	case ID_SESSIONS:
+		return take_command(NAT_SESSIONS, o, error);
+	case ID_STATS:
+		return take_command(NAT_STATS, o, error);
+	case ID_CLEAR:
+		o->filter = arg;
+		return take_command(NAT_CLEAR, o, error);
+	case ID_NOW:
+		o->is_now = true;
+		return PARSE_RUN;
+	case ID_CORES:
+		return parse_cores(row->name, arg, true, o->plane.cores,
+				   &o->plane.n_cores, error);
+	case 'F':
+		o->filter = arg;
+		return PARSE_RUN;
+	case 'I':
+		o->instance = arg;
+		return PARSE_RUN;
+	default:
+		return run_take_option(row, arg, &o->run, &o->plane, error);
+	}
+}
+
+/* It is part of the name of a file. */
+static bool is_name(const char *text)
+{
+	return text[0] != '\0' && strlen(text) <= 32 &&
+	       strspn(text,
+		      "abcdefghijklmnopqrstuvwxyz"
+		      "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") == strlen(text);
+}
+
+static enum parse_result check_together(struct options *o,
+					struct mr_reason *error)
+{
+	const bool has_sides =
+		o->has_side[NAT_INSIDE] || o->has_side[NAT_OUTSIDE];
+
+	if (!is_name(o->instance))
+		return parse_wrong(error,
+				   "--instance: '%s': letters, digits, - and "
+				   "_, 32 at most",
+				   o->instance);
+	if (o->filter != NULL && o->command != NAT_SESSIONS &&
+	    o->command != NAT_CLEAR)
+		return parse_wrong(error, "--filter goes with --sessions");
+	if (o->is_now && o->command != NAT_CLEAR)
+		return parse_wrong(error, "--now goes with --clear");
+	if (o->command >= NAT_SESSIONS)
+		return PARSE_RUN;
+	if (o->config_path != NULL && has_sides)
+		return parse_wrong(error, "--config has the sides; leave "
+					  "--inside and --outside out");
+	if (o->config_path == NULL &&
+	    !(o->has_side[NAT_INSIDE] && o->has_side[NAT_OUTSIDE]))
+		return parse_wrong(error,
+				   "--config FILE is needed, or --inside "
+				   "and --outside; mr-nat --help shows "
+				   "how");
+	return run_complete_options(&o->run, &o->plane, error);
+}
+
+static const struct option_table table = {
+	.program = "mr-nat",
+	.usage = usage,
+	.rows = rows,
+	.n_rows = sizeof(rows) / sizeof(rows[0]),
+	.take = take,
+	.shared_rows = run_option_rows,
+	.n_shared_rows = N_RUN_OPTION_ROWS,
+};
+
+void options_print_help(FILE *to)
+{
+	option_table_print_help(&table, to);
+}
+
+enum parse_result options_parse(int argc, char **argv, struct options *options,
+				struct mr_reason *ret_error)
+{
+	enum parse_result result;
+	int first;
+
+	*options = (struct options){
+		.plane = { .program = table.program,
+			   .n_ports = NAT_SIDES,
+			   .burst = MR_BURST_MAX,
+			   .page_bytes = 4096 },
+		.instance = "nat",
+	};
+	result = option_table_parse(&table, argc, argv, options, &first,
+				    ret_error);
+	if (result != PARSE_RUN)
+		return result;
+	if (first < argc)
+		return parse_wrong(ret_error,
+				   "'%s' is no option; ports are given by "
+				   "--inside and --outside",
+				   argv[first]);
+	options->plane.n_workers = options_n_workers(options);
+	return check_together(options, ret_error);
+}
+
+uint32_t options_n_workers(const struct options *options)
+{
+	const struct dataplane_config *plane = &options->plane;
+
+	/* More only where one is not enough: then frames are handed over. */
+	return plane->n_workers > 0 ? plane->n_workers :
+	       plane->n_cores > 0   ? plane->n_cores :
+				      1;
+}
+
+int options_config(const struct options *options, struct nat_config *ret_config,
+		   struct mr_reason *ret_error)
+{
+	const uint32_t n_workers = options_n_workers(options);
+	struct nat_objection objection;
+	struct nat_config config;
+	int err;
+
+	if (options->config_path != NULL) {
+		err = nat_settings_read(options->config_path, n_workers,
+					ret_config, ret_error);
+		return err == 0 ? 0 : err == -ENOMEM ? 1 : 2;
+	}
+	nat_config_init(&config);
+	memcpy(config.sides, options->sides.sides, sizeof(config.sides));
+	err = nat_config_complete(&config);
+	if (err == 0 && nat_config_check(&config, n_workers, &objection) < 0) {
+		nat_config_free(&config);
+		return fail_with(ret_error, 2, "--%s: %s", objection.section,
+				 objection.why.text);
+	}
+	if (err < 0) {
+		nat_config_free(&config);
+		return fail_with(ret_error, 1, "no memory");
+	}
+	*ret_config = config;
+	return 0;
+}

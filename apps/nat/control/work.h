@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The loop of a worker: queues, rings, questions; frames are path.h's. */
+#ifndef NAT_WORK_H
+#define NAT_WORK_H
+
+#include <millrace/millrace.h>
+
+#include "datapath/path.h"
+#include "datapath/steer.h"
+#include "mail.h"
+#include "mapping/map.h"
+
+/* Written by the worker, read by any thread. */
+struct nat_work_stats {
+	uint64_t bursts, entries;   /* received */
+	struct nat_maps_stats maps; /* as of the last publication */
+};
+
+struct nat_worker {
+	_Alignas(64) struct nat_work_stats stats;
+	_Alignas(64) struct mr_ctx *ctx;
+	struct mr_worker *worker;
+	struct nat_maps *maps;
+	struct nat_path *path;
+	struct nat_steer *steer; /* NULL: it is the only worker */
+	uint32_t n_burst;
+	uint64_t publish_ns; /* when the statistics of maps are due */
+	_Alignas(64) struct nat_mail mail;
+	/* Of the main thread: a reload it has not taken up, and what it goes
+	 * by. */
+	bool has_news;
+	const struct nat_config *config;
+	struct mr_frame frames[MR_BURST_MAX];
+};
+
+/* mr_worker_fn; opaque is the array of them, by index. */
+int nat_work(struct mr_worker *worker, void *opaque);
+
+/* Copy what maps say into stats, for other threads. */
+void nat_work_publish(struct nat_worker *w);
+
+#endif

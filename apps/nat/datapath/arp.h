@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Neighbours of both sides: IPv4 addresses on the link and their MAC addresses.
+ * One table for all workers, without locks. An entry is words that are read and
+ * written whole; both have the entry's generation, so that who reads them while
+ * the entry goes to another address sees that they do not belong together:
+ *
+ *     63      56 55      48 47                       0
+ *     +---------+----------+---------------------------+
+ *     |         |generation|       side  | address     |  key
+ *     +---------+----------+---------------------------+
+ *     |  state  |generation|       MAC address         |  mac
+ *     +---------+----------+---------------------------+
+ *
+ * An address may be in any of the eight slots of two buckets. Who asks, how
+ * often, and what waits meanwhile is resolve.c's, each worker for itself.
+ */
+#ifndef NAT_ARP_H
+#define NAT_ARP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <millrace/millrace.h>
+
+#include "config/config.h"
+
+enum nat_neighbour_state {
+	NAT_NEIGHBOUR_NONE,
+	NAT_NEIGHBOUR_INCOMPLETE, /* asked for */
+	NAT_NEIGHBOUR_FAILED,     /* did not answer */
+	NAT_NEIGHBOUR_PROBE,      /* in use, and asked again */
+	NAT_NEIGHBOUR_REACHABLE,  /* stale NAT_REACHABLE_S after it answered */
+	NAT_NEIGHBOUR_FIXED,      /* by configuration */
+};
+
+/* RFC 4861's value, as there is none for ARP. */
+enum {
+	NAT_REACHABLE_S = 30,
+	NAT_INCOMPLETE_S = 5, /* longer than anybody asks */
+	NAT_NEIGHBOUR_SLOTS = 1 << 16,
+};
+
+enum { NAT_SLOT_NONE = UINT32_MAX };
+
+struct nat_neighbour {
+	uint64_t key, mac;
+	uint32_t confirmed_s; /* when it last answered, failed to, or was
+			       * first asked */
+	uint32_t reserved[3];
+};
+
+struct nat_neighbours {
+	struct nat_neighbour *slots; /* NAT_NEIGHBOUR_SLOTS */
+	uint64_t seed;
+};
+
+int nat_neighbours_create(const struct nat_config *config,
+			  struct nat_neighbours **ret_neighbours,
+			  struct mr_reason *reterr_why);
+void nat_neighbours_destroy(struct nat_neighbours *neighbours);
+
+/*
+ * Replace the fixed neighbours of before (NULL: none) by those of config.
+ * Workers may run. False: there was no room for one of them.
+ */
+bool nat_neighbours_follow(struct nat_neighbours *neighbours,
+			   const struct nat_config *before,
+			   const struct nat_config *config, uint32_t now_s);
+
+/* addr below: network order. The slot of an address, or NAT_SLOT_NONE. */
+uint32_t nat_neighbours_find(const struct nat_neighbours *neighbours,
+			     enum nat_side side, uint32_t addr);
+/*
+ * The slot of an address, made (INCOMPLETE) if need be: of a free one, else, if
+ * evicts, of one of them that is not in use. NAT_SLOT_NONE: none such.
+ */
+uint32_t nat_neighbours_add(struct nat_neighbours *neighbours,
+			    enum nat_side side, uint32_t addr, bool evicts,
+			    uint32_t now_s);
+/* Its address is mac: REACHABLE, unless it is FIXED. */
+void nat_neighbours_learn(struct nat_neighbours *neighbours, uint32_t slot,
+			  enum nat_side side, uint32_t addr, uint64_t mac,
+			  uint32_t now_s);
+/* From one state to another; false: it was not in that state. */
+bool nat_neighbours_move(struct nat_neighbours *neighbours, uint32_t slot,
+			 enum nat_side side, uint32_t addr,
+			 enum nat_neighbour_state from,
+			 enum nat_neighbour_state to, uint32_t now_s);
+
+/* Six bytes as 48 bits, in memory order. */
+static inline uint64_t nat_mac(const uint8_t *bytes)
+{
+	uint64_t mac = 0;
+
+	memcpy(&mac, bytes, 6);
+	return mac;
+}
+
+enum { NAT_MAC_BITS = 48 };
+#define NAT_MAC_MASK ((UINT64_C(1) << NAT_MAC_BITS) - 1)
+
+/* What is known about addr, read whole. */
+static inline enum nat_neighbour_state
+nat_neighbours_look(const struct nat_neighbours *neighbours, uint32_t slot,
+		    enum nat_side side, uint32_t addr, uint64_t *ret_mac)
+{
+	const struct nat_neighbour *n = &neighbours->slots[slot];
+	/* The writer of a new key has written a mac word of that generation
+	 * before: release and acquire. */
+	const uint64_t key = __atomic_load_n(&n->key, __ATOMIC_ACQUIRE);
+	const uint64_t word = __atomic_load_n(&n->mac, __ATOMIC_ACQUIRE);
+
+	if ((key & NAT_MAC_MASK) != ((uint64_t)side << 32 | addr) ||
+	    ((key ^ word) >> NAT_MAC_BITS & 0xff) != 0)
+		return NAT_NEIGHBOUR_NONE;
+	*ret_mac = word & NAT_MAC_MASK;
+	return (enum nat_neighbour_state)(word >> 56);
+}
+
+/* How long ago it last answered, failed, or was first asked for. Another worker
+ * may be a second ahead: below 0. */
+static inline int32_t nat_neighbour_age_s(const struct nat_neighbour *n,
+					  uint32_t now_s)
+{
+	return (int32_t)(now_s -
+			 __atomic_load_n(&n->confirmed_s, __ATOMIC_RELAXED));
+}
+
+/* Frames may go there now, and nothing else has to be done for it. */
+static inline bool
+nat_neighbours_is_fresh(const struct nat_neighbours *neighbours, uint32_t slot,
+			enum nat_side side, uint32_t addr, uint32_t now_s,
+			uint64_t *ret_mac)
+{
+	const enum nat_neighbour_state state =
+		nat_neighbours_look(neighbours, slot, side, addr, ret_mac);
+
+	return state == NAT_NEIGHBOUR_FIXED ||
+	       (state == NAT_NEIGHBOUR_REACHABLE &&
+		nat_neighbour_age_s(&neighbours->slots[slot], now_s) <=
+			NAT_REACHABLE_S);
+}
+
+#endif

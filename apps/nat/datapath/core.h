@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the files of the packet path share: one worker's path, a frame that is
+ * looked at, and what has been decided about it.
+ *
+ *     fast_path.c     batches: packets of known flows, nothing unusual
+ *     slow_path.c     any other frame, by way of
+ *         parse.c     where its headers are, whether they are right
+ *         decide.c    where it goes, and as what
+ *         ip_options.c    what a router writes into them
+ *         rewrite.c   doing it; split.c where it is too big for the link
+ *         resolve.c   next hops, ARP
+ *         fragment.c, icmp.c, syn.c, local.c: what each is about
+ */
+#ifndef NAT_CORE_H
+#define NAT_CORE_H
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <string.h>
+
+#include "arp.h"
+#include "config/addrs.h"
+#include "hold.h"
+#include "path.h"
+#include "ports/random.h"
+#include "support/counter.h"
+
+/* A side as the path needs it; addresses in network order. */
+struct nat_link {
+	uint64_t mac;  /* ours: nat_mac() */
+	uint16_t vlan; /* TCI, network order; 0: untagged */
+	uint16_t mtu;
+	uint16_t l2_bytes; /* of the frames that we send */
+	uint32_t own;      /* the first address */
+	uint32_t gateway;  /* 0: none */
+	uint32_t gateway_slot;
+	uint32_t n_nets;
+	struct {
+		uint32_t addr, mask, own;
+	} nets[NAT_MAX_ADDRS];
+};
+
+/* What was decided about a packet. Network order. */
+struct nat_way {
+	uint32_t src, dst;     /* that it leaves with */
+	uint16_t sport, dport; /* ICMP query: both the id */
+	uint16_t id;           /* of fragments that were given another one */
+	uint8_t to;            /* enum nat_side */
+	bool has_id;
+	bool is_excluded;
+	bool is_looped; /* to whichever worker has the end */
+};
+
+/* A frame that is looked at. Pointers are into its first entry. */
+struct nat_packet {
+	struct mr_frame frames[MR_MAX_SEGS];
+	uint32_t n;   /* entries */
+	uint8_t from; /* enum nat_side */
+	uint8_t proto;
+	uint8_t tcp_flags;
+	bool is_partial; /* MR_FRAME_CSUM_PARTIAL */
+	bool is_first;   /* has the layer-4 header */
+	bool has_more;   /* fragments follow */
+	bool is_looped;  /* hairpinned by another worker */
+	uint16_t l2_bytes, ip_bytes;
+	uint32_t total_bytes;     /* layer 3, its header included */
+	uint32_t fragment_offset; /* bytes */
+	uint16_t sport, dport;    /* ICMP query: both the id; else 0 */
+	struct mr_ipv4 *ip;
+	uint8_t *l4; /* NULL: not the first fragment */
+};
+
+struct nat_fragments;
+struct nat_syns;
+struct nat_resolver;
+
+struct nat_path {
+	struct mr_cache *cache;
+	uint8_t *base;
+	struct nat_maps *maps;
+	struct nat_neighbours *neighbours;
+	const struct nat_config *config;
+	uint32_t chunk_bytes, headroom_bytes; /* of the pool */
+	uint32_t now_s;
+	/* Of datagrams that we send; workers count from their numbers on, by
+	 * a power of two, and so never meet. */
+	uint16_t next_id, id_step;
+	uint16_t mss; /* clamp, host order; 0: none */
+	uint64_t now_ns;
+	struct nat_link links[NAT_SIDES];
+	struct nat_addrs addrs;
+	struct nat_stats stats;
+	uint64_t next_s_ns;                /* when now_s changes */
+	uint64_t tell_ready_ns[NAT_SIDES]; /* rate of answers: icmp.c */
+	struct nat_hold hold;
+	struct nat_resolver *resolver;
+	struct nat_fragments *fragments;
+	struct nat_syns *syns;
+	uint32_t worker_idx;
+	uint32_t n_announced;
+	bool is_announced;
+	bool has_peers;
+	uint16_t port_mtus[NAT_SIDES]; /* atomic: nat_path_set_mtu() */
+	struct nat_outbox outboxes[NAT_SIDES];
+	struct nat_outbox loop; /* last: it is touched for hairpins alone */
+};
+
+/* For a datagram of ours, network order. */
+static inline uint16_t nat_take_id(struct nat_path *path)
+{
+	const uint16_t id = path->next_id;
+
+	path->next_id = (uint16_t)(id + path->id_step);
+	return htons(id);
+}
+
+/* Offset of the sum in a layer-4 header that covers addresses; 0: none does. */
+static inline uint32_t nat_csum_offset(uint8_t proto)
+{
+	switch (proto) {
+	case IPPROTO_UDP:
+	case IPPROTO_UDPLITE:
+	case IPPROTO_DCCP:
+		return 6;
+	case IPPROTO_TCP:
+		return 16;
+	default:
+		return 0;
+	}
+}
+
+static inline bool nat_has_ports(uint8_t proto)
+{
+	return proto == IPPROTO_UDP || proto == IPPROTO_TCP;
+}
+
+/* Of a segment that is n_bytes long, header included; no SYN. */
+static inline struct nat_segment nat_segment_of(const struct mr_tcp *tcp,
+						uint32_t n_bytes)
+{
+	return (struct nat_segment){ .seq = ntohl(tcp->seq),
+				     .ack = ntohl(tcp->ack),
+				     .n_bytes = n_bytes -
+						(tcp->offset >> 4) * 4u +
+						(tcp->flags & MR_TCP_FIN),
+				     .window = ntohs(tcp->window),
+				     .flags = tcp->flags };
+}
+
+/* Free the frame of a packet and count why. */
+void nat_drop(struct nat_path *path, struct nat_packet *packet,
+	      enum nat_reason reason);
+
+/* parse.c. NAT_OK, or why not. The frame is unchanged but for its entries. */
+enum nat_reason nat_parse_link(struct nat_path *path, struct nat_packet *packet,
+			       uint16_t *ret_ether_type);
+enum nat_reason nat_parse_ip(struct nat_path *path, struct nat_packet *packet);
+enum nat_reason nat_parse_l4(struct nat_path *path, struct nat_packet *packet);
+/* The first n_bytes of the frame lie in its first entry, or false. */
+bool nat_pull_up(struct nat_path *path, struct nat_packet *packet,
+		 uint32_t n_bytes);
+/* Copy n_bytes that begin at offset; the frame has them. */
+void nat_copy_from(const struct nat_path *path, const struct nat_packet *packet,
+		   uint32_t offset, uint32_t n_bytes, uint8_t *to);
+/* Sum of n_bytes that begin at offset, as they lie in memory, folded. */
+uint16_t nat_sum_of(const struct nat_path *path,
+		    const struct nat_packet *packet, uint32_t offset,
+		    uint32_t n_bytes);
+/* Cut off what is behind the layer-3 packet, Ethernet's padding excepted. */
+void nat_trim(struct nat_path *path, struct nat_packet *packet);
+
+/* Drop all frames that wait, for good. */
+void nat_hold_drop(struct nat_path *path);
+
+/* slow_path.c: any frame that the fast path does not take; frames are the
+ * path's from now on. */
+void nat_one(struct nat_path *path, enum nat_side from,
+	     const struct mr_frame *frames, uint32_t n);
+/*
+ * Where a packet with a layer-4 header goes. NAT_OK and *ret_way; NAT_TAKEN: it
+ * is for ourselves; else why it is dropped.
+ */
+enum nat_reason nat_verdict(struct nat_path *path, struct nat_packet *packet,
+			    struct nat_way *ret_way);
+
+/* decide.c: nat_verdict() of what is no ICMP error. */
+enum nat_reason nat_decide(struct nat_path *path,
+			   const struct nat_packet *packet,
+			   struct nat_way *ret_way);
+
+/* rewrite.c: send it that way; the packet is gone then. */
+void nat_forward(struct nat_path *path, struct nat_packet *packet,
+		 const struct nat_way *way);
+/* The same with the next hop known. */
+void nat_forward_to(struct nat_path *path, struct nat_packet *packet,
+		    const struct nat_way *way, uint64_t mac);
+/* Put addresses, ports, id and TTL of way into the headers. */
+void nat_rewrite(struct nat_path *path, struct nat_packet *packet,
+		 const struct nat_way *way);
+/* The option of this kind and length in a header of n_bytes, or NULL. */
+uint8_t *nat_tcp_option(const struct mr_tcp *tcp, uint32_t n_bytes,
+			uint8_t kind, uint8_t n_option);
+/* Lower the MSS option of a SYN. */
+void nat_clamp_mss(uint16_t mss, struct mr_tcp *tcp, uint32_t n_bytes,
+		   bool is_partial);
+/* Headers of layer 2, into the outbox; the packet is gone then. */
+void nat_send(struct nat_path *path, struct nat_packet *packet,
+	      enum nat_side to, uint64_t mac);
+void nat_send_as(struct nat_path *path, struct nat_packet *packet,
+		 enum nat_side to, uint16_t ether_type, uint64_t mac);
+/* To whichever worker has its destination, as if it came from outside. */
+void nat_send_looped(struct nat_path *path, struct nat_packet *packet);
+/* A fresh frame of one entry, n_bytes long behind room for a VLAN tag. */
+bool nat_make(struct nat_path *path, struct nat_packet *packet,
+	      uint32_t n_bytes);
+/* Room for so many bytes of layer 3 in a fresh frame. */
+uint32_t nat_room(const struct nat_path *path);
+
+/* split.c: send it as fragments of at most the link's MTU. */
+void nat_split(struct nat_path *path, struct nat_packet *packet,
+	       enum nat_side to, uint64_t mac);
+
+/* RFC 792. */
+enum {
+	NAT_ICMP_ECHO_REPLY = 0,
+	NAT_ICMP_UNREACHABLE = 3,
+	NAT_ICMP_ECHO = 8,
+	NAT_ICMP_TIME = 11,
+	NAT_ICMP_PARAMETER = 12,
+	NAT_ICMP_TIMESTAMP = 13,
+	NAT_ICMP_TIMESTAMP_REPLY = 14,
+};
+
+/* Codes of NAT_ICMP_UNREACHABLE. */
+enum {
+	NAT_ICMP_NO_NET = 0,
+	NAT_ICMP_NO_HOST = 1,
+	NAT_ICMP_NO_PORT = 3,
+	NAT_ICMP_TOO_BIG = 4,
+	NAT_ICMP_ROUTE_FAILED = 5,
+	NAT_ICMP_PROHIBITED = 13,
+};
+
+/* icmp.c: queries are decide.c's; these are errors. */
+enum nat_reason nat_icmp_translate(struct nat_path *path,
+				   struct nat_packet *packet,
+				   struct nat_way *ret_way);
+bool nat_icmp_is_error(uint8_t type);
+bool nat_icmp_is_query(uint8_t type);
+bool nat_icmp_is_reply(uint8_t type);
+/* Tell the sender of packet, if it may be told. The packet is unchanged. */
+void nat_icmp_tell(struct nat_path *path, const struct nat_packet *packet,
+		   uint8_t type, uint8_t code, uint16_t mtu);
+/* Whether the rate limit allows another unsolicited answer. */
+bool nat_may_tell(struct nat_path *path, const struct nat_packet *packet);
+/* Tell it what reason calls for, and drop. */
+void nat_refuse(struct nat_path *path, struct nat_packet *packet,
+		enum nat_reason reason);
+
+/*
+ * ip_options.c, for packets with options. If a source route leads through us,
+ * its next stop becomes the destination. NAT_OK, or why it is dropped.
+ */
+enum nat_reason nat_options_route(struct nat_path *path,
+				  struct nat_packet *packet);
+bool nat_options_has_route(const struct nat_packet *packet);
+/* Fill in our address and the time where Record Route and Timestamp ask for
+ * them. false: an option is malformed. */
+bool nat_options_fill(struct nat_path *path, struct nat_packet *packet,
+		      enum nat_side to);
+/* The same for a packet to forward, if configured; obeys strict routes. */
+enum nat_reason nat_options_forward(struct nat_path *path,
+				    struct nat_packet *packet,
+				    const struct nat_way *way);
+
+/* local.c: packets to our own addresses. */
+void nat_local(struct nat_path *path, struct nat_packet *packet);
+
+/* resolve.c: next hops, and frames that wait for one. */
+struct nat_resolver *nat_resolver_create(void);
+void nat_resolver_destroy(struct nat_resolver *resolver);
+/* The next hop of dst. Network order; 0: there is none. */
+uint32_t nat_next_hop(const struct nat_path *path, enum nat_side side,
+		      uint32_t dst);
+/* NAT_OK and its MAC address; NAT_TAKEN: the packet is held; else why not. */
+enum nat_reason nat_resolve(struct nat_path *path, struct nat_packet *packet,
+			    const struct nat_way *way, uint64_t *ret_mac);
+void nat_resolver_tick(struct nat_path *path);
+/* Frames whose next hop is known by now. */
+void nat_resolver_release(struct nat_path *path);
+void nat_arp_input(struct nat_path *path, struct nat_packet *packet);
+void nat_announce(struct nat_path *path);
+
+/* fragment.c: packets with fragment_offset or has_more. */
+struct nat_fragments *nat_fragments_create(const struct nat_config *config,
+					   struct nat_random *random);
+void nat_fragments_destroy(struct nat_fragments *fragments);
+void nat_fragment(struct nat_path *path, struct nat_packet *packet);
+void nat_fragments_tick(struct nat_path *path);
+
+/* syn.c: SYNs from outside that nobody asked for. */
+struct nat_syns *nat_syns_create(void);
+void nat_syns_destroy(struct nat_syns *syns);
+void nat_syn_hold(struct nat_path *path, struct nat_packet *packet);
+/* A SYN goes out as way says: SYNs of the same connection end silently. */
+void nat_syn_out(struct nat_path *path, const struct nat_way *way);
+void nat_syns_tick(struct nat_path *path);
+
+#endif

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Where a packet goes, and as what: from inside, from outside, and from inside
+ * to one of our external addresses, which is both (hairpinning).
+ */
+#include "core.h"
+#include "mapping/window.h"
+
+static struct nat_tuple tuple_of(uint32_t addr, uint16_t port, uint8_t proto)
+{
+	return (struct nat_tuple){ .addr = addr, .port = port, .proto = proto };
+}
+
+static bool is_syn(const struct nat_packet *packet)
+{
+	return (packet->tcp_flags & (MR_TCP_SYN | MR_TCP_ACK | MR_TCP_RST)) ==
+	       MR_TCP_SYN;
+}
+
+/* What the state of TCP depends on. Of others it says nothing. */
+static struct nat_segment segment_of(const struct nat_packet *packet)
+{
+	enum { SCALE = 3, SCALE_BYTES = 3 }; /* RFC 7323 2.2 */
+	const struct mr_tcp *tcp = (const void *)packet->l4;
+	struct nat_segment segment = { 0 };
+	const uint8_t *option;
+
+	if (packet->proto != IPPROTO_TCP)
+		return segment;
+	segment = nat_segment_of(tcp, packet->total_bytes - packet->ip_bytes);
+	if (tcp->flags & MR_TCP_SYN) {
+		segment.n_bytes++;
+		option = nat_tcp_option(tcp, (tcp->offset >> 4) * 4u, SCALE,
+					SCALE_BYTES);
+		segment.shift =
+			option != NULL ? nat_window_shift(option[2]) : 0;
+	}
+	return segment;
+}
+
+static bool is_echo(const struct nat_packet *packet)
+{
+	return packet->proto == IPPROTO_ICMP &&
+	       ((const struct mr_icmp *)(const void *)packet->l4)->type == 8;
+}
+
+/* May a packet from inside without a mapping make one? */
+static enum nat_reason may_open(const struct nat_path *path,
+				const struct nat_packet *packet)
+{
+	switch (packet->proto) {
+	case IPPROTO_TCP:
+		/* With FIN or RST it begins nothing. */
+		return (packet->tcp_flags &
+			(MR_TCP_SYN | MR_TCP_FIN | MR_TCP_RST)) == MR_TCP_SYN ?
+			       NAT_OK :
+			       NAT_DROP_TCP_STATE;
+	case IPPROTO_UDP:
+		return NAT_OK;
+	case IPPROTO_ICMP:
+		return nat_icmp_is_query(((const struct mr_icmp *)(const void *)
+						  packet->l4)
+						 ->type) ?
+			       NAT_OK :
+			       NAT_DROP_NO_MAPPING;
+	default:
+		return path->config->passes_other_protocols ? NAT_OK :
+							      NAT_DROP_PROTOCOL;
+	}
+}
+
+/* The mapping of the packet's source, made if it may be. */
+static enum nat_reason open_source(struct nat_path *path,
+				   const struct nat_packet *packet,
+				   uint32_t *ret_id)
+{
+	const struct nat_tuple inside =
+		tuple_of(packet->ip->src, packet->sport, packet->proto);
+	enum nat_reason reason;
+
+	nat_maps_find_out(path->maps, &inside, 1, ret_id);
+	if (*ret_id != MR_FLOW_NONE)
+		return NAT_OK;
+	reason = may_open(path, packet);
+	if (reason != NAT_OK)
+		return reason;
+	return nat_maps_open(path->maps, &inside, path->now_s, ret_id);
+}
+
+static uint16_t outside_port(const struct nat_map *map, uint16_t port)
+{
+	return map->flags & NAT_MAP_ADDRESS ? port : map->outside_port;
+}
+
+static uint16_t inside_port(const struct nat_map *map, uint16_t port)
+{
+	return map->flags & NAT_MAP_ADDRESS ? port : map->inside.port;
+}
+
+static struct nat_remote remote_of(const struct nat_packet *packet,
+				   uint32_t addr, uint16_t port)
+{
+	return (struct nat_remote){
+		.addr = addr, .port = nat_has_ports(packet->proto) ? port : 0
+	};
+}
+
+/*
+ * The mapping that an external address and port belong to. An ICMP query has
+ * one id for both ends, so from inside it reaches only hosts whose ids are not
+ * translated, or answers that have ours.
+ */
+static uint32_t find_target(const struct nat_path *path,
+			    const struct nat_packet *packet,
+			    const struct nat_map *source)
+{
+	const struct nat_tuple outside =
+		tuple_of(packet->ip->dst, packet->dport, packet->proto);
+	const struct nat_map *target;
+	uint32_t id;
+
+	nat_maps_find_in(path->maps, &outside, 1, &id);
+	if (id == MR_FLOW_NONE || packet->proto != IPPROTO_ICMP ||
+	    source == NULL)
+		return id;
+	target = nat_maps_at(path->maps, id);
+	return (target->flags | source->flags) & NAT_MAP_ADDRESS ? id :
+								   MR_FLOW_NONE;
+}
+
+/* Whether another worker may have the other end; an id that was translated is
+ * none that it knows. */
+static bool is_elsewhere(const struct nat_path *path,
+			 const struct nat_packet *packet,
+			 const struct nat_map *source, uint32_t id)
+{
+	if (id != MR_FLOW_NONE)
+		return nat_maps_is_elsewhere(path->maps, id);
+	return packet->proto != IPPROTO_ICMP || source->flags & NAT_MAP_ADDRESS;
+}
+
+static enum nat_reason decide_hairpin(struct nat_path *path,
+				      const struct nat_packet *packet,
+				      const struct nat_map *source,
+				      struct nat_way *way)
+{
+	const struct nat_segment segment = segment_of(packet);
+	struct nat_map *target;
+	enum nat_reason reason;
+	uint32_t id;
+
+	if (!path->config->hairpins)
+		return NAT_DROP_HAIRPIN_OFF;
+	id = find_target(path, packet, source);
+	if (path->has_peers && is_elsewhere(path, packet, source, id)) {
+		way->is_looped = true;
+		return NAT_OK;
+	}
+	if (id == MR_FLOW_NONE)
+		return NAT_DROP_NO_MAPPING;
+	reason = nat_maps_in(path->maps, id,
+			     remote_of(packet, way->src, way->sport), &segment,
+			     path->now_s);
+	target = nat_maps_at(path->maps, id);
+	target->n_in += reason == NAT_OK;
+	way->to = NAT_INSIDE;
+	way->dst = target->inside.addr;
+	if (packet->proto != IPPROTO_ICMP)
+		way->dport = inside_port(target, packet->dport);
+	else if ((target->flags & NAT_MAP_ADDRESS) == 0)
+		way->sport = way->dport = target->inside.port;
+	return reason;
+}
+
+/* As it is, to the other side: RFC 6888 REQ-6. */
+static enum nat_reason pass(const struct nat_packet *packet,
+			    struct nat_way *way)
+{
+	*way = (struct nat_way){ .src = packet->ip->src,
+				 .dst = packet->ip->dst,
+				 .sport = packet->sport,
+				 .dport = packet->dport,
+				 .to = packet->from == NAT_INSIDE ?
+					       NAT_OUTSIDE :
+					       NAT_INSIDE,
+				 .is_excluded = true };
+	return packet->ip->ttl > 1 ? NAT_OK : NAT_DROP_TTL;
+}
+
+static enum nat_reason decide_out(struct nat_path *path,
+				  const struct nat_packet *packet,
+				  struct nat_way *way)
+{
+	const struct nat_addrs *addrs = &path->addrs;
+	const uint32_t dst = packet->ip->dst;
+	const bool is_external = nat_addrs_is_external(addrs, dst);
+	const struct nat_segment segment = segment_of(packet);
+	struct nat_map *map;
+	enum nat_reason reason;
+	uint32_t id;
+
+	if (nat_addrs_is_own(addrs, NAT_INSIDE, dst) ||
+	    (is_syn(packet) && nat_addrs_is_ours_alone(addrs, dst)) ||
+	    (is_echo(packet) && nat_addrs_is_own(addrs, NAT_OUTSIDE, dst) &&
+	     find_target(path, packet, NULL) == MR_FLOW_NONE))
+		return NAT_TAKEN;
+	if (nat_addrs_is_excluded(addrs, dst, packet->proto, packet->dport))
+		return nat_addrs_is_subscriber(addrs, packet->ip->src) ?
+			       pass(packet, way) :
+			       NAT_DROP_SPOOFED;
+	if (!is_external && nat_addrs_is_inside(addrs, dst))
+		return NAT_DROP_NO_ROUTE; /* it is there without us */
+	if (packet->ip->ttl <= 1)
+		return NAT_DROP_TTL;
+	if (nat_addrs_is_martian(addrs, NAT_OUTSIDE, dst))
+		return NAT_DROP_MARTIAN;
+	reason = open_source(path, packet, &id);
+	if (reason != NAT_OK)
+		return reason;
+	map = nat_maps_at(path->maps, id);
+	*way = (struct nat_way){ .src = map->outside_addr,
+				 .dst = dst,
+				 .sport = outside_port(map, packet->sport),
+				 .dport = packet->dport,
+				 .to = NAT_OUTSIDE };
+	if (packet->proto == IPPROTO_ICMP)
+		way->dport = way->sport;
+	reason = nat_maps_out(path->maps, id,
+			      remote_of(packet, dst, packet->dport), &segment,
+			      path->now_s);
+	map->n_out += reason == NAT_OK;
+	if (reason == NAT_OK && is_external)
+		reason = decide_hairpin(path, packet, map, way);
+	if (reason == NAT_OK && is_syn(packet))
+		nat_syn_out(path, way);
+	return reason;
+}
+
+/* Nobody asked for it, or it comes from where nothing is translated. */
+static enum nat_reason decide_unmapped(const struct nat_path *path,
+				       const struct nat_packet *packet,
+				       struct nat_way *way)
+{
+	const struct nat_addrs *addrs = &path->addrs;
+
+	if (nat_addrs_is_own(addrs, NAT_OUTSIDE, packet->ip->dst) &&
+	    is_echo(packet))
+		return NAT_TAKEN;
+	/* Nobody inside can open it from there: no need to wait. */
+	if (nat_addrs_is_ours_alone(addrs, packet->ip->dst) &&
+	    nat_addrs_is_own(addrs, NAT_OUTSIDE, packet->ip->dst) &&
+	    is_syn(packet))
+		return NAT_TAKEN;
+	if (nat_addrs_is_external(addrs, packet->ip->dst))
+		return is_syn(packet) ? NAT_DROP_UNSOLICITED_SYN :
+					NAT_DROP_NO_MAPPING;
+	if (nat_addrs_is_subscriber(addrs, packet->ip->dst) &&
+	    nat_addrs_is_excluded(addrs, packet->ip->src, packet->proto,
+				  packet->sport) &&
+	    !nat_addrs_is_own(addrs, NAT_INSIDE, packet->ip->dst))
+		return pass(packet, way);
+	return NAT_DROP_NO_MAPPING;
+}
+
+static enum nat_reason decide_in(struct nat_path *path,
+				 const struct nat_packet *packet,
+				 struct nat_way *way)
+{
+	const uint32_t id = find_target(path, packet, NULL);
+	const struct nat_segment segment = segment_of(packet);
+	enum nat_reason reason;
+	struct nat_map *map;
+
+	if (id == MR_FLOW_NONE)
+		return decide_unmapped(path, packet, way);
+	map = nat_maps_at(path->maps, id);
+	/* Who pings us means us, unless all of the address is another's. */
+	if (is_echo(packet) && (map->flags & NAT_MAP_STATIC) == 0 &&
+	    nat_addrs_is_own(&path->addrs, NAT_OUTSIDE, packet->ip->dst))
+		return NAT_TAKEN;
+	if (packet->ip->ttl <= 1)
+		return NAT_DROP_TTL;
+	*way = (struct nat_way){ .src = packet->ip->src,
+				 .dst = map->inside.addr,
+				 .sport = packet->sport,
+				 .dport = inside_port(map, packet->dport),
+				 .to = NAT_INSIDE };
+	if (packet->proto == IPPROTO_ICMP)
+		way->sport = way->dport;
+	reason = nat_maps_in(path->maps, id,
+			     remote_of(packet, packet->ip->src, packet->sport),
+			     &segment, path->now_s);
+	map->n_in += reason == NAT_OK;
+	return reason;
+}
+
+enum nat_reason nat_decide(struct nat_path *path,
+			   const struct nat_packet *packet,
+			   struct nat_way *ret_way)
+{
+	return packet->from == NAT_INSIDE ? decide_out(path, packet, ret_way) :
+					    decide_in(path, packet, ret_way);
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The packet path of one worker: frames in, frames out, whatever the ports.
+ *
+ *     burst --> parse --> look up --> rewrite --> outbox of the other side
+ *                  |          |
+ *                  |          +--> first packet: open a mapping
+ *                  +--> ARP, ping, ICMP, fragments, options: one by one
+ *
+ * It owns the frames from nat_burst() on: each ends in an outbox, waits in a
+ * bounded queue (neighbour, fragment, unsolicited SYN), or is freed and
+ * counted.
+ */
+#ifndef NAT_PATH_H
+#define NAT_PATH_H
+
+#include <millrace/millrace.h>
+
+#include "config/config.h"
+#include "mapping/map.h"
+#include "ports/reason.h"
+
+struct nat_addrs;      /* of a configuration; addrs.h */
+struct nat_neighbours; /* of both sides, shared by all workers; arp.h */
+
+enum { NAT_OUTBOX_MAX = 4 * MR_BURST_MAX };
+
+/* Frames on their way out of one side; the caller sends and empties it. */
+struct nat_outbox {
+	uint32_t n; /* entries */
+	struct mr_frame frames[NAT_OUTBOX_MAX];
+};
+
+/*
+ * Hairpinning to an end that another worker has: the packet has its external
+ * source by now, and goes on as if it came from outside, but for this flag of
+ * its first entry. Without it a source that is ours would be spoofed.
+ */
+enum { NAT_FRAME_LOOPED = 1u << 31 };
+
+/* Written by the worker, read by any thread. */
+struct nat_stats {
+	uint64_t received[NAT_SIDES]; /* frames */
+	uint64_t sent[NAT_SIDES];     /* into outboxes, own ones included */
+	uint64_t made;                /* frames of our own: ARP, ICMP, splits */
+	uint64_t held;                /* now: queues; a gauge */
+	uint64_t drops[NAT_REASONS];  /* frames, NAT_TAKEN included */
+	uint64_t translated[NAT_SIDES]; /* frames, by the side they came from */
+	uint64_t hairpinned, excluded;  /* frames */
+};
+
+struct nat_path_config {
+	struct mr_ctx *ctx;
+	const struct nat_config *config;
+	struct nat_neighbours *neighbours;
+	struct nat_maps *maps;
+	struct mr_cache *cache; /* the worker's */
+	void *base;             /* of the region */
+	uint8_t macs[NAT_SIDES][6];
+	uint16_t mtus[NAT_SIDES];
+	uint32_t worker_idx, n_workers; /* 2 or more: an end that is not here
+					 * may be another worker's */
+};
+
+/* One per worker. */
+struct nat_path;
+
+int nat_path_create(const struct nat_path_config *config,
+		    struct nat_path **ret_path, struct mr_reason *reterr_why);
+/* The MTU of a port has changed. Any thread; it takes effect within a second.
+ */
+void nat_path_set_mtu(struct nat_path *path, enum nat_side side, uint16_t mtu);
+
+/* Frames that it holds are freed as NAT_DROP_SHUTDOWN. */
+void nat_path_destroy(struct nat_path *path);
+
+/*
+ * Switch to another configuration, which must outlive the path. It must satisfy
+ * nat_config_can_follow(). addrs: made from it; the path takes ownership.
+ */
+void nat_path_reload(struct nat_path *path, const struct nat_config *config,
+		     const struct nat_addrs *addrs);
+
+/* No more bursts will come: frames that it holds are freed as
+ * NAT_DROP_SHUTDOWN. */
+void nat_path_give_up(struct nat_path *path);
+
+/* The time, once per round, and what has to be done from time to time. */
+void nat_path_tick(struct nat_path *path, uint64_t now_ns);
+
+/* n entries, whole frames, at most MR_BURST_MAX, received on side from. */
+void nat_burst(struct nat_path *path, enum nat_side from,
+	       struct mr_frame *frames, uint32_t n);
+
+struct nat_outbox *nat_path_outbox(struct nat_path *path, enum nat_side to);
+/* Frames with NAT_FRAME_LOOPED for the workers that have their ends; counted as
+ * sent here, and as received there. */
+struct nat_outbox *nat_path_loop(struct nat_path *path);
+struct nat_stats *nat_path_stats(struct nat_path *path);
+
+/*
+ * Law, at rest: received + made = sent + held + sum of drops (NAT_TAKEN
+ * included).
+ */
+
+#endif

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Which worker a frame belongs to, and how it gets there.
+ *
+ *     from inside:  hash of the source address; an ICMP error: of the address
+ *                   that the packet inside it was sent to
+ *     from outside: a port forward or one-to-one: as the inside address;
+ *                   else by the slice of the destination port (ICMP: of the
+ *                   id), or of the source port of the packet inside an ICMP
+ *                   error; protocols without ports: by the address
+ *     fragments from outside: as the first one; they meet at a worker that
+ *                   their addresses and id hash to, which waits for that one
+ *
+ * Devices that we know give frames to queues by a hash of their own, which
+ * knows nothing of slices. So each worker looks at what it received and hands
+ * what is not its own to the owner, over a ring from each to each. With one
+ * worker nothing of this is there.
+ */
+#ifndef NAT_STEER_H
+#define NAT_STEER_H
+
+#include <millrace/millrace.h>
+
+#include "config/config.h"
+#include "path.h"
+
+/* What a ring has. */
+enum nat_lane {
+	NAT_LANE_INSIDE = NAT_INSIDE,
+	NAT_LANE_OUTSIDE = NAT_OUTSIDE,
+	NAT_LANE_FRAGMENT, /* from outside, to where its pieces meet */
+	NAT_LANES,
+};
+
+/* Of all workers: which ways there are. Constant. */
+struct nat_routes;
+
+int nat_routes_create(const struct nat_config *config, uint32_t n_workers,
+		      struct nat_routes **ret_routes);
+void nat_routes_destroy(struct nat_routes *routes);
+
+/*
+ * The owner of a frame, as far as its first n_bytes say it; what makes no sense
+ * is its receiver's, who drops it by name. *ret_lane is what it is handed over
+ * as.
+ */
+uint32_t nat_routes_owner(const struct nat_routes *routes, enum nat_side from,
+			  const uint8_t *bytes, uint32_t n_bytes,
+			  uint32_t receiver, enum nat_lane *ret_lane);
+
+/* How long fragments wait for the first one. */
+uint64_t nat_routes_keep_ns(const struct nat_routes *routes);
+
+/* Rings between all workers. */
+struct nat_steering;
+
+int nat_steering_create(struct mr_ctx *ctx, struct mr_workers *workers,
+			uint32_t n_workers, uint32_t n_entries,
+			struct nat_steering **ret_steering,
+			struct mr_reason *ret_why);
+void nat_steering_destroy(struct nat_steering *steering);
+
+/* The part of one worker; its thread is the only user. */
+struct nat_steer;
+struct nat_steer *nat_steer_of(struct nat_steering *steering, uint32_t idx);
+
+/* The worker goes by other ways from now on; they must live as long. */
+void nat_steer_follow(struct nat_steer *steer, const struct nat_routes *routes);
+
+/* Written by the worker, read by any thread. */
+struct nat_steer_stats {
+	uint64_t handed_off; /* frames that went to other workers */
+};
+const struct nat_steer_stats *nat_steer_stats(const struct nat_steer *steer);
+
+/*
+ * Hand over what is not this worker's. Returns the entries that are, moved to
+ * the front. What does not fit into a ring is freed and counted in stats, as
+ * received and as NAT_DROP_HANDOFF_FULL.
+ */
+uint32_t nat_steer_split(struct nat_steer *steer, enum nat_side from,
+			 struct mr_frame *frames, uint32_t n, uint64_t now_ns,
+			 struct nat_stats *stats);
+
+/*
+ * Up to n entries, whole frames, that others handed over; *ret_from says which
+ * side they came from. 0: no more. Fragments among them are steered on.
+ */
+uint32_t nat_steer_receive(struct nat_steer *steer, enum nat_side *ret_from,
+			   struct mr_frame *frames, uint32_t n, uint64_t now_ns,
+			   struct nat_stats *stats);
+
+/* The workers have ended: what waits is freed, as NAT_DROP_SHUTDOWN. */
+void nat_steer_give_up(struct nat_steer *steer, struct nat_stats *stats);
+
+#endif

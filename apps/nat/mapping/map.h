@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Mappings and sessions: the state of one worker's subscribers.
+ *
+ *     inside addr, port, proto --> flow table --> mapping --> outside addr,
+ * port outside addr, port, proto --> array, no hash --> mapping
+ *
+ * A mapping is endpoint-independent: one per inside address, port and protocol,
+ * whatever it talks to. Sessions are its remote ends: kept where something
+ * depends on them (TCP's state, filtering), the first one inside the mapping's
+ * cache line, further ones in a flow table of their own. For UDP and ICMP with
+ * endpoint-independent filtering the first one is only remembered for lists.
+ *
+ * Time is a tick of one second, told by the caller; nothing here reads a clock.
+ * Nothing here sees a frame: that is the datapath's. One thread at a time.
+ */
+#ifndef NAT_MAP_H
+#define NAT_MAP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <millrace/flow.h>
+#include <millrace/millrace.h>
+
+#include "config/config.h"
+#include "ports/event.h"
+#include "ports/reason.h"
+#include "ports/shard.h"
+
+/* The key of a mapping. addr, port: network order; ICMP: port is the id. */
+struct nat_tuple {
+	uint32_t addr;
+	uint16_t port;
+	uint8_t proto; /* IPPROTO_*; others than UDP, TCP, ICMP: port is 0 */
+	uint8_t realm; /* 0: room for several inside networks */
+};
+
+/* A remote end, network order. */
+struct nat_remote {
+	uint32_t addr;
+	uint16_t port; /* ICMP: 0 */
+};
+
+/* What there is to know of a TCP segment; host order. */
+struct nat_segment {
+	uint32_t seq, ack;
+	uint32_t n_bytes; /* of sequence numbers that it takes */
+	uint16_t window;
+	uint8_t flags; /* enum nat_tcp_flag */
+	uint8_t shift; /* nat_window_shift() of a SYN; 0: it has no scale */
+};
+
+enum {
+	NAT_MAP_STATIC = 1 << 0,  /* a port forward or one-to-one: no timer */
+	NAT_MAP_ADDRESS = 1 << 1, /* address only: the port is not changed */
+};
+
+/* One cache line. */
+struct nat_map {
+	struct nat_tuple inside;
+	uint32_t outside_addr;    /* network order */
+	uint16_t outside_port;    /* network order */
+	uint16_t addr_delta;      /* RFC 1624: what translation to outside adds
+				   * to a sum over the address... */
+	uint16_t port_delta;      /* ...and over the port; folded, in memory
+				   * order. To inside subtracts. */
+	uint8_t flags;            /* NAT_MAP_* */
+	uint8_t tcp_state;        /* of the first session; tcp.h */
+	uint32_t subscriber;      /* its number */
+	uint32_t last_s;          /* refreshed: the tick; TCP: opened */
+	struct nat_remote remote; /* of the first session; addr 0: none */
+	uint32_t remote_last_s;   /* when it was used */
+	uint32_t n_sessions;      /* besides the first... */
+	uint32_t sessions;        /* ...1 + number of the newest; session.h */
+	uint32_t next_hop[2];     /* of the datapath: where frames of it go, by
+				   * side;     0: not known */
+	uint32_t n_out, n_in;     /* frames, for lists; they wrap */
+};
+
+/* One worker's. */
+struct nat_maps;
+
+struct nat_maps_stats {
+	uint64_t n_mappings, n_sessions, n_subscribers;
+	uint64_t created, expired; /* mappings */
+	uint64_t n_quarantined;    /* ports */
+	uint64_t bytes;            /* memory of tables and arrays */
+};
+
+struct nat_maps_config {
+	struct mr_ctx *ctx;
+	const struct nat_config *config; /* must live as long */
+	uint32_t shard, n_shards;
+	uint64_t seed; /* of hashes and port choice; 0: drawn */
+	uint32_t now_s;
+	nat_log_fn *log; /* or NULL */
+	void *opaque;
+};
+
+int nat_maps_create(const struct nat_maps_config *config,
+		    struct nat_maps **ret_maps, struct mr_reason *reterr_why);
+void nat_maps_destroy(struct nat_maps *maps);
+
+/*
+ * Another configuration from now on. Mappings that it still allows live on,
+ * the others end (an external address that is gone, a subscriber that is none):
+ * at once where ports are made anew, else in one of the next calls of
+ * nat_maps_expire(). On an error the old one stays in force.
+ */
+int nat_maps_reload(struct nat_maps *maps, const struct nat_config *config,
+		    uint32_t now_s, struct mr_reason *reterr_why);
+
+struct nat_map *nat_maps_at(struct nat_maps *maps, uint32_t id);
+/* The same, and prefetch what a packet of proto is going to read. */
+struct nat_map *nat_maps_fetch(struct nat_maps *maps, uint32_t id,
+			       uint8_t proto);
+
+/*
+ * A static mapping whose inside host is another worker's. All have all of them,
+ * but what becomes of one, TCP's state and the filter, its worker alone knows.
+ */
+bool nat_maps_is_elsewhere(const struct nat_maps *maps, uint32_t id);
+
+/* By burst; MR_FLOW_NONE where there is none. */
+void nat_maps_find_out(const struct nat_maps *maps,
+		       const struct nat_tuple *inside, uint32_t n,
+		       uint32_t *ret_ids);
+/* tuple: outside address, port and protocol. */
+void nat_maps_find_in(const struct nat_maps *maps,
+		      const struct nat_tuple *outside, uint32_t n,
+		      uint32_t *ret_ids);
+
+/*
+ * The mapping of an inside tuple, made if need be; of TCP, for a SYN that goes
+ * out: other segments without a mapping belong to nothing. NAT_OK and *ret_id,
+ * or NAT_DROP_NO_PORT, _QUOTA, _TABLE_FULL, _SPOOFED, _PROTOCOL.
+ */
+enum nat_reason nat_maps_open(struct nat_maps *maps,
+			      const struct nat_tuple *inside, uint32_t now_s,
+			      uint32_t *ret_id);
+
+/*
+ * A packet of a mapping goes out to remote, or comes in from it: looks at the
+ * filter (in only; static mappings have none), the session and TCP's state, and
+ * refreshes what RFC 4787 REQ-6 and RFC 7857 let it refresh. segment: used for
+ * TCP only. One outside its session's windows is let through, but changes
+ * nothing. NAT_OK, or why it must be dropped:
+ * NAT_DROP_FILTERED, _TABLE_FULL, _QUOTA, _UNSOLICITED_SYN (in: the caller
+ * holds it).
+ */
+enum nat_reason nat_maps_out(struct nat_maps *maps, uint32_t id,
+			     struct nat_remote remote,
+			     const struct nat_segment *segment, uint32_t now_s);
+enum nat_reason nat_maps_in(struct nat_maps *maps, uint32_t id,
+			    struct nat_remote remote,
+			    const struct nat_segment *segment, uint32_t now_s);
+
+/* For an ICMP error about a packet of this mapping: the filter, no refresh. */
+bool nat_maps_may_in(const struct nat_maps *maps, uint32_t id, uint32_t addr);
+
+/*
+ * Ends what has aged and frees ports from quarantine; a bounded part of it per
+ * call (64 mappings), to be called once per round. Returns how many ended.
+ */
+uint32_t nat_maps_expire(struct nat_maps *maps, uint32_t now_s);
+/* The last call has left something that is due: another one should follow soon,
+ * whether there are packets or not. */
+bool nat_maps_is_behind(const struct nat_maps *maps);
+
+/* End one mapping and its sessions now; its port goes into quarantine. */
+void nat_maps_close(struct nat_maps *maps, uint32_t id, uint32_t now_s);
+
+void nat_maps_stats(const struct nat_maps *maps, struct nat_maps_stats *stats);
+
+/* One session, for lists and for saving. */
+struct nat_session {
+	struct nat_tuple inside;
+	struct nat_remote outside; /* the mapping's external end */
+	struct nat_remote remote;  /* addr 0: none is remembered */
+	uint8_t tcp_state, flags;
+	uint32_t age_s;  /* since it was used */
+	uint32_t left_s; /* until it ends; 0 for static ones */
+	uint32_t n_out, n_in;
+};
+
+/*
+ * Walk: *cursor is 0 at first. Fills up to n, returns how many; 0: the end.
+ * Mappings that come or go meanwhile may be missed or seen twice, no others.
+ */
+uint32_t nat_maps_list(const struct nat_maps *maps, uint64_t *cursor,
+		       uint32_t now_s, struct nat_session *sessions,
+		       uint32_t n);
+
+/* Take up a saved session: 0, -EEXIST, -EADDRINUSE, -EINVAL, -ENOSPC. */
+int nat_maps_restore(struct nat_maps *maps, const struct nat_session *session,
+		     uint32_t now_s);
+
+#endif

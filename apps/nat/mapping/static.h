@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Mappings that the configuration gives: port forwards, a mapping for each
+ * port and protocol, and one-to-one, a mapping for all of an address. All
+ * workers have all of them, since either end may be what a frame is steered by.
+ */
+#ifndef NAT_STATIC_H
+#define NAT_STATIC_H
+
+#include <millrace/flow.h>
+
+#include "config/config.h"
+#include "map.h"
+#include "ports/external.h"
+
+struct nat_static {
+	struct nat_tuple inside;
+	struct nat_tuple outside;
+	uint8_t flags;  /* of the mapping */
+	uint8_t is_new; /* made, its external end is not entered */
+	uint8_t reserved[6];
+};
+
+/* All of a configuration, by both ends. */
+struct nat_static_set {
+	struct mr_flow_table *by_inside;  /* struct nat_static */
+	struct mr_flow_table *by_outside; /* struct nat_static_end */
+	uint32_t n, n_one_to_ones;
+	struct nat_externals ordinals; /* of its subscribers */
+};
+
+struct nat_static_end {
+	struct nat_tuple outside;
+	struct nat_tuple inside;
+};
+
+/* -EINVAL if two of them have an end in common, -ENOMEM. */
+int nat_static_set_init(struct nat_static_set *given, struct mr_ctx *ctx,
+			const struct nat_config *config,
+			struct mr_reason *reterr_why);
+void nat_static_set_fini(struct nat_static_set *given);
+
+static inline struct nat_static *
+nat_static_at(const struct nat_static_set *given, uint32_t id)
+{
+	return mr_flow_record(given->by_inside, id);
+}
+
+/* Make the mappings whose inside ends have none. 0; or -ENOMEM, and all is as
+ * it was. */
+int nat_static_set_make(struct nat_maps *maps, struct nat_static_set *given,
+			struct mr_reason *reterr_why);
+
+/* What mappings have inside ends of the set becomes theirs; nothing can fail.
+ */
+void nat_static_set_convert(struct nat_maps *maps, struct nat_static_set *given,
+			    uint32_t now_s);
+
+/* The mapping is one of the set. */
+bool nat_static_has(const struct nat_static_set *given,
+		    const struct nat_map *map);
+
+/* Enter external ends, and what follows from them for who is behind them: of
+ * the new ones, or of all where the ports are. They are free. */
+void nat_static_set_enter(struct nat_maps *maps, struct nat_static_set *given,
+			  bool all);
+
+#endif

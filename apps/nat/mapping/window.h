@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Which segments belong to a TCP connection, by what both of its ends have said
+ * they expect: the last acknowledgement of each, and its window.
+ *
+ *     receiver:       ack                       ack + window
+ *     sequence  ------|=============================|------>
+ *     an RST:         |-- belongs ------------------|
+ *     others:   |--------- belong, repeated ones too --|
+ *
+ * Sources: RFC 9293 3.10.7.4, RFC 5961 3.2 and 4.2, RFC 7323 2.2
+ * and 2.3.
+ */
+#ifndef NAT_WINDOW_H
+#define NAT_WINDOW_H
+
+#include "map.h"
+#include "tcp.h"
+
+/* All zero: nothing has been seen. */
+struct nat_window_end {
+	uint32_t ack;      /* the newest that the other end's segments allow */
+	uint32_t end;      /* behind the last sequence number that it sent */
+	uint16_t window;   /* the largest, unscaled: its right edge never moves
+			    * back, and a forged 0 must not shut it */
+	uint8_t shift : 4; /* of it, plus 1; 0: unknown, so assume the largest
+			    */
+	uint8_t stray_shift : 4; /* of stray, if that is a SYN */
+	uint8_t seen;
+	uint32_t stray; /* behind the last segment that did not belong */
+};
+
+enum {
+	NAT_END_SEEN = 1,      /* ack and window are there... */
+	NAT_END_CONFIRMED = 2, /* ...and the other end has kept to them */
+	NAT_END_SENT = 4,      /* end is there */
+	NAT_END_STRAY = 8,     /* stray is there, and nothing behind it */
+};
+
+struct nat_window {
+	struct nat_window_end ends[2]; /* by the direction that they send in */
+};
+
+enum { NAT_SCALE_MAX = 14 };
+
+/* nat_segment.shift of a window scale option: RFC 7323 2.3. */
+static inline uint8_t nat_window_shift(uint8_t scale)
+{
+	return 1 + (scale < NAT_SCALE_MAX ? scale : NAT_SCALE_MAX);
+}
+
+static inline uint32_t nat_window_bytes(const struct nat_window_end *end)
+{
+	if (end->shift == 0)
+		return (uint32_t)UINT16_MAX << NAT_SCALE_MAX;
+	return (uint32_t)end->window << (end->shift - 1);
+}
+
+/* Whether a segment is where its receiver expects one. */
+static inline bool nat_window_fits(const struct nat_window_end *receiver,
+				   const struct nat_segment *segment)
+{
+	const uint32_t window = nat_window_bytes(receiver);
+	const uint32_t past = window > UINT16_MAX ? window : UINT16_MAX;
+	const uint32_t ahead = segment->seq - receiver->ack;
+
+	return ahead <= window ||
+	       ((segment->flags & NAT_TCP_RST) == 0 &&
+		ahead + segment->n_bytes + past <= past + window);
+}
+
+/* Scaling is in use if both SYNs have the option. */
+static inline void nat_window_scale(struct nat_window *window,
+				    enum nat_direction direction,
+				    const struct nat_segment *segment)
+{
+	window->ends[direction].shift = segment->shift;
+	if (segment->shift == 0)
+		window->ends[NAT_OUT].shift = window->ends[NAT_IN].shift = 1;
+}
+
+/* What an end that sends this expects. An acknowledgement of what the other end
+ * never sent is forged, or we missed a part: nothing is learned from it. */
+static inline void nat_window_learn(struct nat_window_end *from,
+				    const struct nat_window_end *to,
+				    const struct nat_segment *segment)
+{
+	uint32_t window = segment->window;
+
+	if ((from->seen & NAT_END_SEEN &&
+	     (int32_t)(segment->ack - from->ack) < 0) ||
+	    (to->seen & NAT_END_SENT && (int32_t)(segment->ack - to->end) > 0))
+		return;
+	/* A SYN's own window is not scaled. */
+	if (segment->flags & NAT_TCP_SYN && from->shift > 1)
+		window = (window + (1u << (from->shift - 1)) - 1) >>
+			 (from->shift - 1);
+	from->ack = segment->ack;
+	if (from->window < window)
+		from->window = (uint16_t)window;
+	from->seen |= NAT_END_SEEN;
+}
+
+/*
+ * An end acknowledges just what did not belong: both are where we do not know
+ * of, in another connection or behind a part of this one that went elsewhere.
+ * What we knew is forgotten then.
+ */
+static inline bool nat_window_moves(struct nat_window *window,
+				    enum nat_direction direction,
+				    const struct nat_segment *segment)
+{
+	const struct nat_window_end to = window->ends[!direction];
+
+	if (!(to.seen & NAT_END_STRAY) || segment->ack != to.stray ||
+	    (segment->flags & (NAT_TCP_ACK | NAT_TCP_RST)) != NAT_TCP_ACK)
+		return false;
+	*window = (struct nat_window){ 0 };
+	window->ends[!direction].shift = to.stray_shift;
+	return true;
+}
+
+/* Behind the handshake a SYN with a new number is of another connection. */
+static inline bool nat_window_is_new(const struct nat_window_end *from,
+				     const struct nat_segment *segment)
+{
+	return segment->flags & NAT_TCP_SYN && from->seen & NAT_END_SENT &&
+	       (int32_t)(segment->seq + segment->n_bytes - from->end) > 0;
+}
+
+/* Remember what did not belong. Always false. */
+static inline bool nat_window_stray(struct nat_window_end *from,
+				    const struct nat_segment *segment)
+{
+	if (segment->flags & NAT_TCP_RST)
+		return false;
+	from->stray = segment->seq + segment->n_bytes;
+	from->stray_shift = segment->shift & 15;
+	from->seen |= NAT_END_STRAY;
+	return false;
+}
+
+/*
+ * Look at a segment and learn from it; is_opening: of a handshake. false: it
+ * does not belong to the connection. What the first segment of an end has said
+ * is forgotten when the other end does not keep to it: it may have been
+ * anybody's.
+ */
+static inline bool nat_window_see(struct nat_window *window,
+				  enum nat_direction direction,
+				  const struct nat_segment *segment,
+				  bool is_opening)
+{
+	struct nat_window_end *from = &window->ends[direction];
+	struct nat_window_end *to = &window->ends[!direction];
+	const uint32_t end = segment->seq + segment->n_bytes;
+
+	if (to->seen & NAT_END_SEEN) {
+		if (nat_window_fits(to, segment) &&
+		    (is_opening || !nat_window_is_new(from, segment)))
+			to->seen |= NAT_END_CONFIRMED;
+		else if (to->seen & NAT_END_CONFIRMED ||
+			 segment->flags & NAT_TCP_RST)
+			return nat_window_stray(from, segment);
+		else
+			*to = (struct nat_window_end){ .shift = to->shift };
+	}
+	if (segment->flags & NAT_TCP_RST)
+		return true;
+	if (!(from->seen & NAT_END_SENT) || (int32_t)(end - from->end) > 0)
+		from->end = end;
+	from->seen = (from->seen & ~NAT_END_STRAY) | NAT_END_SENT;
+	if (segment->flags & NAT_TCP_SYN && is_opening)
+		nat_window_scale(window, direction, segment);
+	if (segment->flags & NAT_TCP_ACK)
+		nat_window_learn(from, to, segment);
+	return true;
+}
+
+#endif

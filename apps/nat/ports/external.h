@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The addresses whose ports are shared: the pool of the configuration, in any
+ * number of ranges, less the addresses that are mapped one to one. Each has an
+ * index, without gaps, which is what arrays are made by. It stays what it is
+ * when others come.
+ */
+#ifndef NAT_EXTERNAL_H
+#define NAT_EXTERNAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "config/config.h"
+
+enum { NAT_EXTERNAL_NONE = UINT32_MAX };
+
+struct nat_externals {
+	uint32_t n_addrs, n_ranges;
+	struct nat_external_range {
+		uint32_t first, last;        /* host order, both included */
+		uint32_t index;              /* of first */
+	} * ranges;                          /* in order of addresses */
+	struct nat_external_range *by_index; /* the same */
+};
+
+/* 0, -ENOMEM, or -E2BIG: more addresses than an index has numbers for. */
+int nat_externals_init(struct nat_externals *externals,
+		       const struct nat_config *config);
+void nat_externals_fini(struct nat_externals *externals);
+
+/*
+ * The addresses of next, where those of old have the index that they had.
+ * false: an address is gone, there are more than n_max, or there is no memory.
+ */
+bool nat_externals_extend(const struct nat_externals *old,
+			  const struct nat_externals *next, uint32_t n_max,
+			  struct nat_externals *ret_externals);
+
+/* addr in host order; NAT_EXTERNAL_NONE: not one of them. */
+static inline uint32_t nat_external_index(const struct nat_externals *externals,
+					  uint32_t addr)
+{
+	const struct nat_external_range *range = externals->ranges;
+
+	/* The last range that begins at or below addr; without branches that
+	 * a burst of mixed addresses would make hard to foretell. */
+	for (uint32_t n = externals->n_ranges; n > 1;) {
+		uint32_t half = n / 2;
+
+		range += range[half].first <= addr ? half : 0;
+		n -= half;
+	}
+	if (addr < range->first || addr > range->last)
+		return NAT_EXTERNAL_NONE;
+	return range->index + (addr - range->first);
+}
+
+/* Host order; index is below n_addrs. */
+uint32_t nat_external_addr(const struct nat_externals *externals,
+			   uint32_t index);
+
+bool nat_externals_equal(const struct nat_externals *a,
+			 const struct nat_externals *b);
+
+#endif

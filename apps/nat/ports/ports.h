@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * External ports: which are free, whose the others are.
+ *
+ *     free --take--> used --free--> quarantined --release, 120 s later--> free
+ *
+ * A worker has a slice of each address's ports: 64 of them, then those of the
+ * other workers, then 64 again. Its ports are numbered without gaps: a slot. A
+ * place is a slot of an address and protocol; one array has four bytes for each
+ * place: the mapping that uses it, or the link of the quarantine's queue. Its
+ * memory is touched only where ports are used.
+ *
+ *     array  | 10.. UDP, address 0 | UDP, address 1 | ... | TCP, address 0 |
+ * ... set    | one per address and protocol: bits of the ports that are not |
+ * free, odd and even ones apart, so that parity costs no scan
+ *
+ * Blocks are aligned runs of slots that belong to one subscriber for as long as
+ * one port of them is used or in quarantine.
+ */
+#ifndef NAT_PORTS_H
+#define NAT_PORTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <millrace/flow.h>
+
+#include "bits.h"
+#include "config/config.h"
+#include "event.h"
+#include "external.h"
+#include "random.h"
+#include "reason.h"
+#include "shard.h"
+
+enum {
+	NAT_PLACE_NONE = UINT32_MAX,
+	NAT_SLICE_PORTS = 1 << NAT_SLICE_BITS,
+	NAT_SLICES = 65536 >> NAT_SLICE_BITS,
+	NAT_SHARDS_MAX = NAT_SLICES,
+};
+
+/* What an entry of the array is, by its highest bit. */
+enum { NAT_INDEX_QUARANTINED = 1u << 31 };
+
+/* The ports of one address and protocol. */
+struct nat_port_set {
+	uint32_t n_free;
+	uint32_t n_busy; /* used or quarantined */
+	uint32_t n_peak; /* most n_busy since its memory was given back */
+	uint32_t n_static;
+	uint32_t n_free_blocks;
+	bool is_touched;
+};
+
+struct nat_block {
+	uint32_t owner;    /* 1 + number of the subscriber; 0: free */
+	uint32_t next;     /* of the same owner: 1 + number */
+	uint32_t n_usable; /* ports without static ones and such out of range */
+	uint32_t n_busy;
+};
+
+/* Ports that were freed in the same second. */
+struct nat_batch {
+	uint32_t freed_s;
+	uint32_t head; /* place, or NAT_QUARANTINE_END */
+};
+
+struct nat_ports {
+	/* What find_in reads. */
+	uint32_t *index; /* by place; 0: free */
+	struct nat_externals externals;
+	uint32_t n_slots;     /* per address and protocol */
+	uint32_t n_addrs_max; /* that the arrays have room for */
+	uint32_t shard, n_shards;
+	uint32_t reciprocal; /* of n_shards; see nat_ports_slot() */
+
+	struct nat_port_config config;
+	struct nat_random *random;
+	struct mr_flow_table *subscribers;
+	nat_log_fn *log;
+	void *opaque;
+	bool is_paired;
+
+	uint32_t first_slot, end_slot; /* those within the range of ports */
+	uint32_t class_slot;           /* the first one of port 1024 and up */
+	uint32_t n_sets;               /* protocols times n_addrs_max */
+	struct nat_port_set *sets;
+	uint64_t *bits; /* set_words for each set */
+	uint32_t set_words;
+	uint64_t *full_memory;
+	struct nat_bits full[NAT_PROTOS]; /* addresses without room */
+
+	uint32_t blocks_per_set, first_block, end_block;
+	struct nat_block *blocks; /* NULL: no blocks */
+	uint64_t *block_bits;     /* those that have an owner */
+	uint32_t block_words;     /* for each set */
+
+	uint32_t quarantine_s;
+	uint32_t n_batches_max, first_batch, n_batches;
+	struct nat_batch *batches; /* a ring */
+
+	uint64_t n_used, n_quarantined, n_static, n_touched;
+};
+
+/* All ports = free + used + quarantined + static. */
+struct nat_ports_stats {
+	uint64_t n_all, n_free, n_used, n_quarantined, n_static;
+	uint64_t bytes;
+};
+
+/* Where ports get and say things. */
+struct nat_ports_env {
+	uint32_t shard, n_shards;
+	struct nat_random *random;
+	struct mr_flow_table *subscribers;
+	nat_log_fn *log;
+	void *opaque;
+};
+
+/* 0, -EINVAL, -ENOMEM. */
+int nat_ports_create(const struct nat_config *config,
+		     const struct nat_ports_env *env,
+		     struct nat_ports **ret_ports,
+		     struct mr_reason *reterr_why);
+void nat_ports_destroy(struct nat_ports *ports);
+
+/* What has ports. NAT_PROTOS: another protocol. */
+static inline uint32_t nat_proto_of(uint8_t ip_proto)
+{
+	return ip_proto == 17 ? NAT_UDP :
+	       ip_proto == 6  ? NAT_TCP :
+	       ip_proto == 1  ? NAT_ICMP :
+				NAT_PROTOS;
+}
+
+/*
+ * The slot of a port (host order), or NAT_PLACE_NONE if it is another worker's.
+ * The quotient by multiplication is exact: 1024 * n_shards <= 2^20, and the
+ * reciprocal is rounded up at 2^20 (Granlund and Montgomery, 1994, theorem 4.2,
+ * with slices below 2^10 and l = 10).
+ */
+static inline uint32_t nat_ports_slot(const struct nat_ports *ports,
+				      uint32_t port)
+{
+	uint32_t slice = port >> NAT_SLICE_BITS;
+	uint32_t local = slice * ports->reciprocal >> 20;
+
+	if (slice - local * ports->n_shards != ports->shard)
+		return NAT_PLACE_NONE;
+	return local << NAT_SLICE_BITS | (port & (NAT_SLICE_PORTS - 1));
+}
+
+/* The place of an external end in host order, or NAT_PLACE_NONE. */
+static inline uint32_t nat_ports_place(const struct nat_ports *ports,
+				       uint32_t proto, uint32_t addr,
+				       uint32_t port)
+{
+	uint32_t addr_index = nat_external_index(&ports->externals, addr);
+	uint32_t slot = nat_ports_slot(ports, port);
+
+	if (addr_index == NAT_EXTERNAL_NONE || slot == NAT_PLACE_NONE)
+		return NAT_PLACE_NONE;
+	return (proto * ports->n_addrs_max + addr_index) * ports->n_slots +
+	       slot;
+}
+
+/* The mapping at a place, or MR_FLOW_NONE. */
+static inline uint32_t nat_ports_mapping(const struct nat_ports *ports,
+					 uint32_t place)
+{
+	uint32_t entry = ports->index[place];
+
+	/* 0 becomes MR_FLOW_NONE. */
+	return entry & NAT_INDEX_QUARANTINED ? MR_FLOW_NONE : entry - 1;
+}
+
+/* Both in host order. */
+uint32_t nat_ports_addr_of(const struct nat_ports *ports, uint32_t place);
+uint16_t nat_ports_port_of(const struct nat_ports *ports, uint32_t place);
+
+/* Whether dynamic mappings may have it. */
+static inline bool nat_ports_in_range(const struct nat_ports *ports,
+				      uint32_t place)
+{
+	uint32_t slot = place % ports->n_slots;
+
+	return slot >= ports->first_slot && slot < ports->end_slot;
+}
+
+/*
+ * A free port for a subscriber, entered as that of mapping map_id: NAT_OK and
+ * *ret_place, NAT_DROP_NO_PORT, or NAT_DROP_QUOTA: its blocks are full.
+ */
+enum nat_reason nat_ports_take(struct nat_ports *ports, uint32_t proto,
+			       uint32_t subscriber_id, uint16_t inside_port,
+			       uint32_t map_id, uint32_t now_s,
+			       uint32_t *ret_place);
+
+/* This very port, which it had before. false: it cannot be had. */
+bool nat_ports_take_place(struct nat_ports *ports, uint32_t place,
+			  uint32_t subscriber_id, uint32_t map_id,
+			  uint32_t now_s);
+
+/* A port that the configuration gives away. false: it is not free. */
+bool nat_ports_set_static(struct nat_ports *ports, uint32_t place,
+			  uint32_t map_id);
+
+/* It is no longer given away. */
+void nat_ports_clear_static(struct nat_ports *ports, uint32_t place);
+
+/* A used one goes into quarantine. */
+void nat_ports_free(struct nat_ports *ports, uint32_t place, uint32_t now_s);
+
+/* Free what has been long enough in quarantine, at most n; how many. */
+uint32_t nat_ports_release(struct nat_ports *ports, uint32_t now_s, uint32_t n);
+/* The same, however short they have been there. */
+uint32_t nat_ports_release_all(struct nat_ports *ports, uint32_t now_s,
+			       uint32_t n);
+
+/* Take over the quarantine of ports of an earlier configuration. */
+void nat_ports_inherit(struct nat_ports *ports, const struct nat_ports *old,
+		       uint32_t now_s);
+
+/*
+ * Whether ports made for one configuration can go on with another: true and
+ * *ret_externals, the addresses as they are numbered then. More addresses can
+ * be taken up, up to n_addrs_max; none may go, nor may the layout change.
+ */
+bool nat_ports_can_follow(const struct nat_ports *ports,
+			  const struct nat_config *config,
+			  const struct nat_config *next,
+			  struct nat_externals *ret_externals);
+
+/* Go on with it; externals are the ports' from now on. */
+void nat_ports_follow(struct nat_ports *ports, const struct nat_config *next,
+		      const struct nat_externals *externals);
+
+/* Blocks are no longer this subscriber's: their ports are about to go. */
+void nat_blocks_forget(struct nat_ports *ports, uint32_t subscriber_id,
+		       uint32_t now_s);
+
+/* The external address of a subscriber's address-only mappings; host order.
+ * 0: there is none. */
+uint32_t nat_ports_pair(struct nat_ports *ports, uint32_t subscriber_id,
+			uint32_t proto);
+
+void nat_ports_stats(const struct nat_ports *ports,
+		     struct nat_ports_stats *stats);
+
+#endif

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Who has mappings: an inside address, what it is allowed, and which external
+ * address and blocks of ports are its own. It is there as long as it has any.
+ */
+#ifndef NAT_SUBSCRIBER_H
+#define NAT_SUBSCRIBER_H
+
+#include <arpa/inet.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <millrace/flow.h>
+#include <millrace/millrace.h>
+
+#include "config/config.h"
+#include "external.h"
+
+struct nat_subscriber {
+	uint32_t addr; /* network order; with realm the key */
+	uint32_t realm;
+	uint32_t n_mappings; /* those that its limit counts */
+	uint32_t n_static;
+	uint32_t n_sessions; /* besides the first ones of its mappings */
+	uint32_t ordinal;    /* see nat_subscriber_ordinal() */
+	uint32_t external;   /* 1 + index of the address it is paired with */
+	uint32_t blocks[NAT_PROTOS]; /* 1 + number of the newest; ports.h */
+	uint16_t n_blocks[NAT_PROTOS];
+	bool has_logged;   /* that it was refused... */
+	uint32_t logged_s; /* ...when last */
+	uint32_t reserved;
+};
+
+/* Owner: the caller, of the table. */
+int nat_subscribers_create(struct mr_ctx *ctx, uint32_t n_max, uint64_t seed,
+			   struct mr_flow_table **ret_table,
+			   struct mr_reason *reterr_why);
+
+/* The number of a subscriber, made if need be; MR_FLOW_NONE: no room. */
+uint32_t nat_subscriber_get(struct mr_flow_table *table, uint32_t addr,
+			    uint8_t realm);
+
+/* Forget it if it has nothing. */
+void nat_subscriber_put(struct mr_flow_table *table, uint32_t id);
+
+static inline struct nat_subscriber *
+nat_subscriber_at(const struct mr_flow_table *table, uint32_t id)
+{
+	return mr_flow_record(table, id);
+}
+
+enum { NAT_NO_ORDINAL = NAT_EXTERNAL_NONE };
+
+/*
+ * Its place among all addresses of the inside networks, in the order of the
+ * configuration: what deterministic ports are computed from (RFC 7422).
+ * NAT_NO_ORDINAL: in none of them, spoofed. addr in network order. ordinals:
+ * of nat_ordinals_init(); 0 or -ENOMEM; nat_externals_fini() it.
+ */
+static inline uint32_t
+nat_subscriber_ordinal(const struct nat_externals *ordinals, uint32_t addr)
+{
+	return nat_external_index(ordinals, ntohl(addr));
+}
+int nat_ordinals_init(struct nat_externals *ordinals,
+		      const struct nat_config *config);
+
+/* How many addresses the inside networks have. */
+uint64_t nat_subscriber_count(const struct nat_config *config);
+
+#endif
