@@ -358,7 +358,11 @@ static void take_address(struct question *question,
 			mr_fail(question->why, MR_NETDEV_IN_USE,
 				"has the address %s, and it is unknown whether "
 				"somebody is logged in through it: %s",
-				text, mr_strerror(-err));
+				text,
+				err == -ENOENT ?
+					"the kernel cannot list TCP "
+					"connections: 'modprobe tcp_diag'" :
+					mr_strerror(-err));
 }
 
 static int ask_all(uint16_t type, message_fn *take, struct question *question)

@@ -126,6 +126,8 @@ TEST(an_answer_that_fails_is_in_use)
 		{ ASKED, .use = MR_NETDEV_HAS_ADDRESS, .why = "192.0.2.1" },
 		/* inet_diag or tcp_diag is not there. */
 		{ ASKED, .tcp4 = -ENOENT, .use = MR_NETDEV_IN_USE,
+		  .why = "modprobe tcp_diag" },
+		{ ASKED, .tcp4 = -EPERM, .use = MR_NETDEV_IN_USE,
 		  .why = "unknown whether" },
 		/* IPv6 is not there. */
 		{ ASKED, .tcp6 = -ENOENT, .use = MR_NETDEV_HAS_ADDRESS,
