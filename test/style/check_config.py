@@ -12,6 +12,40 @@ from pathlib import Path
 
 import tree
 
+# What a program waits for, one after the other, after SIGTERM: a constant in
+# ms, and how often. Two xdp: ports are closed.
+FORWARDER_WAITS = (
+    ("apps/support/dataplane.h", "DATAPLANE_JOIN_MS", 1),
+    ("apps/support/dataplane.c", "DRAIN_MS", 1),
+    ("apps/support/run.c", "STDOUT_MS", 2),
+    ("apps/support/background.c", "CANCEL_MS", 1),
+    ("drivers/xdp/xdp_umem.c", "CLOSE_WAIT_MS", 2),
+    ("drivers/xdp/xdp_record.c", "UNDO_WAIT_MS", 2),
+)
+NAT_WAITS = (
+    *FORWARDER_WAITS,
+    ("apps/nat/**/keep.c", "DISK_MS", 2),
+    ("apps/nat/**/app.c", "LOG_MS", 2),
+    ("apps/support/background.c", "CANCEL_MS", 2),
+)
+STOP_WAITS = {"mr-l2fwd@.service": FORWARDER_WAITS,
+              "mr-nat@.service": NAT_WAITS}
+
+
+def check_stop(wrong, path):
+    """systemd does not kill a program that still has time to stop."""
+    limit = re.search(r"^TimeoutStopSec=(\d+)$", tree.text(path), re.M)
+    if path.name not in STOP_WAITS or limit is None:
+        return
+    need_ms = 0
+    for pattern, name, n in STOP_WAITS[path.name]:
+        source, = tree.TOP.glob(pattern)
+        need_ms += n * int(re.search(rf"\b{name} = (\d+)",
+                                     source.read_text()).group(1))
+    if int(limit.group(1)) * 1000 <= need_ms:
+        wrong.add(path, f"TimeoutStopSec={limit.group(1)}, but the program's "
+                        f"own deadlines add up to {need_ms / 1000:g} s")
+
 
 def check_unit(wrong, path):
     """systemd finds nothing wrong in a unit. Whether it was asked."""
@@ -77,6 +111,7 @@ def main():
             wrong.add(path, "is not in config/README.md")
         if not re.search(r"^# .* .* ", tree.text(path), re.M):
             wrong.add(path, "no comment says why")
+        check_stop(wrong, path)
         if path.suffix == ".service" and not check_unit(wrong, path):
             print("systemd-analyze is missing: units were not verified")
     for program in sys.argv[1:]:
