@@ -12,17 +12,41 @@ static uint64_t length_of(const struct span *span)
 	return span->end_ns - span->start_ns;
 }
 
+static uint32_t n_as_long(const struct spans *spans, uint64_t ns)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < spans->n; i++)
+		n += length_of(&spans->all[i]) >= ns;
+	return n;
+}
+
+/* Drop spans that are too short, or else those that are too old. */
+static void make_room(struct spans *spans)
+{
+	uint32_t n = 0, first = spans->n;
+	uint64_t ns = spans->least_ns;
+
+	/* A sender that was behind has added shorter ones. */
+	if (n_as_long(spans, ns) > MAX_SPANS / 8 * 7) {
+		ns = 2 * ns + 1;
+		if (n_as_long(spans, ns) >= MAX_SPANS / 2) {
+			spans->least_ns = ns;
+		} else {
+			first = MAX_SPANS / 2;
+			spans->since_ns = spans->all[first].start_ns;
+		}
+	}
+	for (uint32_t i = 0; i < spans->n; i++)
+		if (i >= first || length_of(&spans->all[i]) >= ns)
+			spans->all[n++] = spans->all[i];
+	spans->n = n;
+}
+
 void spans_add(struct spans *spans, const struct span *span)
 {
-	while (spans->n == MAX_SPANS) {
-		uint32_t n = 0;
-
-		spans->least_ns = 2 * spans->least_ns + 1;
-		for (uint32_t i = 0; i < spans->n; i++)
-			if (length_of(&spans->all[i]) >= spans->least_ns)
-				spans->all[n++] = spans->all[i];
-		spans->n = n;
-	}
+	while (spans->n == MAX_SPANS)
+		make_room(spans);
 	if (length_of(span) >= spans->least_ns)
 		spans->all[spans->n++] = *span;
 }
@@ -44,14 +68,26 @@ static uint64_t read_waited(const struct away *away)
 	return sscanf(text, "%*u %llu", &waited) == 1 ? waited : 0;
 }
 
+/* What was waited since the last call. */
+static uint64_t take_waited(struct away *away, uint64_t now_ns)
+{
+	const uint64_t before = away->waited_read_ns;
+
+	away->waited_read_ns = read_waited(away);
+	away->read_due_ns = now_ns + AWAY_READ_NS;
+	return away->waited_read_ns - before;
+}
+
 void away_begin(struct away *away, uint64_t start_ns, uint64_t now_ns)
 {
 	away->spans.n = 0;
 	away->spans.least_ns = AWAY_NS;
+	away->spans.since_ns = 0;
 	away->longest_ns = away->waited_ns = away->still_ns = 0;
 	away->schedstat_fd =
 		open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
 	away->waited_read_ns = 0;
+	away->read_due_ns = now_ns + AWAY_READ_NS;
 	if (now_ns > start_ns)
 		away_round(away, start_ns, now_ns, false, false);
 }
@@ -82,7 +118,6 @@ void away_note(struct away *away, uint64_t then_ns, uint64_t now_ns,
 			     .end_ns = now_ns,
 			     .is_moving = is_moving };
 	struct span *last;
-	uint64_t waited;
 
 	if (ns > away->longest_ns)
 		away->longest_ns = ns;
@@ -92,11 +127,11 @@ void away_note(struct away *away, uint64_t then_ns, uint64_t now_ns,
 			last->end_ns = now_ns;
 		else if (last != NULL && away->spans.n < MAX_SPANS)
 			away->spans.all[away->spans.n++] = span;
+		if (now_ns >= away->read_due_ns)
+			take_waited(away, now_ns);
 		return;
 	}
-	waited = read_waited(away);
-	span.waited_ns = waited - away->waited_read_ns;
-	away->waited_read_ns = waited;
+	span.waited_ns = take_waited(away, now_ns);
 	if (span.waited_ns > ns)
 		span.waited_ns = ns;
 	if (!is_moving)
@@ -146,6 +181,8 @@ void tail_add(struct trial_tail *tail, const struct span *late,
 	uint32_t k = first_after(b, late->start_ns);
 	uint64_t at = late->start_ns;
 
+	if (at < a->since_ns || at < b->since_ns)
+		return;
 	tail->late_ns += length_of(late);
 	while (at < late->end_ns && (i < a->n || k < b->n)) {
 		const bool is_a =
@@ -170,12 +207,17 @@ static double percent(uint64_t part, uint64_t whole)
 
 void tail_print(const struct trial_tail *t, const char *head, FILE *to)
 {
+	char from[32] = "p99.9";
+
+	if (t->least_ns > 0)
+		snprintf(from, sizeof(from), "%.1f us",
+			 (double)t->least_ns / 1e3);
 	if (t->late_ns > 0)
 		fprintf(to,
-			"%s p99.9 and longer: %.0f %% of the time the tester "
+			"%s %s and longer: %.0f %% of the time the tester "
 			"was away (%.0f %% waiting for a core, %.0f %% stopped "
 			"by the host, %.0f %% in calls)\n",
-			head,
+			head, from,
 			percent(t->waited_ns + t->still_ns + t->called_ns,
 				t->late_ns),
 			percent(t->waited_ns, t->late_ns),

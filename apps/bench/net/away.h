@@ -21,6 +21,10 @@ enum {
 	MAX_SPANS = 4096,
 	AWAY_NS = 20000, /* a round without frames takes some 100 ns */
 	AWAY_MOVING_NS = 100000,
+	/* Between two looks at the kernel's count, which costs 1 us: what the
+	 * thread waited in short rounds before a long one is charged to that.
+	 */
+	AWAY_READ_NS = 10000000,
 	LATE_NS = 20000, /* faster frames need no explanation */
 };
 
@@ -31,9 +35,11 @@ struct span {
 	bool is_moving;     /* of a thread: it sent or received meanwhile */
 };
 
-/* Ordered by time. When they are full, the shortest ones are dropped. */
+/* Ordered by time. When they are full, the shortest ones are dropped; where
+ * most are about as long as these, the oldest of them. */
 struct spans {
-	uint64_t least_ns;
+	uint64_t least_ns; /* all that are as long are there... */
+	uint64_t since_ns; /* ...and began then, or later */
 	uint32_t n;
 	struct span all[MAX_SPANS];
 };
@@ -46,6 +52,7 @@ struct away {
 	uint64_t longest_ns;          /* between two rounds */
 	uint64_t waited_ns, still_ns; /* since the thread began */
 	uint64_t waited_read_ns;      /* the kernel's count, last read */
+	uint64_t read_due_ns;         /* when to read it again */
 	int schedstat_fd;             /* -1: the kernel does not count */
 };
 
@@ -63,11 +70,14 @@ static inline void away_round(struct away *away, uint64_t then_ns,
 			      uint64_t now_ns, bool is_moving, bool is_behind)
 {
 	if (now_ns - then_ns >= (is_moving ? AWAY_MOVING_NS : AWAY_NS) ||
-	    is_behind)
+	    is_behind || now_ns >= away->read_due_ns)
 		away_note(away, then_ns, now_ns, is_moving, is_behind);
 }
 
-/* Add the parts of a late frame's latency; one of the threads may be NULL. */
+/*
+ * Add the parts of a late frame's latency; one of the threads may be NULL. What
+ * began before their spans were dropped is left out.
+ */
 void tail_add(struct trial_tail *tail, const struct span *late,
 	      const struct away *sender, const struct away *receiver);
 

@@ -346,6 +346,9 @@ static void explain_receiver(const struct tester *tester,
 {
 	const struct spans *late = receiver->late;
 
+	if (late != NULL && late->least_ns > least_ns &&
+	    late->least_ns > ret->least_ns)
+		ret->least_ns = late->least_ns;
 	for (uint32_t i = 0; late != NULL && i < late->n; i++) {
 		const struct span *span = &late->all[i];
 

@@ -67,6 +67,7 @@ struct trial_direction {
  */
 struct trial_tail {
 	uint64_t late_ns, waited_ns, still_ns, called_ns;
+	uint64_t least_ns; /* if shorter ones than that are not in late_ns */
 	/* Longest time between two polls: of threads that send, that receive. */
 	uint64_t tx_away_ns, rx_away_ns;
 	/* Of all threads in all of the trial. */

@@ -2,7 +2,9 @@
 /* Tests of away.c: stalls that the test causes, and how they are reported. */
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -69,6 +71,63 @@ TEST(the_longest_spans_stay)
 		assert_int_equal(spans.all[i].start_ns, 1000000 * n);
 		n += 1000;
 	}
+}
+
+/* More stalls of one length than there is room for: the last ones stay, and
+ * frames that were late before these are not counted as unexplained. */
+TEST(equal_spans_do_not_all_go)
+{
+	static struct away away = { .spans = { .least_ns = AWAY_NS } };
+	struct trial_tail tail = { 0 };
+
+	for (uint64_t i = 0; i < 10 * MAX_SPANS; i++) {
+		const struct span span = { .start_ns = 10 * MS * i,
+					   .end_ns = 10 * MS * i + 4 * MS };
+
+		spans_add(&away.spans, &span);
+	}
+	assert_in_range(away.spans.n, MAX_SPANS / 2, MAX_SPANS);
+	for (uint64_t i = 0; i < 10 * MAX_SPANS; i++) {
+		const struct span late = { .start_ns = 10 * MS * i,
+					   .end_ns = 10 * MS * i + 4 * MS };
+
+		tail_add(&tail, &late, &away, NULL);
+	}
+	assert_true(tail.late_ns >= MAX_SPANS / 2 * 4 * MS);
+	assert_int_equal(tail.still_ns, tail.late_ns);
+}
+
+/* The kernel's count of the time that a thread waited for its core. */
+static void say_waited(int fd, uint64_t ns)
+{
+	char text[64];
+	const int n = snprintf(text, sizeof(text), "1 %llu 1\n",
+			       (unsigned long long)ns);
+
+	assert_int_equal(pwrite(fd, text, (size_t)n, 0), n);
+}
+
+TEST(waits_in_short_rounds_are_not_those_of_a_long_one)
+{
+	static struct away away;
+	uint64_t now = 1, waited = 0;
+
+	away_begin(&away, 0, 0);
+	assert_int_equal(close(away.schedstat_fd), 0);
+	away.schedstat_fd = memfd_create("schedstat", MFD_CLOEXEC);
+	assert_true(away.schedstat_fd >= 0);
+	/* A second of rounds in which the thread waits half of the time. */
+	for (uint32_t i = 0; i < 100000; i++, now += 10000) {
+		waited += 5000;
+		say_waited(away.schedstat_fd, waited);
+		away_round(&away, now, now + 10000, false, false);
+	}
+	/* Then one that the host stops. */
+	away_round(&away, now, now + 100 * MS, false, false);
+	assert_int_equal(away.spans.n, 1);
+	assert_true(away.spans.all[0].waited_ns <= AWAY_READ_NS);
+	assert_true(away.still_ns >= 100 * MS - AWAY_READ_NS);
+	away_end(&away);
 }
 
 enum stall { STALL_HOG, STALL_STOP };
