@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""./mr bench mem [--native] [--goals] [--plots DIR] [arguments of mr-bench mem]
+"""./mr bench mem [--native] [--goals] [--plots DIR] [arguments of mr-micro mem]
 
 The memory layer beside its peers. With root, huge pages are set aside for
 DPDK and for us while it runs.
@@ -55,7 +55,7 @@ def build_native():
     if not (folder / "build.ninja").exists():
         subprocess.run(["meson", "setup", str(folder), str(TOP),
                         "-Dc_args=-march=native"], check=True)
-    subprocess.run(["ninja", "-C", str(folder), "apps/bench/mr-bench"],
+    subprocess.run(["ninja", "-C", str(folder), "test/bench/micro/mr-micro"],
                    check=True)
     return folder
 
@@ -67,7 +67,7 @@ def run(command):
         return subprocess.call(command)
     with HugePages() as pages:
         pages.top_up()
-        # Ctrl-C is for mr-bench, which then reports what it has.
+        # Ctrl-C is for mr-micro, which then reports what it has.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         return subprocess.call(command, preexec_fn=default_signals)
 
@@ -88,20 +88,20 @@ def run_plots(command, folder):
     return status
 
 
-def main():
+def main(command="mem"):
     arguments = sys.argv[1:]
     if "--help" in arguments:
         print(__doc__, flush=True)
-        program = TOP / "build/apps/bench/mr-bench"
-        return run([program, "mem", "--help"]) if program.exists() else 0
+        program = TOP / "build/test/bench/micro/mr-micro"
+        return run([program, command, "--help"]) if program.exists() else 0
     build = build_native() if taken(arguments, "--native") else TOP / "build"
     if "--goals" in arguments and "--out" not in arguments:
         arguments += ["--out", str(TOP / "build/bench-goals")]
     plots = value_taken(arguments, "--plots")
-    command = [str(build / "apps/bench/mr-bench"), "mem", *arguments]
+    line = [str(build / "test/bench/micro/mr-micro"), command, *arguments]
     if plots is None:
-        return run(command)
-    return run_plots(command, pathlib.Path(plots))
+        return run(line)
+    return run_plots(line, pathlib.Path(plots))
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ enum { FLOOR_FRAMES = 10 };
 
 enum document_schema {
 	SCHEMA_NET, /* of the commands that send and receive */
-	SCHEMA_MEM, /* of mr-bench mem and flow */
+	SCHEMA_MEM, /* of ./mr bench mem and flow */
 };
 
 struct read_document {

@@ -12,18 +12,11 @@
 #include <unistd.h>
 
 #include "net/trial.h"
-#include "peer_dpdk.h"
 #include "result/document.h"
 #include "result/file.h"
 
 static struct trial_result result; /* large: two histograms */
 static char folder[] = "/tmp/mr-document-XXXXXX";
-
-/* The rest of peer_dpdk.c needs DPDK. */
-const char *dpdk_version(void)
-{
-	return "none";
-}
 
 static void fill(uint64_t n_latencies)
 {

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""mr-bench reflect, replay and fwd over captures and memory: no privileges.
+"""mr-bench reflect and replay over captures and memory: no privileges.
 
-Covers net/plain.c, net/reflect.c, net/replay.c, net/swap.c and fwd/.
+Covers net/plain.c, net/reflect.c, net/replay.c and net/swap.c.
 
 usage: forward_test.py MR_BENCH SCHEMA
 """
@@ -330,28 +330,6 @@ class Replay(Folder):
                 errors = errors_of(err)
                 self.assertEqual(len(errors), 1, err)
                 self.assertIn(line, errors[0])
-
-
-class Fwd(unittest.TestCase):
-    """Rows and players are measured, and the report has them."""
-
-    def test_report(self):
-        code, out, err = run("fwd", "--quick", "--samples", 3, "--sample-ms",
-                             1, "--only-ours", "--json", "-Q",
-                             "W01/port=null burst=64 size=60",
-                             "W01/port=pair burst=64", "W02/fields=1")
-        self.assertEqual(code, 0, err)
-        rows = json.loads(out)["rows"]
-        self.assertEqual([r["workload"] for r in rows[:2]], ["W01", "W01"])
-        for row in rows[:2]:
-            self.assertEqual([p["name"] for p in row["players"]],
-                             ["none", "read", "swap-macs", "swap-ports",
-                              "rewrite"])
-        self.assertEqual({p["name"] for p in rows[2]["players"]},
-                         {"plain", "stamped"})
-        for row in rows:
-            for player in row["players"]:
-                self.assertGreater(player["ns"]["median"], 0)
 
 
 if __name__ == "__main__":

@@ -7,15 +7,8 @@
 #include <sys/stat.h>
 
 #include "machine.h"
-#include "peer_dpdk.h"
 
 static char sys[] = "/tmp/mr-machine-XXXXXX";
-
-/* The rest of peer_dpdk.c needs DPDK. */
-const char *dpdk_version(void)
-{
-	return "none";
-}
 
 /* cpu0 to cpu3; the last one has none, as in most guests. */
 static int make_sys(void **state)

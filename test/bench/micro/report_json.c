@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* JSON, version 1: one object. mr-bench.schema.json describes it. */
+/* JSON, version 1: one object. mr-micro.schema.json describes it. */
 #include <stdio.h>
 
 #include <jansson.h>

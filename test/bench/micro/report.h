@@ -21,7 +21,7 @@ const char *report_limits(uint32_t n_cores);
 /* How either side came by its instructions. */
 const char *report_builds(void);
 
-/* JSON, version 1: mr-bench.schema.json. */
+/* JSON, version 1: mr-micro.schema.json. */
 bool report_print_json(const struct results *results,
 		       const struct machine *machine, uint32_t n_cores,
 		       const char *why_no_dpdk, FILE *to);

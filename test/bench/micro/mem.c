@@ -145,6 +145,7 @@ static int run_all(struct bench *bench, const char *command)
 	int status = 0;
 
 	machine_look(&machine, command);
+	snprintf(machine.dpdk, sizeof(machine.dpdk), "%s", dpdk_version());
 	machine_governor("/sys", bench->cores, bench->n_cores, machine.governor,
 			 sizeof(machine.governor));
 	if (options->is_goals)

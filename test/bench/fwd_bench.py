@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""./mr bench fwd [arguments of ./mr bench mem]: what a frame costs without a wire."""
+import sys
+
+import mem_bench
+
+if __name__ == "__main__":
+    sys.exit(mem_bench.main("fwd"))
