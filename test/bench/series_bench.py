@@ -58,8 +58,9 @@ def done(folder):
 def builds(args):
     """What the programs are that are measured and that measure, and the plan,
     whose steps may have had other names."""
-    programs = ("apps/bench/mr-bench", "apps/l2fwd/mr-l2fwd",
-                "apps/nat/mr-nat", "lib/link/libmillrace.so.0")
+    programs = ("apps/bench/mr-bench", "apps/bench/mr-bench-engine",
+                "apps/l2fwd/mr-l2fwd", "apps/nat/mr-nat",
+                "lib/link/libmillrace.so.0")
     found = [(args.build / name).stat() for name in programs]
     found.append(pathlib.Path(args.plan).stat())
     return [[one.st_size, one.st_mtime_ns] for one in found]

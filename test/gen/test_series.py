@@ -57,7 +57,8 @@ def test_of_another_build_nothing_is_done(tmp_path):
     args = types.SimpleNamespace(build=tmp_path / "b", folder=tmp_path,
                                  plan=tmp_path / "plan.yaml")
     (tmp_path / "plan.yaml").write_text("repeat: 3")
-    names = ["apps/bench/mr-bench", "apps/l2fwd/mr-l2fwd", "apps/nat/mr-nat",
+    names = ["apps/bench/mr-bench", "apps/bench/mr-bench-engine",
+             "apps/l2fwd/mr-l2fwd", "apps/nat/mr-nat",
              "lib/link/libmillrace.so.0"]
     for name in names:
         (args.build / name).parent.mkdir(parents=True, exist_ok=True)

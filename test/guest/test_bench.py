@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""mr-bench on NICs: a loop between two of our drivers, and from one of them to
-the kernel's. What became of each frame is tested, and no time.
+"""mr-bench's engine on NICs: a loop between two of our drivers, and from one
+of them to the kernel's. What became of each frame is tested, and no time.
 """
 import json
 
@@ -9,7 +9,8 @@ import pytest
 from conftest import boot, check_log, forget_log, need_driver
 from guest import BUILD, Nic
 
-BENCH = BUILD / "apps" / "bench" / "mr-bench"
+# A guest has no Python for the front end.
+BENCH = BUILD / "apps" / "bench" / "mr-bench-engine"
 N_FRAMES = 4000
 # Each is joined with the other of its pair; virtio-net is the kernel's. Two
 # senders and two receivers want more than one processor.
@@ -22,7 +23,7 @@ LIMIT_S = 120
 def loop(guest, *words):
     """mr-bench loop to its end: its only trial."""
     status, text = guest.run(
-        f"mr-bench loop --rate 4k --count {N_FRAMES} --settle 2 "
+        f"mr-bench-engine loop --rate 4k --count {N_FRAMES} --settle 2 "
         f"--max-lag 10 --json {' '.join(words)} 2>/tmp/bench.log", LIMIT_S)
     assert status == 0, guest.run("cat /tmp/bench.log")[1]
     trial, = json.loads(text)["trials"]

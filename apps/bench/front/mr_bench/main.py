@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""mr-bench: measure. One command per kind of measurement.
+
+A command of Python is a module, imported if it is asked for, with
+main(words) -> exit status. All others are the engine's.
+"""
+import importlib
+import os
+import signal
+import sys
+
+from mr_bench import engine
+from mr_bench.text import print_error
+
+# name: what it does, and its module, None: the engine.
+COMMANDS: dict[str, tuple[str, str | None]] = {
+    "tx": ("send frames", None),
+    "rx": ("receive them, and tell which were lost", None),
+    "loop": ("both: loss, order and latency between two ports", None),
+    "reflect": ("send back what is received", None),
+    "replay": ("send the frames of a capture, with its gaps", None),
+    "throughput": ("the highest rate that a device forwards", None),
+    "frameloss": ("loss by rate", None),
+    "back2back": ("the longest burst without loss", None),
+    "latency": ("latency at shares of the throughput", None),
+    "imix": ("throughput with a mix of sizes", None),
+    "soak": ("a long run: what drifts", None),
+    "nat": ("connections of a NAT: rate, capacity (RFC 9693)", None),
+    "selftest": ("what the tester itself can do", None),
+    "plan": ("a series of measurements from a file", None),
+    "compare": ("results with others, with a verdict", None),
+    "report": ("results as a page with charts", None),
+}
+
+# Not installed any more; said until the release after this one.
+MICRO_BENCHMARKS = ("mem", "flow", "fwd")
+
+HELP = """\
+usage: mr-bench COMMAND [options] [...]
+Measure ports and devices between them.
+
+Commands; COMMAND --help tells more of each:
+{commands}
+
+  -h, --help     print this
+  -V, --version  print the version
+
+Exit status: 0; 1 on failure, or where a goal was not met; 2 if the command
+line is wrong."""
+
+
+def print_help() -> int:
+    """Exit status."""
+    print(HELP.format(commands="\n".join(
+        f"  {name:12} {what}" for name, (what, _) in COMMANDS.items())))
+    return 0
+
+
+def run(words: list[str]) -> int:
+    """A command line without the program; the exit status."""
+    word = words[0] if words else None
+    if word in ("-h", "--help"):
+        return print_help()
+    if word in ("-V", "--version"):
+        engine.become(["--version"])
+    if word in MICRO_BENCHMARKS:
+        print_error(f"mr-bench: '{word}' is './mr bench {word}' now, in the "
+                    "source tree")
+        return 2
+    if word not in COMMANDS:
+        which = "" if word is None else f" '{word}'"
+        print_error(f"mr-bench: no command{which}; there are: "
+                    f"{' '.join(COMMANDS)}")
+        return 2
+    module = COMMANDS[word][1]
+    if module is None:
+        engine.become(words)
+    try:
+        command = importlib.import_module(f"mr_bench.{module}")
+    except ModuleNotFoundError as missing:
+        package = f"python3-{missing.name}"
+        print_error(f"mr-bench {word}: Python has no module {missing.name}; "
+                    f"install the package {package}")
+        return 1
+    return int(command.main(words[1:]))
+
+
+def main() -> None:
+    """Run sys.argv to the end of the program."""
+    # Ctrl-C ends it as it ends any program; a command that has something to
+    # tidy up says so.
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
+    try:
+        status = run(sys.argv[1:])
+        sys.stdout.flush()
+    except OSError as error:
+        where = error.filename or "standard output"
+        print_error(f"mr-bench: {where}: {error.strerror}")
+        # Not by the way of sys.exit(), which would try to write it again.
+        os._exit(1)
+    sys.exit(status)

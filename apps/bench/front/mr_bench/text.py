@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Text from files, command lines and peers, for a terminal: a control
+character in it must neither move the cursor nor end a line."""
+import re
+import sys
+
+MAX_MESSAGE = 2048
+UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+
+
+def _escaped(match: re.Match[str]) -> str:
+    character = match[0]
+    if character in "\n\t":
+        return {"\n": r"\n", "\t": r"\t"}[character]
+    return "".join(f"\\x{byte:02x}" for byte in
+                   character.encode("utf-8", "surrogateescape"))
+
+
+def escape(text: str) -> str:
+    r"""Control characters, and bytes that are not UTF-8, as \n, \t, \x1b."""
+    return UNPRINTABLE.sub(_escaped, text)
+
+
+def print_error(text: str) -> None:
+    """One line on standard error."""
+    print(escape(text[:MAX_MESSAGE]), file=sys.stderr, flush=True)
