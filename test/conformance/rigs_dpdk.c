@@ -146,8 +146,11 @@ static const struct rig rig_dpdk_tap = {
 	.driver = "dpdk",
 	.sink_spec = "dpdk:net_null7",
 	.name = "dpdk-tap",
+	/* A forked child keeps its queue of the tap, which then gets a share
+	 * of the flows. */
 	.traits = RIG_IN | RIG_OUT | RIG_LIVE | RIG_CHECKS | RIG_REGISTERS |
-		  RIG_EXCLUSIVE | RIG_QUEUES | RIG_FOREIGN_FDS | RIG_RANDOM_MAC,
+		  RIG_EXCLUSIVE | RIG_QUEUES | RIG_FOREIGN_FDS |
+		  RIG_FORK_HOLDS | RIG_RANDOM_MAC,
 	.max_frame_bytes = 1514,
 	.max_sg_frame_bytes = 1514,
 	.n_sleeps = 5000,
@@ -194,8 +197,11 @@ static const struct rig rig_dpdk_af_packet = {
 	.driver = "dpdk",
 	.sink_spec = "dpdk:net_null7",
 	.name = "dpdk-af_packet",
+	/* A forked child keeps its socket of the fanout group, which then gets
+	 * a share of the flows. */
 	.traits = RIG_IN | RIG_OUT | RIG_LIVE | RIG_CHECKS | RIG_REGISTERS |
-		  RIG_EXCLUSIVE | RIG_POLLED | RIG_FOREIGN_FDS,
+		  RIG_EXCLUSIVE | RIG_POLLED | RIG_FOREIGN_FDS |
+		  RIG_FORK_HOLDS,
 	.max_frame_bytes = 1514,
 	.max_sg_frame_bytes = 1514,
 	.n_reopens = 20,
