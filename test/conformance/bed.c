@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "bed.h"
+#include "support/limit.h"
 
 /*
  * Frames that the far side has under way at most. A veth's own ring has 256
@@ -59,9 +60,14 @@ uint64_t bed_now_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+uint32_t bed_deadline_ms(void)
+{
+	return test_limit_ms(30000);
+}
+
 uint64_t bed_deadline_ns(void)
 {
-	return bed_now_ns() + BED_DEADLINE_MS * UINT64_C(1000000);
+	return bed_now_ns() + bed_deadline_ms() * UINT64_C(1000000);
 }
 
 void bed_nap(void)
@@ -364,9 +370,9 @@ uint32_t bed_rx(struct bed *bed, struct mr_frame *frames, uint32_t n)
 			return 0;
 		if (bed_now_ns() > until_ns)
 			fail_msg(
-				"nothing was received for %d ms; %u of %u "
+				"nothing was received for %u ms; %u of %u "
 				"frames sent, %llu received",
-				BED_DEADLINE_MS, bed->n_injected,
+				bed_deadline_ms(), bed->n_injected,
 				bed->wish.n_in,
 				(unsigned long long)bed_rx_stats(bed).received);
 		bed_nap();
@@ -400,7 +406,8 @@ void bed_tx_meta(struct bed *bed, const struct mr_frame *frames,
 		if (n_tx > 0)
 			continue;
 		if (bed_now_ns() > until_ns)
-			fail_msg("no room to send for %d ms", BED_DEADLINE_MS);
+			fail_msg("no room to send for %u ms",
+				 bed_deadline_ms());
 		bed_nap();
 	}
 }
@@ -412,7 +419,8 @@ uint32_t bed_collect_bytes(struct bed *bed, uint8_t *bytes)
 
 	while ((n_bytes = bed->rig->collect(bed, bytes, BED_MAX_BYTES)) == 0) {
 		if (bed_now_ns() > until_ns)
-			fail_msg("nothing arrived for %d ms", BED_DEADLINE_MS);
+			fail_msg("nothing arrived for %u ms",
+				 bed_deadline_ms());
 		if (bed->txq != NULL)
 			mr_tx_burst(bed->txq, bed->cache, NULL, 0);
 		bed_nap();

@@ -104,7 +104,7 @@ BED_TEST(armed_fd_wakes)
 		    mr_queue_arm(queue_of(bed->rxq)) == 1)
 			continue;
 		n_sleeps++;
-		if (!sleep_on(queue_of(bed->rxq), BED_DEADLINE_MS))
+		if (!sleep_on(queue_of(bed->rxq), (int)bed_deadline_ms()))
 			break;
 	}
 	pthread_join(thread, NULL);
@@ -123,7 +123,7 @@ BED_TEST(armed_fd_wakes)
 static bool sleep_until_work(struct mr_queue *queue)
 {
 	for (uint32_t i = 0; i < 3; i++) {
-		if (!sleep_on(queue, BED_DEADLINE_MS))
+		if (!sleep_on(queue, (int)bed_deadline_ms()))
 			return false;
 		if (mr_queue_arm(queue) == 1)
 			return true;
@@ -205,7 +205,7 @@ static void *collect_slowly(void *opaque)
 {
 	struct collector *c = opaque;
 	const uint64_t until_ns =
-		bed_now_ns() + 3 * BED_DEADLINE_MS * UINT64_C(1000000);
+		bed_now_ns() + 3 * bed_deadline_ms() * UINT64_C(1000000);
 	uint8_t bytes[BED_MAX_BYTES];
 
 	while (c->n_collected < c->n && bed_now_ns() < until_ns) {
@@ -253,7 +253,7 @@ BED_TEST(refused_sender_is_woken_when_there_is_room)
 		if (n_sent == n_made || mr_queue_arm(queue) == 1)
 			continue;
 		n_sleeps++;
-		if (!sleep_on(queue, BED_DEADLINE_MS))
+		if (!sleep_on(queue, (int)bed_deadline_ms()))
 			break;
 	}
 	pthread_join(thread, NULL);

@@ -14,8 +14,12 @@ import uuid
 from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(TOP / "test/support"))
+
+from host import limit  # noqa: E402 pylint: disable=wrong-import-position
+
 PYTHON = "/usr/bin/python3"
-LIMIT_S = 60
+LIMIT_S = limit(60)
 
 
 class Demo:
@@ -71,7 +75,7 @@ class Demo:
 
 def check_nothing_left(demo, namespaces):
     """No process, and nobody in its namespaces; within a deadline."""
-    limit_s = time.monotonic() + 10
+    limit_s = time.monotonic() + limit(10)
     while time.monotonic() < limit_s:
         left = demo.processes()
         alive = set()

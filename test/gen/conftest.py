@@ -18,10 +18,11 @@ TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "test/support"))
 
 from errors import errors_of  # noqa: E402 pylint: disable=wrong-import-position
+from host import limit  # noqa: E402 pylint: disable=wrong-import-position
 
 BENCH = Path(os.environ.get("MR_BUILD", TOP / "build")) / "apps/bench/mr-bench"
 SCHEMA = TOP / "apps/bench/mr-bench-net.schema.json"
-LIMIT_S = 60
+LIMIT_S = limit(60)
 
 
 class Done(namedtuple("Done", "rc out err")):

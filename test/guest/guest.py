@@ -17,6 +17,7 @@ import signal
 import socket
 import struct
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -24,14 +25,18 @@ from pathlib import Path
 import image
 from fetch import QEMU_MIN, Cache, qemu_major
 
+sys.path.append(str(Path(__file__).resolve().parents[1] / "support"))
+
+from host import limit  # noqa: E402 pylint: disable=wrong-import-position
+
 BUILD = Path(os.environ.get("MR_BUILD") or
              Path(__file__).resolve().parents[2] / "build")
 # A busy host takes most of the time away for minutes.
-BOOT_LIMIT_S = 240
+BOOT_LIMIT_S = limit(240)
 PR_SET_PDEATHSIG = 1  # prctl(2)
 libc = ctypes.CDLL(None)
-COMMAND_LIMIT_S = 120
-END_LIMIT_S = 10
+COMMAND_LIMIT_S = limit(120)
+END_LIMIT_S = limit(10)
 # Serial lines for programs that are talked to; a PC has four, two are ours.
 N_CHANNELS = 2
 # Drivers of the NICs that a guest may get, and what tests need beside them.

@@ -8,6 +8,7 @@ import pytest
 
 from conftest import boot, check_log, forget_log, need_driver
 from guest import BUILD, Nic
+from host import limit
 
 # A guest has no Python for the front end.
 BENCH = BUILD / "apps" / "bench" / "mr-bench-engine"
@@ -17,7 +18,7 @@ N_FRAMES = 4000
 PAIRS = [("igb", "e1000e"), ("virtio-split", "virtio-packed"),
          ("virtio-net", "virtio-split-in-order")]
 N_CPUS = 2
-LIMIT_S = 120
+LIMIT_S = limit(120)
 
 
 def loop(guest, *words):

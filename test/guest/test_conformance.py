@@ -11,10 +11,11 @@ import pytest
 from conftest import (CONFORMANCE, MANY_PLACES, boot, check_log, forget_log,
                       need_driver)
 from guest import Nic
+from host import limit
 
 # With igb most of it is opening: 1.5 s for its link each time, 3 minutes in
 # all; on a busy host several times that.
-LIMIT_S = 900
+LIMIT_S = limit(900)
 # (kind of NIC, rig, options, how many tests are not skipped).
 CASES = {
     "xdp-igb": ("igb", "nic", "mode=zc", 30),

@@ -13,9 +13,10 @@ import dpdk
 from conftest import CONFORMANCE, MANY_PLACES, PROGRAMS, boot, check_log
 from forwarder import end_l2fwd, start_l2fwd
 from guest import Nic
+from host import limit
 from traffic import Traffic, all_lengths, compare
 
-LIMIT_S = 900
+LIMIT_S = limit(900)
 # Of each kind: options, what it lacks, and how many tests are not skipped. DPDK
 # 22.11 does not program the MSI-X of the 82574, and the second interrupt never
 # comes; with MSI each sleep ends at once, since it never reads what the

@@ -16,10 +16,11 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 
+from host import limit  # noqa: E402 pylint: disable=wrong-import-position
 import signals  # noqa: E402 pylint: disable=wrong-import-position
 
 TOP = Path(__file__).resolve().parents[2]
-LIMIT_S = 60
+LIMIT_S = limit(60)
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
 
 

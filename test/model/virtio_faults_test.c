@@ -44,7 +44,7 @@ static void refuses(struct vbed *bed, const char *options, const char *words)
 		fail_msg("'%s' was opened; expected: %s", options, words);
 	assert_true(why.text[0] != '\0');
 	assert_reason_has(&why, words);
-	assert_true(vbed_now_ms() - start_ms < DEADLINE_MS);
+	assert_true(vbed_now_ms() - start_ms < test_limit_ms(DEADLINE_MS));
 	assert_int_equal(vbed_free_pages(bed), n_free);
 	assert_int_equal(bed->allocator.n_out, n_out);
 	assert_null(bed->port);
@@ -159,7 +159,8 @@ TEST(slow_or_restless_device_is_waited_for)
 		make(&bed, NULL, &slow[i]);
 		vbed_open(&bed, "");
 		mr_port_poll(bed.port);
-		assert_true(vbed_now_ms() - start_ms < DEADLINE_MS);
+		assert_true(vbed_now_ms() - start_ms <
+			    test_limit_ms(DEADLINE_MS));
 		vbed_heal(&bed);
 		vbed_inject(&bed, 5);
 		assert_int_equal(vbed_drain(&bed), 5);
@@ -371,7 +372,8 @@ TEST(device_that_is_gone_is_said_to_be)
 		vbed_check_laws(&bed);
 		mr_port_close(bed.port);
 		bed.port = NULL;
-		assert_true(vbed_now_ms() - start_ms < DEADLINE_MS);
+		assert_true(vbed_now_ms() - start_ms <
+			    test_limit_ms(DEADLINE_MS));
 		vbed_heal(&bed);
 		model_forgive(bed.m); /* writes to it had no effect */
 		vbed_end(&bed);

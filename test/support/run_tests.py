@@ -1,196 +1,300 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Run the test suites and count what they did: ./mr test [SUITE...].
+"""Run tests and count what they did: ./mr test [all | changed | SUITE[:NAME]...].
 
-Every suite that meson knows is run but for the benchmarks, and three more that
-are builds: asan and tsan run the unit, conformance and fuzz tests of a build
-under the sanitizers, libfuzzer the fuzz tests with libFuzzer. The nat suite is
-run by asan. A test that needs what the machine lacks is skipped and says why;
-the last line of output counts passed, failed and skipped tests.
+Without a word, what needs minutes: each check in each build that can find
+something with it. Suites that wait (for interfaces, processes, clocks) run on
+the programs as they are installed; meanwhile, the others run under
+AddressSanitizer and UBSan, and of those the programs that start threads once
+more under ThreadSanitizer. `all` adds emulated machines, faults put into the
+library, DPDK's own programs and libFuzzer. `changed` runs what the files that
+differ from the main branch can break, SUITE:NAME tests of a suite whose names
+begin so.
+
+A test that needs what the machine lacks is skipped and says why. Limits of time
+grow with the share of the CPU time that the host takes, which is measured
+first. The last line of output counts passed, failed and skipped tests.
 """
 import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import NamedTuple
+
+import host
+import results
+from results import Result
 
 TOP = Path(__file__).resolve().parents[2]
-# The packets of nat go through the build under ASan alone, which is no slower.
-NOT_BY_DEFAULT = {"bench", "nat"}
-# What runs first tells most about what comes after it.
-FIRST = ["style", "unit", "conformance", "install", "fuzz", "netns"]
-# Builds of their own: what meson is told, the suites run.
+# What meson is told for a build; "" is the one of ./mr build. Compiling takes
+# as long as the tests: line numbers are debugging information enough.
+QUICK = ["-Dbuildtype=plain", "-Doptimization=1", "-Ddebug=true",
+         "-Dc_args=-g1"]
 BUILDS = {
-    "asan": (["-Db_sanitize=address,undefined"],
-             ["unit", "conformance", "fuzz", "nat"]),
-    "libfuzzer": (["-Db_sanitize=address,undefined", "-Dlibfuzzer=true",
-                   "-Dbuildtype=plain", "-Doptimization=1", "-Ddebug=true",
-                   "-Dwerror=false", "-Ddrivers=null,intel,pcap,virtio"],
-                  ["fuzz"]),
-    "tsan": (["-Db_sanitize=thread"], ["unit", "conformance", "fuzz"]),
+    "asan": ["-Db_sanitize=address,undefined", *QUICK],
+    "tsan": ["-Db_sanitize=thread", *QUICK],
+    "libfuzzer": ["-Db_sanitize=address,undefined", "-Dlibfuzzer=true",
+                  *QUICK, "-Dwerror=false", "-Ddrivers=null,intel,pcap,virtio"],
 }
+
+
+class Suite(NamedTuple):
+    """How a suite is run."""
+
+    build: str = ""
+    of_meson: tuple[str, ...] = ()  # its own name
+    waits: bool = False  # more than it works: runs beside those that work
+    is_long: bool = False  # run by `all`
+    time_factor: float = 1.0
+    n_at_once: int = 0  # meson's own number
+
+
+# In the order in which they are run. Suites that are not here wait. `plain` is
+# tests of unit that a sanitizer would say nothing about, or does not let run.
+SUITES = {
+    "style": Suite(),
+    "unit": Suite("asan"),
+    "conformance": Suite("asan"),
+    "nat": Suite("asan"),
+    "fuzz": Suite("asan"),
+    "plain": Suite(),
+    "tsan": Suite("tsan", ("unit", "conformance", "fuzz")),
+    "netns": Suite(waits=True),
+    "demo": Suite(waits=True),
+    "install": Suite(waits=True),
+    "gen": Suite(waits=True),
+    "dpdk": Suite(waits=True, is_long=True),
+    # Emulated machines wait for their links more than they work.
+    "guest": Suite(waits=True, is_long=True, time_factor=3, n_at_once=3),
+    "mutation": Suite(is_long=True),
+    "libfuzzer": Suite("libfuzzer", ("fuzz",), is_long=True),
+}
+# Sanitizers slow a test down by this much, about.
+SANITIZER_TIME_FACTOR = 4.0
 # A suite that takes longer than this hangs: no wait without a deadline.
 SUITE_LIMIT_S = 1200
-# Of tests that are skipped for one reason; above that, how many.
-MAX_NAMES = 3
-# Of what a failed test said, at the end of all output, where people look and
-# what is kept of a long log: its end, and the lines before each complaint, or
-# the stack behind a sanitizer's. Of too many, the first and the last.
-MAX_SAID_LINES = 40
-N_LINES_BEFORE, N_LAST_LINES = 4, 12
-MAX_LINE = 300
-COMPLAINT = re.compile(r"\[ +(?:FAILED|ERROR) +\]|^E +assert |Error\b|error:")
-# Sanitizers slow a test down by this much, about.
-SANITIZER_TIME_FACTOR = 4
-# Emulated machines: beside other work, and how many at once. They wait for
-# their links more than they work.
-GUEST_TIME_FACTOR = 3
-N_GUESTS = 3
-
-# A test of cmocka: how it ended, and what it said before, for a skip the reason.
-# The totals at the end look different in each version of cmocka.
-CMOCKA = re.compile(
-    r"^\[ RUN +\] (?P<name>.+)\n(?P<said>(?:(?!\[ +(?:RUN|OK|SKIPPED|FAILED"
-    r"|ERROR) +\]).*\n)*)(?:\[ +(?P<end>OK|SKIPPED|FAILED|ERROR) +\])?", re.M)
-PYTEST_END = re.compile(
-    r"^(?:=+ )?((?:\d+ (?:passed|failed|skipped|errors?|xfailed|xpassed"
-    r"|deselected|warnings?)(?:, )?)+) in [\d.]+s", re.M)
-# [how often] place: reason; the place is a line of the test.
-PYTEST_SKIPPED = re.compile(r"^SKIPPED \[(\d+)\] (\S+:\d+): (.*)$", re.M)
-
-
-def said_of_failure(output):
-    """The lines of a failed test's output that say most."""
-    lines = output.rstrip().splitlines()
-    n = len(lines)
-    wanted = set(range(max(0, n - N_LAST_LINES), n))
-    for i, line in enumerate(lines):
-        if "Sanitizer:" in line:
-            wanted.update(range(i, min(n, i + N_LAST_LINES)))
-        elif COMPLAINT.search(line):
-            wanted.update(range(max(0, i - N_LINES_BEFORE), i + 1))
-    places = sorted(wanted)
-    if len(places) > MAX_SAID_LINES:
-        half = MAX_SAID_LINES // 2
-        places = places[:half] + places[-half:]
-    return [lines[i][:MAX_LINE] for i in places]
+# What works leaves the cores to what waits, when that wakes up.
+WORKERS_NICE = 10
+# A program that calls one of these starts threads.
+STARTS_THREADS = {"pthread_create", "mr_workers_start"}
+# What a changed file can break: suite, or suite:beginning of a test's name. The
+# first line that matches counts; style always runs.
+BREAKS = [
+    (r"lib/include/|lib/base/|test/support/.*\.h",
+     "unit:base/ unit:pool/pool unit:port/ conformance:null conformance:pair"),
+    (r"(?:lib|test/unit)/flow/", "unit:flow/ unit:nat/"),
+    (r"(?:lib|test/unit)/(\w+)/",
+     r"unit:\1/ conformance:null conformance:pair"),
+    (r"drivers/intel/", "unit:intel/ unit:model/ conformance:igb "
+                        "conformance:e1000e"),
+    (r"drivers/virtio/", "unit:virtio/ unit:model/virtio conformance:virtio"),
+    (r"drivers/dpdk/", "conformance:dpdk-"),
+    (r"drivers/(\w+)/", r"unit:\1/ conformance:\1"),
+    (r"apps/nat/", "unit:nat/ nat"),
+    (r"apps/support/", "unit:support/ unit:nat/cli unit:l2fwd/cli"),
+    (r"apps/(\w+)/", r"unit:\1/"),
+    (r"test/model/", "unit:model/ conformance:igb conformance:virtio"),
+    (r"test/conformance/", "conformance:null conformance:pair "
+                           "conformance:virtio"),
+    (r"test/(nat|fuzz)/", r"\1"),
+    (r"test/(netns|guest|gen|dpdk|demo|install)/test_(\w+)\.py", r"\1:\2"),
+    (r"examples/", "install"),
+]
 
 
-class Result:
-    """What one meson test, which may be many tests, came to."""
+class Runner:
+    """Builds, runs suites, and keeps what came of it."""
 
-    def __init__(self, suite, record):
-        self.name = f"{suite}/{record['name'].split('/')[-1].strip()}"
-        self.passed = self.failed = self.skipped = 0
-        self.why = []  # of skips: (reason, test within this one or '')
-        output = (record.get("stdout") or "") + (record.get("stderr") or "")
-        self._count(output)
-        outcome = record["result"]
-        if outcome == "SKIP":
-            self.passed = 0
-            if self.skipped == 0:
-                self.skipped = 1
-                lines = output.strip().splitlines()
-                self.why = [(lines[-1] if lines else "no reason given", "")]
-        elif outcome in ("OK", "EXPECTEDFAIL"):
-            if self.passed + self.skipped == 0:
-                self.passed = 1
-        elif self.failed == 0:  # it crashed, hung, or ended with an error
-            self.failed = 1
-            self.name += f" ({outcome.lower()})"
-        self.said = said_of_failure(output) if self.failed else []
+    def __init__(self, time_factor):
+        self.time_factor = time_factor
+        self.results = {}
+        self.seconds = {}
+        self.introspected = {}
+        self.build_env = dict(os.environ)
 
-    def _count(self, output):
-        for match in CMOCKA.finditer(output):
-            if match.group("end") == "OK":
-                self.passed += 1
-            elif match.group("end") == "SKIPPED":
-                self.skipped += 1
-                said = match.group("said").strip().splitlines()
-                self.why.append((said[-1] if said else "no reason given",
-                                 match.group("name")))
-            else:  # None: it never ended
-                self.failed += 1
-        for summary in PYTEST_END.findall(output):
-            for n, word in re.findall(r"(\d+) (\w+)", summary):
-                if word in ("passed", "xfailed"):
-                    self.passed += int(n)
-                elif word == "skipped":
-                    self.skipped += int(n)
-                elif word in ("failed", "error", "errors", "xpassed"):
-                    self.failed += int(n)
-        self.why += [(why, place) for n, place, why in
-                     PYTEST_SKIPPED.findall(output) for _ in range(int(n))]
+    def execute(self, label, command, limit_s, env=None, shown=None, nice=0):
+        """Run a command, print its lines that match; (status, output).
 
+        Its time counts for the label.
+        """
+        start_s = time.monotonic()
+        lines = []
+        with subprocess.Popen(
+                list(map(str, command)), text=True, errors="replace",
+                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT, env=env,
+                preexec_fn=lambda: os.nice(nice)) as process:
+            stop = threading.Timer(limit_s, process.send_signal,
+                                   [signal.SIGTERM])
+            stop.start()
+            for line in process.stdout:
+                lines.append(line)
+                if shown and shown.search(line):
+                    print(f"{label}: {line.strip()}", flush=True)
+            _, status, used = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+            stop.cancel()
+        wall_s, cpu_s = self.seconds.get(label, (0, 0))
+        self.seconds[label] = (wall_s + time.monotonic() - start_s,
+                               cpu_s + used.ru_utime + used.ru_stime)
+        return process.returncode, "".join(lines)
 
-def introspect(build, what):
-    """What meson knows of a build."""
-    return json.loads(subprocess.run(
-        ["meson", "introspect", "--" + what, str(build)],
-        check=True, capture_output=True, text=True).stdout)
+    def built(self, label, command, env=None):
+        """Run a command of a build; whether it worked, or why not is shown."""
+        label = f"building {label or 'programs'}"
+        print(f"=== {label}", flush=True)
+        status, output = self.execute(
+            label, command, SUITE_LIMIT_S * self.time_factor, env,
+            nice=WORKERS_NICE)
+        if status != 0:
+            print(output[-8000:])
+            self.results[label] = [Result(label, {
+                "name": " ".join(map(str, command[:2])), "result": "ERROR"})]
+        return status == 0
 
+    def introspect(self, build, what):
+        """What meson knows of a build."""
+        if (build, what) not in self.introspected:
+            self.introspected[build, what] = json.loads(subprocess.run(
+                ["meson", "introspect", "--" + what, str(build)],
+                check=True, capture_output=True, text=True).stdout)
+        return self.introspected[build, what]
 
-def is_in(test, suites):
-    """Whether a test of introspect() is in one of the suites."""
-    return any(suite.split(":")[-1] in suites for suite in test["suite"])
+    def tests(self, build, suites, names=None):
+        """Tests of suites, and of these what names begin with."""
+        return [test for test in self.introspect(build, "tests")
+                if {suite.split(":")[-1] for suite in test["suite"]}
+                & set(suites)
+                and (not names or test["name"].startswith(tuple(names)))]
 
+    def files(self, build, tests):
+        """What must be built for tests, as paths in the build."""
+        needed = {target for test in tests for target in test["depends"]}
+        return [os.path.relpath(name, build)
+                for target in self.introspect(build, "targets")
+                if target["id"] in needed for name in target["filename"]]
 
-def suites_of(build):
-    """The suites that a build has tests in."""
-    return {suite.split(":")[-1] for test in introspect(build, "tests")
-            for suite in test["suite"]}
+    def starts_threads(self, build, test):
+        """Whether a program of a test that was built starts threads."""
+        programs = [build / name for name in self.files(build, [test])]
+        done = subprocess.run(
+            ["nm", "-D", "--undefined-only",
+             *[p for p in programs if p.suffix == "" and p.is_file()]],
+            capture_output=True, text=True, check=False)
+        return not STARTS_THREADS.isdisjoint(
+            re.findall(r" U (\w+)", done.stdout))
 
+    def configured(self, label):
+        """The folder of a build; None: it does not configure, or cannot."""
+        build = TOP / f"build-{label}" if label else TOP / "build"
+        env = dict(os.environ)
+        if label == "libfuzzer":
+            if not has_libfuzzer():
+                self.results[label] = [Result(label, {
+                    "name": "clang", "result": "SKIP", "stdout":
+                    "clang or its libFuzzer (libclang-rt-dev) is missing"})]
+                return None
+            env["CC"] = "clang"
+        if not (build / "build.ninja").exists() and not self.built(
+                label, ["meson", "setup", build, TOP, "-Db_lundef=false",
+                        *BUILDS[label]], env):
+            return None
+        return build
 
-def built(label, command, environment=None):
-    """Run a command of a build; what went wrong, as a list of Results."""
-    done = subprocess.run(command, capture_output=True, text=True,
-                          env=environment, check=False, timeout=SUITE_LIMIT_S)
-    if done.returncode == 0:
-        return []
-    print(done.stdout[-4000:], done.stderr[-4000:], sep="")
-    return [Result(label, {"name": " ".join(command[:2]), "result": "ERROR"})]
+    def threaded(self, suite, names):
+        """Names of tests in suites that start threads; None: no build."""
+        build = self.configured("asan")
+        if build is None:
+            return None
+        tests = self.tests(build, suite.of_meson, names)
+        if not self.built("asan", ["ninja", "-C", build,
+                                   *self.files(build, tests)]):
+            return None
+        return [t["name"] for t in tests if self.starts_threads(build, t)]
 
+    def run(self, label, names=None):
+        """Build what a suite needs, and run it, or those of its tests whose
+        names begin so."""
+        suite = SUITES.get(label, Suite(waits=True))
+        build = self.configured(suite.build)
+        if build is None:
+            return
+        if label == "tsan":
+            names = self.threaded(suite, names)
+            if names is None:
+                return
+        tests = self.tests(build, suite.of_meson or (label,), names)
+        if suite.build and not tests:
+            return
+        if suite.build and not self.built(
+                suite.build, ["ninja", "-C", build, *self.files(build, tests)]):
+            return
+        self.run_tests(label, suite, build, tests, names)
 
-def build_suites(build, suites, label):
-    """Build what the tests of some suites need; as built()."""
-    needed = {target for test in introspect(build, "tests")
-              if is_in(test, suites) for target in test["depends"]}
-    files = [os.path.relpath(name, build)
-             for target in introspect(build, "targets")
-             if target["id"] in needed for name in target["filename"]]
-    print(f"\n=== {label}: building", flush=True)
-    return built(label, ["ninja", "-C", str(build),
-                         *([] if label in BUILDS else ["programs"]), *files])
+    def run_tests(self, label, suite, build, tests, names):
+        """Run tests of a suite that are built."""
+        factor = self.time_factor * suite.time_factor
+        env, prefix = dict(os.environ), []
+        if suite.build:
+            factor *= SANITIZER_TIME_FACTOR
+            # A finding must fail the test, whatever the test makes of it.
+            env |= {"ASAN_OPTIONS": "detect_leaks=1:halt_on_error=1",
+                    "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
+                    "TSAN_OPTIONS":
+                    "halt_on_error=1:second_deadlock_stack=1"}
+            # TSan of GCC 12 and 13 gives up where the kernel moves addresses
+            # about too much (vm.mmap_rnd_bits above 28); without randomization
+            # it never does.
+            prefix = ["setarch", "-R"] if shutil.which("setarch") else []
+        env["MR_TIME_FACTOR"] = f"{factor:.2f}"
+        log = build / "meson-logs" / f"{label}.json"
+        log.unlink(missing_ok=True)
+        command = [*prefix, "meson", "test", "-C", build, "--no-rebuild",
+                   "--logbase", label, "-t", f"{factor:.2f}"]
+        if suite.n_at_once:
+            command += ["--num-processes", suite.n_at_once]
+        for name in suite.of_meson or (label,):
+            command += ["--suite", name]
+        print(f"=== {label}: {len(tests)} tests", flush=True)
+        status, output = self.execute(
+            label, [*command, *sorted({t["name"] for t in tests}
+                                      if names else ())],
+            SUITE_LIMIT_S * factor, env, re.compile(r"^ *\d+/\d+ "),
+            0 if suite.waits else WORKERS_NICE)
+        print("=== {}: {:.0f} s, of CPU {:.0f} s".format(
+            label, *self.seconds[label]), flush=True)
+        if log.exists() and status >= 0:
+            self.results[label] = [Result(label, json.loads(line))
+                                   for line in log.read_text().splitlines()]
+        else:
+            self.results[label] = [Result(label, {
+                "name": "meson test", "result": "ERROR", "stdout": output})]
 
-
-def run_suite(build, meson_suites, label, factor=1, prefix=(), words=()):
-    """Run suites of a build, with more words for meson; a list of Results."""
-    failed = build_suites(build, meson_suites, label)
-    if failed:
-        return failed
-    log = build / "meson-logs" / f"{label}.json"
-    log.unlink(missing_ok=True)
-    command = [*prefix, "meson", "test", "-C", str(build), "--no-rebuild",
-               "--print-errorlogs", "--logbase", label, "-t", str(factor),
-               *words]
-    for suite in meson_suites:
-        command += ["--suite", suite]
-    print(f"\n=== {label}", flush=True)
-    start_s = time.monotonic()
-    try:
-        subprocess.run(command, timeout=SUITE_LIMIT_S * factor, check=False)
-    except subprocess.TimeoutExpired:
-        print(f"=== {label}: stopped after {SUITE_LIMIT_S * factor} s")
-        return [Result(label, {"name": "the whole suite",
-                               "result": "TIMEOUT"})]
-    print(f"=== {label}: {time.monotonic() - start_s:.0f} s", flush=True)
-    if not log.exists():
-        return [Result(label, {"name": "meson test", "result": "ERROR"})]
-    return [Result(label, json.loads(line))
-            for line in log.read_text().splitlines()]
+    def run_all(self, chosen):
+        """Run suites, {name: names of tests or None}, those that wait beside
+        those that work."""
+        build = TOP / "build"
+        plain = [test for label, names in chosen.items()
+                 if not SUITES.get(label, Suite()).build
+                 for test in self.tests(build, (label,), names)]
+        if not self.built("", ["ninja", "-C", build, "programs",
+                               *self.files(build, plain)]):
+            return
+        order = [*SUITES, *sorted(set(chosen) - set(SUITES))]
+        lanes = [[label for label in order if label in chosen and
+                  SUITES.get(label, Suite(waits=True)).waits == waits]
+                 for waits in (True, False)]
+        with ThreadPoolExecutor(len(lanes)) as pool:
+            for _ in pool.map(lambda lane: [self.run(label, chosen[label])
+                                            for label in lane], lanes):
+                pass
 
 
 def has_libfuzzer():
@@ -202,118 +306,67 @@ def has_libfuzzer():
         capture_output=True, text=True, check=False).returncode == 0
 
 
-def run_build(label):
-    """Build as BUILDS says and run what can be run there."""
-    build = TOP / f"build-{label}"
-    flags, suites = BUILDS[label]
-    environment = dict(os.environ)
-    if label == "libfuzzer":
-        if not has_libfuzzer():
-            return [Result(label, {"name": "clang", "result": "SKIP",
-                                   "stdout": "clang or its libFuzzer "
-                                   "(libclang-rt-dev) is missing"})]
-        environment["CC"] = "clang"
-    if not (build / "build.ninja").exists():
-        failed = built(label, ["meson", "setup", str(build), str(TOP),
-                               "-Dbuildtype=debugoptimized",
-                               "-Db_lundef=false", *flags], environment)
-        if failed:
-            return failed
-    wanted = [s for s in suites if s in suites_of(build)]
-    if not wanted:
-        return [Result(label, {"name": "tests", "result": "SKIP",
-                               "stdout": "no test is in a suite for it"})]
-    # A finding must fail the test, whatever the test makes of it.
-    os.environ["ASAN_OPTIONS"] = "detect_leaks=1:halt_on_error=1"
-    os.environ["UBSAN_OPTIONS"] = "halt_on_error=1:print_stacktrace=1"
-    os.environ["TSAN_OPTIONS"] = "halt_on_error=1:second_deadlock_stack=1"
-    # For tests that have to know: they run slower, or memory is not theirs.
-    os.environ["MR_TEST_SANITIZER"] = label
-    # TSan of GCC 12 and 13 gives up where the kernel moves addresses about too
-    # much (vm.mmap_rnd_bits above 28); without randomization it never does.
-    prefix = ["setarch", "-R"] if shutil.which("setarch") else []
-    return run_suite(build, wanted, label, SANITIZER_TIME_FACTOR, prefix)
+def named(words):
+    """What words name: {suite: beginnings of names, or None for all of it}."""
+    chosen = {}
+    for word in words:
+        suite, _, beginning = word.partition(":")
+        if not beginning:
+            chosen[suite] = None
+        elif chosen.setdefault(suite, []) is not None:
+            chosen[suite].append(beginning)
+    return chosen
 
 
-def report_skips(results):
-    """Each reason once per meson test, with the tests that it holds for;
-    what the sanitizers only say again is left out."""
-    if not any(result.why for result in results):
-        return
-    print("\nSkipped, and why:")
-    seen, n_again = set(), 0
-    for result in results:
-        suite, _, name = result.name.partition("/")
-        tests_by_reason = {}
-        for reason, test in result.why:
-            reason = re.sub(r"^skipped(?: on \w+)?: *", "", reason)
-            if suite in BUILDS and (name, reason, test) in seen:
-                n_again += 1
-                continue
-            seen.add((name, reason, test))
-            tests_by_reason.setdefault(reason, []).append(test)
-        for reason, tests in tests_by_reason.items():
-            if len(tests) > MAX_NAMES:
-                tests = [f"{len(tests)} tests"]
-            tests = ", ".join(filter(None, tests))
-            print(f"  {result.name}: {reason}" + (f" ({tests})" if tests
-                                                  else ""))
-    if n_again:
-        print(f"  and {n_again} of these again under the sanitizers")
+def changed_files():
+    """Files that differ from where this branch left main, new ones too."""
+    def git(*words):
+        return subprocess.run(["git", "-C", TOP, *words], capture_output=True,
+                              text=True, check=False).stdout.split()
+    base = (git("merge-base", "HEAD", "origin/main")
+            or git("merge-base", "HEAD", "main") or ["HEAD"])[0]
+    return {*git("diff", "--name-only", base),
+            *git("ls-files", "--others", "--exclude-standard")}
 
 
-def report(results_by_suite):
-    """Print the summary. The exit status."""
-    width = max(len(label) for label in results_by_suite)
-    print(f"\n{'':{width}}  passed  failed  skipped")
-    total = [0, 0, 0]
-    for label, results in results_by_suite.items():
-        counts = [sum(getattr(r, what) for r in results)
-                  for what in ("passed", "failed", "skipped")]
-        total = [a + b for a, b in zip(total, counts)]
-        print(f"{label:{width}}  {counts[0]:6}  {counts[1]:6}  {counts[2]:7}")
-    everything = [r for results in results_by_suite.values() for r in results]
-    report_skips(everything)
-    failures = [r for r in everything if r.failed]
-    if failures:
-        print("\nFailed:")
-        for failure in failures:
-            print(f"  {failure.name}")
-            for line in failure.said:
-                print(f"    | {line}")
-    if total[0] == 0 and total[1] == 0:
-        print("\nnothing was tested")
-        total[1] = 1
-    print(f"\n{total[0]} passed, {total[1]} failed, {total[2]} skipped",
-          flush=True)
-    return 1 if total[1] else 0
+def broken_by(files):
+    """Suites, or tests, that changes of files can break, as words."""
+    for name in files:
+        for pattern, words in BREAKS:
+            if match := re.match(pattern, name):
+                yield from match.expand(words).split()
+                break
 
 
 def main(wanted):
     if {"-h", "--help"} & set(wanted):
         print(__doc__.strip())
         return 0
-    build = TOP / "build"
-    known = suites_of(build) | set(BUILDS)
-    unknown = [suite for suite in wanted if suite not in known]
-    if unknown:
-        print(f"no suite {', '.join(unknown)}; there are: "
+    share, time_factor = host.measure()
+    runner = Runner(time_factor)
+    known = {suite.split(":")[-1]
+             for test in runner.introspect(TOP / "build", "tests")
+             for suite in test["suite"]} | {
+                 label for label, suite in SUITES.items() if suite.build}
+    if wanted == ["changed"]:
+        chosen = named(["style", *broken_by(changed_files())])
+    elif wanted in ([], ["all"]):
+        chosen = {label: None for label in known if wanted
+                  or not SUITES.get(label, Suite()).is_long}
+    else:
+        chosen = named(wanted)
+    if "unit" in chosen and "plain" in known:
+        chosen.setdefault("plain", chosen["unit"])
+    if unknown := sorted(set(chosen) - known):
+        print(f"no suite {', '.join(unknown)}; there are: all, changed, "
               f"{', '.join(sorted(known))}", file=sys.stderr)
         return 2
-    if not wanted:
-        rest = sorted(known - set(FIRST) - set(BUILDS) - NOT_BY_DEFAULT)
-        wanted = [s for s in FIRST if s in known] + rest + sorted(BUILDS)
-    results = {}
-    for suite in wanted:
-        if suite in BUILDS:
-            results[suite] = run_build(suite)
-        elif suite == "guest":
-            results[suite] = run_suite(
-                build, [suite], suite, GUEST_TIME_FACTOR,
-                words=["--num-processes", str(N_GUESTS)])
-        else:
-            results[suite] = run_suite(build, [suite], suite)
-    return report(results)
+    print(f"the host takes {share:.0%} of the CPU time: limits of time times "
+          f"{time_factor:.1f}", flush=True)
+    start_s = time.monotonic()
+    runner.run_all(chosen)
+    return results.report(runner.results, runner.seconds,
+                          time.monotonic() - start_s)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,9 @@ import signal
 import time
 from pathlib import Path
 
-LIMIT_S = 20
+from host import limit
+
+LIMIT_S = limit(20)
 # Ignored, as under nohup, it would be ignored by programs that tests start.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 

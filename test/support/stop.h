@@ -44,7 +44,8 @@ static inline bool stop_start(void (*body)(void *shared), void *shared,
 	int status = 0;
 	pid_t pid;
 
-	alarm(60); /* a test that hangs ends, and its child with it */
+	alarm(test_limit_ms(60000) /
+	      1000); /* a test that hangs ends, and its child with it */
 	pid = fork();
 	assert_true(pid >= 0);
 	if (pid == 0) {

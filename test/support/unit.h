@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/limit.h"
 #include "support/test.h"
 
 #include <millrace/ctx.h>

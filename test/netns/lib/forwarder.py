@@ -53,7 +53,7 @@ class Refused:
 
     def __init__(self, lab, namespace, *arguments, wrap=(), limit_s=15):
         process = Process(lab, namespace, [*wrap, L2FWD, *arguments])
-        self.status = process.wait(limit_s)
+        self.status = process.wait(limit(limit_s))
         # A fall-back is said, too: how busy the machine is decides of it.
         self.lines = [line for line in process.err.text().splitlines()
                       if not line.startswith("mr-l2fwd: warning: segment")]

@@ -14,6 +14,8 @@ import subprocess
 import time
 from pathlib import Path
 
+from host import limit
+
 PREFIX = "mrt"
 NETNS_DIR = Path("/run/netns")
 CLONE_NEWNET = 0x40000000
@@ -27,7 +29,7 @@ def run(*command, check=True, timeout=COMMAND_LIMIT_S, **more):
     """Run a command; its output is in the exception if it fails."""
     done = subprocess.run([str(word) for word in command], text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          timeout=timeout, check=False, **more)
+                          timeout=limit(timeout), check=False, **more)
     if check and done.returncode != 0:
         raise AssertionError(f"{' '.join(map(str, command))}: exit status "
                              f"{done.returncode}\n{done.stdout}")
@@ -42,7 +44,7 @@ def setns(fd):
 
 def wait_until(what, condition, limit_s=20.0, step_s=0.01):
     """Poll until condition() is true; its value."""
-    end_s = time.monotonic() + limit_s
+    end_s = time.monotonic() + limit(limit_s)
     while True:
         value = condition()
         if value:
@@ -160,7 +162,7 @@ class Lab:
         for process in self.processes:
             if process.poll() is None:
                 process.send_signal(signal.SIGKILL)
-            process.wait(COMMAND_LIMIT_S)
+            process.wait(limit(COMMAND_LIMIT_S))
             for pipe in (process.stdin, process.stdout, process.stderr):
                 if pipe:
                     pipe.close()

@@ -5,10 +5,12 @@ import signal
 import socket
 import threading
 
+from host import limit
+
 from . import laws
 from .process import NAT, Process
 
-LIMIT_S = 10.0
+LIMIT_S = limit(10.0)
 INSIDE = "10.0.0.1"
 OUTSIDE = "192.0.2.1"
 SERVER = "192.0.2.254"

@@ -6,6 +6,8 @@ import threading
 import time
 from pathlib import Path
 
+from host import limit
+
 BUILD = Path(os.environ.get("MR_BUILD") or
              Path(__file__).resolve().parents[3] / "build")
 L2FWD = BUILD / "apps" / "l2fwd" / "mr-l2fwd"
@@ -38,7 +40,7 @@ class Lines:
 
     def wait(self, matches, limit_s, start=0):
         """The first line from `start` on that matches; None if none came."""
-        end_s = time.monotonic() + limit_s
+        end_s = time.monotonic() + limit(limit_s)
         with self.changed:
             while True:
                 for line in self.lines[start:]:
@@ -81,7 +83,7 @@ class Process:
 
     def wait(self, limit_s=10.0):
         """Wait for its end; the exit status."""
-        status = self.process.wait(limit_s)
+        status = self.process.wait(limit(limit_s))
         for lines in (self.out, self.err):
             lines.wait(lambda line: False, limit_s)
         return status

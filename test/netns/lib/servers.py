@@ -8,10 +8,11 @@ import sys
 import threading
 
 import pytest
+from host import limit
 
 from .process import Process
 
-LIMIT_S = 15.0
+LIMIT_S = limit(15.0)
 BODY = bytes(i * 7 % 251 for i in range(1 << 20))
 
 

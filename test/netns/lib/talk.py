@@ -6,7 +6,9 @@ import re
 import socket
 import threading
 
-LIMIT_S = 20.0
+from host import limit
+
+LIMIT_S = limit(20.0)
 
 
 def ping(namespace, address, count=3, size=56, more=()):

@@ -19,6 +19,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
 
 import signals  # noqa: E402 pylint: disable=wrong-import-position
 from errors import errors_of  # noqa: E402 pylint: disable=wrong-import-position
+from host import limit  # noqa: E402 pylint: disable=wrong-import-position
 
 try:
     import jsonschema
@@ -26,7 +27,7 @@ except ImportError:
     jsonschema = None
 
 PROGRAM = NET_SCHEMA = ""
-LIMIT_S = 60
+LIMIT_S = limit(60)
 
 
 def run(*arguments):

@@ -18,13 +18,17 @@ from pathlib import Path
 
 from fake_sysfs import VFIO, Function, Machine
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "support"))
+
+from host import limit  # noqa: E402 pylint: disable=wrong-import-position
+
 try:
     import jsonschema
 except ImportError:
     jsonschema = None
 
 PROGRAM = SCHEMA = ""
-LIMIT_S = 60
+LIMIT_S = limit(60)
 A, B, C = "0000:03:00.0", "0000:03:00.1", "0000:05:00.0"
 DISK, PORT = "0000:00:1f.2", "0000:00:1c.0"
 IGB = "8086:10c9"

@@ -25,9 +25,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "support"))
 
 import signals  # noqa: E402 pylint: disable=wrong-import-position
 from errors import errors_of  # noqa: E402 pylint: disable=wrong-import-position
+from host import limit  # noqa: E402 pylint: disable=wrong-import-position
 
 PROGRAM = ""
-LIMIT_S = 30
+LIMIT_S = limit(30)
 
 
 def run(*arguments, **options):

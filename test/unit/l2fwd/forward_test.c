@@ -102,8 +102,9 @@ static struct snapshot *close_bed(struct bed *bed)
 
 	settle(bed);
 	mr_workers_stop(bed->session.plane.workers);
-	assert_int_equal(
-		mr_workers_join(bed->session.plane.workers, 5000, NULL), 0);
+	assert_int_equal(mr_workers_join(bed->session.plane.workers,
+					 test_limit_ms(5000), NULL),
+			 0);
 	for (uint32_t i = 0; i < bed->n_hosts; i++)
 		mr_frame_free_bulk(bed->cache, bed->hosts[i].frames,
 				   bed->hosts[i].n);

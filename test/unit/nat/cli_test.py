@@ -14,8 +14,12 @@ import time
 import unittest
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "support"))
+
+from host import limit  # noqa: E402 pylint: disable=wrong-import-position
+
 PROGRAM = ""
-LIMIT_S = 30
+LIMIT_S = limit(30)
 SIDES = ["--inside", "null:=10.0.0.1/24", "--outside",
          "null:=192.0.2.1/24,gw=192.0.2.254"]
 

@@ -156,7 +156,7 @@ TEST(test_a_fifo_needs_a_reader)
 	int fd;
 
 	assert_int_equal(mkfifo(path, 0600), 0);
-	alarm(30);
+	alarm(test_limit_ms(30000) / 1000);
 	assert_int_equal(nat_log_create(ctx, path, 1, 0, &log, &why), -ENXIO);
 	assert_non_null(strstr(why.text, "start its reader first"));
 	fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);

@@ -92,7 +92,8 @@ static void run_mode(enum mr_idle_mode idle, uint32_t n_frames)
 	pump(&rig, n_frames);
 	assert_int_equal(mr_workers_join(rig.workers, 0, NULL), -ETIMEDOUT);
 	mr_workers_stop(rig.workers);
-	assert_int_equal(mr_workers_join(rig.workers, 5000, NULL), 0);
+	assert_int_equal(
+		mr_workers_join(rig.workers, test_limit_ms(5000), NULL), 0);
 	rig_close(&rig);
 }
 
@@ -186,7 +187,8 @@ TEST(who_polls_on_a_core_is_found)
 	n = mri_find_pollers(pollers, MRI_MAX_POLLERS);
 	assert_non_null(find_poller(pollers, n, getpid()));
 	mr_workers_stop(rig.workers);
-	assert_int_equal(mr_workers_join(rig.workers, 5000, NULL), 0);
+	assert_int_equal(
+		mr_workers_join(rig.workers, test_limit_ms(5000), NULL), 0);
 	rig_close(&rig);
 
 	other = poll_on(core);
@@ -249,7 +251,8 @@ TEST(each_worker_runs_on_its_core_alone)
 	rig_open(&rig, NULL, 2, MR_IDLE_POLL);
 	assert_int_equal(mr_workers_start(rig.workers, note_core, cores, NULL),
 			 0);
-	assert_int_equal(mr_workers_join(rig.workers, 5000, NULL), 0);
+	assert_int_equal(
+		mr_workers_join(rig.workers, test_limit_ms(5000), NULL), 0);
 	for (uint32_t w = 0; w < 2; w++)
 		assert_int_equal(cores[w],
 				 mr_workers_get(rig.workers, w)->core);
@@ -278,7 +281,9 @@ TEST(an_error_ends_all_and_is_joined)
 	assert_int_equal(
 		mr_workers_start(rig.workers, fail_or_wait, NULL, &why),
 		-EBUSY);
-	assert_int_equal(mr_workers_join(rig.workers, 5000, &why), -ENODEV);
+	assert_int_equal(
+		mr_workers_join(rig.workers, test_limit_ms(5000), &why),
+		-ENODEV);
 	assert_reason_has(&why, "worker 0 failed: No such device");
 	rig_close(&rig);
 }
@@ -313,7 +318,8 @@ TEST(none_runs_where_one_cannot_start)
 	second->core = core;
 	assert_int_equal(mr_workers_start(rig.workers, count_itself, &n, NULL),
 			 0);
-	assert_int_equal(mr_workers_join(rig.workers, 5000, NULL), 0);
+	assert_int_equal(
+		mr_workers_join(rig.workers, test_limit_ms(5000), NULL), 0);
 	assert_int_equal(n, 2);
 	rig_close(&rig);
 }
@@ -342,7 +348,9 @@ TEST(stop_wakes_a_sleeper_at_once)
 		usleep(250000); /* 1 + 2 + ... + 64 ms, then 100 ms sleeps */
 		start_ns = real_now_ns();
 		mr_workers_stop(rig.workers);
-		assert_int_equal(mr_workers_join(rig.workers, 5000, NULL), 0);
+		assert_int_equal(
+			mr_workers_join(rig.workers, test_limit_ms(5000), NULL),
+			0);
 		start_ns = real_now_ns() - start_ns;
 		if (start_ns < fastest_ns)
 			fastest_ns = start_ns;

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How much of the CPU time the host takes, and longer limits because of it.
+
+run_tests.py measures once and tells the tests by MR_TIME_FACTOR; a test that
+waits multiplies its limit by it: limit() here, test_limit_ms() in limit.h.
+"""
+import multiprocessing
+import os
+import time
+
+SPIN_S = 1.0
+# Between two looks at the clock; a tick of the kernel takes less.
+GAP_S = 10e-6
+# The host's phases are minutes: what it takes now it may take twice over later.
+CAUTION = 4
+MAX_FACTOR = 40.0
+
+
+def limit(seconds: float) -> float:
+    """A limit of time, for a wait that ends sooner if all is well."""
+    return seconds * float(os.environ.get("MR_TIME_FACTOR", "1"))
+
+
+def lost_share(core: int) -> float:
+    """Which part of a core's time a program that only spins does not get."""
+    os.sched_setaffinity(0, [core])
+    begin = last = time.perf_counter()
+    lost = 0.0
+    while last - begin < SPIN_S:
+        now = time.perf_counter()
+        if now - last > GAP_S:
+            lost += now - last
+        last = now
+    return lost / (last - begin)
+
+
+def measure() -> tuple[float, float]:
+    """The share that the host, or whoever else runs here, takes; the factor."""
+    cores = sorted(os.sched_getaffinity(0))
+    with multiprocessing.Pool(len(cores)) as pool:
+        share = sum(pool.map(lost_share, cores, 1)) / len(cores)
+    return share, min(MAX_FACTOR, 1 + CAUTION * share / max(1 - share, 0.01))
+
+
+if __name__ == "__main__":
+    print(*measure())
