@@ -7,7 +7,6 @@
 
 #include "net/commands.h"
 #include "net/traffic.h"
-#include "plan/plan_main.h"
 #include "result/compare.h"
 #include "result/report.h"
 #include "search/commands.h"
@@ -33,7 +32,6 @@ static const struct command commands[] = {
 	{ "soak", soak_main },
 	{ "nat", nat_main },
 	{ "selftest", selftest_main },
-	{ "plan", plan_main },
 	{ "compare", compare_main },
 	{ "report", report_main },
 };

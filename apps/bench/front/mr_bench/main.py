@@ -27,7 +27,7 @@ COMMANDS: dict[str, tuple[str, str | None]] = {
     "soak": ("a long run: what drifts", None),
     "nat": ("connections of a NAT: rate, capacity (RFC 9693)", None),
     "selftest": ("what the tester itself can do", None),
-    "plan": ("a series of measurements from a file", None),
+    "plan": ("a series of measurements from a file", "plan"),
     "compare": ("results with others, with a verdict", None),
     "report": ("results as a page with charts", None),
 }

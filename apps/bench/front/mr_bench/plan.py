@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""mr-bench plan: a series of measurements from a file."""
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from mr_bench import engine, options, values
+from mr_bench.options import Option
+from mr_bench.plan_file import MAX_REPEAT, MAX_STEPS, Plan, parse, steps_of
+from mr_bench.series import Journal, Series, SeriesError
+from mr_bench.text import print_error
+
+USAGE = """\
+usage: mr-bench plan [options] FILE
+Do all measurements of a plan, with the devices under test that it
+starts and stops. What has a result already is not done again, so a
+series that was interrupted goes on. The manual page has the keys of
+the file.
+"""
+def complain(text: str, status: int) -> int:
+    """Returns the exit status."""
+    print_error(f"mr-bench: {text}")
+    return status
+
+
+def program_id() -> str:
+    """Another build of mr-bench is another program; what a file system says of its two files
+    tells them apart."""
+    found = [path.stat() for path in (Path(sys.argv[0]), engine.path())]
+    return "; ".join(f"{one.st_size} bytes of {one.st_mtime_ns / 1e9:.9f}" for one in found)
+
+
+def say_end(series: Series) -> int:
+    """The exit status."""
+    n_left = len(series.steps) - series.n_before - series.n_done - series.n_failed
+    n_others = series.journal.count_others({step.name for step in series.steps})
+    if not series.is_quiet or series.n_failed:
+        print(f"plan: {series.n_done} steps done, {series.n_before} were already, "
+              f"{series.n_failed} failed, {n_left} left"
+              f"{'; the same command goes on' if n_left else ''}", file=sys.stderr)
+    if not series.is_quiet and not n_left and not series.n_failed:
+        print(f"plan: mr-bench report {series.journal.folder}/*.json -o report.html",
+              file=sys.stderr)
+    if not series.is_quiet and n_others:
+        print(f"plan: {n_others} results there are of steps that this plan does not have",
+              file=sys.stderr)
+    return 1 if series.n_failed or n_left else 0
+
+
+def run_plan(plan: Plan, is_dry: bool, is_quiet: bool) -> int:
+    """The exit status."""
+    if plan.count_steps() > MAX_STEPS:
+        return complain(f"--repeat {plan.repeat}: more than {MAX_STEPS} steps", 1)
+    try:
+        journal = Journal(plan.folder, not is_dry)
+    except SeriesError as error:
+        return complain(str(error), 1)
+    try:
+        series = Series(plan, list(steps_of(plan)), journal, program_id(), is_quiet)
+        if is_dry:
+            series.list()
+            return 0
+        # Devices and prefixes may run it, too: tests of a build that is not installed.
+        os.environ["MR_BENCH"] = str(Path(sys.argv[0]).resolve())
+        os.environ["MR_FOLDER"] = plan.folder
+        series.run()
+        return say_end(series)
+    except SeriesError as error:
+        return complain(str(error), 1)
+    finally:
+        journal.close()
+
+
+@dataclass
+class Asked:
+    """What the command line has."""
+
+    folder: str = ""
+    repeat: int = 0  # 0: the plan's
+    is_dry: bool = False
+    is_quiet: bool = False
+
+    def take_repeat(self, text: str) -> None:
+        """Rounds."""
+        self.repeat = values.whole("repeat", text, 1, MAX_REPEAT)
+
+
+def main(words: list[str]) -> int:
+    """The exit status."""
+    asked = Asked()
+    try:
+        files = options.parse(words, USAGE, [
+            Option("dry-run", "n", "", "list the steps and their time, do none",
+                   lambda _: setattr(asked, "is_dry", True)),
+            Option("folder", "d", "DIR", "for results, in place of the plan's",
+                   lambda text: setattr(asked, "folder", text)),
+            Option("repeat", "r", "N", "rounds, in place of the plan's", asked.take_repeat),
+            Option("quiet", "Q", "", "no progress on stderr",
+                   lambda _: setattr(asked, "is_quiet", True))])
+        if files is None:
+            return 0
+        if len(files) != 1:
+            return complain("plan: one FILE is wanted; see mr-bench plan --help", 2)
+        plan = parse(files[0], Path(files[0]).read_bytes())
+    except OSError as error:
+        return complain(f"{error.filename}: {error.strerror}", 2)
+    except options.Wrong as error:
+        return complain(str(error), 2)
+    plan.folder = asked.folder or plan.folder
+    plan.repeat = asked.repeat or plan.repeat
+    return run_plan(plan, asked.is_dry, asked.is_quiet)

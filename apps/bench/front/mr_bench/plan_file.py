@@ -1,0 +1,350 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The plan file of a series: its keys, what must be true of them together, and the
+steps that it comes to.
+
+Each step is one mr-bench command with a file for its result, so that a series that
+was interrupted goes on where it was.
+"""
+from __future__ import annotations
+
+import difflib
+import itertools
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from mr_bench.options import Wrong
+
+MAX_BYTES = 1 << 20
+MAX_STEPS = 10000
+MAX_REPEAT = 100
+NAME_CHARS = 32
+TEXT_CHARS = 1024
+MAX_YEAR_S = 31536000
+# Commands that write no document of one measurement with --out.
+WITHOUT_DOCUMENT = ("mem", "flow", "fwd", "plan", "compare", "report", "reflect")
+# What is none of these is quoted with '?': a message is one line.
+CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+
+
+class PlanError(Wrong):
+    """A plan that cannot be used: one line with the file, its line and the cure."""
+
+
+@dataclass
+class Device:
+    """What is measured: commands of a shell. "" is none."""
+
+    name: str = ""
+    start: str = ""  # runs until it is stopped, or ends with 0 and has set something up
+    ready: str = ""  # asked until it succeeds
+    stop: str = ""  # undoes what start did
+    wait: int = 0  # seconds after ready; before it, if there is none
+    line: int = 0
+
+
+@dataclass
+class Measure:
+    """How it is measured: the words behind "mr-bench", with {size} and {rate} in them."""
+
+    name: str = ""
+    run: str = ""
+    sizes: list[int] = field(default_factory=list)
+    rates: list[str] = field(default_factory=list)
+    time: int = 0  # seconds that a step takes, about
+    limit: int = 0  # seconds after which it is ended
+    line: int = 0
+
+
+@dataclass
+class Plan:
+    """All that the file says."""
+
+    folder: str = ""  # of results
+    before: str = ""
+    after: str = ""
+    prefix: str = ""  # of each mr-bench command
+    repeat: int = 1
+    devices: list[Device] = field(default_factory=list)
+    measures: list[Measure] = field(default_factory=list)
+
+    def count_steps(self) -> int:
+        """May be more than MAX_STEPS."""
+        n = sum(max(len(m.sizes), 1) * max(len(m.rates), 1) for m in self.measures)
+        return n * len(self.devices) * self.repeat
+
+
+@dataclass(frozen=True)
+class Step:
+    """One command of a series."""
+
+    plan: Plan
+    device: Device
+    measure: Measure
+    size: int | None
+    rate: str | None
+    round: int
+
+    @property
+    def name(self) -> str:
+        """Of its files, without the end."""
+        parts = (self.device.name, self.measure.name, self.size, self.rate, self.round + 1)
+        return "+".join(str(part) for part in parts if part not in (None, ""))
+
+    @property
+    def words(self) -> str:
+        """The words behind "mr-bench", with sizes and rates put in."""
+        sized = self.measure.run.replace("{size}", str(self.size or 0))
+        return sized.replace("{rate}", self.rate or "")
+
+    @property
+    def setup(self) -> str:
+        """What else its result hangs on: the commands around it, in one text."""
+        plan, device = self.plan, self.device
+        return (f"before: {plan.before}; prefix: {plan.prefix}; start: {device.start}; "
+                f"ready: {device.ready}; wait: {device.wait}s")
+
+    @property
+    def title(self) -> str:
+        """For people: "mr-l2fwd, throughput, 60 bytes, round 1"."""
+        parts = [self.device.name, self.measure.name]
+        if self.size is not None:
+            parts.append(f"{self.size} bytes")
+        parts.append(self.rate or "")
+        if self.plan.repeat > 1:
+            parts.append(f"round {self.round + 1}")
+        return ", ".join(part for part in parts if part)
+
+
+def steps_of(plan: Plan) -> Iterator[Step]:
+    """All steps in their order: rounds, in each all devices, there and back, so that a
+    drift of the machine is the same for all; in each all measures."""
+    for number in range(plan.repeat):
+        for device in plan.devices if number % 2 == 0 else reversed(plan.devices):
+            for measure in plan.measures:
+                for size, rate in itertools.product(measure.sizes or (None,),
+                                                    measure.rates or (None,)):
+                    yield Step(plan, device, measure, size, rate, number)
+
+
+def whole_number(text: str, least: int, most: int) -> int:
+    """A number of the file. ValueError has what is wrong."""
+    if re.fullmatch("[0-9]{1,10}", text) and least <= int(text) <= most:
+        return int(text)
+    raise ValueError(f"'{text:.40}' is not a whole number from {least} to {most}")
+
+
+def duration_s(text: str) -> int:
+    """Seconds, from units: 90, 90s, 5m, 2h4m, 1d."""
+    seconds = 0
+    found = re.fullmatch(r"([0-9]+)|(?:([0-9]+)d)?(?:([0-9]+)h)?(?:([0-9]+)m)?(?:([0-9]+)s)?",
+                         text, re.ASCII)
+    if found and len(text) < 60:
+        seconds = sum(int(n or 0) * unit for n, unit in
+                      zip(found.groups(), (1, 86400, 3600, 60, 1)))
+    if not 1 <= seconds <= MAX_YEAR_S:
+        raise ValueError(f"'{text:.40}' is no time of 1s to 365d, as 90s, 5m or 2h4m")
+    return seconds
+
+
+def name_of(text: str) -> str:
+    """Names are parts of file names."""
+    if not 0 < len(text) < NAME_CHARS or text[0] == ".":
+        raise ValueError(f"'{text:.40}' is no name of 1 to {NAME_CHARS - 1} letters, digits, "
+                         "'-', '_' or '.'")
+    for char in text:
+        if not re.match("[a-zA-Z0-9_.-]", char):
+            raise ValueError(f"'{text:.40}' has '{char}' in it; letters, digits, '-', '_' and "
+                             "'.' make a name")
+    return text
+
+
+def rate_of(text: str) -> str:
+    """What a rate is, the command that gets it knows."""
+    if len(text) >= NAME_CHARS or not re.fullmatch("[a-zA-Z0-9.%-]+", text):
+        raise ValueError(f"'{text:.40}' is no rate, as 1.2M, 10Gbit or 25%")
+    return text
+
+
+def text_of(text: str) -> str:
+    """A command, or a folder."""
+    if not text or len(text) >= TEXT_CHARS:
+        raise ValueError(f"empty, or longer than {TEXT_CHARS - 1} bytes")
+    return text
+
+
+class Reader:
+    """Reads mappings of a file by tables of keys."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+
+    def wrong(self, line: int, text: str) -> PlanError:
+        """The one line, whatever bytes the file has."""
+        return PlanError(CONTROL.sub("?", f"{self.file:.120}:{line}: {text:.240}"))
+
+    def scalar(self, node: yaml.Node, what: str) -> str:
+        """The text of a value."""
+        if not isinstance(node, yaml.ScalarNode):
+            kind = "mapping" if isinstance(node, yaml.MappingNode) else "list"
+            raise self.wrong(line_of(node), f"{what}: a {kind}, but one value is wanted")
+        return str(node.value)
+
+    def value(self, node: yaml.Node, name: str, read: Callable[[str], Any]) -> Any:
+        """A value, by the function that reads its text."""
+        text = self.scalar(node, name)
+        try:
+            return read(text)
+        except ValueError as error:
+            raise self.wrong(line_of(node), f"{name}: {error}") from None
+
+    def items(self, node: yaml.Node, name: str, most: int) -> list[yaml.Node]:
+        """A list of one may be written without brackets."""
+        items = list(node.value) if isinstance(node, yaml.SequenceNode) else [node]
+        if not items:
+            raise self.wrong(line_of(node), f"{name}: is empty; leave it out")
+        if len(items) > most:
+            raise self.wrong(line_of(node), f"{name}: {len(items)}, more than {most}")
+        return items
+
+    def keys(self, node: yaml.Node, table: dict[str, Any], to: Any) -> Any:
+        """Fill an object from a mapping. A table's value reads a text, or, in a list, each
+        item: by its text, or, if it is (table, class), as a mapping."""
+        if not isinstance(node, yaml.MappingNode):
+            raise self.wrong(line_of(node), "keys with values are wanted here, as "
+                             f"'{next(iter(table))}: ...'")
+        seen: dict[str, int] = {}
+        for key, value in node.value:
+            name = self.scalar(key, "a key")
+            if name not in table:
+                near = difflib.get_close_matches(name, table, 1, 0.5)
+                raise self.wrong(line_of(key), f"no key '{name:.40}' here; " + (
+                    f"'{near[0]}' is meant?" if near else "there are: " + ", ".join(table)))
+            if name in seen:
+                raise self.wrong(line_of(key), f"'{name}' is there twice, the first time in "
+                                 f"line {seen[name]}")
+            seen[name] = line_of(key)
+            read = table[name]
+            if not isinstance(read, list):
+                setattr(to, name, self.value(value, name, read))
+                continue
+            setattr(to, name, [
+                self.keys(item, read[0][0], read[0][1](line=line_of(item)))
+                if isinstance(read[0], tuple) else self.value(item, name, read[0])
+                for item in self.items(value, name, 64)])
+        return to
+
+
+def line_of(node: yaml.Node) -> int:
+    """From 1 on."""
+    return int(node.start_mark.line) + 1
+
+
+DEVICE_KEYS = {"name": name_of, "start": text_of, "ready": text_of, "stop": text_of,
+               "wait": duration_s}
+MEASURE_KEYS = {"name": name_of, "run": text_of,
+                "sizes": [lambda text: whole_number(text, 14, 65535)], "rates": [rate_of],
+                "time": duration_s, "limit": duration_s}
+PLAN_KEYS = {"folder": text_of, "before": text_of, "after": text_of, "prefix": text_of,
+             "repeat": lambda text: whole_number(text, 1, MAX_REPEAT),
+             "devices": [(DEVICE_KEYS, Device)], "measures": [(MEASURE_KEYS, Measure)]}
+
+
+def misfit(measure: Measure) -> str:
+    """What is wrong with a measure, and the cure. {size} is in the command if there are
+    sizes, and only then."""
+    has_size, has_rate = "{size}" in measure.run, "{rate}" in measure.run
+    objections = (
+        (not measure.name, "a measure without a name; add 'name: ...'"),
+        (not measure.run, "a measure that runs nothing; add 'run: throughput ...'"),
+        (measure.run.split(" ")[0] in WITHOUT_DOCUMENT,
+         "run: that command writes no document of what was measured; a plan has tx, rx, loop, "
+         "replay, nat, selftest and those that search"),
+        ("--out" in measure.run, "run: --out is set here; leave it out"),
+        (has_size and not measure.sizes,
+         "run has {size}, but there are none; add 'sizes: [60, 1514]'"),
+        (has_rate and not measure.rates,
+         "run has {rate}, but there are none; add 'rates: [1M, 2M]'"),
+        (measure.sizes and not has_size,
+         "there are sizes, but run has no {size}, as in '--size {size}'"),
+        (measure.rates and not has_rate,
+         "there are rates, but run has no {rate}, as in '--rate {rate}'"),
+        (len(set(measure.sizes)) < len(measure.sizes) or
+         len(set(measure.rates)) < len(measure.rates),
+         "a size or a rate is there twice; use 'repeat' to measure again"))
+    return next((text for is_wrong, text in objections if is_wrong), "")
+
+
+def check(plan: Plan, reader: Reader) -> None:
+    """What is read key by key, and does not go together; sets what is left out."""
+    plan.prefix = plan.prefix.replace("\n", " ")
+    if not plan.measures:
+        raise reader.wrong(1, "nothing is measured; add 'measures: [{name: throughput, run: "
+                           "throughput PORT PORT}]'")
+    names: set[str] = set()
+    for measure in plan.measures:
+        # Words of one command: over several lines in the file, on one to the shell.
+        measure.run = measure.run.replace("\n", " ").lstrip(" ")
+        objection = misfit(measure)
+        if not objection and measure.name in names:
+            objection = "two measures have this name; give each its own"
+        if objection:
+            raise reader.wrong(measure.line, objection)
+        names.add(measure.name)
+        measure.time = measure.time or 60
+        measure.limit = measure.limit or 10 * measure.time + 60
+    names = set()
+    for device in plan.devices:
+        if not device.name:
+            raise reader.wrong(device.line, "a device without a name; add 'name: ...'")
+        if not device.start and (device.ready or device.stop):
+            raise reader.wrong(device.line, "a device with ready or stop, but without start; add "
+                               "'start: ...'")
+        if device.name in names:
+            raise reader.wrong(device.line, "two devices have this name; give each its own")
+        names.add(device.name)
+    plan.devices = plan.devices or [Device()]
+    if plan.count_steps() > MAX_STEPS:
+        raise reader.wrong(1, f"more than {MAX_STEPS} steps; split the plan")
+
+
+def compose(reader: Reader, text: bytes) -> yaml.Node | None:
+    """The one document of a file."""
+    if len(text) > MAX_BYTES:
+        raise reader.wrong(1, "the file is larger than 1 MiB")
+    try:
+        loader = yaml.SafeLoader(text)
+        root = loader.get_single_node()
+    except yaml.composer.ComposerError as error:
+        is_second = error.context and "single document" in error.context
+        raise reader.wrong(
+            (error.problem_mark.line if error.problem_mark else 0) + 1,
+            "a second document begins here; a file has one, so leave the '---' out"
+            if is_second else f"no YAML: {error.problem}") from None
+    except yaml.MarkedYAMLError as error:
+        context = f", {error.context}" if error.context else ""
+        raise reader.wrong((error.problem_mark.line if error.problem_mark else 0) + 1,
+                           f"no YAML: {error.problem}{context}") from None
+    except yaml.reader.ReaderError as error:
+        raise reader.wrong(text[:error.position].count(b"\n") + 1,
+                           f"no YAML: {error.reason}") from None
+    except RecursionError:
+        raise reader.wrong(1, "no YAML: nested too deeply") from None
+    return root
+
+
+def parse(file: str, text: bytes) -> Plan:
+    """Read a plan. file is its name, for messages and for the folder. Raises PlanError."""
+    reader = Reader(file)
+    root = compose(reader, text)
+    plan = Plan()
+    if root is not None:
+        reader.keys(root, PLAN_KEYS, plan)
+    check(plan, reader)
+    # Where nothing is said: results beside the plan, in a folder of its name.
+    plan.folder = plan.folder or f"{Path(file).with_suffix('')}.results"
+    return plan
