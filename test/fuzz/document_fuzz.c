@@ -8,10 +8,6 @@
 #include "result/compare.h"
 #include "result/page.h"
 
-#define SEED(text)                                                             \
-	{                                                                      \
-		text, sizeof(text) - 1                                         \
-	}
 #define HEAD                                                                   \
 	"{\"schema\":\"mr-bench-net\",\"v\":1,\"kind\":\"frameloss\","         \
 	"\"machine\":{},\"ports\":[{\"name\":\"a\",\"mode\":\"b\"}],"          \

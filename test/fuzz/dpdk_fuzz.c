@@ -20,11 +20,6 @@
 
 enum { N_PAGES = 4096, RING = 64, BURST = 32, FRAME_BYTES = 8 };
 
-#define SEED(text)                                                             \
-	{                                                                      \
-		text, sizeof(text) - 1                                         \
-	}
-
 const struct fuzz_seed fuzz_seeds[] = {
 	/* Plain, a clone, in two entries, tagged, to be summed, and bad ones.
 	 */

@@ -9,11 +9,6 @@
 #include "fuzz.h"
 #include "port/spec.h"
 
-#define SEED(text)                                                             \
-	{                                                                      \
-		text, sizeof(text) - 1                                         \
-	}
-
 const struct fuzz_seed fuzz_seeds[] = {
 	SEED("dpdk:net_null0,queues=2,ring=512,sg=on,csum=off,irq=auto"),
 	SEED("dpdk:net_tap0\\,iface=x,vlan=strip,eal=--no-huge -m 64"),

@@ -15,11 +15,6 @@
 
 #include "fuzz.h"
 
-#define SEED(text)                                                             \
-	{                                                                      \
-		text, sizeof(text) - 1                                         \
-	}
-
 const struct fuzz_seed fuzz_seeds[] = {
 	/* Added, found, removed, one by one. */
 	SEED("\x00\xff\x00\x01\x00\x02\x00\x03\x04\x01\x02\x02\x02\x01"),

@@ -14,11 +14,6 @@
 #define MODEL_CHECK(promise) FUZZ_CHECK(promise)
 #include "support/frag_model.h"
 
-#define SEED(text)                                                             \
-	{                                                                      \
-		text, sizeof(text) - 1                                         \
-	}
-
 const struct fuzz_seed fuzz_seeds[] = {
 	/* Cut, abort, abort the reference, prepare, commit, lengthen. */
 	SEED("\x11\x20\x00\x01\x00\x62\x04\x00\x00\x03\x14\x00\x06\x63\x08\x02"

@@ -15,6 +15,12 @@ struct fuzz_seed {
 	size_t n_bytes;
 };
 
+/* A literal as a seed, with the zero bytes in it. */
+#define SEED(text)                                                             \
+	{                                                                      \
+		text, sizeof(text) - 1                                         \
+	}
+
 /* Inputs that get past the first checks; a NULL at the end. */
 extern const struct fuzz_seed fuzz_seeds[];
 

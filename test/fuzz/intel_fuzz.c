@@ -12,11 +12,6 @@
 #include "model/intel_regs.h"
 #include "model/port_bed.h"
 
-#define SEED(text)                                                             \
-	{                                                                      \
-		text, sizeof(text) - 1                                         \
-	}
-
 const struct fuzz_seed fuzz_seeds[] = {
 	/* Chip and options, then frames in, frames out, bursts. */
 	SEED("\x00\x00\x01\x08\x02\x08\x00\x20\x01\x20\x00\x40\x02\x10\x00"

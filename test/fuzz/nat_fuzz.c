@@ -42,10 +42,6 @@ enum {
 	DO_ANSWER = 1 << 7, /* no bytes: what came out last goes back */
 };
 
-#define SEED(text)                                                             \
-	{                                                                      \
-		text, sizeof(text) - 1                                         \
-	}
 #define IP_OUT(n, proto)                                                       \
 	"\x45\0\0" n "\0\1\0\0\x40" proto "\0\0\x0a\0\0\2\xc6\x33\x64\7"
 #define IP_HAIR(n, proto)                                                      \

@@ -15,11 +15,6 @@
 #include "fuzz.h"
 #include "mapping/session.h"
 
-#define SEED(text)                                                             \
-	{                                                                      \
-		text, sizeof(text) - 1                                         \
-	}
-
 const struct fuzz_seed fuzz_seeds[] = {
 	/* UDP: open, send, receive, wait. */
 	SEED("\0\0\0\0"

@@ -6,10 +6,6 @@
 #include "config/settings.h"
 #include "fuzz.h"
 
-#define SEED(text)                                                             \
-	{                                                                      \
-		text, sizeof(text) - 1                                         \
-	}
 #define SIDES                                                                  \
 	"inside: {port: a, addresses: 10.0.0.1/24}\n"                          \
 	"outside: {port: b, addresses: 192.0.2.1/24}\n"

@@ -7,7 +7,6 @@
 
 #include "fuzz.h"
 
-#define SEED(text) { text, sizeof(text) - 1 }
 #define MACS "\2\0\0\0\0\1\2\0\0\0\0\2"
 #define UDP "\x23\x28\0\x35\0\x0c\0\0four"
 #define IPV4(n, proto) \

@@ -15,11 +15,6 @@
 
 #include "fuzz.h"
 
-#define SEED(text)                                                             \
-	{                                                                      \
-		text, sizeof(text) - 1                                         \
-	}
-
 const struct fuzz_seed fuzz_seeds[] = {
 	/* Objects of 24 bytes: bursts of all lengths by two caches. */
 	SEED("\x17\x00\x96\x00\x00\x3f\x00\x7f\x01\x3f\x08\x3f\x09\x7f"

@@ -10,7 +10,6 @@
 #include "fuzz.h"
 #include "support/laws.h"
 
-#define SEED(text) { text, sizeof(text) - 1 }
 #define HEAD "\xd4\xc3\xb2\xa1\2\0\4\0\0\0\0\0\0\0\0\0\0\0\4\0\1\0\0\0"
 #define RECORD "\0\0\0\0\0\0\0\0\x10\0\0\0\x10\0\0\0abcdefghijklmnop"
 /* Longer than a buffer: it comes in several entries, and is cut off here. */

@@ -26,10 +26,6 @@ enum { CONFIG_BYTES = 256, MAX_MAPS = 32, MAX_DMAS = 8, MAX_RANGES = 4 };
 	     "\x09\x60\x10\x01"                                                \
 	     "abcdefghijkl"                                                    \
 	     "\x09\x00\x10\x02"
-#define SEED(text)                                                             \
-	{                                                                      \
-		text, sizeof(text) - 1                                         \
-	}
 
 const struct fuzz_seed fuzz_seeds[] = {
 	SEED(SEED_CONFIG),

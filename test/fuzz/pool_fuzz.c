@@ -16,11 +16,6 @@
 
 #include "fuzz.h"
 
-#define SEED(text)                                                             \
-	{                                                                      \
-		text, sizeof(text) - 1                                         \
-	}
-
 const struct fuzz_seed fuzz_seeds[] = {
 	/* Pages of 4 KiB: bursts of all lengths by two caches. */
 	SEED("\x11\x55\x00\x1f\x03\x1f\x00\x3f\x0b\x3f\x40\x7f\x03\x7f"

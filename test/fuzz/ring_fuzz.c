@@ -8,8 +8,6 @@
 
 enum { CAPACITY = 16, MAX_CALL = 24 };
 
-#define SEED(text) { text, sizeof(text) - 1 }
-
 /* A byte is a call: enqueue or dequeue, and how many entries. */
 const struct fuzz_seed fuzz_seeds[] = {
 	SEED("\x08\x88\x10\x90\x18\x98"),

@@ -9,8 +9,6 @@
 
 enum { MAX_TEXT = 4096 };
 
-#define SEED(text) { text, sizeof(text) - 1 }
-
 const struct fuzz_seed fuzz_seeds[] = {
 	SEED("xdp:eth0,queues=4,mode=zc,force"),
 	SEED("eth0"),

@@ -13,11 +13,6 @@
 
 enum { MAGIC = 77, N_FRAMES = 90, N_SENDERS = 3 };
 
-#define SEED(text)                                                             \
-	{                                                                      \
-		text, sizeof(text) - 1                                         \
-	}
-
 const struct fuzz_seed fuzz_seeds[] = {
 	SEED("ip.src=10.0.0.0/16:random udp.dst=53,80 size=imix"),
 	SEED("tcp.flags=syn,ack,fin+ack tcp.src=1024-65535 weight=3"),

@@ -18,11 +18,6 @@
 #include "model/virtio.h"
 #include "support/laws.h"
 
-#define SEED(text)                                                             \
-	{                                                                      \
-		text, sizeof(text) - 1                                         \
-	}
-
 const struct fuzz_seed fuzz_seeds[] = {
 	/* Frames in, frames out, and again. */
 	SEED("\0\0\0\5\0\1\3\0\2\5\0\3\0\0\0\5\0\1\3\0\2\5\0\3\0\0"),
