@@ -117,7 +117,7 @@ class Runner:
         self.results = {}
         self.seconds = {}
         self.introspected = {}
-        self.build_env = dict(os.environ)
+        self.nice = 0  # of what works
 
     def execute(self, label, command, limit_s, env=None, shown=None, nice=0):
         """Run a command, print its lines that match; (status, output).
@@ -152,7 +152,7 @@ class Runner:
         print(f"=== {label}", flush=True)
         status, output = self.execute(
             label, command, SUITE_LIMIT_S * self.time_factor, env,
-            nice=WORKERS_NICE)
+            nice=self.nice)
         if status != 0:
             print(output[-8000:])
             self.results[label] = [Result(label, {
@@ -267,7 +267,7 @@ class Runner:
             label, [*command, *sorted({t["name"] for t in tests}
                                       if names else ())],
             SUITE_LIMIT_S * factor, env, re.compile(r"^ *\d+/\d+ "),
-            0 if suite.waits else WORKERS_NICE)
+            0 if suite.waits else self.nice)
         print("=== {}: {:.0f} s, of CPU {:.0f} s".format(
             label, *self.seconds[label]), flush=True)
         if log.exists() and status >= 0:
@@ -291,6 +291,7 @@ class Runner:
         lanes = [[label for label in order if label in chosen and
                   SUITES.get(label, Suite(waits=True)).waits == waits]
                  for waits in (True, False)]
+        self.nice = WORKERS_NICE if all(lanes) else 0
         with ThreadPoolExecutor(len(lanes)) as pool:
             for _ in pool.map(lambda lane: [self.run(label, chosen[label])
                                             for label in lane], lanes):
