@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""./mr bench flow [arguments of ./mr bench mem]: flow tables beside rte_hash."""
+"""./mr bench flow [options] [NAME...]: flow tables beside rte_hash."""
 import sys
 
 import mem_bench

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""./mr bench fwd [arguments of ./mr bench mem]: what a frame costs without a wire."""
+"""./mr bench fwd [options] [NAME...]: what a frame costs without a wire."""
 import sys
 
 import mem_bench

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""./mr bench mem [--native] [--goals] [--plots DIR] [arguments of mr-micro mem]
+"""./mr bench mem [--native] [--goals] [--plots DIR] [options] [NAME...]
 
 The memory layer beside its peers. With root, huge pages are set aside for
 DPDK and for us while it runs.
@@ -14,12 +14,12 @@ DPDK and for us while it runs.
 import os
 import pathlib
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 
 import contestants as who
+from micro import front
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 # Size of bursts, size of the ring between two cores, threads.
@@ -60,26 +60,20 @@ def build_native():
     return folder
 
 
-def run(command):
+def run(call):
+    """With root: what call() returns, while there are huge pages."""
     if os.geteuid() != 0:
         print("bench mem: not root: both sides get small pages",
               file=sys.stderr)
-        return subprocess.call(command)
+        return call()
     with HugePages() as pages:
         pages.top_up()
-        # Ctrl-C is for mr-micro, which then reports what it has.
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        return subprocess.call(command, preexec_fn=default_signals)
+        return call()
 
 
-def default_signals():
-    """In the child: an ignored signal would stay ignored."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
-def run_plots(command, folder):
+def run_plots(call, folder):
     with tempfile.TemporaryDirectory() as out:
-        status = run([*command, "--out", out, *PLOTTED])
+        status = run(lambda: call(["--out", out, *PLOTTED]))
         if status == 0:
             folder.mkdir(parents=True, exist_ok=True)
             for chart in sorted(pathlib.Path(out).glob("*.svg")):
@@ -90,18 +84,21 @@ def run_plots(command, folder):
 
 def main(command="mem"):
     arguments = sys.argv[1:]
-    if "--help" in arguments:
+    if "--help" in arguments or "-h" in arguments:
         print(__doc__, flush=True)
-        program = TOP / "build/test/bench/micro/mr-micro"
-        return run([program, command, "--help"]) if program.exists() else 0
+        front.parser(command).print_help()
+        return 0
     build = build_native() if taken(arguments, "--native") else TOP / "build"
     if "--goals" in arguments and "--out" not in arguments:
         arguments += ["--out", str(TOP / "build/bench-goals")]
     plots = value_taken(arguments, "--plots")
-    line = [str(build / "test/bench/micro/mr-micro"), command, *arguments]
-    if plots is None:
-        return run(line)
-    return run_plots(line, pathlib.Path(plots))
+
+    def call(more=()):
+        program = str(build / "test/bench/micro/mr-micro")
+        return front.main(program, command, [*arguments, *more])
+    if plots is not None:
+        return run_plots(call, pathlib.Path(plots))
+    return call() if "--list" in arguments else run(call)
 
 
 if __name__ == "__main__":

@@ -90,7 +90,13 @@ struct row {
 	uint32_t n_players;
 };
 
-/* A family of rows: one line in the table of mem.c. */
+/* Whether it is a point of a chart of lines. */
+static inline bool has_plot(const struct row *row)
+{
+	return row->plot != NULL;
+}
+
+/* A family of rows: one line in the tables of workloads.c. */
 struct workload {
 	const char *name;   /* "B06" */
 	const char *title;  /* "bulk" */
@@ -121,9 +127,6 @@ static inline uint32_t next_n_threads(uint32_t n, uint32_t most)
 {
 	return n < most && 2 * n > most ? most : 2 * n;
 }
-
-/* Whether libdpdk was built in and started. */
-bool bench_has_dpdk(const struct bench *bench);
 
 /*
  * From count(): one more sample of the player on all threads, or a shorter one,

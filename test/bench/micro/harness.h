@@ -4,37 +4,49 @@
 #define HARNESS_H
 
 #include "bench.h"
-#include "options.h"
-#include "result.h"
 
 struct team;
 
-/* --goals ends then, with what there is. */
-enum { GOALS_LIMIT_S = 660 };
+enum { MAX_SAMPLES = 512, MAX_WITHOUT = 16 };
+
+/* The samples of one player. */
+struct book {
+	double ns[MAX_SAMPLES], cycles[MAX_SAMPLES]; /* by operation */
+	bool is_clean[MAX_SAMPLES];                  /* nothing disturbed it */
+	uint32_t n, n_clean;
+	uint64_t n_ops;    /* to ask for in one run */
+	char why_not[160]; /* it does not take part; "" if it does */
+	bool is_out;       /* its setup failed */
+	bool is_stuck;     /* its run() failed */
+	struct counts counts;
+};
 
 struct bench {
-	const struct options *options;
 	struct mr_ctx *ctx;
+	char *const *names; /* "B06/from=depot bulk=64"; none: all rows */
+	uint32_t n_names;
+	uint32_t sides;                   /* bit by enum side */
+	const char *without[MAX_WITHOUT]; /* patterns of players */
+	uint32_t n_without;
+	uint32_t n_samples, sample_ms;
+	uint32_t limit_s; /* ends then, with what there is; 0: none */
 	uint32_t n_cores;
 	uint32_t cores[MAX_THREADS];
 	bool has_dpdk;
 	char why_no_dpdk[160];
-	bool is_counting;                /* only count rows and samples */
-	bool is_listing;                 /* print the names of rows */
+	bool is_listing;                 /* show rows, and measure none */
+	bool is_counting;                /* only count players */
 	const struct workload *workload; /* whose rows are run */
 	struct team *team;               /* of this row */
 	uint32_t n_jobs;                 /* players in all rows */
 	uint32_t n_jobs_done;
 	uint64_t start_ns;
-	uint64_t line_ns; /* of the last line of progress, since the start */
-	struct results results;
 	/* Called with each row that is done; or NULL. */
-	void (*show)(const struct row_result *row);
+	void (*show)(const struct bench *bench, const struct row *row,
+		     const struct book *books);
 };
 
 /* Run (or count) the rows of one workload. */
 void bench_run(struct bench *bench, const struct workload *workload);
-
-void bench_free(struct bench *bench);
 
 #endif

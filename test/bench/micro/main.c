@@ -1,24 +1,261 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* mr-micro mem, flow, fwd: micro-benchmarks, for ./mr bench. */
+/*
+ * mr-micro COMMAND [OPTION...] [WORKLOAD/ROW...]: measure rows, and print each
+ * as a line of JSON with all samples, which ./mr bench makes figures of.
+ */
+#include <getopt.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#include "harness.h"
 #include "machine.h"
-#include "mem.h"
+#include "peer_dpdk.h"
+#include "support/options.h"
 #include "support/text.h"
+#include "team.h"
+#include "workloads.h"
+
+static const struct option long_options[] = {
+	{ "list", no_argument, NULL, 'l' },
+	{ "samples", required_argument, NULL, 's' },
+	{ "sample-ms", required_argument, NULL, 't' },
+	{ "only", required_argument, NULL, 'O' },
+	{ "without", required_argument, NULL, 'w' },
+	{ "cores", required_argument, NULL, 'c' },
+	{ "limit", required_argument, NULL, 'L' },
+	{ NULL, 0, NULL, 0 },
+};
+
+/* In the order of enum side. */
+static const char *const sides[] = { "ours", "dpdk", "kernel", "plain",
+				     "malloc" };
+
+static int complain(const char *text, int status)
+{
+	print_error("mr bench: %s", text);
+	return status;
+}
+
+static enum parse_result take(struct bench *bench, int id, const char *arg,
+			      struct mr_reason *why)
+{
+	switch (id) {
+	case 'l':
+		bench->is_listing = true;
+		return PARSE_RUN;
+	case 's':
+		return parse_u32("samples", arg, 1, MAX_SAMPLES,
+				 &bench->n_samples, why);
+	case 't':
+		return parse_u32("sample-ms", arg, 1, 10000, &bench->sample_ms,
+				 why);
+	case 'L':
+		return parse_u32("limit", arg, 1, 100000, &bench->limit_s, why);
+	case 'O':
+		return parse_words("only", arg, sides, 5, &bench->sides, why);
+	case 'c':
+		return parse_cores("cores", arg, false, bench->cores,
+				   &bench->n_cores, why);
+	case 'w':
+		if (bench->n_without == MAX_WITHOUT)
+			return parse_wrong(why, "too many --without");
+		bench->without[bench->n_without++] = arg;
+		return PARSE_RUN;
+	default:
+		return parse_wrong(why, "no such option");
+	}
+}
+
+static void end_soon(int signal_number)
+{
+	__atomic_store_n(&bench_end_signal, signal_number, __ATOMIC_RELAXED);
+}
+
+static void catch_signals(void)
+{
+	/* A second one ends the program at once. */
+	struct sigaction action = { .sa_handler = end_soon,
+				    .sa_flags = SA_RESETHAND | SA_RESTART };
+
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	sigaction(SIGALRM, &action, NULL); /* the limit */
+	/* A reader that went away is a write error, not a signal. */
+	signal(SIGPIPE, SIG_IGN);
+}
+
+/* The cores asked for, of those that this process may use; or all of these. */
+static int choose_cores(struct bench *bench, struct mr_reason *why)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	if (sched_getaffinity(0, sizeof(set), &set) < 0) {
+		snprintf(why->text, sizeof(why->text), "sched_getaffinity: %m");
+		return -1;
+	}
+	for (uint32_t i = 0; i < bench->n_cores; i++) {
+		if (CPU_ISSET(bench->cores[i], &set))
+			continue;
+		snprintf(why->text, sizeof(why->text),
+			 "--cores: core %u is not there or may not be used",
+			 bench->cores[i]);
+		return -1;
+	}
+	for (uint32_t c = 0, is_all = bench->n_cores == 0;
+	     is_all && c < CPU_SETSIZE && bench->n_cores < MAX_THREADS; c++)
+		if (CPU_ISSET(c, &set))
+			bench->cores[bench->n_cores++] = c;
+	return 0;
+}
+
+static void print_json(json_t *object)
+{
+	json_dumpf(object, stdout, JSON_COMPACT | JSON_REAL_PRECISION(8));
+	json_decref(object);
+	fputc('\n', stdout);
+	fflush(stdout);
+}
+
+static json_t *player_object(const struct player *player,
+			     const struct book *book)
+{
+	json_t *ns = json_array(), *cycles = json_array();
+	json_t *clean = json_array(), *counts = json_object();
+	json_t *object;
+
+	for (uint32_t i = 0; i < book->n; i++) {
+		json_array_append_new(ns, json_real(book->ns[i]));
+		json_array_append_new(cycles, json_real(book->cycles[i]));
+		json_array_append_new(clean, json_boolean(book->is_clean[i]));
+	}
+	for (uint32_t i = 0; i < book->counts.n; i++)
+		json_object_set_new(counts, book->counts.of[i].name,
+				    json_real(book->counts.of[i].value));
+	object = json_pack("{s:s, s:s, s:I, s:o, s:o, s:o, s:o}", "name",
+			   player->name, "side", sides[player->side],
+			   "operations", (json_int_t)player->n_done, "ns", ns,
+			   "cycles", cycles, "clean", clean, "counts", counts);
+	if (book->why_not[0] != '\0')
+		json_object_set_new(object, "why_not",
+				    json_string(book->why_not));
+	return object;
+}
+
+static void show_row(const struct bench *bench, const struct row *row,
+		     const struct book *books)
+{
+	const struct workload *w = bench->workload;
+	json_t *players = json_array();
+	json_t *object =
+		json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:b, s:o}",
+			  "workload", w->name, "title", w->title, "what",
+			  w->what, "source", w->source, "name", row->name,
+			  "unit", row->unit, "threads", (int)row->n_threads,
+			  "per_thread", row->is_per_thread, "players", players);
+
+	for (uint32_t i = 0; i < row->n_players; i++)
+		json_array_append_new(
+			players, player_object(&row->players[i], &books[i]));
+	if (has_plot(row)) {
+		json_object_set_new(object, "plot", json_string(row->plot));
+		json_object_set_new(object, "x_name", json_string(row->x_name));
+		json_object_set_new(object, "x", json_real(row->x));
+	}
+	if (row->plot_count != NULL)
+		json_object_set_new(object, "plot_count",
+				    json_string(row->plot_count));
+	print_json(object);
+}
+
+static void list_row(const struct bench *bench, const struct row *row,
+		     const struct book *books)
+{
+	const struct workload *w = bench->workload;
+
+	(void)books;
+	print_json(json_pack("{s:s, s:s, s:s, s:s, s:i}", "workload", w->name,
+			     "title", w->title, "what", w->what, "name",
+			     row->name, "players", (int)row->n_players));
+}
+
+static void start_dpdk(struct bench *bench)
+{
+	struct mr_reason why = { .text = "" };
+
+	if ((bench->sides & 1u << SIDE_DPDK) == 0)
+		snprintf(why.text, sizeof(why.text), "left out by --only");
+	else if (dpdk_start(bench->cores[0], &why) == 0)
+		bench->has_dpdk = true;
+	snprintf(bench->why_no_dpdk, sizeof(bench->why_no_dpdk), "%.150s",
+		 why.text);
+}
+
+static void run_workloads(struct bench *bench,
+			  const struct workload *const *workloads)
+{
+	for (uint32_t i = 0; workloads[i] != NULL; i++)
+		bench_run(bench, workloads[i]);
+}
+
+static void measure(struct bench *bench,
+		    const struct workload *const *workloads)
+{
+	struct machine machine;
+
+	machine_look(&machine, "mr-micro");
+	machine_governor("/sys", bench->cores, bench->n_cores, machine.governor,
+			 sizeof(machine.governor));
+	snprintf(machine.dpdk, sizeof(machine.dpdk), "%s", dpdk_version());
+	print_json(json_pack("{s:o, s:i, s:s}", "machine",
+			     machine_json(&machine), "cores_used",
+			     (int)bench->n_cores, "why_no_dpdk",
+			     bench->why_no_dpdk));
+	run_workloads(bench, workloads); /* counts */
+	bench->is_counting = false;
+	alarm(bench->limit_s);
+	bench->show = show_row;
+	run_workloads(bench, workloads);
+	print_json(json_pack("{s:b}", "complete", !bench_is_ending()));
+}
 
 int main(int argc, char **argv)
 {
+	struct bench bench = { .sides = UINT32_MAX,
+			       .n_samples = 31,
+			       .sample_ms = 50,
+			       .is_counting = true };
+	const struct workload *const *workloads = NULL;
 	struct mr_reason why = { .text = "" };
-	struct options options;
-	char command[512];
+	int id;
 
-	machine_command(argc, argv, command, sizeof(command));
-	switch (options_parse(argc, argv, &options, &why)) {
-	case PARSE_DONE:
-		return 0;
-	case PARSE_WRONG:
-		print_error("mr-micro: %s", why.text);
-		return 2;
-	case PARSE_RUN:
-		break;
+	while ((id = getopt_long(argc, argv, "", long_options, NULL)) != -1)
+		if (take(&bench, id, optarg, &why) != PARSE_RUN)
+			return complain(why.text, 2);
+	if (optind < argc)
+		workloads = workloads_of(argv[optind]);
+	if (workloads == NULL)
+		return complain("it takes mem, flow or fwd", 2);
+	bench.names = argv + optind + 1;
+	bench.n_names = (uint32_t)(argc - optind - 1);
+	catch_signals();
+	if (choose_cores(&bench, &why) < 0)
+		return complain(why.text, 2);
+	if (mr_ctx_create(NULL, &bench.ctx, &why) < 0)
+		return complain(why.text, 1);
+	start_dpdk(&bench);
+	team_pin(bench.cores[0]);
+	if (bench.is_listing) {
+		bench.show = list_row;
+		run_workloads(&bench, workloads);
+	} else {
+		measure(&bench, workloads);
 	}
-	return mem_main(&options, command);
+	mr_ctx_destroy(bench.ctx);
+	return ferror(stdout) ? complain("cannot write to stdout", 1) : 0;
 }

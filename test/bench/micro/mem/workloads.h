@@ -5,6 +5,9 @@
 
 #include "bench.h"
 
+/* Of mem, flow or fwd; ends with NULL. NULL: no such command. */
+const struct workload *const *workloads_of(const char *command);
+
 extern const struct workload b01_baseline;
 extern const struct workload b02_pp_fast;
 extern const struct workload b03_pp_ring;

@@ -17,7 +17,8 @@ import unittest
 import xml.dom.minidom
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parents[1] / "support"))
 
 import signals  # noqa: E402 pylint: disable=wrong-import-position
 from errors import errors_of  # noqa: E402 pylint: disable=wrong-import-position
@@ -27,14 +28,15 @@ try:
 except ImportError:
     jsonschema = None
 
-PROGRAM = SCHEMA = ""
+FRONT: list[str] = []
+SCHEMA = ""
 LIMIT_S = 60
 QUICK = ["mem", "--quick", "--samples", "3", "--sample-ms", "1"]
 
 
 def run(*arguments):
     """Run to the end: exit code, stdout, stderr."""
-    done = subprocess.run([PROGRAM, *arguments], capture_output=True,
+    done = subprocess.run([*FRONT, *arguments], capture_output=True,
                           text=True, check=False, timeout=LIMIT_S)
     return done.returncode, done.stdout, done.stderr
 
@@ -43,13 +45,17 @@ class Errors(unittest.TestCase):
     """What cannot be is refused with one line that names cause and cure."""
 
     CASES = [
-        (2, "no command; there are: mem flow", []),
-        (2, "no command 'men'; there are: mem flow", ["men"]),
-        (2, "no option '--nope'", ["mem", "--nope"]),
+        (2, "unrecognized arguments: --nope", ["mem", "--nope"]),
         (2, "no row has such a name", ["mem", "--only-ours", "B99"]),
-        (2, "mr-bench flow --list has them", ["flow", "B01"]),
+        (2, "mr bench flow --list has them", ["flow", "B01"]),
         (2, "no row has such a name and a player of --only",
          ["mem", "--only", "malloc", "B18"]),
+        (2, "out of range, 1 to 512", ["mem", "--samples", "513"]),
+        (2, "out of range, 1 to 10000", ["mem", "--sample-ms", "10001"]),
+        (2, "--only: no 'our'; there are: ours dpdk kernel plain malloc",
+         ["mem", "--only", "our"]),
+        (2, "--cores: 'auto' is no list of cores, as 1,3-5",
+         ["mem", "--cores", "auto"]),
         (2, "core 1000 is not there", ["mem", "--cores", "1000"]),
         (1, "/nowhere/x: No such file",
          [*QUICK, "--only", "plain", "--out", "/nowhere/x", "B01/1 core"]),
@@ -62,13 +68,13 @@ class Errors(unittest.TestCase):
                 self.assertEqual(got, code, err)
                 errors = errors_of(err)
                 self.assertEqual(len(errors), 1, err)
-                self.assertRegex(errors[0], "^(mr-bench|mr-micro): ")
+                self.assertRegex(errors[0], "^mr bench( mem)?: ")
                 self.assertIn(words, errors[0])
 
     def test_a_full_disk_is_an_error(self):
         with open("/dev/full", "w", encoding="ascii") as full:
             done = subprocess.run(
-                [PROGRAM, *QUICK, "--json", "--only", "plain", "B01/1 core"],
+                [*FRONT, *QUICK, "--json", "--only", "plain", "B01/1 core"],
                 stdout=full, stderr=subprocess.PIPE, text=True, check=False,
                 timeout=LIMIT_S)
         self.assertEqual(done.returncode, 1)
@@ -220,7 +226,7 @@ class Output(unittest.TestCase):
             if os.geteuid() == 0 else {}
         try:
             done = subprocess.run(
-                [PROGRAM, *QUICK, "--json", "--only", "ours,dpdk",
+                [*FRONT, *QUICK, "--json", "--only", "ours,dpdk",
                  "B06/from=cache bulk=32"], capture_output=True, text=True,
                 check=False, timeout=LIMIT_S, **nobody)
         except PermissionError:
@@ -246,9 +252,12 @@ class Output(unittest.TestCase):
             for path in top.glob("*.svg"):
                 root = xml.dom.minidom.parse(str(path)).documentElement
                 self.assertEqual(root.tagName, "svg")
-                self.assertTrue(root.getElementsByTagName("rect"))
-            chart = (top / "B06-from-depot.svg").read_text(encoding="utf-8")
-            self.assertEqual(chart.count("<circle"), 4 * (9 + 1))
+            root = xml.dom.minidom.parse(str(top / "B06-from-depot.svg"))
+            lines = [group for group in root.getElementsByTagName("g")
+                     if group.getAttribute("id") in (
+                         "array", "single", "plain stack", "malloc")]
+            self.assertEqual([len(line.getElementsByTagName("use"))
+                              for line in lines], [9] * 4)
             table = (top / "report.md").read_text(encoding="utf-8")
             self.assertEqual(len(re.findall(r"(?m)^### from=depot", table)), 9)
             widths = {line.count("|") for line in table.splitlines()
@@ -286,7 +295,7 @@ class Signals(unittest.TestCase):
 
     def interrupted(self, *arguments):
         """The report, and the seconds from SIGINT to the end."""
-        with subprocess.Popen([PROGRAM, "mem", "--json", *arguments],
+        with subprocess.Popen([*FRONT, "mem", "--json", *arguments],
                               stdout=subprocess.PIPE,
                               stderr=subprocess.DEVNULL,
                               text=True) as process:
@@ -314,6 +323,7 @@ class Signals(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    PROGRAM, SCHEMA = sys.argv[1:]
+    FRONT = [sys.executable, str(HERE / "run.py"), sys.argv[1]]
+    SCHEMA = sys.argv[2]
     del sys.argv[1:]
     unittest.main()

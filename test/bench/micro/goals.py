@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the memory layer is to reach, and what of it a run has shown.
+
+A document is what `./mr bench mem --json` prints.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+Row = dict[str, Any]
+Player = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Goal:
+    """A limit of a figure in each of some rows; the worst one counts.
+
+    kind: what is compared with the limit.
+        ns      a player's time; at most
+        count   a figure beside the time; at most
+        ratio   a player's time by that of the first of ours; at most
+        gain    the same; at least
+        dpdk    the time of DPDK's best by that of the first of ours; at least
+        growth  a player's time by its own on one thread, in the row of the
+                same plot; at most
+    """
+    what: str
+    rows: str  # "B06/from=depot bulk=64"; may have wildcards
+    player: str | None  # likewise; None: the first of ours
+    kind: str
+    limit: float = 0  # 0: none is set, the figure is reported
+    count: str = ""
+
+    @property
+    def is_at_most(self) -> bool:
+        return self.kind not in ("gain", "dpdk")
+
+    @property
+    def unit(self) -> str:
+        return {"ns": "ns", "count": ""}.get(self.kind, "x")
+
+
+# Each figure of the memory layer's task, by founding document; then
+# rte_mempool's own workload; then flow tables, and frames.
+GOALS = (
+    Goal("1: frag over a ring, one at a time", "B09/* threads=2 hop=1 *", "frag cache*", "ns", 8),
+    Goal("1: frag over a ring, in bursts", "B09/* threads=2 hop=32 *", "frag cache*", "ns", 8),
+    Goal("1: aligned frag by unaligned", "B09/*", "frag cache, aligned", "ratio", 1),
+    Goal("2: single from the cache", "B06/from=cache bulk=1", "single", "ns", 2),
+    Goal("2: single from the page allocator", "B06/from=pages bulk=1", "single", "ns", 10),
+    Goal("2: array of 64 from the depot", "B06/from=depot bulk=64", "array", "ns", 1),
+    Goal("2: array of 64 from a fresh segment", "B06/from=fresh bulk=64", "array", "ns", 5),
+    Goal("2: single by array of 64, allocator", "B06/from=pages bulk=64", "single", "gain"),
+    Goal("2: list by array of 64, allocator", "B06/from=pages bulk=64", "list", "gain"),
+    Goal("2: single by array, SUNRPC", "B07/*", "single", "gain"),
+    Goal("2: drop of 64: DPDK's best by ours", "B08/drop burst=64", None, "dpdk", 1.2),
+    Goal("2: drop of 64 frames: DPDK's by ours", "B08/frames burst=64", None, "dpdk", 1.2),
+    Goal("3: no recycling by recycling", "B08/ladder*", "*no recycling", "gain", 1),
+    Goal("3: through the depot by direct", "B08/ladder*", "recycling through the depot", "gain"),
+    Goal("3: outlined by inlined", "B08/ladder*", "recycling, outlined", "gain"),
+    Goal("3: in bursts by one by one", "B08/ladder*", "recycling, 32 at a time", "ratio"),
+    Goal("3: cross-core return, one by one", "B05/* bulk=1", None, "ns"),
+    Goal("3: cross-core return, 32 in bulk", "B05/* bulk=32", None, "ns"),
+    Goal("4: failed CAS by 1000 pages", "B17/*", None, "count", 1, "cas_failed_per_1000"),
+    Goal("4: depot operations by 32 pages", "B17/*", None, "count", 1, "depot_ops_per_32"),
+    Goal("4: p99.9 of a completion", "B17/*threads_per_core=1", None, "count", 0, "p99.9_ns"),
+    Goal("4: the same, 4 threads per core", "B17/*threads_per_core=4", None, "count", 0,
+         "p99.9_ns"),
+    Goal("4: p99.9 of take and return", "B19/threads_per_core=1", None, "count", 0, "p99.9_ns"),
+    Goal("4: the same, 4 threads per core", "B19/threads_per_core=4", None, "count", 0,
+         "p99.9_ns"),
+    Goal("4: pages in flight, ring of 64", "B14/ring=64 *", None, "count", 0, "in_flight"),
+    Goal("4: pages in flight, ring of 4096", "B14/ring=4096 *", None, "count", 0, "in_flight"),
+    Goal("5: objects: malloc by ours", "B12/*", "malloc", "gain", 1),
+    Goal("5: objects: more threads by one", "B12/*", "millrace objects*", "growth", 1.25),
+    Goal("burst of 32 by address", "B06/from=cache bulk=32", "array", "ns", 0.6),
+    Goal("22.11's test by address, 32", "B13/22.11 keep=32 get=32 put=32 *=1", "addresses",
+         "ns", 0.6),
+    Goal("the same, owners on", "B13/22.11 keep=32 get=32 put=32 *=1", "addresses, owners on",
+         "ns", 0.6),
+    Goal("the same, mixed frames of 2 pools", "B13/22.11 keep=32 get=32 put=32 *=1",
+         "frames of 2 pools, owners on", "ns", 1),
+    Goal("its rows: DPDK's best by ours", "B13/*", None, "dpdk", 1),
+    Goal("pipeline: DPDK's best by ours", "B14/pages=32768 touch=header", None, "dpdk", 1.5),
+    Goal("bulk lookup of 1 M: rte_hash by ours", "F01/uniform burst=32 records=1000000", None,
+         "dpdk", 1.5),
+    Goal("6: frame built and sent, one field", "W02/fields=1", "*", "ns", 10),
+    Goal("6: the same, four fields", "W02/fields=4", "*", "ns", 25),
+)
+
+# What --goals runs. Of rows by the dozen those that a goal names, or of the
+# middle; what is drawn in docs/performance.md whole.
+WANTED_ROWS = (
+    "B05/*", "B06/from=cache *", "B06/from=depot *", "B06/from=pages bulk=1",
+    "B06/from=pages bulk=64", "B06/from=fresh bulk=64", "B07/*", "B08/*",
+    "B09/* threads=2 hop=1 alloc", "B09/* threads=2 hop=32 alloc", "B12/*",
+    "B13/22.11 keep=* get=32 put=32 *", "B13/22.11 keep=* constant=32 *",
+    "B13/26.11 keep=32768 *=32 *", "B14/pages=32768 touch=header", "B14/ring=*",
+    "B17/burst=32 *", "B19/threads_per_core=[14]",
+    "F01/uniform burst=32 records=1000000", "W01/*", "W02/*",
+)
+
+# Left out for time's sake: others of their kind stay.
+UNWANTED_PLAYERS = ("rte_mempool * c0*", "rte_mempool bucket c256*",
+                    "rte_mempool lf_stack c256*", "*, magazines of 64")
+
+
+def name_of(row: Row) -> str:
+    """As goals and users name it: "B06/from=depot bulk=64"."""
+    return f"{row['workload']}/{row['name']}"
+
+
+def is_wanted(name: str) -> bool:
+    """Whether --goals runs a row with that name."""
+    return any(fnmatchcase(name, pattern) for pattern in WANTED_ROWS)
+
+
+def first_of_ours(row: Row) -> Player | None:
+    return next((p for p in row["players"] if p["side"] == "ours" and "ns" in p), None)
+
+
+def best_of(row: Row, side: str) -> Player | None:
+    """The fastest of a side, which of ours need not be the first."""
+    players = [p for p in row["players"] if p["side"] == side and "ns" in p]
+    return min(players, key=lambda p: p["ns"]["median"], default=None)
+
+
+def best_of_dpdk(row: Row) -> Player | None:
+    """Only where ours takes part, too."""
+    return best_of(row, "dpdk") if first_of_ours(row) else None
+
+
+def ratio(value: float, low: float, high: float) -> dict[str, float]:
+    return {"value": value, "low": low, "high": high}
+
+
+def growth(rows: list[Row], row: Row, player: Player) -> dict[str, float] | None:
+    """By the same player on one thread; as wide as both intervals allow."""
+    one = next((p for r in rows if r["workload"] == row["workload"] and r["threads"] == 1
+                and r.get("plot") == row.get("plot")
+                for p in r["players"] if p["name"] == player["name"]), None)
+    if row["threads"] < 2 or one is None or "ns" not in one or one["ns"]["low"] <= 0:
+        return None
+    now, then = player["ns"], one["ns"]
+    return ratio(now["median"] / then["median"], now["low"] / then["high"],
+                 now["high"] / then["low"])
+
+
+def figure(goal: Goal, rows: list[Row], row: Row, player: Player) -> dict[str, float] | None:
+    """What a player has to say to the goal, with its 95 % interval."""
+    if "ns" not in player:
+        return None
+    if goal.kind == "ns":
+        return ratio(*(player["ns"][key] for key in ("median", "low", "high")))
+    if goal.kind == "growth":
+        return growth(rows, row, player)
+    if goal.kind == "count":
+        value = player["counts"].get(goal.count)
+        return None if value is None else ratio(value, value, value)
+    return player.get("ratio_to_ours")
+
+
+def players_of(goal: Goal, row: Row) -> Iterator[Player]:
+    if goal.kind == "dpdk" or goal.player is None:
+        one = best_of_dpdk(row) if goal.kind == "dpdk" else first_of_ours(row)
+        yield from [one] if one else []
+    else:
+        yield from (p for p in row["players"] if fnmatchcase(p["name"], goal.player))
+
+
+def is_worse(goal: Goal, now: dict[str, float], then: dict[str, float]) -> bool:
+    sign = 1 if goal.is_at_most else -1
+    return sign * now["value"] > sign * then["value"]
+
+
+def look_at(goal: Goal, rows: list[Row]) -> dict[str, Any]:
+    """The goal as a document has it."""
+    among = [row for row in rows if fnmatchcase(name_of(row), goal.rows)]
+    found = {"goal": goal.what, "unit": goal.unit, "state": "not run", "rows": len(among)}
+    if goal.limit:
+        found |= {"limit_is": "most" if goal.is_at_most else "least", "limit": goal.limit}
+    worst: dict[str, Any] | None = None
+    for row in among:
+        for player in players_of(goal, row):
+            now = figure(goal, rows, row, player)
+            if now is None or (worst and not is_worse(goal, now, worst["measured"])):
+                continue
+            worst = {"measured": now, "workload": row["workload"], "row": row["name"],
+                     "player": player["name"]}
+    if worst is None:
+        return found
+    now = worst["measured"]
+    is_reached = now["value"] <= goal.limit if goal.is_at_most else now["value"] >= goal.limit
+    state = "reported" if not goal.limit else "reached" if is_reached else "missed"
+    is_close = goal.limit > 0 and now["low"] < now["high"] and \
+        now["low"] <= goal.limit <= now["high"]
+    return found | worst | {"state": state, "within_noise": is_close}
+
+
+def look(rows: list[Row], command: str, is_whole: bool) -> list[dict[str, Any]]:
+    """Those that the rows can tell of; is_whole: all of the command, which has
+    a letter of its own for its workloads."""
+    letter = {"flow": "F", "fwd": "W"}.get(command, "B")
+    found = [(goal, look_at(goal, rows)) for goal in GOALS]
+    return [g for goal, g in found if "measured" in g or (is_whole and goal.rows[0] == letter)]
+
+
+def slower(rows: list[Row]) -> dict[str, Any]:
+    """Rows in which the best of DPDK is faster than the first of ours."""
+    pairs = [(row, best) for row in rows if (best := best_of_dpdk(row))]
+    return {"rows": len(pairs),
+            "slower": [{"workload": row["workload"], "row": row["name"],
+                        "player": best["name"], "ratio_to_ours": best["ratio_to_ours"],
+                        "best_of_ours": (best_of(row, "ours") or {})["name"]}
+                       for row, best in pairs if best["ratio_to_ours"]["value"] < 1]}

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Documents of micro-benchmarks for people: a table in a terminal, or Markdown."""
+from __future__ import annotations
+
+import textwrap
+from typing import Any
+
+from micro import goals
+
+Document = dict[str, Any]
+
+BUILDS = ("Millrace is used through its shared library, which looks for AVX2 at run time; "
+          "rte_mempool is inlined, compiled for the -march among the flags. ./mr bench mem "
+          "--native compiles both for this machine.")
+FEW_CORES = ("So few cores show the first points of the curves over cores (B05, B12, B13, B19), "
+             "one pipeline alone in B14, and in B16 beyond as many threads as cores only what "
+             "taking turns costs: nothing of many threads or pipelines at once on one depot, of "
+             "several last-level caches, or of NUMA nodes.")
+ONE_CORE = ("One core: rows of several threads show what taking turns costs, not what sharing "
+            "costs.")
+
+
+def limits(n_cores: int) -> str:
+    """What this number of cores cannot show; empty if it is enough."""
+    return ONE_CORE if n_cores < 2 else FEW_CORES if n_cores < 8 else ""
+
+
+def plural(n: int, what: str) -> str:
+    return f"{n} {what}{'' if n == 1 else 's'}"
+
+
+def cores_line(document: Document) -> str:
+    m = document["machine"]
+    return (f"{m['cpu']}, {document['cores_used']} of {m['cores']} cores, governor "
+            f"{m['governor']}, load {m['load']}")
+
+
+def text_head(document: Document) -> str:
+    m = document["machine"]
+    lines = [f"mr bench {document['command']}, millrace {m['millrace']}, {m['date']}",
+             cores_line(document),
+             f"{m['kernel']}, huge pages of 2 MiB: {m['huge_pages']}, free "
+             f"{m['huge_pages_free']}",
+             f"compiler {m['compiler']}, flags {m['flags']}", BUILDS,
+             f"no DPDK rows: {document['why_no_dpdk']}" if document["why_no_dpdk"] else m["dpdk"],
+             document["limits"]]
+    return "\n".join(line for line in lines if line) + """
+
+ns: median by operation; +-: median distance to it; the ratio, with its 95 %
+confidence interval, is a player's time by that of the first of ours; 7/9: 7 samples of 9
+count, the others were disturbed. Counts are of all runs, warm-up included."""
+
+
+def text_player(player: dict[str, Any]) -> str:
+    line = f"  {player['name']:34} "
+    if "why_not" in player:
+        return line + f"not run: {player['why_not']}"
+    if "ns" not in player:
+        return line + "no sample"
+    ns = player["ns"]
+    line += f"{ns['median']:9.3f} ns +-{ns['mad']:<7.3f}"
+    if "ratio_to_ours" in player:
+        r = player["ratio_to_ours"]
+        line += f" x{r['value']:<6.2f} ({r['low']:.2f}..{r['high']:.2f})"
+    line += (f"  min {ns['min']:.3f}  {ns['n']}/{player['samples']}"
+             f"{' noisy' if player['noisy'] else ''}")
+    # A name and its value stay on one line.
+    counts = " ".join(f"{name}\0{value:.10g}" for name, value in player["counts"].items())
+    wrapped = textwrap.wrap(counts, 79, initial_indent=" " * 12, subsequent_indent=" " * 12,
+                            break_long_words=False, break_on_hyphens=False)
+    return "\n".join([line, *wrapped]).replace("\0", " ")
+
+
+def text_row(row: goals.Row) -> str:
+    return "\n".join([f"\n{row['workload']} {row['title']}: {row['name']}  [by {row['unit']}, "
+                      f"{plural(row['threads'], 'thread')}]", *map(text_player, row["players"])])
+
+
+def text_goal(goal: dict[str, Any]) -> str:
+    unit = f"{goal['unit']:2}"
+    sign = {"most": "<=", "least": ">="}.get(goal.get("limit_is", ""), "")
+    limit = f"{sign} {goal['limit']:4g} {unit}" if sign else " " * 8 + unit
+    line = f"  {goal['goal']:38} {limit}"
+    if "measured" not in goal:
+        return f"{line}  {goal['state']}"
+    m = goal["measured"]
+    line += f"  {m['value']:8.3f}"
+    if m["low"] < m["high"]:
+        line += f" ({m['low']:.2f}..{m['high']:.2f})"
+    state = "MISSED" if goal["state"] == "missed" else goal["state"]
+    return (f"{line}  {state}{', within noise' if goal['within_noise'] else ''}\n"
+            f"{'':42}{goal['workload']}/{goal['row']}: {goal['player']}")
+
+
+def median_of(document: Document, row: dict[str, Any], name: str) -> float:
+    """Of a player in the row that an entry of best_of_dpdk is about."""
+    return next(p["ns"]["median"] for r in document["rows"]
+                if (r["workload"], r["name"]) == (row["workload"], row["row"])
+                for p in r["players"] if p["name"] == name)
+
+
+def slower_rows(document: Document) -> list[dict[str, Any]]:
+    """With the times of both players, and whether that is within noise."""
+    return [{**row, "ns": median_of(document, row, row["player"]),
+             "ours_ns": median_of(document, row, row["best_of_ours"]),
+             "noise": "within noise" if row["ratio_to_ours"]["high"] >= 1 else ""}
+            for row in document["best_of_dpdk"]["slower"]]
+
+
+def text_end(document: Document, is_whole: bool) -> str:
+    lines = []
+    if document["goals"]:
+        lines.append(f"\nGoals{'' if is_whole else ' that this run covers'}, each in the row "
+                     "that is the worst for it:")
+        lines += map(text_goal, document["goals"])
+    slower = slower_rows(document)
+    if document["best_of_dpdk"]["rows"]:
+        lines.append("\nRows in which the best of DPDK is faster than the first of ours: "
+                     f"{len(slower)} of {document['best_of_dpdk']['rows']}")
+    for row in slower:
+        r = row["ratio_to_ours"]
+        lines.append(f"  {row['workload']}/{row['row']}: x{r['value']:.2f} ({r['low']:.2f}.."
+                     f"{r['high']:.2f}){', ' + row['noise'] if row['noise'] else ''}\n"
+                     f"      {row['player']} {row['ns']:.3f} ns; our best is "
+                     f"{row['best_of_ours']} with {row['ours_ns']:.3f}")
+    players = [p for row in document["rows"] for p in row["players"]]
+    n_noisy = sum(p["noisy"] for p in players)
+    last = (f"\n{len(document['rows'])} rows; {sum(p['disturbed'] for p in players)} of "
+            f"{sum(p['samples'] for p in players)} samples put aside as disturbed")
+    if n_noisy:
+        last += (f"; {n_noisy} figures are noisy: too few clean samples were to be had, all "
+                 "count")
+    lines.append(last + ("" if document["complete"] else "; ended early"))
+    return "\n".join(lines)
+
+
+def table(*rows: tuple[str, ...]) -> list[str]:
+    """A table in Markdown; the first row is its head."""
+    lines = ["| " + " | ".join(row) + " |" for row in rows]
+    return [lines[0], "|" + "---|" * len(rows[0]), *lines[1:]]
+
+
+def md_player(player: dict[str, Any]) -> tuple[str, ...]:
+    name = f"**{player['name']}**" if player["side"] == "ours" else player["name"]
+    if "ns" not in player:
+        return name, f"not run: {player.get('why_not', 'no sample')}", "", "", "", ""
+    ns, r = player["ns"], player.get("ratio_to_ours")
+    return (name, f"{ns['median']:.3f}{'*' if player['noisy'] else ''}",
+            f"{ns['low']:.3f}..{ns['high']:.3f}", f"{ns['min']:.3f}",
+            f"{r['value']:.2f} ({r['low']:.2f}..{r['high']:.2f})" if r else "",
+            f"{player['samples'] - player['disturbed']} of {player['samples']}")
+
+
+def md_goal(goal: dict[str, Any]) -> tuple[str, ...]:
+    limit = f"at {goal['limit_is']} {goal['limit']:g} {goal['unit']}" if "limit" in goal else ""
+    if "measured" not in goal:
+        return goal["goal"], limit, "", "", goal["state"], ""
+    m = goal["measured"]
+    state = "**missed**" if goal["state"] == "missed" else goal["state"]
+    return (goal["goal"], limit, f"{m['value']:.3f} {goal['unit']}",
+            f"{m['low']:.3f}..{m['high']:.3f}" if m["low"] < m["high"] else "",
+            state + (", within noise" if goal["within_noise"] else ""),
+            f"{goal['workload']}/{goal['row']}: {goal['player']}")
+
+
+def md_slower(row: dict[str, Any]) -> tuple[str, ...]:
+    r = row["ratio_to_ours"]
+    return (f"{row['workload']}/{row['row']}", f"{row['player']}, {row['ns']:.3f}",
+            f"{r['value']:.2f}", f"{r['low']:.2f}..{r['high']:.2f}",
+            f"{row['best_of_ours']}, {row['ours_ns']:.3f}", row["noise"])
+
+
+def markdown(document: Document, about: dict[str, dict[str, str]], is_whole: bool) -> str:
+    """about: what and source of each workload."""
+    m = document["machine"]
+    why = f": {document['why_no_dpdk']}" if document["why_no_dpdk"] else ""
+    lines = [f"# mr bench {document['command']}, {m['date'][:10]}", "", f"`{m['command']}`", "",
+             f"- {cores_line(document)}",
+             f"- {m['kernel']}, huge pages of 2 MiB: {m['huge_pages']}, {m['huge_pages_free']} "
+             "of them free",
+             f"- Millrace {m['millrace']}, {m['dpdk']}{why}",
+             f"- compiler {m['compiler']}, flags {m['flags']}", f"- {BUILDS}"]
+    lines += [f"- {document['limits']}"] if document["limits"] else []
+    lines += [] if document["complete"] else ["- **Ended early: not all rows were run.**"]
+    lines += ["", "ns by operation: median, its 95 % confidence interval, minimum. Ratio: a "
+              "player's time by that of the first of ours, with its 95 % confidence interval. "
+              "Clean: samples that nothing disturbed; with too few of them all are used, and "
+              "the figure has a star."]
+    if document["goals"]:
+        lines += ["", "## Goals", "", ("All" if is_whole else "Those that this run covers") +
+                  ", each in the row that is the worst for it; the number is that of the "
+                  "founding document.", "",
+                  *table(("goal", "limit", "measured", "95 %", "", "where"),
+                         *map(md_goal, document["goals"]))]
+    before = ""
+    for row in document["rows"]:
+        if row["workload"] != before:
+            before = row["workload"]
+            lines += ["", f"## {before} {row['title']}", "",
+                      f"{about[before]['what']} ({about[before]['source']})."]
+        lines += ["", f"### {row['name']}", "", *table(
+            (f"ns by {row['unit']}, {plural(row['threads'], 'thread')}", "median", "95 %", "min",
+             "ratio", "clean"), *map(md_player, row["players"]))]
+    slower = slower_rows(document)
+    if document["best_of_dpdk"]["rows"]:
+        lines += ["", "## Slower than DPDK's best", "",
+                  f"The first of ours is, in {len(slower)} of "
+                  f"{document['best_of_dpdk']['rows']} rows; ns by operation."]
+    if slower:
+        lines += ["", *table(("row", "DPDK's best", "its time by ours", "95 %", "our best", ""),
+                             *map(md_slower, slower))]
+    return "\n".join(lines) + "\n"
