@@ -156,10 +156,6 @@ uint32_t receive(struct mr_port *port, struct mr_frame *frames)
 
 int main(int argc, char **argv)
 {
-	if (argc != 2) {
-		fprintf(stderr, "usage: %s TEST\n", argv[0]);
-		return 2;
-	}
-	cmocka_set_test_filter(argv[1]);
-	return test_run(argv[1], set_up, tear_down);
+	/* EAL starts once per process. */
+	return test_run_apart(argc == 2 ? argv[1] : NULL, set_up, tear_down);
 }

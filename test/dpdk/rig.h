@@ -24,7 +24,8 @@ extern struct mr_cache *cache;
 extern uint8_t *base;
 extern char log_text[65536];
 
-/* main() runs the test that argv names between these. */
+/* main() runs each test, or the one that argv names, in a process of its own
+ * between these. */
 int set_up(void **state);
 /* Nothing is left over: each page is free. */
 int tear_down(void **state);

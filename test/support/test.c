@@ -2,7 +2,11 @@
 /* The tests of a program: see test.h. */
 #include "test.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static struct CMUnitTest tests[256];
 static size_t n_tests;
@@ -19,4 +23,25 @@ int test_run(const char *name, CMFixtureFunction set_up,
 {
 	return _cmocka_run_group_tests(name != NULL ? name : "tests", tests,
 				       n_tests, set_up, tear_down);
+}
+
+int test_run_apart(const char *name, CMFixtureFunction set_up,
+		   CMFixtureFunction tear_down)
+{
+	int n_failed = 0, status = 0;
+	pid_t pid;
+
+	for (size_t i = 0; i < n_tests; i++) {
+		if (name != NULL && strcmp(name, tests[i].name) != 0)
+			continue;
+		fflush(NULL); /* or the child would say it again */
+		pid = fork();
+		if (pid == 0) {
+			cmocka_set_test_filter(tests[i].name);
+			exit(test_run(tests[i].name, set_up, tear_down));
+		}
+		if (pid < 0 || waitpid(pid, &status, 0) < 0 || status != 0)
+			n_failed++;
+	}
+	return n_failed;
 }

@@ -36,4 +36,11 @@ void test_register(struct CMUnitTest test);
 int test_run(const char *name, CMFixtureFunction set_up,
 	     CMFixtureFunction tear_down);
 
+/*
+ * The same, each test in a process of its own; of one name only, unless that is
+ * NULL.
+ */
+int test_run_apart(const char *name, CMFixtureFunction set_up,
+		   CMFixtureFunction tear_down);
+
 #endif
