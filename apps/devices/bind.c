@@ -6,8 +6,7 @@
 #include <string.h>
 
 #include "bind.h"
-#include "holder.h"
-#include "state.h"
+#include "notes.h"
 #include "switch.h"
 
 enum {
@@ -15,6 +14,11 @@ enum {
 	/* udev renames a new interface when it has seen it. */
 	RENAME_WAIT_MS = 1000,
 };
+
+static const char *or_else(const char *text, const char *other)
+{
+	return text[0] != '\0' ? text : other;
+}
 
 static bool is_among(const char *bdf, const struct device *devices, uint32_t n)
 {
@@ -25,251 +29,198 @@ static bool is_among(const char *bdf, const struct device *devices, uint32_t n)
 }
 
 /* The others of its group are bound with it, or do no DMA of the kernel's. */
-static int check_group(const struct machine *machine,
-		       const struct device *device,
+static int check_group(const struct device *device,
 		       const struct device *devices, uint32_t n,
 		       struct mr_reason *reason)
 {
 	char others[200] = "";
 
-	for (uint32_t i = 0; i < device->siblings.n; i++) {
-		const char *const other = device->siblings.list[i];
+	for (int i = 0; i < device->siblings.n; i++) {
+		const char *const other = device->siblings.list[i]->d_name;
 		const size_t n_bytes = strlen(others);
 		char driver[32];
 
-		if (!device_leaves_group_viable(machine, other, driver) &&
-		    !is_among(other, devices, n))
+		if (!is_among(other, devices, n) &&
+		    !device_leaves_group_viable(other, driver))
 			snprintf(others + n_bytes, sizeof(others) - n_bytes,
-				 "%s %s (%s)", n_bytes > 0 ? "," : "", other,
+				 "%s %.63s (%s)", n_bytes > 0 ? "," : "", other,
 				 driver);
 	}
 	if (others[0] == '\0')
 		return 0;
-	return machine_fail(
-		reason, -EBUSY,
-		"%s: IOMMU group %d is not viable, for the kernel uses "
-		"others of it:%s; network devices are bound as well, others "
-		"are freed of their drivers (in sysfs, driver/unbind), or "
-		"another slot is used",
-		device->pci.bdf, device->pci.iommu_group, others);
+	return fail(reason, -EBUSY,
+		    "%s: IOMMU group %d is not viable, for the kernel uses "
+		    "others of it:%s; network devices are bound as well, "
+		    "others are freed of their drivers (in sysfs, "
+		    "driver/unbind), or another slot is used",
+		    device->pci.bdf, device->pci.iommu_group, others);
 }
 
-static bool allows_noiommu(const struct machine *machine)
+static bool allows_noiommu(void)
 {
 	char line[8];
 
-	return machine_read(machine_path(machine, "/sys/module/vfio/parameters/"
-						  "enable_unsafe_noiommu_mode"),
-			    line, sizeof(line)) == 0 &&
-	       (line[0] == 'Y' || line[0] == '1');
+	machine_read(machine_path("/sys/module/vfio/parameters/"
+				  "enable_unsafe_noiommu_mode"),
+		     line, sizeof(line));
+	return line[0] == 'Y' || line[0] == '1';
 }
 
-/* The kernel lets root alone open the node of one without an IOMMU. */
-static int check_owner(const struct machine *machine,
-		       const struct device *device,
-		       const struct bind_options *options,
-		       struct mr_reason *reason)
+/* What the kernel uses it for; of another root it knows nothing. */
+static int check_use(const struct device *device, struct mr_reason *reason)
 {
-	const struct path node = device_group_node(machine, &device->pci);
-
-	if (options->owner == NULL ||
-	    (node.text[0] != '\0' && strstr(node.text, "noiommu") == NULL))
-		return 0;
-	return machine_fail(reason, -EPERM,
-			    "%s: without an IOMMU only root may use it",
-			    device->pci.bdf);
-}
-
-/* What the kernel uses it for besides; of another root it knows nothing. */
-static int check_use(const struct machine *machine, const struct device *device,
-		     struct mr_reason *reason)
-{
-	const char *const name = device->pci.netdev;
+	const struct mr_pci_info *pci = &device->pci;
 	const uint32_t ifindex =
-		machine->root[0] == '\0' ? if_nametoindex(name) : 0;
+		machine.root[0] == '\0' ? if_nametoindex(pci->netdev) : 0;
 	struct mr_reason why;
 
+	if (device->default_route[0] != '\0')
+		return fail(reason, -EBUSY,
+			    "%s: its interface %s carries the default route of "
+			    "this machine, which would be cut off; add --force "
+			    "to bind it anyway",
+			    pci->bdf, device->default_route);
 	if (ifindex == 0 || mr_netdev_use(ifindex, &why) != MR_NETDEV_IN_USE)
 		return 0;
-	return machine_fail(reason, -EBUSY,
-			    "%s: its interface %s %s; --force takes it all the "
-			    "same",
-			    device->pci.bdf, name, why.text);
+	return fail(reason, -EBUSY,
+		    "%s: its interface %s %s; --force takes it all the same",
+		    pci->bdf, pci->netdev, why.text);
 }
 
-static int check(const struct machine *machine, const struct device *device,
-		 const struct device *devices, uint32_t n,
-		 const struct bind_options *options, struct mr_reason *reason)
+static int check(const struct device *device, const struct device *devices,
+		 uint32_t n, bool is_forced, const struct owner *owner,
+		 struct mr_reason *reason)
 {
 	const struct mr_pci_info *pci = &device->pci;
 	int err;
 
-	if (!device_is_nic(device))
-		return machine_fail(
-			reason, -EINVAL,
-			"%s: is no network device (class %06x); only "
-			"those are bound",
-			pci->bdf, pci->class_code);
-	if (device->default_route[0] != '\0' && !options->is_forced)
-		return machine_fail(
-			reason, -EBUSY,
-			"%s: its interface %s carries the default route "
-			"of this machine, which would be cut off; "
-			"add --force to bind it anyway",
-			pci->bdf, device->default_route);
-	err = options->is_forced ? 0 : check_use(machine, device, reason);
+	if (!device->is_nic)
+		return fail(reason, -EINVAL,
+			    "%s: is no network device (class %06x); only those "
+			    "are bound",
+			    pci->bdf, pci->class_code);
+	err = is_forced ? 0 : check_use(device, reason);
 	if (err < 0)
 		return err;
-	if (!machine_exists(
-		    machine_path(machine, "/sys/bus/pci/drivers/vfio-pci")))
-		return machine_fail(
-			reason, -ENOENT,
-			"%s: the kernel has no driver vfio-pci now: "
-			"'modprobe vfio-pci' first",
-			pci->bdf);
-	if (pci->iommu_group < 0 && !allows_noiommu(machine))
-		return machine_fail(
-			reason, -ENODEV,
-			"%s: is in no IOMMU group: switch the IOMMU on, "
-			"in the firmware (VT-d, AMD-Vi) and by "
-			"intel_iommu=on on the kernel's command line",
-			pci->bdf);
-	err = check_owner(machine, device, options, reason);
-	return err < 0 ? err : check_group(machine, device, devices, n, reason);
+	if (!machine_exists(machine_path("/sys/bus/pci/drivers/vfio-pci")))
+		return fail(reason, -ENOENT,
+			    "%s: the kernel has no driver vfio-pci now: "
+			    "'modprobe vfio-pci' first",
+			    pci->bdf);
+	if (pci->iommu_group < 0 && !allows_noiommu())
+		return fail(reason, -ENODEV,
+			    "%s: is in no IOMMU group: switch the IOMMU on, in "
+			    "the firmware (VT-d, AMD-Vi) and by "
+			    "intel_iommu=on on the kernel's command line",
+			    pci->bdf);
+	/* The kernel lets root alone open the node of one without an IOMMU. */
+	if (owner != NULL &&
+	    (pci->iommu_group < 0 ||
+	     strstr(device_nodes(pci).group.text, "noiommu") != NULL))
+		return fail(reason, -EPERM,
+			    "%s: without an IOMMU only root may use it",
+			    pci->bdf);
+	return check_group(device, devices, n, reason);
 }
 
 /*
  * Back to what it had. Where that fails the note stays, for unbind, and the
  * reason of why it is undone says so.
  */
-static void undo(const struct machine *machine, const struct device *device,
-		 struct mr_reason *reason)
+static void undo(const struct device *device, struct mr_reason *reason)
 {
 	const struct mr_pci_info *pci = &device->pci;
 	const size_t n_used = strlen(reason->text);
 	struct mr_reason ignored;
 	char now[32];
 
-	if (pci->kernel_driver[0] != '\0')
-		(void)switch_to_kernel(machine, pci->bdf, pci->kernel_driver,
-				       &ignored);
-	else
-		(void)switch_to_none(machine, pci->bdf, &ignored);
-	device_kernel_driver(machine, pci->bdf, now);
+	(void)switch_to(pci->bdf, pci->kernel_driver, &ignored);
+	switch_driver(pci->bdf, now);
 	if (strcmp(now, pci->kernel_driver) == 0)
-		state_forget(machine, pci->bdf);
+		notes_forget(pci->bdf);
 	else
 		snprintf(reason->text + n_used, sizeof(reason->text) - n_used,
 			 "; %s could not be given back: mr-devices unbind %s",
 			 pci->bdf, pci->bdf);
 }
 
-static int bind_one(const struct machine *machine, const struct device *device,
-		    struct mr_reason *reason)
+static int bind_one(const struct device *device, struct mr_reason *reason)
 {
 	const struct mr_pci_info *pci = &device->pci;
 	int err;
 
-	if (device_is_vfio(device))
+	if (device->is_vfio)
 		return 0;
 	/* Before anything is changed: killed in between, it can be undone. */
-	err = state_remember(machine, pci->bdf, pci->kernel_driver,
-			     pci->netdev);
+	err = notes_remember(pci);
 	if (err < 0)
-		return machine_fail(reason, err,
-				    "%s: cannot remember its kernel driver in "
-				    "/run/millrace/devices: %s",
-				    pci->bdf, strerror(-err));
-	err = switch_to_vfio(machine, pci->bdf, reason);
+		return fail(reason, err,
+			    "%s: cannot remember its kernel driver in "
+			    "/run/millrace/devices: %s",
+			    pci->bdf, strerror(-err));
+	err = switch_to(pci->bdf, "vfio-pci", reason);
 	if (err < 0)
-		undo(machine, device, reason);
+		undo(device, reason);
 	return err;
 }
 
-static void say_bound(const struct device *device)
+static void say_bound(const struct mr_pci_info *pci, bool is_vfio)
 {
-	const struct mr_pci_info *pci = &device->pci;
-
-	if (device_is_vfio(device))
+	if (is_vfio)
 		printf("%s: has been bound to %s before\n", pci->bdf,
 		       pci->kernel_driver);
 	else
 		printf("%s: bound to vfio-pci, was %s%s%s\n", pci->bdf,
-		       pci->kernel_driver[0] != '\0' ? pci->kernel_driver :
-						       "without a driver",
+		       or_else(pci->kernel_driver, "without a driver"),
 		       pci->netdev[0] != '\0' ? ", interface " : "",
 		       pci->netdev);
 }
 
-static int give_all(const struct machine *machine, const struct device *devices,
-		    uint32_t n, const struct owner *owner,
-		    struct mr_reason *reason)
-{
-	int err = 0;
-
-	for (uint32_t i = 0; i < n && err == 0 && owner != NULL; i++)
-		err = owner_give(machine, devices[i].pci.bdf, owner, reason);
-	return err;
-}
-
-static void say_all(const struct machine *machine, const struct device *devices,
-		    uint32_t n, const struct owner *owner)
-{
-	for (uint32_t i = 0; i < n; i++)
-		say_bound(&devices[i]);
-	for (uint32_t i = 0; i < n && owner != NULL; i++)
-		owner_say(machine, devices[i].pci.bdf, owner);
-}
-
-static int bind_all(const struct machine *machine, const struct device *devices,
-		    uint32_t n, const struct bind_options *options,
-		    struct mr_reason *reason)
+static int bind_all(const struct device *devices, uint32_t n, bool is_forced,
+		    const struct owner *owner, struct mr_reason *reason)
 {
 	uint32_t n_bound = 0;
 	int err = 0;
 
 	for (uint32_t i = 0; i < n && err == 0; i++)
-		err = check(machine, &devices[i], devices, n, options, reason);
-	for (; n_bound < n && err == 0; n_bound++) {
-		err = bind_one(machine, &devices[n_bound], reason);
-		if (err < 0)
-			break;
+		err = check(&devices[i], devices, n, is_forced, owner, reason);
+	while (n_bound < n && err == 0) {
+		err = bind_one(&devices[n_bound], reason);
+		n_bound += err == 0;
 	}
-	if (err == 0)
-		err = give_all(machine, devices, n, options->owner, reason);
+	for (uint32_t i = 0; i < n && err == 0 && owner != NULL; i++)
+		err = owner_give(devices[i].pci.bdf, owner, reason);
 	for (uint32_t i = 0; err < 0 && i < n_bound; i++)
-		if (!device_is_vfio(&devices[i]))
-			undo(machine, &devices[i], reason);
-	if (err == 0)
-		say_all(machine, devices, n, options->owner);
+		if (!devices[i].is_vfio)
+			undo(&devices[i], reason);
+	for (uint32_t i = 0; i < n && err == 0; i++)
+		say_bound(&devices[i].pci, devices[i].is_vfio);
+	for (uint32_t i = 0; i < n && err == 0 && owner != NULL; i++)
+		owner_say(devices[i].pci.bdf, owner);
 	return err;
 }
 
-int bind_devices(const struct machine *machine, char *const *bdfs, uint32_t n,
-		 const struct bind_options *options, struct mr_reason *reason)
+int bind_devices(char *const *bdfs, uint32_t n, bool is_forced,
+		 const struct owner *owner, struct mr_reason *reason)
 {
 	struct device *devices = calloc(n, sizeof(devices[0]));
-	uint32_t n_read = 0;
 	int err = 0;
 
 	if (devices == NULL)
-		return machine_fail(reason, -ENOMEM, "no memory");
-	while (n_read < n && err == 0) {
-		err = device_read(machine, bdfs[n_read], &devices[n_read],
-				  reason);
-		n_read++;
-	}
+		return fail(reason, -ENOMEM, "no memory");
+	for (uint32_t i = 0; i < n && err == 0; i++)
+		err = device_read(bdfs[i], &devices[i], reason);
 	if (err == 0)
-		err = bind_all(machine, devices, n, options, reason);
-	for (uint32_t i = 0; i < n_read; i++)
+		err = bind_all(devices, n, is_forced, owner, reason);
+	for (uint32_t i = 0; i < n; i++)
 		device_free(&devices[i]);
 	free(devices);
 	return err;
 }
 
 /* The interface's name when it is there and is not renamed any more. */
-static bool wait_for_interface(const struct machine *machine, const char *bdf,
-			       const char *former, char name[16])
+static bool wait_for_interface(const char *bdf, const char *former,
+			       char name[16])
 {
 	const uint64_t start_ms = machine_now_ms();
 
@@ -277,7 +228,7 @@ static bool wait_for_interface(const struct machine *machine, const char *bdf,
 		struct mr_pci_info info = { .size = sizeof(info) };
 		const uint64_t ms = machine_now_ms() - start_ms;
 
-		if (mr_pci_info(machine->ctx, bdf, &info, NULL) == 0)
+		if (mr_pci_info(machine.ctx, bdf, &info, NULL) == 0)
 			snprintf(name, 16, "%s", info.netdev);
 		if (name[0] != '\0' &&
 		    (strcmp(name, former) == 0 || ms > RENAME_WAIT_MS))
@@ -288,81 +239,56 @@ static bool wait_for_interface(const struct machine *machine, const char *bdf,
 	}
 }
 
-static int check_unused(const struct machine *machine,
-			const struct device *device, struct mr_reason *reason)
-{
-	char name[NAME_BYTES];
-	uint32_t pid;
-
-	if (!holder_find(machine, device, &pid, name))
-		return 0;
-	return machine_fail(
-		reason, -EBUSY,
-		"%s: process %u (%s) uses it: end that first, or the "
-		"kernel would wait for it",
-		device->pci.bdf, pid, name);
-}
-
-/* Where the kernel driver was taken from it by nobody: no more to be done. */
-static int forget(const struct machine *machine, const struct device *device)
-{
-	printf("%s: is not bound to vfio-pci; it has %s\n", device->pci.bdf,
-	       device->pci.kernel_driver[0] != '\0' ?
-		       device->pci.kernel_driver :
-		       "no driver");
-	state_forget(machine, device->pci.bdf);
-	return 0;
-}
-
-static int give_back(const struct machine *machine, const struct device *device,
-		     struct mr_reason *reason)
+static int give_back(const struct device *device, struct mr_reason *reason)
 {
 	const char *const bdf = device->pci.bdf;
-	char former[32], interface[16], name[16] = "", now[32];
+	char pid[NAME_BYTES], program[NAME_BYTES], name[16] = "", now[32];
 	int err;
 
-	if (!device_is_vfio(device) && device->pci.kernel_driver[0] != '\0')
-		return forget(machine, device);
-	if (!device_is_vfio(device) && !device->is_remembered)
-		return forget(machine, device);
-	err = check_unused(machine, device, reason);
+	if (!device->is_vfio &&
+	    (device->pci.kernel_driver[0] != '\0' || !device->is_remembered)) {
+		printf("%s: is not bound to vfio-pci; it has %s\n", bdf,
+		       or_else(device->pci.kernel_driver, "no driver"));
+		return 0;
+	}
+	if (device_holder(device, pid, program))
+		return fail(reason, -EBUSY,
+			    "%s: process %s (%s) uses it: end that first, or "
+			    "the kernel would wait for it",
+			    bdf, pid, program);
+	err = switch_to(bdf,
+			device->is_remembered ? device->former_driver : NULL,
+			reason);
 	if (err < 0)
 		return err;
-	(void)state_recall(machine, bdf, former, interface);
-	if (device->is_remembered && former[0] == '\0')
-		err = switch_to_none(machine, bdf, reason);
-	else
-		err = switch_to_kernel(machine, bdf, former, reason);
-	if (err < 0)
-		return err;
-	device_kernel_driver(machine, bdf, now);
-	if (interface[0] != '\0' &&
-	    !wait_for_interface(machine, bdf, interface, name))
-		return machine_fail(
-			reason, -ETIMEDOUT,
-			"%s: %s has it again, but interface %s did not "
-			"come back within %d s; dmesg says why",
-			bdf, now, interface, NETDEV_WAIT_MS / 1000);
+	switch_driver(bdf, now);
+	if (device->former_interface[0] != '\0' &&
+	    !wait_for_interface(bdf, device->former_interface, name))
+		return fail(reason, -ETIMEDOUT,
+			    "%s: %s has it again, but interface %s did not "
+			    "come back within %d s; dmesg says why",
+			    bdf, now, device->former_interface,
+			    NETDEV_WAIT_MS / 1000);
 	printf("%s: given back to %s%s%s\n", bdf,
-	       now[0] != '\0' ? now : "nobody: it had no driver before",
+	       or_else(now, "nobody: it had no driver before"),
 	       name[0] != '\0' ? ", interface " : "", name);
-	state_forget(machine, bdf);
 	return 0;
 }
 
-int bind_give_back(const struct machine *machine, const char *bdf,
-		   struct mr_reason *reason)
+int bind_give_back(const char *bdf, struct mr_reason *reason)
 {
 	struct device device;
-	int err = device_read(machine, bdf, &device, reason);
-	char former[32];
+	int err = device_read(bdf, &device, reason);
 
-	if (err == -ENODEV && state_recall(machine, bdf, former, NULL)) {
+	if (err == 0) {
+		err = give_back(&device, reason);
+		bdf = device.pci.bdf;
+	} else if (err == -ENODEV && notes_recall(bdf, &device)) {
 		printf("%s: is not there any more\n", bdf);
-		state_forget(machine, bdf);
 		err = 0;
-	} else if (err == 0)
-		err = give_back(machine, &device, reason);
+	}
+	if (err == 0)
+		notes_forget(bdf);
 	device_free(&device);
 	return err;
 }

@@ -3,24 +3,17 @@
 #ifndef DEVICES_BIND_H
 #define DEVICES_BIND_H
 
-#include "device.h"
 #include "owner.h"
-
-struct bind_options {
-	bool is_forced;            /* also the default route's */
-	const struct owner *owner; /* NULL: as they are */
-};
 
 /*
  * Bind n functions to vfio-pci: all or none. Says on stdout what was done.
- * 0 or -errno with a reason.
+ * owner: NULL leaves their nodes as they are. Forced: also those that this
+ * machine uses. 0 or -errno with a reason.
  */
-int bind_devices(const struct machine *machine, char *const *bdfs, uint32_t n,
-		 const struct bind_options *options,
-		 struct mr_reason *ret_error);
+int bind_devices(char *const *bdfs, uint32_t n, bool is_forced,
+		 const struct owner *owner, struct mr_reason *ret_error);
 
 /* Give one back to the kernel driver that it had. 0 or -errno with a reason. */
-int bind_give_back(const struct machine *machine, const char *bdf,
-		   struct mr_reason *ret_error);
+int bind_give_back(const char *bdf, struct mr_reason *ret_error);
 
 #endif

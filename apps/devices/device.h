@@ -7,37 +7,41 @@
 
 struct device {
 	struct mr_pci_info pci;
-	enum mr_pci_use use;
 	const char *driver;    /* ours that drives it by vfio; NULL: none */
-	struct names siblings; /* the others of its IOMMU group */
-	bool has_link;         /* the interface says whether it is up */
+	struct names siblings; /* its IOMMU group, itself included */
+	bool is_nic;
+	bool is_vfio;  /* bound to vfio-pci or a driver of its kind */
+	bool has_link; /* the interface says whether it is up */
 	bool is_up;
-	uint32_t mbps;          /* 0: unknown */
+	int mbps;               /* 0: unknown */
 	char default_route[16]; /* its interface that has it; "": none */
+	/* As it was before it was bound to vfio-pci. */
 	bool is_remembered;
-	char remembered[32]; /* kernel driver before vfio-pci; "": none */
+	char former_driver[32]; /* "": none */
+	char former_interface[16];
 };
 
 /* device_free() in either case. 0 or -errno. */
-int device_read(const struct machine *machine, const char *bdf,
-		struct device *ret, struct mr_reason *ret_error);
+int device_read(const char *bdf, struct device *ret,
+		struct mr_reason *ret_error);
 void device_free(struct device *device);
 
-bool device_is_nic(const struct device *device);
-/* It is bound to vfio-pci or a driver of its kind. */
-bool device_is_vfio(const struct device *device);
-/* What a program calls it now: "xdp:eth0", "vfio:0000:03:00.0", "". */
-struct path device_spec(const struct device *device);
+/* Whether a user space program may own a group with a function of this one, and
+ * the kernel driver that it has; "": none. */
+bool device_leaves_group_viable(const char *bdf, char driver[32]);
 
-/* Of its IOMMU group, without the root; "": it is in none. */
-struct path device_group_node(const struct machine *machine,
-			      const struct mr_pci_info *pci);
+/* The nodes by which a program opens a device, without the root; "": none. */
+struct nodes {
+	struct path group, device;
+};
+struct nodes device_nodes(const struct mr_pci_info *pci);
 
-/* The kernel driver that has a function now; "": none. */
-void device_kernel_driver(const struct machine *machine, const char *bdf,
-			  char name[32]);
-/* Whether a user space program may own a group with a function of this one. */
-bool device_leaves_group_viable(const struct machine *machine, const char *bdf,
-				char name[32]);
+/*
+ * The process that has the device, or its group, open: its pid and name. False:
+ * none that we may see. Taking a device away from its user blocks in the kernel
+ * until the user lets go, and cannot be called off.
+ */
+bool device_holder(const struct device *device, char pid[NAME_BYTES],
+		   char name[NAME_BYTES]);
 
 #endif

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -13,10 +12,12 @@
 
 enum { NAP_MS = 5 };
 
-struct path machine_path(const struct machine *machine, const char *format, ...)
+struct machine machine;
+
+struct path machine_path(const char *format, ...)
 {
 	struct path path;
-	int n = snprintf(path.text, sizeof(path.text), "%s", machine->root);
+	int n = snprintf(path.text, sizeof(path.text), "%s", machine.root);
 	va_list args;
 
 	va_start(args, format);
@@ -25,38 +26,15 @@ struct path machine_path(const struct machine *machine, const char *format, ...)
 	return path;
 }
 
-int machine_read(struct path path, char *line, size_t n_bytes)
+void machine_read(struct path path, char *line, size_t n_bytes)
 {
 	const int fd = open(path.text, O_RDONLY | O_CLOEXEC);
-	ssize_t n;
-	int err;
+	const ssize_t n = fd < 0 ? -1 : read(fd, line, n_bytes - 1);
 
-	line[0] = '\0';
-	if (fd < 0)
-		return -errno;
-	n = read(fd, line, n_bytes - 1);
-	err = n < 0 ? -errno : 0;
-	close(fd);
-	if (err < 0)
-		return err;
-	line[n] = '\0';
+	line[n > 0 ? n : 0] = '\0';
 	line[strcspn(line, "\n")] = '\0';
-	return 0;
-}
-
-int machine_read_number(struct path path, int64_t *ret)
-{
-	char line[NAME_BYTES], *end;
-	int err = machine_read(path, line, sizeof(line));
-	long long value;
-
-	if (err < 0)
-		return err;
-	value = strtoll(line, &end, 10);
-	if (end == line)
-		return -EIO;
-	*ret = value;
-	return 0;
+	if (fd >= 0)
+		close(fd);
 }
 
 int machine_write(struct path path, const char *text)
@@ -72,18 +50,11 @@ int machine_write(struct path path, const char *text)
 	return err;
 }
 
-void machine_link_name(struct path path, char *name, size_t n_bytes)
+void machine_link(struct path path, char target[PATH_BYTES])
 {
-	char target[PATH_BYTES];
-	const ssize_t n = readlink(path.text, target, sizeof(target) - 1);
-	const char *slash;
+	const ssize_t n = readlink(path.text, target, PATH_BYTES - 1);
 
-	name[0] = '\0';
-	if (n <= 0)
-		return;
-	target[n] = '\0';
-	slash = strrchr(target, '/');
-	snprintf(name, n_bytes, "%s", slash != NULL ? slash + 1 : target);
+	target[n > 0 ? n : 0] = '\0';
 }
 
 bool machine_exists(struct path path)
@@ -91,52 +62,29 @@ bool machine_exists(struct path path)
 	return access(path.text, F_OK) == 0;
 }
 
-static int compare_names(const void *a, const void *b)
+static int is_name(const struct dirent *entry)
 {
-	return strcmp(a, b);
-}
-
-static int add_name(struct names *names, const char *name)
-{
-	/* Doubled where n is a power of two: then the array is full. */
-	if ((names->n & (names->n - 1)) == 0) {
-		const size_t n = names->n == 0 ? 1 : 2 * (size_t)names->n;
-		void *list = realloc(names->list, n * sizeof(names->list[0]));
-
-		if (list == NULL)
-			return -ENOMEM;
-		names->list = list;
-	}
-	snprintf(names->list[names->n++], NAME_BYTES, "%s", name);
-	return 0;
+	return entry->d_name[0] != '.' && strlen(entry->d_name) < NAME_BYTES;
 }
 
 int machine_names(struct path path, struct names *ret)
 {
-	DIR *dir = opendir(path.text);
-	const struct dirent *entry;
-	int err = 0;
-
+	ret->n = scandir(path.text, &ret->list, is_name, alphasort);
+	if (ret->n >= 0)
+		return 0;
 	*ret = (struct names){ 0 };
-	if (dir == NULL)
-		return -errno;
-	while (err == 0 && (entry = readdir(dir)) != NULL)
-		if (entry->d_name[0] != '.' &&
-		    strlen(entry->d_name) < NAME_BYTES)
-			err = add_name(ret, entry->d_name);
-	closedir(dir);
-	if (ret->n > 0)
-		qsort(ret->list, ret->n, sizeof(ret->list[0]), compare_names);
-	return err;
+	return -errno;
 }
 
 void names_free(struct names *names)
 {
+	while (names->n > 0)
+		free(names->list[--names->n]);
 	free(names->list);
-	*names = (struct names){ 0 };
+	names->list = NULL;
 }
 
-int machine_fail(struct mr_reason *reason, int err, const char *format, ...)
+int fail(struct mr_reason *reason, int err, const char *format, ...)
 {
 	va_list args;
 

@@ -7,10 +7,54 @@
 #include <unistd.h>
 
 #include "bind.h"
-#include "options.h"
+#include "notes.h"
 #include "show.h"
-#include "state.h"
+#include "support/options.h"
 #include "support/text.h"
+
+enum { OPTION_ROOT = OPTION_LONG, MAX_BDFS = 64, MAX_ROOT_BYTES = 128 };
+
+struct options {
+	const struct command *command;
+	bool is_all, is_json, is_forced, has_owner;
+	struct owner owner;
+	char *const *bdfs;
+	uint32_t n_bdfs;
+};
+
+/* Returns the exit status. */
+typedef int command_fn(const struct options *options);
+
+/* Which options and how many devices a command has. */
+struct command {
+	const char *word;
+	command_fn *run;
+	bool takes_all, takes_json, takes_force;
+	uint32_t n_least, n_most;
+};
+
+static const struct option_row rows[] = {
+	{ "all", 'a', NULL, "list: any device, not only NICs; unbind: all" },
+	{ "json", 'j', NULL, "list, info: one JSON object on stdout" },
+	{ "force", 'f', NULL, "bind: also a device that this machine uses" },
+	{ "owner", 'o', "USER",
+	  "bind: USER or USER:GROUP may open the devices" },
+	{ "root", OPTION_ROOT, "DIR",
+	  "look for /sys, /proc, /dev and /run below DIR" },
+	{ "help", OPTION_HELP, NULL, "print this" },
+	{ "version", OPTION_VERSION, NULL, "print the version" },
+};
+
+static const char usage[] =
+	"usage: mr-devices [options] [list]\n"
+	"       mr-devices [options] info BDF\n"
+	"       mr-devices [options] bind BDF...\n"
+	"       mr-devices [options] unbind BDF... | --all\n"
+	"Show network devices, hand them to vfio-pci for the driver vfio:, "
+	"and\n"
+	"give them back to the kernel driver that they had.\n"
+	"\n"
+	"BDF is the address of a PCI function, as 0000:03:00.0 or 03:00.0.\n";
 
 static int complain(const char *text)
 {
@@ -18,36 +62,31 @@ static int complain(const char *text)
 	return 1;
 }
 
-static bool show(const struct options *options, const struct device *devices,
-		 uint32_t n)
-{
-	return options->is_json ? show_json(devices, n) : show_list(devices, n);
-}
-
 /* Network devices, or with --all everything on the bus. */
-static int list(const struct machine *machine, const struct options *options)
+static int list(const struct options *options)
 {
 	struct device *devices;
 	struct names names;
 	uint32_t n = 0;
 	bool is_shown;
 
-	if (machine_names(machine_path(machine, "/sys/bus/pci/devices"),
-			  &names) < 0)
+	if (machine_names(machine_path("/sys/bus/pci/devices"), &names) < 0)
 		return complain("this machine has no PCI bus: no "
 				"/sys/bus/pci/devices");
-	devices = calloc(names.n + 1, sizeof(devices[0]));
-	for (uint32_t i = 0; devices != NULL && i < names.n; i++) {
+	devices = calloc((size_t)names.n + 1, sizeof(devices[0]));
+	for (int i = 0; devices != NULL && i < names.n; i++) {
 		struct mr_reason ignored; /* it went away in between */
 
-		if (device_read(machine, names.list[i], &devices[n],
-				&ignored) == 0 &&
-		    (options->is_all || device_is_nic(&devices[n])))
+		if (device_read(names.list[i]->d_name, &devices[n], &ignored) ==
+			    0 &&
+		    (options->is_all || devices[n].is_nic))
 			n++;
 		else
 			device_free(&devices[n]);
 	}
-	is_shown = devices != NULL && show(options, devices, n);
+	is_shown = devices != NULL &&
+		   show_devices(options->is_json ? SHOW_JSON : SHOW_LIST,
+				devices, n);
 	for (uint32_t i = 0; i < n; i++)
 		device_free(&devices[i]);
 	free(devices);
@@ -55,111 +94,203 @@ static int list(const struct machine *machine, const struct options *options)
 	return is_shown ? 0 : complain("cannot write");
 }
 
-static int info(const struct machine *machine, const struct options *options)
+static int info(const struct options *options)
 {
 	struct mr_reason error;
 	struct device device;
 	bool is_shown;
 
-	if (device_read(machine, options->bdfs[0], &device, &error) < 0) {
+	if (device_read(options->bdfs[0], &device, &error) < 0) {
 		device_free(&device);
 		return complain(error.text);
 	}
-	is_shown = options->is_json ? show_json(&device, 1) :
-				      show_info(machine, &device);
+	is_shown = show_devices(options->is_json ? SHOW_JSON : SHOW_INFO,
+				&device, 1);
 	device_free(&device);
 	return is_shown ? 0 : complain("cannot write");
 }
 
-/* What can be given back is, whatever happens to the others. */
-static int give_back(const struct machine *machine,
-		     const struct options *options)
+static int bind_them(const struct options *options)
 {
 	struct mr_reason error;
+
+	if (bind_devices(options->bdfs, options->n_bdfs, options->is_forced,
+			 options->has_owner ? &options->owner : NULL,
+			 &error) < 0)
+		return complain(error.text);
+	return 0;
+}
+
+/* What can be given back is, whatever happens to the others. */
+static int unbind(const struct options *options)
+{
+	uint32_t n = options->n_bdfs;
 	struct names names = { 0 };
+	struct mr_reason error;
 	int status = 0;
 
-	if (options->is_all && state_names(machine, &names) < 0)
-		return complain("cannot read /run/millrace/devices");
-	for (uint32_t i = 0; i < (options->is_all ? names.n : options->n_bdfs);
-	     i++)
-		if (bind_give_back(machine,
-				   options->is_all ? names.list[i] :
+	if (options->is_all) {
+		if (notes_names(&names) < 0)
+			return complain("cannot read /run/millrace/devices");
+		n = (uint32_t)names.n;
+		if (n == 0)
+			printf("no device is bound by mr-devices\n");
+	}
+	for (uint32_t i = 0; i < n; i++)
+		if (bind_give_back(options->is_all ? names.list[i]->d_name :
 						     options->bdfs[i],
 				   &error) < 0)
 			status = complain(error.text);
-	if (options->is_all && names.n == 0)
-		printf("no device is bound by mr-devices\n");
 	names_free(&names);
 	return status;
 }
 
-static int change(const struct machine *machine, const struct options *options)
-{
-	const struct bind_options how = {
-		.is_forced = options->is_forced,
-		.owner = options->has_owner ? &options->owner : NULL,
-	};
-	const int lock_fd = state_lock(machine);
-	struct mr_reason error;
-	int status = 0;
+static const struct command commands[] = {
+	{ "list", list, true, true, false, 0, 0 },
+	{ "info", info, false, true, false, 1, 1 },
+	{ "bind", bind_them, false, false, true, 1, MAX_BDFS },
+	{ "unbind", unbind, true, false, false, 1, MAX_BDFS },
+};
 
-	if (lock_fd == -EWOULDBLOCK)
-		return complain("another mr-devices is at work: wait for it");
-	if (lock_fd < 0) {
-		snprintf(error.text, sizeof(error.text),
-			 "cannot keep notes in %s/run/millrace/devices: %s%s",
-			 machine->root, strerror(-lock_fd),
-			 lock_fd == -EACCES ? ": run as root" : "");
-		return complain(error.text);
+static enum parse_result take(const struct option_row *row, const char *arg,
+			      void *options, struct mr_reason *error)
+{
+	struct options *o = options;
+
+	switch (row->id) {
+	case 'a':
+		o->is_all = true;
+		return PARSE_RUN;
+	case 'j':
+		o->is_json = true;
+		return PARSE_RUN;
+	case 'f':
+		o->is_forced = true;
+		return PARSE_RUN;
+	case 'o':
+		o->has_owner = true;
+		return owner_parse(arg, &o->owner, error) < 0 ? PARSE_WRONG :
+								PARSE_RUN;
+	default:
+		if (strlen(arg) >= MAX_ROOT_BYTES)
+			return parse_wrong(error,
+					   "--root: more than %d characters",
+					   MAX_ROOT_BYTES - 1);
+		machine.root = arg;
+		return PARSE_RUN;
 	}
-	if (options->command == COMMAND_UNBIND)
-		status = give_back(machine, options);
-	else if (bind_devices(machine, options->bdfs, options->n_bdfs, &how,
-			      &error) < 0)
-		status = complain(error.text);
-	close(lock_fd);
-	return fflush(stdout) == 0 ? status : complain("cannot write");
 }
 
+static const struct option_table table = {
+	.program = "mr-devices",
+	.usage = usage,
+	.rows = rows,
+	.n_rows = sizeof(rows) / sizeof(rows[0]),
+	.take = take,
+};
+
+static enum parse_result check(const struct options *o, struct mr_reason *error)
+{
+	const struct command *command = o->command;
+	const bool is_all = command->run == unbind && o->is_all;
+	const char *wrong = NULL;
+
+	if (o->is_all && !command->takes_all)
+		wrong = "--all";
+	if (o->is_json && !command->takes_json)
+		wrong = "--json";
+	if (o->is_forced && !command->takes_force)
+		wrong = "--force";
+	if (o->has_owner && !command->takes_force)
+		wrong = "--owner";
+	if (wrong != NULL)
+		return parse_wrong(error, "%s has no option %s", command->word,
+				   wrong);
+	if (is_all && o->n_bdfs > 0)
+		return parse_wrong(error,
+				   "unbind takes either addresses or --all");
+	if (!is_all && o->n_bdfs < command->n_least)
+		return parse_wrong(error,
+				   "%s: which device? Give its address, as "
+				   "0000:03:00.0; 'mr-devices list' has them",
+				   command->word);
+	if (o->n_bdfs > command->n_most)
+		return parse_wrong(error, "%s takes %u addresses at most",
+				   command->word, command->n_most);
+	return PARSE_RUN;
+}
+
+static enum parse_result parse(int argc, char **argv, struct options *options,
+			       struct mr_reason *error)
+{
+	const uint32_t n = sizeof(commands) / sizeof(commands[0]);
+	enum parse_result result;
+	uint32_t i = 0;
+	int first;
+
+	result = option_table_parse(&table, argc, argv, options, &first, error);
+	if (result != PARSE_RUN)
+		return result;
+	if (first < argc) {
+		while (i < n && strcmp(argv[first], commands[i].word) != 0)
+			i++;
+		if (i == n)
+			return parse_wrong(error,
+					   "no command '%s'; there are: list "
+					   "info bind unbind",
+					   argv[first]);
+		options->bdfs = argv + first + 1;
+		options->n_bdfs = (uint32_t)(argc - first - 1);
+	}
+	options->command = &commands[i];
+	return check(options, error);
+}
+
+/* Those that change something are alone while they do. */
 static int run(const struct options *options)
 {
-	struct machine machine = { .root = options->root };
-	struct mr_ctx_config config = { .size = sizeof(config) };
-	struct mr_reason error;
+	const bool changes = options->command->n_most == MAX_BDFS;
+	const int fd = changes ? notes_lock() : -1;
 	int status;
 
-	snprintf(machine.sysfs, sizeof(machine.sysfs), "%s/sys", machine.root);
-	config.sysfs = machine.sysfs;
-	if (mr_ctx_create(&config, &machine.ctx, &error) < 0)
-		return complain(error.text);
-	switch (options->command) {
-	case COMMAND_LIST:
-		status = list(&machine, options);
-		break;
-	case COMMAND_INFO:
-		status = info(&machine, options);
-		break;
-	default:
-		status = change(&machine, options);
-		break;
+	if (changes && fd == -EWOULDBLOCK)
+		return complain("another mr-devices is at work: wait for it");
+	if (changes && fd < 0) {
+		print_error("mr-devices: cannot keep notes in "
+			    "%s/run/millrace/devices: %s%s",
+			    machine.root, strerror(-fd),
+			    fd == -EACCES ? ": run as root" : "");
+		return 1;
 	}
-	mr_ctx_destroy(machine.ctx);
-	return status;
+	status = options->command->run(options);
+	if (changes)
+		close(fd);
+	return fflush(stdout) == 0 ? status : complain("cannot write");
 }
 
 int main(int argc, char **argv)
 {
-	struct options options;
+	struct mr_ctx_config config = { .size = sizeof(config) };
+	struct options options = { 0 };
 	struct mr_reason error;
+	struct path sysfs;
+	int status;
 
-	switch (options_parse(argc, argv, &options, &error)) {
+	machine.root = "";
+	switch (parse(argc, argv, &options, &error)) {
 	case PARSE_DONE:
 		return fflush(stdout) == 0 ? 0 : complain("cannot write");
 	case PARSE_WRONG:
 		complain(error.text);
 		return 2;
 	default:
-		return run(&options);
+		break;
 	}
+	sysfs = machine_path("/sys");
+	config.sysfs = sysfs.text;
+	if (mr_ctx_create(&config, &machine.ctx, &error) < 0)
+		return complain(error.text);
+	status = run(&options);
+	mr_ctx_destroy(machine.ctx);
+	return status;
 }

@@ -21,10 +21,9 @@ int owner_parse(const char *text, struct owner *ret,
  * Make the nodes of a device that is bound to vfio-pci, and has an IOMMU, the
  * owner's. 0 or -errno with a reason.
  */
-int owner_give(const struct machine *machine, const char *bdf,
-	       const struct owner *owner, struct mr_reason *ret_error);
+int owner_give(const char *bdf, const struct owner *owner,
+	       struct mr_reason *ret_error);
 /* Say whose it is on stdout, and how much memory that user may lock. */
-void owner_say(const struct machine *machine, const char *bdf,
-	       const struct owner *owner);
+void owner_say(const char *bdf, const struct owner *owner);
 
 #endif

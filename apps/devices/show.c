@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* All that is shown is made from the JSON object of a device. */
 #include <stdio.h>
 #include <string.h>
+
+#include <jansson.h>
+
+#include "support/json_text.h"
 
 #include "show.h"
 
@@ -10,129 +15,174 @@ static const char *const titles[COLUMNS] = {
 	"ADDRESS",   "IDS",   "VFIO", "KERNEL",
 	"INTERFACE", "GROUP", "NODE", "LINK",
 };
-
-struct row {
-	char cells[COLUMNS][CELL_BYTES];
+static const char *const columns[COLUMNS] = {
+	"address",   "ids",         "driver",    "kernel_driver",
+	"interface", "iommu_group", "numa_node", "link",
 };
 
-static void print_cell(struct row *row, uint32_t column, const char *text)
+/* What is not there is null, so that each member is always there. */
+static json_t *text_or_null(const char *text)
 {
-	snprintf(row->cells[column], CELL_BYTES, "%s",
-		 text != NULL && text[0] != '\0' ? text : "-");
+	return text != NULL && text[0] != '\0' ? json_text(text) : json_null();
 }
 
-static void print_number(struct row *row, uint32_t column, int32_t number)
+static json_t *number_or_null(int32_t number)
 {
-	char text[16] = "";
-
-	if (number >= 0)
-		snprintf(text, sizeof(text), "%d", number);
-	print_cell(row, column, text);
+	return number >= 0 ? json_integer(number) : json_null();
 }
 
-static void link_words(const struct device *device, char *text, size_t n)
+/* What a program calls it now. */
+static json_t *spec_of(const struct device *device)
 {
-	if (!device->has_link)
-		snprintf(text, n, "-");
-	else if (device->mbps > 0)
-		snprintf(text, n, "up, %u Mb/s", device->mbps);
-	else
-		snprintf(text, n, "%s", device->is_up ? "up" : "down");
+	char spec[CELL_BYTES] = "";
+
+	if (device->is_vfio && device->driver != NULL)
+		snprintf(spec, sizeof(spec), "vfio:%s", device->pci.bdf);
+	else if (device->pci.netdev[0] != '\0')
+		snprintf(spec, sizeof(spec), "xdp:%s", device->pci.netdev);
+	return text_or_null(spec);
 }
 
-static struct row row_of(const struct device *device)
+static json_t *siblings_of(const struct device *device)
+{
+	json_t *list = json_array();
+
+	for (int i = 0; i < device->siblings.n; i++)
+		if (strcmp(device->siblings.list[i]->d_name, device->pci.bdf) !=
+		    0)
+			json_array_append_new(
+				list,
+				json_text(device->siblings.list[i]->d_name));
+	return list;
+}
+
+static json_t *object_of(const struct device *device)
 {
 	const struct mr_pci_info *pci = &device->pci;
-	struct row row;
-	char text[CELL_BYTES];
 
-	print_cell(&row, 0, pci->bdf);
-	snprintf(text, sizeof(text), "%04x:%04x", pci->vendor_id,
-		 pci->device_id);
-	print_cell(&row, 1, text);
-	print_cell(&row, 2, device->driver);
-	print_cell(&row, 3, pci->kernel_driver);
-	print_cell(&row, 4, pci->netdev);
-	print_number(&row, 5, pci->iommu_group);
-	print_number(&row, 6, pci->numa_node);
-	link_words(device, text, sizeof(text));
-	print_cell(&row, 7, text);
-	return row;
+	return json_pack(
+		"{so so so so so so so so so so sb so so so si so so}",
+		"address", json_text(pci->bdf), "vendor",
+		json_sprintf("%04x", pci->vendor_id), "device",
+		json_sprintf("%04x", pci->device_id), "subsystem_vendor",
+		json_sprintf("%04x", pci->subsystem_vendor_id),
+		"subsystem_device", json_sprintf("%04x", pci->subsystem_id),
+		"class", json_sprintf("%06x", pci->class_code), "driver",
+		text_or_null(device->driver), "kernel_driver",
+		text_or_null(pci->kernel_driver), "interface",
+		text_or_null(pci->netdev), "link",
+		device->has_link ? json_pack("{sb si}", "up", device->is_up,
+					     "mbps", device->mbps) :
+				   json_null(),
+		"default_route", device->default_route[0] != '\0',
+		"iommu_group", number_or_null(pci->iommu_group),
+		"group_shared_with", siblings_of(device), "numa_node",
+		number_or_null(pci->numa_node), "virtual_functions",
+		(int)pci->n_vfs, "former_kernel_driver",
+		device->is_remembered ? json_text(device->former_driver) :
+					json_null(),
+		"spec", spec_of(device));
 }
 
-static void measure(const struct row *row, size_t widths[COLUMNS])
+static const char *text_of(const json_t *object, const char *key)
 {
-	for (uint32_t i = 0; i < COLUMNS; i++)
-		if (strlen(row->cells[i]) > widths[i])
-			widths[i] = strlen(row->cells[i]);
+	const char *text = json_string_value(json_object_get(object, key));
+
+	return text != NULL ? text : "";
+}
+
+/* A member in words, or none. */
+static const char *words_of(const json_t *object, const char *key,
+			    const char *none, char words[CELL_BYTES])
+{
+	json_t *value = json_object_get(object, key);
+
+	snprintf(words, CELL_BYTES, "%s", none);
+	if (strcmp(key, "ids") == 0)
+		snprintf(words, CELL_BYTES, "%s:%s", text_of(object, "vendor"),
+			 text_of(object, "device"));
+	else if (json_is_integer(value))
+		snprintf(words, CELL_BYTES, "%" JSON_INTEGER_FORMAT,
+			 json_integer_value(value));
+	else if (json_is_boolean(value))
+		snprintf(words, CELL_BYTES, "%s",
+			 json_is_true(value) ? "yes" : "no");
+	else if (json_integer_value(json_object_get(value, "mbps")) > 0)
+		snprintf(words, CELL_BYTES, "up, %" JSON_INTEGER_FORMAT " Mb/s",
+			 json_integer_value(json_object_get(value, "mbps")));
+	else if (json_is_object(value))
+		snprintf(words, CELL_BYTES, "%s",
+			 json_is_true(json_object_get(value, "up")) ? "up" :
+								      "down");
+	else if (json_is_string(value) && json_string_length(value) > 0)
+		snprintf(words, CELL_BYTES, "%s", json_string_value(value));
+	return words;
 }
 
 /* What does not go into columns: in words behind them. */
-static void print_remarks(const struct device *device)
+static void print_remarks(const json_t *object)
 {
+	const json_t *siblings = json_object_get(object, "group_shared_with");
 	const char *before = "  ";
+	char words[CELL_BYTES];
 
-	if (device->default_route[0] != '\0') {
+	if (json_is_true(json_object_get(object, "default_route"))) {
 		printf("%sdefault route", before);
 		before = ", ";
 	}
-	if (device->siblings.n > 0) {
+	if (json_array_size(siblings) > 0) {
 		printf("%sgroup shared with", before);
-		for (uint32_t i = 0; i < device->siblings.n; i++)
-			printf(" %s", device->siblings.list[i]);
+		for (size_t i = 0; i < json_array_size(siblings); i++)
+			printf(" %s",
+			       json_string_value(json_array_get(siblings, i)));
 		before = ", ";
 	}
-	if (device->is_remembered)
+	if (json_is_string(json_object_get(object, "former_kernel_driver")))
 		printf("%swas %s", before,
-		       device->remembered[0] != '\0' ? device->remembered :
-						       "without a driver");
-}
-
-static void print_row(const struct row *row, const size_t widths[COLUMNS])
-{
-	for (uint32_t i = 0; i + 1 < COLUMNS; i++)
-		printf("%-*s  ", (int)widths[i], row->cells[i]);
-	printf("%s", row->cells[COLUMNS - 1]);
-}
-
-bool show_list(const struct device *devices, uint32_t n)
-{
-	size_t widths[COLUMNS] = { 0 };
-	struct row row;
-
-	for (uint32_t i = 0; i < COLUMNS; i++)
-		print_cell(&row, i, titles[i]);
-	measure(&row, widths);
-	for (uint32_t i = 0; i < n; i++) {
-		const struct row other = row_of(&devices[i]);
-
-		measure(&other, widths);
-	}
-	print_row(&row, widths);
+		       words_of(object, "former_kernel_driver",
+				"without a driver", words));
 	printf("\n");
-	for (uint32_t i = 0; i < n; i++) {
-		row = row_of(&devices[i]);
-		print_row(&row, widths);
-		print_remarks(&devices[i]);
-		printf("\n");
+}
+
+static void print_list(const json_t *list)
+{
+	int widths[COLUMNS];
+	char words[CELL_BYTES];
+	const json_t *object;
+	size_t i;
+
+	for (uint32_t c = 0; c < COLUMNS; c++) {
+		widths[c] = (int)strlen(titles[c]);
+		json_array_foreach(list, i, object)
+		{
+			const int n = (int)strlen(
+				words_of(object, columns[c], "-", words));
+
+			widths[c] = n > widths[c] ? n : widths[c];
+		}
 	}
-	return fflush(stdout) == 0;
+	widths[COLUMNS - 1] = 0;
+	for (uint32_t c = 0; c < COLUMNS; c++)
+		printf("%-*s%s", widths[c], titles[c],
+		       c + 1 < COLUMNS ? "  " : "\n");
+	json_array_foreach(list, i, object)
+	{
+		for (uint32_t c = 0; c < COLUMNS; c++)
+			printf("%-*s%s", widths[c],
+			       words_of(object, columns[c], "-", words),
+			       c + 1 < COLUMNS ? "  " : "");
+		print_remarks(object);
+	}
 }
 
-static void print_line(const char *label, const char *text)
+static void print_siblings(const json_t *siblings)
 {
-	printf("%-16s %s\n", label,
-	       text != NULL && text[0] != '\0' ? text : "none");
-}
-
-static void print_siblings(const struct machine *machine,
-			   const struct device *device)
-{
-	for (uint32_t i = 0; i < device->siblings.n; i++) {
-		const char *const other = device->siblings.list[i];
+	for (size_t i = 0; i < json_array_size(siblings); i++) {
+		const char *const other =
+			json_string_value(json_array_get(siblings, i));
 		char driver[32];
 		const bool is_viable =
-			device_leaves_group_viable(machine, other, driver);
+			device_leaves_group_viable(other, driver);
 
 		printf("%-16s %s, %s%s\n", "shares it with", other,
 		       driver[0] != '\0' ? driver : "no driver",
@@ -140,31 +190,57 @@ static void print_siblings(const struct machine *machine,
 	}
 }
 
-bool show_info(const struct machine *machine, const struct device *device)
+static void print_info(const json_t *object)
 {
-	const struct mr_pci_info *pci = &device->pci;
-	char text[CELL_BYTES];
+	static const char *const lines[][2] = {
+		{ "address", "address" },
+		{ "ids", NULL },
+		{ "driver (vfio:)", "driver" },
+		{ "kernel driver", "kernel_driver" },
+		{ "interface", "interface" },
+		{ "link", "link" },
+		{ "default route", "default_route" },
+		{ "IOMMU group", "iommu_group" },
+		{ "shares it with", NULL },
+		{ "NUMA node", "numa_node" },
+		{ "virtual fns", "virtual_functions" },
+		{ "given back to", "former_kernel_driver" },
+		{ "open it as", "spec" },
+	};
+	char words[CELL_BYTES];
 
-	print_line("address", pci->bdf);
-	printf("%-16s %04x:%04x, subsystem %04x:%04x, class %06x\n", "ids",
-	       pci->vendor_id, pci->device_id, pci->subsystem_vendor_id,
-	       pci->subsystem_id, pci->class_code);
-	print_line("driver (vfio:)", device->driver);
-	print_line("kernel driver", pci->kernel_driver);
-	print_line("interface", pci->netdev);
-	link_words(device, text, sizeof(text));
-	print_line("link", text);
-	print_line("default route",
-		   device->default_route[0] != '\0' ? "yes" : "no");
-	snprintf(text, sizeof(text), "%d", pci->iommu_group);
-	print_line("IOMMU group", pci->iommu_group >= 0 ? text : "");
-	print_siblings(machine, device);
-	snprintf(text, sizeof(text), "%d", pci->numa_node);
-	print_line("NUMA node", pci->numa_node >= 0 ? text : "");
-	snprintf(text, sizeof(text), "%u", pci->n_vfs);
-	print_line("virtual fns", text);
-	if (device->is_remembered)
-		print_line("given back to", device->remembered);
-	print_line("open it as", device_spec(device).text);
-	return fflush(stdout) == 0;
+	for (uint32_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
+		if (i == 1)
+			printf("%-16s %s, subsystem %s:%s, class %s\n",
+			       lines[i][0], words_of(object, "ids", "", words),
+			       text_of(object, "subsystem_vendor"),
+			       text_of(object, "subsystem_device"),
+			       text_of(object, "class"));
+		else if (lines[i][1] == NULL)
+			print_siblings(
+				json_object_get(object, "group_shared_with"));
+		else if (strcmp(lines[i][0], "given back to") != 0 ||
+			 json_is_string(json_object_get(object, lines[i][1])))
+			printf("%-16s %s\n", lines[i][0],
+			       words_of(object, lines[i][1], "none", words));
+}
+
+bool show_devices(enum show how, const struct device *devices, uint32_t n)
+{
+	json_t *list = json_array();
+	json_t *object = json_pack("{si so}", "v", 1, "devices", list);
+	bool is_good = object != NULL;
+
+	for (uint32_t i = 0; is_good && i < n; i++)
+		is_good = json_array_append_new(list, object_of(&devices[i])) ==
+			  0;
+	if (is_good && how == SHOW_JSON)
+		is_good = json_dumpf(object, stdout, JSON_COMPACT) == 0 &&
+			  fputc('\n', stdout) != EOF;
+	else if (is_good && how == SHOW_LIST)
+		print_list(list);
+	else if (is_good)
+		print_info(json_array_get(list, 0));
+	json_decref(object);
+	return is_good && fflush(stdout) == 0;
 }

@@ -8,19 +8,13 @@
 
 #include "machine.h"
 
-/* From what it has to vfio-pci. 0 or -errno with a reason. */
-int switch_to_vfio(const struct machine *machine, const char *bdf,
-		   struct mr_reason *ret_error);
-
 /*
- * From vfio-pci, or none, back to a driver. former "": whichever the kernel
- * finds. 0 or -errno with a reason.
+ * To "vfio-pci"; to "", which is none; to the kernel driver of this name; or,
+ * NULL, to whichever takes it. 0 or -errno with a reason.
  */
-int switch_to_kernel(const struct machine *machine, const char *bdf,
-		     const char *former, struct mr_reason *ret_error);
+int switch_to(const char *bdf, const char *driver, struct mr_reason *ret_error);
 
-/* Away from the driver that it has; no other follows. */
-int switch_to_none(const struct machine *machine, const char *bdf,
-		   struct mr_reason *ret_error);
+/* The kernel driver that a function has now; "": none. */
+void switch_driver(const char *bdf, char driver[32]);
 
 #endif
