@@ -222,6 +222,12 @@ int yaml_take_keys(struct yaml_reader *reader, const struct yaml_key *keys,
 		if (err < 0)
 			return err;
 	}
+	for (; keys->name != NULL; keys++)
+		if (keys->is_needed &&
+		    yaml_find(reader, node, keys->name) == NULL)
+			return yaml_wrong(reader, node,
+					  "no '%s' here; it is needed",
+					  keys->name);
 	return 0;
 }
 
@@ -245,9 +251,32 @@ int yaml_take_value(struct yaml_reader *reader, const struct yaml_key *key,
 	return 0;
 }
 
+int yaml_take_each(struct yaml_reader *reader, const struct yaml_key *key,
+		   yaml_node_t *node, void *to)
+{
+	yaml_node_t *item;
+	int err = 0;
+
+	for (uint32_t i = 0;
+	     err == 0 && (item = yaml_item(reader, node, i)) != NULL; i++)
+		err = yaml_take_value(reader, key, item, to);
+	return err;
+}
+
+void yaml_take_preset(const struct yaml_key *key, void *to)
+{
+	yaml_node_t node = { .type = YAML_SCALAR_NODE };
+	struct yaml_reader reader;
+
+	node.data.scalar.value = (yaml_char_t *)key->preset;
+	node.data.scalar.length = strlen(key->preset);
+	key->take(&reader, key, &node, to);
+}
+
 int yaml_take_list(struct yaml_reader *reader, const struct yaml_key *key,
 		   yaml_node_t *node, void *to)
 {
+	struct yaml_key one = *key;
 	void **list = (void **)((char *)to + key->offset);
 	uint32_t *n = (uint32_t *)((char *)to + key->n_offset);
 	const uint32_t n_items = yaml_n_items(node);
@@ -261,10 +290,13 @@ int yaml_take_list(struct yaml_reader *reader, const struct yaml_key *key,
 	*list = calloc(n_items, key->n_bytes);
 	if (*list == NULL)
 		return -ENOMEM;
+	one.offset = 0; /* in the item */
+	if (key->take_item == NULL)
+		one.take_item = yaml_take_value;
 	for (*n = 0; *n < n_items; (*n)++) {
 		const int err =
-			key->take_item(reader, key, yaml_item(reader, node, *n),
-				       (char *)*list + *n * key->n_bytes);
+			one.take_item(reader, &one, yaml_item(reader, node, *n),
+				      (char *)*list + *n * key->n_bytes);
 
 		if (err < 0)
 			return err;

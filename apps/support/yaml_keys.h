@@ -39,14 +39,21 @@ typedef bool yaml_read_fn(const char *text, void *to,
 struct yaml_key {
 	const char *name;
 	yaml_take_fn *take;
-	yaml_read_fn *read;          /* of yaml_take_value */
+	yaml_read_fn *read;          /* of values, items of a list, and each */
 	size_t offset;               /* of the member in what is filled */
 	uint32_t min, max;           /* of numbers; of text: bytes */
 	const struct yaml_key *keys; /* of a mapping inside; NULL at the end */
-	/* Of a list: how to take one, into elements of n_bytes; where their
-	 * number is. */
+	bool is_needed;              /* in its mapping */
+	size_t n_bytes;              /* of the member; of a list: of an item */
+	/* Of a list: how to take an item that is no value; where the number of
+	 * items is. */
 	yaml_take_fn *take_item;
-	size_t n_bytes, n_offset;
+	size_t n_offset;
+	/* What programs make of it, beside yaml_take_preset(). */
+	const char *preset; /* the default, as it would be written */
+	bool is_fixed;      /* once the program runs */
+	uint32_t least;     /* that the source asks for */
+	const char *source;
 };
 
 /*
@@ -84,11 +91,15 @@ yaml_node_t *yaml_find(struct yaml_reader *reader, yaml_node_t *node,
 
 /* Values for tables. */
 yaml_take_fn yaml_take_value;   /* a scalar, by key->read */
+yaml_take_fn yaml_take_each;    /* one or several: key->read adds each */
 yaml_take_fn yaml_take_list;    /* its length is known; at most key->max */
 yaml_take_fn yaml_take_mapping; /* of key->keys, into the same struct */
 yaml_take_fn yaml_take_bool;    /* yes, no, true, false, on, off */
 yaml_take_fn yaml_take_u16;
 yaml_take_fn yaml_take_u32;
 yaml_take_fn yaml_take_text; /* char [key->max] */
+
+/* Set what the key has by default; its preset is right. */
+void yaml_take_preset(const struct yaml_key *key, void *to);
 
 #endif

@@ -11,6 +11,7 @@
 
 #include "bed.h"
 #include "config/addrs.h"
+#include "config/keys.h"
 #include "datapath/arp.h"
 #include "datapath/path.h"
 #include "mapping/map.h"
@@ -338,14 +339,17 @@ int bed_reload(struct bed *bed, const char *text, char *why, uint32_t n_why)
 {
 	const uint32_t now_s = (uint32_t)(bed->now_ns / 1000000000);
 	struct mr_reason reason;
-	const char *setting = reason.text;
+	struct nat_key key;
 	struct nat_addrs addrs;
 
 	if (bed_read(text, bed->n_shards, &bed->next, why, n_why) < 0)
 		return -1;
-	if (!nat_config_can_follow(&bed->config, &bed->next, &setting) ||
-	    nat_maps_reload(bed->maps, &bed->next, now_s, &reason) < 0) {
-		snprintf(why, n_why, "%s", setting);
+	if (!nat_config_can_follow(&bed->config, &bed->next, &key)) {
+		snprintf(why, n_why, "%s", key.name);
+		return -1;
+	}
+	if (nat_maps_reload(bed->maps, &bed->next, now_s, &reason) < 0) {
+		snprintf(why, n_why, "%s", reason.text);
 		return -1;
 	}
 	if (nat_addrs_init(&addrs, &bed->next) < 0)

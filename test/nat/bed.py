@@ -125,7 +125,7 @@ def keys():
     name = ctypes.create_string_buffer(80)
     i = -1
     while LIB.bed_key(i := i + 1, name, 80):
-        yield name.value.decode()
+        yield name.value.decode().replace(": ", ".")
 
 
 class Nat:

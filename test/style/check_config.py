@@ -92,11 +92,11 @@ def check_nat(wrong, paths, program):
         if done.returncode != 0 or done.stderr:
             wrong.add(path, done.stderr.strip())
     page = tree.text("docs/nat-config.md")
-    for name in ("rules", "settings"):
-        keys = re.findall(r'\.name = "(\w+)"', tree.text(f"apps/nat/config/{name}.c"))
-        for key in keys:
-            if not re.search(rf"`{key}`|\b{key}: ", page):
-                wrong.add("docs/nat-config.md", f"says nothing about {key}")
+    keys = re.findall(r'(?:^\t[A-Z]+\(|\.name = )"(\w+)"',
+                      tree.text("apps/nat/config/keys.c"), re.M)
+    for key in keys:
+        if not re.search(rf"`{key}`|\b{key}: ", page):
+            wrong.add("docs/nat-config.md", f"says nothing about {key}")
     if not samples:
         wrong.add("config/nat", "no samples")
 

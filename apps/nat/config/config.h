@@ -145,7 +145,7 @@ struct nat_objection {
 };
 enum { NAT_WHOLE = UINT32_MAX };
 
-/* The defaults of the RFCs, everything else empty. */
+/* The defaults (keys.c), everything else empty. */
 void nat_config_init(struct nat_config *config);
 
 /* Frees the lists, not the struct. */
@@ -168,14 +168,6 @@ int nat_config_check(const struct nat_config *config, uint32_t n_workers,
  */
 bool nat_config_advice(const struct nat_config *config, uint32_t i,
 		       struct mr_reason *ret_advice);
-
-/*
- * What a running translator cannot change: false, and the name of the first
- * setting that differs.
- */
-bool nat_config_can_follow(const struct nat_config *config,
-			   const struct nat_config *next,
-			   const char **ret_setting);
 
 /* Addresses of a range. */
 static inline uint64_t nat_range_n(const struct nat_range *range)

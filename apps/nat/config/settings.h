@@ -18,7 +18,4 @@ int nat_settings_parse(const char *name, const char *bytes, size_t n_bytes,
 		       uint32_t n_workers, struct nat_config *ret_config,
 		       struct mr_reason *ret_why);
 
-/* All keys, those of mappings within; the end has no name. */
-const struct yaml_key *nat_settings_keys(void);
-
 #endif

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "app.h"
+#include "config/keys.h"
 #include "control.h"
 #include "keep.h"
 #include "support/background.h"
@@ -348,19 +349,19 @@ static struct nat_config *read_again(struct app *app)
 {
 	struct nat_config *next = malloc(sizeof(*next));
 	struct mr_reason error = { "no memory" };
-	const char *setting;
+	struct nat_key key;
 
 	if (next == NULL || options_config(app->options, next, &error) != 0) {
 		free(next);
 		refuse(app, error.text);
 		return NULL;
 	}
-	if (nat_config_can_follow(app->config, next, &setting))
+	if (nat_config_can_follow(app->config, next, &key))
 		return next;
 	nat_config_free(next);
 	free(next);
 	snprintf(error.text, sizeof(error.text),
-		 "%s: cannot change while it runs; restart for it", setting);
+		 "%s: cannot change while it runs; restart for it", key.name);
 	refuse(app, error.text);
 	return NULL;
 }

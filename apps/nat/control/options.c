@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "config/keys.h"
 #include "config/settings.h"
 #include "config/values.h"
 #include "options.h"
@@ -86,14 +87,7 @@ static bool take_piece(struct nat_side_config *side, const char *piece,
 				   "'%s': behind the port go addresses, "
 				   "gw=ADDRESS and vlan=N",
 				   piece);
-	if (side->n_addrs == NAT_MAX_ADDRS)
-		return value_wrong(why, "more than %d addresses",
-				   NAT_MAX_ADDRS);
-	if (!value_host(piece, &side->addrs[side->n_addrs],
-			&side->nets[side->n_addrs], why))
-		return false;
-	side->n_addrs++;
-	return true;
+	return nat_add_address(side, piece, why);
 }
 
 /* The = in front of the first address: a spec may have some of its own. */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of apps/nat/config/config.c: defaults, advice, what may change. What
- * config_check.c refuses is in settings_test.c, with the line it names. */
+/* Tests of apps/nat/config/config.c and keys.c: defaults, advice, what may
+ * change. What config_check.c refuses is in settings_test.c, with the line it
+ * names. */
 #include "support/unit.h"
 
-#include "config/config.h"
+#include "config/keys.h"
 
 TEST(test_defaults_are_those_of_the_rfcs)
 {
@@ -80,22 +81,22 @@ TEST(test_what_is_left_out_follows)
 TEST(test_some_settings_need_a_restart)
 {
 	struct nat_config a, b;
-	const char *setting = NULL;
+	struct nat_key key;
 
 	nat_config_init(&a);
 	nat_config_init(&b);
 	b.timeouts.udp_s = 600;
 	b.sides[NAT_OUTSIDE].gateway = 1;
-	assert_true(nat_config_can_follow(&a, &b, &setting));
+	assert_true(nat_config_can_follow(&a, &b, &key));
 	strcpy(b.sides[NAT_OUTSIDE].spec, "eth1");
-	assert_false(nat_config_can_follow(&a, &b, &setting));
-	assert_string_equal(setting, "outside: port");
+	assert_false(nat_config_can_follow(&a, &b, &key));
+	assert_string_equal(key.name, "outside: port");
 	nat_config_init(&b);
 	b.sides[NAT_INSIDE].vlan = 5;
-	assert_false(nat_config_can_follow(&a, &b, &setting));
-	assert_string_equal(setting, "inside: vlan");
+	assert_false(nat_config_can_follow(&a, &b, &key));
+	assert_string_equal(key.name, "inside: vlan");
 	nat_config_init(&b);
 	b.max_mappings--;
-	assert_false(nat_config_can_follow(&a, &b, &setting));
-	assert_string_equal(setting, "limits: mappings");
+	assert_false(nat_config_can_follow(&a, &b, &key));
+	assert_string_equal(key.name, "limits: mappings");
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tests of apps/nat/config/settings.c, rules.c, yaml_keys.c and config_check.c:
+ * Tests of apps/nat/config/settings.c, keys.c, yaml_keys.c and config_check.c:
  * what a configuration file sets, and each error with its line.
  */
 #include "support/unit.h"
@@ -152,13 +152,13 @@ static const struct {
 	{ "filtering: strict\n",
 	  "f:7: filtering: 'strict' is none of: none, address, address-port" },
 	{ "forwards: [{outside: '192.0.2.1:80'}]\n",
-	  "f:7: forwards: needs outside and inside" },
+	  "f:7: no 'inside' here; it is needed" },
 	{ "forwards: [{outside: '192.0.2.1:80', inside: '10.0.0.5:80-81'}]\n",
 	  "f:7: inside: '10.0.0.5:80-81': the first port alone" },
 	{ "forwards: [{outside: '192.0.2.1:80', inside: 10.0.0.5,"
 	  " protocols: icmp}]\n",
 	  "f:7: protocols: 'icmp' is none of: udp, tcp" },
-	{ "exclude: [{protocol: tcp}]\n", "f:7: exclude: needs to" },
+	{ "exclude: [{protocol: tcp}]\n", "f:7: no 'to' here; it is needed" },
 	{ "exclude: [{to: 1.0.0.0/8, protocol: 256}]\n",
 	  "f:7: protocol: '256' is none of: udp, tcp, icmp, or a number" },
 	{ "state: ''\n", "f:7: state: empty, or longer than 255 bytes" },

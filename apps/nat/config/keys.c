@@ -1,0 +1,491 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * All keys of the configuration file, in one table: how each is read, its range
+ * and default, the least that an RFC asks for, and whether a running translator
+ * can change it.
+ */
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "keys.h"
+#include "values.h"
+
+enum { MAX_MTU = 65535, MAX_RECORDS = 1 << 26, MAX_PROTOCOLS = 8 };
+
+#define READER(value_fn)                                                       \
+	static bool read_##value_fn(const char *text, void *to,                \
+				    struct mr_reason *why)                     \
+	{                                                                      \
+		return value_##value_fn(text, to, why);                        \
+	}
+READER(addr)
+READER(duration)
+READER(prefix)
+READER(range)
+
+/* uint16_t [2]: first and last */
+static bool read_ports(const char *text, void *to, struct mr_reason *why)
+{
+	uint16_t *first = to;
+
+	return value_ports(text, &first[0], &first[1], why);
+}
+_Static_assert(offsetof(struct nat_exclude, last_port) ==
+		       offsetof(struct nat_exclude, first_port) + 2,
+	       "read_ports");
+_Static_assert(offsetof(struct nat_port_config, last) ==
+		       offsetof(struct nat_port_config, first) + 2,
+	       "read_ports");
+
+static bool read_address(const char *text, void *to, struct mr_reason *why)
+{
+	return nat_add_address(to, text, why);
+}
+
+bool nat_add_address(struct nat_side_config *side, const char *text,
+		     struct mr_reason *why)
+{
+	const uint32_t i = side->n_addrs;
+
+	if (i == NAT_MAX_ADDRS)
+		return value_wrong(why, "more than %d addresses",
+				   NAT_MAX_ADDRS);
+	if (!value_host(text, &side->addrs[i], &side->nets[i], why))
+		return false;
+	side->n_addrs++;
+	return true;
+}
+
+/* "ADDRESS MAC" */
+static bool read_neighbour(const char *text, void *to, struct mr_reason *why)
+{
+	struct nat_side_config *side = to;
+	struct nat_fixed_neighbour *neighbour =
+		&side->neighbours[side->n_neighbours];
+	char addr[20], mac[20], more;
+
+	if (side->n_neighbours == NAT_MAX_NEIGHBOURS)
+		return value_wrong(why, "more than %d", NAT_MAX_NEIGHBOURS);
+	if (sscanf(text, "%19s %19s %c", addr, mac, &more) != 2)
+		return value_wrong(why,
+				   "an address and its MAC address are wanted, "
+				   "as '10.0.0.9 02:00:00:00:00:09'");
+	if (!value_addr(addr, &neighbour->addr, why) ||
+	    !value_mac(mac, neighbour->mac, why))
+		return false;
+	side->n_neighbours++;
+	return true;
+}
+
+static bool read_mss(const char *text, void *to, struct mr_reason *why)
+{
+	uint16_t *mss = to;
+	uint32_t value = 0;
+
+	if (strcmp(text, "mtu") == 0)
+		value = 1;
+	else if (strcmp(text, "no") != 0 &&
+		 !value_number(text, 88, MAX_MTU - 40, &value, why))
+		return value_wrong(why,
+				   "'%.20s' is none of: no, mtu, or a number "
+				   "from 88 to 65495",
+				   text);
+	*mss = (uint16_t)value;
+	return true;
+}
+
+static bool read_filtering(const char *text, void *to, struct mr_reason *why)
+{
+	static const char *const words[] = { "none", "address", "address-port",
+					     NULL };
+	enum nat_filtering *filtering = to;
+	uint32_t word;
+
+	if (!value_word(text, words, &word, why))
+		return false;
+	*filtering = (enum nat_filtering)word;
+	return true;
+}
+
+static bool read_outside_end(const char *text, void *to, struct mr_reason *why)
+{
+	struct nat_forward *f = to;
+
+	return value_end(text, &f->outside_addr, &f->outside_first,
+			 &f->outside_last, why);
+}
+
+/* Without a port it is the outside's; take_forward() knows it. */
+static bool read_inside_end(const char *text, void *to, struct mr_reason *why)
+{
+	struct nat_forward *f = to;
+	uint16_t last;
+
+	if (strchr(text, ':') == NULL)
+		return value_addr(text, &f->inside_addr, why);
+	if (!value_end(text, &f->inside_addr, &f->inside_first, &last, why))
+		return false;
+	return last == f->inside_first ||
+	       value_wrong(why,
+			   "'%s': the first port alone; the others follow from "
+			   "outside's",
+			   text);
+}
+
+static const char *const proto_words[] = { "udp", "tcp", "icmp", NULL };
+
+static bool read_protocol(const char *text, void *to, struct mr_reason *why)
+{
+	static const uint8_t numbers[] = { IPPROTO_UDP, IPPROTO_TCP,
+					   IPPROTO_ICMP };
+	uint8_t *proto = to;
+	uint32_t value;
+
+	if (value_number(text, 1, 255, &value, why)) {
+		*proto = (uint8_t)value;
+		return true;
+	}
+	if (!value_word(text, proto_words, &value, why))
+		return value_wrong(why,
+				   "'%.20s' is none of: udp, tcp, icmp, "
+				   "or a number from 1 to 255",
+				   text);
+	*proto = numbers[value];
+	return true;
+}
+
+static bool read_forward_proto(const char *text, void *to,
+			       struct mr_reason *why)
+{
+	static const char *const words[] = { "udp", "tcp", NULL };
+	uint8_t *mask = to;
+	uint32_t word;
+
+	if (!value_word(text, words, &word, why))
+		return false;
+	*mask |= (uint8_t)(1u << word);
+	return true;
+}
+
+/* One word for all protocols, or one for each. */
+static int take_filtering(struct yaml_reader *reader,
+			  const struct yaml_key *key, yaml_node_t *node,
+			  void *to)
+{
+	struct yaml_key one = { .name = key->name, .read = read_filtering };
+	int err = 0;
+
+	if (node->type == YAML_MAPPING_NODE)
+		return yaml_take_keys(reader, key->keys, node, to);
+	for (uint32_t p = 0; p < NAT_PROTOS && err == 0; p++) {
+		one.offset = key->keys[p].offset;
+		err = yaml_take_value(reader, &one, node, to);
+	}
+	return err;
+}
+
+static int take_forward(struct yaml_reader *reader, const struct yaml_key *key,
+			yaml_node_t *node, void *to)
+{
+	struct nat_forward *f = to;
+	const int err = yaml_take_keys(reader, key->keys, node, f);
+
+	if (f->inside_first == 0)
+		f->inside_first = f->outside_first;
+	if (err == 0 && yaml_find(reader, node, "protocols") == NULL)
+		f->proto_mask = 1u << NAT_TCP | 1u << NAT_UDP;
+	return err;
+}
+
+static int take_exclude(struct yaml_reader *reader, const struct yaml_key *key,
+			yaml_node_t *node, void *to)
+{
+	struct nat_exclude *e = to;
+
+	e->last_port = 65535;
+	return yaml_take_keys(reader, key->keys, node, e);
+}
+
+#define MEMBER(type, member)                                                   \
+	.offset = offsetof(struct type, member),                               \
+	.n_bytes = sizeof(((struct type *)0)->member)
+#define VALUE(key, reader, type, member, ...)                                  \
+	{                                                                      \
+		.name = key, .take = yaml_take_value, .read = reader,          \
+		MEMBER(type, member), __VA_ARGS__                              \
+	}
+#define NUMBER(key, taker, type, member, least_, most, ...)                    \
+	{                                                                      \
+		.name = key, .take = taker, MEMBER(type, member),              \
+		.min = least_, .max = most, __VA_ARGS__                        \
+	}
+#define TEXT(key, type, member, ...)                                           \
+	{                                                                      \
+		.name = key, .take = yaml_take_text, MEMBER(type, member),     \
+		.max = sizeof(((struct type *)0)->member), __VA_ARGS__         \
+	}
+#define FLAG(key, member, default_, ...)                                       \
+	{                                                                      \
+		.name = key, .take = yaml_take_bool,                           \
+		MEMBER(nat_config, member), .preset = default_, __VA_ARGS__    \
+	}
+#define TIME(key, member, default_, ...)                                       \
+	VALUE(key, read_duration, nat_config, member, .preset = default_,      \
+	      __VA_ARGS__)
+/* By read or, of mappings, by take_item. */
+#define LIST(key, list, ...)                                                   \
+	{                                                                      \
+		.name = key, .take = yaml_take_list, .max = NAT_MAX_ITEMS,     \
+		.offset = offsetof(struct nat_config, list),                   \
+		.n_bytes = sizeof(((struct nat_config *)0)->list[0]),          \
+		.n_offset = offsetof(struct nat_config, n_##list), __VA_ARGS__ \
+	}
+#define SECTION(key, place, keys_)                                             \
+	{                                                                      \
+		.name = key, .take = yaml_take_mapping, .offset = place,       \
+		.keys = keys_                                                  \
+	}
+#define END                                                                    \
+	{                                                                      \
+		.name = NULL                                                   \
+	}
+/* What ports, tables and queues are made from. */
+#define FIXED .is_fixed = true
+#define RFC(least_, source_) .least = least_, .source = source_
+
+static const struct yaml_key side_keys[] = {
+	TEXT("port", nat_side_config, spec, FIXED),
+	{ .name = "addresses", .take = yaml_take_each, .read = read_address },
+	VALUE("gateway", read_addr, nat_side_config, gateway),
+	NUMBER("vlan", yaml_take_u16, nat_side_config, vlan, 1, 4094, FIXED),
+	NUMBER("mtu", yaml_take_u16, nat_side_config, mtu, 68, MAX_MTU, FIXED),
+	{ .name = "neighbours",
+	  .take = yaml_take_each,
+	  .read = read_neighbour },
+	END,
+};
+
+static const struct yaml_key forward_keys[] = {
+	{ .name = "outside",
+	  .take = yaml_take_value,
+	  .read = read_outside_end,
+	  .is_needed = true },
+	{ .name = "inside",
+	  .take = yaml_take_value,
+	  .read = read_inside_end,
+	  .is_needed = true },
+	{ .name = "protocols",
+	  .take = yaml_take_each,
+	  .read = read_forward_proto,
+	  .offset = offsetof(struct nat_forward, proto_mask) },
+	END,
+};
+
+static const struct yaml_key one_to_one_keys[] = {
+	VALUE("outside", read_addr, nat_one_to_one, outside_addr,
+	      .is_needed = true),
+	VALUE("inside", read_addr, nat_one_to_one, inside_addr,
+	      .is_needed = true),
+	END,
+};
+
+static const struct yaml_key exclude_keys[] = {
+	VALUE("to", read_prefix, nat_exclude, to, .is_needed = true),
+	VALUE("protocol", read_protocol, nat_exclude, proto),
+	VALUE("ports", read_ports, nat_exclude, first_port),
+	END,
+};
+
+/* RFC 6888 REQ-7, RFC 4787 REQ-8: transparency first. */
+static const struct yaml_key filtering_keys[] = {
+	VALUE("udp", read_filtering, nat_config, filtering[NAT_UDP],
+	      .preset = "none"),
+	VALUE("tcp", read_filtering, nat_config, filtering[NAT_TCP],
+	      .preset = "none"),
+	VALUE("icmp", read_filtering, nat_config, filtering[NAT_ICMP],
+	      .preset = "none"),
+	END,
+};
+
+static const struct yaml_key timeout_keys[] = {
+	TIME("udp", timeouts.udp_s, "5m", RFC(120, "RFC 4787 REQ-5: MUST")),
+	TIME("tcp_opening", timeouts.tcp_opening_s, "4m",
+	     RFC(240, "RFC 7857 section 2.2: RECOMMENDED")),
+	TIME("tcp_open", timeouts.tcp_open_s, "2h4m",
+	     RFC(7440, "RFC 5382 REQ-5: MUST")),
+	TIME("tcp_closing", timeouts.tcp_closing_s, "4m",
+	     RFC(240, "RFC 7857 section 2.2: RECOMMENDED")),
+	TIME("tcp_reset", timeouts.tcp_reset_s, "4m",
+	     RFC(240, "RFC 7857 section 2.3: SHOULD")),
+	TIME("tcp_unsolicited", timeouts.tcp_unsolicited_s, "6s",
+	     RFC(6, "RFC 5382 REQ-4: MUST")),
+	TIME("icmp", timeouts.icmp_s, "1m", RFC(60, "RFC 5508 REQ-2: MUST")),
+	TIME("other", timeouts.other_s, "5m"),
+	TIME("fragment", timeouts.fragment_s, "2s"),
+	TIME("quarantine", timeouts.quarantine_s, "2m",
+	     RFC(120, "RFC 6888 REQ-8: SHOULD")),
+	END,
+};
+
+static const struct yaml_key port_keys[] = {
+	VALUE("range", read_ports, nat_config, ports.first,
+	      .preset = "1024-65535"),
+	FLAG("keep_port", ports.keeps_port, "yes"),
+	FLAG("keep_parity", ports.keeps_parity, "yes"),
+	FLAG("keep_class", ports.keeps_class, "yes"),
+	NUMBER("block", yaml_take_u16, nat_config, ports.block, 0, 32768,
+	       .preset = "0"),
+	NUMBER("max_blocks", yaml_take_u16, nat_config, ports.max_blocks, 1,
+	       1024, .preset = "8"),
+	FLAG("deterministic", ports.is_deterministic, "no"),
+	END,
+};
+
+static const struct yaml_key limit_keys[] = {
+	NUMBER("mappings", yaml_take_u32, nat_config, max_mappings, 1,
+	       MAX_RECORDS, .preset = "1048576", FIXED),
+	NUMBER("sessions", yaml_take_u32, nat_config, max_sessions, 1,
+	       MAX_RECORDS, .preset = "1048576", FIXED),
+	NUMBER("per_subscriber", yaml_take_u32, nat_config, max_per_subscriber,
+	       0, MAX_RECORDS, .preset = "0"),
+	NUMBER("sessions_per_subscriber", yaml_take_u32, nat_config,
+	       max_sessions_per_subscriber, 0, MAX_RECORDS, .preset = "0"),
+	NUMBER("fragments", yaml_take_u16, nat_config, max_fragments, 0, 16384,
+	       .preset = "256", FIXED),
+	END,
+};
+
+static const struct yaml_key log_keys[] = {
+	TEXT("path", nat_config, log_path, FIXED),
+	FLAG("sessions", logs_sessions, "no"),
+	END,
+};
+
+static const struct yaml_key top_keys[] = {
+	SECTION("inside", offsetof(struct nat_config, sides[NAT_INSIDE]),
+		side_keys),
+	SECTION("outside", offsetof(struct nat_config, sides[NAT_OUTSIDE]),
+		side_keys),
+	LIST("pool", pool, .read = read_range),
+	LIST("subscribers", subscribers, .read = read_prefix),
+	LIST("forwards", forwards, .take_item = take_forward,
+	     .keys = forward_keys),
+	LIST("one_to_one", one_to_ones, .take_item = yaml_take_mapping,
+	     .keys = one_to_one_keys),
+	LIST("exclude", excludes, .take_item = take_exclude,
+	     .keys = exclude_keys),
+	{ .name = "filtering", .take = take_filtering, .keys = filtering_keys },
+	SECTION("timeouts", 0, timeout_keys),
+	SECTION("ports", 0, port_keys),
+	SECTION("limits", 0, limit_keys),
+	FLAG("hairpin", hairpins, "yes",
+	     RFC(1, "RFC 4787 REQ-9 and RFC 5382 REQ-8: MUST")),
+	FLAG("pairing", is_paired, "yes",
+	     RFC(1, "RFC 6888 REQ-2: MUST be the default")),
+	FLAG("inbound_refresh", refreshes_inbound, "no"),
+	FLAG("other_protocols", passes_other_protocols, "no"),
+	FLAG("ping", answers_ping, "yes"),
+	FLAG("fill_options", fills_options, "yes"),
+	FLAG("source_routes", follows_source_routes, "yes"),
+	VALUE("mss", read_mss, nat_config, mss, .preset = "no"),
+	SECTION("log", 0, log_keys),
+	TEXT("state", nat_config, state_path),
+	TIME("state_interval", state_interval_s, "30s"),
+	END,
+};
+
+const struct yaml_key *nat_keys(void)
+{
+	return top_keys;
+}
+
+bool nat_key_at(uint32_t i, struct nat_key *ret)
+{
+	for (const struct yaml_key *top = top_keys; top->name != NULL; top++) {
+		const bool is_section =
+			top->keys != NULL && top->take != yaml_take_list;
+		uint32_t n = 1;
+
+		if (is_section)
+			for (n = 0; top->keys[n].name != NULL;)
+				n++;
+		if (i >= n) {
+			i -= n;
+			continue;
+		}
+		ret->key = is_section ? &top->keys[i] : top;
+		ret->offset = (is_section ? top->offset : 0) + ret->key->offset;
+		snprintf(ret->name, sizeof(ret->name), "%s%s%s",
+			 is_section ? top->name : "", is_section ? ": " : "",
+			 ret->key->name);
+		return true;
+	}
+	return false;
+}
+
+void nat_config_init(struct nat_config *config)
+{
+	struct nat_key key;
+
+	*config = (struct nat_config){ 0 };
+	for (uint32_t i = 0; nat_key_at(i, &key); i++)
+		if (key.key->preset != NULL)
+			yaml_take_preset(key.key, config);
+}
+
+/* A line if it is less than an RFC asks for. */
+static bool is_too_little(const struct nat_key *key,
+			  const struct nat_config *config,
+			  struct mr_reason *ret_advice)
+{
+	const char *const at = (const char *)config + key->offset;
+	const bool is_flag = key->key->take == yaml_take_bool;
+	uint32_t value = 0;
+	bool flag;
+
+	memcpy(&flag, at, sizeof(flag));
+	if (is_flag)
+		value = flag;
+	else if (key->key->n_bytes == sizeof(value))
+		memcpy(&value, at, sizeof(value));
+	if (key->key->source == NULL || value >= key->key->least)
+		return false;
+	if (is_flag)
+		snprintf(ret_advice->text, sizeof(ret_advice->text),
+			 "%s: off; %s", key->name, key->key->source);
+	else
+		snprintf(ret_advice->text, sizeof(ret_advice->text),
+			 "%s: %u s is less than the %u s of %s", key->name,
+			 value, key->key->least, key->key->source);
+	return true;
+}
+
+bool nat_config_advice(const struct nat_config *config, uint32_t i,
+		       struct mr_reason *ret_advice)
+{
+	struct nat_key key;
+	uint32_t n = 0;
+
+	for (uint32_t k = 0; nat_key_at(k, &key); k++)
+		if (is_too_little(&key, config, ret_advice) && n++ == i)
+			return true;
+	snprintf(ret_advice->text, sizeof(ret_advice->text),
+		 "outside: no gateway, so only hosts of its own networks are "
+		 "reached");
+	return config->sides[NAT_OUTSIDE].gateway == 0 && n == i;
+}
+
+bool nat_config_can_follow(const struct nat_config *config,
+			   const struct nat_config *next,
+			   struct nat_key *ret_key)
+{
+	for (uint32_t i = 0; nat_key_at(i, ret_key); i++)
+		if (ret_key->key->is_fixed &&
+		    memcmp((const char *)config + ret_key->offset,
+			   (const char *)next + ret_key->offset,
+			   ret_key->key->n_bytes) != 0)
+			return false;
+	return true;
+}
