@@ -150,7 +150,6 @@ class Runner:
     def built(self, label, command, env=None):
         """Run a command of a build; whether it worked, or why not is shown."""
         label = f"building {label or 'programs'}"
-        print(f"=== {label}", flush=True)
         status, output = self.execute(
             label, command, SUITE_LIMIT_S * self.time_factor, env,
             nice=self.nice)
@@ -194,7 +193,9 @@ class Runner:
 
     def configured(self, label):
         """The folder of a build; None: it does not configure, or cannot."""
-        build = TOP / f"build-{label}" if label else TOP / "build"
+        if not label:
+            return TOP / "build"
+        build = TOP / f"build-{label}"
         env = dict(os.environ)
         if label == "libfuzzer":
             if not has_libfuzzer():
@@ -203,11 +204,11 @@ class Runner:
                     "clang or its libFuzzer (libclang-rt-dev) is missing"})]
                 return None
             env["CC"] = "clang"
-        if not (build / "build.ninja").exists() and not self.built(
-                label, ["meson", "setup", build, TOP, "-Db_lundef=false",
-                        *BUILDS[label]], env):
-            return None
-        return build
+        command = ["meson", "setup", build, TOP, "-Db_lundef=false",
+                   *BUILDS[label]]
+        if (build / "build.ninja").exists():  # meson.build may have changed
+            command = ["ninja", "-C", build, "build.ninja"]
+        return build if self.built(label, command, env) else None
 
     def threaded(self, suite, names):
         """Names of tests in suites that start threads; None: no build."""
@@ -234,9 +235,11 @@ class Runner:
         tests = self.tests(build, suite.of_meson or (label,), names)
         if suite.build and not tests:
             return
-        if suite.build and not self.built(
-                suite.build, ["ninja", "-C", build, *self.files(build, tests)]):
-            return
+        if suite.build:
+            print(f"=== {label}: building", flush=True)
+            if not self.built(suite.build, ["ninja", "-C", build,
+                                            *self.files(build, tests)]):
+                return
         self.run_tests(label, suite, build, tests, names)
 
     def run_tests(self, label, suite, build, tests, names):
