@@ -58,18 +58,10 @@ static struct mri_magazine *fetch_filled(struct mr_cache *cache)
 {
 	struct mr_pool *pool = cache->pool;
 	struct mri_pool_counters *counters = &cache->counters;
-	struct mri_magazine *filled = NULL;
+	struct mri_magazine *filled = mri_depot_take(
+		&pool->depot, &pool->depot.filled, &counters->depot_cas_failed);
 	uint32_t n;
 
-	if (pool->home != NULL)
-		filled = mri_inbox_take(pool, cache->id,
-					&counters->depot_cas_failed);
-	if (filled != NULL) {
-		mr_counter_add(&counters->n_from_inbox, mri_magazine_n(filled));
-		return filled;
-	}
-	filled = mri_depot_take(&pool->depot, &pool->depot.filled,
-				&counters->depot_cas_failed);
 	if (filled == NULL)
 		return NULL;
 	n = mri_magazine_n(filled);
@@ -97,31 +89,6 @@ static uint32_t fetch_pages(struct mr_cache *cache)
 	return n;
 }
 
-/*
- * Pages that are on their way to others, those that this cache has open first.
- * NULL: none; then those who have some open are told to send them.
- */
-static struct mri_magazine *fetch_last(struct mr_cache *cache)
-{
-	struct mr_pool *pool = cache->pool;
-	struct mri_magazine *filled = NULL;
-
-	if (pool->home != NULL) {
-		mr_cache_flush(cache);
-		filled = mri_inbox_steal(pool,
-					 &cache->counters.depot_cas_failed);
-		if (filled != NULL)
-			mr_counter_add(&cache->counters.n_from_inbox,
-				       mri_magazine_n(filled));
-		else /* what was open for a cache that is gone */
-			filled = fetch_filled(cache);
-	}
-	if (filled == NULL &&
-	    __atomic_load_n(&pool->is_starving, __ATOMIC_RELAXED) == 0)
-		__atomic_store_n(&pool->is_starving, 1, __ATOMIC_RELAXED);
-	return filled;
-}
-
 /* Pages for the loaded magazine, which is empty. False: there are none. */
 __attribute__((noinline)) static bool refill(struct mr_cache *cache)
 {
@@ -132,25 +99,21 @@ __attribute__((noinline)) static bool refill(struct mr_cache *cache)
 		return true;
 	mri_cache_set_fast_pages(cache); /* the pool may have shrunk */
 	filled = fetch_filled(cache);
-	if (filled == NULL && fetch_pages(cache) == 0) {
-		mri_block_flush(cache); /* it may bring a page here */
-		if (mri_pair_n_loaded(&cache->pair) > 0)
-			return true;
-		if (mri_block_reclaim(pool, cache) == 0 ||
-		    fetch_pages(cache) == 0) {
-			filled = fetch_last(cache);
-			if (filled == NULL &&
-			    (!mri_pool_grow_if_empty(pool, 0) ||
-			     fetch_pages(cache) == 0))
-				return false;
-		}
-	}
-	if (filled != NULL)
+	if (filled != NULL) {
 		mri_pair_fetch(&cache->pair, &pool->depot, filled,
 			       &cache->counters.depot_cas_failed);
-	if (pool->home != NULL)
-		mri_inbox_claim(cache);
-	return true;
+		return true;
+	}
+	if (fetch_pages(cache) > 0)
+		return true;
+	mri_block_flush(cache); /* it may bring a page here */
+	if (mri_pair_n_loaded(&cache->pair) > 0 ||
+	    (mri_block_reclaim(pool, cache) > 0 && fetch_pages(cache) > 0))
+		return true;
+	/* Caches of other pools that have some open are to send them. */
+	if (__atomic_load_n(&pool->is_starving, __ATOMIC_RELAXED) == 0)
+		__atomic_store_n(&pool->is_starving, 1, __ATOMIC_RELAXED);
+	return mri_pool_grow_if_empty(pool, 0) && fetch_pages(cache) > 0;
 }
 
 /* Room in the loaded magazine, which is full. */
@@ -384,46 +347,6 @@ static void free_pages_over(struct mr_cache *cache, const char *addrs,
 	}
 }
 
-/* Pages of this pool, each to its home: those of one home in one go. */
-static void send_home(struct mr_cache *cache, const uint32_t *pages, uint32_t n)
-{
-	struct mr_pool *pool = cache->pool;
-	uint32_t from = 0;
-
-	while (from < n) {
-		const uint32_t home = mri_home_of(pool, pages[from]);
-		uint32_t to = from + 1;
-
-		while (to < n && mri_home_of(pool, pages[to]) == home)
-			to++;
-		if (home == cache->id || home == MRI_NO_HOME)
-			mri_cache_keep(cache, pages + from, to - from);
-		else
-			mri_outbox_put(cache, pool, home, pages + from,
-				       to - from);
-		from = to;
-	}
-}
-
-/* The same as free_pages_over(), where pages go home. */
-static void free_pages_home(struct mr_cache *cache, const char *addrs,
-			    uint32_t n, size_t stride)
-{
-	uint32_t pages[MR_MAGAZINE_PAGES];
-
-	while (n > 0) {
-		const uint32_t k = mri_min_u32(n, MR_MAGAZINE_PAGES);
-
-		if (take_sole(cache, mri_pool_population(cache->pool), pages,
-			      addrs, k, stride))
-			send_home(cache, pages, k);
-		else
-			mri_cache_put(cache, addrs, k, stride);
-		addrs += k * stride;
-		n -= k;
-	}
-}
-
 /* All that is not simple, and all calls while something is open. */
 __attribute__((noinline)) static void free_other(struct mr_cache *cache,
 						 const char *addrs, uint32_t n,
@@ -439,8 +362,6 @@ __attribute__((noinline)) static void free_other(struct mr_cache *cache,
 		mri_checked_free(cache, addrs, n, stride);
 	else if (pool->live != NULL)
 		mri_chunk_free(cache, addrs, n, stride);
-	else if (pool->home != NULL)
-		free_pages_home(cache, addrs, n, stride);
 	else
 		free_pages_over(cache, addrs, n, stride);
 }

@@ -7,8 +7,7 @@
  *   put.c         references that are none of the simple ones
  *   block*.c      blocks, whose frags may have any size, and their owners
  *   frag.c        frag caches, which cut them
- *   outbox.c      pages for other pools and caches, in open magazines
- *   inbox.c       where pages come home to
+ *   outbox.c      pages for other pools, in open magazines
  *   cache_life.c  made, destroyed, adopted, emptied
  */
 #ifndef POOL_CACHE_H
@@ -41,7 +40,7 @@ uint32_t mri_cache_alloc_pages(struct mr_cache *cache, uint64_t *addrs,
 /* Whether a page that comes back needs nothing but a place in a magazine. */
 static inline bool mri_pool_is_simple(const struct mr_pool *pool)
 {
-	return pool->live == NULL && pool->home == NULL && pool->safety == NULL;
+	return pool->live == NULL && pool->safety == NULL;
 }
 
 /* How far simple frees go, by the pages that there are and what is open. */
@@ -53,24 +52,15 @@ static inline void mri_cache_set_fast_pages(struct mr_cache *cache)
 			0;
 }
 
-/* The cache that a page goes back to, by id; MRI_NO_HOME: any. */
-static inline uint32_t mri_home_of(const struct mr_pool *pool, uint32_t page)
-{
-	return pool->home == NULL ?
-		       MRI_NO_HOME :
-		       __atomic_load_n(&pool->home[page], __ATOMIC_RELAXED);
-}
-
-/* Free pages of this pool to the loaded magazine, wherever their home is. */
+/* Free pages of this pool to the loaded magazine. */
 void mri_cache_keep(struct mr_cache *cache, const uint32_t *pages, uint32_t n);
 
 /* One free page, of this pool or any of the region, to where it belongs. */
-void mri_cache_recycle(struct mr_cache *cache, uint32_t page);
 void mri_cache_return(struct mr_cache *cache, struct mr_pool *pool,
 		      uint32_t page);
 
-/* Free pages of a pool that belong elsewhere. lib/pool/outbox.c */
-void mri_outbox_put(struct mr_cache *cache, struct mr_pool *pool, uint32_t home,
+/* Free pages of another pool. lib/pool/outbox.c */
+void mri_outbox_put(struct mr_cache *cache, struct mr_pool *pool,
 		    const uint32_t *pages, uint32_t n);
 /* For each call that frees while something is open. */
 void mri_outbox_tick(struct mr_cache *cache);
@@ -80,16 +70,6 @@ void mri_outbox_tick(struct mr_cache *cache);
  * the page allocator, unless it did something since. lib/pool/cache_life.c
  */
 void mri_cache_give_back(struct mr_cache *cache);
-
-/* Inboxes, where pages go home to. lib/pool/inbox.c */
-void mri_inbox_open(struct mr_pool *pool, uint32_t id);
-/* False: the cache is gone, and nothing has happened. */
-bool mri_inbox_push(struct mr_pool *pool, uint32_t id,
-		    const struct mri_magazine *magazine, uint64_t *n_failed);
-/* Nobody pushes from now on; what is there goes to the depot. */
-void mri_inbox_close(struct mr_pool *pool, uint32_t id);
-/* From now on the cache is the home of the pages that it has loaded. */
-void mri_inbox_claim(struct mr_cache *cache);
 
 /*
  * Frag caches that are left when their cache ends: they have nothing any more

@@ -18,23 +18,6 @@ static int check_room(const struct mr_pool *pool,
 				   reterr_reason);
 }
 
-/* The lowest id that no cache of the pool has. */
-static uint32_t free_id(const struct mr_pool *pool)
-{
-	const struct mr_cache *cache = pool->caches;
-	uint32_t id = 0;
-
-	while (cache != NULL) {
-		if (cache->id == id) {
-			id++;
-			cache = pool->caches; /* it may stand before */
-		} else {
-			cache = cache->next;
-		}
-	}
-	return id;
-}
-
 /*
  * An empty magazine, or one with pages: the depot may be full of those that
  * were sent with few. NULL: all are in other hands, the janitor's for example.
@@ -108,7 +91,6 @@ int mr_cache_create(struct mr_pool *pool, struct mr_cache **ret_cache,
 	cache->page_shift = (uint16_t)pool->page_shift;
 	cache->magazine_pages = (uint16_t)mri_magazine_pages(pool);
 	cache->owners = pool->owners;
-	cache->id = free_id(pool);
 	if (!load_cache(cache)) {
 		pthread_mutex_unlock(&pool->lock);
 		pthread_mutex_unlock(&pool->grow_lock);
@@ -118,8 +100,6 @@ int mr_cache_create(struct mr_pool *pool, struct mr_cache **ret_cache,
 			       "the hands of others",
 			       pool->name);
 	}
-	if (pool->home != NULL)
-		mri_inbox_open(pool, cache->id);
 	cache->seen_ns = mr_ctx_now_ns(pool->ctx);
 	cache->next = pool->caches;
 	pool->caches = cache;
@@ -158,8 +138,6 @@ void mr_cache_destroy(struct mr_cache *cache)
 	mri_magazine_drop(pool, mri_pair_unload(&cache->pair),
 			  &sums.depot_cas_failed);
 	mri_magazine_drop(pool, cache->pair.prev, &sums.depot_cas_failed);
-	if (pool->home != NULL)
-		mri_inbox_close(pool, cache->id);
 	for (link = &pool->caches; *link != cache; link = &(*link)->next)
 		;
 	*link = cache->next;
@@ -185,10 +163,7 @@ static void give_pages(struct mr_cache *cache, const uint32_t *pages,
 
 __attribute__((noinline, cold)) void mri_cache_give_back(struct mr_cache *cache)
 {
-	struct mr_pool *pool = cache->pool;
-	uint64_t *n_failed = &cache->counters.depot_cas_failed;
 	struct mri_pair *pair = &cache->pair;
-	struct mri_magazine *home;
 
 	__atomic_store_n(&cache->is_asked, 0, __ATOMIC_RELAXED);
 	if (mri_cache_activity(cache) !=
@@ -198,14 +173,6 @@ __attribute__((noinline, cold)) void mri_cache_give_back(struct mr_cache *cache)
 	mri_pair_set_n_loaded(pair, 0);
 	give_pages(cache, pair->prev->numbers, mri_magazine_n(pair->prev));
 	mri_magazine_set_n(pair->prev, 0);
-	while (pool->home != NULL &&
-	       (home = mri_inbox_take(pool, cache->id, n_failed)) != NULL) {
-		mr_counter_add(&cache->counters.n_from_inbox,
-			       mri_magazine_n(home));
-		give_pages(cache, home->numbers, mri_magazine_n(home));
-		mri_magazine_set_n(home, 0);
-		mri_depot_put(&pool->depot.empty, home, n_failed);
-	}
 	/* This was no work: it goes on being idle. */
 	__atomic_store_n(&cache->seen_activity, mri_cache_activity(cache),
 			 __ATOMIC_RELAXED);

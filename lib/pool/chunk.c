@@ -86,7 +86,7 @@ void mri_chunk_free(struct mr_cache *cache, const char *addrs, uint32_t n,
 			addr = mri_addr_at(addrs, i, stride);
 		} while ((addr - pool->addr) >> pool->page_shift == page);
 		if (n_last > 0 && mri_live_put(&pool->live[page], n_last))
-			mri_cache_recycle(cache, page);
+			mri_cache_keep(cache, &page, 1);
 	}
 	mr_counter_add(&cache->counters.recycle_released_refcnt, n_shared);
 }
@@ -102,5 +102,5 @@ void mri_chunk_close(struct mr_cache *cache)
 	if (n_left > 0 && mri_live_put(&pool->live[page], n_left) &&
 	    (pool->safety == NULL ||
 	     mri_checked_page_in(pool, page, cache, NULL, true)))
-		mri_cache_recycle(cache, page);
+		mri_cache_keep(cache, &page, 1);
 }

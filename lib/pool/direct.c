@@ -5,41 +5,20 @@
  */
 #include "pool/safety.h"
 
-/* A magazine of pages that nobody has; NULL: there is none. */
-static struct mri_magazine *take_magazine(struct mr_pool *pool,
-					  uint64_t *n_failed)
+static bool reclaim_magazine(struct mr_pool *pool)
 {
 	struct mri_pool_counters *counters = &pool->counters;
+	uint64_t n_failed = 0;
 	struct mri_magazine *magazine =
-		mri_depot_take(&pool->depot, &pool->depot.filled, n_failed);
+		mri_depot_take(&pool->depot, &pool->depot.filled, &n_failed);
 
 	if (magazine != NULL) {
 		mri_counter_add_shared(&counters->alloc_refill, 1);
 		mri_counter_add_shared(&counters->n_from_depot,
 				       mri_magazine_n(magazine));
-		return magazine;
-	}
-	if (pool->home == NULL)
-		return NULL;
-	/* On its way to a cache; so far nobody has got it back. */
-	magazine = mri_inbox_steal(pool, n_failed);
-	if (magazine != NULL) {
-		mri_counter_add_shared(&counters->n_from_inbox,
-				       mri_magazine_n(magazine));
-		mri_counter_add_shared(&counters->n_direct_free,
-				       mri_magazine_n(magazine));
-	}
-	return magazine;
-}
-
-static bool reclaim_magazine(struct mr_pool *pool)
-{
-	uint64_t n_failed = 0;
-	struct mri_magazine *magazine = take_magazine(pool, &n_failed);
-
-	if (magazine != NULL)
 		mri_magazine_drop(pool, magazine, &n_failed);
-	mri_counter_add_shared(&pool->counters.depot_cas_failed, n_failed);
+	}
+	mri_counter_add_shared(&counters->depot_cas_failed, n_failed);
 	return magazine != NULL;
 }
 
@@ -65,17 +44,6 @@ bool mri_pool_reclaim(struct mr_pool *pool, uint32_t order)
 	       reclaim_held(pool);
 }
 
-void mri_page_out(struct mr_pool *pool, uint32_t order, uint32_t page,
-		  const void *site)
-{
-	/* Or who frees it sends it to a cache that had it long ago. */
-	for (uint32_t i = 0; pool->home != NULL && i < 1u << order; i++)
-		__atomic_store_n(&pool->home[page + i], MRI_NO_HOME,
-				 __ATOMIC_RELAXED);
-	if (pool->safety != NULL)
-		mri_checked_block_out(pool, page, 1u << order, site);
-}
-
 /* Pages for a caller without a cache. */
 static uint32_t take_pages(struct mr_pool *pool, uint32_t *pages, uint32_t n,
 			   const void *site)
@@ -89,8 +57,8 @@ static uint32_t take_pages(struct mr_pool *pool, uint32_t *pages, uint32_t n,
 		    !mri_pool_grow_if_empty(pool, 0))
 			break;
 	}
-	for (uint32_t i = 0; !mri_page_out_is_plain(pool) && i < n_done; i++)
-		mri_page_out(pool, 0, pages[i], site);
+	if (pool->safety != NULL)
+		mri_checked_pages_out(pool, pages, n_done, site);
 	mri_counter_add_shared(&pool->counters.alloc_slow, n_done);
 	mri_counter_add_shared(&pool->counters.n_direct_alloc, n_done);
 	return n_done;

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Pages that belong to another pool of the region, or to another cache: they
- * are collected in open magazines of their own pool, and go there a magazine
- * at a time, of as many as both its own magazines and those of the cache hold.
- *
- *     free --> open magazine, by (pool, home) --> depot of that pool
- *                                             --> inbox of that cache
+ * Pages of other pools of the region: they are collected in open magazines of
+ * their own pool, and go to its depot a magazine at a time, of as many as both
+ * its own magazines and those of the cache hold.
  *
  * The table has few places, and what finds none sends away what is at the one
- * that its pool and home point to. An open magazine has a page at least. It
+ * that its pool points to. An open magazine has a page at least. It
  * goes when it is full, when somebody starves, when two ticks of TICK_CALLS
  * calls found nothing new in it, and with mr_cache_flush(). Each call that
  * frees or is idle is seen here while something is open: fast_pages is 0 then,
@@ -47,29 +44,14 @@ static void send(struct mr_cache *cache, struct mri_open_magazine *open)
 	struct mr_pool *pool = open->pool;
 	struct mri_magazine *magazine = open->magazine;
 	const uint32_t n = mri_magazine_n(magazine);
-	const bool is_own = pool == cache->pool;
-	uint64_t *n_failed = &cache->counters.depot_cas_failed;
 
 	open->pool = NULL;
 	set_n_open(cache, cache->n_open - n);
 	set_is_open(magazine, 0);
-	if (open->home != MRI_NO_HOME &&
-	    mri_inbox_push(pool, open->home, magazine, n_failed)) {
-		mr_counter_add(&cache->counters.recycle_home, n);
-		if (is_own)
-			mr_counter_add(&cache->counters.n_to_inbox, n);
-		else
-			count_there(&pool->counters.n_to_inbox, n);
-		return;
-	}
-	mri_depot_put(&pool->depot.filled, magazine, n_failed);
-	if (is_own) {
-		mr_counter_add(&cache->counters.n_to_depot, n);
-		mr_counter_add(&cache->n_fetched, -(uint64_t)n);
-	} else {
-		count_there(&pool->counters.n_to_depot, n);
-		count_there(&pool->counters.n_direct_free, n);
-	}
+	mri_depot_put(&pool->depot.filled, magazine,
+		      &cache->counters.depot_cas_failed);
+	count_there(&pool->counters.n_to_depot, n);
+	count_there(&pool->counters.n_direct_free, n);
 }
 
 /*
@@ -81,30 +63,28 @@ static uint32_t n_full(const struct mr_cache *cache, const struct mr_pool *pool)
 	return mri_min_u32(cache->magazine_pages, mri_magazine_pages(pool));
 }
 
-/* The place of (pool, home), or one that it may have. */
+/* The place of a pool, or one that it may have. */
 static struct mri_open_magazine *find_place(struct mr_cache *cache,
-					    const struct mr_pool *pool,
-					    uint32_t home)
+					    const struct mr_pool *pool)
 {
-	const uint32_t first = pool->place + home;
 	struct mri_open_magazine *unused = NULL;
 
 	for (uint32_t i = 0; i < MR_OPEN_MAGAZINES; i++) {
 		struct mri_open_magazine *open =
-			&cache->open[(first + i) % MR_OPEN_MAGAZINES];
+			&cache->open[(pool->place + i) % MR_OPEN_MAGAZINES];
 
-		if (open->pool == pool && open->home == home)
+		if (open->pool == pool)
 			return open;
 		if (open->pool == NULL && unused == NULL)
 			unused = open;
 	}
 	return unused != NULL ? unused :
-				&cache->open[first % MR_OPEN_MAGAZINES];
+				&cache->open[pool->place % MR_OPEN_MAGAZINES];
 }
 
-/* Make one place of the table that of (pool, home). False: no magazine. */
+/* Make one place of the table that of a pool. False: no magazine. */
 static bool take_place(struct mr_cache *cache, struct mri_open_magazine *open,
-		       struct mr_pool *pool, uint32_t home)
+		       struct mr_pool *pool)
 {
 	if (open->pool != NULL)
 		send(cache, open);
@@ -113,22 +93,20 @@ static bool take_place(struct mr_cache *cache, struct mri_open_magazine *open,
 	if (open->magazine == NULL)
 		return false;
 	open->pool = pool;
-	open->home = home;
 	open->n_seen = 0;
 	set_is_open(open->magazine, 1);
 	return true;
 }
 
-void mri_outbox_put(struct mr_cache *cache, struct mr_pool *pool, uint32_t home,
+void mri_outbox_put(struct mr_cache *cache, struct mr_pool *pool,
 		    const uint32_t *pages, uint32_t n)
 {
-	struct mri_open_magazine *open = find_place(cache, pool, home);
+	struct mri_open_magazine *open = find_place(cache, pool);
 
 	while (n > 0) {
 		uint32_t n_there, k;
 
-		if ((open->pool != pool || open->home != home) &&
-		    !take_place(cache, open, pool, home)) {
+		if (open->pool != pool && !take_place(cache, open, pool)) {
 			mr_counter_add(&cache->counters.recycle_ring_full, n);
 			mri_pool_put_pages(pool, pages, n);
 			return;
@@ -160,22 +138,19 @@ static bool is_due(struct mri_open_magazine *open, bool is_tick)
 void mri_outbox_tick(struct mr_cache *cache)
 {
 	const bool is_tick = ++cache->n_puts % TICK_CALLS == 0;
-	bool is_starving[MR_OPEN_MAGAZINES];
 
-	/* All before the first is sent: several may be of one pool. */
-	for (uint32_t i = 0; i < MR_OPEN_MAGAZINES; i++)
-		is_starving[i] =
-			cache->open[i].pool != NULL &&
-			__atomic_load_n(&cache->open[i].pool->is_starving,
-					__ATOMIC_RELAXED) != 0;
 	for (uint32_t i = 0; i < MR_OPEN_MAGAZINES; i++) {
 		struct mri_open_magazine *open = &cache->open[i];
+		bool is_starving;
 
-		if (is_starving[i])
+		if (open->pool == NULL)
+			continue;
+		is_starving = __atomic_load_n(&open->pool->is_starving,
+					      __ATOMIC_RELAXED) != 0;
+		if (is_starving)
 			__atomic_store_n(&open->pool->is_starving, 0,
 					 __ATOMIC_RELAXED);
-		if (open->pool != NULL &&
-		    (is_starving[i] || is_due(open, is_tick)))
+		if (is_starving || is_due(open, is_tick))
 			send(cache, open);
 	}
 }

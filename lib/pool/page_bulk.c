@@ -99,8 +99,9 @@ alloc_many(struct mr_pool *pool, uint32_t order, uint64_t *addrs, uint32_t n,
 	do {
 		n_done = take_blocks(pool, order, addrs, n, false);
 	} while (n_done == 0 && mri_page_call_again(pool, order, n));
-	for (uint32_t i = 0; !mri_page_out_is_plain(pool) && i < n_done; i++)
-		mri_page_out(pool, order, mri_page_of(pool, addrs[i]), site);
+	for (uint32_t i = 0; pool->safety != NULL && i < n_done; i++)
+		mri_checked_block_out(pool, mri_page_of(pool, addrs[i]),
+				      1u << order, site);
 	return n_done;
 }
 
@@ -109,7 +110,7 @@ uint32_t mr_page_alloc_bulk(struct mr_pool *pool, uint32_t order,
 {
 	uint32_t page;
 
-	if (n == 1 && order == 0 && mri_page_out_is_plain(pool)) {
+	if (n == 1 && order == 0 && pool->safety == NULL) {
 		page = mri_page_take_one(&pool->page_alloc);
 		if (page != UINT32_MAX) {
 			*addrs = mri_page_addr(pool, page);
@@ -119,7 +120,7 @@ uint32_t mr_page_alloc_bulk(struct mr_pool *pool, uint32_t order,
 	return alloc_many(pool, order, addrs, n, __builtin_return_address(0));
 }
 
-/* Blocks for the n empty ones of the slots, one by one: they are not plain. */
+/* Blocks for the n empty ones of the slots, one by one: they are checked. */
 static uint32_t fill_one_by_one(struct mr_pool *pool, uint32_t order,
 				uint64_t *slots, uint32_t n, const void *site)
 {
@@ -130,7 +131,8 @@ static uint32_t fill_one_by_one(struct mr_pool *pool, uint32_t order,
 			slots++;
 		if (take_blocks(pool, order, slots, 1, false) == 0)
 			break;
-		mri_page_out(pool, order, mri_page_of(pool, *slots), site);
+		mri_checked_block_out(pool, mri_page_of(pool, *slots),
+				      1u << order, site);
 	}
 	return n_done;
 }
@@ -147,7 +149,7 @@ uint32_t mr_page_alloc_bulk_slots(struct mr_pool *pool, uint32_t order,
 		return n;
 	do {
 		n_done =
-			mri_page_out_is_plain(pool) ?
+			pool->safety == NULL ?
 				take_blocks(pool, order, addrs, n_empty, true) :
 				fill_one_by_one(pool, order, addrs, n_empty,
 						__builtin_return_address(0));

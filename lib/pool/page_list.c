@@ -38,7 +38,7 @@ static uint32_t take_list(struct mr_pool *pool, uint32_t order, uint32_t n,
 	return n_done;
 }
 
-/* The first n of a list leave a pool that is not plain. */
+/* The first n of a list leave a pool that is checked. */
 static void pass_out(struct mr_pool *pool, const struct mr_page_list *list,
 		     uint32_t n, const void *site)
 {
@@ -46,7 +46,8 @@ static void pass_out(struct mr_pool *pool, const struct mr_page_list *list,
 	uint64_t addr;
 
 	while (n-- > 0 && mr_page_list_pop(pool, &rest, &addr))
-		mri_page_out(pool, list->order, mri_page_of(pool, addr), site);
+		mri_checked_block_out(pool, mri_page_of(pool, addr),
+				      1u << list->order, site);
 }
 
 uint32_t mr_page_alloc_list(struct mr_pool *pool, uint32_t order, uint32_t n,
@@ -60,7 +61,7 @@ uint32_t mr_page_alloc_list(struct mr_pool *pool, uint32_t order, uint32_t n,
 	do {
 		n_done = take_list(pool, order, n, list);
 	} while (n_done == 0 && mri_page_call_again(pool, order, n));
-	if (!mri_page_out_is_plain(pool))
+	if (pool->safety != NULL)
 		pass_out(pool, list, n_done, __builtin_return_address(0));
 	return n_done;
 }

@@ -94,10 +94,6 @@ static int check_config(const struct mr_pool_config *c,
 			       "mr_pool_config.numa_node_plus_1: there is no "
 			       "NUMA node %u",
 			       c->numa_node_plus_1 - 1);
-	if ((unsigned int)c->returns > MR_RETURN_HOME)
-		return mr_fail(reterr_reason, -EINVAL,
-			       "mr_pool_config.returns: no such value: %d",
-			       (int)c->returns);
 	if ((unsigned int)c->safety > MR_SAFETY_GUARD)
 		return mr_fail(reterr_reason, -EINVAL,
 			       "mr_pool_config.safety: no such value: %d",
@@ -119,8 +115,6 @@ static void free_tables(struct mr_pool *pool)
 {
 	mr_free(pool->ctx, pool->owners);
 	mr_free(pool->ctx, pool->live);
-	mr_free(pool->ctx, pool->home);
-	mr_free(pool->ctx, pool->inboxes);
 	mri_depot_fini(&pool->depot, pool->ctx);
 	mri_blocks_fini(&pool->blocks);
 }
@@ -146,7 +140,6 @@ static int alloc_tables(struct mr_pool *pool, const struct mr_pool_config *c)
 	if (pool->owners == NULL ||
 	    mri_depot_init(&pool->depot, pool->ctx, n_magazines,
 			   c->magazine_pages) < 0 ||
-	    (c->returns == MR_RETURN_HOME && mri_inboxes_init(pool) < 0) ||
 	    (pool->page_shift != pool->chunk_shift && pool->live == NULL) ||
 	    mri_blocks_init(&pool->blocks, pool->n_pages, block_shift) < 0 ||
 	    mri_page_alloc_init(&pool->page_alloc, pool->ctx, pool->n_pages,
@@ -346,9 +339,8 @@ static int refuse(const struct mr_pool *pool, const struct mr_pool_stats *s,
 	snprintf(rest, sizeof(rest),
 		 "free: %" PRIu64 " in the page allocator, %" PRIu64
 		 " in caches, %" PRIu64 " in the depot, %" PRIu64
-		 " on their way to a cache, %" PRIu64 " in quarantine",
-		 p->n_page_alloc, s->n_cached, s->n_depot,
-		 s->n_open - p->n_held, p->n_quarantine);
+		 " in quarantine",
+		 p->n_page_alloc, s->n_cached, s->n_depot, p->n_quarantine);
 	if (pool->n_ports > 0 || s->n_caches > 0)
 		return mr_fail(reterr_reason, -EBUSY,
 			       "%s is in use by %u ports and %u caches; close "
@@ -364,8 +356,8 @@ static int refuse(const struct mr_pool *pool, const struct mr_pool_stats *s,
 		       " in blocks of frags, %" PRIu64
 		       " in open magazines of caches of other pools "
 		       "(mr_cache_flush())%s; %s",
-		       s->n_in_flight + p->n_held, pool->name, n_frames,
-		       p->n_in_blocks, p->n_held, takers, rest);
+		       s->n_in_flight + s->n_open, pool->name, n_frames,
+		       p->n_in_blocks, s->n_open, takers, rest);
 }
 
 int mr_pool_destroy(struct mr_pool *pool, struct mr_reason *reterr_reason)
@@ -378,7 +370,7 @@ int mr_pool_destroy(struct mr_pool *pool, struct mr_reason *reterr_reason)
 		return 0;
 	mri_pool_stats(pool, &stats, &places);
 	if (pool->n_ports > 0 || stats.n_caches > 0 ||
-	    stats.n_in_flight + places.n_held > 0)
+	    stats.n_in_flight + stats.n_open > 0)
 		return refuse(pool, &stats, &places, reterr_reason);
 	if (stats.free_over > 0)
 		mr_log(pool->ctx, MR_LOG_ERROR,
@@ -386,7 +378,6 @@ int mr_pool_destroy(struct mr_pool *pool, struct mr_reason *reterr_reason)
 		       (unsigned long long)stats.free_over, pool->name);
 	/* What the last thread to give a page back did before is done. */
 	(void)__atomic_load_n(&pool->counters.n_direct_free, __ATOMIC_ACQUIRE);
-	(void)__atomic_load_n(&pool->counters.n_to_inbox, __ATOMIC_ACQUIRE);
 	(void)__atomic_load_n(&pool->counters.n_block_free, __ATOMIC_ACQUIRE);
 	if (pool->owns_region && has_other_pools(pool))
 		return mr_fail(reterr_reason, -EBUSY,

@@ -42,21 +42,16 @@ struct mri_pool_counters {
 	/* Pages of blocks that were taken to be cut, and came back. */
 	uint64_t n_block_alloc, n_block_free;
 	uint64_t alloc_slow_high_order, free_over, alloc_waive;
-	uint64_t recycle_home;
-	uint64_t n_to_inbox, n_from_inbox; /* pages */
 	uint64_t free_double, poison_broken;
 };
 
-enum { MRI_NO_HOME = UINT16_MAX };
-
 /*
- * A magazine that a cache fills with pages that belong elsewhere: to another
- * pool, or to another cache. At least one is in it. lib/pool/outbox.c
+ * A magazine that a cache fills with pages of another pool. At least one is in
+ * it. lib/pool/outbox.c
  */
 struct mri_open_magazine {
 	struct mr_pool *pool; /* of the pages; NULL: none is open here */
 	struct mri_magazine *magazine;
-	uint32_t home;   /* id of the cache that took them, or MRI_NO_HOME */
 	uint32_t n_seen; /* pages in it when it was last looked at */
 };
 
@@ -77,7 +72,6 @@ struct mr_cache {
 	uint16_t magazine_pages;
 	struct mr_pool *pool;
 	/* Warm. */
-	uint32_t id; /* its place in pool->inboxes */
 	struct mri_pool_counters counters; /* without n_alloc and n_free */
 	uint64_t n_fetched; /* pages that it got from the pool, less those that
 			     * it gave back to it; modulo 2^64 */
@@ -100,7 +94,7 @@ struct mr_cache {
 	bool is_user_told;
 };
 
-_Static_assert(offsetof(struct mr_cache, id) == MRI_CACHE_LINE,
+_Static_assert(offsetof(struct mr_cache, counters) == MRI_CACHE_LINE,
 	       "what every call reads is one line");
 
 /* The inline calls of millrace/pool.h see this much of it. */
@@ -123,15 +117,6 @@ _Static_assert(
 			offsetof(struct mr_cache_head, magazine_pages) &&
 		offsetof(struct mri_magazine, numbers) == 4 * sizeof(uint32_t),
 	"struct mr_cache_head is the head of struct mr_cache");
-
-/*
- * Magazines of pages that come back to the cache that took them. Whoever frees
- * pushes, the cache pops, and so does a cache that finds nothing elsewhere.
- */
-struct mri_inbox {
-	struct mri_stack stack; /* of the depot's magazines */
-	_Alignas(MRI_CACHE_LINE) uint32_t is_alive; /* atomic */
-};
 
 /* What the janitor remembers from call to call. lib/pool/janitor.c */
 struct mri_janitor {
@@ -166,9 +151,6 @@ struct mr_pool {
 	bool uses_owners; /* atomic; see mri_pool_use_owners() */
 	bool has_wide;    /* this CPU has what WIDE of cache.c asks for */
 	uint8_t *live; /* NULL where a page is one chunk */
-	/* MR_RETURN_HOME: the cache that took each page, atomic; or NULL. */
-	uint16_t *home;
-	struct mri_inbox *inboxes; /* max_caches of them; or NULL */
 	uint32_t place;            /* in its region's list of pools */
 	struct mri_safety *safety; /* NULL: MR_SAFETY_COUNTS */
 	char name[32];
@@ -272,7 +254,6 @@ static inline void mri_magazine_drop(struct mr_pool *pool,
 
 /* Pages by places that mr_pool_stats() does not tell apart. */
 struct mri_pool_places {
-	uint64_t n_held; /* in open magazines: neither free nor in flight */
 	uint64_t n_in_blocks; /* of those in flight: blocks that were cut */
 	uint64_t n_page_alloc, n_quarantine;
 };
@@ -295,11 +276,10 @@ static inline uint32_t mri_cache_bound(const struct mr_pool *pool,
 	       (pool->live == NULL) + n_open * mri_magazine_pages(pool);
 }
 
-/* Those of its own pool alone: what is open is for other caches of it. */
+/* Those of its own pool alone. */
 static inline uint32_t mri_cache_max_pages(const struct mr_pool *pool)
 {
-	return mri_cache_bound(pool,
-			       pool->home != NULL ? MR_OPEN_MAGAZINES : 0);
+	return mri_cache_bound(pool, 0);
 }
 
 /*
@@ -445,13 +425,6 @@ static inline bool mri_frag_put(struct mr_pool *pool, uint64_t addr,
 	       mri_live_put(&pool->live[page], 1);
 }
 
-/* For MR_RETURN_HOME; after the depot. -ENOMEM. lib/pool/inbox.c */
-int mri_inboxes_init(struct mr_pool *pool);
-/* A magazine off an inbox; NULL: there is none. The caller counts. */
-struct mri_magazine *mri_inbox_take(struct mr_pool *pool, uint32_t id,
-				    uint64_t *n_failed);
-struct mri_magazine *mri_inbox_steal(struct mr_pool *pool, uint64_t *n_failed);
-
 /* The pool of the region that has addr, or NULL. No lock. */
 struct mr_pool *mri_pool_of(const struct mr_region *region, uint64_t addr);
 
@@ -461,18 +434,6 @@ struct mr_pool *mri_pool_of(const struct mr_region *region, uint64_t addr);
  * there is nothing more, and only growing helps. lib/pool/direct.c
  */
 bool mri_pool_reclaim(struct mr_pool *pool, uint32_t order);
-
-/*
- * A block leaves the page allocator for somebody without a cache; for pools
- * that are not plain.
- */
-void mri_page_out(struct mr_pool *pool, uint32_t order, uint32_t page,
-		  const void *site);
-
-static inline bool mri_page_out_is_plain(const struct mr_pool *pool)
-{
-	return pool->safety == NULL && pool->home == NULL;
-}
 
 /* Pages that came back with no cache of the pool involved. */
 void mri_pool_put_pages(struct mr_pool *pool, const uint32_t *pages,

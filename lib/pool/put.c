@@ -51,7 +51,7 @@ static void put_batch(struct mr_cache *cache, struct batch *batch)
 	}
 	batch->pool = NULL;
 	mr_counter_add(&cache->counters.recycle_ring, n);
-	mri_outbox_put(cache, pool, MRI_NO_HOME, batch->pages, n);
+	mri_outbox_put(cache, pool, batch->pages, n);
 }
 
 static inline bool add_to_batch(struct mr_cache *cache, struct batch *batch,
@@ -112,20 +112,13 @@ void mri_cache_put(struct mr_cache *cache, const char *addrs, uint32_t n,
 		mri_block_flush(cache);
 }
 
-void mri_cache_recycle(struct mr_cache *cache, uint32_t page)
-{
-	mri_cache_return(cache, cache->pool, page);
-}
-
 void mri_cache_return(struct mr_cache *cache, struct mr_pool *pool,
 		      uint32_t page)
 {
-	const uint32_t home = mri_home_of(pool, page);
-
-	if (pool != cache->pool)
-		mr_counter_add(&cache->counters.recycle_ring, 1);
-	if (pool == cache->pool && (home == MRI_NO_HOME || home == cache->id))
+	if (pool == cache->pool) {
 		mri_cache_keep(cache, &page, 1);
-	else
-		mri_outbox_put(cache, pool, home, &page, 1);
+		return;
+	}
+	mr_counter_add(&cache->counters.recycle_ring, 1);
+	mri_outbox_put(cache, pool, &page, 1);
 }

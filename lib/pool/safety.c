@@ -290,17 +290,6 @@ bool mri_checked_put(struct mr_pool *pool, uint64_t addr,
 	       mri_checked_page_in(pool, page, cache, site, true);
 }
 
-/* Free pages of this pool to where they belong. */
-static inline void recycle(struct mr_cache *cache, const uint32_t *pages,
-			   uint32_t n)
-{
-	if (cache->pool->home == NULL)
-		mri_cache_keep(cache, pages, n);
-	else
-		for (uint32_t i = 0; i < n; i++)
-			mri_cache_recycle(cache, pages[i]);
-}
-
 /* Pages with one owner here; all else as if there were no level. */
 static void free_pages(struct mr_cache *cache, const char *addrs, uint32_t n,
 		       size_t stride)
@@ -323,7 +312,7 @@ static void free_pages(struct mr_cache *cache, const char *addrs, uint32_t n,
 		else if (mark_free(pool, (uint32_t)page, in, site))
 			pages[n_free++] = (uint32_t)page;
 	}
-	recycle(cache, pages, n_free);
+	mri_cache_keep(cache, pages, n_free);
 }
 
 void mri_checked_free(struct mr_cache *cache, const char *addrs, uint32_t n,

@@ -149,7 +149,6 @@ static void copy_counters(const struct mri_pool_counters *c,
 	s->recycle_ring = c->recycle_ring;
 	s->recycle_ring_full = c->recycle_ring_full;
 	s->recycle_released_refcnt = c->recycle_released_refcnt;
-	s->recycle_home = c->recycle_home;
 	s->free_invalid = c->free_invalid;
 	s->alloc_slow_high_order = c->alloc_slow_high_order;
 	s->free_double = c->free_double;
@@ -167,10 +166,11 @@ int mri_pool_stats(const struct mr_pool *pool, struct mr_pool_stats *stats,
 				   .headroom_bytes = pool->headroom_bytes,
 				   .max_caches = pool->max_caches,
 				   .magazine_pages = mri_magazine_pages(pool) };
-	uint64_t n_idle_open = 0, n_held = mri_pool_n_held(pool);
+	uint64_t n_idle_open = 0;
 	uint64_t n_out, n_back;
 	struct mri_block_sums blocks;
 
+	s.n_open = mri_pool_n_held(pool);
 	pthread_mutex_lock(&p->lock);
 	add_counters(&c, &pool->counters);
 	for (struct mr_cache *cache = pool->caches; cache != NULL;
@@ -185,9 +185,7 @@ int mri_pool_stats(const struct mr_pool *pool, struct mr_pool_stats *stats,
 	pthread_mutex_unlock(&p->lock);
 
 	add_page_alloc(&p->page_alloc, &c, &s);
-	s.n_open = n_held + mri_distance(c.n_from_inbox, c.n_to_inbox);
 	*ret_places = (struct mri_pool_places){
-		.n_held = n_held,
 		.n_in_blocks = mri_distance(c.n_block_free + blocks.n_idle,
 					    c.n_block_alloc),
 		.n_page_alloc = s.n_free,
@@ -199,7 +197,7 @@ int mri_pool_stats(const struct mr_pool *pool, struct mr_pool_stats *stats,
 	s.n_free += s.n_cached + s.n_depot + s.n_open;
 	n_out = c.n_alloc + c.n_direct_alloc + c.n_block_alloc;
 	n_back = c.n_free + c.n_direct_free + c.n_block_free + n_idle_open +
-		 n_held + c.n_to_inbox - c.n_from_inbox;
+		 s.n_open;
 	s.n_in_flight = mri_distance(n_back, n_out);
 	s.free_over = c.free_over + mri_distance(n_out, n_back);
 	copy_counters(&c, &s);

@@ -38,15 +38,8 @@ struct mr_pool;
 /** Pages in a magazine: at least, and at most. */
 enum { MR_MAGAZINE_PAGES = 64, MR_MAGAZINE_MAX_PAGES = 512 };
 
-/** Magazines that a cache may have open for pages of other caches and pools. */
+/** Magazines that a cache may have open for pages of other pools. */
 enum { MR_OPEN_MAGAZINES = 4 };
-
-/** Where a page goes that comes back on another thread than took it. */
-enum mr_return {
-	MR_RETURN_DEFAULT = 0, /**< as measured: docs/design/0003-memory.md */
-	MR_RETURN_LOCAL = 1,   /**< to the cache that it was freed with */
-	MR_RETURN_HOME = 2, /**< to the cache that took it, in magazines */
-};
 
 /** What is checked while the pool runs; each level has those below it. */
 enum mr_safety {
@@ -77,8 +70,7 @@ struct mr_pool_config {
 	const char *name;        /**< in messages; NULL: "pool" */
 	uint32_t max_pages;     /**< limit of growth; 0: n_pages */
 	uint32_t segment_pages; /**< to grow by; 0: 2 MiB of them */
-	uint32_t low_pages;     /**< watermark of mr_page_alloc_bulk(); 0: none */
-	enum mr_return returns; /**< of pages that others took */
+	uint32_t low_pages; /**< watermark of mr_page_alloc_bulk(); 0: none */
 	uint32_t numa_node_plus_1; /**< preferred, if the region is not bound
 				    *   to one; 0: none */
 	/** 64..512, a power of two: what caches and depot exchange at a time,
@@ -101,8 +93,8 @@ struct mr_pool_stats {
 	uint64_t n_in_flight; /**< allocated and not given back */
 	uint64_t n_cached;   /**< of n_free: in caches */
 	uint64_t n_depot;    /**< of n_free: in the depot */
-	uint64_t n_open;      /**< of n_free: in open magazines and inboxes, on
-			       *   their way to another cache or pool */
+	uint64_t n_open;     /**< of n_free: in open magazines of caches of
+			      *   other pools, on their way back */
 	uint64_t n_committed; /**< that open ports, caches and frag caches may
 			       *   hold at most; others: docs/design/0003 */
 	uint32_t n_caches;   /**< alive */
@@ -119,7 +111,6 @@ struct mr_pool_stats {
 	uint64_t recycle_ring;       /**< pages of other pools sent home */
 	uint64_t recycle_ring_full;  /**< to the page allocator instead */
 	uint64_t recycle_released_refcnt; /**< references: others own it too */
-	uint64_t recycle_home;       /**< pages sent to the cache that took them */
 	uint64_t free_invalid;       /**< addresses that no pool has: a bug */
 	uint64_t free_double;        /**< pages that were free already: a bug */
 	uint64_t free_over; /**< more freed than allocated: a bug, at rest; while

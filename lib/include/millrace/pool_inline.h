@@ -57,8 +57,7 @@ static inline uint32_t mr_magazine_default_pages(uint32_t n_pages,
 }
 
 /**
- * Pages of its own pool that a cache may hold; with MR_RETURN_HOME more, see
- * mr_cache_stats().
+ * Pages of its own pool that a cache may hold.
  *
  * @return two magazines of @p magazine_pages, and one page being cut
  *

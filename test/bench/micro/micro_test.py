@@ -194,8 +194,7 @@ class Output(unittest.TestCase):
         self.assertEqual(code, 0, err)
         self.assertEqual(
             [player["name"] for player in json.loads(out)["rows"][0]["players"]
-             if player["name"].startswith("return=")],
-            ["return=local", "return=home"])
+             if player["name"].startswith("ours")], ["ours"])
 
     def test_frames_of_two_pools_are_of_two_pools(self):
         code, out, err = run(*QUICK, "--json", "--only-ours",

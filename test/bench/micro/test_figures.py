@@ -68,9 +68,9 @@ def test_the_worst_row_and_player_count():
 def test_a_figure_beside_the_time_is_compared():
     def of(value):
         return look(row("B17", "burst=32 pools=1",
-                        player("return=local", "ours", 2, 1,
+                        player("ours", "ours", 2, 1,
                                counts={} if value is None else {"depot_ops_per_32": value}),
-                        player("return=home", "ours", 2, 1, counts={"depot_ops_per_32": 7})))
+                        player("ours, large", "ours", 2, 1, counts={"depot_ops_per_32": 7})))
     assert not of(None)
     assert of(0.5)[0]["state"] == "reached" and of(0.5)[0]["measured"]["value"] == 0.5
     assert of(1.5)[0]["state"] == "missed"
@@ -129,7 +129,7 @@ def test_goals_choose_rows_and_players():
     assert not goals.is_wanted("B01/1 core")
     wanted = [name for name in (
         "rte_mempool ring c512", "rte_mempool stack c256, in bulk", "rte_mempool bucket c256",
-        "rte_mempool ring c0", "return=home, magazines of 64")
+        "rte_mempool ring c0", "ours, magazines of 64")
         if not any(goals.fnmatchcase(name, p) for p in goals.UNWANTED_PLAYERS)]
     assert wanted == ["rte_mempool ring c512", "rte_mempool stack c256, in bulk"]
 

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tests of lib/pool/block_count.c and of the inboxes of lib/pool/inbox.c under
- * all schedules with a few preemptions: a block comes back once, when the last
- * of its frags is back, and a magazine that is sent home is never lost.
+ * Tests of lib/pool/block_count.c under all schedules with a few preemptions: a
+ * block comes back once, when the last of its frags is back.
  */
-#include "support/stepped_depot.h"
-
 #define mri_block_start stepped_block_start
 #define mri_block_n_out stepped_block_n_out
 #define mri_block_restart stepped_block_restart
@@ -18,14 +15,6 @@
 #define mri_block_flush stepped_block_flush
 #define mri_block_back noted_block_back /* the test's */
 
-#define mri_inboxes_init stepped_inboxes_init
-#define mri_inbox_open stepped_inbox_open
-#define mri_inbox_push stepped_inbox_push
-#define mri_inbox_take stepped_inbox_take
-#define mri_inbox_steal stepped_inbox_steal
-#define mri_inbox_close stepped_inbox_close
-#define mri_inbox_claim stepped_inbox_claim
-
 #include "support/explore.h"
 #include "support/pool_unit.h"
 
@@ -34,11 +23,7 @@
 #define STEPPED_FAULTS
 #include "support/stepped.h"
 
-#include "pool/depot.c"
-
 #include "pool/block_count.c"
-
-#include "pool/inbox.c"
 
 /* One block of which an owner cut some frags, and who has them. */
 static struct blocks {
@@ -171,122 +156,5 @@ TEST(a_subtraction_in_two_steps_is_found)
 	e = explore_block(true, frees_one_and_retires);
 	assert_true(e.n_failures > 0);
 	e = explore_block(true, retires_and_frees_one);
-	assert_true(e.n_failures > 0);
-}
-
-enum { N_MAGAZINES = 4 };
-
-static struct home {
-	struct mr_pool pool;
-	struct mri_inbox inboxes[1];
-	struct mri_magazine magazines[N_MAGAZINES];
-	bool is_held[N_MAGAZINES];
-	uint64_t n_failed;
-} home;
-
-static void begin_home(void *shared)
-{
-	struct home *h = shared;
-
-	memset(h, 0, sizeof(*h));
-	h->pool.max_caches = 1;
-	h->pool.inboxes = h->inboxes;
-	h->pool.depot.magazines = (char *)h->magazines;
-	h->pool.depot.magazine_bytes = sizeof(h->magazines[0]);
-	stepped_stack_init(&h->pool.depot.filled, h->magazines,
-			   sizeof(h->magazines[0]));
-	stepped_stack_init(&h->inboxes[0].stack, h->magazines,
-			   sizeof(h->magazines[0]));
-	for (uint32_t i = 0; i < N_MAGAZINES; i++) {
-		h->magazines[i].place = i;
-		h->magazines[i].n = MR_MAGAZINE_PAGES;
-		h->is_held[i] = true;
-	}
-	stepped_inbox_open(&h->pool, 0);
-}
-
-static void send_home(struct home *h, uint32_t i)
-{
-	explore_check(h->is_held[i]);
-	h->is_held[i] = false;
-	if (!stepped_inbox_push(&h->pool, 0, &h->magazines[i], &h->n_failed))
-		h->is_held[i] = true; /* nobody is at home */
-}
-
-static void hold(struct home *h, const struct mri_magazine *magazine)
-{
-	if (magazine == NULL)
-		return;
-	explore_check(!h->is_held[magazine - h->magazines]);
-	h->is_held[magazine - h->magazines] = true;
-}
-
-static void sends_two(void *shared)
-{
-	send_home(shared, 0);
-	send_home(shared, 1);
-}
-
-static void takes_and_ends(void *shared)
-{
-	struct home *h = shared;
-
-	hold(h, stepped_inbox_take(&h->pool, 0, &h->n_failed));
-	stepped_inbox_close(&h->pool, 0);
-}
-
-static void sends_and_steals(void *shared)
-{
-	struct home *h = shared;
-
-	send_home(h, 2);
-	hold(h, stepped_inbox_steal(&h->pool, &h->n_failed));
-}
-
-/* Each is in one place: with a thread, in the inbox, or in the depot. */
-static void end_home(void *shared)
-{
-	struct home *h = shared;
-	struct mri_stack *stacks[] = { &h->inboxes[0].stack,
-				       &h->pool.depot.filled };
-
-	for (uint32_t i = 0; i < 2; i++) {
-		int64_t place;
-
-		while ((place = stepped_stack_pop(stacks[i], &h->n_failed)) >=
-		       0)
-			hold(h, &h->magazines[place]);
-	}
-	for (uint32_t i = 0; i < N_MAGAZINES; i++)
-		explore_check(h->is_held[i]);
-	explore_check(h->pool.counters.n_from_inbox ==
-		      h->pool.counters.n_to_depot);
-}
-
-static struct explore explore_home(const struct stepped_fault *fault)
-{
-	struct explore e = { .begin = begin_home,
-			     .threads = { sends_two, takes_and_ends,
-					  sends_and_steals },
-			     .end = end_home,
-			     .shared = &home,
-			     .n_threads = 3,
-			     .max_preemptions = 2 };
-
-	stepped_fault = *fault;
-	explore_all(&e);
-	stepped_fault = (struct stepped_fault){ 0 };
-	return e;
-}
-
-TEST(what_is_sent_home_is_not_lost)
-{
-	const struct stepped_fault right = { 0 };
-	const struct stepped_fault compares_nothing = { .is_blind = true };
-	struct explore e;
-
-	e = explore_home(&right);
-	assert_right(&e, 1000);
-	e = explore_home(&compares_nothing);
 	assert_true(e.n_failures > 0);
 }

@@ -367,33 +367,6 @@ TEST(idle_caches_give_back_when_flushed)
 	clocked_close(&c);
 }
 
-TEST(idle_caches_give_what_came_home)
-{
-	struct mr_pool_config config = { .size = sizeof(config),
-					 .n_pages = 512,
-					 .returns = MR_RETURN_HOME };
-	struct mr_pool_stats stats = { .size = sizeof(stats) };
-	struct mri_pool_places places;
-	struct mr_cache *other;
-	struct clocked c;
-	uint64_t addrs[100];
-
-	clocked_open(&c, &config);
-	assert_int_equal(mr_cache_create(c.pool, &other, NULL), 0);
-	assert_int_equal(mr_frag_alloc_bulk(c.cache, addrs, 100, 4096), 100);
-	mr_frag_free_bulk(other, addrs, 100);
-	mr_cache_flush(other);
-	assert_int_equal(pool_stats(c.pool).n_open, 100);
-	let_idle(c.pool, &c.now_ns);
-	mr_cache_flush(c.cache);
-	assert_int_equal(pool_stats(c.pool).n_open, 0);
-	assert_int_equal(mri_pool_stats(c.pool, &stats, &places), 0);
-	assert_int_equal(places.n_page_alloc, 512);
-	assert_in_flight(c.pool, 0);
-	mr_cache_destroy(other);
-	clocked_close(&c);
-}
-
 TEST(segments_of_idle_caches_go)
 {
 	struct mr_pool_config config = { .size = sizeof(config),

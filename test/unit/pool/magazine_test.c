@@ -6,14 +6,12 @@
 
 enum { N_PAGES = 8192, PAGE_BYTES = 2048 };
 
-static void open_with(struct pool_fixture *f, uint32_t magazine_pages,
-		      enum mr_return returns)
+static void open_with(struct pool_fixture *f, uint32_t magazine_pages)
 {
 	fixture_open_with(
 		f, (struct mr_pool_config){ .n_pages = N_PAGES,
 					    .page_bytes = PAGE_BYTES,
 					    .magazine_pages = magazine_pages,
-					    .returns = returns,
 					    .max_caches = 4 });
 }
 
@@ -77,12 +75,12 @@ TEST(sizes_go_with_the_pool)
 		assert_int_equal(mr_magazine_default_pages(UINT32_MAX, n),
 				 by_caches[i][3]);
 	}
-	open_with(&f, 0, MR_RETURN_LOCAL);
+	open_with(&f, 0);
 	assert_int_equal(pool_stats(f.pool).magazine_pages, 256);
 	assert_int_equal(pool_stats(f.pool).n_committed,
 			 mr_cache_max_pages(256) - 1); /* a chunk is a page */
 	fixture_close(&f);
-	open_with(&f, 64, MR_RETURN_LOCAL);
+	open_with(&f, 64);
 	assert_int_equal(pool_stats(f.pool).magazine_pages, 64);
 	fixture_close(&f);
 }
@@ -140,7 +138,7 @@ TEST(pages_are_there_once_with_every_size)
 	for (uint32_t size = 64; size <= 512; size *= 2) {
 		struct pool_fixture f;
 
-		open_with(&f, size, MR_RETURN_LOCAL);
+		open_with(&f, size);
 		for (uint32_t burst = 1; burst < 3 * size; burst += 61) {
 			uint32_t n = 0, k;
 
@@ -178,7 +176,7 @@ TEST(cache_keeps_two_and_exchanges_one)
 		struct pool_fixture f;
 		struct mr_pool_stats s;
 
-		open_with(&f, size, MR_RETURN_LOCAL);
+		open_with(&f, size);
 		assert_int_equal(mr_frag_alloc_bulk(f.cache, addrs, 8 * size,
 						    PAGE_BYTES),
 				 8 * size);
@@ -212,7 +210,7 @@ TEST(max_pages_holds_beside_larger_magazines)
 		struct mr_pool *pools[MR_OPEN_MAGAZINES];
 		uint64_t addrs[N];
 
-		open_with(&f, size, MR_RETURN_LOCAL);
+		open_with(&f, size);
 		config.region = f.region;
 		config.magazine_pages = 64 * 512 / size;
 		for (int i = 0; i < MR_OPEN_MAGAZINES; i++) {
@@ -260,7 +258,7 @@ TEST(pools_of_two_sizes_in_one_burst)
 	struct mr_pool *other;
 	uint64_t addrs[2 * N], mixed[2 * N];
 
-	open_with(&f, 256, MR_RETURN_LOCAL);
+	open_with(&f, 256);
 	config.region = f.region;
 	assert_int_equal(mr_pool_create(f.ctx, &config, &other, NULL), 0);
 	assert_int_equal(mr_cache_create(other, &other_cache, NULL), 0);
@@ -285,25 +283,6 @@ TEST(pools_of_two_sizes_in_one_burst)
 	fixture_close(&f);
 }
 
-TEST(pages_go_home_in_magazines_of_that_size)
-{
-	enum { N = 2000 };
-	struct pool_fixture f;
-	struct mr_cache *away;
-	static uint64_t addrs[N];
-
-	open_with(&f, 128, MR_RETURN_HOME);
-	assert_int_equal(mr_cache_create(f.pool, &away, NULL), 0);
-	assert_int_equal(mr_frag_alloc_bulk(f.cache, addrs, N, PAGE_BYTES), N);
-	mr_frag_free_bulk(away, addrs, N);
-	assert_int_equal(pool_stats(f.pool).recycle_home, N / 128 * 128);
-	mr_cache_flush(away);
-	assert_int_equal(pool_stats(f.pool).recycle_home, N);
-	assert_in_flight(f.pool, 0);
-	mr_cache_destroy(away);
-	fixture_close(&f);
-}
-
 /* The janitor packs what it took into magazines as large, and loses none. */
 TEST(janitor_packs_magazines_of_that_size)
 {
@@ -313,7 +292,7 @@ TEST(janitor_packs_magazines_of_that_size)
 		const struct mr_tend_config config = { .size = sizeof(config) };
 		struct pool_fixture f;
 
-		open_with(&f, size, MR_RETURN_LOCAL);
+		open_with(&f, size);
 		assert_int_equal(
 			mr_frag_alloc_bulk(f.cache, addrs, N_PAGES, PAGE_BYTES),
 			N_PAGES);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The oracle: lib/pool/pool.c, cache.c, depot.c, frame.c, outbox.c, inbox.c and
+ * The oracle: lib/pool/pool.c, cache.c, depot.c, frame.c, outbox.c and
  * objcache.c under load, by 1 to 16 threads, in the patterns of applications.
  * It knows of each page how many references are out, and what is written in
  * its first line, and looks at both whenever a page changes hands.
@@ -25,9 +25,9 @@ enum {
 	MAX_REFS = 4,
 	WORDS = 8,
 #ifdef __SANITIZE_THREAD__
-	N_OPS = 12500,
+	N_OPS = 25000,
 #else
-	N_OPS = 250000, /* of each run: 40 of them are 10^7 */
+	N_OPS = 500000, /* of each run: 20 of them are 10^7 */
 #endif
 };
 
@@ -341,8 +341,7 @@ static void close_rings(struct oracle *o)
 }
 
 /* One pattern with n_threads threads; then everything is where it was. */
-static void consult(enum pattern pattern, uint32_t n_threads,
-		    enum mr_return returns)
+static void consult(enum pattern pattern, uint32_t n_threads)
 {
 	const struct mr_objpool_config objects_config = {
 		.object_bytes = sizeof(struct parcel), .n_objects = N_OBJECTS
@@ -350,7 +349,6 @@ static void consult(enum pattern pattern, uint32_t n_threads,
 	struct mr_pool_config config = { .size = sizeof(config),
 					 .n_pages = N_PAGES,
 					 .page_bytes = PAGE_BYTES,
-					 .returns = returns,
 					 .magazine_pages =
 						 n_threads == 2 ? 128 : 0 };
 	struct oracle o = { .pattern = pattern };
@@ -392,8 +390,7 @@ static void consult_all(enum pattern pattern)
 		/* A pipeline of one has nobody to send to. */
 		if (pattern == PIPELINE && n_threads[i] == 1)
 			continue;
-		consult(pattern, n_threads[i], MR_RETURN_LOCAL);
-		consult(pattern, n_threads[i], MR_RETURN_HOME);
+		consult(pattern, n_threads[i]);
 	}
 }
 

@@ -52,7 +52,7 @@ static uint32_t send_pages(struct pool_fixture *f, uint32_t n, uint32_t at)
 	for (uint32_t i = 0; i < n; i++) {
 		const uint32_t page = mri_page_of(pool, addrs[i]);
 
-		stepped_outbox_put(f->cache, pool, MRI_NO_HOME, &page, 1);
+		stepped_outbox_put(f->cache, pool, &page, 1);
 	}
 	/* Where all are back he may go, and a flush has nothing to send. */
 	if (f->cache->n_open > 0)

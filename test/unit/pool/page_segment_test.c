@@ -441,39 +441,34 @@ TEST(pages_that_are_not_there_yet_are_invalid)
 	uint64_t wrong[8];
 	uint32_t n;
 
-	for (int home = MR_RETURN_LOCAL; home <= MR_RETURN_HOME; home++) {
-		grow_open(&f, (struct mr_pool_config){
-					      .n_pages = N,
-					      .max_pages = MAX,
-					      .segment_pages = 512,
-					      .returns = home });
-		beside = pool_beside(&f, N, 4096);
-		assert_int_equal(mr_cache_create(beside, &other, NULL), 0);
-		for (uint32_t i = 0; i < 8; i++) {
-			wrong[i] = mri_page_addr(f.pool, N + i * 200);
-			frames[i] = (struct mr_frame){ wrong[i], 64, 0 };
-		}
-		mr_frag_free(f.cache, wrong[0]);
-		mr_frag_free_bulk(f.cache, wrong, 8);
-		mr_frag_free_bulk(f.cache, wrong, 3);
-		mr_frame_free_bulk(f.cache, frames, 8);
-		mr_pool_frag_free_bulk(f.pool, wrong, 4);
-		assert_int_equal(pool_stats(f.pool).free_invalid, 24);
-		mr_frag_free_bulk(other, wrong, 8);
-		assert_int_equal(pool_stats(beside).free_invalid, 8);
-		assert_int_equal(mr_frame_ref(other, frames, 1), -EINVAL);
-		assert_int_equal(mr_frame_ref(f.cache, frames, 1), -EINVAL);
-		assert_in_flight(f.pool, 0);
-		/* When it has grown they are pages like others. */
-		n = mr_frag_alloc_bulk(f.cache, addrs, MAX, 4096);
-		assert_int_equal(n, MAX);
-		mr_frag_free_bulk(f.cache, addrs, MAX);
-		assert_int_equal(pool_stats(f.pool).free_invalid, 24);
-		assert_int_equal(f.cache->fast_pages,
-				 home == MR_RETURN_LOCAL ? MAX : 0);
-		assert_in_flight(f.pool, 0);
-		mr_cache_destroy(other);
-		assert_int_equal(mr_pool_destroy(beside, NULL), 0);
-		grow_close(&f);
+	grow_open(&f, (struct mr_pool_config){ .n_pages = N,
+					       .max_pages = MAX,
+					       .segment_pages = 512 });
+	beside = pool_beside(&f, N, 4096);
+	assert_int_equal(mr_cache_create(beside, &other, NULL), 0);
+	for (uint32_t i = 0; i < 8; i++) {
+		wrong[i] = mri_page_addr(f.pool, N + i * 200);
+		frames[i] = (struct mr_frame){ wrong[i], 64, 0 };
 	}
+	mr_frag_free(f.cache, wrong[0]);
+	mr_frag_free_bulk(f.cache, wrong, 8);
+	mr_frag_free_bulk(f.cache, wrong, 3);
+	mr_frame_free_bulk(f.cache, frames, 8);
+	mr_pool_frag_free_bulk(f.pool, wrong, 4);
+	assert_int_equal(pool_stats(f.pool).free_invalid, 24);
+	mr_frag_free_bulk(other, wrong, 8);
+	assert_int_equal(pool_stats(beside).free_invalid, 8);
+	assert_int_equal(mr_frame_ref(other, frames, 1), -EINVAL);
+	assert_int_equal(mr_frame_ref(f.cache, frames, 1), -EINVAL);
+	assert_in_flight(f.pool, 0);
+	/* When it has grown they are pages like others. */
+	n = mr_frag_alloc_bulk(f.cache, addrs, MAX, 4096);
+	assert_int_equal(n, MAX);
+	mr_frag_free_bulk(f.cache, addrs, MAX);
+	assert_int_equal(pool_stats(f.pool).free_invalid, 24);
+	assert_int_equal(f.cache->fast_pages, MAX);
+	assert_in_flight(f.pool, 0);
+	mr_cache_destroy(other);
+	assert_int_equal(mr_pool_destroy(beside, NULL), 0);
+	grow_close(&f);
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tests of lib/pool by more threads than cores: two pools in one region, a
- * cache per thread, frames that wander between the threads by mailboxes, are
- * flooded, unshared and freed elsewhere; caches and a third pool that come and
- * go, and a reader of statistics.
+ * Tests of lib/pool by more threads than cores (cache.c, put.c, outbox.c, ...):
+ * two pools in one region, a cache per thread, frames that wander between the
+ * threads by mailboxes, are flooded, unshared and freed elsewhere; caches that
+ * go from thread to thread, caches and a third pool that come and go, and a
+ * reader of statistics.
  *
  * Each buffer has a word here that says how many owners it should have, from 0
  * to 1 when it is allocated: a buffer that is handed out twice shows at once.
@@ -33,6 +34,8 @@ struct shared {
 	struct mr_pool *pools[2];
 	struct mr_ring_mpmc *mailboxes[N_WORKERS];
 	uint32_t buffer_bytes;
+	bool is_flooded;         /* or each frame has one owner */
+	struct mr_cache *parked; /* for whoever comes; atomic */
 	uint32_t n_working;
 	uint8_t n_owners[MAX_BUFFERS]; /* by address; relaxed */
 };
@@ -172,6 +175,8 @@ static void do_receive(struct worker *w)
 		mt_check(w->thread->run,
 			 is_stamped(w->shared, w->held[w->n_held + i].addr));
 	w->n_held += n;
+	if (n == 0)
+		mr_cache_flush(w->cache);
 }
 
 /* Writing is for sole owners, headroom included. */
@@ -212,10 +217,11 @@ static void work(struct worker *w)
 	case 3:
 	case 4:
 		if (w->n_held > 0)
-			do_send(w, mt_random(w->thread, 3) == 0);
+			do_send(w, w->shared->is_flooded &&
+					   mt_random(w->thread, 3) == 0);
 		break;
 	case 5:
-		if (w->n_held > 0)
+		if (w->n_held > 0 && w->shared->is_flooded)
 			do_write(w);
 		break;
 	default:
@@ -223,6 +229,14 @@ static void work(struct worker *w)
 		break;
 	}
 	mt_maybe_yield(w->thread, 50);
+}
+
+/* The cache of whoever was here last goes on with this thread. */
+static void swap_caches(struct worker *w)
+{
+	w->cache = mr_cache_adopt(__atomic_exchange_n(
+		&w->shared->parked, w->cache, __ATOMIC_ACQ_REL));
+	w->pool = mr_cache_pool(w->cache);
 }
 
 static void worker_body(struct mt_thread *thread)
@@ -234,6 +248,11 @@ static void worker_body(struct mt_thread *thread)
 	mt_check(run, mr_cache_create(w.pool, &w.cache, NULL) == 0);
 	for (uint64_t op = 0; op < run->n_ops && !mt_failed(run); op++) {
 		work(&w);
+		/* Bounds hold at all times. */
+		mt_check(run, w.cache->n_open <=
+				      MR_OPEN_MAGAZINES * MR_MAGAZINE_PAGES);
+		if (mt_random(thread, 100) == 0)
+			swap_caches(&w);
 		if (mt_random(thread, 20000) == 0) {
 			mr_cache_destroy(w.cache);
 			mt_check(run,
@@ -265,7 +284,7 @@ static void look_on(struct mt_thread *thread)
 		for (int i = 0; i < 2; i++) {
 			mr_pool_stats(shared->pools[i], &stats);
 			mt_check(thread->run, stats.free_invalid == 0);
-			mt_check(thread->run, stats.n_caches <= N_WORKERS);
+			mt_check(thread->run, stats.n_caches <= N_WORKERS + 1);
 		}
 		mr_region_stats(shared->f.region, &region);
 		mt_check(thread->run, region.n_segments == 3);
@@ -298,16 +317,18 @@ static void drain_mailboxes(struct shared *shared)
 		mr_frame_free_bulk(shared->f.cache, frames, n);
 		mr_ring_mpmc_destroy(shared->mailboxes[i]);
 	}
+	mr_cache_destroy(shared->parked);
 }
 
 static void frames_wander_and_all_pages_come_back(uint32_t page_bytes,
-						  uint32_t chunk_bytes)
+						  uint32_t chunk_bytes,
+						  bool is_flooded)
 {
 	static struct shared shared;
 	struct mt_run run = { .body = body,
 			      .shared = &shared,
 			      .n_threads = N_THREADS,
-			      .n_ops = mt_n_ops(400000) };
+			      .n_ops = mt_n_ops(260000) };
 	struct mr_pool_config config = { .size = sizeof(config),
 					 .n_pages = N_PAGES,
 					 .page_bytes = page_bytes,
@@ -320,7 +341,10 @@ static void frames_wander_and_all_pages_come_back(uint32_t page_bytes,
 	assert_int_equal(
 		mr_pool_create(shared.f.ctx, &config, &shared.pools[1], NULL),
 		0);
+	assert_int_equal(mr_cache_create(shared.pools[1], &shared.parked, NULL),
+			 0);
 	shared.buffer_bytes = chunk_bytes;
+	shared.is_flooded = is_flooded;
 	shared.n_working = N_WORKERS;
 	for (int i = 0; i < N_WORKERS; i++)
 		assert_int_equal(mr_ring_mpmc_create(shared.f.ctx, MAILBOX,
@@ -334,16 +358,22 @@ static void frames_wander_and_all_pages_come_back(uint32_t page_bytes,
 		assert_int_equal(shared.n_owners[i], 0);
 	assert_in_flight(shared.pools[0], 0);
 	assert_in_flight(shared.pools[1], 0);
+	assert_magazines(shared.pools[1]);
 	assert_int_equal(mr_pool_destroy(shared.pools[1], NULL), 0);
 	fixture_close(&shared.f);
 }
 
 TEST(pages_of_one_chunk)
 {
-	frames_wander_and_all_pages_come_back(2048, 2048);
+	frames_wander_and_all_pages_come_back(2048, 2048, true);
+}
+
+TEST(pages_of_one_owner)
+{
+	frames_wander_and_all_pages_come_back(2048, 2048, false);
 }
 
 TEST(pages_of_four_chunks)
 {
-	frames_wander_and_all_pages_come_back(8192, 2048);
+	frames_wander_and_all_pages_come_back(8192, 2048, true);
 }

@@ -16,7 +16,7 @@
 
 enum { N_PAGES = 32000, RING = 1024, BURST = 32 };
 
-enum { BULK, RETURNS }; /* of player.param: BULK pages in a returner's call */
+enum { BULK, MAGAZINE }; /* of player.param: BULK pages in a returner's call */
 
 struct cross {
 	void *pool;
@@ -38,7 +38,7 @@ static int set_up(struct player *player, struct mr_reason *why)
 	const struct pool_wish wish = {
 		.n_objects = N_PAGES,
 		.n_threads = player->row->n_threads,
-		.kind = player->param[RETURNS],
+		.kind = player->param[MAGAZINE],
 	};
 	struct cross *cross = calloc(1, sizeof(*cross));
 	bool is_whole = true;
@@ -204,7 +204,7 @@ static void row_of(struct bench *bench, uint32_t n_returners, uint32_t bulk)
 
 	snprintf(plot, sizeof(plot), "bulk=%u", bulk);
 	snprintf(name, sizeof(name), "returners=%u %s", n_returners, plot);
-	takers_add_ours(bench, &row, &player, RETURNS, run_ours);
+	takers_add_ours(bench, &row, &player, MAGAZINE, run_ours);
 	takers_add_dpdk(bench, &row, &player, run_dpdk);
 	player.name = "model of page_pool";
 	player.side = SIDE_KERNEL;

@@ -24,7 +24,7 @@
 /* A frame of Ethernet behind a headroom, in a buffer of OBJECT_BYTES. */
 enum { FRAG_BYTES = 128 + 1518 };
 
-enum { PAGES, TOUCH, RING, IS_BACK, RETURNS, IS_LATE }; /* of player.param */
+enum { PAGES, TOUCH, RING, IS_BACK, MAGAZINE, IS_LATE }; /* of player.param */
 
 static const char *const touch_names[] = { "none", "header", "header+64" };
 
@@ -33,7 +33,7 @@ static int set_up(struct player *player, struct mr_reason *why)
 	const struct pool_wish wish = {
 		.n_objects = (uint32_t)player->param[PAGES],
 		.n_threads = 2,
-		.kind = player->param[RETURNS],
+		.kind = player->param[MAGAZINE],
 		.frag_bytes = FRAG_BYTES,
 	};
 
@@ -194,7 +194,7 @@ static void row_of(struct bench *bench, uint32_t n_pages, uint32_t touch,
 	snprintf(plot, sizeof(plot), "%s touch=%s%s",
 		 is_rings ? "ring sizes" : "pool sizes", touch_names[touch],
 		 is_back ? " back=ring" : "");
-	takers_add_ours(bench, &row, &player, RETURNS, run_ours);
+	takers_add_ours(bench, &row, &player, MAGAZINE, run_ours);
 	takers_add_dpdk(bench, &row, &player, run_dpdk);
 	player.name = "ring alone";
 	player.side = SIDE_PLAIN;

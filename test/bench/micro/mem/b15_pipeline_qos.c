@@ -12,7 +12,7 @@
 #include "usual.h"
 #include "workloads.h"
 
-enum { RETURNS }; /* of player.param */
+enum { MAGAZINE }; /* of player.param */
 
 enum {
 	N_PAGES = 32768,
@@ -34,7 +34,7 @@ static int set_up(struct player *player, struct mr_reason *why)
 	const struct pool_wish wish = {
 		.n_objects = N_PAGES,
 		.n_threads = 2,
-		.kind = player->param[RETURNS],
+		.kind = player->param[MAGAZINE],
 	};
 	struct queue *queue = calloc(1, sizeof(*queue));
 
@@ -155,7 +155,7 @@ static void rows(struct bench *bench)
 				 .count = pipe_count,
 				 .teardown = tear_down };
 
-	takers_add_ours(bench, &row, &player, RETURNS, run_ours);
+	takers_add_ours(bench, &row, &player, MAGAZINE, run_ours);
 	takers_add_dpdk(bench, &row, &player, run_dpdk);
 	player.name = "malloc";
 	player.side = SIDE_MALLOC;

@@ -12,7 +12,7 @@
 #include "takers.h"
 #include "workloads.h"
 
-enum { PERCENT, RETURNS, THREADS }; /* of player.param */
+enum { PERCENT, MAGAZINE, THREADS }; /* of player.param */
 
 enum { BURST = 32, RING = 1024, N_PAGES = 32768 };
 
@@ -44,7 +44,7 @@ static int set_up(struct player *player, struct mr_reason *why)
 	const struct pool_wish wish = {
 		.n_objects = N_PAGES,
 		.n_threads = (uint32_t)player->param[THREADS],
-		.kind = player->param[RETURNS],
+		.kind = player->param[MAGAZINE],
 	};
 	struct mesh *mesh = aligned_alloc(64, sizeof(*mesh));
 	bool is_whole = true;
@@ -202,7 +202,7 @@ static void row_of(struct bench *bench, uint32_t n_threads, uint32_t percent)
 
 	snprintf(plot, sizeof(plot), "threads=%u", n_threads);
 	snprintf(name, sizeof(name), "%s away=%u%%", plot, percent);
-	takers_add_ours(bench, &row, &player, RETURNS, run_ours);
+	takers_add_ours(bench, &row, &player, MAGAZINE, run_ours);
 	takers_add_dpdk(bench, &row, &player, run_dpdk);
 	player.name = "malloc";
 	player.side = SIDE_MALLOC;

@@ -276,7 +276,7 @@ static void row_of(struct bench *bench, uint32_t threads_per_core,
 	snprintf(plot, sizeof(plot), "pools=%u owners=%s threads_per_core=%u",
 		 n_pools, is_mixed ? "mixed" : "1", threads_per_core);
 	snprintf(name, sizeof(name), "burst=%u %s", burst, plot);
-	takers_add_ours(bench, &row, &player, RETURNS, run_ours);
+	takers_add_ours(bench, &row, &player, MAGAZINE, run_ours);
 	player.param[IS_PAGES] = 1;
 	player.name = "page allocator, locked";
 	player.side = SIDE_OURS;

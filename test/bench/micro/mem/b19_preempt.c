@@ -14,7 +14,7 @@
 #include "takers.h"
 #include "workloads.h"
 
-enum { THREADS, RETURNS, IS_TIMED }; /* of player.param */
+enum { THREADS, MAGAZINE, IS_TIMED }; /* of player.param */
 
 enum { BURST = 32, KEEP = 1024, PER_THREAD = 4096 };
 
@@ -29,7 +29,7 @@ static int set_up(struct player *player, struct mr_reason *why)
 	const struct pool_wish wish = {
 		.n_objects = (uint32_t)player->param[THREADS] * PER_THREAD,
 		.n_threads = (uint32_t)player->param[THREADS],
-		.kind = player->param[RETURNS],
+		.kind = player->param[MAGAZINE],
 	};
 	struct crowd *crowd = calloc(
 		1, sizeof(*crowd) + wish.n_threads * sizeof(struct latency));
@@ -143,7 +143,7 @@ static void row_of(struct bench *bench, const char *name, uint32_t n_threads)
 				 .teardown = tear_down,
 				 .param = { n_threads } };
 
-	takers_add_ours(bench, &row, &player, RETURNS, run_ours);
+	takers_add_ours(bench, &row, &player, MAGAZINE, run_ours);
 	takers_add_dpdk(bench, &row, &player, run_dpdk);
 	bench_row(bench, &row);
 }

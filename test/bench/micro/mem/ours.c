@@ -86,7 +86,6 @@ void ours_count(const struct ours *ours, const struct player *player,
 		       player);
 	count_per_1000(counts, "ring_full_per_1000", s.recycle_ring_full,
 		       player);
-	count_per_1000(counts, "home_per_1000", s.recycle_home, player);
 	count_per_1000(counts, "cas_failed_per_1000", s.depot_cas_failed,
 		       player);
 	count_add(counts, "parked", (double)(s.n_cached + s.n_open));

@@ -7,13 +7,11 @@
 static void *make_ours(struct bench *bench, const struct pool_wish *wish,
 		       struct mr_reason *why)
 {
-	const struct mr_pool_config config = {
-		.n_pages = wish->n_objects,
-		.page_bytes = OBJECT_BYTES,
-		.returns = wish->kind & 0xff,
-		.magazine_pages = (uint32_t)(wish->kind >> 8),
-		.safety = wish->safety
-	};
+	const struct mr_pool_config config = { .n_pages = wish->n_objects,
+					       .page_bytes = OBJECT_BYTES,
+					       .magazine_pages =
+						       (uint32_t)wish->kind,
+					       .safety = wish->safety };
 	struct our_pool *our = malloc(sizeof(*our));
 
 	if (our == NULL)
@@ -98,16 +96,14 @@ void takers_add_ours(struct bench *bench, struct row *row,
 		const char *name;
 		uint64_t kind;
 	} kinds[] = {
-		{ "return=local", MR_RETURN_LOCAL },
-		{ "return=home", MR_RETURN_HOME },
-		{ "return=local, magazines of 64", MR_RETURN_LOCAL | 64 << 8 },
-		{ "return=home, magazines of 64", MR_RETURN_HOME | 64 << 8 },
+		{ "ours", 0 },
+		{ "ours, magazines of 64", 64 },
 	};
 	struct player ours = *player;
 
 	ours.side = SIDE_OURS;
 	ours.run = run;
-	for (uint32_t i = 0; i < 4; i++) {
+	for (uint32_t i = 0; i < 2; i++) {
 		ours.name = kinds[i].name;
 		ours.param[kind_param] = kinds[i].kind;
 		bench_add(bench, row->players, &row->n_players, &ours);

@@ -38,7 +38,7 @@ struct taker {
 struct pool_wish {
 	uint32_t n_objects;
 	uint32_t n_threads;
-	/* Ours: enum mr_return, and magazine_pages << 8; of one player. */
+	/* Ours: mr_pool_config.magazine_pages; of one player. */
 	uint64_t kind;
 	enum mr_safety safety;
 	/* Ours: of what is taken; 0: OBJECT_BYTES. */
@@ -159,7 +159,7 @@ void taker_pool_free(enum side side, void *pool);
 /* What ours_count() or dpdk_pool_count() says. */
 void taker_pool_count(void *pool, struct player *player, struct counts *counts);
 
-/* Add player as ours: with return=local, and, as another one, with home. */
+/* Add player as ours: with magazines as by default, and with small ones. */
 void takers_add_ours(struct bench *bench, struct row *row,
 		     const struct player *player, uint32_t kind_param,
 		     uint64_t (*run)(struct player *, uint32_t, uint64_t));

@@ -14,8 +14,7 @@ static int make_our_pool(struct txcompl *tx, const struct player *player,
 		.size = sizeof(config),
 		.n_pages = TX_PAGES * tx->n_pairs,
 		.page_bytes = OBJECT_BYTES,
-		.returns = player->param[RETURNS] & 0xff,
-		.magazine_pages = (uint32_t)(player->param[RETURNS] >> 8),
+		.magazine_pages = (uint32_t)player->param[MAGAZINE],
 		/* One region for all: a cache takes back frames of each. */
 		.region = p == 0 ? tx->region : mr_pool_region(tx->pools[0]),
 	};
@@ -133,7 +132,7 @@ void txcompl_count_ours(struct player *player, struct counts *counts)
 {
 	const struct txcompl *tx = player->state;
 	const double by = (double)player->n_done;
-	double n_depot = 0, n_failed = 0, n_home = 0, n_ring = 0, n_full = 0;
+	double n_depot = 0, n_failed = 0, n_ring = 0, n_full = 0;
 
 	for (uint32_t p = 0; p < tx->n_pools; p++) {
 		struct mr_pool_stats s = { .size = sizeof(s) };
@@ -141,13 +140,11 @@ void txcompl_count_ours(struct player *player, struct counts *counts)
 		mr_pool_stats(tx->pools[p], &s);
 		n_depot += (double)(s.alloc_refill + s.recycle_cache_full);
 		n_failed += (double)s.depot_cas_failed;
-		n_home += (double)s.recycle_home;
 		n_ring += (double)s.recycle_ring;
 		n_full += (double)s.recycle_ring_full;
 	}
 	count_add(counts, "depot_ops_per_32", 32 * n_depot / by);
 	count_add(counts, "cas_failed_per_1000", 1000 * n_failed / by);
-	count_add(counts, "home_per_1000", 1000 * n_home / by);
 	count_add(counts, "ring_per_1000", 1000 * n_ring / by);
 	count_add(counts, "ring_full_per_1000", 1000 * n_full / by);
 	count_huge(tx->pools[0], counts);

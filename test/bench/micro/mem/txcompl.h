@@ -6,7 +6,7 @@
 #include "latency.h"
 #include "takers.h"
 
-enum { BURST, POOLS, IS_MIXED, PER_CORE, RETURNS, IS_PAGES }; /* .param */
+enum { BURST, POOLS, IS_MIXED, PER_CORE, MAGAZINE, IS_PAGES }; /* .param */
 
 enum {
 	MAX_POOLS = 4,
