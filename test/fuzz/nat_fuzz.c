@@ -10,6 +10,7 @@
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -342,57 +343,58 @@ static void record(struct run *run, uint32_t what, const uint8_t *bytes,
 	}
 }
 
-static void configure(struct run *run, uint8_t a, uint8_t b)
+/* A configuration from two bytes. */
+static void configure(struct run *run, uint8_t a, uint8_t b, char *text,
+		      size_t n_max)
 {
-	static const uint8_t mac[6] = { 2, 0, 0, 0, 0, 1 };
-	struct bed *bed = run->bed;
+	static const char *const filtering[] = { "none", "address",
+						 "address-port" };
+	static const char mac[] = "02:00:00:00:00:01";
+	const bool is_asked = b & 64; /* else all of them are known */
+	int n;
 
 	run->vlans[IN] = a & 0x40 ? 5 : 0;
 	run->vlans[OUT] = a & 0x80 ? 6 : 0;
 	run->has_excludes = b & 8;
-	bed_address(bed, IN, INSIDE_NET + 1, 24);
-	bed_address(bed, OUT, OUR_ADDR, 24);
-	bed_link(bed, IN, INSIDE_NET + 254, run->vlans[IN], 1500);
-	bed_link(bed, OUT, GATEWAY, run->vlans[OUT], b & 16 ? 68 : 1500);
-	bed_pool(bed, OUR_ADDR, OUR_ADDR + 1);
-	bed_subscriber(bed, INSIDE_NET, 16);
-	for (uint32_t proto = 0; proto < 3; proto++) {
-		static const char *const names[] = { "filtering[NAT_UDP]",
-						     "filtering[NAT_TCP]",
-						     "filtering[NAT_ICMP]" };
-
-		FUZZ_CHECK(bed_set(bed, names[proto], (a & 3u) % 3) == 0);
-	}
-	FUZZ_CHECK(bed_set(bed, "hairpins", (a & 4) == 0) == 0 &&
-		   bed_set(bed, "passes_other_protocols", (a & 8) != 0) == 0 &&
-		   bed_set(bed, "mss", a & 16 ? 1 : 0) == 0 &&
-		   bed_set(bed, "refreshes_inbound", (a & 32) != 0) == 0 &&
-		   bed_set(bed, "max_fragments", b & 4 ? 3 : 64) == 0 &&
-		   bed_set(bed, "max_mappings", b & 32 ? 4 : 1024) == 0 &&
-		   bed_set(bed, "max_sessions", 16) == 0);
-	if (b & 1)
-		bed_forward(bed, 3, OUR_ADDR, 5000, 5009, INSIDE_NET + 5, 80);
-	if (b & 2)
-		bed_one_to_one(bed, ONE_TO_ONE, INSIDE_NET + 7);
-	if (run->has_excludes)
-		bed_exclude(bed, EXCLUDED, 24, 0, 0, 65535);
-	if ((b & 64) == 0) { /* else all of them have to be asked */
-		bed_neighbour(bed, OUT, GATEWAY, mac);
-		bed_neighbour(bed, IN, INSIDE_NET + 254, mac);
-		for (uint32_t i = 2; i < 12; i++)
-			bed_neighbour(bed, IN, INSIDE_NET + i, mac);
-	}
+	n = snprintf(
+		text, n_max,
+		"outside: {port: b, addresses: 192.0.2.1/24, mtu: %d, %s"
+		"gateway: 192.0.2.254, neighbours: [%s%s]}\n"
+		"pool: 192.0.2.1-192.0.2.2\nsubscribers: 10.0.0.0/16\n"
+		"filtering: %s\nhairpin: %s\nother_protocols: %s\nmss: %s\n"
+		"inbound_refresh: %s\n"
+		"limits: {fragments: %d, mappings: %d, sessions: 16}\n%s%s%s"
+		"inside: {port: a, addresses: 10.0.0.1/24, mtu: 1500, %s"
+		"gateway: 10.0.0.254, neighbours: [",
+		b & 16 ? 68 : 1500, a & 0x80 ? "vlan: 6, " : "",
+		is_asked ? "" : "192.0.2.254 ", is_asked ? "" : mac,
+		filtering[(a & 3u) % 3], a & 4 ? "no" : "yes",
+		a & 8 ? "yes" : "no", a & 16 ? "mtu" : "no",
+		a & 32 ? "yes" : "no", b & 4 ? 3 : 64, b & 32 ? 4 : 1024,
+		b & 1 ? "forwards: {outside: '192.0.2.1:5000-5009', inside: "
+			"'10.0.0.5:80'}\n" :
+			"",
+		b & 2 ? "one_to_one: {outside: 192.0.2.77, inside: "
+			"10.0.0.7}\n" :
+			"",
+		run->has_excludes ? "exclude: {to: 203.0.113.0/24}\n" : "",
+		a & 0x40 ? "vlan: 5, " : "");
+	for (uint32_t i = 2; i < 13 && !is_asked; i++)
+		n += snprintf(text + n, n_max - (size_t)n, "10.0.0.%u %s, ",
+			      i < 12 ? i : 254, mac);
+	snprintf(text + n, n_max - (size_t)n, "]}\n");
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
 {
-	struct run run = { .bed = bed_new() };
-	char why[400];
+	struct run run = { .bed = bed_new(0, 1) };
+	char why[400], text[2048];
 	size_t at = 2;
 
 	FUZZ_CHECK(run.bed != NULL);
-	configure(&run, n_bytes > 0 ? bytes[0] : 0, n_bytes > 1 ? bytes[1] : 0);
-	FUZZ_CHECK(bed_start(run.bed, why, sizeof(why)) == 0);
+	configure(&run, n_bytes > 0 ? bytes[0] : 0, n_bytes > 1 ? bytes[1] : 0,
+		  text, sizeof(text));
+	FUZZ_CHECK(bed_start(run.bed, text, false, why, sizeof(why)) == 0);
 	collect(&run);
 	while (at + 2 <= n_bytes) {
 		uint32_t n = bytes[at + 1];

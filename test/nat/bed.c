@@ -12,6 +12,7 @@
 #include "bed.h"
 #include "config/addrs.h"
 #include "config/keys.h"
+#include "config/settings.h"
 #include "datapath/arp.h"
 #include "datapath/path.h"
 #include "mapping/map.h"
@@ -48,194 +49,41 @@ static const uint8_t bed_macs[NAT_SIDES][6] = {
 	{ 2, 0xb, 0xb, 0xb, 0xb, 0xb },
 };
 
-/* The numbers of struct nat_config, by name. */
-struct field {
-	const char *name;
-	size_t offset, n_bytes;
-};
-#define FIELD(member)                                                          \
-	{                                                                      \
-#member, offsetof(struct nat_config, member),                  \
-			sizeof(((struct nat_config *)0)->member)               \
-	}
-static const struct field fields[] = {
-	FIELD(timeouts.udp_s),
-	FIELD(timeouts.tcp_opening_s),
-	FIELD(timeouts.tcp_open_s),
-	FIELD(timeouts.tcp_closing_s),
-	FIELD(timeouts.tcp_reset_s),
-	FIELD(timeouts.tcp_unsolicited_s),
-	FIELD(timeouts.icmp_s),
-	FIELD(timeouts.other_s),
-	FIELD(timeouts.fragment_s),
-	FIELD(timeouts.quarantine_s),
-	FIELD(ports.first),
-	FIELD(ports.last),
-	FIELD(ports.keeps_port),
-	FIELD(ports.keeps_parity),
-	FIELD(ports.keeps_class),
-	FIELD(ports.block),
-	FIELD(ports.max_blocks),
-	FIELD(ports.is_deterministic),
-	FIELD(max_mappings),
-	FIELD(max_sessions),
-	FIELD(max_sessions_per_subscriber),
-	FIELD(max_per_subscriber),
-	FIELD(is_paired),
-	FIELD(hairpins),
-	FIELD(refreshes_inbound),
-	FIELD(passes_other_protocols),
-	FIELD(answers_ping),
-	FIELD(fills_options),
-	FIELD(follows_source_routes),
-	FIELD(mss),
-	FIELD(max_fragments),
-	FIELD(logs_sessions),
-	FIELD(filtering[NAT_UDP]),
-	FIELD(filtering[NAT_TCP]),
-	FIELD(filtering[NAT_ICMP]),
-};
-
-struct bed *bed_new(void)
+struct bed *bed_new(uint32_t shard, uint32_t n_shards)
 {
 	struct bed *bed = calloc(1, sizeof(*bed));
 
 	if (bed != NULL) {
-		nat_config_init(&bed->config);
-		bed->config.max_mappings = 65536; /* tests make many beds */
-		bed->config.max_sessions = 65536;
-		bed->n_shards = 1;
+		bed->shard = shard;
+		bed->n_shards = n_shards;
 		bed->now_ns = UINT64_C(1000) * 1000000000;
 	}
 	return bed;
 }
 
-int bed_set(struct bed *bed, const char *name, uint32_t value)
+bool bed_key(uint32_t i, char *ret_name, uint32_t n_max)
 {
-	if (strcmp(name, "shard") == 0) {
-		bed->shard = value;
-		return 0;
-	}
-	if (strcmp(name, "n_shards") == 0) {
-		bed->n_shards = value;
-		return 0;
-	}
-	for (size_t i = 0; i < sizeof(fields) / sizeof(*fields); i++) {
-		if (strcmp(name, fields[i].name) == 0) {
-			memcpy((char *)&bed->config + fields[i].offset, &value,
-			       fields[i].n_bytes); /* little-endian */
-			return 0;
-		}
-	}
-	return -1;
+	struct nat_key key;
+
+	if (!nat_key_at(i, &key))
+		return false;
+	snprintf(ret_name, n_max, "%s", key.name);
+	return true;
 }
 
-static uint32_t mask_of(uint32_t n_bits)
+/* A configuration that need not make sense together. */
+static int read_unchecked(const char *text, struct nat_config *config,
+			  struct mr_reason *why)
 {
-	return n_bits == 0 ? 0 : UINT32_MAX << (32 - n_bits);
-}
+	struct yaml_reader reader;
+	int err = yaml_open(&reader, "bed", text, strlen(text), why);
 
-static struct nat_prefix prefix_of(uint32_t addr, uint32_t n_bits)
-{
-	return (struct nat_prefix){ .addr = addr & mask_of(n_bits),
-				    .mask = mask_of(n_bits) };
-}
-
-/* Room for one more of n things, zeroed. */
-static void *grow(void **array, uint32_t *n, size_t size)
-{
-	*array = realloc(*array, (*n + 1) * size);
-	memset((char *)*array + *n * size, 0, size);
-	return (char *)*array + (*n)++ * size;
-}
-
-void bed_address(struct bed *bed, uint32_t side, uint32_t addr, uint32_t n_bits)
-{
-	struct nat_side_config *c = &bed->config.sides[side];
-
-	c->addrs[c->n_addrs] = addr;
-	c->nets[c->n_addrs++] = prefix_of(addr, n_bits);
-}
-
-void bed_link(struct bed *bed, uint32_t side, uint32_t gateway, uint32_t vlan,
-	      uint32_t mtu)
-{
-	struct nat_side_config *c = &bed->config.sides[side];
-
-	c->gateway = gateway;
-	c->vlan = (uint16_t)vlan;
-	c->mtu = (uint16_t)mtu;
-}
-
-void bed_neighbour(struct bed *bed, uint32_t side, uint32_t addr,
-		   const uint8_t *mac)
-{
-	struct nat_side_config *c = &bed->config.sides[side];
-
-	c->neighbours[c->n_neighbours].addr = addr;
-	memcpy(c->neighbours[c->n_neighbours++].mac, mac, 6);
-}
-
-void bed_pool(struct bed *bed, uint32_t first, uint32_t last)
-{
-	struct nat_range *range = grow((void **)&bed->config.pool,
-				       &bed->config.n_pool, sizeof(*range));
-
-	*range = (struct nat_range){ first, last };
-}
-
-void bed_subscriber(struct bed *bed, uint32_t addr, uint32_t n_bits)
-{
-	struct nat_prefix *prefix =
-		grow((void **)&bed->config.subscribers,
-		     &bed->config.n_subscribers, sizeof(*prefix));
-
-	*prefix = prefix_of(addr, n_bits);
-}
-
-void bed_forward(struct bed *bed, uint32_t proto_mask, uint32_t outside_addr,
-		 uint32_t first, uint32_t last, uint32_t inside_addr,
-		 uint32_t inside_first)
-{
-	struct nat_forward *forward =
-		grow((void **)&bed->config.forwards, &bed->config.n_forwards,
-		     sizeof(*forward));
-
-	*forward = (struct nat_forward){ .outside_addr = outside_addr,
-					 .inside_addr = inside_addr,
-					 .outside_first = (uint16_t)first,
-					 .outside_last = (uint16_t)last,
-					 .inside_first = (uint16_t)inside_first,
-					 .proto_mask = (uint8_t)proto_mask };
-}
-
-void bed_one_to_one(struct bed *bed, uint32_t outside_addr,
-		    uint32_t inside_addr)
-{
-	struct nat_one_to_one *one =
-		grow((void **)&bed->config.one_to_ones,
-		     &bed->config.n_one_to_ones, sizeof(*one));
-
-	*one = (struct nat_one_to_one){ outside_addr, inside_addr };
-}
-
-void bed_exclude(struct bed *bed, uint32_t addr, uint32_t n_bits,
-		 uint32_t proto, uint32_t first_port, uint32_t last_port)
-{
-	struct nat_exclude *exclude =
-		grow((void **)&bed->config.excludes, &bed->config.n_excludes,
-		     sizeof(*exclude));
-
-	*exclude = (struct nat_exclude){ .to = prefix_of(addr, n_bits),
-					 .proto = (uint8_t)proto,
-					 .first_port = (uint16_t)first_port,
-					 .last_port = (uint16_t)last_port };
-}
-
-int bed_parse(struct bed *bed, const char *text, char *why, uint32_t n_why)
-{
-	nat_config_free(&bed->config);
-	return bed_read(text, bed->n_shards, &bed->config, why, n_why);
+	if (err < 0)
+		return err;
+	nat_config_init(config);
+	err = yaml_take_keys(&reader, nat_keys(), yaml_root(&reader), config);
+	yaml_close(&reader);
+	return err < 0 ? err : nat_config_complete(config);
 }
 
 static void keep_event(void *opaque, const struct nat_log_event *event)
@@ -294,7 +142,8 @@ static void collect(struct bed *bed)
 	}
 }
 
-int bed_start(struct bed *bed, char *why, uint32_t n_why)
+int bed_start(struct bed *bed, const char *text, bool is_checked, char *why,
+	      uint32_t n_why)
 {
 	struct mr_reason reason = { "" };
 	struct nat_maps_config maps_config = {
@@ -310,7 +159,11 @@ int bed_start(struct bed *bed, char *why, uint32_t n_why)
 					       .worker_idx = bed->shard,
 					       .n_workers = bed->n_shards };
 
-	if (make_pool(bed, &reason) < 0)
+	if ((is_checked ?
+		     nat_settings_parse("bed", text, strlen(text),
+					bed->n_shards, &bed->config, &reason) :
+		     read_unchecked(text, &bed->config, &reason)) < 0 ||
+	    make_pool(bed, &reason) < 0)
 		goto failed;
 	maps_config.ctx = path_config.ctx = bed->ctx;
 	path_config.cache = bed->cache;
@@ -342,8 +195,11 @@ int bed_reload(struct bed *bed, const char *text, char *why, uint32_t n_why)
 	struct nat_key key;
 	struct nat_addrs addrs;
 
-	if (bed_read(text, bed->n_shards, &bed->next, why, n_why) < 0)
+	if (nat_settings_parse("bed", text, strlen(text), bed->n_shards,
+			       &bed->next, &reason) < 0) {
+		snprintf(why, n_why, "%s", reason.text);
 		return -1;
+	}
 	if (!nat_config_can_follow(&bed->config, &bed->next, &key)) {
 		snprintf(why, n_why, "%s", key.name);
 		return -1;

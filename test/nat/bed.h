@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What bed.c gives to bed.py, and to programs in C: bed_new(), settings,
+ * What bed.c gives to bed.py, and to programs in C: bed_new(),
  * bed_start(), frames, bed_free(). Addresses and ports are in host order.
  */
 #ifndef NAT_BED_H
@@ -16,39 +16,19 @@ enum { BED_SHARED = 1 << 0 }; /* of bed_send(): the frame has another owner */
 enum { BED_LOOP = 2, BED_OUTS };
 enum { BED_SESSION_NUMBERS = 13, BED_EVENT_NUMBERS = 8 };
 
-/* Defaults of the application; no addresses. */
-struct bed *bed_new(void);
+/* One of n_shards workers. */
+struct bed *bed_new(uint32_t shard, uint32_t n_shards);
 /* Pages that were not given back: 0. */
 int64_t bed_free(struct bed *bed);
 
-/* Before bed_start(). name: a number of struct nat_config; -1: no such. */
-int bed_set(struct bed *bed, const char *name, uint32_t value);
-void bed_address(struct bed *bed, uint32_t side, uint32_t addr,
-		 uint32_t n_bits);
-void bed_link(struct bed *bed, uint32_t side, uint32_t gateway, uint32_t vlan,
-	      uint32_t mtu);
-void bed_neighbour(struct bed *bed, uint32_t side, uint32_t addr,
-		   const uint8_t *mac);
-void bed_pool(struct bed *bed, uint32_t first, uint32_t last);
-void bed_subscriber(struct bed *bed, uint32_t addr, uint32_t n_bits);
-void bed_forward(struct bed *bed, uint32_t proto_mask, uint32_t outside_addr,
-		 uint32_t first, uint32_t last, uint32_t inside_addr,
-		 uint32_t inside_first);
-void bed_one_to_one(struct bed *bed, uint32_t outside_addr,
-		    uint32_t inside_addr);
-void bed_exclude(struct bed *bed, uint32_t addr, uint32_t n_bits,
-		 uint32_t proto, uint32_t first_port, uint32_t last_port);
-
-struct nat_config;
-int bed_read(const char *text, uint32_t n_workers,
-	     struct nat_config *ret_config, char *why, uint32_t n_why);
-/* Instead of all these: a configuration file. 0, or -1 and why. */
-int bed_parse(struct bed *bed, const char *text, char *why, uint32_t n_why);
-/* The i-th key of such a file, as "timeouts.udp"; false behind the last one. */
+/* The i-th key of a configuration file, as "timeouts: udp"; false behind the
+ * last one. */
 bool bed_key(uint32_t i, char *ret_name, uint32_t n_max);
 
-/* 0, or -1 and why. */
-int bed_start(struct bed *bed, char *why, uint32_t n_why);
+/* Take a configuration file, which need not make sense together unless it is
+ * checked. 0, or -1 and why. */
+int bed_start(struct bed *bed, const char *text, bool is_checked, char *why,
+	      uint32_t n_why);
 
 /* Once: another configuration file. 0, or -1 and why: if it is the name of a
  * setting, that cannot change. */

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A translator to send packets through: no ports, no clock, no privilege.
 
-    nat = Nat(hairpins=False, timeouts_udp_s=120)   # members of struct nat_config
+    nat = Nat(hairpin=False, timeouts_udp=120)   # keys of a configuration file
     out = nat.inside(IP(src="10.0.0.2", dst="198.51.100.7") / UDP(...))
     out.outside[0][UDP].sport                       # what came out, by side
     nat.advance(121)
@@ -11,8 +11,9 @@
 A test uses the fixture `nat_of` (conftest.py), which closes what it made.
 """
 import ctypes
+import json
 import os
-from ipaddress import ip_address, ip_network
+from ipaddress import ip_address
 from pathlib import Path
 
 from scapy.all import (ARP, DNS, ICMP, IP, TCP, UDP, Dot1Q, Ether, raw,
@@ -25,8 +26,6 @@ split_layers(TCP, DNS)
 INSIDE, OUTSIDE, LOOP = 0, 1, 2
 SIDES = ("inside", "outside")
 MACS = ("02:0a:0a:0a:0a:0a", "02:0b:0b:0b:0b:0b")  # bed.c
-PROTOS = {"udp": 1, "tcp": 2, "icmp": 4}  # proto_mask
-FILTERS = {"none": 0, "address": 1, "address_port": 2}
 CSUM_VALID, CSUM_PARTIAL, SHARED = 1 << 16, 1 << 17, 1 << 0
 LOOPED = 1 << 31  # NAT_FRAME_LOOPED
 EVENTS = ("block_begin", "block_end", "mapping_begin", "mapping_end",
@@ -52,11 +51,6 @@ def load():
 
 
 LIB = load()
-
-
-def number(address):
-    """10.0.0.1 as the bed takes it."""
-    return int(ip_address(address))
 
 
 def mac_of(address):
@@ -128,6 +122,48 @@ def keys():
         yield name.value.decode().replace(": ", ".")
 
 
+def side_of(options, name, i):
+    """What a configuration file says about a side."""
+    default = ("10.0.0.1/24", "192.0.2.1/24")[i]
+    gateway = ("10.0.0.254", "192.0.2.254")[i]
+    side = {"port": f"p{i}", "addresses": options.pop(name, [default]),
+            "gateway": options.pop(f"{name}_gateway", gateway),
+            "mtu": options.pop(f"{name}_mtu", 1500),
+            "vlan": options.pop(f"{name}_vlan", 0),
+            "neighbours": [f"{address} {mac}" for address, mac in
+                           options.pop(f"{name}_neighbours", {}).items()]}
+    return {key: value for key, value in side.items() if value}
+
+
+def text_of(options):
+    """A configuration file from the options of Nat."""
+    options = dict(options)
+    config = {name: side_of(options, name, i) for i, name in enumerate(SIDES)}
+    config["pool"] = options.pop("pool", ["192.0.2.1"])
+    config["subscribers"] = options.pop("subscribers", ["10.0.0.0/16"])
+    config["forwards"] = [
+        {"protocols": protos.split("+"), "outside": f"{outside}:{first}-{last}",
+         "inside": f"{inside}:{inside_first}"}
+        for protos, outside, first, last, inside, inside_first in
+        options.pop("forwards", [])]
+    config["one_to_one"] = [{"outside": outside, "inside": inside} for
+                            outside, inside in options.pop("one_to_one", [])]
+    config["exclude"] = [
+        {"to": prefix, **({"protocol": proto} if proto else {}),
+         **({"ports": f"{first}-{last}"} if first else {})}
+        for prefix, proto, first, last in options.pop("exclude", [])]
+    config["limits"] = {"mappings": 65536, "sessions": 65536}  # many beds
+    for name, value in options.items():
+        section, _, key = name.partition("_")
+        if section in ("filtering", "limits", "log", "ports", "timeouts") and \
+                key:
+            config.setdefault(section, {})[key] = value
+        else:
+            config[name] = value
+    return json.dumps({key: value for key, value in config.items() if value
+                       is not None and value != []})
+
+
 class Nat:
     """One worker.
 
@@ -135,16 +171,13 @@ class Nat:
     192.0.2.254; 192.0.2.1 is the only external address; hosts of 10.0.0.0/16 are
     subscribers (10.0.x by way of the inside gateway 10.0.0.254).
 
-    Options: `inside`, `outside` (lists of "address/bits"), `inside_gateway`,
-    `outside_gateway`, `inside_vlan`, `outside_vlan`, `inside_mtu`,
-    `outside_mtu`, `inside_neighbours`, `outside_neighbours` ({address: MAC}),
-    `pool` (list of "first" or "first-last"), `subscribers`, `forwards` (list of
-    (protos, outside, first, last, inside, inside_first)), `one_to_ones` (list
-    of (outside, inside)), `excludes` (list of (prefix, proto, first, last)),
-    `filtering` ("none", "address", "address_port", for all protocols),
-    `filtering_udp`, `filtering_tcp`, `filtering_icmp`; `shard`, `n_shards`; and
-    each number of struct nat_config: `hairpins`, `timeouts_udp_s`,
-    `ports_first` ...
+    Options: `inside`, `outside` (lists of "address/bits"), and with these in
+    front `_gateway`, `_vlan`, `_mtu`, `_neighbours` ({address: MAC}); `pool`,
+    `subscribers` (lists); `forwards` (list of (protos, outside, first, last,
+    inside, inside_first)), `one_to_one` (list of (outside, inside)), `exclude`
+    (list of (prefix, proto, first, last)); `shard`, `n_shards`; and the other
+    keys of a configuration file, with their section in front, as `hairpin`,
+    `timeouts_udp`, `filtering_tcp`. They need not make sense together.
 
     Instead of all these, file="...": the text of a configuration file.
 
@@ -156,85 +189,28 @@ class Nat:
 
     def __init__(self, answers_arp=True, checks_sums=True, **options):
         self.answers_arp, self.checks_sums = answers_arp, checks_sums
-        self.bed = ctypes.c_void_p(LIB.bed_new())
-        self.vlans = [options.pop(f"{side}_vlan", 0) for side in SIDES]
+        self.bed = ctypes.c_void_p(LIB.bed_new(options.pop("shard", 0),
+                                               options.pop("n_shards", 1)))
+        self.vlans = [options.get(f"{side}_vlan", 0) for side in SIDES]
         self.announced = []  # gratuitous ARP of the start
-        why = ctypes.create_string_buffer(400)
-        if "file" in options:
-            self._parse(LIB.bed_parse, options.pop("file"))
-            assert not options
-        else:
-            self._addresses(options)
-            self._rules(options)
-            self._numbers(options)
-        if LIB.bed_start(self.bed, why, 400) != 0:
+        try:
+            self._parse(LIB.bed_start, options.get("file") or text_of(options),
+                        "file" in options)
+        except ValueError:
             LIB.bed_free(self.bed)
-            raise ValueError(why.value.decode())
+            raise
         self.announced = self._collect()
 
-    def _parse(self, function, text):
+    def _parse(self, function, text, *more):
         """Give it a configuration file; ValueError has what it says."""
         why = ctypes.create_string_buffer(400)
-        if function(self.bed, text.encode(), why, 400) != 0:
+        if function(self.bed, text.encode(), *more, why, 400) != 0:
             raise ValueError(why.value.decode())
 
     def reload(self, text):
         """Another configuration file, once."""
         self._parse(LIB.bed_reload, text)
         return self._collect()
-
-    def _addresses(self, options):
-        defaults = {"inside": ["10.0.0.1/24"], "outside": ["192.0.2.1/24"],
-                    "inside_gateway": "10.0.0.254",
-                    "outside_gateway": "192.0.2.254"}
-        for side, name in enumerate(SIDES):
-            for text in options.pop(name, defaults[name]):
-                address, bits = text.split("/")
-                LIB.bed_address(self.bed, side, number(address), int(bits))
-            gateway = options.pop(f"{name}_gateway",
-                                  defaults[f"{name}_gateway"])
-            LIB.bed_link(self.bed, side, number(gateway) if gateway else 0,
-                         self.vlans[side], options.pop(f"{name}_mtu", 1500))
-            fixed = options.pop(f"{name}_neighbours", {})
-            for address, mac in fixed.items():
-                LIB.bed_neighbour(self.bed, side, number(address),
-                                  bytes.fromhex(mac.replace(":", "")))
-
-    def _rules(self, options):
-        for text in options.pop("pool", ["192.0.2.1"]):
-            first, _, last = text.partition("-")
-            LIB.bed_pool(self.bed, number(first), number(last or first))
-        for text in options.pop("subscribers", ["10.0.0.0/16"]):
-            net = ip_network(text)
-            LIB.bed_subscriber(self.bed, int(net.network_address),
-                               net.prefixlen)
-        for protos, outside, first, last, inside, inside_first in \
-                options.pop("forwards", []):
-            mask = sum(PROTOS[p] for p in protos.split("+"))
-            LIB.bed_forward(self.bed, mask, number(outside), first, last,
-                            number(inside), inside_first)
-        for outside, inside in options.pop("one_to_ones", []):
-            LIB.bed_one_to_one(self.bed, number(outside), number(inside))
-        for prefix, proto, first, last in options.pop("excludes", []):
-            net = ip_network(prefix)
-            LIB.bed_exclude(self.bed, int(net.network_address), net.prefixlen,
-                            proto, first, last)
-
-    def _numbers(self, options):
-        every = options.pop("filtering", None)
-        for name in PROTOS:
-            kind = options.pop(f"filtering_{name}", every)
-            if kind is not None:
-                self._set(f"filtering[NAT_{name.upper()}]", FILTERS[kind])
-        for name, value in options.items():
-            for group in ("timeouts", "ports"):
-                if name.startswith(group + "_"):
-                    name = name.replace("_", ".", 1)
-            self._set(name, int(value))
-
-    def _set(self, name, value):
-        if LIB.bed_set(self.bed, name.encode(), value) != 0:
-            raise TypeError(f"struct nat_config has no number {name}")
 
     def inside(self, packet, **how):
         """Send from inside; what came out at once. See send()."""

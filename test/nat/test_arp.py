@@ -33,7 +33,7 @@ def quiet(nat_of):
 def test_answers_for_own_addresses(nat_of):
     nat = nat_of(pool=["192.0.2.10-192.0.2.12"],
                  forwards=[("tcp", "192.0.2.20", 80, 80, "10.0.0.5", 80)],
-                 one_to_ones=[("192.0.2.30", "10.0.0.7")])
+                 one_to_one=[("192.0.2.30", "10.0.0.7")])
     for address in (OURS, "192.0.2.10", "192.0.2.12", "192.0.2.20",
                     "192.0.2.30"):
         got = nat.outside(request("192.0.2.99", address)).one

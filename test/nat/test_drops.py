@@ -146,7 +146,7 @@ def test_broken_options(nat, option):
 
 def test_filtered(nat_of):
     """4787 REQ-8: by address, by address and port."""
-    for kind, from_other_port in (("address", True), ("address_port", False)):
+    for kind, from_other_port in (("address", True), ("address-port", False)):
         nat = nat_of(filtering=kind)
         port = nat.inside(udp(HOST, 5000, PEER, 53)).one[UDP].sport
         for _ in range(2):

@@ -145,7 +145,7 @@ def test_tiny_ones(nat):
 
 
 def test_what_waits_is_bounded(nat_of):
-    nat = nat_of(max_fragments=10)
+    nat = nat_of(limits_fragments=10)
     for i in range(30):
         nat.outside(pieces_of(udp(PEER, 53, OURS, 4242, bytes(60)),
                               ident=i)[1])
@@ -155,7 +155,7 @@ def test_what_waits_is_bounded(nat_of):
 
 def test_a_flood_harms_fragments_only(nat_of):
     """4787 REQ-14a: and even they find room while they are in order."""
-    nat = nat_of(max_fragments=16)
+    nat = nat_of(limits_fragments=16)
     port = nat.inside(udp(HOST, 5000, PEER, 53)).one[UDP].sport
     for i in range(2000):
         nat.outside(IP(raw(IP(src=f"203.0.113.{i % 250 + 1}", dst=OURS,

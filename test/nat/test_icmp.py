@@ -242,7 +242,7 @@ def test_pieces_have_the_options_that_they_need(nat_of):
                                              "ports_max_blocks": 1}, 1)])
 def test_no_port_is_answered(nat_of, options, code):
     """5508 REQ-8; 6888 REQ-11 where subscribers have shares."""
-    nat = nat_of(ports_first=1024, ports_last=1024 + 63, **options)
+    nat = nat_of(ports_range="1024-1087", **options)
     for i in range(64):
         assert nat.inside(udp(HOST, 5000 + i, PEER, 53)).outside, i
     packet = udp(HOST, 6000, PEER, 53)
@@ -267,7 +267,7 @@ def test_unsolicited_syn(nat):
 
 def test_unsolicited_syn_that_is_met(nat_of):
     """5382 REQ-4: a SYN from inside meanwhile, and it ends silently."""
-    nat = nat_of(filtering="address_port")
+    nat = nat_of(filtering="address-port")
     port = nat.inside(tcp(HOST, 4000, "198.51.100.9", 80)).one[TCP].sport
     assert not nat.outside(tcp(PEER, 1000, OURS, port))
     nat.advance(1)

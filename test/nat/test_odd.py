@@ -175,9 +175,9 @@ def test_hairpin_to_a_forward(nat_of, proto, vlan):
 
 
 def test_hairpin_between_one_to_ones(nat_of):
-    nat = nat_of(one_to_ones=[("192.0.2.77", "10.0.0.7"),
+    nat = nat_of(one_to_one=[("192.0.2.77", "10.0.0.7"),
                               ("192.0.2.78", "10.0.0.8")],
-                 passes_other_protocols=True)
+                 other_protocols=True)
     for make in (lambda s, d: udp(s, 5000, d, 53),
                  lambda s, d: tcp(s, 5000, d, 53), ping,
                  lambda s, d: IP(raw(IP(src=s, dst=d, proto=47) / bytes(9)))):
@@ -275,7 +275,7 @@ def test_hairpin_that_is_too_big(nat_of):
     assert [p[IP].dst for p in out.inside] == [OTHER] * 2
 
 
-@pytest.mark.parametrize("filtering", ["none", "address", "address_port"])
+@pytest.mark.parametrize("filtering", ["none", "address", "address-port"])
 def test_hairpin_of_errors_with_a_filter(nat_of, filtering):
     """RFC 5508 REQ-7: whom the sender talks to is not who it is inside."""
     nat = nat_of(filtering=filtering)
@@ -330,8 +330,8 @@ def test_the_error_about_a_hairpin_comes_back_by_another_worker(nat):
 
 def test_protocol_0_takes_nothing_over(nat_of):
     """Else its mapping would be one-to-one: all ports, untranslated."""
-    nat = nat_of(passes_other_protocols=True, pool=["192.0.2.1"],
-                 one_to_ones=[("192.0.2.77", "10.0.0.7")])
+    nat = nat_of(other_protocols=True, pool=["192.0.2.1"],
+                 one_to_one=[("192.0.2.77", "10.0.0.7")])
     out = nat.inside(IP(raw(IP(src=HOST, dst=PEER, proto=0) / bytes(20))))
     assert not out.outside
     assert not nat.outside(udp(PEER, 53, OURS, 22)).inside
@@ -344,7 +344,7 @@ def test_protocol_0_takes_nothing_over(nat_of):
 
 def test_forwards_of_the_sample(nat_of):
     """config/nat/forwards.yaml: filtered, except at the forwards."""
-    nat = nat_of(filtering="address_port", forwards=[
+    nat = nat_of(filtering="address-port", forwards=[
         ("tcp", OURS, 443, 443, "10.0.0.5", 8443),
         ("tcp+udp", OURS, 5000, 5009, "10.0.0.6", 5000)])
     got = nat.outside(tcp(PEER, 4000, OURS, 443)).one
@@ -362,7 +362,7 @@ def test_forwards_of_the_sample(nat_of):
 
 def test_a_flood_of_syns_at_a_forward_is_gone_in_minutes(nat_of):
     """Forged sources: each is answered from inside, and says no more."""
-    nat = nat_of(forwards=[("tcp", OURS, 80, 80, OTHER, 80)], max_sessions=16)
+    nat = nat_of(forwards=[("tcp", OURS, 80, 80, OTHER, 80)], limits_sessions=16)
 
     def knock(i, flags="S"):
         source = f"198.51.100.{i}"
@@ -433,7 +433,7 @@ def test_a_second_first_fragment_is_refused(nat):
     IPOption_RR(length=39, pointer=4, routers=["0.0.0.0"] * 9),
     IPOption(b"\x44\x08\x05\0\0\0\0\0"), IPOption_NOP()])
 def test_options_of_all_kinds(nat_of, option):
-    nat = nat_of(fills_options=False)
+    nat = nat_of(fill_options=False)
     for body in (UDP(sport=5000, dport=53) / b"x",
                  TCP(sport=5000, dport=80, flags="S"), ICMP(id=9)):
         sent = IP(raw(IP(src=HOST, dst=PEER, options=[option]) / body))
@@ -537,9 +537,9 @@ def test_ipv6_that_says_it_is_ipv4(nat):
 
 def test_what_is_changed_at_random(nat_of):
     """Good packets with wrong bytes, from both sides: right or dropped."""
-    nat = nat_of(checks_sums=False, hairpins=True,
-                 one_to_ones=[("192.0.2.77", "10.0.0.7")],
-                 passes_other_protocols=True)
+    nat = nat_of(checks_sums=False, hairpin=True,
+                 one_to_one=[("192.0.2.77", "10.0.0.7")],
+                 other_protocols=True)
     rng = random.Random(5)
     out = nat.inside(udp(HOST, 5000, PEER, 53)).one
     nat.inside(tcp(HOST, 5000, PEER, 80))

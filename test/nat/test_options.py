@@ -49,7 +49,7 @@ def test_route_and_time_are_recorded(nat_of, before, after):
         assert (stamp - now) % 86400000 < 60000
         after = after.replace(b"TTTT", got[at:at + 4])
     assert got == after
-    nat = nat_of(fills_options=False)
+    nat = nat_of(fill_options=False)
     assert option_of(nat.inside(sent(before)).one, len(before)) == before
 
 
@@ -105,7 +105,7 @@ def test_source_route_that_does_not_name_us(nat_of):
 
 
 def test_source_routes_can_be_refused(nat_of):
-    nat = nat_of(follows_source_routes=False)
+    nat = nat_of(source_routes=False)
     for dst in (PEER, "10.0.0.1"):
         failed = nat.inside(routed(HOST, dst, [ROUTER])).one
         assert (failed[ICMP].type, failed[ICMP].code) == (3, 5)
@@ -116,7 +116,7 @@ def test_source_routes_from_outside_reach_nobody(nat_of):
     """By way of us to a host inside, or back out, whatever is excluded."""
     for stop, drop in ((HOST, "source_route"), (PEER, "source_route"),
                        (OURS, "no_mapping")):
-        nat = nat_of(excludes=[("0.0.0.0/0", 0, 0, 65535)])
+        nat = nat_of(exclude=[("0.0.0.0/0", 0, 0, 65535)])
         assert not nat.outside(routed(ROUTER, OURS, [stop])).inside
         assert nat.drops == {drop: 1}
         assert nat.outside(ping(PEER, OURS))

@@ -77,7 +77,7 @@ def test_an_error_about_nothing_is_dropped_by_name(both_of):
 
 
 def test_ping_of_a_one_to_one(both_of):
-    both = both_of(one_to_ones=[(MAPPED, OTHER)])
+    both = both_of(one_to_one=[(MAPPED, OTHER)])
     got = both.hairpin(0, ping(HOST, MAPPED))
     assert (got.src, got.dst) == (OURS, OTHER)
     pong = IP(src=OTHER, dst=got.src) / ICMP(type=0, id=got[ICMP].id) / b"x"

@@ -45,7 +45,7 @@ def test_all_of_a_host_has_one_address(nat_of):
 
 @requirement("REQ-3")
 def test_no_port_serves_two(nat_of):
-    nat = nat_of(ports_first=2048, ports_last=2048 + 63)
+    nat = nat_of(ports_range="2048-2111")
     flows = [Flow(nat, "udp", HOST, 5000 + i) for i in range(64)]
     assert all(flow.out(f"198.51.100.{i}").outside
                for i, flow in enumerate(flows))
@@ -60,7 +60,7 @@ def test_no_port_serves_two(nat_of):
 @requirement("REQ-3a")
 @pytest.mark.parametrize("keeps_port", [True, False])
 def test_well_known_ports_stay_well_known(nat_of, keeps_port):
-    nat = nat_of(ports_first=1, ports_keeps_port=keeps_port)
+    nat = nat_of(ports_range="1-65535", ports_keep_port=keeps_port)
     for host in range(2, 12):
         for port in (1, 500, 1023, 1024, 5000, 65535):
             flow = Flow(nat, "udp", f"10.0.0.{host}", port)
@@ -71,7 +71,7 @@ def test_well_known_ports_stay_well_known(nat_of, keeps_port):
 @requirement("REQ-4")
 @pytest.mark.parametrize("keeps_port", [True, False])
 def test_parity_is_kept(nat_of, keeps_port):
-    nat = nat_of(ports_keeps_port=keeps_port)
+    nat = nat_of(ports_keep_port=keeps_port)
     for host in range(2, 22):
         for port in (5000, 5001, 5002, 5003):
             flow = Flow(nat, "udp", f"10.0.0.{host}", port)
@@ -82,7 +82,7 @@ def test_parity_is_kept(nat_of, keeps_port):
 @requirement("REQ-5")
 def test_nothing_ends_within_two_minutes(nat_of):
     """With the shortest timer that is not below what is asked for."""
-    nat = nat_of(timeouts_udp_s=120)
+    nat = nat_of(timeouts_udp=120)
     nat.advance(0.9)  # late in its second, which must count whole
     flow = Flow(nat, "udp")
     flow.out()
@@ -92,7 +92,7 @@ def test_nothing_ends_within_two_minutes(nat_of):
 @requirement("REQ-5b")
 @pytest.mark.parametrize("seconds", [120, 600])
 def test_timer_can_be_set(nat_of, seconds):
-    flow = Flow(nat_of(timeouts_udp_s=seconds), "udp")
+    flow = Flow(nat_of(timeouts_udp=seconds), "udp")
     flow.out()
     assert ends_after(flow, seconds)
 
@@ -120,7 +120,7 @@ def test_packets_from_inside_refresh(nat):
 @requirement("REQ-6a")
 def test_packets_from_outside_refresh_if_told(nat_of):
     for refreshes in (False, True):
-        nat = nat_of(refreshes_inbound=refreshes)
+        nat = nat_of(inbound_refresh=refreshes)
         flow = Flow(nat, "udp")
         flow.out()
         nat.advance(200)
@@ -137,7 +137,7 @@ def test_filtering(nat_of):
     expected = {None: [True, True, True],  # nothing said: anyone
                 "none": [True, True, True],
                 "address": [True, True, False],
-                "address_port": [True, False, False]}
+                "address-port": [True, False, False]}
     for kind, allowed in expected.items():
         nat = nat_of(filtering=kind) if kind else nat_of()
         flow = Flow(nat, "udp")
@@ -190,7 +190,7 @@ def test_payloads_are_left_alone(nat):
 @requirement("REQ-11")
 def test_behaviour_does_not_change(nat_of):
     """When ports collide, get few, and are used up; in both directions."""
-    nat = nat_of(ports_first=2048, ports_last=2048 + 127)
+    nat = nat_of(ports_range="2048-2175")
     first = Flow(nat, "udp", HOST, 2050)
     assert first.out().outside and first.ident == 2050
     ends = {}

@@ -78,7 +78,7 @@ def test_no_segment_without_a_connection_makes_one(nat):
 
 
 @requirement("REQ-2a")
-@pytest.mark.parametrize("filtering", ["none", "address", "address_port"])
+@pytest.mark.parametrize("filtering", ["none", "address", "address-port"])
 def test_simultaneous_open(nat_of, filtering):
     nat = nat_of(filtering=filtering)
     flow = Flow(nat, "tcp")
@@ -99,7 +99,7 @@ def test_filtering(nat_of):
     senders = [(PEER, 80), (PEER, 81), (PEER2, 80)]
     expected = {None: [True, True, True], "none": [True, True, True],
                 "address": [True, True, False],
-                "address_port": [True, False, False]}
+                "address-port": [True, False, False]}
     for kind, allowed in expected.items():
         nat = nat_of(filtering=kind) if kind else nat_of()
         flow = Flow(nat, "tcp").connect()
@@ -110,7 +110,7 @@ def test_filtering(nat_of):
 
 @requirement("REQ-3b")
 def test_filtering_is_not_that_of_udp(nat_of):
-    for kinds in (("none", "address_port"), ("address_port", "none")):
+    for kinds in (("none", "address-port"), ("address-port", "none")):
         nat = nat_of(filtering_udp=kinds[0], filtering_tcp=kinds[1])
         for proto, kind in zip(("udp", "tcp"), kinds):
             flow = Flow(nat, proto)
@@ -127,7 +127,7 @@ def is_port_unreachable(packet, syn):
 
 @requirement("REQ-4")
 def test_unsolicited_syn_is_not_answered_for_six_seconds(nat_of):
-    for options, port in (({}, 8080), ({"filtering": "address_port"}, None)):
+    for options, port in (({}, 8080), ({"filtering": "address-port"}, None)):
         nat = nat_of(**options)
         if port is None:  # a mapping whose filter does not let it in
             port = Flow(nat, "tcp").connect().ident
@@ -141,7 +141,7 @@ def test_unsolicited_syn_is_not_answered_for_six_seconds(nat_of):
 
 @requirement("REQ-4")
 def test_unsolicited_syn_that_is_met_ends_silently(nat_of):
-    nat = nat_of(filtering="address_port")
+    nat = nat_of(filtering="address-port")
     flow = Flow(nat, "tcp").connect(PEER, 80)
     assert not flow.back(PEER2, 1000, flags="S")
     other = tcp(PEER2, 1001, OURS, flow.ident)  # which nobody meets
@@ -184,8 +184,8 @@ def test_those_being_opened_or_closed_stay(nat, segments):
 
 @requirement("REQ-5a")
 def test_timers_can_be_set(nat_of):
-    options = {"timeouts_tcp_open_s": 10000, "timeouts_tcp_opening_s": 300,
-               "timeouts_tcp_closing_s": 400}
+    options = {"timeouts_tcp_open": 10000, "timeouts_tcp_opening": 300,
+               "timeouts_tcp_closing": 400}
     flow = Flow(nat_of(**options), "tcp").connect()
     assert ends_after(flow, 10000, peer_port=80, flags="A")
     flow = Flow(nat_of(**options), "tcp")
@@ -214,7 +214,7 @@ def test_payloads_are_left_alone(nat):
 
 @requirement("REQ-7")
 def test_no_port_serves_two(nat_of):
-    nat = nat_of(ports_first=2048, ports_last=2048 + 63)
+    nat = nat_of(ports_range="2048-2111")
     flows = [Flow(nat, "tcp", HOST, 5000 + i) for i in range(64)]
     assert all(flow.out(f"198.51.100.{i}", 80).outside
                for i, flow in enumerate(flows))
@@ -268,7 +268,7 @@ def test_destination_unreachable(nat, code, n_l4):
 @pytest.mark.parametrize("kind, code", [(3, c) for c in range(16)] +
                          [(4, 0), (5, 1), (11, 0), (11, 1), (12, 0)])
 def test_no_icmp_ends_anything(nat_of, kind, code):
-    for filtering in ("none", "address_port"):
+    for filtering in ("none", "address-port"):
         nat = nat_of(filtering=filtering)
         flow = Flow(nat, "tcp")
         out = flow.out(PEER, 80).one

@@ -61,7 +61,7 @@ def test_timer_is_a_minute(nat):
 @requirement("REQ-2a")
 @pytest.mark.parametrize("seconds", [61, 300])
 def test_timer_can_be_set(nat_of, seconds):
-    flow = Flow(nat_of(timeouts_icmp_s=seconds), "icmp")
+    flow = Flow(nat_of(timeouts_icmp=seconds), "icmp")
     flow.out()
     assert ends_after(flow, seconds)
 
@@ -103,7 +103,7 @@ def udp_with_options(options):
 @pytest.mark.parametrize("n", [1, 4, 10])
 def test_embedded_options_are_skipped(nat_of, n):
     """What stands where ports would be without them belongs to a mapping."""
-    nat = nat_of(ports_first=1)
+    nat = nat_of(ports_range="1-65535")
     decoy = Flow(nat, "udp", OTHER, 0x0101)
     decoy.out()
     assert decoy.ident == 0x0101  # two options of one byte
@@ -234,7 +234,7 @@ def test_error_from_inside(nat, kind, code):
 @requirement("REQ-5c")
 def test_source_of_errors_from_inside(nat_of):
     nat = nat_of(pool=["192.0.2.1", "192.0.2.50"],
-                 one_to_ones=[("192.0.2.77", "10.0.0.7"),
+                 one_to_one=[("192.0.2.77", "10.0.0.7"),
                               ("192.0.2.78", "10.0.0.8")])
     flow = Flow(nat, "udp")
     flow.out()
@@ -272,7 +272,7 @@ def test_errors_neither_refresh_nor_delete(nat, kind, code):
 @requirement("REQ-7")
 @any_requirement("RFC 7857", "section 12")
 def test_basic_nat_hairpins_queries(nat_of):
-    nat = nat_of(one_to_ones=[("192.0.2.77", "10.0.0.7"),
+    nat = nat_of(one_to_one=[("192.0.2.77", "10.0.0.7"),
                               ("192.0.2.78", "10.0.0.8")])
     for source, shown in ((HOST, OURS), ("10.0.0.8", "192.0.2.78")):
         got = nat.inside(ping(source, "192.0.2.77", ident=99)).inside[0]
@@ -306,7 +306,7 @@ def test_errors_are_hairpinned(nat, kind, code):
 @requirement("REQ-8")
 @pytest.mark.parametrize("make", [udp, tcp])
 def test_no_session_is_answered(nat_of, make):
-    nat = nat_of(max_mappings=1)
+    nat = nat_of(limits_mappings=1)
     assert nat.inside(make(HOST, 5000, PEER, 53)).outside
     packet = make(HOST, 5001, PEER, 53)
     out = nat.inside(packet)
@@ -319,7 +319,7 @@ def test_no_session_is_answered(nat_of, make):
 
 @requirement("REQ-8")
 def test_forbidden_sessions_are_answered(nat_of):
-    nat = nat_of(ports_first=2048, ports_last=2048 + 63, hairpins=False)
+    nat = nat_of(ports_range="2048-2111", hairpin=False)
     other = IP(raw(IP(src=HOST, dst=PEER, proto=47) / b"\0\0\x08\0"))
     got = nat.inside(other).inside[0]
     assert (got[ICMP].type, got[ICMP].code) == (3, 13)

@@ -9,8 +9,8 @@ from rfc import (HOST, OTHER, OURS, PEER, PEER2, ROUTER, THIRD, Flow,
 from rfc import requirement as any_requirement
 
 OPENING_S, OPEN_S, CLOSING_S, RESET_S = 300, 8000, 400, 500
-TIMERS = {"timeouts_tcp_opening_s": OPENING_S, "timeouts_tcp_open_s": OPEN_S,
-          "timeouts_tcp_closing_s": CLOSING_S, "timeouts_tcp_reset_s": RESET_S}
+TIMERS = {"timeouts_tcp_opening": OPENING_S, "timeouts_tcp_open": OPEN_S,
+          "timeouts_tcp_closing": CLOSING_S, "timeouts_tcp_reset": RESET_S}
 
 
 def requirement(number):
@@ -54,7 +54,7 @@ def test_state_machine(nat_of, segments, seconds):
 
 @requirement("2")
 def test_sessions_of_a_mapping_have_states_of_their_own(nat_of):
-    nat = nat_of(filtering="address_port", **TIMERS)
+    nat = nat_of(filtering="address-port", **TIMERS)
     flow = walk(nat, ">S <SA >A")
     flow.out(PEER2, 81)
     nat.advance(OPENING_S - 0.1)
@@ -67,9 +67,9 @@ def test_sessions_of_a_mapping_have_states_of_their_own(nat_of):
 @requirement("2.1")
 @requirement("2.1 shorter")
 def test_opening_and_closing_are_set_apart(nat_of):
-    nat = nat_of(timeouts_tcp_opening_s=30, timeouts_tcp_closing_s=60)
+    nat = nat_of(timeouts_tcp_opening=30, timeouts_tcp_closing=60)
     assert ends_after(walk(nat, ">S"), 30, peer_port=80, flags="A")
-    nat = nat_of(timeouts_tcp_opening_s=30, timeouts_tcp_closing_s=60)
+    nat = nat_of(timeouts_tcp_opening=30, timeouts_tcp_closing=60)
     flow = walk(nat, ">S <SA >A >FA <FA >A")
     assert ends_after(flow, 60, peer_port=80, flags="A")
 
@@ -181,7 +181,7 @@ def test_a_forged_segment_does_not_cut_a_connection(nat_of, forged):
 @pytest.mark.parametrize("first", ["out", "back"])
 def test_a_connection_follows_one_that_vanished(nat_of, first, fin, ahead):
     """The same ends, other numbers, and no FIN or RST between."""
-    nat = nat_of(refreshes_inbound=True)
+    nat = nat_of(inbound_refresh=True)
     flow = established(nat, 3)
     if fin:
         getattr(flow, fin)(PEER, 80, flags="FA", ack=WINDOWS["back"][0] if
@@ -244,7 +244,7 @@ def test_window_scales_end_at_14(nat_of, scale):
 @pytest.mark.parametrize("way", ["out", "back"])
 @pytest.mark.parametrize("flags", ["A", "PA", "S", "FA"])
 def test_segments_outside_of_the_window_do_not_refresh(nat_of, way, flags):
-    nat = nat_of(refreshes_inbound=True)
+    nat = nat_of(inbound_refresh=True)
     flow = established(nat)
     first, n = WINDOWS[way]
     nat.advance(100)
@@ -259,8 +259,7 @@ def test_segments_outside_of_the_window_do_not_refresh(nat_of, way, flags):
 
 @requirement("4")
 def test_a_full_address_is_not_left(nat_of):
-    nat = nat_of(pool=["192.0.2.1-192.0.2.2"], ports_first=2048,
-                 ports_last=2048 + 63)
+    nat = nat_of(pool=["192.0.2.1-192.0.2.2"], ports_range="2048-2111")
     flows = [Flow(nat, "udp", HOST, 5000 + i) for i in range(64)]
     assert all(flow.out().outside for flow in flows)
     late = Flow(nat, "udp", HOST, 7000)
@@ -304,10 +303,10 @@ def test_filters_are_by_protocol(nat_of):
 
 @requirement("7")
 @pytest.mark.parametrize("proto", ["udp", "tcp"])
-@pytest.mark.parametrize("filtering", ["address", "address_port"])
+@pytest.mark.parametrize("filtering", ["address", "address-port"])
 def test_refused_packets_do_not_refresh(nat_of, proto, filtering):
-    nat = nat_of(refreshes_inbound=True, filtering=filtering,
-                 timeouts_tcp_opening_s=300)
+    nat = nat_of(inbound_refresh=True, filtering=filtering,
+                 timeouts_tcp_opening=300)
     flow = Flow(nat, proto)
     flow.out()
     for _ in range(30):
@@ -358,7 +357,7 @@ def test_rsts_that_go_out_do_not_refresh(nat_of, segments, seconds):
 @requirement("8")
 def test_parity_can_be_off(nat_of):
     for keeps, expected in ((True, {0}), (False, {0, 1})):
-        nat = nat_of(ports_keeps_parity=keeps, ports_keeps_port=False)
+        nat = nat_of(ports_keep_parity=keeps, ports_keep_port=False)
         flows = [Flow(nat, "udp", HOST, 5000 + 2 * i) for i in range(40)]
         assert all(flow.out().outside for flow in flows)
         assert {flow.ident % 2 for flow in flows} == expected
