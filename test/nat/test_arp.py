@@ -154,16 +154,84 @@ def test_a_scan_has_its_share(quiet):
     assert asks(quiet, scanner, HOST, "192.0.2.249")
 
 
-def test_the_oldest_query_without_hope_gives_way(quiet):
+def test_who_has_most_queries_gives_way(quiet):
     for i in range(64):
         host = f"10.0.0.{i // 8 + 10}"
         assert asks(quiet, mac_of(host), host, f"192.0.2.{i + 10}")
-    assert not asks(quiet, mac_of(HOST), HOST, "192.0.2.200")
+    assert asks(quiet, mac_of(HOST), HOST, "192.0.2.200")
+    assert UDP in quiet.outside(reply("192.0.2.200", OURS, OUTSIDE)).one
+    assert quiet.drops == {"neighbour": 1}
+
+
+def forged(i):
+    """The i-th of a host's MAC addresses; the first one is all zero."""
+    return f"02:66:00:00:{i // 256:02x}:{i % 256:02x}" if i else ":".join(
+        ["00"] * 6)
+
+
+def test_forged_addresses_do_not_starve_others(quiet):
+    """A query lasts as long as who is there needs to answer it."""
+    for i in range(64):
+        assert asks(quiet, forged(i), HOST, f"192.0.2.{i + 10}")
+    assert not asks(quiet, forged(64), HOST, "192.0.2.100")
+    quiet.advance(0.02)
+    for i in range(65, 65 + 64):
+        assert asks(quiet, forged(i), HOST, f"192.0.2.{i + 10}")
+    quiet.advance(0.02)
+    assert asks(quiet, mac_of("10.0.0.3"), "10.0.0.3", "192.0.2.250")
+    assert UDP in quiet.outside(reply("192.0.2.250", OURS, OUTSIDE)).one
+
+
+def test_frames_that_wait_give_way(quiet):
+    """16 for one neighbour, 256 for all: of those, one that most wait for."""
+    for i in range(16):
+        host = f"10.0.0.{i + 10}"
+        for port in range(16):
+            quiet.inside(udp(host, 5000 + port, f"192.0.2.{i + 10}", 53))
+    assert quiet.counter("held") == 256
+    assert asks(quiet, mac_of(HOST), HOST, "192.0.2.250")
+    assert quiet.counter("held") == 256
+    assert UDP in quiet.outside(reply("192.0.2.250", OURS, OUTSIDE)).one
     assert quiet.drops == {"neighbour_full": 1}
-    quiet.advance(1.1)
-    assert asks(quiet, mac_of(HOST), HOST, "192.0.2.201")
-    assert UDP in quiet.outside(reply("192.0.2.201", OURS, OUTSIDE)).one
-    assert quiet.drops == {"neighbour_full": 1, "neighbour": 1}
+
+
+def test_probes_give_way(quiet):
+    """64 hosts that have gone silent, and what is sent to them all along."""
+    peers = [f"192.0.2.{i + 10}" for i in range(64)]
+    for i, peer in enumerate(peers):
+        assert asks(quiet, forged(i), HOST, peer)
+        quiet.outside(reply(peer, OURS, OUTSIDE))
+    quiet.advance(31)
+    for peer in peers:
+        got = quiet.inside(udp(HOST, 5000, peer, 53)).outside
+        assert any(UDP in p for p in got)
+    assert asks(quiet, mac_of("10.0.0.3"), "10.0.0.3", "192.0.2.250")
+    # From others, too: nobody loses a neighbour that is in use.
+    for i, peer in enumerate(peers):
+        frame = Ether(src=forged(i), dst=MACS[INSIDE]) / udp(
+            HOST, 5000, peer, 53)
+        assert any(UDP in p for p in quiet.inside(frame).outside)
+    quiet.advance(0.02)
+    assert asks(quiet, mac_of("10.0.0.3"), "10.0.0.3", "192.0.2.251")
+    for peer in peers:
+        got = quiet.inside(udp(HOST, 5000, peer, 53)).outside
+        assert any(UDP in p for p in got)
+
+
+def test_the_gateway_is_probed_though_all_queries_are_taken(quiet):
+    quiet.inside(udp(HOST, 5000, PEER, 53))
+    quiet.outside(reply(GATEWAY, OURS, OUTSIDE))
+    quiet.advance(31)
+    for i in range(64):
+        assert asks(quiet, forged(i), HOST, f"192.0.2.{i + 10}")
+    packet = udp(HOST, 5000, PEER, 53)
+    got = quiet.inside(packet).outside
+    assert GATEWAY in [p[ARP].pdst for p in got if ARP in p]
+    quiet.advance(0.02)
+    for i in range(64, 64 + 70):
+        asks(quiet, forged(i), HOST, f"192.0.2.{i + 10}")
+    got = quiet.advance(1).outside  # it is still asked
+    assert GATEWAY in [p[ARP].pdst for p in got if ARP in p]
 
 
 def test_the_gateway_is_asked_though_all_queries_are_taken(quiet):

@@ -20,12 +20,15 @@ enum {
 	MAX_ANNOUNCED = 1024, /* external addresses */
 };
 static const uint64_t retry_ns = 1000000000;
+static const uint64_t grace_ns = 10000000; /* who is there has answered */
 
 /* A neighbour that this worker asks for. */
 struct watch {
 	uint32_t slot, addr;
 	uint8_t side, n_tries;
-	uint64_t asker; /* asker_of(); 0: nobody's alone */
+	uint8_t n_share; /* watches of the same asker, itself included */
+	bool is_gateway; /* everybody's: it never gives way */
+	uint64_t asker;  /* asker_of(); 0: for the gateway */
 	uint64_t begin_ns;
 	uint64_t next_ns;
 	struct nat_fifo waiting;
@@ -108,9 +111,26 @@ static struct watch *find_watch(struct nat_resolver *resolver, uint32_t slot)
 	return NULL;
 }
 
+/* An asker has one watch more, or less. */
+static uint8_t count_share(struct nat_resolver *resolver, uint64_t asker,
+			   int by)
+{
+	uint8_t n = 0;
+
+	for (uint32_t i = 0; i < resolver->n; i++) {
+		struct watch *watch = &resolver->watches[i];
+
+		if (watch->asker != asker)
+			continue;
+		watch->n_share = (uint8_t)(watch->n_share + by);
+		n = watch->n_share;
+	}
+	return n > 0 ? n : 1;
+}
+
 /*
- * Who sent a packet: its source MAC address, because the IP address may be
- * forged; behind a router, the IP address.
+ * Who sent a packet: its source MAC address, because the IP address is easier
+ * to forge; behind a router, the IP address. Never 0.
  */
 static uint64_t asker_of(const struct nat_path *path,
 			 const struct nat_packet *packet)
@@ -130,7 +150,7 @@ static uint64_t asker_of(const struct nat_path *path,
 				 &router) != NAT_NEIGHBOUR_NONE &&
 	     router == mac))
 		return UINT64_C(1) << NAT_MAC_BITS | packet->ip->src;
-	return mac;
+	return UINT64_C(2) << NAT_MAC_BITS | mac;
 }
 
 /* All that waits for it goes out, or is refused; the watch ends. */
@@ -142,6 +162,7 @@ static void end_watch(struct nat_path *path, uint32_t i, bool is_known,
 	struct nat_packet packet;
 	struct nat_way way;
 
+	count_share(resolver, resolver->watches[i].asker, -1);
 	resolver->watches[i] = resolver->watches[--resolver->n];
 	while (nat_fifo_take(&path->hold, &waiting, &packet, &way)) {
 		resolver->n_waiting--;
@@ -164,54 +185,86 @@ static void give_up(struct nat_path *path, uint32_t i,
 	end_watch(path, i, false, 0);
 }
 
+/* It has to give way. One that is probed stays in use, and is asked again. */
+static void evict(struct nat_path *path, uint32_t i)
+{
+	const struct watch *watch = &path->resolver->watches[i];
+
+	nat_neighbours_move(path->neighbours, watch->slot, watch->side,
+			    watch->addr, NAT_NEIGHBOUR_PROBE,
+			    NAT_NEIGHBOUR_REACHABLE, path->now_s);
+	give_up(path, i, NAT_NEIGHBOUR_INCOMPLETE);
+}
+
+/* Whether a gives way before b: its asker has more, or it is older. */
+static bool is_before(const struct watch *a, const struct watch *b)
+{
+	return a->n_share != b->n_share ? a->n_share > b->n_share :
+					  a->begin_ns < b->begin_ns;
+}
+
 /*
- * Make room for another query of an asker (0: a query for the gateway). The
- * oldest unanswered query is dropped: one of the asker's own if it has used up
- * its share, otherwise any host's; for the gateway, the oldest of all. false:
- * there is none.
+ * Make room for another query of an asker (0: for the gateway). An asker that
+ * has used up its share loses its oldest one that is without hope. If all are
+ * taken, the asker that has most loses its oldest: where each has one, as with
+ * forged MAC addresses, only after who is there has had time to answer, or for
+ * the gateway. false: none gives way.
  */
 static bool make_room(struct nat_path *path, uint64_t asker)
 {
 	const struct nat_resolver *resolver = path->resolver;
 	uint32_t n_own = 0, own = MAX_WATCHED, any = MAX_WATCHED;
+	const struct watch *most;
 
 	for (uint32_t i = 0; i < resolver->n; i++) {
 		const struct watch *watch = &resolver->watches[i];
-		const bool is_own = asker != 0 && watch->asker == asker;
 
-		n_own += is_own;
-		if (watch->asker == 0 ||
-		    (asker != 0 && watch->n_tries < HOPELESS_TRIES))
+		if (watch->is_gateway)
 			continue;
-		if (is_own &&
-		    (own == MAX_WATCHED ||
-		     watch->begin_ns < resolver->watches[own].begin_ns))
-			own = i;
 		if (any == MAX_WATCHED ||
-		    watch->begin_ns < resolver->watches[any].begin_ns)
+		    is_before(watch, &resolver->watches[any]))
 			any = i;
+		if (watch->asker != asker)
+			continue;
+		n_own++;
+		if (watch->n_tries >= HOPELESS_TRIES &&
+		    (own == MAX_WATCHED ||
+		     is_before(watch, &resolver->watches[own])))
+			own = i;
 	}
-	if (n_own < MAX_SHARE && resolver->n < MAX_WATCHED)
-		return true;
-	if (n_own >= MAX_SHARE)
+	if (n_own >= MAX_SHARE) {
 		any = own;
+	} else if (resolver->n < MAX_WATCHED) {
+		return true;
+	} else if (asker != 0 && any != MAX_WATCHED) {
+		most = &resolver->watches[any];
+		if (most->n_share <= n_own + 1 &&
+		    path->now_ns - most->begin_ns < grace_ns)
+			return false;
+	}
 	if (any == MAX_WATCHED)
 		return false;
-	give_up(path, any, NAT_NEIGHBOUR_INCOMPLETE);
+	evict(path, any);
 	return true;
 }
 
+/* There is room for it. asker: 0 for the gateway. */
 static struct watch *add_watch(struct nat_path *path, uint32_t slot,
-			       enum nat_side side, uint32_t addr, uint64_t mac)
+			       enum nat_side side, uint32_t addr, uint64_t mac,
+			       uint64_t asker)
 {
 	struct nat_resolver *resolver = path->resolver;
-	struct watch *watch;
+	struct watch *watch = &resolver->watches[resolver->n];
 
-	watch = &resolver->watches[resolver->n++];
-	*watch = (struct watch){ .slot = slot,
-				 .addr = addr,
-				 .side = side,
-				 .begin_ns = path->now_ns };
+	*watch =
+		(struct watch){ .slot = slot,
+				.addr = addr,
+				.side = side,
+				.n_share = count_share(resolver, asker, 1),
+				.is_gateway = addr == path->links[side].gateway,
+				.asker = asker,
+				.begin_ns = path->now_ns };
+	resolver->n++;
 	nat_fifo_init(&watch->waiting);
 	ask(path, watch, mac);
 	return watch;
@@ -228,6 +281,30 @@ static bool may_ask(struct nat_path *path, const struct nat_packet *packet,
 	return make_room(path, *ret_asker);
 }
 
+/*
+ * Make room for another frame that waits: the neighbour that most frames wait
+ * for loses its oldest one. false: that would be the one with n frames.
+ */
+static bool make_room_to_wait(struct nat_path *path, uint32_t n)
+{
+	struct nat_resolver *resolver = path->resolver;
+	struct watch *most = &resolver->watches[0];
+	struct nat_packet packet;
+
+	if (resolver->n_waiting < MAX_WAITING_ALL)
+		return true;
+	for (uint32_t i = 1; i < resolver->n; i++)
+		if (resolver->watches[i].waiting.n > most->waiting.n)
+			most = &resolver->watches[i];
+	if (most->waiting.n <= n + 1 ||
+	    !nat_fifo_take(&path->hold, &most->waiting, &packet, NULL))
+		return false;
+	resolver->n_waiting--;
+	counter_sub(&path->stats.held, 1);
+	nat_drop(path, &packet, NAT_DROP_NEIGHBOUR_FULL);
+	return true;
+}
+
 static enum nat_reason hold_for(struct nat_path *path, uint32_t slot,
 				const struct nat_packet *packet,
 				const struct nat_way *way, uint32_t addr)
@@ -239,11 +316,10 @@ static enum nat_reason hold_for(struct nat_path *path, uint32_t slot,
 	if (watch == NULL) {
 		if (!may_ask(path, packet, way, addr, &asker))
 			return NAT_DROP_NEIGHBOUR_FULL;
-		watch = add_watch(path, slot, way->to, addr, 0);
-		watch->asker = asker;
+		watch = add_watch(path, slot, way->to, addr, 0, asker);
 	}
 	if (watch->waiting.n == MAX_WAITING ||
-	    resolver->n_waiting == MAX_WAITING_ALL ||
+	    !make_room_to_wait(path, watch->waiting.n) ||
 	    !nat_fifo_put(&path->hold, &watch->waiting, packet, way))
 		return NAT_DROP_NEIGHBOUR_FULL;
 	resolver->n_waiting++;
@@ -273,11 +349,11 @@ enum nat_reason nat_resolve(struct nat_path *path, struct nat_packet *packet,
 		return NAT_OK;
 	switch (nat_neighbours_look(neighbours, slot, way->to, addr, ret_mac)) {
 	case NAT_NEIGHBOUR_REACHABLE: /* stale: asked again, used meanwhile */
-		if (path->resolver->n < MAX_WATCHED &&
+		if (may_ask(path, packet, way, addr, &asker) &&
 		    nat_neighbours_move(neighbours, slot, way->to, addr,
 					NAT_NEIGHBOUR_REACHABLE,
 					NAT_NEIGHBOUR_PROBE, path->now_s))
-			add_watch(path, slot, way->to, addr, *ret_mac);
+			add_watch(path, slot, way->to, addr, *ret_mac, asker);
 		return NAT_OK;
 	case NAT_NEIGHBOUR_PROBE:
 		return NAT_OK;
