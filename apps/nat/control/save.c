@@ -161,7 +161,8 @@ int nat_save_end(struct nat_save *save, const char *path, uint64_t time_s,
 	/* Only the owner may see who talked to whom. */
 	if (!save->is_broken)
 		fd = open(temporary,
-			  O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
+			  O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC |
+				  O_NOFOLLOW | O_NONBLOCK,
 			  0600);
 	if (fd >= 0)
 		fchmod(fd, 0600);
@@ -255,17 +256,31 @@ int nat_saved_parse(const char *name, const uint8_t *bytes, size_t n_bytes,
 	return 0;
 }
 
+/* 0, or -1 with errno. */
+static int read_all(int fd, uint8_t *bytes, size_t n_bytes)
+{
+	for (size_t at = 0; at < n_bytes;) {
+		const ssize_t n = read(fd, bytes + at, n_bytes - at);
+
+		if (n <= 0)
+			return -1;
+		at += (size_t)n;
+	}
+	return 0;
+}
+
 int nat_saved_read(const char *path, uint64_t time_s, nat_saved_fn *fn,
 		   void *opaque, struct mr_reason *ret_why)
 {
-	FILE *file = fopen(path, "re");
+	/* A FIFO would wait for its other end. */
+	const int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	uint8_t *bytes = NULL;
 	struct stat stat;
 	int err;
 
-	if (file == NULL)
+	if (fd < 0)
 		return fail_io(ret_why, path);
-	if (fstat(fileno(file), &stat) < 0) {
+	if (fstat(fd, &stat) < 0) {
 		err = fail_io(ret_why, path);
 	} else if (!S_ISREG(stat.st_mode)) {
 		err = foreign(ret_why, path);
@@ -274,13 +289,13 @@ int nat_saved_read(const char *path, uint64_t time_s, nat_saved_fn *fn,
 
 		bytes = malloc(n + 1);
 		errno = EIO;
-		if (bytes == NULL || fread(bytes, 1, n, file) != n)
+		if (bytes == NULL || read_all(fd, bytes, n) < 0)
 			err = fail_io(ret_why, path);
 		else
 			err = nat_saved_parse(path, bytes, n, time_s, fn,
 					      opaque, ret_why);
 	}
 	free(bytes);
-	fclose(file);
+	close(fd);
 	return err;
 }
