@@ -87,7 +87,7 @@ static void begin(struct nat_keep *keep)
 /* All sessions, from workers that do not run. */
 static void gather(struct nat_keep *keep)
 {
-	struct nat_session sessions[NAT_MAIL_SESSIONS];
+	struct nat_session sessions[NAT_MAIL_SAVED];
 
 	begin(keep);
 	for (uint32_t w = 0; w < keep->app->n_workers; w++) {
@@ -96,7 +96,7 @@ static void gather(struct nat_keep *keep)
 
 		while ((n = nat_maps_list(keep->app->workers[w].maps, &cursor,
 					  now_s(keep), sessions,
-					  NAT_MAIL_SESSIONS)) > 0)
+					  NAT_MAIL_SAVED)) > 0)
 			put(keep, sessions, n);
 	}
 }

@@ -42,7 +42,10 @@ static void list(struct nat_mail *mail, const struct nat_mail_to *to)
 {
 	const uint32_t n_seen =
 		nat_maps_list(to->maps, &mail->cursor, to->now_s,
-			      mail->sessions, NAT_MAIL_SESSIONS);
+			      mail->sessions,
+			      mail->question == NAT_ASK_SAVE ?
+				      NAT_MAIL_SAVED :
+				      NAT_MAIL_SESSIONS);
 
 	mail->is_end = n_seen == 0;
 	mail->n = 0;

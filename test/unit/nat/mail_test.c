@@ -54,6 +54,29 @@ TEST(ports_wait_unless_it_is_to_be_now)
 	rig_end(&rig);
 }
 
+TEST(a_snapshot_takes_few_rounds)
+{
+	struct nat_mail mail = { .answered_fd = eventfd(0, EFD_CLOEXEC),
+				 .question = NAT_ASK_SAVE };
+	struct nat_mail_to to;
+	struct rig rig;
+
+	rig_init(&rig);
+	rig_start(&rig);
+	to = (struct nat_mail_to){ .maps = rig.maps, .now_s = rig.now_s };
+	for (uint32_t i = 0; i < NAT_MAIL_SAVED + 100; i++)
+		rig_map(&rig, UDP, INSIDE, (uint16_t)(1000 + i));
+	nat_mail_ask(&mail);
+	nat_mail_answer(&mail, &to);
+	assert_int_equal(mail.n, NAT_MAIL_SAVED);
+	assert_true(mail.n >= 8 * NAT_MAIL_SESSIONS);
+	nat_mail_ask(&mail);
+	nat_mail_answer(&mail, &to);
+	assert_int_equal(mail.n, 100);
+	close(mail.answered_fd);
+	rig_end(&rig);
+}
+
 TEST(what_the_filter_has_ends_with_all_its_sessions)
 {
 	struct rig rig;
