@@ -195,6 +195,17 @@ def test_frames_that_wait_give_way(quiet):
     assert quiet.drops == {"neighbour_full": 1}
 
 
+def test_frames_of_many_pages_wait_on_few(quiet):
+    """What is kept for frames that wait is pages: 1024 + max_fragments."""
+    for i in range(16):
+        host = f"10.0.0.{i + 10}"
+        for port in range(16):
+            quiet.inside(udp(host, 5000 + port, f"192.0.2.{i + 10}", 53,
+                             bytes(1400)), entries=(100, 100))
+    assert 0 < quiet.counter("held") <= (1024 + 256) // 15
+    assert set(quiet.drops) == {"neighbour_full"}
+
+
 def test_probes_give_way(quiet):
     """64 hosts that have gone silent, and what is sent to them all along."""
     peers = [f"192.0.2.{i + 10}" for i in range(64)]

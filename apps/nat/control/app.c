@@ -16,7 +16,6 @@
 
 enum {
 	STEER_ENTRIES = 1024, /* of each ring between workers */
-	HELD_PAGES = 1024,    /* of each worker: queues of path.h */
 	DEFAULT_MTU = 1500,
 	LOG_MS = 5000, /* for the last lines of the log */
 };
@@ -36,8 +35,8 @@ static int open_plane(struct app *app, struct mr_reason *ret_error)
 	const uint32_t n = options_n_workers(app->options);
 
 	plane.specs = specs;
-	plane.n_kept_pages = n * (HELD_PAGES + c->max_fragments) +
-			     n * (n - 1) * STEER_ENTRIES;
+	plane.n_kept_pages =
+		n * nat_held_pages(c) + n * (n - 1) * STEER_ENTRIES;
 	return dataplane_open(&app->plane, &plane, ret_error);
 }
 

@@ -124,7 +124,9 @@ static int create_parts(struct nat_path *path, uint32_t n_workers)
 	return path->resolver == NULL || path->fragments == NULL ||
 			       path->syns == NULL ?
 		       -ENOMEM :
-		       nat_hold_init(&path->hold, n_held);
+		       nat_hold_init(&path->hold, n_held,
+				     nat_held_pages(path->config) -
+					     NAT_STEER_PAGES);
 }
 
 int nat_path_create(const struct nat_path_config *config,

@@ -12,12 +12,14 @@ struct nat_held {
 	uint32_t next; /* in its queue, or of the free ones */
 };
 
-int nat_hold_init(struct nat_hold *hold, uint32_t n)
+int nat_hold_init(struct nat_hold *hold, uint32_t n, uint32_t max_entries)
 {
 	hold->slots = calloc(n, sizeof(*hold->slots));
 	if (hold->slots == NULL)
 		return -ENOMEM;
 	hold->n = n;
+	hold->n_entries = 0;
+	hold->max_entries = max_entries;
 	for (uint32_t i = 0; i < n; i++)
 		hold->slots[i].next = i + 1 < n ? i + 1 : NAT_HELD_NONE;
 	hold->free = n > 0 ? 0 : NAT_HELD_NONE;
@@ -41,8 +43,10 @@ bool nat_fifo_put(struct nat_hold *hold, struct nat_fifo *fifo,
 	const uint32_t at = hold->free;
 	struct nat_held *held;
 
-	if (at == NAT_HELD_NONE)
+	if (at == NAT_HELD_NONE ||
+	    packet->n > hold->max_entries - hold->n_entries)
 		return false;
+	hold->n_entries += packet->n;
 	held = &hold->slots[at];
 	hold->free = held->next;
 	held->packet = *packet;
@@ -73,6 +77,7 @@ bool nat_fifo_take(struct nat_hold *hold, struct nat_fifo *fifo,
 	if (fifo->first == NAT_HELD_NONE)
 		fifo->last = NAT_HELD_NONE;
 	fifo->n--;
+	hold->n_entries -= held->packet.n;
 	held->packet.n = 0;
 	held->next = hold->free;
 	hold->free = at;

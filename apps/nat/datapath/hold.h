@@ -21,6 +21,7 @@ struct nat_held;
 struct nat_hold {
 	struct nat_held *slots;
 	uint32_t n;
+	uint32_t n_entries, max_entries; /* of all frames in it */
 	uint32_t free; /* the first one, or NAT_HELD_NONE */
 };
 
@@ -30,8 +31,8 @@ struct nat_fifo {
 	uint32_t n;
 };
 
-/* 0 or -ENOMEM. */
-int nat_hold_init(struct nat_hold *hold, uint32_t n);
+/* For n frames of max_entries together, a page each. 0 or -ENOMEM. */
+int nat_hold_init(struct nat_hold *hold, uint32_t n, uint32_t max_entries);
 void nat_hold_end(struct nat_hold *hold);
 
 void nat_fifo_init(struct nat_fifo *fifo);

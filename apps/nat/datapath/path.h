@@ -62,6 +62,15 @@ struct nat_path_config {
 					 * may be another worker's */
 };
 
+/* Of the pages below: for fragments at the worker where they meet (steer.h). */
+enum { NAT_STEER_PAGES = 128 };
+
+/* Pages of frames that wait at a worker, at most. Long frames have several. */
+static inline uint32_t nat_held_pages(const struct nat_config *config)
+{
+	return 1024 + config->max_fragments;
+}
+
 /* One per worker. */
 struct nat_path;
 

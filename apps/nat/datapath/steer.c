@@ -57,7 +57,7 @@ struct nat_steer {
 	struct nat_datagrams index;
 	struct datagram datagrams[MAX_DATAGRAMS]; /* by slot of index */
 	struct waiting waiting[MAX_WAITING];      /* a ring */
-	uint32_t next_waiting;
+	uint32_t next_waiting, n_waiting_pages;
 	struct queue ready;
 };
 
@@ -288,6 +288,7 @@ static void drop_waiting(struct nat_steer *steer, struct nat_stats *stats,
 
 	if (w->n > 0)
 		drop(steer, stats, NAT_OUTSIDE, reason, w->frames, w->n);
+	steer->n_waiting_pages -= w->n;
 	w->n = 0;
 }
 
@@ -321,24 +322,29 @@ static struct datagram *find_datagram(struct nat_steer *steer,
 	return &steer->datagrams[at];
 }
 
-/* Displace the frame that has waited longest: the first one of its datagram.
- */
+/* Displace what has waited longest: the first frame of its datagram, and the
+ * next ones while the pages of all are too many. */
 static void wait_for_first(struct nat_steer *steer, struct datagram *d,
 			   const struct mr_frame *frames, uint32_t n,
 			   struct nat_stats *stats)
 {
-	const uint32_t at = steer->next_waiting % MAX_WAITING;
-	struct waiting *w = &steer->waiting[at];
+	struct waiting *w;
+	uint32_t at;
 
-	if (w->n > 0 && w->owner != NO_OWNER) { /* it is ready to leave */
-		drop(steer, stats, NAT_OUTSIDE, NAT_DROP_FRAGMENT_FULL, frames,
-		     n);
-		return;
-	}
-	if (w->n > 0)
-		take(steer, &steer->datagrams[w->datagram].waiting);
-	drop_waiting(steer, stats, NAT_DROP_FRAGMENT_FULL, at);
-	steer->next_waiting++;
+	do {
+		at = steer->next_waiting % MAX_WAITING;
+		w = &steer->waiting[at];
+		if (w->n > 0 && w->owner != NO_OWNER) { /* ready to leave */
+			drop(steer, stats, NAT_OUTSIDE, NAT_DROP_FRAGMENT_FULL,
+			     frames, n);
+			return;
+		}
+		if (w->n > 0)
+			take(steer, &steer->datagrams[w->datagram].waiting);
+		drop_waiting(steer, stats, NAT_DROP_FRAGMENT_FULL, at);
+		steer->next_waiting++;
+	} while (n > NAT_STEER_PAGES - steer->n_waiting_pages);
+	steer->n_waiting_pages += n;
 	w->owner = NO_OWNER;
 	w->datagram = (uint32_t)(d - steer->datagrams);
 	w->n = n;
@@ -449,6 +455,7 @@ static uint32_t release(struct nat_steer *steer, struct mr_frame *frames,
 			       w->n * sizeof(frames[0]));
 			n_own += w->n;
 		}
+		steer->n_waiting_pages -= w->n;
 		w->n = 0;
 	}
 	flush(steer, stats);

@@ -268,6 +268,29 @@ TEST(test_a_flood_of_fragments)
 	assert_int_equal(drops(&b, NAT_DROP_SHUTDOWN), 64);
 }
 
+/* Frames of many pages are bounded by these. */
+TEST(test_long_fragments_wait_on_few_pages)
+{
+	struct mr_frame frames[MR_MAX_SEGS];
+	struct both b;
+
+	open_both(&b);
+	for (uint16_t i = 0; i < 20; i++) {
+		struct mr_frame got[MR_BURST_MAX];
+
+		rig_frames(&b.rig, b.rig.cache, frames, MR_MAX_SEGS);
+		mr_frame_free_bulk(b.rig.cache, frames, 1);
+		frames[0] = frame_of(&b, 0, i + 1, 0);
+		for (uint32_t k = 0; k + 1 < MR_MAX_SEGS; k++)
+			frames[k].flags |= MR_FRAME_MORE;
+		assert_int_equal(split(&b, 0, frames, MR_MAX_SEGS), 0);
+		assert_int_equal(receive(&b, 1, got), 0);
+	}
+	assert_int_equal(drops(&b, NAT_DROP_FRAGMENT_FULL),
+			 20 - NAT_STEER_PAGES / MR_MAX_SEGS);
+	close_both(&b);
+}
+
 /* From outside, by way of the first worker: how many came to their owners. */
 static uint32_t pass(struct both *b, struct mr_frame frame)
 {
