@@ -143,7 +143,8 @@ static void start(struct bench *b)
 	path_config.cache = b->cache;
 	path_config.base = b->base;
 	memcpy(path_config.macs, b->macs, sizeof(b->macs));
-	if (nat_neighbours_create(&b->config, &b->neighbours, &why) < 0 ||
+	if (nat_addrs_create(&b->config) < 0 ||
+	    nat_neighbours_create(&b->config, &b->neighbours, &why) < 0 ||
 	    nat_maps_create(&maps_config, &b->maps, &why) < 0)
 		errx(1, "%s", why.text);
 	path_config.neighbours = b->neighbours;

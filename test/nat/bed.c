@@ -171,7 +171,8 @@ int bed_start(struct bed *bed, const char *text, bool is_checked, char *why,
 	memcpy(path_config.macs, bed_macs, sizeof(bed_macs));
 	for (uint32_t side = 0; side < NAT_SIDES; side++)
 		path_config.mtus[side] = bed->config.sides[side].mtu;
-	if (nat_neighbours_create(&bed->config, &bed->neighbours, &reason) <
+	if (nat_addrs_create(&bed->config) < 0 ||
+	    nat_neighbours_create(&bed->config, &bed->neighbours, &reason) <
 		    0 ||
 	    nat_maps_create(&maps_config, &bed->maps, &reason) < 0)
 		goto failed;
@@ -193,13 +194,14 @@ int bed_reload(struct bed *bed, const char *text, char *why, uint32_t n_why)
 	const uint32_t now_s = (uint32_t)(bed->now_ns / 1000000000);
 	struct mr_reason reason;
 	struct nat_key key;
-	struct nat_addrs addrs;
 
 	if (nat_settings_parse("bed", text, strlen(text), bed->n_shards,
 			       &bed->next, &reason) < 0) {
 		snprintf(why, n_why, "%s", reason.text);
 		return -1;
 	}
+	if (nat_addrs_create(&bed->next) < 0)
+		return -1;
 	if (!nat_config_can_follow(&bed->config, &bed->next, &key)) {
 		snprintf(why, n_why, "%s", key.name);
 		return -1;
@@ -208,9 +210,7 @@ int bed_reload(struct bed *bed, const char *text, char *why, uint32_t n_why)
 		snprintf(why, n_why, "%s", reason.text);
 		return -1;
 	}
-	if (nat_addrs_init(&addrs, &bed->next) < 0)
-		return -1;
-	nat_path_reload(bed->path, &bed->next, &addrs);
+	nat_path_reload(bed->path, &bed->next);
 	nat_neighbours_follow(bed->neighbours, &bed->config, &bed->next, now_s);
 	collect(bed);
 	return 0;

@@ -182,6 +182,25 @@ void nat_addrs_end(struct nat_addrs *addrs)
 	*addrs = (struct nat_addrs){ 0 };
 }
 
+int nat_addrs_create(struct nat_config *config)
+{
+	struct nat_addrs *addrs = malloc(sizeof(*addrs));
+
+	if (addrs == NULL || nat_addrs_init(addrs, config) < 0) {
+		free(addrs);
+		return -ENOMEM;
+	}
+	config->addrs = addrs;
+	return 0;
+}
+
+void nat_addrs_destroy(struct nat_addrs *addrs)
+{
+	if (addrs != NULL)
+		nat_addrs_end(addrs);
+	free(addrs);
+}
+
 /* Whether the last one that begins at or before it has it. */
 static bool has_port(const struct nat_addrs *addrs,
 		     const struct nat_exclude *what)

@@ -44,6 +44,12 @@ struct nat_addrs {
 int nat_addrs_init(struct nat_addrs *addrs, const struct nat_config *config);
 void nat_addrs_end(struct nat_addrs *addrs);
 
+/* Make those of a complete configuration, which owns them. 0, or -ENOMEM. It
+ * takes time: not for a worker between two bursts. */
+int nat_addrs_create(struct nat_config *config);
+/* NULL is allowed. */
+void nat_addrs_destroy(struct nat_addrs *addrs);
+
 /* All addresses below are in network order. */
 
 static inline uint32_t nat_addrs_of(const struct nat_addrs *addrs,

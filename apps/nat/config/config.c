@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "addrs.h"
 #include "config.h"
 
 void nat_config_free(struct nat_config *config)
@@ -13,6 +14,7 @@ void nat_config_free(struct nat_config *config)
 	free(config->forwards);
 	free(config->one_to_ones);
 	free(config->excludes);
+	nat_addrs_destroy(config->addrs);
 	*config = (struct nat_config){ 0 };
 }
 

@@ -131,6 +131,8 @@ struct nat_config {
 	bool logs_sessions;         /* else blocks and errors only */
 	char state_path[256];       /* sessions saved and restored; "" none */
 	uint32_t state_interval_s;  /* 30: between snapshots */
+	/* What addresses are, for all workers: nat_addrs_create(); or NULL. */
+	struct nat_addrs *addrs;
 };
 
 /* So many of each list at most: what is told by hand is short. */
@@ -148,7 +150,7 @@ enum { NAT_WHOLE = UINT32_MAX };
 /* The defaults (keys.c), everything else empty. */
 void nat_config_init(struct nat_config *config);
 
-/* Frees the lists, not the struct. */
+/* Frees the lists and addrs, not the struct. */
 void nat_config_free(struct nat_config *config);
 
 /*

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "app.h"
+#include "config/addrs.h"
 #include "config/keys.h"
 #include "control.h"
 #include "keep.h"
@@ -228,6 +229,8 @@ int app_open(struct app *app, const struct options *options,
 	if (app->config == NULL)
 		return fail_with(ret_error, 1, "no memory");
 	*app->config = *config;
+	if (nat_addrs_create(app->config) < 0)
+		return fail_with(ret_error, 1, "no memory");
 	app->answered_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (app->answered_fd < 0)
 		return fail_with(ret_error, 1, "eventfd: %s", strerror(errno));
@@ -355,12 +358,15 @@ static struct nat_config *read_again(struct app *app)
 		refuse(app, error.text);
 		return NULL;
 	}
-	if (nat_config_can_follow(app->config, next, &key))
+	snprintf(error.text, sizeof(error.text), "no memory");
+	if (!nat_config_can_follow(app->config, next, &key))
+		snprintf(error.text, sizeof(error.text),
+			 "%s: cannot change while it runs; restart for it",
+			 key.name);
+	else if (nat_addrs_create(next) == 0)
 		return next;
 	nat_config_free(next);
 	free(next);
-	snprintf(error.text, sizeof(error.text),
-		 "%s: cannot change while it runs; restart for it", key.name);
 	refuse(app, error.text);
 	return NULL;
 }

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "config/addrs.h"
 #include "mail.h"
 #include "mapping/session.h"
 
@@ -86,20 +85,11 @@ static void clear(struct nat_mail *mail, const struct nat_mail_to *to)
 
 static void reload(struct nat_mail *mail, const struct nat_mail_to *to)
 {
-	struct nat_addrs addrs;
-
-	snprintf(mail->why.text, sizeof(mail->why.text),
-		 "no memory for what addresses are");
-	mail->err = nat_addrs_init(&addrs, mail->config);
-	if (mail->err < 0)
-		return;
 	mail->err =
 		nat_maps_reload(to->maps, mail->config, to->now_s, &mail->why);
-	if (mail->err < 0) {
-		nat_addrs_end(&addrs);
+	if (mail->err < 0)
 		return;
-	}
-	nat_path_reload(to->path, mail->config, &addrs);
+	nat_path_reload(to->path, mail->config);
 	if (to->steer != NULL)
 		nat_steer_follow(to->steer, mail->routes);
 }

@@ -82,11 +82,10 @@ static void follow_mtus(struct nat_path *path)
 	path->mss = mss_of(path);
 }
 
-static void follow(struct nat_path *path, const struct nat_config *config,
-		   const struct nat_addrs *addrs)
+static void follow(struct nat_path *path, const struct nat_config *config)
 {
 	path->config = config;
-	path->addrs = *addrs;
+	path->addrs = *config->addrs; /* its tables are the configuration's */
 	for (uint32_t s = 0; s < NAT_SIDES; s++)
 		init_link(&path->links[s], &config->sides[s],
 			  path->links[s].mac);
@@ -133,7 +132,6 @@ int nat_path_create(const struct nat_path_config *config,
 		    struct nat_path **ret_path, struct mr_reason *reterr_why)
 {
 	struct mr_pool_stats pool = { .size = sizeof(pool) };
-	struct nat_addrs addrs;
 	struct nat_path *path =
 		aligned_alloc(64, (sizeof(*path) + 63) & ~(size_t)63);
 
@@ -153,11 +151,7 @@ int nat_path_create(const struct nat_path_config *config,
 		path->links[s].mac = nat_mac(config->macs[s]);
 		path->port_mtus[s] = config->mtus[s];
 	}
-	if (nat_addrs_init(&addrs, config->config) < 0) {
-		free(path);
-		goto no_memory;
-	}
-	follow(path, config->config, &addrs);
+	follow(path, config->config);
 	if (create_parts(path, config->n_workers) == 0) {
 		*ret_path = path;
 		return 0;
@@ -185,15 +179,12 @@ void nat_path_destroy(struct nat_path *path)
 	nat_resolver_destroy(path->resolver);
 	nat_fragments_destroy(path->fragments);
 	nat_syns_destroy(path->syns);
-	nat_addrs_end(&path->addrs);
 	free(path);
 }
 
-void nat_path_reload(struct nat_path *path, const struct nat_config *config,
-		     const struct nat_addrs *addrs)
+void nat_path_reload(struct nat_path *path, const struct nat_config *config)
 {
-	nat_addrs_end(&path->addrs);
-	follow(path, config, addrs);
+	follow(path, config);
 }
 
 void nat_path_give_up(struct nat_path *path)

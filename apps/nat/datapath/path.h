@@ -51,7 +51,7 @@ struct nat_stats {
 
 struct nat_path_config {
 	struct mr_ctx *ctx;
-	const struct nat_config *config;
+	const struct nat_config *config; /* with its addrs */
 	struct nat_neighbours *neighbours;
 	struct nat_maps *maps;
 	struct mr_cache *cache; /* the worker's */
@@ -85,10 +85,9 @@ void nat_path_destroy(struct nat_path *path);
 
 /*
  * Switch to another configuration, which must outlive the path. It must satisfy
- * nat_config_can_follow(). addrs: made from it; the path takes ownership.
+ * nat_config_can_follow(), and have its addrs.
  */
-void nat_path_reload(struct nat_path *path, const struct nat_config *config,
-		     const struct nat_addrs *addrs);
+void nat_path_reload(struct nat_path *path, const struct nat_config *config);
 
 /* No more bursts will come: frames that it holds are freed as
  * NAT_DROP_SHUTDOWN. */
