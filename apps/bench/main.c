@@ -7,8 +7,6 @@
 
 #include "net/commands.h"
 #include "net/traffic.h"
-#include "result/compare.h"
-#include "result/report.h"
 #include "search/commands.h"
 #include "support/text.h"
 
@@ -32,8 +30,6 @@ static const struct command commands[] = {
 	{ "soak", soak_main },
 	{ "nat", nat_main },
 	{ "selftest", selftest_main },
-	{ "compare", compare_main },
-	{ "report", report_main },
 };
 
 enum { N_COMMANDS = sizeof(commands) / sizeof(commands[0]) };

@@ -16,6 +16,7 @@ sys.dont_write_bytecode = True
 
 TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "test/support"))
+sys.path.insert(0, str(TOP / "apps/bench/front"))
 
 from errors import errors_of  # noqa: E402 pylint: disable=wrong-import-position
 from host import limit  # noqa: E402 pylint: disable=wrong-import-position

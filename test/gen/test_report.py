@@ -6,12 +6,14 @@ import functools
 import html.parser
 import json
 import re
+import subprocess
+import sys
 import xml.dom.minidom
 
 import pytest
 
 import browser
-from conftest import run
+from conftest import BENCH, run
 from sample import (frameloss_document, latency_document, sample_document,
                     soak_document)
 
@@ -112,6 +114,8 @@ def test_the_page_is_whole_and_needs_nothing(pages, name):
     keys = {key for key, _ in reader.attributes}
     assert not any(key.startswith("on") or key in ("src", "xlink:href")
                    for key in keys)
+    assert all(value.startswith("#") for key, value in reader.attributes
+               if key == "href")
     assert "http://" not in re.sub(r'xmlns="[^"]*"', "", text)
     assert "https://" not in text and "@import" not in text
     ids = [value for key, value in reader.attributes if key == "id"]
@@ -213,7 +217,7 @@ def test_rounds_of_a_step_have_one_colour(bench, tmp_path):
         words.append(tmp_path / f"{label}.json")
         words[-1].write_text(json.dumps(sample_document(label)))
     chart = bench("report", *words).out.split("<svg")[1].split("</svg>")[0]
-    colours = re.findall(r'<path[^>]*class="c(\d)', chart)
+    colours = re.findall(r'<g class="c(\d)', chart)
     assert len(set(colours) - {"3"}) == 2  # c3 is for limits
 
 
@@ -255,7 +259,7 @@ def test_what_is_not_complete_is_said_first(pages):
     ([], 2, "0 files given"), (["/nowhere.json"], 2, "No such file"),
     (["--out", "/nowhere/x.html", "GOOD"], 1, "/nowhere/x.html"),
     (["--nope"], 2, "--nope"), (["MEM"], 2, "mr-bench mem or flow"),
-    (["CUT"], 2, "cut off")])
+    (["CUT"], 2, "truncated")])
 def test_errors_are_one_line(bench, tmp_path, words, rc, said):
     good, mem, cut = (tmp_path / n for n in ("g.json", "m.json", "c.json"))
     text = json.dumps(made_up()[0])
@@ -269,15 +273,26 @@ def test_errors_are_one_line(bench, tmp_path, words, rc, said):
     assert said in done.err and done.out == ""
 
 
+def test_a_package_that_is_missing_is_named():
+    # -S: without what the distribution has installed.
+    done = subprocess.run([sys.executable, "-I", "-S", BENCH, "report", "x"],
+                          capture_output=True, text=True, check=False,
+                          timeout=60)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == ("mr-bench report: Python has no module jinja2; "
+                           "install the package python3-jinja2\n")
+
+
 def test_a_whole_plan_has_room_and_no_half_letters(bench, tmp_path):
     words = []
     for i in range(65):
         words.append(tmp_path / f"{i}.json")
-        made = dict(made_up()[2], label="d" * (i % 2 + 55) + 4 * "\u00b5")
+        made = dict(made_up()[2], label="d" * (i % 2 + 57) + 4 * "\u00b5")
         words[-1].write_text(json.dumps(made), encoding="utf-8")
     done = bench("report", *words)
     assert done.rc == 0, done.err
     assert "d\u00b5\u00b5</" in done.out
+    assert "\u00b5\u00b5\u00b5\u00b5</" not in done.out
 
 
 def test_stdout_is_the_default(bench, tmp_path):
@@ -370,8 +385,7 @@ LUMINANCE = """(() => {
         texts: ['body', 'caption', 'dt', 'td'].map(
             s => ratio(paper, style(s, 'color'))).concat(
             ratio(paper, style('svg text', 'fill'))),
-        lines: [...document.querySelectorAll('svg path')].filter(
-            e => e.classList.value.startsWith('c')).map(
+        lines: [...document.querySelectorAll('svg g[class^=c] path')].map(
             e => ratio(paper, of(getComputedStyle(e).stroke))) }; })()"""
 
 

@@ -80,9 +80,9 @@ void document_interval(struct document *document, uint32_t frame_bytes,
 		       const struct trial_result *result);
 
 /*
- * A result. unit is one of those in the schema; whether more of it is better
- * goes by the unit alone: unit_direction(). low and high bound the value; both
- * 0: nobody knows.
+ * A result. unit is one of those in the schema, which units.py of the front end
+ * knows, too: whether more of it is better goes by the unit alone. low and high
+ * bound the value; both 0: nobody knows.
  */
 struct document_row {
 	uint32_t frame_bytes;

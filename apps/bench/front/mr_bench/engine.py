@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The traffic engine, a program of its own."""
+
 import os
 import pkgutil
 import signal

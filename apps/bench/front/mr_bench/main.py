@@ -4,12 +4,12 @@
 A command of Python is a module, imported if it is asked for, with
 main(words) -> exit status. All others are the engine's.
 """
+
 import importlib
-import os
 import signal
 import sys
 
-from mr_bench import engine
+from mr_bench import engine, output
 from mr_bench.text import print_error
 
 # name: what it does, and its module, None: the engine.
@@ -28,8 +28,8 @@ COMMANDS: dict[str, tuple[str, str | None]] = {
     "nat": ("connections of a NAT: rate, capacity (RFC 9693)", None),
     "selftest": ("what the tester itself can do", None),
     "plan": ("a series of measurements from a file", "plan"),
-    "compare": ("results with others, with a verdict", None),
-    "report": ("results as a page with charts", None),
+    "compare": ("results with others, with a verdict", "compare"),
+    "report": ("results as a page with charts", "report"),
 }
 
 # Not installed any more; said until the release after this one.
@@ -51,8 +51,11 @@ line is wrong."""
 
 def print_help() -> int:
     """Exit status."""
-    print(HELP.format(commands="\n".join(
-        f"  {name:12} {what}" for name, (what, _) in COMMANDS.items())))
+    print(
+        HELP.format(
+            commands="\n".join(f"  {name:12} {what}" for name, (what, _) in COMMANDS.items())
+        )
+    )
     return 0
 
 
@@ -64,13 +67,11 @@ def run(words: list[str]) -> int:
     if word in ("-V", "--version"):
         engine.become(["--version"])
     if word in MICRO_BENCHMARKS:
-        print_error(f"mr-bench: '{word}' is './mr bench {word}' now, in the "
-                    "source tree")
+        print_error(f"mr-bench: '{word}' is './mr bench {word}' now, in the source tree")
         return 2
     if word not in COMMANDS:
         which = "" if word is None else f" '{word}'"
-        print_error(f"mr-bench: no command{which}; there are: "
-                    f"{' '.join(COMMANDS)}")
+        print_error(f"mr-bench: no command{which}; there are: {' '.join(COMMANDS)}")
         return 2
     module = COMMANDS[word][1]
     if module is None:
@@ -78,9 +79,10 @@ def run(words: list[str]) -> int:
     try:
         command = importlib.import_module(f"mr_bench.{module}")
     except ModuleNotFoundError as missing:
-        package = f"python3-{missing.name}"
-        print_error(f"mr-bench {word}: Python has no module {missing.name}; "
-                    f"install the package {package}")
+        package = f"python3-{(missing.name or '').partition('.')[0]}"
+        print_error(
+            f"mr-bench {word}: Python has no module {missing.name}; install the package {package}"
+        )
         return 1
     return int(command.main(words[1:]))
 
@@ -94,11 +96,10 @@ def main() -> None:
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
     try:
-        status = run(sys.argv[1:])
-        sys.stdout.flush()
+        with output.to_stdout():
+            status = run(sys.argv[1:])
     except OSError as error:
         where = error.filename or "standard output"
         print_error(f"mr-bench: {where}: {error.strerror}")
-        # Not by the way of sys.exit(), which would try to write it again.
-        os._exit(1)
+        status = 1
     sys.exit(status)

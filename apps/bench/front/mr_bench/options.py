@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Options of a command: one table makes the parser and the help."""
+
 import getopt
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -33,24 +34,19 @@ def _print_help(usage: str, options: list[Option]) -> None:
     print("\nExit status: 0; 1 on failure; 2 if the command line is wrong.")
 
 
-def parse(words: list[str], usage: str,
-          options: list[Option]) -> list[str] | None:
+def parse(words: list[str], usage: str, options: list[Option]) -> list[str] | None:
     """Take each option in its turn. The words that are none; None: help was
     printed, and that was all. Raises Wrong."""
-    letters = "hV" + "".join(o.letter + (":" if o.value else "")
-                             for o in options if o.letter)
-    names = ["help", "version"] + [o.name + ("=" if o.value else "")
-                                   for o in options]
-    by_name = {name: o for o in options
-               for name in (f"--{o.name}", f"-{o.letter}")}
+    letters = "hV" + "".join(o.letter + (":" if o.value else "") for o in options if o.letter)
+    names = ["help", "version"] + [o.name + ("=" if o.value else "") for o in options]
+    by_name = {name: o for o in options for name in (f"--{o.name}", f"-{o.letter}")}
     try:
         given, rest = getopt.gnu_getopt(words, letters, names)
     except getopt.GetoptError as error:
         dashes = "-" if len(error.opt) == 1 else "--"
         if "requires argument" in error.msg:
             raise Wrong(f"option '{dashes}{error.opt}' needs a value") from None
-        raise Wrong(f"no option '{dashes}{error.opt}'; mr-bench --help lists "
-                    "them") from None
+        raise Wrong(f"no option '{dashes}{error.opt}'; mr-bench --help lists them") from None
     for name, value in given:
         if name in ("-h", "--help"):
             _print_help(usage, options)

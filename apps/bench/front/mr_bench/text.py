@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Text from files, command lines and peers, for a terminal: a control
 character in it must neither move the cursor nor end a line."""
+
 import re
 import sys
 
@@ -12,8 +13,7 @@ def _escaped(match: re.Match[str]) -> str:
     character = match[0]
     if character in "\n\t":
         return {"\n": r"\n", "\t": r"\t"}[character]
-    return "".join(f"\\x{byte:02x}" for byte in
-                   character.encode("utf-8", "surrogateescape"))
+    return "".join(f"\\x{byte:02x}" for byte in character.encode("utf-8", "surrogateescape"))
 
 
 def escape(text: str) -> str:
