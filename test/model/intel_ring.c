@@ -284,6 +284,8 @@ void intel_ring_write(struct intel *nic, struct intel_ring *ring,
 		write_control(nic, ring, value);
 		return;
 	}
+	if (which == RING_DROPS && !ring->is_tx)
+		ring->drops = value;
 	if (is_on && (which <= RING_LEN || which == RING_HEAD))
 		model_violation(&nic->m,
 				"%s ring %u: register 0x%x is written "
@@ -314,7 +316,8 @@ uint32_t intel_ring_read(struct intel *nic, struct intel_ring *ring,
 		return ring->head;
 	if (which == RING_DROPS && !ring->is_tx) {
 		value = ring->drops;
-		ring->drops = 0;
+		/* The I210's is cleared by writing it. */
+		ring->drops = nic->chip == &chip_i210 ? value : 0;
 	}
 	if (which != RING_CONTROL || nic->chip->is_82574)
 		return value;

@@ -11,7 +11,7 @@
 enum { ROUNDS = 60, DEADLINE_MS = 7000 };
 
 /* With all features, and the faults that are given. */
-static void make_with_mtu(struct vbed *bed, uint16_t mtu_bytes,
+static void make_with_mtu(struct bed *bed, uint16_t mtu_bytes,
 			  const struct model_faults *faults,
 			  const struct vnet_faults *more)
 {
@@ -25,27 +25,27 @@ static void make_with_mtu(struct vbed *bed, uint16_t mtu_bytes,
 		vnet_set_faults(bed->v, more);
 }
 
-static void make(struct vbed *bed, const struct model_faults *faults,
+static void make(struct bed *bed, const struct model_faults *faults,
 		 const struct vnet_faults *more)
 {
 	make_with_mtu(bed, 1500, faults, more);
 }
 
 /* Opening fails: in time, with one line of reason, and all is as before. */
-static void refuses(struct vbed *bed, const char *options, const char *words)
+static void refuses(struct bed *bed, const char *options, const char *words)
 {
-	const uint64_t n_free = vbed_free_pages(bed);
+	const uint64_t n_free = bed_free_pages(bed);
 	const int32_t n_out = bed->allocator.n_out;
-	const uint64_t start_ms = vbed_now_ms();
+	const uint64_t start_ms = bed_now_ms();
 	struct mr_reason why = { "" };
-	const int err = vbed_try_open(bed, options, &why);
+	const int err = bed_try_open(bed, options, &why);
 
 	if (err >= 0)
 		fail_msg("'%s' was opened; expected: %s", options, words);
 	assert_true(why.text[0] != '\0');
 	assert_reason_has(&why, words);
-	assert_true(vbed_now_ms() - start_ms < test_limit_ms(DEADLINE_MS));
-	assert_int_equal(vbed_free_pages(bed), n_free);
+	assert_true(bed_now_ms() - start_ms < test_limit_ms(DEADLINE_MS));
+	assert_int_equal(bed_free_pages(bed), n_free);
 	assert_int_equal(bed->allocator.n_out, n_out);
 	assert_null(bed->port);
 }
@@ -86,16 +86,16 @@ TEST(device_that_does_not_come_up_is_refused)
 		  "",
 		  "queue" },
 	};
-	struct vbed bed;
+	struct bed bed;
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		make(&bed, &cases[i].faults, &cases[i].more);
 		refuses(&bed, cases[i].options, cases[i].words);
 		/* And as soon as it is well, it works. */
 		vbed_heal(&bed);
-		vbed_open(&bed, cases[i].options);
-		vbed_inject(&bed, 5);
-		assert_int_equal(vbed_drain(&bed), 5);
+		bed_open(&bed, cases[i].options);
+		bed_inject(&bed, 5);
+		assert_int_equal(bed_drain(&bed), 5);
 		vbed_end(&bed);
 	}
 }
@@ -112,20 +112,20 @@ TEST(control_queue_that_does_not_answer_is_done_without)
 	const struct vnet_faults hangs = { .ctrl_hangs = true };
 	const struct vnet_faults no = { .ctrl_refuses = true };
 	struct mr_reason why = { "" };
-	struct vbed bed;
+	struct bed bed;
 
 	vbed_make(&bed, &config);
 	vnet_set_faults(bed.v, &hangs);
-	vbed_open(&bed, "");
+	bed_open(&bed, "");
 	assert_int_equal(mr_port_device_stats(bed.port, NULL, 0), 0);
 	assert_int_equal(mr_port_set_mac(bed.port, mac, &why), -EIO);
 	assert_reason_has(&why, "does not answer");
-	vbed_inject(&bed, 5);
-	assert_int_equal(vbed_drain(&bed), 5);
+	bed_inject(&bed, 5);
+	assert_int_equal(bed_drain(&bed), 5);
 	mr_port_close(bed.port);
 	/* One that refuses is a device that does not count. */
 	vnet_set_faults(bed.v, &no);
-	vbed_open(&bed, "");
+	bed_open(&bed, "");
 	assert_int_equal(mr_port_device_stats(bed.port, NULL, 0), 0);
 	vbed_end(&bed);
 }
@@ -134,13 +134,13 @@ TEST(control_queue_that_does_not_answer_is_done_without)
 TEST(ring_that_the_device_does_not_have_is_refused)
 {
 	const char *const ring = "rx ring of 1024: the device has at most 256";
-	struct vbed bed;
+	struct bed bed;
 
 	make(&bed, NULL, NULL);
 	refuses(&bed, "ring=1024", ring);
 	refuses(&bed, "rx-ring=1024", ring);
 	refuses(&bed, "tx-ring=1024", "tx ring of 1024");
-	vbed_open(&bed, "ring=256");
+	bed_open(&bed, "ring=256");
 	vbed_end(&bed);
 }
 
@@ -151,19 +151,19 @@ TEST(slow_or_restless_device_is_waited_for)
 		{ .generation_changes = true },
 		{ .link_flaps = true },
 	};
-	struct vbed bed;
+	struct bed bed;
 
 	for (size_t i = 0; i < sizeof(slow) / sizeof(slow[0]); i++) {
-		const uint64_t start_ms = vbed_now_ms();
+		const uint64_t start_ms = bed_now_ms();
 
 		make(&bed, NULL, &slow[i]);
-		vbed_open(&bed, "");
+		bed_open(&bed, "");
 		mr_port_poll(bed.port);
-		assert_true(vbed_now_ms() - start_ms <
+		assert_true(bed_now_ms() - start_ms <
 			    test_limit_ms(DEADLINE_MS));
 		vbed_heal(&bed);
-		vbed_inject(&bed, 5);
-		assert_int_equal(vbed_drain(&bed), 5);
+		bed_inject(&bed, 5);
+		assert_int_equal(bed_drain(&bed), 5);
 		vbed_end(&bed);
 	}
 }
@@ -173,7 +173,7 @@ TEST(capability_lists_are_input)
 {
 	const uint64_t needs_registers =
 		VNET_BIT(VNET_RING_RESET) | VNET_BIT(VNET_NOTIF_CONFIG_DATA);
-	struct vbed bed;
+	struct bed bed;
 
 	for (uint32_t caps = 0; caps < VNET_N_CAPS; caps++) {
 		const struct vnet_config config = { .caps = caps };
@@ -182,12 +182,12 @@ TEST(capability_lists_are_input)
 		if (caps == VNET_CAPS_GOOD || caps == VNET_CAPS_LOOP ||
 		    caps == VNET_CAPS_UNKNOWN || caps == VNET_CAPS_TWICE ||
 		    caps == VNET_CAPS_UNUSABLE || caps == VNET_CAPS_OLD) {
-			vbed_open(&bed, "");
+			bed_open(&bed, "");
 			assert_int_equal((vnet_state(bed.v).features &
 					  needs_registers) != 0,
 					 caps != VNET_CAPS_OLD);
-			vbed_inject(&bed, 5);
-			assert_int_equal(vbed_drain(&bed), 5);
+			bed_inject(&bed, 5);
+			assert_int_equal(bed_drain(&bed), 5);
 		} else {
 			refuses(&bed, "", "");
 		}
@@ -196,15 +196,15 @@ TEST(capability_lists_are_input)
 }
 
 /* Some traffic each way, and what an application does beside it. */
-static void run_traffic(struct vbed *bed, uint32_t n_rounds)
+static void run_traffic(struct bed *bed, uint32_t n_rounds)
 {
 	for (uint32_t i = 0; i < n_rounds; i++) {
-		vbed_inject(bed, 1 + i % 20);
-		vbed_send(bed, 1 + i % VBED_BURST);
-		vbed_drain(bed);
-		vbed_collect(bed);
+		bed_inject(bed, 1 + i % 20);
+		bed_send(bed, 1 + i % BED_BURST);
+		bed_drain(bed);
+		bed_collect(bed);
 		mr_port_poll(bed->port);
-		vbed_check_laws(bed);
+		bed_check_laws(bed);
 	}
 }
 
@@ -222,25 +222,25 @@ static void try_fault(const struct fault_case *c, const char *rings,
 		      const char *options)
 {
 	char spec[128];
-	struct vbed bed;
+	struct bed bed;
 	uint64_t n_before;
 
 	snprintf(spec, sizeof(spec), "%s%s", rings, options);
 	make_with_mtu(&bed, c->mtu_bytes, NULL, NULL);
-	vbed_open(&bed, spec);
+	bed_open(&bed, spec);
 	model_set_faults(bed.m, &c->faults);
 	vnet_set_faults(bed.v, &c->more);
 	run_traffic(&bed, ROUNDS);
 	assert_true(vnet_stats(bed.v).n_faults > 0);
-	if (c->is_rx_drop && vbed_rx_stats(&bed).drops[MR_RX_DROP_INVALID] == 0)
+	if (c->is_rx_drop && bed_rx_stats(&bed).drops[MR_RX_DROP_INVALID] == 0)
 		fail_msg("%s, %s: no drop", c->name, spec);
 	if (c->is_tx_drop)
-		assert_true(vbed_tx_stats(&bed).drops[MR_TX_DROP_DEVICE] > 0);
+		assert_true(bed_tx_stats(&bed).drops[MR_TX_DROP_DEVICE] > 0);
 	vbed_heal(&bed);
 	run_traffic(&bed, 5);
-	n_before = vbed_rx_stats(&bed).delivered;
+	n_before = bed_rx_stats(&bed).delivered;
 	run_traffic(&bed, ROUNDS);
-	if (c->is_mended && vbed_rx_stats(&bed).delivered == n_before)
+	if (c->is_mended && bed_rx_stats(&bed).delivered == n_before)
 		fail_msg("%s, %s: nothing is received behind it", c->name,
 			 spec);
 	/* What a device said wrong in a ring, it may have said of anything. */
@@ -324,23 +324,23 @@ TEST(late_completions_are_waited_for)
 {
 	const struct model_faults late = { .late_completions = 5000 };
 	struct mr_tx_stats stats;
-	struct vbed bed;
+	struct bed bed;
 
 	for (uint32_t k = 0; k < VBED_N_RINGS; k++) {
 		make(&bed, NULL, NULL);
-		vbed_open(&bed, vbed_rings[k]);
+		bed_open(&bed, vbed_rings[k]);
 		model_set_faults(bed.m, &late);
-		while (vbed_send(&bed, VBED_BURST) == VBED_BURST)
-			vbed_collect(&bed);
-		assert_true(vbed_tx_stats(&bed).pending > 0);
-		vbed_check_laws(&bed);
+		while (bed_send(&bed, BED_BURST) == BED_BURST)
+			bed_collect(&bed);
+		assert_true(bed_tx_stats(&bed).pending > 0);
+		bed_check_laws(&bed);
 		for (int i = 0; i < 6000; i++)
 			model_step(bed.m);
-		vbed_collect(&bed);
+		bed_collect(&bed);
 		for (int i = 0; i < 6000; i++)
 			model_step(bed.m);
 		mr_tx_burst(bed.txq, bed.cache, NULL, 0);
-		stats = vbed_tx_stats(&bed);
+		stats = bed_tx_stats(&bed);
 		assert_int_equal(stats.pending, 0);
 		assert_int_equal(stats.completed, stats.accepted);
 		vbed_end(&bed);
@@ -352,27 +352,26 @@ TEST(device_that_is_gone_is_said_to_be)
 {
 	const struct model_faults gone = { .all_ones = 1 };
 	struct mr_link link = { 0 };
-	struct vbed bed;
+	struct bed bed;
 	uint64_t start_ms;
 
 	for (uint32_t k = 0; k < VBED_N_RINGS; k++) {
 		make(&bed, NULL, NULL);
-		vbed_open(&bed, vbed_rings[k]);
+		bed_open(&bed, vbed_rings[k]);
 		run_traffic(&bed, 10);
 		model_set_faults(bed.m, &gone);
-		start_ms = vbed_now_ms();
+		start_ms = bed_now_ms();
 		run_traffic(&bed, 20);
 		model_request(bed.m);
 		mr_port_poll(bed.port);
 		assert_int_equal(mr_port_link(bed.port, &link), 0);
 		assert_true(link.is_gone && !link.is_up);
-		vbed_send(&bed, 5);
-		assert_true(vbed_tx_stats(&bed).drops[MR_TX_DROP_PORT_GONE] >
-			    0);
-		vbed_check_laws(&bed);
+		bed_send(&bed, 5);
+		assert_true(bed_tx_stats(&bed).drops[MR_TX_DROP_PORT_GONE] > 0);
+		bed_check_laws(&bed);
 		mr_port_close(bed.port);
 		bed.port = NULL;
-		assert_true(vbed_now_ms() - start_ms <
+		assert_true(bed_now_ms() - start_ms <
 			    test_limit_ms(DEADLINE_MS));
 		vbed_heal(&bed);
 		model_forgive(bed.m); /* writes to it had no effect */
@@ -384,24 +383,24 @@ TEST(device_that_is_gone_is_said_to_be)
 TEST(device_with_an_error_on_the_bus_is_given_up)
 {
 	struct mr_link link = { 0 };
-	struct vbed bed;
+	struct bed bed;
 
 	for (uint32_t k = 0; k < VBED_N_RINGS; k++) {
 		make(&bed, NULL, NULL);
-		vbed_open(&bed, vbed_rings[k]);
+		bed_open(&bed, vbed_rings[k]);
 		run_traffic(&bed, 10);
 		model_pci_error(bed.m);
 		assert_int_equal(mr_port_poll(bed.port), 1);
 		assert_int_equal(mr_port_link(bed.port, &link), 0);
 		assert_true(link.is_gone && !link.is_up);
-		vbed_send(&bed, 5);
-		assert_int_equal(
-			vbed_tx_stats(&bed).drops[MR_TX_DROP_PORT_GONE], 5);
-		vbed_check_laws(&bed);
+		bed_send(&bed, 5);
+		assert_int_equal(bed_tx_stats(&bed).drops[MR_TX_DROP_PORT_GONE],
+				 5);
+		bed_check_laws(&bed);
 		mr_port_close(bed.port);
-		vbed_open(&bed, vbed_rings[k]);
+		bed_open(&bed, vbed_rings[k]);
 		run_traffic(&bed, 10);
-		assert_true(vbed_rx_stats(&bed).delivered > 0);
+		assert_true(bed_rx_stats(&bed).delivered > 0);
 		vbed_end(&bed);
 	}
 }
@@ -409,11 +408,11 @@ TEST(device_with_an_error_on_the_bus_is_given_up)
 TEST(mtu_above_the_devices_is_refused)
 {
 	struct mr_reason why = { "" };
-	struct vbed bed;
+	struct bed bed;
 
 	make(&bed, NULL, NULL);
 	refuses(&bed, "mtu=1501", "the device takes at most 1500");
-	vbed_open(&bed, "mtu=1400");
+	bed_open(&bed, "mtu=1400");
 	assert_int_equal(mr_port_set_mtu(bed.port, 1501, &why), -EINVAL);
 	assert_reason_has(&why, "the device takes at most 1500");
 	assert_int_equal(mr_port_set_mtu(bed.port, 1500, &why), 0);
@@ -433,10 +432,10 @@ TEST(locked_bytes_are_of_rings_too)
 {
 	struct mr_port_info info = { .size = sizeof(info) };
 	struct mr_region_stats stats = { .size = sizeof(stats) };
-	struct vbed bed;
+	struct bed bed;
 
 	make(&bed, NULL, NULL);
-	vbed_open(&bed, "rx-ring=256,tx-ring=256,packed=off");
+	bed_open(&bed, "rx-ring=256,tx-ring=256,packed=off");
 	assert_int_equal(mr_region_stats(bed.region, &stats), 0);
 	assert_int_equal(mr_port_info(bed.port, &info), 0);
 	/* Two rings: 16, 2 and 8 bytes an entry, and what is beside these. */
@@ -452,18 +451,18 @@ TEST(locked_bytes_are_of_rings_too)
 TEST(device_that_needs_a_reset_loses_no_page)
 {
 	const struct vnet_faults faults = { .needs_reset = 40 };
-	struct vbed bed;
+	struct bed bed;
 	uint64_t n_before;
 
 	for (uint32_t k = 0; k < VBED_N_RINGS; k++) {
 		make(&bed, NULL, &faults);
-		vbed_open(&bed, vbed_rings[k]);
+		bed_open(&bed, vbed_rings[k]);
 		run_traffic(&bed, 20);
 		mr_port_poll(bed.port);
-		n_before = vbed_rx_stats(&bed).delivered;
+		n_before = bed_rx_stats(&bed).delivered;
 		run_traffic(&bed, 20);
-		assert_true(vbed_rx_stats(&bed).delivered > n_before ||
-			    !vbed_is_up(&bed));
+		assert_true(bed_rx_stats(&bed).delivered > n_before ||
+			    !bed_is_up(&bed));
 		vbed_end(&bed);
 	}
 }
@@ -472,27 +471,27 @@ TEST(lost_and_spurious_interrupts_lose_no_frame)
 {
 	const struct model_faults lost = { .lost_irqs = 1 };
 	const struct model_faults spurious = { .spurious_irqs = 1 };
-	struct vbed bed;
+	struct bed bed;
 
 	for (uint32_t k = 0; k < VBED_N_RINGS; k++) {
 		make(&bed, NULL, NULL);
-		vbed_open(&bed, vbed_rings[k]);
+		bed_open(&bed, vbed_rings[k]);
 		assert_int_equal(mr_queue_arm(&bed.rxq->queue), 0);
 		model_set_faults(bed.m, &lost);
-		vbed_inject(&bed, 3);
+		bed_inject(&bed, 3);
 		/* No wake-up; who asks again is told that there is work. */
 		assert_int_equal(mr_queue_arm(&bed.rxq->queue), 1);
-		assert_int_equal(vbed_drain(&bed), 3);
+		assert_int_equal(bed_drain(&bed), 3);
 
 		model_set_faults(bed.m, &spurious);
 		for (int i = 0; i < 100; i++) {
 			mr_queue_arm(&bed.rxq->queue);
 			model_step(bed.m);
 			mr_port_poll(bed.port);
-			assert_int_equal(vbed_drain(&bed), 0);
+			assert_int_equal(bed_drain(&bed), 0);
 		}
-		vbed_inject(&bed, 3);
-		assert_int_equal(vbed_drain(&bed), 3);
+		bed_inject(&bed, 3);
+		assert_int_equal(bed_drain(&bed), 3);
 		vbed_end(&bed);
 	}
 }
@@ -501,10 +500,10 @@ TEST(device_without_vectors_is_refused)
 {
 	const struct vnet_faults faults = { .refuses_vectors = true };
 	struct mr_reason why = { "" };
-	struct vbed bed;
+	struct bed bed;
 
 	make(&bed, NULL, &faults);
-	assert_int_equal(vbed_try_open(&bed, "", &why), -EIO);
+	assert_int_equal(bed_try_open(&bed, "", &why), -EIO);
 	assert_reason_has(&why, "interrupt");
 	vbed_end(&bed);
 }
@@ -518,18 +517,18 @@ TEST(used_entries_are_never_torn)
 		.queue_size = RING,
 	};
 	const struct vnet_faults torn = { .tears_entries = true };
-	struct vbed bed;
+	struct bed bed;
 
 	for (uint32_t i = 0; i < 2; i++) {
 		vbed_make(&bed, &config);
 		vnet_set_faults(bed.v, &torn);
-		vbed_open(&bed, i == 0 ? "ring=1024,in-order=off" :
-					 "ring=1024,in-order=on");
+		bed_open(&bed, i == 0 ? "ring=1024,in-order=off" :
+					"ring=1024,in-order=on");
 		for (uint32_t n = 0; n < 3 * RING; n += N_AT_ONCE) {
-			vbed_inject(&bed, N_AT_ONCE);
-			assert_int_equal(vbed_drain(&bed), N_AT_ONCE);
+			bed_inject(&bed, N_AT_ONCE);
+			assert_int_equal(bed_drain(&bed), N_AT_ONCE);
 		}
-		assert_int_equal(laws_sum(vbed_rx_stats(&bed).drops), 0);
+		assert_int_equal(laws_sum(bed_rx_stats(&bed).drops), 0);
 		vbed_end(&bed);
 	}
 }

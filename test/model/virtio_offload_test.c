@@ -6,7 +6,7 @@
  */
 #include "virtio_bed.h"
 
-static void make(struct vbed *bed, uint64_t features, uint32_t n_pairs)
+static void make(struct bed *bed, uint64_t features, uint32_t n_pairs)
 {
 	const struct vnet_config config = { .features = features,
 					    .n_pairs = n_pairs,
@@ -33,12 +33,12 @@ static struct mr_meta meta_of(const struct packet_kind *kind)
 }
 
 /* Send one packet with a partial sum; all entries are taken. */
-static void send_partial(struct vbed *bed, const uint8_t *bytes,
+static void send_partial(struct bed *bed, const uint8_t *bytes,
 			 uint32_t n_bytes, struct mr_meta first)
 {
 	struct mr_frame frames[MR_MAX_SEGS];
 	struct mr_meta meta[MR_MAX_SEGS] = { first };
-	const uint32_t n = vbed_frame(bed, bytes, n_bytes, frames);
+	const uint32_t n = bed_frame(bed, bytes, n_bytes, frames);
 
 	frames[0].flags |= MR_FRAME_CSUM_PARTIAL;
 	assert_int_equal(
@@ -46,7 +46,7 @@ static void send_partial(struct vbed *bed, const uint8_t *bytes,
 	model_step(bed->m);
 }
 
-static void send_each_kind(struct vbed *bed)
+static void send_each_kind(struct bed *bed)
 {
 	uint8_t bytes[2048], got[WIRE_MAX_BYTES];
 
@@ -62,17 +62,17 @@ static void send_each_kind(struct vbed *bed)
 
 TEST(partial_sums_are_finished_on_the_way)
 {
-	struct vbed bed;
+	struct bed bed;
 
 	for (uint32_t k = 0; k < VBED_N_RINGS; k++) {
 		make(&bed, 0, 1);
-		vbed_open(&bed, vbed_rings[k]);
+		bed_open(&bed, vbed_rings[k]);
 		send_each_kind(&bed);
 		assert_int_equal(vnet_stats(bed.v).n_summed, 4);
 		vbed_end(&bed);
 		/* By the driver, for a device that cannot. */
 		make(&bed, vnet_all_features() & ~VNET_BIT(VNET_CSUM), 1);
-		vbed_open(&bed, vbed_rings[k]);
+		bed_open(&bed, vbed_rings[k]);
 		send_each_kind(&bed);
 		assert_int_equal(vnet_stats(bed.v).n_summed, 0);
 		vbed_end(&bed);
@@ -80,7 +80,7 @@ TEST(partial_sums_are_finished_on_the_way)
 }
 
 /* The pieces of one packet: each is right, and together its payload. */
-static void receive_pieces(struct vbed *bed, const struct packet_kind *kind,
+static void receive_pieces(struct bed *bed, const struct packet_kind *kind,
 			   const uint8_t *whole, uint32_t mss)
 {
 	const uint32_t n_headers = packet_headers(kind);
@@ -107,11 +107,11 @@ TEST(long_frames_leave_in_segments)
 {
 	static const uint32_t lens[] = { 100, 1460, 3000, 9000, 60000 };
 	static uint8_t bytes[65536];
-	struct vbed bed;
+	struct bed bed;
 
 	for (uint32_t k = 0; k < VBED_N_RINGS; k++) {
 		make(&bed, 0, 1);
-		vbed_open(&bed, vbed_rings[k]);
+		bed_open(&bed, vbed_rings[k]);
 		for (uint32_t i = 0; i < 4 * 5; i++) {
 			const struct packet_kind kind = {
 				.is_v6 = i & 1,
@@ -135,11 +135,11 @@ TEST(long_frames_leave_in_segments)
 }
 
 /* Receive one frame; its entries and metadata. */
-static uint32_t receive(struct vbed *bed, struct mr_frame *frames,
+static uint32_t receive(struct bed *bed, struct mr_frame *frames,
 			struct mr_meta *meta)
 {
-	const uint32_t n = mr_rx_burst_meta(bed->rxq, bed->cache, frames, meta,
-					    VBED_BURST);
+	const uint32_t n =
+		mr_rx_burst_meta(bed->rxq, bed->cache, frames, meta, BED_BURST);
 
 	assert_true(n > 0);
 	assert_int_equal(mr_frame_n_entries(frames), n);
@@ -148,17 +148,17 @@ static uint32_t receive(struct vbed *bed, struct mr_frame *frames,
 
 TEST(sums_that_the_device_checked_are_flagged)
 {
-	struct mr_frame frames[VBED_BURST];
-	struct mr_meta meta[VBED_BURST];
+	struct mr_frame frames[BED_BURST];
+	struct mr_meta meta[BED_BURST];
 	uint8_t bytes[2048];
-	struct vbed bed;
+	struct bed bed;
 
 	for (uint32_t k = 0; k < VBED_N_RINGS; k++) {
 		char options[64];
 
 		make(&bed, 0, 1);
 		snprintf(options, sizeof(options), "%s,csum=on", vbed_rings[k]);
-		vbed_open(&bed, options);
+		bed_open(&bed, options);
 		for (uint32_t i = 0; i < 8; i++) {
 			const struct packet_kind *kind = &kinds[i / 2];
 			const bool is_partial = i % 2 == 1;
@@ -196,14 +196,14 @@ TEST(sums_are_right_where_they_are_not_flagged)
 	const struct vnet_offload offload = { .flags = VNET_NEEDS_CSUM,
 					      .csum_start = 34,
 					      .csum_offset = 16 };
-	struct mr_frame frames[VBED_BURST];
-	struct mr_meta meta[VBED_BURST];
+	struct mr_frame frames[BED_BURST];
+	struct mr_meta meta[BED_BURST];
 	uint8_t bytes[2048];
-	struct vbed bed;
+	struct bed bed;
 	uint32_t n;
 
 	make(&bed, 0, 1);
-	vbed_open(&bed, "csum=off");
+	bed_open(&bed, "csum=off");
 	n = packet_of(bytes, &kinds[0], true);
 	assert_true(vnet_inject(bed.v, bytes, n, &offload));
 	assert_int_equal(receive(&bed, frames, meta), 1);
@@ -226,9 +226,9 @@ TEST(merged_segments_arrive_as_one_frame)
 	};
 	static uint8_t bytes[65536], got[65536];
 	const uint32_t n = packet_of(bytes, &kind, true);
-	struct mr_frame frames[VBED_BURST];
-	struct mr_meta meta[VBED_BURST];
-	struct vbed bed;
+	struct mr_frame frames[BED_BURST];
+	struct mr_meta meta[BED_BURST];
+	struct bed bed;
 
 	for (uint32_t k = 0; k < VBED_N_RINGS; k++) {
 		char options[64];
@@ -236,11 +236,11 @@ TEST(merged_segments_arrive_as_one_frame)
 
 		make(&bed, 0, 1);
 		snprintf(options, sizeof(options), "%s,tso=on", vbed_rings[k]);
-		vbed_open(&bed, options);
+		bed_open(&bed, options);
 		assert_true(vnet_inject(bed.v, bytes, n, &offload));
 		n_entries = receive(&bed, frames, meta);
 		assert_true(n_entries > 9);
-		assert_int_equal(vbed_copy(&bed, frames, got), n);
+		assert_int_equal(bed_copy(&bed, frames, got), n);
 		assert_memory_equal(got, bytes, n);
 		assert_true(meta[0].valid & MR_META_GSO);
 		assert_int_equal(meta[0].gso_bytes, 1448);
@@ -252,17 +252,17 @@ TEST(merged_segments_arrive_as_one_frame)
 
 TEST(hashes_are_the_devices)
 {
-	struct mr_frame frames[VBED_BURST];
-	struct mr_meta meta[VBED_BURST];
+	struct mr_frame frames[BED_BURST];
+	struct mr_meta meta[BED_BURST];
 	uint8_t bytes[2048];
-	struct vbed bed;
+	struct bed bed;
 
 	for (uint32_t k = 0; k < VBED_N_RINGS; k++) {
 		char options[64];
 
 		make(&bed, 0, 1);
 		snprintf(options, sizeof(options), "%s,hash=on", vbed_rings[k]);
-		vbed_open(&bed, options);
+		bed_open(&bed, options);
 		for (uint16_t port = 0; port < 20; port++) {
 			struct packet_kind kind = kinds[port % 4];
 			const struct vnet_state now = vnet_state(bed.v);
@@ -289,13 +289,13 @@ TEST(hashes_are_the_devices)
 /* Flows go to all queues, each flow to one. */
 static void flows_are_spread(const char *options, bool has_rss)
 {
-	struct mr_frame frames[VBED_BURST];
+	struct mr_frame frames[BED_BURST];
 	uint32_t last = 0;
 	uint8_t bytes[2048];
-	struct vbed bed;
+	struct bed bed;
 
 	make(&bed, 0, 4);
-	vbed_open(&bed, options);
+	bed_open(&bed, options);
 	assert_int_equal(vnet_state(bed.v).has_rss, has_rss);
 	assert_int_equal(vnet_state(bed.v).n_active_pairs, 4);
 	for (uint32_t i = 0; i < 400; i++) {
@@ -310,7 +310,7 @@ static void flows_are_spread(const char *options, bool has_rss)
 		for (uint32_t q = 0; q < 4; q++) {
 			const uint32_t n_got =
 				mr_rx_burst(mr_port_rxq(bed.port, q), bed.cache,
-					    frames, VBED_BURST);
+					    frames, BED_BURST);
 
 			assert_true(n_got <= 1);
 			queue = n_got == 1 ? q : queue;
@@ -338,15 +338,15 @@ TEST(small_rss_table_leaves_the_choice_to_the_device)
 {
 	const struct vnet_config config = { .n_pairs = 4, .rss_table = 2 };
 	struct mr_reason why = { "" };
-	struct vbed bed;
+	struct bed bed;
 
 	vbed_make(&bed, &config);
-	assert_int_equal(vbed_try_open(&bed,
-				       "queues=4,rx-ring=64,tx-ring=64,rss=on",
-				       &why),
+	assert_int_equal(bed_try_open(&bed,
+				      "queues=4,rx-ring=64,tx-ring=64,rss=on",
+				      &why),
 			 -ENOTSUP);
 	assert_reason_has(&why, "rss=off");
-	vbed_open(&bed, "queues=4,rx-ring=64,tx-ring=64");
+	bed_open(&bed, "queues=4,rx-ring=64,tx-ring=64");
 	assert_false(vnet_state(bed.v).features & VNET_BIT(VNET_RSS));
 	assert_int_equal(vnet_state(bed.v).n_active_pairs, 4);
 	vbed_end(&bed);
@@ -357,15 +357,15 @@ TEST(coalescing_by_time_is_not_ended_by_one_frame)
 {
 	struct mr_reason why = { "" };
 	struct vnet_state now;
-	struct vbed bed;
+	struct bed bed;
 
 	make(&bed, 0, 1);
-	assert_int_equal(vbed_try_open(&bed, "rx-frames=30", &why), -EINVAL);
+	assert_int_equal(bed_try_open(&bed, "rx-frames=30", &why), -EINVAL);
 	assert_reason_has(&why, "say rx-usecs");
-	assert_int_equal(vbed_try_open(&bed, "tx-frames=30", &why), -EINVAL);
+	assert_int_equal(bed_try_open(&bed, "tx-frames=30", &why), -EINVAL);
 	assert_reason_has(&why, "say tx-usecs");
-	vbed_open(&bed,
-		  "rx-usecs=20,tx-usecs=40,ring=64,tx-ring=128,promisc=off");
+	bed_open(&bed,
+		 "rx-usecs=20,tx-usecs=40,ring=64,tx-ring=128,promisc=off");
 	now = vnet_state(bed.v);
 	assert_int_equal(now.coal_max_usecs[0], 20);
 	assert_int_equal(now.coal_max_packets[0], 64);
@@ -382,10 +382,10 @@ TEST(settings_reach_the_device)
 					    { 1, 0, 0x5e, 0, 0, 1 },
 					    { 2, 1, 1, 1, 1, 2 } };
 	struct vnet_state now;
-	struct vbed bed;
+	struct bed bed;
 
 	make(&bed, 0, 1);
-	vbed_open(&bed, "rx-usecs=20,rx-frames=30,tx-usecs=40,tx-frames=50");
+	bed_open(&bed, "rx-usecs=20,rx-frames=30,tx-usecs=40,tx-frames=50");
 	now = vnet_state(bed.v);
 	assert_int_equal(now.coal_max_usecs[0], 20);
 	assert_int_equal(now.coal_max_packets[0], 30);
@@ -409,10 +409,10 @@ TEST(settings_reach_the_device)
 
 TEST(announcement_is_acknowledged)
 {
-	struct vbed bed;
+	struct bed bed;
 
 	make(&bed, 0, 1);
-	vbed_open(&bed, "");
+	bed_open(&bed, "");
 	vnet_announce(bed.v);
 	assert_true(vnet_state(bed.v).wants_announcement);
 	assert_true(mr_port_poll(bed.port) > 0);
@@ -423,18 +423,18 @@ TEST(announcement_is_acknowledged)
 TEST(device_past_the_iommu_is_refused)
 {
 	struct mr_reason why = { "" };
-	struct vbed bed;
+	struct bed bed;
 
 	make(&bed, vnet_all_features() & ~VNET_BIT(VNET_ACCESS_PLATFORM), 1);
-	assert_int_equal(vbed_try_open(&bed, "", &why), -ENOTSUP);
+	assert_int_equal(bed_try_open(&bed, "", &why), -ENOTSUP);
 	assert_reason_has(&why, "ACCESS_PLATFORM");
 	vbed_end(&bed);
 }
 
 /* Traffic each way, checked byte for byte. */
-static void exchange(struct vbed *bed, uint32_t n)
+static void exchange(struct bed *bed, uint32_t n)
 {
-	struct mr_frame frames[VBED_BURST];
+	struct mr_frame frames[BED_BURST];
 	uint8_t bytes[128], got[WIRE_MAX_BYTES];
 
 	for (uint32_t i = 0; i < n; i++) {
@@ -443,9 +443,9 @@ static void exchange(struct vbed *bed, uint32_t n)
 
 		assert_true(model_wire_send(bed->wire, 1, bytes, n_bytes));
 		assert_int_equal(
-			mr_rx_burst(bed->rxq, bed->cache, frames, VBED_BURST),
+			mr_rx_burst(bed->rxq, bed->cache, frames, BED_BURST),
 			1);
-		assert_int_equal(vbed_copy(bed, frames, got), n_bytes);
+		assert_int_equal(bed_copy(bed, frames, got), n_bytes);
 		assert_memory_equal(got, bytes, n_bytes);
 		assert_int_equal(mr_tx_burst(bed->txq, bed->cache, frames, 1),
 				 1);
@@ -463,7 +463,7 @@ TEST(any_device_can_be_driven)
 	const uint64_t must =
 		VNET_BIT(VNET_VERSION_1) | VNET_BIT(VNET_ACCESS_PLATFORM);
 	uint64_t random = 88172645463325252u;
-	struct vbed bed;
+	struct bed bed;
 
 	for (int i = 0; i < 400; i++) {
 		struct vnet_config config = { .n_pairs = 1 };
@@ -478,7 +478,7 @@ TEST(any_device_can_be_driven)
 		config.is_transitional = i % 2 == 0;
 		config.caps = i % 4 == 0 ? VNET_CAPS_UNKNOWN : VNET_CAPS_GOOD;
 		vbed_make(&bed, &config);
-		vbed_open(&bed, "");
+		bed_open(&bed, "");
 		exchange(&bed, 600);
 		vbed_end(&bed);
 	}
@@ -486,7 +486,7 @@ TEST(any_device_can_be_driven)
 
 TEST(rings_of_any_size_go_round)
 {
-	struct vbed bed;
+	struct bed bed;
 
 	for (uint32_t k = 0; k < VBED_N_RINGS; k++)
 		for (uint32_t size = 32; size <= VNET_MAX_RING; size *= 2) {
@@ -494,7 +494,7 @@ TEST(rings_of_any_size_go_round)
 								    size };
 
 			vbed_make(&bed, &config);
-			vbed_open(&bed, vbed_rings[k]);
+			bed_open(&bed, vbed_rings[k]);
 			exchange(&bed, 3 * size + 7);
 			vbed_end(&bed);
 		}

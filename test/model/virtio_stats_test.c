@@ -2,7 +2,7 @@
 /* What the device counts, by mr_port_device_stats() of the virtio driver. */
 #include "virtio_bed.h"
 
-static uint64_t count_of(const struct vbed *bed, const char *name)
+static uint64_t count_of(const struct bed *bed, const char *name)
 {
 	struct mr_named_count counts[64];
 	const uint32_t n = mr_port_device_stats(bed->port, counts, 64);
@@ -20,20 +20,20 @@ TEST(device_counts_are_read)
 	const struct vnet_config config = { .n_pairs = 2 };
 	const struct vnet_faults refuses = { .ctrl_refuses = true };
 	struct mr_named_count one = { "none", 99 };
-	struct vbed bed;
+	struct bed bed;
 
 	for (uint32_t k = 0; k < VBED_N_RINGS; k++) {
 		vbed_make(&bed, &config);
-		vbed_open(&bed, vbed_rings[k]);
+		bed_open(&bed, vbed_rings[k]);
 		assert_int_equal(mr_port_device_stats(bed.port, NULL, 0),
 				 6 + 6 + 2);
 		assert_int_equal(mr_port_device_stats(bed.port, &one, 1), 14);
 		assert_string_equal(one.name, "rx_notifications");
 		for (uint32_t i = 0; i < 40; i++) {
-			vbed_inject(&bed, 3);
-			assert_int_equal(vbed_drain(&bed), 3);
-			vbed_send(&bed, 2);
-			vbed_collect(&bed);
+			bed_inject(&bed, 3);
+			assert_int_equal(bed_drain(&bed), 3);
+			bed_send(&bed, 2);
+			bed_collect(&bed);
 		}
 		assert_int_equal(count_of(&bed, "rx_packets"), 120);
 		assert_int_equal(count_of(&bed, "rx_bytes"), 120 * 60);
@@ -42,8 +42,8 @@ TEST(device_counts_are_read)
 		assert_int_equal(count_of(&bed, "tx_csum_none"), 80);
 		/* Not told any more: as it was. */
 		vnet_set_faults(bed.v, &refuses);
-		vbed_send(&bed, 2);
-		vbed_collect(&bed);
+		bed_send(&bed, 2);
+		bed_collect(&bed);
 		assert_int_equal(count_of(&bed, "tx_packets"), 80);
 		vbed_heal(&bed);
 		assert_int_equal(count_of(&bed, "tx_packets"), 82);
@@ -58,21 +58,21 @@ TEST(counts_are_of_all_queues_and_of_what_was_negotiated)
 		.features = vnet_all_features() & ~VNET_BIT(VNET_DEVICE_STATS),
 	};
 	struct mr_named_count one;
-	struct vbed bed;
+	struct bed bed;
 
 	vbed_make(&bed, &config);
-	vbed_open(&bed, "queues=2,csum=on");
-	vbed_inject(&bed, 5);
-	assert_int_equal(vbed_drain(&bed), 5);
+	bed_open(&bed, "queues=2,csum=on");
+	bed_inject(&bed, 5);
+	assert_int_equal(bed_drain(&bed), 5);
 	bed.txq = mr_port_txq(bed.port, 1);
-	assert_int_equal(vbed_send(&bed, 3), 3);
-	assert_int_equal(vbed_collect(&bed), 3);
+	assert_int_equal(bed_send(&bed, 3), 3);
+	assert_int_equal(bed_collect(&bed), 3);
 	assert_int_equal(count_of(&bed, "rx_packets"), 5);
 	assert_int_equal(count_of(&bed, "rx_csum_none"), 5);
 	assert_int_equal(count_of(&bed, "tx_packets"), 3);
 	vbed_end(&bed);
 	vbed_make(&bed, &without);
-	vbed_open(&bed, "");
+	bed_open(&bed, "");
 	assert_int_equal(mr_port_device_stats(bed.port, &one, 1), 0);
 	vbed_end(&bed);
 }
@@ -82,22 +82,22 @@ TEST(device_that_is_silent_of_its_counts_is_opened)
 {
 	const struct vnet_config config = { .n_pairs = 2 };
 	const struct vnet_faults silent = { .query_hangs = true };
-	struct vbed bed;
+	struct bed bed;
 
 	/* Each takes as long as an answer is waited for: split, and packed. */
 	for (uint32_t k = 0; k < VBED_N_RINGS; k += 2) {
 		vbed_make(&bed, &config);
 		vnet_set_faults(bed.v, &silent);
-		vbed_open(&bed, vbed_rings[k]);
+		bed_open(&bed, vbed_rings[k]);
 		assert_true(vnet_stats(bed.v).n_faults > 0);
 		assert_int_equal(mr_port_device_stats(bed.port, NULL, 0), 0);
 		assert_int_equal(mr_port_set_promisc(bed.port, 1, NULL), 0);
 		assert_true(vnet_state(bed.v).promisc);
 		for (uint32_t i = 0; i < 200; i++) {
-			vbed_inject(&bed, 3);
-			assert_int_equal(vbed_drain(&bed), 3);
-			assert_int_equal(vbed_send(&bed, 2), 2);
-			assert_int_equal(vbed_collect(&bed), 2);
+			bed_inject(&bed, 3);
+			assert_int_equal(bed_drain(&bed), 3);
+			assert_int_equal(bed_send(&bed, 2), 2);
+			assert_int_equal(bed_collect(&bed), 2);
 		}
 		vbed_end(&bed);
 	}
@@ -116,19 +116,19 @@ TEST(counts_of_a_device_that_lies_are_taken_with_care)
 		{ .bad_types = 6 },
 	};
 	uint64_t n_before, n_now = 0, n_last;
-	struct vbed bed;
+	struct bed bed;
 
 	for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
 		vbed_make(&bed, &(const struct vnet_config){ 0 });
-		vbed_open(&bed, "csum=on");
-		vbed_inject(&bed, 5);
-		assert_int_equal(vbed_drain(&bed), 5);
+		bed_open(&bed, "csum=on");
+		bed_inject(&bed, 5);
+		assert_int_equal(bed_drain(&bed), 5);
 		n_last = n_before = count_of(&bed, "rx_packets");
 		assert_int_equal(n_before, 5);
 		vnet_set_faults(bed.v, &lies[i]);
 		for (uint32_t k = 0; k < 200; k++) {
-			vbed_inject(&bed, 1);
-			assert_int_equal(vbed_drain(&bed), 1);
+			bed_inject(&bed, 1);
+			assert_int_equal(bed_drain(&bed), 1);
 			n_now = count_of(&bed, "rx_packets");
 			assert_in_range(n_now, n_last, 5 + k + 1);
 			assert_int_equal(count_of(&bed, "rx_drops"), 0);

@@ -1,395 +1,232 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of drivers/intel/intel_rx.c: what a device may write, and does. */
-#include "fake_nic.h"
-#include "support/laws.h"
+#include <unistd.h>
 
-static uint32_t receive(struct fake *fake, struct mr_frame *frames, uint32_t n)
+#include "intel.h"
+#include "model/held_nic.h"
+#include "support/rx_script.h"
+
+static uint32_t receive(struct held *held, struct mr_frame *frames, uint32_t n)
 {
-	return mr_rx_burst(fake->rxq, fake->cache, frames, n);
+	return mr_rx_burst(held->bed.rxq, held->bed.cache, frames, n);
 }
 
-static void check_laws(const struct fake *fake)
+static void receive_one(struct held *held)
 {
-	const struct mr_rx_stats s = fake_rx_stats(fake);
-
-	assert_true(laws_of_rx_hold(&s));
+	held_receive(held, 0, INTEL_RX_EOP, 60, 0);
 }
 
-TEST(every_received_buffer_is_replaced)
+static void give(void *device, bool is_end)
 {
-	struct mr_frame frames[MR_BURST_MAX];
-	struct fake fake;
+	held_receive(device, 0, is_end ? INTEL_RX_EOP : 0,
+		     is_end ? RX_SCRIPT_END_BYTES : 3072, 0);
+}
 
-	fake_open(&fake, (struct fake_config){ 0 });
-	assert_in_flight(fake.f.pool, FAKE_RING);
-	for (uint32_t round = 0; round < 40; round++) {
-		const uint32_t n = round % 20 + 1;
+/* Buffers of 3 KiB here. Each costs the frame, none the one behind it. */
+static const struct {
+	uint32_t status, n_bytes;
+} wrong[] = {
+	{ INTEL_RX_EOP, 0 },
+	{ INTEL_RX_EOP, 3073 },
+	{ INTEL_RX_EOP, 65535 },
+	{ INTEL_RX_EOP | INTEL_RX_RXE, 60 },
+	{ INTEL_RX_EOP | INTEL_RX_CE, 60 },
+	{ INTEL_RX_EOP | INTEL_RX_SE, 60 },
+	{ INTEL_RX_EOP | INTEL_RX_SEQ, 60 },
+	{ INTEL_RX_EOP | INTEL_RX_CXE, 60 },
+};
 
-		for (uint32_t i = 0; i < n; i++)
-			fake_receive(&fake, 60 + i);
-		assert_int_equal(receive(&fake, frames, 32), n);
-		for (uint32_t i = 0; i < n; i++) {
-			assert_int_equal(frames[i].len, 60 + i);
-			assert_int_equal(frames[i].flags, 0);
-			assert_int_equal(frames[i].addr % 4096, 128);
-			assert_int_equal(*fake_bytes(&fake, &frames[i]), 0x5a);
+static uint32_t which_wrong;
+
+static void give_bad(void *device)
+{
+	held_receive(device, 0, wrong[which_wrong].status,
+		     wrong[which_wrong].n_bytes, 0);
+}
+
+static const struct rx_script scripts[] = {
+	/* What is wrong is a drop, in frames of one entry and of several. */
+	{ NULL, "e b e R32=1 R31=0 R31=1", .delivered = 2, .invalid = 1 },
+	{ "sg=on", "e b e R32=1 R31=0 R31=1", .delivered = 2, .invalid = 1 },
+	/* Several buffers, without SG: its end comes later than the drop. */
+	{ NULL, "m R4=0 R4=0 m 2e R4=0 R4=1", .delivered = 1, .too_long = 1 },
+	/* One that is not whole, or does not fit the burst, waits. */
+	{ "mtu=9000", "e 2m R32=1 R31=0 e R31=3", .delivered = 2 },
+	{ "sg=on",
+	  "2m e 2m e 2m e 2m e 2m e 2m e 2m e 2m e 2m e 2m e R20=18 R20=12",
+	  .delivered = 10 },
+	/* 18 entries are delivered, 19 are one drop. */
+	{ "sg=on", "17m e R64=18 20m R64=0 e e R64=1", .delivered = 2,
+	  .too_long = 1 },
+	/* No pages: a burst is cut, between frames, and nothing is lost. */
+	{ NULL, "P 10e R32=3 R28=0 p R28=7", .delivered = 10, .pool_empty = 2 },
+	{ "sg=on", "P m e m e m e m e m e R32=2 R28=0 p R28=8", .delivered = 5,
+	  .pool_empty = 2 },
+	/* A burst of none takes nothing. */
+	{ NULL, "b R0=0", .delivered = 0 },
+};
+
+TEST(what_a_device_writes_is_received_or_dropped_by_name)
+{
+	for (size_t i = 0; i < sizeof(scripts) / sizeof(scripts[0]); i++) {
+		const bool has_wrong = strchr(scripts[i].script, 'b') != NULL;
+
+		for (which_wrong = 0;
+		     which_wrong <
+		     (has_wrong ? sizeof(wrong) / sizeof(wrong[0]) : 1);
+		     which_wrong++) {
+			struct held held;
+
+			held_open(&held,
+				  (struct held_config){
+					  .options = scripts[i].options });
+			rx_script_run(
+				&scripts[i],
+				&(struct rx_double){ .rxq = held.bed.rxq,
+						     .cache = held.bed.cache,
+						     .device = &held,
+						     .give = give,
+						     .give_bad = give_bad });
+			held_close(&held);
 		}
-		assert_in_flight(fake.f.pool, FAKE_RING + n);
-		mr_frame_free_bulk(fake.cache, frames, n);
 	}
-	assert_int_equal(fake_rx_stats(&fake).delivered, 420);
-	check_laws(&fake);
-	fake_close(&fake);
+}
+
+/* Sums, hash, and tag: the last only if the device took it out. */
+TEST(flags_and_metadata_are_what_the_descriptor_says)
+{
+	static const struct {
+		uint64_t low;
+		uint32_t status;
+		uint16_t vlan;
+		bool takes_tags;
+		uint32_t flags, valid;
+	} cases[] = {
+		{ .status = 0 },
+		{ .status = INTEL_RX_TCPCS, .flags = MR_FRAME_CSUM_VALID },
+		{ .status = INTEL_RX_UDPCS, .flags = MR_FRAME_CSUM_VALID },
+		{ .status = INTEL_RX_TCPCS | INTEL_RX_UDPCS,
+		  .flags = MR_FRAME_CSUM_VALID },
+		{ .status = INTEL_RX_TCPCS | 0x40,
+		  .flags = MR_FRAME_CSUM_VALID },
+		{ .status = INTEL_RX_TCPCS | INTEL_RX_IXSM },
+		{ .status = INTEL_RX_UDPCS | 0x40 | INTEL_RX_IXSM },
+		{ .status = INTEL_RX_IXSM },
+		{ .status = INTEL_RX_TCPCS | INTEL_RX_TCPE },
+		{ .status = INTEL_RX_UDPCS | INTEL_RX_TCPE },
+		{ .status = INTEL_RX_TCPCS | INTEL_RX_IPE },
+		{ .status = INTEL_RX_TCPE },
+		{ .status = 0x40 }, /* the IP header alone */
+		{ .low = UINT64_C(0xdeadbeef) << 32 | 1,
+		  .vlan = 0x123,
+		  .takes_tags = true,
+		  .valid = MR_META_RSS_HASH },
+		{ .low = UINT64_C(0xdeadbeef) << 32,
+		  .status = INTEL_RX_VP,
+		  .vlan = 0xa123,
+		  .takes_tags = true,
+		  .valid = MR_META_VLAN },
+		{ .status = INTEL_RX_VP, .vlan = 1 },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct mr_frame frames[MR_MAX_SEGS];
+		struct mr_meta meta[MR_MAX_SEGS];
+		struct held held;
+
+		held_open(&held,
+			  (struct held_config){ .options = cases[i].takes_tags ?
+								   "vlan" :
+								   "sg=on" });
+		/* It is in the last buffer, and of the first entry. */
+		if (!cases[i].takes_tags)
+			held_receive(&held, 0, 0, 3072, 0);
+		held_receive(&held, cases[i].low,
+			     cases[i].status | INTEL_RX_EOP, 60, cases[i].vlan);
+		assert_int_equal(mr_rx_burst_meta(held.bed.rxq, held.bed.cache,
+						  frames, meta, MR_MAX_SEGS),
+				 cases[i].takes_tags ? 1 : 2);
+		assert_int_equal(frames[0].flags & ~(uint32_t)MR_FRAME_MORE,
+				 cases[i].flags);
+		assert_int_equal(meta[0].valid, cases[i].valid);
+		if (cases[i].valid == MR_META_RSS_HASH)
+			assert_int_equal(meta[0].rss_hash, 0xdeadbeef);
+		if (cases[i].valid == MR_META_VLAN)
+			assert_int_equal(meta[0].vlan_tci, 0xa123);
+		mr_frame_free_bulk(held.bed.cache, frames,
+				   cases[i].takes_tags ? 1 : 2);
+		held_close(&held);
+	}
 }
 
 /* RDT moves for 16 places at a time here, and never to where RDH is. */
 TEST(the_device_is_told_of_several_buffers_at_once)
 {
-	const uint32_t tail = intel_rx_ring(0) + INTEL_DT;
-	struct mr_frame frames[32];
-	struct fake fake;
+	struct mr_frame frames[16];
+	struct held held;
+	uint32_t n_writes;
 
-	fake_open(&fake, (struct fake_config){ 0 });
-	assert_int_equal(*fake_reg(&fake, tail), FAKE_RING - 1);
-	for (uint32_t i = 0; i < 15; i++) {
-		fake_receive(&fake, 60);
-		assert_int_equal(receive(&fake, &frames[i], 1), 1);
+	held_open(&held, (struct held_config){ 0 });
+	n_writes = held.n_writes;
+	for (uint32_t i = 0; i < 16; i++) {
+		receive_one(&held);
+		assert_int_equal(receive(&held, &frames[i], 1), 1);
+		assert_int_equal(frames[i].addr % 4096, 128);
+		assert_int_equal(held.n_writes - n_writes, i == 15);
 	}
-	assert_int_equal(*fake_reg(&fake, tail), FAKE_RING - 1);
-	fake_receive(&fake, 60);
-	assert_int_equal(receive(&fake, &frames[15], 1), 1);
-	assert_int_equal(*fake_reg(&fake, tail), 15);
-	mr_frame_free_bulk(fake.cache, frames, 16);
+	mr_frame_free_bulk(held.bed.cache, frames, 16);
 	/* All that it has: the last 48 of the first round, and 15. */
-	for (uint32_t i = 0; i < FAKE_RING - 1; i++)
-		fake_receive(&fake, 60);
-	assert_int_equal(*fake_reg(&fake, tail), fake.nic.rx_head[0]);
-	fake_close(&fake);
-}
-
-TEST(sums_that_were_looked_at_and_right_are_valid)
-{
-	static const struct {
-		uint32_t status;
-		uint32_t flags;
-	} cases[] = {
-		{ 0, 0 },
-		{ INTEL_RX_TCPCS, MR_FRAME_CSUM_VALID },
-		{ INTEL_RX_UDPCS, MR_FRAME_CSUM_VALID },
-		{ INTEL_RX_TCPCS | INTEL_RX_UDPCS, MR_FRAME_CSUM_VALID },
-		{ INTEL_RX_TCPCS | 0x40, MR_FRAME_CSUM_VALID },
-		{ INTEL_RX_TCPCS | 4, 0 },
-		{ INTEL_RX_UDPCS | 0x40 | 4, 0 },
-		{ 4, 0 },
-		{ INTEL_RX_TCPCS | INTEL_RX_TCPE, 0 },
-		{ INTEL_RX_UDPCS | INTEL_RX_TCPE, 0 },
-		{ INTEL_RX_TCPCS | INTEL_RX_IPE, 0 },
-		{ INTEL_RX_TCPE, 0 },
-		{ 0x40, 0 }, /* the IP header alone */
-	};
-	struct fake fake;
-
-	fake_open(&fake, (struct fake_config){ 0 });
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct mr_frame frame;
-
-		fake_receive_on(&fake, 0, 0, cases[i].status | INTEL_RX_EOP, 60,
-				0);
-		assert_int_equal(receive(&fake, &frame, 1), 1);
-		assert_int_equal(frame.flags, cases[i].flags);
-		mr_frame_free_bulk(fake.cache, &frame, 1);
-	}
-	fake_close(&fake);
-}
-
-TEST(hash_and_tag_are_metadata_where_there_are_any)
-{
-	struct mr_frame frames[4];
-	struct mr_meta meta[4];
-	struct fake fake;
-
-	fake_open(&fake, (struct fake_config){ .options = "vlan" });
-	fake_receive_on(&fake, 0, UINT64_C(0xdeadbeef) << 32 | 1, INTEL_RX_EOP,
-			60, 0x123);
-	fake_receive_on(&fake, 0, UINT64_C(0xdeadbeef) << 32,
-			INTEL_RX_EOP | INTEL_RX_VP, 60, 0xa123);
-	assert_int_equal(
-		mr_rx_burst_meta(fake.rxq, fake.cache, frames, meta, 4), 2);
-	assert_int_equal(meta[0].valid, MR_META_RSS_HASH);
-	assert_int_equal(meta[0].rss_hash, 0xdeadbeef);
-	assert_int_equal(meta[1].valid, MR_META_VLAN);
-	assert_int_equal(meta[1].vlan_tci, 0xa123);
-	mr_frame_free_bulk(fake.cache, frames, 2);
-	fake_close(&fake);
-
-	/* The tag is still in the frame: it is not told twice. */
-	fake_open(&fake, (struct fake_config){ 0 });
-	fake_receive_on(&fake, 0, 0, INTEL_RX_EOP | INTEL_RX_VP, 60, 1);
-	assert_int_equal(
-		mr_rx_burst_meta(fake.rxq, fake.cache, frames, meta, 4), 1);
-	assert_int_equal(meta[0].valid, 0);
-	mr_frame_free_bulk(fake.cache, frames, 1);
-	fake_close(&fake);
-}
-
-/* Buffers of 3 KiB here. Each costs the frame, none the one behind it. */
-TEST(what_a_device_should_not_write_costs_the_frame)
-{
-	static const struct {
-		uint32_t status, n_bytes;
-		enum mr_rx_drop drop;
-	} cases[] = {
-		{ INTEL_RX_EOP, 0, MR_RX_DROP_INVALID },
-		{ INTEL_RX_EOP, 3073, MR_RX_DROP_INVALID },
-		{ INTEL_RX_EOP, 65535, MR_RX_DROP_INVALID },
-		{ INTEL_RX_EOP | INTEL_RX_RXE, 60, MR_RX_DROP_INVALID },
-		{ INTEL_RX_EOP | INTEL_RX_CE, 60, MR_RX_DROP_INVALID },
-		{ INTEL_RX_EOP | INTEL_RX_SE, 60, MR_RX_DROP_INVALID },
-		{ INTEL_RX_EOP | INTEL_RX_SEQ, 60, MR_RX_DROP_INVALID },
-		{ INTEL_RX_EOP | INTEL_RX_CXE, 60, MR_RX_DROP_INVALID },
-	};
-	static const char *const modes[] = { NULL, "sg=on" };
-
-	for (size_t m = 0; m < 2; m++) {
-		for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-			struct mr_frame frames[32];
-			struct fake fake;
-
-			fake_open(&fake,
-				  (struct fake_config){ .options = modes[m] });
-			fake_receive(&fake, 3072);
-			fake_receive_on(&fake, 0, 0, cases[i].status,
-					cases[i].n_bytes, 0);
-			fake_receive(&fake, 61);
-			assert_int_equal(receive(&fake, frames, 32), 1);
-			assert_int_equal(frames[0].len, 3072);
-			assert_int_equal(receive(&fake, frames + 1, 31), 0);
-			assert_int_equal(receive(&fake, frames + 1, 31), 1);
-			assert_int_equal(frames[1].len, 61);
-			assert_int_equal(
-				fake_rx_stats(&fake).drops[cases[i].drop], 1);
-			assert_in_flight(fake.f.pool, FAKE_RING + 2);
-			check_laws(&fake);
-			mr_frame_free_bulk(fake.cache, frames, 2);
-			fake_close(&fake);
-		}
-	}
-}
-
-/* Its end comes later than the bursts that drop it. */
-TEST(a_frame_of_several_buffers_is_dropped_without_sg)
-{
-	struct mr_frame frames[4];
-	struct fake fake;
-
-	fake_open(&fake, (struct fake_config){ 0 });
-	fake_receive_on(&fake, 0, 0, 0, 3072, 0);
-	assert_int_equal(receive(&fake, frames, 4), 0);
-	assert_int_equal(receive(&fake, frames, 4), 0);
-	fake_receive_on(&fake, 0, 0, 0, 3072, 0);
-	fake_receive(&fake, 70);
-	fake_receive(&fake, 71);
-	assert_int_equal(receive(&fake, frames, 4), 0);
-	assert_int_equal(receive(&fake, frames, 4), 1);
-	assert_int_equal(frames[0].len, 71);
-	assert_int_equal(fake_rx_stats(&fake).drops[MR_RX_DROP_TOO_LONG], 1);
-	check_laws(&fake);
-	mr_frame_free_bulk(fake.cache, frames, 1);
-	fake_close(&fake);
-}
-
-TEST(a_frame_that_is_not_whole_waits_in_the_ring)
-{
-	struct mr_frame frames[32];
-	struct mr_meta meta[32];
-	struct fake fake;
-
-	fake_open(&fake, (struct fake_config){ .options = "mtu=9000" });
-	fake_receive(&fake, 60);
-	fake_receive_on(&fake, 0, 0, 0, 3072, 0);
-	fake_receive_on(&fake, 0, 0, 0, 3072, 0);
-	assert_int_equal(receive(&fake, frames, 32), 1);
-	assert_int_equal(receive(&fake, frames + 1, 31), 0);
-	fake_receive_on(&fake, 0, UINT64_C(7) << 32 | 2,
-			INTEL_RX_EOP | INTEL_RX_TCPCS, 100, 0);
-	assert_int_equal(
-		mr_rx_burst_meta(fake.rxq, fake.cache, frames + 1, meta, 31),
-		3);
-	assert_int_equal(frames[1].flags, MR_FRAME_MORE | MR_FRAME_CSUM_VALID);
-	assert_int_equal(frames[2].flags, MR_FRAME_MORE);
-	assert_int_equal(frames[3].flags, 0);
-	assert_int_equal(frames[3].len, 100);
-	assert_int_equal(meta[0].rss_hash, 7);
-	assert_int_equal(fake_rx_stats(&fake).delivered, 2);
-	assert_int_equal(fake_rx_stats(&fake).bytes, 60 + 2 * 3072 + 100);
-	mr_frame_free_bulk(fake.cache, frames, 4);
-	fake_close(&fake);
-}
-
-TEST(a_frame_that_does_not_fit_the_burst_waits)
-{
-	struct mr_frame frames[64];
-	struct fake fake;
-
-	fake_open(&fake, (struct fake_config){ .options = "sg=on" });
-	for (int i = 0; i < 10; i++) {
-		fake_receive_on(&fake, 0, 0, 0, 3072, 0);
-		fake_receive_on(&fake, 0, 0, 0, 3072, 0);
-		fake_receive(&fake, 100);
-	}
-	assert_int_equal(receive(&fake, frames, 20), 18);
-	assert_int_equal(receive(&fake, frames + 18, 20), 12);
-	assert_int_equal(fake_rx_stats(&fake).delivered, 10);
-	mr_frame_free_bulk(fake.cache, frames, 30);
-	fake_close(&fake);
-}
-
-/* 18 entries are delivered, 19 are one named drop. */
-TEST(a_frame_of_too_many_entries_is_dropped_by_name)
-{
-	struct mr_frame frames[64];
-	struct fake fake;
-
-	fake_open(&fake, (struct fake_config){ .options = "sg=on" });
-	for (int i = 0; i < MR_MAX_SEGS - 1; i++)
-		fake_receive_on(&fake, 0, 0, 0, 100, 0);
-	fake_receive(&fake, 100);
-	assert_int_equal(receive(&fake, frames, 64), MR_MAX_SEGS);
-	mr_frame_free_bulk(fake.cache, frames, MR_MAX_SEGS);
-
-	for (int i = 0; i < MR_MAX_SEGS + 2; i++)
-		fake_receive_on(&fake, 0, 0, 0, 100, 0);
-	assert_int_equal(receive(&fake, frames, 64), 0); /* its first part */
-	fake_receive(&fake, 100);                        /* its last entry */
-	fake_receive(&fake, 77);                         /* another frame */
-	assert_int_equal(receive(&fake, frames, 64), 1);
-	assert_int_equal(frames[0].len, 77);
-	assert_int_equal(fake_rx_stats(&fake).drops[MR_RX_DROP_TOO_LONG], 1);
-	assert_int_equal(fake_rx_stats(&fake).received, 3);
-	mr_frame_free_bulk(fake.cache, frames, 1);
-	check_laws(&fake);
-	fake_close(&fake);
-}
-
-/* A frame of two entries and one fresh buffer: neither is taken. */
-TEST(an_empty_pool_cuts_the_burst_and_loses_nothing)
-{
-	static const char *const modes[] = { NULL, "sg=on" };
-	static uint64_t addrs[FAKE_PAGES];
-
-	for (size_t m = 0; m < 2; m++) {
-		const uint32_t status = m == 0 ? INTEL_RX_EOP : 0;
-		struct mr_frame frames[32];
-		struct fake fake;
-		uint32_t n;
-
-		fake_open(&fake, (struct fake_config){ .options = modes[m] });
-		n = mr_frag_alloc_bulk(fake.cache, addrs, FAKE_PAGES, 4096);
-		mr_frag_free_bulk(fake.cache, addrs + n - 3, 3);
-		for (int i = 0; i < 5; i++) {
-			fake_receive_on(&fake, 0, 0, status, 200, 0);
-			fake_receive(&fake, 60);
-		}
-		assert_int_equal(receive(&fake, frames, 32), 3 - m);
-		assert_int_equal(receive(&fake, frames + 3, 28), 0);
-		assert_int_equal(
-			fake_rx_stats(&fake).events[MR_RX_EVENT_POOL_EMPTY], 2);
-		assert_int_equal(fake_rx_stats(&fake).bytes,
-				 m == 0 ? 200 + 60 + 200 : 260);
-		mr_frag_free_bulk(fake.cache, addrs, n - 3);
-		assert_int_equal(receive(&fake, frames + 3 - m, 28), 7 + m);
-		mr_frame_free_bulk(fake.cache, frames, 10);
-		check_laws(&fake);
-		fake_close(&fake);
-	}
-}
-
-TEST(nothing_is_taken_by_a_burst_of_none)
-{
-	struct mr_frame frame;
-	struct fake fake;
-
-	fake_open(&fake, (struct fake_config){ 0 });
-	fake_receive_on(&fake, 0, 0, INTEL_RX_EOP, 0, 0); /* an invalid one */
-	assert_int_equal(receive(&fake, &frame, 0), 0);
-	assert_int_equal(fake_rx_stats(&fake).received, 0);
-	fake_close(&fake);
-}
-
-static void receive_one(void *opaque)
-{
-	fake_receive(opaque, 60);
+	for (uint32_t i = 0; i < HELD_RING - 1; i++)
+		receive_one(&held);
+	assert_int_equal(held_in_flight(&held), HELD_RING);
+	held_close(&held);
 }
 
 TEST(armed_is_what_has_nothing_and_is_told_of_the_next)
 {
+	struct mr_queue *queue;
 	struct mr_frame frame;
-	struct fake fake;
-	uint32_t n_before;
+	struct held held;
+	uint32_t n_writes;
+	uint64_t n = 1;
 
-	fake_open(&fake, (struct fake_config){ 0 });
-	assert_true(fake.rxq->queue.fd >= 0);
-	*fake_reg(&fake, INTEL_EIMS) = 0;
-	assert_int_equal(mr_queue_arm(&fake.rxq->queue), 0);
-	assert_int_equal(*fake_reg(&fake, INTEL_EIMS), 1);
-	fake_receive(&fake, 60);
-	n_before = fake.nic.n_writes;
-	assert_int_equal(mr_queue_arm(&fake.rxq->queue), 1);
-	assert_int_equal(fake.nic.n_writes, n_before); /* nothing switched on */
-	assert_int_equal(receive(&fake, &frame, 1), 1);
-	mr_frame_free_bulk(fake.cache, &frame, 1);
+	held_open(&held, (struct held_config){ 0 });
+	queue = &held.bed.rxq->queue;
+	assert_true(queue->fd >= 0);
+	/* An eventfd that fired before is emptied: "work" for ever. */
+	assert_int_equal(write(queue->fd, &n, sizeof(n)), sizeof(n));
+	*held_reg(&held, INTEL_EIMS) = 0;
+	n_writes = held.n_writes;
+	assert_int_equal(mr_queue_arm(queue), 0);
+	assert_true(read(queue->fd, &n, sizeof(n)) < 0);
+	/* A pending cause would wake for frames that were received. */
+	assert_int_equal(held.n_writes, n_writes + 2);
+	assert_int_equal(held.offsets[n_writes], INTEL_EICR);
+	assert_int_equal(held.values[n_writes], 1);
+	assert_int_equal(held.offsets[n_writes + 1], INTEL_EIMS);
+	assert_int_equal(*held_reg(&held, INTEL_EIMS) & 1, 1);
+	receive_one(&held);
+	n_writes = held.n_writes;
+	assert_int_equal(mr_queue_arm(queue), 1);
+	assert_int_equal(held.n_writes, n_writes); /* nothing switched on */
+	assert_int_equal(receive(&held, &frame, 1), 1);
+	mr_frame_free_bulk(held.bed.cache, &frame, 1);
 
-	/* It comes while the vector is being switched on. */
-	fake.nic.hook_offset = INTEL_EIMS;
-	fake.nic.hook = receive_one;
-	fake.nic.hook_opaque = &fake;
-	assert_int_equal(mr_queue_arm(&fake.rxq->queue), 1);
-	assert_int_equal(receive(&fake, &frame, 1), 1);
-	mr_frame_free_bulk(fake.cache, &frame, 1);
-	fake_close(&fake);
-}
-
-/* A cause that is pending would wake a sleeper for frames that he had. */
-TEST(what_was_received_wakes_nobody)
-{
-	struct mr_frame frame;
-	struct fake fake;
-	uint32_t at;
-
-	fake_open(&fake, (struct fake_config){ 0 });
-	at = fake.nic.n_writes;
-	assert_int_equal(mr_queue_arm(&fake.rxq->queue), 0);
-	at = fake_find_write(&fake, at, INTEL_EICR);
-	assert_int_equal(fake.nic.values[at], 1);
-	at = fake_find_write(&fake, at, INTEL_EIMS);
-
-	/* It comes as causes are cleared: it is seen, nothing is switched on.
-	 */
-	fake.nic.hook_offset = INTEL_EICR;
-	fake.nic.hook = receive_one;
-	fake.nic.hook_opaque = &fake;
-	assert_int_equal(mr_queue_arm(&fake.rxq->queue), 1);
-	assert_int_equal(fake.nic.offsets[fake.nic.n_writes - 1], INTEL_EICR);
-	assert_int_equal(mr_rx_burst(fake.rxq, fake.cache, &frame, 1), 1);
-	mr_frame_free_bulk(fake.cache, &frame, 1);
+	/* It comes while causes are cleared, or the vector switched on. */
+	held.hook = receive_one;
+	for (int i = 0; i < 2; i++) {
+		held.hook_offset = i == 0 ? INTEL_EICR : INTEL_EIMS;
+		assert_int_equal(mr_queue_arm(queue), 1);
+		assert_int_equal(held.offsets[held.n_writes - 1],
+				 held.hook_offset);
+		assert_int_equal(receive(&held, &frame, 1), 1);
+		mr_frame_free_bulk(held.bed.cache, &frame, 1);
+	}
+	held.hook_offset = 0;
 
 	/* Nor is it switched on for a device that is gone. */
-	fake.nic.hook_offset = 0;
-	fake.nic.takes_writes = fake.nic.pci.is_gone = true;
-	assert_int_equal(mr_queue_arm(&fake.rxq->queue), 0);
-	assert_true(fake.intel->is_gone);
-	fake_close(&fake);
-}
-
-/* An eventfd that fired before is emptied: it would say "work" for ever. */
-TEST(an_old_wake_up_is_read_off)
-{
-	uint64_t n = 1;
-	struct fake fake;
-
-	fake_open(&fake, (struct fake_config){ 0 });
-	assert_int_equal(write(fake.rxq->queue.fd, &n, sizeof(n)), sizeof(n));
-	assert_int_equal(mr_queue_arm(&fake.rxq->queue), 0);
-	assert_true(read(fake.rxq->queue.fd, &n, sizeof(n)) < 0);
-	fake_close(&fake);
+	held_set_gone(&held, true);
+	assert_int_equal(mr_queue_arm(queue), 0);
+	assert_true(held.intel->is_gone);
+	held_close(&held);
 }

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "held_nic.h"
+#include "model/intel.h"
+#include "model/intel_regs.h"
+
+enum { EXTCNF_CTRL = 0xf00, MDIO_SW = 1 << 5, RXD_BYTES_SHIFT = 32 };
+
+static struct held *current;
+static const struct model_ops *honest;
+
+static struct intel *nic_of(const struct held *held)
+{
+	return (struct intel *)held->bed.m;
+}
+
+/* The hook may use the device. */
+static void call_hook(struct model *m)
+{
+	model_unlock(m);
+	current->hook(current);
+	model_lock(m);
+}
+
+static uint64_t read_register(struct model *m, uint32_t bar, uint64_t offset,
+			      uint32_t n_bytes)
+{
+	const uint64_t value = honest->read(m, bar, offset, n_bytes);
+
+	if (current->read_hook_offset != 0 &&
+	    offset == current->read_hook_offset)
+		call_hook(m);
+	return value;
+}
+
+static void write_register(struct model *m, uint32_t bar, uint64_t offset,
+			   uint32_t n_bytes, uint64_t value)
+{
+	honest->write(m, bar, offset, n_bytes, value);
+	if (current->n_writes < HELD_MAX_WRITES) {
+		current->offsets[current->n_writes] = (uint32_t)offset;
+		current->values[current->n_writes++] = (uint32_t)value;
+	}
+	if (offset == EXTCNF_CTRL && (value & MDIO_SW) != 0 &&
+	    current->n_mdio_refused > 0) {
+		current->n_mdio_refused--;
+		*intel_reg((struct intel *)m, EXTCNF_CTRL) &=
+			~(uint32_t)MDIO_SW;
+	}
+	if (current->hook_offset != 0 && offset == current->hook_offset)
+		call_hook(m);
+}
+
+void held_prepare(struct held *held, struct held_config config)
+{
+	static const uint8_t mac[6] = { 0x52, 0, 2, 3, 4, 5 };
+	static struct model_ops ops;
+	const struct intel_chip *chip =
+		config.device_id == HELD_82574 ? &chip_82574l :
+		config.device_id == HELD_I210  ? &chip_i210 :
+						 &chip_82576;
+	struct intel *nic = intel_create(chip, mac);
+
+	memset(held, 0, sizeof(*held));
+	assert_true(nic != NULL);
+	honest = nic->m.ops;
+	ops = *honest;
+	ops.read = read_register;
+	ops.write = write_register;
+	nic->m.ops = &ops;
+	nic->m.is_lazy = true;
+	if (config.device_id != 0)
+		memcpy(&nic->m.config[2], &config.device_id, 2);
+	current = held;
+	bed_begin(&held->bed, &nic->m,
+		  (struct mr_pool_config){ .n_pages = config.n_pages,
+					   .chunk_bytes = config.chunk_bytes,
+					   .tailroom_bytes =
+						   config.tailroom_bytes });
+	held->backend = *model_backend();
+	assert_int_equal(mr_ctx_add_pci_device(held->bed.ctx, "held",
+					       &held->backend, &nic->m),
+			 0);
+}
+
+int held_try(struct held *held, const char *options, struct mr_reason *reason)
+{
+	char spec[256];
+	int err;
+
+	snprintf(spec, sizeof(spec), "rx-ring=%u,tx-ring=%u%s%s", HELD_RING,
+		 HELD_RING, options != NULL ? "," : "",
+		 options != NULL ? options : "");
+	err = bed_try_open_as(&held->bed, "held", spec, reason);
+	if (err < 0)
+		return err;
+	held->intel = (struct intel_port *)held->bed.port;
+	model_step(held->bed.m); /* the link is up */
+	return 0;
+}
+
+void held_open(struct held *held, struct held_config config)
+{
+	struct mr_reason why = { "" };
+
+	held_prepare(held, config);
+	if (held_try(held, config.options, &why) < 0)
+		fail_msg("%s", why.text);
+}
+
+void held_close(struct held *held)
+{
+	struct model *m = held->bed.m;
+
+	mr_port_close(held->bed.port);
+	held->bed.port = NULL;
+	/* What is gone cannot be told to be quiet. */
+	if (m->faults.all_ones && m->n_violations == 1 &&
+	    strcmp(model_violations(m), "closed while bus master is on\n") == 0)
+		model_forgive(m);
+	bed_close(&held->bed);
+	intel_destroy(nic_of(held));
+	model_wire_destroy(held->bed.wire);
+}
+
+uint32_t *held_reg(const struct held *held, uint32_t offset)
+{
+	return intel_reg(nic_of(held), offset);
+}
+
+void held_set_vectors(struct held *held, uint32_t n)
+{
+	static struct intel_chip chip;
+	uint8_t *cap = held->bed.m->config + held->bed.m->config[0x34];
+
+	assert_int_equal(*cap, 0x11); /* MSI-X comes first */
+	cap[2] = (uint8_t)(n - 1);
+	held->bed.m->n_vectors = n;
+	chip = *nic_of(held)->chip;
+	chip.n_vectors = INTEL_MAX_VECTORS;
+	nic_of(held)->chip = &chip;
+}
+
+void held_set_mac(struct held *held, const uint8_t mac[6])
+{
+	memcpy(nic_of(held)->mac, mac, 6);
+}
+
+void held_stop_queues(struct held *held)
+{
+	nic_of(held)->enable_polls = UINT32_MAX;
+}
+
+void held_set_gone(struct held *held, bool is_gone)
+{
+	held->bed.m->faults.all_ones = is_gone;
+}
+
+void held_set_link(struct held *held, bool is_up)
+{
+	held->bed.m->faults.link_down = !is_up;
+	model_step(held->bed.m);
+}
+
+void held_receive(struct held *held, uint64_t low, uint32_t status,
+		  uint32_t n_bytes, uint16_t vlan)
+{
+	struct intel *nic = nic_of(held);
+	struct intel_ring *ring = &nic->rx[0];
+	struct intel_desc *desc = intel_desc_at(nic, ring, ring->head);
+	const uint64_t iova = ring->given[ring->head].low;
+
+	/* The device has a descriptor, and it is as it was given. */
+	assert_int_not_equal(ring->head, ring->tail);
+	assert_true(intel_desc_is_kept(nic, ring, ring->head, desc));
+	memset(model_dma(held->bed.m, iova, 1024), 0x5a,
+	       n_bytes < 1024 ? n_bytes : 1024);
+	desc->low = low;
+	desc->high = status | RXD_DD | (uint64_t)n_bytes << RXD_BYTES_SHIFT |
+		     (uint64_t)vlan << 48;
+	intel_disown(nic, iova);
+	ring->head = (ring->head + 1) % ring->n;
+}
+
+void held_set_drops(struct held *held, uint32_t q, uint32_t n)
+{
+	nic_of(held)->rx[q].drops = n;
+}
+
+void held_set_bytes(struct held *held, uint64_t n)
+{
+	nic_of(held)->gorc = n;
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The Intel driver on a model that does nothing by itself: the test plays the
+ * NIC, descriptor by descriptor, and may lie. It may look into the driver,
+ * whose "intel.h" is not to meet the model's.
+ */
+#ifndef MODEL_HELD_NIC_H
+#define MODEL_HELD_NIC_H
+
+#include "model/bed.h"
+
+struct intel_port;
+
+enum {
+	HELD_RING = 64,
+	HELD_MAX_WRITES = 4096,
+	HELD_82576 = 0x10c9,
+	HELD_82574 = 0x10d3,
+	HELD_I210 = 0x1533,
+};
+
+struct held_config {
+	uint16_t device_id;  /* 0: 82576 */
+	const char *options; /* NULL: none */
+	uint32_t chunk_bytes, tailroom_bytes;
+	uint32_t n_pages; /* 0: BED_PAGES */
+};
+
+struct held {
+	struct bed bed;
+	struct intel_port *intel;
+	struct mr_pci_backend backend; /* to be changed before held_try() */
+	/* What was written since it was prepared, in order. */
+	uint32_t offsets[HELD_MAX_WRITES], values[HELD_MAX_WRITES], n_writes;
+	/* Called behind the write, or the reading, of a register; 0: none. */
+	uint32_t hook_offset, read_hook_offset;
+	void (*hook)(struct held *held);
+	uint32_t n_mdio_refused; /* so often firmware keeps the PHY (82574) */
+};
+
+/* All but opening the port. One at a time. */
+void held_prepare(struct held *held, struct held_config config);
+/* 0, or what opening fails with. */
+int held_try(struct held *held, const char *options, struct mr_reason *reason);
+void held_open(struct held *held, struct held_config config);
+/* As bed_close(): nothing is left. The driver did nothing forbidden. */
+void held_close(struct held *held);
+
+/* A register as it is, nothing else. */
+uint32_t *held_reg(const struct held *held, uint32_t offset);
+/* The device says that it has so many vectors. */
+void held_set_vectors(struct held *held, uint32_t n);
+/* Of its NVM, from the next reset on. */
+void held_set_mac(struct held *held, const uint8_t mac[6]);
+/* QUEUE_ENABLE never reads 1. */
+void held_stop_queues(struct held *held);
+/* Whether the device is gone: it reads all ones. */
+void held_set_gone(struct held *held, bool is_gone);
+void held_set_link(struct held *held, bool is_up);
+/* Rx: the device writes the next descriptor of queue 0; status without DD. */
+void held_receive(struct held *held, uint64_t low, uint32_t status,
+		  uint32_t n_bytes, uint16_t vlan);
+/* Frames that queue q dropped because it was full. */
+void held_set_drops(struct held *held, uint32_t q, uint32_t n);
+/* Bytes that GORC has counted. */
+void held_set_bytes(struct held *held, uint64_t n);
+
+/* A frame of n_bytes in a page of its own, with room in front. */
+static inline struct mr_frame held_frame(struct held *held, uint32_t n_bytes)
+{
+	struct mr_frame frame = { .len = n_bytes };
+
+	assert_int_equal(
+		mr_frag_alloc_bulk(held->bed.cache, &frame.addr, 1, 4096), 1);
+	frame.addr += 128;
+	return frame;
+}
+
+static inline uint8_t *held_bytes(const struct held *held,
+				  const struct mr_frame *frame)
+{
+	return held->bed.base + frame->addr;
+}
+
+static inline uint64_t held_in_flight(const struct held *held)
+{
+	return held->bed.n_pages - bed_free_pages(&held->bed);
+}
+
+#endif
