@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The device's side is written from the specification, not from the driver. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "fake_device.h"
+#include "rings.h"
 #include "support/test.h"
 
 enum { DOORBELLS_AT = 0x1000, DEVICE_AT = 0x800, BAR_BYTES = 0x2000 };
@@ -462,4 +463,22 @@ struct mr_rx_stats fake_rx_stats(const struct fake *fake)
 void fake_check_laws(const struct fake *fake)
 {
 	assert_int_equal(fake_tx_stats(fake).pending, fake->txq->n_frames);
+}
+
+uint32_t ring_kind;
+
+int main(void)
+{
+	int n_failed = 0;
+
+	for (ring_kind = 0; ring_kind < N_RINGS; ring_kind++) {
+		char name[64];
+
+		snprintf(name, sizeof(name), "%s%s%s",
+			 ring_kind & F_PACKED ? "packed" : "split",
+			 ring_kind & F_IN_ORDER ? ", in order" : "",
+			 ring_kind & F_EVENT_IDX ? ", event idx" : "");
+		n_failed += test_run(name, NULL, NULL);
+	}
+	return n_failed;
 }

@@ -9,7 +9,7 @@ struct length {
 	bool is_good;
 };
 
-static void lengths_are_checked(void **state)
+RING_TEST(lengths_are_checked)
 {
 	static const struct length lengths[] = {
 		{ 0, false },
@@ -26,7 +26,7 @@ static void lengths_are_checked(void **state)
 	uint32_t n_good = 0;
 	struct fake fake;
 
-	open_with(&fake, state, 0);
+	open_with(&fake, 0);
 	for (uint32_t lap = 0; lap < 20; lap++) {
 		n_good = 0;
 		/* Between each two a good one, which must arrive. */
@@ -47,7 +47,7 @@ static void lengths_are_checked(void **state)
 	fake_close(&fake);
 }
 
-static void an_id_that_is_none_breaks_the_queue(void **state)
+RING_TEST(an_id_that_is_none_breaks_the_queue)
 {
 	static const uint32_t ids[] = { FAKE_RING, FAKE_RING + 1, 0x7fff,
 					0xffff };
@@ -56,7 +56,7 @@ static void an_id_that_is_none_breaks_the_queue(void **state)
 	for (uint32_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
 		struct fake fake;
 
-		open_with(&fake, state, 0);
+		open_with(&fake, 0);
 		deliver(&fake, 60, 1);
 		fake_receive(&fake, 60, 2, NULL);
 		fake_use(&fake, RX, ids[i], 72, 1);
@@ -72,44 +72,12 @@ static void an_id_that_is_none_breaks_the_queue(void **state)
 	}
 }
 
-/* In order, an id ahead is a batch; one that is not all there is garbage. */
-static void ids_at_random_lose_no_page(void **state)
-{
-	uint32_t random = 12345;
-	struct mr_frame frames[32];
-	struct fake fake;
-
-	open_with(&fake, state, virtio_bit(VIRTIO_F_MRG_RXBUF));
-	for (uint32_t round = 0; round < 2000; round++) {
-		for (uint32_t i = 0; i < 8 && fake.rxq->state == VIRTIO_RUNS;
-		     i++) {
-			struct fake_chain chain = fake_take(&fake, RX);
-			uint32_t id;
-
-			if (chain.n == 0)
-				break;
-			random = random * 1664525 + 1013904223;
-			id = random >> 8 & (FAKE_RING - 1);
-			memset((void *)(uintptr_t)chain.parts[0].addr,
-			       (int)(random >> 20), 12);
-			((struct virtio_header *)(uintptr_t)chain.parts[0].addr)
-				->n_buffers = (uint16_t)(random >> 28);
-			fake_use(&fake, RX, id, random >> 16 & 0x1fff, 1);
-		}
-		mr_frame_free_bulk(fake.cache, frames,
-				   receive(&fake, frames, 32));
-		if (fake.rxq->state != VIRTIO_RUNS)
-			break;
-	}
-	fake_close(&fake);
-}
-
-static void an_index_that_jumps_breaks_the_queue(void **state)
+RING_TEST_IF(0, F_PACKED, an_index_that_jumps_breaks_the_queue)
 {
 	struct mr_frame frames[8];
 	struct fake fake;
 
-	open_with(&fake, state, 0);
+	open_with(&fake, 0);
 	fake.queues[RX].n_used += FAKE_RING;
 	fake_use(&fake, RX, 0, 72, 1);
 	assert_int_equal(receive(&fake, frames, 8), 0);
@@ -118,12 +86,12 @@ static void an_index_that_jumps_breaks_the_queue(void **state)
 }
 
 /* An id ahead says that buffers are full: no frame is that long. */
-static void a_batch_that_cannot_be_breaks_the_queue(void **state)
+RING_TEST_IF(F_IN_ORDER, 0, a_batch_that_cannot_be_breaks_the_queue)
 {
 	struct mr_frame frames[8];
 	struct fake fake;
 
-	open_with(&fake, state, 0);
+	open_with(&fake, 0);
 	for (uint32_t i = 0; i < 4; i++)
 		fake_receive(&fake, 60, (uint8_t)i, NULL);
 	fake_use_batch(&fake, RX, 3, 72, 4, 4);
@@ -132,7 +100,7 @@ static void a_batch_that_cannot_be_breaks_the_queue(void **state)
 	fake_close(&fake);
 
 	/* With this MTU one is. */
-	open_with(&fake, state, 0);
+	open_with(&fake, 0);
 	mri_virtio_queues_set_mtu(fake.port, MAX_DATA - VIRTIO_LINK_BYTES);
 	for (uint32_t i = 0; i < 4; i++)
 		fake_receive(&fake, i < 3 ? MAX_DATA : 60, (uint8_t)i, NULL);
@@ -142,14 +110,14 @@ static void a_batch_that_cannot_be_breaks_the_queue(void **state)
 	fake_close(&fake);
 }
 
-static void counts_that_make_no_sense_are_dropped(void **state)
+RING_TEST(counts_that_make_no_sense_are_dropped)
 {
 	static const uint32_t counts[] = { 0, FAKE_RING + 1, 0xffff };
 	struct mr_frame frames[32];
 	uint32_t id;
 	struct fake fake;
 
-	open_with(&fake, state, virtio_bit(VIRTIO_F_MRG_RXBUF));
+	open_with(&fake, virtio_bit(VIRTIO_F_MRG_RXBUF));
 	for (uint32_t i = 0; i < 3; i++) {
 		deliver_merged(&fake, 1, 60, counts[i], &id);
 		fake_use(&fake, RX, id, 72, 1);
@@ -163,14 +131,14 @@ static void counts_that_make_no_sense_are_dropped(void **state)
 }
 
 /* Found in the middle of a frame: nothing of it is delivered, or lost. */
-static void an_id_that_is_none_in_a_frame_breaks_the_queue(void **state)
+RING_TEST(an_id_that_is_none_in_a_frame_breaks_the_queue)
 {
 	struct mr_frame frames[32];
 	uint32_t ids[4];
 	struct fake fake;
 
 	for (uint32_t bad = 1; bad < 4; bad++) {
-		open_with(&fake, state, virtio_bit(VIRTIO_F_MRG_RXBUF));
+		open_with(&fake, virtio_bit(VIRTIO_F_MRG_RXBUF));
 		deliver(&fake, 60, 1);
 		deliver_merged(&fake, 4, 60, 4, ids);
 		ids[bad] = FAKE_RING;
@@ -185,14 +153,14 @@ static void an_id_that_is_none_in_a_frame_breaks_the_queue(void **state)
 }
 
 /* Longer than what was posted, or empty, anywhere in a frame. */
-static void lengths_in_a_frame_are_checked(void **state)
+RING_TEST(lengths_in_a_frame_are_checked)
 {
 	static const uint32_t lengths[] = { 0, MAX_DATA + 12 + 1, UINT32_MAX };
 	struct mr_frame frames[32];
 	uint32_t ids[3];
 	struct fake fake;
 
-	open_with(&fake, state, virtio_bit(VIRTIO_F_MRG_RXBUF));
+	open_with(&fake, virtio_bit(VIRTIO_F_MRG_RXBUF));
 	for (uint32_t i = 0; i < 3; i++) {
 		deliver_merged(&fake, 3, 60, 3, ids);
 		fake_use(&fake, RX, ids[0], MAX_DATA + 12, 1);
@@ -208,13 +176,13 @@ static void lengths_in_a_frame_are_checked(void **state)
 }
 
 /* The same buffer twice in a frame: two pages leave, two pages came. */
-static void a_buffer_used_twice_costs_no_page(void **state)
+RING_TEST_IF(0, F_IN_ORDER, a_buffer_used_twice_costs_no_page)
 {
 	struct mr_frame frames[32];
 	uint32_t ids[3];
 	struct fake fake;
 
-	open_with(&fake, state, virtio_bit(VIRTIO_F_MRG_RXBUF));
+	open_with(&fake, virtio_bit(VIRTIO_F_MRG_RXBUF));
 	deliver_merged(&fake, 3, 60, 3, ids);
 	fake_use(&fake, RX, ids[0], MAX_DATA + 12, 1);
 	fake_use(&fake, RX, ids[0], MAX_DATA, 1);
@@ -226,27 +194,12 @@ static void a_buffer_used_twice_costs_no_page(void **state)
 	fake_close(&fake);
 }
 
-static void a_device_that_is_gone_delivers_nothing(void **state)
+RING_TEST(a_broken_queue_is_reset_and_goes_on)
 {
 	struct mr_frame frames[32];
 	struct fake fake;
 
-	open_with(&fake, state, 0);
-	deliver(&fake, 60, 0);
-	fake.is_gone = true;
-	assert_int_equal(mri_virtio_poll(&fake.port->base), 1);
-	assert_int_equal(mri_virtio_poll(&fake.port->base), 0);
-	assert_int_equal(receive(&fake, frames, 32), 0);
-	assert_int_equal(fake.port->is_gone, 1);
-	fake_close(&fake);
-}
-
-static void a_broken_queue_is_reset_and_goes_on(void **state)
-{
-	struct mr_frame frames[32];
-	struct fake fake;
-
-	open_with(&fake, state, virtio_bit(VIRTIO_F_RING_RESET));
+	open_with(&fake, virtio_bit(VIRTIO_F_RING_RESET));
 	for (uint32_t i = 0; i < 5; i++) {
 		deliver(&fake, 60, 1);
 		fake_receive(&fake, 60, 1, NULL);
@@ -274,26 +227,11 @@ static void a_broken_queue_is_reset_and_goes_on(void **state)
 	fake_close(&fake);
 }
 
-static void a_broken_queue_without_reset_is_the_end(void **state)
-{
-	struct mr_frame frames[32];
-	struct fake fake;
-
-	open_with(&fake, state, 0);
-	fake_receive(&fake, 60, 1, NULL);
-	fake_use(&fake, RX, 0x7fff, 72, 1);
-	assert_int_equal(receive(&fake, frames, 32), 0);
-	assert_int_equal(mri_virtio_poll(&fake.port->base), 1);
-	assert_int_equal(fake.port->is_gone, 1);
-	fake_close(&fake);
-}
-
 /* The poll thread found the device gone while a burst looked at its ring. */
-static void a_queue_that_is_gone_stays_gone(void **state)
+RING_TEST(a_queue_that_is_gone_stays_gone)
 {
 	uint32_t queue_state = VIRTIO_GONE;
 
-	(void)state;
 	virtio_break(&queue_state);
 	assert_int_equal(queue_state, VIRTIO_GONE);
 	queue_state = VIRTIO_RUNS;
@@ -305,12 +243,12 @@ static void a_queue_that_is_gone_stays_gone(void **state)
 }
 
 /* mr_port_poll() may be writing its ring. */
-static void a_broken_queue_is_not_touched(void **state)
+RING_TEST(a_broken_queue_is_not_touched)
 {
 	struct mr_frame frames[4];
 	struct fake fake;
 
-	open_with(&fake, state, 0);
+	open_with(&fake, 0);
 	fake.rxq->base.queue.fd = 0x7fffffff;
 	assert_int_equal(mr_queue_arm(&fake.rxq->base.queue), 0);
 	fake.rxq->state = VIRTIO_BROKEN;
@@ -323,17 +261,17 @@ static void a_broken_queue_is_not_touched(void **state)
 }
 
 /* Until its burst has ended: mr_port_poll() resets it in that moment. */
-static void a_queue_is_its_users_until_the_burst_has_ended(void **state)
+RING_TEST(a_queue_is_its_users_until_the_burst_has_ended)
 {
 	struct mr_frame frames[8];
 	struct fake fake;
 
-	open_with(&fake, state, virtio_bit(VIRTIO_F_RING_RESET));
+	open_with(&fake, virtio_bit(VIRTIO_F_RING_RESET));
 	fake.polls_at_bells = true;
 	for (uint32_t i = 0; i < 3; i++) {
 		const uint32_t n_bells = fake.queues[RX].n_bells;
 
-		if (*(uint64_t *)*state & virtio_bit(VIRTIO_F_EVENT_IDX))
+		if (ring_features() & virtio_bit(VIRTIO_F_EVENT_IDX))
 			fake_want_event(&fake, RX, FAKE_RING);
 		deliver(&fake, 60, 1);
 		fake_receive(&fake, 60, 2, NULL);
@@ -355,30 +293,9 @@ static uint64_t still(void *opaque)
 	return 1;
 }
 
-static void a_reset_is_not_waited_for(void **state)
-{
-	struct mr_frame frames[4];
-	struct fake fake;
-
-	fake_open(&fake, (struct fake_config){
-				 .features = *(uint64_t *)*state |
-					     virtio_bit(VIRTIO_F_RING_RESET),
-				 .clock = still });
-	fake_receive(&fake, 60, 1, NULL);
-	fake_use(&fake, RX, 0x7fff, 72, 1);
-	assert_int_equal(receive(&fake, frames, 4), 0);
-	fake.does_not_reset = true;
-	for (int i = 0; i < 100; i++)
-		assert_int_equal(mri_virtio_poll(&fake.port->base), 0);
-	assert_int_equal(fake.rxq->state, VIRTIO_BROKEN);
-	fake.does_not_reset = false;
-	assert_int_equal(mri_virtio_poll(&fake.port->base), 1);
-	assert_int_equal(fake.rxq->state, VIRTIO_RUNS);
-	fake_close(&fake);
-}
-
 /* Who sleeps on the port's fd alone, and whose clock stands still. */
-static void a_reset_that_hangs_wakes_until_it_is_given_up(void **state)
+RING_TEST_IF(F_PACKED | F_IN_ORDER | F_EVENT_IDX, 0,
+	     a_reset_that_hangs_wakes_until_it_is_given_up)
 {
 	struct mr_frame frames[4];
 	struct pollfd fd = { .events = POLLIN };
@@ -386,7 +303,7 @@ static void a_reset_that_hangs_wakes_until_it_is_given_up(void **state)
 	int n_polls = 0;
 
 	fake_open(&fake, (struct fake_config){
-				 .features = *(uint64_t *)*state |
+				 .features = ring_features() |
 					     virtio_bit(VIRTIO_F_RING_RESET),
 				 .clock = still });
 	fd.fd = fake.port->base.fd;
@@ -407,12 +324,12 @@ static void a_reset_that_hangs_wakes_until_it_is_given_up(void **state)
 }
 
 /* A batch is seen from its end: QEMU and vhost write its first one last. */
-static void a_used_buffer_behind_one_that_is_not_waits(void **state)
+RING_TEST_IF(F_PACKED, 0, a_used_buffer_behind_one_that_is_not_waits)
 {
 	struct mr_frame frames[8];
 	struct fake fake;
 
-	open_with(&fake, state, 0);
+	open_with(&fake, 0);
 	for (uint32_t round = 0; round < 40; round++) {
 		struct fake_queue *const q = &fake.queues[RX];
 		uint32_t ids[4];
@@ -461,13 +378,13 @@ static void close_gap(struct fake *fake, const uint32_t *ids)
 	q->n_used = (uint16_t)(q->n_used + 2);
 }
 
-static void a_long_frame_with_a_gap_waits(void **state)
+RING_TEST_IF(F_PACKED, F_IN_ORDER, a_long_frame_with_a_gap_waits)
 {
 	struct mr_frame frames[32];
 	uint32_t ids[4];
 	struct fake fake;
 
-	open_with(&fake, state, virtio_bit(VIRTIO_F_MRG_RXBUF));
+	open_with(&fake, virtio_bit(VIRTIO_F_MRG_RXBUF));
 	for (uint32_t round = 0; round < 40; round++) {
 		deliver_with_gap(&fake, 4, ids);
 		assert_int_equal(receive(&fake, frames, 32), 0);
@@ -480,13 +397,13 @@ static void a_long_frame_with_a_gap_waits(void **state)
 	fake_close(&fake);
 }
 
-static void what_is_thrown_away_is_used_first(void **state)
+RING_TEST_IF(F_PACKED, F_IN_ORDER, what_is_thrown_away_is_used_first)
 {
 	struct mr_frame frames[32];
 	uint32_t ids[4];
 	struct fake fake;
 
-	open_with(&fake, state, virtio_bit(VIRTIO_F_MRG_RXBUF));
+	open_with(&fake, virtio_bit(VIRTIO_F_MRG_RXBUF));
 	deliver_with_gap(&fake, MR_MAX_SEGS + 1, ids);
 	assert_int_equal(receive(&fake, frames, 32), 0);
 	assert_int_equal(receive(&fake, frames, 32), 0);
@@ -495,53 +412,4 @@ static void what_is_thrown_away_is_used_first(void **state)
 	assert_int_equal(receive(&fake, frames, 32), 0);
 	assert_int_equal(fake.rxq->n_skip, MR_MAX_SEGS - 3);
 	fake_close(&fake);
-}
-
-int main(void)
-{
-	static const struct ring_test tests[] = {
-		{ "lengths are checked", 0, 0, lengths_are_checked },
-		{ "an id that is none breaks the queue", 0, 0,
-		  an_id_that_is_none_breaks_the_queue },
-		{ "an id that is none in a frame breaks the queue", 0, 0,
-		  an_id_that_is_none_in_a_frame_breaks_the_queue },
-		{ "lengths in a frame are checked", 0, 0,
-		  lengths_in_a_frame_are_checked },
-		{ "a batch that cannot be breaks the queue", F_IN_ORDER, 0,
-		  a_batch_that_cannot_be_breaks_the_queue },
-		{ "ids at random lose no page", 0, 0,
-		  ids_at_random_lose_no_page },
-		{ "an index that jumps breaks the queue", 0, F_PACKED,
-		  an_index_that_jumps_breaks_the_queue },
-		{ "counts that make no sense are dropped", 0, 0,
-		  counts_that_make_no_sense_are_dropped },
-		{ "a buffer used twice costs no page", 0, F_IN_ORDER,
-		  a_buffer_used_twice_costs_no_page },
-		{ "a device that is gone delivers nothing", 0, 0,
-		  a_device_that_is_gone_delivers_nothing },
-		{ "a broken queue is reset and goes on", 0, 0,
-		  a_broken_queue_is_reset_and_goes_on },
-		{ "a used buffer behind one that is not waits", F_PACKED, 0,
-		  a_used_buffer_behind_one_that_is_not_waits },
-		{ "a long frame with a gap waits", F_PACKED, F_IN_ORDER,
-		  a_long_frame_with_a_gap_waits },
-		{ "what is thrown away is used first", F_PACKED, F_IN_ORDER,
-		  what_is_thrown_away_is_used_first },
-		{ "a queue that is gone stays gone", 0, 0,
-		  a_queue_that_is_gone_stays_gone },
-		{ "a broken queue is not touched", 0, 0,
-		  a_broken_queue_is_not_touched },
-		{ "a queue is its user's until the burst has ended", 0, 0,
-		  a_queue_is_its_users_until_the_burst_has_ended },
-		{ "a reset is not waited for", 0, 0,
-		  a_reset_is_not_waited_for },
-		/* It takes a second: one kind of ring will do. */
-		{ "a reset that hangs wakes until it is given up",
-		  F_PACKED | F_IN_ORDER | F_EVENT_IDX, 0,
-		  a_reset_that_hangs_wakes_until_it_is_given_up },
-		{ "a broken queue without reset is the end", 0, 0,
-		  a_broken_queue_without_reset_is_the_end },
-	};
-
-	return run_on_rings(tests, sizeof(tests) / sizeof(tests[0]));
 }

@@ -8,13 +8,13 @@
 
 #include "tx_side.h"
 
-static void plain_frames_leave_with_their_header_in_front(void **state)
+RING_TEST(plain_frames_leave_with_their_header_in_front)
 {
 	struct mr_frame frames[40];
 	uint32_t n_sent = 0;
 	struct fake fake;
 
-	open_with(&fake, state, 0);
+	open_with(&fake, 0);
 	for (uint32_t round = 0; round < 60; round++) {
 		const uint32_t n = 1 + round % 40;
 
@@ -45,14 +45,14 @@ static void plain_frames_leave_with_their_header_in_front(void **state)
 	fake_close(&fake);
 }
 
-static void used_ones_are_looked_for_when_some_are_out(void **state)
+RING_TEST(used_ones_are_looked_for_when_some_are_out)
 {
 	const uint32_t n_lazy = FAKE_RING / 2;
 	struct mr_frame frame;
 	struct fake_chain chain;
 	struct fake fake;
 
-	open_with(&fake, state, 0);
+	open_with(&fake, 0);
 	for (uint32_t i = 0; i < n_lazy; i++) {
 		frame = fake_frame(&fake, 128, 60, 0);
 		assert_int_equal(transmit(&fake, &frame, 1), 1);
@@ -67,13 +67,13 @@ static void used_ones_are_looked_for_when_some_are_out(void **state)
 	fake_close(&fake);
 }
 
-static void a_full_ring_refuses_the_rest(void **state)
+RING_TEST(a_full_ring_refuses_the_rest)
 {
 	struct mr_frame frames[FAKE_RING + 10];
 	struct fake_chain chain;
 	struct fake fake;
 
-	open_with(&fake, state, 0);
+	open_with(&fake, 0);
 	for (uint32_t lap = 0; lap < 3; lap++) {
 		for (uint32_t i = 0; i < FAKE_RING + 10; i++)
 			frames[i] = fake_frame(&fake, 128, 60, (uint8_t)i);
@@ -97,7 +97,7 @@ static void a_full_ring_refuses_the_rest(void **state)
 	fake_close(&fake);
 }
 
-static void a_shared_frame_is_not_written_to(void **state)
+RING_TEST(a_shared_frame_is_not_written_to)
 {
 	struct mr_frame frame, twin;
 	struct fake_chain chain;
@@ -105,7 +105,7 @@ static void a_shared_frame_is_not_written_to(void **state)
 	struct fake fake;
 	const uint8_t *page;
 
-	open_with(&fake, state, 0);
+	open_with(&fake, 0);
 	for (uint32_t i = 0; i < 100; i++) {
 		frame = twin = fake_frame(&fake, 128, 60, 3);
 		page = (const uint8_t *)fake.port->base.base + frame.addr - 128;
@@ -125,13 +125,13 @@ static void a_shared_frame_is_not_written_to(void **state)
 }
 
 /* Bytes in front of its buffer are somebody else's. */
-static void without_headroom_the_header_lies_apart(void **state)
+RING_TEST(without_headroom_the_header_lies_apart)
 {
 	struct fake_chain chain;
 	struct virtio_header header;
 	struct fake fake;
 
-	open_with(&fake, state, 0);
+	open_with(&fake, 0);
 	for (uint32_t offset = 0; offset < 14; offset++) {
 		const struct mr_frame frame =
 			fake_frame(&fake, offset, 60, (uint8_t)offset);
@@ -145,13 +145,13 @@ static void without_headroom_the_header_lies_apart(void **state)
 	fake_close(&fake);
 }
 
-static void a_hash_header_is_longer(void **state)
+RING_TEST(a_hash_header_is_longer)
 {
 	struct fake_chain chain;
 	struct virtio_header header;
 	struct fake fake;
 
-	open_with(&fake, state, virtio_bit(VIRTIO_F_HASH_REPORT));
+	open_with(&fake, virtio_bit(VIRTIO_F_HASH_REPORT));
 	for (uint32_t offset = 18; offset < 22; offset++) {
 		const struct mr_frame frame =
 			fake_frame(&fake, offset, 60, (uint8_t)offset);
@@ -165,43 +165,14 @@ static void a_hash_header_is_longer(void **state)
 	fake_close(&fake);
 }
 
-static void frames_of_several_entries_are_chains(void **state)
-{
-	struct mr_frame frames[MR_MAX_SEGS + 2];
-	struct fake_chain chain;
-	struct fake fake;
-
-	open_with(&fake, state, 0);
-	for (uint32_t round = 0; round < 100; round++) {
-		const uint32_t n = 1 + round % MR_MAX_SEGS;
-
-		frames[0] = fake_frame(&fake, 128, 60, 1);
-		make_long(&fake, frames + 1, n, 7);
-		frames[n + 1] = fake_frame(&fake, 128, 60, 2);
-		assert_int_equal(transmit(&fake, frames, n + 2), n + 2);
-		take_frame(&fake, 60, 1, &chain);
-		use(&fake, &chain);
-		take_frame(&fake, 60 * n, 7, &chain);
-		assert_int_equal(chain.n, n);
-		use(&fake, &chain);
-		take_frame(&fake, 60, 2, &chain);
-		use(&fake, &chain);
-		transmit(&fake, NULL, 0);
-		assert_int_equal(fake_tx_stats(&fake).pending, 0);
-		assert_int_equal(fake.txq->head, fake.txq->tail);
-	}
-	assert_int_equal(fake_tx_stats(&fake).completed, 300);
-	fake_close(&fake);
-}
-
-static void chains_wait_for_room(void **state)
+RING_TEST(chains_wait_for_room)
 {
 	struct mr_frame frames[MR_MAX_SEGS];
 	struct fake_chain chain;
 	uint32_t n_sent = 0;
 	struct fake fake;
 
-	open_with(&fake, state, 0);
+	open_with(&fake, 0);
 	make_long(&fake, frames, 10, 0);
 	while (transmit(&fake, frames, 10) > 0) {
 		n_sent++;
@@ -219,13 +190,13 @@ static void chains_wait_for_room(void **state)
 }
 
 /* One place is left, and a shared frame takes two: its header, itself. */
-static void a_header_apart_waits_for_room(void **state)
+RING_TEST(a_header_apart_waits_for_room)
 {
 	struct mr_frame frames[FAKE_RING], twin;
 	struct fake_chain chain;
 	struct fake fake;
 
-	open_with(&fake, state, 0);
+	open_with(&fake, 0);
 	for (uint32_t i = 0; i < FAKE_RING; i++)
 		frames[i] = fake_frame(&fake, 128, 60, (uint8_t)i);
 	twin = frames[FAKE_RING - 1];
@@ -242,14 +213,14 @@ static void a_header_apart_waits_for_room(void **state)
 }
 
 /* Without IN_ORDER: used in any order, chains among them. */
-static void used_in_any_order(void **state)
+RING_TEST_IF(0, F_IN_ORDER, used_in_any_order)
 {
 	struct mr_frame frames[MR_MAX_SEGS];
 	struct fake_chain chains[6];
 	uint32_t n_done = 0;
 	struct fake fake;
 
-	open_with(&fake, state, 0);
+	open_with(&fake, 0);
 	for (uint32_t round = 0; round < 50; round++) {
 		for (uint32_t i = 0; i < 6; i++) {
 			const uint32_t n = round % 2 == 0 ? 1 : 1 + i;
@@ -277,12 +248,12 @@ static void used_in_any_order(void **state)
 }
 
 /* With it, one entry stands for all before it. */
-static void one_used_entry_stands_for_a_batch(void **state)
+RING_TEST_IF(F_IN_ORDER, 0, one_used_entry_stands_for_a_batch)
 {
 	struct mr_frame frames[MR_MAX_SEGS];
 	struct fake fake;
 
-	open_with(&fake, state, 0);
+	open_with(&fake, 0);
 	for (uint32_t round = 0; round < 80; round++) {
 		const uint32_t n_frames = 1 + round % 10;
 		struct fake_chain chain = { 0 };
@@ -305,13 +276,13 @@ static void one_used_entry_stands_for_a_batch(void **state)
 	fake_close(&fake);
 }
 
-static void pages_cut_in_chunks_leave_too(void **state)
+RING_TEST(pages_cut_in_chunks_leave_too)
 {
 	struct mr_frame frames[8];
 	struct fake_chain chain;
 	struct fake fake;
 
-	fake_open(&fake, (struct fake_config){ .features = *(uint64_t *)*state,
+	fake_open(&fake, (struct fake_config){ .features = ring_features(),
 					       .page_bytes = 8192 });
 	for (uint32_t i = 0; i < 8; i++)
 		frames[i] = fake_frame(&fake, 8 + i, 60, (uint8_t)i);
@@ -324,18 +295,18 @@ static void pages_cut_in_chunks_leave_too(void **state)
 	fake_close(&fake);
 }
 
-static void the_bell_is_rung_once_a_burst(void **state)
+RING_TEST(the_bell_is_rung_once_a_burst)
 {
 	struct mr_frame frames[8];
 	struct fake fake;
 	const struct fake_queue *q = &fake.queues[TX];
 
-	open_with(&fake, state, 0);
+	open_with(&fake, 0);
 	for (uint32_t i = 0; i < 4; i++)
 		make_long(&fake, frames + 2 * i, 2, 0);
 	assert_int_equal(transmit(&fake, frames, 8), 8);
 	assert_int_equal(q->n_bells, 1);
-	if (*(uint64_t *)*state & virtio_bit(VIRTIO_F_EVENT_IDX))
+	if (ring_features() & virtio_bit(VIRTIO_F_EVENT_IDX))
 		fake_want_event(&fake, TX, 40);
 	else
 		fake_suppress(&fake, TX, true);
@@ -351,13 +322,13 @@ static void the_bell_is_rung_once_a_burst(void **state)
  * The device has caught up with us, and its event is of some frames before: it
  * is told all the same, or it would sleep for good.
  */
-static void the_bell_rings_for_an_event_left_behind(void **state)
+RING_TEST_IF(F_EVENT_IDX | F_PACKED, 0, the_bell_rings_for_an_event_left_behind)
 {
 	struct mr_frame frames[16];
 	struct fake fake;
 	const struct fake_queue *q = &fake.queues[TX];
 
-	open_with(&fake, state, 0);
+	open_with(&fake, 0);
 	for (uint32_t i = 0; i < 200; i++) {
 		const struct mr_frame frame = fake_frame(&fake, 128, 60, 0);
 		struct fake_chain chain;
@@ -379,15 +350,15 @@ static void the_bell_rings_for_an_event_left_behind(void **state)
 	fake_close(&fake);
 }
 
-static void without_a_link_nothing_is_taken(void **state)
+RING_TEST(without_a_link_nothing_is_taken)
 {
 	struct fake fake;
 	const struct fake_queue *q = &fake.queues[TX];
 	struct mr_frame frame;
 
-	open_with(&fake, state, 0);
+	open_with(&fake, 0);
 	frame = fake_frame(&fake, 128, 60, 0);
-	if (*(uint64_t *)*state & virtio_bit(VIRTIO_F_EVENT_IDX))
+	if (ring_features() & virtio_bit(VIRTIO_F_EVENT_IDX))
 		fake_want_event(&fake, TX, 40);
 	else
 		fake_suppress(&fake, TX, true);
@@ -405,14 +376,14 @@ static void without_a_link_nothing_is_taken(void **state)
 	fake_close(&fake);
 }
 
-static void arming_waits_for_used_frames(void **state)
+RING_TEST(arming_waits_for_used_frames)
 {
 	struct mr_frame frame;
 	struct fake_chain chain;
 	struct fake fake;
 	struct mr_queue *queue;
 
-	open_with(&fake, state, 0);
+	open_with(&fake, 0);
 	queue = &fake.txq->base.queue;
 	for (uint32_t i = 0; i < 100; i++) {
 		queue->fd = -1;
@@ -434,14 +405,14 @@ static void arming_waits_for_used_frames(void **state)
 }
 
 /* poll() would return at once for ever. */
-static void arming_takes_what_the_fd_said(void **state)
+RING_TEST(arming_takes_what_the_fd_said)
 {
 	const uint64_t one = 1;
 	struct mr_queue *queue;
 	struct pollfd poll_fd;
 	struct fake fake;
 
-	open_with(&fake, state, 0);
+	open_with(&fake, 0);
 	queue = &fake.txq->base.queue;
 	queue->fd = eventfd(0, EFD_NONBLOCK);
 	poll_fd = (struct pollfd){ queue->fd, POLLIN, 0 };
@@ -454,44 +425,4 @@ static void arming_takes_what_the_fd_said(void **state)
 	}
 	close(queue->fd);
 	fake_close(&fake);
-}
-
-int main(void)
-{
-	static const struct ring_test tests[] = {
-		{ "plain frames leave with their header in front", 0, 0,
-		  plain_frames_leave_with_their_header_in_front },
-		{ "used ones are looked for when some are out", 0, 0,
-		  used_ones_are_looked_for_when_some_are_out },
-		{ "a full ring refuses the rest", 0, 0,
-		  a_full_ring_refuses_the_rest },
-		{ "a shared frame is not written to", 0, 0,
-		  a_shared_frame_is_not_written_to },
-		{ "without headroom the header lies apart", 0, 0,
-		  without_headroom_the_header_lies_apart },
-		{ "a hash header is longer", 0, 0, a_hash_header_is_longer },
-		{ "frames of several entries are chains", 0, 0,
-		  frames_of_several_entries_are_chains },
-		{ "chains wait for room", 0, 0, chains_wait_for_room },
-		{ "a header apart waits for room", 0, 0,
-		  a_header_apart_waits_for_room },
-		{ "used in any order", 0, F_IN_ORDER, used_in_any_order },
-		{ "one used entry stands for a batch", F_IN_ORDER, 0,
-		  one_used_entry_stands_for_a_batch },
-		{ "pages cut in chunks leave, too", 0, 0,
-		  pages_cut_in_chunks_leave_too },
-		{ "the bell is rung once a burst", 0, 0,
-		  the_bell_is_rung_once_a_burst },
-		{ "the bell rings for an event left behind",
-		  F_EVENT_IDX | F_PACKED, 0,
-		  the_bell_rings_for_an_event_left_behind },
-		{ "without a link nothing is taken", 0, 0,
-		  without_a_link_nothing_is_taken },
-		{ "arming takes what the fd said", 0, 0,
-		  arming_takes_what_the_fd_said },
-		{ "arming waits for used frames", 0, 0,
-		  arming_waits_for_used_frames },
-	};
-
-	return run_on_rings(tests, sizeof(tests) / sizeof(tests[0]));
 }
