@@ -85,7 +85,10 @@ static inline void rx_script_run(const struct rx_script *row,
 			mr_frag_free_bulk(d->cache, pages, n_pages);
 	}
 	mr_frame_free_bulk(d->cache, frames, n);
-	assert_int_equal(mr_rxq_stats(d->rxq, &stats), 0);
+	if (d->rxq->queue.port->driver != NULL)
+		assert_int_equal(mr_rxq_stats(d->rxq, &stats), 0);
+	else
+		stats = d->rxq->stats; /* a port that was not opened */
 	assert_int_equal(stats.delivered, row->delivered);
 	assert_int_equal(stats.drops[MR_RX_DROP_INVALID], row->invalid);
 	assert_int_equal(stats.drops[MR_RX_DROP_TOO_LONG], row->too_long);

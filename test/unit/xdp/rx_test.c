@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "fake_kernel.h"
-#include "support/test.h"
+#include "support/rx_script.h"
 
 static uint32_t receive(struct fake *fake, struct mr_frame *frames, uint32_t n)
 {
@@ -29,94 +29,43 @@ TEST(every_received_buffer_is_replaced)
 	fake_close(&fake);
 }
 
-TEST(a_frame_that_is_not_whole_waits_in_the_ring)
+static void give(void *device, bool is_end)
 {
-	struct mr_frame frames[MR_BURST_MAX];
-	struct fake fake;
-
-	fake_open(&fake, (struct fake_config){ .max_segs = MR_MAX_SEGS });
-	fake_receive(&fake, 60, 0);
-	fake_receive(&fake, 3840, XSK_PKT_CONTD);
-	fake_receive(&fake, 3840, XSK_PKT_CONTD);
-	assert_int_equal(receive(&fake, frames, 32), 1);
-	assert_int_equal(receive(&fake, frames + 1, 32), 0);
-	fake_receive(&fake, 1334, 0);
-	assert_int_equal(receive(&fake, frames + 1, 32), 3);
-	assert_int_equal(frames[2].flags, MR_FRAME_MORE);
-	assert_int_equal(frames[3].flags, 0);
-	assert_int_equal(fake_rx_stats(&fake).delivered, 2);
-	mr_frame_free_bulk(fake.cache, frames, 4);
-	fake_check_laws(&fake);
-	fake_close(&fake);
+	fake_receive(device, is_end ? RX_SCRIPT_END_BYTES : 3840,
+		     is_end ? 0 : XSK_PKT_CONTD);
 }
 
-TEST(a_frame_that_does_not_fit_the_burst_waits)
-{
-	struct mr_frame frames[MR_BURST_MAX];
-	struct fake fake;
+static const struct rx_script scripts[] = {
+	/* A frame that is not whole, or does not fit the burst, waits. */
+	{ "sg", "e 2m R32=1 R32=0 e R32=3", .delivered = 2 },
+	{ "sg",
+	  "2m e 2m e 2m e 2m e 2m e 2m e 2m e 2m e 2m e 2m e R20=18 R20=12",
+	  .delivered = 10 },
+	/* 18 entries are delivered, 19 are one named drop. */
+	{ "sg", "17m e R64=18 20m R64=0 e e R64=0 R64=1", .delivered = 2,
+	  .too_long = 1 },
+	/* Without pages the burst is cut, and nothing is lost. */
+	{ NULL, "P 10e R32=3 R32=0 p R32=7", .delivered = 10, .pool_empty = 2 },
+};
 
-	fake_open(&fake, (struct fake_config){ .max_segs = MR_MAX_SEGS });
-	for (int i = 0; i < 10; i++) {
-		fake_receive(&fake, 3840, XSK_PKT_CONTD);
-		fake_receive(&fake, 3840, XSK_PKT_CONTD);
-		fake_receive(&fake, 100, 0);
+TEST(what_the_kernel_delivers_is_received_or_dropped_by_name)
+{
+	for (size_t i = 0; i < sizeof(scripts) / sizeof(scripts[0]); i++) {
+		struct fake fake;
+
+		fake_open(&fake,
+			  (struct fake_config){
+				  .max_segs = scripts[i].options != NULL ?
+						      MR_MAX_SEGS :
+						      0 });
+		rx_script_run(&scripts[i],
+			      &(struct rx_double){ .rxq = &fake.rxq->base,
+						   .cache = fake.cache,
+						   .device = &fake,
+						   .give = give });
+		assert_int_equal(xring_n_left(&fake.rxq->fill), FAKE_RING);
+		fake_close(&fake);
 	}
-	assert_int_equal(receive(&fake, frames, 20), 18);
-	assert_int_equal(receive(&fake, frames + 18, 20), 12);
-	mr_frame_free_bulk(fake.cache, frames, 30);
-	fake_close(&fake);
-}
-
-/* 18 entries are delivered, 19 are one named drop, wherever the ring ends. */
-TEST(a_frame_of_too_many_entries_is_dropped_by_name)
-{
-	struct mr_frame frames[MR_BURST_MAX];
-	struct fake fake;
-
-	fake_open(&fake, (struct fake_config){ .max_segs = MR_MAX_SEGS });
-	for (int i = 0; i < MR_MAX_SEGS - 1; i++)
-		fake_receive(&fake, 100, XSK_PKT_CONTD);
-	fake_receive(&fake, 100, 0);
-	assert_int_equal(receive(&fake, frames, 64), MR_MAX_SEGS);
-	mr_frame_free_bulk(fake.cache, frames, MR_MAX_SEGS);
-
-	for (int i = 0; i < MR_MAX_SEGS + 2; i++)
-		fake_receive(&fake, 100, XSK_PKT_CONTD);
-	assert_int_equal(receive(&fake, frames, 64), 0); /* its first part */
-	fake_receive(&fake, 100, 0);                     /* its last entry */
-	fake_receive(&fake, 77, 0);                      /* another frame */
-	assert_int_equal(receive(&fake, frames, 64), 0);
-	assert_int_equal(receive(&fake, frames, 64), 1);
-	assert_int_equal(frames[0].len, 77);
-	assert_int_equal(fake_rx_stats(&fake).drops[MR_RX_DROP_TOO_LONG], 1);
-	assert_int_equal(fake_rx_stats(&fake).received, 3);
-	assert_int_equal(xring_n_left(&fake.rxq->fill), FAKE_RING);
-	mr_frame_free_bulk(fake.cache, frames, 1);
-	fake_check_laws(&fake);
-	fake_close(&fake);
-}
-
-TEST(an_empty_pool_cuts_the_burst_and_loses_nothing)
-{
-	struct mr_frame frames[MR_BURST_MAX];
-	uint64_t addrs[FAKE_PAGES];
-	struct fake fake;
-	uint32_t n;
-
-	fake_open(&fake, (struct fake_config){ 0 });
-	n = mr_frag_alloc_bulk(fake.cache, addrs, FAKE_PAGES, 4096);
-	mr_frag_free_bulk(fake.cache, addrs + n - 3, 3);
-	for (int i = 0; i < 10; i++)
-		fake_receive(&fake, 60, 0);
-	assert_int_equal(receive(&fake, frames, 32), 3);
-	assert_int_equal(receive(&fake, frames + 3, 32), 0);
-	assert_int_equal(fake_rx_stats(&fake).events[MR_RX_EVENT_POOL_EMPTY],
-			 2);
-	mr_frag_free_bulk(fake.cache, addrs, n - 3);
-	assert_int_equal(receive(&fake, frames + 3, 32), 7);
-	mr_frame_free_bulk(fake.cache, frames, 10);
-	fake_check_laws(&fake);
-	fake_close(&fake);
 }
 
 TEST(the_kernel_is_woken_when_it_asks)
