@@ -48,9 +48,11 @@ static inline uint64_t bed_free_pages(const struct bed *bed)
 	return stats.n_free;
 }
 
-/* All but the device itself, which is to be at end 0, and opening the port. */
+/* All but the device, which is to be at end 0, and opening it. NULL: real time.
+ */
 static inline void bed_begin(struct bed *bed, struct model *m,
-			     struct mr_pool_config pool_config)
+			     struct mr_pool_config pool_config,
+			     mr_clock_fn *clock)
 {
 	const struct mr_region_config region_config = {
 		.size = sizeof(region_config),
@@ -58,7 +60,7 @@ static inline void bed_begin(struct bed *bed, struct model *m,
 	};
 
 	memset(bed, 0, sizeof(*bed));
-	bed->ctx = test_ctx(&bed->allocator);
+	bed->ctx = test_ctx_with(&bed->allocator, clock);
 	assert_int_equal(
 		mr_region_create(bed->ctx, &region_config, &bed->region, NULL),
 		0);

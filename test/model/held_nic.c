@@ -75,7 +75,8 @@ void held_prepare(struct held *held, struct held_config config)
 		  (struct mr_pool_config){ .n_pages = config.n_pages,
 					   .chunk_bytes = config.chunk_bytes,
 					   .tailroom_bytes =
-						   config.tailroom_bytes });
+						   config.tailroom_bytes },
+		  NULL);
 	held->backend = *model_backend();
 	assert_int_equal(mr_ctx_add_pci_device(held->bed.ctx, "held",
 					       &held->backend, &nic->m),

@@ -112,6 +112,7 @@ struct vnet_config {
 	uint32_t multiplier;  /* of notifications, bytes; 0: 4 */
 	bool one_doorbell;    /* the multiplier is 0: all queues have one */
 	bool is_transitional; /* device id 0x1000 */
+	bool is_held;  /* rx and tx queues are the test's (virtio_core.h) */
 	bool polls_tx; /* asks for no tx notifications: looks at each step */
 	enum vnet_caps caps;
 	uint16_t rss_table; /* entries at most; 0: VNET_MAX_TABLE */

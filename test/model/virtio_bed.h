@@ -25,7 +25,7 @@ static inline void vbed_make(struct bed *bed, const struct vnet_config *config)
 	struct vnet *v = vnet_create(config);
 
 	bed_begin(bed, v != NULL ? vnet_model(v) : NULL,
-		  (struct mr_pool_config){ 0 });
+		  (struct mr_pool_config){ 0 }, NULL);
 	bed->v = v;
 }
 

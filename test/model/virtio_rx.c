@@ -238,6 +238,8 @@ void vnet_step_rx(struct vnet *v)
 {
 	bool has_more;
 
+	if (v->config.is_held)
+		return;
 	do {
 		has_more = false;
 		fetch_all(v);

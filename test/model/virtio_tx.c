@@ -98,7 +98,7 @@ static void send_one(struct vnet *v, struct vnet_queue *q)
 
 void vnet_step_tx(struct vnet *v, struct vnet_queue *q)
 {
-	if (!vnet_queue_map(v, q))
+	if (v->config.is_held || !vnet_queue_map(v, q))
 		return;
 	if (q->is_kicked || v->config.polls_tx) {
 		do {

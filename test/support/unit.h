@@ -64,18 +64,25 @@ static inline void hook_log(void *opaque, enum mr_log_level level,
 	a->last_line[n] = '\0';
 }
 
-/* A context whose memory comes from @p allocator. */
-static inline struct mr_ctx *test_ctx(struct test_allocator *allocator)
+/* A context whose memory comes from @p allocator, and its time from clock. */
+static inline struct mr_ctx *test_ctx_with(struct test_allocator *allocator,
+					   mr_clock_fn *clock)
 {
 	const struct mr_ctx_config config = { .size = sizeof(config),
 					      .opaque = allocator,
 					      .log = hook_log,
 					      .alloc = hook_alloc,
-					      .free = hook_free };
+					      .free = hook_free,
+					      .clock = clock };
 	struct mr_ctx *ctx = NULL;
 
 	assert_int_equal(mr_ctx_create(&config, &ctx, NULL), 0);
 	return ctx;
+}
+
+static inline struct mr_ctx *test_ctx(struct test_allocator *allocator)
+{
+	return test_ctx_with(allocator, NULL);
 }
 
 /* The reason is one line, and says the words. */

@@ -250,15 +250,26 @@ TEST(other_causes_are_cleared_and_moderated)
 	held_close(&held);
 }
 
+static void assert_told_nothing(struct mr_port *port)
+{
+	static const uint8_t mac[1][6] = { { 2, 1, 2, 3, 4, 5 } };
+	struct mr_named_count counts[32];
+
+	assert_int_equal(mr_port_set_allmulti(port, 1, NULL), -ENODEV);
+	assert_int_equal(mr_port_set_mtu(port, 1400, NULL), -ENODEV);
+	assert_int_equal(mr_port_set_mac(port, mac[0], NULL), -ENODEV);
+	assert_int_equal(mr_port_set_mac_filter(port, mac, 1, NULL), -ENODEV);
+	assert_int_equal(mr_port_device_drops(port, counts, 32), 4);
+	assert_int_equal(counts[0].value, 0);
+}
+
 /* Who finds that it is gone, and what there is of it then: nothing more. */
 TEST(a_device_that_is_gone_is_one_event)
 {
-	static const uint8_t mac[1][6] = { { 2, 1, 2, 3, 4, 5 } };
 	enum { POLL, CONTROL, ARM, ASKED_BACK, BUS_ERROR, N };
 
 	for (int who = 0; who < N; who++) {
 		struct mr_reason why = { "" };
-		struct mr_named_count counts[32];
 		struct mr_frame frame;
 		struct held held;
 		uint64_t n_writes;
@@ -287,18 +298,7 @@ TEST(a_device_that_is_gone_is_one_event)
 				 -ENODEV);
 		assert_reason_has(&why, who == BUS_ERROR ? "error on the bus" :
 							   "gone");
-		assert_int_equal(mr_port_set_allmulti(held.bed.port, 1, NULL),
-				 -ENODEV);
-		assert_int_equal(mr_port_set_mtu(held.bed.port, 1400, NULL),
-				 -ENODEV);
-		assert_int_equal(mr_port_set_mac(held.bed.port, mac[0], NULL),
-				 -ENODEV);
-		assert_int_equal(
-			mr_port_set_mac_filter(held.bed.port, mac, 1, NULL),
-			-ENODEV);
-		assert_int_equal(
-			mr_port_device_drops(held.bed.port, counts, 32), 4);
-		assert_int_equal(counts[0].value, 0);
+		assert_told_nothing(held.bed.port);
 		assert_int_equal(mr_queue_arm(&held.bed.rxq->queue), 0);
 		assert_int_equal(mr_queue_arm(&held.bed.txq->queue), 0);
 		frame = held_frame(&held, 60);

@@ -143,79 +143,83 @@ TEST(buffers_are_what_a_chunk_leaves)
 }
 
 /* Each queue has its vectors, if there are enough, and its share of hashes. */
+static const struct {
+	uint16_t device_id;
+	const char *options;
+	uint32_t n_vectors; /* 0: as many as it has */
+	bool has_tx;
+	uint32_t regs[3][2]; /* offset, value */
+} queue_cases[] = {
+	/* 82576: rx in the lowest byte, tx in the next. */
+	{ HELD_82576,
+	  "queues=3",
+	  0,
+	  true,
+	  { { INTEL_IVAR + 4, 0x8481 },
+	    { INTEL_IVAR_MISC, 0x8600 },
+	    { INTEL_RETA, 0x00020100 } } },
+	/* I210: two queues a word. */
+	{ HELD_I210,
+	  "queues=4",
+	  0,
+	  false,
+	  { { INTEL_IVAR, 0x00810080 },
+	    { INTEL_IVAR + 4, 0x00830082 },
+	    { INTEL_IVAR_MISC, 0x8400 } } },
+	/* 82574: fields of 4 bits; the queue is bit 7 of an entry. */
+	{ HELD_82574,
+	  "queues=2",
+	  0,
+	  true,
+	  { { INTEL_IVAR_82574, 0x800cba98 },
+	    { INTEL_RETA, 0x80008000 },
+	    { INTEL_EIAC_82574, 0x00f00000 } } },
+	/* EICR has 25 bits, however many vectors a device has. */
+	{ HELD_82576,
+	  "queues=12",
+	  40,
+	  true,
+	  { { INTEL_EIAC, (1u << 25) - 1 },
+	    { INTEL_IVAR_MISC, 0x9800 },
+	    { INTEL_RETA, 0x03020100 } } },
+	{ HELD_82576,
+	  "queues=13",
+	  40,
+	  false,
+	  { { INTEL_EIAC, (1u << 14) - 1 },
+	    { INTEL_IVAR_MISC, 0x8d00 },
+	    { INTEL_RETA, 0x03020100 } } },
+};
+
 TEST(queues_are_apart)
 {
-	static const struct {
-		uint16_t device_id;
-		const char *options;
-		uint32_t n_vectors; /* 0: as many as it has */
-		bool has_tx;
-		uint32_t regs[3][2]; /* offset, value */
-	} cases[] = {
-		/* 82576: rx in the lowest byte, tx in the next. */
-		{ HELD_82576,
-		  "queues=3",
-		  0,
-		  true,
-		  { { INTEL_IVAR + 4, 0x8481 },
-		    { INTEL_IVAR_MISC, 0x8600 },
-		    { INTEL_RETA, 0x00020100 } } },
-		/* I210: two queues a word. */
-		{ HELD_I210,
-		  "queues=4",
-		  0,
-		  false,
-		  { { INTEL_IVAR, 0x00810080 },
-		    { INTEL_IVAR + 4, 0x00830082 },
-		    { INTEL_IVAR_MISC, 0x8400 } } },
-		/* 82574: fields of 4 bits; the queue is bit 7 of an entry. */
-		{ HELD_82574,
-		  "queues=2",
-		  0,
-		  true,
-		  { { INTEL_IVAR_82574, 0x800cba98 },
-		    { INTEL_RETA, 0x80008000 },
-		    { INTEL_EIAC_82574, 0x00f00000 } } },
-		/* EICR has 25 bits, however many vectors a device has. */
-		{ HELD_82576,
-		  "queues=12",
-		  40,
-		  true,
-		  { { INTEL_EIAC, (1u << 25) - 1 },
-		    { INTEL_IVAR_MISC, 0x9800 },
-		    { INTEL_RETA, 0x03020100 } } },
-		{ HELD_82576,
-		  "queues=13",
-		  40,
-		  false,
-		  { { INTEL_EIAC, (1u << 14) - 1 },
-		    { INTEL_IVAR_MISC, 0x8d00 },
-		    { INTEL_RETA, 0x03020100 } } },
-	};
-
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < sizeof(queue_cases) / sizeof(queue_cases[0]);
+	     i++) {
 		struct held held;
 		struct mr_port *port;
 		uint32_t n;
 
-		held_prepare(&held, (struct held_config){
-					    .device_id = cases[i].device_id });
-		if (cases[i].n_vectors != 0)
-			held_set_vectors(&held, cases[i].n_vectors);
-		assert_int_equal(held_try(&held, cases[i].options, NULL), 0);
+		held_prepare(&held,
+			     (struct held_config){
+				     .device_id = queue_cases[i].device_id });
+		if (queue_cases[i].n_vectors != 0)
+			held_set_vectors(&held, queue_cases[i].n_vectors);
+		assert_int_equal(held_try(&held, queue_cases[i].options, NULL),
+				 0);
 		port = held.bed.port;
 		n = held.intel->n_queues;
 		for (uint32_t q = 0; q < n; q++) {
 			assert_int_equal(mr_port_rxq(port, q)->queue.fd,
 					 held.bed.m->irq_fds[q]);
 			assert_int_equal(mr_port_txq(port, q)->queue.fd,
-					 cases[i].has_tx ?
+					 queue_cases[i].has_tx ?
 						 held.bed.m->irq_fds[n + q] :
 						 -1);
 		}
 		for (int k = 0; k < 3; k++)
-			assert_int_equal(*held_reg(&held, cases[i].regs[k][0]),
-					 cases[i].regs[k][1]);
+			assert_int_equal(
+				*held_reg(&held, queue_cases[i].regs[k][0]),
+				queue_cases[i].regs[k][1]);
 		held_close(&held);
 	}
 }

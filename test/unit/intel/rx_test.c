@@ -93,68 +93,67 @@ TEST(what_a_device_writes_is_received_or_dropped_by_name)
 }
 
 /* Sums, hash, and tag: the last only if the device took it out. */
+static const struct {
+	uint64_t low;
+	uint32_t status;
+	uint16_t vlan;
+	bool takes_tags;
+	uint32_t flags, valid;
+} said[] = {
+	{ .status = 0 },
+	{ .status = INTEL_RX_TCPCS, .flags = MR_FRAME_CSUM_VALID },
+	{ .status = INTEL_RX_UDPCS, .flags = MR_FRAME_CSUM_VALID },
+	{ .status = INTEL_RX_TCPCS | INTEL_RX_UDPCS,
+	  .flags = MR_FRAME_CSUM_VALID },
+	{ .status = INTEL_RX_TCPCS | 0x40, .flags = MR_FRAME_CSUM_VALID },
+	{ .status = INTEL_RX_TCPCS | INTEL_RX_IXSM },
+	{ .status = INTEL_RX_UDPCS | 0x40 | INTEL_RX_IXSM },
+	{ .status = INTEL_RX_IXSM },
+	{ .status = INTEL_RX_TCPCS | INTEL_RX_TCPE },
+	{ .status = INTEL_RX_UDPCS | INTEL_RX_TCPE },
+	{ .status = INTEL_RX_TCPCS | INTEL_RX_IPE },
+	{ .status = INTEL_RX_TCPE },
+	{ .status = 0x40 }, /* the IP header alone */
+	{ .low = UINT64_C(0xdeadbeef) << 32 | 1,
+	  .vlan = 0x123,
+	  .takes_tags = true,
+	  .valid = MR_META_RSS_HASH },
+	{ .low = UINT64_C(0xdeadbeef) << 32,
+	  .status = INTEL_RX_VP,
+	  .vlan = 0xa123,
+	  .takes_tags = true,
+	  .valid = MR_META_VLAN },
+	{ .status = INTEL_RX_VP, .vlan = 1 },
+};
+
 TEST(flags_and_metadata_are_what_the_descriptor_says)
 {
-	static const struct {
-		uint64_t low;
-		uint32_t status;
-		uint16_t vlan;
-		bool takes_tags;
-		uint32_t flags, valid;
-	} cases[] = {
-		{ .status = 0 },
-		{ .status = INTEL_RX_TCPCS, .flags = MR_FRAME_CSUM_VALID },
-		{ .status = INTEL_RX_UDPCS, .flags = MR_FRAME_CSUM_VALID },
-		{ .status = INTEL_RX_TCPCS | INTEL_RX_UDPCS,
-		  .flags = MR_FRAME_CSUM_VALID },
-		{ .status = INTEL_RX_TCPCS | 0x40,
-		  .flags = MR_FRAME_CSUM_VALID },
-		{ .status = INTEL_RX_TCPCS | INTEL_RX_IXSM },
-		{ .status = INTEL_RX_UDPCS | 0x40 | INTEL_RX_IXSM },
-		{ .status = INTEL_RX_IXSM },
-		{ .status = INTEL_RX_TCPCS | INTEL_RX_TCPE },
-		{ .status = INTEL_RX_UDPCS | INTEL_RX_TCPE },
-		{ .status = INTEL_RX_TCPCS | INTEL_RX_IPE },
-		{ .status = INTEL_RX_TCPE },
-		{ .status = 0x40 }, /* the IP header alone */
-		{ .low = UINT64_C(0xdeadbeef) << 32 | 1,
-		  .vlan = 0x123,
-		  .takes_tags = true,
-		  .valid = MR_META_RSS_HASH },
-		{ .low = UINT64_C(0xdeadbeef) << 32,
-		  .status = INTEL_RX_VP,
-		  .vlan = 0xa123,
-		  .takes_tags = true,
-		  .valid = MR_META_VLAN },
-		{ .status = INTEL_RX_VP, .vlan = 1 },
-	};
-
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < sizeof(said) / sizeof(said[0]); i++) {
 		struct mr_frame frames[MR_MAX_SEGS];
 		struct mr_meta meta[MR_MAX_SEGS];
 		struct held held;
 
 		held_open(&held,
-			  (struct held_config){ .options = cases[i].takes_tags ?
+			  (struct held_config){ .options = said[i].takes_tags ?
 								   "vlan" :
 								   "sg=on" });
 		/* It is in the last buffer, and of the first entry. */
-		if (!cases[i].takes_tags)
+		if (!said[i].takes_tags)
 			held_receive(&held, 0, 0, 3072, 0);
-		held_receive(&held, cases[i].low,
-			     cases[i].status | INTEL_RX_EOP, 60, cases[i].vlan);
+		held_receive(&held, said[i].low, said[i].status | INTEL_RX_EOP,
+			     60, said[i].vlan);
 		assert_int_equal(mr_rx_burst_meta(held.bed.rxq, held.bed.cache,
 						  frames, meta, MR_MAX_SEGS),
-				 cases[i].takes_tags ? 1 : 2);
+				 said[i].takes_tags ? 1 : 2);
 		assert_int_equal(frames[0].flags & ~(uint32_t)MR_FRAME_MORE,
-				 cases[i].flags);
-		assert_int_equal(meta[0].valid, cases[i].valid);
-		if (cases[i].valid == MR_META_RSS_HASH)
+				 said[i].flags);
+		assert_int_equal(meta[0].valid, said[i].valid);
+		if (said[i].valid == MR_META_RSS_HASH)
 			assert_int_equal(meta[0].rss_hash, 0xdeadbeef);
-		if (cases[i].valid == MR_META_VLAN)
+		if (said[i].valid == MR_META_VLAN)
 			assert_int_equal(meta[0].vlan_tci, 0xa123);
 		mr_frame_free_bulk(held.bed.cache, frames,
-				   cases[i].takes_tags ? 1 : 2);
+				   said[i].takes_tags ? 1 : 2);
 		held_close(&held);
 	}
 }

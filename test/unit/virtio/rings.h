@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The kinds of ring, on each of which a program runs its tests: see main() of
- * fake_device.c. A test may be for some of them alone.
+ * held_virtio.c. A test may be for some of them alone.
  */
 #ifndef RINGS_H
 #define RINGS_H
 
-#include "fake_device.h"
+#include "held_virtio.h"
 #include "support/test.h"
 
 enum {

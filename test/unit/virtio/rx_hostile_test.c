@@ -78,7 +78,7 @@ RING_TEST_IF(0, F_PACKED, an_index_that_jumps_breaks_the_queue)
 	struct fake fake;
 
 	open_with(&fake, 0);
-	fake.queues[RX].n_used += FAKE_RING;
+	fake_queue(&fake, RX)->used_pos += FAKE_RING;
 	fake_use(&fake, RX, 0, 72, 1);
 	assert_int_equal(receive(&fake, frames, 8), 0);
 	assert_int_equal(fake.rxq->state, VIRTIO_BROKEN);
@@ -101,7 +101,9 @@ RING_TEST_IF(F_IN_ORDER, 0, a_batch_that_cannot_be_breaks_the_queue)
 
 	/* With this MTU one is. */
 	open_with(&fake, 0);
-	mri_virtio_queues_set_mtu(fake.port, MAX_DATA - VIRTIO_LINK_BYTES);
+	assert_int_equal(mr_port_set_mtu(fake.bed.port,
+					 MAX_DATA - VIRTIO_LINK_BYTES, NULL),
+			 0);
 	for (uint32_t i = 0; i < 4; i++)
 		fake_receive(&fake, i < 3 ? MAX_DATA : 60, (uint8_t)i, NULL);
 	fake_use_batch(&fake, RX, 3, 72, 4, 4);
@@ -207,7 +209,7 @@ RING_TEST(a_broken_queue_is_reset_and_goes_on)
 		mr_frame_free_bulk(fake.cache, frames,
 				   receive(&fake, frames, 32));
 		assert_int_equal(receive(&fake, frames, 32), 0);
-		assert_int_equal(mri_virtio_poll(&fake.port->base), 1);
+		assert_int_equal(mr_port_poll(fake.bed.port), 1);
 		for (uint32_t k = 0; k < FAKE_RING; k++)
 			deliver(&fake, 60, (uint8_t)k);
 		assert_int_equal(fake_take(&fake, RX).n, 0);
@@ -221,8 +223,8 @@ RING_TEST(a_broken_queue_is_reset_and_goes_on)
 	fake_receive(&fake, 60, 1, NULL);
 	fake_use(&fake, RX, 0x7fff, 72, 1);
 	assert_int_equal(receive(&fake, frames, 32), 0);
-	fake.is_gone = true;
-	mri_virtio_poll(&fake.port->base);
+	fake_set_gone(&fake);
+	mr_port_poll(fake.bed.port);
 	assert_int_equal(fake.rxq->state, VIRTIO_GONE);
 	fake_close(&fake);
 }
@@ -269,7 +271,7 @@ RING_TEST(a_queue_is_its_users_until_the_burst_has_ended)
 	open_with(&fake, virtio_bit(VIRTIO_F_RING_RESET));
 	fake.polls_at_bells = true;
 	for (uint32_t i = 0; i < 3; i++) {
-		const uint32_t n_bells = fake.queues[RX].n_bells;
+		const uint64_t n_bells = fake_n_bells(&fake, RX);
 
 		if (ring_features() & virtio_bit(VIRTIO_F_EVENT_IDX))
 			fake_want_event(&fake, RX, FAKE_RING);
@@ -277,11 +279,11 @@ RING_TEST(a_queue_is_its_users_until_the_burst_has_ended)
 		fake_receive(&fake, 60, 2, NULL);
 		fake_use(&fake, RX, 0x7fff, 72, 1);
 		assert_int_equal(receive(&fake, frames, 8), 1);
-		assert_int_equal(fake.queues[RX].n_bells, n_bells + 1);
+		assert_int_equal(fake_n_bells(&fake, RX), n_bells + 1);
 		mr_frame_free_bulk(fake.cache, frames, 1);
 		assert_int_equal(receive(&fake, frames, 8), 0);
 		fake.polls_at_bells = false;
-		assert_int_equal(mri_virtio_poll(&fake.port->base), 1);
+		assert_int_equal(mr_port_poll(fake.bed.port), 1);
 		fake.polls_at_bells = true;
 	}
 	fake_close(&fake);
@@ -301,21 +303,22 @@ RING_TEST_IF(F_PACKED | F_IN_ORDER | F_EVENT_IDX, 0,
 	struct pollfd fd = { .events = POLLIN };
 	struct fake fake;
 	int n_polls = 0;
+	const struct vnet_faults hangs = { .queue_reset_hangs = true };
 
 	fake_open(&fake, (struct fake_config){
 				 .features = ring_features() |
 					     virtio_bit(VIRTIO_F_RING_RESET),
 				 .clock = still });
-	fd.fd = fake.port->base.fd;
+	fd.fd = mr_port_fd(fake.bed.port);
 	assert_int_equal(poll(&fd, 1, 0), 0);
 	fake_receive(&fake, 60, 1, NULL);
 	fake_use(&fake, RX, 0x7fff, 72, 1);
 	assert_int_equal(receive(&fake, frames, 4), 0);
-	fake.does_not_reset = true;
-	assert_int_equal(mri_virtio_poll(&fake.port->base), 0);
+	vnet_set_faults(fake.v, &hangs);
+	assert_int_equal(mr_port_poll(fake.bed.port), 0);
 	while (!fake.port->is_gone) {
 		assert_int_equal(poll(&fd, 1, 1000), 1);
-		mri_virtio_poll(&fake.port->base);
+		mr_port_poll(fake.bed.port);
 		n_polls++;
 	}
 	assert_true(n_polls >= 10);
@@ -331,16 +334,16 @@ RING_TEST_IF(F_PACKED, 0, a_used_buffer_behind_one_that_is_not_waits)
 
 	open_with(&fake, 0);
 	for (uint32_t round = 0; round < 40; round++) {
-		struct fake_queue *const q = &fake.queues[RX];
+		struct vnet_queue *const q = fake_queue(&fake, RX);
 		uint32_t ids[4];
 
 		for (uint32_t i = 0; i < 4; i++)
 			ids[i] = fake_receive(&fake, 60, (uint8_t)i, NULL).id;
 		/* The last two of the four, and none before them. */
-		q->n_used = (uint16_t)(q->n_used + 2);
+		q->used_pos += 2;
 		fake_use(&fake, RX, ids[2], 72, 1);
 		fake_use(&fake, RX, ids[3], 72, 1);
-		q->n_used = (uint16_t)(q->n_used - 4);
+		q->used_pos -= 4;
 		assert_int_equal(receive(&fake, frames, 4), 0);
 		fake_use(&fake, RX, ids[0], 72, 1);
 		assert_int_equal(receive(&fake, frames, 4), 1);
@@ -348,7 +351,7 @@ RING_TEST_IF(F_PACKED, 0, a_used_buffer_behind_one_that_is_not_waits)
 		mr_frame_free_bulk(fake.cache, frames, 1);
 		assert_int_equal(receive(&fake, frames, 3), 0);
 		fake_use(&fake, RX, ids[1], 72, 1);
-		q->n_used = (uint16_t)(q->n_used + 2);
+		q->used_pos += 2;
 		assert_int_equal(receive(&fake, frames, 8), 3);
 		for (uint32_t i = 0; i < 3; i++)
 			assert_bytes(&fake, &frames[i], (uint8_t)(i + 1));
@@ -360,22 +363,22 @@ RING_TEST_IF(F_PACKED, 0, a_used_buffer_behind_one_that_is_not_waits)
 /* Of n_said buffers; of the first four, the second is marked last. */
 static void deliver_with_gap(struct fake *fake, uint32_t n_said, uint32_t *ids)
 {
-	struct fake_queue *const q = &fake->queues[RX];
+	struct vnet_queue *const q = fake_queue(fake, RX);
 
 	deliver_merged(fake, 4, 10, n_said, ids);
 	fake_use(fake, RX, ids[0], MAX_DATA + 12, 1);
-	q->n_used++;
+	q->used_pos++;
 	fake_use(fake, RX, ids[2], MAX_DATA, 1);
 	fake_use(fake, RX, ids[3], 10, 1);
-	q->n_used = (uint16_t)(q->n_used - 3);
+	q->used_pos -= 3;
 }
 
 static void close_gap(struct fake *fake, const uint32_t *ids)
 {
-	struct fake_queue *const q = &fake->queues[RX];
+	struct vnet_queue *const q = fake_queue(fake, RX);
 
 	fake_use(fake, RX, ids[1], MAX_DATA, 1);
-	q->n_used = (uint16_t)(q->n_used + 2);
+	q->used_pos += 2;
 }
 
 RING_TEST_IF(F_PACKED, F_IN_ORDER, a_long_frame_with_a_gap_waits)

@@ -18,7 +18,7 @@ static inline uint32_t receive(struct fake *fake, struct mr_frame *frames,
 static inline void assert_bytes(const struct fake *fake,
 				const struct mr_frame *frame, uint8_t seed)
 {
-	const uint8_t *bytes = mr_frame_data(fake->port->base.base, frame);
+	const uint8_t *bytes = mr_frame_data(fake->bed.base, frame);
 
 	for (uint32_t i = 0; i < frame->len; i++)
 		assert_int_equal(bytes[i], (uint8_t)(seed + i));
@@ -50,7 +50,7 @@ static inline void deliver_merged(struct fake *fake, uint32_t n,
 			chain = fake_receive(fake, n_bytes, 0, &header);
 		} else {
 			chain = fake_take(fake, RX);
-			bytes = (void *)(uintptr_t)chain.parts[0].addr;
+			bytes = chain.parts[0].bytes;
 			for (uint32_t k = 0; k < n_bytes; k++)
 				bytes[k] = (uint8_t)(i + k);
 		}

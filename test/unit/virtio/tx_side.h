@@ -21,9 +21,8 @@ static inline uint32_t read_chain(const struct fake_chain *chain, uint8_t *out)
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < chain->n; i++) {
-		assert_int_equal(chain->parts[i].flags & VIRTIO_DESC_WRITE, 0);
-		memcpy(out + n, (void *)(uintptr_t)chain->parts[i].addr,
-		       chain->parts[i].len);
+		assert_false(chain->parts[i].is_written);
+		memcpy(out + n, chain->parts[i].bytes, chain->parts[i].len);
 		n += chain->parts[i].len;
 	}
 	return n;

@@ -26,9 +26,8 @@ RING_TEST(plain_frames_leave_with_their_header_in_front)
 			struct fake_chain chain;
 			const struct virtio_header header = take_frame(
 				&fake, 60 + i, (uint8_t)(round + i), &chain);
-			const uint8_t *page =
-				(const uint8_t *)fake.port->base.base +
-				frames[i].addr / 4096 * 4096;
+			const uint8_t *page = (const uint8_t *)fake.bed.base +
+					      frames[i].addr / 4096 * 4096;
 
 			assert_is_zero(&header);
 			assert_int_equal(chain.n, 1);
@@ -108,7 +107,7 @@ RING_TEST(a_shared_frame_is_not_written_to)
 	open_with(&fake, 0);
 	for (uint32_t i = 0; i < 100; i++) {
 		frame = twin = fake_frame(&fake, 128, 60, 3);
-		page = (const uint8_t *)fake.port->base.base + frame.addr - 128;
+		page = (const uint8_t *)fake.bed.base + frame.addr - 128;
 		assert_int_equal(mr_frame_ref(fake.cache, &twin, 1), 0);
 		assert_int_equal(transmit(&fake, &frame, 1), 1);
 		header = take_frame(&fake, 60, 3, &chain);
@@ -299,13 +298,12 @@ RING_TEST(the_bell_is_rung_once_a_burst)
 {
 	struct mr_frame frames[8];
 	struct fake fake;
-	const struct fake_queue *q = &fake.queues[TX];
 
 	open_with(&fake, 0);
 	for (uint32_t i = 0; i < 4; i++)
 		make_long(&fake, frames + 2 * i, 2, 0);
 	assert_int_equal(transmit(&fake, frames, 8), 8);
-	assert_int_equal(q->n_bells, 1);
+	assert_int_equal(fake_n_bells(&fake, TX), 1);
 	if (ring_features() & virtio_bit(VIRTIO_F_EVENT_IDX))
 		fake_want_event(&fake, TX, 40);
 	else
@@ -314,7 +312,7 @@ RING_TEST(the_bell_is_rung_once_a_burst)
 		make_long(&fake, frames + 2 * i, 2, 0);
 	assert_int_equal(transmit(&fake, frames, 8), 8);
 	transmit(&fake, NULL, 0);
-	assert_int_equal(q->n_bells, 1);
+	assert_int_equal(fake_n_bells(&fake, TX), 1);
 	fake_close(&fake);
 }
 
@@ -326,34 +324,33 @@ RING_TEST_IF(F_EVENT_IDX | F_PACKED, 0, the_bell_rings_for_an_event_left_behind)
 {
 	struct mr_frame frames[16];
 	struct fake fake;
-	const struct fake_queue *q = &fake.queues[TX];
+	uint64_t n_before;
 
 	open_with(&fake, 0);
 	for (uint32_t i = 0; i < 200; i++) {
 		const struct mr_frame frame = fake_frame(&fake, 128, 60, 0);
 		struct fake_chain chain;
-		const uint32_t n_before = q->n_bells;
 
+		n_before = fake_n_bells(&fake, TX);
 		fake_want_event(&fake, TX, (uint16_t)(i - i % 30));
 		assert_int_equal(transmit(&fake, &frame, 1), 1);
-		assert_int_equal(q->n_bells - n_before, 1);
+		assert_int_equal(fake_n_bells(&fake, TX) - n_before, 1);
 		chain = fake_take(&fake, TX);
 		use(&fake, &chain);
 	}
 	/* By all but a ring, and then comes a burst. */
 	fake_want_event(&fake, TX, 200 - (FAKE_RING - 8));
-	fake.queues[TX].n_bells = 0;
+	n_before = fake_n_bells(&fake, TX);
 	for (uint32_t i = 0; i < 16; i++)
 		frames[i] = fake_frame(&fake, 128, 60, 0);
 	assert_int_equal(transmit(&fake, frames, 16), 16);
-	assert_int_equal(q->n_bells, 1);
+	assert_int_equal(fake_n_bells(&fake, TX) - n_before, 1);
 	fake_close(&fake);
 }
 
 RING_TEST(without_a_link_nothing_is_taken)
 {
 	struct fake fake;
-	const struct fake_queue *q = &fake.queues[TX];
 	struct mr_frame frame;
 
 	open_with(&fake, 0);
@@ -363,16 +360,16 @@ RING_TEST(without_a_link_nothing_is_taken)
 	else
 		fake_suppress(&fake, TX, true);
 	assert_int_equal(transmit(&fake, &frame, 1), 1);
-	assert_int_equal(q->n_bells, 0);
-	mri_virtio_queues_link(fake.port, false);
+	assert_int_equal(fake_n_bells(&fake, TX), 0);
+	fake_set_link(&fake, false);
 	assert_int_equal(mr_queue_arm(&fake.txq->base.queue), 0);
 	assert_int_equal(transmit(&fake, &frame, 1), 0);
-	assert_int_equal(q->n_bells, 0);
-	mri_virtio_queues_link(fake.port, true);
+	assert_int_equal(fake_n_bells(&fake, TX), 0);
+	fake_set_link(&fake, true);
 	assert_int_equal(mr_queue_arm(&fake.txq->base.queue), 1);
 	transmit(&fake, NULL, 0);
 	transmit(&fake, NULL, 0);
-	assert_int_equal(q->n_bells, 1);
+	assert_int_equal(fake_n_bells(&fake, TX), 1);
 	fake_close(&fake);
 }
 
