@@ -161,8 +161,7 @@ int nat_save_end(struct nat_save *save, const char *path, uint64_t time_s,
 	/* Only the owner may see who talked to whom. */
 	if (!save->is_broken)
 		fd = open(temporary,
-			  O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC |
-				  O_NOFOLLOW | O_NONBLOCK,
+			  O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
 			  0600);
 	if (fd >= 0)
 		fchmod(fd, 0600);
