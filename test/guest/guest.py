@@ -9,7 +9,6 @@ It is emulated in software: no KVM is needed, and rates mean nothing. Each NIC
 is wired to this process, frame by frame, or joined with others on a hub.
 Every wait has a deadline, and QEMU ends with the statement.
 """
-import ctypes
 import json
 import os
 import select
@@ -27,14 +26,15 @@ from fetch import QEMU_MIN, Cache, qemu_major
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "support"))
 
-from host import limit  # noqa: E402 pylint: disable=wrong-import-position
+from host import (  # noqa: E402 pylint: disable=wrong-import-position
+    end_with_parent,
+    limit,
+)
 
 BUILD = Path(os.environ.get("MR_BUILD") or
              Path(__file__).resolve().parents[2] / "build")
 # A busy host takes most of the time away for minutes.
 BOOT_LIMIT_S = limit(240)
-PR_SET_PDEATHSIG = 1  # prctl(2)
-libc = ctypes.CDLL(None)
 COMMAND_LIMIT_S = limit(120)
 END_LIMIT_S = limit(10)
 # Serial lines for programs that are talked to; a PC has four, two are ours.
@@ -252,11 +252,6 @@ class Channel:
         while select.select([self.socket], [], [], 0.05)[0]:
             self.socket.recv(65536)
         self.pending = b""
-
-
-def end_with_parent():
-    """In a new process: it is killed when we end, however we do."""
-    libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def keep_folder():

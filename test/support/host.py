@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How much of the CPU time the host takes, and longer limits because of it.
+"""How much of the CPU time the host takes, and longer limits because of it;
+and programs under test that end with the test.
 
 run_tests.py measures once and tells the tests by MR_TIME_FACTOR; a test that
 waits multiplies its limit by it: limit() here, test_limit_ms() in limit.h.
 """
+import ctypes
 import multiprocessing
 import os
+import signal
+import subprocess
 import time
+from typing import Any
 
 SPIN_S = 1.0
 # Between two looks at the clock; a tick of the kernel takes less.
@@ -14,6 +19,23 @@ GAP_S = 10e-6
 # The host's phases are minutes: what it takes now it may take twice over later.
 CAUTION = 4
 MAX_FACTOR = 40.0
+PR_SET_PDEATHSIG = 1  # linux/prctl.h
+
+libc = ctypes.CDLL(None)
+
+
+def end_with_parent() -> None:
+    """preexec_fn of a program under test: killed when we end, however we do.
+
+    At its time limit meson kills a test, which cannot clean up then.
+    """
+    libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def popen(command: list[str], **more: Any) -> subprocess.Popen[Any]:
+    """Start a program under test."""
+    return subprocess.Popen(  # pylint: disable=consider-using-with
+        command, preexec_fn=end_with_parent, **more)
 
 
 def limit(seconds: float) -> float:

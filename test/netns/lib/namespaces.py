@@ -14,7 +14,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from host import limit
+from host import limit, popen
 
 PREFIX = "mrt"
 NETNS_DIR = Path("/run/netns")
@@ -135,8 +135,7 @@ class Lab:
 
     def popen(self, command, **more):
         """Start a process that ends with the lab."""
-        process = subprocess.Popen(  # pylint: disable=consider-using-with
-            [str(word) for word in command], **more)
+        process = popen([str(word) for word in command], **more)
         self.processes.append(process)
         return process
 

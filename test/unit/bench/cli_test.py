@@ -19,7 +19,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
 
 import signals  # noqa: E402 pylint: disable=wrong-import-position
 from errors import errors_of  # noqa: E402 pylint: disable=wrong-import-position
-from host import limit  # noqa: E402 pylint: disable=wrong-import-position
+from host import limit, popen  # noqa: E402 pylint: disable=wrong-import-position
 
 try:
     import jsonschema
@@ -144,8 +144,8 @@ class Traffic(unittest.TestCase):
         out, stdout = os.pipe()
         fcntl.fcntl(stdout, fcntl.F_SETPIPE_SZ, 4096)
         os.write(stdout, b"\n" * 4096)
-        with subprocess.Popen([PROGRAM, "tx", "--json-lines", "--rate", "1k",
-                               "null:"], stdout=stdout) as process:
+        with popen([PROGRAM, "tx", "--json-lines", "--rate", "1k",
+                    "null:"], stdout=stdout) as process:
             signals.await_sigint(process)
             time.sleep(1.5)  # the first line is due
             end_s = time.monotonic() + 60
@@ -209,10 +209,10 @@ class Traffic(unittest.TestCase):
 
     def test_a_terminal_has_a_live_view_and_q_ends_it(self):
         master, slave = pty.openpty()
-        with subprocess.Popen([PROGRAM, "loop", "--rate", "10k", "pair:a",
-                               "pair:a"], stdin=slave, stdout=slave,
-                              stderr=subprocess.DEVNULL,
-                              env={**os.environ, "TERM": "xterm"}) as process:
+        with popen([PROGRAM, "loop", "--rate", "10k", "pair:a",
+                    "pair:a"], stdin=slave, stdout=slave,
+                   stderr=subprocess.DEVNULL,
+                   env={**os.environ, "TERM": "xterm"}) as process:
             os.close(slave)
             said, has_quit = b"", False
             begin = time.monotonic()
@@ -236,9 +236,9 @@ class Traffic(unittest.TestCase):
                          rb"sent +\d+ frames in")
 
     def test_sigint_ends_tx_with_its_figures(self):
-        with subprocess.Popen([PROGRAM, "tx", "null:"], text=True,
-                              stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE) as process:
+        with popen([PROGRAM, "tx", "null:"], text=True,
+                   stdout=subprocess.PIPE,
+                   stderr=subprocess.PIPE) as process:
             signals.await_sigint(process)
             time.sleep(3)  # 100000 frames, on a busy machine, too
             process.send_signal(signal.SIGINT)

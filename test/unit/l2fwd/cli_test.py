@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "support"))
 
 import signals  # noqa: E402 pylint: disable=wrong-import-position
 from errors import errors_of  # noqa: E402 pylint: disable=wrong-import-position
-from host import limit  # noqa: E402 pylint: disable=wrong-import-position
+from host import limit, popen  # noqa: E402 pylint: disable=wrong-import-position
 
 PROGRAM = ""
 LIMIT_S = limit(30)
@@ -88,9 +88,9 @@ class Errors(unittest.TestCase):
 
     def test_a_reader_that_goes_away_does_not_end_it(self):
         started = time.monotonic()
-        with subprocess.Popen([PROGRAM, "--csv", "-d", "3", "null:", "null:"],
-                              stdout=subprocess.PIPE,
-                              stderr=subprocess.DEVNULL) as process:
+        with popen([PROGRAM, "--csv", "-d", "3", "null:", "null:"],
+                   stdout=subprocess.PIPE,
+                   stderr=subprocess.DEVNULL) as process:
             process.stdout.readline()
             process.stdout.close()
             self.assertEqual(process.wait(LIMIT_S), 1)
@@ -169,7 +169,7 @@ class Output(unittest.TestCase):
 
     def test_signals_end_it_with_a_summary(self):
         for number in signal.SIGINT, signal.SIGTERM:
-            with self.subTest(number), subprocess.Popen(
+            with self.subTest(number), popen(
                     [PROGRAM, "--quiet", "pair:a", "pair:b"],
                     stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                     text=True) as process:
@@ -223,10 +223,10 @@ class Live(unittest.TestCase):
         master, slave = pty.openpty()
         termios.tcsetwinsize(slave, (40, 120))
         before = termios.tcgetattr(slave)
-        with subprocess.Popen([PROGRAM, "null:,queues=2", "null:"],
-                              stdin=slave, stdout=slave,
-                              stderr=subprocess.DEVNULL,
-                              env=os.environ | {"TERM": "xterm"}) as process:
+        with popen([PROGRAM, "null:,queues=2", "null:"],
+                   stdin=slave, stdout=slave,
+                   stderr=subprocess.DEVNULL,
+                   env=os.environ | {"TERM": "xterm"}) as process:
             shown, is_asked = b"", False
             deadline = time.monotonic() + LIMIT_S
             while process.poll() is None and time.monotonic() < deadline:
@@ -251,9 +251,9 @@ class Live(unittest.TestCase):
     def test_a_terminal_that_is_stopped_holds_up_nothing(self):
         master, slave = pty.openpty()
         before = termios.tcgetattr(slave)
-        with subprocess.Popen([PROGRAM, "null:", "null:"],
-                              stdin=slave, stdout=slave, stderr=slave,
-                              env=os.environ | {"TERM": "xterm"}) as process:
+        with popen([PROGRAM, "null:", "null:"],
+                   stdin=slave, stdout=slave, stderr=slave,
+                   env=os.environ | {"TERM": "xterm"}) as process:
             shown = b""
             while b"in flight" not in shown:
                 shown += os.read(master, 65536)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "support"))
 
-from host import limit  # noqa: E402 pylint: disable=wrong-import-position
+from host import limit, popen  # noqa: E402 pylint: disable=wrong-import-position
 
 PROGRAM = ""
 LIMIT_S = limit(30)
@@ -125,7 +125,7 @@ class Run(unittest.TestCase):
 
     def start(self, *arguments, sides=SIDES):
         """A running instance."""
-        process = subprocess.Popen(
+        process = popen(
             [PROGRAM, *sides, *arguments], text=True, env=self.environment,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         end_s = time.monotonic() + LIMIT_S
@@ -134,6 +134,30 @@ class Run(unittest.TestCase):
             self.assertIsNone(process.poll(), "it has ended")
             time.sleep(0.01)
         return process
+
+    def test_it_ends_with_a_test_that_is_killed(self):
+        """As meson kills one at its time limit."""
+        ours, theirs = os.pipe()
+        test = os.fork()
+        if test == 0:
+            os.write(theirs, str(self.start().pid).encode())
+            signal.pause()
+        pid = int(os.read(ours, 32))
+        os.kill(test, signal.SIGKILL)
+        os.waitpid(test, 0)
+        os.close(ours)
+        os.close(theirs)
+        end_s = time.monotonic() + LIMIT_S
+        while time.monotonic() < end_s:
+            try:
+                stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
+            except OSError:
+                return
+            if ") Z " in stat:
+                return
+            time.sleep(0.01)
+        os.kill(pid, signal.SIGKILL)
+        self.fail("it goes on without its test")
 
     def finish(self, process, sig=signal.SIGINT):
         """Its output; nothing is left behind."""
