@@ -3,6 +3,8 @@
 import json
 import signal
 
+from host import limit
+
 from . import laws
 from .process import L2FWD, Process
 
