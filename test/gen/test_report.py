@@ -215,7 +215,8 @@ def test_rounds_of_a_step_have_one_colour(bench, tmp_path):
     words = []
     for label in ("a, round 1", "a, round 2", "b, round 1"):
         words.append(tmp_path / f"{label}.json")
-        words[-1].write_text(json.dumps(sample_document(label)))
+        words[-1].write_text(json.dumps(sample_document(label) | {
+            "trials": []}))
     chart = bench("report", *words).out.split("<svg")[1].split("</svg>")[0]
     colours = re.findall(r'<g class="c(\d)', chart)
     assert len(set(colours) - {"3"}) == 2  # c3 is for limits
@@ -225,7 +226,8 @@ def test_lines_that_have_no_room_are_told(bench, tmp_path):
     words = []
     for i in range(13):  # of two goals each
         words.append(tmp_path / f"{i}.json")
-        words[-1].write_text(json.dumps(made_up()[0] | {"label": f"d{i}"}))
+        words[-1].write_text(json.dumps(made_up()[0] | {
+            "label": f"d{i}", "trials": []}))
     out = bench("report", *words).out
     assert "The chart has the first 24 lines" in out
     assert "The chart has" not in bench("report", *words[:12]).out.split(
