@@ -25,9 +25,9 @@ HEAD = """# What the RFCs ask of a NAT, and what `mr-nat` does
 
 Made from the results of the tests in `test/nat` by `test/nat/compliance.py
 --write`; `meson test -C build --suite nat` fails where it differs from them.
-Requirements are in our own words. Each test sends packets through the
-translator with a simulated clock, and checks that what is asked for happens
-and that the contrary does not. *met*: all of its tests passed. *partly*, *not
+The requirements are paraphrased. Each test sends packets through the
+translator with a simulated clock, and checks that it does what the requirement
+says, and nothing that it rules out. *met*: all of its tests passed. *partly*, *not
 met*: the reason is beside it. *not used*: something that is allowed, and not
 done. Settings are the defaults unless the test says otherwise.
 """

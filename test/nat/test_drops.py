@@ -120,6 +120,9 @@ def test_syn_to_ourselves_is_refused(nat_of):
     assert not nat.outside(tcp(PEER, 4000, OURS, 22, "S"))  # RFC 5382 REQ-4
     for flags in ("R", "A", "SA"):
         assert not nat.outside(tcp(PEER, 4000, "192.0.2.9", 22, flags))
+    group = Ether(src="03:00:00:00:00:01", dst=MACS[0]) / tcp(
+        HOST, 4000, "10.0.0.1", 22, "S")
+    assert not nat.inside(group)  # nobody to send it to
     wrong = tcp(PEER, 4000, "192.0.2.9", 22, "S")
     wrong[TCP].chksum ^= 1
     assert not nat.outside(wrong)

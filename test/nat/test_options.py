@@ -140,6 +140,17 @@ def test_a_route_that_ends_at_a_mapping_reaches_it(nat):
     assert nat.drops == {"no_mapping": 1, "source_route": 1}
 
 
+def test_an_echo_request_by_a_source_route_is_not_answered(nat):
+    """Its answer would have to go along the reversed route."""
+    for send, src, dst in ((nat.inside, HOST, "10.0.0.1"),
+                           (nat.outside, PEER, OURS)):
+        request = IP(raw(IP(src=src, dst=dst, options=[
+            IPOption_LSRR(routers=[STEP_ADDR], pointer=8)]) / ICMP()))
+        assert not send(request)
+        assert send(ping(src, dst)).one[ICMP].type == 0
+    assert nat.drops["source_route"] == 2
+
+
 def test_a_stop_of_several_workers_is_refused(nat_of):
     nat = nat_of(shard=0, n_shards=2)
     Flow(nat, "udp").out()

@@ -148,7 +148,7 @@ def test_a_second_instance_needs_a_name(lab, house):
     assert translator.sessions() == []  # its socket is still there
     translator.stop()
     assert not list(lab.tmp_path.glob("nat-*.sock"))
-    assert "no instance of this name runs" in translator.ask(
+    assert "no instance of this name is running" in translator.ask(
         "--stats", check=False)
 
 

@@ -286,6 +286,8 @@ static int check_ports(struct tester *tester, struct mr_reason *why)
 /* Returns 0, or the exit status: too many. */
 static int find_queues(struct tester *tester, struct mr_reason *why)
 {
+	const uint32_t burst = tester->config.plane.burst;
+
 	for (uint32_t t = 0; t < tester->n_tx; t++) {
 		struct mr_port_info info = { .size = sizeof(info) };
 		struct mr_port *port;
@@ -327,6 +329,11 @@ static int find_queues(struct tester *tester, struct mr_reason *why)
 			tester->receiver_port[tester->n_receivers] = r;
 			tester->receivers[tester->n_receivers].has_times =
 				(info.offloads & MR_OFFLOAD_TIME_RX) != 0;
+			/* A burst has room for a whole frame. */
+			tester->receivers[tester->n_receivers].burst =
+				info.has_sg && burst < MR_MAX_SEGS ?
+					MR_MAX_SEGS :
+					burst;
 			tester->receivers[tester->n_receivers++].rxq = rxq;
 		}
 	}
@@ -363,10 +370,6 @@ static void deal_queues(struct tester *tester)
 			mr_workers_get(tester->plane.workers, w % n_workers)
 				->cache;
 		receiver->base = tester->base;
-		receiver->burst =
-			receiver->rxq->n_min > tester->config.plane.burst ?
-				receiver->rxq->n_min :
-				tester->config.plane.burst;
 		receiver->clock = &tester->clock;
 		seat->receivers[seat->n_receivers++] = receiver;
 	}

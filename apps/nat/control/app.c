@@ -280,14 +280,13 @@ void app_close(struct app *app)
 void app_print_steering(const struct app *app)
 {
 	if (app->n_workers == 1)
-		print_error("steering: one worker has all, nothing is handed "
-			    "over");
+		print_error("steering: none, because there is one worker");
 	else
 		print_error(
 			"steering: %u workers, by rings between them: no "
-			"driver here gives frames to queues by source address "
-			"and by slices of ports, so a worker keeps what is its "
-			"own and hands over the rest",
+			"driver here can choose the queue by source address "
+			"or port range, so each worker passes frames of "
+			"others on",
 			app->n_workers);
 }
 

@@ -131,10 +131,10 @@ static const char *why_none(int err)
 	if (err != ENOENT && err != ECONNREFUSED)
 		return strerror(err);
 	return geteuid() == 0 ?
-		       "no instance of this name runs; --instance NAME has "
-		       "another" :
-		       "no instance of this name runs for this user; sudo asks "
-		       "root's, --instance NAME another";
+		       "no instance of this name is running; choose another "
+		       "with --instance NAME" :
+		       "no instance of this name is running for this user; use "
+		       "sudo for root's, or --instance NAME for another";
 }
 
 int nat_client_ask(const struct options *options)

@@ -309,7 +309,7 @@ static void take_line(struct nat_control *c, struct client *client)
 	if (client->question == NAT_ASK_LIST &&
 	    strcmp(client->line, "sessions") != 0)
 		nat_answer_error(&client->answer,
-				 "no such question; there are: sessions, "
+				 "unknown request; known ones: sessions, "
 				 "clear, stats");
 	else if (client->question == NAT_ASK_CLEAR && *rest == '\0')
 		nat_answer_error(&client->answer,

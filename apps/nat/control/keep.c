@@ -129,8 +129,8 @@ static int retire(const char *path, struct mr_reason *ret_why)
 		return 0;
 	err = -errno;
 	snprintf(ret_why->text, sizeof(ret_why->text),
-		 "state: %.200s: %s; sessions that end would come back: make "
-		 "its folder writable",
+		 "state: %.200s: %s; sessions that have ended would be "
+		 "restored: make its folder writable",
 		 path, strerror(errno));
 	return err;
 }
