@@ -4,12 +4,14 @@
  *
  * A row is one piece of work with all its parameters. Its players do the same
  * work in different ways, and are measured in turn, sample by sample, so that
- * what the machine does meanwhile happens to all of them.
+ * what the machine does meanwhile happens to all of them. A player of a pool's
+ * row is an allocator of the table in alloc.c and a loop of the workload.
  */
 #ifndef BENCH_H
 #define BENCH_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include <millrace/millrace.h>
@@ -29,6 +31,24 @@ enum side {
 	SIDE_MALLOC,
 };
 
+/* The allocators; alloc.c has the table. */
+enum alloc {
+	A_OURS,      /* pools of pages, a cache for each thread */
+	A_FRAGS,     /* one of them with a frag cache */
+	A_OBJECTS,   /* a pool of objects */
+	A_MEMPOOL,   /* rte_mempool */
+	A_MBUFS,     /* the same with DPDK's frames in it */
+	A_RTE_RING,  /* objects in a ring of pointers, with nothing before it */
+	A_PAGE_POOL, /* models of the kernel's */
+	A_QMEMPOOL,
+	A_PAGE_FRAG,
+	A_PLAIN, /* a stack for each thread */
+	A_ROUND, /* a few objects, again and again */
+	A_MALLOC,
+	A_NOTHING,      /* nothing is allocated: a floor */
+	A_OURS_NOTHING, /* nor here, but the code is ours */
+};
+
 /* Figures beside the time, by name. */
 struct counts {
 	uint32_t n;
@@ -39,8 +59,27 @@ struct counts {
 };
 
 struct bench;
+struct dpdk_kind;
 struct player;
 struct row;
+
+/* One cache for each thread; others, too; others for what goes back. */
+enum caches { CACHES_ONE, CACHES_OTHERS, CACHES_AWAY };
+
+/* What the bed of a player is made of. 0 is the default of each. */
+struct wish {
+	uint32_t n_objects;           /* in each pool; 16 Ki */
+	uint32_t n_bytes;             /* of an object; 2048 */
+	uint32_t frag_bytes;          /* ours: of what is taken; n_bytes */
+	uint32_t n_pools;             /* 1; more have one region */
+	enum caches caches;           /* for each thread */
+	bool has_owners;              /* ours: a page had two owners once */
+	bool is_owned;                /* DPDK: the caller's caches */
+	uint32_t n_hops, hop_words;   /* rings of the bed; a power of two */
+	size_t n_extra;               /* bytes of the bed for the workload */
+	const struct dpdk_kind *kind; /* DPDK */
+	struct mr_pool_config ours;   /* what else ours is to be */
+};
 
 /*
  * Do about n operations; return how many were done. Called on each of the row's
@@ -50,14 +89,19 @@ typedef uint64_t player_run_fn(struct player *player, uint32_t thread,
 			       uint64_t n);
 
 struct player {
-	const char *name;
+	char name[64];
 	enum side side;
+	enum alloc alloc;
+	struct wish wish;
 	/*
 	 * Make what run() needs, in state. Runs on thread 0. Negative: the
 	 * player does not take part, and the report says why.
 	 */
 	int (*setup)(struct player *player, struct mr_reason *why);
 	player_run_fn *run;
+	/* Of a bed: after it was made, and before it goes; or NULL. */
+	int (*begin)(struct player *player, struct mr_reason *why);
+	void (*end)(struct player *player);
 	/* Say what happened, after the last sample; or NULL. */
 	void (*count)(struct player *player, struct counts *counts);
 	void (*teardown)(struct player *player); /* or NULL; after a setup() */
@@ -71,7 +115,7 @@ struct player {
 };
 
 struct row {
-	const char *name; /* parameters, as "from=depot bulk=64" */
+	char name[96];    /* parameters, as "from=depot bulk=64" */
 	const char *unit; /* what an operation is: "page" */
 	uint32_t
 		n_threads; /* 0: 1; each on a core of its own while there are */
@@ -82,21 +126,15 @@ struct row {
 	 */
 	bool is_per_thread;
 	/* Place in a chart: rows of the same plot are points by x. */
-	const char *plot;       /* NULL: in none */
+	char plot[80];          /* "": in none */
 	const char *plot_count; /* of this figure beside the time, too */
 	const char *x_name;     /* "pages per call" */
 	double x;
-	struct player *players;
+	struct player players[MAX_PLAYERS];
 	uint32_t n_players;
 };
 
-/* Whether it is a point of a chart of lines. */
-static inline bool has_plot(const struct row *row)
-{
-	return row->plot != NULL;
-}
-
-/* A family of rows: one line in the tables of workloads.c. */
+/* A family of rows: one line in the table of workloads.c. */
 struct workload {
 	const char *name;   /* "B06" */
 	const char *title;  /* "bulk" */
@@ -106,15 +144,33 @@ struct workload {
 	void (*rows)(struct bench *bench);
 };
 
-/*
- * Measure a row, or count it where only the number of rows is wanted. The row
- * and its players may be the caller's locals: names are copied.
- */
+/* Measure a row, or count it where only the number of rows is wanted. */
 void bench_row(struct bench *bench, struct row *row);
 
-/* Add a player to players, unless the command line leaves its side out. */
-struct player *bench_add(struct bench *bench, struct player *players,
-			 uint32_t *n_players, const struct player *player);
+/* Add a player to the row, unless the command line leaves it out. */
+void bench_add(struct bench *bench, struct row *row,
+	       const struct player *player);
+
+/* Which handlers of rte_mempool: by the size of their cache. */
+enum { C512 = 1, C256 = 2, C0 = 4, C_ALL = 7, C_FIRST = 8 };
+
+/* A line in a workload's table of players. */
+struct contestant {
+	const char
+		*name; /* of handlers: what follows "rte_mempool ring c512" */
+	enum alloc alloc;
+	player_run_fn *run;
+	uint32_t kinds; /* of A_MEMPOOL and A_MBUFS: one player for each */
+	uint32_t magazine_pages; /* of ours; 0: the default of such a pool */
+	uint64_t how;            /* param[P_HOW] */
+};
+
+enum { P_HOW = 7 };
+
+/* Add like as each of the contestants, with a bed. */
+void bench_add_all(struct bench *bench, struct row *row,
+		   const struct player *like, const struct contestant *list,
+		   uint32_t n);
 
 /* The context for pools. */
 struct mr_ctx *bench_ctx(struct bench *bench);
@@ -151,10 +207,29 @@ static inline bool bench_is_ending(void)
 	return __atomic_load_n(&bench_end_signal, __ATOMIC_RELAXED) != 0;
 }
 
+#define N_OF(array) ((uint32_t)(sizeof(array) / sizeof((array)[0])))
+
+/* Print a name into an array. */
+#define NAME(to, ...) print_name(to, sizeof(to), __VA_ARGS__)
+
+void print_name(char *to, size_t n, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
 /* Keep the compiler from leaving out what was computed. */
 static inline void keep(const void *p)
 {
 	__asm__ __volatile__("" : : "r"(p) : "memory");
 }
+
+/* xorshift64 (G. Marsaglia, 2003): the same series for all players. */
+static inline uint32_t random_u32(uint64_t *state)
+{
+	*state ^= *state << 13;
+	*state ^= *state >> 7;
+	*state ^= *state << 17;
+	return (uint32_t)(*state >> 32);
+}
+
+enum { RANDOM_SEED = 88172645 };
 
 #endif

@@ -6,6 +6,7 @@
  * had, all count, and the report says so.
  */
 #include <fnmatch.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,21 +41,26 @@ uint32_t bench_n_cores(const struct bench *bench)
 	return bench->n_cores;
 }
 
-struct player *bench_add(struct bench *bench, struct player *players,
-			 uint32_t *n_players, const struct player *player)
+void bench_add(struct bench *bench, struct row *row,
+	       const struct player *player)
 {
-	struct player *added;
-
 	if ((bench->sides & 1u << player->side) == 0 ||
 	    (player->side == SIDE_DPDK && !bench->has_dpdk) ||
-	    *n_players == MAX_PLAYERS)
-		return NULL;
+	    row->n_players == MAX_PLAYERS)
+		return;
 	for (uint32_t i = 0; i < bench->n_without; i++)
 		if (fnmatch(bench->without[i], player->name, 0) == 0)
-			return NULL;
-	added = &players[(*n_players)++];
-	*added = *player;
-	return added;
+			return;
+	row->players[row->n_players++] = *player;
+}
+
+void print_name(char *to, size_t n, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(to, n, format, arguments);
+	va_end(arguments);
 }
 
 uint64_t bench_run_again(struct player *player, uint64_t n_most)

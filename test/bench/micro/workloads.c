@@ -1,34 +1,82 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <string.h>
-
+/* The table of workloads. */
 #include "workloads.h"
 
-/* By number. A file of mem/ adds its line here. */
-static const struct workload *const mem_workloads[] = {
-	&b01_baseline,  &b02_pp_fast,  &b03_pp_ring,      &b04_pp_slow,
-	&b05_pp_cross,  &b06_bulk,     &b07_sunrpc,       &b08_xdp_drop,
-	&b09_frag_pp,   &b10_frag_mix, &b11_frag_abort,   &b12_qmempool,
-	&b13_dpdk_perf, &b14_pipeline, &b15_pipeline_qos, &b16_fwd_shared,
-	&b17_txcompl,   &b18_recycle,  &b19_preempt,      &b20_cost_of_safety,
-	&b21_policy,    &b22_shrink,   &b23_ring,         NULL,
+const struct workload workloads[] = {
+	{ "B01", "baseline",
+	  "loop, atomic, lock, memcpy, a line between two cores",
+	  "prototype-kernel, bench_page_pool_simple", rows_b01 },
+	{ "B02", "pp_fast", "one page, back to the same cache",
+	  "prototype-kernel, bench_page_pool_simple 01", rows_b02 },
+	{ "B03", "pp_ring", "one page, back through what threads share",
+	  "prototype-kernel, bench_page_pool_simple 02", rows_b03 },
+	{ "B04", "pp_slow", "one page, from and to the backing store",
+	  "prototype-kernel, bench_page_pool_simple 03", rows_b04 },
+	{ "B05", "pp_cross",
+	  "one core takes, others give back, 1 and 32 at a time",
+	  "prototype-kernel, bench_page_pool_cross_cpu", rows_b05 },
+	{ "B06", "bulk", "single, array and list of 1 to 128 pages",
+	  "prototype-kernel, page_bench04_bulk", rows_b06 },
+	{ "B07", "sunrpc", "fill the holes of an array of 259 slots",
+	  "founding document 2, svc_alloc_arg()", rows_b07 },
+	{ "B08", "xdp_drop",
+	  "receive and drop; recycling on and off in a forward",
+	  "founding documents 2, 3 and 5", rows_b08 },
+	{ "B09", "frag_pp",
+	  "frags through a ring of 512 from one core to another",
+	  "Linux, selftests/mm/page_frag/page_frag_test.c", rows_b09 },
+	{ "B10", "frag_mix", "frags of mixed sizes, freed in another order",
+	  "sizes of the simple Internet mix", rows_b10 },
+	{ "B11", "frag_abort", "undo the last cut, or free it",
+	  "netdev, page_frag_cache part 2: tun, XDP_DROP", rows_b11 },
+	{ "B12", "qm_fast, qm_N",
+	  "objects through a local cache and a shared queue",
+	  "prototype-kernel, qmempool_bench", rows_b12 },
+	{ "B13", "dpdk_perf", "the loops of DPDK's mempool_perf_autotest",
+	  "DPDK, app/test/test_mempool_perf.c", rows_b13 },
+	{ "B14", "pipeline",
+	  "one core takes pages, another one touches and frees them",
+	  "DPDK 57faf30b07; netdev, order-0 frees (ring sizes)", rows_b14 },
+	{ "B15", "pipeline_qos",
+	  "a pipeline with a queue in the middle that grows and shrinks",
+	  "DPDK f5e1310f16", rows_b15 },
+	{ "B16", "fwd_shared",
+	  "threads take from one pool, and free in part for each other",
+	  "netdev, qmempool: flows that share a pool", rows_b16 },
+	{ "B17", "txcompl",
+	  "completed frames of several pools go back on another core",
+	  "netdev, order-0 frees; page_pool_put_netmem_bulk", rows_b17 },
+	{ "B18", "recycle",
+	  "completion ring to fill ring: straight, or through the pool",
+	  "DPDK rte_eth_recycle_mbufs(), e43d2b89dd", rows_b18 },
+	{ "B19", "preempt", "more threads than cores share a pool",
+	  "DPDK, test_ring_stress: over committed", rows_b19 },
+	{ "B20", "cost_of_safety", "drop and pipeline at each level of checks",
+	  "DPDK 203dcc9cfe", rows_b20 },
+	{ "B21", "policy_sim",
+	  "simulation: how often caches of others go to the shared tier; its "
+	  "times mean nothing",
+	  "DPDK 22.11 and f5e1310f16, VPP, xsk_fwd, Linux PCP", rows_b21 },
+	{ "B22", "shrink", "grow for a burst of 128 Ki pages, and shrink again",
+	  "no peer shrinks: DPDK, VPP, ixy", rows_b22 },
+	{ "B23", "ring", "rings as such: from thread to thread, and as a pool",
+	  "DPDK, ring_perf_autotest; prototype-kernel, alf_queue_bench",
+	  rows_b23 },
+	{ "F01", "hit", "lookups of keys that are there",
+	  "DPDK, app/test/test_hash_perf.c", rows_f01 },
+	{ "F02", "miss", "lookups of keys that are not there",
+	  "DPDK, app/test/test_hash_perf.c", rows_f02 },
+	{ "F03", "replace", "the oldest record goes, a new one comes",
+	  "DPDK, app/test/test_hash_perf.c", rows_f03 },
+	{ "F04", "fill",
+	  "a table filled and emptied; single adds while it grows",
+	  "issue 5: growth without a pause", rows_f04 },
+	{ "F05", "wheel", "an id falls due and is set again", "issue 5: ageing",
+	  rows_f05 },
+	{ "W01", "forward",
+	  "rx burst, something done to each frame, tx burst; no wire",
+	  "xdp-tools, xdp-bench: -p no-touch, parse-ip, swap-macs", rows_w01 },
+	{ "W02", "build", "frames of a stream, built and sent to null:",
+	  "issue 6: 100 Mpps with one field, 40 with four", rows_w02 },
+	{ NULL },
 };
-
-/* Those of flow/. */
-static const struct workload *const flow_workloads[] = {
-	&f01_hit, &f02_miss, &f03_replace, &f04_fill, &f05_wheel, NULL,
-};
-
-/* Those of fwd/. */
-static const struct workload *const fwd_workloads[] = {
-	&w01_forward,
-	&w02_build,
-	NULL,
-};
-
-const struct workload *const *workloads_of(const char *command)
-{
-	return strcmp(command, "mem") == 0  ? mem_workloads :
-	       strcmp(command, "flow") == 0 ? flow_workloads :
-	       strcmp(command, "fwd") == 0  ? fwd_workloads :
-					      NULL;
-}

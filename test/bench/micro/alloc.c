@@ -1,0 +1,445 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The table of allocators: how each is made, counted and given back. */
+#include <stdio.h>
+
+#include "alloc.h"
+#include "support/text.h"
+
+/* Where DPDK got no huge pages, none for ours: both miss the TLB alike. */
+static int small_region(struct bench *bench, struct mr_region **ret,
+			struct mr_reason *why)
+{
+	const struct mr_region_config config = {
+		.size = sizeof(config),
+		.os_pages = MR_OS_PAGES_4K,
+	};
+
+	if (!dpdk_has_small_pages())
+		return 0;
+	return mr_region_create(bench_ctx(bench), &config, ret, why);
+}
+
+/* One page had two owners once: from now on the pool looks at them. */
+static int use_owners(struct mr_cache *cache, struct mr_reason *why)
+{
+	struct mr_frame frame = { .len = 64 };
+	int err;
+
+	if (mr_frag_alloc_bulk(cache, &frame.addr, 1, OBJECT_BYTES) != 1) {
+		snprintf(why->text, sizeof(why->text), "the pool is empty");
+		return -1;
+	}
+	err = mr_frame_ref(cache, &frame, 1);
+	mr_frame_free_bulk(cache, &frame, 1);
+	if (err == 0)
+		mr_frame_free_bulk(cache, &frame, 1);
+	return err;
+}
+
+static int make_pool(struct our_pool *our, const struct player *player,
+		     uint32_t p, struct mr_reason *why)
+{
+	const struct wish *wish = &player->wish;
+	struct mr_pool_config config = wish->ours;
+
+	config.size = sizeof(config);
+	config.n_pages = wish->n_objects;
+	config.page_bytes = wish->n_bytes;
+	/* One region for all: a cache takes back frames of each. */
+	config.region = p == 0 ? our->region : mr_pool_region(our->pools[0]);
+	if (mr_pool_create(bench_ctx(player->bench), &config, &our->pools[p],
+			   why) < 0)
+		return -1;
+	for (uint32_t t = 0; t < player->row->n_threads; t++)
+		if (mr_cache_create(our->pools[p], &our->caches[p][t], why) < 0)
+			return -1;
+	return wish->has_owners ? use_owners(our->caches[p][0], why) : 0;
+}
+
+int our_pool_make(struct our_pool *our, const struct player *player,
+		  struct mr_reason *why)
+{
+	const struct wish *wish = &player->wish;
+
+	our->n_pools = wish->n_pools;
+	our->n_bytes = wish->frag_bytes > 0 ? wish->frag_bytes : wish->n_bytes;
+	our->to = wish->caches == CACHES_AWAY ? our->others : our->caches[0];
+	if (small_region(player->bench, &our->region, why) < 0)
+		return -1;
+	for (uint32_t p = 0; p < our->n_pools; p++)
+		if (make_pool(our, player, p, why) < 0)
+			return -1;
+	for (uint32_t t = 0;
+	     wish->caches != CACHES_ONE && t < player->row->n_threads; t++)
+		if (mr_cache_create(our->pools[0], &our->others[t], why) < 0)
+			return -1;
+	our->base = mr_region_base(mr_pool_region(our->pools[0]));
+	return player->alloc == A_FRAGS ?
+		       mr_frag_cache_create(our->caches[0][0], &our->frags,
+					    why) :
+		       0;
+}
+
+void our_pool_free(struct our_pool *our)
+{
+	struct mr_reason why = { .text = "" };
+	bool is_whole = true;
+
+	mr_frag_cache_destroy(our->frags);
+	/* All caches first: each may hold pages of any pool. */
+	for (uint32_t t = 0; t < MAX_THREADS; t++) {
+		for (uint32_t p = 0; p < MAX_POOLS; p++)
+			mr_cache_destroy(our->caches[p][t]);
+		mr_cache_destroy(our->others[t]);
+	}
+	/* Every benchmark is a test of conservation, too. */
+	for (uint32_t p = MAX_POOLS; p > 0; p--)
+		is_whole = mr_pool_destroy(our->pools[p - 1], &why) >= 0 &&
+			   is_whole;
+	if (mr_region_destroy(our->region, &why) < 0 || !is_whole)
+		print_error("mr-micro: %s", why.text);
+}
+
+void count_huge(struct mr_pool *pool, struct counts *counts)
+{
+	struct mr_region_stats s = { .size = sizeof(s) };
+
+	if (mr_region_stats(mr_pool_region(pool), &s) == 0 && s.n_bytes > 0)
+		count_add(counts, "huge_percent",
+			  100.0 * (double)s.n_huge_bytes / (double)s.n_bytes);
+}
+
+void our_pool_count(const struct our_pool *our, const struct player *player,
+		    struct counts *counts)
+{
+	struct mr_pool_stats s = { .size = sizeof(s) };
+
+	mr_pool_stats(our->pools[0], &s);
+	count_per_1000(counts, "fast_per_1000", s.alloc_fast, player);
+	count_per_1000(counts, "refill_per_1000", s.alloc_refill, player);
+	count_per_1000(counts, "slow_per_1000", s.alloc_slow, player);
+	count_per_1000(counts, "empty_per_1000", s.alloc_empty, player);
+	count_per_1000(counts, "cached_per_1000", s.recycle_cached, player);
+	count_per_1000(counts, "cache_full_per_1000", s.recycle_cache_full,
+		       player);
+	count_per_1000(counts, "ring_full_per_1000", s.recycle_ring_full,
+		       player);
+	count_per_1000(counts, "cas_failed_per_1000", s.depot_cas_failed,
+		       player);
+	count_add(counts, "parked", (double)(s.n_cached + s.n_open));
+	count_huge(our->pools[0], counts);
+}
+
+static int make_ours(struct player *player, void **ret, struct mr_reason *why)
+{
+	*ret = calloc(1, sizeof(struct our_pool));
+	return *ret == NULL ? -1 : our_pool_make(*ret, player, why);
+}
+
+static void free_ours(void *pool)
+{
+	our_pool_free(pool);
+	free(pool);
+}
+
+static void count_ours(void *pool, struct player *player, struct counts *counts)
+{
+	our_pool_count(pool, player, counts);
+}
+
+static int make_objects(struct player *player, void **ret,
+			struct mr_reason *why)
+{
+	const struct mr_objpool_config config = {
+		.size = sizeof(config),
+		.object_bytes = player->wish.n_bytes,
+		.n_objects = player->wish.n_objects,
+	};
+	struct our_objects *o = *ret = calloc(1, sizeof(*o));
+
+	if (o == NULL || mr_objpool_create(bench_ctx(player->bench), &config,
+					   &o->pool, why) < 0)
+		return -1;
+	for (uint32_t i = 0; i < player->row->n_threads; i++)
+		if (mr_objcache_create(o->pool, &o->caches[i], why) < 0)
+			return -1;
+	return 0;
+}
+
+static void free_objects(void *pool)
+{
+	struct our_objects *o = pool;
+	struct mr_reason why = { .text = "" };
+
+	for (uint32_t i = 0; i < MAX_THREADS; i++)
+		mr_objcache_destroy(o->caches[i]);
+	if (mr_objpool_destroy(o->pool, &why) < 0)
+		print_error("mr-micro: %s", why.text);
+	free(o);
+}
+
+static void count_objects(void *pool, struct player *player,
+			  struct counts *counts)
+{
+	const struct our_objects *o = pool;
+	struct mr_objpool_stats s = { .size = sizeof(s) };
+
+	mr_objpool_stats(o->pool, &s);
+	count_per_1000(counts, "refill_per_1000", s.alloc_refill, player);
+	count_per_1000(counts, "cache_full_per_1000", s.recycle_cache_full,
+		       player);
+	count_per_1000(counts, "empty_per_1000", s.alloc_empty, player);
+	count_per_1000(counts, "cas_failed_per_1000", s.depot_cas_failed,
+		       player);
+	count_add(counts, "parked", (double)s.n_cached);
+}
+
+static int make_page_pool(struct player *player, void **ret,
+			  struct mr_reason *why)
+{
+	(void)why;
+	*ret = model_make(player->wish.n_objects, MODEL_RING);
+	return *ret == NULL ? -1 : 0;
+}
+
+static void free_page_pool(void *pool)
+{
+	model_free(pool);
+}
+
+static void count_page_pool(void *pool, struct player *player,
+			    struct counts *counts)
+{
+	const struct model_page_pool *model = pool;
+
+	count_per_1000(counts, "slow_per_1000", model->n_slow, player);
+	count_per_1000(counts, "ring_full_per_1000", model->n_ring_full,
+		       player);
+}
+
+static int make_qmempool(struct player *player, void **ret,
+			 struct mr_reason *why)
+{
+	(void)why;
+	*ret = qm_make(player->row->n_threads, player->wish.n_bytes);
+	return *ret == NULL ? -1 : 0;
+}
+
+static void free_qmempool(void *pool)
+{
+	qm_destroy(pool);
+}
+
+static int make_page_frag(struct player *player, void **ret,
+			  struct mr_reason *why)
+{
+	const uint64_t n_bytes =
+		(uint64_t)player->wish.n_objects * player->wish.n_bytes;
+
+	(void)why;
+	*ret = kernel_frags_make((uint32_t)(n_bytes / 32768));
+	return *ret == NULL ? -1 : 0;
+}
+
+static void free_page_frag(void *pool)
+{
+	kernel_frags_free(pool);
+}
+
+static void free_plain(void *pool)
+{
+	struct plain **stacks = pool;
+
+	for (uint32_t i = 0; i < MAX_THREADS; i++)
+		free(stacks[i]);
+	free(stacks);
+}
+
+static int make_plain(struct player *player, void **ret, struct mr_reason *why)
+{
+	const uint32_t n = player->wish.n_objects;
+	struct plain **stacks = *ret = calloc(MAX_THREADS, sizeof(*stacks));
+
+	(void)why;
+	for (uint32_t i = 0; stacks != NULL && i < player->row->n_threads;
+	     i++) {
+		stacks[i] = calloc(1, sizeof(**stacks) + n * sizeof(word));
+		if (stacks[i] == NULL)
+			return -1;
+		stacks[i]->n = n;
+	}
+	return stacks == NULL ? -1 : 0;
+}
+
+static int make_round(struct player *player, void **ret, struct mr_reason *why)
+{
+	const size_t n_bytes = (size_t)ROUND_OBJECTS * ROUND_STRIDE;
+	struct round *round = *ret = calloc(1, sizeof(*round));
+
+	(void)player;
+	(void)why;
+	if (round == NULL)
+		return -1;
+	round->bytes = aligned_alloc(64, n_bytes);
+	if (round->bytes == NULL)
+		return -1;
+	memset(round->bytes, 0, n_bytes);
+	for (uint32_t i = 0; i < ROUND_OBJECTS; i++)
+		round->words[i] = (uintptr_t)round->bytes + ROUND_STRIDE * i;
+	return 0;
+}
+
+static void free_round(void *pool)
+{
+	free(((struct round *)pool)->bytes);
+	free(pool);
+}
+
+static int make_heap(struct player *player, void **ret, struct mr_reason *why)
+{
+	struct heap *heap = *ret = malloc(sizeof(*heap));
+
+	(void)why;
+	if (heap == NULL)
+		return -1;
+	heap->n_bytes = player->wish.n_bytes;
+	return 0;
+}
+
+/*
+ * free() is also called after a make() that failed, if there is something.
+ * Objects of ours, and only they, must all come back before.
+ */
+static const struct {
+	enum side side;
+	int (*make)(struct player *player, void **ret, struct mr_reason *why);
+	void (*free)(void *pool);
+	void (*count)(void *pool, struct player *player, struct counts *counts);
+} allocs[] = {
+	[A_OURS] = { SIDE_OURS, make_ours, free_ours, count_ours },
+	[A_FRAGS] = { SIDE_OURS, make_ours, free_ours, count_ours },
+	[A_OBJECTS] = { SIDE_OURS, make_objects, free_objects, count_objects },
+	[A_MEMPOOL] = { SIDE_DPDK, dpdk_pool_make, dpdk_pool_free,
+			dpdk_pool_count },
+	[A_MBUFS] = { SIDE_DPDK, dpdk_pool_make, dpdk_pool_free,
+		      dpdk_pool_count },
+	[A_RTE_RING] = { SIDE_DPDK, dpdk_ring_make, dpdk_ring_free, NULL },
+	[A_PAGE_POOL] = { SIDE_KERNEL, make_page_pool, free_page_pool,
+			  count_page_pool },
+	[A_QMEMPOOL] = { SIDE_KERNEL, make_qmempool, free_qmempool, NULL },
+	[A_PAGE_FRAG] = { SIDE_KERNEL, make_page_frag, free_page_frag, NULL },
+	[A_PLAIN] = { SIDE_PLAIN, make_plain, free_plain, NULL },
+	[A_ROUND] = { SIDE_PLAIN, make_round, free_round, NULL },
+	[A_MALLOC] = { SIDE_MALLOC, make_heap, free, NULL },
+	[A_NOTHING] = { SIDE_PLAIN, NULL, NULL, NULL },
+	[A_OURS_NOTHING] = { SIDE_OURS, NULL, NULL, NULL },
+};
+
+static void free_bed(const struct player *player, struct bed *bed)
+{
+	if (bed->pool != NULL)
+		allocs[player->alloc].free(bed->pool);
+	for (uint32_t i = 0; i < player->wish.n_hops; i++)
+		free(bed->hops[i]);
+	free(bed);
+}
+
+static int set_up(struct player *player, struct mr_reason *why)
+{
+	struct wish *wish = &player->wish;
+	const size_t n_bytes =
+		(sizeof(struct bed) + wish->n_extra + 63) / 64 * 64;
+	struct bed *bed = aligned_alloc(64, n_bytes);
+	bool is_whole = bed != NULL;
+
+	if (!is_whole)
+		return -1;
+	memset(bed, 0, n_bytes);
+	player->state = bed;
+	bed->n_threads = player->row->n_threads;
+	if (wish->n_objects == 0)
+		wish->n_objects = 16384;
+	if (wish->n_bytes == 0)
+		wish->n_bytes = OBJECT_BYTES;
+	if (wish->n_pools == 0)
+		wish->n_pools = 1;
+	for (uint32_t i = 0; i < wish->n_hops; i++) {
+		bed->hops[i] = hop_make(wish->hop_words);
+		is_whole = is_whole && bed->hops[i] != NULL;
+	}
+	if (is_whole && allocs[player->alloc].make != NULL)
+		is_whole = allocs[player->alloc].make(player, &bed->pool,
+						      why) >= 0;
+	if (is_whole && player->begin != NULL)
+		is_whole = player->begin(player, why) >= 0;
+	if (is_whole)
+		return 0;
+	free_bed(player, bed);
+	return -1;
+}
+
+static void tear_down(struct player *player)
+{
+	struct bed *bed = player->state;
+	word object;
+
+	if (bed->is_dead)
+		print_error("mr-micro: %s: no progress for 2 s", player->name);
+	if (player->end != NULL)
+		player->end(player);
+	/* What a run that gave up has left behind. */
+	for (uint32_t i = 0; i < player->wish.n_hops; i++)
+		while (player->alloc <= A_FRAGS &&
+		       hop_get(bed->hops[i], &object, 1) == 1)
+			ours_give(bed->pool, 0, &object, 1);
+	free_bed(player, bed);
+}
+
+void bed_count(struct player *player, struct counts *counts)
+{
+	struct bed *bed = player->state;
+
+	if (allocs[player->alloc].count != NULL)
+		allocs[player->alloc].count(bed->pool, player, counts);
+}
+
+static void add_kinds(struct bench *bench, struct row *row,
+		      const struct player *like, const struct contestant *c)
+{
+	for (uint32_t i = 0; i < DPDK_KINDS; i++) {
+		const struct dpdk_kind *kind = &dpdk_kinds[i];
+		struct player player = *like;
+
+		if ((c->kinds & kind->size) == 0)
+			continue;
+		NAME(player.name, "%s%s", kind->name, c->name);
+		player.wish.kind = kind;
+		bench_add(bench, row, &player);
+		if (c->kinds & C_FIRST)
+			return;
+	}
+}
+
+void bench_add_all(struct bench *bench, struct row *row,
+		   const struct player *like, const struct contestant *list,
+		   uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		const struct contestant *c = &list[i];
+		struct player player = *like;
+
+		NAME(player.name, "%s", c->name);
+		player.alloc = c->alloc;
+		player.side = allocs[c->alloc].side;
+		player.run = c->run;
+		player.setup = set_up;
+		player.teardown = tear_down;
+		player.param[P_HOW] = c->how;
+		if (c->magazine_pages > 0)
+			player.wish.ours.magazine_pages = c->magazine_pages;
+		if (c->kinds != 0)
+			add_kinds(bench, row, &player, c);
+		else
+			bench_add(bench, row, &player);
+	}
+}

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Objects are taken and given back by the same thread: B02 to B04, B06 and B12.
+ */
+#include <stdio.h>
+
+#include "hold.h"
+#include "workloads.h"
+
+enum { MAX_BULK = 128 };
+
+/* A call takes them, another one gives them back. one: a constant, or 0. */
+static ALWAYS_INLINE uint64_t once(struct player *player, uint32_t thread,
+				   uint64_t n, const struct ops ops,
+				   const uint32_t constant)
+{
+	void *pool = ((struct bed *)player->state)->pool;
+	const uint32_t bulk =
+		constant > 0 ? constant : (uint32_t)player->param[P_HOLD];
+	word words[MAX_BULK];
+	uint64_t done;
+
+	for (done = 0; done < n; done += bulk) {
+		if (!ops.take(pool, thread, words, bulk))
+			return 0;
+		keep(words);
+		ops.give(pool, thread, words, bulk);
+	}
+	return done;
+}
+
+RUN(once_inlined, once, OURS_SINGLE, 1)
+RUN(once_outlined, once, OURS, 1)
+RUN(once_ours, once, OURS, 0)
+RUN(once_single, once, OURS_SINGLE, 0)
+RUN(once_page, once, PAGES, 1)
+RUN(once_pages, once, PAGES, 0)
+RUN(once_pages_single, once, PAGES_SINGLE, 0)
+RUN(once_pages_list, once, PAGES_LIST, 0)
+RUN(once_direct, once, MODEL_DIRECT, 1)
+RUN(once_ringed, once, MODEL_RINGED, 1)
+RUN(once_buddy, once, BUDDY, 1)
+RUN(once_plain, once, PLAIN, 0)
+RUN(once_heap, once, HEAP, 0)
+/*
+ * The compiler does not know that the bulk may be 1: with the constant that
+ * rte_mempool_get() passes, taking one object and giving it back takes twice
+ * as long in B02, and half as long again in B12.
+ */
+RUN_DPDK(once_dpdk, once, DPDK, 0)
+RUN_DPDK(once_cached, once, DPDK_CACHED, 0)
+
+static const struct contestant floors[] = {
+	{ "plain stack", A_PLAIN, once_plain },
+	{ "malloc", A_MALLOC, once_heap },
+};
+
+/*
+ * B02 to B04: one page at a time, as bench_page_pool_simple does with a pool of
+ * 1024 pages and 64 of them in the cache: taken and given back
+ *
+ *     fast  to the same cache
+ *     ring  through what threads share: with a cache for each direction
+ *     slow  to the backing store, with no cache in between
+ */
+static void one_page(struct bench *bench, const struct contestant *list,
+		     uint32_t n, enum caches caches)
+{
+	struct row row = { .name = "1 page at a time", .unit = "page" };
+	const struct player like = {
+		.count = bed_count,
+		.wish = { .n_objects = 1024,
+			  .caches = caches,
+			  .is_owned = caches == CACHES_AWAY },
+		.param = { 1 },
+	};
+
+	bench_add_all(bench, &row, &like, list, n);
+	bench_add_all(bench, &row, &like, floors, N_OF(floors));
+	bench_row(bench, &row);
+}
+
+void rows_b02(struct bench *bench)
+{
+	static const struct contestant list[] = {
+		{ "millrace", A_OURS, once_inlined },
+		{ "millrace, outlined", A_OURS, once_outlined },
+		{ "", A_MEMPOOL, once_dpdk, C512 | C256 },
+		{ "model of page_pool", A_PAGE_POOL, once_direct },
+	};
+
+	one_page(bench, list, N_OF(list), CACHES_ONE);
+}
+
+void rows_b03(struct bench *bench)
+{
+	static const struct contestant list[] = {
+		{ "millrace", A_OURS, once_inlined },
+		{ "millrace, outlined", A_OURS, once_outlined },
+		{ "", A_MEMPOOL, once_cached, C512 | C256 },
+		{ "model of page_pool", A_PAGE_POOL, once_ringed },
+	};
+
+	one_page(bench, list, N_OF(list), CACHES_AWAY);
+}
+
+void rows_b04(struct bench *bench)
+{
+	static const struct contestant list[] = {
+		{ "millrace", A_OURS, once_page },
+		{ "", A_MEMPOOL, once_dpdk, C0 },
+		{ "model of page_pool", A_PAGE_POOL, once_buddy },
+	};
+
+	one_page(bench, list, N_OF(list), CACHES_ONE);
+}
+
+/* B06: every page of the pool by bulk, then all back: n is rounded up. */
+static uint64_t fresh(struct player *player, uint32_t thread, uint64_t n)
+{
+	struct bed *bed = player->state;
+	const struct our_pool *our = bed->pool;
+	uint64_t *addrs = (uint64_t *)(void *)bed->extra;
+	const uint32_t bulk = (uint32_t)player->param[P_HOLD];
+	const uint32_t n_pages = player->wish.n_objects;
+	uint64_t done;
+
+	(void)thread;
+	for (done = 0; done < n; done += n_pages) {
+		uint32_t got = 0;
+
+		for (uint32_t k = 1; got < n_pages && k > 0; got += k) {
+			const uint32_t left = n_pages - got;
+
+			k = mr_page_alloc_bulk(our->pools[0], 0, addrs + got,
+					       left < bulk ? left : bulk);
+		}
+		for (uint32_t i = 0; i < got; i += bulk)
+			mr_page_free_bulk(our->pools[0], 0, addrs + i,
+					  got - i < bulk ? got - i : bulk);
+		if (got < n_pages)
+			return 0;
+	}
+	return done;
+}
+
+/*
+ * B06: single against array against list. A round takes as many pages as the
+ * bulk has and gives them back; where from is:
+ *
+ *     pages   the page allocator, with no cache: also as a list
+ *     fresh   the same, but every page of the pool is taken once before any
+ *             comes back, so that each call cuts segments that are whole. The
+ *             pool has been through that before: its memory is there
+ *     cache   one cache takes and gets back: its two magazines
+ *     depot   one cache takes, another one gets back, both this thread's: each
+ *             magazine goes through the depot each way
+ */
+void rows_b06(struct bench *bench)
+{
+	static const struct contestant pages[] = {
+		{ "array", A_OURS, once_pages },
+		{ "list", A_OURS, once_pages_list },
+		{ "single", A_OURS, once_pages_single },
+		{ "", A_MEMPOOL, once_dpdk, C0 },
+		{ "malloc", A_MALLOC, once_heap },
+	};
+	static const struct contestant whole[] = { { "array", A_OURS, fresh } };
+	static const struct contestant cache[] = {
+		{ "array", A_OURS, once_ours },
+		{ "single", A_OURS, once_single },
+		{ "", A_MEMPOOL, once_dpdk, C_ALL },
+	};
+	/* Of DPDK: caches of the caller's, one for each direction. */
+	static const struct contestant depot[] = {
+		{ "array", A_OURS, once_ours },
+		{ "single", A_OURS, once_single },
+		{ "", A_MEMPOOL, once_cached, C_ALL },
+	};
+	static const struct {
+		const char *name;
+		const struct contestant *list;
+		uint32_t n;
+		enum caches caches;
+	} from[] = {
+		{ "pages", pages, N_OF(pages), CACHES_ONE },
+		{ "fresh", whole, N_OF(whole), CACHES_ONE },
+		{ "cache", cache, N_OF(cache), CACHES_OTHERS },
+		{ "depot", depot, N_OF(depot), CACHES_AWAY },
+	};
+	static const uint32_t bulks[] = { 1, 2, 3, 4, 8, 16, 32, 64, 128 };
+
+	for (uint32_t i = 0; i < N_OF(from) * N_OF(bulks); i++) {
+		const uint32_t f = i / N_OF(bulks);
+		const uint32_t bulk = bulks[i % N_OF(bulks)];
+		struct row row = { .unit = "page",
+				   .x_name = "pages per call",
+				   .x = bulk };
+		const struct player like = {
+			.count = bed_count,
+			.wish = { .n_objects = 16384,
+				  .n_extra = 16384 * sizeof(word),
+				  .caches = from[f].caches,
+				  .is_owned = from[f].caches == CACHES_AWAY },
+			.param = { bulk },
+		};
+
+		NAME(row.plot, "from=%s", from[f].name);
+		NAME(row.name, "%s bulk=%u", row.plot, bulk);
+		bench_add_all(bench, &row, &like, from[f].list, from[f].n);
+		if (from[f].caches != CACHES_ONE)
+			bench_add_all(bench, &row, &like, floors, N_OF(floors));
+		bench_row(bench, &row);
+	}
+}
+
+RUN(hold_objects, hold, OBJECTS, AS_ASKED, 0)
+RUN(hold_qmempool, hold, QMEMPOOL, AS_ASKED, 0)
+RUN(hold_heap, hold, HEAP, AS_ASKED, 0)
+RUN_DPDK(hold_dpdk, hold, DPDK, AS_ASKED, 0)
+RUN_DPDK(hold_rte_ring, hold, RTE_RING, AS_ASKED, 0)
+
+/*
+ * B12: objects of 256 bytes (an sk_buff) through a local cache and a shared
+ * queue, one at a time: taken and given back at once (fast), or 128 or 256
+ * taken and then given back (N), which no local queue of 32 holds. On one
+ * thread, on as many as cores, and on more.
+ *
+ * Without caches, more threads than cores would wait for each other's tails a
+ * time slice at a time: such a row does not end.
+ */
+static void objects_row(struct bench *bench, uint32_t n_held,
+			uint32_t n_threads)
+{
+	static const struct contestant singles[] = {
+		{ "millrace objects", A_OBJECTS, hold_objects },
+		{ "", A_MEMPOOL, hold_dpdk, C512 | C256 },
+		{ "", A_MEMPOOL, hold_dpdk, C0 },
+		{ "rte_ring", A_RTE_RING, hold_rte_ring },
+		{ "model of qmempool", A_QMEMPOOL, hold_qmempool },
+		{ "malloc", A_MALLOC, hold_heap },
+	};
+	static const struct contestant bulks[] = {
+		{ "millrace objects, in bulk", A_OBJECTS, hold_objects },
+		{ ", in bulk", A_MEMPOOL, hold_dpdk, C512 | C256 },
+		{ "rte_ring, in bulk", A_RTE_RING, hold_rte_ring },
+	};
+	const bool is_crowded = n_threads > bench_n_cores(bench);
+	struct row row = { .unit = "object",
+			   .n_threads = n_threads,
+			   .is_per_thread = true,
+			   .x_name = "threads",
+			   .x = n_threads };
+	struct player like = {
+		.count = bed_count,
+		.wish = { .n_objects = n_threads * 2048,
+			  .n_bytes = 256,
+			  .n_extra = 2 * n_held * n_threads * sizeof(word) },
+		.param = { n_held, 1, 1 },
+	};
+
+	NAME(row.plot, n_held == 1 ? "fast" : "N=%u", n_held);
+	NAME(row.name, "%s threads=%u", row.plot, n_threads);
+	for (uint32_t i = 0; i < N_OF(singles); i++)
+		if (!is_crowded ||
+		    (i != 2 && i != 3 && (i != 4 || n_held == 1)))
+			bench_add_all(bench, &row, &like, &singles[i], 1);
+	like.param[P_GET] = like.param[P_PUT] = n_held;
+	if (n_held > 1)
+		bench_add_all(bench, &row, &like, bulks,
+			      N_OF(bulks) - is_crowded);
+	bench_row(bench, &row);
+}
+
+void rows_b12(struct bench *bench)
+{
+	static const uint32_t holds[] = { 1, 128, 256 };
+	const uint32_t n_cores = bench_n_cores(bench);
+
+	for (uint32_t i = 0; i < N_OF(holds); i++) {
+		for (uint32_t n = 1; n <= n_cores;
+		     n = next_n_threads(n, n_cores))
+			objects_row(bench, holds[i], n);
+		if (4 * n_cores <= MAX_THREADS)
+			objects_row(bench, holds[i], 4 * n_cores);
+	}
+}

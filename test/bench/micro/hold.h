@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The loop of B12 and B13: n objects are taken, then given back. */
+#ifndef HOLD_H
+#define HOLD_H
+
+#include "alloc.h"
+
+enum { P_HOLD, P_GET, P_PUT, P_RANDOM }; /* of player.param; most, or 0 */
+
+/* Each thread's slots of what it holds, of 16 bytes each. */
+static inline word *held_by(const struct player *player, uint32_t thread)
+{
+	struct bed *bed = player->state;
+
+	return (word *)(void *)bed->extra + 2 * player->param[P_HOLD] * thread;
+}
+
+/* Sizes of calls: fixed, or as 26.11 draws them, never beyond what is left. */
+struct sizes {
+	uint32_t fixed, mask, r;
+};
+
+enum how_many { AS_ASKED, UP_TO_LEFT };
+
+static ALWAYS_INLINE uint32_t next_size(struct sizes *sizes, uint32_t n_left,
+					enum how_many how_many)
+{
+	uint32_t n = sizes->fixed, r;
+
+	if (how_many == AS_ASKED)
+		return n;
+	if (sizes->mask != 0) {
+		r = sizes->r++;
+		n = ((r ^ (r >> 2) ^ (r << 3)) & sizes->mask) + 1;
+	}
+	return n < n_left ? n : n_left;
+}
+
+static inline struct sizes sizes_of(const struct player *player, uint32_t p)
+{
+	const uint64_t most = player->param[P_RANDOM];
+
+	return (struct sizes){ .fixed = (uint32_t)player->param[p],
+			       .mask = most > 0 ? (uint32_t)most - 1 : 0 };
+}
+
+/* Take what is held, get at a time, and give it back, put at a time. */
+static ALWAYS_INLINE uint64_t hold(struct player *player, uint32_t thread,
+				   uint64_t n, const struct ops ops,
+				   const enum how_many how_many,
+				   const uint32_t constant)
+{
+	void *pool = ((struct bed *)player->state)->pool;
+	const uint32_t n_held = (uint32_t)player->param[P_HOLD];
+	struct sizes get = sizes_of(player, P_GET);
+	struct sizes put = sizes_of(player, P_PUT);
+	word *words = held_by(player, thread);
+	uint64_t done;
+
+	for (done = 0; done < n; done += n_held) {
+		for (uint32_t i = 0, k; i < n_held; i += k) {
+			k = constant ? constant :
+				       next_size(&get, n_held - i, how_many);
+			if (!ops.take(pool, thread, words + i, k)) {
+				ops.give(pool, thread, words, i);
+				return 0;
+			}
+		}
+		keep(words);
+		for (uint32_t i = 0, k; i < n_held; i += k) {
+			k = constant ? constant :
+				       next_size(&put, n_held - i, how_many);
+			ops.give(pool, thread, words + i, k);
+		}
+	}
+	return done;
+}
+
+#endif

@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* B01, B07 and B22: rows whose work is like no other's. */
+#include <pthread.h>
+#include <stdio.h>
+
+#include "alloc.h"
+#include "latency.h"
+#include "workloads.h"
+
+/*
+ * B01: what this machine's basic moves cost. Other figures are compared with
+ * published ones only as ratios to these.
+ */
+static uint64_t run_loop(struct player *player, uint32_t thread, uint64_t n)
+{
+	(void)player;
+	(void)thread;
+	for (uint64_t i = 0; i < n; i++)
+		keep(NULL);
+	return n;
+}
+
+static uint64_t run_atomic(struct player *player, uint32_t thread, uint64_t n)
+{
+	alignas(64) uint32_t number = 0;
+
+	(void)player;
+	(void)thread;
+	for (uint64_t i = 0; i < n; i++)
+		__atomic_add_fetch(&number, 1, __ATOMIC_ACQ_REL);
+	keep(&number);
+	return n;
+}
+
+static uint64_t run_lock(struct player *player, uint32_t thread, uint64_t n)
+{
+	pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+	(void)player;
+	(void)thread;
+	for (uint64_t i = 0; i < n; i++) {
+		pthread_mutex_lock(&lock);
+		pthread_mutex_unlock(&lock);
+	}
+	return n;
+}
+
+static uint64_t run_memcpy(struct player *player, uint32_t thread, uint64_t n)
+{
+	alignas(64) char from[256] = "x", to[256];
+
+	(void)player;
+	(void)thread;
+	for (uint64_t i = 0; i < n; i++) {
+		keep(from);
+		memcpy(to, from, sizeof(to));
+		keep(to);
+	}
+	return n;
+}
+
+/* A line that two cores hand to each other: it holds whose turn it is. */
+static uint64_t run_ping_pong(struct player *player, uint32_t thread,
+			      uint64_t n)
+{
+	struct bed *bed = player->state;
+	uint64_t *turn = (uint64_t *)(void *)bed->extra;
+	const uint64_t start = player->n_done; /* even: two moves each round */
+
+	for (uint64_t i = 0; i < n; i++) {
+		uint32_t n_spins = 0;
+
+		while (__atomic_load_n(turn, __ATOMIC_ACQUIRE) !=
+		       start + 2 * i + thread)
+			if (++n_spins > 10000) /* one core, or it is busy */
+				sched_yield();
+		__atomic_store_n(turn, start + 2 * i + thread + 1,
+				 __ATOMIC_RELEASE);
+	}
+	return n;
+}
+
+void rows_b01(struct bench *bench)
+{
+	static const struct contestant singles[] = {
+		{ "for_loop", A_NOTHING, run_loop },
+		{ "atomic_inc, private", A_NOTHING, run_atomic },
+		{ "mutex lock + unlock", A_NOTHING, run_lock },
+		{ "memcpy of 256 bytes", A_NOTHING, run_memcpy },
+	};
+	static const struct contestant pair = { "ping-pong", A_NOTHING,
+						run_ping_pong };
+	struct row row = { .name = "1 core", .unit = "step" };
+	struct row two = { .name = "2 threads",
+			   .unit = "move of a line",
+			   .n_threads = 2 };
+	const struct player like = { .wish = { .n_extra = 64 } };
+
+	bench_add_all(bench, &row, &like, singles, N_OF(singles));
+	bench_row(bench, &row);
+	bench_add_all(bench, &two, &like, &pair, 1);
+	bench_row(bench, &two);
+}
+
+/*
+ * B07: svc_alloc_arg() of the kernel's SUNRPC: an array of 259 slots (1 MiB of
+ * payload in 4 KiB pages, and 3) of which a random number is filled already;
+ * the holes are filled, by single pages, from a list, or by one call that looks
+ * for the holes itself. One operation is one such call.
+ */
+enum { SLOTS = 259 };
+
+struct rpc {
+	uint64_t seed;
+	word slots[SLOTS];
+};
+
+static struct rpc *rpc_of(const struct player *player)
+{
+	struct bed *bed = player->state;
+
+	return (struct rpc *)(void *)bed->extra;
+}
+
+static int begin_rpc(struct player *player, struct mr_reason *why)
+{
+	struct rpc *rpc = rpc_of(player);
+
+	(void)why;
+	rpc->seed = 1;
+	for (uint32_t i = 0; i < SLOTS; i++)
+		rpc->slots[i] = MR_ADDR_NONE;
+	return 0;
+}
+
+static void end_rpc(struct player *player)
+{
+	struct bed *bed = player->state;
+	struct rpc *rpc = rpc_of(player);
+
+	for (uint32_t i = 0; i < SLOTS && player->side == SIDE_OURS; i++)
+		if (rpc->slots[i] != MR_ADDR_NONE)
+			ours_give(bed->pool, 0, &rpc->slots[i], 1);
+}
+
+/* Which slots are emptied is spread over the array: i by an odd step. */
+static inline uint32_t hole(uint32_t i)
+{
+	return i * 100 % SLOTS; /* 259 = 7 * 37, and 100 has neither */
+}
+
+/* Empty all but 0 to 259 slots; the same series for each player. */
+static ALWAYS_INLINE void empty_slots(struct rpc *rpc, void *pool, give_fn give)
+{
+	word words[SLOTS];
+	uint32_t n;
+
+	rpc->seed = rpc->seed * 6364136223846793005u + 1442695040888963407u;
+	n = SLOTS - (uint32_t)((rpc->seed >> 33) % (SLOTS + 1));
+	for (uint32_t i = 0; i < n; i++) {
+		words[i] = rpc->slots[hole(i)];
+		rpc->slots[hole(i)] = MR_ADDR_NONE;
+	}
+	give(pool, 0, words, n);
+}
+
+static ALWAYS_INLINE uint64_t fill_slots(struct player *player, uint32_t thread,
+					 uint64_t n, const struct ops ops)
+{
+	void *pool = ((struct bed *)player->state)->pool;
+	struct rpc *rpc = rpc_of(player);
+	word words[SLOTS];
+
+	for (uint64_t k = 0; k < n; k++) {
+		uint32_t n_holes = 0;
+
+		for (uint32_t i = 0; i < SLOTS; i++)
+			n_holes += rpc->slots[i] == MR_ADDR_NONE;
+		/* A ring of DPDK's calls 0 objects a failure. */
+		if (n_holes > 0 && !ops.take(pool, thread, words, n_holes))
+			return 0;
+		for (uint32_t i = 0; i < SLOTS; i++)
+			if (rpc->slots[i] == MR_ADDR_NONE)
+				rpc->slots[i] = words[--n_holes];
+		empty_slots(rpc, pool, ops.give);
+	}
+	return n;
+}
+
+static uint64_t fill_array(struct player *player, uint32_t thread, uint64_t n)
+{
+	struct our_pool *our = ((struct bed *)player->state)->pool;
+	struct rpc *rpc = rpc_of(player);
+
+	(void)thread;
+	for (uint64_t k = 0; k < n; k++) {
+		if (mr_page_alloc_bulk_slots(our->pools[0], 0,
+					     (uint64_t *)rpc->slots,
+					     SLOTS) != SLOTS)
+			return 0;
+		empty_slots(rpc, our, pages_give);
+	}
+	return n;
+}
+
+#define PAGE_BY_PAGE ((struct ops){ page_take, pages_give, NULL, NULL })
+
+RUN(fill_list, fill_slots, PAGES_LIST)
+RUN(fill_single, fill_slots, PAGE_BY_PAGE)
+RUN(fill_cache, fill_slots, OURS)
+RUN(fill_buddy, fill_slots, BUDDY)
+RUN(fill_buddy_single, fill_slots, BUDDY_SINGLE)
+RUN_DPDK(fill_dpdk, fill_slots, DPDK)
+
+void rows_b07(struct bench *bench)
+{
+	static const struct contestant list[] = {
+		{ "array", A_OURS, fill_array },
+		{ "list", A_OURS, fill_list },
+		{ "single", A_OURS, fill_single },
+		{ "cache", A_OURS, fill_cache },
+		{ "", A_MEMPOOL, fill_dpdk, C_ALL },
+		{ "model of buddy, single", A_PAGE_POOL, fill_buddy_single },
+		{ "model of buddy, array", A_PAGE_POOL, fill_buddy },
+	};
+	struct row row = { .name = "259 slots", .unit = "call" };
+
+	bench_add_all(
+		bench, &row,
+		&(struct player){ .begin = begin_rpc,
+				  .end = end_rpc,
+				  .count = bed_count,
+				  .wish = { .n_objects = 4096,
+					    .n_extra = sizeof(struct rpc) } },
+		list, N_OF(list));
+	bench_row(bench, &row);
+}
+
+/*
+ * B22: a pool that grows for a burst of 128 Ki pages and shrinks afterwards. An
+ * operation is a page that is taken in the burst, written to once, and given
+ * back; with shrink=each the janitor then brings the pool back to where it
+ * began, and that and the growth of the next burst are in the figure.
+ *
+ * Beside the time, from a cycle of its own: the memory of the process before
+ * the burst, at its top, when all pages are free again, and after the janitor;
+ * and what single takes of 32 pages took in the next burst.
+ */
+enum { NEVER, EACH, DRAINED }; /* of param[P_HOW] */
+
+enum {
+	BURST = 32,
+	TOP_PAGES = 131072,
+	BASE_PAGES = 8192,
+	MAX_TENDS = 256, /* until it has shrunk, or never will */
+};
+
+struct shrink {
+	uint32_t n_held;
+	struct latency latency;
+	word words[TOP_PAGES];
+};
+
+static struct shrink *shrink_of(const struct player *player)
+{
+	struct bed *bed = player->state;
+
+	return (struct shrink *)(void *)bed->extra;
+}
+
+/* Up to the top, or as far as there are pages. */
+static ALWAYS_INLINE void grow(struct player *player, bool is_timed,
+			       const struct ops ops)
+{
+	void *pool = ((struct bed *)player->state)->pool;
+	struct shrink *shrink = shrink_of(player);
+
+	for (uint32_t n = 0; n < TOP_PAGES; n += BURST) {
+		const uint64_t start = is_timed ? latency_now() : 0;
+
+		if (!ops.take(pool, 0, &shrink->words[n], BURST))
+			return;
+		if (is_timed)
+			latency_add(&shrink->latency, latency_now() - start);
+		for (uint32_t i = 0; i < BURST; i++)
+			*(uint64_t *)ops.data(pool, shrink->words[n + i]) = n;
+		shrink->n_held = n + BURST;
+	}
+}
+
+static ALWAYS_INLINE uint32_t release(struct player *player,
+				      const struct ops ops)
+{
+	struct shrink *shrink = shrink_of(player);
+	const uint32_t n_held = shrink->n_held;
+
+	for (uint32_t n = 0; n < n_held; n += BURST)
+		ops.give(((struct bed *)player->state)->pool, 0,
+			 &shrink->words[n], BURST);
+	shrink->n_held = 0;
+	return n_held;
+}
+
+/*
+ * The janitor, as often as it still finds something to do. What the cache of a
+ * worker holds is not the janitor's, and one page is enough to keep a segment.
+ */
+static void tend(struct player *player)
+{
+	const struct mr_tend_config config = { .size = sizeof(config),
+					       .n_keep = BASE_PAGES,
+					       .idle_ns = 1,
+					       .max_magazines = 4096 };
+	const bool is_drained = player->param[P_HOW] == DRAINED;
+	struct our_pool *our = ((struct bed *)player->state)->pool;
+	struct mr_reason why = { .text = "" };
+	uint32_t n_vain = 0;
+
+	if (player->param[P_HOW] == NEVER)
+		return;
+	if (is_drained) {
+		mr_cache_destroy(our->caches[0][0]);
+		our->caches[0][0] = NULL;
+	}
+	for (uint32_t i = 0; i < MAX_TENDS && n_vain < 4; i++) {
+		struct mr_tend_report report = { .size = sizeof(report) };
+
+		if (mr_pool_tend(our->pools[0], &config, &report) < 0)
+			break;
+		n_vain = report.n_pages_back + report.n_pages_shrunk > 0 ?
+				 0 :
+				 n_vain + 1;
+	}
+	if (is_drained)
+		(void)mr_cache_create(our->pools[0], &our->caches[0][0], &why);
+}
+
+static ALWAYS_INLINE uint64_t burst(struct player *player, uint32_t thread,
+				    uint64_t n, const struct ops ops)
+{
+	uint64_t done = 0;
+
+	(void)thread;
+	do {
+		uint32_t got;
+
+		grow(player, false, ops);
+		got = release(player, ops);
+		tend(player);
+		if (got < TOP_PAGES)
+			return 0;
+		done += got;
+	} while (done < n);
+	return done;
+}
+
+RUN(burst_ours, burst, OURS)
+RUN(burst_heap, burst, HEAP)
+RUN_DPDK(burst_dpdk, burst, DPDK)
+
+/* What the process has in memory, huge pages included, in MiB. */
+static double resident_mib(void)
+{
+	FILE *file = fopen("/proc/self/status", "re");
+	unsigned long long kib, sum = 0;
+	char line[128];
+
+	if (file == NULL)
+		return 0;
+	while (fgets(line, sizeof(line), file) != NULL)
+		if (sscanf(line, "VmRSS: %llu", &kib) == 1 ||
+		    sscanf(line, "HugetlbPages: %llu", &kib) == 1)
+			sum += kib;
+	fclose(file);
+	return (double)sum / 1024;
+}
+
+static void count_burst(struct player *player, struct counts *counts)
+{
+	if (player->side != SIDE_OURS)
+		return;
+	count_add(counts, "mib_before", resident_mib());
+	grow(player, false, OURS);
+	count_add(counts, "mib_top", resident_mib());
+	release(player, OURS);
+	count_add(counts, "mib_idle", resident_mib());
+	tend(player);
+	count_add(counts, "mib_after", resident_mib());
+	grow(player, true, OURS);
+	release(player, OURS);
+	latency_count(&shrink_of(player)->latency, 1, counts);
+}
+
+void rows_b22(struct bench *bench)
+{
+	static const struct contestant ours[] = {
+		{ "shrink=never", A_OURS, burst_ours, .how = NEVER },
+		{ "shrink=each", A_OURS, burst_ours, .how = EACH },
+		{ "shrink=each, the worker's cache gone", A_OURS, burst_ours,
+		  .how = DRAINED },
+	};
+	static const struct contestant others[] = {
+		{ "", A_MEMPOOL, burst_dpdk, C_ALL },
+		{ "malloc", A_MALLOC, burst_heap },
+	};
+	struct row row = { .name = "top=131072 base=8192", .unit = "page" };
+	struct player like = {
+		.count = count_burst,
+		.wish = { .n_objects = BASE_PAGES,
+			  .n_extra = sizeof(struct shrink),
+			  .ours = { .max_pages = TOP_PAGES + BASE_PAGES,
+				    .segment_pages = BASE_PAGES } },
+	};
+
+	bench_add_all(bench, &row, &like, ours, N_OF(ours));
+	like.wish.n_objects = TOP_PAGES + BASE_PAGES;
+	bench_add_all(bench, &row, &like, others, N_OF(others));
+	bench_row(bench, &row);
+}

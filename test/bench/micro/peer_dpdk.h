@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * libdpdk in this process, where it was there at build time (BENCH_DPDK).
+ *
+ * rte_mempool's fast path is inline, so its loops stand in the files of the
+ * workloads, compiled with the same flags as ours.
+ */
+#ifndef PEER_DPDK_H
+#define PEER_DPDK_H
+
+#include <stdint.h>
+
+#include "bench.h"
+
+/* EAL on one core, silent. 0, or negative and why. Ends with the program. */
+int dpdk_start(uint32_t core, struct mr_reason *why);
+
+/* "DPDK 22.11.1, huge pages", or "no libdpdk in this build". */
+const char *dpdk_version(void);
+
+/* Whether it was started, and got no huge pages. */
+bool dpdk_has_small_pages(void);
+
+/* What a thread of a team does first and last: without it, no cache. */
+void dpdk_thread_begin(void);
+void dpdk_thread_end(void);
+
+/* One of rte_mempool's handlers, and the size of the cache in front of it. */
+struct dpdk_kind {
+	const char *name;     /* "rte_mempool ring c512" */
+	const char *ops;      /* "ring_mp_mc" */
+	uint32_t cache, size; /* objects; C512, C256 or C0 */
+};
+
+enum { DPDK_KINDS = 12 };
+extern const struct dpdk_kind dpdk_kinds[DPDK_KINDS];
+
+/* Members of the table of allocators. */
+int dpdk_pool_make(struct player *player, void **ret, struct mr_reason *why);
+void dpdk_pool_free(void *pool);
+int dpdk_ring_make(struct player *player, void **ret, struct mr_reason *why);
+void dpdk_ring_free(void *ring);
+
+/*
+ * Run the player's work once more, untimed, with the pool's handler counted:
+ * calls to it and objects, per 1000 operations; and what the caches hold.
+ */
+void dpdk_pool_count(void *pool, struct player *player, struct counts *counts);
+
+#ifdef BENCH_DPDK
+#include <rte_errno.h>
+#include <rte_mbuf.h> /* of DPDK */
+#include <rte_mempool.h>
+#include <rte_ring.h>
+
+typedef struct rte_mbuf dpdk_frame; /* of DPDK */
+
+struct dpdk_pool {
+	uint32_t n_pools;
+	struct rte_mempool *mps[4];
+	/* The caller's caches, where they were asked for; see dpdk_caches(). */
+	struct rte_mempool_cache *a, *b;
+	struct rte_mempool_cache *from[MAX_THREADS], *to[MAX_THREADS];
+};
+
+struct dpdk_ring {
+	struct rte_ring *ring;
+	uint8_t *memory;
+};
+
+/* On each thread, first: the caches it has if they are not the caller's. */
+static inline void dpdk_caches(struct dpdk_pool *pool, uint32_t thread)
+{
+	if (pool->a == NULL)
+		pool->from[thread] = pool->to[thread] =
+			rte_mempool_default_cache(pool->mps[0], rte_lcore_id());
+}
+#endif
+
+#endif

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Threads that all take from one pool and give back to it: B16 and B19. */
+#include <stdio.h>
+
+#include "alloc.h"
+#include "latency.h"
+#include "workloads.h"
+
+enum { BURST = 32, RING = 1024 };
+
+/*
+ * B16: threads forward from one pool: each takes bursts of 32 and gives them
+ * back, but of each hundred bursts some go to the next thread, which gives them
+ * back where it runs:
+ *
+ *     thread 0: take -+-> give        thread 1: take -+-> give
+ *                     +-- ring --> give               +-- ring --> give (0)
+ */
+enum { P_PERCENT }; /* of player.param */
+
+/* One thread's part, beside the ring from the thread before. */
+struct part {
+	alignas(64) uint64_t n_own; /* bursts that the ring had no room for */
+	uint32_t is_done;           /* it sends no more */
+	uint32_t percent_due;
+};
+
+static struct part *part_of(struct bed *bed, uint32_t thread)
+{
+	return (struct part *)(void *)bed->extra + thread;
+}
+
+/* Give back what came from the thread before; return whether there was any. */
+static ALWAYS_INLINE bool drain(struct bed *bed, uint32_t thread,
+				const struct ops ops)
+{
+	word words[BURST];
+	const uint32_t n = hop_get(bed->hops[thread], words, BURST);
+
+	ops.give(bed->pool, thread, words, n);
+	return n > 0;
+}
+
+/* Until the thread before is done and its ring is empty. */
+static ALWAYS_INLINE void drain_all(struct bed *bed, uint32_t thread,
+				    const struct ops ops)
+{
+	struct part *before =
+		part_of(bed, (thread + bed->n_threads - 1) % bed->n_threads);
+	struct patience patience = { 0 };
+
+	/* What is left at a signal goes with the bed. */
+	while (!bench_is_ending()) {
+		const bool is_last = __atomic_load_n(&before->is_done,
+						     __ATOMIC_ACQUIRE) != 0;
+
+		if (drain(bed, thread, ops))
+			patience = (struct patience){ 0 };
+		else if (is_last || patience_ends(&patience))
+			break;
+	}
+	/* For the next run; nobody looks at it any more in this one. */
+	__atomic_store_n(&before->is_done, 0, __ATOMIC_RELEASE);
+	idle(bed, thread, ops);
+}
+
+static ALWAYS_INLINE uint64_t mesh(struct player *player, uint32_t thread,
+				   uint64_t n, const struct ops ops)
+{
+	struct bed *bed = player->state;
+	struct part *part = part_of(bed, thread);
+	struct hop *out = bed->hops[(thread + 1) % bed->n_threads];
+	struct patience patience = { 0 };
+	word words[BURST];
+	uint64_t done = 0, start = 0;
+
+	n = n_of_run(n, BURST);
+	while (done < n && !bench_is_ending() &&
+	       (done % 4096 != 0 || !is_too_long(&start))) {
+		const bool had = drain(bed, thread, ops);
+
+		if (!ops.take(bed->pool, thread, words, BURST)) {
+			if (!had && patience_ends(&patience))
+				break;
+			continue;
+		}
+		keep(words);
+		part->percent_due += (uint32_t)player->param[P_PERCENT];
+		if (part->percent_due < 100) {
+			ops.give(bed->pool, thread, words, BURST);
+		} else {
+			part->percent_due -= 100;
+			if (!hop_put(out, words, BURST)) {
+				part->n_own++;
+				ops.give(bed->pool, thread, words, BURST);
+			}
+		}
+		done += BURST;
+	}
+	__atomic_store_n(&part->is_done, 1, __ATOMIC_RELEASE);
+	drain_all(bed, thread, ops);
+	return done;
+}
+
+RUN(mesh_ours, mesh, OURS)
+RUN(mesh_heap, mesh, HEAP)
+RUN_DPDK(mesh_dpdk, mesh, DPDK)
+
+static void count_mesh(struct player *player, struct counts *counts)
+{
+	struct bed *bed = player->state;
+	uint64_t n_own = 0;
+
+	for (uint32_t i = 0; i < bed->n_threads; i++)
+		n_own += part_of(bed, i)->n_own;
+	count_per_1000(counts, "ring_full_per_1000", BURST * n_own, player);
+	bed_count(player, counts);
+}
+
+void rows_b16(struct bench *bench)
+{
+	static const struct contestant list[] = {
+		POOLS(mesh_ours, mesh_dpdk),
+		{ "malloc", A_MALLOC, mesh_heap },
+	};
+	static const uint32_t percents[] = { 0, 10, 50, 100 };
+
+	for (uint32_t i = 0; i < 3 * N_OF(percents); i++) {
+		const uint32_t n = 2u << i / N_OF(percents);
+		const uint32_t percent = percents[i % N_OF(percents)];
+		struct row row = { .unit = "page",
+				   .n_threads = n,
+				   .is_per_thread = true,
+				   .x_name = "percent freed on the next thread",
+				   .x = percent };
+		const struct player like = {
+			.count = count_mesh,
+			.wish = { .n_objects = 32768,
+				  .n_hops = n,
+				  .hop_words = RING,
+				  .n_extra = n * sizeof(struct part) },
+			.param = { percent },
+		};
+
+		NAME(row.plot, "threads=%u", n);
+		NAME(row.name, "%s away=%u%%", row.plot, percent);
+		bench_add_all(bench, &row, &like, list, N_OF(list));
+		bench_row(bench, &row);
+	}
+}
+
+/*
+ * B19: more threads than cores, so that some are stopped where it hurts. Each
+ * takes 1024 objects from the shared pool in bursts of 32, then gives them back
+ * in bursts of 32: more than any cache holds, so all share what is behind.
+ * Another thread that was stopped in there must not make one wait.
+ *
+ * What single bursts take comes from a run of its own, with a clock around
+ * each.
+ */
+enum { P_IS_TIMED }; /* of player.param */
+
+enum { HELD = 1024 };
+
+static struct latency *latency_of(struct bed *bed, uint32_t thread)
+{
+	return (struct latency *)(void *)bed->extra + thread;
+}
+
+static ALWAYS_INLINE bool crowd_round(struct bed *bed, uint32_t thread,
+				      bool is_dpdk, struct latency *latency,
+				      const struct ops ops)
+{
+	word words[HELD];
+	uint32_t n;
+
+	for (n = 0; n < HELD && !bench_is_ending(); n += BURST) {
+		const uint64_t start = latency != NULL ? latency_now() : 0;
+
+		if (!ops.take(bed->pool, thread, words + n, BURST))
+			break;
+		if (latency != NULL)
+			latency_add(latency, latency_now() - start);
+	}
+	keep(words);
+	/* DPDK's pools forget what is not given back; rings may take long. */
+	if (is_dpdk && bench_is_ending())
+		return true;
+	for (uint32_t i = 0; i < n; i += BURST) {
+		const uint64_t start = latency != NULL ? latency_now() : 0;
+
+		ops.give(bed->pool, thread, words + i, BURST);
+		if (latency != NULL)
+			latency_add(latency, latency_now() - start);
+	}
+	return n == HELD;
+}
+
+static ALWAYS_INLINE uint64_t crowd(struct player *player, uint32_t thread,
+				    uint64_t n, const struct ops ops)
+{
+	struct bed *bed = player->state;
+	struct latency *latency = latency_of(bed, thread);
+	const bool is_dpdk = player->side == SIDE_DPDK;
+	uint64_t done, start = 0;
+
+	n = n_of_run(n, HELD);
+	for (done = 0; done < n && !bench_is_ending() && !is_too_long(&start);
+	     done += HELD)
+		if (player->param[P_IS_TIMED] != 0 ?
+			    !crowd_round(bed, thread, is_dpdk, latency, ops) :
+			    !crowd_round(bed, thread, is_dpdk, NULL, ops))
+			return 0;
+	return done;
+}
+
+RUN(crowd_ours, crowd, OURS)
+RUN_DPDK(crowd_dpdk, crowd, DPDK)
+
+static void count_crowd(struct player *player, struct counts *counts)
+{
+	struct bed *bed = player->state;
+
+	player->param[P_IS_TIMED] = 1;
+	bench_run_again(player, 4000000);
+	player->param[P_IS_TIMED] = 0;
+	latency_count(latency_of(bed, 0), bed->n_threads, counts);
+	bed_count(player, counts);
+}
+
+/* Fewer threads than cores, as many, and more. */
+void rows_b19(struct bench *bench)
+{
+	static const struct contestant list[] = { POOLS(crowd_ours,
+							crowd_dpdk) };
+	const uint32_t n_cores = bench_n_cores(bench);
+
+	for (uint32_t n = 1; n <= 4 * n_cores && n <= MAX_THREADS;
+	     n = n < n_cores ? next_n_threads(n, n_cores) : 2 * n) {
+		struct row row = { .unit = "page",
+				   .n_threads = n,
+				   .is_per_thread = true,
+				   .plot = "threads",
+				   .x_name = "threads",
+				   .x = n };
+		const struct player like = {
+			.count = count_crowd,
+			.wish = { .n_objects = n * 4096,
+				  .n_extra = n * sizeof(struct latency) },
+		};
+
+		if (n < n_cores)
+			NAME(row.name, "threads=%u", n);
+		else
+			NAME(row.name, "threads_per_core=%u", n / n_cores);
+		bench_add_all(bench, &row, &like, list, N_OF(list));
+		bench_row(bench, &row);
+	}
+}

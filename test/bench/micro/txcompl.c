@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * B17: what a core does with the frames that a device has sent. Pairs of
+ * threads: one takes pages from 1, 2 or 4 pools by turns and sends them in
+ * bursts, the other one completes them with its own cache, whatever pool they
+ * are from. With owners=mixed each eighth page has a second owner, the sender,
+ * who lets go of it at about the same time.
+ *
+ * Ours are bare addresses that are completed as frames; DPDK's are mbufs with
+ * their headers, and with pools=1 owners=1 also the bare objects ("raw").
+ *
+ * The time is that of both threads. What completing takes comes from a run of
+ * its own, with a clock around each call:
+ *
+ *     p50_ns .. max_ns       of a call
+ *     shared_path_percent    of the time of all calls: what those that moved a
+ *                            magazine took longer than the others
+ *     depot_ops_per_32       on both sides, by 32 pages
+ */
+#include <stdio.h>
+
+#include "alloc.h"
+#include "latency.h"
+#include "workloads.h"
+
+enum { P_BURST, P_IS_MIXED, P_IS_TIMED }; /* of player.param */
+
+enum { MAX_BURST = 256, STOCK = 32, TX_PAGES = 8192 };
+
+/* Pages of one pool that were taken and not sent yet. */
+struct stock {
+	uint32_t n;
+	word words[STOCK];
+};
+
+/* From one thread to the other one of a pair, beside the ring. */
+struct pair {
+	alignas(64) uint32_t is_done; /* nothing follows */
+	uint32_t turn;                /* of the pools */
+	struct stock stocks[MAX_POOLS];
+	/* The completing thread's. */
+	alignas(64) struct latency latency;
+	uint64_t n_shared, shared_cycles, n_private, private_cycles;
+};
+
+struct completer {
+	bool (*take)(void *pool, uint32_t thread, uint32_t p, word *words,
+		     uint32_t n);
+	/* One owner more for each; or NULL. */
+	give_fn *share;
+	give_fn *complete;
+};
+
+static struct pair *pair_of(struct bed *bed, uint32_t thread)
+{
+	return (struct pair *)(void *)bed->extra + thread / 2;
+}
+
+static ALWAYS_INLINE bool our_take(void *pool, uint32_t thread, uint32_t p,
+				   word *words, uint32_t n)
+{
+	struct our_pool *our = pool;
+	struct mr_cache *cache = our->caches[p][thread];
+	const uint32_t got =
+		mr_frag_alloc_bulk(cache, (uint64_t *)words, n, OBJECT_BYTES);
+
+	if (got == n)
+		return true;
+	mr_frag_free_bulk(cache, (const uint64_t *)words, got);
+	return false;
+}
+
+static ALWAYS_INLINE void frames_of(struct mr_frame *frames, const word *words,
+				    uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		frames[i] = (struct mr_frame){ .addr = words[i], .len = 64 };
+}
+
+static ALWAYS_INLINE void our_share(void *pool, uint32_t thread,
+				    const word *words, uint32_t n)
+{
+	struct our_pool *our = pool;
+	struct mr_frame frames[MAX_BURST];
+
+	frames_of(frames, words, n);
+	(void)mr_frame_ref(our->caches[0][thread], frames, n);
+}
+
+static ALWAYS_INLINE void our_complete(void *pool, uint32_t thread,
+				       const word *words, uint32_t n)
+{
+	struct our_pool *our = pool;
+	struct mr_frame frames[MAX_BURST];
+
+	frames_of(frames, words, n);
+	mr_frame_free_bulk(our->caches[0][thread], frames, n);
+}
+
+/* Past all caches, under the lock of the page allocator; of one pool only. */
+static ALWAYS_INLINE bool locked_take(void *pool, uint32_t thread, uint32_t p,
+				      word *words, uint32_t n)
+{
+	(void)p;
+	return pages_take(pool, thread, words, n);
+}
+
+#define OUR_FRAMES ((struct completer){ our_take, our_share, our_complete })
+#define LOCKED ((struct completer){ locked_take, NULL, pages_give })
+
+#ifdef BENCH_DPDK
+static ALWAYS_INLINE bool mbufs_take(void *pool, uint32_t thread, uint32_t p,
+				     word *words, uint32_t n)
+{
+	(void)thread;
+	return rte_pktmbuf_alloc_bulk(((struct dpdk_pool *)pool)->mps[p],
+				      (dpdk_frame **)words, n) == 0;
+}
+
+static ALWAYS_INLINE void mbufs_share(void *pool, uint32_t thread,
+				      const word *words, uint32_t n)
+{
+	(void)pool;
+	(void)thread;
+	for (uint32_t i = 0; i < n; i++)
+		rte_mbuf_refcnt_update((dpdk_frame *)(uintptr_t)words[i], 1);
+}
+
+static ALWAYS_INLINE void mbufs_complete(void *pool, uint32_t thread,
+					 const word *words, uint32_t n)
+{
+	(void)pool;
+	(void)thread;
+	rte_pktmbuf_free_bulk((dpdk_frame **)(uintptr_t)words, n);
+}
+
+/*
+ * The objects as such, as ours takes and gives back addresses: no header is
+ * filled in or looked at (a driver's "fast free"). Of one pool, of one owner.
+ */
+static ALWAYS_INLINE bool raw_take(void *pool, uint32_t thread, uint32_t p,
+				   word *words, uint32_t n)
+{
+	(void)p;
+	return dpdk_take(pool, thread, words, n);
+}
+
+#define DPDK_FRAMES                                                            \
+	((struct completer){ mbufs_take, mbufs_share, mbufs_complete })
+#define RAW ((struct completer){ raw_take, NULL, dpdk_give })
+#endif
+
+/* Nothing to do: a cache of ours may let go of what others wait for. */
+static void pause_of(struct player *player, uint32_t thread)
+{
+	struct bed *bed = player->state;
+
+	if (player->side == SIDE_OURS)
+		ours_idle(bed->pool, thread);
+}
+
+/* One page, of the pool whose turn it is; the stocks are taken by 32. */
+static ALWAYS_INLINE bool next_page(struct player *player, uint32_t thread,
+				    word *ret, const struct completer by)
+{
+	struct bed *bed = player->state;
+	struct pair *pair = pair_of(bed, thread);
+	const uint32_t p = pair->turn % player->wish.n_pools;
+	struct stock *stock = &pair->stocks[p];
+
+	if (stock->n == 0) {
+		if (!by.take(bed->pool, thread, p, stock->words, STOCK))
+			return false;
+		stock->n = STOCK;
+	}
+	*ret = stock->words[--stock->n];
+	pair->turn++;
+	return true;
+}
+
+/* Wait until there is one, and give up after a while without. */
+static ALWAYS_INLINE bool wait_page(struct player *player, uint32_t thread,
+				    word *ret, const struct completer by)
+{
+	struct patience patience = { 0 };
+
+	while (!next_page(player, thread, ret, by))
+		if (patience_ends(&patience))
+			return false;
+	return true;
+}
+
+/* Send bursts until n pages are sent, and let go of what is ours, too. */
+static ALWAYS_INLINE uint64_t send(struct player *player, uint32_t thread,
+				   uint64_t n, const struct completer by)
+{
+	const uint32_t burst = (uint32_t)player->param[P_BURST];
+	struct bed *bed = player->state;
+	struct pair *pair = pair_of(bed, thread);
+	uint64_t done, start = 0, n_checked = 0;
+
+	for (done = 0; done < n; done += burst) {
+		struct patience patience = { 0 };
+		word words[MAX_BURST], ours[MAX_BURST];
+		uint32_t n_ours = 0;
+
+		if (done >= n_checked) {
+			if (is_too_long(&start))
+				break;
+			n_checked += 4096;
+		}
+		for (uint32_t i = 0; i < burst; i++) {
+			if (!wait_page(player, thread, &words[i], by)) {
+				by.complete(bed->pool, thread, words, i);
+				return done;
+			}
+			if (player->param[P_IS_MIXED] != 0 &&
+			    pair->turn % 8 == 0)
+				ours[n_ours++] = words[i];
+		}
+		if (by.share != NULL)
+			by.share(bed->pool, thread, ours, n_ours);
+		while (!hop_put(bed->hops[thread / 2], words, burst)) {
+			if (!patience_ends(&patience))
+				continue;
+			by.complete(bed->pool, thread, words, burst);
+			break;
+		}
+		by.complete(bed->pool, thread, ours, n_ours);
+	}
+	return done;
+}
+
+/* Pages that the thread's cache has; 0 if nobody can say. */
+static uint64_t held_of(const struct player *player, uint32_t thread)
+{
+	const struct bed *bed = player->state;
+	const struct our_pool *our = bed->pool;
+	struct mr_cache_stats stats = { .size = sizeof(stats) };
+
+	if (player->side != SIDE_OURS)
+		return 0;
+	mr_cache_stats(our->caches[0][thread], &stats);
+	return stats.n_pages + stats.n_open;
+}
+
+/* One completed burst, with a clock. */
+static ALWAYS_INLINE void complete_timed(struct player *player, uint32_t thread,
+					 const word *words, uint32_t n,
+					 const struct completer by)
+{
+	struct bed *bed = player->state;
+	struct pair *pair = pair_of(bed, thread);
+	const uint64_t held = held_of(player, thread);
+	const uint64_t start = latency_now();
+	uint64_t took;
+
+	by.complete(bed->pool, thread, words, n);
+	took = latency_now() - start;
+	latency_add(&pair->latency, took);
+	/* It holds fewer than it got: a magazine went. */
+	if (held + n >= held_of(player, thread) + MR_MAGAZINE_PAGES) {
+		pair->n_shared++;
+		pair->shared_cycles += took;
+	} else {
+		pair->n_private++;
+		pair->private_cycles += took;
+	}
+}
+
+static ALWAYS_INLINE void complete(struct player *player, uint32_t thread,
+				   const struct completer by)
+{
+	const uint32_t burst = (uint32_t)player->param[P_BURST];
+	struct bed *bed = player->state;
+	struct pair *pair = pair_of(bed, thread);
+	struct patience patience = { 0 };
+	word words[MAX_BURST];
+
+	for (;;) {
+		const bool is_last =
+			__atomic_load_n(&pair->is_done, __ATOMIC_ACQUIRE) != 0;
+		const uint32_t n = hop_get(bed->hops[thread / 2], words, burst);
+
+		if (n > 0) {
+			patience = (struct patience){ 0 };
+			if (player->param[P_IS_TIMED] != 0)
+				complete_timed(player, thread, words, n, by);
+			else
+				by.complete(bed->pool, thread, words, n);
+		} else if (is_last) {
+			break;
+		} else {
+			pause_of(player, thread);
+			(void)patience_ends(&patience);
+		}
+	}
+	pair->is_done = 0; /* for the next run */
+	pause_of(player, thread);
+}
+
+static ALWAYS_INLINE uint64_t pairs(struct player *player, uint32_t thread,
+				    uint64_t n, const struct completer by)
+{
+	struct pair *pair = pair_of(player->state, thread);
+	uint64_t done;
+
+	if (thread % 2 != 0) {
+		complete(player, thread, by);
+		return 0;
+	}
+	done = send(player, thread, n, by);
+	pause_of(player, thread);
+	__atomic_store_n(&pair->is_done, 1, __ATOMIC_RELEASE);
+	return done;
+}
+
+RUN(pairs_ours, pairs, OUR_FRAMES)
+RUN(pairs_locked, pairs, LOCKED)
+RUN_DPDK(pairs_mbufs, pairs, DPDK_FRAMES)
+RUN_DPDK(pairs_raw, pairs, RAW)
+
+/* What is in stock goes back; frames of any pool through the first cache. */
+static void end_pairs(struct player *player)
+{
+	struct bed *bed = player->state;
+
+	for (uint32_t t = 0; t < bed->n_threads; t += 2)
+		for (uint32_t p = 0; p < player->wish.n_pools; p++) {
+			const struct stock *stock = &pair_of(bed, t)->stocks[p];
+
+			if (player->run == pairs_locked)
+				pages_give(bed->pool, 0, stock->words,
+					   stock->n);
+			else if (player->side == SIDE_OURS)
+				our_complete(bed->pool, 0, stock->words,
+					     stock->n);
+		}
+}
+
+static void count_ours(struct player *player, struct counts *counts)
+{
+	const struct our_pool *our = ((struct bed *)player->state)->pool;
+	uint64_t n_depot = 0, n_failed = 0, n_ring = 0, n_full = 0;
+
+	for (uint32_t p = 0; p < our->n_pools; p++) {
+		struct mr_pool_stats s = { .size = sizeof(s) };
+
+		mr_pool_stats(our->pools[p], &s);
+		n_depot += s.alloc_refill + s.recycle_cache_full;
+		n_failed += s.depot_cas_failed;
+		n_ring += s.recycle_ring;
+		n_full += s.recycle_ring_full;
+	}
+	count_add(counts, "depot_ops_per_32",
+		  32 * (double)n_depot / (double)player->n_done);
+	count_per_1000(counts, "cas_failed_per_1000", n_failed, player);
+	count_per_1000(counts, "ring_per_1000", n_ring, player);
+	count_per_1000(counts, "ring_full_per_1000", n_full, player);
+	count_huge(our->pools[0], counts);
+}
+
+static void count_shared(struct bed *bed, struct counts *counts)
+{
+	double shared = 0, private = 0, n_shared = 0, n_private = 0;
+
+	for (uint32_t t = 0; t < bed->n_threads; t += 2) {
+		const struct pair *pair = pair_of(bed, t);
+
+		shared += (double)pair->shared_cycles;
+		private += (double)pair->private_cycles;
+		n_shared += (double)pair->n_shared;
+		n_private += (double)pair->n_private;
+	}
+	if (n_private == 0 || n_shared == 0)
+		return;
+	count_add(counts, "shared_path_percent",
+		  100 * (shared - n_shared * private / n_private) /
+			  (shared + private));
+}
+
+static void count(struct player *player, struct counts *counts)
+{
+	struct bed *bed = player->state;
+	const uint32_t n_pairs = bed->n_threads / 2;
+	struct latency *latencies = calloc(n_pairs, sizeof(*latencies));
+
+	if (player->side == SIDE_OURS)
+		count_ours(player, counts);
+	player->param[P_IS_TIMED] = 1;
+	bench_run_again(player, 4000000);
+	player->param[P_IS_TIMED] = 0;
+	if (latencies == NULL)
+		return;
+	for (uint32_t i = 0; i < n_pairs; i++)
+		latencies[i] = pair_of(bed, 2 * i)->latency;
+	latency_count(latencies, n_pairs, counts);
+	free(latencies);
+	if (player->side == SIDE_OURS)
+		count_shared(bed, counts);
+}
+
+static void row_of(struct bench *bench, uint32_t per_core, uint32_t burst,
+		   uint32_t n_pools, bool is_mixed)
+{
+	static const struct contestant list[] = {
+		{ "ours", A_OURS, pairs_ours },
+		{ "ours, magazines of 64", A_OURS, pairs_ours,
+		  .magazine_pages = 64 },
+		{ "", A_MBUFS, pairs_mbufs, C_ALL },
+	};
+	static const struct contestant simple[] = {
+		{ "page allocator, locked", A_OURS, pairs_locked },
+		{ ", raw", A_MBUFS, pairs_raw, C512 },
+	};
+	struct row row = { .unit = "page",
+			   .n_threads = 2 * per_core,
+			   .x_name = "pages per completion",
+			   .x = burst };
+	const struct player like = {
+		.end = end_pairs,
+		.count = count,
+		.wish = { .n_objects = TX_PAGES * per_core,
+			  .n_pools = n_pools,
+			  .n_hops = per_core,
+			  .hop_words = 1024,
+			  .n_extra = per_core * sizeof(struct pair) },
+		.param = { burst, is_mixed },
+	};
+
+	NAME(row.plot, "pools=%u owners=%s threads_per_core=%u", n_pools,
+	     is_mixed ? "mixed" : "1", per_core);
+	NAME(row.name, "burst=%u %s", burst, row.plot);
+	bench_add_all(bench, &row, &like, list, N_OF(list));
+	if (n_pools == 1 && !is_mixed)
+		bench_add_all(bench, &row, &like, simple, N_OF(simple));
+	bench_row(bench, &row);
+}
+
+void rows_b17(struct bench *bench)
+{
+	static const uint32_t bursts[] = { 1, 4, 16, 32, 64, 256 };
+
+	for (uint32_t is_mixed = 0; is_mixed < 2; is_mixed++)
+		for (uint32_t n_pools = 1; n_pools <= MAX_POOLS; n_pools *= 2)
+			for (uint32_t i = 0; i < N_OF(bursts); i++)
+				row_of(bench, 1, bursts[i], n_pools,
+				       is_mixed != 0);
+	for (uint32_t n_pools = 1; n_pools <= MAX_POOLS; n_pools *= 4)
+		for (uint32_t i = 3; i < 6; i += 2)
+			row_of(bench, 4, bursts[i], n_pools, n_pools > 1);
+}
