@@ -159,10 +159,7 @@ void mri_block_back(struct mr_cache *cache, struct mr_pool *pool,
 					 cache != NULL ? cache->site : NULL,
 					 false))
 			return;
-		if (cache != NULL)
-			mri_cache_return(cache, pool, page);
-		else
-			mri_pool_put_pages(pool, &page, 1);
+		mri_pages_return(cache, pool, &page, 1);
 		return;
 	}
 	if (pool->safety != NULL)

@@ -331,17 +331,19 @@ static void free_pages_over(struct mr_cache *cache, const char *addrs,
 	while (n > 0) {
 		const uint64_t top = cache->pair.top;
 		uint32_t *pages = cache->pair.loaded->numbers + mri_top_n(top);
-		const uint32_t k =
+		uint32_t k =
 			mri_min_u32(n, cache->magazine_pages - mri_top_n(top));
 
 		if (k == 0) {
 			make_room(cache);
 			continue;
 		}
-		if (take_sole(cache, n_pages, pages, addrs, k, stride))
+		if (take_sole(cache, n_pages, pages, addrs, k, stride)) {
 			mri_pair_push(&cache->pair, top, k);
-		else
+		} else { /* which makes room itself */
+			k = mri_min_u32(n, MR_MAGAZINE_PAGES);
 			mri_cache_put(cache, addrs, k, stride);
+		}
 		addrs += k * stride;
 		n -= k;
 	}
@@ -361,7 +363,7 @@ __attribute__((noinline)) static void free_other(struct mr_cache *cache,
 	if (pool->safety != NULL)
 		mri_checked_free(cache, addrs, n, stride);
 	else if (pool->live != NULL)
-		mri_chunk_free(cache, addrs, n, stride);
+		mri_cache_put(cache, addrs, n, stride);
 	else
 		free_pages_over(cache, addrs, n, stride);
 }

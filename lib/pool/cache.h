@@ -4,7 +4,7 @@
  *
  *   cache.c       the hot path: pages of this pool with one owner
  *   chunk.c       frags of one chunk, from pages of several
- *   put.c         references that are none of the simple ones
+ *   free.c        the way back of references that are not simple
  *   block*.c      blocks, whose frags may have any size, and their owners
  *   frag.c        frag caches, which cut them
  *   outbox.c      pages for other pools, in open magazines
@@ -55,9 +55,12 @@ static inline void mri_cache_set_fast_pages(struct mr_cache *cache)
 /* Free pages of this pool to the loaded magazine. */
 void mri_cache_keep(struct mr_cache *cache, const uint32_t *pages, uint32_t n);
 
-/* One free page, of this pool or any of the region, to where it belongs. */
-void mri_cache_return(struct mr_cache *cache, struct mr_pool *pool,
-		      uint32_t page);
+/*
+ * Free pages of any pool of the region to where they belong. cache: what they
+ * came back with, or NULL. lib/pool/free.c
+ */
+void mri_pages_return(struct mr_cache *cache, struct mr_pool *pool,
+		      const uint32_t *pages, uint32_t n);
 
 /* Free pages of another pool. lib/pool/outbox.c */
 void mri_outbox_put(struct mr_cache *cache, struct mr_pool *pool,
@@ -79,14 +82,12 @@ uint32_t mri_frag_caches_detach(struct mr_cache *cache);
 
 /* Frags of one chunk from pages of several. lib/pool/chunk.c */
 uint32_t mri_chunk_alloc(struct mr_cache *cache, uint64_t *addrs, uint32_t n);
-void mri_chunk_free(struct mr_cache *cache, const char *addrs, uint32_t n,
-		    size_t stride);
 /* The page that is being cut, as if the rest of it had been cut and freed. */
 void mri_chunk_close(struct mr_cache *cache);
 
 /*
  * n references of which at least one is not simply a page of this pool with one
- * owner. lib/pool/put.c
+ * owner. lib/pool/free.c
  */
 void mri_cache_put(struct mr_cache *cache, const char *addrs, uint32_t n,
 		   size_t stride);

@@ -52,45 +52,6 @@ uint32_t mri_chunk_alloc(struct mr_cache *cache, uint64_t *addrs, uint32_t n)
 	return n_done;
 }
 
-/*
- * The same for pages of several chunks. Frags of one page often stand next to
- * each other in a burst: one look at live[] for all of them.
- */
-void mri_chunk_free(struct mr_cache *cache, const char *addrs, uint32_t n,
-		    size_t stride)
-{
-	struct mr_pool *pool = cache->pool;
-	uint32_t i = 0, n_shared = 0;
-
-	while (i < n) {
-		uint64_t addr = mri_addr_at(addrs, i, stride);
-		const uint32_t page = mri_page_of(pool, addr);
-		uint32_t n_last = 0;
-
-		if (!mri_pool_has(pool, addr) ||
-		    __atomic_load_n(&pool->live[page], __ATOMIC_RELAXED) == 0) {
-			mri_cache_put(cache, addrs + i * stride, 1, stride);
-			i++;
-			continue;
-		}
-		do {
-			const uint64_t chunk =
-				(addr - pool->addr) >> pool->chunk_shift;
-
-			if (mri_owner_put(&pool->owners[chunk]))
-				n_last++;
-			else
-				n_shared++;
-			if (++i == n)
-				break;
-			addr = mri_addr_at(addrs, i, stride);
-		} while ((addr - pool->addr) >> pool->page_shift == page);
-		if (n_last > 0 && mri_live_put(&pool->live[page], n_last))
-			mri_cache_keep(cache, &page, 1);
-	}
-	mr_counter_add(&cache->counters.recycle_released_refcnt, n_shared);
-}
-
 /* The rest of the open page: as if its frags had been cut and freed. */
 void mri_chunk_close(struct mr_cache *cache)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Pages straight from and to the pool, with no cache involved: what opening and
- * closing a port does, and pages of another pool on their way home.
+ * closing a port does. Their way back is in free.c.
  */
 #include "pool/safety.h"
 
@@ -119,54 +119,4 @@ uint64_t mr_pool_n_direct(const struct mr_pool *pool)
 	if (!mri_stack_is_empty(&pool->depot.filled))
 		n_pages += mri_magazine_pages(pool);
 	return n_pages << (pool->page_shift - pool->chunk_shift);
-}
-
-void mr_pool_frag_free_bulk(struct mr_pool *pool, const uint64_t *addrs,
-			    uint32_t n)
-{
-	uint32_t pages[MR_MAGAZINE_PAGES];
-	uint32_t n_pages = 0;
-
-	for (uint32_t i = 0; i < n; i++) {
-		struct mr_pool *home =
-			mri_pool_has(pool, addrs[i]) ?
-				pool :
-				mri_pool_of(pool->region, addrs[i]);
-		bool is_shared;
-		uint32_t page;
-
-		if (home == NULL || !mri_pool_has(home, addrs[i])) {
-			mri_counter_add_shared(&pool->counters.free_invalid, 1);
-			if (pool->safety != NULL)
-				mri_checked_invalid(
-					pool, addrs[i],
-					__builtin_return_address(0));
-			continue;
-		}
-		if (mri_is_block(home, addrs[i])) {
-			mri_block_put_direct(home, addrs[i]);
-			continue;
-		}
-		if (!mri_any_put(home, addrs[i], NULL,
-				 __builtin_return_address(0), &is_shared)) {
-			/* Not at home, which its last owner may destroy now. */
-			mri_counter_add_shared(
-				&pool->counters.recycle_released_refcnt,
-				is_shared);
-			continue;
-		}
-		page = mri_page_of(home, addrs[i]);
-		if (home != pool) {
-			mri_pool_put_pages(home, &page, 1);
-			mri_counter_add_shared(&pool->counters.recycle_ring, 1);
-			continue;
-		}
-		pages[n_pages++] = page;
-		if (n_pages == MR_MAGAZINE_PAGES) {
-			mri_pool_put_pages(pool, pages, n_pages);
-			n_pages = 0;
-		}
-	}
-	if (n_pages > 0)
-		mri_pool_put_pages(pool, pages, n_pages);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of lib/pool/cache.c, cache_life.c and put.c. */
+/* Tests of lib/pool/cache.c, cache_life.c and free.c. */
 #include "support/pool_unit.h"
 
 #include <pthread.h>

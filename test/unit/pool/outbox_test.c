@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of lib/pool/outbox.c and put.c: pages of other pools on their way. */
+/* Tests of lib/pool/outbox.c and free.c: pages of other pools on their way. */
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tests of lib/pool by more threads than cores (cache.c, put.c, outbox.c, ...):
- * two pools in one region, a cache per thread, frames that wander between the
- * threads by mailboxes, are flooded, unshared and freed elsewhere; caches that
- * go from thread to thread, caches and a third pool that come and go, and a
- * reader of statistics.
+ * Tests of lib/pool by more threads than cores (cache.c, free.c, outbox.c,
+ * ...): two pools in one region, a cache per thread, frames that wander between
+ * the threads by mailboxes, are flooded, unshared and freed elsewhere; caches
+ * that go from thread to thread, caches and a third pool that come and go, and
+ * a reader of statistics.
  *
  * Each buffer has a word here that says how many owners it should have, from 0
  * to 1 when it is allocated: a buffer that is handed out twice shows at once.

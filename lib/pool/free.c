@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The way back of all references that are not simply a page of the cache's pool
+ * with one owner; through a cache, or with none, as ports open and close.
+ *
+ *     whose?   this pool's | another one's of the region | nobody's: counted
+ *     last?    of a block, of a page, of the chunks that a page was cut into
+ *     to?      magazines of the cache | an open magazine, for another pool |
+ *              with no cache: the page allocator
+ */
+#include "pool/cache.h"
+#include "pool/safety.h"
+
+#define COUNTER(name) offsetof(struct mri_pool_counters, name)
+
+void mri_pages_return(struct mr_cache *cache, struct mr_pool *pool,
+		      const uint32_t *pages, uint32_t n)
+{
+	if (cache == NULL) {
+		mri_pool_put_pages(pool, pages, n);
+	} else if (cache->pool == pool) {
+		mri_cache_keep(cache, pages, n);
+	} else {
+		mr_counter_add(&cache->counters.recycle_ring, n);
+		mri_outbox_put(cache, pool, pages, n);
+	}
+}
+
+/* Pages of one pool, with no owner left, that go in one go. */
+struct batch {
+	struct mr_pool *pool;   /* NULL: none yet */
+	struct mr_pool *simple; /* the same; NULL: not mri_pool_is_simple() */
+	uint32_t n;
+	uint32_t pages[MR_MAGAZINE_PAGES];
+};
+
+/* One call. */
+struct giver {
+	struct mr_pool *pool;
+	struct mr_cache *cache; /* of pool; or NULL */
+	const void *site;
+	struct batch own, other;
+};
+
+static void batch_begin(struct batch *batch, struct mr_pool *pool)
+{
+	batch->pool = pool;
+	batch->simple = pool != NULL && mri_pool_is_simple(pool) ? pool : NULL;
+	batch->n = 0;
+}
+
+/* Nothing here looks at another pool when its last page has gone home. */
+static void send(struct giver *g, struct batch *batch)
+{
+	struct mr_pool *pool = batch->pool;
+	const uint32_t n = batch->n;
+
+	batch->n = 0;
+	if (pool != g->pool) {
+		batch_begin(batch, NULL);
+		if (g->cache == NULL)
+			mri_counter_add_shared(&g->pool->counters.recycle_ring,
+					       n);
+	}
+	mri_pages_return(g->cache, pool, batch->pages, n);
+}
+
+static inline void add(struct giver *g, struct batch *batch, uint32_t page)
+{
+	batch->pages[batch->n++] = page;
+	if (batch->n == MR_MAGAZINE_PAGES)
+		send(g, batch);
+}
+
+/* A page with one owner of a simple pool that a batch is of. */
+static inline bool put_simple(struct giver *g, struct batch *batch,
+			      uint64_t addr)
+{
+	const struct mr_pool *pool = batch->simple;
+	uint32_t page;
+
+	if (pool == NULL || !mri_pool_has(pool, addr))
+		return false;
+	page = mri_page_of(pool, addr);
+	if (__atomic_load_n(&pool->owners[page], __ATOMIC_ACQUIRE) != 0)
+		return false;
+	add(g, batch, page);
+	return true;
+}
+
+static void put_one(struct giver *g, uint64_t addr)
+{
+	struct mr_pool *pool = mri_pool_has(g->pool, addr) ?
+				       g->pool :
+				       mri_pool_of(g->pool->region, addr);
+	struct batch *batch = pool == g->pool ? &g->own : &g->other;
+	bool is_shared;
+
+	/* The usual case: the first page of another pool. */
+	if (batch->n == 0 && batch == &g->other) {
+		batch_begin(batch, pool);
+		if (put_simple(g, batch, addr))
+			return;
+		batch_begin(batch, NULL);
+	}
+
+	/* A pool that may grow has its place for all that it may have. */
+	if (pool == NULL || !mri_pool_has(pool, addr)) {
+		mri_count(g->cache, g->pool, COUNTER(free_invalid), 1);
+		if (g->pool->safety != NULL)
+			mri_checked_invalid(g->pool, addr, g->site);
+	} else if (mri_is_block(pool, addr)) {
+		if (g->cache != NULL)
+			mri_block_put(g->cache, pool, addr);
+		else
+			mri_block_put_direct(pool, addr);
+	} else if (mri_any_put(pool, addr, g->cache, g->site, &is_shared)) {
+		if (batch->pool != pool) {
+			if (batch->n > 0)
+				send(g, batch);
+			batch_begin(batch, pool);
+		}
+		add(g, batch, mri_page_of(pool, addr));
+	} else {
+		/* Not there, as its last owner may destroy that pool now. */
+		mri_count(g->cache, g->pool, COUNTER(recycle_released_refcnt),
+			  is_shared);
+	}
+}
+
+/* Whether an address is in a page of this pool that was cut into chunks. */
+static inline bool is_cut(const struct mr_pool *pool, uint64_t addr)
+{
+	return mri_pool_has(pool, addr) &&
+	       __atomic_load_n(&pool->live[mri_page_of(pool, addr)],
+			       __ATOMIC_RELAXED) != 0;
+}
+
+/*
+ * Chunks of one page often stand next to each other: one look at live[] for all
+ * of them. How many there are.
+ */
+static uint32_t put_chunks(struct giver *g, const char *addrs, uint32_t n,
+			   size_t stride)
+{
+	const struct mr_pool *pool = g->pool;
+	uint64_t offset = mri_addr_at(addrs, 0, stride) - pool->addr;
+	const uint32_t page = (uint32_t)(offset >> pool->page_shift);
+	uint32_t i = 0, n_last = 0;
+
+	do {
+		n_last += mri_owner_put(
+			&pool->owners[offset >> pool->chunk_shift]);
+		if (++i == n)
+			break;
+		offset = mri_addr_at(addrs, i, stride) - pool->addr;
+	} while (offset >> pool->page_shift == page);
+	if (n_last < i)
+		mri_count(g->cache, g->pool, COUNTER(recycle_released_refcnt),
+			  i - n_last);
+	if (n_last > 0 && mri_live_put(&pool->live[page], n_last))
+		add(g, &g->own, page);
+	return i;
+}
+
+static inline void put_all(struct giver *g, const char *addrs, uint32_t n,
+			   size_t stride)
+{
+	const bool has_cuts = g->pool->live != NULL && g->pool->safety == NULL;
+	uint32_t i = 0;
+
+	batch_begin(&g->own, g->pool);
+	batch_begin(&g->other, NULL);
+	while (i < n) {
+		const char *at = addrs + i * stride;
+		const uint64_t addr = mri_addr_at(at, 0, stride);
+
+		if (has_cuts && is_cut(g->pool, addr)) {
+			i += put_chunks(g, at, n - i, stride);
+			continue;
+		}
+		if (!put_simple(g, &g->own, addr) &&
+		    !put_simple(g, &g->other, addr))
+			put_one(g, addr);
+		i++;
+	}
+	if (g->own.n > 0)
+		send(g, &g->own);
+	if (g->other.n > 0)
+		send(g, &g->other);
+}
+
+void mri_cache_put(struct mr_cache *cache, const char *addrs, uint32_t n,
+		   size_t stride)
+{
+	struct giver g;
+
+	g.pool = cache->pool;
+	g.cache = cache;
+	g.site = cache->site;
+	put_all(&g, addrs, n, stride);
+	/* Statistics look for runs where they look for the cache. */
+	if (cache->run.block != NULL && cache->run.pool != cache->pool)
+		mri_block_flush(cache);
+}
+
+void mr_pool_frag_free_bulk(struct mr_pool *pool, const uint64_t *addrs,
+			    uint32_t n)
+{
+	struct giver g;
+
+	g.pool = pool;
+	g.cache = NULL;
+	g.site = __builtin_return_address(0);
+	put_all(&g, (const char *)addrs, n, sizeof(addrs[0]));
+}
