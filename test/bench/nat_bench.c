@@ -25,6 +25,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "config/addrs.h"
 #include "datapath/arp.h"
 #include "datapath/path.h"
 #include "nat_flood.h"
