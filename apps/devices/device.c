@@ -86,8 +86,9 @@ static void read_interface(struct device *device)
 	device->is_up = strcmp(line, "1") == 0;
 	machine_read(machine_path("/sys/class/net/%s/speed", name), line,
 		     sizeof(line));
-	if (device->is_up && atoi(line) > 0)
-		device->mbps = atoi(line);
+	/* -1: it does not know. */
+	if (device->is_up && line[0] != '-')
+		device->mbps = (int)strtoul(line, NULL, 10);
 	/* A function may have several interfaces, a port of the NIC each. */
 	(void)machine_names(machine_path("/sys/class/net/%s/device/net", name),
 			    &names);

@@ -12,7 +12,8 @@
 #include "support/options.h"
 #include "support/text.h"
 
-enum { OPTION_ROOT = OPTION_LONG, MAX_BDFS = 64, MAX_ROOT_BYTES = 128 };
+enum { MAX_BDFS = 64, MAX_ROOT_BYTES = 128 };
+enum { ID_ALL = OPTION_LONG, ID_FORCE, ID_OWNER, ID_ROOT };
 
 struct options {
 	const struct command *command;
@@ -34,12 +35,13 @@ struct command {
 };
 
 static const struct option_row rows[] = {
-	{ "all", 'a', NULL, "list: any device, not only NICs; unbind: all" },
+	{ "all", ID_ALL, NULL, "list: any device, not only NICs; unbind: all" },
 	{ "json", 'j', NULL, "list, info: one JSON object on stdout" },
-	{ "force", 'f', NULL, "bind: also a device that this machine uses" },
-	{ "owner", 'o', "USER",
+	{ "force", ID_FORCE, NULL,
+	  "bind: also a device that this machine uses" },
+	{ "owner", ID_OWNER, "USER",
 	  "bind: USER or USER:GROUP may open the devices" },
-	{ "root", OPTION_ROOT, "DIR",
+	{ "root", ID_ROOT, "DIR",
 	  "look for /sys, /proc, /dev and /run below DIR" },
 	{ "help", OPTION_HELP, NULL, "print this" },
 	{ "version", OPTION_VERSION, NULL, "print the version" },
@@ -158,16 +160,16 @@ static enum parse_result take(const struct option_row *row, const char *arg,
 	struct options *o = options;
 
 	switch (row->id) {
-	case 'a':
+	case ID_ALL:
 		o->is_all = true;
 		return PARSE_RUN;
 	case 'j':
 		o->is_json = true;
 		return PARSE_RUN;
-	case 'f':
+	case ID_FORCE:
 		o->is_forced = true;
 		return PARSE_RUN;
-	case 'o':
+	case ID_OWNER:
 		o->has_owner = true;
 		return owner_parse(arg, &o->owner, error) < 0 ? PARSE_WRONG :
 								PARSE_RUN;

@@ -6,9 +6,10 @@ enum {
 	MAX_FDB = 1 << 20,
 	MAX_AGE_S = 1000000, /* IEEE 802.1Q-2018, table 8-3 */
 };
+enum { ID_MODE = OPTION_LONG, ID_COUNT, ID_AGE, ID_FDB_LIMIT };
 
 static const struct option_row rows[] = {
-	{ "mode", 'm', "MODE", "patch (default), macswap, learn or drop" },
+	{ "mode", ID_MODE, "MODE", "patch (default), macswap, learn or drop" },
 	{ "workers", OPTION_WORKERS, "N",
 	  "threads (default: one per queue of a port)" },
 	{ "cores", OPTION_CORES, "LIST",
@@ -22,9 +23,11 @@ static const struct option_row rows[] = {
 	{ "idle", OPTION_IDLE, "HOW", "poll, adaptive (default) or interrupt" },
 	{ "max-cpu", OPTION_MAX_CPU, "PERCENT",
 	  "adaptive: sleep rather than use more of a core (100)" },
-	{ "count", 'n', "N", "end after N frames, up to a burst more" },
-	{ "age", 'a', "S", "learn: forget an address after S (default 300)" },
-	{ "fdb-limit", 'l', "N", "learn: addresses kept (default 8192)" },
+	{ "count", ID_COUNT, "N", "end after N frames, up to a burst more" },
+	{ "age", ID_AGE, "S",
+	  "learn: forget an address after S (default 300)" },
+	{ "fdb-limit", ID_FDB_LIMIT, "N",
+	  "learn: addresses kept (default 8192)" },
 	{ "json", OPTION_JSON, NULL, "one JSON object per second on stdout" },
 	{ "csv", OPTION_CSV, NULL,
 	  "CSV lines, one per queue and second, on stdout" },
@@ -50,15 +53,15 @@ static enum parse_result take(const struct option_row *row, const char *arg,
 	uint32_t word = 0;
 
 	switch (row->id) {
-	case 'm':
+	case ID_MODE:
 		r = parse_word(name, arg, mode_names, 4, &word, error);
 		o->mode = (enum mode)word;
 		return r;
-	case 'n':
+	case ID_COUNT:
 		return parse_u64(name, arg, 1, UINT64_MAX, &o->n_frames, error);
-	case 'a':
+	case ID_AGE:
 		return parse_u32(name, arg, 1, MAX_AGE_S, &o->age_s, error);
-	case 'l':
+	case ID_FDB_LIMIT:
 		return parse_u32(name, arg, 1, MAX_FDB, &o->fdb_limit, error);
 	default:
 		return run_take_option(row, arg, &o->run, &o->plane, error);

@@ -98,18 +98,18 @@ void dataplane_print_map(const struct dataplane *plane);
  * that an application offers have these ids there, with its own help.
  */
 enum {
-	OPTION_BURST = 'b',
 	OPTION_CORES = 'c',
-	OPTION_IDLE = 'i',
-	OPTION_MTU = 'M',
-	OPTION_PAGE_BYTES = 'P',
-	OPTION_POOL_PAGES = 'p',
-	OPTION_PROMISC = 'o',
-	OPTION_QUEUES = 'q',
-	OPTION_RING = 'r',
-	OPTION_SAFETY = 's',
 	OPTION_WORKERS = 'w',
-	OPTION_MAX_CPU = 'x',
+	OPTION_BURST = OPTION_LONG + 101,
+	OPTION_IDLE,
+	OPTION_MTU,
+	OPTION_PAGE_BYTES,
+	OPTION_POOL_PAGES,
+	OPTION_PROMISC,
+	OPTION_QUEUES,
+	OPTION_RING,
+	OPTION_SAFETY,
+	OPTION_MAX_CPU,
 };
 
 /* Take one of them. */

@@ -27,6 +27,8 @@ void option_table_print_help(const struct option_table *table, FILE *to)
 		const struct option_row *row = row_at(table, i);
 		char letter[5] = "    ", left[40];
 
+		if (row->id == OPTION_OLD)
+			continue;
 		if (row->id < OPTION_LONG)
 			snprintf(letter, sizeof(letter), "-%c, ", row->id);
 		snprintf(left, sizeof(left), "--%s%s%s", row->name,
@@ -203,6 +205,33 @@ enum mr_log_level option_log_level(uint32_t n_verbose, bool is_quiet)
 	return n_verbose == 1 ? MR_LOG_INFO : MR_LOG_DEBUG;
 }
 
+/* Short options up to 0.1, which were not the same in all programs. */
+static const struct {
+	char letter;
+	const char *name;
+} old_letters[] = {
+	{ 'a', "age" },      { 'a', "all" },        { 'b', "burst" },
+	{ 'f', "force" },    { 'i', "idle" },       { 'l', "fdb-limit" },
+	{ 'm', "mode" },     { 'n', "count" },      { 'o', "owner" },
+	{ 'o', "promisc" },  { 'p', "pool-pages" }, { 'r', "ring" },
+	{ 's', "safety" },   { 'x', "max-cpu" },    { 'C', "csv" },
+	{ 'I', "instance" }, { 'M', "mtu" },        { 'P', "page-bytes" },
+	{ 'Q', "quiet" },
+};
+
+/* Of a letter that the table has no more: what the option is called now. */
+static const char *new_name(const struct option_table *table, int letter)
+{
+	for (uint32_t o = 0; o < sizeof(old_letters) / sizeof(*old_letters);
+	     o++)
+		for (uint32_t i = 0; i < count_rows(table); i++)
+			if (old_letters[o].letter == letter &&
+			    strcmp(old_letters[o].name,
+				   row_at(table, i)->name) == 0)
+				return old_letters[o].name;
+	return NULL;
+}
+
 /* What getopt_long() wants to know of the table. */
 static void describe(const struct option_table *table, struct option *ret_long,
 		     char *ret_letters)
@@ -214,7 +243,7 @@ static void describe(const struct option_table *table, struct option *ret_long,
 		ret_long[i] = (struct option){ .name = row->name,
 					       .has_arg = row->arg != NULL,
 					       .val = row->id };
-		if (row->id >= OPTION_LONG)
+		if (row->id >= OPTION_OLD)
 			continue;
 		*ret_letters++ = (char)row->id;
 		if (row->arg != NULL)
@@ -246,15 +275,18 @@ enum parse_result option_table_parse(const struct option_table *table, int argc,
 {
 	struct option long_options[MAX_OPTIONS + 1] = { 0 };
 	char letters[2 * MAX_OPTIONS + 2] = "";
-	int id;
+	int id, at = 0;
 
 	describe(table, long_options, letters);
 	optind = 0; /* GNU: begin afresh, for tests that parse twice */
 	opterr = 0;
-	while ((id = getopt_long(argc, argv, letters, long_options, NULL)) !=
+	while ((id = getopt_long(argc, argv, letters, long_options, &at)) !=
 	       -1) {
 		enum parse_result result;
 
+		if (id == '?' && new_name(table, optopt) != NULL)
+			return parse_wrong(ret_error, "-%c is now --%s", optopt,
+					   new_name(table, optopt));
 		if (id == '?')
 			return parse_wrong(ret_error,
 					   "no option '%s'; %s --help lists "
@@ -265,6 +297,10 @@ enum parse_result option_table_parse(const struct option_table *table, int argc,
 			return parse_wrong(ret_error,
 					   "option '%s' needs a value",
 					   argv[optind - 1]);
+		if (id == OPTION_OLD)
+			return parse_wrong(ret_error, "--%s is now '%s'",
+					   row_at(table, (uint32_t)at)->name,
+					   row_at(table, (uint32_t)at)->help);
 		result = take(table, id, options, ret_error);
 		if (result != PARSE_RUN)
 			return result;

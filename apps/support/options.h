@@ -23,6 +23,7 @@ enum parse_result {
 enum {
 	OPTION_HELP = 'h',    /* ids that the parser takes itself */
 	OPTION_VERSION = 'V', /* if they are in the table */
+	OPTION_OLD = 255,     /* refused: help is what it is called now */
 	OPTION_LONG = 256,    /* from here on: no short option */
 	MAX_OPTIONS = 64,
 };

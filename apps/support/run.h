@@ -74,12 +74,12 @@ int run(const struct run_config *config);
 
 /* Options that fill struct run_options, as those in dataplane.h do. */
 enum {
-	OPTION_CSV = 'C',
 	OPTION_DURATION = 'd',
 	OPTION_JSON = 'j',
-	OPTION_QUIET = 'Q',
+	OPTION_QUIET = 'q',
 	OPTION_VERBOSE = 'v',
-	OPTION_EXIT_ON_PORT_LOSS = OPTION_LONG + 100, /* no short form */
+	OPTION_CSV = OPTION_LONG + 100,
+	OPTION_EXIT_ON_PORT_LOSS = OPTION_LONG + 120,
 };
 
 /* Those that every application has, and with the same help. */

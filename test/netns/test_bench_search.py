@@ -116,7 +116,7 @@ def test_nothing_forwards(wire):
 
 @pytest.mark.parametrize("now", [False, True])
 def test_ports_in_hold_down_are_no_rate(lab, now):
-    """One address of 300 ports: --clear alone leaves them in hold-down."""
+    """One address of 300 ports: clear alone leaves them in hold-down."""
     wire = Wire(lab, 1)
     config = wire.lab.tmp_path / "nat.yaml"
     config.write_text("inside: {port: d0, addresses: 10.0.0.1/24}\n"
@@ -127,7 +127,7 @@ def test_ports_in_hold_down_are_no_rate(lab, now):
     translator = Process(wire.lab, wire.device,
                          [*environment, NAT, "--json", "--config", config])
     assert translator.err.wait(lambda line: line.startswith("worker "), 15)
-    clear = " ".join(map(str, [*environment, NAT, "--clear", "all",
+    clear = " ".join(map(str, [*environment, NAT, "clear", "all",
                                "--now" * now, ">/dev/null"]))
     options = ["--rate", "1k", "--connections", "200", "--resolution", "50%",
                "--max-connections", "2000", "--clients", "1",
@@ -160,7 +160,7 @@ def test_the_table_of_a_nat(lab, protocol, queues):
                          [*environment, NAT, "--json", "--config", config,
                           "--workers", queues])
     assert translator.err.wait(lambda line: line.startswith("worker "), 15)
-    clear = " ".join(map(str, [*environment, NAT, "--clear", "all",
+    clear = " ".join(map(str, [*environment, NAT, "clear", "all",
                                ">/dev/null"]))
     measured = wire.bench("nat", "--protocol", protocol, "--rate", "2k",
                           "--connections", "400", "--resolution", "50%",

@@ -67,7 +67,7 @@ static const struct option_row rows[] = {
 	{ "max-connections", OPTION_MAX_CONNECTIONS, "N",
 	  "ever at once (default 1048576)" },
 	{ "reset", OPTION_RESET, "COMMAND",
-	  "empties the NAT's table, as 'mr-nat --clear all --now'" },
+	  "empties the NAT's table, as 'mr-nat clear all --now'" },
 	{ "resolution", OPTION_RESOLUTION, "P%",
 	  "of the rate found (default 1%)" },
 };

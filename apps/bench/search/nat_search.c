@@ -85,7 +85,7 @@ static int check_refused(const struct nat_search *s, double pps,
 		(unsigned long long)made->sent, pps,
 		s->ops->reset != NULL ?
 			"--reset must empty its table and free the "
-			"ports, as 'mr-nat --clear all --now' does" :
+			"ports, as 'mr-nat clear all --now' does" :
 			"its table is full, or ports are in hold-down; "
 			"give --reset");
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The control socket of a running instance: a stream, a line asks, lines of
- * JSON answer. For people there is mr-nat --sessions; for the rest, nc -U.
+ * JSON answer. For people there is mr-nat sessions; for the rest, nc -U.
  *
  *     sessions [FILTER]           an object per session
  *     clear [--now] FILTER|all    ends them

@@ -9,32 +9,29 @@
 #include "options.h"
 
 enum {
-	ID_INSIDE = OPTION_LONG,
+	ID_CONFIG = OPTION_LONG,
+	ID_INSIDE,
 	ID_OUTSIDE,
 	ID_CHECK,
-	ID_SESSIONS,
-	ID_CLEAR,
+	ID_INSTANCE,
 	ID_NOW,
-	ID_STATS,
-	ID_CORES, /* -c is the configuration's */
 };
 
 static const struct option_row rows[] = {
-	{ "config", 'c', "FILE", "what to do, in YAML" },
+	{ "config", ID_CONFIG, "FILE", "what to do, in YAML" },
 	{ "inside", ID_INSIDE, "SIDE",
 	  "without a file: the subscribers' side" },
 	{ "outside", ID_OUTSIDE, "SIDE", "and the other one" },
 	{ "check", ID_CHECK, NULL, "say whether the configuration is good" },
-	{ "instance", 'I', "NAME",
+	{ "instance", ID_INSTANCE, "NAME",
 	  "what it is called, to find it again (default nat)" },
-	{ "sessions", ID_SESSIONS, NULL, "list sessions of a running one" },
-	{ "stats", ID_STATS, NULL, "print counters of a running one" },
-	{ "clear", ID_CLEAR, "WHICH",
-	  "end sessions of a running one: a filter, or all" },
-	{ "now", ID_NOW, NULL, "with --clear: empty hold-down as well" },
-	{ "filter", 'F', "FILTER", "list only those sessions" },
+	{ "now", ID_NOW, NULL, "clear: empty hold-down as well" },
+	{ "sessions", OPTION_OLD, NULL, "mr-nat sessions" },
+	{ "stats", OPTION_OLD, NULL, "mr-nat stats" },
+	{ "clear", OPTION_OLD, "WHICH", "mr-nat clear WHICH" },
+	{ "filter", OPTION_OLD, "FILTER", "mr-nat sessions FILTER" },
 	{ "workers", OPTION_WORKERS, "N", "threads (default 1)" },
-	{ "cores", ID_CORES, "LIST",
+	{ "cores", OPTION_CORES, "LIST",
 	  "cores for them, as 1,3-5, or auto (default)" },
 	{ "burst", OPTION_BURST, "N",
 	  "entries per burst, 1 to 256 (default 256)" },
@@ -50,8 +47,12 @@ static const struct option_row rows[] = {
 static const char usage[] =
 	"usage: mr-nat --inside SIDE --outside SIDE [options]\n"
 	"       mr-nat --config FILE [options]\n"
-	"       mr-nat --sessions | --stats | --clear WHICH [--instance NAME]\n"
-	"Translate addresses (NAT44) between two ports, as the RFCs want it.\n"
+	"       mr-nat sessions [FILTER] [--instance NAME]\n"
+	"       mr-nat clear FILTER|all [--now] [--instance NAME]\n"
+	"       mr-nat stats [--instance NAME]\n"
+	"Translate addresses (NAT44) between two ports, as the RFCs want it;\n"
+	"list or end the sessions of a running instance, or print its "
+	"counters.\n"
 	"\n"
 	"  mr-nat --inside eth1=10.0.0.1/24 \\\n"
 	"         --outside eth2=192.0.2.1/24,gw=192.0.2.254\n"
@@ -145,53 +146,64 @@ static enum parse_result take_side(const struct option_row *row,
 	return PARSE_RUN;
 }
 
-static enum parse_result take_command(enum nat_command command,
-				      struct options *o,
-				      struct mr_reason *error)
-{
-	if (o->command != NAT_RUN)
-		return parse_wrong(error, "one of --check, --sessions, --clear "
-					  "and --stats at a time");
-	o->command = command;
-	return PARSE_RUN;
-}
-
 static enum parse_result take(const struct option_row *row, const char *arg,
 			      void *options, struct mr_reason *error)
 {
 	struct options *o = options;
 
 	switch (row->id) {
-	case 'c':
+	case ID_CONFIG:
 		o->config_path = arg;
 		return PARSE_RUN;
 	case ID_INSIDE:
 	case ID_OUTSIDE:
 		return take_side(row, arg, o, error);
 	case ID_CHECK:
-		return take_command(NAT_CHECK, o, error);
-	case ID_SESSIONS:
-		return take_command(NAT_SESSIONS, o, error);
-	case ID_STATS:
-		return take_command(NAT_STATS, o, error);
-	case ID_CLEAR:
-		o->filter = arg;
-		return take_command(NAT_CLEAR, o, error);
+		o->command = NAT_CHECK;
+		return PARSE_RUN;
 	case ID_NOW:
 		o->is_now = true;
 		return PARSE_RUN;
-	case ID_CORES:
-		return parse_cores(row->name, arg, true, o->plane.cores,
-				   &o->plane.n_cores, error);
-	case 'F':
-		o->filter = arg;
-		return PARSE_RUN;
-	case 'I':
+	case ID_INSTANCE:
 		o->instance = arg;
 		return PARSE_RUN;
 	default:
 		return run_take_option(row, arg, &o->run, &o->plane, error);
 	}
+}
+
+/* A request to a running instance, and what it is about. */
+static enum parse_result take_words(int n, char **words, struct options *o,
+				    struct mr_reason *error)
+{
+	static const struct {
+		const char *verb;
+		enum nat_command command;
+		int n_most;
+	} verbs[] = { { "sessions", NAT_SESSIONS, 2 },
+		      { "clear", NAT_CLEAR, 2 },
+		      { "stats", NAT_STATS, 1 } };
+
+	for (uint32_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {
+		if (strcmp(words[0], verbs[i].verb) != 0)
+			continue;
+		if (o->command == NAT_CHECK)
+			return parse_wrong(error, "--check goes without %s",
+					   words[0]);
+		if (n > verbs[i].n_most)
+			return parse_wrong(error, "%s: '%s' is one too many",
+					   words[0], words[verbs[i].n_most]);
+		o->command = verbs[i].command;
+		o->filter = n > 1 ? words[1] : NULL;
+		if (o->command == NAT_CLEAR && o->filter == NULL)
+			return parse_wrong(error, "clear: which sessions? Give "
+						  "a filter, or all");
+		return PARSE_RUN;
+	}
+	return parse_wrong(error,
+			   "no command '%s'; there are sessions, clear and "
+			   "stats; ports are given by --inside and --outside",
+			   words[0]);
 }
 
 /* It is part of the name of a file. */
@@ -214,11 +226,8 @@ static enum parse_result check_together(struct options *o,
 				   "--instance: '%s': letters, digits, - and "
 				   "_, 32 at most",
 				   o->instance);
-	if (o->filter != NULL && o->command != NAT_SESSIONS &&
-	    o->command != NAT_CLEAR)
-		return parse_wrong(error, "--filter goes with --sessions");
 	if (o->is_now && o->command != NAT_CLEAR)
-		return parse_wrong(error, "--now goes with --clear");
+		return parse_wrong(error, "--now goes with clear");
 	if (o->command >= NAT_SESSIONS)
 		return PARSE_RUN;
 	if (o->config_path != NULL && has_sides)
@@ -265,11 +274,9 @@ enum parse_result options_parse(int argc, char **argv, struct options *options,
 				    ret_error);
 	if (result != PARSE_RUN)
 		return result;
-	if (first < argc)
-		return parse_wrong(ret_error,
-				   "'%s' is no option; ports are given by "
-				   "--inside and --outside",
-				   argv[first]);
+	if (first < argc && take_words(argc - first, argv + first, options,
+				       ret_error) != PARSE_RUN)
+		return PARSE_WRONG;
 	options->plane.n_workers = options_n_workers(options);
 	return check_together(options, ret_error);
 }

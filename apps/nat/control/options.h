@@ -29,7 +29,7 @@ struct options {
 	bool has_side[NAT_SIDES];
 	const char *instance;
 	const char *filter; /* NULL: none */
-	bool is_now;        /* --clear empties hold-down, too */
+	bool is_now;        /* clear empties hold-down, too */
 };
 
 enum parse_result options_parse(int argc, char **argv, struct options *options,

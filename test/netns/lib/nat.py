@@ -85,13 +85,13 @@ class Nat(Process):
 
     def sessions(self, text=None):
         """The sessions that a filter has."""
-        more = ["--filter", text] if text else []
+        more = [text] if text else []
         return [json.loads(line) for line in self.ask(
-            "--sessions", "--json", *more).splitlines()]
+            "sessions", "--json", *more).splitlines()]
 
     def stats(self):
         """Counters."""
-        return json.loads(self.ask("--stats", "--json").splitlines()[0])
+        return json.loads(self.ask("stats", "--json").splitlines()[0])
 
     def reload(self, text="", port="p1"):
         """Another configuration, and a SIGHUP; what it says about it."""

@@ -350,7 +350,7 @@ TEST(a_trial_that_was_refused_is_an_error)
 				      search_nat_capacity(&s, 1e3, &c, &why)) <
 			    0);
 		assert_non_null(strstr(why.text, "refused all 1000"));
-		assert_non_null(strstr(why.text, "--clear all --now"));
+		assert_non_null(strstr(why.text, "clear all --now"));
 	}
 }
 

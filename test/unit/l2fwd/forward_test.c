@@ -39,8 +39,8 @@ static void open_bed(struct bed *bed, const char *mode, uint32_t n_ports,
 		     const char *n_workers)
 {
 	const char *const words[] = {
-		"mr-l2fwd",  "-m",           mode,           "-w",
-		n_workers,   "-p",           "20000",        "-i",
+		"mr-l2fwd",  "--mode",       mode,           "-w",
+		n_workers,   "--pool-pages", "20000",        "--idle",
 		"interrupt", "pair:0,sg=on", "pair:1,sg=on", "pair:2,sg=on"
 	};
 	struct mr_port_config config = { .size = sizeof(config) };

@@ -83,8 +83,9 @@ TEST(options_may_stand_behind_the_ports)
 	struct mr_reason error;
 	struct options o;
 
-	assert_int_equal(parse("a --cores auto b -m drop --csv", &o, &error),
-			 PARSE_RUN);
+	assert_int_equal(
+		parse("a --cores auto b --mode drop --csv", &o, &error),
+		PARSE_RUN);
 	assert_int_equal(o.plane.n_ports, 2);
 	assert_string_equal(o.plane.specs[1], "b");
 	assert_int_equal(o.mode, MODE_DROP);

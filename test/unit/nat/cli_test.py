@@ -40,7 +40,8 @@ class Errors(unittest.TestCase):
         ("--config FILE is needed", SIDES[:2]),
         ("/nowhere/x: No such file", ["--config", "/nowhere/x"]),
         ("no option '--nope'", ["--nope"]),
-        ("'eth0' is no option; ports are given by", [*SIDES, "eth0"]),
+        ("no command 'eth0'; there are sessions, clear and stats; ports are "
+         "given by", [*SIDES, "eth0"]),
         ("is no port with its address, as eth0=192.0.2.1/24",
          ["--inside", "eth0"]),
         ("is no port with its address", ["--inside", "=10.0.0.1/24"]),
@@ -63,8 +64,15 @@ class Errors(unittest.TestCase):
         ("--outside: gateway 10.9.9.9: is not another host on this link",
          [*SIDES[:2], "--outside", "null:=192.0.2.1/24,gw=10.9.9.9"]),
         ("--config has the sides", [*SIDES, "--config", "x"]),
-        ("one of --check, --sessions", ["--check", "--sessions"]),
-        ("--filter goes with --sessions", [*SIDES, "--filter", "port=1"]),
+        ("--check goes without sessions", ["--check", "sessions"]),
+        ("--filter is now 'mr-nat sessions FILTER'",
+         ["--filter", "port=1"]),
+        ("--sessions is now 'mr-nat sessions'", ["--sessions"]),
+        ("--clear is now 'mr-nat clear WHICH'", ["--clear", "all"]),
+        ("--stats is now 'mr-nat stats'", ["--stats"]),
+        ("-b is now --burst", ["-b", "1"]),
+        ("clear: which sessions?", ["clear"]),
+        ("stats: 'x' is one too many", ["stats", "x"]),
         ("--instance: '../x': letters, digits",
          [*SIDES, "--instance", "../x"]),
         ("no driver 'nope'; this build has:",
@@ -129,7 +137,7 @@ class Run(unittest.TestCase):
             [PROGRAM, *sides, *arguments], text=True, env=self.environment,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         end_s = time.monotonic() + LIMIT_S
-        while run("--stats", env=self.environment)[0] != 0:
+        while run("stats", env=self.environment)[0] != 0:
             self.assertLess(time.monotonic(), end_s, "it does not answer")
             self.assertIsNone(process.poll(), "it has ended")
             time.sleep(0.01)
@@ -170,7 +178,7 @@ class Run(unittest.TestCase):
 
     def n_reloads(self):
         """Those that are over, taken up or refused."""
-        shown = run("--stats", "--json", env=self.environment)[1]
+        shown = run("stats", "--json", env=self.environment)[1]
         counts = json.loads(shown)["operation"]
         return counts["reloads"] + counts["reloads_refused"]
 
@@ -188,13 +196,13 @@ class Run(unittest.TestCase):
     def test_questions_and_wrong_questions(self):
         process = self.start("--quiet")
         for arguments, status, words in [
-                (["--stats"], 0, "state mappings 0"),
-                (["--stats", "--json"], 0, '"drops":{'),
-                (["--sessions"], 0, ""),
-                (["--clear", "all"], 0, "0 ended"),
-                (["--clear", "port=x"], 1, "'x' is not a whole number"),
-                (["--sessions", "--filter", "a=1"], 1, "is none of: inside"),
-                (["--stats", "--instance", "x"], 1, "no instance of this")]:
+                (["stats"], 0, "state mappings 0"),
+                (["stats", "--json"], 0, '"drops":{'),
+                (["sessions"], 0, ""),
+                (["clear", "all"], 0, "0 ended"),
+                (["clear", "port=x"], 1, "'x' is not a whole number"),
+                (["sessions", "a=1"], 1, "is none of: inside"),
+                (["stats", "--instance", "x"], 1, "no instance of this")]:
             got, out, err = run(*arguments, env=self.environment)
             self.assertEqual(got, status, err)
             self.assertIn(words, out + err)
@@ -205,9 +213,9 @@ class Run(unittest.TestCase):
         read meanwhile is off by what is on its way."""
         process = self.start("--json")
         time.sleep(1.2)
-        shown = json.loads(run("--stats", "--json", env=self.environment)[1])
+        shown = json.loads(run("stats", "--json", env=self.environment)[1])
         self.assertGreater(shown["received"], 0)
-        text = run("--stats", env=self.environment)[1]
+        text = run("stats", env=self.environment)[1]
         # Of ports, queues, drops and the pool, what is 0 as well.
         for words in ("null: queues 0 rx received ",
                       "null: queues 0 rx drops no_buffer 0\n",
@@ -255,13 +263,13 @@ class Run(unittest.TestCase):
         began_s = time.monotonic()
         # The answer comes before the question, or after it.
         for _ in range(20):
-            status, _, err = run("--stats", env=self.environment)
+            status, _, err = run("stats", env=self.environment)
             if time.monotonic() - began_s > 4:
                 break  # they may be gone
             self.assertEqual(status, 1)
             self.assertIn("too many clients; idle ones", err)
         end_s = time.monotonic() + LIMIT_S
-        while run("--stats", env=self.environment)[0] != 0:
+        while run("stats", env=self.environment)[0] != 0:
             self.assertLess(time.monotonic(), end_s)
             time.sleep(0.1)
         for client in idle:
@@ -281,7 +289,7 @@ class Run(unittest.TestCase):
             f"state: {state}\n")
         process = self.start("--quiet", sides=["--config", str(path)])
         os.mkfifo(f"{state}.new")
-        status, out, err = run("--clear", "all", env=self.environment)
+        status, out, err = run("clear", "all", env=self.environment)
         self.assertEqual((status, out), (0, "0 ended\n"))
         self.assertIn("could not be written", err)
         os.unlink(f"{state}.new")
@@ -302,7 +310,7 @@ class Run(unittest.TestCase):
         process.communicate(timeout=LIMIT_S)
         self.assertTrue(list(Path(self.folder.name).iterdir()))
         process = self.start("--quiet", "--duration", "30")
-        self.assertEqual(run("--stats", env=self.environment)[0], 0)
+        self.assertEqual(run("stats", env=self.environment)[0], 0)
         self.finish(process)
 
 

@@ -18,6 +18,8 @@ static const struct option_row rows[] = {
 	{ "burst", 'b', "N", "entries" },
 	{ "inside", ID_INSIDE, "PORT=ADDR", "may be given again" },
 	{ "check", ID_CHECK, NULL, "look only" },
+	{ "ring", ID_CHECK, NULL, "had a letter" },
+	{ "look", OPTION_OLD, "AT", "mr-test look AT" },
 };
 
 static const struct option_row shared_rows[] = {
@@ -110,6 +112,8 @@ TEST(what_the_table_lacks_is_refused)
 	} cases[] = {
 		{ "--nope", "no option '--nope'; mr-test --help lists them" },
 		{ "a -x", "no option '-x'" },
+		{ "-r", "-r is now --ring" },
+		{ "a --look=b", "--look is now 'mr-test look AT'" },
 		{ "--check=1", "no option '--check=1'" },
 		{ "--burst", "option '--burst' needs a value" },
 		{ "-b", "option '-b' needs a value" },
@@ -139,6 +143,7 @@ TEST(help_lists_the_table)
 		      "  -b, --burst N          entries\n"
 		      "      --inside PORT=ADDR may be given again\n"
 		      "      --check            look only\n"
+		      "      --ring             had a letter\n"
 		      "  -h, --help             print this\n"
 		      "  -V, --version          print the version\n"
 		      "\n"

@@ -56,8 +56,9 @@ TEST(every_option_arrives)
 	struct mr_reason error;
 	struct options o;
 
-	assert_int_equal(parse("-q 2 -r 512 -p 99 -P 8192 -s guard -d 1.5 -j "
-			       "-Q -w 3",
+	assert_int_equal(parse("--queues 2 --ring 512 --pool-pages 99 "
+			       "--page-bytes 8192 --safety guard -d 1.5 -j "
+			       "-q -w 3",
 			       &o, &error),
 			 PARSE_RUN);
 	assert_int_equal(o.plane.port.n_queues, 2);
@@ -83,9 +84,9 @@ TEST(the_level_of_the_log_is_what_was_asked_for)
 		enum mr_log_level level;
 	} cases[] = {
 		{ "", MR_LOG_WARNING },
-		{ "-Q", MR_LOG_ERROR },
+		{ "-q", MR_LOG_ERROR },
 		{ "-v", MR_LOG_INFO },
-		{ "-v -Q --verbose", MR_LOG_DEBUG },
+		{ "-v -q --verbose", MR_LOG_DEBUG },
 	};
 	struct mr_reason error;
 	struct options o;
@@ -101,8 +102,9 @@ TEST(options_that_contradict_are_refused)
 	static const struct {
 		const char *line, *says;
 	} cases[] = {
-		{ "-P 5000", "--page-bytes: 5000 is not a power of two" },
-		{ "-r 1000", "--ring: 1000 is not a power of two" },
+		{ "--page-bytes 5000",
+		  "--page-bytes: 5000 is not a power of two" },
+		{ "--ring 1000", "--ring: 1000 is not a power of two" },
 		{ "-w 3 -c 1,2", "--workers 3: --cores has 2; one for each" },
 		{ "-d 0", "--duration: '0' is not a number of seconds" },
 	};
