@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: BSD-3-Clause
+r"""What --help says, as a section of a man page or for a shell's completion.
+
+usage: options.py man PROGRAM PAGE.in
+       options.py bash|zsh|fish PROGRAM
+
+The table of options is the program's; --help prints it. In PAGE.in, the line
+.\" OPTIONS becomes the list of them. What follows a line .\" --name there, up
+to the next such line, is added to that option and goes on from its help.
+"""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+ROW = re.compile(r"^  (?:-(\w), |    )--([\w-]+)(?: (\S+))? +(\S.*)$", re.M)
+NOTE = re.compile(r"^\.\\\" (OPTIONS|--[\w-]+)\n", re.M)
+
+
+class Option(NamedTuple):
+    """A row of the table."""
+
+    letter: str
+    name: str
+    value: str  # "": it has none
+    help: str
+
+    def spellings(self) -> list[str]:
+        """-c and --cores."""
+        return ([f"-{self.letter}"] if self.letter else []) + [f"--{self.name}"]
+
+
+def sentence(text: str) -> str:
+    """Help as a sentence of a page."""
+    return text[0].upper() + text[1:].replace("\\", "\\e") + "."
+
+
+def man(options: list[Option], page: str) -> str:
+    """The page with its list of options."""
+    parts = NOTE.split(page)
+    notes = dict(zip(parts[1::2], parts[2::2]))
+    tail = notes.pop("OPTIONS")
+    unknown = set(notes) - {f"--{option.name}" for option in options}
+    if unknown:
+        sys.exit(f"no such options: {', '.join(sorted(unknown))}")
+    text = parts[0]
+    for option in options:
+        names = ", ".join(option.spellings()).replace("-", r"\-")
+        value = rf" \fI{option.value}\fR" if option.value else ""
+        text += f".TP\n\\fB{names}\\fR{value}\n{sentence(option.help)}\n"
+        text += notes.get(f"--{option.name}", "")
+    return text + tail
+
+
+def bash(program: str, options: list[Option], verbs: list[str]) -> str:
+    """Words, or files."""
+    words = [word for option in options for word in option.spellings()]
+    return f"complete -o default -W '{' '.join(verbs + words)}' {program}\n"
+
+
+def zsh(program: str, options: list[Option], verbs: list[str]) -> str:
+    """Words with their help."""
+    lines = [f"#compdef {program}", "_arguments -S \\"]
+    for option in options:
+        names = option.spellings()
+        text = re.sub(r"([\[\]:'])", "", option.help)
+        value = f":{option.value}:_files" if option.value else ""
+        spelled = "{" + ",".join(names) + "}" if len(names) > 1 else names[0]
+        lines.append(f"  {spelled}'[{text}]{value}' \\")
+    return "\n".join([*lines, f"  '*:word:({' '.join(verbs)})'\n"])
+
+
+def fish(program: str, options: list[Option], verbs: list[str]) -> str:
+    """The same."""
+    lines = [f"complete -c {program} -n __fish_use_subcommand -a '{verb}'"
+             for verb in verbs]
+    for option in options:
+        letter = f" -s {option.letter}" if option.letter else ""
+        value = " -r" if option.value else ""
+        text = option.help.replace("'", "")
+        lines.append(f"complete -c {program}{letter} -l {option.name}{value}"
+                     f" -d '{text}'")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Print it."""
+    form, path, *page = sys.argv[1:]
+    program = Path(path).name
+    text = subprocess.run([path, "--help"], capture_output=True, text=True,
+                          check=True, timeout=60).stdout
+    options = [Option(*match) for match in ROW.findall(text)]
+    usage = text.partition("\n\n")[0]
+    verbs = re.findall(rf"{program} (?:\[options\] )?\[?(?!options)([a-z]+)\b", usage)
+    if form == "man":
+        print(man(options, Path(page[0]).read_text("utf-8")), end="")
+    else:
+        print({"bash": bash, "zsh": zsh, "fish": fish}[form](
+            program, options, verbs), end="")
+
+
+main()
