@@ -2,147 +2,123 @@
 /* Tests of apps/nat/mapping/tcp.c: RFC 7857 figure 1, arrow by arrow. */
 #include "rig.h"
 
-enum { MAX_STEPS = 6 };
-
-struct segment {
-	enum nat_direction direction;
-	uint8_t flags;
-};
-
-/* A conversation and the state that it ends in. */
-static const struct {
-	const char *what;
-	struct segment segments[MAX_STEPS]; /* up to one with flags 0 */
+/*
+ * Conversations and the state that each ends in. ">SA" is a SYN+ACK that goes
+ * out, "<F" a FIN that comes in.
+ */
+static const struct row {
+	const char *what, *segments;
 	enum nat_tcp ends;
 } rows[] = {
-	{ "a SYN opens", { { NAT_OUT, SYN } }, NAT_TCP_OPENING },
-	{ "a SYN from outside makes nothing",
-	  { { NAT_IN, SYN } },
-	  NAT_TCP_CLOSED },
-	{ "its answer does",
-	  { { NAT_IN, SYN }, { NAT_OUT, SYN | ACK } },
+	{ "nothing is said", "", NAT_TCP_CLOSED },
+	{ "a SYN opens", ">S", NAT_TCP_OPENING },
+	{ "a SYN from outside makes nothing", "<S", NAT_TCP_CLOSED },
+	{ "its answer does", "<S >SA", NAT_TCP_ANSWERED },
+	{ "who says more than SYN is there", "<S >SA <A", NAT_TCP_OPEN },
+	{ "and may have said all", "<S >SA <FA", NAT_TCP_HALF_IN },
+	{ "the same SYN again says nothing", "<S >SA <S >SA >A",
 	  NAT_TCP_ANSWERED },
-	{ "who says more than SYN is there",
-	  { { NAT_IN, SYN }, { NAT_OUT, SYN | ACK }, { NAT_IN, ACK } },
-	  NAT_TCP_OPEN },
-	{ "and may have said all",
-	  { { NAT_IN, SYN }, { NAT_OUT, SYN | ACK }, { NAT_IN, FIN | ACK } },
-	  NAT_TCP_HALF_IN },
-	{ "the same SYN again says nothing",
-	  { { NAT_IN, SYN },
-	    { NAT_OUT, SYN | ACK },
-	    { NAT_IN, SYN },
-	    { NAT_OUT, SYN | ACK },
-	    { NAT_OUT, ACK } },
+	{ "nor does the RST of a host that sent none", "<S >SA <R",
 	  NAT_TCP_ANSWERED },
-	{ "nor does the RST of a host that sent none",
-	  { { NAT_IN, SYN }, { NAT_OUT, SYN | ACK }, { NAT_IN, RST } },
-	  NAT_TCP_ANSWERED },
-	{ "data without a SYN makes nothing",
-	  { { NAT_OUT, ACK } },
-	  NAT_TCP_CLOSED },
-	{ "nor does an RST", { { NAT_OUT, RST | ACK } }, NAT_TCP_CLOSED },
-	{ "nor a FIN", { { NAT_OUT, FIN | ACK } }, NAT_TCP_CLOSED },
-	{ "SYN with RST is an RST",
-	  { { NAT_OUT, SYN | RST } },
-	  NAT_TCP_CLOSED },
-	{ "answered",
-	  { { NAT_OUT, SYN }, { NAT_IN, SYN | ACK } },
-	  NAT_TCP_OPEN },
-	{ "simultaneous open",
-	  { { NAT_OUT, SYN }, { NAT_IN, SYN }, { NAT_OUT, SYN | ACK } },
-	  NAT_TCP_OPEN },
-	{ "data is no answer",
-	  { { NAT_OUT, SYN }, { NAT_IN, ACK }, { NAT_OUT, ACK } },
-	  NAT_TCP_OPENING },
-	{ "nor is an RST",
-	  { { NAT_OUT, SYN }, { NAT_IN, RST | ACK } },
-	  NAT_TCP_OPENING },
-	{ "one FIN goes out",
-	  { { NAT_OUT, SYN }, { NAT_IN, SYN | ACK }, { NAT_OUT, FIN | ACK } },
-	  NAT_TCP_HALF_OUT },
-	{ "one FIN comes in",
-	  { { NAT_OUT, SYN }, { NAT_IN, SYN | ACK }, { NAT_IN, FIN | ACK } },
-	  NAT_TCP_HALF_IN },
-	{ "the same FIN again",
-	  { { NAT_OUT, SYN },
-	    { NAT_IN, SYN | ACK },
-	    { NAT_IN, FIN | ACK },
-	    { NAT_IN, FIN | ACK } },
-	  NAT_TCP_HALF_IN },
-	{ "both FINs, out first",
-	  { { NAT_OUT, SYN },
-	    { NAT_IN, SYN | ACK },
-	    { NAT_OUT, FIN | ACK },
-	    { NAT_IN, FIN | ACK } },
-	  NAT_TCP_CLOSING },
-	{ "both FINs, in first",
-	  { { NAT_OUT, SYN },
-	    { NAT_IN, SYN | ACK },
-	    { NAT_IN, FIN | ACK },
-	    { NAT_OUT, FIN | ACK },
-	    { NAT_IN, ACK } },
-	  NAT_TCP_CLOSING },
-	{ "RST goes out",
-	  { { NAT_OUT, SYN }, { NAT_IN, SYN | ACK }, { NAT_OUT, RST } },
-	  NAT_TCP_RESET },
-	{ "RST comes in",
-	  { { NAT_OUT, SYN }, { NAT_IN, SYN | ACK }, { NAT_IN, RST } },
-	  NAT_TCP_RESET },
-	{ "RST behind a FIN",
-	  { { NAT_OUT, SYN },
-	    { NAT_IN, SYN | ACK },
-	    { NAT_IN, FIN | ACK },
-	    { NAT_OUT, RST | ACK } },
-	  NAT_TCP_RESET },
-	{ "and it goes on all the same",
-	  { { NAT_OUT, SYN },
-	    { NAT_IN, SYN | ACK },
-	    { NAT_IN, RST },
-	    { NAT_OUT, ACK } },
-	  NAT_TCP_OPEN },
-	{ "another RST does not",
-	  { { NAT_OUT, SYN },
-	    { NAT_IN, SYN | ACK },
-	    { NAT_IN, RST },
-	    { NAT_IN, RST } },
-	  NAT_TCP_RESET },
-	{ "the same ends anew",
-	  { { NAT_OUT, SYN },
-	    { NAT_IN, SYN | ACK },
-	    { NAT_OUT, FIN | ACK },
-	    { NAT_IN, FIN | ACK },
-	    { NAT_OUT, SYN } },
-	  NAT_TCP_OPENING },
-	{ "anew from outside",
-	  { { NAT_OUT, SYN },
-	    { NAT_IN, SYN | ACK },
-	    { NAT_OUT, FIN | ACK },
-	    { NAT_IN, FIN | ACK },
-	    { NAT_IN, SYN },
-	    { NAT_OUT, SYN | ACK } },
-	  NAT_TCP_ANSWERED },
-	{ "anew from outside, behind an RST",
-	  { { NAT_OUT, SYN },
-	    { NAT_IN, SYN | ACK },
-	    { NAT_IN, RST },
-	    { NAT_IN, SYN },
-	    { NAT_OUT, SYN | ACK } },
+	{ "data without a SYN makes nothing", ">A", NAT_TCP_CLOSED },
+	{ "nor does an RST", ">RA", NAT_TCP_CLOSED },
+	{ "nor a FIN", ">FA", NAT_TCP_CLOSED },
+	{ "SYN with RST is an RST", ">SR", NAT_TCP_CLOSED },
+	{ "answered", ">S <SA", NAT_TCP_OPEN },
+	{ "simultaneous open", ">S <S >SA", NAT_TCP_OPEN },
+	{ "data is no answer", ">S <A >A", NAT_TCP_OPENING },
+	{ "nor is an RST", ">S <RA", NAT_TCP_OPENING },
+	{ "one FIN goes out", ">S <SA >FA", NAT_TCP_HALF_OUT },
+	{ "one FIN comes in", ">S <SA <FA", NAT_TCP_HALF_IN },
+	{ "the same FIN again", ">S <SA <FA <FA", NAT_TCP_HALF_IN },
+	{ "both FINs, out first", ">S <SA >FA <FA", NAT_TCP_CLOSING },
+	{ "both FINs, in first", ">S <SA <FA >FA <A", NAT_TCP_CLOSING },
+	{ "RST goes out", ">S <SA >R", NAT_TCP_RESET },
+	{ "RST comes in", ">S <SA <R", NAT_TCP_RESET },
+	{ "RST behind a FIN", ">S <SA <FA >RA", NAT_TCP_RESET },
+	{ "and it goes on all the same", ">S <SA <R >A", NAT_TCP_OPEN },
+	{ "another RST does not", ">S <SA <R <R", NAT_TCP_RESET },
+	{ "the same ends anew", ">S <SA >FA <FA >S", NAT_TCP_OPENING },
+	{ "anew from outside", ">S <SA >FA <FA <S >SA", NAT_TCP_ANSWERED },
+	{ "anew from outside, behind an RST", ">S <SA <R <S >SA",
 	  NAT_TCP_ANSWERED },
 };
+
+/* The next segment; NULL behind the last one. */
+static const char *next_segment(const char *at, enum nat_direction *ret_way,
+				uint8_t *ret_flags)
+{
+	at = strpbrk(at, "<>");
+	if (at == NULL)
+		return NULL;
+	*ret_way = *at == '>' ? NAT_OUT : NAT_IN;
+	*ret_flags = 0;
+	while (*++at >= 'A')
+		*ret_flags |= *at == 'S' ? SYN :
+			      *at == 'A' ? ACK :
+			      *at == 'F' ? FIN :
+					   RST;
+	return at;
+}
 
 TEST(conversations_end_where_they_should)
 {
 	for (uint32_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const char *at = rows[i].segments;
 		enum nat_tcp tcp = NAT_TCP_CLOSED;
+		enum nat_direction way;
+		uint8_t flags;
 
-		for (uint32_t s = 0;
-		     s < MAX_STEPS && rows[i].segments[s].flags != 0; s++)
-			tcp = nat_tcp_next(tcp, rows[i].segments[s].direction,
-					   rows[i].segments[s].flags);
+		while ((at = next_segment(at, &way, &flags)) != NULL)
+			tcp = nat_tcp_next(tcp, way, flags);
 		if (tcp != rows[i].ends)
 			fail_msg("%s: %s, not %s", rows[i].what,
 				 nat_tcp_name(tcp), nat_tcp_name(rows[i].ends));
+	}
+}
+
+/*
+ * Each ends in its state's time: as the first session of its mapping, and as a
+ * further one, which keeps the mapping then.
+ */
+TEST(conversations_end_in_their_time)
+{
+	for (uint32_t i = 0; i < 2 * sizeof(rows) / sizeof(rows[0]); i++) {
+		const struct row *row = &rows[i / 2];
+		const bool is_stray = row->ends == NAT_TCP_CLOSED;
+		const char *at = row->segments;
+		enum nat_direction way;
+		uint32_t id, end_s;
+		struct rig rig;
+		uint8_t flags;
+
+		rig_init(&rig);
+		rig.config.timeouts.tcp_closing_s = 200;
+		rig.config.timeouts.tcp_reset_s = 100;
+		rig_start(&rig);
+		id = rig_map(&rig, TCP, INSIDE, 1);
+		if (i & 1) {
+			/* Another one is the first, and ends before. */
+			rig_out(&rig, id, REMOTE, 81, SYN);
+			rig_in(&rig, id, REMOTE, 81, SYN);
+			rig_in(&rig, id, REMOTE, 81, RST);
+		}
+		while ((at = next_segment(at, &way, &flags)) != NULL)
+			assert_int_equal(
+				way == NAT_IN ?
+					rig_in(&rig, id, REMOTE, 80, flags) :
+					rig_out(&rig, id, REMOTE, 80, flags),
+				NAT_OK);
+		/* Without a session of its own the other one counts. */
+		end_s = (i & 1) && is_stray ?
+				100 :
+				nat_tcp_timeout(&rig.config.timeouts,
+						row->ends);
+		if (rig_at(&rig, 1000 + end_s) != 0 ||
+		    rig_at(&rig, 1000 + end_s + 1) != 1)
+			fail_msg("%s: not ended in time", row->what);
+		assert_int_equal(rig_stats(&rig).n_sessions, 0);
+		rig_end(&rig);
 	}
 }
 
