@@ -82,6 +82,29 @@ def check_options(wrong, paths, program):
                     wrong.add(path, f"{name} has no option {option}")
 
 
+# Rows of the table of keys: what there is, and of those with one, the default.
+ROW = re.compile(r'(?:^\t[A-Z]+\(|\.name = )"(\w+)"((?:[^"\n]|\n\t[\t ])*'
+                 r'(?:"([^"]*)")?.*?)(?=^\t[A-Z{]|^};)', re.M | re.S)
+
+
+def check_keys(wrong, page, table):
+    """docs/ has each key, its default, and which a reload cannot change."""
+    fixed = set()
+    for name, rest, default in ROW.findall(table):
+        cells = re.findall(rf"^\|[^|]*`{name}` \|.*\| ([^|]*) \|$", page, re.M)
+        if not cells and not re.search(rf"\b{name}: |`{name}`", page):
+            wrong.add("docs/nat-config.md", f"says nothing about {name}")
+        if cells and default not in ("", "none") and not any(
+                cell.strip("`").startswith(default) for cell in cells):
+            wrong.add("docs/nat-config.md", f"{name} is {default} by default")
+        if "FIXED" in rest:
+            fixed.add(name)
+    section = page.partition("## What a reload cannot change\n")[2]
+    named = set(re.findall(r"`(\w+)`", section.partition(". ")[0]))
+    for name in fixed ^ named:
+        wrong.add("docs/nat-config.md", f"whether a reload can change {name}")
+
+
 def check_nat(wrong, paths, program):
     """mr-nat takes its samples, and has the keys that docs/ describes."""
     samples = [path for path in paths if path.parts[1] == "nat"]
@@ -91,12 +114,8 @@ def check_nat(wrong, paths, program):
                               text=True, check=False, timeout=20)
         if done.returncode != 0 or done.stderr:
             wrong.add(path, done.stderr.strip())
-    page = tree.text("docs/nat-config.md")
-    keys = re.findall(r'(?:^\t[A-Z]+\(|\.name = )"(\w+)"',
-                      tree.text("apps/nat/config/keys.c"), re.M)
-    for key in keys:
-        if not re.search(rf"`{key}`|\b{key}: ", page):
-            wrong.add("docs/nat-config.md", f"says nothing about {key}")
+    check_keys(wrong, tree.text("docs/nat-config.md"),
+               tree.text("apps/nat/config/keys.c"))
     if not samples:
         wrong.add("config/nat", "no samples")
 
