@@ -11,8 +11,6 @@ TEST(nothing_ends_early_nor_a_tick_late)
 	} rows[] = { { UDP, 300 }, { TCP, 240 }, { ICMP, 60 } };
 
 	for (uint32_t i = 0; i < 3; i++) {
-		struct rig rig;
-
 		rig_init(&rig);
 		rig_start(&rig);
 		rig_map(&rig, rows[i].proto, INSIDE + 1, 1);
@@ -27,13 +25,10 @@ TEST(nothing_ends_early_nor_a_tick_late)
 	}
 }
 
-TEST(packets_out_make_it_last)
+TEST_STARTED(packets_out_make_it_last)
 {
-	struct rig rig;
 	uint32_t id;
 
-	rig_init(&rig);
-	rig_start(&rig);
 	id = rig_map(&rig, UDP, INSIDE + 1, 1);
 	for (uint32_t i = 1; i <= 10; i++) {
 		assert_int_equal(rig_at(&rig, 1000 + 290 * i), 0);
@@ -41,13 +36,11 @@ TEST(packets_out_make_it_last)
 	}
 	assert_int_equal(rig_at(&rig, 1000 + 2900 + 300), 0);
 	assert_int_equal(rig_at(&rig, 1000 + 2900 + 301), 1);
-	rig_end(&rig);
 }
 
 TEST(packets_in_do_so_if_it_is_wanted)
 {
 	for (uint32_t wanted = 0; wanted < 2; wanted++) {
-		struct rig rig;
 		uint32_t id;
 
 		rig_init(&rig);
@@ -62,13 +55,10 @@ TEST(packets_in_do_so_if_it_is_wanted)
 	}
 }
 
-TEST(a_call_does_a_bounded_part)
+TEST_STARTED(a_call_does_a_bounded_part)
 {
-	struct rig rig;
 	uint32_t n = 0;
 
-	rig_init(&rig);
-	rig_start(&rig);
 	for (uint32_t i = 0; i < 1000; i++)
 		rig_map(&rig, UDP, INSIDE + 1, (uint16_t)i);
 	for (uint32_t i = 0; i < 16; i++) {
@@ -89,16 +79,13 @@ TEST(a_call_does_a_bounded_part)
 	nat_maps_expire(rig.maps, rig.now_s + 241);
 	assert_true(nat_maps_is_behind(rig.maps));
 	assert_int_equal(n, 1000);
-	rig_end(&rig);
 }
 
-TEST(a_freed_port_waits_and_comes_back)
+TEST_RIG(a_freed_port_waits_and_comes_back)
 {
 	struct nat_ports_stats stats;
-	struct rig rig;
 	uint32_t id;
 
-	rig_init(&rig);
 	rig.config.ports.last = 1024 + 99;
 	rig_start(&rig);
 	for (uint32_t i = 0; i < 100; i++)
@@ -119,5 +106,4 @@ TEST(a_freed_port_waits_and_comes_back)
 	for (uint32_t i = 0; i < 100; i++)
 		rig_map(&rig, UDP, INSIDE + 1, (uint16_t)i);
 	rig_check_ports(&rig);
-	rig_end(&rig);
 }

@@ -2,12 +2,10 @@
 /* Tests of apps/nat/ports/blocks.c: RFC 6888 REQ-14, RFC 7422, and the log. */
 #include "rig.h"
 
-TEST(a_subscriber_has_its_ports_in_blocks)
+TEST_RIG(a_subscriber_has_its_ports_in_blocks)
 {
-	struct rig rig;
 	uint32_t id;
 
-	rig_init(&rig);
 	rig.config.ports.block = 64;
 	rig.config.ports.max_blocks = 2;
 	rig_start(&rig);
@@ -36,16 +34,13 @@ TEST(a_subscriber_has_its_ports_in_blocks)
 	assert_int_not_equal(rig_port(&rig, id) & ~63,
 			     ntohs(rig.events[0].outside_port));
 	rig_check_ports(&rig);
-	rig_end(&rig);
 }
 
 /* It stays the subscriber's as long as a port of it waits. */
-TEST(a_block_ends_behind_the_quarantine)
+TEST_RIG(a_block_ends_behind_the_quarantine)
 {
-	struct rig rig;
 	uint32_t id, first;
 
-	rig_init(&rig);
 	rig.config.ports.block = 64;
 	rig.config.ports.max_blocks = 1;
 	rig_start(&rig);
@@ -67,18 +62,15 @@ TEST(a_block_ends_behind_the_quarantine)
 	assert_int_equal(rig.events[1].n_ports, 64);
 	assert_int_equal(rig_stats(&rig).n_subscribers, 0);
 	rig_check_ports(&rig);
-	rig_end(&rig);
 }
 
 /* As many as there are; then none, until one comes back. */
-TEST(blocks_run_out_and_come_back)
+TEST_RIG(blocks_run_out_and_come_back)
 {
 	static bool has[1024];
-	struct rig rig;
 	uint32_t id;
 
 	memset(has, 0, sizeof(has));
-	rig_init(&rig);
 	rig.config.ports.block = 64;
 	rig.config.ports.last = 1024 + 10 * 64 - 1;
 	rig.config.timeouts.quarantine_s = 0;
@@ -95,16 +87,13 @@ TEST(blocks_run_out_and_come_back)
 	assert_int_equal(rig_stats(&rig).n_subscribers, 9);
 	rig_map(&rig, UDP, INSIDE + 10, 1);
 	rig_check_ports(&rig);
-	rig_end(&rig);
 }
 
 /* Blocks at the edges of the range are smaller, and say so. */
-TEST(blocks_are_cut_by_the_range_and_by_forwards)
+TEST_RIG(blocks_are_cut_by_the_range_and_by_forwards)
 {
-	struct rig rig;
 	uint32_t n = 0, id;
 
-	rig_init(&rig);
 	rig.config.ports.block = 64;
 	rig.config.ports.max_blocks = 9;
 	rig.config.ports.first = 1050;
@@ -121,16 +110,13 @@ TEST(blocks_are_cut_by_the_range_and_by_forwards)
 	assert_int_equal(rig.events[0].n_ports, 1088 - 1050);
 	assert_int_equal(ntohs(rig.events[0].outside_port), 1050);
 	rig_check_ports(&rig);
-	rig_end(&rig);
 }
 
 /* Several workers: a block is in their slices, an event for each. */
-TEST(blocks_of_several_workers_are_logged_by_slice)
+TEST_RIG(blocks_of_several_workers_are_logged_by_slice)
 {
-	struct rig rig;
 	uint32_t id;
 
-	rig_init(&rig);
 	rig.config.ports.block = 256;
 	assert_int_equal(rig_try(&rig, 1, 2, NULL), 0);
 	for (uint16_t i = 0; i < 256; i++) {
@@ -147,15 +133,12 @@ TEST(blocks_of_several_workers_are_logged_by_slice)
 		assert_int_equal(rig.events[e].n_ports, 64);
 	assert_int_equal(rig_open(&rig, UDP, INSIDE + 1, 256, &id),
 			 NAT_DROP_QUOTA);
-	rig_end(&rig);
 }
 
-TEST(the_inside_port_is_kept_within_a_block)
+TEST_RIG(the_inside_port_is_kept_within_a_block)
 {
 	uint32_t first, n_kept = 0;
-	struct rig rig;
 
-	rig_init(&rig);
 	rig.config.ports.block = 64;
 	rig.config.ports.keeps_port = true;
 	rig_start(&rig);
@@ -165,16 +148,13 @@ TEST(the_inside_port_is_kept_within_a_block)
 						 (uint16_t)port)) == port;
 	/* All but the one that the first mapping has, and whom it displaced. */
 	assert_true(n_kept >= 58);
-	rig_end(&rig);
 }
 
 /* The block is known without a log, and is the same each time. */
-TEST(deterministic_ports_follow_from_the_address)
+TEST_RIG(deterministic_ports_follow_from_the_address)
 {
-	struct rig rig;
 	uint32_t id;
 
-	rig_init(&rig);
 	rig.pool[0].last = POOL + 1;
 	rig.subscribers[0] = (struct nat_prefix){ INSIDE, 0xfffffff0 };
 	rig.config.ports.is_deterministic = true;
@@ -194,15 +174,12 @@ TEST(deterministic_ports_follow_from_the_address)
 	assert_int_equal(rig.n_events, 0);
 	assert_int_equal(rig_stats(&rig).n_subscribers, 0);
 	rig_check_ports(&rig);
-	rig_end(&rig);
 }
 
-TEST(a_deterministic_block_is_all_there_is)
+TEST_RIG(a_deterministic_block_is_all_there_is)
 {
-	struct rig rig;
 	uint32_t id;
 
-	rig_init(&rig);
 	/* Of 8192 ports there are seven, of 16384 only three: four need one. */
 	rig.subscribers[0] = (struct nat_prefix){ INSIDE, 0xfffffffc };
 	rig.config.ports.is_deterministic = true;
@@ -212,15 +189,12 @@ TEST(a_deterministic_block_is_all_there_is)
 	assert_int_equal(rig_open(&rig, UDP, INSIDE, 9000, &id),
 			 NAT_DROP_QUOTA);
 	rig_map(&rig, UDP, INSIDE + 3, 9000);
-	rig_end(&rig);
 }
 
-TEST(blocks_that_cannot_be_are_refused)
+TEST_RIG(blocks_that_cannot_be_are_refused)
 {
 	struct mr_reason why;
-	struct rig rig;
 
-	rig_init(&rig);
 	rig.config.ports.block = 100;
 	assert_int_equal(rig_try(&rig, 0, 1, &why), -EINVAL);
 	assert_reason_has(&why, "a block of 100 ports");
@@ -240,15 +214,12 @@ TEST(blocks_that_cannot_be_are_refused)
 	rig.subscribers[0].mask = 0xff000000;
 	assert_int_equal(rig_try(&rig, 0, 1, &why), -EINVAL);
 	assert_reason_has(&why, "8064 blocks of 8");
-	rig_end(&rig);
 }
 
-TEST(mappings_are_logged_on_request)
+TEST_RIG(mappings_are_logged_on_request)
 {
-	struct rig rig;
 	uint32_t id;
 
-	rig_init(&rig);
 	rig.config.logs_sessions = true;
 	rig_start(&rig);
 	id = rig_map(&rig, TCP, INSIDE + 1, 7);
@@ -261,16 +232,13 @@ TEST(mappings_are_logged_on_request)
 	assert_int_equal(rig.events[1].what, NAT_LOG_MAPPING_END);
 	assert_int_equal(rig.events[1].now_s, 1241);
 	assert_int_equal(rig.events[1].inside_addr, htonl(INSIDE + 1));
-	rig_end(&rig);
 }
 
 /* A host that is refused a million times is a line a minute. */
-TEST(refusals_are_logged_now_and_then)
+TEST_RIG(refusals_are_logged_now_and_then)
 {
-	struct rig rig;
 	uint32_t id;
 
-	rig_init(&rig);
 	rig.config.max_per_subscriber = 1;
 	rig_start(&rig);
 	rig_map(&rig, UDP, INSIDE, 1);
@@ -282,5 +250,4 @@ TEST(refusals_are_logged_now_and_then)
 	assert_int_equal(rig.n_events, 2);
 	assert_int_equal(rig.events[0].what, NAT_LOG_QUOTA);
 	assert_int_equal(rig.events[1].now_s, 1060);
-	rig_end(&rig);
 }

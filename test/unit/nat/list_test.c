@@ -5,14 +5,14 @@
 enum { MAX = 400 };
 
 /* All of it, by parts of n. */
-static uint32_t list(const struct rig *rig, struct nat_session *sessions,
+static uint32_t list(const struct rig *one, struct nat_session *sessions,
 		     uint32_t n)
 {
 	uint32_t n_all = 0, n_here;
 	uint64_t cursor = 0;
 
 	do {
-		n_here = nat_maps_list(rig->maps, &cursor, rig->now_s,
+		n_here = nat_maps_list(one->maps, &cursor, one->now_s,
 				       sessions + n_all, n);
 		assert_true(n_here <= n && n_all + n_here <= MAX);
 		n_all += n_here;
@@ -20,22 +20,22 @@ static uint32_t list(const struct rig *rig, struct nat_session *sessions,
 	return n_all;
 }
 
-static void fill(struct rig *rig)
+static void fill(struct rig *one)
 {
 	uint32_t id;
 
 	for (uint16_t i = 0; i < 50; i++) {
-		id = rig_map(rig, UDP, INSIDE + i, i);
-		rig_out(rig, id, REMOTE, 53, 0);
-		id = rig_map(rig, TCP, INSIDE + i, i);
+		id = rig_map(one, UDP, INSIDE + i, i);
+		rig_out(one, id, REMOTE, 53, 0);
+		id = rig_map(one, TCP, INSIDE + i, i);
 		for (uint16_t k = 0; k <= i % 5; k++) {
-			rig_out(rig, id, REMOTE, (uint16_t)(80 + k), SYN);
-			rig_in(rig, id, REMOTE, (uint16_t)(80 + k), SYN);
+			rig_out(one, id, REMOTE, (uint16_t)(80 + k), SYN);
+			rig_in(one, id, REMOTE, (uint16_t)(80 + k), SYN);
 		}
-		rig_map(rig, ICMP, INSIDE + i, i);
+		rig_map(one, ICMP, INSIDE + i, i);
 	}
-	id = rig_map(rig, GRE, INSIDE, 0);
-	rig_out(rig, id, REMOTE, 0, 0);
+	id = rig_map(one, GRE, INSIDE, 0);
+	rig_out(one, id, REMOTE, 0, 0);
 }
 
 static uint64_t number_of(struct nat_remote end)
@@ -56,15 +56,13 @@ static int by_ends(const void *a, const void *b)
 	return order != 0 ? order : (p > q) - (p < q);
 }
 
-TEST(every_session_is_listed_once)
+TEST_RIG(every_session_is_listed_once)
 {
 	static struct nat_session by_one[MAX], by_many[MAX];
-	struct rig rig;
 	uint32_t n;
 
 	memset(by_one, 0, sizeof(by_one));
 	memset(by_many, 0, sizeof(by_many));
-	rig_init(&rig);
 	rig.config.passes_other_protocols = true;
 	rig.config.filtering[NAT_TCP] =
 		NAT_FILTER_ADDRESS; /* permits are not */
@@ -76,17 +74,13 @@ TEST(every_session_is_listed_once)
 	qsort(by_one, n, sizeof(by_one[0]), by_ends);
 	for (uint32_t i = 1; i < n; i++)
 		assert_true(by_ends(&by_one[i - 1], &by_one[i]) != 0);
-	rig_end(&rig);
 }
 
-TEST(a_list_says_how_old_and_how_long)
+TEST_STARTED(a_list_says_how_old_and_how_long)
 {
 	struct nat_session sessions[MAX];
-	struct rig rig;
 	uint32_t id;
 
-	rig_init(&rig);
-	rig_start(&rig);
 	id = rig_map(&rig, UDP, INSIDE + 3, 7);
 	rig_out(&rig, id, REMOTE, 53, 0);
 	nat_map_at(rig.maps, id)->n_out = 5;
@@ -120,17 +114,14 @@ TEST(a_list_says_how_old_and_how_long)
 	rig_at(&rig, 1351);
 	assert_int_equal(list(&rig, sessions, 10), 1);
 	assert_int_equal(sessions[0].remote.port, htons(81));
-	rig_end(&rig);
 }
 
 /* Else it would be let in again behind a restart. */
-TEST(a_remote_end_that_is_forgotten_is_not_listed)
+TEST_RIG(a_remote_end_that_is_forgotten_is_not_listed)
 {
 	struct nat_session sessions[MAX];
-	struct rig rig;
 	uint32_t id;
 
-	rig_init(&rig);
 	rig.config.filtering[NAT_UDP] = NAT_FILTER_ADDRESS;
 	rig_start(&rig);
 	id = rig_map(&rig, UDP, INSIDE, 1);
@@ -142,16 +133,13 @@ TEST(a_remote_end_that_is_forgotten_is_not_listed)
 	assert_int_equal(list(&rig, sessions, 10), 2);
 	assert_int_equal(sessions[0].remote.addr, 0);
 	assert_int_equal(sessions[1].remote.addr, htonl(REMOTE + 1));
-	rig_end(&rig);
 }
 
-TEST(static_ones_are_listed_without_a_time)
+TEST_RIG(static_ones_are_listed_without_a_time)
 {
 	struct nat_session sessions[MAX];
-	struct rig rig;
 	uint32_t id;
 
-	rig_init(&rig);
 	rig.forwards[0] = (struct nat_forward){
 		POOL, INSIDE + 5, 80, 80, 80, 1 << NAT_TCP
 	};
@@ -169,7 +157,6 @@ TEST(static_ones_are_listed_without_a_time)
 	rig.now_s = 9000;
 	assert_int_equal(list(&rig, sessions, 10), 1);
 	assert_int_equal(sessions[0].remote.addr, 0);
-	rig_end(&rig);
 }
 
 /* Into another translator, as at a restart; in any order. */
@@ -227,12 +214,12 @@ TEST(what_was_listed_is_restored)
 	}
 }
 
-static int restore(struct rig *rig, struct nat_session session)
+static int restore(struct rig *one, struct nat_session session)
 {
-	return nat_maps_restore(rig->maps, &session, rig->now_s);
+	return nat_maps_restore(one->maps, &session, one->now_s);
 }
 
-TEST(what_cannot_be_restored_is_refused)
+TEST_RIG(what_cannot_be_restored_is_refused)
 {
 	const struct nat_session good = {
 		.inside = tuple(UDP, INSIDE + 1, 5),
@@ -241,10 +228,8 @@ TEST(what_cannot_be_restored_is_refused)
 		.age_s = 10,
 	};
 	struct nat_session s;
-	struct rig rig;
 	uint32_t n_subscribers;
 
-	rig_init(&rig);
 	rig.config.max_mappings = 2;
 	rig_start(&rig);
 	s = good, s.inside.addr = htonl(0x0b000001);
@@ -279,10 +264,9 @@ TEST(what_cannot_be_restored_is_refused)
 	s.inside.port = htons(7);
 	assert_int_equal(restore(&rig, s), -ENOSPC);
 	rig_check_ports(&rig);
-	rig_end(&rig);
 }
 
-TEST(further_sessions_are_restored_within_limits)
+TEST_RIG(further_sessions_are_restored_within_limits)
 {
 	struct nat_session s = {
 		.inside = tuple(TCP, INSIDE + 1, 5),
@@ -290,9 +274,7 @@ TEST(further_sessions_are_restored_within_limits)
 		.remote = remote(REMOTE, 53),
 		.tcp_state = NAT_TCP_OPEN,
 	};
-	struct rig rig;
 
-	rig_init(&rig);
 	rig.config.max_sessions = 1;
 	rig_start(&rig);
 	assert_int_equal(restore(&rig, s), 0);
@@ -301,5 +283,4 @@ TEST(further_sessions_are_restored_within_limits)
 	assert_int_equal(restore(&rig, s), -EEXIST);
 	s.remote.port = htons(55);
 	assert_int_equal(restore(&rig, s), -ENOSPC);
-	rig_end(&rig);
 }

@@ -8,11 +8,11 @@
 #include "control/mail.h"
 
 /* How many the worker says it has ended, asked until it is through. */
-static uint32_t clear_how(const struct rig *rig, const char *filter,
+static uint32_t clear_how(const struct rig *one, const char *filter,
 			  bool is_now)
 {
-	const struct nat_mail_to to = { .maps = rig->maps,
-					.now_s = rig->now_s };
+	const struct nat_mail_to to = { .maps = one->maps,
+					.now_s = one->now_s };
 	struct nat_mail mail = { .answered_fd = eventfd(0, EFD_CLOEXEC),
 				 .question = NAT_ASK_CLEAR,
 				 .is_now = is_now };
@@ -32,17 +32,13 @@ static uint32_t clear_how(const struct rig *rig, const char *filter,
 	return n;
 }
 
-static uint32_t clear(const struct rig *rig, const char *filter)
+static uint32_t clear(const struct rig *one, const char *filter)
 {
-	return clear_how(rig, filter, false);
+	return clear_how(one, filter, false);
 }
 
-TEST(ports_wait_unless_it_is_to_be_now)
+TEST_STARTED(ports_wait_unless_it_is_to_be_now)
 {
-	struct rig rig;
-
-	rig_init(&rig);
-	rig_start(&rig);
 	for (uint32_t i = 0; i < NAT_MAIL_PORTS + 10; i++)
 		rig_map(&rig, UDP, INSIDE, (uint16_t)(1000 + i));
 	assert_int_equal(clear(&rig, "all"), NAT_MAIL_PORTS + 10);
@@ -51,18 +47,14 @@ TEST(ports_wait_unless_it_is_to_be_now)
 	assert_int_equal(clear_how(&rig, "all", true), 1);
 	assert_int_equal(rig_stats(&rig).n_quarantined, 0);
 	rig_check_ports(&rig);
-	rig_end(&rig);
 }
 
-TEST(a_snapshot_takes_few_rounds)
+TEST_STARTED(a_snapshot_takes_few_rounds)
 {
 	struct nat_mail mail = { .answered_fd = eventfd(0, EFD_CLOEXEC),
 				 .question = NAT_ASK_SAVE };
 	struct nat_mail_to to;
-	struct rig rig;
 
-	rig_init(&rig);
-	rig_start(&rig);
 	to = (struct nat_mail_to){ .maps = rig.maps, .now_s = rig.now_s };
 	for (uint32_t i = 0; i < NAT_MAIL_SAVED + 100; i++)
 		rig_map(&rig, UDP, INSIDE, (uint16_t)(1000 + i));
@@ -74,16 +66,12 @@ TEST(a_snapshot_takes_few_rounds)
 	nat_mail_answer(&mail, &to);
 	assert_int_equal(mail.n, 100);
 	close(mail.answered_fd);
-	rig_end(&rig);
 }
 
-TEST(what_the_filter_has_ends_with_all_its_sessions)
+TEST_STARTED(what_the_filter_has_ends_with_all_its_sessions)
 {
-	struct rig rig;
 	uint32_t id;
 
-	rig_init(&rig);
-	rig_start(&rig);
 	id = rig_map(&rig, TCP, INSIDE, 1);
 	rig_out(&rig, id, REMOTE, 80, SYN);
 	rig_out(&rig, id, REMOTE + 1, 80, SYN);
@@ -94,10 +82,9 @@ TEST(what_the_filter_has_ends_with_all_its_sessions)
 	assert_int_equal(rig_stats(&rig).n_sessions, 0);
 	assert_int_equal(clear(&rig, "all"), 1);
 	assert_int_equal(rig_stats(&rig).n_mappings, 0);
-	rig_end(&rig);
 }
 
-TEST(a_forward_stays_but_its_sessions_end)
+TEST_RIG(a_forward_stays_but_its_sessions_end)
 {
 	const struct nat_forward forward = {
 		.proto_mask = 1 << NAT_TCP,
@@ -107,10 +94,8 @@ TEST(a_forward_stays_but_its_sessions_end)
 		.outside_last = 2000,
 		.inside_first = 80,
 	};
-	struct rig rig;
 	uint32_t id;
 
-	rig_init(&rig);
 	rig.config.filtering[NAT_TCP] = NAT_FILTER_ADDRESS;
 	rig.forwards[rig.config.n_forwards++] = forward;
 	rig_start(&rig);
@@ -124,5 +109,4 @@ TEST(a_forward_stays_but_its_sessions_end)
 	assert_int_equal(rig_find_in(&rig, TCP, POOL, 2000), id);
 	assert_int_equal(rig_in(&rig, id, REMOTE, 1, SYN),
 			 NAT_OK); /* a new one */
-	rig_end(&rig);
 }

@@ -5,12 +5,8 @@
 
 static const uint8_t protos[] = { UDP, TCP, ICMP };
 
-TEST(a_mapping_is_found_in_both_directions)
+TEST_STARTED(a_mapping_is_found_in_both_directions)
 {
-	struct rig rig;
-
-	rig_init(&rig);
-	rig_start(&rig);
 	for (uint32_t i = 0; i < 3; i++) {
 		uint32_t id = rig_map(&rig, protos[i], INSIDE + 1, 5000);
 		const struct nat_map *map = nat_maps_at(rig.maps, id);
@@ -29,17 +25,13 @@ TEST(a_mapping_is_found_in_both_directions)
 	assert_int_equal(rig_stats(&rig).n_mappings, 3);
 	assert_int_equal(rig_stats(&rig).created, 3);
 	assert_int_equal(rig_stats(&rig).n_subscribers, 1);
-	rig_end(&rig);
 }
 
-TEST(what_is_not_mapped_is_not_found)
+TEST_STARTED(what_is_not_mapped_is_not_found)
 {
-	struct rig rig;
 	uint32_t id;
 	uint16_t port;
 
-	rig_init(&rig);
-	rig_start(&rig);
 	id = rig_map(&rig, UDP, INSIDE + 1, 5000);
 	port = rig_port(&rig, id);
 	assert_int_equal(rig_find_out(&rig, UDP, INSIDE + 1, 5001),
@@ -55,19 +47,15 @@ TEST(what_is_not_mapped_is_not_found)
 	assert_int_equal(rig_find_in(&rig, UDP, 0, 0), MR_FLOW_NONE);
 	assert_int_equal(rig_find_in(&rig, UDP, UINT32_MAX, 65535),
 			 MR_FLOW_NONE);
-	rig_end(&rig);
 }
 
 /* Longer than a table's own bursts, and not all of it there. */
-TEST(lookups_take_any_burst)
+TEST_STARTED(lookups_take_any_burst)
 {
 	enum { N = 3 * MR_FLOW_BURST_MAX + 7 };
 	static struct nat_tuple inside[N], outside[N];
 	static uint32_t ids[N], found[N];
-	struct rig rig;
 
-	rig_init(&rig);
-	rig_start(&rig);
 	for (uint32_t i = 0; i < N; i++) {
 		inside[i] = tuple(UDP, INSIDE + i, 7);
 		ids[i] = MR_FLOW_NONE;
@@ -82,7 +70,6 @@ TEST(lookups_take_any_burst)
 	assert_memory_equal(found, ids, sizeof(ids));
 	nat_maps_find_in(rig.maps, outside, N, found);
 	assert_memory_equal(found, ids, sizeof(ids));
-	rig_end(&rig);
 }
 
 /* Sums are of the words as they lie in memory. */
@@ -98,12 +85,8 @@ static uint16_t sum_of(const void *bytes, uint32_t n_bytes)
 	return (uint16_t)sum;
 }
 
-TEST(deltas_turn_one_sum_into_the_other)
+TEST_STARTED(deltas_turn_one_sum_into_the_other)
 {
-	struct rig rig;
-
-	rig_init(&rig);
-	rig_start(&rig);
 	for (uint32_t i = 0; i < 1000; i++) {
 		uint32_t id = rig_map(&rig, UDP, INSIDE + i * 7777,
 				      (uint16_t)(i * 63 + 1));
@@ -119,16 +102,12 @@ TEST(deltas_turn_one_sum_into_the_other)
 		assert_int_equal(sum_of(sum, sizeof(sum)) % 0xffff,
 				 sum_of(outside, sizeof(outside)) % 0xffff);
 	}
-	rig_end(&rig);
 }
 
-TEST(strangers_and_other_protocols_are_refused)
+TEST_STARTED(strangers_and_other_protocols_are_refused)
 {
-	struct rig rig;
 	uint32_t id;
 
-	rig_init(&rig);
-	rig_start(&rig);
 	assert_int_equal(rig_open(&rig, UDP, 0x0b000001, 1, &id),
 			 NAT_DROP_SPOOFED);
 	assert_int_equal(rig_open(&rig, UDP, POOL, 1, &id), NAT_DROP_SPOOFED);
@@ -136,15 +115,12 @@ TEST(strangers_and_other_protocols_are_refused)
 			 NAT_DROP_PROTOCOL);
 	assert_int_equal(rig_stats(&rig).n_mappings, 0);
 	assert_int_equal(rig_stats(&rig).n_subscribers, 0);
-	rig_end(&rig);
 }
 
-TEST(limits_hold_and_are_given_back)
+TEST_RIG(limits_hold_and_are_given_back)
 {
-	struct rig rig;
 	uint32_t id;
 
-	rig_init(&rig);
 	rig.config.max_mappings = 3;
 	rig.config.max_per_subscriber = 2;
 	rig_start(&rig);
@@ -161,17 +137,13 @@ TEST(limits_hold_and_are_given_back)
 	nat_maps_close(rig.maps, rig_find_out(&rig, UDP, INSIDE + 1, 1),
 		       rig.now_s);
 	rig_map(&rig, UDP, INSIDE + 1, 2);
-	rig_end(&rig);
 }
 
-TEST(a_closed_mapping_is_gone_and_its_port_waits)
+TEST_STARTED(a_closed_mapping_is_gone_and_its_port_waits)
 {
-	struct rig rig;
 	uint32_t id;
 	uint16_t port;
 
-	rig_init(&rig);
-	rig_start(&rig);
 	id = rig_map(&rig, UDP, INSIDE + 1, 5000);
 	port = rig_port(&rig, id);
 	nat_maps_close(rig.maps, id, rig.now_s);
@@ -183,22 +155,18 @@ TEST(a_closed_mapping_is_gone_and_its_port_waits)
 	assert_int_equal(rig_stats(&rig).expired, 1);
 	assert_int_equal(rig_stats(&rig).n_quarantined, 1);
 	rig_check_ports(&rig);
-	rig_end(&rig);
 }
 
-TEST(workers_that_cannot_be_are_refused)
+TEST_RIG(workers_that_cannot_be_are_refused)
 {
 	struct mr_reason why;
-	struct rig rig;
 
-	rig_init(&rig);
 	assert_int_equal(rig_try(&rig, 0, 0, &why), -EINVAL);
 	assert_reason_has(&why, "worker 0 of 0");
 	assert_int_equal(rig_try(&rig, 2, 2, &why), -EINVAL);
 	assert_int_equal(rig_try(&rig, 0, 1025, &why), -EINVAL);
 	assert_reason_has(&why, "at most 1024");
 	assert_int_equal(rig_try(&rig, 0, 0, NULL), -EINVAL);
-	rig_end(&rig);
 }
 
 /* Ports of workers are apart, and all of them together are all. */
@@ -210,7 +178,6 @@ TEST(workers_have_their_slices)
 	memset(owners, 0xff, sizeof(owners));
 	for (uint32_t shard = 0; shard < 3; shard++) {
 		struct nat_ports_stats stats;
-		struct rig rig;
 		uint32_t id;
 
 		rig_init(&rig);
@@ -248,7 +215,6 @@ TEST(memory_may_run_out_at_create)
 
 	do {
 		struct mr_reason why = { "" };
-		struct rig rig;
 
 		rig_init(&rig);
 		rig.allocator.fail_at = rig.allocator.n_calls + ++fail_at;

@@ -37,25 +37,23 @@ static uint64_t resident_bytes(void)
 	return (uint64_t)n_resident * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-static void open_and_use(struct rig *rig, uint32_t n)
+static void open_and_use(struct rig *one, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++) {
-		uint32_t id = rig_map(rig, UDP, INSIDE + i / PER_HOST,
+		uint32_t id = rig_map(one, UDP, INSIDE + i / PER_HOST,
 				      (uint16_t)(1024 + i % PER_HOST));
 
-		assert_int_equal(rig_out(rig, id, REMOTE, 53, 0), NAT_OK);
-		assert_int_equal(rig_in(rig, id, REMOTE, 53, 0), NAT_OK);
+		assert_int_equal(rig_out(one, id, REMOTE, 53, 0), NAT_OK);
+		assert_int_equal(rig_in(one, id, REMOTE, 53, 0), NAT_OK);
 	}
 }
 
-TEST(memory_is_back_where_it_was)
+TEST_RIG(memory_is_back_where_it_was)
 {
 	uint32_t n = n_sessions();
 	struct nat_maps_stats before, full, after;
 	uint64_t resident_before, resident_full, resident_after;
-	struct rig rig;
 
-	rig_init(&rig);
 	rig.pool[0].last = POOL + 31;
 	rig_start(&rig);
 	/* Two rounds: what the first one leaves, the second may not add to. */
@@ -88,5 +86,4 @@ TEST(memory_is_back_where_it_was)
 			    resident_before +
 				    (resident_full - resident_before) / 4);
 	rig_check_ports(&rig);
-	rig_end(&rig);
 }

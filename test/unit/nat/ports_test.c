@@ -3,15 +3,12 @@
  * whom. */
 #include "rig.h"
 
-TEST(no_port_is_given_twice_and_all_are_given)
+TEST_STARTED(no_port_is_given_twice_and_all_are_given)
 {
 	static bool used[65536];
-	struct rig rig;
 	uint32_t id;
 
 	memset(used, 0, sizeof(used));
-	rig_init(&rig);
-	rig_start(&rig);
 	for (uint32_t i = 0; i < 65536 - 1024; i++) {
 		id = rig_map(&rig, UDP, INSIDE + i, 1);
 		assert_false(used[rig_port(&rig, id)]);
@@ -24,17 +21,13 @@ TEST(no_port_is_given_twice_and_all_are_given)
 	rig_map(&rig, TCP, INSIDE + 99999, 1);
 	rig_check_ports(&rig);
 	assert_int_equal(rig.events[0].what, NAT_LOG_NO_PORT);
-	rig_end(&rig);
 }
 
 /* RFC 6056: neither in order, nor near the one before. */
-TEST(choice_is_hard_to_guess)
+TEST_STARTED(choice_is_hard_to_guess)
 {
 	uint32_t n_next = 0, n_near = 0, last = 0, low = 0;
-	struct rig rig;
 
-	rig_init(&rig);
-	rig_start(&rig);
 	for (uint32_t i = 0; i < 10000; i++) {
 		uint32_t port =
 			rig_port(&rig, rig_map(&rig, UDP, INSIDE + i, 1));
@@ -47,15 +40,12 @@ TEST(choice_is_hard_to_guess)
 	assert_in_range(n_next, 0, 10);
 	assert_in_range(n_near, 0, 60); /* 20 are to be expected */
 	assert_in_range(low, 4700, 5300);
-	rig_end(&rig);
 }
 
-TEST(the_inside_port_is_kept_if_it_is_free)
+TEST_RIG(the_inside_port_is_kept_if_it_is_free)
 {
-	struct rig rig;
 	uint32_t id;
 
-	rig_init(&rig);
 	rig.config.ports.keeps_port = true;
 	rig_start(&rig);
 	assert_int_equal(rig_port(&rig, rig_map(&rig, UDP, INSIDE + 1, 5000)),
@@ -69,15 +59,12 @@ TEST(the_inside_port_is_kept_if_it_is_free)
 	assert_in_range(rig_port(&rig, id), 1024, 65535);
 	assert_int_equal(rig_port(&rig, rig_map(&rig, UDP, INSIDE + 1, 65535)),
 			 65535);
-	rig_end(&rig);
 }
 
-TEST(parity_is_kept_until_there_is_no_other_port)
+TEST_RIG(parity_is_kept_until_there_is_no_other_port)
 {
-	struct rig rig;
 	uint32_t n_odd = 0;
 
-	rig_init(&rig);
 	rig.config.ports.keeps_parity = true;
 	rig.config.ports.last = 1024 + 199;
 	rig_start(&rig);
@@ -88,15 +75,12 @@ TEST(parity_is_kept_until_there_is_no_other_port)
 	for (uint32_t i = 0; i < 50; i++)
 		n_odd += rig_port(&rig, rig_map(&rig, UDP, INSIDE + i, 52)) & 1;
 	assert_int_equal(n_odd, 50);
-	rig_end(&rig);
 }
 
-TEST(low_ports_stay_low_where_there_are_some)
+TEST_RIG(low_ports_stay_low_where_there_are_some)
 {
-	struct rig rig;
 	uint32_t id;
 
-	rig_init(&rig);
 	rig.config.ports.first = 1;
 	rig.config.ports.keeps_class = true;
 	rig_start(&rig);
@@ -109,16 +93,13 @@ TEST(low_ports_stay_low_where_there_are_some)
 	/* They are used up; any port is better than none. */
 	id = rig_map(&rig, UDP, INSIDE + 2000, 500);
 	assert_in_range(rig_port(&rig, id), 1024, 65535);
-	rig_end(&rig);
 }
 
-TEST(port_0_is_never_given)
+TEST_RIG(port_0_is_never_given)
 {
 	struct nat_ports_stats stats;
-	struct rig rig;
 	uint32_t id;
 
-	rig_init(&rig);
 	rig.config.ports.first = 0;
 	rig.config.ports.last = 63;
 	rig_start(&rig);
@@ -130,16 +111,13 @@ TEST(port_0_is_never_given)
 			 NAT_DROP_NO_PORT);
 	nat_ports_stats(rig.maps->ports, &stats);
 	assert_int_equal(stats.n_all, 3 * 63);
-	rig_end(&rig);
 }
 
 /* RFC 6888 REQ-2; and REQ-3: ranges with gaps. */
-TEST(a_subscriber_keeps_its_address_even_if_it_is_full)
+TEST_RIG(a_subscriber_keeps_its_address_even_if_it_is_full)
 {
-	struct rig rig;
 	uint32_t counts[3] = { 0 }, first, id;
 
-	rig_init(&rig);
 	rig.pool[0] = (struct nat_range){ POOL, POOL + 1 };
 	rig.pool[1] = (struct nat_range){ POOL + 9, POOL + 9 };
 	rig.config.n_pool = 2;
@@ -164,15 +142,12 @@ TEST(a_subscriber_keeps_its_address_even_if_it_is_full)
 	for (uint32_t i = 0; i < 3; i++)
 		assert_true(counts[i] == 0 || counts[i] == 50);
 	rig_check_ports(&rig);
-	rig_end(&rig);
 }
 
-TEST(without_pairing_all_addresses_fill_up)
+TEST_RIG(without_pairing_all_addresses_fill_up)
 {
-	struct rig rig;
 	uint32_t id;
 
-	rig_init(&rig);
 	rig.pool[0].last = POOL + 19; /* more than are compared */
 	rig.config.ports.last = 1024 + 9;
 	rig.config.is_paired = false;
@@ -182,30 +157,24 @@ TEST(without_pairing_all_addresses_fill_up)
 	assert_int_equal(rig_open(&rig, UDP, INSIDE, 200, &id),
 			 NAT_DROP_NO_PORT);
 	rig_check_ports(&rig);
-	rig_end(&rig);
 }
 
-TEST(a_pool_of_none_gives_none)
+TEST_RIG(a_pool_of_none_gives_none)
 {
-	struct rig rig;
 	uint32_t id;
 
-	rig_init(&rig);
 	rig.config.n_pool = 0;
 	rig.config.passes_other_protocols = true;
 	rig_start(&rig);
 	assert_int_equal(rig_open(&rig, UDP, INSIDE, 1, &id), NAT_DROP_NO_PORT);
 	assert_int_equal(rig_open(&rig, GRE, INSIDE, 0, &id), NAT_DROP_NO_PORT);
 	assert_int_equal(rig_find_in(&rig, UDP, POOL, 1024), MR_FLOW_NONE);
-	rig_end(&rig);
 }
 
-TEST(ranges_that_leave_nothing_are_refused)
+TEST_RIG(ranges_that_leave_nothing_are_refused)
 {
 	struct mr_reason why;
-	struct rig rig;
 
-	rig_init(&rig);
 	rig.config.ports.last = 1024 + 63;
 	assert_int_equal(rig_try(&rig, 1, 3, &why), 0); /* slice 16 */
 	nat_maps_destroy(rig.maps);
@@ -219,15 +188,11 @@ TEST(ranges_that_leave_nothing_are_refused)
 	rig.pool[0] = (struct nat_range){ 0, UINT32_MAX };
 	assert_int_equal(rig_try(&rig, 0, 1, &why), -EINVAL);
 	assert_reason_has(&why, "all of IPv4");
-	rig_end(&rig);
 }
 
 /* Batches are fewer than seconds: nothing may be freed early for it. */
-TEST(a_quarantine_that_nobody_empties_keeps_what_it_has)
+TEST_RIG(a_quarantine_that_nobody_empties_keeps_what_it_has)
 {
-	struct rig rig;
-
-	rig_init(&rig);
 	rig.config.timeouts.quarantine_s = 5;
 	rig_start(&rig);
 	for (uint32_t i = 0; i < 20; i++) {
@@ -244,13 +209,10 @@ TEST(a_quarantine_that_nobody_empties_keeps_what_it_has)
 	nat_ports_release(rig.maps->ports, 1025, 100);
 	assert_int_equal(rig_stats(&rig).n_quarantined, 0);
 	rig_check_ports(&rig);
-	rig_end(&rig);
 }
 
 TEST(release_is_bounded_and_0_means_none)
 {
-	struct rig rig;
-
 	rig_init(&rig);
 	rig_start(&rig);
 	for (uint32_t i = 0; i < 10; i++)

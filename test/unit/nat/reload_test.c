@@ -14,35 +14,33 @@ struct next {
 	struct nat_one_to_one one_to_ones[4];
 };
 
-static void next_init(struct next *next, const struct rig *rig)
+static void next_init(struct next *next, const struct rig *one)
 {
-	next->config = rig->config;
-	memcpy(next->pool, rig->pool, sizeof(next->pool));
-	memcpy(next->subscribers, rig->subscribers, sizeof(next->subscribers));
-	memcpy(next->forwards, rig->forwards, sizeof(next->forwards));
-	memcpy(next->one_to_ones, rig->one_to_ones, sizeof(next->one_to_ones));
+	next->config = one->config;
+	memcpy(next->pool, one->pool, sizeof(next->pool));
+	memcpy(next->subscribers, one->subscribers, sizeof(next->subscribers));
+	memcpy(next->forwards, one->forwards, sizeof(next->forwards));
+	memcpy(next->one_to_ones, one->one_to_ones, sizeof(next->one_to_ones));
 	next->config.pool = next->pool;
 	next->config.subscribers = next->subscribers;
 	next->config.forwards = next->forwards;
 	next->config.one_to_ones = next->one_to_ones;
 }
 
-static void reload(struct rig *rig, struct next *next)
+static void reload(struct rig *one, struct next *next)
 {
 	struct mr_reason why = { "" };
 
-	if (nat_maps_reload(rig->maps, &next->config, rig->now_s, &why) != 0)
+	if (nat_maps_reload(one->maps, &next->config, one->now_s, &why) != 0)
 		fail_msg("%s", why.text);
-	rig_check_ports(rig);
+	rig_check_ports(one);
 }
 
-TEST(the_same_again_changes_nothing)
+TEST_RIG(the_same_again_changes_nothing)
 {
 	struct next next;
-	struct rig rig;
 	uint32_t ids[3];
 
-	rig_init(&rig);
 	rig.config.ports.block = 64;
 	rig.config.ports.max_blocks = 4;
 	rig.forwards[0] =
@@ -69,14 +67,12 @@ TEST(the_same_again_changes_nothing)
 			 NAT_TCP_ANSWERED);
 	assert_int_equal(rig_stats(&rig).n_sessions, 1);
 	assert_int_equal(rig_stats(&rig).n_quarantined, 1);
-	rig_end(&rig);
 }
 
 /* Another range of ports has all of them entered anew. */
 static void live_on_in_a_larger_pool(uint16_t last_port)
 {
 	struct next next;
-	struct rig rig;
 	uint32_t ids[100];
 	uint16_t ports[100];
 
@@ -132,15 +128,12 @@ TEST(mappings_live_on_in_other_ports)
 }
 
 /* A reload is done with what changed, however many mappings there are. */
-TEST(what_stays_is_not_walked)
+TEST_STARTED(what_stays_is_not_walked)
 {
 	struct nat_ports *ports;
 	struct next next;
-	struct rig rig;
 	uint32_t n_new = 0;
 
-	rig_init(&rig);
-	rig_start(&rig);
 	for (uint32_t i = 0; i < 5000; i++)
 		rig_map(&rig, UDP, INSIDE + i, 1);
 	ports = rig.maps->ports;
@@ -171,18 +164,14 @@ TEST(what_stays_is_not_walked)
 	reload(&rig, &next);
 	assert_ptr_not_equal(rig.maps->ports, ports);
 	assert_int_equal(rig_stats(&rig).n_mappings, 5400 - n_new);
-	rig_end(&rig);
 }
 
 /* What may end is looked at in parts. */
-TEST(an_end_is_not_that_of_all_at_once)
+TEST_STARTED(an_end_is_not_that_of_all_at_once)
 {
 	struct next next;
-	struct rig rig;
 	uint32_t n_ended, n_calls = 0;
 
-	rig_init(&rig);
-	rig_start(&rig);
 	for (uint32_t i = 0; i < 5000; i++)
 		rig_map(&rig, UDP, INSIDE + i, 1);
 	next_init(&next, &rig);
@@ -197,17 +186,14 @@ TEST(an_end_is_not_that_of_all_at_once)
 	assert_int_equal(rig_stats(&rig).n_subscribers, 1024);
 	assert_int_equal(rig_at(&rig, 1000), 0);
 	assert_int_equal(rig.maps->review, NAT_REVIEW_NONE);
-	rig_end(&rig);
 }
 
 /* Its external end was found by hash, and has a place from now on. */
-TEST(a_forwards_address_comes_into_the_pool)
+TEST_RIG(a_forwards_address_comes_into_the_pool)
 {
 	struct next next;
-	struct rig rig;
 	uint32_t id;
 
-	rig_init(&rig);
 	rig.forwards[0] =
 		(struct nat_forward){ POOL + 9, INSIDE + 5, 2000,
 				      2000,     80,         1 << NAT_TCP };
@@ -223,18 +209,15 @@ TEST(a_forwards_address_comes_into_the_pool)
 	reload(&rig, &next);
 	assert_int_equal(rig.maps->ports->n_static, 0);
 	assert_int_equal(rig_find_in(&rig, TCP, POOL + 9, 2000), MR_FLOW_NONE);
-	rig_end(&rig);
 }
 
 /* Another host behind a port, and another port of a host. */
-TEST(forwards_change_hands)
+TEST_RIG(forwards_change_hands)
 {
 	struct nat_ports *ports;
 	struct next next;
-	struct rig rig;
 	uint32_t id;
 
-	rig_init(&rig);
 	rig.forwards[0] = (struct nat_forward){
 		POOL, INSIDE + 5, 80, 80, 80, 1 << NAT_TCP
 	};
@@ -264,18 +247,15 @@ TEST(forwards_change_hands)
 	reload(&rig, &next);
 	assert_int_equal(rig_stats(&rig).n_mappings, 0);
 	assert_int_equal(rig_stats(&rig).n_subscribers, 0);
-	rig_end(&rig);
 }
 
 /* No room for one of them: the old configuration stays in force. */
-TEST(static_ones_are_made_before_others_end)
+TEST_RIG(static_ones_are_made_before_others_end)
 {
 	struct mr_reason why;
 	struct next next;
-	struct rig rig;
 	uint32_t id, n = 0;
 
-	rig_init(&rig);
 	rig.forwards[0] = (struct nat_forward){
 		POOL, INSIDE + 5, 80, 80, 80, 1 << NAT_TCP
 	};
@@ -305,16 +285,13 @@ TEST(static_ones_are_made_before_others_end)
 	assert_int_equal(rig_stats(&rig).n_subscribers, 1);
 	assert_int_equal(rig.maps->timeouts.udp_s, 300);
 	assert_true(n > 0);
-	rig_end(&rig);
 }
 
-TEST(what_is_no_longer_allowed_ends)
+TEST_RIG(what_is_no_longer_allowed_ends)
 {
 	struct next next;
-	struct rig rig;
 	uint32_t n_kept = 0;
 
-	rig_init(&rig);
 	rig.pool[0].last = POOL + 1;
 	rig.config.logs_sessions = true;
 	rig.config.passes_other_protocols = true;
@@ -340,16 +317,13 @@ TEST(what_is_no_longer_allowed_ends)
 	assert_int_equal(rig.n_events, 101 - n_kept);
 	assert_int_equal(rig.events[0].what, NAT_LOG_MAPPING_END);
 	assert_int_equal(rig_find_out(&rig, GRE, INSIDE + 1, 0), MR_FLOW_NONE);
-	rig_end(&rig);
 }
 
-TEST(static_ones_come_go_and_stay)
+TEST_RIG(static_ones_come_go_and_stay)
 {
 	struct next next;
-	struct rig rig;
 	uint32_t id, inside, outside, host;
 
-	rig_init(&rig);
 	rig.forwards[0] = (struct nat_forward){
 		POOL, INSIDE + 5, 80, 80, 80, 1 << NAT_TCP
 	};
@@ -400,17 +374,13 @@ TEST(static_ones_come_go_and_stay)
 	assert_int_equal(rig_stats(&rig).n_mappings, 0);
 	assert_int_equal(rig_stats(&rig).n_subscribers, 0);
 	assert_int_equal(rig_find_in(&rig, ICMP, POOL + 1, 1), MR_FLOW_NONE);
-	rig_end(&rig);
 }
 
-TEST(a_shorter_timer_counts_at_once)
+TEST_STARTED(a_shorter_timer_counts_at_once)
 {
 	struct next next;
-	struct rig rig;
 	uint32_t id;
 
-	rig_init(&rig);
-	rig_start(&rig);
 	rig_map(&rig, UDP, INSIDE, 1);
 	id = rig_map(&rig, TCP, INSIDE, 1);
 	for (uint16_t i = 0; i < 2; i++) {
@@ -425,16 +395,13 @@ TEST(a_shorter_timer_counts_at_once)
 	assert_int_equal(rig_at(&rig, 1121), 1);
 	assert_int_equal(rig_at(&rig, 8000), 0);
 	assert_int_equal(rig_at(&rig, 8001), 1);
-	rig_end(&rig);
 }
 
-TEST(filters_change_with_what_they_know)
+TEST_RIG(filters_change_with_what_they_know)
 {
 	struct next next;
-	struct rig rig;
 	uint32_t udp, tcp;
 
-	rig_init(&rig);
 	rig.config.filtering[NAT_UDP] = NAT_FILTER_ADDRESS;
 	rig_start(&rig);
 	udp = rig_map(&rig, UDP, INSIDE, 1);
@@ -466,17 +433,14 @@ TEST(filters_change_with_what_they_know)
 	assert_int_equal(rig_stats(&rig).n_sessions, 2);
 	assert_int_equal(rig_at(&rig, 1301), 2);
 	assert_int_equal(rig_stats(&rig).n_sessions, 0);
-	rig_end(&rig);
 }
 
 /* Their owners are told to the log again; whose do not fit any more, end. */
-TEST(blocks_change_their_size)
+TEST_RIG(blocks_change_their_size)
 {
 	struct next next;
-	struct rig rig;
 	uint32_t n_ended;
 
-	rig_init(&rig);
 	rig.config.ports.block = 64;
 	rig_start(&rig);
 	for (uint32_t i = 0; i < 40; i++)
@@ -504,17 +468,14 @@ TEST(blocks_change_their_size)
 	next.config.ports.block = 0;
 	reload(&rig, &next);
 	assert_int_equal(rig_stats(&rig).n_mappings, 1);
-	rig_end(&rig);
 }
 
-TEST(a_bad_configuration_leaves_all_as_it_was)
+TEST_RIG(a_bad_configuration_leaves_all_as_it_was)
 {
 	struct mr_reason why;
 	struct next next;
-	struct rig rig;
 	uint32_t id;
 
-	rig_init(&rig);
 	rig.config.max_mappings = 10;
 	rig_start(&rig);
 	id = rig_map(&rig, UDP, INSIDE, 1);
@@ -552,5 +513,4 @@ TEST(a_bad_configuration_leaves_all_as_it_was)
 	reload(&rig, &next);
 	assert_int_equal(rig_open(&rig, UDP, INSIDE, 2, &id),
 			 NAT_DROP_TABLE_FULL);
-	rig_end(&rig);
 }

@@ -231,4 +231,32 @@ static inline uint32_t rig_addr(const struct rig *rig, uint32_t id)
 	return ntohl(nat_map_at(rig->maps, id)->outside_addr);
 }
 
+static struct rig rig;
+
+static inline int rig_set_up(void **state)
+{
+	(void)state;
+	rig_init(&rig);
+	return 0;
+}
+
+static inline int rig_set_up_started(void **state)
+{
+	rig_set_up(state);
+	rig_start(&rig);
+	return 0;
+}
+
+static inline int rig_tear_down(void **state)
+{
+	(void)state;
+	rig_end(&rig);
+	return 0;
+}
+
+/* A test that has a rig, which it changes before it starts it; and one that has
+ * it started as it is. */
+#define TEST_RIG(name) TEST_WITH(rig_set_up, rig_tear_down, name)
+#define TEST_STARTED(name) TEST_WITH(rig_set_up_started, rig_tear_down, name)
+
 #endif

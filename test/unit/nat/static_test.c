@@ -2,21 +2,19 @@
 /* Tests of apps/nat/mapping/static.c, and of address-only mappings (open.c). */
 #include "rig.h"
 
-static void forward(struct rig *rig, uint32_t outside_addr, uint16_t first,
+static void forward(struct rig *one, uint32_t outside_addr, uint16_t first,
 		    uint16_t last, uint32_t inside_addr, uint16_t inside_first,
 		    uint8_t proto_mask)
 {
-	rig->forwards[rig->config.n_forwards++] =
+	one->forwards[one->config.n_forwards++] =
 		(struct nat_forward){ outside_addr, inside_addr,  first,
 				      last,         inside_first, proto_mask };
 }
 
-TEST(a_forward_works_both_ways_and_for_ever)
+TEST_RIG(a_forward_works_both_ways_and_for_ever)
 {
 	struct nat_ports_stats ports;
-	struct rig rig;
 
-	rig_init(&rig);
 	/* In the range of ports, below it, and not an address of the pool. */
 	forward(&rig, POOL, 8000, 8009, INSIDE + 5, 80,
 		1 << NAT_TCP | 1 << NAT_UDP);
@@ -52,15 +50,12 @@ TEST(a_forward_works_both_ways_and_for_ever)
 	nat_ports_stats(rig.maps->ports, &ports);
 	assert_int_equal(ports.n_static, 20);
 	rig_check_ports(&rig);
-	rig_end(&rig);
 }
 
-TEST(forwarded_ports_are_never_given_out)
+TEST_RIG(forwarded_ports_are_never_given_out)
 {
-	struct rig rig;
 	uint32_t id;
 
-	rig_init(&rig);
 	rig.config.ports.last = 1024 + 99;
 	forward(&rig, POOL, 1030, 1059, INSIDE + 5, 1030, 1 << NAT_UDP);
 	rig_start(&rig);
@@ -72,15 +67,11 @@ TEST(forwarded_ports_are_never_given_out)
 	}
 	assert_int_equal(rig_open(&rig, UDP, INSIDE + 99, 9, &id),
 			 NAT_DROP_NO_PORT);
-	rig_end(&rig);
 }
 
 /* Paired: what the host opens comes from where it is reached. */
-TEST(who_is_forwarded_to_is_paired_with_that_address)
+TEST_RIG(who_is_forwarded_to_is_paired_with_that_address)
 {
-	struct rig rig;
-
-	rig_init(&rig);
 	rig.pool[0].last = POOL + 15;
 	forward(&rig, POOL + 11, 80, 80, INSIDE + 5, 80, 1 << NAT_TCP);
 	rig_start(&rig);
@@ -88,17 +79,14 @@ TEST(who_is_forwarded_to_is_paired_with_that_address)
 		assert_int_equal(
 			rig_addr(&rig, rig_map(&rig, UDP, INSIDE + 5, i)),
 			POOL + 11);
-	rig_end(&rig);
 }
 
 /* Who may come to a forward is said by having one. Filtered or not, what a host
  * talks to from there is known for a time. */
-TEST(a_forward_has_no_filter_and_its_sessions_end)
+TEST_RIG(a_forward_has_no_filter_and_its_sessions_end)
 {
-	struct rig rig;
 	uint32_t id;
 
-	rig_init(&rig);
 	for (uint32_t proto = 0; proto < NAT_PROTOS; proto++)
 		rig.config.filtering[proto] = NAT_FILTER_ADDRESS_PORT;
 	forward(&rig, POOL, 2000, 2000, INSIDE + 5, 80,
@@ -123,16 +111,13 @@ TEST(a_forward_has_no_filter_and_its_sessions_end)
 	assert_int_equal(rig_find_in(&rig, TCP, POOL, 2000), id);
 	assert_int_equal(nat_map_at(rig.maps, id)->remote.addr, 0);
 	assert_int_equal(rig_stats(&rig).n_sessions, 0);
-	rig_end(&rig);
 }
 
-TEST(one_to_one_is_for_all_protocols_and_ports)
+TEST_RIG(one_to_one_is_for_all_protocols_and_ports)
 {
 	static const uint8_t protos[] = { UDP, TCP, ICMP, GRE };
-	struct rig rig;
 	uint32_t id;
 
-	rig_init(&rig);
 	rig.pool[0].last = POOL + 1;
 	rig.one_to_ones[rig.config.n_one_to_ones++] =
 		(struct nat_one_to_one){ POOL + 1, INSIDE + 5 };
@@ -159,15 +144,12 @@ TEST(one_to_one_is_for_all_protocols_and_ports)
 			rig_addr(&rig, rig_map(&rig, UDP, INSIDE + 9 + i, 1)),
 			POOL);
 	assert_int_equal(rig_stats(&rig).n_sessions, 0);
-	rig_end(&rig);
 }
 
-TEST(what_is_given_twice_is_refused)
+TEST_RIG(what_is_given_twice_is_refused)
 {
 	struct mr_reason why;
-	struct rig rig;
 
-	rig_init(&rig);
 	forward(&rig, POOL, 80, 90, INSIDE + 5, 80, 1 << NAT_TCP);
 	forward(&rig, POOL, 90, 90, INSIDE + 6, 80, 1 << NAT_TCP);
 	assert_int_equal(rig_try(&rig, 0, 1, &why), -EINVAL);
@@ -178,15 +160,12 @@ TEST(what_is_given_twice_is_refused)
 	assert_reason_has(&why, "inside address 10.0.0.5 port 80");
 	rig.forwards[1].proto_mask = 1 << NAT_UDP;
 	assert_int_equal(rig_try(&rig, 0, 1, &why), 0);
-	rig_end(&rig);
 }
 
 /* Each worker has all of them, whosever slice the port is in. */
 TEST(every_worker_has_all_forwards)
 {
 	for (uint32_t shard = 0; shard < 4; shard++) {
-		struct rig rig;
-
 		rig_init(&rig);
 		forward(&rig, POOL, 2000, 2299, INSIDE + 5, 2000, 1 << NAT_UDP);
 		assert_int_equal(rig_try(&rig, shard, 4, NULL), 0);
@@ -200,12 +179,10 @@ TEST(every_worker_has_all_forwards)
 	}
 }
 
-TEST(other_protocols_get_an_address_to_themselves)
+TEST_RIG(other_protocols_get_an_address_to_themselves)
 {
-	struct rig rig;
 	uint32_t a, b, c;
 
-	rig_init(&rig);
 	rig.pool[0].last = POOL + 1;
 	rig.config.passes_other_protocols = true;
 	rig_start(&rig);
@@ -226,14 +203,12 @@ TEST(other_protocols_get_an_address_to_themselves)
 	assert_int_equal(rig_find_back(&rig, a), a);
 	rig_map(&rig, GRE, INSIDE + 3, 0);
 	assert_int_equal(rig_at(&rig, 1501), 1);
-	rig_end(&rig);
 }
 
 /* Of an external address one worker has them, as anyone can compute. */
 TEST(other_protocols_are_shared_out_by_address)
 {
 	for (uint32_t shard = 0; shard < 2; shard++) {
-		struct rig rig;
 		uint32_t id;
 
 		rig_init(&rig);
@@ -252,12 +227,10 @@ TEST(other_protocols_are_shared_out_by_address)
 }
 
 /* It would have a one-to-one's key: all that comes to the address. */
-TEST(protocol_0_opens_nothing)
+TEST_RIG(protocol_0_opens_nothing)
 {
-	struct rig rig;
 	uint32_t id;
 
-	rig_init(&rig);
 	rig.pool[0].last = POOL + 1;
 	rig.one_to_ones[rig.config.n_one_to_ones++] =
 		(struct nat_one_to_one){ POOL + 1, INSIDE + 5 };
@@ -269,5 +242,4 @@ TEST(protocol_0_opens_nothing)
 	assert_int_equal(rig_find_out(&rig, TCP, INSIDE + 6, 22), MR_FLOW_NONE);
 	assert_int_equal(rig_map(&rig, 0, INSIDE + 5, 0),
 			 rig_find_in(&rig, TCP, POOL + 1, 22));
-	rig_end(&rig);
 }

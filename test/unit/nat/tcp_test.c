@@ -89,7 +89,6 @@ TEST(conversations_end_in_their_time)
 		const char *at = row->segments;
 		enum nat_direction way;
 		uint32_t id, end_s;
-		struct rig rig;
 		uint8_t flags;
 
 		rig_init(&rig);

@@ -4,13 +4,10 @@
  */
 #include "rig.h"
 
-TEST(without_a_filter_anyone_may_send)
+TEST_STARTED(without_a_filter_anyone_may_send)
 {
 	static const uint8_t protos[] = { UDP, TCP, ICMP };
-	struct rig rig;
 
-	rig_init(&rig);
-	rig_start(&rig);
 	for (uint32_t i = 0; i < 3; i++) {
 		uint32_t id = rig_map(&rig, protos[i], INSIDE, 1);
 
@@ -20,7 +17,6 @@ TEST(without_a_filter_anyone_may_send)
 	}
 	/* A stranger has made no session. */
 	assert_int_equal(rig_stats(&rig).n_sessions, 0);
-	rig_end(&rig);
 }
 
 /* First and further remote ends alike. */
@@ -38,7 +34,6 @@ TEST(filters_let_in_who_was_sent_to)
 		enum nat_reason stranger = protos[p] == TCP ?
 						   NAT_DROP_UNSOLICITED_SYN :
 						   NAT_DROP_FILTERED;
-		struct rig rig;
 		uint32_t id;
 
 		rig_init(&rig);
@@ -72,12 +67,10 @@ TEST(filters_let_in_who_was_sent_to)
 	}
 }
 
-TEST(icmp_is_filtered_by_address)
+TEST_RIG(icmp_is_filtered_by_address)
 {
-	struct rig rig;
 	uint32_t id;
 
-	rig_init(&rig);
 	rig.config.filtering[NAT_ICMP] = NAT_FILTER_ADDRESS_PORT;
 	rig_start(&rig);
 	id = rig_map(&rig, ICMP, INSIDE, 77);
@@ -86,15 +79,12 @@ TEST(icmp_is_filtered_by_address)
 	assert_int_equal(rig_in(&rig, id, REMOTE, 0, 0), NAT_OK);
 	assert_int_equal(rig_in(&rig, id, REMOTE + 1, 0, 0), NAT_OK);
 	assert_int_equal(rig_in(&rig, id, REMOTE + 2, 0, 0), NAT_DROP_FILTERED);
-	rig_end(&rig);
 }
 
-TEST(a_permit_ends_with_its_last_session)
+TEST_RIG(a_permit_ends_with_its_last_session)
 {
-	struct rig rig;
 	uint32_t id;
 
-	rig_init(&rig);
 	rig.config.filtering[NAT_TCP] = NAT_FILTER_ADDRESS;
 	rig_start(&rig);
 	id = rig_map(&rig, TCP, INSIDE, 1);
@@ -111,16 +101,13 @@ TEST(a_permit_ends_with_its_last_session)
 	assert_int_equal(rig_in(&rig, id, REMOTE + 1, 9, SYN),
 			 NAT_DROP_UNSOLICITED_SYN);
 	assert_int_equal(rig_in(&rig, id, REMOTE, 9, SYN), NAT_OK);
-	rig_end(&rig);
 }
 
 /* A UDP filter forgets what was not sent to for as long as a mapping lasts. */
-TEST(filters_forget_in_time)
+TEST_RIG(filters_forget_in_time)
 {
-	struct rig rig;
 	uint32_t id;
 
-	rig_init(&rig);
 	rig.config.filtering[NAT_UDP] = NAT_FILTER_ADDRESS;
 	rig_start(&rig);
 	id = rig_map(&rig, UDP, INSIDE, 1);
@@ -144,13 +131,11 @@ TEST(filters_forget_in_time)
 	/* And it ends as a whole. */
 	assert_int_equal(rig_at(&rig, 1601) + rig_at(&rig, 1602), 1);
 	assert_int_equal(rig_stats(&rig).n_sessions, 0);
-	rig_end(&rig);
 }
 
 TEST(inbound_refreshes_sessions_where_wanted)
 {
 	for (uint32_t wanted = 0; wanted < 2; wanted++) {
-		struct rig rig;
 		uint32_t id;
 
 		rig_init(&rig);
@@ -176,7 +161,6 @@ TEST(inbound_refreshes_sessions_where_wanted)
 TEST(tcp_is_refreshed_by_what_goes_out)
 {
 	for (uint32_t wanted = 0; wanted < 2; wanted++) {
-		struct rig rig;
 		uint32_t id;
 
 		rig_init(&rig);
@@ -197,13 +181,10 @@ TEST(tcp_is_refreshed_by_what_goes_out)
 }
 
 /* RFC 7857: no RST deletes, and another one does not make it last. */
-TEST(an_rst_is_waited_for_once)
+TEST_STARTED(an_rst_is_waited_for_once)
 {
-	struct rig rig;
 	uint32_t id;
 
-	rig_init(&rig);
-	rig_start(&rig);
 	id = rig_map(&rig, TCP, INSIDE, 1);
 	rig_out(&rig, id, REMOTE, 80, SYN);
 	rig_in(&rig, id, REMOTE, 80, SYN | ACK);
@@ -213,16 +194,12 @@ TEST(an_rst_is_waited_for_once)
 	assert_int_equal(rig_out(&rig, id, REMOTE, 80, RST), NAT_OK);
 	assert_int_equal(rig_at(&rig, 1240), 0);
 	assert_int_equal(rig_at(&rig, 1241), 1);
-	rig_end(&rig);
 }
 
-TEST(strays_pass_a_mapping_and_leave_no_trace)
+TEST_STARTED(strays_pass_a_mapping_and_leave_no_trace)
 {
-	struct rig rig;
 	uint32_t id;
 
-	rig_init(&rig);
-	rig_start(&rig);
 	id = rig_map(&rig, TCP, INSIDE, 1);
 	rig_at(&rig, 1100);
 	assert_int_equal(rig_out(&rig, id, REMOTE, 80, RST), NAT_OK);
@@ -230,16 +207,13 @@ TEST(strays_pass_a_mapping_and_leave_no_trace)
 	assert_int_equal(rig_in(&rig, id, REMOTE, 80, ACK), NAT_OK);
 	assert_int_equal(rig_stats(&rig).n_sessions, 0);
 	assert_int_equal(rig_at(&rig, 1241), 1);
-	rig_end(&rig);
 }
 
 /* REQ-11 of RFC 6888: what is there is not disturbed. */
-TEST(session_limits_hold)
+TEST_RIG(session_limits_hold)
 {
-	struct rig rig;
 	uint32_t a, b;
 
-	rig_init(&rig);
 	rig.config.max_sessions = 3;
 	rig.config.max_sessions_per_subscriber = 2;
 	rig_start(&rig);
@@ -256,16 +230,13 @@ TEST(session_limits_hold)
 	nat_maps_close(rig.maps, a, rig.now_s);
 	assert_int_equal(rig_stats(&rig).n_sessions, 1);
 	assert_int_equal(rig_out(&rig, b, REMOTE, 9, SYN), NAT_OK);
-	rig_end(&rig);
 }
 
 /* Removed from the middle and from both ends of the mapping's list. */
-TEST(sessions_end_in_any_order)
+TEST_RIG(sessions_end_in_any_order)
 {
-	struct rig rig;
 	uint32_t id, n = 50;
 
-	rig_init(&rig);
 	rig.config.filtering[NAT_UDP] = NAT_FILTER_ADDRESS_PORT;
 	rig_start(&rig);
 	id = rig_map(&rig, UDP, INSIDE, 1);
@@ -284,5 +255,4 @@ TEST(sessions_end_in_any_order)
 			n > 0);
 	}
 	assert_int_equal(nat_map_at(rig.maps, id)->sessions, 0);
-	rig_end(&rig);
 }
