@@ -31,11 +31,13 @@ static void open_beside(struct beside *b)
 	}
 }
 
-/* All is back, but for what the first cache has open. */
-static void close_beside(struct beside *b)
+/* The first n_back[i] pages are back, or open in the first cache. */
+static void close_beside(struct beside *b, const uint32_t n_back[N_BESIDE])
 {
 	mr_cache_flush(b->f.cache);
 	for (int i = 0; i < N_BESIDE; i++) {
+		mr_frag_free_bulk(b->caches[i], b->addrs[i] + n_back[i],
+				  256 - n_back[i]);
 		assert_in_flight(b->pools[i], 0);
 		mr_cache_destroy(b->caches[i]);
 		assert_magazines(b->pools[i]);
@@ -70,9 +72,7 @@ TEST(full_magazine_goes_to_the_depot_of_its_pool)
 	expect(&b, 0, 0, 4 * MAG);
 	assert_in_flight(b.pools[0], 0);
 	assert_int_equal(pool_stats(b.f.pool).recycle_ring, 256);
-	for (int i = 1; i < N_BESIDE; i++)
-		mr_frag_free_bulk(b.caches[i], b.addrs[i], 256);
-	close_beside(&b);
+	close_beside(&b, (const uint32_t[N_BESIDE]){ 256 });
 }
 
 /* The magazine that was sent half full is used like any other. */
@@ -98,10 +98,7 @@ TEST(partial_magazine_is_fetched_and_counted)
 	assert_int_equal(
 		mr_pool_frag_alloc_bulk(b.pools[0], again, 256, 2048), 5);
 	mr_pool_frag_free_bulk(b.pools[0], again, 5);
-	mr_frag_free_bulk(b.caches[0], b.addrs[0] + 22, 256 - 22);
-	for (int i = 1; i < N_BESIDE; i++)
-		mr_frag_free_bulk(b.caches[i], b.addrs[i], 256);
-	close_beside(&b);
+	close_beside(&b, (const uint32_t[N_BESIDE]){ 22 });
 }
 
 static uint64_t n_idle_calls_until_sent(struct beside *b)
@@ -136,11 +133,7 @@ TEST(idle_calls_wait_for_more_but_not_for_ever)
 	__atomic_store_n(&b.pools[1]->is_starving, 1, __ATOMIC_RELAXED);
 	assert_int_equal(n_idle_calls_until_sent(&b), 1);
 	expect(&b, 1, 0, 3);
-	mr_frag_free_bulk(b.caches[0], b.addrs[0] + MAG + 10, 246 - MAG);
-	mr_frag_free_bulk(b.caches[1], b.addrs[1] + 3, 253);
-	for (int i = 2; i < N_BESIDE; i++)
-		mr_frag_free_bulk(b.caches[i], b.addrs[i], 256);
-	close_beside(&b);
+	close_beside(&b, (const uint32_t[N_BESIDE]){ MAG + 10, 3 });
 }
 
 /* One more than there are places: what comes sends away what is there. */
@@ -167,7 +160,7 @@ TEST(five_pools_pass_through_four_places)
 	}
 	assert_true(n_pools_open <= MR_OPEN_MAGAZINES);
 	assert_int_equal(cache_stats(b.f.cache).n_open, n_open);
-	close_beside(&b);
+	close_beside(&b, (const uint32_t[N_BESIDE]){ 256, 256, 256, 256, 256 });
 }
 
 /* As many as there are places: each travels in whole magazines. */
@@ -192,8 +185,7 @@ TEST(four_pools_do_not_meet)
 		assert_int_equal(pool_stats(b.pools[i]).n_depot, 192);
 		mr_frag_free_bulk(b.caches[i], again, 64);
 	}
-	mr_frag_free_bulk(b.caches[2], b.addrs[2], 256);
-	close_beside(&b);
+	close_beside(&b, (const uint32_t[N_BESIDE]){ 256, 256, 0, 256, 256 });
 }
 
 TEST(every_call_is_simple_again_when_nothing_is_open)
@@ -210,10 +202,7 @@ TEST(every_call_is_simple_again_when_nothing_is_open)
 	assert_in_flight(b.f.pool, 0);
 	mr_cache_flush(b.f.cache);
 	assert_int_equal(b.f.cache->fast_pages, 256);
-	for (int i = 0; i < N_BESIDE; i++)
-		mr_frag_free_bulk(b.caches[i], b.addrs[i] + (i == 0),
-				  256 - (i == 0));
-	close_beside(&b);
+	close_beside(&b, (const uint32_t[N_BESIDE]){ 1 });
 }
 
 /* Free calls that add nothing send it away after two ticks, not before. */
@@ -242,10 +231,7 @@ TEST(what_stays_the_same_is_sent_after_two_ticks)
 		expect(&b, 0, k == 2 + MAG ? 0 : (uint64_t)k - 2,
 		       k == 2 + MAG ? 3 + MAG : 3);
 	}
-	mr_frag_free_bulk(b.caches[0], b.addrs[0] + 3 + MAG, 253 - MAG);
-	for (int i = 1; i < N_BESIDE; i++)
-		mr_frag_free_bulk(b.caches[i], b.addrs[i], 256);
-	close_beside(&b);
+	close_beside(&b, (const uint32_t[N_BESIDE]){ 3 + MAG });
 }
 
 /* Who finds no page says so, and gets what is open with the next free call. */
@@ -267,11 +253,7 @@ TEST(starving_cache_is_heard)
 	mr_frag_free_bulk(b.f.cache, b.addrs[0] + 2, 2);
 	mr_frag_free_bulk(b.f.cache, b.addrs[0] + 4, 1);
 	expect(&b, 0, 3, 0);
-	mr_frag_free_bulk(b.caches[0], b.addrs[0] + 5, 251);
-	mr_frag_free_bulk(b.caches[1], b.addrs[1] + 3, 253);
-	for (int i = 2; i < N_BESIDE; i++)
-		mr_frag_free_bulk(b.caches[i], b.addrs[i], 256);
-	close_beside(&b);
+	close_beside(&b, (const uint32_t[N_BESIDE]){ 5, 3 });
 }
 
 TEST(destroyed_cache_sends_what_it_has_open)
@@ -285,9 +267,7 @@ TEST(destroyed_cache_sends_what_it_has_open)
 	for (int i = 0; i < N_BESIDE; i++)
 		expect(&b, i, 0, 3);
 	mr_cache_create(b.f.pool, &b.f.cache, NULL);
-	for (int i = 0; i < N_BESIDE; i++)
-		mr_frag_free_bulk(b.caches[i], b.addrs[i] + 3, 253);
-	close_beside(&b);
+	close_beside(&b, (const uint32_t[N_BESIDE]){ 3, 3, 3, 3, 3 });
 }
 
 TEST(without_empty_magazines_pages_go_one_by_one)
@@ -309,10 +289,7 @@ TEST(without_empty_magazines_pages_go_one_by_one)
 	while (n > 0)
 		mri_stack_push(&b.pools[0]->depot.empty, (uint32_t)places[--n],
 			       &n_failed);
-	mr_frag_free_bulk(b.caches[0], b.addrs[0] + 100, 156);
-	for (int i = 1; i < N_BESIDE; i++)
-		mr_frag_free_bulk(b.caches[i], b.addrs[i], 256);
-	close_beside(&b);
+	close_beside(&b, (const uint32_t[N_BESIDE]){ 100 });
 }
 
 /* A place of the region's list is found by what is there now. */
@@ -337,7 +314,7 @@ TEST(pools_are_found_after_others_have_gone)
 	assert_int_equal(mr_pool_destroy(late, NULL), 0);
 	b.pools[1] = pool_beside(&b.f, 256, 2048);
 	mr_cache_create(b.pools[1], &b.caches[1], NULL);
-	close_beside(&b);
+	close_beside(&b, (const uint32_t[N_BESIDE]){ 256, 256, 256, 256, 256 });
 }
 
 /* Each flush sends a magazine of one page, until there are no empty ones. */
