@@ -20,6 +20,8 @@
 #include <stdlib.h>
 #include <ucontext.h>
 
+#include "support/unit.h"
+
 #ifdef __SANITIZE_THREAD__
 void *__tsan_get_current_fiber(void);
 void *__tsan_create_fiber(unsigned int flags);
@@ -240,6 +242,15 @@ static inline bool explore_at_random(struct explore *e, uint64_t seed)
 	explore_open(e, seed);
 	explore_run(e);
 	return e->n_failures == 0;
+}
+
+/* n_least schedules at least were tried, and none failed. */
+static inline void explore_assert_right(const struct explore *e,
+					uint64_t n_least)
+{
+	if (e->n_failures > 0)
+		fail_msg("%s: %s", e->schedule, e->failure);
+	assert_true(e->n_runs >= n_least);
 }
 
 #endif

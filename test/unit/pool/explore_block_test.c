@@ -116,13 +116,6 @@ static void end_blocks(void *shared)
 	explore_check(b->owner.counters.free_over == 0);
 }
 
-static void assert_right(const struct explore *e, uint64_t n_least)
-{
-	if (e->n_failures > 0)
-		fail_msg("%s: %s", e->schedule, e->failure);
-	assert_true(e->n_runs >= n_least);
-}
-
 static struct explore explore_block(bool is_split, void (*owner)(void *))
 {
 	struct explore e = { .begin = begin_blocks,
@@ -144,9 +137,9 @@ TEST(a_block_comes_back_once)
 	struct explore e;
 
 	e = explore_block(false, frees_one_and_retires);
-	assert_right(&e, 1000);
+	explore_assert_right(&e, 1000);
 	e = explore_block(false, retires_and_frees_one);
-	assert_right(&e, 1000);
+	explore_assert_right(&e, 1000);
 }
 
 TEST(a_subtraction_in_two_steps_is_found)

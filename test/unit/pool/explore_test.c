@@ -156,32 +156,25 @@ static struct explore explore_stack(const struct stepped_fault *fault,
 	return e;
 }
 
-static void assert_right(const struct explore *e, uint64_t n_least)
-{
-	if (e->n_failures > 0)
-		fail_msg("%s: %s", e->schedule, e->failure);
-	assert_true(e->n_runs >= n_least);
-}
-
 TEST(the_depot_is_right)
 {
 	struct explore e;
 
 	e = explore_stack(&right, 3, pops_one, pops_two_pushes_the_first, NULL,
 			  4);
-	assert_right(&e, 100);
+	explore_assert_right(&e, 100);
 	e = explore_stack(&right, 3, pops_and_pushes, pops_two_pushes_the_first,
 			  pops_one, 2);
-	assert_right(&e, 1000);
+	explore_assert_right(&e, 1000);
 	e = explore_stack(&right, 1, pops_and_pushes, pops_and_pushes,
 			  pops_and_pushes, 3);
-	assert_right(&e, 1000);
+	explore_assert_right(&e, 1000);
 	e = explore_stack(&right, 4, pops_two_at_once,
 			  pops_two_pushes_the_first, pops_and_pushes, 2);
-	assert_right(&e, 1000);
+	explore_assert_right(&e, 1000);
 	e = explore_stack(&right, 4, pops_one, takes_two_in_16_operations, NULL,
 			  2);
-	assert_right(&e, 100);
+	explore_assert_right(&e, 100);
 }
 
 TEST(faults_of_the_depot_are_found)
@@ -209,7 +202,7 @@ TEST(a_tag_of_4_bits_is_found)
 
 	e = explore_stack(&tag_of_4_bits, 3, pops_one,
 			  pops_two_pushes_the_first, NULL, 4);
-	assert_right(&e, 100); /* 3 operations are not enough for it */
+	explore_assert_right(&e, 100); /* 3 operations are not enough for it */
 	e = explore_stack(&tag_of_4_bits, 4, pops_one,
 			  takes_two_in_16_operations, NULL, 1);
 	assert_true(e.n_failures > 0);
@@ -355,7 +348,7 @@ TEST(never_used_objects_go_to_one)
 
 	caches.ctx = test_ctx(&caches.allocator);
 	explore_all(&e);
-	assert_right(&e, 100);
+	explore_assert_right(&e, 100);
 	stepped_fault.is_split = true; /* of the cursor */
 	explore_all(&e);
 	stepped_fault = right;

@@ -179,29 +179,22 @@ static struct explore explore_mpmc(bool is_early, bool is_blind,
 	return e;
 }
 
-static void assert_right(const struct explore *e, uint64_t n_least)
-{
-	if (e->n_failures > 0)
-		fail_msg("%s: %s", e->schedule, e->failure);
-	assert_true(e->n_runs >= n_least);
-}
-
 TEST(mpmc_is_right)
 {
 	struct explore e;
 
 	e = explore_mpmc(false, false, enqueues_two_and_one,
 			 enqueues_one_and_two, NULL, 6);
-	assert_right(&e, 1000);
+	explore_assert_right(&e, 1000);
 	e = explore_mpmc(false, false, enqueues_two_and_one,
 			 dequeues_two_and_one, NULL, 6);
-	assert_right(&e, 1000);
+	explore_assert_right(&e, 1000);
 	e = explore_mpmc(false, false, enqueues_two_and_one,
 			 dequeues_two_and_one, dequeues_one, 3);
-	assert_right(&e, 1000);
+	explore_assert_right(&e, 1000);
 	e = explore_mpmc(false, false, enqueues_two_and_one,
 			 enqueues_one_and_two, dequeues_two_and_one, 3);
-	assert_right(&e, 1000);
+	explore_assert_right(&e, 1000);
 }
 
 TEST(faults_of_mpmc_are_found)
@@ -260,5 +253,5 @@ TEST(spsc_is_right)
 			     .max_preemptions = 4 };
 
 	explore_all(&e);
-	assert_right(&e, 1000);
+	explore_assert_right(&e, 1000);
 }
