@@ -40,158 +40,121 @@ static void open_with(struct vfio_fixture *f, uint32_t idx, struct fake_bar bar)
 	assert_int_equal(vfio_try(f, NIC_0, MR_PCI_AUTO, &f->pci, NULL), 0);
 }
 
-/* A MSI-X capability at 0x40: 8 vectors, the table at an offset of a BAR. */
-static void put_table(uint32_t idx, uint32_t offset)
+enum { NO_TABLE = UINT32_MAX, N_PROBES = 5 };
+
+/* What the kernel says of a BAR, and what of it is the device's then. */
+static const struct {
+	uint32_t idx;
+	struct fake_bar bar;
+	uint32_t table; /* where the one of MSI-X begins */
+	uint32_t there[N_PROBES], not_there[N_PROBES]; /* 0 behind the last */
+	uint64_t n_bytes;                              /* that are mapped */
+} cases[] = {
+	{ 0,
+	  { .size = 131072, .can_mmap = true, .is_msix_mappable = true },
+	  NO_TABLE,
+	  { 4, 0x3818, 131068 },
+	  { 0 },
+	  131072 },
+	/* The areas of the kernel; the rest is as without a device. */
+	{ 4,
+	  { .size = 32768,
+	    .can_mmap = true,
+	    .is_msix_mappable = true,
+	    .n_areas = 2,
+	    .areas = { { 4096, 4096 }, { 16384, 8192 } } },
+	  NO_TABLE,
+	  { 4096, 8188, 16384, 24572 },
+	  { 4, 8192, 16380, 24576, 32764 },
+	  12288 },
+	/* Not in order; one within another; outside of the BAR. */
+	{ 4,
+	  { .size = 32768,
+	    .can_mmap = true,
+	    .n_areas = 2,
+	    .areas = { { 16384, 8192 }, { 4096, 4096 } } },
+	  NO_TABLE,
+	  { 4096, 16384 },
+	  { 4, 8192, 24576 },
+	  12288 },
+	{ 4,
+	  { .size = 32768,
+	    .can_mmap = true,
+	    .n_areas = 2,
+	    .areas = { { 4096, 16384 }, { 8192, 4096 } } },
+	  NO_TABLE,
+	  { 4096, 16384 },
+	  { 4, 24576 },
+	  16384 },
+	{ 4,
+	  { .size = 16384,
+	    .can_mmap = true,
+	    .n_areas = 2,
+	    .areas = { { 8192, 16384 }, { 32768, 4096 } } },
+	  NO_TABLE,
+	  { 0 },
+	  { 8192 },
+	  0 },
+	/* Before 4.16: the pages of the table are left out, of its BAR. */
+	{ 3,
+	  { .size = 16384, .can_mmap = true },
+	  0x2800 | 3,
+	  { 8188, 12288 },
+	  { 8192 },
+	  12288 },
+	{ 2,
+	  { .size = 16384, .can_mmap = true },
+	  0x2800 | 3,
+	  { 8192 },
+	  { 0 },
+	  16384 },
+	{ 3, { .size = 4096, .can_mmap = true }, 3, { 0 }, { 4092 }, 0 },
+	/* What is behind the BAR in memory is not the device's to take. */
+	{ 3,
+	  { .size = 8192, .can_mmap = true },
+	  0x100000 | 3,
+	  { 8188 },
+	  { 0 },
+	  8192 },
+};
+
+TEST(what_the_kernel_lets_be_mapped_is_the_devices)
 {
-	const uint32_t where = offset | idx;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const uint32_t idx = cases[i].idx;
+		struct vfio_fixture f;
+		struct mr_bar bar;
 
-	memcpy(fake.devices[0].config + 0x44, &where, 4);
-}
+		vfio_prepare(&f);
+		fake.devices[0].bars[idx] = cases[i].bar;
+		/* A MSI-X capability at 0x40. */
+		if (cases[i].table != NO_TABLE)
+			memcpy(fake.devices[0].config + 0x44, &cases[i].table,
+			       4);
+		assert_int_equal(vfio_try(&f, NIC_0, MR_PCI_AUTO, &f.pci, NULL),
+				 0);
+		assert_int_equal(mr_pci_map_bar(f.pci, idx, &bar, NULL), 0);
+		assert_int_equal(bar.n_bytes, cases[i].bar.size);
+		assert_int_equal(n_device_bytes(), cases[i].n_bytes);
+		for (uint32_t k = 0; k < N_PROBES; k++) {
+			const uint32_t there = cases[i].there[k];
+			const uint32_t not_there = cases[i].not_there[k];
 
-TEST(a_bar_is_the_device_s)
-{
-	struct vfio_fixture f;
-	struct mr_bar bar;
-
-	open_with(&f, 0,
-		  (struct fake_bar){ .size = 131072,
-				     .can_mmap = true,
-				     .is_msix_mappable = true });
-	assert_int_equal(mr_pci_map_bar(f.pci, 0, &bar, NULL), 0);
-	assert_int_equal(bar.n_bytes, 131072);
-	mr_bar_write32(&bar, 0x3818, 0x12345678);
-	assert_int_equal(behind(&f, 0, 0x3818), 0x12345678);
-	assert_int_equal(mr_bar_read32(&bar, 131068), 0);
-	vfio_finish(&f);
-}
-
-TEST(the_areas_of_the_kernel_are_mapped)
-{
-	struct vfio_fixture f;
-	struct mr_bar bar;
-
-	open_with(&f, 4,
-		  (struct fake_bar){
-			  .size = 32768,
-			  .can_mmap = true,
-			  .is_msix_mappable = true,
-			  .n_areas = 2,
-			  .areas = { { 4096, 4096 }, { 16384, 8192 } } });
-	assert_int_equal(mr_pci_map_bar(f.pci, 4, &bar, NULL), 0);
-	assert_int_equal(bar.n_bytes, 32768);
-	mr_bar_write32(&bar, 4096, 1);
-	mr_bar_write32(&bar, 24572, 2);
-	assert_int_equal(behind(&f, 4, 4096), 1);
-	assert_int_equal(behind(&f, 4, 24572), 2);
-	/* The rest is as without a device. */
-	assert_int_equal(mr_bar_read32(&bar, 0), UINT32_MAX);
-	assert_int_equal(mr_bar_read32(&bar, 8192), UINT32_MAX);
-	assert_int_equal(mr_bar_read32(&bar, 32764), UINT32_MAX);
-	mr_bar_write32(&bar, 8192, 3);
-	assert_int_equal(behind(&f, 4, 8192), 0);
-	vfio_finish(&f);
-}
-
-/* Not in order, and one within another. */
-TEST(areas_may_come_in_any_order)
-{
-	static const struct vfio_area lists[][2] = {
-		{ { 16384, 8192 }, { 4096, 4096 } },
-		{ { 4096, 16384 }, { 8192, 4096 } },
-	};
-	struct vfio_fixture f;
-	struct mr_bar bar;
-
-	for (int i = 0; i < 2; i++) {
-		struct fake_bar parts = { .size = 32768,
-					  .can_mmap = true,
-					  .n_areas = 2 };
-
-		memcpy(parts.areas, lists[i], sizeof(parts.areas));
-		open_with(&f, 4, parts);
-		assert_int_equal(mr_pci_map_bar(f.pci, 4, &bar, NULL), 0);
-		/* Nothing was written to the device on the way. */
-		assert_int_equal(mr_bar_read32(&bar, 4096), 0);
-		assert_int_equal(mr_bar_read32(&bar, 16384), 0);
-		assert_int_equal(behind(&f, 4, 16384), 0);
-		assert_int_equal(mr_bar_read32(&bar, 0), UINT32_MAX);
-		assert_int_equal(mr_bar_read32(&bar, 24576), UINT32_MAX);
+			if (there != 0) {
+				/* Nothing was written to it on the way. */
+				assert_int_equal(mr_bar_read32(&bar, there), 0);
+				mr_bar_write32(&bar, there, k + 1);
+				assert_int_equal(behind(&f, idx, there), k + 1);
+			}
+			if (not_there != 0) {
+				assert_int_equal(mr_bar_read32(&bar, not_there),
+						 UINT32_MAX);
+				mr_bar_write32(&bar, not_there, k + 1);
+				assert_int_equal(behind(&f, idx, not_there), 0);
+			}
+		}
 		vfio_finish(&f);
 	}
-}
-
-TEST(areas_outside_of_the_bar_are_not)
-{
-	struct vfio_fixture f;
-	struct mr_bar bar;
-
-	open_with(&f, 4,
-		  (struct fake_bar){
-			  .size = 16384,
-			  .can_mmap = true,
-			  .n_areas = 2,
-			  .areas = { { 8192, 16384 }, { 32768, 4096 } } });
-	assert_int_equal(mr_pci_map_bar(f.pci, 4, &bar, NULL), 0);
-	assert_int_equal(mr_bar_read32(&bar, 8192), UINT32_MAX);
-	vfio_finish(&f);
-}
-
-/* Before 4.16: the pages of the table are left out, whatever else is there. */
-TEST(the_table_is_mapped_around)
-{
-	struct vfio_fixture f;
-	struct mr_bar bar;
-
-	vfio_prepare(&f);
-	put_table(3, 0x2800); /* in the page at 8192 */
-	fake.devices[0].bars[3] =
-		(struct fake_bar){ .size = 16384, .can_mmap = true };
-	assert_int_equal(vfio_try(&f, NIC_0, MR_PCI_AUTO, &f.pci, NULL), 0);
-	assert_int_equal(mr_pci_map_bar(f.pci, 3, &bar, NULL), 0);
-	mr_bar_write32(&bar, 8188, 1);
-	mr_bar_write32(&bar, 12288, 2);
-	assert_int_equal(behind(&f, 3, 8188), 1);
-	assert_int_equal(behind(&f, 3, 12288), 2);
-	assert_int_equal(mr_bar_read32(&bar, 8192), UINT32_MAX);
-	/* Another BAR is whole. */
-	fake.devices[0].bars[2] =
-		(struct fake_bar){ .size = 16384, .can_mmap = true };
-	assert_int_equal(mr_pci_map_bar(f.pci, 2, &bar, NULL), 0);
-	assert_int_equal(mr_bar_read32(&bar, 8192), 0);
-	vfio_finish(&f);
-}
-
-TEST(a_table_on_each_page_leaves_nothing)
-{
-	struct vfio_fixture f;
-	struct mr_bar bar;
-
-	vfio_prepare(&f);
-	put_table(3, 0);
-	fake.devices[0].bars[3] =
-		(struct fake_bar){ .size = 4096, .can_mmap = true };
-	assert_int_equal(vfio_try(&f, NIC_0, MR_PCI_AUTO, &f.pci, NULL), 0);
-	assert_int_equal(mr_pci_map_bar(f.pci, 3, &bar, NULL), 0);
-	assert_int_equal(mr_bar_read32(&bar, 4092), UINT32_MAX);
-	vfio_finish(&f);
-}
-
-/* What is behind the BAR in memory is not the device's to take. */
-TEST(a_table_past_the_end_maps_no_more_than_the_bar)
-{
-	struct vfio_fixture f;
-	struct mr_bar bar;
-
-	vfio_prepare(&f);
-	put_table(3, 0x100000);
-	fake.devices[0].bars[3] =
-		(struct fake_bar){ .size = 8192, .can_mmap = true };
-	assert_int_equal(vfio_try(&f, NIC_0, MR_PCI_AUTO, &f.pci, NULL), 0);
-	assert_int_equal(mr_pci_map_bar(f.pci, 3, &bar, NULL), 0);
-	mr_bar_write32(&bar, 8188, 1);
-	assert_int_equal(behind(&f, 3, 8188), 1);
-	assert_int_equal(n_device_bytes(), 8192);
-	vfio_finish(&f);
 }
 
 TEST(a_bar_that_cannot_be_mapped_says_why)
