@@ -28,14 +28,12 @@ uint64_t vnet_all_features(void)
 		VNET_STATUS,
 		VNET_CTRL_VQ,
 		VNET_CTRL_RX,
-		VNET_CTRL_VLAN,
 		VNET_CTRL_RX_EXTRA,
 		VNET_MQ,
 		VNET_GUEST_ANNOUNCE,
 		VNET_NOTIF_CONFIG_DATA,
 		VNET_DEVICE_STATS,
 		VNET_CTRL_MAC_ADDR,
-		VNET_INDIRECT_DESC,
 		VNET_EVENT_IDX,
 		VNET_VERSION_1,
 		VNET_ACCESS_PLATFORM,
@@ -135,7 +133,6 @@ void vnet_reset(struct model *model)
 	v->n_unicast = v->n_multicast = 0;
 	v->promisc = v->allmulti = v->alluni = false;
 	v->nomulti = v->nouni = v->nobcast = false;
-	memset(v->vlans, 0, sizeof(v->vlans));
 	memset(v->coal, 0, sizeof(v->coal));
 	memset(v->counts, 0, sizeof(v->counts));
 	memset(&v->rss, 0, sizeof(v->rss));
@@ -356,8 +353,6 @@ struct vnet_state vnet_state(struct vnet *v)
 		state.coal_max_packets[i] = v->coal[i].max_packets;
 		state.coal_max_usecs[i] = v->coal[i].max_usecs;
 	}
-	for (uint32_t i = 0; i < sizeof(v->vlans); i++)
-		state.n_vlans += (uint32_t)__builtin_popcount(v->vlans[i]);
 	model_unlock(&v->model);
 	return state;
 }

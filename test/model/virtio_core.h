@@ -107,7 +107,6 @@ struct vnet {
 	uint8_t mac[6], macs[VNET_MAX_MACS][6];
 	uint32_t n_unicast, n_multicast;
 	bool promisc, allmulti, alluni, nomulti, nouni, nobcast;
-	uint8_t vlans[4096 / 8];
 	uint16_t n_active_pairs;
 	bool has_rss;
 	struct vnet_rss rss;
@@ -210,8 +209,6 @@ void vnet_fetch(struct vnet *v, struct vnet_queue *q);
 struct vnet_element *vnet_element(struct vnet_queue *q, uint64_t i);
 bool vnet_add_seg(struct vnet *v, struct vnet_queue *q, struct vnet_element *e,
 		  const uint8_t *desc);
-bool vnet_add_table(struct vnet *v, struct vnet_queue *q,
-		    struct vnet_element *e, const uint8_t *desc);
 uint32_t vnet_gather(const struct vnet_element *e, uint8_t *bytes,
 		     uint32_t room);
 uint32_t vnet_scatter(const struct vnet_element *e, uint32_t from,

@@ -15,9 +15,6 @@ enum {
 	MAC = 1,
 	MAC_TABLE_SET = 0,
 	MAC_ADDR_SET = 1,
-	VLAN = 2,
-	VLAN_ADD = 0,
-	VLAN_DEL = 1,
 	ANNOUNCE = 3,
 	MQ = 4,
 	MQ_VQ_PAIRS_SET = 0,
@@ -113,22 +110,6 @@ static uint8_t set_mac(struct vnet *v, const struct command *c)
 	if (c->n_bytes != 6 || (c->bytes[0] & 1) != 0)
 		return wrong(v, c, "no unicast address");
 	memcpy(v->mac, c->bytes, 6);
-	return OK;
-}
-
-static uint8_t set_vlan(struct vnet *v, const struct command *c)
-{
-	uint16_t vlan;
-
-	if (!vnet_has(v, VNET_CTRL_VLAN) || c->number > VLAN_DEL)
-		return wrong(v, c, "without the feature");
-	if (c->n_bytes != 2 || vnet_get16(c->bytes) > 4095)
-		return wrong(v, c, "no VLAN");
-	vlan = vnet_get16(c->bytes);
-	if (c->number == VLAN_ADD)
-		v->vlans[vlan / 8] |= (uint8_t)(1u << vlan % 8);
-	else
-		v->vlans[vlan / 8] &= (uint8_t) ~(1u << vlan % 8);
 	return OK;
 }
 
@@ -367,8 +348,6 @@ static uint8_t obey(struct vnet *v, struct command *c)
 		return set_rx(v, c);
 	case MAC:
 		return set_mac(v, c);
-	case VLAN:
-		return set_vlan(v, c);
 	case ANNOUNCE:
 		return set_announced(v, c);
 	case MQ:

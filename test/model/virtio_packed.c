@@ -88,16 +88,8 @@ int vnet_packed_take(struct vnet *v, struct vnet_queue *q,
 		}
 		e->n_slots++;
 		q->avail_pos++;
-		if ((flags & VNET_DESC_INDIRECT) != 0) {
-			if (e->n_slots > 1 || (flags & VNET_DESC_NEXT) != 0) {
-				vnet_give_up(v, q, "INDIRECT in a chain");
-				return -1;
-			}
-			if (!vnet_add_table(v, q, e, desc))
-				return -1;
-		} else if (!vnet_add_seg(v, q, e, desc)) {
+		if (!vnet_add_seg(v, q, e, desc))
 			return -1;
-		}
 		if ((flags & VNET_DESC_NEXT) == 0)
 			return identify(v, q, e, desc);
 	}

@@ -108,6 +108,8 @@ bool vnet_add_seg(struct vnet *v, struct vnet_queue *q, struct vnet_element *e,
 
 	if (e->n_segs == VNET_MAX_SEGS)
 		return vnet_give_up(v, q, "the chain is too long");
+	if (vnet_get16(desc + (is_packed(v) ? 14 : 12)) & VNET_DESC_INDIRECT)
+		return vnet_give_up(v, q, "INDIRECT was not negotiated");
 	seg->iova = vnet_get64(desc);
 	seg->n_bytes = vnet_get32(desc + 8);
 	seg->is_written = is_written;
@@ -123,40 +125,6 @@ bool vnet_add_seg(struct vnet *v, struct vnet_queue *q, struct vnet_element *e,
 		return vnet_give_up(v, q, "a buffer is posted twice");
 	e->n_segs++;
 	return true;
-}
-
-/* Split tables are chains by index, packed ones are read in order. */
-bool vnet_add_table(struct vnet *v, struct vnet_queue *q,
-		    struct vnet_element *e, const uint8_t *desc)
-{
-	const uint32_t n_bytes = vnet_get32(desc + 8);
-	const uint32_t n = n_bytes / 16;
-	const uint8_t *table;
-	uint32_t at = 0;
-
-	if (!vnet_has(v, VNET_INDIRECT_DESC))
-		return vnet_give_up(v, q, "INDIRECT was not negotiated");
-	if (n == 0 || n_bytes % 16 != 0 || n > VNET_MAX_SEGS)
-		return vnet_give_up(v, q, "an indirect table of odd size");
-	table = model_dma(&v->model, vnet_get64(desc), n_bytes);
-	if (table == NULL)
-		return vnet_give_up(v, q, "an indirect table is not mapped");
-	for (uint32_t i = 0; i < n; i++) {
-		const uint8_t *entry = table + 16 * at;
-		const uint16_t flags =
-			vnet_get16(entry + (is_packed(v) ? 14 : 12));
-
-		if ((flags & VNET_DESC_INDIRECT) != 0)
-			return vnet_give_up(v, q, "a table in a table");
-		if (!vnet_add_seg(v, q, e, entry))
-			return false;
-		if (!is_packed(v) && (flags & VNET_DESC_NEXT) == 0)
-			return true;
-		at = is_packed(v) ? at + 1 : vnet_get16(entry + 14);
-		if (at >= n && i + 1 < n)
-			return vnet_give_up(v, q, "a table points outside");
-	}
-	return is_packed(v) || vnet_give_up(v, q, "a table without an end");
 }
 
 /* Take all that the driver has made available. */

@@ -17,17 +17,12 @@ static bool is_in_table(const struct vnet *v, const uint8_t *mac, uint32_t from,
 }
 
 /* 5.1.6.5.1 and 5.1.6.5.2: promiscuous only if the driver says so. */
-static bool is_for_us(const struct vnet *v, const uint8_t *bytes,
-		      const struct packet *p)
+static bool is_for_us(const struct vnet *v, const uint8_t *bytes)
 {
-	const uint32_t vlan = p->vlan_tci & 0xfff;
 	static const uint8_t broadcast[6] = { 255, 255, 255, 255, 255, 255 };
 
 	if (!vnet_has(v, VNET_CTRL_RX) || v->promisc)
 		return true;
-	if (vnet_has(v, VNET_CTRL_VLAN) && p->has_vlan &&
-	    (v->vlans[vlan / 8] >> vlan % 8 & 1) == 0)
-		return false;
 	if (memcmp(bytes, broadcast, 6) == 0)
 		return !v->nobcast;
 	if ((bytes[0] & 1) != 0)
@@ -160,7 +155,7 @@ static bool deliver(struct vnet *v, const uint8_t *bytes, uint32_t n_bytes,
 	uint32_t hash, n_buffers;
 	uint16_t kind;
 
-	if (n_bytes < 14 || !v->link_is_up || !is_for_us(v, bytes, &p)) {
+	if (n_bytes < 14 || !v->link_is_up || !is_for_us(v, bytes)) {
 		v->stats.n_filtered++;
 		return true;
 	}

@@ -55,11 +55,6 @@ static bool walk(struct vnet *v, struct vnet_queue *q, struct vnet_element *e,
 		q->is_out[at] = true;
 		e->slots[e->n_slots++] = at;
 		flags = vnet_get16(desc + 12);
-		if ((flags & VNET_DESC_INDIRECT) != 0 &&
-		    (flags & VNET_DESC_NEXT) != 0)
-			return vnet_give_up(v, q, "INDIRECT with NEXT");
-		if ((flags & VNET_DESC_INDIRECT) != 0)
-			return vnet_add_table(v, q, e, desc);
 		if (!vnet_add_seg(v, q, e, desc))
 			return false;
 		if ((flags & VNET_DESC_NEXT) == 0)
