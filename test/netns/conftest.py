@@ -55,11 +55,14 @@ def machine():
 
 
 @pytest.fixture
-def lab(tmp_path):
+def lab(tmp_path, request):
     """Namespaces and processes of one test; all gone after it."""
     a_lab = namespaces.Lab(tmp_path)
     try:
+        n_failed = request.session.testsfailed
         yield a_lab
+        if request.session.testsfailed == n_failed:
+            a_lab.check()
     finally:
         a_lab.close()
 

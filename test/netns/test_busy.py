@@ -4,7 +4,7 @@ import signal
 
 import pytest
 from lib import napi
-from lib.probe import Probe
+from lib.probe import opened
 from lib.wire import TEST_TYPE, Wire, frame
 
 
@@ -22,9 +22,7 @@ def before(star):
 
 def open_busy(lab, star, spec="p0,busy=64"):
     """A probe with that port open."""
-    probe = Probe(lab, star.middle)
-    probe.do("pool", 8192)
-    probe.do("open", spec)
+    probe = opened(lab, star.middle, spec)
     return probe
 
 
@@ -35,7 +33,6 @@ def test_interrupts_are_deferred_until_close(lab, star, before):
     assert now == dict.fromkeys(before, (2, 200000))
     probe.do("close", 0)
     assert napi.deferrals(star.middle, "p0") == before
-    probe.close()
 
 
 def test_after_a_kill_the_next_start_undoes_it(lab, star, before):
@@ -46,7 +43,6 @@ def test_after_a_kill_the_next_start_undoes_it(lab, star, before):
     probe = open_busy(lab, star, "p0")
     assert napi.deferrals(star.middle, "p0") == before
     assert "restored 'napi_defer_hard_irqs 0'" in probe.err.text()
-    probe.close()
 
 
 def test_frames_arrive_while_it_polls(lab, star):
@@ -56,7 +52,6 @@ def test_frames_arrive_while_it_polls(lab, star):
     # One more than there is: it finds the queue empty, and polls.
     assert probe.do("hold", 0, 201, 1000)["n"] == 200
     assert probe.stats(0)["queues"][0]["rx"]["events"]["wakeup"] > 0
-    probe.close()
 
 
 @pytest.mark.parametrize("is_tap", [False, True])
@@ -67,4 +62,3 @@ def test_it_says_when_it_is_of_no_use(lab, star, is_tap):
         spec = "t0"
     probe = open_busy(lab, star, spec + ",busy=64")
     assert "busy=64 has no effect: " in probe.err.text()
-    probe.close()

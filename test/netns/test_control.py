@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from lib.namespaces import wait_until
-from lib.probe import Probe
+from lib.probe import Probe, opened
 from lib.wire import TEST_TYPE, Wire, frame
 
 GROUP = "01:00:5e:01:02:03"
@@ -38,9 +38,7 @@ def filter_of(namespace, name="p0"):
 def probe(lab, star):
     """A probe with p0 open; p0 is afterwards as it was."""
     before = state(star.middle)
-    probe = Probe(lab, star.middle)
-    probe.do("pool", 8192)
-    probe.do("open", "p0")
+    probe = opened(lab, star.middle, "p0")
     yield probe
     probe.close()
     assert state(star.middle) == before
@@ -56,16 +54,13 @@ def test_promiscuity_is_switched(star, probe):
 
 
 def test_the_option_is_switched_off_and_on(lab, star):
-    probe = Probe(lab, star.middle)
-    probe.do("pool", 8192)
-    probe.do("open", "p0,promisc=off")
+    probe = opened(lab, star.middle, "p0,promisc=off")
     assert state(star.middle)["promiscuity"] == 0
     probe.do("close", 0)
     probe.do("open", "p0,promisc")
     assert state(star.middle)["promiscuity"] == 1
     probe.do("promisc", 0, 0)
     assert state(star.middle)["promiscuity"] == 0
-    probe.close()
 
 
 def test_a_list_takes_the_place_of_the_one_before(star, probe):
@@ -102,12 +97,9 @@ def test_the_mtu_of_the_port_follows_the_interface(star, probe):
 def test_an_mtu_that_the_device_refuses(lab, star):
     """A tap takes no more than 65521."""
     star.middle.ip("tuntap", "add", "t0", "mode", "tap")
-    probe = Probe(lab, star.middle)
-    probe.do("pool", 8192)
-    probe.do("open", "t0,sg=on")
+    probe = opened(lab, star.middle, "t0,sg=on")
     reason = probe.refused("mtu", 0, 65530)
     assert "does not take an MTU of 65530" in reason and "at most" in reason
-    probe.close()
 
 
 def test_the_address_is_set(star, probe):
@@ -117,9 +109,7 @@ def test_the_address_is_set(star, probe):
 
 def test_what_the_port_set_goes_back_to_a_renamed_interface(lab, star):
     before = state(star.middle)
-    probe = Probe(lab, star.middle)
-    probe.do("pool", 8192)
-    probe.do("open", "p0")
+    probe = opened(lab, star.middle, "p0")
     if star.middle.ip("link", "set", "p0", "name", "new0",
                       check=False).returncode != 0:
         pytest.skip("this kernel renames only what is down (before 6.2)")
@@ -138,9 +128,7 @@ def records():
 def killed_probe(lab, namespace):
     """MTU, address and up were set by a process that was killed."""
     namespace.ip("link", "set", "p0", "down")
-    probe = Probe(lab, namespace)
-    probe.do("pool", 8192)
-    probe.do("open", "p0,mtu=1400")
+    probe = opened(lab, namespace, "p0,mtu=1400")
     probe.do("mac", 0, MAC)
     probe.process.send_signal(signal.SIGKILL)
     probe.process.wait(10)
@@ -158,9 +146,7 @@ def test_what_a_killed_program_had_set_goes_back(lab, star, since, mtu):
     assert len(records() - had) == 1
     if since:
         star.middle.ip("link", "set", "p0", "mtu", since)
-    probe = Probe(lab, star.middle)
-    probe.do("pool", 8192)
-    probe.do("open", "p0")
+    probe = opened(lab, star.middle, "p0")
     assert probe.do("info", 0)["mtu"] == mtu
     assert state(star.middle) == {**before, "mtu": mtu}
     assert ("restored 'mtu 1500', it was 'mtu 1400': a program that had set "
@@ -200,7 +186,6 @@ def test_a_record_of_another_program_is_named(lab, star):
             assert ("another Millrace program is using this interface"
                     in probe.refused(*command))
         path.unlink()
-    probe.close()
 
 
 def test_a_record_that_cannot_be_removed_is_empty(lab, star):
@@ -235,9 +220,7 @@ def test_without_a_record_it_says_once_what_to_do(lab, star):
 
 def test_nothing_of_it_outlives_a_killed_program(lab, star):
     before = state(star.middle)
-    probe = Probe(lab, star.middle)
-    probe.do("pool", 8192)
-    probe.do("open", "p0")
+    probe = opened(lab, star.middle, "p0")
     probe.do("promisc", 0, 1)
     probe.do("allmulti", 0, 1)
     probe.do("filter", 0, GROUP, UNICAST)
@@ -250,9 +233,7 @@ def test_nothing_of_it_outlives_a_killed_program(lab, star):
 
 def test_a_child_does_not_keep_it(lab, star):
     before = state(star.middle)
-    probe = Probe(lab, star.middle)
-    probe.do("pool", 8192)
-    probe.do("open", "p0")
+    probe = opened(lab, star.middle, "p0")
     probe.do("promisc", 0, 1)
     probe.do("filter", 0, GROUP)
     child = probe.do("fork", 60)["pid"]
@@ -262,19 +243,15 @@ def test_a_child_does_not_keep_it(lab, star):
         wait_until("all is given back", lambda: state(star.middle) == before)
     finally:
         os.kill(child, signal.SIGKILL)
-    probe.close()
 
 
 def test_a_deleted_interface_is_said_to_be_gone(lab, star):
-    probe = Probe(lab, star.middle)
-    probe.do("pool", 8192)
-    probe.do("open", "p0")
+    probe = opened(lab, star.middle, "p0")
     star.middle.ip("link", "delete", "p0")
     for command in (("promisc", 0, 1), ("allmulti", 0, 1), ("mtu", 0, 1400),
                     ("mac", 0, MAC), ("filter", 0, GROUP)):
         assert "was deleted" in probe.refused(*command), command
     assert probe.do("device-stats", 0)["stats"]  # what it last had
-    probe.close()
 
 
 def test_a_capability_that_was_dropped_is_named(star, probe):
@@ -297,9 +274,7 @@ def test_the_filter_lets_in_what_it_names(lab, star):
                    "macvlan", "mode", "private")
     star.middle.ip("link", "set", "p0", "up")
     wire = lab.closing(Wire(star.hosts[0], "h0", TEST_TYPE))
-    probe = Probe(lab, star.middle)
-    probe.do("pool", 8192)
-    probe.do("open", "m0,attach=generic")
+    probe = opened(lab, star.middle, "m0,attach=generic")
     own = bytes.fromhex(star.middle.link("m0")["address"].replace(":", ""))
 
     def arrive(group):
@@ -325,7 +300,6 @@ def test_the_filter_lets_in_what_it_names(lab, star):
     assert arrive(GROUP) and arrive(OTHER_GROUP)
     probe.do("allmulti", 0, 0)
     assert not arrive(GROUP) and not arrive(OTHER_GROUP)
-    probe.close()
 
 
 def test_counters_of_the_interface_and_of_its_driver(star, probe):

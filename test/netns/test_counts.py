@@ -12,14 +12,9 @@ from lib import laws
 from lib.forwarder import Forwarder
 from lib.namespaces import Star, wait_until
 from lib.probe import Probe
-from lib.wire import TEST_TYPE, Wire, frame, number_of
+from lib.wire import TEST_TYPE, Wire, both, frame, number_of
 
 RING = 256
-
-
-def wires(lab, star):
-    """A raw socket at each of two hosts."""
-    return [lab.closing(Wire(h, "h0", TEST_TYPE)) for h in star.hosts[:2]]
 
 
 def lost_before_queues(port):
@@ -42,7 +37,7 @@ def check_way(final, n_sent, n_arrived, source=0, sink=1):
 
 @pytest.mark.parametrize("options", ["", ",attach=generic", ",csum=off"])
 def test_all_arrive_where_there_is_room(lab, star, options):
-    source, sink = wires(lab, star)
+    source, sink = both(lab, star)
     forwarder = Forwarder(lab, star.middle, *(p + options for p in star.ports))
     n, got = 0, []
     for _ in range(5):  # what the rings hold, if the forwarder is late
@@ -66,7 +61,7 @@ def stall_and_send(forwarder, source, frames, gap=64):
 
 @pytest.mark.parametrize("options", ["", ",attach=generic"])
 def test_what_a_stalled_forwarder_loses_has_a_name(lab, star, options):
-    source, sink = wires(lab, star)
+    source, sink = both(lab, star)
     forwarder = Forwarder(lab, star.middle, *(p + options for p in star.ports),
                           options=["--ring", RING])
     n = 0
@@ -86,7 +81,7 @@ def test_what_a_stalled_forwarder_loses_has_a_name(lab, star, options):
 
 
 def test_the_count_at_the_sink_is_the_count_that_is_claimed(lab, star):
-    source, sink = wires(lab, star)
+    source, sink = both(lab, star)
     forwarder = Forwarder(lab, star.middle, *star.ports,
                           options=["--ring", RING])
     n = stall_and_send(forwarder, source, (frame(100, i) for i in range(900)))
@@ -102,7 +97,7 @@ def test_the_count_at_the_sink_is_the_count_that_is_claimed(lab, star):
 def test_jumbo_frames_are_lost_whole(lab):
     """Several entries per frame, and rings that end in the middle of one."""
     star = Star(lab, mtu=9000)
-    source, sink = wires(lab, star)
+    source, sink = both(lab, star)
     forwarder = Forwarder(lab, star.middle, *star.ports,
                           options=["--ring", RING])
     n = 0
@@ -128,7 +123,7 @@ def test_four_queues_count_each_for_itself(lab):
     for namespace, name in [(h, "h0") for h in star.hosts] + \
             [(star.middle, p) for p in star.ports]:
         namespace.run("ethtool", "-L", name, "rx", 4, "tx", 4)
-    source, sink = wires(lab, star)
+    source, sink = both(lab, star)
     forwarder = Forwarder(lab, star.middle, *star.ports,
                           options=["--ring", 64])
     n = stall_and_send(forwarder, source, (
@@ -139,7 +134,7 @@ def test_four_queues_count_each_for_itself(lab):
 
 
 def test_a_peer_that_is_down_is_a_drop_of_the_device(lab, star):
-    source = wires(lab, star)[0]
+    source = both(lab, star)[0]
     forwarder = Forwarder(lab, star.middle, *star.ports)
     star.hosts[1].ip("link", "set", "h0", "down")
     n = source.send_all(frame(100, i) for i in range(300))
@@ -157,7 +152,7 @@ def test_a_peer_that_is_down_is_a_drop_of_the_device(lab, star):
 
 def test_frames_longer_than_the_buffer_are_named(lab, star):
     """Chunks of 2 KiB; then the MTU rises, and the host sends 3000 bytes."""
-    source, sink = wires(lab, star)
+    source, sink = both(lab, star)
     forwarder = Forwarder(lab, star.middle,
                           *(f"{p},sg=off" for p in star.ports),
                           options=["--page-bytes", 2048])
@@ -173,7 +168,7 @@ def test_frames_longer_than_the_buffer_are_named(lab, star):
 
 
 def test_frames_longer_than_the_way_out_are_named(lab, star):
-    source, sink = wires(lab, star)
+    source, sink = both(lab, star)
     forwarder = Forwarder(lab, star.middle, *star.ports)
     star.middle.ip("link", "set", "p1", "mtu", 1000)
     wait_until("the new MTU is known", lambda: source.send(frame(1500)) or
@@ -191,7 +186,7 @@ def test_frames_longer_than_the_way_out_are_named(lab, star):
 
 def test_a_starved_fill_ring_loses_by_name_and_flows_again(lab, star):
     """Somebody keeps every page; when it lets go, traffic flows again."""
-    source, sink = wires(lab, star)
+    source, sink = both(lab, star)
     probe = Probe(lab, star.middle)
     probe.do("pool", 2 * (3 * 64 + 256) + 128)
     for port in star.ports:
@@ -223,12 +218,11 @@ def test_a_starved_fill_ring_loses_by_name_and_flows_again(lab, star):
         sum(rx_drops.values()) + lost_before_queues(entry), entry
     assert rx_drops["no_buffer"] + rx_drops["ring_full"] >= 400
     assert entry["queues"][0]["rx"]["events"]["pool_empty"] > 0
-    probe.close()
 
 
 def test_counts_begin_at_zero_for_each_run(lab, star):
     """What the device counted before us is none of ours."""
-    source, sink = wires(lab, star)
+    source, sink = both(lab, star)
     for _ in range(2):
         forwarder = Forwarder(lab, star.middle, *star.ports,
                               options=["--ring", RING])
@@ -239,7 +233,7 @@ def test_counts_begin_at_zero_for_each_run(lab, star):
 
 
 def test_accounting_holds_when_it_ends_under_load(lab, star):
-    source, sink = wires(lab, star)
+    source, sink = both(lab, star)
     forwarder = Forwarder(lab, star.middle, *star.ports)
     for i in range(3000):
         source.send(frame(200, i))

@@ -3,7 +3,7 @@
 import pytest
 from lib import laws
 from lib.namespaces import Star
-from lib.probe import Probe
+from lib.probe import Probe, opened
 from lib.wire import TEST_TYPE, Wire, frame
 
 CHUNK = 4096
@@ -27,9 +27,8 @@ def no_tx_drop(probe):
 
 
 def test_an_entry_across_a_chunk_edge_is_split(lab, star):
-    probe = Probe(lab, star.middle)
-    probe.do("pool", 4096, PAGE)
-    probe.do("open", "p0,csum=off,sg=on,ring=256")
+    probe = opened(lab, star.middle, "p0,csum=off,sg=on,ring=256",
+                   pool=(4096, PAGE))
     # (offset in the page, edges that 1400 bytes from there cross)
     for offset, n_edges in ((CHUNK - 700, 1), (CHUNK - 1, 1), (CHUNK, 0),
                             (2 * CHUNK - 1399, 1), (2 * CHUNK - 1400, 0)):
@@ -38,39 +37,31 @@ def test_an_entry_across_a_chunk_edge_is_split(lab, star):
         assert probe.tx_events(0)["edge_split"] == before + 40 * n_edges
     assert probe.tx_events(0)["edge_copied"] == 0
     no_tx_drop(probe)
-    probe.close()
 
 
 def test_a_jumbo_entry_across_two_edges_is_split(lab):
     star = Star(lab, mtu=9000)
-    probe = Probe(lab, star.middle)
-    probe.do("pool", 4096, PAGE)
-    probe.do("open", "p0,csum=off,ring=256")
+    probe = opened(lab, star.middle, "p0,csum=off,ring=256", pool=(4096, PAGE))
     assert probe.do("info", 0)["sg"]
     pass_from_probe(lab, star, probe, 20, 9000, 300)
     assert probe.tx_events(0)["edge_split"] == 40
     no_tx_drop(probe)
-    probe.close()
 
 
 @pytest.mark.parametrize("options", ["csum=off,sg=off", "csum=off"])
 def test_an_entry_across_a_chunk_edge_is_copied_without_sg(lab, star, options):
-    probe = Probe(lab, star.middle)
-    probe.do("pool", 4096, PAGE)
-    probe.do("open", f"p0,{options},ring=256")
+    probe = opened(lab, star.middle, f"p0,{options},ring=256",
+                   pool=(4096, PAGE))
     assert not probe.do("info", 0)["sg"]
     pass_from_probe(lab, star, probe, 40, 1400, CHUNK - 700)
     assert probe.tx_events(0)["edge_copied"] == 40
     assert probe.tx_events(0)["edge_split"] == 0
     no_tx_drop(probe)
-    probe.close()
 
 
 @pytest.mark.parametrize("options", ["csum=off", "csum=auto"])
 def test_a_frame_of_a_later_pool_is_copied_and_counted(lab, star, options):
-    probe = Probe(lab, star.middle)
-    probe.do("pool", 4096)
-    probe.do("open", f"p0,{options},ring=256")
+    probe = opened(lab, star.middle, f"p0,{options},ring=256", pool=(4096,))
     pass_from_probe(lab, star, probe, 30, 1400)
     assert probe.tx_events(0)["foreign_copied"] == 0
     later = probe.do("pool", 1024)["pool"]
@@ -83,7 +74,6 @@ def test_a_frame_of_a_later_pool_is_copied_and_counted(lab, star, options):
     probe.do("open", "p1,csum=off,ring=256")
     probe.do("close", 0)
     assert probe.do("segments")["segments"][-1]["pins"] == 1
-    probe.close()
 
 
 def has_gap_before(probe, segment):
@@ -123,7 +113,6 @@ def test_a_port_on_a_pool_behind_a_gap_is_refused(lab, star):
     probe.do("close", 0)
     probe.do("destroy-pool", again)
     probe.do("destroy-region")
-    probe.close()
 
 
 def test_frames_from_behind_a_gap_are_copied_and_leave(lab, star):
@@ -144,7 +133,6 @@ def test_frames_from_behind_a_gap_are_copied_and_leave(lab, star):
     no_tx_drop(probe)
     # Its pages are at home again, and the device never had them.
     probe.do("destroy-pool", behind)
-    probe.close()
 
 
 def test_a_pinned_segment_is_refused_with_its_holder(lab, star):
@@ -164,7 +152,6 @@ def test_a_pinned_segment_is_refused_with_its_holder(lab, star):
     probe.do("destroy-pool", later)  # opened after: not registered
     probe.do("close", 0)
     probe.do("destroy-pool", idle)
-    probe.close()
 
 
 def pass_through(lab, star, probe, sizes):
@@ -208,7 +195,6 @@ def test_a_pool_does_not_shrink_under_a_bound_port(lab, star):
     assert "xdp:p1" in probe.refused("shrink", 0, 0)
     probe.do("close", 1)
     assert probe.do("shrink", 0, 0)["n"] == 4096
-    probe.close()
 
 
 def test_a_pool_grows_under_a_bound_port(lab, star):
@@ -235,15 +221,12 @@ def test_a_pool_grows_under_a_bound_port(lab, star):
     pass_through(lab, star, probe, range(60, 1500, 5))
     pass_from_probe(lab, star, probe, 200, 1400)
     no_tx_drop(probe)
-    probe.close()
 
 
 def test_a_forwarded_frame_keeps_its_place(lab, star):
     """Forwarding copies nothing: no frame is copied or split on the way."""
-    probe = Probe(lab, star.middle)
-    probe.do("pool", 8192)
-    for port in star.ports:
-        probe.do("open", f"{port},csum=off,ring=256")
+    probe = opened(lab, star.middle, *(f"{port},csum=off,ring=256"
+                                       for port in star.ports))
     source = lab.closing(Wire(star.hosts[0], "h0"))
     sink = lab.closing(Wire(star.hosts[1], "h0", TEST_TYPE))
     probe.begin("forward", 0, 1)
@@ -256,7 +239,6 @@ def test_a_forwarded_frame_keeps_its_place(lab, star):
     events = probe.tx_events(1)
     assert not any(events[name] for name in (
         "foreign_copied", "edge_copied", "edge_split"))
-    probe.close()
 
 
 def test_a_copy_without_a_page_is_a_named_drop(lab, star):
@@ -283,20 +265,16 @@ def test_a_copy_without_a_page_is_a_named_drop(lab, star):
     pass_from_probe(lab, star, probe, 5, 1000, 256, later)
     assert laws.drops(probe.stats(0), "tx") == drops
     assert probe.do("pool-stats", later)["in_flight"] == 0
-    probe.close()
 
 
 def test_what_no_port_can_send_is_a_named_drop(lab, star):
-    probe = Probe(lab, star.middle)
-    probe.do("pool", 4096, PAGE)
-    probe.do("open", "p0,csum=off,ring=256")
+    probe = opened(lab, star.middle, "p0,csum=off,ring=256", pool=(4096, PAGE))
     for n_bytes, name in ((13, "invalid"), (1519, "too_long"),
                           (9000, "too_long")):
         before = laws.drops(probe.stats(0), "tx")[name]
         probe.do("send", 0, 0, 3, n_bytes)
         assert laws.drops(probe.stats(0), "tx")[name] == before + 3
     pass_from_probe(lab, star, probe, 3, 1514)
-    probe.close()
 
 
 def test_closing_waits_for_what_the_kernel_is_sending(lab, star):
@@ -313,11 +291,8 @@ def test_closing_waits_for_what_the_kernel_is_sending(lab, star):
                 "mirred", "egress", "redirect", "dev", "slow0",
                 check=False).returncode != 0:
         pytest.skip("no u32 classifier, or no mirred action")
-    probe = Probe(lab, star.middle)
-    probe.do("pool", 8192)
-    probe.do("open", "p0")
+    probe = opened(lab, star.middle, "p0")
     probe.do("send", 0, 0, 2, 1400)
     assert probe.stats(0)["queues"][0]["tx"]["pending"] == 1
     assert probe.do("close", 0)["ms"] > 200
     assert "has not sent" not in probe.err.text()
-    probe.close()

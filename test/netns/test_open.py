@@ -11,7 +11,7 @@ import pytest
 from lib import talk
 from lib.forwarder import Forwarder, Refused
 from lib.namespaces import Star, run
-from lib.probe import Probe
+from lib.probe import Probe, opened
 
 
 def state(star):
@@ -22,10 +22,11 @@ def state(star):
 
 
 @pytest.fixture
-def unchanged(star):
+def unchanged(lab, star):
     """The interfaces are after the test as they were before."""
     before = state(star)
     yield
+    lab.check()
     assert state(star) == before
 
 
@@ -112,7 +113,6 @@ def test_a_refused_open_leaves_the_interface_as_it_was(lab, star, pass_object,
     # The same without what was in the way.
     probe.do("open", "p0,mtu=1400,promisc")
     assert star.middle.link("p0")["mtu"] == 1400
-    probe.close()
 
 
 @pytest.mark.usefixtures("unchanged")
@@ -188,7 +188,6 @@ def test_pool_too_small_for_a_port_says_how_much_is_needed(lab, star):
     probe.refused("open", "p0", 1)
     probe.do("pool", n_pages)
     probe.do("open", "p0", 2)
-    probe.close()
 
 
 def test_not_enough_huge_pages_falls_back_and_says_so(lab, star):
@@ -204,7 +203,6 @@ def test_not_enough_huge_pages_falls_back_and_says_so(lab, star):
     assert "1 GiB huge pages" in segment["why"]
     probe.says("1 GiB huge pages")  # in the log, too
     probe.do("open", "p0")
-    probe.close()
 
 
 def test_another_program_is_refused_and_left_in_place(lab, star, pass_object):
@@ -227,9 +225,8 @@ def test_the_interface_of_the_default_route_needs_force(lab, star):
     before = state(star)
     Refused(lab, middle, *star.ports).check(1, "default route", "force")
     assert state(star) == before
-    forwarder = Forwarder(lab, middle, "p0,force", "p1")
+    Forwarder(lab, middle, "p0,force", "p1")
     assert talk.ping(star.hosts[0], star.address(1)) == 3
-    forwarder.stop()
 
 
 def bridge(_lab, middle, _host):
@@ -305,16 +302,14 @@ def test_an_address_alone_is_a_warning(lab, star, prepare, n_warnings):
     said = [line for line in forwarder.err.text().splitlines()
             if "has the address" in line]
     assert len(said) == n_warnings, said
-    forwarder.stop()
 
 
 def test_the_same_interface_in_two_programs(lab, star):
-    forwarder = Forwarder(lab, star.middle, *star.ports)
+    Forwarder(lab, star.middle, *star.ports)
     before = state(star)
     Refused(lab, star.middle, *star.ports).check(1, "p0")
     assert state(star) == before
     assert talk.ping(star.hosts[0], star.address(1)) == 3
-    forwarder.stop()
 
 
 def test_fewer_queues_than_the_device_feeds(lab):
@@ -326,13 +321,11 @@ def test_fewer_queues_than_the_device_feeds(lab):
     Refused(lab, star.middle, "p0,queues=3", "p1").check(
         2, "4 rx channels", "ethtool -L p0", "partial")
     assert state(star) == before
-    probe = Probe(lab, star.middle)
-    probe.do("pool", 32768)
-    probe.do("open", "p0,queues=3,partial,ring=256")
+    probe = opened(lab, star.middle, "p0,queues=3,partial,ring=256",
+                   pool=(32768,))
     assert probe.do("info", 0)["rxqs"] == 3
     probe.do("open", "p1,start=1,queues=2,partial,ring=256")
     assert probe.do("info", 1)["rxqs"] == 2
-    probe.close()
 
 
 def test_fewer_rx_queues_than_the_peer_has_tx_queues(lab, star):
@@ -358,7 +351,6 @@ def test_mtu_and_promisc_are_set_and_restored(lab, star):
     forwarder = Forwarder(lab, star.middle, *star.ports,
                           options=["--promisc", "off"])
     assert [s[3] for s in state(star)] == [0, 0]
-    forwarder.stop()
 
 
 def test_an_interface_that_is_down_is_brought_up_and_put_down(lab, star):
@@ -390,13 +382,10 @@ def test_the_program_is_attached_as_asked(lab, star, attach, kind):
 
 
 def test_opening_says_what_memory_it_takes(lab, star):
-    probe = Probe(lab, star.middle)
-    probe.do("pool", 8192, 4096)
-    probe.do("open", "p0")
+    probe = opened(lab, star.middle, "p0", pool=(8192, 4096))
     info = probe.do("info", 0)
     assert info["locked"] == 8192 * 4096 and info["kernel"] > 0
     probe.says(f"{info['locked'] >> 10} KiB locked")
-    probe.close()
 
 
 def test_the_library_needs_no_huge_pages_and_leaves_no_memfd():

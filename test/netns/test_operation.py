@@ -9,8 +9,8 @@ import pytest
 from lib import laws, talk
 from lib.forwarder import Forwarder, Refused
 from lib.namespaces import Star, run, wait_until
-from lib.probe import Probe
-from lib.wire import BROADCAST, TEST_TYPE, Wire, frame, mac, number_of
+from lib.probe import Probe, opened
+from lib.wire import BROADCAST, TEST_TYPE, Wire, both, frame, mac, number_of
 
 # The issue says a minute; by default the stall is as long as shows it.
 STALL_S = float(os.environ.get("MR_TEST_STALL_S", "8"))
@@ -29,11 +29,6 @@ def passes(source, sink, number=0, limit_s=15.0):
         if wanted in sink.receive(1 << 20, 0.02):
             return True
     return False
-
-
-def both_wires(lab, star):
-    """Raw sockets at the first two hosts."""
-    return [lab.closing(Wire(h, "h0", TEST_TYPE)) for h in star.hosts[:2]]
 
 
 class Stream(threading.Thread):
@@ -68,8 +63,8 @@ class Stream(threading.Thread):
 
 @pytest.mark.parametrize("whose", ["port", "peer"])
 def test_down_and_up_again_during_traffic(lab, star, whose):
-    source, sink = both_wires(lab, star)
-    forwarder = Forwarder(lab, star.middle, *star.ports)
+    source, sink = both(lab, star)
+    Forwarder(lab, star.middle, *star.ports)
     for victim in (0, 1):
         namespace, name = (star.middle, star.ports[victim]) \
             if whose == "port" else (star.hosts[victim], "h0")
@@ -80,7 +75,6 @@ def test_down_and_up_again_during_traffic(lab, star, whose):
             namespace.ip("link", "set", name, "up")
             assert passes(source, sink, victim)
             assert passes(sink, source, victim)
-    forwarder.stop()
 
 
 def test_the_link_is_reported(lab, star):
@@ -99,8 +93,8 @@ def test_the_link_is_reported(lab, star):
 
 def test_frames_wait_while_the_way_out_is_down(lab, star):
     """ENETDOWN: they stay in the ring, and leave when it is up again."""
-    source, sink = both_wires(lab, star)
-    forwarder = Forwarder(lab, star.middle, *star.ports)
+    source, sink = both(lab, star)
+    Forwarder(lab, star.middle, *star.ports)
     star.middle.ip("link", "set", "p1", "down")
     n = source.send_all(frame(100, i) for i in range(500))
     time.sleep(0.2)
@@ -108,11 +102,10 @@ def test_frames_wait_while_the_way_out_is_down(lab, star):
     star.middle.ip("link", "set", "p1", "up")
     got = sink.receive(n)
     assert [number_of(f) for f in got] == list(range(n))
-    forwarder.stop()
 
 
 def test_it_ends_in_good_order_while_a_port_is_down(lab, star):
-    source = both_wires(lab, star)[0]
+    source = both(lab, star)[0]
     forwarder = Forwarder(lab, star.middle, *star.ports)
     star.middle.ip("link", "set", "p1", "down")
     source.send_all(frame(100, i) for i in range(500))
@@ -175,7 +168,6 @@ def test_a_link_that_comes_back_is_said(lab, star):
         star.hosts[1].ip("link", "set", "h0", state)
         wait_until(f"link {state}", lambda: forwarder.err.text().
                    rstrip().endswith(f"mr-l2fwd: xdp:p1: link {state}"))
-    forwarder.stop()
 
 
 def test_moved_to_another_namespace_is_gone(lab, star):
@@ -196,7 +188,7 @@ def test_all_ports_deleted_and_it_still_ends_in_good_order(lab, star):
 
 
 def test_renamed_during_traffic(lab, star):
-    source, sink = both_wires(lab, star)
+    source, sink = both(lab, star)
     forwarder = Forwarder(lab, star.middle, *star.ports,
                           options=["--mtu", 1400])
     with Stream(source):
@@ -220,9 +212,7 @@ def test_settings_go_back_to_the_interface_not_to_its_name(lab, star,
     """Renamed, and another one has its name: told of it before, or not."""
     middle = star.middle
     middle.ip("link", "set", "p0", "down")
-    probe = Probe(lab, middle)
-    probe.do("pool", 8192)
-    probe.do("open", "p0,mtu=1400")
+    probe = opened(lab, middle, "p0,mtu=1400")
     was_open = middle.link("p0")
     assert was_open["mtu"] == 1400 and "UP" in was_open["flags"]
     if middle.ip("link", "set", "p0", "name", "new0",
@@ -242,12 +232,11 @@ def test_settings_go_back_to_the_interface_not_to_its_name(lab, star,
 
 
 def test_the_mtu_changes_during_traffic(lab, star):
-    source, sink = both_wires(lab, star)
-    forwarder = Forwarder(lab, star.middle, *star.ports)
+    source, sink = both(lab, star)
+    Forwarder(lab, star.middle, *star.ports)
     for mtu in (1000, 1500, 3000, 1500):
         star.middle.ip("link", "set", "p1", "mtu", mtu)
         assert passes(source, sink, mtu)
-    forwarder.stop()
 
 
 def test_one_of_three_ports_stalled(lab):
@@ -295,7 +284,7 @@ def no_program_left(star):
 
 
 def test_killed_and_restarted_at_once(lab, star):
-    source, sink = both_wires(lab, star)
+    source, sink = both(lab, star)
     namespaces = run("ip", "netns", "list").stdout.count(star.middle.name)
     times_s = []
     with Stream(source), Stream(sink):
@@ -350,7 +339,7 @@ def test_a_forked_child_does_not_delay_close_and_reopen(lab, star):
         start_s = time.monotonic()
         forwarder = Forwarder(lab, star.middle, *star.ports)
         assert time.monotonic() - start_s < 15
-        source, sink = both_wires(lab, star)
+        source, sink = both(lab, star)
         assert passes(source, sink)
         forwarder.stop()
     finally:

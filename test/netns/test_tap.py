@@ -11,7 +11,7 @@ import pytest
 from lib import talk
 from lib.forwarder import Forwarder
 from lib.namespaces import Star
-from lib.probe import Probe
+from lib.probe import opened
 from lib.tap import NEEDS_CSUM, Tap
 from lib.wire import TEST_TYPE, Wire, frame, mac
 
@@ -58,9 +58,7 @@ def test_frames_are_intact_both_ways(lab, one_host, attach, has_wait):
 
 def test_the_library_alone_sends_and_receives(lab, one_host):
     tap = lab.closing(Tap(one_host.middle, "t0"))
-    probe = Probe(lab, one_host.middle)
-    probe.do("pool", 4096)
-    probe.do("open", "t0,ring=256")
+    probe = opened(lab, one_host.middle, "t0,ring=256", pool=(4096,))
     for n in LENGTHS:
         tap.send(frame(n, n))
     assert probe.do("hold", 0, len(LENGTHS), 2000)["n"] == len(LENGTHS)
@@ -68,7 +66,6 @@ def test_the_library_alone_sends_and_receives(lab, one_host):
     probe.do("flush", 0, 2000)
     assert [data for data, _ in tap.receive(50)] == [
         frame(1000, first + i) for i in range(50)]
-    probe.close()
 
 
 def far_frame(host, is_partial):
@@ -140,9 +137,8 @@ def test_a_sum_left_to_the_device_is_not_lost(lab, one_host, has_header, spec):
 def test_without_csum_the_sum_leaves_as_it_came(lab, one_host):
     """What the tests above would see if nobody finished it."""
     tap = lab.closing(Tap(one_host.middle, "t0"))
-    forwarder = Forwarder(lab, one_host.middle, "p0,csum=off", "t0,csum=off")
+    Forwarder(lab, one_host.middle, "p0,csum=off", "t0,csum=off")
     server = lab.closing(talk.Udp(one_host.hosts[0], one_host.address(0)))
     server.socket.sendto(b"to behind the tap", (FAR, 4000))
     (data, _), = tap.receive(1)
     assert sum_of(data) != right_sum(data)
-    forwarder.stop()

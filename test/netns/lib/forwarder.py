@@ -10,13 +10,20 @@ from .process import L2FWD, Process
 
 
 class Forwarder(Process):
-    """A running mr-l2fwd. stop() checks laws and conservation."""
+    """A running mr-l2fwd. stop(), which the test's end calls if nobody has,
+    checks laws and conservation."""
 
     def __init__(self, lab, namespace, *ports, options=(), wrap=()):
         super().__init__(lab, namespace,
                          [*wrap, L2FWD, "--json", *options, *ports])
         ready = self.err.wait(lambda line: line.startswith("worker "), 15)
         assert ready is not None, f"it did not start:\n{self.err.text()}"
+        lab.checks.append(self.check_end)
+
+    def check_end(self):
+        """stop(), unless it has ended."""
+        if self.process.poll() is None:
+            self.stop()
 
     def snapshots(self):
         """The objects that it has printed, one per second."""

@@ -126,6 +126,7 @@ class Lab:
         self.namespaces = []
         self.processes = []
         self.closers = []
+        self.checks = []  # of check()
 
     def namespace(self, label):
         """A new namespace."""
@@ -143,6 +144,11 @@ class Lab:
         """Close it with the lab."""
         self.closers.append(thing)
         return thing
+
+    def check(self):
+        """What a test that did not fail must have left in order."""
+        while self.checks:
+            self.checks.pop()()
 
     def veth(self, one, name_one, other, name_other, queues=1, mtu=None):
         """A veth pair between two namespaces, both ends up."""

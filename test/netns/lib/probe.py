@@ -8,11 +8,13 @@ from .process import PROBE, Process
 
 
 class Probe(Process):
-    """A running netns-probe. close() checks that no page is missing."""
+    """A running netns-probe. close(), which the test's end calls if nobody
+    has, checks that no page is missing."""
 
     def __init__(self, lab, namespace, wrap=()):
         super().__init__(lab, namespace, [*wrap, PROBE], subprocess.PIPE)
         self.n_answers = 0
+        lab.checks.append(self.check_end)
 
     def begin(self, *words):
         """Give a command and do not wait for its answer."""
@@ -56,9 +58,23 @@ class Probe(Process):
         """Events of tx queue 0 of a port."""
         return self.stats(port)["queues"][0]["tx"]["events"]
 
+    def check_end(self):
+        """close(), unless it was closed or killed."""
+        if self.process.poll() is None and not self.process.stdin.closed:
+            self.close()
+
     def close(self):
         """End of input: it closes all and tells what is left in flight."""
         self.process.stdin.close()
         last = self.answer()
         assert last["ok"], f"pages in flight at the end: {last}"
         assert self.wait() == 0, self.err.text()
+
+
+def opened(lab, namespace, *ports, pool=(8192,), wrap=()):
+    """A probe with these ports open, on one pool."""
+    probe = Probe(lab, namespace, wrap)
+    probe.do("pool", *pool)
+    for port in ports:
+        probe.do("open", port)
+    return probe

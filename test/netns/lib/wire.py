@@ -7,6 +7,8 @@ import socket
 import struct
 import time
 
+from host import limit
+
 ETH_P_ALL = 0x0003
 SO_RCVBUFFORCE = 33
 SOL_PACKET = 263
@@ -73,7 +75,7 @@ class Wire:
         """Close the socket."""
         self.socket.close()
 
-    def send(self, data, limit_s=5.0):
+    def send(self, data, limit_s=limit(5.0)):
         """Send one frame; waits while the device has no room."""
         end_s = time.monotonic() + limit_s
         while True:
@@ -111,7 +113,7 @@ class Wire:
                 return data[:12] + struct.pack("!HH", tpid, tci) + data[12:]
         return data
 
-    def receive(self, n, limit_s=5.0):
+    def receive(self, n, limit_s=limit(5.0)):
         """Up to n frames: all there are when n came or the time is up."""
         frames = []
         end_s = time.monotonic() + limit_s
@@ -130,7 +132,7 @@ class Wire:
                         raise
         return frames
 
-    def receive_until_quiet(self, quiet_s=2.0, limit_s=20.0):
+    def receive_until_quiet(self, quiet_s=2.0, limit_s=limit(20.0)):
         """All frames, until none came for quiet_s."""
         frames = []
         end_s = time.monotonic() + limit_s
@@ -145,3 +147,9 @@ class Wire:
         """Frames that this socket had no room for since the last call."""
         raw = self.socket.getsockopt(SOL_PACKET, PACKET_STATISTICS, 8)
         return struct.unpack("II", raw)[1]
+
+
+def both(lab, star, ether_type=TEST_TYPE):
+    """Wires at the first two hosts."""
+    return [lab.closing(Wire(host, "h0", ether_type))
+            for host in star.hosts[:2]]
