@@ -8,11 +8,6 @@
 
 enum { LINK_NS = 300000 };
 
-static const char *probe(void)
-{
-	return NULL;
-}
-
 static void destroy(struct model *m)
 {
 	intel_destroy((struct intel *)m);
@@ -75,41 +70,27 @@ static const struct bad_spec bad_specs[] = {
 };
 
 const struct rig rig_igb = {
-	.driver = "vfio",
+	RIG_OVER_A_MODEL,
 	.name = "igb",
-	.traits = RIG_IN | RIG_OUT | RIG_LIVE | RIG_SG | RIG_CHECKS |
-		  RIG_STALLS | RIG_REGISTERS | RIG_EXCLUSIVE | RIG_QUEUES |
-		  RIG_FILTERS,
+	.traits = RIG_MODEL_TRAITS | RIG_SG | RIG_QUEUES | RIG_FILTERS,
 	.min_frame_bytes = 60, /* the NIC pads to Ethernet's 64 with FCS */
 	.max_frame_bytes = 1514,
 	.max_sg_frame_bytes = 9014,
-	.n_sleeps = 20000,
 	.n_reopens = 20,
 	.bad_specs = bad_specs,
-	.probe = probe,
 	.setup = setup_82576,
-	.teardown = rig_model_teardown,
 	.opened = opened,
-	.inject = rig_model_inject,
-	.collect = rig_model_collect,
 };
 
 const struct rig rig_e1000e = {
-	.driver = "vfio",
+	RIG_OVER_A_MODEL,
 	.name = "e1000e",
-	.traits = RIG_IN | RIG_OUT | RIG_LIVE | RIG_SG | RIG_CHECKS |
-		  RIG_STALLS | RIG_REGISTERS | RIG_EXCLUSIVE | RIG_QUEUES |
-		  RIG_FILTERS,
+	.traits = RIG_MODEL_TRAITS | RIG_SG | RIG_QUEUES | RIG_FILTERS,
 	.min_frame_bytes = 60,
 	.max_frame_bytes = 1514,
 	.max_sg_frame_bytes = 9014,
-	.n_sleeps = 20000,
 	.n_reopens = 20,
 	.bad_specs = bad_specs,
-	.probe = probe,
 	.setup = setup_82574l,
-	.teardown = rig_model_teardown,
 	.opened = opened,
-	.inject = rig_model_inject,
-	.collect = rig_model_collect,
 };

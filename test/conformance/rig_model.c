@@ -33,6 +33,11 @@ void rig_model_add(struct bed *bed, struct model *model,
 	bed->far = model;
 }
 
+const char *rig_model_probe(void)
+{
+	return NULL;
+}
+
 void rig_model_teardown(struct bed *bed)
 {
 	if (bed->far == NULL)

@@ -22,7 +22,18 @@ struct model;
 void rig_model_add(struct bed *bed, struct model *model,
 		   void (*destroy)(struct model *model));
 
+/* What all such rigs can do. */
+#define RIG_MODEL_TRAITS                                                       \
+	(RIG_IN | RIG_OUT | RIG_LIVE | RIG_CHECKS | RIG_STALLS |               \
+	 RIG_REGISTERS | RIG_EXCLUSIVE)
+
 /* The rest of such a rig. */
+#define RIG_OVER_A_MODEL                                                       \
+	.driver = "vfio", .n_sleeps = 20000, .probe = rig_model_probe,         \
+	.teardown = rig_model_teardown, .inject = rig_model_inject,            \
+	.collect = rig_model_collect
+
+const char *rig_model_probe(void); /* NULL: it needs nothing */
 void rig_model_teardown(struct bed *bed);
 bool rig_model_inject(struct bed *bed, const uint8_t *bytes, uint32_t n_bytes);
 uint32_t rig_model_collect(struct bed *bed, uint8_t *bytes, uint32_t room);

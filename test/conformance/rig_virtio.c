@@ -13,11 +13,6 @@
 #include "model/virtio.h"
 #include "rig_model.h"
 
-static const char *probe(void)
-{
-	return NULL;
-}
-
 static uint64_t features_of(const struct rig *rig)
 {
 	const uint64_t all = vnet_all_features();
@@ -69,36 +64,23 @@ static const struct bad_spec bad_specs[] = {
 };
 
 const struct rig rig_virtio = {
-	.driver = "vfio",
+	RIG_OVER_A_MODEL,
 	.name = "virtio",
-	.traits = RIG_IN | RIG_OUT | RIG_LIVE | RIG_SG | RIG_CHECKS |
-		  RIG_STALLS | RIG_REGISTERS | RIG_EXCLUSIVE | RIG_QUEUES |
-		  RIG_FILTERS,
+	.traits = RIG_MODEL_TRAITS | RIG_SG | RIG_QUEUES | RIG_FILTERS,
 	.max_frame_bytes = 1514,
 	.max_sg_frame_bytes = 9014,
-	.n_sleeps = 20000,
 	.n_reopens = 50,
 	.bad_specs = bad_specs,
-	.probe = probe,
 	.setup = setup,
-	.teardown = rig_model_teardown,
-	.inject = rig_model_inject,
-	.collect = rig_model_collect,
 };
 
 const struct rig rig_virtio_plain = {
-	.driver = "vfio",
+	RIG_OVER_A_MODEL,
 	.name = "virtio-plain",
-	.traits = RIG_IN | RIG_OUT | RIG_LIVE | RIG_CHECKS | RIG_STALLS |
-		  RIG_REGISTERS | RIG_EXCLUSIVE,
+	.traits = RIG_MODEL_TRAITS,
 	.max_frame_bytes = 1514,
 	.max_sg_frame_bytes = 1514,
-	.n_sleeps = 20000,
 	.n_reopens = 50,
 	.bad_specs = bad_specs,
-	.probe = probe,
 	.setup = setup,
-	.teardown = rig_model_teardown,
-	.inject = rig_model_inject,
-	.collect = rig_model_collect,
 };
