@@ -8,6 +8,7 @@
  *     dpdk_device.c   the device: found, configured, started, given back
  *     dpdk_check.c    what a spec asks for, and the device cannot
  *     dpdk_control.c  what an open port is told, and tells
+ *     dpdk_netdev.c   the kernel's interface under a device
  *     dpdk_eal.c      EAL: started once; its log
  *     dpdk_memory.c   registration of the region's segments
  *     dpdk_view.c     headers for the region's buffers; the mempool that is a
@@ -171,7 +172,9 @@ struct dpdk_port {
 	uint32_t n_stats;
 	struct rte_ether_addr *filter; /* of addresses added */
 	uint32_t n_filter;
-	uint32_t mtu_bytes; /* atomic, as those below */
+	uint32_t netdev_mtu_bytes; /* of the kernel's interface; 0: none */
+	uint32_t set_mtu_bytes;    /* what DPDK set it to; 0: nothing */
+	uint32_t mtu_bytes;        /* atomic, as those below */
 	uint32_t is_up, is_gone, speed_mbps;
 	struct dpdk_port *next; /* of all that are open */
 };
@@ -426,6 +429,12 @@ static inline uint64_t dpdk_rss_kinds(const struct dpdk_port *port)
 	return port->info.flow_type_rss_offloads &
 	       (RTE_ETH_RSS_IP | RTE_ETH_RSS_TCP | RTE_ETH_RSS_UDP);
 }
+
+/* dpdk_netdev.c */
+/* -EBUSY: this machine uses the interface. Call before queues are set up. */
+int mri_dpdk_netdev_open(struct dpdk_port *port, struct mr_reason *reason);
+/* Restore the MTU. The device is closed. */
+void mri_dpdk_netdev_close(const struct dpdk_port *port);
 
 /* dpdk_control.c */
 int mri_dpdk_control_open(struct dpdk_port *port, struct mr_reason *reason);

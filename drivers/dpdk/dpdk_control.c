@@ -327,8 +327,10 @@ int mri_dpdk_set_mtu(struct mr_port *base, uint32_t mtu_bytes,
 			err = refuse(base, err, "the MTU cannot be set",
 				     reason);
 	}
-	if (err == 0)
+	if (err == 0) {
+		port->set_mtu_bytes = mtu_bytes;
 		__atomic_store_n(&port->mtu_bytes, mtu_bytes, __ATOMIC_RELAXED);
+	}
 	mri_dpdk_leave();
 	return err;
 }

@@ -182,7 +182,7 @@ int mri_dpdk_device_find(struct dpdk_port *port, const char *devargs,
 			      reason);
 	port->device = port->info.device;
 	port->is_vfio = is_vfio(port->device);
-	return 0;
+	return mri_dpdk_netdev_open(port, reason);
 }
 
 /* Bytes of a frame that an rx buffer has room for. */
@@ -307,6 +307,7 @@ static int start_with(struct dpdk_port *port, bool has_irqs,
 				       "of %u: %s",
 				       port->base->info.name, port->mtu_bytes,
 				       mri_dpdk_why(-err));
+		port->set_mtu_bytes = port->mtu_bytes;
 	}
 	err = setup_queues(port, &conf);
 	if (err == -E2BIG)
@@ -556,6 +557,7 @@ void mri_dpdk_device_stop(struct dpdk_port *port)
 	(void)rte_eth_dev_owner_unset(port->port_id, port->owner_id);
 	if (port->did_probe)
 		(void)rte_eth_dev_close(port->port_id);
+	mri_dpdk_netdev_close(port);
 	port->is_started = false;
 }
 

@@ -42,6 +42,7 @@ int mri_dpdk_read_options(const struct mr_spec *spec,
 				    reason)) < 0 ||
 	    (err = mr_spec_get_word(spec, "vlan", vlan_words, &vlan, reason)) <
 		    0 ||
+	    (err = mr_spec_get_bool(spec, "force", &o.force, reason)) < 0 ||
 	    (err = mr_spec_get_bool(spec, "promisc", &o.promisc, reason)) < 0)
 		return err;
 	o.strip_vlan = vlan == 1;

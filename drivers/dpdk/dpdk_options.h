@@ -18,6 +18,7 @@ struct dpdk_options {
 	uint32_t link_wait_ms;  /* after it was started, at most */
 	bool promisc;
 	bool strip_vlan;
+	bool force;      /* whatever the machine uses the interface for */
 	const char *eal; /* arguments for EAL, the spec's; NULL: none */
 };
 

@@ -72,6 +72,28 @@ def test_tcp_between_xdp_and_af_packet(lab):
     assert forwarder.stop()["ports"][1]["mode"] == "net_af_packet"
 
 
+def test_the_mtu_of_an_interface_is_restored(lab):
+    star = Star(lab)
+    star.middle.ip("link", "set", "p1", "mtu", "1400")
+    forwarder = Forwarder(lab, star.middle, "xdp:p0",
+                          r"dpdk:net_af_packet0\,iface=p1,mtu=1300")
+    assert star.middle.link("p1")["mtu"] == 1300
+    forwarder.stop()
+    assert star.middle.link("p1")["mtu"] == 1400
+
+
+def test_an_interface_in_use_needs_force(lab):
+    star = Star(lab)
+    star.middle.ip("route", "add", "default", "dev", "p1")
+    spec = r"dpdk:net_af_xdp0\,iface=p1"
+    Refused(lab, star.middle, "xdp:p0", spec).check(
+        1, "carries the default route", "'force'")
+    # Asked for, it goes on, as far as DPDK 22.11 does: it makes no UMEM of
+    # memory that is not its own.
+    Refused(lab, star.middle, "xdp:p0", spec + ",force").check(
+        1, "its queues cannot be set up")
+
+
 def test_flooding_to_two_ports_of_dpdk(lab):
     """A bridge of three: what is flooded has one header per port."""
     star = Star(lab, n_hosts=3)
