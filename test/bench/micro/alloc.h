@@ -112,6 +112,12 @@ struct ops {
 	give_fn *give;
 	data_fn *data;
 	idle_fn *idle; /* or NULL */
+	/*
+	 * What to call take() and give() with in place of the pool, where a
+	 * loop looks it up once and not in each round; or NULL.
+	 */
+	void *(*from)(void *pool, uint32_t thread);
+	void *(*to)(void *pool, uint32_t thread);
 };
 
 /* Name a loop with its allocator: RUN(run_ours, loop, OURS) is a player's. */

@@ -7,6 +7,67 @@
 
 enum { P_HOLD, P_GET, P_PUT, P_RANDOM }; /* of player.param; most, or 0 */
 
+/* Ours and DPDK's by what is looked up once: caches, and rte_mempool itself. */
+static ALWAYS_INLINE void *cache_from(void *pool, uint32_t thread)
+{
+	return ((struct our_pool *)pool)->caches[0][thread];
+}
+
+static ALWAYS_INLINE void *cache_to(void *pool, uint32_t thread)
+{
+	return ((struct our_pool *)pool)->to[thread];
+}
+
+static ALWAYS_INLINE bool cache_take(void *cache, uint32_t thread, word *words,
+				     uint32_t n)
+{
+	const uint32_t got =
+		mr_frag_alloc_bulk(cache, (uint64_t *)words, n, OBJECT_BYTES);
+
+	(void)thread;
+	if (got == n)
+		return true;
+	mr_frag_free_bulk(cache, (const uint64_t *)words, got);
+	return false;
+}
+
+static ALWAYS_INLINE void cache_give(void *cache, uint32_t thread,
+				     const word *words, uint32_t n)
+{
+	(void)thread;
+	mr_frag_free_bulk(cache, (const uint64_t *)words, n);
+}
+
+#define CACHE                                                                  \
+	((struct ops){ cache_take, cache_give, NULL, NULL, cache_from,         \
+		       cache_to })
+
+#ifdef BENCH_DPDK
+static ALWAYS_INLINE void *mempool_of(void *pool, uint32_t thread)
+{
+	(void)thread;
+	return ((struct dpdk_pool *)pool)->mps[0];
+}
+
+static ALWAYS_INLINE bool mempool_take(void *mp, uint32_t thread, word *words,
+				       uint32_t n)
+{
+	(void)thread;
+	return rte_mempool_get_bulk(mp, (void **)words, n) == 0;
+}
+
+static ALWAYS_INLINE void mempool_give(void *mp, uint32_t thread,
+				       const word *words, uint32_t n)
+{
+	(void)thread;
+	rte_mempool_put_bulk(mp, (void *const *)words, n);
+}
+
+#define MEMPOOL                                                                \
+	((struct ops){ mempool_take, mempool_give, NULL, NULL, mempool_of,     \
+		       mempool_of })
+#endif
+
 /* Each thread's slots of what it holds, of 16 bytes each. */
 static inline word *held_by(const struct player *player, uint32_t thread)
 {
@@ -51,6 +112,8 @@ static ALWAYS_INLINE uint64_t hold(struct player *player, uint32_t thread,
 				   const uint32_t constant)
 {
 	void *pool = ((struct bed *)player->state)->pool;
+	void *from = ops.from != NULL ? ops.from(pool, thread) : pool;
+	void *to = ops.to != NULL ? ops.to(pool, thread) : pool;
 	const uint32_t n_held = (uint32_t)player->param[P_HOLD];
 	struct sizes get = sizes_of(player, P_GET);
 	struct sizes put = sizes_of(player, P_PUT);
@@ -61,8 +124,8 @@ static ALWAYS_INLINE uint64_t hold(struct player *player, uint32_t thread,
 		for (uint32_t i = 0, k; i < n_held; i += k) {
 			k = constant ? constant :
 				       next_size(&get, n_held - i, how_many);
-			if (!ops.take(pool, thread, words + i, k)) {
-				ops.give(pool, thread, words, i);
+			if (!ops.take(from, thread, words + i, k)) {
+				ops.give(to, thread, words, i);
 				return 0;
 			}
 		}
@@ -70,7 +133,7 @@ static ALWAYS_INLINE uint64_t hold(struct player *player, uint32_t thread,
 		for (uint32_t i = 0, k; i < n_held; i += k) {
 			k = constant ? constant :
 				       next_size(&put, n_held - i, how_many);
-			ops.give(pool, thread, words + i, k);
+			ops.give(to, thread, words + i, k);
 		}
 	}
 	return done;

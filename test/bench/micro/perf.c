@@ -13,7 +13,7 @@
 #include "hold.h"
 #include "workloads.h"
 
-RUN(hold_ours, hold, OURS, UP_TO_LEFT, 0)
+RUN(hold_ours, hold, CACHE, UP_TO_LEFT, 0)
 RUN(hold_plain, hold, PLAIN, UP_TO_LEFT, 0)
 
 /* As DPDK's test does, its cache is looked up once. */
@@ -175,7 +175,7 @@ static void perf_row(struct bench *bench, struct row *row,
 }
 
 /* Largest that is held; and what caches of 512 hold besides. */
-enum { OLD_HELD = 512, NEW_HELD = 32768, CACHE = 512 };
+enum { OLD_HELD = 512, NEW_HELD = 32768, CACHED = 512 };
 
 static struct player perf_player(uint32_t n_threads, uint32_t n_objects,
 				 uint32_t n_held, uint32_t get, uint32_t put,
@@ -198,7 +198,7 @@ static void rows_22_11(struct bench *bench, uint32_t n_threads)
 		const uint32_t held = helds[i / 16];
 		const uint32_t get = bulks[i / 4 % 4], put = bulks[i % 4];
 		const struct player like = perf_player(
-			n_threads, OLD_HELD + CACHE, held, get, put, 0);
+			n_threads, OLD_HELD + CACHED, held, get, put, 0);
 		struct row row = { .n_threads = n_threads }, same = row;
 
 		NAME(row.name, "22.11 keep=%u get=%u put=%u threads=%u", held,
@@ -226,8 +226,8 @@ static void rows_26_11(struct bench *bench, uint32_t n_threads)
 		const bool is_random = i % 2 != 0;
 		const char *how = is_random ? "random" : "constant";
 		const struct player like =
-			perf_player(n_threads, NEW_HELD + 2 * CACHE, held, bulk,
-				    bulk, is_random ? bulk : 0);
+			perf_player(n_threads, NEW_HELD + 2 * CACHED, held,
+				    bulk, bulk, is_random ? bulk : 0);
 		struct row row = { .n_threads = n_threads };
 
 		if (bulk > held || (is_random && bulk < 8))
