@@ -5,9 +5,9 @@
 
 #include <millrace/millrace.h>
 
+#include "engine/serve.h"
 #include "net/commands.h"
 #include "net/traffic.h"
-#include "search/commands.h"
 #include "support/text.h"
 
 /* main() is given the whole command line: argv[1] is the command. */
@@ -22,14 +22,7 @@ static const struct command commands[] = {
 	{ "loop", loop_main },
 	{ "reflect", reflect_main },
 	{ "replay", replay_main },
-	{ "throughput", throughput_main },
-	{ "frameloss", frameloss_main },
-	{ "back2back", back2back_main },
-	{ "latency", latency_main },
-	{ "imix", imix_main },
-	{ "soak", soak_main },
-	{ "nat", nat_main },
-	{ "selftest", selftest_main },
+	{ "serve", serve_main },
 };
 
 enum { N_COMMANDS = sizeof(commands) / sizeof(commands[0]) };

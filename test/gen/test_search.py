@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 from conftest import BENCH
-from signals import await_sigint
 
 PORTS = ["pair:a", "pair:b"]
 WALL = 0x40000000  # of waitpid(): threads, too
@@ -151,7 +150,7 @@ def test_a_rate_that_the_sender_missed_is_marked(bench):
     assert done.rc == 0, done.err
     row = next(line for line in done.out.splitlines()
                if line.startswith("64 B "))
-    assert "asked frames/s    sent frames/s" in done.out
+    assert "asked frames/s   sent frames/s" in done.out
     # Less than 900 M, in whatever unit.
     assert re.match(r"64 B +100.0 % +1000.0000 M +"
                     r"(\d{1,2}\.\d+ M|[1-8]\d\d\.\d+ M|\d+\.\d+ k?) ", row), row
@@ -392,6 +391,16 @@ def stop_thread(tid):
                for request in (seize, interrupt))
 
 
+def engine_of(process):
+    """The process ID of the engine that it has started."""
+    path = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    end_s = time.monotonic() + 20
+    while not (children := path.read_text().split()):
+        assert time.monotonic() < end_s
+        time.sleep(0.05)
+    return int(children[0])
+
+
 def test_a_thread_that_hangs_leaves_what_there_is(tmp_path):
     """The process ends under it, but not before the files are written."""
     path = tmp_path / "hung.json"
@@ -401,21 +410,22 @@ def test_a_thread_that_hangs_leaves_what_there_is(tmp_path):
              "pair:a", "pair:a"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             text=True) as hung:
         time.sleep(2.5)
+        engine = engine_of(hung)
         tids = []
         while not tids:  # each trial has its own
             tids = [int(task.name)
-                    for task in Path(f"/proc/{hung.pid}/task").iterdir()
-                    if int(task.name) != hung.pid]
+                    for task in Path(f"/proc/{engine}/task").iterdir()
+                    if int(task.name) != engine]
         tid = tids[0]
         if not stop_thread(tid):
             hung.kill()
             pytest.skip("no thread of a child can be stopped here")
         # Of a sender that hangs, who waits for it is told by a signal.
         hung.send_signal(signal.SIGINT)
-        out, err = hung.stdout.read(), hung.stderr.read()
         # A thread that is traced is the tracer's to bury, before its process.
         while os.WIFSTOPPED(os.waitpid(tid, WALL)[1]):
             pass
+        out, err = hung.stdout.read(), hung.stderr.read()
     assert hung.returncode == 1
     measured = json.loads(path.read_text())
     assert not measured["complete"] and measured["trials"]
@@ -429,7 +439,7 @@ def test_ctrl_c_gives_what_there_is(tmp_path):
             [BENCH, "throughput", "--virtual", "--trial", "0.3", "--out", path,
              "--device", "rate=2M", *PORTS],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as cut:
-        await_sigint(cut)
+        engine_of(cut)
         time.sleep(1)
         cut.send_signal(signal.SIGINT)
         out, err = cut.communicate(timeout=60)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tests of apps/bench/search/nat_path.c: how it runs --reset. Its frames are
+ * Tests of apps/bench/nat/nat_path.c: how it runs --reset. Its frames are
  * tested with a NAT, in test/netns/test_bench_search.py.
  */
 #include <errno.h>
 
 #include "support/unit.h"
 
-#include "search/nat_path.h"
+#include "nat/nat_path.h"
 
 /* A process group of its own is killed as a whole. */
 TEST(a_reset_has_an_end)
@@ -17,14 +17,14 @@ TEST(a_reset_has_an_end)
 	struct mr_reason why = { .text = "" };
 	double seconds;
 
-	assert_int_equal(nat_path_ops.reset(&path, &seconds, &why), 0);
+	assert_int_equal(nat_path_reset(&path, &seconds, &why), 0);
 	assert_true(path.is_emptied);
 	assert_true(seconds >= 0.1 && seconds < 0.9);
 	path.reset_command = "echo; exit 3";
-	assert_int_equal(nat_path_ops.reset(&path, &seconds, &why), -EIO);
+	assert_int_equal(nat_path_reset(&path, &seconds, &why), -EIO);
 	assert_non_null(strstr(why.text, "ended with status 3"));
 	path.reset_command = "sleep 71.5; true";
-	assert_int_equal(nat_path_ops.reset(&path, &seconds, &why), -ETIMEDOUT);
+	assert_int_equal(nat_path_reset(&path, &seconds, &why), -ETIMEDOUT);
 	assert_non_null(strstr(why.text, "'sleep 71.5; true' runs longer than "
 					 "1 s"));
 	assert_true(seconds < 10);
@@ -55,7 +55,7 @@ TEST(a_reset_has_the_cores_of_before)
 		if (CPU_ISSET(core, &path.cores_before))
 			CPU_SET(core, &own);
 	assert_int_equal(sched_setaffinity(0, sizeof(own), &own), 0);
-	assert_int_equal(nat_path_ops.reset(&path, &seconds, &why), 0);
+	assert_int_equal(nat_path_reset(&path, &seconds, &why), 0);
 	assert_int_equal(sched_getaffinity(0, sizeof(own), &own), 0);
 	assert_int_equal(CPU_COUNT(&own), 1);
 	assert_int_equal(sched_setaffinity(0, sizeof(path.cores_before),

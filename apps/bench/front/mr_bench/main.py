@@ -2,7 +2,8 @@
 """mr-bench: measure. One command per kind of measurement.
 
 A command of Python is a module, imported if it is asked for, with
-main(words) -> exit status. All others are the engine's.
+main(words) -> exit status; one with several commands has them in COMMANDS. All
+others are the engine's.
 """
 
 import importlib
@@ -19,14 +20,14 @@ COMMANDS: dict[str, tuple[str, str | None]] = {
     "loop": ("both: loss, order and latency between two ports", None),
     "reflect": ("send back what is received", None),
     "replay": ("send the frames of a capture, with its gaps", None),
-    "throughput": ("the highest rate that a device forwards", None),
-    "frameloss": ("loss by rate", None),
-    "back2back": ("the longest burst without loss", None),
-    "latency": ("latency at shares of the throughput", None),
-    "imix": ("throughput with a mix of sizes", None),
-    "soak": ("a long run: what drifts", None),
-    "nat": ("connections of a NAT: rate, capacity (RFC 9693)", None),
-    "selftest": ("what the tester itself can do", None),
+    "throughput": ("the highest rate that a device forwards", "rfc2544"),
+    "frameloss": ("loss by rate", "rfc2544"),
+    "back2back": ("the longest burst without loss", "rfc2544"),
+    "latency": ("latency at shares of the throughput", "rfc2544"),
+    "imix": ("throughput with a mix of sizes", "rfc2544"),
+    "soak": ("a long run: what drifts", "soak"),
+    "nat": ("connections of a NAT: rate, capacity (RFC 9693)", "nat"),
+    "selftest": ("what the tester itself can do", "selftest"),
     "plan": ("a series of measurements from a file", "plan"),
     "compare": ("results with others, with a verdict", "compare"),
     "report": ("results as a page with charts", "report"),
@@ -84,7 +85,9 @@ def run(words: list[str]) -> int:
             f"mr-bench {word}: Python has no module {missing.name}; install the package {package}"
         )
         return 1
-    return int(command.main(words[1:]))
+    commands = getattr(command, "COMMANDS", None)
+    run_it = commands[word].main if commands else command.main
+    return int(run_it(words[1:]))
 
 
 def main() -> None:

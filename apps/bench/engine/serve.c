@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The requests of a front end, from the command line to the document. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/serve.h"
+#include "machine.h"
+#include "net/describe.h"
+#include "support/text.h"
+
+enum { MAX_WITHOUT = 40, MAX_TYPED = 1024 };
+
+static int complain(const char *text, int status)
+{
+	print_error("mr-bench: %s", text);
+	return status;
+}
+
+/* The next line; NULL: the front end has gone, or sent no JSON. */
+static json_t *read_request(void)
+{
+	static char *line; /* grows, and is kept */
+	static size_t n_bytes;
+	json_error_t error;
+
+	if (getline(&line, &n_bytes, stdin) < 0)
+		return NULL;
+	return json_loads(line, JSON_REJECT_DUPLICATES, &error);
+}
+
+static bool send_reply(const char *name, json_t *reply)
+{
+	bool is_sent;
+
+	json_object_set_new(reply, "v", json_integer(SERVE_VERSION));
+	json_object_set_new(reply, "reply", json_string(name));
+	is_sent = json_dumpf(reply, stdout,
+			     JSON_COMPACT | JSON_REAL_PRECISION(17)) == 0 &&
+		  putchar('\n') != EOF && fflush(stdout) == 0;
+	json_decref(reply);
+	return is_sent;
+}
+
+static const char *text_at(const json_t *object, const char *key)
+{
+	const char *text = json_string_value(json_object_get(object, key));
+
+	return text != NULL ? text : "";
+}
+
+/* An option of the front end's: name and value, for it to read. */
+static enum parse_result keep(const struct option_row *row, const char *arg,
+			      void *own, struct mr_reason *why)
+{
+	(void)why;
+	json_array_append_new(
+		own, json_pack("[s, s]", row->name, arg != NULL ? arg : ""));
+	return PARSE_RUN;
+}
+
+/* The options that the front end asks for, in front of the shared ones. */
+static uint32_t gather_rows(const json_t *ask, struct option_row *ret)
+{
+	const json_t *row;
+	uint32_t n = 0;
+	size_t i;
+
+	json_array_foreach(json_object_get(ask, "options"), i, row)
+	{
+		if (n == MAX_OPTIONS)
+			break;
+		ret[n] = (struct option_row){
+			.id = TRAFFIC_OWN + (int)n,
+			.name = json_string_value(json_array_get(row, 0)),
+			.arg = json_string_value(json_array_get(row, 1)),
+			.help = json_string_value(json_array_get(row, 2)),
+		};
+		n++;
+	}
+	return n;
+}
+
+/* Returns the exit status, or -1: go on. */
+static int read_options(struct serving *serving, const json_t *ask, int argc,
+			char **argv, json_t *values)
+{
+	struct option_row rows[MAX_OPTIONS];
+	const char *without[MAX_WITHOUT + 1] = { NULL };
+	const json_t *names = json_object_get(ask, "without");
+	const struct traffic_command command = {
+		.name = text_at(ask, "command"),
+		.usage = text_at(ask, "usage"),
+		.ports = json_is_true(json_object_get(ask, "needs_no_ports")) ?
+				 TRAFFIC_PAIRS_OR_NONE :
+				 TRAFFIC_PAIRS,
+		.without = without,
+		.rows = rows,
+		.n_rows = gather_rows(ask, rows),
+		.take = keep,
+		.own = values,
+	};
+
+	for (size_t i = 0; i < json_array_size(names) && i < MAX_WITHOUT; i++)
+		without[i] = json_string_value(json_array_get(names, i));
+	return traffic_options_main(&command, argc, argv, &serving->options);
+}
+
+static json_t *texts(const char *const *list, uint32_t n)
+{
+	json_t *array = json_array();
+
+	for (uint32_t i = 0; i < n; i++)
+		json_array_append_new(array, json_string(list[i]));
+	return array;
+}
+
+/* What the command line has that the front end goes by. */
+static json_t *describe_options(const struct traffic_options *o, json_t *values)
+{
+	json_t *reply = json_object();
+	char rate[40];
+
+	rate_print(&o->trial.rate, rate, sizeof(rate));
+	json_object_set(reply, "values", values);
+	json_object_set_new(reply, "tx", texts(o->tx, o->tester.n_tx));
+	json_object_set_new(reply, "rx", texts(o->rx, o->tester.n_rx));
+	json_object_set_new(reply, "streams",
+			    texts(o->streams, o->tester.n_streams));
+	json_object_set_new(reply, "frame_bytes",
+			    json_integer(o->tester.frame_bytes));
+	json_object_set_new(reply, "rate", json_string(rate));
+	json_object_set_new(reply, "duration_ns",
+			    json_integer((json_int_t)o->trial.duration_ns));
+	json_object_set_new(reply, "settle_ns",
+			    json_integer((json_int_t)o->trial.settle_ns));
+	json_object_set_new(reply, "workers",
+			    json_integer(o->tester.plane.n_workers));
+	json_object_set_new(reply, "is_virtual",
+			    json_boolean(o->tester.is_virtual));
+	json_object_set_new(reply, "is_json", json_boolean(o->is_json));
+	json_object_set_new(reply, "is_quiet", json_boolean(o->is_quiet));
+	return reply;
+}
+
+/* Add what the front end found to the document. */
+static void take_findings(struct serving *serving, const json_t *request)
+{
+	static const char *const lists[] = { "rows", "selftest" };
+	static const char *const objects[] = { "config", "measured" };
+	const json_t *root = document_json(serving->document);
+	const char *why = text_at(request, "why_incomplete");
+
+	/* What is sent to a NAT, the front end says. */
+	if (serving->nat == NULL)
+		traffic_describe(&serving->options, serving->document);
+	for (size_t i = 0; i < 2; i++) {
+		json_array_extend(json_object_get(root, lists[i]),
+				  json_object_get(request, lists[i]));
+		json_object_update(json_object_get(root, objects[i]),
+				   json_object_get(request, objects[i]));
+	}
+	if (why[0] != '\0')
+		document_fail(serving->document, why);
+}
+
+/* The files that were asked for; what stands on stdout is behind the last
+ * reply. Returns 0 or 1, with a line on stderr. */
+static int write_files(const struct serving *serving)
+{
+	const struct traffic_options *o = &serving->options;
+	struct mr_reason why;
+	int err = 0;
+
+	if (o->is_json)
+		err = document_write(serving->document, "-", &why);
+	if (err == 0 && o->json_out != NULL)
+		err = document_write(serving->document, o->json_out, &why);
+	if (err == 0 && o->csv != NULL)
+		err = document_write_csv(serving->document, o->csv, &why);
+	if (err == 0 && o->hdr != NULL)
+		err = document_write_hdr(serving->document, o->hdr, &why);
+	return err == 0 ? 0 : complain(why.text, 1);
+}
+
+/* Returns 0, or 1 if accounts are wrong, with a line on stderr. */
+static int close_ports(struct serving *serving)
+{
+	int status = serve_nat_close(serving);
+
+	if (serving->tester != NULL && tester_close(serving->tester) != 0)
+		status = 1;
+	serving->tester = NULL;
+	return status;
+}
+
+/* Returns the exit status: 0, or 1 if files or accounts are wrong. */
+static int finish(struct serving *serving, const json_t *request)
+{
+	int status;
+
+	take_findings(serving, request);
+	/* It ends the process in closing: what there is, first. */
+	if (serving->tester != NULL && tester_is_hung(serving->tester)) {
+		write_files(serving);
+		fflush(stdout);
+	}
+	status = close_ports(serving);
+	if (write_files(serving) != 0)
+		status = 1;
+	return fflush(stdout) == 0 ? status : 1;
+}
+
+static const struct {
+	const char *name;
+	request_fn *answer;
+} requests[] = {
+	{ "open", serve_open },
+	{ "trial", serve_trial },
+	{ "alone", serve_alone },
+	{ "rate", serve_rate },
+	{ "nat-open", serve_nat_open },
+	{ "nat-establish", serve_nat_establish },
+	{ "nat-validate", serve_nat_validate },
+	{ "nat-again", serve_nat_again },
+	{ "nat-reset", serve_nat_reset },
+};
+
+/* False: the front end has gone. */
+static bool answer(struct serving *serving, const json_t *request)
+{
+	const char *name = text_at(request, "request");
+	struct mr_reason why = { .text = "no such request" };
+	json_t *reply = json_object();
+	int status = 2;
+
+	for (size_t i = 0; i < sizeof(requests) / sizeof(requests[0]); i++)
+		if (strcmp(requests[i].name, name) == 0)
+			status = requests[i].answer(serving, request, reply,
+						    &why);
+	if (status == 0)
+		return send_reply(name, reply);
+	json_object_clear(reply);
+	json_object_set_new(reply, "status", json_integer(status));
+	json_object_set_new(reply, "why", json_string(why.text));
+	return send_reply("failed", reply);
+}
+
+/* Until the front end is content, or gone. Returns the exit status. */
+static int serve(struct serving *serving)
+{
+	json_t *request;
+	int status = 1;
+
+	while ((request = read_request()) != NULL) {
+		const bool is_last =
+			strcmp(text_at(request, "request"), "finish") == 0;
+		const bool is_good = is_last || answer(serving, request);
+
+		if (is_last)
+			status = finish(serving, request);
+		json_decref(request);
+		if (is_last || !is_good)
+			break;
+	}
+	return close_ports(serving) != 0 ? 1 : status;
+}
+
+int serve_main(int argc, char **argv)
+{
+	static struct serving serving; /* points into itself, and is large */
+	json_t *ask = read_request(), *values = json_array();
+	char typed[MAX_TYPED];
+	int status;
+
+	if (argc < 3 || ask == NULL ||
+	    json_integer_value(json_object_get(ask, "v")) != SERVE_VERSION) {
+		json_decref(values);
+		json_decref(ask);
+		return complain("serve: a front end of another version, or "
+				"none",
+				2);
+	}
+	/* The command stands where it does on the line that was typed. */
+	argv[1] = argv[0];
+	machine_command(argc - 1, argv + 1, typed, sizeof(typed));
+	status = read_options(&serving, ask, argc - 1, argv + 1, values);
+	if (status < 0) {
+		const char *const label = serving.options.label;
+
+		serving.document =
+			document_new(text_at(ask, "command"),
+				     label != NULL ? label : "", typed);
+		serving.result = calloc(1, sizeof(*serving.result));
+		if (serving.result == NULL)
+			abort(); /* as everywhere in an application */
+		send_reply("options",
+			   describe_options(&serving.options, values));
+		status = serve(&serving);
+		free(serving.result);
+		document_free(serving.document);
+	}
+	json_decref(serving.streams);
+	json_decref(values);
+	json_decref(ask);
+	return status;
+}

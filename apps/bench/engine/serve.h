@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * mr-bench-engine serve: the requests of a front end, one JSON object per line
+ * on stdin, and the answers on stdout (mr-bench-engine.schema.json).
+ *
+ *     ask --> options --> [ open --> trial, rate, alone ... ] --> finish
+ *
+ * The front end searches; the engine reads the options, opens ports, makes
+ * trials, and keeps and writes the document. One thread.
+ */
+#ifndef ENGINE_SERVE_H
+#define ENGINE_SERVE_H
+
+#include <jansson.h>
+
+#include "net/options.h"
+#include "result/document.h"
+
+#define SERVE_VERSION 1
+
+struct serving {
+	struct traffic_options options;
+	struct document *document;
+	struct tester *tester; /* NULL: no ports are open */
+	struct trial_result *result;
+	struct nat_path *nat; /* NULL: none is open */
+	char *reset;          /* its command; NULL: none */
+	const char *specs[2]; /* of its ports */
+	json_t *streams;      /* what the options point into; NULL: argv */
+	uint64_t line_ns;     /* when the next line of progress is due */
+};
+
+/* Answer a request: fill reply and return 0; or the exit status that the front
+ * end may want to end with, with the reason. */
+typedef int request_fn(struct serving *serving, const json_t *request,
+		       json_t *reply, struct mr_reason *why);
+
+request_fn serve_open, serve_trial, serve_alone, serve_rate;
+request_fn serve_nat_open, serve_nat_establish, serve_nat_validate,
+	serve_nat_again, serve_nat_reset;
+
+/* Returns 0, or 1: pages are missing, which is a line on stderr. */
+int serve_nat_close(struct serving *serving);
+
+/* Serve a front end: argv[2] and so on is the command line as it was typed. */
+int serve_main(int argc, char **argv);
+
+#endif

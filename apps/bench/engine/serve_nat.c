@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Both sides of a NAT, for a front end. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/serve.h"
+#include "nat/nat_path.h"
+#include "net/tester_parts.h"
+#include "result/document.h"
+#include "support/specs.h"
+
+enum {
+	RESET_S = 60, /* for the command to end */
+	N_KEPT_PAGES = 4096,
+};
+
+static uint32_t number_at(const json_t *request, const char *key)
+{
+	return (uint32_t)json_integer_value(json_object_get(request, key));
+}
+
+static void describe_ports(const struct nat_path *path,
+			   struct document *document)
+{
+	document_cores(document, &path->core, path->has_core);
+	for (uint32_t p = 0; p < path->plane.n_ports; p++) {
+		struct document_port port = {
+			.info.size = sizeof(port.info),
+			.sends = true,
+			.receives = true,
+			.cores = &path->core,
+			.n_cores = path->has_core,
+		};
+
+		mr_port_info(path->plane.ports[p], &port.info);
+		if (mr_port_link(path->plane.ports[p], &port.link) < 0)
+			port.link = (struct mr_link){ 0 };
+		document_port(document, &port);
+	}
+	document_clock(document, clock_source(&path->clock),
+		       clock_error_ns(&path->clock));
+}
+
+int serve_nat_open(struct serving *serving, const json_t *request,
+		   json_t *reply, struct mr_reason *why)
+{
+	struct tester_config *const tester = &serving->options.tester;
+	const char *reset =
+		json_string_value(json_object_get(request, "reset"));
+	struct nat_path *path;
+	int status;
+
+	(void)reply;
+	if (serving->nat != NULL)
+		return fail_with(why, 2, "nat-open: they are open");
+	path = calloc(1, sizeof(*path));
+	if (path == NULL)
+		return fail_with(why, 1, "out of memory");
+	path->plan = (struct nat_plan){
+		.client = number_at(request, "client"),
+		.n_clients = number_at(request, "clients"),
+		.gateway = number_at(request, "gateway"),
+		.server = number_at(request, "server"),
+		.is_tcp = json_is_true(json_object_get(request, "is_tcp")),
+		.magic = number_at(request, "magic"),
+	};
+	if (path->plan.n_clients == 0)
+		path->plan.n_clients = 1;
+	/* A copy, for the request is gone by the time it runs. */
+	serving->reset =
+		reset != NULL && reset[0] != '\0' ? strdup(reset) : NULL;
+	path->reset_command = serving->reset;
+	path->reset_limit_s = RESET_S;
+	serving->specs[0] = serving->options.tx[0];
+	serving->specs[1] = serving->options.rx[0];
+	tester->plane.specs = serving->specs;
+	tester->plane.n_ports = tester->n_tx + tester->n_rx;
+	tester->plane.n_workers = 1;
+	tester->plane.n_kept_pages = N_KEPT_PAGES;
+	ending_open();
+	status = nat_path_open(path, &tester->plane, number_at(request, "room"),
+			       why);
+	if (status != 0) {
+		free(path);
+		return status;
+	}
+	describe_ports(path, serving->document);
+	serving->nat = path;
+	return 0;
+}
+
+static void describe_counts(const struct nat_counts *counts, json_t *reply)
+{
+	json_object_set_new(reply, "sent",
+			    json_integer((json_int_t)counts->sent));
+	json_object_set_new(reply, "arrived",
+			    json_integer((json_int_t)counts->arrived));
+	json_object_set_new(reply, "dropped_here",
+			    json_integer((json_int_t)counts->n_dropped_here));
+	json_object_set_new(reply, "is_unsent",
+			    json_boolean(counts->is_unsent));
+}
+
+/* The rate of a phase; returns 0, or the exit status. */
+static int begin_phase(const struct serving *serving, const json_t *request,
+		       double *ret_pps, struct mr_reason *why)
+{
+	*ret_pps = json_number_value(json_object_get(request, "pps"));
+	if (serving->nat == NULL)
+		return fail_with(why, 2, "no port is open");
+	return *ret_pps > 0 ? 0 : fail_with(why, 2, "no rate is given");
+}
+
+static int end_phase(int err, const struct nat_counts *counts, json_t *reply)
+{
+	if (err < 0)
+		return 1;
+	describe_counts(counts, reply);
+	return 0;
+}
+
+int serve_nat_establish(struct serving *serving, const json_t *request,
+			json_t *reply, struct mr_reason *why)
+{
+	struct nat_path *const path = serving->nat;
+	const uint32_t n = number_at(request, "n");
+	struct nat_counts counts;
+	double pps;
+	int status = begin_phase(serving, request, &pps, why);
+
+	if (status != 0)
+		return status;
+	if (n > path->n_room - (path->is_emptied ? 0 : path->n_known))
+		return fail_with(why, 2, "no room for %u connections", n);
+	return end_phase(nat_path_establish(path, pps, n, &counts, why),
+			 &counts, reply);
+}
+
+int serve_nat_validate(struct serving *serving, const json_t *request,
+		       json_t *reply, struct mr_reason *why)
+{
+	const uint32_t n = number_at(request, "n");
+	struct nat_counts counts;
+	double pps;
+	int status = begin_phase(serving, request, &pps, why);
+
+	if (status != 0)
+		return status;
+	if (n > serving->nat->n_known)
+		return fail_with(why, 2, "there are no %u connections", n);
+	return end_phase(nat_path_validate(serving->nat, pps, n, &counts, why),
+			 &counts, reply);
+}
+
+int serve_nat_again(struct serving *serving, const json_t *request,
+		    json_t *reply, struct mr_reason *why)
+{
+	struct nat_counts counts;
+	double pps;
+	int status = begin_phase(serving, request, &pps, why);
+
+	if (status != 0)
+		return status;
+	return end_phase(nat_path_again(serving->nat, pps, &counts, why),
+			 &counts, reply);
+}
+
+int serve_nat_reset(struct serving *serving, const json_t *request,
+		    json_t *reply, struct mr_reason *why)
+{
+	double seconds;
+
+	(void)request;
+	if (serving->nat == NULL || serving->reset == NULL)
+		return fail_with(why, 2, "no port is open, or no command");
+	if (nat_path_reset(serving->nat, &seconds, why) < 0)
+		return 1;
+	json_object_set_new(reply, "seconds", json_real(seconds));
+	return 0;
+}
+
+int serve_nat_close(struct serving *serving)
+{
+	int status = 0;
+
+	if (serving->nat != NULL)
+		status = nat_path_close(serving->nat);
+	free(serving->nat);
+	free(serving->reset);
+	serving->nat = NULL;
+	serving->reset = NULL;
+	return status;
+}

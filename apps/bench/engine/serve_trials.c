@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Ports and trials of a front end. */
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "engine/serve.h"
+#include "net/away.h"
+#include "net/describe.h"
+#include "stream/stream.h"
+#include "support/specs.h"
+
+static const uint64_t second = 1000000000;
+
+/* What a line rate is told of; others follow from it. */
+enum { LINE_BYTES = 1000 };
+
+static uint64_t count_at(const json_t *request, const char *key)
+{
+	return (uint64_t)json_integer_value(json_object_get(request, key));
+}
+
+/* In place of the streams of the command line: a command may add to them. */
+static int take_streams(struct serving *serving, const json_t *streams,
+			struct mr_reason *why)
+{
+	struct traffic_options *o = &serving->options;
+	const size_t n = json_array_size(streams);
+
+	if (n > TRAFFIC_MAX_STREAMS)
+		return fail_with(why, 2, "more than %d streams",
+				 TRAFFIC_MAX_STREAMS);
+	json_decref(serving->streams);
+	serving->streams = json_deep_copy(streams);
+	o->tester.n_streams = (uint32_t)n;
+	for (size_t i = 0; i < n; i++)
+		o->streams[i] =
+			json_string_value(json_array_get(serving->streams, i));
+	return 0;
+}
+
+/* While a trial runs: a line each second; without a front end, its end. */
+static void on_progress(void *opaque, const struct trial_result *so_far)
+{
+	struct serving *serving = opaque;
+	struct pollfd from = { .fd = STDIN_FILENO };
+
+	if (poll(&from, 1, 0) > 0 && (from.revents & POLLHUP) != 0)
+		tester_end(serving->tester);
+	if (so_far->whole_ns < serving->line_ns)
+		return;
+	document_line(so_far, serving->options.tester.n_tx > 0,
+		      serving->options.tester.n_rx > 0, 0, stdout);
+	serving->line_ns = so_far->whole_ns + second;
+}
+
+/* What a ceiling of this tester has to agree with. */
+static void add_ours(const struct document *document, json_t *reply)
+{
+	const json_t *root = document_json(document);
+
+	json_object_set(reply, "ports", json_object_get(root, "ports"));
+	json_object_set(reply, "machine", json_object_get(root, "machine"));
+}
+
+int serve_open(struct serving *serving, const json_t *request, json_t *reply,
+	       struct mr_reason *why)
+{
+	const json_t *wanted = json_object_get(request, "streams");
+	const struct streams *streams;
+	char raised[120];
+	int status = 0;
+
+	if (serving->tester != NULL)
+		return fail_with(why, 2, "open: they are open");
+	if (json_is_array(wanted))
+		status = take_streams(serving, wanted, why);
+	if (status == 0)
+		status = tester_open(&serving->options.tester, &serving->tester,
+				     why);
+	if (status != 0)
+		return status;
+	tester_on_progress(serving->tester, on_progress, serving);
+	document_ports(serving->document, serving->tester);
+	streams = tester_streams(serving->tester);
+	if (!imix_raised_print(streams, raised, sizeof(raised)))
+		raised[0] = '\0';
+	json_object_set_new(reply, "mean_bytes",
+			    json_real(streams_mean_bytes(streams)));
+	json_object_set_new(reply, "max_bytes",
+			    json_integer(streams_max_bytes(streams)));
+	json_object_set_new(reply, "raised", json_string(raised));
+	add_ours(serving->document, reply);
+	return 0;
+}
+
+/* Frames of this length on the links: a mix has none of its own. */
+static double line_pps(const struct serving *serving, double mean_bytes)
+{
+	if (serving->tester == NULL)
+		return 0;
+	return tester_line_rate_pps(serving->tester, LINE_BYTES) *
+	       (LINE_BYTES + WIRE_BYTES) / (mean_bytes + WIRE_BYTES);
+}
+
+/* Of a text, or of --rate: frames per second of a mean length. */
+int serve_rate(struct serving *serving, const json_t *request, json_t *reply,
+	       struct mr_reason *why)
+{
+	const char *text = json_string_value(json_object_get(request, "text"));
+	const double mean_bytes =
+		json_number_value(json_object_get(request, "mean_bytes"));
+	const double line = line_pps(serving, mean_bytes);
+	struct rate rate = serving->options.trial.rate;
+
+	if (text != NULL && rate_parse("rate", text, &rate, why) != PARSE_RUN)
+		return 2;
+	/* Of a text it is the ceiling of a tester, which no link says. */
+	json_object_set_new(reply, "pps",
+			    json_real(rate_pps(&rate, mean_bytes,
+					       text != NULL ? 0 : line)));
+	json_object_set_new(reply, "line_pps", json_real(line));
+	return 0;
+}
+
+static void set_count(json_t *object, const char *key, uint64_t n)
+{
+	json_object_set_new(object, key, json_integer((json_int_t)n));
+}
+
+static json_t *latency_of(const struct hist *hist)
+{
+	static const struct {
+		const char *key;
+		double percentile;
+	} points[] = { { "p50", 50 },
+		       { "p90", 90 },
+		       { "p99", 99 },
+		       { "p999", 99.9 },
+		       { "max", 100 } };
+	json_t *object = json_object();
+
+	set_count(object, "n", hist->n);
+	set_count(object, "min", hist->min);
+	for (size_t i = 0; i < sizeof(points) / sizeof(points[0]); i++)
+		set_count(object, points[i].key,
+			  hist_at(hist, points[i].percentile));
+	return object;
+}
+
+static json_t *drops_of(const struct trial_result *r)
+{
+	json_t *array = json_array();
+
+	for (uint32_t i = 0; i < r->n_drops; i++) {
+		json_t *drop =
+			json_pack("{s:s, s:s, s:b}", "side", r->drops[i].side,
+				  "name", r->drops[i].name, "is_receivers",
+				  (int)r->drops[i].is_receivers);
+
+		set_count(drop, "n", r->drops[i].n);
+		json_array_append_new(array, drop);
+	}
+	return array;
+}
+
+/* The lines that explain the highest percentiles, for people. */
+static json_t *tail_of(const struct trial_result *r)
+{
+	char *text = NULL;
+	size_t n_bytes = 0;
+	FILE *to = open_memstream(&text, &n_bytes);
+	json_t *lines;
+
+	if (to == NULL)
+		return json_string("");
+	tail_print(&r->tail, "       ", to);
+	fclose(to);
+	lines = json_string(text);
+	free(text);
+	return lines;
+}
+
+static void describe_trial(const struct trial_result *r, json_t *reply)
+{
+	const struct {
+		const char *key;
+		uint64_t n;
+	} counts[] = {
+		{ "due", r->due },
+		{ "sent", r->sent },
+		{ "unsent", r->unsent },
+		{ "received", r->received },
+		{ "unique", r->unique },
+		{ "lost", r->lost },
+		{ "duplicates", r->duplicates },
+		{ "reordered", r->reordered },
+		{ "foreign", r->foreign },
+		{ "whole_ns", r->whole_ns },
+		{ "late_p25_ns", hist_at(&r->lateness, 25) },
+		{ "late_max_ns", r->lateness.max },
+	};
+
+	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
+		set_count(reply, counts[i].key, counts[i].n);
+	json_object_set_new(reply, "tx_pps", json_real(r->tx_pps));
+	json_object_set_new(reply, "rx_pps", json_real(r->rx_pps));
+	json_object_set_new(reply, "latency", latency_of(&r->latency));
+	json_object_set_new(reply, "drops", drops_of(r));
+	json_object_set_new(reply, "tail", tail_of(r));
+	json_object_set_new(reply, "is_cut_short",
+			    json_boolean(r->is_cut_short));
+	json_object_set_new(reply, "why_stopped", json_string(r->why_stopped));
+}
+
+/* What a trial is asked for; the rest is as on the command line. */
+static struct trial_config config_of(const struct serving *serving,
+				     const json_t *request)
+{
+	struct trial_config config = serving->options.trial;
+	const double pps = json_number_value(json_object_get(request, "pps"));
+
+	config.rate = (struct rate){ pps > 0 ? RATE_PPS : RATE_FULL, pps };
+	config.duration_ns = count_at(request, "duration_ns");
+	config.n_frames = count_at(request, "frames");
+	config.settle_ns = count_at(request, "settle_ns");
+	config.frame_bytes = (uint32_t)count_at(request, "frame_bytes");
+	config.goes_on = json_is_true(json_object_get(request, "goes_on"));
+	return config;
+}
+
+int serve_trial(struct serving *serving, const json_t *request, json_t *reply,
+		struct mr_reason *why)
+{
+	const struct trial_config config = config_of(serving, request);
+	const uint32_t frame_bytes = (uint32_t)count_at(request, "as_bytes");
+	struct trial_result *const r = serving->result;
+	char seen[256];
+	int status;
+
+	if (serving->tester == NULL)
+		return fail_with(why, 2, "trial: no port is open");
+	serving->line_ns = second;
+	status = tester_run(serving->tester, &config, r, why);
+	if (status != 0)
+		return status;
+	describe_trial(r, reply);
+	if (r->unique == 0 &&
+	    tester_explain(serving->tester, r, seen, sizeof(seen)))
+		json_object_set_new(reply, "seen", json_string(seen));
+	if (json_is_true(json_object_get(request, "is_interval")))
+		document_interval(serving->document, frame_bytes, r);
+	else
+		set_count(reply, "number",
+			  document_trial(serving->document, frame_bytes, r));
+	trial_result_free(r);
+	return 0;
+}
+
+/*
+ * A trial of the tester alone, which is in no document: frames pass through
+ * memory, and through a known device, if one is given; else on the cores and
+ * with the streams of the ports that are open.
+ */
+int serve_alone(struct serving *serving, const json_t *request, json_t *reply,
+		struct mr_reason *why)
+{
+	static const char *const from[] = { "pair:tester" };
+	static const char *const to[] = { "pair:tester-b" };
+	const char *device =
+		json_string_value(json_object_get(request, "device"));
+	const struct tester_config *const ours = &serving->options.tester;
+	struct tester_config config = { .plane = ours->plane };
+	struct trial_config trial = config_of(serving, request);
+	struct tester *tester;
+	int status;
+
+	if (device != NULL) {
+		trial = (struct trial_config){ .rate = trial.rate,
+					       .n_frames = trial.n_frames };
+	} else {
+		if (serving->tester == NULL)
+			return fail_with(why, 2, "alone: no port is open");
+		config = *ours;
+		config.plane.port = (struct port_options){ 0 };
+		config.plane.n_pages = 0;
+		config.plane.log_level = MR_LOG_ERROR;
+		config.plane.n_cores = tester_cores(
+			serving->tester, config.plane.cores, MR_WORKERS_MAX);
+		config.plane.n_workers = config.plane.n_cores;
+	}
+	config.tx = from;
+	config.rx = device != NULL ? to : from;
+	config.n_tx = config.n_rx = 1;
+	config.device = device;
+	config.is_virtual = device != NULL;
+	status = tester_open(&config, &tester, why);
+	if (status != 0)
+		return status;
+	status = tester_run(tester, &trial, serving->result, why);
+	if (status == 0) {
+		describe_trial(serving->result, reply);
+		trial_result_free(serving->result);
+	}
+	if (tester_close(tester) != 0 && status == 0)
+		status = fail_with(why, 1, "its accounts do not add up");
+	return status;
+}

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the tester itself can do: a rate, or a document of selftest made by a tester as
+ours."""
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from mr_bench.search import SearchError
+from mr_bench.traffic import Engine, EngineError
+
+CURE = "mr-bench selftest with these ports and options measures ours"
+
+
+def _is_alike(a: dict[str, Any], b: dict[str, Any]) -> bool:
+    """Ports that can do the same: by the way to the NIC, its driver, queues."""
+    def traits(port: dict[str, Any]) -> tuple[Any, ...]:
+        return (port.get("mode", ""), (port.get("nic") or {}).get("driver", ""),
+                port.get("rx_queues"), port.get("tx_queues"))
+    return traits(a) == traits(b)
+
+
+def _check_tester(path: str, theirs: dict[str, Any], ours: dict[str, Any]) -> None:
+    """Of another machine, port or number of threads it is no ceiling of ours."""
+    cpu = theirs.get("machine", {}).get("cpu", "")
+    workers = theirs.get("config", {}).get("workers")
+    if cpu != ours["machine"].get("cpu", ""):
+        raise SearchError(f"--ceiling {path:.60} is of another machine, with a '{cpu:.40}'; "
+                          f"{CURE}")
+    if workers != ours["workers"]:
+        raise SearchError(f"--ceiling {path:.60} is of other --workers ({workers}; 0: the "
+                          f"default); {CURE}")
+    for port in ours["ports"]:
+        if not any(_is_alike(other, port) for other in theirs.get("ports", [])):
+            raise SearchError(f"--ceiling {path:.60} has no port of the mode '{port['mode']}', "
+                              f"driver and queues of {port['name']:.40}; {CURE}")
+
+
+def read_ceiling(text: str, engine: Engine, ours: dict[str, Any], frame_bytes: int,
+                 mean_bytes: float) -> float:
+    """For frames of a length, or of a mix (0) of that mean. ours has machine, workers and
+    ports."""
+    try:
+        pps = float(engine.request("rate", text=text, mean_bytes=mean_bytes)["pps"])
+    except EngineError:
+        pass  # the path of a document, then
+    else:
+        if pps > 0:
+            return pps
+        raise SearchError(f"--ceiling {text}: give frames or bits per second, or a document of "
+                          "selftest")
+    try:
+        with open(text, encoding="utf-8") as file:
+            theirs = json.load(file)
+        entries = [entry for entry in theirs.get("selftest", [])
+                   if entry["frame_bytes"] == frame_bytes and
+                   # A mix is another one if its frames are longer or shorter on average.
+                   (frame_bytes or abs(entry["mean_bytes"] - mean_bytes) < 0.01)]
+        ceiling = float(entries[-1]["ceiling_pps"]) if entries else 0.0
+        # What has no ceiling at all is no document of selftest.
+        if ceiling > 0:
+            _check_tester(text, theirs, ours)
+            return ceiling
+    except OSError as error:
+        raise SearchError(f"--ceiling {text}: no rate, and no document: "
+                          f"{error.strerror}") from None
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise SearchError(f"--ceiling {text}: no rate, and no document: {error}") from None
+    raise SearchError(f"--ceiling {text}: it has no ceiling for frames of {mean_bytes:g} bytes"
+                      f"{'' if frame_bytes else ' on average'} without FCS; mr-bench selftest "
+                      "measures them")

@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""mr-bench nat: RFC 9693 on a NAT between two ports."""
+from __future__ import annotations
+
+import ipaddress
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from mr_bench import values
+from mr_bench.nat_search import Capacity, Counts, NatSearch, Rate
+from mr_bench.progress import Progress
+from mr_bench.search import SearchError
+from mr_bench.session import complain, flush_or_complain
+from mr_bench.traffic import Engine, EngineEnded, EngineError
+from mr_bench.values import UsageError
+
+FRAME_BYTES = 60
+# Of the established rate, so that the table alone is the limit.
+SAFE_SHARE = 2
+# Of the time that emptying takes: more is the command's figure, not the NAT's.
+OWN_SHARE = 0.1
+DEFAULT_PPS = 1e6
+
+USAGE = """\
+usage: mr-bench nat [options] INSIDE OUTSIDE
+RFC 9693 on a NAT between two ports: how fast it sets connections up and
+takes them down, and how many it holds.
+"""
+OPTIONS = (
+    ("client", "ADDR", "first client's address (default 10.0.0.2)"),
+    ("clients", "N", "addresses from there on (16)"),
+    ("gateway", "ADDR", "the NAT's inside address (10.0.0.1)"),
+    ("server", "ADDR", "server outside (default 192.0.2.2)"),
+    ("protocol", "udp|tcp", "udp (default), or tcp: SYN and its answer"),
+    ("connections", "N", "of a trial of the rate (default 10000)"),
+    ("max-connections", "N", "ever at once (default 1048576)"),
+    ("reset", "COMMAND", "empties the NAT's table, as 'mr-nat clear all --now'"),
+    ("resolution", "P%", "of the rate found (default 1%)"))
+# What is sent, when, and by whom, is the RFC's.
+WITHOUT = ("pace", "pace-frames", "duration", "count", "stream", "size", "dst-mac", "unstamped",
+           "seed", "settle", "max-lag", "bidirectional", "device", "virtual", "workers", "burst",
+           "hdr")
+
+
+def _address(name: str, text: str) -> str:
+    try:
+        return str(ipaddress.IPv4Address(text))
+    except ValueError:
+        raise UsageError(f"--{name} {text}: no IPv4 address") from None
+
+
+@dataclass
+class Options:
+    """Its own."""
+
+    client: str = "10.0.0.2"
+    clients: int = 16
+    gateway: str = "10.0.0.1"
+    server: str = "192.0.2.2"
+    protocol: str = "udp"
+    connections: int = 10000
+    max_connections: int = 1 << 20
+    reset: str = ""
+    resolution: float = 0.01
+
+    def take(self, name: str, text: str) -> None:
+        """One of the command line."""
+        value: Any = text
+        if name in ("client", "gateway", "server"):
+            value = _address(name, text)
+        elif name == "clients":
+            value = values.whole(name, text, 1, 65536)
+        elif name == "protocol":
+            value = values.word(name, text, ("udp", "tcp"))
+        elif name in ("connections", "max-connections"):
+            value = values.whole(name, text, 100, 1 << 24)
+        elif name == "resolution":
+            # Finer than any rate can be told.
+            value = max(values.percent(name, text), 1e-5)
+        setattr(self, name.replace("-", "_"), value)
+
+
+class EnginePath:
+    """Both sides of the NAT, at the engine's ports."""
+
+    def __init__(self, engine: Engine, has_reset: bool) -> None:
+        self.engine, self.has_reset = engine, has_reset
+
+    def _phase(self, name: str, **members: Any) -> Counts:
+        reply = self.engine.request(name, **members)
+        return Counts(reply["sent"], reply["arrived"], reply["dropped_here"],
+                      reply["is_unsent"])
+
+    def establish(self, pps: float, n: int) -> Counts:
+        """New connections."""
+        return self._phase("nat-establish", pps=pps, n=n)
+
+    def validate(self, pps: float, n_skipped: int) -> Counts:
+        """Asked from outside."""
+        return self._phase("nat-validate", pps=pps, n=n_skipped)
+
+    def again(self, pps: float) -> Counts:
+        """What has not arrived."""
+        return self._phase("nat-again", pps=pps)
+
+    def reset(self) -> float:
+        """By the command."""
+        return float(self.engine.request("nat-reset")["seconds"])
+
+
+class Run:
+    """What is measured, with its rows."""
+
+    def __init__(self, engine: Engine, options: Options) -> None:
+        self.engine, self.options = engine, options
+        self.progress = Progress(engine.options["is_quiet"])
+        self.n_told = 0
+        self.rows: list[dict[str, Any]] = []
+        self.search = NatSearch(EnginePath(engine, bool(options.reset)), 0, options.resolution,
+                                options.connections, options.max_connections, self._show)
+
+    def _show(self, what: str, value: float, n_left: int) -> None:
+        left_s = self.progress.seconds / self.n_told * n_left if self.n_told else 0
+        self.progress.show(left_s, f"trial {self.n_told + 1}: {what} {value:.0f}")
+        self.n_told += 1
+
+    def _say(self, what: str, value: float, unit: str, note: str) -> None:
+        self.progress.clear()
+        if not self.engine.options["is_json"]:
+            print(f"{what:24} {value:14.0f} {unit:13} {note}")
+
+    def _row(self, goal: str, unit: str, value: float, low: float, high: float,
+             is_limited: bool, note: str) -> None:
+        self.rows.append({
+            "frame_bytes": FRAME_BYTES, "goal": goal, "value": value, "unit": unit, "low": low,
+            "high": high, "is_limited_by_tester": is_limited, "trials": [], "note": note})
+
+    def _measure_rate(self) -> Rate:
+        rate = self.search.rate()
+        if rate.is_by_sender:
+            note = "above, the sender does not keep up"
+        elif rate.is_by_receiver:
+            note = (f"at {rate.high:.0f}, the tester's own ports dropped {rate.n_dropped_here} "
+                    "frames: a longer --ring")
+        elif rate.high > 0:
+            note = (f"at {rate.high:.0f}, {rate.n_lost_above} were not seen outside, "
+                    f"{rate.n_stale_above} did not answer from there")
+        else:
+            note = "no loss at the highest rate"
+        self._say("set-up rate", rate.pps, "connections/s", note)
+        self._row("set-up-rate", "connections/s", rate.pps, rate.low, rate.high,
+                  rate.is_by_sender or rate.is_by_receiver or rate.high <= 0, note)
+        if rate.pps <= 0:
+            raise SearchError(f"no rate at which all connections are set up: {note}")
+        return rate
+
+    def _measure_tear_down(self, pps: float) -> None:
+        if not self.options.reset:
+            self._say("tear-down rate", 0, "connections/s", "not measured: --reset is the "
+                      "command that empties the table")
+            return
+        t = self.search.tear_down(pps)
+        if t.n == 0:
+            raise SearchError("tear-down rate: no connection is reachable from outside: does the "
+                              "NAT let packets from --server in?")
+        if t.n_after > 0:
+            raise SearchError(f"--reset does not empty the table: {t.n_after} of {t.n} "
+                              "connections still answer")
+        note = (f"{t.n} in {t.seconds:.3f} s, of which the command takes up to "
+                f"{t.empty_seconds:.3f} s on an empty table")
+        self._say("tear-down rate", t.pps, "connections/s", note)
+        # Where an empty table takes as long nobody knows how fast it is.
+        self._row("tear-down-rate", "connections/s", t.pps, t.pps if t.high_pps > 0 else 0,
+                  t.high_pps, t.empty_seconds > OWN_SHARE * t.seconds, note)
+
+    def _measure_capacity(self, pps: float) -> Capacity:
+        c = self.search.capacity(pps)
+        note = f"answer from outside, of {c.n_made}"
+        if c.is_by_receiver:
+            note += ": the tester's own ports dropped most of the others; a longer --ring"
+        elif not c.is_full:
+            note += ": there may be room for more"
+        if c.n == 0:
+            raise SearchError(f"table capacity: none of {c.n_made} connections is reachable from "
+                              "outside: does the NAT let packets from --server in?")
+        self._say("table capacity", c.n, "connections", note)
+        self._row("table-capacity", "connections", c.n, 0, 0, not c.is_full or c.is_by_receiver,
+                  note)
+        return c
+
+    def measure(self) -> None:
+        """All of it. Raises SearchError, EngineError."""
+        pps = self._measure_rate().pps / SAFE_SHARE
+        self._measure_tear_down(pps)
+        self._measure_capacity(pps)
+
+    def config(self) -> dict[str, Any]:
+        """What was asked for."""
+        o, shared = self.options, self.engine.options
+        return {
+            "inside": shared["tx"][0], "outside": shared["rx"][0], "protocol": o.protocol,
+            "connections": o.connections, "max_connections": o.max_connections,
+            "rate": shared["rate"], "client": o.client, "clients": o.clients,
+            "gateway": o.gateway, "server": o.server, "reset": o.reset,
+            "resolution": o.resolution}
+
+
+def _run(engine: Engine) -> int:
+    """Everything behind the options; the exit status."""
+    options = Options()
+    try:
+        for name, text in engine.options["values"]:
+            options.take(name, text)
+        max_pps = engine.request("rate", mean_bytes=FRAME_BYTES)["pps"]
+        if max_pps < 0:
+            raise UsageError("--rate: nat takes no %; give frames or bits per second")
+        engine.request(
+            "nat-open", client=int(ipaddress.IPv4Address(options.client)),
+            clients=options.clients, gateway=int(ipaddress.IPv4Address(options.gateway)),
+            server=int(ipaddress.IPv4Address(options.server)), is_tcp=options.protocol == "tcp",
+            room=options.max_connections, reset=options.reset, magic=int(time.time()) % 2**32)
+    except (UsageError, EngineError) as error:
+        complain(str(error))
+        engine.drop()
+        return error.status
+    run = Run(engine, options)
+    run.search.max_pps = max_pps or DEFAULT_PPS
+    why = ""
+    try:
+        run.measure()
+    except (SearchError, EngineError) as error:
+        why = str(error)
+    run.progress.clear()
+    if why:
+        complain(why)
+    status = engine.finish(config=run.config(), rows=run.rows, why_incomplete=why)
+    return status or bool(why)
+
+
+def main(words: list[str]) -> int:
+    """The exit status."""
+    try:
+        engine = Engine(["nat", *words], {
+            "command": "nat", "usage": USAGE, "options": OPTIONS, "without": WITHOUT})
+    except EngineEnded as end:
+        return end.status
+    return flush_or_complain(_run(engine))

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a long measurement is at, on stderr: on a terminal one line that is written again and
+again; in a log a line now and then."""
+from __future__ import annotations
+
+import sys
+import time
+
+LOG_S = 10  # between two lines of a log
+
+
+class Progress:
+    """Since it was made."""
+
+    def __init__(self, is_quiet: bool) -> None:
+        self.is_quiet = is_quiet
+        self.is_terminal = sys.stderr.isatty()
+        self.start_s = time.monotonic()
+        # What is over before is no line in a log.
+        self.next_s = self.start_s + (0 if self.is_terminal else LOG_S)
+
+    @property
+    def seconds(self) -> float:
+        """Since the beginning."""
+        return time.monotonic() - self.start_s
+
+    def show(self, left_s: float, text: str) -> None:
+        """left_s: 0 or less is not known."""
+        now_s = time.monotonic()
+        if self.is_quiet or now_s < self.next_s:
+            return
+        left = f", about {left_s:.0f} s left" if left_s > 0 else ""
+        if self.is_terminal:
+            print(f"\r\033[K{text}{left}", end="", file=sys.stderr, flush=True)
+        else:
+            self.next_s = now_s + LOG_S
+            print(f"mr-bench: {text}{left}", file=sys.stderr, flush=True)
+
+    def clear(self) -> None:
+        """Take the line away, before others write."""
+        if self.is_terminal and not self.is_quiet:
+            print("\r\033[K", end="", file=sys.stderr, flush=True)

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Options of the commands that search. The engine reads the command line, with these rows in
+front of those that all commands that send and receive have; this reads their values."""
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from mr_bench import values
+from mr_bench.search import SECOND
+from mr_bench.values import UsageError
+
+FCS_BYTES = 4
+METHODS = ("binary", "tst009", "mlr")
+RFC2544_SIZES = (64, 128, 256, 512, 1024, 1280, 1518)
+
+
+class Group(enum.Flag):
+    """Groups of options: a command has some of them."""
+
+    SEARCH = enum.auto()  # method and what belongs to it
+    SIZES = enum.auto()
+    TRIAL = enum.auto()
+    STEP = enum.auto()
+    BURSTS = enum.auto()
+    SHARES = enum.auto()
+    INTERVAL = enum.auto()
+    CEILING = enum.auto()
+
+
+@dataclass
+class SearchOptions:
+    """Shares are of 1; lengths of frames are without FCS."""
+
+    method: str = "binary"
+    sizes: list[int] = field(default_factory=list)  # empty: as the streams are
+    is_rfc2544: bool = False  # they are those of that word
+    loss_tolerance: float = 0.0
+    pdr: float = 0.005
+    resolution: float = 0.005
+    unsent_tolerance: float = 0.005
+    exceed_ratio: float = 0.5
+    step: float = 0.1
+    trial_ns: int = SECOND
+    confirm_ns: int = 0  # 0: as long as a trial
+    duration_sum_ns: int = 0
+    interval_ns: int = 10 * SECOND
+    max_burst_ns: int = 2 * SECOND
+    verify: int = 2
+    tests: int = 50
+    shares: list[float] = field(default_factory=lambda: [0.1, 0.5, 0.9])
+    ceiling: str = ""  # a rate, or a document of selftest
+    pid: int = 0  # of the device; 0: none
+
+
+def _sizes(name: str, text: str) -> list[int]:
+    sizes: Sequence[float] = RFC2544_SIZES if text == "rfc2544" else \
+        values.numbers(name, text, 64, 9728, 32)
+    return [int(size) - FCS_BYTES for size in sizes]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One option: what the help says of it, and how its value is read."""
+
+    groups: Group
+    name: str
+    arg: str
+    help: str
+    read: Callable[[str, str], Any]
+    member: str = ""  # of SearchOptions; else as the name, with _
+
+    @property
+    def key(self) -> str:
+        """The member."""
+        return self.member or self.name.replace("-", "_")
+
+
+ROWS = (
+    Row(Group.SEARCH, "method", "HOW", "binary (default), tst009 or mlr",
+        lambda name, text: values.word(name, text, METHODS)),
+    Row(Group.SIZES, "sizes", "LIST", "frames with FCS, as 64,512,1518, or rfc2544", _sizes),
+    Row(Group.TRIAL, "trial", "S", "length of a trial (default 1)", values.seconds_ns,
+        "trial_ns"),
+    Row(Group.SEARCH, "confirm", "S", "binary, tst009: of the last one, which confirms",
+        values.seconds_ns, "confirm_ns"),
+    Row(Group.SEARCH, "verify", "N", "tst009, back2back: trials with loss again (default 2)",
+        lambda name, text: values.whole(name, text, 0, 100)),
+    Row(Group.SEARCH | Group.BURSTS, "resolution", "P%", "of the rate found (default 0.5%)",
+        values.percent),
+    Row(Group.SEARCH | Group.INTERVAL, "loss-tolerance", "P%",
+        "binary, tst009, soak: of the frames sent (default 0%)", values.percent),
+    Row(Group.SEARCH, "pdr", "P%", "mlr: loss of its second goal (default 0.5%)",
+        values.percent),
+    Row(Group.SEARCH, "duration-sum", "S", "mlr: of trials at a load (default 21 trials)",
+        values.seconds_ns, "duration_sum_ns"),
+    Row(Group.SEARCH, "exceed-ratio", "P%",
+        "mlr: of bad trials that is let pass (default 50%)",
+        lambda name, text: values.percent(name, text, 90)),
+    Row(Group.TRIAL, "unsent-tolerance", "P%",
+        "more unsent: a trial says nothing (default 0.5%)", values.percent),
+    Row(Group.STEP, "step", "P%", "of the rate (default 10%)", values.percent),
+    Row(Group.BURSTS, "tests", "N", "repetitions (default 50)",
+        lambda name, text: values.whole(name, text, 1, 1000)),
+    Row(Group.BURSTS, "max-burst", "S", "longest burst (default 2)", values.seconds_ns,
+        "max_burst_ns"),
+    Row(Group.SHARES, "shares", "LIST", "of the throughput, as 10,50,90 (default)",
+        lambda name, text: [share / 100 for share in
+                            values.numbers(name, text, 0.001, 100, 16)]),
+    Row(Group.INTERVAL, "interval", "S", "length of an interval (default 10)",
+        values.seconds_ns, "interval_ns"),
+    Row(Group.INTERVAL, "pid", "N", "of the device: its memory is watched",
+        lambda name, text: values.whole(name, text, 1, 2**31 - 1)),
+    Row(Group.CEILING, "ceiling", "RATE|FILE",
+        "of the tester: a rate, or a document of selftest", lambda _, text: text),
+)
+# Of another method an option would do nothing; unless a group has it for itself, too.
+METHODS_OF = {
+    "confirm": (("binary", "tst009"), None), "verify": (("tst009",), Group.BURSTS),
+    "loss-tolerance": (("binary", "tst009"), Group.INTERVAL), "pdr": (("mlr",), None),
+    "duration-sum": (("mlr",), None), "exceed-ratio": (("mlr",), None)}
+
+
+def _check_sizes(options: SearchOptions, shared: dict[str, Any]) -> None:
+    """What says how long frames are."""
+    if options.sizes and shared["frame_bytes"]:
+        raise UsageError("--size and --sizes: one of them says how long frames are")
+    for stream in shared["streams"] if options.sizes else []:
+        if "size=" in stream or "pcap=" in stream:
+            raise UsageError(f"--sizes: the stream '{stream:.200}' has lengths of its own")
+
+
+def read_options(name: str, groups: Group, shared: dict[str, Any]) -> SearchOptions:
+    """Of what the engine found on the command line. Raises UsageError."""
+    options = SearchOptions()
+    rows = {row.name: row for row in ROWS}
+    for option, text in shared["values"]:
+        setattr(options, rows[option].key, rows[option].read(option, text))
+        if option == "sizes":
+            options.is_rfc2544 = text == "rfc2544"
+    # Without that option its name would be short for --duration-sum.
+    if shared["duration_ns"] and not groups & Group.INTERVAL:
+        raise UsageError(f"--duration: {name} makes trials of --trial seconds")
+    if 0 < options.duration_sum_ns < options.trial_ns:
+        raise UsageError("--duration-sum: shorter than one --trial")
+    given = {option for option, _ in shared["values"]}
+    for option, (methods, beside) in METHODS_OF.items():
+        if option in given and options.method not in methods and \
+                not (beside and beside & groups):
+            raise UsageError(f"--{option} belongs to --method {' or '.join(methods)}; this is "
+                             f"{options.method}")
+    _check_sizes(options, shared)
+    # Finer than any rate can be told.
+    options.resolution = max(options.resolution, 1e-5)
+    options.step = max(options.step, 0.02)
+    options.duration_sum_ns = options.duration_sum_ns or 21 * options.trial_ns
+    return options
+
+
+def describe(options: SearchOptions, groups: Group) -> dict[str, Any]:
+    """All that the figures depend on, so that unlike runs are told apart."""
+    config: dict[str, Any] = {}
+    if groups & Group.SEARCH:
+        config |= {
+            "method": options.method, "confirm_s": options.confirm_ns / 1e9,
+            "verify": options.verify, "pdr": options.pdr,
+            "duration_sum_s": options.duration_sum_ns / 1e9,
+            "exceed_ratio": options.exceed_ratio}
+    if groups & (Group.SEARCH | Group.BURSTS):
+        config["resolution"] = options.resolution
+    if groups & (Group.SEARCH | Group.INTERVAL):
+        config["loss_tolerance"] = options.loss_tolerance
+    if groups & Group.TRIAL:
+        config |= {"trial_s": options.trial_ns / 1e9,
+                   "unsent_tolerance": options.unsent_tolerance}
+    if groups & Group.STEP:
+        config["step"] = options.step
+    if groups & Group.BURSTS:
+        config |= {"tests": options.tests, "max_burst_s": options.max_burst_ns / 1e9}
+    if groups & Group.SHARES:
+        config["shares"] = options.shares
+    if groups & Group.INTERVAL:
+        config["interval_s"] = options.interval_ns / 1e9
+    if groups & Group.CEILING:
+        config["ceiling"] = options.ceiling
+    return config

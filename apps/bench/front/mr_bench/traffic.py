@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The traffic engine: a process that answers requests, one JSON object per line
+(mr-bench-engine.schema.json).
+
+    ask --> options --> [ open --> trial, rate, alone ... ] --> finish
+"""
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any
+
+from mr_bench import engine
+
+VERSION = 1
+
+
+class EngineError(Exception):
+    """What the engine could not do, and the exit status that stands for it."""
+
+    def __init__(self, text: str, status: int = 1) -> None:
+        super().__init__(text)
+        self.status = status
+
+
+class EngineEnded(Exception):
+    """It has ended before its first reply: help was printed, or the command line is wrong,
+    which it has said."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(f"exit status {status}")
+        self.status = status
+
+
+@dataclass(frozen=True)
+class Latency:
+    """ns; n is 0 where there were none."""
+
+    n: int = 0
+    min: int = 0
+    p50: int = 0
+    p90: int = 0
+    p99: int = 0
+    p999: int = 0
+    max: int = 0
+
+
+@dataclass
+class Trial:
+    """What came of a trial; due = sent + unsent, sent = unique + lost."""
+
+    due: int = 0
+    sent: int = 0
+    unsent: int = 0
+    received: int = 0  # with foreign ones
+    unique: int = 0
+    lost: int = 0
+    duplicates: int = 0
+    reordered: int = 0
+    foreign: int = 0
+    whole_ns: int = 0  # with settling
+    late_p25_ns: int = 0  # of the departure behind the time when it was due
+    late_max_ns: int = 0
+    tx_pps: float = 0.0
+    rx_pps: float = 0.0
+    latency: Latency = field(default_factory=Latency)
+    drops: list[dict[str, Any]] = field(default_factory=list)  # counters of ports that moved
+    tail: str = ""  # lines that explain the highest latencies
+    is_cut_short: bool = False  # by a signal, or by why_stopped
+    why_stopped: str = ""
+    seen: str = ""  # where frames were seen last, if none came back
+    number: int = 0  # in the document
+
+
+def trial_of(reply: dict[str, Any]) -> Trial:
+    """A trial as the engine tells it."""
+    known = {key: value for key, value in reply.items() if key in Trial.__dataclass_fields__}
+    return Trial(**known | {"latency": Latency(**reply["latency"])})
+
+
+class Engine:
+    """The process. A signal that ends this program ends the trial that runs there; the
+    second one ends both at once."""
+
+    def __init__(self, typed: list[str], ask: dict[str, Any]) -> None:
+        self.n_signals = 0
+        self.process: subprocess.Popen[bytes] | None = None
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._forward)
+        # A process group of its own: Ctrl-C reaches it once, through this one.
+        self.process = process = subprocess.Popen(  # pylint: disable=consider-using-with
+            ["mr-bench", "serve", *typed], executable=engine.path(), stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, process_group=0)
+        if self.n_signals:
+            process.terminate()
+        self.pid = process.pid
+        assert process.stdin is not None and process.stdout is not None
+        self.to, self.from_ = process.stdin, process.stdout
+        # What is written to one that has ended is no reason to end.
+        signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+        self._send(ask | {"v": VERSION})
+        first = self.from_.readline()
+        if not first.startswith(b"{"):
+            sys.stdout.flush()
+            sys.stdout.buffer.write(first)
+            raise EngineEnded(self._end())
+        self.options: dict[str, Any] = json.loads(first)
+
+    def _forward(self, number: int, _frame: FrameType | None) -> None:
+        self.n_signals += 1
+        if self.process is not None:
+            self.process.send_signal(number)
+        if self.n_signals > 1:
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+
+    def _send(self, request: dict[str, Any]) -> None:
+        with suppress(BrokenPipeError):  # the reply will not come
+            self.to.write(json.dumps(request).encode() + b"\n")
+            self.to.flush()
+
+    def _end(self) -> int:
+        """What it prints behind its last reply is for the user."""
+        with suppress(BrokenPipeError):
+            self.to.close()
+        shutil.copyfileobj(self.from_, sys.stdout.buffer)
+        return self._wait()
+
+    def _wait(self) -> int:
+        """The exit status; 1: a signal ended it."""
+        assert self.process is not None
+        status = self.process.wait()
+        return status if status >= 0 else 1
+
+    def request(self, name: str, **members: Any) -> dict[str, Any]:
+        """The reply. Progress (a line each second) is read over."""
+        self._send({"request": name} | members)
+        while line := self.from_.readline():
+            reply: dict[str, Any] = json.loads(line)
+            if reply.get("reply") == "failed":
+                raise EngineError(reply["why"], reply["status"])
+            if "reply" in reply:
+                return reply
+        status = self._wait()
+        raise EngineError(f"the traffic engine ended with status {status}")
+
+    def trial(self, name: str = "trial", **members: Any) -> Trial:
+        """One trial, on the ports or alone."""
+        return trial_of(self.request(name, **members))
+
+    def finish(self, **members: Any) -> int:
+        """Have the document written, with these findings; the exit status."""
+        sys.stdout.flush()
+        self._send({"request": "finish"} | members)
+        return self._end()
+
+    def drop(self) -> int:
+        """Without a document: close what is open."""
+        return self._end()

@@ -1,0 +1,593 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One thread sends what is due and looks at what arrives, in turn. ARP is
+ * answered on the way, so that a NAT needs no static neighbours.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "nat/nat_path.h"
+#include "net/tester.h"
+#include "support/text.h"
+
+enum {
+	BURST = 32,
+	STATE_SEEN = 1,     /* at the server: the tuple is set */
+	STATE_ANSWERED = 2, /* in this validation */
+	ARP_TRIES = 30,
+	HEADROOM = 128,
+	MAX_COUNTERS = 32, /* of losses, of a device */
+};
+
+static const uint64_t arp_wait_ns = 100 * 1000000ull;
+/* How long late frames are waited for, and what a sender may be late. */
+static const uint64_t settle_ns = 500 * 1000000ull;
+static const uint64_t stuck_ns = 2000 * 1000000ull;
+
+/* Room for n frames of this thread; returns how many there are. */
+static uint32_t take_buffers(struct nat_path *path, struct mr_frame *frames,
+			     uint32_t n)
+{
+	uint64_t addrs[BURST];
+
+	n = mr_frag_alloc_bulk(path->cache, addrs, n,
+			       HEADROOM + NAT_FRAME_BYTES);
+	for (uint32_t i = 0; i < n; i++)
+		frames[i] = (struct mr_frame){ .addr = addrs[i] + HEADROOM,
+					       .len = NAT_FRAME_BYTES };
+	return n;
+}
+
+static uint8_t *bytes_of(const struct nat_path *path,
+			 const struct mr_frame *frame)
+{
+	return mr_frame_data(path->base, frame);
+}
+
+static void send_arp(struct nat_path *path, struct nat_side *side, uint16_t op,
+		     uint32_t sender, uint32_t target)
+{
+	struct mr_frame frame;
+
+	if (take_buffers(path, &frame, 1) == 0)
+		return;
+	nat_wire_arp(op, sender, target, &side->macs, bytes_of(path, &frame));
+	if (mr_tx_burst(side->txqs[0], path->cache, &frame, 1) == 0)
+		mr_frame_free_bulk(path->cache, &frame, 1);
+}
+
+static void learn(struct nat_side *side, const struct nat_seen *seen)
+{
+	memcpy(side->macs.dst, seen->src_mac, sizeof(side->macs.dst));
+	side->knows_nat = true;
+}
+
+/* A connection that is seen at the server, or an answer to its client. */
+static void count(struct nat_path *path, const struct nat_seen *seen,
+		  uint8_t state)
+{
+	uint8_t *states = path->states;
+
+	if (seen->number >= path->n_known) {
+		path->n_other++;
+		return;
+	}
+	if (state == STATE_SEEN)
+		path->tuples[seen->number] = seen->tuple;
+	/* What is late from another phase is none of this one's. */
+	if (state == path->awaited && seen->number >= path->first &&
+	    (states[seen->number] & state) == 0)
+		path->n_arrived++;
+	states[seen->number] |= state;
+}
+
+static void take_frame(struct nat_path *path, struct nat_side *side,
+		       const uint8_t *bytes, uint32_t n_bytes)
+{
+	struct nat_seen seen = { 0 };
+
+	switch (nat_wire_read(&path->plan, side == &path->server, bytes,
+			      n_bytes, &seen)) {
+	case NAT_QUERY:
+		learn(side, &seen);
+		count(path, &seen, STATE_SEEN);
+		break;
+	case NAT_ANSWER:
+		count(path, &seen, STATE_ANSWERED);
+		break;
+	case NAT_ARP_REQUEST:
+		learn(side, &seen);
+		send_arp(path, side, MR_ARP_REPLY, seen.asked, seen.asker);
+		break;
+	case NAT_ARP_REPLY:
+		learn(side, &seen);
+		break;
+	case NAT_OTHER:
+		path->n_other++;
+		break;
+	}
+}
+
+static void receive(struct nat_path *path, struct nat_side *side)
+{
+	for (uint32_t q = 0; q < side->n_rxqs; q++) {
+		struct mr_frame frames[BURST];
+		const uint32_t n =
+			mr_rx_burst(side->rxqs[q], path->cache, frames, BURST);
+
+		for (uint32_t i = 0; i < n; i++)
+			take_frame(path, side, bytes_of(path, &frames[i]),
+				   frames[i].len);
+		mr_frame_free_bulk(path->cache, frames, n);
+	}
+}
+
+/* Take back what the queues have sent. */
+static void reclaim(struct nat_path *path, struct nat_side *side)
+{
+	for (uint32_t q = 0; q < side->n_txqs; q++)
+		mr_tx_burst(side->txqs[q], path->cache, NULL, 0);
+}
+
+static void receive_both(struct nat_path *path)
+{
+	receive(path, &path->client);
+	receive(path, &path->server);
+	reclaim(path, &path->client);
+	reclaim(path, &path->server);
+}
+
+/* Frames that reached a port of ours and were dropped there, so far. */
+static uint64_t dropped_by(const struct nat_side *side)
+{
+	struct mr_rx_stats stats = { .size = sizeof(stats) };
+	struct mr_named_count lost[MAX_COUNTERS];
+	const uint32_t n_lost =
+		mr_port_device_drops(side->port, lost, MAX_COUNTERS);
+	uint64_t n = 0;
+
+	for (uint32_t q = 0; q < side->n_rxqs; q++) {
+		mr_rxq_stats(side->rxqs[q], &stats);
+		for (uint32_t i = 0; i < MR_STATS_SLOTS; i++)
+			n += stats.drops[i];
+	}
+	for (uint32_t i = 0; i < n_lost && i < MAX_COUNTERS; i++)
+		if (strncmp(lost[i].name, "rx", 2) == 0)
+			n += lost[i].value;
+	return n;
+}
+
+static uint64_t dropped_here(const struct nat_path *path)
+{
+	return dropped_by(&path->client) + dropped_by(&path->server);
+}
+
+/* A phase: frames at pps, one for each of n numbers from first on. */
+struct phase {
+	struct nat_side *side;
+	bool is_answer;
+	bool is_again; /* only those that have not arrived */
+	double pps;
+	uint32_t first, n, n_done;
+	uint64_t n_sent;
+	bool is_stuck;
+};
+
+/* A connection that was never seen cannot be asked. */
+static bool is_wanted(const struct nat_path *path, const struct phase *p,
+		      uint32_t number)
+{
+	const uint8_t state = path->states[number];
+
+	if (p->is_again && (state & path->awaited) != 0)
+		return false;
+	return !p->is_answer || (state & STATE_SEEN) != 0;
+}
+
+/* At most n frames, of numbers before end. */
+static uint32_t build(struct nat_path *path, struct phase *p,
+		      struct mr_frame *frames, uint32_t n, uint32_t end)
+{
+	uint32_t n_built = 0;
+
+	n = take_buffers(path, frames, n);
+	while (n_built < n && p->n_done < p->n && p->first + p->n_done < end) {
+		const uint32_t number = p->first + p->n_done++;
+		uint8_t *bytes = bytes_of(path, &frames[n_built]);
+
+		if (!is_wanted(path, p, number))
+			continue;
+		n_built++;
+		if (p->is_answer)
+			nat_wire_answer(&path->plan, number,
+					&path->tuples[number], &p->side->macs,
+					bytes);
+		else
+			nat_wire_query(&path->plan, number, &p->side->macs,
+				       bytes);
+	}
+	mr_frame_free_bulk(path->cache, frames + n_built, n - n_built);
+	return n_built;
+}
+
+/* Frames that are due now are sent, as far as the queue takes them. */
+static void send_due(struct nat_path *path, struct phase *p, uint64_t now_ns)
+{
+	const double due = (double)now_ns / 1e9 * p->pps + 1;
+	const uint32_t n_due = due < p->n ? (uint32_t)due : p->n;
+	struct mr_frame frames[BURST];
+	const uint64_t until_ns = now_ns + stuck_ns;
+	struct mr_txq *txq;
+	uint32_t n, group;
+
+	while (p->n_done < p->n && !is_wanted(path, p, p->first + p->n_done))
+		p->n_done++;
+	if (p->n_done == p->n || n_due <= p->n_sent)
+		return;
+	/* A connection's queue is the same one each time, as a NIC's of a host
+	 * would be: neighbours share it, so that bursts are long. */
+	group = (p->first + p->n_done) / BURST;
+	txq = p->side->txqs[group % p->side->n_txqs];
+	n = n_due - (uint32_t)p->n_sent;
+	n = build(path, p, frames, n < BURST ? n : BURST, (group + 1) * BURST);
+	/* It is tried until it is taken: how late that is, is judged below. A
+	 * port that takes nothing at all is gone. */
+	for (uint32_t n_out = 0; n_out < n; receive_both(path)) {
+		n_out += mr_tx_burst(txq, path->cache, frames + n_out,
+				     n - n_out);
+		p->is_stuck = n_out < n && clock_now(&path->clock) > until_ns;
+		if (p->is_stuck || tester_is_ending()) {
+			mr_frame_free_bulk(path->cache, frames + n_out,
+					   n - n_out);
+			return;
+		}
+	}
+	p->n_sent += n;
+}
+
+/* Sends, then waits for what is late; the counts of both. */
+static int run_phase(struct nat_path *path, struct phase *p,
+		     struct nat_counts *ret, struct mr_reason *why)
+{
+	const uint64_t dropped_before = dropped_here(path);
+	uint64_t now, dropped, sent_ns = 0;
+
+	path->n_arrived = 0;
+	path->awaited = p->is_answer ? STATE_ANSWERED : STATE_SEEN;
+	path->first = p->first;
+	clock_start(&path->clock);
+	do {
+		now = clock_now(&path->clock);
+		if (p->n_done < p->n)
+			send_due(path, p, now);
+		if (p->n_done == p->n && sent_ns == 0)
+			sent_ns = clock_now(&path->clock);
+		receive_both(path);
+		if (tester_is_ending())
+			return fail_with(why, -EINTR, "ended by a signal");
+		if (p->is_stuck)
+			return fail_with(why, -EIO,
+					 "the %s port takes no frames: is its "
+					 "link up?",
+					 p->is_answer ? "second" : "first");
+	} while (sent_ns == 0 ||
+		 (path->n_arrived < p->n_sent && now < sent_ns + settle_ns));
+	ret->sent = p->n_sent;
+	ret->arrived = path->n_arrived;
+	/* A device's counters may fall, behind a reset. */
+	dropped = dropped_here(path);
+	ret->n_dropped_here =
+		dropped > dropped_before ? dropped - dropped_before : 0;
+	/* 2 % and 10 ms: the rate was not what it should have been. */
+	ret->is_unsent =
+		(double)sent_ns > 1.02e9 * (double)p->n_sent / p->pps + 1e7;
+	return 0;
+}
+
+int nat_path_establish(struct nat_path *path, double pps, uint32_t n,
+		       struct nat_counts *ret, struct mr_reason *why)
+{
+	struct phase p = { .side = &path->client, .pps = pps, .n = n };
+
+	/* So far away that no late number of before is one of the new. */
+	if (path->is_emptied) {
+		path->n_known = 0;
+		path->plan.magic += path->n_room;
+	}
+	path->is_emptied = false;
+	p.first = path->n_known;
+	path->n_known += n;
+	memset(path->states + p.first, 0, n);
+	path->n_last = n;
+	return run_phase(path, &p, ret, why);
+}
+
+int nat_path_validate(struct nat_path *path, double pps, uint32_t n_skipped,
+		      struct nat_counts *ret, struct mr_reason *why)
+{
+	struct phase p = { .side = &path->server,
+			   .is_answer = true,
+			   .pps = pps,
+			   .first = n_skipped,
+			   .n = path->n_known - n_skipped };
+
+	for (uint32_t i = 0; i < path->n_known; i++)
+		path->states[i] &= (uint8_t)~STATE_ANSWERED;
+	path->n_last = p.n;
+	return run_phase(path, &p, ret, why);
+}
+
+int nat_path_again(struct nat_path *path, double pps, struct nat_counts *ret,
+		   struct mr_reason *why)
+{
+	const bool is_answer = path->awaited == STATE_ANSWERED;
+	struct phase p = { .is_answer = is_answer, .is_again = true };
+
+	p.side = is_answer ? &path->server : &path->client;
+	p.pps = pps;
+	p.first = path->first;
+	p.n = path->n_last;
+	return run_phase(path, &p, ret, why);
+}
+
+/* What the command starts, as a NAT, is not to share the tester's core. Neither
+ * call can fail: the cores have been those of this thread. */
+static int spawn(const struct nat_path *path,
+		 const posix_spawn_file_actions_t *files,
+		 const posix_spawnattr_t *attr, char *const *words,
+		 pid_t *ret_pid)
+{
+	cpu_set_t own;
+	int err;
+
+	if (!path->has_core)
+		return posix_spawn(ret_pid, "/bin/sh", files, attr, words,
+				   environ);
+	sched_getaffinity(0, sizeof(own), &own);
+	sched_setaffinity(0, sizeof(path->cores_before), &path->cores_before);
+	err = posix_spawn(ret_pid, "/bin/sh", files, attr, words, environ);
+	sched_setaffinity(0, sizeof(own), &own);
+	return err;
+}
+
+/*
+ * As a shell runs it, in a process group of its own. What it prints is not in
+ * the way of a document, and signals end it that wait here.
+ */
+static int start_command(const struct nat_path *path, pid_t *ret_pid)
+{
+	char sh[] = "sh", minus_c[] = "-c";
+	char *const words[] = { sh, minus_c, (char *)path->reset_command,
+				NULL };
+	posix_spawn_file_actions_t files;
+	posix_spawnattr_t attr;
+	sigset_t none;
+	int err;
+
+	sigemptyset(&none);
+	posix_spawn_file_actions_init(&files);
+	posix_spawn_file_actions_adddup2(&files, STDERR_FILENO, STDOUT_FILENO);
+	posix_spawnattr_init(&attr);
+	posix_spawnattr_setsigmask(&attr, &none);
+	posix_spawnattr_setpgroup(&attr, 0);
+	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK |
+						POSIX_SPAWN_SETPGROUP);
+	err = spawn(path, &files, &attr, words, ret_pid);
+	posix_spawnattr_destroy(&attr);
+	posix_spawn_file_actions_destroy(&files);
+	return -err;
+}
+
+/* Its end is seen at once, for the time until then is a figure. */
+static int await_end(pid_t pid, uint32_t limit_s, int *ret_status)
+{
+	const uint64_t until_ns =
+		clock_monotonic_ns() + limit_s * UINT64_C(1000000000);
+	struct pollfd end = {
+		.fd = (int)syscall(SYS_pidfd_open, pid, 0),
+		.events = POLLIN,
+	};
+	int err = 0;
+
+	while (waitpid(pid, ret_status, WNOHANG) == 0 && err == 0) {
+		if (tester_is_ending())
+			err = -EINTR;
+		else if (clock_monotonic_ns() > until_ns)
+			err = -ETIMEDOUT;
+		else
+			poll(&end, 1, end.fd < 0 ? 1 : 100);
+	}
+	if (err != 0) {
+		kill(-pid, SIGKILL);
+		waitpid(pid, ret_status, 0);
+	}
+	if (end.fd >= 0)
+		close(end.fd);
+	return err;
+}
+
+static int complain_of_reset(const struct nat_path *path, int err, int status,
+			     struct mr_reason *why)
+{
+	if (err == -EINTR)
+		return fail_with(why, err, "ended by a signal");
+	if (err == -ETIMEDOUT)
+		return fail_with(why, err, "--reset '%s' runs longer than %u s",
+				 path->reset_command, path->reset_limit_s);
+	if (err != 0)
+		return fail_with(why, err, "--reset '%s' does not start: %s",
+				 path->reset_command, strerror(-err));
+	return fail_with(why, -EIO, "--reset '%s' ended with status %d",
+			 path->reset_command,
+			 WIFEXITED(status) ? WEXITSTATUS(status) : status);
+}
+
+int nat_path_reset(struct nat_path *path, double *ret_seconds,
+		   struct mr_reason *why)
+{
+	const uint64_t before = clock_monotonic_ns();
+	int status = 0, err;
+	pid_t pid;
+
+	path->is_emptied = true;
+	err = start_command(path, &pid);
+	if (err == 0)
+		err = await_end(pid, path->reset_limit_s, &status);
+	*ret_seconds = (double)(clock_monotonic_ns() - before) / 1e9;
+	return err == 0 && status == 0 ?
+		       0 :
+		       complain_of_reset(path, err, status, why);
+}
+
+/* The gateway's address is asked for, on the clients' side. */
+static int find_nat(struct nat_path *path, struct mr_reason *why)
+{
+	const struct nat_plan *plan = &path->plan;
+	uint64_t until;
+
+	for (uint32_t i = 0; i < ARP_TRIES && !path->client.knows_nat; i++) {
+		send_arp(path, &path->client, MR_ARP_REQUEST, plan->client,
+			 plan->gateway);
+		until = clock_monotonic_ns() + arp_wait_ns;
+		while (!path->client.knows_nat && clock_monotonic_ns() < until)
+			receive_both(path);
+		if (tester_is_ending())
+			return fail_with(why, 1, "ended by a signal");
+	}
+	if (path->client.knows_nat)
+		return 0;
+	return fail_with(why, 1,
+			 "no answer to ARP for --gateway %u.%u.%u.%u on the "
+			 "first port: is the NAT up, and its inside there?",
+			 plan->gateway >> 24, plan->gateway >> 16 & 255,
+			 plan->gateway >> 8 & 255, plan->gateway & 255);
+}
+
+static int take_queues(struct nat_side *side, const struct mr_port_info *info,
+		       struct mr_reason *why)
+{
+	struct mr_rxq *rxq;
+	struct mr_txq *txq;
+
+	if (info->n_rxqs > NAT_MAX_QUEUES || info->n_txqs > NAT_MAX_QUEUES)
+		return fail_with(why, 2,
+				 "%s: more than %d queues; --queues makes "
+				 "fewer",
+				 info->name, NAT_MAX_QUEUES);
+	while ((rxq = mr_port_rxq(side->port, side->n_rxqs)) != NULL)
+		side->rxqs[side->n_rxqs++] = rxq;
+	while ((txq = mr_port_txq(side->port, side->n_txqs)) != NULL)
+		side->txqs[side->n_txqs++] = txq;
+	return 0;
+}
+
+static int take_port(struct nat_side *side, struct mr_port *port,
+		     struct mr_reason *why)
+{
+	struct mr_port_info info = { .size = sizeof(info) };
+
+	mr_port_info(port, &info);
+	side->port = port;
+	memcpy(side->macs.src, info.mac, sizeof(side->macs.src));
+	if (!info.has_mac)
+		memcpy(side->macs.src, (const uint8_t[6]){ 2, 0, 0, 0, 0, 1 },
+		       sizeof(side->macs.src));
+	return take_queues(side, &info, why);
+}
+
+static int open_parts(struct nat_path *path, uint32_t n_room,
+		      struct mr_reason *why)
+{
+	int status;
+
+	if (mr_cache_create(path->plane.pool, &path->cache, why) < 0)
+		return 1;
+	path->base = mr_region_base(mr_pool_region(path->plane.pool));
+	path->tuples = calloc(n_room, sizeof(*path->tuples));
+	path->states = calloc(n_room, sizeof(*path->states));
+	path->n_room = n_room;
+	if (path->tuples == NULL || path->states == NULL)
+		return fail_with(why, 1, "no memory for %u connections",
+				 n_room);
+	status = take_port(&path->client, path->plane.ports[0], why);
+	if (status == 0)
+		status = take_port(&path->server, path->plane.ports[1], why);
+	if (status != 0)
+		return status;
+	clock_open(&path->clock, false);
+	return find_nat(path, why);
+}
+
+/* The thread is this one, not one of the workers'. */
+static int take_core(struct nat_path *path,
+		     const struct dataplane_config *config,
+		     struct mr_reason *why)
+{
+	cpu_set_t set;
+
+	if (config->n_cores == 0)
+		return 0;
+	path->core = mr_workers_get(path->plane.workers, 0)->core;
+	path->has_core = true;
+	CPU_ZERO(&set);
+	CPU_SET(path->core, &set);
+	if (sched_getaffinity(0, sizeof(path->cores_before),
+			      &path->cores_before) < 0 ||
+	    sched_setaffinity(0, sizeof(set), &set) < 0)
+		return fail_with(why, 1, "--cores: core %u: %s", path->core,
+				 strerror(errno));
+	return 0;
+}
+
+int nat_path_open(struct nat_path *path, const struct dataplane_config *config,
+		  uint32_t n_room, struct mr_reason *why)
+{
+	struct dataplane_config plane = *config;
+	int status;
+
+	plane.burst = BURST;
+	if (config->n_ports != 2)
+		return fail_with(why, 2,
+				 "%u ports: a NAT has two sides, its inside "
+				 "first",
+				 config->n_ports);
+	status = dataplane_open(&path->plane, &plane, why);
+	if (status != 0)
+		return status;
+	status = take_core(path, config, why);
+	if (status == 0)
+		status = open_parts(path, n_room, why);
+	if (status != 0)
+		nat_path_close(path);
+	return status;
+}
+
+int nat_path_close(struct nat_path *path)
+{
+	struct mr_reason why = { .text = "" };
+	int status = 0;
+
+	dataplane_close_ports(&path->plane);
+	mr_cache_destroy(path->cache);
+	if (path->plane.pool != NULL &&
+	    mr_pool_destroy(path->plane.pool, &why) < 0) {
+		print_error("mr-bench: %s", why.text);
+		status = 1;
+	} else {
+		path->plane.pool = NULL;
+	}
+	dataplane_close(&path->plane);
+	free(path->states);
+	free(path->tuples);
+	return status;
+}

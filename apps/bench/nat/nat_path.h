@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Both sides of a NAT, on two ports and one thread: clients on the first, the
+ * server on the second. A front end searches (RFC 9693); here are the phases
+ * that its trials consist of. Only what is seen from outside counts: a
+ * connection is there if what the server sends to it reaches the client.
+ */
+#ifndef NAT_NAT_PATH_H
+#define NAT_NAT_PATH_H
+
+#include <sched.h>
+
+#include "nat/nat_wire.h"
+#include "net/clock.h"
+#include "support/dataplane.h"
+
+enum { NAT_MAX_QUEUES = 64 }; /* of a port */
+
+struct nat_side {
+	struct mr_port *port;
+	struct mr_rxq *rxqs[NAT_MAX_QUEUES]; /* all: the NAT chooses */
+	uint32_t n_rxqs;
+	struct mr_txq *txqs[NAT_MAX_QUEUES]; /* each has its connections */
+	uint32_t n_txqs;
+	struct nat_macs macs; /* of the port, and of the NAT on its side */
+	bool knows_nat;
+};
+
+struct nat_path {
+	struct dataplane plane;
+	struct mr_cache *cache;
+	void *base;
+	uint32_t core; /* of the thread, if it was asked for */
+	bool has_core;
+	cpu_set_t cores_before; /* then: of the program, and of --reset */
+	struct clock clock;
+	struct nat_plan plan;
+	struct nat_side client, server;
+	const char *reset_command; /* NULL: none */
+	uint32_t reset_limit_s;    /* then it is killed */
+	struct nat_tuple *tuples;  /* by number */
+	uint8_t *states;           /* of them */
+	uint32_t n_room, n_known;  /* numbers: there is room for, in use */
+	bool is_emptied;           /* the next connection has number 0 again */
+	uint8_t awaited;           /* state, of the phase at hand, */
+	uint32_t first, n_last;    /* and its numbers */
+	uint64_t n_arrived;        /* of it, each number once */
+	uint64_t n_other;          /* frames that were none of ours */
+};
+
+/*
+ * Open two ports and find the NAT by ARP. plan and reset_... are set by the
+ * caller, the rest is 0. Returns 0 or the exit status, with nothing left open.
+ */
+int nat_path_open(struct nat_path *path, const struct dataplane_config *config,
+		  uint32_t n_room, struct mr_reason *why);
+/* Returns 0, or 1: pages are missing, which is a line on stderr. */
+int nat_path_close(struct nat_path *path);
+
+struct nat_counts {
+	uint64_t sent;
+	uint64_t arrived; /* connections seen on the other side */
+	/* Frames that reached the tester's ports and that those dropped, by
+	 * their own account: so many were not lost by the NAT. */
+	uint64_t n_dropped_here;
+	bool is_unsent; /* not at the rate: says nothing of the NAT */
+};
+
+/* The phases return 0, or -errno with the reason. */
+
+/* n new connections, behind those that were made since the last reset; with
+ * them at most as many as there is room for. */
+int nat_path_establish(struct nat_path *path, double pps, uint32_t n,
+		       struct nat_counts *ret, struct mr_reason *why);
+/* Ask all connections but the first n_skipped, from outside. */
+int nat_path_validate(struct nat_path *path, double pps, uint32_t n_skipped,
+		      struct nat_counts *ret, struct mr_reason *why);
+/* Resend the frames of the last of these two that have not arrived, and count
+ * those that now do. */
+int nat_path_again(struct nat_path *path, double pps, struct nat_counts *ret,
+		   struct mr_reason *why);
+/* Empty its table by the command; how long that took. */
+int nat_path_reset(struct nat_path *path, double *ret_seconds,
+		   struct mr_reason *why);
+
+#endif
