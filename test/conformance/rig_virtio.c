@@ -75,7 +75,6 @@ const struct rig rig_virtio = {
 };
 
 const struct rig rig_virtio_plain = {
-	RIG_OVER_A_MODEL,
 	.name = "virtio-plain",
 	.traits = RIG_MODEL_TRAITS,
 	.max_frame_bytes = 1514,
@@ -83,4 +82,5 @@ const struct rig rig_virtio_plain = {
 	.n_reopens = 50,
 	.bad_specs = bad_specs,
 	.setup = setup,
+	RIG_OVER_A_MODEL,
 };

@@ -94,16 +94,16 @@ TEST(an_idle_queue_is_kicked_each_millisecond)
 			receive(&fake, frames, 32);
 	}
 	assert_int_equal(fake_n_recvfrom, 9);
-	assert_int_equal(
-		fake_rx_stats(&fake).events[MR_RX_EVENT_STARVED_KICK], 0);
+	assert_int_equal(fake_rx_stats(&fake).events[MR_RX_EVENT_STARVED_KICK],
+			 0);
 
 	/* The kernel has taken every buffer and delivers none. */
 	*fake.rxq->fill.consumer = *fake.rxq->fill.producer;
 	fake.now_ns += 1000000;
 	for (int i = 0; i < 256; i++)
 		receive(&fake, frames, 32);
-	assert_int_equal(
-		fake_rx_stats(&fake).events[MR_RX_EVENT_STARVED_KICK], 1);
+	assert_int_equal(fake_rx_stats(&fake).events[MR_RX_EVENT_STARVED_KICK],
+			 1);
 	fake_close(&fake);
 }
 
