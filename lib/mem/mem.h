@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Regions, for the pool above: segments, and who uses them. */
+/* Regions, for the layers above: segments, and who uses them. */
 #ifndef MEM_MEM_H
 #define MEM_MEM_H
 
@@ -13,7 +13,7 @@
 enum {
 	MRI_MAX_SEGMENTS = 64,
 	MRI_MAX_PINS = 64,
-	MRI_MAX_POOLS = 16, /* in one region */
+	MRI_MAX_TENANTS = 16, /* of one region: pools */
 	MRI_MAX_LISTENERS = 64,
 	MRI_HOLDER_BYTES = 64,
 	MRI_MAX_NUMA_NODES = 256,
@@ -37,13 +37,11 @@ struct mri_listener {
 	void *opaque;
 };
 
-struct mr_pool;
-
-/* A pool's addresses, for bursts, which take no lock. All are atomic. */
-struct mri_pool_place {
+/* Who has which addresses, for bursts, which take no lock. All are atomic. */
+struct mri_tenant {
 	uint64_t begin;
 	uint64_t end; /* 0: this place is free */
-	struct mr_pool *pool;
+	void *owner;
 };
 
 struct mr_region {
@@ -63,13 +61,23 @@ struct mr_region {
 	uint32_t n_segments; /* in order of address */
 	struct mr_segment_info segments[MRI_MAX_SEGMENTS];
 	struct mri_extent extents[MRI_MAX_SEGMENTS]; /* in no order */
-	struct mri_extent reserved[MRI_MAX_POOLS];   /* end 0: none */
+	struct mri_extent reserved[MRI_MAX_TENANTS]; /* end 0: none */
 	struct mri_pin pins[MRI_MAX_PINS];
-	uint32_t n_guarded; /* pools that no device can register */
+	uint32_t n_guarded; /* tenants that no device can register */
 	struct mri_listener listeners[MRI_MAX_LISTENERS];
-	/* Pools register so that a frame of another pool finds its home. */
-	struct mri_pool_place pools[MRI_MAX_POOLS];
+	struct mri_tenant tenants[MRI_MAX_TENANTS];
 };
+
+/*
+ * [begin, begin + n_bytes) belongs to owner from now on. Its place, or -ENOMEM:
+ * there are MRI_MAX_TENANTS. lib/mem/tenant.c
+ */
+int mri_region_join(struct mr_region *region, uint64_t begin, uint64_t n_bytes,
+		    void *owner);
+void mri_region_leave(struct mr_region *region, int place);
+uint32_t mri_region_n_tenants(struct mr_region *region);
+/* The owner of addr, or NULL. No lock. */
+void *mri_region_tenant(const struct mr_region *region, uint64_t addr);
 
 /* A segment to be. */
 struct mri_segment_wish {

@@ -103,11 +103,9 @@ int mr_region_destroy(struct mr_region *region, struct mr_reason *reterr_reason)
 	err = refuse_pinned(region, 0, reterr_reason);
 	if (err < 0)
 		return err;
-	for (uint32_t i = 0; i < MRI_MAX_POOLS; i++)
-		if (region->pools[i].end != 0)
-			return mr_fail(reterr_reason, -EBUSY,
-				       "the region has a pool; destroy it "
-				       "first");
+	if (mri_region_n_tenants(region) > 0)
+		return mr_fail(reterr_reason, -EBUSY,
+			       "the region has a pool; destroy it first");
 	munmap(region->map, region->map_bytes);
 	pthread_mutex_destroy(&region->lock);
 	mr_free(region->ctx, region);
@@ -129,7 +127,7 @@ static uint64_t end_of_taken(const struct mr_region *region, uint64_t addr,
 		if (addr < s->addr + s->n_bytes && s->addr < addr + n_bytes)
 			return s->addr + s->n_bytes;
 	}
-	for (uint32_t i = 0; i < MRI_MAX_POOLS; i++) {
+	for (uint32_t i = 0; i < MRI_MAX_TENANTS; i++) {
 		const struct mri_extent *r = &region->reserved[i];
 
 		if (addr < r->end && r->begin < addr + n_bytes)
@@ -138,7 +136,7 @@ static uint64_t end_of_taken(const struct mr_region *region, uint64_t addr,
 	return 0;
 }
 
-/* The lowest gap of n_bytes, between segments and what pools have reserved. */
+/* The lowest gap of n_bytes, between segments and what is reserved. */
 static bool find_gap(const struct mr_region *region, uint64_t n_bytes,
 		     uint64_t align, uint64_t *ret_addr)
 {
@@ -157,7 +155,7 @@ static bool find_gap(const struct mr_region *region, uint64_t n_bytes,
 static bool fits_at(const struct mr_region *region, uint64_t addr,
 		    uint64_t n_bytes, uint64_t align)
 {
-	for (uint32_t i = 0; i < MRI_MAX_POOLS; i++) {
+	for (uint32_t i = 0; i < MRI_MAX_TENANTS; i++) {
 		const struct mri_extent *r = &region->reserved[i];
 
 		if (addr >= r->begin && addr < r->end)
@@ -384,14 +382,14 @@ int mri_region_reserve(struct mr_region *region, uint64_t n_bytes,
 		align = SEGMENT_ALIGN_BYTES;
 	n_bytes = mri_round_up(n_bytes, SEGMENT_ALIGN_BYTES);
 	pthread_mutex_lock(&region->lock);
-	for (uint32_t i = 0; i < MRI_MAX_POOLS && place == NULL; i++)
+	for (uint32_t i = 0; i < MRI_MAX_TENANTS && place == NULL; i++)
 		if (region->reserved[i].end == 0)
 			place = &region->reserved[i];
 	if (place == NULL)
 		err = mr_fail(reterr_reason, -ENOMEM,
 			      "a region has room for %d pools, this one has "
 			      "as many",
-			      MRI_MAX_POOLS);
+			      MRI_MAX_TENANTS);
 	else if (!find_gap(region, n_bytes, align, ret_addr))
 		err = refuse_segment(region, n_bytes, -ENOSPC, reterr_reason);
 	else
@@ -403,7 +401,7 @@ int mri_region_reserve(struct mr_region *region, uint64_t n_bytes,
 void mri_region_release(struct mr_region *region, uint64_t addr)
 {
 	pthread_mutex_lock(&region->lock);
-	for (uint32_t i = 0; i < MRI_MAX_POOLS; i++)
+	for (uint32_t i = 0; i < MRI_MAX_TENANTS; i++)
 		if (region->reserved[i].begin == addr)
 			region->reserved[i] = (struct mri_extent){ 0 };
 	pthread_mutex_unlock(&region->lock);

@@ -71,15 +71,17 @@ static struct mri_open_magazine *find_place(struct mr_cache *cache,
 
 	for (uint32_t i = 0; i < MR_OPEN_MAGAZINES; i++) {
 		struct mri_open_magazine *open =
-			&cache->open[(pool->place + i) % MR_OPEN_MAGAZINES];
+			&cache->open[(uint32_t)(pool->place + (int)i) %
+				     MR_OPEN_MAGAZINES];
 
 		if (open->pool == pool)
 			return open;
 		if (open->pool == NULL && unused == NULL)
 			unused = open;
 	}
-	return unused != NULL ? unused :
-				&cache->open[pool->place % MR_OPEN_MAGAZINES];
+	return unused != NULL ?
+		       unused :
+		       &cache->open[(uint32_t)pool->place % MR_OPEN_MAGAZINES];
 }
 
 /* Make one place of the table that of a pool. False: no magazine. */

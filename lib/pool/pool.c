@@ -171,38 +171,14 @@ static int make_region(struct mr_pool *pool, struct mr_reason *reterr_reason)
 /* From here on frames that other caches free find the pool. */
 static int join_region(struct mr_pool *pool, struct mr_reason *reterr_reason)
 {
-	struct mr_region *region = pool->region;
-	uint32_t i;
-
-	pthread_mutex_lock(&region->lock);
-	for (i = 0; i < MRI_MAX_POOLS && region->pools[i].end != 0; i++)
-		;
-	if (i < MRI_MAX_POOLS) {
-		struct mri_pool_place *place = &region->pools[i];
-
-		pool->place = i;
-		__atomic_store_n(&place->begin, pool->addr, __ATOMIC_RELEASE);
-		__atomic_store_n(&place->pool, pool, __ATOMIC_RELEASE);
-		__atomic_store_n(&place->end,
-				 pool->addr + ((uint64_t)pool->n_pages
-					       << pool->page_shift),
-				 __ATOMIC_RELEASE);
-	}
-	pthread_mutex_unlock(&region->lock);
-	if (i < MRI_MAX_POOLS)
+	pool->place = mri_region_join(
+		pool->region, pool->addr,
+		(uint64_t)pool->n_pages << pool->page_shift, pool);
+	if (pool->place >= 0)
 		return 0;
 	return mr_fail(reterr_reason, -ENOMEM,
 		       "a region has room for %d pools, this one has as many",
-		       MRI_MAX_POOLS);
-}
-
-static void leave_region(struct mr_pool *pool)
-{
-	struct mr_region *region = pool->region;
-
-	pthread_mutex_lock(&region->lock);
-	__atomic_store_n(&region->pools[pool->place].end, 0, __ATOMIC_RELEASE);
-	pthread_mutex_unlock(&region->lock);
+		       MRI_MAX_TENANTS);
 }
 
 static void end(struct mr_pool *pool)
@@ -316,18 +292,6 @@ free_pool:
 	return err;
 }
 
-static bool has_other_pools(const struct mr_pool *pool)
-{
-	bool has = false;
-
-	pthread_mutex_lock(&pool->region->lock);
-	for (uint32_t i = 0; i < MRI_MAX_POOLS; i++)
-		has = has || (pool->region->pools[i].end != 0 &&
-			      pool->region->pools[i].pool != pool);
-	pthread_mutex_unlock(&pool->region->lock);
-	return has;
-}
-
 /* Where the pages are of a pool that is not destroyed; and what would help. */
 static int refuse(const struct mr_pool *pool, const struct mr_pool_stats *s,
 		  const struct mri_pool_places *p,
@@ -379,13 +343,13 @@ int mr_pool_destroy(struct mr_pool *pool, struct mr_reason *reterr_reason)
 	/* What the last thread to give a page back did before is done. */
 	(void)__atomic_load_n(&pool->counters.n_direct_free, __ATOMIC_ACQUIRE);
 	(void)__atomic_load_n(&pool->counters.n_block_free, __ATOMIC_ACQUIRE);
-	if (pool->owns_region && has_other_pools(pool))
+	if (pool->owns_region && mri_region_n_tenants(pool->region) > 1)
 		return mr_fail(reterr_reason, -EBUSY,
 			       "%s made its region, and another pool lies in "
 			       "it; destroy that one first",
 			       pool->name);
 	/* Before its memory goes, nobody may find the pool any more. */
-	leave_region(pool);
+	mri_region_leave(pool->region, pool->place);
 	err = mri_pool_segments_fini(pool, reterr_reason);
 	if (err < 0) {
 		(void)join_region(pool, NULL); /* its place is free */
@@ -413,31 +377,6 @@ bool mr_pool_is_below(const struct mr_pool *pool, uint64_t n_bytes)
 struct mr_region *mr_pool_region(const struct mr_pool *pool)
 {
 	return pool->region;
-}
-
-/*
- * Pools come and go while this looks. The one with addr does not, since the
- * page is in flight. Of another, parts may be of the pool that was at its place
- * and of the one that is: then end has been 0 between the first look and the
- * last. Order: the release of each word pairs with the acquire here, so who
- * sees a later begin or pool sees that end was 0, or what came after.
- */
-struct mr_pool *mri_pool_of(const struct mr_region *region, uint64_t addr)
-{
-	for (uint32_t i = 0; i < MRI_MAX_POOLS; i++) {
-		const struct mri_pool_place *place = &region->pools[i];
-		const uint64_t end =
-			__atomic_load_n(&place->end, __ATOMIC_ACQUIRE);
-		const uint64_t begin =
-			__atomic_load_n(&place->begin, __ATOMIC_ACQUIRE);
-		struct mr_pool *pool =
-			__atomic_load_n(&place->pool, __ATOMIC_ACQUIRE);
-
-		if (addr >= begin && addr < end &&
-		    __atomic_load_n(&place->end, __ATOMIC_RELAXED) == end)
-			return pool;
-	}
-	return NULL;
 }
 
 int mri_pool_check_room(const struct mr_pool *pool, const char *who,

@@ -23,9 +23,10 @@
 #include <millrace/pool.h>
 
 #include "base/base.h"
+#include "mem/mem.h"
 #include "pool/block.h"
-#include "pool/pair.h"
 #include "pool/page_alloc.h"
+#include "pool/pair.h"
 
 /* In owners[]: owners are counted for a block that the page is part of. */
 enum { MRI_OWNER_BLOCK = UINT8_MAX };
@@ -151,7 +152,7 @@ struct mr_pool {
 	bool uses_owners; /* atomic; see mri_pool_use_owners() */
 	bool has_wide;    /* this CPU has what WIDE of cache.c asks for */
 	uint8_t *live; /* NULL where a page is one chunk */
-	uint32_t place;            /* in its region's list of pools */
+	int place;     /* among its region's tenants */
 	struct mri_safety *safety; /* NULL: MR_SAFETY_COUNTS */
 	char name[32];
 
@@ -426,7 +427,11 @@ static inline bool mri_frag_put(struct mr_pool *pool, uint64_t addr,
 }
 
 /* The pool of the region that has addr, or NULL. No lock. */
-struct mr_pool *mri_pool_of(const struct mr_region *region, uint64_t addr);
+static inline struct mr_pool *mri_pool_of(const struct mr_region *region,
+					  uint64_t addr)
+{
+	return (struct mr_pool *)mri_region_tenant(region, addr);
+}
 
 /*
  * What lies idle goes to the page allocator, a little of it: a magazine of the

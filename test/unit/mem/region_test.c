@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of lib/mem/region.c: one function per promise in <millrace/region.h>.
- */
+/* Tests of lib/mem/region.c: one function per promise in <millrace/region.h>;
+ * and of tenant.c, by way of pools. */
 #include "support/unit.h"
 
 #include <stdbool.h>
@@ -317,7 +317,7 @@ TEST_WITH(setup, teardown, too_many_reservations_are_enomem)
 	struct mr_reason why = { "" };
 	uint64_t addr;
 
-	for (uint32_t i = 0; i < MRI_MAX_POOLS; i++)
+	for (uint32_t i = 0; i < MRI_MAX_TENANTS; i++)
 		assert_int_equal(
 			mri_region_reserve(f->region, 1, 0, &addr, NULL), 0);
 	assert_int_equal(mri_region_reserve(f->region, 1, 0, &addr, &why),

@@ -140,7 +140,7 @@ TEST(every_allocation_may_fail)
 
 TEST(pools_share_a_region_until_it_is_full)
 {
-	struct mr_pool *pools[MRI_MAX_POOLS];
+	struct mr_pool *pools[MRI_MAX_TENANTS];
 	struct mr_pool_config config = { SIZE, .n_pages = 16 };
 	struct mr_region_stats before = { .size = sizeof(before) };
 	struct mr_region_stats after = before;
@@ -149,7 +149,7 @@ TEST(pools_share_a_region_until_it_is_full)
 
 	fixture_open(&f, 16, 2048, 2048);
 	assert_ptr_equal(mr_pool_region(f.pool), f.region);
-	for (int i = 1; i < MRI_MAX_POOLS; i++)
+	for (int i = 1; i < MRI_MAX_TENANTS; i++)
 		pools[i] = pool_beside(&f, 16, 4096);
 	mr_region_stats(f.region, &before);
 	config.region = f.region;
@@ -158,7 +158,7 @@ TEST(pools_share_a_region_until_it_is_full)
 	assert_reason_has(&why, "16 pools");
 	mr_region_stats(f.region, &after);
 	assert_int_equal(after.n_segments, before.n_segments);
-	for (int i = 1; i < MRI_MAX_POOLS; i++)
+	for (int i = 1; i < MRI_MAX_TENANTS; i++)
 		assert_int_equal(mr_pool_destroy(pools[i], NULL), 0);
 	mr_region_stats(f.region, &after);
 	assert_int_equal(after.n_segments, 1);

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Who has which addresses of a region.
+ *
+ * Tenants come and go while bursts look. The one that has an address does not,
+ * since something of it is in use. Of another, parts may be of the one that was
+ * at its place and of the one that is: then end has been 0 between the first
+ * look and the last. Order: the release of each word pairs with the acquire in
+ * mri_region_tenant(), so who sees a later begin or owner sees that end was 0,
+ * or what came after.
+ */
+#include <errno.h>
+
+#include "mem/mem.h"
+
+int mri_region_join(struct mr_region *region, uint64_t begin, uint64_t n_bytes,
+		    void *owner)
+{
+	int place = -ENOMEM;
+
+	pthread_mutex_lock(&region->lock);
+	for (int i = 0; i < MRI_MAX_TENANTS && place < 0; i++) {
+		struct mri_tenant *tenant = &region->tenants[i];
+
+		if (tenant->end != 0)
+			continue;
+		__atomic_store_n(&tenant->begin, begin, __ATOMIC_RELEASE);
+		__atomic_store_n(&tenant->owner, owner, __ATOMIC_RELEASE);
+		__atomic_store_n(&tenant->end, begin + n_bytes,
+				 __ATOMIC_RELEASE);
+		place = i;
+	}
+	pthread_mutex_unlock(&region->lock);
+	return place;
+}
+
+void mri_region_leave(struct mr_region *region, int place)
+{
+	pthread_mutex_lock(&region->lock);
+	__atomic_store_n(&region->tenants[place].end, 0, __ATOMIC_RELEASE);
+	pthread_mutex_unlock(&region->lock);
+}
+
+uint32_t mri_region_n_tenants(struct mr_region *region)
+{
+	uint32_t n = 0;
+
+	pthread_mutex_lock(&region->lock);
+	for (int i = 0; i < MRI_MAX_TENANTS; i++)
+		n += region->tenants[i].end != 0;
+	pthread_mutex_unlock(&region->lock);
+	return n;
+}
+
+void *mri_region_tenant(const struct mr_region *region, uint64_t addr)
+{
+	for (int i = 0; i < MRI_MAX_TENANTS; i++) {
+		const struct mri_tenant *tenant = &region->tenants[i];
+		const uint64_t end =
+			__atomic_load_n(&tenant->end, __ATOMIC_ACQUIRE);
+		const uint64_t begin =
+			__atomic_load_n(&tenant->begin, __ATOMIC_ACQUIRE);
+		void *owner = __atomic_load_n(&tenant->owner, __ATOMIC_ACQUIRE);
+
+		if (addr >= begin && addr < end &&
+		    __atomic_load_n(&tenant->end, __ATOMIC_RELAXED) == end)
+			return owner;
+	}
+	return NULL;
+}
