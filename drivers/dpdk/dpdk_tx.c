@@ -305,18 +305,6 @@ static __rte_noinline bool send_odd(struct dpdk_txq *txq,
 	return true;
 }
 
-/* The device is no more: frames are taken and lost, by name. */
-static uint32_t drop_all(struct dpdk_txq *txq, struct mr_cache *cache,
-			 const struct mr_frame *frames, uint32_t n)
-{
-	const uint32_t n_frames = mr_frame_n_frames(frames, n);
-
-	count_accepted(txq, n_frames, mr_frame_n_bytes(frames, n));
-	mr_counter_add(&txq->base.stats.drops[MR_TX_DROP_PORT_GONE], n_frames);
-	mr_frame_free_bulk(cache, frames, n);
-	return n;
-}
-
 uint64_t mri_dpdk_tx_awaited(const struct dpdk_txq *txq)
 {
 	const struct mr_tx_stats *stats = &txq->base.stats;
@@ -359,7 +347,8 @@ uint32_t mri_dpdk_tx_burst(struct mr_txq *base, struct mr_cache *cache,
 
 	n = n_asked = mr_frame_n_whole(frames, n);
 	if (unlikely(__atomic_load_n(&txq->port->is_gone, __ATOMIC_RELAXED)))
-		return drop_all(txq, cache, frames, n);
+		return mr_txq_lose(base, cache, frames, n,
+				   MR_TX_DROP_PORT_GONE);
 	batch.n = 0;
 	batch.n_entries = 0;
 	batch.n_notes = 0;

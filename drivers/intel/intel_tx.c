@@ -139,23 +139,6 @@ static inline bool is_plain(const struct intel_txq *txq,
 	       (meta == NULL || (meta->valid & MR_META_VLAN) == 0);
 }
 
-/* The device is no more: frames are taken and lost, by name. */
-__attribute__((noinline, cold)) static uint32_t
-drop_all(struct intel_txq *txq, struct mr_cache *cache,
-	 const struct mr_frame *frames, uint32_t n)
-{
-	struct mr_tx_stats *stats = &txq->base.stats;
-	uint32_t n_frames;
-
-	n = mr_frame_n_whole(frames, n);
-	n_frames = mr_frame_n_frames(frames, n);
-	mr_frame_free_bulk(cache, frames, n);
-	mr_counter_add(&stats->accepted, n_frames);
-	mr_counter_add(&stats->bytes, mr_frame_n_bytes(frames, n));
-	mr_counter_add(&stats->drops[MR_TX_DROP_PORT_GONE], n_frames);
-	return n;
-}
-
 /* What a burst posted, to the device. */
 static inline void submit(struct intel_txq *txq, uint32_t tail)
 {
@@ -260,7 +243,8 @@ send(struct intel_txq *txq, struct mr_cache *cache,
 	uint32_t n_plain = 0;
 
 	if (intel_is_gone(txq->port))
-		return drop_all(txq, cache, frames, n);
+		return mr_txq_lose(&txq->base, cache, frames, n,
+				   MR_TX_DROP_PORT_GONE);
 	if (n_outstanding(txq) >= INTEL_TX_REAP || n == 0)
 		reap(txq, cache);
 	if (n <= txq->mask - n_outstanding(txq))

@@ -256,9 +256,6 @@ uint32_t mri_virtio_prepare(struct virtio_txq *txq, struct mr_cache *cache,
 			    const struct mr_frame *frames, uint32_t n,
 			    const struct mr_meta *meta, uint32_t place,
 			    struct virtio_piece *out);
-/* Take n entries and lose them, by name. */
-uint32_t mri_virtio_drop_all(struct virtio_txq *txq, struct mr_cache *cache,
-			     const struct mr_frame *frames, uint32_t n);
 
 /* virtio_features.c */
 /*

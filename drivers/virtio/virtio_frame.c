@@ -212,16 +212,3 @@ uint32_t mri_virtio_prepare(struct virtio_txq *txq, struct mr_cache *cache,
 	}
 	return cut(txq, cache, own, n, &header, place, out);
 }
-
-uint32_t mri_virtio_drop_all(struct virtio_txq *txq, struct mr_cache *cache,
-			     const struct mr_frame *frames, uint32_t n)
-{
-	struct mr_tx_stats *stats = &txq->base.stats;
-	const uint32_t n_frames = mr_frame_n_frames(frames, n);
-
-	mr_frame_free_bulk(cache, frames, n);
-	mr_counter_add(&stats->accepted, n_frames);
-	mr_counter_add(&stats->bytes, mr_frame_n_bytes(frames, n));
-	mr_counter_add(&stats->drops[MR_TX_DROP_PORT_GONE], n_frames);
-	return n;
-}

@@ -460,7 +460,8 @@ transmit(struct mr_txq *base, struct mr_cache *cache,
 		const uint32_t state = wake_up(txq);
 
 		if (state == VIRTIO_GONE)
-			return mri_virtio_drop_all(txq, cache, frames, n);
+			return mr_txq_lose(base, cache, frames, n,
+					   MR_TX_DROP_PORT_GONE);
 		if (state == VIRTIO_BROKEN)
 			return 0;
 		if (state == VIRTIO_NO_LINK)

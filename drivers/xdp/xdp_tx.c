@@ -288,19 +288,6 @@ prepare(struct xdp_txq *txq, struct mr_cache *cache, const struct mr_frame *in,
 	return n;
 }
 
-/* The device is no more: frames are taken and lost, by name. */
-static uint32_t drop_all(struct xdp_txq *txq, struct mr_cache *cache,
-			 const struct mr_frame *frames, uint32_t n)
-{
-	const uint32_t n_frames = mr_frame_n_frames(frames, n);
-
-	mr_frame_free_bulk(cache, frames, n);
-	mr_counter_add(&txq->base.stats.accepted, n_frames);
-	mr_counter_add(&txq->base.stats.bytes, mr_frame_n_bytes(frames, n));
-	count_drop(txq, MR_TX_DROP_PORT_GONE, n_frames);
-	return n;
-}
-
 /* What one burst posts, counted once at its end. */
 struct burst {
 	uint32_t n_room;
@@ -431,7 +418,8 @@ uint32_t mri_xdp_tx_burst(struct mr_txq *base, struct mr_cache *cache,
 
 	n = mr_frame_n_whole(frames, n);
 	if (__atomic_load_n(&txq->port->is_gone, __ATOMIC_RELAXED))
-		return drop_all(txq, cache, frames, n);
+		return mr_txq_lose(base, cache, frames, n,
+				   MR_TX_DROP_PORT_GONE);
 	reap(txq, cache);
 	if (n > 0)
 		n = send_burst(txq, cache, frames, meta, n);

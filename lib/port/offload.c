@@ -128,16 +128,6 @@ static uint32_t room_of(const struct mr_port *port)
 	return port->chunk_bytes - port->headroom_bytes - port->tailroom_bytes;
 }
 
-static void lose(struct mr_txq *txq, struct mr_cache *cache,
-		 const struct mr_frame *frames, uint32_t n,
-		 enum mr_tx_drop drop)
-{
-	mr_counter_add(&txq->stats.accepted, 1);
-	mr_counter_add(&txq->stats.bytes, mr_frame_n_bytes(frames, n));
-	mr_counter_add(&txq->stats.drops[drop], 1);
-	mr_frame_free_bulk(cache, frames, n);
-}
-
 /* ---- a frame that is held ---- */
 
 static mr_tx_burst_fn burst_while_held;
@@ -183,7 +173,7 @@ static bool hold(struct mr_txq *txq, struct mr_cache *cache,
 	if (!(todo & MR_META_GSO)) {
 		mri_gso_whole(&o->gso, bytes, n_frame);
 	} else if (mri_gso_begin(&o->gso, bytes, n_bytes, n_frame, meta) < 0) {
-		lose(txq, cache, frames, n, MR_TX_DROP_INVALID);
+		mr_txq_lose(txq, cache, frames, n, MR_TX_DROP_INVALID);
 		return false;
 	} else {
 		o->meta.valid |= MR_META_CSUM;
@@ -196,7 +186,7 @@ static bool hold(struct mr_txq *txq, struct mr_cache *cache,
 		o->meta.csum_start_bytes += MR_VLAN_BYTES;
 	}
 	if (o->gso.n_header_bytes > room_of(txq->queue.port)) {
-		lose(txq, cache, frames, n, MR_TX_DROP_TOO_LONG);
+		mr_txq_lose(txq, cache, frames, n, MR_TX_DROP_TOO_LONG);
 		return false;
 	}
 	if (todo & MR_META_VLAN)
@@ -317,7 +307,7 @@ static bool go_on(struct mr_txq *txq, struct mr_cache *cache)
 	if (o->is_over)
 		mr_frame_free_bulk(cache, o->frame, o->n);
 	else
-		lose(txq, cache, o->frame, o->n, (enum mr_tx_drop)drop);
+		mr_txq_lose(txq, cache, o->frame, o->n, (enum mr_tx_drop)drop);
 	__atomic_store_n(&o->n, 0, __ATOMIC_RELAXED);
 	return true;
 }

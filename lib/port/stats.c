@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Counters of queues: their names, and copies of them for other threads. */
+/*
+ * Counters of queues: their names, copies of them for other threads, and how
+ * frames that are lost are counted.
+ */
 #include <string.h>
 
 #include <millrace/driver.h>
@@ -63,6 +66,22 @@ const char *mr_tx_drop_name(uint32_t i)
 const char *mr_tx_event_name(uint32_t i)
 {
 	return i < MR_STATS_SLOTS ? tx_events[i] : NULL;
+}
+
+uint32_t mr_txq_lose(struct mr_txq *txq, struct mr_cache *cache,
+		     const struct mr_frame *frames, uint32_t n,
+		     enum mr_tx_drop drop)
+{
+	struct mr_tx_stats *stats = &txq->stats;
+	uint32_t n_frames;
+
+	n = mr_frame_n_whole(frames, n);
+	n_frames = mr_frame_n_frames(frames, n);
+	mr_counter_add(&stats->accepted, n_frames);
+	mr_counter_add(&stats->bytes, mr_frame_n_bytes(frames, n));
+	mr_counter_add(&stats->drops[drop], n_frames);
+	mr_frame_free_bulk(cache, frames, n);
+	return n;
 }
 
 /* All members behind the first 8 bytes are counters. */

@@ -139,6 +139,18 @@ static inline uint64_t mr_counter_get(const uint64_t *counter)
 }
 
 /**
+ * Take the whole frames of @p n entries and lose them all: they count as
+ * accepted, and as @p drop.
+ *
+ * @return entries taken
+ *
+ * Owner: the pool. Thread: the one that uses the queue and @p cache.
+ */
+MR_API uint32_t mr_txq_lose(struct mr_txq *txq, struct mr_cache *cache,
+			    const struct mr_frame *frames, uint32_t n,
+			    enum mr_tx_drop drop) __attribute__((cold));
+
+/**
  * Write a reason, if the caller wants one.
  *
  * @return @p error, so that "return mr_fail(reason, -EINVAL, ...)" is one line
