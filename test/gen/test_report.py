@@ -36,7 +36,7 @@ def written(folder):
     documents = []
     for words in commands:
         name = folder / f"{words[0]}.json"
-        done = run(*words, "-Q", "--out", name)
+        done = run(*words, "-q", "--out", name)
         assert done.rc == 0, done.err
         documents.append(json.loads(name.read_text(encoding="utf-8")))
     # A NAT's needs one: its rows are as nat's.

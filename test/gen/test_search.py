@@ -200,7 +200,7 @@ def test_selftest_finds_what_was_injected(bench):
 
 def test_selftest_without_ports_writes_what_it_found(document):
     """A document is a document, also of the known devices alone."""
-    found = {row["goal"]: row for row in document("selftest", "-Q")["rows"]}
+    found = {row["goal"]: row for row in document("selftest", "-q")["rows"]}
     assert found["known-loss-1000"]["value"] == 100
     assert found["known-loss-1000"]["unit"] == "frames"
     assert found["known-delay-2ms"]["unit"] == "ns"

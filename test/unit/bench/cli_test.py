@@ -48,7 +48,7 @@ class Errors(unittest.TestCase):
         (1, "nobody has its other end", ["tx", "pair:b"]),
         (2, "--rate: '5x' ends in no unit", ["tx", "--rate", "5x", "null:"]),
         (2, "a rate in % needs a link whose speed is known",
-         ["tx", "-Q", "--rate", "5%", "null:"]),
+         ["tx", "-q", "--rate", "5%", "null:"]),
         (2, "--virtual: time stands still for null:",
          ["tx", "--virtual", "null:"]),
         (2, "'5:4' is no MAC address", ["tx", "--dst-mac", "5:4", "null:"]),
@@ -112,7 +112,7 @@ class Traffic(unittest.TestCase):
                 ([], ["udp ip.src=198.18.0.1 ip.dst=198.19.0.1 udp.src=1024 "
                       "udp.dst=9"]),
                 (["-S", "size=99", "-S", "tcp"], ["size=99", "tcp"])):
-            code, out, err = run("tx", "-j", "-Q", "-n", "10", *words, "null:")
+            code, out, err = run("tx", "-j", "-q", "-n", "10", *words, "null:")
             self.assertEqual((code, err), (0, ""))
             self.assertEqual(json.loads(out)["streams"], streams)
 
@@ -160,14 +160,14 @@ class Traffic(unittest.TestCase):
 
     def test_a_size_that_looks_like_one_with_fcs_is_pointed_at(self):
         for words, hint in ((["--size", "64"], True), (["--size", "60"], False),
-                            (["--size", "64", "-Q"], False)):
+                            (["--size", "64", "-q"], False)):
             code, _, err = run("tx", "--count", "10", *words, "null:")
             self.assertEqual(code, 0, err)
             self.assertEqual("--size is without the FCS: frames of 68 bytes on "
                              "the wire; 60 makes those of 64\n" in err, hint)
 
     def test_nothing_received_is_explained(self):
-        code, _, err = run("loop", "-Q", "--virtual", "--rate", "1M",
+        code, _, err = run("loop", "-q", "--virtual", "--rate", "1M",
                            "--count", "100", "--device", "loss=1",
                            "pair:a", "pair:b")
         self.assertEqual(code, 1)
@@ -176,7 +176,7 @@ class Traffic(unittest.TestCase):
 
     def test_a_bounded_run_that_receives_nothing_has_failed(self):
         # Its other end is there, and silent.
-        code, out, err = run("rx", "-Q", "--json", "--duration", "0.2",
+        code, out, err = run("rx", "-q", "--json", "--duration", "0.2",
                              "pcap:tx=/dev/null")
         self.assertEqual(code, 1, err)
         self.assertRegex(err, r"^mr-bench: pcap:\S* received nothing in "

@@ -40,7 +40,7 @@ class Serving:
     def __init__(self, check, words, ask=None):
         self.check = check
         self.process = subprocess.Popen(
-            [ENGINE, "serve", "throughput", "-Q", *words], stdin=subprocess.PIPE,
+            [ENGINE, "serve", "throughput", "-q", *words], stdin=subprocess.PIPE,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         check("ask", ask or ASK)
         self.say(ask or ASK)
@@ -109,7 +109,7 @@ def test_a_session_is_as_the_schema_says(serving, check):
     assert len(document["trials"]) == len(document["series"]) == 1
     assert document["config"]["x"] == 1 and document["measured"] == {"y": 2}
     assert (document["complete"], document["why_incomplete"]) == (False, "nobody knows")
-    assert document["command"].endswith("throughput -Q --trial 0.5 --json --virtual --device "
+    assert document["command"].endswith("throughput -q --trial 0.5 --json --virtual --device "
                                         "loss=10 pair:a pair:b")
 
 

@@ -231,7 +231,7 @@ class Replay(Folder):
 
     def test_what_cannot_be_written_is_an_error(self):
         self.write(self.FRAMES[:1])
-        code, _, err = run("replay", "-Q", "--out", "/nowhere/x", self.inp,
+        code, _, err = run("replay", "-q", "--out", "/nowhere/x", self.inp,
                            "null:")
         self.assertEqual(code, 1)
         self.assertIn("/nowhere/x", err)

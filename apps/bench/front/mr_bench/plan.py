@@ -98,7 +98,7 @@ def main(words: list[str]) -> int:
             Option("folder", "d", "DIR", "for results, in place of the plan's",
                    lambda text: setattr(asked, "folder", text)),
             Option("repeat", "r", "N", "rounds, in place of the plan's", asked.take_repeat),
-            Option("quiet", "Q", "", "no progress on stderr",
+            Option("quiet", "q", "", "no progress on stderr",
                    lambda _: setattr(asked, "is_quiet", True))])
         if files is None:
             return 0
