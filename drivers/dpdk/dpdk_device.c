@@ -307,7 +307,8 @@ static int start_with(struct dpdk_port *port, bool has_irqs,
 				       "of %u: %s",
 				       port->base->info.name, port->mtu_bytes,
 				       mri_dpdk_why(-err));
-		port->set_mtu_bytes = port->mtu_bytes;
+		if (err == 0)
+			port->set_mtu_bytes = port->mtu_bytes;
 	}
 	err = setup_queues(port, &conf);
 	if (err == -E2BIG)
@@ -554,6 +555,11 @@ void mri_dpdk_device_stop(struct dpdk_port *port)
 	mri_dpdk_memory_unmap(port);
 	if (!port->did_probe && port->is_configured)
 		park(port);
+	/* The program goes on with its port: DPDK has to know the MTU, too. */
+	if (!port->did_probe && port->set_mtu_bytes != 0 &&
+	    port->netdev_mtu_bytes != 0)
+		(void)rte_eth_dev_set_mtu(port->port_id,
+					  (uint16_t)port->netdev_mtu_bytes);
 	(void)rte_eth_dev_owner_unset(port->port_id, port->owner_id);
 	if (port->did_probe)
 		(void)rte_eth_dev_close(port->port_id);

@@ -36,6 +36,8 @@ int mri_region_join(struct mr_region *region, uint64_t begin, uint64_t n_bytes,
 
 void mri_region_leave(struct mr_region *region, int place)
 {
+	if (place < 0) /* it left, and found no place to come back to */
+		return;
 	pthread_mutex_lock(&region->lock);
 	__atomic_store_n(&region->tenants[place].end, 0, __ATOMIC_RELEASE);
 	pthread_mutex_unlock(&region->lock);

@@ -343,7 +343,8 @@ int mr_pool_destroy(struct mr_pool *pool, struct mr_reason *reterr_reason)
 	/* What the last thread to give a page back did before is done. */
 	(void)__atomic_load_n(&pool->counters.n_direct_free, __ATOMIC_ACQUIRE);
 	(void)__atomic_load_n(&pool->counters.n_block_free, __ATOMIC_ACQUIRE);
-	if (pool->owns_region && mri_region_n_tenants(pool->region) > 1)
+	if (pool->owns_region &&
+	    mri_region_n_tenants(pool->region) > (pool->place >= 0 ? 1U : 0U))
 		return mr_fail(reterr_reason, -EBUSY,
 			       "%s made its region, and another pool lies in "
 			       "it; destroy that one first",
