@@ -347,8 +347,6 @@ int mri_xdp_deferral_write(const struct xdp_port *port, const char *name,
 			   const struct xdp_change *change, uint64_t value);
 
 /* xdp_netdev.c */
-/* A netlink socket whose recv() has a deadline; an fd or -errno. */
-int mri_xdp_netlink_open(int protocol, uint32_t groups);
 int mri_xdp_netdev_find(const char *name, struct xdp_netdev *ret_dev,
 			struct mr_reason *reterr_reason);
 /* As the kernel sees it now, by rtnetlink; 0 or -errno. */

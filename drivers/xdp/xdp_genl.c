@@ -11,8 +11,6 @@
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "xdp.h"
 
@@ -31,8 +29,6 @@ enum {
 	NAPI_ID = 2,
 	NAPI_DEFER_HARD_IRQS = 5,
 	NAPI_GRO_FLUSH_TIMEOUT = 6,
-
-	REPLY_BYTES = 16384,
 };
 
 struct request {
@@ -50,9 +46,6 @@ struct napi_setting {
 	uint16_t attribute;
 	uint64_t value;
 };
-
-/* struct nlattr has the layout of struct rtattr. */
-typedef void answer_fn(const struct rtattr *first, int n_bytes, void *opaque);
 
 static void begin(struct request *request, uint16_t family, uint8_t command)
 {
@@ -77,102 +70,67 @@ static void put(struct request *request, uint16_t type, const void *value,
 }
 
 /* An integer of 4 or 8 bytes; unchanged if it is not there. */
-static void get(const struct rtattr *attribute, int n_left, uint16_t type,
-		uint64_t *value)
+static void get(const struct nlmsghdr *message, uint16_t type, uint64_t *value)
 {
-	for (; RTA_OK(attribute, n_left);
-	     attribute = RTA_NEXT(attribute, n_left)) {
-		const size_t n = RTA_PAYLOAD(attribute);
+	/* struct nlattr has the layout of struct rtattr. */
+	const struct rtattr *attribute =
+		mr_netlink_attribute(message, GENL_HDRLEN, type, 0);
 
-		if ((attribute->rta_type & NLA_TYPE_MASK) != type ||
-		    n > sizeof(*value))
-			continue;
-		*value = 0; /* the machine is little-endian */
-		memcpy(value, RTA_DATA(attribute), n);
-	}
+	if (attribute == NULL || RTA_PAYLOAD(attribute) > sizeof(*value))
+		return;
+	*value = 0; /* the machine is little-endian */
+	memcpy(value, RTA_DATA(attribute), RTA_PAYLOAD(attribute));
 }
 
-/* Send the request and call answer for each reply; 0 or -errno. */
-static int ask(int fd, const struct request *request, answer_fn *answer,
-	       void *opaque)
+static int ask(const struct request *request, mr_netlink_fn *take, void *opaque)
 {
-	_Alignas(struct nlmsghdr) char reply[REPLY_BYTES];
-
-	if (send(fd, request, request->header.nlmsg_len, 0) < 0)
-		return -errno;
-	for (;;) {
-		const struct nlmsghdr *message = (const void *)reply;
-		ssize_t n = recv(fd, reply, sizeof(reply), 0);
-
-		if (n < 0)
-			return -errno;
-		for (; NLMSG_OK(message, n); message = NLMSG_NEXT(message, n)) {
-			const struct nlmsgerr *error = NLMSG_DATA(message);
-			const int n_bytes = (int)(message->nlmsg_len -
-						  NLMSG_LENGTH(GENL_HDRLEN));
-
-			/* The end of a dump has its error as well. */
-			if (message->nlmsg_type == NLMSG_ERROR ||
-			    message->nlmsg_type == NLMSG_DONE)
-				return n_bytes >= 0 ? error->error : 0;
-			if (answer != NULL && n_bytes > 0)
-				answer((const void *)((const uint8_t *)error +
-						      GENL_HDRLEN),
-				       n_bytes, opaque);
-		}
-	}
+	return mr_netlink_ask(NETLINK_GENERIC, &request->header, take, opaque);
 }
 
-static void take_family(const struct rtattr *first, int n_bytes, void *opaque)
+static void take_family(void *opaque, const struct nlmsghdr *message)
 {
-	get(first, n_bytes, CTRL_ATTR_FAMILY_ID, opaque);
+	get(message, CTRL_ATTR_FAMILY_ID, opaque);
 }
 
-/* A socket, and a request of the family "netdev" for it; or -errno. */
-static int open_request(struct request *request, uint8_t command)
+/* A request of the family "netdev"; 0 or -errno. */
+static int begin_netdev(struct request *request, uint8_t command)
 {
-	const int fd = mri_xdp_netlink_open(NETLINK_GENERIC, 0);
 	uint64_t family = 0;
 	int err;
 
-	if (fd < 0)
-		return fd;
 	begin(request, GENL_ID_CTRL, CTRL_CMD_GETFAMILY);
 	put(request, CTRL_ATTR_FAMILY_NAME, "netdev", sizeof("netdev"));
-	err = ask(fd, request, take_family, &family);
-	if (err < 0 || family == 0) {
-		close(fd);
-		return err < 0 ? err : -ENOENT;
-	}
+	err = ask(request, take_family, &family);
+	if (err == 0 && family == 0)
+		err = -ENOENT;
 	begin(request, (uint16_t)family, command);
-	return fd;
+	return err;
 }
 
-static void take_max_segs(const struct rtattr *first, int n_bytes, void *opaque)
+static void take_max_segs(void *opaque, const struct nlmsghdr *message)
 {
-	get(first, n_bytes, DEV_ZC_MAX_SEGS, opaque);
+	get(message, DEV_ZC_MAX_SEGS, opaque);
 }
 
 uint32_t mri_xdp_zc_max_segs(uint32_t ifindex)
 {
 	struct request request;
 	uint64_t n = 1;
-	const int fd = open_request(&request, DEV_GET);
+	const int err = begin_netdev(&request, DEV_GET);
 
-	if (fd < 0)
+	if (err < 0)
 		return 1;
 	put(&request, DEV_IFINDEX, &ifindex, sizeof(ifindex));
-	(void)ask(fd, &request, take_max_segs, &n);
-	close(fd);
+	(void)ask(&request, take_max_segs, &n);
 	return n < MR_MAX_SEGS ? (uint32_t)n : MR_MAX_SEGS;
 }
 
-static void take_napi(const struct rtattr *first, int n_bytes, void *opaque)
+static void take_napi(void *opaque, const struct nlmsghdr *message)
 {
 	struct napis *napis = opaque;
 	uint64_t id = 0;
 
-	get(first, n_bytes, NAPI_ID, &id);
+	get(message, NAPI_ID, &id);
 	if (id != 0 && napis->n < napis->n_max)
 		napis->ids[napis->n++] = (uint32_t)id;
 }
@@ -181,21 +139,19 @@ int mri_xdp_napi_list(uint32_t ifindex, uint32_t *ret_ids, uint32_t n_max)
 {
 	struct napis napis = { .ids = ret_ids, .n_max = n_max };
 	struct request request;
-	const int fd = open_request(&request, NAPI_GET);
-	int err;
+	int err = begin_netdev(&request, NAPI_GET);
 
-	if (fd < 0)
-		return fd;
+	if (err < 0)
+		return err;
 	request.header.nlmsg_flags |= NLM_F_DUMP;
 	put(&request, NAPI_IFINDEX, &ifindex, sizeof(ifindex));
-	err = ask(fd, &request, take_napi, &napis);
-	close(fd);
+	err = ask(&request, take_napi, &napis);
 	return err < 0 ? err : (int)napis.n;
 }
 
-static void take_queue(const struct rtattr *first, int n_bytes, void *opaque)
+static void take_queue(void *opaque, const struct nlmsghdr *message)
 {
-	get(first, n_bytes, QUEUE_NAPI_ID, opaque);
+	get(message, QUEUE_NAPI_ID, opaque);
 }
 
 uint32_t mri_xdp_queue_napi(uint32_t ifindex, uint32_t queue)
@@ -203,15 +159,14 @@ uint32_t mri_xdp_queue_napi(uint32_t ifindex, uint32_t queue)
 	const uint32_t rx = 0;
 	struct request request;
 	uint64_t id = 0;
-	const int fd = open_request(&request, QUEUE_GET);
+	const int err = begin_netdev(&request, QUEUE_GET);
 
-	if (fd < 0)
+	if (err < 0)
 		return 0;
 	put(&request, QUEUE_IFINDEX, &ifindex, sizeof(ifindex));
 	put(&request, QUEUE_TYPE, &rx, sizeof(rx));
 	put(&request, QUEUE_ID, &queue, sizeof(queue));
-	(void)ask(fd, &request, take_queue, &id);
-	close(fd);
+	(void)ask(&request, take_queue, &id);
 	return (uint32_t)id;
 }
 
@@ -220,11 +175,11 @@ static const uint16_t napi_attributes[XDP_N_SETTINGS] = {
 	[XDP_SETTING_FLUSH] = NAPI_GRO_FLUSH_TIMEOUT,
 };
 
-static void take_setting(const struct rtattr *first, int n_bytes, void *opaque)
+static void take_setting(void *opaque, const struct nlmsghdr *message)
 {
 	struct napi_setting *setting = opaque;
 
-	get(first, n_bytes, setting->attribute, &setting->value);
+	get(message, setting->attribute, &setting->value);
 }
 
 int mri_xdp_napi_read(uint32_t id, enum xdp_setting setting,
@@ -232,14 +187,12 @@ int mri_xdp_napi_read(uint32_t id, enum xdp_setting setting,
 {
 	struct napi_setting s = { napi_attributes[setting], UINT64_MAX };
 	struct request request;
-	const int fd = open_request(&request, NAPI_GET);
-	int err;
+	int err = begin_netdev(&request, NAPI_GET);
 
-	if (fd < 0)
-		return fd;
+	if (err < 0)
+		return err;
 	put(&request, NAPI_ID, &id, sizeof(id));
-	err = ask(fd, &request, take_setting, &s);
-	close(fd);
+	err = ask(&request, take_setting, &s);
 	*ret_value = s.value;
 	return err == 0 && s.value == UINT64_MAX ? -EOPNOTSUPP : err;
 }
@@ -248,14 +201,12 @@ int mri_xdp_napi_write(uint32_t id, enum xdp_setting setting, uint64_t value)
 {
 	const uint32_t word = (uint32_t)value;
 	struct request request;
-	const int fd = open_request(&request, NAPI_SET);
-	int err;
+	int err = begin_netdev(&request, NAPI_SET);
 
-	if (fd < 0)
-		return fd;
+	if (err < 0)
+		return err;
 	put(&request, NAPI_ID, &id, sizeof(id));
 	put(&request, napi_attributes[setting], &word, sizeof(word));
-	err = ask(fd, &request, NULL, NULL);
-	close(fd);
+	err = ask(&request, NULL, NULL);
 	return err;
 }

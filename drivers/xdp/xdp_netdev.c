@@ -21,7 +21,7 @@
 
 #include "xdp.h"
 
-enum { NETLINK_WAIT_MS = 1000, REPLY_BYTES = 16384 };
+enum { REPLY_BYTES = 16384 };
 
 static int control_socket(void)
 {
@@ -52,82 +52,56 @@ int mri_xdp_netdev_ethtool(const char *name, void *command)
 	return mri_xdp_netdev_control(name, SIOCETHTOOL, &ifr);
 }
 
+static const struct rtattr *find(const struct nlmsghdr *message, uint16_t type)
+{
+	return mr_netlink_attribute(message, sizeof(struct ifinfomsg), type, 0);
+}
+
+/* Nothing if it is not there, or not of n_bytes. */
+static void copy(const struct rtattr *attribute, void *ret, size_t n_bytes)
+{
+	if (attribute != NULL && RTA_PAYLOAD(attribute) == n_bytes)
+		memcpy(ret, RTA_DATA(attribute), n_bytes);
+}
+
 /* Attributes of RTM_NEWLINK that we care for. */
 static void read_attributes(const struct nlmsghdr *message,
 			    struct xdp_netdev *dev)
 {
 	const struct ifinfomsg *info = NLMSG_DATA(message);
-	int n_left = (int)(message->nlmsg_len - NLMSG_LENGTH(sizeof(*info)));
-	struct rtattr *attribute = IFLA_RTA(info);
+	const struct rtattr *name = find(message, IFLA_IFNAME);
+	const struct rtattr *counts = find(message, IFLA_STATS64);
 
 	dev->ifindex = (uint32_t)info->ifi_index;
 	dev->flags = info->ifi_flags;
-	for (; RTA_OK(attribute, n_left);
-	     attribute = RTA_NEXT(attribute, n_left)) {
-		const void *data = RTA_DATA(attribute);
-		struct rtattr *xdp;
-		size_t n_bytes;
-		int n_xdp;
-
-		switch (attribute->rta_type & NLA_TYPE_MASK) {
-		case IFLA_IFNAME:
-			snprintf(dev->name, sizeof(dev->name), "%s",
-				 (const char *)data);
-			break;
-		case IFLA_MTU:
-			memcpy(&dev->mtu_bytes, data, sizeof(dev->mtu_bytes));
-			break;
-		case IFLA_MAX_MTU: /* Linux 4.19 */
-			memcpy(&dev->max_mtu_bytes, data,
-			       sizeof(dev->max_mtu_bytes));
-			break;
-		case IFLA_ADDRESS:
-			if (RTA_PAYLOAD(attribute) == sizeof(dev->mac))
-				memcpy(dev->mac, data, sizeof(dev->mac));
-			break;
-		case IFLA_STATS64:
-			/* A kernel may know fewer, or more. */
-			n_bytes = RTA_PAYLOAD(attribute);
-			if (n_bytes > sizeof(dev->counts))
-				n_bytes = sizeof(dev->counts);
-			memcpy(dev->counts, data, n_bytes);
-			break;
-		case IFLA_XDP:
-			xdp = RTA_DATA(attribute);
-			n_xdp = (int)RTA_PAYLOAD(attribute);
-			for (; RTA_OK(xdp, n_xdp); xdp = RTA_NEXT(xdp, n_xdp))
-				if (xdp->rta_type == IFLA_XDP_PROG_ID)
-					memcpy(&dev->xdp_prog_id, RTA_DATA(xdp),
-					       sizeof(dev->xdp_prog_id));
-			break;
-		default:
-			break;
-		}
-	}
+	if (name != NULL)
+		snprintf(dev->name, sizeof(dev->name), "%s",
+			 (const char *)RTA_DATA(name));
+	copy(find(message, IFLA_MTU), &dev->mtu_bytes, sizeof(dev->mtu_bytes));
+	copy(find(message, IFLA_MAX_MTU), /* Linux 4.19 */
+	     &dev->max_mtu_bytes, sizeof(dev->max_mtu_bytes));
+	copy(find(message, IFLA_ADDRESS), dev->mac, sizeof(dev->mac));
+	copy(mr_netlink_attribute(message, sizeof(*info), IFLA_XDP,
+				  IFLA_XDP_PROG_ID),
+	     &dev->xdp_prog_id, sizeof(dev->xdp_prog_id));
+	if (counts != NULL) /* a kernel may know fewer, or more */
+		memcpy(dev->counts, RTA_DATA(counts),
+		       RTA_PAYLOAD(counts) < sizeof(dev->counts) ?
+			       RTA_PAYLOAD(counts) :
+			       sizeof(dev->counts));
 }
 
-int mri_xdp_netlink_open(int protocol, uint32_t groups)
+static void take_dev(void *opaque, const struct nlmsghdr *message)
 {
-	const struct timeval wait = { .tv_usec = NETLINK_WAIT_MS * 1000 - 1 };
-	struct sockaddr_nl address = { .nl_family = AF_NETLINK,
-				       .nl_groups = groups };
-	const int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol);
+	struct xdp_netdev *dev = opaque;
 
-	if (fd < 0)
-		return -errno;
-	if (bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ||
-	    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait)) < 0) {
-		const int err = -errno;
-
-		close(fd);
-		return err;
-	}
-	return fd;
+	dev->xdp_prog_id = 0;
+	read_attributes(message, dev);
 }
 
 int mri_xdp_netdev_read(uint32_t ifindex, struct xdp_netdev *dev)
 {
-	struct {
+	const struct {
 		struct nlmsghdr header;
 		struct ifinfomsg info;
 	} request = {
@@ -136,32 +110,8 @@ int mri_xdp_netdev_read(uint32_t ifindex, struct xdp_netdev *dev)
 			    .nlmsg_flags = NLM_F_REQUEST },
 		.info = { .ifi_family = AF_UNSPEC, .ifi_index = (int)ifindex },
 	};
-	_Alignas(struct nlmsghdr) char reply[REPLY_BYTES];
-	const struct nlmsghdr *message = (const struct nlmsghdr *)reply;
-	const int fd = mri_xdp_netlink_open(NETLINK_ROUTE, 0);
-	ssize_t n;
-	int err = 0;
 
-	if (fd < 0)
-		return fd;
-	n = send(fd, &request, sizeof(request), 0);
-	if (n >= 0)
-		n = recv(fd, reply, sizeof(reply), 0);
-	if (n < 0)
-		err = -errno;
-	close(fd);
-	if (err < 0)
-		return err;
-	if (!NLMSG_OK(message, n))
-		return -EIO;
-	if (message->nlmsg_type == NLMSG_ERROR) {
-		const struct nlmsgerr *error = NLMSG_DATA(message);
-
-		return error->error < 0 ? error->error : -EIO;
-	}
-	dev->xdp_prog_id = 0;
-	read_attributes(message, dev);
-	return 0;
+	return mr_netlink_ask(NETLINK_ROUTE, &request.header, take_dev, dev);
 }
 
 static void read_channels(struct xdp_netdev *dev)
@@ -262,7 +212,20 @@ uint32_t mri_xdp_netdev_speed_mbps(const char *name)
 
 int mri_xdp_events_open(void)
 {
-	return mri_xdp_netlink_open(NETLINK_ROUTE, RTMGRP_LINK);
+	const struct sockaddr_nl address = { .nl_family = AF_NETLINK,
+					     .nl_groups = RTMGRP_LINK };
+	const int fd =
+		socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+
+	if (fd < 0)
+		return -errno;
+	if (bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0) {
+		const int err = -errno;
+
+		close(fd);
+		return err;
+	}
+	return fd;
 }
 
 /* An event may be older than a change that the port has made itself. */

@@ -20,15 +20,12 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <millrace/driver.h>
 #include <millrace/port_device.h>
 
 enum {
-	ANSWER_WAIT_S = 2,
-	ANSWER_BYTES = 32768, /* what a kernel puts into one part of a dump */
-	MAX_DEPTH = 8,        /* VLANs on each other, and the like */
+	MAX_DEPTH = 8, /* VLANs on each other, and the like */
 	TCP_IS_ESTABLISHED = 1,
 };
 
@@ -45,92 +42,6 @@ struct question {
 	int err;              /* of what had to be asked on the way */
 };
 
-typedef void message_fn(struct question *question,
-			const struct nlmsghdr *message);
-
-static int open_netlink(int protocol)
-{
-	const struct timeval wait = { .tv_sec = ANSWER_WAIT_S };
-	const int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol);
-
-	if (fd < 0)
-		return -errno;
-	if (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait)) < 0) {
-		const int err = -errno;
-
-		close(fd);
-		return err;
-	}
-	return fd;
-}
-
-/* 1: more parts follow; 0: that was all; or an error. */
-static int take_part(int fd, message_fn *take, struct question *question)
-{
-	_Alignas(struct nlmsghdr) char answer[ANSWER_BYTES];
-	const struct nlmsghdr *message = (const struct nlmsghdr *)answer;
-	ssize_t n = recv(fd, answer, sizeof(answer), MSG_TRUNC);
-
-	if (n < 0)
-		return -errno;
-	if (n > (ssize_t)sizeof(answer))
-		return -EMSGSIZE;
-	for (; NLMSG_OK(message, n); message = NLMSG_NEXT(message, n)) {
-		const struct nlmsgerr *error = NLMSG_DATA(message);
-
-		/* Both begin with an error; that of a dump comes in DONE. */
-		if (message->nlmsg_type == NLMSG_DONE ||
-		    message->nlmsg_type == NLMSG_ERROR)
-			return error->error;
-		take(question, message);
-		if (!(message->nlmsg_flags & NLM_F_MULTI))
-			return 0;
-	}
-	return 1;
-}
-
-/* Ask the kernel; take() sees each message of the answer. */
-static int ask(int protocol, const void *request, size_t n_bytes,
-	       message_fn *take, struct question *question)
-{
-	const int fd = open_netlink(protocol);
-	int err = 1;
-
-	if (fd < 0)
-		return fd;
-	if (send(fd, request, n_bytes, 0) < 0)
-		err = -errno;
-	while (err == 1)
-		err = take_part(fd, take, question);
-	close(fd);
-	return err;
-}
-
-static const struct rtattr *find_attribute(const struct rtattr *attribute,
-					   size_t n_bytes, uint16_t type)
-{
-	int n_left = (int)n_bytes;
-
-	for (; RTA_OK(attribute, n_left);
-	     attribute = RTA_NEXT(attribute, n_left))
-		if ((attribute->rta_type & NLA_TYPE_MASK) == type)
-			return attribute;
-	return NULL;
-}
-
-/* An attribute of a message whose header has n_header bytes; or NULL. */
-static const struct rtattr *attribute_of(const struct nlmsghdr *message,
-					 size_t n_header, uint16_t type)
-{
-	const char *first =
-		(const char *)NLMSG_DATA(message) + NLMSG_ALIGN(n_header);
-	const char *end = (const char *)message + message->nlmsg_len;
-
-	return first > end ? NULL :
-			     find_attribute((const struct rtattr *)first,
-					    (size_t)(end - first), type);
-}
-
 static uint32_t number_of(const struct rtattr *attribute)
 {
 	uint32_t number = 0;
@@ -142,12 +53,8 @@ static uint32_t number_of(const struct rtattr *attribute)
 
 static const char *kind_of(const struct nlmsghdr *message, uint16_t type)
 {
-	const struct rtattr *info =
-		attribute_of(message, sizeof(struct ifinfomsg), IFLA_LINKINFO);
-	const struct rtattr *kind =
-		info == NULL ?
-			NULL :
-			find_attribute(RTA_DATA(info), RTA_PAYLOAD(info), type);
+	const struct rtattr *kind = mr_netlink_attribute(
+		message, sizeof(struct ifinfomsg), IFLA_LINKINFO, type);
 
 	return kind == NULL ? "" : RTA_DATA(kind);
 }
@@ -159,7 +66,7 @@ static const char *name_of(uint32_t ifindex, char name[IF_NAMESIZE])
 	return name;
 }
 
-static int ask_link(uint32_t ifindex, message_fn *take,
+static int ask_link(uint32_t ifindex, mr_netlink_fn *take,
 		    struct question *question)
 {
 	const struct {
@@ -172,14 +79,15 @@ static int ask_link(uint32_t ifindex, message_fn *take,
 		.info = { .ifi_index = (int)ifindex },
 	};
 
-	return ask(NETLINK_ROUTE, &request, sizeof(request), take, question);
+	return mr_netlink_ask(NETLINK_ROUTE, &request.header, take, question);
 }
 
-static void take_link(struct question *question, const struct nlmsghdr *message)
+static void take_link(void *opaque, const struct nlmsghdr *message)
 {
+	struct question *question = opaque;
 	const struct ifinfomsg *info = NLMSG_DATA(message);
-	const uint32_t master =
-		number_of(attribute_of(message, sizeof(*info), IFLA_MASTER));
+	const uint32_t master = number_of(
+		mr_netlink_attribute(message, sizeof(*info), IFLA_MASTER, 0));
 	const char *kind = kind_of(message, IFLA_INFO_SLAVE_KIND);
 	char name[IF_NAMESIZE];
 
@@ -194,17 +102,16 @@ static void take_link(struct question *question, const struct nlmsghdr *message)
 }
 
 /* What lies under the interface, in ifindex; a veth lies on nothing. */
-static void take_lower(struct question *question,
-		       const struct nlmsghdr *message)
+static void take_lower(void *opaque, const struct nlmsghdr *message)
 {
+	struct question *question = opaque;
 	const bool is_pair =
 		strcmp(kind_of(message, IFLA_INFO_KIND), "veth") == 0;
 
-	question->ifindex =
-		is_pair ?
-			0 :
-			number_of(attribute_of(
-				message, sizeof(struct ifinfomsg), IFLA_LINK));
+	question->ifindex = is_pair ? 0 :
+				      number_of(mr_netlink_attribute(
+					      message, sizeof(struct ifinfomsg),
+					      IFLA_LINK, 0));
 }
 
 /* Whether it is the interface asked for, or a VLAN or the like on it. */
@@ -239,9 +146,9 @@ static uint32_t find_hop(const struct rtattr *hops, struct question *question)
 	return 0;
 }
 
-static void take_route(struct question *question,
-		       const struct nlmsghdr *message)
+static void take_route(void *opaque, const struct nlmsghdr *message)
 {
+	struct question *question = opaque;
 	const struct rtmsg *route = NLMSG_DATA(message);
 	const struct rtattr *hops;
 	char name[IF_NAMESIZE];
@@ -250,8 +157,9 @@ static void take_route(struct question *question,
 	if (question->use == MR_NETDEV_IN_USE || route->rtm_dst_len != 0 ||
 	    route->rtm_type != RTN_UNICAST)
 		return;
-	ifindex = number_of(attribute_of(message, sizeof(*route), RTA_OIF));
-	hops = attribute_of(message, sizeof(*route), RTA_MULTIPATH);
+	ifindex = number_of(
+		mr_netlink_attribute(message, sizeof(*route), RTA_OIF, 0));
+	hops = mr_netlink_attribute(message, sizeof(*route), RTA_MULTIPATH, 0);
 	if (hops != NULL)
 		ifindex = find_hop(hops, question);
 	if (ifindex == 0 || !sits_on(ifindex, question))
@@ -285,9 +193,9 @@ static const char *print(const struct address *address,
 			 INET6_ADDRSTRLEN);
 }
 
-static void take_connection(struct question *question,
-			    const struct nlmsghdr *message)
+static void take_connection(void *opaque, const struct nlmsghdr *message)
 {
+	struct question *question = opaque;
 	const struct inet_diag_msg *tcp = NLMSG_DATA(message);
 	const struct address local = map(tcp->idiag_family, tcp->id.idiag_src);
 	const struct address peer = map(tcp->idiag_family, tcp->id.idiag_dst);
@@ -319,29 +227,30 @@ static int ask_connections(struct question *question)
 			  .sdiag_protocol = IPPROTO_TCP,
 			  .idiag_states = 1u << TCP_IS_ESTABLISHED },
 	};
-	int err = ask(NETLINK_SOCK_DIAG, &request, sizeof(request),
-		      take_connection, question);
+	int err = mr_netlink_ask(NETLINK_SOCK_DIAG, &request.header,
+				 take_connection, question);
 
 	if (err < 0)
 		return err;
 	/* A server for both has IPv4 connections on sockets of IPv6. */
 	request.diag.sdiag_family = AF_INET6;
-	err = ask(NETLINK_SOCK_DIAG, &request, sizeof(request), take_connection,
-		  question);
+	err = mr_netlink_ask(NETLINK_SOCK_DIAG, &request.header,
+			     take_connection, question);
 	return err == -ENOENT ? 0 : err; /* no IPv6 */
 }
 
-static void take_address(struct question *question,
-			 const struct nlmsghdr *message)
+static void take_address(void *opaque, const struct nlmsghdr *message)
 {
+	struct question *question = opaque;
 	const struct ifaddrmsg *info = NLMSG_DATA(message);
 	const struct rtattr *address =
-		attribute_of(message, sizeof(*info), IFA_LOCAL);
+		mr_netlink_attribute(message, sizeof(*info), IFA_LOCAL, 0);
 	char text[INET6_ADDRSTRLEN];
 	int err;
 
 	if (address == NULL)
-		address = attribute_of(message, sizeof(*info), IFA_ADDRESS);
+		address = mr_netlink_attribute(message, sizeof(*info),
+					       IFA_ADDRESS, 0);
 	if (question->use == MR_NETDEV_IN_USE || address == NULL ||
 	    info->ifa_scope != RT_SCOPE_UNIVERSE ||
 	    !sits_on(info->ifa_index, question))
@@ -365,7 +274,8 @@ static void take_address(struct question *question,
 					mr_strerror(-err));
 }
 
-static int ask_all(uint16_t type, message_fn *take, struct question *question)
+static int ask_all(uint16_t type, mr_netlink_fn *take,
+		   struct question *question)
 {
 	const struct {
 		struct nlmsghdr header;
@@ -381,7 +291,7 @@ static int ask_all(uint16_t type, message_fn *take, struct question *question)
 
 	if (question->use == MR_NETDEV_IN_USE)
 		return 0;
-	err = ask(NETLINK_ROUTE, &request, sizeof(request), take, question);
+	err = mr_netlink_ask(NETLINK_ROUTE, &request.header, take, question);
 	return err < 0 ? err : question->err;
 }
 

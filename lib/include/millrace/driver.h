@@ -229,6 +229,33 @@ MR_API int mr_port_make_queues(struct mr_port *port, uint32_t n,
 			       size_t rxq_bytes, size_t txq_bytes,
 			       struct mr_reason *reterr_reason);
 
+struct nlmsghdr;
+struct rtattr;
+
+/** Given each message of an answer but its end. */
+typedef void mr_netlink_fn(void *opaque, const struct nlmsghdr *message);
+
+/**
+ * Ask the kernel by a netlink socket of its own. @p take may be NULL.
+ *
+ * @return 0, what the kernel says, -EAGAIN after 2 s without an answer, or
+ *         -EIO or -EMSGSIZE for one that is malformed or too long
+ *
+ * Thread: any.
+ */
+MR_API int mr_netlink_ask(int protocol, const struct nlmsghdr *request,
+			  mr_netlink_fn *take, void *opaque);
+
+/**
+ * Find an attribute of a message whose family's header has @p n_header bytes,
+ * and in it the one of type @p inner; 0: the outer one itself.
+ *
+ * @return NULL if there is none. Owner: of the message. Thread: any.
+ */
+MR_API const struct rtattr *mr_netlink_attribute(const struct nlmsghdr *message,
+						 size_t n_header, uint16_t type,
+						 uint16_t inner);
+
 /**
  * A pointer that the driver keeps in the context, NULL to begin with: what two
  * ports of a driver have in common. The driver frees it with its last port.

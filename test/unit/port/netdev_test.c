@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of lib/port/netdev.c; on real interfaces: test/netns/test_open.py. */
+/*
+ * Tests of lib/port/netdev.c and netlink.c; on real interfaces:
+ * test/netns/test_open.py.
+ */
 #include <errno.h>
 #include <linux/if_addr.h>
 #include <linux/rtnetlink.h>
@@ -21,6 +24,7 @@ struct kernel {
 	int tcp6_error;   /* or in an ERROR */
 	int link;         /* the error for the interface OTHER */
 	int routes;       /* the error in the DONE of this dump */
+	ssize_t n_bytes;  /* of answers; 0: as they are */
 	enum mr_netdev_use use;
 	const char *why;
 };
@@ -96,6 +100,8 @@ ssize_t __wrap_recv(int fd, void *bytes, size_t n, int flags)
 	if (kernel == NULL)
 		return __real_recv(fd, bytes, n, flags);
 	memset(bytes, 0, 2 * sizeof(*answers));
+	if (kernel->n_bytes != 0)
+		return kernel->n_bytes;
 	switch (asked[fd].header.nlmsg_type) {
 	case RTM_GETLINK:
 		if (asked[fd].ifindex == OTHER && kernel->link != 0)
@@ -137,6 +143,11 @@ TEST(an_answer_that_fails_is_in_use)
 		{ ASKED, .tcp6 = -EPERM, .use = MR_NETDEV_IN_USE,
 		  .why = "unknown whether" },
 		{ ASKED, .routes = -EPERM, .use = MR_NETDEV_IN_USE,
+		  .why = "cannot tell" },
+		/* Malformed, and more than there is room for. */
+		{ ASKED, .n_bytes = 8, .use = MR_NETDEV_IN_USE,
+		  .why = "cannot tell" },
+		{ ASKED, .n_bytes = 1 << 20, .use = MR_NETDEV_IN_USE,
 		  .why = "cannot tell" },
 		/* Of another interface: what is it on? */
 		{ OTHER, .use = MR_NETDEV_UNUSED },
