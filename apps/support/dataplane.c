@@ -292,29 +292,12 @@ static void drop_handed_off(struct dataplane *plane, uint32_t w,
 	}
 }
 
-/* A line of a file in a thread's folder of /proc; "" if there is none. */
-static void read_of_task(const char *tid, const char *file, char *ret, size_t n)
-{
-	char path[300];
-	FILE *from;
-
-	ret[0] = '\0';
-	snprintf(path, sizeof(path), "/proc/self/task/%s/%s", tid, file);
-	from = fopen(path, "re");
-	if (from == NULL)
-		return;
-	if (fgets(ret, (int)n, from) == NULL)
-		ret[0] = '\0';
-	fclose(from);
-	ret[strcspn(ret, "\n")] = '\0';
-}
-
 /* Time on a core, and time waiting for one, so far. */
 static void sched_times(const char *tid, unsigned long long ret[2])
 {
 	char line[128];
 
-	read_of_task(tid, "schedstat", line, sizeof(line));
+	read_line(line, sizeof(line), "/proc/self/task/%s/schedstat", tid);
 	ret[0] = ret[1] = 0;
 	sscanf(line, "%llu %llu", &ret[0], &ret[1]);
 }
@@ -326,10 +309,11 @@ static void explain_task(const char *tid, char *ret, size_t n)
 	char line[512], wchan[64];
 	const char *state;
 
-	read_of_task(tid, "stat", line, sizeof(line));
+	read_line(line, sizeof(line), "/proc/self/task/%s/stat", tid);
 	state = strrchr(line, ')'); /* behind the name: " S ..." */
 	if (state != NULL && state[1] == ' ' && state[2] != 'R') {
-		read_of_task(tid, "wchan", wchan, sizeof(wchan));
+		read_line(wchan, sizeof(wchan), "/proc/self/task/%s/wchan",
+			  tid);
 		snprintf(ret, n,
 			 "it waits in the kernel (%s): a device or a file does "
 			 "not answer; dmesg may say more",
@@ -355,7 +339,8 @@ void dataplane_why_stuck(uint32_t worker_idx, char *ret, size_t n)
 	ret[0] = '\0';
 	snprintf(wanted, sizeof(wanted), "mr-worker-%u", worker_idx);
 	while (tasks != NULL && (task = readdir(tasks)) != NULL) {
-		read_of_task(task->d_name, "comm", name, sizeof(name));
+		read_line(name, sizeof(name), "/proc/self/task/%s/comm",
+			  task->d_name);
 		if (strcmp(name, wanted) == 0)
 			explain_task(task->d_name, ret, n);
 	}

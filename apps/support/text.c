@@ -60,6 +60,23 @@ char *text_escape(const char *text, char *ret, size_t n)
 	return ret;
 }
 
+void read_line(char *ret, size_t n, const char *path_format, ...)
+{
+	char path[512];
+	va_list args;
+	FILE *file;
+
+	va_start(args, path_format);
+	vsnprintf(path, sizeof(path), path_format, args);
+	va_end(args);
+	file = fopen(path, "re");
+	if (file == NULL || fgets(ret, (int)n, file) == NULL)
+		ret[0] = '\0';
+	ret[strcspn(ret, "\n")] = '\0';
+	if (file != NULL)
+		fclose(file);
+}
+
 /*
  * O_NONBLOCK belongs to the open file, which other processes share, so ask
  * first: a pipe that is writable has room for PIPE_BUF bytes.

@@ -13,6 +13,10 @@
  * ret. */
 char *text_escape(const char *text, char *ret, size_t n);
 
+/* The first line of a file, whose path has at most 511 bytes; or "". */
+void read_line(char *ret, size_t n, const char *path_format, ...)
+	__attribute__((format(printf, 3, 4)));
+
 /*
  * Print one line to stderr, escaped and truncated to 2 KiB, or to PIPE_BUF
  * bytes once escaped. It is lost if stderr cannot take it at once.

@@ -14,32 +14,16 @@
 
 #include "result/document_parts.h"
 #include "result/nic.h"
+#include "support/text.h"
 
 enum { PATH_BYTES = 512 };
-
-/* A line of a file, or "". */
-static void read_file(const char *folder, const char *name, char *ret, size_t n)
-{
-	char path[PATH_BYTES];
-	FILE *file;
-
-	ret[0] = '\0';
-	snprintf(path, sizeof(path), "%.400s/%.64s", folder, name);
-	file = fopen(path, "re");
-	if (file == NULL)
-		return;
-	if (fgets(ret, (int)n, file) == NULL)
-		ret[0] = '\0';
-	ret[strcspn(ret, "\n")] = '\0';
-	fclose(file);
-}
 
 static long read_number(const char *folder, const char *name, long otherwise)
 {
 	char text[32], *end;
 	long n;
 
-	read_file(folder, name, text, sizeof(text));
+	read_line(text, sizeof(text), "%s/%s", folder, name);
 	n = strtol(text, &end, 10);
 	return end != text ? n : otherwise;
 }
@@ -49,7 +33,7 @@ static void set_file(json_t *object, const char *key, const char *folder,
 {
 	char text[128];
 
-	read_file(folder, name, text, sizeof(text));
+	read_line(text, sizeof(text), "%s/%s", folder, name);
 	json_object_set_new(object, key, json_text(text));
 }
 
@@ -150,12 +134,11 @@ static int node_of_core(const char *sysfs, uint32_t core)
 /* As the firmware has it: 10 is on the node itself; 0: unknown. */
 static int node_distance(const char *sysfs, int from, int to)
 {
-	char folder[PATH_BYTES], line[1024], *at = line;
+	char line[1024], *at = line;
 	long distance = 0;
 
-	snprintf(folder, sizeof(folder), "%s/devices/system/node/node%d", sysfs,
-		 from);
-	read_file(folder, "distance", line, sizeof(line));
+	read_line(line, sizeof(line), "%s/devices/system/node/node%d/distance",
+		  sysfs, from);
 	for (int i = 0; i <= to; i++) {
 		char *end;
 
@@ -192,8 +175,8 @@ static bool find_pci(const char *folder, char *ret, size_t n)
 
 	for (uint32_t i = 0; i < 2; i++) {
 		snprintf(ret, n, "%s/%s", folder, places[i]);
-		read_file(ret, "vendor", vendor, sizeof(vendor));
-		read_file(ret, "current_link_width", width, sizeof(width));
+		read_line(vendor, sizeof(vendor), "%s/vendor", ret);
+		read_line(width, sizeof(width), "%s/current_link_width", ret);
 		if (strlen(vendor) == strlen("0x8086") && width[0] != '\0')
 			return true;
 	}
