@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The requests of a front end, from the command line to the document. */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 
 #include "engine/serve.h"
 #include "machine.h"
@@ -53,9 +55,11 @@ static const char *text_at(const json_t *object, const char *key)
 static enum parse_result keep(const struct option_row *row, const char *arg,
 			      void *own, struct mr_reason *why)
 {
-	(void)why;
-	json_array_append_new(
-		own, json_pack("[s, s]", row->name, arg != NULL ? arg : ""));
+	json_t *pair = json_pack("[s, s]", row->name, arg != NULL ? arg : "");
+
+	if (pair == NULL)
+		return parse_wrong(why, "--%s: not UTF-8", row->name);
+	json_array_append_new(own, pair);
 	return PARSE_RUN;
 }
 
@@ -269,10 +273,15 @@ static int serve(struct serving *serving)
 int serve_main(int argc, char **argv)
 {
 	static struct serving serving; /* points into itself, and is large */
-	json_t *ask = read_request(), *values = json_array();
+	json_t *ask, *values;
 	char typed[MAX_TYPED];
 	int status;
 
+	/* Not all requests look whether the front end is still there. One that
+	 * goes before this asks for nothing, for it awaits the first reply. */
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	ask = read_request();
+	values = json_array();
 	if (argc < 3 || ask == NULL ||
 	    json_integer_value(json_object_get(ask, "v")) != SERVE_VERSION) {
 		json_decref(values);

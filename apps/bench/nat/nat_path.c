@@ -4,6 +4,7 @@
  * answered on the way, so that a NAT needs no static neighbours.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -376,6 +377,9 @@ static int start_command(const struct nat_path *path, pid_t *ret_pid)
 
 	sigemptyset(&none);
 	posix_spawn_file_actions_init(&files);
+	/* Requests of a front end wait on stdin. */
+	posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null",
+					 O_RDONLY, 0);
 	posix_spawn_file_actions_adddup2(&files, STDERR_FILENO, STDOUT_FILENO);
 	posix_spawnattr_init(&attr);
 	posix_spawnattr_setsigmask(&attr, &none);

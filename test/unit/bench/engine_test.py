@@ -37,10 +37,10 @@ def check():
 class Serving:
     """An engine, by hand."""
 
-    def __init__(self, check, words, ask=None):
+    def __init__(self, check, words, ask=None, before=()):
         self.check = check
         self.process = subprocess.Popen(
-            [ENGINE, "serve", "throughput", "-q", *words], stdin=subprocess.PIPE,
+            [*before, ENGINE, "serve", "throughput", "-q", *words], stdin=subprocess.PIPE,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         check("ask", ask or ASK)
         self.say(ask or ASK)
@@ -168,6 +168,26 @@ def test_a_front_end_that_goes_ends_the_trial(check):
     assert one.process.wait(LIMIT_S) == 1
     one.process.stdout.close()
     one.process.stderr.close()
+
+
+def test_a_front_end_that_is_killed_ends_what_runs(check):
+    """Also where it is not what closes the pipe."""
+    one = Serving(check, ["pair:a", "pair:a"], before=["sh", "-c", '"$@"; true', "sh"])
+    one.request("open")
+    one.say({"request": "trial", "pps": 1000, "duration_ns": 3600 * 10**9})
+    assert "t" in json.loads(one.process.stdout.readline())
+    one.process.kill()
+    assert one.hear()["is_cut_short"]
+    one.say({"request": "finish"})
+    one.end()
+
+
+def test_values_are_text():
+    done = subprocess.run([ENGINE, "serve", "throughput", "--trial", b"\xff", *VIRTUAL],
+                          input=json.dumps(ASK).encode() + b"\n", capture_output=True,
+                          timeout=LIMIT_S, check=False)
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert b"--trial: not UTF-8" in done.stderr
 
 
 def test_a_signal_ends_the_trial_and_not_the_session(check):

@@ -20,6 +20,10 @@ TEST(a_reset_has_an_end)
 	assert_int_equal(nat_path_reset(&path, &seconds, &why), 0);
 	assert_true(path.is_emptied);
 	assert_true(seconds >= 0.1 && seconds < 0.9);
+	/* Requests of a front end, on stdin, are none of its business. */
+	path.reset_command =
+		"[ $(readlink /proc/$$/fd/0) = /dev/null ] || exit 4";
+	assert_int_equal(nat_path_reset(&path, &seconds, &why), 0);
 	path.reset_command = "echo; exit 3";
 	assert_int_equal(nat_path_reset(&path, &seconds, &why), -EIO);
 	assert_non_null(strstr(why.text, "ended with status 3"));
