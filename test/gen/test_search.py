@@ -433,15 +433,50 @@ def test_a_thread_that_hangs_leaves_what_there_is(tmp_path):
     assert out.count("64 B ") >= 1  # of the table so far
 
 
-def test_ctrl_c_gives_what_there_is(tmp_path):
+@pytest.mark.parametrize("redirection, why", [
+    ("> /dev/full", "No space left on device"),
+    ("| true", "Broken pipe"), (">&-", ""), ("2>&-", ""), ("2> /dev/full", "")])
+def test_what_was_measured_outlives_standard_output(tmp_path, redirection, why):
+    """A terminal that has gone is no reason to measure again."""
+    path = tmp_path / "out.json"
+    script = f'set -o pipefail; "$@" {redirection}'
+    done = subprocess.run(
+        ["bash", "-c", script, "bash", BENCH, "soak", "--virtual", "--duration", "0.1",
+         "--rate", "1k", "--device", "delay=1us", "--out", path, *PORTS],
+        capture_output=True, text=True, check=False, timeout=60)
+    assert json.loads(path.read_text())["complete"]
+    assert done.returncode == (1 if why else 0), done.stderr
+    assert why in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_second_signal_ends_an_engine_that_hangs():
+    with subprocess.Popen([BENCH, "throughput", "--virtual", "--trial", "0.3", "--device",
+                           "rate=2M", *PORTS], stdout=subprocess.DEVNULL,
+                          stderr=subprocess.DEVNULL) as process:
+        engine = engine_of(process)
+        time.sleep(1)  # its signals are blocked by now
+        os.kill(engine, signal.SIGSTOP)
+        for _ in range(2):
+            process.terminate()
+            time.sleep(0.5)
+        assert process.wait(10) == -signal.SIGTERM
+    # What its parent does not bury is init's, or stays dead.
+    status = Path(f"/proc/{engine}/status")
+    assert not status.exists() or "State:\tZ" in status.read_text()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+def test_ctrl_c_gives_what_there_is(tmp_path, number):
     path = tmp_path / "cut.json"
     with subprocess.Popen(
             [BENCH, "throughput", "--virtual", "--trial", "0.3", "--out", path,
              "--device", "rate=2M", *PORTS],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as cut:
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            # Or CI ignores it.
+            preexec_fn=lambda: signal.signal(number, signal.SIG_DFL)) as cut:
         engine_of(cut)
         time.sleep(1)
-        cut.send_signal(signal.SIGINT)
+        cut.send_signal(number)
         out, err = cut.communicate(timeout=60)
     assert cut.returncode == 1
     assert "ended by a signal" in err

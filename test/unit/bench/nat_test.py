@@ -154,6 +154,21 @@ def test_what_was_dropped_again_does_not_answer():
     assert (rate.pps, rate.n_lost_above, rate.n_stale_above) == (0, 0, 300)
 
 
+def test_a_search_that_ends_early_leaves_what_it_found():
+    toy = Toy(max_pps=123456)
+    search = search_of(toy)
+
+    def end_at_9th(*_):
+        end_at_9th.n += 1
+        if end_at_9th.n == 9:
+            raise SearchError("a signal")
+    end_at_9th.n = 0
+    search.on_trial = end_at_9th
+    with pytest.raises(SearchError, match="a signal"):
+        search.rate()
+    assert 0 < search.set_up.low == search.set_up.pps <= 123456 < search.set_up.high
+
+
 @pytest.mark.parametrize("capacity, measure", [
     (2500, NatSearch.rate), (0, lambda s: s.tear_down(1e3)), (0, lambda s: s.capacity(1e3))])
 def test_a_trial_that_was_refused_is_an_error(capacity, measure):

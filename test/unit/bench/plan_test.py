@@ -12,7 +12,8 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "apps/bench/front"))
 
 from mr_bench.plan_file import Device, Plan, PlanError, parse, steps_of  # noqa: E402
-from mr_bench.series import Journal, SeriesError  # noqa: E402
+from mr_bench.series import Journal, Series, SeriesError, last_line  # noqa: E402
+from mr_bench.text import escape  # noqa: E402
 
 FULL = """\
 folder: out
@@ -127,6 +128,11 @@ def test_rounds_go_there_and_back():
     ("measures:\n- {name: t, run: tx, time: 4m2h}\n", "f.yaml:2: time: '4m2h' is no time"),
     ("measures: [\n", "f.yaml:2: no YAML"),
     ("measures: \x01\n", "f.yaml:1: no YAML"),
+    ('a: b\nc: "\\UFFFFFFFF"\n', "f.yaml:2: no YAML: '\\U...' above"),
+    ('c: "\\U00110000"\n', "f.yaml:1: no YAML: '\\U...' above"),
+    (MEASURE + 'before: "a\\0b"\n', "f.yaml:2: before: a NUL"),
+    (MEASURE + 'folder: "\\uD800"\n', "f.yaml:2: folder: a NUL, or half of a character"),
+    (MEASURE + '"\\uD800": x\n', "f.yaml:2: no key '?' here"),
     ("measures: " + 5000 * "[", "f.yaml:1: no YAML"),
     ("a: " + (1 << 20) * "x", "f.yaml:1: the file is larger than 1 MiB"),
     ("&a [*a, {? [x] : y}]\n", "f.yaml:1: keys with values are wanted here"),
@@ -202,3 +208,31 @@ def test_a_folder_is_for_one_at_a_time(tmp_path):
     Journal(str(tmp_path), False).close()  # to look does no harm
     first.close()
     Journal(str(tmp_path), True).close()
+
+
+def test_after_is_run_whatever_happens(tmp_path, monkeypatch):
+    plan = plan_of(MEASURE + f"after: touch {tmp_path}/after\n")
+    journal = Journal(str(tmp_path), True)
+    series = Series(plan, list(steps_of(plan)), journal, "", True)
+
+    def fail():
+        raise OSError
+    monkeypatch.setattr(series, "do_steps", fail)
+    monkeypatch.setattr("signal.signal", lambda *_: None)  # pytest has its own
+    with pytest.raises(OSError):
+        series.run()
+    journal.close()
+    assert (tmp_path / "after").exists()
+
+
+def test_the_last_line_of_a_long_log_is_found(tmp_path):
+    log = tmp_path / "log"
+    log.write_bytes(b"\xff" * (1 << 20) + b"\nlast\n\n")
+    assert last_line(log) == "last"
+    log.write_text("only")
+    assert last_line(log) == "only"
+    assert last_line(tmp_path / "none") == ""
+
+
+def test_half_a_character_is_escaped():
+    assert escape("\ud800\udcff") == r"\xed\xa0\x80\xff"

@@ -97,6 +97,7 @@ def main() -> None:
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    output.open_missing()
     sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
     try:
         with output.to_stdout():

@@ -7,11 +7,11 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from mr_bench import values
+from mr_bench import output, values
 from mr_bench.nat_search import Capacity, Counts, NatSearch, Rate
 from mr_bench.progress import Progress
 from mr_bench.search import SearchError
-from mr_bench.session import complain, flush_or_complain
+from mr_bench.session import complain
 from mr_bench.traffic import Engine, EngineEnded, EngineError
 from mr_bench.values import UsageError
 
@@ -128,7 +128,7 @@ class Run:
     def _say(self, what: str, value: float, unit: str, note: str) -> None:
         self.progress.clear()
         if not self.engine.options["is_json"]:
-            print(f"{what:24} {value:14.0f} {unit:13} {note}")
+            output.say(f"{what:24} {value:14.0f} {unit:13} {note}")
 
     def _row(self, goal: str, unit: str, value: float, low: float, high: float,
              is_limited: bool, note: str) -> None:
@@ -137,8 +137,21 @@ class Run:
             "high": high, "is_limited_by_tester": is_limited, "trials": [], "note": note})
 
     def _measure_rate(self) -> Rate:
-        rate = self.search.rate()
-        if rate.is_by_sender:
+        rate, is_complete = self.search.set_up, False
+        try:
+            self.search.rate()
+            is_complete = True
+        finally:
+            note = self._note_rate(rate, is_complete)
+        if rate.pps <= 0:
+            raise SearchError(f"no rate at which all connections are set up: {note}")
+        return rate
+
+    def _note_rate(self, rate: Rate, is_complete: bool) -> str:
+        """Also what a search found that ended early. The note on it."""
+        if not is_complete:
+            note = "incomplete"
+        elif rate.is_by_sender:
             note = "above, the sender does not keep up"
         elif rate.is_by_receiver:
             note = (f"at {rate.high:.0f}, the tester's own ports dropped {rate.n_dropped_here} "
@@ -151,9 +164,7 @@ class Run:
         self._say("set-up rate", rate.pps, "connections/s", note)
         self._row("set-up-rate", "connections/s", rate.pps, rate.low, rate.high,
                   rate.is_by_sender or rate.is_by_receiver or rate.high <= 0, note)
-        if rate.pps <= 0:
-            raise SearchError(f"no rate at which all connections are set up: {note}")
-        return rate
+        return note
 
     def _measure_tear_down(self, pps: float) -> None:
         if not self.options.reset:
@@ -245,4 +256,4 @@ def main(words: list[str]) -> int:
             "command": "nat", "usage": USAGE, "options": OPTIONS, "without": WITHOUT})
     except EngineEnded as end:
         return end.status
-    return flush_or_complain(_run(engine))
+    return _run(engine)

@@ -5,7 +5,7 @@ the client."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from mr_bench.search import SearchError
@@ -114,6 +114,7 @@ class NatSearch:
     # 0: not known.
     on_trial: Callable[[str, float, int], None] = lambda what, value, n_left: None
     n_made: int = 0  # since the last reset
+    set_up: Rate = field(default_factory=Rate)
 
     def _reset(self) -> float:
         seconds = 0.0
@@ -165,8 +166,9 @@ class NatSearch:
 
     def rate(self) -> Rate:
         """RFC 9693, 4.5: binary search for the rate at which n new connections are all seen
-        outside, and all of them answer from there afterwards."""
-        rate, pps = Rate(), self.max_pps
+        outside, and all of them answer from there afterwards. set_up has what was
+        found, also if a trial raises."""
+        rate, pps = self.set_up, self.max_pps
         while True:
             self.on_trial("set-up rate, connections per second", pps, self._halvings(rate))
             made, valid = self._try_rate(pps)

@@ -38,15 +38,13 @@ def say_end(series: Series) -> int:
     n_left = len(series.steps) - series.n_before - series.n_done - series.n_failed
     n_others = series.journal.count_others({step.name for step in series.steps})
     if not series.is_quiet or series.n_failed:
-        print(f"plan: {series.n_done} steps done, {series.n_before} were already, "
-              f"{series.n_failed} failed, {n_left} left"
-              f"{'; the same command goes on' if n_left else ''}", file=sys.stderr)
+        print_error(f"plan: {series.n_done} steps done, {series.n_before} were already, "
+                    f"{series.n_failed} failed, {n_left} left"
+                    f"{'; the same command goes on' if n_left else ''}")
     if not series.is_quiet and not n_left and not series.n_failed:
-        print(f"plan: mr-bench report {series.journal.folder}/*.json -o report.html",
-              file=sys.stderr)
+        print_error(f"plan: mr-bench report {series.journal.folder}/*.json -o report.html")
     if not series.is_quiet and n_others:
-        print(f"plan: {n_others} results there are of steps that this plan does not have",
-              file=sys.stderr)
+        print_error(f"plan: {n_others} results there are of steps that this plan does not have")
     return 1 if series.n_failed or n_left else 0
 
 

@@ -27,8 +27,8 @@ TEXT_CHARS = 1024
 MAX_YEAR_S = 31536000
 # Commands that write no document of one measurement with --out.
 WITHOUT_DOCUMENT = ("mem", "flow", "fwd", "plan", "compare", "report", "reflect")
-# What is none of these is quoted with '?': a message is one line.
-CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+# These are quoted with '?': a message is one line, of characters that there are.
+CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 class PlanError(Wrong):
@@ -174,6 +174,8 @@ def text_of(text: str) -> str:
     """A command, or a folder."""
     if not text or len(text) >= TEXT_CHARS:
         raise ValueError(f"empty, or longer than {TEXT_CHARS - 1} bytes")
+    if re.search("[\0\ud800-\udfff]", text):
+        raise ValueError("a NUL, or half of a character, which no command has")
     return text
 
 
@@ -332,6 +334,9 @@ def compose(reader: Reader, text: bytes) -> yaml.Node | None:
     except yaml.reader.ReaderError as error:
         raise reader.wrong(text[:error.position].count(b"\n") + 1,
                            f"no YAML: {error.reason}") from None
+    except (ValueError, OverflowError):
+        # The one number of a file that it reads itself.
+        raise reader.wrong(loader.line + 1, "no YAML: '\\U...' above '\\U0010FFFF'") from None
     except RecursionError:
         raise reader.wrong(1, "no YAML: nested too deeply") from None
     return root

@@ -6,6 +6,8 @@ from __future__ import annotations
 import sys
 import time
 
+from mr_bench import output
+
 LOG_S = 10  # between two lines of a log
 
 
@@ -31,12 +33,12 @@ class Progress:
             return
         left = f", about {left_s:.0f} s left" if left_s > 0 else ""
         if self.is_terminal:
-            print(f"\r\033[K{text}{left}", end="", file=sys.stderr, flush=True)
+            output.tell(f"\r\033[K{text}{left}", end="")
         else:
             self.next_s = now_s + LOG_S
-            print(f"mr-bench: {text}{left}", file=sys.stderr, flush=True)
+            output.tell(f"mr-bench: {text}{left}")
 
     def clear(self) -> None:
         """Take the line away, before others write."""
         if self.is_terminal and not self.is_quiet:
-            print("\r\033[K", end="", file=sys.stderr, flush=True)
+            output.tell("\r\033[K", end="")

@@ -12,7 +12,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,12 +19,14 @@ from pathlib import Path
 from typing import Any
 
 from mr_bench.plan_file import Device, Plan, Step
+from mr_bench.text import print_error
 
 SCHEMA = "mr-bench-plan"
 READY_S = 30  # for a device to become ready
 HELPER_S = 60  # for before, after and stop to end
 STOP_S = 5  # between two signals
 NAP_S = 0.01
+LAST_BYTES = 4096  # of a log, to find its last line in
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 
 
@@ -35,7 +36,7 @@ class SeriesError(Exception):
 
 def complain(text: str) -> None:
     """A line for people."""
-    print(f"mr-bench: plan: {text}", file=sys.stderr, flush=True)
+    print_error(f"mr-bench: plan: {text}")
 
 
 class Ending:
@@ -45,6 +46,8 @@ class Ending:
         self.is_set = False
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, self._note)
+        # That nobody reads on is no reason to leave devices behind.
+        signal.signal(signal.SIGPIPE, signal.SIG_IGN)
         self._libc = ctypes.CDLL(None)
         # What a command leaves behind is then this process's, to see when it is gone.
         self._libc.prctl(PR_SET_CHILD_SUBREAPER, 1)
@@ -185,8 +188,10 @@ class Child:
 
 def last_line(log: Path) -> str:
     """The last line that a program left, for what is said of its failure."""
-    with suppress(OSError):
-        lines = [line for line in log.read_text("utf-8", "replace").splitlines() if line]
+    with suppress(OSError), log.open("rb") as file:
+        # A device may have said much in its time.
+        file.seek(max(file.seek(0, os.SEEK_END) - LAST_BYTES, 0))
+        lines = [line for line in file.read().decode("utf-8", "replace").splitlines() if line]
         return lines[-1][:200] if lines else ""
     return ""
 
@@ -401,8 +406,8 @@ class Series:
                     self.n_before += 1
                     continue
                 if not self.is_quiet:
-                    print(f"[{i + 1}/{len(self.steps)}] {step.title}; about "
-                          f"{time_text(self.time_left(i))} left", file=sys.stderr, flush=True)
+                    print_error(f"[{i + 1}/{len(self.steps)}] {step.title}; about "
+                                f"{time_text(self.time_left(i))} left")
                 if self.have_device(step):
                     self.do(step)
                 else:
@@ -422,9 +427,10 @@ class Series:
             self.do_steps()
         except SeriesError as error:
             failure = error
-        try:
-            self.help_with("after", self.plan.after)
-        except SeriesError as error:
-            failure = failure or error
+        finally:
+            try:
+                self.help_with("after", self.plan.after)
+            except SeriesError as error:
+                failure = failure or error
         if failure is not None:
             raise failure

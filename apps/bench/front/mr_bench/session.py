@@ -4,11 +4,11 @@ after the other, the rows of the document, the table for people, progress, and w
 tester itself can do."""
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mr_bench import output
 from mr_bench.binary import BinarySearch
 from mr_bench.ceiling import read_ceiling
 from mr_bench.mlr import Goal, MlrSearch
@@ -97,7 +97,7 @@ class Session:
     def print(self, text: str, end: str = "\n") -> None:
         """Text for people, unless the output is JSON."""
         if not self.shared["is_json"]:
-            print(text, end=end)
+            output.say(text, end)
 
     def fail(self, why: str) -> None:
         """Not all was measured. The first reason stays."""
@@ -308,16 +308,6 @@ def _run(session: Session) -> int:
     return session.finish() or status
 
 
-def flush_or_complain(status: int) -> int:
-    """The exit status."""
-    try:
-        sys.stdout.flush()
-    except OSError:
-        complain("cannot write to stdout")
-        return 1
-    return status
-
-
 def command_main(command: Command, words: list[str]) -> int:
     """The whole of a command. The exit status."""
     rows = [(row.name, row.arg, row.help) for row in ROWS if row.groups & command.groups]
@@ -333,4 +323,4 @@ def command_main(command: Command, words: list[str]) -> int:
         complain(str(error))
         engine.drop()
         return error.status
-    return flush_or_complain(_run(session))
+    return _run(session)

@@ -3,7 +3,8 @@
 character in it must neither move the cursor nor end a line."""
 
 import re
-import sys
+
+from mr_bench import output
 
 MAX_MESSAGE = 2048
 UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -11,9 +12,11 @@ UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 def _escaped(match: re.Match[str]) -> str:
     character = match[0]
+    # Python's own stand for bytes; others are of a text that names them.
+    errors = "surrogateescape" if "\udc80" <= character <= "\udcff" else "surrogatepass"
     if character in "\n\t":
         return {"\n": r"\n", "\t": r"\t"}[character]
-    return "".join(f"\\x{byte:02x}" for byte in character.encode("utf-8", "surrogateescape"))
+    return "".join(f"\\x{byte:02x}" for byte in character.encode("utf-8", errors))
 
 
 def escape(text: str) -> str:
@@ -23,4 +26,4 @@ def escape(text: str) -> str:
 
 def print_error(text: str) -> None:
     """One line on standard error."""
-    print(escape(text[:MAX_MESSAGE]), file=sys.stderr, flush=True)
+    output.tell(escape(text[:MAX_MESSAGE]))

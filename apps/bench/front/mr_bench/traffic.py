@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
-import sys
 from contextlib import suppress
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
-from mr_bench import engine
+from mr_bench import engine, output
 
 VERSION = 1
 
@@ -87,13 +85,15 @@ def trial_of(reply: dict[str, Any]) -> Trial:
 
 class Engine:
     """The process. A signal that ends this program ends the trial that runs there; the
-    second one ends both at once."""
+    second one ends both at once. It ends when this process is killed."""
 
     def __init__(self, typed: list[str], ask: dict[str, Any]) -> None:
         self.n_signals = 0
         self.process: subprocess.Popen[bytes] | None = None
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, self._forward)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            # nohup(1) is obeyed.
+            if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
+                signal.signal(number, self._forward)
         # A process group of its own: Ctrl-C reaches it once, through this one.
         self.process = process = subprocess.Popen(  # pylint: disable=consider-using-with
             ["mr-bench", "serve", *typed], executable=engine.path(), stdin=subprocess.PIPE,
@@ -108,16 +108,19 @@ class Engine:
         self._send(ask | {"v": VERSION})
         first = self.from_.readline()
         if not first.startswith(b"{"):
-            sys.stdout.flush()
-            sys.stdout.buffer.write(first)
+            output.copy([first])
             raise EngineEnded(self._end())
         self.options: dict[str, Any] = json.loads(first)
 
     def _forward(self, number: int, _frame: FrameType | None) -> None:
         self.n_signals += 1
-        if self.process is not None:
-            self.process.send_signal(number)
+        if self.process is not None and self.n_signals == 1:
+            # To the engine, SIGHUP need not mean the end.
+            self.process.send_signal(signal.SIGTERM if number == signal.SIGHUP else number)
         if self.n_signals > 1:
+            # It takes signals when it comes to it, which may be never.
+            if self.process is not None:
+                self.process.kill()
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
 
@@ -130,7 +133,7 @@ class Engine:
         """What it prints behind its last reply is for the user."""
         with suppress(BrokenPipeError):
             self.to.close()
-        shutil.copyfileobj(self.from_, sys.stdout.buffer)
+        output.copy(self.from_)
         return self._wait()
 
     def _wait(self) -> int:
@@ -157,7 +160,7 @@ class Engine:
 
     def finish(self, **members: Any) -> int:
         """Have the document written, with these findings; the exit status."""
-        sys.stdout.flush()
+        output.say("", end="", is_last=True)  # in front of the document
         self._send({"request": "finish"} | members)
         return self._end()
 
