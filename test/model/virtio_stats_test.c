@@ -90,6 +90,8 @@ TEST(device_that_is_silent_of_its_counts_is_opened)
 		vnet_set_faults(bed.v, &silent);
 		bed_open(&bed, vbed_rings[k]);
 		assert_true(vnet_stats(bed.v).n_faults > 0);
+		assert_false(vnet_state(bed.v).features &
+			     VNET_BIT(VNET_DEVICE_STATS));
 		assert_int_equal(mr_port_device_stats(bed.port, NULL, 0), 0);
 		assert_int_equal(mr_port_set_promisc(bed.port, 1, NULL), 0);
 		assert_true(vnet_state(bed.v).promisc);
