@@ -24,12 +24,12 @@ PR_SET_PDEATHSIG = 1  # linux/prctl.h
 libc = ctypes.CDLL(None)
 
 
-def end_with_parent() -> None:
+def end_with_parent(by: int = signal.SIGKILL) -> None:
     """preexec_fn of a program under test: killed when we end, however we do.
 
     At its time limit meson kills a test, which cannot clean up then.
     """
-    libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    libc.prctl(PR_SET_PDEATHSIG, by)
 
 
 def popen(command: list[str], **more: Any) -> subprocess.Popen[Any]:

@@ -8,8 +8,8 @@ the programs as they are installed; meanwhile, the others run under
 AddressSanitizer and UBSan, and of those the programs that start threads once
 more under ThreadSanitizer. `all` adds emulated machines, faults put into the
 library, DPDK's own programs and libFuzzer. `changed` runs what the files that
-differ from the main branch can break, SUITE:NAME tests of a suite whose names
-begin so.
+differ from the main branch can break, and names those that no test is known
+for; SUITE:NAME are tests of a suite whose names begin so.
 
 A test that needs what the machine lacks is skipped and says why. Limits of time
 grow with the share of the CPU time that the host takes, which is measured
@@ -22,7 +22,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -30,6 +29,7 @@ from typing import NamedTuple
 
 import host
 import results
+from command import Commands
 from results import Result
 
 TOP = Path(__file__).resolve().parents[2]
@@ -86,10 +86,17 @@ WORKERS_NICE = 10
 # A program that calls one of these starts threads.
 STARTS_THREADS = {"pthread_create", "mr_workers_start"}
 # What a changed file can break: suite, or suite:beginning of a test's name. The
-# first line that matches counts; style always runs.
+# first line that matches counts; style always runs, and is enough for some.
 BREAKS = [
+    (r"docs/|.*\.md$|\.|LICENSE$|test/style/|test/mutation/"
+     r"|test/support/(?:run_tests|results|command)\.py", ""),
+    (r"meson(?:\.build|_options\.txt)$|mr$|config/|apps/[^/]*$|lib/[^/]*$"
+     r"|test/install/|examples/", "install"),
+    (r"test/(?:unit/)?meson\.build|drivers/[^/]*$",
+     "unit:base/ conformance:null conformance:pair"),
     (r"lib/include/|lib/base/|test/support/.*\.h",
      "unit:base/ unit:pool/pool unit:port/ conformance:null conformance:pair"),
+    (r"test/support/", "unit"),
     (r"(?:lib|test/unit)/flow/", "unit:flow/ unit:nat/"),
     (r"(?:lib|test/unit)/(\w+)/",
      r"unit:\1/ conformance:null conformance:pair"),
@@ -98,15 +105,23 @@ BREAKS = [
     (r"drivers/virtio/", "unit:virtio/ unit:model/virtio conformance:virtio"),
     (r"drivers/dpdk/", "conformance:dpdk-"),
     (r"drivers/(\w+)/", r"unit:\1/ conformance:\1"),
+    (r"plugins/", "dpdk"),
+    (r"apps/bench/", "unit:bench/ gen"),
+    (r"apps/demo/|test/demo/", "demo"),
     (r"apps/nat/", "unit:nat/ nat"),
     (r"apps/support/", "unit:support/ unit:nat/cli unit:l2fwd/cli"),
     (r"apps/(\w+)/", r"unit:\1/"),
+    (r"test/bench/micro/", "unit:bench/micro plain:bench/micro"),
+    (r"test/bench/nat_", "plain:bench/nat"),
+    (r"test/bench/", "unit:bench/micro plain:bench/"),
     (r"test/model/", "unit:model/ conformance:igb conformance:virtio"),
     (r"test/conformance/", "conformance:null conformance:pair "
                            "conformance:virtio"),
     (r"test/(nat|fuzz)/", r"\1"),
-    (r"test/(netns|guest|gen|dpdk|demo|install)/test_(\w+)\.py", r"\1:\2"),
-    (r"examples/", "install"),
+    (r"test/(netns|guest|gen|dpdk)/test_(\w+)\.py", r"\1:\2"),
+    (r"test/dpdk/(\w+)_test\.c", r"dpdk:\1"),
+    (r"test/(netns|gen|dpdk)/", r"\1"),
+    (r"test/guest/", "guest:fetch guest:machine"),
 ]
 
 
@@ -115,6 +130,7 @@ class Runner:
 
     def __init__(self, time_factor):
         self.time_factor = time_factor
+        self.commands = Commands()
         self.results = {}
         self.seconds = {}
         self.introspected = {}
@@ -125,27 +141,15 @@ class Runner:
 
         Its time counts for the label.
         """
+        def on_line(line):
+            if shown and shown.search(line):
+                print(f"{label}: {line.strip()}", flush=True)
         start_s = time.monotonic()
-        lines = []
-        with subprocess.Popen(
-                list(map(str, command)), text=True, errors="replace",
-                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT, env=env,
-                preexec_fn=lambda: os.nice(nice)) as process:
-            stop = threading.Timer(limit_s, process.send_signal,
-                                   [signal.SIGTERM])
-            stop.start()
-            for line in process.stdout:
-                lines.append(line)
-                if shown and shown.search(line):
-                    print(f"{label}: {line.strip()}", flush=True)
-            _, status, used = os.wait4(process.pid, 0)
-            process.returncode = os.waitstatus_to_exitcode(status)
-            stop.cancel()
+        done = self.commands.run(command, limit_s, on_line, env, nice)
         wall_s, cpu_s = self.seconds.get(label, (0, 0))
         self.seconds[label] = (wall_s + time.monotonic() - start_s,
-                               cpu_s + used.ru_utime + used.ru_stime)
-        return process.returncode, "".join(lines)
+                               cpu_s + done.cpu_s)
+        return done.status, done.output
 
     def built(self, label, command, env=None):
         """Run a command of a build; whether it worked, or why not is shown."""
@@ -168,11 +172,22 @@ class Runner:
         return self.introspected[build, what]
 
     def tests(self, build, suites, names=None):
-        """Tests of suites, and of these what names begin with."""
+        """Tests of suites: all of them (None), or what begins with names."""
         return [test for test in self.introspect(build, "tests")
                 if {suite.split(":")[-1] for suite in test["suite"]}
                 & set(suites)
-                and (not names or test["name"].startswith(tuple(names)))]
+                and (names is None
+                     or test["name"].startswith(tuple(names)))]
+
+    def names_by_suite(self):
+        """Names of the tests of each suite that there is."""
+        build = TOP / "build"
+        known = {suite.split(":")[-1] for test in self.introspect(
+            build, "tests") for suite in test["suite"]} | {
+                label for label, suite in SUITES.items() if suite.build}
+        return {label: [test["name"] for test in self.tests(
+            build, SUITES.get(label, Suite()).of_meson or (label,))]
+                for label in known}
 
     def files(self, build, tests):
         """What must be built for tests, as paths in the build."""
@@ -225,15 +240,18 @@ class Runner:
         """Build what a suite needs, and run it, or those of its tests whose
         names begin so."""
         suite = SUITES.get(label, Suite(waits=True))
-        build = self.configured(suite.build)
+        build = None if self.commands.is_over else self.configured(suite.build)
         if build is None:
             return
+        tests = self.tests(build, suite.of_meson or (label,), names)
         if label == "tsan":
             names = self.threaded(suite, names)
             if names is None:
                 return
-        tests = self.tests(build, suite.of_meson or (label,), names)
-        if suite.build and not tests:
+            tests = [test for test in tests if test["name"] in names]
+        if not tests:
+            print(f"=== {label}: no test has such a name" if label != "tsan"
+                  else "=== tsan: none of them starts threads", flush=True)
             return
         if suite.build:
             print(f"=== {label}: building", flush=True)
@@ -269,17 +287,14 @@ class Runner:
         print(f"=== {label}: {len(tests)} tests", flush=True)
         status, output = self.execute(
             label, [*command, *sorted({t["name"] for t in tests}
-                                      if names else ())],
+                                      if names is not None else ())],
             SUITE_LIMIT_S * factor, env, re.compile(r"^ *\d+/\d+ "),
             0 if suite.waits else self.nice)
         print("=== {}: {:.0f} s, of CPU {:.0f} s".format(
             label, *self.seconds[label]), flush=True)
-        if log.exists() and status >= 0:
-            self.results[label] = [Result(label, json.loads(line))
-                                   for line in log.read_text().splitlines()]
-        else:
-            self.results[label] = [Result(label, {
-                "name": "meson test", "result": "ERROR", "stdout": output})]
+        self.results[label] = results_of(
+            label, log.read_text() if log.exists() else "", len(tests), status,
+            output)
 
     def run_all(self, chosen):
         """Run suites, {name: names of tests or None}, those that wait beside
@@ -291,6 +306,7 @@ class Runner:
         if not self.built("", ["ninja", "-C", build, "programs",
                                *self.files(build, plain)]):
             return
+        self.introspected.clear()  # of before meson.build changed
         order = [*SUITES, *sorted(set(chosen) - set(SUITES))]
         lanes = [[label for label in order if label in chosen and
                   SUITES.get(label, Suite(waits=True)).waits == waits]
@@ -302,6 +318,24 @@ class Runner:
                 pass
 
 
+def results_of(label, log, n_tests, status, output):
+    """What meson wrote of tests; what it failed to run is one that failed."""
+    found = []
+    for line in log.splitlines():
+        try:
+            found.append(Result(label, json.loads(line)))
+        except ValueError:  # it died over that
+            break
+    if len(found) < n_tests or (status != 0
+                                and not any(r.failed for r in found)):
+        said = "\n".join(output.splitlines()[-results.N_LAST_LINES + 1:])
+        found.append(Result(label, {
+            "name": "meson test", "result": "ERROR", "stdout":
+            f"{said}\nmeson ended with status {status}, {len(found)} of "
+            f"{n_tests} tests have a result"}))
+    return found
+
+
 def has_libfuzzer():
     """Whether clang is here, and its runtimes, which are another package."""
     return shutil.which("clang") is not None and subprocess.run(
@@ -311,16 +345,24 @@ def has_libfuzzer():
         capture_output=True, text=True, check=False).returncode == 0
 
 
-def named(words):
-    """What words name: {suite: beginnings of names, or None for all of it}."""
-    chosen = {}
+def chosen_by(words, names_by_suite):
+    """What words choose: {suite: beginnings of names, or None for all of it};
+    and the words that choose nothing. `unit` includes `plain`."""
+    chosen, useless = {}, []
     for word in words:
         suite, _, beginning = word.partition(":")
-        if not beginning:
-            chosen[suite] = None
-        elif chosen.setdefault(suite, []) is not None:
-            chosen[suite].append(beginning)
-    return chosen
+        found = [label for label in {suite, "plain"} if
+                 label == suite or suite == "unit" if any(
+                     name.startswith(beginning)
+                     for name in names_by_suite.get(label, ()))]
+        for label in found:
+            if not beginning:
+                chosen[label] = None
+            elif chosen.setdefault(label, []) is not None:
+                chosen[label].append(beginning)
+        if not found:
+            useless.append(word)
+    return chosen, useless
 
 
 def changed_files():
@@ -335,12 +377,44 @@ def changed_files():
 
 
 def broken_by(files):
-    """Suites, or tests, that changes of files can break, as words."""
-    for name in files:
-        for pattern, words in BREAKS:
+    """Suites, or tests, that changes of files can break, as words; and the
+    files that no test is known for."""
+    words, unknown = ["style"], []
+    for name in sorted(files):
+        for pattern, broken in BREAKS:
             if match := re.match(pattern, name):
-                yield from match.expand(words).split()
+                words += match.expand(broken).split()
                 break
+        else:
+            unknown.append(name)
+    return list(dict.fromkeys(words)), unknown
+
+
+def choose(wanted, names_by_suite):
+    """What is run for the words of the command line; None: nothing, and an
+    error was reported."""
+    if wanted == ["changed"]:
+        words, unknown = broken_by(changed_files())
+        for name in unknown:
+            print(f"no test is known for {name}")
+        # Not all that can break is built everywhere.
+        return chosen_by(words, names_by_suite)[0]
+    if wanted in ([], ["all"]):
+        return {label: None for label in names_by_suite if wanted
+                or not SUITES.get(label, Suite()).is_long}
+    if unknown := sorted({word.partition(":")[0] for word in wanted}
+                         - set(names_by_suite)):
+        print(f"no suite {', '.join(unknown)}; there are: all, changed, "
+              f"{', '.join(sorted(names_by_suite))}", file=sys.stderr)
+        return None
+    chosen, useless = chosen_by(wanted, names_by_suite)
+    for word in useless:
+        print(f"=== {word}: no test has such a name", flush=True)
+    if not chosen:
+        print("no test has a name that begins so; nothing is run",
+              file=sys.stderr)
+        return None
+    return chosen
 
 
 def main(wanted):
@@ -349,29 +423,19 @@ def main(wanted):
         return 0
     share, time_factor = host.measure()
     runner = Runner(time_factor)
-    known = {suite.split(":")[-1]
-             for test in runner.introspect(TOP / "build", "tests")
-             for suite in test["suite"]} | {
-                 label for label, suite in SUITES.items() if suite.build}
-    if wanted == ["changed"]:
-        chosen = named(["style", *broken_by(changed_files())])
-    elif wanted in ([], ["all"]):
-        chosen = {label: None for label in known if wanted
-                  or not SUITES.get(label, Suite()).is_long}
-    else:
-        chosen = named(wanted)
-    if "unit" in chosen and "plain" in known:
-        chosen.setdefault("plain", chosen["unit"])
-    if unknown := sorted(set(chosen) - known):
-        print(f"no suite {', '.join(unknown)}; there are: all, changed, "
-              f"{', '.join(sorted(known))}", file=sys.stderr)
+    chosen = choose(wanted, runner.names_by_suite())
+    if chosen is None:
         return 2
     print(f"the host takes {share:.0%} of the CPU time: limits of time times "
           f"{time_factor:.1f}", flush=True)
     start_s = time.monotonic()
+    # Commands are in sessions of their own: Ctrl-C reaches only us.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, runner.commands.end)
     runner.run_all(chosen)
-    return results.report(runner.results, runner.seconds,
-                          time.monotonic() - start_s)
+    status = results.report(runner.results, runner.seconds,
+                            time.monotonic() - start_s)
+    return 130 if runner.commands.is_over else status
 
 
 if __name__ == "__main__":
