@@ -2,9 +2,11 @@
 /* The tests of a program: see test.h. */
 #include "test.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -37,6 +39,8 @@ int test_run_apart(const char *name, CMFixtureFunction set_up,
 		fflush(NULL); /* or the child would say it again */
 		pid = fork();
 		if (pid == 0) {
+			/* At its limit of time meson kills the parent only. */
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
 			cmocka_set_test_filter(tests[i].name);
 			exit(test_run(tests[i].name, set_up, tear_down));
 		}
