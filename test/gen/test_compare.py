@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from conftest import BENCH, TOP
+from conftest import BENCH, TOP, limit
 from sample import sample_document
 
 
@@ -264,7 +264,7 @@ def test_documents_of_workloads(bench, tmp_path, command, side, row, line):
             [sys.executable, TOP / "test/bench/micro/run.py", MICRO, command,
              "--quick", "--samples", "3", "--sample-ms", "1", "--only", side,
              "--json", row], stdout=subprocess.PIPE,
-            check=True, timeout=60)
+            check=True, timeout=limit(60))
         name.write_bytes(done.stdout)
     done = bench("compare", "--threshold", 1000, *twice(*names))
     assert done.rc == 0, done.out + done.err
@@ -307,5 +307,5 @@ def test_a_full_disk_is_an_error(bench, files):
     with open("/dev/full", "w", encoding="ascii") as full:
         done = subprocess.run([BENCH, "compare", *names], stdout=full,
                               stderr=subprocess.PIPE, text=True, check=False,
-                              timeout=20)
+                              timeout=limit(20))
     assert done.returncode == 2 and "cannot write to stdout" in done.stderr

@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from conftest import BENCH, TOP
+from conftest import BENCH, TOP, limit
 
 # $1 is mr-bench, $2 the command; "slow" takes its time, "bad" fails, "half"
 # when it has written its result.
@@ -235,7 +235,7 @@ def children_of(text):
 
 def wait_for(plan, words):
     """Until these words stand in the log."""
-    end_s = time.monotonic() + 20
+    end_s = time.monotonic() + limit(20)
     while not any(line.startswith(words) for line in plan.log()):
         assert time.monotonic() < end_s
         time.sleep(0.05)
@@ -250,7 +250,7 @@ def test_two_plans_do_not_share_a_folder(bench, plan):
         assert "another mr-bench plan is at work there" in done.err
         assert bench(*words, "--dry-run").rc == 0
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=20)
+        process.communicate(timeout=limit(20))
 
 
 def test_it_sleeps_while_a_device_is_stopped(bench, plan):
@@ -260,7 +260,7 @@ def test_it_sleeps_while_a_device_is_stopped(bench, plan):
     with subprocess.Popen([BENCH, *words], stderr=subprocess.PIPE) as process:
         wait_for(plan, "slow")
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=20)
+        process.communicate(timeout=limit(20))
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert after.ru_utime + after.ru_stime - \
         before.ru_utime - before.ru_stime < 0.5
@@ -276,7 +276,7 @@ def test_ctrl_c_stops_all_and_the_rest_is_done_later(bench, plan):
                           text=True) as process:
         wait_for(plan, "slow")
         process.send_signal(signal.SIGINT)
-        err = process.communicate(timeout=20)[1]
+        err = process.communicate(timeout=limit(20))[1]
     assert process.returncode == 1
     assert "1 steps done, 0 were already, 0 failed, 1 left" in err
     assert plan.log()[-2:] == ["stop", "after"]

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import BENCH
+from conftest import BENCH, limit
 
 PORTS = ["pair:a", "pair:b"]
 WALL = 0x40000000  # of waitpid(): threads, too
@@ -394,7 +394,7 @@ def stop_thread(tid):
 def engine_of(process):
     """The process ID of the engine that it has started."""
     path = Path(f"/proc/{process.pid}/task/{process.pid}/children")
-    end_s = time.monotonic() + 20
+    end_s = time.monotonic() + limit(20)
     while not (children := path.read_text().split()):
         assert time.monotonic() < end_s
         time.sleep(0.05)
@@ -443,7 +443,7 @@ def test_what_was_measured_outlives_standard_output(tmp_path, redirection, why):
     done = subprocess.run(
         ["bash", "-c", script, "bash", BENCH, "soak", "--virtual", "--duration", "0.1",
          "--rate", "1k", "--device", "delay=1us", "--out", path, *PORTS],
-        capture_output=True, text=True, check=False, timeout=60)
+        capture_output=True, text=True, check=False, timeout=limit(60))
     assert json.loads(path.read_text())["complete"]
     assert done.returncode == (1 if why else 0), done.stderr
     assert why in done.stderr and "Traceback" not in done.stderr
@@ -477,7 +477,7 @@ def test_ctrl_c_gives_what_there_is(tmp_path, number):
         engine_of(cut)
         time.sleep(1)
         cut.send_signal(number)
-        out, err = cut.communicate(timeout=60)
+        out, err = cut.communicate(timeout=limit(60))
     assert cut.returncode == 1
     assert "ended by a signal" in err
     measured = json.loads(path.read_text())

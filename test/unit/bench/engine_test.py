@@ -5,16 +5,21 @@ import json
 import os
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 TOP = Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(TOP / "test/support"))
+
+from host import limit  # noqa: E402 pylint: disable=wrong-import-position
+
 ENGINE = Path(os.environ.get("MR_BUILD", TOP / "build")) / "apps/bench/mr-bench-engine"
 ASK = {"v": 1, "command": "throughput", "usage": "usage: x\n", "options": [["trial", "S", "t"]],
        "without": ["count"]}
 VIRTUAL = ["--virtual", "--device", "loss=10", "pair:a", "pair:b"]
-LIMIT_S = 60
+LIMIT_S = limit(60)
 
 
 @pytest.fixture(scope="module")

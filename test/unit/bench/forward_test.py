@@ -18,6 +18,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "support"))
 
 from errors import errors_of  # noqa: E402 pylint: disable=wrong-import-position
+from host import limit  # noqa: E402 pylint: disable=wrong-import-position
 
 try:
     from scapy.all import (ARP, Dot1Q, Ether, ICMP, ICMPv6EchoRequest, IP,
@@ -40,7 +41,7 @@ IP4, IP6 = IP(src="10.0.0.1", dst="10.0.0.2"), IPv6(src="fd00::1", dst="fd00::2"
 def run(*arguments, timeout=30):
     """Exit code, stdout, stderr."""
     done = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True,
-                          text=True, check=False, timeout=timeout)
+                          text=True, check=False, timeout=limit(timeout))
     return done.returncode, done.stdout, done.stderr
 
 
