@@ -7,8 +7,10 @@ import xml.dom.minidom
 
 import pytest
 
-from mr_bench.page import chart as charts
-from mr_bench.page.model import Chart, Line, Point
+pytest.importorskip("jinja2")
+pytest.importorskip("matplotlib")
+from mr_bench.page import chart as charts  # noqa: E402 pylint: disable=wrong-import-position
+from mr_bench.page.model import Chart, Line, Point  # noqa: E402 pylint: disable=wrong-import-position
 
 
 def line(name, *points, colour=0, look="marked"):

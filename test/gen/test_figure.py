@@ -9,10 +9,12 @@ import random
 
 import pytest
 
-from mr_bench import document, page, sample, units
-from mr_bench.compare import Compare
-from mr_bench.figure import Comparison, Figure, Figures
-from mr_bench.options import Wrong
+pytest.importorskip("jinja2")
+pytest.importorskip("matplotlib")
+from mr_bench import document, page, sample, units  # noqa: E402 pylint: disable=wrong-import-position
+from mr_bench.compare import Compare  # noqa: E402 pylint: disable=wrong-import-position
+from mr_bench.figure import Comparison, Figure, Figures  # noqa: E402 pylint: disable=wrong-import-position
+from mr_bench.options import Wrong  # noqa: E402 pylint: disable=wrong-import-position
 
 
 def figure_of(unit, a, b, bound=0.0, floor=0.0):
