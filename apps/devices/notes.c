@@ -18,8 +18,9 @@ int notes_lock(void)
 {
 	int fd, err;
 
-	(void)mkdir(machine_path("/run/millrace").text, 0755);
-	if (mkdir(path_of("").text, 0755) < 0 && errno != EEXIST)
+	if ((mkdir(machine_path("/run/millrace").text, 0755) < 0 &&
+	     errno != EEXIST) ||
+	    (mkdir(path_of("").text, 0755) < 0 && errno != EEXIST))
 		return -errno;
 	fd = open(path_of("").text, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) == 0)

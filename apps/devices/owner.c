@@ -96,8 +96,9 @@ static bool ask_memlock(const char *user, char *text, int n_bytes)
 	bool is_read;
 
 	if (setenv("MR_OWNER", user, 1) == 0)
-		answer = popen("exec timeout 5 su -s /bin/sh -c 'ulimit -l' "
-			       "\"$MR_OWNER\" 2>/dev/null </dev/null",
+		answer = popen("exec timeout -k 1 5 su -s /bin/sh -c "
+			       "'ulimit -l' \"$MR_OWNER\" 2>/dev/null "
+			       "</dev/null",
 			       "re");
 	is_read = answer != NULL && fgets(text, n_bytes, answer) != NULL;
 	if (answer != NULL)

@@ -245,6 +245,8 @@ class Binding(Case):
         for says, words in (("echo 8192", "may lock 8192 KiB"),
                             ("echo unlimited", "any amount"),
                             ("exit 1", "'ulimit -l'"),
+                            # As a PAM module that blocks the signal
+                            ("trap '' TERM && sleep 100", "'ulimit -l'"),
                             ("echo nonsense", "'ulimit -l'")):
             su.write_text(f'#!/bin/sh\n[ "$5" = {user} ] && {says}\n', "ascii")
             su.chmod(0o755)
@@ -305,6 +307,17 @@ class Refusing(Case):
             with self.subTest(arguments=arguments):
                 self.assertIn(words, self.refused(machine, *arguments,
                                                   status=2))
+
+    def test_notes_need_root(self):
+        machine = self.machine()
+        (machine.root / "run").chmod(0o555)
+        machine.root.chmod(0o755)
+        nobody = pwd.getpwnam("nobody").pw_uid if os.getuid() == 0 else None
+        done = subprocess.run(
+            [PROGRAM, "--root", machine.root, "bind", A], text=True,
+            capture_output=True, check=False, timeout=LIMIT_S, user=nobody)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("Permission denied: run as root", done.stderr)
 
     def test_the_default_route_needs_force(self):
         for version in (4, 6):
