@@ -216,11 +216,12 @@ static const struct {
 	{ 'o', "promisc" },  { 'p', "pool-pages" }, { 'r', "ring" },
 	{ 's', "safety" },   { 'x', "max-cpu" },    { 'C', "csv" },
 	{ 'I', "instance" }, { 'M', "mtu" },        { 'P', "page-bytes" },
-	{ 'Q', "quiet" },
+	{ 'F', "filter" },   { 'Q', "quiet" },
 };
 
-/* Of a letter that the table has no more: what the option is called now. */
-static const char *new_name(const struct option_table *table, int letter)
+/* Of a letter that the table has no more: the option that it was. */
+static const struct option_row *find_old(const struct option_table *table,
+					 int letter)
 {
 	for (uint32_t o = 0; o < sizeof(old_letters) / sizeof(*old_letters);
 	     o++)
@@ -228,7 +229,7 @@ static const char *new_name(const struct option_table *table, int letter)
 			if (old_letters[o].letter == letter &&
 			    strcmp(old_letters[o].name,
 				   row_at(table, i)->name) == 0)
-				return old_letters[o].name;
+				return row_at(table, i);
 	return NULL;
 }
 
@@ -282,11 +283,16 @@ enum parse_result option_table_parse(const struct option_table *table, int argc,
 	opterr = 0;
 	while ((id = getopt_long(argc, argv, letters, long_options, &at)) !=
 	       -1) {
+		const struct option_row *const old =
+			id == '?' ? find_old(table, optopt) : NULL;
 		enum parse_result result;
 
-		if (id == '?' && new_name(table, optopt) != NULL)
-			return parse_wrong(ret_error, "-%c is now --%s", optopt,
-					   new_name(table, optopt));
+		if (old != NULL)
+			return old->id == OPTION_OLD ?
+				       parse_wrong(ret_error, "-%c is now '%s'",
+						   optopt, old->help) :
+				       parse_wrong(ret_error, "-%c is now --%s",
+						   optopt, old->name);
 		if (id == '?')
 			return parse_wrong(ret_error,
 					   "no option '%s'; %s --help lists "

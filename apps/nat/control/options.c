@@ -150,6 +150,7 @@ static enum parse_result take(const struct option_row *row, const char *arg,
 			      void *options, struct mr_reason *error)
 {
 	struct options *o = options;
+	enum parse_result r;
 
 	switch (row->id) {
 	case ID_CONFIG:
@@ -167,6 +168,14 @@ static enum parse_result take(const struct option_row *row, const char *arg,
 	case ID_INSTANCE:
 		o->instance = arg;
 		return PARSE_RUN;
+	case OPTION_CORES: /* up to 0.1, -c was the file's */
+		r = run_take_option(row, arg, &o->run, &o->plane, error);
+		return r == PARSE_WRONG && strspn(arg, "0123456789,-") == 0 ?
+			       parse_wrong(error,
+					   "--cores: '%s' is no list of cores; "
+					   "a file is given by --config",
+					   arg) :
+			       r;
 	default:
 		return run_take_option(row, arg, &o->run, &o->plane, error);
 	}

@@ -103,6 +103,8 @@ static const struct {
 	{ "a b c", "joins them in pairs" },
 	{ "--mode macswap a b c", "joins them in pairs" },
 	{ "a a", "a is there twice" },
+	{ "-q 4 a b", "'4' is no port: -q is --quiet now, queues are --qu" },
+	{ "--mode learn a -q 4 b", "queues are --queues" },
 	{ "--mode bridge a b", "--mode: no 'bridge'; there are: patch" },
 	{ "--burst 0 a b", "--burst: 0 is out of range, 1 to 256" },
 	{ "--page-bytes 3000 a b", "3000 is not a power of two" },

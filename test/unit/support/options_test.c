@@ -20,6 +20,7 @@ static const struct option_row rows[] = {
 	{ "check", ID_CHECK, NULL, "look only" },
 	{ "ring", ID_CHECK, NULL, "had a letter" },
 	{ "look", OPTION_OLD, "AT", "mr-test look AT" },
+	{ "filter", OPTION_OLD, "WHAT", "mr-test list WHAT" },
 };
 
 static const struct option_row shared_rows[] = {
@@ -113,6 +114,7 @@ TEST(what_the_table_lacks_is_refused)
 		{ "--nope", "no option '--nope'; mr-test --help lists them" },
 		{ "a -x", "no option '-x'" },
 		{ "-r", "-r is now --ring" },
+		{ "-F x", "-F is now 'mr-test list WHAT'" },
 		{ "a --look=b", "--look is now 'mr-test look AT'" },
 		{ "--check=1", "no option '--check=1'" },
 		{ "--burst", "option '--burst' needs a value" },
