@@ -206,6 +206,21 @@ def test_frames_of_many_pages_wait_on_few(quiet):
     assert set(quiet.drops) == {"neighbour_full"}
 
 
+def test_many_pages_give_way(quiet):
+    """What waits for a few neighbours takes no other's first frame."""
+    for i in range(6):
+        for port in range(16):
+            quiet.inside(udp(f"10.0.0.{i + 10}", 5000 + port,
+                             f"192.0.2.{i + 10}", 53, bytes(1400)),
+                         entries=(100, 100))
+    full = quiet.counter("held")
+    assert 6 * 12 < full < 6 * 16
+    assert asks(quiet, mac_of(HOST), HOST, "192.0.2.250")
+    quiet.inside(udp(HOST, 5000, "192.0.2.250", 53, bytes(1400)),
+                 entries=(100, 100))
+    assert len(quiet.outside(reply("192.0.2.250", OURS, OUTSIDE)).outside) == 2
+
+
 def test_probes_give_way(quiet):
     """64 hosts that have gone silent, and what is sent to them all along."""
     peers = [f"192.0.2.{i + 10}" for i in range(64)]

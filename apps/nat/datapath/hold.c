@@ -58,6 +58,7 @@ bool nat_fifo_put(struct nat_hold *hold, struct nat_fifo *fifo,
 		hold->slots[fifo->last].next = at;
 	fifo->last = at;
 	fifo->n++;
+	fifo->n_entries += packet->n;
 	return true;
 }
 
@@ -77,6 +78,7 @@ bool nat_fifo_take(struct nat_hold *hold, struct nat_fifo *fifo,
 	if (fifo->first == NAT_HELD_NONE)
 		fifo->last = NAT_HELD_NONE;
 	fifo->n--;
+	fifo->n_entries -= held->packet.n;
 	hold->n_entries -= held->packet.n;
 	held->packet.n = 0;
 	held->next = hold->free;

@@ -28,7 +28,7 @@ struct nat_hold {
 /* A queue in it. */
 struct nat_fifo {
 	uint32_t first, last; /* NAT_HELD_NONE: empty */
-	uint32_t n;
+	uint32_t n, n_entries; /* frames, and of all of them */
 };
 
 /* For n frames of max_entries together, a page each. 0 or -ENOMEM. */

@@ -282,27 +282,39 @@ static bool may_ask(struct nat_path *path, const struct nat_packet *packet,
 }
 
 /*
- * Make room for another frame that waits: the neighbour that most frames wait
- * for loses its oldest one. false: that would be the one with n frames.
+ * Make room for another frame of n entries that waits in own: the neighbour
+ * that most wait for loses its oldest frame, or some, of frames or of entries,
+ * whichever are too many. false: that would be this one.
  */
-static bool make_room_to_wait(struct nat_path *path, uint32_t n)
+static bool make_room_to_wait(struct nat_path *path, const struct nat_fifo *own,
+			      uint32_t n)
 {
 	struct nat_resolver *resolver = path->resolver;
-	struct watch *most = &resolver->watches[0];
-	struct nat_packet packet;
+	const struct nat_hold *hold = &path->hold;
 
-	if (resolver->n_waiting < MAX_WAITING_ALL)
-		return true;
-	for (uint32_t i = 1; i < resolver->n; i++)
-		if (resolver->watches[i].waiting.n > most->waiting.n)
-			most = &resolver->watches[i];
-	if (most->waiting.n <= n + 1 ||
-	    !nat_fifo_take(&path->hold, &most->waiting, &packet, NULL))
-		return false;
-	resolver->n_waiting--;
-	counter_sub(&path->stats.held, 1);
-	nat_drop(path, &packet, NAT_DROP_NEIGHBOUR_FULL);
-	return true;
+	for (;;) {
+		const bool has_entries =
+			n <= hold->max_entries - hold->n_entries;
+		struct nat_fifo *most = &resolver->watches[0].waiting;
+		struct nat_packet packet;
+
+		if (has_entries && resolver->n_waiting < MAX_WAITING_ALL)
+			return true;
+		for (uint32_t i = 1; i < resolver->n; i++) {
+			struct nat_fifo *other = &resolver->watches[i].waiting;
+
+			if (has_entries ? other->n > most->n :
+					  other->n_entries > most->n_entries)
+				most = other;
+		}
+		if ((has_entries ? most->n <= own->n + 1 :
+				   most->n_entries <= own->n_entries + n) ||
+		    !nat_fifo_take(&path->hold, most, &packet, NULL))
+			return false;
+		resolver->n_waiting--;
+		counter_sub(&path->stats.held, 1);
+		nat_drop(path, &packet, NAT_DROP_NEIGHBOUR_FULL);
+	}
 }
 
 static enum nat_reason hold_for(struct nat_path *path, uint32_t slot,
@@ -319,7 +331,7 @@ static enum nat_reason hold_for(struct nat_path *path, uint32_t slot,
 		watch = add_watch(path, slot, way->to, addr, 0, asker);
 	}
 	if (watch->waiting.n == MAX_WAITING ||
-	    !make_room_to_wait(path, watch->waiting.n) ||
+	    !make_room_to_wait(path, &watch->waiting, packet->n) ||
 	    !nat_fifo_put(&path->hold, &watch->waiting, packet, way))
 		return NAT_DROP_NEIGHBOUR_FULL;
 	resolver->n_waiting++;
