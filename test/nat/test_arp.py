@@ -244,6 +244,63 @@ def test_probes_give_way(quiet):
         assert any(UDP in p for p in got)
 
 
+def silent(nat, n):
+    """The addresses of n hosts that HOST has talked to, stale by now."""
+    peers = [f"192.0.2.{i + 10}" for i in range(n)]
+    for i, peer in enumerate(peers):
+        assert asks(nat, forged(i), HOST, peer)
+        nat.outside(reply(peer, OURS, OUTSIDE))
+    nat.advance(31)
+    return peers
+
+
+def talk(nat, peers, seconds, of=lambda i: mac_of(HOST)):
+    """What goes out while HOST sends to all of them, every 250 ms."""
+    got = []
+    frames = [bytes(Ether(src=of(i), dst=MACS[INSIDE]) /
+                    udp(HOST, 5000, peer, 53)) for i, peer in enumerate(peers)]
+    for _ in range(round(seconds * 4)):
+        for frame in frames:
+            got += nat.inside(frame).outside
+        got += nat.advance(0.25).outside
+    return got
+
+
+@pytest.mark.parametrize("n, seconds, of", [
+    (20, 6, lambda i: mac_of(HOST)), (72, 3, forged)], ids=["one", "many"])
+def test_all_of_many_silent_neighbours_are_given_up(quiet, n, seconds, of):
+    """Though more are stale than may be asked at a time, all are asked."""
+    peers = silent(quiet, n)
+    got = talk(quiet, peers, seconds, of)
+    assert {p[ARP].pdst for p in got if ARP in p and p.dst == ALL} == \
+        set(peers)
+    quiet.advance(4)  # none is used as it was
+    for peer in peers:
+        got = quiet.inside(udp(HOST, 5000, peer, 53)).outside
+        assert not any(UDP in p for p in got)
+
+
+def test_one_of_many_stale_neighbours_has_moved(quiet):
+    """Nobody answers a request to its old address: all are asked."""
+    peers = silent(quiet, 20)
+    moved = "02:00:00:00:00:99"
+    for _ in range(24):
+        for packet in talk(quiet, peers, 0.25):
+            if ARP in packet and packet[ARP].pdst == peers[13] and \
+                    packet.dst == ALL:
+                quiet.outside(reply(peers[13], OURS, OUTSIDE, mac=moved))
+    assert quiet.inside(udp(HOST, 5000, peers[13], 53)).one.dst == moved
+
+
+def test_a_probe_ends_no_other_one(quiet):
+    """What it is for goes out without it; the others need their time."""
+    peers = silent(quiet, 65)
+    first = talk(quiet, peers, 0.25, forged)
+    assert len([p for p in first if ARP in p]) == 64
+    assert not [p for p in talk(quiet, peers, 0.5, forged) if ARP in p]
+    assert quiet.drops == {}
+
+
 def test_the_gateway_is_probed_though_all_queries_are_taken(quiet):
     quiet.inside(udp(HOST, 5000, PEER, 53))
     quiet.outside(reply(GATEWAY, OURS, OUTSIDE))
@@ -286,11 +343,11 @@ def test_stale_and_probed(quiet):
     quiet.outside(reply(GATEWAY, OURS, OUTSIDE, mac=moved))
     assert quiet.inside(packet).one.dst == moved
     assert not quiet.advance(29)
-    # Now it is gone: two requests to itself, one to all, and it has failed.
+    # Now it is gone: one request to itself, two to all, and it has failed.
     quiet.advance(3)
     assert len(quiet.inside(packet)) == 2
     got = quiet.advance(2.5).outside
-    assert [p.dst for p in got] == [moved, ALL]
+    assert [p.dst for p in got] == [ALL, ALL]
     quiet.advance(1)
     assert ICMP in quiet.inside(packet).one
     assert quiet.drops == {"neighbour": 1}

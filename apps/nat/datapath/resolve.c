@@ -22,12 +22,20 @@ enum {
 static const uint64_t retry_ns = 1000000000;
 static const uint64_t grace_ns = 10000000; /* who is there has answered */
 
+/* Why a neighbour is to be asked for. */
+enum want {
+	WANT_NEW,
+	WANT_PROBE, /* stale, in use meanwhile */
+	WANT_RETRY, /* failed before */
+};
+
 /* A neighbour that this worker asks for. */
 struct watch {
 	uint32_t slot, addr;
 	uint8_t side, n_tries;
 	uint8_t n_share; /* watches of the same asker, itself included */
 	bool is_gateway; /* everybody's: it never gives way */
+	bool is_probe;   /* in use meanwhile: what is sent does not wait */
 	uint64_t asker;  /* asker_of(); 0: for the gateway */
 	uint64_t begin_ns;
 	uint64_t next_ns;
@@ -185,14 +193,24 @@ static void give_up(struct nat_path *path, uint32_t i,
 	end_watch(path, i, false, 0);
 }
 
-/* It has to give way. One that is probed stays in use, and is asked again. */
+/* All were asked where it is, and who is there has had time to answer. */
+static bool is_hopeless(const struct nat_path *path, const struct watch *watch)
+{
+	return watch->n_tries >= HOPELESS_TRIES &&
+	       path->now_ns + retry_ns - watch->next_ns >= grace_ns;
+}
+
+/* It has to give way. One that is probed stays in use, and is asked again,
+ * unless that has no hope. */
 static void evict(struct nat_path *path, uint32_t i)
 {
 	const struct watch *watch = &path->resolver->watches[i];
 
 	nat_neighbours_move(path->neighbours, watch->slot, watch->side,
 			    watch->addr, NAT_NEIGHBOUR_PROBE,
-			    NAT_NEIGHBOUR_REACHABLE, path->now_s);
+			    is_hopeless(path, watch) ? NAT_NEIGHBOUR_FAILED :
+						       NAT_NEIGHBOUR_REACHABLE,
+			    path->now_s);
 	give_up(path, i, NAT_NEIGHBOUR_INCOMPLETE);
 }
 
@@ -208,9 +226,11 @@ static bool is_before(const struct watch *a, const struct watch *b)
  * has used up its share loses its oldest one that is without hope. If all are
  * taken, the asker that has most loses its oldest: where each has one, as with
  * forged MAC addresses, only after who is there has had time to answer, or for
- * the gateway. false: none gives way.
+ * the gateway. For a new one only: a probe that has hope gives way, else none
+ * would ever fail. A retry takes nothing from its asker's others, so that each
+ * of those that are silent has its turn. false: none gives way.
  */
-static bool make_room(struct nat_path *path, uint64_t asker)
+static bool make_room(struct nat_path *path, uint64_t asker, enum want want)
 {
 	const struct nat_resolver *resolver = path->resolver;
 	uint32_t n_own = 0, own = MAX_WATCHED, any = MAX_WATCHED;
@@ -218,22 +238,25 @@ static bool make_room(struct nat_path *path, uint64_t asker)
 
 	for (uint32_t i = 0; i < resolver->n; i++) {
 		const struct watch *watch = &resolver->watches[i];
+		const bool is_own = watch->asker == asker;
+		const bool has_hope = !is_hopeless(path, watch);
 
 		if (watch->is_gateway)
+			continue;
+		n_own += is_own;
+		if (want != WANT_NEW && watch->is_probe && has_hope &&
+		    asker != 0)
 			continue;
 		if (any == MAX_WATCHED ||
 		    is_before(watch, &resolver->watches[any]))
 			any = i;
-		if (watch->asker != asker)
-			continue;
-		n_own++;
-		if (watch->n_tries >= HOPELESS_TRIES &&
+		if (is_own && !has_hope &&
 		    (own == MAX_WATCHED ||
 		     is_before(watch, &resolver->watches[own])))
 			own = i;
 	}
 	if (n_own >= MAX_SHARE) {
-		any = own;
+		any = want == WANT_RETRY ? MAX_WATCHED : own;
 	} else if (resolver->n < MAX_WATCHED) {
 		return true;
 	} else if (asker != 0 && any != MAX_WATCHED) {
@@ -248,10 +271,11 @@ static bool make_room(struct nat_path *path, uint64_t asker)
 	return true;
 }
 
-/* There is room for it. asker: 0 for the gateway. */
+/* There is room for it. mac: of one that is probed, else NULL; asker: 0 for the
+ * gateway. */
 static struct watch *add_watch(struct nat_path *path, uint32_t slot,
-			       enum nat_side side, uint32_t addr, uint64_t mac,
-			       uint64_t asker)
+			       enum nat_side side, uint32_t addr,
+			       const uint64_t *mac, uint64_t asker)
 {
 	struct nat_resolver *resolver = path->resolver;
 	struct watch *watch = &resolver->watches[resolver->n];
@@ -262,23 +286,25 @@ static struct watch *add_watch(struct nat_path *path, uint32_t slot,
 				.side = side,
 				.n_share = count_share(resolver, asker, 1),
 				.is_gateway = addr == path->links[side].gateway,
+				.is_probe = mac != NULL,
 				.asker = asker,
 				.begin_ns = path->now_ns };
 	resolver->n++;
 	nat_fifo_init(&watch->waiting);
-	ask(path, watch, mac);
+	/* One that is in use is asked itself at first, then all. */
+	ask(path, watch, mac != NULL ? *mac : 0);
 	return watch;
 }
 
 /* Whether there is room to ask for addr because of this packet. */
 static bool may_ask(struct nat_path *path, const struct nat_packet *packet,
-		    const struct nat_way *way, uint32_t addr,
+		    const struct nat_way *way, uint32_t addr, enum want want,
 		    uint64_t *ret_asker)
 {
 	*ret_asker = addr == path->links[way->to].gateway ?
 			     0 :
 			     asker_of(path, packet);
-	return make_room(path, *ret_asker);
+	return make_room(path, *ret_asker, want);
 }
 
 /*
@@ -326,9 +352,9 @@ static enum nat_reason hold_for(struct nat_path *path, uint32_t slot,
 	uint64_t asker;
 
 	if (watch == NULL) {
-		if (!may_ask(path, packet, way, addr, &asker))
+		if (!may_ask(path, packet, way, addr, WANT_NEW, &asker))
 			return NAT_DROP_NEIGHBOUR_FULL;
-		watch = add_watch(path, slot, way->to, addr, 0, asker);
+		watch = add_watch(path, slot, way->to, addr, NULL, asker);
 	}
 	if (watch->waiting.n == MAX_WAITING ||
 	    !make_room_to_wait(path, &watch->waiting, packet->n) ||
@@ -351,7 +377,8 @@ enum nat_reason nat_resolve(struct nat_path *path, struct nat_packet *packet,
 		return NAT_DROP_NO_ROUTE;
 	slot = nat_neighbours_find(neighbours, way->to, addr);
 	/* Without permission to ask, take no slot either. */
-	if (slot == NAT_SLOT_NONE && may_ask(path, packet, way, addr, &asker))
+	if (slot == NAT_SLOT_NONE &&
+	    may_ask(path, packet, way, addr, WANT_NEW, &asker))
 		slot = nat_neighbours_add(neighbours, way->to, addr, true,
 					  path->now_s);
 	if (slot == NAT_SLOT_NONE)
@@ -361,17 +388,25 @@ enum nat_reason nat_resolve(struct nat_path *path, struct nat_packet *packet,
 		return NAT_OK;
 	switch (nat_neighbours_look(neighbours, slot, way->to, addr, ret_mac)) {
 	case NAT_NEIGHBOUR_REACHABLE: /* stale: asked again, used meanwhile */
-		if (may_ask(path, packet, way, addr, &asker) &&
-		    nat_neighbours_move(neighbours, slot, way->to, addr,
-					NAT_NEIGHBOUR_REACHABLE,
-					NAT_NEIGHBOUR_PROBE, path->now_s))
-			add_watch(path, slot, way->to, addr, *ret_mac, asker);
+		/* Another worker may be faster: then nobody gives way here. */
+		if (!nat_neighbours_move(neighbours, slot, way->to, addr,
+					 NAT_NEIGHBOUR_REACHABLE,
+					 NAT_NEIGHBOUR_PROBE, path->now_s))
+			return NAT_OK;
+		if (may_ask(path, packet, way, addr, WANT_PROBE, &asker))
+			add_watch(path, slot, way->to, addr, ret_mac, asker);
+		else
+			nat_neighbours_move(neighbours, slot, way->to, addr,
+					    NAT_NEIGHBOUR_PROBE,
+					    NAT_NEIGHBOUR_REACHABLE,
+					    path->now_s);
 		return NAT_OK;
 	case NAT_NEIGHBOUR_PROBE:
 		return NAT_OK;
 	case NAT_NEIGHBOUR_FAILED:
 		if (nat_neighbour_age_s(&neighbours->slots[slot], path->now_s) <
 			    RETRY_S ||
+		    !may_ask(path, packet, way, addr, WANT_RETRY, &asker) ||
 		    !nat_neighbours_move(neighbours, slot, way->to, addr,
 					 NAT_NEIGHBOUR_FAILED,
 					 NAT_NEIGHBOUR_INCOMPLETE, path->now_s))
@@ -418,12 +453,7 @@ void nat_resolver_tick(struct nat_path *path)
 		state = nat_neighbours_look(path->neighbours, watch->slot,
 					    watch->side, watch->addr, &mac);
 		if (watch->n_tries < MAX_TRIES && state != NAT_NEIGHBOUR_NONE) {
-			/* One that is in use is asked itself at first. */
-			ask(path, watch,
-			    state == NAT_NEIGHBOUR_PROBE &&
-					    watch->n_tries + 1 < MAX_TRIES ?
-				    mac :
-				    0);
+			ask(path, watch, 0);
 			i++;
 			continue;
 		}
