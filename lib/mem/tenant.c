@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Who has which addresses of a region.
+ * Which tenant owns which addresses of a region.
  *
- * Tenants come and go while bursts look. The one that has an address does not,
- * since something of it is in use. Of another, parts may be of the one that was
- * at its place and of the one that is: then end has been 0 between the first
- * look and the last. Order: the release of each word pairs with the acquire in
- * mri_region_tenant(), so who sees a later begin or owner sees that end was 0,
- * or what came after.
+ * Tenants join and leave while bursts look them up. The tenant that owns an
+ * address stays, because something in its range is in use. For any other slot,
+ * a reader may see a mix of the old and the new tenant; then end was 0 between
+ * its first and its last load of end. Ordering: the release store of each word
+ * pairs with the acquire load in mri_region_tenant(), so a reader that sees the
+ * new begin or owner also sees that end was 0, or a later value.
  */
 #include <errno.h>
 
@@ -36,7 +36,7 @@ int mri_region_join(struct mr_region *region, uint64_t begin, uint64_t n_bytes,
 
 void mri_region_leave(struct mr_region *region, int place)
 {
-	if (place < 0) /* it left, and found no place to come back to */
+	if (place < 0) /* it left, and found no free slot on return */
 		return;
 	pthread_mutex_lock(&region->lock);
 	__atomic_store_n(&region->tenants[place].end, 0, __ATOMIC_RELEASE);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The way back of all references that are not simply a page of the cache's pool
- * with one owner; through a cache, or with none, as ports open and close.
+ * Frees every reference that is not simply a page of the cache's own pool with
+ * one owner; through a cache, or without one while ports open and close.
  *
- *     whose?   this pool's | another one's of the region | nobody's: counted
- *     last?    of a block, of a page, of the chunks that a page was cut into
- *     to?      magazines of the cache | an open magazine, for another pool |
- *              with no cache: the page allocator
+ *     owner:   this pool | another pool of the region | none: counted
+ *     last of: a block | a page | the chunks that a page was cut into
+ *     goes to: magazines of the cache | an open magazine, for another pool |
+ *              without a cache: the page allocator
  */
 #include "pool/cache.h"
 #include "pool/safety.h"
@@ -26,7 +26,7 @@ void mri_pages_return(struct mr_cache *cache, struct mr_pool *pool,
 	}
 }
 
-/* Pages of one pool, with no owner left, that go in one go. */
+/* Pages of one pool, with no owner left, to be returned together. */
 struct batch {
 	struct mr_pool *pool;   /* NULL: none yet */
 	struct mr_pool *simple; /* the same; NULL: not mri_pool_is_simple() */
@@ -49,7 +49,7 @@ static void batch_begin(struct batch *batch, struct mr_pool *pool)
 	batch->n = 0;
 }
 
-/* Nothing here looks at another pool when its last page has gone home. */
+/* Does not touch another pool after its last page has been returned. */
 static void send(struct giver *g, struct batch *batch)
 {
 	struct mr_pool *pool = batch->pool;
@@ -72,7 +72,7 @@ static inline void add(struct giver *g, struct batch *batch, uint32_t page)
 		send(g, batch);
 }
 
-/* A page with one owner of a simple pool that a batch is of. */
+/* A page with one owner, from the simple pool of a batch. */
 static inline bool put_simple(struct giver *g, struct batch *batch,
 			      uint64_t addr)
 {
@@ -104,7 +104,7 @@ static void put_one(struct giver *g, uint64_t addr)
 		batch_begin(batch, NULL);
 	}
 
-	/* A pool that may grow has its place for all that it may have. */
+	/* A growable pool reserves the addresses of its maximum size. */
 	if (pool == NULL || !mri_pool_has(pool, addr)) {
 		mri_count(g->cache, g->pool, COUNTER(free_invalid), 1);
 		if (g->pool->safety != NULL)
@@ -122,7 +122,7 @@ static void put_one(struct giver *g, uint64_t addr)
 		}
 		add(g, batch, mri_page_of(pool, addr));
 	} else {
-		/* Not there, as its last owner may destroy that pool now. */
+		/* Not counted there: its last owner may destroy it now. */
 		mri_count(g->cache, g->pool, COUNTER(recycle_released_refcnt),
 			  is_shared);
 	}
@@ -137,8 +137,8 @@ static inline bool is_cut(const struct mr_pool *pool, uint64_t addr)
 }
 
 /*
- * Chunks of one page often stand next to each other: one look at live[] for all
- * of them. How many there are.
+ * Chunks of one page are often adjacent in a burst: update live[] once for all
+ * of them. Returns how many there were.
  */
 static uint32_t put_chunks(struct giver *g, const char *addrs, uint32_t n,
 			   size_t stride)
@@ -199,7 +199,7 @@ void mri_cache_put(struct mr_cache *cache, const char *addrs, uint32_t n,
 	g.cache = cache;
 	g.site = cache->site;
 	put_all(&g, addrs, n, stride);
-	/* Statistics look for runs where they look for the cache. */
+	/* Statistics look for runs in the pool of the cache. */
 	if (cache->run.block != NULL && cache->run.pool != cache->pool)
 		mri_block_flush(cache);
 }

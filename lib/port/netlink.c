@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A question to the kernel, and what it answers.
+ * A netlink request to the kernel, and its reply.
  *
  * Source: netlink(7); linux/Documentation/userspace-api/netlink/intro.rst.
  */
@@ -13,10 +13,10 @@
 
 enum {
 	ANSWER_WAIT_S = 2,
-	ANSWER_BYTES = 32768, /* what a kernel puts into one part of a dump */
+	ANSWER_BYTES = 32768, /* the most in one part of a dump */
 };
 
-/* What the end of an answer says; it begins with an error, or 0. */
+/* The status at the end of a reply: a negative errno, or 0. */
 static int end_of(const struct nlmsghdr *request, const struct nlmsghdr *end)
 {
 	const struct nlmsgerr *error = NLMSG_DATA(end);
@@ -24,14 +24,14 @@ static int end_of(const struct nlmsghdr *request, const struct nlmsghdr *end)
 	if (end->nlmsg_len < NLMSG_LENGTH(sizeof(error->error)) ||
 	    error->error > 0)
 		return -EIO;
-	/* An ACK that nobody asked for is no answer. */
+	/* An ACK that was not requested is not a reply. */
 	if (end->nlmsg_type == NLMSG_ERROR && error->error == 0 &&
 	    !(request->nlmsg_flags & NLM_F_ACK))
 		return -EIO;
 	return error->error;
 }
 
-/* 1: more parts follow; 0: that was all; or an error. */
+/* Returns 1 if more parts follow, 0 at the end, or a negative errno. */
 static int take_part(int fd, const struct nlmsghdr *request,
 		     mr_netlink_fn *take, void *opaque)
 {

@@ -16,7 +16,7 @@ from typing import Any
 SPIN_S = 1.0
 # Between two looks at the clock; a tick of the kernel takes less.
 GAP_S = 10e-6
-# The host's phases are minutes: what it takes now it may take twice over later.
+# The host's load changes over minutes: its share may double later.
 CAUTION = 4
 MAX_FACTOR = 40.0
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
@@ -39,12 +39,12 @@ def popen(command: list[str], **more: Any) -> subprocess.Popen[Any]:
 
 
 def limit(seconds: float) -> float:
-    """A limit of time, for a wait that ends sooner if all is well."""
+    """A timeout, for a wait that ends sooner if all is well."""
     return seconds * float(os.environ.get("MR_TIME_FACTOR", "1"))
 
 
 def lost_share(core: int) -> float:
-    """Which part of a core's time a program that only spins does not get."""
+    """The share of a core's time that a spinning program does not get."""
     os.sched_setaffinity(0, [core])
     begin = last = time.perf_counter()
     lost = 0.0
@@ -57,7 +57,7 @@ def lost_share(core: int) -> float:
 
 
 def measure() -> tuple[float, float]:
-    """The share that the host, or whoever else runs here, takes; the factor."""
+    """The share that the host and other programs take; the factor."""
     cores = sorted(os.sched_getaffinity(0))
     with multiprocessing.Pool(len(cores)) as pool:
         share = sum(pool.map(lost_share, cores, 1)) / len(cores)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the tests of meson came to: counts, reasons of skips, failures."""
+"""Results of meson's tests: counts, reasons for skips, failures."""
 import re
 
 # Of tests that are skipped for one reason; above that, how many.
@@ -12,7 +12,7 @@ N_LINES_BEFORE, N_LAST_LINES = 4, 12
 MAX_LINE = 300
 COMPLAINT = re.compile(r"\[ +(?:FAILED|ERROR) +\]|^E +assert |Error\b|error:")
 # A test of cmocka: how it ended, and what it said before, for a skip the reason.
-# The totals at the end look different in each version of cmocka.
+# The format of the totals differs between versions of cmocka.
 CMOCKA = re.compile(
     r"^\[ RUN +\] (?P<name>.+)\n(?P<said>(?:(?!\[ +(?:RUN|OK|SKIPPED|FAILED"
     r"|ERROR) +\]).*\n)*)(?:\[ +(?P<end>OK|SKIPPED|FAILED|ERROR) +\])?", re.M)
@@ -24,7 +24,7 @@ PYTEST_SKIPPED = re.compile(r"^SKIPPED \[(\d+)\] (\S+:\d+): (.*)$", re.M)
 
 
 def said_of_failure(output):
-    """The lines of a failed test's output that say most."""
+    """The most informative lines of a failed test's output."""
     lines = output.rstrip().splitlines()
     n = len(lines)
     wanted = set(range(max(0, n - N_LAST_LINES), n))
@@ -41,7 +41,7 @@ def said_of_failure(output):
 
 
 class Result:
-    """What one meson test, which may be many tests, came to."""
+    """The result of one meson test, which may be many tests."""
 
     def __init__(self, suite, record):
         self.name = f"{suite}/{record['name'].split('/')[-1].strip()}"

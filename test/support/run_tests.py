@@ -77,11 +77,11 @@ SUITES = {
     "mutation": Suite(is_long=True),
     "libfuzzer": Suite("libfuzzer", ("fuzz",), is_long=True),
 }
-# Sanitizers slow a test down by this much, about.
+# Sanitizers slow a test down by about this factor.
 SANITIZER_TIME_FACTOR = 4.0
 # A suite that takes longer than this hangs: no wait without a deadline.
 SUITE_LIMIT_S = 1200
-# What works leaves the cores to what waits, when that wakes up.
+# Busy suites yield the cores to waiting ones when those wake up.
 WORKERS_NICE = 10
 # A program that calls one of these starts threads.
 STARTS_THREADS = {"pthread_create", "mr_workers_start"}
@@ -126,7 +126,7 @@ BREAKS = [
 
 
 class Runner:
-    """Builds, runs suites, and keeps what came of it."""
+    """Builds, runs suites, and keeps the results."""
 
     def __init__(self, time_factor):
         self.time_factor = time_factor
@@ -266,7 +266,7 @@ class Runner:
         env, prefix = dict(os.environ), []
         if suite.build:
             factor *= SANITIZER_TIME_FACTOR
-            # A finding must fail the test, whatever the test makes of it.
+            # A finding must fail the test, even if the test ignores it.
             env |= {"ASAN_OPTIONS": "detect_leaks=1:halt_on_error=1",
                     "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
                     "TSAN_OPTIONS":
@@ -337,7 +337,7 @@ def results_of(label, log, n_tests, status, output):
 
 
 def has_libfuzzer():
-    """Whether clang is here, and its runtimes, which are another package."""
+    """Whether clang and its runtimes, a separate package, are installed."""
     return shutil.which("clang") is not None and subprocess.run(
         ["clang", "-fsanitize=fuzzer,address,undefined", "-x", "c", "-",
          "-o", "/dev/null"],

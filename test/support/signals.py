@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""When a program that was started may be sent a signal."""
+"""When a started program is ready for a signal."""
 import re
 import signal
 import time
@@ -8,7 +8,7 @@ from pathlib import Path
 from host import limit
 
 LIMIT_S = limit(20)
-# Ignored, as under nohup, it would be ignored by programs that tests start.
+# If ignored, as under nohup, programs that tests start would ignore it too.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 

@@ -11,11 +11,11 @@ MAX_STEPS_DOWN = 10
 
 
 class BinarySearch:
-    """n_verify: a trial with loss is made so many times more, and one without loss among
-    them is enough. The rate that was found has to hold once more, for confirm_ns (0: the
-    length of a trial); it is lowered by a step where it does not.
+    """n_verify: a trial with loss is repeated up to this many times, and one without loss is
+    enough. The rate found has to hold once more, for confirm_ns (0: the length of a trial);
+    if it does not, it is lowered by a step.
 
-    found has what there is, also where run() raises."""
+    found has the result so far, even if run() raises."""
 
     def __init__(self, search: Search, n_verify: int = 0, confirm_ns: int = 0) -> None:
         self.search, self.n_verify = search, n_verify
@@ -39,13 +39,13 @@ class BinarySearch:
         return holds, outcome
 
     def _time_left(self, pps: float) -> float:
-        """Halvings, and the trial that confirms."""
+        """Bisect, then confirm."""
         s = self.search
         n = math.log2(max(1, (pps - self.found.low) / (s.resolution * pps)))
         return math.ceil(n) * (s.trial_ns + s.settle_ns) + self.confirm_ns + s.settle_ns
 
     def _halve(self) -> None:
-        """Highest first; then the middle of what holds and what does not."""
+        """The highest rate first; then bisect."""
         s, found = self.search, self.found
         pps = s.max_pps
         while True:
@@ -61,7 +61,7 @@ class BinarySearch:
                         "other load on its cores (--cores, --max-lag, --unsent-tolerance)")
 
     def _confirm(self) -> None:
-        """What held once has to hold once more, or it is lowered."""
+        """A rate that held has to hold once more, or it is lowered."""
         s, found = self.search, self.found
         first, is_by_sender = found.low, True
         for i in range(MAX_STEPS_DOWN):

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the tester itself can do: a rate, or a document of selftest made by a tester as
-ours."""
+"""The tester's own ceiling: a rate, or a selftest document of an equivalent tester."""
 from __future__ import annotations
 
 import json
@@ -13,7 +12,7 @@ CURE = "mr-bench selftest with these ports and options measures ours"
 
 
 def _is_alike(a: dict[str, Any], b: dict[str, Any]) -> bool:
-    """Ports that can do the same: by the way to the NIC, its driver, queues."""
+    """Equivalent ports: the same access to the NIC, driver and queues."""
     def traits(port: dict[str, Any]) -> tuple[Any, ...]:
         return (port.get("mode", ""), (port.get("nic") or {}).get("driver", ""),
                 port.get("rx_queues"), port.get("tx_queues"))
@@ -21,7 +20,7 @@ def _is_alike(a: dict[str, Any], b: dict[str, Any]) -> bool:
 
 
 def _check_tester(path: str, theirs: dict[str, Any], ours: dict[str, Any]) -> None:
-    """Of another machine, port or number of threads it is no ceiling of ours."""
+    """A document of another machine, port or number of threads does not apply."""
     cpu = theirs.get("machine", {}).get("cpu", "")
     workers = theirs.get("config", {}).get("workers")
     if cpu != ours["machine"].get("cpu", ""):
@@ -54,10 +53,10 @@ def read_ceiling(text: str, engine: Engine, ours: dict[str, Any], frame_bytes: i
             theirs = json.load(file)
         entries = [entry for entry in theirs.get("selftest", [])
                    if entry["frame_bytes"] == frame_bytes and
-                   # A mix is another one if its frames are longer or shorter on average.
+                   # Mixes with different mean sizes are different mixes.
                    (frame_bytes or abs(entry["mean_bytes"] - mean_bytes) < 0.01)]
         ceiling = float(entries[-1]["ceiling_pps"]) if entries else 0.0
-        # What has no ceiling at all is no document of selftest.
+        # A document without any ceiling is not from selftest.
         if ceiling > 0:
             _check_tester(text, theirs, ours)
             return ceiling

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""mr-bench compare: what two sets of documents differ in."""
+"""mr-bench compare: how two sets of documents differ."""
 
 import collections
 import json
@@ -19,10 +19,10 @@ MAX_DIFFERENCES = 64
 MAX_VALUE = 159
 SIDES = ("baseline", "compared")
 
-# What figures hang on. The version of Millrace is what one wants to compare,
-# and when and how busy a machine was is said by the spread. Of mem, "command"
-# is the kind; of the others it is what was typed, and what of it matters is in
-# "config".
+# What figures depend on. The Millrace version is what users want to compare,
+# and the spread shows how much the time and the load of the machine matter.
+# For mem, "command" is the kind; for others it is the command line, whose
+# relevant parts are in "config".
 OF_ROOT = ["kind", "streams", "device", "config", "line_bps"]
 OF_MACHINE = [
     "cpu",
@@ -114,14 +114,14 @@ class Differences:
                 self._look_at_members(
                     f"ports[{i}].nic.", member(port, "nic"), member(other, "nic"), OF_NIC
                 )
-        # To be told, and no reason to refuse.
+        # Reported, but no reason to refuse.
         path = ["millrace"] if a.is_net else ["machine", "millrace"]
         for keys in (["label"], ["cores"], path):
             self._look(keys[-1], member(x, *keys), member(y, *keys), False)
 
     def look_at_end(self, document: Document, side: int) -> None:
-        """What a search found before it was ended is not confirmed; what was
-        measured without one is what it is, and told."""
+        """A result of an interrupted search is not confirmed; a figure measured
+        without a search is valid, and reported."""
         root = document.root
         if root.get("complete") is False:
             values = [_value_text(root.get("why_incomplete")), "(whole)"]
@@ -129,7 +129,7 @@ class Differences:
 
 
 class Compare:
-    """Documents of both sides, and what became of them."""
+    """Documents of both sides, and the outcome."""
 
     def __init__(
         self, sides: tuple[list[Document], list[Document]], threshold: float, is_anyway: bool
@@ -203,7 +203,7 @@ class Compare:
         )
 
     def status(self) -> int:
-        """The exit status; complains of what is no comparison."""
+        """The exit status; reports documents that cannot be compared."""
         if self.is_refused:
             return _complain("measured differently, so not compared; --anyway does")
         if all(c.verdict is Verdict.ALONE for c in self.figures):
@@ -214,7 +214,7 @@ class Compare:
 
 
 def _utf8(text: str) -> str:
-    """The name of a file may be of any bytes."""
+    """A file name may contain any bytes."""
     return re.sub("[\ud800-\udfff]", lambda match: escape(match[0]), text)
 
 

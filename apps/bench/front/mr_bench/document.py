@@ -13,7 +13,7 @@ from mr_bench import units
 from mr_bench.options import Wrong
 
 VERSION = 1
-# A document of a day's soak has some tens of MB.
+# The document of a one-day soak has tens of MB.
 MAX_BYTES = 256 << 20
 CURE = "it was changed since mr-bench wrote it: measure again"
 WORKLOADS = ("mem", "flow", "fwd")
@@ -32,25 +32,25 @@ NET_SHAPES: Shapes = {
     "ports": (["name", "mode"], [], []),
 }
 WORKLOAD_SHAPES: Shapes = {"rows": (["workload", "name", "unit"], [], [])}
-# Units as documents of before have them.
+# Units in older documents.
 RENAMED = {"frame/s": "frames/s", "connection/s": "connections/s"}
 
 
 def member(value: Any, *keys: str) -> Any:
-    """value[key][key]...; None where that is missing."""
+    """value[key][key]...; None if missing."""
     for key in keys:
         value = value.get(key) if isinstance(value, dict) else None
     return value
 
 
 def text_of(value: Any, *keys: str) -> str:
-    """A member; "" where it is missing or no text."""
+    """A member; "" if it is missing or not text."""
     found = member(value, *keys)
     return found if isinstance(found, str) else ""
 
 
 def number_of(value: Any, *keys: str) -> float:
-    """A member; 0 where it is missing or no number."""
+    """A member; 0 if it is missing or not a number."""
     return number(member(value, *keys))
 
 
@@ -61,13 +61,13 @@ def number(value: Any) -> float:
 
 
 def list_of(value: Any, *keys: str) -> list[Any]:
-    """A member; [] where it is missing or no array."""
+    """A member; [] if it is missing or not an array."""
     found = member(value, *keys)
     return found if isinstance(found, list) else []
 
 
 def at(array: list[Any], i: Any) -> Any:
-    """An entry; None where there is none."""
+    """An entry; None if there is none."""
     return array[i] if isinstance(i, int) and 0 <= i < len(array) else None
 
 
@@ -156,7 +156,7 @@ def _no_constant(text: str) -> None:
 
 
 def read_bytes(name: str, data: bytes) -> Document:
-    """What came from a file of that name. Raises Wrong."""
+    """Parse the contents of a file of that name. Raises Wrong."""
     try:
         root = json.loads(
             data.decode(),

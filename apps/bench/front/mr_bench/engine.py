@@ -11,9 +11,8 @@ NAME = "mr-bench-engine"
 
 
 def path() -> Path:
-    """Where it is: beside this program in a build folder, or else where it
-    was installed. Nothing in the environment decides that, since both may be
-    run as root."""
+    """Its path: beside this program in a build folder, or else where it was
+    installed. The environment has no influence, since both may run as root."""
     folder = Path(__file__).resolve().parents[1].parent
     beside = folder / NAME
     if beside.exists():
@@ -24,7 +23,7 @@ def path() -> Path:
 
 def become(words: list[str]) -> NoReturn:
     """Run it with these words in place of this process. Raises OSError."""
-    # Python ignores these, and what is ignored stays so in the next program.
+    # Python ignores these signals, and exec would pass that on.
     for sig in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(sig, signal.SIG_DFL)
     os.execv(path(), ["mr-bench", *words])

@@ -12,8 +12,8 @@ from mr_bench import sample, units
 from mr_bench.document import Document, at, list_of, member, number_of, text_of
 
 FCS_BYTES = 4
-# Fewer runs than that say too little for a bootstrap interval, which cannot
-# be wider than what was seen.
+# Fewer runs are too few for a bootstrap interval, which cannot be wider than
+# the observed values.
 LEAST_FOR_BOOTSTRAP = 5
 LEAST_FOR_VERDICT = 2
 # Two sides with the same distribution do not overlap, by chance, in 1 of 3
@@ -32,7 +32,7 @@ class Side:
     is_limited_by_tester: bool = False  # at least once
 
     def add(self, value: float, low: float = 0, high: float = 0) -> None:
-        """Bounds of 0: nobody knows, and the value stands for itself."""
+        """Bounds of 0 are unknown; the value is used instead."""
         is_bounded = low != 0 or high != 0
         self.values.append(value)
         self.lows.append(min(low, value) if is_bounded else value)
@@ -61,7 +61,7 @@ class Figure:
     sides: tuple[Side, Side] = field(default_factory=lambda: (Side(), Side()))
 
     def raise_floor(self, n_sent: float) -> None:
-        """A share of frames that were lost changes by whole frames."""
+        """A share of lost frames changes by whole frames."""
         if self.unit == "ratio" and n_sent > 0:
             self.floor = max(self.floor, units.FLOOR_FRAMES / n_sent)
 
@@ -100,7 +100,7 @@ def _trial_parts(trial: Any) -> Iterator[tuple[str, str, float]]:
         yield "received", "frames/s", number_of(trial, "rx", "pps")
     if sent > 0 and received > 0:
         yield "loss", "ratio", number_of(trial, "rx", "lost") / sent
-    # Who receives has the lateness in the latency.
+    # At a receiver, latency includes lateness.
     for key, what in (("latency", "latency"), ("lateness", "late")):
         if isinstance(member(trial, key), dict):
             for p in ("p50", "p99"):
@@ -109,7 +109,7 @@ def _trial_parts(trial: Any) -> Iterator[tuple[str, str, float]]:
 
 
 class Figures:
-    """Of both sides, in the order in which they came."""
+    """Figures of both sides, in order of appearance."""
 
     def __init__(self) -> None:
         self._by_name: dict[tuple[str, str], Figure] = {}

@@ -3,10 +3,10 @@
 search, each decided by the share of the time in which a load lost too much, so that one bad
 trial does not decide.
 
-How a load is classified is in the words of the RFC's appendix A, which load is tried next is
-ours: first single trials find each goal, then the bounds that they found are measured
-longer, level by level. To spend the time on few loads, one goal's upper bound is another's
-lower bound wherever possible.
+Loads are classified as in appendix A of the RFC; the choice of the next load is our own:
+first single trials find each goal, then the bounds found are measured longer, level by
+level. To spend the time on few loads, one goal's upper bound is another's lower bound
+wherever possible.
 """
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class LoadClass(enum.Enum):
 
 @dataclass
 class LoadSums:
-    """The sums of seconds that a load is classified by."""
+    """The sums of seconds that classify a load."""
 
     full_low: float = 0.0  # of trials of the final length
     full_high: float = 0.0
@@ -64,7 +64,7 @@ def classify(goal: Goal, sums: LoadSums) -> LoadClass:
     high = sums.full_high + max(0.0, sums.short_high - balance)
     whole = max(sums.full_low + high, goal.duration_sum_ns / 1e9)
     allowed = whole * goal.exceed_ratio
-    # If all that is missing were bad, and if all of it were good.
+    # If all missing seconds were bad, and if all were good.
     is_lower_at_worst = whole - sums.full_low <= allowed
     is_lower_at_best = high <= allowed
     if is_lower_at_worst and is_lower_at_best:
@@ -114,7 +114,7 @@ def conditional_throughput(goal: Goal, pps: float, trials: list[MlrTrial]) -> fl
 
 @dataclass
 class MlrSearch:
-    """found has what there is of each goal, also where run() raises."""
+    """found has the result so far of each goal, even if run() raises."""
 
     search: Search
     goals: list[Goal]
@@ -216,7 +216,7 @@ class MlrSearch:
     def _levels(self) -> None:
         self._begin()
         for level in reversed(range(N_LEVELS)):
-            # A disturbance does not bound what comes after it.
+            # A disturbance does not bound later loads.
             self.unsent_pps = 0.0
             for g, goal in enumerate(self.goals):
                 self.search.left_ns = self._time_left(g, level)

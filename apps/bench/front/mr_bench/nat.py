@@ -37,7 +37,7 @@ OPTIONS = (
     ("max-connections", "N", "ever at once (default 1048576)"),
     ("reset", "COMMAND", "empties the NAT's table, as 'mr-nat clear all --now'"),
     ("resolution", "P%", "of the rate found (default 1%)"))
-# What is sent, when, and by whom, is the RFC's.
+# The RFC says what is sent, when, and by whom.
 WITHOUT = ("pace", "pace-frames", "duration", "count", "stream", "size", "dst-mac", "unstamped",
            "seed", "settle", "max-lag", "bidirectional", "device", "virtual", "workers", "burst",
            "hdr")
@@ -181,7 +181,7 @@ class Run:
         note = (f"{t.n} in {t.seconds:.3f} s, of which the command takes up to "
                 f"{t.empty_seconds:.3f} s on an empty table")
         self._say("tear-down rate", t.pps, "connections/s", note)
-        # Where an empty table takes as long nobody knows how fast it is.
+        # If an empty table takes as long, the rate is unknown.
         self._row("tear-down-rate", "connections/s", t.pps, t.pps if t.high_pps > 0 else 0,
                   t.high_pps, t.empty_seconds > OWN_SHARE * t.seconds, note)
 
@@ -218,7 +218,7 @@ class Run:
 
 
 def _run(engine: Engine) -> int:
-    """Everything behind the options; the exit status."""
+    """Everything after the options; the exit status."""
     options = Options()
     try:
         for name, text in engine.options["values"]:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """RFC 9693: how fast a NAT sets connections up and takes them down, and how many it holds. Only
-what is seen from outside counts: a connection is there if what the server sends to it reaches
-the client."""
+the view from outside counts: a connection exists if the server's frames to it reach the
+client."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -132,7 +132,7 @@ class NatSearch:
         return made
 
     def _check_refused(self, pps: float, made: Counts) -> None:
-        """None of them got through: the table is full, whatever the rate."""
+        """None got through: the table is full, whatever the rate."""
         if made.sent == 0 or made.arrived > 0 or made.is_unsent or \
                 is_most(made.dropped_here, made.sent):
             return

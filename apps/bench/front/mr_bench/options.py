@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Options of a command: one table makes the parser and the help."""
+"""Options of a command: one table defines the parser and the help."""
 
 import getopt
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from mr_bench import engine
 
 
 class Wrong(Exception):
-    """One line: what is wrong with a command line, or a file, and the cure."""
+    """One line: what is wrong with a command line or file, and the remedy."""
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,8 @@ def _print_help(usage: str, options: list[Option]) -> None:
 
 
 def parse(words: list[str], usage: str, options: list[Option]) -> list[str] | None:
-    """Take each option in its turn. The words that are none; None: help was
-    printed, and that was all. Raises Wrong."""
+    """Process the options in order. Returns the other words, or None if help
+    was printed. Raises Wrong."""
     letters = "hV" + "".join(o.letter + (":" if o.value else "") for o in options if o.letter)
     names = ["help", "version"] + [o.name + ("=" if o.value else "") for o in options]
     by_name = {name: o for o in options for name in (f"--{o.name}", f"-{o.letter}")}

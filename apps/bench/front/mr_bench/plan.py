@@ -27,8 +27,7 @@ def complain(text: str, status: int) -> int:
 
 
 def program_id() -> str:
-    """Another build of mr-bench is another program; what a file system says of its two files
-    tells them apart."""
+    """Identifies the build of mr-bench, by the file system's metadata of its two files."""
     found = [path.stat() for path in (Path(sys.argv[0]), engine.path())]
     return "; ".join(f"{one.st_size} bytes of {one.st_mtime_ns / 1e9:.9f}" for one in found)
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The plan file of a series: its keys, what must be true of them together, and the
-steps that it comes to.
+"""The plan file of a series: its keys, the constraints between them, and the resulting
+steps.
 
 Each step is one mr-bench command with a file for its result, so that a series that
 was interrupted goes on where it was.
@@ -32,7 +32,7 @@ CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 class PlanError(Wrong):
-    """A plan that cannot be used: one line with the file, its line and the cure."""
+    """A plan that cannot be used: one line with the file, its line and the remedy."""
 
 
 @dataclass
@@ -56,7 +56,7 @@ class Measure:
     sizes: list[int] = field(default_factory=list)
     rates: list[str] = field(default_factory=list)
     time: int = 0  # seconds that a step takes, about
-    limit: int = 0  # seconds after which it is ended
+    limit: int = 0  # timeout in seconds
     line: int = 0
 
 
@@ -205,7 +205,7 @@ class Reader:
             raise self.wrong(line_of(node), f"{name}: {error}") from None
 
     def items(self, node: yaml.Node, name: str, most: int) -> list[yaml.Node]:
-        """A list of one may be written without brackets."""
+        """A list with one item may be written without brackets."""
         items = list(node.value) if isinstance(node, yaml.SequenceNode) else [node]
         if not items:
             raise self.wrong(line_of(node), f"{name}: is empty; leave it out")
@@ -350,6 +350,6 @@ def parse(file: str, text: bytes) -> Plan:
     if root is not None:
         reader.keys(root, PLAN_KEYS, plan)
     check(plan, reader)
-    # Where nothing is said: results beside the plan, in a folder of its name.
+    # By default, results go beside the plan, in a folder of its name.
     plan.folder = plan.folder or f"{Path(file).with_suffix('')}.results"
     return plan

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a long measurement is at, on stderr: on a terminal one line that is written again and
-again; in a log a line now and then."""
+"""Progress of a long measurement, on stderr: on a terminal, one line that is rewritten; in a
+log, a line now and then."""
 from __future__ import annotations
 
 import sys

@@ -48,7 +48,7 @@ def throughput(session: Session) -> int:
 
 
 def frameloss(session: Session) -> int:
-    """Loss by rate, down to where there is none."""
+    """Loss by rate, down to a rate without loss."""
     points: list[Outcome] = []
     try:
         frame_loss(session.search, session.options.step, points)
@@ -79,7 +79,7 @@ def bursts(session: Session) -> int:
     """The longest burst, and the device's buffer."""
     o, s = session.options, session.search
     found = session.throughput()[0]
-    # No buffer fills where all that can be sent is forwarded (RFC 9004, 5.2).
+    # No buffer fills if the device forwards all that can be sent (RFC 9004, 5.2).
     if found.limit != Limit.DEVICE:
         if found.value <= 0:
             raise SearchError("the receiver loses frames at all rates")

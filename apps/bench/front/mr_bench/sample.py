@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Medians, because what disturbs a sample makes it longer and never shorter,
-and bootstrap intervals, because nothing is known of how samples spread."""
+"""Medians, because a disturbance makes a sample longer and never shorter, and
+bootstrap intervals, because the distribution of samples is unknown."""
 
 import functools
 import math

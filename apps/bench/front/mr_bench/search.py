@@ -2,9 +2,8 @@
 """Searches for a rate, on a function that makes one trial.
 
 Nothing here knows ports: a test puts a mathematical device behind the function. Rates are
-frames per second. What a trial is worth is judged in one place, Search.trial(): a trial
-whose sender did not keep its rate up says nothing of the device, and no search counts it
-as loss.
+frames per second. Trials are judged in one place, Search.trial(): a trial whose sender
+did not keep up its rate says nothing about the device, and no search counts it as loss.
 """
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ from mr_bench.traffic import Trial
 MAX_TRIALS = 2000  # of one result
 SECOND = 1_000_000_000
 UNSENT_REPEATS, DISTURBED_REPEATS = 2, 9
-# The path is looked for at a rate that everything can take.
+# The path check uses a rate that any device can handle.
 PATH_PPS, PATH_FRAMES, PATH_TRIES = 1000, 100, 3
 # What a frame may be late by, as long as the rate is kept: threads look at the clock in
 # rounds.
@@ -39,7 +38,7 @@ class BrokenOff(SearchError):
 
 
 class Unsteady(SearchError):
-    """The device, or the sender, does not do the same twice."""
+    """The device or the sender is not repeatable."""
 
 
 class NoPath(SearchError):
@@ -57,7 +56,7 @@ class Limit(enum.IntEnum):
 
 @dataclass
 class Wanted:
-    """What is asked of a trial."""
+    """The parameters of a trial."""
 
     pps: float  # 0: full speed
     duration_ns: int

@@ -116,7 +116,7 @@ ROWS = (
     Row(Group.CEILING, "ceiling", "RATE|FILE",
         "of the tester: a rate, or a document of selftest", lambda _, text: text),
 )
-# Of another method an option would do nothing; unless a group has it for itself, too.
+# An option of another method would have no effect, unless a group has it, too.
 METHODS_OF = {
     "confirm": (("binary", "tst009"), None), "verify": (("tst009",), Group.BURSTS),
     "loss-tolerance": (("binary", "tst009"), Group.INTERVAL), "pdr": (("mlr",), None),
@@ -160,7 +160,7 @@ def read_options(name: str, groups: Group, shared: dict[str, Any]) -> SearchOpti
 
 
 def describe(options: SearchOptions, groups: Group) -> dict[str, Any]:
-    """All that the figures depend on, so that unlike runs are told apart."""
+    """Everything that the figures depend on, to tell unlike runs apart."""
     config: dict[str, Any] = {}
     if groups & Group.SEARCH:
         config |= {

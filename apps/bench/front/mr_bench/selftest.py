@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""mr-bench selftest: whether the tester finds what a simulated device does, which is told what
-to do, and what the tester itself can do on these ports, with nothing between them."""
+"""mr-bench selftest: whether the tester measures the known behaviour of a simulated device,
+and what the tester itself can do on these ports, with nothing between them."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ PPS = 1e6
 
 @dataclass(frozen=True)
 class Case:
-    """What is injected, and the error that the tester states for it: 0 is exact."""
+    """What is injected, and the tester's stated error for it: 0 is exact."""
 
     device: str  # as --device takes it
     figure: str

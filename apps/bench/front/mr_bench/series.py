@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The steps of a plan, done one after the other, and the journal of what is done.
+"""Runs the steps of a plan one after another, and keeps a journal of them.
 
-The journal is plan.journal in the folder of results, JSON that is replaced whole after
-each step: it can be read whenever the series is cut off.
+The journal is plan.journal in the results folder, JSON that is replaced atomically after
+each step: it is readable whenever the series is interrupted.
 """
 from __future__ import annotations
 
@@ -303,7 +303,7 @@ class Series:
         return status == 0
 
     def is_ready(self, device: Device) -> bool:
-        """Ask until it says so."""
+        """Poll until it is ready."""
         assert self.ending is not None
         end_s = time.monotonic() + READY_S
         while self.check_device() and time.monotonic() < end_s:
@@ -369,7 +369,7 @@ class Series:
             status = 124  # as timeout(1)
         elif status != 0:
             self.complain(step.name, status)
-        # What was measured of a device that ended meanwhile is not its result.
+        # If the device ended meanwhile, the measurement is not valid.
         if not self.ending.is_set and not self.check_device():
             assert self.under_test is not None
             self.under_test.is_failed = True
@@ -396,7 +396,7 @@ class Series:
         self.journal.note(step.name, self.key(step), seconds, status)
 
     def do_steps(self) -> None:
-        """What has no result yet."""
+        """Steps without a result."""
         assert self.ending is not None
         try:
             for i, step in enumerate(self.steps):

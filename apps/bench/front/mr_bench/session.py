@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A command that searches, from its options to its files: a traffic engine, the sizes one
-after the other, the rows of the document, the table for people, progress, and what the
+after another, the rows of the document, the table for people, progress, and what the
 tester itself can do."""
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from mr_bench.values import UsageError
 SETTLE_NS = SECOND  # it ends sooner, when all have come
 FULL_SPEED_NS = SECOND // 5  # to see what the sender can do
 WIRE_BYTES = 24
-# Where neither --rate nor a link says what the highest rate is.
+# If neither --rate nor the link gives the highest rate.
 VIRTUAL_PPS = 10_000_000
 LEAST_SHARE = 100_000  # of the highest rate: the lowest
 NEAR = 0.95  # of a ceiling: results from here on may be the tester's own
@@ -37,7 +37,7 @@ class Command:
     name: str
     usage: str  # in front of the options
     groups: Group
-    # Once for each size. 0, or 1 if the goal was missed; raises SearchError.
+    # Called once per size. Returns 0, or 1 if the goal was missed; raises SearchError.
     run: Callable[[Session], int]
     # Before ports are opened, with a document: the exit status.
     before: Callable[[Session], int] | None = None
@@ -170,7 +170,7 @@ class Session:
         try:
             self.search.check_path()
             self._find_highest()
-            # No result rests on what was tried so far.
+            # No result depends on the trials so far.
             self.search.trials.clear()
             return self.command.run(self)
         finally:

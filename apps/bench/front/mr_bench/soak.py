@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""mr-bench soak: a long run at one rate, as trials one after the other, so that the losses of
-each interval are exact; between them is the time to settle."""
+"""mr-bench soak: a long run at one rate, as consecutive trials, so that the losses of each
+interval are exact; between trials is the settling time."""
 from __future__ import annotations
 
 import math
@@ -150,7 +150,7 @@ class Soak:
             session.row("loss", "ratio", loss, is_limited=is_unsent, note=note)
             session.row("intervals-with-loss", "ratio", self.n_lossy / self.n,
                         is_limited=is_unsent, note=note)
-        # Where nothing came back there is no latency.
+        # If nothing came back there is no latency.
         if self.sent and self.median_ns.n:
             for goal, drift in (("p50", self.median_ns), ("p99", self.p99_ns)):
                 session.row(f"latency-{goal}", "ns", drift.mean_v, drift.min, drift.max)

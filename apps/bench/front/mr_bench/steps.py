@@ -34,7 +34,7 @@ def frame_loss(search: Search, step: float, points: list[Outcome]) -> None:
 
 @dataclass
 class Bursts:
-    """Tests so far, and what they come to."""
+    """Tests so far, and their result."""
 
     max_pps: float
     throughput_pps: float = 0.0  # 0: not known, no corrected time
@@ -55,7 +55,7 @@ class Bursts:
 
     @property
     def implied_s(self) -> float:
-        """Time that the buffer holds, if nothing were forwarded meanwhile."""
+        """The buffer's length as time, if nothing were forwarded meanwhile."""
         return self.mean / self.max_pps
 
     @property

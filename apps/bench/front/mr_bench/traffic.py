@@ -21,7 +21,7 @@ VERSION = 1
 
 
 class EngineError(Exception):
-    """What the engine could not do, and the exit status that stands for it."""
+    """What the engine could not do, and the exit status for it."""
 
     def __init__(self, text: str, status: int = 1) -> None:
         super().__init__(text)
@@ -52,7 +52,7 @@ class Latency:
 
 @dataclass
 class Trial:
-    """What came of a trial; due = sent + unsent, sent = unique + lost."""
+    """The result of a trial; due = sent + unsent, sent = unique + lost."""
 
     due: int = 0
     sent: int = 0
@@ -130,7 +130,7 @@ class Engine:
             self.to.flush()
 
     def _end(self) -> int:
-        """What it prints behind its last reply is for the user."""
+        """Its output after the last reply is for the user."""
         with suppress(BrokenPipeError):
             self.to.close()
         output.copy(self.from_)

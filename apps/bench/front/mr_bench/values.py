@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Values of options, as people write them. What is wrong is a UsageError: one line."""
+"""Option values, as people write them. Errors are a UsageError: one line."""
 from __future__ import annotations
 
 import re
