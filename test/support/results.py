@@ -44,7 +44,9 @@ class Result:
     """The result of one meson test, which may be many tests."""
 
     def __init__(self, suite, record):
-        self.name = f"{suite}/{record['name'].split('/')[-1].strip()}"
+        self.test = record["name"].split("/")[-1].strip()
+        self.name = f"{suite}/{self.test}"
+        self.first = None  # the result before this one, which failed
         self.passed = self.failed = self.skipped = 0
         self.why = []  # of skips: (reason, test within this one or '')
         output = (record.get("stdout") or "") + (record.get("stderr") or "")
@@ -63,6 +65,12 @@ class Result:
             self.failed = 1
             self.name += f" ({outcome.lower()})"
         self.said = said_of_failure(output) if self.failed else []
+
+    def after(self, first):
+        """This result, of a test that had failed before."""
+        if not self.failed:
+            self.first = first
+        return self
 
     def _count(self, output):
         for match in CMOCKA.finditer(output):
@@ -129,9 +137,12 @@ def report(results_by_suite, seconds_by_suite, all_s):
           f"{sum(cpu_s for _, cpu_s in seconds_by_suite.values()):11.0f}")
     everything = [r for results in results_by_suite.values() for r in results]
     report_skips(everything)
-    failures = [r for r in everything if r.failed]
-    if failures:
-        print("\nFailed:")
+    for title, failures in (
+            ("Passed only when run again, after", [r.first for r in everything
+                                                   if r.first]),
+            ("Failed", [r for r in everything if r.failed])):
+        if failures:
+            print(f"\n{title}:")
         for failure in failures:
             print(f"  {failure.name}")
             for line in failure.said:

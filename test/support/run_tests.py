@@ -81,6 +81,8 @@ SUITES = {
 SANITIZER_TIME_FACTOR = 4.0
 # A suite that takes longer than this hangs: no wait without a deadline.
 SUITE_LIMIT_S = 1200
+# More failures than this are no accident.
+MAX_AGAIN = 3
 # Busy suites yield the cores to waiting ones when those wake up.
 WORKERS_NICE = 10
 # A program that calls one of these starts threads.
@@ -261,7 +263,27 @@ class Runner:
         self.run_tests(label, suite, build, tests, names)
 
     def run_tests(self, label, suite, build, tests, names):
-        """Run tests of a suite that are built."""
+        """Run tests of a suite that are built. Of a suite that waits, a few
+        that fail are run again, alone: the host may have stopped them. The
+        summary names those that passed only then."""
+        print(f"=== {label}: {len(tests)} tests", flush=True)
+        found = self.meson_test(label, suite, build, len(tests), sorted(
+            {t["name"] for t in tests} if names is not None else ()))
+        failed = [r for r in found if r.failed]
+        if (suite.waits and 0 < len(failed) <= MAX_AGAIN
+                and not self.commands.is_over):
+            print(f"=== {label}: {len(failed)} failed, run again", flush=True)
+            again = {r.test: r for r in self.meson_test(
+                label, suite._replace(n_at_once=1), build, len(failed),
+                [r.test for r in failed])}
+            found = [again[r.test].after(r) if r.failed and r.test in again
+                     else r for r in found]
+        print("=== {}: {:.0f} s, of CPU {:.0f} s".format(
+            label, *self.seconds[label]), flush=True)
+        self.results[label] = found
+
+    def meson_test(self, label, suite, build, n_tests, names):
+        """Results of a suite, or of those of its tests that have names."""
         factor = self.time_factor * suite.time_factor
         env, prefix = dict(os.environ), []
         if suite.build:
@@ -284,17 +306,11 @@ class Runner:
             command += ["--num-processes", suite.n_at_once]
         for name in suite.of_meson or (label,):
             command += ["--suite", name]
-        print(f"=== {label}: {len(tests)} tests", flush=True)
         status, output = self.execute(
-            label, [*command, *sorted({t["name"] for t in tests}
-                                      if names is not None else ())],
-            SUITE_LIMIT_S * factor, env, re.compile(r"^ *\d+/\d+ "),
-            0 if suite.waits else self.nice)
-        print("=== {}: {:.0f} s, of CPU {:.0f} s".format(
-            label, *self.seconds[label]), flush=True)
-        self.results[label] = results_of(
-            label, log.read_text() if log.exists() else "", len(tests), status,
-            output)
+            label, [*command, *names], SUITE_LIMIT_S * factor, env,
+            re.compile(r"^ *\d+/\d+ "), 0 if suite.waits else self.nice)
+        return results_of(label, log.read_text() if log.exists() else "",
+                          n_tests, status, output)
 
     def run_all(self, chosen):
         """Run suites, {name: names of tests or None}, those that wait beside

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A program under test, whose output is read while it runs."""
 import os
+import select
 import subprocess
 import threading
 import time
@@ -18,25 +19,42 @@ TAG_OBJECT = BUILD / "test" / "netns" / "tag.bpf.o"
 
 
 class Lines:
-    """Lines of a pipe, gathered by a thread."""
+    """Lines of a pipe. A thread gathers them, so that the pipe never fills."""
 
     def __init__(self, pipe):
+        os.set_blocking(pipe.fileno(), False)
+        self.pipe = pipe
         self.lines = []
+        self.partial = b""
         self.ended = False
         self.changed = threading.Condition()
-        threading.Thread(target=self._read, args=(pipe,), daemon=True).start()
+        threading.Thread(target=self._follow, daemon=True).start()
 
-    def _read(self, pipe):
+    def _follow(self):
+        while not self.ended:
+            try:
+                select.select([self.pipe], [], [])
+            except (OSError, ValueError):
+                pass  # closed under us, at the end of the test
+            with self.changed:
+                self._take()
+
+    def _take(self):
+        """Take what the program has written by now. The caller has the lock."""
         try:
-            for line in pipe:
-                with self.changed:
-                    self.lines.append(line.rstrip("\n"))
-                    self.changed.notify_all()
-        except ValueError:  # closed under us, at the end of the test
+            while data := os.read(self.pipe.fileno(), 65536):
+                *whole, self.partial = (self.partial + data).split(b"\n")
+                self.lines += [line.decode() for line in whole]
+        except BlockingIOError:
             pass
-        with self.changed:
+        except (OSError, ValueError):
             self.ended = True
-            self.changed.notify_all()
+        else:
+            self.ended = True
+        if self.ended and self.partial:
+            self.lines.append(self.partial.decode())
+            self.partial = b""
+        self.changed.notify_all()
 
     def wait(self, matches, limit_s, start=0):
         """The first line from `start` on that matches; None if none came."""
@@ -52,13 +70,15 @@ class Lines:
                 self.changed.wait(left_s)
 
     def text(self):
-        """All of it, so far."""
+        """All that the program has written by now."""
         with self.changed:
+            self._take()
             return "\n".join(self.lines)
 
     def count(self):
-        """How many lines there are."""
+        """How many lines the program has written by now."""
         with self.changed:
+            self._take()
             return len(self.lines)
 
 
