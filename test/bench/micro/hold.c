@@ -291,7 +291,7 @@ static void objects_row(struct bench *bench, uint32_t n_held,
 		.count = bed_count,
 		.wish = { .n_objects = n_threads * 2048,
 			  .n_bytes = 256,
-			  .n_extra = 2 * n_held * n_threads * sizeof(word) },
+			  .n_extra = held_bytes(n_held) * n_threads },
 		.param = { n_held, 1, 1 },
 	};
 

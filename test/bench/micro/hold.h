@@ -68,12 +68,18 @@ static ALWAYS_INLINE void mempool_give(void *mp, uint32_t thread,
 		       mempool_of })
 #endif
 
-/* Each thread's slots of what it holds, of 16 bytes each. */
+/* Bytes of what a thread holds, 16 each; no two threads write to one line. */
+static inline size_t held_bytes(uint64_t n_held)
+{
+	return (n_held * 2 * sizeof(word) + 127) / 128 * 128;
+}
+
 static inline word *held_by(const struct player *player, uint32_t thread)
 {
 	struct bed *bed = player->state;
 
-	return (word *)(void *)bed->extra + 2 * player->param[P_HOLD] * thread;
+	return (word *)(void *)(bed->extra +
+				held_bytes(player->param[P_HOLD]) * thread);
 }
 
 /* Sizes of calls: fixed, or as 26.11 draws them, never beyond what is left. */

@@ -184,7 +184,7 @@ static struct player perf_player(uint32_t n_threads, uint32_t n_objects,
 	return (struct player){
 		.count = bed_count,
 		.wish = { .n_objects = n_threads * n_objects - 1,
-			  .n_extra = 2 * n_held * n_threads * sizeof(word) },
+			  .n_extra = held_bytes(n_held) * n_threads },
 		.param = { n_held, get, put, random },
 	};
 }
