@@ -216,7 +216,9 @@ static const struct {
 	{ 'o', "promisc" },  { 'p', "pool-pages" }, { 'r', "ring" },
 	{ 's', "safety" },   { 'x', "max-cpu" },    { 'C', "csv" },
 	{ 'I', "instance" }, { 'M', "mtu" },        { 'P', "page-bytes" },
-	{ 'F', "filter" },   { 'Q', "quiet" },
+	{ 'F', "filter" },   { 'Q', "quiet" },      { 'B', "bidirectional" },
+	{ 'O', "out" },      { 'R', "rate" },       { 'S', "stream" },
+	{ 'z', "size" },
 };
 
 /* Of a letter that the table has no more: the option that it was. */

@@ -154,7 +154,7 @@ def write_report(args):
     files = [str(path) for path in done(args.folder)]
     if not files:
         return
-    call(args.bench, "report", *files, "-o",
+    call(args.bench, "report", *files, "--out",
          str(args.folder / "report.html"), "--title",
          "Devices under test, one beside the other")
     text = table(args.folder)

@@ -26,6 +26,11 @@ class MicroError(Exception):
     """What is wrong, in one line; the second argument is the exit status."""
 
 
+# Short options up to 0.1. -q, which was --quick, is --quiet as everywhere.
+OLD = {"-l": "list", "-s": "samples", "-t": "sample-ms", "-g": "goals", "-O": "only",
+       "-o": "only-ours", "-d": "out", "-Q": "quiet"}
+
+
 class Parser(argparse.ArgumentParser):
     """One line says what is wrong."""
 
@@ -41,20 +46,18 @@ def parser(command: str) -> argparse.ArgumentParser:
                "without any, all are run.")
     add = p.add_argument
     add("names", nargs="*", metavar="NAME")
-    add("-l", "--list", action="store_true", help="say what could be run, and run nothing")
-    add("-s", "--samples", metavar="N", help="per player and row (31)")
-    add("-t", "--sample-ms", metavar="MS", help="length of one (50)")
-    add("-q", "--quick", action="store_true", help="7 samples of 5 ms: a look, not a result")
-    add("-g", "--goals", action="store_true",
-        help="the rows of the goals, in 11 minutes at most")
-    add("-O", "--only", metavar="SIDES", help="of ours,dpdk,kernel,plain,malloc; as ours,dpdk")
-    add("-o", "--only-ours", action="store_const", dest="only", const="ours",
+    add("--list", action="store_true", help="say what could be run, and run nothing")
+    add("--samples", metavar="N", help="per player and row (31)")
+    add("--sample-ms", metavar="MS", help="length of one (50)")
+    add("--quick", action="store_true", help="7 samples of 5 ms: a look, not a result")
+    add("--goals", action="store_true", help="the rows of the goals, in 11 minutes at most")
+    add("--only", metavar="SIDES", help="of ours,dpdk,kernel,plain,malloc; as ours,dpdk")
+    add("--only-ours", action="store_const", dest="only", const="ours",
         help="the same as --only ours")
     add("-c", "--cores", metavar="LIST", help="cores to use in that order, as 1,3-5")
     add("-j", "--json", action="store_true", help="one JSON object on stdout, and no table")
-    add("-d", "--out", metavar="DIR", type=Path,
-        help="write report.json, report.md and plots there")
-    add("-Q", "--quiet", action="store_true", help="no progress on stderr")
+    add("--out", metavar="DIR", type=Path, help="write report.json, report.md and plots there")
+    add("-q", "--quiet", action="store_true", help="no progress on stderr")
     return p
 
 
@@ -183,6 +186,9 @@ def write_out(document: dict[str, Any], about: dict[str, dict[str, Any]], is_who
 
 
 def run(program: str, command: str, words: list[str]) -> int:
+    for word in words:
+        if word in OLD:
+            raise MicroError(f"{word} is now --{OLD[word]}", 2)
     options = parser(command).parse_args(words)
     line = engine_words(program, command, options)
     rows = [row for row in listed(line) if is_asked_for(row, options)]

@@ -47,6 +47,7 @@ class Errors(unittest.TestCase):
 
     CASES = [
         (2, "unrecognized arguments: --nope", ["mem", "--nope"]),
+        (2, "-s is now --samples", ["mem", "-s", "9"]),
         (2, "no row has such a name", ["mem", "--only-ours", "B99"]),
         (2, "mr bench flow --list has them", ["flow", "B01"]),
         (2, "no row has such a name and a player of --only",
@@ -275,7 +276,7 @@ class Fwd(unittest.TestCase):
 
     def test_report(self):
         code, out, err = run("fwd", "--quick", "--samples", "3", "--sample-ms",
-                             "1", "--only-ours", "--json", "-Q",
+                             "1", "--only-ours", "--json", "-q",
                              "W01/port=null burst=64 size=60",
                              "W01/port=pair burst=64", "W02/fields=1")
         self.assertEqual(code, 0, err)

@@ -182,7 +182,7 @@ def test_disturbed_samples_count_only_where_clean_ones_are_too_few():
 
 @pytest.mark.parametrize("words, samples, ms", [
     ([], "31", "50"), (["--goals"], "15", "20"), (["--quick"], "7", "5"),
-    (["-q", "--samples", "9", "-t", "3"], "9", "3")])
+    (["--quick", "--samples", "9", "--sample-ms", "3"], "9", "3")])
 def test_options_become_those_of_the_engine(words, samples, ms):
     options = front.parser("mem").parse_args([*words, "--only-ours", "-c", "2", "B01"])
     line = front.engine_words("engine", "mem", options)

@@ -58,6 +58,14 @@ class Errors(unittest.TestCase):
          ["tx", "--rate", "1k", "--pace-frames", "3", "null:"]),
         (2, "mr-bench tx --help lists them", ["tx", "--nope"]),
         (2, "'mem' is './mr bench mem' now", ["mem", "--quick"]),
+        *((2, f"-{old} is now --{now}", [command, f"-{old}", "x"])
+          for command, letters in (
+              ("loop", {"R": "rate", "n": "count", "S": "stream", "z": "size",
+                        "B": "bidirectional", "O": "out", "C": "csv"}),
+              ("compare", {"b": "baseline", "t": "threshold", "a": "anyway"}),
+              ("report", {"o": "out", "t": "title"}),
+              ("plan", {"n": "dry-run", "d": "folder", "r": "repeat"}))
+          for old, now in letters.items()),
     ]
 
     def test_one_line_and_the_exit_code(self):
@@ -67,7 +75,7 @@ class Errors(unittest.TestCase):
                 self.assertEqual(got, code, err)
                 errors = errors_of(err)
                 self.assertEqual(len(errors), 1, err)
-                self.assertRegex(errors[0], "^mr-bench: ")
+                self.assertRegex(errors[0], "^mr-bench( compare| report)?: ")
                 self.assertIn(words, errors[0])
 
 
@@ -111,8 +119,9 @@ class Traffic(unittest.TestCase):
         for words, streams in (
                 ([], ["udp ip.src=198.18.0.1 ip.dst=198.19.0.1 udp.src=1024 "
                       "udp.dst=9"]),
-                (["-S", "size=99", "-S", "tcp"], ["size=99", "tcp"])):
-            code, out, err = run("tx", "-j", "-q", "-n", "10", *words, "null:")
+                (["--stream", "size=99", "--stream", "tcp"], ["size=99", "tcp"])):
+            code, out, err = run("tx", "-j", "-q", "--count", "10", *words,
+                                 "null:")
             self.assertEqual((code, err), (0, ""))
             self.assertEqual(json.loads(out)["streams"], streams)
 

@@ -225,8 +225,8 @@ class Replay(Folder):
                          final["replay"]["late_max_ns"])
         self.assertGreater(trial["clock_error_ns"], 0)
         self.assertEqual(len(table.read_text("utf-8").splitlines()), 2)
-        code, said, err = run("compare", "--threshold", 50, "-b", out, "-b",
-                              out, out, out)
+        code, said, err = run("compare", "--threshold", 50, "--baseline", out,
+                              "--baseline", out, out, out)
         self.assertEqual(code, 0, err)
         self.assertRegex(said, r"mix at 500 frames/s: late p99")
 

@@ -53,6 +53,12 @@ of the same thing, and make its median and its interval.
 Exit status: 1 if something is worse, 2 if they cannot be compared,
 3 if nothing is worse but figures are unclear, as a side has one run.
 """
+OPTIONS = [
+    Option("baseline", "FILE", "what to compare with (repeatable)", old="b"),
+    Option("threshold", "PERCENT", "changes up to that are no difference (1)", old="t"),
+    Option("anyway", "", "compare what was measured differently, too", old="a"),
+    Option("json", "", "one JSON object on stdout", "j"),
+]
 TESTER = " (tester's limit)"
 FEW_RUNS = """\
 Where a side has fewer than 5 runs, the interval is from the lowest to the \
@@ -296,34 +302,13 @@ def main(words: list[str]) -> int:
     """The exit status: 0; 1: something is worse; 2: there is nothing to
     compare; 3: nothing is worse, but some figure has only one run on a
     side."""
-    given: dict[str, str] = {"threshold": "1"}
-    baseline: list[str] = []
-    options = [
-        Option("baseline", "b", "FILE", "what to compare with (repeatable)", baseline.append),
-        Option(
-            "threshold",
-            "t",
-            "PERCENT",
-            "changes up to that are no difference (1)",
-            lambda value: given.update(threshold=value),
-        ),
-        Option(
-            "anyway",
-            "a",
-            "",
-            "compare what was measured differently, too",
-            lambda value: given.update(anyway=value),
-        ),
-        Option(
-            "json", "j", "", "one JSON object on stdout", lambda value: given.update(json=value)
-        ),
-    ]
     try:
-        files = parse(words, USAGE, options)
-        if files is None:
+        asked = parse(words, USAGE, OPTIONS)
+        if asked is None:
             return 0
-        threshold = _threshold(given["threshold"])
-        compare = Compare(_read(baseline, files), threshold, "anyway" in given)
+        given, files = asked
+        threshold = _threshold(given.get("threshold", ["1"])[-1])
+        compare = Compare(_read(given.get("baseline", []), files), threshold, "anyway" in given)
     except Wrong as wrong:
         return _complain(str(wrong))
     try:

@@ -2,7 +2,6 @@
 """Options of a command: one table defines the parser and the help."""
 
 import getopt
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from mr_bench import engine
@@ -14,44 +13,59 @@ class Wrong(Exception):
 
 @dataclass(frozen=True)
 class Option:
-    """take: called with the value, "" for an option that has none. letter "":
-    there is no short form."""
+    """value: what the help calls it; "": there is none. letter: the short form.
+    old: the short form up to 0.1, which is refused with the name."""
 
     name: str
-    letter: str
-    value: str  # what the help calls it; "": there is none
+    value: str
     help: str
-    take: Callable[[str], None]
+    letter: str = ""
+    old: str = ""
+
+
+ENDING = (
+    Option("help", "", "print this", "h"),
+    Option("version", "", "print the version", "V"),
+)
 
 
 def _print_help(usage: str, options: list[Option]) -> None:
-    rows = [(o.letter, f"{o.name} {o.value}".strip(), o.help) for o in options]
-    rows += [("h", "help", "print this"), ("V", "version", "print the version")]
     print(usage)
-    for letter, left, what in rows:
-        short = f"-{letter}, " if letter else "    "
-        print(f"  {short}--{left:16} {what}")
+    for o in options:
+        short = f"-{o.letter}, " if o.letter else "    "
+        print(f"  {short}--{f'{o.name} {o.value}'.strip():16} {o.help}")
     print("\nExit status: 0; 1 on failure; 2 if the command line is wrong.")
 
 
-def parse(words: list[str], usage: str, options: list[Option]) -> list[str] | None:
-    """Process the options in order. Returns the other words, or None if help
-    was printed. Raises Wrong."""
-    letters = "hV" + "".join(o.letter + (":" if o.value else "") for o in options if o.letter)
-    names = ["help", "version"] + [o.name + ("=" if o.value else "") for o in options]
-    by_name = {name: o for o in options for name in (f"--{o.name}", f"-{o.letter}")}
+def parse(
+    words: list[str], usage: str, options: list[Option]
+) -> tuple[dict[str, list[str]], list[str]] | None:
+    """Returns the values of each option given, "" for one that has none, and the
+    other words; None if help was printed. Raises Wrong."""
+    options = [*options, *ENDING]
+    letters = "".join(
+        letter + (":" if o.value else "") for o in options for letter in (o.letter, o.old) if letter
+    )
+    by_name = {f"--{o.name}": o for o in options} | {f"-{o.letter}": o for o in options}
     try:
-        given, rest = getopt.gnu_getopt(words, letters, names)
+        pairs, rest = getopt.gnu_getopt(
+            words, letters, [o.name + ("=" if o.value else "") for o in options]
+        )
     except getopt.GetoptError as error:
         dashes = "-" if len(error.opt) == 1 else "--"
         if "requires argument" in error.msg:
             raise Wrong(f"option '{dashes}{error.opt}' needs a value") from None
         raise Wrong(f"no option '{dashes}{error.opt}'; mr-bench --help lists them") from None
-    for name, value in given:
-        if name in ("-h", "--help"):
+    given: dict[str, list[str]] = {}
+    for word, value in pairs:
+        if word not in by_name:
+            now = next(o.name for o in options if f"-{o.old}" == word)
+            raise Wrong(f"{word} is now --{now}")
+        name = by_name[word].name
+        if name == "help":
             _print_help(usage, options)
             return None
-        if name in ("-V", "--version"):
+        if name == "version":
             engine.become(["--version"])
-        by_name[name].take(value)
-    return rest
+        given.setdefault(name, []).append(value)
+    return given, rest

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 from mr_bench import engine, options, values
@@ -41,7 +40,7 @@ def say_end(series: Series) -> int:
                     f"{series.n_failed} failed, {n_left} left"
                     f"{'; the same command goes on' if n_left else ''}")
     if not series.is_quiet and not n_left and not series.n_failed:
-        print_error(f"plan: mr-bench report {series.journal.folder}/*.json -o report.html")
+        print_error(f"plan: mr-bench report {series.journal.folder}/*.json --out report.html")
     if not series.is_quiet and n_others:
         print_error(f"plan: {n_others} results there are of steps that this plan does not have")
     return 1 if series.n_failed or n_left else 0
@@ -71,34 +70,22 @@ def run_plan(plan: Plan, is_dry: bool, is_quiet: bool) -> int:
         journal.close()
 
 
-@dataclass
-class Asked:
-    """What the command line has."""
-
-    folder: str = ""
-    repeat: int = 0  # 0: the plan's
-    is_dry: bool = False
-    is_quiet: bool = False
-
-    def take_repeat(self, text: str) -> None:
-        """Rounds."""
-        self.repeat = values.whole("repeat", text, 1, MAX_REPEAT)
+OPTIONS = [
+    Option("dry-run", "", "list the steps and their time, do none", old="n"),
+    Option("folder", "DIR", "for results, in place of the plan's", old="d"),
+    Option("repeat", "N", "rounds, in place of the plan's", old="r"),
+    Option("quiet", "", "no progress on stderr", "q")]
 
 
 def main(words: list[str]) -> int:
     """The exit status."""
-    asked = Asked()
     try:
-        files = options.parse(words, USAGE, [
-            Option("dry-run", "n", "", "list the steps and their time, do none",
-                   lambda _: setattr(asked, "is_dry", True)),
-            Option("folder", "d", "DIR", "for results, in place of the plan's",
-                   lambda text: setattr(asked, "folder", text)),
-            Option("repeat", "r", "N", "rounds, in place of the plan's", asked.take_repeat),
-            Option("quiet", "q", "", "no progress on stderr",
-                   lambda _: setattr(asked, "is_quiet", True))])
-        if files is None:
+        asked = options.parse(words, USAGE, OPTIONS)
+        if asked is None:
             return 0
+        given, files = asked
+        repeats = [values.whole("repeat", text, 1, MAX_REPEAT) for text in
+                   given.get("repeat", [])]
         if len(files) != 1:
             return complain("plan: one FILE is wanted; see mr-bench plan --help", 2)
         plan = parse(files[0], Path(files[0]).read_bytes())
@@ -106,6 +93,6 @@ def main(words: list[str]) -> int:
         return complain(f"{error.filename}: {error.strerror}", 2)
     except options.Wrong as error:
         return complain(str(error), 2)
-    plan.folder = asked.folder or plan.folder
-    plan.repeat = asked.repeat or plan.repeat
-    return run_plan(plan, asked.is_dry, asked.is_quiet)
+    plan.folder = given.get("folder", [plan.folder])[-1] or plan.folder
+    plan.repeat = [plan.repeat, *repeats][-1]
+    return run_plan(plan, "dry-run" in given, "quiet" in given)

@@ -13,6 +13,10 @@ usage: mr-bench report [options] FILE...
 Make one page, with charts, of what commands of mr-bench that send and
 receive wrote with --json. It needs no other file and no network.
 """
+OPTIONS = [
+    Option("out", "FILE", "where to write it (standard output)", old="o"),
+    Option("title", "TEXT", "of the page", old="t"),
+]
 
 
 def _complain(text: str, status: int) -> int:
@@ -22,21 +26,11 @@ def _complain(text: str, status: int) -> int:
 
 def main(words: list[str]) -> int:
     """The exit status."""
-    given = {"out": "-", "title": "Measured with mr-bench"}
-    options = [
-        Option(
-            "out",
-            "o",
-            "FILE",
-            "where to write it (standard output)",
-            lambda value: given.update(out=value),
-        ),
-        Option("title", "t", "TEXT", "of the page", lambda value: given.update(title=value)),
-    ]
     try:
-        files = parse(words, USAGE, options)
-        if files is None:
+        asked = parse(words, USAGE, OPTIONS)
+        if asked is None:
             return 0
+        given, files = asked
         if not 1 <= len(files) <= MAX_FILES:
             raise Wrong(f"{len(files)} files given; it takes 1 to {MAX_FILES}")
         documents = [read(path) for path in files]
@@ -47,9 +41,10 @@ def main(words: list[str]) -> int:
                 )
     except Wrong as wrong:
         return _complain(str(wrong), 2)
+    out = given.get("out", ["-"])[-1]
     try:
-        output.write(given["out"], render(documents, given["title"]))
+        output.write(out, render(documents, given.get("title", ["Measured with mr-bench"])[-1]))
     except OSError as error:
-        where = "standard output" if given["out"] == "-" else given["out"]
+        where = "standard output" if out == "-" else out
         return _complain(f"cannot write {where}: {error.strerror}", 1)
     return 0
