@@ -4,9 +4,10 @@ r"""What --help says, as a section of a man page or for a shell's completion.
 usage: options.py man PROGRAM PAGE.in
        options.py bash|zsh|fish PROGRAM
 
-The table of options is the program's; --help prints it. In PAGE.in, the line
-.\" OPTIONS becomes the list of them. What follows a line .\" --name there, up
-to the next such line, is added to that option and goes on from its help.
+The table of options is the program's; --help prints it. In PAGE.in, a line
+.\" OPTIONS COMMAND... becomes the list of those of the commands, or of the
+program where it names none, that no list before it has. What follows a line
+.\" --name before it is added to that option and goes on from its help.
 """
 
 import re
@@ -15,8 +16,9 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-ROW = re.compile(r"^  (?:-(\w), |    )--([\w-]+)(?: (\S+))? +(\S.*)$", re.M)
-NOTE = re.compile(r"^\.\\\" (OPTIONS|--[\w-]+)\n", re.M)
+ROW = re.compile(r"^  (?:-(\w), |    )--([\w-]+)(?: ([A-Z]\S*|\S+\|\S+))? +(\S.*)$",
+                 re.M)
+NOTE = re.compile(r"^\.\\\" (OPTIONS.*|--[\w-]+)\n", re.M)
 
 
 class Option(NamedTuple):
@@ -37,21 +39,38 @@ def sentence(text: str) -> str:
     return text[0].upper() + text[1:].replace("\\", "\\e") + "."
 
 
-def man(options: list[Option], page: str) -> str:
-    """The page with its list of options."""
+def help_of(*words: str) -> str:
+    """What it prints."""
+    return subprocess.run([*words, "--help"], capture_output=True, text=True,
+                          check=True, timeout=60).stdout
+
+
+def options_of(text: str) -> list[Option]:
+    """Of what --help says."""
+    return [Option(*match) for match in ROW.findall(text)]
+
+
+def man(path: str, page: str) -> str:
+    """The page with its lists of options."""
     parts = NOTE.split(page)
-    notes = dict(zip(parts[1::2], parts[2::2]))
-    tail = notes.pop("OPTIONS")
-    unknown = set(notes) - {f"--{option.name}" for option in options}
-    if unknown:
-        sys.exit(f"no such options: {', '.join(sorted(unknown))}")
-    text = parts[0]
-    for option in options:
-        names = ", ".join(option.spellings()).replace("-", r"\-")
-        value = rf" \fI{option.value}\fR" if option.value else ""
-        text += f".TP\n\\fB{names}\\fR{value}\n{sentence(option.help)}\n"
-        text += notes.get(f"--{option.name}", "")
-    return text + tail
+    text, notes, listed = parts[0], {}, set()
+    for mark, more in zip(parts[1::2], parts[2::2]):
+        if mark.startswith("--"):
+            notes[mark] = more
+            continue
+        for option in [option for command in mark.split()[1:] or [""]
+                       for option in options_of(help_of(path, *command.split()))]:
+            if option.name in listed:
+                continue
+            listed.add(option.name)
+            names = ", ".join(option.spellings()).replace("-", r"\-")
+            value = rf" \fI{option.value}\fR" if option.value else ""
+            text += f".TP\n\\fB{names}\\fR{value}\n{sentence(option.help)}\n"
+            text += notes.pop(f"--{option.name}", "")
+        if notes:
+            sys.exit(f"no such options: {', '.join(sorted(notes))}")
+        text += more
+    return text
 
 
 def bash(program: str, options: list[Option], verbs: list[str]) -> str:
@@ -88,17 +107,14 @@ def fish(program: str, options: list[Option], verbs: list[str]) -> str:
 def main() -> None:
     """Print it."""
     form, path, *page = sys.argv[1:]
-    program = Path(path).name
-    text = subprocess.run([path, "--help"], capture_output=True, text=True,
-                          check=True, timeout=60).stdout
-    options = [Option(*match) for match in ROW.findall(text)]
+    if form == "man":
+        print(man(path, Path(page[0]).read_text("utf-8")), end="")
+        return
+    program, text = Path(path).name, help_of(path)
     usage = text.partition("\n\n")[0]
     verbs = re.findall(rf"{program} (?:\[options\] )?\[?(?!options)([a-z]+)\b", usage)
-    if form == "man":
-        print(man(options, Path(page[0]).read_text("utf-8")), end="")
-    else:
-        print({"bash": bash, "zsh": zsh, "fish": fish}[form](
-            program, options, verbs), end="")
+    print({"bash": bash, "zsh": zsh, "fish": fish}[form](
+        program, options_of(text), verbs), end="")
 
 
 main()

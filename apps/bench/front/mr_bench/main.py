@@ -79,15 +79,15 @@ def run(words: list[str]) -> int:
         engine.become(words)
     try:
         command = importlib.import_module(f"mr_bench.{module}")
+        commands = getattr(command, "COMMANDS", None)
+        run_it = commands[word].main if commands else command.main
+        return int(run_it(words[1:]))
     except ModuleNotFoundError as missing:
         package = f"python3-{(missing.name or '').partition('.')[0]}"
         print_error(
             f"mr-bench {word}: Python has no module {missing.name}; install the package {package}"
         )
         return 1
-    commands = getattr(command, "COMMANDS", None)
-    run_it = commands[word].main if commands else command.main
-    return int(run_it(words[1:]))
 
 
 def main() -> None:

@@ -29,14 +29,14 @@ takes them down, and how many it holds.
 """
 OPTIONS = (
     ("client", "ADDR", "first client's address (default 10.0.0.2)"),
-    ("clients", "N", "addresses from there on (16)"),
-    ("gateway", "ADDR", "the NAT's inside address (10.0.0.1)"),
-    ("server", "ADDR", "server outside (default 192.0.2.2)"),
+    ("clients", "N", "number of client addresses (default 16)"),
+    ("gateway", "ADDR", "the NAT's inside address (default 10.0.0.1)"),
+    ("server", "ADDR", "the server's address, outside (default 192.0.2.2)"),
     ("protocol", "udp|tcp", "udp (default), or tcp: SYN and its answer"),
-    ("connections", "N", "of a trial of the rate (default 10000)"),
-    ("max-connections", "N", "ever at once (default 1048576)"),
-    ("reset", "COMMAND", "empties the NAT's table, as 'mr-nat clear all --now'"),
-    ("resolution", "P%", "of the rate found (default 1%)"))
+    ("connections", "N", "per trial of the rate (default 10000)"),
+    ("max-connections", "N", "most at once (default 1048576)"),
+    ("reset", "COMMAND", "command that empties the NAT's table, as 'mr-nat clear all --now'"),
+    ("resolution", "P%", "share of the rate found (default 1%)"))
 # The RFC says what is sent, when, and by whom.
 WITHOUT = ("pace", "pace-frames", "duration", "count", "stream", "size", "dst-mac", "unstamped",
            "seed", "settle", "max-lag", "bidirectional", "device", "virtual", "workers", "burst",

@@ -4,7 +4,6 @@
 from mr_bench import output
 from mr_bench.document import read
 from mr_bench.options import Option, Wrong, parse
-from mr_bench.page import render
 from mr_bench.text import print_error
 
 MAX_FILES = 1024
@@ -15,7 +14,7 @@ receive wrote with --json. It needs no other file and no network.
 """
 OPTIONS = [
     Option("out", "FILE", "where to write it (standard output)", old="o"),
-    Option("title", "TEXT", "of the page", old="t"),
+    Option("title", "TEXT", "title of the page", old="t"),
 ]
 
 
@@ -41,6 +40,9 @@ def main(words: list[str]) -> int:
                 )
     except Wrong as wrong:
         return _complain(str(wrong), 2)
+    # Its packages are not needed for --help, which the build asks for.
+    from mr_bench.page import render  # pylint: disable=import-outside-toplevel
+
     out = given.get("out", ["-"])[-1]
     try:
         output.write(out, render(documents, given.get("title", ["Measured with mr-bench"])[-1]))
