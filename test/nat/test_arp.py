@@ -301,6 +301,35 @@ def test_a_probe_ends_no_other_one(quiet):
     assert quiet.drops == {}
 
 
+def test_a_flood_with_forged_addresses_ends_no_probe(nat_of):
+    """Else a neighbour that is silent would be used as long as it lasts."""
+    nat = nat_of(answers_arp=False,
+                 outside=["192.0.2.1/24", "198.18.0.1/16"])
+    peers = silent(nat, 8)
+    asked = set()
+    for i in range(5):
+        got = talk(nat, peers, 0.75, forged)
+        asked |= {p[ARP].pdst for p in got if ARP in p and p.dst == ALL}
+        for k in range(64):
+            asks(nat, forged(100 + k), HOST, f"198.18.{i + 1}.{k + 1}")
+    assert asked >= set(peers)
+    for peer in peers:
+        got = nat.inside(udp(HOST, 5000, peer, 53)).outside
+        assert not any(UDP in p for p in got)
+
+
+def test_one_that_failed_is_not_asked_for_without_room(quiet):
+    """It stays as it was: its host is told so, at once."""
+    assert asks(quiet, forged(99), HOST, "192.0.2.250")
+    quiet.advance(5)
+    for i in range(64):
+        assert asks(quiet, forged(i), HOST, f"192.0.2.{i + 10}")
+    before = quiet.drops["neighbour"]
+    for _ in range(2):
+        assert not asks(quiet, forged(99), HOST, "192.0.2.250")
+    assert quiet.drops == {"neighbour": before + 2}
+
+
 def test_the_gateway_is_probed_though_all_queries_are_taken(quiet):
     quiet.inside(udp(HOST, 5000, PEER, 53))
     quiet.outside(reply(GATEWAY, OURS, OUTSIDE))

@@ -11,6 +11,7 @@
 enum {
 	MAX_WATCHED = 64, /* neighbours that are asked for... */
 	MAX_SHARE = 8,    /* ...because of one host */
+	MAX_PROBES = 32,  /* that no query for a new neighbour displaces */
 	MAX_WAITING = 16, /* frames for one of them */
 	MAX_WAITING_ALL = 256,
 	MAX_TRIES = 3,
@@ -221,74 +222,99 @@ static bool is_before(const struct watch *a, const struct watch *b)
 					  a->begin_ns < b->begin_ns;
 }
 
-/*
- * Make room for another query of an asker (0: for the gateway). An asker that
- * has used up its share loses its oldest one that is without hope. If all are
- * taken, the asker that has most loses its oldest: where each has one, as with
- * forged MAC addresses, only after who is there has had time to answer, or for
- * the gateway. For a new one only: a probe that has hope gives way, else none
- * would ever fail. A retry takes nothing from its asker's others, so that each
- * of those that are silent has its turn. false: none gives way.
- */
-static bool make_room(struct nat_path *path, uint64_t asker, enum want want)
+/* Where another query goes: into the watch that gives way, or behind the last
+ * one. */
+struct room {
+	uint64_t asker;
+	uint32_t at;
+};
+
+static bool has_hope(const struct nat_path *path, const struct watch *watch)
+{
+	return watch->is_probe && !is_hopeless(path, watch);
+}
+
+/* Whether there are so few probes that none of them gives way. */
+static bool spares_probes(const struct nat_path *path, enum want want)
 {
 	const struct nat_resolver *resolver = path->resolver;
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < resolver->n; i++)
+		n += has_hope(path, &resolver->watches[i]);
+	return want != WANT_NEW || n <= MAX_PROBES;
+}
+
+/*
+ * Find room for another query of an asker (0: for the gateway). An asker that
+ * has used up its share loses its oldest query that is hopeless. If all watches
+ * are taken, the asker that has most loses its oldest one: where each has one,
+ * as with forged MAC addresses, only after its neighbour has had time to
+ * answer, or for the gateway. A probe that may still succeed gives way to a new
+ * query only if there are more than MAX_PROBES, or none would ever fail during
+ * a flood. A retry takes nothing from its asker's other queries, so that each
+ * silent neighbour has its turn. false: there is none.
+ */
+static bool find_room(const struct nat_path *path, enum want want,
+		      struct room *room)
+{
+	const struct nat_resolver *resolver = path->resolver;
+	const bool spares = room->asker != 0 && spares_probes(path, want);
 	uint32_t n_own = 0, own = MAX_WATCHED, any = MAX_WATCHED;
 	const struct watch *most;
 
 	for (uint32_t i = 0; i < resolver->n; i++) {
 		const struct watch *watch = &resolver->watches[i];
-		const bool is_own = watch->asker == asker;
-		const bool has_hope = !is_hopeless(path, watch);
+		const bool is_own = watch->asker == room->asker;
 
 		if (watch->is_gateway)
 			continue;
 		n_own += is_own;
-		if (want != WANT_NEW && watch->is_probe && has_hope &&
-		    asker != 0)
+		if (spares && has_hope(path, watch))
 			continue;
 		if (any == MAX_WATCHED ||
 		    is_before(watch, &resolver->watches[any]))
 			any = i;
-		if (is_own && !has_hope &&
+		if (is_own && is_hopeless(path, watch) &&
 		    (own == MAX_WATCHED ||
 		     is_before(watch, &resolver->watches[own])))
 			own = i;
 	}
+	room->at = any;
 	if (n_own >= MAX_SHARE) {
-		any = want == WANT_RETRY ? MAX_WATCHED : own;
+		room->at = want == WANT_RETRY ? MAX_WATCHED : own;
 	} else if (resolver->n < MAX_WATCHED) {
-		return true;
-	} else if (asker != 0 && any != MAX_WATCHED) {
+		room->at = resolver->n;
+	} else if (room->asker != 0 && any != MAX_WATCHED) {
 		most = &resolver->watches[any];
 		if (most->n_share <= n_own + 1 &&
 		    path->now_ns - most->begin_ns < grace_ns)
 			return false;
 	}
-	if (any == MAX_WATCHED)
-		return false;
-	evict(path, any);
-	return true;
+	return room->at != MAX_WATCHED;
 }
 
-/* There is room for it. mac: of one that is probed, else NULL; asker: 0 for the
- * gateway. */
+/* mac: of one that is probed, else NULL. */
 static struct watch *add_watch(struct nat_path *path, uint32_t slot,
 			       enum nat_side side, uint32_t addr,
-			       const uint64_t *mac, uint64_t asker)
+			       const uint64_t *mac, const struct room *room)
 {
 	struct nat_resolver *resolver = path->resolver;
-	struct watch *watch = &resolver->watches[resolver->n];
+	struct watch *watch;
 
-	*watch =
-		(struct watch){ .slot = slot,
-				.addr = addr,
-				.side = side,
-				.n_share = count_share(resolver, asker, 1),
-				.is_gateway = addr == path->links[side].gateway,
-				.is_probe = mac != NULL,
-				.asker = asker,
-				.begin_ns = path->now_ns };
+	if (room->at < resolver->n)
+		evict(path, room->at);
+	watch = &resolver->watches[resolver->n];
+	*watch = (struct watch){
+		.slot = slot,
+		.addr = addr,
+		.side = side,
+		.n_share = count_share(resolver, room->asker, 1),
+		.is_gateway = addr == path->links[side].gateway,
+		.is_probe = mac != NULL,
+		.asker = room->asker,
+		.begin_ns = path->now_ns,
+	};
 	resolver->n++;
 	nat_fifo_init(&watch->waiting);
 	/* One that is in use is asked itself at first, then all. */
@@ -297,14 +323,14 @@ static struct watch *add_watch(struct nat_path *path, uint32_t slot,
 }
 
 /* Whether there is room to ask for addr because of this packet. */
-static bool may_ask(struct nat_path *path, const struct nat_packet *packet,
-		    const struct nat_way *way, uint32_t addr, enum want want,
-		    uint64_t *ret_asker)
+static bool may_ask(const struct nat_path *path,
+		    const struct nat_packet *packet, const struct nat_way *way,
+		    uint32_t addr, enum want want, struct room *ret)
 {
-	*ret_asker = addr == path->links[way->to].gateway ?
+	ret->asker = addr == path->links[way->to].gateway ?
 			     0 :
 			     asker_of(path, packet);
-	return make_room(path, *ret_asker, want);
+	return find_room(path, want, ret);
 }
 
 /*
@@ -345,16 +371,17 @@ static bool make_room_to_wait(struct nat_path *path, const struct nat_fifo *own,
 
 static enum nat_reason hold_for(struct nat_path *path, uint32_t slot,
 				const struct nat_packet *packet,
-				const struct nat_way *way, uint32_t addr)
+				const struct nat_way *way, uint32_t addr,
+				enum want want)
 {
 	struct nat_resolver *resolver = path->resolver;
 	struct watch *watch = find_watch(resolver, slot);
-	uint64_t asker;
+	struct room room;
 
 	if (watch == NULL) {
-		if (!may_ask(path, packet, way, addr, WANT_NEW, &asker))
+		if (!may_ask(path, packet, way, addr, want, &room))
 			return NAT_DROP_NEIGHBOUR_FULL;
-		watch = add_watch(path, slot, way->to, addr, NULL, asker);
+		watch = add_watch(path, slot, way->to, addr, NULL, &room);
 	}
 	if (watch->waiting.n == MAX_WAITING ||
 	    !make_room_to_wait(path, &watch->waiting, packet->n) ||
@@ -370,7 +397,7 @@ enum nat_reason nat_resolve(struct nat_path *path, struct nat_packet *packet,
 {
 	struct nat_neighbours *neighbours = path->neighbours;
 	const uint32_t addr = nat_next_hop(path, way->to, way->dst);
-	uint64_t asker;
+	struct room room;
 	uint32_t slot;
 
 	if (addr == 0)
@@ -378,7 +405,7 @@ enum nat_reason nat_resolve(struct nat_path *path, struct nat_packet *packet,
 	slot = nat_neighbours_find(neighbours, way->to, addr);
 	/* Without permission to ask, take no slot either. */
 	if (slot == NAT_SLOT_NONE &&
-	    may_ask(path, packet, way, addr, WANT_NEW, &asker))
+	    may_ask(path, packet, way, addr, WANT_NEW, &room))
 		slot = nat_neighbours_add(neighbours, way->to, addr, true,
 					  path->now_s);
 	if (slot == NAT_SLOT_NONE)
@@ -386,34 +413,30 @@ enum nat_reason nat_resolve(struct nat_path *path, struct nat_packet *packet,
 	if (nat_neighbours_is_fresh(neighbours, slot, way->to, addr,
 				    path->now_s, ret_mac))
 		return NAT_OK;
+	/* First whether it may be asked for, then the change of its state,
+	 * which another worker may make first; only then another query gives
+	 * way. */
 	switch (nat_neighbours_look(neighbours, slot, way->to, addr, ret_mac)) {
 	case NAT_NEIGHBOUR_REACHABLE: /* stale: asked again, used meanwhile */
-		/* Another worker may be faster: then nobody gives way here. */
-		if (!nat_neighbours_move(neighbours, slot, way->to, addr,
-					 NAT_NEIGHBOUR_REACHABLE,
-					 NAT_NEIGHBOUR_PROBE, path->now_s))
-			return NAT_OK;
-		if (may_ask(path, packet, way, addr, WANT_PROBE, &asker))
-			add_watch(path, slot, way->to, addr, ret_mac, asker);
-		else
-			nat_neighbours_move(neighbours, slot, way->to, addr,
-					    NAT_NEIGHBOUR_PROBE,
-					    NAT_NEIGHBOUR_REACHABLE,
-					    path->now_s);
+		if (may_ask(path, packet, way, addr, WANT_PROBE, &room) &&
+		    nat_neighbours_move(neighbours, slot, way->to, addr,
+					NAT_NEIGHBOUR_REACHABLE,
+					NAT_NEIGHBOUR_PROBE, path->now_s))
+			add_watch(path, slot, way->to, addr, ret_mac, &room);
 		return NAT_OK;
 	case NAT_NEIGHBOUR_PROBE:
 		return NAT_OK;
 	case NAT_NEIGHBOUR_FAILED:
 		if (nat_neighbour_age_s(&neighbours->slots[slot], path->now_s) <
 			    RETRY_S ||
-		    !may_ask(path, packet, way, addr, WANT_RETRY, &asker) ||
+		    !may_ask(path, packet, way, addr, WANT_RETRY, &room) ||
 		    !nat_neighbours_move(neighbours, slot, way->to, addr,
 					 NAT_NEIGHBOUR_FAILED,
 					 NAT_NEIGHBOUR_INCOMPLETE, path->now_s))
 			return NAT_DROP_NEIGHBOUR;
-		return hold_for(path, slot, packet, way, addr);
+		return hold_for(path, slot, packet, way, addr, WANT_RETRY);
 	default:
-		return hold_for(path, slot, packet, way, addr);
+		return hold_for(path, slot, packet, way, addr, WANT_NEW);
 	}
 }
 
