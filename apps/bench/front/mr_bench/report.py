@@ -30,6 +30,9 @@ def main(words: list[str]) -> int:
         if asked is None:
             return 0
         given, files = asked
+        # Needs packages that --help, which the build asks for, does not.
+        from mr_bench.page import render  # pylint: disable=import-outside-toplevel
+
         if not 1 <= len(files) <= MAX_FILES:
             raise Wrong(f"{len(files)} files given; it takes 1 to {MAX_FILES}")
         documents = [read(path) for path in files]
@@ -40,9 +43,6 @@ def main(words: list[str]) -> int:
                 )
     except Wrong as wrong:
         return _complain(str(wrong), 2)
-    # Its packages are not needed for --help, which the build asks for.
-    from mr_bench.page import render  # pylint: disable=import-outside-toplevel
-
     out = given.get("out", ["-"])[-1]
     try:
         output.write(out, render(documents, given.get("title", ["Measured with mr-bench"])[-1]))
