@@ -19,8 +19,8 @@ extern "C" {
 #endif
 
 /**
- * The version of the library that was loaded, which may be newer than the
- * MR_VERSION_* of the headers that the program was built with.
+ * The version of the loaded library, which may be newer than the MR_VERSION_*
+ * of the headers that the program was built with.
  *
  * @return "major.minor.patch", a constant string
  *

@@ -14,14 +14,14 @@ extern "C" {
 
 /**
  * @file
- * The context: log hook, allocator, clock and the list of drivers. There is no
- * state outside it, so any number of contexts can live in one process.
+ * The context: log hook, allocator, clock and list of drivers. There is no
+ * state outside it, so a process may have any number of contexts.
  */
 
 struct mr_ctx;
 struct mr_driver;
 
-/** How loud a line of log is; a hook sees all of them. */
+/** Severity of a log line. A hook receives all of them. */
 enum mr_log_level {
 	MR_LOG_ERROR = 1,
 	MR_LOG_WARNING = 2,
@@ -29,16 +29,16 @@ enum mr_log_level {
 	MR_LOG_DEBUG = 4,
 };
 
-/** Receives one line of log without newline; called on the calling thread. */
+/** Receives one log line without newline, on the calling thread. */
 typedef void mr_log_fn(void *opaque, enum mr_log_level level, const char *line);
 
 /** Returns @p n_bytes of memory aligned to @p align_bytes, or NULL. */
 typedef void *mr_alloc_fn(void *opaque, size_t align_bytes, size_t n_bytes);
 
-/** Takes back what the mr_alloc_fn returned; NULL is allowed. */
+/** Frees what the mr_alloc_fn returned; NULL is allowed. */
 typedef void mr_free_fn(void *opaque, void *memory);
 
-/** Returns nanoseconds of a clock that never goes back. */
+/** Returns nanoseconds of a monotonic clock. */
 typedef uint64_t mr_clock_fn(void *opaque);
 
 /** Hooks of a context. Zero is the default of each member but size. */
@@ -47,35 +47,33 @@ struct mr_ctx_config {
 	uint32_t reserved;  /**< 0 */
 	void *opaque;       /**< first argument of each hook */
 	mr_log_fn *log;     /**< NULL: silent */
-	mr_alloc_fn *alloc; /**< NULL: aligned_alloc(); with free, or neither */
+	mr_alloc_fn *alloc; /**< NULL: aligned_alloc(); set with free, or not at
+			     *   all */
 	mr_free_fn *free;   /**< NULL: free() */
 	mr_clock_fn *clock; /**< NULL: CLOCK_MONOTONIC */
-	/** Where sysfs is mounted; NULL: "/sys". It outlives the context. */
+	/** Where sysfs is mounted; NULL: "/sys". Must outlive the context. */
 	const char *sysfs;
 };
 
 /**
- * Make a context with the built-in drivers in its list.
+ * Create a context that lists the built-in drivers.
  *
- * @param      config         hooks, or NULL for the defaults; copied
- * @param[out] ret_ctx        set on success, left alone on failure
- * @param[out] reterr_reason  set on failure; or NULL
+ * @param      config   hooks, or NULL for the defaults; copied
+ * @param[out] ret_ctx  set on success, unchanged on failure
  *
  * @return 0, or
  *   -EINVAL  config->size is 0 or larger than this library knows, or only one
  *            of alloc and free is set
  *   -ENOMEM  no memory
  *
- * Owner:  the caller, of the context.
- * Thread: any.
+ * Owner: the caller, of the context. Thread: any.
  */
 MR_API int mr_ctx_create(const struct mr_ctx_config *config,
 			 struct mr_ctx **ret_ctx,
 			 struct mr_reason *reterr_reason);
 
 /**
- * Free @p ctx; NULL is allowed. Regions, pools and ports made with it must be
- * gone before.
+ * Free @p ctx; NULL is allowed. Its regions, pools and ports must be gone.
  *
  * Owner:  nobody, of the context.
  * Thread: one, with nobody else using the context.
@@ -83,38 +81,38 @@ MR_API int mr_ctx_create(const struct mr_ctx_config *config,
 MR_API void mr_ctx_destroy(struct mr_ctx *ctx);
 
 /**
- * Append a driver to the list of @p ctx, behind the built-in ones.
+ * Append a driver to the list of @p ctx.
  *
  * @param driver  must outlive the context; see <millrace/driver.h>
  *
  * @return 0, or
- *   -EINVAL  @p driver has no name or no open, need or close, or its port
- *            struct does not hold a struct mr_port
+ *   -EINVAL  @p driver has no name, open, need or close, or its port struct is
+ *            smaller than struct mr_port
  *   -EEXIST  the list has a driver of this name
  *   -ENOSPC  the list is full (32)
  *
- * Owner:  the caller, of the driver's table.
+ * Owner:  the caller, of @p driver.
  * Thread: one; not while ports of the context are being opened.
  */
 MR_API int mr_ctx_add_driver(struct mr_ctx *ctx,
 			     const struct mr_driver *driver);
 
 /**
- * The driver at place @p i of the list, for listings.
+ * The name of driver @p i of the list.
  *
- * @return the driver's name, a constant string; NULL behind the last one
+ * @return a constant string; NULL after the last driver
  *
  * Thread: any; not while drivers are being added.
  */
 MR_API const char *mr_ctx_driver_name(const struct mr_ctx *ctx, uint32_t i);
 
 /**
- * The clock of @p ctx.
+ * Read the clock of @p ctx.
  *
- * @return nanoseconds since a point that does not move
+ * @return nanoseconds since an arbitrary, fixed point
  *
  * Thread: any, if the hook allows it; the default does.
- * Cost:   the default is one vDSO call.
+ * Cost:   with the default, one vDSO call.
  */
 MR_API uint64_t mr_ctx_now_ns(const struct mr_ctx *ctx);
 

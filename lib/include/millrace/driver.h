@@ -24,10 +24,10 @@ extern "C" {
 
 /**
  * @file
- * For authors of drivers. drivers/README.md shows how to write one.
+ * For driver authors. drivers/README.md shows how to write one.
  */
 
-/** A PCI device that a driver drives; vendor_id 0 ends a list of them. */
+/** A PCI device that a driver supports; vendor_id 0 ends a list. */
 struct mr_pci_id {
 	uint16_t vendor_id;
 	uint16_t device_id;
@@ -48,22 +48,22 @@ struct mr_port {
 	uint32_t n_committed_pages;
 	struct mr_rxq **rxqs;     /**< info.n_rxqs of them */
 	struct mr_txq **txqs;     /**< info.n_txqs of them */
-	void *queue_memory;       /**< of mr_port_make_queues(), or NULL */
-	void *offload;            /**< what lib/port does for the device */
-	int fd;                   /**< for mr_port_fd(); -1 from the start */
+	void *queue_memory;       /**< from mr_port_make_queues(), or NULL */
+	void *offload;            /**< private to lib/port */
+	int fd;                   /**< for mr_port_fd(); initially -1 */
 	struct mr_port_info info; /**< name is set; the driver fills the rest */
 };
 
 /**
- * What a driver is: this table, one const object per driver, no constructors;
- * a context lists the built-in ones, mr_ctx_add_driver() appends another.
- * Bursts are not here: open() puts them into the queues it makes.
+ * A driver: one const table, without constructors. A context lists the built-in
+ * drivers; mr_ctx_add_driver() appends another. The bursts are not here: open()
+ * sets them in the queues that it makes.
  */
 struct mr_driver {
 	const char *name;        /**< the part of a spec before ':' */
-	const char *const *keys; /**< options it knows, NULL at the end */
-	size_t port_bytes; /**< of its port struct, that begins with mr_port */
-	/** What it drives of the devices of "vfio:BDF"; NULL: none of them. */
+	const char *const *keys; /**< options it knows, NULL-terminated */
+	size_t port_bytes; /**< of its port struct, which begins with mr_port */
+	/** Devices of "vfio:BDF" that it supports; NULL: none. */
 	const struct mr_pci_id *pci_ids;
 
 	/**
@@ -75,20 +75,20 @@ struct mr_driver {
 		    struct mr_reason *reterr_reason);
 
 	/**
-	 * Contract of mr_port_open(). @p port is zeroed but for its head; the
-	 * spec is parsed, has only known keys, and the pages are committed.
-	 * On failure everything is undone but @p port itself.
+	 * Contract of mr_port_open(). @p port is zero except for its head, the
+	 * spec is parsed and has only known keys, and the pages are committed.
+	 * On failure, undo everything; lib/port frees @p port.
 	 */
 	int (*open)(struct mr_port *port, const struct mr_spec *spec,
 		    struct mr_reason *reterr_reason);
 
-	/** Contract of mr_port_close(); @p port itself is freed behind it. */
+	/** Contract of mr_port_close(); lib/port then frees @p port. */
 	void (*close)(struct mr_port *port);
 
-	/** Contract of mr_port_poll(). NULL: nothing to do, ever. */
+	/** Contract of mr_port_poll(). NULL: never anything to do. */
 	int (*poll)(struct mr_port *port);
 
-	/** Contract of mr_port_link(). NULL: no notion of a link. */
+	/** Contract of mr_port_link(). NULL: the device has no link state. */
 	int (*link)(const struct mr_port *port, struct mr_link *ret_link);
 
 	/** Contract of mr_port_device_drops(). NULL: none. */
@@ -96,9 +96,9 @@ struct mr_driver {
 				 struct mr_named_count *ret_counts, uint32_t n);
 
 	/**
-	 * Contracts of mr_port_set_promisc() and so on. NULL: -ENOTSUP. The
-	 * arguments were looked at, and port->info follows success; close()
-	 * puts back what the device would keep.
+	 * Contracts of mr_port_set_promisc() and so on. NULL: -ENOTSUP.
+	 * lib/port has checked the arguments, and updates port->info on
+	 * success; close() restores settings that would outlive the port.
 	 */
 	int (*set_promisc)(struct mr_port *port, uint32_t on,
 			   struct mr_reason *reterr_reason);
@@ -115,7 +115,7 @@ struct mr_driver {
 	uint32_t (*device_stats)(const struct mr_port *port,
 				 struct mr_named_count *ret_counts, uint32_t n);
 
-	/** Complete a copy of the queue's counters. NULL: it is complete. */
+	/** Complete a copy of the queue's counters. NULL: nothing to add. */
 	void (*rxq_stats)(const struct mr_rxq *rxq, struct mr_rx_stats *stats);
 	void (*txq_stats)(const struct mr_txq *txq, struct mr_tx_stats *stats);
 };
@@ -139,12 +139,12 @@ static inline uint64_t mr_counter_get(const uint64_t *counter)
 }
 
 /**
- * Take the whole frames of @p n entries and lose them all: they count as
- * accepted, and as @p drop.
+ * Accept the whole frames among @p n entries and drop them all, counted as
+ * accepted and as @p drop.
  *
  * @return entries taken
  *
- * Owner: the pool. Thread: the one that uses the queue and @p cache.
+ * Owner: the pool. Thread: the user of the queue and of @p cache.
  */
 MR_API uint32_t mr_txq_lose(struct mr_txq *txq, struct mr_cache *cache,
 			    const struct mr_frame *frames, uint32_t n,
@@ -153,21 +153,17 @@ MR_API uint32_t mr_txq_lose(struct mr_txq *txq, struct mr_cache *cache,
 /**
  * Write a reason, if the caller wants one.
  *
- * @return @p error, so that "return mr_fail(reason, -EINVAL, ...)" is one line
- *
- * Thread: any.
+ * @return @p error, for "return mr_fail(reason, -EINVAL, ...)". Thread: any.
  */
 MR_API int mr_fail(struct mr_reason *reason, int error, const char *format,
 		   ...) __attribute__((format(printf, 3, 4)));
 
 /**
- * The text of an errno value, with the remedy where it is always the same.
+ * The text of an errno value, with the remedy if it is always the same.
  *
  * @param error  positive, as errno
  *
- * @return a string that is not freed
- *
- * Thread: any.
+ * @return a constant string. Thread: any.
  */
 MR_API const char *mr_strerror(int error);
 
@@ -177,29 +173,29 @@ MR_API void mr_log(const struct mr_ctx *ctx, enum mr_log_level level,
 	__attribute__((format(printf, 3, 4)));
 
 /**
- * Memory from the context's allocator, zeroed.
+ * Allocate zeroed memory from the context's allocator.
  *
  * @param align_bytes  a power of two; 0: 64, one cache line
  *
  * @return NULL if there is none
  *
- * Owner: the caller; mr_free() gives it back. Thread: as the hook.
+ * Owner: the caller; mr_free() frees it. Thread: as the hook.
  */
 MR_API void *mr_alloc(const struct mr_ctx *ctx, size_t align_bytes,
 		      size_t n_bytes);
 
 /**
- * Give memory of mr_alloc() back. NULL is allowed.
+ * Free memory of mr_alloc(). NULL is allowed.
  *
  * Owner: the allocator. Thread: as the hook.
  */
 MR_API void mr_free(const struct mr_ctx *ctx, void *memory);
 
 /**
- * Close @p fd in children that the process forks from now on: one that keeps a
- * queue busy while it is open, in whatever process.
+ * Close @p fd in children forked from now on. For an fd that keeps a queue busy
+ * while any process has it open.
  *
- * @return false if the table is full (1024); then a child keeps it
+ * @return false if the table is full (1024): children keep the fd
  *
  * Owner:  the caller, of the fd; mr_fd_close() closes it.
  * Thread: any. Cost: a search of the table.
@@ -210,19 +206,19 @@ MR_API bool mr_fd_guard(int fd);
 MR_API void mr_fd_close(int fd);
 
 /**
- * Give a port its queues: two arrays of the driver's own structs, and the
- * tables mr_port.rxqs and mr_port.txqs of them. An array begins a cache line;
- * begin the structs with _Alignas(64), or the queues of two workers share one.
- * A struct is zeroed but for its port, its idx and its fd, which is -1. Sets
- * info.n_rxqs and info.n_txqs.
+ * Make the queues of a port: two arrays of the driver's own structs, and the
+ * tables mr_port.rxqs and mr_port.txqs that point to them. The arrays are
+ * cache-line aligned; declare the structs _Alignas(64), so that the queues of
+ * two workers share no line. A struct is zero except for its port, its idx and
+ * its fd, which is -1. Sets info.n_rxqs and info.n_txqs.
  *
  * @param n          of each
  * @param rxq_bytes  of a struct that begins with struct mr_rxq
- * @param txq_bytes  of one that begins with struct mr_txq
+ * @param txq_bytes  of a struct that begins with struct mr_txq
  *
  * @return 0, or -ENOMEM
  *
- * Owner:  the library; they go behind close(), or behind an open() that fails.
+ * Owner:  the library; it frees them after close() or a failed open().
  * Thread: in open().
  */
 MR_API int mr_port_make_queues(struct mr_port *port, uint32_t n,
@@ -232,14 +228,15 @@ MR_API int mr_port_make_queues(struct mr_port *port, uint32_t n,
 struct nlmsghdr;
 struct rtattr;
 
-/** Given each message of an answer but its end. */
+/** Receives each message of an answer, without the end marker. */
 typedef void mr_netlink_fn(void *opaque, const struct nlmsghdr *message);
 
 /**
- * Ask the kernel by a netlink socket of its own. @p take may be NULL.
+ * Send a request to the kernel over a netlink socket of its own. @p take may be
+ * NULL.
  *
- * @return 0, what the kernel says, -EAGAIN after 2 s without an answer, or
- *         -EIO or -EMSGSIZE for one that is malformed or too long
+ * @return 0, the kernel's error, -EAGAIN after 2 s without an answer, or -EIO
+ *         or -EMSGSIZE for an answer that is malformed or too long
  *
  * Thread: any.
  */
@@ -247,8 +244,8 @@ MR_API int mr_netlink_ask(int protocol, const struct nlmsghdr *request,
 			  mr_netlink_fn *take, void *opaque);
 
 /**
- * Find an attribute of a message whose family's header has @p n_header bytes,
- * and in it the one of type @p inner; 0: the outer one itself.
+ * Find the attribute @p type of a message whose family's header has @p n_header
+ * bytes, and within it the nested attribute @p inner; 0: @p type itself.
  *
  * @return NULL if there is none. Owner: of the message. Thread: any.
  */
@@ -257,10 +254,10 @@ MR_API const struct rtattr *mr_netlink_attribute(const struct nlmsghdr *message,
 						 uint16_t inner);
 
 /**
- * A pointer that the driver keeps in the context, NULL to begin with: what two
- * ports of a driver have in common. The driver frees it with its last port.
+ * A pointer that the driver keeps in the context, initially NULL, for state
+ * that its ports share. The driver frees it with its last port.
  *
- * @return the place of @p driver in @p ctx; NULL if it is not in its list
+ * @return the pointer's place in @p ctx; NULL if @p driver is not in its list
  *
  * Owner: the driver, of what it points to. Thread: as mr_port_open().
  */
@@ -268,8 +265,8 @@ MR_API void **mr_ctx_driver_slot(struct mr_ctx *ctx,
 				 const struct mr_driver *driver);
 
 /**
- * Buffers straight from and to the pool, for opening and closing a port: no
- * cache is involved. As mr_frag_alloc_bulk() and mr_frag_free_bulk().
+ * Allocate buffers directly from the pool, without a cache, as
+ * mr_frag_alloc_bulk(). For opening a port.
  *
  * @return buffers allocated
  *
@@ -280,23 +277,23 @@ MR_API uint32_t mr_pool_frag_alloc_bulk(struct mr_pool *pool, uint64_t *addrs,
 
 /**
  * @return about how many buffers of chunk_bytes mr_pool_frag_alloc_bulk() would
- *         find at once; not counted are those in caches, beyond one magazine in
- *         the depot, and of segments to come
+ *         find now; not those in caches, beyond one magazine in the depot, or
+ *         in segments not yet added
  *
  * Thread: any; others may take them. Cost: two loads.
  */
 MR_API uint64_t mr_pool_n_direct(const struct mr_pool *pool);
 
-/** The other direction. Owner: the pool. Thread: any. Cost: may lock. */
+/** Free buffers to the pool. Owner: the pool. Thread: any. Cost: may lock. */
 MR_API void mr_pool_frag_free_bulk(struct mr_pool *pool, const uint64_t *addrs,
 				   uint32_t n);
 
 /**
- * Pin the segments of a region that begin in [0, n_bytes): they cannot be
- * given back while a device has them registered.
+ * Pin the segments of a region that begin in [0, n_bytes), so that they cannot
+ * be released while a device has them registered.
  *
  * @param holder   the port's name, for messages
- * @param n_bytes  0: only ask whether it can be
+ * @param n_bytes  0: only check whether it is possible
  *
  * @return 0, or
  *   -ENOSPC   too many holders (64)
@@ -317,8 +314,8 @@ MR_API void mr_region_unpin(struct mr_region *region, const char *holder,
 			    uint64_t n_bytes);
 
 /**
- * Told of a segment before pages of it are given out, on the thread that adds
- * it. It may call nothing that takes the region.
+ * Called for a segment before any of its pages is handed out, on the thread
+ * that adds it. It must not call anything that locks the region.
  *
  * @return 0, or -errno with a reason: the segment is not added
  */
@@ -326,15 +323,16 @@ typedef int mr_segment_add_fn(void *opaque,
 			      const struct mr_segment_info *segment,
 			      struct mr_reason *reterr_reason);
 
-/** The other direction, for a segment that mr_segment_add_fn took. */
+/** Called when a segment that mr_segment_add_fn accepted goes. */
 typedef void mr_segment_remove_fn(void *opaque,
 				  const struct mr_segment_info *segment);
 
 /**
- * Be told of the region's segments: first of those that are there, then of
- * each that comes. Pin the region first, so that none goes.
+ * Listen to the region's segments: @p add is called for each that exists, then
+ * for each that is added. Pin the region first, so that none goes.
  *
- * @return 0, what @p add returned, after @p remove of those it took, or
+ * @return 0, what @p add returned (@p remove was then called for those it had
+ *         accepted), or
  *   -ENOSPC  too many listeners (64)
  *
  * Owner: the caller, of @p opaque, until mr_region_unlisten().
@@ -352,18 +350,18 @@ MR_API int mr_region_listen(struct mr_region *region, mr_segment_add_fn *add,
 MR_API void mr_region_unlisten(struct mr_region *region, void *opaque);
 
 /**
- * Whether all pages of @p pool lie in [0, n_bytes) of its region.
+ * Whether all pages of @p pool lie in [0, n_bytes) of its region, so that a
+ * device that registers that much can receive into all of them.
  *
- * @return false: a device that registers that much cannot be given all of them
- *
- * Thread: any. Cost: none to speak of.
+ * @return whether they do. Thread: any. Cost: negligible.
  */
 MR_API bool mr_pool_is_below(const struct mr_pool *pool, uint64_t n_bytes);
 
 /**
- * Whether bytes can be read: they lie in one segment.
+ * Whether bytes can be read, that is, lie in one segment, not in a gap, across
+ * two segments or after the last one.
  *
- * @return false for what lies behind the last segment, in a gap, or across two
+ * @return whether they do
  *
  * Thread: any, in bursts too. Cost: a look at each segment; no lock.
  */
@@ -371,12 +369,12 @@ MR_API bool mr_region_is_backed(const struct mr_region *region, uint64_t addr,
 				uint64_t n_bytes);
 
 /**
- * As mr_region_is_backed(), and where that segment lies, so that a burst need
- * not search again. Every segment found this way is already mapped for each
- * driver that listens.
+ * As mr_region_is_backed(), and return the segment's bounds, so that a burst
+ * need not search again. Every segment found this way is already mapped for
+ * each driver that listens.
  *
  * @param[out] ret_begin  address of its first byte; set if true
- * @param[out] ret_end    address behind its last byte; set if true
+ * @param[out] ret_end    address after its last byte; set if true
  *
  * Thread, Cost: as mr_region_is_backed().
  */
@@ -385,11 +383,9 @@ MR_API bool mr_region_find(const struct mr_region *region, uint64_t addr,
 			   uint64_t *ret_end);
 
 /**
- * How far the region is backed by segments without a gap.
+ * How far segments back the region without a gap.
  *
- * @return bytes from address 0
- *
- * Thread: as mr_port_open().
+ * @return bytes from address 0. Thread: as mr_port_open().
  */
 MR_API uint64_t mr_region_n_contiguous_bytes(const struct mr_region *region);
 

@@ -15,24 +15,24 @@ extern "C" {
 
 /**
  * @file
- * For authors of drivers: the room around a frame, and its partial checksum.
+ * For driver authors: the room around a frame, and its partial checksum.
  */
 
 /** Bytes around an entry that belong to it alone. */
 struct mr_room {
 	uint32_t front_bytes; /**< before its first byte */
-	uint32_t back_bytes;  /**< behind its last byte */
+	uint32_t back_bytes;  /**< after its last byte */
 };
 
 /**
- * How much room one entry has: what its owner may write to besides its bytes.
- * A driver that writes there, or that keeps state per chunk, asks this first.
+ * How much room an entry has, that is, what its owner may write besides its
+ * bytes. Ask before writing there or keeping state per chunk.
  *
  * @param      frame     one entry
- * @param[out] ret_room  always set; both 0 for a frag of a frag cache, whose
- *                       neighbours share its chunk, and on failure
+ * @param[out] ret_room  always set; both 0 on failure and for a frag of a frag
+ *                       cache, whose neighbours share its chunk
  *
- * @return 0: the caller is the only owner; or
+ * @return 0: the caller is the exclusive owner; or
  *   -EROFS   the entry has another owner
  *   -EINVAL  the entry is not of the pool of @p cache
  *
@@ -44,9 +44,9 @@ MR_API int mr_frame_room(const struct mr_cache *cache,
 			 struct mr_room *ret_room);
 
 /**
- * Whether the caller is the only owner of @p frame, and may write to its bytes.
+ * Whether the caller is the exclusive owner of @p frame and may write to it.
  *
- * @return whether mr_frame_room() is 0
+ * @return whether mr_frame_room() returns 0
  *
  * Owner: unchanged. Thread, cost: as mr_frame_room().
  */
@@ -59,18 +59,18 @@ static inline bool mr_frame_is_sole(const struct mr_cache *cache,
 }
 
 /**
- * The pages that mr_pages_room() knows about. A loop over frames takes a copy,
- * which stays in registers.
+ * What mr_pages_room() needs to know. A loop over frames keeps a copy in
+ * registers.
  */
 struct mr_pages {
 	uint64_t addr;         /**< of page 0 */
-	const uint8_t *owners; /**< by page, besides the first */
+	const uint8_t *owners; /**< by page: owners beyond the first */
 	uint32_t n;
 	uint32_t shift; /**< page size: 1 << shift */
 };
 
 /**
- * The pages of @p cache.
+ * Describe the pages of @p cache.
  *
  * @return valid until the next call that takes @p cache
  *
@@ -89,11 +89,11 @@ static inline struct mr_pages mr_cache_pages(const struct mr_cache *cache)
 }
 
 /**
- * mr_frame_room() inline, for the common case: the entry has a page to itself.
+ * mr_frame_room() inline, for the common case of one entry per page.
  *
- * @param[out] ret_room  meaningless if the result is false
+ * @param[out] ret_room  valid only if the result is true
  *
- * @return false: mr_frame_room() has the answer
+ * @return false: ask mr_frame_room()
  *
  * Owner: unchanged. Thread: the one that uses the cache. Cost: one load.
  */
@@ -113,23 +113,23 @@ static inline bool mr_pages_room(const struct mr_pages *pages,
 	       __atomic_load_n(&pages->owners[page], __ATOMIC_ACQUIRE) == 0;
 }
 
-/** A partial checksum: what has to be summed, and where the sum goes. */
+/** A partial checksum: what to sum, and where to store it. */
 struct mr_partial {
 	uint32_t start_bytes; /**< from the first byte of the frame */
-	uint32_t n_bytes;     /**< from there */
+	uint32_t n_bytes;     /**< from start_bytes */
 	uint32_t field_bytes; /**< from the first byte; in the first entry */
-	uint32_t has_no_zero; /**< 1: a sum of 0 is sent as 0xffff */
+	uint32_t has_no_zero; /**< 1: store a sum of 0 as 0xffff */
 };
 
 /**
- * Find the partial checksum of a frame: from its metadata or, without any, from
- * its headers; a checksum equal to the pseudo-header's is taken as partial.
+ * Find the partial checksum of a frame from its metadata or, without any, from
+ * its headers: a checksum equal to the pseudo-header's is taken as partial.
  *
  * @param base    mr_region_base() of the frame's region
  * @param frames  the entries of one frame
  * @param meta    of it, or NULL
  *
- * @return 0, or -ENOENT: nothing is; or the field is not in the first entry
+ * @return 0, or -ENOENT: there is none, or its field is not in the first entry
  *
  * Owner:  unchanged. Thread: the owner's.
  * Cost:   without metadata, reads the headers.
@@ -139,7 +139,7 @@ MR_API int mr_partial_find(void *base, const struct mr_frame *frames,
 			   struct mr_partial *ret_partial);
 
 /**
- * Finish it here. The first entry must be writable.
+ * Compute it in software. The first entry must be writable.
  *
  * Owner: unchanged. Thread: the owner's. Cost: reads all that is summed.
  */

@@ -14,8 +14,7 @@ extern "C" {
 
 /**
  * @file
- * For authors of drivers: what a port spec says. It is parsed, and its keys
- * are the driver's.
+ * For driver authors: the contents of a parsed port spec.
  */
 
 struct mr_spec;
@@ -23,7 +22,7 @@ struct mr_spec;
 /**
  * The device of a spec.
  *
- * @return the part behind the first ':', "" if there is none
+ * @return the part after the first ':', "" if there is none
  *
  * Owner: the spec. Thread: any.
  */
@@ -39,7 +38,7 @@ MR_API const char *mr_spec_device(const struct mr_spec *spec);
 MR_API const char *mr_spec_get(const struct mr_spec *spec, const char *key);
 
 /**
- * The value of a numeric option; suffixes k, m, g (powers of 1024) are known.
+ * The value of a numeric option; suffixes k, m, g are powers of 1024.
  *
  * @param otherwise  value if @p key is not in the spec
  *
@@ -52,11 +51,10 @@ MR_API int mr_spec_get_u32(const struct mr_spec *spec, const char *key,
 			   uint32_t *ret_value, struct mr_reason *reterr_reason);
 
 /**
- * The value of a numeric option that is a power of two, such as a ring's size.
+ * As mr_spec_get_u32(), for a power of two, such as a ring's size. @p otherwise
+ * may be any number.
  *
- * @param otherwise  value if @p key is not in the spec; any number
- *
- * @return 0, or -EINVAL with a reason: as mr_spec_get_u32(), or no power of two
+ * @return 0, or -EINVAL with a reason
  *
  * Thread: any.
  */
@@ -66,8 +64,8 @@ MR_API int mr_spec_get_pow2(const struct mr_spec *spec, const char *key,
 			    struct mr_reason *reterr_reason);
 
 /**
- * The value of an option that is on or off. Not in the spec is off; the key
- * alone is on, and so are on, yes, true and 1; off, no, false and 0 are off.
+ * The value of a Boolean option: off if it is not in the spec; on if it has no
+ * value or one of on, yes, true, 1; off for off, no, false, 0.
  *
  * @return 0, or -EINVAL with a reason: another word
  *
@@ -79,9 +77,9 @@ MR_API int mr_spec_get_bool(const struct mr_spec *spec, const char *key,
 /**
  * The value of an option that is one of a few words.
  *
- * @param words  NULL at the end; words[0] is the default
+ * @param words  NULL-terminated; words[0] is the default
  *
- * @return 0 and the place of the word, or -EINVAL with a reason
+ * @return 0 and the index of the word, or -EINVAL with a reason
  *
  * Thread: any.
  */

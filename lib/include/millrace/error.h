@@ -4,13 +4,14 @@
 
 /**
  * @file
- * Why a configuring call failed. Each of them returns 0 or a negative errno
- * value, and takes a struct mr_reason, or NULL, that is set on failure only.
+ * Why a control-path call failed. These calls return 0 or a negative errno
+ * value and take a struct mr_reason, which is set on failure only; it may be
+ * NULL. Unless documented otherwise, outputs (ret_*) are valid on success only.
  */
 
-/** One line for a person: the cause, and where there is one, the cure. */
+/** One line for a person: the cause and, if there is one, the remedy. */
 struct mr_reason {
-	char text[384]; /**< NUL-terminated, no newline; cut off if longer */
+	char text[384]; /**< NUL-terminated, no newline; truncated if longer */
 };
 
 #endif

@@ -14,7 +14,7 @@ extern "C" {
 
 /**
  * @file
- * Frames, by value. What belongs to a frame besides its bytes, and who owns it.
+ * Frames, passed by value; what belongs to a frame besides its bytes; owners.
  */
 
 struct mr_cache;
@@ -22,15 +22,15 @@ struct mr_cache;
 /**
  * One entry of a frame: where its bytes lie in the region.
  *
- * 16 bytes, by value, in arrays. A frame is 1 to MR_MAX_SEGS entries in order,
- * all but the last with MR_FRAME_MORE; most are one. The layout is that of the
- * kernel's struct xdp_desc, which makes conversion cheap, not absent: a driver
- * masks the flags and checks every entry that it posts. Forwarding a frame
- * reads none of its bytes.
+ * 16 bytes, passed by value in arrays. A frame is 1 to MR_MAX_SEGS entries in
+ * order, usually one; all but the last have MR_FRAME_MORE. The layout is that
+ * of the kernel's struct xdp_desc, which makes conversion cheap but does not
+ * remove it: a driver masks the flags and checks every entry before posting it.
+ * Forwarding a frame reads none of its bytes.
  *
- * Each entry owns one reference on its page. A pool's headroom and tailroom
- * around the data belong to the frame. A frame with more owners is read-only,
- * headroom included, until mr_frame_unshare().
+ * Each entry owns one reference to its page. The pool's headroom and tailroom
+ * around the data belong to the frame. A frame with several owners is
+ * read-only, headroom included, until mr_frame_unshare().
  */
 struct mr_frame {
 	uint64_t addr;  /**< first byte, as an offset in the region */
@@ -39,9 +39,9 @@ struct mr_frame {
 };
 
 enum {
-	MR_FRAME_MORE = 1u << 0, /**< the frame goes on in the next entry */
-	/* The common checksum state, on the first entry of a frame. */
-	MR_FRAME_CSUM_VALID = 1u << 16,   /**< rx: the device found it good */
+	MR_FRAME_MORE = 1u << 0, /**< the frame continues in the next entry */
+	/* Common checksum states, on the first entry of a frame. */
+	MR_FRAME_CSUM_VALID = 1u << 16,   /**< rx: the device verified it */
 	MR_FRAME_CSUM_PARTIAL = 1u << 17, /**< L4: pseudo-header sum only */
 };
 
@@ -65,11 +65,11 @@ enum {
 };
 
 /**
- * How a frame that is longer than the MTU is cut: by the device or, if it does
- * not, by mr_tx_burst_meta(). It has MR_FRAME_CSUM_PARTIAL, MR_META_CSUM and
- * MR_META_GSO, and the pseudo-header's sum, with the length of the whole, in
- * its checksum, as Linux leaves it. Source: the values of struct virtio_net_hdr
- * (VIRTIO 1.2, section 5.1.6).
+ * How to segment a frame that is longer than the MTU: done by the device or, if
+ * it cannot, by mr_tx_burst_meta(). The frame has MR_FRAME_CSUM_PARTIAL,
+ * MR_META_CSUM and MR_META_GSO; its checksum field holds the pseudo-header sum
+ * with the length of the whole, as Linux leaves it. Source: the values of
+ * struct virtio_net_hdr (VIRTIO 1.2, section 5.1.6).
  */
 enum mr_gso_type {
 	MR_GSO_TCPV4 = 1,
@@ -77,7 +77,10 @@ enum mr_gso_type {
 	MR_GSO_UDP = 5, /**< datagrams of gso_bytes each (UDP_L4) */
 };
 
-/** Metadata of one frame: by value, beside its first entry, never in a page. */
+/**
+ * Metadata of one frame: passed by value with its first entry, never stored in
+ * a page.
+ */
 struct mr_meta {
 	uint32_t valid;             /**< MR_META_*: which members are set */
 	uint32_t rss_hash;          /**< rx */
@@ -92,8 +95,8 @@ struct mr_meta {
 };
 
 /**
- * How many of the first @p n entries belong to whole frames: @p n, less the
- * entries of a frame that is cut off at the end.
+ * How many of the first @p n entries belong to whole frames: @p n without the
+ * entries of a truncated frame at the end.
  *
  * @return 0..n
  *
@@ -108,9 +111,9 @@ static inline uint32_t mr_frame_n_whole(const struct mr_frame *frames,
 }
 
 /**
- * How many entries the frame that begins at @p frames has.
+ * How many entries the frame at @p frames has.
  *
- * @param frames  a whole frame: one of its entries is without MR_FRAME_MORE
+ * @param frames  a whole frame: one of its entries lacks MR_FRAME_MORE
  *
  * @return 1 or more
  *
@@ -145,7 +148,7 @@ static inline uint32_t mr_frame_n_frames(const struct mr_frame *frames,
 /**
  * How many bytes the first @p n entries hold together.
  *
- * @return bytes; entries of any length do not overflow it
+ * @return bytes; cannot overflow, whatever the entries' lengths
  *
  * Thread: any. Cost: a load per entry.
  */
@@ -167,8 +170,7 @@ static inline uint64_t mr_frame_n_bytes(const struct mr_frame *frames,
  *
  * @return pointer to frame->len bytes; read-only if the frame is shared
  *
- * Owner:  whoever owns the entry; valid as long as that.
- * Thread: the owner's.
+ * Owner: that of the entry, for as long as it owns it. Thread: the owner's.
  */
 static inline uint8_t *mr_frame_data(void *base, const struct mr_frame *frame)
 {
@@ -176,7 +178,7 @@ static inline uint8_t *mr_frame_data(void *base, const struct mr_frame *frame)
 }
 
 /**
- * Lengthen a frame at its front, into the headroom.
+ * Extend a frame at its front, into the headroom.
  *
  * @param         cache    the calling thread's cache of the frame's pool
  * @param[in,out] frame    first entry of the frame
@@ -187,70 +189,66 @@ static inline uint8_t *mr_frame_data(void *base, const struct mr_frame *frame)
  *   -EROFS   the frame has another owner; mr_frame_unshare() it first
  *   -EINVAL  the entry is not of the pool of @p cache
  *
- * Owner:  the caller, before and after.
- * Thread: the one that uses @p cache.
+ * Owner: the caller, before and after. Thread: the one that uses @p cache.
  * Cost:   no lock, no system call, no read of packet memory.
  */
 MR_API int mr_frame_push(struct mr_cache *cache, struct mr_frame *frame,
 			 uint32_t n_bytes);
 
 /**
- * Shorten a frame at its front. Legal on a shared frame: only this entry's
- * view changes.
+ * Shorten a frame at its front. Allowed on a shared frame, because it changes
+ * only this entry.
  *
- * @return 0, or -ENOSPC if the entry has not more than @p n_bytes
+ * @return 0, or -ENOSPC if the entry has no more than @p n_bytes
  *
- * Owner: the caller, before and after. Thread: any. Cost: none to speak of.
+ * Owner: the caller, before and after. Thread: any. Cost: negligible.
  */
 MR_API int mr_frame_pull(struct mr_frame *frame, uint32_t n_bytes);
 
 /**
- * Lengthen a frame at its end, into the tailroom.
+ * Extend a frame at its end, into the tailroom.
  *
  * @param frame  last entry of the frame; else as mr_frame_push()
  *
- * @return as mr_frame_push(), -ENOSPC for the bytes behind the data
+ * @return as mr_frame_push(), -ENOSPC for the bytes after the data
  *
- * Owner:  the caller, before and after.
- * Thread: the one that uses @p cache.
- * Cost:   no lock, no system call, no read of packet memory.
+ * Owner, thread, cost: as mr_frame_push().
  */
 MR_API int mr_frame_put(struct mr_cache *cache, struct mr_frame *frame,
 			uint32_t n_bytes);
 
 /**
- * Shorten a frame at its end; @p frame is its last entry. Legal on a shared
+ * Shorten a frame at its end; @p frame is its last entry. Allowed on a shared
  * frame, as mr_frame_pull().
  *
- * @return 0, or -ENOSPC if the entry has not more than @p n_bytes
+ * @return 0, or -ENOSPC if the entry has no more than @p n_bytes
  *
- * Owner: the caller, before and after. Thread: any. Cost: none to speak of.
+ * Owner: the caller, before and after. Thread: any. Cost: negligible.
  */
 MR_API int mr_frame_trim(struct mr_frame *frame, uint32_t n_bytes);
 
 /**
- * Add one owner to each of @p n entries, for flooding and mirroring. From now
- * on the frames are read-only for all their owners.
+ * Add one owner to each of @p n entries, for flooding and mirroring. The frames
+ * are then read-only for all owners.
  *
- * @return 0, or
- *   -EOVERFLOW  a buffer has as many owners as it can count (255); none was
- *               added
- *   -EINVAL     an entry is of no pool of the region; none was added
+ * @return 0, or, with none added,
+ *   -EOVERFLOW  a buffer has the maximum number of owners (255)
+ *   -EINVAL     an entry is of no pool of the region
  *
- * Owner:  the caller, of one more reference per entry; each is given back by
- *         mr_tx_burst() or mr_frame_free_bulk() of a copy of the entry.
+ * Owner:  the caller, of one more reference per entry, which mr_tx_burst() or
+ *         mr_frame_free_bulk() of a copy of the entry takes.
  * Thread: the one that uses @p cache.
- * Cost:   one atomic per entry. From the first call on each bulk free to a
- *         cache of that pool looks at the owners of each page, for good, which
- *         is a third of what it then costs.
+ * Cost:   one atomic per entry. After the first call, each bulk free to a cache
+ *         of that pool looks at the owners of each page, for good: a third of
+ *         what it then costs.
  */
 MR_API int mr_frame_ref(struct mr_cache *cache, const struct mr_frame *frames,
 			uint32_t n);
 
 /**
  * Make the frame of @p n entries writable: if it has other owners, copy it to
- * fresh buffers and give this owner's references back. Each entry keeps as much
- * room before and behind it as it has in its buffer.
+ * fresh buffers and release this owner's references. Each entry keeps the room
+ * before and after it that it has in its buffer.
  *
  * @param[in,out] frames  one whole frame; addresses change if it was copied
  * @param         n       its entries, 1..MR_MAX_SEGS
@@ -258,31 +256,32 @@ MR_API int mr_frame_ref(struct mr_cache *cache, const struct mr_frame *frames,
  * @return 0, or, with nothing changed,
  *   -ENOMEM  no free page, or an entry needs more than one: it lies in a block
  *            of several pages, or is a frag longer than a page
- *   -EINVAL  the frame is not of the pool of @p cache, n is out of range, or
- *            an entry is longer than its buffer
+ *   -EINVAL  the frame is not of the pool of @p cache, n is out of range, or an
+ *            entry is longer than its buffer
  *
- * Owner:  the caller, and after success the only one.
+ * Owner:  the caller, exclusively after success.
  * Thread: the one that uses @p cache.
- * Cost:   nothing if the caller is the only owner; else a copy of the frame.
+ * Cost:   nothing if the caller is the exclusive owner; else a copy of the
+ *         frame.
  */
 MR_API int mr_frame_unshare(struct mr_cache *cache, struct mr_frame *frames,
 			    uint32_t n);
 
 /**
- * Give the buffers of @p n entries back to the pool of @p cache.
+ * Free the buffers of @p n entries to the pool of @p cache.
  *
  * @param cache   the calling thread's cache
  * @param frames  @p n entries; they need not be whole frames
  * @param n       entries, 0 allowed
  *
  * Owner:  the pool, of one reference per entry; a buffer is free when its last
- *         owner gave it back. The array stays the caller's.
- * Thread: the one that uses @p cache. Who allocated the buffers is no matter:
- *         they stay in @p cache, overflow goes to the pool's depot.
- * Cost:   no system call, no read of packet memory; one CAS per magazine, of
- *         the pool or of another one of the region, which go home in open
- *         magazines. No lock, but where a depot has no empty magazine left
- *         (recycle_ring_full): then the page allocator's, whose wait may sleep.
+ *         owner has freed it. The array stays the caller's.
+ * Thread: the one that uses @p cache, whoever allocated the buffers: they stay
+ *         in @p cache, overflow goes to the pool's depot.
+ * Cost:   no system call, no read of packet memory; one CAS per magazine. Pages
+ *         of other pools of the region are collected in open magazines, which
+ *         return to their pool's depot. If a depot has no empty magazine left
+ *         (recycle_ring_full), the page allocator's lock, which may sleep.
  */
 MR_API void mr_frame_free_bulk(struct mr_cache *cache,
 			       const struct mr_frame *frames, uint32_t n);

@@ -12,8 +12,8 @@ extern "C" {
 
 /**
  * @file
- * Header views and Internet checksums. Bytes from the wire are input: every
- * function checks lengths and none fails hard.
+ * Header views and Internet checksums. Bytes from the wire are untrusted: every
+ * function checks lengths, and none crashes.
  */
 
 enum {
@@ -22,15 +22,16 @@ enum {
 	MR_VLAN_BYTES = 4,
 };
 
-/** Where the headers of a frame begin. Offsets are from its first byte. */
+/** Where the headers of a frame begin, as offsets from its first byte. */
 struct mr_net_view {
-	uint16_t ether_type;  /**< host order, behind at most two VLAN tags */
+	uint16_t ether_type;  /**< host order, after at most two VLAN tags */
 	uint16_t l3_bytes;    /**< offset of the layer-3 header; 0: none */
-	uint16_t l4_bytes;    /**< offset of the layer-4 header; 0: none, or a
-			       *   fragment other than the first */
+	uint16_t l4_bytes;    /**< offset of the layer-4 header; 0: none, or not
+			       *   the first fragment */
 	uint8_t l4_proto;     /**< IPPROTO_*; 0: none */
-	uint8_t is_fragment;  /**< 1: of a fragmented packet, first one included */
-	uint16_t l4_len_bytes; /**< layer-4 header and payload, as layer 3 says */
+	uint8_t is_fragment;  /**< 1: a fragment, including the first one */
+	uint16_t l4_len_bytes; /**< layer-4 header and payload, according to
+				*   layer 3 */
 	uint16_t csum_bytes;  /**< offset of the TCP or UDP sum; 0: none */
 };
 
@@ -40,9 +41,9 @@ struct mr_net_view {
  * @param      bytes     first entry of the frame
  * @param      n_bytes   of that entry
  * @param      n_frame   bytes of the whole frame
- * @param[out] ret_view  set always; what is not there or does not fit is 0
+ * @param[out] ret_view  always set; what is absent or does not fit is 0
  *
- * @return 0, or -EBADMSG if a header is cut off or contradicts itself
+ * @return 0, or -EBADMSG if a header is truncated or inconsistent
  *
  * Owner: unchanged. Thread: any. Cost: reads the headers.
  * Source: IEEE 802.3, 802.1Q; RFC 791, RFC 8200 section 4.
@@ -55,9 +56,9 @@ MR_API int mr_net_parse(const uint8_t *bytes, uint32_t n_bytes,
  *
  * @param bytes    any alignment; an odd length only in the last call of a sum
  * @param n_bytes  0 allowed
- * @param sum      of what came before, 0 to begin with
+ * @param sum      of the preceding bytes, initially 0
  *
- * @return the sum, to be passed on or to mr_csum_fold()
+ * @return the sum, for the next call or mr_csum_fold()
  *
  * Owner: unchanged. Thread: any. Source: RFC 1071.
  */
@@ -67,7 +68,7 @@ MR_API uint64_t mr_csum_add(const uint8_t *bytes, uint32_t n_bytes,
 /**
  * Fold a sum to 16 bits, not complemented.
  *
- * @return the sum in network order, as it lies in memory
+ * @return the sum in network order
  *
  * Thread: any. Source: RFC 1071.
  */
@@ -76,11 +77,11 @@ MR_API uint16_t mr_csum_fold(uint64_t sum);
 /**
  * The pseudo-header sum of a TCP or UDP packet.
  *
- * @param bytes  the frame; the layer-3 header of @p view is inside
+ * @param bytes  the frame; it contains the layer-3 header of @p view
  * @param view   from mr_net_parse(), with l4_bytes set
  *
  * @return folded, not complemented, in network order: what a stack that leaves
- *         the rest to the device puts into the checksum field
+ *         the checksum to the device writes into its field
  *
  * Owner: unchanged. Thread: any. Source: RFC 793 3.1, RFC 768, RFC 8200 8.1.
  */

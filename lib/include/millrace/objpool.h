@@ -19,12 +19,12 @@ extern "C" {
  *                  |
  *                depot: whole magazines, lock-free LIFO, one CAS each
  *
- * The structure of a page pool in front of memory that does not grow. No
- * thread waits for another one: a thread that is stopped anywhere delays
- * nobody, and keeps what is in its cache.
+ * A page pool's structure, in front of memory that does not grow. No thread
+ * waits for another: a stopped thread delays nobody, and keeps only what is in
+ * its cache.
  *
  * Source: J. D. Brouer, "Faster than SLAB caching of SKBs with qmempool",
- * netdev 2014: a local cache in front of a shared queue.
+ *         netdev 2014: a local cache in front of a shared queue.
  */
 
 struct mr_ctx;
@@ -39,48 +39,50 @@ struct mr_objpool_config {
 	uint32_t max_caches;   /**< 0: 64 */
 	uint64_t n_objects;    /**< 1..2^32 - 2 */
 	/**
-	 * Memory of the caller's to lie in, aligned to align_bytes, which
-	 * outlives the pool; NULL: the context's allocator is asked. The pool
-	 * then begins with no free object: the caller frees into it those that
-	 * it made there, anywhere in memory_bytes, at multiples of align_bytes.
+	 * The caller's memory for the objects, aligned to align_bytes, which
+	 * must outlive the pool; NULL: the context's allocator provides it.
+	 * With the caller's memory the pool begins empty: the caller makes the
+	 * objects, at multiples of align_bytes within memory_bytes, and frees
+	 * them into the pool.
 	 */
 	void *memory;
 	uint64_t memory_bytes;
 	const char *name;          /**< in messages; NULL: "objects" */
 	uint32_t magazine_objects; /**< 64..512, a power of two: what caches and
 				    *   depot exchange at a time, and half of
-				    *   what a cache keeps; 0: by n_objects, as in a
-				    *   pool of so many pages */
+				    *   what a cache holds; 0: by n_objects, as
+				    *   in a pool of that many pages */
 	uint32_t reserved;         /**< 0 */
 };
 
-/** Counters are of objects, summed over all caches; exact at rest. */
+/** Counters of objects, summed over all caches; exact at rest. */
 struct mr_objpool_stats {
 	uint32_t size;         /**< sizeof(struct mr_objpool_stats) */
-	uint32_t object_bytes; /**< as rounded up */
+	uint32_t object_bytes; /**< after rounding */
 	uint64_t n_objects;    /**< population */
 	uint64_t n_free;       /**< in caches and depot, or never used */
 	uint64_t n_in_flight;  /**< the others */
 	uint64_t n_cached;     /**< of n_free: in caches */
 	uint32_t n_caches, max_caches;
-	uint64_t alloc_fast;         /**< objects that left */
+	uint64_t alloc_fast;         /**< objects allocated */
 	uint64_t alloc_refill;       /**< magazines fetched from the depot */
-	uint64_t alloc_empty;        /**< asked for and not to be had */
-	uint64_t recycle_cached;     /**< objects that came back */
-	uint64_t recycle_cache_full; /**< magazines that went to the depot */
-	uint64_t free_invalid;       /**< addresses that are no object: a bug */
-	uint64_t depot_cas_failed;   /**< lost races on the depot */
+	uint64_t alloc_empty;        /**< objects requested but not available */
+	uint64_t recycle_cached;     /**< objects freed */
+	uint64_t recycle_cache_full; /**< magazines moved to the depot */
+	uint64_t free_invalid;       /**< addresses that are not an object: a
+				      *   bug */
+	uint64_t depot_cas_failed;   /**< failed compare-and-swaps */
 };
 
 /**
- * Make a pool of objects.
+ * Create a pool of objects.
  *
  * @return 0, or
  *   -EINVAL  config->size, or a value is out of range
  *   -ENOMEM  no memory
  *
  * Owner:  the caller. Thread: any.
- * Cost:   zeroes all objects, if the memory is not the caller's.
+ * Cost:   zeroes all objects, unless the memory is the caller's.
  */
 MR_API int mr_objpool_create(struct mr_ctx *ctx,
 			     const struct mr_objpool_config *config,
@@ -91,8 +93,8 @@ MR_API int mr_objpool_create(struct mr_ctx *ctx,
  * Free the pool. NULL is allowed.
  *
  * @return 0, or
- *   -EBUSY  caches are alive, or objects in flight, if the memory is not the
- *           caller's; the reason has how many
+ *   -EBUSY  it has caches or, unless the memory is the caller's, objects in
+ *           flight; the reason has the numbers
  *
  * Owner: on success nobody. Thread: one, with nobody else using the pool.
  */
@@ -100,9 +102,9 @@ MR_API int mr_objpool_destroy(struct mr_objpool *pool,
 			      struct mr_reason *reterr_reason);
 
 /**
- * Make one thread's cache.
+ * Create one thread's cache.
  *
- * @return 0, or -ENOMEM, or -ENOSPC: there are max_caches
+ * @return 0, -ENOMEM, or -ENOSPC: there are max_caches
  *
  * Owner: the caller; one thread uses it at a time. Thread: any.
  */
@@ -111,7 +113,7 @@ MR_API int mr_objcache_create(struct mr_objpool *pool,
 			      struct mr_reason *reterr_reason);
 
 /**
- * Give the objects in @p cache back to the pool and free it. NULL is allowed.
+ * Return the objects in @p cache to the pool and free it. NULL is allowed.
  *
  * Owner: nobody. Thread: the one that uses @p cache.
  */
@@ -131,10 +133,10 @@ MR_API uint32_t mr_obj_alloc_bulk(struct mr_objcache *cache, void **objects,
 				  uint32_t n);
 
 /**
- * Give objects back. Pointers outside the pool, or not to an object's first
- * byte (in memory of the caller's: not aligned to align_bytes), are counted
- * (free_invalid) and left alone. So are objects beyond n_objects, where they
- * find no place.
+ * Free objects. A pointer outside the pool, or not to the first byte of an
+ * object (in the caller's memory: not aligned to align_bytes), is ignored and
+ * counted (free_invalid). So is an object beyond n_objects, for which there is
+ * no room.
  *
  * Owner: the pool. Thread: the one that uses @p cache. Cost: as above.
  */

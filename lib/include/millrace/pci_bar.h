@@ -13,10 +13,10 @@ extern "C" {
 
 /**
  * @file
- * Registers of a PCI device; pci.h maps them.
+ * Registers of a PCI device. pci.h maps them.
  */
 
-/** Registers that are called: those of a device in software. */
+/** Registers accessed by calls: those of a device in software. */
 struct mr_bar_ops {
 	uint64_t (*read)(void *device, uint32_t bar, uint64_t offset,
 			 uint32_t n_bytes);
@@ -24,9 +24,9 @@ struct mr_bar_ops {
 		      uint32_t n_bytes, uint64_t value);
 };
 
-/** A BAR. Registers are reached with the functions below alone. */
+/** A BAR. Access registers only with the functions below. */
 struct mr_bar {
-	/* style: volatile, as each access to a register is one. */
+	/* style: volatile, since each is an access to a register. */
 	volatile uint8_t *base; /**< NULL if there are ops */
 	uint64_t n_bytes;
 	const struct mr_bar_ops *ops; /**< NULL: base */
@@ -35,11 +35,13 @@ struct mr_bar {
 	uint32_t reserved;
 };
 
-/** Put earlier stores to memory before the next to a register. Thread: any. */
+/**
+ * Order earlier stores to memory before the next register write. Thread: any.
+ */
 static inline void mr_bar_order_stores(void)
 {
 #if defined(__x86_64__)
-	/* style: volatile. Stores are not reordered; only the compiler is. */
+	/* style: volatile. Only the compiler would reorder stores. */
 	__asm__ volatile("" : : : "memory");
 #elif defined(__aarch64__)
 	/* style: volatile */
@@ -49,11 +51,11 @@ static inline void mr_bar_order_stores(void)
 #endif
 }
 
-/** Take later loads of memory after the register just read. Thread: any. */
+/** Order later loads of memory after the register just read. Thread: any. */
 static inline void mr_bar_order_loads(void)
 {
 #if defined(__x86_64__)
-	/* style: volatile. Loads are not reordered; only the compiler is. */
+	/* style: volatile. Only the compiler would reorder loads. */
 	__asm__ volatile("" : : : "memory");
 #elif defined(__aarch64__)
 	/* style: volatile */
@@ -64,11 +66,11 @@ static inline void mr_bar_order_loads(void)
 }
 
 /**
- * Read a register, before all loads of memory that come later.
+ * Read a register, before all later loads of memory.
  *
  * @param offset  in bytes, a multiple of the register's size, inside the BAR
  *
- * @return its value; all ones: the device is gone, if the register is never so
+ * @return its value; all ones if the device is gone
  *
  * Thread: any. Cost: a round trip to the device, 1 us.
  */
@@ -113,11 +115,11 @@ static inline uint8_t mr_bar_read8(const struct mr_bar *bar, uint64_t offset)
 }
 
 /**
- * Write a register, behind all stores to memory that came before.
+ * Write a register, after all earlier stores to memory.
  *
  * @param offset  as mr_bar_read32()
  *
- * Thread: any. Cost: a store; the device has it later.
+ * Thread: any. Cost: a store, which reaches the device later.
  */
 static inline void mr_bar_write32(const struct mr_bar *bar, uint64_t offset,
 				  uint32_t value)
@@ -153,7 +155,7 @@ static inline void mr_bar_write8(const struct mr_bar *bar, uint64_t offset,
 		bar->base[offset] = value;
 }
 
-/** Two registers of 4 bytes, the low one first. Thread: any. */
+/** Write two registers of 4 bytes, the low one first. Thread: any. */
 static inline void mr_bar_write64(const struct mr_bar *bar, uint64_t offset,
 				  uint64_t value)
 {

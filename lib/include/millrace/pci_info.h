@@ -14,41 +14,40 @@ extern "C" {
 
 /**
  * @file
- * What PCI devices there are, and who has them. Nothing is opened.
+ * Which PCI devices exist, and who uses them. Opens none of them.
  */
 
 /** A PCI function, as sysfs describes it. */
 struct mr_pci_info {
 	uint32_t size; /**< sizeof(struct mr_pci_info) */
-	char bdf[32];  /**< "0000:03:00.0"; or a software device */
+	char bdf[32];  /**< "0000:03:00.0", or a software device */
 	uint16_t vendor_id;
 	uint16_t device_id;
 	uint16_t subsystem_vendor_id;
 	uint16_t subsystem_id;
 	uint32_t class_code;    /**< 24 bits; network: 0x02xxxx */
-	int32_t numa_node;      /**< -1: nobody says */
-	int32_t iommu_group;    /**< -1: no IOMMU, or it is off */
-	uint32_t n_vfs;         /**< virtual functions that are enabled */
-	char kernel_driver[32]; /**< "vfio-pci", "igb"; "": none is bound */
-	char netdev[16];        /**< first interface of kernel_driver; "" */
-	char vfio_cdev[32];     /**< "vfio0": /dev/vfio/devices/vfio0; "" */
+	int32_t numa_node;      /**< -1: unknown */
+	int32_t iommu_group;    /**< -1: no IOMMU, or it is disabled */
+	uint32_t n_vfs;         /**< enabled virtual functions */
+	char kernel_driver[32]; /**< "vfio-pci", "igb"; "": none bound */
+	char netdev[16];        /**< first interface of kernel_driver, or "" */
+	char vfio_cdev[32];     /**< "vfio0": /dev/vfio/devices/vfio0; or "" */
 };
 
 /**
- * Describe the network controllers of sysfs, in order of their addresses.
+ * List the network controllers in sysfs, in order of their addresses.
  *
- * @param[in,out] infos  room for @p n; the size of the first is set by the
- *                       caller, and is that of all
- * @param         n      0 if only their number is wanted
+ * @param[in,out] infos  room for @p n; the caller sets the size of the first,
+ *                       which applies to all
+ * @param         n      0 to get only their number
  *
  * @return how many there are, which may be more than @p n; or
  *   -EINVAL  the size is 0
  *   -ENOENT  no sysfs, or one without PCI
  *   -ENOMEM  no memory
  *
- * Owner:  the caller, of copies.
- * Thread: any.
- * Cost:   some ten reads of sysfs for each.
+ * Owner: the caller, of copies. Thread: any.
+ * Cost:   about ten reads of sysfs for each.
  */
 MR_API int mr_pci_list(struct mr_ctx *ctx, struct mr_pci_info *infos,
 		       uint32_t n, struct mr_reason *reterr_reason);
@@ -57,13 +56,13 @@ MR_API int mr_pci_list(struct mr_ctx *ctx, struct mr_pci_info *infos,
  * Describe one function.
  *
  * @param         bdf   "0000:03:00.0", "03:00.0", or the name of a software
- *                      device of @p ctx, which go before those of sysfs
+ *                      device of @p ctx, which is preferred to one in sysfs
  * @param[in,out] info  size set by the caller
  *
  * @return 0, or
  *   -EINVAL  info->size is 0
  *   -ENODEV  there is no such function
- *   -EIO     it does not say its ids
+ *   -EIO     its ids cannot be read
  *
  * Owner:  the caller, of a copy.
  * Thread: any; not while software devices are being added.
@@ -73,30 +72,29 @@ MR_API int mr_pci_info(struct mr_ctx *ctx, const char *bdf,
 		       struct mr_pci_info *info,
 		       struct mr_reason *reterr_reason);
 
-/** Who uses a function of sysfs. */
+/** Who uses a function in sysfs. */
 enum mr_pci_use {
-	/** Nobody who does DMA: no driver, pci-stub, or it is a bridge. */
+	/** Nobody who does DMA: no driver, pci-stub, or a bridge. */
 	MR_PCI_USE_NONE = 0,
 	MR_PCI_USE_VFIO = 1,   /**< vfio-pci, or a driver built on it */
 	MR_PCI_USE_KERNEL = 2, /**< another driver: its group is not viable */
 };
 
 /**
- * Who uses a function, by the kernel's rule for its IOMMU group: a program can
- * have one of the group only while the kernel uses none.
+ * Who uses a function, by the kernel's rule for IOMMU groups: a program can
+ * open a function only while the kernel uses none of its group.
  *
- * @param info  as mr_pci_info() gave it
+ * @param info  from mr_pci_info()
  *
  * @return enum mr_pci_use
  *
- * Thread: any.
- * Cost:   one read of sysfs at most.
+ * Thread: any. Cost: at most one read of sysfs.
  */
 MR_API enum mr_pci_use mr_pci_use(const struct mr_ctx *ctx,
 				  const struct mr_pci_info *info);
 
 /**
- * The driver of @p ctx that "vfio:BDF" would take, by the device's ids.
+ * The driver of @p ctx that "vfio:BDF" would select, by the device's ids.
  *
  * @return its name, a constant string; NULL: there is none
  *

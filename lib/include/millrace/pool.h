@@ -20,39 +20,38 @@ extern "C" {
  *                  |
  *                depot: whole magazines, lock-free LIFO, one CAS each
  *                  |
- *                page allocator: the region's pages, a lock, cold
+ *                page allocator: the region's pages, a lock, slow path
  *
  * A page is a pool's unit, 2 to 32 KiB. A frag is a slice of a page that holds
- * one reference on it: rx buffers are frags of one chunk, aligned to it; with
- * pages of one chunk, a frag is its page. A pool's pages lie in one piece of
- * its region, so page numbers and addresses are each a shift and an add away
- * from the other.
+ * one reference to it. Rx buffers are frags of one chunk, aligned to it; if a
+ * page is one chunk, a frag is its page. A pool's pages are contiguous in its
+ * region, so a shift and an addition convert between page number and address.
  *
- * Conservation is the law: at rest, n_free + n_in_flight == n_pages.
+ * The invariant is conservation: at rest, n_free + n_in_flight == n_pages.
  */
 
 struct mr_cache;
 struct mr_ctx;
 struct mr_pool;
 
-/** Pages in a magazine: at least, and at most. */
+/** Pages in a magazine: minimum and maximum. */
 enum { MR_MAGAZINE_PAGES = 64, MR_MAGAZINE_MAX_PAGES = 512 };
 
-/** Magazines that a cache may have open for pages of other pools. */
+/** Open magazines for pages of other pools, per cache. */
 enum { MR_OPEN_MAGAZINES = 4 };
 
-/** What is checked while the pool runs; each level has those below it. */
+/** What is checked at run time; each level includes those before it. */
 enum mr_safety {
-	MR_SAFETY_COUNTS = 0, /**< conservation, page numbers in range */
-	MR_SAFETY_STATES = 1, /**< a state per page, exchanged atomically: double
-			       *   frees, and who took what is in flight */
-	MR_SAFETY_POISON = 2, /**< freed pages are filled with a pattern that is
-			       *   looked for when they leave, and are used
-			       *   again oldest first; AddressSanitizer is told,
-			       *   where it was built in */
-	MR_SAFETY_GUARD = 3,  /**< a freed page is not mapped accessible, and a
-			       *   guard follows each page; no device can
-			       *   register such memory */
+	MR_SAFETY_COUNTS = 0, /**< conservation, valid page numbers */
+	MR_SAFETY_STATES = 1, /**< a state per page, exchanged atomically:
+			       *   detects double frees, and records who took
+			       *   what is in flight */
+	MR_SAFETY_POISON = 2, /**< freed pages are filled with a pattern,
+			       *   checked on allocation, and reused oldest
+			       *   first; AddressSanitizer knows, if built in */
+	MR_SAFETY_GUARD = 3,  /**< a freed page is inaccessible, and a guard
+			       *   follows each page; devices cannot register
+			       *   such memory */
 };
 
 /** Zero is the default of each member but size. */
@@ -61,27 +60,29 @@ struct mr_pool_config {
 	uint32_t n_pages;        /**< 0: 8192 */
 	uint32_t page_bytes;     /**< 2048..32768, a power of two; 0: 4096 */
 	uint32_t headroom_bytes; /**< before each frame; 0: 128 */
-	uint32_t tailroom_bytes; /**< behind each frame */
+	uint32_t tailroom_bytes; /**< after each frame */
 	uint32_t chunk_bytes; /**< of an rx buffer: 2048 or 4096, at most a
 			       *   page; 0: the smaller of page and 4096 */
 	uint32_t max_caches;  /**< 0: 64 */
 	enum mr_safety safety;    /**< see mr_pool_set_safety() */
-	struct mr_region *region; /**< NULL: one of its own */
+	struct mr_region *region; /**< NULL: the pool creates one */
 	const char *name;        /**< in messages; NULL: "pool" */
 	uint32_t max_pages;     /**< limit of growth; 0: n_pages */
-	uint32_t segment_pages; /**< to grow by; 0: 2 MiB of them */
+	uint32_t segment_pages; /**< growth step; 0: 2 MiB of pages */
 	uint32_t low_pages; /**< watermark of mr_page_alloc_bulk(); 0: none */
 	uint32_t numa_node_plus_1; /**< preferred, if the region is not bound
 				    *   to one; 0: none */
-	/** 64..512, a power of two: what caches and depot exchange at a time,
-	 * and half of what a cache keeps; 0: mr_magazine_default_pages() */
+	/**
+	 * 64..512, a power of two: what caches and depot exchange at a time,
+	 * and half of what a cache holds; 0: mr_magazine_default_pages()
+	 */
 	uint32_t magazine_pages;
 };
 
 /**
  * Where the pages are and how they got there. Names are those of the kernel's
  * page_pool statistics (Documentation/networking/page_pool.rst). Counters are
- * of pages, summed over all caches, alive and gone; exact at rest.
+ * of pages, summed over all caches, past and present; exact at rest.
  */
 struct mr_pool_stats {
 	uint32_t size;       /**< sizeof(struct mr_pool_stats) */
@@ -90,44 +91,44 @@ struct mr_pool_stats {
 	uint32_t headroom_bytes;
 	uint64_t n_pages;    /**< population */
 	uint64_t n_free;     /**< in caches, depot and page allocator */
-	uint64_t n_in_flight; /**< allocated and not given back */
+	uint64_t n_in_flight; /**< allocated and not freed */
 	uint64_t n_cached;   /**< of n_free: in caches */
 	uint64_t n_depot;    /**< of n_free: in the depot */
-	uint64_t n_open;     /**< of n_free: in open magazines of caches of
-			      *   other pools, on their way back */
-	uint64_t n_committed; /**< that open ports, caches and frag caches may
-			       *   hold at most; others: docs/design/0003 */
+	uint64_t n_open;     /**< of n_free: in open magazines of other pools'
+			      *   caches, on their way back */
+	uint64_t n_committed; /**< most that open ports, caches and frag caches
+			       *   may hold; others: docs/design/0003 */
 	uint32_t n_caches;   /**< alive */
 	uint32_t max_caches;
 
 	uint64_t alloc_fast;   /**< pages from a cache's magazines */
 	uint64_t alloc_refill; /**< magazines fetched from the depot */
 	uint64_t alloc_slow;   /**< pages fetched from the page allocator */
-	uint64_t alloc_slow_high_order; /**< of those by blocks above one page */
-	uint64_t alloc_empty;  /**< pages asked for that were not to be had */
-	uint64_t alloc_waive;  /**< given back for being on another NUMA node */
+	uint64_t alloc_slow_high_order; /**< of those, in blocks larger than a
+					 *   page */
+	uint64_t alloc_empty;  /**< pages requested but not available */
+	uint64_t alloc_waive;  /**< returned for being on another NUMA node */
 	uint64_t recycle_cached;     /**< into the cache's magazines */
-	uint64_t recycle_cache_full; /**< magazines that went to the depot */
-	uint64_t recycle_ring;       /**< pages of other pools sent home */
+	uint64_t recycle_cache_full; /**< magazines moved to the depot */
+	uint64_t recycle_ring;       /**< pages returned to other pools */
 	uint64_t recycle_ring_full;  /**< to the page allocator instead */
-	uint64_t recycle_released_refcnt; /**< references: others own it too */
-	uint64_t free_invalid;       /**< addresses that no pool has: a bug */
-	uint64_t free_double;        /**< pages that were free already: a bug */
-	uint64_t free_over; /**< more freed than allocated: a bug, at rest; while
-			     *   threads run it may show for a moment */
+	uint64_t recycle_released_refcnt; /**< references released: the page has
+					   *   other owners */
+	uint64_t free_invalid;       /**< addresses in no pool: a bug */
+	uint64_t free_double;        /**< pages that were already free: a bug */
+	uint64_t free_over; /**< more freed than allocated: a bug at rest; may
+			     *   show briefly while threads run */
 	uint64_t poison_broken;      /**< pages written to while free: a bug */
-	uint64_t depot_cas_failed;   /**< lost races on the depot */
-	uint32_t magazine_pages;     /**< that one has room for */
+	uint64_t depot_cas_failed;   /**< failed compare-and-swaps */
+	uint32_t magazine_pages;     /**< capacity of a magazine */
 	uint32_t reserved;           /**< 0 */
 };
 
 /**
- * Make a pool and its pages.
+ * Create a pool and its pages.
  *
- * @param      ctx            context
- * @param      config         or NULL for the defaults; copied
- * @param[out] ret_pool       set on success
- * @param[out] reterr_reason  set on failure; or NULL
+ * @param      config    or NULL for the defaults; copied
+ * @param[out] ret_pool  set on success
  *
  * @return 0, or
  *   -EINVAL  config->size, or a value is out of range; headroom and tailroom
@@ -145,14 +146,13 @@ MR_API int mr_pool_create(struct mr_ctx *ctx,
 			  struct mr_reason *reterr_reason);
 
 /**
- * Free the pool, and its region if it made it. NULL is allowed.
+ * Free the pool, and its region if the pool created it. NULL is allowed.
  *
- * @return 0, or
- *   -EBUSY  a port or a cache still uses it, pages are in flight, or another
- *           pool lies in the region that it made; the reason says who and how
- *           many, at MR_SAFETY_STATES and above the places that took most of
- *           them, and where the other pages are. Nothing was changed: call it
- *           again when they are back, as often as need be
+ * @return 0, or, with nothing changed,
+ *   -EBUSY  a port or a cache uses it, pages are in flight, or another pool
+ *           lies in its region. The reason says who, how many pages and where
+ *           they are; at MR_SAFETY_STATES and above, also which call sites took
+ *           most of them. Call again when they are back
  *
  * Owner:  on success nobody, on failure the caller.
  * Thread: one, with nobody else using the pool.
@@ -161,20 +161,18 @@ MR_API int mr_pool_destroy(struct mr_pool *pool,
 			   struct mr_reason *reterr_reason);
 
 /**
- * The region that the pages of @p pool lie in.
+ * The region of @p pool.
  *
  * @return never NULL
  *
- * Owner: as it was; a region that the pool made ends with it. Thread: any.
+ * Owner: as it was; a region that the pool created ends with it. Thread: any.
  */
 MR_API struct mr_region *mr_pool_region(const struct mr_pool *pool);
 
 /**
  * Copy the statistics of @p pool.
  *
- * @param[in,out] stats  size set by the caller
- *
- * @return 0, or -EINVAL if stats->size is 0
+ * @return 0, or -EINVAL if stats->size, which the caller sets, is 0
  *
  * Thread: any.
  * Cost:   reads each cache's counters; takes the lock of the list of caches.
@@ -183,13 +181,13 @@ MR_API int mr_pool_stats(const struct mr_pool *pool,
 			 struct mr_pool_stats *stats);
 
 /**
- * Change what is checked while the pool runs.
+ * Change the run-time checks.
  *
  * @return 0, or
- *   -EINVAL  no such level; from or to MR_SAFETY_GUARD, which is the pool's
- *            layout and chosen when it is made
- *   -EBUSY   pages are in flight, or caches alive: nobody can say what they
- *            hold
+ *   -EINVAL  no such level; from or to MR_SAFETY_GUARD, which changes the
+ *            pool's layout and can be chosen only when it is created
+ *   -EBUSY   pages are in flight, or there are caches, whose contents are
+ *            unknown
  *   -ENOMEM  no memory for a state per page
  *
  * Owner: unchanged. Thread: one, with nobody else using the pool.
@@ -197,20 +195,21 @@ MR_API int mr_pool_stats(const struct mr_pool *pool,
 MR_API int mr_pool_set_safety(struct mr_pool *pool, enum mr_safety safety,
 			      struct mr_reason *reterr_reason);
 
-/** Pages in flight that one place took, at MR_SAFETY_STATES and above. */
+/** Pages in flight from one call site, at MR_SAFETY_STATES and above. */
 struct mr_leak {
 	const void *site;    /**< return address of the call that took them */
 	uint64_t n_pages;
-	uint64_t oldest_ns;  /**< age of the oldest, to the janitor's tick */
+	uint64_t oldest_ns;  /**< age of the oldest, as precise as the interval
+			      *   of mr_pool_tend() */
 	uint64_t addr;       /**< of the oldest */
 };
 
 /**
- * Who took the pages that are in flight.
+ * Which call sites took the pages in flight.
  *
  * @param[out] leaks  room for @p n, most pages first
  *
- * @return places there are, which may be more than @p n; 0 below
+ * @return number of call sites, which may be more than @p n; 0 below
  *         MR_SAFETY_STATES
  *
  * Owner: unchanged. Thread: any. Cost: a look at each page's state.
@@ -218,66 +217,66 @@ struct mr_leak {
 MR_API uint32_t mr_pool_leaks(const struct mr_pool *pool,
 			      struct mr_leak *leaks, uint32_t n);
 
-/** What the janitor is to do; zero is the default of each member but size. */
+/** Arguments of mr_pool_tend(). Zero is the default of each member but size. */
 struct mr_tend_config {
 	uint32_t size;       /**< sizeof(struct mr_tend_config) */
-	uint32_t n_keep;     /**< pages not to go below; 0: config.n_pages */
-	uint64_t idle_ns;    /**< a segment idle for that long goes; 0: 10 s */
-	uint32_t max_magazines; /**< to look at in one call; 0: 256 */
+	uint32_t n_keep;     /**< pages to keep at least; 0: config.n_pages */
+	uint64_t idle_ns;    /**< idle time to release a segment; 0: 10 s */
+	uint32_t max_magazines; /**< to look at per call; 0: 256 */
 	uint32_t reserved;   /**< 0 */
 };
 
-/** What it did and found. */
+/** Results of mr_pool_tend(). */
 struct mr_tend_report {
 	uint32_t size;           /**< sizeof(struct mr_tend_report) */
 	uint32_t n_magazines;    /**< looked at, and sorted by address */
 	uint64_t n_pages_back;   /**< moved from depot to page allocator */
-	uint64_t n_pages_shrunk; /**< given back to the system */
-	uint64_t n_pages_grown;  /**< fetched ahead, below the watermark */
+	uint64_t n_pages_shrunk; /**< released to the system */
+	uint64_t n_pages_grown;  /**< fetched in advance, below the watermark */
 	uint64_t n_duplicates;   /**< pages that were free twice: a bug */
-	char why[160]; /**< why nothing was shrunk; "" if nothing was to be */
+	char why[160]; /**< why nothing was released; "" if nothing should be */
 };
 
 /**
- * The janitor: call it now and then from a control thread.
+ * Trim the pool: call this periodically from a control thread.
  *
  * It takes half of the depot's magazines, rounded up, sorts their pages by
- * address, finds pages that are there twice, moves what has been idle to the
- * page allocator, and gives whole idle segments back to the system. Caches that
- * did nothing for idle_ns are asked for their free pages: the owner gives them
- * with its next mr_cache_idle(), if it did nothing since. Pages in quarantine
- * go if a call at least idle_ns ago saw them there.
+ * address, detects duplicates, moves idle pages to the page allocator, and
+ * releases idle segments to the system. It requests the free pages of caches
+ * that were idle for idle_ns: the owner returns them with its next
+ * mr_cache_idle(), if it stayed idle. Pages in quarantine are released if a
+ * call at least idle_ns ago saw them there.
  *
  * @param         config  or NULL for the defaults
  * @param[in,out] report  size set by the caller; or NULL
  *
  * @return 0, or -EINVAL if a size is 0
  *
- * Owner:  unchanged. Thread: any one at a time; the data path goes on, and may
- *         find the depot empty earlier.
- * Cost:   some 10 ns per page looked at; munmap() for a segment.
+ * Owner:  unchanged. Thread: any, one at a time; the data path continues, and
+ *         may find the depot empty earlier.
+ * Cost:   about 10 ns per page looked at; munmap() for a segment.
  */
 MR_API int mr_pool_tend(struct mr_pool *pool,
 			const struct mr_tend_config *config,
 			struct mr_tend_report *report);
 
 /**
- * Make one worker's share of @p pool.
+ * Create one worker's cache of @p pool.
  *
  * @return 0, or
- *   -ENOMEM  no memory, or there are ports and with one more cache they could
- *            run out of pages; the reason has the number of pages needed
- *   -ENOSPC  the pool has config.max_caches caches already
+ *   -ENOMEM  no memory, or one more cache could starve the open ports of pages;
+ *            the reason has the number of pages needed
+ *   -ENOSPC  the pool already has config.max_caches caches
  *
- * Owner:  the caller, of the cache; one thread at a time uses it. Thread: any.
+ * Owner:  the caller, of the cache; one thread uses it at a time. Thread: any.
  */
 MR_API int mr_cache_create(struct mr_pool *pool, struct mr_cache **ret_cache,
 			   struct mr_reason *reterr_reason);
 
 /**
- * Give the pages in @p cache back to the pool and free it. NULL is allowed.
- * Pages that are in flight are no matter. Frag caches of it that are left are a
- * bug: it is logged, and they are empty and stay so until they are destroyed.
+ * Return the pages in @p cache to the pool and free it. NULL is allowed. Pages
+ * may still be in flight. Remaining frag caches are a bug: they are logged and
+ * emptied, and stay empty until they are destroyed.
  *
  * Owner:  nobody, of the cache; the pool, of its pages.
  * Thread: the one that uses @p cache.
@@ -285,24 +284,23 @@ MR_API int mr_cache_create(struct mr_pool *pool, struct mr_cache **ret_cache,
 MR_API void mr_cache_destroy(struct mr_cache *cache);
 
 /**
- * Let the calling thread go on with the cache of an owner that has ended.
+ * Take over the cache of an owner that has ended. At MR_SAFETY_STATES a cache
+ * remembers its thread, and a call from one that did not adopt it is logged
+ * once.
  *
- * @param cache  its owner makes no call on it any more, and what it did
- *               happens before this call (joined, or told through a lock)
+ * @param cache  its owner makes no more calls on it, and what it did happens
+ *               before this call (joined, or synchronized by a lock)
  *
  * @return the cache to use from now on; it may be @p cache
- *
- * At MR_SAFETY_STATES a cache remembers the thread that uses it, and a call
- * from another one that did not adopt it is logged, once.
  *
  * Owner:  the caller. Thread: the new one.
  */
 MR_API struct mr_cache *mr_cache_adopt(struct mr_cache *cache);
 
 /**
- * Send what is in open magazines to where it belongs, filled or not; and, if
- * mr_pool_tend() asked for them, all free pages to the page allocator. For who
- * goes to sleep, or is going to neither receive nor free for long.
+ * Return open magazines to their pools, full or not, and, if mr_pool_tend()
+ * requested it, all free pages to the page allocator. Call before sleeping, or
+ * before not receiving or freeing for a long time.
  *
  * Owner:  unchanged. Thread: the one that uses @p cache.
  * Cost:   nothing if none is open; else one CAS or lock per magazine.
@@ -310,9 +308,9 @@ MR_API struct mr_cache *mr_cache_adopt(struct mr_cache *cache);
 MR_API void mr_cache_flush(struct mr_cache *cache);
 
 /**
- * There was nothing to do: as mr_cache_flush(), but what is open waits for more
- * until its pool has run dry, or 32 to 64 calls that free or are idle have
- * found nothing new in it. mr_rx_burst() calls it when it comes back empty.
+ * Report an idle poll: as mr_cache_flush(), but an open magazine waits for more
+ * pages until its pool has run dry, or 32 to 64 frees and idle polls have added
+ * none to it. An empty mr_rx_burst() calls this.
  *
  * Owner, Thread: as mr_cache_flush(). Cost: a load if none is open.
  */
@@ -321,21 +319,19 @@ MR_API void mr_cache_idle(struct mr_cache *cache);
 /** What one cache holds, and may hold. */
 struct mr_cache_stats {
 	uint32_t size;        /**< sizeof(struct mr_cache_stats) */
-	uint32_t max_pages;   /**< (2 + open) magazines, and one being cut */
+	uint32_t max_pages;   /**< (2 + open) magazines, and a page being cut */
 	uint32_t n_pages;     /**< in its two magazines */
-	uint32_t n_open;      /**< in open magazines, of whatever pool */
-	uint64_t n_alloc;     /**< pages that left it, so far */
-	uint64_t n_free;      /**< pages that came back to it */
-	uint64_t idle_ns;     /**< since it was first seen as it is now, by this
-			       *   call or the janitor */
+	uint32_t n_open;      /**< in open magazines, of any pool */
+	uint64_t n_alloc;     /**< pages allocated from it */
+	uint64_t n_free;      /**< pages freed to it */
+	uint64_t idle_ns;     /**< since this call or mr_pool_tend() first saw
+			       *   it in its present state */
 };
 
 /**
  * Copy the statistics of a cache.
  *
- * @param[in,out] stats  size set by the caller
- *
- * @return 0, or -EINVAL if stats->size is 0
+ * @return 0, or -EINVAL if stats->size, which the caller sets, is 0
  *
  * Thread: any, while the cache is alive.
  */
@@ -348,30 +344,31 @@ MR_API struct mr_pool *mr_cache_pool(const struct mr_cache *cache);
 /**
  * Allocate buffers.
  *
- * A buffer is a chunk or a page, what is large enough. With n_bytes of just
- * that, it is aligned to it, as receive buffers must be. A shorter one begins at
- * a cache line that depends on the page: headers at the start of pages compete
- * for few sets of the CPU's caches. What is in front of it is headroom.
+ * A buffer is a chunk or a page, whichever is large enough. If n_bytes is
+ * exactly that, the buffer is aligned to it, as receive buffers must be. A
+ * shorter one begins at a cache line that depends on the page, because headers
+ * at the start of pages would compete for few sets of the CPU's caches. The
+ * space in front of it is headroom.
  *
  * @param      cache    the calling thread's cache
  * @param[out] addrs    room for @p n addresses; [0, return) are set
  * @param      n        buffers wanted, 0 allowed
  * @param      n_bytes  of each, up to the pool's page_bytes
  *
- * @return buffers allocated, 0..n; fewer only if the pool has no more, none
- *         if @p n_bytes is 0 or more than a page
+ * @return buffers allocated, 0..n; fewer only if the pool has no more, none if
+ *         @p n_bytes is 0 or more than a page
  *
  * Owner:  the caller, of one reference per buffer.
  * Thread: the one that uses @p cache.
  * Cost:   a copy from the cache; one CAS per magazine to fetch more, or, if the
- *         depot is empty, the page allocator's lock, and growth of the pool, if
- *         it may. When the buffer is the page, a frag costs nothing more.
+ *         depot is empty, the page allocator's lock and growth of the pool, if
+ *         it may. If the buffer is the page, a frag costs nothing extra.
  */
 MR_API uint32_t mr_frag_alloc_bulk(struct mr_cache *cache, uint64_t *addrs,
 				   uint32_t n, uint32_t n_bytes);
 
 /**
- * Give buffers back: mr_frame_free_bulk() for addresses.
+ * Free buffers: mr_frame_free_bulk() for addresses.
  *
  * @param addrs  @p n addresses anywhere in the buffers
  * @param n      buffers, 0 allowed

@@ -12,36 +12,34 @@ extern "C" {
 
 /**
  * @file
- * One buffer at a time, inline: the part of millrace/pool.h that has bodies,
- * which includes it.
+ * Inline calls for single buffers. <millrace/pool.h> includes this file.
  */
 
 /** Of mr_cache_head.top: bits for the pages in the loaded magazine. */
 enum { MR_TOP_BITS = 10, MR_TOP_MASK = (1 << MR_TOP_BITS) - 1 };
 
-/** What the calls below see of a cache; nothing for programs. */
+/** What the inline calls read of a cache; not for programs. */
 struct mr_cache_head {
-	uint64_t top;          /**< pages that left << 10 | in the magazine */
-	uint32_t *magazine;    /**< four words, and page numbers */
-	uint32_t *prev;        /**< the other one */
-	const uint8_t *owners; /**< by page, besides the first */
+	uint64_t top;          /**< pages allocated << 10 | in the magazine */
+	uint32_t *magazine;    /**< four words, then page numbers */
+	uint32_t *prev;        /**< the other magazine */
+	const uint8_t *owners; /**< by page: owners beyond the first */
 	uint64_t addr;         /**< of page 0 */
-	uint64_t fast_bytes;   /**< what is simple to allocate */
-	uint32_t fast_pages;   /**< pages below that are simple to free */
+	uint64_t fast_bytes;   /**< buffer size of the fast path */
+	uint32_t fast_pages;   /**< pages below it may use the fast path */
 	uint16_t page_shift;
-	uint16_t magazine_pages; /**< that one has room for */
+	uint16_t magazine_pages; /**< capacity of a magazine */
 };
 
 /**
- * Pages in a magazine of a pool that is made with @p n_pages, if its config
- * does not say.
+ * Default magazine size of a pool created with @p n_pages.
  *
- * @param n_caches  that will be alive at a time; mr_pool_create() takes
- *                  config.max_caches, or the CPUs online if that is 0
+ * @param n_caches  caches alive at a time; mr_pool_create() uses
+ *                  config.max_caches, or the online CPUs if that is 0
  *
- * @return n_pages / (8 * n_caches), a 32nd of them at most, rounded down to a
- *         power of two, 64 to 512: two magazines of each cache are a quarter of
- *         the pool, if 64 are not more than that already
+ * @return n_pages / (8 * n_caches), at most a 32nd of the pages, rounded down
+ *         to a power of two, 64 to 512: two magazines of each cache hold a
+ *         quarter of the pool, unless 64 is already more
  *
  * Owner: unchanged. Thread: any.
  */
@@ -73,8 +71,9 @@ static inline uint32_t mr_cache_max_pages(uint32_t magazine_pages)
  *
  * @return its address, or MR_ADDR_NONE
  *
- * Owner, thread: as mr_frag_alloc_bulk(). Cost: two loads and a store, as long
- * as the cache has pages and @p n_bytes is page_bytes; else a call.
+ * Owner, thread: as mr_frag_alloc_bulk().
+ * Cost:   two loads and a store if the cache has pages and @p n_bytes is
+ *                page_bytes; else a call.
  */
 static inline uint64_t mr_frag_alloc(struct mr_cache *cache, uint32_t n_bytes)
 {
@@ -88,7 +87,7 @@ static inline uint64_t mr_frag_alloc(struct mr_cache *cache, uint32_t n_bytes)
 		mr_frag_alloc_bulk(cache, &addr, 1, n_bytes);
 		return addr;
 	}
-	/* One more that left, one fewer in the magazine. */
+	/* One more page allocated, one fewer in the magazine. */
 	__atomic_store_n(&head->top, top + (1 << MR_TOP_BITS) - 1,
 			 __ATOMIC_RELAXED);
 	return head->addr +
@@ -96,10 +95,11 @@ static inline uint64_t mr_frag_alloc(struct mr_cache *cache, uint32_t n_bytes)
 }
 
 /**
- * Give one buffer back: mr_frag_free_bulk() for one, inline.
+ * Free one buffer: mr_frag_free_bulk() for one, inline.
  *
- * Owner, thread: as mr_frag_free_bulk(). Cost: two loads and two stores, if it
- * is a page with one owner and the cache has room.
+ * Owner, thread: as mr_frag_free_bulk().
+ * Cost:   two loads and two stores if it is a page with one owner and
+ *                the cache has room; else a call.
  */
 static inline void mr_frag_free(struct mr_cache *cache, uint64_t addr)
 {

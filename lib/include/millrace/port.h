@@ -24,19 +24,19 @@ extern "C" {
  *                   +--> sent buffers --> the cache passed to mr_tx_burst()
  *
  * A port is opened from a spec, "driver:device[,key=value...]", and owns its
- * queues. A queue has one user thread at a time; two queues of one port may
- * be used by two threads without locks. A queue owns no cache: each burst call
- * is passed the caller's, so a queue moves between threads by handing it over.
+ * queues. A queue has one user thread at a time; two threads may use two queues
+ * of one port without locks. A queue owns no cache: each burst call is passed
+ * the caller's, so a queue can be handed to another thread.
  *
- * Opening and configuring return 0 or a negative errno value. Bursts cannot
- * fail: they return how many entries moved, and what was lost or delayed is
- * counted, so that per queue
+ * Calls that open and configure return 0 or a negative errno value. Bursts
+ * cannot fail: they return how many entries moved, and count what was lost or
+ * delayed. The invariants per queue are
  *
  *     received = delivered + sum of rx drops
  *     accepted = completed + pending + sum of tx drops
  *
- * Events (a ring ran empty, a wake-up) are counted apart and never summed.
- * What the device lost before it reached a queue is the port's device drops.
+ * Events (a ring ran empty, a wake-up) are counted separately and never summed.
+ * Frames lost before they reached a queue are the port's device drops.
  */
 
 struct mr_cache;
@@ -53,15 +53,16 @@ enum { MR_BURST_MAX = 256 };
 struct mr_port_config {
 	uint32_t size;        /**< sizeof(struct mr_port_config) */
 	uint32_t n_workers;   /**< threads that will use it; 0: one */
-	struct mr_pool *pool; /**< rx buffers; frames of its region may leave */
+	struct mr_pool *pool; /**< for rx buffers; tx accepts frames of its
+			       *   region */
 };
 
 /** Why frames were lost on an rx queue. Names: mr_rx_drop_name(). */
 enum mr_rx_drop {
-	MR_RX_DROP_NO_BUFFER,  /**< nowhere to put it; xdp: rx_dropped */
+	MR_RX_DROP_NO_BUFFER,  /**< no room for it; xdp: rx_dropped */
 	MR_RX_DROP_RING_FULL,  /**< burst calls too slow; xdp: rx_ring_full */
 	MR_RX_DROP_TOO_LONG,   /**< more than MR_MAX_SEGS entries */
-	MR_RX_DROP_INVALID,    /**< the device's descriptor made no sense */
+	MR_RX_DROP_INVALID,    /**< invalid descriptor from the device */
 };
 
 /** What happened on an rx queue without loss. Names: mr_rx_event_name(). */
@@ -69,10 +70,11 @@ enum mr_rx_event {
 	MR_RX_EVENT_POOL_EMPTY,      /**< burst cut short for lack of pages */
 	MR_RX_EVENT_FILL_RING_EMPTY, /**< the device found no buffer */
 	MR_RX_EVENT_WAKEUP,          /**< system calls to wake the device */
-	MR_RX_EVENT_STARVED_KICK,    /**< of those, by the watchdog */
-	MR_RX_EVENT_CSUM_PARTIAL,    /**< frames found with a partial sum */
-	MR_RX_EVENT_UNREGISTERED, /**< buffers not used: no such segment */
-	MR_RX_EVENT_FOREIGN_COPIED, /**< frames copied: not in the region */
+	MR_RX_EVENT_STARVED_KICK,    /**< of those, from the watchdog */
+	MR_RX_EVENT_CSUM_PARTIAL,    /**< frames that had a partial checksum */
+	MR_RX_EVENT_UNREGISTERED, /**< buffers of unregistered segments */
+	MR_RX_EVENT_FOREIGN_COPIED, /**< frames copied: not received into the
+				     *   region */
 };
 
 /** Why frames were lost on a tx queue. Names: mr_tx_drop_name(). */
@@ -80,7 +82,7 @@ enum mr_tx_drop {
 	MR_TX_DROP_INVALID,    /**< an entry outside the region, or empty */
 	MR_TX_DROP_TOO_LONG,   /**< longer than the port takes */
 	MR_TX_DROP_DEVICE,     /**< the device took it and lost it */
-	MR_TX_DROP_NO_BUFFER,  /**< it had to be copied and there was no page */
+	MR_TX_DROP_NO_BUFFER,  /**< it had to be copied, but no page was free */
 	MR_TX_DROP_PORT_GONE,  /**< the device was deleted */
 };
 
@@ -89,27 +91,24 @@ enum mr_tx_event {
 	MR_TX_EVENT_WAKEUP,         /**< system calls to make the device send */
 	MR_TX_EVENT_RING_FULL,      /**< bursts cut short by a full ring */
 	MR_TX_EVENT_FOREIGN_COPIED, /**< copied: segment not registered */
-	MR_TX_EVENT_EDGE_COPIED,    /**< frames copied: crossed a chunk edge */
+	MR_TX_EVENT_EDGE_COPIED,    /**< frames copied: across a chunk edge */
 	MR_TX_EVENT_EDGE_SPLIT,     /**< entries split at a chunk edge */
-	MR_TX_EVENT_CSUM_DEVICE,    /**< partial sums handed on to the device */
-	MR_TX_EVENT_CSUM_SOFTWARE,  /**< partial sums finished here */
-	MR_TX_EVENT_AGAIN,          /**< the device asked to try again later */
-	MR_TX_EVENT_GSO_SOFTWARE,   /**< frames cut into segments here */
-	MR_TX_EVENT_VLAN_SOFTWARE,  /**< tags written into frames here */
+	MR_TX_EVENT_CSUM_DEVICE,    /**< partial checksums left to the device */
+	MR_TX_EVENT_CSUM_SOFTWARE,  /**< partial checksums computed here */
+	MR_TX_EVENT_AGAIN,          /**< the device asked to retry later */
+	MR_TX_EVENT_GSO_SOFTWARE,   /**< frames segmented here */
+	MR_TX_EVENT_VLAN_SOFTWARE,  /**< VLAN tags inserted here */
 };
 
-/** Room in the arrays below; unused places have no name and stay 0. */
+/** Size of the arrays below; unused slots have no name and stay 0. */
 enum { MR_STATS_SLOTS = 12 };
 
-/**
- * Counters of one rx queue. received and delivered are frames; bytes are of
- * delivered frames, without FCS.
- */
+/** Counters of one rx queue, in frames; bytes: delivered frames without FCS. */
 struct mr_rx_stats {
 	uint32_t size; /**< sizeof(struct mr_rx_stats), set by the caller */
 	uint32_t reserved;
 	uint64_t received;              /**< delivered + all drops */
-	uint64_t delivered;             /**< handed to the application */
+	uint64_t delivered;             /**< returned to the application */
 	uint64_t bytes;
 	uint64_t drops[MR_STATS_SLOTS];  /**< frames by enum mr_rx_drop */
 	uint64_t events[MR_STATS_SLOTS]; /**< by enum mr_rx_event */
@@ -120,7 +119,7 @@ struct mr_tx_stats {
 	uint32_t size; /**< sizeof(struct mr_tx_stats), set by the caller */
 	uint32_t reserved;
 	uint64_t accepted;              /**< completed + pending + all drops */
-	uint64_t completed;             /**< sent; their buffers came back */
+	uint64_t completed;             /**< sent; their buffers are free */
 	uint64_t pending;               /**< in the queue now */
 	uint64_t bytes;
 	uint64_t drops[MR_STATS_SLOTS];  /**< frames by enum mr_tx_drop */
@@ -143,49 +142,50 @@ typedef uint32_t mr_tx_burst_fn(struct mr_txq *txq, struct mr_cache *cache,
 				const struct mr_frame *frames,
 				const struct mr_meta *meta, uint32_t n);
 
-/** What rx and tx queues have in common. Members are for drivers only. */
+/** Common to rx and tx queues. Members are for drivers only. */
 struct mr_queue {
 	struct mr_port *port;
 	int (*arm)(struct mr_queue *queue); /**< NULL: there is always work */
-	int fd;       /**< CLOEXEC; means something only while armed; -1: none */
+	int fd;       /**< CLOEXEC; valid only while armed; -1: none */
 	uint32_t idx; /**< 0.. within its port */
 };
 
-/** Rx queue. But for @c queue, members are for mr_rx_burst() and drivers. */
+/** Rx queue. Members except @c queue are for mr_rx_burst() and drivers. */
 struct mr_rxq {
 	struct mr_queue queue;
 	mr_rx_burst_fn *burst;
 	uint32_t n_min; /**< shortest burst: MR_MAX_SEGS with SG, else 1 */
 	uint32_t reserved;
-	struct mr_rx_stats stats; /**< its user thread writes it */
+	struct mr_rx_stats stats; /**< written by its user thread */
 };
 
-/** Tx queue. But for @c queue, members are for mr_tx_burst() and drivers. */
+/** Tx queue. Members except @c queue are for mr_tx_burst() and drivers. */
 struct mr_txq {
 	struct mr_queue queue;
 	mr_tx_burst_fn *burst;
-	struct mr_tx_stats stats; /**< its user thread writes it */
+	struct mr_tx_stats stats; /**< written by its user thread */
 };
 
-/** What a port is and what it reached. */
+/** Properties of a port. */
 struct mr_port_info {
 	uint32_t size;        /**< sizeof(struct mr_port_info) */
 	uint32_t n_rxqs;
 	uint32_t n_txqs;
-	uint32_t mtu_bytes;   /**< longest layer-3 packet now; 0: no limit */
+	uint32_t mtu_bytes;   /**< longest layer-3 packet; 0: no limit */
 	int32_t numa_node;    /**< -1: unknown */
 	uint32_t has_sg;      /**< 1: frames of up to MR_MAX_SEGS entries */
-	uint32_t offloads;    /**< enum mr_offload: what the device does */
+	uint32_t offloads;    /**< enum mr_offload: by the device */
 	uint32_t reserved;
 	uint64_t locked_bytes; /**< memory that opening locked */
-	uint64_t kernel_bytes; /**< kernel memory that it took, about */
+	uint64_t kernel_bytes; /**< kernel memory it took, approximately */
 	uint8_t mac[6];       /**< 0: none */
 	uint8_t has_mac;
 	uint8_t reserved_bytes;
 	char name[64];        /**< "driver:device", as in JSON; the whole spec
-			       *   where there is no device */
+			       *   if there is no device */
 	char mode[16];        /**< "zc", "copy", "memory", ... */
-	char why[256];        /**< why not a better mode; "" if it is the best */
+	char why[256];        /**< why no better mode is used; "" if it is the
+			       *   best */
 };
 
 /** State of a port's link. */
@@ -193,20 +193,18 @@ struct mr_link {
 	uint32_t is_up;       /**< carrier and administratively up */
 	uint32_t speed_mbps;  /**< 0: unknown */
 	uint32_t is_gone;     /**< 1: deleted, or failed for good */
-	uint32_t is_ended;    /**< 1: nothing more can arrive (the capture has
-			       *   been read to its end) */
+	uint32_t is_ended;    /**< 1: nothing more will arrive (end of the
+			       *   capture) */
 };
 
 /**
- * Open the device named by @p spec with all its queues started.
+ * Open the device named by @p spec and start all its queues.
  *
- * @param      ctx            log hook, allocator, clock and the list of drivers
- * @param      spec           e.g. "xdp:eth0,queues=4"; grammar in
- *                            docs/port-specs.md
- * @param      config         pool, and how the port will be used; the pool must
- *                            outlive the port
- * @param[out] ret_port       set on success, left alone on failure
- * @param[out] reterr_reason  set on failure; or NULL
+ * @param      ctx       log hook, allocator, clock and list of drivers
+ * @param      spec      e.g. "xdp:eth0,queues=4"; grammar in docs/port-specs.md
+ * @param      config    pool and use of the port; the pool must outlive the
+ *                       port
+ * @param[out] ret_port  set on success, unchanged on failure
  *
  * @return 0, or
  *   -EINVAL  the spec does not parse, a value is out of range, or no pool
@@ -219,8 +217,8 @@ struct mr_link {
  *   -EIO     a system call failed in another way; the reason has it
  *
  * Owner:  the caller, of the port; on failure nothing is left open and every
- *         buffer is back in the pool. While the port is open the segments it
- *         registered are pinned.
+ *         buffer is back in the pool. An open port pins the segments that it
+ *         registered.
  * Thread: any; of one context one at a time.
  * Cost:   blocks in system calls; each wait has a deadline.
  */
@@ -243,8 +241,8 @@ MR_API int mr_port_need_pages(struct mr_ctx *ctx, const char *spec,
 
 /**
  * Whether an option can be added to a spec: its driver knows the option, and
- * the spec does not have it yet. For programs that offer one option for all
- * ports. Opens nothing.
+ * the spec does not have it. For programs with one option for all ports. Opens
+ * nothing.
  *
  * @return 1 or 0, or as mr_port_open(): -EINVAL, -ENODEV
  *
@@ -255,8 +253,8 @@ MR_API int mr_port_takes_option(struct mr_ctx *ctx, const char *spec,
 				struct mr_reason *reterr_reason);
 
 /**
- * Close @p port. Exactly the references that its queues hold go back to the
- * pool; those that other owners hold stay. NULL is allowed.
+ * Close @p port. Exactly the references that its queues hold return to the
+ * pool; those of other owners stay. NULL is allowed.
  *
  * Owner:  nobody, of the port and its queues.
  * Thread: one, with nobody else using the port; of one context one at a time,
@@ -266,11 +264,9 @@ MR_API int mr_port_takes_option(struct mr_ctx *ctx, const char *spec,
 MR_API void mr_port_close(struct mr_port *port);
 
 /**
- * Describe @p port. The MTU is as the last mr_port_poll() left it.
+ * Describe @p port. The MTU is as of the last mr_port_poll().
  *
- * @param[in,out] info  size set by the caller
- *
- * @return 0, or -EINVAL if info->size is 0
+ * @return 0, or -EINVAL if info->size, which the caller sets, is 0
  *
  * Owner: unchanged. Thread: any.
  */
@@ -295,15 +291,14 @@ MR_API struct mr_rxq *mr_port_rxq(struct mr_port *port, uint32_t i);
 MR_API struct mr_txq *mr_port_txq(struct mr_port *port, uint32_t i);
 
 /**
- * Work off what the port has to do besides bursts: timers, link and MTU
- * events, a device that was deleted.
+ * Handle everything except bursts: timers, link and MTU changes, removal of the
+ * device. Call it when mr_port_fd() is readable, or periodically.
  *
  * @return how many events were handled
  *
  * Owner:  unchanged.
- * Thread: one at a time, any; beside the users of the queues.
- * Cost:   some system calls, or reads of a register; it waits for nothing.
- *         Call it when mr_port_fd() is readable, or now and then.
+ * Thread: any, one at a time; concurrently with the users of the queues.
+ * Cost:   some system calls, or register reads; never blocks.
  */
 MR_API int mr_port_poll(struct mr_port *port);
 
@@ -317,23 +312,19 @@ MR_API int mr_port_poll(struct mr_port *port);
 MR_API int mr_port_fd(const struct mr_port *port);
 
 /**
- * State of the link, as the last mr_port_poll() left it.
+ * State of the link, as of the last mr_port_poll().
  *
- * @return 0, or -ENOTSUP: the device has no notion of a link
- *
- * Owner: unchanged. Thread: any.
+ * @return 0, or -ENOTSUP: the device has no link state. Thread: any.
  */
 MR_API int mr_port_link(const struct mr_port *port, struct mr_link *ret_link);
 
 /**
- * Copy the counters of a queue, the kernel's part included.
+ * Copy the counters of a queue, including the kernel's.
  *
- * @param[in,out] stats  size set by the caller
- *
- * @return 0, or -EINVAL if stats->size is 0
+ * @return 0, or -EINVAL if stats->size, which the caller sets, is 0
  *
  * Owner:  unchanged.
- * Thread: any. The laws above hold exactly while the queue is at rest.
+ * Thread: any. The invariants above hold exactly while the queue is at rest.
  * Cost:   may be a system call.
  */
 MR_API int mr_rxq_stats(const struct mr_rxq *rxq, struct mr_rx_stats *stats);
@@ -342,8 +333,8 @@ MR_API int mr_rxq_stats(const struct mr_rxq *rxq, struct mr_rx_stats *stats);
 MR_API int mr_txq_stats(const struct mr_txq *txq, struct mr_tx_stats *stats);
 
 /**
- * mr_rx_burst() with metadata: @p meta is NULL, or has room for @p n elements
- * parallel to @p frames. meta[i] is set where frames[i] begins a frame.
+ * mr_rx_burst() with metadata: @p meta is NULL, or has room for @p n elements.
+ * meta[i] is set if frames[i] begins a frame.
  *
  * @return entries received, 0..n; the last one ends a frame
  *
@@ -359,7 +350,7 @@ static inline uint32_t mr_rx_burst_meta(struct mr_rxq *rxq,
 	assert(n == 0 || n >= rxq->n_min);
 	assert(n <= MR_BURST_MAX);
 	n_got = rxq->burst(rxq, cache, frames, meta, n);
-	/* Nothing to do: time for what others wait for. */
+	/* An idle poll: time to return what other pools wait for. */
 	if (n_got == 0 && cache != NULL)
 		mr_cache_idle(cache);
 	return n_got;
@@ -369,24 +360,24 @@ static inline uint32_t mr_rx_burst_meta(struct mr_rxq *rxq,
  * Take received frames from @p rxq. Never blocks.
  *
  * @param      rxq     rx queue of an open port; the caller is its only user
- * @param      cache   the calling thread's cache of the port's pool; fresh
- *                     buffers for the device come from it
+ * @param      cache   the calling thread's cache of the port's pool; provides
+ *                     fresh buffers for the device
  * @param[out] frames  room for @p n entries; [0, return) are set, the rest is
  *                     unspecified
- * @param      n       entries, 0..MR_BURST_MAX; no multiple-of-8 rule. Fewer
- *                     than MR_MAX_SEGS (but for 0) only on a port opened
- *                     without SG. A frame that does not fit waits in the ring
+ * @param      n       entries, 0..MR_BURST_MAX; need not be a multiple of 8.
+ *                     Less than MR_MAX_SEGS (but not 0) only on a port opened
+ *                     without SG. A frame that does not fit stays in the ring
  *
  * @return entries received, 0..n; the last one ends a frame
  *
  * Owner:  the caller, until mr_tx_burst() takes the entries or
- *         mr_frame_free_bulk() returns them to the pool.
+ *         mr_frame_free_bulk() frees them.
  * Order:  arrival order within a queue, none across queues.
  * Lost:   a frame of more than MR_MAX_SEGS entries: MR_RX_DROP_TOO_LONG.
  * Thread: the one that uses @p rxq and @p cache.
- * Cost:   no lock; one system call at most, only if the driver must be woken;
- *         no read of packet memory (but for csum=auto on veth and tap).
- * Source: the contract of DPDK's rte_eth_rx_burst(), plus who owns what.
+ * Cost:   no lock; at most one system call, only if the driver must be woken;
+ *         no read of packet memory (except with csum=auto on veth and tap).
+ * Source: the contract of DPDK's rte_eth_rx_burst(), plus ownership.
  */
 static inline uint32_t mr_rx_burst(struct mr_rxq *rxq, struct mr_cache *cache,
 				   struct mr_frame *frames, uint32_t n)
@@ -395,7 +386,7 @@ static inline uint32_t mr_rx_burst(struct mr_rxq *rxq, struct mr_cache *cache,
 }
 
 /**
- * What mr_tx_burst_meta() calls; programs call that.
+ * Called by mr_tx_burst_meta(); programs call that.
  *
  * @return as mr_tx_burst_meta(). Owner, Thread, Cost: as that.
  */
@@ -404,21 +395,21 @@ MR_API uint32_t mr_tx_burst_offload(struct mr_txq *txq, struct mr_cache *cache,
 				    const struct mr_meta *meta, uint32_t n);
 
 /**
- * mr_tx_burst() with metadata: @p meta is NULL, or has @p n elements parallel
- * to @p frames; those beside the first entry of a frame are read.
+ * mr_tx_burst() with metadata: @p meta is NULL, or has @p n elements; those of
+ * the first entry of each frame are read.
  *
- * Of MR_META_GSO and MR_META_VLAN the library does what the device does not
- * (mr_port_info.offloads). A frame that is cut here is counted as its segments;
- * if the queue has room for some only, the next bursts send the rest first, and
- * until then the frame is one more that is pending. Its pages, MR_MAX_SEGS at
- * most, are beyond mr_port_need_pages(). Without a page for a copy it is lost:
- * MR_TX_DROP_NO_BUFFER.
+ * For MR_META_GSO and MR_META_VLAN the library does what the device cannot
+ * (mr_port_info.offloads). A frame segmented here is counted as its segments;
+ * if the queue has room for only some, the next bursts send the rest first, and
+ * until then the frame counts as one more pending. Its pages, at most
+ * MR_MAX_SEGS, are not included in mr_port_need_pages(). If there is no page
+ * for a copy, it is lost: MR_TX_DROP_NO_BUFFER.
  *
  * @return entries taken, 0..n; the last one ends a frame
  *
  * Owner, Lost, Thread: as mr_tx_burst().
- * Cost:   as mr_tx_burst(); and a copy of each frame that is cut, or is tagged
- *         and shared or without headroom.
+ * Cost:   as mr_tx_burst(), and a copy of each frame that is segmented, or
+ *         tagged while shared or without headroom.
  */
 static inline uint32_t mr_tx_burst_meta(struct mr_txq *txq,
 					struct mr_cache *cache,
@@ -435,23 +426,23 @@ static inline uint32_t mr_tx_burst_meta(struct mr_txq *txq,
  * Offer frames to @p txq. Never blocks, never waits for room.
  *
  * @param txq     tx queue of an open port; the caller is its only user
- * @param cache   the calling thread's cache of the port's pool; the buffers of
- *                frames that the device has sent go to it
+ * @param cache   the calling thread's cache of the port's pool; receives the
+ *                buffers of frames that the device has sent
  * @param frames  @p n entries, whole frames, all in the port's region
- * @param n       entries, 0..MR_BURST_MAX. 0 is useful: it collects
- *                completions and wakes the device
+ * @param n       entries, 0..MR_BURST_MAX. 0 collects completions and wakes the
+ *                device
  *
  * @return entries taken, 0..n; the last one ends a frame
  *
  * Owner:  the queue, of the entries taken; **the rest stay the caller's**.
- *         After completion the buffers go to @p cache of the call that
- *         collects them.
- * Lost:   a frame that is refused after it was taken (an entry outside the
- *         region, a device that says no) is a named drop in struct
- *         mr_tx_stats. The device never sees an invalid entry.
+ *         After completion the buffers go to @p cache of the call that collects
+ *         them.
+ * Lost:   a frame refused after it was taken (an entry outside the region, a
+ *         device error) is a named drop in struct mr_tx_stats. The device never
+ *         sees an invalid entry.
  * Thread: the one that uses @p txq and @p cache.
  * Cost:   no lock; one system call or doorbell per burst, and a bounded number
- *         more where the kernel left entries in the ring.
+ *         more if the kernel left entries in the ring.
  */
 static inline uint32_t mr_tx_burst(struct mr_txq *txq, struct mr_cache *cache,
 				   const struct mr_frame *frames, uint32_t n)
@@ -460,24 +451,26 @@ static inline uint32_t mr_tx_burst(struct mr_txq *txq, struct mr_cache *cache,
 }
 
 /**
- * Ask for a wake-up before sleeping on the queue's fd.
+ * Request a wake-up before sleeping on the queue's fd.
  *
- * @return 1  there is work: do not sleep, the queue is not armed
- *         0  armed: the fd becomes readable when there is work
+ * @return 1: there is work, do not sleep, the queue is not armed; 0: armed, the
+ *         fd becomes readable when there is work
  *
  * An rx queue has work when a frame can be received; a tx queue while it holds
  * frames that mr_tx_burst() with n = 0 could collect.
  *
  * Owner:  unchanged.
- * Thread: the user of @p queue. The fd means nothing while unarmed.
+ * Thread: the user of @p queue. The fd is valid only while armed.
  */
 static inline int mr_queue_arm(struct mr_queue *queue)
 {
 	return queue->arm == NULL ? 1 : queue->arm(queue);
 }
 
-/** @return the fd of @p queue, CLOEXEC, owned by the port and with a meaning
- *  only while armed; -1: none, mr_queue_arm() returns 1. Thread: any. */
+/**
+ * @return the fd of @p queue, CLOEXEC, owned by the port and valid only while
+ *         armed; -1: none, mr_queue_arm() returns 1. Thread: any.
+ */
 static inline int mr_queue_fd(const struct mr_queue *queue)
 {
 	return queue->fd;

@@ -21,20 +21,20 @@ extern "C" {
  *     +-----------+-----------+-------------------------------------------+
  *
  * The whole address range is reserved at creation, so an address is an offset
- * in it that never moves, whatever is added later. Memory comes in segments:
- * one memfd each, on the largest OS pages that were to be had, and what was
- * got is reported. Pools ask for segments; a program seldom does.
+ * that never moves. Memory comes in segments: one memfd each, on the largest OS
+ * pages available, and reported as obtained. Pools ask for segments; programs
+ * rarely do.
  */
 
 struct mr_ctx;
 struct mr_region;
 
-/** No address of any region: an empty slot, or that there was none. */
+/** No address of any region: an empty slot, or none was found. */
 #define MR_ADDR_NONE UINT64_MAX
 
-/** OS pages to ask for. Each value falls back to the ones below it. */
+/** OS pages to ask for. Each value falls back to those after it. */
 enum mr_os_pages {
-	MR_OS_PAGES_AUTO = 0, /**< the largest that does not waste a half */
+	MR_OS_PAGES_AUTO = 0, /**< the largest that wastes no more than half */
 	MR_OS_PAGES_1G = 1,
 	MR_OS_PAGES_2M = 2,
 	MR_OS_PAGES_THP = 3, /**< transparent huge pages */
@@ -51,7 +51,7 @@ struct mr_region_config {
 	const char *name;          /**< in /proc/PID/maps; NULL: "millrace" */
 };
 
-/** One segment, as it was got. */
+/** One segment, as obtained. */
 struct mr_segment_info {
 	uint64_t addr;          /**< offset of its first byte in the region */
 	uint64_t n_bytes;
@@ -70,19 +70,16 @@ struct mr_region_stats {
 };
 
 /**
- * Reserve an address range and make a region of it, with no segment yet.
+ * Reserve an address range for a region, without a segment.
  *
- * @param      ctx            context
- * @param      config         or NULL for the defaults; copied
- * @param[out] ret_region     set on success
- * @param[out] reterr_reason  set on failure; or NULL
+ * @param      config      or NULL for the defaults; copied
+ * @param[out] ret_region  set on success
  *
  * @return 0, or
  *   -EINVAL  config->size, or a value is out of range
- *   -ENOMEM  the address range is not to be had
+ *   -ENOMEM  the address range is not available
  *
- * Owner:  the caller, of the region.
- * Thread: any.
+ * Owner: the caller, of the region. Thread: any.
  * Cost:   one mmap() without memory behind it.
  */
 MR_API int mr_region_create(struct mr_ctx *ctx,
@@ -91,11 +88,11 @@ MR_API int mr_region_create(struct mr_ctx *ctx,
 			    struct mr_reason *reterr_reason);
 
 /**
- * Give the region's memory back. NULL is allowed.
+ * Free the region. NULL is allowed.
  *
- * @return 0, or
- *   -EBUSY  a pool still uses it, or a port has a segment registered; the
- *           reason has the holder's name. Nothing was changed
+ * @return 0, or, with nothing changed,
+ *   -EBUSY  a pool uses it, or a port has a segment registered; the reason
+ *           names the holder
  *
  * Owner:  on success nobody, on failure the caller.
  * Thread: one, with nobody else using the region.
@@ -106,7 +103,7 @@ MR_API int mr_region_destroy(struct mr_region *region,
 /**
  * Where the region begins in this process.
  *
- * @return the pointer to address 0 of the region; it never changes
+ * @return pointer to address 0 of the region; it never changes
  *
  * Owner: the region. Thread: any. Cost: a load.
  */
@@ -115,9 +112,7 @@ MR_API void *mr_region_base(const struct mr_region *region);
 /**
  * Copy the statistics of @p region.
  *
- * @param[in,out] stats  size set by the caller
- *
- * @return 0, or -EINVAL if stats->size is 0
+ * @return 0, or -EINVAL if stats->size, which the caller sets, is 0
  *
  * Thread: any.
  */
@@ -127,7 +122,7 @@ MR_API int mr_region_stats(const struct mr_region *region,
 /**
  * Describe segment @p i, in order of their addresses.
  *
- * @return 0, or -ENOENT behind the last one
+ * @return 0, or -ENOENT after the last one
  *
  * Thread: any.
  */

@@ -16,11 +16,10 @@ extern "C" {
  * @file
  * Bounded rings of frame entries between threads.
  *
- * The suffix says who may call at once: _spsc one producer and one consumer,
- * _mpmc any number of each. A burst call moves as many entries as fit or are
- * there, in order, and never waits. The rings know nothing of frames of more
- * than one entry: enqueue whole frames and look at the result with
- * mr_frame_n_whole().
+ * The suffix says who may call concurrently: _spsc one producer and one
+ * consumer, _mpmc any number of each. A burst call moves as many entries as fit
+ * or are available, in order, and never waits. The rings do not know frames:
+ * enqueue whole frames, and check the result with mr_frame_n_whole().
  */
 
 struct mr_ctx;
@@ -28,11 +27,11 @@ struct mr_ring_spsc;
 struct mr_ring_mpmc;
 
 /**
- * Make a ring for one producer and one consumer.
+ * Create a ring for one producer and one consumer.
  *
  * @param n_entries  capacity, a power of two, 2..2^20
  *
- * @return 0, -EINVAL for a capacity that is none, -ENOMEM
+ * @return 0, -EINVAL for an invalid capacity, -ENOMEM
  *
  * Owner: the caller, of the ring. Thread: any.
  */
@@ -41,7 +40,7 @@ MR_API int mr_ring_spsc_create(struct mr_ctx *ctx, uint32_t n_entries,
 			       struct mr_reason *reterr_reason);
 
 /**
- * Free the ring; what is in it is forgotten, not freed. NULL is allowed.
+ * Free the ring, but not the entries in it. NULL is allowed.
  *
  * Owner: the caller, of the entries in it. Thread: one, the last user.
  */
@@ -65,17 +64,16 @@ MR_API uint32_t mr_ring_spsc_enqueue_burst(struct mr_ring_spsc *ring,
  *
  * @return entries taken, 0..n: fewer only if the ring is empty
  *
- * Owner:  the caller, of the entries taken.
- * Thread: one consumer.
+ * Owner: the caller, of the entries taken. Thread: one consumer.
  * Cost:   wait-free; reads the producer's line only when the ring looks empty.
  */
 MR_API uint32_t mr_ring_spsc_dequeue_burst(struct mr_ring_spsc *ring,
 					   struct mr_frame *frames, uint32_t n);
 
 /**
- * Look at up to @p n entries at the front without taking them.
+ * Copy up to @p n entries from the front without taking them.
  *
- * @return entries seen, 0..n
+ * @return entries copied, 0..n
  *
  * Thread: one consumer. Cost: as mr_ring_spsc_dequeue_burst().
  */
@@ -83,7 +81,7 @@ MR_API uint32_t mr_ring_spsc_peek_burst(struct mr_ring_spsc *ring,
 					struct mr_frame *frames, uint32_t n);
 
 /**
- * Forget @p n entries at the front that mr_ring_spsc_peek_burst() has shown.
+ * Remove @p n entries that mr_ring_spsc_peek_burst() has copied.
  *
  * Owner: the caller, of the entries. Thread: one consumer. Cost: a store.
  */
@@ -92,8 +90,8 @@ MR_API void mr_ring_spsc_release(struct mr_ring_spsc *ring, uint32_t n);
 /**
  * Entries in the ring.
  *
- * @return 0..capacity; exact for producer and consumer while the other one is
- *         at rest, else a moment's view
+ * @return 0..capacity; exact for producer and consumer while the other is at
+ *         rest, else a snapshot
  *
  * Thread: any.
  */
@@ -105,24 +103,24 @@ MR_API int mr_ring_mpmc_create(struct mr_ctx *ctx, uint32_t n_entries,
 			       struct mr_reason *reterr_reason);
 
 /**
- * Free the ring; what is in it is forgotten, not freed. NULL is allowed.
+ * Free the ring, but not the entries in it. NULL is allowed.
  *
  * Owner: the caller, of the entries in it. Thread: one, the last user.
  */
 MR_API void mr_ring_mpmc_destroy(struct mr_ring_mpmc *ring);
 
 /**
- * Append up to @p n entries, next to each other.
+ * Append up to @p n entries, adjacent to each other.
  *
  * @return entries appended, 0..n
  *
  * Owner:  the ring, of the entries appended; the rest stay the caller's.
  * Thread: any number.
- * Cost:   one CAS per call, tried again if another producer was faster. Not
- *         lock-free: a producer that is stopped between its CAS and its last
- *         store delays consumers at its entries; they get 0, nobody spins.
- *         Likewise a consumer delays producers: the ring is full at the places
- *         that it has not given back.
+ * Cost:   one CAS per call, retried if another producer was faster. Not
+ *         lock-free: a producer stopped between its CAS and its last store
+ *         delays consumers at its entries; they get 0, nobody spins. Likewise a
+ *         consumer delays producers: the ring is full at the slots that it has
+ *         not released.
  */
 MR_API uint32_t mr_ring_mpmc_enqueue_burst(struct mr_ring_mpmc *ring,
 					   const struct mr_frame *frames,
@@ -133,8 +131,7 @@ MR_API uint32_t mr_ring_mpmc_enqueue_burst(struct mr_ring_mpmc *ring,
  *
  * @return entries taken, 0..n
  *
- * Owner:  the caller, of the entries taken.
- * Thread: any number.
+ * Owner: the caller, of the entries taken. Thread: any number.
  * Cost:   as mr_ring_mpmc_enqueue_burst().
  */
 MR_API uint32_t mr_ring_mpmc_dequeue_burst(struct mr_ring_mpmc *ring,

@@ -12,11 +12,11 @@ extern "C" {
 
 /**
  * @file
- * Headers as they lie on the wire, and sums that follow a change of them.
+ * Wire-format headers, and incremental checksum updates.
  *
- * The members are in network order unless they are single bytes. The structs
- * have no alignment, so a pointer into a frame may be cast to one of them once
- * the length was checked: mr_net_parse() does.
+ * Members of several bytes are in network order. The structs have no alignment,
+ * so a pointer into a frame may be cast to one of them once its length has been
+ * checked, for instance by mr_net_parse().
  */
 
 /** EtherTypes, in host order. */
@@ -59,14 +59,14 @@ struct mr_ipv4 {
 	uint8_t tos;
 	uint16_t total_bytes; /**< header included */
 	uint16_t id;
-	uint16_t fragment; /**< MR_IPV4_*, and the offset in 8 bytes */
+	uint16_t fragment; /**< MR_IPV4_*, and the offset in units of 8 bytes */
 	uint8_t ttl;
 	uint8_t proto;
 	uint16_t csum;
 	uint32_t src, dst;
 } __attribute__((packed));
 
-/** Of mr_ipv4.fragment, in host order. */
+/** Bits of mr_ipv4.fragment, in host order. */
 enum {
 	MR_IPV4_DF = 0x4000,
 	MR_IPV4_MF = 0x2000,
@@ -84,7 +84,7 @@ struct mr_udp {
 struct mr_tcp {
 	uint16_t src, dst;
 	uint32_t seq, ack;
-	uint8_t offset; /**< of the data, in 4 bytes, in the upper 4 bits */
+	uint8_t offset; /**< of the data, in 4-byte units, upper 4 bits */
 	uint8_t flags;  /**< MR_TCP_* */
 	uint16_t window;
 	uint16_t csum;
@@ -98,7 +98,7 @@ enum {
 	MR_TCP_ACK = 16,
 };
 
-/** RFC 792: id and seq of a query; of errors they mean other things. */
+/** RFC 792. In a query, id and seq; errors use them differently. */
 struct mr_icmp {
 	uint8_t type, code;
 	uint16_t csum;
@@ -106,13 +106,13 @@ struct mr_icmp {
 } __attribute__((packed));
 
 /**
- * What replacing a 16-bit word adds to a sum over it: -before + after, in ones'
+ * The change of a sum when a 16-bit word is replaced: -before + after, in ones'
  * complement.
  *
- * @param before, after  as they lie in memory
+ * @param before, after  as in memory
  *
- * @return a sum to be added to others and passed to mr_csum_fix(); 0 only from
- *         0xffff to 0, which ones' complement takes for the same
+ * @return a sum for mr_csum_fix(), alone or added to others; 0 only from 0xffff
+ *         to 0, which are equal in ones' complement
  *
  * Thread: any. Source: RFC 1624.
  */
@@ -122,9 +122,9 @@ static inline uint32_t mr_csum_delta16(uint16_t before, uint16_t after)
 }
 
 /**
- * The same for a 32-bit word: an address.
+ * As mr_csum_delta16(), for a 32-bit word such as an address.
  *
- * @return as mr_csum_delta16(); eight of these may be added in 32 bits
+ * @return the same; up to eight of these may be added in 32 bits
  *
  * Thread: any. Source: RFC 1624.
  */
@@ -149,7 +149,7 @@ static inline uint16_t mr_csum_fold32(uint32_t sum)
 }
 
 /**
- * The same for a sum of up to 2^32 32-bit words: mr_csum_fold(), inline.
+ * As mr_csum_fold(), inline: fold a sum of up to 2^32 32-bit words.
  *
  * @return as mr_csum_fold32()
  *
@@ -163,14 +163,14 @@ static inline uint16_t mr_csum_fold64(uint64_t sum)
 }
 
 /**
- * A checksum field after words below it were replaced. A sum that was wrong
- * stays wrong.
+ * Update a checksum field after words that it covers were replaced. A wrong
+ * checksum stays wrong.
  *
  * @param csum   the field: a complemented sum
  * @param delta  sum of mr_csum_delta16() and mr_csum_delta32()
  *
- * @return the field's new value. Right for IPv4 and TCP, whose sums always
- * cover a word that is not 0; for others see mr_csum_fix_nonzero()
+ * @return the field's new value. Correct for IPv4 and TCP, whose sums always
+ *         cover a non-zero word; for others use mr_csum_fix_nonzero()
  *
  * Thread: any. Source: RFC 1624, equation 3.
  */
@@ -180,10 +180,10 @@ static inline uint16_t mr_csum_fix(uint16_t csum, uint32_t delta)
 }
 
 /**
- * The same for a field in which 0 would be wrong: 0xffff instead, the other
- * zero of ones' complement. In UDP 0 means that there is no checksum, UDP-Lite
- * forbids it, and the checksum of an ICMP message without a single bit set (an
- * echo reply with identifier 0) is 0xffff.
+ * As mr_csum_fix(), for a field in which 0 would be wrong: it returns 0xffff
+ * instead, the other zero of ones' complement. In UDP, 0 means that there is no
+ * checksum; UDP-Lite forbids it; and the checksum of an ICMP message without a
+ * single bit set (an echo reply with identifier 0) is 0xffff.
  *
  * @return the field's new value, never 0
  *

@@ -22,10 +22,10 @@ extern "C" {
  *                      |
  *                      +-- hand-off ring --> worker 1 --> its tx queues
  *
- * A core map gives every rx queue to one worker, and every worker a way to
- * every port: a tx queue of its own, or, where the port has fewer tx queues
- * than it needs, a bounded ring to a worker that has one. Never a lock. The
- * loop itself is the program's:
+ * A core map assigns every rx queue to one worker, and gives every worker a
+ * route to every port: a tx queue of its own or, if the port has too few, a
+ * bounded ring to a worker that has one. Never a lock. The program writes the
+ * loop:
  *
  *     do {
  *             n = 0;
@@ -48,36 +48,35 @@ enum {
 	MR_SENDS_TO_ANY = UINT32_MAX, /**< frames may leave through any port */
 };
 
-/** What a worker does in a round that found no work. */
+/** What a worker does after a round that found no work. */
 enum mr_idle_mode {
-	MR_IDLE_ADAPTIVE = 0,  /**< poll or sleep, as the gaps between frames
-				*   and the cost of a wake-up suggest */
-	MR_IDLE_POLL = 1,      /**< poll on */
-	MR_IDLE_INTERRUPT = 2, /**< sleep at once */
+	MR_IDLE_ADAPTIVE = 0,  /**< poll or sleep, depending on the gaps between
+				*   frames and the cost of a wake-up */
+	MR_IDLE_POLL = 1,      /**< keep polling */
+	MR_IDLE_INTERRUPT = 2, /**< sleep immediately */
 };
 
 /** Zero is the default of each member but size. */
 struct mr_workers_config {
 	uint32_t size;        /**< sizeof(struct mr_workers_config) */
-	uint32_t n_workers;   /**< 0: one per core of cores, else one per rx
-			       *   queue of the port that has most, as far
-			       *   as there are cores */
+	uint32_t n_workers;   /**< 0: one per core in cores, else one per rx
+			       *   queue of the port with the most, as far as
+			       *   there are cores */
 	struct mr_pool *pool; /**< for the workers' caches */
 	struct mr_port *const *ports;
-	const uint32_t *sends_to; /**< port that the frames of each port go to,
-				   *   or MR_SENDS_TO_ANY; NULL: any, all */
+	const uint32_t *sends_to; /**< destination port of each port's frames,
+				   *   or MR_SENDS_TO_ANY; NULL: any, for all */
 	const uint32_t *cores; /**< one worker on each, in order; NULL: chosen
-				*   among those the calling thread may use */
+				*   from those the calling thread may use */
 	uint32_t n_ports;
 	uint32_t n_cores;
 	uint32_t handoff_entries; /**< of each ring, a power of two; 0: 1024 */
 	enum mr_idle_mode idle;
-	uint32_t cpu_percent; /**< upper limit of the CPU share, in percent of a
-			       *   core: above it, sleep instead of polling;
-			       *   0: 100 */
+	uint32_t cpu_percent; /**< limit of the CPU share, in percent of a core:
+			       *   above it, sleep instead of polling; 0: 100 */
 	uint32_t may_be_fewer; /**< 1: start fewer than n_workers rather than
-				*   put one on a core where another thread
-				*   polls; no effect if cores are named */
+				*   share a core with another polling thread;
+				*   ignored if cores are named */
 };
 
 /** An rx queue of a worker. */
@@ -87,15 +86,15 @@ struct mr_worker_rxq {
 	uint32_t queue_idx;
 };
 
-/** A worker's way to a port. */
+/** A worker's route to a port. */
 struct mr_worker_route {
-	struct mr_txq *txq; /**< the worker's own; NULL: hand off, or no way */
+	struct mr_txq *txq; /**< the worker's own; NULL: hand off, or none */
 	struct mr_ring_spsc *handoff; /**< NULL: the port has no tx queue */
 	uint32_t queue_idx;           /**< of the tx queue at its end */
 	uint32_t owner_idx;           /**< the worker that has it */
 };
 
-/** One worker, as its thread sees it. For reading only. */
+/** One worker, as seen by its thread. Read only. */
 struct mr_worker {
 	struct mr_workers *workers;
 	struct mr_cache *cache;
@@ -114,33 +113,32 @@ struct mr_worker_stats {
 	uint32_t size; /**< sizeof(struct mr_worker_stats) */
 	uint32_t reserved;
 	uint64_t busy_ns; /**< in rounds that moved frames */
-	uint64_t idle_ns; /**< in the others, asleep or not */
+	uint64_t idle_ns; /**< in all other rounds, asleep or not */
 	uint64_t rounds;
 	uint64_t empty_rounds;
 	uint64_t sleeps;
-	uint64_t handed_off;   /**< frames that went into hand-off rings */
-	uint64_t handoff_full; /**< frames that did not fit into one */
-	uint64_t asleep_ns;    /**< of idle_ns; the rest of all is CPU time */
+	uint64_t handed_off;   /**< frames put into hand-off rings */
+	uint64_t handoff_full; /**< frames that did not fit into a ring */
+	uint64_t asleep_ns;    /**< of idle_ns; all other time is CPU time */
 };
 
 /** The loop of a worker. @return 0, or -errno, for mr_workers_join() */
 typedef int mr_worker_fn(struct mr_worker *worker, void *opaque);
 
 /**
- * Make the core map, and what the workers need: a cache each, hand-off rings,
- * an fd to wake them. Starts nothing. Cores on which another thread polls, or
- * a worker of another program runs, are chosen last; if a worker must share
- * one, even a core that the caller named, a log warning names the other
- * program.
+ * Create the core map and what the workers need: a cache each, hand-off rings,
+ * an fd to wake them. Starts nothing. Cores on which another thread polls or
+ * another program's worker runs are chosen last; if a worker must share one,
+ * even a core that the caller named, a log warning names the other program.
  *
  * @param      config  copied; the ports and the pool must outlive the workers
  *
  * @return 0, or
- *   -EINVAL  config->size, no pool, no ports, a core that is not there or may
- *            not be used or is named twice, more workers than cores or than
- *            MR_WORKERS_MAX, or a ring size that is none
+ *   -EINVAL  config->size, no pool, no ports, a core that is absent, not
+ *            allowed or named twice, more workers than cores or than
+ *            MR_WORKERS_MAX, or an invalid ring size
  *   -ENOMEM  no memory
- *   -ENOSPC  the pool has as many caches as it may have
+ *   -ENOSPC  the pool has its maximum number of caches
  *   -EIO     a system call failed in another way; the reason has it
  *
  * Owner:  the caller, of the workers.
@@ -152,29 +150,28 @@ MR_API int mr_workers_create(struct mr_ctx *ctx,
 			     struct mr_reason *reterr_reason);
 
 /**
- * Free the workers. Frames left in hand-off rings go back to the pool. NULL is
- * allowed. The threads must have been joined.
+ * Free the workers, whose threads must have been joined. Frames left in
+ * hand-off rings return to the pool. NULL is allowed.
  *
- * Owner:  nobody, of the workers and their caches.
- * Thread: one.
+ * Owner: nobody, of the workers and their caches. Thread: one.
  */
 MR_API void mr_workers_destroy(struct mr_workers *workers);
 
 /**
  * Worker @p i.
  *
- * @return NULL behind the last one
+ * @return NULL after the last one
  *
  * Owner: the workers. Thread: any.
  */
 MR_API struct mr_worker *mr_workers_get(struct mr_workers *workers, uint32_t i);
 
 /**
- * Line @p i of the core map, for people: one line per worker.
+ * Line @p i of the core map as text, one line per worker.
  *
- * @param[out] ret_text  @p n_bytes, NUL-terminated, cut off if longer
+ * @param[out] ret_text  @p n_bytes, NUL-terminated, truncated if longer
  *
- * @return 0, or -ENOENT behind the last line
+ * @return 0, or -ENOENT after the last line
  *
  * Owner: unchanged. Thread: any.
  */
@@ -184,13 +181,13 @@ MR_API int mr_workers_line(const struct mr_workers *workers, uint32_t i,
 /**
  * Start one thread per worker, pinned to its core, all signals blocked.
  *
- * @param fn      runs on each of them with its worker and @p opaque, once all
- *                threads are there
+ * @param fn      runs on each of them, with its worker and @p opaque, once all
+ *                threads exist
  *
- * @return 0, or
- *   -EBUSY   they run already
- *   -EINVAL  a core went away
- *   -EAGAIN  no more threads. On failure @p fn has run on none
+ * @return 0, or, without a call of @p fn,
+ *   -EBUSY   they are running already
+ *   -EINVAL  a core is gone
+ *   -EAGAIN  the limit on threads is reached
  *
  * Owner: unchanged. Thread: one at a time.
  */
@@ -198,7 +195,7 @@ MR_API int mr_workers_start(struct mr_workers *workers, mr_worker_fn *fn,
 			    void *opaque, struct mr_reason *reterr_reason);
 
 /**
- * Ask all workers to end after the round they are in; wakes those asleep.
+ * Tell all workers to end after the current round; wakes those asleep.
  *
  * Owner:  unchanged.
  * Thread: any, also a signal handler. Cost: one write() per worker.
@@ -208,63 +205,62 @@ MR_API void mr_workers_stop(struct mr_workers *workers);
 /**
  * Wait until all workers have ended.
  *
- * @param timeout_ms  0: only look
+ * @param timeout_ms  0: only check
  *
- * @return 0, if all returned 0 (or were never started), or
- *   -ETIMEDOUT  one still runs; call again
+ * @return 0 if all returned 0 or were never started, or
+ *   -ETIMEDOUT  one is still running; call again
  *   another     what the first worker that failed returned; the others were
- *               asked to end, and have
+ *               told to end, and have
  *
- * Owner: unchanged. Afterwards the caller is the user of all queues and caches
- *        of the workers. Thread: one at a time. Cost: blocks.
+ * Owner:  unchanged. Afterwards the caller is the user of all queues and caches
+ *         of the workers. Thread: one at a time. Cost: blocks.
  */
 MR_API int mr_workers_join(struct mr_workers *workers, uint32_t timeout_ms,
 			   struct mr_reason *reterr_reason);
 
 /**
- * Have a worker look again: the sleep it is in ends, or, if it is awake, the
- * next one does not begin. For programs that hand it something by ways of their
- * own: put it there, then call this.
+ * Make a worker look again: the current sleep ends or, if it is awake, the next
+ * one does not begin. For programs that pass work to a worker themselves: store
+ * it first, then call this.
  *
- * Owner:  unchanged.
- * Thread: any.
+ * Owner: unchanged. Thread: any.
  * Cost:   two atomics; a system call if the worker sleeps.
  */
 MR_API void mr_worker_wake(struct mr_worker *worker);
 
 /**
- * Send what other workers handed over to this one's tx queues.
+ * Send the frames that other workers handed off to this one's tx queues.
  *
  * @return entries sent
  *
  * Owner:  as mr_tx_burst(); what a queue does not take stays in the ring.
- * Thread: the worker's, or whoever has joined it.
+ * Thread: the worker's, or that of whoever has joined it.
  * Cost:   one read per inbound ring if there is nothing.
  */
 MR_API uint32_t mr_worker_serve(struct mr_worker *worker);
 
 /**
- * End a round: count it, and if it moved nothing, collect completions, poll on
- * or sleep, as the idle mode says. A sleep ends when a queue has work, another
- * worker hands something over, mr_worker_wake() or mr_workers_stop() is called,
- * or after 100 ms.
+ * End a round: count it and, if it moved nothing, collect completions, then
+ * poll or sleep according to the idle mode. A sleep ends when a queue has work,
+ * another worker hands something off, mr_worker_wake() or mr_workers_stop() is
+ * called, or after 100 ms.
  *
  * @param n_moved  entries that the round moved
  *
- * @return 1: go on; 0: mr_workers_stop() was called
+ * @return 1: continue; 0: mr_workers_stop() was called
  *
- * Owner:  unchanged.
- * Thread: the worker's.
- * Cost:   after a round that moved frames, a few loads and stores; the clock
- *         is read in empty rounds and in every 256th other one.
+ * Owner: unchanged. Thread: the worker's.
+ * Cost:   after a round that moved frames, a few loads and stores; the clock is
+ *         read in empty rounds and in every 256th other one.
  */
 MR_API int mr_worker_wait(struct mr_worker *worker, uint32_t n_moved);
 
 /**
  * Put frames for a port into the ring of the worker that owns its tx queue.
- * mr_worker_send() calls it where that is the way.
+ * mr_worker_send() calls it where necessary.
  *
- * @return entries taken, 0..n; the last one ends a frame; 0 if there is no way
+ * @return entries taken, 0..n; the last one ends a frame; 0 if there is no
+ *         route
  *
  * Owner:  the ring, of the entries taken; **the rest stay the caller's**.
  * Thread: the worker's. Cost: wait-free; a system call if the owner sleeps.
@@ -275,9 +271,7 @@ MR_API uint32_t mr_worker_hand_off(struct mr_worker *worker, uint32_t port_idx,
 /**
  * Copy the counters of @p worker.
  *
- * @param[in,out] stats  size set by the caller
- *
- * @return 0, or -EINVAL if stats->size is 0
+ * @return 0, or -EINVAL if stats->size, which the caller sets, is 0
  *
  * Owner: unchanged. Thread: any.
  */
@@ -285,8 +279,7 @@ MR_API int mr_worker_stats(const struct mr_worker *worker,
 			   struct mr_worker_stats *stats);
 
 /**
- * Send frames through port @p port_idx, the way that the core map has for this
- * worker.
+ * Send frames through port @p port_idx, by this worker's route to it.
  *
  * @param n  entries, whole frames, at most MR_BURST_MAX
  *
