@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "fake_kernel.h"
+#include "model/fake_kernel.h"
 #include "support/test.h"
 
 enum { LO = 1 }; /* its ifindex, in every network namespace */
@@ -63,33 +63,31 @@ static void assert_file(const char *name, const char *wanted)
 	assert_string_equal(text, wanted);
 }
 
-static void open_busy(struct fake *fake, const char *ifindex)
+static void open_busy(const char *ifindex)
 {
 	static int fds[] = { -1 };
 
-	fake_open(fake, (struct fake_config){ 0 });
-	fake_zc_max_segs = 0; /* no family "netdev" */
+	fake_open((struct fake_config){ 0 });
+	fake.zc_max_segs = 0; /* no family "netdev" */
 	write_file("ifindex", ifindex);
 	write_file("napi_defer_hard_irqs", "1\n");
 	write_file("gro_flush_timeout", "0\n");
-	fake->port->dev.ifindex = LO;
-	fake->port->record.fd = -1;
-	fake->port->options.busy = 64;
-	fake->port->prog.is_native = true;
-	fake->port->n_queues = 1;
-	fake->port->rxqs = fake->rxq;
-	fake->port->txqs = fake->txq;
-	fake->port->fds = fds;
-	mri_xdp_busy_open(fake->port);
-	assert_true(fake->rxq->is_busy);
-	assert_true(fake->txq->is_busy);
+	fake.port->dev.ifindex = LO;
+	fake.port->record.fd = -1;
+	fake.port->options.busy = 64;
+	fake.port->prog.is_native = true;
+	fake.port->n_queues = 1;
+	fake.port->rxqs = fake.rxq;
+	fake.port->txqs = fake.txq;
+	fake.port->fds = fds;
+	mri_xdp_busy_open(fake.port);
+	assert_true(fake.rxq->is_busy);
+	assert_true(fake.txq->is_busy);
 }
 
 TEST(an_older_kernel_is_told_by_sysfs)
 {
-	struct fake fake;
-
-	open_busy(&fake, "1\n");
+	open_busy("1\n");
 	assert_file("napi_defer_hard_irqs", "2\n");
 	assert_file("gro_flush_timeout", "200000\n");
 	/* What someone else has changed since stays. */
@@ -97,19 +95,17 @@ TEST(an_older_kernel_is_told_by_sysfs)
 	mri_xdp_record_undo(fake.port, XDP_SETTING_DEFER);
 	assert_file("napi_defer_hard_irqs", "1\n");
 	assert_file("gro_flush_timeout", "300000\n");
-	fake_close(&fake);
+	fake_close();
 }
 
 /* It may have an interface of the same name. */
 TEST(sysfs_of_another_namespace_is_left_alone)
 {
-	struct fake fake;
-
-	open_busy(&fake, "7\n");
+	open_busy("7\n");
 	assert_file("napi_defer_hard_irqs", "1\n");
 	assert_file("gro_flush_timeout", "0\n");
 	mri_xdp_record_undo(fake.port, XDP_SETTING_DEFER);
-	fake_close(&fake);
+	fake_close();
 }
 
 static int remove_folder(void **state)

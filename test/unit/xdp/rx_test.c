@@ -2,36 +2,33 @@
 /* Tests of drivers/xdp/xdp_rx.c above a fake kernel. */
 #include <string.h>
 
-#include "fake_kernel.h"
+#include "model/fake_kernel.h"
 #include "support/rx_script.h"
 
-static uint32_t receive(struct fake *fake, struct mr_frame *frames, uint32_t n)
+static uint32_t receive(struct mr_frame *frames, uint32_t n)
 {
-	return mr_rx_burst(&fake->rxq->base, fake->cache, frames, n);
+	return mr_rx_burst(&fake.rxq->base, fake.cache, frames, n);
 }
 
-TEST(every_received_buffer_is_replaced)
+FAKE_TEST(every_received_buffer_is_replaced)
 {
 	struct mr_frame frames[MR_BURST_MAX];
-	struct fake fake;
 
-	fake_open(&fake, (struct fake_config){ 0 });
 	for (int round = 0; round < 20; round++) {
 		for (int i = 0; i < 50; i++)
-			fake_receive(&fake, 60, 0);
-		assert_int_equal(receive(&fake, frames, 50), 50);
+			fake_receive(60, 0);
+		assert_int_equal(receive(frames, 50), 50);
 		assert_int_equal(xring_n_left(&fake.rxq->fill), FAKE_RING);
 		mr_frame_free_bulk(fake.cache, frames, 50);
 	}
-	assert_int_equal(fake_rx_stats(&fake).delivered, 1000);
-	assert_int_equal(fake_rx_stats(&fake).bytes, 60000);
-	fake_check_laws(&fake);
-	fake_close(&fake);
+	assert_int_equal(fake_rx_stats().delivered, 1000);
+	assert_int_equal(fake_rx_stats().bytes, 60000);
 }
 
 static void give(void *device, bool is_end)
 {
-	fake_receive(device, is_end ? RX_SCRIPT_END_BYTES : 3840,
+	(void)device;
+	fake_receive(is_end ? RX_SCRIPT_END_BYTES : 3840,
 		     is_end ? 0 : XSK_PKT_CONTD);
 }
 
@@ -51,116 +48,92 @@ static const struct rx_script scripts[] = {
 TEST(what_the_kernel_delivers_is_received_or_dropped_by_name)
 {
 	for (size_t i = 0; i < sizeof(scripts) / sizeof(scripts[0]); i++) {
-		struct fake fake;
-
-		fake_open(&fake,
-			  (struct fake_config){
-				  .max_segs = scripts[i].options != NULL ?
-						      MR_MAX_SEGS :
-						      0 });
+		fake_open((struct fake_config){
+			.max_segs =
+				scripts[i].options != NULL ? MR_MAX_SEGS : 0 });
 		rx_script_run(&scripts[i],
 			      &(struct rx_double){ .rxq = &fake.rxq->base,
 						   .cache = fake.cache,
-						   .device = &fake,
 						   .give = give });
 		assert_int_equal(xring_n_left(&fake.rxq->fill), FAKE_RING);
-		fake_close(&fake);
+		fake_close();
 	}
 }
 
-TEST(the_kernel_is_woken_when_it_asks)
+FAKE_TEST(the_kernel_is_woken_when_it_asks)
 {
 	struct mr_frame frames[MR_BURST_MAX];
-	struct fake fake;
 
-	fake_open(&fake, (struct fake_config){ 0 });
-	receive(&fake, frames, 32);
-	assert_int_equal(fake_n_recvfrom, 0);
+	receive(frames, 32);
+	assert_int_equal(fake.n_recvfrom, 0);
 	*fake.rxq->fill.flags = XSK_RING_NEED_WAKEUP;
-	receive(&fake, frames, 32);
-	assert_int_equal(fake_n_recvfrom, 1);
-	fake_close(&fake);
+	receive(frames, 32);
+	assert_int_equal(fake.n_recvfrom, 1);
 }
 
-TEST(an_idle_queue_is_kicked_each_millisecond)
+FAKE_TEST(an_idle_queue_is_kicked_each_millisecond)
 {
 	struct mr_frame frames[MR_BURST_MAX];
-	struct fake fake;
 
-	fake_open(&fake, (struct fake_config){ 0 });
 	for (int ms = 0; ms < 10; ms++) {
 		fake.now_ns += 1000000;
 		for (int i = 0; i < 256; i++)
-			receive(&fake, frames, 32);
+			receive(frames, 32);
 	}
-	assert_int_equal(fake_n_recvfrom, 9);
-	assert_int_equal(fake_rx_stats(&fake).events[MR_RX_EVENT_STARVED_KICK],
-			 0);
+	assert_int_equal(fake.n_recvfrom, 9);
+	assert_int_equal(fake_rx_stats().events[MR_RX_EVENT_STARVED_KICK], 0);
 
 	/* The kernel has taken every buffer and delivers none. */
 	*fake.rxq->fill.consumer = *fake.rxq->fill.producer;
 	fake.now_ns += 1000000;
 	for (int i = 0; i < 256; i++)
-		receive(&fake, frames, 32);
-	assert_int_equal(fake_rx_stats(&fake).events[MR_RX_EVENT_STARVED_KICK],
-			 1);
-	fake_close(&fake);
+		receive(frames, 32);
+	assert_int_equal(fake_rx_stats().events[MR_RX_EVENT_STARVED_KICK], 1);
 }
 
 /* Nothing else makes the device deliver; but there is a least interval. */
-TEST(a_busy_polled_queue_is_polled_while_it_is_empty)
+FAKE_TEST(a_busy_polled_queue_is_polled_while_it_is_empty)
 {
 	struct mr_frame frames[MR_MAX_SEGS];
-	struct fake fake;
 
-	fake_open(&fake, (struct fake_config){ 0 });
 	fake.rxq->is_busy = true;
 	fake.now_ns = XDP_BUSY_INTERVAL_NS;
 	for (uint32_t i = 1; i < 4; i++) {
 		for (int k = 0; k < 100; k++)
-			receive(&fake, frames, 1);
-		assert_int_equal(fake_n_recvfrom, i);
+			receive(frames, 1);
+		assert_int_equal(fake.n_recvfrom, i);
 		fake.now_ns += XDP_BUSY_INTERVAL_NS;
-		fake_receive(&fake, 60, 0);
-		assert_int_equal(receive(&fake, frames, 1), 1);
+		fake_receive(60, 0);
+		assert_int_equal(receive(frames, 1), 1);
 		mr_frame_free_bulk(fake.cache, frames, 1);
-		assert_int_equal(fake_n_recvfrom, i);
+		assert_int_equal(fake.n_recvfrom, i);
 	}
-	fake_check_laws(&fake);
-	fake_close(&fake);
 }
 
-TEST(arming_sees_a_frame_that_is_there)
+FAKE_TEST(arming_sees_a_frame_that_is_there)
 {
 	struct mr_frame frames[MR_BURST_MAX];
-	struct fake fake;
 
-	fake_open(&fake, (struct fake_config){ 0 });
 	assert_int_equal(mri_xdp_rx_arm(&fake.rxq->base.queue), 0);
-	fake_receive(&fake, 60, 0);
+	fake_receive(60, 0);
 	assert_int_equal(mri_xdp_rx_arm(&fake.rxq->base.queue), 1);
-	assert_int_equal(receive(&fake, frames, 32), 1);
+	assert_int_equal(receive(frames, 32), 1);
 	assert_int_equal(mri_xdp_rx_arm(&fake.rxq->base.queue), 0);
 	mr_frame_free_bulk(fake.cache, frames, 1);
-	fake_close(&fake);
 }
 
-TEST(a_frame_in_the_tailroom_is_a_named_drop)
+FAKE_TEST(a_frame_in_the_tailroom_is_a_named_drop)
 {
 	struct mr_frame frames[MR_BURST_MAX];
-	struct fake fake;
 
-	fake_open(&fake, (struct fake_config){ 0 });
 	fake.rxq->tailroom_bytes = 64;
-	fake_receive(&fake, 60, 0);
-	fake_receive(&fake, 4096 - 256 - 64 + 1, 0);
-	fake_receive(&fake, 4096 - 256 - 64, 0);
-	assert_int_equal(receive(&fake, frames, 32), 2);
+	fake_receive(60, 0);
+	fake_receive(4096 - 256 - 64 + 1, 0);
+	fake_receive(4096 - 256 - 64, 0);
+	assert_int_equal(receive(frames, 32), 2);
 	assert_int_equal(frames[1].len, 4096 - 256 - 64);
 	assert_int_equal(mr_frame_put(fake.cache, &frames[1], 64), 0);
-	assert_int_equal(fake_rx_stats(&fake).drops[MR_RX_DROP_TOO_LONG], 1);
-	assert_int_equal(fake_rx_stats(&fake).received, 3);
+	assert_int_equal(fake_rx_stats().drops[MR_RX_DROP_TOO_LONG], 1);
+	assert_int_equal(fake_rx_stats().received, 3);
 	mr_frame_free_bulk(fake.cache, frames, 2);
-	fake_check_laws(&fake);
-	fake_close(&fake);
 }

@@ -3,28 +3,18 @@
 #include <errno.h>
 #include <string.h>
 
-#include "fake_kernel.h"
+#include "model/fake_kernel.h"
 #include "support/test.h"
 
-static uint32_t transmit(struct fake *fake, const struct mr_frame *frames,
-			 uint32_t n)
-{
-	return mr_tx_burst(&fake->txq->base, fake->cache, frames, n);
-}
-
-TEST(a_burst_is_one_system_call)
+FAKE_TEST(a_burst_is_one_system_call)
 {
 	struct mr_frame frames[FAKE_RING];
-	struct fake fake;
 
-	fake_open(&fake, (struct fake_config){ 0 });
 	for (int i = 0; i < FAKE_RING; i++)
-		frames[i] = fake_frame(&fake, 60, 0);
-	assert_int_equal(transmit(&fake, frames, FAKE_RING), FAKE_RING);
-	assert_int_equal(fake_n_sendto, 1);
-	assert_int_equal(fake_tx_stats(&fake).completed, FAKE_RING);
-	fake_check_laws(&fake);
-	fake_close(&fake);
+		frames[i] = fake_frame(60, 0);
+	assert_int_equal(transmit(frames, FAKE_RING), FAKE_RING);
+	assert_int_equal(fake.n_sendto, 1);
+	assert_int_equal(fake_tx_stats().completed, FAKE_RING);
 }
 
 /* Each answer of the kernel: how often it is asked, and what is counted. */
@@ -75,70 +65,61 @@ static void answers_of_the_kernel_are_understood(void **state)
 	const struct answer_case *c = *state;
 	struct mr_frame frames[10];
 	struct mr_tx_stats stats;
-	struct fake fake;
 
-	fake_open(&fake, (struct fake_config){ 0 });
-	memcpy(fake_answers, c->answers, sizeof(c->answers));
-	fake_n_answers = c->n_answers;
+	fake_open((struct fake_config){ 0 });
+	memcpy(fake.answers, c->answers, sizeof(c->answers));
+	fake.n_answers = c->n_answers;
 	for (int i = 0; i < 10; i++)
-		frames[i] = fake_frame(&fake, 60, 0);
-	assert_int_equal(transmit(&fake, frames, 10), 10);
-	stats = fake_tx_stats(&fake);
-	assert_int_equal(fake_n_sendto, c->n_sendto);
+		frames[i] = fake_frame(60, 0);
+	assert_int_equal(transmit(frames, 10), 10);
+	stats = fake_tx_stats();
+	assert_int_equal(fake.n_sendto, c->n_sendto);
 	assert_int_equal(stats.completed, c->n_completed);
 	assert_int_equal(stats.pending, c->n_pending);
 	assert_int_equal(stats.drops[MR_TX_DROP_DEVICE], c->n_lost);
-	fake_check_laws(&fake);
+	fake_check_laws();
 
 	/* What stayed leaves with a later burst, also an empty one. */
-	fake_n_answers = 0;
-	transmit(&fake, NULL, 0);
-	fake_complete(&fake, FAKE_RING);
-	transmit(&fake, NULL, 0);
-	stats = fake_tx_stats(&fake);
+	fake.n_answers = 0;
+	transmit(NULL, 0);
+	fake_complete(FAKE_RING);
+	transmit(NULL, 0);
+	stats = fake_tx_stats();
 	assert_int_equal(stats.completed + stats.drops[MR_TX_DROP_DEVICE], 10);
 	assert_int_equal(stats.pending, 0);
-	fake_check_laws(&fake);
-	fake_close(&fake);
+	fake_check_laws();
+	fake_close();
 }
 
-TEST(a_full_ring_takes_no_more_and_the_rest_stays_ours)
+FAKE_TEST(a_full_ring_takes_no_more_and_the_rest_stays_ours)
 {
 	struct mr_frame frames[FAKE_RING + 5];
-	struct fake fake;
 
-	fake_open(&fake, (struct fake_config){ 0 });
-	fake_answers[0] = (struct fake_answer){ 0, 0, FAKE_RING };
-	fake_n_answers = 1;
+	fake.answers[0] = (struct fake_answer){ 0, 0, FAKE_RING };
+	fake.n_answers = 1;
 	for (int i = 0; i < FAKE_RING + 5; i++)
-		frames[i] = fake_frame(&fake, 60, 0);
-	assert_int_equal(transmit(&fake, frames, FAKE_RING + 5), FAKE_RING);
+		frames[i] = fake_frame(60, 0);
+	assert_int_equal(transmit(frames, FAKE_RING + 5), FAKE_RING);
 	/* The kernel has taken all, but the completion ring must hold them. */
-	assert_int_equal(transmit(&fake, frames + FAKE_RING, 5), 0);
-	fake_complete(&fake, 2);
-	assert_int_equal(transmit(&fake, frames + FAKE_RING, 5), 2);
-	assert_int_equal(fake_tx_stats(&fake).events[MR_TX_EVENT_RING_FULL], 3);
+	assert_int_equal(transmit(frames + FAKE_RING, 5), 0);
+	fake_complete(2);
+	assert_int_equal(transmit(frames + FAKE_RING, 5), 2);
+	assert_int_equal(fake_tx_stats().events[MR_TX_EVENT_RING_FULL], 3);
 	mr_frame_free_bulk(fake.cache, frames + FAKE_RING + 2, 3);
-	fake_check_laws(&fake);
-	fake_close(&fake);
 }
 
-TEST(a_deleted_device_takes_frames_and_names_the_loss)
+FAKE_TEST(a_deleted_device_takes_frames_and_names_the_loss)
 {
 	struct mr_frame frames[4];
-	struct fake fake;
 
-	fake_open(&fake, (struct fake_config){ 0 });
-	fake_answers[0] = (struct fake_answer){ ENXIO, 0, 0 };
-	fake_n_answers = 1;
+	fake.answers[0] = (struct fake_answer){ ENXIO, 0, 0 };
+	fake.n_answers = 1;
 	for (int i = 0; i < 4; i++)
-		frames[i] = fake_frame(&fake, 60, 0);
-	assert_int_equal(transmit(&fake, frames, 2), 2);
-	assert_int_equal(transmit(&fake, frames + 2, 2), 2);
-	assert_int_equal(fake_tx_stats(&fake).drops[MR_TX_DROP_PORT_GONE], 2);
-	assert_int_equal(fake_n_sendto, 1);
-	fake_check_laws(&fake);
-	fake_close(&fake);
+		frames[i] = fake_frame(60, 0);
+	assert_int_equal(transmit(frames, 2), 2);
+	assert_int_equal(transmit(frames + 2, 2), 2);
+	assert_int_equal(fake_tx_stats().drops[MR_TX_DROP_PORT_GONE], 2);
+	assert_int_equal(fake.n_sendto, 1);
 }
 
 /* Entries that no device may see, and the drop that each becomes. */
@@ -165,83 +146,72 @@ static void invalid_entries_are_named_drops(void **state)
 {
 	const struct invalid_case *c = *state;
 	struct mr_frame good, bad;
-	struct fake fake;
 
-	fake_open(&fake, (struct fake_config){ .max_segs = MR_MAX_SEGS });
-	good = fake_frame(&fake, 60, 0);
-	bad = fake_frame(&fake, 60, 0);
+	fake_open((struct fake_config){ .max_segs = MR_MAX_SEGS });
+	good = fake_frame(60, 0);
+	bad = fake_frame(60, 0);
 	const struct mr_frame saved = bad;
 
 	bad.addr += c->add_to_addr;
 	bad.len = c->n_bytes;
 	const struct mr_frame frames[] = { bad, good };
 
-	assert_int_equal(transmit(&fake, frames, 2), 2);
-	assert_int_equal(fake_tx_stats(&fake).drops[c->drop], 1);
-	assert_int_equal(fake_tx_stats(&fake).completed, 1);
+	assert_int_equal(transmit(frames, 2), 2);
+	assert_int_equal(fake_tx_stats().drops[c->drop], 1);
+	assert_int_equal(fake_tx_stats().completed, 1);
 	assert_int_equal(*fake.txq->tx.producer, 1);
 	if (!c->is_pages)
 		mr_frame_free_bulk(fake.cache, &saved, 1);
-	fake_check_laws(&fake);
-	fake_close(&fake);
+	fake_check_laws();
+	fake_close();
 }
 
-TEST(flags_that_the_kernel_does_not_know_are_masked)
+FAKE_TEST(flags_that_the_kernel_does_not_know_are_masked)
 {
 	struct mr_frame frame;
-	struct fake fake;
 
-	fake_open(&fake, (struct fake_config){ 0 });
-	frame = fake_frame(&fake, 60, 0);
+	frame = fake_frame(60, 0);
 	frame.flags = MR_FRAME_CSUM_VALID | 0x100;
-	assert_int_equal(transmit(&fake, &frame, 1), 1);
-	assert_int_equal(fake_sent(&fake, 0).flags, 0);
-	fake_close(&fake);
+	assert_int_equal(transmit(&frame, 1), 1);
+	assert_int_equal(fake_sent(0).flags, 0);
 }
 
 /* Bit 1 would be a request for tx metadata that nobody has written. */
-TEST(flags_of_several_entries_are_masked_too)
+FAKE_TEST(flags_of_several_entries_are_masked_too, .max_segs = MR_MAX_SEGS)
 {
 	struct mr_frame frames[2];
-	struct fake fake;
 
-	fake_open(&fake, (struct fake_config){ .max_segs = MR_MAX_SEGS });
-	frames[0] = fake_frame(&fake, 100, 0);
-	frames[1] = fake_frame(&fake, 100, 0);
+	frames[0] = fake_frame(100, 0);
+	frames[1] = fake_frame(100, 0);
 	frames[0].flags = MR_FRAME_MORE | XSK_TX_METADATA | 0x8000;
 	frames[1].flags = XSK_TX_METADATA;
-	assert_int_equal(transmit(&fake, frames, 2), 2);
-	assert_int_equal(fake_sent(&fake, 0).flags, XSK_PKT_CONTD);
-	assert_int_equal(fake_sent(&fake, 1).flags, 0);
-	fake_check_laws(&fake);
-	fake_close(&fake);
+	assert_int_equal(transmit(frames, 2), 2);
+	assert_int_equal(fake_sent(0).flags, XSK_PKT_CONTD);
+	assert_int_equal(fake_sent(1).flags, 0);
 }
 
-TEST(a_completion_of_what_was_not_posted_frees_nothing)
+FAKE_TEST(a_completion_of_what_was_not_posted_frees_nothing)
 {
 	struct mr_frame sent, kept;
-	struct fake fake;
 
-	fake_open(&fake, (struct fake_config){ 0 });
-	sent = fake_frame(&fake, 60, 0);
-	kept = fake_frame(&fake, 60, 0);
-	fake_answers[0] = (struct fake_answer){ 0, 0, FAKE_RING };
-	fake_n_answers = 1;
-	assert_int_equal(transmit(&fake, &sent, 1), 1);
-	fake_complete_addr(&fake, kept.addr);
-	fake_complete_addr(&fake, UINT64_C(1) << 50);
-	transmit(&fake, NULL, 0);
-	assert_int_equal(fake_tx_stats(&fake).completed, 0);
-	assert_int_equal(fake_tx_stats(&fake).pending, 1);
-	fake_complete(&fake, 1);
-	transmit(&fake, NULL, 0);
-	assert_int_equal(fake_tx_stats(&fake).completed, 1);
+	sent = fake_frame(60, 0);
+	kept = fake_frame(60, 0);
+	fake.answers[0] = (struct fake_answer){ 0, 0, FAKE_RING };
+	fake.n_answers = 1;
+	assert_int_equal(transmit(&sent, 1), 1);
+	fake_complete_addr(kept.addr);
+	fake_complete_addr(UINT64_C(1) << 50);
+	transmit(NULL, 0);
+	assert_int_equal(fake_tx_stats().completed, 0);
+	assert_int_equal(fake_tx_stats().pending, 1);
+	fake_complete(1);
+	transmit(NULL, 0);
+	assert_int_equal(fake_tx_stats().completed, 1);
 	mr_frame_free_bulk(fake.cache, &kept, 1); /* still ours */
-	fake_close(&fake);
 }
 
 /* Two frames of 2 KiB pages in one chunk of the port's pool. */
-TEST(closing_takes_back_frames_of_smaller_pages)
+FAKE_TEST(closing_takes_back_frames_of_smaller_pages)
 {
 	struct mr_pool_config config = { .size = sizeof(config),
 					 .n_pages = 1024,
@@ -250,9 +220,7 @@ TEST(closing_takes_back_frames_of_smaller_pages)
 	struct mr_pool *small;
 	struct mr_cache *cache;
 	uint64_t addrs[8];
-	struct fake fake;
 
-	fake_open(&fake, (struct fake_config){ 0 });
 	config.region = fake.port->base.region;
 	assert_int_equal(mr_pool_create(fake.ctx, &config, &small, NULL), 0);
 	assert_int_equal(mr_cache_create(small, &cache, NULL), 0);
@@ -260,12 +228,12 @@ TEST(closing_takes_back_frames_of_smaller_pages)
 	fake.txq->n_registered_bytes = fake.port->n_registered_bytes =
 		mr_region_n_contiguous_bytes(fake.port->base.region);
 	assert_int_equal(mr_frag_alloc_bulk(cache, addrs, 8, 2048), 8);
-	fake_answers[0] = (struct fake_answer){ 0, 0, FAKE_RING };
-	fake_n_answers = 1;
+	fake.answers[0] = (struct fake_answer){ 0, 0, FAKE_RING };
+	fake.n_answers = 1;
 	for (int i = 0; i < 8; i++) {
 		const struct mr_frame frame = { addrs[i] + 128, 60, 0 };
 
-		assert_int_equal(transmit(&fake, &frame, 1), 1);
+		assert_int_equal(transmit(&frame, 1), 1);
 	}
 	mri_xdp_tx_take_back(fake.txq);
 	mr_cache_flush(fake.cache);
@@ -286,18 +254,17 @@ TEST(closing_takes_back_frames_of_smaller_pages)
 	assert_int_equal(mr_pool_destroy(small, NULL), 0);
 	fake.port->n_registered_bytes =
 		mr_region_n_contiguous_bytes(fake.port->base.region);
-	fake_close(&fake);
 }
 
 /* The bytes of descriptors [0, n), in one piece. */
-static uint32_t sent_bytes(const struct fake *fake, uint32_t n, uint8_t *out)
+static uint32_t sent_bytes(uint32_t n, uint8_t *out)
 {
 	uint32_t at = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
-		const struct mr_frame sent = fake_sent(fake, i);
+		const struct mr_frame sent = fake_sent(i);
 
-		memcpy(out + at, mr_frame_data(fake->port->base.base, &sent),
+		memcpy(out + at, mr_frame_data(fake.port->base.base, &sent),
 		       sent.len);
 		at += sent.len;
 	}
@@ -311,12 +278,10 @@ TEST(an_entry_over_chunk_edges_is_split)
 	uint8_t out[9000];
 
 	for (size_t k = 0; k < sizeof(offsets) / sizeof(offsets[0]); k++) {
-		struct fake fake;
 		struct mr_frame frame = { .len = 9000 };
 		uint32_t n_sent;
 
-		fake_open(&fake,
-			  (struct fake_config){ .page_bytes = 32768,
+		fake_open((struct fake_config){ .page_bytes = 32768,
 						.max_segs = MR_MAX_SEGS });
 		assert_int_equal(
 			mr_frag_alloc_bulk(fake.cache, &frame.addr, 1, 32768),
@@ -325,66 +290,58 @@ TEST(an_entry_over_chunk_edges_is_split)
 		for (uint32_t i = 0; i < frame.len; i++)
 			mr_frame_data(fake.port->base.base, &frame)[i] =
 				(uint8_t)(i * 7);
-		fake_answers[0] = (struct fake_answer){ 0, 0, FAKE_RING };
-		fake_n_answers = 1;
-		assert_int_equal(transmit(&fake, &frame, 1), 1);
+		fake.answers[0] = (struct fake_answer){ 0, 0, FAKE_RING };
+		fake.n_answers = 1;
+		assert_int_equal(transmit(&frame, 1), 1);
 		n_sent = *fake.txq->tx.producer;
 		assert_in_range(n_sent, 3, 4);
 		for (uint32_t i = 0; i < n_sent; i++) {
-			const struct mr_frame sent = fake_sent(&fake, i);
+			const struct mr_frame sent = fake_sent(i);
 
 			assert_int_equal(sent.addr / 4096,
 					 (sent.addr + sent.len - 1) / 4096);
 			assert_int_equal(sent.flags,
 					 i + 1 < n_sent ? XSK_PKT_CONTD : 0);
 		}
-		assert_int_equal(sent_bytes(&fake, n_sent, out), 9000);
+		assert_int_equal(sent_bytes(n_sent, out), 9000);
 		for (uint32_t i = 0; i < 9000; i++)
 			assert_int_equal(out[i], (uint8_t)(i * 7));
-		assert_int_equal(
-			fake_tx_stats(&fake).events[MR_TX_EVENT_EDGE_SPLIT],
-			n_sent - 1);
-		fake_complete(&fake, FAKE_RING);
-		transmit(&fake, NULL, 0);
-		assert_int_equal(fake_tx_stats(&fake).completed, 1);
-		fake_check_laws(&fake);
-		fake_close(&fake);
+		assert_int_equal(fake_tx_stats().events[MR_TX_EVENT_EDGE_SPLIT],
+				 n_sent - 1);
+		fake_complete(FAKE_RING);
+		transmit(NULL, 0);
+		assert_int_equal(fake_tx_stats().completed, 1);
+		fake_check_laws();
+		fake_close();
 	}
 }
 
-TEST(without_sg_an_entry_over_an_edge_is_copied)
+FAKE_TEST(without_sg_an_entry_over_an_edge_is_copied, .page_bytes = 8192)
 {
 	uint8_t out[4096];
-	struct fake fake;
 	struct mr_frame frame = { .len = 1000 };
 
-	fake_open(&fake, (struct fake_config){ .page_bytes = 8192 });
 	assert_int_equal(mr_frag_alloc_bulk(fake.cache, &frame.addr, 1, 8192),
 			 1);
 	frame.addr += 4000;
 	for (uint32_t i = 0; i < frame.len; i++)
 		mr_frame_data(fake.port->base.base, &frame)[i] = (uint8_t)i;
-	assert_int_equal(transmit(&fake, &frame, 1), 1);
+	assert_int_equal(transmit(&frame, 1), 1);
 	assert_int_equal(*fake.txq->tx.producer, 1);
-	assert_int_equal(sent_bytes(&fake, 1, out), 1000);
+	assert_int_equal(sent_bytes(1, out), 1000);
 	for (uint32_t i = 0; i < 1000; i++)
 		assert_int_equal(out[i], (uint8_t)i);
-	assert_int_equal(fake_tx_stats(&fake).events[MR_TX_EVENT_EDGE_COPIED],
-			 1);
-	fake_check_laws(&fake);
-	fake_close(&fake);
+	assert_int_equal(fake_tx_stats().events[MR_TX_EVENT_EDGE_COPIED], 1);
 }
 
-TEST(a_frame_of_another_segment_is_copied_and_counted)
+FAKE_TEST(a_frame_of_another_segment_is_copied_and_counted)
 {
-	struct fake fake;
 	struct mr_frame frame = { .len = 60 };
 	struct mr_pool_config config = { .size = sizeof(config),
 					 .n_pages = 64 };
 	struct mr_pool *later;
 	struct mr_cache *cache;
 
-	fake_open(&fake, (struct fake_config){ 0 });
 	config.region = fake.port->base.region;
 	assert_int_equal(mr_pool_create(fake.ctx, &config, &later, NULL), 0);
 	assert_int_equal(mr_cache_create(later, &cache, NULL), 0);
@@ -393,34 +350,27 @@ TEST(a_frame_of_another_segment_is_copied_and_counted)
 	frame.addr += 128;
 	memset(mr_frame_data(fake.port->base.base, &frame), 0x5a, 60);
 
-	assert_int_equal(transmit(&fake, &frame, 1), 1);
-	assert_true(fake_sent(&fake, 0).addr < fake.port->n_registered_bytes);
-	assert_int_equal(
-		fake_tx_stats(&fake).events[MR_TX_EVENT_FOREIGN_COPIED], 1);
+	assert_int_equal(transmit(&frame, 1), 1);
+	assert_true(fake_sent(0).addr < fake.port->n_registered_bytes);
+	assert_int_equal(fake_tx_stats().events[MR_TX_EVENT_FOREIGN_COPIED], 1);
 	mr_cache_flush(fake.cache);
 	mr_cache_destroy(cache);
 	assert_int_equal(mr_pool_destroy(later, NULL), 0);
-	fake_check_laws(&fake);
-	fake_close(&fake);
 }
 
-TEST(frames_of_several_entries_count_as_one)
+FAKE_TEST(frames_of_several_entries_count_as_one, .max_segs = MR_MAX_SEGS)
 {
 	struct mr_frame frames[MR_MAX_SEGS + 1];
-	struct fake fake;
 
-	fake_open(&fake, (struct fake_config){ .max_segs = MR_MAX_SEGS });
 	for (int i = 0; i <= MR_MAX_SEGS; i++) {
-		frames[i] = fake_frame(&fake, 100, 0);
+		frames[i] = fake_frame(100, 0);
 		frames[i].flags = i + 1 < MR_MAX_SEGS ? MR_FRAME_MORE : 0;
 	}
 	frames[MR_MAX_SEGS].flags = MR_FRAME_MORE; /* its end never comes */
-	assert_int_equal(transmit(&fake, frames, MR_MAX_SEGS + 1), MR_MAX_SEGS);
-	assert_int_equal(fake_tx_stats(&fake).accepted, 1);
-	assert_int_equal(fake_tx_stats(&fake).completed, 1);
+	assert_int_equal(transmit(frames, MR_MAX_SEGS + 1), MR_MAX_SEGS);
+	assert_int_equal(fake_tx_stats().accepted, 1);
+	assert_int_equal(fake_tx_stats().completed, 1);
 	mr_frame_free_bulk(fake.cache, &frames[MR_MAX_SEGS], 1);
-	fake_check_laws(&fake);
-	fake_close(&fake);
 }
 
 /* Two entries of a frame in one place, where one more could be counted. */
@@ -428,12 +378,10 @@ TEST(postings_of_a_place_do_not_overflow)
 {
 	static const uint32_t lens[] = { 60, 200 }; /* over no edge, over one */
 	struct mr_frame frames[2];
-	struct fake fake;
 	uint8_t *n_postings;
 
 	for (int i = 0; i < 2; i++) {
-		fake_open(&fake,
-			  (struct fake_config){ .page_bytes = 32768,
+		fake_open((struct fake_config){ .page_bytes = 32768,
 						.max_segs = MR_MAX_SEGS });
 		frames[0] = (struct mr_frame){ .len = lens[i] };
 		assert_int_equal(mr_frag_alloc_bulk(fake.cache, &frames[0].addr,
@@ -445,61 +393,54 @@ TEST(postings_of_a_place_do_not_overflow)
 		frames[0].flags = MR_FRAME_MORE;
 		n_postings = &fake.txq->postings[xdp_posting(frames[0].addr)];
 		*n_postings = UINT8_MAX - 1;
-		assert_int_equal(transmit(&fake, frames, 2), 2);
+		assert_int_equal(transmit(frames, 2), 2);
 		assert_int_equal(*n_postings, UINT8_MAX - 1);
-		assert_int_equal(fake_tx_stats(&fake).completed, 1);
+		assert_int_equal(fake_tx_stats().completed, 1);
 		*n_postings = 0;
-		fake_check_laws(&fake);
-		fake_close(&fake);
+		fake_check_laws();
+		fake_close();
 	}
 }
 
-TEST(closing_takes_back_exactly_its_own_references)
+FAKE_TEST(closing_takes_back_exactly_its_own_references)
 {
 	struct mr_frame frame, copies[3];
-	struct fake fake;
 
-	fake_open(&fake, (struct fake_config){ 0 });
-	frame = fake_frame(&fake, 60, 0);
+	frame = fake_frame(60, 0);
 	copies[0] = copies[1] = copies[2] = frame;
 	assert_int_equal(mr_frame_ref(fake.cache, copies, 2), 0);
 	assert_int_equal(mr_frame_ref(fake.cache, &frame, 1), 0);
-	fake_answers[0] = (struct fake_answer){ 0, 0, FAKE_RING };
-	fake_n_answers = 1;
-	assert_int_equal(transmit(&fake, copies, 3), 3);
+	fake.answers[0] = (struct fake_answer){ 0, 0, FAKE_RING };
+	fake.n_answers = 1;
+	assert_int_equal(transmit(copies, 3), 3);
 	mri_xdp_tx_take_back(fake.txq);
 	/* Ours is the last one now. */
 	assert_true(mr_frame_is_sole(fake.cache, &frame));
 	mr_frame_free_bulk(fake.cache, &frame, 1);
-	fake_close(&fake);
 }
 
 /* Some devices send from our pages in copy mode, too. */
-TEST(closing_waits_for_what_the_kernel_has_taken)
+FAKE_TEST(closing_waits_for_what_the_kernel_has_taken)
 {
 	const uint64_t ms = 1000000;
 	struct mr_frame frames[5];
-	struct fake fake;
 
-	fake_open(&fake, (struct fake_config){ 0 });
 	assert_int_equal(mri_xdp_tx_wait(fake.txq, 0), 0); /* of nothing */
 	/* One is sent, three are under way, one is left in the ring. */
-	fake_answers[0] = (struct fake_answer){ ENOBUFS, 1, 3 };
-	memset(fake_answers + 1, 0, sizeof(fake_answers) / 2);
-	fake_n_answers = 8;
+	fake.answers[0] = (struct fake_answer){ ENOBUFS, 1, 3 };
+	memset(fake.answers + 1, 0, sizeof(fake.answers) / 2);
+	fake.n_answers = 8;
 	for (int i = 0; i < 5; i++)
-		frames[i] = fake_frame(&fake, 60, 0);
-	assert_int_equal(transmit(&fake, frames, 5), 5);
-	assert_int_equal(fake_tx_stats(&fake).completed, 1);
+		frames[i] = fake_frame(60, 0);
+	assert_int_equal(transmit(frames, 5), 5);
+	assert_int_equal(fake_tx_stats().completed, 1);
 	assert_int_equal(mri_xdp_tx_wait(fake.txq, 50 * ms), 3);
 	assert_in_range(fake.now_ns, 50 * ms, 60 * ms);
-	fake_n_completed_per_sleep = 1;
+	fake.n_completed_per_sleep = 1;
 	assert_int_equal(mri_xdp_tx_wait(fake.txq, 1000 * ms), 0);
 	assert_in_range(fake.now_ns, 50 * ms, 100 * ms);
-	assert_int_equal(fake_tx_stats(&fake).completed, 4);
-	assert_int_equal(fake_tx_stats(&fake).pending, 1);
-	fake_check_laws(&fake);
-	fake_close(&fake);
+	assert_int_equal(fake_tx_stats().completed, 4);
+	assert_int_equal(fake_tx_stats().pending, 1);
 }
 
 int main(void)

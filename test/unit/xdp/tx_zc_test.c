@@ -4,201 +4,174 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "fake_kernel.h"
+#include "model/fake_kernel.h"
 #include "support/laws.h"
 #include "support/test.h"
 
-static uint32_t transmit(struct fake *fake, const struct mr_frame *frames,
-			 uint32_t n)
-{
-	return mr_tx_burst(&fake->txq->base, fake->cache, frames, n);
-}
-
 /* One that the driver has not answered yet, by taking entries, is enough. */
-TEST(a_zero_copy_driver_is_woken_once_for_what_is_new)
+FAKE_TEST(a_zero_copy_driver_is_woken_once_for_what_is_new)
 {
 	struct mr_frame frames[4];
-	struct fake fake;
 	int n_bursts;
 
-	fake_open(&fake, (struct fake_config){ 0 });
 	fake.port->n_zc_queues = 1;
-	memset(fake_answers, 0, sizeof(fake_answers)); /* nothing is taken */
-	fake_n_answers = 16;
+	memset(fake.answers, 0, sizeof(fake.answers)); /* nothing is taken */
+	fake.n_answers = 16;
 	for (int i = 0; i < 4; i++)
-		frames[i] = fake_frame(&fake, 60, 0);
-	assert_int_equal(transmit(&fake, frames, 2), 2);
+		frames[i] = fake_frame(60, 0);
+	assert_int_equal(transmit(frames, 2), 2);
 	for (int i = 0; i < 10; i++)
-		transmit(&fake, NULL, 0);
-	assert_int_equal(fake_n_sendto, 1);
-	assert_int_equal(transmit(&fake, frames + 2, 2), 2);
-	assert_int_equal(fake_n_sendto, 2);
+		transmit(NULL, 0);
+	assert_int_equal(fake.n_sendto, 1);
+	assert_int_equal(transmit(frames + 2, 2), 2);
+	assert_int_equal(fake.n_sendto, 2);
 	/* Not for ever: the wake-up may be lost. */
-	for (n_bursts = 0; fake_n_sendto == 2 && n_bursts < 100; n_bursts++)
-		transmit(&fake, NULL, 0);
+	for (n_bursts = 0; fake.n_sendto == 2 && n_bursts < 100; n_bursts++)
+		transmit(NULL, 0);
 	assert_in_range(n_bursts, 2, 16);
-	fake_n_answers = 0;
+	fake.n_answers = 0;
 	for (int i = 0; i < 16; i++)
-		transmit(&fake, NULL, 0);
-	transmit(&fake, NULL, 0);
-	assert_int_equal(fake_tx_stats(&fake).completed, 4);
-	fake_check_laws(&fake);
-	fake_close(&fake);
+		transmit(NULL, 0);
+	transmit(NULL, 0);
+	assert_int_equal(fake_tx_stats().completed, 4);
 }
 
 /* A sleeping worker looks once in a while: bursts alone are no time. */
-TEST(a_zero_copy_driver_is_woken_again_when_time_has_passed)
+FAKE_TEST(a_zero_copy_driver_is_woken_again_when_time_has_passed)
 {
 	const uint64_t ms = 1000000;
 	struct mr_frame frame;
-	struct fake fake;
 
-	fake_open(&fake, (struct fake_config){ 0 });
 	fake.port->n_zc_queues = 1;
-	memset(fake_answers, 0, sizeof(fake_answers)); /* nothing is taken */
-	fake_n_answers = 16;
-	frame = fake_frame(&fake, 60, 0);
-	assert_int_equal(transmit(&fake, &frame, 1), 1);
-	transmit(&fake, NULL, 0);
+	memset(fake.answers, 0, sizeof(fake.answers)); /* nothing is taken */
+	fake.n_answers = 16;
+	frame = fake_frame(60, 0);
+	assert_int_equal(transmit(&frame, 1), 1);
+	transmit(NULL, 0);
 	fake.now_ns += ms - 1;
-	transmit(&fake, NULL, 0);
-	assert_int_equal(fake_n_sendto, 1);
+	transmit(NULL, 0);
+	assert_int_equal(fake.n_sendto, 1);
 	fake.now_ns += 1;
-	transmit(&fake, NULL, 0);
-	assert_int_equal(fake_n_sendto, 2);
+	transmit(NULL, 0);
+	assert_int_equal(fake.n_sendto, 2);
 	/* And so on: each wake-up has its time, from itself on. */
 	fake.now_ns += ms / 2;
-	transmit(&fake, NULL, 0);
-	assert_int_equal(fake_n_sendto, 2);
+	transmit(NULL, 0);
+	assert_int_equal(fake.n_sendto, 2);
 	fake.now_ns += ms / 2;
-	transmit(&fake, NULL, 0);
-	assert_int_equal(fake_n_sendto, 3);
+	transmit(NULL, 0);
+	assert_int_equal(fake.n_sendto, 3);
 	fake.now_ns += 100 * ms; /* it slept */
-	transmit(&fake, NULL, 0);
-	assert_int_equal(fake_n_sendto, 4);
-	fake_close(&fake);
+	transmit(NULL, 0);
+	assert_int_equal(fake.n_sendto, 4);
 }
 
 /* Nothing is to be sent, or the driver works: time is of no interest. */
-TEST(idle_bursts_read_no_clock)
+FAKE_TEST(idle_bursts_read_no_clock)
 {
 	struct mr_frame frames[2];
-	struct fake fake;
 	uint32_t n_reads;
 
-	fake_open(&fake, (struct fake_config){ 0 });
 	fake.port->n_zc_queues = 1;
-	fake_answers[0] = (struct fake_answer){ 0, 0, 1 };
-	fake_answers[1] = (struct fake_answer){ 0, 0, 0 };
-	fake_n_answers = 2;
-	frames[0] = fake_frame(&fake, 60, 0);
-	frames[1] = fake_frame(&fake, 60, 0);
-	assert_int_equal(transmit(&fake, frames, 1), 1);
+	fake.answers[0] = (struct fake_answer){ 0, 0, 1 };
+	fake.answers[1] = (struct fake_answer){ 0, 0, 0 };
+	fake.n_answers = 2;
+	frames[0] = fake_frame(60, 0);
+	frames[1] = fake_frame(60, 0);
+	assert_int_equal(transmit(frames, 1), 1);
 	n_reads = fake.n_clock_reads;
 	for (int i = 0; i < 40; i++)
-		transmit(&fake, NULL, 0);
-	assert_int_equal(transmit(&fake, frames + 1, 1), 1);
-	assert_int_equal(fake_n_sendto, 2);
+		transmit(NULL, 0);
+	assert_int_equal(transmit(frames + 1, 1), 1);
+	assert_int_equal(fake.n_sendto, 2);
 	n_reads += 1; /* of the wake-up */
 	*fake.txq->tx.flags = 0;
 	for (int i = 0; i < 40; i++)
-		transmit(&fake, NULL, 0);
+		transmit(NULL, 0);
 	assert_int_equal(fake.n_clock_reads, n_reads);
-	fake_complete(&fake, 1);
+	fake_complete(1);
 	*fake.txq->tx.flags = XSK_RING_NEED_WAKEUP;
-	transmit(&fake, NULL, 0);
+	transmit(NULL, 0);
 	assert_int_equal(fake.n_clock_reads, n_reads + 1);
-	fake_close(&fake);
 }
 
 /* There the call is what moves frames, one budget of them; and reaps. */
-TEST(a_zero_copy_driver_that_is_busy_polled_is_always_called)
+FAKE_TEST(a_zero_copy_driver_that_is_busy_polled_is_always_called)
 {
 	struct mr_frame frames[3];
-	struct fake fake;
 
-	fake_open(&fake, (struct fake_config){ 0 });
 	fake.port->n_zc_queues = 1;
 	fake.txq->is_busy = true;
 	for (uint32_t i = 0; i < 3; i++) {
-		frames[i] = fake_frame(&fake, 60, 0);
-		fake_answers[i] = (struct fake_answer){ 0, 1, 0 };
+		frames[i] = fake_frame(60, 0);
+		fake.answers[i] = (struct fake_answer){ 0, 1, 0 };
 	}
-	fake_n_answers = 3;
-	assert_int_equal(transmit(&fake, frames, 3), 3);
+	fake.n_answers = 3;
+	assert_int_equal(transmit(frames, 3), 3);
 	for (uint32_t i = 1; i < 3; i++) {
-		assert_int_equal(fake_n_sendto, i);
-		assert_int_equal(fake_tx_stats(&fake).completed, i);
-		transmit(&fake, NULL, 0);
+		assert_int_equal(fake.n_sendto, i);
+		assert_int_equal(fake_tx_stats().completed, i);
+		transmit(NULL, 0);
 	}
-	assert_int_equal(fake_tx_stats(&fake).completed, 3);
+	assert_int_equal(fake_tx_stats().completed, 3);
 	/* One that moves nothing is left alone for a while. */
-	frames[0] = fake_frame(&fake, 60, 0);
-	fake_answers[3] = fake_answers[4] = (struct fake_answer){ 0, 0, 0 };
-	fake_n_answers = 5;
-	assert_int_equal(transmit(&fake, frames, 1), 1);
+	frames[0] = fake_frame(60, 0);
+	fake.answers[3] = fake.answers[4] = (struct fake_answer){ 0, 0, 0 };
+	fake.n_answers = 5;
+	assert_int_equal(transmit(frames, 1), 1);
 	for (uint32_t i = 4; i < 6; i++) {
 		fake.now_ns += XDP_BUSY_INTERVAL_NS - 1;
-		transmit(&fake, NULL, 0);
-		assert_int_equal(fake_n_sendto, i);
+		transmit(NULL, 0);
+		assert_int_equal(fake.n_sendto, i);
 		fake.now_ns++;
-		transmit(&fake, NULL, 0);
-		assert_int_equal(fake_n_sendto, i + 1);
+		transmit(NULL, 0);
+		assert_int_equal(fake.n_sendto, i + 1);
 	}
-	assert_int_equal(fake_tx_stats(&fake).completed, 4);
-	fake_check_laws(&fake);
-	fake_close(&fake);
+	assert_int_equal(fake_tx_stats().completed, 4);
 }
 
 /* Asked for alone, it is none: the driver is left alone as without. */
-TEST(busy_polling_that_is_refused_is_none)
+FAKE_TEST(busy_polling_that_is_refused_is_none)
 {
 	static const int options[] = { 69, SO_BUSY_POLL, 70 };
 	struct mr_frame frame;
-	struct fake fake;
 
-	fake_open(&fake, (struct fake_config){ 0 });
 	assert_false(mri_xdp_busy_poll(fake.port, -1)); /* nor asked for */
 	fake.port->options.busy = 64;
 	for (int i = 0; i < 3; i++) {
-		fake_refused_option = options[i];
+		fake.refused_option = options[i];
 		assert_false(mri_xdp_busy_poll(fake.port, -1));
 	}
-	fake_refused_option = 0;
+	fake.refused_option = 0;
 	assert_true(mri_xdp_busy_poll(fake.port, -1));
 	fake.port->n_zc_queues = 1;
-	fake_answers[0] = (struct fake_answer){ 0, 0, 0 };
-	fake_n_answers = 1;
-	frame = fake_frame(&fake, 60, 0);
-	assert_int_equal(transmit(&fake, &frame, 1), 1);
-	transmit(&fake, NULL, 0);
-	assert_int_equal(fake_n_sendto, 1);
-	fake_close(&fake);
+	fake.answers[0] = (struct fake_answer){ 0, 0, 0 };
+	fake.n_answers = 1;
+	frame = fake_frame(60, 0);
+	assert_int_equal(transmit(&frame, 1), 1);
+	transmit(NULL, 0);
+	assert_int_equal(fake.n_sendto, 1);
 }
 
-TEST(a_zero_copy_driver_that_refused_is_asked_again)
+FAKE_TEST(a_zero_copy_driver_that_refused_is_asked_again)
 {
 	/* EBUSY, too: only the kernel's own copy says so of a lost frame. */
 	static const int errors[] = { ENETDOWN, ENXIO, EAGAIN, EBUSY };
 	struct mr_frame frame;
-	struct fake fake;
 
-	fake_open(&fake, (struct fake_config){ 0 });
 	fake.port->n_zc_queues = 1;
 	for (int i = 0; i < 4; i++) {
-		frame = fake_frame(&fake, 60, 0);
-		fake_n_sendto = 0;
-		fake_answers[0] = (struct fake_answer){ errors[i], 0, 0 };
-		fake_n_answers = 1;
-		assert_int_equal(transmit(&fake, &frame, 1), 1);
-		assert_int_equal(fake_n_sendto, 1);
-		transmit(&fake, NULL, 0);
-		assert_int_equal(fake_n_sendto, 2);
-		transmit(&fake, NULL, 0);
-		assert_int_equal(fake_tx_stats(&fake).completed, i + 1);
+		frame = fake_frame(60, 0);
+		fake.n_sendto = 0;
+		fake.answers[0] = (struct fake_answer){ errors[i], 0, 0 };
+		fake.n_answers = 1;
+		assert_int_equal(transmit(&frame, 1), 1);
+		assert_int_equal(fake.n_sendto, 1);
+		transmit(NULL, 0);
+		assert_int_equal(fake.n_sendto, 2);
+		transmit(NULL, 0);
+		assert_int_equal(fake_tx_stats().completed, i + 1);
 	}
-	fake_check_laws(&fake);
-	fake_close(&fake);
 }
 
 /* What netdev netlink says; nothing is not more than one. */
@@ -208,7 +181,7 @@ TEST(the_drivers_longest_frame_is_asked_for)
 	static const uint32_t meant[] = { 1, 1, 5, 18, 18, 18 };
 
 	for (int i = 0; i < 6; i++) {
-		fake_zc_max_segs = said[i];
+		fake.zc_max_segs = said[i];
 		assert_int_equal(mri_xdp_zc_max_segs(1), meant[i]);
 	}
 }
@@ -217,51 +190,49 @@ TEST(a_dump_that_fails_is_no_empty_one)
 {
 	uint32_t ids[4];
 
-	fake_zc_max_segs = 1;
+	fake.zc_max_segs = 1;
 	assert_int_equal(mri_xdp_napi_list(1, ids, 4), 0);
-	fake_dump_error = -ENOMEM;
+	fake.dump_error = -ENOMEM;
 	assert_int_equal(mri_xdp_napi_list(1, ids, 4), -ENOMEM);
-	fake_dump_error = 0;
+	fake.dump_error = 0;
 }
 
+enum { MAX_DESCS = 3 };
+
 /* A driver that takes 3 descriptors of a frame never sees more. */
-TEST(a_frame_of_too_many_descriptors_is_copied_or_dropped)
+FAKE_TEST(a_frame_of_too_many_descriptors_is_copied_or_dropped, .max_segs = MAX_DESCS)
 {
-	enum { MAX = 3, N = 5 };
+	enum { N = 5 };
 	static const struct {
 		uint32_t n_bytes; /* of each of N entries */
 		uint32_t n_sent;
 	} cases[] = { { 100, 1 }, { 1500, 2 }, { 2200, 3 }, { 3000, 0 } };
 	struct mr_frame frames[N];
 	struct mr_tx_stats stats;
-	struct fake fake;
 
-	fake_open(&fake, (struct fake_config){ .max_segs = MAX });
 	fake.port->base.info.mtu_bytes = 65535;
 	for (uint32_t c = 0, at = 0; c < 4; at += cases[c++].n_sent) {
 		uint32_t n_bytes = 0;
 
 		for (uint32_t i = 0; i < N; i++) {
-			frames[i] = fake_frame(&fake, cases[c].n_bytes, 0);
+			frames[i] = fake_frame(cases[c].n_bytes, 0);
 			frames[i].flags = i + 1 < N ? MR_FRAME_MORE : 0;
 		}
-		assert_int_equal(transmit(&fake, frames, N), N);
+		assert_int_equal(transmit(frames, N), N);
 		assert_int_equal(*fake.txq->tx.producer, at + cases[c].n_sent);
 		for (uint32_t i = 0; i < cases[c].n_sent; i++)
-			n_bytes += fake_sent(&fake, at + i).len;
+			n_bytes += fake_sent(at + i).len;
 		assert_int_equal(n_bytes, cases[c].n_sent == 0 ?
 						  0 :
 						  N * cases[c].n_bytes);
 	}
-	stats = fake_tx_stats(&fake);
+	stats = fake_tx_stats();
 	assert_int_equal(stats.completed, 3);
 	assert_int_equal(stats.drops[MR_TX_DROP_TOO_LONG], 1);
-	fake_check_laws(&fake);
-	fake_close(&fake);
 }
 
 /* It is in flight first and completed later. The laws hold. */
-TEST(what_the_kernel_finds_invalid_is_summed)
+FAKE_TEST(what_the_kernel_finds_invalid_is_summed)
 {
 	static const struct {
 		uint32_t n_completed; /* now */
@@ -273,19 +244,17 @@ TEST(what_the_kernel_finds_invalid_is_summed)
 	};
 	struct mr_frame frames[4];
 	struct mr_tx_stats stats;
-	struct fake fake;
 
-	fake_open(&fake, (struct fake_config){ 0 });
-	fake_answers[0] = (struct fake_answer){ 0, 2, 2 };
-	fake_n_answers = 1;
+	fake.answers[0] = (struct fake_answer){ 0, 2, 2 };
+	fake.n_answers = 1;
 	for (int i = 0; i < 4; i++)
-		frames[i] = fake_frame(&fake, 60, 0);
-	assert_int_equal(transmit(&fake, frames, 4), 4);
+		frames[i] = fake_frame(60, 0);
+	assert_int_equal(transmit(frames, 4), 4);
 	for (uint32_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
-		fake_complete(&fake, steps[i].n_completed);
-		assert_int_equal(transmit(&fake, NULL, 0), 0);
-		fake_n_invalid_descs = steps[i].n_invalid;
-		stats = fake_tx_stats(&fake);
+		fake_complete(steps[i].n_completed);
+		assert_int_equal(transmit(NULL, 0), 0);
+		fake.n_invalid_descs = steps[i].n_invalid;
+		stats = fake_tx_stats();
 		mri_xdp_txq_stats(&fake.txq->base, &stats);
 		assert_int_equal(stats.drops[MR_TX_DROP_INVALID],
 				 steps[i].drops);
@@ -293,5 +262,4 @@ TEST(what_the_kernel_finds_invalid_is_summed)
 		assert_int_equal(stats.completed, 2);
 		assert_true(laws_of_tx_hold(&stats));
 	}
-	fake_close(&fake);
 }
