@@ -9,6 +9,7 @@
 #include "engine/serve.h"
 #include "machine.h"
 #include "net/describe.h"
+#include "support/json_text.h"
 #include "support/text.h"
 
 enum { MAX_WITHOUT = 40, MAX_TYPED = 1024 };
@@ -115,7 +116,7 @@ static json_t *texts(const char *const *list, uint32_t n)
 	json_t *array = json_array();
 
 	for (uint32_t i = 0; i < n; i++)
-		json_array_append_new(array, json_string(list[i]));
+		json_array_append_new(array, json_text(list[i]));
 	return array;
 }
 
@@ -150,41 +151,14 @@ static json_t *describe_options(const struct traffic_options *o, json_t *values)
 /* Add what the front end found to the document. */
 static void take_findings(struct serving *serving, const json_t *request)
 {
-	static const char *const lists[] = { "rows", "selftest" };
-	static const char *const objects[] = { "config", "measured" };
-	const json_t *root = document_json(serving->document);
 	const char *why = text_at(request, "why_incomplete");
 
 	/* What is sent to a NAT, the front end says. */
 	if (serving->nat == NULL)
 		traffic_describe(&serving->options, serving->document);
-	for (size_t i = 0; i < 2; i++) {
-		json_array_extend(json_object_get(root, lists[i]),
-				  json_object_get(request, lists[i]));
-		json_object_update(json_object_get(root, objects[i]),
-				   json_object_get(request, objects[i]));
-	}
+	document_add(serving->document, request);
 	if (why[0] != '\0')
 		document_fail(serving->document, why);
-}
-
-/* The files that were asked for; what stands on stdout is behind the last
- * reply. Returns 0 or 1, with a line on stderr. */
-static int write_files(const struct serving *serving)
-{
-	const struct traffic_options *o = &serving->options;
-	struct mr_reason why;
-	int err = 0;
-
-	if (o->is_json)
-		err = document_write(serving->document, "-", &why);
-	if (err == 0 && o->json_out != NULL)
-		err = document_write(serving->document, o->json_out, &why);
-	if (err == 0 && o->csv != NULL)
-		err = document_write_csv(serving->document, o->csv, &why);
-	if (err == 0 && o->hdr != NULL)
-		err = document_write_hdr(serving->document, o->hdr, &why);
-	return err == 0 ? 0 : complain(why.text, 1);
 }
 
 /* Returns 0, or 1 if accounts are wrong, with a line on stderr. */
@@ -206,11 +180,12 @@ static int finish(struct serving *serving, const json_t *request)
 	take_findings(serving, request);
 	/* It ends the process in closing: what there is, first. */
 	if (serving->tester != NULL && tester_is_hung(serving->tester)) {
-		write_files(serving);
+		traffic_write(&serving->options, serving->document);
 		fflush(stdout);
 	}
 	status = close_ports(serving);
-	if (write_files(serving) != 0)
+	/* What stands on stdout is behind the last reply. */
+	if (traffic_write(&serving->options, serving->document) != 0)
 		status = 1;
 	return fflush(stdout) == 0 ? status : 1;
 }
@@ -246,7 +221,7 @@ static bool answer(struct serving *serving, const json_t *request)
 		return send_reply(name, reply);
 	json_object_clear(reply);
 	json_object_set_new(reply, "status", json_integer(status));
-	json_object_set_new(reply, "why", json_string(why.text));
+	json_object_set_new(reply, "why", json_text(why.text));
 	return send_reply("failed", reply);
 }
 

@@ -10,6 +10,7 @@
 #include "net/away.h"
 #include "net/describe.h"
 #include "stream/stream.h"
+#include "support/json_text.h"
 #include "support/specs.h"
 
 static const uint64_t second = 1000000000;
@@ -125,44 +126,17 @@ int serve_rate(struct serving *serving, const json_t *request, json_t *reply,
 	return 0;
 }
 
-static void set_count(json_t *object, const char *key, uint64_t n)
-{
-	json_object_set_new(object, key, json_integer((json_int_t)n));
-}
-
-static json_t *latency_of(const struct hist *hist)
-{
-	static const struct {
-		const char *key;
-		double percentile;
-	} points[] = { { "p50", 50 },
-		       { "p90", 90 },
-		       { "p99", 99 },
-		       { "p999", 99.9 },
-		       { "max", 100 } };
-	json_t *object = json_object();
-
-	set_count(object, "n", hist->n);
-	set_count(object, "min", hist->min);
-	for (size_t i = 0; i < sizeof(points) / sizeof(points[0]); i++)
-		set_count(object, points[i].key,
-			  hist_at(hist, points[i].percentile));
-	return object;
-}
-
 static json_t *drops_of(const struct trial_result *r)
 {
 	json_t *array = json_array();
 
-	for (uint32_t i = 0; i < r->n_drops; i++) {
-		json_t *drop =
-			json_pack("{s:s, s:s, s:b}", "side", r->drops[i].side,
-				  "name", r->drops[i].name, "is_receivers",
-				  (int)r->drops[i].is_receivers);
-
-		set_count(drop, "n", r->drops[i].n);
-		json_array_append_new(array, drop);
-	}
+	for (uint32_t i = 0; i < r->n_drops; i++)
+		json_array_append_new(
+			array,
+			json_pack("{s:s, s:s, s:b, s:I}", "side",
+				  r->drops[i].side, "name", r->drops[i].name,
+				  "is_receivers", (int)r->drops[i].is_receivers,
+				  "n", (json_int_t)r->drops[i].n));
 	return array;
 }
 
@@ -183,36 +157,16 @@ static json_t *tail_of(const struct trial_result *r)
 	return lines;
 }
 
-static void describe_trial(const struct trial_result *r, json_t *reply)
+/* Takes trial over: what a document has of it. */
+static void describe_trial(const struct trial_result *r, json_t *trial,
+			   json_t *reply)
 {
-	const struct {
-		const char *key;
-		uint64_t n;
-	} counts[] = {
-		{ "due", r->due },
-		{ "sent", r->sent },
-		{ "unsent", r->unsent },
-		{ "received", r->received },
-		{ "unique", r->unique },
-		{ "lost", r->lost },
-		{ "duplicates", r->duplicates },
-		{ "reordered", r->reordered },
-		{ "foreign", r->foreign },
-		{ "whole_ns", r->whole_ns },
-		{ "late_p25_ns", hist_at(&r->lateness, 25) },
-		{ "late_max_ns", r->lateness.max },
-	};
-
-	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
-		set_count(reply, counts[i].key, counts[i].n);
-	json_object_set_new(reply, "tx_pps", json_real(r->tx_pps));
-	json_object_set_new(reply, "rx_pps", json_real(r->rx_pps));
-	json_object_set_new(reply, "latency", latency_of(&r->latency));
+	json_object_set_new(reply, "trial", trial);
+	json_object_set_new(
+		reply, "late_p25_ns",
+		json_integer((json_int_t)hist_at(&r->lateness, 25)));
 	json_object_set_new(reply, "drops", drops_of(r));
 	json_object_set_new(reply, "tail", tail_of(r));
-	json_object_set_new(reply, "is_cut_short",
-			    json_boolean(r->is_cut_short));
-	json_object_set_new(reply, "why_stopped", json_string(r->why_stopped));
 }
 
 /* What a trial is asked for; the rest is as on the command line. */
@@ -237,6 +191,7 @@ int serve_trial(struct serving *serving, const json_t *request, json_t *reply,
 	const struct trial_config config = config_of(serving, request);
 	const uint32_t frame_bytes = (uint32_t)count_at(request, "as_bytes");
 	struct trial_result *const r = serving->result;
+	json_t *trial;
 	char seen[256];
 	int status;
 
@@ -246,15 +201,22 @@ int serve_trial(struct serving *serving, const json_t *request, json_t *reply,
 	status = tester_run(serving->tester, &config, r, why);
 	if (status != 0)
 		return status;
-	describe_trial(r, reply);
+	if (json_is_true(json_object_get(request, "is_interval"))) {
+		document_interval(serving->document, frame_bytes, r);
+		trial = document_trial_json(0, frame_bytes, r);
+	} else {
+		const uint32_t number =
+			document_trial(serving->document, frame_bytes, r);
+		const json_t *root = document_json(serving->document);
+
+		trial = json_incref(json_array_get(
+			json_object_get(root, "trials"), number));
+		json_object_set_new(reply, "number", json_integer(number));
+	}
+	describe_trial(r, trial, reply);
 	if (r->unique == 0 &&
 	    tester_explain(serving->tester, r, seen, sizeof(seen)))
-		json_object_set_new(reply, "seen", json_string(seen));
-	if (json_is_true(json_object_get(request, "is_interval")))
-		document_interval(serving->document, frame_bytes, r);
-	else
-		set_count(reply, "number",
-			  document_trial(serving->document, frame_bytes, r));
+		json_object_set_new(reply, "seen", json_text(seen));
 	trial_result_free(r);
 	return 0;
 }
@@ -301,7 +263,9 @@ int serve_alone(struct serving *serving, const json_t *request, json_t *reply,
 		return status;
 	status = tester_run(tester, &trial, serving->result, why);
 	if (status == 0) {
-		describe_trial(serving->result, reply);
+		describe_trial(serving->result,
+			       document_trial_json(0, 0, serving->result),
+			       reply);
 		trial_result_free(serving->result);
 	}
 	if (tester_close(tester) != 0 && status == 0)

@@ -103,11 +103,6 @@ uint64_t clock_origin_ns(const struct clock *clock)
 	return clock->start_ns;
 }
 
-bool clock_is_virtual(const struct clock *clock)
-{
-	return clock->is_virtual;
-}
-
 const char *clock_source(const struct clock *clock)
 {
 	if (clock->is_virtual)

@@ -45,8 +45,6 @@ void clock_start(struct clock *clock);
 /* What a single reading may be wrong by, measured; 0 for a virtual one. */
 uint64_t clock_error_ns(const struct clock *clock);
 
-bool clock_is_virtual(const struct clock *clock);
-
 /* CLOCK_MONOTONIC at its zero, for others that stamp in the kernel. */
 uint64_t clock_origin_ns(const struct clock *clock);
 

@@ -4,6 +4,7 @@
 
 #include "net/describe.h"
 #include "stream/stream.h"
+#include "support/text.h"
 
 static void set_number(struct document *document, const char *key, uint64_t n)
 {
@@ -80,14 +81,31 @@ void traffic_describe(const struct traffic_options *options,
 	document_set(document, "unstamped", json_boolean(tester->is_unstamped));
 }
 
-void raised_print(uint32_t from_bytes, uint32_t to_bytes, uint32_t n_streams,
-		  char *ret, size_t n_bytes)
+int traffic_write(const struct traffic_options *o,
+		  const struct document *document)
 {
-	snprintf(ret, n_bytes,
-		 "frames of %u bytes are too short for headers and the stamp: "
-		 "%s%u instead",
-		 from_bytes + FCS_BYTES, n_streams > 1 ? "up to " : "",
-		 to_bytes + FCS_BYTES);
+	const struct {
+		const char *path;
+		int (*write)(const struct document *document, const char *path,
+			     struct mr_reason *why);
+	} files[] = {
+		{ o->is_json && !o->has_json_lines ? "-" : NULL,
+		  document_write },
+		{ o->json_out, document_write },
+		{ o->csv, document_write_csv },
+		{ o->hdr, document_write_hdr },
+	};
+	struct mr_reason why = { .text = "cannot write to stdout" };
+	bool is_good =
+		!o->has_json_lines || document_write_line(document, stdout);
+
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
+		if (is_good && files[i].path != NULL)
+			is_good = files[i].write(document, files[i].path,
+						 &why) == 0;
+	if (!is_good)
+		print_error("mr-bench: %s", why.text);
+	return is_good ? 0 : 1;
 }
 
 bool imix_raised_print(const struct streams *streams, char *ret, size_t n_bytes)
@@ -95,7 +113,11 @@ bool imix_raised_print(const struct streams *streams, char *ret, size_t n_bytes)
 	const uint32_t to = streams_raised_bytes(streams);
 
 	if (to > 0)
-		raised_print(MR_ETH_MIN_BYTES, to, streams_n(streams), ret,
-			     n_bytes);
+		snprintf(ret, n_bytes,
+			 "frames of %u bytes are too short for headers and the "
+			 "stamp: %s%u instead",
+			 MR_ETH_MIN_BYTES + FCS_BYTES,
+			 streams_n(streams) > 1 ? "up to " : "",
+			 to + FCS_BYTES);
 	return to > 0;
 }

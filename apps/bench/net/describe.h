@@ -10,11 +10,13 @@
 void traffic_describe(const struct traffic_options *options,
 		      struct document *document);
 
-/* The line on frames that are longer than the list of sizes has them, in one or
- * more of so many streams; lengths without FCS. */
-void raised_print(uint32_t from_bytes, uint32_t to_bytes, uint32_t n_streams,
-		  char *ret, size_t n_bytes);
-/* The same of streams that have an imix. False: all frames are as asked. */
+/* Write the files that were asked for. Returns 0, or 1 with a line on stderr.
+ */
+int traffic_write(const struct traffic_options *options,
+		  const struct document *document);
+
+/* The line on an imix whose frames are longer than asked for. False: they are
+ * not. */
 bool imix_raised_print(const struct streams *streams, char *ret,
 		       size_t n_bytes);
 

@@ -226,11 +226,6 @@ int tester_link(const struct tester *tester, uint32_t i, struct mr_link *ret)
 	return at->ops->link(at->place, ret);
 }
 
-struct mr_ctx *tester_ctx(struct tester *tester)
-{
-	return tester->plane.ctx;
-}
-
 uint32_t tester_n_receivers(const struct tester *tester)
 {
 	return tester->n_receivers;

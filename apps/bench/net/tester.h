@@ -104,7 +104,6 @@ uint32_t tester_n_ports(const struct tester *tester);
 int tester_port_info(const struct tester *tester, uint32_t i,
 		     struct mr_port_info *ret);
 int tester_link(const struct tester *tester, uint32_t i, struct mr_link *ret);
-struct mr_ctx *tester_ctx(struct tester *tester);
 const struct streams *tester_streams(const struct tester *tester);
 /* "tsc", "CLOCK_MONOTONIC" or "virtual", and what a reading may be off by. */
 const char *tester_clock_source(const struct tester *tester);

@@ -90,31 +90,6 @@ static void write_line(void *opaque, const struct trial_result *so_far)
 		lines->next_ns += SECOND;
 }
 
-/* The files that were asked for. */
-static int write_documents(const struct traffic_options *options,
-			   const struct document *document)
-{
-	struct mr_reason why;
-
-	if (options->has_json_lines) {
-		if (!document_write_line(document, stdout))
-			return complain("cannot write to stdout");
-	} else if (options->is_json &&
-		   document_write(document, "-", &why) < 0) {
-		return complain(why.text);
-	}
-	if (options->json_out != NULL &&
-	    document_write(document, options->json_out, &why) < 0)
-		return complain(why.text);
-	if (options->csv != NULL &&
-	    document_write_csv(document, options->csv, &why) < 0)
-		return complain(why.text);
-	if (options->hdr != NULL &&
-	    document_write_hdr(document, options->hdr, &why) < 0)
-		return complain(why.text);
-	return 0;
-}
-
 static uint32_t frame_bytes_of(const struct tester *tester)
 {
 	const struct streams *streams = tester_streams(tester);
@@ -152,7 +127,7 @@ static int finish(const struct traffic_options *options, struct tester *tester,
 		document_fail(document, "nothing came");
 		status = 1;
 	}
-	if (write_documents(options, document) != 0)
+	if (traffic_write(options, document) != 0)
 		status = 1;
 	if (view->to != NULL && fflush(view->to) != 0)
 		status = complain("cannot write to stdout");

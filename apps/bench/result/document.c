@@ -69,40 +69,17 @@ void document_set(struct document *document, const char *key, json_t *value)
 			    value);
 }
 
-void document_measured(struct document *document, const char *key, double value)
+void document_add(struct document *document, const json_t *found)
 {
-	json_object_set_new(json_object_get(document->root, "measured"), key,
-			    document_real(value));
-}
+	static const char *const lists[] = { "rows", "selftest" };
+	static const char *const objects[] = { "config", "measured" };
 
-void document_selftest(struct document *document, uint32_t frame_bytes,
-		       double mean_bytes, double ceiling_pps)
-{
-	json_array_append_new(
-		json_object_get(document->root, "selftest"),
-		json_pack("{s:i, s:o, s:o}", "frame_bytes", (int)frame_bytes,
-			  "mean_bytes", document_real(mean_bytes),
-			  "ceiling_pps", document_real(ceiling_pps)));
-}
-
-void document_row(struct document *document, const struct document_row *row)
-{
-	json_t *object = json_object(), *trials = json_array();
-
-	for (uint32_t i = 0; i < row->n_trials; i++)
-		json_array_append_new(trials, document_count(row->trials[i]));
-	json_object_set_new(object, "frame_bytes",
-			    document_count(row->frame_bytes));
-	json_object_set_new(object, "goal", json_text(row->goal));
-	json_object_set_new(object, "value", document_real(row->value));
-	json_object_set_new(object, "unit", json_text(row->unit));
-	json_object_set_new(object, "low", document_real(row->low));
-	json_object_set_new(object, "high", document_real(row->high));
-	json_object_set_new(object, "is_limited_by_tester",
-			    json_boolean(row->is_limited_by_tester));
-	json_object_set_new(object, "trials", trials);
-	json_object_set_new(object, "note", json_text(row->note));
-	json_array_append_new(json_object_get(document->root, "rows"), object);
+	for (size_t i = 0; i < 2; i++) {
+		json_array_extend(json_object_get(document->root, lists[i]),
+				  json_object_get(found, lists[i]));
+		json_object_update(json_object_get(document->root, objects[i]),
+				   json_object_get(found, objects[i]));
+	}
 }
 
 void document_fail(struct document *document, const char *why)

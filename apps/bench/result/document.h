@@ -55,16 +55,12 @@ void document_ports(struct document *document, const struct tester *tester);
 /* In "config": what was asked for. Takes value over. */
 void document_set(struct document *document, const char *key, json_t *value);
 
-/* In "measured": a figure that is no result to compare, as a slope. */
-void document_measured(struct document *document, const char *key,
-		       double value);
+/* Everything of a trial that began start_s after the first; frame_bytes 0: a
+ * mix. Owner: the caller. */
+json_t *document_trial_json(double start_s, uint32_t frame_bytes,
+			    const struct trial_result *result);
 
-/* What the tester alone can do with frames of that length, or a mix (0) of that
- * mean; once per length, of a search that came to its end. */
-void document_selftest(struct document *document, uint32_t frame_bytes,
-		       double mean_bytes, double ceiling_pps);
-
-/* Everything of a trial. frame_bytes 0: a mix. Returns its number, from 0. */
+/* Add it. Returns its number, from 0. */
 uint32_t document_trial(struct document *document, uint32_t frame_bytes,
 			const struct trial_result *result);
 
@@ -79,23 +75,9 @@ bool document_line(const struct trial_result *so_far, bool has_tx, bool has_rx,
 void document_interval(struct document *document, uint32_t frame_bytes,
 		       const struct trial_result *result);
 
-/*
- * A result. unit is one of those in the schema, which units.py of the front end
- * knows, too: whether more of it is better goes by the unit alone. low and high
- * bound the value; both 0: nobody knows.
- */
-struct document_row {
-	uint32_t frame_bytes;
-	const char *goal; /* "ndr", "latency-p99": [a-z0-9.%-], not empty */
-	const char *unit;
-	const char *note; /* for people; NULL or "": none */
-	double value, low, high;
-	bool is_limited_by_tester; /* the device may do better */
-	const uint32_t *trials;    /* the numbers of those that it rests on */
-	uint32_t n_trials;
-};
-
-void document_row(struct document *document, const struct document_row *row);
+/* Add the "rows", "selftest", "config" and "measured" of an object: findings of
+ * a front end, as the schema has them. */
+void document_add(struct document *document, const json_t *found);
 
 /* Not all was measured, because of why. The first reason stays. */
 void document_fail(struct document *document, const char *why);

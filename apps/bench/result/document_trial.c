@@ -246,7 +246,7 @@ static json_t *tail_object(const struct trial_result *r)
 	return object;
 }
 
-static json_t *trial_object(double start_s, uint32_t frame_bytes,
+json_t *document_trial_json(double start_s, uint32_t frame_bytes,
 			    const struct trial_result *r)
 {
 	json_t *object = json_object();
@@ -317,8 +317,8 @@ uint32_t document_trial(struct document *document, uint32_t frame_bytes,
 {
 	json_t *trials = json_object_get(document->root, "trials");
 
-	json_array_append_new(
-		trials, trial_object(document->trials_s, frame_bytes, result));
+	json_array_append_new(trials, document_trial_json(document->trials_s,
+							  frame_bytes, result));
 	keep_hdr(document, frame_bytes, result);
 	document->trials_s += seconds(result->whole_ns);
 	return (uint32_t)json_array_size(trials) - 1;

@@ -97,13 +97,15 @@ def test_a_session_is_as_the_schema_says(serving, check):
     assert (rate["pps"], rate["line_pps"]) == (0, pytest.approx(10e9 / 8 / 84))
     assert serving.request("rate", text="1M", mean_bytes=60)["pps"] == 1e6
     trial = serving.request("trial", pps=1000, frames=100, as_bytes=60)
-    assert (trial["sent"], trial["lost"], trial["unique"]) == (100, 10, 90)
-    assert (trial["number"], trial["latency"]["n"]) == (0, 90)
+    measured = trial["trial"]
+    assert (measured["tx"]["sent"], measured["rx"]["lost"], measured["rx"]["unique"]) == (
+        100, 10, 90)
+    assert (trial["number"], measured["latency"]["n"]) == (0, 90)
     interval = serving.request("trial", pps=1000, duration_ns=10**9, goes_on=True,
                                is_interval=True)
-    assert interval["sent"] == 1000 and "number" not in interval
+    assert interval["trial"]["tx"]["sent"] == 1000 and "number" not in interval
     alone = serving.request("alone", device="dup=2", pps=1e6, frames=50)
-    assert (alone["sent"], alone["duplicates"]) == (50, 25)
+    assert (alone["trial"]["tx"]["sent"], alone["trial"]["rx"]["duplicates"]) == (50, 25)
     last = {"request": "finish", "config": {"x": 1}, "measured": {"y": 2}, "rows": [],
             "selftest": [], "why_incomplete": "nobody knows"}
     check("request", last)
@@ -182,7 +184,7 @@ def test_a_front_end_that_is_killed_ends_what_runs(check):
     one.say({"request": "trial", "pps": 1000, "duration_ns": 3600 * 10**9})
     assert "t" in json.loads(one.process.stdout.readline())
     one.process.kill()
-    assert one.hear()["is_cut_short"]
+    assert not one.hear()["trial"]["complete"]
     one.say({"request": "finish"})
     one.end()
 
@@ -195,13 +197,26 @@ def test_values_are_text():
     assert b"--trial: not UTF-8" in done.stderr
 
 
+def test_names_of_ports_may_be_any_bytes(check):
+    """They are shown as text, and the reason of a failure is not lost."""
+    one = Serving(check, [b"pair:\xff", b"nope:\xfe"])
+    assert (one.options["tx"], one.options["rx"]) == ([r"pair:\xff"], [r"nope:\xfe"])
+    failed = one.request("open")
+    assert (failed["reply"], failed["status"]) == ("failed", 2)
+    assert r"nope:\xfe" in failed["why"]
+    one.process.stdin.close()
+    one.process.stdout.close()
+    one.process.stderr.close()
+    assert one.process.wait(LIMIT_S) == 1
+
+
 def test_a_signal_ends_the_trial_and_not_the_session(check):
     one = Serving(check, ["pair:a", "pair:a"])
     one.request("open")
     one.say({"request": "trial", "pps": 1000, "duration_ns": 3600 * 10**9})
     assert "t" in json.loads(one.process.stdout.readline())
     one.process.send_signal(signal.SIGINT)
-    trial = one.hear()
-    assert trial["is_cut_short"] and trial["why_stopped"] == "" and trial["sent"] > 0
+    trial = one.hear()["trial"]
+    assert not trial["complete"] and trial["why_stopped"] == "" and trial["tx"]["sent"] > 0
     one.say({"request": "finish"})
     assert one.end()[0] == 0

@@ -77,10 +77,21 @@ class Trial:
     number: int = 0  # in the document
 
 
+def _known(kind: type, found: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in found.items() if key in kind.__dataclass_fields__}
+
+
 def trial_of(reply: dict[str, Any]) -> Trial:
-    """A trial as the engine tells it."""
-    known = {key: value for key, value in reply.items() if key in Trial.__dataclass_fields__}
-    return Trial(**known | {"latency": Latency(**reply["latency"])})
+    """A trial as the engine tells it: what the document has, and more."""
+    trial = reply["trial"]
+    return Trial(
+        **_known(Trial, trial["tx"] | trial["rx"]), tx_pps=trial["tx"]["pps"],
+        rx_pps=trial["rx"]["pps"], whole_ns=round(trial["whole_s"] * 1e9),
+        late_p25_ns=reply["late_p25_ns"], late_max_ns=(trial["lateness"] or {}).get("max", 0),
+        latency=Latency(**_known(Latency, trial["latency"] or {})), drops=reply["drops"],
+        tail=reply["tail"], is_cut_short=not trial["complete"],
+        why_stopped=trial["why_stopped"], seen=reply.get("seen", ""),
+        number=reply.get("number", 0))
 
 
 class Engine:
