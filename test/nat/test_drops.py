@@ -147,19 +147,6 @@ def test_broken_options(nat, option):
     assert nat.drops == {"malformed": 1}
 
 
-def test_filtered(nat_of):
-    """4787 REQ-8: by address, by address and port."""
-    for kind, from_other_port in (("address", True), ("address-port", False)):
-        nat = nat_of(filtering=kind)
-        port = nat.inside(udp(HOST, 5000, PEER, 53)).one[UDP].sport
-        for _ in range(2):
-            assert nat.outside(udp(PEER, 53, OURS, port)).inside
-            assert bool(nat.outside(udp(PEER, 54, OURS, port)).inside) == \
-                from_other_port
-            assert not nat.outside(udp("198.51.100.8", 53, OURS, port))
-        assert nat.drops == {"filtered": 2 if from_other_port else 4}
-
-
 def test_a_side_never_changes_its_mind_about_addresses(nat):
     """Known flows are looked at as closely as new ones."""
     port = nat.inside(udp(HOST, 5000, PEER, 53)).one[UDP].sport
