@@ -6,7 +6,8 @@ import pytest
 from scapy.all import ICMP, IP, UDP, raw
 
 from bed import mac_of, ping, udp
-from rfc import HOST, OTHER, OURS, PEER, PEER2, ROUTER, Flow, ends_after
+from rfc import (HOST, OTHER, OURS, PEER, PEER2, ROUTER, Flow, ends_after,
+                 error, quoted)
 from rfc import requirement as any_requirement
 
 
@@ -125,7 +126,8 @@ def test_packets_from_inside_refresh(nat, proto, seconds):
     assert flow.ident == port
     assert nat.counter("created") == 1
     assert ends_after(flow, seconds)
-    assert nat.counter("mappings") == 0
+    assert nat.counter("mappings") == nat.counter("subscribers") == 0
+    assert nat.counter("expired") == 1
 
 
 @requirement("REQ-6a")
@@ -154,16 +156,24 @@ def test_filtering(nat_of, proto, flags):
                 "none": [True, True, True],
                 "address": [True, True, False],
                 "address-port": [True, proto == "icmp", False]}
-    for kind, allowed in expected.items():
+    for (kind, allowed), before in itertools.product(
+            expected.items(), ([], ["198.51.100.99"])):
         nat = nat_of(filtering=kind) if kind else nat_of()
         flow = Flow(nat, proto)
-        flow.out(PEER, 53)
+        for peer in (*before, PEER):  # the first remote end, or a further one
+            flow.out(peer, 53)
+        n_sessions = nat.counter("sessions")
+        if proto == "udp":  # the filter holds for errors, too
+            about = udp(OURS, flow.ident, PEER2, 53)
+            assert len(nat.outside(error(ROUTER, OURS, quoted(about)))) == \
+                allowed[2]
         for some in flags:
             more = {"flags": some} if some else {}
             assert [flow.is_open(*s, **more) for s in senders] == allowed, kind
         refused = allowed.count(False) * len(flags)
+        refused += proto == "udp" and not allowed[2]
         assert sum(nat.drops.values()) + nat.counter("held") == refused
-        assert set(nat.drops) <= {"filtered"}
+        assert nat.counter("sessions") == n_sessions  # strangers make none
 
 
 @requirement("REQ-9")

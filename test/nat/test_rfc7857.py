@@ -76,6 +76,7 @@ def test_rst_is_translated(nat):
     # Of a mapping, whatever its session: with another remote end.
     assert flow.back(PEER2, 9, flags="R").one[IP].dst == HOST
     assert flow.out(PEER2, 9, flags="R").one[IP].src == OURS
+    assert nat.counter("sessions") == 0
     # And no RST without one.
     assert not nat.outside(tcp(PEER, 80, OURS, flow.ident ^ 1, "R"))
     assert not nat.inside(tcp(OTHER, 1, PEER, 80, "R")).outside

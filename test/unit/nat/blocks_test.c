@@ -2,40 +2,6 @@
 /* Tests of apps/nat/ports/blocks.c: RFC 6888 REQ-14, RFC 7422, and the log. */
 #include "rig.h"
 
-TEST_RIG(a_subscriber_has_its_ports_in_blocks)
-{
-	uint32_t id;
-
-	rig.config.ports.block = 64;
-	rig.config.ports.max_blocks = 2;
-	rig_start(&rig);
-	for (uint16_t i = 0; i < 128; i++) {
-		const struct nat_log_event *block;
-
-		id = rig_map(&rig, UDP, INSIDE + 1, i);
-		assert_int_equal(rig.n_events, i / 64 + 1);
-		block = &rig.events[i / 64];
-		assert_int_equal(block->what, NAT_LOG_BLOCK_BEGIN);
-		assert_int_equal(block->n_ports, 64);
-		assert_int_equal(block->now_s, 1000);
-		assert_int_equal(block->proto, UDP);
-		assert_int_equal(block->inside_addr, htonl(INSIDE + 1));
-		assert_int_equal(block->outside_addr, htonl(POOL));
-		assert_int_equal(rig_port(&rig, id) & ~63,
-				 ntohs(block->outside_port));
-	}
-	/* That is its limit; other protocols and subscribers have their own. */
-	assert_int_equal(rig_open(&rig, UDP, INSIDE + 1, 200, &id),
-			 NAT_DROP_QUOTA);
-	assert_int_equal(rig.events[rig.n_events - 1].what, NAT_LOG_QUOTA);
-	rig_map(&rig, TCP, INSIDE + 1, 200);
-	assert_int_equal(rig.events[rig.n_events - 1].proto, TCP);
-	id = rig_map(&rig, UDP, INSIDE + 2, 200);
-	assert_int_not_equal(rig_port(&rig, id) & ~63,
-			     ntohs(rig.events[0].outside_port));
-	rig_check_ports(&rig);
-}
-
 /* It stays the subscriber's as long as a port of it waits. */
 TEST_RIG(a_block_ends_behind_the_quarantine)
 {

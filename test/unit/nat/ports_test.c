@@ -3,45 +3,6 @@
  * whom. */
 #include "rig.h"
 
-TEST_STARTED(no_port_is_given_twice_and_all_are_given)
-{
-	static bool used[65536];
-	uint32_t id;
-
-	memset(used, 0, sizeof(used));
-	for (uint32_t i = 0; i < 65536 - 1024; i++) {
-		id = rig_map(&rig, UDP, INSIDE + i, 1);
-		assert_false(used[rig_port(&rig, id)]);
-		assert_in_range(rig_port(&rig, id), 1024, 65535);
-		used[rig_port(&rig, id)] = true;
-	}
-	assert_int_equal(rig_open(&rig, UDP, INSIDE + 99999, 1, &id),
-			 NAT_DROP_NO_PORT);
-	/* Ports of other protocols are others. */
-	rig_map(&rig, TCP, INSIDE + 99999, 1);
-	rig_check_ports(&rig);
-	assert_int_equal(rig.events[0].what, NAT_LOG_NO_PORT);
-}
-
-/* RFC 6056: neither in order, nor near the one before. */
-TEST_STARTED(choice_is_hard_to_guess)
-{
-	uint32_t n_next = 0, n_near = 0, last = 0, low = 0;
-
-	for (uint32_t i = 0; i < 10000; i++) {
-		uint32_t port =
-			rig_port(&rig, rig_map(&rig, UDP, INSIDE + i, 1));
-
-		n_next += port == last + 1;
-		n_near += port - last + 64 < 128;
-		low += port < 1024 + (65536 - 1024) / 2;
-		last = port;
-	}
-	assert_in_range(n_next, 0, 10);
-	assert_in_range(n_near, 0, 60); /* 20 are to be expected */
-	assert_in_range(low, 4700, 5300);
-}
-
 TEST_RIG(the_inside_port_is_kept_if_it_is_free)
 {
 	uint32_t id;
@@ -59,22 +20,6 @@ TEST_RIG(the_inside_port_is_kept_if_it_is_free)
 	assert_in_range(rig_port(&rig, id), 1024, 65535);
 	assert_int_equal(rig_port(&rig, rig_map(&rig, UDP, INSIDE + 1, 65535)),
 			 65535);
-}
-
-TEST_RIG(parity_is_kept_until_there_is_no_other_port)
-{
-	uint32_t n_odd = 0;
-
-	rig.config.ports.keeps_parity = true;
-	rig.config.ports.last = 1024 + 199;
-	rig_start(&rig);
-	for (uint32_t i = 0; i < 100; i++)
-		assert_int_equal(
-			rig_port(&rig, rig_map(&rig, UDP, INSIDE + i, 50)) & 1,
-			0);
-	for (uint32_t i = 0; i < 50; i++)
-		n_odd += rig_port(&rig, rig_map(&rig, UDP, INSIDE + i, 52)) & 1;
-	assert_int_equal(n_odd, 50);
 }
 
 TEST_RIG(low_ports_stay_low_where_there_are_some)
@@ -111,37 +56,6 @@ TEST_RIG(port_0_is_never_given)
 			 NAT_DROP_NO_PORT);
 	nat_ports_stats(rig.maps->ports, &stats);
 	assert_int_equal(stats.n_all, 3 * 63);
-}
-
-/* RFC 6888 REQ-2; and REQ-3: ranges with gaps. */
-TEST_RIG(a_subscriber_keeps_its_address_even_if_it_is_full)
-{
-	uint32_t counts[3] = { 0 }, first, id;
-
-	rig.pool[0] = (struct nat_range){ POOL, POOL + 1 };
-	rig.pool[1] = (struct nat_range){ POOL + 9, POOL + 9 };
-	rig.config.n_pool = 2;
-	rig.config.ports.last = 1024 + 99;
-	rig_start(&rig);
-	first = rig_addr(&rig, rig_map(&rig, UDP, INSIDE, 0));
-	for (uint32_t i = 1; i < 100; i++)
-		assert_int_equal(
-			rig_addr(&rig, rig_map(&rig, UDP, INSIDE, (uint16_t)i)),
-			first);
-	assert_int_equal(rig_open(&rig, UDP, INSIDE, 100, &id),
-			 NAT_DROP_NO_PORT);
-	assert_int_equal(rig_addr(&rig, rig_map(&rig, TCP, INSIDE, 1)), first);
-	/* Others go where there is room, evenly. */
-	for (uint32_t i = 1; i <= 100; i++) {
-		uint32_t addr =
-			rig_addr(&rig, rig_map(&rig, UDP, INSIDE + i, 1));
-
-		counts[addr == POOL ? 0 : addr == POOL + 1 ? 1 : 2]++;
-		assert_int_not_equal(addr, first);
-	}
-	for (uint32_t i = 0; i < 3; i++)
-		assert_true(counts[i] == 0 || counts[i] == 50);
-	rig_check_ports(&rig);
 }
 
 TEST_RIG(without_pairing_all_addresses_fill_up)

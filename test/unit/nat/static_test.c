@@ -225,21 +225,3 @@ TEST(other_protocols_are_shared_out_by_address)
 		rig_end(&rig);
 	}
 }
-
-/* It would have a one-to-one's key: all that comes to the address. */
-TEST_RIG(protocol_0_opens_nothing)
-{
-	uint32_t id;
-
-	rig.pool[0].last = POOL + 1;
-	rig.one_to_ones[rig.config.n_one_to_ones++] =
-		(struct nat_one_to_one){ POOL + 1, INSIDE + 5 };
-	rig.config.passes_other_protocols = true;
-	rig_start(&rig);
-	assert_int_equal(rig_open(&rig, 0, INSIDE + 6, 0, &id),
-			 NAT_DROP_PROTOCOL);
-	assert_int_equal(rig_find_in(&rig, TCP, POOL, 22), MR_FLOW_NONE);
-	assert_int_equal(rig_find_out(&rig, TCP, INSIDE + 6, 22), MR_FLOW_NONE);
-	assert_int_equal(rig_map(&rig, 0, INSIDE + 5, 0),
-			 rig_find_in(&rig, TCP, POOL + 1, 22));
-}
