@@ -3,7 +3,7 @@
 
 #include "rings.h"
 
-static struct fake *current;
+struct fake fake;
 static const struct model_ops *honest;
 
 static void write_register(struct model *m, uint32_t bar, uint64_t offset,
@@ -12,11 +12,10 @@ static void write_register(struct model *m, uint32_t bar, uint64_t offset,
 	const uint64_t n_before = vnet_of(m)->stats.n_doorbells;
 
 	honest->write(m, bar, offset, n_bytes, value);
-	if (!current->polls_at_bells ||
-	    vnet_of(m)->stats.n_doorbells == n_before)
+	if (!fake.polls_at_bells || vnet_of(m)->stats.n_doorbells == n_before)
 		return;
 	model_unlock(m);
-	assert_int_equal(mr_port_poll(current->bed.port), 0);
+	assert_int_equal(mr_port_poll(fake.bed.port), 0);
 	model_lock(m);
 }
 
@@ -37,84 +36,84 @@ static uint64_t features_of(struct fake_config config, char *options, size_t n)
 	return features;
 }
 
-void fake_open(struct fake *fake, struct fake_config config)
+void fake_open(struct fake_config config)
 {
 	static struct model_ops ops;
 	struct vnet_config device = { .is_held = true };
 	char options[128];
 
-	memset(fake, 0, sizeof(*fake));
+	memset(&fake, 0, sizeof(fake));
+	config.features |= ring_features();
 	device.features = features_of(config, options, sizeof(options));
-	fake->v = vnet_create(&device);
-	assert_true(fake->v != NULL);
-	honest = fake->v->model.ops;
+	fake.v = vnet_create(&device);
+	assert_true(fake.v != NULL);
+	honest = fake.v->model.ops;
 	ops = *honest;
 	ops.write = write_register;
-	fake->v->model.ops = &ops;
-	current = fake;
-	bed_begin(&fake->bed, &fake->v->model,
+	fake.v->model.ops = &ops;
+	bed_begin(&fake.bed, &fake.v->model,
 		  (struct mr_pool_config){
 			  .n_pages = config.n_pages != 0 ? config.n_pages :
 							   FAKE_PAGES,
 			  .page_bytes = config.page_bytes,
 			  .tailroom_bytes = config.tailroom_bytes },
 		  config.clock);
-	bed_open(&fake->bed, options);
+	bed_open(&fake.bed, options);
 	/* Not more than was asked for. */
-	assert_int_equal(fake->v->features & config.features, config.features);
-	fake->cache = fake->bed.cache;
-	fake->port = (struct virtio_port *)fake->bed.port;
-	fake->rxq = &fake->port->rxqs[0];
-	fake->txq = &fake->port->txqs[0];
+	assert_int_equal(fake.v->features & config.features, config.features);
+	fake.cache = fake.bed.cache;
+	fake.port = (struct virtio_port *)fake.bed.port;
+	fake.rxq = &fake.port->rxqs[0];
+	fake.txq = &fake.port->txqs[0];
 }
 
-void fake_close(struct fake *fake)
+void fake_close(void)
 {
 	struct mr_pool_stats stats = { .size = sizeof(stats) };
 
-	assert_int_equal(fake_tx_stats(fake).pending, fake->txq->n_frames);
-	mr_port_close(fake->bed.port);
-	fake->bed.port = NULL;
-	mr_cache_flush(fake->cache);
-	assert_int_equal(mr_pool_stats(fake->bed.pool, &stats), 0);
+	assert_int_equal(fake_tx_stats().pending, fake.txq->n_frames);
+	mr_port_close(fake.bed.port);
+	fake.bed.port = NULL;
+	mr_cache_flush(fake.cache);
+	assert_int_equal(mr_pool_stats(fake.bed.pool, &stats), 0);
 	assert_int_equal(stats.free_invalid + stats.free_double +
 				 stats.free_over,
-			 fake->n_invalid);
+			 fake.n_invalid);
 	/* What a device said wrong in a ring, it may have said of anything. */
-	model_forgive(fake->bed.m);
-	bed_close(&fake->bed);
-	vnet_destroy(fake->v);
-	model_wire_destroy(fake->bed.wire);
+	model_forgive(fake.bed.m);
+	bed_close(&fake.bed);
+	vnet_destroy(fake.v);
+	model_wire_destroy(fake.bed.wire);
 }
 
 /* ---- rings ---- */
 
-static bool is_packed(const struct fake *fake)
+static bool is_packed(void)
 {
-	return vnet_has(fake->v, VNET_RING_PACKED);
+	return vnet_has(fake.v, VNET_RING_PACKED);
 }
 
-static struct vnet_queue *mapped(struct fake *fake, uint32_t queue)
+static struct vnet_queue *mapped(uint32_t queue)
 {
-	struct vnet_queue *q = fake_queue(fake, queue);
+	struct vnet_queue *q = fake_queue(queue);
 
-	assert_true(vnet_queue_map(fake->v, q));
+	assert_true(vnet_queue_map(fake.v, q));
 	return q;
 }
 
-struct fake_chain fake_take(struct fake *fake, uint32_t queue)
+struct fake_chain fake_take(uint32_t queue)
 {
-	struct vnet_queue *q = mapped(fake, queue);
+	struct vnet_queue *q = mapped(queue);
 	struct vnet_element e = { .n_segs = 0 };
 	struct fake_chain chain = { 0 };
 	int n;
 
 	/* Which are out, the test knows. */
 	memset(q->is_out, 0, VNET_MAX_RING * sizeof(*q->is_out));
-	n = is_packed(fake) ? vnet_packed_take(fake->v, q, &e) :
-			      vnet_split_take(fake->v, q, &e);
+	n = is_packed() ? vnet_packed_take(fake.v, q, &e) :
+			  vnet_split_take(fake.v, q, &e);
 	if (n < 0)
-		fail_msg("%s", model_violations(fake->bed.m));
+		fail_msg("%s", model_violations(fake.bed.m));
 	if (n == 0)
 		return chain;
 	assert_true(e.n_segs <= 20);
@@ -128,40 +127,39 @@ struct fake_chain fake_take(struct fake *fake, uint32_t queue)
 	return chain;
 }
 
-void fake_use_batch(struct fake *fake, uint32_t queue, uint32_t id,
-		    uint32_t n_bytes, uint32_t n_chains, uint32_t n_descs)
+void fake_use_batch(uint32_t queue, uint32_t id, uint32_t n_bytes,
+		    uint32_t n_chains, uint32_t n_descs)
 {
-	struct vnet_queue *q = mapped(fake, queue);
+	struct vnet_queue *q = mapped(queue);
 	const struct vnet_used used = {
 		.id = (uint16_t)id,
-		.n_steps = (uint16_t)(is_packed(fake) ? n_descs : n_chains),
+		.n_steps = (uint16_t)(is_packed() ? n_descs : n_chains),
 		.n_written = n_bytes,
 	};
 
-	if (is_packed(fake))
-		vnet_packed_used(fake->v, q, &used, 1);
+	if (is_packed())
+		vnet_packed_used(fake.v, q, &used, 1);
 	else
-		vnet_split_used(fake->v, q, &used, 1);
+		vnet_split_used(fake.v, q, &used, 1);
 }
 
-void fake_use(struct fake *fake, uint32_t queue, uint32_t id, uint32_t n_bytes,
-	      uint32_t n_descs)
+void fake_use(uint32_t queue, uint32_t id, uint32_t n_bytes, uint32_t n_descs)
 {
-	fake_use_batch(fake, queue, id, n_bytes, 1, n_descs);
+	fake_use_batch(queue, id, n_bytes, 1, n_descs);
 }
 
-void fake_suppress(struct fake *fake, uint32_t queue, bool is_suppressed)
+void fake_suppress(uint32_t queue, bool is_suppressed)
 {
-	vnet_put16(mapped(fake, queue)->device_area + (is_packed(fake) ? 2 : 0),
+	vnet_put16(mapped(queue)->device_area + (is_packed() ? 2 : 0),
 		   is_suppressed);
 }
 
-void fake_want_event(struct fake *fake, uint32_t queue, uint16_t number)
+void fake_want_event(uint32_t queue, uint16_t number)
 {
-	const struct vnet_queue *q = mapped(fake, queue);
+	const struct vnet_queue *q = mapped(queue);
 	const bool wrap = number / q->size % 2 == 0;
 
-	if (!is_packed(fake)) {
+	if (!is_packed()) {
 		vnet_put16(q->device_area + 4 + 8 * q->size, number);
 		return;
 	}
@@ -169,39 +167,39 @@ void fake_want_event(struct fake *fake, uint32_t queue, uint16_t number)
 	vnet_put16(q->device_area + 2, 2);
 }
 
-bool fake_wants_interrupt(struct fake *fake, uint32_t queue)
+bool fake_wants_interrupt(uint32_t queue)
 {
-	const struct vnet_queue *q = mapped(fake, queue);
+	const struct vnet_queue *q = mapped(queue);
 
-	if (is_packed(fake))
+	if (is_packed())
 		return vnet_get16(q->driver_area + 2) == 0;
-	if (vnet_has(fake->v, VNET_EVENT_IDX))
+	if (vnet_has(fake.v, VNET_EVENT_IDX))
 		return vnet_get16(q->driver_area + 4 + 2 * q->size) ==
 		       (uint16_t)q->used_pos;
 	return vnet_get16(q->driver_area) == 0;
 }
 
-void fake_set_gone(struct fake *fake)
+void fake_set_gone(void)
 {
-	fake->bed.m->faults.all_ones = 1;
+	fake.bed.m->faults.all_ones = 1;
 }
 
-void fake_set_link(struct fake *fake, bool is_up)
+void fake_set_link(bool is_up)
 {
 	const struct model_faults faults = { .link_down = !is_up };
 
-	model_set_faults(fake->bed.m, &faults);
-	assert_int_equal(mr_port_poll(fake->bed.port), 1);
+	model_set_faults(fake.bed.m, &faults);
+	assert_int_equal(mr_port_poll(fake.bed.port), 1);
 }
 
 /* ---- frames ---- */
 
-struct fake_chain fake_receive(struct fake *fake, uint32_t n_bytes,
-			       uint8_t seed, const struct virtio_header *header)
+struct fake_chain fake_receive(uint32_t n_bytes, uint8_t seed,
+			       const struct virtio_header *header)
 {
-	const uint32_t n_header = fake->port->header_bytes;
+	const uint32_t n_header = fake.port->header_bytes;
 	const struct virtio_header plain = { .n_buffers = 1 };
-	const struct fake_chain chain = fake_take(fake, 0);
+	const struct fake_chain chain = fake_take(0);
 	uint8_t *bytes = chain.parts[0].bytes;
 
 	assert_int_equal(chain.n, 1);
@@ -213,17 +211,16 @@ struct fake_chain fake_receive(struct fake *fake, uint32_t n_bytes,
 	return chain;
 }
 
-struct mr_frame fake_frame(struct fake *fake, uint32_t offset, uint32_t n_bytes,
-			   uint8_t seed)
+struct mr_frame fake_frame(uint32_t offset, uint32_t n_bytes, uint8_t seed)
 {
 	struct mr_frame frame = { .len = n_bytes };
 	uint8_t *bytes;
 
-	assert_int_equal(mr_frag_alloc_bulk(fake->cache, &frame.addr, 1,
-					    fake->port->base.chunk_bytes),
+	assert_int_equal(mr_frag_alloc_bulk(fake.cache, &frame.addr, 1,
+					    fake.port->base.chunk_bytes),
 			 1);
-	bytes = mr_frame_data(fake->bed.base, &frame);
-	memset(bytes, 0xee, fake->port->base.chunk_bytes);
+	bytes = mr_frame_data(fake.bed.base, &frame);
+	memset(bytes, 0xee, fake.port->base.chunk_bytes);
 	frame.addr += offset;
 	for (uint32_t i = 0; i < n_bytes; i++)
 		bytes[offset + i] = (uint8_t)(seed + i);

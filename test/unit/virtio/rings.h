@@ -16,9 +16,9 @@ enum {
 	N_RINGS = 8,
 };
 
+/* A test on each, or on those that have the bits is_set and none of is_clear.
+ */
 #define RING_TEST(name) RING_TEST_IF(0, 0, name)
-
-/* Where the ring has the bits is_set, and none of is_clear. */
 #define RING_TEST_IF(is_set, is_clear, name)                                   \
 	static void name##_on_ring(void);                                      \
 	TEST(name)                                                             \
@@ -29,6 +29,18 @@ enum {
 	}                                                                      \
 	static void name##_on_ring(void)
 
+/* The same of an open port; fields of its struct fake_config may follow. */
+#define FAKE_TEST(name, ...) FAKE_TEST_IF(0, 0, name, __VA_ARGS__)
+#define FAKE_TEST_IF(is_set, is_clear, name, ...)                              \
+	static void name##_when_open(void);                                    \
+	RING_TEST_IF(is_set, is_clear, name)                                   \
+	{                                                                      \
+		fake_open((struct fake_config){ __VA_ARGS__ });                \
+		name##_when_open();                                            \
+		fake_close();                                                  \
+	}                                                                      \
+	static void name##_when_open(void)
+
 extern uint32_t ring_kind; /* now */
 
 static inline uint64_t ring_features(void)
@@ -38,11 +50,13 @@ static inline uint64_t ring_features(void)
 	       (ring_kind & F_IN_ORDER ? virtio_bit(VIRTIO_F_IN_ORDER) : 0);
 }
 
-/* A port on such rings, and with more features. */
-static inline void open_with(struct fake *fake, uint64_t more)
+/* Do not tell me of queue, until running number far if there are numbers. */
+static inline void tell_nothing(uint32_t queue, uint16_t far)
 {
-	fake_open(fake,
-		  (struct fake_config){ .features = ring_features() | more });
+	if (ring_kind & F_EVENT_IDX)
+		fake_want_event(queue, far);
+	else
+		fake_suppress(queue, true);
 }
 
 #endif
