@@ -17,64 +17,87 @@ struct pci_fixture {
 	struct soft_pci nic;
 	struct mr_pci *pci;
 	uint32_t n_fds; /* that were open before the device was */
+	struct mr_reason why;
 };
 
-static inline int pci_grow(struct pci_fixture *f, struct mr_reason *reason)
+/* There is one at a time. */
+static struct pci_fixture f;
+
+static inline int pci_grow(struct mr_reason *reason)
 {
 	const struct mri_segment_wish wish = { MRI_ADDR_ANY, 65536, 0 };
 	struct mr_segment_info info;
 
-	return mri_region_add(f->region, &wish, &info, reason);
+	return mri_region_add(f.region, &wish, &info, reason);
 }
 
-static inline void pci_prepare(struct pci_fixture *f)
+static inline void pci_prepare(void)
 {
 	const struct mr_region_config config = { .size = sizeof(config),
 						 .os_pages = MR_OS_PAGES_4K,
 						 .max_bytes = UINT64_C(4)
 							      << 30 };
 
-	memset(f, 0, sizeof(*f));
-	soft_init(&f->nic);
-	f->ctx = test_ctx(&f->allocator);
-	assert_int_equal(mr_region_create(f->ctx, &config, &f->region, NULL),
-			 0);
-	assert_int_equal(pci_grow(f, NULL), 0);
+	memset(&f, 0, sizeof(f));
+	soft_init(&f.nic);
+	f.ctx = test_ctx(&f.allocator);
+	assert_int_equal(mr_region_create(f.ctx, &config, &f.region, NULL), 0);
+	assert_int_equal(pci_grow(NULL), 0);
 	assert_int_equal(
-		mr_ctx_add_pci_device(f->ctx, "nic", &soft_backend, &f->nic),
-		0);
-	f->n_fds = n_open_fds();
+		mr_ctx_add_pci_device(f.ctx, "nic", &soft_backend, &f.nic), 0);
+	f.n_fds = n_open_fds();
 }
 
-static inline int pci_try(struct pci_fixture *f, const char *name,
-			  struct mr_pci **ret_pci, struct mr_reason *reason)
+static inline int pci_try(const char *name, struct mr_pci **ret_pci,
+			  struct mr_reason *reason)
 {
 	const struct mr_pci_config config = { .size = sizeof(config),
-					      .region = f->region,
+					      .region = f.region,
 					      .holder = "vfio:nic" };
 
-	return mr_pci_open(f->ctx, name, &config, ret_pci, reason);
+	return mr_pci_open(f.ctx, name, &config, ret_pci, reason);
 }
 
-static inline void pci_open(struct pci_fixture *f)
+static inline void pci_open(void)
 {
-	pci_prepare(f);
-	assert_int_equal(pci_try(f, "nic", &f->pci, NULL), 0);
+	pci_prepare();
+	assert_int_equal(pci_try("nic", &f.pci, NULL), 0);
 }
 
 /* Nothing of it is left. */
-static inline void pci_finish(struct pci_fixture *f)
+static inline void pci_finish(void)
 {
-	mr_pci_close(f->pci);
-	assert_int_equal(soft_n_mapped(&f->nic), 0);
-	assert_int_equal(f->nic.n_opens, f->nic.n_closes);
-	assert_int_equal(f->nic.n_irqs, 0);
-	assert_int_equal(f->nic.req_fd, -1);
-	assert_int_equal(f->nic.err_fd, -1);
-	assert_int_equal(n_open_fds(), f->n_fds);
-	assert_int_equal(mr_region_destroy(f->region, NULL), 0);
-	mr_ctx_destroy(f->ctx);
-	assert_int_equal(f->allocator.n_out, 0);
+	mr_pci_close(f.pci);
+	assert_int_equal(soft_n_mapped(&f.nic), 0);
+	assert_int_equal(f.nic.n_opens, f.nic.n_closes);
+	assert_int_equal(f.nic.n_irqs, 0);
+	assert_int_equal(f.nic.req_fd, -1);
+	assert_int_equal(f.nic.err_fd, -1);
+	assert_int_equal(n_open_fds(), f.n_fds);
+	assert_int_equal(mr_region_destroy(f.region, NULL), 0);
+	mr_ctx_destroy(f.ctx);
+	assert_int_equal(f.allocator.n_out, 0);
 }
+
+/* Tests of a device that is open, and of one that is not yet. */
+#define PCI_TEST(name)                                                         \
+	static void name##_prepared(void);                                     \
+	TEST(name)                                                             \
+	{                                                                      \
+		pci_open();                                                    \
+		name##_prepared();                                             \
+		pci_finish();                                                  \
+	}                                                                      \
+	static void name##_prepared(void)
+
+#define PCI_CLOSED_TEST(name)                                                  \
+	static void name##_prepared(void);                                     \
+	TEST(name)                                                             \
+	{                                                                      \
+		pci_prepare();                                                 \
+		name##_prepared();                                             \
+		pci_finish();                                                  \
+	}                                                                      \
+	static void name##_prepared(void)
 
 #endif

@@ -275,6 +275,14 @@ static inline void soft_init(struct soft_pci *d)
 	d->ranges[0] = (struct mr_pci_range){ 0, (UINT64_C(1) << 39) - 1 };
 }
 
+/* A call on a fixture f failed so, with these words as its reason, which is
+ * f.why. */
+#define assert_failure(result, err, words)                                     \
+	do {                                                                   \
+		assert_int_equal(result, err);                                 \
+		assert_reason_has(&f.why, words);                              \
+	} while (0)
+
 /* How many fds this process has open. */
 static inline uint32_t n_open_fds(void)
 {

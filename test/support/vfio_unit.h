@@ -20,7 +20,11 @@ struct vfio_fixture {
 	struct mr_region *region;
 	struct mr_pci *pci;
 	uint32_t n_fds; /* that were open before the device was */
+	struct mr_reason why;
 };
+
+/* There is one at a time. */
+static struct vfio_fixture f;
 
 static inline void vfio_set_device(struct fake_device *d, const char *bdf)
 {
@@ -59,9 +63,9 @@ static inline struct mr_region *vfio_region(struct mr_ctx *ctx)
 }
 
 /* A kernel with type 1 version 2, of 39 bits, and no device nodes. */
-static inline void vfio_prepare(struct vfio_fixture *f)
+static inline void vfio_prepare(void)
 {
-	memset(f, 0, sizeof(*f));
+	memset(&f, 0, sizeof(f));
 	memset(&fake, 0, sizeof(fake));
 	for (int i = 0; i < FAKE_CALLS; i++)
 		fake_calls[i].n_calls = fake_calls[i].fail_at = 0;
@@ -76,65 +80,64 @@ static inline void vfio_prepare(struct vfio_fixture *f)
 	fake.pid = getpid();
 	vfio_set_device(&fake.devices[0], NIC_0);
 	vfio_set_device(&fake.devices[1], NIC_1);
-	fake_sysfs_open(&f->sysfs);
-	fake_nic(&f->sysfs, NIC_0, "0x8086", "0x10c9", "vfio-pci", "14");
-	fake_nic(&f->sysfs, NIC_1, "0x8086", "0x10c9", "vfio-pci", "14");
-	f->ctx = test_ctx(&f->allocator);
-	f->ctx->config.sysfs = f->sysfs.root;
-	f->region = vfio_region(f->ctx);
-	f->n_fds = n_open_fds();
+	fake_sysfs_open(&f.sysfs);
+	fake_nic(&f.sysfs, NIC_0, "0x8086", "0x10c9", "vfio-pci", "14");
+	fake_nic(&f.sysfs, NIC_1, "0x8086", "0x10c9", "vfio-pci", "14");
+	f.ctx = test_ctx(&f.allocator);
+	f.ctx->config.sysfs = f.sysfs.root;
+	f.region = vfio_region(f.ctx);
+	f.n_fds = n_open_fds();
 }
 
 /* 6.6 and later, built for it. */
-static inline void vfio_add_cdev(struct vfio_fixture *f)
+static inline void vfio_add_cdev(void)
 {
 	fake.has_cdev = true;
-	fake_file(&f->sysfs, NIC_0 "/vfio-dev/vfio0/dev", "511:0\n");
-	fake_file(&f->sysfs, NIC_1 "/vfio-dev/vfio1/dev", "511:1\n");
+	fake_file(&f.sysfs, NIC_0 "/vfio-dev/vfio0/dev", "511:0\n");
+	fake_file(&f.sysfs, NIC_1 "/vfio-dev/vfio1/dev", "511:1\n");
 }
 
-static inline int vfio_try(struct vfio_fixture *f, const char *bdf,
-			   enum mr_pci_access access_kind,
+static inline int vfio_try(const char *bdf, enum mr_pci_access access_kind,
 			   struct mr_pci **ret_pci, struct mr_reason *reason)
 {
 	const struct mr_pci_config config = { .size = sizeof(config),
 					      .access = access_kind,
-					      .region = f->region,
+					      .region = f.region,
 					      .holder = bdf };
 
-	return mr_pci_open(f->ctx, bdf, &config, ret_pci, reason);
+	return mr_pci_open(f.ctx, bdf, &config, ret_pci, reason);
 }
 
-/* Both functions: f->pci, and the other one. */
-static inline struct mr_pci *vfio_open_both(struct vfio_fixture *f)
+/* Both functions: f.pci, and the other one. */
+static inline struct mr_pci *vfio_open_both(void)
 {
 	struct mr_pci *second = NULL;
 
-	assert_int_equal(vfio_try(f, NIC_0, MR_PCI_AUTO, &f->pci, NULL), 0);
-	assert_int_equal(vfio_try(f, NIC_1, MR_PCI_AUTO, &second, NULL), 0);
+	assert_int_equal(vfio_try(NIC_0, MR_PCI_AUTO, &f.pci, NULL), 0);
+	assert_int_equal(vfio_try(NIC_1, MR_PCI_AUTO, &second, NULL), 0);
 	return second;
 }
 
 /* Nothing is open, mapped or armed. */
-static inline void assert_vfio_clean(const struct vfio_fixture *f)
+static inline void assert_vfio_clean(void)
 {
-	assert_int_equal(n_open_fds(), f->n_fds);
+	assert_int_equal(n_open_fds(), f.n_fds);
 	assert_int_equal(fake_n_maps(), 0);
 	for (int i = 0; i < FAKE_FDS; i++)
 		assert_int_equal(fake.fds[i].kind, FAKE_NONE);
-	assert_null(f->ctx->vfio_containers);
-	assert_null(f->ctx->open_pcis);
+	assert_null(f.ctx->vfio_containers);
+	assert_null(f.ctx->open_pcis);
 	assert_int_equal(fake.n_not_cloexec, 0);
 }
 
-static inline void vfio_finish(struct vfio_fixture *f)
+static inline void vfio_finish(void)
 {
-	mr_pci_close(f->pci);
-	assert_vfio_clean(f);
-	assert_int_equal(mr_region_destroy(f->region, NULL), 0);
-	mr_ctx_destroy(f->ctx);
-	assert_int_equal(f->allocator.n_out, 0);
-	fake_sysfs_close(&f->sysfs);
+	mr_pci_close(f.pci);
+	assert_vfio_clean();
+	assert_int_equal(mr_region_destroy(f.region, NULL), 0);
+	mr_ctx_destroy(f.ctx);
+	assert_int_equal(f.allocator.n_out, 0);
+	fake_sysfs_close(&f.sysfs);
 }
 
 /* The row of an ioctl. */
@@ -158,5 +161,16 @@ static inline void *fake_reach(uint64_t iova)
 	}
 	return NULL;
 }
+
+/* A test of devices that are not open yet. */
+#define VFIO_TEST(name)                                                        \
+	static void name##_prepared(void);                                     \
+	TEST(name)                                                             \
+	{                                                                      \
+		vfio_prepare();                                                \
+		name##_prepared();                                             \
+		vfio_finish();                                                 \
+	}                                                                      \
+	static void name##_prepared(void)
 
 #endif

@@ -8,12 +8,10 @@ static void set_cap(struct soft_pci *nic, uint8_t at, uint8_t id, uint8_t next)
 	nic->config[at + 1] = next;
 }
 
-TEST(capabilities_are_found_in_order)
+PCI_TEST(capabilities_are_found_in_order)
 {
-	struct pci_fixture f;
 	uint32_t at = 0;
 
-	pci_open(&f);
 	set_cap(&f.nic, 0x40, 0x11, 0x53); /* two low bits are reserved */
 	set_cap(&f.nic, 0x50, 0x09, 0x60);
 	set_cap(&f.nic, 0x60, 0x09, 0xfc);
@@ -28,15 +26,12 @@ TEST(capabilities_are_found_in_order)
 	assert_int_equal(mr_pci_find_cap(f.pci, 0x05, 0, &at), -ENOENT);
 	f.nic.config[6] = 0; /* no list, says the status */
 	assert_int_equal(mr_pci_find_cap(f.pci, 0x11, 0, &at), -ENOENT);
-	pci_finish(&f);
 }
 
-TEST(a_list_without_end_has_one)
+PCI_TEST(a_list_without_end_has_one)
 {
-	struct pci_fixture f;
 	uint32_t at = 0;
 
-	pci_open(&f);
 	set_cap(&f.nic, 0x40, 0x11, 0x40);
 	assert_int_equal(mr_pci_find_cap(f.pci, 0x05, 0, &at), -ENOENT);
 	set_cap(&f.nic, 0x40, 0x11, 0x50);
@@ -64,16 +59,13 @@ TEST(a_list_without_end_has_one)
 	assert_int_equal(mr_pci_find_cap(f.pci, 0x05, 0x40, &at), -EIO);
 	f.nic.config_err = 0;
 	f.nic.is_gone = false;
-	pci_finish(&f);
 }
 
-TEST(config_space_is_read_and_written)
+PCI_TEST(config_space_is_read_and_written)
 {
 	const uint32_t value = 0x12345678;
-	struct pci_fixture f;
 	uint32_t read = 0;
 
-	pci_open(&f);
 	assert_int_equal(mr_pci_write_config(f.pci, 0x80, &value, 4), 0);
 	assert_int_equal(mr_pci_read_config(f.pci, 0x80, &read, 4), 0);
 	assert_int_equal(read, value);
@@ -84,16 +76,12 @@ TEST(config_space_is_read_and_written)
 	assert_int_equal(mr_pci_set_bus_master(f.pci, 1), -EIO);
 	assert_int_equal(soft_command(&f.nic) & SOFT_MASTER, 0);
 	f.nic.is_gone = false;
-	pci_finish(&f);
 }
 
-TEST(registers_are_called)
+PCI_TEST(registers_are_called)
 {
-	struct mr_reason why = { "" };
 	struct mr_bar bar, again;
-	struct pci_fixture f;
 
-	pci_open(&f);
 	assert_int_equal(mr_pci_map_bar(f.pci, 0, &bar, NULL), 0);
 	assert_int_equal(bar.idx, 0);
 	assert_int_equal(bar.n_bytes, sizeof(f.nic.regs));
@@ -109,12 +97,11 @@ TEST(registers_are_called)
 	assert_int_equal(f.nic.regs[3], 0x01020304);
 	assert_int_equal(mr_pci_map_bar(f.pci, 0, &again, NULL), 0);
 	assert_memory_equal(&bar, &again, sizeof(bar));
-	assert_int_equal(mr_pci_map_bar(f.pci, 1, &bar, &why), -ENOTSUP);
-	assert_int_equal(mr_pci_map_bar(f.pci, 2, &bar, &why), -EINVAL);
-	assert_reason_has(&why, "BAR 2 is empty");
-	assert_int_equal(mr_pci_map_bar(f.pci, 6, &bar, &why), -EINVAL);
-	assert_reason_has(&why, "no BAR 6");
-	pci_finish(&f);
+	assert_int_equal(mr_pci_map_bar(f.pci, 1, &bar, &f.why), -ENOTSUP);
+	assert_failure(mr_pci_map_bar(f.pci, 2, &bar, &f.why), -EINVAL,
+		       "BAR 2 is empty");
+	assert_failure(mr_pci_map_bar(f.pci, 6, &bar, &f.why), -EINVAL,
+		       "no BAR 6");
 }
 
 TEST(memory_is_a_bar_too)
@@ -136,13 +123,11 @@ TEST(memory_is_a_bar_too)
 	assert_int_equal(mr_bar_read8(&bar, 1), 0x33);
 }
 
-TEST(waiting_ends)
+PCI_TEST(waiting_ends)
 {
-	struct pci_fixture f;
 	struct mr_bar bar;
 	uint64_t begin_ns;
 
-	pci_open(&f);
 	assert_int_equal(mr_pci_map_bar(f.pci, 0, &bar, NULL), 0);
 	f.nic.regs[1] = 0x80;
 	f.nic.n_reads = 0;
@@ -158,7 +143,6 @@ TEST(waiting_ends)
 	assert_int_equal(mr_pci_wait32(f.pci, &bar, 4, 0xf0, 0xf0, 1000000),
 			 -ENODEV);
 	f.nic.is_gone = false;
-	pci_finish(&f);
 }
 
 static uint64_t clock_that_stands(void *opaque)
@@ -167,15 +151,12 @@ static uint64_t clock_that_stands(void *opaque)
 	return 7;
 }
 
-TEST(waiting_ends_without_a_clock)
+PCI_TEST(waiting_ends_without_a_clock)
 {
-	struct pci_fixture f;
 	struct mr_bar bar;
 
-	pci_open(&f);
 	f.ctx->config.clock = clock_that_stands;
 	assert_int_equal(mr_pci_map_bar(f.pci, 0, &bar, NULL), 0);
 	assert_int_equal(mr_pci_wait32(f.pci, &bar, 4, 1, 1, 100), -ETIMEDOUT);
 	assert_in_range(f.nic.n_reads, 100, 200);
-	pci_finish(&f);
 }

@@ -20,13 +20,11 @@ static bool is_readable(int fd)
 	return poll(&p, 1, 0) == 1;
 }
 
-TEST(vectors_are_fds_that_become_readable)
+PCI_TEST(vectors_are_fds_that_become_readable)
 {
-	struct pci_fixture f;
 	int fds[3];
 	uint64_t n;
 
-	pci_open(&f);
 	assert_int_equal(mr_pci_set_irqs(f.pci, 3, fds, NULL), 3);
 	assert_int_equal(f.nic.n_irqs, 3);
 	for (int i = 0; i < 3; i++) {
@@ -44,15 +42,12 @@ TEST(vectors_are_fds_that_become_readable)
 	assert_int_equal(f.nic.n_irqs, 1);
 	assert_int_equal(mr_pci_set_irqs(f.pci, 0, NULL, NULL), 0);
 	assert_int_equal(f.nic.n_irqs, 0);
-	pci_finish(&f);
 }
 
-TEST(fewer_are_had_than_wanted)
+PCI_TEST(fewer_are_had_than_wanted)
 {
-	struct pci_fixture f;
 	int fds[SOFT_MAX_IRQS + 1];
 
-	pci_open(&f);
 	/* The table of MSI-X has no more. */
 	assert_int_equal(mr_pci_set_irqs(f.pci, SOFT_MAX_IRQS + 1, fds, NULL),
 			 SOFT_MAX_IRQS);
@@ -62,63 +57,50 @@ TEST(fewer_are_had_than_wanted)
 	assert_int_equal(f.nic.n_irqs, 3);
 	f.nic.config[0x40] = 0x05; /* MSI: one */
 	assert_int_equal(mr_pci_set_irqs(f.pci, 5, fds, NULL), 1);
-	pci_finish(&f);
 }
 
-TEST(failure_leaves_no_interrupt)
+PCI_TEST(failure_leaves_no_interrupt)
 {
-	struct mr_reason why = { "" };
-	struct pci_fixture f;
 	uint32_t n_fds;
 	int fds[4];
 
-	pci_open(&f);
 	n_fds = n_open_fds();
 	f.nic.irq_err = -EBUSY;
-	assert_int_equal(mr_pci_set_irqs(f.pci, 4, fds, &why), -EIO);
-	assert_reason_has(&why, "cannot have 4 interrupts: ");
+	assert_failure(mr_pci_set_irqs(f.pci, 4, fds, &f.why), -EIO,
+		       "cannot have 4 interrupts: ");
 	f.nic.irq_err = 0;
 	f.nic.config[0x40] = 0x10; /* neither MSI-X nor MSI */
-	assert_int_equal(mr_pci_set_irqs(f.pci, 4, fds, &why), -ENOTSUP);
-	assert_reason_has(&why, "neither MSI-X nor MSI");
+	assert_failure(mr_pci_set_irqs(f.pci, 4, fds, &f.why), -ENOTSUP,
+		       "neither MSI-X nor MSI");
 	f.nic.config_err = -EIO;
-	assert_int_equal(mr_pci_set_irqs(f.pci, 4, fds, &why), -EIO);
-	assert_reason_has(&why, "does not say what interrupts it has");
+	assert_failure(mr_pci_set_irqs(f.pci, 4, fds, &f.why), -EIO,
+		       "does not say what interrupts it has");
 	f.nic.config_err = 0;
 	assert_int_equal(n_open_fds(), n_fds);
 	assert_int_equal(f.nic.n_irqs, 0);
-	pci_finish(&f);
 }
 
-TEST(a_wrong_number_leaves_what_there_is)
+PCI_TEST(a_wrong_number_leaves_what_there_is)
 {
-	struct mr_reason why = { "" };
-	struct pci_fixture f;
 	int fds[2], others[2];
 
-	pci_open(&f);
 	assert_int_equal(mr_pci_set_irqs(f.pci, 2, fds, NULL), 2);
-	assert_int_equal(mr_pci_set_irqs(f.pci, 2049, others, &why), -EINVAL);
-	assert_reason_has(&why, "2049 interrupts are wanted, at most 2048");
+	assert_failure(mr_pci_set_irqs(f.pci, 2049, others, &f.why), -EINVAL,
+		       "2049 interrupts are wanted, at most 2048");
 	assert_int_equal(f.nic.n_irqs, 2);
 	raise_event(f.nic.irq_fds[1]);
 	assert_true(is_readable(fds[1]));
-	pci_finish(&f);
 }
 
 /* The list of capabilities can be read, the one of MSI-X cannot. */
-TEST(a_table_size_that_cannot_be_read_is_an_error)
+PCI_TEST(a_table_size_that_cannot_be_read_is_an_error)
 {
-	struct mr_reason why = { "" };
-	struct pci_fixture f;
 	int fds[1];
 
-	pci_open(&f);
 	f.nic.dead_config = 0x42;
-	assert_int_equal(mr_pci_set_irqs(f.pci, 1, fds, &why), -EIO);
-	assert_reason_has(&why, "does not say what interrupts it has");
+	assert_failure(mr_pci_set_irqs(f.pci, 1, fds, &f.why), -EIO,
+		       "does not say what interrupts it has");
 	f.nic.dead_config = 0;
-	pci_finish(&f);
 }
 
 static int lowest_free_fd(void)
@@ -130,34 +112,27 @@ static int lowest_free_fd(void)
 	return fd;
 }
 
-TEST(no_more_fds_is_an_error)
+PCI_TEST(no_more_fds_is_an_error)
 {
-	struct mr_reason why = { "" };
 	struct rlimit limit, small;
-	struct pci_fixture f;
 	uint32_t n_fds;
 	int fds[4];
 
-	pci_open(&f);
 	n_fds = n_open_fds();
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
 	small = limit;
 	small.rlim_cur = (rlim_t)lowest_free_fd() + 2;
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &small), 0);
-	assert_int_equal(mr_pci_set_irqs(f.pci, 4, fds, &why), -EMFILE);
+	assert_int_equal(mr_pci_set_irqs(f.pci, 4, fds, &f.why), -EMFILE);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
-	assert_reason_has(&why, "ulimit -n");
+	assert_reason_has(&f.why, "ulimit -n");
 	assert_int_equal(n_open_fds(), n_fds);
 	f.allocator.fail_at = f.allocator.n_calls + 1;
-	assert_int_equal(mr_pci_set_irqs(f.pci, 4, fds, &why), -ENOMEM);
-	pci_finish(&f);
+	assert_int_equal(mr_pci_set_irqs(f.pci, 4, fds, &f.why), -ENOMEM);
 }
 
-TEST(one_fd_tells_of_both_events)
+PCI_TEST(one_fd_tells_of_both_events)
 {
-	struct pci_fixture f;
-
-	pci_open(&f);
 	assert_false(is_readable(mr_pci_event_fd(f.pci)));
 	assert_int_equal(mr_pci_events(f.pci), 0);
 	raise_event(f.nic.req_fd);
@@ -170,20 +145,15 @@ TEST(one_fd_tells_of_both_events)
 	raise_event(f.nic.req_fd);
 	assert_int_equal(mr_pci_events(f.pci),
 			 MR_PCI_EVENT_REQ | MR_PCI_EVENT_ERR);
-	pci_finish(&f);
 }
 
 /* It works without, and says so. */
-TEST(a_device_may_refuse_events)
+PCI_CLOSED_TEST(a_device_may_refuse_events)
 {
-	struct pci_fixture f;
-
-	pci_prepare(&f);
 	f.nic.events_err = -EINVAL;
-	assert_int_equal(pci_try(&f, "nic", &f.pci, NULL), 0);
+	assert_int_equal(pci_try("nic", &f.pci, NULL), 0);
 	assert_int_equal(mr_pci_event_fd(f.pci), -1);
 	assert_int_equal(mr_pci_events(f.pci), 0);
 	assert_non_null(strstr(f.allocator.last_line, "nic: no events"));
 	assert_int_equal(n_open_fds(), f.n_fds);
-	pci_finish(&f);
 }

@@ -4,9 +4,7 @@
 
 TEST(open_gives_what_there_is_and_close_takes_it_back)
 {
-	struct pci_fixture f;
-
-	pci_open(&f);
+	pci_open();
 	assert_string_equal(mr_pci_mode(f.pci), "soft");
 	assert_string_equal(mr_pci_device(f.pci)->bdf, "nic");
 	assert_int_equal(mr_pci_device(f.pci)->vendor_id, 0x8086);
@@ -15,18 +13,15 @@ TEST(open_gives_what_there_is_and_close_takes_it_back)
 	assert_int_equal(soft_command(&f.nic), 1 << 1 | 1 << 10);
 	assert_int_equal(mr_pci_set_bus_master(f.pci, 1), 0);
 	assert_int_equal(soft_command(&f.nic), 1 << 1 | 1 << 2 | 1 << 10);
-	pci_finish(&f);
+	pci_finish();
 	assert_int_equal(soft_command(&f.nic), 1 << 1 | 1 << 10);
 	mr_pci_close(NULL);
 }
 
-TEST(info_is_what_config_space_says)
+PCI_CLOSED_TEST(info_is_what_config_space_says)
 {
 	struct mr_pci_info info = { .size = sizeof(info) };
-	struct mr_reason why = { "" };
-	struct pci_fixture f;
 
-	pci_prepare(&f);
 	assert_int_equal(mr_pci_info(f.ctx, "nic", &info, NULL), 0);
 	assert_int_equal(info.size, sizeof(info));
 	assert_int_equal(info.vendor_id, 0x8086);
@@ -36,32 +31,26 @@ TEST(info_is_what_config_space_says)
 	assert_int_equal(info.class_code, 0x020000);
 	assert_int_equal(info.numa_node, -1);
 	assert_int_equal(info.iommu_group, -1);
-	assert_int_equal(mr_pci_info(f.ctx, "nik", &info, &why), -ENODEV);
-	assert_reason_has(&why, "'nik' is no PCI address");
+	assert_failure(mr_pci_info(f.ctx, "nik", &info, &f.why), -ENODEV,
+		       "'nik' is no PCI address");
 	info.size = 0;
-	assert_int_equal(mr_pci_info(f.ctx, "nic", &info, &why), -EINVAL);
-	assert_reason_has(&why, "mr_pci_info.size");
+	assert_failure(mr_pci_info(f.ctx, "nic", &info, &f.why), -EINVAL,
+		       "mr_pci_info.size");
 	info.size = sizeof(info);
 	f.nic.config_err = -EIO;
-	assert_int_equal(mr_pci_info(f.ctx, "nic", &info, &why), -EIO);
-	assert_reason_has(&why, "nic: ");
-	pci_finish(&f);
+	assert_failure(mr_pci_info(f.ctx, "nic", &info, &f.why), -EIO, "nic: ");
 }
 
-TEST(a_device_is_one_port_s)
+PCI_TEST(a_device_is_one_port_s)
 {
 	struct mr_pci *second = NULL;
-	struct mr_reason why = { "" };
-	struct pci_fixture f;
 
-	pci_open(&f);
-	assert_int_equal(pci_try(&f, "nic", &second, &why), -EBUSY);
-	assert_reason_has(&why, "nic is in use by vfio:nic");
+	assert_failure(pci_try("nic", &second, &f.why), -EBUSY,
+		       "nic is in use by vfio:nic");
 	assert_null(second);
-	pci_finish(&f);
 }
 
-TEST(failure_is_undone_and_has_its_reason)
+PCI_CLOSED_TEST(failure_is_undone_and_has_its_reason)
 {
 	static const struct {
 		int open_err, config_err, map_err, ranges_err;
@@ -75,9 +64,7 @@ TEST(failure_is_undone_and_has_its_reason)
 		{ 0, 0, 0, -EIO, false, -EIO, "what addresses its IOMMU has" },
 		{ 0, 0, 0, 0, true, -EIO, "reads as all ones" },
 	};
-	struct pci_fixture f;
 
-	pci_prepare(&f);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct mr_reason why = { "" };
 		struct mr_pci *pci = NULL;
@@ -88,7 +75,7 @@ TEST(failure_is_undone_and_has_its_reason)
 		f.nic.map_err = cases[i].map_err;
 		f.nic.ranges_err = cases[i].ranges_err;
 		f.nic.is_gone = cases[i].is_gone;
-		assert_int_equal(pci_try(&f, "nic", &pci, &why), cases[i].err);
+		assert_int_equal(pci_try("nic", &pci, &why), cases[i].err);
 		assert_reason_has(&why, cases[i].words);
 		assert_null(pci);
 		assert_int_equal(f.allocator.n_out, n_out);
@@ -96,22 +83,19 @@ TEST(failure_is_undone_and_has_its_reason)
 		assert_int_equal(soft_n_mapped(&f.nic), 0);
 		assert_int_equal(n_open_fds(), f.n_fds);
 	}
-	pci_finish(&f);
 }
 
 /* Whatever allocation fails, opening does, and leaves nothing. */
-TEST(no_memory_is_an_error)
+PCI_CLOSED_TEST(no_memory_is_an_error)
 {
-	struct pci_fixture f;
 	uint32_t n_failed = 0;
 
-	pci_prepare(&f);
 	for (;;) {
 		const int32_t n_out = f.allocator.n_out;
 		int err;
 
 		f.allocator.fail_at = f.allocator.n_calls + 1 + n_failed;
-		err = pci_try(&f, "nic", &f.pci, NULL);
+		err = pci_try("nic", &f.pci, NULL);
 		if (err == 0)
 			break;
 		assert_int_equal(err, -ENOMEM);
@@ -120,34 +104,24 @@ TEST(no_memory_is_an_error)
 		n_failed++;
 	}
 	assert_in_range(n_failed, 2, 8);
-	pci_finish(&f);
 }
 
-TEST(wrong_values_are_refused)
+PCI_CLOSED_TEST(wrong_values_are_refused)
 {
 	struct mr_pci_config config = { .size = sizeof(config) };
-	struct mr_reason why = { "" };
-	struct pci_fixture f;
 
-	pci_prepare(&f);
 	config.access = 4;
-	assert_int_equal(mr_pci_open(f.ctx, "nic", &config, &f.pci, &why),
-			 -EINVAL);
-	assert_reason_has(&why, "mr_pci_config.access");
+	assert_failure(mr_pci_open(f.ctx, "nic", &config, &f.pci, &f.why),
+		       -EINVAL, "mr_pci_config.access");
 	config.size = 0;
-	assert_int_equal(mr_pci_open(f.ctx, "nic", &config, &f.pci, &why),
-			 -EINVAL);
-	assert_reason_has(&why, "mr_pci_config.size");
-	pci_finish(&f);
+	assert_failure(mr_pci_open(f.ctx, "nic", &config, &f.pci, &f.why),
+		       -EINVAL, "mr_pci_config.size");
 }
 
-TEST(reset_arms_again_and_leaves_bus_mastering_off)
+PCI_TEST(reset_arms_again_and_leaves_bus_mastering_off)
 {
-	struct mr_reason why = { "" };
-	struct pci_fixture f;
 	int fds[2];
 
-	pci_open(&f);
 	assert_int_equal(mr_pci_set_irqs(f.pci, 2, fds, NULL), 2);
 	assert_int_equal(mr_pci_set_bus_master(f.pci, 1), 0);
 	assert_int_equal(mr_pci_reset(f.pci, NULL), 0);
@@ -158,23 +132,19 @@ TEST(reset_arms_again_and_leaves_bus_mastering_off)
 	assert_int_equal(soft_command(&f.nic), 1 << 1 | 1 << 10);
 	assert_int_equal(soft_n_mapped(&f.nic), 1);
 	f.nic.reset_err = -ENOTSUP;
-	assert_int_equal(mr_pci_reset(f.pci, &why), -ENOTSUP);
-	assert_reason_has(&why, "nic: cannot be reset alone");
+	assert_failure(mr_pci_reset(f.pci, &f.why), -ENOTSUP,
+		       "nic: cannot be reset alone");
 	f.nic.reset_err = 0;
 	f.nic.irq_err = -EBUSY;
-	assert_int_equal(mr_pci_reset(f.pci, &why), -EIO);
-	assert_reason_has(&why, "its reset failed");
+	assert_failure(mr_pci_reset(f.pci, &f.why), -EIO, "its reset failed");
 	f.nic.irq_err = 0;
-	pci_finish(&f);
 }
 
-TEST(names_are_checked)
+PCI_CLOSED_TEST(names_are_checked)
 {
 	struct mr_pci_backend half = soft_backend;
-	struct pci_fixture f;
 	char name[8];
 
-	pci_prepare(&f);
 	assert_int_equal(mr_ctx_add_pci_device(f.ctx, "", &soft_backend, &f),
 			 -EINVAL);
 	assert_int_equal(
@@ -193,18 +163,15 @@ TEST(names_are_checked)
 	}
 	assert_int_equal(mr_ctx_add_pci_device(f.ctx, "x", &soft_backend, &f),
 			 -ENOSPC);
-	pci_finish(&f);
 }
 
 /* A device that needs none of the calls that may be missing. */
-TEST(a_bare_backend_is_enough)
+PCI_CLOSED_TEST(a_bare_backend_is_enough)
 {
-	struct mr_pci_backend bare = soft_backend;
-	struct mr_reason why = { "" };
-	struct pci_fixture f;
+	static struct mr_pci_backend bare;
 	int fd;
 
-	pci_prepare(&f);
+	bare = soft_backend;
 	bare.open = NULL;
 	bare.close = NULL;
 	bare.set_irqs = NULL;
@@ -213,11 +180,10 @@ TEST(a_bare_backend_is_enough)
 	bare.iova_ranges = NULL;
 	assert_int_equal(mr_ctx_add_pci_device(f.ctx, "bare", &bare, &f.nic),
 			 0);
-	assert_int_equal(pci_try(&f, "bare", &f.pci, NULL), 0);
+	assert_int_equal(pci_try("bare", &f.pci, NULL), 0);
 	assert_int_equal(mr_pci_event_fd(f.pci), -1);
 	assert_int_equal(mr_pci_events(f.pci), 0);
-	assert_int_equal(mr_pci_set_irqs(f.pci, 1, &fd, &why), -ENOTSUP);
-	assert_int_equal(mr_pci_reset(f.pci, &why), -ENOTSUP);
+	assert_int_equal(mr_pci_set_irqs(f.pci, 1, &fd, &f.why), -ENOTSUP);
+	assert_int_equal(mr_pci_reset(f.pci, &f.why), -ENOTSUP);
 	assert_int_equal(soft_n_mapped(&f.nic), 1);
-	pci_finish(&f);
 }

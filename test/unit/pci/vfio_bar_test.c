@@ -5,12 +5,11 @@
 #include <sys/wait.h>
 
 /* What is in the memfd behind a BAR. */
-static uint32_t behind(const struct vfio_fixture *f, uint32_t idx,
-		       uint64_t offset)
+static uint32_t behind(uint32_t idx, uint64_t offset)
 {
 	uint32_t value = 0;
 
-	assert_int_equal(pread(f->pci->vfio->fd, &value, 4,
+	assert_int_equal(pread(f.pci->vfio->fd, &value, 4,
 			       (off_t)(((uint64_t)idx << 40) + offset)),
 			 4);
 	return value;
@@ -33,11 +32,11 @@ static uint64_t n_device_bytes(void)
 	return n_bytes;
 }
 
-static void open_with(struct vfio_fixture *f, uint32_t idx, struct fake_bar bar)
+static void open_with(uint32_t idx, struct fake_bar bar)
 {
-	vfio_prepare(f);
+	vfio_prepare();
 	fake.devices[0].bars[idx] = bar;
-	assert_int_equal(vfio_try(f, NIC_0, MR_PCI_AUTO, &f->pci, NULL), 0);
+	assert_int_equal(vfio_try(NIC_0, MR_PCI_AUTO, &f.pci, NULL), 0);
 }
 
 enum { NO_TABLE = UINT32_MAX, N_PROBES = 5 };
@@ -122,17 +121,15 @@ TEST(what_the_kernel_lets_be_mapped_is_the_devices)
 {
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const uint32_t idx = cases[i].idx;
-		struct vfio_fixture f;
 		struct mr_bar bar;
 
-		vfio_prepare(&f);
+		vfio_prepare();
 		fake.devices[0].bars[idx] = cases[i].bar;
 		/* A MSI-X capability at 0x40. */
 		if (cases[i].table != NO_TABLE)
 			memcpy(fake.devices[0].config + 0x44, &cases[i].table,
 			       4);
-		assert_int_equal(vfio_try(&f, NIC_0, MR_PCI_AUTO, &f.pci, NULL),
-				 0);
+		assert_int_equal(vfio_try(NIC_0, MR_PCI_AUTO, &f.pci, NULL), 0);
 		assert_int_equal(mr_pci_map_bar(f.pci, idx, &bar, NULL), 0);
 		assert_int_equal(bar.n_bytes, cases[i].bar.size);
 		assert_int_equal(n_device_bytes(), cases[i].n_bytes);
@@ -144,26 +141,25 @@ TEST(what_the_kernel_lets_be_mapped_is_the_devices)
 				/* Nothing was written to it on the way. */
 				assert_int_equal(mr_bar_read32(&bar, there), 0);
 				mr_bar_write32(&bar, there, k + 1);
-				assert_int_equal(behind(&f, idx, there), k + 1);
+				assert_int_equal(behind(idx, there), k + 1);
 			}
 			if (not_there != 0) {
 				assert_int_equal(mr_bar_read32(&bar, not_there),
 						 UINT32_MAX);
 				mr_bar_write32(&bar, not_there, k + 1);
-				assert_int_equal(behind(&f, idx, not_there), 0);
+				assert_int_equal(behind(idx, not_there), 0);
 			}
 		}
-		vfio_finish(&f);
+		vfio_finish();
 	}
 }
 
 TEST(a_bar_that_cannot_be_mapped_says_why)
 {
 	struct mr_reason why = { "" };
-	struct vfio_fixture f;
 	struct mr_bar bar;
 
-	open_with(&f, 2, (struct fake_bar){ .size = 256 });
+	open_with(2, (struct fake_bar){ .size = 256 });
 	assert_int_equal(mr_pci_map_bar(f.pci, 1, &bar, &why), -EINVAL);
 	assert_reason_has(&why, "BAR 1 is empty");
 	assert_int_equal(mr_pci_map_bar(f.pci, 2, &bar, &why), -ENOTSUP);
@@ -182,21 +178,19 @@ TEST(a_bar_that_cannot_be_mapped_says_why)
 	fake_call("GET_REGION_INFO")->fail_errno = EIO;
 	assert_int_equal(mr_pci_map_bar(f.pci, 0, &bar, &why), -EIO);
 	assert_reason_has(&why, "VFIO_DEVICE_GET_REGION_INFO failed");
-	vfio_finish(&f);
+	vfio_finish();
 }
 
 /* Registers of a device are not a child's. */
 TEST(a_bar_is_in_no_child)
 {
-	struct vfio_fixture f;
 	struct mr_bar bar;
 	int status;
 	pid_t child;
 
-	open_with(&f, 0,
-		  (struct fake_bar){ .size = 4096,
-				     .can_mmap = true,
-				     .is_msix_mappable = true });
+	open_with(0, (struct fake_bar){ .size = 4096,
+					.can_mmap = true,
+					.is_msix_mappable = true });
 	assert_int_equal(mr_pci_map_bar(f.pci, 0, &bar, NULL), 0);
 	child = fork();
 	assert_true(child >= 0);
@@ -207,6 +201,6 @@ TEST(a_bar_is_in_no_child)
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_true(WIFSIGNALED(status) || WEXITSTATUS(status) != 0);
-	assert_int_equal(behind(&f, 0, 0), 0);
-	vfio_finish(&f);
+	assert_int_equal(behind(0, 0), 0);
+	vfio_finish();
 }

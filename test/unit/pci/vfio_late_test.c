@@ -37,7 +37,6 @@ static bool is_kept(const void *memory)
 /* The device may still reach it: it stays, and nothing takes its place. */
 TEST(ring_memory_that_stays_mapped_is_kept)
 {
-	struct vfio_fixture f;
 	struct mr_pci *second;
 	struct mr_dma a, b;
 	void *kept;
@@ -45,10 +44,10 @@ TEST(ring_memory_that_stays_mapped_is_kept)
 	for (int has_cdev = 0; has_cdev < 2; has_cdev++) {
 		const char *unmap = has_cdev ? "IOAS_UNMAP" : "UNMAP_DMA";
 
-		vfio_prepare(&f);
+		vfio_prepare();
 		if (has_cdev)
-			vfio_add_cdev(&f);
-		second = vfio_open_both(&f);
+			vfio_add_cdev();
+		second = vfio_open_both();
 		assert_int_equal(mr_pci_dma_alloc(second, 4096, &a, NULL), 0);
 		kept = a.memory;
 		memcpy(kept, mark, sizeof(mark));
@@ -64,32 +63,27 @@ TEST(ring_memory_that_stays_mapped_is_kept)
 		/* The region's, too; closing the container unmaps all. */
 		fake_call(unmap)->fail_at = fake_call(unmap)->n_calls + 2;
 		fake.is_left_mapped = true;
-		vfio_finish(&f);
+		vfio_finish();
 		assert_false(is_kept(kept));
 	}
 }
 
-TEST(what_is_not_there_is_done_without)
+VFIO_TEST(what_is_not_there_is_done_without)
 {
-	struct mr_reason why = { "" };
-	struct vfio_fixture f;
-
-	vfio_prepare(&f);
 	fail_next("CHECK_EXTENSION"); /* version 2: then it is version 1 */
 	fail_next("GET_IRQ_INFO");    /* ERR: then there is REQ */
-	assert_int_equal(vfio_try(&f, NIC_0, MR_PCI_AUTO, &f.pci, NULL), 0);
+	assert_int_equal(vfio_try(NIC_0, MR_PCI_AUTO, &f.pci, NULL), 0);
 	assert_string_equal(mr_pci_mode(f.pci), "type1");
 	assert_int_equal(fake.devices[0].n_armed[VFIO_IRQ_ERR], 0);
 	assert_int_equal(fake.devices[0].n_armed[VFIO_IRQ_REQ], 1);
 	fail_next("RESET");
-	assert_int_equal(mr_pci_reset(f.pci, &why), -EIO);
-	assert_reason_has(&why, NIC_0 ": its reset failed");
-	assert_int_equal(mr_pci_reset(f.pci, &why), 0);
+	assert_failure(mr_pci_reset(f.pci, &f.why), -EIO,
+		       NIC_0 ": its reset failed");
+	assert_int_equal(mr_pci_reset(f.pci, &f.why), 0);
 	/* The kernel takes a group out that is closed. */
 	fail_next("UNSET_CONTAINER");
 	mr_pci_close(f.pci);
 	f.pci = NULL;
-	assert_vfio_clean(&f);
-	assert_int_equal(vfio_try(&f, NIC_0, MR_PCI_AUTO, &f.pci, NULL), 0);
-	vfio_finish(&f);
+	assert_vfio_clean();
+	assert_int_equal(vfio_try(NIC_0, MR_PCI_AUTO, &f.pci, NULL), 0);
 }

@@ -5,68 +5,56 @@
 #include <sys/resource.h>
 
 /* It is refused so, and nothing is left. */
-static void assert_refused(struct vfio_fixture *f, enum mr_pci_access kind,
-			   int err, const char *words)
+static void assert_refused(enum mr_pci_access kind, int err, const char *words)
 {
 	struct mr_reason why = { "" };
 	struct mr_pci *pci = NULL;
 
-	assert_int_equal(vfio_try(f, NIC_0, kind, &pci, &why), err);
+	assert_int_equal(vfio_try(NIC_0, kind, &pci, &why), err);
 	assert_null(pci);
 	assert_reason_has(&why, NIC_0);
 	assert_reason_has(&why, words);
-	assert_vfio_clean(f);
+	assert_vfio_clean();
 }
 
-TEST(a_kernel_driver_is_named_with_the_command)
+VFIO_TEST(a_kernel_driver_is_named_with_the_command)
 {
-	struct vfio_fixture f;
-
-	vfio_prepare(&f);
 	fake_bind(&f.sysfs, NIC_0, "igb");
-	assert_refused(&f, MR_PCI_AUTO, -ENODEV,
+	assert_refused(MR_PCI_AUTO, -ENODEV,
 		       "is bound to the kernel driver igb, and has to be to "
 		       "vfio-pci: mr-devices bind " NIC_0);
 	fake_file(&f.sysfs, NIC_0 "/net/eth3/mtu", "1500\n");
-	assert_refused(&f, MR_PCI_AUTO, -ENODEV, "igb as interface eth3,");
+	assert_refused(MR_PCI_AUTO, -ENODEV, "igb as interface eth3,");
 	fake_bind(&f.sysfs, NIC_0, NULL);
-	assert_refused(&f, MR_PCI_AUTO, -ENODEV,
+	assert_refused(MR_PCI_AUTO, -ENODEV,
 		       "is bound to no kernel driver, and has to be to "
 		       "vfio-pci: mr-devices bind " NIC_0);
-	vfio_finish(&f);
 }
 
-TEST(other_members_of_the_group_are_named)
+VFIO_TEST(other_members_of_the_group_are_named)
 {
-	struct vfio_fixture f;
-
-	vfio_prepare(&f);
 	fake.is_not_viable = true;
-	assert_refused(&f, MR_PCI_AUTO, -EBUSY, "belongs to someone else");
+	assert_refused(MR_PCI_AUTO, -EBUSY, "belongs to someone else");
 	fake_bind(&f.sysfs, NIC_1, "igb");
 	fake_nic(&f.sysfs, "0000:00:1c.0", "0x8086", "0x9d10", "shpchp", "14");
 	fake_file(&f.sysfs, "0000:00:1c.0/config", "..............\x01");
 	fake_nic(&f.sysfs, "0000:00:1d.0", "0x8086", "0x9d11", "pci-stub",
 		 "14");
-	assert_refused(&f, MR_PCI_AUTO, -EBUSY,
+	assert_refused(MR_PCI_AUTO, -EBUSY,
 		       "its IOMMU group 14 has other functions with kernel "
 		       "drivers, " NIC_1 " (igb): network devices are bound as "
 		       "well (mr-devices bind), others are freed of their "
 		       "drivers (in sysfs, driver/unbind)");
 	fake.is_not_viable = false;
 	/* The same in the words of iommufd. */
-	vfio_add_cdev(&f);
+	vfio_add_cdev();
 	fake_call("BIND_IOMMUFD")->fail_at = 1;
 	fake_call("BIND_IOMMUFD")->fail_errno = EPERM;
-	assert_refused(&f, MR_PCI_AUTO, -EBUSY, NIC_1 " (igb)");
-	vfio_finish(&f);
+	assert_refused(MR_PCI_AUTO, -EBUSY, NIC_1 " (igb)");
 }
 
-TEST(no_iommu_says_where_it_is_switched_on)
+VFIO_TEST(no_iommu_says_where_it_is_switched_on)
 {
-	struct vfio_fixture f;
-
-	vfio_prepare(&f);
 	fake_nic(&f.sysfs, "0000:04:00.0", "0x8086", "0x10c9", "vfio-pci",
 		 NULL);
 	f.pci = NULL;
@@ -74,12 +62,11 @@ TEST(no_iommu_says_where_it_is_switched_on)
 		struct mr_reason why = { "" };
 
 		assert_int_equal(
-			vfio_try(&f, "0000:04:00.0", MR_PCI_AUTO, &f.pci, &why),
+			vfio_try("0000:04:00.0", MR_PCI_AUTO, &f.pci, &why),
 			-ENOTSUP);
 		assert_reason_has(&why, "0000:04:00.0 has no IOMMU group");
 		assert_reason_has(&why, "intel_iommu=on");
 	}
-	vfio_finish(&f);
 }
 
 TEST(nodes_that_cannot_be_opened_say_why)
@@ -113,32 +100,27 @@ TEST(nodes_that_cannot_be_opened_say_why)
 		{ FAKE_IOMMUFD, MR_PCI_IOMMUFD, ENOENT, -ENOTSUP,
 		  "there is no /dev/iommu" },
 	};
-	struct vfio_fixture f;
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		vfio_prepare(&f);
+		vfio_prepare();
 		if (cases[i].access == MR_PCI_IOMMUFD)
-			vfio_add_cdev(&f);
+			vfio_add_cdev();
 		fake.open_errno[cases[i].kind] = cases[i].open_errno;
-		assert_refused(&f, cases[i].access, cases[i].err,
-			       cases[i].words);
-		vfio_finish(&f);
+		assert_refused(cases[i].access, cases[i].err, cases[i].words);
+		vfio_finish();
 	}
-	vfio_prepare(&f);
-	assert_refused(&f, MR_PCI_IOMMUFD, -ENOTSUP,
+	vfio_prepare();
+	assert_refused(MR_PCI_IOMMUFD, -ENOTSUP,
 		       "this kernel has no device nodes for vfio");
 	fake.has_no_nodes = true;
-	assert_refused(&f, MR_PCI_AUTO, -ENOTSUP, "modprobe vfio-pci");
-	vfio_finish(&f);
+	assert_refused(MR_PCI_AUTO, -ENOTSUP, "modprobe vfio-pci");
+	vfio_finish();
 }
 
-TEST(who_may_not_open_a_node_is_told_what_helps)
+VFIO_TEST(who_may_not_open_a_node_is_told_what_helps)
 {
-	struct vfio_fixture f;
-
-	vfio_prepare(&f);
 	fake.open_errno[FAKE_GROUP] = EACCES;
-	assert_refused(&f, MR_PCI_AUTO, -EACCES,
+	assert_refused(MR_PCI_AUTO, -EACCES,
 		       geteuid() == 0 ? "a container has to be given it" :
 					": as root, chown ");
 	fake.has_noiommu = true;
@@ -146,11 +128,10 @@ TEST(who_may_not_open_a_node_is_told_what_helps)
 		const int refusal = i == 0 ? EPERM : EACCES;
 
 		fake.open_errno[FAKE_GROUP] = refusal;
-		assert_refused(&f, MR_PCI_NOIOMMU, -refusal,
+		assert_refused(MR_PCI_NOIOMMU, -refusal,
 			       "may not open /dev/vfio/noiommu-14: without an "
 			       "IOMMU that takes CAP_SYS_RAWIO");
 	}
-	vfio_finish(&f);
 }
 
 TEST(calls_that_are_refused_say_why)
@@ -170,30 +151,26 @@ TEST(calls_that_are_refused_say_why)
 		{ "MAP_DMA", ENOSPC, -ENOSPC, "dma_entry_limit" },
 		{ "MAP_DMA", EFAULT, -EIO, "cannot map 64 KiB" },
 	};
-	struct vfio_fixture f;
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		vfio_prepare(&f);
+		vfio_prepare();
 		fake_call(cases[i].call)->fail_at = 1;
 		fake_call(cases[i].call)->fail_errno = cases[i].fail_errno;
-		assert_refused(&f, MR_PCI_AUTO, cases[i].err, cases[i].words);
-		vfio_finish(&f);
+		assert_refused(MR_PCI_AUTO, cases[i].err, cases[i].words);
+		vfio_finish();
 	}
-	vfio_prepare(&f);
+	vfio_prepare();
 	fake.types[0] = fake.types[1] = 0;
-	assert_refused(&f, MR_PCI_AUTO, -ENOTSUP, "modprobe vfio_iommu_type1");
-	vfio_finish(&f);
+	assert_refused(MR_PCI_AUTO, -ENOTSUP, "modprobe vfio_iommu_type1");
+	vfio_finish();
 }
 
 /* The number is the whole of it, though the first segment was refused. */
-TEST(locked_memory_is_said_in_kib)
+VFIO_TEST(locked_memory_is_said_in_kib)
 {
-	struct mr_reason why = { "" };
 	struct rlimit limit, small;
-	struct vfio_fixture f;
 	struct mr_dma dma;
 
-	vfio_prepare(&f);
 	assert_int_equal(vfio_grow(f.region, NULL), 0);
 	assert_int_equal(vfio_grow(f.region, NULL), 0);
 	assert_int_equal(getrlimit(RLIMIT_MEMLOCK, &limit), 0);
@@ -201,16 +178,15 @@ TEST(locked_memory_is_said_in_kib)
 	small.rlim_cur = 60 << 10;
 	assert_int_equal(setrlimit(RLIMIT_MEMLOCK, &small), 0);
 	fake.locked_limit = 60 << 10;
-	assert_refused(&f, MR_PCI_AUTO, -ENOMEM,
+	assert_refused(MR_PCI_AUTO, -ENOMEM,
 		       "needs 192 KiB of locked memory, and for its rings up "
 		       "to 1024 more, the limit is 60 KiB: raise it (ulimit -l "
 		       "1216), or grant CAP_IPC_LOCK");
 	fake.locked_limit = 192 << 10;
-	assert_int_equal(vfio_try(&f, NIC_0, MR_PCI_AUTO, &f.pci, NULL), 0);
-	assert_int_equal(mr_pci_dma_alloc(f.pci, 8192, &dma, &why), -ENOMEM);
-	assert_reason_has(&why, "needs 200 KiB of locked memory");
-	assert_int_equal(vfio_grow(f.region, &why), -ENOMEM);
-	assert_reason_has(&why, "needs 256 KiB of locked memory");
+	assert_int_equal(vfio_try(NIC_0, MR_PCI_AUTO, &f.pci, NULL), 0);
+	assert_failure(mr_pci_dma_alloc(f.pci, 8192, &dma, &f.why), -ENOMEM,
+		       "needs 200 KiB of locked memory");
+	assert_failure(vfio_grow(f.region, &f.why), -ENOMEM,
+		       "needs 256 KiB of locked memory");
 	assert_int_equal(setrlimit(RLIMIT_MEMLOCK, &limit), 0);
-	vfio_finish(&f);
 }

@@ -18,35 +18,35 @@ static uint16_t read_command(const struct mr_pci *pci)
 }
 
 /* All that a driver does with a device. */
-static void use(struct vfio_fixture *f)
+static void use(void)
 {
 	struct fake_device *const d = &fake.devices[0];
-	uint8_t *const base = mr_region_base(f->region);
+	uint8_t *const base = mr_region_base(f.region);
 	struct mr_dma dma;
 	int fds[3];
 
-	assert_int_equal(read_command(f->pci), 1 << 1 | 1 << 10);
-	assert_ptr_equal(fake_reach(mr_pci_region_iova(f->pci) + 5), base + 5);
+	assert_int_equal(read_command(f.pci), 1 << 1 | 1 << 10);
+	assert_ptr_equal(fake_reach(mr_pci_region_iova(f.pci) + 5), base + 5);
 	assert_int_equal(fake_n_maps(), 1);
-	assert_int_equal(vfio_grow(f->region, NULL), 0);
+	assert_int_equal(vfio_grow(f.region, NULL), 0);
 	assert_int_equal(fake_n_maps(), 2);
-	assert_ptr_equal(fake_reach(mr_pci_region_iova(f->pci) + 70000),
+	assert_ptr_equal(fake_reach(mr_pci_region_iova(f.pci) + 70000),
 			 base + 70000);
-	assert_int_equal(mr_pci_dma_alloc(f->pci, 4096, &dma, NULL), 0);
+	assert_int_equal(mr_pci_dma_alloc(f.pci, 4096, &dma, NULL), 0);
 	assert_ptr_equal(fake_reach(dma.iova), dma.memory);
-	assert_int_equal(mr_pci_set_irqs(f->pci, 3, fds, NULL), 3);
+	assert_int_equal(mr_pci_set_irqs(f.pci, 3, fds, NULL), 3);
 	assert_int_equal(d->n_armed[VFIO_IRQ_MSIX], 3);
 	assert_memory_equal(d->fds[VFIO_IRQ_MSIX], fds, sizeof(fds));
 	assert_int_equal(d->n_armed[VFIO_IRQ_ERR], 1);
 	assert_int_equal(d->n_armed[VFIO_IRQ_REQ], 1);
-	assert_int_equal(d->fds[VFIO_IRQ_REQ][0], f->pci->req_fd);
+	assert_int_equal(d->fds[VFIO_IRQ_REQ][0], f.pci->req_fd);
 	memset(d->n_armed, 0, sizeof(d->n_armed));
-	assert_int_equal(mr_pci_reset(f->pci, NULL), 0);
+	assert_int_equal(mr_pci_reset(f.pci, NULL), 0);
 	assert_int_equal(d->n_resets, 1);
 	assert_int_equal(d->n_armed[VFIO_IRQ_MSIX], 3);
 	assert_int_equal(d->n_armed[VFIO_IRQ_REQ], 1);
-	assert_int_equal(mr_pci_set_bus_master(f->pci, 1), 0);
-	assert_int_equal(read_command(f->pci), 1 << 1 | 1 << 2 | 1 << 10);
+	assert_int_equal(mr_pci_set_bus_master(f.pci, 1), 0);
+	assert_int_equal(read_command(f.pci), 1 << 1 | 1 << 2 | 1 << 10);
 }
 
 TEST(each_way_opens_works_and_leaves_nothing)
@@ -63,47 +63,40 @@ TEST(each_way_opens_works_and_leaves_nothing)
 		{ MR_PCI_GROUP, false, 0, "type1" },
 		{ MR_PCI_IOMMUFD, true, VFIO_TYPE1V2, "iommufd" },
 	};
-	struct vfio_fixture f;
 
 	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
-		vfio_prepare(&f);
+		vfio_prepare();
 		fake.types[1] = ways[i].type;
 		if (ways[i].has_cdev)
-			vfio_add_cdev(&f);
+			vfio_add_cdev();
 		assert_int_equal(
-			vfio_try(&f, "03:00.0", ways[i].access, &f.pci, NULL),
-			0);
+			vfio_try("03:00.0", ways[i].access, &f.pci, NULL), 0);
 		assert_string_equal(mr_pci_mode(f.pci), ways[i].mode);
-		use(&f);
-		vfio_finish(&f);
+		use();
+		vfio_finish();
 		for (int k = 0; k < 5; k++)
 			assert_int_equal(fake.devices[0].n_armed[k], 0);
 	}
 }
 
-TEST(auto_takes_what_the_user_may_open)
+VFIO_TEST(auto_takes_what_the_user_may_open)
 {
-	struct vfio_fixture f;
-
-	vfio_prepare(&f);
-	vfio_add_cdev(&f);
+	vfio_add_cdev();
 	fake.open_errno[FAKE_IOMMUFD] = EACCES;
-	assert_int_equal(vfio_try(&f, NIC_0, MR_PCI_AUTO, &f.pci, NULL), 0);
+	assert_int_equal(vfio_try(NIC_0, MR_PCI_AUTO, &f.pci, NULL), 0);
 	assert_string_equal(mr_pci_mode(f.pci), "type1v2");
-	vfio_finish(&f);
 }
 
 /* One mapping for two ports, which outlives each of them. */
 TEST(ports_of_a_region_share_its_mapping)
 {
-	struct vfio_fixture f;
 	struct mr_pci *second;
 
 	for (int has_cdev = 0; has_cdev < 2; has_cdev++) {
-		vfio_prepare(&f);
+		vfio_prepare();
 		if (has_cdev)
-			vfio_add_cdev(&f);
-		second = vfio_open_both(&f);
+			vfio_add_cdev();
+		second = vfio_open_both();
 		assert_int_equal(fake_n_maps(), 1);
 		assert_int_equal(mr_pci_region_iova(f.pci),
 				 mr_pci_region_iova(second));
@@ -113,66 +106,55 @@ TEST(ports_of_a_region_share_its_mapping)
 		assert_int_equal(vfio_grow(f.region, NULL), 0);
 		assert_int_equal(fake_n_maps(), 2);
 		mr_pci_close(second);
-		vfio_finish(&f);
+		vfio_finish();
 	}
 }
 
-TEST(ring_memory_of_two_ports_never_meets)
+VFIO_TEST(ring_memory_of_two_ports_never_meets)
 {
-	struct vfio_fixture f;
 	struct mr_pci *second;
 	struct mr_dma a, b;
 
-	vfio_prepare(&f);
-	second = vfio_open_both(&f);
+	second = vfio_open_both();
 	assert_int_equal(mr_pci_dma_alloc(f.pci, 8192, &a, NULL), 0);
 	assert_int_equal(mr_pci_dma_alloc(second, 4096, &b, NULL), 0);
 	assert_int_equal(b.iova, a.iova + 8192);
 	mr_pci_close(second);
 	assert_null(fake_reach(b.iova));
 	assert_ptr_equal(fake_reach(a.iova), a.memory);
-	vfio_finish(&f);
 }
 
-TEST(a_group_has_one_region)
+VFIO_TEST(a_group_has_one_region)
 {
-	struct mr_reason why = { "" };
 	struct mr_pci *second = NULL;
 	struct mr_region *first;
-	struct vfio_fixture f;
 
-	vfio_prepare(&f);
-	assert_int_equal(vfio_try(&f, NIC_0, MR_PCI_AUTO, &f.pci, NULL), 0);
+	assert_int_equal(vfio_try(NIC_0, MR_PCI_AUTO, &f.pci, NULL), 0);
 	first = f.region;
 	f.region = vfio_region(f.ctx);
-	assert_int_equal(vfio_try(&f, NIC_1, MR_PCI_AUTO, &second, &why),
-			 -EBUSY);
-	assert_reason_has(&why, NIC_1 ": another port of its IOMMU group 14");
+	assert_failure(vfio_try(NIC_1, MR_PCI_AUTO, &second, &f.why), -EBUSY,
+		       NIC_1 ": another port of its IOMMU group 14");
 	assert_int_equal(mr_region_destroy(f.region, NULL), 0);
 	f.region = first;
-	vfio_finish(&f);
 }
 
 /* With a group of its own, another region has a container of its own. */
-TEST(two_regions_have_two_containers)
+VFIO_TEST(two_regions_have_two_containers)
 {
 	struct mr_region *first;
 	struct mr_pci *second = NULL;
-	struct vfio_fixture f;
 
-	vfio_prepare(&f);
 	fake_nic(&f.sysfs, NIC_1, "0x8086", "0x10c9", "vfio-pci", "15");
 	fake.devices[1].group = 15;
-	assert_int_equal(vfio_try(&f, NIC_0, MR_PCI_AUTO, &f.pci, NULL), 0);
+	assert_int_equal(vfio_try(NIC_0, MR_PCI_AUTO, &f.pci, NULL), 0);
 	first = f.region;
 	f.region = vfio_region(f.ctx);
-	assert_int_equal(vfio_try(&f, NIC_1, MR_PCI_AUTO, &second, NULL), 0);
+	assert_int_equal(vfio_try(NIC_1, MR_PCI_AUTO, &second, NULL), 0);
 	assert_int_equal(fake_n_maps(), 2);
 	assert_ptr_not_equal(f.pci->vfio->container, second->vfio->container);
 	mr_pci_close(second);
 	assert_int_equal(mr_region_destroy(f.region, NULL), 0);
 	f.region = first;
-	vfio_finish(&f);
 }
 
 /* Calls that opening can do without, or that come later: vfio_late_test.c. */
@@ -191,7 +173,6 @@ static bool is_needless(const char *name)
 
 TEST(each_call_that_fails_is_undone_and_has_its_reason)
 {
-	struct vfio_fixture f;
 	uint32_t n_failed = 0;
 
 	for (int i = 0; i < 2 * FAKE_CALLS; i++) {
@@ -201,26 +182,25 @@ TEST(each_call_that_fails_is_undone_and_has_its_reason)
 
 		if (is_needless(call->name))
 			continue;
-		vfio_prepare(&f);
+		vfio_prepare();
 		if (i % 2 == 1)
-			vfio_add_cdev(&f);
+			vfio_add_cdev();
 		n_out = f.allocator.n_out;
 		call->fail_at = 1;
 		call->fail_errno = EIO;
-		if (vfio_try(&f, NIC_0, MR_PCI_AUTO, &f.pci, &why) < 0) {
+		if (vfio_try(NIC_0, MR_PCI_AUTO, &f.pci, &why) < 0) {
 			assert_reason_has(&why, NIC_0);
 			assert_int_equal(f.allocator.n_out, n_out);
 			assert_null(f.pci);
-			assert_vfio_clean(&f);
+			assert_vfio_clean();
 			n_failed++;
 			/* And it can be had as if nothing had been. */
 			assert_int_equal(
-				vfio_try(&f, NIC_0, MR_PCI_AUTO, &f.pci, NULL),
-				0);
+				vfio_try(NIC_0, MR_PCI_AUTO, &f.pci, NULL), 0);
 		} else {
 			assert_int_equal(call->n_calls, 0); /* the other way */
 		}
-		vfio_finish(&f);
+		vfio_finish();
 	}
 	/* 7 calls of a group, 5 of iommufd, 2 of a device in either way. */
 	assert_int_equal(n_failed, 7 + 5 + 2 * 2);
@@ -228,85 +208,71 @@ TEST(each_call_that_fails_is_undone_and_has_its_reason)
 
 TEST(no_memory_is_an_error)
 {
-	struct vfio_fixture f;
-
 	for (int has_cdev = 0; has_cdev < 2; has_cdev++) {
 		uint32_t n_failed = 0;
 
-		vfio_prepare(&f);
+		vfio_prepare();
 		if (has_cdev)
-			vfio_add_cdev(&f);
+			vfio_add_cdev();
 		for (;;) {
 			const int32_t n_out = f.allocator.n_out;
 			int err;
 
 			f.allocator.fail_at =
 				f.allocator.n_calls + 1 + n_failed;
-			err = vfio_try(&f, NIC_0, MR_PCI_AUTO, &f.pci, NULL);
+			err = vfio_try(NIC_0, MR_PCI_AUTO, &f.pci, NULL);
 			if (err == 0)
 				break;
 			assert_int_equal(err, -ENOMEM);
 			assert_int_equal(f.allocator.n_out, n_out);
-			assert_vfio_clean(&f);
+			assert_vfio_clean();
 			n_failed++;
 		}
 		assert_int_equal(n_failed, has_cdev ? 4 : 5);
-		vfio_finish(&f);
+		vfio_finish();
 	}
 }
 
-TEST(a_kernel_that_says_no_ranges_has_39_bits)
+VFIO_TEST(a_kernel_that_says_no_ranges_has_39_bits)
 {
-	struct vfio_fixture f;
-
-	vfio_prepare(&f);
 	fake.says_no_ranges = true;
-	assert_int_equal(vfio_try(&f, NIC_0, MR_PCI_AUTO, &f.pci, NULL), 0);
+	assert_int_equal(vfio_try(NIC_0, MR_PCI_AUTO, &f.pci, NULL), 0);
 	assert_int_equal(f.pci->space->iova.n_ranges, 2);
 	assert_int_equal(f.pci->space->iova.ranges[1].last,
 			 (UINT64_C(1) << 39) - 1);
-	vfio_finish(&f);
 }
 
-TEST(a_chain_that_loops_has_no_ranges)
+VFIO_TEST(a_chain_that_loops_has_no_ranges)
 {
-	struct vfio_fixture f;
-
-	vfio_prepare(&f);
 	fake.chain_loops = true;
 	fake.ranges[1].last = UINT64_MAX;
-	assert_int_equal(vfio_try(&f, NIC_0, MR_PCI_AUTO, &f.pci, NULL), 0);
+	assert_int_equal(vfio_try(NIC_0, MR_PCI_AUTO, &f.pci, NULL), 0);
 	assert_int_equal(f.pci->space->iova.ranges[1].last,
 			 (UINT64_C(1) << 39) - 1);
-	vfio_finish(&f);
 }
 
 TEST(ranges_are_as_many_as_there_is_room_for)
 {
 	struct mr_pci_range range;
-	struct vfio_fixture f;
 
 	for (int has_cdev = 0; has_cdev < 2; has_cdev++) {
-		vfio_prepare(&f);
+		vfio_prepare();
 		if (has_cdev)
-			vfio_add_cdev(&f);
-		assert_int_equal(vfio_try(&f, NIC_0, MR_PCI_AUTO, &f.pci, NULL),
-				 0);
+			vfio_add_cdev();
+		assert_int_equal(vfio_try(NIC_0, MR_PCI_AUTO, &f.pci, NULL), 0);
 		assert_int_equal(f.pci->vfio->way->ranges(
 					 f.pci->vfio->container, &range, 1),
 				 1);
 		assert_int_equal(range.last, 0xfedfffff);
-		vfio_finish(&f);
+		vfio_finish();
 	}
 }
 
-TEST(an_irq_may_be_msi_alone_or_fewer)
+VFIO_TEST(an_irq_may_be_msi_alone_or_fewer)
 {
-	struct vfio_fixture f;
 	int fds[4];
 
-	vfio_prepare(&f);
-	assert_int_equal(vfio_try(&f, NIC_0, MR_PCI_AUTO, &f.pci, NULL), 0);
+	assert_int_equal(vfio_try(NIC_0, MR_PCI_AUTO, &f.pci, NULL), 0);
 	fake.devices[0].n_free_vectors = 2;
 	assert_int_equal(mr_pci_set_irqs(f.pci, 4, fds, NULL), 2);
 	assert_int_equal(fake.devices[0].n_armed[VFIO_IRQ_MSIX], 2);
@@ -316,55 +282,45 @@ TEST(an_irq_may_be_msi_alone_or_fewer)
 	assert_int_equal(fake.devices[0].n_armed[VFIO_IRQ_MSI], 1);
 	fake.devices[0].n_vectors[VFIO_IRQ_MSI] = 0;
 	assert_int_equal(mr_pci_set_irqs(f.pci, 4, fds, NULL), -EIO);
-	vfio_finish(&f);
 }
 
 /* No PCI Express, so no ERR; REQ all the same. */
 TEST(events_are_what_the_device_has)
 {
-	struct vfio_fixture f;
-
-	vfio_prepare(&f);
+	vfio_prepare();
 	fake.devices[0].n_vectors[VFIO_IRQ_ERR] = 0;
-	assert_int_equal(vfio_try(&f, NIC_0, MR_PCI_AUTO, &f.pci, NULL), 0);
+	assert_int_equal(vfio_try(NIC_0, MR_PCI_AUTO, &f.pci, NULL), 0);
 	assert_true(mr_pci_event_fd(f.pci) >= 0);
 	assert_int_equal(fake.devices[0].n_armed[VFIO_IRQ_REQ], 1);
 	assert_int_equal(fake.devices[0].n_armed[VFIO_IRQ_ERR], 0);
-	vfio_finish(&f);
-	vfio_prepare(&f);
+	vfio_finish();
+	vfio_prepare();
 	fake_call("SET_IRQS")->fail_at = 1;
 	fake_call("SET_IRQS")->fail_errno = EINVAL;
-	assert_int_equal(vfio_try(&f, NIC_0, MR_PCI_AUTO, &f.pci, NULL), 0);
+	assert_int_equal(vfio_try(NIC_0, MR_PCI_AUTO, &f.pci, NULL), 0);
 	assert_int_equal(mr_pci_event_fd(f.pci), -1);
-	vfio_finish(&f);
+	vfio_finish();
 }
 
-TEST(a_device_may_have_no_reset)
+VFIO_TEST(a_device_may_have_no_reset)
 {
-	struct mr_reason why = { "" };
-	struct vfio_fixture f;
-
-	vfio_prepare(&f);
 	fake.devices[0].flags = VFIO_DEVICE_IS_PCI;
-	assert_int_equal(vfio_try(&f, NIC_0, MR_PCI_AUTO, &f.pci, NULL), 0);
-	assert_int_equal(mr_pci_reset(f.pci, &why), -ENOTSUP);
+	assert_int_equal(vfio_try(NIC_0, MR_PCI_AUTO, &f.pci, NULL), 0);
+	assert_int_equal(mr_pci_reset(f.pci, &f.why), -ENOTSUP);
 	mr_pci_close(f.pci);
 	fake.devices[0].flags = 0;
 	f.pci = NULL;
-	assert_int_equal(vfio_try(&f, NIC_0, MR_PCI_AUTO, &f.pci, &why), -EIO);
-	assert_reason_has(&why, "no PCI device");
-	vfio_finish(&f);
+	assert_failure(vfio_try(NIC_0, MR_PCI_AUTO, &f.pci, &f.why), -EIO,
+		       "no PCI device");
 }
 
 /* A child that kept them would keep the device busy. */
-TEST(no_fd_is_open_in_a_child)
+VFIO_TEST(no_fd_is_open_in_a_child)
 {
-	struct vfio_fixture f;
 	int status;
 	pid_t child;
 
-	vfio_prepare(&f);
-	assert_int_equal(vfio_try(&f, NIC_0, MR_PCI_AUTO, &f.pci, NULL), 0);
+	assert_int_equal(vfio_try(NIC_0, MR_PCI_AUTO, &f.pci, NULL), 0);
 	child = fork();
 	assert_true(child >= 0);
 	if (child == 0) {
@@ -378,7 +334,6 @@ TEST(no_fd_is_open_in_a_child)
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-	vfio_finish(&f);
 }
 
 /* A pagemap in which the OS page at `at` is frame `frame`. */
@@ -391,28 +346,26 @@ static void set_frame(const void *at, uint64_t frame)
 			 sizeof(entry));
 }
 
-static void open_pagemap(struct vfio_fixture *f)
+static void open_pagemap(void)
 {
 	fake.has_noiommu = true;
 	fake.types[0] = VFIO_NOIOMMU;
 	fake.types[1] = 0;
 	fake.pagemap = memfd_create("pagemap", MFD_CLOEXEC);
 	assert_true(fake.pagemap >= 0);
-	f->n_fds = n_open_fds();
+	f.n_fds = n_open_fds();
 	/* As if it were on huge pages, which the machine may not have. */
-	f->region->segments[0].os_page_bytes = 2 << 20;
+	f.region->segments[0].os_page_bytes = 2 << 20;
 }
 
-TEST(without_an_iommu_memory_is_where_it_is)
+VFIO_TEST(without_an_iommu_memory_is_where_it_is)
 {
-	struct vfio_fixture f;
 	uint8_t *base;
 
-	vfio_prepare(&f);
-	open_pagemap(&f);
+	open_pagemap();
 	base = mr_region_base(f.region);
 	set_frame(base, 0x12300);
-	assert_int_equal(vfio_try(&f, NIC_0, MR_PCI_NOIOMMU, &f.pci, NULL), 0);
+	assert_int_equal(vfio_try(NIC_0, MR_PCI_NOIOMMU, &f.pci, NULL), 0);
 	assert_string_equal(mr_pci_mode(f.pci), "noiommu");
 	assert_int_equal(mr_pci_region_iova(f.pci), 0x12300000);
 	assert_int_equal(fake_n_maps(), 0);
@@ -424,49 +377,37 @@ TEST(without_an_iommu_memory_is_where_it_is)
 	assert_int_equal(vfio_grow(f.region, NULL), 0);
 	mr_pci_close(f.pci);
 	f.pci = NULL;
-	assert_vfio_clean(&f);
+	assert_vfio_clean();
 	__real_close(fake.pagemap);
 	f.n_fds--;
-	vfio_finish(&f);
 }
 
-TEST(without_an_iommu_memory_has_to_be_found)
+VFIO_TEST(without_an_iommu_memory_has_to_be_found)
 {
-	struct mr_reason why = { "" };
-	struct vfio_fixture f;
-
-	vfio_prepare(&f);
-	open_pagemap(&f);
+	open_pagemap();
 	set_frame(mr_region_base(f.region), 0); /* no CAP_SYS_ADMIN */
-	assert_int_equal(vfio_try(&f, NIC_0, MR_PCI_NOIOMMU, &f.pci, &why),
-			 -EPERM);
-	assert_reason_has(&why, "CAP_SYS_ADMIN");
+	assert_failure(vfio_try(NIC_0, MR_PCI_NOIOMMU, &f.pci, &f.why), -EPERM,
+		       "CAP_SYS_ADMIN");
 	f.region->segments[0].os_page_bytes = 4096;
-	assert_int_equal(vfio_try(&f, NIC_0, MR_PCI_NOIOMMU, &f.pci, &why),
-			 -ENOTSUP);
-	assert_reason_has(&why, "a single huge page of 1 GiB");
+	assert_failure(vfio_try(NIC_0, MR_PCI_NOIOMMU, &f.pci, &f.why),
+		       -ENOTSUP, "a single huge page of 1 GiB");
 	fake.types[0] = VFIO_TYPE1;
-	assert_int_equal(vfio_try(&f, NIC_0, MR_PCI_NOIOMMU, &f.pci, &why),
-			 -ENOTSUP);
-	assert_reason_has(&why, "enable_unsafe_noiommu_mode");
+	assert_failure(vfio_try(NIC_0, MR_PCI_NOIOMMU, &f.pci, &f.why),
+		       -ENOTSUP, "enable_unsafe_noiommu_mode");
 	/* Not without being asked for by name. */
-	assert_int_equal(vfio_try(&f, NIC_0, MR_PCI_AUTO, &f.pci, &why),
-			 -ENOTSUP);
-	assert_reason_has(&why, "iommu=noiommu");
+	assert_failure(vfio_try(NIC_0, MR_PCI_AUTO, &f.pci, &f.why), -ENOTSUP,
+		       "iommu=noiommu");
 	__real_close(fake.pagemap);
 	f.n_fds--;
-	vfio_finish(&f);
 }
 
-TEST(memory_in_pieces_is_noticed)
+VFIO_TEST(memory_in_pieces_is_noticed)
 {
 	const uint64_t huge = 2 << 20;
-	struct vfio_fixture f;
 	uint64_t address = 0;
 	uint8_t *const at = (uint8_t *)(uintptr_t)(UINT64_C(1) << 40);
 
-	vfio_prepare(&f);
-	open_pagemap(&f);
+	open_pagemap();
 	set_frame(at, 512);
 	set_frame(at + huge, 1024);
 	set_frame(at + 2 * huge, 1537);
@@ -478,5 +419,4 @@ TEST(memory_in_pieces_is_noticed)
 	assert_int_equal(mri_physical(at, 2 * huge, &address), -EPERM);
 	__real_close(fake.pagemap);
 	f.n_fds--;
-	vfio_finish(&f);
 }
