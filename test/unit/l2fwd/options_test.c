@@ -91,6 +91,10 @@ TEST(options_may_stand_behind_the_ports)
 	assert_int_equal(o.mode, MODE_DROP);
 	assert_int_equal(o.run.output, OUTPUT_CSV);
 	assert_int_equal(o.plane.n_cores, 0);
+	assert_int_equal(parse("-q a b", &o, &error), PARSE_RUN);
+	assert_int_equal(o.plane.log_level, MR_LOG_ERROR);
+	assert_int_equal(parse("-v -q a b", &o, &error), PARSE_RUN);
+	assert_int_equal(o.plane.log_level, MR_LOG_INFO);
 }
 
 static const struct {
@@ -108,12 +112,14 @@ static const struct {
 	{ "--mode bridge a b", "--mode: no 'bridge'; there are: patch" },
 	{ "--burst 0 a b", "--burst: 0 is out of range, 1 to 256" },
 	{ "--page-bytes 3000 a b", "3000 is not a power of two" },
+	{ "--ring 1000 a b", "--ring: 1000 is not a power of two" },
 	{ "--safety most a b",
 	  "--safety: no 'most'; there are: counts states poison guard" },
 	{ "--duration 0 a b", "--duration: '0' is not a number of seconds" },
 	{ "--count 0 a b", "--count: 0 is out of range" },
 	{ "--cores 0-64 a b", "--cores: more than 64" },
-	{ "--cores 1 --workers 2 a b", "--workers 2: --cores has 1" },
+	{ "--cores 1 --workers 2 a b",
+	  "--workers 2: --cores has 1; one for each" },
 	{ "--max-cpu 50 --idle poll a b", "--max-cpu goes with --idle" },
 	{ "--max-cpu 101 a b", "--max-cpu" },
 	{ "--fdb-limit 0 a b", "--fdb-limit: 0 is out of range" },
@@ -134,25 +140,14 @@ TEST(what_is_wrong_is_said_in_one_line)
 	}
 }
 
-TEST(help_names_every_option_and_fits_a_terminal)
+TEST(help_fits_a_terminal)
 {
-	static const char *const names[] = {
-		"--mode",    "--queues",  "--workers",    "--cores",
-		"--burst",   "--ring",    "--pool-pages", "--page-bytes",
-		"--mtu",     "--promisc", "--idle",       "--duration",
-		"--count",   "--age",     "--fdb-limit",  "--json",
-		"--csv",     "--quiet",   "--verbose",    "--help",
-		"--version", "--safety",
-	};
 	char *text = NULL;
 	size_t n_bytes = 0;
 	FILE *to = open_memstream(&text, &n_bytes);
 
 	options_print_help(to);
 	fclose(to);
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (strstr(text, names[i]) == NULL)
-			fail_msg("%s is missing", names[i]);
 	for (char *line = strtok(text, "\n"); line != NULL;
 	     line = strtok(NULL, "\n"))
 		assert_true(strlen(line) <= 80);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of apps/support: dataplane.c and dataplane_options.c. */
+/* Tests of apps/support: dataplane.c, and what dataplane_options.c refuses. What
+ * that and run_options.c take is shown by l2fwd/options_test.c. */
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -235,30 +236,6 @@ static uint32_t take_all(struct dataplane_config *config,
 	return wrong;
 }
 
-TEST(every_option_arrives)
-{
-	static const char *const values[N_ROWS] = { "2",    "3",        "1,4-6",
-						    "64",   "2048",     "100",
-						    "8192", "poison",   "9000",
-						    "off",  "interrupt" };
-	struct dataplane_config c = { 0 };
-
-	assert_int_equal(take_all(&c, values), 0);
-	assert_int_equal(c.port.n_queues, 2);
-	assert_int_equal(c.n_workers, 3);
-	assert_int_equal(c.n_cores, 4);
-	assert_int_equal(c.cores[3], 6);
-	assert_int_equal(c.burst, 64);
-	assert_int_equal(c.port.n_ring, 2048);
-	assert_int_equal(c.n_pages, 100);
-	assert_int_equal(c.page_bytes, 8192);
-	assert_int_equal(c.safety, MR_SAFETY_POISON);
-	assert_int_equal(c.port.mtu_bytes, 9000);
-	assert_int_equal(c.port.promisc, PROMISC_OFF);
-	assert_int_equal(c.idle, MR_IDLE_INTERRUPT);
-	assert_int_equal(dataplane_check_options(&c, NULL), PARSE_RUN);
-}
-
 TEST(values_out_of_range_are_refused)
 {
 	static const char *const low[N_ROWS] = { "0",  "0", "",     "0",
@@ -272,25 +249,6 @@ TEST(values_out_of_range_are_refused)
 
 	assert_int_equal(take_all(&c, low), (1u << N_ROWS) - 1);
 	assert_int_equal(take_all(&c, high), (1u << N_ROWS) - 1);
-}
-
-TEST(options_have_to_go_together)
-{
-	struct dataplane_config c = { .page_bytes = 4096 };
-	struct mr_reason error;
-
-	c.page_bytes = 3000;
-	assert_int_equal(dataplane_check_options(&c, &error), PARSE_WRONG);
-	assert_reason_has(&error, "3000 is not a power of two");
-	c.page_bytes = 4096;
-	c.port.n_ring = 1000;
-	assert_int_equal(dataplane_check_options(&c, &error), PARSE_WRONG);
-	assert_reason_has(&error, "--ring: 1000 is not a power of two");
-	c.port.n_ring = 1024;
-	c.n_cores = 1;
-	c.n_workers = 2;
-	assert_int_equal(dataplane_check_options(&c, &error), PARSE_WRONG);
-	assert_reason_has(&error, "--workers 2: --cores has 1");
 }
 
 static bool is_over; /* atomic */
