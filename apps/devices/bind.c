@@ -5,9 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bind.h"
-#include "notes.h"
-#include "switch.h"
+#include "devices.h"
 
 enum {
 	NETDEV_WAIT_MS = 10000,

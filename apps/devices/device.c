@@ -7,8 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device.h"
-#include "notes.h"
+#include "devices.h"
 
 enum {
 	CLASS_NETWORK = 0x02, /* base class; PCI Code and ID Assignment 1.11 */

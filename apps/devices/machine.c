@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "machine.h"
+#include "devices.h"
 
 enum { NAP_MS = 5 };
 

@@ -6,9 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "bind.h"
-#include "notes.h"
-#include "show.h"
+#include "devices.h"
 #include "support/options.h"
 #include "support/text.h"
 

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "notes.h"
+#include "devices.h"
 
 static struct path path_of(const char *bdf)
 {

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "owner.h"
+#include "devices.h"
 
 enum { NODE_WAIT_MS = 5000 };
 

@@ -7,7 +7,7 @@
 
 #include "support/json_text.h"
 
-#include "show.h"
+#include "devices.h"
 
 enum { COLUMNS = 8, CELL_BYTES = 64 };
 

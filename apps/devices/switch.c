@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "switch.h"
+#include "devices.h"
 
 /* Probing waits for firmware in some drivers. */
 enum { DRIVER_WAIT_MS = 10000 };
