@@ -5,7 +5,7 @@
 
 #include <sys/mman.h>
 
-#include "support/unit.h"
+#include "support/unit_ctx.h"
 
 #include "flow/flow.h"
 #include "flow/hash.h"
@@ -19,8 +19,7 @@ struct flow {
 };
 
 /* A table of such records. */
-static inline struct mr_flow_table *flow_table(struct mr_ctx *ctx,
-					       uint32_t n_max, uint32_t n_start)
+static inline struct mr_flow_table *flow_table(uint32_t n_max, uint32_t n_start)
 {
 	const struct mr_flow_config config = {
 		.size = sizeof(config),

@@ -40,10 +40,8 @@ static void assert_bulk_is_single(const struct mr_flow_table *table,
 	}
 }
 
-TEST(bulk_is_single_for_all_keys)
+TEST_CTX(bulk_is_single_for_all_keys)
 {
-	struct test_allocator a = { 0 };
-	struct mr_ctx *ctx = test_ctx(&a);
 	uint8_t *keys = malloc(N * MR_FLOW_KEY_MAX);
 
 	assert_non_null(keys);
@@ -70,16 +68,12 @@ TEST(bulk_is_single_for_all_keys)
 		mr_flow_destroy(table);
 	}
 	free(keys);
-	mr_ctx_destroy(ctx);
-	assert_int_equal(a.n_out, 0);
 }
 
-TEST(bulk_is_single_in_one_chain)
+TEST_CTX(bulk_is_single_in_one_chain)
 {
 	enum { N_SAME = 200 };
-	struct test_allocator a = { 0 };
-	struct mr_ctx *ctx = test_ctx(&a);
-	struct mr_flow_table *table = flow_table(ctx, N_SAME, 0);
+	struct mr_flow_table *table = flow_table(N_SAME, 0);
 	uint64_t keys[2 * N_SAME][2];
 
 	for (uint32_t i = 0; i < 2 * N_SAME; i++) {
@@ -90,5 +84,4 @@ TEST(bulk_is_single_in_one_chain)
 	}
 	assert_bulk_is_single(table, (const uint8_t *)keys, 2 * N_SAME, 16);
 	mr_flow_destroy(table);
-	mr_ctx_destroy(ctx);
 }

@@ -36,10 +36,8 @@ static uint64_t in_memory(const struct mri_slab *slab)
 	return resident_bytes(slab->space.base, slab->space.max_bytes);
 }
 
-TEST(numbers_are_dense_and_come_back)
+TEST_CTX(numbers_are_dense_and_come_back)
 {
-	struct test_allocator a = { 0 };
-	struct mr_ctx *ctx = test_ctx(&a);
 	struct mri_slab slab;
 
 	assert_int_equal(mri_slab_init(&slab, ctx, 1000, ITEM, 0), 0);
@@ -60,15 +58,11 @@ TEST(numbers_are_dense_and_come_back)
 	assert_int_equal(mri_slab_take(&slab), 8);
 	assert_int_equal(mri_slab_take(&slab), MR_FLOW_NONE);
 	mri_slab_fini(&slab, ctx);
-	mr_ctx_destroy(ctx);
-	assert_int_equal(a.n_out, 0);
 }
 
-TEST(chunks_end_at_a_huge_page)
+TEST_CTX(chunks_end_at_a_huge_page)
 {
 	static const uint32_t sizes[] = { 8, 24, 64, 72, 96, 4096, 4088 };
-	struct test_allocator a = { 0 };
-	struct mr_ctx *ctx = test_ctx(&a);
 	struct mri_slab slab;
 
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
@@ -82,14 +76,10 @@ TEST(chunks_end_at_a_huge_page)
 				 3 * sizes[i]);
 		mri_slab_fini(&slab, ctx);
 	}
-	mr_ctx_destroy(ctx);
-	assert_int_equal(a.n_out, 0);
 }
 
-TEST(an_empty_chunk_goes_back)
+TEST_CTX(an_empty_chunk_goes_back)
 {
-	struct test_allocator a = { 0 };
-	struct mr_ctx *ctx = test_ctx(&a);
 	struct mri_slab slab;
 
 	assert_int_equal(mri_slab_init(&slab, ctx, 3 * CHUNK, ITEM, 0), 0);
@@ -116,14 +106,10 @@ TEST(an_empty_chunk_goes_back)
 	assert_int_equal(mri_slab_bytes(&slab), 0);
 	assert_int_equal(mri_slab_take(&slab), 0);
 	mri_slab_fini(&slab, ctx);
-	mr_ctx_destroy(ctx);
-	assert_int_equal(a.n_out, 0);
 }
 
-TEST(a_little_stays)
+TEST_CTX(a_little_stays)
 {
-	struct test_allocator a = { 0 };
-	struct mr_ctx *ctx = test_ctx(&a);
 	struct mri_slab slab;
 
 	assert_int_equal(mri_slab_init(&slab, ctx, CHUNK, ITEM, 0), 0);
@@ -136,14 +122,11 @@ TEST(a_little_stays)
 	assert_int_equal(in_memory(&slab), 0);
 	assert_int_equal(mri_slab_bytes(&slab), 0);
 	mri_slab_fini(&slab, ctx);
-	mr_ctx_destroy(ctx);
 }
 
-TEST(what_it_started_with_stays)
+TEST_CTX(what_it_started_with_stays)
 {
 	const uint32_t n_start = CHUNK / 2;
-	struct test_allocator a = { 0 };
-	struct mr_ctx *ctx = test_ctx(&a);
 	struct mri_slab slab;
 
 	assert_int_equal(mri_slab_init(&slab, ctx, 2 * CHUNK, ITEM, n_start),
@@ -159,16 +142,13 @@ TEST(what_it_started_with_stays)
 		assert_int_equal(mri_slab_bytes(&slab), 1 * MIB);
 	}
 	mri_slab_fini(&slab, ctx);
-	mr_ctx_destroy(ctx);
 }
 
-TEST(no_memory_is_said_and_harmless)
+TEST_CTX(no_memory_is_said_and_harmless)
 {
-	struct test_allocator a = { 0 };
-	struct mr_ctx *ctx = test_ctx(&a);
 	struct mri_slab slab;
 
-	a.fail_at = a.n_calls + 1;
+	allocator.fail_at = allocator.n_calls + 1;
 	assert_int_equal(mri_slab_init(&slab, ctx, 10, ITEM, 0), -ENOMEM);
 	has_no_memory = true;
 	assert_int_equal(mri_slab_init(&slab, ctx, 10, ITEM, 1), -ENOMEM);
@@ -189,6 +169,4 @@ TEST(no_memory_is_said_and_harmless)
 	has_no_memory = false;
 	take(&slab, CHUNK);
 	mri_slab_fini(&slab, ctx);
-	mr_ctx_destroy(ctx);
-	assert_int_equal(a.n_out, 0);
 }

@@ -40,11 +40,9 @@ static void assert_chains(const struct mr_flow_table *table)
 	assert_int_equal(n_overflows, table->overflows.n);
 }
 
-TEST(it_grows_by_one_and_shrinks_by_one)
+TEST_CTX(it_grows_by_one_and_shrinks_by_one)
 {
-	struct test_allocator a = { 0 };
-	struct mr_ctx *ctx = test_ctx(&a);
-	struct mr_flow_table *table = flow_table(ctx, N, 0);
+	struct mr_flow_table *table = flow_table(N, 0);
 	uint32_t *ids = malloc(N * sizeof(ids[0]));
 
 	assert_non_null(ids);
@@ -75,16 +73,12 @@ TEST(it_grows_by_one_and_shrinks_by_one)
 	assert_chains(table);
 	free(ids);
 	mr_flow_destroy(table);
-	mr_ctx_destroy(ctx);
-	assert_int_equal(a.n_out, 0);
 }
 
-TEST(one_hash_for_all_still_works)
+TEST_CTX(one_hash_for_all_still_works)
 {
 	enum { N_SAME = 1000 };
-	struct test_allocator a = { 0 };
-	struct mr_ctx *ctx = test_ctx(&a);
-	struct mr_flow_table *table = flow_table(ctx, N_SAME, 0);
+	struct mr_flow_table *table = flow_table(N_SAME, 0);
 	const uint64_t same = flow_colliding(table);
 	uint32_t ids[N_SAME];
 
@@ -105,14 +99,11 @@ TEST(one_hash_for_all_still_works)
 	}
 	assert_int_equal(table->overflows.n, 0);
 	mr_flow_destroy(table);
-	mr_ctx_destroy(ctx);
 }
 
-TEST(without_memory_chains_get_longer)
+TEST_CTX(without_memory_chains_get_longer)
 {
-	struct test_allocator a = { 0 };
-	struct mr_ctx *ctx = test_ctx(&a);
-	struct mr_flow_table *table = flow_table(ctx, N, 0);
+	struct mr_flow_table *table = flow_table(N, 0);
 	uint64_t key[2] = { 0 };
 	uint32_t n_buckets, n, id;
 	int err = 0;
@@ -137,7 +128,7 @@ TEST(without_memory_chains_get_longer)
 	mr_flow_destroy(table);
 
 	/* Buckets that could not be split are split later. */
-	table = flow_table(ctx, N, 0);
+	table = flow_table(N, 0);
 	for (n = 0; table->overflows.n == 0; n++)
 		flow_add(table, n, 0);
 	n_buckets = table->n_buckets;
@@ -155,14 +146,11 @@ TEST(without_memory_chains_get_longer)
 	for (uint32_t i = 0; i < n; i++)
 		assert_int_equal(flow_find(table, i, 0), i);
 	mr_flow_destroy(table);
-	mr_ctx_destroy(ctx);
 }
 
-TEST(what_finds_no_place_is_not_kept)
+TEST_CTX(what_finds_no_place_is_not_kept)
 {
-	struct test_allocator a = { 0 };
-	struct mr_ctx *ctx = test_ctx(&a);
-	struct mr_flow_table *table = flow_table(ctx, N, 0);
+	struct mr_flow_table *table = flow_table(N, 0);
 	const uint64_t key[2] = { flow_colliding(table), 7 };
 	uint32_t id = 77;
 
@@ -176,15 +164,12 @@ TEST(what_finds_no_place_is_not_kept)
 	assert_int_equal(flow_add(table, key[0], key[1]), MRI_BUCKET_ENTRIES);
 	assert_chains(table);
 	mr_flow_destroy(table);
-	mr_ctx_destroy(ctx);
 }
 
-TEST(memory_of_buckets_goes_back)
+TEST_CTX(memory_of_buckets_goes_back)
 {
 	enum { N_MANY = 1 << 20, N_FEW = N_MANY / 8 };
-	struct test_allocator a = { 0 };
-	struct mr_ctx *ctx = test_ctx(&a);
-	struct mr_flow_table *table = flow_table(ctx, N_MANY, 0);
+	struct mr_flow_table *table = flow_table(N_MANY, 0);
 	const uint64_t n_bytes = table->bucket_space.max_bytes;
 	const uint64_t step = MRI_SPACE_STEP;
 
@@ -208,5 +193,4 @@ TEST(memory_of_buckets_goes_back)
 		flow_add(table, i, 1);
 	assert_chains(table);
 	mr_flow_destroy(table);
-	mr_ctx_destroy(ctx);
 }

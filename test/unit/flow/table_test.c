@@ -8,7 +8,7 @@ static const struct mr_flow_config good = { .size = sizeof(good),
 					    .n_max = 1000,
 					    .seed = SEED };
 
-TEST(wrong_configs_are_refused)
+TEST_CTX(wrong_configs_are_refused)
 {
 	static const struct {
 		uint32_t key, record, n_max, n_start, reserved;
@@ -25,8 +25,6 @@ TEST(wrong_configs_are_refused)
 		{ 16, 64, 10, 11, 0, "11 records at the start: n_max is 10" },
 		{ 16, 64, 10, 0, 1, "reserved is 1" },
 	};
-	struct test_allocator a = { 0 };
-	struct mr_ctx *ctx = test_ctx(&a);
 	struct mr_flow_table *table = NULL;
 	struct mr_flow_config config = good;
 	struct mr_reason why;
@@ -49,33 +47,25 @@ TEST(wrong_configs_are_refused)
 	assert_reason_has(&why, "mr_flow_config.size is 0");
 	assert_null(table);
 	mr_flow_destroy(NULL);
-	mr_ctx_destroy(ctx);
-	assert_int_equal(a.n_out, 0);
 }
 
-TEST(without_memory_there_is_no_table)
+TEST_CTX(without_memory_there_is_no_table)
 {
-	struct test_allocator a = { 0 };
-	struct mr_ctx *ctx = test_ctx(&a);
 	struct mr_flow_table *table = NULL;
 	struct mr_reason why;
 
 	for (uint32_t i = 1; i <= 3; i++) {
-		a.fail_at = a.n_calls + i;
+		allocator.fail_at = allocator.n_calls + i;
 		assert_int_equal(mr_flow_create(ctx, &good, &table, &why),
 				 -ENOMEM);
 		assert_reason_has(&why, "no memory for 0 records of 64 bytes");
 	}
 	assert_null(table);
-	mr_ctx_destroy(ctx);
-	assert_int_equal(a.n_out, 0);
 }
 
-TEST(the_largest_is_only_addresses)
+TEST_CTX(the_largest_is_only_addresses)
 {
 	struct mr_flow_config config = good;
-	struct test_allocator a = { 0 };
-	struct mr_ctx *ctx = test_ctx(&a);
 	struct mr_flow_table *table = NULL;
 	uint32_t id;
 
@@ -87,14 +77,11 @@ TEST(the_largest_is_only_addresses)
 	assert_true(flow_resident_bytes(table) <= flow_stats(table).bytes);
 	assert_int_equal(mr_flow_next(table, id), MR_FLOW_NONE);
 	mr_flow_destroy(table);
-	mr_ctx_destroy(ctx);
 }
 
-TEST(records_are_found_until_removed)
+TEST_CTX(records_are_found_until_removed)
 {
-	struct test_allocator a = { 0 };
-	struct mr_ctx *ctx = test_ctx(&a);
-	struct mr_flow_table *table = flow_table(ctx, 3, 0);
+	struct mr_flow_table *table = flow_table(3, 0);
 	const uint64_t key[2] = { 5, 6 }, other[2] = { 5, 7 };
 	struct flow *flow;
 	uint32_t id, again = 77;
@@ -129,16 +116,11 @@ TEST(records_are_found_until_removed)
 	for (size_t i = 0; i < 6; i++)
 		assert_int_equal(flow->value[i], 0);
 	mr_flow_destroy(table);
-	mr_ctx_destroy(ctx);
-	assert_int_equal(a.n_out, 0);
 }
 
 /* Each byte of a key counts, at each length, aligned or not. */
-TEST(each_byte_of_a_key_counts)
+TEST_CTX(each_byte_of_a_key_counts)
 {
-	struct test_allocator a = { 0 };
-	struct mr_ctx *ctx = test_ctx(&a);
-
 	for (uint32_t n = 4; n <= MR_FLOW_KEY_MAX; n += 4) {
 		struct mr_flow_config config = good;
 		uint8_t bytes[MR_FLOW_KEY_MAX + 1] = { 0 };
@@ -160,7 +142,6 @@ TEST(each_byte_of_a_key_counts)
 		assert_int_equal(flow_stats(table).n, n + 1);
 		mr_flow_destroy(table);
 	}
-	mr_ctx_destroy(ctx);
 }
 
 /* How the hash changes with a bit of the key. */
@@ -191,12 +172,10 @@ TEST(seeds_decide_which_keys_meet)
 	assert_in_range(n_flipped, 128 * 14, 128 * 18);
 }
 
-TEST(lists_are_in_order)
+TEST_CTX(lists_are_in_order)
 {
 	enum { N = 40000 };
-	struct test_allocator a = { 0 };
-	struct mr_ctx *ctx = test_ctx(&a);
-	struct mr_flow_table *table = flow_table(ctx, N, 0);
+	struct mr_flow_table *table = flow_table(N, 0);
 	uint32_t id, n = 0;
 
 	assert_int_equal(mr_flow_next(table, MR_FLOW_NONE), MR_FLOW_NONE);
@@ -221,15 +200,12 @@ TEST(lists_are_in_order)
 	assert_int_equal(mr_flow_next(table, 5), MR_FLOW_NONE);
 	assert_int_equal(mr_flow_next(table, N), MR_FLOW_NONE);
 	mr_flow_destroy(table);
-	mr_ctx_destroy(ctx);
 }
 
-TEST(memory_comes_and_goes)
+TEST_CTX(memory_comes_and_goes)
 {
 	enum { N = 300000 };
-	struct test_allocator a = { 0 };
-	struct mr_ctx *ctx = test_ctx(&a);
-	struct mr_flow_table *table = flow_table(ctx, N, 0);
+	struct mr_flow_table *table = flow_table(N, 0);
 	const struct mr_flow_stats before = flow_stats(table);
 	struct mr_flow_stats s;
 
@@ -258,15 +234,12 @@ TEST(memory_comes_and_goes)
 	s.size = 0;
 	assert_int_equal(mr_flow_stats(table, &s), -EINVAL);
 	mr_flow_destroy(table);
-	mr_ctx_destroy(ctx);
 }
 
-TEST(what_it_started_with_needs_no_memory)
+TEST_CTX(what_it_started_with_needs_no_memory)
 {
 	enum { N = 60000 };
-	struct test_allocator a = { 0 };
-	struct mr_ctx *ctx = test_ctx(&a);
-	struct mr_flow_table *table = flow_table(ctx, 2 * N, N);
+	struct mr_flow_table *table = flow_table(2 * N, N);
 	const uint64_t n_bytes = flow_stats(table).bytes;
 	const uint32_t n_buckets = flow_stats(table).n_buckets;
 	const uint64_t in_memory =
@@ -289,5 +262,4 @@ TEST(what_it_started_with_needs_no_memory)
 	assert_in_range(flow_stats(table).bytes, n_bytes,
 			n_bytes + MRI_SMALL_STEP);
 	mr_flow_destroy(table);
-	mr_ctx_destroy(ctx);
 }

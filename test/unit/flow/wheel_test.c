@@ -22,7 +22,7 @@ int __wrap_madvise(void *at, size_t n, int advice)
 	return __real_madvise(at, n, advice);
 }
 
-static struct mr_wheel *wheel_at(struct mr_ctx *ctx, uint32_t tick)
+static struct mr_wheel *wheel_at(uint32_t tick)
 {
 	struct mr_wheel *wheel = NULL;
 
@@ -31,7 +31,7 @@ static struct mr_wheel *wheel_at(struct mr_ctx *ctx, uint32_t tick)
 	return wheel;
 }
 
-TEST(wrong_sizes_are_refused)
+TEST_CTX(wrong_sizes_are_refused)
 {
 	static const struct {
 		uint32_t n_max, n_slots;
@@ -44,8 +44,6 @@ TEST(wrong_sizes_are_refused)
 		{ 10, 24, "24 slots" },
 		{ 10, 1 << 21, "2097152 slots" },
 	};
-	struct test_allocator a = { 0 };
-	struct mr_ctx *ctx = test_ctx(&a);
 	struct mr_wheel *wheel = NULL;
 	struct mr_reason why;
 
@@ -57,26 +55,22 @@ TEST(wrong_sizes_are_refused)
 		assert_reason_has(&why, wrong[i].says);
 	}
 	for (uint32_t i = 1; i <= 2; i++) {
-		a.fail_at = a.n_calls + i;
+		allocator.fail_at = allocator.n_calls + i;
 		assert_int_equal(mr_wheel_create(ctx, 10, 16, 0, &wheel, &why),
 				 -ENOMEM);
 		assert_reason_has(&why, "no memory for a wheel of 16 slots");
 	}
 	assert_null(wheel);
 	mr_wheel_destroy(NULL);
-	mr_ctx_destroy(ctx);
-	assert_int_equal(a.n_out, 0);
 }
 
-TEST(ids_come_when_they_are_due)
+TEST_CTX(ids_come_when_they_are_due)
 {
-	struct test_allocator a = { 0 };
-	struct mr_ctx *ctx = test_ctx(&a);
 	uint32_t ids[BURST];
 
 	for (size_t s = 0; s < sizeof(starts) / sizeof(starts[0]); s++) {
 		const uint32_t t = starts[s];
-		struct mr_wheel *wheel = wheel_at(ctx, t);
+		struct mr_wheel *wheel = wheel_at(t);
 
 		mr_wheel_set(wheel, 0, t);     /* now */
 		mr_wheel_set(wheel, 1, t - 5); /* long ago */
@@ -104,15 +98,11 @@ TEST(ids_come_when_they_are_due)
 		assert_int_equal(mr_wheel_n(wheel), 0);
 		mr_wheel_destroy(wheel);
 	}
-	mr_ctx_destroy(ctx);
-	assert_int_equal(a.n_out, 0);
 }
 
-TEST(set_again_moves_and_cancel_takes_off)
+TEST_CTX(set_again_moves_and_cancel_takes_off)
 {
-	struct test_allocator a = { 0 };
-	struct mr_ctx *ctx = test_ctx(&a);
-	struct mr_wheel *wheel = wheel_at(ctx, 7);
+	struct mr_wheel *wheel = wheel_at(7);
 	uint32_t ids[BURST];
 
 	mr_wheel_cancel(wheel, 3); /* nothing */
@@ -129,14 +119,11 @@ TEST(set_again_moves_and_cancel_takes_off)
 	assert_int_equal(mr_wheel_expire(wheel, 12, ids, BURST), 1);
 	assert_int_equal(ids[0], 2);
 	mr_wheel_destroy(wheel);
-	mr_ctx_destroy(ctx);
 }
 
-TEST(a_call_is_bounded)
+TEST_CTX(a_call_is_bounded)
 {
-	struct test_allocator a = { 0 };
-	struct mr_ctx *ctx = test_ctx(&a);
-	struct mr_wheel *wheel = wheel_at(ctx, 0);
+	struct mr_wheel *wheel = wheel_at(0);
 	uint32_t ids[BURST], n_calls = 1, n;
 
 	for (uint32_t i = 0; i < N_IDS; i++)
@@ -157,14 +144,11 @@ TEST(a_call_is_bounded)
 	}
 	assert_int_equal(mr_wheel_n(wheel), 0);
 	mr_wheel_destroy(wheel);
-	mr_ctx_destroy(ctx);
 }
 
-TEST(an_empty_wheel_has_no_memory)
+TEST_CTX(an_empty_wheel_has_no_memory)
 {
 	enum { N = 100000 };
-	struct test_allocator a = { 0 };
-	struct mr_ctx *ctx = test_ctx(&a);
 	struct mr_wheel *wheel = NULL;
 	uint32_t ids[BURST], n, n_out = 0;
 
@@ -189,7 +173,6 @@ TEST(an_empty_wheel_has_no_memory)
 	assert_in_range(n_given_back, N * 12, N * 12 + 4095);
 	assert_int_equal(n_out, 2 * N);
 	mr_wheel_destroy(wheel);
-	mr_ctx_destroy(ctx);
 }
 
 static uint64_t random_u64(uint64_t *state)
@@ -248,16 +231,14 @@ static void expire(struct model *m, uint64_t *random)
 			    (int32_t)(m->due[id] - m->now) >= 0);
 }
 
-TEST(the_model_agrees)
+TEST_CTX(the_model_agrees)
 {
-	struct test_allocator a = { 0 };
-	struct mr_ctx *ctx = test_ctx(&a);
 	uint64_t random = 99;
 
 	for (size_t s = 0; s < sizeof(starts) / sizeof(starts[0]); s++) {
 		struct model m = { .now = starts[s] - 50 };
 
-		m.wheel = wheel_at(ctx, m.now);
+		m.wheel = wheel_at(m.now);
 		for (uint32_t step = 0; step < 3000; step++) {
 			const uint64_t r = random_u64(&random);
 			const uint32_t id = (uint32_t)(r >> 32) % N_IDS;
@@ -275,6 +256,4 @@ TEST(the_model_agrees)
 		}
 		mr_wheel_destroy(m.wheel);
 	}
-	mr_ctx_destroy(ctx);
-	assert_int_equal(a.n_out, 0);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of apps/nat/control/log.c: events in, JSON lines out. */
-#include "support/unit.h"
+#include "support/unit_ctx.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -19,7 +19,7 @@ static const struct nat_log_event mapping = {
 	.proto = 17,
 };
 
-static struct nat_log *open_log(struct mr_ctx *ctx, const char *file)
+static struct nat_log *open_log(const char *file)
 {
 	struct nat_log *log = NULL;
 	struct mr_reason why = { "" };
@@ -44,11 +44,9 @@ static uint32_t read_lines(const char *name, char *ret_first, size_t n_bytes)
 	return n;
 }
 
-TEST(test_events_become_lines)
+TEST_CTX(test_events_become_lines)
 {
-	struct test_allocator allocator = { 0 };
-	struct mr_ctx *ctx = test_ctx(&allocator);
-	struct nat_log *log = open_log(ctx, path);
+	struct nat_log *log = open_log(path);
 	struct nat_log_event event = mapping;
 	struct mr_reason why;
 	char line[512];
@@ -71,16 +69,12 @@ TEST(test_events_become_lines)
 	assert_int_equal(strncmp(line, "{\"t\":\"20", 8), 0);
 	assert_int_equal(nat_log_stats(log).n_written, 2);
 	nat_log_destroy(log);
-	mr_ctx_destroy(ctx);
-	assert_int_equal(allocator.n_out, 0);
 	unlink(path);
 }
 
-TEST(test_what_does_not_fit_is_counted_and_said)
+TEST_CTX(test_what_does_not_fit_is_counted_and_said)
 {
-	struct test_allocator allocator = { 0 };
-	struct mr_ctx *ctx = test_ctx(&allocator);
-	struct nat_log *log = open_log(ctx, path);
+	struct nat_log *log = open_log(path);
 	struct mr_reason why;
 	uint64_t n_lost;
 	char line[512];
@@ -97,15 +91,12 @@ TEST(test_what_does_not_fit_is_counted_and_said)
 	assert_int_equal(read_lines(path, line, sizeof(line)),
 			 20000 - n_lost + 1);
 	nat_log_destroy(log);
-	mr_ctx_destroy(ctx);
 	unlink(path);
 }
 
-TEST(test_it_goes_on_in_another_file)
+TEST_CTX(test_it_goes_on_in_another_file)
 {
-	struct test_allocator allocator = { 0 };
-	struct mr_ctx *ctx = test_ctx(&allocator);
-	struct nat_log *log = open_log(ctx, path);
+	struct nat_log *log = open_log(path);
 	struct mr_reason why;
 	char line[512], old[80];
 
@@ -119,15 +110,12 @@ TEST(test_it_goes_on_in_another_file)
 	nat_log_destroy(log); /* writes what is left */
 	assert_int_equal(read_lines(old, line, sizeof(line)), 1);
 	assert_int_equal(read_lines(path, line, sizeof(line)), 2);
-	mr_ctx_destroy(ctx);
 	unlink(path);
 	unlink(old);
 }
 
-TEST(test_a_file_that_takes_no_more_is_said_once)
+TEST_CTX(test_a_file_that_takes_no_more_is_said_once)
 {
-	struct test_allocator allocator = { 0 };
-	struct mr_ctx *ctx = test_ctx(&allocator);
 	struct nat_log *log = NULL;
 	struct mr_reason why;
 
@@ -135,7 +123,7 @@ TEST(test_a_file_that_takes_no_more_is_said_once)
 			 -ENOENT);
 	assert_string_equal(why.text,
 			    "log: /nowhere/x: No such file or directory");
-	log = open_log(ctx, "/dev/full");
+	log = open_log("/dev/full");
 	nat_log_put(nat_log_ring(log, 0), &mapping);
 	assert_false(nat_log_write(log, 100, &why));
 	nat_log_put(nat_log_ring(log, 0), &mapping);
@@ -143,14 +131,10 @@ TEST(test_a_file_that_takes_no_more_is_said_once)
 	assert_int_equal(nat_log_stats(log).n_written, 0);
 	assert_int_equal(nat_log_stats(log).n_lost, 2);
 	nat_log_destroy(log);
-	mr_ctx_destroy(ctx);
-	assert_int_equal(allocator.n_out, 0);
 }
 
-TEST(test_a_fifo_needs_a_reader)
+TEST_CTX(test_a_fifo_needs_a_reader)
 {
-	struct test_allocator allocator = { 0 };
-	struct mr_ctx *ctx = test_ctx(&allocator);
 	struct nat_log *log = NULL;
 	struct mr_reason why;
 	int fd;
@@ -160,23 +144,20 @@ TEST(test_a_fifo_needs_a_reader)
 	assert_int_equal(nat_log_create(ctx, path, 1, 0, &log, &why), -ENXIO);
 	assert_non_null(strstr(why.text, "start its reader first"));
 	fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-	log = open_log(ctx, path);
+	log = open_log(path);
 	nat_log_put(nat_log_ring(log, 0), &mapping);
 	assert_true(nat_log_write(log, 100, &why));
 	alarm(0);
 	nat_log_destroy(log);
-	mr_ctx_destroy(ctx);
 	close(fd);
 	unlink(path);
 }
 
 /* The log was begun at tick 100; at tick 500 the clock has been set back by the
  * 400 s between, as this test does not wait for them. */
-TEST(test_a_line_has_the_time_of_the_clock_now)
+TEST_CTX(test_a_line_has_the_time_of_the_clock_now)
 {
-	struct test_allocator allocator = { 0 };
-	struct mr_ctx *ctx = test_ctx(&allocator);
-	struct nat_log *log = open_log(ctx, path);
+	struct nat_log *log = open_log(path);
 	struct nat_log_event event = mapping;
 	struct mr_reason why;
 	struct tm tm = { 0 };
@@ -191,7 +172,6 @@ TEST(test_a_line_has_the_time_of_the_clock_now)
 	t = timegm(&tm);
 	assert_in_range(t, time(NULL) - 100, time(NULL));
 	nat_log_destroy(log);
-	mr_ctx_destroy(ctx);
 	unlink(path);
 }
 
@@ -211,13 +191,11 @@ static int end(void **state)
 }
 
 /* Who talked to whom; a file that is there keeps its group. */
-TEST(test_others_cannot_read_it)
+TEST_CTX(test_others_cannot_read_it)
 {
 	static const mode_t modes[][2] = { { 0, 0600 },
 					   { 0644, 0640 },
 					   { 0660, 0660 } };
-	struct test_allocator allocator = { 0 };
-	struct mr_ctx *ctx = test_ctx(&allocator);
 
 	for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
 		struct stat stat_;
@@ -227,11 +205,10 @@ TEST(test_others_cannot_read_it)
 			assert_int_equal(mknod(path, S_IFREG, 0), 0);
 			assert_int_equal(chmod(path, modes[i][0]), 0);
 		}
-		nat_log_destroy(open_log(ctx, path));
+		nat_log_destroy(open_log(path));
 		assert_int_equal(stat(path, &stat_), 0);
 		assert_int_equal(stat_.st_mode & 0777, modes[i][1]);
 	}
-	mr_ctx_destroy(ctx);
 }
 
 int main(void)

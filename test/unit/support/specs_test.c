@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of apps/support/specs.c. */
-#include "support/unit.h"
+#include "support/unit_ctx.h"
 
 #include "support/specs.h"
 
 enum { N = 2 };
 
 /* The specs that two of the user's become; "" if they are refused. */
-static void check(struct mr_ctx *ctx, const char *first, const char *second,
+static void check(const char *first, const char *second,
 		  struct port_options options, const char *want_first,
 		  const char *want_second)
 {
@@ -21,38 +21,32 @@ static void check(struct mr_ctx *ctx, const char *first, const char *second,
 	assert_string_equal(made[1], want_second);
 }
 
-TEST(options_go_to_ports_that_know_them)
+TEST_CTX(options_go_to_ports_that_know_them)
 {
-	struct test_allocator allocator = { 0 };
-	struct mr_ctx *ctx = test_ctx(&allocator);
-
-	check(ctx, "null:", "pair:x", (struct port_options){ 0 },
-	      "null:", "pair:x");
-	check(ctx, "null:", "pair:x", (struct port_options){ .n_queues = 2 },
+	check("null:", "pair:x", (struct port_options){ 0 }, "null:", "pair:x");
+	check("null:", "pair:x", (struct port_options){ .n_queues = 2 },
 	      "null:,queues=2", "pair:x,queues=2");
 	/* The user's own comes first, also behind an escaped comma. */
-	check(ctx, "null:queues=3", "pair:x\\,queues",
+	check("null:queues=3", "pair:x\\,queues",
 	      (struct port_options){ .n_queues = 2 }, "null:queues=3",
 	      "pair:x\\,queues,queues=2");
 	/* Where all have their own, none is missing. */
-	check(ctx, "null:queues=3", "pair:x,queues=1",
+	check("null:queues=3", "pair:x,queues=1",
 	      (struct port_options){ .n_queues = 2 }, "null:queues=3",
 	      "pair:x,queues=1");
-	check(ctx, "null:len=60,queues=3", "null:queues=1,len=60",
+	check("null:len=60,queues=3", "null:queues=1,len=60",
 	      (struct port_options){ .n_queues = 2 }, "null:len=60,queues=3",
 	      "null:queues=1,len=60");
-	check(ctx, "null:queues=3", "null:queues=1",
+	check("null:queues=3", "null:queues=1",
 	      (struct port_options){ .n_queues = 2 }, "null:queues=3",
 	      "null:queues=1");
 	/* One port that takes it is enough. */
-	check(ctx, "null:", "pair:x", (struct port_options){ .n_ring = 128 },
+	check("null:", "pair:x", (struct port_options){ .n_ring = 128 },
 	      "null:", "pair:x,ring=128");
-	mr_ctx_destroy(ctx);
-	assert_int_equal(allocator.n_out, 0);
 }
 
-static void refuse(struct mr_ctx *ctx, const char *spec,
-		   struct port_options options, const char *says)
+static void refuse(const char *spec, struct port_options options,
+		   const char *says)
 {
 	const char *const specs[] = { spec };
 	char made[1][MAX_SPEC_BYTES];
@@ -62,29 +56,26 @@ static void refuse(struct mr_ctx *ctx, const char *spec,
 	assert_reason_has(&error, says);
 }
 
-TEST(what_no_port_takes_is_refused_if_asked_for)
+TEST_CTX(what_no_port_takes_is_refused_if_asked_for)
 {
 	const struct port_options off = { .promisc = PROMISC_OFF };
-	struct test_allocator allocator = { 0 };
-	struct mr_ctx *ctx = test_ctx(&allocator);
 	char too_long[MAX_SPEC_BYTES + 10] = "null:";
 
-	refuse(ctx, "null:", (struct port_options){ .mtu_bytes = 1500 },
+	refuse("null:", (struct port_options){ .mtu_bytes = 1500 },
 	       "--mtu: none of these ports has such an option");
-	refuse(ctx, "null:", (struct port_options){ .promisc = PROMISC_ON },
+	refuse("null:", (struct port_options){ .promisc = PROMISC_ON },
 	       "--promisc: none of these ports has such an option");
-	check(ctx, "null:", "null:",
+	check("null:", "null:",
 	      (struct port_options){ .promisc = PROMISC_AUTO },
 	      "null:", "null:");
-	check(ctx, "null:", "null:", off, "null:", "null:");
+	check("null:", "null:", off, "null:", "null:");
 	/* A comma of a name begins no option. */
-	refuse(ctx, "pair:x\\,mtu", (struct port_options){ .mtu_bytes = 1500 },
+	refuse("pair:x\\,mtu", (struct port_options){ .mtu_bytes = 1500 },
 	       "--mtu: none of these ports has such an option");
-	refuse(ctx, "nodriver:x", (struct port_options){ .n_queues = 1 },
+	refuse("nodriver:x", (struct port_options){ .n_queues = 1 },
 	       "nodriver:x");
 	memset(too_long + 5, 'x', MAX_SPEC_BYTES);
-	refuse(ctx, too_long, off, "too long");
-	mr_ctx_destroy(ctx);
+	refuse(too_long, off, "too long");
 }
 
 TEST(a_device_is_there_once)
