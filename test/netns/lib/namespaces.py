@@ -11,6 +11,7 @@ import os
 import re
 import signal
 import subprocess
+import tempfile
 import time
 from pathlib import Path
 
@@ -27,9 +28,13 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 def run(*command, check=True, timeout=COMMAND_LIMIT_S, **more):
     """Run a command; its output is in the exception if it fails."""
-    done = subprocess.run([str(word) for word in command], text=True,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          timeout=limit(timeout), check=False, **more)
+    # No pipe: virtual machines have lost the wake-up at its end.
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as output:
+        done = subprocess.run([str(word) for word in command], text=True,
+                              stdout=output, stderr=subprocess.STDOUT,
+                              timeout=limit(timeout), check=False, **more)
+        output.seek(0)
+        done.stdout = output.read()
     if check and done.returncode != 0:
         raise AssertionError(f"{' '.join(map(str, command))}: exit status "
                              f"{done.returncode}\n{done.stdout}")
