@@ -140,6 +140,8 @@ void bed_renew_pool(struct bed *bed);
 int bed_abandon(void **state);
 
 #define BED_TEST(name) TEST_WITH(NULL, bed_abandon, name)
+/* The same, with threads. */
+#define BED_TEST_MT(name) TEST_AS(NULL, bed_abandon, name, true)
 
 /* Frames are this long at least, so that nothing on the way pads them. */
 uint32_t bed_min_bytes(void);

@@ -64,7 +64,8 @@ void model_init(struct model *m, const struct model_ops *ops,
 
 void model_deinit(struct model *m)
 {
-	model_stop(m);
+	if (m->stop != NULL)
+		m->stop(m);
 	pthread_cond_destroy(&m->wake);
 	pthread_mutex_destroy(&m->lock);
 }

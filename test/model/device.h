@@ -110,7 +110,8 @@ struct model {
 	uint64_t wake_ns; /* when it has to be stepped; 0: nothing is due */
 	pthread_t thread;
 	pthread_cond_t wake;
-	bool has_thread, is_stopping;
+	void (*stop)(struct model *m); /* of its thread; NULL: none */
+	bool is_stopping;
 
 	char violations[4096];
 	uint32_t n_violations;

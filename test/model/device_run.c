@@ -62,53 +62,6 @@ void model_poke(struct model *m)
 		model_step(m);
 }
 
-static void *run(void *opaque)
-{
-	struct model *m = opaque;
-
-	model_lock(m);
-	while (!m->is_stopping) {
-		const uint64_t ns = m->wake_ns;
-		const struct timespec until = {
-			.tv_sec = (time_t)(ns / 1000000000u),
-			.tv_nsec = (long)(ns % 1000000000u),
-		};
-
-		if (ns == 0) {
-			pthread_cond_wait(&m->wake, &m->lock);
-		} else if (model_now_ns(m) < ns) {
-			pthread_cond_timedwait(&m->wake, &m->lock, &until);
-		} else {
-			model_unlock(m);
-			model_step(m);
-			model_lock(m);
-		}
-	}
-	model_unlock(m);
-	return NULL;
-}
-
-int model_start(struct model *m)
-{
-	const int err = pthread_create(&m->thread, NULL, run, m);
-
-	m->has_thread = err == 0;
-	return -err;
-}
-
-void model_stop(struct model *m)
-{
-	if (!m->has_thread)
-		return;
-	model_lock(m);
-	m->is_stopping = true;
-	pthread_cond_signal(&m->wake);
-	model_unlock(m);
-	pthread_join(m->thread, NULL);
-	m->has_thread = false;
-	m->is_stopping = false;
-}
-
 bool model_tx(struct model *m, const uint8_t *bytes, uint32_t n_bytes)
 {
 	if (m->wire == NULL || !wire_push(m->wire, 1 - m->end, bytes, n_bytes))

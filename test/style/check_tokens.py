@@ -38,6 +38,9 @@ RULES = [
      "has no bound, or a bound that lies; use snprintf()"),
     (r"\batoi\s*\(|\batol\s*\(", r"", None,
      "cannot tell 0 from an error; use strtoul()"),
+    (r"(?ms)^BED_TEST\((?=\w+\)\n\{(?:(?!^\}).)*\bpthread_create\b)",
+     r"^test/conformance/", None,
+     "ThreadSanitizer's build has only tests with threads: BED_TEST_MT()"),
     (r"\bTODO\b|\bFIXME\b|\bXXX\b", r"", None,
      "an issue is where work is kept"),
 ]

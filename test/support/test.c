@@ -13,8 +13,19 @@
 static struct CMUnitTest tests[256];
 static size_t n_tests;
 
-void test_register(struct CMUnitTest test)
+void test_register(struct CMUnitTest test, bool is_mt)
 {
+#ifdef __SANITIZE_THREAD__
+	static bool has_mt;
+
+	if (has_mt && !is_mt)
+		return;
+	if (is_mt && !has_mt)
+		n_tests = 0;
+	has_mt = is_mt;
+#else
+	(void)is_mt;
+#endif
 	if (n_tests == sizeof(tests) / sizeof(tests[0]))
 		abort();
 	tests[n_tests++] = test;

@@ -8,6 +8,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,16 +19,22 @@
 
 /* The same, with cmocka setup and teardown functions. */
 #define TEST_WITH(set_up, tear_down, name)                                     \
+	TEST_AS(set_up, tear_down, name, false)
+
+/* is_mt: it starts threads. If a program has such tests, its build under
+ * ThreadSanitizer, which finds nothing in the others, has only these. */
+#define TEST_AS(set_up, tear_down, name, is_mt)                                \
 	static void name(void **state);                                        \
 	__attribute__((constructor)) static void register_##name(void)         \
 	{                                                                      \
 		test_register((struct CMUnitTest){ #name, name, set_up,        \
-						   tear_down, NULL });         \
+						   tear_down, NULL },          \
+			      is_mt);                                          \
 	}                                                                      \
 	static void name(__attribute__((unused)) void **state)
 
 /* A program may have at most 256 tests. */
-void test_register(struct CMUnitTest test);
+void test_register(struct CMUnitTest test, bool is_mt);
 
 /*
  * Run all tests, as cmocka_run_group_tests_name() does; returns the number of
