@@ -51,12 +51,21 @@ class Suite(NamedTuple):
 
     build: str = ""
     of_meson: tuple[str, ...] = ()  # its own name
-    waits: bool = False  # more than it works: runs beside those that work
+    lane: str = "works"  # one of LANES
     is_long: bool = False  # run by `all`
     time_factor: float = 1.0
     n_at_once: int = 0  # meson's own number
 
+    @property
+    def waits(self):
+        """Whether it waits more than it works."""
+        return self.lane != "works"
 
+
+# Suites of a lane run one after another, lanes side by side. Each lane has its
+# niceness beside others: what works yields the cores to what wakes up, and
+# emulated machines, which wait for their links, to tests that wait for less.
+LANES = {"waits": 0, "boots": 5, "works": 10}
 # In the order in which they are run. Suites that are not here wait. `plain` is
 # tests of unit that a sanitizer would say nothing about, or does not let run.
 SUITES = {
@@ -67,13 +76,12 @@ SUITES = {
     "fuzz": Suite("asan"),
     "plain": Suite(),
     "tsan": Suite("tsan", ("unit", "conformance", "fuzz")),
-    "netns": Suite(waits=True),
-    "demo": Suite(waits=True),
-    "install": Suite(waits=True),
-    "gen": Suite(waits=True),
-    "dpdk": Suite(waits=True, is_long=True),
-    # Emulated machines wait for their links more than they work.
-    "guest": Suite(waits=True, is_long=True, time_factor=3, n_at_once=3),
+    "netns": Suite(lane="waits", time_factor=2, n_at_once=4),
+    "demo": Suite(lane="waits"),
+    "install": Suite(lane="waits"),
+    "gen": Suite(lane="waits", time_factor=2, n_at_once=3),
+    "dpdk": Suite(lane="waits", is_long=True),
+    "guest": Suite(lane="boots", is_long=True, time_factor=3, n_at_once=3),
     "mutation": Suite(is_long=True),
     "libfuzzer": Suite("libfuzzer", ("fuzz",), is_long=True),
 }
@@ -83,8 +91,7 @@ SANITIZER_TIME_FACTOR = 4.0
 SUITE_LIMIT_S = 1200
 # More failures than this are no accident.
 MAX_AGAIN = 3
-# Busy suites yield the cores to waiting ones when those wake up.
-WORKERS_NICE = 10
+OTHER = Suite(lane="waits")
 # A program that calls one of these starts threads.
 STARTS_THREADS = {"pthread_create", "mr_workers_start"}
 # What a changed file can break: suite, or suite:beginning of a test's name. The
@@ -136,7 +143,7 @@ class Runner:
         self.results = {}
         self.seconds = {}
         self.introspected = {}
-        self.nice = 0  # of what works
+        self.nice = {}  # of lanes, beside others
 
     def execute(self, label, command, limit_s, env=None, shown=None, nice=0):
         """Run a command, print its lines that match; (status, output).
@@ -158,7 +165,7 @@ class Runner:
         label = f"building {label or 'programs'}"
         status, output = self.execute(
             label, command, SUITE_LIMIT_S * self.time_factor, env,
-            nice=self.nice)
+            nice=self.nice.get("works", 0))
         if status != 0:
             print(output[-8000:])
             self.results[label] = [Result(label, {
@@ -241,7 +248,7 @@ class Runner:
     def run(self, label, names=None):
         """Build what a suite needs, and run it, or those of its tests whose
         names begin so."""
-        suite = SUITES.get(label, Suite(waits=True))
+        suite = SUITES.get(label, OTHER)
         build = None if self.commands.is_over else self.configured(suite.build)
         if build is None:
             return
@@ -308,29 +315,29 @@ class Runner:
             command += ["--suite", name]
         status, output = self.execute(
             label, [*command, *names], SUITE_LIMIT_S * factor, env,
-            re.compile(r"^ *\d+/\d+ "), 0 if suite.waits else self.nice)
+            re.compile(r"^ *\d+/\d+ "), self.nice.get(suite.lane, 0))
         return results_of(label, log.read_text() if log.exists() else "",
                           n_tests, status, output)
 
     def run_all(self, chosen):
-        """Run suites, {name: names of tests or None}, those that wait beside
-        those that work."""
+        """Run suites, {name: names of tests or None}, lanes side by side."""
         build = TOP / "build"
         plain = [test for label, names in chosen.items()
-                 if not SUITES.get(label, Suite()).build
+                 if not SUITES.get(label, OTHER).build
                  for test in self.tests(build, (label,), names)]
         if not self.built("", ["ninja", "-C", build, "programs",
                                *self.files(build, plain)]):
             return
         self.introspected.clear()  # of before meson.build changed
         order = [*SUITES, *sorted(set(chosen) - set(SUITES))]
-        lanes = [[label for label in order if label in chosen and
-                  SUITES.get(label, Suite(waits=True)).waits == waits]
-                 for waits in (True, False)]
-        self.nice = WORKERS_NICE if all(lanes) else 0
-        with ThreadPoolExecutor(len(lanes)) as pool:
-            for _ in pool.map(lambda lane: [self.run(label, chosen[label])
-                                            for label in lane], lanes):
+        lanes = {lane: labels for lane in LANES if (labels := [
+            label for label in order if label in chosen
+            and SUITES.get(label, OTHER).lane == lane])}
+        self.nice = LANES if len(lanes) > 1 else {}
+        with ThreadPoolExecutor(len(LANES)) as pool:
+            for _ in pool.map(lambda labels: [self.run(label, chosen[label])
+                                              for label in labels],
+                              lanes.values()):
                 pass
 
 
