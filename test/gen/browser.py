@@ -10,8 +10,10 @@ import shutil
 import subprocess
 import time
 
+from host import limit
+
 NAMES = ("chromium", "chromium-browser", "google-chrome")
-WAIT_S = 30
+WAIT_S = limit(30)
 
 
 def find():

@@ -13,7 +13,7 @@ import xml.dom.minidom
 import pytest
 
 import browser
-from conftest import BENCH, run
+from conftest import BENCH, limit, run
 from sample import (frameloss_document, latency_document, sample_document,
                     soak_document)
 
@@ -279,7 +279,7 @@ def test_a_package_that_is_missing_is_named():
     # -S: without what the distribution has installed.
     done = subprocess.run([sys.executable, "-I", "-S", BENCH, "report", "x"],
                           capture_output=True, text=True, check=False,
-                          timeout=60)
+                          timeout=limit(60))
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == ("mr-bench report: Python has no module jinja2; "
                            "install the package python3-jinja2\n")

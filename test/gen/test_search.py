@@ -314,7 +314,7 @@ def test_what_would_not_be_obeyed_is_refused(bench, words, arguments):
 @pytest.mark.parametrize("option", ["--out", "--csv", "--hdr"])
 def test_a_file_that_cannot_be_written_is_told_first(bench, tmp_path, option):
     for path in (tmp_path / "none/x.json", tmp_path):
-        done = bench("throughput", option, path, *PORTS, timeout_s=2)
+        done = bench("throughput", option, path, *PORTS, timeout_s=limit(20))
         assert (done.rc, done.out) == (1, "")
         assert re.fullmatch(f"mr-bench: cannot write {path}: .*\n", done.err)
     done = bench("soak", "--virtual", "--duration", "0.1", "--rate", "1k",

@@ -8,14 +8,14 @@ import json
 import time
 
 from guest import COMMAND_LIMIT_S
-from lib import laws
+from lib.probe import Asked
 
 START_LIMIT_S = 60
 # Until all that was sent is completed, on a busy host too.
 FLUSH_LIMIT_S = 30
 
 
-class Probe:
+class Probe(Asked):
     """A running probe. close() checks that no page is missing."""
 
     def __init__(self, guest, channel=0, command="netns-probe"):
@@ -52,17 +52,6 @@ class Probe:
                 "no answer; the probe's log: "
                 f"{self.guest.run('cat ' + self.log)[1]}\n{self.guest.log()}")
 
-    def ask(self, *words, **options):
-        """Give a command and wait for its answer, good or bad."""
-        self.begin(*words)
-        return self.answer(**options)
-
-    def do(self, *words, **options):
-        """A command that must succeed."""
-        answer = self.ask(*words, **options)
-        assert answer["ok"], f"{' '.join(map(str, words))}: {answer}"
-        return answer
-
     def flush(self, port=0):
         """Until nothing is pending in this port's tx queues."""
         return self.do("flush", port, FLUSH_LIMIT_S * 1000)
@@ -73,12 +62,6 @@ class Probe:
         for _ in range(2):
             answer = self.answer()
             assert answer["ok"], answer
-
-    def stats(self, port=0):
-        """Counters of a port; the laws hold in them."""
-        stats = self.do("stats", port)
-        laws.check_ports([stats])
-        return stats
 
     def kill(self):
         """SIGKILL, and wait until it is gone."""

@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Busy polling: what it sets and restores, and when it has no effect."""
-import signal
-
 import pytest
 from lib import napi
 from lib.probe import opened
@@ -37,8 +35,7 @@ def test_interrupts_are_deferred_until_close(lab, star, before):
 
 def test_after_a_kill_the_next_start_undoes_it(lab, star, before):
     probe = open_busy(lab, star)
-    probe.process.send_signal(signal.SIGKILL)
-    probe.process.wait(10)
+    probe.kill()
     assert napi.deferrals(star.middle, "p0") != before
     probe = open_busy(lab, star, "p0")
     assert napi.deferrals(star.middle, "p0") == before

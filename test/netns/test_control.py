@@ -136,8 +136,7 @@ def killed_probe(lab, namespace):
     namespace.ip("link", "set", "p0", "down")
     probe = opened(lab, namespace, "p0,mtu=1400")
     probe.do("mac", 0, MAC)
-    probe.process.send_signal(signal.SIGKILL)
-    probe.process.wait(10)
+    probe.kill()
     left = namespace.link("p0")
     assert left["mtu"] == 1400 and left["address"] == MAC
     assert "UP" in left["flags"]
@@ -228,8 +227,7 @@ def test_nothing_of_it_outlives_a_killed_program(lab, star):
     probe.do("allmulti", 0, 1)
     probe.do("filter", 0, GROUP, UNICAST)
     assert state(star.middle) != before
-    probe.process.send_signal(signal.SIGKILL)
-    probe.process.wait(10)
+    probe.kill()
     wait_until("everything is given back",
                lambda: state(star.middle) == before)
 

@@ -6,6 +6,7 @@ import threading
 import time
 
 import pytest
+from host import limit
 from lib import laws, talk
 from lib.forwarder import Forwarder, Refused
 from lib.namespaces import Star, run, wait_until
@@ -16,10 +17,10 @@ from lib.wire import BROADCAST, TEST_TYPE, Wire, both, frame, mac, number_of
 STALL_S = float(os.environ.get("MR_TEST_STALL_S", "8"))
 
 
-def passes(source, sink, number=0, limit_s=15.0):
+def passes(source, sink, number=0):
     """Whether a frame comes through; others may come with it."""
     wanted = frame(100, 0x7000_0000 + number)
-    end_s = time.monotonic() + limit_s
+    end_s = time.monotonic() + limit(15.0)
     while time.monotonic() < end_s:
         try:
             source.send(wanted)
@@ -333,8 +334,7 @@ def test_a_forked_child_does_not_delay_close_and_reopen(lab, star):
         assert min(closes_ms) < 1000 and min(opens_ms) < 1000
         # Nor does a child of a process that has ended.
         children.append(probe.do("fork", 60)["pid"])
-        probe.process.kill()
-        probe.process.wait(10)
+        probe.kill()
         assert os.path.exists(f"/proc/{children[-1]}")
         start_s = time.monotonic()
         forwarder = Forwarder(lab, star.middle, *star.ports)

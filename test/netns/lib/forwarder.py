@@ -3,8 +3,6 @@
 import json
 import signal
 
-from host import limit
-
 from . import laws
 from .process import L2FWD, Process
 
@@ -51,18 +49,13 @@ class Forwarder(Process):
                 assert laws.total(port, "tx", "pending") == 0, port
         return final
 
-    def kill(self):
-        """SIGKILL: nothing in it gets a chance to clean up."""
-        self.process.kill()
-        self.process.wait(10)
-
 
 class Refused:
     """mr-l2fwd that must not start: its one line and its exit status."""
 
     def __init__(self, lab, namespace, *arguments, wrap=(), limit_s=15):
         process = Process(lab, namespace, [*wrap, L2FWD, *arguments])
-        self.status = process.wait(limit(limit_s))
+        self.status = process.wait(limit_s)
         # A fall-back is said, too: how busy the machine is decides of it.
         self.lines = [line for line in process.err.text().splitlines()
                       if not line.startswith("mr-l2fwd: warning: segment")]

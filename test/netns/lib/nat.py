@@ -73,11 +73,6 @@ class Nat(Process):
         """The same, of this one."""
         return self.environment_of(self.house.lab)
 
-    def kill(self):
-        """As a crash would."""
-        self.process.kill()
-        self.wait()
-
     def ask(self, *words, check=True):
         """A question from the command line; its output."""
         return self.house.middle.run(*self.environment(), NAT, *words,

@@ -7,7 +7,38 @@ from . import laws
 from .process import PROBE, Process
 
 
-class Probe(Process):
+class Asked:
+    """What is asked of a probe, here or in a guest: begin() gives a command,
+    answer() waits for what it says."""
+
+    def ask(self, *words, **options):
+        """Give a command and wait for its answer, good or bad."""
+        self.begin(*words)
+        return self.answer(**options)
+
+    def do(self, *words, **options):
+        """A command that must succeed."""
+        answer = self.ask(*words, **options)
+        assert answer["ok"], f"{' '.join(map(str, words))}: {answer}"
+        return answer
+
+    def refused(self, *words):
+        """A command that must fail, with one line that says why: the line."""
+        answer = self.ask(*words)
+        assert not answer["ok"], f"{' '.join(map(str, words))}: {answer}"
+        assert answer["errno"] > 0, answer
+        reason = answer["reason"]
+        assert reason and "\n" not in reason, answer
+        return reason
+
+    def stats(self, port=0):
+        """Counters of a port; the laws hold in them."""
+        stats = self.do("stats", port)
+        laws.check_ports([stats])
+        return stats
+
+
+class Probe(Asked, Process):
     """A running netns-probe. close(), which the test's end calls if nobody
     has, checks that no page is missing."""
 
@@ -27,32 +58,6 @@ class Probe(Process):
         assert line is not None, f"no answer; stderr:\n{self.err.text()}"
         self.n_answers += 1
         return json.loads(line)
-
-    def ask(self, *words):
-        """Give a command and wait for its answer, good or bad."""
-        self.begin(*words)
-        return self.answer()
-
-    def do(self, *words):
-        """A command that must succeed."""
-        answer = self.ask(*words)
-        assert answer["ok"], f"{' '.join(map(str, words))}: {answer}"
-        return answer
-
-    def refused(self, *words):
-        """A command that must fail, with one line that says why: the line."""
-        answer = self.ask(*words)
-        assert not answer["ok"], f"{' '.join(map(str, words))}: {answer}"
-        assert answer["errno"] > 0, answer
-        reason = answer["reason"]
-        assert reason and "\n" not in reason, answer
-        return reason
-
-    def stats(self, port):
-        """Counters of a port; the laws hold in them."""
-        stats = self.do("stats", port)
-        laws.check_ports([stats])
-        return stats
 
     def tx_events(self, port):
         """Events of tx queue 0 of a port."""

@@ -109,3 +109,8 @@ class Process:
         for lines in (self.out, self.err):
             lines.wait(lambda line: False, limit_s)
         return status
+
+    def kill(self):
+        """SIGKILL: nothing in it gets a chance to clean up."""
+        self.process.kill()
+        self.process.wait(limit(10.0))

@@ -78,7 +78,7 @@ class Udp:
         """Close it."""
         self.socket.close()
 
-    def receive(self, limit_s=15.0):
+    def receive(self, limit_s=LIMIT_S):
         """One datagram's bytes, or None if none came."""
         self.socket.settimeout(limit_s)
         try:
@@ -88,7 +88,7 @@ class Udp:
 
 
 def udp(sender, receiver, address, n=20, n_bytes=1200, port=5002,
-        limit_s=15.0):
+        limit_s=LIMIT_S):
     """Send datagrams one by one; how many came as they were sent, until one
     did not."""
     server = Udp(receiver, address, port)

@@ -10,6 +10,8 @@ import select
 import struct
 import time
 
+from host import limit
+
 TUNSETIFF = 0x400454ca
 TUNSETOFFLOAD = 0x400454d0
 IFF_TAP, IFF_NO_PI, IFF_VNET_HDR = 0x0002, 0x1000, 0x4000
@@ -48,7 +50,7 @@ class Tap:
             data = bytes(VNET_HEADER.size) + data
         assert os.write(self.fd, data) == len(data)
 
-    def receive(self, n, limit_s=3.0):
+    def receive(self, n, limit_s=limit(3.0)):
         """Up to n frames, each with its virtio_net_hdr as a tuple, or None."""
         frames = []
         end_s = time.monotonic() + limit_s
