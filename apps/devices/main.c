@@ -33,15 +33,16 @@ struct command {
 };
 
 static const struct option_row rows[] = {
-	{ "all", ID_ALL, NULL, "list: any device, not only NICs; unbind: all" },
-	{ "json", 'j', NULL, "list, info: one JSON object on stdout" },
+	{ "all", ID_ALL, NULL,
+	  "list: all devices, not only NICs; unbind: all" },
+	{ "json", 'j', NULL, "list, info: print one JSON object" },
 	{ "force", ID_FORCE, NULL,
-	  "bind: also a device that this machine uses" },
+	  "bind: even if this machine uses the device" },
 	{ "owner", ID_OWNER, "USER",
 	  "bind: USER or USER:GROUP may open the devices" },
 	{ "root", ID_ROOT, "DIR",
 	  "look for /sys, /proc, /dev and /run below DIR" },
-	{ "help", OPTION_HELP, NULL, "print this" },
+	{ "help", OPTION_HELP, NULL, "print this help" },
 	{ "version", OPTION_VERSION, NULL, "print the version" },
 };
 
@@ -50,11 +51,10 @@ static const char usage[] =
 	"       mr-devices [options] info BDF\n"
 	"       mr-devices [options] bind BDF...\n"
 	"       mr-devices [options] unbind BDF... | --all\n"
-	"Show network devices, hand them to vfio-pci for the driver vfio:, "
-	"and\n"
-	"give them back to the kernel driver that they had.\n"
+	"List network devices, bind them to vfio-pci for vfio: ports, and\n"
+	"return them to their kernel driver.\n"
 	"\n"
-	"BDF is the address of a PCI function, as 0000:03:00.0 or 03:00.0.\n";
+	"BDF is the address of a PCI function, 0000:03:00.0 or 03:00.0.\n";
 
 static int complain(const char *text)
 {

@@ -15,36 +15,35 @@ static const struct option_row rows[] = {
 	{ "workers", OPTION_WORKERS, "N",
 	  "threads (default: one per queue of a port)" },
 	{ "cores", OPTION_CORES, "LIST",
-	  "cores for them, as 1,3-5, or auto (default)" },
+	  "cores to use, such as 1,3-5, or auto (default)" },
 	{ "burst", OPTION_BURST, "N",
 	  "entries per burst, 1 to 256 (default 256)" },
-	{ "mtu", OPTION_MTU, "N",
-	  "set the ports' MTU, and put it back at the end" },
+	{ "mtu", OPTION_MTU, "N", "set the ports' MTU; restored at exit" },
 	{ "promisc", OPTION_PROMISC, "auto|on|off",
-	  "promiscuous (auto: on in patch and learn)" },
-	{ "idle", OPTION_IDLE, "HOW", "poll, adaptive (default) or interrupt" },
+	  "promiscuous mode (auto: on in patch and learn)" },
+	{ "idle", OPTION_IDLE, "HOW",
+	  "without work: poll, adaptive (default), interrupt" },
 	{ "max-cpu", OPTION_MAX_CPU, "PERCENT",
-	  "adaptive: sleep rather than use more of a core (100)" },
-	{ "count", ID_COUNT, "N", "end after N frames, up to a burst more" },
+	  "adaptive: limit of a core's CPU time (default 100)" },
+	{ "count", ID_COUNT, "N",
+	  "exit after N frames, or up to a burst more" },
 	{ "age", ID_AGE, "S",
-	  "learn: forget an address after S (default 300)" },
+	  "learn: forget addresses after S seconds (default 300)" },
 	{ "fdb-limit", ID_FDB_LIMIT, "N",
-	  "learn: addresses kept (default 8192)" },
+	  "learn: most addresses to keep (default 8192)" },
 	{ "json", OPTION_JSON, NULL, "one JSON object per second on stdout" },
 	{ "csv", OPTION_CSV, NULL,
-	  "CSV lines, one per queue and second, on stdout" },
+	  "CSV on stdout, one line per queue and second" },
 };
 
 static const char *const mode_names[] = { "patch", "macswap", "learn", "drop" };
 static const char usage[] =
 	"usage: mr-l2fwd [options] PORT PORT [PORT...]\n"
-	"Forward Ethernet frames between ports, without copying them.\n"
+	"Forward Ethernet frames between ports without copying them.\n"
 	"\n"
 	"PORT is an interface name, or driver:device[,key=value...].\n"
-	"Modes: patch joins ports in pairs, frames unchanged; macswap does "
-	"that\n"
-	"and swaps the addresses; learn is a learning bridge; drop takes "
-	"all.\n";
+	"Modes: patch connects ports in pairs; macswap also swaps the MAC\n"
+	"addresses; learn is a learning bridge; drop drops all frames.\n";
 
 static enum parse_result take(const struct option_row *row, const char *arg,
 			      void *options, struct mr_reason *error)
@@ -85,15 +84,15 @@ static enum parse_result check_together(struct options *o,
 	for (uint32_t i = 0; o->run.is_quiet && i < n_ports; i++)
 		if (is_number(o->plane.specs[i]))
 			return parse_wrong(error,
-					   "'%s' is no port: -q is --quiet "
-					   "now, queues are --queues",
+					   "'%s' is not a port: -q is now "
+					   "--quiet; use --queues",
 					   o->plane.specs[i]);
 	if (run_complete_options(&o->run, &o->plane, error) != PARSE_RUN)
 		return PARSE_WRONG;
 	if (n_ports < n_least)
 		return parse_wrong(error,
 				   "%s ports: mode %s needs %s; "
-				   "mr-l2fwd --help shows how",
+				   "see mr-l2fwd --help",
 				   n_ports == 0 ? "no" : "too few",
 				   mode_names[o->mode],
 				   n_least == 1 ? "one" : "two");
@@ -103,8 +102,8 @@ static enum parse_result check_together(struct options *o,
 	if ((o->mode == MODE_PATCH || o->mode == MODE_MACSWAP) &&
 	    n_ports % 2 != 0)
 		return parse_wrong(error,
-				   "%u ports: mode %s joins them in pairs; add "
-				   "one, or use --mode learn",
+				   "%u ports: mode %s needs pairs; add one, or "
+				   "use --mode learn",
 				   n_ports, mode_names[o->mode]);
 	return specs_differ(o->plane.specs, n_ports, error) ? PARSE_RUN :
 							      PARSE_WRONG;

@@ -36,8 +36,7 @@ void option_table_print_help(const struct option_table *table, FILE *to)
 			 row->arg != NULL ? row->arg : "");
 		fprintf(to, "  %s%-18s %s\n", letter, left, row->help);
 	}
-	fprintf(to, "\nExit status: 0; 1 on failure; 2 if the command line is "
-		    "wrong.\n");
+	fprintf(to, "\nExit status: 0; 1 on failure; 2 on a usage error.\n");
 }
 
 enum parse_result parse_wrong(struct mr_reason *ret_error, const char *format,
@@ -119,8 +118,8 @@ static enum parse_result find_word(const char *name, const char *text, size_t n,
 		snprintf(known + n_known, sizeof(known) - n_known, " %s",
 			 words[i]);
 	}
-	return parse_wrong(ret_error, "--%s: no '%.*s'; there are:%s", name,
-			   (int)n, text, known);
+	return parse_wrong(ret_error, "--%s: unknown word '%.*s'; valid:%s",
+			   name, (int)n, text, known);
 }
 
 enum parse_result parse_word(const char *name, const char *text,
@@ -194,8 +193,8 @@ enum parse_result parse_cores(const char *name, const char *text, bool has_auto,
 		at = end + 1;
 	}
 	return parse_wrong(ret_error,
-			   "--%s: '%s' is no list of cores, as 1,3-5%s", name,
-			   text, has_auto ? ", or auto" : "");
+			   "--%s: '%s' is not a list of cores such as 1,3-5%s",
+			   name, text, has_auto ? ", or auto" : "");
 }
 
 enum mr_log_level option_log_level(uint32_t n_verbose, bool is_quiet)
@@ -297,8 +296,7 @@ enum parse_result option_table_parse(const struct option_table *table, int argc,
 						   optopt, old->name);
 		if (id == '?')
 			return parse_wrong(ret_error,
-					   "no option '%s'; %s --help lists "
-					   "them",
+					   "unknown option '%s'; see %s --help",
 					   argv[optind > 1 ? optind - 1 : 1],
 					   table->program);
 		if (id == ':')

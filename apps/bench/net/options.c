@@ -38,62 +38,60 @@ enum {
 /* A command without ports has none of the data plane's. */
 static const struct option_row shared[] = {
 	{ "rate", OPTION_RATE, "RATE",
-	  "as 1.2M (frames/s), 10Gbit, 10Gbit-l2, 25% or max (default)" },
+	  "1.2M (frames/s), 10Gbit, 10Gbit-l2, 25%, max (default)" },
 	{ "pace", OPTION_PACE, "HOW", "constant (default), poisson or bursts" },
 	{ "pace-frames", OPTION_PACE_FRAMES, "N",
-	  "frames that are due at once, with --pace bursts (default 32)" },
-	{ "duration", OPTION_DURATION, "S", "seconds of sending, as 10 or 0.5" },
+	  "frames per burst of --pace bursts (default 32)" },
+	{ "duration", OPTION_DURATION, "S",
+	  "send for S seconds, such as 10 or 0.5" },
 	{ "count", OPTION_COUNT, "N", "frames to send, or to receive" },
 	{ "stream", OPTION_STREAM, "TEXT",
-	  "what to send, as 'ip.src=10.0.0.0/16 weight=2'; again: one more" },
+	  "what to send, e.g. 'ip.src=10.0.0.0/16'; repeatable" },
 	{ "size", OPTION_SIZE, "BYTES",
-	  "frame length without FCS, for streams that give none (default 60)" },
+	  "length of other streams' frames, without FCS (60)" },
 	{ "dst-mac", OPTION_DST_MAC, "MAC",
-	  "destination address (default: the receiving port's, or broadcast)" },
+	  "destination (default: receiving port's, or broadcast)" },
 	{ "unstamped", OPTION_UNSTAMPED, NULL,
 	  "write no stamps: received frames cannot be identified" },
 	{ "seed", OPTION_SEED, "N",
-	  "for random fields and gaps; of rx, that of its tx (default 0)" },
+	  "for random fields and gaps; rx: that of its tx (0)" },
 	{ "settle", OPTION_SETTLE, "S",
-	  "seconds to wait for late frames (default 0.1; searches: 1)" },
+	  "wait S seconds for late frames (0.1; searches: 1)" },
 	{ "max-lag", OPTION_MAX_LAG, "S",
-	  "seconds after which a late frame is given up (default 0.01)" },
+	  "give up frames that are S seconds late (default 0.01)" },
 	{ "bidirectional", OPTION_BIDIRECTIONAL, NULL,
 	  "both ports of a pair send and receive" },
 	{ "device", OPTION_DEVICE, "TEXT",
-	  "simulated DUT between two pair: ports: loss=N,dup=N,reorder=N/BY,corrupt=N,"
-	  "delay=T,rate=R,queue=N" },
+	  "simulate a DUT between two pair: ports: loss=N,dup=N..." },
 	{ "virtual", OPTION_VIRTUAL, NULL,
-	  "simulated time, in one thread: pair: ports only" },
+	  "simulated time, one thread; pair: ports only" },
 	{ "queues", OPTION_QUEUES, "N",
 	  "queues per port (default: the port's own)" },
 	{ "workers", OPTION_WORKERS, "N",
-	  "threads (default: 2 to send and receive)" },
+	  "threads (default: one to send, one to receive)" },
 	{ "cores", OPTION_CORES, "LIST",
-	  "cores for them, as 1,3-5, or auto (default)" },
+	  "cores to use, such as 1,3-5, or auto (default)" },
 	{ "burst", OPTION_BURST, "N",
 	  "entries per burst, 1 to 256 (default 64)" },
 	{ "ring", OPTION_RING, "N",
-	  "entries of each device ring (default: the port's; 16384 to "
-	  "receive)" },
+	  "ring size (default: the port's; 16384 to receive)" },
 	{ "pool-pages", OPTION_POOL_PAGES, "N",
-	  "pages in the pool (default: what is needed)" },
+	  "pages in the pool (default: as many as needed)" },
 	{ "page-bytes", OPTION_PAGE_BYTES, "N",
-	  "2048 to 32768 (default 4096)" },
-	{ "mtu", OPTION_MTU, "N",
-	  "set the ports' MTU, and put it back at the end" },
+	  "page size, 2048 to 32768 (default 4096)" },
+	{ "mtu", OPTION_MTU, "N", "set the ports' MTU; restored at exit" },
 	{ "promisc", OPTION_PROMISC, "auto|on|off",
-	  "receive frames to any address (auto: on)" },
-	{ "json", OPTION_JSON, NULL, "JSON on stdout, and no text" },
-	{ "out", OPTION_OUT, "FILE", "write the JSON document there" },
+	  "promiscuous mode (auto: on)" },
+	{ "json", OPTION_JSON, NULL, "print JSON instead of text" },
+	{ "out", OPTION_OUT, "FILE", "write the JSON document to FILE" },
 	{ "csv", OPTION_CSV, "FILE",
-	  "write results as CSV; without any, the trials" },
+	  "write results, or else the trials, as CSV" },
 	{ "hdr", OPTION_HDR, "FILE", "write latencies as an HdrHistogram log" },
 	{ "label", OPTION_LABEL, "TEXT", "name of the document in reports" },
 	{ "quiet", OPTION_QUIET, NULL, "print no progress" },
 	{ "verbose", OPTION_VERBOSE, NULL,
-	  "log what the library says; twice: all of it" },
-	{ "help", OPTION_HELP, NULL, "print this" },
+	  "log library messages; twice: debug messages too" },
+	{ "help", OPTION_HELP, NULL, "print this help" },
 };
 
 enum { N_SHARED = sizeof(shared) / sizeof(shared[0]) };
@@ -125,8 +123,8 @@ static enum parse_result take_mac(const char *name, const char *arg,
 		   &b[4], &b[5], &n) != 6 ||
 	    n != 17 || arg[n] != '\0')
 		return parse_wrong(why,
-				   "--%s: '%s' is no MAC address, as "
-				   "02:00:00:00:00:01",
+				   "--%s: '%s' is not a MAC address such "
+				   "as 02:00:00:00:00:01",
 				   name, arg);
 	for (uint32_t i = 0; i < 6; i++)
 		ret[i] = (uint8_t)b[i];
@@ -293,8 +291,8 @@ static enum parse_result take_ports(const struct traffic_command *command,
 	if (n == 0 && command->ports != TRAFFIC_NO_PORTS &&
 	    command->ports != TRAFFIC_PAIRS_OR_NONE)
 		return parse_wrong(why,
-				   "%s: no port; name one, as eth0 or "
-				   "pair:a; --help tells more",
+				   "%s: no port; name one, such as eth0 or "
+				   "pair:a; see --help",
 				   command->name);
 	if (has_pairs && n % 2 != 0)
 		return parse_wrong(why,

@@ -50,9 +50,9 @@ struct reflector {
 
 static const struct option_row rows[] = {
 	{ "layer", OPTION_LAYER, "N",
-	  "swap 2: MACs, 3: IP addresses too, 4: ports too (default)" },
+	  "swap MACs (2), also IPs (3), also ports (4, default)" },
 	{ "arp", OPTION_ARP, NULL,
-	  "answer ARP requests for any address, with the port's own" },
+	  "answer all ARP requests with the port's MAC address" },
 	{ "workers", OPTION_THREADS, "N",
 	  "threads (default: one per queue of a port)" },
 };
@@ -267,9 +267,10 @@ int reflect_main(int argc, char **argv)
 	struct reflect reflect = { .layer = SWAP_PORTS };
 	const struct plain_command command = {
 		.program = "mr-bench reflect",
-		.usage = "usage: mr-bench reflect [options] PORT...\n"
-			 "Send what is received back, by the port it came "
-			 "from, with addresses\nand ports swapped.\n",
+		.usage =
+			"usage: mr-bench reflect [options] PORT...\n"
+			"Send received frames back through the same port, with "
+			"addresses\nand ports swapped.\n",
 		.rows = rows,
 		.n_rows = sizeof(rows) / sizeof(rows[0]),
 		.take = take,

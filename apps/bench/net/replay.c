@@ -85,12 +85,12 @@ static const struct option_row rows[] = {
 	{ "speed", OPTION_SPEED, "X|max",
 	  "X times as fast as captured (default 1), or full speed" },
 	{ "loop", OPTION_LOOP, "N",
-	  "send the capture N times (default 1); 0: until told" },
+	  "send the capture N times (default 1); 0: endlessly" },
 	{ "max-lag", OPTION_MAX_LAG, "S",
-	  "give up frames due longer ago than S seconds (default 0.01)" },
-	{ "out", OPTION_OUT, "FILE", "write the document of the run" },
+	  "give up frames that are S seconds late (default 0.01)" },
+	{ "out", OPTION_OUT, "FILE", "write the document of the run to FILE" },
 	{ "csv", OPTION_ROWS, "FILE", "write its trial as CSV" },
-	{ "label", OPTION_LABEL, "TEXT", "what reports call it" },
+	{ "label", OPTION_LABEL, "TEXT", "name of the document in reports" },
 };
 
 static enum parse_result parse_speed(const char *arg, double *ret,
@@ -104,8 +104,8 @@ static enum parse_result parse_speed(const char *arg, double *ret,
 	*ret = strtod(arg, &end);
 	if (end == arg || *end != '\0' || !(*ret >= 1e-6 && *ret <= 1e6))
 		return parse_wrong(error,
-				   "--speed: '%s' is neither max nor a factor, "
-				   "as 1 or 0.5",
+				   "--speed: '%s' is neither max nor a factor "
+				   "such as 1 or 0.5",
 				   arg);
 	return PARSE_RUN;
 }
@@ -556,7 +556,7 @@ int replay_main(int argc, char **argv)
 	const struct plain_command command = {
 		.program = "mr-bench replay",
 		.usage = "usage: mr-bench replay [options] FILE PORT\n"
-			 "Send the frames of a capture as they are, with its "
+			 "Send the frames of a capture unchanged, with its "
 			 "gaps.\n",
 		.rows = rows,
 		.n_rows = sizeof(rows) / sizeof(rows[0]),

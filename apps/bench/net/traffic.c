@@ -17,7 +17,7 @@ enum { OPTION_JSON_LINES = TRAFFIC_OWN };
 
 static const struct option_row own_rows[] = {
 	{ "json-lines", OPTION_JSON_LINES, NULL,
-	  "one JSON object per second, and the document as the last" },
+	  "one JSON object per second, then the document" },
 };
 
 static enum parse_result take_own(const struct option_row *row, const char *arg,
@@ -34,19 +34,19 @@ static enum parse_result take_own(const struct option_row *row, const char *arg,
 
 static const struct traffic_command tx_command = {
 	.name = "tx",
-	.usage = "usage: mr-bench tx [options] PORT...\n"
-		 "Send frames, until Ctrl-C or as long as is said.\n",
+	.usage =
+		"usage: mr-bench tx [options] PORT...\n"
+		"Send frames until Ctrl-C, or as --duration or --count says.\n",
 	.ports = TRAFFIC_SENDS,
 };
 
 static const struct traffic_command rx_command = {
 	.name = "rx",
 	.usage = "usage: mr-bench rx [options] PORT...\n"
-		 "Receive frames, and tell what became of those that mr-bench "
-		 "tx sent.\n"
-		 "The sender is another program: losses are those up to the "
-		 "last number that\n"
-		 "came, and there are no latencies.\n",
+		 "Receive the frames of mr-bench tx and report losses, up to "
+		 "the last\n"
+		 "number received. Another program sends, so there are no "
+		 "latencies.\n",
 	.ports = TRAFFIC_RECEIVES,
 };
 
@@ -54,9 +54,8 @@ static const struct traffic_command loop_command = {
 	.name = "loop",
 	.usage = "usage: mr-bench loop [options] PORT PORT [PORT PORT...]\n"
 		 "Send on the first port of each pair and receive on the "
-		 "second, with what is to\n"
-		 "be measured between them: loss, order and latency, all "
-		 "without a second program.\n",
+		 "second, with the\n"
+		 "device between them: loss, order and latency.\n",
 	.ports = TRAFFIC_PAIRS,
 };
 

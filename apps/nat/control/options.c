@@ -18,30 +18,31 @@ enum {
 };
 
 static const struct option_row rows[] = {
-	{ "config", ID_CONFIG, "FILE", "what to do, in YAML" },
+	{ "config", ID_CONFIG, "FILE", "configuration file, in YAML" },
 	{ "inside", ID_INSIDE, "SIDE",
 	  "without a file: the subscribers' side" },
-	{ "outside", ID_OUTSIDE, "SIDE", "and the other one" },
-	{ "check", ID_CHECK, NULL, "say whether the configuration is good" },
+	{ "outside", ID_OUTSIDE, "SIDE", "without a file: the external side" },
+	{ "check", ID_CHECK, NULL, "check the configuration and exit" },
 	{ "instance", ID_INSTANCE, "NAME",
-	  "what it is called, to find it again (default nat)" },
-	{ "now", ID_NOW, NULL, "clear: empty hold-down as well" },
+	  "name of the instance (default nat)" },
+	{ "now", ID_NOW, NULL, "clear: also release ports in hold-down" },
 	{ "sessions", OPTION_OLD, NULL, "mr-nat sessions" },
 	{ "stats", OPTION_OLD, NULL, "mr-nat stats" },
 	{ "clear", OPTION_OLD, "WHICH", "mr-nat clear WHICH" },
 	{ "filter", OPTION_OLD, "FILTER", "mr-nat sessions FILTER" },
 	{ "workers", OPTION_WORKERS, "N", "threads (default 1)" },
 	{ "cores", OPTION_CORES, "LIST",
-	  "cores for them, as 1,3-5, or auto (default)" },
+	  "cores to use, such as 1,3-5, or auto (default)" },
 	{ "burst", OPTION_BURST, "N",
 	  "entries per burst, 1 to 256 (default 256)" },
-	{ "idle", OPTION_IDLE, "HOW", "poll, adaptive (default) or interrupt" },
+	{ "idle", OPTION_IDLE, "HOW",
+	  "without work: poll, adaptive (default), interrupt" },
 	{ "max-cpu", OPTION_MAX_CPU, "PERCENT",
-	  "adaptive: sleep rather than use more of a core (100)" },
+	  "adaptive: limit of a core's CPU time (default 100)" },
 	{ "json", OPTION_JSON, NULL,
 	  "one JSON object per second, or per session" },
 	{ "csv", OPTION_CSV, NULL,
-	  "CSV lines, one per queue and second, on stdout" },
+	  "CSV on stdout, one line per queue and second" },
 };
 
 static const char usage[] =
@@ -50,24 +51,20 @@ static const char usage[] =
 	"       mr-nat sessions [FILTER] [--instance NAME]\n"
 	"       mr-nat clear FILTER|all [--now] [--instance NAME]\n"
 	"       mr-nat stats [--instance NAME]\n"
-	"Translate addresses (NAT44) between two ports, as the RFCs want it;\n"
-	"list or end the sessions of a running instance, or print its "
-	"counters.\n"
+	"Translate addresses (NAT44) between two ports, as the RFCs require;\n"
+	"list or end sessions of a running instance, or print its counters.\n"
 	"\n"
 	"  mr-nat --inside eth1=10.0.0.1/24 \\\n"
 	"         --outside eth2=192.0.2.1/24,gw=192.0.2.254\n"
 	"\n"
-	"SIDE is PORT=ADDRESS/LENGTH with our address there; behind commas "
-	"more\n"
-	"addresses, gw=ADDRESS (the gateway of that side) and vlan=N. PORT is "
-	"an\n"
-	"interface name, or driver:device[,key=value...]. FILE is YAML with "
-	"the same\n"
-	"and more: port forwards, pools, limits, a log. FILTER is conditions "
-	"with commas\n"
-	"between them: inside=, outside=, remote= (an address or a network), "
-	"port=,\n"
-	"proto=.\n";
+	"SIDE is PORT=ADDRESS/LENGTH, the address of mr-nat there, followed "
+	"by\n"
+	"more addresses, gw=ADDRESS (the gateway) and vlan=N, separated by\n"
+	"commas. PORT is an interface name, or driver:device[,key=value...].\n"
+	"FILE also has port forwards, pools, limits and a log. FILTER is a "
+	"list\n"
+	"of conditions: inside=, outside=, remote= (an address or network),\n"
+	"port=, proto=.\n";
 
 /* What stands behind a comma of --inside and --outside. */
 static bool take_piece(struct nat_side_config *side, const char *piece,
@@ -85,7 +82,7 @@ static bool take_piece(struct nat_side_config *side, const char *piece,
 	}
 	if (strchr(piece, '=') != NULL)
 		return value_wrong(why,
-				   "'%s': behind the port go addresses, "
+				   "'%s': after the port, give addresses, "
 				   "gw=ADDRESS and vlan=N",
 				   piece);
 	return nat_add_address(side, piece, why);
@@ -125,10 +122,10 @@ static enum parse_result take_side(const struct option_row *row,
 			error,
 			strchr(text, '=') != NULL && at != text ?
 				"--%s: '%s' has no IPv4 address with "
-				"its length behind the port, as "
+				"its length after the port, such as "
 				"eth0=192.0.2.1/24" :
-				"--%s: '%s' is no port with its "
-				"address, as eth0=192.0.2.1/24",
+				"--%s: '%s' is not a port with its "
+				"address, such as eth0=192.0.2.1/24",
 			row->name, text);
 	memcpy(side->spec, text, (size_t)(at - text));
 	do {
@@ -172,8 +169,8 @@ static enum parse_result take(const struct option_row *row, const char *arg,
 		r = run_take_option(row, arg, &o->run, &o->plane, error);
 		return r == PARSE_WRONG && strspn(arg, "0123456789,-") == 0 ?
 			       parse_wrong(error,
-					   "--cores: '%s' is no list of cores; "
-					   "a file is given by --config",
+					   "--cores: '%s' is not a list of "
+					   "cores; use --config for a file",
 					   arg) :
 			       r;
 	default:

@@ -51,12 +51,12 @@ class Errors(unittest.TestCase):
          ["tx", "-q", "--rate", "5%", "null:"]),
         (2, "--virtual: time stands still for null:",
          ["tx", "--virtual", "null:"]),
-        (2, "'5:4' is no MAC address", ["tx", "--dst-mac", "5:4", "null:"]),
+        (2, "'5:4' is not a MAC address", ["tx", "--dst-mac", "5:4", "null:"]),
         (2, "--pace: full speed has none",
          ["tx", "--pace", "poisson", "null:"]),
         (2, "--pace-frames belongs to --pace bursts",
          ["tx", "--rate", "1k", "--pace-frames", "3", "null:"]),
-        (2, "mr-bench tx --help lists them", ["tx", "--nope"]),
+        (2, "see mr-bench tx --help", ["tx", "--nope"]),
         (2, "'mem' is './mr bench mem' now", ["mem", "--quick"]),
         *((2, f"-{old} is now --{now}", [command, f"-{old}", "x"])
           for command, letters in (

@@ -303,7 +303,7 @@ class Refusing(Case):
                 ("no group 'nogroup-here'",
                  ["bind", "--owner", f"{getpass.getuser()}:nogroup-here", A]),
                 ("no user '12x'", ["bind", "--owner", "12x", A]),
-                ("no option '--frob'", ["--frob"])):
+                ("unknown option '--frob'", ["--frob"])):
             with self.subTest(arguments=arguments):
                 self.assertIn(words, self.refused(machine, *arguments,
                                                   status=2))

@@ -44,9 +44,9 @@ class Errors(unittest.TestCase):
     # (exit code, what the line says, arguments)
     CASES = [
         (2, "no ports: mode patch needs two", []),
-        (2, "joins them in pairs", ["null:", "null:", "null:"]),
+        (2, "needs pairs", ["null:", "null:", "null:"]),
         (2, "no driver 'nope'; this build has:", ["nope:", "null:"]),
-        (2, "no option '--nope'", ["--nope", "null:", "null:"]),
+        (2, "unknown option '--nope'", ["--nope", "null:", "null:"]),
         (2, "has no option 'nope'; it has: queues", ["null:,nope=1", "null:"]),
         (2, "eth0 is there twice", ["eth0", "xdp:eth0"]),
         (2, "core 1000 is not there or may not be used; this process may use:",

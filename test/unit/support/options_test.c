@@ -111,12 +111,12 @@ TEST(what_the_table_lacks_is_refused)
 	static const struct {
 		const char *line, *says;
 	} cases[] = {
-		{ "--nope", "no option '--nope'; mr-test --help lists them" },
-		{ "a -x", "no option '-x'" },
+		{ "--nope", "unknown option '--nope'; see mr-test --help" },
+		{ "a -x", "unknown option '-x'" },
 		{ "-r", "-r is now --ring" },
 		{ "-F x", "-F is now 'mr-test list WHAT'" },
 		{ "a --look=b", "--look is now 'mr-test look AT'" },
-		{ "--check=1", "no option '--check=1'" },
+		{ "--check=1", "unknown option '--check=1'" },
 		{ "--burst", "option '--burst' needs a value" },
 		{ "-b", "option '-b' needs a value" },
 		{ "-b 257", "--burst: 257 is out of range, 1 to 256" },
@@ -149,8 +149,7 @@ TEST(help_lists_the_table)
 		      "  -h, --help             print this\n"
 		      "  -V, --version          print the version\n"
 		      "\n"
-		      "Exit status: 0; 1 on failure; 2 if the command line is "
-		      "wrong.\n");
+		      "Exit status: 0; 1 on failure; 2 on a usage error.\n");
 	free(text);
 }
 
@@ -230,12 +229,12 @@ TEST(words_are_whole)
 
 	assert_int_equal(parse_word("p", "of", words, 3, &n, &error),
 			 PARSE_WRONG);
-	assert_reason_has(&error, "--p: no 'of'; there are: on off auto");
+	assert_reason_has(&error, "--p: unknown word 'of'; valid: on off auto");
 	assert_int_equal(parse_word("p", "on,off", words, 3, &n, &error),
 			 PARSE_WRONG);
 	assert_int_equal(parse_words("p", "on,of", words, 3, &n, &error),
 			 PARSE_WRONG);
-	assert_reason_has(&error, "--p: no 'of'; there are");
+	assert_reason_has(&error, "--p: unknown word 'of'; valid");
 	assert_int_equal(parse_words("p", "on,", words, 3, &n, &error),
 			 PARSE_WRONG);
 	assert_int_equal(n, 9);
@@ -259,7 +258,8 @@ TEST(cores_are_numbers_and_spans)
 		assert_int_equal(
 			parse_cores("cores", none[i], false, cores, &n, &error),
 			PARSE_WRONG);
-		assert_reason_has(&error, "is no list of cores, as 1,3-5");
+		assert_reason_has(&error,
+				  "is not a list of cores such as 1,3-5");
 	}
 	assert_int_equal(parse_cores("cores", "0-64", false, cores, &n, &error),
 			 PARSE_WRONG);

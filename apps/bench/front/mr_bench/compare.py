@@ -48,16 +48,16 @@ OF_NIC = ["driver", "firmware", "rings", "coalesce", "pci", "numa_distance"]
 USAGE = """\
 usage: mr-bench compare [options] BASELINE FILE...
        mr-bench compare [options] --baseline FILE... FILE...
-Compare what mr-bench --json wrote. Several files of one side are runs
-of the same thing, and make its median and its interval.
-Exit status: 1 if something is worse, 2 if they cannot be compared,
-3 if nothing is worse but figures are unclear, as a side has one run.
+Compare documents of mr-bench --json. Several files of one side are repeated
+runs, which yield its median and interval.
+Exit status: 1 if a figure is worse, 2 if they cannot be compared,
+3 if none is worse but some are unclear because a side has one run.
 """
 OPTIONS = [
-    Option("baseline", "FILE", "what to compare with (repeatable)", old="b"),
-    Option("threshold", "PERCENT", "changes up to that are no difference (1)", old="t"),
-    Option("anyway", "", "compare what was measured differently, too", old="a"),
-    Option("json", "", "one JSON object on stdout", "j"),
+    Option("baseline", "FILE", "document to compare with (repeatable)", old="b"),
+    Option("threshold", "PERCENT", "smallest change that counts (default 1)", old="t"),
+    Option("anyway", "", "compare even if measured differently", old="a"),
+    Option("json", "", "print one JSON object", "j"),
 ]
 TESTER = " (tester's limit)"
 FEW_RUNS = """\

@@ -16,21 +16,21 @@ from mr_bench.text import print_error
 # name: what it does, and its module, None: the engine.
 COMMANDS: dict[str, tuple[str, str | None]] = {
     "tx": ("send frames", None),
-    "rx": ("receive them, and tell which were lost", None),
-    "loop": ("both: loss, order and latency between two ports", None),
-    "reflect": ("send back what is received", None),
+    "rx": ("receive them, and report losses", None),
+    "loop": ("send and receive: loss, order and latency", None),
+    "reflect": ("send back received frames", None),
     "replay": ("send the frames of a capture, with its gaps", None),
     "throughput": ("the highest rate that a device forwards", "rfc2544"),
     "frameloss": ("loss by rate", "rfc2544"),
     "back2back": ("the longest burst without loss", "rfc2544"),
     "latency": ("latency at shares of the throughput", "rfc2544"),
     "imix": ("throughput with a mix of sizes", "rfc2544"),
-    "soak": ("a long run: what drifts", "soak"),
-    "nat": ("connections of a NAT: rate, capacity (RFC 9693)", "nat"),
-    "selftest": ("what the tester itself can do", "selftest"),
-    "plan": ("a series of measurements from a file", "plan"),
-    "compare": ("results with others, with a verdict", "compare"),
-    "report": ("results as a page with charts", "report"),
+    "soak": ("a long run: loss, latency and drift", "soak"),
+    "nat": ("a NAT's connections: rate, capacity (RFC 9693)", "nat"),
+    "selftest": ("the tester's own limits and accuracy", "selftest"),
+    "plan": ("run a series of measurements from a file", "plan"),
+    "compare": ("compare results, with a verdict", "compare"),
+    "report": ("results as an HTML page with charts", "report"),
 }
 
 # Not installed any more; said until the release after this one.
@@ -38,16 +38,15 @@ MICRO_BENCHMARKS = ("mem", "flow", "fwd")
 
 HELP = """\
 usage: mr-bench COMMAND [options] [...]
-Measure ports and devices between them.
+Measure the devices between ports.
 
-Commands; COMMAND --help tells more of each:
+Commands (see COMMAND --help):
 {commands}
 
-  -h, --help     print this
+  -h, --help     print this help
   -V, --version  print the version
 
-Exit status: 0; 1 on failure, or where a goal was not met; 2 if the command
-line is wrong."""
+Exit status: 0; 1 on failure or if a goal was missed; 2 on a usage error."""
 
 
 def print_help() -> int:

@@ -24,18 +24,18 @@ DEFAULT_PPS = 1e6
 
 USAGE = """\
 usage: mr-bench nat [options] INSIDE OUTSIDE
-RFC 9693 on a NAT between two ports: how fast it sets connections up and
-takes them down, and how many it holds.
+Measure a NAT between two ports (RFC 9693): how fast it sets up and tears
+down connections, and how many it can hold.
 """
 OPTIONS = (
     ("client", "ADDR", "first client's address (default 10.0.0.2)"),
     ("clients", "N", "number of client addresses (default 16)"),
     ("gateway", "ADDR", "the NAT's inside address (default 10.0.0.1)"),
-    ("server", "ADDR", "the server's address, outside (default 192.0.2.2)"),
+    ("server", "ADDR", "the server's outside address (default 192.0.2.2)"),
     ("protocol", "udp|tcp", "udp (default), or tcp: SYN and its answer"),
-    ("connections", "N", "per trial of the rate (default 10000)"),
-    ("max-connections", "N", "most at once (default 1048576)"),
-    ("reset", "COMMAND", "command that empties the NAT's table, as 'mr-nat clear all --now'"),
+    ("connections", "N", "connections per trial of the rate (default 10000)"),
+    ("max-connections", "N", "most connections at once (default 1048576)"),
+    ("reset", "COMMAND", "empties the NAT's table, e.g. 'mr-nat clear all --now'"),
     ("resolution", "P%", "share of the rate found (default 1%)"))
 # The RFC says what is sent, when, and by whom.
 WITHOUT = ("pace", "pace-frames", "duration", "count", "stream", "size", "dst-mac", "unstamped",
@@ -47,7 +47,7 @@ def _address(name: str, text: str) -> str:
     try:
         return str(ipaddress.IPv4Address(text))
     except ValueError:
-        raise UsageError(f"--{name} {text}: no IPv4 address") from None
+        raise UsageError(f"--{name} {text}: not an IPv4 address") from None
 
 
 @dataclass

@@ -24,7 +24,7 @@ class Option:
 
 
 ENDING = (
-    Option("help", "", "print this", "h"),
+    Option("help", "", "print this help", "h"),
     Option("version", "", "print the version", "V"),
 )
 
@@ -34,7 +34,7 @@ def _print_help(usage: str, options: list[Option]) -> None:
     for o in options:
         short = f"-{o.letter}, " if o.letter else "    "
         print(f"  {short}--{f'{o.name} {o.value}'.strip():16} {o.help}")
-    print("\nExit status: 0; 1 on failure; 2 if the command line is wrong.")
+    print("\nExit status: 0; 1 on failure; 2 on a usage error.")
 
 
 def parse(
@@ -55,7 +55,7 @@ def parse(
         dashes = "-" if len(error.opt) == 1 else "--"
         if "requires argument" in error.msg:
             raise Wrong(f"option '{dashes}{error.opt}' needs a value") from None
-        raise Wrong(f"no option '{dashes}{error.opt}'; mr-bench --help lists them") from None
+        raise Wrong(f"unknown option '{dashes}{error.opt}'; see mr-bench --help") from None
     given: dict[str, list[str]] = {}
     for word, value in pairs:
         if word not in by_name:

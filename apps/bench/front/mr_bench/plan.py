@@ -14,10 +14,9 @@ from mr_bench.text import print_error
 
 USAGE = """\
 usage: mr-bench plan [options] FILE
-Do all measurements of a plan, with the devices under test that it
-starts and stops. What has a result already is not done again, so a
-series that was interrupted goes on. The manual page has the keys of
-the file.
+Run all measurements of a plan, starting and stopping its devices under
+test. Steps that have a result are skipped, so an interrupted series can be
+resumed. The manual page lists the keys of the file.
 """
 def complain(text: str, status: int) -> int:
     """Returns the exit status."""
@@ -71,10 +70,10 @@ def run_plan(plan: Plan, is_dry: bool, is_quiet: bool) -> int:
 
 
 OPTIONS = [
-    Option("dry-run", "", "list the steps and their time, do none", old="n"),
-    Option("folder", "DIR", "for results, in place of the plan's", old="d"),
-    Option("repeat", "N", "rounds, in place of the plan's", old="r"),
-    Option("quiet", "", "no progress on stderr", "q")]
+    Option("dry-run", "", "list the steps and their time without running them", old="n"),
+    Option("folder", "DIR", "folder for results (default: the plan's)", old="d"),
+    Option("repeat", "N", "number of rounds (default: the plan's)", old="r"),
+    Option("quiet", "", "print no progress", "q")]
 
 
 def main(words: list[str]) -> int:

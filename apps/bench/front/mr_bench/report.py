@@ -9,11 +9,11 @@ from mr_bench.text import print_error
 MAX_FILES = 1024
 USAGE = """\
 usage: mr-bench report [options] FILE...
-Make one page, with charts, of what commands of mr-bench that send and
-receive wrote with --json. It needs no other file and no network.
+Write an HTML page with charts of documents that mr-bench wrote with
+--json. The page needs no other file and no network.
 """
 OPTIONS = [
-    Option("out", "FILE", "where to write it (standard output)", old="o"),
+    Option("out", "FILE", "write the page to FILE (default: stdout)", old="o"),
     Option("title", "TEXT", "title of the page", old="t"),
 ]
 

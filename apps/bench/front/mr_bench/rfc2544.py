@@ -192,21 +192,21 @@ Find the highest rate at which the device between the ports loses nothing.
 """, _RATES | Group.SIZES, throughput),
     Command("imix", """\
 usage: mr-bench imix [options] TX RX [TX RX...]
-Throughput with a mix of sizes (--stream size=...; imix where it is not said).
+Throughput with a mix of sizes (--stream size=...; default: imix).
 """, _RATES, throughput, is_mix=True),
     Command("frameloss", """\
 usage: mr-bench frameloss [options] TX RX [TX RX...]
-Loss by rate: from --rate, or the highest one, down in steps until two are clean.
+Loss by rate, from --rate or the highest rate down until two steps are clean.
 """, Group.SIZES | Group.TRIAL | Group.STEP | Group.CEILING, frameloss),
     Command("back2back", """\
 usage: mr-bench back2back [options] TX RX [TX RX...]
-The longest burst at the highest rate of which no frame is lost (RFC 9004),
-behind a search for the throughput.
+The longest burst at the highest rate without loss (RFC 9004), after a
+search for the throughput.
 """, _RATES | Group.SIZES | Group.BURSTS, bursts),
     Command("latency", """\
 usage: mr-bench latency [options] TX RX [TX RX...]
-Latency at shares of --rate, or of the throughput, which is searched first.
-One way; the same port as TX and RX, with mr-bench reflect behind it: there
-and back.
+Latency at shares of --rate or, without it, of the throughput, which is
+searched first. One way; or round trip, if TX and RX are the same port and
+mr-bench reflect is its peer.
 """, Group.SEARCH | Group.SIZES | Group.TRIAL | Group.SHARES, latency_at_shares),
 )}

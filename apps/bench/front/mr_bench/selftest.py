@@ -99,8 +99,8 @@ def run(session: Session) -> int:
 
 COMMAND = Command("selftest", """\
 usage: mr-bench selftest [options] [TX RX]
-Whether the tester finds what a known device does; and, with ports and
-nothing but a cable between them, the highest rate that the tester itself
-sends and receives: give it to searches with --ceiling.
+Verify that the tester measures a simulated DUT correctly. With two ports
+connected by a cable, also find the highest rate that the tester itself sends
+and receives, for --ceiling of searches.
 """, Group.SEARCH | Group.SIZES | Group.TRIAL, run, check_known, needs_no_ports=True)
 main = COMMAND.main

@@ -183,6 +183,6 @@ def run(session: Session) -> int:
 
 COMMAND = Command("soak", """\
 usage: mr-bench soak [options] TX RX [TX RX...]
-A long run at --rate: loss and latency of each interval, and what drifts.
+A long run at --rate: loss, latency and drift of each interval.
 """, Group.INTERVAL, run)
 main = COMMAND.main
