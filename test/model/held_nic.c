@@ -5,19 +5,19 @@
 
 enum { EXTCNF_CTRL = 0xf00, MDIO_SW = 1 << 5, RXD_BYTES_SHIFT = 32 };
 
-static struct held *current;
+struct held held;
 static const struct model_ops *honest;
 
-static struct intel *nic_of(const struct held *held)
+static struct intel *nic_of(void)
 {
-	return (struct intel *)held->bed.m;
+	return (struct intel *)held.bed.m;
 }
 
 /* The hook may use the device. */
 static void call_hook(struct model *m)
 {
 	model_unlock(m);
-	current->hook(current);
+	held.hook();
 	model_lock(m);
 }
 
@@ -26,8 +26,7 @@ static uint64_t read_register(struct model *m, uint32_t bar, uint64_t offset,
 {
 	const uint64_t value = honest->read(m, bar, offset, n_bytes);
 
-	if (current->read_hook_offset != 0 &&
-	    offset == current->read_hook_offset)
+	if (held.read_hook_offset != 0 && offset == held.read_hook_offset)
 		call_hook(m);
 	return value;
 }
@@ -36,21 +35,21 @@ static void write_register(struct model *m, uint32_t bar, uint64_t offset,
 			   uint32_t n_bytes, uint64_t value)
 {
 	honest->write(m, bar, offset, n_bytes, value);
-	if (current->n_writes < HELD_MAX_WRITES) {
-		current->offsets[current->n_writes] = (uint32_t)offset;
-		current->values[current->n_writes++] = (uint32_t)value;
+	if (held.n_writes < HELD_MAX_WRITES) {
+		held.offsets[held.n_writes] = (uint32_t)offset;
+		held.values[held.n_writes++] = (uint32_t)value;
 	}
 	if (offset == EXTCNF_CTRL && (value & MDIO_SW) != 0 &&
-	    current->n_mdio_refused > 0) {
-		current->n_mdio_refused--;
+	    held.n_mdio_refused > 0) {
+		held.n_mdio_refused--;
 		*intel_reg((struct intel *)m, EXTCNF_CTRL) &=
 			~(uint32_t)MDIO_SW;
 	}
-	if (current->hook_offset != 0 && offset == current->hook_offset)
+	if (held.hook_offset != 0 && offset == held.hook_offset)
 		call_hook(m);
 }
 
-void held_prepare(struct held *held, struct held_config config)
+void held_prepare(struct held_config config)
 {
 	static const uint8_t mac[6] = { 0x52, 0, 2, 3, 4, 5 };
 	static struct model_ops ops;
@@ -60,7 +59,7 @@ void held_prepare(struct held *held, struct held_config config)
 						 &chip_82576;
 	struct intel *nic = intel_create(chip, mac);
 
-	memset(held, 0, sizeof(*held));
+	memset(&held, 0, sizeof(held));
 	assert_true(nic != NULL);
 	honest = nic->m.ops;
 	ops = *honest;
@@ -70,20 +69,19 @@ void held_prepare(struct held *held, struct held_config config)
 	nic->m.is_lazy = true;
 	if (config.device_id != 0)
 		memcpy(&nic->m.config[2], &config.device_id, 2);
-	current = held;
-	bed_begin(&held->bed, &nic->m,
+	bed_begin(&held.bed, &nic->m,
 		  (struct mr_pool_config){ .n_pages = config.n_pages,
 					   .chunk_bytes = config.chunk_bytes,
 					   .tailroom_bytes =
 						   config.tailroom_bytes },
 		  NULL);
-	held->backend = *model_backend();
-	assert_int_equal(mr_ctx_add_pci_device(held->bed.ctx, "held",
-					       &held->backend, &nic->m),
+	held.backend = *model_backend();
+	assert_int_equal(mr_ctx_add_pci_device(held.bed.ctx, "held",
+					       &held.backend, &nic->m),
 			 0);
 }
 
-int held_try(struct held *held, const char *options, struct mr_reason *reason)
+int held_try(const char *options, struct mr_reason *reason)
 {
 	char spec[256];
 	int err;
@@ -91,81 +89,81 @@ int held_try(struct held *held, const char *options, struct mr_reason *reason)
 	snprintf(spec, sizeof(spec), "rx-ring=%u,tx-ring=%u%s%s", HELD_RING,
 		 HELD_RING, options != NULL ? "," : "",
 		 options != NULL ? options : "");
-	err = bed_try_open_as(&held->bed, "held", spec, reason);
+	err = bed_try_open_as(&held.bed, "held", spec, reason);
 	if (err < 0)
 		return err;
-	held->intel = (struct intel_port *)held->bed.port;
-	model_step(held->bed.m); /* the link is up */
+	held.intel = (struct intel_port *)held.bed.port;
+	model_step(held.bed.m); /* the link is up */
 	return 0;
 }
 
-void held_open(struct held *held, struct held_config config)
+void held_open(struct held_config config)
 {
 	struct mr_reason why = { "" };
 
-	held_prepare(held, config);
-	if (held_try(held, config.options, &why) < 0)
+	held_prepare(config);
+	if (held_try(config.options, &why) < 0)
 		fail_msg("%s", why.text);
 }
 
-void held_close(struct held *held)
+void held_close(void)
 {
-	struct model *m = held->bed.m;
+	struct model *m = held.bed.m;
 
-	mr_port_close(held->bed.port);
-	held->bed.port = NULL;
+	mr_port_close(held.bed.port);
+	held.bed.port = NULL;
 	/* What is gone cannot be told to be quiet. */
 	if (m->faults.all_ones && m->n_violations == 1 &&
 	    strcmp(model_violations(m), "closed while bus master is on\n") == 0)
 		model_forgive(m);
-	bed_close(&held->bed);
-	intel_destroy(nic_of(held));
-	model_wire_destroy(held->bed.wire);
+	bed_close(&held.bed);
+	intel_destroy(nic_of());
+	model_wire_destroy(held.bed.wire);
 }
 
-uint32_t *held_reg(const struct held *held, uint32_t offset)
+uint32_t *held_reg(uint32_t offset)
 {
-	return intel_reg(nic_of(held), offset);
+	return intel_reg(nic_of(), offset);
 }
 
-void held_set_vectors(struct held *held, uint32_t n)
+void held_set_vectors(uint32_t n)
 {
 	static struct intel_chip chip;
-	uint8_t *cap = held->bed.m->config + held->bed.m->config[0x34];
+	uint8_t *cap = held.bed.m->config + held.bed.m->config[0x34];
 
 	assert_int_equal(*cap, 0x11); /* MSI-X comes first */
 	cap[2] = (uint8_t)(n - 1);
-	held->bed.m->n_vectors = n;
-	chip = *nic_of(held)->chip;
+	held.bed.m->n_vectors = n;
+	chip = *nic_of()->chip;
 	chip.n_vectors = INTEL_MAX_VECTORS;
-	nic_of(held)->chip = &chip;
+	nic_of()->chip = &chip;
 }
 
-void held_set_mac(struct held *held, const uint8_t mac[6])
+void held_set_mac(const uint8_t mac[6])
 {
-	memcpy(nic_of(held)->mac, mac, 6);
+	memcpy(nic_of()->mac, mac, 6);
 }
 
-void held_stop_queues(struct held *held)
+void held_stop_queues(void)
 {
-	nic_of(held)->enable_polls = UINT32_MAX;
+	nic_of()->enable_polls = UINT32_MAX;
 }
 
-void held_set_gone(struct held *held, bool is_gone)
+void held_set_gone(bool is_gone)
 {
-	held->bed.m->faults.all_ones = is_gone;
+	held.bed.m->faults.all_ones = is_gone;
 }
 
-void held_set_link(struct held *held, bool is_up)
+void held_set_link(bool is_up)
 {
-	held->bed.m->faults.link_down = !is_up;
-	model_step(held->bed.m);
+	held.bed.m->faults.link_down = !is_up;
+	model_step(held.bed.m);
 }
 
-void held_receive(struct held *held, uint64_t low, uint32_t status,
-		  uint32_t n_bytes, uint16_t vlan)
+void held_receive(uint64_t low, uint32_t status, uint32_t n_bytes,
+		  uint16_t vlan)
 {
-	struct intel *nic = nic_of(held);
+	struct intel *nic = nic_of();
 	struct intel_ring *ring = &nic->rx[0];
 	struct intel_desc *desc = intel_desc_at(nic, ring, ring->head);
 	const uint64_t iova = ring->given[ring->head].low;
@@ -173,7 +171,7 @@ void held_receive(struct held *held, uint64_t low, uint32_t status,
 	/* The device has a descriptor, and it is as it was given. */
 	assert_int_not_equal(ring->head, ring->tail);
 	assert_true(intel_desc_is_kept(nic, ring, ring->head, desc));
-	memset(model_dma(held->bed.m, iova, 1024), 0x5a,
+	memset(model_dma(held.bed.m, iova, 1024), 0x5a,
 	       n_bytes < 1024 ? n_bytes : 1024);
 	desc->low = low;
 	desc->high = status | RXD_DD | (uint64_t)n_bytes << RXD_BYTES_SHIFT |
@@ -182,12 +180,12 @@ void held_receive(struct held *held, uint64_t low, uint32_t status,
 	ring->head = (ring->head + 1) % ring->n;
 }
 
-void held_set_drops(struct held *held, uint32_t q, uint32_t n)
+void held_set_drops(uint32_t q, uint32_t n)
 {
-	nic_of(held)->rx[q].drops = n;
+	nic_of()->rx[q].drops = n;
 }
 
-void held_set_bytes(struct held *held, uint64_t n)
+void held_set_bytes(uint64_t n)
 {
-	nic_of(held)->gorc = n;
+	nic_of()->gorc = n;
 }

@@ -8,6 +8,7 @@
 #define MODEL_HELD_NIC_H
 
 #include "model/bed.h"
+#include "support/test.h"
 
 struct intel_port;
 
@@ -34,57 +35,70 @@ struct held {
 	uint32_t offsets[HELD_MAX_WRITES], values[HELD_MAX_WRITES], n_writes;
 	/* Called behind the write, or the reading, of a register; 0: none. */
 	uint32_t hook_offset, read_hook_offset;
-	void (*hook)(struct held *held);
+	void (*hook)(void);
 	uint32_t n_mdio_refused; /* so often firmware keeps the PHY (82574) */
 };
 
-/* All but opening the port. One at a time. */
-void held_prepare(struct held *held, struct held_config config);
+/* There is one at a time. */
+extern struct held held;
+
+/* All but opening the port. */
+void held_prepare(struct held_config config);
 /* 0, or what opening fails with. */
-int held_try(struct held *held, const char *options, struct mr_reason *reason);
-void held_open(struct held *held, struct held_config config);
+int held_try(const char *options, struct mr_reason *reason);
+void held_open(struct held_config config);
 /* As bed_close(): nothing is left. The driver did nothing forbidden. */
-void held_close(struct held *held);
+void held_close(void);
 
 /* A register as it is, nothing else. */
-uint32_t *held_reg(const struct held *held, uint32_t offset);
+uint32_t *held_reg(uint32_t offset);
 /* The device says that it has so many vectors. */
-void held_set_vectors(struct held *held, uint32_t n);
+void held_set_vectors(uint32_t n);
 /* Of its NVM, from the next reset on. */
-void held_set_mac(struct held *held, const uint8_t mac[6]);
+void held_set_mac(const uint8_t mac[6]);
 /* QUEUE_ENABLE never reads 1. */
-void held_stop_queues(struct held *held);
+void held_stop_queues(void);
 /* Whether the device is gone: it reads all ones. */
-void held_set_gone(struct held *held, bool is_gone);
-void held_set_link(struct held *held, bool is_up);
+void held_set_gone(bool is_gone);
+void held_set_link(bool is_up);
 /* Rx: the device writes the next descriptor of queue 0; status without DD. */
-void held_receive(struct held *held, uint64_t low, uint32_t status,
-		  uint32_t n_bytes, uint16_t vlan);
+void held_receive(uint64_t low, uint32_t status, uint32_t n_bytes,
+		  uint16_t vlan);
 /* Frames that queue q dropped because it was full. */
-void held_set_drops(struct held *held, uint32_t q, uint32_t n);
+void held_set_drops(uint32_t q, uint32_t n);
 /* Bytes that GORC has counted. */
-void held_set_bytes(struct held *held, uint64_t n);
+void held_set_bytes(uint64_t n);
 
 /* A frame of n_bytes in a page of its own, with room in front. */
-static inline struct mr_frame held_frame(struct held *held, uint32_t n_bytes)
+static inline struct mr_frame held_frame(uint32_t n_bytes)
 {
 	struct mr_frame frame = { .len = n_bytes };
 
 	assert_int_equal(
-		mr_frag_alloc_bulk(held->bed.cache, &frame.addr, 1, 4096), 1);
+		mr_frag_alloc_bulk(held.bed.cache, &frame.addr, 1, 4096), 1);
 	frame.addr += 128;
 	return frame;
 }
 
-static inline uint8_t *held_bytes(const struct held *held,
-				  const struct mr_frame *frame)
+static inline uint8_t *held_bytes(const struct mr_frame *frame)
 {
-	return held->bed.base + frame->addr;
+	return held.bed.base + frame->addr;
 }
 
-static inline uint64_t held_in_flight(const struct held *held)
+static inline uint64_t held_in_flight(void)
 {
-	return held->bed.n_pages - bed_free_pages(&held->bed);
+	return held.bed.n_pages - bed_free_pages(&held.bed);
 }
+
+/* A test of an open port; fields of its struct held_config may follow. */
+#define HELD_TEST(name, ...)                                                   \
+	static void name##_when_open(void);                                    \
+	TEST(name)                                                             \
+	{                                                                      \
+		held_open((struct held_config){ __VA_ARGS__ });                \
+		name##_when_open();                                            \
+		held_close();                                                  \
+	}                                                                      \
+	static void name##_when_open(void)
 
 #endif

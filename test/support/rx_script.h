@@ -28,13 +28,12 @@ struct rx_script {
 	uint32_t delivered, invalid, too_long, pool_empty;
 };
 
-/* The device and the queue; give's last parameter: the frame ends. */
+/* The queue, and what delivers to it: a buffer that ends a frame or not. */
 struct rx_double {
 	struct mr_rxq *rxq;
 	struct mr_cache *cache;
-	void *device;
-	void (*give)(void *device, bool is_end);
-	void (*give_bad)(void *device); /* NULL: no script has it */
+	void (*give)(bool is_end);
+	void (*give_bad)(void); /* NULL: no script has it */
 };
 
 static inline void rx_script_burst(const struct rx_double *d, const char *text,
@@ -69,9 +68,9 @@ static inline void rx_script_run(const struct rx_script *row,
 
 		for (unsigned long i = 0; i < (times == 0 ? 1 : times); i++) {
 			if (*word == 'm' || *word == 'e')
-				d->give(d->device, *word == 'e');
+				d->give(*word == 'e');
 			else if (*word == 'b')
-				d->give_bad(d->device);
+				d->give_bad();
 			else if (*word == 'R')
 				rx_script_burst(d, word, frames, &n);
 		}

@@ -9,23 +9,21 @@
 #include "intel.h"
 #include "model/held_nic.h"
 
-TEST(addresses_have_their_places)
+HELD_TEST(addresses_have_their_places)
 {
 	static const uint8_t own[6] = { 2, 0xaa, 0xbb, 0xcc, 0xdd, 0xee };
 	uint8_t macs[16][6] = { 0 };
 	struct mr_reason reason;
-	struct held held;
 
-	held_open(&held, (struct held_config){ 0 });
 	/* The 82576 has pools, and one of them. */
-	assert_int_equal(*held_reg(&held, INTEL_RAH),
+	assert_int_equal(*held_reg(INTEL_RAH),
 			 INTEL_RAH_AV | INTEL_RAH_POOL_1 | 0x0504);
 	for (uint8_t i = 0; i < 16; i++)
 		memcpy(macs[i], (uint8_t[]){ 2, 0, 0, 0, 0, i }, 6);
 	assert_int_equal(mr_port_set_mac(held.bed.port, own, NULL), 0);
 	assert_int_equal(
 		mr_port_set_mac_filter(held.bed.port, macs, 15, &reason), 0);
-	assert_int_equal(*held_reg(&held, INTEL_RAH + 15 * 8),
+	assert_int_equal(*held_reg(INTEL_RAH + 15 * 8),
 			 INTEL_RAH_AV | INTEL_RAH_POOL_1 | 0x0e00);
 	assert_int_equal(
 		mr_port_set_mac_filter(held.bed.port, macs, 16, &reason),
@@ -34,11 +32,9 @@ TEST(addresses_have_their_places)
 	/* A shorter list: the rest is gone, and the own address stays. */
 	assert_int_equal(mr_port_set_mac_filter(held.bed.port, macs, 1, NULL),
 			 0);
-	assert_int_equal(*held_reg(&held, INTEL_RAL), 0xccbbaa02);
-	assert_int_equal(*held_reg(&held, INTEL_RAH + 8) & INTEL_RAH_AV,
-			 INTEL_RAH_AV);
-	assert_int_equal(*held_reg(&held, INTEL_RAH + 16), 0);
-	held_close(&held);
+	assert_int_equal(*held_reg(INTEL_RAL), 0xccbbaa02);
+	assert_int_equal(*held_reg(INTEL_RAH + 8) & INTEL_RAH_AV, INTEL_RAH_AV);
+	assert_int_equal(*held_reg(INTEL_RAH + 16), 0);
 }
 
 TEST(options_set_what_is_received)
@@ -53,17 +49,13 @@ TEST(options_set_what_is_received)
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct held held;
-
-		held_open(&held,
-			  (struct held_config){ .options = cases[i].options });
-		assert_int_equal(*held_reg(&held, INTEL_RCTL),
+		held_open((struct held_config){ .options = cases[i].options });
+		assert_int_equal(*held_reg(INTEL_RCTL),
 				 INTEL_RCTL_EN | INTEL_RCTL_BAM |
 					 INTEL_RCTL_SECRC | INTEL_RCTL_LPE |
 					 cases[i].modes);
-		assert_int_equal(*held_reg(&held, INTEL_CTRL) & INTEL_CTRL_VME,
-				 0);
-		held_close(&held);
+		assert_int_equal(*held_reg(INTEL_CTRL) & INTEL_CTRL_VME, 0);
+		held_close();
 	}
 }
 
@@ -89,29 +81,28 @@ TEST(an_mtu_is_what_buffers_and_device_take)
 		const bool is_igb = cases[i].device_id == HELD_82576;
 		struct mr_port_info info = { .size = sizeof(info) };
 		struct mr_reason why = { "" };
-		struct held held;
 
-		held_open(&held, (struct held_config){
-					 .device_id = cases[i].device_id });
+		held_open((struct held_config){ .device_id =
+							cases[i].device_id });
 		assert_int_equal(mr_port_set_mtu(held.bed.port,
 						 cases[i].mtu_bytes, &why),
 				 cases[i].err);
 		assert_reason_has(&why, cases[i].words);
-		assert_int_equal(is_igb ? *held_reg(&held, INTEL_RLPML) :
-					  *held_reg(&held, INTEL_RCTL) &
-						  INTEL_RCTL_LPE,
+		assert_int_equal(is_igb ?
+					 *held_reg(INTEL_RLPML) :
+					 *held_reg(INTEL_RCTL) & INTEL_RCTL_LPE,
 				 cases[i].limit);
 		assert_int_equal(mr_port_info(held.bed.port, &info), 0);
 		assert_int_equal(info.mtu_bytes,
 				 cases[i].err == 0 ? cases[i].mtu_bytes : 1500);
-		held_close(&held);
+		held_close();
 	}
 }
 
-static uint64_t count_of(struct held *held, const char *name)
+static uint64_t count_of(const char *name)
 {
 	struct mr_named_count counts[32];
-	const uint32_t n = mr_port_device_stats(held->bed.port, counts, 32);
+	const uint32_t n = mr_port_device_stats(held.bed.port, counts, 32);
 
 	for (uint32_t i = 0; i < n; i++)
 		if (strcmp(counts[i].name, name) == 0)
@@ -121,50 +112,45 @@ static uint64_t count_of(struct held *held, const char *name)
 }
 
 /* Registers are cleared by reading, and are all in 64 bits here. */
-TEST(the_devices_counts_add_up)
+HELD_TEST(the_devices_counts_add_up, .options = "queues=2")
 {
 	struct mr_named_count drops[4];
-	struct held held;
 
-	held_open(&held, (struct held_config){ .options = "queues=2" });
 	for (uint64_t round = 1; round <= 3; round++) {
-		*held_reg(&held, 0x4074) = 0xfffffffe;
-		held_set_bytes(&held, 0x3fffffff0);
-		assert_int_equal(count_of(&held, "gprc"), round * 0xfffffffe);
-		held_set_bytes(&held, 0);
-		assert_int_equal(count_of(&held, "gorc"), round * 0x3fffffff0);
+		*held_reg(0x4074) = 0xfffffffe;
+		held_set_bytes(0x3fffffff0);
+		assert_int_equal(count_of("gprc"), round * 0xfffffffe);
+		held_set_bytes(0);
+		assert_int_equal(count_of("gorc"), round * 0x3fffffff0);
 	}
-	*held_reg(&held, 0x4010) = 7;
+	*held_reg(0x4010) = 7;
 	assert_int_equal(mr_port_device_drops(held.bed.port, drops, 4), 4);
 	assert_string_equal(drops[0].name, "rx_missed");
 	assert_int_equal(drops[0].value, 7);
-	assert_int_equal(count_of(&held, "mpc"), 7);
+	assert_int_equal(count_of("mpc"), 7);
 	/* Room for fewer is filled, and no more. */
 	drops[1].value = 99;
 	assert_int_equal(mr_port_device_drops(held.bed.port, drops, 1), 4);
 	assert_int_equal(drops[1].value, 99);
-	held_close(&held);
 }
 
 /* Another thread, between the reading of a register and its clearing. */
-static void read_beside(struct held *held)
+static void read_beside(void)
 {
 	struct mr_named_count drops[4];
 
-	held->read_hook_offset = 0;
-	mr_port_device_drops(held->bed.port, drops, 4);
+	held.read_hook_offset = 0;
+	mr_port_device_drops(held.bed.port, drops, 4);
 	assert_int_equal(drops[1].value, 0);
 }
 
 /* The I210 does not clear what a full queue dropped: it is told to. */
-TEST(drops_of_full_queues_count_once)
+HELD_TEST(drops_of_full_queues_count_once, .device_id = HELD_I210,
+	  .options = "queues=2")
 {
 	struct mr_named_count drops[4];
-	struct held held;
 
-	held_open(&held, (struct held_config){ .device_id = HELD_I210,
-					       .options = "queues=2" });
-	held_set_drops(&held, 1, 9);
+	held_set_drops(1, 9);
 	held.read_hook_offset = intel_rx_ring(1) + INTEL_RQDPC;
 	held.hook = read_beside;
 	for (int i = 0; i < 3; i++) {
@@ -172,17 +158,16 @@ TEST(drops_of_full_queues_count_once)
 		assert_string_equal(drops[1].name, "rx_queue_full");
 		assert_int_equal(drops[1].value, 9);
 	}
-	held_set_drops(&held, 1, 2);
+	held_set_drops(1, 2);
 	mr_port_device_drops(held.bed.port, drops, 4);
 	assert_int_equal(drops[1].value, 11);
-	held_close(&held);
 }
 
-static struct mr_link link_of(const struct held *held)
+static struct mr_link link_of(void)
 {
 	struct mr_link link = { 0 };
 
-	assert_int_equal(mr_port_link(held->bed.port, &link), 0);
+	assert_int_equal(mr_port_link(held.bed.port, &link), 0);
 	return link;
 }
 
@@ -193,33 +178,29 @@ static void fire(int fd)
 	assert_int_equal(write(fd, &one, sizeof(one)), sizeof(one));
 }
 
-TEST(a_change_of_the_link_is_an_event)
+HELD_TEST(a_change_of_the_link_is_an_event)
 {
-	struct held held;
-
-	held_open(&held, (struct held_config){ 0 });
 	assert_int_equal(mr_port_poll(held.bed.port), 0);
 	for (int i = 0; i < 4; i++) {
 		const bool is_up = i % 2 == 1;
 
-		assert_int_equal(link_of(&held).is_up, !is_up);
-		held_set_link(&held, is_up);
+		assert_int_equal(link_of().is_up, !is_up);
+		held_set_link(is_up);
 		/* Its vector fires, and goes off: it is switched on again. */
-		*held_reg(&held, INTEL_EIMS) = 0;
+		*held_reg(INTEL_EIMS) = 0;
 		fire(held.bed.m->irq_fds[2]);
 		assert_int_equal(mr_port_poll(held.bed.port), 1);
-		assert_int_equal(*held_reg(&held, INTEL_EIMS), 1u << 2);
-		assert_int_equal(link_of(&held).speed_mbps, is_up ? 1000 : 0);
+		assert_int_equal(*held_reg(INTEL_EIMS), 1u << 2);
+		assert_int_equal(link_of().speed_mbps, is_up ? 1000 : 0);
 		assert_int_equal(mr_port_poll(held.bed.port), 0);
 	}
-	held_close(&held);
 }
 
-static uint32_t written(const struct held *held, uint32_t i, uint32_t offset)
+static uint32_t written(uint32_t i, uint32_t offset)
 {
-	for (; i < held->n_writes; i++)
-		if (held->offsets[i] == offset)
-			return held->values[i];
+	for (; i < held.n_writes; i++)
+		if (held.offsets[i] == offset)
+			return held.values[i];
 	fail_msg("0x%x was not written", offset);
 	return 0;
 }
@@ -227,27 +208,26 @@ static uint32_t written(const struct held *held, uint32_t i, uint32_t offset)
 /* The 82574's vector of the link fires for overruns, too: not in a row. */
 TEST(other_causes_are_cleared_and_moderated)
 {
-	struct held held;
 	uint32_t at;
 
-	held_open(&held, (struct held_config){ .device_id = HELD_82574,
-					       .options = "itr=0" });
-	assert_int_equal(*held_reg(&held, INTEL_EITR_82574 + 4 * 1), 0);
-	assert_int_equal(*held_reg(&held, INTEL_EITR_82574 + 4 * 2), 32000);
+	held_open((struct held_config){ .device_id = HELD_82574,
+					.options = "itr=0" });
+	assert_int_equal(*held_reg(INTEL_EITR_82574 + 4 * 1), 0);
+	assert_int_equal(*held_reg(INTEL_EITR_82574 + 4 * 2), 32000);
 	mr_port_poll(held.bed.port);
 	at = held.n_writes;
 	fire(held.bed.m->irq_fds[2]);
 	assert_int_equal(mr_port_poll(held.bed.port), 0);
-	assert_int_equal(written(&held, at, INTEL_ICR), 0x01070244);
-	assert_int_equal(written(&held, at, INTEL_IMS), 0x01000004);
-	held_close(&held);
+	assert_int_equal(written(at, INTEL_ICR), 0x01070244);
+	assert_int_equal(written(at, INTEL_IMS), 0x01000004);
+	held_close();
 
-	held_open(&held, (struct held_config){ .options = "itr=3" });
-	assert_int_equal(*held_reg(&held, INTEL_EITR + 4 * 1),
+	held_open((struct held_config){ .options = "itr=3" });
+	assert_int_equal(*held_reg(INTEL_EITR + 4 * 1),
 			 INTEL_EITR_CNT_IGNR | 3 << 2);
-	assert_int_equal(*held_reg(&held, INTEL_EITR + 4 * 2),
+	assert_int_equal(*held_reg(INTEL_EITR + 4 * 2),
 			 INTEL_EITR_CNT_IGNR | 8000 << 2);
-	held_close(&held);
+	held_close();
 }
 
 static void assert_told_nothing(struct mr_port *port)
@@ -271,14 +251,13 @@ TEST(a_device_that_is_gone_is_one_event)
 	for (int who = 0; who < N; who++) {
 		struct mr_reason why = { "" };
 		struct mr_frame frame;
-		struct held held;
 		uint64_t n_writes;
 
-		held_open(&held, (struct held_config){ 0 });
+		held_open((struct held_config){ 0 });
 		assert_int_equal(mr_port_poll(held.bed.port), 0);
-		*held_reg(&held, 0x4010) = 5;
+		*held_reg(0x4010) = 5;
 		if (who < ASKED_BACK)
-			held_set_gone(&held, true);
+			held_set_gone(true);
 		if (who == CONTROL)
 			assert_int_equal(
 				mr_port_set_promisc(held.bed.port, 1, NULL),
@@ -290,9 +269,9 @@ TEST(a_device_that_is_gone_is_one_event)
 						 held.bed.m->err_fd);
 		n_writes = held.bed.m->n_bar_writes;
 		assert_int_equal(mr_port_poll(held.bed.port), 1);
-		assert_int_equal(link_of(&held).is_gone, 1);
-		assert_int_equal(link_of(&held).is_up, 0);
-		assert_int_equal(link_of(&held).speed_mbps, 0);
+		assert_int_equal(link_of().is_gone, 1);
+		assert_int_equal(link_of().is_up, 0);
+		assert_int_equal(link_of().speed_mbps, 0);
 		assert_int_equal(mr_port_poll(held.bed.port), 0);
 		assert_int_equal(mr_port_set_promisc(held.bed.port, 1, &why),
 				 -ENODEV);
@@ -301,7 +280,7 @@ TEST(a_device_that_is_gone_is_one_event)
 		assert_told_nothing(held.bed.port);
 		assert_int_equal(mr_queue_arm(&held.bed.rxq->queue), 0);
 		assert_int_equal(mr_queue_arm(&held.bed.txq->queue), 0);
-		frame = held_frame(&held, 60);
+		frame = held_frame(60);
 		assert_int_equal(
 			mr_tx_burst(held.bed.txq, held.bed.cache, &frame, 1),
 			1);
@@ -310,6 +289,6 @@ TEST(a_device_that_is_gone_is_one_event)
 		mr_port_close(held.bed.port);
 		held.bed.port = NULL;
 		assert_int_equal(held.bed.m->n_bar_writes, n_writes);
-		held_close(&held);
+		held_close();
 	}
 }

@@ -54,14 +54,13 @@ TEST(what_a_device_does_not_have_is_refused)
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct mr_reason why = { "" };
-		struct held held;
 
-		held_prepare(&held, cases[i].config);
-		assert_int_equal(held_try(&held, cases[i].options, &why),
+		held_prepare(cases[i].config);
+		assert_int_equal(held_try(cases[i].options, &why),
 				 cases[i].err);
 		assert_reason_has(&why, cases[i].words);
 		assert_int_equal(held.n_writes, 0); /* nothing was changed */
-		held_close(&held);
+		held_close();
 	}
 }
 
@@ -78,10 +77,9 @@ TEST(rings_are_powers_of_two)
 		{ "vfio:held,ring=1024,tx-ring=64", NULL, 1024 + 64 },
 	};
 	struct mr_reason why;
-	struct held held;
 	uint32_t n = 0;
 
-	held_prepare(&held, (struct held_config){ 0 });
+	held_prepare((struct held_config){ 0 });
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		assert_int_equal(mr_port_need_pages(held.bed.ctx, cases[i].spec,
 						    4096, &n, &why),
@@ -94,7 +92,7 @@ TEST(rings_are_powers_of_two)
 	assert_int_equal(
 		mr_port_takes_option(held.bed.ctx, "vfio:held", "ring", NULL),
 		1);
-	held_close(&held);
+	held_close();
 }
 
 /* Headroom, tailroom and the device's units decide what a buffer has. */
@@ -121,24 +119,22 @@ TEST(buffers_are_what_a_chunk_leaves)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const uint32_t n = cases[i].buf_bytes;
 		struct mr_port_info info = { .size = sizeof(info) };
-		struct held held;
 
-		held_open(&held, cases[i].config);
+		held_open(cases[i].config);
 		assert_int_equal(held.intel->buf_bytes, n);
 		assert_int_equal(mr_port_info(held.bed.port, &info), 0);
 		assert_int_equal(info.has_sg, cases[i].has_sg);
 		assert_int_equal(held.bed.rxq->n_min,
 				 cases[i].has_sg ? MR_MAX_SEGS : 1);
 		if (cases[i].config.device_id == HELD_82574)
-			assert_int_equal(*held_reg(&held, INTEL_RCTL) &
-						 (3u << 16),
+			assert_int_equal(*held_reg(INTEL_RCTL) & (3u << 16),
 					 n == 2048 ? INTEL_RCTL_SZ_2048 :
 						     INTEL_RCTL_SZ_1024);
 		else
-			assert_int_equal(*held_reg(&held, intel_rx_ring(0) +
-								  INTEL_SRRCTL),
-					 INTEL_SRRCTL_ADV_ONEBUF | n / 1024);
-		held_close(&held);
+			assert_int_equal(
+				*held_reg(intel_rx_ring(0) + INTEL_SRRCTL),
+				INTEL_SRRCTL_ADV_ONEBUF | n / 1024);
+		held_close();
 	}
 }
 
@@ -195,17 +191,14 @@ TEST(queues_are_apart)
 {
 	for (size_t i = 0; i < sizeof(queue_cases) / sizeof(queue_cases[0]);
 	     i++) {
-		struct held held;
 		struct mr_port *port;
 		uint32_t n;
 
-		held_prepare(&held,
-			     (struct held_config){
-				     .device_id = queue_cases[i].device_id });
+		held_prepare((struct held_config){
+			.device_id = queue_cases[i].device_id });
 		if (queue_cases[i].n_vectors != 0)
-			held_set_vectors(&held, queue_cases[i].n_vectors);
-		assert_int_equal(held_try(&held, queue_cases[i].options, NULL),
-				 0);
+			held_set_vectors(queue_cases[i].n_vectors);
+		assert_int_equal(held_try(queue_cases[i].options, NULL), 0);
 		port = held.bed.port;
 		n = held.intel->n_queues;
 		for (uint32_t q = 0; q < n; q++) {
@@ -217,26 +210,21 @@ TEST(queues_are_apart)
 						 -1);
 		}
 		for (int k = 0; k < 3; k++)
-			assert_int_equal(
-				*held_reg(&held, queue_cases[i].regs[k][0]),
-				queue_cases[i].regs[k][1]);
-		held_close(&held);
+			assert_int_equal(*held_reg(queue_cases[i].regs[k][0]),
+					 queue_cases[i].regs[k][1]);
+		held_close();
 	}
 }
 
 /* What Linux sets in an 82574 against its errata. */
-TEST(errata_of_the_82574_are_heeded)
+HELD_TEST(errata_of_the_82574_are_heeded, .device_id = HELD_82574)
 {
-	struct held held;
-
-	held_open(&held, (struct held_config){ .device_id = HELD_82574 });
-	assert_int_equal(*held_reg(&held, 0x3828), 0x01410000);
-	assert_int_equal(*held_reg(&held, INTEL_GCR), 1u << 22);
-	assert_int_equal(*held_reg(&held, 0x5b64), 1);
-	assert_int_equal(*held_reg(&held, INTEL_CTRL_EXT),
+	assert_int_equal(*held_reg(0x3828), 0x01410000);
+	assert_int_equal(*held_reg(INTEL_GCR), 1u << 22);
+	assert_int_equal(*held_reg(0x5b64), 1);
+	assert_int_equal(*held_reg(INTEL_CTRL_EXT),
 			 1u << 22 | INTEL_CTRL_EXT_EIAME |
 				 INTEL_CTRL_EXT_DRV_LOAD);
-	held_close(&held);
 }
 
 static int refuse_irqs(void *device, uint32_t n, const int *fds)
@@ -247,15 +235,13 @@ static int refuse_irqs(void *device, uint32_t n, const int *fds)
 
 TEST(a_machine_without_interrupts_is_polled)
 {
-	struct held held;
-
-	held_prepare(&held, (struct held_config){ 0 });
+	held_prepare((struct held_config){ 0 });
 	held.backend.set_irqs = refuse_irqs;
-	assert_int_equal(held_try(&held, NULL, NULL), 0);
+	assert_int_equal(held_try(NULL, NULL), 0);
 	assert_int_equal(held.bed.rxq->queue.fd, -1);
 	assert_int_equal(mr_queue_arm(&held.bed.rxq->queue), 1);
-	assert_int_equal(*held_reg(&held, INTEL_GPIE), 0);
-	held_close(&held);
+	assert_int_equal(*held_reg(INTEL_GPIE), 0);
+	held_close();
 }
 
 /* Firmware of an 82574 has the PHY for a while, or for good. */
@@ -264,20 +250,18 @@ TEST(the_phy_is_asked_for_until_firmware_lets_go)
 	uint32_t n_lines[2];
 
 	for (int is_for_good = 0; is_for_good < 2; is_for_good++) {
-		struct held held;
 		bool has_told = false;
 
-		held_prepare(&held,
-			     (struct held_config){ .device_id = HELD_82574 });
+		held_prepare((struct held_config){ .device_id = HELD_82574 });
 		held.n_mdio_refused = is_for_good ? UINT32_MAX : 9;
-		assert_int_equal(held_try(&held, NULL, NULL), 0);
+		assert_int_equal(held_try(NULL, NULL), 0);
 		for (uint32_t i = 0; i < held.n_writes; i++)
 			has_told |= held.offsets[i] == INTEL_MDIC;
 		/* Nothing is told to a PHY that is not ours; the port opens. */
 		assert_int_equal(has_told, !is_for_good);
-		assert_int_equal(*held_reg(&held, INTEL_EXTCNF_CTRL), 0);
+		assert_int_equal(*held_reg(INTEL_EXTCNF_CTRL), 0);
 		n_lines[is_for_good] = held.bed.allocator.n_lines;
-		held_close(&held);
+		held_close();
 	}
 	assert_int_equal(n_lines[1], n_lines[0] + 1); /* says so */
 }
@@ -285,14 +269,13 @@ TEST(the_phy_is_asked_for_until_firmware_lets_go)
 TEST(a_queue_that_does_not_start_is_an_error)
 {
 	struct mr_reason why = { "" };
-	struct held held;
 
-	held_prepare(&held, (struct held_config){ 0 });
-	held_stop_queues(&held);
-	assert_int_equal(held_try(&held, NULL, &why), -EIO);
+	held_prepare((struct held_config){ 0 });
+	held_stop_queues();
+	assert_int_equal(held_try(NULL, &why), -EIO);
 	assert_reason_has(&why, "queue 0");
-	assert_int_equal(held_in_flight(&held), 0);
-	held_close(&held);
+	assert_int_equal(held_in_flight(), 0);
+	held_close();
 }
 
 /* A cable that is out is no error, and is not waited for without end. */
@@ -303,16 +286,15 @@ TEST(without_a_link_it_is_open)
 	for (int is_out = 0; is_out < 2; is_out++) {
 		const uint64_t start_ms = bed_now_ms();
 		struct mr_link link = { 0 };
-		struct held held;
 
-		held_prepare(&held, (struct held_config){ 0 });
+		held_prepare((struct held_config){ 0 });
 		held.bed.m->faults.link_down = is_out;
-		assert_int_equal(held_try(&held, "link-wait=200", NULL), 0);
+		assert_int_equal(held_try("link-wait=200", NULL), 0);
 		assert_true(!is_out || bed_now_ms() - start_ms >= 200);
 		assert_int_equal(mr_port_link(held.bed.port, &link), 0);
 		assert_int_equal(link.is_up, !is_out);
 		n_lines[is_out] = held.bed.allocator.n_lines;
-		held_close(&held);
+		held_close();
 	}
 	assert_int_equal(n_lines[1], n_lines[0] + 1); /* says so */
 }
@@ -320,20 +302,19 @@ TEST(without_a_link_it_is_open)
 TEST(an_address_that_is_none_is_not_used)
 {
 	struct mr_port_info info = { .size = sizeof(info) };
-	struct held held;
 
-	held_prepare(&held, (struct held_config){ 0 });
-	held_set_mac(&held, (const uint8_t[6]){ 0 });
-	assert_int_equal(held_try(&held, NULL, NULL), 0);
+	held_prepare((struct held_config){ 0 });
+	held_set_mac((const uint8_t[6]){ 0 });
+	assert_int_equal(held_try(NULL, NULL), 0);
 	assert_int_equal(mr_port_info(held.bed.port, &info), 0);
 	assert_int_equal(info.has_mac, 0);
-	assert_int_equal(*held_reg(&held, INTEL_RAH), 0);
-	held_close(&held);
+	assert_int_equal(*held_reg(INTEL_RAH), 0);
+	held_close();
 }
 
-static void go(struct held *held)
+static void go(void)
 {
-	held_set_gone(held, true);
+	held_set_gone(true);
 }
 
 /* Behind a write of each of these; the device is looked at before it is open */
@@ -343,15 +324,14 @@ TEST(a_device_that_goes_while_it_is_opened_is_an_error)
 
 	for (size_t i = 0; i < sizeof(at) / sizeof(at[0]); i++) {
 		struct mr_reason why = { "" };
-		struct held held;
 
-		held_prepare(&held, (struct held_config){ 0 });
+		held_prepare((struct held_config){ 0 });
 		held.hook_offset = at[i];
 		held.hook = go;
-		assert_int_equal(held_try(&held, NULL, &why), -ENODEV);
+		assert_int_equal(held_try(NULL, &why), -ENODEV);
 		assert_reason_has(&why, "gone");
-		assert_int_equal(held_in_flight(&held), 0);
-		held_close(&held);
+		assert_int_equal(held_in_flight(), 0);
+		held_close();
 	}
 }
 
@@ -363,21 +343,19 @@ TEST(nothing_is_left_where_memory_runs_out)
 		int err;
 
 		do {
-			struct held held;
-
-			held_prepare(&held, (struct held_config){ 0 });
+			held_prepare((struct held_config){ 0 });
 			k++;
 			if (is_mapping)
 				held.bed.m->max_maps = k - 1;
 			else
 				held.bed.allocator.fail_at =
 					held.bed.allocator.n_calls + k;
-			err = held_try(&held, "queues=2", NULL);
+			err = held_try("queues=2", NULL);
 			held.bed.allocator.fail_at = 0;
 			if (err < 0 && !is_mapping)
 				assert_int_equal(err, -ENOMEM);
 			assert_int_equal(held.bed.m->is_open, err == 0);
-			held_close(&held);
+			held_close();
 			assert_true(k < 100);
 		} while (err < 0);
 		/* With mappings: the region, and four rings. */
@@ -387,9 +365,7 @@ TEST(nothing_is_left_where_memory_runs_out)
 
 TEST(a_pool_that_is_too_small_is_refused)
 {
-	struct held held;
-
-	held_prepare(&held, (struct held_config){ .n_pages = 512 });
-	assert_int_equal(held_try(&held, "queues=16", NULL), -ENOMEM);
-	held_close(&held);
+	held_prepare((struct held_config){ .n_pages = 512 });
+	assert_int_equal(held_try("queues=16", NULL), -ENOMEM);
+	held_close();
 }

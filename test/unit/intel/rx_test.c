@@ -6,19 +6,19 @@
 #include "model/held_nic.h"
 #include "support/rx_script.h"
 
-static uint32_t receive(struct held *held, struct mr_frame *frames, uint32_t n)
+static uint32_t receive(struct mr_frame *frames, uint32_t n)
 {
-	return mr_rx_burst(held->bed.rxq, held->bed.cache, frames, n);
+	return mr_rx_burst(held.bed.rxq, held.bed.cache, frames, n);
 }
 
-static void receive_one(struct held *held)
+static void receive_one(void)
 {
-	held_receive(held, 0, INTEL_RX_EOP, 60, 0);
+	held_receive(0, INTEL_RX_EOP, 60, 0);
 }
 
-static void give(void *device, bool is_end)
+static void give(bool is_end)
 {
-	held_receive(device, 0, is_end ? INTEL_RX_EOP : 0,
+	held_receive(0, is_end ? INTEL_RX_EOP : 0,
 		     is_end ? RX_SCRIPT_END_BYTES : 3072, 0);
 }
 
@@ -38,10 +38,10 @@ static const struct {
 
 static uint32_t which_wrong;
 
-static void give_bad(void *device)
+static void give_bad(void)
 {
-	held_receive(device, 0, wrong[which_wrong].status,
-		     wrong[which_wrong].n_bytes, 0);
+	held_receive(0, wrong[which_wrong].status, wrong[which_wrong].n_bytes,
+		     0);
 }
 
 static const struct rx_script scripts[] = {
@@ -75,19 +75,15 @@ TEST(what_a_device_writes_is_received_or_dropped_by_name)
 		     which_wrong <
 		     (has_wrong ? sizeof(wrong) / sizeof(wrong[0]) : 1);
 		     which_wrong++) {
-			struct held held;
-
-			held_open(&held,
-				  (struct held_config){
-					  .options = scripts[i].options });
+			held_open((struct held_config){
+				.options = scripts[i].options });
 			rx_script_run(
 				&scripts[i],
 				&(struct rx_double){ .rxq = held.bed.rxq,
 						     .cache = held.bed.cache,
-						     .device = &held,
 						     .give = give,
 						     .give_bad = give_bad });
-			held_close(&held);
+			held_close();
 		}
 	}
 }
@@ -131,17 +127,14 @@ TEST(flags_and_metadata_are_what_the_descriptor_says)
 	for (size_t i = 0; i < sizeof(said) / sizeof(said[0]); i++) {
 		struct mr_frame frames[MR_MAX_SEGS];
 		struct mr_meta meta[MR_MAX_SEGS];
-		struct held held;
 
-		held_open(&held,
-			  (struct held_config){ .options = said[i].takes_tags ?
-								   "vlan" :
-								   "sg=on" });
+		held_open((struct held_config){
+			.options = said[i].takes_tags ? "vlan" : "sg=on" });
 		/* It is in the last buffer, and of the first entry. */
 		if (!said[i].takes_tags)
-			held_receive(&held, 0, 0, 3072, 0);
-		held_receive(&held, said[i].low, said[i].status | INTEL_RX_EOP,
-			     60, said[i].vlan);
+			held_receive(0, 0, 3072, 0);
+		held_receive(said[i].low, said[i].status | INTEL_RX_EOP, 60,
+			     said[i].vlan);
 		assert_int_equal(mr_rx_burst_meta(held.bed.rxq, held.bed.cache,
 						  frames, meta, MR_MAX_SEGS),
 				 said[i].takes_tags ? 1 : 2);
@@ -154,47 +147,42 @@ TEST(flags_and_metadata_are_what_the_descriptor_says)
 			assert_int_equal(meta[0].vlan_tci, 0xa123);
 		mr_frame_free_bulk(held.bed.cache, frames,
 				   said[i].takes_tags ? 1 : 2);
-		held_close(&held);
+		held_close();
 	}
 }
 
 /* RDT moves for 16 places at a time here, and never to where RDH is. */
-TEST(the_device_is_told_of_several_buffers_at_once)
+HELD_TEST(the_device_is_told_of_several_buffers_at_once)
 {
 	struct mr_frame frames[16];
-	struct held held;
 	uint32_t n_writes;
 
-	held_open(&held, (struct held_config){ 0 });
 	n_writes = held.n_writes;
 	for (uint32_t i = 0; i < 16; i++) {
-		receive_one(&held);
-		assert_int_equal(receive(&held, &frames[i], 1), 1);
+		receive_one();
+		assert_int_equal(receive(&frames[i], 1), 1);
 		assert_int_equal(frames[i].addr % 4096, 128);
 		assert_int_equal(held.n_writes - n_writes, i == 15);
 	}
 	mr_frame_free_bulk(held.bed.cache, frames, 16);
 	/* All that it has: the last 48 of the first round, and 15. */
 	for (uint32_t i = 0; i < HELD_RING - 1; i++)
-		receive_one(&held);
-	assert_int_equal(held_in_flight(&held), HELD_RING);
-	held_close(&held);
+		receive_one();
+	assert_int_equal(held_in_flight(), HELD_RING);
 }
 
-TEST(armed_is_what_has_nothing_and_is_told_of_the_next)
+HELD_TEST(armed_is_what_has_nothing_and_is_told_of_the_next)
 {
 	struct mr_queue *queue;
 	struct mr_frame frame;
-	struct held held;
 	uint32_t n_writes;
 	uint64_t n = 1;
 
-	held_open(&held, (struct held_config){ 0 });
 	queue = &held.bed.rxq->queue;
 	assert_true(queue->fd >= 0);
 	/* An eventfd that fired before is emptied: "work" for ever. */
 	assert_int_equal(write(queue->fd, &n, sizeof(n)), sizeof(n));
-	*held_reg(&held, INTEL_EIMS) = 0;
+	*held_reg(INTEL_EIMS) = 0;
 	n_writes = held.n_writes;
 	assert_int_equal(mr_queue_arm(queue), 0);
 	assert_true(read(queue->fd, &n, sizeof(n)) < 0);
@@ -203,12 +191,12 @@ TEST(armed_is_what_has_nothing_and_is_told_of_the_next)
 	assert_int_equal(held.offsets[n_writes], INTEL_EICR);
 	assert_int_equal(held.values[n_writes], 1);
 	assert_int_equal(held.offsets[n_writes + 1], INTEL_EIMS);
-	assert_int_equal(*held_reg(&held, INTEL_EIMS) & 1, 1);
-	receive_one(&held);
+	assert_int_equal(*held_reg(INTEL_EIMS) & 1, 1);
+	receive_one();
 	n_writes = held.n_writes;
 	assert_int_equal(mr_queue_arm(queue), 1);
 	assert_int_equal(held.n_writes, n_writes); /* nothing switched on */
-	assert_int_equal(receive(&held, &frame, 1), 1);
+	assert_int_equal(receive(&frame, 1), 1);
 	mr_frame_free_bulk(held.bed.cache, &frame, 1);
 
 	/* It comes while causes are cleared, or the vector switched on. */
@@ -218,14 +206,13 @@ TEST(armed_is_what_has_nothing_and_is_told_of_the_next)
 		assert_int_equal(mr_queue_arm(queue), 1);
 		assert_int_equal(held.offsets[held.n_writes - 1],
 				 held.hook_offset);
-		assert_int_equal(receive(&held, &frame, 1), 1);
+		assert_int_equal(receive(&frame, 1), 1);
 		mr_frame_free_bulk(held.bed.cache, &frame, 1);
 	}
 	held.hook_offset = 0;
 
 	/* Nor is it switched on for a device that is gone. */
-	held_set_gone(&held, true);
+	held_set_gone(true);
 	assert_int_equal(mr_queue_arm(queue), 0);
 	assert_true(held.intel->is_gone);
-	held_close(&held);
 }

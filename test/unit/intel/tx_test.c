@@ -15,21 +15,20 @@ static const struct held_config igb = { 0 };
 static const struct held_config e1000e = { .device_id = HELD_82574 };
 static const uint8_t mac[6] = { 2, 0, 0, 0, 0, 1 };
 
-static uint32_t transmit(struct held *held, const struct mr_frame *frames,
+static uint32_t transmit(const struct mr_frame *frames,
 			 const struct mr_meta *meta, uint32_t n)
 {
-	return mr_tx_burst_meta(held->bed.txq, held->bed.cache, frames, meta,
-				n);
+	return mr_tx_burst_meta(held.bed.txq, held.bed.cache, frames, meta, n);
 }
 
 /* The device sends what it has; its frames, the last one in bytes. */
-static uint32_t collect(struct held *held, uint8_t *bytes, uint32_t *ret_n)
+static uint32_t collect(uint8_t *bytes, uint32_t *ret_n)
 {
 	static uint8_t none[WIRE_MAX_BYTES];
 	uint32_t n_frames = 0, n;
 
-	model_step(held->bed.m);
-	while ((n = model_wire_receive(held->bed.wire, 1,
+	model_step(held.bed.m);
+	while ((n = model_wire_receive(held.bed.wire, 1,
 				       bytes != NULL ? bytes : none,
 				       WIRE_MAX_BYTES)) > 0) {
 		n_frames++;
@@ -39,36 +38,35 @@ static uint32_t collect(struct held *held, uint8_t *bytes, uint32_t *ret_n)
 	return n_frames;
 }
 
-static uint32_t send_some(struct held *held, uint32_t n)
+static uint32_t send_some(uint32_t n)
 {
 	struct mr_frame frames[MR_BURST_MAX];
 	uint32_t n_taken;
 
 	for (uint32_t i = 0; i < n; i++)
-		frames[i] = held_frame(held, 60 + i);
-	n_taken = transmit(held, frames, NULL, n);
-	mr_frame_free_bulk(held->bed.cache, frames + n_taken, n - n_taken);
+		frames[i] = held_frame(60 + i);
+	n_taken = transmit(frames, NULL, n);
+	mr_frame_free_bulk(held.bed.cache, frames + n_taken, n - n_taken);
 	return n_taken;
 }
 
 /* A frame of n entries. */
-static void make_long(struct held *held, struct mr_frame *frames, uint32_t n)
+static void make_long(struct mr_frame *frames, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++) {
-		frames[i] = held_frame(held, 100);
+		frames[i] = held_frame(100);
 		frames[i].flags = i + 1 < n ? MR_FRAME_MORE : 0;
 	}
 }
 
 /* A packet over IPv4 whose sum is the pseudo-header's. */
-static struct mr_frame packet(struct held *held, uint32_t protocol,
-			      uint32_t n_payload)
+static struct mr_frame packet(uint32_t protocol, uint32_t n_payload)
 {
-	struct mr_frame frame = held_frame(held, 0);
+	struct mr_frame frame = held_frame(0);
 
-	frame.len = packet_make(held_bytes(held, &frame), mac, 4, protocol,
-				n_payload);
-	packet_leave_partial(held_bytes(held, &frame), frame.len, true);
+	frame.len =
+		packet_make(held_bytes(&frame), mac, 4, protocol, n_payload);
+	packet_leave_partial(held_bytes(&frame), frame.len, true);
 	frame.flags = MR_FRAME_CSUM_PARTIAL;
 	return frame;
 }
@@ -85,13 +83,13 @@ static struct mr_meta gso(void)
 }
 
 /* Nothing is under way, and no page is out but those. */
-static void assert_idle(struct held *held, uint64_t n_out)
+static void assert_idle(uint64_t n_out)
 {
-	collect(held, NULL, NULL);
-	transmit(held, NULL, NULL, 0);
-	assert_int_equal(bed_tx_stats(&held->bed).pending, 0);
-	assert_int_equal(held_in_flight(held), HELD_RING + n_out);
-	bed_check_laws(&held->bed);
+	collect(NULL, NULL);
+	transmit(NULL, NULL, 0);
+	assert_int_equal(bed_tx_stats(&held.bed).pending, 0);
+	assert_int_equal(held_in_flight(), HELD_RING + n_out);
+	bed_check_laws(&held.bed);
 }
 
 /* One report for each burst, at its end, however it is made. */
@@ -102,92 +100,81 @@ TEST(the_last_descriptor_asks_for_the_report)
 	};
 
 	for (size_t c = 0; c < 3; c++) {
-		struct held held;
 		const struct intel_txq *txq;
 
-		held_open(&held, configs[c]);
+		held_open(configs[c]);
 		txq = &held.intel->txqs[0];
 		for (uint32_t round = 0; round < 60; round++) {
 			const uint32_t n = round % 31 + 1, first = txq->tail;
 
-			assert_int_equal(send_some(&held, n), n);
+			assert_int_equal(send_some(n), n);
 			for (uint32_t i = 0; i < n; i++)
 				assert_int_equal(
 					!!(txq->ring[(first + i) & txq->mask]
 						   .words[1] &
 					   INTEL_TX_RS),
 					i + 1 == n);
-			assert_int_equal(collect(&held, NULL, NULL), n);
-			assert_idle(&held, 0);
+			assert_int_equal(collect(NULL, NULL), n);
+			assert_idle(0);
 		}
-		held_close(&held);
+		held_close();
 	}
 }
 
 /* Below INTEL_TX_REAP nothing is collected but by a burst of none. */
-TEST(sent_buffers_come_back_in_bulk)
+HELD_TEST(sent_buffers_come_back_in_bulk)
 {
-	struct held held;
-
-	held_open(&held, igb);
 	for (int i = 0; i < 31; i++) {
-		assert_int_equal(send_some(&held, 1), 1);
-		assert_int_equal(collect(&held, NULL, NULL), 1);
+		assert_int_equal(send_some(1), 1);
+		assert_int_equal(collect(NULL, NULL), 1);
 	}
 	assert_int_equal(bed_tx_stats(&held.bed).pending, 31);
-	assert_int_equal(send_some(&held, 1), 1);
+	assert_int_equal(send_some(1), 1);
 	assert_int_equal(bed_tx_stats(&held.bed).pending, 32);
-	assert_int_equal(send_some(&held, 1), 1);
+	assert_int_equal(send_some(1), 1);
 	assert_int_equal(bed_tx_stats(&held.bed).pending, 2);
 	assert_int_equal(bed_tx_stats(&held.bed).completed, 31);
-	assert_idle(&held, 0);
-	held_close(&held);
+	assert_idle(0);
 }
 
-TEST(a_full_ring_takes_what_fits)
+HELD_TEST(a_full_ring_takes_what_fits)
 {
 	struct mr_frame frames[MR_MAX_SEGS];
-	struct held held;
 
-	held_open(&held, igb);
-	assert_int_equal(send_some(&held, 40), 40);
-	assert_int_equal(send_some(&held, 40), 23); /* one place stays free */
-	assert_int_equal(send_some(&held, 1), 0);
+	assert_int_equal(send_some(40), 40);
+	assert_int_equal(send_some(40), 23); /* one place stays free */
+	assert_int_equal(send_some(1), 0);
 	assert_int_equal(bed_tx_stats(&held.bed).events[MR_TX_EVENT_RING_FULL],
 			 2);
-	assert_int_equal(held_in_flight(&held), HELD_RING + 63);
-	collect(&held, NULL, NULL);
-	assert_int_equal(send_some(&held, 50), 50);
+	assert_int_equal(held_in_flight(), HELD_RING + 63);
+	collect(NULL, NULL);
+	assert_int_equal(send_some(50), 50);
 	assert_int_equal(bed_tx_stats(&held.bed).completed, 63);
 	/* A frame of several entries fits, or it stays the caller's. */
-	make_long(&held, frames, MR_MAX_SEGS);
-	assert_int_equal(transmit(&held, frames, NULL, MR_MAX_SEGS), 0);
+	make_long(frames, MR_MAX_SEGS);
+	assert_int_equal(transmit(frames, NULL, MR_MAX_SEGS), 0);
 	mr_frame_free_bulk(held.bed.cache, frames, MR_MAX_SEGS);
 	bed_check_laws(&held.bed);
-	held_close(&held); /* takes back what was never sent */
 }
 
 /* A head that was never given, or that stands still. */
-TEST(a_report_that_makes_no_sense_is_no_progress)
+HELD_TEST(a_report_that_makes_no_sense_is_no_progress)
 {
-	struct held held;
 	uint32_t *head;
 
-	held_open(&held, igb);
 	head = (uint32_t *)held.intel->txqs[0].head;
-	assert_int_equal(send_some(&held, 10), 10);
+	assert_int_equal(send_some(10), 10);
 	for (uint32_t lie = 11; lie <= 65; lie++) {
 		*head = lie < 64 ? lie : UINT32_MAX - (lie - 64) * 20;
-		transmit(&held, NULL, NULL, 0);
+		transmit(NULL, NULL, 0);
 		assert_int_equal(bed_tx_stats(&held.bed).completed, 0);
 	}
 	*head = 10 + HELD_RING * 5; /* one that is beyond the ring */
-	transmit(&held, NULL, NULL, 0);
+	transmit(NULL, NULL, 0);
 	assert_int_equal(bed_tx_stats(&held.bed).completed, 10);
-	held_close(&held);
 }
 
-TEST(frames_that_no_device_may_see_are_named_drops)
+HELD_TEST(frames_that_no_device_may_see_are_named_drops)
 {
 	static const struct {
 		uint32_t n_bytes, drop; /* MR_STATS_SLOTS: it leaves */
@@ -198,67 +185,60 @@ TEST(frames_that_no_device_may_see_are_named_drops)
 		{ 70000, MR_TX_DROP_TOO_LONG },
 	};
 	struct mr_frame frames[MR_MAX_SEGS + 1];
-	struct held held;
 
-	held_open(&held, igb);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const struct mr_tx_stats before = bed_tx_stats(&held.bed);
 		struct mr_tx_stats now;
 
-		frames[0] = held_frame(&held, cases[i].n_bytes);
-		assert_int_equal(transmit(&held, frames, NULL, 1), 1);
-		assert_int_equal(collect(&held, NULL, NULL),
+		frames[0] = held_frame(cases[i].n_bytes);
+		assert_int_equal(transmit(frames, NULL, 1), 1);
+		assert_int_equal(collect(NULL, NULL),
 				 cases[i].drop == MR_STATS_SLOTS);
 		now = bed_tx_stats(&held.bed);
 		if (cases[i].drop != MR_STATS_SLOTS)
 			assert_int_equal(now.drops[cases[i].drop],
 					 before.drops[cases[i].drop] + 1);
-		assert_idle(&held, 0);
+		assert_idle(0);
 	}
 	/* An address outside; 19 entries, where 18 leave. */
 	frames[0] = (struct mr_frame){ .addr = UINT64_C(1) << 40, .len = 60 };
-	assert_int_equal(transmit(&held, frames, NULL, 1), 1);
+	assert_int_equal(transmit(frames, NULL, 1), 1);
 	assert_int_equal(bed_tx_stats(&held.bed).drops[MR_TX_DROP_INVALID], 3);
 	for (uint32_t n = MR_MAX_SEGS - 4; n <= MR_MAX_SEGS + 1; n += 5) {
 		for (uint32_t i = 0; i < n; i++) {
-			frames[i] = held_frame(&held, 60);
+			frames[i] = held_frame(60);
 			frames[i].flags = i + 1 < n ? MR_FRAME_MORE : 0;
 		}
-		assert_int_equal(transmit(&held, frames, NULL, n), n);
-		assert_int_equal(collect(&held, NULL, NULL), n < MR_MAX_SEGS);
+		assert_int_equal(transmit(frames, NULL, n), n);
+		assert_int_equal(collect(NULL, NULL), n < MR_MAX_SEGS);
 	}
 	assert_int_equal(bed_tx_stats(&held.bed).drops[MR_TX_DROP_TOO_LONG], 3);
-	assert_idle(&held, 0);
-	held_close(&held);
+	assert_idle(0);
 }
 
 /* TCTL.PSP does not: 14 to 16 bytes, in one entry or several. */
-TEST(what_the_device_cannot_pad_is_padded)
+HELD_TEST(what_the_device_cannot_pad_is_padded)
 {
 	uint8_t got[WIRE_MAX_BYTES];
-	struct held held;
 
-	held_open(&held, igb);
 	for (uint32_t n = 14; n < 17; n++) {
 		for (uint32_t n_entries = 1; n_entries <= 2; n_entries++) {
 			struct mr_frame frames[2];
 
 			for (uint32_t i = 0; i < n_entries; i++) {
-				frames[i] = held_frame(&held, i == 0 ? n : 3);
-				memset(held_bytes(&held, &frames[i]), 0xee, 32);
+				frames[i] = held_frame(i == 0 ? n : 3);
+				memset(held_bytes(&frames[i]), 0xee, 32);
 			}
 			frames[0].len -= n_entries == 2 ? 3 : 0;
 			frames[0].flags = n_entries == 2 ? MR_FRAME_MORE : 0;
-			assert_int_equal(
-				transmit(&held, frames, NULL, n_entries),
-				n_entries);
-			assert_int_equal(collect(&held, got, NULL), 1);
+			assert_int_equal(transmit(frames, NULL, n_entries),
+					 n_entries);
+			assert_int_equal(collect(got, NULL), 1);
 			for (uint32_t i = 0; i < 60; i++)
 				assert_int_equal(got[i], i < n ? 0xee : 0);
-			assert_idle(&held, 0);
+			assert_idle(0);
 		}
 	}
-	held_close(&held);
 }
 
 /* Two packets of a kind, a plain one between them: how many descriptors. */
@@ -281,26 +261,25 @@ TEST(contexts_are_kept_while_they_fit)
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct mr_frame frames[3];
-		struct held held;
 
-		held_open(&held, cases[i].config);
-		frames[0] = packet(&held, cases[i].protocols[0], 100);
-		frames[1] = held_frame(&held, 100);
-		frames[2] = packet(&held, cases[i].protocols[1], 100);
-		assert_int_equal(transmit(&held, frames, NULL, 3), 3);
+		held_open(cases[i].config);
+		frames[0] = packet(cases[i].protocols[0], 100);
+		frames[1] = held_frame(100);
+		frames[2] = packet(cases[i].protocols[1], 100);
+		assert_int_equal(transmit(frames, NULL, 3), 3);
 		assert_int_equal(held.intel->txqs[0].tail, cases[i].n_descs);
-		assert_int_equal(collect(&held, NULL, NULL), 3);
+		assert_int_equal(collect(NULL, NULL), 3);
 		assert_int_equal(
 			bed_tx_stats(&held.bed).events[MR_TX_EVENT_CSUM_DEVICE],
 			2);
-		assert_idle(&held, 0);
+		assert_idle(0);
 		assert_int_equal(held.intel->txqs[0].n_special, 0);
-		held_close(&held);
+		held_close();
 	}
 }
 
 /* By metadata: what the headers do not say as well, is finished here. */
-TEST(sums_that_the_device_cannot_make_are_made_here)
+HELD_TEST(sums_that_the_device_cannot_make_are_made_here)
 {
 	static const struct {
 		uint16_t start, offset;
@@ -309,21 +288,18 @@ TEST(sums_that_the_device_cannot_make_are_made_here)
 	uint8_t got[WIRE_MAX_BYTES];
 	struct mr_meta meta = { .valid = MR_META_CSUM };
 	struct mr_frame frame;
-	struct held held;
 	uint32_t n = 0;
 
-	held_open(&held, igb);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		meta.csum_start_bytes = cases[i].start;
 		meta.csum_offset_bytes = cases[i].offset;
-		frame = packet(&held, IPPROTO_TCP, 10);
+		frame = packet(IPPROTO_TCP, 10);
 		if (cases[i].is_no_packet)
-			memset(held_bytes(&held, &frame), 0, 34);
-		memset(held_bytes(&held, &frame) + cases[i].start +
-			       cases[i].offset,
-		       0, 2);
-		assert_int_equal(transmit(&held, &frame, &meta, 1), 1);
-		assert_int_equal(collect(&held, got, &n), 1);
+			memset(held_bytes(&frame), 0, 34);
+		memset(held_bytes(&frame) + cases[i].start + cases[i].offset, 0,
+		       2);
+		assert_int_equal(transmit(&frame, &meta, 1), 1);
+		assert_int_equal(collect(got, &n), 1);
 		assert_int_equal(
 			packet_sum(got + cases[i].start, n - cases[i].start, 0),
 			0xffff);
@@ -336,48 +312,42 @@ TEST(sums_that_the_device_cannot_make_are_made_here)
 	/* A field outside of the frame. */
 	meta.csum_start_bytes = 60;
 	meta.csum_offset_bytes = 60;
-	frame = packet(&held, IPPROTO_TCP, 10);
-	assert_int_equal(transmit(&held, &frame, &meta, 1), 1);
+	frame = packet(IPPROTO_TCP, 10);
+	assert_int_equal(transmit(&frame, &meta, 1), 1);
 	assert_int_equal(bed_tx_stats(&held.bed).drops[MR_TX_DROP_INVALID], 1);
 
 	/* Without metadata, rewritten since it was marked: it is left. */
-	frame = packet(&held, IPPROTO_TCP, 10);
-	held_bytes(&held, &frame)[L4 + 16] ^= 1;
-	memcpy(got + 2000, held_bytes(&held, &frame), frame.len);
+	frame = packet(IPPROTO_TCP, 10);
+	held_bytes(&frame)[L4 + 16] ^= 1;
+	memcpy(got + 2000, held_bytes(&frame), frame.len);
 	n = frame.len;
-	assert_int_equal(transmit(&held, &frame, NULL, 1), 1);
-	assert_int_equal(collect(&held, got, NULL), 1);
+	assert_int_equal(transmit(&frame, NULL, 1), 1);
+	assert_int_equal(collect(got, NULL), 1);
 	assert_memory_equal(got, got + 2000, n);
-	assert_idle(&held, 0);
-	held_close(&held);
+	assert_idle(0);
 }
 
 /* Headers are edited in a copy if somebody else has the frame, too. */
-TEST(a_shared_frame_is_not_edited)
+HELD_TEST(a_shared_frame_is_not_edited)
 {
 	struct mr_meta meta = gso();
 	struct mr_frame frame;
-	struct held held;
 	uint8_t before[TCP_HEADERS];
 
-	held_open(&held, igb);
 	/* It leaves; or the copy goes, and the other owner's stays. */
 	for (int is_refused = 0; is_refused < 2; is_refused++) {
 		meta.gso_bytes = is_refused ? 1465 : 1000;
-		frame = packet(&held, IPPROTO_TCP, 3000);
-		memcpy(before, held_bytes(&held, &frame), sizeof(before));
+		frame = packet(IPPROTO_TCP, 3000);
+		memcpy(before, held_bytes(&frame), sizeof(before));
 		assert_int_equal(mr_frame_ref(held.bed.cache, &frame, 1), 0);
-		assert_int_equal(transmit(&held, &frame, &meta, 1), 1);
-		assert_int_equal(collect(&held, NULL, NULL),
-				 is_refused ? 0 : 3);
-		assert_memory_equal(held_bytes(&held, &frame), before,
-				    sizeof(before));
-		assert_idle(&held, 1);
+		assert_int_equal(transmit(&frame, &meta, 1), 1);
+		assert_int_equal(collect(NULL, NULL), is_refused ? 0 : 3);
+		assert_memory_equal(held_bytes(&frame), before, sizeof(before));
+		assert_idle(1);
 		assert_true(mr_frame_is_sole(held.bed.cache, &frame));
 		mr_frame_free_bulk(held.bed.cache, &frame, 1);
 	}
 	assert_int_equal(bed_tx_stats(&held.bed).drops[MR_TX_DROP_TOO_LONG], 1);
-	held_close(&held);
 }
 
 TEST(segments_that_cannot_be_are_refused)
@@ -396,25 +366,24 @@ TEST(segments_that_cannot_be_are_refused)
 		{ IPPROTO_TCP, 1465, MR_GSO_TCPV4, 0, MR_TX_DROP_TOO_LONG },
 		{ IPPROTO_TCP, 0, MR_GSO_TCPV4, 0, MR_TX_DROP_TOO_LONG },
 	};
-	struct held held;
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct mr_meta meta = gso();
 		struct mr_frame frame;
 
-		held_open(&held, igb);
-		frame = packet(&held, cases[i].protocol, 3000);
+		held_open(igb);
+		frame = packet(cases[i].protocol, 3000);
 		frame.len += cases[i].n_trailer;
 		meta.gso_bytes = cases[i].gso_bytes;
 		meta.gso_type = cases[i].gso_type;
 		meta.csum_offset_bytes =
 			cases[i].protocol == IPPROTO_TCP ? 16 : 6;
-		assert_int_equal(transmit(&held, &frame, &meta, 1), 1);
-		assert_int_equal(collect(&held, NULL, NULL), 0);
+		assert_int_equal(transmit(&frame, &meta, 1), 1);
+		assert_int_equal(collect(NULL, NULL), 0);
 		assert_int_equal(bed_tx_stats(&held.bed).drops[cases[i].drop],
 				 1);
-		assert_idle(&held, 0);
-		held_close(&held);
+		assert_idle(0);
+		held_close();
 	}
 }
 
@@ -429,137 +398,123 @@ TEST(what_the_chip_does_not_do_is_done)
 		struct mr_port_info info = { .size = sizeof(info) };
 		struct mr_meta udp = gso();
 		struct mr_frame frame;
-		struct held held;
 		uint32_t n = 0;
 
-		held_open(&held, configs[i]);
+		held_open(configs[i]);
 		assert_int_equal(mr_port_info(held.bed.port, &info), 0);
 		assert_int_equal(info.offloads & (MR_OFFLOAD_VLAN_TX |
 						  MR_OFFLOAD_VLAN_RX),
 				 0);
-		frame = held_frame(&held, 60);
-		assert_int_equal(transmit(&held, &frame, &meta, 1), 1);
-		assert_int_equal(collect(&held, got, &n), 1);
+		frame = held_frame(60);
+		assert_int_equal(transmit(&frame, &meta, 1), 1);
+		assert_int_equal(collect(got, &n), 1);
 		assert_int_equal(n, 64);
 		assert_memory_equal(got + 12, "\x81\0", 3);
 		udp.gso_type = MR_GSO_UDP;
 		udp.csum_offset_bytes = 6;
-		frame = packet(&held, IPPROTO_UDP, 2500);
-		assert_int_equal(transmit(&held, &frame, &udp, 1), 1);
-		assert_int_equal(collect(&held, got, &n), 3);
+		frame = packet(IPPROTO_UDP, 2500);
+		assert_int_equal(transmit(&frame, &udp, 1), 1);
+		assert_int_equal(collect(got, &n), 3);
 		assert_int_equal(n, 14 + 20 + 8 + 500);
-		held_close(&held);
+		held_close();
 	}
 }
 
 /* An entry that ends where the known segment does; and one that ends behind. */
-TEST(what_ends_behind_the_known_segment_is_searched_for)
+HELD_TEST(what_ends_behind_the_known_segment_is_searched_for)
 {
 	struct mr_frame frame;
 	struct intel_txq *txq;
-	struct held held;
 	uint64_t segment_bytes;
 
-	held_open(&held, igb);
 	txq = &held.intel->txqs[0];
 	assert_int_equal(txq->segment_begin, 0);
 	segment_bytes = txq->segment_bytes;
 	for (uint64_t n_short = 0; n_short < 2; n_short++) {
-		frame = held_frame(&held, 100);
+		frame = held_frame(100);
 		txq->segment_bytes = frame.addr + 100 - n_short;
-		assert_int_equal(transmit(&held, &frame, NULL, 1), 1);
+		assert_int_equal(transmit(&frame, NULL, 1), 1);
 		assert_int_equal(txq->segment_bytes, n_short == 0 ?
 							     frame.addr + 100 :
 							     segment_bytes);
 	}
-	assert_int_equal(collect(&held, NULL, NULL), 2);
-	held_close(&held);
+	assert_int_equal(collect(NULL, NULL), 2);
 }
 
 /* The region grows while the port is open: its new pages are mapped. */
-TEST(memory_that_came_later_is_sent_from)
+HELD_TEST(memory_that_came_later_is_sent_from)
 {
 	struct mr_pool_config config = { .size = sizeof(config),
 					 .n_pages = 256 };
 	struct mr_frame frame = { .len = 60 };
 	struct mr_cache *cache;
 	struct mr_pool *beside;
-	struct held held;
 
-	held_open(&held, igb);
 	config.region = held.bed.region;
 	assert_int_equal(mr_pool_create(held.bed.ctx, &config, &beside, NULL),
 			 0);
 	assert_int_equal(mr_cache_create(beside, &cache, NULL), 0);
 	assert_int_equal(mr_frag_alloc_bulk(cache, &frame.addr, 1, 4096), 1);
 	assert_true(frame.addr >= held.intel->txqs[0].segment_bytes);
-	assert_int_equal(transmit(&held, &frame, NULL, 1), 1);
-	assert_int_equal(collect(&held, NULL, NULL), 1);
-	assert_idle(&held, 0);
+	assert_int_equal(transmit(&frame, NULL, 1), 1);
+	assert_int_equal(collect(NULL, NULL), 1);
+	assert_idle(0);
 	mr_cache_destroy(cache);
 	mr_port_close(held.bed.port);
 	held.bed.port = NULL;
 	mr_cache_flush(held.bed.cache);
 	assert_int_equal(mr_pool_destroy(beside, NULL), 0);
-	held_close(&held);
 }
 
 /* Contexts, entries that go on and entries that end: each once. */
-TEST(closing_takes_back_what_was_not_sent)
+HELD_TEST(closing_takes_back_what_was_not_sent)
 {
 	struct mr_frame frames[4];
-	struct held held;
 
-	held_open(&held, igb);
-	make_long(&held, frames, 3);
-	frames[3] = packet(&held, IPPROTO_UDP, 30);
-	assert_int_equal(transmit(&held, frames, NULL, 4), 4);
-	assert_int_equal(held_in_flight(&held), HELD_RING + 4);
-	held_close(&held);
+	make_long(frames, 3);
+	frames[3] = packet(IPPROTO_UDP, 30);
+	assert_int_equal(transmit(frames, NULL, 4), 4);
+	assert_int_equal(held_in_flight(), HELD_RING + 4);
 }
 
-static void send_all(struct held *held)
+static void send_all(void)
 {
-	model_step(held->bed.m);
+	model_step(held.bed.m);
 }
 
-TEST(armed_is_what_waits_for_a_report)
+HELD_TEST(armed_is_what_waits_for_a_report)
 {
 	struct mr_queue *queue;
-	struct held held;
 
-	held_open(&held, igb);
 	queue = &held.bed.txq->queue;
 	assert_int_equal(mr_queue_arm(queue), 0); /* nothing to do */
-	send_some(&held, 3);
+	send_some(3);
 	assert_int_equal(mr_queue_arm(queue), 0);
-	assert_int_equal(*held_reg(&held, INTEL_EIMS) & 2, 2);
+	assert_int_equal(*held_reg(INTEL_EIMS) & 2, 2);
 	model_step(held.bed.m);
 	assert_int_equal(mr_queue_arm(queue), 1);
-	transmit(&held, NULL, NULL, 0);
-	send_some(&held, 3);
+	transmit(NULL, NULL, 0);
+	send_some(3);
 	held.hook_offset = INTEL_EIMS;
 	held.hook = send_all;
 	assert_int_equal(mr_queue_arm(queue), 1);
-	held_close(&held);
 }
 
 /* Too few vectors: tx queues have none, and no fd to wait on. */
 TEST(without_a_vector_a_queue_is_looked_at)
 {
 	struct mr_queue *queue;
-	struct held held;
 
-	held_prepare(&held, igb);
+	held_prepare(igb);
 	held.bed.m->n_vectors = 2;
-	assert_int_equal(held_try(&held, NULL, NULL), 0);
+	assert_int_equal(held_try(NULL, NULL), 0);
 	queue = &held.bed.txq->queue;
 	assert_int_equal(queue->fd, -1);
 	assert_true(held.bed.rxq->queue.fd >= 0);
-	send_some(&held, 3);
+	send_some(3);
 	assert_int_equal(mr_queue_arm(queue), 1);
-	held_set_link(&held, false); /* nothing leaves */
+	held_set_link(false); /* nothing leaves */
 	assert_int_equal(mr_port_poll(held.bed.port), 1);
 	assert_int_equal(mr_queue_arm(queue), 0);
-	held_close(&held);
+	held_close();
 }

@@ -25,9 +25,8 @@ FAKE_TEST(every_received_buffer_is_replaced)
 	assert_int_equal(fake_rx_stats().bytes, 60000);
 }
 
-static void give(void *device, bool is_end)
+static void give(bool is_end)
 {
-	(void)device;
 	fake_receive(is_end ? RX_SCRIPT_END_BYTES : 3840,
 		     is_end ? 0 : XSK_PKT_CONTD);
 }
