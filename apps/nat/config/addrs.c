@@ -7,7 +7,7 @@
 
 #include "addrs.h"
 
-/* Addresses first to last (host order) are this; not just hosts out there. */
+/* Give addresses first to last (host order) a class. */
 static int add(struct nat_addrs *addrs, uint32_t first, uint32_t last,
 	       uint32_t class)
 {
@@ -22,7 +22,7 @@ static int add_prefix(struct nat_addrs *addrs, const struct nat_prefix *prefix,
 	return add(addrs, prefix->addr, prefix->addr | ~prefix->mask, class);
 }
 
-/* Addresses that no packet comes from or goes to, wherever. */
+/* Addresses that are valid on no link, as source or destination. */
 static int add_martians(struct nat_addrs *addrs)
 {
 	static const struct {
@@ -87,7 +87,7 @@ static int add_side(struct nat_addrs *addrs, const struct nat_side_config *c,
 	return err;
 }
 
-/* Where they are in the list: a number for each but its last port. */
+/* What excludes of one mask are sorted by. */
 static uint64_t key_of(uint32_t net, uint8_t proto, uint16_t port)
 {
 	return (uint64_t)net << 32 | (uint32_t)proto << 16 | port;
@@ -104,7 +104,7 @@ static int compare_excludes(const void *a, const void *b)
 	return at_e < at_f ? -1 : at_e > at_f;
 }
 
-/* Of one network and protocol no two have a port in common then. */
+/* Merge those of one network and protocol whose ports overlap. */
 static void merge_excludes(struct nat_addrs *addrs)
 {
 	struct nat_exclude *to = addrs->excludes;
@@ -201,7 +201,7 @@ void nat_addrs_destroy(struct nat_addrs *addrs)
 	free(addrs);
 }
 
-/* Whether the last one that begins at or before it has it. */
+/* Whether the last one that begins at or before the port contains it. */
 static bool has_port(const struct nat_addrs *addrs,
 		     const struct nat_exclude *what)
 {

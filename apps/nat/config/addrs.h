@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What an address is to the translator: its own, external, a subscriber's, one
- * that cannot be on the wire. Made from a configuration, never changed.
+ * What an address is to the NAT: its own, external, a subscriber's, or invalid.
+ * Built from a configuration and never changed.
  *
- * Most packets come from or go to addresses that are nothing of all that. A
- * table by the first octet says so with one load; only what it flags is looked
- * up.
+ * Most addresses are none of these. A table indexed by the first octet says so
+ * with one load; only addresses that it flags are looked up.
  */
 #ifndef NAT_ADDRS_H
 #define NAT_ADDRS_H
@@ -17,7 +16,7 @@
 #include "classes.h"
 #include "config.h"
 
-/* Those of a side are shifted by it. */
+/* Classes of a side are shifted left by it. */
 enum nat_addr_class {
 	NAT_ADDR_OWN = 1 << 0,
 	NAT_ADDR_LINK = 1 << 2,      /* a network on the link */
@@ -40,12 +39,12 @@ struct nat_addrs {
 	uint8_t octets[256]; /* by the first octet: may it be odd? */
 };
 
-/* 0, or -ENOMEM: there is nothing to end then. */
+/* Returns 0, or -ENOMEM with nothing to free. */
 int nat_addrs_init(struct nat_addrs *addrs, const struct nat_config *config);
 void nat_addrs_end(struct nat_addrs *addrs);
 
-/* Make those of a complete configuration, which owns them. 0, or -ENOMEM. It
- * takes time: not for a worker between two bursts. */
+/* Build config->addrs of a complete configuration. Returns 0 or -ENOMEM. Too
+ * slow for a worker between two bursts. */
 int nat_addrs_create(struct nat_config *config);
 /* NULL is allowed. */
 void nat_addrs_destroy(struct nat_addrs *addrs);
@@ -72,7 +71,7 @@ static inline bool nat_addrs_is_external(const struct nat_addrs *addrs,
 	return nat_addrs_of(addrs, addr) & NAT_ADDR_EXTERNAL;
 }
 
-/* An own one that is never the destination of packets to hosts inside. */
+/* An own address at which no inside host can be reached. */
 static inline bool nat_addrs_is_ours_alone(const struct nat_addrs *addrs,
 					   uint32_t addr)
 {
@@ -103,7 +102,7 @@ static inline bool nat_addrs_is_inside(const struct nat_addrs *addrs,
 	return nat_addrs_of(addrs, addr) & NAT_ADDR_INSIDE;
 }
 
-/* No host has it: multicast, loopback, broadcast also of that side's links. */
+/* No host has it: multicast, loopback, or broadcast on that side. */
 static inline bool nat_addrs_is_martian(const struct nat_addrs *addrs,
 					enum nat_side side, uint32_t addr)
 {
@@ -119,14 +118,14 @@ static inline bool nat_addrs_is_martian(const struct nat_addrs *addrs,
 bool nat_addrs_is_excluded(const struct nat_addrs *addrs, uint32_t addr,
 			   uint8_t proto, uint16_t port);
 
-/* Whether it is anything of this, or inside: not just a host out there. */
+/* Whether it has a class other than that of the outside link. */
 static inline bool nat_addrs_is_odd(const struct nat_addrs *addrs,
 				    uint32_t addr)
 {
 	return nat_addrs_of(addrs, addr) & ~(NAT_ADDR_LINK << NAT_OUTSIDE);
 }
 
-/* false: certainly not. */
+/* false: nat_addrs_is_odd() is false. */
 static inline bool nat_addrs_may_be_odd(const struct nat_addrs *addrs,
 					uint32_t addr)
 {

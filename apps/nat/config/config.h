@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a translator is told: the result of the configuration file or of the
- * command line, checked, without names of options in it. It never changes; a
- * reload makes another one. Addresses and ports are in network order where they
- * say so (be), else in host order.
+ * The settings of a NAT, from the configuration file or the command line,
+ * checked. They never change; a reload makes new ones. Addresses and ports are
+ * in network order where they say so (be), else in host order.
  */
 #ifndef NAT_CONFIG_H
 #define NAT_CONFIG_H
@@ -15,7 +14,7 @@
 
 enum nat_side { NAT_INSIDE, NAT_OUTSIDE, NAT_SIDES };
 
-/* What has ports of its own outside; the index of many arrays. */
+/* Protocols with external ports of their own; the index of many arrays. */
 enum nat_proto { NAT_UDP, NAT_TCP, NAT_ICMP, NAT_PROTOS };
 
 /* RFC 4787 section 5: who may send to a mapping from outside. */
@@ -135,10 +134,10 @@ struct nat_config {
 	struct nat_addrs *addrs;
 };
 
-/* So many of each list at most: what is told by hand is short. */
+/* Entries of each list: people write short ones. */
 enum { NAT_MAX_ITEMS = 4096 };
 
-/* What a check objects to, by its place in the configuration file. */
+/* What a check refuses, and where that is in the configuration file. */
 struct nat_objection {
 	const char *section; /* "forwards" */
 	const char *key;     /* "addresses"; NULL: the section itself */
@@ -166,8 +165,8 @@ int nat_config_complete(struct nat_config *config);
 int nat_config_check(const struct nat_config *config, uint32_t n_workers,
 		     struct nat_objection *ret_objection);
 
-/* What is legal, but less than an RFC asks for: line i; false behind the last.
- */
+/* Line i about what is valid, but less than an RFC asks for; false behind the
+ * last. */
 bool nat_config_advice(const struct nat_config *config, uint32_t i,
 		       struct mr_reason *ret_advice);
 

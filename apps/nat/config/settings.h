@@ -13,7 +13,7 @@
 int nat_settings_read(const char *path, uint32_t n_workers,
 		      struct nat_config *ret_config, struct mr_reason *ret_why);
 
-/* The same from memory; name stands for the file in what is said. */
+/* The same from memory; messages call the file name. */
 int nat_settings_parse(const char *name, const char *bytes, size_t n_bytes,
 		       uint32_t n_workers, struct nat_config *ret_config,
 		       struct mr_reason *ret_why);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Addresses as people write them. */
+/* Addresses in text form. */
 #include <arpa/inet.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,7 +57,7 @@ bool value_prefix(const char *text, struct nat_prefix *ret,
 	uint32_t addr = 0;
 	struct in_addr in;
 
-	/* Everything is the one network that has no host. */
+	/* The only network without an address of a host. */
 	if (strcmp(text, "0.0.0.0/0") != 0 &&
 	    !value_host(text, &addr, &prefix, ret_why))
 		return value_wrong(ret_why, "'%s' is no network, as 10.0.0.0/8",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Addresses as people write them, in the configuration file and on the command
- * line alike; what they return is as in support/values.h.
+ * Addresses in text form, for the configuration file and the command line. They
+ * return what those of support/values.h return.
  */
 #ifndef NAT_VALUES_H
 #define NAT_VALUES_H

@@ -31,7 +31,7 @@ static int open_plane(struct app *app, struct mr_reason *ret_error)
 	const struct nat_config *c = app->config;
 	const char *const specs[NAT_SIDES] = { c->sides[NAT_INSIDE].spec,
 					       c->sides[NAT_OUTSIDE].spec };
-	/* Answers go back where the question came from: any to any. */
+	/* Each worker sends to both ports. */
 	struct dataplane_config plane = app->options->plane;
 	const uint32_t n = options_n_workers(app->options);
 
@@ -141,7 +141,7 @@ static void free_setup(struct nat_config *config, struct nat_routes *routes)
 	nat_routes_destroy(routes);
 }
 
-/* How many workers go by it. */
+/* How many workers use it. */
 static uint32_t n_users(const struct app *app, const struct nat_config *config)
 {
 	uint32_t n = 0;
@@ -151,7 +151,7 @@ static uint32_t n_users(const struct app *app, const struct nat_config *config)
 	return n;
 }
 
-/* All that no worker goes by any more. */
+/* Free what no worker uses any more. */
 static void free_unused(struct app *app)
 {
 	struct app_kept **link = &app->kept, *kept;
@@ -188,7 +188,7 @@ static void write_log(void *opaque)
 		print_error("mr-nat: %s", why.text);
 }
 
-/* If it is still at the last one, the rings keep what comes. */
+/* While it is busy, the rings keep the events. */
 static void start_log_write(struct app *app)
 {
 	if (background_is_idle(app->log_writer))
@@ -405,7 +405,7 @@ void app_hang_up(void *opaque)
 	app_ask_reload(app);
 }
 
-/* Whoever could not follow reads what he had, until a later one is taken up. */
+/* A worker that could not apply it keeps its old one until a later reload. */
 static void finish_reload(struct app *app)
 {
 	const uint32_t n = n_users(app, app->next);

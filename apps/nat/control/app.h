@@ -34,14 +34,14 @@ struct app {
 };
 
 /*
- * Open all, and take up saved sessions. config is the app's from now on,
+ * Open everything and restore saved sessions. The app owns config from now on,
  * also on failure. Returns 0, or the exit status with a line.
  */
 int app_open(struct app *app, const struct options *options,
 	     const struct nat_config *config, struct mr_reason *ret_error);
 void app_close(struct app *app);
 
-/* How frames get to their workers, and why so. */
+/* Print how frames get to their workers, and why. */
 void app_print_steering(const struct app *app);
 
 /* For run(). */
@@ -51,9 +51,9 @@ void app_drop(void *workers, struct mr_worker *worker,
 void app_each_second(void *app);
 /* SIGHUP: read the configuration again, and reopen the log. */
 void app_hang_up(void *app);
-/* Ask each worker that has not taken it up, and whose mail is free. */
+/* Send it to each worker that has not applied it and has no other request. */
 void app_ask_reload(struct app *app);
-/* Mail was answered: the part of it that is about a reload. */
+/* A worker has answered a reload. */
 void app_reload_answered(struct app *app, uint32_t worker_idx);
 
 /* counters.c */

@@ -286,7 +286,7 @@ static void end_answer(struct nat_control *c, struct client *client)
 	client->is_busy = false;
 }
 
-/* A line that asks. */
+/* A client's request. */
 static void take_line(struct nat_control *c, struct client *client)
 {
 	char *rest = client->line + strcspn(client->line, " ");
@@ -320,7 +320,7 @@ static void take_line(struct nat_control *c, struct client *client)
 		client->is_busy = true;
 }
 
-/* What a client has to say, up to its line. */
+/* Read from a client, up to the end of its line. */
 static void read_client(struct nat_control *c, struct client *client)
 {
 	char *end;
@@ -406,7 +406,7 @@ static void take_answers(struct nat_control *c)
 	struct app *app = c->app;
 	uint64_t n;
 
-	/* Nothing to read is no matter: the mail says what was answered. */
+	/* It may be empty: each request says whether it was answered. */
 	if (read(app->answered_fd, &n, sizeof(n)) < 0)
 		n = 0;
 	for (uint32_t w = 0; w < app->n_workers; w++) {

@@ -146,7 +146,7 @@ static void write_end(struct nat_keep *keep)
 		if (!keep->has_failed)
 			print_error("mr-nat: %s", keep->why.text);
 		keep->has_failed = true;
-		/* It still has what was cleared. */
+		/* The old file still has what was cleared. */
 		if (keep->wanted >= keep->n_done && keep->path[0] != '\0' &&
 		    retire(keep->path, &why) < 0)
 			print_error("mr-nat: %s", why.text);
@@ -237,7 +237,7 @@ int nat_keep_check(const char *path, struct mr_reason *ret_why)
 	return err == -ENOENT ? 0 : err;
 }
 
-/* One question at a time; those of others come first. */
+/* One request at a time; those of clients come first. */
 static void ask(struct nat_keep *keep)
 {
 	struct nat_worker *w = &keep->app->workers[keep->worker];

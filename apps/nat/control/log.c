@@ -181,7 +181,7 @@ static void print_event(struct nat_log *log, const struct nat_log_event *e)
 	log->n_buffered++;
 }
 
-/* Lines that are missing from here on back. */
+/* How many lines before this one are missing. */
 static void print_lost(struct nat_log *log, struct nat_log_ring *ring)
 {
 	const uint64_t n_lost = counter_get(&ring->n_lost);

@@ -39,12 +39,10 @@ void nat_mail_done(struct nat_mail *mail)
 
 static void list(struct nat_mail *mail, const struct nat_mail_to *to)
 {
-	const uint32_t n_seen =
-		nat_maps_list(to->maps, &mail->cursor, to->now_s,
-			      mail->sessions,
-			      mail->question == NAT_ASK_SAVE ?
-				      NAT_MAIL_SAVED :
-				      NAT_MAIL_SESSIONS);
+	const uint32_t n_seen = nat_maps_list(
+		to->maps, &mail->cursor, to->now_s, mail->sessions,
+		mail->question == NAT_ASK_SAVE ? NAT_MAIL_SAVED :
+						 NAT_MAIL_SESSIONS);
 
 	mail->is_end = n_seen == 0;
 	mail->n = 0;
@@ -53,7 +51,7 @@ static void list(struct nat_mail *mail, const struct nat_mail_to *to)
 			mail->sessions[mail->n++] = mail->sessions[i];
 }
 
-/* What the configuration has stays: there is nothing to end without any. */
+/* Static mappings stay, so one without sessions has nothing to end. */
 static bool has_sessions(const struct nat_map *map)
 {
 	return (map->flags & NAT_MAP_STATIC) == 0 || map->remote.addr != 0 ||

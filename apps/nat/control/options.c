@@ -66,7 +66,7 @@ static const char usage[] =
 	"of conditions: inside=, outside=, remote= (an address or network),\n"
 	"port=, proto=.\n";
 
-/* What stands behind a comma of --inside and --outside. */
+/* One item after a comma in --inside or --outside. */
 static bool take_piece(struct nat_side_config *side, const char *piece,
 		       struct mr_reason *why)
 {
@@ -88,7 +88,7 @@ static bool take_piece(struct nat_side_config *side, const char *piece,
 	return nat_add_address(side, piece, why);
 }
 
-/* The = in front of the first address: a spec may have some of its own. */
+/* Find the = in front of the first address: a port spec may contain others. */
 static const char *find_address(const char *text)
 {
 	for (const char *at = strchr(text, '='); at != NULL;

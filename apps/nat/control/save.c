@@ -174,7 +174,7 @@ int nat_save_end(struct nat_save *save, const char *path, uint64_t time_s,
 	return err;
 }
 
-/* Ours, but of no use. */
+/* Written by us, but unusable. */
 static int damaged(struct mr_reason *ret_why, const char *name,
 		   const char *what)
 {
@@ -237,7 +237,7 @@ int nat_saved_parse(const char *name, const uint8_t *bytes, size_t n_bytes,
 	if (le64toh(sum) !=
 	    add_sum(add_sum(0, bytes, n_room), &header, sizeof(header)))
 		return damaged(ret_why, name, "is damaged");
-	/* A clock that was set back makes nobody younger. */
+	/* If the clock was set back, ages stay as they were. */
 	gone_s = time_s > le64toh(header.time_s) ?
 			 time_s - le64toh(header.time_s) :
 			 0;

@@ -97,7 +97,7 @@ uint32_t nat_neighbours_find(const struct nat_neighbours *neighbours,
 	return NAT_SLOT_NONE;
 }
 
-/* Nobody misses it: it failed, has not been confirmed for some time, or nobody
+/* It may be reused: it failed, was not confirmed for some time, or no worker
  * had a watch free to go on asking. */
 static bool is_idle(const struct nat_neighbour *n, uint32_t now_s)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Neighbours of both sides: IPv4 addresses on the link and their MAC addresses.
- * One table for all workers, without locks. An entry is words that are read and
- * written whole; both have the entry's generation, so that who reads them while
- * the entry goes to another address sees that they do not belong together:
+ * One table for all workers, without locks. An entry has two words, each read
+ * and written whole. Both have the entry's generation, so that a reader who
+ * races with the reuse of an entry sees that they do not belong together:
  *
  *     63      56 55      48 47                       0
  *     +---------+----------+---------------------------+
@@ -12,8 +12,8 @@
  *     |  state  |generation|       MAC address         |  mac
  *     +---------+----------+---------------------------+
  *
- * An address may be in any of the eight slots of two buckets. Who asks, how
- * often, and what waits meanwhile is resolve.c's, each worker for itself.
+ * An address may be in any of the eight slots of two buckets. Queries, and
+ * frames that wait, are in resolve.c, for each worker.
  */
 #ifndef NAT_ARP_H
 #define NAT_ARP_H

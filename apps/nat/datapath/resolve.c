@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Next hops: who is asked for its MAC address, how often, and the frames that
- * wait for the answer. ARP itself: what we answer, what we learn, what we say
- * at start. Sources: RFC 826, RFC 5227, RFC 4861 7.3 for the states.
+ * Next hops: which neighbours are asked for their MAC addresses, how often, and
+ * which frames wait for the answers. ARP: what we answer, learn and announce.
+ * Sources: RFC 826, RFC 5227, RFC 4861 7.3 for the states.
  */
 #include <stdlib.h>
 
@@ -30,7 +30,7 @@ enum want {
 	WANT_RETRY, /* failed before */
 };
 
-/* A neighbour that this worker asks for. */
+/* A query of this worker for a neighbour. */
 struct watch {
 	uint32_t slot, addr;
 	uint8_t side, n_tries;
@@ -120,7 +120,7 @@ static struct watch *find_watch(struct nat_resolver *resolver, uint32_t slot)
 	return NULL;
 }
 
-/* An asker has one watch more, or less. */
+/* Count a watch of an asker; by is 1 or -1. */
 static uint8_t count_share(struct nat_resolver *resolver, uint64_t asker,
 			   int by)
 {
@@ -162,7 +162,7 @@ static uint64_t asker_of(const struct nat_path *path,
 	return UINT64_C(2) << NAT_MAC_BITS | mac;
 }
 
-/* All that waits for it goes out, or is refused; the watch ends. */
+/* End a watch: frames that wait are sent or refused. */
 static void end_watch(struct nat_path *path, uint32_t i, bool is_known,
 		      uint64_t mac)
 {
@@ -194,15 +194,15 @@ static void give_up(struct nat_path *path, uint32_t i,
 	end_watch(path, i, false, 0);
 }
 
-/* All were asked where it is, and who is there has had time to answer. */
+/* A broadcast has asked for it, and there was time to answer. */
 static bool is_hopeless(const struct nat_path *path, const struct watch *watch)
 {
 	return watch->n_tries >= HOPELESS_TRIES &&
 	       path->now_ns + retry_ns - watch->next_ns >= grace_ns;
 }
 
-/* It has to give way. One that is probed stays in use, and is asked again,
- * unless that has no hope. */
+/* End a query early. A neighbour that is probed stays in use, and is probed
+ * again later, unless the probe is hopeless. */
 static void evict(struct nat_path *path, uint32_t i)
 {
 	const struct watch *watch = &path->resolver->watches[i];
@@ -484,7 +484,7 @@ void nat_resolver_tick(struct nat_path *path)
 	}
 }
 
-/* Whom we answer for on that side. */
+/* Whether we answer for addr on that side. */
 static bool is_ours(const struct nat_path *path, enum nat_side side,
 		    uint32_t addr)
 {
@@ -493,7 +493,7 @@ static bool is_ours(const struct nat_path *path, enum nat_side side,
 		nat_addrs_is_external(&path->addrs, addr));
 }
 
-/* Whether what it says is worth to be heard. */
+/* Whether an ARP packet may be believed. */
 static bool is_plausible(const struct nat_path *path, enum nat_side side,
 			 const struct mr_eth *eth, const struct mr_arp *arp)
 {
@@ -526,7 +526,7 @@ void nat_arp_input(struct nat_path *path, struct nat_packet *packet)
 	arp = (const void *)((const uint8_t *)eth + packet->l2_bytes);
 	is_for_us = is_ours(path, side, arp->target);
 	if (is_plausible(path, side, eth, arp) && arp->sender != 0) {
-		/* RFC 826: who talks to us is learned, others only renewed. */
+		/* RFC 826: learn who asks us; of others, only renew entries. */
 		slot = is_for_us && arp->op == htons(MR_ARP_REQUEST) ?
 			       nat_neighbours_add(path->neighbours, side,
 						  arp->sender, false,

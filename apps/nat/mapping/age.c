@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What has aged ends: a bounded part of it at a time. */
+/* Mappings and sessions that have expired end, a bounded number per call. */
 #include <netinet/in.h>
 
 #include "session.h"

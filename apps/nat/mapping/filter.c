@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which sessions are meant. */
+/* Filters that select sessions. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which sessions are meant: "inside=10.0.0.0/24,port=53,proto=udp". */
+/* Filters that select sessions: "inside=10.0.0.0/24,port=53,proto=udp". */
 #ifndef NAT_FILTER_H
 #define NAT_FILTER_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sessions for people and for files, and back from files. */
+/* Lists of sessions, and restoring saved ones. */
 #include <arpa/inet.h>
 #include <errno.h>
 
@@ -200,7 +200,7 @@ static int restore_remote(struct nat_maps *maps,
 	return reason == NAT_OK ? 0 : -ENOSPC;
 }
 
-/* What no translator with this configuration can have saved. */
+/* false: no NAT with this configuration can have saved it. */
 static bool is_sound(const struct nat_maps *maps,
 		     const struct nat_session *session)
 {

@@ -2,8 +2,8 @@
 /*
  * Mappings and sessions: the state of one worker's subscribers.
  *
- *     inside addr, port, proto --> flow table --> mapping --> outside addr,
- * port outside addr, port, proto --> array, no hash --> mapping
+ *     inside addr, port, proto --> flow table ------> mapping --> outside end
+ *     outside addr, port, proto --> array, no hash --> mapping --> inside end
  *
  * A mapping is endpoint-independent: one per inside address, port and protocol,
  * whatever it talks to. Sessions are its remote ends: kept where something

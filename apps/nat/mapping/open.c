@@ -76,7 +76,7 @@ void nat_map_log(const struct nat_maps *maps, const struct nat_map *map,
 		say(maps, &event);
 }
 
-/* Once in a while: who is refused tries again and again. */
+/* Whether to log a refusal: a host that is refused retries all the time. */
 static bool may_log(bool *has_logged, uint32_t *logged_s, uint32_t now_s,
 		    uint32_t every_s)
 {
@@ -172,7 +172,7 @@ static enum nat_reason take_outside(struct nat_maps *maps,
 	return NAT_OK;
 }
 
-/* Behind all checks but those of ports. */
+/* All is checked but the ports. */
 static enum nat_reason make(struct nat_maps *maps,
 			    const struct nat_tuple *inside,
 			    uint32_t subscriber_id, uint32_t now_s,
@@ -258,7 +258,7 @@ void nat_other_remove(struct nat_maps *maps, const struct nat_tuple *outside,
 		mr_flow_remove(maps->others, id);
 }
 
-/* Its external end is free, at once or behind the quarantine. */
+/* Free its external end, at once or after hold-down. */
 static void give_outside(struct nat_maps *maps, uint32_t id, uint32_t now_s)
 {
 	const struct nat_map *map = nat_map_at(maps, id);
@@ -279,7 +279,7 @@ static void give_outside(struct nat_maps *maps, uint32_t id, uint32_t now_s)
 		nat_ports_free(maps->ports, place, now_s);
 }
 
-/* Sessions and timer are gone, and it is not counted any more. */
+/* Remove its sessions and its timer, and take it out of the counts. */
 static void empty(struct nat_maps *maps, uint32_t id)
 {
 	const struct nat_map *map = nat_map_at(maps, id);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Another configuration for mappings that live on. First all is made that can
- * fail. Where the ports there are can go on, no mapping is looked at but static
- * ones that come and go; the rest is for a review, in parts. Else mappings end
- * that are no longer allowed, and the others are entered anew. Numbers of
- * mappings stay what they are.
+ * A reload, which keeps the mappings that are still allowed. What can fail
+ * comes first. If the ports stay, only static mappings that come or go are
+ * touched; a review looks at the others, in parts. Else mappings that are no
+ * longer allowed end at once, and the rest are entered into new ports. Mappings
+ * keep their numbers.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -16,7 +16,7 @@
 
 enum { N_REVIEWED = 1024 }; /* mappings or sessions at a time */
 
-/* What is on its way from one configuration to the other. */
+/* A reload in progress. */
 struct change {
 	const struct nat_config *config; /* the new one */
 	struct nat_static_set given;

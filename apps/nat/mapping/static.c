@@ -200,7 +200,7 @@ static uint32_t place_of(const struct nat_maps *maps,
 				       ntohs(outside->port));
 }
 
-/* With the memory that its external end may need. */
+/* Make a mapping, with the memory that its external end may need. */
 static int make(struct nat_maps *maps, struct nat_static *what)
 {
 	uint32_t id, subscriber_id;
@@ -272,7 +272,7 @@ void nat_static_set_convert(struct nat_maps *maps, struct nat_static_set *given,
 	}
 }
 
-/* The way back in: the array if the port is one of ours, else by hash. */
+/* Enter the external end: in the array if the port is ours, else by hash. */
 static void enter(struct nat_maps *maps, uint32_t id)
 {
 	const struct nat_map *map = nat_map_at(maps, id);

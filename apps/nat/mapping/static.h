@@ -46,13 +46,12 @@ nat_static_at(const struct nat_static_set *given, uint32_t id)
 	return mr_flow_record(given->by_inside, id);
 }
 
-/* Make the mappings whose inside ends have none. 0; or -ENOMEM, and all is as
- * it was. */
+/* Make the mappings whose inside ends have none. 0, or -ENOMEM with nothing
+ * changed. */
 int nat_static_set_make(struct nat_maps *maps, struct nat_static_set *given,
 			struct mr_reason *reterr_why);
 
-/* What mappings have inside ends of the set becomes theirs; nothing can fail.
- */
+/* Make static those mappings whose inside ends are in the set. Cannot fail. */
 void nat_static_set_convert(struct nat_maps *maps, struct nat_static_set *given,
 			    uint32_t now_s);
 
@@ -60,8 +59,8 @@ void nat_static_set_convert(struct nat_maps *maps, struct nat_static_set *given,
 bool nat_static_has(const struct nat_static_set *given,
 		    const struct nat_map *map);
 
-/* Enter external ends, and what follows from them for who is behind them: of
- * the new ones, or of all where the ports are. They are free. */
+/* Enter the external ends of the new mappings, or of all if the ports are new,
+ * and pair their hosts with these addresses. The ends are free. */
 void nat_static_set_enter(struct nat_maps *maps, struct nat_static_set *given,
 			  bool all);
 

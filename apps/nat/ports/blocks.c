@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Blocks of ports: RFC 6888 REQ-14 wants little to be logged, so a subscriber
- * gets a run of ports at once, and what is logged is when it was his. With
- * deterministic ports the block follows from the inside address, RFC 7422, and
- * nothing need be logged at all.
+ * Blocks of ports: RFC 6888 REQ-14 wants short logs, so a subscriber gets a run
+ * of ports at once, and the log says when it began and ended. With
+ * deterministic ports (RFC 7422) the block follows from the inside address, and
+ * nothing need be logged.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -138,7 +138,7 @@ void nat_blocks_fini(struct nat_ports *ports)
 		munmap(ports->block_bits, block_bits_bytes(ports));
 }
 
-/* Numbers of a block: all in all, and within its set. */
+/* The number of the block that a place is in. */
 static uint32_t block_of(const struct nat_ports *ports, uint32_t place)
 {
 	return nat_set_of(ports, place) * ports->blocks_per_set +
@@ -196,7 +196,7 @@ static void log_block(const struct nat_ports *ports, uint32_t block,
 	}
 }
 
-/* Enter the block as this subscriber's. false: it has no port to give. */
+/* Assign a block to a subscriber. false: none of its ports is free. */
 static bool claim(struct nat_ports *ports, uint32_t block,
 		  uint32_t subscriber_id, uint32_t now_s)
 {
@@ -243,7 +243,7 @@ static uint32_t computed_block(const struct nat_ports *ports, uint32_t proto,
 	       ordinal % per_addr;
 }
 
-/* A block that nobody has, now this subscriber's; or BLOCK_NONE. */
+/* Assign a free block to a subscriber; BLOCK_NONE: there is none. */
 static uint32_t claim_any(struct nat_ports *ports, uint32_t proto,
 			  uint32_t subscriber_id, uint32_t now_s)
 {
@@ -384,7 +384,7 @@ void nat_blocks_add_busy(struct nat_ports *ports, uint32_t place)
 		ports->blocks[block_of(ports, place)].n_busy++;
 }
 
-/* Take it out of its owner's list, which may be the last that he had. */
+/* Remove a block from its owner's list. It may have been the last one. */
 static void give_up(struct nat_ports *ports, uint32_t block, uint32_t now_s)
 {
 	uint32_t set = block / ports->blocks_per_set;

@@ -2,8 +2,7 @@
 /*
  * The addresses whose ports are shared: the pool of the configuration, in any
  * number of ranges, less the addresses that are mapped one to one. Each has an
- * index, without gaps, which is what arrays are made by. It stays what it is
- * when others come.
+ * index, for arrays, without gaps. It does not change when addresses are added.
  */
 #ifndef NAT_EXTERNAL_H
 #define NAT_EXTERNAL_H

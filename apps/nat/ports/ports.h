@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * External ports: which are free, whose the others are.
+ * External ports: which are free, and which mappings use the others.
  *
  *     free --take--> used --free--> quarantined --release, 120 s later--> free
  *
@@ -10,12 +10,13 @@
  * place: the mapping that uses it, or the link of the quarantine's queue. Its
  * memory is touched only where ports are used.
  *
- *     array  | 10.. UDP, address 0 | UDP, address 1 | ... | TCP, address 0 |
- * ... set    | one per address and protocol: bits of the ports that are not |
- * free, odd and even ones apart, so that parity costs no scan
+ *     array | UDP, address 0 | UDP, address 1 | ... | TCP, address 0 | ...
+ *     set   | per address and protocol, bits of the ports that are not free,
+ *             odd and even ones apart, so that parity costs no scan
  *
  * Blocks are aligned runs of slots that belong to one subscriber for as long as
  * one port of them is used or in quarantine.
+ *
  */
 #ifndef NAT_PORTS_H
 #define NAT_PORTS_H
@@ -197,7 +198,7 @@ enum nat_reason nat_ports_take(struct nat_ports *ports, uint32_t proto,
 			       uint32_t map_id, uint32_t now_s,
 			       uint32_t *ret_place);
 
-/* This very port, which it had before. false: it cannot be had. */
+/* Take this port again, which it had before. false: it is not free. */
 bool nat_ports_take_place(struct nat_ports *ports, uint32_t place,
 			  uint32_t subscriber_id, uint32_t map_id,
 			  uint32_t now_s);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What it is good for is in random.h. */
+/* See random.h. */
 #include <errno.h>
 #include <sys/random.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Numbers that who sees some of them cannot foretell: RFC 6056 asks it of
- * ports. SipHash-2-4 of a counter, under a key that is drawn or given.
+ * Numbers that cannot be predicted from earlier ones, as RFC 6056 asks of
+ * ports: SipHash-2-4 of a counter, with a key that is random or given.
  */
 #ifndef NAT_RANDOM_H
 #define NAT_RANDOM_H

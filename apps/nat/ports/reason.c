@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The names of the reasons, as they are printed and as tools read them. */
+/* Names of the reasons, for people and tools. */
 #include <stddef.h>
 
 #include "reason.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Why the translator gave a frame up. Every frame that came in went out, is
- * held (a queue for a neighbour, a fragment), or is counted here once.
+ * Why a frame was dropped. Every frame that was received was sent, is held (for
+ * a neighbour, or as a fragment), or is counted here once.
  */
 #ifndef NAT_REASON_H
 #define NAT_REASON_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Who has mappings: an inside address, what it is allowed, and which external
- * address and blocks of ports are its own. It is there as long as it has any.
+ * Subscribers: inside addresses with mappings. Each has limits, an external
+ * address and blocks of ports. The record lasts as long as it has any of these.
  */
 #ifndef NAT_SUBSCRIBER_H
 #define NAT_SUBSCRIBER_H
@@ -40,7 +40,7 @@ int nat_subscribers_create(struct mr_ctx *ctx, uint32_t n_max, uint64_t seed,
 uint32_t nat_subscriber_get(struct mr_flow_table *table, uint32_t addr,
 			    uint8_t realm);
 
-/* Forget it if it has nothing. */
+/* Remove it if it has nothing left. */
 void nat_subscriber_put(struct mr_flow_table *table, uint32_t id);
 
 static inline struct nat_subscriber *
