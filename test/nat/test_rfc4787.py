@@ -148,7 +148,7 @@ def test_packets_from_outside_refresh_if_told(nat_of):
 @any_requirement("RFC 5382", "REQ-3a")
 @any_requirement("RFC 6888", "REQ-7")
 @pytest.mark.parametrize("proto, flags", [("udp", [None]), ("icmp", [None]),
-                                          ("tcp", ["A", "S"])])
+                                          ("tcp", ["A", "S", "SA"])])
 def test_filtering(nat_of, proto, flags):
     """Who may send to a mapping that talks with PEER:53 only."""
     senders = [(PEER, 53), (PEER, 54), (PEER2, 53)]
@@ -172,6 +172,7 @@ def test_filtering(nat_of, proto, flags):
             assert [flow.is_open(*s, **more) for s in senders] == allowed, kind
         refused = allowed.count(False) * len(flags)
         refused += proto == "udp" and not allowed[2]
+        assert nat.counter("held") == (proto == "tcp") * allowed.count(False)
         assert sum(nat.drops.values()) + nat.counter("held") == refused
         assert nat.counter("sessions") == n_sessions  # strangers make none
 
