@@ -314,9 +314,6 @@ def test_the_same_interface_in_two_programs(lab, star):
 
 def test_fewer_queues_than_the_device_feeds(lab):
     star = Star(lab, queues=4)
-    for namespace, name in [(star.middle, p) for p in star.ports] + \
-            [(h, "h0") for h in star.hosts]:
-        namespace.run("ethtool", "-L", name, "rx", 4, "tx", 4)
     before = state(star)
     Refused(lab, star.middle, "p0,queues=3", "p1").check(
         2, "4 rx channels", "ethtool -L p0", "partial")

@@ -282,9 +282,6 @@ def steer(host, queue, n_queues):
 
 def test_each_of_four_queues_is_served(lab):
     star = Star(lab, queues=4)
-    for namespace, name in [(h, "h0") for h in star.hosts] + \
-            [(star.middle, p) for p in star.ports]:
-        namespace.run("ethtool", "-L", name, "rx", 4, "tx", 4)
     forwarder = Forwarder(lab, star.middle, *star.ports,
                           options=["--ring", 256])
     source, sink = both(lab, star)
@@ -306,9 +303,6 @@ def test_each_of_four_queues_is_served(lab):
 def test_each_of_two_queues_carries_jumbo_frames(lab):
     """The second socket has its memory, and SG with it, from the first."""
     star = Star(lab, queues=2, mtu=9000)
-    for namespace, name in [(h, "h0") for h in star.hosts] + \
-            [(star.middle, p) for p in star.ports]:
-        namespace.run("ethtool", "-L", name, "rx", 2, "tx", 2)
     forwarder = Forwarder(lab, star.middle, *star.ports,
                           options=["--ring", 512])
     counts = [40, 60]

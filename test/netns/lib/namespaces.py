@@ -198,6 +198,9 @@ class Star:
         for i, host in enumerate(self.hosts):
             lab.veth(host, "h0", self.middle, self.ports[i], queues, mtu)
             host.ip("address", "add", f"{self.address(i)}/24", "dev", "h0")
+            if queues > 1:  # a veth starts with one in use
+                for end, name in (host, "h0"), (self.middle, self.ports[i]):
+                    end.run("ethtool", "-L", name, "rx", queues, "tx", queues)
 
     @staticmethod
     def address(i):
