@@ -30,6 +30,8 @@ def unchanged(lab, star):
     assert state(star) == before
 
 
+# Ports that cannot be opened; what is wrong with the command line itself is in
+# test/unit/l2fwd/options_test.c.
 USAGE = {
     "unknown driver": (["foo:p0", "p1"], ["no driver 'foo'", "xdp"]),
     "unknown option": (["p0,foo=1", "p1"], ["no option 'foo'", "queues"]),
@@ -46,18 +48,10 @@ USAGE = {
     "budget over ring": (["p0,budget=65,ring=64", "p1"], ["65", "64 entries"]),
     "empty option": (["p0,", "p1"], ["without a name"]),
     "option twice": (["p0,mtu=1400,mtu=1300", "p1"], ["mtu", "twice"]),
-    "no port at all": ([], ["no ports"]),
-    "one port": (["p0"], ["two"]),
-    "three in pairs": (["p0", "p1", "p2"], ["pairs", "learn"]),
-    "same port twice": (["p0", "p0"], ["p0", "twice"]),
     "same by other name": (["p0", "xdp:p0,force"], ["p0", "twice"]),
     "unknown flag": (["--frob", "p0", "p1"], ["--frob", "--help"]),
-    "burst 0": (["--burst", "0", "p0", "p1"], ["burst", "1 to 256"]),
-    "burst 257": (["--burst", "257", "p0", "p1"], ["burst", "1 to 256"]),
-    "odd pages": (["--page-bytes", "3000", "p0", "p1"], ["power of two"]),
     "no such core": (["--cores", "999", "p0", "p1"], ["core 999"]),
     "no list of cores": (["--cores", "a", "p0", "p1"], ["'a'", "1,3-5"]),
-    "unknown mode": (["--mode", "x", "p0", "p1"], ["'x'", "patch", "learn"]),
     "queue out of range": (["p0,start=5", "p1"], ["start=5", "0 to 0"]),
     "too many queues": (["p0,queues=2", "p1"], ["queues=2", "ethtool -L"]),
     "mtu for one chunk": (["p0,sg=off,mtu=9000", "p1"],
