@@ -286,8 +286,8 @@ def test_a_ceiling_is_of_one_mix(bench, tmp_path):
 
 @pytest.mark.parametrize("words, arguments", [
     ("trials of --trial seconds", ["throughput", "--duration", "9"]),
-    ("no option '--count'", ["soak", "--count", "9"]),
-    ("no option '--stream'", ["nat", "--stream", "udp"]),
+    ("unknown option '--count'", ["soak", "--count", "9"]),
+    ("unknown option '--stream'", ["nat", "--stream", "udp"]),
     ("one of them says", ["throughput", "--size", "60", "--sizes", "64"]),
     ("has lengths of its own", ["throughput", "--stream", "size=99", "--sizes",
                                 "64"]),
