@@ -56,11 +56,13 @@ static int make_pool(struct our_pool *our, const struct player *player,
 	return wish->has_owners ? use_owners(our->caches[p][0], why) : 0;
 }
 
-int our_pool_make(struct our_pool *our, const struct player *player,
-		  struct mr_reason *why)
+static int make_ours(struct player *player, void **ret, struct mr_reason *why)
 {
 	const struct wish *wish = &player->wish;
+	struct our_pool *our = *ret = calloc(1, sizeof(*our));
 
+	if (our == NULL)
+		return -1;
 	our->n_pools = wish->n_pools;
 	our->n_bytes = wish->frag_bytes > 0 ? wish->frag_bytes : wish->n_bytes;
 	our->to = wish->caches == CACHES_AWAY ? our->others : our->caches[0];
@@ -80,8 +82,9 @@ int our_pool_make(struct our_pool *our, const struct player *player,
 		       0;
 }
 
-void our_pool_free(struct our_pool *our)
+static void free_ours(void *pool)
 {
+	struct our_pool *our = pool;
 	struct mr_reason why = { .text = "" };
 	bool is_whole = true;
 
@@ -98,6 +101,7 @@ void our_pool_free(struct our_pool *our)
 			   is_whole;
 	if (mr_region_destroy(our->region, &why) < 0 || !is_whole)
 		print_error("mr-micro: %s", why.text);
+	free(our);
 }
 
 void count_huge(struct mr_pool *pool, struct counts *counts)
@@ -109,9 +113,9 @@ void count_huge(struct mr_pool *pool, struct counts *counts)
 			  100.0 * (double)s.n_huge_bytes / (double)s.n_bytes);
 }
 
-void our_pool_count(const struct our_pool *our, const struct player *player,
-		    struct counts *counts)
+static void count_ours(void *pool, struct player *player, struct counts *counts)
 {
+	const struct our_pool *our = pool;
 	struct mr_pool_stats s = { .size = sizeof(s) };
 
 	mr_pool_stats(our->pools[0], &s);
@@ -128,23 +132,6 @@ void our_pool_count(const struct our_pool *our, const struct player *player,
 		       player);
 	count_add(counts, "parked", (double)(s.n_cached + s.n_open));
 	count_huge(our->pools[0], counts);
-}
-
-static int make_ours(struct player *player, void **ret, struct mr_reason *why)
-{
-	*ret = calloc(1, sizeof(struct our_pool));
-	return *ret == NULL ? -1 : our_pool_make(*ret, player, why);
-}
-
-static void free_ours(void *pool)
-{
-	our_pool_free(pool);
-	free(pool);
-}
-
-static void count_ours(void *pool, struct player *player, struct counts *counts)
-{
-	our_pool_count(pool, player, counts);
 }
 
 static int make_objects(struct player *player, void **ret,
@@ -202,11 +189,6 @@ static int make_page_pool(struct player *player, void **ret,
 	return *ret == NULL ? -1 : 0;
 }
 
-static void free_page_pool(void *pool)
-{
-	model_free(pool);
-}
-
 static void count_page_pool(void *pool, struct player *player,
 			    struct counts *counts)
 {
@@ -225,11 +207,6 @@ static int make_qmempool(struct player *player, void **ret,
 	return *ret == NULL ? -1 : 0;
 }
 
-static void free_qmempool(void *pool)
-{
-	qm_destroy(pool);
-}
-
 static int make_page_frag(struct player *player, void **ret,
 			  struct mr_reason *why)
 {
@@ -239,11 +216,6 @@ static int make_page_frag(struct player *player, void **ret,
 	(void)why;
 	*ret = kernel_frags_make((uint32_t)(n_bytes / 32768));
 	return *ret == NULL ? -1 : 0;
-}
-
-static void free_page_frag(void *pool)
-{
-	kernel_frags_free(pool);
 }
 
 static void free_plain(void *pool)
@@ -319,15 +291,20 @@ static const struct {
 	[A_OURS] = { SIDE_OURS, make_ours, free_ours, count_ours },
 	[A_FRAGS] = { SIDE_OURS, make_ours, free_ours, count_ours },
 	[A_OBJECTS] = { SIDE_OURS, make_objects, free_objects, count_objects },
+#ifdef BENCH_DPDK
 	[A_MEMPOOL] = { SIDE_DPDK, dpdk_pool_make, dpdk_pool_free,
 			dpdk_pool_count },
 	[A_MBUFS] = { SIDE_DPDK, dpdk_pool_make, dpdk_pool_free,
 		      dpdk_pool_count },
 	[A_RTE_RING] = { SIDE_DPDK, dpdk_ring_make, dpdk_ring_free, NULL },
-	[A_PAGE_POOL] = { SIDE_KERNEL, make_page_pool, free_page_pool,
+#else
+	[A_MEMPOOL... A_RTE_RING] = { SIDE_DPDK, NULL, NULL, NULL },
+#endif
+	[A_PAGE_POOL] = { SIDE_KERNEL, make_page_pool, model_free,
 			  count_page_pool },
-	[A_QMEMPOOL] = { SIDE_KERNEL, make_qmempool, free_qmempool, NULL },
-	[A_PAGE_FRAG] = { SIDE_KERNEL, make_page_frag, free_page_frag, NULL },
+	[A_QMEMPOOL] = { SIDE_KERNEL, make_qmempool, qm_destroy, NULL },
+	[A_PAGE_FRAG] = { SIDE_KERNEL, make_page_frag, kernel_frags_free,
+			  NULL },
 	[A_PLAIN] = { SIDE_PLAIN, make_plain, free_plain, NULL },
 	[A_ROUND] = { SIDE_PLAIN, make_round, free_round, NULL },
 	[A_MALLOC] = { SIDE_MALLOC, make_heap, free, NULL },

@@ -38,6 +38,12 @@ struct bed {
 	alignas(64) uint8_t extra[]; /* the workload's, zero at first */
 };
 
+/* What wish.n_extra asks for. */
+static inline void *extra_of(const struct player *player)
+{
+	return ((struct bed *)player->state)->extra;
+}
+
 /* Give up, and let the others know. */
 static inline bool bed_is_dead(struct bed *bed, struct patience *patience)
 {
@@ -65,12 +71,6 @@ struct our_pool {
 	struct mr_cache **to; /* what goes back: to caches[0] or others */
 	struct mr_frag_cache *frags; /* of thread 0 */
 };
-
-int our_pool_make(struct our_pool *our, const struct player *player,
-		  struct mr_reason *why);
-void our_pool_free(struct our_pool *our);
-void our_pool_count(const struct our_pool *our, const struct player *player,
-		    struct counts *counts);
 
 /* How much of the pool's region is on huge pages, as DPDK's pools may be. */
 void count_huge(struct mr_pool *pool, struct counts *counts);
@@ -132,16 +132,94 @@ struct ops {
 #ifdef BENCH_DPDK
 #define RUN_DPDK RUN
 #else
-#define RUN_DPDK(name, ...) RUN(name, run_nothing)
-
-static inline uint64_t run_nothing(struct player *player, uint32_t thread,
-				   uint64_t n)
-{
-	(void)player;
-	(void)thread;
-	return n - n;
-}
+#define RUN_DPDK(name, ...)                                                    \
+	static uint64_t name(struct player *player, uint32_t thread,           \
+			     uint64_t n)                                       \
+	{                                                                      \
+		(void)player;                                                  \
+		(void)thread;                                                  \
+		return n - n;                                                  \
+	}
 #endif
+
+/*
+ * Operations by the calls that they come down to, which see what take_fn and
+ * give_fn get; addrs and objects are the words, as most allocators have them.
+ */
+#define TAKE(name, call)                                                       \
+	static ALWAYS_INLINE bool name(void *pool, uint32_t thread,            \
+				       word *words, uint32_t n)                \
+	{                                                                      \
+		uint64_t *addrs = (uint64_t *)words;                           \
+		void **objects = (void **)words;                               \
+		(void)pool;                                                    \
+		(void)thread;                                                  \
+		(void)n;                                                       \
+		(void)addrs;                                                   \
+		(void)objects;                                                 \
+		return call;                                                   \
+	}
+
+/* The call may get fewer. */
+#define TAKE_ALL(name, give, call)                                             \
+	TAKE(name, all_or_none(call, pool, thread, words, n, give))
+
+/* One by one; the call returns none where there is no more. */
+#define TAKE_EACH(name, give, none, call)                                      \
+	static ALWAYS_INLINE bool name(void *pool, uint32_t thread,            \
+				       word *words, uint32_t n)                \
+	{                                                                      \
+		for (uint32_t i = 0; i < n; i++) {                             \
+			words[i] = (word)(call);                               \
+			if (words[i] == (none)) {                              \
+				give(pool, thread, words, i);                  \
+				return false;                                  \
+			}                                                      \
+		}                                                              \
+		return true;                                                   \
+	}
+
+#define GIVE(name, call)                                                       \
+	static ALWAYS_INLINE void name(void *pool, uint32_t thread,            \
+				       const word *words, uint32_t n)          \
+	{                                                                      \
+		const uint64_t *addrs = (const uint64_t *)words;               \
+		void **objects = (void **)(uintptr_t)words;                    \
+		(void)pool;                                                    \
+		(void)thread;                                                  \
+		(void)n;                                                       \
+		(void)addrs;                                                   \
+		(void)objects;                                                 \
+		call;                                                          \
+	}
+
+#define GIVE_EACH(name, call)                                                  \
+	static ALWAYS_INLINE void name(void *pool, uint32_t thread,            \
+				       const word *words, uint32_t n)          \
+	{                                                                      \
+		(void)pool;                                                    \
+		(void)thread;                                                  \
+		for (uint32_t i = 0; i < n; i++) {                             \
+			void *object = (void *)(uintptr_t)words[i];            \
+			(void)object;                                          \
+			call;                                                  \
+		}                                                              \
+	}
+
+static ALWAYS_INLINE bool all_or_none(uint32_t got, void *pool, uint32_t thread,
+				      const word *words, uint32_t n,
+				      give_fn *give)
+{
+	if (got == n)
+		return true;
+	give(pool, thread, words, got);
+	return false;
+}
+
+static inline struct our_pool *our_pool(void *pool)
+{
+	return pool;
+}
 
 static ALWAYS_INLINE void *pointer_data(void *pool, word object)
 {
@@ -149,176 +227,94 @@ static ALWAYS_INLINE void *pointer_data(void *pool, word object)
 	return (void *)(uintptr_t)object;
 }
 
-static ALWAYS_INLINE bool ours_take(void *pool, uint32_t thread, word *words,
-				    uint32_t n)
-{
-	struct our_pool *our = pool;
-	struct mr_cache *cache = our->caches[0][thread];
-	const uint32_t got =
-		mr_frag_alloc_bulk(cache, (uint64_t *)words, n, our->n_bytes);
-
-	if (got == n)
-		return true;
-	mr_frag_free_bulk(cache, (const uint64_t *)words, got);
-	return false;
-}
-
-static ALWAYS_INLINE void ours_give(void *pool, uint32_t thread,
-				    const word *words, uint32_t n)
-{
-	struct our_pool *our = pool;
-
-	mr_frag_free_bulk(our->to[thread], (const uint64_t *)words, n);
-}
-
 static ALWAYS_INLINE void *ours_data(void *pool, word object)
 {
-	const struct our_pool *our = pool;
-
-	return our->base + object;
+	return our_pool(pool)->base + object;
 }
 
 static inline void ours_idle(void *pool, uint32_t thread)
 {
-	struct our_pool *our = pool;
-
-	mr_cache_idle(our->caches[0][thread]);
+	mr_cache_idle(our_pool(pool)->caches[0][thread]);
 }
 
-/* In bulk; one by one, inlined; and straight from the page allocator. */
+/* In bulk, and one by one, inlined. */
+GIVE(ours_give, mr_frag_free_bulk(our_pool(pool)->to[thread], addrs, n))
+TAKE_ALL(ours_take, ours_give,
+	 mr_frag_alloc_bulk(our_pool(pool)->caches[0][thread], addrs, n,
+			    our_pool(pool)->n_bytes))
+GIVE_EACH(single_give, mr_frag_free(our_pool(pool)->to[thread], words[i]))
+TAKE_EACH(single_take, ours_give, MR_ADDR_NONE,
+	  mr_frag_alloc(our_pool(pool)->caches[0][thread], OBJECT_BYTES))
+
 #define OURS ((struct ops){ ours_take, ours_give, ours_data, ours_idle })
-
-static ALWAYS_INLINE bool single_take(void *pool, uint32_t thread, word *words,
-				      uint32_t n)
-{
-	struct our_pool *our = pool;
-
-	for (uint32_t i = 0; i < n; i++) {
-		words[i] = mr_frag_alloc(our->caches[0][thread], OBJECT_BYTES);
-		if (words[i] == MR_ADDR_NONE) {
-			ours_give(pool, thread, words, i);
-			return false;
-		}
-	}
-	return true;
-}
-
-static ALWAYS_INLINE void single_give(void *pool, uint32_t thread,
-				      const word *words, uint32_t n)
-{
-	struct our_pool *our = pool;
-
-	for (uint32_t i = 0; i < n; i++)
-		mr_frag_free(our->to[thread], words[i]);
-}
-
 #define OURS_SINGLE                                                            \
 	((struct ops){ single_take, single_give, ours_data, ours_idle })
 
-static ALWAYS_INLINE void pages_give(void *pool, uint32_t thread,
-				     const word *words, uint32_t n)
+/* The same where the loop looks the caches up, and not each call. */
+static ALWAYS_INLINE void *cache_from(void *pool, uint32_t thread)
 {
-	struct our_pool *our = pool;
-
-	(void)thread;
-	mr_page_free_bulk(our->pools[0], 0, (const uint64_t *)words, n);
+	return our_pool(pool)->caches[0][thread];
 }
 
-static ALWAYS_INLINE bool pages_take(void *pool, uint32_t thread, word *words,
-				     uint32_t n)
+static ALWAYS_INLINE void *cache_to(void *pool, uint32_t thread)
 {
-	struct our_pool *our = pool;
-	const uint32_t got =
-		mr_page_alloc_bulk(our->pools[0], 0, (uint64_t *)words, n);
-
-	if (got == n)
-		return true;
-	pages_give(pool, thread, words, got);
-	return false;
+	return our_pool(pool)->to[thread];
 }
 
-#define PAGES ((struct ops){ pages_take, pages_give, ours_data, NULL })
+GIVE(cache_give, mr_frag_free_bulk(pool, addrs, n))
+TAKE_ALL(cache_take, cache_give,
+	 mr_frag_alloc_bulk(pool, addrs, n, OBJECT_BYTES))
+GIVE_EACH(cache_single_give, mr_frag_free(pool, words[i]))
+TAKE_EACH(cache_single_take, cache_give, MR_ADDR_NONE,
+	  mr_frag_alloc(pool, OBJECT_BYTES))
 
-static ALWAYS_INLINE bool page_take(void *pool, uint32_t thread, word *words,
-				    uint32_t n)
-{
-	for (uint32_t i = 0; i < n; i++)
-		if (!pages_take(pool, thread, &words[i], 1)) {
-			pages_give(pool, thread, words, i);
-			return false;
-		}
-	return true;
-}
+#define CACHE                                                                  \
+	((struct ops){ cache_take, cache_give, NULL, NULL, cache_from,         \
+		       cache_to })
+#define CACHE_SINGLE                                                           \
+	((struct ops){ cache_single_take, cache_single_give, NULL, NULL,       \
+		       cache_from, cache_to })
 
-static ALWAYS_INLINE void page_give(void *pool, uint32_t thread,
-				    const word *words, uint32_t n)
-{
-	for (uint32_t i = 0; i < n; i++)
-		pages_give(pool, thread, &words[i], 1);
-}
-
-#define PAGES_SINGLE ((struct ops){ page_take, page_give, ours_data, NULL })
+/* Straight from the page allocator: in bulk, one by one, and as a list. */
+GIVE(pages_give, mr_page_free_bulk(our_pool(pool)->pools[0], 0, addrs, n))
+TAKE_ALL(pages_take, pages_give,
+	 mr_page_alloc_bulk(our_pool(pool)->pools[0], 0, addrs, n))
+GIVE_EACH(page_give, pages_give(pool, thread, &words[i], 1))
+TAKE_EACH(page_take, pages_give, MR_ADDR_NONE,
+	  pages_take(pool, thread, &words[i], 1) ? words[i] : MR_ADDR_NONE)
 
 /* As a program uses a list: it takes each page off it. */
-static ALWAYS_INLINE bool list_take(void *pool, uint32_t thread, word *words,
-				    uint32_t n)
+static ALWAYS_INLINE uint32_t list_fill(void *pool, uint64_t *addrs, uint32_t n)
 {
-	struct our_pool *our = pool;
+	struct mr_pool *pages = our_pool(pool)->pools[0];
 	struct mr_page_list list = { 0 };
-	const uint32_t got = mr_page_alloc_list(our->pools[0], 0, n, &list);
+	const uint32_t got = mr_page_alloc_list(pages, 0, n, &list);
 
 	for (uint32_t i = 0; i < got; i++)
-		mr_page_list_pop(our->pools[0], &list, (uint64_t *)&words[i]);
-	if (got == n)
-		return true;
-	pages_give(pool, thread, words, got);
-	return false;
+		mr_page_list_pop(pages, &list, &addrs[i]);
+	return got;
 }
 
+TAKE_ALL(list_take, pages_give, list_fill(pool, addrs, n))
+
+#define PAGES ((struct ops){ pages_take, pages_give, ours_data, NULL })
+#define PAGES_SINGLE ((struct ops){ page_take, page_give, ours_data, NULL })
 #define PAGES_LIST ((struct ops){ list_take, pages_give, ours_data, NULL })
 
-static ALWAYS_INLINE bool objects_take(void *pool, uint32_t thread, word *words,
-				       uint32_t n)
+static ALWAYS_INLINE struct mr_objcache *objcache(void *pool, uint32_t thread)
 {
-	struct our_objects *our = pool;
-	struct mr_objcache *cache = our->caches[thread];
-	const uint32_t got = mr_obj_alloc_bulk(cache, (void **)words, n);
-
-	if (got == n)
-		return true;
-	mr_obj_free_bulk(cache, (void **)words, got);
-	return false;
+	return ((struct our_objects *)pool)->caches[thread];
 }
 
-static ALWAYS_INLINE void objects_give(void *pool, uint32_t thread,
-				       const word *words, uint32_t n)
-{
-	struct our_objects *our = pool;
-
-	mr_obj_free_bulk(our->caches[thread], (void **)(uintptr_t)words, n);
-}
+GIVE(objects_give, mr_obj_free_bulk(objcache(pool, thread), objects, n))
+TAKE_ALL(objects_take, objects_give,
+	 mr_obj_alloc_bulk(objcache(pool, thread), objects, n))
 
 #define OBJECTS ((struct ops){ objects_take, objects_give, pointer_data, NULL })
 
-static ALWAYS_INLINE bool heap_take(void *pool, uint32_t thread, word *words,
-				    uint32_t n)
-{
-	const struct heap *heap = pool;
-
-	(void)thread;
-	for (uint32_t i = 0; i < n; i++)
-		words[i] = (uintptr_t)malloc(heap->n_bytes);
-	return true;
-}
-
-static ALWAYS_INLINE void heap_give(void *pool, uint32_t thread,
-				    const word *words, uint32_t n)
-{
-	(void)pool;
-	(void)thread;
-	for (uint32_t i = 0; i < n; i++)
-		free((void *)(uintptr_t)words[i]);
-}
+GIVE_EACH(heap_give, free(object))
+TAKE_EACH(heap_take, heap_give, 0,
+	  (uintptr_t)malloc(((struct heap *)pool)->n_bytes))
 
 #define HEAP ((struct ops){ heap_take, heap_give, pointer_data, NULL })
 
@@ -350,25 +346,16 @@ static ALWAYS_INLINE void plain_give(void *pool, uint32_t thread,
 
 #define PLAIN ((struct ops){ plain_take, plain_give, pointer_data, NULL })
 
-static ALWAYS_INLINE bool round_take(void *pool, uint32_t thread, word *words,
+static ALWAYS_INLINE bool round_next(struct round *round, word *words,
 				     uint32_t n)
 {
-	struct round *round = pool;
-
-	(void)thread;
 	memcpy(words, round->words + round->next, n * sizeof(*words));
 	round->next = (round->next + n) % ROUND_OBJECTS;
 	return true;
 }
 
-static ALWAYS_INLINE void round_give(void *pool, uint32_t thread,
-				     const word *words, uint32_t n)
-{
-	(void)pool;
-	(void)thread;
-	(void)words;
-	(void)n;
-}
+TAKE(round_take, round_next(pool, words, n))
+GIVE(round_give, (void)words)
 
 #define ROUND ((struct ops){ round_take, round_give, pointer_data, NULL })
 
@@ -379,168 +366,71 @@ static ALWAYS_INLINE void *model_data(void *pool, word object)
 	return model->bytes + (object - 1) * OBJECT_BYTES;
 }
 
-static ALWAYS_INLINE void buddy_give(void *pool, uint32_t thread,
-				     const word *words, uint32_t n)
-{
-	(void)thread;
-	model_buddy_free(pool, words, n);
-}
-
-static ALWAYS_INLINE bool buddy_take(void *pool, uint32_t thread, word *words,
-				     uint32_t n)
-{
-	const uint32_t got = model_buddy_alloc(pool, words, n);
-
-	if (got == n)
-		return true;
-	buddy_give(pool, thread, words, got);
-	return false;
-}
-
 /* Under a lock for all of them, and for each. */
-#define BUDDY ((struct ops){ buddy_take, buddy_give, model_data, NULL })
-
-static ALWAYS_INLINE bool buddy_single_take(void *pool, uint32_t thread,
-					    word *words, uint32_t n)
-{
-	for (uint32_t i = 0; i < n; i++)
-		if (!buddy_take(pool, thread, &words[i], 1)) {
-			buddy_give(pool, thread, words, i);
-			return false;
-		}
-	return true;
-}
-
-#define BUDDY_SINGLE                                                           \
-	((struct ops){ buddy_single_take, buddy_give, model_data, NULL })
+GIVE(buddy_give, model_buddy_free(pool, words, n))
+TAKE_ALL(buddy_take, buddy_give, model_buddy_alloc(pool, words, n))
+TAKE_EACH(buddy_single_take, buddy_give, MODEL_NONE,
+	  buddy_take(pool, thread, &words[i], 1) ? words[i] : MODEL_NONE)
 
 /* One page at a time is taken, by thread 0. */
-static ALWAYS_INLINE bool model_take(void *pool, uint32_t thread, word *words,
-				     uint32_t n)
-{
-	for (uint32_t i = 0; i < n; i++) {
-		words[i] = model_alloc(pool, true);
-		if (words[i] == MODEL_NONE) {
-			buddy_give(pool, thread, words, i);
-			return false;
-		}
-	}
-	return true;
-}
-
+TAKE_EACH(model_take, buddy_give, MODEL_NONE, model_alloc(pool, true))
 /* XDP_DROP: directly, in the poll loop. */
-static ALWAYS_INLINE void direct_give(void *pool, uint32_t thread,
-				      const word *words, uint32_t n)
-{
-	(void)thread;
-	for (uint32_t i = 0; i < n; i++)
-		model_put_direct(pool, (uint32_t)words[i]);
-}
-
-#define MODEL_DIRECT ((struct ops){ model_take, direct_give, model_data, NULL })
-
-static ALWAYS_INLINE void ring_give(void *pool, uint32_t thread,
-				    const word *words, uint32_t n)
-{
-	(void)thread;
-	if (n == 1)
-		model_put_ring(pool, (uint32_t)words[0]);
-	else
-		model_put_ring_bulk(pool, words, n);
-}
-
-#define MODEL_RINGED ((struct ops){ model_take, ring_give, model_data, NULL })
-
+GIVE_EACH(direct_give, model_put_direct(pool, (uint32_t)words[i]))
+GIVE(ring_give, n == 1 ? model_put_ring(pool, (uint32_t)words[0]) :
+			 model_put_ring_bulk(pool, words, n))
 /* The thread that takes is in the poll loop; the others are not. */
-static ALWAYS_INLINE void either_give(void *pool, uint32_t thread,
-				      const word *words, uint32_t n)
-{
-	if (thread == 0)
-		direct_give(pool, thread, words, n);
-	else
-		ring_give(pool, thread, words, n);
-}
+GIVE(either_give, thread == 0 ? direct_give(pool, thread, words, n) :
+				ring_give(pool, thread, words, n))
 
+#define BUDDY ((struct ops){ buddy_take, buddy_give, model_data, NULL })
+#define BUDDY_SINGLE                                                           \
+	((struct ops){ buddy_single_take, buddy_give, model_data, NULL })
+#define MODEL_DIRECT ((struct ops){ model_take, direct_give, model_data, NULL })
+#define MODEL_RINGED ((struct ops){ model_take, ring_give, model_data, NULL })
 #define MODEL ((struct ops){ model_take, either_give, model_data, NULL })
 
-static ALWAYS_INLINE bool qm_take(void *pool, uint32_t thread, word *words,
-				  uint32_t n)
-{
-	for (uint32_t i = 0; i < n; i++)
-		words[i] = (uintptr_t)qm_alloc(pool, thread);
-	return true;
-}
-
-static ALWAYS_INLINE void qm_give(void *pool, uint32_t thread,
-				  const word *words, uint32_t n)
-{
-	for (uint32_t i = 0; i < n; i++)
-		qm_free(pool, thread, (void *)(uintptr_t)words[i]);
-}
+GIVE_EACH(qm_give, qm_free(pool, thread, object))
+TAKE_EACH(qm_take, qm_give, 0, (uintptr_t)qm_alloc(pool, thread))
 
 #define QMEMPOOL ((struct ops){ qm_take, qm_give, pointer_data, NULL })
 
 #ifdef BENCH_DPDK
 _Static_assert(sizeof(void *) == sizeof(word), "libdpdk is of 64 bits here");
 
-static ALWAYS_INLINE bool dpdk_take(void *pool, uint32_t thread, word *words,
-				    uint32_t n)
+static ALWAYS_INLINE struct rte_mempool *mempool_of(void *pool)
 {
-	const struct dpdk_pool *dpdk = pool;
-
-	(void)thread;
-	return rte_mempool_get_bulk(dpdk->mps[0], (void **)words, n) == 0;
+	return ((struct dpdk_pool *)pool)->mps[0];
 }
 
-static ALWAYS_INLINE void dpdk_give(void *pool, uint32_t thread,
-				    const word *words, uint32_t n)
+static ALWAYS_INLINE void *mempool_once(void *pool, uint32_t thread)
 {
-	const struct dpdk_pool *dpdk = pool;
-
 	(void)thread;
-	rte_mempool_put_bulk(dpdk->mps[0], (void *const *)words, n);
+	return mempool_of(pool);
 }
+
+TAKE(dpdk_take, rte_mempool_get_bulk(mempool_of(pool), objects, n) == 0)
+GIVE(dpdk_give, rte_mempool_put_bulk(mempool_of(pool), objects, n))
+/* The same where the loop looks the rte_mempool up. */
+TAKE(mempool_take, rte_mempool_get_bulk(pool, objects, n) == 0)
+GIVE(mempool_give, rte_mempool_put_bulk(pool, objects, n))
+/* Through caches of the caller's, or one that was looked up before. */
+TAKE(cached_take,
+     rte_mempool_generic_get(mempool_of(pool), objects, n,
+			     ((struct dpdk_pool *)pool)->from[thread]) == 0)
+GIVE(cached_give,
+     rte_mempool_generic_put(mempool_of(pool), objects, n,
+			     ((struct dpdk_pool *)pool)->to[thread]))
+TAKE(rte_ring_take, rte_ring_dequeue_bulk(((struct dpdk_ring *)pool)->ring,
+					  objects, n, NULL) > 0)
+GIVE(rte_ring_give,
+     rte_ring_enqueue_bulk(((struct dpdk_ring *)pool)->ring, objects, n, NULL))
 
 #define DPDK ((struct ops){ dpdk_take, dpdk_give, pointer_data, NULL })
-
-/* Through caches of the caller's, or one that was looked up before. */
-static ALWAYS_INLINE bool cached_take(void *pool, uint32_t thread, word *words,
-				      uint32_t n)
-{
-	const struct dpdk_pool *dpdk = pool;
-
-	return rte_mempool_generic_get(dpdk->mps[0], (void **)words, n,
-				       dpdk->from[thread]) == 0;
-}
-
-static ALWAYS_INLINE void cached_give(void *pool, uint32_t thread,
-				      const word *words, uint32_t n)
-{
-	const struct dpdk_pool *dpdk = pool;
-
-	rte_mempool_generic_put(dpdk->mps[0], (void *const *)words, n,
-				dpdk->to[thread]);
-}
-
+#define MEMPOOL                                                                \
+	((struct ops){ mempool_take, mempool_give, NULL, NULL, mempool_once,   \
+		       mempool_once })
 #define DPDK_CACHED                                                            \
 	((struct ops){ cached_take, cached_give, pointer_data, NULL })
-
-static ALWAYS_INLINE bool rte_ring_take(void *pool, uint32_t thread,
-					word *words, uint32_t n)
-{
-	(void)thread;
-	return rte_ring_dequeue_bulk(((struct dpdk_ring *)pool)->ring,
-				     (void **)words, n, NULL) > 0;
-}
-
-static ALWAYS_INLINE void rte_ring_give(void *pool, uint32_t thread,
-					const word *words, uint32_t n)
-{
-	(void)thread;
-	rte_ring_enqueue_bulk(((struct dpdk_ring *)pool)->ring,
-			      (void *const *)words, n, NULL);
-}
-
 #define RTE_RING                                                               \
 	((struct ops){ rte_ring_take, rte_ring_give, pointer_data, NULL })
 #endif

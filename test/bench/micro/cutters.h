@@ -79,12 +79,7 @@ static ALWAYS_INLINE uint32_t kernel_cut(void *pool, word *words, uint32_t n,
 	return i;
 }
 
-static ALWAYS_INLINE void kernel_give(void *pool, uint32_t thread,
-				      const word *words, uint32_t n)
-{
-	for (uint32_t i = 0; i < n; i++)
-		kernel_frag_free(pool, thread, (void *)(uintptr_t)words[i]);
-}
+GIVE_EACH(kernel_give, kernel_frag_free(pool, thread, object))
 
 static ALWAYS_INLINE uint32_t heap_cut(void *pool, word *words, uint32_t n,
 				       uint32_t size, uint32_t align,

@@ -224,22 +224,9 @@ static ALWAYS_INLINE uint64_t forward(struct player *player, uint32_t thread,
 }
 
 /* What is kept goes back through another cache, as another thread's. */
-static ALWAYS_INLINE void other_give(void *pool, uint32_t thread,
-				     const word *words, uint32_t n)
-{
-	struct our_pool *our = pool;
-
-	for (uint32_t i = 0; i < n; i++)
-		mr_frag_free(our->others[thread], words[i]);
-}
-
-static ALWAYS_INLINE void other_bulk_give(void *pool, uint32_t thread,
-					  const word *words, uint32_t n)
-{
-	struct our_pool *our = pool;
-
-	mr_frag_free_bulk(our->others[thread], (const uint64_t *)words, n);
-}
+GIVE_EACH(other_give, mr_frag_free(our_pool(pool)->others[thread], words[i]))
+GIVE(other_bulk_give,
+     mr_frag_free_bulk(our_pool(pool)->others[thread], addrs, n))
 
 /* No page comes back where it was taken: the kernel's no allow_direct. */
 #define AWAY ((struct ops){ single_take, other_give, ours_data, NULL })
@@ -323,22 +310,10 @@ static ALWAYS_INLINE bool step_take(void *pool, word *page, int step)
 	return true;
 }
 
-static ALWAYS_INLINE void outlined_give(void *pool, uint32_t thread,
-					const word *words, uint32_t n)
-{
-	(void)thread;
-	(void)n;
-	outlined_put(pool, (uint32_t)words[0]);
-}
+GIVE(outlined_give, outlined_put(pool, (uint32_t)words[0]))
 
 #define STEP(n)                                                                \
-	static ALWAYS_INLINE bool step_##n##_take(void *pool, uint32_t thread, \
-						  word *words, uint32_t count) \
-	{                                                                      \
-		(void)thread;                                                  \
-		(void)count;                                                   \
-		return step_take(pool, words, n);                              \
-	}                                                                      \
+	TAKE(step_##n##_take, step_take(pool, words, n))                       \
 	RUN(forward_##n, forward,                                              \
 	    (struct ops){ step_##n##_take, outlined_give, model_data, NULL },  \
 	    buddy_give)
@@ -437,17 +412,10 @@ struct wire {
 	word burst[MAX_BURST];
 };
 
-static struct wire *wire_of(const struct player *player)
-{
-	struct bed *bed = player->state;
-
-	return (struct wire *)(void *)bed->extra;
-}
-
 static int begin_wire(struct player *player, struct mr_reason *why)
 {
 	struct bed *bed = player->state;
-	struct wire *wire = wire_of(player);
+	struct wire *wire = extra_of(player);
 
 	(void)why;
 	if (player->alloc == A_OURS)
@@ -460,9 +428,10 @@ static int begin_wire(struct player *player, struct mr_reason *why)
 static void end_wire(struct player *player)
 {
 	struct bed *bed = player->state;
+	struct wire *wire = extra_of(player);
 
 	if (player->alloc == A_OURS)
-		ours_give(bed->pool, 0, wire_of(player)->ring, N_WIRE);
+		ours_give(bed->pool, 0, wire->ring, N_WIRE);
 }
 
 /* The next n completed addresses, which lie in one piece: n divides N_WIRE. */
@@ -481,7 +450,7 @@ static word *complete(struct wire *wire, uint32_t n)
 static uint64_t recycle_straight(struct player *player, uint32_t thread,
 				 uint64_t n)
 {
-	struct wire *wire = wire_of(player);
+	struct wire *wire = extra_of(player);
 	const uint32_t burst = (uint32_t)player->param[P_BURST];
 
 	(void)thread;
@@ -502,10 +471,11 @@ static uint64_t recycle_cached(struct player *player, uint32_t thread,
 			       uint64_t n)
 {
 	struct bed *bed = player->state;
+	struct wire *wire = extra_of(player);
 	const uint32_t burst = (uint32_t)player->param[P_BURST];
 
 	for (uint64_t i = 0; i < n; i += burst) {
-		word *completed = complete(wire_of(player), burst);
+		word *completed = complete(wire, burst);
 
 		ours_give(bed->pool, thread, completed, burst);
 		if (!ours_take(bed->pool, thread, completed, burst))

@@ -200,16 +200,9 @@ static int open_ports(struct forward *fwd, const struct player *player,
 	return fill_all(fwd, n_bytes, why);
 }
 
-static struct forward *forward_of(const struct player *player)
-{
-	struct bed *bed = player->state;
-
-	return (struct forward *)(void *)bed->extra;
-}
-
 static void end_forward(struct player *player)
 {
-	struct forward *fwd = forward_of(player);
+	struct forward *fwd = extra_of(player);
 
 	mr_port_close(fwd->near);
 	mr_port_close(fwd->far);
@@ -217,7 +210,7 @@ static void end_forward(struct player *player)
 
 static int begin_forward(struct player *player, struct mr_reason *why)
 {
-	struct forward *fwd = forward_of(player);
+	struct forward *fwd = extra_of(player);
 
 	fwd->our = ((struct bed *)player->state)->pool;
 	fwd->base = fwd->our->base;
@@ -230,7 +223,7 @@ static int begin_forward(struct player *player, struct mr_reason *why)
 
 static uint64_t run_forward(struct player *player, uint32_t thread, uint64_t n)
 {
-	struct forward *fwd = forward_of(player);
+	struct forward *fwd = extra_of(player);
 	struct mr_cache *cache = fwd->our->caches[0][thread];
 	const uint32_t n_burst = (uint32_t)player->param[P_BURST];
 	struct mr_frame frames[MR_BURST_MAX];
@@ -323,16 +316,9 @@ enum { P_CASE, P_IS_STAMPED }; /* of player.param */
 
 enum { SEND_BURST = 64 };
 
-static struct sender *sender_of(const struct player *player)
-{
-	struct bed *bed = player->state;
-
-	return (struct sender *)(void *)bed->extra;
-}
-
 static void end_sender(struct player *player)
 {
-	struct sender *sender = sender_of(player);
+	struct sender *sender = extra_of(player);
 
 	mr_port_close(sender->port);
 	builder_free(sender->builder);
@@ -347,7 +333,7 @@ static int begin_sender(struct player *player, struct mr_reason *why)
 		.is_stamped = player->param[P_IS_STAMPED] != 0,
 	};
 	struct mr_port_config config = { .size = sizeof(config) };
-	struct sender *sender = sender_of(player);
+	struct sender *sender = extra_of(player);
 
 	sender->our = ((struct bed *)player->state)->pool;
 	sender->base = sender->our->base;
@@ -366,7 +352,7 @@ static int begin_sender(struct player *player, struct mr_reason *why)
 
 static uint64_t run_sender(struct player *player, uint32_t thread, uint64_t n)
 {
-	struct sender *sender = sender_of(player);
+	struct sender *sender = extra_of(player);
 	struct mr_cache *cache = sender->our->caches[0][thread];
 	struct mr_txq *txq = mr_port_txq(sender->port, 0);
 	const uint32_t n_bytes = streams_max_bytes(sender->streams);

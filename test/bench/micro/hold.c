@@ -31,32 +31,6 @@ static ALWAYS_INLINE uint64_t once(struct player *player, uint32_t thread,
 	return done;
 }
 
-static ALWAYS_INLINE bool inlined_take(void *cache, uint32_t thread,
-				       word *words, uint32_t n)
-{
-	(void)thread;
-	for (uint32_t i = 0; i < n; i++) {
-		words[i] = mr_frag_alloc(cache, OBJECT_BYTES);
-		if (words[i] == MR_ADDR_NONE) {
-			cache_give(cache, thread, words, i);
-			return false;
-		}
-	}
-	return true;
-}
-
-static ALWAYS_INLINE void inlined_give(void *cache, uint32_t thread,
-				       const word *words, uint32_t n)
-{
-	(void)thread;
-	for (uint32_t i = 0; i < n; i++)
-		mr_frag_free(cache, words[i]);
-}
-
-#define CACHE_SINGLE                                                           \
-	((struct ops){ inlined_take, inlined_give, NULL, NULL, cache_from,     \
-		       cache_to })
-
 RUN(once_inlined, once, CACHE_SINGLE, 1)
 RUN(once_outlined, once, CACHE, 1)
 RUN(once_ours, once, CACHE, 0)

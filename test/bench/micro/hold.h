@@ -7,67 +7,6 @@
 
 enum { P_HOLD, P_GET, P_PUT, P_RANDOM }; /* of player.param; most, or 0 */
 
-/* Ours and DPDK's by what is looked up once: caches, and rte_mempool itself. */
-static ALWAYS_INLINE void *cache_from(void *pool, uint32_t thread)
-{
-	return ((struct our_pool *)pool)->caches[0][thread];
-}
-
-static ALWAYS_INLINE void *cache_to(void *pool, uint32_t thread)
-{
-	return ((struct our_pool *)pool)->to[thread];
-}
-
-static ALWAYS_INLINE bool cache_take(void *cache, uint32_t thread, word *words,
-				     uint32_t n)
-{
-	const uint32_t got =
-		mr_frag_alloc_bulk(cache, (uint64_t *)words, n, OBJECT_BYTES);
-
-	(void)thread;
-	if (got == n)
-		return true;
-	mr_frag_free_bulk(cache, (const uint64_t *)words, got);
-	return false;
-}
-
-static ALWAYS_INLINE void cache_give(void *cache, uint32_t thread,
-				     const word *words, uint32_t n)
-{
-	(void)thread;
-	mr_frag_free_bulk(cache, (const uint64_t *)words, n);
-}
-
-#define CACHE                                                                  \
-	((struct ops){ cache_take, cache_give, NULL, NULL, cache_from,         \
-		       cache_to })
-
-#ifdef BENCH_DPDK
-static ALWAYS_INLINE void *mempool_of(void *pool, uint32_t thread)
-{
-	(void)thread;
-	return ((struct dpdk_pool *)pool)->mps[0];
-}
-
-static ALWAYS_INLINE bool mempool_take(void *mp, uint32_t thread, word *words,
-				       uint32_t n)
-{
-	(void)thread;
-	return rte_mempool_get_bulk(mp, (void **)words, n) == 0;
-}
-
-static ALWAYS_INLINE void mempool_give(void *mp, uint32_t thread,
-				       const word *words, uint32_t n)
-{
-	(void)thread;
-	rte_mempool_put_bulk(mp, (void *const *)words, n);
-}
-
-#define MEMPOOL                                                                \
-	((struct ops){ mempool_take, mempool_give, NULL, NULL, mempool_of,     \
-		       mempool_of })
-#endif
-
 /* Bytes of what a thread holds, 16 each; no two threads write to one line. */
 static inline size_t held_bytes(uint64_t n_held)
 {

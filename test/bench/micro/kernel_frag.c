@@ -79,8 +79,10 @@ struct kernel_frags *kernel_frags_make(uint32_t n_blocks)
 	return frags;
 }
 
-void kernel_frags_free(struct kernel_frags *frags)
+void kernel_frags_free(void *state)
 {
+	struct kernel_frags *frags = state;
+
 	pthread_spin_destroy(&frags->lock);
 	free(frags->bytes);
 	free(frags);

@@ -21,7 +21,7 @@ struct kernel_frag {
 };
 
 struct kernel_frags *kernel_frags_make(uint32_t n_blocks);
-void kernel_frags_free(struct kernel_frags *frags);
+void kernel_frags_free(void *frags);
 
 /* Bytes in blocks that are not free. At rest. */
 uint64_t kernel_frags_pinned(const struct kernel_frags *frags);

@@ -67,8 +67,10 @@ static inline void model_unlock(struct model_lock *lock)
 	__atomic_store_n(&lock->is_held, 0, __ATOMIC_RELEASE);
 }
 
-static inline void model_free(struct model_page_pool *pool)
+static inline void model_free(void *state)
 {
+	struct model_page_pool *pool = state;
+
 	free(pool->ring);
 	free(pool->free_pages);
 	free(pool->bytes);

@@ -163,8 +163,9 @@ static inline void qm_free(struct qmempool *pool, uint32_t thread, void *object)
 }
 
 /* What is in its queues goes, too. One thread. */
-static inline void qm_destroy(struct qmempool *pool)
+static inline void qm_destroy(void *state)
 {
+	struct qmempool *pool = state;
 	void *object;
 
 	for (uint32_t i = 0; i < pool->n_threads; i++) {

@@ -115,16 +115,9 @@ struct rpc {
 	word slots[SLOTS];
 };
 
-static struct rpc *rpc_of(const struct player *player)
-{
-	struct bed *bed = player->state;
-
-	return (struct rpc *)(void *)bed->extra;
-}
-
 static int begin_rpc(struct player *player, struct mr_reason *why)
 {
-	struct rpc *rpc = rpc_of(player);
+	struct rpc *rpc = extra_of(player);
 
 	(void)why;
 	rpc->seed = 1;
@@ -136,7 +129,7 @@ static int begin_rpc(struct player *player, struct mr_reason *why)
 static void end_rpc(struct player *player)
 {
 	struct bed *bed = player->state;
-	struct rpc *rpc = rpc_of(player);
+	struct rpc *rpc = extra_of(player);
 
 	for (uint32_t i = 0; i < SLOTS && player->side == SIDE_OURS; i++)
 		if (rpc->slots[i] != MR_ADDR_NONE)
@@ -168,7 +161,7 @@ static ALWAYS_INLINE uint64_t fill_slots(struct player *player, uint32_t thread,
 					 uint64_t n, const struct ops ops)
 {
 	void *pool = ((struct bed *)player->state)->pool;
-	struct rpc *rpc = rpc_of(player);
+	struct rpc *rpc = extra_of(player);
 	word words[SLOTS];
 
 	for (uint64_t k = 0; k < n; k++) {
@@ -190,7 +183,7 @@ static ALWAYS_INLINE uint64_t fill_slots(struct player *player, uint32_t thread,
 static uint64_t fill_array(struct player *player, uint32_t thread, uint64_t n)
 {
 	struct our_pool *our = ((struct bed *)player->state)->pool;
-	struct rpc *rpc = rpc_of(player);
+	struct rpc *rpc = extra_of(player);
 
 	(void)thread;
 	for (uint64_t k = 0; k < n; k++) {
@@ -261,19 +254,12 @@ struct shrink {
 	word words[TOP_PAGES];
 };
 
-static struct shrink *shrink_of(const struct player *player)
-{
-	struct bed *bed = player->state;
-
-	return (struct shrink *)(void *)bed->extra;
-}
-
 /* Up to the top, or as far as there are pages. */
 static ALWAYS_INLINE void grow(struct player *player, bool is_timed,
 			       const struct ops ops)
 {
 	void *pool = ((struct bed *)player->state)->pool;
-	struct shrink *shrink = shrink_of(player);
+	struct shrink *shrink = extra_of(player);
 
 	for (uint32_t n = 0; n < TOP_PAGES; n += BURST) {
 		const uint64_t start = is_timed ? latency_now() : 0;
@@ -291,7 +277,7 @@ static ALWAYS_INLINE void grow(struct player *player, bool is_timed,
 static ALWAYS_INLINE uint32_t release(struct player *player,
 				      const struct ops ops)
 {
-	struct shrink *shrink = shrink_of(player);
+	struct shrink *shrink = extra_of(player);
 	const uint32_t n_held = shrink->n_held;
 
 	for (uint32_t n = 0; n < n_held; n += BURST)
@@ -377,6 +363,8 @@ static double resident_mib(void)
 
 static void count_burst(struct player *player, struct counts *counts)
 {
+	struct shrink *shrink = extra_of(player);
+
 	if (player->side != SIDE_OURS)
 		return;
 	count_add(counts, "mib_before", resident_mib());
@@ -388,7 +376,7 @@ static void count_burst(struct player *player, struct counts *counts)
 	count_add(counts, "mib_after", resident_mib());
 	grow(player, true, OURS);
 	release(player, OURS);
-	latency_count(&shrink_of(player)->latency, 1, counts);
+	latency_count(&shrink->latency, 1, counts);
 }
 
 void rows_b22(struct bench *bench)

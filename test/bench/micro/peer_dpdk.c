@@ -35,36 +35,6 @@ void dpdk_thread_end(void)
 {
 }
 
-int dpdk_pool_make(struct player *player, void **ret, struct mr_reason *why)
-{
-	(void)player;
-	(void)ret;
-	(void)why;
-	return -1;
-}
-
-int dpdk_ring_make(struct player *player, void **ret, struct mr_reason *why)
-{
-	return dpdk_pool_make(player, ret, why);
-}
-
-void dpdk_pool_free(void *pool)
-{
-	(void)pool;
-}
-
-void dpdk_ring_free(void *ring)
-{
-	(void)ring;
-}
-
-void dpdk_pool_count(void *pool, struct player *player, struct counts *counts)
-{
-	(void)pool;
-	(void)player;
-	(void)counts;
-}
-
 const struct dpdk_kind dpdk_kinds[DPDK_KINDS];
 
 #else

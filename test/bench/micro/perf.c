@@ -47,8 +47,8 @@ static uint64_t hold_constant(struct player *player, uint32_t thread,
 	}
 }
 #else
-#define hold_cached run_nothing
-#define hold_constant run_nothing
+RUN_DPDK(hold_cached, 0)
+RUN_DPDK(hold_constant, 0)
 #endif
 
 /* Take k pages as frames, of a and, if there is one, of b by turns. */

@@ -32,13 +32,6 @@ struct sim {
 	uint32_t held; /* walk: objects in the queue */
 };
 
-static struct sim *sim_of(const struct player *player)
-{
-	struct bed *bed = player->state;
-
-	return (struct sim *)(void *)bed->extra;
-}
-
 struct policy {
 	const char *name;
 	uint32_t size;
@@ -251,7 +244,7 @@ static void step(struct sim *sim, uint32_t from, int is_put, uint32_t n)
 /* B13: n_keep objects are taken in bulk, then all are given back. */
 static uint64_t run_keep(struct player *player, uint32_t thread, uint64_t n)
 {
-	struct sim *sim = sim_of(player);
+	struct sim *sim = extra_of(player);
 	const uint32_t n_keep = (uint32_t)player->param[0];
 	uint64_t n_done = 0;
 
@@ -269,7 +262,7 @@ static uint64_t run_keep(struct player *player, uint32_t thread, uint64_t n)
 /* B14: one thread only takes, the other only gives back. */
 static uint64_t run_pipeline(struct player *player, uint32_t thread, uint64_t n)
 {
-	struct sim *sim = sim_of(player);
+	struct sim *sim = extra_of(player);
 
 	(void)thread;
 	for (uint64_t i = 0; i < n; i += 2 * PIPE_BURST) {
@@ -282,7 +275,7 @@ static uint64_t run_pipeline(struct player *player, uint32_t thread, uint64_t n)
 /* B15: one thread, and a queue whose length walks at random. */
 static uint64_t run_walk(struct player *player, uint32_t thread, uint64_t n)
 {
-	struct sim *sim = sim_of(player);
+	struct sim *sim = extra_of(player);
 
 	(void)thread;
 	for (uint64_t i = 0; i < n;) {
@@ -300,7 +293,7 @@ static uint64_t run_walk(struct player *player, uint32_t thread, uint64_t n)
 
 static int begin(struct player *player, struct mr_reason *why)
 {
-	struct sim *sim = sim_of(player);
+	struct sim *sim = extra_of(player);
 
 	(void)why;
 	sim->policy = &policies[player->param[P_HOW]];
@@ -310,7 +303,7 @@ static int begin(struct player *player, struct mr_reason *why)
 
 static void count(struct player *player, struct counts *counts)
 {
-	const struct sim *sim = sim_of(player);
+	const struct sim *sim = extra_of(player);
 	const double n = (double)sim->n_objects;
 
 	count_add(counts, "exchanges per 1000 objects",

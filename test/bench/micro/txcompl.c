@@ -59,15 +59,7 @@ static struct pair *pair_of(struct bed *bed, uint32_t thread)
 static ALWAYS_INLINE bool our_take(void *pool, uint32_t thread, uint32_t p,
 				   word *words, uint32_t n)
 {
-	struct our_pool *our = pool;
-	struct mr_cache *cache = our->caches[p][thread];
-	const uint32_t got =
-		mr_frag_alloc_bulk(cache, (uint64_t *)words, n, OBJECT_BYTES);
-
-	if (got == n)
-		return true;
-	mr_frag_free_bulk(cache, (const uint64_t *)words, got);
-	return false;
+	return cache_take(our_pool(pool)->caches[p][thread], thread, words, n);
 }
 
 static ALWAYS_INLINE void frames_of(struct mr_frame *frames, const word *words,
@@ -117,22 +109,8 @@ static ALWAYS_INLINE bool mbufs_take(void *pool, uint32_t thread, uint32_t p,
 				      (dpdk_frame **)words, n) == 0;
 }
 
-static ALWAYS_INLINE void mbufs_share(void *pool, uint32_t thread,
-				      const word *words, uint32_t n)
-{
-	(void)pool;
-	(void)thread;
-	for (uint32_t i = 0; i < n; i++)
-		rte_mbuf_refcnt_update((dpdk_frame *)(uintptr_t)words[i], 1);
-}
-
-static ALWAYS_INLINE void mbufs_complete(void *pool, uint32_t thread,
-					 const word *words, uint32_t n)
-{
-	(void)pool;
-	(void)thread;
-	rte_pktmbuf_free_bulk((dpdk_frame **)(uintptr_t)words, n);
-}
+GIVE_EACH(mbufs_share, rte_mbuf_refcnt_update(object, 1))
+GIVE(mbufs_complete, rte_pktmbuf_free_bulk((dpdk_frame **)objects, n))
 
 /*
  * The objects as such, as ours takes and gives back addresses: no header is

@@ -8,35 +8,12 @@
 /* By number; ends with one without a name. */
 extern const struct workload workloads[];
 
-void rows_b01(struct bench *bench);
-void rows_b02(struct bench *bench);
-void rows_b03(struct bench *bench);
-void rows_b04(struct bench *bench);
-void rows_b05(struct bench *bench);
-void rows_b06(struct bench *bench);
-void rows_b07(struct bench *bench);
-void rows_b08(struct bench *bench);
-void rows_b09(struct bench *bench);
-void rows_b10(struct bench *bench);
-void rows_b11(struct bench *bench);
-void rows_b12(struct bench *bench);
-void rows_b13(struct bench *bench);
-void rows_b14(struct bench *bench);
-void rows_b15(struct bench *bench);
-void rows_b16(struct bench *bench);
-void rows_b17(struct bench *bench);
-void rows_b18(struct bench *bench);
-void rows_b19(struct bench *bench);
-void rows_b20(struct bench *bench);
-void rows_b21(struct bench *bench);
-void rows_b22(struct bench *bench);
-void rows_b23(struct bench *bench);
-void rows_f01(struct bench *bench);
-void rows_f02(struct bench *bench);
-void rows_f03(struct bench *bench);
-void rows_f04(struct bench *bench);
-void rows_f05(struct bench *bench);
-void rows_w01(struct bench *bench);
-void rows_w02(struct bench *bench);
+typedef void rows_fn(struct bench *bench);
+
+rows_fn rows_b01, rows_b02, rows_b03, rows_b04, rows_b05, rows_b06, rows_b07;
+rows_fn rows_b08, rows_b09, rows_b10, rows_b11, rows_b12, rows_b13, rows_b14;
+rows_fn rows_b15, rows_b16, rows_b17, rows_b18, rows_b19, rows_b20, rows_b21;
+rows_fn rows_b22, rows_b23, rows_f01, rows_f02, rows_f03, rows_f04, rows_f05;
+rows_fn rows_w01, rows_w02;
 
 #endif
