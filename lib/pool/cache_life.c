@@ -90,6 +90,7 @@ int mr_cache_create(struct mr_pool *pool, struct mr_cache **ret_cache,
 	mri_cache_set_fast_pages(cache);
 	cache->page_shift = (uint16_t)pool->page_shift;
 	cache->magazine_pages = (uint16_t)mri_magazine_pages(pool);
+	mri_shelf_init(&cache->shelf);
 	cache->owners = pool->owners;
 	if (!load_cache(cache)) {
 		pthread_mutex_unlock(&pool->lock);
@@ -104,7 +105,8 @@ int mr_cache_create(struct mr_pool *pool, struct mr_cache **ret_cache,
 	cache->next = pool->caches;
 	pool->caches = cache;
 	pool->n_caches++;
-	pool->n_committed += mri_cache_max_pages(pool);
+	mri_pool_set_committed(pool,
+			       pool->n_committed + mri_cache_max_pages(pool));
 	pthread_mutex_unlock(&pool->lock);
 	pthread_mutex_unlock(&pool->grow_lock);
 	*ret_cache = cache;
@@ -131,6 +133,7 @@ void mr_cache_destroy(struct mr_cache *cache)
 		       pool->name, n_frags);
 	mri_chunk_close(cache);
 	mr_cache_flush(cache);
+	mri_shelf_close(cache);
 
 	pthread_mutex_lock(&pool->lock);
 	/* To the page allocator: half-filled magazines would wear the depot. */
@@ -142,7 +145,8 @@ void mr_cache_destroy(struct mr_cache *cache)
 		;
 	*link = cache->next;
 	pool->n_caches--;
-	pool->n_committed -= mri_cache_max_pages(pool);
+	mri_pool_set_committed(pool,
+			       pool->n_committed - mri_cache_max_pages(pool));
 	to = (uint64_t *)&pool->counters;
 	for (size_t i = 0; i < sizeof(sums) / sizeof(*from); i++)
 		__atomic_fetch_add(&to[i], from[i], __ATOMIC_RELAXED);
@@ -173,6 +177,13 @@ __attribute__((noinline, cold)) void mri_cache_give_back(struct mr_cache *cache)
 	mri_pair_set_n_loaded(pair, 0);
 	give_pages(cache, pair->prev->numbers, mri_magazine_n(pair->prev));
 	mri_magazine_set_n(pair->prev, 0);
+	while (cache->shelf.n_filled > 0) { /* the owner may be long away */
+		mri_shelf_fetch(cache);
+		give_pages(cache, pair->loaded->numbers,
+			   mri_pair_n_loaded(pair));
+		mri_pair_set_n_loaded(pair, 0);
+	}
+	mri_shelf_close(cache);
 	/* This was no work: it goes on being idle. */
 	__atomic_store_n(&cache->seen_activity, mri_cache_activity(cache),
 			 __ATOMIC_RELAXED);

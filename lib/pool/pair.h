@@ -107,6 +107,29 @@ static inline bool mri_pair_make_room(struct mri_pair *pair, uint32_t n_full)
 	return true;
 }
 
+/* Both are empty: load a filled one; the one that it replaces. */
+static inline struct mri_magazine *
+mri_pair_load_filled(struct mri_pair *pair, struct mri_magazine *filled)
+{
+	struct mri_magazine *emptied = mri_pair_unload(pair);
+
+	mri_pair_load(pair, filled);
+	return emptied;
+}
+
+/*
+ * Both are full: load an empty one; the one that was filled longer ago, since
+ * the warmer one stays.
+ */
+static inline struct mri_magazine *
+mri_pair_load_empty(struct mri_pair *pair, struct mri_magazine *empty)
+{
+	struct mri_magazine *filled = pair->prev;
+
+	mri_pair_begin(pair, empty, mri_pair_unload(pair));
+	return filled;
+}
+
 /* Both are empty: one of the depot's filled ones for the loaded one. */
 static inline void mri_pair_fetch(struct mri_pair *pair,
 				  struct mri_depot *depot,
@@ -114,20 +137,17 @@ static inline void mri_pair_fetch(struct mri_pair *pair,
 				  uint64_t *n_failed)
 {
 	mri_magazine_prefetch(filled, mri_magazine_n(filled));
-	mri_depot_put(&depot->empty, mri_pair_unload(pair), n_failed);
-	mri_pair_load(pair, filled);
+	mri_depot_put(&depot->empty, mri_pair_load_filled(pair, filled),
+		      n_failed);
 }
 
-/*
- * Both are full: one of the depot's empty ones for the one that was filled
- * longer ago; the warmer one stays.
- */
+/* Both are full: one of the depot's empty ones for one of them. */
 static inline void mri_pair_send(struct mri_pair *pair, struct mri_depot *depot,
 				 struct mri_magazine *empty, uint64_t *n_failed)
 {
 	mri_magazine_prefetch_to_write(empty, depot->magazine_pages);
-	mri_depot_put(&depot->filled, pair->prev, n_failed);
-	mri_pair_begin(pair, empty, mri_pair_unload(pair));
+	mri_depot_put(&depot->filled, mri_pair_load_empty(pair, empty),
+		      n_failed);
 }
 
 #endif

@@ -132,6 +132,7 @@ static int alloc_tables(struct mr_pool *pool, const struct mr_pool_config *c)
 	 */
 	const uint32_t n_magazines =
 		2 * (pool->n_pages / c->magazine_pages) + 1 +
+		pool->n_pages / MRI_SHELVES_SHARE / c->magazine_pages +
 		2 * (2 + MR_OPEN_MAGAZINES) * pool->max_caches;
 
 	pool->owners = mr_alloc(pool->ctx, 0, n_chunks);
@@ -436,7 +437,7 @@ int mri_pool_commit(struct mr_pool *pool, const char *who, uint64_t n_pages,
 			      (unsigned long long)enough_pages(pool, n_needed),
 			      n_there);
 	} else {
-		pool->n_committed = n_needed;
+		mri_pool_set_committed(pool, n_needed);
 		pool->n_ports++;
 	}
 	pthread_mutex_unlock(&pool->lock);
@@ -447,7 +448,7 @@ int mri_pool_commit(struct mr_pool *pool, const char *who, uint64_t n_pages,
 void mri_pool_uncommit(struct mr_pool *pool, uint64_t n_pages)
 {
 	pthread_mutex_lock(&pool->lock);
-	pool->n_committed -= n_pages;
+	mri_pool_set_committed(pool, pool->n_committed - n_pages);
 	pool->n_ports--;
 	pthread_mutex_unlock(&pool->lock);
 }

@@ -27,6 +27,7 @@
 #include "pool/block.h"
 #include "pool/page_alloc.h"
 #include "pool/pair.h"
+#include "pool/shelf.h"
 
 /* In owners[]: owners are counted for a block that the page is part of. */
 enum { MRI_OWNER_BLOCK = UINT8_MAX };
@@ -73,6 +74,7 @@ struct mr_cache {
 	uint16_t magazine_pages;
 	struct mr_pool *pool;
 	/* Warm. */
+	struct mri_shelf shelf;
 	struct mri_pool_counters counters; /* without n_alloc and n_free */
 	uint64_t n_fetched; /* pages that it got from the pool, less those that
 			     * it gave back to it; modulo 2^64 */
@@ -95,7 +97,7 @@ struct mr_cache {
 	bool is_user_told;
 };
 
-_Static_assert(offsetof(struct mr_cache, counters) == MRI_CACHE_LINE,
+_Static_assert(offsetof(struct mr_cache, shelf) == MRI_CACHE_LINE,
 	       "what every call reads is one line");
 
 /* The inline calls of millrace/pool.h see this much of it. */
@@ -163,6 +165,9 @@ struct mr_pool {
 	 * when that begins and ends, so the line stays shared.
 	 */
 	_Alignas(MRI_CACHE_LINE) uint32_t is_starving; /* atomic */
+	/* How often one did while others had shelves: they empty them. */
+	uint32_t n_recalls; /* atomic */
+	uint32_t n_shelved; /* magazines of all shelves; atomic */
 
 	_Alignas(MRI_CACHE_LINE) struct mri_page_alloc page_alloc;
 
@@ -173,7 +178,7 @@ struct mr_pool {
 
 	/* What ports and caches may hold; and the caches themselves. */
 	_Alignas(MRI_CACHE_LINE) pthread_mutex_t lock;
-	uint64_t n_committed;
+	uint64_t n_committed; /* written under the lock; atomic */
 	uint32_t n_ports;
 	uint32_t n_caches;
 	struct mr_cache *caches;
@@ -291,6 +296,12 @@ static inline uint32_t mri_cache_max_pages(const struct mr_pool *pool)
  */
 int mri_pool_check_room(const struct mr_pool *pool, const char *who,
 			uint64_t n_pages, struct mr_reason *reterr_reason);
+
+/* Under the pool's lock; shelves look at it without. */
+static inline void mri_pool_set_committed(struct mr_pool *pool, uint64_t n)
+{
+	__atomic_store_n(&pool->n_committed, n, __ATOMIC_RELAXED);
+}
 
 /*
  * Promise a port n pages, so that rings, caches and a burst per worker always

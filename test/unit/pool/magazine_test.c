@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Pools whose magazines have room for more than 64 pages. */
+/*
+ * Pools whose magazines have room for more than 64 pages; and shelves, of
+ * lib/pool/shelf.c.
+ */
 #include <unistd.h>
 
 #include "support/pool_unit.h"
@@ -308,4 +311,101 @@ TEST(janitor_packs_magazines_of_that_size)
 		}
 		fixture_close(&f);
 	}
+}
+
+/* Take n pages and give them back; magazines that went to the depot so far. */
+static uint64_t churn(struct pool_fixture *f, uint32_t n)
+{
+	static uint64_t addrs[N_PAGES];
+
+	assert_int_equal(mr_frag_alloc_bulk(f->cache, addrs, n, PAGE_BYTES), n);
+	mr_frag_free_bulk(f->cache, addrs, n);
+	cache_n_pages(f->cache);
+	return pool_stats(f->pool).recycle_cache_full;
+}
+
+/* With smallest and largest magazines, what comes back at once stays. */
+TEST(cache_keeps_what_it_allocates_and_frees)
+{
+	static const uint32_t sizes[] = { 64, 128, 256, 512 };
+	struct pool_fixture f;
+	uint64_t n_sent;
+
+	for (uint32_t i = 0; i < 4; i++) {
+		open_with(&f, sizes[i]);
+		for (uint32_t k = 0; k < 50; k++)
+			n_sent = churn(&f, 1000);
+		assert_int_equal(churn(&f, 1000), n_sent);
+		assert_int_equal(cache_stats(f.cache).n_pages / 1000, 1);
+		assert_in_flight(f.pool, 0);
+		fixture_close(&f);
+	}
+}
+
+/* One direction only: there is nothing to keep. */
+TEST(cache_that_only_frees_keeps_two_magazines)
+{
+	static uint64_t addrs[1024];
+	struct mr_cache *other;
+	struct pool_fixture f;
+
+	open_with(&f, 64);
+	assert_int_equal(mr_cache_create(f.pool, &other, NULL), 0);
+	for (uint32_t k = 0; k < 50; k++) {
+		assert_int_equal(
+			mr_frag_alloc_bulk(f.cache, addrs, 1024, PAGE_BYTES),
+			1024);
+		mr_frag_free_bulk(other, addrs, 1024);
+	}
+	assert_int_equal(f.cache->shelf.n + other->shelf.n, 0);
+	mr_cache_destroy(other);
+	fixture_close(&f);
+}
+
+/* Shelves have a quarter of the pool at most, and nothing that is promised. */
+TEST(shelves_are_bounded)
+{
+	static const uint32_t n_promised[] = { 0, N_PAGES - 64 * 7, N_PAGES };
+	static const uint32_t n_shelved[] = { 14, 4, 0 };
+	struct pool_fixture f;
+
+	for (uint32_t i = 0; i < 3; i++) {
+		open_with(&f, 64);
+		f.pool->n_committed = n_promised[i];
+		for (uint32_t k = 0; k < 200; k++)
+			churn(&f, 1000);
+		assert_int_equal(f.pool->n_shelved, f.cache->shelf.n);
+		assert_in_range(f.cache->shelf.n, n_shelved[i],
+				n_shelved[i] + 3);
+		f.pool->n_committed = mri_cache_max_pages(f.pool);
+		fixture_close(&f);
+	}
+}
+
+/* Pages on a shelf are others' as soon as they find none. */
+TEST(shelf_is_given_back)
+{
+	static uint64_t addrs[N_PAGES];
+	struct mr_cache *other;
+	struct pool_fixture f;
+	uint32_t n;
+
+	open_with(&f, 64);
+	assert_int_equal(mr_cache_create(f.pool, &other, NULL), 0);
+	for (uint32_t k = 0; k < 50; k++)
+		churn(&f, 1000);
+	assert_int_equal(f.cache->shelf.n, 14);
+	n = mr_frag_alloc_bulk(other, addrs, N_PAGES, PAGE_BYTES);
+	assert_true(n < N_PAGES - 1000 + 128);
+	mr_cache_idle(f.cache);
+	assert_int_equal(f.cache->shelf.n + f.pool->n_shelved, 0);
+	n += mr_frag_alloc_bulk(other, addrs + n, N_PAGES - n, PAGE_BYTES);
+	assert_in_range(n, N_PAGES - 128, N_PAGES);
+	mr_frag_free_bulk(other, addrs, n);
+	/* It grows again; and goes with the cache. */
+	for (uint32_t k = 0; k < 50; k++)
+		churn(&f, 1000);
+	assert_int_equal(f.cache->shelf.n, 14);
+	mr_cache_destroy(other);
+	fixture_close(&f);
 }
