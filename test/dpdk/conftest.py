@@ -7,7 +7,8 @@ import pytest
 
 # Tests leave nothing in the tree.
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path[:0] = [str(Path(__file__).parent),
+                str(Path(__file__).parents[1] / "support")]
 
 # pylint: disable=wrong-import-position
 import dpdk  # noqa: E402

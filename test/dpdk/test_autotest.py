@@ -4,6 +4,7 @@ import re
 
 import dpdk
 import pytest
+from host import limit
 
 # Of mempool_perf_autotest: 4 x 4 bulks and 4 of constant n, 3 n_keep, on 1, 2
 # and all lcores.
@@ -20,7 +21,8 @@ def program():
 
 def test_functional(pages):
     """mempool_autotest passes, on our handler and on nothing else."""
-    status, output = dpdk.autotest("mempool_autotest", pages, "millrace", 60)
+    status, output = dpdk.autotest("mempool_autotest", pages, "millrace",
+                                   limit(60))
     assert status == 0, output[-4000:]
     assert "Test OK" in output
     # It dumps the mempools that it goes through; the default one is ours.
@@ -31,7 +33,7 @@ def test_functional(pages):
 def test_functional_everywhere(pages):
     """The same, with our handler below its other mempools too."""
     status, output = dpdk.autotest(
-        "mempool_autotest", pages, "millrace", 60,
+        "mempool_autotest", pages, "millrace", limit(60),
         LD_PRELOAD=str(dpdk.SHIM), MR_SHIM_HANDLER="millrace")
     assert status == 0, output[-4000:]
     used = dict(re.findall(r"mempool <(\w+)>@.*?ops_name: <(\w+)>", output,
@@ -47,7 +49,7 @@ def test_speed(pages):
     two rows it insists on a full mempool."""
     row_ms = 10
     status, output = dpdk.autotest(
-        "mempool_perf_autotest", pages, "millrace", 110,
+        "mempool_perf_autotest", pages, "millrace", limit(110),
         LD_PRELOAD=str(dpdk.SHIM), MR_SHIM_ROW_MS=str(row_ms))
     assert status == 0, output[-4000:]
     rows = [row for row in dpdk.rows(output, row_ms)
@@ -60,5 +62,5 @@ def test_speed(pages):
 def test_memory_in_small_pages():
     """Without huge pages, the memory comes in many chunks."""
     status, output = dpdk.autotest("mempool_autotest", dpdk.SmallPages(),
-                                   "millrace", 60)
+                                   "millrace", limit(60))
     assert status == 0, output[-4000:]

@@ -5,6 +5,8 @@ import os
 import subprocess
 from pathlib import Path
 
+from host import limit
+
 BUILD = Path(os.environ["MR_BUILD"])
 BENCH = BUILD / "apps" / "bench" / "mr-bench"
 N_FRAMES = 5000
@@ -14,7 +16,7 @@ def test_every_frame_comes_back():
     done = subprocess.run(
         [BENCH, "loop", "--json", "--quiet", "--rate", "50k", "--count",
          str(N_FRAMES), "--max-lag", "5", "--settle", "1", "dpdk:net_ring0",
-         "dpdk:net_ring0"], capture_output=True, text=True, timeout=60,
+         "dpdk:net_ring0"], capture_output=True, text=True, timeout=limit(60),
         check=False)
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)

@@ -4,6 +4,7 @@ import subprocess
 
 import dpdk
 import pytest
+from host import limit
 
 
 def test_mbufs():
@@ -15,4 +16,4 @@ def test_mbufs():
         [dpdk.BUILD / "examples" / "example-mbufs", "-d", dpdk.PLUGIN,
          "--mbuf-pool-ops-name=millrace", "--no-pci", "--no-telemetry",
          "--no-huge", "--no-shconf", "--vdev=net_null0", "--", "null:",
-         "1000"], check=True, timeout=60, env=dpdk.environment())
+         "1000"], check=True, timeout=limit(60), env=dpdk.environment())

@@ -10,6 +10,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from host import limit
 
 BUILD = Path(os.environ["MR_BUILD"])
 L2FWD = BUILD / "apps" / "l2fwd" / "mr-l2fwd"
@@ -42,7 +43,7 @@ def l2fwd(folder, port):
     env = {**os.environ, "LD_LIBRARY_PATH": str(folder)}
     done = subprocess.run([folder / L2FWD.name, "--duration", "1", port, "null:"], env=env,
                           stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                          text=True, timeout=30, check=False)
+                          text=True, timeout=limit(30), check=False)
     return done.returncode, done.stderr.splitlines()
 
 
@@ -54,7 +55,7 @@ def test_argv_does_not_choose_the_module(folder):
            if name != "LD_LIBRARY_PATH"}
     done = subprocess.run([folder / "chosen", "--duration", "1",
                            "dpdk:net_null0", "null:"], text=True, env=env,
-                          executable=folder / L2FWD.name, timeout=30,
+                          executable=folder / L2FWD.name, timeout=limit(30),
                           capture_output=True, check=False)
     assert f"{MODULE}: cannot open shared object" in done.stderr, done.stderr
 

@@ -7,9 +7,10 @@ import time
 
 import dpdk
 import pytest
+from host import limit
 
 MIB = 512  # of memory for testpmd
-SECONDS = 20  # until traffic must have been seen, or the program be gone
+SECONDS = limit(20)  # until traffic must have been seen, or the program be gone
 
 
 @pytest.fixture(autouse=True)
