@@ -11,6 +11,7 @@ import tempfile
 from pathlib import Path
 
 import tree
+from tree import limit
 
 # What a program waits for, one after the other, after SIGTERM: a constant in
 # ms, and how often. Two xdp: ports are closed.
@@ -60,7 +61,7 @@ def check_unit(wrong, path):
         copy.write_text(unit)
         done = subprocess.run(["systemd-analyze", "verify", str(copy)],
                               capture_output=True, text=True, check=False,
-                              timeout=60)
+                              timeout=limit(60))
         for line in (done.stdout + done.stderr).splitlines():
             if copy.name in line or done.returncode != 0:
                 wrong.add(path, line)
@@ -71,7 +72,7 @@ def check_options(wrong, paths, program):
     """The options in samples of a program are options that it has."""
     name = Path(program).name
     said = subprocess.run([program, "--help"], capture_output=True, text=True,
-                          check=True, timeout=20).stdout
+                          check=True, timeout=limit(20)).stdout
     for path in paths:
         if not re.search(rf"\b{name}\b", tree.text(path)):
             continue
@@ -111,7 +112,7 @@ def check_nat(wrong, paths, program):
     for path in samples:
         done = subprocess.run([program, "--check", "--config",
                                tree.TOP / path], capture_output=True,
-                              text=True, check=False, timeout=20)
+                              text=True, check=False, timeout=limit(20))
         if done.returncode != 0 or done.stderr:
             wrong.add(path, done.stderr.strip())
     check_keys(wrong, tree.text("docs/nat-config.md"),

@@ -10,6 +10,7 @@ import tempfile
 from pathlib import Path
 
 import tree
+from tree import limit
 
 
 def main():
@@ -20,7 +21,8 @@ def main():
         settings = Path(sys.argv[1]).read_text() + \
             f"\nOUTPUT_DIRECTORY = {folder}\n"
         done = subprocess.run(["doxygen", "-"], input=settings, text=True,
-                              capture_output=True, check=False, timeout=120)
+                              capture_output=True, check=False,
+                              timeout=limit(120))
         for line in done.stderr.splitlines():
             if "warning:" in line or "error:" in line:
                 wrong.add("doxygen", line)

@@ -11,6 +11,7 @@ import tempfile
 from pathlib import Path
 
 import tree
+from tree import limit
 
 try:
     import jsonschema
@@ -29,7 +30,7 @@ def main():
         done = subprocess.run([program, *OPTIONS, *arguments],
                               env={**os.environ, "RUNTIME_DIRECTORY": folder},
                               capture_output=True, text=True, check=False,
-                              timeout=30)
+                              timeout=limit(30))
     wrong = tree.Complaints()
     if done.returncode != 0:
         wrong.add(program, f"exit status {done.returncode}: {done.stderr}")

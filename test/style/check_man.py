@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import tree
+from tree import limit
 
 
 def options_of_help(text):
@@ -29,7 +30,7 @@ def help_of(program):
     """What --help says, that of each of its commands included."""
     def ask(*words):
         return subprocess.run([program, *words, "--help"], capture_output=True,
-                              text=True, check=True, timeout=20).stdout
+                              text=True, check=True, timeout=limit(20)).stdout
     text = ask()
     listing = text.partition("\nCommands")[2].partition("\n\n")[0]
     commands = re.findall(r"^  ([a-z]\w*) ", listing, re.M)

@@ -6,16 +6,15 @@ import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 
-TOP = Path(__file__).resolve().parents[2]
+from tree import TOP, limit
 
 
 def mr(*arguments):
     """Run it; dpkg finds no package installed."""
     return subprocess.run(
-        [TOP / "mr", *arguments], capture_output=True, text=True, timeout=60,
-        check=False, stdin=subprocess.DEVNULL,
+        [TOP / "mr", *arguments], capture_output=True, text=True,
+        timeout=limit(60), check=False, stdin=subprocess.DEVNULL,
         env={**os.environ, "DPKG_ADMINDIR": "/nonexistent",
              "MR_INSTALL": "no", "PYTHONDONTWRITEBYTECODE": "1"})
 

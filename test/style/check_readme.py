@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 import tree
+from tree import limit
 
 PAGES = ["README.md", "CONTRIBUTING.md", "docs/start.md", "docs/port-specs.md",
          "docs/benchmarking.md",
@@ -30,7 +31,7 @@ def help_of(*command):
     """The help text of a command."""
     done = subprocess.run([str(word) for word in command], text=True,
                           cwd=tree.TOP, capture_output=True, check=False,
-                          timeout=20)
+                          timeout=limit(20))
     return done.stdout + done.stderr
 
 

@@ -6,6 +6,10 @@ import sys
 from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(TOP / "test/support"))
+
+from host import limit  # noqa: E402,F401 pylint: disable=wrong-import-position,unused-import
+
 SKIP = 77  # what meson takes for "skipped"
 
 
