@@ -137,6 +137,8 @@ struct vnet_faults {
 	uint32_t bad_header;     /* one in N: offsets beyond the packet */
 	uint32_t bad_sizes;      /* one in N replies of statistics */
 	uint32_t bad_types;      /* the same: of the one beside it */
+	bool rx_stats_only;      /* it has no statistics of tx queues */
+	bool no_results;         /* OK alone: nothing of what it says besides */
 	bool tears_entries;      /* of a used ring: what is on a second page
 				  * gets lost, as QEMU's behind an IOMMU */
 	bool ctrl_refuses;       /* each command: VIRTIO_NET_ERR */

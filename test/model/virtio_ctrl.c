@@ -318,8 +318,11 @@ static uint8_t get_stats(struct vnet *v, struct command *c)
 	if (c->number == STATS_QUERY) {
 		if (c->n_bytes != 0)
 			return wrong(v, c, "a query has no data");
-		vnet_put64(c->result, 1u << RX_BASIC | 1u << RX_CSUM |
-					      1u << TX_BASIC | 1u << TX_CSUM);
+		vnet_put64(c->result, 1u << RX_BASIC | 1u << RX_CSUM);
+		if (!v->faults.rx_stats_only)
+			vnet_put64(c->result, 1u << RX_BASIC | 1u << RX_CSUM |
+						      1u << TX_BASIC |
+						      1u << TX_CSUM);
 		c->n_result = 8;
 		return OK;
 	}
@@ -422,6 +425,10 @@ static bool answer(struct vnet *v, struct vnet_queue *q)
 		ack = ERR;
 	} else {
 		ack = obey(v, &c);
+	}
+	if (v->faults.no_results) {
+		v->stats.n_faults++;
+		c.n_result = 0;
 	}
 	put_answer(v, q, &c, ack);
 	return true;

@@ -146,3 +146,23 @@ TEST(counts_of_a_device_that_lies_are_taken_with_care)
 		vbed_end(&bed);
 	}
 }
+
+/* It says OK and writes nothing: what another queue's answer left is none. */
+TEST(an_answer_that_is_missing_is_not_the_one_before_it)
+{
+	const struct vnet_config config = { .n_pairs = 2 };
+	struct vnet_faults faults = { .rx_stats_only = true };
+	struct bed bed;
+
+	vbed_make(&bed, &config);
+	vnet_set_faults(bed.v, &faults);
+	bed_open(&bed, "queues=2");
+	bed_inject(&bed, 5);
+	assert_int_equal(bed_drain(&bed), 5);
+	assert_int_equal(count_of(&bed, "rx_packets"), 5);
+	faults.no_results = true;
+	vnet_set_faults(bed.v, &faults);
+	assert_int_equal(count_of(&bed, "rx_packets"), 5);
+	assert_true(vnet_stats(bed.v).n_faults > 0);
+	vbed_end(&bed);
+}
