@@ -9,6 +9,7 @@
 #include <millrace/net.h>
 #include <millrace/port.h>
 
+#include "model/packet.h"
 #include "support/laws.h"
 #include "support/pool_unit.h"
 
@@ -91,32 +92,18 @@ static uint32_t receive(struct bench *b)
 /* Bytes of the frame, FIN, PSH, CWR and ACK on, whatever sum. */
 static uint32_t make(uint8_t *bytes, struct kind kind, uint32_t n_payload)
 {
-	const uint32_t n_ip = kind.is_v6 ? 40 : 20;
-	const uint32_t n_l4 = (kind.is_udp ? 8 : 20) + n_payload;
-	uint8_t *ip = bytes + 14, *l4 = ip + n_ip;
-	const uint16_t len = htons((uint16_t)(kind.is_v6 ? n_l4 : n_ip + n_l4));
-	const uint16_t n_udp = htons((uint16_t)n_l4);
+	static const uint8_t mac[6] = { 2 };
+	const uint32_t n = packet_make(bytes, mac, kind.is_v6 ? 6 : 4,
+				       kind.is_udp ? 17 : 6, n_payload);
+	uint8_t *l4 = bytes + (kind.is_v6 ? 54 : 34);
 
-	memset(bytes, 0, 14 + n_ip + n_l4);
-	memset(bytes, 2, 12);
-	bytes[12] = kind.is_v6 ? 0x86 : 0x08;
-	bytes[13] = kind.is_v6 ? 0xdd : 0x00;
-	ip[0] = kind.is_v6 ? 0x60 : 0x45;
-	memcpy(ip + (kind.is_v6 ? 4 : 2), &len, 2);
-	ip[kind.is_v6 ? 6 : 9] = kind.is_udp ? 17 : 6;
-	if (!kind.is_v6)
-		ip[5] = 0xff; /* the identification: it wraps in a byte */
-	if (kind.is_udp) {
-		memcpy(l4 + 4, &n_udp, 2);
-		l4[6] = 1; /* 0 would be: no sum */
-	} else {
+	if (!kind.is_v6) /* the identification wraps in a byte */
+		packet_put16(bytes + 18, 0xff);
+	if (!kind.is_udp) {
 		memset(l4 + 4, 0xff, 4);
-		l4[12] = 0x50;
 		l4[13] = 0x99;
 	}
-	for (uint32_t i = 0; i < n_payload; i++)
-		l4[n_l4 - n_payload + i] = (uint8_t)(i * 31 + i / 256);
-	return 14 + n_ip + n_l4;
+	return n;
 }
 
 /* The bytes in entries of a page each, at most; how many. */

@@ -5,72 +5,15 @@
  */
 #include <millrace/driver.h>
 
+#include "support/udp_packet.h"
 #include "support/unit.h"
 
-enum { N_FRAME = 14 + 20 + 8 + 5, FIELD = 14 + 20 + 6, L4 = 14 + 20 };
-
-/* UDP over IPv4, five bytes of payload, its field holding the pseudo sum. */
-static const uint8_t packet[N_FRAME] = {
-	2,
-	0,
-	0,
-	0,
-	0,
-	1,
-	2,
-	0,
-	0,
-	0,
-	0,
-	2,
-	0x08,
-	0x00,
-	0x45,
-	0,
-	0,
-	33,
-	0,
-	0,
-	0,
-	0,
-	64,
-	17,
-	0,
-	0,
-	10,
-	0,
-	0,
-	1,
-	10,
-	0,
-	0,
-	2,
-	/* 0a00 + 0001 + 0a00 + 0002 + 0011 + 000d = 1421 */
-	0,
-	7,
-	0,
-	9,
-	0,
-	13,
-	0x14,
-	0x21,
-	1,
-	2,
-	3,
-	4,
-	5,
-};
-
-/*
- * 1421 + 0007 + 0009 + 000d + 0102 + 0304 + 0500 = 1d44, and complemented, all
- * by hand.
- */
-enum { SUM_HIGH = 0xe2, SUM_LOW = 0xbb };
+enum { N_FRAME = sizeof(udp_packet), FIELD = UDP_FIELD, L4 = 14 + 20 };
 
 static void assert_is_finished(const uint8_t *memory, uint32_t at)
 {
-	assert_int_equal(memory[at], SUM_HIGH);
-	assert_int_equal(memory[at + 1], SUM_LOW);
+	assert_int_equal(memory[at], UDP_SUM_HIGH);
+	assert_int_equal(memory[at + 1], UDP_SUM_LOW);
 }
 
 TEST(a_sum_is_found_by_the_headers)
@@ -79,7 +22,7 @@ TEST(a_sum_is_found_by_the_headers)
 	const struct mr_frame frame = { 0, N_FRAME, 0 };
 	struct mr_partial partial;
 
-	memcpy(memory, packet, sizeof(packet));
+	memcpy(memory, udp_packet, sizeof(udp_packet));
 	assert_int_equal(mr_partial_find(memory, &frame, NULL, &partial), 0);
 	assert_int_equal(partial.start_bytes, L4);
 	assert_int_equal(partial.n_bytes, 13);
@@ -101,7 +44,7 @@ TEST(metadata_goes_before_headers)
 	struct mr_frame frame = { 0, N_FRAME, 0 };
 	struct mr_partial partial;
 
-	memcpy(memory, packet, sizeof(packet));
+	memcpy(memory, udp_packet, sizeof(udp_packet));
 	memory[12] = 0x88; /* no protocol that we know */
 	assert_int_equal(mr_partial_find(memory, &frame, NULL, &partial),
 			 -ENOENT);
@@ -132,9 +75,9 @@ TEST(a_sum_goes_over_entries)
 		};
 		struct mr_partial partial;
 
-		memcpy(memory, packet, cut);
-		memory[100] = packet[cut];
-		memcpy(memory + 201, packet + cut + 1, N_FRAME - cut - 1);
+		memcpy(memory, udp_packet, cut);
+		memory[100] = udp_packet[cut];
+		memcpy(memory + 201, udp_packet + cut + 1, N_FRAME - cut - 1);
 		assert_int_equal(
 			mr_partial_find(memory, frames, NULL, &partial), 0);
 		mr_partial_finish(memory, frames, &partial);

@@ -3,20 +3,16 @@
  * drivers/virtio/virtio_frame.c: what is asked of the device, and entries that
  * cannot be sent; and a device that writes what it likes, to virtio_tx.c.
  */
+#include "support/udp_packet.h"
 #include "tx_side.h"
 
-/* An Ethernet and IPv4 header of a UDP packet whose sum is partial. */
+/* A UDP packet whose sum is partial. */
 static struct mr_frame make_udp(void)
 {
-	static const uint8_t bytes[] = {
-		2,    0,    0,    0,  0,    1,    2,  0, 0, 0, 0,  2,
-		0x08, 0x00, 0x45, 0,  0,    33,   0,  0, 0, 0, 64, 17,
-		0,    0,    10,   0,  0,    1,    10, 0, 0, 2, 0,  7,
-		0,    9,    0,    13, 0x14, 0x21, 1,  2, 3, 4, 5,
-	};
-	struct mr_frame frame = fake_frame(128, sizeof(bytes), 0);
+	struct mr_frame frame = fake_frame(128, sizeof(udp_packet), 0);
 
-	memcpy(mr_frame_data(fake.bed.base, &frame), bytes, sizeof(bytes));
+	memcpy(mr_frame_data(fake.bed.base, &frame), udp_packet,
+	       sizeof(udp_packet));
 	frame.flags = MR_FRAME_CSUM_PARTIAL;
 	return frame;
 }
@@ -80,12 +76,12 @@ FAKE_TEST(without_csum_a_partial_sum_is_finished)
 		assert_is_zero(&header);
 		assert_int_equal(chain.n, 1);
 		bytes = chain.parts[0].bytes + 12;
-		assert_int_equal(bytes[40], 0xe2);
-		assert_int_equal(bytes[41], 0xbb);
+		assert_int_equal(bytes[UDP_FIELD], UDP_SUM_HIGH);
+		assert_int_equal(bytes[UDP_FIELD + 1], UDP_SUM_LOW);
 		use(&chain);
 		if (is_shared) {
 			bytes = mr_frame_data(fake.bed.base, &twin);
-			assert_int_equal(bytes[40], 0x14);
+			assert_int_equal(bytes[UDP_FIELD], 0x14);
 			mr_frame_free_bulk(fake.cache, &twin, 1);
 		}
 	}
