@@ -5,34 +5,40 @@
 
 #include <millrace/pci.h>
 
-struct fixture {
-	struct test_allocator allocator;
+static struct {
 	struct fake_sysfs sysfs;
 	struct mr_ctx *ctx;
-};
+} f;
 
-static void begin(struct fixture *f)
+static void begin(void)
 {
 	struct mr_ctx_config config = { .size = sizeof(config) };
 
-	memset(f, 0, sizeof(*f));
-	fake_sysfs_open(&f->sysfs);
-	config.sysfs = f->sysfs.root;
-	assert_int_equal(mr_ctx_create(&config, &f->ctx, NULL), 0);
+	fake_sysfs_open(&f.sysfs);
+	config.sysfs = f.sysfs.root;
+	assert_int_equal(mr_ctx_create(&config, &f.ctx, NULL), 0);
 }
 
-static void end(struct fixture *f)
+static void end(void)
 {
-	mr_ctx_destroy(f->ctx);
-	fake_sysfs_close(&f->sysfs);
+	mr_ctx_destroy(f.ctx);
+	fake_sysfs_close(&f.sysfs);
 }
 
-TEST(a_function_is_described)
+#define SYSFS_TEST(name)                                                       \
+	static void name##_in_a_tree(void);                                    \
+	TEST(name)                                                             \
+	{                                                                      \
+		begin();                                                       \
+		name##_in_a_tree();                                            \
+		end();                                                         \
+	}                                                                      \
+	static void name##_in_a_tree(void)
+
+SYSFS_TEST(a_function_is_described)
 {
 	struct mr_pci_info info = { .size = sizeof(info) };
-	struct fixture f;
 
-	begin(&f);
 	fake_nic(&f.sysfs, "0000:03:00.0", "0x8086", "0x10c9", "igb", "14");
 	fake_file(&f.sysfs, "0000:03:00.0/subsystem_vendor", "0x1af4\n");
 	fake_file(&f.sysfs, "0000:03:00.0/subsystem_device", "0x1100\n");
@@ -52,15 +58,12 @@ TEST(a_function_is_described)
 	assert_string_equal(info.kernel_driver, "igb");
 	assert_string_equal(info.netdev, "enp3s0f0");
 	assert_string_equal(info.vfio_cdev, "");
-	end(&f);
 }
 
-TEST(what_sysfs_does_not_say_is_left_out)
+SYSFS_TEST(what_sysfs_does_not_say_is_left_out)
 {
 	struct mr_pci_info info = { .size = sizeof(info) };
-	struct fixture f;
 
-	begin(&f);
 	fake_nic(&f.sysfs, "10000:e1:00.7", "0x1af4", "0x1041", NULL, NULL);
 	fake_file(&f.sysfs, "10000:e1:00.7/numa_node", "\n");
 	assert_int_equal(mr_pci_info(f.ctx, "10000:E1:00.7", &info, NULL), 0);
@@ -70,32 +73,26 @@ TEST(what_sysfs_does_not_say_is_left_out)
 	assert_int_equal(info.n_vfs, 0);
 	assert_string_equal(info.kernel_driver, "");
 	assert_string_equal(info.netdev, "");
-	end(&f);
 }
 
-TEST(the_interface_may_be_below_virtio)
+SYSFS_TEST(the_interface_may_be_below_virtio)
 {
 	struct mr_pci_info info = { .size = sizeof(info) };
-	struct fixture f;
 
-	begin(&f);
 	fake_nic(&f.sysfs, "0000:00:02.0", "0x1af4", "0x1041", "virtio-pci",
 		 "3");
 	fake_file(&f.sysfs, "0000:00:02.0/virtio0/net/eth0/mtu", "1500\n");
 	assert_int_equal(mr_pci_info(f.ctx, "0000:00:02.0", &info, NULL), 0);
 	assert_string_equal(info.netdev, "eth0");
-	end(&f);
 }
 
 /* Two ports on one function: the same one each time, whatever came first. */
-TEST(the_first_of_several_interfaces_is_named)
+SYSFS_TEST(the_first_of_several_interfaces_is_named)
 {
 	static const char *const names[] = { "eth3", "eth1", "eth2" };
 	struct mr_pci_info info = { .size = sizeof(info) };
 	char path[FAKE_PATH_BYTES];
-	struct fixture f;
 
-	begin(&f);
 	fake_nic(&f.sysfs, "0000:03:00.0", "0x15b3", "0x1007", "mlx4_core",
 		 NULL);
 	for (int i = 0; i < 3; i++) {
@@ -105,15 +102,12 @@ TEST(the_first_of_several_interfaces_is_named)
 			mr_pci_info(f.ctx, "0000:03:00.0", &info, NULL), 0);
 		assert_string_equal(info.netdev, i == 0 ? "eth3" : "eth1");
 	}
-	end(&f);
 }
 
-TEST(the_cdev_of_vfio_is_found)
+SYSFS_TEST(the_cdev_of_vfio_is_found)
 {
 	struct mr_pci_info info = { .size = sizeof(info) };
-	struct fixture f;
 
-	begin(&f);
 	fake_nic(&f.sysfs, "0000:00:02.0", "0x1af4", "0x1041", "vfio-pci", "3");
 	fake_file(&f.sysfs, "0000:00:02.0/vfio-dev/vfio7/power", "on\n");
 	assert_int_equal(mr_pci_info(f.ctx, "0000:00:02.0", &info, NULL), 0);
@@ -121,10 +115,9 @@ TEST(the_cdev_of_vfio_is_found)
 	fake_file(&f.sysfs, "0000:00:02.0/vfio-dev/vfio7/dev", "511:7\n");
 	assert_int_equal(mr_pci_info(f.ctx, "0000:00:02.0", &info, NULL), 0);
 	assert_string_equal(info.vfio_cdev, "vfio7");
-	end(&f);
 }
 
-TEST(what_is_no_address_is_refused)
+SYSFS_TEST(what_is_no_address_is_refused)
 {
 	static const char *const odd[] = {
 		"",
@@ -142,9 +135,7 @@ TEST(what_is_no_address_is_refused)
 	};
 	struct mr_pci_info info = { .size = sizeof(info) };
 	struct mr_reason why = { "" };
-	struct fixture f;
 
-	begin(&f);
 	fake_nic(&f.sysfs, "0000:03:00.0", "0x8086", "0x10c9", NULL, NULL);
 	for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
 		assert_int_equal(mr_pci_info(f.ctx, odd[i], &info, &why),
@@ -154,16 +145,13 @@ TEST(what_is_no_address_is_refused)
 	assert_int_equal(mr_pci_info(f.ctx, "0000:03:00.1", &info, &why),
 			 -ENODEV);
 	assert_reason_has(&why, "there is no PCI device 0000:03:00.1");
-	end(&f);
 }
 
-TEST(network_controllers_are_listed_in_order)
+SYSFS_TEST(network_controllers_are_listed_in_order)
 {
 	struct mr_pci_info infos[3];
 	struct mr_reason why = { "" };
-	struct fixture f;
 
-	begin(&f);
 	fake_nic(&f.sysfs, "0000:03:00.0", "0x8086", "0x10d3", "e1000e", "14");
 	fake_nic(&f.sysfs, "0000:01:00.0", "0x8086", "0x10c9", NULL, NULL);
 	fake_nic(&f.sysfs, "0000:02:00.0", "0x8086", "0x0000", NULL, NULL);
@@ -184,7 +172,6 @@ TEST(network_controllers_are_listed_in_order)
 	infos[0].size = 0;
 	assert_int_equal(mr_pci_list(f.ctx, infos, 3, &why), -EINVAL);
 	assert_reason_has(&why, "mr_pci_info.size");
-	end(&f);
 }
 
 TEST(no_sysfs_is_an_error)
