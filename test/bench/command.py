@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What benchmarks do alike as commands: what they need, and how they end."""
+import argparse
 import json
 import os
 import pathlib
@@ -8,6 +9,25 @@ import signal
 import sys
 
 from topology import BenchError
+
+
+BUILD = pathlib.Path(__file__).resolve().parents[2] / "build"
+
+
+def parser(name, doc, quick="", is_nice=False):
+    """With the options that most of them have. quick: what --quick does."""
+    made = argparse.ArgumentParser(prog=f"mr bench {name}",
+                                   description=doc.splitlines()[0])
+    if quick:
+        made.add_argument("--quick", action="store_true",
+                          help=f"{quick}; for a look, not for a figure")
+    made.add_argument("--json", metavar="FILE", help="all samples")
+    if is_nice:
+        made.add_argument("--nice", type=int, default=0, metavar="N",
+                          help="of what is measured, for a machine that does "
+                          "other things: -20 to 0")
+    made.add_argument("--build", default=str(BUILD))
+    return made
 
 
 def need_root(instead=""):

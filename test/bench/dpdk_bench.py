@@ -7,7 +7,6 @@ mempools and their caches, against mr-l2fwd's mode patch through the view of our
 pool. Then the memory that each has while it forwards, and what a frame costs
 between DPDK's burst and ours (test/bench/dpdk_convert.c).
 """
-import argparse
 import json
 import pathlib
 import signal
@@ -16,26 +15,23 @@ import subprocess
 import sys
 import time
 
+import command
 import contestants as who
 import figures
 import null_ports
 import report
 
-HERE = pathlib.Path(__file__).resolve().parent
 DEVICES = ["net_null0", "net_null1"]
 GOAL = 0.9
 
 
 def parse(argv):
-    parser = argparse.ArgumentParser(prog="mr bench dpdk",
-                                     description=__doc__.splitlines()[0])
+    parser = command.parser("dpdk", __doc__)
     parser.add_argument("--pairs", type=int, default=15)
     parser.add_argument("--seconds", type=float, default=3,
                         help="of mr-l2fwd per sample")
     parser.add_argument("--bursts", default="32,64",
                         help="frames per burst, of both; default 32,64")
-    parser.add_argument("--json", metavar="FILE", help="all samples")
-    parser.add_argument("--build", default=str(HERE.parent.parent / "build"))
     return parser.parse_args(argv)
 
 

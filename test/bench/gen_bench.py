@@ -8,7 +8,6 @@ beside testpmd rxonly, in turns. live: live XDP frames from one core. null: what
 it costs to build a frame. What is measured and why so is in
 docs/performance.md. Needs root.
 """
-import argparse
 import json
 import os
 import pathlib
@@ -23,8 +22,6 @@ import figures
 import gen_rx
 import report
 from topology import BenchError, Topology, call
-
-HERE = pathlib.Path(__file__).resolve().parent
 
 # Issue "mr-bench", section 3.
 GOAL_TESTPMD, GOAL_TRAFGEN = 1.05, 3.0
@@ -46,21 +43,12 @@ FOUR_FIELDS = ["ip.src=10.0.0.0/16 ip.dst=10.1.0.0/16 udp.src=1024-65535 "
 
 
 def parse(argv):
-    parser = argparse.ArgumentParser(prog="mr bench gen",
-                                     description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true",
-                        help="few and short samples; for a look, not for a "
-                        "figure")
-    parser.add_argument("--json", metavar="FILE", help="all samples")
+    parser = command.parser("gen", __doc__, "few and short samples", True)
     parser.add_argument("--rounds", type=int,
                         help="of the senders in turns, default 7")
     parser.add_argument("--seconds", type=float, help="per sample, default 3")
     parser.add_argument("--only", metavar="PART,...",
                         help="tx, rx, live, null; default: all")
-    parser.add_argument("--nice", type=int, default=0, metavar="N",
-                        help="of what is measured, for a machine that does "
-                        "other things: -20 to 0")
-    parser.add_argument("--build", default=str(HERE.parent.parent / "build"))
     args = parser.parse_args(argv)
     args.rounds = args.rounds or (2 if args.quick else 7)
     args.seconds = args.seconds or (1 if args.quick else 3)
@@ -314,9 +302,7 @@ def show_tx(tx):
 
 def show(result):
     """All tables, then the goals."""
-    m = result["machine"]
-    print(f"\n{m['cpu']}, {m['n_cpus']} CPUs, Linux {m['kernel']}; load "
-          f"before: {m['load_before']}")
+    report.show_machine(result["machine"])
     if "tx" in result:
         show_tx(result["tx"])
     if "rx" in result:
@@ -331,9 +317,7 @@ def show(result):
         for row in result["null"]:
             print(f"  {row['what']:12} {stamped(row):10} {row['mpps']:7.1f} "
                   "Mpps")
-    print("\nGoals")
-    for goal, figure, reached in goals(result):
-        print(f"  {report.verdict(reached):8} {goal}: {figure}")
+    report.show_goals(goals(result))
 
 
 def measure(args):

@@ -24,6 +24,7 @@ sys.path[:0] = [str(HERE.parent / "guest")]
 import command  # noqa: E402
 import dpdk  # noqa: E402
 import guest_contestants as who  # noqa: E402
+import report  # noqa: E402
 import wire_rows  # noqa: E402
 from fetch import Missing  # noqa: E402
 from guest import Guest, Nic  # noqa: E402
@@ -288,9 +289,7 @@ def main():
     missed = lost([(pair, args.frames) for pair in results])
     for text in missed:
         print(f"frames are missing: {text}", file=sys.stderr)
-    print("\nGoals")
-    for goal, figure, reached in goals(results):
-        print(f"  {'reached' if reached else 'MISSED':8} {goal}: {figure}")
+    report.show_goals(goals(results))
     return 1 if missed else 0
 
 

@@ -7,7 +7,6 @@ overload, then one long run of each for user time, system calls, memory and
 the accounting laws, and csum=auto beside csum=off. Then null: to null:. What
 is measured and why so is in docs/performance.md. Needs root.
 """
-import argparse
 import pathlib
 import sys
 
@@ -19,17 +18,12 @@ import pairs
 import report
 from topology import Topology
 
-HERE = pathlib.Path(__file__).resolve().parent
 UNHANDLED = 0x88b5       # IEEE 802 local experimental: no host wants it
 IP = 0x0800              # for csum=auto, which reads IP headers
 
 
 def parse(argv):
-    parser = argparse.ArgumentParser(prog="mr bench l2fwd",
-                                     description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true",
-                        help="3 pairs of 2 s; for a look, not for a figure")
-    parser.add_argument("--json", metavar="FILE", help="all samples")
+    parser = command.parser("l2fwd", __doc__, "3 pairs of 2 s", True)
     parser.add_argument("--pairs", type=int, help="default 15")
     parser.add_argument("--seconds", type=float, help="per sample, default 5")
     parser.add_argument("--long", type=float, metavar="S",
@@ -43,10 +37,6 @@ def parse(argv):
     parser.add_argument("--against", metavar="OPTIONS",
                         help="instead of testpmd, mr-l2fwd with these as "
                         "--spec, or with those behind a '/' as --forward")
-    parser.add_argument("--nice", type=int, default=0, metavar="N",
-                        help="of generator and forwarder while measured, for "
-                        "a machine that does other things: -20 to 0")
-    parser.add_argument("--build", default=str(HERE.parent.parent / "build"))
     args = parser.parse_args(argv)
     args.pairs = args.pairs or (3 if args.quick else 15)
     args.seconds = args.seconds or (2 if args.quick else 5)

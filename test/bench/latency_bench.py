@@ -7,7 +7,6 @@ and a veth with no device at all, at 10,000 and 100,000 frames/s of 64 bytes.
 Rounds alternate in direction until --minutes are over. Needs root and a quiet
 machine; it prints how much time the host took.
 """
-import argparse
 import json
 import os
 import pathlib
@@ -20,10 +19,10 @@ import time
 import command
 import contestants as who
 import nat_wire
+import report
 from series_device import Bridge
 from topology import BenchError, Topology, call
 
-TOP = pathlib.Path(__file__).resolve().parent.parent.parent
 RATES = {"10k": "10%", "100k": "100%"}
 POINTS = ("p50", "p99", "p99.9", "max")
 # (name, ours, theirs, rate, point, most): medians of the ratio in each round.
@@ -37,16 +36,11 @@ GOALS = tuple(
 
 
 def parse(argv):
-    parser = argparse.ArgumentParser(prog="mr bench latency",
-                                     description=__doc__.splitlines()[0])
+    parser = command.parser("latency", __doc__, "one round")
     parser.add_argument("--minutes", type=float, default=7.5,
                         help="begin no round that would end later (7.5)")
     parser.add_argument("--trial", type=float, default=3,
                         help="seconds at each rate (3)")
-    parser.add_argument("--quick", action="store_true",
-                        help="one round; for a look, not for a figure")
-    parser.add_argument("--json", metavar="FILE", help="every sample")
-    parser.add_argument("--build", default=str(TOP / "build"))
     args = parser.parse_args(argv)
     args.build = pathlib.Path(args.build).resolve()
     return args
@@ -197,14 +191,15 @@ def show(taken, devices):
 
 
 def goals(taken):
-    """(goal, median ratio, reached) of what was measured."""
+    """(goal, figure, reached) of what was measured."""
     found = []
     for name, ours, theirs, rate, point, most in GOALS:
         ratios = [one[ours][rate][point] / one[theirs][rate][point]
                   for one in taken if ours in one and theirs in one]
         if ratios:
             ratio = statistics.median(ratios)
-            found.append((f"{name} at most {most}", ratio, ratio <= most))
+            found.append((f"{name} at most {most}", f"{ratio:.2f}",
+                          ratio <= most))
     return found
 
 
@@ -233,9 +228,7 @@ def measure(args):
         }
         taken = rounds(topology, devices, args)
     show(taken, devices)
-    print("\nGoals, medians of the ratio in each round")
-    for goal, ratio, reached in goals(taken):
-        print(f"  {'reached' if reached else 'MISSED':8} {goal}: {ratio:.2f}")
+    report.show_goals(goals(taken), "medians of the ratio in each round")
     command.write_json(args.json, taken)
     return 0
 

@@ -7,7 +7,6 @@ between veths: interleaved pairs with mr-l2fwd and with nftables masquerade.
 What is measured and why so is in docs/performance.md. The second part needs
 root.
 """
-import argparse
 import pathlib
 import statistics
 import sys
@@ -18,8 +17,6 @@ import nat_null
 import nat_wire
 import report
 
-HERE = pathlib.Path(__file__).resolve().parent
-
 # Issue "mr-nat", section 4.
 GOAL_MPPS = 12.0
 GOAL_CREATED_PER_S = 1e6
@@ -29,12 +26,7 @@ GOAL_RATIOS = {("mr-l2fwd", 1): 0.92, ("mr-l2fwd", 1000): 0.92,
 
 
 def parse(argv):
-    parser = argparse.ArgumentParser(prog="mr bench nat",
-                                     description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true",
-                        help="few and short samples; for a look, not for a "
-                        "figure")
-    parser.add_argument("--json", metavar="FILE", help="all samples")
+    parser = command.parser("nat", __doc__, "few and short samples", True)
     parser.add_argument("--pairs", type=int, help="default 15")
     parser.add_argument("--seconds", type=float,
                         help="per sample between veths, default 5")
@@ -42,10 +34,6 @@ def parse(argv):
                         ",".join(map(str, nat_wire.FLOWS)))
     parser.add_argument("--only", metavar="PART,...",
                         help="null, wire; default: both")
-    parser.add_argument("--nice", type=int, default=0, metavar="N",
-                        help="of generator and forwarder while measured, for "
-                        "a machine that does other things: -20 to 0")
-    parser.add_argument("--build", default=str(HERE.parent.parent / "build"))
     args = parser.parse_args(argv)
     args.pairs = args.pairs or (3 if args.quick else 15)
     args.seconds = args.seconds or (1 if args.quick else 5)
@@ -133,18 +121,14 @@ def goals(result):
 
 def show(result):
     """All tables, then the goals."""
-    m = result["machine"]
-    print(f"\n{m['cpu']}, {m['n_cpus']} CPUs, Linux {m['kernel']}; load "
-          f"before: {m['load_before']}; disturbed samples: "
-          f"{result['n_disturbed']}")
+    report.show_machine(result["machine"],
+                        f"; disturbed samples: {result['n_disturbed']}")
     if "null" in result:
         show_null(result["null"])
     for pair in result.get("wire", []):
         report.show_pairs(f"veth to veth, 60-byte frames, {pair['flows']} "
                           "flows", pair)
-    print("\nGoals")
-    for goal, figure, reached in goals(result):
-        print(f"  {report.verdict(reached):8} {goal}: {figure}")
+    report.show_goals(goals(result))
 
 
 def main():

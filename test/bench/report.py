@@ -26,8 +26,16 @@ def machine():
             "n_cpus": os.cpu_count(), "load_before": load_1}
 
 
-def verdict(reached):
-    return "reached" if reached else "MISSED"
+def show_machine(m, more=""):
+    print(f"\n{m['cpu']}, {m['n_cpus']} CPUs, Linux {m['kernel']}; load "
+          f"before: {m['load_before']}{more}")
+
+
+def show_goals(found, what=""):
+    """found: (goal, figure, reached) of each."""
+    print("\nGoals" + (f", {what}" if what else ""))
+    for goal, figure, reached in found:
+        print(f"  {'reached' if reached else 'MISSED':8} {goal}: {figure}")
 
 
 def show_pairs(title, pairs):
@@ -117,11 +125,9 @@ def goals(result):
 
 def show(result):
     """All tables, then the goals."""
-    m = result["machine"]
-    print(f"\n{m['cpu']}, {m['n_cpus']} CPUs, Linux {m['kernel']}; load "
-          f"before: {m['load_before']}; disturbed samples: "
-          f"{result['n_disturbed']}; huge pages for testpmd: "
-          f"{'yes' if result['huge_pages'] else 'no'}")
+    show_machine(result["machine"],
+                 f"; disturbed samples: {result['n_disturbed']}; huge pages "
+                 f"for testpmd: {'yes' if result['huge_pages'] else 'no'}")
     if result["n_disturbed"] > 0:
         print("Other programs used these cores: --nice -20 puts the "
               "measured ones before them")
@@ -133,6 +139,4 @@ def show(result):
         show_long(result["long"])
     if "csum" in result:
         show_pairs("csum=auto beside csum=off, UDP frames", result["csum"])
-    print("\nGoals")
-    for goal, figure, reached in goals(result):
-        print(f"  {verdict(reached):8} {goal}: {figure}")
+    show_goals(goals(result))
