@@ -161,7 +161,7 @@ static void open_rig(struct rig *rig, const char *name)
 	rig->m = rig->nic->create();
 	if (rig->m == NULL)
 		errx(1, "no memory");
-	rig->wire = model_wire_create(WIRE_FRAMES, false);
+	rig->wire = model_wire_create(WIRE_FRAMES);
 	if (rig->wire == NULL)
 		errx(1, "no wire");
 	model_wire_attach(rig->wire, 0, rig->m);

@@ -23,7 +23,7 @@ void rig_model_add(struct bed *bed, struct model *model,
 	assert_non_null(model);
 	the.model = model;
 	the.destroy = destroy;
-	the.wire = model_wire_create(N_WIRE_FRAMES, false);
+	the.wire = model_wire_create(N_WIRE_FRAMES);
 	assert_non_null(the.wire);
 	model_wire_attach(the.wire, 0, model);
 	model->is_lazy = true;

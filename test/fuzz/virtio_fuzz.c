@@ -240,7 +240,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
 	make_pool(&bed);
 	config.pool = bed.pool;
 	bed.v = make_device(bytes[1]);
-	bed.wire = model_wire_create(64, false);
+	bed.wire = model_wire_create(64);
 	FUZZ_CHECK(bed.v != NULL && bed.wire != NULL);
 	model_wire_attach(bed.wire, 0, vnet_model(bed.v));
 	FUZZ_CHECK(mr_ctx_add_pci_device(bed.ctx, "fuzz", model_backend(),

@@ -73,7 +73,7 @@ static inline void bed_begin(struct bed *bed, struct model *m,
 	assert_int_equal(
 		mr_pool_create(bed->ctx, &pool_config, &bed->pool, NULL), 0);
 	assert_int_equal(mr_cache_create(bed->pool, &bed->cache, NULL), 0);
-	bed->wire = model_wire_create(256, false);
+	bed->wire = model_wire_create(256);
 	assert_true(m != NULL && bed->wire != NULL);
 	bed->m = m;
 	model_wire_attach(bed->wire, 0, m);

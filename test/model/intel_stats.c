@@ -29,9 +29,6 @@ bool intel_stat_read(struct intel *nic, uint32_t offset, uint32_t *ret)
 {
 	if (offset < REG_STATS || offset >= REG_STATS_END)
 		return false;
-	if (nic->m.wire != NULL)
-		*intel_reg(nic, STAT_MPC) +=
-			wire_take_lost(nic->m.wire, nic->m.end);
 	if (offset == STAT_GORCL || offset == STAT_GORCH) {
 		*ret = read_half(nic, offset, &nic->gorc,
 				 &nic->has_read_low[0]);

@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a driver does wrong with an Intel NIC, and what the models say of it,
- * under the smallest driver. That they do what the NICs do is shown by our
- * driver, which runs the same tests over them and over QEMU's NICs.
+ * What a driver does wrong with a PCI function or an Intel NIC, and what the
+ * models say of it, under the smallest driver. That they do what the NICs do is
+ * shown by our driver, which runs the same tests over them and over QEMU's
+ * NICs.
  */
+#include <sys/eventfd.h>
+#include <unistd.h>
+
 #include "model/mini.h"
+
+enum { PAGE = 4096 };
 
 static const struct intel_chip *chip;
 
@@ -114,6 +120,60 @@ static void sum_what_is_not_partial(struct mini *d)
 	assert_int_equal(d->nic->n_bad_sums, 1);
 }
 
+static void reach_nowhere(struct mini *d)
+{
+	model_lock(d->m);
+	assert_null(model_dma(d->m, 0x90000000, 60));
+	model_unlock(d->m);
+}
+
+static void read_behind_a_bar(struct mini *d)
+{
+	assert_int_equal(model_read(d->m, 0, INTEL_BAR_BYTES, 4), UINT32_MAX);
+}
+
+static void read_no_bar(struct mini *d)
+{
+	model_read(d->m, 1, 0, 4);
+}
+
+static void write_unaligned(struct mini *d)
+{
+	model_write(d->m, 0, 2, 4, 0);
+}
+
+static void read_with_memory_off(struct mini *d)
+{
+	mini_command(d, 4);
+	mini_read(d, REG_STATUS);
+	mini_command(d, 6);
+}
+
+/* Off first is how a driver stops a device: quiet. */
+static void send_with_master_off(struct mini *d)
+{
+	mini_command(d, 2);
+	mini_send(d, 60);
+	assert_true(d->m->n_dma_refused > 0);
+	mini_command(d, 6);
+}
+
+static void interrupt_beyond(struct mini *d)
+{
+	const int fd = -1;
+
+	assert_int_equal(model_set_irqs(d->m, 1, &fd), 0);
+	model_lock(d->m);
+	model_irq(d->m, 1);
+	model_unlock(d->m);
+}
+
+static void close_as_master(struct mini *d)
+{
+	model_close(d->m);
+	assert_int_equal(model_open(d->m), 0);
+}
+
 enum chips { ALL, NOT_82574, ONLY_82574 };
 
 /* Wrong while it is started, by flaws, or once it runs. "": that is none. */
@@ -160,6 +220,15 @@ static const struct {
 	{ 0, tag_a_frame, "CTRL.VME", ONLY_82574 },
 	{ 0, sum_what_is_not_partial, "", ALL },
 	{ 0, read_causes_that_clear_themselves, "EICR is read", NOT_82574 },
+	/* What all models tell. */
+	{ 0, reach_nowhere, "DMA of 60 bytes at 0x90000000: not mapped", ALL },
+	{ 0, read_behind_a_bar, "0x20000 of BAR 0", ALL },
+	{ 0, read_no_bar, "BAR 1", ALL },
+	{ 0, write_unaligned, "0x2 of BAR 0", ALL },
+	{ 0, read_with_memory_off, "memory space is off", ALL },
+	{ 0, send_with_master_off, "", ALL },
+	{ 0, interrupt_beyond, "vector 1 of 1", ALL },
+	{ 0, close_as_master, "closed while bus master is on", ALL },
 };
 
 TEST(each_mistake_is_told)
@@ -193,6 +262,125 @@ TEST(a_table_that_names_no_queue_is_told)
 			packet_make(bytes, mini_mac, 4, 6, 9));
 	assert_violation(&d, "RETA sends to queue 15");
 	mini_close(&d);
+}
+
+TEST(only_the_first_violations_are_kept)
+{
+	struct mini d;
+
+	mini_open(&d, chip);
+	for (int i = 0; i < 1000; i++)
+		read_no_bar(&d);
+	assert_int_equal(d.m->n_violations, 1000);
+	assert_true(strlen(model_violations(d.m)) < sizeof(d.m->violations));
+	assert_int_equal(strncmp(model_violations(d.m), "read of 4", 9), 0);
+	assert_int_equal(d.m->violations[strlen(model_violations(d.m)) - 1],
+			 '\n');
+	model_forgive(d.m);
+	mini_close(&d);
+}
+
+/* What is mapped where, and what is said; 0 bytes of memory: it is unmapped. */
+TEST(mappings_are_whole_pages_that_do_not_overlap)
+{
+	static const struct {
+		uint32_t max_maps;
+		bool is_unmapped;
+		uint64_t iova, n_bytes;
+		int err;
+		bool is_joined; /* then: one transfer may go over both */
+	} cases[] = {
+		{ 9, false, 0x20000, 100, -EINVAL, false },
+		{ 9, false, 0x20010, PAGE, -EINVAL, false },
+		{ 9, false, 0x20000, 0, -EINVAL, false },
+		{ 9, false, 0xfee00000, PAGE, -EINVAL, false },
+		{ 9, false, 1ull << 48, PAGE, -EINVAL, false },
+		{ 9, false, 0x10000, PAGE, -EEXIST, false },
+		{ 1, false, 0x11000, PAGE, -ENOSPC, false },
+		{ 2, false, 0x11000, PAGE, 0, true },
+		{ 2, true, 0x11000, 2 * PAGE, -EINVAL, true },
+		{ 2, true, 0x11000, PAGE, 0, false },
+		{ 2, true, 0x11000, PAGE, -EINVAL, false },
+	};
+	struct mini d;
+
+	mini_open(&d, chip);
+	assert_int_equal(model_unmap_dma(d.m, MINI_IOVA, MINI_ARENA), 0);
+	assert_int_equal(model_map_dma(d.m, d.arena, 0x10000, PAGE), 0);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const uint64_t iova = cases[i].iova;
+		const uint64_t n = cases[i].n_bytes;
+
+		d.m->max_maps = cases[i].max_maps;
+		assert_int_equal(
+			cases[i].is_unmapped ?
+				model_unmap_dma(d.m, iova, n) :
+				model_map_dma(d.m, d.arena + PAGE, iova, n),
+			cases[i].err);
+		assert_int_equal(model_is_mapped(d.m, 0x10ff0, 32),
+				 cases[i].is_joined);
+	}
+	assert_false(model_is_mapped(d.m, 0x10ff0, 32));
+	assert_false(model_is_mapped(d.m, 0x10000, 0));
+	mini_close(&d);
+}
+
+TEST(reset_is_the_functions_own)
+{
+	const int fds[2] = { -1, -1 };
+	struct mini d;
+
+	mini_open(&d, chip);
+	assert_int_equal(model_set_irqs(d.m, 2, fds), 0);
+	mini_write(&d, REG_RETA, 7);
+	assert_int_equal(model_reset(d.m), chip->has_flr ? 0 : -ENOTTY);
+	/* Triggers are to be armed anew. */
+	assert_int_equal(d.m->n_irqs, chip->has_flr ? 0 : 2);
+	assert_int_equal(*intel_reg(d.nic, REG_RETA), chip->has_flr ? 0 : 7);
+	assert_int_equal(d.m->n_maps, 1);
+	assert_int_equal(model_set_irqs(d.m, chip->n_vectors + 1, fds),
+			 chip->n_vectors);
+	model_forgive(d.m); /* RETA before a reset */
+	mini_close(&d);
+}
+
+/* One time in N is about one time in N. */
+TEST(interrupts_get_lost_and_come_for_nothing)
+{
+	static const struct {
+		struct model_faults faults;
+		uint32_t least, most; /* of 10000 steps */
+	} cases[] = {
+		{ { .lost_irqs = 1, .spurious_irqs = 1 }, 0, 0 },
+		{ { .spurious_irqs = 1 }, 10000, 10000 },
+		{ { .spurious_irqs = 10 }, 800, 1200 },
+		{ { .spurious_irqs = 1, .lost_irqs = 10 }, 8800, 9200 },
+	};
+	const int fds[2] = { eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
+			     eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) };
+	const struct model_faults none = { 0 };
+	struct mini d;
+
+	mini_open(&d, chip);
+	assert_int_equal(model_set_irqs(d.m, 2, fds), 0);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		model_set_faults(d.m, &cases[i].faults);
+		d.m->n_irqs_sent = 0;
+		for (int k = 0; k < 10000; k++)
+			model_step(d.m);
+		assert_in_range(d.m->n_irqs_sent, cases[i].least,
+				cases[i].most);
+		for (int k = 0; k < 2; k++) {
+			uint64_t n;
+
+			assert_int_equal(read(fds[k], &n, sizeof(n)),
+					 cases[i].most == 0 ? -1 : 8);
+		}
+	}
+	model_set_faults(d.m, &none);
+	mini_close(&d);
+	close(fds[0]);
+	close(fds[1]);
 }
 
 int main(void)

@@ -243,7 +243,7 @@ static inline void mini_open(struct mini *d, const struct intel_chip *chip)
 	d->m = &d->nic->m;
 	d->m->now = mini_clock;
 	d->m->now_arg = d;
-	d->wire = model_wire_create(64, false);
+	d->wire = model_wire_create(64);
 	assert_non_null(d->wire);
 	model_wire_attach(d->wire, 0, d->m);
 	d->arena = mmap(NULL, MINI_ARENA, PROT_READ | PROT_WRITE,

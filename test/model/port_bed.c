@@ -46,7 +46,7 @@ void port_bed_make(struct port_bed *bed, const struct intel_chip *chip0,
 	need(mr_pool_create(bed->ctx, &config, &bed->pool, &why) == 0, "pool");
 	need(mr_cache_create(bed->pool, &bed->cache, &why) == 0, "cache");
 	bed->base = mr_region_base(bed->region);
-	bed->wire = model_wire_create(512, false);
+	bed->wire = model_wire_create(512);
 	need(bed->wire != NULL, "wire");
 	for (uint32_t i = 0; i < PORT_BED_NICS && chips[i] != NULL; i++) {
 		const uint8_t mac[6] = { 2, 0x4d, 0x52, 0, 0, (uint8_t)i };

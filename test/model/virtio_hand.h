@@ -107,7 +107,7 @@ static inline struct hand hand_make(const struct vnet_config *config)
 
 	assert_non_null(h.v);
 	h.m = vnet_model(h.v);
-	h.wire = model_wire_create(128, false);
+	h.wire = model_wire_create(128);
 	assert_non_null(h.wire);
 	model_wire_attach(h.wire, 0, h.m);
 	assert_int_equal(posix_memalign(&memory, 4096, HAND_BYTES), 0);

@@ -15,7 +15,7 @@ struct wire_frame {
 /* Frames to one end: the n slots from first on. */
 struct direction {
 	struct wire_frame *slots;
-	uint32_t first, n, n_lost;
+	uint32_t first, n;
 	struct model *model; /* at that end; NULL: the test */
 };
 
@@ -23,10 +23,9 @@ struct model_wire {
 	pthread_mutex_t lock; /* taken inside a model's lock, never around it */
 	struct direction to[2];
 	uint32_t n_slots;
-	bool is_lossy;
 };
 
-struct model_wire *model_wire_create(uint32_t n_frames, bool is_lossy)
+struct model_wire *model_wire_create(uint32_t n_frames)
 {
 	struct model_wire *wire = calloc(1, sizeof(*wire));
 
@@ -34,7 +33,6 @@ struct model_wire *model_wire_create(uint32_t n_frames, bool is_lossy)
 		return NULL;
 	pthread_mutex_init(&wire->lock, NULL);
 	wire->n_slots = n_frames;
-	wire->is_lossy = is_lossy;
 	for (int i = 0; i < 2; i++) {
 		wire->to[i].slots =
 			calloc(n_frames, sizeof(wire->to[i].slots[0]));
@@ -107,8 +105,6 @@ bool wire_push(struct model_wire *wire, uint32_t to, const uint8_t *bytes,
 		memcpy(frame->bytes, bytes, n_bytes);
 		frame->n_bytes = n_bytes;
 		d->n++;
-	} else if (wire->is_lossy) {
-		d->n_lost++;
 	} else {
 		is_taken = false;
 	}
@@ -140,17 +136,6 @@ void wire_pop(struct model_wire *wire, uint32_t to)
 	d->first = (d->first + 1) % wire->n_slots;
 	d->n--;
 	pthread_mutex_unlock(&wire->lock);
-}
-
-uint32_t wire_take_lost(struct model_wire *wire, uint32_t to)
-{
-	uint32_t n;
-
-	pthread_mutex_lock(&wire->lock);
-	n = wire->to[to].n_lost;
-	wire->to[to].n_lost = 0;
-	pthread_mutex_unlock(&wire->lock);
-	return n;
 }
 
 uint32_t model_wire_n(struct model_wire *wire, uint32_t end)

@@ -5,8 +5,7 @@
  *
  *     model --+ end 0 ========= end 1 +-- model, or the test
  *
- * A full queue pushes back, so that tests can count on each frame; a lossy wire
- * drops instead, and the model at its end counts what it missed.
+ * A full queue pushes back, so that tests can count on each frame.
  */
 #ifndef MODEL_WIRE_H
 #define MODEL_WIRE_H
@@ -20,7 +19,7 @@ struct model_wire;
 enum { WIRE_MAX_BYTES = 16384 }; /* of a frame, without FCS */
 
 /* NULL: no memory. Destroy it behind the models at its ends. */
-struct model_wire *model_wire_create(uint32_t n_frames, bool is_lossy);
+struct model_wire *model_wire_create(uint32_t n_frames);
 void model_wire_destroy(struct model_wire *wire);
 
 /* A model's port at an end is stepped when frames move there. NULL: none. */
@@ -43,8 +42,6 @@ bool wire_push(struct model_wire *wire, uint32_t to, const uint8_t *bytes,
 const uint8_t *wire_peek(struct model_wire *wire, uint32_t to,
 			 uint32_t *ret_n_bytes);
 void wire_pop(struct model_wire *wire, uint32_t to);
-/* Frames that a lossy wire dropped since this was last asked. */
-uint32_t wire_take_lost(struct model_wire *wire, uint32_t to);
 struct model *wire_model(struct model_wire *wire, uint32_t end);
 
 #endif
