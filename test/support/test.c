@@ -13,7 +13,7 @@
 static struct CMUnitTest tests[256];
 static size_t n_tests;
 
-void test_register(struct CMUnitTest test, bool is_mt)
+void test_register_as(struct CMUnitTest test, bool is_mt)
 {
 #ifdef __SANITIZE_THREAD__
 	static bool has_mt;
@@ -29,6 +29,11 @@ void test_register(struct CMUnitTest test, bool is_mt)
 	if (n_tests == sizeof(tests) / sizeof(tests[0]))
 		abort();
 	tests[n_tests++] = test;
+}
+
+void test_register(struct CMUnitTest test)
+{
+	test_register_as(test, false);
 }
 
 int test_run(const char *name, CMFixtureFunction set_up,

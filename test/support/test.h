@@ -27,14 +27,15 @@
 	static void name(void **state);                                        \
 	__attribute__((constructor)) static void register_##name(void)         \
 	{                                                                      \
-		test_register((struct CMUnitTest){ #name, name, set_up,        \
-						   tear_down, NULL },          \
-			      is_mt);                                          \
+		test_register_as((struct CMUnitTest){ #name, name, set_up,     \
+						      tear_down, NULL },       \
+				 is_mt);                                       \
 	}                                                                      \
 	static void name(__attribute__((unused)) void **state)
 
 /* A program may have at most 256 tests. */
-void test_register(struct CMUnitTest test, bool is_mt);
+void test_register_as(struct CMUnitTest test, bool is_mt);
+void test_register(struct CMUnitTest test);
 
 /*
  * Run all tests, as cmocka_run_group_tests_name() does; returns the number of
