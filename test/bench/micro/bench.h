@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 #include <millrace/millrace.h>
 
@@ -106,7 +107,6 @@ struct player {
 	void (*count)(struct player *player, struct counts *counts);
 	void (*teardown)(struct player *player); /* or NULL; after a setup() */
 	uint64_t param[8];                       /* the workload's */
-	const void *opaque;                      /* the workload's */
 	void *state;                             /* the player's */
 	struct bench *bench; /* set by the harness, as what follows */
 	const struct row *row;
@@ -221,13 +221,26 @@ static inline void keep(const void *p)
 	__asm__ __volatile__("" : : "r"(p) : "memory");
 }
 
+static inline uint64_t clock_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
 /* xorshift64 (G. Marsaglia, 2003): the same series for all players. */
-static inline uint32_t random_u32(uint64_t *state)
+static inline uint64_t random_u64(uint64_t *state)
 {
 	*state ^= *state << 13;
 	*state ^= *state >> 7;
 	*state ^= *state << 17;
-	return (uint32_t)(*state >> 32);
+	return *state;
+}
+
+static inline uint32_t random_u32(uint64_t *state)
+{
+	return (uint32_t)(random_u64(state) >> 32);
 }
 
 enum { RANDOM_SEED = 88172645 };

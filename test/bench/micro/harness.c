@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "harness.h"
 #include "team.h"
@@ -22,14 +21,6 @@ enum {
 };
 
 int bench_end_signal;
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 struct mr_ctx *bench_ctx(struct bench *bench)
 {
@@ -183,7 +174,7 @@ static void take_sample(const struct bench *bench, struct team *team,
 /* No time to try for clean samples: there is a limit. */
 static bool is_late(const struct bench *bench, const struct row *row)
 {
-	const double share = (double)(now_ns() - bench->start_ns) / 1e9 /
+	const double share = (double)(clock_ns() - bench->start_ns) / 1e9 /
 			     bench->limit_s * bench->n_jobs;
 
 	return bench->limit_s > 0 &&
@@ -299,6 +290,6 @@ void bench_run(struct bench *bench, const struct workload *workload)
 {
 	bench->workload = workload;
 	if (bench->start_ns == 0)
-		bench->start_ns = now_ns();
+		bench->start_ns = clock_ns();
 	workload->rows(bench);
 }

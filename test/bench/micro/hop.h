@@ -18,6 +18,8 @@
 #include <x86intrin.h>
 #endif
 
+#include "bench.h"
+
 /* Addresses of ours and pointers of others. */
 typedef uint64_t __attribute__((may_alias)) word;
 
@@ -161,11 +163,8 @@ static inline bool patience_ends(struct patience *patience)
  */
 static inline bool is_too_long(uint64_t *start)
 {
-	struct timespec now;
-	uint64_t ns;
+	const uint64_t ns = clock_ns();
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 	if (*start == 0)
 		*start = ns;
 	return ns - *start > 200000000;

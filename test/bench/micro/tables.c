@@ -8,14 +8,6 @@
 #include "peer_dpdk.h"
 #include "tables.h"
 
-static uint64_t random_u64(uint64_t *state)
-{
-	*state ^= *state << 13;
-	*state ^= *state >> 7;
-	*state ^= *state << 17;
-	return *state;
-}
-
 /*
  * Which keys are looked up. Zipf with exponent 1 by its continuous form: rank
  * n^u, u uniform; ranks are scattered, so that neighbours are no neighbours in
