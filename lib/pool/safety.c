@@ -228,6 +228,11 @@ mark_free(struct mr_pool *pool, uint32_t page, uint64_t in, uint32_t site)
 
 	if ((before & MRI_STATE_OUT) != 0)
 		return true;
+	/* A page that was never taken has not been filled either. */
+	if ((before & MRI_STATE_POISONED) == 0)
+		__atomic_fetch_and(&pool->safety->states[page],
+				   ~(uint64_t)MRI_STATE_POISONED,
+				   __ATOMIC_RELAXED);
 	tell_double(pool, page, mri_page_addr(pool, page), before, site);
 	return false;
 }
