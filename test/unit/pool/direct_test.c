@@ -28,62 +28,6 @@ static uint64_t n_locks(const struct mr_pool *pool)
 	return n + s.alloc_calls + s.free_calls;
 }
 
-TEST(only_page_and_chunk_sizes_are_had)
-{
-	static const uint32_t sizes[] = { 0,    1,     2047,      2049,
-					  4096, 16384, UINT32_MAX };
-	struct pool_fixture f;
-	uint64_t addrs[2];
-
-	fixture_open(&f, 64, 8192, 2048);
-	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
-		assert_int_equal(
-			mr_pool_frag_alloc_bulk(f.pool, addrs, 2, sizes[i]), 0);
-	assert_int_equal(mr_pool_frag_alloc_bulk(f.pool, addrs, 0, 2048), 0);
-	mr_pool_frag_free_bulk(f.pool, addrs, 0);
-	assert_in_flight(f.pool, 0);
-	fixture_close(&f);
-}
-
-TEST(buffers_of_every_count_conserve_pages)
-{
-	static uint64_t addrs[600];
-	static const struct {
-		uint32_t page, chunk, buffer;
-	} cases[] = { { 4096, 4096, 4096 },
-		      { 8192, 2048, 2048 },
-		      { 8192, 4096, 8192 },
-		      { 32768, 2048, 2048 } };
-
-	for (size_t c = 0; c < 4; c++) {
-		const uint32_t n_per_page = cases[c].page / cases[c].buffer;
-		struct pool_fixture f;
-
-		fixture_open(&f, 128, cases[c].page, cases[c].chunk);
-		for (uint32_t n = 1; n <= 300; n += 7) {
-			const uint32_t n_got = mr_pool_frag_alloc_bulk(
-				f.pool, addrs, n, cases[c].buffer);
-
-			assert_int_equal(n_got,
-					 mri_min_u32(n, 128 * n_per_page));
-			assert_in_flight(f.pool,
-					 (n_got + n_per_page - 1) / n_per_page);
-			for (uint32_t i = 0; i < n_got; i++)
-				assert_int_equal(addrs[i] % cases[c].buffer, 0);
-			/* Back by either way. */
-			if (n % 2 == 0)
-				mr_frag_free_bulk(f.cache, addrs, n_got);
-			else
-				mr_pool_frag_free_bulk(f.pool, addrs, n_got);
-			assert_in_flight(f.pool, 0);
-			/* What stayed in the cache is no use here. */
-			mr_cache_destroy(f.cache);
-			mr_cache_create(f.pool, &f.cache, NULL);
-		}
-		fixture_close(&f);
-	}
-}
-
 TEST(one_lock_per_64_pages)
 {
 	struct pool_fixture f;
@@ -159,31 +103,5 @@ TEST(counters_tell_caches_from_direct_calls)
 	assert_int_equal(s.alloc_fast, 0); /* no magazine had a part in it */
 	mr_pool_frag_free_bulk(f.pool, addrs, 100);
 	assert_int_equal(pool_stats(f.pool).recycle_cached, 0);
-	fixture_close(&f);
-}
-
-TEST(shared_foreign_and_invalid_buffers)
-{
-	struct pool_fixture f;
-	struct mr_pool *beside;
-	struct mr_frame shared;
-	uint64_t addrs[4];
-
-	fixture_open(&f, 64, 4096, 4096);
-	beside = pool_beside(&f, 64, 4096);
-	mr_pool_frag_alloc_bulk(f.pool, addrs, 2, 4096);
-	mr_pool_frag_alloc_bulk(beside, addrs + 2, 1, 4096);
-	addrs[3] = UINT64_MAX;
-	shared = (struct mr_frame){ addrs[0], 1, 0 };
-	assert_int_equal(mr_frame_ref(f.cache, &shared, 1), 0);
-	mr_pool_frag_free_bulk(f.pool, addrs, 4);
-	assert_in_flight(f.pool, 1);
-	assert_in_flight(beside, 0);
-	assert_int_equal(pool_stats(f.pool).recycle_released_refcnt, 1);
-	assert_int_equal(pool_stats(f.pool).recycle_ring, 1);
-	assert_int_equal(pool_stats(f.pool).free_invalid, 1);
-	mr_pool_frag_free_bulk(f.pool, addrs, 1);
-	assert_in_flight(f.pool, 0);
-	assert_int_equal(mr_pool_destroy(beside, NULL), 0);
 	fixture_close(&f);
 }

@@ -132,44 +132,6 @@ TEST(idle_caches_do_not_hold_the_pool)
 	fixture_close(&f);
 }
 
-/* Bursts of all sizes over the edges of magazines; each page is there once. */
-TEST(pages_are_there_once_with_every_size)
-{
-	static uint64_t addrs[N_PAGES + 1];
-	static bool is_seen[N_PAGES];
-
-	for (uint32_t size = 64; size <= 512; size *= 2) {
-		struct pool_fixture f;
-
-		open_with(&f, size);
-		for (uint32_t burst = 1; burst < 3 * size; burst += 61) {
-			uint32_t n = 0, k;
-
-			memset(is_seen, 0, sizeof(is_seen));
-			do {
-				k = mri_min_u32(burst, N_PAGES + 1 - n);
-				k = mr_frag_alloc_bulk(f.cache, addrs + n, k,
-						       PAGE_BYTES);
-				n += k;
-			} while (k > 0);
-			assert_int_equal(n, N_PAGES);
-			for (uint32_t i = 0; i < n; i++) {
-				const uint32_t page =
-					mri_page_of(f.pool, addrs[i]);
-
-				assert_false(is_seen[page]);
-				is_seen[page] = true;
-			}
-			for (uint32_t i = 0; i < n; i += k) {
-				k = mri_min_u32(burst, n - i);
-				mr_frag_free_bulk(f.cache, addrs + i, k);
-			}
-			assert_in_flight(f.pool, 0);
-		}
-		fixture_close(&f);
-	}
-}
-
 /* What a cache keeps is two magazines, and an exchange is one. */
 TEST(cache_keeps_two_and_exchanges_one)
 {
@@ -246,44 +208,6 @@ TEST(max_pages_holds_beside_larger_magazines)
 		fixture_close(&f);
 	}
 	assert_in_range(n_open, 64, MR_OPEN_MAGAZINES * 63);
-}
-
-/* Open magazines fit those of their own pool and of the cache. */
-TEST(pools_of_two_sizes_in_one_burst)
-{
-	enum { N = 700 };
-	struct mr_pool_config config = { .size = sizeof(config),
-					 .n_pages = 1024,
-					 .page_bytes = PAGE_BYTES,
-					 .magazine_pages = 64 };
-	struct pool_fixture f;
-	struct mr_cache *other_cache;
-	struct mr_pool *other;
-	uint64_t addrs[2 * N], mixed[2 * N];
-
-	open_with(&f, 256);
-	config.region = f.region;
-	assert_int_equal(mr_pool_create(f.ctx, &config, &other, NULL), 0);
-	assert_int_equal(mr_cache_create(other, &other_cache, NULL), 0);
-	for (int round = 0; round < 3; round++) {
-		assert_int_equal(
-			mr_frag_alloc_bulk(f.cache, addrs, N, PAGE_BYTES), N);
-		assert_int_equal(mr_frag_alloc_bulk(other_cache, addrs + N, N,
-						    PAGE_BYTES),
-				 N);
-		for (uint32_t i = 0; i < 2 * N; i++)
-			mixed[i] = addrs[i % 2 * N + i / 2];
-		mr_frag_free_bulk(round % 2 ? f.cache : other_cache, mixed, N);
-		mr_frag_free_bulk(round % 2 ? other_cache : f.cache, mixed + N,
-				  N);
-		mr_cache_flush(f.cache);
-		mr_cache_flush(other_cache);
-		assert_in_flight(f.pool, 0);
-		assert_in_flight(other, 0);
-	}
-	mr_cache_destroy(other_cache);
-	assert_int_equal(mr_pool_destroy(other, NULL), 0);
-	fixture_close(&f);
 }
 
 /* The janitor packs what it took into magazines as large, and loses none. */

@@ -1,60 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of lib/pool/page_bulk.c: blocks in arrays, as <millrace/page.h> says. */
+/* Tests of lib/pool/page_bulk.c: blocks in arrays, as <millrace/page.h> says.
+ */
 #include "support/page_unit.h"
 
 #include "support/frag_unit.h"
 #include "support/safety_unit.h"
 
 static uint64_t addrs[600];
-
-TEST(every_count_of_every_order_is_served)
-{
-	static const uint32_t counts[] = { 0, 1, 63, 64, 65, 128, 513 };
-
-	for (uint32_t page = 2048; page <= 32768; page *= 2) {
-		for (uint32_t order = 0; page << order <= 32768; order++) {
-			struct pool_fixture f;
-
-			fixture_open(&f, 512, page, 2048);
-			for (size_t i = 0; i < 7; i++) {
-				const uint32_t n = mr_page_alloc_bulk(
-					f.pool, order, addrs, counts[i]);
-
-				assert_int_equal(n, mri_min_u32(counts[i],
-								512 >> order));
-				assert_in_flight(f.pool, (uint64_t)n << order);
-				for (uint32_t k = 0; k < n; k++) {
-					assert_int_equal(
-						addrs[k] % (page << order), 0);
-					memset(f.base + addrs[k], 0x5a,
-					       page << order);
-				}
-				mr_page_free_bulk(f.pool, order, addrs, n);
-				assert_in_flight(f.pool, 0);
-			}
-			assert_int_equal(page_stats(f.pool).free_double, 0);
-			fixture_close(&f);
-		}
-	}
-}
-
-/* Orders that there are not: nothing, and counted. */
-TEST(too_large_an_order_has_no_block)
-{
-	struct pool_fixture f;
-
-	fixture_open(&f, 64, 4096, 4096);
-	assert_int_equal(page_stats(f.pool).max_order, 3);
-	assert_int_equal(mr_page_alloc_bulk(f.pool, 4, addrs, 2), 0);
-	assert_int_equal(mr_page_alloc_bulk(f.pool, UINT32_MAX, addrs, 1), 0);
-	assert_int_equal(page_stats(f.pool).alloc_failed, 3);
-	assert_int_equal(mr_page_alloc_bulk(f.pool, 0, addrs, 1), 1);
-	mr_page_free_bulk(f.pool, 4, addrs, 1);
-	assert_int_equal(pool_stats(f.pool).free_invalid, 1);
-	assert_in_flight(f.pool, 1);
-	mr_page_free_bulk(f.pool, 0, addrs, 1);
-	fixture_close(&f);
-}
 
 /* No 32 KiB in one piece: what is smaller is to be had. */
 TEST(orders_fall_back)
@@ -103,36 +55,6 @@ TEST(one_block_is_tried_below_the_watermark)
 	assert_int_equal(mr_frag_alloc_bulk(f.cache, addrs, 100, 4096), 100);
 	mr_frag_free_bulk(f.cache, addrs, 100);
 	f.pool->page_alloc.low_pages = 0;
-	fixture_close(&f);
-}
-
-/* Alone it goes a shorter way than in a burst, which has the same bounds. */
-TEST(one_page_that_the_pool_has_not_is_refused)
-{
-	struct pool_fixture f;
-	uint64_t beyond;
-
-	fixture_open_with(&f, (struct mr_pool_config){ .n_pages = 60,
-						       .max_pages = 2048,
-						       .segment_pages = 512 });
-	beyond = f.pool->addr + 60 * 4096;
-	mr_page_free_bulk(f.pool, 0, &beyond, 1);
-	assert_int_equal(pool_stats(f.pool).free_invalid, 1);
-	assert_int_equal(page_stats(f.pool).n_free, 60);
-	beyond = f.pool->addr + 2047 * 4096;
-	mr_page_free_bulk(f.pool, 0, &beyond, 1);
-	assert_int_equal(pool_stats(f.pool).free_invalid, 2);
-	assert_in_flight(f.pool, 0);
-	/* The segment that it was in is gone. */
-	assert_int_equal(mr_pool_grow(f.pool, 0, NULL), 0);
-	assert_int_equal(mr_pool_grow(f.pool, 0, NULL), 0);
-	beyond = f.pool->addr +
-		 (page_stats(f.pool).n_pages - 1) * UINT64_C(4096);
-	assert_int_equal(mr_pool_shrink(f.pool, 60, NULL, NULL), 0);
-	mr_page_free_bulk(f.pool, 0, &beyond, 1);
-	assert_int_equal(pool_stats(f.pool).free_invalid, 3);
-	assert_int_equal(page_stats(f.pool).free_double, 0);
-	assert_in_flight(f.pool, 0);
 	fixture_close(&f);
 }
 
@@ -200,64 +122,6 @@ TEST(slots_are_filled_as_the_kernel_does)
 	fixture_close(&f);
 }
 
-TEST(pages_go_back_by_any_way)
-{
-	static const uint32_t chunks[] = { 8192, 2048 };
-	struct pool_fixture f;
-
-	for (size_t c = 0; c < 2; c++) {
-		fixture_open(&f, 128, 8192, mri_min_u32(chunks[c], 4096));
-		assert_int_equal(mr_page_alloc_bulk(f.pool, 0, addrs, 30), 30);
-		mr_frag_free_bulk(f.cache, addrs, 10);
-		mr_pool_frag_free_bulk(f.pool, addrs + 10, 10);
-		mr_page_free_bulk(f.pool, 0, addrs + 20, 10);
-		assert_in_flight(f.pool, 0);
-		/* And from a cache to here. */
-		assert_int_equal(mr_frag_alloc_bulk(f.cache, addrs, 30, 8192),
-				 30);
-		mr_page_free_bulk(f.pool, 0, addrs, 30);
-		assert_in_flight(f.pool, 0);
-		fixture_close(&f);
-	}
-}
-
-/* A block is like any buffer: any thread's cache takes it, or none. */
-TEST(blocks_go_back_by_any_way)
-{
-	for (uint32_t order = 1; order <= 3; order++) {
-		struct pool_fixture f;
-		uint64_t inside;
-
-		fixture_open(&f, 256, 4096, 4096);
-		for (uint32_t round = 0; round < 3; round++) {
-			assert_int_equal(
-				mr_page_alloc_bulk(f.pool, order, addrs, 6), 6);
-			assert_in_flight(f.pool, 6u << order);
-			inside = addrs[0] + 5000;
-			mr_frag_free_bulk(f.cache, &inside, 1);
-			mr_frag_free_bulk(f.cache, addrs + 1, 1);
-			mr_pool_frag_free_bulk(f.pool, addrs + 2, 2);
-			mr_page_free_bulk(f.pool, order, addrs + 4, 2);
-			/* Twice, and of another order. */
-			mr_page_free_bulk(f.pool, order, addrs + 4, 1);
-			assert_in_flight(f.pool, 0);
-		}
-		assert_int_equal(pool_stats(f.pool).free_double, 3u << order);
-		assert_int_equal(mr_page_alloc_bulk(f.pool, order, addrs, 1),
-				 1);
-		mr_page_free_bulk(f.pool, order - 1, addrs, 1);
-		mr_page_free_bulk(f.pool, order == 3 ? 2 : order + 1, addrs, 1);
-		/* Pages behind it may be free: then they are freed twice. */
-		assert_int_equal(
-			pool_stats(f.pool).free_invalid +
-				(pool_stats(f.pool).free_double > 3u << order),
-			2);
-		assert_in_flight(f.pool, 1u << order);
-		mr_page_free_bulk(f.pool, order, addrs, 1);
-		fixture_close(&f);
-	}
-}
-
 /* One reference of a page that has two owners, and the other. */
 /* All n blocks, however many calls it takes. */
 static void alloc_all(struct mr_pool *pool, uint32_t order, uint32_t n)
@@ -315,88 +179,6 @@ TEST(freed_blocks_wait_without_the_lock)
 		assert_int_equal(page_stats(f.pool).n_free, 64);
 		fixture_close(&f);
 	}
-}
-
-TEST(shared_pages_stay_until_the_last_owner)
-{
-	struct pool_fixture f;
-	struct mr_frame frame;
-
-	fixture_open(&f, 64, 4096, 4096);
-	mr_page_alloc_bulk(f.pool, 0, addrs, 1);
-	frame = (struct mr_frame){ .addr = addrs[0], .len = 1 };
-	assert_int_equal(mr_frame_ref(f.cache, &frame, 1), 0);
-	mr_page_free_bulk(f.pool, 0, addrs, 1);
-	assert_in_flight(f.pool, 1);
-	assert_int_equal(pool_stats(f.pool).recycle_released_refcnt, 1);
-	mr_page_free_bulk(f.pool, 0, addrs, 1);
-	assert_in_flight(f.pool, 0);
-	fixture_close(&f);
-}
-
-/* A pool that is checked knows pages and blocks that come and go here. */
-TEST(checked_pools_know_what_is_out)
-{
-	struct mr_page_list list = { 0 };
-
-	for (int level = MR_SAFETY_STATES; level <= MR_SAFETY_POISON; level++) {
-		struct pool_fixture f;
-
-		fixture_open(&f, 256, 4096, 4096);
-		mr_cache_destroy(f.cache);
-		assert_int_equal(mr_pool_set_safety(f.pool, level, NULL), 0);
-		assert_int_equal(mr_cache_create(f.pool, &f.cache, NULL), 0);
-		for (uint32_t order = 0; order <= 2; order++) {
-			assert_int_equal(
-				mr_page_alloc_bulk(f.pool, order, addrs, 6), 6);
-			addrs[6] = MR_ADDR_NONE;
-			assert_int_equal(mr_page_alloc_bulk_slots(f.pool, order,
-								  addrs, 7),
-					 7);
-			assert_int_equal(
-				mr_page_alloc_list(f.pool, order, 3, &list), 3);
-			assert_in_flight(f.pool, 10u << order);
-			mr_frag_free_bulk(f.cache, addrs, 2);
-			mr_pool_frag_free_bulk(f.pool, addrs + 2, 2);
-			mr_page_free_bulk(f.pool, order, addrs + 4, 3);
-			mr_page_free_list(f.pool, &list);
-			assert_in_flight(f.pool, 0);
-			assert_int_equal(pool_stats(f.pool).free_double, 0);
-			/* Each of them a second time. */
-			mr_page_free_bulk(f.pool, order, addrs + 4, 3);
-			assert_in_flight(f.pool, 0);
-			assert_true(pool_stats(f.pool).free_double +
-					    pool_stats(f.pool).free_invalid >=
-				    3);
-			mr_cache_destroy(f.cache);
-			assert_int_equal(mr_pool_set_safety(f.pool, 0, NULL),
-					 0);
-			assert_int_equal(
-				mr_pool_set_safety(f.pool, level, NULL), 0);
-			assert_int_equal(
-				mr_cache_create(f.pool, &f.cache, NULL), 0);
-			f.pool->counters.free_double = 0;
-			f.pool->page_alloc.counters.free_double = 0;
-		}
-		fixture_close(&f);
-	}
-}
-
-/* A single page too: it is known to be free, so not twice. */
-TEST(one_page_of_a_checked_pool_is_checked)
-{
-	struct pool_fixture f;
-
-	fixture_open_with(
-		&f, (struct mr_pool_config){ .n_pages = 64,
-					     .safety = MR_SAFETY_POISON });
-	assert_int_equal(mr_page_alloc_bulk(f.pool, 0, addrs, 1), 1);
-	mr_page_free_bulk(f.pool, 0, addrs, 1);
-	assert_in_flight(f.pool, 0);
-	mr_page_free_bulk(f.pool, 0, addrs, 1);
-	assert_in_flight(f.pool, 0);
-	assert_int_equal(pool_stats(f.pool).free_double, 1);
-	fixture_close(&f);
 }
 
 /* What is wrong beside what is right, in one burst and one group. */
@@ -492,28 +274,4 @@ TEST(idle_blocks_and_held_pages_are_had_too)
 	assert_int_equal(pool_stats(q.pool).poison_broken, 0);
 	mr_page_free_bulk(q.pool, 0, addrs, 64);
 	fixture_close(&q);
-}
-
-TEST(what_is_no_block_is_counted_and_left_alone)
-{
-	struct pool_fixture f;
-	uint64_t frag, wrong[5];
-
-	fixture_open(&f, 64, 8192, 2048);
-	mr_page_alloc_bulk(f.pool, 0, addrs, 1);
-	frag = alloc_one(f.cache, 2048);
-	wrong[0] = UINT64_MAX;
-	wrong[1] = f.pool->addr + 64 * 8192;
-	wrong[2] = addrs[0] + 1;
-	wrong[3] = addrs[0] + 2048;
-	wrong[4] = frag & ~(uint64_t)8191; /* a page that was cut */
-	mr_page_free_bulk(f.pool, 0, wrong, 5);
-	assert_int_equal(pool_stats(f.pool).free_invalid, 5);
-	mr_page_free_bulk(f.pool, 0, addrs, 1);
-	mr_page_free_bulk(f.pool, 0, addrs, 1);
-	assert_int_equal(page_stats(f.pool).free_double, 1);
-	assert_int_equal(pool_stats(f.pool).free_double, 1);
-	mr_frag_free_bulk(f.cache, &frag, 1);
-	assert_in_flight(f.pool, 0);
-	fixture_close(&f);
 }

@@ -130,17 +130,17 @@ TEST(empty_pool_grows_by_itself)
 	mr_page_free_bulk(f.pool, 0, addrs, n);
 	assert_int_equal(mr_pool_shrink(f.pool, 0, NULL, NULL), 0);
 
-	assert_int_equal(mr_frag_alloc_bulk(f.cache, addrs, MAX_PAGES + 1,
-					    4096),
-			 MAX_PAGES);
+	assert_int_equal(
+		mr_frag_alloc_bulk(f.cache, addrs, MAX_PAGES + 1, 4096),
+		MAX_PAGES);
 	mr_frag_free_bulk(f.cache, addrs, MAX_PAGES);
 	drain(&f);
 	assert_int_equal(mr_pool_shrink(f.pool, 0, NULL, NULL), 0);
 	assert_true(page_stats(f.pool).n_pages < 100);
 
-	assert_int_equal(mr_pool_frag_alloc_bulk(f.pool, addrs, MAX_PAGES + 1,
-						 4096),
-			 MAX_PAGES);
+	assert_int_equal(
+		mr_pool_frag_alloc_bulk(f.pool, addrs, MAX_PAGES + 1, 4096),
+		MAX_PAGES);
 	mr_pool_frag_free_bulk(f.pool, addrs, MAX_PAGES);
 	assert_in_flight(f.pool, 0);
 	grow_close(&f);
@@ -151,8 +151,8 @@ TEST(pages_in_use_are_in_low_segments)
 {
 	struct pool_fixture f;
 
-	grow_open(&f, (struct mr_pool_config){ .n_pages = 64,
-					       .max_pages = 1024 });
+	grow_open(&f,
+		  (struct mr_pool_config){ .n_pages = 64, .max_pages = 1024 });
 	assert_int_equal(mr_pool_grow(f.pool, 960, NULL), 0);
 	assert_int_equal(mr_page_alloc_bulk(f.pool, 0, addrs, 1024), 1024);
 	mr_page_free_bulk(f.pool, 0, addrs, 1024);
@@ -169,14 +169,13 @@ TEST(registered_segment_is_not_given_back)
 	struct mr_reason why = { "" };
 	uint64_t n_back = 7, n_pages;
 
-	grow_open(&f, (struct mr_pool_config){ .n_pages = 64,
-					       .max_pages = 640 });
+	grow_open(&f,
+		  (struct mr_pool_config){ .n_pages = 64, .max_pages = 640 });
 	assert_int_equal(mr_pool_grow(f.pool, 64, NULL), 0);
 	n_pages = page_stats(f.pool).n_pages;
-	assert_int_equal(
-		mr_region_pin(f.region, "xdp:lan",
-			      mr_region_n_contiguous_bytes(f.region)),
-		0);
+	assert_int_equal(mr_region_pin(f.region, "xdp:lan",
+				       mr_region_n_contiguous_bytes(f.region)),
+			 0);
 	assert_int_equal(mr_pool_grow(f.pool, 64, NULL), 0);
 	/* The one that came later goes, those before it are held. */
 	assert_int_equal(mr_pool_shrink(f.pool, 0, &n_back, &why), -EBUSY);
@@ -189,8 +188,7 @@ TEST(registered_segment_is_not_given_back)
 	assert_int_equal(mr_page_alloc_bulk(f.pool, 3, addrs, 640),
 			 n_pages / 8);
 	mr_page_free_bulk(f.pool, 3, addrs, (uint32_t)n_pages / 8);
-	mr_region_unpin(f.region, "xdp:lan",
-			(uint64_t)n_pages * 4096);
+	mr_region_unpin(f.region, "xdp:lan", (uint64_t)n_pages * 4096);
 	assert_int_equal(mr_pool_shrink(f.pool, 0, &n_back, &why), 0);
 	assert_true(n_back >= 60);
 	grow_close(&f);
@@ -201,8 +199,8 @@ TEST(pinned_pool_of_several_segments_is_not_destroyed)
 	struct pool_fixture f;
 	struct mr_reason why = { "" };
 
-	grow_open(&f, (struct mr_pool_config){ .n_pages = 64,
-					       .max_pages = 640 });
+	grow_open(&f,
+		  (struct mr_pool_config){ .n_pages = 64, .max_pages = 640 });
 	assert_int_equal(mr_pool_grow(f.pool, 64, NULL), 0);
 	mr_cache_destroy(f.cache);
 	mr_region_pin(f.region, "xdp:lan", 4096);
@@ -222,8 +220,8 @@ TEST(committed_pages_are_not_given_back)
 	struct pool_fixture f;
 	uint64_t n_back;
 
-	grow_open(&f, (struct mr_pool_config){ .n_pages = 256,
-					       .max_pages = 1024 });
+	grow_open(&f,
+		  (struct mr_pool_config){ .n_pages = 256, .max_pages = 1024 });
 	assert_int_equal(mri_pool_commit(f.pool, "p", 300, NULL), -ENOMEM);
 	assert_int_equal(mr_pool_grow(f.pool, 768, NULL), 0);
 	assert_int_equal(mri_pool_commit(f.pool, "p", 300, NULL), 0);
@@ -241,8 +239,8 @@ TEST(range_of_a_pool_is_its_own)
 	struct pool_fixture f;
 	struct mr_pool *beside;
 
-	grow_open(&f, (struct mr_pool_config){ .n_pages = 64,
-					       .max_pages = 1024 });
+	grow_open(&f,
+		  (struct mr_pool_config){ .n_pages = 64, .max_pages = 1024 });
 	beside = pool_beside(&f, 64, 4096);
 	assert_true(beside->addr >= f.pool->addr + 1024 * 4096);
 	assert_int_equal(mr_pool_grow(f.pool, 960, NULL), 0);
@@ -256,8 +254,8 @@ TEST(pool_knows_what_lies_below)
 	struct pool_fixture f;
 	uint64_t n_bytes;
 
-	grow_open(&f, (struct mr_pool_config){ .n_pages = 64,
-					       .max_pages = 1024 });
+	grow_open(&f,
+		  (struct mr_pool_config){ .n_pages = 64, .max_pages = 1024 });
 	n_bytes = mr_region_n_contiguous_bytes(f.region);
 	assert_true(mr_pool_is_below(f.pool, n_bytes));
 	assert_int_equal(mr_pool_grow(f.pool, 960, NULL), 0);
@@ -428,47 +426,4 @@ TEST(pool_without_a_block_grows_by_one)
 				mr_page_free_bulk(f.pool, 0, &addrs[i], 1);
 		grow_close(&f);
 	}
-}
-
-/* Addresses of a pool that may grow have no page behind them before it did. */
-TEST(pages_that_are_not_there_yet_are_invalid)
-{
-	enum { N = 64, MAX = 2048 };
-	struct pool_fixture f;
-	struct mr_pool *beside;
-	struct mr_cache *other;
-	struct mr_frame frames[8];
-	uint64_t wrong[8];
-	uint32_t n;
-
-	grow_open(&f, (struct mr_pool_config){ .n_pages = N,
-					       .max_pages = MAX,
-					       .segment_pages = 512 });
-	beside = pool_beside(&f, N, 4096);
-	assert_int_equal(mr_cache_create(beside, &other, NULL), 0);
-	for (uint32_t i = 0; i < 8; i++) {
-		wrong[i] = mri_page_addr(f.pool, N + i * 200);
-		frames[i] = (struct mr_frame){ wrong[i], 64, 0 };
-	}
-	mr_frag_free(f.cache, wrong[0]);
-	mr_frag_free_bulk(f.cache, wrong, 8);
-	mr_frag_free_bulk(f.cache, wrong, 3);
-	mr_frame_free_bulk(f.cache, frames, 8);
-	mr_pool_frag_free_bulk(f.pool, wrong, 4);
-	assert_int_equal(pool_stats(f.pool).free_invalid, 24);
-	mr_frag_free_bulk(other, wrong, 8);
-	assert_int_equal(pool_stats(beside).free_invalid, 8);
-	assert_int_equal(mr_frame_ref(other, frames, 1), -EINVAL);
-	assert_int_equal(mr_frame_ref(f.cache, frames, 1), -EINVAL);
-	assert_in_flight(f.pool, 0);
-	/* When it has grown they are pages like others. */
-	n = mr_frag_alloc_bulk(f.cache, addrs, MAX, 4096);
-	assert_int_equal(n, MAX);
-	mr_frag_free_bulk(f.cache, addrs, MAX);
-	assert_int_equal(pool_stats(f.pool).free_invalid, 24);
-	assert_int_equal(f.cache->fast_pages, MAX);
-	assert_in_flight(f.pool, 0);
-	mr_cache_destroy(other);
-	assert_int_equal(mr_pool_destroy(beside, NULL), 0);
-	grow_close(&f);
 }

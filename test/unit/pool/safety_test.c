@@ -14,8 +14,7 @@ static uint64_t n_double(const struct mr_pool *pool)
 /* Pages that are taken now are each another one. */
 static void assert_all_differ(struct pool_fixture *f, uint32_t n_bytes)
 {
-	const uint32_t n =
-		f->pool->n_pages * (f->pool->page_bytes / n_bytes);
+	const uint32_t n = f->pool->n_pages * (f->pool->page_bytes / n_bytes);
 	uint64_t *addrs = calloc(n, sizeof(*addrs));
 	bool *is_seen = calloc(n, sizeof(*is_seen));
 
@@ -29,40 +28,6 @@ static void assert_all_differ(struct pool_fixture *f, uint32_t n_bytes)
 	mr_frag_free_bulk(f->cache, addrs, n);
 	free(addrs);
 	free(is_seen);
-}
-
-TEST(a_page_is_freed_twice)
-{
-	struct pool_fixture f;
-	uint64_t addrs[3];
-
-	for (int level = MR_SAFETY_STATES; level <= MR_SAFETY_POISON; level++) {
-		checked_open(&f, (enum mr_safety)level, N_PAGES, 4096, 4096);
-		/* One by one. */
-		addrs[0] = alloc_one(f.cache, 4096);
-		mr_frag_free_bulk(f.cache, addrs, 1);
-		assert_int_equal(f.allocator.n_lines, 0);
-		mr_frag_free_bulk(f.cache, addrs, 1);
-		assert_int_equal(n_double(f.pool), 1);
-		assert_log_has(&f, "was given back twice");
-		/* In one burst, and behind other addresses. */
-		assert_int_equal(mr_frag_alloc_bulk(f.cache, addrs, 2, 4096),
-				 2);
-		addrs[2] = addrs[0] + 100;
-		mr_frag_free_bulk(f.cache, addrs, 3);
-		assert_int_equal(n_double(f.pool), 2);
-		/* When it has long been back in the pool. */
-		mr_cache_destroy(f.cache);
-		assert_int_equal(mr_cache_create(f.pool, &f.cache, NULL), 0);
-		mr_frag_free_bulk(f.cache, addrs, 1);
-		assert_int_equal(n_double(f.pool), 3);
-		/* With no cache. */
-		mr_pool_frag_free_bulk(f.pool, addrs, 1);
-		assert_int_equal(n_double(f.pool), 4);
-		assert_in_flight(f.pool, 0);
-		assert_all_differ(&f, 4096);
-		fixture_close(&f);
-	}
 }
 
 TEST(each_place_is_told_once)
@@ -79,133 +44,13 @@ TEST(each_place_is_told_once)
 	mr_frag_free_bulk(f.cache, &addr, 1);
 	assert_int_equal(f.allocator.n_lines, 2);
 	/* Both places are named. */
-	assert_names(f.allocator.last_line,
-		     "twice, by %s+0x",
+	assert_names(f.allocator.last_line, "twice, by %s+0x",
 		     program_invocation_short_name);
-	assert_names(f.allocator.last_line,
-		     "last seen given back by %s+0x",
+	assert_names(f.allocator.last_line, "last seen given back by %s+0x",
 		     program_invocation_short_name);
-	fixture_close(&f);
-}
-
-static uint64_t freed_addr;
-
-static void *free_again(void *opaque)
-{
-	struct pool_fixture *f = opaque;
-	struct mr_cache *cache;
-	uint64_t addr = freed_addr;
-
-	if (mr_cache_create(f->pool, &cache, NULL) < 0)
-		abort();
-	mr_frag_free_bulk(cache, &addr, 1);
-	mr_cache_destroy(cache);
-	return NULL;
-}
-
-TEST(another_thread_frees_again)
-{
-	struct pool_fixture f;
-	uint64_t addr;
-
-	checked_open(&f, MR_SAFETY_STATES, N_PAGES, 4096, 4096);
-	addr = alloc_one(f.cache, 4096);
-	freed_addr = addr;
-	mr_frag_free_bulk(f.cache, &addr, 1);
-	on_thread(free_again, &f);
-	assert_int_equal(n_double(f.pool), 1);
-	assert_all_differ(&f, 4096);
-	fixture_close(&f);
-}
-
-TEST(chunks_are_freed_twice)
-{
-	struct pool_fixture f;
-	uint64_t addrs[8], page;
-
-	for (int level = MR_SAFETY_STATES; level <= MR_SAFETY_POISON; level++) {
-		checked_open(&f, (enum mr_safety)level, N_PAGES, 8192, 2048);
-		assert_int_equal(mr_frag_alloc_bulk(f.cache, addrs, 8, 2048),
-				 8);
-		/* While others of its page are out. */
-		mr_frag_free_bulk(f.cache, &addrs[1], 1);
-		mr_frag_free_bulk(f.cache, &addrs[1], 1);
-		assert_int_equal(n_double(f.pool), 1);
-		assert_log_has(&f, "was given back twice");
-		/* After its page has gone back. */
-		mr_frag_free_bulk(f.cache, &addrs[0], 1);
-		mr_pool_frag_free_bulk(f.pool, &addrs[2], 2);
-		mr_frag_free_bulk(f.cache, &addrs[3], 1);
-		assert_int_equal(n_double(f.pool), 2);
-		mr_frag_free_bulk(f.cache, &addrs[4], 4);
-		assert_int_equal(n_double(f.pool), 2);
-		/* Of a page in one piece. */
-		page = alloc_one(f.cache, 8192);
-		mr_frag_free_bulk(f.cache, &page, 1);
-		mr_frag_free_bulk(f.cache, &page, 1);
-		assert_int_equal(n_double(f.pool), 3);
-		/* With no cache, a page that is not cut up. */
-		assert_int_equal(mr_pool_frag_alloc_bulk(f.pool, addrs, 3,
-							 2048),
-				 3);
-		mr_frag_free_bulk(f.cache, addrs, 2);
-		mr_frag_free_bulk(f.cache, addrs, 3);
-		assert_int_equal(n_double(f.pool), 5);
-		assert_in_flight(f.pool, 0);
-		assert_all_differ(&f, 2048);
-		assert_all_differ(&f, 8192);
-		assert_int_equal(n_double(f.pool), 5);
-		assert_int_equal(pool_stats(f.pool).poison_broken, 0);
-		fixture_close(&f);
-	}
-}
-
-TEST(shared_pages_have_as_many_frees)
-{
-	struct pool_fixture f;
-	struct mr_frame frame = { .len = 60 };
-
-	checked_open(&f, MR_SAFETY_STATES, N_PAGES, 4096, 4096);
-	frame.addr = alloc_one(f.cache, 4096) + 128;
-	for (uint32_t i = 0; i < 3; i++)
-		assert_int_equal(mr_frame_ref(f.cache, &frame, 1), 0);
-	for (uint32_t i = 0; i < 4; i++)
-		mr_frame_free_bulk(f.cache, &frame, 1);
-	assert_int_equal(n_double(f.pool), 0);
-	mr_frame_free_bulk(f.cache, &frame, 1);
-	assert_int_equal(n_double(f.pool), 1);
-	assert_int_equal(pool_stats(f.pool).recycle_released_refcnt, 3);
-	fixture_close(&f);
-}
-
-TEST(other_pools_are_checked_too)
-{
-	struct pool_fixture f;
-	struct mr_pool *beside;
-	struct mr_cache *cache;
-	uint64_t addr;
-
-	checked_open(&f, MR_SAFETY_STATES, N_PAGES, 4096, 4096);
-	beside = pool_beside(&f, 64, 4096);
-	assert_int_equal(mr_cache_create(beside, &cache, NULL), 0);
-	/* A page of a checked pool, by a cache of one that is not. */
-	addr = alloc_one(f.cache, 4096);
-	mr_frag_free_bulk(cache, &addr, 1);
-	mr_frag_free_bulk(cache, &addr, 1);
-	assert_int_equal(n_double(f.pool), 1);
-	/* The other way round. */
-	addr = alloc_one(cache, 4096);
-	mr_frag_free_bulk(f.cache, &addr, 1);
-	assert_int_equal(n_double(f.pool), 1);
-	/* No pool's. */
 	addr = UINT64_C(1) << 40;
 	mr_frag_free_bulk(f.cache, &addr, 1);
 	assert_log_has(&f, "no pool of the region has it");
-	mr_pool_frag_free_bulk(f.pool, &addr, 1);
-	assert_int_equal(pool_stats(f.pool).free_invalid, 2);
-	mr_cache_destroy(cache);
-	mr_cache_flush(f.cache);
-	assert_int_equal(mr_pool_destroy(beside, NULL), 0);
 	fixture_close(&f);
 }
 
@@ -240,7 +85,7 @@ TEST(a_cache_knows_its_thread)
 	assert_int_equal(f.allocator.n_lines, 1);
 	assert_names(f.allocator.last_line,
 		     "a cache is used by a second thread, by "
-			   "%s+0x",
+		     "%s+0x",
 		     program_invocation_short_name);
 	fixture_close(&f);
 }
@@ -271,9 +116,9 @@ TEST(the_level_changes_at_rest_only)
 			 -ENOMEM);
 	for (uint32_t k = 1; k <= 3; k++) {
 		f.allocator.fail_at = f.allocator.n_calls + k;
-		assert_int_equal(mr_pool_set_safety(f.pool, MR_SAFETY_POISON,
-						    &reason),
-				 -ENOMEM);
+		assert_int_equal(
+			mr_pool_set_safety(f.pool, MR_SAFETY_POISON, &reason),
+			-ENOMEM);
 	}
 	f.allocator.fail_at = 0;
 	/* Up, with pages in quarantine down, and what was counted stays. */
@@ -309,8 +154,7 @@ static void free_the_same(struct mt_thread *thread)
 	struct race *race = thread->run->shared;
 	struct mr_cache *cache;
 
-	mt_check(thread->run,
-		 mr_cache_create(race->f.pool, &cache, NULL) == 0);
+	mt_check(thread->run, mr_cache_create(race->f.pool, &cache, NULL) == 0);
 	for (uint64_t i = 0; i < thread->run->n_ops; i++) {
 		uint64_t addr;
 
