@@ -240,6 +240,9 @@ static inline void model_prepare(struct model *m, struct model_cut *c,
 	MODEL_CHECK(probed.addr == frag.addr &&
 		    probed.n_bytes == frag.n_bytes &&
 		    probed.generation == frag.generation);
+	MODEL_CHECK(mr_frag_cache_alloc_prepare(c->frags, n_bytes, align_bytes,
+						&probed) ==
+		    m->pool->region->base + frag.addr);
 	c->frag = frag;
 	c->is_prepared = true;
 }
@@ -355,9 +358,12 @@ static inline void model_restart(struct model *m, uint32_t i)
 static inline void model_abort_last(struct model *m, struct model_cut *c,
 				    uint32_t more)
 {
+	const uint32_t n_before = more == 12; /* off by one, at each end */
+
 	if (c->last != MR_ADDR_NONE && model_find(m, c->last) != NULL)
-		model_abort(m, c, more & 1, c->last,
-			    (uint32_t)(c->end - c->last) + (more == 14));
+		model_abort(m, c, more & 1, c->last - n_before,
+			    (uint32_t)(c->end - c->last) + n_before +
+				    (more == 14) - (more == 13));
 }
 
 static inline void model_abort_any(struct model *m, struct model_cut *c,

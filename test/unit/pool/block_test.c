@@ -129,33 +129,6 @@ TEST(run_of_frees_is_one_subtraction)
 	close_blocks(&f);
 }
 
-/* Two caches hold back a half each: no page is counted twice. */
-TEST(runs_of_two_caches_add_up)
-{
-	struct block_fixture f;
-	uint64_t addrs[3], rest[2];
-
-	open_blocks(&f, 64, 4096, 4096);
-	mr_frag_cache_alloc_bulk(f.frags, addrs, 3, 100, 0);
-	leave_block(&f, rest);
-	mr_frag_free_bulk(f.other, &rest[1], 1);
-	mr_frag_free_bulk(f.other, addrs, 3);
-	assert_in_flight(f.p.pool, PAGES_4K);
-	mr_frag_free_bulk(f.p.cache, rest, 1);
-	assert_int_equal(f.p.cache->run.n + f.other->run.n, 4);
-	assert_in_flight(f.p.pool, 0);
-	mri_block_flush(f.p.cache);
-	assert_in_flight(f.p.pool, 0);
-	/* Of the block that is being cut, both as well. */
-	addrs[0] = cut(&f, 1);
-	addrs[1] = cut(&f, 1);
-	mr_frag_free_bulk(f.p.cache, &addrs[0], 1);
-	assert_in_flight(f.p.pool, PAGES_4K);
-	mr_frag_free_bulk(f.other, &addrs[1], 1);
-	assert_in_flight(f.p.pool, 0);
-	close_blocks(&f);
-}
-
 /* Whoever gives the last one back, in whatever way, the block is there once. */
 TEST(last_free_brings_the_block_back)
 {
@@ -199,28 +172,6 @@ TEST(last_free_brings_the_block_back)
 	mr_cache_destroy(foreign);
 	assert_in_flight(beside, 0);
 	assert_int_equal(mr_pool_destroy(beside, NULL), 0);
-	close_blocks(&f);
-}
-
-/* A cache that ends gives what it held back; so does a drained frag cache. */
-TEST(nothing_is_lost_with_a_cache)
-{
-	struct block_fixture f;
-	struct mr_cache *third;
-	uint64_t addrs[4];
-
-	open_blocks(&f, 64, 4096, 4096);
-	mr_cache_create(f.p.pool, &third, NULL);
-	mr_frag_cache_alloc_bulk(f.frags, addrs, 4, 30000, 0);
-	assert_in_flight(f.p.pool, 4 * PAGES_4K);
-	mr_frag_free_bulk(third, addrs, 4);
-	assert_in_flight(f.p.pool, 0);
-	mr_cache_destroy(third);
-	assert_in_flight(f.p.pool, 0);
-	mr_frag_cache_drain(f.frags);
-	assert_in_flight(f.p.pool, 0);
-	assert_int_equal(f.frags->n_fetched, 0);
-	mr_frag_cache_drain(f.frags);
 	close_blocks(&f);
 }
 
@@ -348,41 +299,6 @@ static void open_whole(struct block_fixture *f, uint32_t order,
 	mri_block_open_whole(f->p.pool, first, order);
 	*ret_addr =
 		f->p.pool->addr + ((uint64_t)first << f->p.pool->page_shift);
-}
-
-/* What mr_page_alloc_bulk() hands out is a buffer like any other. */
-TEST(block_in_one_piece_is_a_buffer)
-{
-	for (uint32_t order = 1; order <= 3; order++) {
-		const uint32_t n_bytes = 4096u << order;
-		struct block_fixture f;
-		struct mr_frame frame;
-		uint64_t addr;
-
-		open_blocks(&f, 64, 4096, 2048);
-		open_whole(&f, order, &addr);
-		assert_in_flight(f.p.pool, 1u << order);
-		frame = (struct mr_frame){ addr + 5000, 100, 0 };
-		assert_true(mr_frame_is_sole(f.p.cache, &frame));
-		assert_int_equal(mr_frame_push(f.p.cache, &frame, 5001),
-				 -ENOSPC);
-		assert_int_equal(mr_frame_push(f.p.cache, &frame, 5000), 0);
-		assert_int_equal(
-			mr_frame_put(f.p.cache, &frame, n_bytes - 5100 + 1),
-			-ENOSPC);
-		assert_int_equal(
-			mr_frame_put(f.p.cache, &frame, n_bytes - 5100), 0);
-		assert_int_equal(mr_frame_ref(f.p.cache, &frame, 1), 0);
-		assert_false(mr_frame_is_sole(f.p.cache, &frame));
-		assert_int_equal(mr_frame_push(f.p.cache, &frame, 0), -EROFS);
-		mr_frame_free_bulk(f.other, &frame, 1);
-		mri_block_flush(f.other);
-		assert_true(mr_frame_is_sole(f.p.cache, &frame));
-		assert_in_flight(f.p.pool, 1u << order);
-		mr_frame_free_bulk(f.other, &frame, 1);
-		assert_in_flight(f.p.pool, 0);
-		close_blocks(&f);
-	}
 }
 
 TEST(only_a_block_in_one_piece_is_closed)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of lib/pool/frag.c: cutting, and frags as frames. */
+/*
+ * Tests of lib/pool/frag.c: limits, and frags as frames. Where frags lie, and
+ * what prepare, commit and abort do: frag_model_test.c.
+ */
 #include "support/frag_unit.h"
 
 TEST(values_out_of_range_are_refused)
@@ -51,78 +54,6 @@ TEST(values_out_of_range_are_refused)
 	}
 	assert_in_flight(f.p.pool, 0);
 	close_frags(&f);
-}
-
-TEST(frags_lie_behind_each_other_as_aligned)
-{
-	struct frag_fixture f;
-	uint64_t first;
-
-	open_frags(&f, 256, 4096, 4096);
-	first = cut(&f, 1, 0);
-	assert_int_equal(first % 4096, 0);
-	assert_int_equal(cut(&f, 12, 0), first + 1);
-	assert_int_equal(cut(&f, 12, 64), first + 64);
-	assert_int_equal(cut(&f, 12, 1), first + 76);
-	assert_int_equal(cut(&f, 12, 128), first + 128);
-	assert_int_equal(cut(&f, 1, 4096), first + 4096);
-	for (uint64_t addr = first; addr < first + 6; addr++)
-		give_back(&f, first);
-	assert_in_flight(f.p.pool, 0);
-	close_frags(&f);
-}
-
-/* A descriptor of AF_XDP may not cross a chunk. What is longer has to. */
-TEST(frag_of_a_chunk_does_not_cross_its_edge)
-{
-	struct frag_fixture f;
-	uint64_t first;
-
-	open_frags(&f, 256, 8192, 2048);
-	first = cut(&f, 2000, 0);
-	assert_int_equal(cut(&f, 48, 0), first + 2000);
-	assert_int_equal(cut(&f, 2047, 0), first + 2048);
-	assert_int_equal(cut(&f, 2, 0), first + 4096);
-	assert_int_equal(cut(&f, 2048, 0), first + 6144);
-	assert_int_equal(cut(&f, 2049, 0), first + 8192);
-	assert_int_equal(cut(&f, 2047, 0), first + 10241);
-	assert_int_equal(cut(&f, 2049, 0), first + 12288);
-	assert_int_equal(cut(&f, 2048, 0), first + 16384);
-	assert_int_equal(cut(&f, 1, 8192), first + 24576);
-	for (int i = 0; i < 10; i++)
-		give_back(&f, first);
-	assert_in_flight(f.p.pool, 0);
-	close_frags(&f);
-}
-
-TEST(bulk_is_as_many_single_ones)
-{
-	static const uint32_t sizes[][2] = {
-		{ 1, 0 },       { 12, 64 },  { 75, 0 },    { 2048, 64 },
-		{ 3000, 4096 }, { 5000, 2 }, { 32768, 0 }, { 17000, 0 },
-	};
-	struct frag_fixture one, bulk;
-
-	open_frags(&one, 1024, 4096, 4096);
-	open_frags(&bulk, 1024, 4096, 4096);
-	for (int i = 0; i < 8; i++) {
-		uint64_t expected[100], addrs[100];
-
-		for (int k = 0; k < 100; k++)
-			expected[k] = cut(&one, sizes[i][0], sizes[i][1]);
-		assert_int_equal(mr_frag_cache_alloc_bulk(bulk.frags, addrs,
-							  100, sizes[i][0],
-							  sizes[i][1]),
-				 100);
-		assert_memory_equal(addrs, expected, sizeof(addrs));
-		mr_frag_free_bulk(one.p.cache, expected, 100);
-		mr_frag_free_bulk(bulk.p.cache, addrs, 100);
-		assert_in_flight(bulk.p.pool, 0);
-	}
-	assert_int_equal(mr_frag_cache_alloc_bulk(bulk.frags, NULL, 0, 1, 0),
-			 0);
-	close_frags(&one);
-	close_frags(&bulk);
 }
 
 /* No block: a page does, and what it cannot hold fails and changes nothing. */
@@ -194,30 +125,6 @@ TEST(pool_is_cut_up_and_comes_back)
 		}
 		close_frags(&f);
 	}
-}
-
-/* Pages that were taken one by one are had as pages, and blocks as blocks. */
-TEST(block_replaces_the_page_when_there_is_one)
-{
-	struct frag_fixture f;
-	static uint64_t pages[64];
-	uint64_t addr;
-
-	open_frags(&f, 64, 4096, 4096);
-	assert_int_equal(mr_frag_alloc_bulk(f.p.cache, pages, 63, 4096), 63);
-	addr = cut(&f, 3000, 0);
-	assert_int_equal(f.frags->n_bytes, 4096);
-	mr_frag_free_bulk(f.p.cache, pages, 63);
-	/* To where blocks come from. */
-	mr_frag_cache_destroy(f.frags);
-	mr_cache_destroy(f.p.cache);
-	mr_cache_create(f.p.pool, &f.p.cache, NULL);
-	mr_frag_cache_create(f.p.cache, &f.frags, NULL);
-	assert_in_flight(f.p.pool, 1);
-	give_back(&f, addr);
-	mri_block_flush(f.p.cache);
-	assert_in_flight(f.p.pool, 0);
-	close_frags(&f);
 }
 
 TEST(no_memory_for_a_frag_cache)
@@ -387,5 +294,60 @@ TEST(cache_that_ends_first_leaves_an_empty_frag_cache)
 	give_back(&f, addr);
 	assert_in_flight(f.p.pool, 0);
 	mr_frag_cache_destroy(frags);
+	close_frags(&f);
+}
+
+/* What the caller wrote into the struct is not believed. */
+TEST(forged_prepare_is_refused)
+{
+	struct frag_fixture f;
+	struct mr_frag frag, forged;
+	uint64_t addr;
+
+	open_frags(&f, 256, 4096, 4096);
+	addr = cut(&f, 100, 0);
+	mr_frag_cache_prepare(f.frags, 1, 0, &frag);
+	assert_int_equal(mr_frag_cache_commit(f.frags, &frag, 0), -EINVAL);
+	assert_int_equal(mr_frag_cache_commit_noref(f.frags, &frag, 0),
+			 -EINVAL);
+	forged = frag;
+	forged.addr--;
+	assert_int_equal(mr_frag_cache_commit(f.frags, &forged, 1), -EINVAL);
+	forged.addr = frag.addr + frag.n_bytes;
+	assert_int_equal(mr_frag_cache_commit(f.frags, &forged, 1), -EINVAL);
+	forged.addr = frag.addr + UINT64_C(0x100000000);
+	assert_int_equal(mr_frag_cache_commit(f.frags, &forged, 1), -EINVAL);
+	forged.addr = frag.addr;
+	forged.n_bytes = UINT32_MAX;
+	assert_int_equal(mr_frag_cache_commit(f.frags, &forged, UINT32_MAX),
+			 -EINVAL);
+	assert_int_equal(
+		mr_frag_cache_commit(f.frags, &forged, frag.n_bytes + 1),
+		-EINVAL);
+	assert_int_equal(mr_frag_cache_commit(f.frags, &frag, 1), 1);
+	give_back(&f, frag.addr);
+	give_back(&f, addr);
+	/* Nor is there anything to be lengthened once all of it is back. */
+	mr_frag_cache_prepare(f.frags, 1, 0, &frag);
+	assert_int_equal(mr_frag_cache_commit_noref(f.frags, &frag, 1),
+			 -EINVAL);
+	assert_in_flight(f.p.pool, 0);
+	close_frags(&f);
+}
+
+/* Generations wrap; so do the counts of nothing else that lives long. */
+TEST(generation_wraps)
+{
+	struct frag_fixture f;
+	struct mr_frag frag;
+
+	open_frags(&f, 64, 4096, 4096);
+	f.frags->generation = UINT32_MAX;
+	assert_int_equal(mr_frag_cache_prepare(f.frags, 1, 0, &frag), 0);
+	f.frags->generation = UINT32_MAX;
+	assert_int_equal(mr_frag_cache_prepare(f.frags, 1, 0, &frag), 0);
+	assert_int_equal(mr_frag_cache_commit(f.frags, &frag, 1), 1);
+	assert_int_equal(mr_frag_cache_commit(f.frags, &frag, 1), -ESTALE);
+	give_back(&f, frag.addr);
 	close_frags(&f);
 }
