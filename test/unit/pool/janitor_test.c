@@ -6,7 +6,6 @@
 
 #include <millrace/page.h>
 
-#include "support/mt.h"
 #include "support/safety_unit.h"
 
 enum { N_PAGES = 1024 };
@@ -417,95 +416,4 @@ TEST(old_pages_leave_quarantine)
 	assert_int_equal(mri_safety_n_held(c.pool), 0);
 	assert_in_flight(c.pool, 0);
 	clocked_close(&c);
-}
-
-/* Threads that work, and one that tends. */
-struct shared {
-	struct pool_fixture f;
-	uint32_t n_working;
-	uint32_t owners[4096]; /* relaxed */
-};
-
-enum { N_WORKERS = 4 };
-
-static void hold_and_give(struct shared *shared, struct mt_thread *thread,
-			  struct mr_cache *cache)
-{
-	uint64_t addrs[150];
-	uint32_t n = mr_frag_alloc_bulk(cache, addrs,
-					1 + mt_random(thread, 150), 4096);
-
-	for (uint32_t i = 0; i < n; i++) {
-		uint32_t nobody = 0;
-		const uint32_t page = mri_page_of(shared->f.pool, addrs[i]);
-
-		mt_check(thread->run,
-			 __atomic_compare_exchange_n(
-				 &shared->owners[page], &nobody, thread->id,
-				 false, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
-		shared->f.base[addrs[i]] = (uint8_t)thread->id; /* plainly */
-	}
-	mt_maybe_yield(thread, 4);
-	for (uint32_t i = 0; i < n; i++) {
-		const uint32_t page = mri_page_of(shared->f.pool, addrs[i]);
-
-		mt_check(thread->run, shared->f.base[addrs[i]] == thread->id);
-		__atomic_store_n(&shared->owners[page], 0, __ATOMIC_RELAXED);
-	}
-	mr_frag_free_bulk(cache, addrs, n);
-}
-
-static void work_or_tend(struct mt_thread *thread)
-{
-	const struct mr_tend_config config = { .size = sizeof(config),
-					       .idle_ns = 1 };
-	struct shared *shared = thread->run->shared;
-	struct mr_cache *cache;
-
-	if (thread->id > N_WORKERS) {
-		while (__atomic_load_n(&shared->n_working, __ATOMIC_RELAXED) >
-		       0) {
-			mt_check(thread->run, mr_pool_tend(shared->f.pool,
-							   &config, NULL) == 0);
-			sched_yield();
-		}
-		return;
-	}
-	mt_check(thread->run,
-		 mr_cache_create(shared->f.pool, &cache, NULL) == 0);
-	for (uint64_t i = 0; i < thread->run->n_ops && !mt_failed(thread->run);
-	     i++) {
-		hold_and_give(shared, thread, cache);
-		mr_cache_flush(cache);
-	}
-	mr_cache_destroy(cache);
-	__atomic_fetch_sub(&shared->n_working, 1, __ATOMIC_RELAXED);
-}
-
-TEST(workers_go_on_meanwhile)
-{
-	static struct shared shared;
-	struct mr_pool_config config = { .size = sizeof(config),
-					 .n_pages = 256,
-					 .max_pages = 1024,
-					 .segment_pages = 128 };
-	struct mt_run run = { .body = work_or_tend,
-			      .shared = &shared,
-			      .n_threads = N_WORKERS + 1,
-			      .n_ops = mt_n_ops(3000) };
-
-	/* A pool that grows and shrinks all the time. */
-	fixture_open(&shared.f, 64, 4096, 4096);
-	mr_cache_destroy(shared.f.cache);
-	assert_int_equal(mr_pool_destroy(shared.f.pool, NULL), 0);
-	config.region = shared.f.region;
-	assert_int_equal(
-		mr_pool_create(shared.f.ctx, &config, &shared.f.pool, NULL), 0);
-	assert_int_equal(mr_cache_create(shared.f.pool, &shared.f.cache, NULL),
-			 0);
-	shared.n_working = N_WORKERS;
-	assert_int_equal(mt_run(&run), 0);
-	assert_in_flight(shared.f.pool, 0);
-	assert_int_equal(pool_stats(shared.f.pool).free_double, 0);
-	fixture_close(&shared.f);
 }

@@ -34,6 +34,7 @@ enum {
 enum pattern {
 	RUN_TO_COMPLETION,
 	PIPELINE, /* the first takes, the last gives back, all look */
+	PIPELINE_OF_TWO_POOLS, /* and only the first has a cache of the pool */
 	ALL_TO_ALL,
 	SHARED_REFERENCES, /* up to four owners, each on another thread */
 	PAGES_AND_OBJECTS, /* an object travels, and says where its page is */
@@ -48,7 +49,8 @@ struct parcel {
 
 struct oracle {
 	enum pattern pattern;
-	struct mr_pool *pool;
+	bool is_pipeline;
+	struct mr_pool *pool, *beside;
 	struct mr_objpool *objects;
 	uint8_t *base;
 	uint32_t *words;    /* by page: seq << 8 | references that are out */
@@ -177,7 +179,7 @@ static void unwrap(struct worker *w, struct mr_frame *frames, uint32_t n)
 
 static uint32_t whom(struct worker *w)
 {
-	if (w->oracle->pattern == PIPELINE)
+	if (w->oracle->is_pipeline)
 		return w->id + 1 < w->n_threads ? w->id + 1 : w->id;
 	return mt_random(w->thread, w->n_threads);
 }
@@ -231,7 +233,7 @@ static void send_pending(struct worker *w)
 	struct oracle *o = w->oracle;
 	uint32_t n_kept = 0;
 
-	if (o->pattern == PIPELINE) {
+	if (o->is_pipeline) {
 		n_kept = w->n_pending -
 			 mr_ring_spsc_enqueue_burst(o->lanes[w->id + 1],
 						    w->pending, w->n_pending);
@@ -257,7 +259,7 @@ static uint32_t receive(struct worker *w)
 	struct mr_frame frames[BURST];
 	uint32_t n;
 
-	if (o->pattern != PIPELINE) {
+	if (!o->is_pipeline) {
 		n = mr_ring_mpmc_dequeue_burst(o->rings[w->id], frames, BURST);
 		if (o->pattern == PAGES_AND_OBJECTS)
 			unwrap(w, frames, n);
@@ -294,11 +296,14 @@ static void work(struct mt_thread *thread)
 			    .id = thread->id - 1,
 			    .n_threads = run->n_threads,
 			    .seq = thread->id << 20 };
+	struct mr_pool *pool;
 
-	w.quota = o->pattern != PIPELINE ? run->n_ops / run->n_threads + 1 :
-		  w.id == 0              ? run->n_ops :
-					   0;
-	if (!mt_check(run, mr_cache_create(o->pool, &w.cache, NULL) == 0) ||
+	w.quota = !o->is_pipeline ? run->n_ops / run->n_threads + 1 :
+		  w.id == 0       ? run->n_ops :
+				    0;
+	pool = o->pattern == PIPELINE_OF_TWO_POOLS && w.id > 0 ? o->beside :
+								 o->pool;
+	if (!mt_check(run, mr_cache_create(pool, &w.cache, NULL) == 0) ||
 	    !mt_check(run,
 		      mr_objcache_create(o->objects, &w.objects, NULL) == 0))
 		return;
@@ -315,6 +320,12 @@ static void work(struct mt_thread *thread)
 			sched_yield();
 		}
 		mt_maybe_yield(thread, 200);
+		/* No cache knows more than the pool. */
+		if (mt_random(thread, 1000) == 0) {
+			mr_objcache_destroy(w.objects);
+			mt_check(run, mr_objcache_create(o->objects, &w.objects,
+							 NULL) == 0);
+		}
 	}
 	mr_objcache_destroy(w.objects);
 	mr_cache_destroy(w.cache);
@@ -351,7 +362,9 @@ static void consult(enum pattern pattern, uint32_t n_threads)
 					 .page_bytes = PAGE_BYTES,
 					 .magazine_pages =
 						 n_threads == 2 ? 128 : 0 };
-	struct oracle o = { .pattern = pattern };
+	struct oracle o = { .pattern = pattern,
+			    .is_pipeline = pattern == PIPELINE ||
+					   pattern == PIPELINE_OF_TWO_POOLS };
 	struct mt_run run = { .body = work,
 			      .shared = &o,
 			      .n_threads = n_threads,
@@ -363,16 +376,20 @@ static void consult(enum pattern pattern, uint32_t n_threads)
 	objects_open(&g, &objects_config);
 	config.region = f.region;
 	assert_int_equal(mr_pool_create(f.ctx, &config, &o.pool, NULL), 0);
+	o.beside = pool_beside(&f, N_PAGES, PAGE_BYTES);
 	open_rings(&o, f.ctx);
 	o.objects = g.pool;
 	o.base = f.base;
 	o.words = calloc(N_PAGES, sizeof(o.words[0]));
 	o.parcels = calloc(N_OBJECTS, sizeof(o.parcels[0]));
-	o.n_growing = pattern == PIPELINE ? 1 : n_threads;
+	o.n_growing = o.is_pipeline ? 1 : n_threads;
 	assert_int_equal(mt_run(&run), 0);
 	for (uint32_t i = 0; i < N_PAGES; i++)
 		assert_int_equal(o.words[i], 0);
 	assert_in_flight(o.pool, 0);
+	if (pattern == PIPELINE_OF_TWO_POOLS)
+		assert_true(pool_stats(o.beside).recycle_ring >= run.n_ops);
+	assert_int_equal(mr_pool_destroy(o.beside, NULL), 0);
 	assert_obj_in_flight(o.objects, 0);
 	close_rings(&o);
 	free(o.words);
@@ -388,9 +405,9 @@ static void consult_all(enum pattern pattern)
 
 	for (uint32_t i = 0; i < 4; i++) {
 		/* A pipeline of one has nobody to send to. */
-		if (pattern == PIPELINE && n_threads[i] == 1)
-			continue;
-		consult(pattern, n_threads[i]);
+		if (n_threads[i] > 1 ||
+		    (pattern != PIPELINE && pattern != PIPELINE_OF_TWO_POOLS))
+			consult(pattern, n_threads[i]);
 	}
 }
 
@@ -402,6 +419,11 @@ TEST(run_to_completion)
 TEST(pipeline)
 {
 	consult_all(PIPELINE);
+}
+
+TEST(pipeline_of_two_pools)
+{
+	consult_all(PIPELINE_OF_TWO_POOLS);
 }
 
 TEST(all_to_all)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tests of lib/pool/page_segment.c, page_alloc.c and page_bulk.c by more
- * threads than cores: pages leave by caches, blocks straight from the page
- * allocator, while a thread grows and shrinks the pool and runs its janitor.
+ * Tests of lib/pool/page_segment.c, page_alloc.c, page_bulk.c, janitor.c and
+ * poison.c by more threads than cores: pages leave by caches, blocks straight
+ * from the page allocator, while a thread grows and shrinks the pool and runs
+ * its janitor.
  *
  * Each page has a word here that says who has it. A page that is handed out
  * twice shows at once; one whose segment has gone is a fault when it is
@@ -121,9 +122,10 @@ static void work(struct mt_thread *thread, struct shared *shared)
 	w->shared = shared;
 	mt_check(thread->run,
 		 mr_cache_create(shared->f.pool, &w->cache, NULL) == 0);
-	for (uint64_t i = 0;
-	     i < thread->run->n_ops && !mt_failed(thread->run); i++) {
+	for (uint64_t i = 0; i < thread->run->n_ops && !mt_failed(thread->run);
+	     i++) {
 		mt_maybe_yield(thread, 16);
+		mr_cache_flush(w->cache);
 		if (mt_random(thread, 256) == 0)
 			do_rest(w);
 		else if (w->n_held < MAX_HELD &&
@@ -179,7 +181,7 @@ static void body(struct mt_thread *thread)
 		grow_and_shrink(thread, shared);
 }
 
-TEST(segments_come_and_go_under_traffic)
+static void run_traffic(enum mr_safety safety, uint64_t n_ops)
 {
 	static struct shared shared;
 	static struct mt_run run = { .body = body,
@@ -189,18 +191,21 @@ TEST(segments_come_and_go_under_traffic)
 
 	memset(&shared, 0, sizeof(shared));
 	shared.n_working = N_WORKERS;
-	run.n_ops = mt_n_ops(8000);
-	fixture_open_with(&shared.f, (struct mr_pool_config){
-					     .n_pages = FIRST_PAGES,
-					     .max_pages = MAX_PAGES,
-					     .segment_pages = 256,
-					     .page_bytes = PAGE_BYTES,
-					     .chunk_bytes = PAGE_BYTES });
+	run.n_ops = mt_n_ops(n_ops);
+	fixture_open_with(&shared.f,
+			  (struct mr_pool_config){ .n_pages = FIRST_PAGES,
+						   .max_pages = MAX_PAGES,
+						   .segment_pages = 256,
+						   .page_bytes = PAGE_BYTES,
+						   .chunk_bytes = PAGE_BYTES,
+						   .safety = safety });
 	assert_int_equal(mt_run(&run), 0);
 	/* It was about something. */
 	s = page_stats(shared.f.pool);
 	assert_true(s.n_grown > 0);
 	assert_int_equal(s.free_double, 0);
+	assert_int_equal(pool_stats(shared.f.pool).free_double, 0);
+	assert_int_equal(pool_stats(shared.f.pool).poison_broken, 0);
 	for (uint32_t i = 0; i < MAX_PAGES; i++)
 		assert_int_equal(shared.owners[i], 0);
 	assert_in_flight(shared.f.pool, 0);
@@ -213,4 +218,14 @@ TEST(segments_come_and_go_under_traffic)
 	assert_int_equal(mr_region_destroy(shared.f.region, NULL), 0);
 	mr_ctx_destroy(shared.f.ctx);
 	assert_int_equal(shared.f.allocator.n_out, 0);
+}
+
+TEST(segments_come_and_go_under_traffic)
+{
+	run_traffic(MR_SAFETY_COUNTS, 8000);
+}
+
+TEST(checked_segments_come_and_go)
+{
+	run_traffic(MR_SAFETY_POISON, 2000);
 }

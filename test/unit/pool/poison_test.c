@@ -5,8 +5,6 @@
 
 #include "support/safety_unit.h"
 
-#include "support/mt.h"
-
 enum { N_PAGES = 128 };
 
 #ifdef __SANITIZE_ADDRESS__
@@ -50,17 +48,17 @@ TEST(a_write_after_free_is_found)
 		addrs[0] = alloc_one(f.cache, 4096);
 		mr_frag_free_bulk(f.cache, addrs, 1);
 		write_at(&f, addrs[0] + places[i], 0x42);
-		assert_int_equal(mr_frag_alloc_bulk(f.cache, addrs, N_PAGES,
-						    4096),
-				 N_PAGES);
+		assert_int_equal(
+			mr_frag_alloc_bulk(f.cache, addrs, N_PAGES, 4096),
+			N_PAGES);
 		n_broken += pool_stats(f.pool).poison_broken;
 		assert_int_equal(n_broken, i + 1);
 		assert_int_equal(f.allocator.n_lines, 1);
 		assert_log_has(&f, "was written to while free");
 		assert_names(f.allocator.last_line,
-		     "is 0x42; it was given back by "
-				   "%s+0x",
-		     program_invocation_short_name);
+			     "is 0x42; it was given back by "
+			     "%s+0x",
+			     program_invocation_short_name);
 		mr_frag_free_bulk(f.cache, addrs, N_PAGES);
 		fixture_close(&f);
 	}
@@ -172,50 +170,7 @@ TEST(asan_sees_a_read_after_free)
 	if (!IS_ASAN)
 		skip();
 	status = end_of_child(read_after_free, &f);
-	assert_false(WIFEXITED(status) && (WEXITSTATUS(status) == 0 ||
-					   WEXITSTATUS(status) == 77));
+	assert_false(WIFEXITED(status) &&
+		     (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == 77));
 	assert_int_equal(end_of_child(write_before_free, &f), 0);
-}
-
-/* Several threads: what each writes is what it reads. */
-static void write_and_read(struct mt_thread *thread)
-{
-	struct pool_fixture *f = thread->run->shared;
-	struct mr_cache *cache;
-	uint64_t addrs[16];
-
-	mt_check(thread->run, mr_cache_create(f->pool, &cache, NULL) == 0);
-	for (uint64_t i = 0; i < thread->run->n_ops; i++) {
-		const uint32_t n = mr_frag_alloc_bulk(
-			cache, addrs, 1 + mt_random(thread, 16), 2048);
-
-		for (uint32_t k = 0; k < n; k++)
-			memset(f->base + addrs[k], (int)thread->id, 2048);
-		mt_maybe_yield(thread, 8);
-		for (uint32_t k = 0; k < n; k++)
-			mt_check(thread->run,
-				 f->base[addrs[k] + mt_random(thread, 2048)] ==
-					 thread->id);
-		mr_frag_free_bulk(cache, addrs, n);
-	}
-	mr_cache_destroy(cache);
-}
-
-TEST(threads_do_not_meet)
-{
-	static const uint32_t pages[] = { 2048, 8192 };
-
-	for (uint32_t i = 0; i < 2; i++) {
-		struct pool_fixture f;
-		struct mt_run run = { .body = write_and_read,
-				      .shared = &f,
-				      .n_threads = 4,
-				      .n_ops = mt_n_ops(4000) };
-
-		checked_open(&f, MR_SAFETY_POISON, 96, pages[i], 2048);
-		assert_int_equal(mt_run(&run), 0);
-		assert_int_equal(pool_stats(f.pool).free_double, 0);
-		assert_int_equal(pool_stats(f.pool).poison_broken, 0);
-		fixture_close(&f);
-	}
 }
