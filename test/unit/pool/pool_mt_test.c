@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Tests of lib/pool by more threads than cores (cache.c, free.c, outbox.c,
- * ...): two pools in one region, a cache per thread, frames that wander between
- * the threads by mailboxes, are flooded, unshared and freed elsewhere; caches
- * that go from thread to thread, caches and a third pool that come and go, and
- * a reader of statistics.
+ * block.c, block_count.c, frag.c, ...): two pools in one region, a cache per
+ * thread, buffers and frags that wander between the threads by mailboxes, are
+ * flooded, unshared and freed elsewhere; caches that go from thread to thread,
+ * caches and a third pool that come and go, and a reader of statistics.
  *
  * Each buffer has a word here that says how many owners it should have, from 0
  * to 1 when it is allocated: a buffer that is handed out twice shows at once.
- * Its bytes say which buffer it is and who wrote them, and are accessed
- * plainly.
+ * All bytes of a frame say which one it is. They are accessed plainly, so two
+ * frags that overlap show, and so does, under ThreadSanitizer, a block that is
+ * cut again before the last one has read what was in it.
  */
 #include "support/pool_unit.h"
 
 #include <time.h>
 
+#include <millrace/frag.h>
 #include <millrace/ring.h>
 
 #include "support/mt.h"
@@ -22,19 +24,25 @@
 enum {
 	N_WORKERS = 5,
 	N_THREADS = N_WORKERS + 1, /* and one that makes pools and looks on */
-	N_PAGES = 640,
 	MAX_HELD = 64,
 	MAX_BURST = 48,
-	MAILBOX = 32,
-	MAX_BUFFERS = 2 * N_PAGES * 4,
+	MAILBOX = 64,
+	MAX_BUFFERS = 8192,
+};
+
+struct layout {
+	uint32_t n_pages, page_bytes, chunk_bytes;
+	uint32_t n_ops;
+	bool is_flooded; /* or each frame has one owner */
+	bool has_frags;  /* or each frame is a buffer */
+	enum mr_safety safety;
 };
 
 struct shared {
 	struct pool_fixture f;
+	struct layout layout;
 	struct mr_pool *pools[2];
 	struct mr_ring_mpmc *mailboxes[N_WORKERS];
-	uint32_t buffer_bytes;
-	bool is_flooded;         /* or each frame has one owner */
 	struct mr_cache *parked; /* for whoever comes; atomic */
 	uint32_t n_working;
 	uint8_t n_owners[MAX_BUFFERS]; /* by address; relaxed */
@@ -45,61 +53,113 @@ struct worker {
 	struct shared *shared;
 	struct mr_pool *pool;
 	struct mr_cache *cache;
+	struct mr_frag_cache *frags; /* NULL: without frags */
 	uint32_t n_held;
 	struct mr_frame held[MAX_HELD];
 };
 
-static uint8_t *n_owners_of(struct shared *shared, uint64_t addr)
+/* How many owners a buffer has more; how many it had. Of frags: not counted. */
+static uint8_t add_owners(struct worker *w, uint64_t addr, int n)
 {
-	return &shared->n_owners[addr / shared->buffer_bytes];
+	struct shared *s = w->shared;
+
+	return s->layout.has_frags ?
+		       n < 0 :
+		       __atomic_fetch_add(
+			       &s->n_owners[addr / s->layout.chunk_bytes],
+			       (uint8_t)n, __ATOMIC_RELAXED);
 }
 
-/* First and last bytes of a buffer; headroom is before and room behind. */
-static uint64_t *stamp_at(struct shared *shared, uint64_t addr, bool is_last)
+static uint8_t stamp_of(const struct mr_frame *frame)
 {
-	const uint64_t buffer = addr & ~(uint64_t)(shared->buffer_bytes - 1);
-
-	return (uint64_t *)(void *)(shared->f.base + buffer +
-				    (is_last ? shared->buffer_bytes - 8 : 0));
+	return (uint8_t)(frame->addr * 31 >> 2 ^ frame->addr >> 11 ^
+			 frame->len);
 }
 
-static void write_stamp(struct shared *shared, uint64_t addr, uint32_t id)
+static bool has_stamp(const struct shared *s, const struct mr_frame *frame,
+		      uint8_t stamp)
 {
-	const uint64_t stamp = addr / shared->buffer_bytes << 8 | id;
+	const uint8_t *bytes = s->f.base + frame->addr;
 
-	*stamp_at(shared, addr, false) = stamp;
-	*stamp_at(shared, addr, true) = stamp;
+	return bytes[0] == stamp &&
+	       memcmp(bytes, bytes + 1, frame->len - 1) == 0;
 }
 
-static bool is_stamped(struct shared *shared, uint64_t addr)
+static void check_frames(struct worker *w, const struct mr_frame *frames,
+			 uint32_t n)
 {
-	const uint64_t stamp = *stamp_at(shared, addr, false);
+	for (uint32_t i = 0; i < n; i++)
+		mt_check(w->thread->run, has_stamp(w->shared, &frames[i],
+						   stamp_of(&frames[i])));
+}
 
-	return stamp == *stamp_at(shared, addr, true) &&
-	       stamp >> 8 == addr / shared->buffer_bytes;
+static void write_stamp(struct worker *w, const struct mr_frame *frame)
+{
+	memset(w->shared->f.base + frame->addr, stamp_of(frame), frame->len);
+}
+
+static void hold(struct worker *w, uint64_t addr, uint32_t n_bytes)
+{
+	struct mr_frame *frame = &w->held[w->n_held++];
+
+	*frame = (struct mr_frame){ addr, n_bytes, 0 };
+	mt_check(w->thread->run, add_owners(w, addr, 1) == 0);
+	write_stamp(w, frame);
 }
 
 static void do_alloc(struct worker *w)
 {
-	struct shared *shared = w->shared;
+	const uint32_t n_bytes = w->shared->layout.chunk_bytes;
 	uint64_t addrs[MAX_BURST];
 	uint32_t n = 1 + mt_random(w->thread, MAX_BURST);
 
 	n = mri_min_u32(n, MAX_HELD - w->n_held);
-	n = mr_frag_alloc_bulk(w->cache, addrs, n, shared->buffer_bytes);
-	for (uint32_t i = 0; i < n; i++) {
-		uint8_t nobody = 0;
+	n = mr_frag_alloc_bulk(w->cache, addrs, n, n_bytes);
+	for (uint32_t i = 0; i < n; i++)
+		hold(w, addrs[i], n_bytes);
+}
 
-		if (!mt_check(w->thread->run,
-			      __atomic_compare_exchange_n(
-				      n_owners_of(shared, addrs[i]), &nobody, 1,
-				      false, __ATOMIC_RELAXED,
-				      __ATOMIC_RELAXED)))
+static void do_cut(struct worker *w)
+{
+	const uint32_t n_bytes =
+		1 + mt_random(w->thread, mt_random(w->thread, 8) ? 600 : 9000);
+	const uint32_t align_bytes = 1u << mt_random(w->thread, 8);
+	uint32_t n = mri_min_u32(8, MAX_HELD - w->n_held);
+	uint64_t addrs[8];
+	struct mr_frag frag;
+
+	if (n == 0)
+		return;
+	switch (mt_random(w->thread, 4)) {
+	case 0:
+		n = mr_frag_cache_alloc_bulk(w->frags, addrs, n, n_bytes,
+					     align_bytes);
+		for (uint32_t i = 0; i < n; i++)
+			hold(w, addrs[i], n_bytes);
+		return;
+	case 1:
+		if (mr_frag_cache_prepare(w->frags, n_bytes, align_bytes,
+					  &frag) < 0)
 			return;
-		write_stamp(shared, addrs[i], w->thread->id);
-		w->held[w->n_held++] =
-			(struct mr_frame){ addrs[i] + 128, 60, 0 };
+		mt_check(w->thread->run,
+			 mr_frag_cache_commit(w->frags, &frag, n_bytes) >=
+				 (int)n_bytes);
+		hold(w, frag.addr, n_bytes);
+		return;
+	default:
+		break;
 	}
+	if (mr_frag_cache_alloc(w->frags, n_bytes, align_bytes, addrs) < 0)
+		return;
+	if (mt_random(w->thread, 2) == 0) {
+		const int err =
+			mr_frag_cache_abort(w->frags, addrs[0], n_bytes);
+
+		mt_check(w->thread->run, err == 0 || err == -EBUSY);
+		if (err == 0)
+			return;
+	}
+	hold(w, addrs[0], n_bytes);
 }
 
 /* A random frame of ours to the end of the list. */
@@ -117,10 +177,8 @@ static struct mr_frame *pick(struct worker *w)
 /* What the words say before the library hears of it: never too late. */
 static void give_up(struct worker *w, const struct mr_frame *frame)
 {
-	mt_check(w->thread->run, is_stamped(w->shared, frame->addr));
-	mt_check(w->thread->run,
-		 __atomic_fetch_sub(n_owners_of(w->shared, frame->addr), 1,
-				    __ATOMIC_RELAXED) != 0);
+	check_frames(w, frame, 1);
+	mt_check(w->thread->run, add_owners(w, frame->addr, -1) != 0);
 }
 
 static void do_free(struct worker *w)
@@ -140,21 +198,26 @@ static void do_free(struct worker *w)
 	case 1:
 		mr_pool_frag_free_bulk(w->pool, addrs, n);
 		break;
+	case 2:
+		for (uint32_t i = 0; i < n; i++)
+			mr_frag_free_bulk(w->cache, &addrs[i], 1);
+		break;
 	default:
 		mr_frame_free_bulk(w->cache, &w->held[w->n_held], n);
 		break;
 	}
 }
 
-static void do_send(struct worker *w, bool is_flood)
+static void do_send(struct worker *w)
 {
 	struct mr_ring_mpmc *to =
 		w->shared->mailboxes[mt_random(w->thread, N_WORKERS)];
+	const bool is_flood =
+		w->shared->layout.is_flooded && mt_random(w->thread, 3) == 0;
 	struct mr_frame *frame = pick(w);
-	uint8_t *n_owners = n_owners_of(w->shared, frame->addr);
 
 	if (is_flood) {
-		__atomic_fetch_add(n_owners, 1, __ATOMIC_RELAXED);
+		add_owners(w, frame->addr, 1);
 		mt_check(w->thread->run, mr_frame_ref(w->cache, frame, 1) == 0);
 	}
 	if (mr_ring_mpmc_enqueue_burst(to, frame, 1) == 1) {
@@ -171,15 +234,13 @@ static void do_receive(struct worker *w)
 		w->shared->mailboxes[w->thread->id - 1], &w->held[w->n_held],
 		MAX_HELD - w->n_held);
 
-	for (uint32_t i = 0; i < n; i++)
-		mt_check(w->thread->run,
-			 is_stamped(w->shared, w->held[w->n_held + i].addr));
+	check_frames(w, &w->held[w->n_held], n);
 	w->n_held += n;
 	if (n == 0)
 		mr_cache_flush(w->cache);
 }
 
-/* Writing is for sole owners, headroom included. */
+/* Writing is for sole owners. */
 static void do_write(struct worker *w)
 {
 	struct mr_frame *frame = pick(w);
@@ -192,36 +253,38 @@ static void do_write(struct worker *w)
 	err = mr_frame_unshare(w->cache, frame, 1);
 	mt_check(w->thread->run,
 		 err == 0 || err == (is_mine ? -ENOMEM : -EINVAL));
-	if (__atomic_fetch_add(n_owners_of(w->shared, frame->addr), 1,
-			       __ATOMIC_RELAXED) != 0)
+	if (add_owners(w, frame->addr, 1) != 0)
 		mt_check(w->thread->run, frame->addr == before.addr);
+	mt_check(w->thread->run,
+		 has_stamp(w->shared, frame, stamp_of(&before)));
 	if (err < 0)
 		return;
-	write_stamp(w->shared, frame->addr, w->thread->id);
 	mt_check(w->thread->run, mr_frame_is_sole(w->cache, frame));
-	mt_check(w->thread->run, mr_frame_push(w->cache, frame, 14) == 0);
-	memset(w->shared->f.base + frame->addr, (int)w->thread->id, 14);
-	mt_check(w->thread->run, mr_frame_pull(frame, 14) == 0);
+	write_stamp(w, frame);
 }
 
 static void work(struct worker *w)
 {
 	switch (mt_random(w->thread, 8)) {
 	case 0:
-	case 1:
 		do_alloc(w);
 		break;
+	case 1:
 	case 2:
-		do_free(w);
+		if (w->frags != NULL)
+			do_cut(w);
+		else
+			do_alloc(w);
 		break;
 	case 3:
+		do_free(w);
+		break;
 	case 4:
 		if (w->n_held > 0)
-			do_send(w, w->shared->is_flooded &&
-					   mt_random(w->thread, 3) == 0);
+			do_send(w);
 		break;
 	case 5:
-		if (w->n_held > 0 && w->shared->is_flooded)
+		if (w->n_held > 0 && w->shared->layout.is_flooded)
 			do_write(w);
 		break;
 	default:
@@ -231,12 +294,31 @@ static void work(struct worker *w)
 	mt_maybe_yield(w->thread, 50);
 }
 
+static void open_caches(struct worker *w)
+{
+	mt_check(w->thread->run,
+		 mr_cache_create(w->pool, &w->cache, NULL) == 0);
+	if (w->shared->layout.has_frags)
+		mt_check(w->thread->run,
+			 mr_frag_cache_create(w->cache, &w->frags, NULL) == 0);
+}
+
+static void close_caches(struct worker *w)
+{
+	mr_frag_cache_destroy(w->frags);
+	mr_cache_destroy(w->cache);
+}
+
 /* The cache of whoever was here last goes on with this thread. */
 static void swap_caches(struct worker *w)
 {
+	mr_frag_cache_destroy(w->frags);
 	w->cache = mr_cache_adopt(__atomic_exchange_n(
 		&w->shared->parked, w->cache, __ATOMIC_ACQ_REL));
 	w->pool = mr_cache_pool(w->cache);
+	if (w->frags != NULL)
+		mt_check(w->thread->run,
+			 mr_frag_cache_create(w->cache, &w->frags, NULL) == 0);
 }
 
 static void worker_body(struct mt_thread *thread)
@@ -245,24 +327,25 @@ static void worker_body(struct mt_thread *thread)
 	struct worker w = { .thread = thread, .shared = run->shared };
 
 	w.pool = w.shared->pools[thread->id % 2];
-	mt_check(run, mr_cache_create(w.pool, &w.cache, NULL) == 0);
+	open_caches(&w);
 	for (uint64_t op = 0; op < run->n_ops && !mt_failed(run); op++) {
 		work(&w);
 		/* Bounds hold at all times. */
 		mt_check(run, w.cache->n_open <=
 				      MR_OPEN_MAGAZINES * MR_MAGAZINE_PAGES);
-		if (mt_random(thread, 100) == 0)
+		if (mt_random(thread, 200) == 0)
 			swap_caches(&w);
-		if (mt_random(thread, 20000) == 0) {
-			mr_cache_destroy(w.cache);
-			mt_check(run,
-				 mr_cache_create(w.pool, &w.cache, NULL) == 0);
+		if (w.frags != NULL && mt_random(thread, 4000) == 0)
+			mr_frag_cache_drain(w.frags);
+		if (mt_random(thread, 8000) == 0) {
+			close_caches(&w);
+			open_caches(&w);
 		}
 	}
 	for (uint32_t i = 0; i < w.n_held; i++)
 		give_up(&w, &w.held[i]);
 	mr_frame_free_bulk(w.cache, w.held, w.n_held);
-	mr_cache_destroy(w.cache);
+	close_caches(&w);
 }
 
 /* Pools come and go in the region, and somebody looks at statistics. */
@@ -281,6 +364,7 @@ static void look_on(struct mt_thread *thread)
 
 		mt_check(thread->run, mr_pool_create(shared->f.ctx, &config,
 						     &pool, NULL) == 0);
+		/* Sums like free_over are exact at rest only. */
 		for (int i = 0; i < 2; i++) {
 			mr_pool_stats(shared->pools[i], &stats);
 			mt_check(thread->run, stats.free_invalid == 0);
@@ -312,30 +396,31 @@ static void drain_mailboxes(struct shared *shared)
 		const uint32_t n = mr_ring_mpmc_dequeue_burst(
 			shared->mailboxes[i], frames, MAILBOX);
 
-		for (uint32_t k = 0; k < n; k++)
-			(*n_owners_of(shared, frames[k].addr))--;
+		for (uint32_t k = 0; k < n && !shared->layout.has_frags; k++)
+			shared->n_owners[frames[k].addr /
+					 shared->layout.chunk_bytes]--;
 		mr_frame_free_bulk(shared->f.cache, frames, n);
 		mr_ring_mpmc_destroy(shared->mailboxes[i]);
 	}
 	mr_cache_destroy(shared->parked);
 }
 
-static void frames_wander_and_all_pages_come_back(uint32_t page_bytes,
-						  uint32_t chunk_bytes,
-						  bool is_flooded)
+static void frames_wander_and_all_pages_come_back(struct layout layout)
 {
 	static struct shared shared;
 	struct mt_run run = { .body = body,
 			      .shared = &shared,
 			      .n_threads = N_THREADS,
-			      .n_ops = mt_n_ops(260000) };
+			      .n_ops = mt_n_ops(layout.n_ops) };
 	struct mr_pool_config config = { .size = sizeof(config),
-					 .n_pages = N_PAGES,
-					 .page_bytes = page_bytes,
-					 .chunk_bytes = chunk_bytes };
+					 .n_pages = layout.n_pages,
+					 .page_bytes = layout.page_bytes,
+					 .chunk_bytes = layout.chunk_bytes,
+					 .safety = layout.safety };
 
 	memset(&shared, 0, sizeof(shared));
-	fixture_open(&shared.f, N_PAGES, page_bytes, chunk_bytes);
+	shared.layout = layout;
+	fixture_open_with(&shared.f, config);
 	config.region = shared.f.region;
 	shared.pools[0] = shared.f.pool;
 	assert_int_equal(
@@ -343,8 +428,6 @@ static void frames_wander_and_all_pages_come_back(uint32_t page_bytes,
 		0);
 	assert_int_equal(mr_cache_create(shared.pools[1], &shared.parked, NULL),
 			 0);
-	shared.buffer_bytes = chunk_bytes;
-	shared.is_flooded = is_flooded;
 	shared.n_working = N_WORKERS;
 	for (int i = 0; i < N_WORKERS; i++)
 		assert_int_equal(mr_ring_mpmc_create(shared.f.ctx, MAILBOX,
@@ -356,8 +439,13 @@ static void frames_wander_and_all_pages_come_back(uint32_t page_bytes,
 	mr_cache_flush(shared.f.cache);
 	for (int i = 0; i < MAX_BUFFERS; i++)
 		assert_int_equal(shared.n_owners[i], 0);
-	assert_in_flight(shared.pools[0], 0);
-	assert_in_flight(shared.pools[1], 0);
+	for (int i = 0; i < 2; i++) {
+		const struct mr_pool_stats s = pool_stats(shared.pools[i]);
+
+		assert_in_flight(shared.pools[i], 0);
+		assert_int_equal(s.free_over + s.free_double, 0);
+		assert_int_equal(s.poison_broken, 0);
+	}
 	assert_magazines(shared.pools[1]);
 	assert_int_equal(mr_pool_destroy(shared.pools[1], NULL), 0);
 	fixture_close(&shared.f);
@@ -365,15 +453,36 @@ static void frames_wander_and_all_pages_come_back(uint32_t page_bytes,
 
 TEST(pages_of_one_chunk)
 {
-	frames_wander_and_all_pages_come_back(2048, 2048, true);
+	frames_wander_and_all_pages_come_back(
+		(struct layout){ 640, 2048, 2048, 100000, .is_flooded = true });
 }
 
 TEST(pages_of_one_owner)
 {
-	frames_wander_and_all_pages_come_back(2048, 2048, false);
+	frames_wander_and_all_pages_come_back(
+		(struct layout){ 640, 2048, 2048, 100000, .has_frags = false });
 }
 
 TEST(pages_of_four_chunks)
 {
-	frames_wander_and_all_pages_come_back(8192, 2048, true);
+	frames_wander_and_all_pages_come_back(
+		(struct layout){ 640, 8192, 2048, 100000, .is_flooded = true });
+}
+
+TEST(checked_pages_of_four_chunks)
+{
+	frames_wander_and_all_pages_come_back(
+		(struct layout){ 640, 8192, 2048, 20000, .is_flooded = true,
+				 .safety = MR_SAFETY_POISON });
+}
+
+/* Little enough that blocks, and then pages, run out. */
+TEST(frags)
+{
+	frames_wander_and_all_pages_come_back(
+		(struct layout){ 700, 4096, 4096, 50000, .is_flooded = true,
+				 .has_frags = true });
+	frames_wander_and_all_pages_come_back(
+		(struct layout){ 200, 4096, 4096, 50000, .is_flooded = true,
+				 .has_frags = true });
 }
