@@ -6,6 +6,7 @@
 #include "support/unit.h"
 
 #include <stdbool.h>
+#include <time.h>
 
 #include <millrace/driver.h>
 #include <millrace/frame.h>
@@ -15,7 +16,8 @@
 #include "pool/pool.h"
 
 struct pool_fixture {
-	struct test_allocator allocator;
+	struct test_allocator allocator; /* first: the hooks' opaque */
+	uint64_t now_ns;                 /* the clock; 0: the machine's */
 	struct mr_ctx *ctx;
 	struct mr_region *region;
 	struct mr_pool *pool;
@@ -23,9 +25,20 @@ struct pool_fixture {
 	uint8_t *base;
 };
 
-/* A pool with one cache, in a region on small OS pages. */
-static inline void fixture_open_with(struct pool_fixture *f,
-				     struct mr_pool_config config)
+static inline uint64_t fixture_clock(void *opaque)
+{
+	const struct pool_fixture *f = opaque;
+	struct timespec now;
+
+	if (f->now_ns != 0)
+		return f->now_ns;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* A pool with one cache, in a region on small OS pages, at a given time. */
+static inline void fixture_open_at(struct pool_fixture *f, uint64_t now_ns,
+				   struct mr_pool_config config)
 {
 	const struct mr_region_config region_config = {
 		.size = sizeof(region_config), .os_pages = MR_OS_PAGES_4K
@@ -33,7 +46,8 @@ static inline void fixture_open_with(struct pool_fixture *f,
 
 	config.size = sizeof(config);
 	memset(f, 0, sizeof(*f));
-	f->ctx = test_ctx(&f->allocator);
+	f->now_ns = now_ns;
+	f->ctx = test_ctx_with(&f->allocator, fixture_clock);
 	assert_int_equal(
 		mr_region_create(f->ctx, &region_config, &f->region, NULL), 0);
 	config.region = f->region;
@@ -42,13 +56,19 @@ static inline void fixture_open_with(struct pool_fixture *f,
 	f->base = mr_region_base(f->region);
 }
 
+static inline void fixture_open_with(struct pool_fixture *f,
+				     struct mr_pool_config config)
+{
+	fixture_open_at(f, 0, config);
+}
+
 static inline void fixture_open(struct pool_fixture *f, uint32_t n_pages,
 				uint32_t page_bytes, uint32_t chunk_bytes)
 {
-	fixture_open_with(f, (struct mr_pool_config){
-				     .n_pages = n_pages,
-				     .page_bytes = page_bytes,
-				     .chunk_bytes = chunk_bytes });
+	fixture_open_with(
+		f, (struct mr_pool_config){ .n_pages = n_pages,
+					    .page_bytes = page_bytes,
+					    .chunk_bytes = chunk_bytes });
 }
 
 static inline struct mr_pool_stats pool_stats(const struct mr_pool *pool)

@@ -2,8 +2,6 @@
 /* Tests of lib/pool/cache.c, cache_life.c and free.c. */
 #include "support/pool_unit.h"
 
-#include <pthread.h>
-
 enum { MAG = MR_MAGAZINE_PAGES };
 
 TEST(page_freed_last_is_allocated_first)
@@ -166,50 +164,31 @@ struct worker {
 	uint64_t addrs[100];
 };
 
-static uint64_t test_now_ns;
-
-static uint64_t test_clock(void *opaque)
-{
-	(void)opaque;
-	return test_now_ns;
-}
-
 /* Idle since somebody first saw it as it is; looking costs the cache nothing.
  */
 TEST(idle_time_is_what_was_seen)
 {
-	const struct mr_ctx_config ctx_config = { .size = sizeof(ctx_config),
-						  .clock = test_clock };
-	const struct mr_pool_config config = { .size = sizeof(config),
-					       .n_pages = 64 };
 	struct mr_cache_stats s = { .size = 0 };
-	struct mr_cache *cache;
-	struct mr_pool *pool;
-	struct mr_ctx *ctx;
+	struct pool_fixture f;
 	uint64_t addr;
 
-	test_now_ns = 1000;
-	assert_int_equal(mr_ctx_create(&ctx_config, &ctx, NULL), 0);
-	assert_int_equal(mr_pool_create(ctx, &config, &pool, NULL), 0);
-	assert_int_equal(mr_cache_create(pool, &cache, NULL), 0);
-	assert_int_equal(mr_cache_stats(cache, &s), -EINVAL);
-	test_now_ns = 1500;
-	assert_int_equal(cache_stats(cache).idle_ns, 500);
-	addr = alloc_one(cache, 4096);
-	test_now_ns = 2000;
-	assert_int_equal(cache_stats(cache).idle_ns, 0);
-	test_now_ns = 2700;
-	assert_int_equal(cache_stats(cache).idle_ns, 700);
-	mr_frag_free_bulk(cache, &addr, 1);
-	assert_int_equal(cache_stats(cache).idle_ns, 0);
-	s = cache_stats(cache);
+	fixture_open_at(&f, 1000, (struct mr_pool_config){ .n_pages = 64 });
+	assert_int_equal(mr_cache_stats(f.cache, &s), -EINVAL);
+	f.now_ns = 1500;
+	assert_int_equal(cache_stats(f.cache).idle_ns, 500);
+	addr = alloc_one(f.cache, 4096);
+	f.now_ns = 2000;
+	assert_int_equal(cache_stats(f.cache).idle_ns, 0);
+	f.now_ns = 2700;
+	assert_int_equal(cache_stats(f.cache).idle_ns, 700);
+	mr_frag_free_bulk(f.cache, &addr, 1);
+	assert_int_equal(cache_stats(f.cache).idle_ns, 0);
+	s = cache_stats(f.cache);
 	assert_int_equal(s.n_alloc, 1);
 	assert_int_equal(s.n_free, 1);
 	assert_int_equal(s.n_pages, 64);
 	assert_int_equal(s.max_pages, 6 * MAG);
-	mr_cache_destroy(cache);
-	assert_int_equal(mr_pool_destroy(pool, NULL), 0);
-	mr_ctx_destroy(ctx);
+	fixture_close(&f);
 }
 
 /* One page comes back twice, with nothing else out. */

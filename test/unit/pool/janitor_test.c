@@ -10,52 +10,7 @@
 
 enum { N_PAGES = 1024 };
 
-/* A context whose clock the test moves. */
-struct clocked {
-	struct test_allocator allocator; /* first: the hooks' opaque */
-	uint64_t now_ns;
-	struct mr_ctx *ctx;
-	struct mr_region *region;
-	struct mr_pool *pool;
-	struct mr_cache *cache;
-};
-
-static uint64_t hook_clock(void *opaque)
-{
-	return ((struct clocked *)opaque)->now_ns;
-}
-
-static void clocked_open(struct clocked *c, struct mr_pool_config *config)
-{
-	const struct mr_ctx_config ctx_config = { .size = sizeof(ctx_config),
-						  .opaque = c,
-						  .log = hook_log,
-						  .alloc = hook_alloc,
-						  .free = hook_free,
-						  .clock = hook_clock };
-	const struct mr_region_config region_config = {
-		.size = sizeof(region_config), .os_pages = MR_OS_PAGES_4K
-	};
-
-	memset(c, 0, sizeof(*c));
-	c->now_ns = 1000000000;
-	assert_int_equal(mr_ctx_create(&ctx_config, &c->ctx, NULL), 0);
-	assert_int_equal(
-		mr_region_create(c->ctx, &region_config, &c->region, NULL), 0);
-	config->region = c->region;
-	assert_int_equal(mr_pool_create(c->ctx, config, &c->pool, NULL), 0);
-	assert_int_equal(mr_cache_create(c->pool, &c->cache, NULL), 0);
-}
-
-static void clocked_close(struct clocked *c)
-{
-	mr_cache_destroy(c->cache);
-	assert_in_flight(c->pool, 0);
-	assert_int_equal(mr_pool_destroy(c->pool, NULL), 0);
-	assert_int_equal(mr_region_destroy(c->region, NULL), 0);
-	mr_ctx_destroy(c->ctx);
-	assert_int_equal(c->allocator.n_out, 0);
-}
+static const uint64_t START_NS = 1000000000;
 
 static struct mr_tend_report tend(struct mr_pool *pool,
 				  const struct mr_tend_config *config)
@@ -210,17 +165,16 @@ static uint64_t resident_bytes(void)
 TEST(a_burst_goes_back_to_the_system)
 {
 	enum { N_BURST = 8192, N_SMALL = 512 };
-	struct mr_pool_config config = { .size = sizeof(config),
-					 .n_pages = N_SMALL,
-					 .max_pages = N_BURST,
-					 .segment_pages = 1024 };
+	const struct mr_pool_config config = { .n_pages = N_SMALL,
+					       .max_pages = N_BURST,
+					       .segment_pages = 1024 };
 	uint64_t *addrs = calloc(N_BURST, sizeof(*addrs));
 	struct mr_tend_report report;
-	struct clocked c;
+	struct pool_fixture c;
 	uint64_t n_resident;
 	uint32_t n_calls = 0;
 
-	clocked_open(&c, &config);
+	fixture_open_at(&c, START_NS, config);
 	churn(c.cache, addrs, N_BURST);
 	assert_int_equal(pool_stats(c.pool).n_pages, N_BURST);
 	n_resident = resident_bytes();
@@ -244,21 +198,20 @@ TEST(a_burst_goes_back_to_the_system)
 	assert_int_equal(mr_cache_create(c.pool, &c.cache, NULL), 0);
 	churn(c.cache, addrs, N_BURST);
 	assert_int_equal(pool_stats(c.pool).n_pages, N_BURST);
-	clocked_close(&c);
+	fixture_close(&c);
 	free(addrs);
 }
 
 TEST(a_port_keeps_what_it_registered)
 {
 	const struct mr_tend_config now = { .size = sizeof(now), .idle_ns = 1 };
-	struct mr_pool_config config = { .size = sizeof(config),
-					 .n_pages = 512,
-					 .max_pages = 2048,
-					 .segment_pages = 512 };
+	const struct mr_pool_config config = { .n_pages = 512,
+					       .max_pages = 2048,
+					       .segment_pages = 512 };
 	struct mr_tend_report report;
-	struct clocked c;
+	struct pool_fixture c;
 
-	clocked_open(&c, &config);
+	fixture_open_at(&c, START_NS, config);
 	assert_int_equal(mr_pool_grow(c.pool, 0, NULL), 0);
 	assert_int_equal(mr_region_pin(c.region, "xdp:eth7", 64 << 20), 0);
 	tend(c.pool, &now);
@@ -271,37 +224,35 @@ TEST(a_port_keeps_what_it_registered)
 	report = tend(c.pool, &now);
 	assert_int_equal(report.n_pages_shrunk, 512);
 	assert_string_equal(report.why, "");
-	clocked_close(&c);
+	fixture_close(&c);
 }
 
 TEST(it_grows_ahead)
 {
-	struct mr_pool_config config = { .size = sizeof(config),
-					 .n_pages = 512,
-					 .max_pages = 2048,
-					 .segment_pages = 512,
-					 .low_pages = 100 };
-	struct clocked c;
+	const struct mr_pool_config config = { .n_pages = 512,
+					       .max_pages = 2048,
+					       .segment_pages = 512,
+					       .low_pages = 100 };
+	struct pool_fixture c;
 	uint64_t addrs[448];
 
-	clocked_open(&c, &config);
+	fixture_open_at(&c, START_NS, config);
 	assert_int_equal(tend(c.pool, NULL).n_pages_grown, 0);
 	assert_int_equal(mr_frag_alloc_bulk(c.cache, addrs, 448, 4096), 448);
 	assert_int_equal(tend(c.pool, NULL).n_pages_grown, 512);
 	assert_int_equal(tend(c.pool, NULL).n_pages_grown, 0);
 	mr_frag_free_bulk(c.cache, addrs, 448);
-	clocked_close(&c);
+	fixture_close(&c);
 }
 
 TEST(idle_caches_grow_old)
 {
-	struct mr_pool_config config = { .size = sizeof(config),
-					 .n_pages = 512 };
+	const struct mr_pool_config config = { .n_pages = 512 };
 	struct mr_cache_stats stats = { .size = sizeof(stats) };
-	struct clocked c;
+	struct pool_fixture c;
 	uint64_t addr;
 
-	clocked_open(&c, &config);
+	fixture_open_at(&c, START_NS, config);
 	addr = alloc_one(c.cache, 4096);
 	tend(c.pool, NULL);
 	c.now_ns += 5000;
@@ -312,7 +263,7 @@ TEST(idle_caches_grow_old)
 	c.now_ns += 300;
 	assert_int_equal(mr_cache_stats(c.cache, &stats), 0);
 	assert_int_equal(stats.idle_ns, 300);
-	clocked_close(&c);
+	fixture_close(&c);
 }
 
 enum { IDLE_NS = 5000 };
@@ -327,55 +278,45 @@ static void let_idle(struct mr_pool *pool, uint64_t *now_ns)
 	tend(pool, &config);
 }
 
-static struct mr_cache_stats stats_of(const struct mr_cache *cache)
-{
-	struct mr_cache_stats stats = { .size = sizeof(stats) };
-
-	assert_int_equal(mr_cache_stats(cache, &stats), 0);
-	return stats;
-}
-
 TEST(idle_caches_give_back_when_flushed)
 {
-	struct mr_pool_config config = { .size = sizeof(config),
-					 .n_pages = 512 };
-	struct clocked c;
+	const struct mr_pool_config config = { .n_pages = 512 };
+	struct pool_fixture c;
 	uint64_t addrs[100];
 
-	clocked_open(&c, &config);
+	fixture_open_at(&c, START_NS, config);
 	churn(c.cache, addrs, 100);
 	mr_cache_flush(c.cache);
-	assert_in_range(stats_of(c.cache).n_pages, 1, 512);
+	assert_in_range(cache_stats(c.cache).n_pages, 1, 512);
 	let_idle(c.pool, &c.now_ns);
 	/* It is its owner's: only he empties it. */
-	assert_in_range(stats_of(c.cache).n_pages, 1, 512);
+	assert_in_range(cache_stats(c.cache).n_pages, 1, 512);
 	mr_cache_flush(c.cache);
-	assert_int_equal(stats_of(c.cache).n_pages, 0);
-	assert_int_equal(stats_of(c.cache).n_free, 100);
+	assert_int_equal(cache_stats(c.cache).n_pages, 0);
+	assert_int_equal(cache_stats(c.cache).n_free, 100);
 	/* That was not work. */
-	assert_int_equal(stats_of(c.cache).idle_ns, IDLE_NS);
+	assert_int_equal(cache_stats(c.cache).idle_ns, IDLE_NS);
 	assert_in_flight(c.pool, 0);
 	/* Asked while idle, and at work since: what it has it needs. */
 	let_idle(c.pool, &c.now_ns);
 	churn(c.cache, addrs, 100);
 	mr_cache_flush(c.cache);
-	assert_in_range(stats_of(c.cache).n_pages, 1, 512);
+	assert_in_range(cache_stats(c.cache).n_pages, 1, 512);
 	mr_cache_flush(c.cache);
-	assert_in_range(stats_of(c.cache).n_pages, 1, 512);
+	assert_in_range(cache_stats(c.cache).n_pages, 1, 512);
 	assert_in_flight(c.pool, 0);
-	clocked_close(&c);
+	fixture_close(&c);
 }
 
 TEST(segments_of_idle_caches_go)
 {
-	struct mr_pool_config config = { .size = sizeof(config),
-					 .n_pages = 512,
-					 .max_pages = 4096,
-					 .segment_pages = 512 };
+	const struct mr_pool_config config = { .n_pages = 512,
+					       .max_pages = 4096,
+					       .segment_pages = 512 };
 	uint64_t addrs[4096];
-	struct clocked c;
+	struct pool_fixture c;
 
-	clocked_open(&c, &config);
+	fixture_open_at(&c, START_NS, config);
 	churn(c.cache, addrs, 4096);
 	for (uint32_t i = 0; i < 100; i++) {
 		c.now_ns += UINT64_C(1000000000);
@@ -383,20 +324,19 @@ TEST(segments_of_idle_caches_go)
 		mr_cache_flush(c.cache);
 	}
 	assert_int_equal(pool_stats(c.pool).n_pages, 512);
-	clocked_close(&c);
+	fixture_close(&c);
 }
 
 TEST(old_pages_leave_quarantine)
 {
-	struct mr_pool_config config = { .size = sizeof(config),
-					 .n_pages = 512,
-					 .safety = MR_SAFETY_POISON };
+	const struct mr_pool_config config = { .n_pages = 512,
+					       .safety = MR_SAFETY_POISON };
 	const struct mr_tend_config idle = { .size = sizeof(idle),
 					     .idle_ns = IDLE_NS };
-	struct clocked c;
+	struct pool_fixture c;
 	uint64_t addrs[100];
 
-	clocked_open(&c, &config);
+	fixture_open_at(&c, START_NS, config);
 	assert_int_equal(mr_frag_alloc_bulk(c.cache, addrs, 100, 4096), 100);
 	tend(c.pool, &idle);
 	mr_frag_free_bulk(c.cache, addrs, 60);
@@ -415,5 +355,5 @@ TEST(old_pages_leave_quarantine)
 	assert_int_equal(tend(c.pool, &idle).n_pages_back, 40);
 	assert_int_equal(mri_safety_n_held(c.pool), 0);
 	assert_in_flight(c.pool, 0);
-	clocked_close(&c);
+	fixture_close(&c);
 }

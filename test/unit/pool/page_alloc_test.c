@@ -10,19 +10,21 @@ struct fixture {
 	struct mri_page_alloc pa;
 	bool is_out[MAX_PAGES];
 	uint32_t n_out;
+	uint32_t n_per_segment;
 	uint64_t random;
+	struct mri_page_counters expected; /* some of it */
 };
 
 /* Segments of so many pages each, all there, or the last one in part. */
-static void open_pages(struct fixture *f, uint32_t page_shift,
-		       uint32_t n_pages, uint32_t n_per_segment)
+static void open_pages(struct fixture *f, uint32_t page_shift, uint32_t n_pages,
+		       uint32_t n_per_segment)
 {
 	memset(f, 0, sizeof(*f));
+	f->n_per_segment = n_per_segment;
 	f->random = UINT64_C(0x9e3779b97f4a7c15);
 	f->ctx = test_ctx(&f->allocator);
-	assert_int_equal(mri_page_alloc_init(&f->pa, f->ctx, n_pages,
-					     page_shift),
-			 0);
+	assert_int_equal(
+		mri_page_alloc_init(&f->pa, f->ctx, n_pages, page_shift), 0);
 	for (uint32_t end = 0; end < n_pages;) {
 		end = mri_min_u32(end + n_per_segment, n_pages);
 		mri_page_alloc_append(&f->pa, end, -1, true);
@@ -54,12 +56,17 @@ static bool is_free(const struct fixture *f, uint32_t page, uint32_t order)
 	return true;
 }
 
-static bool has_block(const struct fixture *f, uint32_t order)
+/* The segment whose blocks come next: near before far, low before high. */
+static uint32_t next_segment(const struct fixture *f, uint32_t order)
 {
-	for (uint32_t page = 0; page < f->pa.n_pages; page += 1u << order)
-		if (is_free(f, page, order))
-			return true;
-	return false;
+	for (uint32_t far = 0; far < 2; far++)
+		for (uint32_t page = 0; page < f->pa.n_pages;
+		     page += 1u << order)
+			if ((f->pa.near >> page / f->n_per_segment & 1) !=
+				    far &&
+			    is_free(f, page, order))
+				return page / f->n_per_segment;
+	return UINT32_MAX;
 }
 
 static void set_out(struct fixture *f, uint32_t page, uint32_t order,
@@ -82,11 +89,24 @@ static uint32_t take(struct fixture *f, uint32_t order, uint32_t *pages,
 	for (uint32_t i = 0; i < n_got; i++) {
 		assert_int_equal(pages[i] & ((1u << order) - 1), 0);
 		assert_true(is_free(f, pages[i], order));
+		if (i == 0 || i == n_got - 1)
+			assert_int_equal(pages[i] / f->n_per_segment,
+					 next_segment(f, order));
 		set_out(f, pages[i], order, true);
 	}
-	if (n_got < n)
-		assert_false(has_block(f, order));
+	if (n_got < n && order <= f->pa.group_shift)
+		assert_int_equal(next_segment(f, order), UINT32_MAX);
 	assert_int_equal(f->pa.n_free, f->pa.n_pages - f->n_out);
+	if (order > f->pa.group_shift) {
+		assert_int_equal(n_got, 0);
+	} else {
+		f->expected.alloc_calls++;
+		f->expected.alloc_failed += n - n_got;
+	}
+	f->expected.alloc_pages += (uint64_t)n_got << order;
+	assert_int_equal(f->pa.counters.alloc_calls, f->expected.alloc_calls);
+	assert_int_equal(f->pa.counters.alloc_pages, f->expected.alloc_pages);
+	assert_int_equal(f->pa.counters.alloc_failed, f->expected.alloc_failed);
 	return n_got;
 }
 
@@ -96,6 +116,8 @@ static void give(struct fixture *f, uint32_t order, const uint32_t *pages,
 	mri_page_free_blocks(&f->pa, order, pages, n);
 	for (uint32_t i = 0; i < n; i++)
 		set_out(f, pages[i], order, false);
+	f->expected.free_pages += (uint64_t)n << order;
+	assert_int_equal(f->pa.counters.free_pages, f->expected.free_pages);
 	assert_int_equal(f->pa.n_free, f->pa.n_pages - f->n_out);
 	assert_int_equal(f->pa.counters.free_double, 0);
 	assert_int_equal(f->pa.counters.free_invalid, 0);
@@ -124,8 +146,8 @@ static void check_lists(const struct fixture *f)
 				assert_int_equal(g->bucket, k);
 				assert_int_equal(g->segment, s);
 				assert_true(g->free != 0);
-				n_segment += (uint32_t)__builtin_popcount(
-					g->free);
+				n_segment +=
+					(uint32_t)__builtin_popcount(g->free);
 				n_listed++;
 				prev = at;
 			}
@@ -184,7 +206,7 @@ static void traffic(struct fixture *f, uint32_t n_rounds)
 	uint32_t pages[100], n_blocks = 0;
 
 	for (uint32_t round = 0; round < n_rounds; round++) {
-		const uint32_t order = below(f, f->pa.group_shift + 1);
+		const uint32_t order = below(f, f->pa.group_shift + 2);
 		const uint32_t n = below(f, sizeof(pages) / sizeof(pages[0]));
 
 		if (below(f, 2) == 0) {
@@ -201,8 +223,10 @@ static void traffic(struct fixture *f, uint32_t n_rounds)
 				blocks[j] = blocks[--n_blocks];
 			}
 		}
-		if (round % 64 == 0)
+		if (round % 64 == 0) {
 			check_lists(f);
+			f->pa.near = below(f, UINT32_MAX);
+		}
 	}
 	while (n_blocks > 0) {
 		n_blocks--;
@@ -214,8 +238,8 @@ TEST(random_traffic_agrees_with_a_set)
 {
 	for (uint32_t shift = 11; shift <= 15; shift++) {
 		static const uint32_t sizes[][2] = {
-			{ 1, 1 << 10 },	   { 15, 1 << 10 }, { 100, 1 << 10 },
-			{ 1000, 1 << 10 }, { 700, 64 },	    { 2048, 64 },
+			{ 1, 1 << 10 },    { 15, 1 << 10 }, { 100, 1 << 10 },
+			{ 1000, 1 << 10 }, { 700, 64 },     { 2048, 64 },
 		};
 
 		for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
@@ -227,26 +251,6 @@ TEST(random_traffic_agrees_with_a_set)
 			check_whole(&f);
 			close_pages(&f);
 		}
-	}
-}
-
-/* What is freed page by page can be had as a block. */
-TEST(neighbours_coalesce)
-{
-	for (uint32_t shift = 11; shift <= 15; shift++) {
-		static uint32_t pages[MAX_PAGES];
-		struct fixture f;
-		uint32_t n;
-
-		open_pages(&f, shift, 512, 512);
-		n = take(&f, 0, pages, 512);
-		assert_int_equal(n, 512);
-		assert_false(has_block(&f, 0));
-		/* In an order that leaves a hole beside each page for long. */
-		for (uint32_t i = 0; i < n; i++)
-			give(&f, 0, &pages[i * 37 % 512], 1);
-		check_whole(&f);
-		close_pages(&f);
 	}
 }
 
@@ -262,30 +266,6 @@ TEST(fresh_pages_come_in_the_order_of_addresses)
 			for (uint32_t i = 0; i < 65; i++)
 				assert_int_equal(pages[i], at + i);
 		}
-		close_pages(&f);
-	}
-}
-
-/* 0, 1, M-1, M, M+1, 2M, more than there are. */
-TEST(every_count_is_served)
-{
-	static const uint32_t counts[] = { 0, 1, 63, 64, 65, 128, 1001 };
-	static uint32_t pages[1001];
-
-	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
-		struct fixture f;
-		uint32_t n;
-
-		open_pages(&f, 12, 1000, 1000);
-		n = take(&f, 0, pages, counts[i]);
-		assert_int_equal(n, mri_min_u32(counts[i], 1000));
-		assert_int_equal(f.pa.counters.alloc_calls, 1);
-		assert_int_equal(f.pa.counters.alloc_pages, n);
-		assert_int_equal(f.pa.counters.alloc_failed, counts[i] - n);
-		give(&f, 0, pages, n);
-		assert_int_equal(f.pa.counters.free_calls, 1);
-		assert_int_equal(f.pa.counters.free_pages, n);
-		check_whole(&f);
 		close_pages(&f);
 	}
 }
@@ -327,45 +307,6 @@ TEST(whole_groups_are_used_last_in_first_out)
 	close_pages(&f);
 }
 
-TEST(low_segments_come_first)
-{
-	struct fixture f;
-	static uint32_t pages[256];
-	uint32_t one;
-
-	open_pages(&f, 12, 256, 64);
-	assert_int_equal(take(&f, 0, pages, 256), 256);
-	give(&f, 0, &pages[200], 8); /* a whole group, high up */
-	give(&f, 0, &pages[70], 1);
-	assert_int_equal(take(&f, 0, &one, 1), 1);
-	assert_int_equal(one, 70);
-	/* Blocks pass over the segments that have none. */
-	give(&f, 0, &pages[3], 1);
-	assert_int_equal(take(&f, 3, &one, 1), 1);
-	assert_int_equal(one, 200);
-	close_pages(&f);
-}
-
-/* Near before low; far before nothing. */
-TEST(near_segments_come_before_low_ones)
-{
-	struct fixture f;
-	uint32_t pages[64], n_near = 0;
-
-	open_pages(&f, 12, 192, 64);
-	f.pa.near = 1u << 1;
-	assert_int_equal(take(&f, 0, pages, 60), 60);
-	for (uint32_t i = 0; i < 60; i++)
-		n_near += pages[i] / 64 == 1;
-	assert_int_equal(n_near, 60);
-	assert_int_equal(take(&f, 1, pages, 3), 3);
-	assert_int_equal(pages[0] / 64, 1);
-	assert_int_equal(pages[1] / 64, 1);
-	assert_int_equal(pages[2] / 64, 0);
-	assert_int_equal(take(&f, 3, pages, 16), 15);
-	close_pages(&f);
-}
-
 TEST(double_frees_are_counted_and_left_alone)
 {
 	struct fixture f;
@@ -398,21 +339,6 @@ TEST(double_frees_are_counted_and_left_alone)
 	assert_int_equal(f.pa.counters.free_pages, 1);
 	check_lists(&f);
 	close_pages(&f);
-}
-
-TEST(orders_that_do_not_exist_have_no_block)
-{
-	for (uint32_t shift = 11; shift <= 15; shift++) {
-		struct fixture f;
-		uint32_t page;
-
-		open_pages(&f, shift, 512, 512);
-		assert_int_equal(mri_page_alloc_blocks(&f.pa, 16 - shift, &page,
-						       1),
-				 0);
-		assert_int_equal(take(&f, 15 - shift, &page, 1), 1);
-		close_pages(&f);
-	}
 }
 
 /* A segment goes when all of it is free, and no earlier. */

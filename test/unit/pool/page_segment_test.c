@@ -6,34 +6,6 @@ enum { MAX_PAGES = 4096 };
 
 static uint64_t addrs[MAX_PAGES + 1];
 
-static void grow_open(struct pool_fixture *f, struct mr_pool_config config)
-{
-	const struct mr_region_config region_config = {
-		.size = sizeof(region_config), .os_pages = MR_OS_PAGES_4K
-	};
-
-	memset(f, 0, sizeof(*f));
-	f->ctx = test_ctx(&f->allocator);
-	assert_int_equal(
-		mr_region_create(f->ctx, &region_config, &f->region, NULL), 0);
-	config.size = sizeof(config);
-	config.region = f->region;
-	assert_int_equal(mr_pool_create(f->ctx, &config, &f->pool, NULL), 0);
-	assert_int_equal(mr_cache_create(f->pool, &f->cache, NULL), 0);
-	f->base = mr_region_base(f->region);
-}
-
-static void grow_close(struct pool_fixture *f)
-{
-	mr_cache_destroy(f->cache);
-	assert_in_flight(f->pool, 0);
-	assert_magazines(f->pool);
-	assert_int_equal(mr_pool_destroy(f->pool, NULL), 0);
-	assert_int_equal(mr_region_destroy(f->region, NULL), 0);
-	mr_ctx_destroy(f->ctx);
-	assert_int_equal(f->allocator.n_out, 0);
-}
-
 /* Back to the page allocator, all of it. */
 static void drain(struct pool_fixture *f)
 {
@@ -62,9 +34,9 @@ TEST(pool_grows_to_its_limit_and_shrinks)
 	struct mr_page_stats s;
 	uint64_t n_back;
 
-	grow_open(&f, (struct mr_pool_config){ .n_pages = 100,
-					       .max_pages = 1000,
-					       .segment_pages = 200 });
+	fixture_open_with(&f, (struct mr_pool_config){ .n_pages = 100,
+						       .max_pages = 1000,
+						       .segment_pages = 200 });
 	s = page_stats(f.pool);
 	assert_int_equal(s.n_pages, 100);
 	assert_int_equal(s.max_pages, 1000);
@@ -110,7 +82,7 @@ TEST(pool_grows_to_its_limit_and_shrinks)
 	/* And up again. */
 	assert_int_equal(mr_pool_grow(f.pool, 0, &why), 0);
 	assert_in_flight(f.pool, 0);
-	grow_close(&f);
+	fixture_close(&f);
 }
 
 /* Whatever a pool is asked with when it is empty, it grows first. */
@@ -119,9 +91,9 @@ TEST(empty_pool_grows_by_itself)
 	struct pool_fixture f;
 	uint32_t n;
 
-	grow_open(&f, (struct mr_pool_config){ .n_pages = 64,
-					       .max_pages = MAX_PAGES,
-					       .segment_pages = 64 });
+	fixture_open_with(&f, (struct mr_pool_config){ .n_pages = 64,
+						       .max_pages = MAX_PAGES,
+						       .segment_pages = 64 });
 	for (n = 0; mr_page_alloc_bulk(f.pool, 0, addrs + n, 1) == 1; n++)
 		;
 	assert_int_equal(n, MAX_PAGES);
@@ -143,7 +115,7 @@ TEST(empty_pool_grows_by_itself)
 		MAX_PAGES);
 	mr_pool_frag_free_bulk(f.pool, addrs, MAX_PAGES);
 	assert_in_flight(f.pool, 0);
-	grow_close(&f);
+	fixture_close(&f);
 }
 
 /* Low segments are used first, so that the high ones drain. */
@@ -151,8 +123,8 @@ TEST(pages_in_use_are_in_low_segments)
 {
 	struct pool_fixture f;
 
-	grow_open(&f,
-		  (struct mr_pool_config){ .n_pages = 64, .max_pages = 1024 });
+	fixture_open_with(&f, (struct mr_pool_config){ .n_pages = 64,
+						       .max_pages = 1024 });
 	assert_int_equal(mr_pool_grow(f.pool, 960, NULL), 0);
 	assert_int_equal(mr_page_alloc_bulk(f.pool, 0, addrs, 1024), 1024);
 	mr_page_free_bulk(f.pool, 0, addrs, 1024);
@@ -160,7 +132,7 @@ TEST(pages_in_use_are_in_low_segments)
 	for (uint32_t i = 0; i < 32; i++)
 		assert_true(mri_page_of(f.pool, addrs[i]) < 64);
 	mr_page_free_bulk(f.pool, 0, addrs, 32);
-	grow_close(&f);
+	fixture_close(&f);
 }
 
 TEST(registered_segment_is_not_given_back)
@@ -169,8 +141,8 @@ TEST(registered_segment_is_not_given_back)
 	struct mr_reason why = { "" };
 	uint64_t n_back = 7, n_pages;
 
-	grow_open(&f,
-		  (struct mr_pool_config){ .n_pages = 64, .max_pages = 640 });
+	fixture_open_with(
+		&f, (struct mr_pool_config){ .n_pages = 64, .max_pages = 640 });
 	assert_int_equal(mr_pool_grow(f.pool, 64, NULL), 0);
 	n_pages = page_stats(f.pool).n_pages;
 	assert_int_equal(mr_region_pin(f.region, "xdp:lan",
@@ -191,7 +163,7 @@ TEST(registered_segment_is_not_given_back)
 	mr_region_unpin(f.region, "xdp:lan", (uint64_t)n_pages * 4096);
 	assert_int_equal(mr_pool_shrink(f.pool, 0, &n_back, &why), 0);
 	assert_true(n_back >= 60);
-	grow_close(&f);
+	fixture_close(&f);
 }
 
 TEST(pinned_pool_of_several_segments_is_not_destroyed)
@@ -199,8 +171,8 @@ TEST(pinned_pool_of_several_segments_is_not_destroyed)
 	struct pool_fixture f;
 	struct mr_reason why = { "" };
 
-	grow_open(&f,
-		  (struct mr_pool_config){ .n_pages = 64, .max_pages = 640 });
+	fixture_open_with(
+		&f, (struct mr_pool_config){ .n_pages = 64, .max_pages = 640 });
 	assert_int_equal(mr_pool_grow(f.pool, 64, NULL), 0);
 	mr_cache_destroy(f.cache);
 	mr_region_pin(f.region, "xdp:lan", 4096);
@@ -211,7 +183,7 @@ TEST(pinned_pool_of_several_segments_is_not_destroyed)
 	mr_page_free_bulk(f.pool, 0, addrs, 128);
 	mr_region_unpin(f.region, "xdp:lan", 4096);
 	assert_int_equal(mr_cache_create(f.pool, &f.cache, NULL), 0);
-	grow_close(&f);
+	fixture_close(&f);
 }
 
 /* What ports were promised stays. */
@@ -220,8 +192,8 @@ TEST(committed_pages_are_not_given_back)
 	struct pool_fixture f;
 	uint64_t n_back;
 
-	grow_open(&f,
-		  (struct mr_pool_config){ .n_pages = 256, .max_pages = 1024 });
+	fixture_open_with(&f, (struct mr_pool_config){ .n_pages = 256,
+						       .max_pages = 1024 });
 	assert_int_equal(mri_pool_commit(f.pool, "p", 300, NULL), -ENOMEM);
 	assert_int_equal(mr_pool_grow(f.pool, 768, NULL), 0);
 	assert_int_equal(mri_pool_commit(f.pool, "p", 300, NULL), 0);
@@ -230,7 +202,7 @@ TEST(committed_pages_are_not_given_back)
 	mri_pool_uncommit(f.pool, 300);
 	assert_int_equal(mr_pool_shrink(f.pool, 0, &n_back, NULL), 0);
 	assert_int_equal(n_back, 768);
-	grow_close(&f);
+	fixture_close(&f);
 }
 
 /* Others in the region stay out of a pool's range. */
@@ -239,14 +211,14 @@ TEST(range_of_a_pool_is_its_own)
 	struct pool_fixture f;
 	struct mr_pool *beside;
 
-	grow_open(&f,
-		  (struct mr_pool_config){ .n_pages = 64, .max_pages = 1024 });
+	fixture_open_with(&f, (struct mr_pool_config){ .n_pages = 64,
+						       .max_pages = 1024 });
 	beside = pool_beside(&f, 64, 4096);
 	assert_true(beside->addr >= f.pool->addr + 1024 * 4096);
 	assert_int_equal(mr_pool_grow(f.pool, 960, NULL), 0);
 	assert_int_equal(page_stats(f.pool).n_pages, 1024);
 	assert_int_equal(mr_pool_destroy(beside, NULL), 0);
-	grow_close(&f);
+	fixture_close(&f);
 }
 
 TEST(pool_knows_what_lies_below)
@@ -254,13 +226,13 @@ TEST(pool_knows_what_lies_below)
 	struct pool_fixture f;
 	uint64_t n_bytes;
 
-	grow_open(&f,
-		  (struct mr_pool_config){ .n_pages = 64, .max_pages = 1024 });
+	fixture_open_with(&f, (struct mr_pool_config){ .n_pages = 64,
+						       .max_pages = 1024 });
 	n_bytes = mr_region_n_contiguous_bytes(f.region);
 	assert_true(mr_pool_is_below(f.pool, n_bytes));
 	assert_int_equal(mr_pool_grow(f.pool, 960, NULL), 0);
 	assert_false(mr_pool_is_below(f.pool, n_bytes));
-	grow_close(&f);
+	fixture_close(&f);
 }
 
 /* Memory that is not to be had: nothing changes, and nobody asks each time. */
@@ -326,9 +298,9 @@ TEST(magazine_of_a_far_node_is_waived)
 	struct pool_fixture f;
 	struct mr_pool_stats s;
 
-	grow_open(&f, (struct mr_pool_config){ .n_pages = 512,
-					       .max_pages = 1024,
-					       .numa_node_plus_1 = 1 });
+	fixture_open_with(&f, (struct mr_pool_config){ .n_pages = 512,
+						       .max_pages = 1024,
+						       .numa_node_plus_1 = 1 });
 	assert_int_equal(mr_pool_grow(f.pool, 512, NULL), 0);
 	pa = &f.pool->page_alloc;
 	/* The first segment is far, the second one near. */
@@ -348,7 +320,7 @@ TEST(magazine_of_a_far_node_is_waived)
 	assert_int_equal(mr_frag_alloc_bulk(f.cache, addrs + 1, 1024, 4096),
 			 1023);
 	mr_frag_free_bulk(f.cache, addrs, 1024);
-	grow_close(&f);
+	fixture_close(&f);
 }
 
 /* A pool that prefers nothing waives nothing. */
@@ -356,14 +328,14 @@ TEST(pool_without_preference_waives_nothing)
 {
 	struct pool_fixture f;
 
-	grow_open(&f, (struct mr_pool_config){ .n_pages = 512 });
+	fixture_open_with(&f, (struct mr_pool_config){ .n_pages = 512 });
 	f.pool->page_alloc.segments[0].numa_node = 3;
 	mr_frag_alloc_bulk(f.cache, addrs, 512, 4096);
 	mr_frag_free_bulk(f.cache, addrs, 512);
 	mr_frag_alloc_bulk(f.cache, addrs, 512, 4096);
 	mr_frag_free_bulk(f.cache, addrs, 512);
 	assert_int_equal(pool_stats(f.pool).alloc_waive, 0);
-	grow_close(&f);
+	fixture_close(&f);
 }
 
 /* A node that there is not: the memory is somewhere, and works. */
@@ -371,11 +343,11 @@ TEST(preferred_node_is_a_wish)
 {
 	struct pool_fixture f;
 
-	grow_open(&f, (struct mr_pool_config){ .n_pages = 64,
-					       .numa_node_plus_1 = 200 });
+	fixture_open_with(&f, (struct mr_pool_config){
+				      .n_pages = 64, .numa_node_plus_1 = 200 });
 	assert_int_equal(mr_page_alloc_bulk(f.pool, 0, addrs, 64), 64);
 	mr_page_free_bulk(f.pool, 0, addrs, 64);
-	grow_close(&f);
+	fixture_close(&f);
 }
 
 TEST(statistics_need_a_size)
@@ -400,12 +372,13 @@ TEST(pool_without_a_block_grows_by_one)
 	uint64_t blocks[2];
 
 	for (int safety = 0; safety < 2; safety++) {
-		grow_open(&f, (struct mr_pool_config){
-				      .n_pages = 64,
-				      .max_pages = 128,
-				      .segment_pages = 64,
-				      .page_bytes = 4096,
-				      .safety = (enum mr_safety)safety });
+		fixture_open_with(&f,
+				  (struct mr_pool_config){
+					  .n_pages = 64,
+					  .max_pages = 128,
+					  .segment_pages = 64,
+					  .page_bytes = 4096,
+					  .safety = (enum mr_safety)safety });
 		assert_int_equal(mr_page_alloc_bulk(f.pool, 0, addrs, 64), 64);
 		for (uint32_t i = 0; i < 64; i += 8)
 			mr_page_free_bulk(f.pool, 0, &addrs[i], 1);
@@ -424,6 +397,6 @@ TEST(pool_without_a_block_grows_by_one)
 		for (uint32_t i = 0; i < 64; i++)
 			if (i % 8 != 0)
 				mr_page_free_bulk(f.pool, 0, &addrs[i], 1);
-		grow_close(&f);
+		fixture_close(&f);
 	}
 }

@@ -4,17 +4,6 @@
 
 #include <millrace/frag.h>
 
-/* A clock that the test moves. */
-struct clocked {
-	struct test_allocator allocator; /* first: the hooks' opaque */
-	uint64_t now_ns;
-};
-
-static uint64_t hook_clock(void *opaque)
-{
-	return ((struct clocked *)opaque)->now_ns;
-}
-
 __attribute__((noinline)) static void take_here(struct mr_cache *cache,
 						uint64_t *addrs, uint32_t n)
 {
@@ -29,30 +18,20 @@ __attribute__((noinline)) static void take_there(struct mr_pool *pool,
 
 TEST(leaks_have_place_and_age)
 {
-	struct clocked clocked = { .now_ns = 5000000000 };
-	const struct mr_ctx_config ctx_config = { .size = sizeof(ctx_config),
-						  .opaque = &clocked,
-						  .log = hook_log,
-						  .alloc = hook_alloc,
-						  .free = hook_free,
-						  .clock = hook_clock };
-	const struct mr_pool_config config = { .size = sizeof(config),
-					       .n_pages = 128,
-					       .safety = MR_SAFETY_STATES };
 	struct mr_leak leaks[4];
 	struct mr_reason reason;
-	struct mr_cache *cache;
+	struct pool_fixture f;
 	struct mr_pool *pool;
-	struct mr_ctx *ctx;
 	uint64_t addrs[8];
 
-	assert_int_equal(mr_ctx_create(&ctx_config, &ctx, NULL), 0);
-	assert_int_equal(mr_pool_create(ctx, &config, &pool, NULL), 0);
-	assert_int_equal(mr_cache_create(pool, &cache, NULL), 0);
+	fixture_open_at(&f, 5000000000,
+			(struct mr_pool_config){ .n_pages = 128,
+						 .safety = MR_SAFETY_STATES });
+	pool = f.pool;
 	assert_int_equal(mr_pool_leaks(pool, leaks, 4), 0);
-	take_here(cache, addrs, 2);
+	take_here(f.cache, addrs, 2);
 	take_there(pool, addrs + 2, 5);
-	clocked.now_ns += 7000000000;
+	f.now_ns += 7000000000;
 
 	/* Most pages first; those for which there is no room are counted. */
 	assert_int_equal(mr_pool_leaks(pool, leaks, 1), 2);
@@ -66,7 +45,7 @@ TEST(leaks_have_place_and_age)
 		    (uintptr_t)leaks[0].site < (uintptr_t)take_there + 400);
 
 	/* Destroy names them, most first. */
-	mr_cache_destroy(cache);
+	mr_cache_destroy(f.cache);
 	assert_int_equal(mr_pool_destroy(pool, &reason), -EBUSY);
 	assert_reason_has(&reason, "7 pages of pool are in flight");
 	assert_names(reason.text, ": 5 taken by %s+0x",
@@ -81,9 +60,8 @@ TEST(leaks_have_place_and_age)
 	mr_pool_frag_free_bulk(pool, addrs, 2);
 	mr_pool_frag_free_bulk(pool, addrs + 6, 1);
 	assert_int_equal(mr_pool_leaks(pool, leaks, 4), 0);
-	assert_int_equal(mr_pool_destroy(pool, NULL), 0);
-	mr_ctx_destroy(ctx);
-	assert_int_equal(clocked.allocator.n_out, 0);
+	assert_int_equal(mr_cache_create(pool, &f.cache, NULL), 0);
+	fixture_close(&f);
 }
 
 /* What the cutters below have out. */
