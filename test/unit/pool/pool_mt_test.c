@@ -28,6 +28,11 @@ enum {
 	MAX_BURST = 48,
 	MAILBOX = 64,
 	MAX_BUFFERS = 8192,
+#ifdef __SANITIZE_THREAD__
+	N_OPS = 10000,
+#else
+	N_OPS = 40000, /* of each thread */
+#endif
 };
 
 struct layout {
@@ -454,25 +459,25 @@ static void frames_wander_and_all_pages_come_back(struct layout layout)
 TEST(pages_of_one_chunk)
 {
 	frames_wander_and_all_pages_come_back(
-		(struct layout){ 640, 2048, 2048, 100000, .is_flooded = true });
+		(struct layout){ 640, 2048, 2048, N_OPS, .is_flooded = true });
 }
 
 TEST(pages_of_one_owner)
 {
 	frames_wander_and_all_pages_come_back(
-		(struct layout){ 640, 2048, 2048, 100000, .has_frags = false });
+		(struct layout){ 640, 2048, 2048, N_OPS, .has_frags = false });
 }
 
 TEST(pages_of_four_chunks)
 {
 	frames_wander_and_all_pages_come_back(
-		(struct layout){ 640, 8192, 2048, 100000, .is_flooded = true });
+		(struct layout){ 640, 8192, 2048, N_OPS, .is_flooded = true });
 }
 
 TEST(checked_pages_of_four_chunks)
 {
 	frames_wander_and_all_pages_come_back(
-		(struct layout){ 640, 8192, 2048, 20000, .is_flooded = true,
+		(struct layout){ 640, 8192, 2048, N_OPS / 4, .is_flooded = true,
 				 .safety = MR_SAFETY_POISON });
 }
 
@@ -480,9 +485,9 @@ TEST(checked_pages_of_four_chunks)
 TEST(frags)
 {
 	frames_wander_and_all_pages_come_back(
-		(struct layout){ 700, 4096, 4096, 50000, .is_flooded = true,
+		(struct layout){ 700, 4096, 4096, N_OPS / 2, .is_flooded = true,
 				 .has_frags = true });
 	frames_wander_and_all_pages_come_back(
-		(struct layout){ 200, 4096, 4096, 50000, .is_flooded = true,
+		(struct layout){ 200, 4096, 4096, N_OPS / 2, .is_flooded = true,
 				 .has_frags = true });
 }
