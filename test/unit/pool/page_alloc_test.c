@@ -366,6 +366,7 @@ TEST(last_segment_is_removed_when_it_is_free)
 	mri_page_alloc_append(&f.pa, 192, -1, true);
 	mri_page_alloc_populate(&f.pa, 150);
 	mri_page_alloc_populate(&f.pa, 190);
+	assert_false(mri_page_back_one(&f.pa, 191));
 	check_lists(&f);
 	give(&f, 0, pages, 128);
 	check_lists(&f);

@@ -2,6 +2,8 @@
 /* Tests of lib/pool/safety.c: what is given back twice is found. */
 #include "support/safety_unit.h"
 
+#include <millrace/page.h>
+
 #include "support/mt.h"
 
 enum { N_PAGES = 256 };
@@ -51,6 +53,12 @@ TEST(each_place_is_told_once)
 	addr = UINT64_C(1) << 40;
 	mr_frag_free_bulk(f.cache, &addr, 1);
 	assert_log_has(&f, "no pool of the region has it");
+	/* The page allocator's fast path knows it too. */
+	assert_int_equal(mr_page_alloc_bulk(f.pool, 0, &addr, 1), 1);
+	mr_page_free_bulk(f.pool, 0, &addr, 1);
+	assert_int_equal(mr_pool_leaks(f.pool, NULL, 0), 0);
+	mr_page_free_bulk(f.pool, 0, &addr, 1);
+	assert_int_equal(n_double(f.pool), 11);
 	fixture_close(&f);
 }
 
