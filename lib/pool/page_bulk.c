@@ -222,8 +222,8 @@ static inline bool put_beside(const struct mr_pool *pool,
 	const uint32_t page = mri_page_of(pool, addr);
 	const uint32_t bit = 1u << (page & ((1u << pa->group_shift) - 1));
 
-	if (page >> pa->group_shift != run->group || page >= pa->n_pages ||
-	    (run->free & bit) != 0 || !is_simple(pool, addr))
+	if (page >> pa->group_shift != run->group || (run->free & bit) != 0 ||
+	    !is_simple(pool, addr))
 		return false;
 	run->free |= bit;
 	run->n_back++;
