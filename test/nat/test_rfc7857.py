@@ -7,7 +7,7 @@ from bed import tcp, udp
 from rfc import HOST, OTHER, OURS, PEER, PEER2, ROUTER, THIRD, Flow, ends_after
 from rfc import requirement as any_requirement
 
-OPENING_S, OPEN_S, CLOSING_S, RESET_S = 200, 8000, 100, 500
+OPENING_S, OPEN_S, CLOSING_S, RESET_S = 200, 8000, 100, 60
 TIMERS = {"timeouts_tcp_opening": OPENING_S, "timeouts_tcp_open": OPEN_S,
           "timeouts_tcp_closing": CLOSING_S, "timeouts_tcp_reset": RESET_S}
 
@@ -17,12 +17,12 @@ def requirement(number):
     return any_requirement("RFC 7857", "section " + number)
 
 
-def walk(nat, segments):
+def walk(nat, segments, flow=None, peer=PEER):
     """A flow that has seen such segments: ">S" goes out, "<SA" comes in."""
-    flow = Flow(nat, "tcp")
+    flow = flow or Flow(nat, "tcp")
     for segment in segments.split():
         way = flow.out if segment[0] == ">" else flow.back
-        assert len(way(PEER, 80, flags=segment[1:])) == 1, segment
+        assert len(way(peer, 80, flags=segment[1:])) == 1, segment
     return flow
 
 
@@ -48,8 +48,11 @@ def walk(nat, segments):
     (">S <SA >A <R <PA", OPEN_S),
     (">S <SA >A >FA <R", RESET_S),
     (">S <SA >A >FA <FA >R", CLOSING_S)])
-def test_state_machine(nat_of, segments, seconds):
-    flow = walk(nat_of(**TIMERS), segments)
+@pytest.mark.parametrize("first", ["", ">S <SA <R"])
+def test_state_machine(nat_of, first, segments, seconds):
+    """As its mapping's first session, or behind another that ends before."""
+    nat = nat_of(**TIMERS)
+    flow = walk(nat, segments, walk(nat, first, peer=PEER2))
     probe = "R" if seconds == RESET_S else "A"  # what changes nothing there
     assert ends_after(flow, seconds, peer_port=80, flags=probe)
 

@@ -77,50 +77,6 @@ TEST(conversations_end_where_they_should)
 	}
 }
 
-/*
- * Each ends in its state's time: as the first session of its mapping, and as a
- * further one, which keeps the mapping then.
- */
-TEST(conversations_end_in_their_time)
-{
-	for (uint32_t i = 0; i < 2 * sizeof(rows) / sizeof(rows[0]); i++) {
-		const struct row *row = &rows[i / 2];
-		const bool is_stray = row->ends == NAT_TCP_CLOSED;
-		const char *at = row->segments;
-		enum nat_direction way;
-		uint32_t id, end_s;
-		uint8_t flags;
-
-		rig_init(&rig);
-		rig.config.timeouts.tcp_closing_s = 200;
-		rig.config.timeouts.tcp_reset_s = 100;
-		rig_start(&rig);
-		id = rig_map(&rig, TCP, INSIDE, 1);
-		if (i & 1) {
-			/* Another one is the first, and ends before. */
-			rig_out(&rig, id, REMOTE, 81, SYN);
-			rig_in(&rig, id, REMOTE, 81, SYN);
-			rig_in(&rig, id, REMOTE, 81, RST);
-		}
-		while ((at = next_segment(at, &way, &flags)) != NULL)
-			assert_int_equal(
-				way == NAT_IN ?
-					rig_in(&rig, id, REMOTE, 80, flags) :
-					rig_out(&rig, id, REMOTE, 80, flags),
-				NAT_OK);
-		/* Without a session of its own the other one counts. */
-		end_s = (i & 1) && is_stray ?
-				100 :
-				nat_tcp_timeout(&rig.config.timeouts,
-						row->ends);
-		if (rig_at(&rig, 1000 + end_s) != 0 ||
-		    rig_at(&rig, 1000 + end_s + 1) != 1)
-			fail_msg("%s: not ended in time", row->what);
-		assert_int_equal(rig_stats(&rig).n_sessions, 0);
-		rig_end(&rig);
-	}
-}
-
 /* Once open, nothing but the wheel ends a session. */
 TEST(no_segment_closes)
 {
