@@ -208,4 +208,4 @@ def summary(before, after, final):
     print(f"  {'pages':14}{after['pool']['n_in_flight']:,} in flight under "
           f"load, {pool['n_in_flight']} at the end, of {pool['n_pages']:,}")
     if not (final.get("laws_hold", True) and final.get("conserved", True)):
-        raise Failed("the accounting laws do not hold, or pages are missing")
+        raise Failed("the accounting invariants do not hold, or pages are missing")

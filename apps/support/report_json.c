@@ -212,7 +212,7 @@ json_t *report_json_object(const struct snapshot *snapshot)
 	if (snapshot->is_final) {
 		json_object_set_new(object, "final", json_true());
 		json_object_set_new(object, "laws_hold",
-				    json_boolean(snapshot->laws_hold));
+				    json_boolean(snapshot->invariants_hold));
 		json_object_set_new(object, "conserved",
 				    json_boolean(snapshot->is_conserved));
 		if (snapshot->about != NULL)

@@ -89,8 +89,9 @@ bool report_summary(const struct snapshot *final)
 	       t.tx_frames, final->t_s,
 	       report_scaled(t.tx_frames / seconds, frames, sizeof(frames)),
 	       report_scaled(8 * t.tx_bytes / seconds, bits, sizeof(bits)));
-	printf("accounting laws %s%s\n",
-	       final->laws_hold ? "hold" : "DO NOT hold: ", final->broken_law);
+	printf("accounting invariants %s%s\n",
+	       final->invariants_hold ? "hold" : "DO NOT hold: ",
+	       final->broken_invariant);
 	printf("pages: %" PRIu64 " of %" PRIu64 " came back%s\n",
 	       final->pool.n_free, final->pool.n_pages,
 	       final->is_conserved ? "" : ": NOT conserved");

@@ -303,7 +303,7 @@ static void take_last(struct running *run, double t_s)
 
 	snapshot_take(last, run->plane, t_s, run->config->app);
 	snapshot_take_device_stats(last, run->plane);
-	snapshot_check_laws(last);
+	snapshot_check_invariants(last);
 	dataplane_close_ports(run->plane);
 	snapshot_take_pool(last, run->plane);
 	last->is_final = true;
@@ -333,9 +333,9 @@ static int finish(struct running *run)
 	dataplane_drain(plane, run->config->drop, run->config->workers);
 	take_last(run, t_s);
 	status = end_output(run, status);
-	if (!final->laws_hold) {
+	if (!final->invariants_hold) {
 		print_error("%s: accounting: %s", plane->program,
-			    final->broken_law);
+			    final->broken_invariant);
 		status = 1;
 	}
 	if (!final->is_conserved) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Copies of all counters, and the laws they must obey. */
+/* Copies of all counters, and the invariants they must obey. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -202,10 +202,10 @@ static void check_equal(struct snapshot *snapshot, uint64_t left,
 			uint64_t right, const char *what, const char *where,
 			uint32_t queue)
 {
-	if (left == right || !snapshot->laws_hold)
+	if (left == right || !snapshot->invariants_hold)
 		return;
-	snapshot->laws_hold = false;
-	snprintf(snapshot->broken_law, sizeof(snapshot->broken_law),
+	snapshot->invariants_hold = false;
+	snprintf(snapshot->broken_invariant, sizeof(snapshot->broken_invariant),
 		 "%s/%u: %s: %" PRIu64 " is not %" PRIu64, where, queue, what,
 		 left, right);
 }
@@ -221,11 +221,11 @@ static void check_program(struct snapshot *snapshot)
 
 	for (uint32_t i = 0; i < app->n_worker_rows; i++) {
 		const struct worker_row *row = &app->worker_rows[i];
-		const bool is_made = row->law == LAW_MADE;
+		const bool is_made = row->invariant == LAW_MADE;
 		char *name = is_made ? made : kept;
 		const size_t n = strlen(name);
 
-		if (row->law == LAW_NONE)
+		if (row->invariant == LAW_NONE)
 			continue;
 		snprintf(name + n, sizeof(made) - n, " + %s", row->name);
 		for (uint32_t w = 0; w < snapshot->n_workers; w++)
@@ -237,10 +237,10 @@ static void check_program(struct snapshot *snapshot)
 	check_equal(snapshot, left, right, what, "workers", 0);
 }
 
-void snapshot_check_laws(struct snapshot *snapshot)
+void snapshot_check_invariants(struct snapshot *snapshot)
 {
-	snapshot->laws_hold = true;
-	snapshot->broken_law[0] = '\0';
+	snapshot->invariants_hold = true;
+	snapshot->broken_invariant[0] = '\0';
 	for (uint32_t p = 0; p < snapshot->n_ports; p++) {
 		const struct port_snapshot *port = &snapshot->ports[p];
 

@@ -19,7 +19,7 @@ enum {
 };
 
 /* What a counter of workers says about frames that no port has counted. */
-enum frame_law {
+enum frame_invariant {
 	LAW_NONE,
 	LAW_MADE, /* frames that the application made, and sends as any other */
 	LAW_KEPT, /* frames that it took, for good, and not as a drop */
@@ -28,7 +28,7 @@ enum frame_law {
 /* A counter that every worker has. */
 struct worker_row {
 	const char *name; /* in JSON */
-	enum frame_law law;
+	enum frame_invariant invariant;
 };
 
 /* A counter or gauge of the program as a whole. */
@@ -111,9 +111,9 @@ struct snapshot {
 	uint64_t n_skipped; /* reports before it that were skipped */
 	/* Of the last one only. */
 	bool is_final;
-	bool laws_hold;
+	bool invariants_hold;
 	bool is_conserved;
-	char broken_law[384]; /* "" if they hold */
+	char broken_invariant[384]; /* "" if they hold */
 	/* Set by take(): what the application says of the whole run, an object
 	 * of the application's; NULL: nothing. */
 	const struct json_t *about;
@@ -140,9 +140,9 @@ void snapshot_copy_counters(uint64_t *to, const uint64_t *from, uint32_t n);
 /*
  * Per queue: received = delivered + rx drops, accepted = completed + pending +
  * tx drops. Of the program: delivered + made = accepted + workers' drops +
- * kept. Sets laws_hold and broken_law; the workers must be at rest.
+ * kept. Sets invariants_hold and broken_invariant; the workers must be at rest.
  */
-void snapshot_check_laws(struct snapshot *snapshot);
+void snapshot_check_invariants(struct snapshot *snapshot);
 
 /* Sums, for totals and rates. */
 struct totals {

@@ -136,7 +136,7 @@ int specs_make(struct mr_ctx *ctx, const char *const *specs, uint32_t n_specs,
  * The device of a spec that only one port can have: an interface or a PCI
  * address. NULL: the driver decides.
  */
-static const char *sole_device(const char *spec)
+static const char *only_device(const char *spec)
 {
 	if (strncmp(spec, "xdp:", 4) == 0)
 		return spec + 4;
@@ -154,10 +154,10 @@ bool specs_differ(const char *const *specs, uint32_t n_specs,
 		  struct mr_reason *ret_error)
 {
 	for (uint32_t i = 0; i < n_specs; i++) {
-		const char *a = sole_device(specs[i]);
+		const char *a = only_device(specs[i]);
 
 		for (uint32_t j = 0; a != NULL && j < i; j++) {
-			const char *b = sole_device(specs[j]);
+			const char *b = only_device(specs[j]);
 			const size_t n = strcspn(a, ",");
 
 			if (b == NULL || n != strcspn(b, ",") ||

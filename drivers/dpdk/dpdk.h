@@ -13,7 +13,7 @@
  *     dpdk_memory.c   registration of the region's segments
  *     dpdk_view.c     headers for the region's buffers; the mempool that is a
  *                     view of our pool                             (hot)
- *     dpdk_spare.c    headers for what those do not fit
+ *     dpdk_extra.c    headers for what those do not fit
  *     dpdk_tally.c    what a tx queue has posted, until it is back
  *     dpdk_rx.c       mbufs to frames                              (hot)
  *     dpdk_tx.c       frames to mbufs                              (hot)
@@ -90,7 +90,7 @@ struct dpdk_view {
 };
 
 /* Headers that lend themselves to any entry; of one tx queue. */
-struct dpdk_spares {
+struct dpdk_extras {
 	struct rte_mempool *mempool;
 	const struct dpdk_view *view;
 	struct dpdk_headers headers;
@@ -109,7 +109,7 @@ struct dpdk_spares {
 struct dpdk_tally {
 	uint16_t tag;
 	struct dpdk_view *view;
-	struct dpdk_spares spares;
+	struct dpdk_extras extras;
 	/* Completed on other threads, atomic: frames, and inner headers ... */
 	uint64_t n_elsewhere, n_inner_elsewhere;
 	/* ... and how many will be, when the port is closed. */
@@ -146,7 +146,7 @@ struct dpdk_txq {
 	uint64_t offloads;          /* RTE_ETH_TX_OFFLOAD_* */
 	uint64_t plain_flags;       /* mbuf.ol_flags of a plain frame */
 	uint64_t n_inner;           /* headers that no burst of ours got back */
-	struct dpdk_spares *spares; /* the tally's */
+	struct dpdk_extras *extras; /* the tally's */
 	struct dpdk_tally *tally;
 };
 
@@ -190,7 +190,7 @@ struct dpdk_port {
 struct dpdk_call {
 	const struct rte_mempool *mempool; /* the view's */
 	const struct dpdk_view *view;
-	struct dpdk_spares *spares; /* of the tx queue in use, or NULL */
+	struct dpdk_extras *extras; /* of the tx queue in use, or NULL */
 	struct mr_cache *cache;
 	uint64_t n_done;  /* frames of the queue with this tag, completed */
 	uint64_t n_inner; /* and inner headers */
@@ -207,11 +207,11 @@ extern __thread struct dpdk_call *mri_dpdk_call
 static inline void dpdk_call_begin(struct dpdk_call *call,
 				   const struct dpdk_view *view,
 				   struct mr_cache *cache, uint32_t tag,
-				   struct dpdk_spares *spares)
+				   struct dpdk_extras *extras)
 {
 	call->mempool = view->mempool;
 	call->view = view;
-	call->spares = spares;
+	call->extras = extras;
 	call->cache = cache;
 	call->n_done = 0;
 	call->n_inner = 0;
@@ -266,7 +266,7 @@ static inline uint64_t dpdk_addr(const struct dpdk_view *view,
 /*
  * dpdk_tally.c: a frame of the tx queue with this tag, if it is one, or an
  * inner header, is completed, elsewhere. To be called last: with the last
- * frame, another thread may free the headers, the view and the spares.
+ * frame, another thread may free the headers, the view and the extras.
  */
 void mri_dpdk_completed(uint16_t tag);
 
@@ -346,21 +346,21 @@ int mri_dpdk_populate(struct rte_mempool *mempool, unsigned int max_objs,
 		      rte_mempool_populate_obj_cb_t *obj_cb, void *obj_cb_arg);
 void mri_dpdk_init_header(struct rte_mempool *mempool, struct rte_mbuf *mbuf);
 
-/* dpdk_spare.c */
-int mri_dpdk_spares_open(struct dpdk_spares *spares,
+/* dpdk_extra.c */
+int mri_dpdk_extras_open(struct dpdk_extras *extras,
 			 const struct dpdk_view *view, uint32_t n);
-void mri_dpdk_spares_close(struct dpdk_spares *spares);
+void mri_dpdk_extras_close(struct dpdk_extras *extras);
 /* NULL: all are in use. On the thread that uses the queue. */
-struct rte_mbuf *mri_dpdk_spare_get(struct dpdk_spares *spares);
+struct rte_mbuf *mri_dpdk_extra_get(struct dpdk_extras *extras);
 /* Back, its buffer being somebody else's by now. On any thread. */
-void mri_dpdk_spare_put(struct rte_mbuf *mbuf);
-/* The spares that an mbuf is one of; NULL: it is none. */
-struct dpdk_spares *mri_dpdk_spares_of(const struct rte_mbuf *mbuf);
+void mri_dpdk_extra_put(struct rte_mbuf *mbuf);
+/* The extras that an mbuf is one of; NULL: it is none. */
+struct dpdk_extras *mri_dpdk_extras_of(const struct rte_mbuf *mbuf);
 
 /* dpdk_tally.c */
 /* NULL: no memory, or too many queues. */
 struct dpdk_tally *mri_dpdk_tally_open(struct dpdk_view *view,
-				       uint32_t n_spares);
+				       uint32_t n_extras);
 /* It ends when so many frames and inner headers have completed elsewhere. */
 void mri_dpdk_tally_close(struct dpdk_tally *tally, uint64_t n_frames,
 			  uint64_t n_inner);

@@ -143,7 +143,7 @@ static void fill_info(struct dpdk_port *port)
 	mr_log(port->base->ctx, MR_LOG_INFO,
 	       "%s: %u headers of %u bytes for buffers, %u for each tx queue",
 	       info->name, port->view->mempool->size, port->view->header_stride,
-	       port->txqs[0].spares->n_all);
+	       port->txqs[0].extras->n_all);
 }
 
 /*

@@ -35,7 +35,7 @@ static int alloc_queue(struct dpdk_port *port, uint32_t i)
 	if (rxq->stash == NULL || txq->tally == NULL)
 		return -ENOMEM;
 	txq->tag = txq->tally->tag;
-	txq->spares = &txq->tally->spares;
+	txq->extras = &txq->tally->extras;
 	return 0;
 }
 

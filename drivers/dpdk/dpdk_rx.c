@@ -136,9 +136,9 @@ static __rte_noinline uint32_t convert_plain(const struct dpdk_rxq *rxq,
 static bool is_ours(const struct dpdk_rxq *rxq, const struct rte_mbuf *mbuf)
 {
 	for (; mbuf != NULL; mbuf = mbuf->next) {
-		const struct dpdk_spares *spares = mri_dpdk_spares_of(mbuf);
+		const struct dpdk_extras *extras = mri_dpdk_extras_of(mbuf);
 		const struct dpdk_view *view =
-			spares != NULL ? spares->view : mri_dpdk_view_of(mbuf);
+			extras != NULL ? extras->view : mri_dpdk_view_of(mbuf);
 
 		if (view == NULL || view->base != rxq->region ||
 		    rte_mbuf_refcnt_read(mbuf) != 1 ||
@@ -162,8 +162,8 @@ static void take(struct dpdk_rxq *rxq, struct rte_mbuf *mbuf,
 		mbuf->next = NULL;
 		mbuf->nb_segs = 1;
 		tag = dpdk_take_tag(mbuf);
-		if (mri_dpdk_spares_of(mbuf) != NULL)
-			mri_dpdk_spare_put(mbuf);
+		if (mri_dpdk_extras_of(mbuf) != NULL)
+			mri_dpdk_extra_put(mbuf);
 		mri_dpdk_completed(tag);
 	}
 }

@@ -3,7 +3,7 @@
  * Frames that are not one plain buffer with one owner.
  *
  * Each entry gets a header: that of its place if the entry has its page for
- * itself, else a spare one. What the device is to do (sums, segments) is told
+ * itself, else an extra one. What the device is to do (sums, segments) is told
  * in the first header, where the device can; else sums are finished here, which
  * needs a frame that nobody else reads. Copied are frames that must be written
  * and are not, those in a segment that DPDK does not know, and those of more
@@ -240,8 +240,8 @@ void mri_dpdk_unshape(struct dpdk_txq *txq, struct rte_mbuf *mbuf)
 		mbuf->next = NULL;
 		mbuf->nb_segs = 1;
 		mbuf->port = DPDK_NO_TAG;
-		if (mbuf->pool == txq->spares->mempool)
-			txq->spares->stack[txq->spares->n++] = mbuf;
+		if (mbuf->pool == txq->extras->mempool)
+			txq->extras->stack[txq->extras->n++] = mbuf;
 	}
 }
 
@@ -256,7 +256,7 @@ static struct rte_mbuf *take_headers(struct dpdk_txq *txq,
 		const bool is_own = fits_place(txq, cache, &frames[i]);
 		struct rte_mbuf *mbuf =
 			is_own ? dpdk_header(txq->view, frames[i].addr) :
-				 mri_dpdk_spare_get(txq->spares);
+				 mri_dpdk_extra_get(txq->extras);
 
 		if (mbuf == NULL) {
 			mri_dpdk_unshape(txq, first);
@@ -278,7 +278,7 @@ static void write_headers(struct dpdk_txq *txq, struct rte_mbuf *mbuf,
 	for (uint32_t i = 0; i < n; i++, mbuf = mbuf->next) {
 		uint8_t *bytes = data_of(txq, &frames[i]);
 
-		if (mbuf->pool == txq->spares->mempool) {
+		if (mbuf->pool == txq->extras->mempool) {
 			const struct rte_mbuf *place =
 				dpdk_header(txq->view, frames[i].addr);
 

@@ -44,7 +44,7 @@ static void end(struct dpdk_tally *tally)
 {
 	__atomic_store_n(&tagged[tally->tag - DPDK_FIRST_TAG], NULL,
 			 __ATOMIC_RELEASE);
-	mri_dpdk_spares_close(&tally->spares);
+	mri_dpdk_extras_close(&tally->extras);
 	mri_dpdk_view_put(tally->view);
 	free(tally);
 }
@@ -61,7 +61,7 @@ static bool take_tag(struct dpdk_tally *tally)
 }
 
 struct dpdk_tally *mri_dpdk_tally_open(struct dpdk_view *view,
-				       uint32_t n_spares)
+				       uint32_t n_extras)
 {
 	struct dpdk_tally *tally = calloc(1, sizeof(*tally));
 
@@ -71,7 +71,7 @@ struct dpdk_tally *mri_dpdk_tally_open(struct dpdk_view *view,
 	}
 	view->n_users++;
 	tally->view = view;
-	if (mri_dpdk_spares_open(&tally->spares, view, n_spares) == 0)
+	if (mri_dpdk_extras_open(&tally->extras, view, n_extras) == 0)
 		return tally;
 	end(tally);
 	return NULL;

@@ -48,7 +48,7 @@ static uint32_t offer(struct dpdk_txq *txq, struct mr_cache *cache,
 	struct dpdk_call call;
 	uint32_t n_sent;
 
-	dpdk_call_begin(&call, txq->view, cache, txq->tag, txq->spares);
+	dpdk_call_begin(&call, txq->view, cache, txq->tag, txq->extras);
 	n_sent = rte_eth_tx_burst(txq->port_id, (uint16_t)txq->base.queue.idx,
 				  mbufs, (uint16_t)n);
 	dpdk_call_end(&call);
@@ -64,7 +64,7 @@ static void free_frame(struct dpdk_txq *txq, struct mr_cache *cache,
 
 	for (struct rte_mbuf *seg = mbuf; seg != NULL; seg = seg->next)
 		seg->port = DPDK_NO_TAG;
-	dpdk_call_begin(&call, txq->view, cache, txq->tag, txq->spares);
+	dpdk_call_begin(&call, txq->view, cache, txq->tag, txq->extras);
 	rte_pktmbuf_free(mbuf);
 	dpdk_call_end(&call);
 }
@@ -260,11 +260,11 @@ static bool send_held(struct dpdk_txq *txq, struct mr_cache *cache)
  * A frame of n entries that is not plain. False: it stays the caller's, as does
  * what is behind it.
  */
-static __rte_noinline bool send_odd(struct dpdk_txq *txq,
-				    struct mr_cache *cache,
-				    const struct mr_frame *frames, uint32_t n,
-				    const struct mr_meta *meta,
-				    struct batch *batch, uint64_t *n_bytes)
+static __rte_noinline bool send_slow(struct dpdk_txq *txq,
+				     struct mr_cache *cache,
+				     const struct mr_frame *frames, uint32_t n,
+				     const struct mr_meta *meta,
+				     struct batch *batch, uint64_t *n_bytes)
 {
 	const uint64_t n_frame = mr_frame_n_bytes(frames, n);
 	struct dpdk_note *note = &batch->notes[batch->n_notes];
@@ -329,7 +329,7 @@ static void collect(struct dpdk_txq *txq, struct mr_cache *cache)
 
 	if (!txq->has_cleanup || mri_dpdk_tx_pending(txq) == 0)
 		return;
-	dpdk_call_begin(&call, txq->view, cache, txq->tag, txq->spares);
+	dpdk_call_begin(&call, txq->view, cache, txq->tag, txq->extras);
 	rte_eth_tx_done_cleanup(txq->port_id, (uint16_t)txq->base.queue.idx, 0);
 	dpdk_call_end(&call);
 	count_completed(txq, &call);
@@ -370,8 +370,9 @@ uint32_t mri_dpdk_tx_burst(struct mr_txq *base, struct mr_cache *cache,
 		if (likely(i == n))
 			break;
 		n_entries = mr_frame_n_entries(&frames[i]);
-		if (!send_odd(txq, cache, &frames[i], n_entries,
-			      meta != NULL ? &meta[i] : NULL, &batch, &n_bytes))
+		if (!send_slow(txq, cache, &frames[i], n_entries,
+			       meta != NULL ? &meta[i] : NULL, &batch,
+			       &n_bytes))
 			break;
 		i += n_entries;
 	}

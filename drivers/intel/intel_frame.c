@@ -179,7 +179,7 @@ static bool wants_segments(const struct mr_meta *meta)
 static int finish_here(struct intel_txq *txq, struct mr_cache *cache,
 		       struct job *job, const struct mr_partial *partial)
 {
-	if (!mr_frame_is_sole(cache, &job->entries[0]) &&
+	if (!mr_frame_is_exclusive(cache, &job->entries[0]) &&
 	    mr_frame_unshare(cache, job->entries, job->n) < 0)
 		return MR_TX_DROP_NO_BUFFER;
 	mr_partial_finish(txq->port->base.base, job->entries, partial);
@@ -199,7 +199,7 @@ static int finish_sum(struct intel_txq *txq, struct mr_cache *cache,
 	struct mr_partial partial;
 	struct mr_net_view view;
 
-	if (has_segments && !mr_frame_is_sole(cache, &job->entries[0]) &&
+	if (has_segments && !mr_frame_is_exclusive(cache, &job->entries[0]) &&
 	    mr_frame_unshare(cache, job->entries, job->n) < 0)
 		return MR_TX_DROP_NO_BUFFER;
 	/* Rewritten since it was marked, it is left. */

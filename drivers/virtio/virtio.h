@@ -39,7 +39,8 @@ enum {
 	VIRTIO_TICK_NS = 1000 * 1000,  /* of what mr_port_poll() awaits */
 };
 
-/* What a queue is in. Handed over: its user breaks it, mr_port_poll() mends. */
+/* What a queue is in. Handed over: its user breaks it, mr_port_poll() recovers.
+ */
 enum virtio_state {
 	VIRTIO_RUNS,
 	VIRTIO_BROKEN,  /* the device wrote nonsense; its user keeps off */
@@ -351,7 +352,7 @@ int mri_virtio_ctrl_ask(struct virtio_port *port, uint32_t command,
 			const void *data, uint32_t n_bytes, void *ret,
 			uint32_t n_ret_bytes);
 /* On each mr_port_poll(): acknowledge what is owed. Does not wait. */
-void mri_virtio_ctrl_tend(struct virtio_port *port);
+void mri_virtio_ctrl_service(struct virtio_port *port);
 /* Whether that is to be looked at again. */
 bool mri_virtio_ctrl_waits(const struct virtio_ctrl *ctrl);
 int mri_virtio_set_promisc(struct mr_port *base, uint32_t on,

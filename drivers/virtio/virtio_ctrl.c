@@ -226,7 +226,7 @@ int mri_virtio_ctrl_send(struct virtio_port *port, uint32_t command,
 	return mri_virtio_ctrl_ask(port, command, data, n_bytes, NULL, 0);
 }
 
-void mri_virtio_ctrl_tend(struct virtio_port *port)
+void mri_virtio_ctrl_service(struct virtio_port *port)
 {
 	struct virtio_ctrl *ctrl = &port->ctrl;
 

@@ -191,7 +191,7 @@ static bool is_gone(const struct virtio_port *port)
 }
 
 /* What there is to do on a port that is not gone; how many events. */
-static int tend(struct virtio_port *port, uint32_t events, bool is_told)
+static int service(struct virtio_port *port, uint32_t events, bool is_told)
 {
 	const uint32_t status = mri_virtio_pci_status(port);
 	int n_events = 0;
@@ -208,7 +208,7 @@ static int tend(struct virtio_port *port, uint32_t events, bool is_told)
 		n_events += follow_config(port);
 	n_events += (int)mri_virtio_queues_mend(port);
 	if (!is_gone(port))
-		mri_virtio_ctrl_tend(port);
+		mri_virtio_ctrl_service(port);
 	return n_events;
 }
 
@@ -226,7 +226,7 @@ int mri_virtio_poll(struct mr_port *base)
 		return 0;
 	if (port->is_ticking)
 		port->n_ticks += drain(port->timer_fd);
-	n_events = tend(port, events, is_told);
+	n_events = service(port, events, is_told);
 	tick(port, !is_gone(port) && (port->n_resets > 0 ||
 				      mri_virtio_ctrl_waits(&port->ctrl)));
 	return n_events;

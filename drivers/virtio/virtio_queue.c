@@ -393,7 +393,7 @@ static int restart(struct virtio_port *port, struct virtio_vq *vq)
 	return mri_virtio_pci_start_queue(port, vq, NULL);
 }
 
-static int mend_rxq(struct virtio_port *port, struct virtio_rxq *rxq)
+static int recover_rxq(struct virtio_port *port, struct virtio_rxq *rxq)
 {
 	const int err = restart(port, &rxq->vq);
 
@@ -405,7 +405,7 @@ static int mend_rxq(struct virtio_port *port, struct virtio_rxq *rxq)
 	return 0;
 }
 
-static int mend_txq(struct virtio_port *port, struct virtio_txq *txq)
+static int recover_txq(struct virtio_port *port, struct virtio_txq *txq)
 {
 	const int err = restart(port, &txq->vq);
 
@@ -431,7 +431,7 @@ uint32_t mri_virtio_queues_mend(struct virtio_port *port)
 		if (state_of(i % 2 ? &txq->state : &rxq->state) !=
 		    VIRTIO_BROKEN)
 			continue;
-		err = i % 2 ? mend_txq(port, txq) : mend_rxq(port, rxq);
+		err = i % 2 ? recover_txq(port, txq) : recover_rxq(port, rxq);
 		n_mended += err != -EAGAIN;
 		if (err < 0 && err != -EAGAIN)
 			break;

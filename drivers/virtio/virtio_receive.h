@@ -424,8 +424,8 @@ static struct taken take_merged(struct virtio_rxq *rxq, uint32_t number,
  * nonsense. Of the first, later looks find single entries.
  */
 __attribute__((noinline)) static struct taken
-take_odd(struct virtio_rxq *rxq, uint32_t number, uint32_t n, uint64_t *fresh,
-	 struct mr_frame *frames, const struct virtio_rx_kind kind)
+take_slow(struct virtio_rxq *rxq, uint32_t number, uint32_t n, uint64_t *fresh,
+	  struct mr_frame *frames, const struct virtio_rx_kind kind)
 {
 	const bool is_used = are_used(rxq, number, 1, kind);
 	const struct used used = look(rxq, number, kind);
@@ -536,19 +536,19 @@ take_rest(struct virtio_rxq *rxq, struct mr_cache *cache, uint64_t *fresh,
 		const uint32_t n_plain =
 			take_plain(rxq, number, n_left, fresh + at, frames + at,
 				   &burst->n_bytes, kind);
-		struct taken odd = { n_plain, n_plain, 0 };
+		struct taken slow = { n_plain, n_plain, 0 };
 
 		burst->n_frames += n_plain;
 		if (n_plain == 0) {
-			odd = take_odd(rxq, number, n_left, fresh + at,
-				       frames + at, kind);
-			burst->n_frames += odd.n_entries > 0;
+			slow = take_slow(rxq, number, n_left, fresh + at,
+					 frames + at, kind);
+			burst->n_frames += slow.n_entries > 0;
 		}
-		if (odd.n_buffers == 0)
+		if (slow.n_buffers == 0)
 			break;
-		burst->n_taken += odd.n_buffers;
-		burst->n_entries += odd.n_entries;
-		burst->n_bytes += odd.n_bytes;
+		burst->n_taken += slow.n_buffers;
+		burst->n_entries += slow.n_entries;
+		burst->n_bytes += slow.n_bytes;
 	}
 	mr_frag_free_bulk(cache, fresh + burst->n_entries,
 			  burst->n - burst->n_entries);

@@ -18,7 +18,7 @@
  * one frame alone that look costs as much as sending it.
  *
  * What the device says was used must be out; else it is broken, and the queue
- * stands until mr_port_poll() has mended it.
+ * stands until mr_port_poll() has recovered it.
  *
  * Source: virtio 1.2, 2.7.13, 2.8.21; 5.1.6.2 "Packet Transmission".
  */
@@ -95,7 +95,7 @@ static inline bool next_used(const struct virtio_txq *txq, uint32_t n_split,
  * entry stands for all before it, too.
  */
 __attribute__((noinline)) static void
-reap_odd(struct virtio_txq *txq, struct mr_cache *cache, const bool is_packed)
+reap_slow(struct virtio_txq *txq, struct mr_cache *cache, const bool is_packed)
 {
 	struct virtio_vq *vq = &txq->vq;
 	uint32_t n_split = is_packed ? 0 : virtio_split_n_ready(vq);
@@ -211,7 +211,7 @@ static inline void reap(struct virtio_txq *txq, struct mr_cache *cache,
 	    (!is_packed ||
 	     virtio_packed_is_used(vq, vq->n_used,
 				   virtio_packed_load(vq, vq->n_used))))
-		reap_odd(txq, cache, is_packed);
+		reap_slow(txq, cache, is_packed);
 }
 
 /* ---- what it is to send ---- */
@@ -355,10 +355,10 @@ static void post_pieces(struct virtio_txq *txq, struct burst *burst,
 }
 
 /* A frame that is not plain. False: there may be no room for it. */
-static bool send_odd(struct virtio_txq *txq, struct mr_cache *cache,
-		     const struct mr_frame *frames, uint32_t n,
-		     const struct mr_meta *meta, struct burst *burst,
-		     const bool is_packed)
+static bool send_slow(struct virtio_txq *txq, struct mr_cache *cache,
+		      const struct mr_frame *frames, uint32_t n,
+		      const struct mr_meta *meta, struct burst *burst,
+		      const bool is_packed)
 {
 	const uint32_t n_room = txq->vq.n_entries - (txq->head - txq->tail);
 	struct virtio_piece pieces[VIRTIO_MAX_CHAIN];
@@ -396,9 +396,9 @@ send_rest(struct virtio_txq *txq, struct mr_cache *cache,
 		if (n_entries > 0)
 			continue; /* the run may have ended with the ring */
 		n_entries = mr_frame_n_entries(&frames[i]);
-		if (!send_odd(txq, cache, &frames[i], n_entries,
-			      meta != NULL ? &meta[i] : NULL, burst,
-			      kind.is_packed))
+		if (!send_slow(txq, cache, &frames[i], n_entries,
+			       meta != NULL ? &meta[i] : NULL, burst,
+			       kind.is_packed))
 			break;
 		i += n_entries;
 	}

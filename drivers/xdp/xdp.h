@@ -3,7 +3,7 @@
  * Inside of the AF_XDP driver.
  *
  *     xdp.c         options, open, close
- *     xdp_ladder.c  bind modes: which is tried, which is reached
+ *     xdp_bind.c  bind modes: which is tried, which is reached
  *     xdp_rx.c      rx ring, fill ring                         (hot)
  *     xdp_tx.c      tx ring, completion ring, the kick         (hot)
  *     xdp_csum.c    partial checksums of veth and tap
@@ -289,7 +289,7 @@ uint32_t mri_xdp_reshape(struct xdp_txq *txq, struct mr_cache *cache,
 			 const struct mr_frame *in, uint32_t n,
 			 struct mr_frame out[MR_MAX_SEGS]);
 
-/* xdp_ladder.c */
+/* xdp_bind.c */
 /* Whether frames have several buffers; -EINVAL, -ENOTSUP: not with this pool */
 int mri_xdp_choose_sg(const struct xdp_port *port, bool *ret_has_sg,
 		      struct mr_reason *reterr_reason);
@@ -301,16 +301,16 @@ int mri_xdp_climb(struct xdp_port *port, bool has_sg,
 		  struct mr_reason *reterr_reason);
 
 /* xdp_umem.c */
-/* One way to bind; the ladder tries several. */
-struct xdp_rung {
+/* One way to bind; several are tried. */
+struct xdp_bind_mode {
 	bool is_zc;
 	uint32_t max_segs; /* 1: without SG */
 };
 /*
  * Sockets, registration, rings, buffers and bind of all queues. On failure
- * nothing is left; *ret_is_final tells that no other rung would help.
+ * nothing is left; *ret_is_final tells that no other bind mode would help.
  */
-int mri_xdp_sockets_open(struct xdp_port *port, struct xdp_rung rung,
+int mri_xdp_sockets_open(struct xdp_port *port, struct xdp_bind_mode bind_mode,
 			 bool *ret_is_final, struct mr_reason *reterr_reason);
 /* Close them, wait for the device, take back what they held. */
 void mri_xdp_sockets_close(struct xdp_port *port);

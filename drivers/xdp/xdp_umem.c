@@ -146,7 +146,7 @@ static int refuse_umem(const struct xdp_port *port, int err, uint64_t n_bytes,
 
 /*
  * Retries while memory may still be counted that is being released: that of
- * the rung before on the ladder, or of a program that has just ended.
+ * the bind mode tried before, or of a program that has just ended.
  */
 static int register_patiently(int fd, const struct xsk_umem_config *config,
 			      socklen_t n_bytes)
@@ -219,7 +219,8 @@ static int bind_patiently(int fd, const struct xsk_address *address)
 	return -EBUSY;
 }
 
-static int bind_queue(struct xdp_port *port, uint32_t i, struct xdp_rung rung)
+static int bind_queue(struct xdp_port *port, uint32_t i,
+		      struct xdp_bind_mode bind_mode)
 {
 	struct xsk_address address = {
 		.family = FAMILY_XDP,
@@ -233,8 +234,8 @@ static int bind_queue(struct xdp_port *port, uint32_t i, struct xdp_rung rung)
 	} else {
 		address.flags =
 			(uint16_t)(XSK_NEED_WAKEUP |
-				   (rung.is_zc ? XSK_ZEROCOPY : XSK_COPY) |
-				   (rung.max_segs > 1 ? XSK_USE_SG : 0));
+				   (bind_mode.is_zc ? XSK_ZEROCOPY : XSK_COPY) |
+				   (bind_mode.max_segs > 1 ? XSK_USE_SG : 0));
 	}
 	return bind_patiently(port->fds[i], &address);
 }
@@ -250,7 +251,7 @@ static void set_budget(const struct xdp_port *port, int fd)
 }
 
 static int refuse_bind(const struct xdp_port *port, uint32_t i, int err,
-		       struct xdp_rung rung, struct mr_reason *reason)
+		       struct xdp_bind_mode bind_mode, struct mr_reason *reason)
 {
 	const char *const name = port->base.info.name;
 	const uint32_t queue = port->options.first_queue + i;
@@ -261,7 +262,7 @@ static int refuse_bind(const struct xdp_port *port, uint32_t i, int err,
 			       "socket; end that program, or take another "
 			       "queue (start=)",
 			       name, queue);
-	if (err == -EOPNOTSUPP && rung.is_zc)
+	if (err == -EOPNOTSUPP && bind_mode.is_zc)
 		return mr_fail(reason, -ENOTSUP,
 			       "%s: driver '%s' has no zero-copy here", name,
 			       port->dev.driver);
@@ -299,23 +300,24 @@ static int open_socket(struct xdp_port *port, uint32_t i,
 		       port->base.info.name, mr_strerror(errno));
 }
 
-static void set_queue(struct xdp_port *port, uint32_t i, struct xdp_rung rung)
+static void set_queue(struct xdp_port *port, uint32_t i,
+		      struct xdp_bind_mode bind_mode)
 {
 	struct xdp_rxq *rxq = &port->rxqs[i];
 	struct xdp_txq *txq = &port->txqs[i];
 
 	rxq->fd = txq->fd = port->fds[i];
 	rxq->base.queue.fd = txq->base.queue.fd = port->fds[i];
-	rxq->base.n_min = rung.max_segs > 1 ? MR_MAX_SEGS : 1;
+	rxq->base.n_min = bind_mode.max_segs > 1 ? MR_MAX_SEGS : 1;
 	/*
 	 * In copy mode a buffer is in the fill ring or in the rx ring. A
 	 * zero-copy device has a ring of its own between them.
 	 */
-	rxq->n_bufs = port->options.ring_entries * (rung.is_zc ? 2 : 1);
+	rxq->n_bufs = port->options.ring_entries * (bind_mode.is_zc ? 2 : 1);
 	txq->n_registered_bytes = port->n_registered_bytes;
 	txq->n_front_bytes =
 		port->has_tx_metadata ? sizeof(struct xsk_tx_meta) : 0;
-	txq->max_segs = rung.max_segs;
+	txq->max_segs = bind_mode.max_segs;
 	txq->has_csum = port->has_tx_metadata;
 }
 
@@ -324,8 +326,9 @@ static void set_queue(struct xdp_port *port, uint32_t i, struct xdp_rung rung)
  * buffers then, and looks for more only when it is woken. Without them what
  * came in first was lost, and counted by nobody (igb, Linux 7.2).
  */
-static int open_queue(struct xdp_port *port, uint32_t i, struct xdp_rung rung,
-		      bool *ret_is_final, struct mr_reason *reason)
+static int open_queue(struct xdp_port *port, uint32_t i,
+		      struct xdp_bind_mode bind_mode, bool *ret_is_final,
+		      struct mr_reason *reason)
 {
 	const char *const name = port->base.info.name;
 	const uint32_t n_fill = 2 * port->options.ring_entries;
@@ -344,34 +347,35 @@ static int open_queue(struct xdp_port *port, uint32_t i, struct xdp_rung rung,
 			       "%s: cannot make rings of %u entries: %s", name,
 			       port->options.ring_entries, mr_strerror(-err));
 	set_budget(port, port->fds[i]);
-	set_queue(port, i, rung);
+	set_queue(port, i, bind_mode);
 	if (mri_xdp_rx_fill(rxq) < 0)
 		return mr_fail(reason, -ENOMEM,
 			       "%s: the pool has not the %u pages that its "
 			       "rings need: give it more pages",
 			       name, rxq->n_bufs * port->n_queues);
-	err = bind_queue(port, i, rung);
+	err = bind_queue(port, i, bind_mode);
 	if (err < 0) {
 		*ret_is_final = err == -EBUSY || err == -EPERM;
-		return refuse_bind(port, i, err, rung, reason);
+		return refuse_bind(port, i, err, bind_mode, reason);
 	}
-	if (rung.is_zc)
+	if (bind_mode.is_zc)
 		port->n_zc_queues = i + 1;
 	return 0;
 }
 
-int mri_xdp_sockets_open(struct xdp_port *port, struct xdp_rung rung,
+int mri_xdp_sockets_open(struct xdp_port *port, struct xdp_bind_mode bind_mode,
 			 bool *ret_is_final, struct mr_reason *reterr_reason)
 {
 	int err = 0;
 
 	for (uint32_t i = 0; i < port->n_queues && err == 0; i++)
-		err = open_queue(port, i, rung, ret_is_final, reterr_reason);
+		err = open_queue(port, i, bind_mode, ret_is_final,
+				 reterr_reason);
 	if (err < 0) {
 		mri_xdp_sockets_close(port);
 		return err;
 	}
-	port->max_segs = rung.max_segs;
+	port->max_segs = bind_mode.max_segs;
 	port->base.info.locked_bytes = port->n_registered_bytes;
 	port->base.info.kernel_bytes =
 		(port->n_registered_bytes / port->base.chunk_bytes) *

@@ -123,11 +123,11 @@ int mri_listeners_add(struct mr_region *region,
 
 /*
  * Back [at, at + n_bytes), multiples of the OS page, with memory on OS pages of
- * one rung: all of it, or the reservation as it was. Of a NUMA node, or if it
- * is not bound to that, of another where that has none. lib/mem/segment.c
+ * one page size: all of it, or the reservation as it was. Of a NUMA node, or if
+ * it is not bound to that, of another where that has none. lib/mem/segment.c
  */
 int mri_segment_map(const char *name, uint8_t *at, uint64_t n_bytes,
-		    enum mr_os_pages rung, uint32_t numa_node_plus_1,
+		    enum mr_os_pages os_pages, uint32_t numa_node_plus_1,
 		    bool is_bound);
 
 /* The NUMA node that the memory at an address is on; -1: nobody can say. */

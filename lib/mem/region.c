@@ -164,14 +164,15 @@ static bool fits_at(const struct mr_region *region, uint64_t addr,
 	return false;
 }
 
-/* Memory on OS pages of this rung, where it is wanted or where it fits. */
-static int add_on_rung(struct mr_region *region, enum mr_os_pages rung,
-		       const struct mri_segment_wish *wish,
-		       struct mr_segment_info *ret_info)
+/* Memory on OS pages of this page size, where it is wanted or where it fits. */
+static int add_on_os_pages(struct mr_region *region, enum mr_os_pages os_pages,
+			   const struct mri_segment_wish *wish,
+			   struct mr_segment_info *ret_info)
 {
-	const uint64_t align = mri_os_page_bytes(rung) > SEGMENT_ALIGN_BYTES ?
-				       mri_os_page_bytes(rung) :
-				       SEGMENT_ALIGN_BYTES;
+	const uint64_t align =
+		mri_os_page_bytes(os_pages) > SEGMENT_ALIGN_BYTES ?
+			mri_os_page_bytes(os_pages) :
+			SEGMENT_ALIGN_BYTES;
 	const uint64_t n_bytes = mri_round_up(wish->n_bytes, align);
 	const bool is_bound = region->numa_node_plus_1 != 0;
 	const uint32_t node_plus_1 = is_bound ? region->numa_node_plus_1 :
@@ -182,8 +183,8 @@ static int add_on_rung(struct mr_region *region, enum mr_os_pages rung,
 	if (addr == MRI_ADDR_ANY ? !find_gap(region, n_bytes, align, &addr) :
 				   !fits_at(region, addr, n_bytes, align))
 		return -ENOSPC;
-	err = mri_segment_map(region->name, region->base + addr, n_bytes, rung,
-			      node_plus_1, is_bound);
+	err = mri_segment_map(region->name, region->base + addr, n_bytes,
+			      os_pages, node_plus_1, is_bound);
 	if (err < 0)
 		return err;
 	ret_info->addr = addr;
@@ -193,13 +194,14 @@ static int add_on_rung(struct mr_region *region, enum mr_os_pages rung,
 	if (node_plus_1 != 0 && !is_bound)
 		ret_info->numa_node = mri_segment_node(region->base + addr);
 	/* What a memfd gets of transparent huge pages, nobody can say. */
-	ret_info->os_page_bytes =
-		rung == MR_OS_PAGES_THP ? 4096 : mri_os_page_bytes(rung);
+	ret_info->os_page_bytes = os_pages == MR_OS_PAGES_THP ?
+					  4096 :
+					  mri_os_page_bytes(os_pages);
 	return 0;
 }
 
-/* Why a rung did not hold, in words that point to the cure. */
-static void say_why(char *why, size_t n, enum mr_os_pages rung, int err)
+/* Why a page size did not hold, in words that point to the cure. */
+static void say_why(char *why, size_t n, enum mr_os_pages os_pages, int err)
 {
 	static const char *const names[] = {
 		[MR_OS_PAGES_1G] = "1 GiB huge pages",
@@ -211,15 +213,16 @@ static void say_why(char *why, size_t n, enum mr_os_pages rung, int err)
 
 	if (err == -ENOSPC)
 		cure = " in the region (mr_region_config.max_bytes)";
-	else if (rung == MR_OS_PAGES_2M)
+	else if (os_pages == MR_OS_PAGES_2M)
 		cure = " (set vm.nr_hugepages)";
-	snprintf(why, n, "no %s: %s%s", names[rung],
+	snprintf(why, n, "no %s: %s%s", names[os_pages],
 		 err == -ENOSPC ? "no gap" : mr_strerror(-err), cure);
 }
 
 /*
- * Down the ladder. Each rung rounds to its own OS page, so that a segment that
- * ends up on small ones does not take what a huge one would have wasted.
+ * In fallback order. Each page size rounds to its own OS page, so that a
+ * segment that ends up on small ones does not take what a huge one would have
+ * wasted.
  */
 static int go_down(struct mr_region *region,
 		   const struct mri_segment_wish *wish,
@@ -227,10 +230,11 @@ static int go_down(struct mr_region *region,
 {
 	int err = -ENOMEM;
 
-	for (int rung = mri_segment_best(wish->n_bytes, region->os_pages);
-	     rung <= MR_OS_PAGES_4K; rung++) {
-		err = add_on_rung(region, rung, wish, info);
-		if (err == 0 && rung == MR_OS_PAGES_THP && info->why[0] == '\0')
+	for (int os_pages = mri_segment_best(wish->n_bytes, region->os_pages);
+	     os_pages <= MR_OS_PAGES_4K; os_pages++) {
+		err = add_on_os_pages(region, os_pages, wish, info);
+		if (err == 0 && os_pages == MR_OS_PAGES_THP &&
+		    info->why[0] == '\0')
 			snprintf(info->why, sizeof(info->why),
 				 "transparent huge pages are the kernel's to "
 				 "give; it may have given small ones");
@@ -238,7 +242,7 @@ static int go_down(struct mr_region *region,
 			return 0;
 		/* The first refusal is the one that a person can cure. */
 		if (info->why[0] == '\0')
-			say_why(info->why, sizeof(info->why), rung, err);
+			say_why(info->why, sizeof(info->why), os_pages, err);
 	}
 	return err;
 }

@@ -2,9 +2,10 @@
 /*
  * One segment of a region: a memfd, mapped over the reservation.
  *
- * region.c goes down a ladder until a rung holds: 1 GiB huge pages, 2 MiB huge
- * pages, transparent huge pages, 4 KiB. hugetlb memory is reserved by mmap()
- * itself, so a rung that cannot be had fails there and not at the first touch.
+ * region.c goes through the page sizes until one holds: 1 GiB huge pages, 2 MiB
+ * huge pages, transparent huge pages, 4 KiB. hugetlb memory is reserved by
+ * mmap() itself, so a page size that cannot be had fails there and not at the
+ * first touch.
  *
  * A memfd frees everything when the process ends, however it ends; files in a
  * mounted hugetlbfs do not. The fd is closed once it is mapped.
@@ -47,9 +48,10 @@ enum mr_os_pages mri_segment_best(uint64_t n_bytes, enum mr_os_pages wanted)
 	if (wanted != MR_OS_PAGES_AUTO)
 		return wanted;
 	/* Rounding up to the OS page must not waste more than it holds. */
-	for (int rung = MR_OS_PAGES_1G; rung < MR_OS_PAGES_4K; rung++)
-		if (2 * n_bytes > mri_os_page_bytes(rung))
-			return rung;
+	for (int os_pages = MR_OS_PAGES_1G; os_pages < MR_OS_PAGES_4K;
+	     os_pages++)
+		if (2 * n_bytes > mri_os_page_bytes(os_pages))
+			return os_pages;
 	return MR_OS_PAGES_4K;
 }
 
@@ -91,16 +93,16 @@ int32_t mri_segment_node(const uint8_t *at)
 }
 
 int mri_segment_map(const char *name, uint8_t *at, uint64_t n_bytes,
-		    enum mr_os_pages rung, uint32_t numa_node_plus_1,
+		    enum mr_os_pages os_pages, uint32_t numa_node_plus_1,
 		    bool is_bound)
 {
-	const uint64_t step = mri_os_page_bytes(rung);
+	const uint64_t step = mri_os_page_bytes(os_pages);
 	unsigned int flags = MFD_CLOEXEC;
 	int fd, err = 0;
 
-	if (rung == MR_OS_PAGES_1G)
+	if (os_pages == MR_OS_PAGES_1G)
 		flags |= MFD_HUGETLB | 30u << HUGE_SHIFT;
-	else if (rung == MR_OS_PAGES_2M)
+	else if (os_pages == MR_OS_PAGES_2M)
 		flags |= MFD_HUGETLB | 21u << HUGE_SHIFT;
 	fd = memfd_create(name, flags);
 	if (fd < 0)
@@ -114,13 +116,14 @@ int mri_segment_map(const char *name, uint8_t *at, uint64_t n_bytes,
 		return err;
 	}
 	close(fd);
-	if (rung == MR_OS_PAGES_THP && madvise(at, n_bytes, MADV_HUGEPAGE) < 0)
+	if (os_pages == MR_OS_PAGES_THP &&
+	    madvise(at, n_bytes, MADV_HUGEPAGE) < 0)
 		err = -errno;
 	if (err == 0 && numa_node_plus_1 != 0)
 		err = bind_to_node(at, n_bytes, numa_node_plus_1 - 1, is_bound);
 	if (err == 0)
 		err = touch_all(at, n_bytes,
-				rung == MR_OS_PAGES_THP ? 4096 : step);
+				os_pages == MR_OS_PAGES_THP ? 4096 : step);
 	/* A forked child would keep registered memory and its queue busy. */
 	if (err == 0 && madvise(at, n_bytes, MADV_DONTFORK) < 0)
 		err = -errno;

@@ -181,7 +181,7 @@ bool mri_block_sub(struct mri_block *block, uint32_t n, struct mr_cache *cache,
 /* One more owner; false: as many as can be counted. */
 bool mri_block_ref(struct mri_block *block);
 /* No frag of it got another owner, or there is one reference left on it. */
-bool mri_block_is_sole(const struct mri_block *block);
+bool mri_block_is_exclusive(const struct mri_block *block);
 
 /* One reference on an address in a block comes back, through a cache. */
 void mri_block_put(struct mr_cache *cache, struct mr_pool *pool, uint64_t addr);

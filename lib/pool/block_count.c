@@ -114,7 +114,7 @@ bool mri_block_ref(struct mri_block *block)
 	return true;
 }
 
-bool mri_block_is_sole(const struct mri_block *block)
+bool mri_block_is_exclusive(const struct mri_block *block)
 {
 	return __atomic_load_n(&block->was_shared, __ATOMIC_RELAXED) == 0 ||
 	       __atomic_load_n(&block->shared, __ATOMIC_ACQUIRE) == 1;

@@ -303,8 +303,8 @@ uint32_t mr_frag_alloc_bulk(struct mr_cache *cache, uint64_t *addrs, uint32_t n,
  * much. last - page borrows, and sets the top bit, where page > last.
  */
 static inline __attribute__((always_inline)) bool
-take_sole(const struct mr_cache *cache, uint64_t n_pages, uint32_t *pages,
-	  const char *addrs, uint32_t n, size_t stride)
+take_exclusive(const struct mr_cache *cache, uint64_t n_pages, uint32_t *pages,
+	       const char *addrs, uint32_t n, size_t stride)
 {
 	const uint64_t base = cache->addr;
 	const uint64_t last = n_pages - 1;
@@ -346,7 +346,7 @@ static void free_pages_over(struct mr_cache *cache, const char *addrs,
 			make_room(cache);
 			continue;
 		}
-		if (take_sole(cache, n_pages, pages, addrs, k, stride)) {
+		if (take_exclusive(cache, n_pages, pages, addrs, k, stride)) {
 			mri_pair_push(&cache->pair, top, k);
 		} else { /* which makes room itself */
 			k = mri_min_u32(n, MR_MAGAZINE_PAGES);
@@ -387,8 +387,8 @@ free_pages(struct mr_cache *cache, const char *addrs, uint32_t n, size_t stride,
 	if (cache->fast_pages == 0 ||
 	    n + mri_top_n(top) > cache->magazine_pages) {
 		free_other(cache, addrs, n, stride, site);
-	} else if (take_sole(cache, cache->fast_pages, pages, addrs, n,
-			     stride)) {
+	} else if (take_exclusive(cache, cache->fast_pages, pages, addrs, n,
+				  stride)) {
 		mri_pair_push(&cache->pair, top, n);
 	} else {
 		cache->site = site;

@@ -70,8 +70,8 @@ void mri_outbox_put(struct mr_cache *cache, struct mr_pool *pool,
 void mri_outbox_tick(struct mr_cache *cache);
 
 /*
- * The owner of a cache that the janitor asked to give back: all free pages to
- * the page allocator, unless it did something since. lib/pool/cache_life.c
+ * The owner of a cache that mr_pool_trim() asked to give back: all free pages
+ * to the page allocator, unless it did something since. lib/pool/cache_life.c
  */
 void mri_cache_give_back(struct mr_cache *cache);
 

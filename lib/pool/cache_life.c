@@ -20,7 +20,8 @@ static int check_room(const struct mr_pool *pool,
 
 /*
  * An empty magazine, or one with pages: the depot may be full of those that
- * were sent with few. NULL: all are in other hands, the janitor's for example.
+ * were sent with few. NULL: all are in other hands, mr_pool_trim()'s for
+ * example.
  */
 static struct mri_magazine *take_magazine(struct mr_cache *cache)
 {

@@ -292,7 +292,7 @@ static int check_abort(const struct mr_frag_cache *frags, uint64_t addr,
 	    addr != frags->begin + frags->last ||
 	    n_bytes != frags->offset - frags->last)
 		return -EINVAL;
-	if (!mri_block_is_sole(frags->block))
+	if (!mri_block_is_exclusive(frags->block))
 		return -EBUSY;
 	/* It came back already, as all of the block did. */
 	return n_out(frags) > 0 ? 0 : -EINVAL;

@@ -6,13 +6,13 @@
 #include "mem/mem.h"
 #include "pool/pool.h"
 
-static bool is_sole(const struct mr_pool *pool, uint64_t addr)
+static bool is_exclusive(const struct mr_pool *pool, uint64_t addr)
 {
 	const uint8_t owners = __atomic_load_n(
 		&pool->owners[mri_owner_place(pool, addr)], __ATOMIC_ACQUIRE);
 
 	return owners == MRI_OWNER_BLOCK ?
-		       mri_block_is_sole(mri_block_of(pool, addr)) :
+		       mri_block_is_exclusive(mri_block_of(pool, addr)) :
 		       owners == 0;
 }
 
@@ -51,7 +51,7 @@ int mr_frame_room(const struct mr_cache *cache, const struct mr_frame *frame,
 	*ret_room = (struct mr_room){ 0 };
 	if (!mri_pool_has(pool, frame->addr))
 		return -EINVAL;
-	if (!is_sole(pool, frame->addr))
+	if (!is_exclusive(pool, frame->addr))
 		return -EROFS;
 	n_buffer = buffer_bytes_at(pool, frame->addr);
 	if (n_buffer == 0)
@@ -150,11 +150,11 @@ int mr_frame_ref(struct mr_cache *cache, const struct mr_frame *frames,
 	return err;
 }
 
-static bool is_frame_sole(const struct mr_cache *cache,
-			  const struct mr_frame *frames, uint32_t n)
+static bool is_frame_exclusive(const struct mr_cache *cache,
+			       const struct mr_frame *frames, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
-		if (!is_sole(cache->pool, frames[i].addr))
+		if (!is_exclusive(cache->pool, frames[i].addr))
 			return false;
 	return true;
 }
@@ -210,7 +210,7 @@ int mr_frame_unshare(struct mr_cache *cache, struct mr_frame *frames,
 		if (places[i].n_buffer == 0)
 			return -EINVAL;
 	}
-	if (is_frame_sole(cache, frames, n))
+	if (is_frame_exclusive(cache, frames, n))
 		return 0;
 
 	for (uint32_t i = 0; i < n; i++) {

@@ -157,7 +157,7 @@ void mri_outbox_tick(struct mr_cache *cache)
 	}
 }
 
-/* What no open magazine has: freed frags, and what the janitor asked for. */
+/* What no open magazine has: freed frags, and what mr_pool_trim() asked for. */
 static void flush_rest(struct mr_cache *cache)
 {
 	mri_block_flush(cache);

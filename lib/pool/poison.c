@@ -5,8 +5,8 @@
  * Whoever writes through an address that was given back breaks the pattern,
  * which is looked at when the page leaves again. A page that is used again at
  * once would hide that, so pages wait in a queue until a quarter of the pool is
- * in it, or the janitor finds them old; the oldest leaves first. All of it has
- * a lock: this is for finding faults.
+ * in it, or mr_pool_trim() finds them old; the oldest leaves first. All of it
+ * has a lock: this is for finding faults.
  */
 #include <errno.h>
 #include <string.h>

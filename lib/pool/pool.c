@@ -211,9 +211,9 @@ static void take_config(struct mr_pool *pool,
 	pool->asked_caches = asked->max_caches;
 	pool->has_default_magazines = asked->magazine_pages == 0;
 	pool->n_pages = c->max_pages;
-	pool->janitor.n_first = c->n_pages;
+	pool->trim.n_first = c->n_pages;
 	for (uint32_t s = 0; s < MRI_PAGE_SEGMENTS; s++)
-		pool->janitor.free_since_ns[s] = UINT64_MAX;
+		pool->trim.free_since_ns[s] = UINT64_MAX;
 	pool->page_bytes = c->page_bytes;
 	pool->has_wide = mri_cache_has_wide();
 	pool->page_shift = (uint32_t)__builtin_ctz(c->page_bytes);

@@ -87,9 +87,9 @@ struct mr_cache {
 	struct mr_frag_cache *frags; /* those of this cache; pool's lock */
 	uint32_t n_open;       /* pages in open magazines; atomic */
 	uint32_t n_puts;       /* calls that found some open */
-	uint32_t is_asked;     /* by the janitor to give back; atomic */
+	uint32_t is_asked;     /* by mr_pool_trim() to give back; atomic */
 	struct mri_open_magazine open[MR_OPEN_MAGAZINES];
-	/* As mr_cache_stats() or the janitor last saw it; both atomic. */
+	/* As mr_cache_stats() or mr_pool_trim() last saw it; both atomic. */
 	uint64_t seen_activity, seen_ns;
 	/* Of a checked pool: see safety.h. */
 	uint64_t user;    /* thread that uses it; 0: none so far */
@@ -121,8 +121,8 @@ _Static_assert(
 		offsetof(struct mri_magazine, numbers) == 4 * sizeof(uint32_t),
 	"struct mr_cache_head is the head of struct mr_cache");
 
-/* What the janitor remembers from call to call. lib/pool/janitor.c */
-struct mri_janitor {
+/* What mr_pool_trim() remembers from call to call. lib/pool/trim.c */
+struct mri_trim {
 	uint32_t n_first; /* pages that the pool was made with */
 	uint64_t n_high;  /* most that were in use; decays */
 	/* Since when all pages are in the page allocator; UINT64_MAX: not. */
@@ -171,7 +171,7 @@ struct mr_pool {
 
 	_Alignas(MRI_CACHE_LINE) struct mri_page_alloc page_alloc;
 
-	struct mri_janitor janitor;
+	struct mri_trim trim;
 	/* Held while segments come and go; see page_segment.c. */
 	pthread_mutex_t grow_lock;
 	uint64_t grow_again_ns; /* not before, if the pool is empty again */

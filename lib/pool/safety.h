@@ -61,7 +61,8 @@ struct mri_quarantine {
 	uint32_t first;
 	uint32_t n; /* atomic, for a look without the lock */
 	uint64_t n_left; /* pages that have been here, and are not any more */
-	uint64_t n_seen, seen_ns; /* the janitor's: those that ever came in */
+	uint64_t n_seen,
+		seen_ns; /* mr_pool_trim()'s: those that ever came in */
 	uint32_t bound;
 };
 
@@ -69,7 +70,7 @@ struct mri_safety {
 	enum mr_safety level;
 	uint64_t *states; /* atomic */
 	uint8_t *chunks;  /* atomic; NULL where a page is one chunk */
-	uint64_t now_us;  /* atomic: the janitor's last tick */
+	uint64_t now_us;  /* atomic: mr_pool_trim()'s last tick */
 	struct mri_site sites[MRI_SITES];
 	struct mri_quarantine quarantine; /* from MR_SAFETY_POISON on */
 };

@@ -4,7 +4,7 @@
 
 Between veths: interleaved pairs A/B/B/A, each sample a fresh forwarder at
 overload, then one long run of each for user time, system calls, memory and
-the accounting laws, and csum=auto beside csum=off. Then null: to null:. What
+the accounting invariants, and csum=auto beside csum=off. Then null: to null:. What
 is measured and why so is in docs/performance.md. Needs root.
 """
 import pathlib

@@ -459,13 +459,13 @@ static void create(struct bench *b)
 
 /*
  * A fifth more sessions come in each simulated second than there are ports in
- * the long run; each sends once, ages, and leaves its port in quarantine.
+ * the long run; each sends once, ages, and leaves its port in hold-down.
  */
 static void sustain(struct bench *b)
 {
 	const struct nat_timeouts *t = &b->config.timeouts;
 	const uint32_t n_ports = b->n_addrs * (65536 - b->config.ports.first);
-	const uint32_t cycle_s = t->udp_s + t->quarantine_s;
+	const uint32_t cycle_s = t->udp_s + t->hold_down_s;
 	const double bound = (double)n_ports / cycle_s;
 	const uint32_t n_offered = (uint32_t)(bound * 1.2);
 	const uint32_t end_s = 4 * cycle_s;
@@ -489,10 +489,10 @@ static void sustain(struct bench *b)
 			before = stats.created;
 	}
 	printf("{\"mode\":\"sustain\",\"addresses\":%u,\"ports\":%u,"
-	       "\"lifetime_s\":%u,\"quarantine_s\":%u,\"bound_per_s\":%.1f,"
+	       "\"lifetime_s\":%u,\"hold_down_s\":%u,\"bound_per_s\":%.1f,"
 	       "\"offered_per_s\":%u,\"created_per_s\":%.1f,"
 	       "\"seconds\":%.3f}\n",
-	       b->n_addrs, n_ports, t->udp_s, t->quarantine_s, bound, n_offered,
+	       b->n_addrs, n_ports, t->udp_s, t->hold_down_s, bound, n_offered,
 	       (double)(stats.created - before) / (2 * cycle_s),
 	       ran_s() - begin);
 }

@@ -25,7 +25,7 @@
 
 enum { FRAME_BYTES = 60, MAX_BURST = 64, WIRE_FRAMES = 256, PAGES = 8192 };
 
-struct rig {
+struct fixture {
 	struct mr_ctx *ctx;
 	struct mr_region *region;
 	struct mr_pool *pool;
@@ -131,20 +131,20 @@ static int map_bar(void *device, uint32_t idx, struct mr_bar *ret_bar,
 	return err;
 }
 
-static void wait_for_link(struct rig *rig)
+static void wait_for_link(struct fixture *fixture)
 {
 	struct mr_link link = { .is_up = 0 };
 
 	for (int i = 0; i < 1000 && !link.is_up; i++) {
-		model_step(rig->m);
-		mr_port_poll(rig->port);
-		mr_port_link(rig->port, &link);
+		model_step(fixture->m);
+		mr_port_poll(fixture->port);
+		mr_port_link(fixture->port, &link);
 	}
 	if (!link.is_up)
 		errx(1, "no link");
 }
 
-static void open_rig(struct rig *rig, const char *name)
+static void open_fixture(struct fixture *fixture, const char *name)
 {
 	static struct mr_pci_backend backend;
 	const struct mr_region_config region_config = {
@@ -157,44 +157,48 @@ static void open_rig(struct rig *rig, const char *name)
 	struct mr_reason why;
 	char spec[64];
 
-	rig->nic = find_nic(name);
-	rig->m = rig->nic->create();
-	if (rig->m == NULL)
+	fixture->nic = find_nic(name);
+	fixture->m = fixture->nic->create();
+	if (fixture->m == NULL)
 		errx(1, "no memory");
-	rig->wire = model_wire_create(WIRE_FRAMES);
-	if (rig->wire == NULL)
+	fixture->wire = model_wire_create(WIRE_FRAMES);
+	if (fixture->wire == NULL)
 		errx(1, "no wire");
-	model_wire_attach(rig->wire, 0, rig->m);
+	model_wire_attach(fixture->wire, 0, fixture->m);
 	backend = *model_backend();
 	backend.map_bar = map_bar;
-	if (mr_ctx_create(NULL, &rig->ctx, &why) < 0 ||
-	    mr_ctx_add_pci_device(rig->ctx, "model", &backend, rig->m) < 0 ||
-	    mr_region_create(rig->ctx, &region_config, &rig->region, &why) < 0)
+	if (mr_ctx_create(NULL, &fixture->ctx, &why) < 0 ||
+	    mr_ctx_add_pci_device(fixture->ctx, "model", &backend, fixture->m) <
+		    0 ||
+	    mr_region_create(fixture->ctx, &region_config, &fixture->region,
+			     &why) < 0)
 		errx(1, "context or region");
-	pool_config.region = rig->region;
-	if (mr_pool_create(rig->ctx, &pool_config, &rig->pool, &why) < 0 ||
-	    mr_cache_create(rig->pool, &rig->cache, &why) < 0)
+	pool_config.region = fixture->region;
+	if (mr_pool_create(fixture->ctx, &pool_config, &fixture->pool, &why) <
+		    0 ||
+	    mr_cache_create(fixture->pool, &fixture->cache, &why) < 0)
 		errx(1, "%s", why.text);
-	config.pool = rig->pool;
-	snprintf(spec, sizeof(spec), "vfio:model,promisc%s", rig->nic->options);
-	if (mr_port_open(rig->ctx, spec, &config, &rig->port, &why) < 0)
+	config.pool = fixture->pool;
+	snprintf(spec, sizeof(spec), "vfio:model,promisc%s",
+		 fixture->nic->options);
+	if (mr_port_open(fixture->ctx, spec, &config, &fixture->port, &why) < 0)
 		errx(1, "%s", why.text);
-	rig->base = mr_region_base(rig->region);
-	wait_for_link(rig);
-	rig->m->is_lazy = true;
+	fixture->base = mr_region_base(fixture->region);
+	wait_for_link(fixture);
+	fixture->m->is_lazy = true;
 }
 
-static void close_rig(struct rig *rig)
+static void close_rig(struct fixture *fixture)
 {
-	mr_port_close(rig->port);
-	if (model_violations(rig->m)[0] != '\0')
-		errx(1, "%s", model_violations(rig->m));
-	mr_cache_destroy(rig->cache);
-	mr_pool_destroy(rig->pool, NULL);
-	mr_region_destroy(rig->region, NULL);
-	mr_ctx_destroy(rig->ctx);
-	rig->nic->destroy(rig->m);
-	model_wire_destroy(rig->wire);
+	mr_port_close(fixture->port);
+	if (model_violations(fixture->m)[0] != '\0')
+		errx(1, "%s", model_violations(fixture->m));
+	mr_cache_destroy(fixture->cache);
+	mr_pool_destroy(fixture->pool, NULL);
+	mr_region_destroy(fixture->region, NULL);
+	mr_ctx_destroy(fixture->ctx);
+	fixture->nic->destroy(fixture->m);
+	model_wire_destroy(fixture->wire);
 }
 
 /* A frame that a NIC receives, and that our driver says no more about. */
@@ -206,9 +210,10 @@ static void fill(uint8_t *bytes)
 	bytes[13] = 0xb5;
 }
 
-static uint64_t receive(struct rig *rig, uint32_t burst, uint64_t n_frames)
+static uint64_t receive(struct fixture *fixture, uint32_t burst,
+			uint64_t n_frames)
 {
-	struct mr_rxq *rxq = mr_port_rxq(rig->port, 0);
+	struct mr_rxq *rxq = mr_port_rxq(fixture->port, 0);
 	struct mr_frame frames[MAX_BURST];
 	uint8_t bytes[FRAME_BYTES];
 	uint64_t n_done = 0;
@@ -217,50 +222,54 @@ static uint64_t receive(struct rig *rig, uint32_t burst, uint64_t n_frames)
 	fill(bytes);
 	while (n_done < n_frames) {
 		for (uint32_t i = 0; i < burst; i++)
-			if (!model_wire_send(rig->wire, 1, bytes, FRAME_BYTES))
+			if (!model_wire_send(fixture->wire, 1, bytes,
+					     FRAME_BYTES))
 				errx(1, "the wire is full");
-		model_step(rig->m);
+		model_step(fixture->m);
 		is_measured = true;
-		n = measured_rx(rxq, rig->cache, frames, burst);
+		n = measured_rx(rxq, fixture->cache, frames, burst);
 		is_measured = false;
 		if (n != burst)
 			errx(1, "%u of %u frames received", n, burst);
-		mr_frame_free_bulk(rig->cache, frames, n);
+		mr_frame_free_bulk(fixture->cache, frames, n);
 		n_done += n;
 	}
 	return n_done;
 }
 
-static void make_frames(struct rig *rig, struct mr_frame *frames, uint32_t n)
+static void make_frames(struct fixture *fixture, struct mr_frame *frames,
+			uint32_t n)
 {
 	uint64_t addrs[MAX_BURST];
 
-	if (mr_frag_alloc_bulk(rig->cache, addrs, n, 4096) != n)
+	if (mr_frag_alloc_bulk(fixture->cache, addrs, n, 4096) != n)
 		errx(1, "the pool is empty");
 	for (uint32_t i = 0; i < n; i++) {
 		frames[i] = (struct mr_frame){ .addr = addrs[i] + 128,
 					       .len = FRAME_BYTES };
-		fill(rig->base + frames[i].addr);
+		fill(fixture->base + frames[i].addr);
 	}
 }
 
-static uint64_t transmit(struct rig *rig, uint32_t burst, uint64_t n_frames)
+static uint64_t transmit(struct fixture *fixture, uint32_t burst,
+			 uint64_t n_frames)
 {
-	struct mr_txq *txq = mr_port_txq(rig->port, 0);
+	struct mr_txq *txq = mr_port_txq(fixture->port, 0);
 	struct mr_frame frames[MAX_BURST];
 	uint8_t bytes[FRAME_BYTES];
 	uint64_t n_done = 0;
 	uint32_t n;
 
 	while (n_done < n_frames) {
-		make_frames(rig, frames, burst);
+		make_frames(fixture, frames, burst);
 		is_measured = true;
-		n = measured_tx(txq, rig->cache, frames, burst);
+		n = measured_tx(txq, fixture->cache, frames, burst);
 		is_measured = false;
 		if (n != burst)
 			errx(1, "%u of %u frames sent", n, burst);
-		model_step(rig->m);
-		while (model_wire_receive(rig->wire, 1, bytes, FRAME_BYTES) > 0)
+		model_step(fixture->m);
+		while (model_wire_receive(fixture->wire, 1, bytes,
+					  FRAME_BYTES) > 0)
 			;
 		n_done += n;
 	}
@@ -272,15 +281,15 @@ int main(int argc, char **argv)
 	const bool is_tx = argc == 5 && strcmp(argv[2], "tx") == 0;
 	const unsigned long burst = argc == 5 ? strtoul(argv[3], NULL, 10) : 0;
 	const uint64_t n = argc == 5 ? strtoull(argv[4], NULL, 10) : 0;
-	struct rig rig = { .port = NULL };
+	struct fixture fixture = { .port = NULL };
 
 	if (burst < 1 || burst > MAX_BURST || n == 0 ||
 	    (!is_tx && strcmp(argv[2], "rx") != 0))
 		errx(2, "usage: %s NIC rx|tx BURST N_FRAMES", argv[0]);
-	open_rig(&rig, argv[1]);
+	open_fixture(&fixture, argv[1]);
 	printf("frames %" PRIu64 "\n",
-	       is_tx ? transmit(&rig, (uint32_t)burst, n) :
-		       receive(&rig, (uint32_t)burst, n));
-	close_rig(&rig);
+	       is_tx ? transmit(&fixture, (uint32_t)burst, n) :
+		       receive(&fixture, (uint32_t)burst, n));
+	close_rig(&fixture);
 	return 0;
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A minute at overload: user time, system calls, memory, and the laws."""
+"""A minute at overload: user time, system calls, memory, and the invariants."""
 import json
 import time
 

@@ -54,31 +54,31 @@ static int open_socket(const char *interface)
 	return fd;
 }
 
-void far_socket_open(struct bed *bed, const char *interface)
+void far_socket_open(struct harness *harness, const char *interface)
 {
 	struct far *far = calloc(1, sizeof(*far));
 
 	assert_non_null(far);
-	bed->far = far;
+	harness->far = far;
 	far->fd = open_socket(interface);
 }
 
-void far_socket_close(struct bed *bed)
+void far_socket_close(struct harness *harness)
 {
-	struct far *far = bed->far;
+	struct far *far = harness->far;
 
 	if (far == NULL)
 		return;
 	if (far->fd >= 0)
 		close(far->fd);
 	free(far);
-	bed->far = NULL;
+	harness->far = NULL;
 }
 
-void far_socket_await_link(struct bed *bed, const char *interface)
+void far_socket_await_link(struct harness *harness, const char *interface)
 {
-	const struct far *far = bed->far;
-	const uint64_t until_ns = bed_deadline_ns();
+	const struct far *far = harness->far;
+	const uint64_t until_ns = harness_deadline_ns();
 	struct ifreq link = { 0 };
 	char command[64];
 
@@ -86,7 +86,7 @@ void far_socket_await_link(struct bed *bed, const char *interface)
 		return;
 	snprintf(link.ifr_name, sizeof(link.ifr_name), "%s", interface);
 	do {
-		if (bed_now_ns() > until_ns)
+		if (harness_now_ns() > until_ns)
 			fail_msg("%s: no link", interface);
 		sched_yield();
 		assert_int_equal(ioctl(far->fd, SIOCGIFFLAGS, &link), 0);
@@ -96,9 +96,10 @@ void far_socket_await_link(struct bed *bed, const char *interface)
 	assert_true(far_run(command));
 }
 
-bool far_socket_inject(struct bed *bed, const uint8_t *bytes, uint32_t n_bytes)
+bool far_socket_inject(struct harness *harness, const uint8_t *bytes,
+		       uint32_t n_bytes)
 {
-	const struct far *far = bed->far;
+	const struct far *far = harness->far;
 
 	if (send(far->fd, bytes, n_bytes, 0) == (ssize_t)n_bytes)
 		return true;
@@ -133,14 +134,15 @@ static uint32_t undo(const struct tpacket_auxdata *aux, uint8_t *bytes,
 	return n_bytes + sizeof(tag);
 }
 
-uint32_t far_socket_collect(struct bed *bed, uint8_t *bytes, uint32_t room)
+uint32_t far_socket_collect(struct harness *harness, uint8_t *bytes,
+			    uint32_t room)
 {
 	union {
 		char bytes[CMSG_SPACE(sizeof(struct tpacket_auxdata))];
 		struct cmsghdr header;
 	} control;
 	struct iovec data = { bytes, room - MR_VLAN_BYTES };
-	const struct far *far = bed->far;
+	const struct far *far = harness->far;
 	ssize_t n;
 
 	do {

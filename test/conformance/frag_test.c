@@ -93,27 +93,27 @@ static struct mr_frame cut(struct mr_frag_cache *frags, uint32_t n_bytes)
 	return frame;
 }
 
-static void cut_kept(struct bed *bed, struct mr_frag_cache *frags,
+static void cut_kept(struct harness *harness, struct mr_frag_cache *frags,
 		     struct row *row)
 {
 	struct mr_frame *kept = &row->kept[row->n_kept++];
 
 	*kept = cut(frags, KEPT_BYTES);
-	bed_write_frame(bed, kept->addr, kept->len, ~row->n_kept);
+	harness_write_frame(harness, kept->addr, kept->len, ~row->n_kept);
 }
 
-static void cut_frame(struct bed *bed, struct mr_frag_cache *frags,
+static void cut_frame(struct harness *harness, struct mr_frag_cache *frags,
 		      struct row *row, uint32_t id)
 {
 	struct mr_frame *frames = &row->frames[id * row->n_segs];
-	uint8_t bytes[BED_MAX_BYTES];
+	uint8_t bytes[HARNESS_MAX_BYTES];
 	uint32_t n_done = 0;
 
 	make(bytes, id, row->needs, false);
 	for (uint32_t k = 0; k < row->n_segs; k++) {
 		frames[k] =
 			cut(frags, (len_of(id) - n_done) / (row->n_segs - k));
-		memcpy(bed->base + frames[k].addr, bytes + n_done,
+		memcpy(harness->base + frames[k].addr, bytes + n_done,
 		       frames[k].len);
 		n_done += frames[k].len;
 		if (k + 1 < row->n_segs)
@@ -128,35 +128,36 @@ static void cut_frame(struct bed *bed, struct mr_frag_cache *frags,
 }
 
 /* Each frame arrived unchanged, except for what was left to the driver. */
-static void check_sent(struct bed *bed, const struct row *row, bool is_finished)
+static void check_sent(struct harness *harness, const struct row *row,
+		       bool is_finished)
 {
-	uint8_t sent[BED_MAX_BYTES], wanted[BED_MAX_BYTES];
+	uint8_t sent[HARNESS_MAX_BYTES], wanted[HARNESS_MAX_BYTES];
 
 	for (uint32_t id = 0; id < N_FRAMES; id++) {
 		const uint32_t n =
 			make_sent(wanted, id, row->needs, is_finished);
 
-		assert_int_equal(bed_collect_bytes(bed, sent), n);
+		assert_int_equal(harness_collect_bytes(harness, sent), n);
 		assert_memory_equal(sent, wanted, n);
 	}
 }
 
-static void send_row(struct bed *bed, struct mr_frag_cache *frags,
+static void send_row(struct harness *harness, struct mr_frag_cache *frags,
 		     uint32_t n_segs, uint32_t needs, bool is_apart)
 {
-	const struct mr_tx_stats before = bed_tx_stats(bed);
+	const struct mr_tx_stats before = harness_tx_stats(harness);
 	struct row row = { .n_segs = n_segs, .needs = needs };
 	struct mr_tx_stats after;
 	uint64_t n_finished;
 
-	cut_kept(bed, frags, &row);
+	cut_kept(harness, frags, &row);
 	for (uint32_t id = 0; id < N_FRAMES; id++) {
-		cut_frame(bed, frags, &row, id);
+		cut_frame(harness, frags, &row, id);
 		if (is_apart || id + 1 == N_FRAMES)
-			cut_kept(bed, frags, &row);
+			cut_kept(harness, frags, &row);
 	}
-	bed_tx_meta(bed, row.frames, row.meta, N_FRAMES * n_segs);
-	after = bed_tx_stats(bed);
+	harness_tx_meta(harness, row.frames, row.meta, N_FRAMES * n_segs);
+	after = harness_tx_stats(harness);
 	n_finished = after.events[MR_TX_EVENT_CSUM_DEVICE] -
 		     before.events[MR_TX_EVENT_CSUM_DEVICE] +
 		     after.events[MR_TX_EVENT_CSUM_SOFTWARE] -
@@ -164,17 +165,17 @@ static void send_row(struct bed *bed, struct mr_frag_cache *frags,
 	/* A port in memory leaves sums to the receiver. */
 	if (n_finished != 0)
 		assert_int_equal(n_finished, needs & HAS_SUM ? N_FRAMES : 0);
-	if (bed->rig->traits & RIG_OUT)
-		check_sent(bed, &row, n_finished != 0);
-	bed_assert_completed(bed, before.accepted + N_FRAMES);
+	if (harness->fixture->traits & FIXTURE_OUT)
+		check_sent(harness, &row, n_finished != 0);
+	harness_assert_completed(harness, before.accepted + N_FRAMES);
 	for (uint32_t i = 0; i < row.n_kept; i++) {
 		uint32_t n_entries, n_bytes;
 
-		assert_int_equal(bed_check_frame(bed, &row.kept[i], &n_entries,
-						 &n_bytes),
+		assert_int_equal(harness_check_frame(harness, &row.kept[i],
+						     &n_entries, &n_bytes),
 				 ~(i + 1));
 	}
-	bed_free(bed, row.kept, row.n_kept);
+	harness_free(harness, row.kept, row.n_kept);
 }
 
 static void send_rows(uint32_t n_segs)
@@ -182,28 +183,28 @@ static void send_rows(uint32_t n_segs)
 	for (uint32_t page = 4096; page <= 8192; page *= 2) {
 		const struct wish wish = { .is_sg = n_segs > 1,
 					   .page_bytes = page };
-		struct bed *bed = bed_make(&wish);
+		struct harness *harness = harness_make(&wish);
 		struct mr_frag_cache *frags;
 
-		assert_int_equal(mr_frag_cache_create(bed->cache, &frags, NULL),
-				 0);
+		assert_int_equal(
+			mr_frag_cache_create(harness->cache, &frags, NULL), 0);
 		for (uint32_t needs = 0; needs <= (HAS_SUM | HAS_TAG);
 		     needs++) {
-			send_row(bed, frags, n_segs, needs, false);
-			send_row(bed, frags, n_segs, needs, true);
+			send_row(harness, frags, n_segs, needs, false);
+			send_row(harness, frags, n_segs, needs, true);
 		}
 		mr_frag_cache_destroy(frags);
-		bed_end(bed);
+		harness_end(harness);
 	}
 }
 
-BED_TEST(adjacent_frags_leave_intact)
+HARNESS_TEST(adjacent_frags_leave_intact)
 {
 	send_rows(1);
 }
 
-BED_TEST(frames_of_adjacent_frags_leave_intact)
+HARNESS_TEST(frames_of_adjacent_frags_leave_intact)
 {
-	bed_need(RIG_SG, "it has no frames of several entries");
+	harness_need(FIXTURE_SG, "it has no frames of several entries");
 	send_rows(N_SEGS);
 }

@@ -6,11 +6,11 @@
 
 enum { CANARY = 0x5a };
 
-static uint32_t n_min_of(const struct bed *bed)
+static uint32_t n_min_of(const struct harness *harness)
 {
 	struct mr_port_info info = { .size = sizeof(info) };
 
-	assert_int_equal(mr_port_info(bed->port, &info), 0);
+	assert_int_equal(mr_port_info(harness->port, &info), 0);
 	return info.has_sg ? MR_MAX_SEGS : 1;
 }
 
@@ -18,73 +18,75 @@ static uint32_t n_min_of(const struct bed *bed)
 static struct wish some(uint32_t n)
 {
 	return (struct wish){
-		.n_in = bed_rig()->traits & RIG_IN ? n : 0,
+		.n_in = harness_fixture()->traits & FIXTURE_IN ? n : 0,
 	};
 }
 
-BED_TEST(burst_of_n_returns_at_most_n)
+HARNESS_TEST(burst_of_n_returns_at_most_n)
 {
 	const struct wish wish = some(4000);
-	struct bed *bed = bed_make(&wish);
+	struct harness *harness = harness_make(&wish);
 	struct mr_frame frames[MR_BURST_MAX + 1], canary;
 
 	memset(&canary, CANARY, sizeof(canary));
-	for (uint32_t n = n_min_of(bed); n <= MR_BURST_MAX;
+	for (uint32_t n = n_min_of(harness); n <= MR_BURST_MAX;
 	     n += n < 34 ? 1 : 37) {
 		uint32_t n_rx;
 
 		memset(frames, CANARY, sizeof(frames));
-		n_rx = bed_rx(bed, frames, n);
+		n_rx = harness_rx(harness, frames, n);
 		assert_true(n_rx <= n);
 		if (n_rx > 0)
 			assert_false(frames[n_rx - 1].flags & MR_FRAME_MORE);
 		for (uint32_t i = n; i <= MR_BURST_MAX; i++)
 			assert_memory_equal(&frames[i], &canary,
 					    sizeof(canary));
-		bed_free(bed, frames, n_rx);
+		harness_free(harness, frames, n_rx);
 	}
-	bed_end(bed);
+	harness_end(harness);
 }
 
-BED_TEST(zero_burst_is_a_no_op)
+HARNESS_TEST(zero_burst_is_a_no_op)
 {
 	const struct wish wish = some(100);
-	struct bed *bed = bed_make(&wish);
+	struct harness *harness = harness_make(&wish);
 	struct mr_frame frames[MR_BURST_MAX];
-	uint32_t n_rx = bed_rx(bed, frames, 32);
-	const struct mr_rx_stats rx = bed_rx_stats(bed);
-	const uint64_t n_in_flight = bed_pool_stats(bed).n_in_flight;
+	uint32_t n_rx = harness_rx(harness, frames, 32);
+	const struct mr_rx_stats rx = harness_rx_stats(harness);
+	const uint64_t n_in_flight = harness_pool_stats(harness).n_in_flight;
 
 	for (int i = 0; i < 100; i++) {
-		assert_int_equal(mr_rx_burst(bed->rxq, bed->cache, NULL, 0), 0);
-		assert_int_equal(mr_tx_burst(bed->txq, bed->cache, NULL, 0), 0);
+		assert_int_equal(
+			mr_rx_burst(harness->rxq, harness->cache, NULL, 0), 0);
+		assert_int_equal(
+			mr_tx_burst(harness->txq, harness->cache, NULL, 0), 0);
 	}
-	assert_int_equal(bed_rx_stats(bed).delivered, rx.delivered);
-	assert_int_equal(bed_rx_stats(bed).bytes, rx.bytes);
-	assert_int_equal(bed_tx_stats(bed).accepted, 0);
-	assert_int_equal(bed_pool_stats(bed).n_in_flight, n_in_flight);
-	bed_free(bed, frames, n_rx);
-	while ((n_rx = bed_rx(bed, frames, 32)) > 0 && wish.n_in > 0)
-		bed_free(bed, frames, n_rx);
-	bed_free(bed, frames, n_rx);
-	bed_end(bed);
+	assert_int_equal(harness_rx_stats(harness).delivered, rx.delivered);
+	assert_int_equal(harness_rx_stats(harness).bytes, rx.bytes);
+	assert_int_equal(harness_tx_stats(harness).accepted, 0);
+	assert_int_equal(harness_pool_stats(harness).n_in_flight, n_in_flight);
+	harness_free(harness, frames, n_rx);
+	while ((n_rx = harness_rx(harness, frames, 32)) > 0 && wish.n_in > 0)
+		harness_free(harness, frames, n_rx);
+	harness_free(harness, frames, n_rx);
+	harness_end(harness);
 }
 
 /*
  * The first of these n entries is not the expected frame: fail with all that
  * tells a lost frame from one in the wrong place or a page written twice.
  */
-static void fail_out_of_order(const struct bed *bed,
+static void fail_out_of_order(const struct harness *harness,
 			      const struct mr_frame *frames, uint32_t n,
 			      uint32_t expected)
 {
-	const struct mr_rx_stats stats = bed_rx_stats(bed);
+	const struct mr_rx_stats stats = harness_rx_stats(harness);
 	uint32_t n_shown = 0;
 
 	for (uint32_t i = 0, n_segs, n_bytes; i < n && n_shown < 4;
 	     i += n_segs, n_shown++) {
-		const int64_t id =
-			bed_check_frame(bed, &frames[i], &n_segs, &n_bytes);
+		const int64_t id = harness_check_frame(harness, &frames[i],
+						       &n_segs, &n_bytes);
 
 		print_message("%sframe %lld at %llx", n_shown > 0 ? ", " : "",
 			      (long long)id,
@@ -98,7 +100,8 @@ static void fail_out_of_order(const struct bed *bed,
 				      (unsigned long long)stats.drops[i]);
 	fail_msg("frame %u did not come in its place; %u sent, %llu received, "
 		 "%llu delivered",
-		 expected, bed->n_injected, (unsigned long long)stats.received,
+		 expected, harness->n_injected,
+		 (unsigned long long)stats.received,
 		 (unsigned long long)stats.delivered);
 }
 
@@ -106,69 +109,70 @@ static void fail_out_of_order(const struct bed *bed,
  * Receive all in bursts of n_least to n_most entries: in order, each frame
  * whole, intact, as long as it was sent. Returns frames.
  */
-static uint32_t receive_in_order(struct bed *bed, uint32_t n_least,
+static uint32_t receive_in_order(struct harness *harness, uint32_t n_least,
 				 uint32_t n_most)
 {
 	struct mr_frame frames[MR_BURST_MAX];
 	uint32_t seed = 1, next = 0, n_rx;
 
 	do {
-		n_rx = bed_rx(bed, frames,
-			      n_least + traffic_random(&seed) %
-						(n_most - n_least + 1));
+		n_rx = harness_rx(harness, frames,
+				  n_least + traffic_random(&seed) %
+						    (n_most - n_least + 1));
 		for (uint32_t i = 0, n_segs, n_bytes; i < n_rx; i += n_segs) {
-			const int64_t id = bed_check_frame(bed, &frames[i],
-							   &n_segs, &n_bytes);
+			const int64_t id = harness_check_frame(
+				harness, &frames[i], &n_segs, &n_bytes);
 
 			if (id != next)
-				fail_out_of_order(bed, &frames[i], n_rx - i,
+				fail_out_of_order(harness, &frames[i], n_rx - i,
 						  next);
 			assert_int_equal(n_bytes,
-					 bed->wish.len_of != NULL ?
-						 bed->wish.len_of(next) :
+					 harness->wish.len_of != NULL ?
+						 harness->wish.len_of(next) :
 						 60);
 			assert_true(i + n_segs <= n_rx);
 			next++;
 		}
-		bed_free(bed, frames, n_rx);
+		harness_free(harness, frames, n_rx);
 	} while (n_rx > 0);
 	return next;
 }
 
 static uint32_t each_length(uint32_t id)
 {
-	return bed_min_bytes() + id;
+	return harness_min_bytes() + id;
 }
 
-BED_TEST(frames_arrive_intact_at_every_length)
+HARNESS_TEST(frames_arrive_intact_at_every_length)
 {
-	const uint32_t max = bed_rig()->max_frame_bytes;
+	const uint32_t max = harness_fixture()->max_frame_bytes;
 
-	bed_need(RIG_IN, "it has no far side that sends");
+	harness_need(FIXTURE_IN, "it has no far side that sends");
 	for (uint32_t page_bytes = 4096; page_bytes <= 32768; page_bytes *= 2) {
 		const struct wish wish = {
 			.page_bytes = page_bytes,
 			.n_pages = 6144,
-			.n_in = max - bed_min_bytes() + 1,
+			.n_in = max - harness_min_bytes() + 1,
 			.len_of = each_length,
 		};
-		struct bed *bed = bed_make(&wish);
+		struct harness *harness = harness_make(&wish);
 
-		assert_int_equal(receive_in_order(bed, 18, 64), wish.n_in);
-		bed_end(bed);
+		assert_int_equal(receive_in_order(harness, 18, 64), wish.n_in);
+		harness_end(harness);
 	}
 }
 
 static uint32_t jumbo_length(uint32_t id)
 {
-	const uint32_t max = bed_rig()->max_sg_frame_bytes;
+	const uint32_t max = harness_fixture()->max_sg_frame_bytes;
 
 	return id % 3 == 0 ? 60 + id % 7 : max - id * 13 % (max - 1500);
 }
 
-BED_TEST(jumbo_frames_arrive_intact)
+HARNESS_TEST(jumbo_frames_arrive_intact)
 {
-	bed_need(RIG_IN | RIG_SG, "it has no frames of several entries");
+	harness_need(FIXTURE_IN | FIXTURE_SG,
+		     "it has no frames of several entries");
 	for (uint32_t page_bytes = 4096; page_bytes <= 32768; page_bytes *= 2) {
 		const struct wish wish = {
 			.page_bytes = page_bytes,
@@ -177,10 +181,10 @@ BED_TEST(jumbo_frames_arrive_intact)
 			.n_in = 600,
 			.len_of = jumbo_length,
 		};
-		struct bed *bed = bed_make(&wish);
+		struct harness *harness = harness_make(&wish);
 
-		assert_int_equal(receive_in_order(bed, 18, 64), wish.n_in);
-		bed_end(bed);
+		assert_int_equal(receive_in_order(harness, 18, 64), wish.n_in);
+		harness_end(harness);
 	}
 }
 
@@ -188,59 +192,62 @@ BED_TEST(jumbo_frames_arrive_intact)
  * The shortest bursts that are legal: most of them have room left that the next
  * frame does not fit into. It must wait in the ring, whole.
  */
-BED_TEST(frame_that_does_not_fit_waits)
+HARNESS_TEST(frame_that_does_not_fit_waits)
 {
 	const struct wish wish = {
 		.is_sg = 1,
 		.n_in = 1000,
 		.len_of = jumbo_length,
 	};
-	struct bed *bed;
+	struct harness *harness;
 
-	bed_need(RIG_IN | RIG_SG, "it has no frames of several entries");
-	bed = bed_make(&wish);
-	assert_int_equal(receive_in_order(bed, MR_MAX_SEGS, MR_MAX_SEGS + 2),
-			 wish.n_in);
-	assert_int_equal(laws_sum(bed_rx_stats(bed).drops), 0);
-	bed_end(bed);
+	harness_need(FIXTURE_IN | FIXTURE_SG,
+		     "it has no frames of several entries");
+	harness = harness_make(&wish);
+	assert_int_equal(
+		receive_in_order(harness, MR_MAX_SEGS, MR_MAX_SEGS + 2),
+		wish.n_in);
+	assert_int_equal(invariants_sum(harness_rx_stats(harness).drops), 0);
+	harness_end(harness);
 }
 
-BED_TEST(order_is_kept)
+HARNESS_TEST(order_is_kept)
 {
 	const struct wish wish = { .n_in = 20000 };
-	struct bed *bed;
+	struct harness *harness;
 
-	bed_need(RIG_IN, "it has no far side that sends");
-	bed = bed_make(&wish);
-	assert_int_equal(receive_in_order(bed, 1, MR_BURST_MAX), wish.n_in);
-	bed_end(bed);
+	harness_need(FIXTURE_IN, "it has no far side that sends");
+	harness = harness_make(&wish);
+	assert_int_equal(receive_in_order(harness, 1, MR_BURST_MAX), wish.n_in);
+	harness_end(harness);
 }
 
 /* Counted at the far side, not by the port. */
-BED_TEST(received_is_delivered_plus_drops)
+HARNESS_TEST(received_is_delivered_plus_drops)
 {
 	const struct wish wish = some(3000);
-	struct bed *bed = bed_make(&wish);
+	struct harness *harness = harness_make(&wish);
 	uint64_t n_frames = 0, n_bytes = 0;
 	struct mr_frame frames[64];
 	struct mr_rx_stats stats;
 
 	for (int i = 0; i < 1000; i++) {
-		const uint32_t n_rx = bed_rx(bed, frames, 64);
+		const uint32_t n_rx = harness_rx(harness, frames, 64);
 
 		for (uint32_t k = 0; k < n_rx; k++) {
 			n_frames += !(frames[k].flags & MR_FRAME_MORE);
 			n_bytes += frames[k].len;
 		}
-		bed_free(bed, frames, n_rx);
+		harness_free(harness, frames, n_rx);
 	}
-	stats = bed_rx_stats(bed);
+	stats = harness_rx_stats(harness);
 	assert_int_equal(stats.delivered, n_frames);
 	assert_int_equal(stats.bytes, n_bytes);
-	assert_int_equal(stats.received, n_frames + laws_sum(stats.drops));
-	if (bed->rig->traits & RIG_IN)
+	assert_int_equal(stats.received,
+			 n_frames + invariants_sum(stats.drops));
+	if (harness->fixture->traits & FIXTURE_IN)
 		assert_int_equal(stats.received, wish.n_in);
-	bed_end(bed);
+	harness_end(harness);
 }
 
 static uint32_t overlong_length(uint32_t id)
@@ -249,7 +256,7 @@ static uint32_t overlong_length(uint32_t id)
 }
 
 /* 60000 bytes do not fit 18 buffers of 2 KiB: consumed, freed, counted. */
-BED_TEST(frame_of_too_many_entries_is_a_named_drop)
+HARNESS_TEST(frame_of_too_many_entries_is_a_named_drop)
 {
 	const struct wish wish = {
 		.page_bytes = 2048,
@@ -259,25 +266,25 @@ BED_TEST(frame_of_too_many_entries_is_a_named_drop)
 	};
 	struct mr_frame frames[64];
 	struct mr_rx_stats stats;
-	struct bed *bed;
+	struct harness *harness;
 	uint32_t n_rx;
 
-	bed_need(RIG_OVERLONG, "such a frame cannot reach it");
-	bed = bed_make(&wish);
-	while ((n_rx = bed_rx(bed, frames, 64)) > 0)
-		bed_free(bed, frames, n_rx);
-	stats = bed_rx_stats(bed);
+	harness_need(FIXTURE_OVERLONG, "such a frame cannot reach it");
+	harness = harness_make(&wish);
+	while ((n_rx = harness_rx(harness, frames, 64)) > 0)
+		harness_free(harness, frames, n_rx);
+	stats = harness_rx_stats(harness);
 	assert_int_equal(stats.received, 1000);
 	assert_int_equal(stats.delivered, 900);
 	assert_int_equal(stats.drops[MR_RX_DROP_TOO_LONG], 100);
-	bed_end(bed);
+	harness_end(harness);
 }
 
 /*
  * A receiver that frees nothing uses the pool up. Then it may lose frames, but
  * none without a name; and as soon as it frees, frames come again.
  */
-BED_TEST(exhausted_pool_loses_nothing_without_a_name)
+HARNESS_TEST(exhausted_pool_loses_nothing_without_a_name)
 {
 	enum { N_PAGES = 1536 };
 	static struct mr_frame held[4 * N_PAGES];
@@ -286,69 +293,70 @@ BED_TEST(exhausted_pool_loses_nothing_without_a_name)
 	uint32_t n_held = 0, n_idle = 0, n_rx;
 	struct mr_rx_stats stats;
 	uint64_t until_ns;
-	struct bed *bed;
+	struct harness *harness;
 
 	wish.n_pages = N_PAGES;
 	wish.ring_entries = 256;
-	bed = bed_make(&wish);
-	until_ns = bed_deadline_ns();
+	harness = harness_make(&wish);
+	until_ns = harness_deadline_ns();
 	/* Nearly all pages will be held, less what rings and caches keep. */
 	while (n_idle < 100 || n_held <= N_PAGES / 2) {
-		assert_true(bed_now_ns() < until_ns);
-		bed_pump(bed);
-		n_rx = mr_rx_burst(bed->rxq, bed->cache, frames, 64);
+		assert_true(harness_now_ns() < until_ns);
+		harness_pump(harness);
+		n_rx = mr_rx_burst(harness->rxq, harness->cache, frames, 64);
 		assert_true(n_held + n_rx <= N_PAGES);
 		memcpy(held + n_held, frames, n_rx * sizeof(frames[0]));
 		n_held += n_rx;
 		n_idle = n_rx > 0 ? 0 : n_idle + 1;
 		if (n_rx == 0)
-			bed_nap();
+			harness_nap();
 	}
-	stats = bed_rx_stats(bed);
+	stats = harness_rx_stats(harness);
 	/* A far side on the same pool is held up itself, before the port is. */
 	assert_int_equal(stats.events[MR_RX_EVENT_POOL_EMPTY] == 0,
-			 (bed->rig->traits & RIG_SAME_POOL) != 0);
+			 (harness->fixture->traits & FIXTURE_SAME_POOL) != 0);
 	assert_int_equal(stats.delivered, n_held);
 
-	bed_free(bed, held, n_held);
-	if (bed->rig->traits & RIG_IN) {
-		while ((n_rx = bed_rx(bed, frames, 64)) > 0) {
+	harness_free(harness, held, n_held);
+	if (harness->fixture->traits & FIXTURE_IN) {
+		while ((n_rx = harness_rx(harness, frames, 64)) > 0) {
 			n_held += n_rx;
-			bed_free(bed, frames, n_rx);
+			harness_free(harness, frames, n_rx);
 		}
-		stats = bed_rx_stats(bed);
+		stats = harness_rx_stats(harness);
 		assert_int_equal(stats.delivered, n_held);
 		assert_int_equal(stats.received, wish.n_in);
-		assert_true(laws_of_rx_hold(&stats));
+		assert_true(invariants_of_rx_hold(&stats));
 	} else {
-		n_rx = mr_rx_burst(bed->rxq, bed->cache, frames, 64);
+		n_rx = mr_rx_burst(harness->rxq, harness->cache, frames, 64);
 		assert_int_equal(n_rx, 64);
-		bed_free(bed, frames, n_rx);
+		harness_free(harness, frames, n_rx);
 	}
-	bed_end(bed);
+	harness_end(harness);
 }
 
-BED_TEST(metadata_says_what_is_set)
+HARNESS_TEST(metadata_says_what_is_set)
 {
 	const uint32_t known = MR_META_RSS_HASH | MR_META_TIME | MR_META_VLAN |
 			       MR_META_CSUM | MR_META_GSO;
 	const struct wish wish = some(200);
-	struct bed *bed = bed_make(&wish);
+	struct harness *harness = harness_make(&wish);
 	struct mr_frame frames[64];
-	const uint64_t until_ns = bed_deadline_ns();
+	const uint64_t until_ns = harness_deadline_ns();
 	struct mr_meta meta[64];
 	uint32_t n_rx = 0;
 
 	memset(meta, CANARY, sizeof(meta));
 	while (n_rx == 0) {
-		assert_true(bed_now_ns() < until_ns);
-		bed_pump(bed);
-		n_rx = mr_rx_burst_meta(bed->rxq, bed->cache, frames, meta, 64);
-		bed_nap();
+		assert_true(harness_now_ns() < until_ns);
+		harness_pump(harness);
+		n_rx = mr_rx_burst_meta(harness->rxq, harness->cache, frames,
+					meta, 64);
+		harness_nap();
 	}
 	for (uint32_t i = 0; i < n_rx; i++)
 		if (i == 0 || !(frames[i - 1].flags & MR_FRAME_MORE))
 			assert_int_equal(meta[i].valid & ~known, 0);
-	bed_free(bed, frames, n_rx);
-	bed_end(bed);
+	harness_free(harness, frames, n_rx);
+	harness_end(harness);
 }

@@ -3,9 +3,9 @@
 #ifndef CONFORMANCE_SUITE_H
 #define CONFORMANCE_SUITE_H
 
-#include "bed.h"
+#include "harness.h"
 
-/* The rigs that a program of the suite has, NULL at the end. */
-extern const struct rig *const suite_rigs[];
+/* The fixtures that a program of the suite has, NULL at the end. */
+extern const struct fixture *const suite_fixtures[];
 
 #endif

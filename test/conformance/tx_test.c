@@ -12,100 +12,102 @@ enum { BURST = 32, TCP_HEADERS = 14 + 20 + 20 };
  * Frames that were sent, collected by the far side: ids first to first + n in
  * order, intact, of the lengths sent.
  */
-static void collect_in_order(struct bed *bed, const uint32_t *lens, uint32_t n,
-			     uint32_t first)
+static void collect_in_order(struct harness *harness, const uint32_t *lens,
+			     uint32_t n, uint32_t first)
 {
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t n_bytes;
 
-		assert_int_equal(bed_collect(bed, &n_bytes), first + i);
+		assert_int_equal(harness_collect(harness, &n_bytes), first + i);
 		assert_int_equal(n_bytes, lens[i]);
 	}
 }
 
-BED_TEST(frames_leave_intact_at_every_length)
+HARNESS_TEST(frames_leave_intact_at_every_length)
 {
-	const uint32_t max = bed_rig()->max_frame_bytes;
+	const uint32_t max = harness_fixture()->max_frame_bytes;
 	const struct wish wish = { .n_in = 0 };
 	struct mr_frame frames[BURST];
 	uint32_t lens[BURST], id = 0;
-	struct bed *bed;
+	struct harness *harness;
 
-	bed_need(RIG_OUT, "its far side sees nothing");
-	bed = bed_make(&wish);
-	for (uint32_t len = bed_min_bytes(); len <= max;) {
+	harness_need(FIXTURE_OUT, "its far side sees nothing");
+	harness = harness_make(&wish);
+	for (uint32_t len = harness_min_bytes(); len <= max;) {
 		uint32_t n = 0;
 
 		for (; n < BURST && len <= max; n++, len++) {
 			lens[n] = len;
-			bed_make_frame(bed, &frames[n], 1, 128, len, id + n);
+			harness_make_frame(harness, &frames[n], 1, 128, len,
+					   id + n);
 		}
-		bed_tx(bed, frames, n);
-		collect_in_order(bed, lens, n, id);
+		harness_tx(harness, frames, n);
+		collect_in_order(harness, lens, n, id);
 		id += n;
 	}
-	bed_end(bed);
+	harness_end(harness);
 }
 
 /* Send and collect one frame of n_segs entries at an offset in its pages. */
-static void send_at(struct bed *bed, uint32_t offset, uint32_t n_segs,
+static void send_at(struct harness *harness, uint32_t offset, uint32_t n_segs,
 		    uint32_t len, uint32_t id)
 {
 	struct mr_frame frames[MR_MAX_SEGS];
 
-	bed_make_frame(bed, frames, n_segs, offset, len, id);
-	bed_tx(bed, frames, n_segs);
-	collect_in_order(bed, &len, 1, id);
+	harness_make_frame(harness, frames, n_segs, offset, len, id);
+	harness_tx(harness, frames, n_segs);
+	collect_in_order(harness, &len, 1, id);
 }
 
 /*
  * Aligned and odd, at the page's first and last byte, at each chunk edge and
  * across it: chunks are 2048 or 4096 bytes, whatever the page is.
  */
-BED_TEST(frames_leave_intact_at_every_offset)
+HARNESS_TEST(frames_leave_intact_at_every_offset)
 {
 	static const uint32_t lens[] = { 14, 60, 61, 64, 127, 512, 1514 };
 	static const uint32_t starts[] = { 0,  1,  2,  3,   7,   8,   31, 63,
 					   64, 65, 66, 127, 128, 255, 256 };
 	uint32_t id = 0;
 
-	bed_need(RIG_OUT, "its far side sees nothing");
+	harness_need(FIXTURE_OUT, "its far side sees nothing");
 	for (uint32_t page = 4096; page <= 32768; page *= 2) {
 		const struct wish wish = { .page_bytes = page,
 					   .n_pages = 4096 };
-		struct bed *bed = bed_make(&wish);
+		struct harness *harness = harness_make(&wish);
 
 		for (uint32_t l = 0; l < sizeof(lens) / sizeof(lens[0]); l++) {
 			const uint32_t len = lens[l];
 
-			if (len < bed_min_bytes())
+			if (len < harness_min_bytes())
 				continue;
 			for (uint32_t s = 0;
 			     s < sizeof(starts) / sizeof(starts[0]); s++)
-				send_at(bed, starts[s], 1, len, id++);
+				send_at(harness, starts[s], 1, len, id++);
 			for (uint32_t edge = 2048; edge < page; edge += 2048) {
-				send_at(bed, edge - len, 1, len, id++);
-				send_at(bed, edge - len / 2, 1, len, id++);
-				send_at(bed, edge - 1, 1, len, id++);
+				send_at(harness, edge - len, 1, len, id++);
+				send_at(harness, edge - len / 2, 1, len, id++);
+				send_at(harness, edge - 1, 1, len, id++);
 			}
-			send_at(bed, page - len, 1, len, id++);
+			send_at(harness, page - len, 1, len, id++);
 		}
-		bed_end(bed);
+		harness_end(harness);
 	}
 }
 
-BED_TEST(frames_of_several_entries_leave_intact)
+HARNESS_TEST(frames_of_several_entries_leave_intact)
 {
-	const uint32_t max = bed_rig()->max_sg_frame_bytes;
+	const uint32_t max = harness_fixture()->max_sg_frame_bytes;
 	const uint32_t lens[] = { 64, 1514, 2000, 4096, 5000, max };
 	uint32_t id = 0, seed = 7;
 
-	bed_need(RIG_OUT | RIG_SG, "it has no frames of several entries");
+	harness_need(FIXTURE_OUT | FIXTURE_SG,
+		     "it has no frames of several entries");
 	for (uint32_t page = 4096; page <= 32768; page *= 2) {
 		const struct wish wish = { .page_bytes = page,
 					   .n_pages = 4096,
 					   .is_sg = 1 };
-		struct bed *bed = bed_make(&wish);
+		struct harness *harness = harness_make(&wish);
 
 		for (uint32_t l = 0; l < sizeof(lens) / sizeof(lens[0]); l++)
 			for (uint32_t n = 1; n <= MR_MAX_SEGS; n++) {
@@ -113,64 +115,66 @@ BED_TEST(frames_of_several_entries_leave_intact)
 
 				if (part > page)
 					continue;
-				send_at(bed,
+				send_at(harness,
 					traffic_random(&seed) %
 						(page - part + 1),
 					n, lens[l], id++);
 			}
-		bed_end(bed);
+		harness_end(harness);
 	}
 }
 
 /* An array that ends within a frame: that frame stays the caller's. */
-BED_TEST(tx_takes_whole_frames_only)
+HARNESS_TEST(tx_takes_whole_frames_only)
 {
-	const bool is_sg = bed_rig()->traits & RIG_SG;
+	const bool is_sg = harness_fixture()->traits & FIXTURE_SG;
 	const struct wish wish = { .is_sg = is_sg };
 	struct mr_frame frames[8], before[8];
-	struct bed *bed = bed_make(&wish);
+	struct harness *harness = harness_make(&wish);
 	const uint32_t lens[] = { 60, 61, 62 };
 	uint32_t n_tx;
 
 	for (uint32_t i = 0; i < 3; i++)
-		bed_make_frame(bed, &frames[i], 1, 128, lens[i], i);
-	bed_make_frame(bed, &frames[3], 5, 128, 900, 3);
+		harness_make_frame(harness, &frames[i], 1, 128, lens[i], i);
+	harness_make_frame(harness, &frames[3], 5, 128, 900, 3);
 	memcpy(before, frames, sizeof(frames));
 	/* Cut off behind its second entry. */
-	n_tx = mr_tx_burst(bed->txq, bed->cache, frames, 5);
+	n_tx = mr_tx_burst(harness->txq, harness->cache, frames, 5);
 	assert_int_equal(n_tx, 3);
 	assert_memory_equal(frames, before, sizeof(frames));
-	assert_int_equal(bed_tx_stats(bed).accepted, 3);
+	assert_int_equal(harness_tx_stats(harness).accepted, 3);
 	/* A frame's beginning alone: nothing at all. */
-	assert_int_equal(mr_tx_burst(bed->txq, bed->cache, frames + 3, 4), 0);
-	if (bed->rig->traits & RIG_OUT) {
-		collect_in_order(bed, lens, 3, 0);
-		assert_int_equal(bed_collect_rest(bed), 0);
+	assert_int_equal(
+		mr_tx_burst(harness->txq, harness->cache, frames + 3, 4), 0);
+	if (harness->fixture->traits & FIXTURE_OUT) {
+		collect_in_order(harness, lens, 3, 0);
+		assert_int_equal(harness_collect_rest(harness), 0);
 	}
-	bed_free(bed, frames + 3, 5);
-	bed_end(bed);
+	harness_free(harness, frames + 3, 5);
+	harness_end(harness);
 }
 
-BED_TEST(full_queue_refuses_the_rest)
+HARNESS_TEST(full_queue_refuses_the_rest)
 {
 	enum { RING = 64, N = 200 };
 	const struct wish wish = { .ring_entries = RING };
 	struct mr_frame frames[N];
 	uint32_t lens[N], n_tx;
 	struct mr_tx_stats stats;
-	struct bed *bed;
+	struct harness *harness;
 
-	bed_need(RIG_STALLS, "its far side takes all");
-	bed = bed_make(&wish);
+	harness_need(FIXTURE_STALLS, "its far side takes all");
+	harness = harness_make(&wish);
 	for (uint32_t i = 0; i < N; i++) {
 		lens[i] = 60 + i;
-		bed_make_frame(bed, &frames[i], 1, 128, lens[i], i);
+		harness_make_frame(harness, &frames[i], 1, 128, lens[i], i);
 	}
-	n_tx = mr_tx_burst(bed->txq, bed->cache, frames, N);
+	n_tx = mr_tx_burst(harness->txq, harness->cache, frames, N);
 	assert_true(n_tx > 0 && n_tx <= RING);
-	assert_int_equal(
-		mr_tx_burst(bed->txq, bed->cache, frames + n_tx, N - n_tx), 0);
-	stats = bed_tx_stats(bed);
+	assert_int_equal(mr_tx_burst(harness->txq, harness->cache,
+				     frames + n_tx, N - n_tx),
+			 0);
+	stats = harness_tx_stats(harness);
 	assert_int_equal(stats.accepted, n_tx);
 	assert_int_equal(stats.pending, n_tx);
 	assert_true(stats.events[MR_TX_EVENT_RING_FULL] > 0);
@@ -178,42 +182,44 @@ BED_TEST(full_queue_refuses_the_rest)
 	for (uint32_t i = n_tx; i < N; i++) {
 		uint32_t n_segs, n_bytes;
 
-		assert_int_equal(
-			bed_check_frame(bed, &frames[i], &n_segs, &n_bytes), i);
+		assert_int_equal(harness_check_frame(harness, &frames[i],
+						     &n_segs, &n_bytes),
+				 i);
 	}
-	collect_in_order(bed, lens, n_tx, 0);
+	collect_in_order(harness, lens, n_tx, 0);
 	/* A queue may hear of it in its next burst. */
-	mr_tx_burst(bed->txq, bed->cache, NULL, 0);
-	assert_int_equal(bed_tx_stats(bed).pending, 0);
-	bed_free(bed, frames + n_tx, N - n_tx);
-	bed_end(bed);
+	mr_tx_burst(harness->txq, harness->cache, NULL, 0);
+	assert_int_equal(harness_tx_stats(harness).pending, 0);
+	harness_free(harness, frames + n_tx, N - n_tx);
+	harness_end(harness);
 }
 
 /*
  * Two more pools: one that may grow and has one segment so far, and one behind
  * its maximum size. Returns an address in the gap between their segments.
  */
-static uint64_t make_gap(struct bed *bed, struct mr_pool *pools[2])
+static uint64_t make_gap(struct harness *harness, struct mr_pool *pools[2])
 {
 	struct mr_pool_config config = { .size = sizeof(config),
 					 .n_pages = 256,
 					 .max_pages = 16384,
-					 .region = bed->region };
+					 .region = harness->region };
 	struct mr_region_stats region = { .size = sizeof(region) };
 	struct mr_segment_info first, last;
 
-	mr_region_stats(bed->region, &region);
+	mr_region_stats(harness->region, &region);
 	for (uint32_t i = 0; i < 2; i++, config.max_pages = 0)
 		assert_int_equal(
-			mr_pool_create(bed->ctx, &config, &pools[i], NULL), 0);
-	mr_region_segment(bed->region, region.n_segments, &first);
-	mr_region_segment(bed->region, region.n_segments + 1, &last);
+			mr_pool_create(harness->ctx, &config, &pools[i], NULL),
+			0);
+	mr_region_segment(harness->region, region.n_segments, &first);
+	mr_region_segment(harness->region, region.n_segments + 1, &last);
 	assert_true(last.addr > first.addr + first.n_bytes + (2 << 20));
 	return last.addr - (1 << 20);
 }
 
 /* Bad entries, each alone and in the middle of a burst of good frames. */
-BED_TEST(bad_entries_are_named_drops)
+HARNESS_TEST(bad_entries_are_named_drops)
 {
 	struct mr_frame bad[] = {
 		{ UINT64_MAX - 100, 60, 0 },         /* wraps */
@@ -227,63 +233,64 @@ BED_TEST(bad_entries_are_named_drops)
 	struct mr_frame frames[2 * N_BAD + 3];
 	struct mr_tx_stats stats;
 	struct mr_pool *pools[2];
-	struct bed *bed;
+	struct harness *harness;
 	uint32_t n = 0;
 
-	bed_need(RIG_CHECKS, "it is a sink that looks at nothing");
-	bed = bed_make(&wish);
-	bad[N_BAD - 1].addr = make_gap(bed, pools);
+	harness_need(FIXTURE_CHECKS, "it is a sink that looks at nothing");
+	harness = harness_make(&wish);
+	bad[N_BAD - 1].addr = make_gap(harness, pools);
 	for (uint32_t i = 0; i < N_BAD; i++) {
-		bed_make_frame(bed, &frames[n++], 1, 128, 60, i);
+		harness_make_frame(harness, &frames[n++], 1, 128, 60, i);
 		frames[n++] = bad[i];
 	}
 	/* On pages that are ours, which must come back: empty, and endless. */
-	bed_make_frame(bed, &frames[n], 1, 128, 60, 99);
+	harness_make_frame(harness, &frames[n], 1, 128, 60, 99);
 	frames[n++].len = 0;
-	bed_make_frame(bed, &frames[n], 1, 128, 60, 99);
+	harness_make_frame(harness, &frames[n], 1, 128, 60, 99);
 	frames[n++].len = UINT32_MAX;
-	bed_make_frame(bed, &frames[n++], 1, 128, 60, N_BAD);
+	harness_make_frame(harness, &frames[n++], 1, 128, 60, N_BAD);
 
-	bed_tx(bed, frames, n);
-	collect_in_order(bed, lens, N_BAD + 1, 0);
-	assert_int_equal(bed_collect_rest(bed), 0);
-	stats = bed_tx_stats(bed);
+	harness_tx(harness, frames, n);
+	collect_in_order(harness, lens, N_BAD + 1, 0);
+	assert_int_equal(harness_collect_rest(harness), 0);
+	stats = harness_tx_stats(harness);
 	assert_int_equal(stats.accepted, n);
-	bed_assert_completed(bed, N_BAD + 1);
+	harness_assert_completed(harness, N_BAD + 1);
 	/* The endless one may be either. */
 	assert_true(stats.drops[MR_TX_DROP_INVALID] >= N_BAD + 1);
 	assert_int_equal(stats.drops[MR_TX_DROP_INVALID] +
 				 stats.drops[MR_TX_DROP_TOO_LONG],
 			 N_BAD + 2);
-	assert_int_equal(laws_sum(stats.drops), N_BAD + 2);
-	bed_close(bed);
+	assert_int_equal(invariants_sum(stats.drops), N_BAD + 2);
+	harness_close(harness);
 	for (uint32_t i = 0; i < 2; i++)
 		assert_int_equal(mr_pool_destroy(pools[i], NULL), 0);
-	bed_end(bed);
+	harness_end(harness);
 }
 
 /* Longer than the port takes: more entries than it was opened for. */
-BED_TEST(frame_of_too_many_entries_is_a_named_drop)
+HARNESS_TEST(frame_of_too_many_entries_is_a_named_drop)
 {
 	const struct wish wish = { .is_sg = 1 };
 	struct mr_frame frames[MR_MAX_SEGS + 1 + 1];
 	const uint32_t len = 60;
 	struct mr_tx_stats stats;
-	struct bed *bed;
+	struct harness *harness;
 
-	bed_need(RIG_CHECKS | RIG_SG, "it takes any number of entries");
-	bed = bed_make(&wish);
-	bed_make_frame(bed, frames, MR_MAX_SEGS, 128, 1800, 0);
+	harness_need(FIXTURE_CHECKS | FIXTURE_SG,
+		     "it takes any number of entries");
+	harness = harness_make(&wish);
+	harness_make_frame(harness, frames, MR_MAX_SEGS, 128, 1800, 0);
 	frames[MR_MAX_SEGS - 1].flags = MR_FRAME_MORE;
-	bed_make_frame(bed, &frames[MR_MAX_SEGS], 1, 128, 60, 1);
-	bed_make_frame(bed, &frames[MR_MAX_SEGS + 1], 1, 128, 60, 2);
-	bed_tx(bed, frames, MR_MAX_SEGS + 2);
-	collect_in_order(bed, &len, 1, 2);
-	stats = bed_tx_stats(bed);
+	harness_make_frame(harness, &frames[MR_MAX_SEGS], 1, 128, 60, 1);
+	harness_make_frame(harness, &frames[MR_MAX_SEGS + 1], 1, 128, 60, 2);
+	harness_tx(harness, frames, MR_MAX_SEGS + 2);
+	collect_in_order(harness, &len, 1, 2);
+	stats = harness_tx_stats(harness);
 	assert_int_equal(stats.accepted, 2);
 	assert_int_equal(stats.drops[MR_TX_DROP_TOO_LONG], 1);
-	assert_int_equal(laws_sum(stats.drops), 1);
-	bed_end(bed);
+	assert_int_equal(invariants_sum(stats.drops), 1);
+	harness_end(harness);
 }
 
 /* A TCP packet over IPv4 with a partial sum; its bytes. */
@@ -338,10 +345,11 @@ static uint32_t check_piece(const uint8_t *bytes, uint32_t n_bytes,
 }
 
 /* By the device, or else by the library. */
-BED_TEST(a_long_tcp_packet_leaves_in_segments)
+HARNESS_TEST(a_long_tcp_packet_leaves_in_segments)
 {
 	enum { MSS = 1000, N_PAYLOAD = 5 * MSS + 7, N_SEGS = 3 };
-	const struct wish wish = { .is_sg = bed_rig()->traits & RIG_SG };
+	const struct wish wish = { .is_sg = harness_fixture()->traits &
+					    FIXTURE_SG };
 	const struct mr_meta meta = {
 		.valid = MR_META_CSUM | MR_META_GSO,
 		.csum_start_bytes = TCP_HEADERS - sizeof(struct mr_tcp),
@@ -351,38 +359,39 @@ BED_TEST(a_long_tcp_packet_leaves_in_segments)
 	};
 	struct mr_meta metas[N_SEGS] = { meta };
 	struct mr_frame frames[N_SEGS];
-	uint8_t whole[BED_MAX_BYTES], bytes[BED_MAX_BYTES];
+	uint8_t whole[HARNESS_MAX_BYTES], bytes[HARNESS_MAX_BYTES];
 	uint32_t n_bytes, at = 0, done = 0;
-	struct bed *bed;
+	struct harness *harness;
 	bool is_summed;
 
-	bed_need(RIG_OUT, "its far side sees nothing");
-	bed = bed_make(&wish);
+	harness_need(FIXTURE_OUT, "its far side sees nothing");
+	harness = harness_make(&wish);
 	n_bytes = make_tcp(whole, N_PAYLOAD);
-	bed_make_frame(bed, frames, N_SEGS, 128, n_bytes, 0);
+	harness_make_frame(harness, frames, N_SEGS, 128, n_bytes, 0);
 	for (uint32_t i = 0; i < N_SEGS; at += frames[i++].len)
-		memcpy(bed->base + frames[i].addr, whole + at, frames[i].len);
+		memcpy(harness->base + frames[i].addr, whole + at,
+		       frames[i].len);
 	frames[0].flags |= MR_FRAME_CSUM_PARTIAL;
-	bed_tx_meta(bed, frames, metas, N_SEGS);
+	harness_tx_meta(harness, frames, metas, N_SEGS);
 	/* A port in memory leaves sums to the receiver. */
-	is_summed =
-		bed_tx_stats(bed).events[MR_TX_EVENT_CSUM_DEVICE] +
-			bed_tx_stats(bed).events[MR_TX_EVENT_CSUM_SOFTWARE] >
-		0;
+	is_summed = harness_tx_stats(harness).events[MR_TX_EVENT_CSUM_DEVICE] +
+			    harness_tx_stats(harness)
+				    .events[MR_TX_EVENT_CSUM_SOFTWARE] >
+		    0;
 	while (done < N_PAYLOAD) {
-		n_bytes = bed_collect_bytes(bed, bytes);
+		n_bytes = harness_collect_bytes(harness, bytes);
 		done += check_piece(bytes, n_bytes, whole, done, is_summed);
 	}
-	assert_int_equal(laws_sum(bed_tx_stats(bed).drops), 0);
-	bed_end(bed);
+	assert_int_equal(invariants_sum(harness_tx_stats(harness).drops), 0);
+	harness_end(harness);
 }
 
-/* The law while frames are under way, and at rest. */
-BED_TEST(accepted_is_completed_plus_pending_plus_drops)
+/* The invariant while frames are under way, and at rest. */
+HARNESS_TEST(accepted_is_completed_plus_pending_plus_drops)
 {
 	const struct wish wish = { .ring_entries = 256 };
 	struct mr_frame frames[BURST];
-	struct bed *bed = bed_make(&wish);
+	struct harness *harness = harness_make(&wish);
 	uint64_t n_sent = 0, n_bytes = 0;
 	uint32_t n_collected = 0;
 	struct mr_tx_stats stats;
@@ -392,21 +401,22 @@ BED_TEST(accepted_is_completed_plus_pending_plus_drops)
 		uint32_t n_tx;
 
 		for (uint32_t i = 0; i < n; i++)
-			bed_make_frame(bed, &frames[i], 1, 128, 60 + i, i);
-		n_tx = mr_tx_burst(bed->txq, bed->cache, frames, n);
+			harness_make_frame(harness, &frames[i], 1, 128, 60 + i,
+					   i);
+		n_tx = mr_tx_burst(harness->txq, harness->cache, frames, n);
 		for (uint32_t i = 0; i < n_tx; i++)
 			n_bytes += frames[i].len;
 		n_sent += n_tx;
-		bed_free(bed, frames + n_tx, n - n_tx);
-		stats = bed_tx_stats(bed);
+		harness_free(harness, frames + n_tx, n - n_tx);
+		stats = harness_tx_stats(harness);
 		assert_int_equal(stats.accepted, n_sent);
 		assert_int_equal(stats.bytes, n_bytes);
-		assert_true(laws_of_tx_hold(&stats));
-		if (round % 16 == 15 && bed->rig->traits & RIG_OUT)
-			n_collected += bed_collect_rest(bed);
+		assert_true(invariants_of_tx_hold(&stats));
+		if (round % 16 == 15 && harness->fixture->traits & FIXTURE_OUT)
+			n_collected += harness_collect_rest(harness);
 	}
-	if (bed->rig->traits & RIG_OUT)
-		bed_collect_last(bed, n_sent, n_collected);
-	bed_assert_completed(bed, n_sent);
-	bed_end(bed);
+	if (harness->fixture->traits & FIXTURE_OUT)
+		harness_collect_last(harness, n_sent, n_collected);
+	harness_assert_completed(harness, n_sent);
+	harness_end(harness);
 }

@@ -7,7 +7,7 @@
  */
 #include <rte_dev.h>
 
-#include "rig.h"
+#include "fixture.h"
 
 struct seen {
 	uint32_t n_direct, n_pinned; /* headers */

@@ -18,7 +18,7 @@
 #include <rte_dev.h>
 #include <rte_lcore.h>
 
-#include "rig.h"
+#include "fixture.h"
 
 /* ---- what EAL does to the process ---- */
 
@@ -238,7 +238,7 @@ static uint32_t send_some(struct mr_port *port, const struct mr_frame *frames,
 	return n_sent;
 }
 
-/* All spare headers are under way: the rest stays the caller's, until some are
+/* All extra headers are under way: the rest stays the caller's, until some are
  * back. */
 TEST(no_spare_header_is_back_pressure)
 {
@@ -248,7 +248,7 @@ TEST(no_spare_header_is_back_pressure)
 	struct mr_frame sent[BURST], got[BURST];
 	uint32_t n_got = 0, n;
 
-	/* Its ring takes 256, and it has spare headers for one of 64. */
+	/* Its ring takes 256, and it has extra headers for one of 64. */
 	mr_port_close(pair.ports[0]);
 	pair.ports[0] = open_port("dpdk:net_ring_b,ring=64");
 	make_frames(sent, 1);
@@ -313,7 +313,7 @@ TEST(any_thread_completes)
 							free_all_registered,
 						pair.rings[1]),
 				 0);
-		/* Under headers of their place, and under spare ones. */
+		/* Under headers of their place, and under extra ones. */
 		make_frames(sent, BURST);
 		send_all(pair.ports[0], sent, BURST);
 		make_frames(sent, BURST);
@@ -377,7 +377,7 @@ TEST(chain_freed_in_pieces_keeps_its_headers)
 	make_frames(sent, N_SEGS);
 	for (int i = 0; i < N_SEGS; i++)
 		sent[i].flags = i + 1 < N_SEGS ? MR_FRAME_MORE : 0;
-	/* Two of them under spare headers. */
+	/* Two of them under extra headers. */
 	assert_int_equal(mr_frame_ref(cache, &sent[1], 2), 0);
 	send_all(pair.ports[0], sent, N_SEGS);
 	assert_int_equal(rte_ring_dequeue(pair.rings[1], &mbuf), 0);

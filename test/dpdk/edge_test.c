@@ -16,7 +16,7 @@
 
 #include <millrace/net.h>
 
-#include "rig.h"
+#include "fixture.h"
 
 /* ---- frames that the driver writes ---- */
 

@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "rig.h"
+#include "fixture.h"
 #include "support/limit.h"
 
 static uint32_t n_asked; /* all of these are atomic */

@@ -24,7 +24,7 @@
 #include <rte_log.h>
 #include <rte_memory.h>
 
-#include "rig.h"
+#include "fixture.h"
 
 /* ---- what DPDK would keep ---- */
 

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "rig.h"
+#include "fixture.h"
 
 static void assert_refused(const char *spec, int err, const char *word)
 {

@@ -10,7 +10,7 @@
 
 #include "fuzz.h"
 #include "model/intel_regs.h"
-#include "model/port_bed.h"
+#include "model/port_harness.h"
 
 const struct fuzz_seed fuzz_seeds[] = {
 	/* Chip and options, then frames in, frames out, bursts. */
@@ -133,7 +133,7 @@ static void poke_head(struct intel *nic)
 	model_unlock(&nic->m);
 }
 
-static void inject(struct port_bed *bed, uint32_t n)
+static void inject(struct port_harness *harness, uint32_t n)
 {
 	uint8_t bytes[3000];
 	const uint32_t n_bytes = n % 7 == 6 ? sizeof(bytes) : 60 + n;
@@ -141,30 +141,30 @@ static void inject(struct port_bed *bed, uint32_t n)
 	memset(bytes, (int)n, sizeof(bytes));
 	memset(bytes, 0xff, 6);
 	for (uint32_t i = 0; i < n % 64; i++)
-		model_wire_send(bed->wire, 1, bytes, n_bytes);
+		model_wire_send(harness->wire, 1, bytes, n_bytes);
 }
 
-static void receive(struct port_bed *bed, uint32_t n)
+static void receive(struct port_harness *harness, uint32_t n)
 {
 	struct mr_frame frames[PORT_BED_BURST];
 	struct mr_meta meta[PORT_BED_BURST];
 	static uint8_t bytes[1 << 17];
 
-	n = mr_rx_burst_meta(mr_port_rxq(bed->ports[0], 0), bed->cache, frames,
-			     meta, 18 + n % (PORT_BED_BURST - 18));
+	n = mr_rx_burst_meta(mr_port_rxq(harness->ports[0], 0), harness->cache,
+			     frames, meta, 18 + n % (PORT_BED_BURST - 18));
 	FUZZ_CHECK(n <= PORT_BED_BURST);
 	FUZZ_CHECK(mr_frame_n_whole(frames, n) == n);
 	for (uint32_t i = 0; i < n; i += mr_frame_n_entries(&frames[i])) {
 		FUZZ_CHECK(frames[i].len > 0);
 		FUZZ_CHECK(frames[i].addr % 4096 + frames[i].len <= 4096);
 		/* ASan sees what is read outside of the region. */
-		FUZZ_CHECK(port_bed_bytes(bed, &frames[i], bytes,
-					  sizeof(bytes)) > 0);
+		FUZZ_CHECK(port_harness_bytes(harness, &frames[i], bytes,
+					      sizeof(bytes)) > 0);
 	}
-	mr_frame_free_bulk(bed->cache, frames, n);
+	mr_frame_free_bulk(harness->cache, frames, n);
 }
 
-static void transmit(struct port_bed *bed, uint32_t n)
+static void transmit(struct port_harness *harness, uint32_t n)
 {
 	struct mr_frame frames[MR_MAX_SEGS];
 	uint8_t bytes[5000] = { 0 };
@@ -172,30 +172,32 @@ static void transmit(struct port_bed *bed, uint32_t n)
 
 	for (uint32_t i = 0; i < n % 64; i++) {
 		const uint32_t n_bytes = n % 5 == 4 ? 1000 + n * 2 : 60 + n;
-		const uint32_t k = port_bed_frame(bed, frames, bytes, n_bytes);
-		const uint32_t n_tx = mr_tx_burst(mr_port_txq(bed->ports[0], 0),
-						  bed->cache, frames, k);
+		const uint32_t k =
+			port_harness_frame(harness, frames, bytes, n_bytes);
+		const uint32_t n_tx =
+			mr_tx_burst(mr_port_txq(harness->ports[0], 0),
+				    harness->cache, frames, k);
 
 		FUZZ_CHECK(n_tx == 0 || n_tx == k);
-		mr_frame_free_bulk(bed->cache, frames + n_tx, k - n_tx);
+		mr_frame_free_bulk(harness->cache, frames + n_tx, k - n_tx);
 	}
-	while (model_wire_receive(bed->wire, 1, out, sizeof(out)) > 0)
+	while (model_wire_receive(harness->wire, 1, out, sizeof(out)) > 0)
 		;
 }
 
-static void act(struct port_bed *bed)
+static void act(struct port_harness *harness)
 {
-	struct intel *nic = bed->nics[0];
+	struct intel *nic = harness->nics[0];
 	struct model_faults faults = { 0 };
 	struct mr_named_count counts[8];
 	struct mr_link link;
 
 	switch (take() % 11) {
 	case 1:
-		inject(bed, take());
+		inject(harness, take());
 		break;
 	case 2:
-		transmit(bed, take());
+		transmit(harness, take());
 		break;
 	case 3:
 		set_faults(&nic->m);
@@ -215,21 +217,21 @@ static void act(struct port_bed *bed)
 	case 8:
 		faults.link_down = take() & 1;
 		model_set_faults(&nic->m, &faults);
-		mr_port_poll(bed->ports[0]);
+		mr_port_poll(harness->ports[0]);
 		break;
 	case 9:
 		faults.all_ones = take() == 0;
 		model_set_faults(&nic->m, &faults);
-		mr_port_poll(bed->ports[0]);
-		mr_port_link(bed->ports[0], &link);
+		mr_port_poll(harness->ports[0]);
+		mr_port_link(harness->ports[0], &link);
 		break;
 	case 10:
-		mr_port_device_stats(bed->ports[0], counts, 8);
-		mr_queue_arm(&mr_port_rxq(bed->ports[0], 0)->queue);
-		mr_queue_arm(&mr_port_txq(bed->ports[0], 0)->queue);
+		mr_port_device_stats(harness->ports[0], counts, 8);
+		mr_queue_arm(&mr_port_rxq(harness->ports[0], 0)->queue);
+		mr_queue_arm(&mr_port_txq(harness->ports[0], 0)->queue);
 		break;
 	default:
-		receive(bed, take());
+		receive(harness, take());
 	}
 }
 
@@ -244,29 +246,29 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
 	static const struct model_ops *ops;
 	static struct model_ops lying;
 	struct mr_reason why = { .text = "" };
-	struct port_bed bed;
+	struct port_harness harness;
 	uint8_t first;
 
 	input = bytes;
 	n_input = n_bytes;
 	first = take();
-	port_bed_make(&bed, chips[first & 1], NULL, fast_clock);
-	ops = bed.nics[0]->m.ops;
+	port_harness_make(&harness, chips[first & 1], NULL, fast_clock);
+	ops = harness.nics[0]->m.ops;
 	honest = ops;
 	lying = *ops;
 	lying.read = lying_read;
-	bed.nics[0]->m.ops = &lying;
+	harness.nics[0]->m.ops = &lying;
 	/* From its first register on, or once it is open. */
 	n_lies = first & 0x80 ? take() : 0;
-	if (port_bed_open(&bed, 0, options[take() & 1], &why) == 0) {
+	if (port_harness_open(&harness, 0, options[take() & 1], &why) == 0) {
 		n_lies = 0;
 		for (int i = 0; i < 400 && n_input > 0; i++)
-			act(&bed);
-		FUZZ_CHECK(port_bed_laws_hold(&bed, 0));
+			act(&harness);
+		FUZZ_CHECK(port_harness_invariants_hold(&harness, 0));
 	} else {
 		FUZZ_CHECK(why.text[0] != '\0');
 	}
 	n_lies = 0;
-	FUZZ_CHECK(port_bed_end(&bed));
+	FUZZ_CHECK(port_harness_end(&harness));
 	return 0;
 }

@@ -17,7 +17,7 @@
 #include <millrace/millrace.h>
 
 #include "fuzz.h"
-#include "nat/bed.h"
+#include "nat/harness.h"
 
 enum {
 	IN = 0,
@@ -83,7 +83,7 @@ const struct fuzz_seed fuzz_seeds[] = {
 };
 
 struct run {
-	struct bed *bed;
+	struct harness *harness;
 	bool has_excludes, is_tainted; /* a wrong layer-4 sum has gone in */
 	uint16_t vlans[2];
 	uint8_t last[MAX_FRAME]; /* what came out */
@@ -232,8 +232,8 @@ static void collect(struct run *run)
 	for (uint32_t side = 0; side < 2; side++) {
 		int n;
 
-		while ((n = bed_recv(run->bed, side, frame, sizeof(frame),
-				     &flags)) > 0) {
+		while ((n = harness_recv(run->harness, side, frame,
+					 sizeof(frame), &flags)) > 0) {
 			check_frame(run, side, frame, (uint32_t)n, flags);
 			if (n > MAX_FRAME)
 				continue;
@@ -242,7 +242,7 @@ static void collect(struct run *run)
 			run->last_side = (uint8_t)side;
 		}
 	}
-	FUZZ_CHECK(bed_law(run->bed) == 0);
+	FUZZ_CHECK(harness_invariant(run->harness) == 0);
 }
 
 /* The header of layer 2 for side; its length. */
@@ -282,10 +282,11 @@ static void send_frame(struct run *run, uint32_t what, uint32_t side,
 	if (is_partial && (what & DO_SUMS) == 0)
 		run->is_tainted = true;
 	if (what & DO_SHARE)
-		flags |= BED_SHARED;
-	bed_send(run->bed, side, frame, n, flags, what & DO_CUT ? 21 : 0, 50);
+		flags |= HARNESS_SHARED;
+	harness_send(run->harness, side, frame, n, flags,
+		     what & DO_CUT ? 21 : 0, 50);
 	if (what & DO_SHARE)
-		FUZZ_CHECK(bed_shared_is(run->bed, frame, n));
+		FUZZ_CHECK(harness_shared_is(run->harness, frame, n));
 	collect(run);
 }
 
@@ -329,7 +330,7 @@ static void record(struct run *run, uint32_t what, const uint8_t *bytes,
 	if (what & DO_ANSWER) {
 		answer(run, what);
 	} else if (what & DO_WAIT) {
-		bed_advance_ms(run->bed, n * n);
+		harness_advance_ms(run->harness, n * n);
 		collect(run);
 	} else {
 		if (what & DO_ETHERNET)
@@ -387,14 +388,15 @@ static void configure(struct run *run, uint8_t a, uint8_t b, char *text,
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
 {
-	struct run run = { .bed = bed_new(0, 1) };
+	struct run run = { .harness = harness_new(0, 1) };
 	char why[400], text[2048];
 	size_t at = 2;
 
-	FUZZ_CHECK(run.bed != NULL);
+	FUZZ_CHECK(run.harness != NULL);
 	configure(&run, n_bytes > 0 ? bytes[0] : 0, n_bytes > 1 ? bytes[1] : 0,
 		  text, sizeof(text));
-	FUZZ_CHECK(bed_start(run.bed, text, false, why, sizeof(why)) == 0);
+	FUZZ_CHECK(harness_start(run.harness, text, false, why, sizeof(why)) ==
+		   0);
 	collect(&run);
 	while (at + 2 <= n_bytes) {
 		uint32_t n = bytes[at + 1];
@@ -404,6 +406,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
 		record(&run, bytes[at], bytes + at + 2, n);
 		at += 2 + (bytes[at] & (DO_WAIT | DO_ANSWER) ? 0 : n);
 	}
-	FUZZ_CHECK(bed_free(run.bed) == 0);
+	FUZZ_CHECK(harness_free(run.harness) == 0);
 	return 0;
 }

@@ -100,7 +100,7 @@ static void choose_ports(struct nat_config *config, uint8_t choice,
 	config->ports.keeps_parity = choice & 16;
 	config->ports.keeps_class = choice & 32;
 	config->is_paired = (choice & 64) == 0;
-	config->timeouts.quarantine_s = choice & 128 ? 0 : 20;
+	config->timeouts.hold_down_s = choice & 128 ? 0 : 20;
 	config->ports.max_blocks = 1 + (more & 3);
 	config->ports.first = more & 4 ? 1 : 1024;
 	config->ports.last =

@@ -8,7 +8,7 @@
 #include <millrace/millrace.h>
 
 #include "fuzz.h"
-#include "support/laws.h"
+#include "support/invariants.h"
 
 #define HEAD "\xd4\xc3\xb2\xa1\2\0\4\0\0\0\0\0\0\0\0\0\0\0\4\0\1\0\0\0"
 #define RECORD "\0\0\0\0\0\0\0\0\x10\0\0\0\x10\0\0\0abcdefghijklmnop"
@@ -46,7 +46,7 @@ static void receive(struct mr_port *port, struct mr_cache *cache)
 	}
 	mr_rxq_stats(rxq, &stats);
 	FUZZ_CHECK(stats.delivered == n_frames);
-	FUZZ_CHECK(laws_of_rx_hold(&stats));
+	FUZZ_CHECK(invariants_of_rx_hold(&stats));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)

@@ -186,7 +186,7 @@ static void do_write(struct model *m, uint32_t cache_idx, uint32_t i)
 	struct mr_cache *cache = m->caches[cache_idx];
 	struct held *h;
 	struct held before;
-	bool is_ours, is_sole;
+	bool is_ours, is_exclusive;
 	int err;
 
 	if (m->n_held == 0)
@@ -194,17 +194,18 @@ static void do_write(struct model *m, uint32_t cache_idx, uint32_t i)
 	h = &m->held[i % m->n_held];
 	before = *h;
 	is_ours = h->pool_idx == pool_idx_of(m, cache_idx);
-	is_sole = n_owners(m, h->buffer) == 1;
-	FUZZ_CHECK(mr_frame_is_sole(cache, &h->frame) == (is_ours && is_sole));
+	is_exclusive = n_owners(m, h->buffer) == 1;
+	FUZZ_CHECK(mr_frame_is_exclusive(cache, &h->frame) ==
+		   (is_ours && is_exclusive));
 	err = mr_frame_push(cache, &h->frame, 8);
 	FUZZ_CHECK(err == (!is_ours                              ? -EINVAL :
-			   !is_sole                              ? -EROFS :
+			   !is_exclusive                         ? -EROFS :
 			   before.frame.addr - before.buffer < 8 ? -ENOSPC :
 								   0));
 	err = mr_frame_unshare(cache, &h->frame, 1);
 	if (!is_ours) {
 		FUZZ_CHECK(err == -EINVAL);
-	} else if (err == 0 && !is_sole) {
+	} else if (err == 0 && !is_exclusive) {
 		const struct mr_frame copy = h->frame;
 
 		*h = m->held[--m->n_held];
@@ -214,7 +215,7 @@ static void do_write(struct model *m, uint32_t cache_idx, uint32_t i)
 		     before.buffer_bytes, before.pool_idx);
 		m->held[m->n_held - 1].frame = copy;
 	} else {
-		FUZZ_CHECK(err == (is_sole ? 0 : -ENOMEM));
+		FUZZ_CHECK(err == (is_exclusive ? 0 : -ENOMEM));
 	}
 }
 

@@ -16,7 +16,7 @@
 
 #include "fuzz.h"
 #include "model/virtio.h"
-#include "support/laws.h"
+#include "support/invariants.h"
 
 const struct fuzz_seed fuzz_seeds[] = {
 	/* Frames in, frames out, and again. */
@@ -43,7 +43,7 @@ static const char *const options[] = {
 
 enum { BURST = 32, N_PAGES = 2048, MAX_STEPS = 400 };
 
-struct bed {
+struct harness {
 	struct mr_ctx *ctx;
 	struct mr_region *region;
 	struct mr_pool *pool;
@@ -57,20 +57,20 @@ struct bed {
 	struct vnet_faults more;
 };
 
-static void inject(struct bed *bed, uint32_t n, uint32_t len)
+static void inject(struct harness *harness, uint32_t n, uint32_t len)
 {
 	static uint8_t bytes[9018];
 
 	for (uint32_t i = 0; i < n % 40; i++)
-		model_wire_send(bed->wire, 1, bytes, 14 + len * 36 % 9000);
+		model_wire_send(harness->wire, 1, bytes, 14 + len * 36 % 9000);
 }
 
-static void receive(struct bed *bed)
+static void receive(struct harness *harness)
 {
 	struct mr_frame frames[BURST];
 	struct mr_meta meta[BURST];
-	const uint32_t n =
-		mr_rx_burst_meta(bed->rxq, bed->cache, frames, meta, BURST);
+	const uint32_t n = mr_rx_burst_meta(harness->rxq, harness->cache,
+					    frames, meta, BURST);
 	struct mr_rx_stats stats = { .size = sizeof(stats) };
 
 	FUZZ_CHECK(n <= BURST);
@@ -80,19 +80,19 @@ static void receive(struct bed *bed)
 		for (uint32_t k = 0; k < i; k++)
 			FUZZ_CHECK(frames[k].addr != frames[i].addr);
 	}
-	mr_frame_free_bulk(bed->cache, frames, n);
-	mr_rxq_stats(bed->rxq, &stats);
-	FUZZ_CHECK(laws_of_rx_hold(&stats));
+	mr_frame_free_bulk(harness->cache, frames, n);
+	mr_rxq_stats(harness->rxq, &stats);
+	FUZZ_CHECK(invariants_of_rx_hold(&stats));
 }
 
-static void send(struct bed *bed, uint32_t n, uint32_t n_segs)
+static void send(struct harness *harness, uint32_t n, uint32_t n_segs)
 {
 	struct mr_tx_stats stats = { .size = sizeof(stats) };
 	struct mr_frame frames[BURST];
 	uint64_t addrs[BURST];
 	uint32_t n_tx;
 
-	n = mr_frag_alloc_bulk(bed->cache, addrs, n % (BURST + 1), 4096);
+	n = mr_frag_alloc_bulk(harness->cache, addrs, n % (BURST + 1), 4096);
 	for (uint32_t i = 0; i < n; i++)
 		frames[i] = (struct mr_frame){
 			.addr = addrs[i] + 256,
@@ -101,82 +101,82 @@ static void send(struct bed *bed, uint32_t n, uint32_t n_segs)
 					 MR_FRAME_MORE :
 					 0,
 		};
-	n_tx = mr_tx_burst(bed->txq, bed->cache, frames, n);
+	n_tx = mr_tx_burst(harness->txq, harness->cache, frames, n);
 	FUZZ_CHECK(n_tx <= n);
-	mr_frame_free_bulk(bed->cache, frames + n_tx, n - n_tx);
-	mr_txq_stats(bed->txq, &stats);
-	FUZZ_CHECK(laws_of_tx_hold(&stats));
+	mr_frame_free_bulk(harness->cache, frames + n_tx, n - n_tx);
+	mr_txq_stats(harness->txq, &stats);
+	FUZZ_CHECK(invariants_of_tx_hold(&stats));
 }
 
-static void collect(struct bed *bed)
+static void collect(struct harness *harness)
 {
 	uint8_t bytes[WIRE_MAX_BYTES];
 
-	while (model_wire_receive(bed->wire, 1, bytes, sizeof(bytes)) > 0)
+	while (model_wire_receive(harness->wire, 1, bytes, sizeof(bytes)) > 0)
 		;
-	model_step(vnet_model(bed->v));
+	model_step(vnet_model(harness->v));
 }
 
 /* Another thing goes wrong, one time in n; or ceases to. */
-static void set_fault(struct bed *bed, uint32_t which, uint32_t n)
+static void set_fault(struct harness *harness, uint32_t which, uint32_t n)
 {
 	uint32_t *const numbers[] = {
-		&bed->faults.late_completions,
-		&bed->faults.wrong_completion,
-		&bed->faults.lost_irqs,
-		&bed->faults.spurious_irqs,
-		&bed->faults.bad_length,
-		&bed->faults.bad_id,
-		&bed->faults.bad_count,
-		&bed->faults.bad_hash,
-		&bed->faults.dma_unmapped,
-		&bed->faults.link_down,
-		&bed->more.needs_reset,
-		&bed->more.reordered,
-		&bed->more.doubled,
-		&bed->more.idx_jumps,
-		&bed->more.bad_header,
+		&harness->faults.late_completions,
+		&harness->faults.wrong_completion,
+		&harness->faults.lost_irqs,
+		&harness->faults.spurious_irqs,
+		&harness->faults.bad_length,
+		&harness->faults.bad_id,
+		&harness->faults.bad_count,
+		&harness->faults.bad_hash,
+		&harness->faults.dma_unmapped,
+		&harness->faults.link_down,
+		&harness->more.needs_reset,
+		&harness->more.reordered,
+		&harness->more.doubled,
+		&harness->more.idx_jumps,
+		&harness->more.bad_header,
 	};
 
 	*numbers[which % (sizeof(numbers) / sizeof(numbers[0]))] = n % 16;
-	vnet_set_faults(bed->v, &bed->more);
-	model_set_faults(vnet_model(bed->v), &bed->faults);
+	vnet_set_faults(harness->v, &harness->more);
+	model_set_faults(vnet_model(harness->v), &harness->faults);
 }
 
-static void step(struct bed *bed, const uint8_t *bytes)
+static void step(struct harness *harness, const uint8_t *bytes)
 {
 	switch (bytes[0] % 8) {
 	case 0:
-		inject(bed, bytes[1], bytes[2]);
+		inject(harness, bytes[1], bytes[2]);
 		break;
 	case 1:
-		send(bed, bytes[1], bytes[2]);
+		send(harness, bytes[1], bytes[2]);
 		break;
 	case 2:
-		receive(bed);
+		receive(harness);
 		break;
 	case 3:
-		collect(bed);
+		collect(harness);
 		break;
 	case 4:
-		mr_port_poll(bed->port);
+		mr_port_poll(harness->port);
 		break;
 	case 5:
-		set_fault(bed, bytes[1], bytes[2]);
+		set_fault(harness, bytes[1], bytes[2]);
 		break;
 	case 6:
-		vnet_scribble(bed->v, bytes[1] & 3, bytes[1] >> 2 & 3,
+		vnet_scribble(harness->v, bytes[1] & 3, bytes[1] >> 2 & 3,
 			      (bytes[1] >> 4) * 2u,
 			      (uint16_t)(bytes[2] * 0x101));
 		break;
 	default:
-		mr_queue_arm(&bed->rxq->queue);
-		mr_queue_arm(&bed->txq->queue);
+		mr_queue_arm(&harness->rxq->queue);
+		mr_queue_arm(&harness->txq->queue);
 	}
 }
 
 /* A context knows its devices for good, so each input has its own. */
-static void make_pool(struct bed *bed)
+static void make_pool(struct harness *harness)
 {
 	const struct mr_region_config region_config = {
 		.size = sizeof(region_config),
@@ -185,27 +185,27 @@ static void make_pool(struct bed *bed)
 	struct mr_pool_config pool_config = { .size = sizeof(pool_config),
 					      .n_pages = N_PAGES };
 
-	FUZZ_CHECK(mr_ctx_create(NULL, &bed->ctx, NULL) == 0);
-	FUZZ_CHECK(mr_region_create(bed->ctx, &region_config, &bed->region,
-				    NULL) == 0);
-	pool_config.region = bed->region;
-	FUZZ_CHECK(mr_pool_create(bed->ctx, &pool_config, &bed->pool, NULL) ==
-		   0);
-	FUZZ_CHECK(mr_cache_create(bed->pool, &bed->cache, NULL) == 0);
+	FUZZ_CHECK(mr_ctx_create(NULL, &harness->ctx, NULL) == 0);
+	FUZZ_CHECK(mr_region_create(harness->ctx, &region_config,
+				    &harness->region, NULL) == 0);
+	pool_config.region = harness->region;
+	FUZZ_CHECK(mr_pool_create(harness->ctx, &pool_config, &harness->pool,
+				  NULL) == 0);
+	FUZZ_CHECK(mr_cache_create(harness->pool, &harness->cache, NULL) == 0);
 }
 
 /* All that the device had is back. */
-static void destroy_pool(struct bed *bed)
+static void destroy_pool(struct harness *harness)
 {
 	struct mr_pool_stats stats = { .size = sizeof(stats) };
 
-	mr_cache_destroy(bed->cache);
-	mr_pool_stats(bed->pool, &stats);
+	mr_cache_destroy(harness->cache);
+	mr_pool_stats(harness->pool, &stats);
 	FUZZ_CHECK(stats.n_in_flight == 0);
 	FUZZ_CHECK(stats.n_free == stats.n_pages);
-	FUZZ_CHECK(mr_pool_destroy(bed->pool, NULL) == 0);
-	FUZZ_CHECK(mr_region_destroy(bed->region, NULL) == 0);
-	mr_ctx_destroy(bed->ctx);
+	FUZZ_CHECK(mr_pool_destroy(harness->pool, NULL) == 0);
+	FUZZ_CHECK(mr_region_destroy(harness->region, NULL) == 0);
+	mr_ctx_destroy(harness->ctx);
 }
 
 /* The device of an input: its features, and whether it is sound. */
@@ -230,34 +230,35 @@ static struct vnet *make_device(uint8_t byte)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
 {
-	struct bed bed = { .port = NULL };
+	struct harness harness = { .port = NULL };
 	struct mr_port_config config = { .size = sizeof(config) };
 	struct mr_reason why = { .text = "" };
 	char spec[128];
 
 	if (n_bytes < 2)
 		return 0;
-	make_pool(&bed);
-	config.pool = bed.pool;
-	bed.v = make_device(bytes[1]);
-	bed.wire = model_wire_create(64);
-	FUZZ_CHECK(bed.v != NULL && bed.wire != NULL);
-	model_wire_attach(bed.wire, 0, vnet_model(bed.v));
-	FUZZ_CHECK(mr_ctx_add_pci_device(bed.ctx, "fuzz", model_backend(),
-					 vnet_model(bed.v)) == 0);
+	make_pool(&harness);
+	config.pool = harness.pool;
+	harness.v = make_device(bytes[1]);
+	harness.wire = model_wire_create(64);
+	FUZZ_CHECK(harness.v != NULL && harness.wire != NULL);
+	model_wire_attach(harness.wire, 0, vnet_model(harness.v));
+	FUZZ_CHECK(mr_ctx_add_pci_device(harness.ctx, "fuzz", model_backend(),
+					 vnet_model(harness.v)) == 0);
 	snprintf(spec, sizeof(spec), "vfio:fuzz,%s", options[bytes[0] % 8]);
-	if (mr_port_open(bed.ctx, spec, &config, &bed.port, &why) == 0) {
-		bed.rxq = mr_port_rxq(bed.port, 0);
-		bed.txq = mr_port_txq(bed.port, 0);
+	if (mr_port_open(harness.ctx, spec, &config, &harness.port, &why) ==
+	    0) {
+		harness.rxq = mr_port_rxq(harness.port, 0);
+		harness.txq = mr_port_txq(harness.port, 0);
 		for (size_t i = 2, n = 0; i + 3 <= n_bytes && n < MAX_STEPS;
 		     i += 3, n++)
-			step(&bed, bytes + i);
-		mr_port_close(bed.port);
+			step(&harness, bytes + i);
+		mr_port_close(harness.port);
 	} else {
 		FUZZ_CHECK(why.text[0] != '\0');
 	}
-	destroy_pool(&bed);
-	vnet_destroy(bed.v);
-	model_wire_destroy(bed.wire);
+	destroy_pool(&harness);
+	vnet_destroy(harness.v);
+	model_wire_destroy(harness.wire);
 	return 0;
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The searches of mr-bench find what a known device was told to do."""
+"""The searches of mr-bench find what a simulated DUT was told to do."""
 import ctypes
 import json
 import os
@@ -199,7 +199,7 @@ def test_selftest_finds_what_was_injected(bench):
 
 
 def test_selftest_without_ports_writes_what_it_found(document):
-    """A document is a document, also of the known devices alone."""
+    """A document is a document, also of the simulated DUTs alone."""
     found = {row["goal"]: row for row in document("selftest", "-q")["rows"]}
     assert found["known-loss-1000"]["value"] == 100
     assert found["known-loss-1000"]["unit"] == "frames"

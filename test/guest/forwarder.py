@@ -3,7 +3,7 @@
 import json
 import time
 
-from lib import laws
+from lib import invariants
 
 START_LIMIT_S = 120
 
@@ -22,11 +22,11 @@ def start_l2fwd(guest, *arguments):
 
 
 def end_l2fwd(guest, pid):
-    """Its final object, whose laws hold."""
+    """Its final object, whose invariants hold."""
     guest.run(f"kill -INT {pid}; while kill -0 {pid} 2>/dev/null; "
               "do usleep 10000; done")
     final = json.loads(guest.run("tail -n 1 /tmp/l2fwd.json")[1])
-    laws.check_final(final)
+    invariants.check_final(final)
     return final
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Several queues of a NIC in a guest: each has its flows."""
 from forwarder import end_l2fwd, start_l2fwd
-from lib import laws
+from lib import invariants
 from probe import Probe, check_idle
 from traffic import WINDOW, Traffic, own_flow, run_all
 
@@ -24,7 +24,7 @@ def spread(guest, wires, specs, n_queues):
     for way in ways:
         assert sorted(way.received) == sorted(frames)
     for port in final["ports"]:
-        assert laws.total(port, "rx", "received") == len(frames)
+        assert invariants.total(port, "rx", "received") == len(frames)
         assert len(port["queues"]) == n_queues
         for queue in port["queues"]:
             assert queue["rx"]["received"] > N_FRAMES / n_queues / 5, port

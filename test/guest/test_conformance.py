@@ -16,7 +16,7 @@ from host import limit
 # With igb most of it is opening: 1.5 s for its link each time, 3 minutes in
 # all; on a busy host several times that.
 LIMIT_S = limit(900)
-# (kind of NIC, rig, options, how many tests are not skipped).
+# (kind of NIC, fixture, options, how many tests are not skipped).
 CASES = {
     "xdp-igb": ("igb", "nic", "mode=zc", 30),
     "xdp-virtio": ("virtio-split", "nic", "mode=auto", 30),
@@ -37,16 +37,16 @@ MEMORY = {"memory_mb": 2560, "append": "hugepages=400"}
 @pytest.mark.parametrize("name", CASES)
 def test_suite(name):
     """Every test of the suite passes, and the IOMMU has seen no fault."""
-    kind, rig, options, n_least = CASES[name]
-    if rig == "vfio":
+    kind, fixture, options, n_least = CASES[name]
+    if fixture == "vfio":
         need_driver(kind)
     is_virtio = kind.startswith("virtio")
-    more = is_virtio and rig == "vfio"
+    more = is_virtio and fixture == "vfio"
     cable = [Nic("nic0", kind, wire=0, options=MANY_PLACES if more else ""),
              Nic("far0", "virtio-net", wire=0)]
     with boot(cable, programs=[CONFORMANCE], **MEMORY) as guest:
         where = "nic0"
-        if rig == "vfio":
+        if fixture == "vfio":
             guest.bind(cable[0], "vfio-pci")
             assert guest.run("ip link set far0 mtu 9000")[0] == 0
             where = cable[0].bdf
@@ -54,7 +54,7 @@ def test_suite(name):
         status, text = guest.run(
             f"MR_NIC={where} MR_NIC_FAR=far0 MR_NIC_OPTIONS={options} "
             f"MR_NIC_LACKS={'queues' if is_virtio else ''} "
-            f"conformance {rig} 2>&1", LIMIT_S)
+            f"conformance {fixture} 2>&1", LIMIT_S)
         check_log(guest)
     passed = sum(int(n) for n in re.findall(r"PASSED +\] (\d+) test", text))
     assert status == 0, text

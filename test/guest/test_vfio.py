@@ -9,7 +9,7 @@ import pytest
 from conftest import boot, spec_of
 from forwarder import end_l2fwd, start_l2fwd
 from guest import Nic
-from lib import laws
+from lib import invariants
 from probe import check_idle
 from traffic import (MAX_BYTES, WINDOW, Traffic, all_lengths,
                      compare, echo, hold, run_all)
@@ -118,5 +118,5 @@ def test_unlike(guest, one, other):
     for way, sent in zip(ways, (frames, frames[::-1])):
         compare(way.received, sent)
     for port in final["ports"]:
-        assert laws.total(port, "rx", "received") == len(frames)
-        assert laws.total(port, "tx", "completed") == len(frames)
+        assert invariants.total(port, "rx", "received") == len(frames)
+        assert invariants.total(port, "tx", "completed") == len(frames)

@@ -7,7 +7,7 @@ import pytest
 from conftest import boot, spec_of
 from forwarder import end_l2fwd, last_snapshot, start_l2fwd
 from guest import Nic
-from lib import laws
+from lib import invariants
 from probe import Probe, check_idle, wait_for_link
 from traffic import (WINDOW, Traffic, all_lengths, clear, close_under_traffic,
                      compare, cut_link, echo, kill_under_traffic)
@@ -158,7 +158,7 @@ def test_in_use_by_another_process(guest, kind):
     assert f"{guest.nic(kind).bdf} is in use by another process" in text
     compare(traffic.run(len(frames)), frames)
     final = end_l2fwd(guest, pid)
-    assert laws.total(final["ports"][1], "tx", "completed") == len(frames)
+    assert invariants.total(final["ports"][1], "tx", "completed") == len(frames)
 
 
 def test_machine_reset(machine):

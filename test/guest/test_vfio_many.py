@@ -6,7 +6,7 @@ import os
 from conftest import boot, check_log, forget_log, spec_of
 from forwarder import end_l2fwd, start_l2fwd
 from guest import Nic
-from lib import laws
+from lib import invariants
 from traffic import Counted, run_all
 
 # Each way.
@@ -31,5 +31,5 @@ def test_many_frames():
         check_log(guest)
     assert [len(way.received) for way in ways] == [N_FRAMES, N_FRAMES]
     for port in final["ports"]:
-        assert laws.total(port, "rx", "received") == N_FRAMES
-        assert laws.total(port, "tx", "completed") == N_FRAMES
+        assert invariants.total(port, "rx", "received") == N_FRAMES
+        assert invariants.total(port, "tx", "completed") == N_FRAMES

@@ -11,7 +11,7 @@ import pytest
 from conftest import boot, check_log, forget_log
 from forwarder import end_l2fwd, start_l2fwd
 from guest import Nic
-from lib import laws
+from lib import invariants
 from lib.wire import frame
 from probe import Probe, check_idle
 from traffic import (MAX_BYTES, WINDOW, Traffic, all_lengths, clear,
@@ -252,8 +252,8 @@ def test_l2fwd(guest):
         assert way.received == [padded(f) for f in sent]
     for port in final["ports"]:
         assert port["mode"] == "zc", port
-        assert laws.total(port, "rx", "received") == len(frames)
-        assert laws.total(port, "tx", "completed") == len(frames)
+        assert invariants.total(port, "rx", "received") == len(frames)
+        assert invariants.total(port, "tx", "completed") == len(frames)
         for queue in port["queues"]:
             assert queue["events"].get("tx_foreign_copied", 0) == 0
 

@@ -9,7 +9,7 @@
 #include <linux/rtnetlink.h>
 
 #include "fake_kernel.h"
-#include "support/laws.h"
+#include "support/invariants.h"
 #include "support/test.h"
 
 struct fake fake;
@@ -337,11 +337,11 @@ struct mr_rx_stats fake_rx_stats(void)
 	return fake.rxq->base.stats;
 }
 
-void fake_check_laws(void)
+void fake_check_invariants(void)
 {
 	const struct mr_tx_stats tx = fake_tx_stats();
 	const struct mr_rx_stats rx = fake_rx_stats();
 
-	assert_true(laws_of_tx_hold(&tx));
-	assert_true(laws_of_rx_hold(&rx));
+	assert_true(invariants_of_tx_hold(&tx));
+	assert_true(invariants_of_rx_hold(&rx));
 }

@@ -74,11 +74,11 @@ void fake_complete_addr(uint64_t addr);
 struct mr_tx_stats fake_tx_stats(void);
 struct mr_rx_stats fake_rx_stats(void);
 /* accepted = completed + pending + drops; received = delivered + drops. */
-void fake_check_laws(void);
+void fake_check_invariants(void);
 
 /*
- * A test of an open port; fields of its struct fake_config may follow. The laws
- * of its counters hold in the end, and every page comes back.
+ * A test of an open port; fields of its struct fake_config may follow. The
+ * invariants of its counters hold in the end, and every page comes back.
  */
 #define FAKE_TEST(name, ...)                                                   \
 	static void name##_when_open(void);                                    \
@@ -86,7 +86,7 @@ void fake_check_laws(void);
 	{                                                                      \
 		fake_open((struct fake_config){ __VA_ARGS__ });                \
 		name##_when_open();                                            \
-		fake_check_laws();                                             \
+		fake_check_invariants();                                       \
 		fake_close();                                                  \
 	}                                                                      \
 	static void name##_when_open(void)

@@ -10,7 +10,7 @@ static const struct model_ops *honest;
 
 static struct intel *nic_of(void)
 {
-	return (struct intel *)held.bed.m;
+	return (struct intel *)held.harness.m;
 }
 
 /* The hook may use the device. */
@@ -69,14 +69,14 @@ void held_prepare(struct held_config config)
 	nic->m.is_lazy = true;
 	if (config.device_id != 0)
 		memcpy(&nic->m.config[2], &config.device_id, 2);
-	bed_begin(&held.bed, &nic->m,
-		  (struct mr_pool_config){ .n_pages = config.n_pages,
-					   .chunk_bytes = config.chunk_bytes,
-					   .tailroom_bytes =
-						   config.tailroom_bytes },
-		  NULL);
+	harness_begin(&held.harness, &nic->m,
+		      (struct mr_pool_config){
+			      .n_pages = config.n_pages,
+			      .chunk_bytes = config.chunk_bytes,
+			      .tailroom_bytes = config.tailroom_bytes },
+		      NULL);
 	held.backend = *model_backend();
-	assert_int_equal(mr_ctx_add_pci_device(held.bed.ctx, "held",
+	assert_int_equal(mr_ctx_add_pci_device(held.harness.ctx, "held",
 					       &held.backend, &nic->m),
 			 0);
 }
@@ -89,11 +89,11 @@ int held_try(const char *options, struct mr_reason *reason)
 	snprintf(spec, sizeof(spec), "rx-ring=%u,tx-ring=%u%s%s", HELD_RING,
 		 HELD_RING, options != NULL ? "," : "",
 		 options != NULL ? options : "");
-	err = bed_try_open_as(&held.bed, "held", spec, reason);
+	err = harness_try_open_as(&held.harness, "held", spec, reason);
 	if (err < 0)
 		return err;
-	held.intel = (struct intel_port *)held.bed.port;
-	model_step(held.bed.m); /* the link is up */
+	held.intel = (struct intel_port *)held.harness.port;
+	model_step(held.harness.m); /* the link is up */
 	return 0;
 }
 
@@ -108,17 +108,17 @@ void held_open(struct held_config config)
 
 void held_close(void)
 {
-	struct model *m = held.bed.m;
+	struct model *m = held.harness.m;
 
-	mr_port_close(held.bed.port);
-	held.bed.port = NULL;
+	mr_port_close(held.harness.port);
+	held.harness.port = NULL;
 	/* What is gone cannot be told to be quiet. */
 	if (m->faults.all_ones && m->n_violations == 1 &&
 	    strcmp(model_violations(m), "closed while bus master is on\n") == 0)
 		model_forgive(m);
-	bed_close(&held.bed);
+	harness_close(&held.harness);
 	intel_destroy(nic_of());
-	model_wire_destroy(held.bed.wire);
+	model_wire_destroy(held.harness.wire);
 }
 
 uint32_t *held_reg(uint32_t offset)
@@ -129,11 +129,11 @@ uint32_t *held_reg(uint32_t offset)
 void held_set_vectors(uint32_t n)
 {
 	static struct intel_chip chip;
-	uint8_t *cap = held.bed.m->config + held.bed.m->config[0x34];
+	uint8_t *cap = held.harness.m->config + held.harness.m->config[0x34];
 
 	assert_int_equal(*cap, 0x11); /* MSI-X comes first */
 	cap[2] = (uint8_t)(n - 1);
-	held.bed.m->n_vectors = n;
+	held.harness.m->n_vectors = n;
 	chip = *nic_of()->chip;
 	chip.n_vectors = INTEL_MAX_VECTORS;
 	nic_of()->chip = &chip;
@@ -151,13 +151,13 @@ void held_stop_queues(void)
 
 void held_set_gone(bool is_gone)
 {
-	held.bed.m->faults.all_ones = is_gone;
+	held.harness.m->faults.all_ones = is_gone;
 }
 
 void held_set_link(bool is_up)
 {
-	held.bed.m->faults.link_down = !is_up;
-	model_step(held.bed.m);
+	held.harness.m->faults.link_down = !is_up;
+	model_step(held.harness.m);
 }
 
 void held_receive(uint64_t low, uint32_t status, uint32_t n_bytes,
@@ -171,7 +171,7 @@ void held_receive(uint64_t low, uint32_t status, uint32_t n_bytes,
 	/* The device has a descriptor, and it is as it was given. */
 	assert_int_not_equal(ring->head, ring->tail);
 	assert_true(intel_desc_is_kept(nic, ring, ring->head, desc));
-	memset(model_dma(held.bed.m, iova, 1024), 0x5a,
+	memset(model_dma(held.harness.m, iova, 1024), 0x5a,
 	       n_bytes < 1024 ? n_bytes : 1024);
 	desc->low = low;
 	desc->high = status | RXD_DD | (uint64_t)n_bytes << RXD_BYTES_SHIFT |

@@ -7,7 +7,7 @@
 #ifndef MODEL_HELD_NIC_H
 #define MODEL_HELD_NIC_H
 
-#include "model/bed.h"
+#include "model/harness.h"
 #include "support/test.h"
 
 struct intel_port;
@@ -24,11 +24,11 @@ struct held_config {
 	uint16_t device_id;  /* 0: 82576 */
 	const char *options; /* NULL: none */
 	uint32_t chunk_bytes, tailroom_bytes;
-	uint32_t n_pages; /* 0: BED_PAGES */
+	uint32_t n_pages; /* 0: HARNESS_PAGES */
 };
 
 struct held {
-	struct bed bed;
+	struct harness harness;
 	struct intel_port *intel;
 	struct mr_pci_backend backend; /* to be changed before held_try() */
 	/* What was written since it was prepared, in order. */
@@ -47,7 +47,7 @@ void held_prepare(struct held_config config);
 /* 0, or what opening fails with. */
 int held_try(const char *options, struct mr_reason *reason);
 void held_open(struct held_config config);
-/* As bed_close(): nothing is left. The driver did nothing forbidden. */
+/* As harness_close(): nothing is left. The driver did nothing forbidden. */
 void held_close(void);
 
 /* A register as it is, nothing else. */
@@ -75,19 +75,20 @@ static inline struct mr_frame held_frame(uint32_t n_bytes)
 	struct mr_frame frame = { .len = n_bytes };
 
 	assert_int_equal(
-		mr_frag_alloc_bulk(held.bed.cache, &frame.addr, 1, 4096), 1);
+		mr_frag_alloc_bulk(held.harness.cache, &frame.addr, 1, 4096),
+		1);
 	frame.addr += 128;
 	return frame;
 }
 
 static inline uint8_t *held_bytes(const struct mr_frame *frame)
 {
-	return held.bed.base + frame->addr;
+	return held.harness.base + frame->addr;
 }
 
 static inline uint64_t held_in_flight(void)
 {
-	return held.bed.n_pages - bed_free_pages(&held.bed);
+	return held.harness.n_pages - harness_free_pages(&held.harness);
 }
 
 /* A test of an open port; fields of its struct held_config may follow. */

@@ -4,7 +4,7 @@
  * two unlike NICs on one cable, sums, segments, tags, hashes, filters,
  * counters. The models tell what a datasheet forbids; nothing is.
  */
-#include "model/port_bed.h"
+#include "model/port_harness.h"
 #include "support/unit.h"
 
 enum { ROOM = 16384 };
@@ -13,30 +13,31 @@ static const struct intel_chip *chip;
 static const uint8_t nic0_mac[6] = { 2, 0x4d, 0x52, 0, 0, 0 };
 static const uint8_t everyone[6] = { 255, 255, 255, 255, 255, 255 };
 
-static void open_port(struct port_bed *bed, uint32_t i, const char *options)
+static void open_port(struct port_harness *harness, uint32_t i,
+		      const char *options)
 {
 	struct mr_reason why;
 
-	if (port_bed_open(bed, i, options, &why) < 0)
+	if (port_harness_open(harness, i, options, &why) < 0)
 		fail_msg("%s", why.text);
 }
 
-static void make_port(struct port_bed *bed, const char *options)
+static void make_port(struct port_harness *harness, const char *options)
 {
-	port_bed_make(bed, chip, NULL, NULL);
-	open_port(bed, 0, options);
-	assert_true(port_bed_wait_link(bed, 0, true));
+	port_harness_make(harness, chip, NULL, NULL);
+	open_port(harness, 0, options);
+	assert_true(port_harness_wait_link(harness, 0, true));
 }
 
-static void end(struct port_bed *bed)
+static void end(struct port_harness *harness)
 {
 	for (uint32_t i = 0; i < PORT_BED_NICS; i++) {
-		port_bed_close(bed, i);
-		if (bed->nics[i] != NULL)
-			assert_string_equal(model_violations(&bed->nics[i]->m),
-					    "");
+		port_harness_close(harness, i);
+		if (harness->nics[i] != NULL)
+			assert_string_equal(
+				model_violations(&harness->nics[i]->m), "");
 	}
-	assert_true(port_bed_end(bed));
+	assert_true(port_harness_end(harness));
 }
 
 /* Frame i of its direction: its length and each byte follow from i. */
@@ -53,7 +54,7 @@ static uint32_t make(uint8_t *bytes, uint32_t i)
 }
 
 /* One step of a direction: send a few, receive what came, in order. */
-static void move(struct port_bed *bed, uint32_t from, uint32_t *n_sent,
+static void move(struct port_harness *harness, uint32_t from, uint32_t *n_sent,
 		 uint32_t *n_received, uint32_t n_all)
 {
 	static uint8_t bytes[ROOM], want[ROOM];
@@ -61,74 +62,75 @@ static void move(struct port_bed *bed, uint32_t from, uint32_t *n_sent,
 	uint32_t n;
 
 	for (int k = 0; k < 4 && *n_sent < n_all; k++) {
-		const uint32_t n_entries = port_bed_frame(bed, frames, bytes,
-							  make(bytes, *n_sent));
+		const uint32_t n_entries = port_harness_frame(
+			harness, frames, bytes, make(bytes, *n_sent));
 
-		if (mr_tx_burst(mr_port_txq(bed->ports[from], 0), bed->cache,
-				frames, n_entries) == n_entries)
+		if (mr_tx_burst(mr_port_txq(harness->ports[from], 0),
+				harness->cache, frames, n_entries) == n_entries)
 			++*n_sent;
 		else
-			mr_frame_free_bulk(bed->cache, frames, n_entries);
+			mr_frame_free_bulk(harness->cache, frames, n_entries);
 	}
-	n = mr_rx_burst(mr_port_rxq(bed->ports[1 - from], 0), bed->cache,
-			frames, PORT_BED_BURST);
+	n = mr_rx_burst(mr_port_rxq(harness->ports[1 - from], 0),
+			harness->cache, frames, PORT_BED_BURST);
 	for (uint32_t i = 0; i < n; i += mr_frame_n_entries(&frames[i])) {
 		const uint32_t n_want = make(want, *n_received);
 
-		assert_int_equal(port_bed_bytes(bed, &frames[i], bytes, ROOM),
-				 n_want);
+		assert_int_equal(
+			port_harness_bytes(harness, &frames[i], bytes, ROOM),
+			n_want);
 		assert_memory_equal(bytes, want, n_want);
 		++*n_received;
 	}
-	mr_frame_free_bulk(bed->cache, frames, n);
+	mr_frame_free_bulk(harness->cache, frames, n);
 }
 
 TEST(unlike_nics_exchange_frames_on_one_wire)
 {
 	enum { N = 10000 };
 	uint32_t n_sent[2] = { 0, 0 }, n_received[2] = { 0, 0 };
-	struct port_bed bed;
+	struct port_harness harness;
 
-	port_bed_make(&bed, &chip_82576, &chip_82574l, NULL);
-	open_port(&bed, 0, ",sg=on,mtu=9000");
-	open_port(&bed, 1, ",sg=on,mtu=9000");
-	assert_true(port_bed_wait_link(&bed, 0, true));
-	assert_true(port_bed_wait_link(&bed, 1, true));
+	port_harness_make(&harness, &chip_82576, &chip_82574l, NULL);
+	open_port(&harness, 0, ",sg=on,mtu=9000");
+	open_port(&harness, 1, ",sg=on,mtu=9000");
+	assert_true(port_harness_wait_link(&harness, 0, true));
+	assert_true(port_harness_wait_link(&harness, 1, true));
 	for (uint32_t i = 0;
 	     i < 100 * N && n_received[0] + n_received[1] < 2 * N; i++) {
-		move(&bed, i % 2, &n_sent[i % 2], &n_received[i % 2], N);
-		mr_port_poll(bed.ports[i % 2]);
+		move(&harness, i % 2, &n_sent[i % 2], &n_received[i % 2], N);
+		mr_port_poll(harness.ports[i % 2]);
 	}
 	assert_int_equal(n_received[0], N);
 	assert_int_equal(n_received[1], N);
-	assert_true(port_bed_laws_hold(&bed, 0));
-	assert_true(port_bed_laws_hold(&bed, 1));
-	end(&bed);
-	assert_int_equal(bed.n_drops, 0);
+	assert_true(port_harness_invariants_hold(&harness, 0));
+	assert_true(port_harness_invariants_hold(&harness, 1));
+	end(&harness);
+	assert_int_equal(harness.n_drops, 0);
 }
 
 /* Send one frame with its metadata; what leaves, and how many bytes. */
-static uint32_t send_one(struct port_bed *bed, const uint8_t *bytes,
+static uint32_t send_one(struct port_harness *harness, const uint8_t *bytes,
 			 uint32_t n_bytes, uint32_t flags,
 			 const struct mr_meta *meta, uint8_t *got)
 {
 	struct mr_frame frames[MR_MAX_SEGS];
 	struct mr_meta metas[MR_MAX_SEGS] = { *meta };
-	const uint32_t n = port_bed_frame(bed, frames, bytes, n_bytes);
+	const uint32_t n = port_harness_frame(harness, frames, bytes, n_bytes);
 
 	frames[0].flags |= flags;
-	assert_int_equal(mr_tx_burst_meta(mr_port_txq(bed->ports[0], 0),
-					  bed->cache, frames, metas, n),
+	assert_int_equal(mr_tx_burst_meta(mr_port_txq(harness->ports[0], 0),
+					  harness->cache, frames, metas, n),
 			 n);
-	return model_wire_receive(bed->wire, 1, got, ROOM);
+	return model_wire_receive(harness->wire, 1, got, ROOM);
 }
 
 TEST(partial_sums_are_whole_on_the_wire)
 {
 	uint8_t bytes[400], want[400], got[ROOM];
-	struct port_bed bed;
+	struct port_harness harness;
 
-	make_port(&bed, "");
+	make_port(&harness, "");
 	for (uint32_t i = 0; i < 40; i++) {
 		const uint32_t version = i % 2 ? 6 : 4;
 		const uint32_t protocol = i / 2 % 2 ? 6 : 17;
@@ -143,23 +145,23 @@ TEST(partial_sums_are_whole_on_the_wire)
 
 		memcpy(bytes, want, n);
 		packet_leave_partial(bytes, n, true);
-		assert_int_equal(send_one(&bed, bytes, n, MR_FRAME_CSUM_PARTIAL,
-					  &meta, got),
+		assert_int_equal(send_one(&harness, bytes, n,
+					  MR_FRAME_CSUM_PARTIAL, &meta, got),
 				 n);
 		assert_memory_equal(got, want, n);
 	}
-	assert_int_equal(bed.nics[0]->n_bad_sums, 0);
+	assert_int_equal(harness.nics[0]->n_bad_sums, 0);
 	/* The NIC did it, not the driver. */
-	assert_true(bed.nics[0]->n_sums > 0);
-	end(&bed);
+	assert_true(harness.nics[0]->n_sums > 0);
+	end(&harness);
 }
 
 TEST(long_packets_leave_in_segments)
 {
 	static uint8_t bytes[32000], got[ROOM];
-	struct port_bed bed;
+	struct port_harness harness;
 
-	make_port(&bed, ",sg=on");
+	make_port(&harness, ",sg=on");
 	for (uint32_t i = 0; i < 20; i++) {
 		const uint32_t version = i % 2 ? 6 : 4;
 		const uint32_t n_payload = 1500 + 1333 * i;
@@ -177,8 +179,8 @@ TEST(long_packets_leave_in_segments)
 		uint32_t n_done = 0, n_got;
 
 		packet_leave_partial(bytes, n, true);
-		n_got = send_one(&bed, bytes, n, MR_FRAME_CSUM_PARTIAL, &meta,
-				 got);
+		n_got = send_one(&harness, bytes, n, MR_FRAME_CSUM_PARTIAL,
+				 &meta, got);
 		while (n_got > 0) {
 			const struct packet p = packet_parse(got, n_got);
 
@@ -191,22 +193,22 @@ TEST(long_packets_leave_in_segments)
 					    bytes + n_header + n_done,
 					    p.end - n_header);
 			n_done += p.end - n_header;
-			n_got = model_wire_receive(bed.wire, 1, got, ROOM);
+			n_got = model_wire_receive(harness.wire, 1, got, ROOM);
 		}
 		assert_int_equal(n_done, n_payload);
 	}
-	assert_int_equal(bed.nics[0]->n_segmented, 20);
-	assert_int_equal(bed.nics[0]->n_bad_sums, 0);
-	end(&bed);
+	assert_int_equal(harness.nics[0]->n_segmented, 20);
+	assert_int_equal(harness.nics[0]->n_bad_sums, 0);
+	end(&harness);
 }
 
 /* The next frame of a queue within a few tries. */
-static bool receive_one(struct port_bed *bed, uint32_t q,
+static bool receive_one(struct port_harness *harness, uint32_t q,
 			struct mr_frame *frame, struct mr_meta *meta)
 {
 	for (int i = 0; i < 1000; i++)
-		if (mr_rx_burst_meta(mr_port_rxq(bed->ports[0], q), bed->cache,
-				     frame, meta, 1) == 1)
+		if (mr_rx_burst_meta(mr_port_rxq(harness->ports[0], q),
+				     harness->cache, frame, meta, 1) == 1)
 			return true;
 	return false;
 }
@@ -216,11 +218,11 @@ TEST(hash_and_queue_are_what_the_nic_said)
 	const uint32_t n_queues = chip->n_queues;
 	uint32_t n_of[16] = { 0 };
 	char options[64];
-	struct port_bed bed;
+	struct port_harness harness;
 
 	snprintf(options, sizeof(options), ",queues=%u,ring=64,promisc",
 		 n_queues);
-	make_port(&bed, options);
+	make_port(&harness, options);
 	for (uint32_t i = 0; i < 50 * n_queues; i++) {
 		uint8_t bytes[200], got[ROOM], key[PACKET_KEY_BYTES];
 		const uint32_t n =
@@ -239,29 +241,31 @@ TEST(hash_and_queue_are_what_the_nic_said)
 				packet_pseudo_sum(bytes, &p, 6, p.end - p.l4)));
 		/* The key is what the driver has put into RSSRK. */
 		for (uint32_t k = 0; k < PACKET_KEY_BYTES; k++)
-			key[k] =
-				(uint8_t)(bed.nics[0]->regs[(0x5c80 + k) / 4] >>
-					  8 * (k % 4));
-		assert_true(model_wire_send(bed.wire, 1, bytes, n));
-		while (q + 1 < n_queues && bed.nics[0]->n_rx_of[q] == n_of[q])
+			key[k] = (uint8_t)(harness.nics[0]
+						   ->regs[(0x5c80 + k) / 4] >>
+					   8 * (k % 4));
+		assert_true(model_wire_send(harness.wire, 1, bytes, n));
+		while (q + 1 < n_queues &&
+		       harness.nics[0]->n_rx_of[q] == n_of[q])
 			q++;
-		assert_true(receive_one(&bed, q, &frame, &meta));
+		assert_true(receive_one(&harness, q, &frame, &meta));
 		assert_true(meta.valid & MR_META_RSS_HASH);
 		assert_int_equal(meta.rss_hash,
 				 packet_hash(key, bytes, &p, true));
 		assert_int_equal(meta.rss_hash % n_queues, q);
 		assert_true(frame.flags & MR_FRAME_CSUM_VALID);
 		/* And out by the same one. */
-		assert_int_equal(mr_tx_burst(mr_port_txq(bed.ports[0], q),
-					     bed.cache, &frame, 1),
+		assert_int_equal(mr_tx_burst(mr_port_txq(harness.ports[0], q),
+					     harness.cache, &frame, 1),
 				 1);
-		assert_int_equal(model_wire_receive(bed.wire, 1, got, ROOM), n);
+		assert_int_equal(model_wire_receive(harness.wire, 1, got, ROOM),
+				 n);
 		assert_memory_equal(got, bytes, n);
 		n_of[q]++;
 	}
 	for (uint32_t q = 0; q < n_queues; q++)
 		assert_in_range(n_of[q], 20, 90);
-	end(&bed);
+	end(&harness);
 }
 
 TEST(wrong_sums_are_not_said_to_be_valid)
@@ -270,19 +274,19 @@ TEST(wrong_sums_are_not_said_to_be_valid)
 	uint8_t bytes[200];
 	struct mr_frame frame;
 	struct mr_meta meta;
-	struct port_bed bed;
+	struct port_harness harness;
 
-	make_port(&bed, "");
+	make_port(&harness, "");
 	for (int i = 0; i < 2; i++) {
 		const uint32_t n = packet_make(bytes, everyone, 4, 6, 60);
 
 		bytes[places[i]] ^= 1;
-		assert_true(model_wire_send(bed.wire, 1, bytes, n));
-		assert_true(receive_one(&bed, 0, &frame, &meta));
+		assert_true(model_wire_send(harness.wire, 1, bytes, n));
+		assert_true(receive_one(&harness, 0, &frame, &meta));
 		assert_false(frame.flags & MR_FRAME_CSUM_VALID);
-		mr_frame_free_bulk(bed.cache, &frame, 1);
+		mr_frame_free_bulk(harness.cache, &frame, 1);
 	}
-	end(&bed);
+	end(&harness);
 }
 
 TEST(tags_are_beside_the_frame)
@@ -290,26 +294,26 @@ TEST(tags_are_beside_the_frame)
 	uint8_t bytes[200], got[ROOM];
 	struct mr_meta meta = { .valid = MR_META_VLAN, .vlan_tci = 0x2005 };
 	struct mr_frame frame;
-	struct port_bed bed;
+	struct port_harness harness;
 	uint32_t n;
 
-	make_port(&bed, ",vlan=on");
+	make_port(&harness, ",vlan=on");
 	n = packet_make(bytes, everyone, 4, 17, 60);
-	assert_int_equal(send_one(&bed, bytes, n, 0, &meta, got), n + 4);
+	assert_int_equal(send_one(&harness, bytes, n, 0, &meta, got), n + 4);
 	assert_int_equal(packet_be32(got + 12), 0x81002005);
 	assert_memory_equal(got + 16, bytes + 12, n - 12);
-	assert_true(model_wire_send(bed.wire, 1, got, n + 4));
+	assert_true(model_wire_send(harness.wire, 1, got, n + 4));
 	memset(&meta, 0, sizeof(meta));
-	assert_true(receive_one(&bed, 0, &frame, &meta));
+	assert_true(receive_one(&harness, 0, &frame, &meta));
 	assert_true(meta.valid & MR_META_VLAN);
 	assert_int_equal(meta.vlan_tci, 0x2005);
 	assert_int_equal(frame.len, n);
-	assert_memory_equal(bed.base + frame.addr, bytes, n);
-	mr_frame_free_bulk(bed.cache, &frame, 1);
-	end(&bed);
+	assert_memory_equal(harness.base + frame.addr, bytes, n);
+	mr_frame_free_bulk(harness.cache, &frame, 1);
+	end(&harness);
 }
 
-static bool comes_in(struct port_bed *bed, const uint8_t *mac)
+static bool comes_in(struct port_harness *harness, const uint8_t *mac)
 {
 	uint8_t bytes[60] = { 0 };
 	struct mr_frame frame;
@@ -318,10 +322,10 @@ static bool comes_in(struct port_bed *bed, const uint8_t *mac)
 
 	memcpy(bytes, mac, 6);
 	packet_put16(bytes + 12, 0x88b5);
-	assert_true(model_wire_send(bed->wire, 1, bytes, 60));
-	has_come = receive_one(bed, 0, &frame, &meta);
+	assert_true(model_wire_send(harness->wire, 1, bytes, 60));
+	has_come = receive_one(harness, 0, &frame, &meta);
 	if (has_come)
-		mr_frame_free_bulk(bed->cache, &frame, 1);
+		mr_frame_free_bulk(harness->cache, &frame, 1);
 	return has_come;
 }
 
@@ -331,34 +335,34 @@ TEST(addresses_are_filtered_as_told)
 	static const uint8_t macs[2][6] = { { 2, 1, 1, 1, 1, 1 },
 					    { 1, 0, 0x5e, 0, 0, 5 } };
 	static const uint8_t group[6] = { 1, 0, 0x5e, 1, 2, 3 };
-	struct port_bed bed;
+	struct port_harness harness;
 	struct mr_port *port;
 
-	make_port(&bed, "");
-	port = bed.ports[0];
-	assert_true(comes_in(&bed, nic0_mac));
-	assert_true(comes_in(&bed, everyone));
-	assert_false(comes_in(&bed, stranger));
-	assert_false(comes_in(&bed, group));
+	make_port(&harness, "");
+	port = harness.ports[0];
+	assert_true(comes_in(&harness, nic0_mac));
+	assert_true(comes_in(&harness, everyone));
+	assert_false(comes_in(&harness, stranger));
+	assert_false(comes_in(&harness, group));
 	assert_int_equal(mr_port_set_promisc(port, 1, NULL), 0);
-	assert_true(comes_in(&bed, stranger));
+	assert_true(comes_in(&harness, stranger));
 	assert_int_equal(mr_port_set_promisc(port, 0, NULL), 0);
-	assert_false(comes_in(&bed, stranger));
+	assert_false(comes_in(&harness, stranger));
 	assert_int_equal(mr_port_set_allmulti(port, 1, NULL), 0);
-	assert_true(comes_in(&bed, group));
+	assert_true(comes_in(&harness, group));
 	assert_int_equal(mr_port_set_allmulti(port, 0, NULL), 0);
-	assert_false(comes_in(&bed, group));
+	assert_false(comes_in(&harness, group));
 	assert_int_equal(mr_port_set_mac_filter(port, macs, 2, NULL), 0);
-	assert_true(comes_in(&bed, macs[0]));
-	assert_true(comes_in(&bed, macs[1]));
-	assert_false(comes_in(&bed, stranger));
+	assert_true(comes_in(&harness, macs[0]));
+	assert_true(comes_in(&harness, macs[1]));
+	assert_false(comes_in(&harness, stranger));
 	assert_int_equal(mr_port_set_mac_filter(port, NULL, 0, NULL), 0);
-	assert_false(comes_in(&bed, macs[0]));
-	assert_false(comes_in(&bed, macs[1]));
+	assert_false(comes_in(&harness, macs[0]));
+	assert_false(comes_in(&harness, macs[1]));
 	assert_int_equal(mr_port_set_mac(port, stranger, NULL), 0);
-	assert_true(comes_in(&bed, stranger));
-	assert_false(comes_in(&bed, nic0_mac));
-	end(&bed);
+	assert_true(comes_in(&harness, stranger));
+	assert_false(comes_in(&harness, nic0_mac));
+	end(&harness);
 }
 
 /* What the NIC counted, over many readings that each clear it. */
@@ -368,18 +372,19 @@ TEST_AS(NULL, NULL, device_counters_add_up, true)
 	uint64_t n_in = 0, n_out = 0;
 	uint8_t bytes[60] = { 0 }, got[ROOM];
 	const struct mr_meta none = { .valid = 0 };
-	struct port_bed bed;
+	struct port_harness harness;
 	uint32_t n;
 
-	make_port(&bed, "");
+	make_port(&harness, "");
 	packet_put16(bytes + 12, 0x88b5);
 	for (int i = 0; i < 50; i++) {
-		assert_true(comes_in(&bed, everyone));
-		assert_int_equal(send_one(&bed, bytes, 60, 0, &none, got), 60);
+		assert_true(comes_in(&harness, everyone));
+		assert_int_equal(send_one(&harness, bytes, 60, 0, &none, got),
+				 60);
 		if (i % 7 == 0)
-			mr_port_device_stats(bed.ports[0], counts, 64);
+			mr_port_device_stats(harness.ports[0], counts, 64);
 	}
-	n = mr_port_device_stats(bed.ports[0], counts, 64);
+	n = mr_port_device_stats(harness.ports[0], counts, 64);
 	assert_true(n > 0 && n <= 64);
 	for (uint32_t i = 0; i < n; i++) {
 		/* GPRC and GPTC of the datasheet, whatever their case. */
@@ -390,7 +395,7 @@ TEST_AS(NULL, NULL, device_counters_add_up, true)
 	}
 	assert_int_equal(n_in, 50);
 	assert_int_equal(n_out, 50);
-	end(&bed);
+	end(&harness);
 }
 
 int main(void)

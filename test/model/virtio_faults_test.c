@@ -5,49 +5,50 @@
  */
 #include <unistd.h>
 
-#include "virtio_bed.h"
+#include "virtio_harness.h"
 
 /* An open waits for an answer, 2 s, and for two resets at most. */
 enum { ROUNDS = 60, DEADLINE_MS = 7000 };
 
 /* With all features, and the faults that are given. */
-static void make_with_mtu(struct bed *bed, uint16_t mtu_bytes,
+static void make_with_mtu(struct harness *harness, uint16_t mtu_bytes,
 			  const struct model_faults *faults,
 			  const struct vnet_faults *more)
 {
 	const struct vnet_config config = { .n_pairs = 2,
 					    .mtu_bytes = mtu_bytes };
 
-	vbed_make(bed, &config);
+	vharness_make(harness, &config);
 	if (faults != NULL)
-		model_set_faults(bed->m, faults);
+		model_set_faults(harness->m, faults);
 	if (more != NULL)
-		vnet_set_faults(bed->v, more);
+		vnet_set_faults(harness->v, more);
 }
 
-static void make(struct bed *bed, const struct model_faults *faults,
+static void make(struct harness *harness, const struct model_faults *faults,
 		 const struct vnet_faults *more)
 {
-	make_with_mtu(bed, 1500, faults, more);
+	make_with_mtu(harness, 1500, faults, more);
 }
 
 /* Opening fails: in time, with one line of reason, and all is as before. */
-static void refuses(struct bed *bed, const char *options, const char *words)
+static void refuses(struct harness *harness, const char *options,
+		    const char *words)
 {
-	const uint64_t n_free = bed_free_pages(bed);
-	const int32_t n_out = bed->allocator.n_out;
-	const uint64_t start_ms = bed_now_ms();
+	const uint64_t n_free = harness_free_pages(harness);
+	const int32_t n_out = harness->allocator.n_out;
+	const uint64_t start_ms = harness_now_ms();
 	struct mr_reason why = { "" };
-	const int err = bed_try_open(bed, options, &why);
+	const int err = harness_try_open(harness, options, &why);
 
 	if (err >= 0)
 		fail_msg("'%s' was opened; expected: %s", options, words);
 	assert_true(why.text[0] != '\0');
 	assert_reason_has(&why, words);
-	assert_true(bed_now_ms() - start_ms < test_limit_ms(DEADLINE_MS));
-	assert_int_equal(bed_free_pages(bed), n_free);
-	assert_int_equal(bed->allocator.n_out, n_out);
-	assert_null(bed->port);
+	assert_true(harness_now_ms() - start_ms < test_limit_ms(DEADLINE_MS));
+	assert_int_equal(harness_free_pages(harness), n_free);
+	assert_int_equal(harness->allocator.n_out, n_out);
+	assert_null(harness->port);
 }
 
 /* Begun anew without its counts, which it does not tell, it does not come up.
@@ -86,17 +87,17 @@ TEST(device_that_does_not_come_up_is_refused)
 		  "",
 		  "queue" },
 	};
-	struct bed bed;
+	struct harness harness;
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		make(&bed, &cases[i].faults, &cases[i].more);
-		refuses(&bed, cases[i].options, cases[i].words);
+		make(&harness, &cases[i].faults, &cases[i].more);
+		refuses(&harness, cases[i].options, cases[i].words);
 		/* And as soon as it is well, it works. */
-		vbed_heal(&bed);
-		bed_open(&bed, cases[i].options);
-		bed_inject(&bed, 5);
-		assert_int_equal(bed_drain(&bed), 5);
-		vbed_end(&bed);
+		vharness_heal(&harness);
+		harness_open(&harness, cases[i].options);
+		harness_inject(&harness, 5);
+		assert_int_equal(harness_drain(&harness), 5);
+		vharness_end(&harness);
 	}
 }
 
@@ -112,36 +113,36 @@ TEST(control_queue_that_does_not_answer_is_done_without)
 	const struct vnet_faults hangs = { .ctrl_hangs = true };
 	const struct vnet_faults no = { .ctrl_refuses = true };
 	struct mr_reason why = { "" };
-	struct bed bed;
+	struct harness harness;
 
-	vbed_make(&bed, &config);
-	vnet_set_faults(bed.v, &hangs);
-	bed_open(&bed, "");
-	assert_int_equal(mr_port_device_stats(bed.port, NULL, 0), 0);
-	assert_int_equal(mr_port_set_mac(bed.port, mac, &why), -EIO);
+	vharness_make(&harness, &config);
+	vnet_set_faults(harness.v, &hangs);
+	harness_open(&harness, "");
+	assert_int_equal(mr_port_device_stats(harness.port, NULL, 0), 0);
+	assert_int_equal(mr_port_set_mac(harness.port, mac, &why), -EIO);
 	assert_reason_has(&why, "does not answer");
-	bed_inject(&bed, 5);
-	assert_int_equal(bed_drain(&bed), 5);
-	mr_port_close(bed.port);
+	harness_inject(&harness, 5);
+	assert_int_equal(harness_drain(&harness), 5);
+	mr_port_close(harness.port);
 	/* One that refuses is a device that does not count. */
-	vnet_set_faults(bed.v, &no);
-	bed_open(&bed, "");
-	assert_int_equal(mr_port_device_stats(bed.port, NULL, 0), 0);
-	vbed_end(&bed);
+	vnet_set_faults(harness.v, &no);
+	harness_open(&harness, "");
+	assert_int_equal(mr_port_device_stats(harness.port, NULL, 0), 0);
+	vharness_end(&harness);
 }
 
 /* By what it is: whichever of the options said so. */
 TEST(ring_that_the_device_does_not_have_is_refused)
 {
 	const char *const ring = "rx ring of 1024: the device has at most 256";
-	struct bed bed;
+	struct harness harness;
 
-	make(&bed, NULL, NULL);
-	refuses(&bed, "ring=1024", ring);
-	refuses(&bed, "rx-ring=1024", ring);
-	refuses(&bed, "tx-ring=1024", "tx ring of 1024");
-	bed_open(&bed, "ring=256");
-	vbed_end(&bed);
+	make(&harness, NULL, NULL);
+	refuses(&harness, "ring=1024", ring);
+	refuses(&harness, "rx-ring=1024", ring);
+	refuses(&harness, "tx-ring=1024", "tx ring of 1024");
+	harness_open(&harness, "ring=256");
+	vharness_end(&harness);
 }
 
 TEST(slow_or_restless_device_is_waited_for)
@@ -151,20 +152,20 @@ TEST(slow_or_restless_device_is_waited_for)
 		{ .generation_changes = true },
 		{ .link_flaps = true },
 	};
-	struct bed bed;
+	struct harness harness;
 
 	for (size_t i = 0; i < sizeof(slow) / sizeof(slow[0]); i++) {
-		const uint64_t start_ms = bed_now_ms();
+		const uint64_t start_ms = harness_now_ms();
 
-		make(&bed, NULL, &slow[i]);
-		bed_open(&bed, "");
-		mr_port_poll(bed.port);
-		assert_true(bed_now_ms() - start_ms <
+		make(&harness, NULL, &slow[i]);
+		harness_open(&harness, "");
+		mr_port_poll(harness.port);
+		assert_true(harness_now_ms() - start_ms <
 			    test_limit_ms(DEADLINE_MS));
-		vbed_heal(&bed);
-		bed_inject(&bed, 5);
-		assert_int_equal(bed_drain(&bed), 5);
-		vbed_end(&bed);
+		vharness_heal(&harness);
+		harness_inject(&harness, 5);
+		assert_int_equal(harness_drain(&harness), 5);
+		vharness_end(&harness);
 	}
 }
 
@@ -173,38 +174,38 @@ TEST(capability_lists_are_input)
 {
 	const uint64_t needs_registers =
 		VNET_BIT(VNET_RING_RESET) | VNET_BIT(VNET_NOTIF_CONFIG_DATA);
-	struct bed bed;
+	struct harness harness;
 
 	for (uint32_t caps = 0; caps < VNET_N_CAPS; caps++) {
 		const struct vnet_config config = { .caps = caps };
 
-		vbed_make(&bed, &config);
+		vharness_make(&harness, &config);
 		if (caps == VNET_CAPS_GOOD || caps == VNET_CAPS_LOOP ||
 		    caps == VNET_CAPS_UNKNOWN || caps == VNET_CAPS_TWICE ||
 		    caps == VNET_CAPS_UNUSABLE || caps == VNET_CAPS_OLD) {
-			bed_open(&bed, "");
-			assert_int_equal((vnet_state(bed.v).features &
+			harness_open(&harness, "");
+			assert_int_equal((vnet_state(harness.v).features &
 					  needs_registers) != 0,
 					 caps != VNET_CAPS_OLD);
-			bed_inject(&bed, 5);
-			assert_int_equal(bed_drain(&bed), 5);
+			harness_inject(&harness, 5);
+			assert_int_equal(harness_drain(&harness), 5);
 		} else {
-			refuses(&bed, "", "");
+			refuses(&harness, "", "");
 		}
-		vbed_end(&bed);
+		vharness_end(&harness);
 	}
 }
 
 /* Some traffic each way, and what an application does beside it. */
-static void run_traffic(struct bed *bed, uint32_t n_rounds)
+static void run_traffic(struct harness *harness, uint32_t n_rounds)
 {
 	for (uint32_t i = 0; i < n_rounds; i++) {
-		bed_inject(bed, 1 + i % 20);
-		bed_send(bed, 1 + i % BED_BURST);
-		bed_drain(bed);
-		bed_collect(bed);
-		mr_port_poll(bed->port);
-		bed_check_laws(bed);
+		harness_inject(harness, 1 + i % 20);
+		harness_send(harness, 1 + i % HARNESS_BURST);
+		harness_drain(harness);
+		harness_collect(harness);
+		mr_port_poll(harness->port);
+		harness_check_invariants(harness);
 	}
 }
 
@@ -222,30 +223,33 @@ static void try_fault(const struct fault_case *c, const char *rings,
 		      const char *options)
 {
 	char spec[128];
-	struct bed bed;
+	struct harness harness;
 	uint64_t n_before;
 
 	snprintf(spec, sizeof(spec), "%s%s", rings, options);
-	make_with_mtu(&bed, c->mtu_bytes, NULL, NULL);
-	bed_open(&bed, spec);
-	model_set_faults(bed.m, &c->faults);
-	vnet_set_faults(bed.v, &c->more);
-	run_traffic(&bed, ROUNDS);
-	assert_true(vnet_stats(bed.v).n_faults > 0);
-	if (c->is_rx_drop && bed_rx_stats(&bed).drops[MR_RX_DROP_INVALID] == 0)
+	make_with_mtu(&harness, c->mtu_bytes, NULL, NULL);
+	harness_open(&harness, spec);
+	model_set_faults(harness.m, &c->faults);
+	vnet_set_faults(harness.v, &c->more);
+	run_traffic(&harness, ROUNDS);
+	assert_true(vnet_stats(harness.v).n_faults > 0);
+	if (c->is_rx_drop &&
+	    harness_rx_stats(&harness).drops[MR_RX_DROP_INVALID] == 0)
 		fail_msg("%s, %s: no drop", c->name, spec);
 	if (c->is_tx_drop)
-		assert_true(bed_tx_stats(&bed).drops[MR_TX_DROP_DEVICE] > 0);
-	vbed_heal(&bed);
-	run_traffic(&bed, 5);
-	n_before = bed_rx_stats(&bed).delivered;
-	run_traffic(&bed, ROUNDS);
-	if (c->is_mended && bed_rx_stats(&bed).delivered == n_before)
+		assert_true(
+			harness_tx_stats(&harness).drops[MR_TX_DROP_DEVICE] >
+			0);
+	vharness_heal(&harness);
+	run_traffic(&harness, 5);
+	n_before = harness_rx_stats(&harness).delivered;
+	run_traffic(&harness, ROUNDS);
+	if (c->is_mended && harness_rx_stats(&harness).delivered == n_before)
 		fail_msg("%s, %s: nothing is received behind it", c->name,
 			 spec);
 	/* What a device said wrong in a ring, it may have said of anything. */
-	model_forgive(bed.m);
-	vbed_end(&bed);
+	model_forgive(harness.m);
+	vharness_end(&harness);
 }
 
 TEST(wrong_completions_are_counted_and_mended)
@@ -297,8 +301,8 @@ TEST(wrong_completions_are_counted_and_mended)
 			if (k % 2 == 1 && (c.faults.wrong_completion != 0 ||
 					   c.more.doubled != 0))
 				c.is_mended = false;
-			try_fault(&c, vbed_rings[k], "");
-			try_fault(&c, vbed_rings[k], ",hash=on,csum=on");
+			try_fault(&c, vharness_rings[k], "");
+			try_fault(&c, vharness_rings[k], ",hash=on,csum=on");
 		}
 }
 
@@ -317,33 +321,33 @@ TEST(wrong_counts_of_merged_frames_are_counted)
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		for (uint32_t k = 0; k < VBED_N_RINGS; k++)
-			try_fault(&cases[i], vbed_rings[k], "");
+			try_fault(&cases[i], vharness_rings[k], "");
 }
 
 TEST(late_completions_are_waited_for)
 {
 	const struct model_faults late = { .late_completions = 5000 };
 	struct mr_tx_stats stats;
-	struct bed bed;
+	struct harness harness;
 
 	for (uint32_t k = 0; k < VBED_N_RINGS; k++) {
-		make(&bed, NULL, NULL);
-		bed_open(&bed, vbed_rings[k]);
-		model_set_faults(bed.m, &late);
-		while (bed_send(&bed, BED_BURST) == BED_BURST)
-			bed_collect(&bed);
-		assert_true(bed_tx_stats(&bed).pending > 0);
-		bed_check_laws(&bed);
+		make(&harness, NULL, NULL);
+		harness_open(&harness, vharness_rings[k]);
+		model_set_faults(harness.m, &late);
+		while (harness_send(&harness, HARNESS_BURST) == HARNESS_BURST)
+			harness_collect(&harness);
+		assert_true(harness_tx_stats(&harness).pending > 0);
+		harness_check_invariants(&harness);
 		for (int i = 0; i < 6000; i++)
-			model_step(bed.m);
-		bed_collect(&bed);
+			model_step(harness.m);
+		harness_collect(&harness);
 		for (int i = 0; i < 6000; i++)
-			model_step(bed.m);
-		mr_tx_burst(bed.txq, bed.cache, NULL, 0);
-		stats = bed_tx_stats(&bed);
+			model_step(harness.m);
+		mr_tx_burst(harness.txq, harness.cache, NULL, 0);
+		stats = harness_tx_stats(&harness);
 		assert_int_equal(stats.pending, 0);
 		assert_int_equal(stats.completed, stats.accepted);
-		vbed_end(&bed);
+		vharness_end(&harness);
 	}
 }
 
@@ -352,30 +356,32 @@ TEST(device_that_is_gone_is_said_to_be)
 {
 	const struct model_faults gone = { .all_ones = 1 };
 	struct mr_link link = { 0 };
-	struct bed bed;
+	struct harness harness;
 	uint64_t start_ms;
 
 	for (uint32_t k = 0; k < VBED_N_RINGS; k++) {
-		make(&bed, NULL, NULL);
-		bed_open(&bed, vbed_rings[k]);
-		run_traffic(&bed, 10);
-		model_set_faults(bed.m, &gone);
-		start_ms = bed_now_ms();
-		run_traffic(&bed, 20);
-		model_request(bed.m);
-		mr_port_poll(bed.port);
-		assert_int_equal(mr_port_link(bed.port, &link), 0);
+		make(&harness, NULL, NULL);
+		harness_open(&harness, vharness_rings[k]);
+		run_traffic(&harness, 10);
+		model_set_faults(harness.m, &gone);
+		start_ms = harness_now_ms();
+		run_traffic(&harness, 20);
+		model_request(harness.m);
+		mr_port_poll(harness.port);
+		assert_int_equal(mr_port_link(harness.port, &link), 0);
 		assert_true(link.is_gone && !link.is_up);
-		bed_send(&bed, 5);
-		assert_true(bed_tx_stats(&bed).drops[MR_TX_DROP_PORT_GONE] > 0);
-		bed_check_laws(&bed);
-		mr_port_close(bed.port);
-		bed.port = NULL;
-		assert_true(bed_now_ms() - start_ms <
+		harness_send(&harness, 5);
+		assert_true(
+			harness_tx_stats(&harness).drops[MR_TX_DROP_PORT_GONE] >
+			0);
+		harness_check_invariants(&harness);
+		mr_port_close(harness.port);
+		harness.port = NULL;
+		assert_true(harness_now_ms() - start_ms <
 			    test_limit_ms(DEADLINE_MS));
-		vbed_heal(&bed);
-		model_forgive(bed.m); /* writes to it had no effect */
-		vbed_end(&bed);
+		vharness_heal(&harness);
+		model_forgive(harness.m); /* writes to it had no effect */
+		vharness_end(&harness);
 	}
 }
 
@@ -383,40 +389,41 @@ TEST(device_that_is_gone_is_said_to_be)
 TEST(device_with_an_error_on_the_bus_is_given_up)
 {
 	struct mr_link link = { 0 };
-	struct bed bed;
+	struct harness harness;
 
 	for (uint32_t k = 0; k < VBED_N_RINGS; k++) {
-		make(&bed, NULL, NULL);
-		bed_open(&bed, vbed_rings[k]);
-		run_traffic(&bed, 10);
-		model_pci_error(bed.m);
-		assert_int_equal(mr_port_poll(bed.port), 1);
-		assert_int_equal(mr_port_link(bed.port, &link), 0);
+		make(&harness, NULL, NULL);
+		harness_open(&harness, vharness_rings[k]);
+		run_traffic(&harness, 10);
+		model_pci_error(harness.m);
+		assert_int_equal(mr_port_poll(harness.port), 1);
+		assert_int_equal(mr_port_link(harness.port, &link), 0);
 		assert_true(link.is_gone && !link.is_up);
-		bed_send(&bed, 5);
-		assert_int_equal(bed_tx_stats(&bed).drops[MR_TX_DROP_PORT_GONE],
-				 5);
-		bed_check_laws(&bed);
-		mr_port_close(bed.port);
-		bed_open(&bed, vbed_rings[k]);
-		run_traffic(&bed, 10);
-		assert_true(bed_rx_stats(&bed).delivered > 0);
-		vbed_end(&bed);
+		harness_send(&harness, 5);
+		assert_int_equal(
+			harness_tx_stats(&harness).drops[MR_TX_DROP_PORT_GONE],
+			5);
+		harness_check_invariants(&harness);
+		mr_port_close(harness.port);
+		harness_open(&harness, vharness_rings[k]);
+		run_traffic(&harness, 10);
+		assert_true(harness_rx_stats(&harness).delivered > 0);
+		vharness_end(&harness);
 	}
 }
 
 TEST(mtu_above_the_devices_is_refused)
 {
 	struct mr_reason why = { "" };
-	struct bed bed;
+	struct harness harness;
 
-	make(&bed, NULL, NULL);
-	refuses(&bed, "mtu=1501", "the device takes at most 1500");
-	bed_open(&bed, "mtu=1400");
-	assert_int_equal(mr_port_set_mtu(bed.port, 1501, &why), -EINVAL);
+	make(&harness, NULL, NULL);
+	refuses(&harness, "mtu=1501", "the device takes at most 1500");
+	harness_open(&harness, "mtu=1400");
+	assert_int_equal(mr_port_set_mtu(harness.port, 1501, &why), -EINVAL);
 	assert_reason_has(&why, "the device takes at most 1500");
-	assert_int_equal(mr_port_set_mtu(bed.port, 1500, &why), 0);
-	vbed_end(&bed);
+	assert_int_equal(mr_port_set_mtu(harness.port, 1500, &why), 0);
+	vharness_end(&harness);
 }
 
 /* As it is locked: in whole pages. */
@@ -432,38 +439,38 @@ TEST(locked_bytes_are_of_rings_too)
 {
 	struct mr_port_info info = { .size = sizeof(info) };
 	struct mr_region_stats stats = { .size = sizeof(stats) };
-	struct bed bed;
+	struct harness harness;
 
-	make(&bed, NULL, NULL);
-	bed_open(&bed, "rx-ring=256,tx-ring=256,packed=off");
-	assert_int_equal(mr_region_stats(bed.region, &stats), 0);
-	assert_int_equal(mr_port_info(bed.port, &info), 0);
+	make(&harness, NULL, NULL);
+	harness_open(&harness, "rx-ring=256,tx-ring=256,packed=off");
+	assert_int_equal(mr_region_stats(harness.region, &stats), 0);
+	assert_int_equal(mr_port_info(harness.port, &info), 0);
 	/* Two rings: 16, 2 and 8 bytes an entry, and what is beside these. */
 	/* A header of each to be sent, one of zeros; and the control queue. */
 	assert_int_equal(info.locked_bytes,
 			 stats.n_bytes + 2 * paged(256 * (16 + 2 + 8) + 130) +
 				 paged(257 * 32) + paged(64 * (16 + 2 + 8)) +
 				 paged(4096));
-	vbed_end(&bed);
+	vharness_end(&harness);
 }
 
 /* DEVICE_NEEDS_RESET: everything of it has to begin anew. */
 TEST(device_that_needs_a_reset_loses_no_page)
 {
 	const struct vnet_faults faults = { .needs_reset = 40 };
-	struct bed bed;
+	struct harness harness;
 	uint64_t n_before;
 
 	for (uint32_t k = 0; k < VBED_N_RINGS; k++) {
-		make(&bed, NULL, &faults);
-		bed_open(&bed, vbed_rings[k]);
-		run_traffic(&bed, 20);
-		mr_port_poll(bed.port);
-		n_before = bed_rx_stats(&bed).delivered;
-		run_traffic(&bed, 20);
-		assert_true(bed_rx_stats(&bed).delivered > n_before ||
-			    !bed_is_up(&bed));
-		vbed_end(&bed);
+		make(&harness, NULL, &faults);
+		harness_open(&harness, vharness_rings[k]);
+		run_traffic(&harness, 20);
+		mr_port_poll(harness.port);
+		n_before = harness_rx_stats(&harness).delivered;
+		run_traffic(&harness, 20);
+		assert_true(harness_rx_stats(&harness).delivered > n_before ||
+			    !harness_is_up(&harness));
+		vharness_end(&harness);
 	}
 }
 
@@ -471,28 +478,28 @@ TEST(lost_and_spurious_interrupts_lose_no_frame)
 {
 	const struct model_faults lost = { .lost_irqs = 1 };
 	const struct model_faults spurious = { .spurious_irqs = 1 };
-	struct bed bed;
+	struct harness harness;
 
 	for (uint32_t k = 0; k < VBED_N_RINGS; k++) {
-		make(&bed, NULL, NULL);
-		bed_open(&bed, vbed_rings[k]);
-		assert_int_equal(mr_queue_arm(&bed.rxq->queue), 0);
-		model_set_faults(bed.m, &lost);
-		bed_inject(&bed, 3);
+		make(&harness, NULL, NULL);
+		harness_open(&harness, vharness_rings[k]);
+		assert_int_equal(mr_queue_arm(&harness.rxq->queue), 0);
+		model_set_faults(harness.m, &lost);
+		harness_inject(&harness, 3);
 		/* No wake-up; who asks again is told that there is work. */
-		assert_int_equal(mr_queue_arm(&bed.rxq->queue), 1);
-		assert_int_equal(bed_drain(&bed), 3);
+		assert_int_equal(mr_queue_arm(&harness.rxq->queue), 1);
+		assert_int_equal(harness_drain(&harness), 3);
 
-		model_set_faults(bed.m, &spurious);
+		model_set_faults(harness.m, &spurious);
 		for (int i = 0; i < 100; i++) {
-			mr_queue_arm(&bed.rxq->queue);
-			model_step(bed.m);
-			mr_port_poll(bed.port);
-			assert_int_equal(bed_drain(&bed), 0);
+			mr_queue_arm(&harness.rxq->queue);
+			model_step(harness.m);
+			mr_port_poll(harness.port);
+			assert_int_equal(harness_drain(&harness), 0);
 		}
-		bed_inject(&bed, 3);
-		assert_int_equal(bed_drain(&bed), 3);
-		vbed_end(&bed);
+		harness_inject(&harness, 3);
+		assert_int_equal(harness_drain(&harness), 3);
+		vharness_end(&harness);
 	}
 }
 
@@ -500,12 +507,12 @@ TEST(device_without_vectors_is_refused)
 {
 	const struct vnet_faults faults = { .refuses_vectors = true };
 	struct mr_reason why = { "" };
-	struct bed bed;
+	struct harness harness;
 
-	make(&bed, NULL, &faults);
-	assert_int_equal(bed_try_open(&bed, "", &why), -EIO);
+	make(&harness, NULL, &faults);
+	assert_int_equal(harness_try_open(&harness, "", &why), -EIO);
 	assert_reason_has(&why, "interrupt");
-	vbed_end(&bed);
+	vharness_end(&harness);
 }
 
 /* Three laps of a ring of several pages: no entry of it lies on two. */
@@ -517,18 +524,19 @@ TEST(used_entries_are_never_torn)
 		.queue_size = RING,
 	};
 	const struct vnet_faults torn = { .tears_entries = true };
-	struct bed bed;
+	struct harness harness;
 
 	for (uint32_t i = 0; i < 2; i++) {
-		vbed_make(&bed, &config);
-		vnet_set_faults(bed.v, &torn);
-		bed_open(&bed, i == 0 ? "ring=1024,in-order=off" :
-					"ring=1024,in-order=on");
+		vharness_make(&harness, &config);
+		vnet_set_faults(harness.v, &torn);
+		harness_open(&harness, i == 0 ? "ring=1024,in-order=off" :
+						"ring=1024,in-order=on");
 		for (uint32_t n = 0; n < 3 * RING; n += N_AT_ONCE) {
-			bed_inject(&bed, N_AT_ONCE);
-			assert_int_equal(bed_drain(&bed), N_AT_ONCE);
+			harness_inject(&harness, N_AT_ONCE);
+			assert_int_equal(harness_drain(&harness), N_AT_ONCE);
 		}
-		assert_int_equal(laws_sum(bed_rx_stats(&bed).drops), 0);
-		vbed_end(&bed);
+		assert_int_equal(
+			invariants_sum(harness_rx_stats(&harness).drops), 0);
+		vharness_end(&harness);
 	}
 }

@@ -4,15 +4,15 @@
  * it tells the device, each checked at the other side. And devices that offer
  * any part of what there is.
  */
-#include "virtio_bed.h"
+#include "virtio_harness.h"
 
-static void make(struct bed *bed, uint64_t features, uint32_t n_pairs)
+static void make(struct harness *harness, uint64_t features, uint32_t n_pairs)
 {
 	const struct vnet_config config = { .features = features,
 					    .n_pairs = n_pairs,
 					    .mtu_bytes = 9000 };
 
-	vbed_make(bed, &config);
+	vharness_make(harness, &config);
 }
 
 static const struct packet_kind kinds[] = {
@@ -33,62 +33,65 @@ static struct mr_meta meta_of(const struct packet_kind *kind)
 }
 
 /* Send one packet with a partial sum; all entries are taken. */
-static void send_partial(struct bed *bed, const uint8_t *bytes,
+static void send_partial(struct harness *harness, const uint8_t *bytes,
 			 uint32_t n_bytes, struct mr_meta first)
 {
 	struct mr_frame frames[MR_MAX_SEGS];
 	struct mr_meta meta[MR_MAX_SEGS] = { first };
-	const uint32_t n = bed_frame(bed, bytes, n_bytes, frames);
+	const uint32_t n = harness_frame(harness, bytes, n_bytes, frames);
 
 	frames[0].flags |= MR_FRAME_CSUM_PARTIAL;
 	assert_int_equal(
-		mr_tx_burst_meta(bed->txq, bed->cache, frames, meta, n), n);
-	model_step(bed->m);
+		mr_tx_burst_meta(harness->txq, harness->cache, frames, meta, n),
+		n);
+	model_step(harness->m);
 }
 
-static void send_each_kind(struct bed *bed)
+static void send_each_kind(struct harness *harness)
 {
 	uint8_t bytes[2048], got[WIRE_MAX_BYTES];
 
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		const uint32_t n = packet_of(bytes, &kinds[i], true);
 
-		send_partial(bed, bytes, n, meta_of(&kinds[i]));
+		send_partial(harness, bytes, n, meta_of(&kinds[i]));
 		assert_int_equal(
-			model_wire_receive(bed->wire, 1, got, sizeof(got)), n);
+			model_wire_receive(harness->wire, 1, got, sizeof(got)),
+			n);
 		assert_true(packet_is_right(got, n));
 	}
 }
 
 TEST(partial_sums_are_finished_on_the_way)
 {
-	struct bed bed;
+	struct harness harness;
 
 	for (uint32_t k = 0; k < VBED_N_RINGS; k++) {
-		make(&bed, 0, 1);
-		bed_open(&bed, vbed_rings[k]);
-		send_each_kind(&bed);
-		assert_int_equal(vnet_stats(bed.v).n_summed, 4);
-		vbed_end(&bed);
+		make(&harness, 0, 1);
+		harness_open(&harness, vharness_rings[k]);
+		send_each_kind(&harness);
+		assert_int_equal(vnet_stats(harness.v).n_summed, 4);
+		vharness_end(&harness);
 		/* By the driver, for a device that cannot. */
-		make(&bed, vnet_all_features() & ~VNET_BIT(VNET_CSUM), 1);
-		bed_open(&bed, vbed_rings[k]);
-		send_each_kind(&bed);
-		assert_int_equal(vnet_stats(bed.v).n_summed, 0);
-		vbed_end(&bed);
+		make(&harness, vnet_all_features() & ~VNET_BIT(VNET_CSUM), 1);
+		harness_open(&harness, vharness_rings[k]);
+		send_each_kind(&harness);
+		assert_int_equal(vnet_stats(harness.v).n_summed, 0);
+		vharness_end(&harness);
 	}
 }
 
 /* The pieces of one packet: each is right, and together its payload. */
-static void receive_pieces(struct bed *bed, const struct packet_kind *kind,
-			   const uint8_t *whole, uint32_t mss)
+static void receive_pieces(struct harness *harness,
+			   const struct packet_kind *kind, const uint8_t *whole,
+			   uint32_t mss)
 {
 	const uint32_t n_headers = packet_headers(kind);
 	uint8_t bytes[WIRE_MAX_BYTES];
 	uint32_t n_done = 0, n;
 
-	while ((n = model_wire_receive(bed->wire, 1, bytes, sizeof(bytes))) >
-	       0) {
+	while ((n = model_wire_receive(harness->wire, 1, bytes,
+				       sizeof(bytes))) > 0) {
 		assert_true(packet_is_right(bytes, n));
 		assert_true(n - n_headers <= mss);
 		assert_memory_equal(bytes + n_headers,
@@ -107,20 +110,20 @@ TEST(long_frames_leave_in_segments)
 {
 	static const uint32_t lens[] = { 100, 1460, 3000, 9000, 60000 };
 	static uint8_t bytes[65536];
-	struct bed bed;
+	struct harness harness;
 
 	for (uint32_t k = 0; k < 2 * VBED_N_RINGS; k++) {
 		/* And by the library, for a device that cannot. */
 		const bool is_lacking = k >= VBED_N_RINGS;
 
-		make(&bed,
+		make(&harness,
 		     is_lacking ?
 			     vnet_all_features() & ~(VNET_BIT(VNET_HOST_TSO4) |
 						     VNET_BIT(VNET_HOST_TSO6) |
 						     VNET_BIT(VNET_HOST_USO)) :
 			     0,
 		     1);
-		bed_open(&bed, vbed_rings[k % VBED_N_RINGS]);
+		harness_open(&harness, vharness_rings[k % VBED_N_RINGS]);
 		for (uint32_t i = 0; i < 4 * 5; i++) {
 			const struct packet_kind kind = {
 				.is_v6 = i & 1,
@@ -135,23 +138,23 @@ TEST(long_frames_leave_in_segments)
 			meta.gso_type = kind.is_udp ? MR_GSO_UDP :
 					kind.is_v6  ? MR_GSO_TCPV6 :
 						      MR_GSO_TCPV4;
-			send_partial(&bed, bytes, n, meta);
-			receive_pieces(&bed, &kind, bytes, 1400);
+			send_partial(&harness, bytes, n, meta);
+			receive_pieces(&harness, &kind, bytes, 1400);
 		}
 		if (!is_lacking)
-			assert_int_equal(vnet_stats(bed.v).n_sent, 20);
-		assert_int_equal(vnet_stats(bed.v).n_segmented > 0,
+			assert_int_equal(vnet_stats(harness.v).n_sent, 20);
+		assert_int_equal(vnet_stats(harness.v).n_segmented > 0,
 				 !is_lacking);
-		vbed_end(&bed);
+		vharness_end(&harness);
 	}
 }
 
 /* Receive one frame; its entries and metadata. */
-static uint32_t receive(struct bed *bed, struct mr_frame *frames,
+static uint32_t receive(struct harness *harness, struct mr_frame *frames,
 			struct mr_meta *meta)
 {
-	const uint32_t n =
-		mr_rx_burst_meta(bed->rxq, bed->cache, frames, meta, BED_BURST);
+	const uint32_t n = mr_rx_burst_meta(harness->rxq, harness->cache,
+					    frames, meta, HARNESS_BURST);
 
 	assert_true(n > 0);
 	assert_int_equal(mr_frame_n_entries(frames), n);
@@ -160,17 +163,18 @@ static uint32_t receive(struct bed *bed, struct mr_frame *frames,
 
 TEST(sums_that_the_device_checked_are_flagged)
 {
-	struct mr_frame frames[BED_BURST];
-	struct mr_meta meta[BED_BURST];
+	struct mr_frame frames[HARNESS_BURST];
+	struct mr_meta meta[HARNESS_BURST];
 	uint8_t bytes[2048];
-	struct bed bed;
+	struct harness harness;
 
 	for (uint32_t k = 0; k < VBED_N_RINGS; k++) {
 		char options[64];
 
-		make(&bed, 0, 1);
-		snprintf(options, sizeof(options), "%s,csum=on", vbed_rings[k]);
-		bed_open(&bed, options);
+		make(&harness, 0, 1);
+		snprintf(options, sizeof(options), "%s,csum=on",
+			 vharness_rings[k]);
+		harness_open(&harness, options);
 		for (uint32_t i = 0; i < 8; i++) {
 			const struct packet_kind *kind = &kinds[i / 2];
 			const bool is_partial = i % 2 == 1;
@@ -182,11 +186,11 @@ TEST(sums_that_the_device_checked_are_flagged)
 			};
 
 			if (is_partial)
-				assert_true(
-					vnet_inject(bed.v, bytes, n, &offload));
+				assert_true(vnet_inject(harness.v, bytes, n,
+							&offload));
 			else
-				model_wire_send(bed.wire, 1, bytes, n);
-			assert_int_equal(receive(&bed, frames, meta), 1);
+				model_wire_send(harness.wire, 1, bytes, n);
+			assert_int_equal(receive(&harness, frames, meta), 1);
 			assert_int_equal(frames[0].len, n);
 			assert_int_equal(frames[0].flags,
 					 is_partial ? MR_FRAME_CSUM_PARTIAL :
@@ -196,9 +200,9 @@ TEST(sums_that_the_device_checked_are_flagged)
 				assert_int_equal(meta[0].csum_start_bytes,
 						 packet_l4(kind));
 			}
-			mr_frame_free_bulk(bed.cache, frames, 1);
+			mr_frame_free_bulk(harness.cache, frames, 1);
 		}
-		vbed_end(&bed);
+		vharness_end(&harness);
 	}
 }
 
@@ -208,21 +212,21 @@ TEST(sums_are_right_where_they_are_not_flagged)
 	const struct vnet_offload offload = { .flags = VNET_NEEDS_CSUM,
 					      .csum_start = 34,
 					      .csum_offset = 16 };
-	struct mr_frame frames[BED_BURST];
-	struct mr_meta meta[BED_BURST];
+	struct mr_frame frames[HARNESS_BURST];
+	struct mr_meta meta[HARNESS_BURST];
 	uint8_t bytes[2048];
-	struct bed bed;
+	struct harness harness;
 	uint32_t n;
 
-	make(&bed, 0, 1);
-	bed_open(&bed, "csum=off");
+	make(&harness, 0, 1);
+	harness_open(&harness, "csum=off");
 	n = packet_of(bytes, &kinds[0], true);
-	assert_true(vnet_inject(bed.v, bytes, n, &offload));
-	assert_int_equal(receive(&bed, frames, meta), 1);
+	assert_true(vnet_inject(harness.v, bytes, n, &offload));
+	assert_int_equal(receive(&harness, frames, meta), 1);
 	assert_int_equal(frames[0].flags, 0);
-	assert_true(packet_is_right(bed.base + frames[0].addr, n));
-	mr_frame_free_bulk(bed.cache, frames, 1);
-	vbed_end(&bed);
+	assert_true(packet_is_right(harness.base + frames[0].addr, n));
+	mr_frame_free_bulk(harness.cache, frames, 1);
+	vharness_end(&harness);
 }
 
 TEST(merged_segments_arrive_as_one_frame)
@@ -238,78 +242,80 @@ TEST(merged_segments_arrive_as_one_frame)
 	};
 	static uint8_t bytes[65536], got[65536];
 	const uint32_t n = packet_of(bytes, &kind, true);
-	struct mr_frame frames[BED_BURST];
-	struct mr_meta meta[BED_BURST];
-	struct bed bed;
+	struct mr_frame frames[HARNESS_BURST];
+	struct mr_meta meta[HARNESS_BURST];
+	struct harness harness;
 
 	for (uint32_t k = 0; k < VBED_N_RINGS; k++) {
 		char options[64];
 		uint32_t n_entries;
 
-		make(&bed, 0, 1);
-		snprintf(options, sizeof(options), "%s,tso=on", vbed_rings[k]);
-		bed_open(&bed, options);
-		assert_true(vnet_inject(bed.v, bytes, n, &offload));
-		n_entries = receive(&bed, frames, meta);
+		make(&harness, 0, 1);
+		snprintf(options, sizeof(options), "%s,tso=on",
+			 vharness_rings[k]);
+		harness_open(&harness, options);
+		assert_true(vnet_inject(harness.v, bytes, n, &offload));
+		n_entries = receive(&harness, frames, meta);
 		assert_true(n_entries > 9);
-		assert_int_equal(bed_copy(&bed, frames, got), n);
+		assert_int_equal(harness_copy(&harness, frames, got), n);
 		assert_memory_equal(got, bytes, n);
 		assert_true(meta[0].valid & MR_META_GSO);
 		assert_int_equal(meta[0].gso_bytes, 1448);
 		assert_int_equal(meta[0].gso_type, MR_GSO_TCPV4);
-		mr_frame_free_bulk(bed.cache, frames, n_entries);
-		vbed_end(&bed);
+		mr_frame_free_bulk(harness.cache, frames, n_entries);
+		vharness_end(&harness);
 	}
 }
 
 TEST(hashes_are_the_devices)
 {
-	struct mr_frame frames[BED_BURST];
-	struct mr_meta meta[BED_BURST];
+	struct mr_frame frames[HARNESS_BURST];
+	struct mr_meta meta[HARNESS_BURST];
 	uint8_t bytes[2048];
-	struct bed bed;
+	struct harness harness;
 
 	for (uint32_t k = 0; k < VBED_N_RINGS; k++) {
 		char options[64];
 
-		make(&bed, 0, 1);
-		snprintf(options, sizeof(options), "%s,hash=on", vbed_rings[k]);
-		bed_open(&bed, options);
+		make(&harness, 0, 1);
+		snprintf(options, sizeof(options), "%s,hash=on",
+			 vharness_rings[k]);
+		harness_open(&harness, options);
 		for (uint16_t port = 0; port < 20; port++) {
 			struct packet_kind kind = kinds[port % 4];
-			const struct vnet_state now = vnet_state(bed.v);
+			const struct vnet_state now = vnet_state(harness.v);
 			uint16_t type;
 			uint32_t n;
 
 			kind.from_port = port;
 			n = packet_of(bytes, &kind, false);
-			model_wire_send(bed.wire, 1, bytes, n);
-			assert_int_equal(receive(&bed, frames, meta), 1);
+			model_wire_send(harness.wire, 1, bytes, n);
+			assert_int_equal(receive(&harness, frames, meta), 1);
 			assert_int_equal(frames[0].len, n);
-			assert_memory_equal(bed.base + frames[0].addr, bytes,
-					    n);
+			assert_memory_equal(harness.base + frames[0].addr,
+					    bytes, n);
 			assert_true(meta[0].valid & MR_META_RSS_HASH);
 			assert_int_equal(meta[0].rss_hash,
 					 vnet_hash(now.key, now.hash_types,
 						   bytes, n, &type));
-			mr_frame_free_bulk(bed.cache, frames, 1);
+			mr_frame_free_bulk(harness.cache, frames, 1);
 		}
-		vbed_end(&bed);
+		vharness_end(&harness);
 	}
 }
 
 /* Flows go to all queues, each flow to one. */
 static void flows_are_spread(const char *options, bool has_rss)
 {
-	struct mr_frame frames[BED_BURST];
+	struct mr_frame frames[HARNESS_BURST];
 	uint32_t last = 0;
 	uint8_t bytes[2048];
-	struct bed bed;
+	struct harness harness;
 
-	make(&bed, 0, 4);
-	bed_open(&bed, options);
-	assert_int_equal(vnet_state(bed.v).has_rss, has_rss);
-	assert_int_equal(vnet_state(bed.v).n_active_pairs, 4);
+	make(&harness, 0, 4);
+	harness_open(&harness, options);
+	assert_int_equal(vnet_state(harness.v).has_rss, has_rss);
+	assert_int_equal(vnet_state(harness.v).n_active_pairs, 4);
 	for (uint32_t i = 0; i < 400; i++) {
 		const struct packet_kind kind = {
 			.n_payload = 10,
@@ -318,15 +324,15 @@ static void flows_are_spread(const char *options, bool has_rss)
 		const uint32_t n = packet_of(bytes, &kind, false);
 		uint32_t queue = 4;
 
-		model_wire_send(bed.wire, 1, bytes, n);
+		model_wire_send(harness.wire, 1, bytes, n);
 		for (uint32_t q = 0; q < 4; q++) {
-			const uint32_t n_got =
-				mr_rx_burst(mr_port_rxq(bed.port, q), bed.cache,
-					    frames, BED_BURST);
+			const uint32_t n_got = mr_rx_burst(
+				mr_port_rxq(harness.port, q), harness.cache,
+				frames, HARNESS_BURST);
 
 			assert_true(n_got <= 1);
 			queue = n_got == 1 ? q : queue;
-			mr_frame_free_bulk(bed.cache, frames, n_got);
+			mr_frame_free_bulk(harness.cache, frames, n_got);
 		}
 		assert_true(queue < 4);
 		if (i % 2 == 1) /* the same flow as before */
@@ -334,8 +340,8 @@ static void flows_are_spread(const char *options, bool has_rss)
 		last = queue;
 	}
 	for (uint32_t q = 0; q < 4; q++)
-		assert_true(vnet_stats(bed.v).n_pair[q] > 40);
-	vbed_end(&bed);
+		assert_true(vnet_stats(harness.v).n_pair[q] > 40);
+	vharness_end(&harness);
 }
 
 TEST(flows_are_spread_over_queues)
@@ -350,18 +356,18 @@ TEST(small_rss_table_leaves_the_choice_to_the_device)
 {
 	const struct vnet_config config = { .n_pairs = 4, .rss_table = 2 };
 	struct mr_reason why = { "" };
-	struct bed bed;
+	struct harness harness;
 
-	vbed_make(&bed, &config);
-	assert_int_equal(bed_try_open(&bed,
-				      "queues=4,rx-ring=64,tx-ring=64,rss=on",
-				      &why),
-			 -ENOTSUP);
+	vharness_make(&harness, &config);
+	assert_int_equal(
+		harness_try_open(&harness,
+				 "queues=4,rx-ring=64,tx-ring=64,rss=on", &why),
+		-ENOTSUP);
 	assert_reason_has(&why, "rss=off");
-	bed_open(&bed, "queues=4,rx-ring=64,tx-ring=64");
-	assert_false(vnet_state(bed.v).features & VNET_BIT(VNET_RSS));
-	assert_int_equal(vnet_state(bed.v).n_active_pairs, 4);
-	vbed_end(&bed);
+	harness_open(&harness, "queues=4,rx-ring=64,tx-ring=64");
+	assert_false(vnet_state(harness.v).features & VNET_BIT(VNET_RSS));
+	assert_int_equal(vnet_state(harness.v).n_active_pairs, 4);
+	vharness_end(&harness);
 }
 
 /* One frame at most would be no waiting at all. */
@@ -369,22 +375,24 @@ TEST(coalescing_by_time_is_not_ended_by_one_frame)
 {
 	struct mr_reason why = { "" };
 	struct vnet_state now;
-	struct bed bed;
+	struct harness harness;
 
-	make(&bed, 0, 1);
-	assert_int_equal(bed_try_open(&bed, "rx-frames=30", &why), -EINVAL);
+	make(&harness, 0, 1);
+	assert_int_equal(harness_try_open(&harness, "rx-frames=30", &why),
+			 -EINVAL);
 	assert_reason_has(&why, "say rx-usecs");
-	assert_int_equal(bed_try_open(&bed, "tx-frames=30", &why), -EINVAL);
+	assert_int_equal(harness_try_open(&harness, "tx-frames=30", &why),
+			 -EINVAL);
 	assert_reason_has(&why, "say tx-usecs");
-	bed_open(&bed,
-		 "rx-usecs=20,tx-usecs=40,ring=64,tx-ring=128,promisc=off");
-	now = vnet_state(bed.v);
+	harness_open(&harness,
+		     "rx-usecs=20,tx-usecs=40,ring=64,tx-ring=128,promisc=off");
+	now = vnet_state(harness.v);
 	assert_int_equal(now.coal_max_usecs[0], 20);
 	assert_int_equal(now.coal_max_packets[0], 64);
 	assert_int_equal(now.coal_max_usecs[1], 40);
 	assert_int_equal(now.coal_max_packets[1], 128);
 	assert_false(now.promisc);
-	vbed_end(&bed);
+	vharness_end(&harness);
 }
 
 TEST(settings_reach_the_device)
@@ -394,76 +402,80 @@ TEST(settings_reach_the_device)
 					    { 1, 0, 0x5e, 0, 0, 1 },
 					    { 2, 1, 1, 1, 1, 2 } };
 	struct vnet_state now;
-	struct bed bed;
+	struct harness harness;
 
-	make(&bed, 0, 1);
-	bed_open(&bed, "rx-usecs=20,rx-frames=30,tx-usecs=40,tx-frames=50");
-	now = vnet_state(bed.v);
+	make(&harness, 0, 1);
+	harness_open(&harness,
+		     "rx-usecs=20,rx-frames=30,tx-usecs=40,tx-frames=50");
+	now = vnet_state(harness.v);
 	assert_int_equal(now.coal_max_usecs[0], 20);
 	assert_int_equal(now.coal_max_packets[0], 30);
 	assert_int_equal(now.coal_max_usecs[1], 40);
 	assert_int_equal(now.coal_max_packets[1], 50);
-	assert_int_equal(mr_port_set_promisc(bed.port, 1, NULL), 0);
-	assert_true(vnet_state(bed.v).promisc);
-	assert_int_equal(mr_port_set_promisc(bed.port, 0, NULL), 0);
-	assert_false(vnet_state(bed.v).promisc);
-	assert_int_equal(mr_port_set_allmulti(bed.port, 1, NULL), 0);
-	assert_true(vnet_state(bed.v).allmulti);
-	assert_int_equal(mr_port_set_mac(bed.port, mac, NULL), 0);
-	now = vnet_state(bed.v);
+	assert_int_equal(mr_port_set_promisc(harness.port, 1, NULL), 0);
+	assert_true(vnet_state(harness.v).promisc);
+	assert_int_equal(mr_port_set_promisc(harness.port, 0, NULL), 0);
+	assert_false(vnet_state(harness.v).promisc);
+	assert_int_equal(mr_port_set_allmulti(harness.port, 1, NULL), 0);
+	assert_true(vnet_state(harness.v).allmulti);
+	assert_int_equal(mr_port_set_mac(harness.port, mac, NULL), 0);
+	now = vnet_state(harness.v);
 	assert_memory_equal(now.mac, mac, 6);
-	assert_int_equal(mr_port_set_mac_filter(bed.port, macs, 3, NULL), 0);
-	now = vnet_state(bed.v);
+	assert_int_equal(mr_port_set_mac_filter(harness.port, macs, 3, NULL),
+			 0);
+	now = vnet_state(harness.v);
 	assert_int_equal(now.n_unicast, 2);
 	assert_int_equal(now.n_multicast, 1);
-	vbed_end(&bed);
+	vharness_end(&harness);
 }
 
 TEST(announcement_is_acknowledged)
 {
-	struct bed bed;
+	struct harness harness;
 
-	make(&bed, 0, 1);
-	bed_open(&bed, "");
-	vnet_announce(bed.v);
-	assert_true(vnet_state(bed.v).wants_announcement);
-	assert_true(mr_port_poll(bed.port) > 0);
-	assert_false(vnet_state(bed.v).wants_announcement);
-	vbed_end(&bed);
+	make(&harness, 0, 1);
+	harness_open(&harness, "");
+	vnet_announce(harness.v);
+	assert_true(vnet_state(harness.v).wants_announcement);
+	assert_true(mr_port_poll(harness.port) > 0);
+	assert_false(vnet_state(harness.v).wants_announcement);
+	vharness_end(&harness);
 }
 
 TEST(device_past_the_iommu_is_refused)
 {
 	struct mr_reason why = { "" };
-	struct bed bed;
+	struct harness harness;
 
-	make(&bed, vnet_all_features() & ~VNET_BIT(VNET_ACCESS_PLATFORM), 1);
-	assert_int_equal(bed_try_open(&bed, "", &why), -ENOTSUP);
+	make(&harness, vnet_all_features() & ~VNET_BIT(VNET_ACCESS_PLATFORM),
+	     1);
+	assert_int_equal(harness_try_open(&harness, "", &why), -ENOTSUP);
 	assert_reason_has(&why, "ACCESS_PLATFORM");
-	vbed_end(&bed);
+	vharness_end(&harness);
 }
 
 /* Traffic each way, checked byte for byte. */
-static void exchange(struct bed *bed, uint32_t n)
+static void exchange(struct harness *harness, uint32_t n)
 {
-	struct mr_frame frames[BED_BURST];
+	struct mr_frame frames[HARNESS_BURST];
 	uint8_t bytes[128], got[WIRE_MAX_BYTES];
 
 	for (uint32_t i = 0; i < n; i++) {
 		const struct packet_kind kind = { .n_payload = 1 + i % 60 };
 		const uint32_t n_bytes = packet_of(bytes, &kind, false);
 
-		assert_true(model_wire_send(bed->wire, 1, bytes, n_bytes));
-		assert_int_equal(
-			mr_rx_burst(bed->rxq, bed->cache, frames, BED_BURST),
-			1);
-		assert_int_equal(bed_copy(bed, frames, got), n_bytes);
-		assert_memory_equal(got, bytes, n_bytes);
-		assert_int_equal(mr_tx_burst(bed->txq, bed->cache, frames, 1),
+		assert_true(model_wire_send(harness->wire, 1, bytes, n_bytes));
+		assert_int_equal(mr_rx_burst(harness->rxq, harness->cache,
+					     frames, HARNESS_BURST),
 				 1);
-		model_step(bed->m);
+		assert_int_equal(harness_copy(harness, frames, got), n_bytes);
+		assert_memory_equal(got, bytes, n_bytes);
 		assert_int_equal(
-			model_wire_receive(bed->wire, 1, got, sizeof(got)),
+			mr_tx_burst(harness->txq, harness->cache, frames, 1),
+			1);
+		model_step(harness->m);
+		assert_int_equal(
+			model_wire_receive(harness->wire, 1, got, sizeof(got)),
 			n_bytes);
 		assert_memory_equal(got, bytes, n_bytes);
 	}
@@ -475,7 +487,7 @@ TEST(any_device_can_be_driven)
 	const uint64_t must =
 		VNET_BIT(VNET_VERSION_1) | VNET_BIT(VNET_ACCESS_PLATFORM);
 	uint64_t random = 88172645463325252u;
-	struct bed bed;
+	struct harness harness;
 
 	for (int i = 0; i < 400; i++) {
 		struct vnet_config config = { .n_pairs = 1 };
@@ -489,25 +501,25 @@ TEST(any_device_can_be_driven)
 		config.multiplier = 4u << i % 7;
 		config.is_transitional = i % 2 == 0;
 		config.caps = i % 4 == 0 ? VNET_CAPS_UNKNOWN : VNET_CAPS_GOOD;
-		vbed_make(&bed, &config);
-		bed_open(&bed, "");
-		exchange(&bed, 600);
-		vbed_end(&bed);
+		vharness_make(&harness, &config);
+		harness_open(&harness, "");
+		exchange(&harness, 600);
+		vharness_end(&harness);
 	}
 }
 
 TEST(rings_of_any_size_go_round)
 {
-	struct bed bed;
+	struct harness harness;
 
 	for (uint32_t k = 0; k < VBED_N_RINGS; k++)
 		for (uint32_t size = 32; size <= VNET_MAX_RING; size *= 2) {
 			const struct vnet_config config = { .queue_size =
 								    size };
 
-			vbed_make(&bed, &config);
-			bed_open(&bed, vbed_rings[k]);
-			exchange(&bed, 3 * size + 7);
-			vbed_end(&bed);
+			vharness_make(&harness, &config);
+			harness_open(&harness, vharness_rings[k]);
+			exchange(&harness, 3 * size + 7);
+			vharness_end(&harness);
 		}
 }

@@ -5,127 +5,128 @@
  */
 #include <poll.h>
 
-#include "virtio_bed.h"
+#include "virtio_harness.h"
 
 enum { DEADLINE_MS = 20000 };
 
 static uint32_t n_slow; /* calls of poll_at_once() since make() */
 
 /* With all features. */
-static void make(struct bed *bed)
+static void make(struct harness *harness)
 {
 	const struct vnet_config config = { .n_pairs = 2 };
 
 	n_slow = 0;
-	vbed_make(bed, &config);
+	vharness_make(harness, &config);
 }
 
-static void set_link(struct bed *bed, bool is_up)
+static void set_link(struct harness *harness, bool is_up)
 {
 	const struct model_faults faults = { .link_down = !is_up };
 
-	model_set_faults(bed->m, &faults);
+	model_set_faults(harness->m, &faults);
 }
 
 /*
  * mr_port_poll() may be called by who moves frames: it never waits. One call
  * may be slow, as the machine may stall; who waits is slow in every one.
  */
-static int poll_at_once(struct bed *bed)
+static int poll_at_once(struct harness *harness)
 {
-	const uint64_t start_ms = bed_now_ms();
-	const int n = mr_port_poll(bed->port);
+	const uint64_t start_ms = harness_now_ms();
+	const int n = mr_port_poll(harness->port);
 
-	n_slow += bed_now_ms() - start_ms >= test_limit_ms(500);
+	n_slow += harness_now_ms() - start_ms >= test_limit_ms(500);
 	assert_true(n_slow <= 1);
 	return n;
 }
 
-static void break_rx(struct bed *bed)
+static void break_rx(struct harness *harness)
 {
 	const struct vnet_faults faults = { .idx_jumps = 1,
 					    .queue_reset_hangs = true };
 
-	vnet_set_faults(bed->v, &faults);
-	bed_inject(bed, 8);
-	bed_drain(bed);
+	vnet_set_faults(harness->v, &faults);
+	harness_inject(harness, 8);
+	harness_drain(harness);
 }
 
 TEST(reset_of_a_queue_is_not_waited_for)
 {
 	struct mr_link link = { 0 };
-	struct bed bed;
+	struct harness harness;
 	uint64_t start_ms;
 
 	for (int ends = 0; ends < 2; ends++) {
-		make(&bed);
-		bed_open(&bed, "packed=off");
-		break_rx(&bed);
-		assert_int_equal(poll_at_once(&bed), 0);
-		assert_int_equal(poll_at_once(&bed), 0);
+		make(&harness);
+		harness_open(&harness, "packed=off");
+		break_rx(&harness);
+		assert_int_equal(poll_at_once(&harness), 0);
+		assert_int_equal(poll_at_once(&harness), 0);
 		if (ends) {
-			vbed_heal(&bed);
-			assert_int_equal(poll_at_once(&bed), 1);
-			bed_inject(&bed, 5);
-			assert_int_equal(bed_drain(&bed), 5);
+			vharness_heal(&harness);
+			assert_int_equal(poll_at_once(&harness), 1);
+			harness_inject(&harness, 5);
+			assert_int_equal(harness_drain(&harness), 5);
 		}
-		start_ms = bed_now_ms();
+		start_ms = harness_now_ms();
 		while (!ends && !link.is_gone &&
-		       bed_now_ms() - start_ms < test_limit_ms(DEADLINE_MS)) {
-			poll_at_once(&bed);
-			assert_int_equal(mr_port_link(bed.port, &link), 0);
+		       harness_now_ms() - start_ms <
+			       test_limit_ms(DEADLINE_MS)) {
+			poll_at_once(&harness);
+			assert_int_equal(mr_port_link(harness.port, &link), 0);
 		}
 		assert_int_equal(link.is_gone, !ends);
 		link.is_gone = 0;
-		vbed_heal(&bed);
-		bed_check_laws(&bed);
-		vbed_end(&bed);
+		vharness_heal(&harness);
+		harness_check_invariants(&harness);
+		vharness_end(&harness);
 	}
 }
 
 /* Who polls when the fd is readable, and never else. Whether it was. */
-static bool wait_and_poll(struct bed *bed)
+static bool wait_and_poll(struct harness *harness)
 {
-	struct pollfd fd = { mr_port_fd(bed->port), POLLIN, 0 };
+	struct pollfd fd = { mr_port_fd(harness->port), POLLIN, 0 };
 
 	if (poll(&fd, 1, 50) <= 0)
 		return false;
-	mr_port_poll(bed->port);
+	mr_port_poll(harness->port);
 	return true;
 }
 
 TEST(what_is_awaited_wakes)
 {
 	const struct vnet_faults hangs = { .ctrl_hangs = true };
-	struct bed bed;
+	struct harness harness;
 
-	make(&bed);
-	bed_open(&bed, "packed=off");
-	assert_false(wait_and_poll(&bed));
-	break_rx(&bed);
-	mr_port_poll(bed.port); /* the reset begins */
-	assert_true(wait_and_poll(&bed));
-	vbed_heal(&bed);
-	assert_true(wait_and_poll(&bed));
-	assert_false(wait_and_poll(&bed));
-	bed_inject(&bed, 5);
-	assert_int_equal(bed_drain(&bed), 5);
+	make(&harness);
+	harness_open(&harness, "packed=off");
+	assert_false(wait_and_poll(&harness));
+	break_rx(&harness);
+	mr_port_poll(harness.port); /* the reset begins */
+	assert_true(wait_and_poll(&harness));
+	vharness_heal(&harness);
+	assert_true(wait_and_poll(&harness));
+	assert_false(wait_and_poll(&harness));
+	harness_inject(&harness, 5);
+	assert_int_equal(harness_drain(&harness), 5);
 
 	/* An acknowledgement, and one that is owed behind it. */
-	vnet_set_faults(bed.v, &hangs);
-	vnet_announce(bed.v);
-	assert_true(wait_and_poll(&bed));
-	assert_true(wait_and_poll(&bed));
-	vnet_announce(bed.v);
-	assert_true(wait_and_poll(&bed));
-	assert_true(vnet_state(bed.v).wants_announcement);
-	vbed_heal(&bed);
-	model_step(bed.m);
-	vnet_announce(bed.v);
-	while (wait_and_poll(&bed))
+	vnet_set_faults(harness.v, &hangs);
+	vnet_announce(harness.v);
+	assert_true(wait_and_poll(&harness));
+	assert_true(wait_and_poll(&harness));
+	vnet_announce(harness.v);
+	assert_true(wait_and_poll(&harness));
+	assert_true(vnet_state(harness.v).wants_announcement);
+	vharness_heal(&harness);
+	model_step(harness.m);
+	vnet_announce(harness.v);
+	while (wait_and_poll(&harness))
 		;
-	assert_false(vnet_state(bed.v).wants_announcement);
-	vbed_end(&bed);
+	assert_false(vnet_state(harness.v).wants_announcement);
+	vharness_end(&harness);
 }
 
 /*
@@ -138,48 +139,48 @@ TEST(port_that_was_given_up_has_no_link)
 		.features = vnet_all_features() & ~VNET_BIT(VNET_RING_RESET),
 	};
 	struct mr_link link = { 0 };
-	struct bed bed;
+	struct harness harness;
 	uint64_t n_commands;
 
-	vbed_make(&bed, &config);
-	bed_open(&bed, "packed=off");
-	break_rx(&bed);
-	set_link(&bed, false);
-	set_link(&bed, true);
-	vnet_announce(bed.v);
-	n_commands = vnet_stats(bed.v).n_commands;
-	assert_true(mr_port_poll(bed.port) > 0);
-	assert_int_equal(vnet_stats(bed.v).n_commands, n_commands);
-	assert_int_equal(mr_port_link(bed.port, &link), 0);
+	vharness_make(&harness, &config);
+	harness_open(&harness, "packed=off");
+	break_rx(&harness);
+	set_link(&harness, false);
+	set_link(&harness, true);
+	vnet_announce(harness.v);
+	n_commands = vnet_stats(harness.v).n_commands;
+	assert_true(mr_port_poll(harness.port) > 0);
+	assert_int_equal(vnet_stats(harness.v).n_commands, n_commands);
+	assert_int_equal(mr_port_link(harness.port, &link), 0);
 	assert_true(link.is_gone);
 	assert_false(link.is_up);
 	assert_int_equal(link.speed_mbps, 0);
-	vbed_end(&bed);
+	vharness_end(&harness);
 }
 
 TEST(acknowledgement_is_not_waited_for)
 {
 	const struct vnet_faults faults = { .ctrl_hangs = true };
-	struct bed bed;
+	struct harness harness;
 
-	make(&bed);
-	bed_open(&bed, "");
-	vnet_set_faults(bed.v, &faults);
-	vnet_announce(bed.v);
-	assert_int_equal(poll_at_once(&bed), 1);
-	assert_int_equal(poll_at_once(&bed), 0);
-	assert_true(vnet_state(bed.v).wants_announcement);
+	make(&harness);
+	harness_open(&harness, "");
+	vnet_set_faults(harness.v, &faults);
+	vnet_announce(harness.v);
+	assert_int_equal(poll_at_once(&harness), 1);
+	assert_int_equal(poll_at_once(&harness), 0);
+	assert_true(vnet_state(harness.v).wants_announcement);
 	/* Another command comes behind its answer. */
-	vbed_heal(&bed);
-	model_step(bed.m);
-	assert_int_equal(mr_port_set_allmulti(bed.port, 1, NULL), 0);
-	assert_false(vnet_state(bed.v).wants_announcement);
-	assert_true(vnet_state(bed.v).allmulti);
-	vnet_announce(bed.v);
-	assert_int_equal(poll_at_once(&bed), 1);
-	assert_false(vnet_state(bed.v).wants_announcement);
-	assert_int_equal(poll_at_once(&bed), 0);
-	vbed_end(&bed);
+	vharness_heal(&harness);
+	model_step(harness.m);
+	assert_int_equal(mr_port_set_allmulti(harness.port, 1, NULL), 0);
+	assert_false(vnet_state(harness.v).wants_announcement);
+	assert_true(vnet_state(harness.v).allmulti);
+	vnet_announce(harness.v);
+	assert_int_equal(poll_at_once(&harness), 1);
+	assert_false(vnet_state(harness.v).wants_announcement);
+	assert_int_equal(poll_at_once(&harness), 0);
+	vharness_end(&harness);
 }
 
 /* The link as applications see it, and the fd that tells of it. */
@@ -187,51 +188,51 @@ TEST(link_changes_wake_and_are_seen)
 {
 	struct pollfd fd = { .events = POLLIN };
 	struct mr_link link;
-	struct bed bed;
+	struct harness harness;
 
-	make(&bed);
-	bed_open(&bed, "");
-	fd.fd = mr_port_fd(bed.port);
-	assert_int_equal(mr_port_link(bed.port, &link), 0);
+	make(&harness);
+	harness_open(&harness, "");
+	fd.fd = mr_port_fd(harness.port);
+	assert_int_equal(mr_port_link(harness.port, &link), 0);
 	assert_true(link.is_up);
 	assert_int_equal(link.speed_mbps, 10000);
 	for (int i = 0; i < 10; i++) {
 		assert_int_equal(poll(&fd, 1, 0), 0);
-		set_link(&bed, i % 2);
+		set_link(&harness, i % 2);
 		assert_int_equal(poll(&fd, 1, 1000), 1);
-		assert_true(mr_port_poll(bed.port) > 0);
-		assert_int_equal(mr_port_link(bed.port, &link), 0);
+		assert_true(mr_port_poll(harness.port) > 0);
+		assert_int_equal(mr_port_link(harness.port, &link), 0);
 		assert_int_equal(link.is_up, i % 2);
 	}
-	bed_inject(&bed, 5);
-	assert_int_equal(bed_drain(&bed), 5);
-	vbed_end(&bed);
+	harness_inject(&harness, 5);
+	assert_int_equal(harness_drain(&harness), 5);
+	vharness_end(&harness);
 }
 
 /* Whether the tx queue lets frames pass; they come out then. */
-static bool sends(struct bed *bed)
+static bool sends(struct harness *harness)
 {
-	const uint32_t n = bed_send(bed, 3);
+	const uint32_t n = harness_send(harness, 3);
 
-	model_step(bed->m);
-	assert_int_equal(bed_collect(bed), n);
+	model_step(harness->m);
+	assert_int_equal(harness_collect(harness), n);
 	return n > 0;
 }
 
 TEST(port_opened_without_a_link_sends_when_it_comes)
 {
-	struct bed bed;
+	struct harness harness;
 
 	for (uint32_t k = 0; k < VBED_N_RINGS; k++) {
-		make(&bed);
-		set_link(&bed, false);
-		bed_open(&bed, vbed_rings[k]);
-		assert_false(bed_is_up(&bed));
-		assert_false(sends(&bed));
-		set_link(&bed, true);
-		assert_true(wait_and_poll(&bed));
-		assert_true(sends(&bed));
-		vbed_end(&bed);
+		make(&harness);
+		set_link(&harness, false);
+		harness_open(&harness, vharness_rings[k]);
+		assert_false(harness_is_up(&harness));
+		assert_false(sends(&harness));
+		set_link(&harness, true);
+		assert_true(wait_and_poll(&harness));
+		assert_true(sends(&harness));
+		vharness_end(&harness);
 	}
 }
 
@@ -240,26 +241,26 @@ TEST(link_is_followed_where_the_generation_lags)
 {
 	const struct vnet_faults lags = { .generation_lags = true };
 	const struct model_faults unheard = { .lost_irqs = 1 };
-	struct bed bed;
+	struct harness harness;
 
-	make(&bed);
-	vnet_set_faults(bed.v, &lags);
-	set_link(&bed, false);
-	bed_open(&bed, "");
-	assert_false(sends(&bed));
-	set_link(&bed, true);
-	assert_true(wait_and_poll(&bed));
-	assert_true(sends(&bed));
-	set_link(&bed, false);
-	assert_true(wait_and_poll(&bed));
-	assert_false(bed_is_up(&bed));
-	assert_false(sends(&bed));
-	assert_int_equal(mr_port_poll(bed.port), 0);
+	make(&harness);
+	vnet_set_faults(harness.v, &lags);
+	set_link(&harness, false);
+	harness_open(&harness, "");
+	assert_false(sends(&harness));
+	set_link(&harness, true);
+	assert_true(wait_and_poll(&harness));
+	assert_true(sends(&harness));
+	set_link(&harness, false);
+	assert_true(wait_and_poll(&harness));
+	assert_false(harness_is_up(&harness));
+	assert_false(sends(&harness));
+	assert_int_equal(mr_port_poll(harness.port), 0);
 	/* It comes back, and its interrupt is lost. */
-	model_set_faults(bed.m, &unheard);
-	assert_int_equal(mr_port_poll(bed.port), 1);
-	assert_true(sends(&bed));
-	vbed_end(&bed);
+	model_set_faults(harness.m, &unheard);
+	assert_int_equal(mr_port_poll(harness.port), 1);
+	assert_true(sends(&harness));
+	vharness_end(&harness);
 }
 
 /* The list of capabilities has none of that kind any more. */
@@ -278,21 +279,21 @@ static void drop_msix(struct model *m)
 TEST(link_of_a_device_without_interrupts_is_followed)
 {
 	const struct vnet_faults lags = { .generation_lags = true };
-	struct bed bed;
+	struct harness harness;
 
-	make(&bed);
-	drop_msix(bed.m);
-	vnet_set_faults(bed.v, &lags);
-	bed_open(&bed, "");
-	assert_int_equal(mr_queue_arm(&bed.rxq->queue), 1);
+	make(&harness);
+	drop_msix(harness.m);
+	vnet_set_faults(harness.v, &lags);
+	harness_open(&harness, "");
+	assert_int_equal(mr_queue_arm(&harness.rxq->queue), 1);
 	for (int i = 0; i < 4; i++) {
-		assert_int_equal(mr_port_poll(bed.port), 0);
-		set_link(&bed, i % 2);
-		assert_int_equal(mr_port_poll(bed.port), 1);
-		assert_int_equal(bed_is_up(&bed), i % 2);
-		assert_int_equal(sends(&bed), i % 2);
+		assert_int_equal(mr_port_poll(harness.port), 0);
+		set_link(&harness, i % 2);
+		assert_int_equal(mr_port_poll(harness.port), 1);
+		assert_int_equal(harness_is_up(&harness), i % 2);
+		assert_int_equal(sends(&harness), i % 2);
 	}
-	vbed_end(&bed);
+	vharness_end(&harness);
 }
 
 /* Nor is it news while it waits, whatever else interrupts. */
@@ -301,24 +302,24 @@ TEST(announcement_is_told_once)
 	const struct vnet_faults hangs = { .generation_lags = true,
 					   .ctrl_hangs = true };
 	const struct model_faults spurious = { .spurious_irqs = 1 };
-	struct bed bed;
+	struct harness harness;
 
-	make(&bed);
-	bed_open(&bed, "");
-	vnet_set_faults(bed.v, &hangs);
-	vnet_announce(bed.v);
-	assert_int_equal(mr_port_poll(bed.port), 1);
-	model_set_faults(bed.m, &spurious);
+	make(&harness);
+	harness_open(&harness, "");
+	vnet_set_faults(harness.v, &hangs);
+	vnet_announce(harness.v);
+	assert_int_equal(mr_port_poll(harness.port), 1);
+	model_set_faults(harness.m, &spurious);
 	for (int i = 0; i < 100; i++) {
-		model_step(bed.m);
-		assert_int_equal(mr_port_poll(bed.port), 0);
+		model_step(harness.m);
+		assert_int_equal(mr_port_poll(harness.port), 0);
 	}
-	assert_true(vnet_state(bed.v).wants_announcement);
-	vbed_heal(&bed);
-	model_step(bed.m);
-	mr_port_poll(bed.port);
-	assert_false(vnet_state(bed.v).wants_announcement);
-	vbed_end(&bed);
+	assert_true(vnet_state(harness.v).wants_announcement);
+	vharness_heal(&harness);
+	model_step(harness.m);
+	mr_port_poll(harness.port);
+	assert_false(vnet_state(harness.v).wants_announcement);
+	vharness_end(&harness);
 }
 
 /* The link goes while the reset of a tx queue is under way. */
@@ -326,31 +327,31 @@ TEST(queue_that_is_mended_without_a_link_waits_for_it)
 {
 	const struct vnet_faults faults = { .idx_jumps = 1,
 					    .queue_reset_hangs = true };
-	struct bed bed;
+	struct harness harness;
 
 	for (int is_late = 0; is_late < 2; is_late++) {
-		make(&bed);
-		bed_open(&bed, "packed=off");
-		vnet_set_faults(bed.v, &faults);
-		bed_send(&bed, 3);
-		mr_tx_burst(bed.txq, bed.cache, NULL, 0);
-		assert_int_equal(mr_port_poll(bed.port), 0);
-		bed_collect(&bed);
+		make(&harness);
+		harness_open(&harness, "packed=off");
+		vnet_set_faults(harness.v, &faults);
+		harness_send(&harness, 3);
+		mr_tx_burst(harness.txq, harness.cache, NULL, 0);
+		assert_int_equal(mr_port_poll(harness.port), 0);
+		harness_collect(&harness);
 		/* Seen before the reset has ended, or in one poll with it. */
-		set_link(&bed, false);
+		set_link(&harness, false);
 		if (!is_late)
-			mr_port_poll(bed.port);
-		vbed_heal(&bed);
-		set_link(&bed, false);
-		assert_true(mr_port_poll(bed.port) > 0);
-		assert_int_equal(bed_tx_stats(&bed).drops[MR_TX_DROP_DEVICE],
-				 3);
-		assert_false(bed_is_up(&bed));
-		assert_false(sends(&bed));
-		set_link(&bed, true);
-		assert_true(mr_port_poll(bed.port) > 0);
-		assert_true(sends(&bed));
-		vbed_end(&bed);
+			mr_port_poll(harness.port);
+		vharness_heal(&harness);
+		set_link(&harness, false);
+		assert_true(mr_port_poll(harness.port) > 0);
+		assert_int_equal(
+			harness_tx_stats(&harness).drops[MR_TX_DROP_DEVICE], 3);
+		assert_false(harness_is_up(&harness));
+		assert_false(sends(&harness));
+		set_link(&harness, true);
+		assert_true(mr_port_poll(harness.port) > 0);
+		assert_true(sends(&harness));
+		vharness_end(&harness);
 	}
 }
 
@@ -358,26 +359,26 @@ TEST(queue_that_is_mended_without_a_link_waits_for_it)
 TEST(queue_that_breaks_wakes)
 {
 	const struct vnet_faults jumps = { .idx_jumps = 1 };
-	struct bed bed;
+	struct harness harness;
 
-	make(&bed);
-	bed_open(&bed, "packed=off");
+	make(&harness);
+	harness_open(&harness, "packed=off");
 	for (int is_tx = 0; is_tx < 2; is_tx++) {
-		vnet_set_faults(bed.v, &jumps);
+		vnet_set_faults(harness.v, &jumps);
 		if (is_tx)
-			bed_send(&bed, 3);
+			harness_send(&harness, 3);
 		else
-			bed_inject(&bed, 3);
-		bed_collect(&bed);
-		vbed_heal(&bed);
-		assert_false(wait_and_poll(&bed));
-		mr_tx_burst(bed.txq, bed.cache, NULL, 0);
-		bed_drain(&bed);
-		assert_true(wait_and_poll(&bed));
-		assert_false(wait_and_poll(&bed));
-		bed_inject(&bed, 5);
-		assert_int_equal(bed_drain(&bed), 5);
-		assert_true(sends(&bed));
+			harness_inject(&harness, 3);
+		harness_collect(&harness);
+		vharness_heal(&harness);
+		assert_false(wait_and_poll(&harness));
+		mr_tx_burst(harness.txq, harness.cache, NULL, 0);
+		harness_drain(&harness);
+		assert_true(wait_and_poll(&harness));
+		assert_false(wait_and_poll(&harness));
+		harness_inject(&harness, 5);
+		assert_int_equal(harness_drain(&harness), 5);
+		assert_true(sends(&harness));
 	}
-	vbed_end(&bed);
+	vharness_end(&harness);
 }

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from bed import Nat
+from harness import Nat
 
 
 def pytest_addoption(parser):

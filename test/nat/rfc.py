@@ -3,7 +3,7 @@
 import pytest
 from scapy.all import ICMP, IP, TCP, UDP, raw
 
-from bed import ping, tcp, udp
+from harness import ping, tcp, udp
 
 HOST, OTHER, THIRD = "10.0.0.2", "10.0.0.3", "10.0.0.4"
 PEER, PEER2, ROUTER = "198.51.100.7", "198.51.100.8", "203.0.113.9"

@@ -3,7 +3,7 @@
 import pytest
 from scapy.all import ARP, ICMP, IP, UDP, Dot1Q, Ether
 
-from bed import INSIDE, MACS, OUTSIDE, mac_of, udp
+from harness import INSIDE, MACS, OUTSIDE, mac_of, udp
 
 HOST, PEER, OURS, GATEWAY = "10.0.0.2", "198.51.100.7", "192.0.2.1", \
     "192.0.2.254"

@@ -4,7 +4,7 @@ import pytest
 from scapy.all import (ICMP, IP, TCP, UDP, Dot1Q, Ether, IPOption_LSRR,
                        IPv6, raw)
 
-from bed import INSIDE, MACS, mac_of, tcp, udp
+from harness import INSIDE, MACS, mac_of, tcp, udp
 
 HOST, PEER, OURS = "10.0.0.2", "198.51.100.7", "192.0.2.1"
 ROUTER = "203.0.113.9"

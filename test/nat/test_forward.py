@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Packets of known flows, both ways: addresses, ports, sums, TTL, layer 2.
 
-Sums of all that comes out are checked by bed.py.
+Sums of all that comes out are checked by harness.py.
 """
 import pytest
 from scapy.all import ICMP, IP, TCP, UDP, Dot1Q, Ether, raw
 
-from bed import (CSUM_PARTIAL, CSUM_VALID, INSIDE, MACS, SHARED, mac_of, ping,
+from harness import (CSUM_PARTIAL, CSUM_VALID, INSIDE, MACS, SHARED, mac_of, ping,
                  sum16, tcp, udp)
 
 HOST, PEER, OURS = "10.0.0.2", "198.51.100.7", "192.0.2.1"

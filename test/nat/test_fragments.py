@@ -5,7 +5,7 @@ import itertools
 import pytest
 from scapy.all import ICMP, IP, TCP, UDP, raw
 
-from bed import CSUM_PARTIAL, ping, udp
+from harness import CSUM_PARTIAL, ping, udp
 
 HOST, PEER, OURS = "10.0.0.2", "198.51.100.7", "192.0.2.1"
 

@@ -3,7 +3,7 @@
 import pytest
 from scapy.all import ICMP, IP, UDP, ICMPerror, raw
 
-from bed import CSUM_PARTIAL, MACS, mac_of, ping, tcp, udp
+from harness import CSUM_PARTIAL, MACS, mac_of, ping, tcp, udp
 from rfc import HOST, OURS, PEER, ROUTER, error, quoted
 
 

@@ -5,7 +5,7 @@ import time
 import pytest
 from scapy.all import ICMP, IP, UDP, IPOption, IPOption_LSRR, IPOption_SSRR, raw
 
-from bed import ping
+from harness import ping
 from rfc import HOST, OURS, PEER, ROUTER, Flow
 
 OUT, IN, STEP = bytes([192, 0, 2, 1]), bytes([10, 0, 0, 1]), bytes([7, 7, 7, 7])

@@ -3,7 +3,7 @@
 import pytest
 from scapy.all import ICMP, IP, TCP, UDP, raw
 
-from bed import LOOPED, OUTSIDE, ping, tcp, udp
+from harness import LOOPED, OUTSIDE, ping, tcp, udp
 
 OURS, MAPPED = "192.0.2.1", "192.0.2.77"
 

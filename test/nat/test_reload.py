@@ -5,7 +5,7 @@ import json
 import pytest
 from scapy.all import IP, TCP, UDP, IPerror, IPOption_LSRR, IPOption_RR, raw
 
-from bed import keys, ping, tcp, udp
+from harness import keys, ping, tcp, udp
 from rfc import HOST, OTHER, OURS, OURS2, PEER, PEER2, Flow
 
 BASE = {

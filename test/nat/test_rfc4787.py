@@ -5,7 +5,7 @@ import itertools
 import pytest
 from scapy.all import ICMP, IP, UDP, raw
 
-from bed import mac_of, ping, udp
+from harness import mac_of, ping, udp
 from rfc import (HOST, OTHER, OURS, PEER, PEER2, ROUTER, Flow, ends_after,
                  error, quoted)
 from rfc import requirement as any_requirement

@@ -3,7 +3,7 @@
 import pytest
 from scapy.all import ICMP, IP, TCP, raw
 
-from bed import tcp
+from harness import tcp
 from rfc import HOST, OTHER, OURS, PEER, PEER2, Flow, ends_after
 from rfc import requirement as any_requirement
 

@@ -4,7 +4,7 @@ import pytest
 from scapy.all import (ICMP, IP, TCP, UDP, ICMPerror, IPerror, IPOption_NOP,
                        IPOption_RR, TCPerror, UDPerror, raw)
 
-from bed import ping, tcp, udp
+from harness import ping, tcp, udp
 from rfc import (HOST, OTHER, OURS, PEER, PEER2, ROUTER, THIRD, Flow, error,
                  pong, quoted)
 from rfc import requirement as any_requirement

@@ -3,7 +3,7 @@
 import pytest
 from scapy.all import ICMP, IP, UDP, raw
 
-from bed import ping, tcp, udp
+from harness import ping, tcp, udp
 from rfc import HOST, OTHER, OURS, PEER, PEER2, Flow
 from rfc import requirement as any_requirement
 

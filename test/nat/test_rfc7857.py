@@ -3,7 +3,7 @@
 import pytest
 from scapy.all import IP, TCP
 
-from bed import tcp, udp
+from harness import tcp, udp
 from rfc import HOST, OTHER, OURS, PEER, PEER2, ROUTER, THIRD, Flow, ends_after
 from rfc import requirement as any_requirement
 

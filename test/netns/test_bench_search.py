@@ -67,7 +67,7 @@ def check_counts(measured, l2fwd):
     text = l2fwd.out.text() + l2fwd.err.text()
     forwarded = int(re.search(r"forwarded (\d+) frames", text).group(1))
     assert received <= forwarded <= sent
-    assert "accounting laws hold" in text
+    assert "accounting invariants hold" in text
     return sent, forwarded, received
 
 

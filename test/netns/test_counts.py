@@ -8,7 +8,7 @@ import signal
 import time
 
 import pytest
-from lib import laws
+from lib import invariants
 from lib.forwarder import Forwarder
 from lib.namespaces import Star, wait_until
 from lib.probe import Probe
@@ -25,14 +25,14 @@ def lost_before_queues(port):
 def check_way(final, n_sent, n_arrived, source=0, sink=1):
     """n_sent into port source, n_arrived out of port sink: none unnamed."""
     entry, leave = final["ports"][source], final["ports"][sink]
-    rx_drops = sum(laws.drops(entry, "rx").values())
-    assert n_sent == laws.total(entry, "rx", "delivered") + rx_drops + \
+    rx_drops = sum(invariants.drops(entry, "rx").values())
+    assert n_sent == invariants.total(entry, "rx", "delivered") + rx_drops + \
         lost_before_queues(entry), (n_sent, entry)
-    lost = laws.lost_by_name(final, source)
-    tx_drops = sum(laws.drops(leave, "tx").values())
+    lost = invariants.lost_by_name(final, source)
+    tx_drops = sum(invariants.drops(leave, "tx").values())
     assert n_sent == n_arrived + sum(lost.values()) + tx_drops, (
-        n_sent, n_arrived, lost, laws.drops(leave, "tx"))
-    assert n_arrived == laws.total(leave, "tx", "completed")
+        n_sent, n_arrived, lost, invariants.drops(leave, "tx"))
+    assert n_arrived == invariants.total(leave, "tx", "completed")
 
 
 @pytest.mark.parametrize("options", ["", ",attach=generic", ",csum=off"])
@@ -47,7 +47,7 @@ def test_all_arrive_where_there_is_room(lab, star, options):
     final = forwarder.stop()
     assert [number_of(f) for f in got] == list(range(n)) and not sink.lost()
     check_way(final, n, n)
-    assert not laws.lost_by_name(final, 0)
+    assert not invariants.lost_by_name(final, 0)
 
 
 def stall_and_send(forwarder, source, frames, gap=64):
@@ -74,8 +74,8 @@ def test_what_a_stalled_forwarder_loses_has_a_name(lab, star, options):
     assert len(sink.receive(100)) == 100
     final = forwarder.stop()
     assert not sink.lost()
-    check_way(final, n, laws.total(final["ports"][1], "tx", "completed"))
-    lost = laws.lost_by_name(final, 0)
+    check_way(final, n, invariants.total(final["ports"][1], "tx", "completed"))
+    lost = invariants.lost_by_name(final, 0)
     assert sum(lost.values()) >= 3 * (1000 - 2 * RING - 64), lost
     assert set(lost) <= {"rx no_buffer", "rx ring_full"}, lost
 
@@ -115,7 +115,7 @@ def test_jumbo_frames_are_lost_whole(lab):
         assert data == frame(9014 if i >= 1200 else 9000 - i % 7, i)
     check_way(final, n, len(got))
     assert len(got) >= 3 * 60 + 50
-    assert sum(laws.lost_by_name(final, 0).values()) > 0
+    assert sum(invariants.lost_by_name(final, 0).values()) > 0
 
 
 def test_four_queues_count_each_for_itself(lab):
@@ -135,7 +135,7 @@ def test_a_peer_that_is_down_is_a_drop_of_the_device(lab, star):
     forwarder = Forwarder(lab, star.middle, *star.ports)
     star.hosts[1].ip("link", "set", "h0", "down")
     n = source.send_all(frame(100, i) for i in range(300))
-    wait_until("all are dropped", lambda: laws.drops(
+    wait_until("all are dropped", lambda: invariants.drops(
         forwarder.next_snapshot()["ports"][1], "tx")["device"] == 300)
     star.hosts[1].ip("link", "set", "h0", "up")
     sink = lab.closing(Wire(star.hosts[1], "h0", TEST_TYPE))
@@ -143,7 +143,7 @@ def test_a_peer_that_is_down_is_a_drop_of_the_device(lab, star):
     got = sink.receive(100)
     assert [number_of(f) for f in got] == list(range(300, 400))
     final = forwarder.stop()
-    assert laws.drops(final["ports"][1], "tx")["device"] == 300
+    assert invariants.drops(final["ports"][1], "tx")["device"] == 300
     check_way(final, n, 100)
 
 
@@ -161,7 +161,7 @@ def test_frames_longer_than_the_buffer_are_named(lab, star):
     assert got == [f for f in sent if len(f) == 1000]
     final = forwarder.stop()
     check_way(final, n, 200)
-    assert laws.lost_by_name(final, 0) == {"rx no_buffer": 100}
+    assert invariants.lost_by_name(final, 0) == {"rx no_buffer": 100}
 
 
 def test_frames_longer_than_the_way_out_are_named(lab, star):
@@ -169,7 +169,7 @@ def test_frames_longer_than_the_way_out_are_named(lab, star):
     forwarder = Forwarder(lab, star.middle, *star.ports)
     star.middle.ip("link", "set", "p1", "mtu", 1000)
     wait_until("the new MTU is known", lambda: source.send(frame(1500)) or
-               laws.drops(forwarder.next_snapshot()["ports"][1],
+               invariants.drops(forwarder.next_snapshot()["ports"][1],
                           "tx")["too_long"] > 0)
     before = forwarder.next_snapshot()["ports"][1]
     n = source.send_all(frame(1500 if i % 3 == 0 else 900, i)
@@ -177,8 +177,8 @@ def test_frames_longer_than_the_way_out_are_named(lab, star):
     assert n == 300
     assert len(sink.receive_until_quiet()) >= 200
     final = forwarder.stop()
-    assert laws.drops(final["ports"][1], "tx")["too_long"] == \
-        laws.drops(before, "tx")["too_long"] + 100
+    assert invariants.drops(final["ports"][1], "tx")["too_long"] == \
+        invariants.drops(before, "tx")["too_long"] + 100
 
 
 def test_a_starved_fill_ring_loses_by_name_and_flows_again(lab, star):
@@ -210,7 +210,7 @@ def test_a_starved_fill_ring_loses_by_name_and_flows_again(lab, star):
     probe.answer()
     probe.answer()
     entry = probe.stats(0)
-    rx_drops = laws.drops(entry, "rx")
+    rx_drops = invariants.drops(entry, "rx")
     assert n + n_after == n_held + len(waited) + n_after + \
         sum(rx_drops.values()) + lost_before_queues(entry), entry
     assert rx_drops["no_buffer"] + rx_drops["ring_full"] >= 400
@@ -234,9 +234,9 @@ def test_accounting_holds_when_it_ends_under_load(lab, star):
     forwarder = Forwarder(lab, star.middle, *star.ports)
     for i in range(3000):
         source.send(frame(200, i))
-    final = forwarder.stop()  # checks the laws; frames are still under way
+    final = forwarder.stop()  # checks the invariants; frames are still under way
     got = sink.receive_until_quiet()
-    delivered = laws.total(final["ports"][0], "rx", "delivered")
+    delivered = invariants.total(final["ports"][0], "rx", "delivered")
     assert 0 < delivered <= 3000
-    assert laws.total(final["ports"][1], "tx", "completed") == len(
+    assert invariants.total(final["ports"][1], "tx", "completed") == len(
         got) + sink.lost()

@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from lib import laws, talk
+from lib import invariants, talk
 from lib.forwarder import Forwarder
 from lib.namespaces import Star, wait_until
 from lib.wire import BROADCAST, TEST_TYPE, Wire, frame, mac, number_of
@@ -59,10 +59,10 @@ def test_kernels_talk_through_the_bridge(bridge):
                 talk.tcp(sender, receiver, star.address(k), 1 << 20)
     final = bridge.stop()
     assert len(final["workers"]) == 2
-    assert laws.worker_total(final, "handed_off") > 0
+    assert invariants.worker_total(final, "handed_off") > 0
     assert final["fdb"]["entries"] == N_HOSTS
     # A small ring may be full for a moment; nothing else may be lost.
-    assert {name for name, n in laws.worker_drops(final).items() if n} <= {
+    assert {name for name, n in invariants.worker_drops(final).items() if n} <= {
         "tx_full", "handoff_full"}
 
 
@@ -74,8 +74,8 @@ def test_flooding_reaches_each_other_port_once(bridge):
         bridge.send(i, mac(i), b"\x01\x00\x5e\x00\x00\x01", others)
         bridge.send(i, mac(i), mac(77), others)
     final = bridge.stop()
-    assert laws.worker_total(final, "flooded") == 9
-    assert laws.worker_total(final, "cloned") == 9
+    assert invariants.worker_total(final, "flooded") == 9
+    assert invariants.worker_total(final, "cloned") == 9
 
 
 def test_a_learned_address_gets_its_frames_alone(bridge):
@@ -85,7 +85,7 @@ def test_a_learned_address_gets_its_frames_alone(bridge):
             # Not back to where it came from: no loop.
             bridge.send(i, mac(i), mac(k), [k] if i != k else [])
     final = bridge.stop()
-    assert laws.worker_drops(final)["same_port"] == N_HOSTS
+    assert invariants.worker_drops(final)["same_port"] == N_HOSTS
     assert final["fdb"]["learned"] == N_HOSTS
 
 
@@ -153,8 +153,8 @@ def test_the_table_stays_within_its_limit(lab):
     bridge.send(2, mac(100 + learned[0]), mac(100 + learned[1]), [0])
     final = bridge.stop()
     assert final["fdb"]["entries"] == 4 and final["fdb"]["full"] == 6
-    assert laws.worker_drops(final)["same_port"] == 4
-    assert laws.worker_total(final, "flooded") == 12
+    assert invariants.worker_drops(final)["same_port"] == 4
+    assert invariants.worker_total(final, "flooded") == 12
 
 
 def test_frames_for_the_link_stay_on_it(bridge):
@@ -162,7 +162,7 @@ def test_frames_for_the_link_stay_on_it(bridge):
     bridge.send(0, mac(0), b"\x01\x80\xc2\x00\x00\x00", [])
     bridge.send(0, mac(0), b"\x01\x80\xc2\x00\x00\x10", [1, 2])
     final = bridge.stop()
-    assert laws.worker_drops(final)["link_local"] == 1
+    assert invariants.worker_drops(final)["link_local"] == 1
 
 
 def test_a_group_address_as_sender_is_not_learned(bridge):
@@ -179,4 +179,4 @@ def test_one_deleted_port_leaves_a_bridge_of_two(bridge):
     bridge.send(0, mac(0), mac(1), [1])
     bridge.send(1, mac(1), BROADCAST, [0])
     final = bridge.stop()
-    assert laws.drops(final["ports"][2], "tx")["port_gone"] >= 1
+    assert invariants.drops(final["ports"][2], "tx")["port_gone"] >= 1

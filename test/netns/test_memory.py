@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Where frames lie in memory, and what becomes of them on the way out."""
 import pytest
-from lib import laws
+from lib import invariants
 from lib.namespaces import Star
 from lib.probe import Probe, opened
 from lib.wire import TEST_TYPE, Wire, frame
@@ -23,7 +23,7 @@ def pass_from_probe(lab, star, probe, n, n_bytes, *where):
 
 def no_tx_drop(probe):
     """Nothing was lost on the way out of port 0."""
-    assert not any(laws.drops(probe.stats(0), "tx").values())
+    assert not any(invariants.drops(probe.stats(0), "tx").values())
 
 
 def test_an_entry_across_a_chunk_edge_is_split(lab, star):
@@ -259,11 +259,11 @@ def test_a_copy_without_a_page_is_a_named_drop(lab, star):
             break
     assert n_held == n_pages - 64  # the rest is the device's
     probe.do("send", 0, 0, 5, 1000, 256, later)
-    drops = laws.drops(probe.stats(0), "tx")
+    drops = invariants.drops(probe.stats(0), "tx")
     assert drops["no_buffer"] == 5
     probe.do("release")
     pass_from_probe(lab, star, probe, 5, 1000, 256, later)
-    assert laws.drops(probe.stats(0), "tx") == drops
+    assert invariants.drops(probe.stats(0), "tx") == drops
     assert probe.do("pool-stats", later)["in_flight"] == 0
 
 
@@ -271,9 +271,9 @@ def test_what_no_port_can_send_is_a_named_drop(lab, star):
     probe = opened(lab, star.middle, "p0,csum=off,ring=256", pool=(4096, PAGE))
     for n_bytes, name in ((13, "invalid"), (1519, "too_long"),
                           (9000, "too_long")):
-        before = laws.drops(probe.stats(0), "tx")[name]
+        before = invariants.drops(probe.stats(0), "tx")[name]
         probe.do("send", 0, 0, 3, n_bytes)
-        assert laws.drops(probe.stats(0), "tx")[name] == before + 3
+        assert invariants.drops(probe.stats(0), "tx")[name] == before + 3
     pass_from_probe(lab, star, probe, 3, 1514)
 
 

@@ -57,7 +57,7 @@ def test_with_the_command_line_alone(lab, house, echo):
     assert talker.ask()[0] == nat.OUTSIDE
     process.process.terminate()
     assert process.wait() == 0
-    assert "accounting laws hold" in process.out.text()
+    assert "accounting invariants hold" in process.out.text()
 
 
 def test_a_packet_whose_time_runs_out_is_answered(house):

@@ -7,7 +7,7 @@ import time
 
 import pytest
 from host import limit
-from lib import laws, talk
+from lib import invariants, talk
 from lib.forwarder import Forwarder, Refused
 from lib.namespaces import Star, run, wait_until
 from lib.probe import Probe, opened
@@ -110,10 +110,10 @@ def test_it_ends_in_good_order_while_a_port_is_down(lab, star):
     forwarder = Forwarder(lab, star.middle, *star.ports)
     star.middle.ip("link", "set", "p1", "down")
     source.send_all(frame(100, i) for i in range(500))
-    wait_until("all are in the ring", lambda: laws.total(
+    wait_until("all are in the ring", lambda: invariants.total(
         forwarder.next_snapshot()["ports"][1], "tx", "pending") == 500)
     final = forwarder.stop(pending=True)
-    assert laws.total(final["ports"][1], "tx", "pending") == 500
+    assert invariants.total(final["ports"][1], "tx", "pending") == 500
     assert "UP" not in star.middle.link("p1")["flags"]
     assert not star.has_program("p0")
 
@@ -129,9 +129,9 @@ def test_deleted_during_traffic_the_other_pair_goes_on(lab):
         assert passes(wires[2], wires[3], 1)
         wait_until("it is gone", lambda: forwarder.next_snapshot()[
             "ports"][1]["link"]["gone"])
-        before = laws.drops(forwarder.next_snapshot()["ports"][1], "tx")
+        before = invariants.drops(forwarder.next_snapshot()["ports"][1], "tx")
         time.sleep(1.1)
-        after = laws.drops(forwarder.next_snapshot()["ports"][1], "tx")
+        after = invariants.drops(forwarder.next_snapshot()["ports"][1], "tx")
         assert after["port_gone"] > before["port_gone"]
         assert passes(wires[2], wires[3], 2)
     final = forwarder.stop(pending=True)
@@ -273,7 +273,7 @@ def test_one_of_three_ports_stalled(lab):
         # The device loses some of a burst, after a pause of this machine.
         n_came = stream.n - sum(port["device_drops"].values())
         assert n >= 0.95 * n_came, (n, stream.n, port)
-    drops = laws.worker_drops(final)
+    drops = invariants.worker_drops(final)
     if STALL_S >= 4:  # longer than it takes to fill the ring
         assert drops["tx_full"] + drops["handoff_full"] > 0
 

@@ -10,7 +10,7 @@ import struct
 from pathlib import Path
 
 import pytest
-from lib import laws, talk, wire
+from lib import invariants, talk, wire
 from lib.forwarder import Forwarder
 from lib.namespaces import Star, run, wait_until
 from lib.probe import opened
@@ -151,7 +151,7 @@ def test_a_partial_sum_is_finished_for_a_port_that_cannot(lab, star):
     data = udp_frame(star, lambda right: pseudo_sum(star, length))
     source.send(data)
     source.send(udp_frame(star, lambda right: right ^ 0x0100))
-    wait_until("both are in", lambda: laws.total(
+    wait_until("both are in", lambda: invariants.total(
         forwarder.next_snapshot()["ports"][0], "rx", "delivered") == 2)
     final = forwarder.stop()
     assert events(final, "rx_csum_partial") == 1
@@ -170,9 +170,9 @@ def test_frames_of_every_length_are_intact(lab, star, options):
     pass_all(lab, star, (frame(n, n) for n in lengths), sender=1)
     final = forwarder.stop()
     for port in final["ports"]:
-        assert laws.total(port, "rx", "delivered") == len(lengths)
-        assert laws.total(port, "tx", "completed") == len(lengths)
-        assert laws.total(port, "rx", "bytes") == sum(lengths)
+        assert invariants.total(port, "rx", "delivered") == len(lengths)
+        assert invariants.total(port, "tx", "completed") == len(lengths)
+        assert invariants.total(port, "rx", "bytes") == sum(lengths)
 
 
 @pytest.mark.parametrize("page_bytes", [2048, 8192, 32768])
@@ -234,7 +234,7 @@ def test_one_entry_per_frame_at_mtu_1500(lab, star):
     source = lab.closing(Wire(star.hosts[0], "h0"))
     n = source.send_all(frame(MAX_LENGTH, i) for i in range(100))
     assert probe.do("hold", 0, 1000, 500)["n"] == n  # entries
-    assert laws.total(probe.stats(0), "rx", "delivered") == n  # frames
+    assert invariants.total(probe.stats(0), "rx", "delivered") == n  # frames
     probe.close()
     # And a burst of one entry is enough to forward them.
     Forwarder(lab, star.middle, *star.ports,
@@ -383,7 +383,7 @@ def test_mode_macswap_swaps_and_mode_drop_drops(lab, star):
     source.send_all(frame(100, i) for i in range(50))
     assert not sink.receive(1, 0.3)
     final = forwarder.stop()
-    assert laws.worker_drops(final)["mode_drop"] == 50
+    assert invariants.worker_drops(final)["mode_drop"] == 50
 
 
 def test_four_ports_are_two_pairs(lab):
@@ -405,7 +405,7 @@ def test_each_way_of_waiting_forwards(lab, star, idle):
     for _ in range(10):  # one by one: each finds it waiting
         assert talk.ping(star.hosts[0], star.address(1), 1) == 1
     final = forwarder.stop()
-    assert (laws.worker_total(final, "sleeps") == 0) == (idle == "poll")
+    assert (invariants.worker_total(final, "sleeps") == 0) == (idle == "poll")
 
 
 def test_json_keeps_its_laws_while_it_runs(lab, star):
@@ -424,7 +424,7 @@ def test_json_keeps_its_laws_while_it_runs(lab, star):
         assert "final" not in before
         for p, port in enumerate(before["ports"]):
             for side, name in (("rx", "delivered"), ("tx", "completed")):
-                assert laws.total(port, side, name) <= laws.total(
+                assert invariants.total(port, side, name) <= invariants.total(
                     after["ports"][p], side, name)
 
 
@@ -434,7 +434,7 @@ def test_quiet_prints_the_final_object_alone(lab, star):
     assert forwarder.wait() == 0
     lines = forwarder.out.text().splitlines()
     assert len(lines) == 1 and not forwarder.err.text()
-    laws.check_final(json.loads(lines[0]))
+    invariants.check_final(json.loads(lines[0]))
 
 
 def test_csv_has_a_line_per_queue_and_second(lab, star):
@@ -469,10 +469,10 @@ def test_it_ends_by_count_and_by_duration(lab, star):
                           options=["--count", 20])
     source.send_all(frame(60, i) for i in range(20))
     assert forwarder.wait(5) == 0
-    laws.check_final(forwarder.snapshots()[-1])
+    invariants.check_final(forwarder.snapshots()[-1])
     forwarder = Forwarder(lab, star.middle, *star.ports,
                           options=["--duration", 0.5])
     assert forwarder.wait(5) == 0
-    laws.check_final(forwarder.snapshots()[-1])
+    invariants.check_final(forwarder.snapshots()[-1])
     assert not any(star.has_program(p) for p in star.ports)
     assert Path("/run/netns", star.middle.name).exists()

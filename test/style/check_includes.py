@@ -41,8 +41,8 @@ def objection(path, target):
     if top == "test" and module == "conformance":
         if name.startswith("support/"):
             return ""
-        if name.startswith("model/") and path.name.startswith("rig_"):
-            return ""  # a rig knows its driver; the suite does not
+        if name.startswith("model/") and path.name.startswith("fixture_"):
+            return ""  # a fixture knows its driver; the suite does not
         return "conformance tests see the public headers alone"
     if top == "test":
         return ""

@@ -319,10 +319,11 @@ static inline void model_ref(struct model *m, struct mr_cache *cache,
 		return;
 	frag = &m->live[i % m->n_live];
 	frame = (struct mr_frame){ frag->addr, frag->n_bytes, 0 };
-	MODEL_CHECK(mr_frame_is_sole(cache, &frame) <= (frag->n_refs == 1));
+	MODEL_CHECK(mr_frame_is_exclusive(cache, &frame) <=
+		    (frag->n_refs == 1));
 	MODEL_CHECK(mr_frame_ref(cache, &frame, 1) == 0);
 	frag->n_refs++;
-	MODEL_CHECK(!mr_frame_is_sole(cache, &frame));
+	MODEL_CHECK(!mr_frame_is_exclusive(cache, &frame));
 	MODEL_CHECK(mr_frame_push(cache, &frame, 1) == -EROFS);
 	for (int k = 0; k < MODEL_N; k++)
 		if (m->cuts[k].block_bytes != 0 &&

@@ -36,7 +36,7 @@ static inline struct mr_objpool_stats obj_stats(const struct mr_objpool *pool)
 	return stats;
 }
 
-/* Conservation is the law: nothing is out but what the test knows of. */
+/* Conservation is the invariant: nothing is out but what the test knows of. */
 static inline void assert_obj_in_flight(const struct mr_objpool *pool,
 					uint64_t n)
 {

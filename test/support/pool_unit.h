@@ -79,7 +79,7 @@ static inline struct mr_pool_stats pool_stats(const struct mr_pool *pool)
 	return stats;
 }
 
-/* Conservation is the law: nothing is out but what the test knows of. */
+/* Conservation is the invariant: nothing is out but what the test knows of. */
 static inline void assert_in_flight(const struct mr_pool *pool, uint64_t n)
 {
 	const struct mr_pool_stats s = pool_stats(pool);

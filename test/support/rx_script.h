@@ -16,7 +16,7 @@
 
 #include <millrace/millrace.h>
 
-#include "support/laws.h"
+#include "support/invariants.h"
 #include "support/unit.h"
 
 enum { RX_SCRIPT_END_BYTES = 100, RX_SCRIPT_PAGES = 4096 };
@@ -92,7 +92,7 @@ static inline void rx_script_run(const struct rx_script *row,
 	assert_int_equal(stats.drops[MR_RX_DROP_INVALID], row->invalid);
 	assert_int_equal(stats.drops[MR_RX_DROP_TOO_LONG], row->too_long);
 	assert_int_equal(stats.events[MR_RX_EVENT_POOL_EMPTY], row->pool_empty);
-	assert_true(laws_of_rx_hold(&stats));
+	assert_true(invariants_of_rx_hold(&stats));
 }
 
 #endif

@@ -223,7 +223,7 @@ int serve_trial(struct serving *serving, const json_t *request, json_t *reply,
 
 /*
  * A trial of the tester alone, which is in no document: frames pass through
- * memory, and through a known device, if one is given; else on the cores and
+ * memory, and through a simulated DUT, if one is given; else on the cores and
  * with the streams of the ports that are open.
  */
 int serve_alone(struct serving *serving, const json_t *request, json_t *reply,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The known device.
+ * The simulated DUT.
  *
  *     rx --> loss --> corruption --> rate and its queue --> reordering -->
  *         doubling --> delay --> tx
@@ -64,7 +64,7 @@ int device_open(const struct device_config *config, void *base,
 	if (device == NULL || device->ring == NULL) {
 		free(device);
 		snprintf(why->text, sizeof(why->text),
-			 "no memory for the known device");
+			 "no memory for the simulated DUT");
 		return -ENOMEM;
 	}
 	device->config = *config;

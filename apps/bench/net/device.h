@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The known device: loses, delays, doubles and reorders frames in a way that
+ * The simulated DUT: loses, delays, doubles and reorders frames in a way that
  * is exactly known, so that what a tester finds can be compared with it. Its
  * counters are the truth.
  *

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the known device is to do: "loss=1000,delay=50us". */
+/* What the simulated DUT is to do: "loss=1000,delay=50us". */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "net/commands.h"
-#include "net/plain.h"
+#include "net/relay.h"
 #include "net/swap.h"
 #include "support/counter.h"
 #include "support/signals.h"
@@ -28,7 +28,7 @@ static const char *const drop_names[N_DROPS] = {
 	[DROP_SHUTDOWN] = "shutdown",
 };
 
-enum { OPTION_LAYER = PLAIN_OWN, OPTION_ARP, OPTION_THREADS };
+enum { OPTION_LAYER = RELAY_OWN, OPTION_ARP, OPTION_THREADS };
 
 struct reflect {
 	enum swap_layer layer;
@@ -222,8 +222,8 @@ static int open_reflectors(struct reflect *reflect, struct mr_reason *why)
 	return 0;
 }
 
-static int reflect_ports(const struct plain_command *command,
-			 const struct plain_options *options)
+static int reflect_ports(const struct relay_command *command,
+			 const struct relay_options *options)
 {
 	struct reflect *reflect = command->own;
 	const uint32_t all = UINT32_MAX;
@@ -238,11 +238,11 @@ static int reflect_ports(const struct plain_command *command,
 
 	config.signal_fd = signals_open();
 	if (config.signal_fd < 0)
-		return plain_complain(command, 1, "no signalfd");
+		return relay_complain(command, 1, "no signalfd");
 	status = dataplane_open(&reflect->plane, &options->plane, &why);
 	if (status == 0) {
 		status = open_reflectors(reflect, &why);
-		reflect->document = plain_document(command, options,
+		reflect->document = relay_document(command, options,
 						   &reflect->plane, all, all);
 		document_set(reflect->document, "layer",
 			     json_integer(reflect->layer));
@@ -251,10 +251,10 @@ static int reflect_ports(const struct plain_command *command,
 		config.workers = reflect->reflectors;
 		status = status == 0 ?
 				 run(&config) :
-				 plain_complain(command, status, why.text);
+				 relay_complain(command, status, why.text);
 		dataplane_close(&reflect->plane);
 	} else {
-		plain_complain(command, status, why.text);
+		relay_complain(command, status, why.text);
 	}
 	document_free(reflect->document);
 	free(reflect->reflectors);
@@ -265,7 +265,7 @@ static int reflect_ports(const struct plain_command *command,
 int reflect_main(int argc, char **argv)
 {
 	struct reflect reflect = { .layer = SWAP_PORTS };
-	const struct plain_command command = {
+	const struct relay_command command = {
 		.program = "mr-bench reflect",
 		.usage =
 			"usage: mr-bench reflect [options] PORT...\n"
@@ -277,18 +277,18 @@ int reflect_main(int argc, char **argv)
 		.own = &reflect,
 	};
 	uint32_t sends_to[MAX_PORTS];
-	struct plain_options options;
+	struct relay_options options;
 	struct mr_reason why;
 	int first;
-	int status = plain_options_main(&command, argc, argv, &options, &first);
+	int status = relay_options_main(&command, argc, argv, &options, &first);
 
 	if (status >= 0)
 		return status;
 	if (first == argc)
-		return plain_complain(&command, 2,
+		return relay_complain(&command, 2,
 				      "no port; mr-bench reflect PORT...");
 	if (argc - first > MAX_PORTS)
-		return plain_complain(&command, 2, "more than 32 ports");
+		return relay_complain(&command, 2, "more than 32 ports");
 	for (uint32_t p = 0; p < MAX_PORTS; p++)
 		sends_to[p] = p;
 	options.plane.specs = (const char *const *)argv + first;
@@ -297,6 +297,6 @@ int reflect_main(int argc, char **argv)
 	options.plane.sends_to = sends_to;
 	reflect.n_burst = options.plane.burst;
 	if (!specs_differ(options.plane.specs, options.plane.n_ports, &why))
-		return plain_complain(&command, 2, why.text);
+		return relay_complain(&command, 2, why.text);
 	return reflect_ports(&command, &options);
 }

@@ -17,7 +17,7 @@
 #include "net/clock.h"
 #include "net/commands.h"
 #include "net/hist.h"
-#include "net/plain.h"
+#include "net/relay.h"
 #include "net/trial.h"
 #include "support/counter.h"
 #include "support/signals.h"
@@ -32,7 +32,7 @@ static const char *const drop_names[N_DROPS] = {
 };
 
 enum {
-	OPTION_SPEED = PLAIN_OWN,
+	OPTION_SPEED = RELAY_OWN,
 	OPTION_LOOP,
 	OPTION_MAX_LAG,
 	OPTION_OUT,
@@ -423,11 +423,11 @@ static void add_trial(void *app)
 	free(trial);
 }
 
-static void describe(const struct plain_command *command,
-		     const struct plain_options *options, struct replay *replay)
+static void describe(const struct relay_command *command,
+		     const struct relay_options *options, struct replay *replay)
 {
 	struct document *document =
-		plain_document(command, options, &replay->plane, 1 << TO_PORT,
+		relay_document(command, options, &replay->plane, 1 << TO_PORT,
 			       1 << CAPTURE_PORT);
 
 	document_set(document, "file", json_string(replay->path));
@@ -441,7 +441,7 @@ static void describe(const struct plain_command *command,
 }
 
 /* Returns the exit status. */
-static int write_files(const struct plain_command *command,
+static int write_files(const struct relay_command *command,
 		       const struct replay *replay)
 {
 	struct mr_reason why;
@@ -451,7 +451,7 @@ static int write_files(const struct plain_command *command,
 		err = document_write(replay->document, replay->out, &why);
 	if (err == 0 && replay->csv != NULL)
 		err = document_write_csv(replay->document, replay->csv, &why);
-	return err < 0 ? plain_complain(command, 1, why.text) : 0;
+	return err < 0 ? relay_complain(command, 1, why.text) : 0;
 }
 
 /* The capture as a port: what a spec takes for its own has a backslash. */
@@ -468,8 +468,8 @@ static bool make_spec(const char *path, uint32_t n_loops, char *ret)
 	return *path == '\0';
 }
 
-static int replay_to_port(const struct plain_command *command,
-			  const struct plain_options *options)
+static int replay_to_port(const struct relay_command *command,
+			  const struct relay_options *options)
 {
 	struct replay *replay = command->own;
 	const struct run_fd fds[] = { { replay->done_fd, end } };
@@ -489,7 +489,7 @@ static int replay_to_port(const struct plain_command *command,
 
 	config.signal_fd = signals_open();
 	if (config.signal_fd < 0)
-		return plain_complain(command, 1, "no signalfd");
+		return relay_complain(command, 1, "no signalfd");
 	clock_open(&replay->clock, false);
 	status = dataplane_open(&replay->plane, &options->plane, &why);
 	if (status == 0) {
@@ -498,7 +498,7 @@ static int replay_to_port(const struct plain_command *command,
 		if (!replay->has_ended)
 			document_fail(replay->document, "it did not run");
 		if (status == 0 && replay->n_unread > 0)
-			status = plain_complain(command, 1,
+			status = relay_complain(command, 1,
 						"not all of the capture was "
 						"sent: records are damaged, "
 						"cut off or too long; capture "
@@ -508,30 +508,30 @@ static int replay_to_port(const struct plain_command *command,
 		document_free(replay->document);
 		dataplane_close(&replay->plane);
 	} else {
-		plain_complain(command, status, why.text);
+		relay_complain(command, status, why.text);
 	}
 	close(config.signal_fd);
 	return status;
 }
 
-static int parse_and_replay(const struct plain_command *command, int argc,
+static int parse_and_replay(const struct relay_command *command, int argc,
 			    char **argv)
 {
 	static const uint32_t sends_to[] = { TO_PORT, TO_PORT };
 	struct replay *replay = command->own;
-	struct plain_options options;
+	struct relay_options options;
 	char spec[MAX_SPEC_BYTES];
 	const char *specs[N_PORTS];
 	int first;
-	int status = plain_options_main(command, argc, argv, &options, &first);
+	int status = relay_options_main(command, argc, argv, &options, &first);
 
 	if (status >= 0)
 		return status;
 	if (argc - first != N_PORTS)
-		return plain_complain(command, 2,
+		return relay_complain(command, 2,
 				      "two words: mr-bench replay FILE PORT");
 	if (!make_spec(argv[first], replay->n_loops, spec))
-		return plain_complain(command, 2,
+		return relay_complain(command, 2,
 				      "the file's name is too long");
 	replay->path = argv[first];
 	options.label = replay->label;
@@ -544,7 +544,7 @@ static int parse_and_replay(const struct plain_command *command, int argc,
 	replay->n_burst = options.plane.burst;
 	replay->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (replay->done_fd < 0)
-		return plain_complain(command, 1, strerror(errno));
+		return relay_complain(command, 1, strerror(errno));
 	status = replay_to_port(command, &options);
 	close(replay->done_fd);
 	return status;
@@ -553,7 +553,7 @@ static int parse_and_replay(const struct plain_command *command, int argc,
 int replay_main(int argc, char **argv)
 {
 	struct replay *replay = calloc(1, sizeof(*replay));
-	const struct plain_command command = {
+	const struct relay_command command = {
 		.program = "mr-bench replay",
 		.usage = "usage: mr-bench replay [options] FILE PORT\n"
 			 "Send the frames of a capture unchanged, with its "
@@ -566,7 +566,7 @@ int replay_main(int argc, char **argv)
 	int status;
 
 	if (replay == NULL)
-		return plain_complain(&command, 1, "no memory");
+		return relay_complain(&command, 1, "no memory");
 	replay->speed = 1;
 	replay->n_loops = 1;
 	replay->max_lag_ns = DEFAULT_LAG_MS * UINT64_C(1000000);

@@ -152,7 +152,7 @@ int tester_close(struct tester *tester)
 	for (uint32_t i = 0; i < tester->n_crossings; i++)
 		device_close(tester->crossings[i].device, cache);
 	dataplane_drain(plane, drop_handed_off, NULL);
-	if (!tester_laws_hold(tester, text, sizeof(text)))
+	if (!tester_invariants_hold(tester, text, sizeof(text)))
 		status = complain(tester, text);
 	dataplane_close_ports(plane);
 	mr_pool_stats(plane->pool, &stats);

@@ -65,8 +65,8 @@ int tester_run(struct tester *tester, const struct trial_config *config,
 	       struct trial_result *ret, struct mr_reason *why);
 
 /*
- * Drain, close, and look whether pages and laws add up: returns 0 or 1, with a
- * line on stderr for what does not. Where a thread did not end, which
+ * Drain, close, and look whether pages and invariants add up: returns 0 or 1,
+ * with a line on stderr for what does not. Where a thread did not end, which
  * tester_run() has told, it ends the process with 1.
  */
 int tester_close(struct tester *tester);
@@ -114,7 +114,7 @@ uint32_t tester_cores(const struct tester *tester, uint32_t *ret_cores,
 const struct tester_config *tester_config_of(const struct tester *tester);
 
 /*
- * What the known device did in the last trial, on the way from the first port
+ * What the simulated DUT did in the last trial, on the way from the first port
  * to the second (0) or back (1). False: there is none.
  */
 struct device_counts;

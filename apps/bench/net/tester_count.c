@@ -427,7 +427,8 @@ void tester_latency_since(const struct tester *tester, struct hist *before,
 }
 
 /* received = delivered + drops; accepted = completed + pending + drops. */
-bool tester_laws_hold(const struct tester *tester, char *ret, size_t n_bytes)
+bool tester_invariants_hold(const struct tester *tester, char *ret,
+			    size_t n_bytes)
 {
 	for (uint32_t p = 0; p < tester->plane.n_ports; p++) {
 		struct mr_port *port = tester->plane.ports[p];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Opening a tester: ports, queues dealt to threads, the known device. */
+/* Opening a tester: ports, queues dealt to threads, the simulated DUT. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,7 +55,7 @@ static int list_ports(struct tester *tester, const struct tester_config *config,
 {
 	if (config->n_tx + config->n_rx == 0)
 		return fail_with(why, 2, "no port");
-	/* Behind each there may be one of the known device. */
+	/* Behind each there may be one of the simulated DUT. */
 	if (config->n_tx + config->n_rx > MAX_PORTS / 2)
 		return fail_with(why, 2, "%u ports are more than %d",
 				 config->n_tx + config->n_rx, MAX_PORTS / 2);

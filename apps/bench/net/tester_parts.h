@@ -31,7 +31,7 @@ struct sending_place {
 	struct mr_reason why;
 };
 
-/* A direction through the known device. */
+/* A direction through the simulated DUT. */
 struct crossing {
 	struct device *device;
 	struct mr_rxq *from;
@@ -108,8 +108,9 @@ void tester_free(struct tester *tester);
 /* By number of tx and rx: of a port, or of a place. */
 int tester_info_of(const struct tester *tester, uint32_t number,
 		   struct mr_port_info *ret);
-/* tester_count.c: the ports' laws; the line says which does not hold. */
-bool tester_laws_hold(const struct tester *tester, char *ret, size_t n_bytes);
+/* tester_count.c: the ports' invariants; the line says which does not hold. */
+bool tester_invariants_hold(const struct tester *tester, char *ret,
+			    size_t n_bytes);
 
 /* tester_loop.c: until the trial is over. */
 int tester_run_threads(struct tester *tester, const struct trial_config *config,

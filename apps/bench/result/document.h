@@ -49,7 +49,7 @@ void document_clock(struct document *document, const char *source,
 void document_cores(struct document *document, const uint32_t *cores,
 		    uint32_t n);
 
-/* All of a tester: ports, the clock, streams and the known device. Once. */
+/* All of a tester: ports, the clock, streams and the simulated DUT. Once. */
 void document_ports(struct document *document, const struct tester *tester);
 
 /* In "config": what was asked for. Takes value over. */

@@ -119,15 +119,15 @@ bool nat_addrs_is_excluded(const struct nat_addrs *addrs, uint32_t addr,
 			   uint8_t proto, uint16_t port);
 
 /* Whether it has a class other than that of the outside link. */
-static inline bool nat_addrs_is_odd(const struct nat_addrs *addrs,
-				    uint32_t addr)
+static inline bool nat_addrs_is_special(const struct nat_addrs *addrs,
+					uint32_t addr)
 {
 	return nat_addrs_of(addrs, addr) & ~(NAT_ADDR_LINK << NAT_OUTSIDE);
 }
 
-/* false: nat_addrs_is_odd() is false. */
-static inline bool nat_addrs_may_be_odd(const struct nat_addrs *addrs,
-					uint32_t addr)
+/* false: nat_addrs_is_special() is false. */
+static inline bool nat_addrs_may_be_special(const struct nat_addrs *addrs,
+					    uint32_t addr)
 {
 	return addrs->octets[ntohl(addr) >> 24];
 }

@@ -83,7 +83,7 @@ struct nat_timeouts {
 	uint32_t icmp_s;            /* 60; 5508 REQ-2 */
 	uint32_t other_s;           /* 300: address-only mappings */
 	uint32_t fragment_s;        /* 2 */
-	uint32_t quarantine_s; /* 120: a port is not used again; 6888 REQ-8 */
+	uint32_t hold_down_s; /* 120: a port is not used again; 6888 REQ-8 */
 };
 
 struct nat_port_config {

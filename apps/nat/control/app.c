@@ -86,7 +86,7 @@ static int make_worker(struct app *app, uint32_t i, struct mr_reason *ret_error)
 	w->config = app->config;
 	w->worker = mr_workers_get(app->plane.workers, i);
 	w->n_burst = app->options->plane.burst;
-	w->mail.answered_fd = app->answered_fd;
+	w->request.answered_fd = app->answered_fd;
 	if (app->steering != NULL) {
 		w->steer = nat_steer_of(app->steering, i);
 		nat_steer_follow(w->steer, app->routes);
@@ -442,12 +442,12 @@ void app_ask_reload(struct app *app)
 	for (uint32_t i = 0; i < app->n_workers; i++) {
 		struct nat_worker *w = &app->workers[i];
 
-		if (!w->has_news || !nat_mail_is_free(&w->mail))
+		if (!w->has_news || !nat_request_is_free(&w->request))
 			continue;
-		w->mail.question = NAT_ASK_RELOAD;
-		w->mail.config = app->next;
-		w->mail.routes = app->next_routes;
-		nat_mail_ask(&w->mail);
+		w->request.question = NAT_ASK_RELOAD;
+		w->request.config = app->next;
+		w->request.routes = app->next_routes;
+		nat_request_ask(&w->request);
 		mr_worker_wake(w->worker);
 	}
 }
@@ -457,14 +457,14 @@ void app_reload_answered(struct app *app, uint32_t worker_idx)
 {
 	struct nat_worker *w = &app->workers[worker_idx];
 
-	if (w->mail.err < 0)
+	if (w->request.err < 0)
 		print_error("mr-nat: reload: worker %u keeps the old "
 			    "configuration: %s",
-			    worker_idx, w->mail.why.text);
+			    worker_idx, w->request.why.text);
 	else
-		w->config = w->mail.config;
+		w->config = w->request.config;
 	w->has_news = false;
-	nat_mail_done(&w->mail);
+	nat_request_done(&w->request);
 	for (uint32_t i = 0; i < app->n_workers; i++)
 		if (app->workers[i].has_news)
 			return;

@@ -28,7 +28,7 @@ struct app {
 	struct nat_keep *keep;
 	struct nat_worker *workers; /* by index */
 	uint32_t n_workers;
-	int answered_fd;               /* mail was answered */
+	int answered_fd;               /* readable once a request was answered */
 	struct nat_control *control;   /* main()'s, for its events */
 	uint32_t n_reloads, n_refused; /* configurations */
 };

@@ -365,21 +365,21 @@ static void ask_more(struct nat_control *c, struct client *client)
 			return;
 		}
 		w = &app->workers[client->worker];
-		if (!nat_mail_is_free(&w->mail))
+		if (!nat_request_is_free(&w->request))
 			return; /* another one's; its answer wakes us */
-		w->mail.question = client->question;
-		w->mail.filter = client->filter;
-		w->mail.is_now = client->is_now;
-		w->mail.cursor = client->cursor;
+		w->request.question = client->question;
+		w->request.filter = client->filter;
+		w->request.is_now = client->is_now;
+		w->request.cursor = client->cursor;
 		client->is_asked = true;
-		nat_mail_ask(&w->mail);
+		nat_request_ask(&w->request);
 		mr_worker_wake(w->worker);
 	}
 }
 
 static void take_answer(struct nat_control *c, uint32_t worker_idx)
 {
-	struct nat_mail *mail = &c->app->workers[worker_idx].mail;
+	struct nat_request *request = &c->app->workers[worker_idx].request;
 
 	for (uint32_t i = 0; i < MAX_CLIENTS; i++) {
 		struct client *client = &c->clients[i];
@@ -387,18 +387,19 @@ static void take_answer(struct nat_control *c, uint32_t worker_idx)
 		if (!client->is_asked || client->worker != worker_idx)
 			continue;
 		client->is_asked = false;
-		client->cursor = mail->cursor;
-		client->n += mail->n;
-		for (uint32_t s = 0; s < mail->n && client->fd >= 0 &&
+		client->cursor = request->cursor;
+		client->n += request->n;
+		for (uint32_t s = 0; s < request->n && client->fd >= 0 &&
 				     client->question == NAT_ASK_LIST;
 		     s++)
-			nat_answer_session(&client->answer, &mail->sessions[s]);
-		if (mail->is_end) {
+			nat_answer_session(&client->answer,
+					   &request->sessions[s]);
+		if (request->is_end) {
 			client->worker++;
 			client->cursor = 0;
 		}
 	}
-	nat_mail_done(mail);
+	nat_request_done(request);
 }
 
 static void take_answers(struct nat_control *c)
@@ -410,11 +411,11 @@ static void take_answers(struct nat_control *c)
 	if (read(app->answered_fd, &n, sizeof(n)) < 0)
 		n = 0;
 	for (uint32_t w = 0; w < app->n_workers; w++) {
-		if (!nat_mail_is_answered(&app->workers[w].mail))
+		if (!nat_request_is_answered(&app->workers[w].request))
 			continue;
-		if (app->workers[w].mail.question == NAT_ASK_RELOAD)
+		if (app->workers[w].request.question == NAT_ASK_RELOAD)
 			app_reload_answered(app, w);
-		else if (app->workers[w].mail.question == NAT_ASK_SAVE)
+		else if (app->workers[w].request.question == NAT_ASK_SAVE)
 			nat_keep_answered(app->keep, w);
 		else
 			take_answer(c, w);

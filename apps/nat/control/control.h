@@ -10,8 +10,8 @@
  * The last line of an answer has "end" or "error"; that of clear also has
  * "saved": false if the state file could not be written within 5 s. At most 8
  * clients are served; one is disconnected if it sends no request for 5 s or
- * reads nothing for 60 s. The main thread serves them; workers answer its mail
- * between bursts.
+ * reads nothing for 60 s. The main thread serves them and sends requests
+ * to the workers, which answer between bursts.
  */
 #ifndef NAT_CONTROL_H
 #define NAT_CONTROL_H

@@ -20,7 +20,7 @@ static const struct count_row state_rows[] = {
 	{ "mappings", "mappings", LIVE_NUMBER },
 	{ "sessions", "more sessions", LIVE_NUMBER },
 	{ "subscribers", "subscribers", LIVE_NUMBER },
-	{ "quarantined", "ports in quarantine", LIVE_NUMBER },
+	{ "quarantined", "ports in hold-down", LIVE_NUMBER },
 	{ "created", "created", LIVE_RATE },
 	{ "expired", "expired", LIVE_RATE },
 	{ "bytes", "bytes", LIVE_NOTHING },

@@ -87,7 +87,7 @@ static void begin(struct nat_keep *keep)
 /* All sessions, from workers that do not run. */
 static void gather(struct nat_keep *keep)
 {
-	struct nat_session sessions[NAT_MAIL_SAVED];
+	struct nat_session sessions[NAT_REQUEST_SAVED];
 
 	begin(keep);
 	for (uint32_t w = 0; w < keep->app->n_workers; w++) {
@@ -96,7 +96,7 @@ static void gather(struct nat_keep *keep)
 
 		while ((n = nat_maps_list(keep->app->workers[w].maps, &cursor,
 					  now_s(keep), sessions,
-					  NAT_MAIL_SAVED)) > 0)
+					  NAT_REQUEST_SAVED)) > 0)
 			put(keep, sessions, n);
 	}
 }
@@ -242,28 +242,28 @@ static void ask(struct nat_keep *keep)
 {
 	struct nat_worker *w = &keep->app->workers[keep->worker];
 
-	if (keep->is_asked || !nat_mail_is_free(&w->mail))
+	if (keep->is_asked || !nat_request_is_free(&w->request))
 		return;
 	keep->is_asked = true;
-	w->mail.question = NAT_ASK_SAVE;
-	w->mail.filter = (struct nat_filter){ 0 };
-	w->mail.cursor = keep->cursor;
-	nat_mail_ask(&w->mail);
+	w->request.question = NAT_ASK_SAVE;
+	w->request.filter = (struct nat_filter){ 0 };
+	w->request.cursor = keep->cursor;
+	nat_request_ask(&w->request);
 	mr_worker_wake(w->worker);
 }
 
 void nat_keep_answered(struct nat_keep *keep, uint32_t worker_idx)
 {
-	struct nat_mail *mail = &keep->app->workers[worker_idx].mail;
+	struct nat_request *request = &keep->app->workers[worker_idx].request;
 
 	keep->is_asked = false;
-	keep->cursor = mail->cursor;
-	put(keep, mail->sessions, mail->n);
-	if (mail->is_end) {
+	keep->cursor = request->cursor;
+	put(keep, request->sessions, request->n);
+	if (request->is_end) {
 		keep->worker++;
 		keep->cursor = 0;
 	}
-	nat_mail_done(mail);
+	nat_request_done(request);
 }
 
 uint64_t nat_keep_want(struct nat_keep *keep)

@@ -3,7 +3,7 @@
  * Keeps sessions across restarts: a snapshot of them is written every
  * state_interval, after each clear, and at exit.
  *
- *     workers --mail, 64 at a time--> main thread --> memory --> disk's thread
+ *     workers --64 at a time--> main thread --> memory --> disk's thread
  *
  * A file is read once: the first snapshot, taken before the workers start,
  * replaces it. So sessions that ended or were cleared do not come back, except
@@ -37,10 +37,10 @@ int nat_keep_restore(struct nat_keep *keep, struct mr_reason *ret_why);
 /* Whether the file, if there is one, can be restored: 0 or -errno. */
 int nat_keep_check(const char *path, struct mr_reason *ret_why);
 
-/* Call each second, and whenever mail has been answered. */
+/* Call each second, and whenever a worker has answered. */
 void nat_keep_advance(struct nat_keep *keep);
 
-/* The worker has answered NAT_ASK_SAVE in its mail. */
+/* The worker has answered NAT_ASK_SAVE. */
 void nat_keep_answered(struct nat_keep *keep, uint32_t worker_idx);
 
 /* Sessions were cleared: start a snapshot without them and return its number;

@@ -143,10 +143,10 @@ static uint64_t tick(struct nat_worker *w)
 		w->publish_ns = now_ns + PUBLISH_NS;
 		nat_work_publish(w);
 	}
-	if (nat_mail_is_asked(&w->mail))
-		nat_mail_answer(
-			&w->mail,
-			&(struct nat_mail_to){
+	if (nat_request_is_asked(&w->request))
+		nat_request_answer(
+			&w->request,
+			&(struct nat_request_to){
 				.maps = w->maps,
 				.path = w->path,
 				.steer = w->steer,

@@ -7,8 +7,8 @@
 
 #include "datapath/path.h"
 #include "datapath/steer.h"
-#include "mail.h"
 #include "mapping/map.h"
+#include "request.h"
 
 /* Written by the worker, read by any thread. */
 struct nat_work_stats {
@@ -25,7 +25,7 @@ struct nat_worker {
 	struct nat_steer *steer; /* NULL: it is the only worker */
 	uint32_t n_burst;
 	uint64_t publish_ns; /* when the statistics of maps are due */
-	_Alignas(64) struct nat_mail mail;
+	_Alignas(64) struct nat_request request;
 	/* Of the main thread: a reload it has not taken up, and what it goes
 	 * by. */
 	bool has_news;

@@ -21,8 +21,8 @@
 
 #include "arp.h"
 #include "config/addrs.h"
-#include "hold.h"
 #include "path.h"
+#include "pending.h"
 #include "ports/random.h"
 #include "support/counter.h"
 
@@ -93,7 +93,7 @@ struct nat_path {
 	struct nat_stats stats;
 	uint64_t next_s_ns;                /* when now_s changes */
 	uint64_t tell_ready_ns[NAT_SIDES]; /* rate of answers: icmp.c */
-	struct nat_hold hold;
+	struct nat_pending hold;
 	struct nat_resolver *resolver;
 	struct nat_fragments *fragments;
 	struct nat_syns *syns;
@@ -171,7 +171,7 @@ uint16_t nat_sum_of(const struct nat_path *path,
 void nat_trim(struct nat_path *path, struct nat_packet *packet);
 
 /* Drop all frames that wait, for good. */
-void nat_hold_drop(struct nat_path *path);
+void nat_pending_drop(struct nat_path *path);
 
 /* slow_path.c: any frame that the fast path does not take; frames are the
  * path's from now on. */

@@ -16,7 +16,7 @@
  * stay in the first cache. With 32 a packet took 1.25 times as long at 1 M
  * sessions.
  */
-enum { FLIGHT = 128 };
+enum { BATCH = 128 };
 
 /* A plain packet. */
 struct plain {
@@ -26,10 +26,10 @@ struct plain {
 
 struct flight {
 	uint32_t n;
-	struct plain plains[FLIGHT];
-	struct nat_tuple tuples[FLIGHT]; /* of their mappings */
-	uint32_t ids[FLIGHT];
-	struct nat_map *maps[FLIGHT]; /* NULL: none */
+	struct plain plains[BATCH];
+	struct nat_tuple tuples[BATCH]; /* of their mappings */
+	uint32_t ids[BATCH];
+	struct nat_map *maps[BATCH]; /* NULL: none */
 };
 
 static const uint64_t second_ns = 1000000000;
@@ -123,9 +123,9 @@ static int create_parts(struct nat_path *path, uint32_t n_workers)
 	return path->resolver == NULL || path->fragments == NULL ||
 			       path->syns == NULL ?
 		       -ENOMEM :
-		       nat_hold_init(&path->hold, n_held,
-				     nat_held_pages(path->config) -
-					     NAT_STEER_PAGES);
+		       nat_pending_init(&path->hold, n_held,
+					nat_held_pages(path->config) -
+						NAT_STEER_PAGES);
 }
 
 int nat_path_create(const struct nat_path_config *config,
@@ -174,8 +174,8 @@ void nat_path_destroy(struct nat_path *path)
 	if (path == NULL)
 		return;
 	if (path->hold.slots != NULL)
-		nat_hold_drop(path);
-	nat_hold_end(&path->hold);
+		nat_pending_drop(path);
+	nat_pending_end(&path->hold);
 	nat_resolver_destroy(path->resolver);
 	nat_fragments_destroy(path->fragments);
 	nat_syns_destroy(path->syns);
@@ -189,7 +189,7 @@ void nat_path_reload(struct nat_path *path, const struct nat_config *config)
 
 void nat_path_give_up(struct nat_path *path)
 {
-	nat_hold_drop(path);
+	nat_pending_drop(path);
 }
 
 struct nat_outbox *nat_path_outbox(struct nat_path *path, enum nat_side to)
@@ -292,8 +292,8 @@ static inline bool is_plain(const struct nat_path *path, enum nat_side from,
 	return is_tight(link->l2_bytes + n_ip, frame->len) &&
 	       n_ip > sizeof(*ip) && is_sum_right(ip) &&
 	       is_plain_l4(ip, n_ip - (uint32_t)sizeof(*ip)) &&
-	       (!nat_addrs_may_be_odd(&path->addrs, peer) ||
-		!nat_addrs_is_odd(&path->addrs, peer));
+	       (!nat_addrs_may_be_special(&path->addrs, peer) ||
+		!nat_addrs_is_special(&path->addrs, peer));
 }
 
 /* Stage 1: which frames are plain, and which mappings they ask for. */
@@ -527,7 +527,7 @@ void nat_burst(struct nat_path *path, enum nat_side from,
 	counter_add(&path->stats.received[from], mr_frame_n_frames(frames, n));
 	while (n > 0) {
 		const uint32_t n_now =
-			mr_frame_n_whole(frames, n < FLIGHT ? n : FLIGHT);
+			mr_frame_n_whole(frames, n < BATCH ? n : BATCH);
 
 		fly(path, from, frames, n_now);
 		frames += n_now;

@@ -342,7 +342,7 @@ static bool make_room_to_wait(struct nat_path *path, const struct nat_fifo *own,
 			      uint32_t n)
 {
 	struct nat_resolver *resolver = path->resolver;
-	const struct nat_hold *hold = &path->hold;
+	const struct nat_pending *hold = &path->hold;
 
 	for (;;) {
 		const bool has_entries =

@@ -97,7 +97,7 @@ static int alloc_arrays(struct nat_ports *ports)
 	uint32_t n_addrs = ports->n_addrs_max;
 	uint32_t full_words = nat_bits_memory(n_addrs);
 
-	ports->n_batches_max = ports->quarantine_s + 2;
+	ports->n_batches_max = ports->hold_down_s + 2;
 	ports->batches = calloc(ports->n_batches_max, sizeof(*ports->batches));
 	if (ports->batches == NULL)
 		return -ENOMEM;
@@ -167,7 +167,7 @@ int nat_ports_create(const struct nat_config *config,
 		.opaque = env->opaque,
 		.config = config->ports,
 		.is_paired = config->is_paired,
-		.quarantine_s = config->timeouts.quarantine_s,
+		.hold_down_s = config->timeouts.hold_down_s,
 	};
 	err = init(ports, config, reterr_why);
 	if (err < 0) {
@@ -525,7 +525,7 @@ bool nat_ports_can_follow(const struct nat_ports *ports,
 	if (a->first != b->first || a->last != b->last ||
 	    a->block != b->block ||
 	    a->is_deterministic != b->is_deterministic ||
-	    next->timeouts.quarantine_s + 2ull > ports->n_batches_max ||
+	    next->timeouts.hold_down_s + 2ull > ports->n_batches_max ||
 	    nat_externals_init(&externals, next) < 0)
 		return false;
 	can = computes_the_same(ports, config, next, &externals) &&
@@ -547,7 +547,7 @@ void nat_ports_follow(struct nat_ports *ports, const struct nat_config *next,
 	if (ports->config.max_blocks == 0)
 		ports->config.max_blocks = 1;
 	ports->is_paired = next->is_paired;
-	ports->quarantine_s = next->timeouts.quarantine_s;
+	ports->hold_down_s = next->timeouts.hold_down_s;
 }
 
 void nat_ports_stats(const struct nat_ports *ports,

@@ -7,7 +7,7 @@
  * A worker has a slice of each address's ports: 64 of them, then those of the
  * other workers, then 64 again. Its ports are numbered without gaps: a slot. A
  * place is a slot of an address and protocol; one array has four bytes for each
- * place: the mapping that uses it, or the link of the quarantine's queue. Its
+ * place: the mapping that uses it, or the link of the hold-down queue. Its
  * memory is touched only where ports are used.
  *
  *     array | UDP, address 0 | UDP, address 1 | ... | TCP, address 0 | ...
@@ -15,7 +15,7 @@
  *             odd and even ones apart, so that parity costs no scan
  *
  * Blocks are aligned runs of slots that belong to one subscriber for as long as
- * one port of them is used or in quarantine.
+ * one of its ports is in use or in hold-down.
  *
  */
 #ifndef NAT_PORTS_H
@@ -97,7 +97,7 @@ struct nat_ports {
 	uint64_t *block_bits;     /* those that have an owner */
 	uint32_t block_words;     /* for each set */
 
-	uint32_t quarantine_s;
+	uint32_t hold_down_s;
 	uint32_t n_batches_max, first_batch, n_batches;
 	struct nat_batch *batches; /* a ring */
 
@@ -213,13 +213,13 @@ void nat_ports_clear_static(struct nat_ports *ports, uint32_t place);
 /* A used one goes into quarantine. */
 void nat_ports_free(struct nat_ports *ports, uint32_t place, uint32_t now_s);
 
-/* Free what has been long enough in quarantine, at most n; how many. */
+/* Free at most n ports whose hold-down has ended; returns how many. */
 uint32_t nat_ports_release(struct nat_ports *ports, uint32_t now_s, uint32_t n);
 /* The same, however short they have been there. */
 uint32_t nat_ports_release_all(struct nat_ports *ports, uint32_t now_s,
 			       uint32_t n);
 
-/* Take over the quarantine of ports of an earlier configuration. */
+/* Take over the ports in hold-down of an earlier configuration. */
 void nat_ports_inherit(struct nat_ports *ports, const struct nat_ports *old,
 		       uint32_t now_s);
 

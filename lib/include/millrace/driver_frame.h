@@ -50,8 +50,8 @@ MR_API int mr_frame_room(const struct mr_cache *cache,
  *
  * Owner: unchanged. Thread, cost: as mr_frame_room().
  */
-static inline bool mr_frame_is_sole(const struct mr_cache *cache,
-				    const struct mr_frame *frame)
+static inline bool mr_frame_is_exclusive(const struct mr_cache *cache,
+					 const struct mr_frame *frame)
 {
 	struct mr_room room;
 

@@ -159,7 +159,7 @@ MR_API int mr_pool_grow(struct mr_pool *pool, uint32_t n_pages,
  * Release segments that are entirely free to the system, the last first, as
  * long as @p n_keep pages remain. The first segment stays, and so do the pages
  * that open ports rely on. Pages in caches and in the depot do not count as
- * free here: see mr_pool_tend().
+ * free here: see mr_pool_trim().
  *
  * @param[out] ret_n_pages  pages released, 0 allowed; or NULL
  *

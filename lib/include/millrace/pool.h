@@ -201,7 +201,7 @@ struct mr_leak {
 	const void *site;    /**< return address of the call that took them */
 	uint64_t n_pages;
 	uint64_t oldest_ns;  /**< age of the oldest, as precise as the interval
-			      *   of mr_pool_tend() */
+			      *   of mr_pool_trim() */
 	uint64_t addr;       /**< of the oldest */
 };
 
@@ -218,18 +218,18 @@ struct mr_leak {
 MR_API uint32_t mr_pool_leaks(const struct mr_pool *pool,
 			      struct mr_leak *leaks, uint32_t n);
 
-/** Arguments of mr_pool_tend(). Zero is the default of each member but size. */
-struct mr_tend_config {
-	uint32_t size;       /**< sizeof(struct mr_tend_config) */
+/** Arguments of mr_pool_trim(). Zero is the default of each member but size. */
+struct mr_trim_config {
+	uint32_t size;       /**< sizeof(struct mr_trim_config) */
 	uint32_t n_keep;     /**< pages to keep at least; 0: config.n_pages */
 	uint64_t idle_ns;    /**< idle time to release a segment; 0: 10 s */
 	uint32_t max_magazines; /**< to look at per call; 0: 256 */
 	uint32_t reserved;   /**< 0 */
 };
 
-/** Results of mr_pool_tend(). */
-struct mr_tend_report {
-	uint32_t size;           /**< sizeof(struct mr_tend_report) */
+/** Results of mr_pool_trim(). */
+struct mr_trim_report {
+	uint32_t size;           /**< sizeof(struct mr_trim_report) */
 	uint32_t n_magazines;    /**< looked at, and sorted by address */
 	uint64_t n_pages_back;   /**< moved from depot to page allocator */
 	uint64_t n_pages_shrunk; /**< released to the system */
@@ -257,9 +257,9 @@ struct mr_tend_report {
  *         may find the depot empty earlier.
  * Cost:   about 10 ns per page looked at; munmap() for a segment.
  */
-MR_API int mr_pool_tend(struct mr_pool *pool,
-			const struct mr_tend_config *config,
-			struct mr_tend_report *report);
+MR_API int mr_pool_trim(struct mr_pool *pool,
+			const struct mr_trim_config *config,
+			struct mr_trim_report *report);
 
 /**
  * Create one worker's cache of @p pool.
@@ -299,7 +299,7 @@ MR_API void mr_cache_destroy(struct mr_cache *cache);
 MR_API struct mr_cache *mr_cache_adopt(struct mr_cache *cache);
 
 /**
- * Return open magazines to their pools, full or not, and, if mr_pool_tend()
+ * Return open magazines to their pools, full or not, and, if mr_pool_trim()
  * requested it, all free pages to the page allocator. Call before sleeping, or
  * before not receiving or freeing for a long time.
  *
@@ -326,7 +326,7 @@ struct mr_cache_stats {
 	uint32_t n_open;      /**< in open magazines, of any pool */
 	uint64_t n_alloc;     /**< pages allocated from it */
 	uint64_t n_free;      /**< pages freed to it */
-	uint64_t idle_ns;     /**< since this call or mr_pool_tend() first saw
+	uint64_t idle_ns;     /**< since this call or mr_pool_trim() first saw
 			       *   it in its present state */
 };
 

@@ -36,10 +36,10 @@ static int use_owners(struct mr_cache *cache, struct mr_reason *why)
 	return err;
 }
 
-static int make_pool(struct our_pool *our, const struct player *player,
+static int make_pool(struct our_pool *our, const struct variant *variant,
 		     uint32_t p, struct mr_reason *why)
 {
-	const struct wish *wish = &player->wish;
+	const struct wish *wish = &variant->wish;
 	struct mr_pool_config config = wish->ours;
 
 	config.size = sizeof(config);
@@ -47,18 +47,18 @@ static int make_pool(struct our_pool *our, const struct player *player,
 	config.page_bytes = wish->n_bytes;
 	/* One region for all: a cache takes back frames of each. */
 	config.region = p == 0 ? our->region : mr_pool_region(our->pools[0]);
-	if (mr_pool_create(bench_ctx(player->bench), &config, &our->pools[p],
+	if (mr_pool_create(bench_ctx(variant->bench), &config, &our->pools[p],
 			   why) < 0)
 		return -1;
-	for (uint32_t t = 0; t < player->row->n_threads; t++)
+	for (uint32_t t = 0; t < variant->row->n_threads; t++)
 		if (mr_cache_create(our->pools[p], &our->caches[p][t], why) < 0)
 			return -1;
 	return wish->has_owners ? use_owners(our->caches[p][0], why) : 0;
 }
 
-static int make_ours(struct player *player, void **ret, struct mr_reason *why)
+static int make_ours(struct variant *variant, void **ret, struct mr_reason *why)
 {
-	const struct wish *wish = &player->wish;
+	const struct wish *wish = &variant->wish;
 	struct our_pool *our = *ret = calloc(1, sizeof(*our));
 
 	if (our == NULL)
@@ -66,17 +66,17 @@ static int make_ours(struct player *player, void **ret, struct mr_reason *why)
 	our->n_pools = wish->n_pools;
 	our->n_bytes = wish->frag_bytes > 0 ? wish->frag_bytes : wish->n_bytes;
 	our->to = wish->caches == CACHES_AWAY ? our->others : our->caches[0];
-	if (small_region(player->bench, &our->region, why) < 0)
+	if (small_region(variant->bench, &our->region, why) < 0)
 		return -1;
 	for (uint32_t p = 0; p < our->n_pools; p++)
-		if (make_pool(our, player, p, why) < 0)
+		if (make_pool(our, variant, p, why) < 0)
 			return -1;
 	for (uint32_t t = 0;
-	     wish->caches != CACHES_ONE && t < player->row->n_threads; t++)
+	     wish->caches != CACHES_ONE && t < variant->row->n_threads; t++)
 		if (mr_cache_create(our->pools[0], &our->others[t], why) < 0)
 			return -1;
 	our->base = mr_region_base(mr_pool_region(our->pools[0]));
-	return player->alloc == A_FRAGS ?
+	return variant->alloc == A_FRAGS ?
 		       mr_frag_cache_create(our->caches[0][0], &our->frags,
 					    why) :
 		       0;
@@ -113,41 +113,42 @@ void count_huge(struct mr_pool *pool, struct counts *counts)
 			  100.0 * (double)s.n_huge_bytes / (double)s.n_bytes);
 }
 
-static void count_ours(void *pool, struct player *player, struct counts *counts)
+static void count_ours(void *pool, struct variant *variant,
+		       struct counts *counts)
 {
 	const struct our_pool *our = pool;
 	struct mr_pool_stats s = { .size = sizeof(s) };
 
 	mr_pool_stats(our->pools[0], &s);
-	count_per_1000(counts, "fast_per_1000", s.alloc_fast, player);
-	count_per_1000(counts, "refill_per_1000", s.alloc_refill, player);
-	count_per_1000(counts, "slow_per_1000", s.alloc_slow, player);
-	count_per_1000(counts, "empty_per_1000", s.alloc_empty, player);
-	count_per_1000(counts, "cached_per_1000", s.recycle_cached, player);
+	count_per_1000(counts, "fast_per_1000", s.alloc_fast, variant);
+	count_per_1000(counts, "refill_per_1000", s.alloc_refill, variant);
+	count_per_1000(counts, "slow_per_1000", s.alloc_slow, variant);
+	count_per_1000(counts, "empty_per_1000", s.alloc_empty, variant);
+	count_per_1000(counts, "cached_per_1000", s.recycle_cached, variant);
 	count_per_1000(counts, "cache_full_per_1000", s.recycle_cache_full,
-		       player);
+		       variant);
 	count_per_1000(counts, "ring_full_per_1000", s.recycle_ring_full,
-		       player);
+		       variant);
 	count_per_1000(counts, "cas_failed_per_1000", s.depot_cas_failed,
-		       player);
+		       variant);
 	count_add(counts, "parked", (double)(s.n_cached + s.n_open));
 	count_huge(our->pools[0], counts);
 }
 
-static int make_objects(struct player *player, void **ret,
+static int make_objects(struct variant *variant, void **ret,
 			struct mr_reason *why)
 {
 	const struct mr_objpool_config config = {
 		.size = sizeof(config),
-		.object_bytes = player->wish.n_bytes,
-		.n_objects = player->wish.n_objects,
+		.object_bytes = variant->wish.n_bytes,
+		.n_objects = variant->wish.n_objects,
 	};
 	struct our_objects *o = *ret = calloc(1, sizeof(*o));
 
-	if (o == NULL || mr_objpool_create(bench_ctx(player->bench), &config,
+	if (o == NULL || mr_objpool_create(bench_ctx(variant->bench), &config,
 					   &o->pool, why) < 0)
 		return -1;
-	for (uint32_t i = 0; i < player->row->n_threads; i++)
+	for (uint32_t i = 0; i < variant->row->n_threads; i++)
 		if (mr_objcache_create(o->pool, &o->caches[i], why) < 0)
 			return -1;
 	return 0;
@@ -165,53 +166,53 @@ static void free_objects(void *pool)
 	free(o);
 }
 
-static void count_objects(void *pool, struct player *player,
+static void count_objects(void *pool, struct variant *variant,
 			  struct counts *counts)
 {
 	const struct our_objects *o = pool;
 	struct mr_objpool_stats s = { .size = sizeof(s) };
 
 	mr_objpool_stats(o->pool, &s);
-	count_per_1000(counts, "refill_per_1000", s.alloc_refill, player);
+	count_per_1000(counts, "refill_per_1000", s.alloc_refill, variant);
 	count_per_1000(counts, "cache_full_per_1000", s.recycle_cache_full,
-		       player);
-	count_per_1000(counts, "empty_per_1000", s.alloc_empty, player);
+		       variant);
+	count_per_1000(counts, "empty_per_1000", s.alloc_empty, variant);
 	count_per_1000(counts, "cas_failed_per_1000", s.depot_cas_failed,
-		       player);
+		       variant);
 	count_add(counts, "parked", (double)s.n_cached);
 }
 
-static int make_page_pool(struct player *player, void **ret,
+static int make_page_pool(struct variant *variant, void **ret,
 			  struct mr_reason *why)
 {
 	(void)why;
-	*ret = model_make(player->wish.n_objects, MODEL_RING);
+	*ret = model_make(variant->wish.n_objects, MODEL_RING);
 	return *ret == NULL ? -1 : 0;
 }
 
-static void count_page_pool(void *pool, struct player *player,
+static void count_page_pool(void *pool, struct variant *variant,
 			    struct counts *counts)
 {
 	const struct model_page_pool *model = pool;
 
-	count_per_1000(counts, "slow_per_1000", model->n_slow, player);
+	count_per_1000(counts, "slow_per_1000", model->n_slow, variant);
 	count_per_1000(counts, "ring_full_per_1000", model->n_ring_full,
-		       player);
+		       variant);
 }
 
-static int make_qmempool(struct player *player, void **ret,
+static int make_qmempool(struct variant *variant, void **ret,
 			 struct mr_reason *why)
 {
 	(void)why;
-	*ret = qm_make(player->row->n_threads, player->wish.n_bytes);
+	*ret = qm_make(variant->row->n_threads, variant->wish.n_bytes);
 	return *ret == NULL ? -1 : 0;
 }
 
-static int make_page_frag(struct player *player, void **ret,
+static int make_page_frag(struct variant *variant, void **ret,
 			  struct mr_reason *why)
 {
 	const uint64_t n_bytes =
-		(uint64_t)player->wish.n_objects * player->wish.n_bytes;
+		(uint64_t)variant->wish.n_objects * variant->wish.n_bytes;
 
 	(void)why;
 	*ret = kernel_frags_make((uint32_t)(n_bytes / 32768));
@@ -227,13 +228,14 @@ static void free_plain(void *pool)
 	free(stacks);
 }
 
-static int make_plain(struct player *player, void **ret, struct mr_reason *why)
+static int make_plain(struct variant *variant, void **ret,
+		      struct mr_reason *why)
 {
-	const uint32_t n = player->wish.n_objects;
+	const uint32_t n = variant->wish.n_objects;
 	struct plain **stacks = *ret = calloc(MAX_THREADS, sizeof(*stacks));
 
 	(void)why;
-	for (uint32_t i = 0; stacks != NULL && i < player->row->n_threads;
+	for (uint32_t i = 0; stacks != NULL && i < variant->row->n_threads;
 	     i++) {
 		stacks[i] = calloc(1, sizeof(**stacks) + n * sizeof(word));
 		if (stacks[i] == NULL)
@@ -243,12 +245,13 @@ static int make_plain(struct player *player, void **ret, struct mr_reason *why)
 	return stacks == NULL ? -1 : 0;
 }
 
-static int make_round(struct player *player, void **ret, struct mr_reason *why)
+static int make_round(struct variant *variant, void **ret,
+		      struct mr_reason *why)
 {
 	const size_t n_bytes = (size_t)ROUND_OBJECTS * ROUND_STRIDE;
 	struct round *round = *ret = calloc(1, sizeof(*round));
 
-	(void)player;
+	(void)variant;
 	(void)why;
 	if (round == NULL)
 		return -1;
@@ -267,14 +270,14 @@ static void free_round(void *pool)
 	free(pool);
 }
 
-static int make_heap(struct player *player, void **ret, struct mr_reason *why)
+static int make_heap(struct variant *variant, void **ret, struct mr_reason *why)
 {
 	struct heap *heap = *ret = malloc(sizeof(*heap));
 
 	(void)why;
 	if (heap == NULL)
 		return -1;
-	heap->n_bytes = player->wish.n_bytes;
+	heap->n_bytes = variant->wish.n_bytes;
 	return 0;
 }
 
@@ -284,9 +287,10 @@ static int make_heap(struct player *player, void **ret, struct mr_reason *why)
  */
 static const struct {
 	enum side side;
-	int (*make)(struct player *player, void **ret, struct mr_reason *why);
+	int (*make)(struct variant *variant, void **ret, struct mr_reason *why);
 	void (*free)(void *pool);
-	void (*count)(void *pool, struct player *player, struct counts *counts);
+	void (*count)(void *pool, struct variant *variant,
+		      struct counts *counts);
 } allocs[] = {
 	[A_OURS] = { SIDE_OURS, make_ours, free_ours, count_ours },
 	[A_FRAGS] = { SIDE_OURS, make_ours, free_ours, count_ours },
@@ -312,28 +316,28 @@ static const struct {
 	[A_OURS_NOTHING] = { SIDE_OURS, NULL, NULL, NULL },
 };
 
-static void free_bed(const struct player *player, struct bed *bed)
+static void free_harness(const struct variant *variant, struct harness *harness)
 {
-	if (bed->pool != NULL)
-		allocs[player->alloc].free(bed->pool);
-	for (uint32_t i = 0; i < player->wish.n_hops; i++)
-		free(bed->hops[i]);
-	free(bed);
+	if (harness->pool != NULL)
+		allocs[variant->alloc].free(harness->pool);
+	for (uint32_t i = 0; i < variant->wish.n_hops; i++)
+		free(harness->hops[i]);
+	free(harness);
 }
 
-static int set_up(struct player *player, struct mr_reason *why)
+static int set_up(struct variant *variant, struct mr_reason *why)
 {
-	struct wish *wish = &player->wish;
+	struct wish *wish = &variant->wish;
 	const size_t n_bytes =
-		(sizeof(struct bed) + wish->n_extra + 63) / 64 * 64;
-	struct bed *bed = aligned_alloc(64, n_bytes);
-	bool is_whole = bed != NULL;
+		(sizeof(struct harness) + wish->n_extra + 63) / 64 * 64;
+	struct harness *harness = aligned_alloc(64, n_bytes);
+	bool is_whole = harness != NULL;
 
 	if (!is_whole)
 		return -1;
-	memset(bed, 0, n_bytes);
-	player->state = bed;
-	bed->n_threads = player->row->n_threads;
+	memset(harness, 0, n_bytes);
+	variant->state = harness;
+	harness->n_threads = variant->row->n_threads;
 	if (wish->n_objects == 0)
 		wish->n_objects = 16384;
 	if (wish->n_bytes == 0)
@@ -341,82 +345,82 @@ static int set_up(struct player *player, struct mr_reason *why)
 	if (wish->n_pools == 0)
 		wish->n_pools = 1;
 	for (uint32_t i = 0; i < wish->n_hops; i++) {
-		bed->hops[i] = hop_make(wish->hop_words);
-		is_whole = is_whole && bed->hops[i] != NULL;
+		harness->hops[i] = hop_make(wish->hop_words);
+		is_whole = is_whole && harness->hops[i] != NULL;
 	}
-	if (is_whole && allocs[player->alloc].make != NULL)
-		is_whole = allocs[player->alloc].make(player, &bed->pool,
-						      why) >= 0;
-	if (is_whole && player->begin != NULL)
-		is_whole = player->begin(player, why) >= 0;
+	if (is_whole && allocs[variant->alloc].make != NULL)
+		is_whole = allocs[variant->alloc].make(variant, &harness->pool,
+						       why) >= 0;
+	if (is_whole && variant->begin != NULL)
+		is_whole = variant->begin(variant, why) >= 0;
 	if (is_whole)
 		return 0;
-	free_bed(player, bed);
+	free_harness(variant, harness);
 	return -1;
 }
 
-static void tear_down(struct player *player)
+static void tear_down(struct variant *variant)
 {
-	struct bed *bed = player->state;
+	struct harness *harness = variant->state;
 	word object;
 
-	if (bed->is_dead)
-		print_error("mr-micro: %s: no progress for 2 s", player->name);
-	if (player->end != NULL)
-		player->end(player);
+	if (harness->is_dead)
+		print_error("mr-micro: %s: no progress for 2 s", variant->name);
+	if (variant->end != NULL)
+		variant->end(variant);
 	/* What a run that gave up has left behind. */
-	for (uint32_t i = 0; i < player->wish.n_hops; i++)
-		while (player->alloc <= A_FRAGS &&
-		       hop_get(bed->hops[i], &object, 1) == 1)
-			ours_give(bed->pool, 0, &object, 1);
-	free_bed(player, bed);
+	for (uint32_t i = 0; i < variant->wish.n_hops; i++)
+		while (variant->alloc <= A_FRAGS &&
+		       hop_get(harness->hops[i], &object, 1) == 1)
+			ours_give(harness->pool, 0, &object, 1);
+	free_harness(variant, harness);
 }
 
-void bed_count(struct player *player, struct counts *counts)
+void harness_count(struct variant *variant, struct counts *counts)
 {
-	struct bed *bed = player->state;
+	struct harness *harness = variant->state;
 
-	if (allocs[player->alloc].count != NULL)
-		allocs[player->alloc].count(bed->pool, player, counts);
+	if (allocs[variant->alloc].count != NULL)
+		allocs[variant->alloc].count(harness->pool, variant, counts);
 }
 
 static void add_kinds(struct bench *bench, struct row *row,
-		      const struct player *like, const struct contestant *c)
+		      const struct variant *like, const struct contestant *c)
 {
 	for (uint32_t i = 0; i < DPDK_KINDS; i++) {
 		const struct dpdk_kind *kind = &dpdk_kinds[i];
-		struct player player = *like;
+		struct variant variant = *like;
 
 		if ((c->kinds & kind->size) == 0)
 			continue;
-		NAME(player.name, "%s%s", kind->name, c->name);
-		player.wish.kind = kind;
-		bench_add(bench, row, &player);
+		NAME(variant.name, "%s%s", kind->name, c->name);
+		variant.wish.kind = kind;
+		bench_add(bench, row, &variant);
 		if (c->kinds & C_FIRST)
 			return;
 	}
 }
 
 void bench_add_all(struct bench *bench, struct row *row,
-		   const struct player *like, const struct contestant *list,
+		   const struct variant *like, const struct contestant *list,
 		   uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++) {
 		const struct contestant *c = &list[i];
-		struct player player = *like;
+		struct variant variant = *like;
 
-		NAME(player.name, "%s", c->name);
-		player.alloc = c->alloc;
-		player.side = allocs[c->alloc].side;
-		player.run = c->run;
-		player.setup = set_up;
-		player.teardown = tear_down;
-		player.param[P_HOW] = c->how;
+		NAME(variant.name, "%s", c->name);
+		variant.alloc = c->alloc;
+		variant.side = allocs[c->alloc].side;
+		variant.run = c->run;
+		variant.setup = set_up;
+		variant.teardown = tear_down;
+		variant.param[P_HOW] = c->how;
 		if (c->magazine_pages > 0)
-			player.wish.ours.magazine_pages = c->magazine_pages;
+			variant.wish.ours.magazine_pages = c->magazine_pages;
 		if (c->kinds != 0)
-			add_kinds(bench, row, &player, c);
+			add_kinds(bench, row, &variant, c);
 		else
-			bench_add(bench, row, &player);
+			bench_add(bench, row, &variant);
 	}
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The table of allocators: what makes one, and what a loop does with it. Loops
- * are always inlined with a struct ops as a constant argument, so each player
+ * are always inlined with a struct ops as a constant argument, so each variant
  * has a loop of its own, with rte_mempool's inline code in it.
  */
 #ifndef ALLOC_H
@@ -24,10 +24,11 @@
 enum { OBJECT_BYTES = 2048, MODEL_RING = 1024 };
 
 /*
- * What the players of a row work on, made by bed_set_up() as player->wish says:
- * an allocator, rings between the threads, and what else the workload needs.
+ * What the variants of a row work on, made by harness_set_up() as variant->wish
+ * says: an allocator, rings between the threads, and what else the workload
+ * needs.
  */
-struct bed {
+struct harness {
 	void *pool; /* the allocator's */
 	uint32_t n_threads;
 	uint32_t is_dead; /* someone waited in vain */
@@ -39,24 +40,25 @@ struct bed {
 };
 
 /* What wish.n_extra asks for. */
-static inline void *extra_of(const struct player *player)
+static inline void *extra_of(const struct variant *variant)
 {
-	return ((struct bed *)player->state)->extra;
+	return ((struct harness *)variant->state)->extra;
 }
 
 /* Give up, and let the others know. */
-static inline bool bed_is_dead(struct bed *bed, struct patience *patience)
+static inline bool harness_is_dead(struct harness *harness,
+				   struct patience *patience)
 {
-	if (__atomic_load_n(&bed->is_dead, __ATOMIC_RELAXED) != 0)
+	if (__atomic_load_n(&harness->is_dead, __ATOMIC_RELAXED) != 0)
 		return true;
 	if (!patience_ends(patience))
 		return false;
-	__atomic_store_n(&bed->is_dead, 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&harness->is_dead, 1, __ATOMIC_RELAXED);
 	return true;
 }
 
 /* Statistics of the allocator, per 1000 operations; for workloads' count(). */
-void bed_count(struct player *player, struct counts *counts);
+void harness_count(struct variant *variant, struct counts *counts);
 
 /* Pools of ours with caches for each thread, all in one region. */
 enum { MAX_POOLS = 4 };
@@ -120,23 +122,23 @@ struct ops {
 	void *(*to)(void *pool, uint32_t thread);
 };
 
-/* Name a loop with its allocator: RUN(run_ours, loop, OURS) is a player's. */
+/* Name a loop with its allocator: RUN(run_ours, loop, OURS) is a variant's. */
 #define RUN(name, loop, ...)                                                   \
-	static uint64_t name(struct player *player, uint32_t thread,           \
+	static uint64_t name(struct variant *variant, uint32_t thread,         \
 			     uint64_t n)                                       \
 	{                                                                      \
-		return loop(player, thread, n, __VA_ARGS__);                   \
+		return loop(variant, thread, n, __VA_ARGS__);                  \
 	}
 
-/* DPDK's players are left out where it is not built in. */
+/* DPDK's variants are left out where it is not built in. */
 #ifdef BENCH_DPDK
 #define RUN_DPDK RUN
 #else
 #define RUN_DPDK(name, ...)                                                    \
-	static uint64_t name(struct player *player, uint32_t thread,           \
+	static uint64_t name(struct variant *variant, uint32_t thread,         \
 			     uint64_t n)                                       \
 	{                                                                      \
-		(void)player;                                                  \
+		(void)variant;                                                 \
 		(void)thread;                                                  \
 		return n - n;                                                  \
 	}
@@ -445,11 +447,11 @@ GIVE(rte_ring_give,
 	}
 
 /* The thread has nothing to do. */
-static ALWAYS_INLINE void idle(struct bed *bed, uint32_t thread,
+static ALWAYS_INLINE void idle(struct harness *harness, uint32_t thread,
 			       const struct ops ops)
 {
 	if (ops.idle != NULL)
-		ops.idle(bed->pool, thread);
+		ops.idle(harness->pool, thread);
 }
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a workload sees: rows, and players that compete in a row.
+ * What a workload sees: rows, and variants that compete in a row.
  *
- * A row is one piece of work with all its parameters. Its players do the same
+ * A row is one piece of work with all its parameters. Its variants do the same
  * work in different ways, and are measured in turn, sample by sample, so that
- * what the machine does meanwhile happens to all of them. A player of a pool's
+ * what the machine does meanwhile happens to all of them. A variant of a pool's
  * row is an allocator of the table in alloc.c and a loop of the workload.
  */
 #ifndef BENCH_H
@@ -19,11 +19,11 @@
 
 enum {
 	MAX_PLAYERS = 48, /* in one row */
-	MAX_COUNTS = 24,  /* of one player */
+	MAX_COUNTS = 24,  /* of one variant */
 	MAX_THREADS = 64,
 };
 
-/* Whose code a player runs. */
+/* Whose code a variant runs. */
 enum side {
 	SIDE_OURS,
 	SIDE_DPDK,
@@ -61,13 +61,13 @@ struct counts {
 
 struct bench;
 struct dpdk_kind;
-struct player;
+struct variant;
 struct row;
 
 /* One cache for each thread; others, too; others for what goes back. */
 enum caches { CACHES_ONE, CACHES_OTHERS, CACHES_AWAY };
 
-/* What the bed of a player is made of. 0 is the default of each. */
+/* What the harness of a variant is made of. 0 is the default of each. */
 struct wish {
 	uint32_t n_objects;           /* in each pool; 16 Ki */
 	uint32_t n_bytes;             /* of an object; 2048 */
@@ -76,8 +76,8 @@ struct wish {
 	enum caches caches;           /* for each thread */
 	bool has_owners;              /* ours: a page had two owners once */
 	bool is_owned;                /* DPDK: the caller's caches */
-	uint32_t n_hops, hop_words;   /* rings of the bed; a power of two */
-	size_t n_extra;               /* bytes of the bed for the workload */
+	uint32_t n_hops, hop_words;   /* rings of the harness; a power of two */
+	size_t n_extra; /* bytes of the harness for the workload */
 	const struct dpdk_kind *kind; /* DPDK */
 	struct mr_pool_config ours;   /* what else ours is to be */
 };
@@ -86,28 +86,29 @@ struct wish {
  * Do about n operations; return how many were done. Called on each of the row's
  * threads at once, which have the numbers 0 to n_threads - 1.
  */
-typedef uint64_t player_run_fn(struct player *player, uint32_t thread,
-			       uint64_t n);
+typedef uint64_t variant_run_fn(struct variant *variant, uint32_t thread,
+				uint64_t n);
 
-struct player {
+struct variant {
 	char name[64];
 	enum side side;
 	enum alloc alloc;
 	struct wish wish;
 	/*
 	 * Make what run() needs, in state. Runs on thread 0. Negative: the
-	 * player does not take part, and the report says why.
+	 * variant does not take part, and the report says why.
 	 */
-	int (*setup)(struct player *player, struct mr_reason *why);
-	player_run_fn *run;
-	/* Of a bed: after it was made, and before it goes; or NULL. */
-	int (*begin)(struct player *player, struct mr_reason *why);
-	void (*end)(struct player *player);
+	int (*setup)(struct variant *variant, struct mr_reason *why);
+	variant_run_fn *run;
+	/* Of a harness: after it was made, and before it goes; or NULL. */
+	int (*begin)(struct variant *variant, struct mr_reason *why);
+	void (*end)(struct variant *variant);
 	/* Say what happened, after the last sample; or NULL. */
-	void (*count)(struct player *player, struct counts *counts);
-	void (*teardown)(struct player *player); /* or NULL; after a setup() */
+	void (*count)(struct variant *variant, struct counts *counts);
+	void (*teardown)(
+		struct variant *variant);        /* or NULL; after a setup() */
 	uint64_t param[8];                       /* the workload's */
-	void *state;                             /* the player's */
+	void *state;                             /* the variant's */
 	struct bench *bench; /* set by the harness, as what follows */
 	const struct row *row;
 	uint64_t n_done;   /* operations so far, of all threads */
@@ -130,8 +131,8 @@ struct row {
 	const char *plot_count; /* of this figure beside the time, too */
 	const char *x_name;     /* "pages per call" */
 	double x;
-	struct player players[MAX_PLAYERS];
-	uint32_t n_players;
+	struct variant variants[MAX_PLAYERS];
+	uint32_t n_variants;
 };
 
 /* A family of rows: one line in the table of workloads.c. */
@@ -147,29 +148,29 @@ struct workload {
 /* Measure a row, or count it where only the number of rows is wanted. */
 void bench_row(struct bench *bench, struct row *row);
 
-/* Add a player to the row, unless the command line leaves it out. */
+/* Add a variant to the row, unless the command line leaves it out. */
 void bench_add(struct bench *bench, struct row *row,
-	       const struct player *player);
+	       const struct variant *variant);
 
 /* Which handlers of rte_mempool: by the size of their cache. */
 enum { C512 = 1, C256 = 2, C0 = 4, C_ALL = 7, C_FIRST = 8 };
 
-/* A line in a workload's table of players. */
+/* A line in a workload's table of variants. */
 struct contestant {
 	const char
 		*name; /* of handlers: what follows "rte_mempool ring c512" */
 	enum alloc alloc;
-	player_run_fn *run;
-	uint32_t kinds; /* of A_MEMPOOL and A_MBUFS: one player for each */
+	variant_run_fn *run;
+	uint32_t kinds; /* of A_MEMPOOL and A_MBUFS: one variant for each */
 	uint32_t magazine_pages; /* of ours; 0: the default of such a pool */
 	uint64_t how;            /* param[P_HOW] */
 };
 
 enum { P_HOW = 7 };
 
-/* Add like as each of the contestants, with a bed. */
+/* Add like as each of the contestants, with a harness. */
 void bench_add_all(struct bench *bench, struct row *row,
-		   const struct player *like, const struct contestant *list,
+		   const struct variant *like, const struct contestant *list,
 		   uint32_t n);
 
 /* The context for pools. */
@@ -185,16 +186,16 @@ static inline uint32_t next_n_threads(uint32_t n, uint32_t most)
 }
 
 /*
- * From count(): one more sample of the player on all threads, or a shorter one,
- * without a clock. Returns the operations done.
+ * From count(): one more sample of the variant on all threads, or a shorter
+ * one, without a clock. Returns the operations done.
  */
-uint64_t bench_run_again(struct player *player, uint64_t n_most);
+uint64_t bench_run_again(struct variant *variant, uint64_t n_most);
 
 void count_add(struct counts *counts, const char *name, double value);
 
-/* n, of all runs, by 1000 operations of the player. */
+/* n, of all runs, by 1000 operations of the variant. */
 void count_per_1000(struct counts *counts, const char *name, uint64_t n,
-		    const struct player *player);
+		    const struct variant *variant);
 
 /* Set by a signal: end after this run, with what there is. */
 extern int bench_end_signal;
@@ -229,7 +230,7 @@ static inline uint64_t clock_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* xorshift64 (G. Marsaglia, 2003): the same series for all players. */
+/* xorshift64 (G. Marsaglia, 2003): the same series for all variants. */
 static inline uint64_t random_u64(uint64_t *state)
 {
 	*state ^= *state << 13;

@@ -8,7 +8,7 @@
 #include "alloc.h"
 #include "workloads.h"
 
-enum { P_BURST }; /* of player.param */
+enum { P_BURST }; /* of variant.param */
 
 enum { RING = 1024, REFILL = 64, MAX_BURST = 256, FRAME_BYTES = 60 };
 
@@ -19,11 +19,11 @@ enum { RING = 1024, REFILL = 64, MAX_BURST = 256, FRAME_BYTES = 60 };
  * What is posted lies between tail and head. The ring begins full, and ends
  * empty, so that all buffers are at home after each sample.
  */
-static ALWAYS_INLINE uint64_t drop(struct player *player, uint32_t thread,
+static ALWAYS_INLINE uint64_t drop(struct variant *variant, uint32_t thread,
 				   uint64_t n, const struct ops ops)
 {
-	void *pool = ((struct bed *)player->state)->pool;
-	const uint32_t burst = (uint32_t)player->param[P_BURST];
+	void *pool = ((struct harness *)variant->state)->pool;
+	const uint32_t burst = (uint32_t)variant->param[P_BURST];
 	word ring[RING];
 	uint32_t head = 0, tail = 0;
 	uint64_t done;
@@ -198,11 +198,11 @@ static inline void nat(uint8_t *header, uint32_t address)
 }
 
 /* kept: how those go back that somebody else has. */
-static ALWAYS_INLINE uint64_t forward(struct player *player, uint32_t thread,
+static ALWAYS_INLINE uint64_t forward(struct variant *variant, uint32_t thread,
 				      uint64_t n, const struct ops ops,
 				      give_fn kept)
 {
-	void *pool = ((struct bed *)player->state)->pool;
+	void *pool = ((struct harness *)variant->state)->pool;
 	word tx[N_TX];
 
 	if (n < N_TX)
@@ -237,10 +237,10 @@ RUN(forward_away, forward, AWAY, other_give)
 RUN(forward_uncached, forward, PAGES, pages_give)
 
 /* As a program of ours would do it: what a receive burst brings at once. */
-static uint64_t forward_bursts(struct player *player, uint32_t thread,
+static uint64_t forward_bursts(struct variant *variant, uint32_t thread,
 			       uint64_t n)
 {
-	struct our_pool *our = ((struct bed *)player->state)->pool;
+	struct our_pool *our = ((struct harness *)variant->state)->pool;
 	word tx[N_TX], own[BURST];
 
 	n = n < N_TX ? N_TX : (n + BURST - 1) / BURST * BURST;
@@ -343,8 +343,8 @@ static void drop_rows(struct bench *bench, const char *what, const char *plot,
 		for (uint32_t i = 0; i < n; i++)
 			bench_add_all(
 				bench, &row,
-				&(struct player){
-					.count = bed_count,
+				&(struct variant){
+					.count = harness_count,
 					/* DPDK's frames: its usual buffers. */
 					.wish = { .n_objects = n_objects,
 						  .n_bytes =
@@ -388,8 +388,8 @@ void rows_b08(struct bench *bench)
 	drop_rows(bench, "frames", "receive and drop", 4096, frames,
 		  N_OF(frames));
 	bench_add_all(bench, &row,
-		      &(struct player){ .count = bed_count,
-					.wish = { .caches = CACHES_OTHERS } },
+		      &(struct variant){ .count = harness_count,
+					 .wish = { .caches = CACHES_OTHERS } },
 		      ladder, N_OF(ladder));
 	bench_row(bench, &row);
 }
@@ -412,26 +412,26 @@ struct wire {
 	word burst[MAX_BURST];
 };
 
-static int begin_wire(struct player *player, struct mr_reason *why)
+static int begin_wire(struct variant *variant, struct mr_reason *why)
 {
-	struct bed *bed = player->state;
-	struct wire *wire = extra_of(player);
+	struct harness *harness = variant->state;
+	struct wire *wire = extra_of(variant);
 
 	(void)why;
-	if (player->alloc == A_OURS)
-		return ours_take(bed->pool, 0, wire->ring, N_WIRE) ? 0 : -1;
+	if (variant->alloc == A_OURS)
+		return ours_take(harness->pool, 0, wire->ring, N_WIRE) ? 0 : -1;
 	for (uint32_t i = 0; i < N_WIRE; i++)
 		wire->ring[i] = i * OBJECT_BYTES;
 	return 0;
 }
 
-static void end_wire(struct player *player)
+static void end_wire(struct variant *variant)
 {
-	struct bed *bed = player->state;
-	struct wire *wire = extra_of(player);
+	struct harness *harness = variant->state;
+	struct wire *wire = extra_of(variant);
 
-	if (player->alloc == A_OURS)
-		ours_give(bed->pool, 0, wire->ring, N_WIRE);
+	if (variant->alloc == A_OURS)
+		ours_give(harness->pool, 0, wire->ring, N_WIRE);
 }
 
 /* The next n completed addresses, which lie in one piece: n divides N_WIRE. */
@@ -447,11 +447,11 @@ static word *complete(struct wire *wire, uint32_t n)
  * Straight: what completed is copied, offset masked away, into the fill ring.
  * The entry goes to the place that it came from, so both rings stay valid.
  */
-static uint64_t recycle_straight(struct player *player, uint32_t thread,
+static uint64_t recycle_straight(struct variant *variant, uint32_t thread,
 				 uint64_t n)
 {
-	struct wire *wire = extra_of(player);
-	const uint32_t burst = (uint32_t)player->param[P_BURST];
+	struct wire *wire = extra_of(variant);
+	const uint32_t burst = (uint32_t)variant->param[P_BURST];
 
 	(void)thread;
 	for (uint64_t i = 0; i < n; i += burst) {
@@ -467,18 +467,18 @@ static uint64_t recycle_straight(struct player *player, uint32_t thread,
 }
 
 /* Through the cache: freed, and as many allocated again. */
-static uint64_t recycle_cached(struct player *player, uint32_t thread,
+static uint64_t recycle_cached(struct variant *variant, uint32_t thread,
 			       uint64_t n)
 {
-	struct bed *bed = player->state;
-	struct wire *wire = extra_of(player);
-	const uint32_t burst = (uint32_t)player->param[P_BURST];
+	struct harness *harness = variant->state;
+	struct wire *wire = extra_of(variant);
+	const uint32_t burst = (uint32_t)variant->param[P_BURST];
 
 	for (uint64_t i = 0; i < n; i += burst) {
 		word *completed = complete(wire, burst);
 
-		ours_give(bed->pool, thread, completed, burst);
-		if (!ours_take(bed->pool, thread, completed, burst))
+		ours_give(harness->pool, thread, completed, burst);
+		if (!ours_take(harness->pool, thread, completed, burst))
 			return i; /* cannot be: they have just come back */
 		keep(completed);
 	}
@@ -499,10 +499,10 @@ void rows_b18(struct bench *bench)
 		NAME(row.name, "burst=%u", bursts[i]);
 		bench_add_all(
 			bench, &row,
-			&(struct player){
+			&(struct variant){
 				.begin = begin_wire,
 				.end = end_wire,
-				.count = bed_count,
+				.count = harness_count,
 				.wish = { .n_objects = 8192,
 					  .n_extra = sizeof(struct wire) },
 				.param = { bursts[i] } },

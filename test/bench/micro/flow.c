@@ -31,12 +31,12 @@ static inline const struct record *record_of(const struct table *table,
 	return mr_flow_record(table->ours, id);
 }
 
-static uint64_t run_ours(struct player *player, uint32_t thread, uint64_t n)
+static uint64_t run_ours(struct variant *variant, uint32_t thread, uint64_t n)
 {
-	struct table *table = player->state;
-	const uint32_t burst = (uint32_t)player->param[P_BURST];
+	struct table *table = variant->state;
+	const uint32_t burst = (uint32_t)variant->param[P_BURST];
 	const uint32_t n_wanted =
-		player->param[P_DRAW] == DRAW_MISS ? 0 : burst;
+		variant->param[P_DRAW] == DRAW_MISS ? 0 : burst;
 	struct key keys[MAX_BURST];
 	uint32_t ids[MAX_BURST];
 	uint64_t done, sum = 0;
@@ -54,11 +54,11 @@ static uint64_t run_ours(struct player *player, uint32_t thread, uint64_t n)
 	return done;
 }
 
-static uint64_t run_ours_single(struct player *player, uint32_t thread,
+static uint64_t run_ours_single(struct variant *variant, uint32_t thread,
 				uint64_t n)
 {
-	struct table *table = player->state;
-	const bool is_miss = player->param[P_DRAW] == DRAW_MISS;
+	struct table *table = variant->state;
+	const bool is_miss = variant->param[P_DRAW] == DRAW_MISS;
 	uint64_t done, sum = 0;
 
 	(void)thread;
@@ -110,13 +110,13 @@ static uint64_t read_records(void *const *data, uint32_t n)
 	return sum;
 }
 
-static uint64_t run_dpdk(struct player *player, uint32_t thread, uint64_t n)
+static uint64_t run_dpdk(struct variant *variant, uint32_t thread, uint64_t n)
 {
-	struct table *table = player->state;
-	const uint32_t burst = (uint32_t)player->param[P_BURST];
+	struct table *table = variant->state;
+	const uint32_t burst = (uint32_t)variant->param[P_BURST];
 	const uint32_t n_wanted =
-		player->param[P_DRAW] == DRAW_MISS ? 0 : burst;
-	const uint32_t n_read = player->param[P_IS_READ] != 0 ? n_wanted : 0;
+		variant->param[P_DRAW] == DRAW_MISS ? 0 : burst;
+	const uint32_t n_read = variant->param[P_IS_READ] != 0 ? n_wanted : 0;
 	struct key keys[MAX_BURST];
 	const void *pointers[MAX_BURST];
 	void *data[MAX_BURST];
@@ -136,12 +136,12 @@ static uint64_t run_dpdk(struct player *player, uint32_t thread, uint64_t n)
 	return done;
 }
 
-static uint64_t run_dpdk_single(struct player *player, uint32_t thread,
+static uint64_t run_dpdk_single(struct variant *variant, uint32_t thread,
 				uint64_t n)
 {
-	struct table *table = player->state;
-	const bool is_miss = player->param[P_DRAW] == DRAW_MISS;
-	const bool is_read = player->param[P_IS_READ] != 0 && !is_miss;
+	struct table *table = variant->state;
+	const bool is_miss = variant->param[P_DRAW] == DRAW_MISS;
+	const bool is_read = variant->param[P_IS_READ] != 0 && !is_miss;
 	uint64_t done, sum = 0;
 
 	(void)thread;
@@ -164,10 +164,10 @@ static uint64_t run_dpdk_single(struct player *player, uint32_t thread,
 #define run_dpdk_single NULL
 #endif
 
-static uint64_t run_keys(struct player *player, uint32_t thread, uint64_t n)
+static uint64_t run_keys(struct variant *variant, uint32_t thread, uint64_t n)
 {
-	struct table *table = player->state;
-	const uint32_t burst = (uint32_t)player->param[P_BURST];
+	struct table *table = variant->state;
+	const uint32_t burst = (uint32_t)variant->param[P_BURST];
 	struct key keys[MAX_BURST];
 	uint64_t done;
 
@@ -185,7 +185,7 @@ static void find_row(struct bench *bench, uint32_t n_records, uint32_t burst,
 	static const struct {
 		const char *name;
 		enum side side;
-		player_run_fn *single, *bulk;
+		variant_run_fn *single, *bulk;
 		bool is_read;
 	} ways[] = {
 		{ "%s", SIDE_OURS, run_ours_single, run_ours, false },
@@ -200,7 +200,7 @@ static void find_row(struct bench *bench, uint32_t n_records, uint32_t burst,
 	     burst);
 	NAME(row.name, "%s records=%u", row.plot, n_records);
 	for (uint32_t i = 0; i < N_OF(ways); i++) {
-		struct player player = {
+		struct variant variant = {
 			.side = ways[i].side,
 			.setup = table_set_up,
 			.run = burst == 1 ? ways[i].single : ways[i].bulk,
@@ -212,9 +212,10 @@ static void find_row(struct bench *bench, uint32_t n_records, uint32_t burst,
 				   [P_IS_READ] = ways[i].is_read },
 		};
 
-		NAME(player.name, ways[i].name, burst == 1 ? "single" : "bulk");
+		NAME(variant.name, ways[i].name,
+		     burst == 1 ? "single" : "bulk");
 		if (!ways[i].is_read || draw != DRAW_MISS)
-			bench_add(bench, &row, &player);
+			bench_add(bench, &row, &variant);
 	}
 	bench_row(bench, &row);
 }
@@ -247,9 +248,10 @@ void rows_f02(struct bench *bench)
  * added and removed. Ours grows and shrinks, the peer has its size from the
  * start. Beside the time, from one more filling: how long single adds took.
  */
-static uint64_t run_replace(struct player *player, uint32_t thread, uint64_t n)
+static uint64_t run_replace(struct variant *variant, uint32_t thread,
+			    uint64_t n)
 {
-	struct table *table = player->state;
+	struct table *table = variant->state;
 
 	(void)thread;
 	for (uint64_t i = 0; i < n; i++, table->next++)
@@ -260,9 +262,9 @@ static uint64_t run_replace(struct player *player, uint32_t thread, uint64_t n)
 }
 
 /* n is rounded up to tables. */
-static uint64_t run_fill(struct player *player, uint32_t thread, uint64_t n)
+static uint64_t run_fill(struct variant *variant, uint32_t thread, uint64_t n)
 {
-	struct table *table = player->state;
+	struct table *table = variant->state;
 	uint64_t done;
 
 	(void)thread;
@@ -277,9 +279,9 @@ static uint64_t run_fill(struct player *player, uint32_t thread, uint64_t n)
 	return done;
 }
 
-static void count_adds(struct player *player, struct counts *counts)
+static void count_adds(struct variant *variant, struct counts *counts)
 {
-	struct table *table = player->state;
+	struct table *table = variant->state;
 	static struct latency latency;
 
 	latency = (struct latency){ 0 };
@@ -290,7 +292,7 @@ static void count_adds(struct player *player, struct counts *counts)
 		latency_add(&latency, latency_now() - start);
 	}
 	latency_count(&latency, 1, counts);
-	table_count(player, counts);
+	table_count(variant, counts);
 	for (uint32_t i = 0; i < table->n_records; i++)
 		table_remove(table, i);
 }
@@ -302,7 +304,7 @@ static void change_rows(struct bench *bench, bool is_fill, uint32_t most)
 				   .plot = "replace",
 				   .x_name = "records",
 				   .x = n };
-		struct player player = {
+		struct variant variant = {
 			.name = "millrace",
 			.side = SIDE_OURS,
 			.setup = table_set_up,
@@ -315,10 +317,10 @@ static void change_rows(struct bench *bench, bool is_fill, uint32_t most)
 		if (is_fill)
 			NAME(row.plot, "fill and empty");
 		NAME(row.name, "records=%u", n);
-		bench_add(bench, &row, &player);
-		NAME(player.name, "rte_hash");
-		player.side = SIDE_DPDK;
-		bench_add(bench, &row, &player);
+		bench_add(bench, &row, &variant);
+		NAME(variant.name, "rte_hash");
+		variant.side = SIDE_DPDK;
+		bench_add(bench, &row, &variant);
 		bench_row(bench, &row);
 	}
 }
@@ -351,35 +353,35 @@ static uint32_t later(struct ageing *ageing)
 	return ageing->now + 1 + (uint32_t)(ageing->random >> 33) % 4000;
 }
 
-static int set_up_wheel(struct player *player, struct mr_reason *why)
+static int set_up_wheel(struct variant *variant, struct mr_reason *why)
 {
 	struct ageing *ageing = calloc(1, sizeof(*ageing));
-	const uint32_t n = (uint32_t)player->param[0];
+	const uint32_t n = (uint32_t)variant->param[0];
 
 	if (ageing == NULL)
 		return -1;
-	if (mr_wheel_create(bench_ctx(player->bench), n, N_SLOTS, 0,
+	if (mr_wheel_create(bench_ctx(variant->bench), n, N_SLOTS, 0,
 			    &ageing->wheel, why) < 0) {
 		free(ageing);
 		return -1;
 	}
 	for (uint32_t id = 0; id < n; id++)
 		mr_wheel_set(ageing->wheel, id, later(ageing));
-	player->state = ageing;
+	variant->state = ageing;
 	return 0;
 }
 
-static void tear_down_wheel(struct player *player)
+static void tear_down_wheel(struct variant *variant)
 {
-	struct ageing *ageing = player->state;
+	struct ageing *ageing = variant->state;
 
 	mr_wheel_destroy(ageing->wheel);
 	free(ageing);
 }
 
-static uint64_t run_wheel(struct player *player, uint32_t thread, uint64_t n)
+static uint64_t run_wheel(struct variant *variant, uint32_t thread, uint64_t n)
 {
-	struct ageing *ageing = player->state;
+	struct ageing *ageing = variant->state;
 	uint32_t ids[DUE], n_due;
 	uint64_t done;
 
@@ -402,12 +404,12 @@ void rows_f05(struct bench *bench)
 
 		NAME(row.name, "ids=%u", n);
 		bench_add(bench, &row,
-			  &(struct player){ .name = "millrace",
-					    .side = SIDE_OURS,
-					    .setup = set_up_wheel,
-					    .run = run_wheel,
-					    .teardown = tear_down_wheel,
-					    .param = { n } });
+			  &(struct variant){ .name = "millrace",
+					     .side = SIDE_OURS,
+					     .setup = set_up_wheel,
+					     .run = run_wheel,
+					     .teardown = tear_down_wheel,
+					     .param = { n } });
 		bench_row(bench, &row);
 	}
 }

@@ -2,10 +2,10 @@
 /* Frags of mixed sizes, B10, and those that nobody wanted, B11. */
 #include <stdio.h>
 
-#include "cutters.h"
+#include "cut_ops.h"
 #include "workloads.h"
 
-enum { P_SIZE }; /* of player.param */
+enum { P_SIZE }; /* of variant.param */
 
 enum { RING = 512 };
 
@@ -25,7 +25,7 @@ enum {
 	BURST = 32,
 };
 
-/* The same for all players: what is cut at a step, and what freed after it. */
+/* The same for all variants: what is cut at a step, and what freed after it. */
 struct mix {
 	uint16_t sizes[STEPS], delays[STEPS];
 	uint32_t first[STEPS + 1]; /* in ends, by step */
@@ -36,14 +36,14 @@ struct mix {
 	word frags[STEPS];
 };
 
-static struct mix *mix_of(struct bed *bed)
+static struct mix *mix_of(struct harness *harness)
 {
-	return (struct mix *)(void *)bed->extra;
+	return (struct mix *)(void *)harness->extra;
 }
 
-static int begin_mix(struct player *player, struct mr_reason *why)
+static int begin_mix(struct variant *variant, struct mr_reason *why)
 {
-	struct mix *m = mix_of(player->state);
+	struct mix *m = mix_of(variant->state);
 	uint64_t state = RANDOM_SEED;
 
 	(void)why;
@@ -66,10 +66,10 @@ static int begin_mix(struct player *player, struct mr_reason *why)
 }
 
 /* Keep the frag of this step, and free those whose time is over. */
-static ALWAYS_INLINE void hold(struct bed *bed, uint32_t thread, word frag,
-			       give_fn give)
+static ALWAYS_INLINE void hold(struct harness *harness, uint32_t thread,
+			       word frag, give_fn give)
 {
-	struct mix *m = mix_of(bed);
+	struct mix *m = mix_of(harness);
 	const uint32_t step = m->at_hold;
 	word over[BURST];
 	uint32_t n = 0;
@@ -83,81 +83,81 @@ static ALWAYS_INLINE void hold(struct bed *bed, uint32_t thread, word frag,
 		over[n++] = *at;
 		*at = MR_ADDR_NONE;
 		if (n == BURST) {
-			give(bed->pool, thread, over, n);
+			give(harness->pool, thread, over, n);
 			n = 0;
 		}
 	}
-	give(bed->pool, thread, over, n);
+	give(harness->pool, thread, over, n);
 	m->at_hold = (step + 1) % STEPS;
 }
 
-static ALWAYS_INLINE bool cut_next(struct bed *bed, word *ret_frag,
-				   const struct cutter by)
+static ALWAYS_INLINE bool cut_next(struct harness *harness, word *ret_frag,
+				   const struct cut_ops by)
 {
-	struct mix *m = mix_of(bed);
+	struct mix *m = mix_of(harness);
 
-	if (by.cut(bed->pool, ret_frag, 1, m->sizes[m->at_cut], ALIGN,
+	if (by.cut(harness->pool, ret_frag, 1, m->sizes[m->at_cut], ALIGN,
 		   CUT_ALLOC) != 1)
 		return false;
 	m->at_cut = (m->at_cut + 1) % STEPS;
 	return true;
 }
 
-static ALWAYS_INLINE uint64_t cut_and_send(struct bed *bed, uint64_t n,
-					   const struct cutter by)
+static ALWAYS_INLINE uint64_t cut_and_send(struct harness *harness, uint64_t n,
+					   const struct cut_ops by)
 {
 	struct patience patience = { 0 };
 	word words[BURST];
 
 	for (uint64_t done = 0; done < n; done += BURST) {
 		for (uint32_t i = 0; i < BURST; i++)
-			while (!cut_next(bed, &words[i], by))
-				if (bed_is_dead(bed, &patience))
+			while (!cut_next(harness, &words[i], by))
+				if (harness_is_dead(harness, &patience))
 					return 0;
-		while (!hop_put(bed->hops[0], words, BURST))
-			if (bed_is_dead(bed, &patience))
+		while (!hop_put(harness->hops[0], words, BURST))
+			if (harness_is_dead(harness, &patience))
 				return 0;
 		patience = (struct patience){ 0 };
 	}
 	return n;
 }
 
-static ALWAYS_INLINE uint64_t get_and_hold(struct bed *bed, uint64_t n,
-					   const struct cutter by)
+static ALWAYS_INLINE uint64_t get_and_hold(struct harness *harness, uint64_t n,
+					   const struct cut_ops by)
 {
 	struct patience patience = { 0 };
 	word words[BURST];
 
 	for (uint64_t done = 0; done < n;) {
-		const uint32_t got = hop_get(bed->hops[0], words, BURST);
+		const uint32_t got = hop_get(harness->hops[0], words, BURST);
 
-		if (got == 0 && bed_is_dead(bed, &patience))
+		if (got == 0 && harness_is_dead(harness, &patience))
 			break;
 		if (got > 0)
 			patience = (struct patience){ 0 };
 		for (uint32_t i = 0; i < got; i++)
-			hold(bed, 1, words[i], by.give);
+			hold(harness, 1, words[i], by.give);
 		done += got;
 	}
 	return 0;
 }
 
-static ALWAYS_INLINE uint64_t mixed(struct player *player, uint32_t thread,
-				    uint64_t n, const struct cutter by)
+static ALWAYS_INLINE uint64_t mixed(struct variant *variant, uint32_t thread,
+				    uint64_t n, const struct cut_ops by)
 {
-	struct bed *bed = player->state;
+	struct harness *harness = variant->state;
 
-	if (bed->n_threads == 2) {
+	if (harness->n_threads == 2) {
 		n = n_of_run(n, BURST);
-		return thread == 0 ? cut_and_send(bed, n, by) :
-				     get_and_hold(bed, n, by);
+		return thread == 0 ? cut_and_send(harness, n, by) :
+				     get_and_hold(harness, n, by);
 	}
 	for (uint64_t i = 0; i < n; i++) {
 		word frag;
 
-		if (!cut_next(bed, &frag, by))
+		if (!cut_next(harness, &frag, by))
 			return 0;
-		hold(bed, 0, frag, by.give);
+		hold(harness, 0, frag, by.give);
 	}
 	return n;
 }
@@ -168,17 +168,17 @@ RUN(mixed_heap, mixed, HEAP_FRAGS)
 RUN_DPDK(mixed_dpdk, mixed, DPDK_FRAGS)
 
 /* Bytes that cannot be used for anything else; 0: nobody can say. At rest. */
-static uint64_t pinned(const struct player *player, uint64_t n)
+static uint64_t pinned(const struct variant *variant, uint64_t n)
 {
-	const struct bed *bed = player->state;
+	const struct harness *harness = variant->state;
 	struct mr_pool_stats s = { .size = sizeof(s) };
 
-	switch (player->alloc) {
+	switch (variant->alloc) {
 	case A_FRAGS:
-		mr_pool_stats(((struct our_pool *)bed->pool)->pools[0], &s);
+		mr_pool_stats(((struct our_pool *)harness->pool)->pools[0], &s);
 		return s.n_in_flight * s.page_bytes;
 	case A_PAGE_FRAG:
-		return kernel_frags_pinned(bed->pool);
+		return kernel_frags_pinned(harness->pool);
 	case A_MEMPOOL:
 		return n * OBJECT_BYTES;
 	default:
@@ -186,9 +186,9 @@ static uint64_t pinned(const struct player *player, uint64_t n)
 	}
 }
 
-static void count_mixed(struct player *player, struct counts *counts)
+static void count_mixed(struct variant *variant, struct counts *counts)
 {
-	const struct mix *m = mix_of(player->state);
+	const struct mix *m = mix_of(variant->state);
 	uint64_t n_bytes = 0, n = 0, n_pinned;
 
 	for (uint32_t i = 0; i < STEPS; i++) {
@@ -197,21 +197,21 @@ static void count_mixed(struct player *player, struct counts *counts)
 		n_bytes += m->sizes[i];
 		n++;
 	}
-	n_pinned = pinned(player, n);
+	n_pinned = pinned(variant, n);
 	if (n_bytes == 0 || n_pinned == 0)
 		return;
 	count_add(counts, "live_bytes", (double)n_bytes);
 	count_add(counts, "pinned_by_live", (double)n_pinned / (double)n_bytes);
 }
 
-static void end_mix(struct player *player)
+static void end_mix(struct variant *variant)
 {
-	struct bed *bed = player->state;
-	struct mix *m = mix_of(bed);
+	struct harness *harness = variant->state;
+	struct mix *m = mix_of(harness);
 
-	for (uint32_t i = 0; i < STEPS && player->alloc == A_FRAGS; i++)
+	for (uint32_t i = 0; i < STEPS && variant->alloc == A_FRAGS; i++)
 		if (m->frags[i] != MR_ADDR_NONE)
-			ours_give(bed->pool, 0, &m->frags[i], 1);
+			ours_give(harness->pool, 0, &m->frags[i], 1);
 }
 
 void rows_b10(struct bench *bench)
@@ -225,16 +225,16 @@ void rows_b10(struct bench *bench)
 
 	for (uint32_t n = 1; n <= 2; n++) {
 		struct row row = { .unit = "frag", .n_threads = n };
-		const struct player like = { .begin = begin_mix,
-					     .end = end_mix,
-					     .count = count_mixed,
-					     .wish = { .n_hops = 1,
-						       .hop_words = RING,
-						       .n_extra = sizeof(
-							       struct mix) } };
+		const struct variant like = { .begin = begin_mix,
+					      .end = end_mix,
+					      .count = count_mixed,
+					      .wish = { .n_hops = 1,
+							.hop_words = RING,
+							.n_extra = sizeof(
+								struct mix) } };
 
 		NAME(row.name, "threads=%u", n);
-		add_cutters(bench, &row, &like, 16, list, N_OF(list));
+		add_cut_ops(bench, &row, &like, 16, list, N_OF(list));
 		bench_row(bench, &row);
 	}
 }
@@ -280,11 +280,11 @@ static ALWAYS_INLINE bool kernel_free(void *pool, word at, uint32_t size)
 	return true;
 }
 
-static ALWAYS_INLINE uint64_t undone(struct player *player, uint32_t thread,
+static ALWAYS_INLINE uint64_t undone(struct variant *variant, uint32_t thread,
 				     uint64_t n, cut_fn cut, undo_fn undo)
 {
-	void *pool = ((struct bed *)player->state)->pool;
-	const uint32_t size = (uint32_t)player->param[P_SIZE];
+	void *pool = ((struct harness *)variant->state)->pool;
+	const uint32_t size = (uint32_t)variant->param[P_SIZE];
 	word frag;
 
 	(void)thread;
@@ -318,8 +318,8 @@ void rows_b11(struct bench *bench)
 		struct row row = { .unit = "frag" };
 
 		NAME(row.name, "len=%u", sizes[s]);
-		add_cutters(bench, &row,
-			    &(struct player){ .param = { sizes[s] } }, 8, list,
+		add_cut_ops(bench, &row,
+			    &(struct variant){ .param = { sizes[s] } }, 8, list,
 			    N_OF(list));
 		bench_row(bench, &row);
 	}

@@ -47,7 +47,7 @@ def parser(command: str) -> argparse.ArgumentParser:
     add = p.add_argument
     add("names", nargs="*", metavar="NAME")
     add("--list", action="store_true", help="say what could be run, and run nothing")
-    add("--samples", metavar="N", help="per player and row (31)")
+    add("--samples", metavar="N", help="per variant and row (31)")
     add("--sample-ms", metavar="MS", help="length of one (50)")
     add("--quick", action="store_true", help="7 samples of 5 ms: a look, not a result")
     add("--goals", action="store_true", help="the rows of the goals, in 11 minutes at most")
@@ -194,7 +194,7 @@ def run(program: str, command: str, words: list[str]) -> int:
     rows = [row for row in listed(line) if is_asked_for(row, options)]
     if not rows:
         raise MicroError("no row has such a name" +
-                         (" and a player of --only" if options.only else "") +
+                         (" and a variant of --only" if options.only else "") +
                          f"; mr bench {command} --list has them", 2)
     if options.list:
         print_list(rows)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * W01: a forwarder without a wire: rx burst, something done to each frame, tx
- * burst. The players are what is done; the first one does nothing.
+ * burst. The variants are what is done; the first one does nothing.
  *
  * Over null: a frame costs what the library costs, and what is done. Over pair:
  * the same frames go round between two ports of one thread, so that two rings
@@ -17,7 +17,7 @@
 #include "alloc.h"
 #include "workloads.h"
 
-enum { P_BURST, P_SIZE, P_IS_PAIR }; /* of player.param; P_HOW: a mode */
+enum { P_BURST, P_SIZE, P_IS_PAIR }; /* of variant.param; P_HOW: a mode */
 
 enum { N_PAGES = 4096, HEADROOM_BYTES = 128 };
 
@@ -176,23 +176,23 @@ static int send_first(struct forward *fwd, uint32_t n_bytes, uint32_t n,
 	return 0;
 }
 
-static int open_ports(struct forward *fwd, const struct player *player,
+static int open_ports(struct forward *fwd, const struct variant *variant,
 		      struct mr_reason *why)
 {
-	const uint32_t n_bytes = (uint32_t)player->param[P_SIZE];
+	const uint32_t n_bytes = (uint32_t)variant->param[P_SIZE];
 	const struct mr_port_config config = { .size = sizeof(config),
 					       .pool = fwd->our->pools[0] };
-	struct mr_ctx *ctx = bench_ctx(player->bench);
+	struct mr_ctx *ctx = bench_ctx(variant->bench);
 	char spec[32];
 
-	if (player->param[P_IS_PAIR]) {
-		/* The players of a row are there at the same time. */
-		NAME(spec, "pair:w01-%s", player->name);
+	if (variant->param[P_IS_PAIR]) {
+		/* The variants of a row are there at the same time. */
+		NAME(spec, "pair:w01-%s", variant->name);
 		if (mr_port_open(ctx, spec, &config, &fwd->near, why) < 0 ||
 		    mr_port_open(ctx, spec, &config, &fwd->far, why) < 0)
 			return -1;
 		return send_first(fwd, n_bytes,
-				  (uint32_t)player->param[P_BURST], why);
+				  (uint32_t)variant->param[P_BURST], why);
 	}
 	NAME(spec, "null:len=%u", n_bytes);
 	if (mr_port_open(ctx, spec, &config, &fwd->near, why) < 0)
@@ -200,32 +200,33 @@ static int open_ports(struct forward *fwd, const struct player *player,
 	return fill_all(fwd, n_bytes, why);
 }
 
-static void end_forward(struct player *player)
+static void end_forward(struct variant *variant)
 {
-	struct forward *fwd = extra_of(player);
+	struct forward *fwd = extra_of(variant);
 
 	mr_port_close(fwd->near);
 	mr_port_close(fwd->far);
 }
 
-static int begin_forward(struct player *player, struct mr_reason *why)
+static int begin_forward(struct variant *variant, struct mr_reason *why)
 {
-	struct forward *fwd = extra_of(player);
+	struct forward *fwd = extra_of(variant);
 
-	fwd->our = ((struct bed *)player->state)->pool;
+	fwd->our = ((struct harness *)variant->state)->pool;
 	fwd->base = fwd->our->base;
-	fwd->touch = modes[player->param[P_HOW]].touch;
-	if (open_ports(fwd, player, why) == 0)
+	fwd->touch = modes[variant->param[P_HOW]].touch;
+	if (open_ports(fwd, variant, why) == 0)
 		return 0;
-	end_forward(player);
+	end_forward(variant);
 	return -1;
 }
 
-static uint64_t run_forward(struct player *player, uint32_t thread, uint64_t n)
+static uint64_t run_forward(struct variant *variant, uint32_t thread,
+			    uint64_t n)
 {
-	struct forward *fwd = extra_of(player);
+	struct forward *fwd = extra_of(variant);
 	struct mr_cache *cache = fwd->our->caches[0][thread];
-	const uint32_t n_burst = (uint32_t)player->param[P_BURST];
+	const uint32_t n_burst = (uint32_t)variant->param[P_BURST];
 	struct mr_frame frames[MR_BURST_MAX];
 	uint64_t done = 0;
 
@@ -253,7 +254,7 @@ static void forward_row(struct bench *bench, bool is_pair, uint32_t burst,
 	struct row row = { .unit = "frame",
 			   .x_name = "frames per burst",
 			   .x = burst };
-	const struct player like = {
+	const struct variant like = {
 		.begin = begin_forward,
 		.end = end_forward,
 		.wish = { .n_objects = N_PAGES,
@@ -312,47 +313,47 @@ static const struct {
 	{ "fields=1 size=1514", "ip.src=10.0.0.0/16 size=1514" },
 };
 
-enum { P_CASE, P_IS_STAMPED }; /* of player.param */
+enum { P_CASE, P_IS_STAMPED }; /* of variant.param */
 
 enum { SEND_BURST = 64 };
 
-static void end_sender(struct player *player)
+static void end_sender(struct variant *variant)
 {
-	struct sender *sender = extra_of(player);
+	struct sender *sender = extra_of(variant);
 
 	mr_port_close(sender->port);
 	builder_free(sender->builder);
 	streams_free(sender->streams);
 }
 
-static int begin_sender(struct player *player, struct mr_reason *why)
+static int begin_sender(struct variant *variant, struct mr_reason *why)
 {
 	const struct stream_defaults defaults = {
 		.src_mac = { 2 },
 		.dst_mac = { 2 },
-		.is_stamped = player->param[P_IS_STAMPED] != 0,
+		.is_stamped = variant->param[P_IS_STAMPED] != 0,
 	};
 	struct mr_port_config config = { .size = sizeof(config) };
-	struct sender *sender = extra_of(player);
+	struct sender *sender = extra_of(variant);
 
-	sender->our = ((struct bed *)player->state)->pool;
+	sender->our = ((struct harness *)variant->state)->pool;
 	sender->base = sender->our->base;
 	sender->is_stamped = defaults.is_stamped;
 	config.pool = sender->our->pools[0];
-	if (streams_parse(&cases[player->param[P_CASE]].text, 1, &defaults,
+	if (streams_parse(&cases[variant->param[P_CASE]].text, 1, &defaults,
 			  &sender->streams, why) == 0 &&
 	    builder_open(sender->streams, 0, 1, 1, &sender->builder, why) ==
 		    0 &&
-	    mr_port_open(bench_ctx(player->bench), "null:", &config,
+	    mr_port_open(bench_ctx(variant->bench), "null:", &config,
 			 &sender->port, why) == 0)
 		return 0;
-	end_sender(player);
+	end_sender(variant);
 	return -1;
 }
 
-static uint64_t run_sender(struct player *player, uint32_t thread, uint64_t n)
+static uint64_t run_sender(struct variant *variant, uint32_t thread, uint64_t n)
 {
-	struct sender *sender = extra_of(player);
+	struct sender *sender = extra_of(variant);
 	struct mr_cache *cache = sender->our->caches[0][thread];
 	struct mr_txq *txq = mr_port_txq(sender->port, 0);
 	const uint32_t n_bytes = streams_max_bytes(sender->streams);
@@ -386,7 +387,7 @@ void rows_w02(struct bench *bench)
 		for (uint32_t k = 0; k < N_OF(names); k++)
 			bench_add_all(
 				bench, &row,
-				&(struct player){
+				&(struct variant){
 					.begin = begin_sender,
 					.end = end_sender,
 					.wish = { .n_extra = sizeof(

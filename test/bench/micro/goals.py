@@ -19,17 +19,17 @@ class Goal:
     """A limit of a figure in each of some rows; the worst one counts.
 
     kind: what is compared with the limit.
-        ns      a player's time; at most
+        ns      a variant's time; at most
         count   a figure beside the time; at most
-        ratio   a player's time by that of the first of ours; at most
+        ratio   a variant's time by that of the first of ours; at most
         gain    the same; at least
         dpdk    the time of DPDK's best by that of the first of ours; at least
-        growth  a player's time by its own on one thread, in the row of the
+        growth  a variant's time by its own on one thread, in the row of the
                 same plot; at most
     """
     what: str
     rows: str  # "B06/from=depot bulk=64"; may have wildcards
-    player: str | None  # likewise; None: the first of ours
+    variant: str | None  # likewise; None: the first of ours
     kind: str
     limit: float = 0  # 0: none is set, the figure is reported
     count: str = ""
@@ -124,8 +124,8 @@ def first_of_ours(row: Row) -> Player | None:
 
 def best_of(row: Row, side: str) -> Player | None:
     """The fastest of a side, which of ours need not be the first."""
-    players = [p for p in row["players"] if p["side"] == side and "ns" in p]
-    return min(players, key=lambda p: p["ns"]["median"], default=None)
+    variants = [p for p in row["players"] if p["side"] == side and "ns" in p]
+    return min(variants, key=lambda p: p["ns"]["median"], default=None)
 
 
 def best_of_dpdk(row: Row) -> Player | None:
@@ -137,38 +137,38 @@ def ratio(value: float, low: float, high: float) -> dict[str, float]:
     return {"value": value, "low": low, "high": high}
 
 
-def growth(rows: list[Row], row: Row, player: Player) -> dict[str, float] | None:
-    """By the same player on one thread; as wide as both intervals allow."""
+def growth(rows: list[Row], row: Row, variant: Player) -> dict[str, float] | None:
+    """By the same variant on one thread; as wide as both intervals allow."""
     one = next((p for r in rows if r["workload"] == row["workload"] and r["threads"] == 1
                 and r.get("plot") == row.get("plot")
-                for p in r["players"] if p["name"] == player["name"]), None)
+                for p in r["players"] if p["name"] == variant["name"]), None)
     if row["threads"] < 2 or one is None or "ns" not in one or one["ns"]["low"] <= 0:
         return None
-    now, then = player["ns"], one["ns"]
+    now, then = variant["ns"], one["ns"]
     return ratio(now["median"] / then["median"], now["low"] / then["high"],
                  now["high"] / then["low"])
 
 
-def figure(goal: Goal, rows: list[Row], row: Row, player: Player) -> dict[str, float] | None:
-    """What a player has to say to the goal, with its 95 % interval."""
-    if "ns" not in player:
+def figure(goal: Goal, rows: list[Row], row: Row, variant: Player) -> dict[str, float] | None:
+    """What a variant has to say to the goal, with its 95 % interval."""
+    if "ns" not in variant:
         return None
     if goal.kind == "ns":
-        return ratio(*(player["ns"][key] for key in ("median", "low", "high")))
+        return ratio(*(variant["ns"][key] for key in ("median", "low", "high")))
     if goal.kind == "growth":
-        return growth(rows, row, player)
+        return growth(rows, row, variant)
     if goal.kind == "count":
-        value = player["counts"].get(goal.count)
+        value = variant["counts"].get(goal.count)
         return None if value is None else ratio(value, value, value)
-    return player.get("ratio_to_ours")
+    return variant.get("ratio_to_ours")
 
 
-def players_of(goal: Goal, row: Row) -> Iterator[Player]:
-    if goal.kind == "dpdk" or goal.player is None:
+def variants_of(goal: Goal, row: Row) -> Iterator[Player]:
+    if goal.kind == "dpdk" or goal.variant is None:
         one = best_of_dpdk(row) if goal.kind == "dpdk" else first_of_ours(row)
         yield from [one] if one else []
     else:
-        yield from (p for p in row["players"] if fnmatchcase(p["name"], goal.player))
+        yield from (p for p in row["players"] if fnmatchcase(p["name"], goal.variant))
 
 
 def is_worse(goal: Goal, now: dict[str, float], then: dict[str, float]) -> bool:
@@ -184,12 +184,12 @@ def look_at(goal: Goal, rows: list[Row]) -> dict[str, Any]:
         found |= {"limit_is": "most" if goal.is_at_most else "least", "limit": goal.limit}
     worst: dict[str, Any] | None = None
     for row in among:
-        for player in players_of(goal, row):
-            now = figure(goal, rows, row, player)
+        for variant in variants_of(goal, row):
+            now = figure(goal, rows, row, variant)
             if now is None or (worst and not is_worse(goal, now, worst["measured"])):
                 continue
             worst = {"measured": now, "workload": row["workload"], "row": row["name"],
-                     "player": player["name"]}
+                     "player": variant["name"]}
     if worst is None:
         return found
     now = worst["measured"]

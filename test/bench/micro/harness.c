@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The players of a row in turn, A B C, B C A, ..., so that none always follows
+ * The variants of a row in turn, A B C, B C A, ..., so that none always follows
  * the same one. A sample during which the thread was moved off its core, or
  * the hypervisor took time, is put aside; where too few clean ones are to be
  * had, all count, and the report says so.
@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "harness.h"
-#include "team.h"
+#include "thread_group.h"
 
 enum {
 	MAX_ROUNDS_FACTOR = 2, /* how much longer to try for clean samples */
@@ -33,16 +33,16 @@ uint32_t bench_n_cores(const struct bench *bench)
 }
 
 void bench_add(struct bench *bench, struct row *row,
-	       const struct player *player)
+	       const struct variant *variant)
 {
-	if ((bench->sides & 1u << player->side) == 0 ||
-	    (player->side == SIDE_DPDK && !bench->has_dpdk) ||
-	    row->n_players == MAX_PLAYERS)
+	if ((bench->sides & 1u << variant->side) == 0 ||
+	    (variant->side == SIDE_DPDK && !bench->has_dpdk) ||
+	    row->n_variants == MAX_PLAYERS)
 		return;
 	for (uint32_t i = 0; i < bench->n_without; i++)
-		if (fnmatch(bench->without[i], player->name, 0) == 0)
+		if (fnmatch(bench->without[i], variant->name, 0) == 0)
 			return;
-	row->players[row->n_players++] = *player;
+	row->variants[row->n_variants++] = *variant;
 }
 
 void print_name(char *to, size_t n, const char *format, ...)
@@ -54,16 +54,16 @@ void print_name(char *to, size_t n, const char *format, ...)
 	va_end(arguments);
 }
 
-uint64_t bench_run_again(struct player *player, uint64_t n_most)
+uint64_t bench_run_again(struct variant *variant, uint64_t n_most)
 {
 	/* A sample's at most: threads that wait for each other may be slow. */
 	const uint64_t n =
-		player->n_sample < n_most ? player->n_sample : n_most;
-	struct team_run run;
+		variant->n_sample < n_most ? variant->n_sample : n_most;
+	struct thread_group_run run;
 
 	if (bench_is_ending())
 		return 0;
-	team_run(player->bench->team, player, n, &run);
+	thread_group_run(variant->bench->thread_group, variant, n, &run);
 	return run.n_ops;
 }
 
@@ -76,9 +76,9 @@ void count_add(struct counts *counts, const char *name, double value)
 }
 
 void count_per_1000(struct counts *counts, const char *name, uint64_t n,
-		    const struct player *player)
+		    const struct variant *variant)
 {
-	const uint64_t by = player->n_done > 0 ? player->n_done : 1;
+	const uint64_t by = variant->n_done > 0 ? variant->n_done : 1;
 
 	count_add(counts, name, 1000.0 * (double)n / (double)by);
 }
@@ -102,18 +102,18 @@ static uint32_t n_runs_of_sample(const struct bench *bench)
 
 /*
  * How many operations make one run: double until it takes long enough. A
- * player that stops before it has done them cannot be measured.
+ * variant that stops before it has done them cannot be measured.
  */
-static bool calibrate(struct bench *bench, struct team *team,
-		      struct player *player, struct book *book)
+static bool calibrate(struct bench *bench, struct thread_group *thread_group,
+		      struct variant *variant, struct book *book)
 {
 	const uint64_t wanted_ns =
 		bench->sample_ms * 1000000ull / n_runs_of_sample(bench);
-	struct team_run run;
+	struct thread_group_run run;
 	uint64_t n = 64;
 
 	for (;;) {
-		team_run(team, player, n, &run);
+		thread_group_run(thread_group, variant, n, &run);
 		if (run.n_ops < n)
 			return false;
 		if (bench_is_ending())
@@ -124,22 +124,23 @@ static bool calibrate(struct bench *bench, struct team *team,
 	}
 	book->n_ops = n * wanted_ns / (run.ns + 1) + 1;
 	/* The first estimate was on cold caches: look again. */
-	team_run(team, player, book->n_ops, &run);
+	thread_group_run(thread_group, variant, book->n_ops, &run);
 	book->n_ops = book->n_ops * wanted_ns / (run.ns + 1) + 1;
-	player->n_sample = book->n_ops;
+	variant->n_sample = book->n_ops;
 	return run.n_ops > 0;
 }
 
 /* All runs of one sample, unless a signal comes. */
-static void run_sample(const struct bench *bench, struct team *team,
-		       struct player *player, uint64_t n_ops,
-		       struct team_run *ret)
+static void run_sample(const struct bench *bench,
+		       struct thread_group *thread_group,
+		       struct variant *variant, uint64_t n_ops,
+		       struct thread_group_run *ret)
 {
-	*ret = (struct team_run){ 0 };
+	*ret = (struct thread_group_run){ 0 };
 	for (uint32_t i = n_runs_of_sample(bench); i > 0; i--) {
-		struct team_run run;
+		struct thread_group_run run;
 
-		team_run(team, player, n_ops, &run);
+		thread_group_run(thread_group, variant, n_ops, &run);
 		ret->ns += run.ns;
 		ret->cycles += run.cycles;
 		ret->n_ops += run.n_ops;
@@ -150,14 +151,15 @@ static void run_sample(const struct bench *bench, struct team *team,
 	}
 }
 
-static void take_sample(const struct bench *bench, struct team *team,
-			struct player *player, struct book *book)
+static void take_sample(const struct bench *bench,
+			struct thread_group *thread_group,
+			struct variant *variant, struct book *book)
 {
-	const struct row *row = player->row;
-	struct team_run run;
+	const struct row *row = variant->row;
+	struct thread_group_run run;
 	double by;
 
-	run_sample(bench, team, player, book->n_ops, &run);
+	run_sample(bench, thread_group, variant, book->n_ops, &run);
 	if (run.n_ops == 0 || book->n == MAX_SAMPLES || bench_is_ending())
 		return;
 	by = (double)run.n_ops;
@@ -178,18 +180,18 @@ static bool is_late(const struct bench *bench, const struct row *row)
 			     bench->limit_s * bench->n_jobs;
 
 	return bench->limit_s > 0 &&
-	       share > bench->n_jobs_done + row->n_players;
+	       share > bench->n_jobs_done + row->n_variants;
 }
 
-/* All samples of all players, interleaved. */
-static void take_samples(struct bench *bench, struct team *team,
+/* All samples of all variants, interleaved. */
+static void take_samples(struct bench *bench, struct thread_group *thread_group,
 			 struct row *row, struct book *books)
 {
 	const uint32_t n_wanted = bench->n_samples;
 
-	for (uint32_t i = 0; i < row->n_players && !bench_is_ending(); i++) {
-		if (books[i].is_out ||
-		    calibrate(bench, team, &row->players[i], &books[i]))
+	for (uint32_t i = 0; i < row->n_variants && !bench_is_ending(); i++) {
+		if (books[i].is_out || calibrate(bench, thread_group,
+						 &row->variants[i], &books[i]))
 			continue;
 		books[i].is_stuck = true;
 		snprintf(books[i].why_not, sizeof(books[i].why_not),
@@ -199,8 +201,8 @@ static void take_samples(struct bench *bench, struct team *team,
 	     round++) {
 		bool is_done = true;
 
-		for (uint32_t i = 0; i < row->n_players; i++) {
-			const uint32_t who = (i + round) % row->n_players;
+		for (uint32_t i = 0; i < row->n_variants; i++) {
+			const uint32_t who = (i + round) % row->n_variants;
 			struct book *book = &books[who];
 
 			if (book->is_out || book->is_stuck ||
@@ -208,7 +210,8 @@ static void take_samples(struct bench *bench, struct team *team,
 				continue;
 			if (bench_is_ending())
 				return;
-			take_sample(bench, team, &row->players[who], book);
+			take_sample(bench, thread_group, &row->variants[who],
+				    book);
 			is_done = is_done && book->n_clean >= n_wanted;
 		}
 		if (is_done || (round + 1 >= n_wanted && is_late(bench, row)))
@@ -218,19 +221,19 @@ static void take_samples(struct bench *bench, struct team *team,
 
 static void set_up(struct bench *bench, struct row *row, struct book *books)
 {
-	for (uint32_t i = 0; i < row->n_players; i++) {
-		struct player *player = &row->players[i];
+	for (uint32_t i = 0; i < row->n_variants; i++) {
+		struct variant *variant = &row->variants[i];
 		struct mr_reason why = { .text = "" };
 
-		player->bench = bench;
-		player->row = row;
-		player->n_done = 0;
-		player->state = NULL;
+		variant->bench = bench;
+		variant->row = row;
+		variant->n_done = 0;
+		variant->state = NULL;
 		if (bench_is_ending())
 			snprintf(why.text, sizeof(why.text),
 				 "a signal came first");
-		else if (player->setup == NULL ||
-			 player->setup(player, &why) >= 0)
+		else if (variant->setup == NULL ||
+			 variant->setup(variant, &why) >= 0)
 			continue;
 		books[i].is_out = true;
 		snprintf(books[i].why_not, sizeof(books[i].why_not), "%.150s",
@@ -240,33 +243,33 @@ static void set_up(struct bench *bench, struct row *row, struct book *books)
 
 static void tear_down(struct row *row, struct book *books)
 {
-	for (uint32_t i = 0; i < row->n_players; i++) {
-		struct player *player = &row->players[i];
+	for (uint32_t i = 0; i < row->n_variants; i++) {
+		struct variant *variant = &row->variants[i];
 
 		if (books[i].is_out)
 			continue;
-		if (player->count != NULL && books[i].n > 0)
-			player->count(player, &books[i].counts);
-		if (player->teardown != NULL)
-			player->teardown(player);
+		if (variant->count != NULL && books[i].n > 0)
+			variant->count(variant, &books[i].counts);
+		if (variant->teardown != NULL)
+			variant->teardown(variant);
 	}
 }
 
 static void measure(struct bench *bench, struct row *row)
 {
-	struct book *books = calloc(row->n_players, sizeof(*books));
-	struct team *team = team_start(bench->cores, bench->n_cores,
-				       row->n_threads, bench->has_dpdk);
+	struct book *books = calloc(row->n_variants, sizeof(*books));
+	struct thread_group *thread_group = thread_group_start(
+		bench->cores, bench->n_cores, row->n_threads, bench->has_dpdk);
 
-	if (books != NULL && team != NULL) {
-		bench->team = team;
-		team_pin(bench->cores[0]);
+	if (books != NULL && thread_group != NULL) {
+		bench->thread_group = thread_group;
+		thread_group_pin(bench->cores[0]);
 		set_up(bench, row, books);
-		take_samples(bench, team, row, books);
+		take_samples(bench, thread_group, row, books);
 		tear_down(row, books);
 		bench->show(bench, row, books);
 	}
-	team_stop(team);
+	thread_group_stop(thread_group);
 	free(books);
 }
 
@@ -274,15 +277,15 @@ void bench_row(struct bench *bench, struct row *row)
 {
 	if (row->n_threads == 0)
 		row->n_threads = 1;
-	if (row->n_players == 0 || bench_is_ending() || !is_wanted(bench, row))
+	if (row->n_variants == 0 || bench_is_ending() || !is_wanted(bench, row))
 		return;
 	if (bench->is_listing) {
 		bench->show(bench, row, NULL);
 	} else if (bench->is_counting) {
-		bench->n_jobs += row->n_players;
+		bench->n_jobs += row->n_variants;
 	} else {
 		measure(bench, row);
-		bench->n_jobs_done += row->n_players;
+		bench->n_jobs_done += row->n_variants;
 	}
 }
 

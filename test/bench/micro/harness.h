@@ -5,11 +5,11 @@
 
 #include "bench.h"
 
-struct team;
+struct thread_group;
 
 enum { MAX_SAMPLES = 512, MAX_WITHOUT = 16 };
 
-/* The samples of one player. */
+/* The samples of one variant. */
 struct book {
 	double ns[MAX_SAMPLES], cycles[MAX_SAMPLES]; /* by operation */
 	bool is_clean[MAX_SAMPLES];                  /* nothing disturbed it */
@@ -26,7 +26,7 @@ struct bench {
 	char *const *names; /* "B06/from=depot bulk=64"; none: all rows */
 	uint32_t n_names;
 	uint32_t sides;                   /* bit by enum side */
-	const char *without[MAX_WITHOUT]; /* patterns of players */
+	const char *without[MAX_WITHOUT]; /* patterns of variants */
 	uint32_t n_without;
 	uint32_t n_samples, sample_ms;
 	uint32_t limit_s; /* ends then, with what there is; 0: none */
@@ -35,10 +35,10 @@ struct bench {
 	bool has_dpdk;
 	char why_no_dpdk[160];
 	bool is_listing;                 /* show rows, and measure none */
-	bool is_counting;                /* only count players */
+	bool is_counting;                /* only count variants */
 	const struct workload *workload; /* whose rows are run */
-	struct team *team;               /* of this row */
-	uint32_t n_jobs;                 /* players in all rows */
+	struct thread_group *thread_group; /* of this row */
+	uint32_t n_jobs;                   /* variants in all rows */
 	uint32_t n_jobs_done;
 	uint64_t start_ns;
 	/* Called with each row that is done; or NULL. */

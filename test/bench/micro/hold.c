@@ -10,15 +10,15 @@
 enum { MAX_BULK = 128 };
 
 /* A call takes them, another one gives them back. one: a constant, or 0. */
-static ALWAYS_INLINE uint64_t once(struct player *player, uint32_t thread,
+static ALWAYS_INLINE uint64_t once(struct variant *variant, uint32_t thread,
 				   uint64_t n, const struct ops ops,
 				   const uint32_t constant)
 {
-	void *pool = ((struct bed *)player->state)->pool;
+	void *pool = ((struct harness *)variant->state)->pool;
 	void *from = ops.from != NULL ? ops.from(pool, thread) : pool;
 	void *to = ops.to != NULL ? ops.to(pool, thread) : pool;
 	const uint32_t bulk =
-		constant > 0 ? constant : (uint32_t)player->param[P_HOLD];
+		constant > 0 ? constant : (uint32_t)variant->param[P_HOLD];
 	word words[MAX_BULK];
 	uint64_t done;
 
@@ -77,8 +77,8 @@ static void one_page(struct bench *bench, const struct contestant *list,
 		     uint32_t n, enum caches caches)
 {
 	struct row row = { .name = "1 page at a time", .unit = "page" };
-	const struct player like = {
-		.count = bed_count,
+	const struct variant like = {
+		.count = harness_count,
 		.wish = { .n_objects = 1024,
 			  .caches = caches,
 			  .is_owned = caches == CACHES_AWAY },
@@ -126,13 +126,13 @@ void rows_b04(struct bench *bench)
 }
 
 /* B06: every page of the pool by bulk, then all back: n is rounded up. */
-static uint64_t fresh(struct player *player, uint32_t thread, uint64_t n)
+static uint64_t fresh(struct variant *variant, uint32_t thread, uint64_t n)
 {
-	struct bed *bed = player->state;
-	const struct our_pool *our = bed->pool;
-	uint64_t *addrs = (uint64_t *)(void *)bed->extra;
-	const uint32_t bulk = (uint32_t)player->param[P_HOLD];
-	const uint32_t n_pages = player->wish.n_objects;
+	struct harness *harness = variant->state;
+	const struct our_pool *our = harness->pool;
+	uint64_t *addrs = (uint64_t *)(void *)harness->extra;
+	const uint32_t bulk = (uint32_t)variant->param[P_HOLD];
+	const uint32_t n_pages = variant->wish.n_objects;
 	uint64_t done;
 
 	(void)thread;
@@ -206,8 +206,8 @@ void rows_b06(struct bench *bench)
 		struct row row = { .unit = "page",
 				   .x_name = "pages per call",
 				   .x = bulk };
-		const struct player like = {
-			.count = bed_count,
+		const struct variant like = {
+			.count = harness_count,
 			.wish = { .n_objects = 16384,
 				  .n_extra = 16384 * sizeof(word),
 				  .caches = from[f].caches,
@@ -261,8 +261,8 @@ static void objects_row(struct bench *bench, uint32_t n_held,
 			   .is_per_thread = true,
 			   .x_name = "threads",
 			   .x = n_threads };
-	struct player like = {
-		.count = bed_count,
+	struct variant like = {
+		.count = harness_count,
 		.wish = { .n_objects = n_threads * 2048,
 			  .n_bytes = 256,
 			  .n_extra = held_bytes(n_held) * n_threads },

@@ -5,7 +5,7 @@
 
 #include "alloc.h"
 
-enum { P_HOLD, P_GET, P_PUT, P_RANDOM }; /* of player.param; most, or 0 */
+enum { P_HOLD, P_GET, P_PUT, P_RANDOM }; /* of variant.param; most, or 0 */
 
 /* Bytes of what a thread holds, 16 each; no two threads write to one line. */
 static inline size_t held_bytes(uint64_t n_held)
@@ -13,12 +13,12 @@ static inline size_t held_bytes(uint64_t n_held)
 	return (n_held * 2 * sizeof(word) + 127) / 128 * 128;
 }
 
-static inline word *held_by(const struct player *player, uint32_t thread)
+static inline word *held_by(const struct variant *variant, uint32_t thread)
 {
-	struct bed *bed = player->state;
+	struct harness *harness = variant->state;
 
-	return (word *)(void *)(bed->extra +
-				held_bytes(player->param[P_HOLD]) * thread);
+	return (word *)(void *)(harness->extra +
+				held_bytes(variant->param[P_HOLD]) * thread);
 }
 
 /* Sizes of calls: fixed, or as 26.11 draws them, never beyond what is left. */
@@ -42,27 +42,27 @@ static ALWAYS_INLINE uint32_t next_size(struct sizes *sizes, uint32_t n_left,
 	return n < n_left ? n : n_left;
 }
 
-static inline struct sizes sizes_of(const struct player *player, uint32_t p)
+static inline struct sizes sizes_of(const struct variant *variant, uint32_t p)
 {
-	const uint64_t most = player->param[P_RANDOM];
+	const uint64_t most = variant->param[P_RANDOM];
 
-	return (struct sizes){ .fixed = (uint32_t)player->param[p],
+	return (struct sizes){ .fixed = (uint32_t)variant->param[p],
 			       .mask = most > 0 ? (uint32_t)most - 1 : 0 };
 }
 
 /* Take what is held, get at a time, and give it back, put at a time. */
-static ALWAYS_INLINE uint64_t hold(struct player *player, uint32_t thread,
+static ALWAYS_INLINE uint64_t hold(struct variant *variant, uint32_t thread,
 				   uint64_t n, const struct ops ops,
 				   const enum how_many how_many,
 				   const uint32_t constant)
 {
-	void *pool = ((struct bed *)player->state)->pool;
+	void *pool = ((struct harness *)variant->state)->pool;
 	void *from = ops.from != NULL ? ops.from(pool, thread) : pool;
 	void *to = ops.to != NULL ? ops.to(pool, thread) : pool;
-	const uint32_t n_held = (uint32_t)player->param[P_HOLD];
-	struct sizes get = sizes_of(player, P_GET);
-	struct sizes put = sizes_of(player, P_PUT);
-	word *words = held_by(player, thread);
+	const uint32_t n_held = (uint32_t)variant->param[P_HOLD];
+	struct sizes get = sizes_of(variant, P_GET);
+	struct sizes put = sizes_of(variant, P_PUT);
+	word *words = held_by(variant, thread);
 	uint64_t done;
 
 	for (done = 0; done < n; done += n_held) {

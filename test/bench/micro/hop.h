@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The way from one core to the next: a ring of words for one producer and one
- * consumer. It is the same for all players of a row, so that what differs is
+ * consumer. It is the same for all variants of a row, so that what differs is
  * what they send.
  */
 #ifndef HOP_H

@@ -17,7 +17,7 @@
 #include "peer_dpdk.h"
 #include "support/options.h"
 #include "support/text.h"
-#include "team.h"
+#include "thread_group.h"
 #include "workloads.h"
 
 static const struct option long_options[] = {
@@ -122,8 +122,8 @@ static void print_json(json_t *object)
 	fflush(stdout);
 }
 
-static json_t *player_object(const struct player *player,
-			     const struct book *book)
+static json_t *variant_object(const struct variant *variant,
+			      const struct book *book)
 {
 	json_t *ns = json_array(), *cycles = json_array();
 	json_t *clean = json_array(), *counts = json_object();
@@ -138,8 +138,8 @@ static json_t *player_object(const struct player *player,
 		json_object_set_new(counts, book->counts.of[i].name,
 				    json_real(book->counts.of[i].value));
 	object = json_pack("{s:s, s:s, s:I, s:o, s:o, s:o, s:o}", "name",
-			   player->name, "side", sides[player->side],
-			   "operations", (json_int_t)player->n_done, "ns", ns,
+			   variant->name, "side", sides[variant->side],
+			   "operations", (json_int_t)variant->n_done, "ns", ns,
 			   "cycles", cycles, "clean", clean, "counts", counts);
 	if (book->why_not[0] != '\0')
 		json_object_set_new(object, "why_not",
@@ -151,17 +151,17 @@ static void show_row(const struct bench *bench, const struct row *row,
 		     const struct book *books)
 {
 	const struct workload *w = bench->workload;
-	json_t *players = json_array();
-	json_t *object =
-		json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:b, s:o}",
-			  "workload", w->name, "title", w->title, "what",
-			  w->what, "source", w->source, "name", row->name,
-			  "unit", row->unit, "threads", (int)row->n_threads,
-			  "per_thread", row->is_per_thread, "players", players);
+	json_t *variants = json_array();
+	json_t *object = json_pack(
+		"{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:b, s:o}", "workload",
+		w->name, "title", w->title, "what", w->what, "source",
+		w->source, "name", row->name, "unit", row->unit, "threads",
+		(int)row->n_threads, "per_thread", row->is_per_thread,
+		"players", variants);
 
-	for (uint32_t i = 0; i < row->n_players; i++)
+	for (uint32_t i = 0; i < row->n_variants; i++)
 		json_array_append_new(
-			players, player_object(&row->players[i], &books[i]));
+			variants, variant_object(&row->variants[i], &books[i]));
 	if (row->plot[0] != '\0') {
 		json_object_set_new(object, "plot", json_string(row->plot));
 		json_object_set_new(object, "x_name", json_string(row->x_name));
@@ -181,7 +181,7 @@ static void list_row(const struct bench *bench, const struct row *row,
 	(void)books;
 	print_json(json_pack("{s:s, s:s, s:s, s:s, s:i}", "workload", w->name,
 			     "title", w->title, "what", w->what, "name",
-			     row->name, "players", (int)row->n_players));
+			     row->name, "players", (int)row->n_variants));
 }
 
 static void start_dpdk(struct bench *bench)
@@ -257,7 +257,7 @@ int main(int argc, char **argv)
 	if (mr_ctx_create(NULL, &bench.ctx, &why) < 0)
 		return complain(why.text, 1);
 	start_dpdk(&bench);
-	team_pin(bench.cores[0]);
+	thread_group_pin(bench.cores[0]);
 	if (bench.is_listing) {
 		bench.show = list_row;
 		run_workloads(&bench, letter);

@@ -50,7 +50,7 @@ class Errors(unittest.TestCase):
         (2, "-s is now --samples", ["mem", "-s", "9"]),
         (2, "no row has such a name", ["mem", "--only-ours", "B99"]),
         (2, "mr bench flow --list has them", ["flow", "B01"]),
-        (2, "no row has such a name and a player of --only",
+        (2, "no row has such a name and a variant of --only",
          ["mem", "--only", "malloc", "B18"]),
         (2, "out of range, 1 to 512", ["mem", "--samples", "513"]),
         (2, "out of range, 1 to 10000", ["mem", "--sample-ms", "10001"]),
@@ -127,14 +127,14 @@ class Output(unittest.TestCase):
         self.assertTrue(result["machine"]["command"].endswith(
             "--json B01 'B06/from=cache bulk=32' 'from=depot bulk=32'"))
         for row in result["rows"]:
-            for player in row["players"]:
-                if "why_not" in player:
+            for variant in row["players"]:
+                if "why_not" in variant:
                     continue
-                ns = player["ns"]
+                ns = variant["ns"]
                 self.assertLessEqual(ns["min"], ns["median"])
                 self.assertLessEqual(ns["low"], ns["median"])
                 self.assertLessEqual(ns["median"], ns["high"])
-                self.assertGreaterEqual(player["operations"], 64)
+                self.assertGreaterEqual(variant["operations"], 64)
         array = result["rows"][3]["players"][0]
         self.assertEqual(array["name"], "array")
         # 512 pages by magazine: 1000 pages need 1.95.
@@ -195,8 +195,8 @@ class Output(unittest.TestCase):
                              "B17/burst=32 pools=1 owners=1 threads_per_core=1")
         self.assertEqual(code, 0, err)
         self.assertEqual(
-            [player["name"] for player in json.loads(out)["rows"][0]["players"]
-             if player["name"].startswith("ours")], ["ours"])
+            [variant["name"] for variant in json.loads(out)["rows"][0]["players"]
+             if variant["name"].startswith("ours")], ["ours"])
 
     def test_frames_of_two_pools_are_of_two_pools(self):
         code, out, err = run(*QUICK, "--json", "--only-ours",
@@ -239,9 +239,9 @@ class Output(unittest.TestCase):
         if result["why_no_dpdk"]:
             self.skipTest(result["why_no_dpdk"])
         self.assertIn("4 KiB pages", result["machine"]["dpdk"])
-        for player in result["rows"][0]["players"]:
-            if player["side"] == "ours":
-                self.assertEqual(player["counts"]["huge_percent"], 0)
+        for variant in result["rows"][0]["players"]:
+            if variant["side"] == "ours":
+                self.assertEqual(variant["counts"]["huge_percent"], 0)
 
     def test_out_has_tables_and_charts(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -272,7 +272,7 @@ class Output(unittest.TestCase):
 
 
 class Fwd(unittest.TestCase):
-    """Rows and players are measured, and the report has them."""
+    """Rows and variants are measured, and the report has them."""
 
     def test_report(self):
         code, out, err = run("fwd", "--quick", "--samples", "3", "--sample-ms",
@@ -289,8 +289,8 @@ class Fwd(unittest.TestCase):
         self.assertEqual({p["name"] for p in rows[2]["players"]},
                          {"plain", "stamped"})
         for row in rows:
-            for player in row["players"]:
-                self.assertGreater(player["ns"]["median"], 0)
+            for variant in row["players"]:
+                self.assertGreater(variant["ns"]["median"], 0)
 
 
 class Signals(unittest.TestCase):

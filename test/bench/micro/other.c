@@ -11,20 +11,20 @@
  * B01: what this machine's basic moves cost. Other figures are compared with
  * published ones only as ratios to these.
  */
-static uint64_t run_loop(struct player *player, uint32_t thread, uint64_t n)
+static uint64_t run_loop(struct variant *variant, uint32_t thread, uint64_t n)
 {
-	(void)player;
+	(void)variant;
 	(void)thread;
 	for (uint64_t i = 0; i < n; i++)
 		keep(NULL);
 	return n;
 }
 
-static uint64_t run_atomic(struct player *player, uint32_t thread, uint64_t n)
+static uint64_t run_atomic(struct variant *variant, uint32_t thread, uint64_t n)
 {
 	alignas(64) uint32_t number = 0;
 
-	(void)player;
+	(void)variant;
 	(void)thread;
 	for (uint64_t i = 0; i < n; i++)
 		__atomic_add_fetch(&number, 1, __ATOMIC_ACQ_REL);
@@ -32,11 +32,11 @@ static uint64_t run_atomic(struct player *player, uint32_t thread, uint64_t n)
 	return n;
 }
 
-static uint64_t run_lock(struct player *player, uint32_t thread, uint64_t n)
+static uint64_t run_lock(struct variant *variant, uint32_t thread, uint64_t n)
 {
 	pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-	(void)player;
+	(void)variant;
 	(void)thread;
 	for (uint64_t i = 0; i < n; i++) {
 		pthread_mutex_lock(&lock);
@@ -45,11 +45,11 @@ static uint64_t run_lock(struct player *player, uint32_t thread, uint64_t n)
 	return n;
 }
 
-static uint64_t run_memcpy(struct player *player, uint32_t thread, uint64_t n)
+static uint64_t run_memcpy(struct variant *variant, uint32_t thread, uint64_t n)
 {
 	alignas(64) char from[256] = "x", to[256];
 
-	(void)player;
+	(void)variant;
 	(void)thread;
 	for (uint64_t i = 0; i < n; i++) {
 		keep(from);
@@ -60,12 +60,12 @@ static uint64_t run_memcpy(struct player *player, uint32_t thread, uint64_t n)
 }
 
 /* A line that two cores hand to each other: it holds whose turn it is. */
-static uint64_t run_ping_pong(struct player *player, uint32_t thread,
+static uint64_t run_ping_pong(struct variant *variant, uint32_t thread,
 			      uint64_t n)
 {
-	struct bed *bed = player->state;
-	uint64_t *turn = (uint64_t *)(void *)bed->extra;
-	const uint64_t start = player->n_done; /* even: two moves each round */
+	struct harness *harness = variant->state;
+	uint64_t *turn = (uint64_t *)(void *)harness->extra;
+	const uint64_t start = variant->n_done; /* even: two moves each round */
 
 	for (uint64_t i = 0; i < n; i++) {
 		uint32_t n_spins = 0;
@@ -94,7 +94,7 @@ void rows_b01(struct bench *bench)
 	struct row two = { .name = "2 threads",
 			   .unit = "move of a line",
 			   .n_threads = 2 };
-	const struct player like = { .wish = { .n_extra = 64 } };
+	const struct variant like = { .wish = { .n_extra = 64 } };
 
 	bench_add_all(bench, &row, &like, singles, N_OF(singles));
 	bench_row(bench, &row);
@@ -115,9 +115,9 @@ struct rpc {
 	word slots[SLOTS];
 };
 
-static int begin_rpc(struct player *player, struct mr_reason *why)
+static int begin_rpc(struct variant *variant, struct mr_reason *why)
 {
-	struct rpc *rpc = extra_of(player);
+	struct rpc *rpc = extra_of(variant);
 
 	(void)why;
 	rpc->seed = 1;
@@ -126,14 +126,14 @@ static int begin_rpc(struct player *player, struct mr_reason *why)
 	return 0;
 }
 
-static void end_rpc(struct player *player)
+static void end_rpc(struct variant *variant)
 {
-	struct bed *bed = player->state;
-	struct rpc *rpc = extra_of(player);
+	struct harness *harness = variant->state;
+	struct rpc *rpc = extra_of(variant);
 
-	for (uint32_t i = 0; i < SLOTS && player->side == SIDE_OURS; i++)
+	for (uint32_t i = 0; i < SLOTS && variant->side == SIDE_OURS; i++)
 		if (rpc->slots[i] != MR_ADDR_NONE)
-			ours_give(bed->pool, 0, &rpc->slots[i], 1);
+			ours_give(harness->pool, 0, &rpc->slots[i], 1);
 }
 
 /* Which slots are emptied is spread over the array: i by an odd step. */
@@ -142,7 +142,7 @@ static inline uint32_t hole(uint32_t i)
 	return i * 100 % SLOTS; /* 259 = 7 * 37, and 100 has neither */
 }
 
-/* Empty all but 0 to 259 slots; the same series for each player. */
+/* Empty all but 0 to 259 slots; the same series for each variant. */
 static ALWAYS_INLINE void empty_slots(struct rpc *rpc, void *pool, give_fn give)
 {
 	word words[SLOTS];
@@ -157,11 +157,12 @@ static ALWAYS_INLINE void empty_slots(struct rpc *rpc, void *pool, give_fn give)
 	give(pool, 0, words, n);
 }
 
-static ALWAYS_INLINE uint64_t fill_slots(struct player *player, uint32_t thread,
-					 uint64_t n, const struct ops ops)
+static ALWAYS_INLINE uint64_t fill_slots(struct variant *variant,
+					 uint32_t thread, uint64_t n,
+					 const struct ops ops)
 {
-	void *pool = ((struct bed *)player->state)->pool;
-	struct rpc *rpc = extra_of(player);
+	void *pool = ((struct harness *)variant->state)->pool;
+	struct rpc *rpc = extra_of(variant);
 	word words[SLOTS];
 
 	for (uint64_t k = 0; k < n; k++) {
@@ -180,10 +181,10 @@ static ALWAYS_INLINE uint64_t fill_slots(struct player *player, uint32_t thread,
 	return n;
 }
 
-static uint64_t fill_array(struct player *player, uint32_t thread, uint64_t n)
+static uint64_t fill_array(struct variant *variant, uint32_t thread, uint64_t n)
 {
-	struct our_pool *our = ((struct bed *)player->state)->pool;
-	struct rpc *rpc = extra_of(player);
+	struct our_pool *our = ((struct harness *)variant->state)->pool;
+	struct rpc *rpc = extra_of(variant);
 
 	(void)thread;
 	for (uint64_t k = 0; k < n; k++) {
@@ -220,11 +221,11 @@ void rows_b07(struct bench *bench)
 
 	bench_add_all(
 		bench, &row,
-		&(struct player){ .begin = begin_rpc,
-				  .end = end_rpc,
-				  .count = bed_count,
-				  .wish = { .n_objects = 4096,
-					    .n_extra = sizeof(struct rpc) } },
+		&(struct variant){ .begin = begin_rpc,
+				   .end = end_rpc,
+				   .count = harness_count,
+				   .wish = { .n_objects = 4096,
+					     .n_extra = sizeof(struct rpc) } },
 		list, N_OF(list));
 	bench_row(bench, &row);
 }
@@ -232,12 +233,12 @@ void rows_b07(struct bench *bench)
 /*
  * B22: a pool that grows for a burst of 128 Ki pages and shrinks afterwards. An
  * operation is a page that is taken in the burst, written to once, and given
- * back; with shrink=each the janitor then brings the pool back to where it
+ * back; with shrink=each mr_pool_trim() then brings the pool back to where it
  * began, and that and the growth of the next burst are in the figure.
  *
  * Beside the time, from a cycle of its own: the memory of the process before
- * the burst, at its top, when all pages are free again, and after the janitor;
- * and what single takes of 32 pages took in the next burst.
+ * the burst, at its top, when all pages are free again, and after
+ * mr_pool_trim(); and what single takes of 32 pages took in the next burst.
  */
 enum { NEVER, EACH, DRAINED }; /* of param[P_HOW] */
 
@@ -255,11 +256,11 @@ struct shrink {
 };
 
 /* Up to the top, or as far as there are pages. */
-static ALWAYS_INLINE void grow(struct player *player, bool is_timed,
+static ALWAYS_INLINE void grow(struct variant *variant, bool is_timed,
 			       const struct ops ops)
 {
-	void *pool = ((struct bed *)player->state)->pool;
-	struct shrink *shrink = extra_of(player);
+	void *pool = ((struct harness *)variant->state)->pool;
+	struct shrink *shrink = extra_of(variant);
 
 	for (uint32_t n = 0; n < TOP_PAGES; n += BURST) {
 		const uint64_t start = is_timed ? latency_now() : 0;
@@ -274,44 +275,45 @@ static ALWAYS_INLINE void grow(struct player *player, bool is_timed,
 	}
 }
 
-static ALWAYS_INLINE uint32_t release(struct player *player,
+static ALWAYS_INLINE uint32_t release(struct variant *variant,
 				      const struct ops ops)
 {
-	struct shrink *shrink = extra_of(player);
+	struct shrink *shrink = extra_of(variant);
 	const uint32_t n_held = shrink->n_held;
 
 	for (uint32_t n = 0; n < n_held; n += BURST)
-		ops.give(((struct bed *)player->state)->pool, 0,
+		ops.give(((struct harness *)variant->state)->pool, 0,
 			 &shrink->words[n], BURST);
 	shrink->n_held = 0;
 	return n_held;
 }
 
 /*
- * The janitor, as often as it still finds something to do. What the cache of a
- * worker holds is not the janitor's, and one page is enough to keep a segment.
+ * mr_pool_trim(), as often as it still finds something to do. What the cache of
+ * a worker holds is not mr_pool_trim()'s, and one page is enough to keep a
+ * segment.
  */
-static void tend(struct player *player)
+static void trim(struct variant *variant)
 {
-	const struct mr_tend_config config = { .size = sizeof(config),
+	const struct mr_trim_config config = { .size = sizeof(config),
 					       .n_keep = BASE_PAGES,
 					       .idle_ns = 1,
 					       .max_magazines = 4096 };
-	const bool is_drained = player->param[P_HOW] == DRAINED;
-	struct our_pool *our = ((struct bed *)player->state)->pool;
+	const bool is_drained = variant->param[P_HOW] == DRAINED;
+	struct our_pool *our = ((struct harness *)variant->state)->pool;
 	struct mr_reason why = { .text = "" };
 	uint32_t n_vain = 0;
 
-	if (player->param[P_HOW] == NEVER)
+	if (variant->param[P_HOW] == NEVER)
 		return;
 	if (is_drained) {
 		mr_cache_destroy(our->caches[0][0]);
 		our->caches[0][0] = NULL;
 	}
 	for (uint32_t i = 0; i < MAX_TENDS && n_vain < 4; i++) {
-		struct mr_tend_report report = { .size = sizeof(report) };
+		struct mr_trim_report report = { .size = sizeof(report) };
 
-		if (mr_pool_tend(our->pools[0], &config, &report) < 0)
+		if (mr_pool_trim(our->pools[0], &config, &report) < 0)
 			break;
 		n_vain = report.n_pages_back + report.n_pages_shrunk > 0 ?
 				 0 :
@@ -321,7 +323,7 @@ static void tend(struct player *player)
 		(void)mr_cache_create(our->pools[0], &our->caches[0][0], &why);
 }
 
-static ALWAYS_INLINE uint64_t burst(struct player *player, uint32_t thread,
+static ALWAYS_INLINE uint64_t burst(struct variant *variant, uint32_t thread,
 				    uint64_t n, const struct ops ops)
 {
 	uint64_t done = 0;
@@ -330,9 +332,9 @@ static ALWAYS_INLINE uint64_t burst(struct player *player, uint32_t thread,
 	do {
 		uint32_t got;
 
-		grow(player, false, ops);
-		got = release(player, ops);
-		tend(player);
+		grow(variant, false, ops);
+		got = release(variant, ops);
+		trim(variant);
 		if (got < TOP_PAGES)
 			return 0;
 		done += got;
@@ -361,21 +363,21 @@ static double resident_mib(void)
 	return (double)sum / 1024;
 }
 
-static void count_burst(struct player *player, struct counts *counts)
+static void count_burst(struct variant *variant, struct counts *counts)
 {
-	struct shrink *shrink = extra_of(player);
+	struct shrink *shrink = extra_of(variant);
 
-	if (player->side != SIDE_OURS)
+	if (variant->side != SIDE_OURS)
 		return;
 	count_add(counts, "mib_before", resident_mib());
-	grow(player, false, OURS);
+	grow(variant, false, OURS);
 	count_add(counts, "mib_top", resident_mib());
-	release(player, OURS);
+	release(variant, OURS);
 	count_add(counts, "mib_idle", resident_mib());
-	tend(player);
+	trim(variant);
 	count_add(counts, "mib_after", resident_mib());
-	grow(player, true, OURS);
-	release(player, OURS);
+	grow(variant, true, OURS);
+	release(variant, OURS);
 	latency_count(&shrink->latency, 1, counts);
 }
 
@@ -392,7 +394,7 @@ void rows_b22(struct bench *bench)
 		{ "malloc", A_MALLOC, burst_heap },
 	};
 	struct row row = { .name = "top=131072 base=8192", .unit = "page" };
-	struct player like = {
+	struct variant like = {
 		.count = count_burst,
 		.wish = { .n_objects = BASE_PAGES,
 			  .n_extra = sizeof(struct shrink),

@@ -219,15 +219,15 @@ static struct rte_mempool *make_mbufs(const struct wish *wish,
 	return mp;
 }
 
-int dpdk_pool_make(struct player *player, void **ret, struct mr_reason *why)
+int dpdk_pool_make(struct variant *variant, void **ret, struct mr_reason *why)
 {
-	const struct wish *wish = &player->wish;
+	const struct wish *wish = &variant->wish;
 	struct dpdk_pool *pool = *ret = calloc(1, sizeof(*pool));
 
 	if (pool == NULL)
 		return -1;
 	for (; pool->n_pools < wish->n_pools; pool->n_pools++) {
-		struct rte_mempool *mp = player->alloc == A_MBUFS ?
+		struct rte_mempool *mp = variant->alloc == A_MBUFS ?
 						 make_mbufs(wish, why) :
 						 make_mempool(wish, why);
 
@@ -261,9 +261,9 @@ void dpdk_pool_free(void *state)
 	free(pool);
 }
 
-int dpdk_ring_make(struct player *player, void **ret, struct mr_reason *why)
+int dpdk_ring_make(struct variant *variant, void **ret, struct mr_reason *why)
 {
-	const struct wish *wish = &player->wish;
+	const struct wish *wish = &variant->wish;
 	struct dpdk_ring *ring = *ret = calloc(1, sizeof(*ring));
 	char name[RTE_MEMPOOL_NAMESIZE];
 
@@ -311,7 +311,8 @@ static int counted_put(struct rte_mempool *mp, void *const *objects,
 	return handler_put(mp, objects, n);
 }
 
-void dpdk_pool_count(void *state, struct player *player, struct counts *counts)
+void dpdk_pool_count(void *state, struct variant *variant,
+		     struct counts *counts)
 {
 	const struct dpdk_pool *pool = state;
 	const struct rte_mempool *mp = pool->mps[0];
@@ -324,7 +325,7 @@ void dpdk_pool_count(void *state, struct player *player, struct counts *counts)
 	n_gets = n_puts = n_got = n_failed = 0;
 	ops->dequeue = counted_get;
 	ops->enqueue = counted_put;
-	n = bench_run_again(player, n_wanted);
+	n = bench_run_again(variant, n_wanted);
 	ops->dequeue = handler_get;
 	ops->enqueue = handler_put;
 	if (n == 0)

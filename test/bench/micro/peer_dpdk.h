@@ -21,7 +21,7 @@ const char *dpdk_version(void);
 /* Whether it was started, and got no huge pages. */
 bool dpdk_has_small_pages(void);
 
-/* What a thread of a team does first and last: without it, no cache. */
+/* What a thread of a thread_group does first and last: without it, no cache. */
 void dpdk_thread_begin(void);
 void dpdk_thread_end(void);
 
@@ -36,16 +36,17 @@ enum { DPDK_KINDS = 12 };
 extern const struct dpdk_kind dpdk_kinds[DPDK_KINDS];
 
 /* Members of the table of allocators. */
-int dpdk_pool_make(struct player *player, void **ret, struct mr_reason *why);
+int dpdk_pool_make(struct variant *variant, void **ret, struct mr_reason *why);
 void dpdk_pool_free(void *pool);
-int dpdk_ring_make(struct player *player, void **ret, struct mr_reason *why);
+int dpdk_ring_make(struct variant *variant, void **ret, struct mr_reason *why);
 void dpdk_ring_free(void *ring);
 
 /*
- * Run the player's work once more, untimed, with the pool's handler counted:
+ * Run the variant's work once more, untimed, with the pool's handler counted:
  * calls to it and objects, per 1000 operations; and what the caches hold.
  */
-void dpdk_pool_count(void *pool, struct player *player, struct counts *counts);
+void dpdk_pool_count(void *pool, struct variant *variant,
+		     struct counts *counts);
 
 #ifdef BENCH_DPDK
 #include <rte_errno.h>

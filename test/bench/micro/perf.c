@@ -18,22 +18,23 @@ RUN(hold_plain, hold, PLAIN, UP_TO_LEFT, 0)
 
 /* As DPDK's test does, its cache is looked up once. */
 #ifdef BENCH_DPDK
-static uint64_t hold_cached(struct player *player, uint32_t thread, uint64_t n)
+static uint64_t hold_cached(struct variant *variant, uint32_t thread,
+			    uint64_t n)
 {
-	dpdk_caches(((struct bed *)player->state)->pool, thread);
-	return hold(player, thread, n, DPDK_CACHED, UP_TO_LEFT, 0);
+	dpdk_caches(((struct harness *)variant->state)->pool, thread);
+	return hold(variant, thread, n, DPDK_CACHED, UP_TO_LEFT, 0);
 }
 
 #define CASE(k)                                                                \
 	case k:                                                                \
-		return hold(player, thread, n, DPDK_CACHED, UP_TO_LEFT, k)
+		return hold(variant, thread, n, DPDK_CACHED, UP_TO_LEFT, k)
 
 /* The compiler knows n and unrolls: +17 % by DPDK's own account. */
-static uint64_t hold_constant(struct player *player, uint32_t thread,
+static uint64_t hold_constant(struct variant *variant, uint32_t thread,
 			      uint64_t n)
 {
-	dpdk_caches(((struct bed *)player->state)->pool, thread);
-	switch (player->param[P_GET]) {
+	dpdk_caches(((struct harness *)variant->state)->pool, thread);
+	switch (variant->param[P_GET]) {
 		CASE(1);
 		CASE(4);
 		CASE(8);
@@ -81,16 +82,17 @@ static inline bool take_frames(struct mr_cache *a, struct mr_cache *b,
  * The same through frames, with their entries built. All go back through the
  * first cache, of whatever pool they are; those of two pools alternate.
  */
-static uint64_t hold_frames(struct player *player, uint32_t thread, uint64_t n)
+static uint64_t hold_frames(struct variant *variant, uint32_t thread,
+			    uint64_t n)
 {
-	struct our_pool *our = ((struct bed *)player->state)->pool;
+	struct our_pool *our = ((struct harness *)variant->state)->pool;
 	struct mr_cache *const caches[2] = { our->caches[0][thread],
 					     our->caches[1][thread] };
-	const uint32_t n_held = (uint32_t)player->param[P_HOLD];
+	const uint32_t n_held = (uint32_t)variant->param[P_HOLD];
 	const bool is_mixed = our->n_pools > 1;
-	struct sizes get = sizes_of(player, P_GET);
-	struct sizes put = sizes_of(player, P_PUT);
-	struct mr_frame *frames = (void *)held_by(player, thread);
+	struct sizes get = sizes_of(variant, P_GET);
+	struct sizes put = sizes_of(variant, P_PUT);
+	struct mr_frame *frames = (void *)held_by(variant, thread);
 	uint32_t turn = 0;
 	uint64_t done;
 
@@ -113,18 +115,19 @@ static uint64_t hold_frames(struct player *player, uint32_t thread, uint64_t n)
 }
 
 /* What the first pool counts, and how much of all is the second one's. */
-static void count_two(struct player *player, struct counts *counts)
+static void count_two(struct variant *variant, struct counts *counts)
 {
-	const struct our_pool *our = ((struct bed *)player->state)->pool;
+	const struct our_pool *our = ((struct harness *)variant->state)->pool;
 	struct mr_pool_stats s = { .size = sizeof(s) };
 
-	bed_count(player, counts);
+	harness_count(variant, counts);
 	mr_pool_stats(our->pools[1], &s);
-	count_per_1000(counts, "fast_of_pool_2_per_1000", s.alloc_fast, player);
+	count_per_1000(counts, "fast_of_pool_2_per_1000", s.alloc_fast,
+		       variant);
 }
 
 static void add_ours(struct bench *bench, struct row *row,
-		     const struct player *like)
+		     const struct variant *like)
 {
 	static const struct contestant list[] = {
 		{ "addresses", A_OURS, hold_ours },
@@ -136,19 +139,19 @@ static void add_ours(struct bench *bench, struct row *row,
 	};
 
 	for (uint32_t i = 0; i < N_OF(list); i++) {
-		struct player player = *like;
+		struct variant variant = *like;
 
-		player.wish.has_owners = i % 2 != 0;
+		variant.wish.has_owners = i % 2 != 0;
 		/* As DPDK's caches: what is kept need not leave them. */
-		player.wish.ours.magazine_pages = i == 4 ? 512 : 0;
-		player.wish.n_pools = i == 5 ? 2 : 1;
-		player.count = i == 5 ? count_two : bed_count;
-		bench_add_all(bench, row, &player, &list[i], 1);
+		variant.wish.ours.magazine_pages = i == 4 ? 512 : 0;
+		variant.wish.n_pools = i == 5 ? 2 : 1;
+		variant.count = i == 5 ? count_two : harness_count;
+		bench_add_all(bench, row, &variant, &list[i], 1);
 	}
 }
 
 static void perf_row(struct bench *bench, struct row *row,
-		     const struct player *like, uint32_t kinds,
+		     const struct variant *like, uint32_t kinds,
 		     bool is_constant)
 {
 	const struct contestant theirs = {
@@ -158,7 +161,7 @@ static void perf_row(struct bench *bench, struct row *row,
 					  C512 | C_FIRST };
 	static const struct contestant plain = { "plain stack", A_PLAIN,
 						 hold_plain };
-	struct player owned = *like;
+	struct variant owned = *like;
 
 	row->unit = "page";
 	row->is_per_thread = true;
@@ -177,12 +180,12 @@ static void perf_row(struct bench *bench, struct row *row,
 /* Largest that is held; and what caches of 512 hold besides. */
 enum { OLD_HELD = 512, NEW_HELD = 32768, CACHED = 512 };
 
-static struct player perf_player(uint32_t n_threads, uint32_t n_objects,
-				 uint32_t n_held, uint32_t get, uint32_t put,
-				 uint32_t random)
+static struct variant perf_variant(uint32_t n_threads, uint32_t n_objects,
+				   uint32_t n_held, uint32_t get, uint32_t put,
+				   uint32_t random)
 {
-	return (struct player){
-		.count = bed_count,
+	return (struct variant){
+		.count = harness_count,
 		.wish = { .n_objects = n_threads * n_objects - 1,
 			  .n_extra = held_bytes(n_held) * n_threads },
 		.param = { n_held, get, put, random },
@@ -197,7 +200,7 @@ static void rows_22_11(struct bench *bench, uint32_t n_threads)
 	for (uint32_t i = 0; i < 3 * 4 * 4; i++) {
 		const uint32_t held = helds[i / 16];
 		const uint32_t get = bulks[i / 4 % 4], put = bulks[i % 4];
-		const struct player like = perf_player(
+		const struct variant like = perf_variant(
 			n_threads, OLD_HELD + CACHED, held, get, put, 0);
 		struct row row = { .n_threads = n_threads }, same = row;
 
@@ -225,9 +228,9 @@ static void rows_26_11(struct bench *bench, uint32_t n_threads)
 		const uint32_t held = helds[i / 16], bulk = bulks[i / 2 % 8];
 		const bool is_random = i % 2 != 0;
 		const char *how = is_random ? "random" : "constant";
-		const struct player like =
-			perf_player(n_threads, NEW_HELD + 2 * CACHED, held,
-				    bulk, bulk, is_random ? bulk : 0);
+		const struct variant like =
+			perf_variant(n_threads, NEW_HELD + 2 * CACHED, held,
+				     bulk, bulk, is_random ? bulk : 0);
 		struct row row = { .n_threads = n_threads };
 
 		if (bulk > held || (is_random && bulk < 8))

@@ -10,27 +10,28 @@
 
 enum { BURST = 32, RING = 1024 };
 
-/* Of a bed whose rings wait; and of a run, what its threads have done. */
-static void count_pipe(struct player *player, struct counts *counts)
+/* Of a harness whose rings wait; and of a run, what its threads have done. */
+static void count_pipe(struct variant *variant, struct counts *counts)
 {
-	const struct bed *bed = player->state;
-	const struct hop *hop = bed->hops[0];
+	const struct harness *harness = variant->state;
+	const struct hop *hop = harness->hops[0];
 
 	if (hop->n_looks > 0)
 		count_add(counts, "in_flight",
 			  (double)hop->n_waiting / (double)hop->n_looks);
-	count_per_1000(counts, "ring_full_waits_per_1000", bed->n_full, player);
-	if (player->side != SIDE_PLAIN)
+	count_per_1000(counts, "ring_full_waits_per_1000", harness->n_full,
+		       variant);
+	if (variant->side != SIDE_PLAIN)
 		count_per_1000(counts, "pool_empty_waits_per_1000",
-			       bed->n_empty, player);
-	bed_count(player, counts);
+			       harness->n_empty, variant);
+	harness_count(variant, counts);
 }
 
 /* Take n objects and send them on; give back what comes back, if any does. */
-static ALWAYS_INLINE uint64_t produce(struct bed *bed, uint64_t n,
+static ALWAYS_INLINE uint64_t produce(struct harness *harness, uint64_t n,
 				      const struct ops ops)
 {
-	struct hop *back = bed->hops[1];
+	struct hop *back = harness->hops[1];
 	struct patience patience = { 0 };
 	word words[BURST], returned[BURST];
 	uint64_t n_sent = 0, n_back = back == NULL ? n : 0;
@@ -42,27 +43,27 @@ static ALWAYS_INLINE uint64_t produce(struct bed *bed, uint64_t n,
 		if (n_back < n) {
 			const uint32_t got = hop_get(back, returned, BURST);
 
-			ops.give(bed->pool, 0, returned, got);
+			ops.give(harness->pool, 0, returned, got);
 			n_back += got;
 			is_idle = got == 0;
 		}
 		if (n_sent < n && !has) {
-			has = ops.take(bed->pool, 0, words, BURST);
-			bed->n_empty += !has;
+			has = ops.take(harness->pool, 0, words, BURST);
+			harness->n_empty += !has;
 		}
-		if (has && hop_put(bed->hops[0], words, BURST)) {
+		if (has && hop_put(harness->hops[0], words, BURST)) {
 			n_sent += BURST;
 			has = false;
 			is_idle = false;
 		}
-		bed->n_full += has;
+		harness->n_full += has;
 		if (!is_idle)
 			patience = (struct patience){ 0 };
-		else if (bed_is_dead(bed, &patience))
+		else if (harness_is_dead(harness, &patience))
 			break;
 	}
 	if (has)
-		ops.give(bed->pool, 0, words, BURST);
+		ops.give(harness->pool, 0, words, BURST);
 	return n_sent < n || n_back < n ? 0 : n;
 }
 
@@ -72,15 +73,15 @@ static ALWAYS_INLINE uint64_t produce(struct bed *bed, uint64_t n,
  * it is full the page goes straight back where it came from, and is counted;
  * so are the polls of an empty ring.
  */
-enum { P_BULK, P_ONE }; /* of player.param: in a returner's call, a dealer's */
+enum { P_BULK, P_ONE }; /* of variant.param: in a returner's call, a dealer's */
 
 /* Each returner is to get n: whatever was full is dealt again. */
-static ALWAYS_INLINE uint64_t deal(struct player *player, uint64_t n,
+static ALWAYS_INLINE uint64_t deal(struct variant *variant, uint64_t n,
 				   const struct ops ops)
 {
-	struct bed *bed = player->state;
-	const uint32_t n_returners = bed->n_threads - 1;
-	const uint32_t one = (uint32_t)player->param[P_ONE];
+	struct harness *harness = variant->state;
+	const uint32_t n_returners = harness->n_threads - 1;
+	const uint32_t one = (uint32_t)variant->param[P_ONE];
 	uint64_t n_dealt[MAX_THREADS] = { 0 }, n_full = 0;
 	word page[BURST];
 
@@ -88,37 +89,37 @@ static ALWAYS_INLINE uint64_t deal(struct player *player, uint64_t n,
 		for (uint32_t i = 1; i <= n_returners; i++) {
 			if (n_dealt[i] == n)
 				continue;
-			if (!ops.take(bed->pool, 0, page, one)) {
+			if (!ops.take(harness->pool, 0, page, one)) {
 				sched_yield(); /* all are with returners */
 				continue;
 			}
-			if (hop_put(bed->hops[i], page, 1)) {
+			if (hop_put(harness->hops[i], page, 1)) {
 				n_dealt[i]++;
 				left--;
 				continue;
 			}
-			ops.give(bed->pool, 0, page, one);
+			ops.give(harness->pool, 0, page, one);
 			if (++n_full % 1024 == 0)
 				sched_yield();
 		}
 	}
-	bed->n_full += n_full;
+	harness->n_full += n_full;
 	return 0;
 }
 
-static ALWAYS_INLINE uint64_t cross(struct player *player, uint32_t thread,
+static ALWAYS_INLINE uint64_t cross(struct variant *variant, uint32_t thread,
 				    uint64_t n, const struct ops ops)
 {
-	struct bed *bed = player->state;
-	const uint32_t bulk = (uint32_t)player->param[P_BULK];
+	struct harness *harness = variant->state;
+	const uint32_t bulk = (uint32_t)variant->param[P_BULK];
 	uint64_t n_idle = 0;
 	word pages[BURST];
 
 	if (thread == 0)
-		return deal(player, n, ops);
+		return deal(variant, n, ops);
 	for (uint64_t left = n; left > 0;) {
 		const uint32_t got =
-			hop_get(bed->hops[thread], pages,
+			hop_get(harness->hops[thread], pages,
 				left < bulk ? (uint32_t)left : bulk);
 
 		if (got == 0) {
@@ -126,10 +127,10 @@ static ALWAYS_INLINE uint64_t cross(struct player *player, uint32_t thread,
 				sched_yield();
 			continue;
 		}
-		ops.give(bed->pool, thread, pages, got);
+		ops.give(harness->pool, thread, pages, got);
 		left -= got;
 	}
-	__atomic_add_fetch(&bed->n_idle, n_idle, __ATOMIC_RELAXED);
+	__atomic_add_fetch(&harness->n_idle, n_idle, __ATOMIC_RELAXED);
 	return n;
 }
 
@@ -137,13 +138,14 @@ RUN(cross_ours, cross, OURS)
 RUN(cross_model, cross, MODEL)
 RUN_DPDK(cross_dpdk, cross, DPDK)
 
-static void count_cross(struct player *player, struct counts *counts)
+static void count_cross(struct variant *variant, struct counts *counts)
 {
-	const struct bed *bed = player->state;
+	const struct harness *harness = variant->state;
 
-	count_per_1000(counts, "queue_full_per_1000", bed->n_full, player);
-	count_per_1000(counts, "empty_polls_per_1000", bed->n_idle, player);
-	bed_count(player, counts);
+	count_per_1000(counts, "queue_full_per_1000", harness->n_full, variant);
+	count_per_1000(counts, "empty_polls_per_1000", harness->n_idle,
+		       variant);
+	harness_count(variant, counts);
 }
 
 /* The original has two returners; more where there are cores for them. */
@@ -162,7 +164,7 @@ void rows_b05(struct bench *bench)
 					   .n_threads = n + 1,
 					   .x_name = "returners",
 					   .x = n };
-			const struct player like = {
+			const struct variant like = {
 				.count = count_cross,
 				.wish = { .n_objects = 32000,
 					  .n_hops = n + 1,
@@ -193,18 +195,18 @@ void rows_b05(struct bench *bench)
  * bytes: ours begins at one of the lines that are left over, an object of
  * rte_mempool has a header and padding that spread them.
  */
-enum { P_TOUCH, P_IS_LATE }; /* of player.param */
+enum { P_TOUCH, P_IS_LATE }; /* of variant.param */
 
-static ALWAYS_INLINE void touch_all(struct bed *bed, const word *words,
+static ALWAYS_INLINE void touch_all(struct harness *harness, const word *words,
 				    uint32_t n, uint64_t touch,
 				    const struct ops ops)
 {
 	for (uint32_t i = 0; i < n && touch > 0; i++) {
-		uint64_t *data = ops.data(bed->pool, words[i]);
+		uint64_t *data = ops.data(harness->pool, words[i]);
 
 		data[0]++; /* as a forwarder writes the header */
 		if (touch > 1)
-			bed->sum += data[8];
+			harness->sum += data[8];
 	}
 }
 
@@ -217,7 +219,7 @@ static bool is_time(const struct hop *hop, uint64_t left)
 }
 
 /* Touch n objects, and give them back or send them back. */
-static ALWAYS_INLINE uint64_t consume(struct bed *bed, uint64_t n,
+static ALWAYS_INLINE uint64_t consume(struct harness *harness, uint64_t n,
 				      uint64_t touch, bool is_late,
 				      const struct ops ops)
 {
@@ -228,47 +230,47 @@ static ALWAYS_INLINE uint64_t consume(struct bed *bed, uint64_t n,
 	for (uint64_t done = 0; done < n;) {
 		uint32_t got = 0;
 
-		is_on = is_on || is_time(bed->hops[0], n - done);
+		is_on = is_on || is_time(harness->hops[0], n - done);
 		if (is_on)
-			got = hop_get(bed->hops[0], words, BURST);
+			got = hop_get(harness->hops[0], words, BURST);
 		if (got == 0) {
 			is_on = !is_late;
-			idle(bed, 1, ops);
-			if (bed_is_dead(bed, &patience))
+			idle(harness, 1, ops);
+			if (harness_is_dead(harness, &patience))
 				return 0;
 			continue;
 		}
 		patience = (struct patience){ 0 };
-		touch_all(bed, words, got, touch, ops);
+		touch_all(harness, words, got, touch, ops);
 		done += got;
-		if (bed->hops[1] == NULL)
-			ops.give(bed->pool, 1, words, got);
+		if (harness->hops[1] == NULL)
+			ops.give(harness->pool, 1, words, got);
 		else
-			while (!hop_put(bed->hops[1], words, got))
-				if (bed_is_dead(bed, &patience))
+			while (!hop_put(harness->hops[1], words, got))
+				if (harness_is_dead(harness, &patience))
 					return 0;
 	}
-	idle(bed, 1, ops);
+	idle(harness, 1, ops);
 	return 0;
 }
 
-static ALWAYS_INLINE uint64_t pipeline(struct player *player, uint32_t thread,
+static ALWAYS_INLINE uint64_t pipeline(struct variant *variant, uint32_t thread,
 				       uint64_t n, const struct ops ops)
 {
-	const bool is_late = player->param[P_IS_LATE] != 0;
-	struct bed *bed = player->state;
+	const bool is_late = variant->param[P_IS_LATE] != 0;
+	struct harness *harness = variant->state;
 
 	n = n_of_run(n, BURST);
 	if (thread == 0)
-		return produce(bed, n, ops);
+		return produce(harness, n, ops);
 	/* One copy of the loop for each: the touch is a constant in it. */
-	switch (player->param[P_TOUCH]) {
+	switch (variant->param[P_TOUCH]) {
 	case 0:
-		return consume(bed, n, 0, is_late, ops);
+		return consume(harness, n, 0, is_late, ops);
 	case 1:
-		return consume(bed, n, 1, is_late, ops);
+		return consume(harness, n, 1, is_late, ops);
 	default:
-		return consume(bed, n, 2, is_late, ops);
+		return consume(harness, n, 2, is_late, ops);
 	}
 }
 
@@ -295,7 +297,7 @@ static void pipeline_row(struct bench *bench, uint32_t n_pages, uint32_t touch,
 			   .x_name = is_rings ? "entries of the ring" :
 						"pages of the pool",
 			   .x = is_rings ? ring : n_pages };
-	const struct player like = {
+	const struct variant like = {
 		.count = count_pipe,
 		.wish = { .n_objects = n_pages,
 			  .frag_bytes = 128 + 1518,
@@ -344,26 +346,27 @@ struct queue {
 	word words[QUEUE];
 };
 
-static struct queue *queue_of(struct bed *bed)
+static struct queue *queue_of(struct harness *harness)
 {
-	return (struct queue *)(void *)bed->extra;
+	return (struct queue *)(void *)harness->extra;
 }
 
-static int begin_queue(struct player *player, struct mr_reason *why)
+static int begin_queue(struct variant *variant, struct mr_reason *why)
 {
 	(void)why;
-	queue_of(player->state)->random = RANDOM_SEED;
+	queue_of(variant->state)->random = RANDOM_SEED;
 	return 0;
 }
 
-static void end_queue(struct player *player)
+static void end_queue(struct variant *variant)
 {
-	struct bed *bed = player->state;
-	struct queue *queue = queue_of(bed);
+	struct harness *harness = variant->state;
+	struct queue *queue = queue_of(harness);
 
-	for (; player->side == SIDE_OURS && queue->head != queue->tail;
+	for (; variant->side == SIDE_OURS && queue->head != queue->tail;
 	     queue->head++)
-		ours_give(bed->pool, 1, &queue->words[queue->head % QUEUE], 1);
+		ours_give(harness->pool, 1, &queue->words[queue->head % QUEUE],
+			  1);
 }
 
 /* Where the walk is now; at both ends it turns round. */
@@ -382,10 +385,10 @@ static uint32_t next_aim(struct queue *queue)
 }
 
 /* Queue what came, and free the oldest above the aim, in bursts. */
-static ALWAYS_INLINE void shape(struct bed *bed, const word *words, uint32_t n,
-				const struct ops ops)
+static ALWAYS_INLINE void shape(struct harness *harness, const word *words,
+				uint32_t n, const struct ops ops)
 {
-	struct queue *queue = queue_of(bed);
+	struct queue *queue = queue_of(harness);
 	const uint32_t aim = next_aim(queue);
 
 	for (uint32_t i = 0; i < n; i++)
@@ -397,35 +400,35 @@ static ALWAYS_INLINE void shape(struct bed *bed, const word *words, uint32_t n,
 
 		if (go > QUEUE - at)
 			go = QUEUE - at;
-		ops.give(bed->pool, 1, &queue->words[at], go);
+		ops.give(harness->pool, 1, &queue->words[at], go);
 		queue->head += go;
 	}
 }
 
-static ALWAYS_INLINE uint64_t shaper(struct player *player, uint32_t thread,
+static ALWAYS_INLINE uint64_t shaper(struct variant *variant, uint32_t thread,
 				     uint64_t n, const struct ops ops)
 {
-	struct bed *bed = player->state;
+	struct harness *harness = variant->state;
 	struct patience patience = { 0 };
 	word words[BURST];
 
 	n = n_of_run(n, BURST);
 	if (thread == 0)
-		return produce(bed, n, ops);
+		return produce(harness, n, ops);
 	for (uint64_t done = 0; done < n;) {
-		const uint32_t got = hop_get(bed->hops[0], words, BURST);
+		const uint32_t got = hop_get(harness->hops[0], words, BURST);
 
 		if (got > 0) {
-			shape(bed, words, got, ops);
+			shape(harness, words, got, ops);
 			done += got;
 			patience = (struct patience){ 0 };
 			continue;
 		}
-		idle(bed, 1, ops);
-		if (bed_is_dead(bed, &patience))
+		idle(harness, 1, ops);
+		if (harness_is_dead(harness, &patience))
 			break;
 	}
-	idle(bed, 1, ops);
+	idle(harness, 1, ops);
 	return 0;
 }
 
@@ -442,14 +445,14 @@ void rows_b15(struct bench *bench)
 	struct row row = { .name = "queue=0..16384",
 			   .unit = "page",
 			   .n_threads = 2 };
-	const struct player like = { .count = count_pipe,
-				     .begin = begin_queue,
-				     .end = end_queue,
-				     .wish = { .n_objects = 32768,
-					       .n_hops = 1,
-					       .hop_words = RING,
-					       .n_extra =
-						       sizeof(struct queue) } };
+	const struct variant like = { .count = count_pipe,
+				      .begin = begin_queue,
+				      .end = end_queue,
+				      .wish = { .n_objects = 32768,
+						.n_hops = 1,
+						.hop_words = RING,
+						.n_extra = sizeof(
+							struct queue) } };
 
 	bench_add_all(bench, &row, &like, list, N_OF(list));
 	bench_row(bench, &row);
@@ -463,17 +466,18 @@ void rows_b15(struct bench *bench)
  * the other levels huge ones. Statistics are on in all: they cannot be
  * switched off.
  */
-static uint64_t drop_bursts(struct player *player, uint32_t thread, uint64_t n)
+static uint64_t drop_bursts(struct variant *variant, uint32_t thread,
+			    uint64_t n)
 {
-	struct bed *bed = player->state;
+	struct harness *harness = variant->state;
 	word words[BURST];
 
 	n = n_of_run(n, BURST);
 	for (uint64_t done = 0; done < n; done += BURST) {
-		if (!ours_take(bed->pool, thread, words, BURST))
+		if (!ours_take(harness->pool, thread, words, BURST))
 			return 0;
 		keep(words);
-		ours_give(bed->pool, thread, words, BURST);
+		ours_give(harness->pool, thread, words, BURST);
 	}
 	return n;
 }
@@ -485,11 +489,11 @@ void rows_b20(struct bench *bench)
 
 	for (uint32_t n = 1; n <= 2; n++) {
 		struct row row = { .unit = "page", .n_threads = n };
-		struct player like = { .count = count_pipe,
-				       .wish = { .n_objects = 8192,
-						 .n_bytes = 4096,
-						 .n_hops = 1,
-						 .hop_words = RING } };
+		struct variant like = { .count = count_pipe,
+					.wish = { .n_objects = 8192,
+						  .n_bytes = 4096,
+						  .n_hops = 1,
+						  .hop_words = RING } };
 
 		NAME(row.name, n == 1 ? "drop" : "pipeline");
 		for (uint32_t i = MR_SAFETY_COUNTS; i <= MR_SAFETY_GUARD; i++) {

@@ -24,11 +24,11 @@ DASHES = ("-", "--", ":", "-.")
 Series = dict[str, list[tuple[float, float]]]
 
 
-def value_of(player: dict[str, Any], count: str) -> float | None:
+def value_of(variant: dict[str, Any], count: str) -> float | None:
     """The time, or a figure beside it."""
-    if "ns" not in player:
+    if "ns" not in variant:
         return None
-    return player["counts"].get(count) if count else player["ns"]["median"]
+    return variant["counts"].get(count) if count else variant["ns"]["median"]
 
 
 def draw_lines(axes: Any, rows: list[dict[str, Any]], count: str) -> None:
@@ -36,13 +36,13 @@ def draw_lines(axes: Any, rows: list[dict[str, Any]], count: str) -> None:
     sides: dict[str, str] = {}
     for row in rows:
         best: dict[str, float] = {}
-        for player in row["players"]:
-            value = value_of(player, count)
+        for variant in row["players"]:
+            value = value_of(variant, count)
             if not value:
                 continue
-            series.setdefault(player["name"], []).append((row["x"], value))
-            sides[player["name"]] = player["side"]
-            if player["side"] == "dpdk":
+            series.setdefault(variant["name"], []).append((row["x"], value))
+            sides[variant["name"]] = variant["side"]
+            if variant["side"] == "dpdk":
                 best["best of DPDK"] = min(value, best.get("best of DPDK", value))
         for name, value in best.items() if not count else ():
             series.setdefault(name, []).append((row["x"], value))
@@ -67,12 +67,12 @@ def draw_lines(axes: Any, rows: list[dict[str, Any]], count: str) -> None:
 
 
 def draw_bars(axes: Any, row: dict[str, Any]) -> None:
-    players = [p for p in row["players"] if "ns" in p]
-    axes.barh([p["name"] for p in players], [p["ns"]["median"] for p in players],
-              xerr=[p["ns"]["mad"] for p in players],
-              color=[COLOURS[p["side"]] for p in players])
-    for i, player in enumerate(players):
-        axes.text(player["ns"]["median"], i, f" {player['ns']['median']:.4g}", va="center")
+    variants = [p for p in row["players"] if "ns" in p]
+    axes.barh([p["name"] for p in variants], [p["ns"]["median"] for p in variants],
+              xerr=[p["ns"]["mad"] for p in variants],
+              color=[COLOURS[p["side"]] for p in variants])
+    for i, variant in enumerate(variants):
+        axes.text(variant["ns"]["median"], i, f" {variant['ns']['median']:.4g}", va="center")
     axes.invert_yaxis()
 
 

@@ -242,10 +242,10 @@ static void step(struct sim *sim, uint32_t from, int is_put, uint32_t n)
 }
 
 /* B13: n_keep objects are taken in bulk, then all are given back. */
-static uint64_t run_keep(struct player *player, uint32_t thread, uint64_t n)
+static uint64_t run_keep(struct variant *variant, uint32_t thread, uint64_t n)
 {
-	struct sim *sim = extra_of(player);
-	const uint32_t n_keep = (uint32_t)player->param[0];
+	struct sim *sim = extra_of(variant);
+	const uint32_t n_keep = (uint32_t)variant->param[0];
 	uint64_t n_done = 0;
 
 	(void)thread;
@@ -260,9 +260,10 @@ static uint64_t run_keep(struct player *player, uint32_t thread, uint64_t n)
 }
 
 /* B14: one thread only takes, the other only gives back. */
-static uint64_t run_pipeline(struct player *player, uint32_t thread, uint64_t n)
+static uint64_t run_pipeline(struct variant *variant, uint32_t thread,
+			     uint64_t n)
 {
-	struct sim *sim = extra_of(player);
+	struct sim *sim = extra_of(variant);
 
 	(void)thread;
 	for (uint64_t i = 0; i < n; i += 2 * PIPE_BURST) {
@@ -273,9 +274,9 @@ static uint64_t run_pipeline(struct player *player, uint32_t thread, uint64_t n)
 }
 
 /* B15: one thread, and a queue whose length walks at random. */
-static uint64_t run_walk(struct player *player, uint32_t thread, uint64_t n)
+static uint64_t run_walk(struct variant *variant, uint32_t thread, uint64_t n)
 {
-	struct sim *sim = extra_of(player);
+	struct sim *sim = extra_of(variant);
 
 	(void)thread;
 	for (uint64_t i = 0; i < n;) {
@@ -291,19 +292,19 @@ static uint64_t run_walk(struct player *player, uint32_t thread, uint64_t n)
 	return n;
 }
 
-static int begin(struct player *player, struct mr_reason *why)
+static int begin(struct variant *variant, struct mr_reason *why)
 {
-	struct sim *sim = extra_of(player);
+	struct sim *sim = extra_of(variant);
 
 	(void)why;
-	sim->policy = &policies[player->param[P_HOW]];
+	sim->policy = &policies[variant->param[P_HOW]];
 	sim->random = 0x9e3779b97f4a7c15;
 	return 0;
 }
 
-static void count(struct player *player, struct counts *counts)
+static void count(struct variant *variant, struct counts *counts)
 {
-	const struct sim *sim = extra_of(player);
+	const struct sim *sim = extra_of(variant);
 	const double n = (double)sim->n_objects;
 
 	count_add(counts, "exchanges per 1000 objects",
@@ -321,7 +322,7 @@ void rows_b21(struct bench *bench)
 {
 	static const struct {
 		const char *name;
-		player_run_fn *run;
+		variant_run_fn *run;
 		uint64_t n_keep;
 	} traces[] = {
 		{ "keep=32 bulk=32", run_keep, 32 },
@@ -334,7 +335,7 @@ void rows_b21(struct bench *bench)
 
 	for (uint32_t t = 0; t < N_OF(traces); t++) {
 		struct row row = { .unit = "simulated object" };
-		const struct player like = {
+		const struct variant like = {
 			.begin = begin,
 			.count = count,
 			.wish = { .n_extra = sizeof(struct sim) },

@@ -47,25 +47,25 @@ def text_head(document: Document) -> str:
     return "\n".join(line for line in lines if line) + """
 
 ns: median by operation; +-: median distance to it; the ratio, with its 95 %
-confidence interval, is a player's time by that of the first of ours; 7/9: 7 samples of 9
+confidence interval, is a variant's time by that of the first of ours; 7/9: 7 samples of 9
 count, the others were disturbed. Counts are of all runs, warm-up included."""
 
 
-def text_player(player: dict[str, Any]) -> str:
-    line = f"  {player['name']:34} "
-    if "why_not" in player:
-        return line + f"not run: {player['why_not']}"
-    if "ns" not in player:
+def text_variant(variant: dict[str, Any]) -> str:
+    line = f"  {variant['name']:34} "
+    if "why_not" in variant:
+        return line + f"not run: {variant['why_not']}"
+    if "ns" not in variant:
         return line + "no sample"
-    ns = player["ns"]
+    ns = variant["ns"]
     line += f"{ns['median']:9.3f} ns +-{ns['mad']:<7.3f}"
-    if "ratio_to_ours" in player:
-        r = player["ratio_to_ours"]
+    if "ratio_to_ours" in variant:
+        r = variant["ratio_to_ours"]
         line += f" x{r['value']:<6.2f} ({r['low']:.2f}..{r['high']:.2f})"
-    line += (f"  min {ns['min']:.3f}  {ns['n']}/{player['samples']}"
-             f"{' noisy' if player['noisy'] else ''}")
+    line += (f"  min {ns['min']:.3f}  {ns['n']}/{variant['samples']}"
+             f"{' noisy' if variant['noisy'] else ''}")
     # A name and its value stay on one line.
-    counts = " ".join(f"{name}\0{value:.10g}" for name, value in player["counts"].items())
+    counts = " ".join(f"{name}\0{value:.10g}" for name, value in variant["counts"].items())
     wrapped = textwrap.wrap(counts, 79, initial_indent=" " * 12, subsequent_indent=" " * 12,
                             break_long_words=False, break_on_hyphens=False)
     return "\n".join([line, *wrapped]).replace("\0", " ")
@@ -73,7 +73,7 @@ def text_player(player: dict[str, Any]) -> str:
 
 def text_row(row: goals.Row) -> str:
     return "\n".join([f"\n{row['workload']} {row['title']}: {row['name']}  [by {row['unit']}, "
-                      f"{plural(row['threads'], 'thread')}]", *map(text_player, row["players"])])
+                      f"{plural(row['threads'], 'thread')}]", *map(text_variant, row["players"])])
 
 
 def text_goal(goal: dict[str, Any]) -> str:
@@ -93,14 +93,14 @@ def text_goal(goal: dict[str, Any]) -> str:
 
 
 def median_of(document: Document, row: dict[str, Any], name: str) -> float:
-    """Of a player in the row that an entry of best_of_dpdk is about."""
+    """Of a variant in the row that an entry of best_of_dpdk is about."""
     return next(p["ns"]["median"] for r in document["rows"]
                 if (r["workload"], r["name"]) == (row["workload"], row["row"])
                 for p in r["players"] if p["name"] == name)
 
 
 def slower_rows(document: Document) -> list[dict[str, Any]]:
-    """With the times of both players, and whether that is within noise."""
+    """With the times of both variants, and whether that is within noise."""
     return [{**row, "ns": median_of(document, row, row["player"]),
              "ours_ns": median_of(document, row, row["best_of_ours"]),
              "noise": "within noise" if row["ratio_to_ours"]["high"] >= 1 else ""}
@@ -123,10 +123,10 @@ def text_end(document: Document, is_whole: bool) -> str:
                      f"{r['high']:.2f}){', ' + row['noise'] if row['noise'] else ''}\n"
                      f"      {row['player']} {row['ns']:.3f} ns; our best is "
                      f"{row['best_of_ours']} with {row['ours_ns']:.3f}")
-    players = [p for row in document["rows"] for p in row["players"]]
-    n_noisy = sum(p["noisy"] for p in players)
-    last = (f"\n{len(document['rows'])} rows; {sum(p['disturbed'] for p in players)} of "
-            f"{sum(p['samples'] for p in players)} samples put aside as disturbed")
+    variants = [p for row in document["rows"] for p in row["players"]]
+    n_noisy = sum(p["noisy"] for p in variants)
+    last = (f"\n{len(document['rows'])} rows; {sum(p['disturbed'] for p in variants)} of "
+            f"{sum(p['samples'] for p in variants)} samples put aside as disturbed")
     if n_noisy:
         last += (f"; {n_noisy} figures are noisy: too few clean samples were to be had, all "
                  "count")
@@ -140,15 +140,15 @@ def table(*rows: tuple[str, ...]) -> list[str]:
     return [lines[0], "|" + "---|" * len(rows[0]), *lines[1:]]
 
 
-def md_player(player: dict[str, Any]) -> tuple[str, ...]:
-    name = f"**{player['name']}**" if player["side"] == "ours" else player["name"]
-    if "ns" not in player:
-        return name, f"not run: {player.get('why_not', 'no sample')}", "", "", "", ""
-    ns, r = player["ns"], player.get("ratio_to_ours")
-    return (name, f"{ns['median']:.3f}{'*' if player['noisy'] else ''}",
+def md_variant(variant: dict[str, Any]) -> tuple[str, ...]:
+    name = f"**{variant['name']}**" if variant["side"] == "ours" else variant["name"]
+    if "ns" not in variant:
+        return name, f"not run: {variant.get('why_not', 'no sample')}", "", "", "", ""
+    ns, r = variant["ns"], variant.get("ratio_to_ours")
+    return (name, f"{ns['median']:.3f}{'*' if variant['noisy'] else ''}",
             f"{ns['low']:.3f}..{ns['high']:.3f}", f"{ns['min']:.3f}",
             f"{r['value']:.2f} ({r['low']:.2f}..{r['high']:.2f})" if r else "",
-            f"{player['samples'] - player['disturbed']} of {player['samples']}")
+            f"{variant['samples'] - variant['disturbed']} of {variant['samples']}")
 
 
 def md_goal(goal: dict[str, Any]) -> tuple[str, ...]:
@@ -200,7 +200,7 @@ def markdown(document: Document, about: dict[str, dict[str, str]], is_whole: boo
                       f"{about[before]['what']} ({about[before]['source']})."]
         lines += ["", f"### {row['name']}", "", *table(
             (f"ns by {row['unit']}, {plural(row['threads'], 'thread')}", "median", "95 %", "min",
-             "ratio", "clean"), *map(md_player, row["players"]))]
+             "ratio", "clean"), *map(md_variant, row["players"]))]
     slower = slower_rows(document)
     if document["best_of_dpdk"]["rows"]:
         lines += ["", "## Slower than DPDK's best", "",

@@ -21,7 +21,7 @@
 #include <rte_ring_elem.h>
 #endif
 
-enum { P_BULK, P_IS_POOL, P_KIND }; /* of player.param */
+enum { P_BULK, P_IS_POOL, P_KIND }; /* of variant.param */
 
 enum { ENTRIES = 1024, MAX_BULK = 32 };
 
@@ -105,18 +105,19 @@ static ALWAYS_INLINE uint64_t turn(void *state, uint64_t n, uint32_t bulk,
 	return done;
 }
 
-static ALWAYS_INLINE uint64_t hand_over(struct player *player, uint32_t thread,
-					uint64_t n, const struct ring ring)
+static ALWAYS_INLINE uint64_t hand_over(struct variant *variant,
+					uint32_t thread, uint64_t n,
+					const struct ring ring)
 {
-	const uint32_t bulk = (uint32_t)player->param[P_BULK];
+	const uint32_t bulk = (uint32_t)variant->param[P_BULK];
 
-	if (player->param[P_IS_POOL] != 0)
-		return turn(player->state, n, bulk, true, ring);
-	if (player->row->n_threads == 1)
-		return turn(player->state, n, bulk, false, ring);
+	if (variant->param[P_IS_POOL] != 0)
+		return turn(variant->state, n, bulk, true, ring);
+	if (variant->row->n_threads == 1)
+		return turn(variant->state, n, bulk, false, ring);
 	n = n_of_run(n, bulk);
-	return thread == 0 ? put_all(player->state, n, bulk, ring) :
-			     get_all(player->state, n, bulk, ring);
+	return thread == 0 ? put_all(variant->state, n, bulk, ring) :
+			     get_all(variant->state, n, bulk, ring);
 }
 
 static ALWAYS_INLINE uint32_t put_spsc(void *ring, const union burst *burst,
@@ -251,7 +252,7 @@ enum kind { R_SPSC, R_RTE_SP, R_WIDE_SP, R_HOP, R_MPMC, R_ALF, R_RTE, R_WIDE };
 static const struct {
 	const char *name;
 	enum side side;
-	player_run_fn *run;
+	variant_run_fn *run;
 } rings[] = {
 	[R_SPSC] = { "mr_ring_spsc", SIDE_OURS, run_spsc },
 	[R_RTE_SP] = { "rte_ring SP/SC", SIDE_DPDK, run_rte },
@@ -264,68 +265,68 @@ static const struct {
 };
 
 /* In a pool half of the entries are there; what they are does not matter. */
-static bool fill_one(const struct player *player)
+static bool fill_one(const struct variant *variant)
 {
 	const union burst burst = { 0 };
 
-	switch (player->param[P_KIND]) {
+	switch (variant->param[P_KIND]) {
 	case R_MPMC:
-		return put_mpmc(player->state, &burst, 1) == 1;
+		return put_mpmc(variant->state, &burst, 1) == 1;
 	case R_ALF:
-		return put_alf(player->state, &burst, 1) == 1;
+		return put_alf(variant->state, &burst, 1) == 1;
 #ifdef BENCH_DPDK
 	case R_RTE:
-		return put_rte(player->state, &burst, 1) == 1;
+		return put_rte(variant->state, &burst, 1) == 1;
 	case R_WIDE:
-		return put_wide(player->state, &burst, 1) == 1;
+		return put_wide(variant->state, &burst, 1) == 1;
 #endif
 	default:
 		return false;
 	}
 }
 
-static int set_up(struct player *player, struct mr_reason *why)
+static int set_up(struct variant *variant, struct mr_reason *why)
 {
-	struct mr_ctx *ctx = bench_ctx(player->bench);
-	const uint64_t kind = player->param[P_KIND];
+	struct mr_ctx *ctx = bench_ctx(variant->bench);
+	const uint64_t kind = variant->param[P_KIND];
 
-	player->state = NULL;
+	variant->state = NULL;
 	if (kind == R_SPSC)
 		(void)mr_ring_spsc_create(
-			ctx, ENTRIES, (struct mr_ring_spsc **)&player->state,
+			ctx, ENTRIES, (struct mr_ring_spsc **)&variant->state,
 			why);
 	else if (kind == R_MPMC)
 		(void)mr_ring_mpmc_create(
-			ctx, ENTRIES, (struct mr_ring_mpmc **)&player->state,
+			ctx, ENTRIES, (struct mr_ring_mpmc **)&variant->state,
 			why);
 	else if (kind == R_ALF)
-		player->state = qm_make(0, 0);
+		variant->state = qm_make(0, 0);
 	else if (kind == R_HOP)
-		player->state = hop_make(ENTRIES);
+		variant->state = hop_make(ENTRIES);
 	else
-		player->state = make_rte(kind < R_MPMC,
-					 player->run == run_wide ?
-						 sizeof(struct mr_frame) :
-						 sizeof(void *),
-					 why);
-	if (player->state == NULL)
+		variant->state = make_rte(kind < R_MPMC,
+					  variant->run == run_wide ?
+						  sizeof(struct mr_frame) :
+						  sizeof(void *),
+					  why);
+	if (variant->state == NULL)
 		return -1;
-	for (uint32_t i = 0; player->param[P_IS_POOL] && i < ENTRIES / 2; i++)
-		if (!fill_one(player))
+	for (uint32_t i = 0; variant->param[P_IS_POOL] && i < ENTRIES / 2; i++)
+		if (!fill_one(variant))
 			return -1;
 	return 0;
 }
 
-static void tear_down(struct player *player)
+static void tear_down(struct variant *variant)
 {
-	if (player->param[P_KIND] == R_SPSC)
-		mr_ring_spsc_destroy(player->state);
-	else if (player->param[P_KIND] == R_MPMC)
-		mr_ring_mpmc_destroy(player->state);
-	else if (player->side == SIDE_DPDK)
-		free_rte(player->state);
+	if (variant->param[P_KIND] == R_SPSC)
+		mr_ring_spsc_destroy(variant->state);
+	else if (variant->param[P_KIND] == R_MPMC)
+		mr_ring_mpmc_destroy(variant->state);
+	else if (variant->side == SIDE_DPDK)
+		free_rte(variant->state);
 	else
-		free(player->state);
+		free(variant->state);
 }
 
 static void row_of(struct bench *bench, bool is_pool, uint32_t n_threads,
@@ -341,14 +342,14 @@ static void row_of(struct bench *bench, bool is_pool, uint32_t n_threads,
 	     n_threads);
 	NAME(row.name, "%s bulk=%u", row.plot, bulk);
 	for (uint32_t i = is_pool ? R_MPMC : 0; i < N_OF(rings); i++) {
-		struct player player = { .side = rings[i].side,
-					 .setup = set_up,
-					 .run = rings[i].run,
-					 .teardown = tear_down,
-					 .param = { bulk, is_pool, i } };
+		struct variant variant = { .side = rings[i].side,
+					   .setup = set_up,
+					   .run = rings[i].run,
+					   .teardown = tear_down,
+					   .param = { bulk, is_pool, i } };
 
-		NAME(player.name, "%s", rings[i].name);
-		bench_add(bench, &row, &player);
+		NAME(variant.name, "%s", rings[i].name);
+		bench_add(bench, &row, &variant);
 	}
 	bench_row(bench, &row);
 }

@@ -16,7 +16,7 @@ enum { BURST = 32, RING = 1024 };
  *     thread 0: take -+-> give        thread 1: take -+-> give
  *                     +-- ring --> give               +-- ring --> give (0)
  */
-enum { P_PERCENT }; /* of player.param */
+enum { P_PERCENT }; /* of variant.param */
 
 /* One thread's part, beside the ring from the thread before. */
 struct part {
@@ -25,51 +25,51 @@ struct part {
 	uint32_t percent_due;
 };
 
-static struct part *part_of(struct bed *bed, uint32_t thread)
+static struct part *part_of(struct harness *harness, uint32_t thread)
 {
-	return (struct part *)(void *)bed->extra + thread;
+	return (struct part *)(void *)harness->extra + thread;
 }
 
 /* Give back what came from the thread before; return whether there was any. */
-static ALWAYS_INLINE bool drain(struct bed *bed, uint32_t thread,
+static ALWAYS_INLINE bool drain(struct harness *harness, uint32_t thread,
 				const struct ops ops)
 {
 	word words[BURST];
-	const uint32_t n = hop_get(bed->hops[thread], words, BURST);
+	const uint32_t n = hop_get(harness->hops[thread], words, BURST);
 
-	ops.give(bed->pool, thread, words, n);
+	ops.give(harness->pool, thread, words, n);
 	return n > 0;
 }
 
 /* Until the thread before is done and its ring is empty. */
-static ALWAYS_INLINE void drain_all(struct bed *bed, uint32_t thread,
+static ALWAYS_INLINE void drain_all(struct harness *harness, uint32_t thread,
 				    const struct ops ops)
 {
-	struct part *before =
-		part_of(bed, (thread + bed->n_threads - 1) % bed->n_threads);
+	struct part *before = part_of(harness, (thread + harness->n_threads -
+						1) % harness->n_threads);
 	struct patience patience = { 0 };
 
-	/* What is left at a signal goes with the bed. */
+	/* What is left at a signal goes with the harness. */
 	while (!bench_is_ending()) {
 		const bool is_last = __atomic_load_n(&before->is_done,
 						     __ATOMIC_ACQUIRE) != 0;
 
-		if (drain(bed, thread, ops))
+		if (drain(harness, thread, ops))
 			patience = (struct patience){ 0 };
 		else if (is_last || patience_ends(&patience))
 			break;
 	}
 	/* For the next run; nobody looks at it any more in this one. */
 	__atomic_store_n(&before->is_done, 0, __ATOMIC_RELEASE);
-	idle(bed, thread, ops);
+	idle(harness, thread, ops);
 }
 
-static ALWAYS_INLINE uint64_t mesh(struct player *player, uint32_t thread,
+static ALWAYS_INLINE uint64_t mesh(struct variant *variant, uint32_t thread,
 				   uint64_t n, const struct ops ops)
 {
-	struct bed *bed = player->state;
-	struct part *part = part_of(bed, thread);
-	struct hop *out = bed->hops[(thread + 1) % bed->n_threads];
+	struct harness *harness = variant->state;
+	struct part *part = part_of(harness, thread);
+	struct hop *out = harness->hops[(thread + 1) % harness->n_threads];
 	struct patience patience = { 0 };
 	word words[BURST];
 	uint64_t done = 0, start = 0;
@@ -77,28 +77,28 @@ static ALWAYS_INLINE uint64_t mesh(struct player *player, uint32_t thread,
 	n = n_of_run(n, BURST);
 	while (done < n && !bench_is_ending() &&
 	       (done % 4096 != 0 || !is_too_long(&start))) {
-		const bool had = drain(bed, thread, ops);
+		const bool had = drain(harness, thread, ops);
 
-		if (!ops.take(bed->pool, thread, words, BURST)) {
+		if (!ops.take(harness->pool, thread, words, BURST)) {
 			if (!had && patience_ends(&patience))
 				break;
 			continue;
 		}
 		keep(words);
-		part->percent_due += (uint32_t)player->param[P_PERCENT];
+		part->percent_due += (uint32_t)variant->param[P_PERCENT];
 		if (part->percent_due < 100) {
-			ops.give(bed->pool, thread, words, BURST);
+			ops.give(harness->pool, thread, words, BURST);
 		} else {
 			part->percent_due -= 100;
 			if (!hop_put(out, words, BURST)) {
 				part->n_own++;
-				ops.give(bed->pool, thread, words, BURST);
+				ops.give(harness->pool, thread, words, BURST);
 			}
 		}
 		done += BURST;
 	}
 	__atomic_store_n(&part->is_done, 1, __ATOMIC_RELEASE);
-	drain_all(bed, thread, ops);
+	drain_all(harness, thread, ops);
 	return done;
 }
 
@@ -106,15 +106,15 @@ RUN(mesh_ours, mesh, OURS)
 RUN(mesh_heap, mesh, HEAP)
 RUN_DPDK(mesh_dpdk, mesh, DPDK)
 
-static void count_mesh(struct player *player, struct counts *counts)
+static void count_mesh(struct variant *variant, struct counts *counts)
 {
-	struct bed *bed = player->state;
+	struct harness *harness = variant->state;
 	uint64_t n_own = 0;
 
-	for (uint32_t i = 0; i < bed->n_threads; i++)
-		n_own += part_of(bed, i)->n_own;
-	count_per_1000(counts, "ring_full_per_1000", BURST * n_own, player);
-	bed_count(player, counts);
+	for (uint32_t i = 0; i < harness->n_threads; i++)
+		n_own += part_of(harness, i)->n_own;
+	count_per_1000(counts, "ring_full_per_1000", BURST * n_own, variant);
+	harness_count(variant, counts);
 }
 
 void rows_b16(struct bench *bench)
@@ -133,7 +133,7 @@ void rows_b16(struct bench *bench)
 				   .is_per_thread = true,
 				   .x_name = "percent freed on the next thread",
 				   .x = percent };
-		const struct player like = {
+		const struct variant like = {
 			.count = count_mesh,
 			.wish = { .n_objects = 32768,
 				  .n_hops = n,
@@ -158,16 +158,16 @@ void rows_b16(struct bench *bench)
  * What single bursts take comes from a run of its own, with a clock around
  * each.
  */
-enum { P_IS_TIMED }; /* of player.param */
+enum { P_IS_TIMED }; /* of variant.param */
 
 enum { HELD = 1024 };
 
-static struct latency *latency_of(struct bed *bed, uint32_t thread)
+static struct latency *latency_of(struct harness *harness, uint32_t thread)
 {
-	return (struct latency *)(void *)bed->extra + thread;
+	return (struct latency *)(void *)harness->extra + thread;
 }
 
-static ALWAYS_INLINE bool crowd_round(struct bed *bed, uint32_t thread,
+static ALWAYS_INLINE bool crowd_round(struct harness *harness, uint32_t thread,
 				      bool is_dpdk, struct latency *latency,
 				      const struct ops ops)
 {
@@ -177,7 +177,7 @@ static ALWAYS_INLINE bool crowd_round(struct bed *bed, uint32_t thread,
 	for (n = 0; n < HELD && !bench_is_ending(); n += BURST) {
 		const uint64_t start = latency != NULL ? latency_now() : 0;
 
-		if (!ops.take(bed->pool, thread, words + n, BURST))
+		if (!ops.take(harness->pool, thread, words + n, BURST))
 			break;
 		if (latency != NULL)
 			latency_add(latency, latency_now() - start);
@@ -189,27 +189,28 @@ static ALWAYS_INLINE bool crowd_round(struct bed *bed, uint32_t thread,
 	for (uint32_t i = 0; i < n; i += BURST) {
 		const uint64_t start = latency != NULL ? latency_now() : 0;
 
-		ops.give(bed->pool, thread, words + i, BURST);
+		ops.give(harness->pool, thread, words + i, BURST);
 		if (latency != NULL)
 			latency_add(latency, latency_now() - start);
 	}
 	return n == HELD;
 }
 
-static ALWAYS_INLINE uint64_t crowd(struct player *player, uint32_t thread,
+static ALWAYS_INLINE uint64_t crowd(struct variant *variant, uint32_t thread,
 				    uint64_t n, const struct ops ops)
 {
-	struct bed *bed = player->state;
-	struct latency *latency = latency_of(bed, thread);
-	const bool is_dpdk = player->side == SIDE_DPDK;
+	struct harness *harness = variant->state;
+	struct latency *latency = latency_of(harness, thread);
+	const bool is_dpdk = variant->side == SIDE_DPDK;
 	uint64_t done, start = 0;
 
 	n = n_of_run(n, HELD);
 	for (done = 0; done < n && !bench_is_ending() && !is_too_long(&start);
 	     done += HELD)
-		if (player->param[P_IS_TIMED] != 0 ?
-			    !crowd_round(bed, thread, is_dpdk, latency, ops) :
-			    !crowd_round(bed, thread, is_dpdk, NULL, ops))
+		if (variant->param[P_IS_TIMED] != 0 ?
+			    !crowd_round(harness, thread, is_dpdk, latency,
+					 ops) :
+			    !crowd_round(harness, thread, is_dpdk, NULL, ops))
 			return 0;
 	return done;
 }
@@ -217,15 +218,15 @@ static ALWAYS_INLINE uint64_t crowd(struct player *player, uint32_t thread,
 RUN(crowd_ours, crowd, OURS)
 RUN_DPDK(crowd_dpdk, crowd, DPDK)
 
-static void count_crowd(struct player *player, struct counts *counts)
+static void count_crowd(struct variant *variant, struct counts *counts)
 {
-	struct bed *bed = player->state;
+	struct harness *harness = variant->state;
 
-	player->param[P_IS_TIMED] = 1;
-	bench_run_again(player, 4000000);
-	player->param[P_IS_TIMED] = 0;
-	latency_count(latency_of(bed, 0), bed->n_threads, counts);
-	bed_count(player, counts);
+	variant->param[P_IS_TIMED] = 1;
+	bench_run_again(variant, 4000000);
+	variant->param[P_IS_TIMED] = 0;
+	latency_count(latency_of(harness, 0), harness->n_threads, counts);
+	harness_count(variant, counts);
 }
 
 /* Fewer threads than cores, as many, and more. */
@@ -243,7 +244,7 @@ void rows_b19(struct bench *bench)
 				   .plot = "threads",
 				   .x_name = "threads",
 				   .x = n };
-		const struct player like = {
+		const struct variant like = {
 			.count = count_crowd,
 			.wish = { .n_objects = n * 4096,
 				  .n_extra = n * sizeof(struct latency) },

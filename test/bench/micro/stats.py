@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Samples of the players of a row, made figures.
+"""Samples of the variants of a row, made figures.
 
 Medians, because what disturbs a sample makes it longer and never shorter, and
 bootstrap intervals, because nothing is known of how samples spread.
@@ -47,32 +47,32 @@ def ratio(above: list[float], below: list[float]) -> dict[str, float] | None:
     return {"value": float(np.median(above) / np.median(below)), "low": low, "high": high}
 
 
-def used(player: dict[str, Any]) -> tuple[list[int], bool]:
+def used(variant: dict[str, Any]) -> tuple[list[int], bool]:
     """Which samples count, and whether disturbed ones had to."""
-    clean = [i for i, is_clean in enumerate(player["clean"]) if is_clean]
-    is_noisy = len(clean) < MIN_CLEAN and len(clean) < len(player["clean"])
-    return (list(range(len(player["clean"]))) if is_noisy else clean), is_noisy
+    clean = [i for i, is_clean in enumerate(variant["clean"]) if is_clean]
+    is_noisy = len(clean) < MIN_CLEAN and len(clean) < len(variant["clean"])
+    return (list(range(len(variant["clean"]))) if is_noisy else clean), is_noisy
 
 
 def evaluated(row: dict[str, Any]) -> dict[str, Any]:
     """A row of mr-micro as a document has it: figures in place of samples."""
     ours: list[float] | None = None
-    players = []
-    for player in row["players"]:
-        which, is_noisy = used(player)
-        ns = [player["ns"][i] for i in which]
-        n = len(player["clean"])
-        made = {key: player[key] for key in ("name", "side", "why_not", "operations", "counts")
-                if key in player}
-        made |= {"samples": n, "disturbed": n - sum(player["clean"]), "noisy": is_noisy}
+    variants = []
+    for variant in row["players"]:
+        which, is_noisy = used(variant)
+        ns = [variant["ns"][i] for i in which]
+        n = len(variant["clean"])
+        made = {key: variant[key] for key in ("name", "side", "why_not", "operations", "counts")
+                if key in variant}
+        made |= {"samples": n, "disturbed": n - sum(variant["clean"]), "noisy": is_noisy}
         if ns:
             made |= {"ns": summary(ns),
-                     "cycles": float(np.median([player["cycles"][i] for i in which]))}
-            if ours is None and player["side"] == "ours":
+                     "cycles": float(np.median([variant["cycles"][i] for i in which]))}
+            if ours is None and variant["side"] == "ours":
                 ours = ns
-        players.append((made, ns))
-    for made, ns in players:
+        variants.append((made, ns))
+    for made, ns in variants:
         by_ours = ratio(ns, ours or [])
         if by_ours:
             made["ratio_to_ours"] = by_ours
-    return {**row, "players": [made for made, _ in players]}
+    return {**row, "players": [made for made, _ in variants]}

@@ -142,9 +142,9 @@ bool table_remove(struct table *table, uint64_t i)
 	return true;
 }
 
-void table_tear_down(struct player *player)
+void table_tear_down(struct variant *variant)
 {
-	struct table *table = player->state;
+	struct table *table = variant->state;
 
 	mr_flow_destroy(table->ours);
 	if (table->peer != NULL)
@@ -167,28 +167,28 @@ static struct record *records_of(uint32_t n)
 	return memory;
 }
 
-int table_set_up(struct player *player, struct mr_reason *why)
+int table_set_up(struct variant *variant, struct mr_reason *why)
 {
 	struct table *table = calloc(1, sizeof(*table));
-	const uint32_t n = (uint32_t)player->param[P_RECORDS];
+	const uint32_t n = (uint32_t)variant->param[P_RECORDS];
 	bool is_made;
 
 	if (table == NULL)
 		return -1;
-	player->state = table;
+	variant->state = table;
 	table->n_records = n;
-	table->draws = make_draws((enum draw)player->param[P_DRAW], n);
+	table->draws = make_draws((enum draw)variant->param[P_DRAW], n);
 	table->ids = calloc(n, sizeof(*table->ids));
 	is_made = table->draws != NULL && table->ids != NULL &&
-		  (player->side != SIDE_OURS ||
-		   make_ours(table, bench_ctx(player->bench), why)) &&
-		  (player->side != SIDE_DPDK || make_peer(table, why));
-	if (is_made && player->side == SIDE_DPDK) {
+		  (variant->side != SIDE_OURS ||
+		   make_ours(table, bench_ctx(variant->bench), why)) &&
+		  (variant->side != SIDE_DPDK || make_peer(table, why));
+	if (is_made && variant->side == SIDE_DPDK) {
 		table->records = records_of(n);
 		is_made = table->records != NULL;
 	}
-	while (is_made && player->side != SIDE_PLAIN &&
-	       player->param[P_IS_EMPTY] == 0 && table->next < n) {
+	while (is_made && variant->side != SIDE_PLAIN &&
+	       variant->param[P_IS_EMPTY] == 0 && table->next < n) {
 		if (table_add(table, table->next++))
 			continue;
 		snprintf(why->text, sizeof(why->text), "full at %llu of %u",
@@ -197,13 +197,13 @@ int table_set_up(struct player *player, struct mr_reason *why)
 	}
 	if (is_made)
 		return 0;
-	table_tear_down(player);
+	table_tear_down(variant);
 	return -1;
 }
 
-void table_count(struct player *player, struct counts *counts)
+void table_count(struct variant *variant, struct counts *counts)
 {
-	const struct table *table = player->state;
+	const struct table *table = variant->state;
 	struct mr_flow_stats s = { .size = sizeof(s) };
 
 	if (table->ours == NULL || mr_flow_stats(table->ours, &s) < 0 ||

@@ -38,12 +38,12 @@ struct table {
 	uint32_t *draws;
 };
 
-/* Of player.param: what table_set_up() wants to know. */
+/* Of variant.param: what table_set_up() wants to know. */
 enum { P_RECORDS, P_BURST, P_DRAW, P_IS_EMPTY, P_IS_READ };
 
-int table_set_up(struct player *player, struct mr_reason *why);
-void table_count(struct player *player, struct counts *counts);
-void table_tear_down(struct player *player);
+int table_set_up(struct variant *variant, struct mr_reason *why);
+void table_count(struct variant *variant, struct counts *counts);
+void table_tear_down(struct variant *variant);
 
 /* False: it would not. */
 bool table_add(struct table *table, uint64_t i);

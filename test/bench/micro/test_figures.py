@@ -12,7 +12,7 @@ pytest.importorskip("numpy")
 from micro import front, goals, stats  # noqa: E402 pylint: disable=wrong-import-position
 
 
-def player(name, side, ns, to_ours, **more):
+def variant(name, side, ns, to_ours, **more):
     return {"name": name, "side": side, "counts": {}, "samples": 5, "disturbed": 0,
             "noisy": False, "ns": {"n": 5, "median": ns, "low": ns - 0.1, "high": ns + 0.1},
             "ratio_to_ours": goals.ratio(to_ours, to_ours - 0.1, to_ours + 0.1), **more}
@@ -22,8 +22,8 @@ def absent(name, side):
     return {"name": name, "side": side, "counts": {}}
 
 
-def row(workload, name, *players, **more):
-    return {"workload": workload, "name": name, "threads": 1, "players": list(players), **more}
+def row(workload, name, *variants, **more):
+    return {"workload": workload, "name": name, "threads": 1, "players": list(variants), **more}
 
 
 def look(*rows):
@@ -32,20 +32,20 @@ def look(*rows):
 
 def test_time_is_compared_with_its_limit():
     def of(single):
-        goal, = look(row("B06", "from=cache bulk=1", player("array", "ours", 0.9, 1), single))
+        goal, = look(row("B06", "from=cache bulk=1", variant("array", "ours", 0.9, 1), single))
         return goal
-    goal = of(player("single", "ours", 2.5, 2.7))
+    goal = of(variant("single", "ours", 2.5, 2.7))
     assert goal["goal"] == "2: single from the cache"
     assert (goal["unit"], goal["player"], goal["state"]) == ("ns", "single", "missed")
     assert not goal["within_noise"]
-    one = player("single", "ours", 1.9, 2)
+    one = variant("single", "ours", 1.9, 2)
     one["ns"] |= {"low": 1.8, "high": 2.1}
     goal = of(one)
     assert goal["state"] == "reached" and goal["within_noise"]
 
 
 def test_a_row_that_was_not_run_is_not_judged():
-    single = player("single", "ours", 1, 1)
+    single = variant("single", "ours", 1, 1)
     assert not look(row("B06", "from=cache bulk=2", single))
     assert len(look(row("B06", "from=cache bulk=1", single))) == 1
     assert not look(row("B06", "from=cache bulk=1", absent("single", "ours")))
@@ -53,10 +53,10 @@ def test_a_row_that_was_not_run_is_not_judged():
 
 def test_the_worst_row_and_player_count():
     worst, aligned = look(
-        row("B09", "len=12 threads=2 hop=1 alloc", player("frag cache", "ours", 4, 1),
-            player("frag cache, aligned", "ours", 4.2, 1.05)),
-        row("B09", "len=75 threads=2 hop=1 alloc", player("frag cache", "ours", 9, 1),
-            player("frag cache, aligned", "ours", 8.9, 0.99)))
+        row("B09", "len=12 threads=2 hop=1 alloc", variant("frag cache", "ours", 4, 1),
+            variant("frag cache, aligned", "ours", 4.2, 1.05)),
+        row("B09", "len=75 threads=2 hop=1 alloc", variant("frag cache", "ours", 9, 1),
+            variant("frag cache, aligned", "ours", 8.9, 0.99)))
     assert worst["rows"] == 2
     assert (worst["row"][:6], worst["player"]) == ("len=75", "frag cache")
     assert worst["state"] == "missed"
@@ -68,9 +68,9 @@ def test_the_worst_row_and_player_count():
 def test_a_figure_beside_the_time_is_compared():
     def of(value):
         return look(row("B17", "burst=32 pools=1",
-                        player("ours", "ours", 2, 1,
+                        variant("ours", "ours", 2, 1,
                                counts={} if value is None else {"depot_ops_per_32": value}),
-                        player("ours, large", "ours", 2, 1, counts={"depot_ops_per_32": 7})))
+                        variant("ours, large", "ours", 2, 1, counts={"depot_ops_per_32": 7})))
     assert not of(None)
     assert of(0.5)[0]["state"] == "reached" and of(0.5)[0]["measured"]["value"] == 0.5
     assert of(1.5)[0]["state"] == "missed"
@@ -79,23 +79,23 @@ def test_a_figure_beside_the_time_is_compared():
 
 
 def test_the_best_of_dpdk_is_what_counts():
-    r = row("B08", "drop burst=64", player("addresses", "ours", 1, 1),
-            player("frames", "ours", 4, 4), player("ring", "dpdk", 1.5, 1.5),
-            player("stack", "dpdk", 1.15, 1.15), absent("none", "dpdk"),
-            player("plain", "plain", 0.1, 0.1))
+    r = row("B08", "drop burst=64", variant("addresses", "ours", 1, 1),
+            variant("frames", "ours", 4, 4), variant("ring", "dpdk", 1.5, 1.5),
+            variant("stack", "dpdk", 1.15, 1.15), absent("none", "dpdk"),
+            variant("plain", "plain", 0.1, 0.1))
     assert goals.best_of_dpdk(r)["name"] == "stack"
     assert goals.best_of(r, "ours")["name"] == "addresses"
     goal, = look(r)
     assert goal["state"] == "missed" and goal["within_noise"]  # 1.2
     assert goal["limit_is"] == "least"
-    r["players"][3] = player("stack", "dpdk", 2, 2)
+    r["players"][3] = variant("stack", "dpdk", 2, 2)
     goal, = look(r)
     assert goal["player"] == "ring" and goal["state"] == "reached"
 
 
 def test_growth_is_by_the_same_player_on_one_thread():
     def point(ns, plot, n_threads, name="millrace objects"):
-        return row("B12", f"fast threads={n_threads}", player(name, "ours", ns, 1), plot=plot,
+        return row("B12", f"fast threads={n_threads}", variant(name, "ours", ns, 1), plot=plot,
                    threads=n_threads)
     one, two, eight = point(4, "fast", 1), point(4.4, "fast", 2), point(5.2, "fast", 8)
     other = point(1, "N=128", 1)
@@ -112,7 +112,7 @@ def test_growth_is_by_the_same_player_on_one_thread():
 
 
 def test_all_goals_of_a_command_are_listed():
-    r = row("B06", "from=pages bulk=64", player("single", "ours", 1, 1))
+    r = row("B06", "from=pages bulk=64", variant("single", "ours", 1, 1))
     states = {g["goal"]: g["state"] for g in goals.look([r], "mem", True)}
     assert len(states) > 30
     assert states["burst of 32 by address"] == "not run"
@@ -135,10 +135,10 @@ def test_goals_choose_rows_and_players():
 
 
 def test_slower_rows_are_counted():
-    ours = player("ours", "ours", 1, 1)
-    found = goals.slower([row("B06", "x", ours, player("ring", "dpdk", 0.9, 0.9)),
-                          row("B06", "y", ours, player("ring", "dpdk", 1.1, 1.1)),
-                          row("B06", "without ours", player("ring", "dpdk", 1, 0)),
+    ours = variant("ours", "ours", 1, 1)
+    found = goals.slower([row("B06", "x", ours, variant("ring", "dpdk", 0.9, 0.9)),
+                          row("B06", "y", ours, variant("ring", "dpdk", 1.1, 1.1)),
+                          row("B06", "without ours", variant("ring", "dpdk", 1, 0)),
                           row("B06", "without DPDK", ours)])
     assert found["rows"] == 2 and [r["row"] for r in found["slower"]] == ["x"]
 

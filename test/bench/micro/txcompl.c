@@ -23,7 +23,7 @@
 #include "latency.h"
 #include "workloads.h"
 
-enum { P_BURST, P_IS_MIXED, P_IS_TIMED }; /* of player.param */
+enum { P_BURST, P_IS_MIXED, P_IS_TIMED }; /* of variant.param */
 
 enum { MAX_BURST = 256, STOCK = 32, TX_PAGES = 8192 };
 
@@ -51,9 +51,9 @@ struct completer {
 	give_fn *complete;
 };
 
-static struct pair *pair_of(struct bed *bed, uint32_t thread)
+static struct pair *pair_of(struct harness *harness, uint32_t thread)
 {
-	return (struct pair *)(void *)bed->extra + thread / 2;
+	return (struct pair *)(void *)harness->extra + thread / 2;
 }
 
 static ALWAYS_INLINE bool our_take(void *pool, uint32_t thread, uint32_t p,
@@ -129,25 +129,25 @@ static ALWAYS_INLINE bool raw_take(void *pool, uint32_t thread, uint32_t p,
 #endif
 
 /* Nothing to do: a cache of ours may let go of what others wait for. */
-static void pause_of(struct player *player, uint32_t thread)
+static void pause_of(struct variant *variant, uint32_t thread)
 {
-	struct bed *bed = player->state;
+	struct harness *harness = variant->state;
 
-	if (player->side == SIDE_OURS)
-		ours_idle(bed->pool, thread);
+	if (variant->side == SIDE_OURS)
+		ours_idle(harness->pool, thread);
 }
 
 /* One page, of the pool whose turn it is; the stocks are taken by 32. */
-static ALWAYS_INLINE bool next_page(struct player *player, uint32_t thread,
+static ALWAYS_INLINE bool next_page(struct variant *variant, uint32_t thread,
 				    word *ret, const struct completer by)
 {
-	struct bed *bed = player->state;
-	struct pair *pair = pair_of(bed, thread);
-	const uint32_t p = pair->turn % player->wish.n_pools;
+	struct harness *harness = variant->state;
+	struct pair *pair = pair_of(harness, thread);
+	const uint32_t p = pair->turn % variant->wish.n_pools;
 	struct stock *stock = &pair->stocks[p];
 
 	if (stock->n == 0) {
-		if (!by.take(bed->pool, thread, p, stock->words, STOCK))
+		if (!by.take(harness->pool, thread, p, stock->words, STOCK))
 			return false;
 		stock->n = STOCK;
 	}
@@ -157,24 +157,24 @@ static ALWAYS_INLINE bool next_page(struct player *player, uint32_t thread,
 }
 
 /* Wait until there is one, and give up after a while without. */
-static ALWAYS_INLINE bool wait_page(struct player *player, uint32_t thread,
+static ALWAYS_INLINE bool wait_page(struct variant *variant, uint32_t thread,
 				    word *ret, const struct completer by)
 {
 	struct patience patience = { 0 };
 
-	while (!next_page(player, thread, ret, by))
+	while (!next_page(variant, thread, ret, by))
 		if (patience_ends(&patience))
 			return false;
 	return true;
 }
 
 /* Send bursts until n pages are sent, and let go of what is ours, too. */
-static ALWAYS_INLINE uint64_t send(struct player *player, uint32_t thread,
+static ALWAYS_INLINE uint64_t send(struct variant *variant, uint32_t thread,
 				   uint64_t n, const struct completer by)
 {
-	const uint32_t burst = (uint32_t)player->param[P_BURST];
-	struct bed *bed = player->state;
-	struct pair *pair = pair_of(bed, thread);
+	const uint32_t burst = (uint32_t)variant->param[P_BURST];
+	struct harness *harness = variant->state;
+	struct pair *pair = pair_of(harness, thread);
 	uint64_t done, start = 0, n_checked = 0;
 
 	for (done = 0; done < n; done += burst) {
@@ -188,56 +188,56 @@ static ALWAYS_INLINE uint64_t send(struct player *player, uint32_t thread,
 			n_checked += 4096;
 		}
 		for (uint32_t i = 0; i < burst; i++) {
-			if (!wait_page(player, thread, &words[i], by)) {
-				by.complete(bed->pool, thread, words, i);
+			if (!wait_page(variant, thread, &words[i], by)) {
+				by.complete(harness->pool, thread, words, i);
 				return done;
 			}
-			if (player->param[P_IS_MIXED] != 0 &&
+			if (variant->param[P_IS_MIXED] != 0 &&
 			    pair->turn % 8 == 0)
 				ours[n_ours++] = words[i];
 		}
 		if (by.share != NULL)
-			by.share(bed->pool, thread, ours, n_ours);
-		while (!hop_put(bed->hops[thread / 2], words, burst)) {
+			by.share(harness->pool, thread, ours, n_ours);
+		while (!hop_put(harness->hops[thread / 2], words, burst)) {
 			if (!patience_ends(&patience))
 				continue;
-			by.complete(bed->pool, thread, words, burst);
+			by.complete(harness->pool, thread, words, burst);
 			break;
 		}
-		by.complete(bed->pool, thread, ours, n_ours);
+		by.complete(harness->pool, thread, ours, n_ours);
 	}
 	return done;
 }
 
 /* Pages that the thread's cache has; 0 if nobody can say. */
-static uint64_t held_of(const struct player *player, uint32_t thread)
+static uint64_t held_of(const struct variant *variant, uint32_t thread)
 {
-	const struct bed *bed = player->state;
-	const struct our_pool *our = bed->pool;
+	const struct harness *harness = variant->state;
+	const struct our_pool *our = harness->pool;
 	struct mr_cache_stats stats = { .size = sizeof(stats) };
 
-	if (player->side != SIDE_OURS)
+	if (variant->side != SIDE_OURS)
 		return 0;
 	mr_cache_stats(our->caches[0][thread], &stats);
 	return stats.n_pages + stats.n_open;
 }
 
 /* One completed burst, with a clock. */
-static ALWAYS_INLINE void complete_timed(struct player *player, uint32_t thread,
-					 const word *words, uint32_t n,
-					 const struct completer by)
+static ALWAYS_INLINE void complete_timed(struct variant *variant,
+					 uint32_t thread, const word *words,
+					 uint32_t n, const struct completer by)
 {
-	struct bed *bed = player->state;
-	struct pair *pair = pair_of(bed, thread);
-	const uint64_t held = held_of(player, thread);
+	struct harness *harness = variant->state;
+	struct pair *pair = pair_of(harness, thread);
+	const uint64_t held = held_of(variant, thread);
 	const uint64_t start = latency_now();
 	uint64_t took;
 
-	by.complete(bed->pool, thread, words, n);
+	by.complete(harness->pool, thread, words, n);
 	took = latency_now() - start;
 	latency_add(&pair->latency, took);
 	/* It holds fewer than it got: a magazine went. */
-	if (held + n >= held_of(player, thread) + MR_MAGAZINE_PAGES) {
+	if (held + n >= held_of(variant, thread) + MR_MAGAZINE_PAGES) {
 		pair->n_shared++;
 		pair->shared_cycles += took;
 	} else {
@@ -246,49 +246,50 @@ static ALWAYS_INLINE void complete_timed(struct player *player, uint32_t thread,
 	}
 }
 
-static ALWAYS_INLINE void complete(struct player *player, uint32_t thread,
+static ALWAYS_INLINE void complete(struct variant *variant, uint32_t thread,
 				   const struct completer by)
 {
-	const uint32_t burst = (uint32_t)player->param[P_BURST];
-	struct bed *bed = player->state;
-	struct pair *pair = pair_of(bed, thread);
+	const uint32_t burst = (uint32_t)variant->param[P_BURST];
+	struct harness *harness = variant->state;
+	struct pair *pair = pair_of(harness, thread);
 	struct patience patience = { 0 };
 	word words[MAX_BURST];
 
 	for (;;) {
 		const bool is_last =
 			__atomic_load_n(&pair->is_done, __ATOMIC_ACQUIRE) != 0;
-		const uint32_t n = hop_get(bed->hops[thread / 2], words, burst);
+		const uint32_t n =
+			hop_get(harness->hops[thread / 2], words, burst);
 
 		if (n > 0) {
 			patience = (struct patience){ 0 };
-			if (player->param[P_IS_TIMED] != 0)
-				complete_timed(player, thread, words, n, by);
+			if (variant->param[P_IS_TIMED] != 0)
+				complete_timed(variant, thread, words, n, by);
 			else
-				by.complete(bed->pool, thread, words, n);
+				by.complete(harness->pool, thread, words, n);
 		} else if (is_last) {
 			break;
 		} else {
-			pause_of(player, thread);
+			pause_of(variant, thread);
 			(void)patience_ends(&patience);
 		}
 	}
 	pair->is_done = 0; /* for the next run */
-	pause_of(player, thread);
+	pause_of(variant, thread);
 }
 
-static ALWAYS_INLINE uint64_t pairs(struct player *player, uint32_t thread,
+static ALWAYS_INLINE uint64_t pairs(struct variant *variant, uint32_t thread,
 				    uint64_t n, const struct completer by)
 {
-	struct pair *pair = pair_of(player->state, thread);
+	struct pair *pair = pair_of(variant->state, thread);
 	uint64_t done;
 
 	if (thread % 2 != 0) {
-		complete(player, thread, by);
+		complete(variant, thread, by);
 		return 0;
 	}
-	done = send(player, thread, n, by);
-	pause_of(player, thread);
+	done = send(variant, thread, n, by);
+	pause_of(variant, thread);
 	__atomic_store_n(&pair->is_done, 1, __ATOMIC_RELEASE);
 	return done;
 }
@@ -299,26 +300,27 @@ RUN_DPDK(pairs_mbufs, pairs, DPDK_FRAMES)
 RUN_DPDK(pairs_raw, pairs, RAW)
 
 /* What is in stock goes back; frames of any pool through the first cache. */
-static void end_pairs(struct player *player)
+static void end_pairs(struct variant *variant)
 {
-	struct bed *bed = player->state;
+	struct harness *harness = variant->state;
 
-	for (uint32_t t = 0; t < bed->n_threads; t += 2)
-		for (uint32_t p = 0; p < player->wish.n_pools; p++) {
-			const struct stock *stock = &pair_of(bed, t)->stocks[p];
+	for (uint32_t t = 0; t < harness->n_threads; t += 2)
+		for (uint32_t p = 0; p < variant->wish.n_pools; p++) {
+			const struct stock *stock =
+				&pair_of(harness, t)->stocks[p];
 
-			if (player->run == pairs_locked)
-				pages_give(bed->pool, 0, stock->words,
+			if (variant->run == pairs_locked)
+				pages_give(harness->pool, 0, stock->words,
 					   stock->n);
-			else if (player->side == SIDE_OURS)
-				our_complete(bed->pool, 0, stock->words,
+			else if (variant->side == SIDE_OURS)
+				our_complete(harness->pool, 0, stock->words,
 					     stock->n);
 		}
 }
 
-static void count_ours(struct player *player, struct counts *counts)
+static void count_ours(struct variant *variant, struct counts *counts)
 {
-	const struct our_pool *our = ((struct bed *)player->state)->pool;
+	const struct our_pool *our = ((struct harness *)variant->state)->pool;
 	uint64_t n_depot = 0, n_failed = 0, n_ring = 0, n_full = 0;
 
 	for (uint32_t p = 0; p < our->n_pools; p++) {
@@ -331,19 +333,19 @@ static void count_ours(struct player *player, struct counts *counts)
 		n_full += s.recycle_ring_full;
 	}
 	count_add(counts, "depot_ops_per_32",
-		  32 * (double)n_depot / (double)player->n_done);
-	count_per_1000(counts, "cas_failed_per_1000", n_failed, player);
-	count_per_1000(counts, "ring_per_1000", n_ring, player);
-	count_per_1000(counts, "ring_full_per_1000", n_full, player);
+		  32 * (double)n_depot / (double)variant->n_done);
+	count_per_1000(counts, "cas_failed_per_1000", n_failed, variant);
+	count_per_1000(counts, "ring_per_1000", n_ring, variant);
+	count_per_1000(counts, "ring_full_per_1000", n_full, variant);
 	count_huge(our->pools[0], counts);
 }
 
-static void count_shared(struct bed *bed, struct counts *counts)
+static void count_shared(struct harness *harness, struct counts *counts)
 {
 	double shared = 0, private = 0, n_shared = 0, n_private = 0;
 
-	for (uint32_t t = 0; t < bed->n_threads; t += 2) {
-		const struct pair *pair = pair_of(bed, t);
+	for (uint32_t t = 0; t < harness->n_threads; t += 2) {
+		const struct pair *pair = pair_of(harness, t);
 
 		shared += (double)pair->shared_cycles;
 		private += (double)pair->private_cycles;
@@ -357,25 +359,25 @@ static void count_shared(struct bed *bed, struct counts *counts)
 			  (shared + private));
 }
 
-static void count(struct player *player, struct counts *counts)
+static void count(struct variant *variant, struct counts *counts)
 {
-	struct bed *bed = player->state;
-	const uint32_t n_pairs = bed->n_threads / 2;
+	struct harness *harness = variant->state;
+	const uint32_t n_pairs = harness->n_threads / 2;
 	struct latency *latencies = calloc(n_pairs, sizeof(*latencies));
 
-	if (player->side == SIDE_OURS)
-		count_ours(player, counts);
-	player->param[P_IS_TIMED] = 1;
-	bench_run_again(player, 4000000);
-	player->param[P_IS_TIMED] = 0;
+	if (variant->side == SIDE_OURS)
+		count_ours(variant, counts);
+	variant->param[P_IS_TIMED] = 1;
+	bench_run_again(variant, 4000000);
+	variant->param[P_IS_TIMED] = 0;
 	if (latencies == NULL)
 		return;
 	for (uint32_t i = 0; i < n_pairs; i++)
-		latencies[i] = pair_of(bed, 2 * i)->latency;
+		latencies[i] = pair_of(harness, 2 * i)->latency;
 	latency_count(latencies, n_pairs, counts);
 	free(latencies);
-	if (player->side == SIDE_OURS)
-		count_shared(bed, counts);
+	if (variant->side == SIDE_OURS)
+		count_shared(harness, counts);
 }
 
 static void row_of(struct bench *bench, uint32_t per_core, uint32_t burst,
@@ -395,7 +397,7 @@ static void row_of(struct bench *bench, uint32_t per_core, uint32_t burst,
 			   .n_threads = 2 * per_core,
 			   .x_name = "pages per completion",
 			   .x = burst };
-	const struct player like = {
+	const struct variant like = {
 		.end = end_pairs,
 		.count = count,
 		.wish = { .n_objects = TX_PAGES * per_core,

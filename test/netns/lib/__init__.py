@@ -6,5 +6,5 @@ wire.py        raw frames in and out of an interface, by AF_PACKET
 tap.py         a tap device: its file, read and written by the test
 probe.py       the library's interface, worked by commands (probe.c)
 forwarder.py   mr-l2fwd: started, read, stopped, its accounting checked
-laws.py        the accounting laws, for probe and forwarder
+invariants.py        the accounting invariants, for probe and forwarder
 """

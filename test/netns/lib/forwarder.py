@@ -3,13 +3,13 @@
 import json
 import signal
 
-from . import laws
+from . import invariants
 from .process import L2FWD, Process
 
 
 class Forwarder(Process):
     """A running mr-l2fwd. stop(), which the test's end calls if nobody has,
-    checks laws and conservation."""
+    checks invariants and conservation."""
 
     def __init__(self, lab, namespace, *ports, options=(), wrap=()):
         super().__init__(lab, namespace,
@@ -43,10 +43,10 @@ class Forwarder(Process):
         assert got == status, (f"exit status {got}, not {status}; stderr:\n"
                                f"{self.err.text()}")
         final = self.snapshots()[-1]
-        laws.check_final(final)
+        invariants.check_final(final)
         if not pending:
             for port in final["ports"]:
-                assert laws.total(port, "tx", "pending") == 0, port
+                assert invariants.total(port, "tx", "pending") == 0, port
         return final
 
 

@@ -7,7 +7,7 @@ import threading
 
 from host import limit
 
-from . import laws
+from . import invariants
 from .process import NAT, Process
 
 LIMIT_S = limit(10.0)
@@ -53,7 +53,7 @@ class House:
 
 
 class Nat(Process):
-    """A running mr-nat. stop() checks laws and conservation."""
+    """A running mr-nat. stop() checks invariants and conservation."""
 
     def __init__(self, house, *options, config=""):
         self.house = house
@@ -103,7 +103,7 @@ class Nat(Process):
         assert self.wait() == 0, self.err.text()
         final = json.loads(self.out.text().splitlines()[-1])
         assert final["final"] and final["laws_hold"] and final["conserved"]
-        laws.check_ports(final["ports"])
+        invariants.check_ports(final["ports"])
         return final
 
 

@@ -3,7 +3,7 @@
 import json
 import subprocess
 
-from . import laws
+from . import invariants
 from .process import PROBE, Process
 
 
@@ -32,9 +32,9 @@ class Asked:
         return reason
 
     def stats(self, port=0):
-        """Counters of a port; the laws hold in them."""
+        """Counters of a port; the invariants hold in them."""
         stats = self.do("stats", port)
-        laws.check_ports([stats])
+        invariants.check_ports([stats])
         return stats
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """mr-bench reflect and replay over captures and memory: no privileges.
 
-Covers net/plain.c, net/reflect.c, net/replay.c and net/swap.c.
+Covers net/relay.c, net/reflect.c, net/replay.c and net/swap.c.
 
 usage: forward_test.py MR_BENCH SCHEMA
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""mlr.py of mr-bench: the RFC's examples, known devices, and CSIT's own search on them."""
+"""mlr.py of mr-bench: the RFC's examples, simulated DUT, and CSIT's own search on them."""
 import pytest
 
 from search_model import MAX_PPS, SECOND, Model, search_of, within

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The tester beside the known device, whose counters are the truth, under the
+ * The tester beside the simulated DUT, whose counters are the truth, under the
  * virtual clock: every figure is exact. What it is made of is tested with it:
  * device.c, device_parse.c, sender.c, receiver.c, tester.c, tester_open.c,
  * tester_run.c, tester_loop.c, tester_count.c, trial.c.

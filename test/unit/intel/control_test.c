@@ -20,18 +20,19 @@ HELD_TEST(addresses_have_their_places)
 			 INTEL_RAH_AV | INTEL_RAH_POOL_1 | 0x0504);
 	for (uint8_t i = 0; i < 16; i++)
 		memcpy(macs[i], (uint8_t[]){ 2, 0, 0, 0, 0, i }, 6);
-	assert_int_equal(mr_port_set_mac(held.bed.port, own, NULL), 0);
+	assert_int_equal(mr_port_set_mac(held.harness.port, own, NULL), 0);
 	assert_int_equal(
-		mr_port_set_mac_filter(held.bed.port, macs, 15, &reason), 0);
+		mr_port_set_mac_filter(held.harness.port, macs, 15, &reason),
+		0);
 	assert_int_equal(*held_reg(INTEL_RAH + 15 * 8),
 			 INTEL_RAH_AV | INTEL_RAH_POOL_1 | 0x0e00);
 	assert_int_equal(
-		mr_port_set_mac_filter(held.bed.port, macs, 16, &reason),
+		mr_port_set_mac_filter(held.harness.port, macs, 16, &reason),
 		-ENOSPC);
 	assert_reason_has(&reason, "15 unicast");
 	/* A shorter list: the rest is gone, and the own address stays. */
-	assert_int_equal(mr_port_set_mac_filter(held.bed.port, macs, 1, NULL),
-			 0);
+	assert_int_equal(
+		mr_port_set_mac_filter(held.harness.port, macs, 1, NULL), 0);
 	assert_int_equal(*held_reg(INTEL_RAL), 0xccbbaa02);
 	assert_int_equal(*held_reg(INTEL_RAH + 8) & INTEL_RAH_AV, INTEL_RAH_AV);
 	assert_int_equal(*held_reg(INTEL_RAH + 16), 0);
@@ -84,7 +85,7 @@ TEST(an_mtu_is_what_buffers_and_device_take)
 
 		held_open((struct held_config){ .device_id =
 							cases[i].device_id });
-		assert_int_equal(mr_port_set_mtu(held.bed.port,
+		assert_int_equal(mr_port_set_mtu(held.harness.port,
 						 cases[i].mtu_bytes, &why),
 				 cases[i].err);
 		assert_reason_has(&why, cases[i].words);
@@ -92,7 +93,7 @@ TEST(an_mtu_is_what_buffers_and_device_take)
 					 *held_reg(INTEL_RLPML) :
 					 *held_reg(INTEL_RCTL) & INTEL_RCTL_LPE,
 				 cases[i].limit);
-		assert_int_equal(mr_port_info(held.bed.port, &info), 0);
+		assert_int_equal(mr_port_info(held.harness.port, &info), 0);
 		assert_int_equal(info.mtu_bytes,
 				 cases[i].err == 0 ? cases[i].mtu_bytes : 1500);
 		held_close();
@@ -102,7 +103,7 @@ TEST(an_mtu_is_what_buffers_and_device_take)
 static uint64_t count_of(const char *name)
 {
 	struct mr_named_count counts[32];
-	const uint32_t n = mr_port_device_stats(held.bed.port, counts, 32);
+	const uint32_t n = mr_port_device_stats(held.harness.port, counts, 32);
 
 	for (uint32_t i = 0; i < n; i++)
 		if (strcmp(counts[i].name, name) == 0)
@@ -124,13 +125,13 @@ HELD_TEST(the_devices_counts_add_up, .options = "queues=2")
 		assert_int_equal(count_of("gorc"), round * 0x3fffffff0);
 	}
 	*held_reg(0x4010) = 7;
-	assert_int_equal(mr_port_device_drops(held.bed.port, drops, 4), 4);
+	assert_int_equal(mr_port_device_drops(held.harness.port, drops, 4), 4);
 	assert_string_equal(drops[0].name, "rx_missed");
 	assert_int_equal(drops[0].value, 7);
 	assert_int_equal(count_of("mpc"), 7);
 	/* Room for fewer is filled, and no more. */
 	drops[1].value = 99;
-	assert_int_equal(mr_port_device_drops(held.bed.port, drops, 1), 4);
+	assert_int_equal(mr_port_device_drops(held.harness.port, drops, 1), 4);
 	assert_int_equal(drops[1].value, 99);
 }
 
@@ -140,7 +141,7 @@ static void read_beside(void)
 	struct mr_named_count drops[4];
 
 	held.read_hook_offset = 0;
-	mr_port_device_drops(held.bed.port, drops, 4);
+	mr_port_device_drops(held.harness.port, drops, 4);
 	assert_int_equal(drops[1].value, 0);
 }
 
@@ -154,12 +155,12 @@ HELD_TEST(drops_of_full_queues_count_once, .device_id = HELD_I210,
 	held.read_hook_offset = intel_rx_ring(1) + INTEL_RQDPC;
 	held.hook = read_beside;
 	for (int i = 0; i < 3; i++) {
-		mr_port_device_drops(held.bed.port, drops, 4);
+		mr_port_device_drops(held.harness.port, drops, 4);
 		assert_string_equal(drops[1].name, "rx_queue_full");
 		assert_int_equal(drops[1].value, 9);
 	}
 	held_set_drops(1, 2);
-	mr_port_device_drops(held.bed.port, drops, 4);
+	mr_port_device_drops(held.harness.port, drops, 4);
 	assert_int_equal(drops[1].value, 11);
 }
 
@@ -167,7 +168,7 @@ static struct mr_link link_of(void)
 {
 	struct mr_link link = { 0 };
 
-	assert_int_equal(mr_port_link(held.bed.port, &link), 0);
+	assert_int_equal(mr_port_link(held.harness.port, &link), 0);
 	return link;
 }
 
@@ -180,7 +181,7 @@ static void fire(int fd)
 
 HELD_TEST(a_change_of_the_link_is_an_event)
 {
-	assert_int_equal(mr_port_poll(held.bed.port), 0);
+	assert_int_equal(mr_port_poll(held.harness.port), 0);
 	for (int i = 0; i < 4; i++) {
 		const bool is_up = i % 2 == 1;
 
@@ -188,11 +189,11 @@ HELD_TEST(a_change_of_the_link_is_an_event)
 		held_set_link(is_up);
 		/* Its vector fires, and goes off: it is switched on again. */
 		*held_reg(INTEL_EIMS) = 0;
-		fire(held.bed.m->irq_fds[2]);
-		assert_int_equal(mr_port_poll(held.bed.port), 1);
+		fire(held.harness.m->irq_fds[2]);
+		assert_int_equal(mr_port_poll(held.harness.port), 1);
 		assert_int_equal(*held_reg(INTEL_EIMS), 1u << 2);
 		assert_int_equal(link_of().speed_mbps, is_up ? 1000 : 0);
-		assert_int_equal(mr_port_poll(held.bed.port), 0);
+		assert_int_equal(mr_port_poll(held.harness.port), 0);
 	}
 }
 
@@ -214,10 +215,10 @@ TEST(other_causes_are_cleared_and_moderated)
 					.options = "itr=0" });
 	assert_int_equal(*held_reg(INTEL_EITR_82574 + 4 * 1), 0);
 	assert_int_equal(*held_reg(INTEL_EITR_82574 + 4 * 2), 32000);
-	mr_port_poll(held.bed.port);
+	mr_port_poll(held.harness.port);
 	at = held.n_writes;
-	fire(held.bed.m->irq_fds[2]);
-	assert_int_equal(mr_port_poll(held.bed.port), 0);
+	fire(held.harness.m->irq_fds[2]);
+	assert_int_equal(mr_port_poll(held.harness.port), 0);
 	assert_int_equal(written(at, INTEL_ICR), 0x01070244);
 	assert_int_equal(written(at, INTEL_IMS), 0x01000004);
 	held_close();
@@ -254,41 +255,44 @@ TEST(a_device_that_is_gone_is_one_event)
 		uint64_t n_writes;
 
 		held_open((struct held_config){ 0 });
-		assert_int_equal(mr_port_poll(held.bed.port), 0);
+		assert_int_equal(mr_port_poll(held.harness.port), 0);
 		*held_reg(0x4010) = 5;
 		if (who < ASKED_BACK)
 			held_set_gone(true);
 		if (who == CONTROL)
 			assert_int_equal(
-				mr_port_set_promisc(held.bed.port, 1, NULL),
+				mr_port_set_promisc(held.harness.port, 1, NULL),
 				-ENODEV);
 		if (who == ARM)
-			assert_int_equal(mr_queue_arm(&held.bed.rxq->queue), 0);
+			assert_int_equal(mr_queue_arm(&held.harness.rxq->queue),
+					 0);
 		if (who >= ASKED_BACK)
-			fire(who == ASKED_BACK ? held.bed.m->req_fd :
-						 held.bed.m->err_fd);
-		n_writes = held.bed.m->n_bar_writes;
-		assert_int_equal(mr_port_poll(held.bed.port), 1);
+			fire(who == ASKED_BACK ? held.harness.m->req_fd :
+						 held.harness.m->err_fd);
+		n_writes = held.harness.m->n_bar_writes;
+		assert_int_equal(mr_port_poll(held.harness.port), 1);
 		assert_int_equal(link_of().is_gone, 1);
 		assert_int_equal(link_of().is_up, 0);
 		assert_int_equal(link_of().speed_mbps, 0);
-		assert_int_equal(mr_port_poll(held.bed.port), 0);
-		assert_int_equal(mr_port_set_promisc(held.bed.port, 1, &why),
-				 -ENODEV);
+		assert_int_equal(mr_port_poll(held.harness.port), 0);
+		assert_int_equal(
+			mr_port_set_promisc(held.harness.port, 1, &why),
+			-ENODEV);
 		assert_reason_has(&why, who == BUS_ERROR ? "error on the bus" :
 							   "gone");
-		assert_told_nothing(held.bed.port);
-		assert_int_equal(mr_queue_arm(&held.bed.rxq->queue), 0);
-		assert_int_equal(mr_queue_arm(&held.bed.txq->queue), 0);
+		assert_told_nothing(held.harness.port);
+		assert_int_equal(mr_queue_arm(&held.harness.rxq->queue), 0);
+		assert_int_equal(mr_queue_arm(&held.harness.txq->queue), 0);
 		frame = held_frame(60);
-		assert_int_equal(
-			mr_tx_burst(held.bed.txq, held.bed.cache, &frame, 1),
-			1);
-		assert_int_equal(
-			bed_tx_stats(&held.bed).drops[MR_TX_DROP_PORT_GONE], 1);
-		mr_port_close(held.bed.port);
-		held.bed.port = NULL;
-		assert_int_equal(held.bed.m->n_bar_writes, n_writes);
+		assert_int_equal(mr_tx_burst(held.harness.txq,
+					     held.harness.cache, &frame, 1),
+				 1);
+		assert_int_equal(harness_tx_stats(&held.harness)
+					 .drops[MR_TX_DROP_PORT_GONE],
+				 1);
+		mr_port_close(held.harness.port);
+		held.harness.port = NULL;
+		assert_int_equal(held.harness.m->n_bar_writes, n_writes);
 		held_close();
 	}
 }

@@ -81,17 +81,18 @@ TEST(rings_are_powers_of_two)
 
 	held_prepare((struct held_config){ 0 });
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		assert_int_equal(mr_port_need_pages(held.bed.ctx, cases[i].spec,
-						    4096, &n, &why),
+		assert_int_equal(mr_port_need_pages(held.harness.ctx,
+						    cases[i].spec, 4096, &n,
+						    &why),
 				 cases[i].words != NULL ? -EINVAL : 0);
 		if (cases[i].words != NULL)
 			assert_reason_has(&why, cases[i].words);
 		else
 			assert_int_equal(n, cases[i].n_pages);
 	}
-	assert_int_equal(
-		mr_port_takes_option(held.bed.ctx, "vfio:held", "ring", NULL),
-		1);
+	assert_int_equal(mr_port_takes_option(held.harness.ctx, "vfio:held",
+					      "ring", NULL),
+			 1);
 	held_close();
 }
 
@@ -122,9 +123,9 @@ TEST(buffers_are_what_a_chunk_leaves)
 
 		held_open(cases[i].config);
 		assert_int_equal(held.intel->buf_bytes, n);
-		assert_int_equal(mr_port_info(held.bed.port, &info), 0);
+		assert_int_equal(mr_port_info(held.harness.port, &info), 0);
 		assert_int_equal(info.has_sg, cases[i].has_sg);
-		assert_int_equal(held.bed.rxq->n_min,
+		assert_int_equal(held.harness.rxq->n_min,
 				 cases[i].has_sg ? MR_MAX_SEGS : 1);
 		if (cases[i].config.device_id == HELD_82574)
 			assert_int_equal(*held_reg(INTEL_RCTL) & (3u << 16),
@@ -199,15 +200,16 @@ TEST(queues_are_apart)
 		if (queue_cases[i].n_vectors != 0)
 			held_set_vectors(queue_cases[i].n_vectors);
 		assert_int_equal(held_try(queue_cases[i].options, NULL), 0);
-		port = held.bed.port;
+		port = held.harness.port;
 		n = held.intel->n_queues;
 		for (uint32_t q = 0; q < n; q++) {
 			assert_int_equal(mr_port_rxq(port, q)->queue.fd,
-					 held.bed.m->irq_fds[q]);
-			assert_int_equal(mr_port_txq(port, q)->queue.fd,
-					 queue_cases[i].has_tx ?
-						 held.bed.m->irq_fds[n + q] :
-						 -1);
+					 held.harness.m->irq_fds[q]);
+			assert_int_equal(
+				mr_port_txq(port, q)->queue.fd,
+				queue_cases[i].has_tx ?
+					held.harness.m->irq_fds[n + q] :
+					-1);
 		}
 		for (int k = 0; k < 3; k++)
 			assert_int_equal(*held_reg(queue_cases[i].regs[k][0]),
@@ -238,8 +240,8 @@ TEST(a_machine_without_interrupts_is_polled)
 	held_prepare((struct held_config){ 0 });
 	held.backend.set_irqs = refuse_irqs;
 	assert_int_equal(held_try(NULL, NULL), 0);
-	assert_int_equal(held.bed.rxq->queue.fd, -1);
-	assert_int_equal(mr_queue_arm(&held.bed.rxq->queue), 1);
+	assert_int_equal(held.harness.rxq->queue.fd, -1);
+	assert_int_equal(mr_queue_arm(&held.harness.rxq->queue), 1);
 	assert_int_equal(*held_reg(INTEL_GPIE), 0);
 	held_close();
 }
@@ -260,7 +262,7 @@ TEST(the_phy_is_asked_for_until_firmware_lets_go)
 		/* Nothing is told to a PHY that is not ours; the port opens. */
 		assert_int_equal(has_told, !is_for_good);
 		assert_int_equal(*held_reg(INTEL_EXTCNF_CTRL), 0);
-		n_lines[is_for_good] = held.bed.allocator.n_lines;
+		n_lines[is_for_good] = held.harness.allocator.n_lines;
 		held_close();
 	}
 	assert_int_equal(n_lines[1], n_lines[0] + 1); /* says so */
@@ -284,16 +286,16 @@ TEST(without_a_link_it_is_open)
 	uint32_t n_lines[2];
 
 	for (int is_out = 0; is_out < 2; is_out++) {
-		const uint64_t start_ms = bed_now_ms();
+		const uint64_t start_ms = harness_now_ms();
 		struct mr_link link = { 0 };
 
 		held_prepare((struct held_config){ 0 });
-		held.bed.m->faults.link_down = is_out;
+		held.harness.m->faults.link_down = is_out;
 		assert_int_equal(held_try("link-wait=200", NULL), 0);
-		assert_true(!is_out || bed_now_ms() - start_ms >= 200);
-		assert_int_equal(mr_port_link(held.bed.port, &link), 0);
+		assert_true(!is_out || harness_now_ms() - start_ms >= 200);
+		assert_int_equal(mr_port_link(held.harness.port, &link), 0);
 		assert_int_equal(link.is_up, !is_out);
-		n_lines[is_out] = held.bed.allocator.n_lines;
+		n_lines[is_out] = held.harness.allocator.n_lines;
 		held_close();
 	}
 	assert_int_equal(n_lines[1], n_lines[0] + 1); /* says so */
@@ -306,7 +308,7 @@ TEST(an_address_that_is_none_is_not_used)
 	held_prepare((struct held_config){ 0 });
 	held_set_mac((const uint8_t[6]){ 0 });
 	assert_int_equal(held_try(NULL, NULL), 0);
-	assert_int_equal(mr_port_info(held.bed.port, &info), 0);
+	assert_int_equal(mr_port_info(held.harness.port, &info), 0);
 	assert_int_equal(info.has_mac, 0);
 	assert_int_equal(*held_reg(INTEL_RAH), 0);
 	held_close();
@@ -346,15 +348,15 @@ TEST(nothing_is_left_where_memory_runs_out)
 			held_prepare((struct held_config){ 0 });
 			k++;
 			if (is_mapping)
-				held.bed.m->max_maps = k - 1;
+				held.harness.m->max_maps = k - 1;
 			else
-				held.bed.allocator.fail_at =
-					held.bed.allocator.n_calls + k;
+				held.harness.allocator.fail_at =
+					held.harness.allocator.n_calls + k;
 			err = held_try("queues=2", NULL);
-			held.bed.allocator.fail_at = 0;
+			held.harness.allocator.fail_at = 0;
 			if (err < 0 && !is_mapping)
 				assert_int_equal(err, -ENOMEM);
-			assert_int_equal(held.bed.m->is_open, err == 0);
+			assert_int_equal(held.harness.m->is_open, err == 0);
 			held_close();
 			assert_true(k < 100);
 		} while (err < 0);

@@ -8,7 +8,7 @@
 
 static uint32_t receive(struct mr_frame *frames, uint32_t n)
 {
-	return mr_rx_burst(held.bed.rxq, held.bed.cache, frames, n);
+	return mr_rx_burst(held.harness.rxq, held.harness.cache, frames, n);
 }
 
 static void receive_one(void)
@@ -77,12 +77,12 @@ TEST(what_a_device_writes_is_received_or_dropped_by_name)
 		     which_wrong++) {
 			held_open((struct held_config){
 				.options = scripts[i].options });
-			rx_script_run(
-				&scripts[i],
-				&(struct rx_double){ .rxq = held.bed.rxq,
-						     .cache = held.bed.cache,
-						     .give = give,
-						     .give_bad = give_bad });
+			rx_script_run(&scripts[i],
+				      &(struct rx_double){
+					      .rxq = held.harness.rxq,
+					      .cache = held.harness.cache,
+					      .give = give,
+					      .give_bad = give_bad });
 			held_close();
 		}
 	}
@@ -135,8 +135,9 @@ TEST(flags_and_metadata_are_what_the_descriptor_says)
 			held_receive(0, 0, 3072, 0);
 		held_receive(said[i].low, said[i].status | INTEL_RX_EOP, 60,
 			     said[i].vlan);
-		assert_int_equal(mr_rx_burst_meta(held.bed.rxq, held.bed.cache,
-						  frames, meta, MR_MAX_SEGS),
+		assert_int_equal(mr_rx_burst_meta(held.harness.rxq,
+						  held.harness.cache, frames,
+						  meta, MR_MAX_SEGS),
 				 said[i].takes_tags ? 1 : 2);
 		assert_int_equal(frames[0].flags & ~(uint32_t)MR_FRAME_MORE,
 				 said[i].flags);
@@ -145,7 +146,7 @@ TEST(flags_and_metadata_are_what_the_descriptor_says)
 			assert_int_equal(meta[0].rss_hash, 0xdeadbeef);
 		if (said[i].valid == MR_META_VLAN)
 			assert_int_equal(meta[0].vlan_tci, 0xa123);
-		mr_frame_free_bulk(held.bed.cache, frames,
+		mr_frame_free_bulk(held.harness.cache, frames,
 				   said[i].takes_tags ? 1 : 2);
 		held_close();
 	}
@@ -164,7 +165,7 @@ HELD_TEST(the_device_is_told_of_several_buffers_at_once)
 		assert_int_equal(frames[i].addr % 4096, 128);
 		assert_int_equal(held.n_writes - n_writes, i == 15);
 	}
-	mr_frame_free_bulk(held.bed.cache, frames, 16);
+	mr_frame_free_bulk(held.harness.cache, frames, 16);
 	/* All that it has: the last 48 of the first round, and 15. */
 	for (uint32_t i = 0; i < HELD_RING - 1; i++)
 		receive_one();
@@ -178,7 +179,7 @@ HELD_TEST(armed_is_what_has_nothing_and_is_told_of_the_next)
 	uint32_t n_writes;
 	uint64_t n = 1;
 
-	queue = &held.bed.rxq->queue;
+	queue = &held.harness.rxq->queue;
 	assert_true(queue->fd >= 0);
 	/* An eventfd that fired before is emptied: "work" for ever. */
 	assert_int_equal(write(queue->fd, &n, sizeof(n)), sizeof(n));
@@ -197,7 +198,7 @@ HELD_TEST(armed_is_what_has_nothing_and_is_told_of_the_next)
 	assert_int_equal(mr_queue_arm(queue), 1);
 	assert_int_equal(held.n_writes, n_writes); /* nothing switched on */
 	assert_int_equal(receive(&frame, 1), 1);
-	mr_frame_free_bulk(held.bed.cache, &frame, 1);
+	mr_frame_free_bulk(held.harness.cache, &frame, 1);
 
 	/* It comes while causes are cleared, or the vector switched on. */
 	held.hook = receive_one;
@@ -207,7 +208,7 @@ HELD_TEST(armed_is_what_has_nothing_and_is_told_of_the_next)
 		assert_int_equal(held.offsets[held.n_writes - 1],
 				 held.hook_offset);
 		assert_int_equal(receive(&frame, 1), 1);
-		mr_frame_free_bulk(held.bed.cache, &frame, 1);
+		mr_frame_free_bulk(held.harness.cache, &frame, 1);
 	}
 	held.hook_offset = 0;
 

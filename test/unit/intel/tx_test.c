@@ -18,7 +18,8 @@ static const uint8_t mac[6] = { 2, 0, 0, 0, 0, 1 };
 static uint32_t transmit(const struct mr_frame *frames,
 			 const struct mr_meta *meta, uint32_t n)
 {
-	return mr_tx_burst_meta(held.bed.txq, held.bed.cache, frames, meta, n);
+	return mr_tx_burst_meta(held.harness.txq, held.harness.cache, frames,
+				meta, n);
 }
 
 /* The device sends what it has; its frames, the last one in bytes. */
@@ -27,8 +28,8 @@ static uint32_t collect(uint8_t *bytes, uint32_t *ret_n)
 	static uint8_t none[WIRE_MAX_BYTES];
 	uint32_t n_frames = 0, n;
 
-	model_step(held.bed.m);
-	while ((n = model_wire_receive(held.bed.wire, 1,
+	model_step(held.harness.m);
+	while ((n = model_wire_receive(held.harness.wire, 1,
 				       bytes != NULL ? bytes : none,
 				       WIRE_MAX_BYTES)) > 0) {
 		n_frames++;
@@ -46,7 +47,7 @@ static uint32_t send_some(uint32_t n)
 	for (uint32_t i = 0; i < n; i++)
 		frames[i] = held_frame(60 + i);
 	n_taken = transmit(frames, NULL, n);
-	mr_frame_free_bulk(held.bed.cache, frames + n_taken, n - n_taken);
+	mr_frame_free_bulk(held.harness.cache, frames + n_taken, n - n_taken);
 	return n_taken;
 }
 
@@ -87,9 +88,9 @@ static void assert_idle(uint64_t n_out)
 {
 	collect(NULL, NULL);
 	transmit(NULL, NULL, 0);
-	assert_int_equal(bed_tx_stats(&held.bed).pending, 0);
+	assert_int_equal(harness_tx_stats(&held.harness).pending, 0);
 	assert_int_equal(held_in_flight(), HELD_RING + n_out);
-	bed_check_laws(&held.bed);
+	harness_check_invariants(&held.harness);
 }
 
 /* One report for each burst, at its end, however it is made. */
@@ -128,12 +129,12 @@ HELD_TEST(sent_buffers_come_back_in_bulk)
 		assert_int_equal(send_some(1), 1);
 		assert_int_equal(collect(NULL, NULL), 1);
 	}
-	assert_int_equal(bed_tx_stats(&held.bed).pending, 31);
+	assert_int_equal(harness_tx_stats(&held.harness).pending, 31);
 	assert_int_equal(send_some(1), 1);
-	assert_int_equal(bed_tx_stats(&held.bed).pending, 32);
+	assert_int_equal(harness_tx_stats(&held.harness).pending, 32);
 	assert_int_equal(send_some(1), 1);
-	assert_int_equal(bed_tx_stats(&held.bed).pending, 2);
-	assert_int_equal(bed_tx_stats(&held.bed).completed, 31);
+	assert_int_equal(harness_tx_stats(&held.harness).pending, 2);
+	assert_int_equal(harness_tx_stats(&held.harness).completed, 31);
 	assert_idle(0);
 }
 
@@ -144,17 +145,18 @@ HELD_TEST(a_full_ring_takes_what_fits)
 	assert_int_equal(send_some(40), 40);
 	assert_int_equal(send_some(40), 23); /* one place stays free */
 	assert_int_equal(send_some(1), 0);
-	assert_int_equal(bed_tx_stats(&held.bed).events[MR_TX_EVENT_RING_FULL],
-			 2);
+	assert_int_equal(
+		harness_tx_stats(&held.harness).events[MR_TX_EVENT_RING_FULL],
+		2);
 	assert_int_equal(held_in_flight(), HELD_RING + 63);
 	collect(NULL, NULL);
 	assert_int_equal(send_some(50), 50);
-	assert_int_equal(bed_tx_stats(&held.bed).completed, 63);
+	assert_int_equal(harness_tx_stats(&held.harness).completed, 63);
 	/* A frame of several entries fits, or it stays the caller's. */
 	make_long(frames, MR_MAX_SEGS);
 	assert_int_equal(transmit(frames, NULL, MR_MAX_SEGS), 0);
-	mr_frame_free_bulk(held.bed.cache, frames, MR_MAX_SEGS);
-	bed_check_laws(&held.bed);
+	mr_frame_free_bulk(held.harness.cache, frames, MR_MAX_SEGS);
+	harness_check_invariants(&held.harness);
 }
 
 /* A head that was never given, or that stands still. */
@@ -167,11 +169,11 @@ HELD_TEST(a_report_that_makes_no_sense_is_no_progress)
 	for (uint32_t lie = 11; lie <= 65; lie++) {
 		*head = lie < 64 ? lie : UINT32_MAX - (lie - 64) * 20;
 		transmit(NULL, NULL, 0);
-		assert_int_equal(bed_tx_stats(&held.bed).completed, 0);
+		assert_int_equal(harness_tx_stats(&held.harness).completed, 0);
 	}
 	*head = 10 + HELD_RING * 5; /* one that is beyond the ring */
 	transmit(NULL, NULL, 0);
-	assert_int_equal(bed_tx_stats(&held.bed).completed, 10);
+	assert_int_equal(harness_tx_stats(&held.harness).completed, 10);
 }
 
 HELD_TEST(frames_that_no_device_may_see_are_named_drops)
@@ -187,14 +189,15 @@ HELD_TEST(frames_that_no_device_may_see_are_named_drops)
 	struct mr_frame frames[MR_MAX_SEGS + 1];
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		const struct mr_tx_stats before = bed_tx_stats(&held.bed);
+		const struct mr_tx_stats before =
+			harness_tx_stats(&held.harness);
 		struct mr_tx_stats now;
 
 		frames[0] = held_frame(cases[i].n_bytes);
 		assert_int_equal(transmit(frames, NULL, 1), 1);
 		assert_int_equal(collect(NULL, NULL),
 				 cases[i].drop == MR_STATS_SLOTS);
-		now = bed_tx_stats(&held.bed);
+		now = harness_tx_stats(&held.harness);
 		if (cases[i].drop != MR_STATS_SLOTS)
 			assert_int_equal(now.drops[cases[i].drop],
 					 before.drops[cases[i].drop] + 1);
@@ -203,7 +206,8 @@ HELD_TEST(frames_that_no_device_may_see_are_named_drops)
 	/* An address outside; 19 entries, where 18 leave. */
 	frames[0] = (struct mr_frame){ .addr = UINT64_C(1) << 40, .len = 60 };
 	assert_int_equal(transmit(frames, NULL, 1), 1);
-	assert_int_equal(bed_tx_stats(&held.bed).drops[MR_TX_DROP_INVALID], 3);
+	assert_int_equal(
+		harness_tx_stats(&held.harness).drops[MR_TX_DROP_INVALID], 3);
 	for (uint32_t n = MR_MAX_SEGS - 4; n <= MR_MAX_SEGS + 1; n += 5) {
 		for (uint32_t i = 0; i < n; i++) {
 			frames[i] = held_frame(60);
@@ -212,7 +216,8 @@ HELD_TEST(frames_that_no_device_may_see_are_named_drops)
 		assert_int_equal(transmit(frames, NULL, n), n);
 		assert_int_equal(collect(NULL, NULL), n < MR_MAX_SEGS);
 	}
-	assert_int_equal(bed_tx_stats(&held.bed).drops[MR_TX_DROP_TOO_LONG], 3);
+	assert_int_equal(
+		harness_tx_stats(&held.harness).drops[MR_TX_DROP_TOO_LONG], 3);
 	assert_idle(0);
 }
 
@@ -269,9 +274,9 @@ TEST(contexts_are_kept_while_they_fit)
 		assert_int_equal(transmit(frames, NULL, 3), 3);
 		assert_int_equal(held.intel->txqs[0].tail, cases[i].n_descs);
 		assert_int_equal(collect(NULL, NULL), 3);
-		assert_int_equal(
-			bed_tx_stats(&held.bed).events[MR_TX_EVENT_CSUM_DEVICE],
-			2);
+		assert_int_equal(harness_tx_stats(&held.harness)
+					 .events[MR_TX_EVENT_CSUM_DEVICE],
+				 2);
 		assert_idle(0);
 		assert_int_equal(held.intel->txqs[0].n_special, 0);
 		held_close();
@@ -304,17 +309,20 @@ HELD_TEST(sums_that_the_device_cannot_make_are_made_here)
 			packet_sum(got + cases[i].start, n - cases[i].start, 0),
 			0xffff);
 	}
+	assert_int_equal(harness_tx_stats(&held.harness)
+				 .events[MR_TX_EVENT_CSUM_SOFTWARE],
+			 3);
 	assert_int_equal(
-		bed_tx_stats(&held.bed).events[MR_TX_EVENT_CSUM_SOFTWARE], 3);
-	assert_int_equal(
-		bed_tx_stats(&held.bed).events[MR_TX_EVENT_CSUM_DEVICE], 0);
+		harness_tx_stats(&held.harness).events[MR_TX_EVENT_CSUM_DEVICE],
+		0);
 
 	/* A field outside of the frame. */
 	meta.csum_start_bytes = 60;
 	meta.csum_offset_bytes = 60;
 	frame = packet(IPPROTO_TCP, 10);
 	assert_int_equal(transmit(&frame, &meta, 1), 1);
-	assert_int_equal(bed_tx_stats(&held.bed).drops[MR_TX_DROP_INVALID], 1);
+	assert_int_equal(
+		harness_tx_stats(&held.harness).drops[MR_TX_DROP_INVALID], 1);
 
 	/* Without metadata, rewritten since it was marked: it is left. */
 	frame = packet(IPPROTO_TCP, 10);
@@ -339,15 +347,17 @@ HELD_TEST(a_shared_frame_is_not_edited)
 		meta.gso_bytes = is_refused ? 1465 : 1000;
 		frame = packet(IPPROTO_TCP, 3000);
 		memcpy(before, held_bytes(&frame), sizeof(before));
-		assert_int_equal(mr_frame_ref(held.bed.cache, &frame, 1), 0);
+		assert_int_equal(mr_frame_ref(held.harness.cache, &frame, 1),
+				 0);
 		assert_int_equal(transmit(&frame, &meta, 1), 1);
 		assert_int_equal(collect(NULL, NULL), is_refused ? 0 : 3);
 		assert_memory_equal(held_bytes(&frame), before, sizeof(before));
 		assert_idle(1);
-		assert_true(mr_frame_is_sole(held.bed.cache, &frame));
-		mr_frame_free_bulk(held.bed.cache, &frame, 1);
+		assert_true(mr_frame_is_exclusive(held.harness.cache, &frame));
+		mr_frame_free_bulk(held.harness.cache, &frame, 1);
 	}
-	assert_int_equal(bed_tx_stats(&held.bed).drops[MR_TX_DROP_TOO_LONG], 1);
+	assert_int_equal(
+		harness_tx_stats(&held.harness).drops[MR_TX_DROP_TOO_LONG], 1);
 }
 
 TEST(segments_that_cannot_be_are_refused)
@@ -380,8 +390,9 @@ TEST(segments_that_cannot_be_are_refused)
 			cases[i].protocol == IPPROTO_TCP ? 16 : 6;
 		assert_int_equal(transmit(&frame, &meta, 1), 1);
 		assert_int_equal(collect(NULL, NULL), 0);
-		assert_int_equal(bed_tx_stats(&held.bed).drops[cases[i].drop],
-				 1);
+		assert_int_equal(
+			harness_tx_stats(&held.harness).drops[cases[i].drop],
+			1);
 		assert_idle(0);
 		held_close();
 	}
@@ -401,7 +412,7 @@ TEST(what_the_chip_does_not_do_is_done)
 		uint32_t n = 0;
 
 		held_open(configs[i]);
-		assert_int_equal(mr_port_info(held.bed.port, &info), 0);
+		assert_int_equal(mr_port_info(held.harness.port, &info), 0);
 		assert_int_equal(info.offloads & (MR_OFFLOAD_VLAN_TX |
 						  MR_OFFLOAD_VLAN_RX),
 				 0);
@@ -450,9 +461,9 @@ HELD_TEST(memory_that_came_later_is_sent_from)
 	struct mr_cache *cache;
 	struct mr_pool *beside;
 
-	config.region = held.bed.region;
-	assert_int_equal(mr_pool_create(held.bed.ctx, &config, &beside, NULL),
-			 0);
+	config.region = held.harness.region;
+	assert_int_equal(
+		mr_pool_create(held.harness.ctx, &config, &beside, NULL), 0);
 	assert_int_equal(mr_cache_create(beside, &cache, NULL), 0);
 	assert_int_equal(mr_frag_alloc_bulk(cache, &frame.addr, 1, 4096), 1);
 	assert_true(frame.addr >= held.intel->txqs[0].segment_bytes);
@@ -460,9 +471,9 @@ HELD_TEST(memory_that_came_later_is_sent_from)
 	assert_int_equal(collect(NULL, NULL), 1);
 	assert_idle(0);
 	mr_cache_destroy(cache);
-	mr_port_close(held.bed.port);
-	held.bed.port = NULL;
-	mr_cache_flush(held.bed.cache);
+	mr_port_close(held.harness.port);
+	held.harness.port = NULL;
+	mr_cache_flush(held.harness.cache);
 	assert_int_equal(mr_pool_destroy(beside, NULL), 0);
 }
 
@@ -479,19 +490,19 @@ HELD_TEST(closing_takes_back_what_was_not_sent)
 
 static void send_all(void)
 {
-	model_step(held.bed.m);
+	model_step(held.harness.m);
 }
 
 HELD_TEST(armed_is_what_waits_for_a_report)
 {
 	struct mr_queue *queue;
 
-	queue = &held.bed.txq->queue;
+	queue = &held.harness.txq->queue;
 	assert_int_equal(mr_queue_arm(queue), 0); /* nothing to do */
 	send_some(3);
 	assert_int_equal(mr_queue_arm(queue), 0);
 	assert_int_equal(*held_reg(INTEL_EIMS) & 2, 2);
-	model_step(held.bed.m);
+	model_step(held.harness.m);
 	assert_int_equal(mr_queue_arm(queue), 1);
 	transmit(NULL, NULL, 0);
 	send_some(3);
@@ -506,15 +517,15 @@ TEST(without_a_vector_a_queue_is_looked_at)
 	struct mr_queue *queue;
 
 	held_prepare(igb);
-	held.bed.m->n_vectors = 2;
+	held.harness.m->n_vectors = 2;
 	assert_int_equal(held_try(NULL, NULL), 0);
-	queue = &held.bed.txq->queue;
+	queue = &held.harness.txq->queue;
 	assert_int_equal(queue->fd, -1);
-	assert_true(held.bed.rxq->queue.fd >= 0);
+	assert_true(held.harness.rxq->queue.fd >= 0);
 	send_some(3);
 	assert_int_equal(mr_queue_arm(queue), 1);
 	held_set_link(false); /* nothing leaves */
-	assert_int_equal(mr_port_poll(held.bed.port), 1);
+	assert_int_equal(mr_port_poll(held.harness.port), 1);
 	assert_int_equal(mr_queue_arm(queue), 0);
 	held_close();
 }

@@ -137,7 +137,7 @@ class Output(unittest.TestCase):
         code, out, err = run("-d", "1.3", "null:", "null:")
         self.assertEqual(code, 0)
         self.assertRegex(out, r"(?m)^ +1\.0 s  rx \S+ \S+ .* idle \d+ %, awake \d+ %$")
-        self.assertRegex(out, r"(?m)^accounting laws hold$")
+        self.assertRegex(out, r"(?m)^accounting invariants hold$")
         pages = re.search(r"(?m)^pages: (\d+) of (\d+) came back$", out)
         self.assertEqual(pages[1], pages[2])
         self.assertRegex(err, r"(?m)^worker 0: core \d+.*, rx null:/0 null:/0")
@@ -178,7 +178,7 @@ class Output(unittest.TestCase):
                 process.send_signal(number)
                 out, _ = process.communicate(timeout=LIMIT_S)
                 self.assertEqual(process.returncode, 0)
-                self.assertIn("accounting laws hold", out)
+                self.assertIn("accounting invariants hold", out)
 
 
     def test_sighup_ends_it_with_its_terminal_only(self):
@@ -241,7 +241,7 @@ class Live(unittest.TestCase):
         self.assertEqual(process.returncode, 0)
         text = re.sub(rb"\x1b[\[()][0-9;?]*[A-Za-z]", b"", shown).decode()
         for words in "frames/s", "bit/s", "queue 1", "idle", "awake", \
-                "mean burst", "in flight", "dropped", "accounting laws hold":
+                "mean burst", "in flight", "dropped", "accounting invariants hold":
             self.assertIn(words, text)
         self.assertIn(b"\x1b[?1049l", shown)  # back to the first screen
         self.assertEqual(termios.tcgetattr(slave), before)

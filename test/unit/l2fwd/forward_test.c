@@ -19,7 +19,7 @@ struct host {
 	uint32_t n;
 };
 
-struct bed {
+struct harness {
 	struct session session;
 	struct options options;
 	char *words[13]; /* the options point to them */
@@ -30,13 +30,13 @@ struct bed {
 	uint64_t n_sent; /* frames, by hosts */
 };
 
-static struct mr_ctx *ctx_of(struct bed *bed)
+static struct mr_ctx *ctx_of(struct harness *harness)
 {
-	return bed->session.plane.ctx;
+	return harness->session.plane.ctx;
 }
 
-static void open_bed(struct bed *bed, const char *mode, uint32_t n_ports,
-		     const char *n_workers)
+static void open_harness(struct harness *harness, const char *mode,
+			 uint32_t n_ports, const char *n_workers)
 {
 	const char *const words[] = {
 		"mr-l2fwd",  "--mode",       mode,           "-w",
@@ -46,128 +46,129 @@ static void open_bed(struct bed *bed, const char *mode, uint32_t n_ports,
 	struct mr_port_config config = { .size = sizeof(config) };
 	struct mr_reason why = { "" };
 
-	memset(bed, 0, sizeof(*bed));
-	memcpy(bed->words, words, sizeof(words));
-	if (options_parse(9 + (int)n_ports, bed->words, &bed->options, &why) !=
-		    PARSE_RUN ||
-	    session_open(&bed->session, &bed->options, &why) != 0)
+	memset(harness, 0, sizeof(*harness));
+	memcpy(harness->words, words, sizeof(words));
+	if (options_parse(9 + (int)n_ports, harness->words, &harness->options,
+			  &why) != PARSE_RUN ||
+	    session_open(&harness->session, &harness->options, &why) != 0)
 		fail_msg("%s", why.text);
-	bed->n_hosts = n_ports;
-	bed->base = bed->session.shared.base;
-	config.pool = bed->session.plane.pool;
+	harness->n_hosts = n_ports;
+	harness->base = harness->session.shared.base;
+	config.pool = harness->session.plane.pool;
 	for (uint32_t i = 0; i < n_ports; i++) {
 		char spec[32];
 
 		snprintf(spec, sizeof(spec), "pair:%u,sg=on", i);
-		if (mr_port_open(ctx_of(bed), spec, &config,
-				 &bed->hosts[i].port, &why) < 0)
+		if (mr_port_open(ctx_of(harness), spec, &config,
+				 &harness->hosts[i].port, &why) < 0)
 			fail_msg("%s", why.text);
 	}
-	assert_int_equal(mr_cache_create(config.pool, &bed->cache, NULL), 0);
-	assert_int_equal(mr_workers_start(bed->session.plane.workers,
-					  forward_run, bed->session.forwarders,
-					  NULL),
+	assert_int_equal(mr_cache_create(config.pool, &harness->cache, NULL),
+			 0);
+	assert_int_equal(mr_workers_start(harness->session.plane.workers,
+					  forward_run,
+					  harness->session.forwarders, NULL),
 			 0);
 }
 
 /* Until the workers have received all that was sent; at most 2 s. */
-static void settle(struct bed *bed)
+static void settle(struct harness *harness)
 {
 	const struct timespec pause = { .tv_nsec = 200000 };
 	uint64_t n = 0;
 
-	for (uint32_t k = 0; k < 10000 && n < bed->n_sent; k++) {
+	for (uint32_t k = 0; k < 10000 && n < harness->n_sent; k++) {
 		n = 0;
-		for (uint32_t p = 0; p < bed->n_hosts; p++) {
+		for (uint32_t p = 0; p < harness->n_hosts; p++) {
 			struct mr_rx_stats stats = { .size = sizeof(stats) };
 
 			mr_rxq_stats(
-				mr_port_rxq(bed->session.plane.ports[p], 0),
+				mr_port_rxq(harness->session.plane.ports[p], 0),
 				&stats);
 			n += stats.delivered;
 		}
 		nanosleep(&pause, NULL);
 	}
-	assert_int_equal(n, bed->n_sent);
+	assert_int_equal(n, harness->n_sent);
 }
 
 /*
- * Stop as the program does; the laws hold and every page comes back. Returns
- * the last snapshot, for the caller to look at and destroy.
+ * Stop as the program does; the invariants hold and every page comes back.
+ * Returns the last snapshot, for the caller to look at and destroy.
  */
-static struct snapshot *close_bed(struct bed *bed)
+static struct snapshot *close_harness(struct harness *harness)
 {
 	struct snapshot *last = snapshot_create(
-		&bed->session.plane, session_counters(&bed->session));
+		&harness->session.plane, session_counters(&harness->session));
 
-	settle(bed);
-	mr_workers_stop(bed->session.plane.workers);
-	assert_int_equal(mr_workers_join(bed->session.plane.workers,
+	settle(harness);
+	mr_workers_stop(harness->session.plane.workers);
+	assert_int_equal(mr_workers_join(harness->session.plane.workers,
 					 test_limit_ms(5000), NULL),
 			 0);
-	for (uint32_t i = 0; i < bed->n_hosts; i++)
-		mr_frame_free_bulk(bed->cache, bed->hosts[i].frames,
-				   bed->hosts[i].n);
-	dataplane_drain(&bed->session.plane, session_drop_at_end,
-			bed->session.forwarders);
-	snapshot_take(last, &bed->session.plane, 1, &bed->session);
-	snapshot_check_laws(last);
-	if (!last->laws_hold)
-		fail_msg("%s", last->broken_law);
-	for (uint32_t i = 0; i < bed->n_hosts; i++)
-		mr_port_close(bed->hosts[i].port);
-	mr_cache_destroy(bed->cache);
-	dataplane_close_ports(&bed->session.plane);
-	snapshot_take_pool(last, &bed->session.plane);
+	for (uint32_t i = 0; i < harness->n_hosts; i++)
+		mr_frame_free_bulk(harness->cache, harness->hosts[i].frames,
+				   harness->hosts[i].n);
+	dataplane_drain(&harness->session.plane, session_drop_at_end,
+			harness->session.forwarders);
+	snapshot_take(last, &harness->session.plane, 1, &harness->session);
+	snapshot_check_invariants(last);
+	if (!last->invariants_hold)
+		fail_msg("%s", last->broken_invariant);
+	for (uint32_t i = 0; i < harness->n_hosts; i++)
+		mr_port_close(harness->hosts[i].port);
+	mr_cache_destroy(harness->cache);
+	dataplane_close_ports(&harness->session.plane);
+	snapshot_take_pool(last, &harness->session.plane);
 	assert_true(last->is_conserved);
-	session_close(&bed->session);
+	session_close(&harness->session);
 	return last;
 }
 
 /* A frame of n entries from one address to another, sent by a host. */
-static struct mr_frame send_frame(struct bed *bed, uint32_t host, uint64_t to,
-				  uint64_t from, uint32_t n)
+static struct mr_frame send_frame(struct harness *harness, uint32_t host,
+				  uint64_t to, uint64_t from, uint32_t n)
 {
 	struct mr_frame frames[MR_MAX_SEGS];
 	uint64_t addrs[MR_MAX_SEGS];
 	uint8_t *bytes;
 
-	assert_int_equal(mr_frag_alloc_bulk(bed->cache, addrs, n, 4096), n);
+	assert_int_equal(mr_frag_alloc_bulk(harness->cache, addrs, n, 4096), n);
 	for (uint32_t i = 0; i < n; i++) {
 		frames[i] = (struct mr_frame){ addrs[i] + 128, 60 + i,
 					       i + 1 < n ? MR_FRAME_MORE : 0 };
-		memset(bed->base + frames[i].addr, 0x40 + (int)i, 60 + i);
+		memset(harness->base + frames[i].addr, 0x40 + (int)i, 60 + i);
 	}
-	bytes = bed->base + frames[0].addr;
+	bytes = harness->base + frames[0].addr;
 	for (uint32_t i = 0; i < 6; i++) {
 		bytes[i] = (uint8_t)(to >> (40 - 8 * i));
 		bytes[6 + i] = (uint8_t)(from >> (40 - 8 * i));
 	}
-	assert_int_equal(mr_tx_burst(mr_port_txq(bed->hosts[host].port, 0),
-				     bed->cache, frames, n),
+	assert_int_equal(mr_tx_burst(mr_port_txq(harness->hosts[host].port, 0),
+				     harness->cache, frames, n),
 			 n);
-	bed->n_sent++;
+	harness->n_sent++;
 	return frames[0];
 }
 
 /* Let the hosts receive until there are n entries, and none too many. */
-static void receive(struct bed *bed, uint32_t n)
+static void receive(struct harness *harness, uint32_t n)
 {
 	const struct timespec pause = { .tv_nsec = 200000 };
 	uint32_t n_all = 0;
 
-	for (uint32_t i = 0; i < bed->n_hosts; i++) {
-		mr_frame_free_bulk(bed->cache, bed->hosts[i].frames,
-				   bed->hosts[i].n);
-		bed->hosts[i].n = 0;
+	for (uint32_t i = 0; i < harness->n_hosts; i++) {
+		mr_frame_free_bulk(harness->cache, harness->hosts[i].frames,
+				   harness->hosts[i].n);
+		harness->hosts[i].n = 0;
 	}
 	/* 2 s for what must come, then 5 ms for what must not. */
 	for (uint32_t k = 0; k < 10000 && (n_all < n || k == 0 || k % 25 != 0);
 	     k++) {
-		for (uint32_t i = 0; i < bed->n_hosts; i++) {
-			struct host *host = &bed->hosts[i];
+		for (uint32_t i = 0; i < harness->n_hosts; i++) {
+			struct host *host = &harness->hosts[i];
 			const uint32_t n_rx = mr_rx_burst(
-				mr_port_rxq(host->port, 0), bed->cache,
+				mr_port_rxq(host->port, 0), harness->cache,
 				host->frames + host->n, MAX_FRAMES - host->n);
 
 			host->n += n_rx;
@@ -185,19 +186,20 @@ TEST(patch_passes_frames_as_they_are)
 {
 	struct snapshot *last;
 	struct mr_frame sent;
-	struct bed bed;
+	struct harness harness;
 
-	open_bed(&bed, "patch", 2, "1");
-	sent = send_frame(&bed, 0, b, a, 3);
-	receive(&bed, 3);
-	assert_int_equal(bed.hosts[1].n, 3);
-	assert_memory_equal(&bed.hosts[1].frames[0], &sent, sizeof(sent));
-	assert_int_equal(bed.hosts[1].frames[2].len, 62);
-	sent = send_frame(&bed, 1, 0, 0, 1); /* whatever the addresses are */
-	receive(&bed, 1);
-	assert_int_equal(bed.hosts[0].n, 1);
-	assert_int_equal(bed.hosts[0].frames[0].addr, sent.addr);
-	last = close_bed(&bed);
+	open_harness(&harness, "patch", 2, "1");
+	sent = send_frame(&harness, 0, b, a, 3);
+	receive(&harness, 3);
+	assert_int_equal(harness.hosts[1].n, 3);
+	assert_memory_equal(&harness.hosts[1].frames[0], &sent, sizeof(sent));
+	assert_int_equal(harness.hosts[1].frames[2].len, 62);
+	sent = send_frame(&harness, 1, 0, 0,
+			  1); /* whatever the addresses are */
+	receive(&harness, 1);
+	assert_int_equal(harness.hosts[0].n, 1);
+	assert_int_equal(harness.hosts[0].frames[0].addr, sent.addr);
+	last = close_harness(&harness);
 	assert_int_equal(snapshot_worker_drops(last), 0);
 	assert_int_equal(snapshot_totals(last).tx_frames, 2);
 	snapshot_destroy(last);
@@ -208,24 +210,24 @@ TEST(macswap_swaps_and_drops_runts)
 	struct snapshot *last;
 	struct mr_frame sent;
 	uint8_t *bytes;
-	struct bed bed;
+	struct harness harness;
 
-	open_bed(&bed, "macswap", 2, "1");
-	sent = send_frame(&bed, 0, b, a, 2);
-	receive(&bed, 2);
-	assert_int_equal(bed.hosts[1].frames[0].addr, sent.addr);
-	bytes = bed.base + sent.addr;
+	open_harness(&harness, "macswap", 2, "1");
+	sent = send_frame(&harness, 0, b, a, 2);
+	receive(&harness, 2);
+	assert_int_equal(harness.hosts[1].frames[0].addr, sent.addr);
+	bytes = harness.base + sent.addr;
 	assert_true(fdb_mac(bytes) == a && fdb_mac(bytes + 6) == b);
 	assert_int_equal(bytes[12], 0x40);
 	sent.len = 13;
 	sent.flags = 0;
-	mr_frame_ref(bed.cache, &sent, 1); /* the host keeps its own */
-	assert_int_equal(mr_tx_burst(mr_port_txq(bed.hosts[0].port, 0),
-				     bed.cache, &sent, 1),
+	mr_frame_ref(harness.cache, &sent, 1); /* the host keeps its own */
+	assert_int_equal(mr_tx_burst(mr_port_txq(harness.hosts[0].port, 0),
+				     harness.cache, &sent, 1),
 			 1);
-	bed.n_sent++;
-	receive(&bed, 0);
-	last = close_bed(&bed);
+	harness.n_sent++;
+	receive(&harness, 0);
+	last = close_harness(&harness);
 	assert_int_equal(last->workers[0].drops[DROP_RUNT], 1);
 	snapshot_destroy(last);
 }
@@ -235,24 +237,25 @@ TEST(macswap_unshares_what_another_owns)
 {
 	struct snapshot *last;
 	struct mr_frame kept;
-	struct bed bed;
+	struct harness harness;
 
-	open_bed(&bed, "macswap", 2, "1");
-	kept = send_frame(&bed, 0, b, a, 1);
-	receive(&bed, 1);
-	kept = bed.hosts[1].frames[0]; /* now swapped, and ours */
-	bed.hosts[1].n = 0;
-	assert_int_equal(mr_frame_ref(bed.cache, &kept, 1), 0);
-	assert_int_equal(mr_tx_burst(mr_port_txq(bed.hosts[0].port, 0),
-				     bed.cache, &kept, 1),
+	open_harness(&harness, "macswap", 2, "1");
+	kept = send_frame(&harness, 0, b, a, 1);
+	receive(&harness, 1);
+	kept = harness.hosts[1].frames[0]; /* now swapped, and ours */
+	harness.hosts[1].n = 0;
+	assert_int_equal(mr_frame_ref(harness.cache, &kept, 1), 0);
+	assert_int_equal(mr_tx_burst(mr_port_txq(harness.hosts[0].port, 0),
+				     harness.cache, &kept, 1),
 			 1);
-	bed.n_sent++;
-	receive(&bed, 1);
-	assert_int_not_equal(bed.hosts[1].frames[0].addr, kept.addr);
-	assert_true(fdb_mac(bed.base + kept.addr) == a);
-	assert_true(fdb_mac(bed.base + bed.hosts[1].frames[0].addr) == b);
-	mr_frame_free_bulk(bed.cache, &kept, 1);
-	last = close_bed(&bed);
+	harness.n_sent++;
+	receive(&harness, 1);
+	assert_int_not_equal(harness.hosts[1].frames[0].addr, kept.addr);
+	assert_true(fdb_mac(harness.base + kept.addr) == a);
+	assert_true(fdb_mac(harness.base + harness.hosts[1].frames[0].addr) ==
+		    b);
+	mr_frame_free_bulk(harness.cache, &kept, 1);
+	last = close_harness(&harness);
 	snapshot_destroy(last);
 }
 
@@ -260,38 +263,38 @@ static void learn_on(const char *n_workers)
 {
 	struct snapshot *last;
 	struct mr_frame sent;
-	struct bed bed;
+	struct harness harness;
 	uint64_t n_cloned = 0;
 
-	open_bed(&bed, "learn", 3, n_workers);
+	open_harness(&harness, "learn", 3, n_workers);
 	/* Nobody is known: to both others, the same page. */
-	sent = send_frame(&bed, 0, b, a, 2);
-	receive(&bed, 4);
-	assert_int_equal(bed.hosts[0].n, 0);
-	assert_int_equal(bed.hosts[1].frames[0].addr, sent.addr);
-	assert_int_equal(bed.hosts[2].frames[0].addr, sent.addr);
-	assert_int_equal(bed.hosts[2].frames[1].len, 61);
+	sent = send_frame(&harness, 0, b, a, 2);
+	receive(&harness, 4);
+	assert_int_equal(harness.hosts[0].n, 0);
+	assert_int_equal(harness.hosts[1].frames[0].addr, sent.addr);
+	assert_int_equal(harness.hosts[2].frames[0].addr, sent.addr);
+	assert_int_equal(harness.hosts[2].frames[1].len, 61);
 	/* The answer finds a, and b is known then. */
-	send_frame(&bed, 1, a, b, 1);
-	receive(&bed, 1);
-	assert_int_equal(bed.hosts[0].n, 1);
-	send_frame(&bed, 2, b, a ^ 0x70, 1);
-	receive(&bed, 1);
-	assert_int_equal(bed.hosts[1].n, 1);
+	send_frame(&harness, 1, a, b, 1);
+	receive(&harness, 1);
+	assert_int_equal(harness.hosts[0].n, 1);
+	send_frame(&harness, 2, b, a ^ 0x70, 1);
+	receive(&harness, 1);
+	assert_int_equal(harness.hosts[1].n, 1);
 	/* To all; to one on the sender's own port; to the link alone. */
-	send_frame(&bed, 1, all, b, 1);
-	receive(&bed, 2);
-	send_frame(&bed, 1, b, b ^ 0x70, 1);
-	receive(&bed, 0);
-	send_frame(&bed, 1, 0x0180c2000000, b, 1);
-	receive(&bed, 0);
+	send_frame(&harness, 1, all, b, 1);
+	receive(&harness, 2);
+	send_frame(&harness, 1, b, b ^ 0x70, 1);
+	receive(&harness, 0);
+	send_frame(&harness, 1, 0x0180c2000000, b, 1);
+	receive(&harness, 0);
 	/* a has moved. */
-	send_frame(&bed, 2, all, a, 1);
-	receive(&bed, 2);
-	send_frame(&bed, 1, a, b, 1);
-	receive(&bed, 1);
-	assert_int_equal(bed.hosts[2].n, 1);
-	last = close_bed(&bed);
+	send_frame(&harness, 2, all, a, 1);
+	receive(&harness, 2);
+	send_frame(&harness, 1, a, b, 1);
+	receive(&harness, 1);
+	assert_int_equal(harness.hosts[2].n, 1);
+	last = close_harness(&harness);
 
 	for (uint32_t w = 0; w < last->n_workers; w++)
 		n_cloned += last->workers[w].counts[0];
@@ -322,13 +325,13 @@ TEST(learn_does_the_same_over_hand_off_rings)
 TEST(drop_takes_all_and_sends_nothing)
 {
 	struct snapshot *last;
-	struct bed bed;
+	struct harness harness;
 
-	open_bed(&bed, "drop", 1, "1");
+	open_harness(&harness, "drop", 1, "1");
 	for (uint32_t i = 0; i < 5; i++)
-		send_frame(&bed, 0, b, a, 2);
-	receive(&bed, 0);
-	last = close_bed(&bed);
+		send_frame(&harness, 0, b, a, 2);
+	receive(&harness, 0);
+	last = close_harness(&harness);
 	assert_int_equal(last->workers[0].drops[DROP_MODE], 5);
 	snapshot_destroy(last);
 }
@@ -340,28 +343,29 @@ TEST(a_stalled_port_stops_no_other)
 	enum { N = 2000 };
 	const struct timespec pause = { .tv_nsec = 100000 };
 	struct snapshot *last;
-	struct bed bed;
+	struct harness harness;
 	uint32_t n_got = 0;
 
-	open_bed(&bed, "learn", 3, "1");
-	send_frame(&bed, 1, all, b, 1);
-	receive(&bed, 2);
-	send_frame(&bed, 2, all, a, 1);
-	receive(&bed, 2);
+	open_harness(&harness, "learn", 3, "1");
+	send_frame(&harness, 1, all, b, 1);
+	receive(&harness, 2);
+	send_frame(&harness, 2, all, a, 1);
+	receive(&harness, 2);
 	for (uint32_t i = 0; i < N || (n_got < N && i < 100 * N); i++) {
 		struct mr_frame got[MR_MAX_SEGS];
 		uint32_t n;
 
 		if (i < N) {
-			send_frame(&bed, 0, b, a ^ 0x70, 1); /* to host 1 */
-			send_frame(&bed, 0, a, a ^ 0x70, 1); /* to the other */
+			send_frame(&harness, 0, b, a ^ 0x70, 1); /* to host 1 */
+			send_frame(&harness, 0, a, a ^ 0x70,
+				   1); /* to the other */
 		} else {
 			nanosleep(&pause, NULL);
 		}
 		for (uint32_t k = 0; k < 10000; k++) {
-			n = mr_rx_burst(mr_port_rxq(bed.hosts[1].port, 0),
-					bed.cache, got, MR_MAX_SEGS);
-			mr_frame_free_bulk(bed.cache, got, n);
+			n = mr_rx_burst(mr_port_rxq(harness.hosts[1].port, 0),
+					harness.cache, got, MR_MAX_SEGS);
+			mr_frame_free_bulk(harness.cache, got, n);
 			n_got += n;
 			if (n_got + 100 >= i)
 				break;
@@ -369,7 +373,7 @@ TEST(a_stalled_port_stops_no_other)
 		}
 	}
 	assert_int_equal(n_got, N);
-	last = close_bed(&bed);
+	last = close_harness(&harness);
 	assert_true(last->workers[0].drops[DROP_TX_FULL] > 0);
 	/* All of host 1's came: 2000, and the one that was flooded. */
 	assert_int_equal(snapshot_port_totals(&last->ports[1]).tx_frames,

@@ -155,8 +155,8 @@ static void compare(const struct nat_addrs *addrs, const struct nat_config *c)
 		is_odd |= is_own || is_martian(c, s, host);
 	}
 	if (is_odd)
-		assert_true(nat_addrs_may_be_odd(addrs, addr) &&
-			    nat_addrs_is_odd(addrs, addr));
+		assert_true(nat_addrs_may_be_special(addrs, addr) &&
+			    nat_addrs_is_special(addrs, addr));
 }
 
 TEST(lookups_find_what_scans_find)

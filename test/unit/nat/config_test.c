@@ -30,7 +30,7 @@ TEST(test_what_is_less_than_an_rfc_asks_is_said)
 
 	nat_config_init(&config);
 	config.timeouts.udp_s = 119;
-	config.timeouts.quarantine_s = 1;
+	config.timeouts.hold_down_s = 1;
 	config.hairpins = false;
 	config.is_paired = false;
 	assert_true(nat_config_advice(&config, 0, &advice));

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of apps/nat/mapping/list.c: what lists say, and taking it up again. */
-#include "rig.h"
+#include "fixture.h"
 
 enum { MAX = 400 };
 
 /* All of it, by parts of n. */
-static uint32_t list(const struct rig *one, struct nat_session *sessions,
+static uint32_t list(const struct fixture *one, struct nat_session *sessions,
 		     uint32_t n)
 {
 	uint32_t n_all = 0, n_here;
@@ -20,22 +20,22 @@ static uint32_t list(const struct rig *one, struct nat_session *sessions,
 	return n_all;
 }
 
-static void fill(struct rig *one)
+static void fill(struct fixture *one)
 {
 	uint32_t id;
 
 	for (uint16_t i = 0; i < 50; i++) {
-		id = rig_map(one, UDP, INSIDE + i, i);
-		rig_out(one, id, REMOTE, 53, 0);
-		id = rig_map(one, TCP, INSIDE + i, i);
+		id = fixture_map(one, UDP, INSIDE + i, i);
+		fixture_out(one, id, REMOTE, 53, 0);
+		id = fixture_map(one, TCP, INSIDE + i, i);
 		for (uint16_t k = 0; k <= i % 5; k++) {
-			rig_out(one, id, REMOTE, (uint16_t)(80 + k), SYN);
-			rig_in(one, id, REMOTE, (uint16_t)(80 + k), SYN);
+			fixture_out(one, id, REMOTE, (uint16_t)(80 + k), SYN);
+			fixture_in(one, id, REMOTE, (uint16_t)(80 + k), SYN);
 		}
-		rig_map(one, ICMP, INSIDE + i, i);
+		fixture_map(one, ICMP, INSIDE + i, i);
 	}
-	id = rig_map(one, GRE, INSIDE, 0);
-	rig_out(one, id, REMOTE, 0, 0);
+	id = fixture_map(one, GRE, INSIDE, 0);
+	fixture_out(one, id, REMOTE, 0, 0);
 }
 
 static uint64_t number_of(struct nat_remote end)
@@ -63,14 +63,14 @@ TEST_RIG(every_session_is_listed_once)
 
 	memset(by_one, 0, sizeof(by_one));
 	memset(by_many, 0, sizeof(by_many));
-	rig.config.passes_other_protocols = true;
-	rig.config.filtering[NAT_TCP] =
+	fixture.config.passes_other_protocols = true;
+	fixture.config.filtering[NAT_TCP] =
 		NAT_FILTER_ADDRESS; /* permits are not */
-	rig_start(&rig);
-	fill(&rig);
-	n = list(&rig, by_one, 1);
+	fixture_start(&fixture);
+	fill(&fixture);
+	n = list(&fixture, by_one, 1);
 	assert_int_equal(n, 3 * 50 + 100 + 1);
-	assert_int_equal(list(&rig, by_many, 300), n);
+	assert_int_equal(list(&fixture, by_many, 300), n);
 	qsort(by_one, n, sizeof(by_one[0]), by_ends);
 	for (uint32_t i = 1; i < n; i++)
 		assert_true(by_ends(&by_one[i - 1], &by_one[i]) != 0);
@@ -81,38 +81,39 @@ TEST_STARTED(a_list_says_how_old_and_how_long)
 	struct nat_session sessions[MAX];
 	uint32_t id;
 
-	id = rig_map(&rig, UDP, INSIDE + 3, 7);
-	rig_out(&rig, id, REMOTE, 53, 0);
-	nat_map_at(rig.maps, id)->n_out = 5;
-	nat_map_at(rig.maps, id)->n_in = 6;
-	rig.now_s = 1100;
-	assert_int_equal(list(&rig, sessions, 10), 1);
+	id = fixture_map(&fixture, UDP, INSIDE + 3, 7);
+	fixture_out(&fixture, id, REMOTE, 53, 0);
+	nat_map_at(fixture.maps, id)->n_out = 5;
+	nat_map_at(fixture.maps, id)->n_in = 6;
+	fixture.now_s = 1100;
+	assert_int_equal(list(&fixture, sessions, 10), 1);
 	assert_int_equal(sessions[0].inside.addr, htonl(INSIDE + 3));
 	assert_int_equal(sessions[0].outside.addr, htonl(POOL));
-	assert_int_equal(sessions[0].outside.port, htons(rig_port(&rig, id)));
+	assert_int_equal(sessions[0].outside.port,
+			 htons(fixture_port(&fixture, id)));
 	assert_int_equal(sessions[0].remote.addr, htonl(REMOTE));
 	assert_int_equal(sessions[0].remote.port, htons(53));
 	assert_int_equal(sessions[0].age_s, 100);
 	assert_int_equal(sessions[0].left_s, 201);
 	assert_int_equal(sessions[0].n_out, 5);
 	assert_int_equal(sessions[0].n_in, 6);
-	nat_maps_close(rig.maps, id, 1100);
-	id = rig_map(&rig, TCP, INSIDE + 3, 7);
-	rig_out(&rig, id, REMOTE, 80, SYN);
-	rig_in(&rig, id, REMOTE, 80, SYN);
-	rig_out(&rig, id, REMOTE, 81, SYN);
-	rig.now_s = 1110;
-	assert_int_equal(list(&rig, sessions, 10), 2);
+	nat_maps_close(fixture.maps, id, 1100);
+	id = fixture_map(&fixture, TCP, INSIDE + 3, 7);
+	fixture_out(&fixture, id, REMOTE, 80, SYN);
+	fixture_in(&fixture, id, REMOTE, 80, SYN);
+	fixture_out(&fixture, id, REMOTE, 81, SYN);
+	fixture.now_s = 1110;
+	assert_int_equal(list(&fixture, sessions, 10), 2);
 	assert_int_equal(sessions[0].tcp_state, NAT_TCP_OPEN);
 	assert_int_equal(sessions[0].left_s, 7431);
 	assert_int_equal(sessions[1].tcp_state, NAT_TCP_OPENING);
 	assert_int_equal(sessions[1].remote.port, htons(81));
 	assert_int_equal(sessions[1].left_s, 231);
 	/* When the first one has ended, the further one is left. */
-	rig_in(&rig, id, REMOTE, 81, SYN);
-	rig_in(&rig, id, REMOTE, 80, RST);
-	rig_at(&rig, 1351);
-	assert_int_equal(list(&rig, sessions, 10), 1);
+	fixture_in(&fixture, id, REMOTE, 81, SYN);
+	fixture_in(&fixture, id, REMOTE, 80, RST);
+	fixture_at(&fixture, 1351);
+	assert_int_equal(list(&fixture, sessions, 10), 1);
 	assert_int_equal(sessions[0].remote.port, htons(81));
 }
 
@@ -122,15 +123,15 @@ TEST_RIG(a_remote_end_that_is_forgotten_is_not_listed)
 	struct nat_session sessions[MAX];
 	uint32_t id;
 
-	rig.config.filtering[NAT_UDP] = NAT_FILTER_ADDRESS;
-	rig_start(&rig);
-	id = rig_map(&rig, UDP, INSIDE, 1);
-	rig_out(&rig, id, REMOTE, 53, 0);
-	rig_at(&rig, 1200);
-	rig_out(&rig, id, REMOTE + 1, 53, 0);
-	assert_int_equal(list(&rig, sessions, 10), 2);
-	rig_at(&rig, 1301);
-	assert_int_equal(list(&rig, sessions, 10), 2);
+	fixture.config.filtering[NAT_UDP] = NAT_FILTER_ADDRESS;
+	fixture_start(&fixture);
+	id = fixture_map(&fixture, UDP, INSIDE, 1);
+	fixture_out(&fixture, id, REMOTE, 53, 0);
+	fixture_at(&fixture, 1200);
+	fixture_out(&fixture, id, REMOTE + 1, 53, 0);
+	assert_int_equal(list(&fixture, sessions, 10), 2);
+	fixture_at(&fixture, 1301);
+	assert_int_equal(list(&fixture, sessions, 10), 2);
 	assert_int_equal(sessions[0].remote.addr, 0);
 	assert_int_equal(sessions[1].remote.addr, htonl(REMOTE + 1));
 }
@@ -140,22 +141,21 @@ TEST_RIG(static_ones_are_listed_without_a_time)
 	struct nat_session sessions[MAX];
 	uint32_t id;
 
-	rig.forwards[0] = (struct nat_forward){
-		POOL, INSIDE + 5, 80, 80, 80, 1 << NAT_TCP
-	};
-	rig.config.n_forwards = 1;
-	rig_start(&rig);
-	assert_int_equal(list(&rig, sessions, 10), 1);
+	fixture.forwards[0] = (struct nat_forward){ POOL, INSIDE + 5,  80, 80,
+						    80,   1 << NAT_TCP };
+	fixture.config.n_forwards = 1;
+	fixture_start(&fixture);
+	assert_int_equal(list(&fixture, sessions, 10), 1);
 	assert_int_equal(sessions[0].flags, NAT_MAP_STATIC);
 	assert_int_equal(sessions[0].left_s, 0);
 	assert_int_equal(sessions[0].remote.addr, 0);
-	id = rig_find_in(&rig, TCP, POOL, 80);
-	rig_out(&rig, id, REMOTE, 80, SYN | ACK);
-	assert_int_equal(list(&rig, sessions, 10), 1);
+	id = fixture_find_in(&fixture, TCP, POOL, 80);
+	fixture_out(&fixture, id, REMOTE, 80, SYN | ACK);
+	assert_int_equal(list(&fixture, sessions, 10), 1);
 	assert_int_equal(sessions[0].remote.addr, htonl(REMOTE));
 	assert_int_equal(sessions[0].left_s, 241);
-	rig.now_s = 9000;
-	assert_int_equal(list(&rig, sessions, 10), 1);
+	fixture.now_s = 9000;
+	assert_int_equal(list(&fixture, sessions, 10), 1);
 	assert_int_equal(sessions[0].remote.addr, 0);
 }
 
@@ -166,24 +166,24 @@ TEST(what_was_listed_is_restored)
 	static const uint16_t blocks[] = { 0, 64 };
 
 	for (uint32_t b = 0; b < 2; b++) {
-		struct rig old, new;
+		struct fixture old, new;
 		uint32_t n;
 
-		rig_init(&old);
+		fixture_init(&old);
 		old.config.passes_other_protocols = true;
 		old.config.filtering[NAT_TCP] = NAT_FILTER_ADDRESS;
 		old.config.ports.block = blocks[b];
 		old.config.ports.max_blocks = 4;
-		rig_start(&old);
+		fixture_start(&old);
 		fill(&old);
 		old.now_s = 1030;
 		n = list(&old, before, 300);
-		rig_init(&new);
+		fixture_init(&new);
 		new.config.passes_other_protocols = true;
 		new.config.filtering[NAT_TCP] = NAT_FILTER_ADDRESS;
 		new.config.ports = old.config.ports;
 		new.now_s = 500000;
-		rig_start(&new);
+		fixture_start(&new);
 		for (uint32_t i = n; i-- > 0;)
 			assert_int_equal(nat_maps_restore(new.maps, &before[i],
 							  new.now_s),
@@ -201,20 +201,20 @@ TEST(what_was_listed_is_restored)
 							  new.now_s),
 					 -EEXIST);
 		}
-		rig_check_ports(&new);
-		assert_int_equal(rig_at(&new, 500000 + 30), 0);
-		assert_int_equal(rig_at(&new, 500000 + 31), 50); /* ICMP */
-		rig_at(&new, 500000 + 8000);
-		rig_at(&new, 500000 + 9000);
-		assert_int_equal(rig_stats(&new).n_mappings, 0);
-		assert_int_equal(rig_stats(&new).n_sessions, 0);
-		assert_int_equal(rig_stats(&new).n_subscribers, 0);
-		rig_end(&new);
-		rig_end(&old);
+		fixture_check_ports(&new);
+		assert_int_equal(fixture_at(&new, 500000 + 30), 0);
+		assert_int_equal(fixture_at(&new, 500000 + 31), 50); /* ICMP */
+		fixture_at(&new, 500000 + 8000);
+		fixture_at(&new, 500000 + 9000);
+		assert_int_equal(fixture_stats(&new).n_mappings, 0);
+		assert_int_equal(fixture_stats(&new).n_sessions, 0);
+		assert_int_equal(fixture_stats(&new).n_subscribers, 0);
+		fixture_end(&new);
+		fixture_end(&old);
 	}
 }
 
-static int restore(struct rig *one, struct nat_session session)
+static int restore(struct fixture *one, struct nat_session session)
 {
 	return nat_maps_restore(one->maps, &session, one->now_s);
 }
@@ -230,40 +230,40 @@ TEST_RIG(what_cannot_be_restored_is_refused)
 	struct nat_session s;
 	uint32_t n_subscribers;
 
-	rig.config.max_mappings = 2;
-	rig_start(&rig);
+	fixture.config.max_mappings = 2;
+	fixture_start(&fixture);
 	s = good, s.inside.addr = htonl(0x0b000001);
-	assert_int_equal(restore(&rig, s), -EINVAL);
+	assert_int_equal(restore(&fixture, s), -EINVAL);
 	s = good, s.outside.addr = htonl(POOL + 1);
-	assert_int_equal(restore(&rig, s), -EINVAL);
+	assert_int_equal(restore(&fixture, s), -EINVAL);
 	s = good, s.outside.port = htons(1023);
-	assert_int_equal(restore(&rig, s), -EINVAL);
+	assert_int_equal(restore(&fixture, s), -EINVAL);
 	s = good, s.inside.proto = GRE;
-	assert_int_equal(restore(&rig, s), -EINVAL);
+	assert_int_equal(restore(&fixture, s), -EINVAL);
 	s = good, s.flags = NAT_MAP_STATIC;
-	assert_int_equal(restore(&rig, s), -EINVAL);
+	assert_int_equal(restore(&fixture, s), -EINVAL);
 	s = good, s.tcp_state = NAT_TCP_OPEN;
-	assert_int_equal(restore(&rig, s), -EINVAL);
+	assert_int_equal(restore(&fixture, s), -EINVAL);
 	s = good, s.inside.proto = TCP;
-	assert_int_equal(restore(&rig, s), -EINVAL);
+	assert_int_equal(restore(&fixture, s), -EINVAL);
 	s.tcp_state = NAT_TCP_STATES;
-	assert_int_equal(restore(&rig, s), -EINVAL);
+	assert_int_equal(restore(&fixture, s), -EINVAL);
 	s = good, s.age_s = UINT32_MAX;
-	assert_int_equal(restore(&rig, s), -EINVAL);
-	assert_int_equal(rig_stats(&rig).n_subscribers, 0);
-	assert_int_equal(restore(&rig, good), 0);
-	assert_int_equal(restore(&rig, good), -EEXIST);
-	n_subscribers = (uint32_t)rig_stats(&rig).n_subscribers;
+	assert_int_equal(restore(&fixture, s), -EINVAL);
+	assert_int_equal(fixture_stats(&fixture).n_subscribers, 0);
+	assert_int_equal(restore(&fixture, good), 0);
+	assert_int_equal(restore(&fixture, good), -EEXIST);
+	n_subscribers = (uint32_t)fixture_stats(&fixture).n_subscribers;
 	s = good, s.inside.addr = htonl(INSIDE + 2);
-	assert_int_equal(restore(&rig, s), -EADDRINUSE);
+	assert_int_equal(restore(&fixture, s), -EADDRINUSE);
 	s = good, s.outside.port = htons(5001);
-	assert_int_equal(restore(&rig, s), -EADDRINUSE);
-	assert_int_equal(rig_stats(&rig).n_subscribers, n_subscribers);
+	assert_int_equal(restore(&fixture, s), -EADDRINUSE);
+	assert_int_equal(fixture_stats(&fixture).n_subscribers, n_subscribers);
 	s.inside.port = htons(6);
-	assert_int_equal(restore(&rig, s), 0);
+	assert_int_equal(restore(&fixture, s), 0);
 	s.inside.port = htons(7);
-	assert_int_equal(restore(&rig, s), -ENOSPC);
-	rig_check_ports(&rig);
+	assert_int_equal(restore(&fixture, s), -ENOSPC);
+	fixture_check_ports(&fixture);
 }
 
 TEST_RIG(further_sessions_are_restored_within_limits)
@@ -275,12 +275,12 @@ TEST_RIG(further_sessions_are_restored_within_limits)
 		.tcp_state = NAT_TCP_OPEN,
 	};
 
-	rig.config.max_sessions = 1;
-	rig_start(&rig);
-	assert_int_equal(restore(&rig, s), 0);
+	fixture.config.max_sessions = 1;
+	fixture_start(&fixture);
+	assert_int_equal(restore(&fixture, s), 0);
 	s.remote.port = htons(54);
-	assert_int_equal(restore(&rig, s), 0);
-	assert_int_equal(restore(&rig, s), -EEXIST);
+	assert_int_equal(restore(&fixture, s), 0);
+	assert_int_equal(restore(&fixture, s), -EEXIST);
 	s.remote.port = htons(55);
-	assert_int_equal(restore(&rig, s), -ENOSPC);
+	assert_int_equal(restore(&fixture, s), -ENOSPC);
 }

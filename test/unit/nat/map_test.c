@@ -1,30 +1,32 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of apps/nat/mapping/map.c and open.c: mappings, both ways, and their
  * limits. */
-#include "rig.h"
+#include "fixture.h"
 
 static const uint8_t protos[] = { UDP, TCP, ICMP };
 
 TEST_STARTED(a_mapping_is_found_in_both_directions)
 {
 	for (uint32_t i = 0; i < 3; i++) {
-		uint32_t id = rig_map(&rig, protos[i], INSIDE + 1, 5000);
-		const struct nat_map *map = nat_maps_at(rig.maps, id);
+		uint32_t id =
+			fixture_map(&fixture, protos[i], INSIDE + 1, 5000);
+		const struct nat_map *map = nat_maps_at(fixture.maps, id);
 
-		assert_int_equal(rig_addr(&rig, id), POOL);
-		assert_in_range(rig_port(&rig, id), 1024, 65535);
+		assert_int_equal(fixture_addr(&fixture, id), POOL);
+		assert_in_range(fixture_port(&fixture, id), 1024, 65535);
 		assert_int_equal(map->inside.proto, protos[i]);
 		assert_int_equal(map->flags, 0);
 		assert_int_equal(
-			rig_find_out(&rig, protos[i], INSIDE + 1, 5000), id);
-		assert_int_equal(rig_find_back(&rig, id), id);
+			fixture_find_out(&fixture, protos[i], INSIDE + 1, 5000),
+			id);
+		assert_int_equal(fixture_find_back(&fixture, id), id);
 		/* Opened twice in a burst, it is one mapping. */
-		assert_int_equal(rig_map(&rig, protos[i], INSIDE + 1, 5000),
-				 id);
+		assert_int_equal(
+			fixture_map(&fixture, protos[i], INSIDE + 1, 5000), id);
 	}
-	assert_int_equal(rig_stats(&rig).n_mappings, 3);
-	assert_int_equal(rig_stats(&rig).created, 3);
-	assert_int_equal(rig_stats(&rig).n_subscribers, 1);
+	assert_int_equal(fixture_stats(&fixture).n_mappings, 3);
+	assert_int_equal(fixture_stats(&fixture).created, 3);
+	assert_int_equal(fixture_stats(&fixture).n_subscribers, 1);
 }
 
 TEST_STARTED(what_is_not_mapped_is_not_found)
@@ -32,20 +34,24 @@ TEST_STARTED(what_is_not_mapped_is_not_found)
 	uint32_t id;
 	uint16_t port;
 
-	id = rig_map(&rig, UDP, INSIDE + 1, 5000);
-	port = rig_port(&rig, id);
-	assert_int_equal(rig_find_out(&rig, UDP, INSIDE + 1, 5001),
+	id = fixture_map(&fixture, UDP, INSIDE + 1, 5000);
+	port = fixture_port(&fixture, id);
+	assert_int_equal(fixture_find_out(&fixture, UDP, INSIDE + 1, 5001),
 			 MR_FLOW_NONE);
-	assert_int_equal(rig_find_out(&rig, TCP, INSIDE + 1, 5000),
+	assert_int_equal(fixture_find_out(&fixture, TCP, INSIDE + 1, 5000),
 			 MR_FLOW_NONE);
-	assert_int_equal(rig_find_in(&rig, TCP, POOL, port), MR_FLOW_NONE);
-	assert_int_equal(rig_find_in(&rig, UDP, POOL, (uint16_t)(port ^ 1)),
+	assert_int_equal(fixture_find_in(&fixture, TCP, POOL, port),
 			 MR_FLOW_NONE);
-	assert_int_equal(rig_find_in(&rig, UDP, POOL + 1, port), MR_FLOW_NONE);
-	assert_int_equal(rig_find_in(&rig, UDP, POOL - 1, port), MR_FLOW_NONE);
-	assert_int_equal(rig_find_in(&rig, GRE, POOL, 0), MR_FLOW_NONE);
-	assert_int_equal(rig_find_in(&rig, UDP, 0, 0), MR_FLOW_NONE);
-	assert_int_equal(rig_find_in(&rig, UDP, UINT32_MAX, 65535),
+	assert_int_equal(
+		fixture_find_in(&fixture, UDP, POOL, (uint16_t)(port ^ 1)),
+		MR_FLOW_NONE);
+	assert_int_equal(fixture_find_in(&fixture, UDP, POOL + 1, port),
+			 MR_FLOW_NONE);
+	assert_int_equal(fixture_find_in(&fixture, UDP, POOL - 1, port),
+			 MR_FLOW_NONE);
+	assert_int_equal(fixture_find_in(&fixture, GRE, POOL, 0), MR_FLOW_NONE);
+	assert_int_equal(fixture_find_in(&fixture, UDP, 0, 0), MR_FLOW_NONE);
+	assert_int_equal(fixture_find_in(&fixture, UDP, UINT32_MAX, 65535),
 			 MR_FLOW_NONE);
 }
 
@@ -62,13 +68,13 @@ TEST_STARTED(lookups_take_any_burst)
 		outside[i] = tuple(UDP, POOL, 1);
 		if (i % 3 == 0)
 			continue;
-		ids[i] = rig_map(&rig, UDP, INSIDE + i, 7);
-		outside[i] = tuple(UDP, rig_addr(&rig, ids[i]),
-				   rig_port(&rig, ids[i]));
+		ids[i] = fixture_map(&fixture, UDP, INSIDE + i, 7);
+		outside[i] = tuple(UDP, fixture_addr(&fixture, ids[i]),
+				   fixture_port(&fixture, ids[i]));
 	}
-	nat_maps_find_out(rig.maps, inside, N, found);
+	nat_maps_find_out(fixture.maps, inside, N, found);
 	assert_memory_equal(found, ids, sizeof(ids));
-	nat_maps_find_in(rig.maps, outside, N, found);
+	nat_maps_find_in(fixture.maps, outside, N, found);
 	assert_memory_equal(found, ids, sizeof(ids));
 }
 
@@ -76,12 +82,12 @@ TEST_RIG(workers_that_cannot_be_are_refused)
 {
 	struct mr_reason why;
 
-	assert_int_equal(rig_try(&rig, 0, 0, &why), -EINVAL);
+	assert_int_equal(fixture_try(&fixture, 0, 0, &why), -EINVAL);
 	assert_reason_has(&why, "worker 0 of 0");
-	assert_int_equal(rig_try(&rig, 2, 2, &why), -EINVAL);
-	assert_int_equal(rig_try(&rig, 0, 1025, &why), -EINVAL);
+	assert_int_equal(fixture_try(&fixture, 2, 2, &why), -EINVAL);
+	assert_int_equal(fixture_try(&fixture, 0, 1025, &why), -EINVAL);
 	assert_reason_has(&why, "at most 1024");
-	assert_int_equal(rig_try(&rig, 0, 0, NULL), -EINVAL);
+	assert_int_equal(fixture_try(&fixture, 0, 0, NULL), -EINVAL);
 }
 
 /* Ports of workers are apart, and all of them together are all. */
@@ -95,27 +101,29 @@ TEST(workers_have_their_slices)
 		struct nat_ports_stats stats;
 		uint32_t id;
 
-		rig_init(&rig);
-		assert_int_equal(rig_try(&rig, shard, 3, NULL), 0);
-		nat_ports_stats(rig.maps->ports, &stats);
+		fixture_init(&fixture);
+		assert_int_equal(fixture_try(&fixture, shard, 3, NULL), 0);
+		nat_ports_stats(fixture.maps->ports, &stats);
 		for (uint32_t i = 0; i < stats.n_all / 3; i++) {
 			uint16_t port;
 
-			id = rig_map(&rig, UDP, INSIDE + 1, (uint16_t)i);
-			port = rig_port(&rig, id);
+			id = fixture_map(&fixture, UDP, INSIDE + 1,
+					 (uint16_t)i);
+			port = fixture_port(&fixture, id);
 			assert_int_equal((port >> NAT_SLICE_BITS) % 3, shard);
 			assert_int_equal(owners[port], 0xff);
-			assert_int_equal(rig_find_back(&rig, id), id);
+			assert_int_equal(fixture_find_back(&fixture, id), id);
 			owners[port] = (uint8_t)shard;
 		}
-		assert_int_equal(rig_open(&rig, UDP, INSIDE + 1, 65000, &id),
-				 NAT_DROP_NO_PORT);
+		assert_int_equal(
+			fixture_open(&fixture, UDP, INSIDE + 1, 65000, &id),
+			NAT_DROP_NO_PORT);
 		/* Another worker's port is not looked up here. */
-		assert_int_equal(rig_find_in(&rig, UDP, POOL,
-					     (uint16_t)(1024 + 64 * shard)),
+		assert_int_equal(fixture_find_in(&fixture, UDP, POOL,
+						 (uint16_t)(1024 + 64 * shard)),
 				 MR_FLOW_NONE);
 		n_all += (uint32_t)stats.n_all / 3;
-		rig_end(&rig);
+		fixture_end(&fixture);
 	}
 	assert_int_equal(n_all, 65536 - 1024);
 	for (uint32_t port = 1024; port < 65536; port++)
@@ -131,15 +139,16 @@ TEST(memory_may_run_out_at_create)
 	do {
 		struct mr_reason why = { "" };
 
-		rig_init(&rig);
-		rig.allocator.fail_at = rig.allocator.n_calls + ++fail_at;
-		err = rig_try(&rig, 0, 1, &why);
+		fixture_init(&fixture);
+		fixture.allocator.fail_at =
+			fixture.allocator.n_calls + ++fail_at;
+		err = fixture_try(&fixture, 0, 1, &why);
 		if (err != 0) {
 			assert_int_equal(err, -ENOMEM);
 			assert_string_not_equal(why.text, "");
-			rig.maps = NULL;
+			fixture.maps = NULL;
 		}
-		rig_end(&rig);
+		fixture_end(&fixture);
 	} while (err != 0);
 	assert_true(fail_at > 5);
 }

@@ -6,7 +6,7 @@
  */
 #include <unistd.h>
 
-#include "rig.h"
+#include "fixture.h"
 
 /* Of memory that was there once. */
 #ifdef __SANITIZE_THREAD__
@@ -37,14 +37,14 @@ static uint64_t resident_bytes(void)
 	return (uint64_t)n_resident * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-static void open_and_use(struct rig *one, uint32_t n)
+static void open_and_use(struct fixture *one, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++) {
-		uint32_t id = rig_map(one, UDP, INSIDE + i / PER_HOST,
-				      (uint16_t)(1024 + i % PER_HOST));
+		uint32_t id = fixture_map(one, UDP, INSIDE + i / PER_HOST,
+					  (uint16_t)(1024 + i % PER_HOST));
 
-		assert_int_equal(rig_out(one, id, REMOTE, 53, 0), NAT_OK);
-		assert_int_equal(rig_in(one, id, REMOTE, 53, 0), NAT_OK);
+		assert_int_equal(fixture_out(one, id, REMOTE, 53, 0), NAT_OK);
+		assert_int_equal(fixture_in(one, id, REMOTE, 53, 0), NAT_OK);
 	}
 }
 
@@ -54,25 +54,25 @@ TEST_RIG(memory_is_back_where_it_was)
 	struct nat_maps_stats before, full, after;
 	uint64_t resident_before, resident_full, resident_after;
 
-	rig.pool[0].last = POOL + 31;
-	rig_start(&rig);
+	fixture.pool[0].last = POOL + 31;
+	fixture_start(&fixture);
 	/* Two rounds: what the first one leaves, the second may not add to. */
-	open_and_use(&rig, n / 10);
-	rig_at(&rig, 1301);
-	rig_at(&rig, 1501);
-	before = rig_stats(&rig);
+	open_and_use(&fixture, n / 10);
+	fixture_at(&fixture, 1301);
+	fixture_at(&fixture, 1501);
+	before = fixture_stats(&fixture);
 	resident_before = resident_bytes();
-	open_and_use(&rig, n);
-	full = rig_stats(&rig);
+	open_and_use(&fixture, n);
+	full = fixture_stats(&fixture);
 	resident_full = resident_bytes();
 	assert_int_equal(full.n_mappings, n);
 	assert_int_equal(full.n_subscribers, (n - 1) / PER_HOST + 1);
 	assert_in_range(full.bytes - before.bytes, 68ull * n, 200ull * n);
-	assert_int_equal(rig_at(&rig, 1801), 0);
-	assert_int_equal(rig_at(&rig, 1802), n);
-	assert_int_equal(rig_stats(&rig).n_quarantined, n);
-	rig_at(&rig, 1802 + 121);
-	after = rig_stats(&rig);
+	assert_int_equal(fixture_at(&fixture, 1801), 0);
+	assert_int_equal(fixture_at(&fixture, 1802), n);
+	assert_int_equal(fixture_stats(&fixture).n_quarantined, n);
+	fixture_at(&fixture, 1802 + 121);
+	after = fixture_stats(&fixture);
 	resident_after = resident_bytes();
 	assert_int_equal(after.n_mappings, 0);
 	assert_int_equal(after.n_quarantined, 0);
@@ -85,5 +85,5 @@ TEST_RIG(memory_is_back_where_it_was)
 		    resident_after <
 			    resident_before +
 				    (resident_full - resident_before) / 4);
-	rig_check_ports(&rig);
+	fixture_check_ports(&fixture);
 }

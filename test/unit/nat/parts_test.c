@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of apps/nat/ports/random.c, external.c, subscriber.c, reason.c and
  * bits.h. */
-#include "rig.h"
+#include "fixture.h"
 
 TEST(a_set_finds_what_a_scan_finds)
 {

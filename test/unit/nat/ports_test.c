@@ -1,24 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of apps/nat/ports/ports.c and quarantine.c: which port is given to
  * whom. */
-#include "rig.h"
+#include "fixture.h"
 
 TEST_RIG(the_inside_port_is_kept_if_it_is_free)
 {
 	uint32_t id;
 
-	rig.config.ports.keeps_port = true;
-	rig_start(&rig);
-	assert_int_equal(rig_port(&rig, rig_map(&rig, UDP, INSIDE + 1, 5000)),
+	fixture.config.ports.keeps_port = true;
+	fixture_start(&fixture);
+	assert_int_equal(fixture_port(&fixture, fixture_map(&fixture, UDP,
+							    INSIDE + 1, 5000)),
 			 5000);
 	assert_int_not_equal(
-		rig_port(&rig, rig_map(&rig, UDP, INSIDE + 2, 5000)), 5000);
+		fixture_port(&fixture,
+			     fixture_map(&fixture, UDP, INSIDE + 2, 5000)),
+		5000);
 	/* Out of the range. */
-	id = rig_map(&rig, UDP, INSIDE + 1, 53);
-	assert_in_range(rig_port(&rig, id), 1024, 65535);
-	id = rig_map(&rig, UDP, INSIDE + 1, 0);
-	assert_in_range(rig_port(&rig, id), 1024, 65535);
-	assert_int_equal(rig_port(&rig, rig_map(&rig, UDP, INSIDE + 1, 65535)),
+	id = fixture_map(&fixture, UDP, INSIDE + 1, 53);
+	assert_in_range(fixture_port(&fixture, id), 1024, 65535);
+	id = fixture_map(&fixture, UDP, INSIDE + 1, 0);
+	assert_in_range(fixture_port(&fixture, id), 1024, 65535);
+	assert_int_equal(fixture_port(&fixture, fixture_map(&fixture, UDP,
+							    INSIDE + 1, 65535)),
 			 65535);
 }
 
@@ -26,18 +30,18 @@ TEST_RIG(low_ports_stay_low_where_there_are_some)
 {
 	uint32_t id;
 
-	rig.config.ports.first = 1;
-	rig.config.ports.keeps_class = true;
-	rig_start(&rig);
+	fixture.config.ports.first = 1;
+	fixture.config.ports.keeps_class = true;
+	fixture_start(&fixture);
 	for (uint32_t i = 0; i < 1023; i++) {
-		id = rig_map(&rig, UDP, INSIDE + i, 500);
-		assert_in_range(rig_port(&rig, id), 1, 1023);
-		id = rig_map(&rig, UDP, INSIDE + i, 5000);
-		assert_in_range(rig_port(&rig, id), 1024, 65535);
+		id = fixture_map(&fixture, UDP, INSIDE + i, 500);
+		assert_in_range(fixture_port(&fixture, id), 1, 1023);
+		id = fixture_map(&fixture, UDP, INSIDE + i, 5000);
+		assert_in_range(fixture_port(&fixture, id), 1024, 65535);
 	}
 	/* They are used up; any port is better than none. */
-	id = rig_map(&rig, UDP, INSIDE + 2000, 500);
-	assert_in_range(rig_port(&rig, id), 1024, 65535);
+	id = fixture_map(&fixture, UDP, INSIDE + 2000, 500);
+	assert_in_range(fixture_port(&fixture, id), 1024, 65535);
 }
 
 TEST_RIG(port_0_is_never_given)
@@ -45,16 +49,16 @@ TEST_RIG(port_0_is_never_given)
 	struct nat_ports_stats stats;
 	uint32_t id;
 
-	rig.config.ports.first = 0;
-	rig.config.ports.last = 63;
-	rig_start(&rig);
+	fixture.config.ports.first = 0;
+	fixture.config.ports.last = 63;
+	fixture_start(&fixture);
 	for (uint32_t i = 0; i < 63; i++) {
-		id = rig_map(&rig, ICMP, INSIDE + i, 0);
-		assert_in_range(rig_port(&rig, id), 1, 63);
+		id = fixture_map(&fixture, ICMP, INSIDE + i, 0);
+		assert_in_range(fixture_port(&fixture, id), 1, 63);
 	}
-	assert_int_equal(rig_open(&rig, ICMP, INSIDE + 64, 0, &id),
+	assert_int_equal(fixture_open(&fixture, ICMP, INSIDE + 64, 0, &id),
 			 NAT_DROP_NO_PORT);
-	nat_ports_stats(rig.maps->ports, &stats);
+	nat_ports_stats(fixture.maps->ports, &stats);
 	assert_int_equal(stats.n_all, 3 * 63);
 }
 
@@ -62,85 +66,90 @@ TEST_RIG(without_pairing_all_addresses_fill_up)
 {
 	uint32_t id;
 
-	rig.pool[0].last = POOL + 19; /* more than are compared */
-	rig.config.ports.last = 1024 + 9;
-	rig.config.is_paired = false;
-	rig_start(&rig);
+	fixture.pool[0].last = POOL + 19; /* more than are compared */
+	fixture.config.ports.last = 1024 + 9;
+	fixture.config.is_paired = false;
+	fixture_start(&fixture);
 	for (uint32_t i = 0; i < 200; i++)
-		rig_map(&rig, UDP, INSIDE, (uint16_t)i);
-	assert_int_equal(rig_open(&rig, UDP, INSIDE, 200, &id),
+		fixture_map(&fixture, UDP, INSIDE, (uint16_t)i);
+	assert_int_equal(fixture_open(&fixture, UDP, INSIDE, 200, &id),
 			 NAT_DROP_NO_PORT);
-	rig_check_ports(&rig);
+	fixture_check_ports(&fixture);
 }
 
 TEST_RIG(a_pool_of_none_gives_none)
 {
 	uint32_t id;
 
-	rig.config.n_pool = 0;
-	rig.config.passes_other_protocols = true;
-	rig_start(&rig);
-	assert_int_equal(rig_open(&rig, UDP, INSIDE, 1, &id), NAT_DROP_NO_PORT);
-	assert_int_equal(rig_open(&rig, GRE, INSIDE, 0, &id), NAT_DROP_NO_PORT);
-	assert_int_equal(rig_find_in(&rig, UDP, POOL, 1024), MR_FLOW_NONE);
+	fixture.config.n_pool = 0;
+	fixture.config.passes_other_protocols = true;
+	fixture_start(&fixture);
+	assert_int_equal(fixture_open(&fixture, UDP, INSIDE, 1, &id),
+			 NAT_DROP_NO_PORT);
+	assert_int_equal(fixture_open(&fixture, GRE, INSIDE, 0, &id),
+			 NAT_DROP_NO_PORT);
+	assert_int_equal(fixture_find_in(&fixture, UDP, POOL, 1024),
+			 MR_FLOW_NONE);
 }
 
 TEST_RIG(ranges_that_leave_nothing_are_refused)
 {
 	struct mr_reason why;
 
-	rig.config.ports.last = 1024 + 63;
-	assert_int_equal(rig_try(&rig, 1, 3, &why), 0); /* slice 16 */
-	nat_maps_destroy(rig.maps);
-	rig.maps = NULL;
-	assert_int_equal(rig_try(&rig, 2, 3, &why), -EINVAL);
+	fixture.config.ports.last = 1024 + 63;
+	assert_int_equal(fixture_try(&fixture, 1, 3, &why), 0); /* slice 16 */
+	nat_maps_destroy(fixture.maps);
+	fixture.maps = NULL;
+	assert_int_equal(fixture_try(&fixture, 2, 3, &why), -EINVAL);
 	assert_reason_has(&why, "1024 to 1087 leave none for worker 2 of 3");
-	rig.config.ports.last = 65535;
-	rig.pool[0] = (struct nat_range){ 0x01000000, 0x01000000 + 20000 };
-	assert_int_equal(rig_try(&rig, 0, 1, &why), -EINVAL);
+	fixture.config.ports.last = 65535;
+	fixture.pool[0] = (struct nat_range){ 0x01000000, 0x01000000 + 20000 };
+	assert_int_equal(fixture_try(&fixture, 0, 1, &why), -EINVAL);
 	assert_reason_has(&why, "20001 external addresses are more");
-	rig.pool[0] = (struct nat_range){ 0, UINT32_MAX };
-	assert_int_equal(rig_try(&rig, 0, 1, &why), -EINVAL);
+	fixture.pool[0] = (struct nat_range){ 0, UINT32_MAX };
+	assert_int_equal(fixture_try(&fixture, 0, 1, &why), -EINVAL);
 	assert_reason_has(&why, "all of IPv4");
 }
 
 /* Batches are fewer than seconds: nothing may be freed early for it. */
 TEST_RIG(a_quarantine_that_nobody_empties_keeps_what_it_has)
 {
-	rig.config.timeouts.quarantine_s = 5;
-	rig_start(&rig);
+	fixture.config.timeouts.hold_down_s = 5;
+	fixture_start(&fixture);
 	for (uint32_t i = 0; i < 20; i++) {
-		uint32_t id = rig_map(&rig, UDP, INSIDE, (uint16_t)i);
+		uint32_t id = fixture_map(&fixture, UDP, INSIDE, (uint16_t)i);
 
-		nat_maps_close(rig.maps, id, 1000 + i);
+		nat_maps_close(fixture.maps, id, 1000 + i);
 	}
-	assert_int_equal(rig_stats(&rig).n_quarantined, 20);
+	assert_int_equal(fixture_stats(&fixture).n_quarantined, 20);
 	/* Freed at 1000 and up; the newest batch is of 1019. */
-	nat_ports_release(rig.maps->ports, 1006, 100);
-	assert_int_equal(rig_stats(&rig).n_quarantined, 19);
-	nat_ports_release(rig.maps->ports, 1024, 100);
-	assert_in_range(rig_stats(&rig).n_quarantined, 1, 19);
-	nat_ports_release(rig.maps->ports, 1025, 100);
-	assert_int_equal(rig_stats(&rig).n_quarantined, 0);
-	rig_check_ports(&rig);
+	nat_ports_release(fixture.maps->ports, 1006, 100);
+	assert_int_equal(fixture_stats(&fixture).n_quarantined, 19);
+	nat_ports_release(fixture.maps->ports, 1024, 100);
+	assert_in_range(fixture_stats(&fixture).n_quarantined, 1, 19);
+	nat_ports_release(fixture.maps->ports, 1025, 100);
+	assert_int_equal(fixture_stats(&fixture).n_quarantined, 0);
+	fixture_check_ports(&fixture);
 }
 
 TEST(release_is_bounded_and_0_means_none)
 {
-	rig_init(&rig);
-	rig_start(&rig);
+	fixture_init(&fixture);
+	fixture_start(&fixture);
 	for (uint32_t i = 0; i < 10; i++)
-		nat_maps_close(rig.maps,
-			       rig_map(&rig, UDP, INSIDE, (uint16_t)i), 1000);
-	assert_int_equal(nat_ports_release(rig.maps->ports, 2000, 3), 3);
-	assert_int_equal(nat_ports_release(rig.maps->ports, 2000, 3), 3);
-	assert_int_equal(nat_ports_release(rig.maps->ports, 2000, 9), 4);
-	rig_end(&rig);
-	rig_init(&rig);
-	rig.config.timeouts.quarantine_s = 0;
-	rig_start(&rig);
-	nat_maps_close(rig.maps, rig_map(&rig, UDP, INSIDE, 1), 1000);
-	assert_int_equal(rig_stats(&rig).n_quarantined, 0);
-	rig_check_ports(&rig);
-	rig_end(&rig);
+		nat_maps_close(fixture.maps,
+			       fixture_map(&fixture, UDP, INSIDE, (uint16_t)i),
+			       1000);
+	assert_int_equal(nat_ports_release(fixture.maps->ports, 2000, 3), 3);
+	assert_int_equal(nat_ports_release(fixture.maps->ports, 2000, 3), 3);
+	assert_int_equal(nat_ports_release(fixture.maps->ports, 2000, 9), 4);
+	fixture_end(&fixture);
+	fixture_init(&fixture);
+	fixture.config.timeouts.hold_down_s = 0;
+	fixture_start(&fixture);
+	nat_maps_close(fixture.maps, fixture_map(&fixture, UDP, INSIDE, 1),
+		       1000);
+	assert_int_equal(fixture_stats(&fixture).n_quarantined, 0);
+	fixture_check_ports(&fixture);
+	fixture_end(&fixture);
 }

@@ -3,9 +3,9 @@
  * half. */
 #include <errno.h>
 
-#include "rig.h"
+#include "fixture.h"
 
-/* The rig's own configuration may not change under it: another one. */
+/* The fixture's own configuration may not change under it: another one. */
 struct next {
 	struct nat_config config;
 	struct nat_range pool[4];
@@ -14,7 +14,7 @@ struct next {
 	struct nat_one_to_one one_to_ones[4];
 };
 
-static void next_init(struct next *next, const struct rig *one)
+static void next_init(struct next *next, const struct fixture *one)
 {
 	next->config = one->config;
 	memcpy(next->pool, one->pool, sizeof(next->pool));
@@ -27,13 +27,13 @@ static void next_init(struct next *next, const struct rig *one)
 	next->config.one_to_ones = next->one_to_ones;
 }
 
-static void reload(struct rig *one, struct next *next)
+static void reload(struct fixture *one, struct next *next)
 {
 	struct mr_reason why = { "" };
 
 	if (nat_maps_reload(one->maps, &next->config, one->now_s, &why) != 0)
 		fail_msg("%s", why.text);
-	rig_check_ports(one);
+	fixture_check_ports(one);
 }
 
 TEST_RIG(the_same_again_changes_nothing)
@@ -41,32 +41,34 @@ TEST_RIG(the_same_again_changes_nothing)
 	struct next next;
 	uint32_t ids[3];
 
-	rig.config.ports.block = 64;
-	rig.config.ports.max_blocks = 4;
-	rig.forwards[0] =
+	fixture.config.ports.block = 64;
+	fixture.config.ports.max_blocks = 4;
+	fixture.forwards[0] =
 		(struct nat_forward){ POOL, INSIDE + 5, 2000,
 				      2009, 1,          1 << NAT_TCP };
-	rig.config.n_forwards = 1;
-	rig_start(&rig);
-	ids[0] = rig_map(&rig, UDP, INSIDE + 1, 1);
-	ids[1] = rig_map(&rig, TCP, INSIDE + 1, 1);
-	rig_out(&rig, ids[1], REMOTE, 1, SYN);
-	rig_out(&rig, ids[1], REMOTE, 2, SYN);
-	ids[2] = rig_find_in(&rig, TCP, POOL, 2003);
-	rig_out(&rig, ids[2], REMOTE, 1, SYN | ACK);
-	nat_maps_close(rig.maps, rig_map(&rig, ICMP, INSIDE + 1, 1), 1000);
-	rig.n_events = 0;
-	next_init(&next, &rig);
-	reload(&rig, &next);
-	assert_int_equal(rig.n_events, 0);
-	assert_int_equal(rig_find_out(&rig, UDP, INSIDE + 1, 1), ids[0]);
-	assert_int_equal(rig_find_back(&rig, ids[0]), ids[0]);
-	assert_int_equal(rig_find_back(&rig, ids[1]), ids[1]);
-	assert_int_equal(rig_find_in(&rig, TCP, POOL, 2003), ids[2]);
-	assert_int_equal(nat_map_at(rig.maps, ids[2])->tcp_state,
+	fixture.config.n_forwards = 1;
+	fixture_start(&fixture);
+	ids[0] = fixture_map(&fixture, UDP, INSIDE + 1, 1);
+	ids[1] = fixture_map(&fixture, TCP, INSIDE + 1, 1);
+	fixture_out(&fixture, ids[1], REMOTE, 1, SYN);
+	fixture_out(&fixture, ids[1], REMOTE, 2, SYN);
+	ids[2] = fixture_find_in(&fixture, TCP, POOL, 2003);
+	fixture_out(&fixture, ids[2], REMOTE, 1, SYN | ACK);
+	nat_maps_close(fixture.maps, fixture_map(&fixture, ICMP, INSIDE + 1, 1),
+		       1000);
+	fixture.n_events = 0;
+	next_init(&next, &fixture);
+	reload(&fixture, &next);
+	assert_int_equal(fixture.n_events, 0);
+	assert_int_equal(fixture_find_out(&fixture, UDP, INSIDE + 1, 1),
+			 ids[0]);
+	assert_int_equal(fixture_find_back(&fixture, ids[0]), ids[0]);
+	assert_int_equal(fixture_find_back(&fixture, ids[1]), ids[1]);
+	assert_int_equal(fixture_find_in(&fixture, TCP, POOL, 2003), ids[2]);
+	assert_int_equal(nat_map_at(fixture.maps, ids[2])->tcp_state,
 			 NAT_TCP_ANSWERED);
-	assert_int_equal(rig_stats(&rig).n_sessions, 1);
-	assert_int_equal(rig_stats(&rig).n_quarantined, 1);
+	assert_int_equal(fixture_stats(&fixture).n_sessions, 1);
+	assert_int_equal(fixture_stats(&fixture).n_quarantined, 1);
 }
 
 /* Another range of ports has all of them entered anew. */
@@ -76,45 +78,47 @@ static void live_on_in_a_larger_pool(uint16_t last_port)
 	uint32_t ids[100];
 	uint16_t ports[100];
 
-	rig_init(&rig);
-	rig.config.timeouts.quarantine_s = 200;
-	rig_start(&rig);
+	fixture_init(&fixture);
+	fixture.config.timeouts.hold_down_s = 200;
+	fixture_start(&fixture);
 	for (uint32_t i = 0; i < 100; i++) {
-		ids[i] = rig_map(&rig, UDP, INSIDE + i / 3, (uint16_t)i);
-		ports[i] = rig_port(&rig, ids[i]);
+		ids[i] =
+			fixture_map(&fixture, UDP, INSIDE + i / 3, (uint16_t)i);
+		ports[i] = fixture_port(&fixture, ids[i]);
 	}
 	for (uint32_t i = 0; i < 50; i++)
-		nat_maps_close(rig.maps, ids[i], 1000 + i);
-	next_init(&next, &rig);
+		nat_maps_close(fixture.maps, ids[i], 1000 + i);
+	next_init(&next, &fixture);
 	next.pool[1] = (struct nat_range){ POOL - 10, POOL - 5 };
 	next.config.ports.last = last_port;
 	next.config.n_pool = 2;
-	rig.now_s = 1060;
-	reload(&rig, &next);
+	fixture.now_s = 1060;
+	reload(&fixture, &next);
 	for (uint32_t i = 50; i < 100; i++) {
-		assert_int_equal(
-			rig_find_out(&rig, UDP, INSIDE + i / 3, (uint16_t)i),
-			ids[i]);
-		assert_int_equal(rig_find_in(&rig, UDP, POOL, ports[i]),
+		assert_int_equal(fixture_find_out(&fixture, UDP, INSIDE + i / 3,
+						  (uint16_t)i),
+				 ids[i]);
+		assert_int_equal(fixture_find_in(&fixture, UDP, POOL, ports[i]),
 				 ids[i]);
 		/* Still paired. */
 		assert_int_equal(
-			rig_addr(&rig, rig_map(&rig, TCP, INSIDE + i / 3, 1)),
+			fixture_addr(&fixture, fixture_map(&fixture, TCP,
+							   INSIDE + i / 3, 1)),
 			POOL);
 	}
 	/* Quarantine goes on as if nothing had been. */
-	assert_int_equal(rig_stats(&rig).n_quarantined, 50);
-	rig_at(&rig, 1200);
-	assert_int_equal(rig_stats(&rig).n_quarantined, 50);
-	rig_at(&rig, 1225);
-	assert_int_equal(rig_stats(&rig).n_quarantined, 25);
-	rig_at(&rig, 1250);
-	assert_int_equal(rig_stats(&rig).n_quarantined, 0);
+	assert_int_equal(fixture_stats(&fixture).n_quarantined, 50);
+	fixture_at(&fixture, 1200);
+	assert_int_equal(fixture_stats(&fixture).n_quarantined, 50);
+	fixture_at(&fixture, 1225);
+	assert_int_equal(fixture_stats(&fixture).n_quarantined, 25);
+	fixture_at(&fixture, 1250);
+	assert_int_equal(fixture_stats(&fixture).n_quarantined, 0);
 	/* The hosts of the last 50 are 18. */
-	assert_int_equal(rig_at(&rig, 1301), 50 + 18);
-	assert_int_equal(rig_stats(&rig).n_subscribers, 0);
-	rig_check_ports(&rig);
-	rig_end(&rig);
+	assert_int_equal(fixture_at(&fixture, 1301), 50 + 18);
+	assert_int_equal(fixture_stats(&fixture).n_subscribers, 0);
+	fixture_check_ports(&fixture);
+	fixture_end(&fixture);
 }
 
 TEST(mappings_live_on_in_a_larger_pool)
@@ -135,35 +139,38 @@ TEST_STARTED(what_stays_is_not_walked)
 	uint32_t n_new = 0;
 
 	for (uint32_t i = 0; i < 5000; i++)
-		rig_map(&rig, UDP, INSIDE + i, 1);
-	ports = rig.maps->ports;
-	next_init(&next, &rig);
-	reload(&rig, &next);
+		fixture_map(&fixture, UDP, INSIDE + i, 1);
+	ports = fixture.maps->ports;
+	next_init(&next, &fixture);
+	reload(&fixture, &next);
 	next.pool[0].first = POOL - 3;
 	next.forwards[0] = (struct nat_forward){
 		POOL, INSIDE + 5, 80, 80, 80, 1 << NAT_TCP
 	};
 	next.config.n_forwards = 1;
 	next.config.timeouts.udp_s = 400;
-	reload(&rig, &next);
-	assert_ptr_equal(rig.maps->ports, ports);
-	assert_int_equal(rig.maps->review, NAT_REVIEW_NONE);
-	assert_int_equal(rig_port(&rig, rig_find_in(&rig, TCP, POOL, 80)), 80);
+	reload(&fixture, &next);
+	assert_ptr_equal(fixture.maps->ports, ports);
+	assert_int_equal(fixture.maps->review, NAT_REVIEW_NONE);
+	assert_int_equal(fixture_port(&fixture,
+				      fixture_find_in(&fixture, TCP, POOL, 80)),
+			 80);
 	for (uint32_t i = 0; i < 400; i++)
-		n_new += rig_addr(&rig, rig_map(&rig, TCP, INSIDE + 6000 + i,
-						1)) != POOL;
+		n_new += fixture_addr(&fixture, fixture_map(&fixture, TCP,
+							    INSIDE + 6000 + i,
+							    1)) != POOL;
 	assert_in_range(n_new, 200, 400);
 	for (uint32_t i = 0; i < 5000; i++) {
-		uint32_t id = rig_find_out(&rig, UDP, INSIDE + i, 1);
+		uint32_t id = fixture_find_out(&fixture, UDP, INSIDE + i, 1);
 
-		assert_int_equal(rig_addr(&rig, id), POOL);
-		assert_int_equal(rig_find_back(&rig, id), id);
+		assert_int_equal(fixture_addr(&fixture, id), POOL);
+		assert_int_equal(fixture_find_back(&fixture, id), id);
 	}
 	/* And back, with which the ports are made anew. */
-	next_init(&next, &rig);
-	reload(&rig, &next);
-	assert_ptr_not_equal(rig.maps->ports, ports);
-	assert_int_equal(rig_stats(&rig).n_mappings, 5400 - n_new);
+	next_init(&next, &fixture);
+	reload(&fixture, &next);
+	assert_ptr_not_equal(fixture.maps->ports, ports);
+	assert_int_equal(fixture_stats(&fixture).n_mappings, 5400 - n_new);
 }
 
 /* What may end is looked at in parts. */
@@ -173,19 +180,19 @@ TEST_STARTED(an_end_is_not_that_of_all_at_once)
 	uint32_t n_ended, n_calls = 0;
 
 	for (uint32_t i = 0; i < 5000; i++)
-		rig_map(&rig, UDP, INSIDE + i, 1);
-	next_init(&next, &rig);
+		fixture_map(&fixture, UDP, INSIDE + i, 1);
+	next_init(&next, &fixture);
 	next.subscribers[0].mask = 0xfffffc00;
-	reload(&rig, &next);
-	assert_int_equal(rig_stats(&rig).n_mappings, 5000);
+	reload(&fixture, &next);
+	assert_int_equal(fixture_stats(&fixture).n_mappings, 5000);
 	for (uint32_t left = 5000; left > 1024; left -= n_ended) {
-		n_ended = nat_maps_expire(rig.maps, 1000);
+		n_ended = nat_maps_expire(fixture.maps, 1000);
 		assert_in_range(n_ended, 0, 1024);
 		assert_in_range(n_calls++, 0, 10);
 	}
-	assert_int_equal(rig_stats(&rig).n_subscribers, 1024);
-	assert_int_equal(rig_at(&rig, 1000), 0);
-	assert_int_equal(rig.maps->review, NAT_REVIEW_NONE);
+	assert_int_equal(fixture_stats(&fixture).n_subscribers, 1024);
+	assert_int_equal(fixture_at(&fixture, 1000), 0);
+	assert_int_equal(fixture.maps->review, NAT_REVIEW_NONE);
 }
 
 /* Its external end was found by hash, and has a place from now on. */
@@ -194,21 +201,22 @@ TEST_RIG(a_forwards_address_comes_into_the_pool)
 	struct next next;
 	uint32_t id;
 
-	rig.forwards[0] =
+	fixture.forwards[0] =
 		(struct nat_forward){ POOL + 9, INSIDE + 5, 2000,
 				      2000,     80,         1 << NAT_TCP };
-	rig.config.n_forwards = 1;
-	rig_start(&rig);
-	id = rig_find_in(&rig, TCP, POOL + 9, 2000);
-	next_init(&next, &rig);
+	fixture.config.n_forwards = 1;
+	fixture_start(&fixture);
+	id = fixture_find_in(&fixture, TCP, POOL + 9, 2000);
+	next_init(&next, &fixture);
 	next.pool[0].last = POOL + 9;
-	reload(&rig, &next);
-	assert_int_equal(rig_find_in(&rig, TCP, POOL + 9, 2000), id);
-	assert_int_equal(rig.maps->ports->n_static, 1);
+	reload(&fixture, &next);
+	assert_int_equal(fixture_find_in(&fixture, TCP, POOL + 9, 2000), id);
+	assert_int_equal(fixture.maps->ports->n_static, 1);
 	next.config.n_forwards = 0;
-	reload(&rig, &next);
-	assert_int_equal(rig.maps->ports->n_static, 0);
-	assert_int_equal(rig_find_in(&rig, TCP, POOL + 9, 2000), MR_FLOW_NONE);
+	reload(&fixture, &next);
+	assert_int_equal(fixture.maps->ports->n_static, 0);
+	assert_int_equal(fixture_find_in(&fixture, TCP, POOL + 9, 2000),
+			 MR_FLOW_NONE);
 }
 
 /* Another host behind a port, and another port of a host. */
@@ -218,35 +226,35 @@ TEST_RIG(forwards_change_hands)
 	struct next next;
 	uint32_t id;
 
-	rig.forwards[0] = (struct nat_forward){
-		POOL, INSIDE + 5, 80, 80, 80, 1 << NAT_TCP
-	};
-	rig.forwards[1] = (struct nat_forward){
-		POOL, INSIDE + 6, 81, 81, 81, 1 << NAT_TCP
-	};
-	rig.config.n_forwards = 2;
-	rig_start(&rig);
-	rig_map(&rig, TCP, INSIDE + 7, 80);
-	ports = rig.maps->ports;
-	next_init(&next, &rig);
+	fixture.forwards[0] = (struct nat_forward){ POOL, INSIDE + 5,  80, 80,
+						    80,   1 << NAT_TCP };
+	fixture.forwards[1] = (struct nat_forward){ POOL, INSIDE + 6,  81, 81,
+						    81,   1 << NAT_TCP };
+	fixture.config.n_forwards = 2;
+	fixture_start(&fixture);
+	fixture_map(&fixture, TCP, INSIDE + 7, 80);
+	ports = fixture.maps->ports;
+	next_init(&next, &fixture);
 	next.forwards[0].inside_addr = INSIDE + 7;
 	next.forwards[1].outside_first = next.forwards[1].outside_last = 82;
-	reload(&rig, &next);
-	assert_ptr_equal(rig.maps->ports, ports);
-	id = rig_find_in(&rig, TCP, POOL, 80);
-	assert_int_equal(rig_find_out(&rig, TCP, INSIDE + 7, 80), id);
-	assert_int_equal(rig_port(&rig, id), 80);
-	assert_int_equal(rig_find_out(&rig, TCP, INSIDE + 5, 80), MR_FLOW_NONE);
-	assert_int_equal(rig_find_in(&rig, TCP, POOL, 81), MR_FLOW_NONE);
-	id = rig_find_in(&rig, TCP, POOL, 82);
-	assert_int_equal(rig_find_out(&rig, TCP, INSIDE + 6, 81), id);
-	assert_int_equal(rig_stats(&rig).n_mappings, 2);
-	assert_int_equal(rig_stats(&rig).n_quarantined, 1);
-	rig_at(&rig, 1200);
+	reload(&fixture, &next);
+	assert_ptr_equal(fixture.maps->ports, ports);
+	id = fixture_find_in(&fixture, TCP, POOL, 80);
+	assert_int_equal(fixture_find_out(&fixture, TCP, INSIDE + 7, 80), id);
+	assert_int_equal(fixture_port(&fixture, id), 80);
+	assert_int_equal(fixture_find_out(&fixture, TCP, INSIDE + 5, 80),
+			 MR_FLOW_NONE);
+	assert_int_equal(fixture_find_in(&fixture, TCP, POOL, 81),
+			 MR_FLOW_NONE);
+	id = fixture_find_in(&fixture, TCP, POOL, 82);
+	assert_int_equal(fixture_find_out(&fixture, TCP, INSIDE + 6, 81), id);
+	assert_int_equal(fixture_stats(&fixture).n_mappings, 2);
+	assert_int_equal(fixture_stats(&fixture).n_quarantined, 1);
+	fixture_at(&fixture, 1200);
 	next.config.n_forwards = 0;
-	reload(&rig, &next);
-	assert_int_equal(rig_stats(&rig).n_mappings, 0);
-	assert_int_equal(rig_stats(&rig).n_subscribers, 0);
+	reload(&fixture, &next);
+	assert_int_equal(fixture_stats(&fixture).n_mappings, 0);
+	assert_int_equal(fixture_stats(&fixture).n_subscribers, 0);
 }
 
 /* No room for one of them: the old configuration stays in force. */
@@ -256,34 +264,36 @@ TEST_RIG(static_ones_are_made_before_others_end)
 	struct next next;
 	uint32_t id, n = 0;
 
-	rig.forwards[0] = (struct nat_forward){
-		POOL, INSIDE + 5, 80, 80, 80, 1 << NAT_TCP
-	};
-	rig.config.n_forwards = 1;
-	rig.config.max_mappings = 10;
-	rig_start(&rig);
-	id = rig_find_in(&rig, TCP, POOL, 80);
+	fixture.forwards[0] = (struct nat_forward){ POOL, INSIDE + 5,  80, 80,
+						    80,   1 << NAT_TCP };
+	fixture.config.n_forwards = 1;
+	fixture.config.max_mappings = 10;
+	fixture_start(&fixture);
+	id = fixture_find_in(&fixture, TCP, POOL, 80);
 	/* Others take all numbers. */
 	for (struct nat_tuple end = { .proto = GRE, .realm = 1 };
-	     nat_other_add(rig.maps, &end, id) == 0; end.addr++)
+	     nat_other_add(fixture.maps, &end, id) == 0; end.addr++)
 		n++;
-	assert_int_equal(
-		nat_other_add(rig.maps, &(struct nat_tuple){ .realm = 2 }, id),
-		-ENOSPC);
-	next_init(&next, &rig);
+	assert_int_equal(nat_other_add(fixture.maps,
+				       &(struct nat_tuple){ .realm = 2 }, id),
+			 -ENOSPC);
+	next_init(&next, &fixture);
 	next.forwards[0] = (struct nat_forward){
 		POOL, INSIDE + 6, 81, 89, 80, 1 << NAT_TCP
 	};
 	next.config.timeouts.udp_s = 1;
-	assert_int_equal(nat_maps_reload(rig.maps, &next.config, 1000, &why),
-			 -ENOMEM);
+	assert_int_equal(
+		nat_maps_reload(fixture.maps, &next.config, 1000, &why),
+		-ENOMEM);
 	assert_reason_has(&why, "no memory for static mappings");
-	assert_int_equal(rig_find_in(&rig, TCP, POOL, 80), id);
-	assert_int_equal(rig_find_in(&rig, TCP, POOL, 81), MR_FLOW_NONE);
-	assert_int_equal(rig_find_out(&rig, TCP, INSIDE + 6, 80), MR_FLOW_NONE);
-	assert_int_equal(rig_stats(&rig).n_mappings, 1);
-	assert_int_equal(rig_stats(&rig).n_subscribers, 1);
-	assert_int_equal(rig.maps->timeouts.udp_s, 300);
+	assert_int_equal(fixture_find_in(&fixture, TCP, POOL, 80), id);
+	assert_int_equal(fixture_find_in(&fixture, TCP, POOL, 81),
+			 MR_FLOW_NONE);
+	assert_int_equal(fixture_find_out(&fixture, TCP, INSIDE + 6, 80),
+			 MR_FLOW_NONE);
+	assert_int_equal(fixture_stats(&fixture).n_mappings, 1);
+	assert_int_equal(fixture_stats(&fixture).n_subscribers, 1);
+	assert_int_equal(fixture.maps->timeouts.udp_s, 300);
 	assert_true(n > 0);
 }
 
@@ -292,31 +302,32 @@ TEST_RIG(what_is_no_longer_allowed_ends)
 	struct next next;
 	uint32_t n_kept = 0;
 
-	rig.pool[0].last = POOL + 1;
-	rig.config.logs_sessions = true;
-	rig.config.passes_other_protocols = true;
-	rig_start(&rig);
+	fixture.pool[0].last = POOL + 1;
+	fixture.config.logs_sessions = true;
+	fixture.config.passes_other_protocols = true;
+	fixture_start(&fixture);
 	for (uint32_t i = 0; i < 100; i++)
-		rig_map(&rig, UDP, INSIDE + i, 1);
-	rig_map(&rig, GRE, INSIDE + 1, 0);
+		fixture_map(&fixture, UDP, INSIDE + i, 1);
+	fixture_map(&fixture, GRE, INSIDE + 1, 0);
 	for (uint32_t i = 0; i < 64; i++) {
-		uint32_t id = rig_find_out(&rig, UDP, INSIDE + i, 1);
+		uint32_t id = fixture_find_out(&fixture, UDP, INSIDE + i, 1);
 
-		n_kept += rig_addr(&rig, id) == POOL &&
-			  rig_port(&rig, id) < 40000;
+		n_kept += fixture_addr(&fixture, id) == POOL &&
+			  fixture_port(&fixture, id) < 40000;
 	}
-	rig.n_events = 0;
-	next_init(&next, &rig);
+	fixture.n_events = 0;
+	next_init(&next, &fixture);
 	next.pool[0].last = POOL;
 	next.config.ports.last = 39999;
 	next.subscribers[0].mask = 0xffffffc0;
 	next.config.passes_other_protocols = false;
-	reload(&rig, &next);
-	assert_int_equal(rig_stats(&rig).n_mappings, n_kept);
-	assert_int_equal(rig_stats(&rig).n_subscribers, n_kept);
-	assert_int_equal(rig.n_events, 101 - n_kept);
-	assert_int_equal(rig.events[0].what, NAT_LOG_MAPPING_END);
-	assert_int_equal(rig_find_out(&rig, GRE, INSIDE + 1, 0), MR_FLOW_NONE);
+	reload(&fixture, &next);
+	assert_int_equal(fixture_stats(&fixture).n_mappings, n_kept);
+	assert_int_equal(fixture_stats(&fixture).n_subscribers, n_kept);
+	assert_int_equal(fixture.n_events, 101 - n_kept);
+	assert_int_equal(fixture.events[0].what, NAT_LOG_MAPPING_END);
+	assert_int_equal(fixture_find_out(&fixture, GRE, INSIDE + 1, 0),
+			 MR_FLOW_NONE);
 }
 
 TEST_RIG(static_ones_come_go_and_stay)
@@ -324,56 +335,60 @@ TEST_RIG(static_ones_come_go_and_stay)
 	struct next next;
 	uint32_t id, inside, outside, host;
 
-	rig.forwards[0] = (struct nat_forward){
-		POOL, INSIDE + 5, 80, 80, 80, 1 << NAT_TCP
-	};
-	rig.forwards[1] = (struct nat_forward){
-		POOL, INSIDE + 6, 81, 81, 80, 1 << NAT_TCP
-	};
-	rig.config.n_forwards = 2;
-	rig_start(&rig);
-	id = rig_find_in(&rig, TCP, POOL, 80);
-	rig_out(&rig, id, REMOTE, 9, SYN | ACK);
-	rig_out(&rig, id, REMOTE, 10, SYN | ACK);
+	fixture.forwards[0] = (struct nat_forward){ POOL, INSIDE + 5,  80, 80,
+						    80,   1 << NAT_TCP };
+	fixture.forwards[1] = (struct nat_forward){ POOL, INSIDE + 6,  81, 81,
+						    80,   1 << NAT_TCP };
+	fixture.config.n_forwards = 2;
+	fixture_start(&fixture);
+	id = fixture_find_in(&fixture, TCP, POOL, 80);
+	fixture_out(&fixture, id, REMOTE, 9, SYN | ACK);
+	fixture_out(&fixture, id, REMOTE, 10, SYN | ACK);
 	/* In the way of what comes: by inside end, outside end, and host. */
-	inside = rig_map(&rig, UDP, INSIDE + 7, 53);
-	outside = rig_map(&rig, UDP, INSIDE + 8, 1);
-	host = rig_map(&rig, UDP, INSIDE + 9, 1);
-	next_init(&next, &rig);
+	inside = fixture_map(&fixture, UDP, INSIDE + 7, 53);
+	outside = fixture_map(&fixture, UDP, INSIDE + 8, 1);
+	host = fixture_map(&fixture, UDP, INSIDE + 9, 1);
+	next_init(&next, &fixture);
 	next.forwards[1] = (struct nat_forward){
 		POOL, INSIDE + 7, 53, 53, 53, 1 << NAT_UDP
 	};
-	next.forwards[2] = (struct nat_forward){ POOL,
-						 INSIDE + 7,
-						 rig_port(&rig, outside),
-						 rig_port(&rig, outside),
-						 99,
-						 1 << NAT_UDP };
+	next.forwards[2] =
+		(struct nat_forward){ POOL,
+				      INSIDE + 7,
+				      fixture_port(&fixture, outside),
+				      fixture_port(&fixture, outside),
+				      99,
+				      1 << NAT_UDP };
 	next.config.n_forwards = 3;
 	next.one_to_ones[0] = (struct nat_one_to_one){ POOL + 1, INSIDE + 9 };
 	next.config.n_one_to_ones = 1;
-	reload(&rig, &next);
-	assert_int_equal(rig_find_in(&rig, TCP, POOL, 80), id);
-	assert_int_equal(nat_map_at(rig.maps, id)->tcp_state, NAT_TCP_ANSWERED);
-	assert_int_equal(rig_stats(&rig).n_sessions, 1);
-	assert_int_equal(rig_find_in(&rig, TCP, POOL, 81), MR_FLOW_NONE);
-	assert_int_equal(rig_find_out(&rig, TCP, INSIDE + 6, 80), MR_FLOW_NONE);
-	inside = rig_find_out(&rig, UDP, INSIDE + 7, 53);
-	assert_int_equal(rig_port(&rig, inside), 53);
-	assert_int_equal(rig_find_out(&rig, UDP, INSIDE + 8, 1), MR_FLOW_NONE);
-	assert_int_equal(
-		rig_find_in(&rig, UDP, POOL, next.forwards[2].outside_first),
-		rig_find_out(&rig, UDP, INSIDE + 7, 99));
-	host = rig_find_out(&rig, UDP, INSIDE + 9, 1);
-	assert_int_equal(rig_addr(&rig, host), POOL + 1);
-	assert_int_equal(rig_find_in(&rig, ICMP, POOL + 1, 1), host);
-	assert_int_equal(rig_stats(&rig).n_mappings, 4);
+	reload(&fixture, &next);
+	assert_int_equal(fixture_find_in(&fixture, TCP, POOL, 80), id);
+	assert_int_equal(nat_map_at(fixture.maps, id)->tcp_state,
+			 NAT_TCP_ANSWERED);
+	assert_int_equal(fixture_stats(&fixture).n_sessions, 1);
+	assert_int_equal(fixture_find_in(&fixture, TCP, POOL, 81),
+			 MR_FLOW_NONE);
+	assert_int_equal(fixture_find_out(&fixture, TCP, INSIDE + 6, 80),
+			 MR_FLOW_NONE);
+	inside = fixture_find_out(&fixture, UDP, INSIDE + 7, 53);
+	assert_int_equal(fixture_port(&fixture, inside), 53);
+	assert_int_equal(fixture_find_out(&fixture, UDP, INSIDE + 8, 1),
+			 MR_FLOW_NONE);
+	assert_int_equal(fixture_find_in(&fixture, UDP, POOL,
+					 next.forwards[2].outside_first),
+			 fixture_find_out(&fixture, UDP, INSIDE + 7, 99));
+	host = fixture_find_out(&fixture, UDP, INSIDE + 9, 1);
+	assert_int_equal(fixture_addr(&fixture, host), POOL + 1);
+	assert_int_equal(fixture_find_in(&fixture, ICMP, POOL + 1, 1), host);
+	assert_int_equal(fixture_stats(&fixture).n_mappings, 4);
 	/* And all of them go. */
 	next.config.n_forwards = next.config.n_one_to_ones = 0;
-	reload(&rig, &next);
-	assert_int_equal(rig_stats(&rig).n_mappings, 0);
-	assert_int_equal(rig_stats(&rig).n_subscribers, 0);
-	assert_int_equal(rig_find_in(&rig, ICMP, POOL + 1, 1), MR_FLOW_NONE);
+	reload(&fixture, &next);
+	assert_int_equal(fixture_stats(&fixture).n_mappings, 0);
+	assert_int_equal(fixture_stats(&fixture).n_subscribers, 0);
+	assert_int_equal(fixture_find_in(&fixture, ICMP, POOL + 1, 1),
+			 MR_FLOW_NONE);
 }
 
 TEST_STARTED(a_shorter_timer_counts_at_once)
@@ -381,20 +396,20 @@ TEST_STARTED(a_shorter_timer_counts_at_once)
 	struct next next;
 	uint32_t id;
 
-	rig_map(&rig, UDP, INSIDE, 1);
-	id = rig_map(&rig, TCP, INSIDE, 1);
+	fixture_map(&fixture, UDP, INSIDE, 1);
+	id = fixture_map(&fixture, TCP, INSIDE, 1);
 	for (uint16_t i = 0; i < 2; i++) {
-		rig_out(&rig, id, REMOTE, i, SYN);
-		rig_in(&rig, id, REMOTE, i, SYN);
+		fixture_out(&fixture, id, REMOTE, i, SYN);
+		fixture_in(&fixture, id, REMOTE, i, SYN);
 	}
-	next_init(&next, &rig);
+	next_init(&next, &fixture);
 	next.config.timeouts.udp_s = 120;
 	next.config.timeouts.tcp_open_s = 7000;
-	reload(&rig, &next);
-	assert_int_equal(rig_at(&rig, 1120), 0);
-	assert_int_equal(rig_at(&rig, 1121), 1);
-	assert_int_equal(rig_at(&rig, 8000), 0);
-	assert_int_equal(rig_at(&rig, 8001), 1);
+	reload(&fixture, &next);
+	assert_int_equal(fixture_at(&fixture, 1120), 0);
+	assert_int_equal(fixture_at(&fixture, 1121), 1);
+	assert_int_equal(fixture_at(&fixture, 8000), 0);
+	assert_int_equal(fixture_at(&fixture, 8001), 1);
 }
 
 TEST_RIG(filters_change_with_what_they_know)
@@ -402,37 +417,39 @@ TEST_RIG(filters_change_with_what_they_know)
 	struct next next;
 	uint32_t udp, tcp;
 
-	rig.config.filtering[NAT_UDP] = NAT_FILTER_ADDRESS;
-	rig_start(&rig);
-	udp = rig_map(&rig, UDP, INSIDE, 1);
-	tcp = rig_map(&rig, TCP, INSIDE, 1);
+	fixture.config.filtering[NAT_UDP] = NAT_FILTER_ADDRESS;
+	fixture_start(&fixture);
+	udp = fixture_map(&fixture, UDP, INSIDE, 1);
+	tcp = fixture_map(&fixture, TCP, INSIDE, 1);
 	for (uint32_t i = 0; i < 3; i++) {
-		rig_out(&rig, udp, REMOTE + i, 1, 0);
-		rig_out(&rig, tcp, REMOTE + i, 1, SYN);
+		fixture_out(&fixture, udp, REMOTE + i, 1, 0);
+		fixture_out(&fixture, tcp, REMOTE + i, 1, SYN);
 	}
-	next_init(&next, &rig);
+	next_init(&next, &fixture);
 	next.config.filtering[NAT_UDP] = NAT_FILTER_ADDRESS_PORT;
 	next.config.filtering[NAT_TCP] = NAT_FILTER_ADDRESS;
-	reload(&rig, &next);
-	assert_int_equal(rig_stats(&rig).n_sessions, 2);
+	reload(&fixture, &next);
+	assert_int_equal(fixture_stats(&fixture).n_sessions, 2);
 	for (uint32_t i = 0; i < 3; i++) {
-		assert_int_equal(rig_in(&rig, tcp, REMOTE + i, 99, SYN),
+		assert_int_equal(fixture_in(&fixture, tcp, REMOTE + i, 99, SYN),
 				 NAT_OK);
-		rig_out(&rig, udp, REMOTE + i, 1, 0);
-		assert_int_equal(rig_in(&rig, udp, REMOTE + i, 1, 0), NAT_OK);
-		assert_int_equal(rig_in(&rig, udp, REMOTE + i, 2, 0),
+		fixture_out(&fixture, udp, REMOTE + i, 1, 0);
+		assert_int_equal(fixture_in(&fixture, udp, REMOTE + i, 1, 0),
+				 NAT_OK);
+		assert_int_equal(fixture_in(&fixture, udp, REMOTE + i, 2, 0),
 				 NAT_DROP_FILTERED);
 	}
-	assert_int_equal(rig_in(&rig, tcp, REMOTE + 3, 99, SYN),
+	assert_int_equal(fixture_in(&fixture, tcp, REMOTE + 3, 99, SYN),
 			 NAT_DROP_UNSOLICITED_SYN);
-	next_init(&next, &rig);
+	next_init(&next, &fixture);
 	next.config.filtering[NAT_UDP] = NAT_FILTER_NONE;
-	reload(&rig, &next);
-	assert_int_equal(rig_in(&rig, tcp, REMOTE + 3, 99, SYN), NAT_OK);
-	assert_int_equal(rig_in(&rig, udp, REMOTE + 3, 99, 0), NAT_OK);
-	assert_int_equal(rig_stats(&rig).n_sessions, 2);
-	assert_int_equal(rig_at(&rig, 1301), 2);
-	assert_int_equal(rig_stats(&rig).n_sessions, 0);
+	reload(&fixture, &next);
+	assert_int_equal(fixture_in(&fixture, tcp, REMOTE + 3, 99, SYN),
+			 NAT_OK);
+	assert_int_equal(fixture_in(&fixture, udp, REMOTE + 3, 99, 0), NAT_OK);
+	assert_int_equal(fixture_stats(&fixture).n_sessions, 2);
+	assert_int_equal(fixture_at(&fixture, 1301), 2);
+	assert_int_equal(fixture_stats(&fixture).n_sessions, 0);
 }
 
 /* Their owners are told to the log again; whose do not fit any more, end. */
@@ -441,33 +458,34 @@ TEST_RIG(blocks_change_their_size)
 	struct next next;
 	uint32_t n_ended;
 
-	rig.config.ports.block = 64;
-	rig_start(&rig);
+	fixture.config.ports.block = 64;
+	fixture_start(&fixture);
 	for (uint32_t i = 0; i < 40; i++)
-		rig_map(&rig, UDP, INSIDE + i, 1);
+		fixture_map(&fixture, UDP, INSIDE + i, 1);
 	for (uint32_t i = 0; i < 40; i += 2)
-		nat_maps_close(rig.maps, rig_find_out(&rig, UDP, INSIDE + i, 1),
+		nat_maps_close(fixture.maps,
+			       fixture_find_out(&fixture, UDP, INSIDE + i, 1),
 			       1000);
-	assert_int_equal(rig.n_events, 40);
-	next_init(&next, &rig);
+	assert_int_equal(fixture.n_events, 40);
+	next_init(&next, &fixture);
 	next.config.ports.block = 4096;
-	reload(&rig, &next);
-	n_ended = 20 - (uint32_t)rig_stats(&rig).n_mappings;
+	reload(&fixture, &next);
+	n_ended = 20 - (uint32_t)fixture_stats(&fixture).n_mappings;
 	assert_in_range(n_ended, 4, 19); /* there are 16 blocks */
 	for (uint32_t i = 40; i < 80; i++)
-		assert_int_equal(rig.events[i].what, NAT_LOG_BLOCK_END);
-	assert_int_equal(rig.events[80].what, NAT_LOG_BLOCK_BEGIN);
-	rig_at(&rig, 1301);
-	rig_at(&rig, 1500);
-	assert_int_equal(rig_stats(&rig).n_subscribers, 0);
-	assert_int_equal(rig_stats(&rig).n_quarantined, 0);
-	rig_check_ports(&rig);
+		assert_int_equal(fixture.events[i].what, NAT_LOG_BLOCK_END);
+	assert_int_equal(fixture.events[80].what, NAT_LOG_BLOCK_BEGIN);
+	fixture_at(&fixture, 1301);
+	fixture_at(&fixture, 1500);
+	assert_int_equal(fixture_stats(&fixture).n_subscribers, 0);
+	assert_int_equal(fixture_stats(&fixture).n_quarantined, 0);
+	fixture_check_ports(&fixture);
 	/* And none at all. */
-	rig_map(&rig, UDP, INSIDE, 1);
-	next_init(&next, &rig);
+	fixture_map(&fixture, UDP, INSIDE, 1);
+	next_init(&next, &fixture);
 	next.config.ports.block = 0;
-	reload(&rig, &next);
-	assert_int_equal(rig_stats(&rig).n_mappings, 1);
+	reload(&fixture, &next);
+	assert_int_equal(fixture_stats(&fixture).n_mappings, 1);
 }
 
 TEST_RIG(a_bad_configuration_leaves_all_as_it_was)
@@ -476,41 +494,46 @@ TEST_RIG(a_bad_configuration_leaves_all_as_it_was)
 	struct next next;
 	uint32_t id;
 
-	rig.config.max_mappings = 10;
-	rig_start(&rig);
-	id = rig_map(&rig, UDP, INSIDE, 1);
-	next_init(&next, &rig);
+	fixture.config.max_mappings = 10;
+	fixture_start(&fixture);
+	id = fixture_map(&fixture, UDP, INSIDE, 1);
+	next_init(&next, &fixture);
 	next.config.max_mappings = 11;
-	assert_int_equal(nat_maps_reload(rig.maps, &next.config, 1000, &why),
-			 -EINVAL);
+	assert_int_equal(
+		nat_maps_reload(fixture.maps, &next.config, 1000, &why),
+		-EINVAL);
 	assert_reason_has(&why, "more than 10 mappings");
-	next_init(&next, &rig);
+	next_init(&next, &fixture);
 	next.config.max_sessions *= 2;
-	assert_int_equal(nat_maps_reload(rig.maps, &next.config, 1000, NULL),
-			 -EINVAL);
-	next_init(&next, &rig);
+	assert_int_equal(
+		nat_maps_reload(fixture.maps, &next.config, 1000, NULL),
+		-EINVAL);
+	next_init(&next, &fixture);
 	next.forwards[0] =
 		(struct nat_forward){ POOL, INSIDE, 1, 9000, 1, 1 << NAT_TCP };
 	next.config.n_forwards = 1;
-	assert_int_equal(nat_maps_reload(rig.maps, &next.config, 1000, &why),
-			 -EINVAL);
+	assert_int_equal(
+		nat_maps_reload(fixture.maps, &next.config, 1000, &why),
+		-EINVAL);
 	assert_reason_has(&why, "9000 static mappings need a restart");
 	next.forwards[0].outside_last = 9;
 	next.forwards[1] = next.forwards[0];
 	next.config.n_forwards = 2;
-	assert_int_equal(nat_maps_reload(rig.maps, &next.config, 1000, &why),
-			 -EINVAL);
+	assert_int_equal(
+		nat_maps_reload(fixture.maps, &next.config, 1000, &why),
+		-EINVAL);
 	assert_reason_has(&why, "twice");
-	next_init(&next, &rig);
+	next_init(&next, &fixture);
 	next.config.ports.block = 100;
-	assert_int_equal(nat_maps_reload(rig.maps, &next.config, 1000, &why),
-			 -EINVAL);
-	assert_int_equal(rig_find_back(&rig, id), id);
-	assert_int_equal(rig_stats(&rig).n_mappings, 1);
+	assert_int_equal(
+		nat_maps_reload(fixture.maps, &next.config, 1000, &why),
+		-EINVAL);
+	assert_int_equal(fixture_find_back(&fixture, id), id);
+	assert_int_equal(fixture_stats(&fixture).n_mappings, 1);
 	/* Lower limits hold for what comes. */
-	next_init(&next, &rig);
+	next_init(&next, &fixture);
 	next.config.max_mappings = 1;
-	reload(&rig, &next);
-	assert_int_equal(rig_open(&rig, UDP, INSIDE, 2, &id),
+	reload(&fixture, &next);
+	assert_int_equal(fixture_open(&fixture, UDP, INSIDE, 2, &id),
 			 NAT_DROP_TABLE_FULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of apps/nat/datapath/steer.c: two workers' rings, on one thread. */
-#include "worker/rig.h"
+#include "worker/fixture.h"
 
 #include <arpa/inet.h>
 
@@ -12,7 +12,7 @@ static const uint32_t external = 0xc0000201, remote = 0xcb007109;
 static const uint64_t second_ns = 1000000000;
 
 struct both {
-	struct rig rig;
+	struct fixture fixture;
 	struct nat_routes *routes;
 	struct nat_steering *steering;
 	struct nat_steer *steers[2];
@@ -30,10 +30,10 @@ static void open_both(struct both *b)
 
 	memset(b, 0, sizeof(*b));
 	b->now_ns = second_ns;
-	rig_open(&b->rig, NULL, 2, MR_IDLE_POLL);
+	fixture_open(&b->fixture, NULL, 2, MR_IDLE_POLL);
 	assert_int_equal(nat_routes_create(&config, 2, &b->routes), 0);
-	assert_int_equal(nat_steering_create(b->rig.ctx, b->rig.workers, 2,
-					     N_ENTRIES, &b->steering, &why),
+	assert_int_equal(nat_steering_create(b->fixture.ctx, b->fixture.workers,
+					     2, N_ENTRIES, &b->steering, &why),
 			 0);
 	for (uint32_t w = 0; w < 2; w++) {
 		b->steers[w] = nat_steer_of(b->steering, w);
@@ -41,14 +41,14 @@ static void open_both(struct both *b)
 	}
 }
 
-/* rig_close() looks whether each page came back. */
+/* fixture_close() looks whether each page came back. */
 static void close_both(struct both *b)
 {
 	for (uint32_t w = 0; w < 2; w++)
 		nat_steer_give_up(b->steers[w], &b->stats[w]);
 	nat_steering_destroy(b->steering);
 	nat_routes_destroy(b->routes);
-	rig_close(&b->rig);
+	fixture_close(&b->fixture);
 }
 
 static void put16(uint8_t *at, uint32_t value)
@@ -64,8 +64,8 @@ static struct mr_frame piece_of(struct both *b, uint16_t id, uint16_t port,
 	struct mr_frame frame;
 	uint8_t *bytes;
 
-	rig_frames(&b->rig, b->rig.cache, &frame, 1);
-	bytes = (uint8_t *)rig_number(&b->rig, &frame);
+	fixture_frames(&b->fixture, b->fixture.cache, &frame, 1);
+	bytes = (uint8_t *)fixture_number(&b->fixture, &frame);
 	memset(bytes, 0, 64);
 	put16(bytes + 12, 0x0800);
 	bytes[14] = 0x45;
@@ -90,7 +90,7 @@ static struct mr_frame frame_of(struct both *b, uint16_t port,
 
 static uint8_t number_of(struct both *b, const struct mr_frame *frame)
 {
-	return ((uint8_t *)rig_number(&b->rig, frame))[22];
+	return ((uint8_t *)fixture_number(&b->fixture, frame))[22];
 }
 
 /* A port of each worker's. */
@@ -120,7 +120,7 @@ static uint32_t receive(struct both *b, uint32_t w, struct mr_frame *frames)
 
 static void free_frames(struct both *b, struct mr_frame *frames, uint32_t n)
 {
-	mr_frame_free_bulk(b->rig.cache, frames, n);
+	mr_frame_free_bulk(b->fixture.cache, frames, n);
 }
 
 TEST(test_each_gets_its_own_in_order)
@@ -278,8 +278,9 @@ TEST(test_long_fragments_wait_on_few_pages)
 	for (uint16_t i = 0; i < 20; i++) {
 		struct mr_frame got[MR_BURST_MAX];
 
-		rig_frames(&b.rig, b.rig.cache, frames, MR_MAX_SEGS);
-		mr_frame_free_bulk(b.rig.cache, frames, 1);
+		fixture_frames(&b.fixture, b.fixture.cache, frames,
+			       MR_MAX_SEGS);
+		mr_frame_free_bulk(b.fixture.cache, frames, 1);
 		frames[0] = frame_of(&b, 0, i + 1, 0);
 		for (uint32_t k = 0; k + 1 < MR_MAX_SEGS; k++)
 			frames[k].flags |= MR_FRAME_MORE;
@@ -337,7 +338,7 @@ TEST(test_a_flood_keeps_nobody_out)
 
 int main(void)
 {
-	if (rig_n_cores() < 2) {
+	if (fixture_n_cores() < 2) {
 		printf("one core: two workers need two\n");
 		return 77;
 	}

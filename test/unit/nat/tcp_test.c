@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of apps/nat/mapping/tcp.c: RFC 7857 figure 1, arrow by arrow. */
-#include "rig.h"
+#include "fixture.h"
 
 /*
  * Conversations and the state that each ends in. ">SA" is a SYN+ACK that goes

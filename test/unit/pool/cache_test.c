@@ -234,7 +234,7 @@ TEST(first_page_that_is_shared_counts)
 	mr_frag_free_bulk(other, addrs, 32);
 	assert_in_flight(f.pool, 1);
 	assert_int_equal(pool_stats(f.pool).recycle_released_refcnt, 1);
-	assert_true(mr_frame_is_sole(f.cache, &frames[17]));
+	assert_true(mr_frame_is_exclusive(f.cache, &frames[17]));
 	mr_frame_free_bulk(f.cache, &frames[17], 1);
 	assert_in_flight(f.pool, 0);
 	mr_cache_destroy(other);

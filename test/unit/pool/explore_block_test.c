@@ -9,7 +9,7 @@
 #define mri_block_retire stepped_block_retire
 #define mri_block_sub stepped_block_sub
 #define mri_block_ref stepped_block_ref
-#define mri_block_is_sole stepped_block_is_sole
+#define mri_block_is_exclusive stepped_block_is_sole
 #define mri_block_put stepped_block_put
 #define mri_block_put_direct stepped_block_put_direct
 #define mri_block_flush stepped_block_flush

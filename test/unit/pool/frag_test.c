@@ -185,7 +185,7 @@ TEST(frag_as_a_frame)
 	}
 	a = frames[1].addr;
 	pages = mr_cache_pages(f.p.cache);
-	assert_true(mr_frame_is_sole(f.p.cache, &frames[1]));
+	assert_true(mr_frame_is_exclusive(f.p.cache, &frames[1]));
 	assert_false(mr_pages_room(&pages, &frames[1], &room));
 	assert_int_equal(mr_frame_room(f.p.cache, &frames[1], &room), 0);
 	assert_int_equal(room.front_bytes, 0);
@@ -203,14 +203,14 @@ TEST(frag_as_a_frame)
 	/* Once one is shared, nobody can say of another that it is not. */
 	assert_int_equal(mr_frame_ref(f.p.cache, &frames[1], 1), 0);
 	for (int i = 0; i < 3; i++)
-		assert_false(mr_frame_is_sole(f.p.cache, &frames[i]));
+		assert_false(mr_frame_is_exclusive(f.p.cache, &frames[i]));
 	assert_int_equal(mr_frame_put(f.p.cache, &frames[0], 1), -EROFS);
 	assert_int_equal(mr_frame_unshare(f.p.cache, &frames[1], 1), 0);
 	assert_true(frames[1].addr != a + 20);
 	assert_int_equal(frames[1].len, 60);
 	for (int i = 0; i < 60; i++)
 		assert_int_equal(f.p.base[frames[1].addr + (uint64_t)i], 'b');
-	assert_true(mr_frame_is_sole(f.p.cache, &frames[1]));
+	assert_true(mr_frame_is_exclusive(f.p.cache, &frames[1]));
 	mr_frame_free_bulk(f.p.cache, frames, 3);
 	assert_in_flight(f.p.pool, 8);
 	give_back(&f, a);

@@ -43,11 +43,11 @@ TEST(owners_are_counted_to_255)
 		assert_int_equal(mr_frame_ref(f.cache, &frames[1], 1), 0);
 	/* None is added, to those before the full one neither. */
 	assert_int_equal(mr_frame_ref(f.cache, frames, 3), -EOVERFLOW);
-	assert_true(mr_frame_is_sole(f.cache, &frames[0]));
-	assert_true(mr_frame_is_sole(f.cache, &frames[2]));
+	assert_true(mr_frame_is_exclusive(f.cache, &frames[0]));
+	assert_true(mr_frame_is_exclusive(f.cache, &frames[2]));
 	frames[1].addr = UINT64_MAX;
 	assert_int_equal(mr_frame_ref(f.cache, frames, 3), -EINVAL);
-	assert_true(mr_frame_is_sole(f.cache, &frames[0]));
+	assert_true(mr_frame_is_exclusive(f.cache, &frames[0]));
 	frames[1].addr = addrs[1] + 4095; /* any byte of it */
 	for (int i = 1; i < 255; i++) {
 		mr_frame_free_bulk(f.cache, &frames[1], 1);
@@ -95,7 +95,7 @@ TEST(unshare_takes_a_frame_of_18_entries)
 		assert_int_equal(f.base[frames[i].addr], i);
 		assert_int_equal(f.base[frames[i].addr + 1499], i);
 		assert_int_equal(frames[i].flags, shared[i].flags);
-		assert_true(mr_frame_is_sole(f.cache, &frames[i]));
+		assert_true(mr_frame_is_exclusive(f.cache, &frames[i]));
 	}
 	assert_in_flight(f.pool, MR_MAX_SEGS + 1); /* the other owner's */
 	mr_frame_free_bulk(f.cache, frames, MR_MAX_SEGS);

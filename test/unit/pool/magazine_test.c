@@ -210,13 +210,13 @@ TEST(max_pages_holds_beside_larger_magazines)
 	assert_in_range(n_open, 64, MR_OPEN_MAGAZINES * 63);
 }
 
-/* The janitor packs what it took into magazines as large, and loses none. */
+/* mr_pool_trim() packs what it took into magazines as large, and loses none. */
 TEST(janitor_packs_magazines_of_that_size)
 {
 	static uint64_t addrs[N_PAGES];
 
 	for (uint32_t size = 64; size <= 512; size *= 2) {
-		const struct mr_tend_config config = { .size = sizeof(config) };
+		const struct mr_trim_config config = { .size = sizeof(config) };
 		struct pool_fixture f;
 
 		open_with(&f, size);
@@ -225,10 +225,10 @@ TEST(janitor_packs_magazines_of_that_size)
 			N_PAGES);
 		mr_frag_free_bulk(f.cache, addrs, N_PAGES);
 		for (int tick = 0; tick < 20; tick++) {
-			struct mr_tend_report report = { .size = sizeof(
+			struct mr_trim_report report = { .size = sizeof(
 								 report) };
 
-			assert_int_equal(mr_pool_tend(f.pool, &config, &report),
+			assert_int_equal(mr_pool_trim(f.pool, &config, &report),
 					 0);
 			assert_int_equal(report.n_duplicates, 0);
 			assert_in_flight(f.pool, 0);

@@ -172,7 +172,7 @@ static void ask_for_nobodys(struct model *m)
 	assert_int_equal(mr_frame_unshare(cache, &frame, 0), -EINVAL);
 	assert_int_equal(mr_frame_unshare(cache, &frame, MR_MAX_SEGS + 1),
 			 -EINVAL);
-	assert_false(mr_frame_is_sole(cache, &frame));
+	assert_false(mr_frame_is_exclusive(cache, &frame));
 	assert_memory_equal(&frame, &before, sizeof(frame));
 }
 
@@ -335,7 +335,7 @@ static void move_ends(struct model *m)
 	struct mr_room room, fast;
 	uint32_t n;
 
-	assert_int_equal(mr_frame_is_sole(c, v), err == 0);
+	assert_int_equal(mr_frame_is_exclusive(c, v), err == 0);
 	assert_int_equal(mr_frame_room(c, v, &room), err);
 	assert_int_equal(room.front_bytes, err == 0 ? front : 0);
 	assert_int_equal(room.back_bytes, err == 0 ? back : 0);
@@ -404,7 +404,7 @@ static void make_own(struct model *m)
 	const uint32_t n = 1 + below(m, mri_min_u32(m->n_live, MR_MAX_SEGS));
 	const uint32_t first = below(m, m->n_live - n + 1);
 	struct mr_frame frames[MR_MAX_SEGS], before[MR_MAX_SEGS];
-	bool is_ours = true, is_sole = true, has_block = false;
+	bool is_ours = true, is_exclusive = true, has_block = false;
 	const uint64_t n_most = n_available(m, s, cache);
 	int err;
 
@@ -412,7 +412,7 @@ static void make_own(struct model *m)
 		const struct buffer *b = &m->live[first + i];
 
 		is_ours = is_ours && b->pool == s;
-		is_sole = is_sole && b->n_refs == 1;
+		is_exclusive = is_exclusive && b->n_refs == 1;
 		has_block = has_block || b->order > 0;
 		look_at(m, b);
 		frames[i] = b->view;
@@ -424,7 +424,7 @@ static void make_own(struct model *m)
 	err = mr_frame_unshare(m->caches[cache], frames, n);
 	if (!is_ours)
 		assert_int_equal(err, -EINVAL);
-	else if (is_sole)
+	else if (is_exclusive)
 		assert_int_equal(err, 0);
 	else if (has_block || (!m->sides[s].is_cut && n > n_most))
 		assert_int_equal(err, -ENOMEM);
@@ -432,7 +432,7 @@ static void make_own(struct model *m)
 		assert_int_equal(err, 0);
 	for (uint32_t i = 0; i < n; i++)
 		assert_int_equal(frames[i].flags, before[i].flags);
-	if (err < 0 || is_sole)
+	if (err < 0 || is_exclusive)
 		assert_memory_equal(frames, before, n * sizeof(frames[0]));
 	else
 		take_copies(m, s, first, frames, n);
@@ -442,11 +442,11 @@ static void make_own(struct model *m)
 /* Caches and segments come and go, and nothing of it is seen from outside. */
 static void keep_house(struct model *m)
 {
-	const struct mr_tend_config config = { .size = sizeof(config),
+	const struct mr_trim_config config = { .size = sizeof(config),
 					       .idle_ns = 1 };
 	const uint32_t cache = below(m, N_CACHES);
 	struct side *side = &m->sides[side_of(cache)];
-	struct mr_tend_report report = { .size = sizeof(report) };
+	struct mr_trim_report report = { .size = sizeof(report) };
 
 	switch (below(m, 8)) {
 	case 0:
@@ -459,7 +459,7 @@ static void keep_house(struct model *m)
 		m->caches[cache] = mr_cache_adopt(m->caches[cache]);
 		break;
 	case 2:
-		assert_int_equal(mr_pool_tend(side->pool, &config, &report), 0);
+		assert_int_equal(mr_pool_trim(side->pool, &config, &report), 0);
 		assert_int_equal(report.n_duplicates, 0);
 		break;
 	case 3:

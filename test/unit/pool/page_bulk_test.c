@@ -143,7 +143,7 @@ TEST(freed_blocks_wait_without_the_lock)
 {
 	for (uint32_t order = 1; order <= 3; order++) {
 		const uint32_t n = 64u >> order;
-		struct mr_tend_report report = { .size = sizeof(report) };
+		struct mr_trim_report report = { .size = sizeof(report) };
 		struct mr_frame frames[32];
 		struct pool_fixture f;
 		uint64_t n_calls;
@@ -174,7 +174,7 @@ TEST(freed_blocks_wait_without_the_lock)
 		mr_frag_free_bulk(f.cache, addrs, n);
 		mr_cache_flush(f.cache);
 		for (int tick = 0; tick < 64; tick++)
-			assert_int_equal(mr_pool_tend(f.pool, NULL, &report),
+			assert_int_equal(mr_pool_trim(f.pool, NULL, &report),
 					 0);
 		assert_int_equal(page_stats(f.pool).n_free, 64);
 		fixture_close(&f);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tests of lib/pool/page_segment.c, page_alloc.c, page_bulk.c, janitor.c and
+ * Tests of lib/pool/page_segment.c, page_alloc.c, page_bulk.c, trim.c and
  * poison.c by more threads than cores: pages leave by caches, blocks straight
  * from the page allocator, while a thread grows and shrinks the pool and runs
- * its janitor.
+ * its trim.
  *
  * Each page has a word here that says who has it. A page that is handed out
  * twice shows at once; one whose segment has gone is a fault when it is
@@ -142,9 +142,9 @@ static void work(struct mt_thread *thread, struct shared *shared)
 
 static void grow_and_shrink(struct mt_thread *thread, struct shared *shared)
 {
-	const struct mr_tend_config config = { .size = sizeof(config),
+	const struct mr_trim_config config = { .size = sizeof(config),
 					       .idle_ns = 1 };
-	struct mr_tend_report report = { .size = sizeof(report) };
+	struct mr_trim_report report = { .size = sizeof(report) };
 	struct mr_pool *pool = shared->f.pool;
 
 	while (__atomic_load_n(&shared->n_working, __ATOMIC_ACQUIRE) != 0 &&
@@ -159,7 +159,7 @@ static void grow_and_shrink(struct mt_thread *thread, struct shared *shared)
 			break;
 		case 2:
 			mt_check(thread->run,
-				 mr_pool_tend(pool, &config, &report) == 0);
+				 mr_pool_trim(pool, &config, &report) == 0);
 			mt_check(thread->run, report.n_duplicates == 0);
 			break;
 		default:

@@ -245,7 +245,7 @@ static void do_receive(struct worker *w)
 		mr_cache_flush(w->cache);
 }
 
-/* Writing is for sole owners. */
+/* Writing is for exclusive owners. */
 static void do_write(struct worker *w)
 {
 	struct mr_frame *frame = pick(w);
@@ -264,7 +264,7 @@ static void do_write(struct worker *w)
 		 has_stamp(w->shared, frame, stamp_of(&before)));
 	if (err < 0)
 		return;
-	mt_check(w->thread->run, mr_frame_is_sole(w->cache, frame));
+	mt_check(w->thread->run, mr_frame_is_exclusive(w->cache, frame));
 	write_stamp(w, frame);
 }
 

@@ -10,7 +10,7 @@
 #include <millrace/port.h>
 
 #include "model/packet.h"
-#include "support/laws.h"
+#include "support/invariants.h"
 #include "support/pool_unit.h"
 
 enum {
@@ -74,7 +74,7 @@ static struct mr_tx_stats tx_stats(const struct bench *b)
 	struct mr_tx_stats stats = { .size = sizeof(stats) };
 
 	assert_int_equal(mr_txq_stats(b->txq, &stats), 0);
-	assert_true(laws_of_tx_hold(&stats));
+	assert_true(invariants_of_tx_hold(&stats));
 	return stats;
 }
 

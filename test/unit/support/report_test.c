@@ -31,7 +31,7 @@ static int make(void **state)
 				 .t_s = 3,
 				 .n_ports = 1,
 				 .n_workers = 1,
-				 .laws_hold = true,
+				 .invariants_hold = true,
 				 .is_conserved = true };
 	strcpy(now.ports[0].info.name, "x:\"y");
 	strcpy(now.ports[0].info.mode, "copy");
@@ -90,7 +90,7 @@ TEST_WITH(make, NULL, json_has_the_application_s_own)
 	now.is_final = true;
 	now.ports[0].n_device_stats = 2;
 	now.ports[0].device_stats = stats;
-	now.laws_hold = false;
+	now.invariants_hold = false;
 	capture_begin(&capture);
 	assert_true(report_json.end(&now));
 	capture_end(&capture);
@@ -149,7 +149,7 @@ TEST_WITH(make, NULL, text_sums_up)
 				 "memory\n"
 				 "subscribers: 3 blocks\n"
 				 "forwarded 3000 frames in 3.0 s");
-	assert_has(capture.text, "accounting laws hold\n");
+	assert_has(capture.text, "accounting invariants hold\n");
 }
 
 TEST_WITH(make, NULL, the_live_display_has_rates)
@@ -165,7 +165,7 @@ TEST_WITH(make, NULL, the_live_display_has_rates)
 	assert_has(capture.text, "mr-test, 3 s; q ends");
 	assert_has(capture.text, "sessions: 500 open, 2.000 k created/s");
 	assert_has(capture.text, "dropped since the start, now 1/s:");
-	assert_has(capture.text, "accounting laws hold\n");
+	assert_has(capture.text, "accounting invariants hold\n");
 }
 
 TEST_WITH(make, NULL, drops_of_workers_are_in_the_rate)

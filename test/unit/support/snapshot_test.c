@@ -79,9 +79,9 @@ TEST(sums_are_over_queues_and_workers)
 
 static void broken(struct sums *sums, const char *says)
 {
-	snapshot_check_laws(&sums->snapshot);
-	assert_false(sums->snapshot.laws_hold);
-	assert_string_equal(sums->snapshot.broken_law, says);
+	snapshot_check_invariants(&sums->snapshot);
+	assert_false(sums->snapshot.invariants_hold);
+	assert_string_equal(sums->snapshot.broken_invariant, says);
 	make(sums);
 }
 
@@ -93,9 +93,9 @@ TEST(a_frame_too_many_breaks_a_law)
 	char says[160];
 
 	make(&sums);
-	snapshot_check_laws(&sums.snapshot);
-	assert_true(sums.snapshot.laws_hold);
-	assert_string_equal(sums.snapshot.broken_law, "");
+	snapshot_check_invariants(&sums.snapshot);
+	assert_true(sums.snapshot.invariants_hold);
+	assert_string_equal(sums.snapshot.broken_invariant, "");
 
 	sums.queues[0].rx.received++;
 	broken(&sums, "x:y/0: received = delivered + rx drops: 11 is not 10");
@@ -147,12 +147,13 @@ TEST(it_is_taken_from_what_is_open)
 	assert_int_equal(s->workers[0].core, worker->core);
 	assert_int_equal(s->groups[0][NAT_OPEN], 41);
 	assert_false(s->is_conserved);
-	/* The frames are nobody's: the laws say so, until they are counted. */
-	snapshot_check_laws(s);
-	assert_false(s->laws_hold);
+	/* The frames are nobody's: the invariants say so, until they are
+	 * counted. */
+	snapshot_check_invariants(s);
+	assert_false(s->invariants_hold);
 	s->workers[0].drops[1] = 7;
-	snapshot_check_laws(s);
-	assert_true(s->laws_hold);
+	snapshot_check_invariants(s);
+	assert_true(s->invariants_hold);
 
 	mr_frame_free_bulk(worker->cache, frames, n);
 	dataplane_close_ports(&plane);

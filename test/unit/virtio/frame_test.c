@@ -11,7 +11,7 @@ static struct mr_frame make_udp(void)
 {
 	struct mr_frame frame = fake_frame(128, sizeof(udp_packet), 0);
 
-	memcpy(mr_frame_data(fake.bed.base, &frame), udp_packet,
+	memcpy(mr_frame_data(fake.harness.base, &frame), udp_packet,
 	       sizeof(udp_packet));
 	frame.flags = MR_FRAME_CSUM_PARTIAL;
 	return frame;
@@ -80,7 +80,7 @@ FAKE_TEST(without_csum_a_partial_sum_is_finished)
 		assert_int_equal(bytes[UDP_FIELD + 1], UDP_SUM_LOW);
 		use(&chain);
 		if (is_shared) {
-			bytes = mr_frame_data(fake.bed.base, &twin);
+			bytes = mr_frame_data(fake.harness.base, &twin);
 			assert_int_equal(bytes[UDP_FIELD], 0x14);
 			mr_frame_free_bulk(fake.cache, &twin, 1);
 		}
@@ -136,7 +136,7 @@ RING_TEST(frames_to_be_cut_say_how)
 		fake_open((struct fake_config){ .features = c->features });
 		frame = fake_frame(128, c->n_bytes, 0);
 		/* A TCP header of 24 bytes. */
-		mr_frame_data(fake.bed.base, &frame)[34 + 12] = 0x60;
+		mr_frame_data(fake.harness.base, &frame)[34 + 12] = 0x60;
 		frame.flags = c->is_partial ? MR_FRAME_CSUM_PARTIAL : 0;
 		assert_int_equal(mr_tx_burst_meta(&fake.txq->base, fake.cache,
 						  &frame, &meta, 1),
@@ -210,7 +210,7 @@ FAKE_TEST_IF(0, F_IN_ORDER, a_broken_queue_is_reset_and_counts_its_loss,
 		fake_use(TX, 0x7fff, 0, 1);
 		transmit(NULL, 0);
 		assert_int_equal(fake.txq->state, VIRTIO_BROKEN);
-		assert_int_equal(mr_port_poll(fake.bed.port), 1);
+		assert_int_equal(mr_port_poll(fake.harness.port), 1);
 		assert_int_equal(fake_tx_stats().drops[MR_TX_DROP_DEVICE],
 				 4 * round);
 		make_long(frames, 3, 9);
@@ -320,7 +320,7 @@ FAKE_TEST(the_burst_that_breaks_a_queue_sends_nothing,
 		assert_int_equal(fake.txq->state, VIRTIO_BROKEN);
 		assert_int_equal(fake_tx_stats().accepted,
 				 (round + 1) * FAKE_RING / 2);
-		assert_int_equal(mr_port_poll(fake.bed.port), 1);
+		assert_int_equal(mr_port_poll(fake.harness.port), 1);
 		assert_int_equal(fake_tx_stats().pending, 0);
 		mr_frame_free_bulk(fake.cache, refused, 1);
 	}

@@ -15,7 +15,7 @@ static void write_register(struct model *m, uint32_t bar, uint64_t offset,
 	if (!fake.polls_at_bells || vnet_of(m)->stats.n_doorbells == n_before)
 		return;
 	model_unlock(m);
-	assert_int_equal(mr_port_poll(fake.bed.port), 0);
+	assert_int_equal(mr_port_poll(fake.harness.port), 0);
 	model_lock(m);
 }
 
@@ -51,18 +51,18 @@ void fake_open(struct fake_config config)
 	ops = *honest;
 	ops.write = write_register;
 	fake.v->model.ops = &ops;
-	bed_begin(&fake.bed, &fake.v->model,
-		  (struct mr_pool_config){
-			  .n_pages = config.n_pages != 0 ? config.n_pages :
-							   FAKE_PAGES,
-			  .page_bytes = config.page_bytes,
-			  .tailroom_bytes = config.tailroom_bytes },
-		  config.clock);
-	bed_open(&fake.bed, options);
+	harness_begin(&fake.harness, &fake.v->model,
+		      (struct mr_pool_config){
+			      .n_pages = config.n_pages != 0 ? config.n_pages :
+							       FAKE_PAGES,
+			      .page_bytes = config.page_bytes,
+			      .tailroom_bytes = config.tailroom_bytes },
+		      config.clock);
+	harness_open(&fake.harness, options);
 	/* Not more than was asked for. */
 	assert_int_equal(fake.v->features & config.features, config.features);
-	fake.cache = fake.bed.cache;
-	fake.port = (struct virtio_port *)fake.bed.port;
+	fake.cache = fake.harness.cache;
+	fake.port = (struct virtio_port *)fake.harness.port;
 	fake.rxq = &fake.port->rxqs[0];
 	fake.txq = &fake.port->txqs[0];
 }
@@ -72,18 +72,18 @@ void fake_close(void)
 	struct mr_pool_stats stats = { .size = sizeof(stats) };
 
 	assert_int_equal(fake_tx_stats().pending, fake.txq->n_frames);
-	mr_port_close(fake.bed.port);
-	fake.bed.port = NULL;
+	mr_port_close(fake.harness.port);
+	fake.harness.port = NULL;
 	mr_cache_flush(fake.cache);
-	assert_int_equal(mr_pool_stats(fake.bed.pool, &stats), 0);
+	assert_int_equal(mr_pool_stats(fake.harness.pool, &stats), 0);
 	assert_int_equal(stats.free_invalid + stats.free_double +
 				 stats.free_over,
 			 fake.n_invalid);
 	/* What a device said wrong in a ring, it may have said of anything. */
-	model_forgive(fake.bed.m);
-	bed_close(&fake.bed);
+	model_forgive(fake.harness.m);
+	harness_close(&fake.harness);
 	vnet_destroy(fake.v);
-	model_wire_destroy(fake.bed.wire);
+	model_wire_destroy(fake.harness.wire);
 }
 
 /* ---- rings ---- */
@@ -113,7 +113,7 @@ struct fake_chain fake_take(uint32_t queue)
 	n = is_packed() ? vnet_packed_take(fake.v, q, &e) :
 			  vnet_split_take(fake.v, q, &e);
 	if (n < 0)
-		fail_msg("%s", model_violations(fake.bed.m));
+		fail_msg("%s", model_violations(fake.harness.m));
 	if (n == 0)
 		return chain;
 	assert_true(e.n_segs <= 20);
@@ -181,15 +181,15 @@ bool fake_wants_interrupt(uint32_t queue)
 
 void fake_set_gone(void)
 {
-	fake.bed.m->faults.all_ones = 1;
+	fake.harness.m->faults.all_ones = 1;
 }
 
 void fake_set_link(bool is_up)
 {
 	const struct model_faults faults = { .link_down = !is_up };
 
-	model_set_faults(fake.bed.m, &faults);
-	assert_int_equal(mr_port_poll(fake.bed.port), 1);
+	model_set_faults(fake.harness.m, &faults);
+	assert_int_equal(mr_port_poll(fake.harness.port), 1);
 }
 
 /* ---- frames ---- */
@@ -219,7 +219,7 @@ struct mr_frame fake_frame(uint32_t offset, uint32_t n_bytes, uint8_t seed)
 	assert_int_equal(mr_frag_alloc_bulk(fake.cache, &frame.addr, 1,
 					    fake.port->base.chunk_bytes),
 			 1);
-	bytes = mr_frame_data(fake.bed.base, &frame);
+	bytes = mr_frame_data(fake.harness.base, &frame);
 	memset(bytes, 0xee, fake.port->base.chunk_bytes);
 	frame.addr += offset;
 	for (uint32_t i = 0; i < n_bytes; i++)

@@ -9,7 +9,7 @@
 
 #include "virtio.h"
 
-#include "model/bed.h"
+#include "model/harness.h"
 #include "model/virtio_core.h"
 
 enum { FAKE_RING = 64, FAKE_PAGES = 1024 };
@@ -23,9 +23,9 @@ struct fake_config {
 };
 
 struct fake {
-	struct bed bed;
+	struct harness harness;
 	struct vnet *v;
-	struct mr_cache *cache; /* of bed */
+	struct mr_cache *cache; /* of harness */
 	struct virtio_port *port;
 	struct virtio_rxq *rxq;
 	struct virtio_txq *txq;
@@ -88,12 +88,12 @@ struct mr_frame fake_frame(uint32_t offset, uint32_t n_bytes, uint8_t seed);
 
 static inline struct mr_tx_stats fake_tx_stats(void)
 {
-	return bed_tx_stats(&fake.bed);
+	return harness_tx_stats(&fake.harness);
 }
 
 static inline struct mr_rx_stats fake_rx_stats(void)
 {
-	return bed_rx_stats(&fake.bed);
+	return harness_rx_stats(&fake.harness);
 }
 
 #endif

@@ -91,7 +91,7 @@ RING_TEST_IF(F_IN_ORDER, 0, a_batch_that_cannot_be_breaks_the_queue)
 
 	/* With this MTU one is. */
 	fake_open((struct fake_config){ 0 });
-	assert_int_equal(mr_port_set_mtu(fake.bed.port,
+	assert_int_equal(mr_port_set_mtu(fake.harness.port,
 					 MAX_DATA - VIRTIO_LINK_BYTES, NULL),
 			 0);
 	for (uint32_t i = 0; i < 4; i++)
@@ -190,7 +190,7 @@ FAKE_TEST(a_broken_queue_is_reset_and_goes_on,
 		fake_use(RX, 0x7fff, 72, 1);
 		mr_frame_free_bulk(fake.cache, frames, receive(frames, 32));
 		assert_int_equal(receive(frames, 32), 0);
-		assert_int_equal(mr_port_poll(fake.bed.port), 1);
+		assert_int_equal(mr_port_poll(fake.harness.port), 1);
 		for (uint32_t k = 0; k < FAKE_RING; k++)
 			deliver(60, (uint8_t)k);
 		assert_int_equal(fake_take(RX).n, 0);
@@ -205,7 +205,7 @@ FAKE_TEST(a_broken_queue_is_reset_and_goes_on,
 	fake_use(RX, 0x7fff, 72, 1);
 	assert_int_equal(receive(frames, 32), 0);
 	fake_set_gone();
-	mr_port_poll(fake.bed.port);
+	mr_port_poll(fake.harness.port);
 	assert_int_equal(fake.rxq->state, VIRTIO_GONE);
 }
 
@@ -259,7 +259,7 @@ FAKE_TEST(a_queue_is_its_users_until_the_burst_has_ended,
 		mr_frame_free_bulk(fake.cache, frames, 1);
 		assert_int_equal(receive(frames, 8), 0);
 		fake.polls_at_bells = false;
-		assert_int_equal(mr_port_poll(fake.bed.port), 1);
+		assert_int_equal(mr_port_poll(fake.harness.port), 1);
 		fake.polls_at_bells = true;
 	}
 }
@@ -280,16 +280,16 @@ FAKE_TEST_IF(F_PACKED | F_IN_ORDER | F_EVENT_IDX, 0,
 	int n_polls = 0;
 	const struct vnet_faults hangs = { .queue_reset_hangs = true };
 
-	fd.fd = mr_port_fd(fake.bed.port);
+	fd.fd = mr_port_fd(fake.harness.port);
 	assert_int_equal(poll(&fd, 1, 0), 0);
 	fake_receive(60, 1, NULL);
 	fake_use(RX, 0x7fff, 72, 1);
 	assert_int_equal(receive(frames, 4), 0);
 	vnet_set_faults(fake.v, &hangs);
-	assert_int_equal(mr_port_poll(fake.bed.port), 0);
+	assert_int_equal(mr_port_poll(fake.harness.port), 0);
 	while (!fake.port->is_gone) {
 		assert_int_equal(poll(&fd, 1, 1000), 1);
-		mr_port_poll(fake.bed.port);
+		mr_port_poll(fake.harness.port);
 		n_polls++;
 	}
 	assert_true(n_polls >= 10);

@@ -16,7 +16,7 @@ static inline uint32_t receive(struct mr_frame *frames, uint32_t n)
 
 static inline void assert_bytes(const struct mr_frame *frame, uint8_t seed)
 {
-	const uint8_t *bytes = mr_frame_data(fake.bed.base, frame);
+	const uint8_t *bytes = mr_frame_data(fake.harness.base, frame);
 
 	for (uint32_t i = 0; i < frame->len; i++)
 		assert_int_equal(bytes[i], (uint8_t)(seed + i));

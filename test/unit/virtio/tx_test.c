@@ -24,8 +24,9 @@ FAKE_TEST(plain_frames_leave_with_their_header_in_front)
 			struct fake_chain chain;
 			const struct virtio_header header = take_frame(
 				60 + i, (uint8_t)(round + i), &chain);
-			const uint8_t *page = (const uint8_t *)fake.bed.base +
-					      frames[i].addr / 4096 * 4096;
+			const uint8_t *page =
+				(const uint8_t *)fake.harness.base +
+				frames[i].addr / 4096 * 4096;
 
 			assert_is_zero(&header);
 			assert_int_equal(chain.n, 1);
@@ -95,7 +96,7 @@ FAKE_TEST(a_shared_frame_is_not_written_to)
 
 	for (uint32_t i = 0; i < 100; i++) {
 		frame = twin = fake_frame(128, 60, 3);
-		page = (const uint8_t *)fake.bed.base + frame.addr - 128;
+		page = (const uint8_t *)fake.harness.base + frame.addr - 128;
 		assert_int_equal(mr_frame_ref(fake.cache, &twin, 1), 0);
 		assert_int_equal(transmit(&frame, 1), 1);
 		header = take_frame(60, 3, &chain);
@@ -105,7 +106,7 @@ FAKE_TEST(a_shared_frame_is_not_written_to)
 			assert_int_equal(page[k], 0xee);
 		use(&chain);
 		transmit(NULL, 0);
-		assert_true(mr_frame_is_sole(fake.cache, &twin));
+		assert_true(mr_frame_is_exclusive(fake.cache, &twin));
 		mr_frame_free_bulk(fake.cache, &twin, 1);
 	}
 }

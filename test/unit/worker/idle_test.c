@@ -5,7 +5,7 @@
  */
 #include <unistd.h>
 
-#include "rig.h"
+#include "fixture.h"
 
 static uint64_t now_ns;
 static uint32_t n_clock_reads;
@@ -40,21 +40,21 @@ static void round_of(struct mr_worker *worker, uint32_t n_moved, uint64_t ns)
 	assert_int_equal(mr_worker_wait(worker, n_moved), 1);
 }
 
-static struct mr_worker *begin(struct rig *rig, enum mr_idle_mode idle)
+static struct mr_worker *begin(struct fixture *fixture, enum mr_idle_mode idle)
 {
 	struct mr_worker *worker;
 
 	now_ns = 1000;
-	rig_open(rig, test_clock, 1, idle);
-	worker = mr_workers_get(rig->workers, 0);
+	fixture_open(fixture, test_clock, 1, idle);
+	worker = mr_workers_get(fixture->workers, 0);
 	mri_idle_begin(mri_worker_of(worker));
 	return worker;
 }
 
 TEST(busy_and_idle_time_add_up)
 {
-	struct rig rig;
-	struct mr_worker *worker = begin(&rig, MR_IDLE_POLL);
+	struct fixture fixture;
+	struct mr_worker *worker = begin(&fixture, MR_IDLE_POLL);
 	struct mr_worker_stats stats;
 
 	round_of(worker, 0, 100); /* the first: idle, but for its beginning */
@@ -72,31 +72,31 @@ TEST(busy_and_idle_time_add_up)
 	 * time counts as busy, 100 and 50 here. */
 	assert_int_equal(stats.busy_ns, 100 + 700 + 50 + 600);
 	assert_int_equal(stats.sleeps, 0);
-	rig_close(&rig);
+	fixture_close(&fixture);
 }
 
 TEST(the_clock_is_not_read_at_full_load)
 {
-	struct rig rig;
-	struct mr_worker *worker = begin(&rig, MR_IDLE_ADAPTIVE);
+	struct fixture fixture;
+	struct mr_worker *worker = begin(&fixture, MR_IDLE_ADAPTIVE);
 
 	n_clock_reads = 0;
 	for (uint32_t i = 0; i < 2560; i++)
 		round_of(worker, 256, 1000);
 	assert_true(n_clock_reads <= 10);
 	assert_int_equal(stats_of(worker).busy_ns, 2560 * 1000);
-	rig_close(&rig);
+	fixture_close(&fixture);
 }
 
 TEST(polling_never_sleeps)
 {
-	struct rig rig;
-	struct mr_worker *worker = begin(&rig, MR_IDLE_POLL);
+	struct fixture fixture;
+	struct mr_worker *worker = begin(&fixture, MR_IDLE_POLL);
 
 	for (uint32_t i = 0; i < 1000; i++)
 		round_of(worker, 0, 1000000);
 	assert_int_equal(stats_of(worker).sleeps, 0);
-	rig_close(&rig);
+	fixture_close(&fixture);
 }
 
 TEST(the_gaps_and_the_cost_of_a_wake_up_decide)
@@ -156,8 +156,8 @@ static uint64_t forward(struct mr_worker *worker, uint64_t gap_ns,
 
 TEST(adaptive_learns_when_to_sleep)
 {
-	struct rig rig;
-	struct mr_worker *worker = begin(&rig, MR_IDLE_ADAPTIVE);
+	struct fixture fixture;
+	struct mr_worker *worker = begin(&fixture, MR_IDLE_ADAPTIVE);
 
 	assert_int_equal(forward(worker, 100000, 60000, 5000), 0);
 	forward(worker, 10000000, 60000, 100);
@@ -165,17 +165,17 @@ TEST(adaptive_learns_when_to_sleep)
 	/* 10,000 frames/s again, now with wake-ups that take 7 gaps. */
 	forward(worker, 100000, 700000, 1000);
 	assert_int_equal(forward(worker, 100000, 700000, 5000), 0);
-	rig_close(&rig);
+	fixture_close(&fixture);
 }
 
 TEST(adaptive_keeps_to_its_share_of_cpu)
 {
-	struct rig rig;
-	struct mr_worker *worker = begin(&rig, MR_IDLE_ADAPTIVE);
+	struct fixture fixture;
+	struct mr_worker *worker = begin(&fixture, MR_IDLE_ADAPTIVE);
 	struct mr_worker_stats stats;
 	double awake;
 
-	rig.workers->cpu_percent = 30;
+	fixture.workers->cpu_percent = 30;
 	mri_idle_begin(mri_worker_of(worker));
 	forward(worker, 100000, 10000, 10000);
 	stats = stats_of(worker);
@@ -183,13 +183,13 @@ TEST(adaptive_keeps_to_its_share_of_cpu)
 			    (double)(stats.busy_ns + stats.idle_ns);
 	/* Within a window's worth of 1 s, and most of it is used. */
 	assert_true(awake > 0.2 && awake < 0.35);
-	rig_close(&rig);
+	fixture_close(&fixture);
 }
 
 TEST(interrupt_sleeps_at_once_and_longer_each_time)
 {
-	struct rig rig;
-	struct mr_worker *worker = begin(&rig, MR_IDLE_INTERRUPT);
+	struct fixture fixture;
+	struct mr_worker *worker = begin(&fixture, MR_IDLE_INTERRUPT);
 
 	for (uint32_t i = 0; i < 4; i++)
 		round_of(worker, 0, 1000);
@@ -198,29 +198,29 @@ TEST(interrupt_sleeps_at_once_and_longer_each_time)
 	round_of(worker, 1, 1000);
 	round_of(worker, 0, 1000);
 	assert_int_equal(mri_worker_of(worker)->tick_ms, 2);
-	rig_close(&rig);
+	fixture_close(&fixture);
 }
 
 /* A frame in an rx queue: arming says so, and there is no sleep. */
 TEST(work_that_came_before_the_sleep_prevents_it)
 {
-	struct rig rig;
-	struct mr_worker *worker = begin(&rig, MR_IDLE_INTERRUPT);
+	struct fixture fixture;
+	struct mr_worker *worker = begin(&fixture, MR_IDLE_INTERRUPT);
 	struct mr_frame frame;
 
-	rig_frames(&rig, rig.cache, &frame, 1);
-	assert_int_equal(
-		mr_tx_burst(mr_port_txq(rig.far[1], 0), rig.cache, &frame, 1),
-		1);
+	fixture_frames(&fixture, fixture.cache, &frame, 1);
+	assert_int_equal(mr_tx_burst(mr_port_txq(fixture.far[1], 0),
+				     fixture.cache, &frame, 1),
+			 1);
 	round_of(worker, 0, 1000);
 	assert_int_equal(stats_of(worker).sleeps, 0);
-	rig_close(&rig);
+	fixture_close(&fixture);
 }
 
 TEST(a_call_prevents_one_sleep)
 {
-	struct rig rig;
-	struct mr_worker *worker = begin(&rig, MR_IDLE_INTERRUPT);
+	struct fixture fixture;
+	struct mr_worker *worker = begin(&fixture, MR_IDLE_INTERRUPT);
 
 	mr_worker_wake(worker);
 	mr_worker_wake(worker);
@@ -229,19 +229,19 @@ TEST(a_call_prevents_one_sleep)
 	/* The call was heard; what it was about has had its round. */
 	round_of(worker, 0, 1000);
 	assert_int_equal(stats_of(worker).sleeps, 1);
-	rig_close(&rig);
+	fixture_close(&fixture);
 }
 
 TEST(stop_prevents_a_sleep_and_ends_the_loop)
 {
-	struct rig rig;
-	struct mr_worker *worker = begin(&rig, MR_IDLE_INTERRUPT);
+	struct fixture fixture;
+	struct mr_worker *worker = begin(&fixture, MR_IDLE_INTERRUPT);
 
-	mr_workers_stop(rig.workers);
+	mr_workers_stop(fixture.workers);
 	assert_int_equal(mr_worker_wait(worker, 0), 0);
 	assert_int_equal(mr_worker_wait(worker, 1), 0);
 	assert_int_equal(stats_of(worker).sleeps, 0);
-	rig_close(&rig);
+	fixture_close(&fixture);
 }
 
 static bool is_readable(int fd)
@@ -261,23 +261,25 @@ TEST(a_hand_off_is_not_slept_over)
 	struct mri_worker *inside;
 	struct mr_frame frame;
 	uint32_t port = 0;
-	struct rig rig;
+	struct fixture fixture;
 
-	rig_need_two_cores();
-	rig_open(&rig, test_clock, 2, MR_IDLE_INTERRUPT);
+	fixture_need_two_cores();
+	fixture_open(&fixture, test_clock, 2, MR_IDLE_INTERRUPT);
 	for (uint32_t w = 0; w < 2; w++)
-		for (uint32_t p = 0; p < RIG_PORTS; p++)
-			if (mr_workers_get(rig.workers, w)->routes[p].handoff) {
-				from = mr_workers_get(rig.workers, w);
+		for (uint32_t p = 0; p < FIXTURE_PORTS; p++)
+			if (mr_workers_get(fixture.workers, w)
+				    ->routes[p]
+				    .handoff) {
+				from = mr_workers_get(fixture.workers, w);
 				port = p;
 			}
 	assert_non_null(from);
-	owner = mr_workers_get(rig.workers, from->routes[port].owner_idx);
+	owner = mr_workers_get(fixture.workers, from->routes[port].owner_idx);
 	inside = mri_worker_of(owner);
 
 	/* The producer is second. */
 	inside->is_asleep = 1;
-	rig_frames(&rig, from->cache, &frame, 1);
+	fixture_frames(&fixture, from->cache, &frame, 1);
 	assert_int_equal(mr_worker_send(from, port, &frame, 1), 1);
 	assert_int_equal(inside->is_asleep, 0);
 	assert_true(is_readable(inside->wake_fd));
@@ -287,8 +289,8 @@ TEST(a_hand_off_is_not_slept_over)
 	assert_int_equal(stats_of(owner).sleeps, 0);
 
 	/* An awake owner costs the producer no system call. */
-	rig_frames(&rig, from->cache, &frame, 1);
+	fixture_frames(&fixture, from->cache, &frame, 1);
 	assert_int_equal(mr_worker_send(from, port, &frame, 1), 1);
 	assert_false(is_readable(inside->wake_fd));
-	rig_close(&rig);
+	fixture_close(&fixture);
 }

@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "rig.h"
+#include "fixture.h"
 
 enum { N_FRAMES = 4000 };
 
@@ -32,7 +32,7 @@ static int forward_to_next(struct mr_worker *worker, void *opaque)
 		n = 0;
 		for (uint32_t i = 0; i < worker->n_rxqs; i++) {
 			const uint32_t to =
-				(worker->rxqs[i].port_idx + 1) % RIG_PORTS;
+				(worker->rxqs[i].port_idx + 1) % FIXTURE_PORTS;
 			const uint32_t k = mr_rx_burst(
 				worker->rxqs[i].rxq, worker->cache, frames, 64);
 			const uint32_t n_sent =
@@ -48,34 +48,38 @@ static int forward_to_next(struct mr_worker *worker, void *opaque)
 }
 
 /* Send n numbered frames into each far end, never more than fit on the way. */
-static void pump(struct rig *rig, uint32_t n)
+static void pump(struct fixture *fixture, uint32_t n)
 {
-	uint64_t next_in[RIG_PORTS] = { 0 }, next_out[RIG_PORTS] = { 0 };
+	uint64_t next_in[FIXTURE_PORTS] = { 0 },
+		 next_out[FIXTURE_PORTS] = { 0 };
 	const uint64_t end_ns = real_now_ns() + 20000000000u;
-	uint32_t n_left = RIG_PORTS;
+	uint32_t n_left = FIXTURE_PORTS;
 
 	while (n_left > 0) {
 		n_left = 0;
 		assert_true(real_now_ns() < end_ns);
-		for (uint32_t p = 0; p < RIG_PORTS; p++) {
-			const uint32_t to = (p + 1) % RIG_PORTS;
+		for (uint32_t p = 0; p < FIXTURE_PORTS; p++) {
+			const uint32_t to = (p + 1) % FIXTURE_PORTS;
 			struct mr_frame frames[64];
 			uint32_t k = 0;
 
 			/* In flight at most 32: no ring can be full. */
 			if (next_in[p] < n && next_in[p] < next_out[to] + 32) {
-				rig_frames(rig, rig->cache, frames, 1);
-				*rig_number(rig, &frames[0]) = next_in[p]++;
-				k = mr_tx_burst(mr_port_txq(rig->far[p], 0),
-						rig->cache, frames, 1);
+				fixture_frames(fixture, fixture->cache, frames,
+					       1);
+				*fixture_number(fixture, &frames[0]) =
+					next_in[p]++;
+				k = mr_tx_burst(mr_port_txq(fixture->far[p], 0),
+						fixture->cache, frames, 1);
 				assert_int_equal(k, 1);
 			}
-			k = mr_rx_burst(mr_port_rxq(rig->far[to], 0),
-					rig->cache, frames, 64);
+			k = mr_rx_burst(mr_port_rxq(fixture->far[to], 0),
+					fixture->cache, frames, 64);
 			for (uint32_t i = 0; i < k; i++)
-				assert_int_equal(*rig_number(rig, &frames[i]),
-						 next_out[to]++);
-			mr_frame_free_bulk(rig->cache, frames, k);
+				assert_int_equal(
+					*fixture_number(fixture, &frames[i]),
+					next_out[to]++);
+			mr_frame_free_bulk(fixture->cache, frames, k);
 			n_left += next_out[to] < n;
 		}
 	}
@@ -83,18 +87,19 @@ static void pump(struct rig *rig, uint32_t n)
 
 static void run_mode(enum mr_idle_mode idle, uint32_t n_frames)
 {
-	struct rig rig;
+	struct fixture fixture;
 
-	rig_need_two_cores();
-	rig_open(&rig, NULL, 2, idle);
+	fixture_need_two_cores();
+	fixture_open(&fixture, NULL, 2, idle);
 	assert_int_equal(
-		mr_workers_start(rig.workers, forward_to_next, NULL, NULL), 0);
-	pump(&rig, n_frames);
-	assert_int_equal(mr_workers_join(rig.workers, 0, NULL), -ETIMEDOUT);
-	mr_workers_stop(rig.workers);
+		mr_workers_start(fixture.workers, forward_to_next, NULL, NULL),
+		0);
+	pump(&fixture, n_frames);
+	assert_int_equal(mr_workers_join(fixture.workers, 0, NULL), -ETIMEDOUT);
+	mr_workers_stop(fixture.workers);
 	assert_int_equal(
-		mr_workers_join(rig.workers, test_limit_ms(5000), NULL), 0);
-	rig_close(&rig);
+		mr_workers_join(fixture.workers, test_limit_ms(5000), NULL), 0);
+	fixture_close(&fixture);
 }
 
 TEST(frames_pass_in_order_polling)
@@ -173,62 +178,65 @@ TEST(who_polls_on_a_core_is_found)
 	const struct mri_poller *found;
 	struct other other;
 	char who[64];
-	struct rig rig;
+	struct fixture fixture;
 	uint32_t n, core;
 
-	rig_open(&rig, NULL, mri_min_u32(rig_n_cores(), MR_WORKERS_MAX),
-		 MR_IDLE_INTERRUPT);
-	core = mr_workers_get(rig.workers, 0)->core;
+	fixture_open(&fixture, NULL,
+		     mri_min_u32(fixture_n_cores(), MR_WORKERS_MAX),
+		     MR_IDLE_INTERRUPT);
+	core = mr_workers_get(fixture.workers, 0)->core;
 	n = mri_find_pollers(pollers, MRI_MAX_POLLERS);
 	assert_null(find_poller(pollers, n, getpid()));
 	/* Workers count while they sleep, too. */
 	assert_int_equal(
-		mr_workers_start(rig.workers, forward_to_next, NULL, NULL), 0);
+		mr_workers_start(fixture.workers, forward_to_next, NULL, NULL),
+		0);
 	n = mri_find_pollers(pollers, MRI_MAX_POLLERS);
 	assert_non_null(find_poller(pollers, n, getpid()));
-	mr_workers_stop(rig.workers);
+	mr_workers_stop(fixture.workers);
 	assert_int_equal(
-		mr_workers_join(rig.workers, test_limit_ms(5000), NULL), 0);
-	rig_close(&rig);
+		mr_workers_join(fixture.workers, test_limit_ms(5000), NULL), 0);
+	fixture_close(&fixture);
 
 	other = poll_on(core);
-	rig_open(&rig, NULL, mri_min_u32(rig_n_cores(), MR_WORKERS_MAX),
-		 MR_IDLE_INTERRUPT);
+	fixture_open(&fixture, NULL,
+		     mri_min_u32(fixture_n_cores(), MR_WORKERS_MAX),
+		     MR_IDLE_INTERRUPT);
 	n = mri_find_pollers(pollers, MRI_MAX_POLLERS);
 	found = find_poller(pollers, n, other.pid);
 	assert_non_null(found);
 	assert_int_equal(found->core, core);
 	snprintf(who, sizeof(who), "core %u with %s (process %d)", core,
 		 found->name, other.pid);
-	if (strstr(rig.warnings, who) == NULL)
-		fail_msg("no \"%s\" in \"%s\"", who, rig.warnings);
-	rig_close(&rig);
+	if (strstr(fixture.warnings, who) == NULL)
+		fail_msg("no \"%s\" in \"%s\"", who, fixture.warnings);
+	fixture_close(&fixture);
 	end_other(&other);
 }
 
 TEST(there_are_fewer_rather_than_beside_a_poller)
 {
-	const uint32_t n_cores = mri_min_u32(rig_n_cores(), MR_WORKERS_MAX);
+	const uint32_t n_cores = mri_min_u32(fixture_n_cores(), MR_WORKERS_MAX);
 	struct mr_workers_config config = { .size = sizeof(config),
 					    .n_workers = n_cores,
-					    .n_ports = RIG_PORTS,
+					    .n_ports = FIXTURE_PORTS,
 					    .may_be_fewer = 1 };
 	struct mr_workers *workers;
 	struct other other;
-	struct rig rig;
+	struct fixture fixture;
 
-	rig_need_two_cores();
-	rig_open(&rig, NULL, n_cores, MR_IDLE_INTERRUPT);
-	other = poll_on(mr_workers_get(rig.workers, 0)->core);
-	config.pool = rig.pool;
-	config.ports = rig.near;
-	assert_int_equal(mr_workers_create(rig.ctx, &config, &workers, NULL),
-			 0);
+	fixture_need_two_cores();
+	fixture_open(&fixture, NULL, n_cores, MR_IDLE_INTERRUPT);
+	other = poll_on(mr_workers_get(fixture.workers, 0)->core);
+	config.pool = fixture.pool;
+	config.ports = fixture.near;
+	assert_int_equal(
+		mr_workers_create(fixture.ctx, &config, &workers, NULL), 0);
 	assert_non_null(mr_workers_get(workers, 0));
 	assert_null(mr_workers_get(workers, n_cores - 1));
 	mr_workers_destroy(workers);
 	end_other(&other);
-	rig_close(&rig);
+	fixture_close(&fixture);
 }
 
 static int note_core(struct mr_worker *worker, void *opaque)
@@ -245,19 +253,19 @@ static int note_core(struct mr_worker *worker, void *opaque)
 TEST(each_worker_runs_on_its_core_alone)
 {
 	int cores[2] = { -2, -2 };
-	struct rig rig;
+	struct fixture fixture;
 
-	rig_need_two_cores();
-	rig_open(&rig, NULL, 2, MR_IDLE_POLL);
-	assert_int_equal(mr_workers_start(rig.workers, note_core, cores, NULL),
-			 0);
+	fixture_need_two_cores();
+	fixture_open(&fixture, NULL, 2, MR_IDLE_POLL);
 	assert_int_equal(
-		mr_workers_join(rig.workers, test_limit_ms(5000), NULL), 0);
+		mr_workers_start(fixture.workers, note_core, cores, NULL), 0);
+	assert_int_equal(
+		mr_workers_join(fixture.workers, test_limit_ms(5000), NULL), 0);
 	for (uint32_t w = 0; w < 2; w++)
 		assert_int_equal(cores[w],
-				 mr_workers_get(rig.workers, w)->core);
+				 mr_workers_get(fixture.workers, w)->core);
 	assert_int_not_equal(cores[0], cores[1]);
-	rig_close(&rig);
+	fixture_close(&fixture);
 }
 
 static int fail_or_wait(struct mr_worker *worker, void *opaque)
@@ -273,19 +281,20 @@ static int fail_or_wait(struct mr_worker *worker, void *opaque)
 TEST(an_error_ends_all_and_is_joined)
 {
 	struct mr_reason why = { "" };
-	struct rig rig;
+	struct fixture fixture;
 
-	rig_open(&rig, NULL, rig_n_cores() < 2 ? 1 : 2, MR_IDLE_INTERRUPT);
+	fixture_open(&fixture, NULL, fixture_n_cores() < 2 ? 1 : 2,
+		     MR_IDLE_INTERRUPT);
 	assert_int_equal(
-		mr_workers_start(rig.workers, fail_or_wait, NULL, NULL), 0);
+		mr_workers_start(fixture.workers, fail_or_wait, NULL, NULL), 0);
 	assert_int_equal(
-		mr_workers_start(rig.workers, fail_or_wait, NULL, &why),
+		mr_workers_start(fixture.workers, fail_or_wait, NULL, &why),
 		-EBUSY);
 	assert_int_equal(
-		mr_workers_join(rig.workers, test_limit_ms(5000), &why),
+		mr_workers_join(fixture.workers, test_limit_ms(5000), &why),
 		-ENODEV);
 	assert_reason_has(&why, "worker 0 failed: No such device");
-	rig_close(&rig);
+	fixture_close(&fixture);
 }
 
 static int count_itself(struct mr_worker *worker, void *opaque)
@@ -304,24 +313,25 @@ TEST(none_runs_where_one_cannot_start)
 	struct mr_reason why = { "" };
 	struct mr_worker *second;
 	uint32_t n = 0, core;
-	struct rig rig;
+	struct fixture fixture;
 
-	rig_need_two_cores();
-	rig_open(&rig, NULL, 2, MR_IDLE_POLL);
-	second = mr_workers_get(rig.workers, 1);
+	fixture_need_two_cores();
+	fixture_open(&fixture, NULL, 2, MR_IDLE_POLL);
+	second = mr_workers_get(fixture.workers, 1);
 	core = second->core;
 	second->core = CPU_SETSIZE - 1;
-	assert_int_equal(mr_workers_start(rig.workers, count_itself, &n, &why),
-			 -EINVAL);
+	assert_int_equal(
+		mr_workers_start(fixture.workers, count_itself, &n, &why),
+		-EINVAL);
 	assert_reason_has(&why, "worker 1 cannot start on core 1023");
 	assert_int_equal(n, 0);
 	second->core = core;
-	assert_int_equal(mr_workers_start(rig.workers, count_itself, &n, NULL),
-			 0);
 	assert_int_equal(
-		mr_workers_join(rig.workers, test_limit_ms(5000), NULL), 0);
+		mr_workers_start(fixture.workers, count_itself, &n, NULL), 0);
+	assert_int_equal(
+		mr_workers_join(fixture.workers, test_limit_ms(5000), NULL), 0);
 	assert_int_equal(n, 2);
-	rig_close(&rig);
+	fixture_close(&fixture);
 }
 
 static int wait_only(struct mr_worker *worker, void *opaque)
@@ -336,27 +346,27 @@ static int wait_only(struct mr_worker *worker, void *opaque)
 TEST(stop_wakes_a_sleeper_at_once)
 {
 	uint64_t fastest_ns = UINT64_MAX;
-	struct rig rig;
+	struct fixture fixture;
 
-	rig_open(&rig, NULL, 1, MR_IDLE_INTERRUPT);
+	fixture_open(&fixture, NULL, 1, MR_IDLE_INTERRUPT);
 	for (uint32_t i = 0; i < 3; i++) {
 		uint64_t start_ns;
 
-		assert_int_equal(
-			mr_workers_start(rig.workers, wait_only, NULL, NULL),
-			0);
+		assert_int_equal(mr_workers_start(fixture.workers, wait_only,
+						  NULL, NULL),
+				 0);
 		usleep(250000); /* 1 + 2 + ... + 64 ms, then 100 ms sleeps */
 		start_ns = real_now_ns();
-		mr_workers_stop(rig.workers);
-		assert_int_equal(
-			mr_workers_join(rig.workers, test_limit_ms(5000), NULL),
-			0);
+		mr_workers_stop(fixture.workers);
+		assert_int_equal(mr_workers_join(fixture.workers,
+						 test_limit_ms(5000), NULL),
+				 0);
 		start_ns = real_now_ns() - start_ns;
 		if (start_ns < fastest_ns)
 			fastest_ns = start_ns;
 	}
 	assert_true(fastest_ns < 20000000);
-	rig_close(&rig);
+	fixture_close(&fixture);
 }
 
 TEST(wrong_configurations_say_why)
@@ -366,40 +376,42 @@ TEST(wrong_configurations_say_why)
 	struct mr_workers_config c;
 	struct mr_workers *workers = NULL;
 	struct mr_reason why = { "" };
-	struct rig rig;
+	struct fixture fixture;
 
-	rig_open(&rig, NULL, 1, MR_IDLE_POLL);
-	assert_int_equal(mr_workers_create(rig.ctx, &config, &workers, &why),
-			 -EINVAL);
+	fixture_open(&fixture, NULL, 1, MR_IDLE_POLL);
+	assert_int_equal(
+		mr_workers_create(fixture.ctx, &config, &workers, &why),
+		-EINVAL);
 	assert_reason_has(&why, "needs a pool and 1 to 64 ports");
-	config.pool = rig.pool;
-	config.ports = rig.near;
-	config.n_ports = RIG_PORTS;
+	config.pool = fixture.pool;
+	config.ports = fixture.near;
+	config.n_ports = FIXTURE_PORTS;
 
 	c = config;
 	c.cores = no_core;
 	c.n_cores = 1;
-	assert_int_equal(mr_workers_create(rig.ctx, &c, &workers, &why),
+	assert_int_equal(mr_workers_create(fixture.ctx, &c, &workers, &why),
 			 -EINVAL);
 	assert_reason_has(&why, "core 1023 is not there or may not be used");
 	c.cores = twice;
 	c.n_cores = 2;
-	assert_int_equal(mr_workers_create(rig.ctx, &c, &workers, &why),
+	assert_int_equal(mr_workers_create(fixture.ctx, &c, &workers, &why),
 			 -EINVAL);
 	assert_reason_has(&why, "core 0 is named twice");
 	c = config;
-	c.n_workers = rig_n_cores() + 1;
-	assert_int_equal(mr_workers_create(rig.ctx, &c, &workers, &why),
+	c.n_workers = fixture_n_cores() + 1;
+	assert_int_equal(mr_workers_create(fixture.ctx, &c, &workers, &why),
 			 -EINVAL);
 	assert_reason_has(&why, "there are");
 	c = config;
 	c.handoff_entries = 100;
 	c.n_workers = 2;
-	if (rig_n_cores() >= 2)
-		assert_int_equal(mr_workers_create(rig.ctx, &c, &workers, &why),
-				 -EINVAL);
+	if (fixture_n_cores() >= 2)
+		assert_int_equal(
+			mr_workers_create(fixture.ctx, &c, &workers, &why),
+			-EINVAL);
 	assert_null(workers);
-	rig_close(&rig);
+	fixture_close(&fixture);
 }
 
 /* Allocation k fails, k = 1, 2, ...: an error each time, and nothing is lost */
@@ -422,7 +434,7 @@ TEST(create_fails_cleanly_at_every_allocation)
 	assert_int_equal(
 		mr_pool_create(ctx, &pool_config, &port_config.pool, NULL), 0);
 	config.pool = port_config.pool;
-	config.n_workers = rig_n_cores() < 2 ? 1 : 2;
+	config.n_workers = fixture_n_cores() < 2 ? 1 : 2;
 	for (uint32_t i = 0; i < 2; i++)
 		assert_int_equal(mr_port_open(ctx, "null:", &port_config,
 					      &ports[i], NULL),

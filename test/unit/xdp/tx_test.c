@@ -77,7 +77,7 @@ static void answers_of_the_kernel_are_understood(void **state)
 	assert_int_equal(stats.completed, c->n_completed);
 	assert_int_equal(stats.pending, c->n_pending);
 	assert_int_equal(stats.drops[MR_TX_DROP_DEVICE], c->n_lost);
-	fake_check_laws();
+	fake_check_invariants();
 
 	/* What stayed leaves with a later burst, also an empty one. */
 	fake.n_answers = 0;
@@ -87,7 +87,7 @@ static void answers_of_the_kernel_are_understood(void **state)
 	stats = fake_tx_stats();
 	assert_int_equal(stats.completed + stats.drops[MR_TX_DROP_DEVICE], 10);
 	assert_int_equal(stats.pending, 0);
-	fake_check_laws();
+	fake_check_invariants();
 	fake_close();
 }
 
@@ -162,7 +162,7 @@ static void invalid_entries_are_named_drops(void **state)
 	assert_int_equal(*fake.txq->tx.producer, 1);
 	if (!c->is_pages)
 		mr_frame_free_bulk(fake.cache, &saved, 1);
-	fake_check_laws();
+	fake_check_invariants();
 	fake_close();
 }
 
@@ -311,7 +311,7 @@ TEST(an_entry_over_chunk_edges_is_split)
 		fake_complete(FAKE_RING);
 		transmit(NULL, 0);
 		assert_int_equal(fake_tx_stats().completed, 1);
-		fake_check_laws();
+		fake_check_invariants();
 		fake_close();
 	}
 }
@@ -397,7 +397,7 @@ TEST(postings_of_a_place_do_not_overflow)
 		assert_int_equal(*n_postings, UINT8_MAX - 1);
 		assert_int_equal(fake_tx_stats().completed, 1);
 		*n_postings = 0;
-		fake_check_laws();
+		fake_check_invariants();
 		fake_close();
 	}
 }
@@ -415,7 +415,7 @@ FAKE_TEST(closing_takes_back_exactly_its_own_references)
 	assert_int_equal(transmit(copies, 3), 3);
 	mri_xdp_tx_take_back(fake.txq);
 	/* Ours is the last one now. */
-	assert_true(mr_frame_is_sole(fake.cache, &frame));
+	assert_true(mr_frame_is_exclusive(fake.cache, &frame));
 	mr_frame_free_bulk(fake.cache, &frame, 1);
 }
 

@@ -5,7 +5,7 @@
 #include <sys/socket.h>
 
 #include "model/fake_kernel.h"
-#include "support/laws.h"
+#include "support/invariants.h"
 #include "support/test.h"
 
 /* One that the driver has not answered yet, by taking entries, is enough. */
@@ -231,7 +231,7 @@ FAKE_TEST(a_frame_of_too_many_descriptors_is_copied_or_dropped, .max_segs = MAX_
 	assert_int_equal(stats.drops[MR_TX_DROP_TOO_LONG], 1);
 }
 
-/* It is in flight first and completed later. The laws hold. */
+/* It is in flight first and completed later. The invariants hold. */
 FAKE_TEST(what_the_kernel_finds_invalid_is_summed)
 {
 	static const struct {
@@ -260,6 +260,6 @@ FAKE_TEST(what_the_kernel_finds_invalid_is_summed)
 				 steps[i].drops);
 		assert_int_equal(stats.pending, steps[i].pending);
 		assert_int_equal(stats.completed, 2);
-		assert_true(laws_of_tx_hold(&stats));
+		assert_true(invariants_of_tx_hold(&stats));
 	}
 }

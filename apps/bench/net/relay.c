@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The options of commands that forward. */
+#include <stdio.h>
+#include <string.h>
+
+#include "machine.h"
+#include "net/describe.h"
+#include "net/relay.h"
+#include "support/text.h"
+
+enum { BURST = 64, PAGE_BYTES = 4096 };
+
+static const struct option_row shared_rows[] = {
+	{ "cores", OPTION_CORES, "LIST",
+	  "cores to use, as 1,3-5, or auto (default)" },
+	{ "burst", OPTION_BURST, "N",
+	  "entries per burst, 1 to 256 (default 64)" },
+	{ "promisc", OPTION_PROMISC, "auto|on|off", "promiscuous ports" },
+	{ "json", OPTION_JSON, NULL, "one JSON object per second on stdout" },
+};
+
+enum { N_SHARED = sizeof(shared_rows) / sizeof(shared_rows[0]) };
+
+struct taker {
+	const struct relay_command *command;
+	struct relay_options *options;
+};
+
+static enum parse_result take(const struct option_row *row, const char *arg,
+			      void *opaque, struct mr_reason *error)
+{
+	const struct taker *taker = opaque;
+	struct relay_options *o = taker->options;
+
+	if (row->id >= RELAY_OWN)
+		return taker->command->take(row, arg, taker->command->own,
+					    error);
+	return run_take_option(row, arg, &o->run, &o->plane, error);
+}
+
+int relay_complain(const struct relay_command *command, int status,
+		   const char *line)
+{
+	print_error("%s: %s", command->program, line);
+	return status;
+}
+
+int relay_options_main(const struct relay_command *command, int argc,
+		       char **argv, struct relay_options *ret, int *ret_first)
+{
+	struct option_row rows[MAX_OPTIONS];
+	struct taker taker = { command, ret };
+	const struct option_table table = {
+		.program = command->program,
+		.usage = command->usage,
+		.rows = rows,
+		.n_rows = command->n_rows + N_SHARED,
+		.take = take,
+		.shared_rows = run_option_rows,
+		.n_shared_rows = N_RUN_OPTION_ROWS,
+	};
+	struct mr_reason why;
+	/* Options are sorted to the front meanwhile. */
+	char typed[sizeof(ret->typed)];
+
+	machine_command(argc, argv, typed, sizeof(typed));
+	memcpy(rows, command->rows, command->n_rows * sizeof(rows[0]));
+	memcpy(rows + command->n_rows, shared_rows, sizeof(shared_rows));
+	*ret = (struct relay_options){
+		.plane = { .program = command->program,
+			   .burst = BURST,
+			   .page_bytes = PAGE_BYTES },
+	};
+	memcpy(ret->typed, typed, sizeof(typed));
+	switch (option_table_parse(&table, argc - 1, argv + 1, &taker,
+				   ret_first, &why)) {
+	case PARSE_DONE:
+		return fflush(stdout) == 0 ? 0 : 1;
+	case PARSE_WRONG:
+		return relay_complain(command, 2, why.text);
+	case PARSE_RUN:
+		break;
+	}
+	++*ret_first; /* in argv, where the command is in front */
+	if (run_complete_options(&ret->run, &ret->plane, &why) != PARSE_RUN)
+		return relay_complain(command, 2, why.text);
+	return -1;
+}
+
+struct document *relay_document(const struct relay_command *command,
+				const struct relay_options *options,
+				const struct dataplane *plane, uint32_t sends,
+				uint32_t receives)
+{
+	struct document *document = document_new(
+		strchr(command->program, ' ') + 1,
+		options->label != NULL ? options->label : "", options->typed);
+	uint32_t cores[MR_WORKERS_MAX];
+
+	for (uint32_t w = 0; w < plane->n_workers; w++)
+		cores[w] = mr_workers_get(plane->workers, w)->core;
+	document_cores(document, cores, plane->n_workers);
+	for (uint32_t p = 0; p < plane->n_ports; p++) {
+		struct document_port port = {
+			.info.size = sizeof(port.info),
+			.sends = sends >> p & 1,
+			.receives = receives >> p & 1,
+			.cores = cores,
+			.n_cores = plane->n_workers,
+		};
+
+		mr_port_info(plane->ports[p], &port.info);
+		if (mr_port_link(plane->ports[p], &port.link) < 0)
+			port.link = (struct mr_link){ 0 };
+		document_port(document, &port);
+	}
+	plane_describe(&options->plane, document);
+	document_set(document, "duration_s",
+		     json_real((double)options->run.duration_ms / 1e3));
+	return document;
+}

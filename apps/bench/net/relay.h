@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Commands that pass frames on as a forwarder does, and report as one: reflect
+ * and replay. What they have in common, over support/run.h.
+ */
+#ifndef NET_RELAY_H
+#define NET_RELAY_H
+
+#include "result/document.h"
+#include "support/run.h"
+
+struct relay_options {
+	struct dataplane_config plane;
+	struct run_options run;
+	const char *label; /* of the document; NULL: none */
+	char typed[512];   /* the command line */
+};
+
+/* Ids of a command's own options: from here on. */
+enum { RELAY_OWN = 512 };
+
+struct relay_command {
+	const char *program; /* "mr-bench reflect" */
+	const char *usage;   /* of the help, in front of the options */
+	/* Options of its own, which stand in front; take() gets own. */
+	const struct option_row *rows;
+	uint32_t n_rows;
+	option_fn *take;
+	void *own;
+};
+
+/*
+ * Read the command line, argv[1] being the command; the words behind the
+ * options are argv[*ret_first] and on. Returns the exit status, with a line on
+ * stderr if it is wrong, or -1: go on.
+ */
+int relay_options_main(const struct relay_command *command, int argc,
+		       char **argv, struct relay_options *ret, int *ret_first);
+
+/*
+ * What is measured, and on what, by an open plane; the ports that send and that
+ * receive are bits by their number. Owner: the caller, by document_free().
+ */
+struct document *relay_document(const struct relay_command *command,
+				const struct relay_options *options,
+				const struct dataplane *plane, uint32_t sends,
+				uint32_t receives);
+
+/* Print the line, and return the status. */
+int relay_complain(const struct relay_command *command, int status,
+		   const char *line);
+
+#endif

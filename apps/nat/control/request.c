@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the main thread asks of a worker. */
+#include <stdio.h>
+#include <unistd.h>
+
+#include "mapping/session.h"
+#include "request.h"
+
+static enum nat_request_state state_of(const struct nat_request *request)
+{
+	return (enum nat_request_state)__atomic_load_n(&request->state,
+						       __ATOMIC_ACQUIRE);
+}
+
+static void set_state(struct nat_request *request, enum nat_request_state state)
+{
+	__atomic_store_n(&request->state, state, __ATOMIC_RELEASE);
+}
+
+void nat_request_ask(struct nat_request *request)
+{
+	set_state(request, NAT_REQUEST_ASKED);
+}
+
+bool nat_request_is_answered(struct nat_request *request)
+{
+	return state_of(request) == NAT_REQUEST_ANSWERED;
+}
+
+bool nat_request_is_free(const struct nat_request *request)
+{
+	return state_of(request) == NAT_REQUEST_FREE;
+}
+
+void nat_request_done(struct nat_request *request)
+{
+	set_state(request, NAT_REQUEST_FREE);
+}
+
+static void list(struct nat_request *request, const struct nat_request_to *to)
+{
+	const uint32_t n_seen = nat_maps_list(
+		to->maps, &request->cursor, to->now_s, request->sessions,
+		request->question == NAT_ASK_SAVE ? NAT_REQUEST_SAVED :
+						    NAT_REQUEST_SESSIONS);
+
+	request->is_end = n_seen == 0;
+	request->n = 0;
+	for (uint32_t i = 0; i < n_seen; i++)
+		if (nat_filter_has(&request->filter, &request->sessions[i]))
+			request->sessions[request->n++] = request->sessions[i];
+}
+
+/* Static mappings stay, so one without sessions has nothing to end. */
+static bool has_sessions(const struct nat_map *map)
+{
+	return (map->flags & NAT_MAP_STATIC) == 0 || map->remote.addr != 0 ||
+	       map->n_sessions > 0;
+}
+
+/* A mapping with several sessions is ended by the first of them. */
+static void clear(struct nat_request *request, const struct nat_request_to *to)
+{
+	uint32_t n_ended = 0;
+
+	list(request, to);
+	for (uint32_t i = 0; i < request->n; i++) {
+		uint32_t id;
+
+		nat_maps_find_out(to->maps, &request->sessions[i].inside, 1,
+				  &id);
+		if (id == MR_FLOW_NONE ||
+		    !has_sessions(nat_map_at(to->maps, id)))
+			continue;
+		nat_maps_close(to->maps, id, to->now_s);
+		n_ended++;
+	}
+	request->n = n_ended;
+	if (request->is_end && request->is_now)
+		request->is_end =
+			nat_ports_release_all(to->maps->ports, to->now_s,
+					      NAT_REQUEST_PORTS) <
+			NAT_REQUEST_PORTS;
+}
+
+static void reload(struct nat_request *request, const struct nat_request_to *to)
+{
+	request->err = nat_maps_reload(to->maps, request->config, to->now_s,
+				       &request->why);
+	if (request->err < 0)
+		return;
+	nat_path_reload(to->path, request->config);
+	if (to->steer != NULL)
+		nat_steer_follow(to->steer, request->routes);
+}
+
+void nat_request_answer(struct nat_request *request,
+			const struct nat_request_to *to)
+{
+	const uint64_t one = 1;
+
+	if (state_of(request) != NAT_REQUEST_ASKED)
+		return;
+	switch (request->question) {
+	case NAT_ASK_LIST:
+	case NAT_ASK_SAVE:
+		list(request, to);
+		break;
+	case NAT_ASK_CLEAR:
+		clear(request, to);
+		break;
+	case NAT_ASK_RELOAD:
+		reload(request, to);
+		break;
+	}
+	set_state(request, NAT_REQUEST_ANSWERED);
+	/* Fails only if it is readable already, which is all we want. */
+	if (write(request->answered_fd, &one, sizeof(one)) < 0)
+		return;
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Ports wait before they are used again: RFC 6888 REQ-8. The queue needs no
+ * memory: the entry of a port that waits is the link to the next one that was
+ * freed in the same second; a batch for each of those seconds is in a ring.
+ */
+#include "ports_set.h"
+
+/* A link to nowhere; no place has this number. */
+enum { QUARANTINE_END = NAT_INDEX_QUARANTINED - 1 };
+
+static struct nat_batch *batch_at(const struct nat_ports *ports, uint32_t i)
+{
+	return &ports->batches[(ports->first_batch + i) % ports->n_batches_max];
+}
+
+/* The batch of this second. */
+static struct nat_batch *batch_of(struct nat_ports *ports, uint32_t now_s)
+{
+	struct nat_batch *last =
+		batch_at(ports, ports->n_batches + ports->n_batches_max - 1);
+
+	if (ports->n_batches > 0 && last->freed_s == now_s)
+		return last;
+	/* Nobody has called nat_ports_release() for long: the newest batch
+	 * waits with this one, longer than it must, never shorter. */
+	if (ports->n_batches == ports->n_batches_max) {
+		last->freed_s = now_s;
+		return last;
+	}
+	last = batch_at(ports, ports->n_batches++);
+	*last = (struct nat_batch){ now_s, QUARANTINE_END };
+	return last;
+}
+
+static void push(struct nat_ports *ports, struct nat_batch *batch,
+		 uint32_t place)
+{
+	ports->index[place] = NAT_INDEX_QUARANTINED | batch->head;
+	batch->head = place;
+	ports->n_quarantined++;
+}
+
+void nat_ports_free(struct nat_ports *ports, uint32_t place, uint32_t now_s)
+{
+	ports->n_used--;
+	if (ports->hold_down_s == 0)
+		nat_set_release(ports, place, now_s);
+	else
+		push(ports, batch_of(ports, now_s), place);
+}
+
+/* Those that have waited longer than age_s; -1: all. */
+static uint32_t release(struct nat_ports *ports, uint32_t now_s, int32_t age_s,
+			uint32_t n)
+{
+	uint32_t n_done = 0;
+
+	while (ports->n_batches > 0) {
+		struct nat_batch *batch = batch_at(ports, 0);
+
+		/* A port freed late in its second must not wait less. */
+		if (age_s >= 0 && (int32_t)(now_s - batch->freed_s) <= age_s)
+			return n_done;
+		while (batch->head != QUARANTINE_END) {
+			uint32_t place = batch->head;
+
+			if (n_done == n)
+				return n_done;
+			batch->head =
+				ports->index[place] & ~NAT_INDEX_QUARANTINED;
+			ports->n_quarantined--;
+			nat_set_release(ports, place, now_s);
+			n_done++;
+		}
+		ports->first_batch =
+			(ports->first_batch + 1) % ports->n_batches_max;
+		ports->n_batches--;
+	}
+	return n_done;
+}
+
+uint32_t nat_ports_release(struct nat_ports *ports, uint32_t now_s, uint32_t n)
+{
+	return release(ports, now_s, (int32_t)ports->hold_down_s, n);
+}
+
+uint32_t nat_ports_release_all(struct nat_ports *ports, uint32_t now_s,
+			       uint32_t n)
+{
+	return release(ports, now_s, -1, n);
+}
+
+/* One port of an earlier configuration, if this one has it and it is free. */
+static void inherit(struct nat_ports *ports, const struct nat_ports *old,
+		    uint32_t old_place, uint32_t freed_s, uint32_t now_s)
+{
+	uint32_t proto = nat_set_of(old, old_place) / old->n_addrs_max;
+	uint32_t place =
+		nat_ports_place(ports, proto, nat_ports_addr_of(old, old_place),
+				nat_ports_port_of(old, old_place));
+	uint32_t owner_id = nat_blocks_owner(old, old_place);
+
+	if (place == NAT_PLACE_NONE || ports->index[place] != 0 ||
+	    !nat_ports_in_range(ports, place))
+		return;
+	/* In a block it waits in its owner's name, or not at all. */
+	if (ports->blocks != NULL &&
+	    (owner_id == MR_FLOW_NONE ||
+	     !nat_blocks_admit(ports, place, owner_id, now_s)))
+		return;
+	nat_set_take(ports, place, 0);
+	ports->n_used--;
+	push(ports, batch_of(ports, freed_s), place);
+}
+
+void nat_ports_inherit(struct nat_ports *ports, const struct nat_ports *old,
+		       uint32_t now_s)
+{
+	if (ports->hold_down_s == 0)
+		return;
+	for (uint32_t i = 0; i < old->n_batches; i++) {
+		const struct nat_batch *batch = batch_at(old, i);
+
+		for (uint32_t place = batch->head; place != QUARANTINE_END;
+		     place = old->index[place] & ~NAT_INDEX_QUARANTINED)
+			inherit(ports, old, place, batch->freed_s, now_s);
+	}
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What fixtures on a register model share: the device is in this process, the
+ * far side is the other end of its wire. At the end of each test the model has
+ * no complaint of the driver.
+ *
+ *     inject --> wire --> model ~~~ rings ~~~ port under test
+ *     collect <-- wire <-- model ~~~ rings ~~~ port under test
+ */
+#ifndef CONFORMANCE_FIXTURE_MODEL_H
+#define CONFORMANCE_FIXTURE_MODEL_H
+
+#include "harness.h"
+
+struct model;
+
+/*
+ * For setup(): the device "vfio:model" of the harness's context, from now on
+ * the fixture's, which destroys it. Lazy, so that what is sent stays in the
+ * queues until the far side collects.
+ */
+void fixture_model_add(struct harness *harness, struct model *model,
+		       void (*destroy)(struct model *model));
+
+/* What all such fixtures can do. */
+#define FIXTURE_MODEL_TRAITS                                                   \
+	(FIXTURE_IN | FIXTURE_OUT | FIXTURE_LIVE | FIXTURE_CHECKS |            \
+	 FIXTURE_STALLS | FIXTURE_REGISTERS | FIXTURE_EXCLUSIVE)
+
+/* The rest of such a fixture. */
+#define FIXTURE_OVER_A_MODEL                                                   \
+	.driver = "vfio", .n_sleeps = 20000, .probe = fixture_model_probe,     \
+	.teardown = fixture_model_teardown, .inject = fixture_model_inject,    \
+	.collect = fixture_model_collect
+
+const char *fixture_model_probe(void); /* NULL: it needs nothing */
+void fixture_model_teardown(struct harness *harness);
+bool fixture_model_inject(struct harness *harness, const uint8_t *bytes,
+			  uint32_t n_bytes);
+uint32_t fixture_model_collect(struct harness *harness, uint8_t *bytes,
+			       uint32_t room);
+
+#endif

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * NICs that the environment names, real or emulated, joined by a cable:
+ * MR_NIC, under test, and at its other end MR_NIC_FAR, an interface of the
+ * kernel's. MR_NIC_OPTIONS follow the spec, as mode=zc. What is on them before
+ * and after is the caller's.
+ *
+ * nic: MR_NIC is an interface, for the xdp driver.
+ * vfio: MR_NIC is a PCI address that vfio-pci has, for a driver of ours; and
+ * MR_NIC_FAR takes frames of 9014 bytes. dpdk-nic: the same for DPDK's.
+ * MR_NIC_LACKS may say what such a NIC has not: "queues", a second one; and of
+ * DPDK's "irqs", and "cleanup", where one cannot be asked to look for what was
+ * sent.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "far_socket.h"
+
+static const char *probe(void)
+{
+	static const char *const names[] = { "MR_NIC", "MR_NIC_FAR",
+					     "MR_NIC_OPTIONS" };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (getenv(names[i]) == NULL)
+			return "MR_NIC, MR_NIC_FAR and MR_NIC_OPTIONS name no "
+			       "NICs to test on";
+	return NULL;
+}
+
+/* Whether MR_NIC_LACKS says so. */
+static bool lacks(const char *what)
+{
+	const char *words = getenv("MR_NIC_LACKS");
+
+	return words != NULL && strstr(words, what) != NULL;
+}
+
+static uint32_t ring_of(const struct harness *harness)
+{
+	return harness->wish.ring_entries != 0 ? harness->wish.ring_entries :
+						 1024;
+}
+
+static void setup_nic(struct harness *harness)
+{
+	far_socket_open(harness, getenv("MR_NIC_FAR"));
+	/* igb uses 1 KiB of such a chunk: there, the port chooses its mode. */
+	snprintf(harness->spec, sizeof(harness->spec),
+		 "xdp:%s,ring=%u,promisc,%s", getenv("MR_NIC"),
+		 ring_of(harness),
+		 harness->wish.page_bytes == 2048 ? "mode=auto" :
+						    getenv("MR_NIC_OPTIONS"));
+}
+
+static const struct bad_spec bad_nic_specs[] = {
+	{ "xdp:mrnone", -ENODEV, "mrnone" },
+	{ NULL, 0, NULL },
+};
+
+const struct fixture fixture_nic = {
+	.driver = "xdp",
+	.name = "nic",
+	.traits = FIXTURE_IN | FIXTURE_OUT | FIXTURE_LIVE | FIXTURE_CHECKS |
+		  FIXTURE_REGISTERS | FIXTURE_EXCLUSIVE,
+	.min_frame_bytes = 60, /* Ethernet's 64 without FCS: NICs pad to it */
+	.max_frame_bytes = 1514,
+	.max_sg_frame_bytes = 1514,
+	.n_sleeps = 2000,
+	.n_reopens = 3,
+	.bad_specs = bad_nic_specs,
+	.probe = probe,
+	.setup = setup_nic,
+	.teardown = far_socket_close,
+	.inject = far_socket_inject,
+	.collect = far_socket_collect,
+};
+
+static void setup_vfio(struct harness *harness)
+{
+	const char *options = getenv("MR_NIC_OPTIONS");
+	/* So many has QEMU's virtio for sending. For receiving it is told to
+	 * have more: what its ring has no room for, a NIC loses. */
+	const uint32_t n_tx = ring_of(harness) < 256 ? ring_of(harness) : 256;
+
+	far_socket_open(harness, getenv("MR_NIC_FAR"));
+	snprintf(harness->spec, sizeof(harness->spec),
+		 "vfio:%s,rx-ring=%u,tx-ring=%u,queues=%u,promisc%s%s%s",
+		 getenv("MR_NIC"), ring_of(harness), n_tx,
+		 harness->wish.n_queues != 0 ? harness->wish.n_queues : 1,
+		 harness->wish.is_sg ? ",sg=on,mtu=9000" : "",
+		 options[0] != '\0' ? "," : "", options);
+}
+
+static const struct bad_spec bad_vfio_specs[] = {
+	{ "vfio:", -ENODEV, "address" },
+	{ "vfio:0000:00:1d.7", -ENODEV, "0000:00:1d.7" },
+	{ NULL, 0, NULL },
+};
+
+static const char *probe_vfio(void);
+
+struct fixture fixture_vfio = {
+	.driver = "vfio",
+	.traits = FIXTURE_IN | FIXTURE_OUT | FIXTURE_LIVE | FIXTURE_SG |
+		  FIXTURE_CHECKS | FIXTURE_REGISTERS | FIXTURE_EXCLUSIVE |
+		  FIXTURE_QUEUES | FIXTURE_FILTERS,
+	.min_frame_bytes = 60,
+	.max_frame_bytes = 1514,
+	.max_sg_frame_bytes = 9014,
+	.n_sleeps = 2000,
+	.n_reopens = 3,
+	.bad_specs = bad_vfio_specs,
+	.probe = probe_vfio,
+	.setup = setup_vfio,
+	.teardown = far_socket_close,
+	.inject = far_socket_inject,
+	.collect = far_socket_collect,
+};
+
+static const char *probe_vfio(void)
+{
+	if (lacks("queues"))
+		fixture_vfio.traits &= ~(uint32_t)FIXTURE_QUEUES;
+	return probe();
+}
+
+static void set_dpdk_spec(const struct wish *wish, uint32_t n_ring,
+			  char *ret_spec, size_t n_bytes)
+{
+	const char *options = getenv("MR_NIC_OPTIONS");
+
+	snprintf(ret_spec, n_bytes, "dpdk:%s,ring=%u,queues=%u,promisc%s%s%s",
+		 getenv("MR_NIC"), n_ring,
+		 wish->n_queues != 0 ? wish->n_queues : 1,
+		 wish->is_sg ? ",sg=on,mtu=9000" : "",
+		 options[0] != '\0' ? "," : "", options);
+}
+
+static const struct bad_spec bad_dpdk_specs[] = {
+	{ "dpdk:0000:00:1d.7", -ENODEV, "no such PCI device" },
+	{ NULL, 0, NULL },
+};
+
+static const char *probe_dpdk(void);
+
+static void setup_dpdk(struct harness *harness)
+{
+	/* So many has QEMU's virtio for sending; what a ring for receiving has
+	 * no room for is lost, and long frames take many places. */
+	const uint32_t n_ring = ring_of(harness) < 256 || harness->wish.is_sg ?
+					ring_of(harness) :
+					256;
+
+	far_socket_open(harness, getenv("MR_NIC_FAR"));
+	set_dpdk_spec(&harness->wish, n_ring, harness->spec,
+		      sizeof(harness->spec));
+}
+
+struct fixture fixture_dpdk_nic = {
+	.driver = "dpdk",
+	.sink_spec = "dpdk:net_null7",
+	.name = "dpdk-nic",
+	.traits = FIXTURE_IN | FIXTURE_OUT | FIXTURE_LIVE | FIXTURE_SG |
+		  FIXTURE_CHECKS | FIXTURE_REGISTERS | FIXTURE_EXCLUSIVE |
+		  FIXTURE_QUEUES | FIXTURE_FILTERS | FIXTURE_FOREIGN_FDS |
+		  FIXTURE_FORK_HOLDS | FIXTURE_LATE,
+	.min_frame_bytes = 60,
+	.max_frame_bytes = 1514,
+	.max_sg_frame_bytes = 9014,
+	.n_sleeps = 2000,
+	.n_reopens = 3,
+	.bad_specs = bad_dpdk_specs,
+	.probe = probe_dpdk,
+	.setup = setup_dpdk,
+	.teardown = far_socket_close,
+	.inject = far_socket_inject,
+	.collect = far_socket_collect,
+};
+
+/*
+ * EAL starts with the first port: its fds and memory stay, and are no port's.
+ */
+static const char *probe_dpdk(void)
+{
+	static struct mr_reason why;
+	const struct mr_pool_config pool = { .size = sizeof(pool) };
+	struct mr_port_config config = { .size = sizeof(config) };
+	const char *why_not = probe();
+	struct mr_port *port;
+	struct mr_ctx *ctx;
+	char spec[256];
+	int err;
+
+	if (why_not != NULL)
+		return why_not;
+	if (lacks("cleanup"))
+		fixture_dpdk_nic.traits |= FIXTURE_LAZY;
+	if (lacks("irqs"))
+		fixture_dpdk_nic.traits |= FIXTURE_POLLED;
+	if (lacks("queues"))
+		fixture_dpdk_nic.traits &= ~(uint32_t)FIXTURE_QUEUES;
+	set_dpdk_spec(&(struct wish){ 0 }, 256, spec, sizeof(spec));
+	if (mr_ctx_create(NULL, &ctx, &why) < 0 ||
+	    mr_pool_create(ctx, &pool, &config.pool, &why) < 0)
+		return why.text;
+	err = mr_port_open(ctx, spec, &config, &port, &why);
+	if (err == 0)
+		mr_port_close(port);
+	mr_pool_destroy(config.pool, NULL);
+	mr_ctx_destroy(ctx);
+	return err < 0 ? why.text : NULL;
+}

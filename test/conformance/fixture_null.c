@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* null: has no far side; rx is endless, tx a sink. */
+#include <errno.h>
+#include <stdio.h>
+
+#include "harness.h"
+
+static const char *probe(void)
+{
+	return NULL;
+}
+
+static void setup(struct harness *harness)
+{
+	snprintf(harness->spec, sizeof(harness->spec), "null:,queues=%u",
+		 harness->wish.n_queues != 0 ? harness->wish.n_queues : 1);
+}
+
+static void teardown(struct harness *harness)
+{
+	(void)harness;
+}
+
+static const struct bad_spec bad_specs[] = {
+	{ "null:,queues=0", -EINVAL, "queues" },
+	{ "null:,queues=65", -EINVAL, "64" },
+	{ "null:,queues=many", -EINVAL, "many" },
+	{ "null:,len=13", -EINVAL, "len" },
+	{ "null:,len=100000", -EINVAL, "len" },
+	{ NULL, 0, NULL },
+};
+
+const struct fixture fixture_null = {
+	.driver = "null",
+	.traits = FIXTURE_ENDLESS | FIXTURE_QUEUES,
+	.max_frame_bytes = 1514,
+	.n_reopens = 100,
+	.bad_specs = bad_specs,
+	.probe = probe,
+	.setup = setup,
+	.teardown = teardown,
+};

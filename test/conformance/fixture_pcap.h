@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The far side in files, for who else reads and writes captures. */
+#ifndef CONFORMANCE_FIXTURE_PCAP_H
+#define CONFORMANCE_FIXTURE_PCAP_H
+
+#include "harness.h"
+
+/* The same files, read and written by DPDK. */
+void fixture_pcap_setup_dpdk(struct harness *harness);
+
+void fixture_pcap_teardown(struct harness *harness);
+void fixture_pcap_opened(struct harness *harness);
+uint32_t fixture_pcap_collect(struct harness *harness, uint8_t *bytes,
+			      uint32_t room);
+
+#endif

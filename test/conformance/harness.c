@@ -1,0 +1,542 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <dirent.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "harness.h"
+#include "support/limit.h"
+
+/*
+ * Frames that the far side has under way at most. A veth's own ring has 256
+ * places and drops what comes on top, before the port sees it.
+ */
+enum { WINDOW_FRAMES = 128 };
+
+static const struct fixture *the_fixture;
+static const char *the_options;
+static struct harness the_harness;
+
+const struct fixture *harness_fixture(void)
+{
+	return the_fixture;
+}
+
+void harness_set_fixture(const struct fixture *fixture, const char *options)
+{
+	the_fixture = fixture;
+	the_options = options;
+}
+
+uint32_t harness_min_bytes(void)
+{
+	return the_fixture->min_frame_bytes != 0 ?
+		       the_fixture->min_frame_bytes :
+		       TRAFFIC_MIN_BYTES;
+}
+
+void harness_need(uint32_t traits, const char *why_not)
+{
+	if ((the_fixture->traits & traits) == traits)
+		return;
+	print_message("skipped on %s: %s\n", the_fixture->driver, why_not);
+	skip();
+}
+
+void harness_lack(uint32_t traits, const char *why_not)
+{
+	if ((the_fixture->traits & traits) == 0)
+		return;
+	print_message("skipped on %s: %s\n", the_fixture->driver, why_not);
+	skip();
+}
+
+uint64_t harness_now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+uint32_t harness_deadline_ms(void)
+{
+	return test_limit_ms(30000);
+}
+
+uint64_t harness_deadline_ns(void)
+{
+	return harness_now_ns() + harness_deadline_ms() * UINT64_C(1000000);
+}
+
+void harness_nap(void)
+{
+	const struct timespec nap = { .tv_nsec = 50000 };
+
+	nanosleep(&nap, NULL);
+}
+
+uint32_t harness_count_fds(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	uint32_t n = 0;
+
+	assert_non_null(dir);
+	while (readdir(dir) != NULL)
+		n++;
+	closedir(dir);
+	return n - 3; /* ".", ".." and dir itself */
+}
+
+static void *counting_alloc(void *opaque, size_t align_bytes, size_t n_bytes)
+{
+	struct harness *harness = opaque;
+	void *block;
+
+	if (harness->n_until_refused > 0 && --harness->n_until_refused == 0)
+		return NULL;
+	block = aligned_alloc(align_bytes, (n_bytes + align_bytes - 1) /
+						   align_bytes * align_bytes);
+	/* Nobody may count on memory that happens to be zero. */
+	if (block != NULL)
+		memset(block, 0xa5, n_bytes);
+	/* Two ports may be opened by two threads in one test. */
+	__atomic_fetch_add(&harness->n_blocks, block != NULL, __ATOMIC_RELAXED);
+	return block;
+}
+
+static void counting_free(void *opaque, void *block)
+{
+	struct harness *harness = opaque;
+
+	__atomic_fetch_sub(&harness->n_blocks, block != NULL, __ATOMIC_RELAXED);
+	free(block);
+}
+
+static void make_pool(struct harness *harness)
+{
+	const struct wish *wish = &harness->wish;
+	const struct mr_region_config region_config = {
+		.size = sizeof(region_config),
+		.max_bytes = UINT64_C(1) << 30,
+	};
+	struct mr_pool_config pool_config = {
+		.size = sizeof(pool_config),
+		.n_pages = wish->n_pages,
+		.page_bytes = wish->page_bytes,
+		.headroom_bytes = wish->headroom_bytes,
+		.tailroom_bytes = wish->tailroom_bytes,
+	};
+	struct mr_reason why;
+
+	if (mr_region_create(harness->ctx, &region_config, &harness->region,
+			     &why) < 0)
+		fail_msg("region: %s", why.text);
+	harness->base = mr_region_base(harness->region);
+	pool_config.region = harness->region;
+	if (mr_pool_create(harness->ctx, &pool_config, &harness->pool, &why) <
+	    0)
+		fail_msg("pool: %s", why.text);
+	if (mr_cache_create(harness->pool, &harness->cache, &why) < 0)
+		fail_msg("cache: %s", why.text);
+}
+
+/* Each page is free. */
+static void end_pool(struct harness *harness)
+{
+	struct mr_pool_stats stats;
+	struct mr_reason why;
+
+	mr_cache_destroy(harness->cache);
+	harness->cache = NULL;
+	stats = harness_pool_stats(harness);
+	assert_int_equal(stats.n_in_flight, 0);
+	assert_int_equal(stats.n_free, stats.n_pages);
+	assert_int_equal(stats.n_committed, 0);
+	if (mr_pool_destroy(harness->pool, &why) < 0)
+		fail_msg("%s", why.text);
+	harness->pool = NULL;
+	if (mr_region_destroy(harness->region, &why) < 0)
+		fail_msg("%s", why.text);
+	harness->region = NULL;
+}
+
+struct harness *harness_make(const struct wish *wish)
+{
+	struct harness *harness = &the_harness;
+	const struct mr_ctx_config config = {
+		.size = sizeof(config),
+		.opaque = harness,
+		.alloc = counting_alloc,
+		.free = counting_free,
+	};
+
+	memset(harness, 0, sizeof(*harness));
+	harness->fixture = the_fixture;
+	harness->wish = *wish;
+	if (harness->wish.page_bytes == 0)
+		harness->wish.page_bytes = 4096;
+	harness->n_fds = harness_count_fds();
+	assert_int_equal(mr_ctx_create(&config, &harness->ctx, NULL), 0);
+	make_pool(harness);
+	harness->fixture->setup(harness);
+	snprintf(harness->spec + strlen(harness->spec),
+		 sizeof(harness->spec) - strlen(harness->spec), "%s",
+		 the_options);
+	if (!wish->is_closed)
+		harness_open(harness);
+	return harness;
+}
+
+int harness_try_open(struct harness *harness, struct mr_reason *why)
+{
+	const struct mr_port_config config = { .size = sizeof(config),
+					       .pool = harness->pool };
+	int err = mr_port_open(harness->ctx, harness->spec, &config,
+			       &harness->port, why);
+
+	if (err < 0)
+		return err;
+	harness->rxq = mr_port_rxq(harness->port, 0);
+	harness->txq = mr_port_txq(harness->port, 0);
+	harness->n_injected = harness->fixture->traits & FIXTURE_LIVE ?
+				      0 :
+				      harness->wish.n_in;
+	if (harness->fixture->opened != NULL)
+		harness->fixture->opened(harness);
+	return 0;
+}
+
+void harness_open(struct harness *harness)
+{
+	struct mr_reason why;
+
+	if (harness_try_open(harness, &why) < 0)
+		fail_msg("%s: %s", harness->spec, why.text);
+	assert_non_null(harness->rxq);
+	assert_non_null(harness->txq);
+}
+
+void harness_close(struct harness *harness)
+{
+	mr_port_close(harness->port);
+	harness->port = NULL;
+	harness->rxq = NULL;
+	harness->txq = NULL;
+}
+
+void harness_renew_pool(struct harness *harness)
+{
+	struct harness old = *harness;
+
+	make_pool(harness); /* while the old one is there: not in its place */
+	end_pool(&old);
+}
+
+void harness_receive_rest(struct harness *harness)
+{
+	enum { QUIET_NS = 1000000000 };
+	const uint64_t until_ns = harness_deadline_ns();
+	uint64_t last_ns = harness_now_ns();
+	struct mr_frame frames[MR_BURST_MAX];
+
+	if (!(harness->fixture->traits & FIXTURE_LIVE))
+		return;
+	while (harness_rx_stats(harness).received < harness->n_injected &&
+	       harness_now_ns() < last_ns + QUIET_NS &&
+	       harness_now_ns() < until_ns) {
+		const uint32_t n = mr_rx_burst(harness->rxq, harness->cache,
+					       frames, MR_BURST_MAX);
+
+		harness_free(harness, frames, n);
+		if (n > 0)
+			last_ns = harness_now_ns();
+		else
+			harness_nap();
+	}
+}
+
+void harness_end(struct harness *harness)
+{
+	if (harness->port != NULL)
+		harness_receive_rest(harness);
+	harness_close(harness);
+	harness->fixture->teardown(harness);
+	end_pool(harness);
+	mr_ctx_destroy(harness->ctx);
+	harness->ctx = NULL;
+	assert_int_equal(harness->n_blocks, 0);
+	assert_int_equal(harness_count_fds(), harness->n_fds);
+}
+
+int harness_abandon(void **state)
+{
+	struct harness *harness = &the_harness;
+
+	(void)state;
+	if (harness->ctx == NULL)
+		return 0;
+	/* Pages may be lost: what cannot be destroyed stays, and is no matter.
+	 */
+	harness->n_until_refused = 0;
+	mr_port_close(harness->port);
+	harness->fixture->teardown(harness);
+	mr_cache_destroy(harness->cache);
+	if (harness->pool == NULL || mr_pool_destroy(harness->pool, NULL) == 0)
+		mr_region_destroy(harness->region, NULL);
+	memset(harness, 0, sizeof(*harness));
+	return 0;
+}
+
+void harness_assert_completed(struct harness *harness, uint64_t n)
+{
+	const uint64_t until_ns = harness_deadline_ns();
+
+	for (;;) {
+		struct mr_tx_stats stats;
+
+		mr_tx_burst(harness->txq, harness->cache, NULL, 0);
+		stats = harness_tx_stats(harness);
+		assert_int_equal(stats.completed + stats.pending, n);
+		if (stats.pending == 0 ||
+		    harness->fixture->traits & FIXTURE_LAZY)
+			return;
+		/* A file or a ring in this process has no way to be late. */
+		if (!(harness->fixture->traits & FIXTURE_REGISTERS) ||
+		    harness_now_ns() > until_ns)
+			fail_msg("%llu of %llu frames do not complete",
+				 (unsigned long long)stats.pending,
+				 (unsigned long long)n);
+		harness_nap();
+	}
+}
+
+struct mr_rx_stats harness_rx_stats(const struct harness *harness)
+{
+	struct mr_rx_stats stats = { .size = sizeof(stats) };
+
+	assert_int_equal(mr_rxq_stats(harness->rxq, &stats), 0);
+	return stats;
+}
+
+struct mr_tx_stats harness_tx_stats(const struct harness *harness)
+{
+	struct mr_tx_stats stats = { .size = sizeof(stats) };
+
+	assert_int_equal(mr_txq_stats(harness->txq, &stats), 0);
+	return stats;
+}
+
+struct mr_pool_stats harness_pool_stats(const struct harness *harness)
+{
+	struct mr_pool_stats stats = { .size = sizeof(stats) };
+
+	assert_int_equal(mr_pool_stats(harness->pool, &stats), 0);
+	return stats;
+}
+
+void harness_pump(struct harness *harness)
+{
+	uint8_t bytes[HARNESS_MAX_BYTES];
+	int64_t n_under_way;
+
+	if (harness->n_injected == harness->wish.n_in)
+		return;
+	n_under_way = (int64_t)harness->n_injected -
+		      (int64_t)harness_rx_stats(harness).received;
+	while (harness->n_injected < harness->wish.n_in &&
+	       n_under_way < WINDOW_FRAMES) {
+		const uint32_t id = harness->n_injected;
+		const uint32_t len = harness->wish.len_of != NULL ?
+					     harness->wish.len_of(id) :
+					     60;
+
+		traffic_make(bytes, len, id);
+		if (!harness->fixture->inject(harness, bytes, len))
+			return;
+		harness->n_injected++;
+		n_under_way++;
+	}
+}
+
+uint32_t harness_rx(struct harness *harness, struct mr_frame *frames,
+		    uint32_t n)
+{
+	const uint64_t until_ns = harness_deadline_ns();
+
+	for (;;) {
+		uint32_t n_rx;
+
+		harness_pump(harness);
+		n_rx = mr_rx_burst(harness->rxq, harness->cache, frames, n);
+		/* Asserted here, so that each test of the suite does. */
+		assert_true(n_rx <= n);
+		if (n_rx > 0) {
+			assert_false(frames[n_rx - 1].flags & MR_FRAME_MORE);
+			return n_rx;
+		}
+		if (harness_rx_is_done(harness))
+			return 0;
+		if (harness_now_ns() > until_ns)
+			fail_msg("nothing was received for %u ms; %u of %u "
+				 "frames sent, %llu received",
+				 harness_deadline_ms(), harness->n_injected,
+				 harness->wish.n_in,
+				 (unsigned long long)harness_rx_stats(harness)
+					 .received);
+		harness_nap();
+	}
+}
+
+bool harness_rx_is_done(struct harness *harness)
+{
+	return harness->n_injected == harness->wish.n_in &&
+	       harness_rx_stats(harness).received >= harness->wish.n_in;
+}
+
+void harness_tx(struct harness *harness, const struct mr_frame *frames,
+		uint32_t n)
+{
+	harness_tx_meta(harness, frames, NULL, n);
+}
+
+void harness_tx_meta(struct harness *harness, const struct mr_frame *frames,
+		     const struct mr_meta *meta, uint32_t n)
+{
+	const uint64_t until_ns = harness_deadline_ns();
+	uint32_t n_sent = 0;
+
+	while (n_sent < n) {
+		const uint32_t n_tx = mr_tx_burst_meta(
+			harness->txq, harness->cache, frames + n_sent,
+			meta != NULL ? meta + n_sent : NULL, n - n_sent);
+
+		assert_true(n_tx <= n - n_sent);
+		n_sent += n_tx;
+		if (n_tx > 0)
+			continue;
+		if (harness_now_ns() > until_ns)
+			fail_msg("no room to send for %u ms",
+				 harness_deadline_ms());
+		harness_nap();
+	}
+}
+
+uint32_t harness_collect_bytes(struct harness *harness, uint8_t *bytes)
+{
+	const uint64_t until_ns = harness_deadline_ns();
+	uint32_t n_bytes;
+
+	while ((n_bytes = harness->fixture->collect(harness, bytes,
+						    HARNESS_MAX_BYTES)) == 0) {
+		if (harness_now_ns() > until_ns)
+			fail_msg("nothing arrived for %u ms",
+				 harness_deadline_ms());
+		if (harness->txq != NULL)
+			mr_tx_burst(harness->txq, harness->cache, NULL, 0);
+		harness_nap();
+	}
+	return n_bytes;
+}
+
+int64_t harness_collect(struct harness *harness, uint32_t *ret_n_bytes)
+{
+	uint8_t bytes[HARNESS_MAX_BYTES];
+
+	*ret_n_bytes = harness_collect_bytes(harness, bytes);
+	return traffic_check(bytes, *ret_n_bytes);
+}
+
+uint32_t harness_collect_rest(struct harness *harness)
+{
+	uint8_t bytes[HARNESS_MAX_BYTES];
+	uint32_t n_bytes, n = 0;
+
+	/* Quiet for some 20 ms. */
+	for (int n_quiet = 0; n_quiet < 200; n_quiet++) {
+		if (harness->txq != NULL)
+			mr_tx_burst(harness->txq, harness->cache, NULL, 0);
+		while ((n_bytes = harness->fixture->collect(
+				harness, bytes, sizeof(bytes))) > 0) {
+			assert_true(traffic_check(bytes, n_bytes) >= 0);
+			n++;
+			n_quiet = 0;
+		}
+		if (!(harness->fixture->traits & FIXTURE_LIVE))
+			return n;
+		harness_nap();
+	}
+	return n;
+}
+
+void harness_collect_last(struct harness *harness, uint64_t n_sent,
+			  uint64_t n_collected)
+{
+	assert_true(n_collected <= n_sent); /* none came twice */
+	for (uint64_t i = n_collected; i < n_sent; i++) {
+		uint32_t n_bytes;
+
+		assert_true(harness_collect(harness, &n_bytes) >= 0);
+	}
+	assert_int_equal(harness_collect_rest(harness), 0);
+}
+
+void harness_write_frame(struct harness *harness, uint64_t addr,
+			 uint32_t n_bytes, uint32_t id)
+{
+	traffic_make(harness->base + addr, n_bytes, id);
+}
+
+void harness_make_frame(struct harness *harness, struct mr_frame *frames,
+			uint32_t n_segs, uint32_t offset, uint32_t n_bytes,
+			uint32_t id)
+{
+	uint8_t bytes[HARNESS_MAX_BYTES];
+	uint64_t addrs[MR_MAX_SEGS];
+	uint32_t n_done = 0;
+
+	assert_true(n_segs <= MR_MAX_SEGS && n_bytes >= n_segs);
+	assert_int_equal(mr_frag_alloc_bulk(harness->cache, addrs, n_segs,
+					    harness->wish.page_bytes),
+			 n_segs);
+	traffic_make(bytes, n_bytes, id);
+	for (uint32_t i = 0; i < n_segs; i++) {
+		const uint32_t len = (n_bytes - n_done) / (n_segs - i);
+
+		assert_true(offset + len <= harness->wish.page_bytes);
+		frames[i] = (struct mr_frame){
+			.addr = addrs[i] + offset,
+			.len = len,
+			.flags = i + 1 < n_segs ? MR_FRAME_MORE : 0,
+		};
+		memcpy(harness->base + frames[i].addr, bytes + n_done, len);
+		n_done += len;
+	}
+}
+
+int64_t harness_check_frame(const struct harness *harness,
+			    const struct mr_frame *frames, uint32_t *ret_n_segs,
+			    uint32_t *ret_n_bytes)
+{
+	uint8_t bytes[HARNESS_MAX_BYTES];
+	uint32_t n = 0, n_bytes = 0;
+
+	do {
+		assert_true(n < MR_MAX_SEGS);
+		assert_true(n_bytes + frames[n].len <= sizeof(bytes));
+		memcpy(bytes + n_bytes, harness->base + frames[n].addr,
+		       frames[n].len);
+		n_bytes += frames[n].len;
+	} while (frames[n++].flags & MR_FRAME_MORE);
+	*ret_n_segs = n;
+	*ret_n_bytes = n_bytes;
+	return traffic_check(bytes, n_bytes);
+}
+
+void harness_free(struct harness *harness, const struct mr_frame *frames,
+		  uint32_t n)
+{
+	mr_frame_free_bulk(harness->cache, frames, n);
+}

@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A translator without ports and without a clock, for Python: one worker's
+ * mappings and packet path over a small pool. harness.py is its other half;
+ * numbers are host order, bytes are frames.
+ */
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/addrs.h"
+#include "config/keys.h"
+#include "config/settings.h"
+#include "datapath/arp.h"
+#include "datapath/path.h"
+#include "harness.h"
+#include "mapping/map.h"
+
+enum { N_PAGES = 2048, MAX_OUT = 65536, MAX_EVENTS = 65536 };
+
+/* A frame that came out. */
+struct out {
+	uint8_t *bytes;
+	uint32_t n_bytes, flags;
+};
+
+struct harness {
+	struct nat_config config, next; /* next: of a reload */
+	struct mr_ctx *ctx;
+	struct mr_pool *pool;
+	struct mr_cache *cache;
+	uint8_t *base;
+	struct nat_neighbours *neighbours;
+	struct nat_maps *maps;
+	struct nat_path *path;
+	uint32_t shard, n_shards;
+	uint64_t now_ns;
+	uint32_t n_shared; /* pages that the harness owns, too */
+	struct mr_frame shared[64];
+	struct out outs[HARNESS_OUTS][MAX_OUT];
+	uint32_t n_out[HARNESS_OUTS], first_out[HARNESS_OUTS];
+	struct nat_log_event events[MAX_EVENTS];
+	uint32_t n_events;
+};
+
+static const uint8_t harness_macs[NAT_SIDES][6] = {
+	{ 2, 0xa, 0xa, 0xa, 0xa, 0xa }, /* inside */
+	{ 2, 0xb, 0xb, 0xb, 0xb, 0xb },
+};
+
+struct harness *harness_new(uint32_t shard, uint32_t n_shards)
+{
+	struct harness *harness = calloc(1, sizeof(*harness));
+
+	if (harness != NULL) {
+		harness->shard = shard;
+		harness->n_shards = n_shards;
+		harness->now_ns = UINT64_C(1000) * 1000000000;
+	}
+	return harness;
+}
+
+bool harness_key(uint32_t i, char *ret_name, uint32_t n_max)
+{
+	struct nat_key key;
+
+	if (!nat_key_at(i, &key))
+		return false;
+	snprintf(ret_name, n_max, "%s", key.name);
+	return true;
+}
+
+/* A configuration that need not make sense together. */
+static int read_unchecked(const char *text, struct nat_config *config,
+			  struct mr_reason *why)
+{
+	struct yaml_reader reader;
+	int err = yaml_open(&reader, "harness", text, strlen(text), why);
+
+	if (err < 0)
+		return err;
+	nat_config_init(config);
+	err = yaml_take_keys(&reader, nat_keys(), yaml_root(&reader), config);
+	yaml_close(&reader);
+	return err < 0 ? err : nat_config_complete(config);
+}
+
+static void keep_event(void *opaque, const struct nat_log_event *event)
+{
+	struct harness *harness = opaque;
+
+	if (harness->n_events < MAX_EVENTS)
+		harness->events[harness->n_events++] = *event;
+}
+
+static int make_pool(struct harness *harness, struct mr_reason *why)
+{
+	const struct mr_ctx_config ctx_config = { .size = sizeof(ctx_config) };
+	const struct mr_pool_config pool_config = {
+		.size = sizeof(pool_config),
+		.n_pages = N_PAGES,
+		.safety = MR_SAFETY_STATES,
+	};
+
+	if (mr_ctx_create(&ctx_config, &harness->ctx, why) < 0 ||
+	    mr_pool_create(harness->ctx, &pool_config, &harness->pool, why) <
+		    0 ||
+	    mr_cache_create(harness->pool, &harness->cache, why) < 0)
+		return -1;
+	harness->base = mr_region_base(mr_pool_region(harness->pool));
+	return 0;
+}
+
+/* Take all that came out, and have it as bytes. */
+static void collect(struct harness *harness)
+{
+	for (uint32_t side = 0; side < HARNESS_OUTS; side++) {
+		struct nat_outbox *outbox =
+			side == HARNESS_LOOP ?
+				nat_path_loop(harness->path) :
+				nat_path_outbox(harness->path, side);
+		uint32_t n;
+
+		for (uint32_t i = 0; i < outbox->n; i += n) {
+			struct mr_frame *f = &outbox->frames[i];
+			struct out *out =
+				&harness->outs[side]
+					      [harness->n_out[side] % MAX_OUT];
+			uint8_t *to;
+
+			n = mr_frame_n_entries(f);
+			out->n_bytes = (uint32_t)mr_frame_n_bytes(f, n);
+			out->flags = f->flags;
+			out->bytes = to = malloc(out->n_bytes);
+			for (uint32_t j = 0; j < n; j++) {
+				memcpy(to, mr_frame_data(harness->base, &f[j]),
+				       f[j].len);
+				to += f[j].len;
+			}
+			harness->n_out[side]++;
+		}
+		mr_frame_free_bulk(harness->cache, outbox->frames, outbox->n);
+		outbox->n = 0;
+	}
+}
+
+int harness_start(struct harness *harness, const char *text, bool is_checked,
+		  char *why, uint32_t n_why)
+{
+	struct mr_reason reason = { "" };
+	struct nat_maps_config maps_config = {
+		.config = &harness->config,
+		.shard = harness->shard,
+		.n_shards = harness->n_shards,
+		.seed = 1,
+		.now_s = (uint32_t)(harness->now_ns / 1000000000),
+		.log = keep_event,
+		.opaque = harness,
+	};
+	struct nat_path_config path_config = { .config = &harness->config,
+					       .worker_idx = harness->shard,
+					       .n_workers = harness->n_shards };
+
+	if ((is_checked ?
+		     nat_settings_parse("harness", text, strlen(text),
+					harness->n_shards, &harness->config,
+					&reason) :
+		     read_unchecked(text, &harness->config, &reason)) < 0 ||
+	    make_pool(harness, &reason) < 0)
+		goto failed;
+	maps_config.ctx = path_config.ctx = harness->ctx;
+	path_config.cache = harness->cache;
+	path_config.base = harness->base;
+	memcpy(path_config.macs, harness_macs, sizeof(harness_macs));
+	for (uint32_t side = 0; side < NAT_SIDES; side++)
+		path_config.mtus[side] = harness->config.sides[side].mtu;
+	if (nat_addrs_create(&harness->config) < 0 ||
+	    nat_neighbours_create(&harness->config, &harness->neighbours,
+				  &reason) < 0 ||
+	    nat_maps_create(&maps_config, &harness->maps, &reason) < 0)
+		goto failed;
+	path_config.neighbours = harness->neighbours;
+	path_config.maps = harness->maps;
+	if (nat_path_create(&path_config, &harness->path, &reason) < 0)
+		goto failed;
+	nat_path_tick(harness->path, harness->now_ns);
+	collect(harness);
+	return 0;
+failed:
+	snprintf(why, n_why, "%s", reason.text);
+	return -1;
+}
+
+/* As app.c and request.c do it. */
+int harness_reload(struct harness *harness, const char *text, char *why,
+		   uint32_t n_why)
+{
+	const uint32_t now_s = (uint32_t)(harness->now_ns / 1000000000);
+	struct mr_reason reason;
+	struct nat_key key;
+
+	if (nat_settings_parse("harness", text, strlen(text), harness->n_shards,
+			       &harness->next, &reason) < 0) {
+		snprintf(why, n_why, "%s", reason.text);
+		return -1;
+	}
+	if (nat_addrs_create(&harness->next) < 0)
+		return -1;
+	if (!nat_config_can_follow(&harness->config, &harness->next, &key)) {
+		snprintf(why, n_why, "%s", key.name);
+		return -1;
+	}
+	if (nat_maps_reload(harness->maps, &harness->next, now_s, &reason) <
+	    0) {
+		snprintf(why, n_why, "%s", reason.text);
+		return -1;
+	}
+	nat_path_reload(harness->path, &harness->next);
+	nat_neighbours_follow(harness->neighbours, &harness->config,
+			      &harness->next, now_s);
+	collect(harness);
+	return 0;
+}
+
+/* Entries of at most n_first, n_rest, n_rest, ... bytes (0: all there is). */
+static uint32_t make_frame(struct harness *harness, const uint8_t *bytes,
+			   uint32_t n_bytes, uint32_t n_first, uint32_t n_rest,
+			   struct mr_frame *frames)
+{
+	uint32_t n = 0, n_now = n_first;
+
+	while (n_bytes > 0 && n < MR_MAX_SEGS) {
+		const uint64_t addr = mr_frag_alloc(harness->cache, 4096);
+		struct mr_frame *f = &frames[n++];
+
+		if (addr == MR_ADDR_NONE)
+			abort();
+		if (n_now == 0 || n_now > n_bytes)
+			n_now = n_bytes;
+		if (n_now > 4096 - 128)
+			n_now = 4096 - 128;
+		*f = (struct mr_frame){ .addr = addr + 128, .len = n_now };
+		memcpy(mr_frame_data(harness->base, f), bytes, n_now);
+		bytes += n_now;
+		n_bytes -= n_now;
+		f->flags = n_bytes > 0 ? MR_FRAME_MORE : 0;
+		n_now = n_rest;
+	}
+	if (n_bytes == 0)
+		return n;
+	mr_frame_free_bulk(harness->cache, frames, n);
+	return 0; /* more entries than a frame may have */
+}
+
+int harness_send(struct harness *harness, uint32_t side, const uint8_t *bytes,
+		 uint32_t n_bytes, uint32_t flags, uint32_t n_first,
+		 uint32_t n_rest)
+{
+	struct mr_frame frames[MR_MAX_SEGS];
+	const uint32_t n =
+		make_frame(harness, bytes, n_bytes, n_first, n_rest, frames);
+
+	if (n == 0)
+		return -1;
+	frames[0].flags |= flags & (MR_FRAME_CSUM_VALID |
+				    MR_FRAME_CSUM_PARTIAL | NAT_FRAME_LOOPED);
+	if ((flags & HARNESS_SHARED) &&
+	    mr_frame_ref(harness->cache, frames, n) == 0) {
+		memcpy(&harness->shared[harness->n_shared], frames,
+		       n * sizeof(*frames));
+		harness->n_shared += n;
+	}
+	nat_burst(harness->path, side, frames, n);
+	collect(harness);
+	return 0;
+}
+
+/* The bytes of what harness_send() shared must be as they were; gives them
+ * back. */
+int harness_shared_is(struct harness *harness, const uint8_t *bytes,
+		      uint32_t n_bytes)
+{
+	uint32_t at = 0;
+	int is_same = 1;
+
+	for (uint32_t i = 0; i < harness->n_shared; i++) {
+		is_same &= at + harness->shared[i].len <= n_bytes &&
+			   memcmp(mr_frame_data(harness->base,
+						&harness->shared[i]),
+				  bytes + at, harness->shared[i].len) == 0;
+		at += harness->shared[i].len;
+	}
+	mr_frame_free_bulk(harness->cache, harness->shared, harness->n_shared);
+	harness->n_shared = 0;
+	return is_same && at == n_bytes;
+}
+
+int harness_recv(struct harness *harness, uint32_t side, uint8_t *bytes,
+		 uint32_t n_max, uint32_t *ret_flags)
+{
+	struct out *out =
+		&harness->outs[side][harness->first_out[side] % MAX_OUT];
+	int n;
+
+	if (harness->first_out[side] == harness->n_out[side])
+		return 0;
+	n = (int)(out->n_bytes < n_max ? out->n_bytes : n_max);
+	memcpy(bytes, out->bytes, (size_t)n);
+	*ret_flags = out->flags;
+	free(out->bytes);
+	harness->first_out[side]++;
+	return n;
+}
+
+void harness_advance_ms(struct harness *harness, uint32_t ms)
+{
+	while (ms > 0) {
+		const uint32_t step = ms > 60000 ? 1000 : ms > 100 ? 100 : ms;
+
+		ms -= step;
+		harness->now_ns += step * UINT64_C(1000000);
+		nat_path_tick(harness->path, harness->now_ns);
+		collect(harness);
+	}
+}
+
+static int64_t map_counter(const struct harness *harness, const char *name)
+{
+	struct nat_maps_stats stats = { 0 };
+
+	nat_maps_stats(harness->maps, &stats);
+	if (strcmp(name, "mappings") == 0)
+		return (int64_t)stats.n_mappings;
+	if (strcmp(name, "sessions") == 0)
+		return (int64_t)stats.n_sessions;
+	if (strcmp(name, "subscribers") == 0)
+		return (int64_t)stats.n_subscribers;
+	if (strcmp(name, "created") == 0)
+		return (int64_t)stats.created;
+	if (strcmp(name, "expired") == 0)
+		return (int64_t)stats.expired;
+	if (strcmp(name, "quarantined") == 0)
+		return (int64_t)stats.n_quarantined;
+	return -1;
+}
+
+int64_t harness_counter(const struct harness *harness, const char *name)
+{
+	const struct nat_stats *s = nat_path_stats(harness->path);
+	const struct {
+		const char *name;
+		uint64_t value;
+	} counters[] = {
+		{ "received", s->received[0] + s->received[1] },
+		{ "sent", s->sent[0] + s->sent[1] },
+		{ "made", s->made },
+		{ "held", s->held },
+		{ "translated_inside", s->translated[NAT_INSIDE] },
+		{ "translated_outside", s->translated[NAT_OUTSIDE] },
+		{ "hairpinned", s->hairpinned },
+		{ "excluded", s->excluded },
+	};
+
+	for (size_t i = 0; i < sizeof(counters) / sizeof(*counters); i++)
+		if (strcmp(name, counters[i].name) == 0)
+			return (int64_t)counters[i].value;
+	for (uint32_t i = NAT_OK + 1; i < NAT_REASONS; i++)
+		if (strcmp(name, nat_reason_name(i)) == 0)
+			return (int64_t)s->drops[i];
+	return map_counter(harness, name);
+}
+
+const char *harness_reason_name(uint32_t i)
+{
+	return i > NAT_OK && i < NAT_REASONS ? nat_reason_name(i) : NULL;
+}
+
+int64_t harness_invariant(const struct harness *harness)
+{
+	const struct nat_stats *s = nat_path_stats(harness->path);
+	uint64_t ended = s->sent[0] + s->sent[1] + s->held;
+
+	for (uint32_t i = 0; i < NAT_REASONS; i++)
+		ended += s->drops[i];
+	return (int64_t)(s->received[0] + s->received[1] + s->made - ended);
+}
+
+int64_t harness_pages_in_use(const struct harness *harness)
+{
+	struct mr_pool_stats stats = { .size = sizeof(stats) };
+
+	mr_pool_stats(harness->pool, &stats);
+	return (int64_t)stats.n_in_flight;
+}
+
+uint32_t harness_sessions(struct harness *harness, uint32_t *numbers,
+			  uint32_t n_max)
+{
+	uint64_t cursor = 0;
+	uint32_t n = 0, n_got;
+	struct nat_session sessions[16];
+
+	while ((n_got = nat_maps_list(harness->maps, &cursor,
+				      (uint32_t)(harness->now_ns / 1000000000),
+				      sessions, 16)) > 0) {
+		for (uint32_t i = 0; i < n_got && n < n_max; i++, n++) {
+			const struct nat_session *s = &sessions[i];
+			const uint32_t row[HARNESS_SESSION_NUMBERS] = {
+				s->inside.proto,
+				ntohl(s->inside.addr),
+				ntohs(s->inside.port),
+				ntohl(s->outside.addr),
+				ntohs(s->outside.port),
+				ntohl(s->remote.addr),
+				ntohs(s->remote.port),
+				s->tcp_state,
+				s->flags,
+				s->age_s,
+				s->left_s,
+				s->n_out,
+				s->n_in
+			};
+
+			memcpy(numbers + n * HARNESS_SESSION_NUMBERS, row,
+			       sizeof(row));
+		}
+	}
+	return n;
+}
+
+int harness_event(const struct harness *harness, uint32_t i, uint32_t *numbers)
+{
+	const struct nat_log_event *e = &harness->events[i];
+	const uint32_t row[HARNESS_EVENT_NUMBERS] = { (uint32_t)e->what,
+						      e->now_s,
+						      e->proto,
+						      ntohl(e->inside_addr),
+						      ntohs(e->inside_port),
+						      ntohl(e->outside_addr),
+						      ntohs(e->outside_port),
+						      e->n_ports };
+
+	if (i >= harness->n_events)
+		return -1;
+	memcpy(numbers, row, sizeof(row));
+	return 0;
+}
+
+int64_t harness_free(struct harness *harness)
+{
+	int64_t n_left = 0;
+	uint8_t byte;
+	uint32_t flags;
+
+	nat_path_destroy(harness->path);
+	nat_maps_destroy(harness->maps);
+	nat_neighbours_destroy(harness->neighbours);
+	if (harness->pool != NULL)
+		n_left = harness_pages_in_use(harness);
+	mr_cache_destroy(harness->cache);
+	if (n_left == 0) {
+		mr_pool_destroy(harness->pool, NULL);
+		mr_ctx_destroy(harness->ctx);
+	}
+	for (uint32_t side = 0; side < HARNESS_OUTS; side++)
+		while (harness_recv(harness, side, &byte, 1, &flags) > 0)
+			;
+	nat_config_free(&harness->config);
+	nat_config_free(&harness->next);
+	free(harness);
+	return n_left;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What harness.c gives to harness.py, and to programs in C: harness_new(),
+ * harness_start(), frames, harness_free(). Addresses and ports are in host
+ * order.
+ */
+#ifndef NAT_HARNESS_H
+#define NAT_HARNESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct harness;
+
+enum {
+	HARNESS_SHARED = 1 << 0
+}; /* of harness_send(): the frame has another owner */
+/* What harness_recv() knows besides the sides: frames for other workers. */
+enum { HARNESS_LOOP = 2, HARNESS_OUTS };
+enum { HARNESS_SESSION_NUMBERS = 13, HARNESS_EVENT_NUMBERS = 8 };
+
+/* One of n_shards workers. */
+struct harness *harness_new(uint32_t shard, uint32_t n_shards);
+/* Pages that were not given back: 0. */
+int64_t harness_free(struct harness *harness);
+
+/* The i-th key of a configuration file, as "timeouts: udp"; false behind the
+ * last one. */
+bool harness_key(uint32_t i, char *ret_name, uint32_t n_max);
+
+/* Take a configuration file, which need not make sense together unless it is
+ * checked. 0, or -1 and why. */
+int harness_start(struct harness *harness, const char *text, bool is_checked,
+		  char *why, uint32_t n_why);
+
+/* Once: another configuration file. 0, or -1 and why: if it is the name of a
+ * setting, that cannot change. */
+int harness_reload(struct harness *harness, const char *text, char *why,
+		   uint32_t n_why);
+
+/* flags: HARNESS_SHARED, MR_FRAME_CSUM_*. Entries have n_first, n_rest, ...
+ * bytes.
+ */
+int harness_send(struct harness *harness, uint32_t side, const uint8_t *bytes,
+		 uint32_t n_bytes, uint32_t flags, uint32_t n_first,
+		 uint32_t n_rest);
+int harness_shared_is(struct harness *harness, const uint8_t *bytes,
+		      uint32_t n_bytes);
+/* The next frame that came out; its length, or 0. */
+int harness_recv(struct harness *harness, uint32_t side, uint8_t *bytes,
+		 uint32_t n_max, uint32_t *ret_flags);
+void harness_advance_ms(struct harness *harness, uint32_t ms);
+
+/* By the names of nat_reason_name(), and those in harness.c. -1: no such. */
+int64_t harness_counter(const struct harness *harness, const char *name);
+const char *harness_reason_name(uint32_t i);
+/* 0: every frame has ended, once. */
+int64_t harness_invariant(const struct harness *harness);
+int64_t harness_pages_in_use(const struct harness *harness);
+/* Rows of HARNESS_SESSION_NUMBERS, of the live ones; how many. */
+uint32_t harness_sessions(struct harness *harness, uint32_t *numbers,
+			  uint32_t n_max);
+/* HARNESS_EVENT_NUMBERS of what was logged; see harness.py. -1: no more. */
+int harness_event(const struct harness *harness, uint32_t i, uint32_t *numbers);
+
+#endif

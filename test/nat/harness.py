@@ -1,0 +1,388 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A translator to send packets through: no ports, no clock, no privilege.
+
+    nat = Nat(hairpin=False, timeouts_udp=120)   # keys of a configuration file
+    out = nat.inside(IP(src="10.0.0.2", dst="198.51.100.7") / UDP(...))
+    out.outside[0][UDP].sport                       # what came out, by side
+    nat.advance(121)
+    nat.drops                                       # {"filtered": 1}
+    nat.close()                                     # checks the invariants; see Nat
+
+A test uses the fixture `nat_of` (conftest.py), which closes what it made.
+"""
+import ctypes
+import json
+import os
+from ipaddress import ip_address
+from pathlib import Path
+
+from scapy.all import (ARP, DNS, ICMP, IP, TCP, UDP, Dot1Q, Ether, raw,
+                       split_layers)
+
+# Payloads are bytes here, whatever the port: much faster.
+split_layers(UDP, DNS)
+split_layers(TCP, DNS)
+
+INSIDE, OUTSIDE, LOOP = 0, 1, 2
+SIDES = ("inside", "outside")
+MACS = ("02:0a:0a:0a:0a:0a", "02:0b:0b:0b:0b:0b")  # harness.c
+CSUM_VALID, CSUM_PARTIAL, SHARED = 1 << 16, 1 << 17, 1 << 0
+LOOPED = 1 << 31  # NAT_FRAME_LOOPED
+EVENTS = ("block_begin", "block_end", "mapping_begin", "mapping_end",
+          "no_port", "quota")
+SESSION = ("proto", "inside", "inside_port", "outside", "outside_port",
+           "remote", "remote_port", "tcp_state", "flags", "age_s", "left_s",
+           "n_out", "n_in")
+EVENT = ("what", "now_s", "proto", "inside", "inside_port", "outside",
+         "outside_port", "n_ports")
+MAX_FRAME = 65536 + 64
+
+
+def load():
+    """The library, with the types of its functions."""
+    lib = ctypes.CDLL(os.environ.get("NAT_BED") or str(
+        Path(os.environ["MR_BUILD"]) / "test/nat/libnatbed.so"))
+    lib.harness_new.restype = ctypes.c_void_p
+    lib.harness_key.restype = ctypes.c_bool
+    lib.harness_reason_name.restype = ctypes.c_char_p
+    for name in ("counter", "law", "pages_in_use", "free"):
+        getattr(lib, "harness_" + name).restype = ctypes.c_int64
+    return lib
+
+
+LIB = load()
+
+
+def mac_of(address):
+    """The MAC address of the host that has an address, in these tests."""
+    return "02:00:" + ":".join(f"{b:02x}" for b in
+                               ip_address(address).packed)
+
+
+class Out:
+    """What came out after something went in: scapy's Ether, by side."""
+
+    def __init__(self, inside, outside):
+        self.inside, self.outside = inside, outside
+
+    @property
+    def one(self):
+        """The only packet."""
+        assert len(self) == 1, f"{len(self)} packets: {self}"
+        return (self.inside + self.outside)[0]
+
+    def __len__(self):
+        return len(self.inside) + len(self.outside)
+
+    def __repr__(self):
+        return f"inside {self.inside}, outside {self.outside}"
+
+
+def sum16(data):
+    """RFC 1071, folded, not complemented."""
+    if len(data) % 2:
+        data += b"\0"
+    total = sum(int.from_bytes(data[i:i + 2], "big")
+                for i in range(0, len(data), 2))
+    while total >> 16:
+        total = (total & 0xffff) + (total >> 16)
+    return total
+
+
+def wrong_sums(frame):
+    """Which sums of an Ethernet frame are wrong: names."""
+    packet = Ether(frame)
+    if IP not in packet:
+        return []
+    at = 14 + (4 if Dot1Q in packet else 0)
+    data = frame[at:]
+    n_header, n_total = (data[0] & 15) * 4, int.from_bytes(data[2:4], "big")
+    fragment = int.from_bytes(data[6:8], "big")
+    body, proto = data[n_header:n_total], data[9]
+    wrong = ["IP"] if sum16(data[:n_header]) != 0xffff else []
+    if fragment & 0x3fff or (n_header > 20 and data[20] in (131, 137)):
+        return wrong  # behind a source route they are for its last stop
+    if proto == 1 and sum16(body) != 0xffff:
+        wrong.append("ICMP")
+    pseudo = data[12:20] + bytes([0, proto]) + len(body).to_bytes(2, "big")
+    if proto == 6 and sum16(pseudo + body) != 0xffff:
+        wrong.append("TCP")
+    if proto == 17 and body[6:8] != b"\0\0" and \
+            len(body) == int.from_bytes(body[4:6], "big") and \
+            sum16(pseudo + body) != 0xffff:
+        wrong.append("UDP")
+    return wrong
+
+
+def keys():
+    """All keys of a configuration file, as "timeouts.udp"."""
+    name = ctypes.create_string_buffer(80)
+    i = -1
+    while LIB.harness_key(i := i + 1, name, 80):
+        yield name.value.decode().replace(": ", ".")
+
+
+def side_of(options, name, i):
+    """What a configuration file says about a side."""
+    default = ("10.0.0.1/24", "192.0.2.1/24")[i]
+    gateway = ("10.0.0.254", "192.0.2.254")[i]
+    side = {"port": f"p{i}", "addresses": options.pop(name, [default]),
+            "gateway": options.pop(f"{name}_gateway", gateway),
+            "mtu": options.pop(f"{name}_mtu", 1500),
+            "vlan": options.pop(f"{name}_vlan", 0),
+            "neighbours": [f"{address} {mac}" for address, mac in
+                           options.pop(f"{name}_neighbours", {}).items()]}
+    return {key: value for key, value in side.items() if value}
+
+
+def text_of(options):
+    """A configuration file from the options of Nat."""
+    options = dict(options)
+    config = {name: side_of(options, name, i) for i, name in enumerate(SIDES)}
+    config["pool"] = options.pop("pool", ["192.0.2.1"])
+    config["subscribers"] = options.pop("subscribers", ["10.0.0.0/16"])
+    config["forwards"] = [
+        {"protocols": protos.split("+"), "outside": f"{outside}:{first}-{last}",
+         "inside": f"{inside}:{inside_first}"}
+        for protos, outside, first, last, inside, inside_first in
+        options.pop("forwards", [])]
+    config["one_to_one"] = [{"outside": outside, "inside": inside} for
+                            outside, inside in options.pop("one_to_one", [])]
+    config["exclude"] = [
+        {"to": prefix, **({"protocol": proto} if proto else {}),
+         **({"ports": f"{first}-{last}"} if first else {})}
+        for prefix, proto, first, last in options.pop("exclude", [])]
+    config["limits"] = {"mappings": 65536, "sessions": 65536}  # many harnesses
+    for name, value in options.items():
+        section, _, key = name.partition("_")
+        if section in ("filtering", "limits", "log", "ports", "timeouts") and \
+                key:
+            config.setdefault(section, {})[key] = value
+        else:
+            config[name] = value
+    return json.dumps({key: value for key, value in config.items() if value
+                       is not None and value != []})
+
+
+class Nat:
+    """One worker.
+
+    By default 10.0.0.1/24 inside and 192.0.2.1/24 outside with the gateway
+    192.0.2.254; 192.0.2.1 is the only external address; hosts of 10.0.0.0/16 are
+    subscribers (10.0.x by way of the inside gateway 10.0.0.254).
+
+    Options: `inside`, `outside` (lists of "address/bits"), and with these in
+    front `_gateway`, `_vlan`, `_mtu`, `_neighbours` ({address: MAC}); `pool`,
+    `subscribers` (lists); `forwards` (list of (protos, outside, first, last,
+    inside, inside_first)), `one_to_one` (list of (outside, inside)), `exclude`
+    (list of (prefix, proto, first, last)); `shard`, `n_shards`; and the other
+    keys of a configuration file, with their section in front, as `hairpin`,
+    `timeouts_udp`, `filtering_tcp`. They need not make sense together.
+
+    Instead of all these, file="...": the text of a configuration file.
+
+    answers_arp: neighbours answer the translator's requests by themselves
+    (mac_of()), and such requests are not in what comes out.
+    checks_sums: every sum of what comes out must be right. Switch it off, or
+    send with flags, where what goes in is wrong.
+    """
+
+    def __init__(self, answers_arp=True, checks_sums=True, **options):
+        self.answers_arp, self.checks_sums = answers_arp, checks_sums
+        self.harness = ctypes.c_void_p(LIB.harness_new(options.pop("shard", 0),
+                                               options.pop("n_shards", 1)))
+        self.vlans = [options.get(f"{side}_vlan", 0) for side in SIDES]
+        self.announced = []  # gratuitous ARP of the start
+        try:
+            self._parse(LIB.harness_start, options.get("file") or text_of(options),
+                        "file" in options)
+        except ValueError:
+            LIB.harness_free(self.harness)
+            raise
+        self.announced = self._collect()
+
+    def _parse(self, function, text, *more):
+        """Give it a configuration file; ValueError has what it says."""
+        why = ctypes.create_string_buffer(400)
+        if function(self.harness, text.encode(), *more, why, 400) != 0:
+            raise ValueError(why.value.decode())
+
+    def reload(self, text):
+        """Another configuration file, once."""
+        self._parse(LIB.harness_reload, text)
+        return self._collect()
+
+    def inside(self, packet, **how):
+        """Send from inside; what came out at once. See send()."""
+        return self.send(INSIDE, packet, **how)
+
+    def outside(self, packet, **how):
+        """Send from outside; what came out at once. See send()."""
+        return self.send(OUTSIDE, packet, **how)
+
+    def send(self, side, packet, flags=0, entries=(0, 0)):
+        """Send an IP packet (from mac_of(its source)), an Ether, or bytes.
+
+        flags: CSUM_VALID, CSUM_PARTIAL, SHARED, LOOPED. entries: bytes of the frame's
+        first entry and of the others; 0: as few as it takes.
+        """
+        if isinstance(packet, IP):
+            packet = self.ether(side, packet)
+        data = packet if isinstance(packet, bytes) else raw(packet)
+        assert LIB.harness_send(self.harness, side, data, len(data), flags,
+                            *entries) == 0
+        if flags & SHARED:
+            assert LIB.harness_shared_is(self.harness, data, len(data)), \
+                "a frame was changed under its other owner"
+        return self._collect(checks=not flags & CSUM_PARTIAL)
+
+    def ether(self, side, packet):
+        """The frame that carries packet to the translator."""
+        frame = Ether(src=mac_of(packet[IP].src), dst=MACS[side])
+        if self.vlans[side]:
+            frame /= Dot1Q(vlan=self.vlans[side])
+        return frame / packet
+
+    def looped(self):
+        """Frames for the workers that have their other ends, as bytes."""
+        buffer = ctypes.create_string_buffer(MAX_FRAME)
+        flags = ctypes.c_uint32()
+        frames = []
+        while n := LIB.harness_recv(self.harness, LOOP, buffer, MAX_FRAME,
+                                ctypes.byref(flags)):
+            assert wrong_sums(buffer.raw[:n]) == []
+            frames.append(buffer.raw[:n])
+        return frames
+
+    def advance(self, seconds):
+        """Time passes; what came out meanwhile."""
+        LIB.harness_advance_ms(self.harness, round(seconds * 1000))
+        return self._collect()
+
+    def _take(self, side, checks):
+        """What came out, less the ARP requests that are answered here."""
+        buffer = ctypes.create_string_buffer(MAX_FRAME)
+        flags = ctypes.c_uint32()
+        packets = []
+        while True:
+            n = LIB.harness_recv(self.harness, side, buffer, MAX_FRAME,
+                             ctypes.byref(flags))
+            if n == 0:
+                return packets
+            frame = buffer.raw[:n]
+            if checks and self.checks_sums and \
+                    not flags.value & CSUM_PARTIAL:
+                assert wrong_sums(frame) == [], Ether(frame).show(dump=True)
+            packet = Ether(frame)
+            packet.csum_flags = flags.value & (CSUM_VALID | CSUM_PARTIAL)
+            packets.append(packet)
+
+    def _answer(self, side, request):
+        """Whether it was a request for a neighbour, which has answered."""
+        if not self.answers_arp or ARP not in request or \
+                request[ARP].op != 1 or request[ARP].psrc == request[ARP].pdst:
+            return False
+        target = request[ARP].pdst
+        reply = Ether(src=mac_of(target), dst=MACS[side])
+        if self.vlans[side]:
+            reply /= Dot1Q(vlan=self.vlans[side])
+        reply /= ARP(op=2, hwsrc=mac_of(target), psrc=target,
+                     hwdst=MACS[side], pdst=request[ARP].psrc)
+        data = raw(reply)
+        LIB.harness_send(self.harness, side, data, len(data), 0, 0, 0)
+        return True
+
+    def _collect(self, checks=True):
+        out = Out([], [])
+        while True:
+            got = [self._take(side, checks) for side in (INSIDE, OUTSIDE)]
+            if not got[INSIDE] and not got[OUTSIDE]:
+                return out
+            for side, packets in enumerate(got):
+                keep = [p for p in packets if not self._answer(side, p)]
+                getattr(out, SIDES[side]).extend(keep)
+
+    def counter(self, name):
+        """received, sent, made, held, translated_inside, translated_outside,
+        hairpinned, excluded, mappings, sessions, subscribers, created, expired,
+        quarantined, or a reason's name."""
+        value = LIB.harness_counter(self.harness, name.encode())
+        assert value >= 0, f"no counter {name}"
+        return value
+
+    @property
+    def drops(self):
+        """Frames that were given up, by reason; those used up are not."""
+        names, i = [], 1
+        while (name := LIB.harness_reason_name(i)) is not None:
+            names.append(name.decode())
+            i += 1
+        return {name: self.counter(name) for name in names
+                if name != "taken" and self.counter(name)}
+
+    @property
+    def sessions(self):
+        """Rows of the mappings' list, as dicts."""
+        n_max = 65536
+        numbers = (ctypes.c_uint32 * (n_max * len(SESSION)))()
+        n = LIB.harness_sessions(self.harness, numbers, n_max)
+        rows = []
+        for i in range(n):
+            row = numbers[i * len(SESSION):(i + 1) * len(SESSION)]
+            row = dict(zip(SESSION, row))
+            for name in ("inside", "outside", "remote"):
+                row[name] = str(ip_address(row[name]))
+            rows.append(row)
+        return rows
+
+    @property
+    def events(self):
+        """What was logged so far, as dicts."""
+        numbers = (ctypes.c_uint32 * len(EVENT))()
+        rows = []
+        while LIB.harness_event(self.harness, len(rows), numbers) == 0:
+            row = dict(zip(EVENT, numbers))
+            row["what"] = EVENTS[row["what"]]
+            for name in ("inside", "outside"):
+                row[name] = str(ip_address(row[name]))
+            rows.append(row)
+        return rows
+
+    def check(self):
+        """The invariant of path.h, and pages: only frames that are held have any."""
+        assert LIB.harness_invariant(self.harness) == 0, "frames were lost or counted twice"
+        held = self.counter("held")
+        in_use = LIB.harness_pages_in_use(self.harness)
+        assert in_use >= held if held else in_use == 0, \
+            f"{in_use} pages in use, {held} frames held"
+
+    def close(self):
+        """Check, and take all down: every page must be back."""
+        if self.harness is None:
+            return
+        harness, self.harness = self.harness, None
+        invariant = LIB.harness_invariant(harness)
+        left = LIB.harness_free(harness)
+        assert invariant == 0, "frames were lost or counted twice"
+        assert left == 0, f"{left} pages were not given back"
+
+
+def udp(src, sport, dst, dport, payload=b"hello", **ip):
+    """A UDP packet, built."""
+    return IP(raw(IP(src=src, dst=dst, **ip) /
+                  UDP(sport=sport, dport=dport) / payload))
+
+
+def tcp(src, sport, dst, dport, flags="S", payload=b"", **fields):
+    """A TCP packet, built."""
+    segment = {name: fields.pop(name) for name in
+               ("seq", "ack", "window", "options") if name in fields}
+    return IP(raw(IP(src=src, dst=dst, **fields) /
+                  TCP(sport=sport, dport=dport, flags=flags, **segment) /
+                  payload))
+
+
+def ping(src, dst, ident=7, seq=1, payload=b"ping", **ip):
+    """An echo request, built."""
+    return IP(raw(IP(src=src, dst=dst, **ip) /
+                  ICMP(type=8, id=ident, seq=seq) / payload))
