@@ -86,9 +86,9 @@ def show_null(null):
     print(f"  bytes per session: {check['bytes_per_session']:.1f}")
     rate = null["sustain"]
     print(f"  sustained: {rate['created_per_s']:.1f} a second of "
-          f"{rate['offered_per_s']} offered; ports / (lifetime + quarantine) "
+          f"{rate['offered_per_s']} offered; ports / (lifetime + hold-down) "
           f"= {rate['ports']} / ({rate['lifetime_s']} + "
-          f"{rate['quarantine_s']} s) = {rate['bound_per_s']:.1f}")
+          f"{rate['hold_down_s']} s) = {rate['bound_per_s']:.1f}")
 
 
 def goals(result):

@@ -60,9 +60,9 @@ class NatBench(unittest.TestCase):
         self.assertEqual(taken["created"], PORTS)
         self.assertEqual(taken["no_port"], 1000)
 
-    def test_ports_come_back_behind_the_quarantine(self):
+    def test_ports_come_back_behind_the_hold_down(self):
         taken = sample("sustain", "--addresses", "1", "--sessions", "200000")
-        self.assertEqual(taken["lifetime_s"] + taken["quarantine_s"], 420)
+        self.assertEqual(taken["lifetime_s"] + taken["hold_down_s"], 420)
         self.assertAlmostEqual(taken["created_per_s"], PORTS / 420, delta=1)
 
     def test_bad_options_are_named(self):
