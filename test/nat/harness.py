@@ -45,7 +45,7 @@ def load():
     lib.harness_new.restype = ctypes.c_void_p
     lib.harness_key.restype = ctypes.c_bool
     lib.harness_reason_name.restype = ctypes.c_char_p
-    for name in ("counter", "law", "pages_in_use", "free"):
+    for name in ("counter", "invariant", "pages_in_use", "free"):
         getattr(lib, "harness_" + name).restype = ctypes.c_int64
     return lib
 

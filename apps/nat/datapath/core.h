@@ -42,7 +42,7 @@ struct nat_link {
 };
 
 /* What was decided about a packet. Network order. */
-struct nat_way {
+struct nat_verdict {
 	uint32_t src, dst;     /* that it leaves with */
 	uint16_t sport, dport; /* ICMP query: both the id */
 	uint16_t id;           /* of fragments that were given another one */
@@ -178,26 +178,26 @@ void nat_pending_drop(struct nat_path *path);
 void nat_one(struct nat_path *path, enum nat_side from,
 	     const struct mr_frame *frames, uint32_t n);
 /*
- * Where a packet with a layer-4 header goes. NAT_OK and *ret_way; NAT_TAKEN: it
- * is for ourselves; else why it is dropped.
+ * Where a packet with a layer-4 header goes. NAT_OK and *ret_verdict;
+ * NAT_TAKEN: it is for ourselves; else why it is dropped.
  */
-enum nat_reason nat_verdict(struct nat_path *path, struct nat_packet *packet,
-			    struct nat_way *ret_way);
+enum nat_reason nat_decide(struct nat_path *path, struct nat_packet *packet,
+			   struct nat_verdict *ret_verdict);
 
-/* decide.c: nat_verdict() of what is no ICMP error. */
-enum nat_reason nat_decide(struct nat_path *path,
-			   const struct nat_packet *packet,
-			   struct nat_way *ret_way);
+/* decide.c: nat_decide() of what is no ICMP error. */
+enum nat_reason nat_decide_plain(struct nat_path *path,
+				 const struct nat_packet *packet,
+				 struct nat_verdict *ret_verdict);
 
-/* rewrite.c: send it that way; the packet is gone then. */
+/* rewrite.c: send it as the verdict says; the packet is gone then. */
 void nat_forward(struct nat_path *path, struct nat_packet *packet,
-		 const struct nat_way *way);
+		 const struct nat_verdict *verdict);
 /* The same with the next hop known. */
 void nat_forward_to(struct nat_path *path, struct nat_packet *packet,
-		    const struct nat_way *way, uint64_t mac);
-/* Put addresses, ports, id and TTL of way into the headers. */
+		    const struct nat_verdict *verdict, uint64_t mac);
+/* Put addresses, ports, id and TTL of the verdict into the headers. */
 void nat_rewrite(struct nat_path *path, struct nat_packet *packet,
-		 const struct nat_way *way);
+		 const struct nat_verdict *verdict);
 /* The option of this kind and length in a header of n_bytes, or NULL. */
 uint8_t *nat_tcp_option(const struct mr_tcp *tcp, uint32_t n_bytes,
 			uint8_t kind, uint8_t n_option);
@@ -245,7 +245,7 @@ enum {
 /* icmp.c: queries are decide.c's; these are errors. */
 enum nat_reason nat_icmp_translate(struct nat_path *path,
 				   struct nat_packet *packet,
-				   struct nat_way *ret_way);
+				   struct nat_verdict *ret_verdict);
 bool nat_icmp_is_error(uint8_t type);
 bool nat_icmp_is_query(uint8_t type);
 bool nat_icmp_is_reply(uint8_t type);
@@ -272,7 +272,7 @@ bool nat_options_fill(struct nat_path *path, struct nat_packet *packet,
 /* The same for a packet to forward, if configured; obeys strict routes. */
 enum nat_reason nat_options_forward(struct nat_path *path,
 				    struct nat_packet *packet,
-				    const struct nat_way *way);
+				    const struct nat_verdict *verdict);
 
 /* local.c: packets to our own addresses. */
 void nat_local(struct nat_path *path, struct nat_packet *packet);
@@ -285,7 +285,8 @@ uint32_t nat_next_hop(const struct nat_path *path, enum nat_side side,
 		      uint32_t dst);
 /* NAT_OK and its MAC address; NAT_TAKEN: the packet is held; else why not. */
 enum nat_reason nat_resolve(struct nat_path *path, struct nat_packet *packet,
-			    const struct nat_way *way, uint64_t *ret_mac);
+			    const struct nat_verdict *verdict,
+			    uint64_t *ret_mac);
 void nat_resolver_tick(struct nat_path *path);
 /* Frames whose next hop is known by now. */
 void nat_resolver_release(struct nat_path *path);
@@ -303,8 +304,8 @@ void nat_fragments_tick(struct nat_path *path);
 struct nat_syns *nat_syns_create(void);
 void nat_syns_destroy(struct nat_syns *syns);
 void nat_syn_hold(struct nat_path *path, struct nat_packet *packet);
-/* A SYN goes out as way says: SYNs of the same connection end silently. */
-void nat_syn_out(struct nat_path *path, const struct nat_way *way);
+/* A SYN goes out as decided: SYNs of the same connection end silently. */
+void nat_syn_out(struct nat_path *path, const struct nat_verdict *verdict);
 void nat_syns_tick(struct nat_path *path);
 
 #endif

@@ -142,7 +142,7 @@ static bool is_elsewhere(const struct nat_path *path,
 static enum nat_reason decide_hairpin(struct nat_path *path,
 				      const struct nat_packet *packet,
 				      const struct nat_map *source,
-				      struct nat_way *way)
+				      struct nat_verdict *verdict)
 {
 	const struct nat_segment segment = segment_of(packet);
 	struct nat_map *target;
@@ -153,43 +153,43 @@ static enum nat_reason decide_hairpin(struct nat_path *path,
 		return NAT_DROP_HAIRPIN_OFF;
 	id = find_target(path, packet, source);
 	if (path->has_peers && is_elsewhere(path, packet, source, id)) {
-		way->is_looped = true;
+		verdict->is_looped = true;
 		return NAT_OK;
 	}
 	if (id == MR_FLOW_NONE)
 		return NAT_DROP_NO_MAPPING;
 	reason = nat_maps_in(path->maps, id,
-			     remote_of(packet, way->src, way->sport), &segment,
-			     path->now_s);
+			     remote_of(packet, verdict->src, verdict->sport),
+			     &segment, path->now_s);
 	target = nat_maps_at(path->maps, id);
 	target->n_in += reason == NAT_OK;
-	way->to = NAT_INSIDE;
-	way->dst = target->inside.addr;
+	verdict->to = NAT_INSIDE;
+	verdict->dst = target->inside.addr;
 	if (packet->proto != IPPROTO_ICMP)
-		way->dport = inside_port(target, packet->dport);
+		verdict->dport = inside_port(target, packet->dport);
 	else if ((target->flags & NAT_MAP_ADDRESS) == 0)
-		way->sport = way->dport = target->inside.port;
+		verdict->sport = verdict->dport = target->inside.port;
 	return reason;
 }
 
 /* As it is, to the other side: RFC 6888 REQ-6. */
 static enum nat_reason pass(const struct nat_packet *packet,
-			    struct nat_way *way)
+			    struct nat_verdict *verdict)
 {
-	*way = (struct nat_way){ .src = packet->ip->src,
-				 .dst = packet->ip->dst,
-				 .sport = packet->sport,
-				 .dport = packet->dport,
-				 .to = packet->from == NAT_INSIDE ?
-					       NAT_OUTSIDE :
-					       NAT_INSIDE,
-				 .is_excluded = true };
+	*verdict = (struct nat_verdict){ .src = packet->ip->src,
+					 .dst = packet->ip->dst,
+					 .sport = packet->sport,
+					 .dport = packet->dport,
+					 .to = packet->from == NAT_INSIDE ?
+						       NAT_OUTSIDE :
+						       NAT_INSIDE,
+					 .is_excluded = true };
 	return packet->ip->ttl > 1 ? NAT_OK : NAT_DROP_TTL;
 }
 
 static enum nat_reason decide_out(struct nat_path *path,
 				  const struct nat_packet *packet,
-				  struct nat_way *way)
+				  struct nat_verdict *verdict)
 {
 	const struct nat_addrs *addrs = &path->addrs;
 	const uint32_t dst = packet->ip->dst;
@@ -206,7 +206,7 @@ static enum nat_reason decide_out(struct nat_path *path,
 		return NAT_TAKEN;
 	if (nat_addrs_is_excluded(addrs, dst, packet->proto, packet->dport))
 		return nat_addrs_is_subscriber(addrs, packet->ip->src) ?
-			       pass(packet, way) :
+			       pass(packet, verdict) :
 			       NAT_DROP_SPOOFED;
 	if (!is_external && nat_addrs_is_inside(addrs, dst))
 		return NAT_DROP_NO_ROUTE; /* it is there without us */
@@ -218,28 +218,29 @@ static enum nat_reason decide_out(struct nat_path *path,
 	if (reason != NAT_OK)
 		return reason;
 	map = nat_maps_at(path->maps, id);
-	*way = (struct nat_way){ .src = map->outside_addr,
-				 .dst = dst,
-				 .sport = outside_port(map, packet->sport),
-				 .dport = packet->dport,
-				 .to = NAT_OUTSIDE };
+	*verdict =
+		(struct nat_verdict){ .src = map->outside_addr,
+				      .dst = dst,
+				      .sport = outside_port(map, packet->sport),
+				      .dport = packet->dport,
+				      .to = NAT_OUTSIDE };
 	if (packet->proto == IPPROTO_ICMP)
-		way->dport = way->sport;
+		verdict->dport = verdict->sport;
 	reason = nat_maps_out(path->maps, id,
 			      remote_of(packet, dst, packet->dport), &segment,
 			      path->now_s);
 	map->n_out += reason == NAT_OK;
 	if (reason == NAT_OK && is_external)
-		reason = decide_hairpin(path, packet, map, way);
+		reason = decide_hairpin(path, packet, map, verdict);
 	if (reason == NAT_OK && is_syn(packet))
-		nat_syn_out(path, way);
+		nat_syn_out(path, verdict);
 	return reason;
 }
 
 /* Nobody asked for it, or it comes from where nothing is translated. */
 static enum nat_reason decide_unmapped(const struct nat_path *path,
 				       const struct nat_packet *packet,
-				       struct nat_way *way)
+				       struct nat_verdict *verdict)
 {
 	const struct nat_addrs *addrs = &path->addrs;
 
@@ -258,13 +259,13 @@ static enum nat_reason decide_unmapped(const struct nat_path *path,
 	    nat_addrs_is_excluded(addrs, packet->ip->src, packet->proto,
 				  packet->sport) &&
 	    !nat_addrs_is_own(addrs, NAT_INSIDE, packet->ip->dst))
-		return pass(packet, way);
+		return pass(packet, verdict);
 	return NAT_DROP_NO_MAPPING;
 }
 
 static enum nat_reason decide_in(struct nat_path *path,
 				 const struct nat_packet *packet,
-				 struct nat_way *way)
+				 struct nat_verdict *verdict)
 {
 	const uint32_t id = find_target(path, packet, NULL);
 	const struct nat_segment segment = segment_of(packet);
@@ -272,7 +273,7 @@ static enum nat_reason decide_in(struct nat_path *path,
 	struct nat_map *map;
 
 	if (id == MR_FLOW_NONE)
-		return decide_unmapped(path, packet, way);
+		return decide_unmapped(path, packet, verdict);
 	map = nat_maps_at(path->maps, id);
 	/* Who pings us means us, unless all of the address is another's. */
 	if (is_echo(packet) && (map->flags & NAT_MAP_STATIC) == 0 &&
@@ -280,13 +281,14 @@ static enum nat_reason decide_in(struct nat_path *path,
 		return NAT_TAKEN;
 	if (packet->ip->ttl <= 1)
 		return NAT_DROP_TTL;
-	*way = (struct nat_way){ .src = packet->ip->src,
-				 .dst = map->inside.addr,
-				 .sport = packet->sport,
-				 .dport = inside_port(map, packet->dport),
-				 .to = NAT_INSIDE };
+	*verdict =
+		(struct nat_verdict){ .src = packet->ip->src,
+				      .dst = map->inside.addr,
+				      .sport = packet->sport,
+				      .dport = inside_port(map, packet->dport),
+				      .to = NAT_INSIDE };
 	if (packet->proto == IPPROTO_ICMP)
-		way->sport = way->dport;
+		verdict->sport = verdict->dport;
 	reason = nat_maps_in(path->maps, id,
 			     remote_of(packet, packet->ip->src, packet->sport),
 			     &segment, path->now_s);
@@ -294,10 +296,11 @@ static enum nat_reason decide_in(struct nat_path *path,
 	return reason;
 }
 
-enum nat_reason nat_decide(struct nat_path *path,
-			   const struct nat_packet *packet,
-			   struct nat_way *ret_way)
+enum nat_reason nat_decide_plain(struct nat_path *path,
+				 const struct nat_packet *packet,
+				 struct nat_verdict *ret_verdict)
 {
-	return packet->from == NAT_INSIDE ? decide_out(path, packet, ret_way) :
-					    decide_in(path, packet, ret_way);
+	return packet->from == NAT_INSIDE ?
+		       decide_out(path, packet, ret_verdict) :
+		       decide_in(path, packet, ret_verdict);
 }

@@ -26,7 +26,7 @@ enum {
 
 enum state {
 	STATE_WAITING, /* for the first fragment */
-	STATE_KNOWN,   /* way holds */
+	STATE_KNOWN,   /* verdict holds */
 	STATE_LOCAL,   /* for ourselves */
 	STATE_DEAD,    /* reason holds */
 };
@@ -34,7 +34,7 @@ enum state {
 struct datagram {
 	uint8_t state;
 	uint8_t reason; /* enum nat_reason */
-	struct nat_way way;
+	struct nat_verdict verdict;
 	struct nat_fifo waiting;
 	uint64_t seen[N_WORDS];
 };
@@ -174,7 +174,7 @@ static void follow(struct nat_path *path, const struct datagram *d,
 	else if (packet->ip->ttl <= 1)
 		nat_refuse(path, packet, NAT_DROP_TTL);
 	else
-		nat_forward(path, packet, &d->way);
+		nat_forward(path, packet, &d->verdict);
 }
 
 static void decide_first(struct nat_path *path, struct datagram *d,
@@ -186,7 +186,7 @@ static void decide_first(struct nat_path *path, struct datagram *d,
 	if (reason == NAT_DROP_L4_MALFORMED)
 		reason = NAT_DROP_FRAGMENT_WRONG; /* tiny: RFC 1858 */
 	if (reason == NAT_OK)
-		reason = nat_verdict(path, packet, &d->way);
+		reason = nat_decide(path, packet, &d->verdict);
 	if (reason != NAT_OK && reason != NAT_TAKEN) {
 		kill(path, d, reason);
 		if (reason == NAT_DROP_UNSOLICITED_SYN)
@@ -202,10 +202,10 @@ static void decide_first(struct nat_path *path, struct datagram *d,
 		return;
 	}
 	d->state = reason == NAT_OK ? STATE_KNOWN : STATE_LOCAL;
-	if (d->way.src != packet->ip->src) {
+	if (d->verdict.src != packet->ip->src) {
 		/* Ids are per source, and this is another one: RFC 6864. */
-		d->way.id = nat_take_id(path);
-		d->way.has_id = true;
+		d->verdict.id = nat_take_id(path);
+		d->verdict.has_id = true;
 	}
 	follow(path, d, packet);
 	while (nat_fifo_take(&path->hold, &d->waiting, &waiting, NULL)) {

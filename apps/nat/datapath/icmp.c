@@ -151,7 +151,7 @@ static uint16_t port_or(const struct nat_map *map, uint16_t mapped,
 static enum nat_reason revert_source(struct nat_path *path,
 				     struct nat_packet *packet,
 				     struct embedded *e, uint32_t remote,
-				     struct nat_way *way)
+				     struct nat_verdict *verdict)
 {
 	const struct nat_tuple outside = { .addr = e->ip->src,
 					   .port = e->sport,
@@ -162,7 +162,7 @@ static enum nat_reason revert_source(struct nat_path *path,
 	nat_maps_find_in(path->maps, &outside, 1, &id);
 	if (packet->from == NAT_INSIDE && path->has_peers &&
 	    (id == MR_FLOW_NONE || nat_maps_is_elsewhere(path->maps, id))) {
-		way->is_looped = true; /* whoever has it does it */
+		verdict->is_looped = true; /* whoever has it does it */
 		return NAT_OK;
 	}
 	if (id == MR_FLOW_NONE)
@@ -172,8 +172,8 @@ static enum nat_reason revert_source(struct nat_path *path,
 	map = nat_maps_at(path->maps, id);
 	replace(packet, e, true, map->inside.addr,
 		port_or(map, map->inside.port, e->sport));
-	way->dst = map->inside.addr;
-	way->to = NAT_INSIDE;
+	verdict->dst = map->inside.addr;
+	verdict->to = NAT_INSIDE;
 	return NAT_OK;
 }
 
@@ -192,7 +192,7 @@ static uint32_t basic_addr(const struct nat_path *path, uint32_t addr)
 static enum nat_reason revert_destination(struct nat_path *path,
 					  struct nat_packet *packet,
 					  struct embedded *e,
-					  struct nat_way *way)
+					  struct nat_verdict *verdict)
 {
 	const struct nat_tuple inside = { .addr = e->ip->dst,
 					  .port = e->dport,
@@ -205,12 +205,12 @@ static enum nat_reason revert_destination(struct nat_path *path,
 	if (id == MR_FLOW_NONE)
 		return NAT_DROP_ICMP_EMBEDDED;
 	map = nat_maps_at(path->maps, id);
-	way->src = basic != 0 ? basic : map->outside_addr;
+	verdict->src = basic != 0 ? basic : map->outside_addr;
 	if (nat_addrs_is_external(&path->addrs, e->ip->src)) {
 		const enum nat_reason reason =
 			path->config->hairpins ?
 				revert_source(path, packet, e,
-					      map->outside_addr, way) :
+					      map->outside_addr, verdict) :
 				NAT_DROP_HAIRPIN_OFF;
 
 		if (reason != NAT_OK)
@@ -223,7 +223,7 @@ static enum nat_reason revert_destination(struct nat_path *path,
 
 enum nat_reason nat_icmp_translate(struct nat_path *path,
 				   struct nat_packet *packet,
-				   struct nat_way *ret_way)
+				   struct nat_verdict *ret_verdict)
 {
 	const struct nat_addrs *addrs = &path->addrs;
 	const bool is_out = packet->from == NAT_INSIDE;
@@ -239,20 +239,21 @@ enum nat_reason nat_icmp_translate(struct nat_path *path,
 		return NAT_DROP_ICMP_EMBEDDED; /* not for whom it is about */
 	if (packet->ip->ttl <= 1)
 		return NAT_DROP_TTL;
-	*ret_way = (struct nat_way){ .src = packet->ip->src,
-				     .dst = packet->ip->dst,
-				     .to = is_out ? NAT_OUTSIDE : NAT_INSIDE };
-	ret_way->is_excluded =
+	*ret_verdict =
+		(struct nat_verdict){ .src = packet->ip->src,
+				      .dst = packet->ip->dst,
+				      .to = is_out ? NAT_OUTSIDE : NAT_INSIDE };
+	ret_verdict->is_excluded =
 		is_out ? nat_addrs_is_excluded(addrs, e.ip->src, e.ip->proto,
 					       e.sport) &&
 				 nat_addrs_is_subscriber(addrs, e.ip->dst) :
 			 nat_addrs_is_excluded(addrs, e.ip->dst, e.ip->proto,
 					       e.dport) &&
 				 nat_addrs_is_subscriber(addrs, e.ip->src);
-	if (ret_way->is_excluded)
+	if (ret_verdict->is_excluded)
 		return NAT_OK;
-	return is_out ? revert_destination(path, packet, &e, ret_way) :
-			revert_source(path, packet, &e, e.ip->dst, ret_way);
+	return is_out ? revert_destination(path, packet, &e, ret_verdict) :
+			revert_source(path, packet, &e, e.ip->dst, ret_verdict);
 }
 
 /* A bucket of ERRORS_BURST that fills with ERRORS_PER_S: no division. Each side

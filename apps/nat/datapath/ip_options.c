@@ -174,16 +174,16 @@ bool nat_options_fill(struct nat_path *path, struct nat_packet *packet,
 
 enum nat_reason nat_options_forward(struct nat_path *path,
 				    struct nat_packet *packet,
-				    const struct nat_way *way)
+				    const struct nat_verdict *verdict)
 {
-	const enum nat_side to = (enum nat_side)way->to;
+	const enum nat_side to = (enum nat_side)verdict->to;
 	uint8_t *option = (uint8_t *)(packet->ip + 1);
 	const uint8_t *end = end_of(packet);
 
 	while (option < end && *option != OPTION_END && *option != OPTION_SSRR)
 		option = next_of(option);
 	if (option < end && *option == OPTION_SSRR &&
-	    nat_next_hop(path, to, way->dst) != way->dst)
+	    nat_next_hop(path, to, verdict->dst) != verdict->dst)
 		return NAT_DROP_SOURCE_ROUTE;
 	if (path->config->fills_options && !nat_options_fill(path, packet, to))
 		return NAT_DROP_MALFORMED;

@@ -8,7 +8,7 @@
 
 struct nat_held {
 	struct nat_packet packet; /* of no entries: this slot is free */
-	struct nat_way way;
+	struct nat_verdict verdict;
 	uint32_t next; /* in its queue, or of the free ones */
 };
 
@@ -38,7 +38,8 @@ void nat_fifo_init(struct nat_fifo *fifo)
 }
 
 bool nat_fifo_put(struct nat_pending *hold, struct nat_fifo *fifo,
-		  const struct nat_packet *packet, const struct nat_way *way)
+		  const struct nat_packet *packet,
+		  const struct nat_verdict *verdict)
 {
 	const uint32_t at = hold->free;
 	struct nat_held *held;
@@ -50,7 +51,7 @@ bool nat_fifo_put(struct nat_pending *hold, struct nat_fifo *fifo,
 	held = &hold->slots[at];
 	hold->free = held->next;
 	held->packet = *packet;
-	held->way = way != NULL ? *way : (struct nat_way){ 0 };
+	held->verdict = verdict != NULL ? *verdict : (struct nat_verdict){ 0 };
 	held->next = NAT_HELD_NONE;
 	if (fifo->last == NAT_HELD_NONE)
 		fifo->first = at;
@@ -63,7 +64,8 @@ bool nat_fifo_put(struct nat_pending *hold, struct nat_fifo *fifo,
 }
 
 bool nat_fifo_take(struct nat_pending *hold, struct nat_fifo *fifo,
-		   struct nat_packet *ret_packet, struct nat_way *ret_way)
+		   struct nat_packet *ret_packet,
+		   struct nat_verdict *ret_verdict)
 {
 	const uint32_t at = fifo->first;
 	struct nat_held *held;
@@ -72,8 +74,8 @@ bool nat_fifo_take(struct nat_pending *hold, struct nat_fifo *fifo,
 		return false;
 	held = &hold->slots[at];
 	*ret_packet = held->packet;
-	if (ret_way != NULL)
-		*ret_way = held->way;
+	if (ret_verdict != NULL)
+		*ret_verdict = held->verdict;
 	fifo->first = held->next;
 	if (fifo->first == NAT_HELD_NONE)
 		fifo->last = NAT_HELD_NONE;

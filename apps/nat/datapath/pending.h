@@ -14,7 +14,7 @@
 enum { NAT_HELD_NONE = UINT32_MAX };
 
 struct nat_packet;
-struct nat_way;
+struct nat_verdict;
 struct nat_held;
 
 /* The store. */
@@ -37,11 +37,13 @@ int nat_pending_init(struct nat_pending *hold, uint32_t n,
 void nat_pending_end(struct nat_pending *hold);
 
 void nat_fifo_init(struct nat_fifo *fifo);
-/* false: the store is full. way may be NULL. */
+/* false: the store is full. verdict may be NULL. */
 bool nat_fifo_put(struct nat_pending *hold, struct nat_fifo *fifo,
-		  const struct nat_packet *packet, const struct nat_way *way);
+		  const struct nat_packet *packet,
+		  const struct nat_verdict *verdict);
 /* false: empty. */
 bool nat_fifo_take(struct nat_pending *hold, struct nat_fifo *fifo,
-		   struct nat_packet *ret_packet, struct nat_way *ret_way);
+		   struct nat_packet *ret_packet,
+		   struct nat_verdict *ret_verdict);
 
 #endif

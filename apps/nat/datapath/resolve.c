@@ -169,15 +169,15 @@ static void end_watch(struct nat_path *path, uint32_t i, bool is_known,
 	struct nat_resolver *resolver = path->resolver;
 	struct nat_fifo waiting = resolver->watches[i].waiting;
 	struct nat_packet packet;
-	struct nat_way way;
+	struct nat_verdict verdict;
 
 	count_share(resolver, resolver->watches[i].asker, -1);
 	resolver->watches[i] = resolver->watches[--resolver->n];
-	while (nat_fifo_take(&path->hold, &waiting, &packet, &way)) {
+	while (nat_fifo_take(&path->hold, &waiting, &packet, &verdict)) {
 		resolver->n_waiting--;
 		counter_sub(&path->stats.held, 1);
 		if (is_known)
-			nat_forward_to(path, &packet, &way, mac);
+			nat_forward_to(path, &packet, &verdict, mac);
 		else
 			nat_refuse(path, &packet, NAT_DROP_NEIGHBOUR);
 	}
@@ -324,10 +324,11 @@ static struct watch *add_watch(struct nat_path *path, uint32_t slot,
 
 /* Whether there is room to ask for addr because of this packet. */
 static bool may_ask(const struct nat_path *path,
-		    const struct nat_packet *packet, const struct nat_way *way,
-		    uint32_t addr, enum want want, struct room *ret)
+		    const struct nat_packet *packet,
+		    const struct nat_verdict *verdict, uint32_t addr,
+		    enum want want, struct room *ret)
 {
-	ret->asker = addr == path->links[way->to].gateway ?
+	ret->asker = addr == path->links[verdict->to].gateway ?
 			     0 :
 			     asker_of(path, packet);
 	return find_room(path, want, ret);
@@ -371,21 +372,21 @@ static bool make_room_to_wait(struct nat_path *path, const struct nat_fifo *own,
 
 static enum nat_reason hold_for(struct nat_path *path, uint32_t slot,
 				const struct nat_packet *packet,
-				const struct nat_way *way, uint32_t addr,
-				enum want want)
+				const struct nat_verdict *verdict,
+				uint32_t addr, enum want want)
 {
 	struct nat_resolver *resolver = path->resolver;
 	struct watch *watch = find_watch(resolver, slot);
 	struct room room;
 
 	if (watch == NULL) {
-		if (!may_ask(path, packet, way, addr, want, &room))
+		if (!may_ask(path, packet, verdict, addr, want, &room))
 			return NAT_DROP_NEIGHBOUR_FULL;
-		watch = add_watch(path, slot, way->to, addr, NULL, &room);
+		watch = add_watch(path, slot, verdict->to, addr, NULL, &room);
 	}
 	if (watch->waiting.n == MAX_WAITING ||
 	    !make_room_to_wait(path, &watch->waiting, packet->n) ||
-	    !nat_fifo_put(&path->hold, &watch->waiting, packet, way))
+	    !nat_fifo_put(&path->hold, &watch->waiting, packet, verdict))
 		return NAT_DROP_NEIGHBOUR_FULL;
 	resolver->n_waiting++;
 	counter_add(&path->stats.held, 1);
@@ -393,50 +394,53 @@ static enum nat_reason hold_for(struct nat_path *path, uint32_t slot,
 }
 
 enum nat_reason nat_resolve(struct nat_path *path, struct nat_packet *packet,
-			    const struct nat_way *way, uint64_t *ret_mac)
+			    const struct nat_verdict *verdict,
+			    uint64_t *ret_mac)
 {
 	struct nat_neighbours *neighbours = path->neighbours;
-	const uint32_t addr = nat_next_hop(path, way->to, way->dst);
+	const uint32_t addr = nat_next_hop(path, verdict->to, verdict->dst);
 	struct room room;
 	uint32_t slot;
 
 	if (addr == 0)
 		return NAT_DROP_NO_ROUTE;
-	slot = nat_neighbours_find(neighbours, way->to, addr);
+	slot = nat_neighbours_find(neighbours, verdict->to, addr);
 	/* Without permission to ask, take no slot either. */
 	if (slot == NAT_SLOT_NONE &&
-	    may_ask(path, packet, way, addr, WANT_NEW, &room))
-		slot = nat_neighbours_add(neighbours, way->to, addr, true,
+	    may_ask(path, packet, verdict, addr, WANT_NEW, &room))
+		slot = nat_neighbours_add(neighbours, verdict->to, addr, true,
 					  path->now_s);
 	if (slot == NAT_SLOT_NONE)
 		return NAT_DROP_NEIGHBOUR_FULL;
-	if (nat_neighbours_is_fresh(neighbours, slot, way->to, addr,
+	if (nat_neighbours_is_fresh(neighbours, slot, verdict->to, addr,
 				    path->now_s, ret_mac))
 		return NAT_OK;
 	/* First whether it may be asked for, then the change of its state,
 	 * which another worker may make first; only then another query gives
 	 * way. */
-	switch (nat_neighbours_look(neighbours, slot, way->to, addr, ret_mac)) {
+	switch (nat_neighbours_look(neighbours, slot, verdict->to, addr,
+				    ret_mac)) {
 	case NAT_NEIGHBOUR_REACHABLE: /* stale: asked again, used meanwhile */
-		if (may_ask(path, packet, way, addr, WANT_PROBE, &room) &&
-		    nat_neighbours_move(neighbours, slot, way->to, addr,
+		if (may_ask(path, packet, verdict, addr, WANT_PROBE, &room) &&
+		    nat_neighbours_move(neighbours, slot, verdict->to, addr,
 					NAT_NEIGHBOUR_REACHABLE,
 					NAT_NEIGHBOUR_PROBE, path->now_s))
-			add_watch(path, slot, way->to, addr, ret_mac, &room);
+			add_watch(path, slot, verdict->to, addr, ret_mac,
+				  &room);
 		return NAT_OK;
 	case NAT_NEIGHBOUR_PROBE:
 		return NAT_OK;
 	case NAT_NEIGHBOUR_FAILED:
 		if (nat_neighbour_age_s(&neighbours->slots[slot], path->now_s) <
 			    RETRY_S ||
-		    !may_ask(path, packet, way, addr, WANT_RETRY, &room) ||
-		    !nat_neighbours_move(neighbours, slot, way->to, addr,
+		    !may_ask(path, packet, verdict, addr, WANT_RETRY, &room) ||
+		    !nat_neighbours_move(neighbours, slot, verdict->to, addr,
 					 NAT_NEIGHBOUR_FAILED,
 					 NAT_NEIGHBOUR_INCOMPLETE, path->now_s))
 			return NAT_DROP_NEIGHBOUR;
-		return hold_for(path, slot, packet, way, addr, WANT_RETRY);
+		return hold_for(path, slot, packet, verdict, addr, WANT_RETRY);
 	default:
-		return hold_for(path, slot, packet, way, addr, WANT_NEW);
+		return hold_for(path, slot, packet, verdict, addr, WANT_NEW);
 	}
 }
 
@@ -464,23 +468,19 @@ void nat_resolver_tick(struct nat_path *path)
 	if (resolver->n == 0)
 		return;
 	nat_resolver_release(path);
-	for (uint32_t i = 0; i < resolver->n;) {
+	for (uint32_t i = 0; i < resolver->n; i++) {
 		struct watch *watch = &resolver->watches[i];
 		enum nat_neighbour_state state;
 		uint64_t mac = 0;
 
-		if (path->now_ns < watch->next_ns) {
-			i++;
+		if (path->now_ns < watch->next_ns)
 			continue;
-		}
 		state = nat_neighbours_look(path->neighbours, watch->slot,
 					    watch->side, watch->addr, &mac);
-		if (watch->n_tries < MAX_TRIES && state != NAT_NEIGHBOUR_NONE) {
+		if (watch->n_tries < MAX_TRIES && state != NAT_NEIGHBOUR_NONE)
 			ask(path, watch, 0);
-			i++;
-			continue;
-		}
-		give_up(path, i, state);
+		else
+			give_up(path, i--, state); /* the last one is here now */
 	}
 }
 

@@ -123,8 +123,8 @@ void nat_clamp_mss(uint16_t mss, struct mr_tcp *tcp, uint32_t n_bytes,
 	tcp->csum = mr_csum_fix(tcp->csum, mr_csum_delta16(before, after));
 }
 
-static void rewrite_l4(struct nat_packet *packet, const struct nat_way *way,
-		       uint32_t addr_delta)
+static void rewrite_l4(struct nat_packet *packet,
+		       const struct nat_verdict *verdict, uint32_t addr_delta)
 {
 	const uint32_t offset = nat_csum_offset(packet->proto);
 	struct mr_icmp *icmp = (void *)packet->l4;
@@ -133,21 +133,21 @@ static void rewrite_l4(struct nat_packet *packet, const struct nat_way *way,
 	uint16_t csum;
 
 	if (packet->proto == IPPROTO_ICMP) {
-		if (packet->sport != way->sport) {
+		if (packet->sport != verdict->sport) {
 			icmp->csum = mr_csum_fix_nonzero(
 				icmp->csum,
-				mr_csum_delta16(icmp->id, way->sport));
-			icmp->id = way->sport;
+				mr_csum_delta16(icmp->id, verdict->sport));
+			icmp->id = verdict->sport;
 		}
 		return;
 	}
 	if (offset == 0)
 		return;
 	if (nat_has_ports(packet->proto)) {
-		port_delta = mr_csum_delta16(udp->src, way->sport) +
-			     mr_csum_delta16(udp->dst, way->dport);
-		udp->src = way->sport;
-		udp->dst = way->dport;
+		port_delta = mr_csum_delta16(udp->src, verdict->sport) +
+			     mr_csum_delta16(udp->dst, verdict->dport);
+		udp->src = verdict->sport;
+		udp->dst = verdict->dport;
 	}
 	memcpy(&csum, packet->l4 + offset, sizeof(csum));
 	csum = nat_fix_l4(csum, addr_delta, port_delta, packet->is_partial,
@@ -156,43 +156,43 @@ static void rewrite_l4(struct nat_packet *packet, const struct nat_way *way,
 }
 
 void nat_rewrite(struct nat_path *path, struct nat_packet *packet,
-		 const struct nat_way *way)
+		 const struct nat_verdict *verdict)
 {
 	struct mr_ipv4 *ip = packet->ip;
-	const uint32_t addr_delta = mr_csum_delta32(ip->src, way->src) +
-				    mr_csum_delta32(ip->dst, way->dst);
+	const uint32_t addr_delta = mr_csum_delta32(ip->src, verdict->src) +
+				    mr_csum_delta32(ip->dst, verdict->dst);
 	uint32_t delta = addr_delta + NAT_TTL_DELTA;
 
-	if (way->has_id) {
-		delta += mr_csum_delta16(ip->id, way->id);
-		ip->id = way->id;
-	} else if (ip->src != way->src &&
+	if (verdict->has_id) {
+		delta += mr_csum_delta16(ip->id, verdict->id);
+		ip->id = verdict->id;
+	} else if (ip->src != verdict->src &&
 		   (ip->fragment & htons(MR_IPV4_DF)) == 0) {
 		delta += nat_new_id(path, ip);
 	}
-	ip->src = way->src;
-	ip->dst = way->dst;
+	ip->src = verdict->src;
+	ip->dst = verdict->dst;
 	ip->ttl--;
 	ip->csum = mr_csum_fix(ip->csum, delta);
 	if (packet->l4 != NULL)
-		rewrite_l4(packet, way, addr_delta);
+		rewrite_l4(packet, verdict, addr_delta);
 }
 
-static void count_way(struct nat_path *path, const struct nat_packet *packet,
-		      const struct nat_way *way)
+static void count_verdict(struct nat_path *path, const struct nat_packet *packet,
+		      const struct nat_verdict *verdict)
 {
-	if (way->is_excluded)
+	if (verdict->is_excluded)
 		counter_add(&path->stats.excluded, 1);
 	else
 		counter_add(&path->stats.translated[packet->from], 1);
-	if (way->to == packet->from || way->is_looped)
+	if (verdict->to == packet->from || verdict->is_looped)
 		counter_add(&path->stats.hairpinned, 1);
 }
 
 void nat_forward_to(struct nat_path *path, struct nat_packet *packet,
-		    const struct nat_way *way, uint64_t mac)
+		    const struct nat_verdict *verdict, uint64_t mac)
 {
-	const uint16_t mtu = path->links[way->to].mtu;
+	const uint16_t mtu = path->links[verdict->to].mtu;
 	const bool is_too_big = packet->total_bytes > mtu;
 	enum nat_reason reason = NAT_OK;
 
@@ -203,7 +203,7 @@ void nat_forward_to(struct nat_path *path, struct nat_packet *packet,
 		return;
 	}
 	if (packet->ip_bytes > sizeof(*packet->ip))
-		reason = nat_options_forward(path, packet, way);
+		reason = nat_options_forward(path, packet, verdict);
 	if (reason != NAT_OK) {
 		nat_refuse(path, packet, reason);
 		return;
@@ -213,41 +213,41 @@ void nat_forward_to(struct nat_path *path, struct nat_packet *packet,
 			      (((struct mr_tcp *)(void *)packet->l4)->offset >>
 			       4) * 4u,
 			      packet->is_partial);
-	nat_rewrite(path, packet, way);
-	count_way(path, packet, way);
+	nat_rewrite(path, packet, verdict);
+	count_verdict(path, packet, verdict);
 	if (is_too_big)
-		nat_split(path, packet, way->to, mac);
+		nat_split(path, packet, verdict->to, mac);
 	else
-		nat_send(path, packet, way->to, mac);
+		nat_send(path, packet, verdict->to, mac);
 }
 
 /* Its source is translated; whoever has its other end does the rest, and has
  * it go through a router once, not twice. */
 static void loop(struct nat_path *path, struct nat_packet *packet,
-		 const struct nat_way *way)
+		 const struct nat_verdict *verdict)
 {
 	struct mr_ipv4 *ip = packet->ip;
 
-	nat_rewrite(path, packet, way);
+	nat_rewrite(path, packet, verdict);
 	ip->ttl++;
 	ip->csum = mr_csum_fix(ip->csum, (uint16_t)~NAT_TTL_DELTA);
-	count_way(path, packet, way);
+	count_verdict(path, packet, verdict);
 	nat_send_looped(path, packet);
 }
 
 void nat_forward(struct nat_path *path, struct nat_packet *packet,
-		 const struct nat_way *way)
+		 const struct nat_verdict *verdict)
 {
 	enum nat_reason reason;
 	uint64_t mac;
 
-	if (way->is_looped) {
-		loop(path, packet, way);
+	if (verdict->is_looped) {
+		loop(path, packet, verdict);
 		return;
 	}
-	reason = nat_resolve(path, packet, way, &mac);
+	reason = nat_resolve(path, packet, verdict, &mac);
 	if (reason == NAT_OK)
-		nat_forward_to(path, packet, way, mac);
+		nat_forward_to(path, packet, verdict, mac);
 	else if (reason != NAT_TAKEN) /* else it waits */
 		nat_refuse(path, packet, reason);
 }

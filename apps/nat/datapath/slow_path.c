@@ -9,29 +9,29 @@ void nat_drop(struct nat_path *path, struct nat_packet *packet,
 	counter_add(&path->stats.drops[reason], 1);
 }
 
-enum nat_reason nat_verdict(struct nat_path *path, struct nat_packet *packet,
-			    struct nat_way *ret_way)
+enum nat_reason nat_decide(struct nat_path *path, struct nat_packet *packet,
+			   struct nat_verdict *ret_verdict)
 {
 	const struct mr_icmp *icmp = (const void *)packet->l4;
 
 	if (packet->proto != IPPROTO_ICMP || nat_icmp_is_query(icmp->type) ||
 	    nat_icmp_is_reply(icmp->type))
-		return nat_decide(path, packet, ret_way);
+		return nat_decide_plain(path, packet, ret_verdict);
 	if (nat_icmp_is_error(icmp->type))
-		return nat_icmp_translate(path, packet, ret_way);
+		return nat_icmp_translate(path, packet, ret_verdict);
 	return NAT_DROP_ICMP_TYPE;
 }
 
 static void whole(struct nat_path *path, struct nat_packet *packet)
 {
 	enum nat_reason reason = nat_parse_l4(path, packet);
-	struct nat_way way;
+	struct nat_verdict verdict;
 
 	if (reason == NAT_OK)
-		reason = nat_verdict(path, packet, &way);
+		reason = nat_decide(path, packet, &verdict);
 	switch (reason) {
 	case NAT_OK:
-		nat_forward(path, packet, &way);
+		nat_forward(path, packet, &verdict);
 		break;
 	case NAT_TAKEN:
 		nat_local(path, packet);

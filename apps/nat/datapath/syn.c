@@ -61,15 +61,15 @@ static bool is_same(struct nat_remote a, uint32_t addr, uint16_t port)
 	return a.addr == addr && a.port == port;
 }
 
-void nat_syn_out(struct nat_path *path, const struct nat_way *way)
+void nat_syn_out(struct nat_path *path, const struct nat_verdict *verdict)
 {
 	struct nat_syns *syns = path->syns;
 
 	for (uint32_t i = syns->tail; i != syns->head; i++) {
 		struct held_syn *syn = &syns->ring[i % MAX_HELD];
 
-		if (is_same(syn->remote, way->dst, way->dport) &&
-		    is_same(syn->external, way->src, way->sport))
+		if (is_same(syn->remote, verdict->dst, verdict->dport) &&
+		    is_same(syn->external, verdict->src, verdict->sport))
 			syn->is_answered = true;
 	}
 }
