@@ -52,7 +52,7 @@ def last_object(text):
         schema = json.loads(Path(SCHEMA).read_text("utf-8"))
         for each in objects:
             jsonschema.validate(each, schema)
-        net = Path(SCHEMA).with_name("mr-bench-net.schema.json")
+        net = Path(__file__).resolve().parents[3] / "apps/bench/mr-bench-net.schema.json"
         jsonschema.validate(objects[-1]["run"],
                             json.loads(net.read_text("utf-8")))
     return objects[-1]
