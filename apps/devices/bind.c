@@ -86,7 +86,7 @@ static int check_use(const struct device *device, struct mr_reason *reason)
 }
 
 static int check(const struct device *device, const struct device *devices,
-		 uint32_t n, bool is_forced, const struct owner *owner,
+		 uint32_t n, const struct bind_options *options,
 		 struct mr_reason *reason)
 {
 	const struct mr_pci_info *pci = &device->pci;
@@ -97,7 +97,7 @@ static int check(const struct device *device, const struct device *devices,
 			    "%s: is no network device (class %06x); only those "
 			    "are bound",
 			    pci->bdf, pci->class_code);
-	err = is_forced ? 0 : check_use(device, reason);
+	err = options->is_forced ? 0 : check_use(device, reason);
 	if (err < 0)
 		return err;
 	if (!machine_exists(machine_path("/sys/bus/pci/drivers/vfio-pci")))
@@ -112,7 +112,7 @@ static int check(const struct device *device, const struct device *devices,
 			    "intel_iommu=on on the kernel's command line",
 			    pci->bdf);
 	/* The kernel lets root alone open the node of one without an IOMMU. */
-	if (owner != NULL &&
+	if (options->has_owner &&
 	    (pci->iommu_group < 0 ||
 	     strstr(device_nodes(pci).group.text, "noiommu") != NULL))
 		return fail(reason, -EPERM,
@@ -129,12 +129,12 @@ static void undo(const struct device *device, struct mr_reason *reason)
 {
 	const struct mr_pci_info *pci = &device->pci;
 	const size_t n_used = strlen(reason->text);
+	struct mr_pci_info now;
 	struct mr_reason ignored;
-	char now[32];
 
 	(void)switch_to(pci->bdf, pci->kernel_driver, &ignored);
-	switch_driver(pci->bdf, now);
-	if (strcmp(now, pci->kernel_driver) == 0)
+	(void)device_look(pci->bdf, &now);
+	if (strcmp(now.kernel_driver, pci->kernel_driver) == 0)
 		notes_forget(pci->bdf);
 	else
 		snprintf(reason->text + n_used, sizeof(reason->text) - n_used,
@@ -174,32 +174,34 @@ static void say_bound(const struct mr_pci_info *pci, bool is_vfio)
 		       pci->netdev);
 }
 
-static int bind_all(const struct device *devices, uint32_t n, bool is_forced,
-		    const struct owner *owner, struct mr_reason *reason)
+static int bind_all(const struct device *devices, uint32_t n,
+		    const struct bind_options *options,
+		    struct mr_reason *reason)
 {
+	const uint32_t n_owned = options->has_owner ? n : 0;
 	uint32_t n_bound = 0;
 	int err = 0;
 
 	for (uint32_t i = 0; i < n && err == 0; i++)
-		err = check(&devices[i], devices, n, is_forced, owner, reason);
+		err = check(&devices[i], devices, n, options, reason);
 	while (n_bound < n && err == 0) {
 		err = bind_one(&devices[n_bound], reason);
 		n_bound += err == 0;
 	}
-	for (uint32_t i = 0; i < n && err == 0 && owner != NULL; i++)
-		err = owner_give(devices[i].pci.bdf, owner, reason);
+	for (uint32_t i = 0; i < n_owned && err == 0; i++)
+		err = owner_give(devices[i].pci.bdf, &options->owner, reason);
 	for (uint32_t i = 0; err < 0 && i < n_bound; i++)
 		if (!devices[i].is_vfio)
 			undo(&devices[i], reason);
 	for (uint32_t i = 0; i < n && err == 0; i++)
 		say_bound(&devices[i].pci, devices[i].is_vfio);
-	for (uint32_t i = 0; i < n && err == 0 && owner != NULL; i++)
-		owner_say(devices[i].pci.bdf, owner);
+	for (uint32_t i = 0; i < n_owned && err == 0; i++)
+		owner_say(devices[i].pci.bdf, &options->owner);
 	return err;
 }
 
-int bind_devices(char *const *bdfs, uint32_t n, bool is_forced,
-		 const struct owner *owner, struct mr_reason *reason)
+int bind_devices(char *const *bdfs, uint32_t n,
+		 const struct bind_options *options, struct mr_reason *reason)
 {
 	struct device *devices = calloc(n, sizeof(devices[0]));
 	int err = 0;
@@ -209,7 +211,7 @@ int bind_devices(char *const *bdfs, uint32_t n, bool is_forced,
 	for (uint32_t i = 0; i < n && err == 0; i++)
 		err = device_read(bdfs[i], &devices[i], reason);
 	if (err == 0)
-		err = bind_all(devices, n, is_forced, owner, reason);
+		err = bind_all(devices, n, options, reason);
 	for (uint32_t i = 0; i < n; i++)
 		device_free(&devices[i]);
 	free(devices);
@@ -218,29 +220,24 @@ int bind_devices(char *const *bdfs, uint32_t n, bool is_forced,
 
 /* The interface's name when it is there and is not renamed any more. */
 static bool wait_for_interface(const char *bdf, const char *former,
-			       char name[16])
+			       struct mr_pci_info *now)
 {
-	const uint64_t start_ms = machine_now_ms();
+	const uint64_t until_ms = machine_after_ms(NETDEV_WAIT_MS);
+	const uint64_t renamed_ms = machine_after_ms(RENAME_WAIT_MS);
 
-	for (;;) {
-		struct mr_pci_info info = { .size = sizeof(info) };
-		const uint64_t ms = machine_now_ms() - start_ms;
-
-		if (mr_pci_info(machine.ctx, bdf, &info, NULL) == 0)
-			snprintf(name, 16, "%s", info.netdev);
-		if (name[0] != '\0' &&
-		    (strcmp(name, former) == 0 || ms > RENAME_WAIT_MS))
-			return true;
-		if (ms > NETDEV_WAIT_MS)
-			return name[0] != '\0';
-		machine_nap();
-	}
+	while (!(device_look(bdf, now) && now->netdev[0] != '\0' &&
+		 (strcmp(now->netdev, former) == 0 ||
+		  machine_after_ms(0) > renamed_ms)) &&
+	       machine_nap(until_ms))
+		;
+	return now->netdev[0] != '\0';
 }
 
 static int give_back(const struct device *device, struct mr_reason *reason)
 {
 	const char *const bdf = device->pci.bdf;
-	char pid[NAME_BYTES], program[NAME_BYTES], name[16] = "", now[32];
+	char pid[NAME_BYTES], program[NAME_BYTES];
+	struct mr_pci_info now;
 	int err;
 
 	if (!device->is_vfio &&
@@ -259,17 +256,18 @@ static int give_back(const struct device *device, struct mr_reason *reason)
 			reason);
 	if (err < 0)
 		return err;
-	switch_driver(bdf, now);
-	if (device->former_interface[0] != '\0' &&
-	    !wait_for_interface(bdf, device->former_interface, name))
+	(void)device_look(bdf, &now);
+	if (device->former_interface[0] == '\0')
+		now.netdev[0] = '\0';
+	else if (!wait_for_interface(bdf, device->former_interface, &now))
 		return fail(reason, -ETIMEDOUT,
 			    "%s: %s has it again, but interface %s did not "
 			    "come back within %d s; dmesg says why",
-			    bdf, now, device->former_interface,
+			    bdf, now.kernel_driver, device->former_interface,
 			    NETDEV_WAIT_MS / 1000);
 	printf("%s: given back to %s%s%s\n", bdf,
-	       or_else(now, "nobody: it had no driver before"),
-	       name[0] != '\0' ? ", interface " : "", name);
+	       or_else(now.kernel_driver, "nobody: it had no driver before"),
+	       now.netdev[0] != '\0' ? ", interface " : "", now.netdev);
 	return 0;
 }
 

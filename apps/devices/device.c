@@ -131,16 +131,21 @@ void device_free(struct device *device)
 	names_free(&device->siblings);
 }
 
+bool device_look(const char *bdf, struct mr_pci_info *ret)
+{
+	*ret = (struct mr_pci_info){ .size = sizeof(*ret) };
+	return mr_pci_info(machine.ctx, bdf, ret, NULL) == 0;
+}
+
 bool device_leaves_group_viable(const char *bdf, char driver[32])
 {
-	struct mr_pci_info info = { .size = sizeof(info) };
+	struct mr_pci_info info;
+	const bool is_there = device_look(bdf, &info);
 
-	driver[0] = '\0';
-	/* One that is unplugged meanwhile is in nobody's way. */
-	if (mr_pci_info(machine.ctx, bdf, &info, NULL) < 0)
-		return true;
 	snprintf(driver, 32, "%s", info.kernel_driver);
-	return mr_pci_use(machine.ctx, &info) != MR_PCI_USE_KERNEL;
+	/* One that is unplugged meanwhile is in nobody's way. */
+	return !is_there ||
+	       mr_pci_use(machine.ctx, &info) != MR_PCI_USE_KERNEL;
 }
 
 struct nodes device_nodes(const struct mr_pci_info *pci)

@@ -52,8 +52,9 @@ void names_free(struct names *names);
 int fail(struct mr_reason *reason, int err, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-uint64_t machine_now_ms(void);
-void machine_nap(void);
+/* For loops that wait: nap sleeps, and returns false when it is too late. */
+uint64_t machine_after_ms(uint32_t ms);
+bool machine_nap(uint64_t until_ms);
 
 /*
  * device.c: what is known of a device, from the library and from sysfs beside
@@ -80,6 +81,9 @@ struct device {
 int device_read(const char *bdf, struct device *ret,
 		struct mr_reason *ret_error);
 void device_free(struct device *device);
+
+/* Only what the library knows of it. False: it was unplugged meanwhile. */
+bool device_look(const char *bdf, struct mr_pci_info *ret);
 
 /* Whether a user space program may own a group with a function of this one, and
  * the kernel driver that it has; "": none. */
@@ -137,28 +141,28 @@ int owner_give(const char *bdf, const struct owner *owner,
 void owner_say(const char *bdf, const struct owner *owner);
 
 /*
- * switch.c: one function from one kernel driver to another, by sysfs. Each
- * wait has a deadline.
- */
-
-/*
- * To "vfio-pci"; to "", which is none; to the kernel driver of this name; or,
- * NULL, to whichever takes it. 0 or -errno with a reason.
+ * switch.c: one function from one kernel driver to another, by sysfs: to
+ * "vfio-pci"; to "", which is none; to the kernel driver of this name; or,
+ * NULL, to whichever takes it. 0 or -errno with a reason, after a while.
  */
 int switch_to(const char *bdf, const char *driver, struct mr_reason *ret_error);
 
-/* The kernel driver that a function has now; "": none. */
-void switch_driver(const char *bdf, char driver[32]);
-
 /* bind.c: devices handed to vfio-pci, and given back. */
 
+/* How they are bound. */
+struct bind_options {
+	bool is_forced; /* also those that this machine uses */
+	bool has_owner; /* else their nodes stay as they are */
+	struct owner owner;
+};
+
 /*
- * Bind n functions to vfio-pci: all or none. Says on stdout what was done.
- * owner: NULL leaves their nodes as they are. Forced: also those that this
- * machine uses. 0 or -errno with a reason.
+ * Bind n functions to vfio-pci: all or none. Says on stdout what was done. 0 or
+ * -errno with a reason.
  */
-int bind_devices(char *const *bdfs, uint32_t n, bool is_forced,
-		 const struct owner *owner, struct mr_reason *ret_error);
+int bind_devices(char *const *bdfs, uint32_t n,
+		 const struct bind_options *options,
+		 struct mr_reason *ret_error);
 
 /* Give one back to the kernel driver that it had. 0 or -errno with a reason. */
 int bind_give_back(const char *bdf, struct mr_reason *ret_error);

@@ -94,17 +94,19 @@ int fail(struct mr_reason *reason, int err, const char *format, ...)
 	return err;
 }
 
-uint64_t machine_now_ms(void)
+uint64_t machine_after_ms(uint32_t ms)
 {
 	struct timespec now;
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000 +
+	       ms;
 }
 
-void machine_nap(void)
+bool machine_nap(uint64_t until_ms)
 {
 	const struct timespec nap = { .tv_nsec = NAP_MS * 1000000 };
 
 	nanosleep(&nap, NULL);
+	return machine_after_ms(0) < until_ms;
 }

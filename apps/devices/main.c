@@ -12,11 +12,12 @@
 
 enum { MAX_BDFS = 64, MAX_ROOT_BYTES = 128 };
 enum { ID_ALL = OPTION_LONG, ID_FORCE, ID_OWNER, ID_ROOT };
+enum { HAS_ALL = 1, HAS_JSON = 2, HAS_FORCE = 4, HAS_OWNER = 8 };
 
 struct options {
 	const struct command *command;
-	bool is_all, is_json, is_forced, has_owner;
-	struct owner owner;
+	uint32_t given; /* HAS_... */
+	struct bind_options bind;
 	char *const *bdfs;
 	uint32_t n_bdfs;
 };
@@ -28,7 +29,7 @@ typedef int command_fn(const struct options *options);
 struct command {
 	const char *word;
 	command_fn *run;
-	bool takes_all, takes_json, takes_force;
+	uint32_t takes; /* HAS_... */
 	uint32_t n_least, n_most;
 };
 
@@ -62,74 +63,67 @@ static int complain(const char *text)
 	return 1;
 }
 
-/* Network devices, or with --all everything on the bus. */
-static int list(const struct options *options)
+/* One device, or network devices, or with --all everything on the bus. */
+static int show(const struct options *options)
 {
+	const bool is_info = options->n_bdfs > 0;
+	enum show how = is_info ? SHOW_INFO : SHOW_LIST;
+	struct names names = { .n = 1 };
+	struct mr_reason error;
 	struct device *devices;
-	struct names names;
 	uint32_t n = 0;
-	bool is_shown;
+	int status = 0;
 
-	if (machine_names(machine_path("/sys/bus/pci/devices"), &names) < 0)
+	if (!is_info &&
+	    machine_names(machine_path("/sys/bus/pci/devices"), &names) < 0)
 		return complain("this machine has no PCI bus: no "
 				"/sys/bus/pci/devices");
 	devices = calloc((size_t)names.n + 1, sizeof(devices[0]));
 	for (int i = 0; devices != NULL && i < names.n; i++) {
-		struct mr_reason ignored; /* it went away in between */
+		const char *const bdf = is_info ? options->bdfs[0] :
+						  names.list[i]->d_name;
 
-		if (device_read(names.list[i]->d_name, &devices[n], &ignored) ==
-			    0 &&
-		    (options->is_all || devices[n].is_nic))
+		/* One of a list may have gone away in between. */
+		if (device_read(bdf, &devices[n], &error) == 0 &&
+		    (is_info || options->given & HAS_ALL || devices[n].is_nic))
 			n++;
 		else
 			device_free(&devices[n]);
 	}
-	is_shown = devices != NULL &&
-		   show_devices(options->is_json ? SHOW_JSON : SHOW_LIST,
-				devices, n);
+	if (options->given & HAS_JSON)
+		how = SHOW_JSON;
+	if (is_info && n == 0)
+		status = complain(error.text);
+	else if (devices == NULL || !show_devices(how, devices, n))
+		status = complain("cannot write");
 	for (uint32_t i = 0; i < n; i++)
 		device_free(&devices[i]);
 	free(devices);
-	names_free(&names);
-	return is_shown ? 0 : complain("cannot write");
-}
-
-static int info(const struct options *options)
-{
-	struct mr_reason error;
-	struct device device;
-	bool is_shown;
-
-	if (device_read(options->bdfs[0], &device, &error) < 0) {
-		device_free(&device);
-		return complain(error.text);
-	}
-	is_shown = show_devices(options->is_json ? SHOW_JSON : SHOW_INFO,
-				&device, 1);
-	device_free(&device);
-	return is_shown ? 0 : complain("cannot write");
+	if (!is_info)
+		names_free(&names);
+	return status;
 }
 
 static int bind_them(const struct options *options)
 {
 	struct mr_reason error;
 
-	if (bind_devices(options->bdfs, options->n_bdfs, options->is_forced,
-			 options->has_owner ? &options->owner : NULL,
-			 &error) < 0)
-		return complain(error.text);
-	return 0;
+	return bind_devices(options->bdfs, options->n_bdfs, &options->bind,
+			    &error) < 0 ?
+		       complain(error.text) :
+		       0;
 }
 
 /* What can be given back is, whatever happens to the others. */
 static int unbind(const struct options *options)
 {
+	const bool is_all = options->given & HAS_ALL;
 	uint32_t n = options->n_bdfs;
 	struct names names = { 0 };
 	struct mr_reason error;
 	int status = 0;
 
-	if (options->is_all) {
+	if (is_all) {
 		if (notes_names(&names) < 0)
 			return complain("cannot read /run/millrace/devices");
 		n = (uint32_t)names.n;
@@ -137,8 +131,8 @@ static int unbind(const struct options *options)
 			printf("no device is bound by mr-devices\n");
 	}
 	for (uint32_t i = 0; i < n; i++)
-		if (bind_give_back(options->is_all ? names.list[i]->d_name :
-						     options->bdfs[i],
+		if (bind_give_back(is_all ? names.list[i]->d_name :
+					    options->bdfs[i],
 				   &error) < 0)
 			status = complain(error.text);
 	names_free(&names);
@@ -146,10 +140,10 @@ static int unbind(const struct options *options)
 }
 
 static const struct command commands[] = {
-	{ "list", list, true, true, false, 0, 0 },
-	{ "info", info, false, true, false, 1, 1 },
-	{ "bind", bind_them, false, false, true, 1, MAX_BDFS },
-	{ "unbind", unbind, true, false, false, 1, MAX_BDFS },
+	{ "list", show, HAS_ALL | HAS_JSON, 0, 0 },
+	{ "info", show, HAS_JSON, 1, 1 },
+	{ "bind", bind_them, HAS_FORCE | HAS_OWNER, 1, MAX_BDFS },
+	{ "unbind", unbind, HAS_ALL, 1, MAX_BDFS },
 };
 
 static enum parse_result take(const struct option_row *row, const char *arg,
@@ -159,18 +153,21 @@ static enum parse_result take(const struct option_row *row, const char *arg,
 
 	switch (row->id) {
 	case ID_ALL:
-		o->is_all = true;
+		o->given |= HAS_ALL;
 		return PARSE_RUN;
 	case 'j':
-		o->is_json = true;
+		o->given |= HAS_JSON;
 		return PARSE_RUN;
 	case ID_FORCE:
-		o->is_forced = true;
+		o->given |= HAS_FORCE;
+		o->bind.is_forced = true;
 		return PARSE_RUN;
 	case ID_OWNER:
-		o->has_owner = true;
-		return owner_parse(arg, &o->owner, error) < 0 ? PARSE_WRONG :
-								PARSE_RUN;
+		o->given |= HAS_OWNER;
+		o->bind.has_owner = true;
+		return owner_parse(arg, &o->bind.owner, error) < 0 ?
+			       PARSE_WRONG :
+			       PARSE_RUN;
 	default:
 		if (strlen(arg) >= MAX_ROOT_BYTES)
 			return parse_wrong(error,
@@ -191,21 +188,14 @@ static const struct option_table table = {
 
 static enum parse_result check(const struct options *o, struct mr_reason *error)
 {
+	static const char *const names[] = { "all", "json", "force", "owner" };
 	const struct command *command = o->command;
-	const bool is_all = command->run == unbind && o->is_all;
-	const char *wrong = NULL;
+	const bool is_all = command->run == unbind && o->given & HAS_ALL;
+	const uint32_t wrong = o->given & ~command->takes;
 
-	if (o->is_all && !command->takes_all)
-		wrong = "--all";
-	if (o->is_json && !command->takes_json)
-		wrong = "--json";
-	if (o->is_forced && !command->takes_force)
-		wrong = "--force";
-	if (o->has_owner && !command->takes_force)
-		wrong = "--owner";
-	if (wrong != NULL)
-		return parse_wrong(error, "%s has no option %s", command->word,
-				   wrong);
+	if (wrong != 0)
+		return parse_wrong(error, "%s has no option --%s",
+				   command->word, names[__builtin_ctz(wrong)]);
 	if (is_all && o->n_bdfs > 0)
 		return parse_wrong(error,
 				   "unbind takes either addresses or --all");

@@ -70,19 +70,17 @@ static int give_node(const char *node, const char *bdf,
 		     const struct owner *owner, struct mr_reason *reason)
 {
 	const struct path path = machine_path("%s", node);
-	const uint64_t until_ms = machine_now_ms() + NODE_WAIT_MS;
+	const uint64_t until_ms = machine_after_ms(NODE_WAIT_MS);
+	int err;
 
-	while (chown(path.text, owner->uid, owner->gid) < 0) {
-		const int err = -errno;
-
-		if (err != -ENOENT || machine_now_ms() >= until_ms)
-			return fail(reason, err,
-				    "%s: cannot make %s %s's: %s%s", bdf,
-				    path.text, owner->user, strerror(-err),
-				    err == -EPERM ? ": run as root" : "");
-		machine_nap();
-	}
-	return 0;
+	do {
+		if (chown(path.text, owner->uid, owner->gid) == 0)
+			return 0;
+		err = -errno;
+	} while (err == -ENOENT && machine_nap(until_ms));
+	return fail(reason, err, "%s: cannot make %s %s's: %s%s", bdf,
+		    path.text, owner->user, strerror(-err),
+		    err == -EPERM ? ": run as root" : "");
 }
 
 /*
@@ -128,11 +126,11 @@ int owner_give(const char *bdf, const struct owner *owner,
 
 void owner_say(const char *bdf, const struct owner *owner)
 {
-	struct mr_pci_info info = { .size = sizeof(info) };
+	struct mr_pci_info info;
 	char limit[NAME_BYTES];
 
-	if (mr_pci_info(machine.ctx, bdf, &info, NULL) < 0)
-		return; /* unplugged meanwhile */
+	if (!device_look(bdf, &info))
+		return;
 	printf("%s: %s is %s's, who ", bdf, device_nodes(&info).group.text,
 	       owner->user);
 	if (!ask_memlock(owner->user, limit, sizeof(limit)))

@@ -9,17 +9,6 @@
 /* Probing waits for firmware in some drivers. */
 enum { DRIVER_WAIT_MS = 10000 };
 
-void switch_driver(const char *bdf, char driver[32])
-{
-	char target[PATH_BYTES];
-	const char *slash;
-
-	machine_link(machine_path("/sys/bus/pci/devices/%s/driver", bdf),
-		     target);
-	slash = strrchr(target, '/');
-	snprintf(driver, 32, "%.31s", slash != NULL ? slash + 1 : target);
-}
-
 static int write_or_fail(struct path path, const char *text, const char *bdf,
 			 const char *what, struct mr_reason *reason)
 {
@@ -35,28 +24,26 @@ static int write_or_fail(struct path path, const char *text, const char *bdf,
 /* Wait until it has this driver; "": none; NULL: any but vfio-pci. */
 static bool wait_for(const char *bdf, const char *wanted)
 {
-	const uint64_t until_ms = machine_now_ms() + DRIVER_WAIT_MS;
-	char name[32];
+	const uint64_t until_ms = machine_after_ms(DRIVER_WAIT_MS);
+	struct mr_pci_info info;
+	const char *const name = info.kernel_driver;
 
-	for (;;) {
-		switch_driver(bdf, name);
+	do {
+		(void)device_look(bdf, &info);
 		if (wanted != NULL ?
 			    strcmp(name, wanted) == 0 :
 			    name[0] != '\0' && strcmp(name, "vfio-pci") != 0)
 			return true;
-		if (machine_now_ms() > until_ms)
-			return false;
-		machine_nap();
-	}
+	} while (machine_nap(until_ms));
+	return false;
 }
 
 static int unbind(const char *bdf, struct mr_reason *reason)
 {
-	char name[32];
+	struct mr_pci_info info;
 	int err;
 
-	switch_driver(bdf, name);
-	if (name[0] == '\0')
+	if (!device_look(bdf, &info) || info.kernel_driver[0] == '\0')
 		return 0;
 	err = write_or_fail(
 		machine_path("/sys/bus/pci/devices/%s/driver/unbind", bdf), bdf,
@@ -65,7 +52,7 @@ static int unbind(const char *bdf, struct mr_reason *reason)
 		return err;
 	return fail(reason, -ETIMEDOUT,
 		    "%s: kernel driver %s did not let it go within %d s", bdf,
-		    name, DRIVER_WAIT_MS / 1000);
+		    info.kernel_driver, DRIVER_WAIT_MS / 1000);
 }
 
 int switch_to(const char *bdf, const char *driver, struct mr_reason *reason)
