@@ -11,8 +11,6 @@ from guest import COMMAND_LIMIT_S
 from lib.probe import Asked
 
 START_LIMIT_S = 60
-# Until all that was sent is completed, on a busy host too.
-FLUSH_LIMIT_S = 30
 
 
 class Probe(Asked):
@@ -51,17 +49,6 @@ class Probe(Asked):
             assert time.monotonic() < deadline, (
                 "no answer; the probe's log: "
                 f"{self.guest.run('cat ' + self.log)[1]}\n{self.guest.log()}")
-
-    def flush(self, port=0):
-        """Until nothing is pending in this port's tx queues."""
-        return self.do("flush", port, FLUSH_LIMIT_S * 1000)
-
-    def end_forward(self, port=0):
-        """End a "forward" that was begun, and flush this port."""
-        self.begin("flush", port, FLUSH_LIMIT_S * 1000)
-        for _ in range(2):
-            answer = self.answer()
-            assert answer["ok"], answer
 
     def kill(self):
         """SIGKILL, and wait until it is gone."""

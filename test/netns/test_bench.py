@@ -38,6 +38,36 @@ def bridge_between(lab):
     return tester, middle
 
 
+@pytest.fixture(name="cable")
+def cable_between(lab):
+    """Two namespaces, and a cable from t0 to t1."""
+    source, sink = lab.namespace("s"), lab.namespace("r")
+    lab.veth(source, "t0", sink, "t1")
+    return source, sink
+
+
+class Receiver(Process):
+    """mr-bench rx on t1, which is ready."""
+
+    def __init__(self, lab, sink, *options):
+        super().__init__(lab, sink, [BENCH, "rx", "--json", *options, "t1"])
+        self.sink = sink
+        self.says("thread 0")
+
+    def end(self, n):
+        """When n frames have come: its trial."""
+        wait_until("all have come", lambda: self.sink.link("t1")["stats64"][
+            "rx"]["packets"] >= n)
+        self.process.send_signal(signal.SIGINT)
+        return self.trial()
+
+    def trial(self):
+        """What it has received, when it ends."""
+        assert self.wait() == 0, self.err.text()
+        trial, = json.loads(self.out.text())["trials"]
+        return trial
+
+
 def run(lab, namespace, *arguments, status=0):
     """mr-bench to its end: the document's trial, and stderr."""
     process = Process(lab, namespace, [BENCH, *arguments, "--json"])
@@ -101,18 +131,12 @@ def test_both_ways_over_a_cable(lab):
         assert there[key] + back[key] == trial[side][key], key
 
 
-def test_tx_and_rx_are_two_programs(lab):
-    source, sink = lab.namespace("s"), lab.namespace("r")
-    lab.veth(source, "t0", sink, "t1")
-    receiver = Process(lab, sink, [BENCH, "rx", "--json", "t1"])
-    receiver.says("thread 0")
+def test_tx_and_rx_are_two_programs(lab, cable):
+    source, sink = cable
+    receiver = Receiver(lab, sink)
     trial, _ = run(lab, source, "tx", "--rate", "5k", "--count", "2000",
                    "--max-lag", "5", "t0")
-    wait_until("all have come", lambda: sink.link("t1")["stats64"]["rx"][
-        "packets"] >= trial["tx"]["sent"])
-    receiver.process.send_signal(signal.SIGINT)
-    assert receiver.wait() == 0, receiver.err.text()
-    got, = json.loads(receiver.out.text())["trials"]
+    got = receiver.end(trial["tx"]["sent"])
     lost = dropped(got, "rx") + dropped(got, "dev")
     assert got["rx"]["unique"] + lost == trial["tx"]["sent"] > 100
     # What is missing behind the last one that came nobody can know.
@@ -120,42 +144,29 @@ def test_tx_and_rx_are_two_programs(lab):
     assert got["latency"] is None
 
 
-def test_a_receiver_that_is_away_loses_nothing(lab):
+def test_a_receiver_that_is_away_loses_nothing(lab, cable):
     """More frames than a driver's rings have room for by themselves."""
-    source, sink = lab.namespace("s"), lab.namespace("r")
-    lab.veth(source, "t0", sink, "t1")
-    receiver = Process(lab, sink, [BENCH, "rx", "--queues", "1", "--json",
-                                   "t1"])
-    receiver.says("thread 0")
+    source, sink = cable
+    receiver = Receiver(lab, sink, "--queues", "1")
     receiver.process.send_signal(signal.SIGSTOP)
     trial, _ = run(lab, source, "tx", "--rate", "100k", "--count", "10000",
                    "--max-lag", "9", "t0")
     receiver.process.send_signal(signal.SIGCONT)
-    wait_until("all have come", lambda: sink.link("t1")["stats64"]["rx"][
-        "packets"] >= trial["tx"]["sent"])
-    receiver.process.send_signal(signal.SIGINT)
-    assert receiver.wait() == 0, receiver.err.text()
-    got, = json.loads(receiver.out.text())["trials"]
+    got = receiver.end(trial["tx"]["sent"])
     assert trial["tx"]["sent"] == 10000 == got["rx"]["unique"], got
 
 
 def test_runs_of_tx_are_told_apart(lab):
     source, sink = lab.namespace("s"), lab.namespace("r")
     lab.veth(source, "t0", sink, "t1", queues=2)
-    receiver = Process(lab, sink, [BENCH, "rx", "--json", "--queues", "2",
-                                   "t1"])
-    receiver.says("thread 0")
+    receiver = Receiver(lab, sink, "--queues", "2")
     sent = []
     for port in ("t0", "t0", "live:t0"):
         trial, _ = run(lab, source, "tx", "--rate", "2k", "--count", "600",
                        "--max-lag", "5", "--stream", "udp.src=1024-1279",
                        port)
         sent.append(trial["tx"]["sent"])
-    wait_until("all have come", lambda: sink.link("t1")["stats64"]["rx"][
-        "packets"] >= sum(sent))
-    receiver.process.send_signal(signal.SIGINT)
-    assert receiver.wait() == 0, receiver.err.text()
-    got, = json.loads(receiver.out.text())["trials"]
+    got = receiver.end(sum(sent))
     rx = got["rx"]
     assert rx["runs"] == 3
     assert rx["duplicates"] == rx["too_old"] == 0
@@ -168,24 +179,18 @@ def test_runs_of_tx_are_told_apart(lab):
         assert sum(s["unique"] + s["lost"] for s in streams) <= sent[i - 1]
 
 
-def test_rx_ends_when_enough_has_come_from_anybody(lab):
-    source, sink = lab.namespace("s"), lab.namespace("r")
-    lab.veth(source, "t0", sink, "t1")
-    receiver = Process(lab, sink, [BENCH, "rx", "--json", "--count", "50",
-                                   "t1"])
-    receiver.says("thread 0")
+def test_rx_ends_when_enough_has_come_from_anybody(lab, cable):
+    source, sink = cable
+    receiver = Receiver(lab, sink, "--count", "50")
     run(lab, source, "tx", "--rate", "2k", "--count", "500", "--unstamped",
         "t0")
-    assert receiver.wait() == 0, receiver.err.text()
-    document = json.loads(receiver.out.text())
-    assert document["streams"] == []
-    got, = document["trials"]
+    got = receiver.trial()
+    assert json.loads(receiver.out.text())["streams"] == []
     assert got["rx"]["foreign"] == got["rx"]["received"] >= 50
 
 
-def test_a_software_device_is_pointed_at_live_frames(lab):
-    source, sink = lab.namespace("s"), lab.namespace("r")
-    lab.veth(source, "t0", sink, "t1")
+def test_a_software_device_is_pointed_at_live_frames(lab, cable):
+    source, sink = cable
     words = ("tx", "--count", "10", "--rate", "1k", "t0")
     _, err = run(lab, source, *words)
     assert err.count("mr-bench: live:t0 is faster than xdp:t0") == 1
@@ -193,9 +198,8 @@ def test_a_software_device_is_pointed_at_live_frames(lab):
     assert "live:" not in err
 
 
-def test_a_receiver_that_got_nothing_has_failed(lab):
-    source, sink = lab.namespace("s"), lab.namespace("r")
-    lab.veth(source, "t0", sink, "t1")
+def test_a_receiver_that_got_nothing_has_failed(lab, cable):
+    source, sink = cable
     for namespace, name in ((source, "t0"), (sink, "t1")):
         namespace.run("sysctl", "-qw",
                       f"net.ipv6.conf.{name}.disable_ipv6=1")

@@ -194,11 +194,9 @@ def test_a_record_of_another_program_is_named(lab, star):
 def test_a_record_that_cannot_be_removed_is_empty(lab, star):
     killed_probe(lab, star.middle)
     [path] = records(star.middle)
-    probe = Probe(lab, star.middle, wrap=[
+    probe = opened(lab, star.middle, "p0", wrap=[
         "unshare", "-m", "sh", "-c",
         f"mount --bind {path} {path} && exec $0"])
-    probe.do("pool", 8192)
-    probe.do("open", "p0")
     probe.close()
     assert path.read_text(encoding="ascii") == ""
     path.unlink()
@@ -207,11 +205,9 @@ def test_a_record_that_cannot_be_removed_is_empty(lab, star):
 
 def test_without_a_record_it_says_once_what_to_do(lab, star):
     star.middle.ip("link", "set", "p0", "down")
-    probe = Probe(lab, star.middle, wrap=[
+    probe = opened(lab, star.middle, "p0,mtu=1400", wrap=[
         "unshare", "-m", "sh", "-c",
         "mount -t tmpfs -o ro tmpfs /run && exec $0"])
-    probe.do("pool", 8192)
-    probe.do("open", "p0,mtu=1400")
     assert ("Read-only file system): if this program is killed, restore "
             "'mtu 1500', and what it sets later, by hand" in probe.err.text())
     assert probe.err.text().count("if this program is killed") == 1

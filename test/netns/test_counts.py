@@ -11,7 +11,7 @@ import pytest
 from lib import invariants
 from lib.forwarder import Forwarder
 from lib.namespaces import Star, wait_until
-from lib.probe import Probe
+from lib.probe import opened
 from lib.wire import TEST_TYPE, Wire, both, frame, number_of
 
 RING = 256
@@ -184,10 +184,8 @@ def test_frames_longer_than_the_way_out_are_named(lab, star):
 def test_a_starved_fill_ring_loses_by_name_and_flows_again(lab, star):
     """Somebody keeps every page; when it lets go, traffic flows again."""
     source, sink = both(lab, star)
-    probe = Probe(lab, star.middle)
-    probe.do("pool", 2 * (3 * 64 + 256) + 128)
-    for port in star.ports:
-        probe.do("open", f"{port},ring=64")
+    probe = opened(lab, star.middle, *(f"{port},ring=64" for port in star.ports),
+                   pool=(2 * (3 * 64 + 256) + 128,))
     n, n_held = 0, 0
     while n_held < 4096:
         n += source.send_all((frame(100, i) for i in range(n, n + 64)), 32)
@@ -206,9 +204,7 @@ def test_a_starved_fill_ring_loses_by_name_and_flows_again(lab, star):
     n_after = source.send_all((frame(100, 9000 + i) for i in range(500)), 32)
     got = sink.receive(n_after)
     assert [number_of(f) for f in got] == list(range(9000, 9000 + n_after))
-    probe.begin("flush", 1, 1000)
-    probe.answer()
-    probe.answer()
+    probe.end_forward(1)
     entry = probe.stats(0)
     rx_drops = invariants.drops(entry, "rx")
     assert n + n_after == n_held + len(waited) + n_after + \

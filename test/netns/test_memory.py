@@ -8,7 +8,6 @@ from lib.wire import TEST_TYPE, Wire, frame
 
 CHUNK = 4096
 PAGE = 16384  # four chunks
-TX_DROPS = ("invalid", "too_long", "device", "no_buffer", "port_gone")
 
 
 def pass_from_probe(lab, star, probe, n, n_bytes, *where):
@@ -116,8 +115,7 @@ def test_a_port_on_a_pool_behind_a_gap_is_refused(lab, star):
 
 
 def test_frames_from_behind_a_gap_are_copied_and_leave(lab, star):
-    probe = Probe(lab, star.middle)
-    probe.do("pool", 4096)
+    probe = opened(lab, star.middle, pool=(4096,))
     between = probe.do("pool", 4096)["pool"]
     behind = probe.do("pool", 2048)["pool"]
     probe.do("destroy-pool", between)
@@ -136,8 +134,7 @@ def test_frames_from_behind_a_gap_are_copied_and_leave(lab, star):
 
 
 def test_a_pinned_segment_is_refused_with_its_holder(lab, star):
-    probe = Probe(lab, star.middle)
-    probe.do("pool", 4096)
+    probe = opened(lab, star.middle, pool=(4096,))
     idle = probe.do("pool", 1024)["pool"]
     probe.do("open", "p0,ring=256")
     # Nobody uses the pool, but the device has its memory.
@@ -164,9 +161,7 @@ def pass_through(lab, star, probe, sizes):
     for i in range(0, len(sent), 32):
         source.send_all(sent[i:i + 32])
         got += sink.receive(len(sent[i:i + 32]), 3)
-    probe.begin("flush", 1, 1000)
-    probe.answer()
-    probe.answer()
+    probe.end_forward(1)
     assert got == sent
     source.close()
     sink.close()
@@ -179,8 +174,7 @@ def open_both(probe):
 
 
 def test_a_pool_does_not_shrink_under_a_bound_port(lab, star):
-    probe = Probe(lab, star.middle)
-    probe.do("pool", 4096, 4096, 0, 16384)
+    probe = opened(lab, star.middle, pool=(4096, 4096, 0, 16384))
     probe.do("grow", 0, 4096)
     open_both(probe)
     probe.do("grow", 0, 4096)  # this one is registered by nobody
@@ -233,9 +227,7 @@ def test_a_forwarded_frame_keeps_its_place(lab, star):
     sent = [frame(60 + i * 14, i) for i in range(100)]
     source.send_all(sent)
     assert sink.receive(100) == sent
-    probe.begin("flush", 1, 1000)
-    assert probe.answer()["entries"] == 100
-    probe.answer()
+    assert probe.end_forward(1) == 100
     events = probe.tx_events(1)
     assert not any(events[name] for name in (
         "foreign_copied", "edge_copied", "edge_split"))

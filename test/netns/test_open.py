@@ -92,8 +92,7 @@ def test_a_refused_open_leaves_the_interface_as_it_was(lab, star, pass_object,
     """The MTU is set and the interface is up by the time of the refusal."""
     if not is_up:
         star.middle.ip("link", "set", "p0", "down")
-    probe = Probe(lab, star.middle)
-    probe.do("pool", 8192)
+    probe = opened(lab, star.middle)
     before = state(star)
     assert "zero-copy" in probe.refused("open", "p0,mtu=1400,promisc,mode=zc")
     assert state(star) == before
@@ -174,8 +173,7 @@ def test_pool_too_small_says_how_much_is_needed(lab, star):
 @pytest.mark.usefixtures("unchanged")
 def test_pool_too_small_for_a_port_says_how_much_is_needed(lab, star):
     """The same by the library alone."""
-    probe = Probe(lab, star.middle)
-    probe.do("pool", 1000)
+    probe = opened(lab, star.middle, pool=(1000,))
     reason = probe.refused("open", "p0")
     n_pages = int(re.search(r"at least (\d+) pages", reason).group(1))
     probe.do("pool", n_pages - 1)

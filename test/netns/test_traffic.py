@@ -1,20 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Frames through mr-l2fwd: two kernels talk, every length, many queues."""
-import csv
 import errno
-import json
 import os
-import signal
 import socket
 import struct
-from pathlib import Path
 
 import pytest
 from lib import invariants, talk, wire
 from lib.forwarder import Forwarder
 from lib.namespaces import Star, run, wait_until
 from lib.probe import opened
-from lib.process import L2FWD, Process
 from lib.wire import ETH_P_ALL, TEST_TYPE, Wire, both, frame
 
 MAX_LENGTH = 1514  # MTU 1500 and an Ethernet header
@@ -370,21 +365,6 @@ def test_busy_polling_forwards_and_is_not_warned_of(lab, star):
     assert not warnings
 
 
-def test_mode_macswap_swaps_and_mode_drop_drops(lab, star):
-    source, sink = both(lab, star)
-    forwarder = Forwarder(lab, star.middle, *star.ports,
-                          options=["--mode", "macswap"])
-    sent = frame(200, 7, dst=wire.mac(9))
-    source.send(sent)
-    assert sink.receive(1) == [sent[6:12] + sent[:6] + sent[12:]]
-    forwarder.stop()
-    forwarder = Forwarder(lab, star.middle, *star.ports,
-                          options=["--mode", "drop"])
-    source.send_all(frame(100, i) for i in range(50))
-    assert not sink.receive(1, 0.3)
-    final = forwarder.stop()
-    assert invariants.worker_drops(final)["mode_drop"] == 50
-
 
 def test_four_ports_are_two_pairs(lab):
     star = Star(lab, n_hosts=4)
@@ -426,53 +406,3 @@ def test_json_keeps_its_laws_while_it_runs(lab, star):
             for side, name in (("rx", "delivered"), ("tx", "completed")):
                 assert invariants.total(port, side, name) <= invariants.total(
                     after["ports"][p], side, name)
-
-
-def test_quiet_prints_the_final_object_alone(lab, star):
-    forwarder = Process(lab, star.middle, [
-        L2FWD, "--json", "--quiet", "--duration", 1.5, *star.ports])
-    assert forwarder.wait() == 0
-    lines = forwarder.out.text().splitlines()
-    assert len(lines) == 1 and not forwarder.err.text()
-    invariants.check_final(json.loads(lines[0]))
-
-
-def test_csv_has_a_line_per_queue_and_second(lab, star):
-    source = lab.closing(Wire(star.hosts[0], "h0", TEST_TYPE))
-    forwarder = Process(lab, star.middle, [
-        L2FWD, "--csv", "--duration", 2.5, *star.ports])
-    forwarder.says("worker 0")
-    source.send_all(frame(100, i) for i in range(70))
-    assert forwarder.wait() == 0
-    rows = list(csv.DictReader(forwarder.out.text().splitlines()))
-    assert len(rows) >= 4 and len(rows) % 2 == 0
-    last = {row["port"]: row for row in rows}
-    assert set(last) == {"xdp:p0", "xdp:p1"}
-    assert last["xdp:p0"]["rx_delivered"] == "70"
-    assert last["xdp:p1"]["tx_completed"] == "70"
-
-
-def test_text_says_at_the_end_that_all_adds_up(lab, star):
-    forwarder = Process(lab, star.middle, [L2FWD, *star.ports])
-    forwarder.says("worker 0")
-    assert talk.ping(star.hosts[0], star.address(1)) == 3
-    forwarder.process.send_signal(signal.SIGTERM)
-    assert forwarder.wait() == 0
-    text = forwarder.out.text()
-    for part in ("xdp:p0", "copy", "accounting", "pages"):
-        assert part in text, text
-
-
-def test_it_ends_by_count_and_by_duration(lab, star):
-    source = lab.closing(Wire(star.hosts[0], "h0", TEST_TYPE))
-    forwarder = Forwarder(lab, star.middle, *star.ports,
-                          options=["--count", 20])
-    source.send_all(frame(60, i) for i in range(20))
-    assert forwarder.wait(5) == 0
-    invariants.check_final(forwarder.snapshots()[-1])
-    forwarder = Forwarder(lab, star.middle, *star.ports,
-                          options=["--duration", 0.5])
-    assert forwarder.wait(5) == 0
-    invariants.check_final(forwarder.snapshots()[-1])
-    assert not any(star.has_program(p) for p in star.ports)
-    assert Path("/run/netns", star.middle.name).exists()

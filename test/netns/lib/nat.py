@@ -9,6 +9,7 @@ from host import limit
 
 from . import invariants
 from .process import NAT, Process
+from .talk import socket_in
 
 LIMIT_S = limit(10.0)
 INSIDE = "10.0.0.1"
@@ -107,16 +108,6 @@ class Nat(Process):
         return final
 
 
-def socket_in(namespace, kind, address="0.0.0.0", port=0):
-    """A socket of a namespace, bound, with a time limit."""
-    with namespace:
-        made = socket.socket(socket.AF_INET, kind)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    made.settimeout(LIMIT_S)
-    made.bind((address, port))
-    return made
-
-
 class Echo:
     """A UDP server that answers with the address that it saw."""
 
@@ -148,7 +139,7 @@ class Talker:
     """A UDP client that keeps its port."""
 
     def __init__(self, namespace, address=SERVER, port=7777):
-        self.socket = socket_in(namespace, socket.SOCK_DGRAM)
+        self.socket = socket_in(namespace, socket.SOCK_DGRAM, port=0)
         self.to = (address, port)
         self.n = 0
 

@@ -6,6 +6,9 @@ import subprocess
 from . import invariants
 from .process import PROBE, Process
 
+# Until all that was sent is completed, on a busy host too.
+FLUSH_LIMIT_MS = 30000
+
 
 class Asked:
     """What is asked of a probe, here or in a guest: begin() gives a command,
@@ -30,6 +33,17 @@ class Asked:
         reason = answer["reason"]
         assert reason and "\n" not in reason, answer
         return reason
+
+    def flush(self, port=0):
+        """Until nothing is pending in this port's tx queues."""
+        return self.do("flush", port, FLUSH_LIMIT_MS)
+
+    def end_forward(self, port=0):
+        """End a "forward" that was begun, and flush this port; entries."""
+        self.begin("flush", port, FLUSH_LIMIT_MS)
+        forwarded, flushed = self.answer(), self.answer()
+        assert forwarded["ok"] and flushed["ok"], (forwarded, flushed)
+        return forwarded["entries"]
 
     def stats(self, port=0):
         """Counters of a port; the invariants hold in them."""

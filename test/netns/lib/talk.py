@@ -21,19 +21,21 @@ def ping(namespace, address, count=3, size=56, more=()):
     return int(match.group(1))
 
 
-def _socket_in(namespace, kind, address):
+def socket_in(namespace, kind, address="0.0.0.0", port=None):
+    """A socket of a namespace with a time limit; bound if there is a port."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with namespace:
         made = socket.socket(family, kind)
     made.settimeout(LIMIT_S)
+    if port is not None:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind((address, port))
     return made
 
 
 def tcp(sender, receiver, address, n_bytes=4 << 20, port=5001):
     """Send random bytes over TCP; the receiver must get just these."""
-    listener = _socket_in(receiver, socket.SOCK_STREAM, address)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listener.bind((address, port))
+    listener = socket_in(receiver, socket.SOCK_STREAM, address, port)
     listener.listen(1)
     got = hashlib.sha256()
     failures = []
@@ -55,7 +57,7 @@ def tcp(sender, receiver, address, n_bytes=4 << 20, port=5001):
     thread.start()
     data = os.urandom(n_bytes)
     try:
-        with _socket_in(sender, socket.SOCK_STREAM, address) as client:
+        with socket_in(sender, socket.SOCK_STREAM, address) as client:
             client.connect((address, port))
             client.sendall(data)
             client.shutdown(socket.SHUT_WR)
@@ -71,8 +73,7 @@ class Udp:
     """A UDP socket bound in a namespace."""
 
     def __init__(self, namespace, address, port=5002):
-        self.socket = _socket_in(namespace, socket.SOCK_DGRAM, address)
-        self.socket.bind((address, port))
+        self.socket = socket_in(namespace, socket.SOCK_DGRAM, address, port)
 
     def close(self):
         """Close it."""
@@ -94,7 +95,7 @@ def udp(sender, receiver, address, n=20, n_bytes=1200, port=5002,
     server = Udp(receiver, address, port)
     n_good = 0
     try:
-        with _socket_in(sender, socket.SOCK_DGRAM, address) as client:
+        with socket_in(sender, socket.SOCK_DGRAM, address) as client:
             for _ in range(n):
                 data = os.urandom(n_bytes)
                 client.sendto(data, (address, port))
